@@ -332,10 +332,10 @@ func TestMaintenanceIsNotStarted(t *testing.T) {
 		// The notice came with a log entry alone, so that a reading without it does not withdraw it.
 		"when the API shows no notice": {change: func(b *bench) {
 			b.Must(b.API.Withdraw(zone, slice))
-			b.Change(id, func(w *incident.Workload) { w.Notices[0].InAPI = false })
+			b.Change(id, func(w *incident.Workload) { w.Slices[0].Notice.InAPI = false })
 		}, read: true, phase: incident.Window},
 		"of a legacy node": {change: func(b *bench) {
-			b.Change(id, func(w *incident.Workload) { w.Notices[0].InAPI = false })
+			b.Change(id, func(w *incident.Workload) { w.Slices[0].Notice.InAPI = false })
 			b.Fleet.Provider = legacyReader{b.Fleet.Provider}
 		}, read: true, phase: incident.Window},
 		"when it was withdrawn":            {change: func(b *bench) { b.Must(b.API.Withdraw(zone, slice)) }, read: true},

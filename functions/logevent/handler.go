@@ -133,7 +133,7 @@ func mapCrew(ctx context.Context, f *fleet.Fleet, e events.Entry, s ledger.Subje
 		return err
 	}
 	slice := w.Slice(s.Slice)
-	if slice != nil && slice.Group == group && slice.Incarnation.Same(s.Incarnation) {
+	if slice != nil && slice.Hosts == group && slice.Incarnation.Same(s.Incarnation) {
 		return nil // as with most lines
 	}
 	life := s.Incarnation
@@ -154,7 +154,7 @@ func mapCrew(ctx context.Context, f *fleet.Fleet, e events.Entry, s ledger.Subje
 		return fault.Ignored(incident.CodeFormerLife, "the crew on %s belongs to a former life of %s", group, s.Slice)
 	}
 	// A late line from a zone that the slice has left names workers of a former life.
-	if slice != nil && slice.Group == "" && slice.Zone == e.Subject.Zone {
+	if slice != nil && slice.Hosts == "" && slice.Zone == e.Subject.Zone {
 		_, err = f.MapGroup(ctx, w, *slice, group)
 	}
 	return err

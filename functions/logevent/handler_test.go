@@ -219,7 +219,7 @@ func TestWhatTheOwnerDeletesIsReleased(t *testing.T) {
 	for _, entry := range b.Audit("DeleteNode") {
 		b.Want(b.deliver(entry), fleettest.Handled)
 	}
-	b.Want(b.Workload(id).Slices[0].Released, b.Clock.Now())
+	b.Want(b.Workload(id).Slices[0].End.Released, b.Clock.Now())
 	b.nothingSent()
 
 	// Nothing that follows from it is a loss.
@@ -295,7 +295,7 @@ func TestWhoDeletedItDecidesWhatThatMeans(t *testing.T) {
 			b.Must(b.API.OwnerDelete(zone, slice, principal))
 			b.Calls()
 			got := b.deliver(b.Audit("DeleteNode")[0])
-			b.Want(!b.Workload(id).Slices[0].Released.IsZero(), owner)
+			b.Want(!b.Workload(id).Slices[0].End.Released.IsZero(), owner)
 			if want := map[bool]string{true: fleettest.Handled, false: fleettest.Ignored}[owner]; got != want {
 				t.Errorf("the entry is %s, want %s", got, want)
 			}
@@ -382,7 +382,7 @@ func TestACrewsFirstLineTellsWhoseWorkersTheyAre(t *testing.T) {
 	b.Clock.Advance(time.Minute)
 	started := events.CrewReport{Report: events.ReportStarted, Attempt: 1, Hostname: group + "-w-0"}
 	b.Want(b.deliver(b.crew(started)), fleettest.Handled)
-	b.Want(b.Workload(id).Slices[0].Group, group)
+	b.Want(b.Workload(id).Slices[0].Hosts, group)
 	s, err := b.Ledger.Subject(t.Context(), fleettest.Project, zone, ledger.Worker, group)
 	b.Must(err)
 	b.Want(s, ledger.Subject{Workload: id, Slice: slice, Incarnation: w.Slices[0].Incarnation})
@@ -390,7 +390,7 @@ func TestACrewsFirstLineTellsWhoseWorkersTheyAre(t *testing.T) {
 	// A crew of a life that is over says nothing about this one.
 	started.Hostname = "t1v-n-ffffffff-w-0"
 	b.Want(b.deliver(b.crew(started)), fleettest.Handled)
-	b.Want(b.Workload(id).Slices[0].Group, group)
+	b.Want(b.Workload(id).Slices[0].Hosts, group)
 }
 
 // TestALateLineNamesNoWorkersOfAnotherLife: the line of a former life comes when the present one has no names yet. The name of the
@@ -410,7 +410,7 @@ func TestALateLineNamesNoWorkersOfAnotherLife(t *testing.T) {
 				s.Zone, s.Incarnation = now, events.Incarnation{Zone: now, ID: "2", Created: b.Clock.Now()}
 			})
 			b.deliver(late)
-			b.Want(b.Workload(id).Slices[0].Group, "")
+			b.Want(b.Workload(id).Slices[0].Hosts, "")
 		})
 	}
 }

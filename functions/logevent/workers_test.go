@@ -142,7 +142,7 @@ func TestEveryLineOfACrewTellsWhoseWorkersTheyAre(t *testing.T) {
 				Schema: events.Schema, Report: c.report, Project: fleettest.Project, Zone: zone, Node: slice, Attempt: 1, Step: 5, Hostname: c.hostname + "-w-0",
 			}
 			b.Want(b.deliver(trainingtest.CrewEntry(line, c.at, 1)), c.want)
-			b.Want(b.Workload(id).Slices[0].Group, c.group)
+			b.Want(b.Workload(id).Slices[0].Hosts, c.group)
 			if c.group == "" {
 				return
 			}

@@ -201,9 +201,10 @@ func document(u events.IncidentUpdated) (incident.Workload, *incident.Incident) 
 	}
 	w := incident.Workload{Schema: incident.Schema, ID: u.Workload, Project: "demo", Name: name}
 	for i, a := range u.Slices {
-		s := incident.Slice{
-			Name: a.Name, Zone: a.Zone, Accelerator: a.Accelerator, Spot: a.Spot, Condition: incident.Gone,
-		}
+		s := incident.Slot{Name: a.Name, Life: incident.Life{
+			Facts: incident.Facts{Accelerator: a.Accelerator, Reclaimable: a.Spot},
+			Zone:  a.Zone, Condition: incident.Gone,
+		}}
 		if i == 0 {
 			s.Chips = u.Chips
 		}

@@ -449,7 +449,7 @@ const goneState = "gone"
 // question is a question to the audit log about one slice.
 type question struct {
 	workload string
-	slice    incident.Slice
+	slice    incident.Slot
 	// since is the time from which the log is searched.
 	since time.Time
 }
@@ -466,7 +466,7 @@ func (q question) answers(e events.Entry) bool {
 // names reports whether a subject has one of the names in the question.
 func (q question) names(s events.Subject) bool {
 	group, _, worker := s.Group()
-	return s.Node != "" && s.Node == q.slice.Name || s.QueuedResource != "" && s.QueuedResource == q.slice.QueuedResource || worker && group == q.slice.Group
+	return s.Node != "" && s.Node == q.slice.Name || s.QueuedResource != "" && s.QueuedResource == q.slice.Group || worker && group == q.slice.Hosts
 }
 
 // ask asks the audit log about the slices of a zone that are gone or stopped without a known cause. It asks once a minute,
@@ -486,7 +486,7 @@ func (t *round) ask(ctx context.Context, name string) error {
 	about := map[string]question{}
 	for _, a := range asked {
 		about[a.slice.Name] = a
-		q.Subjects = append(q.Subjects, cloudlog.Subject{Node: a.slice.Name, QueuedResource: a.slice.QueuedResource, Group: a.slice.Group})
+		q.Subjects = append(q.Subjects, cloudlog.Subject{Node: a.slice.Name, QueuedResource: a.slice.Group, Group: a.slice.Hosts})
 		if a.since.Before(q.Since) {
 			q.Since = a.since
 		}
@@ -647,7 +647,7 @@ func (t *round) nameless(ctx context.Context, name string) ([]incident.Workload,
 			if err != nil {
 				return nil, err
 			}
-			if slices.ContainsFunc(w.Slices, func(s incident.Slice) bool { return s.Group == "" }) {
+			if slices.ContainsFunc(w.Slices, func(s incident.Slot) bool { return s.Hosts == "" }) {
 				found = append(found, w)
 			}
 		}

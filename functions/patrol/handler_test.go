@@ -212,7 +212,7 @@ func TestASliceThatNobodyKnowsIsIntroducedByASweep(t *testing.T) {
 	b.Want(b.Workloads(), []string(nil))
 	b.minutes(1)
 	b.Want(b.Workloads(), []string{id})
-	b.Want(b.Workload(id).Slices[0].Group, group)
+	b.Want(b.Workload(id).Slices[0].Hosts, group)
 	b.Calls()
 	b.minutes(1)
 	b.Want(b.listed(), []string{other})
@@ -767,8 +767,8 @@ func TestADeadChannelIsNotFoundOutAtTheWindow(t *testing.T) {
 			b.minutes(1)
 			reads := func() int { return fleettest.Count(b.Calls(), "GetGuestAttributes") }
 			w := b.Workload(id)
-			if reads() != 1 || w.Notices[0].Deaf != c.deaf || w.Incident != nil {
-				t.Fatalf("%+v", w.Notices)
+			if reads() != 1 || w.Slices[0].Notice.Deaf != c.deaf || w.Incident != nil {
+				t.Fatalf("%+v", w.Slices[0].Notice)
 			}
 			b.minutes(59)
 			if n := reads(); n != 0 {
@@ -780,8 +780,8 @@ func TestADeadChannelIsNotFoundOutAtTheWindow(t *testing.T) {
 			if c.deaf != "" {
 				again = 1
 			}
-			if n := reads(); n != again || b.Workload(id).Notices[0].Deaf != "" {
-				t.Errorf("after an hour it was listened for %d times: %+v", n, b.Workload(id).Notices)
+			if n := reads(); n != again || b.Workload(id).Slices[0].Notice.Deaf != "" {
+				t.Errorf("after an hour it was listened for %d times: %+v", n, b.Workload(id).Slices[0].Notice)
 			}
 			b.Want(b.sent(), []string(nil))
 		})
@@ -878,7 +878,7 @@ func TestAMoveBetweenTwoTicksIsAdmittedInTheEnd(t *testing.T) {
 	}
 	w = b.Workload(id)
 	if s := w.Slices[0]; !slices.Contains(b.sent(), events.TypeRecoveryRequested) || s.Zone != zone {
-		t.Errorf("two hours later it is %s in %s, moved %v, admitted %v; open is %v", s.State, s.Zone, s.Moved, s.Admitted, w.Incident)
+		t.Errorf("two hours later it is %s in %s, %s, admitted %v; open is %v", s.State, s.Zone, s.Admission, s.Admitted(), w.Incident)
 	}
 }
 

@@ -33,8 +33,8 @@ func beside(t *testing.T) *bench {
 // reads TPU VMs.
 func TestALegacyNodeIsNotGoneForWantOfAReading(t *testing.T) {
 	b := beside(t)
-	resnet := func() incident.Slice { return b.Workload(fleettest.Project + "/resnet").Slices[0] }
-	if s := resnet(); s.Condition != incident.Ready || !s.Legacy || !s.Spot || s.Spec == "" || !s.Incarnation.Known() {
+	resnet := func() incident.Slot { return b.Workload(fleettest.Project + "/resnet").Slices[0] }
+	if s := resnet(); s.Condition != incident.Ready || !s.Legacy || !s.Reclaimable || s.Spec == "" || !s.Incarnation.Known() {
 		t.Fatalf("%+v", s)
 	}
 	withdraw := b.API.Inject(cloudtputest.Fault{Method: "ListNodes", Legacy: true, Code: 7, Message: "API v1 has been turned off", Times: -1})

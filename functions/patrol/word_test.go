@@ -436,7 +436,7 @@ func TestAnUnclearAnswerOfTheLogIsNoWord(t *testing.T) {
 			for _, raw := range c.entries {
 				b.Log.Write(raw)
 			}
-			b.Change(id, func(w *incident.Workload) { w.Slices[0].Group = c.group })
+			b.Change(id, func(w *incident.Workload) { w.Slices[0].Hosts = c.group })
 			if c.after > 0 {
 				b.Log.Fail(cloudlogtest.Fault{After: c.after})
 			}

@@ -143,7 +143,7 @@ func TestTheLeaseAdmitsTheNewIncarnation(t *testing.T) {
 	b.Want(b.deliver(), fleettest.Handled)
 	l, _ := b.lease()
 	b.Want(l.Admitted, []events.Admission{{Slice: slice, Incarnation: life, Workers: group}})
-	b.Want(b.Workload(id).Slices[0].Admitted, life)
+	b.Want(b.Workload(id).Slices[0].Admitted(), life)
 	b.Want(b.open().Phase, incident.Resuming)
 }
 

@@ -102,7 +102,7 @@ func (h handler) delete(ctx context.Context, r events.RecreateRequested, ref pro
 	what := "delete of " + names(r) + " in " + r.Zone
 	for i, m := range r.With {
 		// A slice that an incident made since the request was sent was never admitted.
-		if life := others[i].Incarnation; life.Known() && !life.Same(m.Incarnation) && w.Slice(m.Slice).Made != r.Incident {
+		if life := others[i].Incarnation; life.Known() && !life.Same(m.Incarnation) && w.Slice(m.Slice).Maker != r.Incident {
 			return fault.Ignored(incident.CodeOtherLife, "%s refused: %s lives as %v", what, m.Slice, life)
 		}
 	}
@@ -390,7 +390,7 @@ func (h handler) lookBehind(ctx context.Context, r events.RecreateRequested, w i
 	if known == nil {
 		return w, nil
 	}
-	for _, zone := range slices.Compact([]string{known.Zone, known.Admitted.Zone}) {
+	for _, zone := range slices.Compact([]string{known.Zone, known.Admitted().Zone}) {
 		if zone == "" || zone == r.Zone {
 			continue
 		}
@@ -416,7 +416,7 @@ func (h handler) lookBehind(ctx context.Context, r events.RecreateRequested, w i
 		if w, _, err = h.Fleet.Advancer.Check(ctx, r.Pointer()); err != nil {
 			return w, err
 		}
-		if known := w.Slice(slice); known.Made == r.Incident && known.Zone == zone {
+		if known := w.Slice(slice); known.Maker == r.Incident && known.Zone == zone {
 			return w, fault.Ignored(incident.CodeThere, "create of %s in %s refused: an earlier try brought it in %s after all", slice, r.Zone, zone)
 		}
 	}

@@ -716,7 +716,11 @@ func TestWhatSomebodyElseCreatedWhereTrainingWasAdmittedIsTheirs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := toCreate(t)
-			b.Change(id, func(w *incident.Workload) { w.Slices[0].Admitted.Zone = fleettest.OtherZone })
+			b.Change(id, func(w *incident.Workload) {
+				s, was := &w.Slices[0], w.Slices[0].Incarnation
+				was.Zone = fleettest.OtherZone
+				s.Admission, s.Former = "", []incident.Life{{Incarnation: was, Zone: was.Zone, Admission: incident.Admitted}}
+			})
 			if c.theirs {
 				b.Must(b.API.OwnerCreate(cloudtputest.NodeConfig{Zone: fleettest.OtherZone, Name: slice, Spot: true}, fleettest.Owner))
 			}
@@ -1084,13 +1088,21 @@ func TestAZoneWithoutCapacityIsFollowedByTheNext(t *testing.T) {
 func TestAZoneThatJustFailedIsNotAskedByTheNextWorkload(t *testing.T) {
 	for name, c := range map[string]struct {
 		ago   time.Duration
-		kind  incident.Slice
+		kind  incident.Slot
 		asked bool
 	}{
-		"just now":                     {time.Minute, incident.Slice{Accelerator: "v5litepod-16", Spot: true}, false},
-		"a while ago":                  {ledger.StockoutFor, incident.Slice{Accelerator: "v5litepod-16", Spot: true}, true},
-		"of another size":              {time.Minute, incident.Slice{Accelerator: "v5litepod-8", Spot: true}, true},
-		"for a slice that is not Spot": {time.Minute, incident.Slice{Accelerator: "v5litepod-16"}, true},
+		"just now": {time.Minute, incident.Slot{Life: incident.Life{
+			Facts: incident.Facts{Accelerator: "v5litepod-16", Reclaimable: true},
+		}}, false},
+		"a while ago": {ledger.StockoutFor, incident.Slot{Life: incident.Life{
+			Facts: incident.Facts{Accelerator: "v5litepod-16", Reclaimable: true},
+		}}, true},
+		"of another size": {time.Minute, incident.Slot{Life: incident.Life{
+			Facts: incident.Facts{Accelerator: "v5litepod-8", Reclaimable: true},
+		}}, true},
+		"for a slice that is not Spot": {time.Minute, incident.Slot{Life: incident.Life{
+			Facts: incident.Facts{Accelerator: "v5litepod-16"},
+		}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := toCreate(t)
@@ -1147,7 +1159,7 @@ func TestWhatSomebodyElseWasToldKeepsNothingFromWhatIsItsOwn(t *testing.T) {
 			b.Must(b.Ledger.SaveSpec(b.T.Context(), "own", []byte(spec)))
 			b.request.Spec = "own"
 			b.Change(id, func(w *incident.Workload) {
-				w.Slices[0].Spec, w.Slices[0].Spot, w.Incident.Switches = "own", false, policy.Everything()
+				w.Slices[0].Spec, w.Slices[0].Reclaimable, w.Incident.Switches = "own", false, policy.Everything()
 			})
 		}
 	}
@@ -1174,7 +1186,7 @@ func TestWhatSomebodyElseWasToldKeepsNothingFromWhatIsItsOwn(t *testing.T) {
 			b := toCreate(t)
 			c.but(b)
 			for _, spot := range []bool{true, false} {
-				kind := incident.Slice{Accelerator: "v5litepod-16", Spot: spot}
+				kind := incident.Slot{Life: incident.Life{Facts: incident.Facts{Accelerator: "v5litepod-16", Reclaimable: spot}}}
 				b.Must(b.Ledger.RememberStockout(t.Context(), fleettest.Project, zone, kind, "demo/mixtral", b.Clock.Now().Add(-time.Minute)))
 			}
 			b.Want(b.deliver(), fleettest.Handled)
@@ -1484,5 +1496,5 @@ func TestNothingIsCreatedElsewhereBesideWhatAnEarlierTryBrings(t *testing.T) {
 	b.Calls()
 	b.Want(b.deliver(), fleettest.Ignored)
 	b.Want(fleettest.Count(b.Calls(), "CreateNode"), 0)
-	b.Want(b.Workload(id).Slices[0].Made, b.request.Incident)
+	b.Want(b.Workload(id).Slices[0].Maker, b.request.Incident)
 }

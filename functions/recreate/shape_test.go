@@ -68,12 +68,12 @@ func TestASliceIsCreatedInAShapeOfItsPolicy(t *testing.T) {
 	b.Look(fleettest.OtherZone, slice)
 	s := b.Workload(id).Slices[0]
 	b.Want(s.Chips, 8)
-	b.Want(s.Own.Accelerator, "v5litepod-16")
+	b.Want(s.Order.Accelerator, "v5litepod-16")
 	b.Want(b.Workload(id).Incident.Lost(s).Chips, 16)
 
 	b.Change(id, func(w *incident.Workload) { // it has trained since
 		w.Incident, w.Closed, w.Progress.At = nil, nil, b.Clock.Now()
-		w.Slices[0].Admitted, w.Slices[0].Made = w.Slices[0].Incarnation, ""
+		w.Slices[0].Admission, w.Slices[0].Former, w.Slices[0].Maker = incident.Admitted, nil, ""
 	})
 	b.Must(b.API.SetLabel(fleettest.OtherZone, slice, "team", "b", fleettest.Owner))
 	b.Clock.Advance(time.Minute)
@@ -122,7 +122,9 @@ func TestAShapeOfWhichAnotherWorkloadWasJustToldIsNotAskedFor(t *testing.T) {
 	for kind, asked := range map[string]int{"v5litepod-8": 0, "v5litepod-16": 1} {
 		b := inAnotherShape(t, scaling)
 		b.Must(b.Ledger.RememberStockout(
-			t.Context(), fleettest.Project, fleettest.OtherZone, incident.Slice{Accelerator: kind, Spot: true}, "demo/mixtral", b.Clock.Now(),
+			t.Context(), fleettest.Project, fleettest.OtherZone, incident.Slot{Life: incident.Life{
+				Facts: incident.Facts{Accelerator: kind, Reclaimable: true},
+			}}, "demo/mixtral", b.Clock.Now(),
 		))
 		b.Want(b.deliver(), fleettest.Handled)
 		b.Want(fleettest.Count(b.Calls(), "CreateNode"), asked)

@@ -75,7 +75,7 @@ func (f *Fleet) Fits(ctx context.Context, w incident.Workload, slice string, pla
 	}
 	for i := range w.Slices {
 		o := &w.Slices[i]
-		if o != s && (s.QueuedResource == "" || o.QueuedResource != s.QueuedResource || o.Zone != s.Zone) {
+		if o != s && (s.Group == "" || o.Group != s.Group || o.Zone != s.Zone) {
 			continue
 		}
 		for j := range fits {
@@ -92,7 +92,7 @@ func (f *Fleet) Fits(ctx context.Context, w incident.Workload, slice string, pla
 }
 
 // Order is the specification from which a slice is created in a place. Unfit says why it cannot be created there.
-func Order(ctx context.Context, l *ledger.Ledger, w incident.Workload, s incident.Slice, at incident.Place, p policy.Policy) (spec []byte, unfit, err error) {
+func Order(ctx context.Context, l *ledger.Ledger, w incident.Workload, s incident.Slot, at incident.Place, p policy.Policy) (spec []byte, unfit, err error) {
 	if spec, err = l.Spec(ctx, s.Spec); err != nil {
 		return nil, nil, err
 	}
@@ -107,16 +107,16 @@ func Order(ctx context.Context, l *ledger.Ledger, w incident.Workload, s inciden
 		return nil, otherShape(s, "the number of a TensorFlow checkpoint may be a count of checkpoints, so the steps left there are unknown"), nil
 	default:
 		if s.Reshaped() {
-			own, err := l.Spec(ctx, s.Own.Spec)
+			own, err := l.Spec(ctx, s.Order.Spec)
 			if err != nil {
 				return nil, nil, err
 			}
-			home := topology.Region(at.Zone) == topology.Region(s.Own.SpecIn())
+			home := topology.Region(at.Zone) == topology.Region(s.Order.SpecIn())
 			if spec, err = cloudtpu.Restore(spec, own, home); err != nil {
 				return nil, nil, err
 			}
 			if home {
-				from = s.Own.SpecIn()
+				from = s.Order.SpecIn()
 			}
 		}
 		if other {
@@ -129,13 +129,13 @@ func Order(ctx context.Context, l *ledger.Ledger, w incident.Workload, s inciden
 	return spec, unfit, nil
 }
 
-func otherShape(s incident.Slice, why string) error {
+func otherShape(s incident.Slot, why string) error {
 	return &provider.Error{Call: "create " + s.Name, Class: incident.CannotMove, Code: incident.CodeOtherShape, Message: why}
 }
 
 // Ref is the present or last place of a slice of a workload.
-func Ref(w incident.Workload, s incident.Slice) provider.Ref {
-	return provider.Ref{Project: w.Project, Zone: s.Zone, Name: s.Name, QueuedResource: s.QueuedResource, Legacy: s.Legacy}
+func Ref(w incident.Workload, s incident.Slot) provider.Ref {
+	return provider.Ref{Project: w.Project, Zone: s.Zone, Name: s.Name, QueuedResource: s.Group, Legacy: s.Legacy}
 }
 
 // Read reads one slice now. The reading counts as old as the start of the call: news that comes during the call is newer.
@@ -259,7 +259,7 @@ func (f *Fleet) keep(ctx context.Context, w incident.Workload, s *provider.Slice
 		return nil
 	}
 	known := w.Slice(s.Name)
-	if known != nil && known.Former(s.Incarnation) {
+	if known != nil && known.IsFormer(s.Incarnation) {
 		return nil // it is not the slice, or no longer
 	}
 	if err := f.keepSpec(ctx, w, s); err != nil {
@@ -282,7 +282,7 @@ func (f *Fleet) keep(ctx context.Context, w incident.Workload, s *provider.Slice
 // queued resource brings no life.
 func Knows(w incident.Workload, s provider.Slice) bool {
 	known := w.Slice(s.Name)
-	return known != nil && known.Zone == s.Zone && known.QueuedResource == s.QueuedResource &&
+	return known != nil && known.Zone == s.Zone && known.Group == s.QueuedResource &&
 		(known.Incarnation.Same(s.Incarnation) || !s.Incarnation.Known())
 }
 
@@ -317,7 +317,7 @@ func (f *Fleet) RenewValues(ctx context.Context, w incident.Workload) error {
 		if s.IsReleased() && s.Condition == incident.Gone {
 			continue
 		}
-		for _, name := range []string{s.Spec, s.Own.Spec} {
+		for _, name := range []string{s.Spec, s.Order.Spec} {
 			if name != "" {
 				faults = append(faults, f.Secrets.Renew(ctx, name, f.Now()))
 			}
@@ -466,12 +466,12 @@ func livesElsewhere(w incident.Workload, s provider.Slice) bool {
 		return len(w.Slices) > 0 && w.Slices[0].Zone != s.Zone
 	}
 	over := known.Condition == incident.Gone || known.Condition == incident.Lost || known.Condition == incident.Deleting
-	return known.Zone != s.Zone && (!over || known.Former(s.Incarnation))
+	return known.Zone != s.Zone && (!over || known.IsFormer(s.Incarnation))
 }
 
 // MapHosts reads the host names of a life of a slice and records their slice, so that entries about its workers are
 // understood. It asks once for each life: if the names are not available, a crew's lines are the second source.
-func (f *Fleet) MapHosts(ctx context.Context, w incident.Workload, s incident.Slice) (incident.Workload, error) {
+func (f *Fleet) MapHosts(ctx context.Context, w incident.Workload, s incident.Slot) (incident.Workload, error) {
 	if s.Named() {
 		return w, nil
 	}
@@ -498,7 +498,7 @@ func (f *Fleet) MapHosts(ctx context.Context, w incident.Workload, s incident.Sl
 }
 
 // MapGroup records that workers with this common name belong to a life of a slice.
-func (f *Fleet) MapGroup(ctx context.Context, w incident.Workload, s incident.Slice, group string) (incident.Workload, error) {
+func (f *Fleet) MapGroup(ctx context.Context, w incident.Workload, s incident.Slot, group string) (incident.Workload, error) {
 	subject := ledger.Subject{Workload: w.ID, Slice: s.Name, Incarnation: s.Incarnation}
 	if err := f.Ledger.Map(ctx, w.Project, s.Zone, ledger.Worker, group, subject); err != nil {
 		return w, err
@@ -506,7 +506,7 @@ func (f *Fleet) MapGroup(ctx context.Context, w incident.Workload, s incident.Sl
 	return f.mapped(ctx, w, s, group)
 }
 
-func (f *Fleet) mapped(ctx context.Context, w incident.Workload, s incident.Slice, group string) (incident.Workload, error) {
+func (f *Fleet) mapped(ctx context.Context, w incident.Workload, s incident.Slot, group string) (incident.Workload, error) {
 	return f.Advancer.Advance(ctx, w.ID, incident.Mapped{
 		Origin: incident.Origin{Time: f.Now(), Rank: events.RankReading}, Slice: s.Name, Incarnation: s.Incarnation, Group: group,
 	})
@@ -576,7 +576,7 @@ func (f *Fleet) Known(ctx context.Context, of events.Subject) (ledger.Subject, e
 		return s, err
 	}
 	for _, o := range w.Slices {
-		if of.Node == "" && of.QueuedResource != "" && o.QueuedResource == of.QueuedResource && o.Zone == of.Zone {
+		if of.Node == "" && of.QueuedResource != "" && o.Group == of.QueuedResource && o.Zone == of.Zone {
 			return ledger.Subject{Workload: w.ID, Slice: o.Name, Incarnation: o.Incarnation}, nil
 		}
 	}
@@ -592,7 +592,7 @@ func Broken(workloads []incident.Workload, zone string, e events.Entry) (found l
 	for _, w := range workloads {
 		for _, s := range w.Slices {
 			since := w.Broken(s.Name)
-			if s.Zone != zone || s.Group != "" || s.Legacy || since.IsZero() || since.Sub(e.Time).Abs() > ledger.ParkFor || e.Time.Before(s.Incarnation.Created) {
+			if s.Zone != zone || s.Hosts != "" || s.Legacy || since.IsZero() || since.Sub(e.Time).Abs() > ledger.ParkFor || e.Time.Before(s.Incarnation.Created) {
 				continue
 			}
 			if ok {

@@ -72,10 +72,11 @@ func TestASliceIsIntroducedWithEverythingThatIsNeededToMakeItAgain(t *testing.T)
 	b.Want(w, incident.Workload{
 		Schema: incident.Schema, ID: "demo/llama", Project: project, Name: "llama", Provider: cloudtpu.Name, Label: "spot", Directory: fleettest.Directory,
 		Seen: b.Clock.Now(),
-		Slices: []incident.Slice{{
-			Name: "llama", Zone: zone, Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spot: true, Spec: spec, SpecZone: zone, Label: "spot", Incarnation: life, Admitted: life,
-			Condition: incident.Ready, State: "READY", Since: b.Clock.Now(),
-		}},
+		Slices: []incident.Slot{{Name: "llama", Life: incident.Life{
+			Facts: incident.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Reclaimable: true, Spec: spec, Label: "spot"},
+			Zone:  zone, SpecZone: zone, Incarnation: life, Admission: incident.Admitted, Condition: incident.Ready, State: "READY",
+			Since: b.Clock.Now(),
+		}}},
 	})
 	b.Want(b.Workload(w.ID), w)
 	stored, err := b.Ledger.Spec(t.Context(), spec)
@@ -149,7 +150,7 @@ func TestWhoKeepsNoValuesNamesNone(t *testing.T) {
 	b := newBench(t)
 	b.Fleet.Secrets = nil
 	w := b.Slice(cloudtputest.NodeConfig{Spot: true})
-	b.Want([]any{w.Slices[0].Spec, w.Slices[0].Condition, w.Slices[0].Spot}, []any{"", incident.Ready, true})
+	b.Want([]any{w.Slices[0].Spec, w.Slices[0].Condition, w.Slices[0].Reclaimable}, []any{"", incident.Ready, true})
 	b.Fleet.Secrets = b.Secrets
 	w = b.Look(zone, "llama")
 	if _, err := b.Secrets.Of(t.Context(), w.Slices[0].Spec); err != nil {
@@ -174,7 +175,7 @@ func TestValuesAreNotForgottenWhileTheyMayBeNeeded(t *testing.T) {
 	}
 	last := b.Clock.Now().Add(ledger.KeepValues)
 	b.Want(kept(), last)
-	w.Slices[0].Released = b.Clock.Now() // its owner has deleted it
+	w.Slices[0].End.Released = b.Clock.Now() // its owner has deleted it
 	b.Clock.Advance(24 * time.Hour)
 	b.Must(b.Fleet.RenewValues(t.Context(), w))
 	b.Want(kept(), last)
@@ -483,7 +484,7 @@ func TestALookIgnoresWhatIsAnotherWorkloads(t *testing.T) {
 	// It is read once the name is free.
 	b.Must(b.API.Vanish(other, "llama"))
 	b.Change(theirs.ID, func(w *incident.Workload) {
-		w.Slices[0].Condition, w.Slices[0].Released = incident.Gone, b.Clock.Now()
+		w.Slices[0].Condition, w.Slices[0].End.Released = incident.Gone, b.Clock.Now()
 	})
 	_, err = b.Fleet.Look(t.Context(), w)
 	b.Must(err)
@@ -515,8 +516,8 @@ func TestASliceGoesHomeFromAnotherRegion(t *testing.T) {
 		Shapes: []policy.Shape{{Accelerator: "v5litepod-8", Zones: []string{away}}},
 	}
 	b.Must(b.Ledger.SaveSpec(t.Context(), "own", []byte(order)))
-	s := incident.Slice{Name: "llama", Zone: zone, Accelerator: "v5litepod-16", Spec: "own"}
-	w := incident.Workload{Slices: []incident.Slice{s}}
+	s := incident.Slot{Name: "llama", Life: incident.Life{Facts: incident.Facts{Accelerator: "v5litepod-16", Spec: "own"}, Zone: zone}}
+	w := incident.Workload{Slices: []incident.Slot{s}}
 	small, unfit, err := fleet.Order(t.Context(), b.Ledger, w, s, incident.Place{Zone: away, Accelerator: "v5litepod-8"}, p)
 	b.Must(err)
 	b.Must(unfit)
@@ -524,7 +525,10 @@ func TestASliceGoesHomeFromAnotherRegion(t *testing.T) {
 		t.Fatalf("it is created as %s", small)
 	}
 	b.Must(b.Ledger.SaveSpec(t.Context(), "small", []byte(strings.Replace(string(small), `"team":"a"`, `"team":"b"`, 1))))
-	s = incident.Slice{Name: "llama", Zone: away, Accelerator: "v5litepod-8", Spec: "small", Own: incident.Own{Zone: zone, Accelerator: "v5litepod-16", Spec: "own"}}
+	s = incident.Slot{Name: "llama", Order: incident.Order{Zone: zone, Accelerator: "v5litepod-16", Spec: "own"}, Life: incident.Life{
+		Facts: incident.Facts{Accelerator: "v5litepod-8", Spec: "small"},
+		Zone:  away,
+	}}
 	for name, c := range map[string]struct {
 		at       incident.Place
 		specZone string
@@ -537,7 +541,7 @@ func TestASliceGoesHomeFromAnotherRegion(t *testing.T) {
 			incident.Place{Zone: zone}, "us-east5-b", "cannot_move: create",
 		},
 	} {
-		s.Own.SpecZone = c.specZone
+		s.Order.SpecZone = c.specZone
 		got, unfit, err := fleet.Order(t.Context(), b.Ledger, w, s, c.at, p)
 		b.Must(err)
 		if unfit != nil {
@@ -555,9 +559,9 @@ func TestATrainingWhoseStepsNobodyKnowsKeepsItsShape(t *testing.T) {
 	b := newBench(t)
 	b.Must(b.Ledger.SaveSpec(t.Context(), "own", []byte(order)))
 	p := policy.Policy{Shapes: []policy.Shape{{Accelerator: "v5litepod-8"}}}
-	s := incident.Slice{Name: "llama", Zone: zone, Accelerator: "v5litepod-16", Spec: "own"}
+	s := incident.Slot{Name: "llama", Life: incident.Life{Facts: incident.Facts{Accelerator: "v5litepod-16", Spec: "own"}, Zone: zone}}
 	for uri, want := range map[string]string{"gs://b/run/40": "", "gs://b/run/ckpt-5": "may be a count of checkpoints"} {
-		w := incident.Workload{Slices: []incident.Slice{s}, Progress: incident.Progress{VerifiedURI: uri}}
+		w := incident.Workload{Slices: []incident.Slot{s}, Progress: incident.Progress{VerifiedURI: uri}}
 		for at, want := range map[incident.Place]string{{Zone: zone, Accelerator: "v5litepod-8"}: want, {Zone: other}: ""} {
 			_, unfit, err := fleet.Order(t.Context(), b.Ledger, w, s, at, p)
 			b.Must(err)
@@ -575,13 +579,13 @@ func TestANewLifeIsMappedAndTheWorkersOfTheFormerKeepTheirs(t *testing.T) {
 	former := w.Slices[0].Incarnation
 	w, err := b.Fleet.MapHosts(t.Context(), w, w.Slices[0])
 	b.Must(err)
-	b.Want(w.Slices[0].Group, group)
+	b.Want(w.Slices[0].Hosts, group)
 	b.Must(b.API.Vanish(zone, "llama"))
 	b.Clock.Advance(time.Minute)
 	w = b.Slice(cloudtputest.NodeConfig{Created: b.Clock.Now(), Group: "t1v-n-ffffffff"})
 	life := w.Slices[0].Incarnation
 	b.Want(former.Same(life), false)
-	b.Want(w.Slices[0].Group, "")
+	b.Want(w.Slices[0].Hosts, "")
 	b.Want(b.subject(ledger.Node, "llama").Incarnation, life)
 	b.Want(b.subject(ledger.Worker, group).Incarnation, former)
 }
@@ -618,7 +622,7 @@ func TestHostNamesThatAreNotToBeHadMapNothing(t *testing.T) {
 				w, err = b.Fleet.MapHosts(t.Context(), w, w.Slices[0])
 				b.Must(err)
 			}
-			b.Want(w.Slices[0].Group, c.group)
+			b.Want(w.Slices[0].Hosts, c.group)
 			b.Want(fleettest.Count(b.Calls(), "GetGuestAttributes"), c.asked)
 			b.Want(strings.Count(log.String(), "level=WARN"), c.warned)
 
@@ -630,7 +634,7 @@ func TestHostNamesThatAreNotToBeHadMapNothing(t *testing.T) {
 			w, err := b.Fleet.MapHosts(t.Context(), w, w.Slices[0])
 			b.Must(err)
 			if c.warned < 3 { // else it is unavailable still
-				b.Want(w.Slices[0].Group, "t1v-n-ffffffff")
+				b.Want(w.Slices[0].Hosts, "t1v-n-ffffffff")
 			}
 		})
 	}
@@ -642,13 +646,13 @@ func TestAGroupIsMappedToOneLife(t *testing.T) {
 	s := w.Slices[0]
 	w, err := b.Fleet.MapGroup(t.Context(), w, s, group)
 	b.Must(err)
-	b.Want(w.Slices[0].Group, group)
+	b.Want(w.Slices[0].Hosts, group)
 	b.Want(b.subject(ledger.Worker, group), ledger.Subject{Workload: w.ID, Slice: "llama", Incarnation: s.Incarnation})
 
 	s.Incarnation.ID = "former"
 	w, err = b.Fleet.MapGroup(t.Context(), w, s, "t1v-n-ffffffff")
 	b.Must(err)
-	b.Want(w.Slices[0].Group, group) // the group of a former life is not this one's
+	b.Want(w.Slices[0].Hosts, group) // the group of a former life is not this one's
 
 	b.Break(ledger.Subjects)
 	if _, err := b.Fleet.MapGroup(t.Context(), w, s, group); err == nil {
@@ -688,7 +692,7 @@ func TestFind(t *testing.T) {
 		"a machine of another make":            {entry: events.Entry{Subject: events.Subject{Project: project, Zone: zone, Worker: "web-1"}}},
 		"a queued resource of which one slice did not come": {world: func(b *bench) {
 			b.Slice(cloudtputest.NodeConfig{})
-			b.Change("demo/llama", func(w *incident.Workload) { w.Slices[0].QueuedResource = "q" })
+			b.Change("demo/llama", func(w *incident.Workload) { w.Slices[0].Group = "q" })
 			b.Must(b.Ledger.Map(b.T.Context(), project, zone, ledger.QueuedResource, "q", ledger.Subject{Workload: "demo/llama", Slice: "another"}))
 		}, entry: events.Entry{Subject: events.Subject{Project: project, Zone: zone, QueuedResource: "q"}}, found: true},
 		"a node that its workload did not come to know": {world: func(b *bench) {

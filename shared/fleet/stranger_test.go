@@ -179,7 +179,7 @@ func TestNobodyIsAStrangerUnread(t *testing.T) {
 	b.node(slice("b", "watch", "gs://new/x", ""))
 	s, err := b.Fleet.Read(t.Context(), provider.Ref{Project: project, Zone: zone, Name: "b"})
 	b.Must(err)
-	b.Change("demo/run", func(w *incident.Workload) { w.Slices[0].Released = time.Time{} }) // word of it is late
+	b.Change("demo/run", func(w *incident.Workload) { w.Slices[0].End.Released = time.Time{} }) // word of it is late
 	b.API.Inject(cloudtputest.Fault{Method: "GetNode", Name: "a", Code: 14, Times: 10})
 	if w, err := b.Fleet.Observe(t.Context(), s); err == nil {
 		t.Errorf("it is %s, and nobody knows whether a lives", w.ID)

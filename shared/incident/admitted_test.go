@@ -128,10 +128,10 @@ func TestWhatTheLeaseDoesNotNameIsAdmitted(t *testing.T) {
 		"under the first policy that does more than watch": {quiet(true), func(r *tour) string {
 			r.policy = "watch"
 			r.learn("llama-8b", "owner deletes", "read gone")
-			was := r.w.Slices[0].Admitted
+			was := r.w.Slices[0].Admitted()
 			asked := r.read("llama-8b", incident.Ready, r.made(far, "9001")) + r.tick(time.Minute) + r.tick(time.Hour)
-			if w := r.w; asked != "" || w.Incident != nil || !w.Due().IsZero() || !w.Slices[0].Admitted.Same(was) {
-				r.Errorf("under watch it asks for %q, has opened %v, is due at %v, and calls %v admitted", asked, w.Incident, w.Due(), w.Slices[0].Admitted)
+			if w := r.w; asked != "" || w.Incident != nil || !w.Due().IsZero() || !w.Slices[0].Admitted().Same(was) {
+				r.Errorf("under watch it asks for %q, has opened %v, is due at %v, and calls %v admitted", asked, w.Incident, w.Due(), w.Slices[0].Admitted())
 			}
 			r.policy = "everything"
 			r.tick(time.Minute) // the first word of the policy
@@ -202,7 +202,7 @@ func TestWhatTheLeaseDoesNotNameIsAdmitted(t *testing.T) {
 		}, "admit b=7761 a=7711"},
 		"its deletion turned out not to have happened between them": {multi(true), func(r *tour) string {
 			a := r.w.Slices[0]
-			r.w.Slices[0].Released = start.Add(-incident.UnreleaseAfter)
+			r.w.Slices[0].End.Released = start.Add(-incident.UnreleaseAfter)
 			replaced(r, "b")
 			r.read("a", incident.Ready, a.Incarnation)
 			return r.learn("", "accepted admit 0")
@@ -254,7 +254,7 @@ func TestWhatTheLeaseDoesNotNameIsAdmitted(t *testing.T) {
 			r.learn("llama-8b", "owner deletes", "read gone")
 			r.give(incident.Read{
 				Origin: incident.Origin{ID: "read", Time: r.now, Rank: events.RankReading}, Slice: "llama-8b", Zone: far, Condition: incident.Ready,
-				Incarnation: r.made(far, "9001"), Facts: incident.Facts{Workers: 4, Spec: "s", Label: "night", Directory: "gs://east/llama"},
+				Incarnation: r.made(far, "9001"), Facts: incident.Facts{Workers: 4, Spec: "s", Label: "night"}, Directory: "gs://east/llama",
 			})
 			return r.tick(time.Minute)
 		}, ""},
@@ -323,7 +323,8 @@ func replaced(r *tour, slice string) {
 func TestWhatWasNeverAdmittedIsAtAPersonsWord(t *testing.T) {
 	for policy, want := range map[string]string{"everything": "admit llama-8b=7711", "watch": "", "unreadable": "admit llama-8b=7711"} {
 		r := newTour(t, quiet(true), policy)
-		r.w.Crew.Finished, r.w.Slices[0].Admitted.Zone = true, far
+		r.w.Crew.Finished = true
+		admittedIn(&r.w.Slices[0], far)
 		if asked := r.tick(time.Hour); asked != "" || r.w.Incident != nil {
 			t.Errorf("%s: %q is asked for without a word", policy, asked)
 		}
@@ -385,11 +386,12 @@ func TestWhatNobodyAdmittedMayBeRetriedAtOnce(t *testing.T) {
 // TestATrainingThatWasDoneIsNotResumedByItsAdmission: it is let in at a person's word, and nothing has made a step.
 func TestATrainingThatWasDoneIsNotResumedByItsAdmission(t *testing.T) {
 	r := newTour(t, quiet(true), "everything")
-	r.w.Crew.Finished, r.w.Slices[0].Admitted.Zone = true, far
+	r.w.Crew.Finished = true
+	admittedIn(&r.w.Slices[0], far)
 	r.tick(time.Hour)
 	r.learn("llama-8b", "retried")
 	r.learn("", "intend admit 0", "accepted admit 0")
-	if c := r.w.Closed; r.w.Incident != nil || c.Outcome != incident.Released || c.Code != incident.CodeFinished || r.w.Slices[0].Admitted.Zone == far {
+	if c := r.w.Closed; r.w.Incident != nil || c.Outcome != incident.Released || c.Code != incident.CodeFinished || r.w.Slices[0].Admitted().Zone == far {
 		t.Errorf("it ends as %s", tale(r.w))
 	}
 	if r.learn("llama-8b", "mapped", "started", "progress"); r.w.Incident != nil || r.tick(time.Minute) != "" {
@@ -537,7 +539,7 @@ func TestTheOthersStepsAreNoAdmission(t *testing.T) {
 	}
 	r.learn("", "intend admit 0", "accepted admit 0")
 	r.learn("b", "started", "progress", "progress")
-	if r.w.Incident != nil || r.w.Closed.Outcome != incident.Resumed || !r.w.Slice("c").Admitted.Known() || r.tick(time.Minute) != "" {
+	if r.w.Incident != nil || r.w.Closed.Outcome != incident.Resumed || !r.w.Slice("c").Admitted().Known() || r.tick(time.Minute) != "" {
 		t.Errorf("it stands as %s", tale(r.w))
 	}
 }
@@ -596,7 +598,7 @@ func TestWhatTrainsAgainWithoutASliceStillAdmitsIt(t *testing.T) {
 				t.Fatalf("c waits for its admission, and it stands as %s", tale(r.w))
 			}
 			r.learn("", "intend admit 0", "accepted admit 0")
-			if !r.w.Slice("c").Admitted.Known() {
+			if !r.w.Slice("c").Admitted().Known() {
 				t.Errorf("it stands as %s", tale(r.w))
 			}
 		})
@@ -611,8 +613,8 @@ func TestAPausedLeaseAdmitsNobody(t *testing.T) {
 	r.give(incident.Held{Request: asked(r.w, r.now), Code: incident.CodePaused, Why: "paused by ann", Until: r.now.Add(2 * time.Hour), Begun: true})
 	r.now = r.now.Add(5 * time.Minute)
 	r.learn("b", "exit 139", "started", "progress", "progress")
-	if r.w.Slice("c").Admitted.Known() {
-		t.Errorf("no lease that names c was ever written, and c counts as admitted (Lease %d); it stands as %s", r.w.Slice("c").Lease, tale(r.w))
+	if r.w.Slice("c").Admitted().Known() {
+		t.Errorf("no lease that names c was ever written, and c counts as admitted (Lease %d); it stands as %s", r.w.Slice("c").Leased, tale(r.w))
 	}
 }
 
@@ -628,7 +630,7 @@ func TestALeaseHeldAndThenRefusedAdmitsNobody(t *testing.T) {
 		r.learn("b", "progress", "exit 139", "started", "progress", "progress")
 	}
 	if asked := r.learn("c", "retried"); asked == "" {
-		t.Errorf("c was never admitted (Lease %d), and a person's word asks for nothing: %s", r.w.Slice("c").Lease, r.w.NothingToRetry(r.now))
+		t.Errorf("c was never admitted (Lease %d), and a person's word asks for nothing: %s", r.w.Slice("c").Leased, r.w.NothingToRetry(r.now))
 	}
 }
 
@@ -654,8 +656,8 @@ func TestWhatJoinsBeforeTheLeaseIsBegunIsNotNamedByIt(t *testing.T) {
 	for range 30 {
 		more += r.tick(time.Minute)
 	}
-	if more == "" && r.w.Slice("a").Admitted.Known() {
-		t.Errorf("the lease never named a (Lease %d, admitted %v): %s", r.w.Slice("a").Lease, r.w.Slice("a").Admitted, tale(r.w))
+	if more == "" && r.w.Slice("a").Admitted().Known() {
+		t.Errorf("the lease never named a (Lease %d, admitted %v): %s", r.w.Slice("a").Leased, r.w.Slice("a").Admitted(), tale(r.w))
 	}
 }
 
@@ -696,7 +698,7 @@ func TestARestartThatIsOvertakenForgetsNoSlice(t *testing.T) {
 				r.learn("b", "progress")
 			}
 			if c := r.w.Slice("c"); more == "" {
-				t.Errorf("closed as %s; c is READY, in no lease, and nobody asks for it or was told: moved %v, admitted %v, lease %d; retry: %q", end, c.Moved, c.Admitted, c.Lease, r.w.NothingToRetry(r.now))
+				t.Errorf("closed as %s; c is READY, in no lease, and nobody asks for it or was told: %s, admitted %v, lease %d; retry: %q", end, c.Admission, c.Admitted(), c.Leased, r.w.NothingToRetry(r.now))
 			}
 		})
 	}
@@ -715,8 +717,8 @@ func TestOwnRestartsAdmitNothingThatARestartWasToName(t *testing.T) {
 		t.Fatalf("%s", tale(r.w))
 	}
 	r.learn("b", "started") // attempt 4 of its own, not by our lease
-	if c := r.w.Slice("c"); c.Admitted.Known() {
-		t.Errorf("nobody has begun to write a lease that names c (Lease %d), and c counts as admitted: %s", c.Lease, tale(r.w))
+	if c := r.w.Slice("c"); c.Admitted().Known() {
+		t.Errorf("nobody has begun to write a lease that names c (Lease %d), and c counts as admitted: %s", c.Leased, tale(r.w))
 	}
 }
 
@@ -773,7 +775,7 @@ func TestStepsBesideASliceThatIsNotUsableEndNoAdmission(t *testing.T) {
 		more += r.tick(time.Minute)
 	}
 	if c := r.w.Slice("c"); !open && more == "" {
-		t.Errorf("c was never admitted (moved %v, admitted %v, lease %d), its incident ended as resumed, and nothing is asked for", c.Moved, c.Admitted, c.Lease)
+		t.Errorf("c was never admitted (%s, admitted %v, lease %d), its incident ended as resumed, and nothing is asked for", c.Admission, c.Admitted(), c.Leased)
 	}
 }
 
@@ -791,8 +793,8 @@ func TestATakeOverOfOneSliceAdmitsNoOther(t *testing.T) {
 		t.Fatalf("asked %q", asked)
 	}
 	r.learn("b", "mapped", "started", "progress")
-	if c := r.w.Slice("c"); c.Admitted.Known() {
-		t.Errorf("nobody has begun to write a lease that names c (Lease %d), and c counts as admitted: %s", c.Lease, tale(r.w))
+	if c := r.w.Slice("c"); c.Admitted().Known() {
+		t.Errorf("nobody has begun to write a lease that names c (Lease %d), and c counts as admitted: %s", c.Leased, tale(r.w))
 	}
 }
 
@@ -801,7 +803,7 @@ func TestATakeOverOfOneSliceAdmitsNoOther(t *testing.T) {
 func TestARestartThatNobodyBeganUnnamesNoSlice(t *testing.T) {
 	r := newTour(t, multi(true), "everything")
 	r.w.Crew.Attempt, r.w.Progress.Attempt = 3, 3
-	r.w.Slices[0].Lease, r.w.Slices[1].Lease = 3, 3
+	r.w.Slices[0].Leased, r.w.Slices[1].Leased = 3, 3
 	r.learn("b", "exit 139", "started")
 	r.tick(24 * time.Minute)
 	r.learn("a", "owner deletes")
@@ -833,8 +835,8 @@ func TestALineOfWhatIsGoneAdmitsNobody(t *testing.T) {
 	restarted(r)
 	r.learn("a", "owner creates", "read foreign", "mapped")
 	r.learn("a", "owner deletes", "read gone", "started")
-	if s := r.w.Slice("a"); s.Admitted.Known() {
-		t.Errorf("it is gone, no lease names it, and training may run in %v", s.Admitted)
+	if s := r.w.Slice("a"); s.Admitted().Known() {
+		t.Errorf("it is gone, no lease names it, and training may run in %v", s.Admitted())
 	}
 }
 
@@ -847,7 +849,7 @@ func TestWhatIsCreatedAfterItsTrainingWasDoneIsTheirs(t *testing.T) {
 		t.Fatalf("asked for is %q", asked)
 	}
 	r.learn("", "intend admit 0", "accepted admit 0")
-	if c := r.w.Closed; r.w.Incident != nil || c.Outcome != incident.Released || c.Code != incident.CodeFinished || !r.w.Slices[0].Admitted.Known() {
+	if c := r.w.Closed; r.w.Incident != nil || c.Outcome != incident.Released || c.Code != incident.CodeFinished || !r.w.Slices[0].Admitted().Known() {
 		t.Errorf("it stands as %s", tale(r.w))
 	}
 }
@@ -866,7 +868,7 @@ func TestATrainingThatIsDoneInTheMiddleOfItsAdmission(t *testing.T) {
 		t.Fatalf("asked for is %q beside the admission that is under way: %s", asked, tale(r.w))
 	}
 	r.learn("", "intend admit 0", "accepted admit 0")
-	if c := r.w.Closed; r.w.Incident != nil || c.Outcome != incident.Resumed || c.ConfirmedBy != incident.ByStep || !r.w.Slices[0].Admitted.Known() {
+	if c := r.w.Closed; r.w.Incident != nil || c.Outcome != incident.Resumed || c.ConfirmedBy != incident.ByStep || !r.w.Slices[0].Admitted().Known() {
 		t.Errorf("it stands as %s", tale(r.w))
 	}
 }

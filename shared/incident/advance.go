@@ -82,7 +82,7 @@ func New(project, name, provider string) Workload {
 }
 
 // machine is one call of Advance. It copies what it changes: w shares its slices with the caller's workload until
-// slice, inc or notices is called.
+// slice or inc is called.
 type machine struct {
 	p       policy.Policy
 	w       Workload
@@ -93,11 +93,11 @@ type machine struct {
 	// reading is the slice that the evidence is a reading of.
 	reading string
 
-	ownSlices, ownIncident, ownNotices, ownCalls bool
+	ownSlices, ownIncident, ownCalls bool
 }
 
 // slice returns a slice to change, or nil.
-func (m *machine) slice(name string) *Slice {
+func (m *machine) slice(name string) *Slot {
 	if m.w.Slice(name) == nil {
 		return nil
 	}

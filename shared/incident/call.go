@@ -54,10 +54,10 @@ func (w Workload) calls(t Task) []Call {
 		return call(function, methodWrite, strings.TrimRight(w.Directory, "/")+"/"+name)
 	}
 	// A slice goes and comes with the queued resource that holds it.
-	slice := func(function string, s *Slice, zone, node, queued string) Call {
+	slice := func(function string, s *Slot, zone, node, queued string) Call {
 		at := "projects/" + w.Project + "/locations/" + zone
-		if s.QueuedResource != "" {
-			return call(function, queued, at+"/queuedResources/"+s.QueuedResource)
+		if s.Group != "" {
+			return call(function, queued, at+"/queuedResources/"+s.Group)
 		}
 		return call(function, node, at+"/nodes/"+s.Name)
 	}
@@ -70,7 +70,7 @@ func (w Workload) calls(t Task) []Call {
 		}
 		for i := range w.Slices {
 			if s := w.Slices[i]; s.Condition == Ready {
-				s.QueuedResource = "" // the metadata is the node's
+				s.Group = "" // the metadata is the node's
 				all = append(all, slice("checkpoint", &s, s.Zone, "UpdateNode", ""))
 			}
 		}

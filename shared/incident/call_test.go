@@ -160,11 +160,11 @@ func TestARefusalAfterASecondDeliveryUnnamesNobody(t *testing.T) {
 		for range deliveries {
 			r.learn("", "intend admit 0")
 		}
-		if got := r.w.Slices[0].Lease; got != r.w.Crew.Named || got == 0 {
+		if got := r.w.Slices[0].Leased; got != r.w.Crew.Named || got == 0 {
 			t.Fatalf("begun %d times, the lease names it since attempt %d of %d", deliveries, got, r.w.Crew.Named)
 		}
 		r.give(incident.Answered{Request: asked(r.w, r.now), NoCall: incident.Uncalled, Failure: &incident.Failure{Class: incident.NotInState, Code: incident.CodeOvertaken, Message: "overtaken"}})
-		if got := r.w.Slices[0].Lease > 0; got != named {
+		if got := r.w.Slices[0].Leased > 0; got != named {
 			t.Errorf("begun %d times and refused: the lease may name the slice: %v", deliveries, got)
 		}
 	}

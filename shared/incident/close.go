@@ -33,14 +33,14 @@ func (m *machine) leaves(o Outcome) bool {
 			return true
 		}
 	}
-	return !m.abused() && (o == Released || m.creates()) && slices.ContainsFunc(m.w.Slices, Slice.leftBehind)
+	return !m.abused() && (o == Released || m.creates()) && slices.ContainsFunc(m.w.Slices, Slot.leftBehind)
 }
 
 // creates reports whether the incident is about to replace slices.
 func (m *machine) creates() bool { return m.phase() == Removing || m.phase() == Recreating }
 
 // leftBehind reports whether a slice is there, or ordered, by an incident alone.
-func (s Slice) leftBehind() bool { return s.Made != "" || !s.Ordered.IsZero() }
+func (l Life) leftBehind() bool { return l.Maker != "" || !l.Ordered.IsZero() }
 
 func (m *machine) startClearing(o Outcome) {
 	in := m.inc()
@@ -72,7 +72,7 @@ func (m *machine) clear() {
 		t := Task{Action: events.ActionDelete, Slice: s.Name, Zone: s.Zone, Ordered: s.Ordered, Reason: "clean-up"}
 		if c := m.w.Incident.task(events.ActionCreate, s.Name); c != nil && len(c.With) > 0 {
 			t.With = slices.DeleteFunc(append([]string{c.Slice}, c.With...), func(name string) bool { return name == s.Name })
-		} else if s.QueuedResource != "" {
+		} else if s.Group != "" {
 			t.With = m.beside(s)
 		}
 		m.drop(events.ActionCreate, s.Name)
@@ -81,7 +81,7 @@ func (m *machine) clear() {
 			t.Incarnation = s.Incarnation
 			m.decided("delete "+t.names()+" in "+s.Zone, "our own request brought it, nobody waits for it any more, and training was never admitted to it")
 		} else {
-			m.decided("cancel queued resource "+s.QueuedResource+" in "+s.Zone, "our own request ordered it, nobody waits for it any more, and it has brought nothing yet")
+			m.decided("cancel queued resource "+s.Group+" in "+s.Zone, "our own request ordered it, nobody waits for it any more, and it has brought nothing yet")
 		}
 		tasks = append(tasks, t)
 	}
@@ -91,14 +91,14 @@ func (m *machine) clear() {
 }
 
 // cleared ends the incident when nothing of ours is under way any more.
-func (m *machine) cleared(s *Slice) {
+func (m *machine) cleared(s *Slot) {
 	in := m.w.Incident
 	if t := in.task(events.ActionCreate, s.Name); t != nil && (t.Operation != "" || t.Answered.IsZero() && m.now.Sub(t.Begun) < AnswerFor) {
 		return // it may still come
 	}
 	m.drop(events.ActionCreate, s.Name)
 	m.dropDone(events.ActionDelete, s.Name)
-	if len(m.w.Incident.Tasks) > 0 || slices.ContainsFunc(m.w.Slices, Slice.leftBehind) {
+	if len(m.w.Incident.Tasks) > 0 || slices.ContainsFunc(m.w.Slices, Slot.leftBehind) {
 		return
 	}
 	in = m.inc()
@@ -143,7 +143,7 @@ func (in *Incident) gaveUpWaiting() bool { return in.Clearing == Escalated && in
 
 // sparesOnceReady asks for no further deletion of a slice that a reading has just shown usable, until later readings can tell whether it
 // is kept.
-func (m *machine) sparesOnceReady(s *Slice) {
+func (m *machine) sparesOnceReady(s *Slot) {
 	if !m.w.Incident.gaveUpWaiting() || m.w.Incident.task(events.ActionDelete, s.Name) == nil {
 		return
 	}
@@ -208,19 +208,17 @@ func (m *machine) close() {
 	m.coded(in.Code)
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
-		told := events.Incarnation{}
+		told := s.End.Told
 		switch {
+		case !in.tellsOfAll():
 		case in.Outcome == Released && in.lost(s), s.Condition != Ready && (s.Condition != Creating || s.Replace):
-			told = s.Incarnation // its end has been told; it opens no second incident
-		case s.Condition == Creating:
-			told = s.Told // an incident about another slice changes nothing about what came of it
+			told = s.Incarnation.Known() // its end has been told; it opens no second incident
+		case s.Condition != Creating: // an incident about another slice changes nothing about what came of it
+			told = false
 		}
-		if !in.tellsOfAll() {
-			told = s.Told
-		}
-		if s.Replace || s.leftBehind() || !s.Told.Same(told) && (s.Told.Known() || told.Known()) {
+		if s.Replace || s.leftBehind() || s.End.Told != told {
 			c := m.slice(s.Name)
-			c.Replace, c.Told, c.Made, c.Ordered = false, told, "", time.Time{}
+			c.Replace, c.End.Told, c.Maker, c.Ordered = false, told, "", time.Time{}
 		}
 	}
 	m.out = append(m.out, events.IncidentClosed{
@@ -249,13 +247,16 @@ func (m *machine) finishedWithin() bool {
 // waitsOn has what was to be admitted, and is not known to be, wait for it when its incident is over; what a person was told of, or
 // has in hand, is theirs.
 func (m *machine) waitsOn(theirs bool) {
+	waits := Waiting
+	if theirs {
+		waits = Left
+	}
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
-		if !m.w.elsewhere(s) || s.IsReleased() || s.Moved || s.Left {
+		if !m.w.elsewhere(s) || s.IsReleased() || s.Admission != "" {
 			continue
 		}
-		s = m.slice(s.Name)
-		s.Moved, s.Left = !theirs, theirs
+		m.slice(s.Name).Admission = waits
 	}
 }
 
@@ -266,7 +267,7 @@ func (in *Incident) tellsOfAll() bool {
 }
 
 // lost reports whether a loss of this life is among the troubles, though no reading may have shown it yet.
-func (in *Incident) lost(s *Slice) bool {
+func (in *Incident) lost(s *Slot) bool {
 	return slices.ContainsFunc(in.Troubles, func(t Trouble) bool {
 		return !t.Announced && t.Cause.Infrastructure() && t.Slice == s.Name && t.Life != "" && t.Life == s.Incarnation.ID
 	})

@@ -12,7 +12,7 @@ import (
 )
 
 // inQueue is a workload of one slice that a queued resource holds.
-func inQueue(w *incident.Workload) { w.Slices[0].QueuedResource = "qr" }
+func inQueue(w *incident.Workload) { w.Slices[0].Group = "qr" }
 
 // TestWhatWasOrderedIsNotLeftBehind: whatever our own request brings is deleted when its incident ends without it, whenever
 // it was read, before training is let in.
@@ -94,7 +94,7 @@ func TestAQueuedResourceThatFailedElsewhereIsDeletedThere(t *testing.T) {
 	now := n.now.Add(time.Hour)
 	failed := incident.Read{
 		Origin: incident.Origin{Time: now, Rank: events.RankReading}, Slice: "llama-8b", Zone: zone, Condition: incident.Lost, State: "FAILED (queued resource)",
-		Incident: n.w.Incident.ID, Ordered: n.now, Facts: incident.Facts{QueuedResource: "qr", Spot: true, Spec: "spec1"},
+		Incident: n.w.Incident.ID, Ordered: n.now, Facts: incident.Facts{Group: "qr", Reclaimable: true, Spec: "spec1"},
 	}
 	_, sent, _ := incident.Advance(policies["spot"], n.w, failed, now)
 	if len(sent) != 1 {

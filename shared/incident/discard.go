@@ -23,7 +23,7 @@ type Idle struct {
 const whenEscalated policy.Switch = "when_escalated"
 
 // idle are the slices that can be used, cost money for it, and are nobody's but the workload's.
-func (w Workload) idle() (idle []*Slice) {
+func (w Workload) idle() (idle []*Slot) {
 	for i := range w.Slices {
 		s := &w.Slices[i]
 		if s.Condition == Ready && s.Incarnation.Known() && !s.theirs(w) {
@@ -36,7 +36,7 @@ func (w Workload) idle() (idle []*Slice) {
 // idleSwitch is what has to allow the deletion of idle slices: what would allow to replace them.
 func (w Workload) idleSwitch() policy.Switch {
 	for _, s := range w.idle() {
-		if !s.Spot {
+		if !s.Reclaimable {
 			return policy.RecreateNonSpot
 		}
 	}
@@ -83,7 +83,7 @@ func (m *machine) retains() (c Code, why string) {
 		}
 		for _, name := range m.beside(s) {
 			if o := m.w.Slice(name); o.Condition != Ready && o.Condition != Lost && o.Condition != Gone {
-				return CodeHoldsMore, "queued resource " + s.QueuedResource + " holds " + o.Name + " too, which is " + o.State
+				return CodeHoldsMore, "queued resource " + s.Group + " holds " + o.Name + " too, which is " + o.State
 			}
 		}
 	}
@@ -147,7 +147,7 @@ func (m *machine) openDiscard() {
 		"the policy's when_escalated is delete, and nobody has said a word for "+span)
 }
 
-func namesOf(all []*Slice) string {
+func namesOf(all []*Slot) string {
 	var names []string
 	for _, s := range all {
 		names = append(names, s.Name)
@@ -164,9 +164,9 @@ func (w Workload) discarding() bool {
 }
 
 // goesForIdle are the slices that are on their way out because they stood idle.
-func (w Workload) goesForIdle() (going []*Slice) {
+func (w Workload) goesForIdle() (going []*Slot) {
 	for i := range w.Slices {
-		if s := &w.Slices[i]; s.Condition == Deleting && s.Discarded.Same(s.Incarnation) {
+		if s := &w.Slices[i]; s.Condition == Deleting && s.End.Discarded {
 			going = append(going, s)
 		}
 	}
@@ -319,11 +319,11 @@ func (m *machine) keepIdle(c Code, why string) {
 		parts = append(parts, namesOf(gone)+" was deleted")
 	}
 	idle := m.w.idle()
-	called := func(s *Slice) bool { return s.Discarded.Same(s.Incarnation) }
+	called := func(s *Slot) bool { return s.End.Discarded }
 	if kept := slices.DeleteFunc(slices.Clone(idle), called); len(kept) > 0 {
 		parts = append(parts, namesOf(kept)+" is kept")
 	}
-	if doubtful := slices.DeleteFunc(idle, func(s *Slice) bool { return !called(s) }); len(doubtful) > 0 {
+	if doubtful := slices.DeleteFunc(idle, func(s *Slot) bool { return !called(s) }); len(doubtful) > 0 {
 		parts = append(parts, namesOf(doubtful)+" may have been deleted, by a call of which nobody knows what came")
 	}
 	if going := m.w.goesForIdle(); going != nil {
@@ -336,7 +336,7 @@ func (m *machine) keepIdle(c Code, why string) {
 }
 
 // deletedIdle are the slices that this incident has deleted.
-func (m *machine) deletedIdle() (gone []*Slice) {
+func (m *machine) deletedIdle() (gone []*Slot) {
 	for i := range m.w.Slices {
 		if s := &m.w.Slices[i]; s.discarded() && !s.Since.Before(m.w.Incident.Opened) {
 			gone = append(gone, s)
@@ -365,11 +365,11 @@ func (m *machine) byHand() string {
 
 // vanishedIdle takes it that a slice is gone while idle ones are deleted. One that nobody has deleted here is somebody else's
 // doing: the others are left to them.
-func (m *machine) vanishedIdle(s *Slice, was Condition) {
+func (m *machine) vanishedIdle(s *Slot, was Condition) {
 	t := m.w.Incident.task(events.ActionDelete, s.Name)
-	ours := t != nil && t.inFlight() || s.Discarded.Same(s.Incarnation)
+	ours := t != nil && t.inFlight() || s.End.Discarded
 	if ours {
-		m.slice(s.Name).Discarded = s.Incarnation
+		m.slice(s.Name).End.Discarded = true
 	}
 	m.dropDone(events.ActionDelete, s.Name)
 	switch {
@@ -447,7 +447,7 @@ func (m *machine) mayBeDiscarded(t Task) {
 				by = m.now.Add(UnreleaseAfter) // it was accepted
 			}
 			s = m.slice(s.Name)
-			s.Discarded, s.DiscardBy = s.Incarnation, by
+			s.End.Discarded, s.End.DiscardBy = true, by
 		}
 	}
 }

@@ -264,7 +264,7 @@ func TestWhatKeepsIdleSlices(t *testing.T) {
 		"the policy says keep":            {p: with(func(p *policy.Policy) { p.WhenEscalated = policy.KeepIdle })},
 		"recreate is no":                  {p: with(func(p *policy.Policy) { p.Switches.Recreate = policy.No }), says: "the switch recreate is no"},
 		"recreate is ask":                 {p: with(func(p *policy.Policy) { p.Switches.Recreate = policy.Ask }), says: "the switch recreate is ask"},
-		"not Spot":                        {p: with(func(p *policy.Policy) { p.Switches.RecreateNonSpot = policy.No }), but: func(w *incident.Workload) { w.Slices[0].Spot = false }, says: "recreate_non_spot is no"},
+		"not Spot":                        {p: with(func(p *policy.Policy) { p.Switches.RecreateNonSpot = policy.No }), but: func(w *incident.Workload) { w.Slices[0].Reclaimable = false }, says: "recreate_non_spot is no"},
 		"no start-up script":              {p: everything, but: func(w *incident.Workload) { w.Slices[0].Bare = true }, says: "has no start-up script"},
 		"no specification":                {p: everything, but: func(w *incident.Workload) { w.Slices[0].Spec = "" }, says: "was never read"},
 		"the crew does steps":             {p: everything, crew: func(now time.Time) incident.Beat { return beat(now, 0, time.Minute) }, code: incident.CodeMayTrain},
@@ -446,7 +446,7 @@ func twoIdle(t *testing.T, p policy.Policy) node {
 	t.Helper()
 	n := at(t, p, true, idle+", "+waits+", found verify 0", nil)
 	other := n.w.Slices[0]
-	other.Name, other.Group = "llama-8b-1", "t1v-n-00000009"
+	other.Name, other.Hosts = "llama-8b-1", "t1v-n-00000009"
 	n.w.Slices = append(n.w.Slices, other)
 	return n
 }
@@ -507,7 +507,7 @@ func TestASliceThatCouldNotBeUsedBeforeKeepsNoOther(t *testing.T) {
 	p := policies["everything"]
 	n := at(t, p, true, idle+", a crew that waits", nil)
 	other := n.w.Slices[0]
-	other.Name, other.Condition, other.State, other.Told = "llama-8b-1", incident.Unhealthy, "UNHEALTHY", other.Incarnation
+	other.Name, other.Condition, other.State, other.End.Told = "llama-8b-1", incident.Unhealthy, "UNHEALTHY", true
 	n.w.Slices = append(n.w.Slices, other)
 	n.w, _, _ = incident.Advance(p, n.w, learned(n.w, other, n.now)["read unhealthy"], n.now)
 	if _, asked := pass(p, n, 5*time.Minute, waiting); len(asked) != 1 || asked[0].Slice != "llama-8b" {
@@ -520,9 +520,9 @@ func TestTheSlicesOfAQueuedResourceGoTogetherOrStay(t *testing.T) {
 	p := policies["everything"]
 	trio := func(c incident.Condition) func(*incident.Workload) {
 		return func(w *incident.Workload) {
-			w.Slices[0].QueuedResource = "qr"
+			w.Slices[0].Group = "qr"
 			other := w.Slices[0]
-			other.Name, other.Condition, other.State, other.Group = "llama-8b-1", c, strings.ToUpper(string(c)), "t1v-n-00000009"
+			other.Name, other.Condition, other.State, other.Hosts = "llama-8b-1", c, strings.ToUpper(string(c)), "t1v-n-00000009"
 			w.Slices = append(w.Slices, other)
 		}
 	}

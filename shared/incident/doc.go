@@ -3,6 +3,12 @@
 // Everything that a function knows goes in as evidence, everything that should happen comes out as an event. Nothing
 // here reads a clock, a network or a disk, so the same evidence always makes the same decision.
 //
+// # The document
+//
+// A workload has slots, one for each slice by its name. A slot has lives: the TPU that stands under the name now, and
+// those before it that still matter. What is known of a life stands on it and goes with it, so the next life begins with
+// nothing but what its own reading says. Training may run in one life of a slot at most.
+//
 // # Transitions
 //
 // Where a workload stands is peace or the phase of its one open incident; where an incident ends the table names its

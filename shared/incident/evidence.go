@@ -129,21 +129,8 @@ type Read struct {
 	Abuse bool
 	// Facts describe what was found; they do not change while it lives.
 	Facts Facts
-}
-
-// Facts is what a reading says of a slice beside its condition; see Slice for the fields.
-type Facts struct {
-	QueuedResource string
-	Legacy         bool
-	Accelerator    string
-	Workers, Chips int
-	Spot           bool
-	Spec           string
-	Bare           bool
-	// Label and Directory are the workload's, as this slice says them.
-	Label, Directory string
-	// Account is the service account of its workers, Claims the label of another workload than its own.
-	Account, Claims string
+	// Directory is the workload's checkpoint directory, as this slice says it.
+	Directory string
 }
 
 // Failure is an error of an outside call, classified.

@@ -31,11 +31,11 @@ func life(n int) events.Incarnation {
 func quiet(spot bool) incident.Workload {
 	w := incident.New("demo", "llama-8b", "tpu")
 	w.Label, w.Directory = "night", "gs://ckpt/llama-8b"
-	w.Slices = []incident.Slice{{
-		Name: "llama-8b", Zone: "us-west4-a", Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spot: spot, Spec: "spec1",
-		Group: "t1v-n-3f2a9c01", Incarnation: life(1), Admitted: life(1), Condition: incident.Ready, State: "READY",
-		Since: start.Add(-time.Hour),
-	}}
+	w.Slices = []incident.Slot{{Name: "llama-8b", Life: incident.Life{
+		Facts: incident.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Reclaimable: spot, Spec: "spec1"},
+		Zone:  "us-west4-a", Hosts: "t1v-n-3f2a9c01", Incarnation: life(1), Admission: incident.Admitted, Condition: incident.Ready,
+		State: "READY", Since: start.Add(-time.Hour),
+	}}}
 	w.Crew = incident.Crew{Seen: start.Add(-time.Hour), Attempt: 1}
 	w.Progress = incident.Progress{
 		Step: 48180, High: 48180, At: start.Add(-2 * time.Minute), Attempt: 1, CheckpointStep: 48000,
@@ -94,20 +94,20 @@ func evidence(w incident.Workload, now time.Time) map[string]incident.Evidence {
 var ann = incident.Word{By: "ann@example.com", Why: "it is mended"}
 
 // learned is everything that may be learned of a slice.
-func learned(w incident.Workload, s incident.Slice, now time.Time) map[string]incident.Evidence {
+func learned(w incident.Workload, s incident.Slot, now time.Time) map[string]incident.Evidence {
 	audit := incident.Origin{ID: "entry", Time: now, Rank: events.RankAudit}
 	found := incident.Origin{ID: "entry", Time: now, Rank: events.RankReading} // by patrol, in the audit log itself
 	late := incident.Origin{ID: "late", Time: now.Add(-25 * time.Minute), Rank: events.RankReading}
 	user := incident.Origin{ID: "line", Time: now, Rank: events.RankUser}
 	api := incident.Origin{ID: "read", Time: now, Rank: events.RankReading}
-	facts := incident.Facts{QueuedResource: s.QueuedResource, Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Spot: s.Spot, Spec: "spec1", Label: w.Label, Directory: w.Directory}
+	facts := incident.Facts{Group: s.Group, Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Reclaimable: s.Reclaimable, Spec: "spec1", Label: w.Label}
 	in := w.Incident
 	id := ""
 	if in != nil {
 		id = in.ID
 	}
 	read := func(c incident.Condition, inc events.Incarnation, by string) incident.Read {
-		return incident.Read{Origin: api, Slice: s.Name, Zone: inc.Zone, Condition: c, Incarnation: inc, State: strings.ToUpper(string(c)), Incident: by, Facts: facts}
+		return incident.Read{Origin: api, Slice: s.Name, Zone: inc.Zone, Condition: c, Incarnation: inc, State: strings.ToUpper(string(c)), Incident: by, Facts: facts, Directory: w.Directory}
 	}
 	pending := events.Notice{Status: events.NoticePending, CanReschedule: true, WindowStart: start.Add(2 * time.Hour), WindowEnd: start.Add(6 * time.Hour)}
 	moved := pending
@@ -118,7 +118,7 @@ func learned(w incident.Workload, s incident.Slice, now time.Time) map[string]in
 		return incident.Noticed{Origin: audit, Slice: s.Name, Incarnation: s.Incarnation, Notice: n, Text: "notice"}
 	}
 	crew := func(r events.CrewReport) incident.Reported {
-		r.Schema, r.Zone, r.Node, r.Hostname = 1, s.Zone, s.Name, s.Group+"-w-0"
+		r.Schema, r.Zone, r.Node, r.Hostname = 1, s.Zone, s.Name, s.Hosts+"-w-0"
 		return incident.Reported{Origin: user, Slice: s.Name, Report: r}
 	}
 	var n int
@@ -192,7 +192,7 @@ func learned(w incident.Workload, s incident.Slice, now time.Time) map[string]in
 		"finished":       crew(events.CrewReport{Report: events.ReportFinished, Attempt: w.Crew.Attempt, Step: 50000}),
 		"its verdict": incident.Beat{Origin: user, Slice: s.Name, Incarnation: s.Incarnation, Seen: now, Attempt: w.Crew.Claim.Attempt, Verdict: &events.CrewVerdict{
 			Schema: 1, Attempt: max(w.Crew.Claim.Attempt, w.Crew.Attempt, w.Crew.Exited, w.Crew.Named), Finished: w.Crew.Claim.Finished, Ended: now, Step: w.Progress.Step, Reason: "exit code 1, five times",
-			Life: events.Admission{Slice: s.Name, Incarnation: events.Incarnation{Zone: s.Zone}, Workers: s.Group},
+			Life: events.Admission{Slice: s.Name, Incarnation: events.Incarnation{Zone: s.Zone}, Workers: s.Hosts},
 		}},
 		"silence":           incident.Beat{Origin: user, Slice: s.Name, Incarnation: s.Incarnation, Seen: now.Add(-6 * time.Hour)},
 		"a crew that runs":  incident.Beat{Origin: user, Slice: s.Name, Incarnation: s.Incarnation, Seen: now, Runs: true, Attempt: w.Crew.Attempt},
@@ -207,7 +207,7 @@ func learned(w incident.Workload, s incident.Slice, now time.Time) map[string]in
 	if in != nil {
 		out["approved"] = incident.Approved{Origin: user, Word: ann, Incident: id, Action: in.Asked}
 	}
-	if s.QueuedResource != "" {
+	if s.Group != "" {
 		out["read ordered"], out["read ordered by others"] = ordered(where, id), ordered(where, "")
 		if len(w.Creators) > 0 {
 			c := w.Creators[0]
@@ -227,14 +227,14 @@ func elsewhere(zone string) string {
 }
 
 // answers is what may come of what the open incident asked for. The crew of slice s answers for the workload.
-func answers(w incident.Workload, s incident.Slice, now time.Time) map[string]incident.Evidence {
+func answers(w incident.Workload, s incident.Slot, now time.Time) map[string]incident.Evidence {
 	in, out := w.Incident, map[string]incident.Evidence{}
 	if in == nil {
 		return out
 	}
 	api := incident.Origin{ID: "read", Time: now, Rank: events.RankReading}
 	crew := func(r events.CrewReport) incident.Reported {
-		r.Schema, r.Zone, r.Node, r.Hostname = 1, s.Zone, s.Name, s.Group+"-w-0"
+		r.Schema, r.Zone, r.Node, r.Hostname = 1, s.Zone, s.Name, s.Hosts+"-w-0"
 		return incident.Reported{Origin: incident.Origin{ID: "line", Time: now, Rank: events.RankUser}, Slice: s.Name, Report: r}
 	}
 	if in.Save.ID != "" {
@@ -263,7 +263,7 @@ func answers(w incident.Workload, s incident.Slice, now time.Time) map[string]in
 		if t.Action == events.ActionHear {
 			verdict := events.CrewVerdict{
 				Schema: 1, Attempt: max(w.Crew.Claim.Attempt, w.Crew.Attempt, w.Crew.Exited), Ended: now, Step: w.Progress.Step, Reason: "exit code 1, five times",
-				Life: events.Admission{Slice: s.Name, Incarnation: events.Incarnation{Zone: s.Zone}, Workers: s.Group},
+				Life: events.Admission{Slice: s.Name, Incarnation: events.Incarnation{Zone: s.Zone}, Workers: s.Hosts},
 			}
 			spent, done, sure := verdict, verdict, verdict
 			done.Finished, sure.Finished, sure.Certain = true, true, true
@@ -327,12 +327,16 @@ func key(t *testing.T, w incident.Workload) string {
 	w.Slices = slices.Clone(w.Slices)
 	for i := range w.Slices {
 		s := &w.Slices[i]
-		s.Told, s.Heard.Attempt = events.Incarnation{}, 0
-		blur(&s.Since, &s.Released, &s.Until, &s.Used, &s.AbuseAt, &s.DiscardBy, &s.Stop.At, &s.Stop.Unsaid, &s.Heard.At, &s.Heard.Seen)
-	}
-	w.Notices = slices.Clone(w.Notices)
-	for i := range w.Notices {
-		blur(&w.Notices[i].Told, &w.Notices[i].Listened)
+		s.End.Told, s.Heard.Attempt = false, 0
+		var former []incident.Life
+		for _, l := range s.Former { // which one is admitted, and whether another may train on, is all that counts
+			if l.Admission == incident.Admitted || !l.End.SilentBy.IsZero() {
+				blur(&l.End.SilentBy)
+				former = append(former, incident.Life{Incarnation: l.Incarnation, Admission: l.Admission, End: incident.End{SilentBy: l.End.SilentBy}})
+			}
+		}
+		s.Former = former
+		blur(&s.Since, &s.End.Released, &s.Used, &s.Abuse.At, &s.End.DiscardBy, &s.Stop.At, &s.Stop.Unsaid, &s.Heard.At, &s.Heard.Seen, &s.Notice.Told, &s.Notice.Listened)
 	}
 	if w.Idle != nil {
 		w.Idle = &incident.Idle{}
@@ -484,19 +488,36 @@ func overdue(w incident.Workload) time.Time {
 			return s.Since.Add(incident.Grace)
 		}
 	}
-	w.Notices = slices.Clone(w.Notices)
-	for i := range w.Notices {
-		w.Notices[i].Listened, w.Notices[i].Deaf = start, "" // to listen for the crew opens nothing
+	w.Slices = slices.Clone(w.Slices)
+	for i := range w.Slices {
+		if n := &w.Slices[i].Notice; n.Status != "" {
+			n.Listened, n.Deaf = start, "" // to listen for the crew opens nothing
+		}
 	}
 	return w.Due()
 }
 
 // unadmitted has training not admitted to the life that is there.
-func unadmitted(w *incident.Workload) { w.Slices[0].Admitted = life(2) }
+func unadmitted(w *incident.Workload) { admitted(&w.Slices[0], life(2)) }
+
+// admitted has training run in a life of a slice, whichever it has now.
+func admitted(s *incident.Slot, life events.Incarnation) {
+	s.Admission, s.Former = incident.Admitted, nil
+	if !life.Same(s.Incarnation) {
+		s.Admission, s.Former = "", []incident.Life{{Incarnation: life, Zone: life.Zone, Admission: incident.Admitted}}
+	}
+}
+
+// admittedIn has training run in a life of a slice that is, or was, in that zone.
+func admittedIn(s *incident.Slot, zone string) {
+	life := s.Admitted()
+	life.Zone = zone
+	admitted(s, life)
+}
 
 // unled is one whose lease names no slice yet.
 func unled(w *incident.Workload) {
-	w.Slices[0].Admitted, w.Slices[0].Moved, w.Crew.Named = events.Incarnation{}, true, 1
+	w.Slices[0].Admission, w.Crew.Named = incident.Waiting, 1
 }
 
 // tick is one minute of patrol, which asks the audit log before it lets time pass. The log names nobody.
@@ -613,7 +634,7 @@ func exploreAll(t *testing.T) {
 				t.Parallel()
 				explore(t, p, node{w: quiet(spot), now: start, path: "peace"}, 3, evidence)
 				gone := node{w: quiet(spot), now: start, path: "gone in peace"}
-				gone.w.Crew.Named, gone.w.Slices[0].Condition, gone.w.Slices[0].Released = 1, incident.Gone, start
+				gone.w.Crew.Named, gone.w.Slices[0].Condition, gone.w.Slices[0].End.Released = 1, incident.Gone, start
 				explore(t, p, gone, 2, evidence)
 				explore(t, p, at(t, p, spot, "half a day, a crew that runs", nil), 2, evidence)
 				explore(t, p, at(t, p, spot, "half a day, no crew", nil), 2, evidence)
@@ -866,7 +887,7 @@ func checkDocument(t *testing.T, n node, w incident.Workload) {
 	if (in.Held != "") != (meanings[in.HeldCode] != "") {
 		t.Fatalf("%s: it is held by %q with the code %q", n.path, in.Held, in.HeldCode)
 	}
-	spot := slices.ContainsFunc(w.Slices, func(s incident.Slice) bool { return s.Spot })
+	spot := slices.ContainsFunc(w.Slices, func(s incident.Slot) bool { return s.Reclaimable })
 	waits := in.Phase == incident.Approving || in.Phase == incident.Recreating && spot && !in.WaitingSince.IsZero()
 	if in.Deadline.IsZero() && !waits {
 		t.Fatalf("%s: phase %s has deadline %v", n.path, in.Phase, in.Deadline)
@@ -921,7 +942,7 @@ func checkSent(t *testing.T, p policy.Policy, n, m node, w incident.Workload, e 
 			continue
 		}
 		s := w.Slice(r.Slice)
-		if s.Condition == incident.Stopped && s.QueuedResource == "" && w.Incident.Phase != incident.Clearing {
+		if s.Condition == incident.Stopped && s.Group == "" && w.Incident.Phase != incident.Clearing {
 			t.Fatalf("%s: deletes a slice that is only stopped", m.path)
 		}
 		if s.Condition != incident.Lost && w.Progress.VerifiedAt.IsZero() && w.Incident.Phase != incident.Clearing {
@@ -933,7 +954,7 @@ func checkSent(t *testing.T, p policy.Policy, n, m node, w incident.Workload, e 
 		}
 	}
 	opened := (n.w.Incident == nil) != (w.Incident == nil)
-	suspected := slices.ContainsFunc(w.Slices, func(s incident.Slice) bool { return s.Abuse }) // what is decided in that step does not leave
+	suspected := slices.ContainsFunc(w.Slices, func(s incident.Slot) bool { return s.Abuse.Suspected }) // what is decided in that step does not leave
 	if w.Epoch < n.w.Epoch || w.Epoch > n.w.Epoch && requests == 0 && !opened && !suspected && len(sent) == 0 {
 		t.Fatalf("%s: the epoch went from %d to %d for nothing", m.path, n.w.Epoch, w.Epoch)
 	}

@@ -20,7 +20,7 @@ func TestAFastClockHidesNoLaterLoss(t *testing.T) {
 		"progress": func(r *tour) {
 			s := r.w.Slices[0]
 			r.give(incident.Reported{Origin: incident.Origin{ID: "line", Time: r.now.Add(fast), Rank: events.RankUser}, Slice: s.Name, Report: events.CrewReport{
-				Schema: 1, Report: events.ReportProgress, Zone: s.Zone, Node: s.Name, Hostname: s.Group + "-w-0", Attempt: 1, Step: 48_300,
+				Schema: 1, Report: events.ReportProgress, Zone: s.Zone, Node: s.Name, Hostname: s.Hosts + "-w-0", Attempt: 1, Step: 48_300,
 			}})
 		},
 		"a reading": func(r *tour) {
@@ -213,14 +213,14 @@ func TestProgressPassesTheLastCheckpointNobodyVerified(t *testing.T) {
 // TestANewLifeIsNamedByNoFormerLease: the other slices' steps, with an attempt whose lease named the life before, admit nobody.
 func TestANewLifeIsNamedByNoFormerLease(t *testing.T) {
 	r := newTour(t, multi(true), "everything")
-	r.w.Slices[0].Lease = 3
-	r.w.Slices[1].Lease = 3
+	r.w.Slices[0].Leased = 3
+	r.w.Slices[1].Leased = 3
 	next := r.made(far, "9001")
 	r.read("a", incident.Ready, next)
 	r.now = r.now.Add(time.Minute)
 	r.line("b", events.CrewReport{Report: events.ReportProgress, Attempt: 3, Step: 48_300, CheckpointStep: 48_000})
-	if s := r.w.Slice("a"); s.Lease != 0 || s.Admitted.Same(next) {
-		t.Errorf("a in %s counts as named since attempt %d, and admitted is %v", s.Zone, s.Lease, s.Admitted)
+	if s := r.w.Slice("a"); s.Leased != 0 || s.Admitted().Same(next) {
+		t.Errorf("a in %s counts as named since attempt %d, and admitted is %v", s.Zone, s.Leased, s.Admitted())
 	}
 }
 

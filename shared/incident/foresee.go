@@ -40,7 +40,7 @@ func (w Workload) IfLost(p policy.Policy, slice string, now time.Time) Foreseen 
 	f.learn(read(slice, Lost))
 	if f.phase() == Looking { // at the others in its queued resource, as they are now
 		for i := range w.Slices {
-			if o := &w.Slices[i]; o.Name != slice && o.QueuedResource == s.QueuedResource && o.Zone == s.Zone {
+			if o := &w.Slices[i]; o.Name != slice && o.Group == s.Group && o.Zone == s.Zone {
 				f.learn(read(o.Name, o.Condition))
 			}
 		}

@@ -26,7 +26,7 @@ func TestALossIsForeseenAsItWouldBeDecided(t *testing.T) {
 	queuedPair := func(w *incident.Workload) {
 		*w = multi(true)
 		for i := range w.Slices {
-			w.Slices[i].QueuedResource = "qr"
+			w.Slices[i].Group = "qr"
 		}
 	}
 	for name, c := range map[string]struct {
@@ -78,7 +78,7 @@ func TestAnIncidentThatIsOverIsNotForeseen(t *testing.T) {
 		but  func(*incident.Workload)
 		want string
 	}{
-		"what its owner has taken over": {func(w *incident.Workload) { w.Slices[0].Released = start.Add(-time.Minute) }, ""},
+		"what its owner has taken over": {func(w *incident.Workload) { w.Slices[0].End.Released = start.Add(-time.Minute) }, ""},
 		"what opens one that ends at once": {
 			func(w *incident.Workload) { w.Slices[0].Spec = "" },
 			"escalated: the specification of llama-8b was never read",
@@ -132,7 +132,8 @@ func TestZonesAreThoseThatWouldBeAsked(t *testing.T) {
 		t.Errorf("zones are %s", got)
 	}
 	w = multi(true)
-	w.Slices[0].Admitted.Zone, w.Slices[1].Admitted.Zone = "us-west4-a", "us-west4-a"
+	admittedIn(&w.Slices[0], "us-west4-a")
+	admittedIn(&w.Slices[1], "us-west4-a")
 	if got := asked("a"); got != "us-west4-a" {
 		t.Errorf("zones of one of two are %s", got)
 	}

@@ -12,7 +12,7 @@ import (
 // line gives a line of the crew in a slice.
 func (r *tour) line(slice string, rep events.CrewReport) string {
 	s := r.w.Slice(slice)
-	rep.Schema, rep.Zone, rep.Node, rep.Hostname = 1, s.Zone, s.Name, s.Group+"-w-0"
+	rep.Schema, rep.Zone, rep.Node, rep.Hostname = 1, s.Zone, s.Name, s.Hosts+"-w-0"
 	return r.give(incident.Reported{Origin: incident.Origin{ID: "line", Time: r.now, Rank: events.RankUser}, Slice: slice, Report: rep})
 }
 
@@ -292,7 +292,8 @@ func (r *tour) anotherDirectory() {
 	r.now = r.now.Add(time.Hour)
 	r.readAs("llama-8b", incident.Ready, func(e *incident.Read) {
 		e.Incarnation = r.made("us-west4-a", "9001")
-		e.Facts = incident.Facts{Workers: 4, Chips: 16, Spot: true, Accelerator: "v5litepod-16", Spec: "s", Label: "night", Directory: "gs://east/other"}
+		e.Facts = incident.Facts{Workers: 4, Chips: 16, Reclaimable: true, Accelerator: "v5litepod-16", Spec: "s", Label: "night"}
+		e.Directory = "gs://east/other"
 	})
 	r.learn("llama-8b", "mapped")
 }
@@ -341,7 +342,8 @@ func TestTheNewestSliceSaysWhichTraining(t *testing.T) {
 	r := newTour(t, multi(true), "everything")
 	of := func(dir string) func(*incident.Read) {
 		return func(e *incident.Read) {
-			e.Facts = incident.Facts{Workers: 4, Chips: 16, Spot: true, Accelerator: "v5litepod-16", Spec: "s", Label: "night", Directory: dir}
+			e.Facts = incident.Facts{Workers: 4, Chips: 16, Reclaimable: true, Accelerator: "v5litepod-16", Spec: "s", Label: "night"}
+			e.Directory = dir
 		}
 	}
 	r.readAs("b", incident.Ready, func(e *incident.Read) {

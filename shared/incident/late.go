@@ -16,7 +16,7 @@ const (
 
 // late reports whether a reading shows what an incident has ordered or made that is over by now, and that nobody has ever
 // used: a queued resource that waits, or was filled or died behind its back. It is told once for a slice.
-func (m *machine) late(s *Slice, e Read) bool {
+func (m *machine) late(s *Slot, e Read) bool {
 	if m.w.Incident != nil || s.Condition != Gone || m.abused() {
 		return false // something else has the name
 	}
@@ -31,19 +31,19 @@ func (m *machine) late(s *Slice, e Read) bool {
 
 // surplus reports whether a reading shows a second life that an incident of ours has made, in another zone than the one that it has
 // let in, or is about to: whatever became of the call, it was believed to bring nothing.
-func (m *machine) surplus(s *Slice, e Read) bool {
-	if !e.Incarnation.Known() || e.Zone == s.Zone || e.Incarnation.Same(s.Incarnation) || e.Incarnation.Same(s.Admitted) || e.Condition == Deleting {
+func (m *machine) surplus(s *Slot, e Read) bool {
+	if !e.Incarnation.Known() || e.Zone == s.Zone || e.Incarnation.Same(s.Incarnation) || e.Incarnation.Same(s.Admitted()) || e.Condition == Deleting {
 		return false
 	}
 	if in := m.w.Incident; in != nil {
-		let := s.Made == in.ID || s.Admitted.Same(s.Incarnation) && s.Incarnation.Created.After(in.Opened)
+		let := s.Maker == in.ID || s.isAdmitted() && s.Incarnation.Created.After(in.Opened)
 		return in.Phase != Clearing && in.Created && e.Incident == in.ID && e.when().After(in.Opened) && let && !s.Replace
 	}
 	return s.lives() && m.createdBy(e) != nil
 }
 
 // tellSurplus tells of it once it is certain that it is: it is left to a person, for the slice itself lives elsewhere.
-func (m *machine) tellSurplus(s *Slice, e Read) {
+func (m *machine) tellSurplus(s *Slot, e Read) {
 	if m.w.Incident != nil || m.w.Idle != nil || slices.Contains(m.createdBy(e).Told, s.Name) {
 		return // what is about to be deleted gives its name to this one
 	}
@@ -51,10 +51,10 @@ func (m *machine) tellSurplus(s *Slice, e Read) {
 	c := m.createdBy(e)
 	c.Told = append(slices.Clip(c.Told), s.Name)
 	advice := "delete it: gcloud compute tpus tpu-vm delete " + s.Name
-	if q := e.Facts.QueuedResource; q != "" {
+	if q := e.Facts.Group; q != "" {
 		advice = "delete it: gcloud compute tpus queued-resources delete " + q + " --force"
 		for i := range m.w.Slices {
-			if o := &m.w.Slices[i]; o.QueuedResource == q && o.Name != s.Name {
+			if o := &m.w.Slices[i]; o.Group == q && o.Name != s.Name {
 				c.Told = append(c.Told, o.Name) // it holds them all
 			}
 		}
@@ -77,15 +77,15 @@ func (m *machine) createdBy(e Read) *Creator {
 
 // creator is the incident that is over and had ordered what a reading shows. The label alone proves nothing, for whoever
 // creates a slice again from what it was may copy it: the order has to be from the time of that incident too.
-func (m *machine) creator(s *Slice, e Read) *Creator {
-	if e.Incident == "" || e.Incarnation.Same(s.Incarnation) || e.Incarnation.Same(s.Admitted) || !e.when().After(s.Incarnation.Created) {
+func (m *machine) creator(s *Slot, e Read) *Creator {
+	if e.Incident == "" || e.Incarnation.Same(s.Incarnation) || e.Incarnation.Same(s.Admitted()) || !e.when().After(s.Incarnation.Created) {
 		return nil
 	}
 	return m.createdBy(e)
 }
 
 // openLate opens an incident that does nothing but clean up what another one has left behind.
-func (m *machine) openLate(s *Slice, e Read) {
+func (m *machine) openLate(s *Slot, e Read) {
 	if m.p.Unreadable != "" {
 		return // the next reading decides, under a policy that can be read
 	}
@@ -94,7 +94,7 @@ func (m *machine) openLate(s *Slice, e Read) {
 	c.Told = append(slices.Clip(c.Told), s.Name)
 	what := "node " + s.Name
 	if !e.Incarnation.Known() {
-		what = "queued resource " + e.Facts.QueuedResource
+		what = "queued resource " + e.Facts.Group
 	}
 	text := what + " in " + e.Zone + " is " + e.State + ", and " + e.Incident + ", which had ordered it, is over"
 	m.open(Trouble{Cause: events.CauseUnknown, Slice: s.Name, At: m.when(), Text: text})
@@ -105,10 +105,10 @@ func (m *machine) openLate(s *Slice, e Read) {
 	}
 	if e.Incarnation.Known() {
 		m.adopt(s.Name, e, true)
-		m.slice(s.Name).Made = m.w.Incident.ID
+		m.slice(s.Name).Maker = m.w.Incident.ID
 	} else {
 		waits := m.slice(s.Name)
-		waits.Zone, waits.QueuedResource, waits.Ordered = e.Zone, e.Facts.QueuedResource, e.Ordered
+		waits.Zone, waits.Group, waits.Ordered = e.Zone, e.Facts.Group, e.Ordered
 	}
 	m.finish(Released, "", CodeLeftBehind, text, "")
 }

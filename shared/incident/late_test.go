@@ -108,8 +108,8 @@ func TestWhatIsCleanedUpIsNotMissed(t *testing.T) {
 	r := newTour(t, multi(true), "everything")
 	for _, name := range []string{"a", "b"} {
 		r.learn(name, "read gone")
-		s := &r.w.Slices[slices.IndexFunc(r.w.Slices, func(s incident.Slice) bool { return s.Name == name })]
-		s.Told, s.QueuedResource = s.Incarnation, "q"
+		s := &r.w.Slices[slices.IndexFunc(r.w.Slices, func(s incident.Slot) bool { return s.Name == name })]
+		s.End.Told, s.Group = true, "q"
 	}
 	r.w.Creators = []incident.Creator{{Incident: "x", Opened: start.Add(-time.Hour), Closed: start.Add(-30 * time.Minute)}}
 	r.now = r.now.Add(5 * time.Minute)
@@ -208,7 +208,7 @@ func TestWhatTheyCreatedJustBeforeOursIsTaken(t *testing.T) {
 		return r.give(incident.Read{
 			Origin: incident.Origin{ID: "read", Time: r.now, Rank: events.RankReading}, Slice: "llama-8b", Zone: life.Zone, Condition: c, State: string(c),
 			Incarnation: life, Incident: id,
-			Facts: incident.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spot: true, Spec: "spec1", Label: "night", Directory: r.w.Directory},
+			Facts: incident.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Reclaimable: true, Spec: "spec1", Label: "night"}, Directory: r.w.Directory,
 		})
 	}
 	id, zone := r.w.Incident.ID, r.w.Slices[0].Zone
@@ -216,7 +216,7 @@ func TestWhatTheyCreatedJustBeforeOursIsTaken(t *testing.T) {
 	r.tick(2 * time.Second)
 	ours := events.Incarnation{Zone: zone, ID: "9002", Created: r.now}
 	r.learn("", "intend create 0", "accepted create 0")
-	if read(incident.Creating, ours, id); r.w.Slices[0].Made != id {
+	if read(incident.Creating, ours, id); r.w.Slices[0].Maker != id {
 		t.Fatalf("ours is not there: %s", tale(r.w))
 	}
 	if read(incident.Creating, theirs, ""); !r.w.Slices[0].Incarnation.Same(ours) {
@@ -255,8 +255,9 @@ func TestALifeIsFormerBehindTheNext(t *testing.T) {
 		"nor one before it":                                     {at(near, 2), at(near, 3), incident.Gone, at(far, 1), true},
 		"of one whose age is unknown nobody can say that it is": {at(near, 1), at(near, 3), incident.Gone, events.Incarnation{Zone: far, ID: "x"}, false},
 	} {
-		s := incident.Slice{Zone: near, Admitted: row.admitted, Incarnation: row.last, Condition: row.condition}
-		if got := s.Former(row.life); got != row.want {
+		s := incident.Slot{Life: incident.Life{Zone: near, Incarnation: row.last, Condition: row.condition}}
+		admitted(&s, row.admitted)
+		if got := s.IsFormer(row.life); got != row.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -266,7 +267,7 @@ func TestALifeIsFormerBehindTheNext(t *testing.T) {
 // theirs took its place in the document, nobody would cancel it.
 func TestWhatIsOursGoesBeforeTheirsIsTaken(t *testing.T) {
 	w := quiet(true)
-	w.Slices[0].QueuedResource = "q"
+	w.Slices[0].Group = "q"
 	r := newTour(t, w, "everything")
 	r.learn("llama-8b", "preempted", "read lost")
 	r.learn("", "intend delete 0", "accepted delete 0")
@@ -278,7 +279,7 @@ func TestWhatIsOursGoesBeforeTheirsIsTaken(t *testing.T) {
 		return r.give(incident.Read{
 			Origin: incident.Origin{ID: "read", Time: r.now, Rank: events.RankReading}, Slice: "llama-8b", Zone: life.Zone, Condition: c, State: string(c),
 			Incarnation: life, Ordered: ordered, Incident: id,
-			Facts: incident.Facts{QueuedResource: "q", Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spot: true, Spec: "spec1", Label: "night", Directory: r.w.Directory},
+			Facts: incident.Facts{Group: "q", Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Reclaimable: true, Spec: "spec1", Label: "night"}, Directory: r.w.Directory,
 		})
 	}
 	id, ours := r.w.Incident.ID, r.now
@@ -323,7 +324,7 @@ func TestTrainingThatBeganInWhatIsCleanedUpIsKept(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := multi(true)
-			w.Slices[0].QueuedResource, w.Slices[1].QueuedResource = c.queue, c.queue
+			w.Slices[0].Group, w.Slices[1].Group = c.queue, c.queue
 			r := newTour(t, w, "everything")
 			r.learn("a", "preempted", "read lost")
 			r.learn("b", "read lost")
@@ -349,7 +350,7 @@ func TestTrainingThatBeganInWhatIsCleanedUpIsKept(t *testing.T) {
 				r.now = r.now.Add(after)
 				r.learn("a", "started")
 			}
-			kept := r.w.Incident == nil && r.w.Slice("a").Made == "" && r.w.Slice("b").Made == ""
+			kept := r.w.Incident == nil && r.w.Slice("a").Maker == "" && r.w.Slice("b").Maker == ""
 			if kept != c.keeps {
 				t.Errorf("kept is %v:%s", kept, tale(r.w))
 			}

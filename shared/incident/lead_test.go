@@ -43,7 +43,7 @@ func TestTheLeadIsMeasured(t *testing.T) {
 			w := quiet(true)
 			w.Pace = c.pace
 			w = announced(p, w, fixed)
-			if got := fixed.WindowStart.Sub(w.Notices[0].Due); got != c.want {
+			if got := fixed.WindowStart.Sub(w.Slices[0].Notice.Due); got != c.want {
 				t.Errorf("the save is due %v before the window, want %v", got, c.want)
 			}
 		})

@@ -67,7 +67,7 @@ func (m *machine) interrupted(e Interrupted) {
 
 // explainReleased takes late word of why a slice was lost that its owner has taken in hand since: it opens nothing, and the incident that
 // has just ended tells of it.
-func (m *machine) explainReleased(s *Slice, e Interrupted) {
+func (m *machine) explainReleased(s *Slot, e Interrupted) {
 	c := m.w.Closed
 	if m.w.Incident != nil || c == nil || m.from.Time.IsZero() || m.from.Time.After(c.Closed) {
 		return
@@ -98,7 +98,7 @@ func (m *machine) beginsWith(c events.Cause) {
 
 // mendedSince reports whether evidence of a trouble that a person was left with comes late: it is from the minute in which that
 // incident ended, and the slice was found usable since.
-func (m *machine) mendedSince(s *Slice, c *Incident) bool {
+func (m *machine) mendedSince(s *Slot, c *Incident) bool {
 	return c.Outcome == Escalated && s.Condition == Ready && s.Since.After(m.from.Time) && m.from.Time.Sub(c.Closed) <= time.Minute
 }
 
@@ -118,7 +118,7 @@ func (m *machine) openLook(t Trouble, text string) {
 }
 
 // formerLife reports whether evidence speaks of a life of the slice that is over.
-func (m *machine) formerLife(s *Slice, life events.Incarnation) bool {
+func (m *machine) formerLife(s *Slot, life events.Incarnation) bool {
 	if life.Known() {
 		return !life.Same(s.Incarnation)
 	}
@@ -189,14 +189,14 @@ func (m *machine) read(e Read) {
 	case m.surplus(s, e):
 		m.tellSurplus(s, e)
 		return
-	case m.when().Before(s.Since), s.Former(e.Incarnation):
+	case m.when().Before(s.Since), s.IsFormer(e.Incarnation):
 		return // an older reading than the one that was decided on, or one of another life than the last
 	case e.Condition == Gone:
 		switch {
 		case e.Zone == m.expectedZone(s):
 			m.gone(s)
 		case m.w.waitsFor(s, e.Zone):
-			m.slice(s.Name).Moved = true
+			m.slice(s.Name).Admission = Waiting
 		}
 		return
 	case m.late(s, e):
@@ -206,7 +206,7 @@ func (m *machine) read(e Read) {
 		m.newLife(s, e)
 		return
 	case m.orderedByOthers(s, e):
-		m.release(CodeTakenOver, "somebody else ordered queued resource "+e.Facts.QueuedResource+" again in "+e.Zone+" in the middle of this incident")
+		m.release(CodeTakenOver, "somebody else ordered queued resource "+e.Facts.Group+" again in "+e.Zone+" in the middle of this incident")
 		if m.phase() == Clearing && s.Ordered.IsZero() {
 			m.cleared(m.w.Slice(e.Slice)) // what stands there is not ours
 		}
@@ -235,17 +235,17 @@ func (m *machine) read(e Read) {
 		s = m.slice(e.Slice)
 		s.Zone, s.Unused = e.Zone, true // what becomes of it is theirs
 	}
-	if s.IsReleased() && e.Ordered.After(s.Released) { // its owner has ordered it again since
+	if s.IsReleased() && e.Ordered.After(s.End.Released) { // its owner has ordered it again since
 		s = m.slice(e.Slice)
-		s.Released, s.Unused = time.Time{}, e.Condition == Creating
+		s.End.Released, s.Unused = time.Time{}, e.Condition == Creating
 	}
 	if e.older(s) {
-		e.Facts.Label, e.Facts.Directory, e.Facts.Spec, e.Facts.Account, e.Facts.Claims = s.Label, "", "", s.Account, s.Claims
+		e.Directory, e.Facts.Label, e.Facts.Spec, e.Facts.Account, e.Facts.Claims = "", s.Label, "", s.Account, s.Claims
 	}
-	m.facts(s, e.Facts)
-	if e.Abuse != s.Abuse && m.when().After(s.AbuseAt) && (e.Abuse || e.Condition == Ready) { // what is lost may not show it any more
+	m.facts(s, e)
+	if e.Abuse != s.Abuse.Suspected && m.when().After(s.Abuse.At) && (e.Abuse || e.Condition == Ready) { // what is lost may not show it any more
 		s = m.slice(e.Slice)
-		s.Abuse, s.AbuseAt, s.AbuseTold = e.Abuse, m.when(), false
+		s.Abuse.Suspected, s.Abuse.At, s.Abuse.Told = e.Abuse, m.when(), false
 	}
 	was := s.Condition
 	if s.Condition != e.Condition || s.State != e.State {
@@ -260,10 +260,10 @@ func (m *machine) read(e Read) {
 }
 
 // breaks reports whether a reading shows that a usable slice is not usable any more, and not by its owner's doing.
-func (s *Slice) breaks(e Read) bool {
+func (l *Life) breaks(e Read) bool {
 	switch e.Condition {
 	case Lost, Gone, Unhealthy, Unclear:
-		return s.Condition == Ready && !s.IsReleased() && e.Zone == s.Zone
+		return l.Condition == Ready && !l.IsReleased() && e.Zone == l.Zone
 	case Unread, Creating, Ready, Stopped, Deleting:
 	}
 	return false
@@ -271,7 +271,7 @@ func (s *Slice) breaks(e Read) bool {
 
 // ordered keeps where and when a queued resource of ours was created: it is all that there is of a slice that it has not
 // brought.
-func (m *machine) ordered(s *Slice, e Read) *Slice {
+func (m *machine) ordered(s *Slot, e Read) *Slot {
 	in := m.w.Incident
 	if e.Ordered.IsZero() || !in.ours(s, e) || s.Ordered.Equal(e.Ordered) && s.Zone == e.Zone {
 		return s
@@ -287,7 +287,7 @@ func (m *machine) brings(slice string, e Read) {
 		return
 	}
 	for i := range m.w.Slices {
-		if s := &m.w.Slices[i]; t.Concerns(s.Name) && s.Made == "" {
+		if s := &m.w.Slices[i]; t.Concerns(s.Name) && s.Maker == "" {
 			s = m.slice(s.Name)
 			s.SpecZone, s.Zone, s.Ordered = s.SpecIn(), e.Zone, e.Ordered
 		}
@@ -296,7 +296,7 @@ func (m *machine) brings(slice string, e Read) {
 
 // orderedByOthers reports whether a queued resource that has brought nothing yet was ordered by somebody else: again since the incident
 // opened, or in another zone since the slice was made that is gone.
-func (m *machine) orderedByOthers(s *Slice, e Read) bool {
+func (m *machine) orderedByOthers(s *Slot, e Read) bool {
 	in := m.w.Incident
 	if in == nil || in.Phase == Watching || in.Phase == Clearing || e.Incarnation.Known() || e.Incident == in.ID {
 		return false
@@ -307,15 +307,15 @@ func (m *machine) orderedByOthers(s *Slice, e Read) bool {
 
 // orderedElsewhere reports whether somebody else has ordered a slice that is gone by a queued resource in another zone, which has
 // brought nothing yet.
-func (m *machine) orderedElsewhere(s *Slice, e Read) bool {
+func (m *machine) orderedElsewhere(s *Slot, e Read) bool {
 	waits := e.Condition == Creating && !e.Incarnation.Known() && e.Ordered.After(s.Incarnation.Created)
 	return waits && s.Condition == Gone && e.Zone != s.Zone && m.createdBy(e) == nil
 }
 
 // queued notes that a queued resource of ours waits: the slice itself is not there yet, and for Spot that may take as
 // long as it takes.
-func (m *machine) queued(s *Slice) {
-	if in := m.w.Incident; s.Spot && !in.Deadline.IsZero() {
+func (m *machine) queued(s *Slot) {
+	if in := m.w.Incident; s.Reclaimable && !in.Deadline.IsZero() {
 		in = m.inc()
 		in.Deadline = time.Time{}
 		if in.WaitingSince.IsZero() {
@@ -330,60 +330,62 @@ func (m *machine) introduce(e Read) {
 	if len(m.w.Slices) == 0 {
 		m.w.Seen = m.when()
 	}
-	m.w.Slices = append(m.w.Slices[:len(m.w.Slices):len(m.w.Slices)], Slice{
-		Name: e.Slice, Zone: e.Zone, Incarnation: e.Incarnation,
-		Condition: e.Condition, State: e.State, Since: m.when(), Unused: e.Condition == Creating, Abuse: e.Abuse,
-	})
+	m.w.Slices = append(m.w.Slices[:len(m.w.Slices):len(m.w.Slices)], Slot{Name: e.Slice, Life: Life{
+		Zone: e.Zone, Incarnation: e.Incarnation, Condition: e.Condition, State: e.State, Since: m.when(),
+		Unused: e.Condition == Creating, Abuse: Abuse{Suspected: e.Abuse},
+	}})
 	m.ownSlices, m.changed = true, true
 	m.stirred()
 	s := m.w.Slice(e.Slice)
-	m.facts(s, e.Facts)
-	if s.Moved = m.w.elsewhere(s); !s.Moved {
-		s.Admitted = e.Incarnation
+	m.facts(s, e)
+	if m.w.elsewhere(s) {
+		s.Admission = Waiting
+	} else {
+		s.admit()
 	}
 	m.react(s, e, Unread)
 }
 
 // elsewhere reports whether a lease of ours may name a life in another zone than the slice lives in, or none, and none is known to
 // name this one: no crew may put itself into its place then.
-func (w Workload) elsewhere(s *Slice) bool {
-	return w.Crew.Named > 0 && s.Incarnation.Known() && s.Admitted.Zone != s.Incarnation.Zone
+func (w Workload) elsewhere(s *Slot) bool {
+	return w.Crew.Named > 0 && s.Incarnation.Known() && s.Admitted().Zone != s.Incarnation.Zone
 }
 
 // waitsFor reports whether a slice was not let in because the life before may have trained on in a zone, where it is gone now.
-func (w Workload) waitsFor(s *Slice, zone string) bool {
-	return w.elsewhere(s) && s.Admitted.Zone == zone && s.Lease == 0 && !s.Moved && !s.Left && !s.IsReleased()
+func (w Workload) waitsFor(s *Slot, zone string) bool {
+	return w.elsewhere(s) && s.Admitted().Zone == zone && s.Leased == 0 && s.Admission == "" && !s.IsReleased()
 }
 
 // facts follows what a reading says of a slice beside its condition.
-func (m *machine) facts(s *Slice, f Facts) {
+func (m *machine) facts(s *Slot, e Read) {
+	f := e.Facts
 	if f == (Facts{}) {
 		return
 	}
-	next := *s
-	next.QueuedResource, next.Accelerator, next.Workers, next.Chips = f.QueuedResource, f.Accelerator, f.Workers, f.Chips
-	next.Spot, next.Legacy, next.Label, next.Account, next.Claims = f.Spot, f.Legacy, f.Label, f.Account, f.Claims
-	if f.Spec != "" {
-		next.Spec, next.Bare, next.SpecZone = f.Spec, f.Bare, s.Zone
+	next, from := f, s.Zone
+	if f.Spec == "" {
+		next.Spec, next.Bare, from = s.Spec, s.Bare, s.SpecZone
 	}
-	if next != *s {
-		*m.slice(s.Name) = next
+	if next != s.Facts || from != s.SpecZone {
+		s = m.slice(s.Name)
+		s.Facts, s.SpecZone = next, from
 	}
 	if label := m.w.labelled(); m.w.Label != label {
 		m.w.Label, m.changed = label, true
 	}
-	if f.Directory != "" && !sameDirectory(m.w.Directory, f.Directory) && m.newest(s) {
+	if e.Directory != "" && !sameDirectory(m.w.Directory, e.Directory) && m.newest(s) {
 		if m.w.Directory != "" {
 			m.anotherTraining()
 		}
-		m.w.Directory, m.w.Crew.Named, m.w.LeaseDoubted, m.changed = f.Directory, 0, time.Time{}, true // no lease of ours is there
-		m.leads(func(Slice) int { return 0 })
+		m.w.Directory, m.w.Crew.Named, m.w.LeaseDoubted, m.changed = e.Directory, 0, time.Time{}, true // no lease of ours is there
+		m.leads(func(Slot) int { return 0 })
 	}
 }
 
 // newest reports whether no slice has begun to live after this one: it says which training is the workload's.
-func (m *machine) newest(s *Slice) bool {
-	return !slices.ContainsFunc(m.w.Slices, func(o Slice) bool { return !o.IsReleased() && o.Incarnation.Created.After(s.Incarnation.Created) })
+func (m *machine) newest(s *Slot) bool {
+	return !slices.ContainsFunc(m.w.Slices, func(o Slot) bool { return !o.IsReleased() && o.Incarnation.Created.After(s.Incarnation.Created) })
 }
 
 // anotherTraining forgets what the one before has done: another directory has a lease, attempts, steps and checkpoints of its own, and
@@ -400,7 +402,7 @@ func (m *machine) anotherTraining() {
 }
 
 // expectedZone is where a slice has to be, if it is anywhere.
-func (m *machine) expectedZone(s *Slice) string {
+func (m *machine) expectedZone(s *Slot) string {
 	if in := m.w.Incident; in != nil {
 		if t := in.task(events.ActionCreate, s.Name); t != nil {
 			return t.Zone
@@ -411,19 +413,19 @@ func (m *machine) expectedZone(s *Slice) string {
 
 // readNotice takes it from a reading that a notice, which an earlier reading showed, is gone. What cannot be used says nothing of it:
 // with a slice that is lost its notice is gone too, and that is no withdrawal.
-func (m *machine) readNotice(s *Slice, e Read) {
+func (m *machine) readNotice(s *Slot, e Read) {
 	if n := m.w.Notice(s.Name); n != nil && n.InAPI && e.Notice == nil && e.Condition == Ready && !m.when().Before(n.Told) {
 		m.noticeGone(s, Noticed{Slice: s.Name, Text: "the API announces no maintenance any more"})
 	}
 }
 
 // react decides what the condition of a slice means where the workload stands.
-func (m *machine) react(s *Slice, e Read, was Condition) {
+func (m *machine) react(s *Slot, e Read, was Condition) {
 	if m.w.Incident != nil && m.w.Incident.Look && m.phase() != Looking {
 		m.inc().Look = false
 	}
 	if m.phase() == Looking && s.lives() && m.lostBeside(s) {
-		m.replace(m.lostIn(s) + ", and the queued resource " + s.QueuedResource + " holds " + s.Name + " too")
+		m.replace(m.lostIn(s) + ", and the queued resource " + s.Group + " holds " + s.Name + " too")
 		return
 	}
 	if s.IsReleased() && !s.Replace && s.Condition != Ready && m.w.Incident != nil && m.phase() != Clearing {
@@ -441,9 +443,9 @@ func (m *machine) react(s *Slice, e Read, was Condition) {
 	}
 }
 
-func (m *machine) isLost(s *Slice) {
+func (m *machine) isLost(s *Slot) {
 	t := Trouble{Cause: events.CauseTerminated, Slice: s.Name, At: m.now, Text: "node " + s.Name + " is " + s.State, Proven: true}
-	if s.Spot {
+	if s.Reclaimable {
 		t.Cause = events.CausePreemption
 	}
 	if m.w.Incident == nil {
@@ -455,7 +457,7 @@ func (m *machine) isLost(s *Slice) {
 		m.lose(s, t.Text)
 		return
 	}
-	if !s.Spot && m.startsOthers(s) {
+	if !s.Reclaimable && m.startsOthers(s) {
 		if m.stopped(s.Since); m.trouble(t, s.Incarnation) {
 			m.line(LineSeen, t.Text, "")
 		}
@@ -468,7 +470,7 @@ func (m *machine) isLost(s *Slice) {
 		if s.Replace && m.phase() == Removing && !m.coming(s) {
 			return // it is on its way out
 		}
-		if !s.Replace && !s.Spot {
+		if !s.Replace && !s.Reclaimable {
 			m.trouble(t, s.Incarnation)
 			return // Google's own recovery first: it is waited for when the others are there again
 		}
@@ -477,7 +479,7 @@ func (m *machine) isLost(s *Slice) {
 			return
 		}
 	case Healing, Window:
-		if !s.Spot {
+		if !s.Reclaimable {
 			m.stopped(s.Since)
 			m.beganEarly()
 			return // its deadline decides
@@ -495,10 +497,13 @@ func (m *machine) isLost(s *Slice) {
 	m.lose(s, t.Text)
 }
 
-func (m *machine) isReady(s *Slice, e Read, was Condition) {
-	if s.IsReleased() && m.now.Sub(s.Released) > UnreleaseAfter {
+func (m *machine) isReady(s *Slot, e Read, was Condition) {
+	if s.IsReleased() && m.now.Sub(s.End.Released) > UnreleaseAfter {
 		s = m.slice(s.Name)
-		s.Released, s.Moved = time.Time{}, m.w.elsewhere(s) // it was not this life that was deleted
+		s.End.Released = time.Time{} // it was not this life that was deleted
+		if m.w.elsewhere(s) {
+			s.Admission = Waiting
+		}
 	}
 	if s.Unused {
 		m.slice(s.Name).Unused = false
@@ -506,13 +511,13 @@ func (m *machine) isReady(s *Slice, e Read, was Condition) {
 	if s.Stop.By != "" && m.when().Sub(s.Stop.At) > UnreleaseAfter {
 		m.slice(s.Name).Stop = Stop{} // it was started again, or never stopped
 	}
-	if s.Discarded.Known() && m.when().After(s.DiscardBy) {
+	if s.End.Discarded && m.when().After(s.End.DiscardBy) {
 		s = m.slice(s.Name)
-		s.Discarded, s.DiscardBy = events.Incarnation{}, time.Time{} // the deletion did not happen
+		s.End.Discarded, s.End.DiscardBy = false, time.Time{} // the deletion did not happen
 	}
 	if m.w.Incident == nil {
-		if s.Told.Known() {
-			m.slice(s.Name).Told = events.Incarnation{}
+		if s.End.Told {
+			m.slice(s.Name).End.Told = false
 		}
 		return
 	}
@@ -582,7 +587,7 @@ func (m *machine) follow() {
 		return // it may be mended before anybody has to hear of what waits for it
 	}
 	text, why := "node "+s.Name+" was created in "+s.Zone+" by somebody else", "the lease names another zone"
-	if !s.Admitted.Known() {
+	if !s.Admitted().Known() {
 		text, why = "node "+s.Name+" waits in "+s.Zone, "no lease is known to name it"
 	}
 	in := m.open(Trouble{Cause: events.CauseUnknown, Slice: s.Name, Life: s.Incarnation.ID, At: m.now, Text: text})
@@ -593,16 +598,10 @@ func (m *machine) follow() {
 
 // othersMaintained reports whether it is another slice whose maintenance is waited for. A slice without maintenance of
 // its own tells nothing of theirs, and one whose own is over waits for what is under way or about to begin.
-func (m *machine) othersMaintained(s *Slice) bool {
-	own := m.w.lastNotice(s.Name)
-	for _, n := range m.w.Notices {
-		switch {
-		case n.Slice == s.Name, n.Status == events.NoticeGone:
-		case own == nil, m.begins(n):
-			return true
-		}
-	}
-	return false
+func (m *machine) othersMaintained(s *Slot) bool {
+	return slices.ContainsFunc(m.w.Slices, func(o Slot) bool {
+		return o.Name != s.Name && o.Notice.stands() && (s.Notice.Status == "" || m.begins(o.Notice))
+	})
 }
 
 // replacementWaits reports whether the replacement of a slice waits for the crew's verdict: another one that cannot be used changes nothing
@@ -612,7 +611,7 @@ func (m *machine) replacementWaits() bool {
 }
 
 // isUnusable handles a slice that exists and cannot be used now.
-func (m *machine) isUnusable(s *Slice, was Condition) {
+func (m *machine) isUnusable(s *Slot, was Condition) {
 	in := m.w.Incident
 	if in == nil {
 		return // if it stays so, the clock opens an incident
@@ -678,10 +677,10 @@ func (m *machine) allReady() bool {
 }
 
 // gone handles a slice that the API does not know.
-func (m *machine) gone(s *Slice) {
-	if s.Made != "" && m.phase() == Clearing {
+func (m *machine) gone(s *Slot) {
+	if s.Maker != "" && m.phase() == Clearing {
 		s = m.slice(s.Name)
-		s.Told = s.Incarnation // nobody waited for it, and nobody misses it
+		s.End.Told = true // nobody waited for it, and nobody misses it
 	}
 	m.vanished(s)
 	s = m.w.Slice(s.Name)
@@ -700,8 +699,8 @@ func (m *machine) gone(s *Slice) {
 		m.slice(s.Name).Unused = false // it was there and was lost, and is replaced like any other
 	case s.Unused:
 		s = m.slice(s.Name)
-		s.Unused, s.Released = false, m.now // an order of theirs that came to nothing
-		if in != nil && in.Phase != Clearing && !slices.ContainsFunc(m.w.Slices, func(s Slice) bool { return !s.IsReleased() }) {
+		s.Unused, s.End.Released = false, m.now // an order of theirs that came to nothing
+		if in != nil && in.Phase != Clearing && !slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return !s.IsReleased() }) {
 			m.ownerActed("node "+s.Name+" is gone", "what its owner ordered came to nothing")
 			return
 		}
@@ -752,15 +751,15 @@ func (m *machine) gone(s *Slice) {
 }
 
 // vanished notes that nothing is there any more of what was made or ordered.
-func (m *machine) vanished(s *Slice) {
+func (m *machine) vanished(s *Slot) {
 	if s.leftBehind() {
 		s = m.slice(s.Name)
-		s.Made, s.Ordered = "", time.Time{}
+		s.Maker, s.Ordered = "", time.Time{}
 	}
 }
 
 // othersHeal reports whether another slice exists and cannot be used.
-func (m *machine) othersHeal(s *Slice) bool {
+func (m *machine) othersHeal(s *Slot) bool {
 	for i := range m.w.Slices {
 		if o := &m.w.Slices[i]; o.Name != s.Name && !o.IsReleased() && o.Condition != Ready && o.Condition != Gone {
 			return true
@@ -770,7 +769,7 @@ func (m *machine) othersHeal(s *Slice) bool {
 }
 
 // notThereYet asks again for a slice whose creation the provider calls done and that is not there.
-func (m *machine) notThereYet(s *Slice) {
+func (m *machine) notThereYet(s *Slot) {
 	t := m.w.Incident.task(events.ActionCreate, s.Name)
 	if t != nil && !t.Answered.IsZero() && t.Operation == "" && m.now.Sub(t.Answered) >= SickFor && t.Retry.IsZero() {
 		m.again(m.task(events.ActionCreate, s.Name), "the creation was called done, and nothing is there")
@@ -780,8 +779,8 @@ func (m *machine) notThereYet(s *Slice) {
 // proves reports whether Pitstop itself read, in the API or in the audit log, that this life was lost since it was usable last.
 // An entry that arrives by a topic proves nothing: anyone who may publish there can write one. A repaired loss explains nothing
 // that comes after.
-func (in *Incident) proves(s *Slice) bool {
-	if in.Retried && s.Discarded.Same(s.Incarnation) {
+func (in *Incident) proves(s *Slot) bool {
+	if in.Retried && s.End.Discarded {
 		return true // it was deleted because it stood idle
 	}
 	for _, t := range in.Troubles {
@@ -799,7 +798,7 @@ func (in *Incident) proves(s *Slice) bool {
 }
 
 // newLife handles another life under the slice's name.
-func (m *machine) newLife(s *Slice, e Read) {
+func (m *machine) newLife(s *Slot, e Read) {
 	in := m.w.Incident
 	brought := !s.Ordered.IsZero() && s.Ordered.Equal(e.Ordered) // by the queued resource of which another slice is lost again
 	ours := in != nil && (in.ours(s, e) || brought || in.Phase == Clearing && m.creator(s, e) != nil)
@@ -808,7 +807,7 @@ func (m *machine) newLife(s *Slice, e Read) {
 	switch {
 	case ours && in.Phase == Clearing:
 		m.adopt(s.Name, e, ours)
-		m.slice(s.Name).Made = in.ID
+		m.slice(s.Name).Maker = in.ID
 		m.brings(s.Name, e)
 		m.nowLives(s.Name)
 		m.clear()
@@ -827,7 +826,7 @@ func (m *machine) newLife(s *Slice, e Read) {
 	case ours:
 		m.adopt(s.Name, e, ours)
 		a := m.slice(s.Name)
-		a.Replace, a.Made = true, in.ID
+		a.Replace, a.Maker = true, in.ID
 		m.brings(s.Name, e)
 		switch in.Phase {
 		case Recreating, Removing, Healing, InGrace, Approving: // another slice may be what is waited for
@@ -846,13 +845,13 @@ func (m *machine) newLife(s *Slice, e Read) {
 
 // older reports whether a reading shows the order of a queued resource alone, which the slice's life came of: what its owner has changed on
 // that life since is newer.
-func (e Read) older(s *Slice) bool {
+func (e Read) older(s *Slot) bool {
 	return !e.Incarnation.Known() && s.Incarnation.Known() && !e.Ordered.IsZero() && !e.Ordered.After(s.Incarnation.Created)
 }
 
 // over reports whether no training can run in what was read last: there is nothing, or nothing that runs, or it was ordered anew.
-func (s Slice) over() bool {
-	switch s.Condition {
+func (l Life) over() bool {
+	switch l.Condition {
 	case Gone, Lost, Stopped, Creating:
 		return true
 	case Unread, Ready, Unhealthy, Unclear, Deleting:
@@ -864,7 +863,7 @@ func (s Slice) over() bool {
 // was so.
 func (m *machine) spares(slice string) bool {
 	t := m.w.Incident.task(events.ActionDelete, slice)
-	if t == nil || t.UnderWay(m.now) || slices.ContainsFunc(m.w.Slices, func(s Slice) bool { return t.Concerns(s.Name) && s.leftBehind() }) {
+	if t == nil || t.UnderWay(m.now) || slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return t.Concerns(s.Name) && s.leftBehind() }) {
 		return false
 	}
 	m.drop(events.ActionDelete, slice)
@@ -886,7 +885,7 @@ func (m *machine) nowLives(slice string) {
 
 // ours reports whether a reading shows what this incident has ordered. The creation may be given up already: a reading may be under way
 // while it fails, or what failed may have come to something.
-func (in *Incident) ours(s *Slice, e Read) bool {
+func (in *Incident) ours(s *Slot, e Read) bool {
 	late := in.Created && e.when().After(in.Opened)
 	return e.Incident == in.ID && (in.made(s.Name) || late)
 }
@@ -909,51 +908,45 @@ func (in *Incident) made(slice string) bool {
 // deleted it since. A crew puts itself into the place of the last where it may. Else it waits to be admitted, unless the last one may
 // train on beside it.
 func (m *machine) adoptTheirs(name string, e Read) {
-	former := *m.w.Slice(name)
+	former := m.w.Slice(name).Life
 	m.adopt(name, e, false)
 	s := m.slice(name)
 	s.Replace, s.Unused = false, e.Condition == Creating
-	if e.Condition != Deleting || s.Released.Before(e.Incarnation.Created) {
-		s.Released = time.Time{}
+	if e.Condition != Deleting || s.End.Released.Before(e.Incarnation.Created) {
+		s.End.Released = time.Time{}
 	}
 	switch {
 	case !m.w.elsewhere(s):
-		s.Admitted = e.Incarnation
+		s.admit()
 	case former.Zone == e.Zone || former.over():
-		s.Moved = true
-	case former.Condition == Deleting, former.IsReleased() && m.now.Sub(former.Released) <= UnreleaseAfter:
-		s.Moved, s.Until = true, m.when().Add(TakeOverFor)
+		s.Admission = Waiting
+	case former.Condition == Deleting, former.IsReleased() && m.now.Sub(former.End.Released) <= UnreleaseAfter:
+		s.Admission = Waiting
+		s.silentBy(m.when().Add(TakeOverFor))
 	}
 }
 
-// adopt takes another life as the slice's own. What was known of the former one is void.
+// adopt has another life stand under the slice's name.
 func (m *machine) adopt(name string, e Read, ours bool) {
 	m.stirred()
 	s := m.slice(name)
 	if !ours {
-		s.Own = Own{} // what its owner creates is what they order now
+		s.Order = Order{} // what its owner creates is what they order now
 	}
-	s.Discarded, s.DiscardBy = events.Incarnation{}, time.Time{}
-	s.SpecZone = s.SpecIn()
-	s.Incarnation, s.Zone, s.Group, s.Told, s.Unused, s.Moved = e.Incarnation, e.Zone, "", events.Incarnation{}, false, false
-	s.Made, s.Ordered, s.Until, s.Lease, s.Left = "", time.Time{}, time.Time{}, 0, false
-	s.Asked, s.Abuse, s.AbuseAt, s.AbuseTold, s.Used, s.Stop = false, e.Abuse, time.Time{}, false, time.Time{}, Stop{}
-	s.Heard = Heard{}
-	s.Condition, s.State, s.Since = e.Condition, e.State, m.when()
-	switch own := s.Own; {
+	s.begin(Life{
+		Incarnation: e.Incarnation, Zone: e.Zone, Facts: s.Facts, SpecZone: s.SpecIn(),
+		Condition: e.Condition, State: e.State, Since: m.when(), Abuse: Abuse{Suspected: e.Abuse},
+		End: End{Released: s.End.Released}, // what we bring changes nothing of what its owner has taken away
+	})
+	switch own := s.Order; {
 	case e.Facts.Spec != "":
 	case !ours: // how it was ordered is not known yet: not as the life before
 		s.Spec, s.Bare, s.SpecZone = "", false, ""
-	case own != (Own{}) && own.Accelerator == e.Facts.Accelerator: // it came as its owner ordered it, and not as the life before
+	case own != (Order{}) && own.Accelerator == e.Facts.Accelerator: // it came as its owner ordered it, and not as the life before
 		s.Spec, s.SpecZone = own.Spec, own.SpecIn()
 	}
-	m.facts(s, e.Facts)
+	m.facts(s, e)
 	m.reordered()
-	if n := m.w.Notice(name); n != nil {
-		void := *n
-		void.Status, void.Due = events.NoticeGone, time.Time{}
-		m.keepNotice(void)
-	}
 	if m.w.Directory == "" {
 		// Without a lease a crew counts its attempts from 1 in every life.
 		m.w.Crew.Attempt, m.w.Crew.Exited, m.w.Crew.GaveUp, m.w.Crew.Named, m.w.Progress.Attempt = 0, 0, 0, 0, 0
@@ -974,7 +967,8 @@ func (m *machine) called(e Called) {
 	case deletes && !m.inItsStead(s) && e.Zone != "" && e.Zone != s.Zone && e.Zone != m.expectedZone(s):
 		if m.w.waitsFor(s, e.Zone) {
 			s = m.slice(s.Name)
-			s.Moved, s.Until = true, m.when().Add(TakeOverFor) // it was the life before that may have trained on
+			s.Admission = Waiting
+			s.silentBy(m.when().Add(TakeOverFor)) // the life before may have trained on
 		}
 		return // what lives here is another one
 	}
@@ -991,8 +985,8 @@ func (m *machine) called(e Called) {
 			m.release(CodeTakenOver, "somebody else creates it: "+e.Principal)
 		}
 	case "StopNode":
-		if s.Made != "" {
-			m.slice(s.Name).Made = "" // it is in their hands
+		if s.Maker != "" {
+			m.slice(s.Name).Maker = "" // it is in their hands
 		}
 		if m.ownerStopped(s, e.Principal) {
 			m.ownerActed(what, "the owner stopped it")
@@ -1006,25 +1000,25 @@ func (m *machine) called(e Called) {
 }
 
 // formerly reports whether the evidence is of a time before this life of a slice.
-func (m *machine) formerly(s *Slice) bool {
+func (m *machine) formerly(s *Slot) bool {
 	return !m.from.Time.IsZero() && m.when().Before(s.Incarnation.Created)
 }
 
 // inItsStead reports whether who deleted the life before has given up the slice, though it has had another life since.
-func (m *machine) inItsStead(s *Slice) bool { return m.inItsPlace(s) || m.cameToNothing(s) }
+func (m *machine) inItsStead(s *Slot) bool { return m.inItsPlace(s) || m.cameToNothing(s) }
 
 // inItsPlace reports whether this life of a slice is one that we make in the middle of this incident, in the place of the one
 // to which the evidence came when it was lost already: who deleted that takes the slice in hand, and nobody trains in this one yet.
-func (m *machine) inItsPlace(s *Slice) bool {
+func (m *machine) inItsPlace(s *Slot) bool {
 	in := m.w.Incident
-	return in != nil && in.Phase == Recreating && s.Replace && s.Incarnation.Created.After(in.Opened) && !s.Admitted.Same(s.Incarnation) && !m.beforeTrouble()
+	return in != nil && in.Phase == Recreating && s.Replace && s.Incarnation.Created.After(in.Opened) && !s.isAdmitted() && !m.beforeTrouble()
 }
 
 // cameToNothing reports whether this life of a slice was made by us, never let in, and is gone, and no incident makes another: the
 // evidence is of the one that it was to replace.
-func (m *machine) cameToNothing(s *Slice) bool {
-	ours := s.Admitted.Known() && !s.Admitted.Same(s.Incarnation) && s.Lease == 0 && !s.Moved && s.Condition == Gone
-	return ours && m.w.Incident == nil && m.when().After(s.Admitted.Created)
+func (m *machine) cameToNothing(s *Slot) bool {
+	ours := s.Admitted().Known() && s.Admission == "" && s.Leased == 0 && s.Condition == Gone
+	return ours && m.w.Incident == nil && m.when().After(s.Admitted().Created)
 }
 
 // beforeTrouble reports whether the evidence is older than everything that the open incident is about: what it tells made
@@ -1043,7 +1037,7 @@ func (m *machine) beforeTrouble() bool {
 
 // releaseDeleted leaves what its owner deleted to the owner: a queued resource goes with everything in it. It reports
 // whether that is news.
-func (m *machine) releaseDeleted(s *Slice, all bool) bool {
+func (m *machine) releaseDeleted(s *Slot, all bool) bool {
 	names := []string{s.Name}
 	if all {
 		names = append(names, m.beside(s)...)
@@ -1054,20 +1048,20 @@ func (m *machine) releaseDeleted(s *Slice, all bool) bool {
 		case m.formerly(o) && !m.inItsStead(o):
 		case !o.IsReleased():
 			o = m.slice(name)
-			o.Released, o.Made, news = m.now, "", true
-		case m.when().After(o.Released): // what they have created since, and nobody has read yet
-			m.slice(name).Released = m.now
+			o.End.Released, o.Maker, news = m.now, "", true
+		case m.when().After(o.End.Released): // what they have created since, and nobody has read yet
+			m.slice(name).End.Released = m.now
 		}
 	}
 	return news
 }
 
 // beside names the other slices of the queued resource that holds a slice.
-func (m *machine) beside(s *Slice) []string {
+func (m *machine) beside(s *Slot) []string {
 	var names []string
 	for i := range m.w.Slices {
 		o := &m.w.Slices[i]
-		if s.QueuedResource != "" && o.QueuedResource == s.QueuedResource && o.Zone == s.Zone && o.Name != s.Name && (!o.IsReleased() || o.Replace) {
+		if s.Group != "" && o.Group == s.Group && o.Zone == s.Zone && o.Name != s.Name && (!o.IsReleased() || o.Replace) {
 			names = append(names, o.Name)
 		}
 	}
@@ -1092,11 +1086,11 @@ func (m *machine) mapped(e Mapped) {
 	if s == nil || !e.Incarnation.Same(s.Incarnation) {
 		return
 	}
-	if e.Group == "" && !s.Asked {
-		m.slice(s.Name).Asked = true
+	if e.Group == "" && !s.HostsAsked {
+		m.slice(s.Name).HostsAsked = true
 	}
-	if e.Group != "" && s.Group != e.Group {
-		m.slice(s.Name).Group = e.Group
+	if e.Group != "" && s.Hosts != e.Group {
+		m.slice(s.Name).Hosts = e.Group
 	}
 }
 
@@ -1128,8 +1122,8 @@ func (m *machine) stopAbused() {
 // tellAbuse notes that a person is told of what Google suspects.
 func (m *machine) tellAbuse() {
 	for i := range m.w.Slices {
-		if s := &m.w.Slices[i]; s.Abuse {
-			m.slice(s.Name).AbuseTold = true
+		if s := &m.w.Slices[i]; s.Abuse.Suspected {
+			m.slice(s.Name).Abuse.Told = true
 		}
 	}
 }
@@ -1140,18 +1134,18 @@ func (m *machine) settleAbuse() {
 	for i := range m.w.Slices {
 		if s := &m.w.Slices[i]; s.suspect() {
 			s = m.slice(s.Name)
-			s.Abuse, s.AbuseAt, s.AbuseTold = false, m.now, false
+			s.Abuse.Suspected, s.Abuse.At, s.Abuse.Told = false, m.now, false
 		}
 	}
 }
 
 // suspect reports whether Google suspected abuse on a slice when it was last READY, or when it was lost, and only a person can settle
 // that.
-func (s Slice) suspect() bool { return s.Abuse && s.Condition != Ready && !s.IsReleased() }
+func (l Life) suspect() bool { return l.Abuse.Suspected && l.Condition != Ready && !l.IsReleased() }
 
 // abused reports whether Google suspects abuse on a slice.
 func (m *machine) abused() bool {
-	return slices.ContainsFunc(m.w.Slices, func(s Slice) bool { return s.Abuse && !s.IsReleased() })
+	return slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return s.Abuse.Suspected && !s.IsReleased() })
 }
 
 // words writes a cause for people.

@@ -12,7 +12,7 @@ import (
 func queued(spot bool) incident.Workload {
 	w := multi(spot)
 	for i := range w.Slices {
-		w.Slices[i].QueuedResource = "qr"
+		w.Slices[i].Group = "qr"
 	}
 	return w
 }
@@ -25,11 +25,11 @@ func TestWhoDeletesAQueuedResourceDeletesEverythingInIt(t *testing.T) {
 	}{
 		"both slices":                            {"DeleteQueuedResource", func(*incident.Workload) {}, [2]bool{true, true}},
 		"of a node only that":                    {"DeleteNode", func(*incident.Workload) {}, [2]bool{false, true}},
-		"not what another one holds":             {"DeleteQueuedResource", func(w *incident.Workload) { w.Slices[0].QueuedResource = "x" }, [2]bool{false, true}},
+		"not what another one holds":             {"DeleteQueuedResource", func(w *incident.Workload) { w.Slices[0].Group = "x" }, [2]bool{false, true}},
 		"not its namesake in another zone":       {"DeleteQueuedResource", func(w *incident.Workload) { w.Slices[0].Zone = "us-west4-b" }, [2]bool{false, true}},
 		"not what was created since":             {"DeleteQueuedResource", func(w *incident.Workload) { w.Slices[0].Incarnation.Created = start.Add(time.Second) }, [2]bool{false, true}},
-		"not what no queued resource ever held":  {"DeleteQueuedResource", func(w *incident.Workload) { w.Slices[0].QueuedResource, w.Slices[1].QueuedResource = "", "" }, [2]bool{false, true}},
-		"the rest, where one was deleted before": {"DeleteQueuedResource", func(w *incident.Workload) { w.Slices[1].Released = start.Add(-time.Hour) }, [2]bool{true, true}},
+		"not what no queued resource ever held":  {"DeleteQueuedResource", func(w *incident.Workload) { w.Slices[0].Group, w.Slices[1].Group = "", "" }, [2]bool{false, true}},
+		"the rest, where one was deleted before": {"DeleteQueuedResource", func(w *incident.Workload) { w.Slices[1].End.Released = start.Add(-time.Hour) }, [2]bool{true, true}},
 	} {
 		w := queued(true)
 		c.change(&w)
@@ -196,7 +196,7 @@ func TestAQueuedResourceElsewhereIsNotTheSlice(t *testing.T) {
 		read := incident.Read{
 			Origin: incident.Origin{ID: "read", Time: start, Rank: events.RankReading}, Slice: "llama-8b", Zone: "us-west4-b",
 			Condition: c, State: "FAILED", Incident: "llama-8b-20261111-9", Ordered: start.Add(-time.Hour),
-			Facts: incident.Facts{QueuedResource: "qr", Label: w.Label},
+			Facts: incident.Facts{Group: "qr", Label: w.Label},
 		}
 		after, sent, changed := incident.Advance(policies["everything"], w, read, start.Add(time.Second))
 		if changed || len(sent) > 0 {
@@ -216,7 +216,7 @@ func TestSlicesOfSeveralPoliciesAreWatched(t *testing.T) {
 		s := w.Slices[slice]
 		w, _, _ = incident.Advance(policies["everything"], w, incident.Read{
 			Origin: incident.Origin{ID: "read", Time: start, Rank: events.RankReading}, Slice: s.Name, Zone: s.Zone, Condition: incident.Ready,
-			Incarnation: s.Incarnation, State: "READY", Facts: incident.Facts{Spot: true, Label: label},
+			Incarnation: s.Incarnation, State: "READY", Facts: incident.Facts{Reclaimable: true, Label: label},
 		}, start)
 		return w.Label
 	}

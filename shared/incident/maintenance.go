@@ -9,10 +9,10 @@ import (
 	"pitstop.internal/shared/topology"
 )
 
-// noticed keeps announced maintenance on the workload, and opens an incident only when it is under way already.
+// noticed keeps announced maintenance on the life that it is of, and opens an incident only when it is under way already.
 func (m *machine) noticed(e Noticed) {
 	s := m.w.Slice(e.Slice)
-	if s == nil || e.Incarnation.Known() && !e.Incarnation.Same(s.Incarnation) || s.IsReleased() {
+	if s == nil || m.formerLife(s, e.Incarnation) || s.IsReleased() {
 		return
 	}
 	switch e.Notice.Status {
@@ -49,7 +49,7 @@ func (m *machine) noticed(e Noticed) {
 	if e.Notice.Status == events.NoticeOngoing && m.w.Incident == nil && !m.from.Time.IsZero() && !m.from.Time.After(m.w.Ended) {
 		return // the incident that it belonged to is over; of maintenance that still goes on, the next reading tells
 	}
-	n := Notice{Slice: s.Name, Incarnation: s.Incarnation, Notice: e.Notice, Told: m.when(), InAPI: e.InAPI || old != nil && old.InAPI}
+	n := Notice{Notice: e.Notice, Told: m.when(), InAPI: e.InAPI || old != nil && old.InAPI}
 	if old != nil && old.Notice.Equal(e.Notice) {
 		n.Told = old.Told // the API confirms it; an entry that was on its way may still tell more
 	}
@@ -57,13 +57,14 @@ func (m *machine) noticed(e Noticed) {
 		n.Started, n.Listened, n.Deaf, n.Declined = old.Started, old.Listened, old.Deaf, old.Declined
 	}
 	moved := old != nil && old.Status == events.NoticePending && !old.WindowStart.Equal(n.WindowStart)
-	m.keepNotice(n)
+	m.slice(s.Name).Notice = n
+	s = m.w.Slice(s.Name)
 	if m.w.Incident != nil {
-		m.noticeInIncident(n, e.Text, moved)
+		m.noticeInIncident(s, e.Text, moved)
 		return
 	}
 	if n.Status == events.NoticeOngoing && !n.Declined && m.opens(s) {
-		m.openMaintenance(n)
+		m.openMaintenance(s)
 	}
 }
 
@@ -87,6 +88,11 @@ func completed(n, old events.Notice) events.Notice {
 	return n
 }
 
+// stands reports whether maintenance is announced, or under way.
+func (n Notice) stands() bool {
+	return n.Status == events.NoticePending || n.Status == events.NoticeOngoing
+}
+
 // Tells reports whether what is known of a notice is all that another word of it says.
 func (n Notice) Tells(o events.Notice) bool { return n.Notice.Equal(completed(o, n.Notice)) }
 
@@ -99,13 +105,13 @@ func (m *machine) plan() {
 	if watched := m.w.waiting() != "" && (m.watched() || m.p.Unreadable != "" && m.w.Watched); watched != m.w.Watched {
 		m.w.Watched, m.changed = watched, true
 	}
-	for _, n := range m.w.Notices {
+	for i := range m.w.Slices {
+		n := m.w.Slices[i].Notice
 		if m.p.Unreadable != "" && !n.Due.IsZero() {
 			continue // what may be done is not known
 		}
 		if due := m.due(n); !due.Equal(n.Due) {
-			n.Due = due
-			m.keepNotice(n)
+			m.slice(m.w.Slices[i].Name).Notice.Due = due
 		}
 	}
 }
@@ -148,12 +154,11 @@ func (m *machine) lastDue(n Notice) time.Time {
 // silent now may answer when it is asked.
 func (m *machine) hears(e Beat) {
 	n := m.w.Notice(e.Slice)
-	if n == nil || !e.Incarnation.Same(n.Incarnation) {
+	if n == nil || !e.Incarnation.Same(m.w.Slice(e.Slice).Incarnation) {
 		return
 	}
-	next := *n
-	next.Listened, next.Deaf = m.now, m.deaf(e)
-	m.keepNotice(next)
+	n = &m.slice(e.Slice).Notice
+	n.Listened, n.Deaf = m.now, m.deaf(e)
 }
 
 func (m *machine) deaf(e Beat) string {
@@ -188,9 +193,10 @@ func (m *machine) begins(n Notice) bool {
 // notEarly says why announced maintenance cannot be started before its window, as far as is known; empty where it can be. The
 // slices of a workload train together, so it is all of them or none.
 func (m *machine) notEarly() string {
-	for _, n := range m.w.Notices {
-		s := m.w.Slice(n.Slice)
-		if n.Status == events.NoticeGone || s == nil || s.IsReleased() || !n.Incarnation.Same(s.Incarnation) {
+	for i := range m.w.Slices {
+		s := &m.w.Slices[i]
+		n := s.Notice
+		if !n.stands() || s.IsReleased() {
 			continue
 		}
 		shape, err := topology.Parse(s.Accelerator)
@@ -224,22 +230,9 @@ func (m *machine) history(n events.Notice) bool {
 	return !end.IsZero() && m.now.After(end.Add(HealFor))
 }
 
-func (m *machine) keepNotice(n Notice) {
-	if !m.ownNotices {
-		m.w.Notices = slices.Clone(m.w.Notices)
-		m.ownNotices = true
-	}
-	m.changed = true
-	if old := m.w.lastNotice(n.Slice); old != nil {
-		*old = n
-		return
-	}
-	m.w.Notices = append(m.w.Notices, n)
-}
-
 // opens reports whether evidence on this slice may open an incident: it is not newer than the last progress, or the
 // slice is not ours to look after, or its end has been told, and it may not.
-func (m *machine) opens(s *Slice) bool {
+func (m *machine) opens(s *Slot) bool {
 	switch {
 	case m.w.leftAlone(s):
 		return false
@@ -250,12 +243,12 @@ func (m *machine) opens(s *Slice) bool {
 }
 
 // noticeInIncident follows a window that moved or opened while an incident is open.
-func (m *machine) noticeInIncident(n Notice, text string, moved bool) {
-	in := m.w.Incident
+func (m *machine) noticeInIncident(s *Slot, text string, moved bool) {
+	in, n := m.w.Incident, s.Notice
 	switch in.Phase {
 	case Saving, Maintaining, Window, Watching, Approving:
 	case Healing:
-		m.healsInWindow(n, text)
+		m.healsInWindow(s, text)
 		return
 	default:
 		return // a greater trouble is being handled
@@ -295,9 +288,9 @@ func (m *machine) noticeInIncident(n Notice, text string, moved bool) {
 }
 
 // healsInWindow gives what is not usable because of its maintenance the time for Google's own recovery behind the window.
-func (m *machine) healsInWindow(n Notice, text string) {
-	s, until := m.w.Slice(n.Slice), windowEnd(n.Notice).Add(HealFor)
-	if n.Status != events.NoticeOngoing || s == nil || s.Condition != Unhealthy || !until.After(m.w.Incident.Deadline) {
+func (m *machine) healsInWindow(s *Slot, text string) {
+	until := windowEnd(s.Notice.Notice).Add(HealFor)
+	if s.Notice.Status != events.NoticeOngoing || s.Condition != Unhealthy || !until.After(m.w.Incident.Deadline) {
 		return
 	}
 	m.inc().Deadline = until
@@ -306,19 +299,15 @@ func (m *machine) healsInWindow(n Notice, text string) {
 }
 
 // noticeGone ends a notice: maintenance is over, or was withdrawn before it began.
-func (m *machine) noticeGone(s *Slice, e Noticed) {
+func (m *machine) noticeGone(s *Slot, e Noticed) {
 	old := m.w.lastNotice(s.Name)
 	if old != nil && old.Status == events.NoticeGone {
 		return
 	}
-	n := Notice{Slice: s.Name, Incarnation: s.Incarnation, Told: m.when(), InAPI: false}
-	if old != nil {
-		n = *old
-		n.Told, n.Due, n.InAPI = m.when(), time.Time{}, false
-	}
+	n := s.Notice
+	n.Status, n.Told, n.Due, n.InAPI = events.NoticeGone, m.when(), time.Time{}, false
 	began := old != nil && (old.Status == events.NoticeOngoing || !old.WindowStart.IsZero() && !m.when().Before(old.WindowStart))
-	n.Status = events.NoticeGone
-	m.keepNotice(n)
+	m.slice(s.Name).Notice = n
 
 	in := m.w.Incident
 	if in == nil {
@@ -352,17 +341,13 @@ func (m *machine) noticeGone(s *Slice, e Noticed) {
 
 // announced reports whether any slice has announced maintenance.
 func (m *machine) announced() bool {
-	for i := range m.w.Notices {
-		if m.w.Notices[i].Status != events.NoticeGone {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return s.Notice.stands() })
 }
 
 // openMaintenance opens the incident of a notice: at the time of its save, or when it is under way. Where a person has to
 // agree to early maintenance they are asked first, while there is time: the save comes right before it.
-func (m *machine) openMaintenance(n Notice) {
+func (m *machine) openMaintenance(s *Slot) {
+	n := s.Notice
 	sort := "maintenance"
 	if n.Unscheduled {
 		sort = "unscheduled maintenance"
@@ -371,7 +356,7 @@ func (m *machine) openMaintenance(n Notice) {
 	if n.Status == events.NoticeOngoing {
 		text = sort + " is under way"
 	}
-	in := m.open(Trouble{Cause: events.CauseMaintenance, Slice: n.Slice, Life: n.Incarnation.ID, At: m.when(), Text: text, Announced: n.Status == events.NoticePending, Proven: true})
+	in := m.open(Trouble{Cause: events.CauseMaintenance, Slice: s.Name, Life: s.Incarnation.ID, At: m.when(), Text: text, Announced: n.Status == events.NoticePending, Proven: true})
 	in.Begun = n.Status == events.NoticeOngoing
 	if m.watched() {
 		if m.w.Crew.Seen.IsZero() {
@@ -385,7 +370,7 @@ func (m *machine) openMaintenance(n Notice) {
 	m.enter(Saving, m.saveDeadline())
 	m.decided("incident opened: maintenance", text)
 	if n.Deaf != "" {
-		m.line(LineSeen, "a request to save may not be heard by "+n.Slice, n.Deaf)
+		m.line(LineSeen, "a request to save may not be heard by "+s.Name, n.Deaf)
 	}
 	if last := m.lastDue(m.firstNotice()); m.now.Before(last) && m.level(policy.EarlyMaintenance) == policy.Ask && m.notEarly() == "" {
 		m.ask(events.ActionMaintain)
@@ -398,12 +383,10 @@ func (m *machine) openMaintenance(n Notice) {
 // Google's own recovery. What has begun before its window counts from now.
 func (m *machine) windowDeadline() time.Time {
 	end := m.now
-	for i := range m.w.Notices {
-		if m.w.Incident.Begun && m.w.Notices[i].WindowStart.After(m.now) {
-			continue
-		}
-		if e := windowEnd(m.w.Notices[i].Notice); m.w.Notices[i].Status != events.NoticeGone && e.After(end) {
-			end = e
+	for i := range m.w.Slices {
+		n := m.w.Slices[i].Notice
+		if n.stands() && !(m.w.Incident.Begun && n.WindowStart.After(m.now)) {
+			end = later(windowEnd(n.Notice), end)
 		}
 	}
 	return end.Add(HealFor)
@@ -435,8 +418,8 @@ func (m *machine) untouched() bool {
 
 func (m *machine) firstNotice() Notice {
 	var first Notice
-	for _, n := range m.w.Notices {
-		if n.Status != events.NoticeGone && (first.Slice == "" || n.WindowStart.Before(first.WindowStart)) {
+	for i := range m.w.Slices {
+		if n := m.w.Slices[i].Notice; n.stands() && (!first.stands() || n.WindowStart.Before(first.WindowStart)) {
 			first = n
 		}
 	}
@@ -483,9 +466,9 @@ func (m *machine) sendMaintain() {
 // maintainTasks are the calls that start the announced maintenance: one for each slice, or for the queued resource that holds it.
 func (m *machine) maintainTasks() (tasks []Task) {
 	called := map[string]bool{}
-	for _, n := range m.w.Notices {
-		s := m.w.Slice(n.Slice)
-		if n.Status != events.NoticePending || s == nil || s.Condition != Ready || called[s.Name] {
+	for i := range m.w.Slices {
+		s := &m.w.Slices[i]
+		if s.Notice.Status != events.NoticePending || s.Condition != Ready || called[s.Name] {
 			continue
 		}
 		for _, o := range m.w.MaintainedWith(s.Name) {
@@ -519,10 +502,8 @@ func (m *machine) maintained() {
 			continue
 		}
 		for _, s := range m.w.MaintainedWith(t.Slice) {
-			if n := m.w.Notice(s.Name); n != nil {
-				started := *n
-				started.Started = m.now
-				m.keepNotice(started)
+			if s.Notice.stands() {
+				m.slice(s.Name).Notice.Started = m.now
 			}
 		}
 	}

@@ -361,10 +361,10 @@ func TestSilenceIsToldWhereItProvesSomething(t *testing.T) {
 		w = announced(p, w, days)
 		epoch := w.Epoch
 		w, sent, _ := incident.Advance(p, w, incident.Beat{Slice: w.Slices[0].Name, Incarnation: w.Slices[0].Incarnation, Seen: c.seen, Looked: c.looked}, now)
-		if got := w.Notices[0].Deaf; got != c.want || w.Incident != nil || len(sent) > 0 || w.Epoch != epoch {
+		if got := w.Slices[0].Notice.Deaf; got != c.want || w.Incident != nil || len(sent) > 0 || w.Epoch != epoch {
 			t.Errorf("%s: %q, want %q; sent %v", name, got, c.want, sent)
 		}
-		w, _, _ = tick(p, w, w.Notices[0].Due.Add(time.Second))
+		w, _, _ = tick(p, w, w.Slices[0].Notice.Due.Add(time.Second))
 		if w.Incident == nil {
 			t.Errorf("%s: no incident is open at the time of the save", name)
 			continue

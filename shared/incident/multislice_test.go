@@ -20,8 +20,8 @@ func multi(spot bool) incident.Workload {
 	w := quiet(spot)
 	a, b := w.Slices[0], w.Slices[0]
 	a.Name = "a"
-	b.Name, b.Group, b.Incarnation, b.Admitted = "b", "t1v-n-3f2a9c02", life(50), life(50)
-	w.Slices = []incident.Slice{a, b}
+	b.Name, b.Hosts, b.Incarnation = "b", "t1v-n-3f2a9c02", life(50)
+	w.Slices = []incident.Slot{a, b}
 	return w
 }
 
@@ -618,7 +618,7 @@ func (c *cloud) read(name string) {
 	r := incident.Read{
 		Origin: c.origin(events.RankReading), Slice: name, Zone: m.life.Zone, Condition: m.condition, Incarnation: m.life,
 		State: strings.ToUpper(string(m.condition)), Incident: m.by,
-		Facts: incident.Facts{Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Spot: s.Spot, Spec: s.Spec, Label: w.Label, Directory: w.Directory},
+		Facts: incident.Facts{Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Reclaimable: s.Reclaimable, Spec: s.Spec, Label: w.Label}, Directory: w.Directory,
 	}
 	if m.condition == incident.Gone {
 		r.Zone = s.Zone
@@ -824,7 +824,7 @@ func TestAMultisliceIsNotTornOverZones(t *testing.T) {
 		}},
 		"whose owner has put them apart each stays where it was": {
 			func(w *incident.Workload) {
-				w.Slices[1].Zone, w.Slices[1].Incarnation.Zone, w.Slices[1].Admitted.Zone = b, b, b
+				w.Slices[1].Zone, w.Slices[1].Incarnation.Zone = b, b
 			}, [][2]string{
 				{"a read lost", ""},
 				{"do", ""},

@@ -26,10 +26,10 @@ func words(w incident.Workload, status events.NoticeStatus, at time.Time) map[st
 			Origin: incident.Origin{ID: "read", Time: at.Add(5 * time.Second), Rank: events.RankReading}, Slice: s.Name, Incarnation: s.Incarnation, Notice: full, InAPI: true, Text: "api",
 		},
 		"crew": incident.Reported{Origin: incident.Origin{ID: "line", Time: at, Rank: events.RankUser}, Slice: s.Name, Report: events.CrewReport{
-			Schema: 1, Report: events.ReportNotice, Zone: s.Zone, Node: s.Name, Hostname: s.Group + "-w-0", Notice: &bare,
+			Schema: 1, Report: events.ReportNotice, Zone: s.Zone, Node: s.Name, Hostname: s.Hosts + "-w-0", Notice: &bare,
 		}},
 		"crew, without a window": incident.Reported{Origin: incident.Origin{ID: "line", Time: at, Rank: events.RankUser}, Slice: s.Name, Report: events.CrewReport{
-			Schema: 1, Report: events.ReportNotice, Zone: s.Zone, Node: s.Name, Hostname: s.Group + "-w-3", Notice: &short,
+			Schema: 1, Report: events.ReportNotice, Zone: s.Zone, Node: s.Name, Hostname: s.Hosts + "-w-3", Notice: &short,
 		}},
 	}
 	for i := range 3 {
@@ -68,8 +68,8 @@ func TestNoticesOfAllWaysAreOne(t *testing.T) {
 			Status: events.NoticePending, CanReschedule: true, WindowStart: start.Add(2 * time.Hour), WindowEnd: start.Add(6 * time.Hour),
 			LatestWindowStart: start.Add(4 * time.Hour),
 		}
-		if len(w.Notices) != 1 || !w.Notices[0].Equal(want) || !w.Notices[0].InAPI || !w.Notices[0].Due.Equal(start.Add(110*time.Minute)) || !w.Notices[0].Tells(events.Notice{Status: events.NoticePending}) {
-			t.Fatalf("%v: %+v", order, w.Notices)
+		if n := w.Slices[0].Notice; !n.Equal(want) || !n.InAPI || !n.Due.Equal(start.Add(110*time.Minute)) || !n.Tells(events.Notice{Status: events.NoticePending}) {
+			t.Fatalf("%v: %+v", order, n)
 		}
 		if len(incidents) != 0 || requests != 0 {
 			t.Fatalf("%v: a notice alone opened %v and sent %d requests", order, incidents, requests)
@@ -77,8 +77,8 @@ func TestNoticesOfAllWaysAreOne(t *testing.T) {
 		now = start.Add(2 * time.Hour)
 		tell(events.NoticeOngoing)
 		want.Status = events.NoticeOngoing
-		if len(w.Notices) != 1 || !w.Notices[0].Equal(want) || len(incidents) != 1 || requests != 1 {
-			t.Fatalf("%v: %+v, incidents %v, %d requests", order, w.Notices, incidents, requests)
+		if n := w.Slices[0].Notice; !n.Equal(want) || len(incidents) != 1 || requests != 1 {
+			t.Fatalf("%v: %+v, incidents %v, %d requests", order, n, incidents, requests)
 		}
 	})
 }
@@ -115,7 +115,7 @@ func TestANoticeThatCouldNotBeReadIsNotGone(t *testing.T) {
 		if unread {
 			want = events.NoticePending
 		}
-		if d := cmp.Diff(want, w.Notices[0].Status); d != "" {
+		if d := cmp.Diff(want, w.Slices[0].Notice.Status); d != "" {
 			t.Errorf("unread %v (-want +got):\n%s", unread, d)
 		}
 	}

@@ -14,8 +14,8 @@ type Word struct {
 	Why string `json:"why,omitzero"`
 }
 
-// Order is a word that was given, as the workload keeps it.
-type Order struct {
+// Spoken is a word that was given, as the workload keeps it.
+type Spoken struct {
 	Word
 	At   time.Time `json:"at"`
 	Verb Verb      `json:"verb"`
@@ -88,7 +88,7 @@ func (Ordered) kind() string   { return "Ordered" }
 
 // order records a word on the workload, and in the story of the open incident. Whatever it is, it keeps what stands idle.
 func (m *machine) order(v Verb, w Word, text string) {
-	o := Order{Word: w, At: m.now, Verb: v, Text: text}
+	o := Spoken{Word: w, At: m.now, Verb: v, Text: text}
 	if m.w.Incident != nil {
 		o.Incident = m.w.Incident.ID
 		m.line(LineSeen, w.By+": "+strings.TrimSpace(string(v)+" "+text), w.Why)
@@ -176,10 +176,10 @@ func (m *machine) cancelled(e Cancelled) {
 	m.order(VerbCancel, e.Word, "")
 	switch in.Phase {
 	case Saving, Maintaining, Window, Approving, Watching:
-		for _, n := range m.w.Notices {
-			if n.Status != events.NoticeGone {
+		for i := range m.w.Slices {
+			if m.w.Slices[i].Notice.stands() {
+				n := &m.slice(m.w.Slices[i].Name).Notice
 				n.Declined, n.Due = true, time.Time{}
-				m.keepNotice(n)
 			}
 		}
 	}
@@ -217,8 +217,8 @@ func (m *machine) retried(e Retried) {
 	if s := m.unusable(); s != nil {
 		text += ": node " + s.Name + " is " + s.State
 		for i := range m.w.Slices {
-			if m.w.Slices[i].Told.Known() {
-				m.slice(m.w.Slices[i].Name).Told = events.Incarnation{}
+			if m.w.Slices[i].End.Told {
+				m.slice(m.w.Slices[i].Name).End.Told = false
 			}
 		}
 		m.openRetry(Trouble{Cause: events.CauseUnknown, Slice: s.Name, Life: s.Incarnation.ID, Text: text}, "delete "+s.Name+" and create it again")
@@ -247,7 +247,7 @@ func (m *machine) retried(e Retried) {
 
 // OverrulesLease reports whether a person has said retry since the lease was found to be beyond belief: it may be replaced.
 func (w Workload) OverrulesLease() bool {
-	return !w.LeaseDoubted.IsZero() && slices.ContainsFunc(w.Orders, func(o Order) bool {
+	return !w.LeaseDoubted.IsZero() && slices.ContainsFunc(w.Orders, func(o Spoken) bool {
 		return o.Verb == VerbRetry && o.At.After(w.LeaseDoubted)
 	})
 }
@@ -255,8 +255,8 @@ func (w Workload) OverrulesLease() bool {
 // settleLeft takes a person's word for it that what was left to them may be admitted again.
 func (m *machine) settleLeft() {
 	for i := range m.w.Slices {
-		if s := &m.w.Slices[i]; s.Left {
-			m.slice(s.Name).Left = false
+		if s := &m.w.Slices[i]; s.Admission == Left {
+			m.slice(s.Name).Admission = ""
 		}
 	}
 }
@@ -304,7 +304,7 @@ func (m *machine) retryNow() {
 func (w Workload) NothingToRetry(now time.Time) string {
 	if in := w.Incident; in != nil && !w.discarding() {
 		switch {
-		case in.Phase == Clearing && slices.ContainsFunc(w.Slices, Slice.suspect):
+		case in.Phase == Clearing && slices.ContainsFunc(w.Slices, Slot.suspect):
 			return ""
 		case in.Phase == Approving:
 			return in.ID + " waits for a person: approve it, or cancel it"
@@ -320,13 +320,13 @@ func (w Workload) NothingToRetry(now time.Time) string {
 	switch {
 	case w.Crew.Finished && w.unadmitted() == nil:
 		return "the training is finished"
-	case slices.ContainsFunc(w.Slices, func(s Slice) bool { return s.Abuse && s.Condition == Ready && !s.IsReleased() }):
+	case slices.ContainsFunc(w.Slices, func(s Slot) bool { return s.Abuse.Suspected && s.Condition == Ready && !s.IsReleased() }):
 		return "Google suspects abuse on a slice of it (symptom PROJECT_ABUSE): answer its notification"
-	case slices.ContainsFunc(w.Slices, func(s Slice) bool { return s.stoppedByOwner() && !s.IsReleased() }):
+	case slices.ContainsFunc(w.Slices, func(s Slot) bool { return s.stoppedByOwner() && !s.IsReleased() }):
 		return "its owner stopped it: start it, and Pitstop watches it again"
 	case m.unusable() != nil:
 		return ""
-	case !slices.ContainsFunc(w.Slices, func(s Slice) bool { return !s.IsReleased() }):
+	case !slices.ContainsFunc(w.Slices, func(s Slot) bool { return !s.IsReleased() }):
 		return "its owner deleted every slice or took it over: create them, and Pitstop watches them again"
 	case !m.allReady():
 		return "it waits for what its owner ordered"
@@ -342,7 +342,7 @@ func (w Workload) NothingToRetry(now time.Time) string {
 
 // unadmitted is the first slice that no lease is known to name, and whose crew may not put itself into the place of another; none
 // while another slice cannot be used, without which there is no training.
-func (w Workload) unadmitted() (first *Slice) {
+func (w Workload) unadmitted() (first *Slot) {
 	for i := range w.Slices {
 		switch s := &w.Slices[i]; {
 		case s.IsReleased():
@@ -356,7 +356,7 @@ func (w Workload) unadmitted() (first *Slice) {
 }
 
 // unusable is the first slice that cannot be used, and is not its owner's business.
-func (m *machine) unusable() *Slice {
+func (m *machine) unusable() *Slot {
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
 		if !s.IsReleased() && !s.Unused && s.Incarnation.Known() && s.Condition != Ready && s.Condition != Creating {
@@ -368,7 +368,7 @@ func (m *machine) unusable() *Slice {
 
 // healUntil is how long Google's own recovery of a slice is waited for: what a person has asked to try again has been waited
 // for already.
-func (m *machine) healUntil(s *Slice) time.Time {
+func (m *machine) healUntil(s *Slot) time.Time {
 	if m.w.Incident.Retried {
 		return later(s.Since.Add(HealFor), m.now)
 	}

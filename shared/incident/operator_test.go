@@ -93,7 +93,7 @@ func TestAnIncidentEndsWithTheLastSliceThatItIsAbout(t *testing.T) {
 		p := policies[name]
 		w := quiet(true)
 		s := &w.Slices[0]
-		s.Condition, s.State, s.Told = incident.Gone, "gone", s.Incarnation
+		s.Condition, s.State, s.End.Told = incident.Gone, "gone", true
 		now := start.Add(8 * time.Hour)
 		w, _, _ = incident.Advance(p, w, incident.Retried{Word: ann}, now)
 		theirs := events.Incarnation{Zone: s.Zone, ID: "9000", Created: now.Add(-time.Second)}

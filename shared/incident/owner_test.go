@@ -47,7 +47,7 @@ func TestAnOrderOfTheOwnersThatCameToNothingStaysTheirs(t *testing.T) {
 			State: string(c),
 		}
 		if life.Known() {
-			e.Facts = incident.Facts{Spot: true, Spec: "spec2", Label: "spot"}
+			e.Facts = incident.Facts{Reclaimable: true, Spec: "spec2", Label: "spot"}
 		}
 		return e
 	}
@@ -109,7 +109,7 @@ func TestALifeFromBeforeTheTroubleTakesNothingOver(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := multi(true)
-			w.Slices[1].Condition, w.Slices[1].State, w.Slices[1].Released = incident.Gone, "gone", start.Add(-time.Hour)
+			w.Slices[1].Condition, w.Slices[1].State, w.Slices[1].End.Released = incident.Gone, "gone", start.Add(-time.Hour)
 			w, _, _ = incident.Advance(policies["spot"], w, incident.Interrupted{
 				Origin: incident.Origin{ID: "p", Time: start, Rank: events.RankAudit}, Slice: w.Slices[0].Name, Incarnation: w.Slices[0].Incarnation,
 				Cause: events.CausePreemption, Text: "preempted",
@@ -125,7 +125,7 @@ func TestALifeFromBeforeTheTroubleTakesNothingOver(t *testing.T) {
 			if c.released {
 				return
 			}
-			if s := w.Slices[1]; !s.Admitted.Same(again) || s.IsReleased() {
+			if s := w.Slices[1]; !s.Admitted().Same(again) || s.IsReleased() {
 				t.Errorf("the slice is %+v, want one that is looked after again", s)
 			}
 		})
@@ -147,22 +147,25 @@ func TestTrainingFollowsWhatItsOwnerCreatesInAnotherZone(t *testing.T) {
 		"the last training is done, and they begin another": {"everything", "us-west4-b", func(w *incident.Workload) { w.Crew.Finished = true }, incident.Admitting},
 		"an order of theirs in that zone came to nothing before": {"everything", "us-west4-b", func(w *incident.Workload) {
 			w.Slices[0].Zone, w.Slices[0].Incarnation = "us-west4-b", events.Incarnation{Zone: "us-west4-b", ID: "9000", Created: start.Add(-time.Minute)}
+			admitted(&w.Slices[0], life(1))
 		}, incident.Admitting},
 		"ordered as a queued resource": {"everything", "us-west4-b", func(w *incident.Workload) {
-			w.Slices[0].Condition, w.Slices[0].Released = incident.Creating, time.Time{}
+			w.Slices[0].Condition, w.Slices[0].End.Released = incident.Creating, time.Time{}
 		}, incident.Admitting},
 		"the former lives on":         {"everything", "us-west4-b", func(w *incident.Workload) { w.Slices[0].Condition = incident.Ready }, ""},
 		"the former is being deleted": {"everything", "us-west4-b", func(w *incident.Workload) { w.Slices[0].Condition = incident.Deleting }, incident.Admitting},
 		"the former is lost":          {"everything", "us-west4-b", func(w *incident.Workload) { w.Slices[0].Condition = incident.Lost }, incident.Admitting},
 		"another life of theirs was there, unadmitted, and nobody saw its end": {"everything", "us-west4-b", func(w *incident.Workload) {
 			s := &w.Slices[0]
-			s.Zone, s.Condition, s.Moved, s.Released = "us-west4-b", incident.Ready, true, time.Time{}
+			s.Zone, s.Condition, s.End.Released = "us-west4-b", incident.Ready, time.Time{}
 			s.Incarnation = events.Incarnation{Zone: "us-west4-b", ID: "9000", Created: start.Add(-time.Minute)}
+			admitted(s, life(1))
+			s.Admission = incident.Waiting
 		}, incident.Admitting},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := quiet(true)
-			w.Crew.Named, w.Slices[0].Condition, w.Slices[0].Released = 3, incident.Gone, start.Add(-time.Hour)
+			w.Crew.Named, w.Slices[0].Condition, w.Slices[0].End.Released = 3, incident.Gone, start.Add(-time.Hour)
 			if c.change != nil {
 				c.change(&w)
 			}
@@ -233,7 +236,7 @@ func TestAMultisliceThatItsOwnerMovesIsAdmittedOnce(t *testing.T) {
 		return sent
 	}
 	for i := range w.Slices {
-		w.Slices[i].Condition, w.Slices[i].Released = incident.Gone, start.Add(-time.Hour)
+		w.Slices[i].Condition, w.Slices[i].End.Released = incident.Gone, start.Add(-time.Hour)
 	}
 	for i := range w.Slices { // one after the other, though they are there together
 		if sent := read(i, time.Minute); w.Incident != nil || len(sent) > 0 {
@@ -247,7 +250,7 @@ func TestAMultisliceThatItsOwnerMovesIsAdmittedOnce(t *testing.T) {
 		t.Fatalf("sent %v, want one admission", sent)
 	}
 	for i := range w.Slices {
-		if w.Slices[i].Moved {
+		if w.Slices[i].Admission == incident.Waiting {
 			t.Errorf("%s is to be admitted once more", w.Slices[i].Name)
 		}
 	}
@@ -266,11 +269,11 @@ func TestWhatItsOwnerHasTakenAwayNamesNoPolicy(t *testing.T) {
 	if got := relabel(); got != "day,night" {
 		t.Errorf("two slices that say something else are labelled %q, want both, which is no policy", got)
 	}
-	w.Slices[0].Released, w.Slices[0].Condition = start.Add(-time.Hour), incident.Gone
+	w.Slices[0].End.Released, w.Slices[0].Condition = start.Add(-time.Hour), incident.Gone
 	if got := relabel(); got != "day" {
 		t.Errorf("labelled %q, want what is left says", got)
 	}
-	w.Slices[1].Released = start
+	w.Slices[1].End.Released = start
 	if got := relabel(); got != "day,night" {
 		t.Errorf("where all is its owner's it is labelled %q, want what was said last", got)
 	}
@@ -281,7 +284,7 @@ func TestWhatItsOwnerHasTakenAwayNamesNoPolicy(t *testing.T) {
 func TestNobodyWaitsForWhatItsOwnerHasDeleted(t *testing.T) {
 	p := policies["everything"]
 	w := multi(true)
-	w.Slices[1].Condition, w.Slices[1].State, w.Slices[1].Released = incident.Gone, "gone", start.Add(-time.Hour)
+	w.Slices[1].Condition, w.Slices[1].State, w.Slices[1].End.Released = incident.Gone, "gone", start.Add(-time.Hour)
 	n := node{w: w, now: start, path: "peace"}
 	met := map[incident.Phase]bool{}
 	for _, what := range []string{
@@ -312,7 +315,7 @@ func TestNobodyWaitsForWhatItsOwnerHasDeleted(t *testing.T) {
 func TestWhatAnotherIncidentHasAdmittedIsNotAdmittedAgain(t *testing.T) {
 	n := at(t, policies["everything"], true, "exit 139, gave up, its verdict, intend restart 0", func(w *incident.Workload) {
 		unadmitted(w)
-		w.Slices[0].Moved, w.Crew.Named = true, 1
+		w.Slices[0].Admission, w.Crew.Named = incident.Waiting, 1
 	})
 	for _, what := range []string{"accepted restart 0", "started", "progress"} {
 		n.now = n.now.Add(time.Second)
@@ -335,7 +338,7 @@ func TestWhatAnotherIncidentHasAdmittedIsNotAdmittedAgain(t *testing.T) {
 // an incident says so, and it is the one that admits the slice when the policy is mended.
 func TestWhatWaitsForThePolicyIsTold(t *testing.T) {
 	w := quiet(true)
-	w.Crew.Named, w.Slices[0].Condition, w.Slices[0].Released = 3, incident.Gone, start.Add(-time.Hour)
+	w.Crew.Named, w.Slices[0].Condition, w.Slices[0].End.Released = 3, incident.Gone, start.Add(-time.Hour)
 	p, now := policies["unreadable"], start
 	var sent []events.Event
 	read := func() {
@@ -405,7 +408,7 @@ func TestTheDeletionOfWhatWasLostIsHeardBetweenTwoCreations(t *testing.T) {
 func TestWhatItsOwnerOrdersDuringTheCleanUpStaysTheirs(t *testing.T) {
 	p := policies["everything"]
 	w := multi(true)
-	w.Slices[1].Condition, w.Slices[1].State, w.Slices[1].Told = incident.Gone, "gone", w.Slices[1].Incarnation
+	w.Slices[1].Condition, w.Slices[1].State, w.Slices[1].End.Told = incident.Gone, "gone", true
 	n := node{w: w, now: start, path: "peace"}
 	for _, what := range []string{"a preempted", "a read gone", "intend create 0", "b owner creates"} {
 		n, _ = play(t, p, n, what)
@@ -434,7 +437,7 @@ func TestAnIncidentAboutOneSliceForgetsNothingOfAnother(t *testing.T) {
 		w := multi(true)
 		w.Slices[0].Condition, w.Slices[0].State = incident.Creating, "CREATING"
 		if left {
-			w.Slices[0].Told = w.Slices[0].Incarnation
+			w.Slices[0].End.Told = true
 		}
 		n := node{w: w, now: start, path: "peace"}
 		for _, what := range []string{"b preempted", "b owner deletes", "a read gone"} {
@@ -561,7 +564,7 @@ func TestWhatItsOwnerOrdersInAnotherZoneIsWaitedForThere(t *testing.T) {
 	for name, begins := range map[string][]string{"in quiet times": {"read gone"}, "in the middle of an incident": {"stopped for", "read gone"}} {
 		t.Run(name, func(t *testing.T) {
 			w := quiet(true)
-			w.Slices[0].QueuedResource = "q"
+			w.Slices[0].Group = "q"
 			r := newTour(t, w, "everything")
 			ordered := r.now
 			r.learn("llama-8b", begins...)
@@ -569,7 +572,7 @@ func TestWhatItsOwnerOrdersInAnotherZoneIsWaitedForThere(t *testing.T) {
 				return r.give(incident.Read{
 					Origin: incident.Origin{ID: "read", Time: r.now, Rank: events.RankReading}, Slice: "llama-8b", Zone: life.Zone, Condition: c, State: string(c),
 					Incarnation: life, Ordered: ordered,
-					Facts: incident.Facts{QueuedResource: "q", Workers: 4, Spot: true, Spec: "s", Label: "night", Directory: r.w.Directory},
+					Facts: incident.Facts{Group: "q", Workers: 4, Reclaimable: true, Spec: "s", Label: "night"}, Directory: r.w.Directory,
 				})
 			}
 			for range 4 * int(incident.Grace/time.Minute) {

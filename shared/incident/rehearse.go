@@ -116,7 +116,7 @@ func (m *machine) would(sw policy.Switch, when string, tasks ...Task) (all []Pla
 }
 
 // wouldAsk are the zones that would be asked for a slice.
-func (m *machine) wouldAsk(s *Slice) (zones []ZoneFit) {
+func (m *machine) wouldAsk(s *Slot) (zones []ZoneFit) {
 	for _, at := range m.candidates(s) {
 		z := ZoneFit{Zone: at.Zone, Accelerator: at.Accelerator, Checked: at == s.place()}
 		if topology.Region(at.Zone) != topology.Region(s.Zone) && strings.HasPrefix(m.w.Directory, "gs://") && !m.p.OtherRegions {
@@ -231,7 +231,7 @@ func (m *machine) rehearseLost() {
 			continue
 		case s.Condition == Gone && !m.w.Incident.proves(s):
 			when = "if nobody says within " + events.Span(Grace) + " that its owner deleted it"
-		case s.Condition == Lost && !s.Spot:
+		case s.Condition == Lost && !s.Reclaimable:
 			when = notHealed
 		case s.Condition != Lost && s.Condition != Gone:
 			continue

@@ -45,8 +45,8 @@ func TestAReadingFromBeforeItsFailureShowsOurOwnCreation(t *testing.T) {
 	if full.w.Incident == nil || !strings.HasPrefix(phaseOf(full.w), string(incident.Recreating)) {
 		t.Fatalf("it stands at %s, closed %+v", phaseOf(full.w), full.w.Closed)
 	}
-	if s := full.w.Slices[0]; s.Made != full.w.Incident.ID || s.Unused {
-		t.Errorf("what was read is made by %q, unused %v; it is ours", s.Made, s.Unused)
+	if s := full.w.Slices[0]; s.Maker != full.w.Incident.ID || s.Unused {
+		t.Errorf("what was read is made by %q, unused %v; it is ours", s.Maker, s.Unused)
 	}
 }
 

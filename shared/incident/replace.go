@@ -11,7 +11,7 @@ import (
 )
 
 // lose handles the proven loss of a slice: Google's own recovery first, where there is one, else replacement.
-func (m *machine) lose(s *Slice, what string) {
+func (m *machine) lose(s *Slot, what string) {
 	name := s.Name
 	m.stopped(m.now)
 	m.keepsSaved()
@@ -39,7 +39,7 @@ func (m *machine) lose(s *Slice, what string) {
 	if m.w.mayBeDone() && m.waitForVerdict(what+", and the training may be finished") {
 		return
 	}
-	if !s.Spot && s.Condition != Gone {
+	if !s.Reclaimable && s.Condition != Gone {
 		m.enter(Healing, m.healUntil(s))
 		m.decided("wait for Google's own recovery", what+", and only Spot is replaced at once")
 		return
@@ -48,14 +48,14 @@ func (m *machine) lose(s *Slice, what string) {
 }
 
 // auditUnread says that nobody knows who deleted a slice.
-func (m *machine) auditUnread(s *Slice) string {
+func (m *machine) auditUnread(s *Slot) string {
 	return "node " + s.Name + " has been gone for " + events.Span(m.now.Sub(s.Since)) + ", and the audit log could not be read: who deleted it is not known"
 }
 
 const auditAdvice = "look who deleted it; let the function patrol read the audit log (roles/logging.viewer); then pitstop retry "
 
 // loseGone takes a slice for lost of whose end nobody has said a word in time.
-func (m *machine) loseGone(s *Slice) {
+func (m *machine) loseGone(s *Slot) {
 	m.lose(s, "node "+s.Name+" is gone, and nothing says within "+events.Span(Grace)+" that its owner deleted it")
 }
 
@@ -105,7 +105,7 @@ func (m *machine) bare() string {
 func (m *machine) replaceGone() {
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
-		long := !s.Told.Same(s.Incarnation) && s.ownerSilent(m.now)
+		long := !s.End.Told && s.ownerSilent(m.now)
 		if s.Condition == Gone && !s.IsReleased() && !s.Replace && (long || m.w.Incident.Retried && s.discarded()) {
 			m.slice(s.Name).Replace = true
 		}
@@ -223,7 +223,7 @@ func (m *machine) replaceBeside() {
 
 // named is the slice by whose life a slice can be deleted: its own, or that of another one in its queued resource. Nil where
 // none of them was ever seen alive.
-func (m *machine) named(s *Slice) *Slice {
+func (m *machine) named(s *Slot) *Slot {
 	for _, name := range append([]string{s.Name}, m.beside(s)...) {
 		if o := m.w.Slice(name); o.Incarnation.Known() || !o.Ordered.IsZero() {
 			return o
@@ -253,7 +253,7 @@ func (m *machine) removeAnew(t *Task, why string) {
 }
 
 // coming reports whether a creation of the slice is under way: what stands under its name is no life that has to go.
-func (m *machine) coming(s *Slice) bool {
+func (m *machine) coming(s *Slot) bool {
 	t := m.w.Incident.task(events.ActionCreate, s.Name)
 	return t != nil && t.inFlight()
 }
@@ -270,7 +270,7 @@ func (m *machine) outgoing() []string {
 }
 
 // lostIn says what was lost of the queued resource that holds a slice.
-func (m *machine) lostIn(s *Slice) string {
+func (m *machine) lostIn(s *Slot) string {
 	for _, name := range m.beside(s) {
 		if o := m.w.Slice(name); o.Replace {
 			return "node " + o.Name + " is " + o.State
@@ -280,7 +280,7 @@ func (m *machine) lostIn(s *Slice) string {
 }
 
 // lostBeside reports whether another slice of the same queued resource is to be replaced.
-func (m *machine) lostBeside(s *Slice) bool {
+func (m *machine) lostBeside(s *Slot) bool {
 	for _, name := range m.beside(s) {
 		if m.w.Slice(name).Replace {
 			return true
@@ -291,7 +291,7 @@ func (m *machine) lostBeside(s *Slice) bool {
 
 // looksBeside has the other slices of a queued resource read, of which the document knows only how they were before this
 // one was lost. Their own readings decide then, or the time in which there is none.
-func (m *machine) looksBeside(s *Slice) bool {
+func (m *machine) looksBeside(s *Slot) bool {
 	unread := ""
 	for _, name := range m.beside(s) {
 		switch o := m.w.Slice(name); {
@@ -311,13 +311,13 @@ func (m *machine) looksBeside(s *Slice) bool {
 	}
 	if until.Before(m.w.Incident.Deadline) {
 		m.inc().Deadline = until
-		m.decided("look at "+unread+" too", "the queued resource "+s.QueuedResource+" holds both")
+		m.decided("look at "+unread+" too", "the queued resource "+s.Group+" holds both")
 	}
 	return true
 }
 
 // waitForSpec waits until somebody has read how a slice was ordered that is there still: it may have been lost before that.
-func (m *machine) waitForSpec(s *Slice) bool {
+func (m *machine) waitForSpec(s *Slot) bool {
 	switch {
 	case s.Condition == Gone:
 		return false
@@ -330,14 +330,14 @@ func (m *machine) waitForSpec(s *Slice) bool {
 }
 
 // irreplaceable says why a slice must not, or cannot, be replaced now.
-func (m *machine) irreplaceable(s *Slice) (c Code, fault, advice string) {
+func (m *machine) irreplaceable(s *Slot) (c Code, fault, advice string) {
 	if s.Spec == "" {
 		return CodeNoSpec, "the specification of " + s.Name + " was never read, so it cannot be created again", "create it by hand"
 	}
 	if s.Condition != Gone && m.named(s) == nil {
 		return CodeNoLife, s.Name + " was never seen alive, so no request to delete it could name its life", "delete and create it by hand"
 	}
-	goes := s.Condition == Lost || s.Condition == Gone || s.Condition == Deleting && s.QueuedResource != ""
+	goes := s.Condition == Lost || s.Condition == Gone || s.Condition == Deleting && s.Group != ""
 	if goes || !m.unsaved(s) {
 		return "", "", ""
 	}
@@ -348,7 +348,7 @@ func (m *machine) irreplaceable(s *Slice) (c Code, fault, advice string) {
 
 // unsaved reports whether a slice that lives has something to lose: training may have run there, and is saved nowhere. In what was never
 // let in it may have begun all the same, once that was usable: by a start-up script, or a crew that took the lease over.
-func (m *machine) unsaved(s *Slice) bool {
+func (m *machine) unsaved(s *Slot) bool {
 	return (!s.leftBehind() || !s.usable().IsZero()) && m.w.Progress.VerifiedAt.IsZero()
 }
 
@@ -365,7 +365,7 @@ func (m *machine) saved() string {
 }
 
 // removed goes on when everything that had to go is gone.
-func (m *machine) removed(s *Slice) {
+func (m *machine) removed(s *Slot) {
 	took := events.Span(m.now.Sub(m.w.Incident.Since))
 	m.dropDone(events.ActionDelete, s.Name)
 	if m.outgoing() == nil {
@@ -375,7 +375,7 @@ func (m *machine) removed(s *Slice) {
 
 // livesWhileRemoving stops a deletion that has not been called for when the API shows that the slice lives: Google has
 // brought it back meanwhile, or is about to, and what it trains is saved nowhere.
-func (m *machine) livesWhileRemoving(s *Slice) {
+func (m *machine) livesWhileRemoving(s *Slot) {
 	if m.mayGo(s) || s.Condition != Ready && !s.onlyStopped() && !m.unsaved(s) {
 		return
 	}
@@ -404,7 +404,7 @@ func (m *machine) livesWhileRemoving(s *Slice) {
 	}
 	switch {
 	case len(m.replacing()) > 0:
-		alone := !slices.ContainsFunc(m.w.Slices, func(o Slice) bool { return o.Replace && !m.coming(&o) })
+		alone := !slices.ContainsFunc(m.w.Slices, func(o Slot) bool { return o.Replace && !m.coming(&o) })
 		if m.outgoing() == nil {
 			m.recreate(why)
 		}
@@ -424,7 +424,7 @@ func (m *machine) livesWhileRemoving(s *Slice) {
 
 // mayGo reports whether the deletion of a slice may take effect, or has. One that was begun and never answered does not
 // where a reading from behind its time shows the slice alive: whoever began it died before the call.
-func (m *machine) mayGo(s *Slice) bool {
+func (m *machine) mayGo(s *Slot) bool {
 	t := m.w.Incident.task(events.ActionDelete, s.Name)
 	switch {
 	case t == nil:
@@ -476,7 +476,7 @@ func (m *machine) recreate(why string) {
 }
 
 // arrived takes it that a new slice is there: nothing of it has to be created any more.
-func (m *machine) arrived(s *Slice) {
+func (m *machine) arrived(s *Slot) {
 	m.slice(s.Name).Replace = false
 	m.dropDone(events.ActionCreate, s.Name)
 }
@@ -504,7 +504,7 @@ func (m *machine) admit() {
 		return
 	}
 	if m.w.Directory == "" {
-		m.letIn(func(s Slice) bool { return !s.IsReleased() })
+		m.letIn(func(s Slot) bool { return !s.IsReleased() })
 		m.resume("a new slice is usable; without a checkpoint directory there is no lease")
 		return
 	}
@@ -516,11 +516,11 @@ func (m *machine) admit() {
 // awaitRest waits for the slices that were not replaced and cannot be used: training needs all of them.
 func (m *machine) awaitRest() {
 	for i := range m.w.Slices { // what Google may still bring back does not go with what is gone
-		if s := &m.w.Slices[i]; s.Replace && !s.Spot && s.Condition == Lost && !m.coming(s) && m.now.Sub(s.Since) < HealFor {
+		if s := &m.w.Slices[i]; s.Replace && !s.Reclaimable && s.Condition == Lost && !m.coming(s) && m.now.Sub(s.Since) < HealFor {
 			m.slice(s.Name).Replace = false
 		}
 	}
-	var first *Slice // each has its own time in which its owner may be named
+	var first *Slot // each has its own time in which its owner may be named
 	for i := range m.w.Slices {
 		if s := &m.w.Slices[i]; s.Condition == Gone && !s.IsReleased() && (first == nil || s.Since.Before(first.Since)) {
 			first = s
@@ -562,7 +562,7 @@ func (m *machine) awaitRest() {
 // admitted reports whether training may run in what every slice is now.
 func (m *machine) admitted() bool {
 	for i := range m.w.Slices {
-		if s := &m.w.Slices[i]; !s.IsReleased() && s.Incarnation.Known() && !s.Admitted.Same(s.Incarnation) {
+		if s := &m.w.Slices[i]; !s.IsReleased() && s.Incarnation.Known() && !s.isAdmitted() {
 			return false
 		}
 	}
@@ -574,24 +574,21 @@ func (m *machine) admitted() bool {
 func (m *machine) keepMade() {
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
-		if s.Made != "" {
-			m.slice(s.Name).Made = ""
+		if s.Maker != "" {
+			m.slice(s.Name).Maker = ""
 		}
-		if s = &m.w.Slices[i]; s.Own != (Own{}) && !s.Reshaped() {
-			m.slice(s.Name).Own = Own{}
+		if s = &m.w.Slices[i]; s.Order != (Order{}) && !s.Reshaped() {
+			m.slice(s.Name).Order = Order{}
 		}
 	}
 }
 
 // letIn notes in which slices training may run as they are now.
-func (m *machine) letIn(these func(Slice) bool) {
+func (m *machine) letIn(these func(Slot) bool) {
 	m.keepMade()
 	for i := range m.w.Slices {
-		if s := m.w.Slices[i]; these(s) && !s.Admitted.Same(s.Incarnation) {
+		if s := m.w.Slices[i]; these(s) && !s.isAdmitted() {
 			m.slice(s.Name).admit()
 		}
 	}
 }
-
-// admit notes that training may run in what the slice is now.
-func (s *Slice) admit() { s.Admitted, s.Moved, s.Left = s.Incarnation, false, false }

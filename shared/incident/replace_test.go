@@ -130,7 +130,7 @@ func TestAMultisliceIsNotReplacedByHalves(t *testing.T) {
 // TestWhatItsOwnerDeletedOfAQueuedResourceKeepsNothingBack: what is left of it is a single slice.
 func TestWhatItsOwnerDeletedOfAQueuedResourceKeepsNothingBack(t *testing.T) {
 	w := queued(true)
-	w.Slices[1].Condition, w.Slices[1].Released = incident.Gone, start
+	w.Slices[1].Condition, w.Slices[1].End.Released = incident.Gone, start
 	n, sent := play(t, policies["everything"], node{w: w, now: start, path: "peace"}, "a read lost")
 	if d := cmp.Diff("deleting: delete a", stands(n.w, sent)); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
@@ -160,7 +160,7 @@ func TestProgressHasToPassTheCheckpointFromBeforeTheLoss(t *testing.T) {
 func TestWhatWasNeverSeenAliveIsNotDeleted(t *testing.T) {
 	lost := incident.Read{
 		Origin: incident.Origin{Time: start, Rank: events.RankReading}, Slice: "b", Zone: "us-west4-a", Condition: incident.Lost, State: "SUSPENDED (queued resource)",
-		Facts: incident.Facts{QueuedResource: "qr", Spot: true, Spec: "spec1"},
+		Facts: incident.Facts{Group: "qr", Reclaimable: true, Spec: "spec1"},
 	}
 	w, sent, _ := incident.Advance(policies["everything"], quiet(true), lost, start)
 	if w.Incident != nil || len(sent) > 0 || !w.Due().IsZero() {
@@ -213,11 +213,11 @@ func TestAQueuedResourceOfOursThatIsSuspendedIsOrderedAnew(t *testing.T) {
 	} {
 		t.Run(c.state, func(t *testing.T) {
 			n := at(t, policies["spot"], true, "preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0, accepted create 0",
-				func(w *incident.Workload) { w.Slices[0].QueuedResource = "qr" })
+				func(w *incident.Workload) { w.Slices[0].Group = "qr" })
 			now := n.now.Add(6 * time.Hour)
 			w, _, _ := incident.Advance(policies["spot"], n.w, incident.Read{
 				Origin: incident.Origin{Time: now, Rank: events.RankReading}, Slice: "llama-8b", Zone: "us-west4-a", Condition: c.condition, State: c.state,
-				Facts: incident.Facts{QueuedResource: "qr", Spot: true, Spec: "spec1"},
+				Facts: incident.Facts{Group: "qr", Reclaimable: true, Spec: "spec1"},
 			}, now)
 			if in := w.Incident; in == nil || in.Phase != c.phase {
 				t.Fatalf("the incident is %+v, want phase %s", in, c.phase)
@@ -302,12 +302,12 @@ func TestWhatWeCreatedAndCannotBeUsedIsReplacedAgain(t *testing.T) {
 // never seen alive.
 func TestWhatItsOwnerHasOrderedAgainGoesWithTheRest(t *testing.T) {
 	w := queued(true)
-	w.Slices[1].Condition, w.Slices[1].Released = incident.Gone, start.Add(-time.Hour)
+	w.Slices[1].Condition, w.Slices[1].End.Released = incident.Gone, start.Add(-time.Hour)
 	n := node{w: w, now: start, path: "peace"}
 	suspended := func(name string, ordered time.Time) incident.Read {
 		return incident.Read{
 			Origin: incident.Origin{Time: n.now, Rank: events.RankReading}, Slice: name, Zone: "us-west4-a", Condition: incident.Lost,
-			State: "SUSPENDED (queued resource)", Ordered: ordered, Facts: incident.Facts{QueuedResource: "qr", Spot: true, Spec: "spec1"},
+			State: "SUSPENDED (queued resource)", Ordered: ordered, Facts: incident.Facts{Group: "qr", Reclaimable: true, Spec: "spec1"},
 		}
 	}
 	n, _ = play(t, policies["everything"], n, "a read lost")
@@ -342,7 +342,7 @@ func TestWhatACrewRunsInIsNoLeftover(t *testing.T) {
 				"preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0, accepted create 0, read ours made", nil)
 			n.w.Progress.Verified, n.w.Progress.VerifiedAt = 0, time.Time{}
 			s := &n.w.Slices[0]
-			s.Group = group
+			s.Hosts = group
 			host := ""
 			if c.host != "" {
 				host = c.host + "-w-0"

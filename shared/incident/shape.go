@@ -22,8 +22,8 @@ func (p Place) String() string {
 	return p.Zone + " as " + p.Accelerator
 }
 
-// Own is a slice as its owner ordered it, kept from when it is created in another shape: it is what is asked for first again.
-type Own struct {
+// Order is a slice as its owner ordered it, kept from when it is created in another shape: it is what is asked for first again.
+type Order struct {
 	Zone        string `json:"zone"`
 	Accelerator string `json:"accelerator"`
 	// Spec is the hash of a specification that says its shape.
@@ -33,14 +33,14 @@ type Own struct {
 }
 
 // SpecIn is the zone in which the specification was read.
-func (o Own) SpecIn() string { return cmp.Or(o.SpecZone, o.Zone) }
+func (o Order) SpecIn() string { return cmp.Or(o.SpecZone, o.Zone) }
 
 // own is the slice as its owner ordered it.
-func (s Slice) own() Own {
-	if s.Own != (Own{}) {
-		return s.Own
+func (s Slot) own() Order {
+	if s.Order != (Order{}) {
+		return s.Order
 	}
-	o := Own{Zone: s.Zone, Accelerator: s.Accelerator, Spec: s.Spec}
+	o := Order{Zone: s.Zone, Accelerator: s.Accelerator, Spec: s.Spec}
 	if read := s.SpecIn(); read != s.Zone {
 		o.SpecZone = read
 	}
@@ -48,13 +48,13 @@ func (s Slice) own() Own {
 }
 
 // SpecIn is the zone in which the specification was read.
-func (s Slice) SpecIn() string { return cmp.Or(s.SpecZone, s.Zone) }
+func (l Life) SpecIn() string { return cmp.Or(l.SpecZone, l.Zone) }
 
 // Reshaped reports whether the slice is, or was last, in another shape than the one that its owner ordered.
-func (s Slice) Reshaped() bool { return s.Accelerator != s.own().Accelerator }
+func (s Slot) Reshaped() bool { return s.Accelerator != s.own().Accelerator }
 
 // place is where the slice is, or was last.
-func (s Slice) place() Place {
+func (s Slot) place() Place {
 	if s.Reshaped() {
 		return Place{s.Zone, s.Accelerator}
 	}
@@ -71,7 +71,7 @@ func (r Refusal) Place() Place { return Place{r.Zone, r.Accelerator} }
 func (z ZoneFit) Place() Place { return Place{z.Zone, z.Accelerator} }
 
 // In is a slice as it is once it is created in a place: what is said of one shape says nothing of another.
-func (p Place) In(s Slice) Slice {
+func (p Place) In(s Slot) Slot {
 	s.Accelerator = s.own().Accelerator
 	if p.Accelerator != "" {
 		s.Accelerator = p.Accelerator
@@ -81,9 +81,9 @@ func (p Place) In(s Slice) Slice {
 
 // beside is the place of a slice that is created beside another one, which is in this place: in the shape that the other is in, whatever
 // its owner ordered first. Those that were ordered in several shapes, and never came in another, were never alike.
-func (p Place) beside(o, s Slice) Place {
+func (p Place) beside(o, s Slot) Place {
 	is := p.In(o).Accelerator
-	unlike := s.Own == (Own{}) && o.Own == (Own{}) && s.Accelerator != o.Accelerator
+	unlike := s.Order == (Order{}) && o.Order == (Order{}) && s.Accelerator != o.Accelerator
 	if unlike || is == s.own().Accelerator {
 		is = ""
 	}
@@ -98,7 +98,7 @@ type Before struct {
 }
 
 // Lost is a slice as it was when it was lost, for what that cost.
-func (in *Incident) Lost(s Slice) Slice {
+func (in *Incident) Lost(s Slot) Slot {
 	for _, b := range in.Before {
 		if b.Slice == s.Name {
 			s.Accelerator, s.Chips = b.Accelerator, b.Chips
@@ -132,11 +132,11 @@ func (m *machine) reshapes(t Task) {
 		if t.Place().In(*s).Accelerator == s.Accelerator {
 			continue
 		}
-		if s.Own == (Own{}) {
+		if s.Order == (Order{}) {
 			s = m.slice(name)
-			s.Own = s.own()
-			if z := s.Admitted.Zone; z != "" && z != s.Zone {
-				s.Own.Zone, s.Own.SpecZone = z, s.SpecIn() // where it was seen for a moment since, it was not to be had
+			s.Order = s.own()
+			if z := s.Admitted().Zone; z != "" && z != s.Zone {
+				s.Order.Zone, s.Order.SpecZone = z, s.SpecIn() // where it was seen for a moment since, it was not to be had
 			}
 		}
 		if in := m.inc(); !slices.ContainsFunc(in.Before, func(b Before) bool { return b.Slice == name }) {
@@ -153,14 +153,14 @@ func (m *machine) reordered() {
 		if !s.Reshaped() || m.comesAsOther(s) {
 			continue
 		}
-		if slices.ContainsFunc(m.w.Slices, func(o Slice) bool { return !o.IsReleased() && o.own().Accelerator == s.Accelerator }) {
-			m.slice(s.Name).Own = Own{}
+		if slices.ContainsFunc(m.w.Slices, func(o Slot) bool { return !o.IsReleased() && o.own().Accelerator == s.Accelerator }) {
+			m.slice(s.Name).Order = Order{}
 		}
 	}
 }
 
 // comesAsOther reports whether a creation that may still take effect is of another shape than the slice is.
-func (m *machine) comesAsOther(s *Slice) bool {
+func (m *machine) comesAsOther(s *Slot) bool {
 	if m.w.Incident == nil {
 		return false
 	}
@@ -170,7 +170,7 @@ func (m *machine) comesAsOther(s *Slice) bool {
 
 // shapes are the other shapes in which a slice may be created, zone after zone. The slices of a Multislice are alike, and stay so:
 // those that are not have none, and none is for one that the policy calls by what its owner ordered.
-func (m *machine) shapes(s *Slice, zones []Place) (all []Place) {
+func (m *machine) shapes(s *Slot, zones []Place) (all []Place) {
 	own := s.own().Accelerator
 	for i := range m.w.Slices {
 		if o := &m.w.Slices[i]; !o.IsReleased() && o.own().Accelerator != own {

@@ -22,10 +22,10 @@ func shaped(shapes ...policy.Shape) policy.Policy {
 var smaller = policy.Shape{Accelerator: "v5litepod-8", Zones: []string{"us-central1-a"}}
 
 // reshaped has a slice be in another shape than its owner ordered.
-func reshaped(s *incident.Slice) {
-	s.Own = incident.Own{Zone: s.Zone, Accelerator: s.Accelerator, Spec: s.Spec}
+func reshaped(s *incident.Slot) {
+	s.Order = incident.Order{Zone: s.Zone, Accelerator: s.Accelerator, Spec: s.Spec}
 	s.Zone, s.Accelerator, s.Chips, s.Spec = "us-central1-a", "v5litepod-8", 8, "spec8"
-	s.Incarnation.Zone, s.Admitted.Zone = s.Zone, s.Zone
+	s.Incarnation.Zone = s.Zone
 }
 
 func bothReshaped(w *incident.Workload) { reshaped(&w.Slices[0]); reshaped(&w.Slices[1]) }
@@ -34,7 +34,7 @@ func bothReshaped(w *incident.Workload) { reshaped(&w.Slices[0]); reshaped(&w.Sl
 // Multislice stay alike.
 func TestOtherShapesAreAskedForBehindEveryZone(t *testing.T) {
 	const own = "us-west4-a, us-west4-b"
-	lost := func(s *incident.Slice) { s.Condition, s.Replace = incident.Gone, true }
+	lost := func(s *incident.Slot) { s.Condition, s.Replace = incident.Gone, true }
 	for name, c := range map[string]struct {
 		w     incident.Workload
 		but   func(w *incident.Workload)
@@ -81,19 +81,21 @@ func TestOtherShapesAreAskedForBehindEveryZone(t *testing.T) {
 		},
 		"put apart by their owner": {
 			multi(true), func(w *incident.Workload) {
-				w.Slices[1].Zone, w.Slices[1].Admitted.Zone = "us-west4-b", "us-west4-b"
+				w.Slices[1].Zone = "us-west4-b"
+				admittedIn(&w.Slices[1], "us-west4-b")
 				lost(&w.Slices[0])
 			},
 			shaped(smaller), "a", "us-west4-a",
 		},
 		"one of two is lost, and the owner of the other ordered it as it is": {
-			multi(true), func(w *incident.Workload) { bothReshaped(w); w.Slices[1].Own = incident.Own{}; lost(&w.Slices[0]) }, shaped(), "a",
+			multi(true), func(w *incident.Workload) { bothReshaped(w); w.Slices[1].Order = incident.Order{}; lost(&w.Slices[0]) }, shaped(), "a",
 			"us-central1-a as v5litepod-8",
 		},
 		"and put it elsewhere": {
 			multi(true), func(w *incident.Workload) {
 				bothReshaped(w)
-				w.Slices[1].Own, w.Slices[1].Zone, w.Slices[1].Admitted.Zone = incident.Own{}, "us-east5-b", "us-east5-b"
+				w.Slices[1].Order, w.Slices[1].Zone = incident.Order{}, "us-east5-b"
+				admittedIn(&w.Slices[1], "us-east5-b")
 				lost(&w.Slices[0])
 			}, shaped(), "a", "us-central1-a as v5litepod-8",
 		},
@@ -107,7 +109,7 @@ func TestOtherShapesAreAskedForBehindEveryZone(t *testing.T) {
 		"one of two is lost, and the other comes back as it was ordered first": {
 			multi(true), func(w *incident.Workload) {
 				bothReshaped(w)
-				w.Slices[0].Own = incident.Own{}
+				w.Slices[0].Order = incident.Order{}
 				lost(&w.Slices[0])
 				lost(&w.Slices[1])
 				w.Incident.Tasks = []incident.Task{{Action: events.ActionCreate, Slice: "b", Zone: "us-west4-a", Begun: start}}
@@ -180,14 +182,14 @@ func TestASliceComesBackInAnotherShape(t *testing.T) {
 			Origin: incident.Origin{ID: "read", Time: n.now.Add(time.Minute), Rank: events.RankReading}, Slice: "llama-8b", Zone: "us-central1-a",
 			Condition: c, State: strings.ToUpper(string(c)), Incident: by,
 			Incarnation: events.Incarnation{Zone: "us-central1-a", ID: id, Created: start.Add(time.Hour)},
-			Facts:       incident.Facts{Accelerator: accelerator, Workers: 1, Chips: 8, Spot: true, Spec: spec, Label: n.w.Label, Directory: n.w.Directory},
+			Facts:       incident.Facts{Accelerator: accelerator, Workers: 1, Chips: 8, Reclaimable: true, Spec: spec, Label: n.w.Label}, Directory: n.w.Directory,
 		}
 	}
 	ours := n.w.Incident.ID
 	before := n
 	step(read(incident.Ready, "8000", ours, "v5litepod-8", "spec8"))
 	s := n.w.Slices[0]
-	if want := (incident.Own{Zone: "us-west4-a", Accelerator: "v5litepod-16", Spec: "spec1", SpecZone: "us-west4-b"}); s.Own != want || s.Accelerator != "v5litepod-8" || s.Chips != 8 || !s.Reshaped() {
+	if want := (incident.Order{Zone: "us-west4-a", Accelerator: "v5litepod-16", Spec: "spec1", SpecZone: "us-west4-b"}); s.Order != want || s.Accelerator != "v5litepod-8" || s.Chips != 8 || !s.Reshaped() {
 		t.Fatalf("the slice is %+v", s)
 	}
 	if lost := n.w.Incident.Lost(s); lost.Chips != 16 || lost.Accelerator != "v5litepod-16" {
@@ -202,8 +204,8 @@ func TestASliceComesBackInAnotherShape(t *testing.T) {
 	}
 	w := n.w
 	w.Incident, w.Closed = nil, nil
-	w.Slices = []incident.Slice{s}
-	w.Slices[0].Admitted, w.Slices[0].Made = s.Incarnation, ""
+	w.Slices = []incident.Slot{s}
+	w.Slices[0].Admission, w.Slices[0].Former, w.Slices[0].Maker = incident.Admitted, nil, ""
 	again, _, _ := incident.Advance(p, w, read(incident.Lost, "8000", ours, "v5litepod-8", "spec8"), n.now.Add(time.Hour))
 	gone := read(incident.Gone, "8000", "", "", "")
 	gone.Incarnation, gone.Facts, gone.Time = events.Incarnation{}, incident.Facts{}, n.now.Add(2*time.Hour)
@@ -214,17 +216,17 @@ func TestASliceComesBackInAnotherShape(t *testing.T) {
 
 	n = before
 	step(read(incident.Ready, "8000", "", "v5litepod-8", "spec8"))
-	if s := n.w.Slices[0]; s.Own != (incident.Own{}) || s.Reshaped() {
+	if s := n.w.Slices[0]; s.Order != (incident.Order{}) || s.Reshaped() {
 		t.Errorf("what somebody else created is what they order now: %+v", s)
 	}
 	n = before
 	step(read(incident.Ready, "8000", ours, "v5litepod-16", "spec16"))
-	if s := n.w.Slices[0]; s.Reshaped() || len(s.Own.Accelerator) == 0 {
+	if s := n.w.Slices[0]; s.Reshaped() || len(s.Order.Accelerator) == 0 {
 		t.Errorf("it is as its owner ordered it, and the other may come still: %+v", s)
 	}
 	step(evidence(n.w, n.now)["intend admit 0"])
 	step(evidence(n.w, n.now)["accepted admit 0"])
-	if s := n.w.Slices[0]; s.Own != (incident.Own{}) {
+	if s := n.w.Slices[0]; s.Order != (incident.Order{}) {
 		t.Errorf("training runs in it: %+v", s)
 	}
 
@@ -233,7 +235,7 @@ func TestASliceComesBackInAnotherShape(t *testing.T) {
 	stale.Zone, stale.Incarnation.Zone = "us-west4-b", "us-west4-b"
 	step(stale)
 	step(read(incident.Ready, "8000", ours, "v5litepod-8", "spec8"))
-	if want := (incident.Own{Zone: "us-west4-a", Accelerator: "v5litepod-16", Spec: "spec1", SpecZone: "us-west4-b"}); n.w.Slices[0].Own != want || !n.w.Slices[0].Reshaped() {
+	if want := (incident.Order{Zone: "us-west4-a", Accelerator: "v5litepod-16", Spec: "spec1", SpecZone: "us-west4-b"}); n.w.Slices[0].Order != want || !n.w.Slices[0].Reshaped() {
 		t.Errorf("after a late reading of the former creation the slice is %+v", n.w.Slices[0])
 	}
 }
@@ -252,9 +254,9 @@ func TestAMultisliceIsWhatItsOwnerOrderedLast(t *testing.T) {
 			Origin: incident.Origin{ID: "read", Time: start.Add(time.Hour), Rank: events.RankReading}, Slice: "b", Zone: b.Zone,
 			Condition: incident.Ready, State: "READY",
 			Incarnation: events.Incarnation{Zone: b.Zone, ID: "9000", Created: start.Add(30 * time.Minute)},
-			Facts:       incident.Facts{Accelerator: created, Workers: 2, Chips: 8, Spot: true, Spec: "spec9", Label: w.Label, Directory: w.Directory},
+			Facts:       incident.Facts{Accelerator: created, Workers: 2, Chips: 8, Reclaimable: true, Spec: "spec9", Label: w.Label}, Directory: w.Directory,
 		}, start.Add(time.Hour))
-		if s := w.Slices[1]; s.Accelerator != created || s.Own != (incident.Own{}) {
+		if s := w.Slices[1]; s.Accelerator != created || s.Order != (incident.Order{}) {
 			t.Fatalf("it is %+v, as what its owner created", s)
 		}
 		for i := range w.Slices {

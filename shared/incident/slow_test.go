@@ -55,7 +55,7 @@ func TestASlowCreationIsNotDeleted(t *testing.T) {
 			ready := incident.Read{
 				Origin: incident.Origin{Time: n.now, Rank: events.RankReading}, Slice: s.Name, Zone: s.Zone, Condition: incident.Ready,
 				Incarnation: s.Incarnation, State: "READY", Incident: n.w.Incident.ID,
-				Facts: incident.Facts{Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Spec: s.Spec, Label: n.w.Label, Directory: n.w.Directory},
+				Facts: incident.Facts{Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Spec: s.Spec, Label: n.w.Label}, Directory: n.w.Directory,
 			}
 			n.w, _, _ = incident.Advance(p, n.w, ready, n.now)
 			if deleted != nil || n.w.Incident == nil || n.w.Incident.Phase != c.want {

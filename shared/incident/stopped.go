@@ -21,7 +21,7 @@ type Stop struct {
 }
 
 // stoppedByOwner reports whether a slice is stopped because its owner wants it so.
-func (s *Slice) stoppedByOwner() bool { return s.Condition == Stopped && s.Stop.By != "" }
+func (l *Life) stoppedByOwner() bool { return l.Condition == Stopped && l.Stop.By != "" }
 
 // leaveStopped leaves an incident to the owner who has stopped a slice of it, in whatever order that is learned.
 func (m *machine) leaveStopped() {
@@ -37,32 +37,32 @@ func (m *machine) leaveStopped() {
 }
 
 // usable is since when the slice is usable, or was last; zero where it never was in this life.
-func (s *Slice) usable() time.Time {
-	if s.Condition == Ready {
-		return s.Since
+func (l *Life) usable() time.Time {
+	if l.Condition == Ready {
+		return l.Since
 	}
-	return s.Used
+	return l.Used
 }
 
 // turns takes another condition, read at that time.
-func (s *Slice) turns(c Condition, at time.Time) {
-	if s.Condition == Ready {
-		s.Used = s.Since
+func (l *Life) turns(c Condition, at time.Time) {
+	if l.Condition == Ready {
+		l.Used = l.Since
 	}
-	s.Condition, s.Since, s.Stop.Unsaid = c, at, time.Time{}
+	l.Condition, l.Since, l.Stop.Unsaid = c, at, time.Time{}
 }
 
 // unaccounted reports whether a slice is stopped, and nobody has said by whom. What was found stopped was stopped before
 // anybody watched it, unless an incident has just made it, and what is suspended in a queued resource by its user: that is the
 // owner's doing.
-func (s *Slice) unaccounted() bool {
-	found := s.Used.IsZero() && s.Made == ""
-	return s.Condition == Stopped && s.Incarnation.Known() && s.QueuedResource == "" && !found && s.Stop.By == ""
+func (l *Life) unaccounted() bool {
+	found := l.Used.IsZero() && l.Maker == ""
+	return l.Condition == Stopped && l.Incarnation.Known() && l.Group == "" && !found && l.Stop.By == ""
 }
 
 // unsaidFor reports whether a slice is stopped for so long, and the audit log has named nobody.
-func (s *Slice) unsaidFor(since time.Duration) bool {
-	return s.unaccounted() && since >= Grace && !s.Stop.Unsaid.IsZero()
+func (l *Life) unsaidFor(since time.Duration) bool {
+	return l.unaccounted() && since >= Grace && !l.Stop.Unsaid.IsZero()
 }
 
 // Unaccounted reports whether the audit log has to be asked now who stopped a slice, and from what time on. Before that an
@@ -87,13 +87,13 @@ func (m *machine) unsaid(e Unsaid) {
 
 // ownerSilent reports whether a slice has been gone for longer than word of its deletion takes, and the audit log, asked after
 // that, names nobody.
-func (s *Slice) ownerSilent(now time.Time) bool {
-	return s.Condition == Gone && now.Sub(s.Since) >= Grace && !s.Stop.Unsaid.IsZero()
+func (l *Life) ownerSilent(now time.Time) bool {
+	return l.Condition == Gone && now.Sub(l.Since) >= Grace && !l.Stop.Unsaid.IsZero()
 }
 
 // ownerStopped keeps the owner's word that a slice is to be stopped, also in quiet times: what its owner stopped is never
 // started. It reports whether that is said of how it stands now, and not of a stop that is over.
-func (m *machine) ownerStopped(s *Slice, by string) bool {
+func (m *machine) ownerStopped(s *Slot, by string) bool {
 	used := s.Used
 	if s.Condition == Ready {
 		used = s.Since
@@ -110,7 +110,7 @@ func (m *machine) ownerStopped(s *Slice, by string) bool {
 }
 
 // openStopped opens an incident for a slice that somebody stopped who is not its owner.
-func (m *machine) openStopped(s *Slice) {
+func (m *machine) openStopped(s *Slot) {
 	text := "node " + s.Name + " has been " + s.State + " for " + events.Span(m.now.Sub(s.Since))
 	m.open(Trouble{Cause: events.CauseUnknown, Slice: s.Name, Life: s.Incarnation.ID, At: s.Since, Text: text, Proven: true})
 	m.stopped(s.Since)
@@ -128,19 +128,19 @@ func (m *machine) openStopped(s *Slice) {
 }
 
 // onlyStopped reports whether a slice is there, whole, and stopped. What a queued resource holds goes and comes with it.
-func (s *Slice) onlyStopped() bool { return s.Condition == Stopped && s.QueuedResource == "" }
+func (l *Life) onlyStopped() bool { return l.Condition == Stopped && l.Group == "" }
 
 const waitForStopper = "wait for word of who stopped it"
 
 // standsStopped takes it that a slice which was to be replaced is only stopped: nothing of it is deleted. It reports whether that
 // changes where the incident goes.
-func (m *machine) standsStopped(s *Slice) bool {
+func (m *machine) standsStopped(s *Slot) bool {
 	in := m.w.Incident
 	if !s.onlyStopped() || !s.Replace || in.task(events.ActionDelete, s.Name) != nil {
 		return false // what is being deleted may be gone
 	}
 	switch {
-	case s.Made != "" || m.coming(s) && s.Incarnation.Created.After(in.Opened): // the crew of a new one may have spoken already
+	case s.Maker != "" || m.coming(s) && s.Incarnation.Created.After(in.Opened): // the crew of a new one may have spoken already
 		m.arrived(s)
 		if in.Phase == Recreating {
 			m.recreated()
@@ -174,7 +174,7 @@ func (m *machine) startOrTell(text string) {
 	}
 	why := text + ", and nothing says that its owner stopped it"
 	switch names := m.startable(); {
-	case names == nil && slices.ContainsFunc(m.w.Slices, func(s Slice) bool { return s.Condition == Stopped && s.Workers > 1 }):
+	case names == nil && slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return s.Condition == Stopped && s.Workers > 1 }):
 		m.escalate(CodeSeveralWorkers, why+"; a TPU of several workers cannot be started", "look at it, and recreate it by hand")
 	case names == nil:
 		m.escalate(CodeUnread, text+", and it is not known by whom", m.byHandStart())
@@ -240,7 +240,7 @@ func (m *machine) sendStart(why string) {
 }
 
 // startsOthers reports whether the start of other slices is under way, or asked for.
-func (m *machine) startsOthers(s *Slice) bool {
+func (m *machine) startsOthers(s *Slot) bool {
 	in := m.w.Incident
 	return in.Phase == Starting && in.task(events.ActionStart, s.Name) == nil ||
 		in.Phase == Approving && in.Asked == events.ActionStart && m.startable() != nil
@@ -264,7 +264,7 @@ func (m *machine) byHandStart() string {
 		return "look at the TPU yourself"
 	}
 	advice := "start it by hand: " + strings.Join(parts, "; ")
-	if slices.ContainsFunc(m.w.Slices, func(s Slice) bool { return s.Condition == Stopped && !s.IsReleased() && m.w.elsewhere(&s) }) {
+	if slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return s.Condition == Stopped && !s.IsReleased() && m.w.elsewhere(&s) }) {
 		advice += "; then pitstop retry " + m.w.Name + " lets training in where it is now"
 	}
 	return advice

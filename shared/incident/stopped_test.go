@@ -114,7 +114,7 @@ func TestWhatItsOwnerStoppedIsNotStarted(t *testing.T) {
 		}, true},
 		"it is Pitstop's no more": {func(s *stopped) {
 			s.read(0, incident.Stopped)
-			s.w.Slices[0].Released = s.now
+			s.w.Slices[0].End.Released = s.now
 			s.unsaid()
 		}, false},
 		"the training is finished": {func(s *stopped) {
@@ -123,7 +123,7 @@ func TestWhatItsOwnerStoppedIsNotStarted(t *testing.T) {
 			s.unsaid()
 		}, false},
 		"a person suspended its queued resource": {func(s *stopped) {
-			s.w.Slices[0].QueuedResource = "qr"
+			s.w.Slices[0].Group = "qr"
 			s.read(0, incident.Stopped)
 			s.unsaid()
 		}, false},
@@ -449,7 +449,7 @@ func TestAStartBesideALoss(t *testing.T) {
 		"a third is gone while one is lost and another is started": {func(bool) incident.Workload {
 			w := singles(false)
 			c := w.Slices[1]
-			c.Name, c.Group, c.Incarnation, c.Admitted = "c", "t1v-n-3f2a9c03", life(90), life(90)
+			c.Name, c.Hosts, c.Incarnation = "c", "t1v-n-3f2a9c03", life(90)
 			w.Slices = append(w.Slices, c)
 			return w
 		}, "everything", [][2]string{
@@ -551,6 +551,7 @@ func TestWhatWasMadeElsewhereAndStoppedIsLetIn(t *testing.T) {
 	single(&w)
 	w.Crew.Named = 1
 	w.Slices[0].Condition, w.Slices[0].Incarnation.Zone = incident.Stopped, "us-west4-b"
+	admitted(&w.Slices[0], life(1))
 	w.Slices[0].Since = start
 	w, _, _ = incident.Advance(policies["everything"], w, incident.Retried{Word: ann}, start.Add(time.Hour))
 	for now := start.Add(time.Hour); w.Incident != nil && now.Before(start.Add(24*time.Hour)); now = now.Add(time.Minute) {

@@ -62,8 +62,8 @@ func (m *machine) emit(t *Task) {
 		m.w.Crew.Named = t.Names
 		t.Admit = m.w.admissions()
 		for i := range m.w.Slices {
-			if s := m.w.Slices[i]; s.Moved && t.admits(s) {
-				m.slice(s.Name).Moved = false // it is asked for with the others
+			if s := m.w.Slices[i]; s.Admission == Waiting && t.admits(s) {
+				m.slice(s.Name).Admission = "" // it is asked for with the others
 			}
 		}
 	}
@@ -91,20 +91,19 @@ func (w Workload) lives(names []string) []events.Incarnation {
 // what it leaves out, and in which zone what it names in another.
 func (m *machine) names(t Task) {
 	for i := range m.w.Slices {
-		s := m.w.Slices[i]
-		switch named := t.admits(s); {
-		case named && s.Lease == 0:
-			s.Lease = t.Names
+		s := &m.w.Slices[i]
+		switch named := t.admits(*s); {
+		case named && s.Leased == 0:
+			s = m.slice(s.Name)
+			s.Leased = t.Names
 			fallthrough
 		case named:
-			if s.Admitted.Zone != s.Incarnation.Zone {
-				s.Admitted = events.Incarnation{}
+			if zone := s.Admitted().Zone; zone != "" && zone != s.Incarnation.Zone {
+				m.slice(s.Name).exclude()
 			}
-		case s.IsReleased():
-			s.Admitted, s.Lease = events.Incarnation{}, 0
-		}
-		if s != m.w.Slices[i] {
-			*m.slice(s.Name) = s
+		case s.IsReleased() && (s.Leased != 0 || s.Admitted().Known()):
+			m.slice(s.Name).exclude()
+			m.slice(s.Name).Leased = 0
 		}
 	}
 }
@@ -114,26 +113,26 @@ func (m *machine) unnames(t Task) {
 	if t.Maybe {
 		return
 	}
-	m.leads(func(s Slice) int {
-		if s.Lease == t.Names {
+	m.leads(func(s Slot) int {
+		if s.Leased == t.Names {
 			return 0
 		}
-		return s.Lease
+		return s.Leased
 	})
 }
 
 // admits reports whether the lease that is asked for names the life of a slice.
-func (t Task) admits(s Slice) bool {
+func (t Task) admits(s Slot) bool {
 	return slices.ContainsFunc(t.Admit, func(a events.Admission) bool {
 		return a.Slice == s.Name && a.Incarnation.Same(s.Incarnation) && !s.IsReleased()
 	})
 }
 
 // leads notes for each slice with which attempt the lease named it first.
-func (m *machine) leads(attempt func(Slice) int) {
+func (m *machine) leads(attempt func(Slot) int) {
 	for i := range m.w.Slices {
-		if s := m.w.Slices[i]; s.Lease != attempt(s) {
-			m.slice(s.Name).Lease = attempt(s)
+		if s := m.w.Slices[i]; s.Leased != attempt(s) {
+			m.slice(s.Name).Leased = attempt(s)
 		}
 	}
 }
@@ -163,7 +162,7 @@ func (w Workload) Request(t Task) events.Event {
 	case events.ActionDelete, events.ActionCreate:
 	}
 	s := w.Slice(t.Slice)
-	e := events.RecreateRequested{Request: r, Zone: t.Zone, Accelerator: t.Accelerator, Spec: s.Spec, QueuedResource: s.QueuedResource, Ordered: t.Ordered}
+	e := events.RecreateRequested{Request: r, Zone: t.Zone, Accelerator: t.Accelerator, Spec: s.Spec, QueuedResource: s.Group, Ordered: t.Ordered}
 	lives := t.Lives
 	if t.Action == events.ActionDelete && len(lives) != len(t.With) { // the release before stored none
 		lives = w.lives(t.With)
@@ -197,7 +196,7 @@ func (w Workload) admissions() []events.Admission {
 	var a []events.Admission
 	for i := range w.Slices {
 		if s := &w.Slices[i]; !s.IsReleased() {
-			a = append(a, events.Admission{Slice: s.Name, Incarnation: s.Incarnation, Workers: s.Group})
+			a = append(a, events.Admission{Slice: s.Name, Incarnation: s.Incarnation, Workers: s.Hosts})
 		}
 	}
 	return a
@@ -342,7 +341,7 @@ func (w Workload) governs(a events.Action) policy.Switch {
 			return w.idleSwitch()
 		}
 		for i := range w.Slices {
-			if s := &w.Slices[i]; !s.Spot && s.Replace {
+			if s := &w.Slices[i]; !s.Reclaimable && s.Replace {
 				return policy.RecreateNonSpot
 			}
 		}
@@ -606,8 +605,8 @@ func (m *machine) barred(t *Task, why string) {
 
 // holder names what is deleted when a slice is.
 func (w Workload) holder(slice string) string {
-	if s := w.Slice(slice); s.QueuedResource != "" {
-		return "queued resource " + s.QueuedResource
+	if s := w.Slice(slice); s.Group != "" {
+		return "queued resource " + s.Group
 	}
 	return "node " + slice
 }

@@ -49,7 +49,7 @@ func TestNothingIsCreatedForAnIncidentThatOnlyCleansUp(t *testing.T) {
 func TestARequestOfTheReleaseBeforeIsMadeAgain(t *testing.T) {
 	life := events.Incarnation{Zone: "us-west4-a", ID: "7712"}
 	w := incident.Workload{
-		ID: "demo/m", Slices: []incident.Slice{{Name: "m-0"}, {Name: "m-1", Incarnation: life}},
+		ID: "demo/m", Slices: []incident.Slot{{Name: "m-0"}, {Name: "m-1", Life: incident.Life{Incarnation: life}}},
 		Incident: &incident.Incident{ID: "m-1"},
 	}
 	save := incident.Task{Action: events.ActionSave}
@@ -66,7 +66,7 @@ func TestARequestOfTheReleaseBeforeIsMadeAgain(t *testing.T) {
 func TestADeletionNamesTheLivesThatItWasDecidedOn(t *testing.T) {
 	old, next := events.Incarnation{Zone: "us-west4-a", ID: "7712"}, events.Incarnation{Zone: "us-west4-a", ID: "7713"}
 	w := incident.Workload{
-		ID: "demo/m", Slices: []incident.Slice{{Name: "m-0"}, {Name: "m-1", Incarnation: next}},
+		ID: "demo/m", Slices: []incident.Slot{{Name: "m-0"}, {Name: "m-1", Life: incident.Life{Incarnation: next}}},
 		Incident: &incident.Incident{ID: "m-1"},
 	}
 	task := incident.Task{Action: events.ActionDelete, Slice: "m-0", With: []string{"m-1"}}
@@ -78,7 +78,7 @@ func TestADeletionNamesTheLivesThatItWasDecidedOn(t *testing.T) {
 
 // TestAFenceRefusesATaskWhoseSlicesAreNotThere, and a pointer to a slice that only goes with another.
 func TestAFenceRefusesATaskWhoseSlicesAreNotThere(t *testing.T) {
-	w := incident.Workload{ID: "demo/m", Epoch: 3, Slices: []incident.Slice{{Name: "m-0"}, {Name: "m-1"}}}
+	w := incident.Workload{ID: "demo/m", Epoch: 3, Slices: []incident.Slot{{Name: "m-0"}, {Name: "m-1"}}}
 	task := incident.Task{Action: events.ActionDelete, Slice: "m-0", With: []string{"m-1"}, Epoch: 3, Sent: start}
 	w.Incident = &incident.Incident{ID: "m-1", Tasks: []incident.Task{task}}
 	p := events.Pointer{Workload: w.ID, Incident: "m-1", Epoch: 3, Action: events.ActionDelete, Slice: "m-0"}

@@ -69,7 +69,7 @@ func (m *machine) ticked() {
 			m.decided("still wait for approval: "+m.asks(in.Asked), events.Span(m.now.Sub(in.Since))+" by now")
 		}
 	case InGrace:
-		if slices.ContainsFunc(m.w.Slices, func(s Slice) bool { return s.ownerSilent(m.now) && !s.IsReleased() }) {
+		if slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return s.ownerSilent(m.now) && !s.IsReleased() }) {
 			m.awaitRest()
 		}
 	case Clearing:
@@ -85,16 +85,17 @@ func (m *machine) quiet() {
 	if m.follow(); m.w.Incident != nil {
 		return
 	}
-	for _, n := range m.w.Notices {
-		s := m.w.Slice(n.Slice)
-		if n.Status == events.NoticeGone || n.Due.IsZero() || s == nil || !n.Incarnation.Same(s.Incarnation) || !m.opens(s) {
+	for i := range m.w.Slices {
+		s := &m.w.Slices[i]
+		n := s.Notice
+		if !n.stands() || n.Due.IsZero() || !m.opens(s) {
 			continue
 		}
 		if m.p.Unreadable != "" && m.now.Before(m.lastDue(n)) {
 			continue // what may be done early is not known yet
 		}
 		if due := m.due(n); !due.IsZero() && !m.now.Before(due) {
-			m.openMaintenance(n)
+			m.openMaintenance(s)
 			return
 		}
 	}
@@ -136,7 +137,7 @@ func (m *machine) quiet() {
 }
 
 // openUnread opens an incident for a slice that is gone while the audit log cannot be read, and leaves it to a person.
-func (m *machine) openUnread(s *Slice) {
+func (m *machine) openUnread(s *Slot) {
 	text := m.auditUnread(s)
 	m.open(Trouble{Cause: events.CauseUnknown, Slice: s.Name, Life: s.Incarnation.ID, At: s.Since, Text: text, Proven: true})
 	m.stopped(s.Since)
@@ -239,7 +240,7 @@ func (m *machine) overdue() {
 	case Looking:
 		m.unexplained(took)
 	case InGrace:
-		if slices.ContainsFunc(m.w.Slices, func(s Slice) bool { return s.Condition == Gone && !s.IsReleased() }) {
+		if slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return s.Condition == Gone && !s.IsReleased() }) {
 			m.awaitRest()
 			return
 		}
@@ -256,7 +257,7 @@ func (m *machine) overdue() {
 	case Resuming:
 		m.noProgress(took)
 	case Starting:
-		if slices.ContainsFunc(m.w.Slices, func(s Slice) bool {
+		if slices.ContainsFunc(m.w.Slices, func(s Slot) bool {
 			return !s.IsReleased() && s.Condition != Ready && s.Condition != Stopped && m.startsOthers(&s)
 		}) {
 			m.awaitRest() // another slice was lost meanwhile
@@ -370,12 +371,12 @@ func (m *machine) stepsOn() bool {
 }
 
 // youngest reports whether Google's own recovery of a slice has its time still, while that of another one has had it.
-func (m *machine) youngest(s *Slice) bool {
-	ill := func(o *Slice) bool {
-		return o.Condition == Unhealthy || o.Condition == Unclear || o.Condition == Lost && !o.Spot
+func (m *machine) youngest(s *Slot) bool {
+	ill := func(o *Slot) bool {
+		return o.Condition == Unhealthy || o.Condition == Unclear || o.Condition == Lost && !o.Reclaimable
 	}
-	had := func(o *Slice) bool { return ill(o) && !o.IsReleased() && m.now.Sub(o.Since) >= HealFor }
-	return ill(s) && !had(s) && slices.ContainsFunc(m.w.Slices, func(o Slice) bool { return had(&o) })
+	had := func(o *Slot) bool { return ill(o) && !o.IsReleased() && m.now.Sub(o.Since) >= HealFor }
+	return ill(s) && !had(s) && slices.ContainsFunc(m.w.Slices, func(o Slot) bool { return had(&o) })
 }
 
 // unexplained handles evidence of a loss that the API has not confirmed in time.

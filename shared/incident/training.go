@@ -17,7 +17,7 @@ func (m *machine) reported(e Reported) {
 		return
 	}
 	r := e.Report
-	if group, _, ok := events.WorkerGroup(r.Hostname); ok && s.Group != "" && s.Group != group {
+	if group, _, ok := events.WorkerGroup(r.Hostname); ok && s.Hosts != "" && s.Hosts != group {
 		return // a crew of a life that is over
 	}
 	if m.w.Crew.Seen.IsZero() {
@@ -53,12 +53,12 @@ func (m *machine) reported(e Reported) {
 // leaseSeen takes it from the report of an attempt that the lease was to name that it names it, whatever became of the answer: a crew
 // starts nothing else in a slice that is new, or after it has given up. Where nobody has begun to write it, the crew got as far by
 // itself: that lets in no other slice.
-func (m *machine) leaseSeen(s *Slice, r events.CrewReport) {
+func (m *machine) leaseSeen(s *Slot, r events.CrewReport) {
 	var t *Task
 	switch group, _, ok := events.WorkerGroup(r.Hostname); m.phase() {
 	case Admitting:
 		// A crew of the former life may have got as far by itself, and so may one beside which another slice was replaced.
-		if ok && group == s.Group && !s.Admitted.Same(s.Incarnation) {
+		if ok && group == s.Hosts && !s.isAdmitted() {
 			t = m.w.Incident.task(events.ActionAdmit, "")
 		}
 	case Restarting:
@@ -71,7 +71,7 @@ func (m *machine) leaseSeen(s *Slice, r events.CrewReport) {
 	case !t.Begun.IsZero():
 		m.letIn(t.admits)
 	case t.Action == events.ActionAdmit:
-		m.letIn(func(o Slice) bool { return o.Name == s.Name })
+		m.letIn(func(o Slot) bool { return o.Name == s.Name })
 	}
 	m.resume(fmt.Sprintf("the crew runs attempt %d", r.Attempt))
 }
@@ -89,18 +89,18 @@ func (m *machine) namesAnew() {
 }
 
 // runsIn takes it from the report of a crew that training runs in its slice, though nobody admitted it.
-func (m *machine) runsIn(s *Slice, r events.CrewReport) {
+func (m *machine) runsIn(s *Slot, r events.CrewReport) {
 	group, _, ok := events.WorkerGroup(r.Hostname)
-	if runs := r.Report == events.ReportStarted || r.Report == events.ReportProgress || r.Report == events.ReportSaved; runs && ok && group == s.Group {
+	if runs := r.Report == events.ReportStarted || r.Report == events.ReportProgress || r.Report == events.ReportSaved; runs && ok && group == s.Hosts {
 		m.trains(s, r.Attempt)
 	}
 }
 
 // trains takes it that training runs in what was made, or waits to be admitted, though nobody admitted it: a crew that finds itself in
 // the place of the life that the lease names takes the lease over after a while, and so does one where no lease of ours was ever written.
-func (m *machine) trains(s *Slice, attempt int) {
-	led := s.Moved || m.w.elsewhere(s) && attempt >= s.Lease // by the lease, whatever became of the answer to it
-	if s.Made == "" && !led || s.Condition == Gone || s.Condition == Lost {
+func (m *machine) trains(s *Slot, attempt int) {
+	led := s.Admission == Waiting || m.w.elsewhere(s) && attempt >= s.Leased // by the lease, whatever became of the answer to it
+	if s.Maker == "" && !led || s.Condition == Gone || s.Condition == Lost {
 		return // or it is told late, of what has ended since
 	}
 	if m.phase() == Clearing && s.IsReleased() {
@@ -114,24 +114,24 @@ func (m *machine) trains(s *Slice, attempt int) {
 		m.keepsTraining(s)
 		return
 	}
-	s.Made = ""
+	s.Maker = ""
 }
 
 // keepsTraining has a clean-up spare a slice in whose place a crew has put itself, and all that trains with it: no slice of a Multislice
 // trains alone. Where one of them may be on its way out it spares none; the next line of a crew tries again.
-func (m *machine) keepsTraining(s *Slice) {
-	with := func(o Slice) bool { // it trains with that slice
-		return (o.Made != "" || o.Name == s.Name) && !o.IsReleased() && o.Condition != Gone && o.Condition != Lost
+func (m *machine) keepsTraining(s *Slot) {
+	with := func(o Slot) bool { // it trains with that slice
+		return (o.Maker != "" || o.Name == s.Name) && !o.IsReleased() && o.Condition != Gone && o.Condition != Lost
 	}
 	if m.w.Incident.task(events.ActionDelete, s.Name) == nil {
-		s.Made = ""
+		s.Maker = ""
 		return
 	}
 	for _, t := range m.w.Incident.Tasks {
-		if t.Action != events.ActionDelete || !slices.ContainsFunc(m.w.Slices, func(o Slice) bool { return t.Concerns(o.Name) && with(o) }) {
+		if t.Action != events.ActionDelete || !slices.ContainsFunc(m.w.Slices, func(o Slot) bool { return t.Concerns(o.Name) && with(o) }) {
 			continue
 		}
-		goes := slices.ContainsFunc(m.w.Slices, func(o Slice) bool { return t.Concerns(o.Name) && o.leftBehind() && !with(o) })
+		goes := slices.ContainsFunc(m.w.Slices, func(o Slot) bool { return t.Concerns(o.Name) && o.leftBehind() && !with(o) })
 		if goes || t.UnderWay(m.now) || !m.outlived(&t) {
 			return
 		}
@@ -144,14 +144,14 @@ func (m *machine) keepsTraining(s *Slice) {
 	}
 	for _, name := range kept {
 		o := m.slice(name)
-		o.Made, o.Replace = "", false
+		o.Maker, o.Replace = "", false
 		m.drop(events.ActionDelete, name)
 	}
 	m.decided("keep "+strings.Join(kept, ", "), "its crew says that training runs there")
 	m.cleared(m.slice(s.Name))
 }
 
-func (m *machine) started(s *Slice, r events.CrewReport) {
+func (m *machine) started(s *Slot, r events.CrewReport) {
 	if r.Attempt > m.w.Crew.Attempt {
 		m.w.Crew.Attempt, m.w.Crew.Started, m.changed = r.Attempt, m.when(), true
 	}
@@ -169,7 +169,7 @@ func (m *machine) started(s *Slice, r events.CrewReport) {
 }
 
 // progress keeps the last step, and ends an incident whose training goes on. It refills no budget: a line proves no progress.
-func (m *machine) progress(s *Slice, r events.CrewReport) {
+func (m *machine) progress(s *Slot, r events.CrewReport) {
 	p := m.w.Progress
 	at := m.when()
 	if s.Replace || r.Attempt < p.Attempt || r.Attempt == p.Attempt && r.Step <= p.Step && r.CheckpointStep <= p.CheckpointStep {
@@ -199,7 +199,7 @@ func (m *machine) progress(s *Slice, r events.CrewReport) {
 func (m *machine) stepsAdmit(attempt int, at time.Time) {
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
-		if s.Lease > 0 && attempt >= s.Lease && m.w.elsewhere(s) && !s.IsReleased() && at.After(s.Incarnation.Created) {
+		if s.Leased > 0 && attempt >= s.Leased && m.w.elsewhere(s) && !s.IsReleased() && at.After(s.Incarnation.Created) {
 			m.slice(s.Name).admit()
 		}
 	}
@@ -217,7 +217,7 @@ func (m *machine) confirm(step int64, attempt int, at time.Time) {
 	}
 	switch in.Phase {
 	case Admitting, Looking, Healing, Starting, Window:
-		if slices.ContainsFunc(m.w.Slices, func(s Slice) bool { return m.w.elsewhere(&s) && !s.IsReleased() && !s.Left }) {
+		if slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return m.w.elsewhere(&s) && !s.IsReleased() && s.Admission != Left }) {
 			return // it is the others that step on, without what waits to be admitted
 		}
 	default:
@@ -275,7 +275,7 @@ func (m *machine) lastTrouble() time.Time {
 }
 
 // exited takes the end of a training process. The first worker to fail is the cause; its siblings are consequences.
-func (m *machine) exited(s *Slice, r events.CrewReport) {
+func (m *machine) exited(s *Slot, r events.CrewReport) {
 	if r.ExitCode == 0 && r.Signal == "" || r.Attempt <= m.w.Crew.Exited {
 		return
 	}
@@ -341,7 +341,7 @@ func (m *machine) openCrash(t Trouble) {
 
 // gaveUp notes a line that says that the crew's own restarts are spent. It opens an incident. A restart is spent on it only when
 // the crew's verdict says the same.
-func (m *machine) gaveUp(s *Slice, r events.CrewReport) {
+func (m *machine) gaveUp(s *Slot, r events.CrewReport) {
 	late := r.Attempt < m.w.Crew.Attempt
 	if r.Attempt <= max(m.w.Crew.GaveUp, m.w.Crew.Claim.Attempt) {
 		return
@@ -438,7 +438,7 @@ func (m *machine) finished(r events.CrewReport) {
 
 // crewNotice takes what the metadata server told a crew. It is written where users' code runs, so it may start a save
 // or a look and nothing more.
-func (m *machine) crewNotice(s *Slice, r events.CrewReport) {
+func (m *machine) crewNotice(s *Slot, r events.CrewReport) {
 	if r.Notice != nil {
 		m.noticed(Noticed{Origin: m.from, Slice: s.Name, Incarnation: s.Incarnation, Notice: *r.Notice, Text: r.Describe()})
 	}

@@ -61,22 +61,23 @@ func TestAFailureThatWasLeftToAPersonIsNotToldAgain(t *testing.T) {
 func TestANoticeOfALifeThatIsLeftAloneIsNotDue(t *testing.T) {
 	noticed := func() incident.Workload {
 		w := quiet(true)
-		w.Notices = []incident.Notice{{
-			Slice: w.Slices[0].Name, Incarnation: w.Slices[0].Incarnation, Due: start,
-			Notice: events.Notice{Status: events.NoticePending, WindowStart: start.Add(20 * time.Minute)},
-		}}
+		w.Slices[0].Notice = incident.Notice{
+			Due: start, Notice: events.Notice{Status: events.NoticePending, WindowStart: start.Add(20 * time.Minute)},
+		}
 		return w
 	}
 	if due := noticed().Due(); !due.Equal(start) {
 		t.Errorf("due at %v, want when the save is due", due)
 	}
 	for name, change := range map[string]func(w *incident.Workload){
-		"its end has been told":  func(w *incident.Workload) { w.Slices[0].Told = w.Slices[0].Incarnation },
-		"its owner has it":       func(w *incident.Workload) { w.Slices[0].Released = start },
-		"the training is done":   func(w *incident.Workload) { w.Crew.Finished = true },
-		"it is a former life's":  func(w *incident.Workload) { w.Notices[0].Incarnation.ID = "1" },
-		"it was withdrawn":       func(w *incident.Workload) { w.Notices[0].Status = events.NoticeGone },
-		"it is of another slice": func(w *incident.Workload) { w.Notices[0].Slice = "x" },
+		"its end has been told": func(w *incident.Workload) { w.Slices[0].End.Told = true },
+		"its owner has it":      func(w *incident.Workload) { w.Slices[0].End.Released = start },
+		"the training is done":  func(w *incident.Workload) { w.Crew.Finished = true },
+		"it was withdrawn":      func(w *incident.Workload) { w.Slices[0].Notice.Status = events.NoticeGone },
+		"it is a former life's": func(w *incident.Workload) {
+			w.Slices[0].Former = []incident.Life{w.Slices[0].Life}
+			w.Slices[0].Notice = incident.Notice{}
+		},
 	} {
 		w := noticed()
 		change(&w)
@@ -249,7 +250,7 @@ func verdictOf(w incident.Workload, attempt int, finished bool, now time.Time) i
 	s := w.Slices[0]
 	return incident.Beat{Origin: incident.Origin{Time: now, Rank: events.RankUser}, Slice: s.Name, Incarnation: s.Incarnation, Seen: now, Attempt: attempt, Verdict: &events.CrewVerdict{
 		Schema: events.Schema, Attempt: max(attempt, w.Crew.Named), Finished: finished, Ended: now, Reason: "all restarts are spent",
-		Life: events.Admission{Slice: s.Name, Incarnation: events.Incarnation{Zone: s.Zone}, Workers: s.Group},
+		Life: events.Admission{Slice: s.Name, Incarnation: events.Incarnation{Zone: s.Zone}, Workers: s.Hosts},
 	}}
 }
 
@@ -308,7 +309,7 @@ func TestAMachinesErrorIsNotTheTrainings(t *testing.T) {
 func TestAnAttemptThatRunsIsNamedInTheLease(t *testing.T) {
 	n := at(t, policies["everything"], true,
 		"preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0, accepted create 0, read ours", nil)
-	n.w.Slices[0].Group = "t1v-n-00000002"
+	n.w.Slices[0].Hosts = "t1v-n-00000002"
 	names := n.w.Incident.Tasks[0].Names
 	for name, test := range map[string]struct {
 		report  events.CrewReport
@@ -331,8 +332,8 @@ func TestAnAttemptThatRunsIsNamedInTheLease(t *testing.T) {
 		if test.follows {
 			want = incident.Resuming
 		}
-		if got := w.Incident.Phase; got != want || w.Slices[0].Admitted.Same(w.Slices[0].Incarnation) != test.follows {
-			t.Errorf("%s: phase %s, admitted %v; want %s", name, got, w.Slices[0].Admitted, want)
+		if got := w.Incident.Phase; got != want || w.Slices[0].Admitted().Same(w.Slices[0].Incarnation) != test.follows {
+			t.Errorf("%s: phase %s, admitted %v; want %s", name, got, w.Slices[0].Admitted(), want)
 		}
 	}
 }

@@ -25,7 +25,8 @@ func TestASliceThatIsLostBeforeItsOrderIsReadIsLookedAt(t *testing.T) {
 	t.Run("it is read", func(t *testing.T) {
 		r := lost(t)
 		facts := func(e *incident.Read) {
-			e.Facts = incident.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spot: true, Spec: "spec1", Label: "night", Directory: r.w.Directory}
+			e.Facts = incident.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Reclaimable: true, Spec: "spec1", Label: "night"}
+			e.Directory = r.w.Directory
 		}
 		if asked := r.readAs("llama-8b", incident.Lost, facts) + r.tick(time.Minute); asked != "delete llama-8b" {
 			t.Errorf("asked for is %q: %s", asked, tale(r.w))

@@ -55,7 +55,7 @@ func (in *Incident) update(w Workload) events.IncidentUpdated {
 	}
 	for _, t := range in.Troubles {
 		if s := w.Slice(t.Slice); s != nil && !slices.ContainsFunc(u.Slices, func(a events.Affected) bool { return a.Name == s.Name }) {
-			u.Slices = append(u.Slices, events.Affected{Name: s.Name, Zone: s.Zone, Accelerator: s.Accelerator, Spot: s.Spot})
+			u.Slices = append(u.Slices, events.Affected{Name: s.Name, Zone: s.Zone, Accelerator: s.Accelerator, Spot: s.Reclaimable})
 		}
 		if t.Text != "" && !slices.Contains(u.Happened, t.Text) {
 			u.Happened = append(u.Happened, t.Text)

@@ -29,10 +29,16 @@ func TestPeopleAreToldOfEachPlaceInTheCourseOfAnIncident(t *testing.T) {
 			c(i)
 		}
 		w := incident.Workload{
-			ID: "demo/llama", Slices: []incident.Slice{
-				{Name: "a", Zone: "us-west4-a", Accelerator: "v5litepod-16", Spot: true, Chips: 16, Condition: incident.Gone},
-				{Name: "b", Zone: "us-west4-a", Accelerator: "v5litepod-16", Chips: 16, Condition: incident.Ready},
-				{Name: "c", Chips: 4, Condition: incident.Ready, Released: at},
+			ID: "demo/llama", Slices: []incident.Slot{
+				{Name: "a", Life: incident.Life{
+					Facts: incident.Facts{Accelerator: "v5litepod-16", Reclaimable: true, Chips: 16},
+					Zone:  "us-west4-a", Condition: incident.Gone,
+				}},
+				{Name: "b", Life: incident.Life{
+					Facts: incident.Facts{Accelerator: "v5litepod-16", Chips: 16},
+					Zone:  "us-west4-a", Condition: incident.Ready,
+				}},
+				{Name: "c", Life: incident.Life{Facts: incident.Facts{Chips: 4}, Condition: incident.Ready, End: incident.End{Released: at}}},
 			},
 		}
 		if phase == incident.Closed {

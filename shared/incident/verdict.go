@@ -185,12 +185,12 @@ func (m *machine) decideHeard() {
 }
 
 // loseHeard goes on with the loss of a slice: Google's own recovery first, where it has not had its time.
-func (m *machine) loseHeard(s *Slice) {
+func (m *machine) loseHeard(s *Slot) {
 	if by := m.w.Incident.HearBy; !by.IsZero() && !m.now.Before(by) {
 		m.goOnUnheard()
 	}
 	text := "node " + s.Name + " is " + s.State
-	if !s.Spot && s.Condition != Gone && m.now.Sub(s.Since) < HealFor {
+	if !s.Reclaimable && s.Condition != Gone && m.now.Sub(s.Since) < HealFor {
 		m.lose(s, text)
 		return
 	}
@@ -221,7 +221,7 @@ func (m *machine) testifies(e Beat) {
 func (m *machine) verdict(v events.CrewVerdict, leased bool) {
 	s := m.w.Slice(v.Life.Slice)
 	switch {
-	case s == nil, s.Group != "" && v.Life.Workers != "" && s.Group != v.Life.Workers:
+	case s == nil, s.Hosts != "" && v.Life.Workers != "" && s.Hosts != v.Life.Workers:
 		return
 	case v.Restart, !leased && v.Attempt < m.w.Crew.Named:
 		return
@@ -275,7 +275,7 @@ func (m *machine) finishedFor(v events.CrewVerdict) {
 		m.finish(Observed, ByStep, m.watchCode(), "the training is finished", "")
 		return
 	}
-	if at.Before(in.Opened) && slices.ContainsFunc(m.w.Slices, func(s Slice) bool { return s.Replace }) {
+	if at.Before(in.Opened) && slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return s.Replace }) {
 		m.finish(Released, "", CodeFinished, "the training was finished before", "")
 		return
 	}
@@ -326,9 +326,9 @@ func (m *machine) struckNear(at time.Time) string {
 		case Unread, Creating, Ready, Stopped, Deleting:
 		}
 	}
-	for _, n := range m.w.Notices {
-		if n.InAPI && n.Status != events.NoticeGone && (near(n.WindowStart) || n.Status == events.NoticeOngoing && near(n.Told)) {
-			return "maintenance of " + n.Slice
+	for i := range m.w.Slices {
+		if n := m.w.Slices[i].Notice; n.InAPI && n.stands() && (near(n.WindowStart) || n.Status == events.NoticeOngoing && near(n.Told)) {
+			return "maintenance of " + m.w.Slices[i].Name
 		}
 	}
 	return ""

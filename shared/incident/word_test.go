@@ -67,7 +67,7 @@ func TestUnexplained(t *testing.T) {
 	if n.w.Unexplained("another", n.now) {
 		t.Error("a slice that nobody knows is unexplained")
 	}
-	n.w.Slices[0].Told = n.w.Slices[0].Incarnation
+	n.w.Slices[0].End.Told = true
 	for after, want := range map[time.Duration]bool{0: true, 2*incident.Grace - time.Minute: true, 2 * incident.Grace: false} {
 		if got := n.w.Unexplained("llama-8b", n.w.Slices[0].Since.Add(after)); got != want {
 			t.Errorf("left to a person, and gone for %s: %v, want %v", after, got, want)
@@ -87,7 +87,7 @@ func TestAbuseStopsAllAutomation(t *testing.T) {
 					continue
 				}
 				n := at(t, p, spot, "abuse", nil)
-				if n.w.Incident != nil || !n.w.Slices[0].Abuse {
+				if n.w.Incident != nil || !n.w.Slices[0].Abuse.Suspected {
 					t.Fatalf("abuse alone: %+v", n.w.Incident)
 				}
 				m := at(t, p, spot, "abuse, "+path, nil)
@@ -114,10 +114,10 @@ func TestAbuseStopsAllAutomation(t *testing.T) {
 
 	// The reading that shows the loss may be the one that shows the symptom, and nothing leaves with it.
 	n := node{w: quiet(true), now: start}
-	facts := incident.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spot: true, Spec: "spec1", Label: "night", Directory: n.w.Directory}
+	facts := incident.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Reclaimable: true, Spec: "spec1", Label: "night"}
 	read := incident.Read{
 		Origin: incident.Origin{Time: start, Rank: events.RankReading}, Slice: "llama-8b", Zone: "us-west4-a", Incarnation: life(1),
-		Condition: incident.Lost, State: "PREEMPTED, PROJECT_ABUSE", Facts: facts, Abuse: true,
+		Condition: incident.Lost, State: "PREEMPTED, PROJECT_ABUSE", Facts: facts, Abuse: true, Directory: n.w.Directory,
 	}
 	w, sent, _ := incident.Advance(policies["everything"], n.w, read, start)
 	var types []string
@@ -131,13 +131,13 @@ func TestAbuseStopsAllAutomation(t *testing.T) {
 	// What was read before takes nothing back.
 	before := read
 	before.Condition, before.State, before.Abuse, before.Time = incident.Ready, "READY", false, start.Add(-time.Second)
-	if w, _, _ := incident.Advance(policies["everything"], w, before, start.Add(time.Second)); !w.Slices[0].Abuse || !w.Slices[0].AbuseTold {
+	if w, _, _ := incident.Advance(policies["everything"], w, before, start.Add(time.Second)); !w.Slices[0].Abuse.Suspected || !w.Slices[0].Abuse.Told {
 		t.Error("an older reading takes the suspicion back")
 	}
 
 	// What Google takes the symptom off again is looked after again.
 	read.Condition, read.State, read.Abuse, read.Time = incident.Ready, "READY", false, start.Add(time.Minute)
-	if w, _, _ = incident.Advance(policies["everything"], w, read, start.Add(time.Minute)); w.Slices[0].Abuse {
+	if w, _, _ = incident.Advance(policies["everything"], w, read, start.Add(time.Minute)); w.Slices[0].Abuse.Suspected {
 		t.Error("the symptom is gone, and nothing is done")
 	}
 	read.Condition, read.State, read.Time = incident.Lost, "PREEMPTED", start.Add(time.Hour)
@@ -177,7 +177,7 @@ func TestASuspicionOfWhatIsNotUsableEndsAtAPersonsWord(t *testing.T) {
 		}
 	}
 	n := at(t, p, true, "abuse, exit 139, gave up, its verdict, retried", nil)
-	if n.w.Incident != nil || !n.w.Slices[0].Abuse || !strings.Contains(n.w.NothingToRetry(n.now), "PROJECT_ABUSE") {
+	if n.w.Incident != nil || !n.w.Slices[0].Abuse.Suspected || !strings.Contains(n.w.NothingToRetry(n.now), "PROJECT_ABUSE") {
 		t.Errorf("what shows the symptom is tried again: %+v", n.w.Incident)
 	}
 	both := plays(t, p, node{w: multi(true), now: start, path: "peace"}, [][2]string{
@@ -196,7 +196,7 @@ func TestAnOlderReadingBringsNoSuspicionBack(t *testing.T) {
 	older := evidence(n.w, n.now)["abuse"]
 	n = at1(t, p, at1(t, p, n, "read ready"), "preempted")
 	n.w, _, _ = incident.Advance(p, n.w, older, n.now.Add(time.Second))
-	if n.w.Incident == nil || n.w.Slices[0].Abuse {
+	if n.w.Incident == nil || n.w.Slices[0].Abuse.Suspected {
 		t.Errorf("it is stopped by what was read before: %s", tale(n.w))
 	}
 }

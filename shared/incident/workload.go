@@ -11,7 +11,7 @@ import (
 )
 
 // Schema is the version of the document that this release writes; it reads that one and the one before.
-const Schema = 1
+const Schema = 2
 
 // Workload is the document of one workload: what trains, where, what is known of it, and the open incident if there is
 // one. It is the unit of compare-and-swap, so one open incident is a fact and not a hope.
@@ -28,12 +28,11 @@ type Workload struct {
 	Label     string `json:"label,omitzero"`
 	Directory string `json:"directory,omitzero"`
 
-	Slices []Slice `json:"slices"`
+	Slices []Slot `json:"slices"`
 	// Seen is when the first of them was.
 	Seen time.Time `json:"seen,omitzero"`
 	// Epoch rises when an incident opens or ends and whenever a new request is sent, and by nothing else.
 	Epoch    int64     `json:"epoch"`
-	Notices  []Notice  `json:"notices,omitempty"`
 	Incident *Incident `json:"incident,omitempty"`
 	// Idle is what the incident that escalated last has left to be deleted.
 	Idle *Idle `json:"idle,omitempty"`
@@ -54,104 +53,27 @@ type Workload struct {
 	Watched    bool   `json:"watched,omitzero"`
 	Pause      *Pause `json:"pause,omitempty"`
 	// Orders are the last words that people gave through the operator's command, the newest last.
-	Orders []Order `json:"orders,omitempty"`
+	Orders []Spoken `json:"orders,omitempty"`
 	// Outbox holds what has to be published before it may be forgotten.
 	Outbox []events.Envelope `json:"outbox,omitempty"`
 }
 
-// Slice is one slice of a workload.
-type Slice struct {
-	Name string `json:"name"`
-	// Zone is where it is, or where it was last.
-	Zone           string `json:"zone"`
-	QueuedResource string `json:"queued_resource,omitzero"`
-	// Legacy is a TPU Node of the API's former version, and no TPU VM.
-	Legacy      bool   `json:"legacy,omitzero"`
-	Accelerator string `json:"accelerator,omitzero"`
-	Workers     int    `json:"workers,omitzero"`
-	Chips       int    `json:"chips,omitzero"`
-	Spot        bool   `json:"spot,omitzero"`
-	// Spec is the hash of the stored specification from which it can be created again.
-	Spec string `json:"spec,omitzero"`
-	// SpecZone is where that was read: what our own call has made elsewhere since may not have been.
-	SpecZone string `json:"spec_zone,omitzero"`
-	// Own is the slice as its owner ordered it, once it was created in another shape.
-	Own Own `json:"own,omitzero"`
-	// Label is the value of the slice's pitstop-policy, Account the service account that its workers act as.
-	Label   string `json:"label,omitzero"`
-	Account string `json:"account,omitzero"`
-	// Claims is the value of its pitstop-workload where that names another workload, which it does not belong to.
-	Claims string `json:"claims,omitzero"`
-	// Bare says that the specification has no start-up script: a new one would be an empty machine.
-	Bare bool `json:"bare,omitzero"`
-	// Group is what the host names of its workers have in common. Asked says that the API was asked for them, and did not
-	// tell: it is asked once in a life.
-	Group string `json:"group,omitzero"`
-	Asked bool   `json:"asked,omitzero"`
-	// Abuse says that the provider suspects abuse: no automation any more.
-	Abuse bool `json:"abuse,omitzero"`
-	// AbuseAt is the time of the reading, or of the word, that changed that last: what was read before changes nothing.
-	AbuseAt time.Time `json:"abuse_at,omitzero"`
-	// AbuseTold says that a person was told so: nothing that happens as long as it lasts opens another incident.
-	AbuseTold bool `json:"abuse_told,omitzero"`
-	// Incarnation is the life that the API showed last; Admitted is the one in which training may run, none where a lease leaves
-	// the slice out.
-	Incarnation events.Incarnation `json:"incarnation,omitzero"`
-	Admitted    events.Incarnation `json:"admitted,omitzero"`
-	// Lease is the first attempt with which the lease may have named this life; 0 where nobody has begun to write one that does.
-	Lease     int       `json:"lease,omitzero"`
-	Condition Condition `json:"condition"`
-	// State is the provider's own word for the condition, for people.
-	State string `json:"state,omitzero"`
-	// Since is when the condition was first read: no older reading counts against it.
-	Since time.Time `json:"since,omitzero"`
-	// Used is since when the slice was usable before its condition changed last; zero where it never was in this life.
-	Used time.Time `json:"used,omitzero"`
-	// Stop is who stopped it, as far as is known.
-	Stop Stop `json:"stop,omitzero"`
-	// Heard is how its crew was when it was listened for.
-	Heard Heard `json:"heard,omitzero"`
-	// Told is a life whose end an incident has told already: it opens no second one.
-	Told events.Incarnation `json:"told,omitzero"`
-	// Discarded is the life that was deleted because it stood idle: nobody misses it, and only a person has it brought back.
-	Discarded events.Incarnation `json:"discarded,omitzero"`
-	// DiscardBy is when that deletion shows at the latest: what is READY behind it was not deleted.
-	DiscardBy time.Time `json:"discard_by,omitzero"`
-	// Unused says that somebody else ordered this life and that it has not been usable yet: what becomes of it is theirs.
-	Unused bool `json:"unused,omitzero"`
-	// Moved says that somebody else created this life where no crew may put itself into the place of another: the lease names one
-	// in another zone, or none. Training waits to be admitted.
-	Moved bool `json:"moved,omitzero"`
-	// Left says that an incident that was to admit it has left that to a person: only their word has it admitted, or another life.
-	Left bool `json:"left,omitzero"`
-	// Until is when the training of the life before has ended for certain, where nobody has read its end.
-	Until time.Time `json:"until,omitzero"`
-	// Made is the open incident that made this life, for as long as training was never let in; Ordered is when the queued
-	// resource was created by which it has ordered one that is not there yet. Nobody but that incident wants either.
-	Made    string    `json:"made,omitzero"`
-	Ordered time.Time `json:"ordered,omitzero"`
-	// Replace marks a slice that the open incident has to replace.
-	Replace bool `json:"replace,omitzero"`
-	// Released is when its owner deleted it or took it over: it is left alone from then on.
-	Released time.Time `json:"released,omitzero"`
-}
-
 // Named reports whether nothing more is to be had of the host names of the slice's workers.
-func (s Slice) Named() bool { return s.Group != "" || s.Asked }
+func (l Life) Named() bool { return l.Hosts != "" || l.HostsAsked }
 
-// Former reports whether a life is over because another one has come since. One that somebody began elsewhere before what we made,
+// IsFormer reports whether a life is over because another one has come since. One that somebody began elsewhere before what we made,
 // which is gone without having been admitted, is not.
-func (s Slice) Former(life events.Incarnation) bool {
-	unused := s.Condition == Gone && !s.Admitted.Same(s.Incarnation) && s.Zone != life.Zone && s.Admitted.Older(life)
+func (s Slot) IsFormer(life events.Incarnation) bool {
+	unused := s.Condition == Gone && !s.isAdmitted() && s.Zone != life.Zone && s.Admitted().Older(life)
 	return life.Older(s.Incarnation) && !unused
 }
 
 // IsReleased reports whether the slice is its owner's business alone.
-func (s Slice) IsReleased() bool { return !s.Released.IsZero() }
+func (l Life) IsReleased() bool { return !l.End.Released.IsZero() }
 
 // lives reports whether a reading showed a slice that is there to stay.
-func (s Slice) lives() bool {
-	switch s.Condition {
+func (l Life) lives() bool {
+	switch l.Condition {
 	case Ready, Unhealthy, Stopped, Unclear:
 		return true
 	case Unread, Creating, Lost, Deleting, Gone:
@@ -175,10 +97,8 @@ const (
 	Unclear   Condition = "unclear"   // the provider says something that is not known
 )
 
-// Notice is announced maintenance of one life of a slice. It is void with that life and no incident by itself.
+// Notice is announced maintenance of a life. It is no incident by itself.
 type Notice struct {
-	Slice       string             `json:"slice"`
-	Incarnation events.Incarnation `json:"incarnation"`
 	events.Notice
 	// Told is the time that the newest word of it gives itself: an older one does not undo it. A notice that is gone
 	// stays until Linger is over, so that a straggler does not bring it back. InAPI says that a reading showed it too, so a reading without it means something.
@@ -603,15 +523,15 @@ func (w Workload) Due() time.Time {
 	for i := range w.Outbox {
 		earlier(w.Outbox[i].Time)
 	}
-	for i := range w.Notices {
-		n := &w.Notices[i]
-		if s := w.Slice(n.Slice); s != nil && n.Status != events.NoticeGone && n.Incarnation.Same(s.Incarnation) && !w.leftAlone(s) {
+	for i := range w.Slices {
+		s := &w.Slices[i]
+		if n := s.Notice; n.stands() && !w.leftAlone(s) {
 			earlier(n.Due)
 			listen := n.Told
 			if !n.Listened.IsZero() {
 				listen = n.Listened.Add(ListenEvery)
 			}
-			if !n.Due.IsZero() && w.Unheard(n.Slice, listen) {
+			if !n.Due.IsZero() && w.Unheard(s.Name, listen) {
 				earlier(listen)
 			}
 		}
@@ -647,7 +567,7 @@ func (w Workload) waiting() (name string) {
 		case s.IsReleased():
 		case s.Condition != Ready:
 			return ""
-		case s.Moved && (name == "" || s.Since.Before(since)):
+		case s.Admission == Waiting && (name == "" || s.Since.Before(since)):
 			name, since = s.Name, s.Since
 		}
 	}
@@ -662,8 +582,8 @@ func (w Workload) follows() time.Time {
 	}
 	at := s.Since
 	for i := range w.Slices {
-		if o := &w.Slices[i]; o.Moved && !o.IsReleased() && o.Until.After(at) {
-			at = o.Until
+		if o := &w.Slices[i]; o.Admission == Waiting && !o.IsReleased() {
+			at = later(at, o.silent())
 		}
 	}
 	return at
@@ -680,9 +600,9 @@ func (w Workload) Stranger(e Read) (why string) {
 		s := &w.Slices[i]
 		over := s.IsReleased() || !s.lives()
 		switch own := s.Name == e.Slice; {
-		case own && (w.mayMake(e) || over && sameDirectory(e.Facts.Directory, w.Directory)):
+		case own && (w.mayMake(e) || over && sameDirectory(e.Directory, w.Directory)):
 			return "" // we have ordered it, or its owner has, and it goes on
-		case !own && e.Facts.QueuedResource != "" && s.QueuedResource == e.Facts.QueuedResource && s.Zone == e.Zone:
+		case !own && e.Facts.Group != "" && s.Group == e.Facts.Group && s.Zone == e.Zone:
 			return "" // both were ordered at once
 		case s.IsReleased():
 			continue
@@ -695,8 +615,8 @@ func (w Workload) Stranger(e Read) (why string) {
 	newcomer := !e.when().Before(w.Seen)
 	switch {
 	case !alive:
-	case e.Facts.Directory != "" && !sameDirectory(e.Facts.Directory, w.Directory) && (newcomer || w.Directory != ""):
-		return "its checkpoint directory is " + e.Facts.Directory + ", and that of " + w.Name + " is " + cmp.Or(w.Directory, "not known")
+	case e.Directory != "" && !sameDirectory(e.Directory, w.Directory) && (newcomer || w.Directory != ""):
+		return "its checkpoint directory is " + e.Directory + ", and that of " + w.Name + " is " + cmp.Or(w.Directory, "not known")
 	case other(e.Facts.Label, policies...) && newcomer:
 		return "its policy is " + e.Facts.Label + ", and that of " + w.Name + " is " + cmp.Or(w.Label, "none")
 	case other(e.Facts.Account, accounts...) && newcomer && !slices.Contains(accounts, ""):
@@ -720,7 +640,7 @@ func (w Workload) mayMake(e Read) bool {
 // labelled is what the slices say of the policy, and none of them differently. What its owner has taken away says nothing, unless all
 // of it is.
 func (w Workload) labelled() string {
-	released := !slices.ContainsFunc(w.Slices, func(s Slice) bool { return !s.IsReleased() })
+	released := !slices.ContainsFunc(w.Slices, func(s Slot) bool { return !s.IsReleased() })
 	var labels []string
 	for i := range w.Slices {
 		s := &w.Slices[i]
@@ -734,20 +654,20 @@ func (w Workload) labelled() string {
 
 // leftAlone reports whether nothing about this life of a slice opens an incident: it is its owner's, or stopped by them, it has
 // never been usable since they ordered it, the training is done, its end has been told, or that Google suspects abuse.
-func (w Workload) leftAlone(s *Slice) bool {
-	return s.theirs(w) || s.Told.Same(s.Incarnation) || s.discarded() || w.barred()
+func (w Workload) leftAlone(s *Slot) bool {
+	return s.theirs(w) || s.End.Told || s.discarded() || w.barred()
 }
 
 // barred reports whether a person was told that Google suspects abuse, and it still does.
 func (w Workload) barred() bool {
-	return slices.ContainsFunc(w.Slices, func(s Slice) bool { return s.Abuse && s.AbuseTold && !s.IsReleased() })
+	return slices.ContainsFunc(w.Slices, func(s Slot) bool { return s.Abuse.Suspected && s.Abuse.Told && !s.IsReleased() })
 }
 
 // discarded reports whether a slice is gone because it stood idle.
-func (s Slice) discarded() bool { return s.Condition == Gone && s.Discarded.Same(s.Incarnation) }
+func (l Life) discarded() bool { return l.Condition == Gone && l.End.Discarded }
 
 // theirs reports whether nobody waits for a slice but its owner.
-func (s Slice) theirs(w Workload) bool {
+func (s Slot) theirs(w Workload) bool {
 	return s.IsReleased() || s.Unused || w.Crew.Finished || s.stoppedByOwner()
 }
 
@@ -760,7 +680,7 @@ func (w Workload) Unexplained(slice string, now time.Time) bool {
 		return false
 	}
 	if w.Incident == nil {
-		return !s.Told.Same(s.Incarnation) || now.Sub(s.Since) < 2*Grace
+		return !s.End.Told || now.Sub(s.Since) < 2*Grace
 	}
 	return w.Incident.Phase != Clearing && !w.Incident.proves(s)
 }
@@ -784,7 +704,7 @@ func (w Workload) Broken(slice string) time.Time {
 }
 
 // Slice returns the slice of that name, or nil.
-func (w Workload) Slice(name string) *Slice {
+func (w Workload) Slice(name string) *Slot {
 	for i := range w.Slices {
 		if w.Slices[i].Name == name {
 			return &w.Slices[i]
@@ -835,7 +755,7 @@ func (w Workload) NeedsLook() bool { return w.Incident != nil && w.Incident.Look
 
 // Notice returns the announced maintenance of a slice that is not over, or nil.
 func (w Workload) Notice(slice string) *Notice {
-	if n := w.lastNotice(slice); n != nil && n.Status != events.NoticeGone {
+	if n := w.lastNotice(slice); n != nil && n.stands() {
 		return n
 	}
 	return nil
@@ -843,17 +763,16 @@ func (w Workload) Notice(slice string) *Notice {
 
 // MaintainedWith returns the slices whose announced maintenance is started with that of a slice, itself among them: those of
 // its queued resource, which is one call.
-func (w Workload) MaintainedWith(slice string) []Slice {
+func (w Workload) MaintainedWith(slice string) []Slot {
 	one := w.Slice(slice)
 	if one == nil {
 		return nil
 	}
-	var all []Slice
+	var all []Slot
 	for i := range w.Slices {
 		s := &w.Slices[i]
-		held := one.QueuedResource != "" && s.QueuedResource == one.QueuedResource && s.Zone == one.Zone
-		n := w.Notice(s.Name)
-		if s == one || held && !s.IsReleased() && n != nil && n.Status == events.NoticePending && n.Incarnation.Same(s.Incarnation) {
+		held := one.Group != "" && s.Group == one.Group && s.Zone == one.Zone
+		if s == one || held && !s.IsReleased() && s.Notice.Status == events.NoticePending {
 			all = append(all, *s)
 		}
 	}
@@ -863,7 +782,7 @@ func (w Workload) MaintainedWith(slice string) []Slice {
 // Unheard reports whether a sign of life of a slice's crew has to be looked for, because maintenance of it is announced.
 func (w Workload) Unheard(slice string, now time.Time) bool {
 	n, s := w.Notice(slice), w.Slice(slice)
-	if n == nil || s == nil || s.Condition != Ready || n.Status != events.NoticePending || w.Incident != nil || w.leftAlone(s) || !n.Incarnation.Same(s.Incarnation) {
+	if n == nil || s == nil || s.Condition != Ready || n.Status != events.NoticePending || w.Incident != nil || w.leftAlone(s) {
 		return false
 	}
 	return n.Listened.IsZero() || n.Deaf != "" && !now.Before(n.Listened.Add(ListenEvery))
@@ -871,10 +790,8 @@ func (w Workload) Unheard(slice string, now time.Time) bool {
 
 // lastNotice returns the last word on maintenance of a slice, or nil.
 func (w Workload) lastNotice(slice string) *Notice {
-	for i := range w.Notices {
-		if w.Notices[i].Slice == slice {
-			return &w.Notices[i]
-		}
+	if s := w.Slice(slice); s != nil && s.Notice.Status != "" {
+		return &s.Notice
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 // candidates are the places to try for a slice: where it was, then the zones of the policy, then its other shapes. The slices of
 // a Multislice are in one zone and in one shape: what is lost alone goes where the others are, and only what is lost together
 // moves, together. Whose owner has put them apart stays where it was, in the shape of the others.
-func (m *machine) candidates(s *Slice) []Place {
+func (m *machine) candidates(s *Slot) []Place {
 	places := []Place{{Zone: s.own().Zone}}
 	apart, first := m.apart(), true
 	for i := range m.w.Slices {
@@ -53,21 +53,21 @@ func (m *machine) apart() bool {
 	zone := ""
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
-		if s.IsReleased() || !s.Admitted.Known() {
+		if s.IsReleased() || !s.Admitted().Known() {
 			continue
 		}
-		if zone != "" && s.Admitted.Zone != zone {
+		if zone != "" && s.Admitted().Zone != zone {
 			return true
 		}
-		zone = s.Admitted.Zone
+		zone = s.Admitted().Zone
 	}
 	return false
 }
 
 // anchors is the place in which a slice stands, or may come to stand; none while it is to be created anywhere. What is to be deleted
 // stands until it is gone: Google may heal it before.
-func (m *machine) anchors(s *Slice) Place {
-	if !s.Replace || s.Made != "" || s.Condition != Gone && m.w.Incident.task(events.ActionDelete, s.Name) != nil {
+func (m *machine) anchors(s *Slot) Place {
+	if !s.Replace || s.Maker != "" || s.Condition != Gone && m.w.Incident.task(events.ActionDelete, s.Name) != nil {
 		return s.place()
 	}
 	if t := m.w.Incident.task(events.ActionCreate, s.Name); t != nil && t.mayCome() {
@@ -80,8 +80,8 @@ func (m *machine) anchors(s *Slice) Place {
 func (t Task) mayCome() bool { return !t.Begun.IsZero() || t.Failures > 0 }
 
 // together reports whether two slices are created by one request.
-func (m *machine) together(a, b *Slice) bool {
-	return a.QueuedResource != "" && a.QueuedResource == b.QueuedResource && a.Zone == b.Zone
+func (m *machine) together(a, b *Slot) bool {
+	return a.Group != "" && a.Group == b.Group && a.Zone == b.Zone
 }
 
 // moveRest has what is still to be created follow to the zone that is asked next.
@@ -122,7 +122,7 @@ func (m *machine) rejoins(t *Task) {
 // nextPlace is the place that was not asked for longest, of those that have not just refused the slice: answers take their time, and
 // the first may be asked again before the last was asked at all. If all have refused, it is the one to ask again first, and when.
 // None is left where all of them never can.
-func (m *machine) nextPlace(s *Slice) (at Place, from time.Time) {
+func (m *machine) nextPlace(s *Slot) (at Place, from time.Time) {
 	var asked, until time.Time
 	var ready, later Place
 	for _, p := range m.candidates(s) {
@@ -177,7 +177,7 @@ func (m *machine) refused(t Task, f Failure) {
 		m.vanished(m.w.Slice(name)) // it was seen for a moment, and is not made after all
 	}
 	s := m.w.Slice(t.Slice)
-	if s.Spot && in.Phase == Recreating {
+	if s.Reclaimable && in.Phase == Recreating {
 		in.Deadline = time.Time{} // capacity for Spot is waited for as long as it takes
 	}
 	to, from := m.nextPlace(s)
@@ -257,7 +257,7 @@ func (m *machine) capacityFound() {
 		var zones []string
 		for i := range m.w.Slices {
 			s := &m.w.Slices[i]
-			if at := s.place().String(); !s.IsReleased() && !s.Admitted.Same(s.Incarnation) && !slices.Contains(zones, at) {
+			if at := s.place().String(); !s.IsReleased() && !s.isAdmitted() && !slices.Contains(zones, at) {
 				zones = append(zones, at)
 			}
 		}

@@ -123,8 +123,9 @@ func (l *loop) lost() incident.Evidence {
 		Origin: incident.Origin{Time: l.now, Rank: events.RankReading}, Slice: "llama-8b", Zone: "us-west4-a", Condition: incident.Lost, State: "PREEMPTED",
 		Incarnation: w.Slices[0].Incarnation,
 		Facts: incident.Facts{
-			Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spot: true, Spec: "abc", Label: w.Label, Directory: w.Directory,
+			Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Reclaimable: true, Spec: "abc", Label: w.Label,
 		},
+		Directory: w.Directory,
 	}
 }
 

@@ -62,8 +62,7 @@ func TestEverySliceOfWhatIsWatchedIsHeldAgainstItsZones(t *testing.T) {
 				t.Fatal(err)
 			}
 			second := w.Slices[0]
-			second.Name, second.Group, second.Incarnation.ID = "second", "", second.Incarnation.ID+"2"
-			second.Admitted = second.Incarnation
+			second.Name, second.Hosts, second.Incarnation.ID = "second", "", second.Incarnation.ID+"2"
 			w.Slices = append(slices.Clone(w.Slices), second)
 			l.mustSave(t, w, rev)
 			var asked []string

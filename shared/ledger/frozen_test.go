@@ -21,29 +21,28 @@ func frozen() incident.Workload {
 	first := events.Incarnation{Zone: "us-west4-a", ID: "7711480293716642117", Created: at("00:00:03.250000")}
 	second := events.Incarnation{Zone: "us-west4-a", ID: "7711480293716642118", Created: at("00:00:03.914223871")}
 	return incident.Workload{
-		Schema: 1, ID: "demo/llama-8b", Project: "demo", Name: "llama-8b", Provider: "tpu", Label: "night",
+		Schema: incident.Schema, ID: "demo/llama-8b", Project: "demo", Name: "llama-8b", Provider: "tpu", Label: "night",
 		Directory: "gs://ckpt/llama-8b",
-		Slices: []incident.Slice{
-			{
-				Name: "llama-8b-0", Zone: "us-west4-a", QueuedResource: "llama-8b-qr", Accelerator: "v5litepod-16", Workers: 4, Chips: 16,
-				Spot: true, Spec: "3f786850e387550fdab836ed7e6dc881de23001b", Group: "t1v-n-3f2a9c01", Incarnation: first, Admitted: first,
-				Condition: incident.Gone, State: "gone", Since: at("02:16:01.500000"), Told: first, Replace: true,
-			},
-			{
-				Name: "llama-8b-1", Zone: "us-west4-a", QueuedResource: "llama-8b-qr", Accelerator: "v5litepod-16", Workers: 4, Chips: 16,
-				Spot: true, Spec: "89e6c98d92887913cadf06b2adb97f26cde4849b", Group: "t1v-n-3f2a9c02", Incarnation: second, Admitted: second,
-				Condition: incident.Ready, State: "READY", Since: at("00:05:40"), Released: at("02:17:00"),
-			},
+		Slices: []incident.Slot{
+			{Name: "llama-8b-0", Replace: true, Life: incident.Life{
+				Facts: incident.Facts{Group: "llama-8b-qr", Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Reclaimable: true, Spec: "3f786850e387550fdab836ed7e6dc881de23001b"},
+				Zone:  "us-west4-a", Hosts: "t1v-n-3f2a9c01", Incarnation: first, Admission: incident.Admitted, Condition: incident.Gone,
+				State: "gone", Since: at("02:16:01.500000"), End: incident.End{Told: true},
+			}},
+			{Name: "llama-8b-1", Life: incident.Life{
+				Facts: incident.Facts{Group: "llama-8b-qr", Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Reclaimable: true, Spec: "89e6c98d92887913cadf06b2adb97f26cde4849b"},
+				Zone:  "us-west4-a", Hosts: "t1v-n-3f2a9c02", Incarnation: second, Admission: incident.Admitted, Condition: incident.Ready,
+				State: "READY", Since: at("00:05:40"), End: incident.End{Released: at("02:17:00")},
+				Notice: incident.Notice{
+					Notice: events.Notice{
+						Status: events.NoticePending, Unscheduled: true, CanReschedule: true, WindowStart: at("06:00:00"), WindowEnd: at("10:00:00"),
+						LatestWindowStart: at("18:00:00"),
+					},
+					Told: at("01:30:00"), InAPI: true, Due: at("05:40:00"),
+				},
+			}},
 		},
 		Epoch: 7,
-		Notices: []incident.Notice{{
-			Slice: "llama-8b-1", Incarnation: second,
-			Notice: events.Notice{
-				Status: events.NoticePending, Unscheduled: true, CanReschedule: true, WindowStart: at("06:00:00"), WindowEnd: at("10:00:00"),
-				LatestWindowStart: at("18:00:00"),
-			},
-			Told: at("01:30:00"), InAPI: true, Due: at("05:40:00"),
-		}},
 		Incident: &incident.Incident{
 			ID: "llama-8b-20261112-4", Cause: events.CausePreemption, Opened: at("02:14:08.100000"), Closed: at("02:59:59"),
 			Phase: incident.Recreating, Since: at("02:16:01.500000"), Deadline: at("23:00:00"),

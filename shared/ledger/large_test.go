@@ -25,11 +25,11 @@ func TestAWorkloadOf256SlicesIsSaved(t *testing.T) {
 		return events.Incarnation{Zone: at, ID: fmt.Sprintf("7982340000%d%09d", generation, i), Created: l.now}
 	}
 	for i := range many {
-		w.Slices = append(w.Slices, incident.Slice{
-			Name: fmt.Sprintf("%s-%03d", project, i), Zone: at, Accelerator: "v4-128", Workers: 16, Chips: 64, Spot: true, Spec: strings.Repeat("a", 64),
-			Label: "spot", Account: "train@demo.iam.gserviceaccount.com", Group: fmt.Sprintf("t1v-n-3f2a%04x", i), Incarnation: life(i, 0),
-			Admitted: life(i, 0), Condition: incident.Ready, State: "READY HEALTHY", Since: l.now, Used: l.now,
-		})
+		w.Slices = append(w.Slices, incident.Slot{Name: fmt.Sprintf("%s-%03d", project, i), Life: incident.Life{
+			Facts: incident.Facts{Accelerator: "v4-128", Workers: 16, Chips: 64, Reclaimable: true, Spec: strings.Repeat("a", 64), Label: "spot", Account: "train@demo.iam.gserviceaccount.com"},
+			Zone:  at, Hosts: fmt.Sprintf("t1v-n-3f2a%04x", i), Incarnation: life(i, 0), Admission: incident.Admitted,
+			Condition: incident.Ready, State: "READY HEALTHY", Since: l.now, Used: l.now,
+		}})
 	}
 	w.Crew = incident.Crew{Seen: l.now, Attempt: 3, Named: 3}
 	l.mustSave(t, w, ledger.Revision{})
@@ -73,8 +73,9 @@ func TestAWorkloadOf256SlicesIsSaved(t *testing.T) {
 			if generation > 0 {
 				e.Incarnation = life(i, generation)
 				e.Facts = incident.Facts{
-					Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Spot: true, Spec: s.Spec, Label: s.Label, Directory: w.Directory, Account: s.Account,
+					Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Reclaimable: true, Spec: s.Spec, Label: s.Label, Account: s.Account,
 				}
+				e.Directory = w.Directory
 			}
 			if generation > 0 && w.Incident != nil {
 				e.Incident = w.Incident.ID

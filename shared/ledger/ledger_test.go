@@ -24,6 +24,7 @@ import (
 	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/ledger/internal/schema1"
 	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/publish/publishtest"
@@ -346,7 +347,7 @@ func due(t *testing.T, s *suite) {
 	at := func(name string, due time.Time) {
 		w := quiet()
 		w.Name, w.ID = name, "demo/"+name
-		w.Notices = []incident.Notice{{Slice: "llama-8b", Incarnation: w.Slices[0].Incarnation, Due: due}}
+		w.Slices[0].Notice = incident.Notice{Notice: events.Notice{Status: events.NoticePending}, Due: due}
 		s.mustSave(t, w, ledger.Revision{})
 	}
 	at("past", start.Add(-time.Hour))
@@ -378,7 +379,8 @@ func due(t *testing.T, s *suite) {
 	}
 	// A document that is no longer due leaves the query, and one that becomes due enters it.
 	w, rev := s.mustLoad(t, "demo/past")
-	w.Notices = nil
+	w.Slices = slices.Clone(w.Slices)
+	w.Slices[0].Notice = incident.Notice{}
 	s.mustSave(t, w, rev)
 	w, rev = s.mustLoad(t, "demo/never")
 	w.Incident = &incident.Incident{ID: "i", Opened: start.Add(-time.Minute)}
@@ -1132,7 +1134,7 @@ func TestFrozenDocument(t *testing.T) {
 	}
 	// A field that this release does not know any more would be lost at the next write.
 	var strict incident.Workload
-	if err := json.Unmarshal(body, &strict, json.RejectUnknownMembers(true)); err != nil {
+	if err := schema1.Unmarshal(body, &strict, json.RejectUnknownMembers(true)); err != nil {
 		t.Errorf("a field of release 1 has no place any more: %v", err)
 	}
 	// The document that was read is written by this release, and is still the same workload.
@@ -1217,10 +1219,11 @@ func quiet() incident.Workload {
 	life := events.Incarnation{Zone: "us-west4-a", ID: "7711", Created: start.Add(-10 * 24 * time.Hour)}
 	w := incident.New("demo", "llama-8b", "tpu")
 	w.Label, w.Directory = "night", "gs://ckpt/llama-8b"
-	w.Slices = []incident.Slice{{
-		Name: "llama-8b", Zone: "us-west4-a", Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spot: true, Spec: "abc",
-		Group: "t1v-n-3f2a9c01", Incarnation: life, Admitted: life, Condition: incident.Ready, State: "READY", Since: start.Add(-time.Hour),
-	}}
+	w.Slices = []incident.Slot{{Name: "llama-8b", Life: incident.Life{
+		Facts: incident.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Reclaimable: true, Spec: "abc"},
+		Zone:  "us-west4-a", Hosts: "t1v-n-3f2a9c01", Incarnation: life, Admission: incident.Admitted, Condition: incident.Ready,
+		State: "READY", Since: start.Add(-time.Hour),
+	}}}
 	w.Crew = incident.Crew{Seen: start.Add(-time.Hour), Attempt: 1}
 	w.Progress = incident.Progress{
 		Step: 48180, High: 48180, At: start.Add(-2 * time.Minute), Attempt: 1, CheckpointStep: 48000, Verified: 48000,

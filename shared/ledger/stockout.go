@@ -21,16 +21,16 @@ type Stockout struct {
 const stockoutSchema = 1
 
 // stockoutID is the key for slices like this one in a zone; Spot and other capacity differ.
-func stockoutID(project, zone string, s incident.Slice) string {
+func stockoutID(project, zone string, s incident.Slot) string {
 	kind := "other"
-	if s.Spot {
+	if s.Reclaimable {
 		kind = "spot"
 	}
 	return project + "/" + zone + "/" + s.Accelerator + "/" + kind
 }
 
 // Stockout says whether a zone has just refused a slice like this one for lack of capacity, and which workload's.
-func (l *Ledger) Stockout(ctx context.Context, project, zone string, s incident.Slice, now time.Time) (o Stockout, ok bool, err error) {
+func (l *Ledger) Stockout(ctx context.Context, project, zone string, s incident.Slot, now time.Time) (o Stockout, ok bool, err error) {
 	o, _, err = load[Stockout](ctx, l, Stockouts, stockoutID(project, zone, s), stockoutSchema)
 	if errors.Is(err, ErrNotFound) {
 		return Stockout{}, false, nil
@@ -39,7 +39,7 @@ func (l *Ledger) Stockout(ctx context.Context, project, zone string, s incident.
 }
 
 // RememberStockout records that a zone has refused a slice of a workload for lack of capacity.
-func (l *Ledger) RememberStockout(ctx context.Context, project, zone string, s incident.Slice, workload string, now time.Time) error {
+func (l *Ledger) RememberStockout(ctx context.Context, project, zone string, s incident.Slot, workload string, now time.Time) error {
 	id := stockoutID(project, zone, s)
 	for range tries {
 		o, rev, err := load[Stockout](ctx, l, Stockouts, id, stockoutSchema)

@@ -12,14 +12,14 @@ import (
 
 func stockout(t *testing.T, s *suite) {
 	ctx, now := t.Context(), start
-	spot := incident.Slice{Name: "llama-8b", Accelerator: "v5litepod-16", Spot: true}
+	spot := incident.Slot{Name: "llama-8b", Life: incident.Life{Facts: incident.Facts{Accelerator: "v5litepod-16", Reclaimable: true}}}
 	remember := func(by string, at time.Time) {
 		t.Helper()
 		if err := s.RememberStockout(ctx, "demo", "us-west4-a", spot, by, at); err != nil {
 			t.Fatal(err)
 		}
 	}
-	known := func(project, zone string, slice incident.Slice, at time.Time) string {
+	known := func(project, zone string, slice incident.Slot, at time.Time) string {
 		t.Helper()
 		o, ok, err := s.Stockout(ctx, project, zone, slice, at)
 		if err != nil {
@@ -38,10 +38,10 @@ func stockout(t *testing.T, s *suite) {
 	other := spot
 	other.Accelerator = "v5litepod-8"
 	ordered := spot
-	ordered.Spot = false
+	ordered.Reclaimable = false
 	for name, c := range map[string]struct {
 		project, zone string
-		slice         incident.Slice
+		slice         incident.Slot
 		after         time.Duration
 		want          string
 	}{

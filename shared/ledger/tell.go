@@ -36,9 +36,10 @@ func (a *Advancer) tell(ctx context.Context, before, after incident.Workload, se
 		line.Log(ctx, level, "incident closed", "workload", after.ID, "incident", in.ID, "outcome", string(in.Outcome),
 			"cause", string(in.Cause), "seconds", in.Closed.Sub(in.Opened).Seconds(), "advice", in.Advice, "code", string(in.Code))
 	}
-	for _, n := range after.Notices {
-		if was := before.Notice(n.Slice); n.Deaf != "" && n.Status == events.NoticePending && (was == nil || was.Deaf == "") {
-			a.Log.WarnContext(ctx, "a request to save may not be heard", "workload", after.ID, "slice", n.Slice, "reason", n.Deaf,
+	for i := range after.Slices {
+		n, slice := after.Slices[i].Notice, after.Slices[i].Name
+		if was := before.Notice(slice); n.Deaf != "" && n.Status == events.NoticePending && (was == nil || was.Deaf == "") {
+			a.Log.WarnContext(ctx, "a request to save may not be heard", "workload", after.ID, "slice", slice, "reason", n.Deaf,
 				"window_start", n.WindowStart)
 		}
 	}

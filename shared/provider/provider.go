@@ -122,10 +122,10 @@ func (s Slice) Evidence(id string) incident.Read {
 	return incident.Read{
 		Origin: incident.Origin{ID: id, Time: s.At, Rank: events.RankReading},
 		Slice:  s.Name, Zone: s.Zone, Condition: s.Condition, Incarnation: s.Incarnation, State: s.State, Notice: s.Notice,
-		NoticeUnread: s.NoticeUnread, Incident: s.Labels[events.LabelIncident], Ordered: s.Ordered, Abuse: s.Abuse,
+		NoticeUnread: s.NoticeUnread, Incident: s.Labels[events.LabelIncident], Ordered: s.Ordered, Abuse: s.Abuse, Directory: s.Directory,
 		Facts: incident.Facts{
-			QueuedResource: s.QueuedResource, Legacy: s.Legacy, Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Spot: s.Spot,
-			Spec: s.SpecHash, Bare: s.Bare, Label: s.Labels[events.LabelPolicy], Directory: s.Directory, Account: s.Account,
+			Group: s.QueuedResource, Legacy: s.Legacy, Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Reclaimable: s.Spot,
+			Spec: s.SpecHash, Bare: s.Bare, Label: s.Labels[events.LabelPolicy], Account: s.Account,
 		},
 	}
 }

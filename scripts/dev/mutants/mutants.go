@@ -65,7 +65,7 @@ var mutants = []mutant{
 		}, nil)}
 	}, nil},
 	{"2 owner", "a slice that is only stopped is deleted", hostile, decides(told(func(_ incident.Workload, e incident.Evidence, _ time.Time) incident.Evidence {
-		if r, ok := e.(incident.Read); ok && r.Condition == incident.Stopped && r.Facts.QueuedResource == "" {
+		if r, ok := e.(incident.Read); ok && r.Condition == incident.Stopped && r.Facts.Group == "" {
 			r.Condition = incident.Lost
 			return r
 		}
@@ -124,7 +124,7 @@ var mutants = []mutant{
 	}, progressAt)), nil},
 	{"4 one", "a life whose end was told opens again", heavy, decides(shown(func(w *incident.Workload, _ incident.Evidence, _ time.Time) {
 		for i := range w.Slices {
-			w.Slices[i].Told = events.Incarnation{}
+			w.Slices[i].End.Told = false
 		}
 	}, nil)), nil},
 	{"4 one", "the end of an attempt is reported as often as its line comes", heavy, decides(shown(func(w *incident.Workload, e incident.Evidence, _ time.Time) {
@@ -139,7 +139,7 @@ var mutants = []mutant{
 	{"4 one", "lines of a former life count", heavy, decides(told(func(w incident.Workload, e incident.Evidence, now time.Time) incident.Evidence {
 		switch e := e.(type) {
 		case incident.Reported:
-			if group, _, ok := events.WorkerGroup(e.Report.Hostname); ok && w.Slice(e.Slice) != nil && w.Slice(e.Slice).Group != group {
+			if group, _, ok := events.WorkerGroup(e.Report.Hostname); ok && w.Slice(e.Slice) != nil && w.Slice(e.Slice).Hosts != group {
 				e.Report.Hostname = ""
 				return e
 			}
@@ -155,13 +155,13 @@ var mutants = []mutant{
 	{"4 one", "suspected abuse is reported again and again", hostile, decides(shown(func(w *incident.Workload, _ incident.Evidence, _ time.Time) {
 		for i := range w.Slices {
 			if w.Incident == nil {
-				w.Slices[i].AbuseTold = false
+				w.Slices[i].Abuse.Told = false
 			}
 		}
 	}, nil)), nil},
 	{"4 one", "a suspicion is never taken back", hostile, decides(told(func(w incident.Workload, e incident.Evidence, _ time.Time) incident.Evidence {
 		if r, ok := e.(incident.Read); ok && !r.Abuse {
-			if s := w.Slice(r.Slice); s != nil && s.Abuse && r.Incarnation.Same(s.Incarnation) {
+			if s := w.Slice(r.Slice); s != nil && s.Abuse.Suspected && r.Incarnation.Same(s.Incarnation) {
 				r.Abuse = true
 				return r
 			}

@@ -118,7 +118,7 @@ func (d deployment) checkCommand() *cobra.Command {
 func (d deployment) rehearse(
 	ctx context.Context, where place, l *ledger.Ledger, w incident.Workload, p policy.Policy, known bool, list prices,
 ) (*rehearsal, error) {
-	i := slices.IndexFunc(w.Slices, func(s incident.Slice) bool { return !s.IsReleased() })
+	i := slices.IndexFunc(w.Slices, func(s incident.Slot) bool { return !s.IsReleased() })
 	if i < 0 {
 		return nil, usage("all slices of %s are left to their owner: Pitstop would do nothing", w.ID)
 	}
@@ -210,7 +210,7 @@ func (r *rehearsal) escalated(w incident.Workload, p policy.Policy) {
 
 // isLegacy reports whether a workload trains on legacy nodes. These have no metadata, and their labels never change.
 func isLegacy(w incident.Workload) bool {
-	return slices.ContainsFunc(w.Slices, func(s incident.Slice) bool { return s.Legacy && !s.IsReleased() })
+	return slices.ContainsFunc(w.Slices, func(s incident.Slot) bool { return s.Legacy && !s.IsReleased() })
 }
 
 // stands tests for present obstacles.
@@ -251,7 +251,7 @@ func (r *rehearsal) labels(w incident.Workload, all []incident.Workload) {
 }
 
 // startUp tests whether training begins on a new machine by itself.
-func (r *rehearsal) startUp(s incident.Slice, spec []byte, p policy.Policy, list prices) {
+func (r *rehearsal) startUp(s incident.Slot, spec []byte, p policy.Policy, list prices) {
 	up, err := cloudtpu.StartUpOf(spec)
 	switch {
 	case err != nil:
@@ -283,12 +283,12 @@ func (r *rehearsal) startUp(s incident.Slice, spec []byte, p policy.Policy, list
 
 // places tests each place in which the slice may be created, and adds the calls.
 func (d deployment) places(
-	ctx context.Context, l *ledger.Ledger, r *rehearsal, w incident.Workload, s incident.Slice, p policy.Policy,
+	ctx context.Context, l *ledger.Ledger, r *rehearsal, w incident.Workload, s incident.Slot, p policy.Policy,
 ) error {
 	ref := fleet.Ref(w, s)
 	what := "node " + s.Name
-	if s.QueuedResource != "" {
-		what = "queued resource " + s.QueuedResource + ", with every node in it"
+	if s.Group != "" {
+		what = "queued resource " + s.Group + ", with every node in it"
 	}
 	acts := r.Would.Phase == incident.Recreating
 	if acts {

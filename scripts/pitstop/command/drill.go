@@ -114,7 +114,7 @@ func (d deployment) drillCommand() *cobra.Command {
 }
 
 // drills is the slice for the drill. Its error says why there must be none.
-func (d deployment) drills(ctx context.Context, l *ledger.Ledger, w incident.Workload, name string) (s incident.Slice, err error) {
+func (d deployment) drills(ctx context.Context, l *ledger.Ledger, w incident.Workload, name string) (s incident.Slot, err error) {
 	policies, _, err := d.policies(ctx, l)
 	if err != nil {
 		return s, err
@@ -124,7 +124,7 @@ func (d deployment) drills(ctx context.Context, l *ledger.Ledger, w incident.Wor
 		return s, err
 	}
 	if name == "" && len(w.Slices) > 0 {
-		name = w.Slices[max(0, slices.IndexFunc(w.Slices, func(s incident.Slice) bool { return !s.IsReleased() }))].Name
+		name = w.Slices[max(0, slices.IndexFunc(w.Slices, func(s incident.Slot) bool { return !s.IsReleased() }))].Name
 	}
 	found := w.Slice(name)
 	p := policies.For(ctx, w.Label)
@@ -195,7 +195,7 @@ func unusual(w incident.Workload) time.Duration {
 
 // drill simulates the event on the slice and follows the recovery.
 func (d deployment) drill(
-	ctx context.Context, where place, l *ledger.Ledger, w incident.Workload, s incident.Slice,
+	ctx context.Context, where place, l *ledger.Ledger, w incident.Workload, s incident.Slot,
 	why string, lasts time.Duration, list prices, p *printer,
 ) (v verdict, err error) {
 	v = verdict{Workload: w.ID, Slice: s.Name}

@@ -132,7 +132,7 @@ func TestADrillIsRefusedWhereItWouldDoHarm(t *testing.T) {
 			w.Progress.At, w.Progress.Told = noon.Add(-72*time.Hour), noon.Add(-71*time.Hour) // and somebody was told that it hangs
 		},
 		"has reported no step": func(w *incident.Workload) { w.Progress.At = time.Time{} },
-		"left to its owner":    func(w *incident.Workload) { w.Slices[0].Released = noon.Add(-time.Hour) },
+		"left to its owner":    func(w *incident.Workload) { w.Slices[0].End.Released = noon.Add(-time.Hour) },
 		"is PREEMPTED already": func(w *incident.Workload) { w.Slices[0].Condition, w.Slices[0].State = incident.Lost, "PREEMPTED" },
 	} {
 		t.Run(why, func(t *testing.T) {
@@ -158,7 +158,9 @@ func TestADrillIsRefusedWhereItWouldDoHarm(t *testing.T) {
 			w.Progress.At, w.Progress.Stepped = noon.Add(-5*time.Hour), noon.Add(-time.Minute)
 		},
 		func(w *incident.Workload) { // the first that is not left to its owner
-			w.Slices = append([]incident.Slice{{Name: "llama-8b-0", Released: noon, Condition: incident.Gone}}, w.Slices...)
+			w.Slices = append([]incident.Slot{{Name: "llama-8b-0", Life: incident.Life{
+				Condition: incident.Gone, End: incident.End{Released: noon},
+			}}}, w.Slices...)
 		},
 	} {
 		b.change(but)

@@ -360,7 +360,7 @@ func saveDue(e events.Entry, p policy.Policy) (at time.Time, why string) {
 	life := events.Incarnation{Zone: e.Subject.Zone, ID: "1"}
 	w := incident.New(e.Subject.Project, "it", cloudtpu.Name)
 	w.Directory = "gs://" + events.MetadataCheckpointDir
-	w.Slices = []incident.Slice{{Name: "it", Zone: e.Subject.Zone, Incarnation: life, Condition: incident.Ready}}
+	w.Slices = []incident.Slot{{Name: "it", Life: incident.Life{Zone: e.Subject.Zone, Incarnation: life, Condition: incident.Ready}}}
 	w.Crew.Seen = e.Time
 	due := func(checkpoints int) time.Time {
 		w.Pace.Gaps = slices.Repeat([]int64{int64(replaySaves.Seconds())}, checkpoints)
@@ -409,9 +409,10 @@ func rehearsed(e events.Entry, p policy.Policy) []incident.Planned {
 	w := incident.New(e.Subject.Project, name, cloudtpu.Name)
 	w.Directory = "gs://<" + events.MetadataCheckpointDir + ">"
 	life := events.Incarnation{Zone: e.Subject.Zone, ID: "the one that is there"}
-	w.Slices = []incident.Slice{{
-		Name: name, Zone: e.Subject.Zone, QueuedResource: e.Subject.QueuedResource, Spot: true, Spec: "its own", Incarnation: life, Condition: incident.Ready,
-	}}
+	w.Slices = []incident.Slot{{Name: name, Life: incident.Life{
+		Facts: incident.Facts{Group: e.Subject.QueuedResource, Reclaimable: true, Spec: "its own"},
+		Zone:  e.Subject.Zone, Incarnation: life, Condition: incident.Ready,
+	}}}
 	switch {
 	case e.Kind == events.KindLoss:
 		w.Slices[0].Condition = incident.Lost

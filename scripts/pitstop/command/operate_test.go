@@ -168,10 +168,10 @@ func (d deployment) callAt(project string, args ...string) (string, error) {
 func llama() incident.Workload {
 	w := incident.New("demo", "llama-8b", "tpu")
 	w.Label, w.Directory = "spot", "gs://ckpt/llama-8b"
-	w.Slices = []incident.Slice{{
-		Name: "llama-8b", Zone: "us-west4-a", Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spot: true, Condition: incident.Lost,
-		State: "PREEMPTED", Since: noon.Add(-90 * time.Second),
-	}}
+	w.Slices = []incident.Slot{{Name: "llama-8b", Life: incident.Life{
+		Facts: incident.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Reclaimable: true},
+		Zone:  "us-west4-a", Condition: incident.Lost, State: "PREEMPTED", Since: noon.Add(-90 * time.Second),
+	}}}
 	w.Crew = incident.Crew{Seen: noon.Add(-time.Hour), Attempt: 1}
 	w.Progress = incident.Progress{Step: 48_190, At: noon.Add(-6 * time.Minute), Verified: 48_000, VerifiedAt: noon.Add(-12 * time.Minute)}
 	w.Incident = &incident.Incident{
@@ -197,7 +197,10 @@ func wants(t *testing.T, got string, want ...string) {
 
 func TestStatusTellsHowEveryWorkloadStands(t *testing.T) {
 	other := incident.New("demo", "bert", "tpu")
-	other.Slices = []incident.Slice{{Name: "bert", Zone: "us-west4-b", Accelerator: "v2-8", Condition: incident.Ready, State: "READY", Since: noon.Add(-50 * time.Hour)}}
+	other.Slices = []incident.Slot{{Name: "bert", Life: incident.Life{
+		Facts: incident.Facts{Accelerator: "v2-8"},
+		Zone:  "us-west4-b", Condition: incident.Ready, State: "READY", Since: noon.Add(-50 * time.Hour),
+	}}}
 	d := deployedWith(t, ledgertest.NewStore().Open, llama(), other)
 	l := d.ledger
 	got, err := d.call("status")

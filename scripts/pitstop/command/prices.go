@@ -48,11 +48,11 @@ func readPrices(name string) (prices, error) {
 }
 
 // of is the price of a slice, by its type or its generation; unknown for one that the file does not name.
-func (p prices) of(s incident.Slice) (dollars float64, known bool) {
+func (p prices) of(s incident.Slot) (dollars float64, known bool) {
 	generation, _, _ := strings.Cut(s.Accelerator, "-")
 	for _, key := range []string{s.Accelerator, generation} {
 		if c, ok := p[key]; ok {
-			if s.Spot {
+			if s.Reclaimable {
 				return c.Spot, c.Spot > 0
 			}
 			return c.Other, c.Other > 0

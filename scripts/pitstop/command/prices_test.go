@@ -27,7 +27,7 @@ func TestAnIncidentTellsWhatItCost(t *testing.T) {
 	w.Incident.Zones = []incident.Refusal{{Zone: "us-west4-a", At: noon, Until: noon.Add(time.Minute), Text: "no more capacity"}}
 	w.Incident.Save = incident.Save{ID: "s1", Requested: noon, Result: incident.SaveRefused, Failed: "no handler"}
 	w.Incident.Calls = []incident.Call{{At: noon, Function: "recreate", Method: "DeleteNode", Resource: "projects/demo/locations/us-west4-a/nodes/llama-8b"}}
-	w.Slices = append(w.Slices, incident.Slice{Name: "other", Accelerator: "v5p-8", Chips: 4})
+	w.Slices = append(w.Slices, incident.Slot{Name: "other", Life: incident.Life{Facts: incident.Facts{Accelerator: "v5p-8", Chips: 4}}})
 	b := deployedWith(t, ledgertest.NewStore().Open, w)
 	id := w.Incident.ID
 	b.want([]string{"incident", id}, "away 1 h 30 m, 30.0 chip-hours; charged to infrastructure, 2 of 3 restarts",

@@ -225,9 +225,9 @@ func (p *printer) standing(st standing, now time.Time) {
 	if t := training(w, now); t != "" {
 		tell(p.out, "  training  "+t)
 	}
-	for _, n := range w.Notices {
-		if n.Status != events.NoticeGone {
-			tell(p.out, "  notice    "+n.Slice+": "+announced(n, now))
+	for i := range w.Slices {
+		if n := w.Notice(w.Slices[i].Name); n != nil {
+			tell(p.out, "  notice    "+w.Slices[i].Name+": "+announced(*n, now))
 		}
 	}
 	if st.IfLost != nil {
@@ -280,12 +280,12 @@ func foreseen(f incident.Foreseen) string {
 	return cmp.Or(strings.Join(parts, "; then "), "nothing")
 }
 
-func (p *printer) slice(s *incident.Slice, now time.Time) {
+func (p *printer) slice(s *incident.Slot, now time.Time) {
 	parts := []string{s.Name, s.Zone, s.Accelerator}
 	if s.Reshaped() {
-		parts = append(parts, "in place of "+s.Own.Accelerator)
+		parts = append(parts, "in place of "+s.Order.Accelerator)
 	}
-	if s.Spot {
+	if s.Reclaimable {
 		parts = append(parts, "spot")
 	}
 	state := cmp.Or(s.State, string(s.Condition))
@@ -301,7 +301,7 @@ func (p *printer) slice(s *incident.Slice, now time.Time) {
 		if !s.Incarnation.Created.IsZero() {
 			line += " since " + s.Incarnation.Created.UTC().Format(time.RFC3339)
 		}
-		if s.Condition == incident.Ready && !s.Admitted.Same(s.Incarnation) {
+		if s.Condition == incident.Ready && s.Admission != incident.Admitted {
 			line += ", training is not admitted yet"
 		}
 	}

@@ -24,10 +24,11 @@ func trains(name string) incident.Workload {
 	w := incident.New("demo", name, "tpu")
 	w.Label, w.Directory = "spot", "gs://ckpt/"+name
 	life := events.Incarnation{Zone: "us-west4-a", ID: "7711", Created: noon.Add(-48 * time.Hour)}
-	w.Slices = []incident.Slice{{
-		Name: name, Zone: "us-west4-a", Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spot: true, Spec: "spec1", Condition: incident.Ready, State: "READY",
-		Since: noon.Add(-48 * time.Hour), Incarnation: life, Admitted: life,
-	}}
+	w.Slices = []incident.Slot{{Name: name, Life: incident.Life{
+		Facts: incident.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Reclaimable: true, Spec: "spec1"},
+		Zone:  "us-west4-a", Condition: incident.Ready, State: "READY", Since: noon.Add(-48 * time.Hour), Incarnation: life,
+		Admission: incident.Admitted,
+	}}}
 	w.Crew = incident.Crew{Seen: noon.Add(-40 * time.Hour), Attempt: 2}
 	w.Progress = incident.Progress{Step: 48_190, At: noon.Add(-6 * time.Minute), CheckpointStep: 48_000}
 	return w

@@ -236,7 +236,7 @@ func (d deployment) cancelCommand() *cobra.Command {
 func butFor(w incident.Workload) string {
 	var names []string
 	for _, s := range w.Slices {
-		if s.Discarded.Known() && s.Discarded.Same(s.Incarnation) {
+		if s.End.Discarded {
 			names = append(names, s.Name)
 		}
 	}

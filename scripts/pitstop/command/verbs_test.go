@@ -29,7 +29,7 @@ func asking() incident.Workload {
 	s := &w.Slices[0]
 	s.Spec, s.Replace = "spec1", true
 	s.Incarnation = events.Incarnation{Zone: s.Zone, ID: "7711", Created: noon.Add(-48 * time.Hour)}
-	s.Admitted = s.Incarnation
+	s.Admission = incident.Admitted
 	in := w.Incident
 	in.Phase, in.Asked, in.Deadline, in.Tasks = incident.Approving, events.ActionDelete, time.Time{}, nil
 	in.Switches.Recreate = policy.Ask
@@ -130,7 +130,7 @@ func TestRetryOpensWhatWasGivenUp(t *testing.T) {
 	eachStore(t, func(t *testing.T, open ledger.Opener) {
 		w := llama()
 		w.Slices[0].Incarnation = events.Incarnation{Zone: "us-west4-a", ID: "7711", Created: noon.Add(-48 * time.Hour)}
-		w.Slices[0].Told, w.Budgets.Recreates, w.Incident = w.Slices[0].Incarnation, incident.MaxRecreates, nil
+		w.Slices[0].End.Told, w.Budgets.Recreates, w.Incident = true, incident.MaxRecreates, nil
 		other := llama()
 		other.ID, other.Name, other.Incident, other.Slices[0].Condition = "demo/bert", "bert", nil, incident.Ready
 		b := deployedWith(t, open, w, other)

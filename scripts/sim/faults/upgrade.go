@@ -109,7 +109,7 @@ func (t *Troubles) newerEvent(id string, takes time.Duration) {
 			Schema: events.Schema, Workload: id, Incident: name, Epoch: max(doc.Epoch, 1), Action: events.ActionDelete, Slice: s.Name,
 			Incarnation: s.Incarnation, Attempt: 1, Expires: t.Clock.Now().Add(time.Hour),
 		},
-		Zone: s.Zone, QueuedResource: s.QueuedResource,
+		Zone: s.Zone, QueuedResource: s.Group,
 	}, "//pitstop/functions/newer", "", "", t.Clock.Now())
 	if err != nil {
 		return // a slice that was never there cannot be deleted

@@ -68,7 +68,7 @@ func (c *Checks) suspicions(r *record, w incident.Workload, closes bool) {
 		c.Violated("4 one trouble", w.ID, "%s told again that Google suspects abuse: %s", w.Closed.ID, w.Closed.Reason)
 	}
 	for _, s := range w.Slices {
-		if life := s.Incarnation.ID; s.Abuse && lasts[life] { // what the end tells of
+		if life := s.Incarnation.ID; s.Abuse.Suspected && lasts[life] { // what the end tells of
 			r.suspected[life] = c.Clock.Now()
 		}
 	}
@@ -79,7 +79,7 @@ func (c *Checks) cleared(doc incident.Workload) {
 	for _, s := range doc.Slices {
 		state, life := c.API.State(s.Zone, s.Name)
 		a, ok := c.abuse[life.ID]
-		if s.Abuse && state == "READY" && life.Same(s.Incarnation) && ok && !a.Ended.IsZero() && c.Clock.Now().Sub(a.Ended) > time.Hour {
+		if s.Abuse.Suspected && state == "READY" && life.Same(s.Incarnation) && ok && !a.Ended.IsZero() && c.Clock.Now().Sub(a.Ended) > time.Hour {
 			c.Violated("4 one trouble", doc.ID, "Google has suspected nothing on %s since %s, and all is held up for it", s.Name, a.Ended.UTC().Format(time.DateTime))
 		}
 	}

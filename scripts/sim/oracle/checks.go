@@ -738,7 +738,7 @@ func (c *Checks) makerOf(slice, zone, id string) string {
 
 // discarded checks the deletion of what an incident has left idle: its owner wants that, nobody has said a word since, and no training
 // loses anything.
-func (c *Checks) discarded(inst *world.Instance, doc incident.Workload, s *incident.Slice) {
+func (c *Checks) discarded(inst *world.Instance, doc incident.Workload, s *incident.Slot) {
 	r, t := c.record(doc.ID), c.Trainings[s.Name]
 	if r.escalated.IsZero() || c.Clock.Now().Sub(r.escalated) < policy.DefaultDeleteAfter {
 		c.Violated("owner's word", doc.ID, "%s was deleted for being idle, and it was left to a person at %s", s.Name, r.escalated.UTC().Format(time.DateTime))

@@ -18,7 +18,7 @@ const ruleTruth = "what is said is so"
 // stopped or left to its owner that its owner has not released, finished, stopped or ordered.
 func (c *Checks) claims(before, after incident.Workload) {
 	for _, s := range after.Slices {
-		was := incident.Slice{}
+		was := incident.Slot{}
 		if old := before.Slice(s.Name); old != nil {
 			was = *old
 		}
@@ -45,7 +45,7 @@ func (c *Checks) claims(before, after incident.Workload) {
 
 // givenUp reports whether the owner of a slice has given up the life that a document knows, or somebody else has taken it
 // over: they deleted it or ordered another one, or their own order failed.
-func (c *Checks) givenUp(w incident.Workload, s incident.Slice) bool {
+func (c *Checks) givenUp(w incident.Workload, s incident.Slot) bool {
 	since := s.Incarnation.Created
 	if in := w.Incident; in != nil && in.Opened.Before(since) {
 		since = in.Opened

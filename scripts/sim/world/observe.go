@@ -209,9 +209,9 @@ func (w *World) tellNotices(base Line, before, after incident.Workload) {
 	if after.Incident != nil || before.Incident != nil {
 		return
 	}
-	for _, n := range after.Notices {
-		i := slices.IndexFunc(before.Notices, func(o incident.Notice) bool { return o.Slice == n.Slice })
-		if i >= 0 && before.Notices[i].Notice.Equal(n.Notice) && before.Notices[i].Due.Equal(n.Due) {
+	for i := range after.Slices {
+		n, was := after.Slices[i].Notice, before.Slice(after.Slices[i].Name)
+		if n.Status == "" || was != nil && was.Notice.Equal(n.Notice) && was.Notice.Due.Equal(n.Due) {
 			continue
 		}
 		l := base

@@ -137,7 +137,7 @@ func where(d incident.Workload) string {
 	var parts []string
 	for _, s := range d.Slices {
 		kind := ""
-		if s.Spot {
+		if s.Reclaimable {
 			kind = " spot"
 		}
 		parts = append(parts, s.Accelerator+kind+" in "+s.Zone)

@@ -265,7 +265,7 @@ func (b *Bench) Confirm(w incident.Workload, slice string, attempt int, finished
 		Origin: incident.Origin{ID: "crew", Time: b.Clock.Now(), Rank: events.RankUser}, Slice: slice, Incarnation: s.Incarnation, Seen: b.Clock.Now(),
 		Attempt: attempt, Verdict: &events.CrewVerdict{
 			Schema: events.Schema, Attempt: attempt, Finished: finished, Ended: b.Clock.Now(), Reason: "exit code 1",
-			Life: events.Admission{Slice: slice, Incarnation: events.Incarnation{Zone: s.Zone}, Workers: s.Group},
+			Life: events.Admission{Slice: slice, Incarnation: events.Incarnation{Zone: s.Zone}, Workers: s.Hosts},
 		},
 	})
 }

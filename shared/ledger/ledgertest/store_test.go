@@ -16,7 +16,7 @@ import (
 
 func saved(t *testing.T, l *ledger.Ledger, label string, rev ledger.Revision) ledger.Revision {
 	t.Helper()
-	rev, err := l.Save(t.Context(), incident.Workload{ID: "demo/llama", Label: label, Slices: []incident.Slice{{Name: "llama"}}}, rev)
+	rev, err := l.Save(t.Context(), incident.Workload{ID: "demo/llama", Label: label, Slices: []incident.Slot{{Name: "llama"}}}, rev)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestAVersionIsDecodedOnce(t *testing.T) {
 // TestAWriterKeepsItsOwnValue: a value comes from the bytes that were written, never from the writer's memory.
 func TestAWriterKeepsItsOwnValue(t *testing.T) {
 	l := ledger.New(ledgertest.NewStore().Open)
-	w := incident.Workload{ID: "demo/llama", Slices: []incident.Slice{{Name: "llama"}}}
+	w := incident.Workload{ID: "demo/llama", Slices: []incident.Slot{{Name: "llama"}}}
 	if _, err := l.Save(t.Context(), w, ledger.Revision{}); err != nil {
 		t.Fatal(err)
 	}

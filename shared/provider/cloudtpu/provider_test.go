@@ -1009,8 +1009,8 @@ func TestEvidence(t *testing.T) {
 	want := incident.Read{
 		Origin: incident.Origin{ID: "message", Time: start, Rank: events.RankReading}, Slice: "n", Zone: home,
 		Condition: incident.Ready, Incarnation: s.Incarnation, State: "READY, PROJECT_ABUSE", Notice: s.Notice, Incident: "i-1",
-		Abuse: true, Facts: incident.Facts{
-			Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spot: true, Spec: s.SpecHash, Label: "spot", Directory: "gs://b/x", Account: "train@demo.iam.gserviceaccount.com",
+		Abuse: true, Directory: "gs://b/x", Facts: incident.Facts{
+			Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Reclaimable: true, Spec: s.SpecHash, Label: "spot", Account: "train@demo.iam.gserviceaccount.com",
 		},
 	}
 	if diff := cmp.Diff(want, s.Evidence("message")); diff != "" || s.Notice == nil {

@@ -1,0 +1,91 @@
+package incident_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
+)
+
+// TestALifeTakesItsFactsWithIt: the life that comes next has none of what was known of the one before, and that one keeps it.
+func TestALifeTakesItsFactsWithIt(t *testing.T) {
+	w := quiet(true)
+	s := &w.Slices[0]
+	s.Condition, s.State, s.Used = incident.Gone, "gone", start.Add(-2*time.Hour)
+	s.HostsAsked, s.Stop, s.Heard = true, incident.Stop{By: "ann@example.com", At: start.Add(-time.Hour)}, incident.Heard{At: start.Add(-time.Hour)}
+	s.Abuse = incident.Abuse{Suspected: true, At: start.Add(-time.Hour), Told: true}
+	s.Notice = incident.Notice{Notice: events.Notice{Status: events.NoticePending, WindowStart: start.Add(time.Hour)}, Told: start, InAPI: true, Due: start}
+	s.Unused, s.Leased = false, 3
+	s.End = incident.End{Told: true, Discarded: true, DiscardBy: start}
+	before := *s
+
+	next := life(2)
+	read := incident.Read{
+		Origin: incident.Origin{Time: start.Add(time.Minute), Rank: events.RankReading}, Slice: s.Name, Zone: next.Zone, Condition: incident.Ready,
+		State: "READY", Incarnation: next, Facts: incident.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Reclaimable: true, Spec: "spec2"},
+	}
+	w, _, _ = incident.Advance(policies["everything"], w, read, start.Add(time.Minute))
+	got := w.Slices[0]
+	want := incident.Life{
+		Incarnation: next, Zone: next.Zone, Facts: read.Facts, SpecZone: next.Zone, Condition: incident.Ready, State: "READY",
+		Since: start.Add(time.Minute), Admission: incident.Admitted,
+	}
+	if d := cmp.Diff(want, got.Life); d != "" {
+		t.Errorf("the next life (-want +got):\n%s", d)
+	}
+	before.Admission = "" // training runs in one life alone
+	if d := cmp.Diff([]incident.Life{before.Life}, got.Former); d != "" {
+		t.Errorf("the lives before (-want +got):\n%s", d)
+	}
+}
+
+// TestASlotKeepsTheLifeInWhichTrainingMayRun: however many come and go after it, and no other that is older than the last.
+func TestASlotKeepsTheLifeInWhichTrainingMayRun(t *testing.T) {
+	w := quiet(true)
+	w.Crew.Named = 1
+	for i := range 5 {
+		next := life(10 + i)
+		next.Zone = "us-west4-b"
+		for _, c := range []incident.Condition{incident.Gone, incident.Ready} {
+			read := incident.Read{
+				Origin: incident.Origin{Time: start.Add(time.Duration(i)*time.Hour + time.Minute), Rank: events.RankReading}, Slice: w.Slices[0].Name,
+				Zone: w.Slices[0].Zone, Condition: c, State: string(c),
+			}
+			if c == incident.Ready {
+				read.Zone, read.Incarnation = next.Zone, next
+			}
+			w, _, _ = incident.Advance(policies["watch"], w, read, read.Time)
+		}
+		s := w.Slices[0]
+		if !s.Incarnation.Same(next) || !s.Admitted().Same(life(1)) || len(s.Former) > 2 {
+			t.Fatalf("after life %d training may run in %v, and the lives are %v before %v", i, s.Admitted(), s.Former, s.Incarnation)
+		}
+	}
+}
+
+// TestANoticeIsOfItsLife: one that was written before a life began is of the life before.
+func TestANoticeIsOfItsLife(t *testing.T) {
+	w := quiet(true)
+	began := w.Slices[0].Incarnation.Created
+	for name, c := range map[string]struct {
+		at    time.Time
+		life  events.Incarnation
+		known bool
+	}{
+		"of this life":                        {start, life(1), true},
+		"of no life that it names":            {start, events.Incarnation{}, true},
+		"of another life":                     {start, life(2), false},
+		"of none, from before this one began": {began.Add(-time.Second), events.Incarnation{}, false},
+	} {
+		got, _, _ := incident.Advance(policies["everything"], w, incident.Noticed{
+			Origin: incident.Origin{ID: "entry", Time: c.at, Rank: events.RankAudit}, Slice: w.Slices[0].Name, Incarnation: c.life,
+			Notice: events.Notice{Status: events.NoticePending, WindowStart: start.Add(3 * time.Hour)},
+		}, start)
+		if known := got.Notice(w.Slices[0].Name) != nil; known != c.known {
+			t.Errorf("%s: known is %v", name, known)
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package schema1_test
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/go-cmp/cmp"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger/internal/schema1"
+)
+
+// document has a slice with something in every field, and others with what may stand together in them.
+const document = `{"schema":1,"id":"demo/m","project":"demo","name":"m","provider":"tpu","slices":[
+{"name":"a","zone":"z","queued_resource":"q","legacy":true,"accelerator":"v2-8","workers":1,"chips":8,"spot":true,"spec":"s","spec_zone":"sz",
+ "own":{"zone":"oz","accelerator":"v2-32","spec":"os"},"label":"l","account":"acc","claims":"c","bare":true,"group":"t1v-n-1","asked":true,
+ "abuse":true,"abuse_at":"2026-11-12T01:00:00Z","abuse_told":true,"incarnation":{"zone":"z","id":"2"},"admitted":{"zone":"y","id":"1"},"lease":4,
+ "condition":"ready","state":"READY","since":"2026-11-12T02:00:00Z","used":"2026-11-12T01:30:00Z","stop":{"by":"ann"},
+ "heard":{"at":"2026-11-12T01:31:00Z"},"told":{"zone":"z","id":"2"},"discarded":{"zone":"z","id":"2"},"discard_by":"2026-11-12T03:00:00Z",
+ "unused":true,"moved":true,"until":"2026-11-12T02:06:00Z","made":"m-1","ordered":"2026-11-12T01:59:00Z","replace":true,
+ "released":"2026-11-12T01:58:00Z"},
+{"name":"b","zone":"z","incarnation":{"zone":"z","id":"3"},"admitted":{"zone":"z","id":"3"},"condition":"gone","told":{"zone":"z","id":"1"}},
+{"name":"c","zone":"z","incarnation":{"zone":"z","id":"4"},"condition":"ready","left":true}],
+"notices":[{"slice":"b","incarnation":{"zone":"z","id":"3"},"status":"pending","told":"2026-11-12T01:00:00Z","in_api":true},
+{"slice":"c","incarnation":{"zone":"z","id":"1"},"status":"pending","told":"2026-11-12T01:00:00Z"}],"epoch":7}`
+
+func TestUnmarshal(t *testing.T) {
+	at := func(clock string) time.Time {
+		at, err := time.Parse(time.DateTime, "2026-11-12 "+clock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return at
+	}
+	life := func(zone, id string) events.Incarnation { return events.Incarnation{Zone: zone, ID: id} }
+	want := incident.Workload{
+		Schema: incident.Schema, ID: "demo/m", Project: "demo", Name: "m", Provider: "tpu", Epoch: 7,
+		Slices: []incident.Slot{
+			{
+				Name: "a", Order: incident.Order{Zone: "oz", Accelerator: "v2-32", Spec: "os"}, Replace: true,
+				Life: incident.Life{
+					Incarnation: life("z", "2"), Zone: "z", SpecZone: "sz", Hosts: "t1v-n-1", HostsAsked: true,
+					Facts: incident.Facts{
+						Group: "q", Legacy: true, Accelerator: "v2-8", Workers: 1, Chips: 8, Reclaimable: true, Spec: "s", Bare: true,
+						Label: "l", Account: "acc", Claims: "c",
+					},
+					Condition: incident.Ready, State: "READY", Since: at("02:00:00"), Used: at("01:30:00"),
+					Stop: incident.Stop{By: "ann"}, Heard: incident.Heard{At: at("01:31:00")},
+					Abuse: incident.Abuse{Suspected: true, At: at("01:00:00"), Told: true},
+					Maker: "m-1", Ordered: at("01:59:00"), Unused: true, Admission: incident.Waiting, Leased: 4,
+					End: incident.End{Released: at("01:58:00"), Told: true, Discarded: true, DiscardBy: at("03:00:00")},
+				},
+				Former: []incident.Life{{
+					Incarnation: life("y", "1"), Zone: "y", Admission: incident.Admitted, End: incident.End{SilentBy: at("02:06:00")},
+				}},
+			},
+			{Name: "b", Life: incident.Life{
+				Incarnation: life("z", "3"), Zone: "z", Condition: incident.Gone, Admission: incident.Admitted,
+				Notice: incident.Notice{Notice: events.Notice{Status: events.NoticePending}, Told: at("01:00:00"), InAPI: true},
+			}},
+			{Name: "c", Life: incident.Life{Incarnation: life("z", "4"), Zone: "z", Condition: incident.Ready, Admission: incident.Left}},
+		},
+	}
+	var got incident.Workload
+	if err := schema1.Unmarshal([]byte(document), &got, json.RejectUnknownMembers(true)); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("read (-want +got):\n%s", d)
+	}
+	if zero := zeroFields(reflect.ValueOf(got.Slices[0].Life)); len(zero) > 1 || zero[0] != "Notice" {
+		t.Errorf("the first slice shows nothing of %v", zero)
+	}
+	written, err := json.Marshal(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again incident.Workload
+	if err := json.Unmarshal(written, &again, json.RejectUnknownMembers(true)); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(got, again); d != "" {
+		t.Errorf("written again (-read +written):\n%s", d)
+	}
+}
+
+// zeroFields names the fields of a struct in which nothing is.
+func zeroFields(v reflect.Value) (names []string) {
+	for i := range v.NumField() {
+		if v.Field(i).IsZero() {
+			names = append(names, v.Type().Field(i).Name)
+		}
+	}
+	return names
+}
