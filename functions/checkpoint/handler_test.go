@@ -103,7 +103,7 @@ func (b *bench) deliver() string {
 	return b.Deliver(b.handle(), fleettest.Request(b.request))
 }
 
-// open is the open incident, task its only task.
+// open is the open incident, effect its only effect.
 func (b *bench) open() incident.Incident {
 	b.T.Helper()
 	in := b.Workload(id).Incident
@@ -113,13 +113,13 @@ func (b *bench) open() incident.Incident {
 	return *in
 }
 
-func (b *bench) task() incident.Task {
+func (b *bench) task() incident.Effect {
 	b.T.Helper()
-	in := b.open()
-	if len(in.Tasks) != 1 {
-		b.T.Fatalf("tasks %+v, want one", in.Tasks)
+	all := b.Workload(id).Effects
+	if len(all) != 1 {
+		b.T.Fatalf("effects %+v, want one", all)
 	}
-	return in.Tasks[0]
+	return all[0]
 }
 
 func (b *bench) header(action events.Action, epoch int64, reason string) events.Request {
@@ -539,7 +539,7 @@ func TestACrashBehindTheCallOfMaintenanceDoesNotCallTwice(t *testing.T) {
 // it stored that, and the node is no longer usable. It is unknown whether the node got the request.
 func TestACallThatIsNotMadeAnyMoreIsNotToldAsMade(t *testing.T) {
 	b := toSave(t)
-	b.CrashAfter(func(w incident.Workload) bool { return w.Incident != nil && !w.Incident.Tasks[0].Begun.IsZero() })
+	b.CrashAfter(func(w incident.Workload) bool { return w.Incident != nil && !w.Effects[0].Begun.IsZero() })
 	b.Want(b.deliver(), fleettest.Redelivered)
 	b.Change(id, func(w *incident.Workload) { w.Slices[0].Condition, w.Slices[0].State = incident.Deleting, "DELETING" })
 	b.Want(b.deliver(), fleettest.Handled)
@@ -564,7 +564,7 @@ func TestACrashBetweenTheIntentAndTheCallIsMadeGood(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := c.bench(t)
-			b.CrashAfter(func(w incident.Workload) bool { return w.Incident != nil && !w.Incident.Tasks[0].Begun.IsZero() })
+			b.CrashAfter(func(w incident.Workload) bool { return w.Incident != nil && !w.Effects[0].Begun.IsZero() })
 			b.Want(b.deliver(), fleettest.Redelivered)
 			b.Want(b.Calls(), c.before)
 			b.Want(b.deliver(), fleettest.Handled)
@@ -629,7 +629,7 @@ func TestWhatIsNoRequestIsNotActedOn(t *testing.T) {
 // no longer usable, and a pause holds the second delivery.
 func TestAHoldLeavesOpenWhatAnEarlierDeliveryMayHaveTold(t *testing.T) {
 	b := toSave(t)
-	b.CrashAfter(func(w incident.Workload) bool { return w.Incident != nil && !w.Incident.Tasks[0].Begun.IsZero() })
+	b.CrashAfter(func(w incident.Workload) bool { return w.Incident != nil && !w.Effects[0].Begun.IsZero() })
 	b.Want(b.deliver(), fleettest.Redelivered)
 	b.Change(id, func(w *incident.Workload) { w.Slices[0].Condition, w.Slices[0].State = incident.Deleting, "DELETING" })
 	b.Must(b.Ledger.SetPause(t.Context(), &incident.Pause{By: "ann"}))

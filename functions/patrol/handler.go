@@ -245,16 +245,13 @@ func (t *round) expect(w incident.Workload) {
 			t.zone(s.Zone).known[s.Name] = w.ID
 		}
 	}
-	if w.Incident == nil {
-		return
-	}
-	for _, task := range w.Incident.Tasks {
-		if task.Action != events.ActionCreate {
+	for _, effect := range w.Effects {
+		if effect.Action != events.ActionCreate {
 			continue
 		}
-		z := t.zone(task.Zone)
+		z := t.zone(effect.Zone)
 		for _, s := range w.Slices {
-			if task.Concerns(s.Name) && z.known[s.Name] == "" { // the name may belong to another workload there
+			if effect.Concerns(s.Name) && z.known[s.Name] == "" { // the name may belong to another workload there
 				z.known[s.Name] = w.ID
 			}
 		}
@@ -679,12 +676,9 @@ func (t *round) wantLook(w incident.Workload) {
 	for _, s := range w.Slices {
 		want(s.Zone)
 	}
-	if w.Incident == nil {
-		return
-	}
-	for _, task := range w.Incident.Tasks {
-		if task.Action == events.ActionCreate {
-			want(task.Zone)
+	for _, effect := range w.Effects {
+		if effect.Action == events.ActionCreate {
+			want(effect.Zone)
 		}
 	}
 }
@@ -730,18 +724,15 @@ func (t *round) running(ctx context.Context, start time.Time, first bool) map[st
 func operations(of iter.Seq[incident.Workload], sent time.Time) (found map[string]map[string]string, awaited bool) {
 	found = map[string]map[string]string{}
 	for w := range of {
-		if w.Incident == nil {
-			continue
-		}
-		for _, task := range w.Incident.Tasks {
-			if task.Operation == "" {
-				awaited = awaited || task.Answered.IsZero() && task.Retry.IsZero() && task.Sent.Before(sent)
+		for _, effect := range w.Effects {
+			if effect.Operation == "" {
+				awaited = awaited || (effect.Stage() == incident.StageWanted || effect.Stage() == incident.StageBegun) && effect.Sent.Before(sent)
 				continue
 			}
-			if found[task.Zone] == nil {
-				found[task.Zone] = map[string]string{}
+			if found[effect.Zone] == nil {
+				found[effect.Zone] = map[string]string{}
 			}
-			found[task.Zone][task.Operation] = w.ID
+			found[effect.Zone][effect.Operation] = w.ID
 		}
 	}
 	return found, awaited

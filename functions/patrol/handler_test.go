@@ -247,7 +247,7 @@ func TestANodeWhoseNameIsWantedElsewhereKeepsItsWorkload(t *testing.T) {
 	b.minutes(1)
 	b.Must(b.API.Vanish(zone, slice))
 	b.minutes(1)
-	b.Change(id, func(w *incident.Workload) { w.Incident.Tasks[0].Zone = other })
+	b.Change(id, func(w *incident.Workload) { w.Effects[0].Zone = other })
 	b.minutes(1)
 	b.Must(b.API.Vanish(other, slice))
 	b.minutes(1)
@@ -461,9 +461,9 @@ func creating(t *testing.T, takes time.Duration) *bench {
 	b.Must(b.API.Vanish(zone, slice))
 	b.minutes(1)
 	b.Sender.Sent()
-	b.Change(id, func(w *incident.Workload) { w.Incident.Tasks[0].Zone = other })
+	b.Change(id, func(w *incident.Workload) { w.Effects[0].Zone = other })
 	w := b.Workload(id)
-	task := w.Incident.Tasks[0]
+	task := w.Effects[0]
 	r, ok := w.Request(task).(events.RecreateRequested)
 	if !ok || r.Action != events.ActionCreate || r.Zone != other {
 		t.Fatalf("asked for is %+v", r)
@@ -557,7 +557,7 @@ func TestAnOperationThatFailedIsTriedAgain(t *testing.T) {
 	_, err = b.Fleet.Advancer.Answer(t.Context(), r.Request, op, "accepted", nil)
 	b.Must(err)
 	b.Want(b.tick(), fleettest.Handled)
-	task := b.Workload(id).Incident.Tasks[0]
+	task := b.Workload(id).Effects[0]
 	b.Want(task.LastFailure, "internal")
 	b.Want(task.Failures, 1)
 	b.minutes(2)

@@ -68,7 +68,7 @@ func TestOperationsOfOneVersionAreFollowedWithoutTheOther(t *testing.T) {
 	r, err := events.DecodeRecreateRequested(sent[0].Data)
 	b.Must(err)
 	b.Want([]string{r.Workload, string(r.Action)}, []string{id, string(events.ActionCreate)})
-	if task := b.Workload(fleettest.Project + "/resnet").Incident.Tasks[0]; task.Operation == "" {
+	if task := b.Workload(fleettest.Project + "/resnet").Effects[0]; task.Operation == "" {
 		t.Errorf("an operation that nobody read has ended: %+v", task)
 	}
 	withdraw()

@@ -191,9 +191,9 @@ func TestALeaseIsNotWritten(t *testing.T) {
 
 func TestALeaseNamesNoLifeThatTheAPIDoesNotShow(t *testing.T) {
 	b := toRestart(t)
-	b.Change(id, func(w *incident.Workload) { w.Incident.Tasks[0].Admit[0].Incarnation.ID = "another" })
+	b.Change(id, func(w *incident.Workload) { w.Effects[0].Admit[0].Incarnation.ID = "another" })
 	b.Want(b.deliver(), fleettest.Handled)
-	task := b.open().Tasks[0]
+	task := b.Workload(id).Effects[0]
 	b.Want(task.Retry, b.Clock.Now().Add(time.Minute))
 	b.Want(task.LastFailure, "llama is not usable as another")
 	if _, ok := b.lease(); ok {
@@ -229,7 +229,7 @@ func TestAFailureOfTheBucketIsEvidence(t *testing.T) {
 				}
 				return
 			}
-			b.Want(b.open().Tasks[0].Retry, b.Clock.Now().Add(time.Minute))
+			b.Want(b.Workload(id).Effects[0].Retry, b.Clock.Now().Add(time.Minute))
 			b.Want(b.deliver(), fleettest.Ignored)
 
 			b.Clock.Advance(time.Minute)
@@ -251,7 +251,7 @@ func TestALeaseWhoseAnswerWasLostIsNotWrittenTwice(t *testing.T) {
 }
 
 func TestACrashIsMadeGood(t *testing.T) {
-	begun := func(w incident.Workload) bool { return w.Incident != nil && !w.Incident.Tasks[0].Begun.IsZero() }
+	begun := func(w incident.Workload) bool { return w.Incident != nil && !w.Effects[0].Begun.IsZero() }
 	t.Run("between the intent and the lease", func(t *testing.T) {
 		b := toRestart(t)
 		b.CrashAfter(begun)
@@ -314,7 +314,7 @@ func TestALeaseIsNotWrittenOnALookThatFailed(t *testing.T) {
 func TestALeaseThatComesTooLateEndsNoTraining(t *testing.T) {
 	b := toAdmit(t)
 	begun := func(w incident.Workload) bool {
-		return w.Incident != nil && len(w.Incident.Tasks) > 0 && !w.Incident.Tasks[0].Begun.IsZero()
+		return w.Incident != nil && len(w.Effects) > 0 && !w.Effects[0].Begun.IsZero()
 	}
 	var theirs checkpoint.Lease
 	b.Fleet.Advancer.Saved = func(_ context.Context, s ledger.Step) {

@@ -37,7 +37,7 @@ func TestWhatWasStoppedIsStarted(t *testing.T) {
 	b.Want(b.deliver(), fleettest.Handled)
 	b.Want(b.Calls(), []string{read, start})
 	b.Want(b.open().Phase, incident.Starting)
-	if b.open().Tasks[0].Operation == "" {
+	if b.Workload(id).Effects[0].Operation == "" {
 		t.Error("the operation is not followed")
 	}
 	b.Want(b.deliver(), fleettest.Ignored)
@@ -109,12 +109,12 @@ func TestAFailureOfTheStartIsEvidence(t *testing.T) {
 				b.Want(b.Workload(id).Closed.Outcome, incident.Escalated)
 				return
 			}
-			b.Want(b.open().Tasks[0].Retry, b.Clock.Now().Add(time.Minute))
+			b.Want(b.Workload(id).Effects[0].Retry, b.Clock.Now().Add(time.Minute))
 			b.Clock.Advance(time.Minute)
 			b.Give(b.Workload(id), incident.Ticked{})
 			b.request = b.next()
 			b.Want(b.deliver(), fleettest.Handled)
-			if b.open().Tasks[0].Operation == "" {
+			if b.Workload(id).Effects[0].Operation == "" {
 				t.Error("it is not started then")
 			}
 		})

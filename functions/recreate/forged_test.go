@@ -41,7 +41,7 @@ func TestARequestIsAPointer(t *testing.T) {
 	}
 }
 
-// TestAPointerToAnotherTaskMakesItsCalls, and none of the task that the rest of the body describes.
+// TestAPointerToAnotherTaskMakesItsCalls, and none of the effect that the rest of the body describes.
 func TestAPointerToAnotherTaskMakesItsCalls(t *testing.T) {
 	calls := func(forge bool) []string {
 		b := toDiscard(t, "llama-a", "llama-b")

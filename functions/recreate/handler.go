@@ -424,7 +424,7 @@ func (h handler) lookBehind(ctx context.Context, r events.RecreateRequested, w i
 }
 
 // unread stores a failed reading. A failed reading is no reason to call, and its cause says nothing about the call itself,
-// so the task is tried again in the same zone.
+// so the effect is tried again in the same zone.
 func (h handler) unread(ctx context.Context, r events.RecreateRequested, what string, err error) error {
 	f := provider.Failure(err)
 	if f.Class != incident.Permission {
@@ -446,7 +446,7 @@ func (h handler) taken(ctx context.Context, r events.RecreateRequested, by strin
 	return fault.Ignored(f.Code, "%s: %s", what, f.Message)
 }
 
-// there stores that the requested state already holds. begun is the error from beginning the task: if another delivery has
+// there stores that the requested state already holds. begun is the error from beginning the effect: if another delivery has
 // begun it, only that one stores the result.
 func (h handler) there(ctx context.Context, r events.RecreateRequested, begun error, what string) error {
 	how := incident.Uncalled

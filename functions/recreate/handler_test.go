@@ -83,14 +83,14 @@ func (b *bench) call(method string) string {
 	return method + at + " as " + ledger.RequestID(b.request.Request, b.request.Zone)
 }
 
-// task is the only task of the open incident.
-func (b *bench) task() incident.Task {
+// effect is the only effect that is wanted.
+func (b *bench) task() incident.Effect {
 	b.T.Helper()
-	in := b.Workload(id).Incident
-	if in == nil || len(in.Tasks) != 1 {
-		b.T.Fatalf("incident %+v, want one with one task", in)
+	all := b.Workload(id).Effects
+	if len(all) != 1 {
+		b.T.Fatalf("effects %+v, want one", all)
 	}
-	return in.Tasks[0]
+	return all[0]
 }
 
 // closed is the incident that ended.
@@ -319,7 +319,7 @@ func TestAnIdleSliceOfAMultisliceIsNotDeletedWhereAnotherTrains(t *testing.T) {
 // TestAnIdleDeletionThatIsTakenOverIsNotCalledWhereTrainingRunsByNow: the instance that had begun it died before the call.
 func TestAnIdleDeletionThatIsTakenOverIsNotCalledWhereTrainingRunsByNow(t *testing.T) {
 	b := toDiscard(t)
-	b.CrashAfter(func(w incident.Workload) bool { return w.Incident != nil && !w.Incident.Tasks[0].Begun.IsZero() })
+	b.CrashAfter(func(w incident.Workload) bool { return w.Incident != nil && !w.Effects[0].Begun.IsZero() })
 	b.Want(b.deliver(), fleettest.Redelivered)
 	b.Clock.Advance(incident.CallFor + 1)
 	b.crew("running", 2)
@@ -515,7 +515,7 @@ func TestACrashBetweenTheIntentAndTheCallIsMadeGood(t *testing.T) {
 	}{"delete": {toDelete, "DeleteNode"}, "create": {toCreate, "CreateNode"}} {
 		t.Run(name, func(t *testing.T) {
 			b := c.bench(t)
-			b.CrashAfter(func(w incident.Workload) bool { return w.Incident != nil && !w.Incident.Tasks[0].Begun.IsZero() })
+			b.CrashAfter(func(w incident.Workload) bool { return w.Incident != nil && !w.Effects[0].Begun.IsZero() })
 			b.Want(b.deliver(), fleettest.Redelivered)
 			b.Want(b.Calls(), []string{"GetNode" + at})
 			// Nobody can tell a crash from an instance that is slow, until its time is over.
@@ -536,7 +536,7 @@ func TestACrashBetweenTheIntentAndTheCallIsMadeGood(t *testing.T) {
 // call.
 func TestAReadingFromWhileAnotherMayHaveBeenAtItDeletesNothing(t *testing.T) {
 	b := toDelete(t)
-	b.CrashAfter(func(w incident.Workload) bool { return w.Incident != nil && !w.Incident.Tasks[0].Begun.IsZero() })
+	b.CrashAfter(func(w incident.Workload) bool { return w.Incident != nil && !w.Effects[0].Begun.IsZero() })
 	b.Want(b.deliver(), fleettest.Redelivered)
 	b.Must(b.API.SetState(zone, slice, "READY"))
 	b.Must(b.API.SetHealth(zone, slice, "HEALTHY"))
@@ -551,7 +551,7 @@ func TestAReadingFromWhileAnotherMayHaveBeenAtItDeletesNothing(t *testing.T) {
 // before.
 func TestWhatCannotBeReadIsNoAnswerToACallThatIsUnderWay(t *testing.T) {
 	b := toDelete(t)
-	b.CrashAfter(func(w incident.Workload) bool { return w.Incident != nil && !w.Incident.Tasks[0].Begun.IsZero() })
+	b.CrashAfter(func(w incident.Workload) bool { return w.Incident != nil && !w.Effects[0].Begun.IsZero() })
 	b.Want(b.deliver(), fleettest.Redelivered)
 	b.API.Inject(cloudtputest.Fault{Method: "GetNode", Code: 7, Message: "denied"})
 	b.Want(b.deliver(), fleettest.Later)
@@ -566,7 +566,7 @@ func TestWhatCannotBeReadIsNoAnswerToACallThatIsUnderWay(t *testing.T) {
 
 func TestACallThatAnEarlierDeliveryMayHaveMadeKeepsItsSlot(t *testing.T) {
 	b := toDelete(t)
-	b.CrashAfter(func(w incident.Workload) bool { return w.Incident != nil && !w.Incident.Tasks[0].Begun.IsZero() })
+	b.CrashAfter(func(w incident.Workload) bool { return w.Incident != nil && !w.Effects[0].Begun.IsZero() })
 	b.Want(b.deliver(), fleettest.Redelivered)
 	b.Must(b.Ledger.SetPause(t.Context(), &incident.Pause{By: "ada"}))
 	b.Clock.Advance(incident.CallFor)
@@ -583,7 +583,7 @@ func TestWhoeverIsTooSlowForACallDoesNotMakeIt(t *testing.T) {
 		}{"delete": {toDelete, "DeleteNode"}, "create": {toCreate, "CreateNode"}} {
 			t.Run(name+" after "+took.String(), func(t *testing.T) {
 				b := c.bench(t)
-				b.SlowAfter(func(w incident.Workload) bool { return w.Incident != nil && !w.Incident.Tasks[0].Begun.IsZero() }, took)
+				b.SlowAfter(func(w incident.Workload) bool { return w.Incident != nil && !w.Effects[0].Begun.IsZero() }, took)
 				b.Want(b.deliver(), want)
 				calls := []string{"GetNode" + at}
 				if want == fleettest.Handled {
@@ -1429,7 +1429,7 @@ func TestAQueuedResourceIsReplacedByOneDeletionAndOneCreation(t *testing.T) {
 // TestWhatAnotherWorkloadHasInTheQueuedResourceIsNotDeletedWithIt: its owner may have labelled its slices apart.
 func TestWhatAnotherWorkloadHasInTheQueuedResourceIsNotDeletedWithIt(t *testing.T) {
 	b := multislice(t)
-	b.Change(queued, func(w *incident.Workload) { w.Slices, w.Incident.Tasks[0].With = w.Slices[:1], nil })
+	b.Change(queued, func(w *incident.Workload) { w.Slices, w.Effects[0].With = w.Slices[:1], nil })
 	b.request.With = nil
 	another := b.Slice(cloudtputest.NodeConfig{Name: "other"})
 	b.Must(b.Ledger.Map(t.Context(), fleettest.Project, zone, ledger.Node, halves[1], ledger.Subject{Workload: another.ID, Slice: halves[1]}))
@@ -1444,7 +1444,7 @@ func TestWhatAnotherWorkloadHasInTheQueuedResourceIsNotDeletedWithIt(t *testing.
 // others, so only that slice is known.
 func TestWhatNobodyHadSeenOfAQueuedResourceIsDecidedOnFirst(t *testing.T) {
 	b := multislice(t)
-	b.Change(queued, func(w *incident.Workload) { w.Slices, w.Incident.Tasks[0].With = w.Slices[:1], nil })
+	b.Change(queued, func(w *incident.Workload) { w.Slices, w.Effects[0].With = w.Slices[:1], nil })
 	b.request.With = nil
 	b.Want(b.deliver(), fleettest.Handled)
 	b.Want(len(b.mutating()), 0)

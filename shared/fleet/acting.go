@@ -22,7 +22,7 @@ func DecodeRequest[E events.Event](name string) func(cloudevents.Event) (events.
 	}
 }
 
-// Acting is how every acting function begins. It finds the task that a request points to, and hands the request on as the ledger
+// Acting is how every acting function begins. It finds the effect that a request points to, and hands the request on as the ledger
 // rebuilds it.
 func Acting[E events.Event](f *Fleet, act func(context.Context, incident.Workload, E) error) func(context.Context, events.Received) error {
 	return func(ctx context.Context, m events.Received) error {

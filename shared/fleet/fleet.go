@@ -180,11 +180,9 @@ func (f *Fleet) Listen(ctx context.Context, w incident.Workload, s provider.Slic
 func (f *Fleet) Look(ctx context.Context, w incident.Workload) (incident.Workload, error) {
 	for _, s := range w.Slices {
 		ref := Ref(w, s)
-		if w.Incident != nil {
-			for _, t := range w.Incident.Tasks {
-				if t.Action == events.ActionCreate && t.Concerns(s.Name) {
-					ref.Zone = t.Zone
-				}
+		for _, e := range w.Effects {
+			if e.Action == events.ActionCreate && e.Concerns(s.Name) {
+				ref.Zone = e.Zone
 			}
 		}
 		next, err := f.LookAt(ctx, w, ref)

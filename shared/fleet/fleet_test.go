@@ -317,9 +317,9 @@ func TestWhatAQueuedResourceHoldsIsReadTogetherAndGoesInOneIncident(t *testing.T
 	}
 	b.Want(w.Incident.ID, "q-20260301-1")
 	b.Want(w.Incident.Phase, incident.Removing)
-	b.Want(len(w.Incident.Tasks), 1)
-	b.Want(w.Incident.Tasks[0].Slice, "a")
-	b.Want(w.Incident.Tasks[0].With, []string{"b"})
+	b.Want(len(w.Effects), 1)
+	b.Want(w.Effects[0].Slice, "a")
+	b.Want(w.Effects[0].With, []string{"b"})
 }
 
 func TestAQueuedResourceThatIsFirstSeenWithoutItsSliceIsIntroduced(t *testing.T) {
@@ -372,7 +372,7 @@ func TestALookReadsEverySliceWhereItHasToBe(t *testing.T) {
 	b.Must(b.API.Vanish(zone, "b"))
 	w = b.Look(zone, "b")
 	b.Want(w.Incident.Phase, incident.Recreating)
-	b.Change(w.ID, func(w *incident.Workload) { w.Incident.Tasks[0].Zone = other })
+	b.Change(w.ID, func(w *incident.Workload) { w.Effects[0].Zone = other })
 	_, err = b.Fleet.Look(t.Context(), b.Workload(w.ID))
 	b.Must(err)
 	b.Want(b.Calls(), []string{"GetNode us-west4-a/a", "GetNode us-west4-b/b"})
@@ -472,7 +472,7 @@ func TestALookIgnoresWhatIsAnotherWorkloads(t *testing.T) {
 	b.Look(zone, "llama")
 	b.Must(b.API.Vanish(zone, "llama"))
 	w := b.Look(zone, "llama")
-	b.Change(w.ID, func(w *incident.Workload) { w.Incident.Tasks[0].Zone = other })
+	b.Change(w.ID, func(w *incident.Workload) { w.Effects[0].Zone = other })
 	b.Calls()
 	w = b.Workload(w.ID)
 	got, err := b.Fleet.Look(t.Context(), w)

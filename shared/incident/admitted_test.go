@@ -727,7 +727,7 @@ func TestALeaseNamesNoAttemptThatRuns(t *testing.T) {
 	r := joined(t)
 	r.learn("b", "exit 139", "started", "progress") // attempt 4 of their own
 	names := 0
-	for _, k := range r.w.Incident.Tasks {
+	for _, k := range r.w.Effects {
 		if k.Action == events.ActionAdmit {
 			names = k.Names
 		}

@@ -82,7 +82,7 @@ func New(project, name, provider string) Workload {
 }
 
 // machine is one call of Advance. It copies what it changes: w shares its slices with the caller's workload until
-// slice or inc is called.
+// slice, effects or inc is called.
 type machine struct {
 	p       policy.Policy
 	w       Workload
@@ -93,7 +93,7 @@ type machine struct {
 	// reading is the slice that the evidence is a reading of.
 	reading string
 
-	ownSlices, ownIncident, ownCalls bool
+	ownSlices, ownEffects, ownIncident, ownCalls bool
 }
 
 // slice returns a slice to change, or nil.
@@ -109,11 +109,20 @@ func (m *machine) slice(name string) *Slot {
 	return m.w.Slice(name)
 }
 
+// effects returns the effects to change.
+func (m *machine) effects() []Effect {
+	if !m.ownEffects {
+		m.w.Effects = slices.Clone(m.w.Effects)
+		m.ownEffects = true
+	}
+	m.changed = true
+	return m.w.Effects
+}
+
 // inc returns the open incident to change.
 func (m *machine) inc() *Incident {
 	if !m.ownIncident {
 		in := *m.w.Incident
-		in.Tasks = slices.Clone(in.Tasks)
 		in.Troubles = slices.Clip(in.Troubles)
 		in.Zones = slices.Clone(in.Zones)
 		in.Calls = slices.Clip(in.Calls)
@@ -180,7 +189,7 @@ func (m *machine) coded(c Code) {
 }
 
 // enter moves the open incident to a phase that ends at the deadline at the latest; a zero deadline is one of the two
-// waits that have none. Requests of the phase before that nobody answered are void: the fence finds no task for them. The
+// waits that have none. Requests of the phase before that nobody answered are void: the fence finds no effect for them. The
 // checkpoint of a save may still be looked for in the window.
 func (m *machine) enter(p Phase, deadline time.Time) {
 	in := m.inc()
@@ -191,13 +200,13 @@ func (m *machine) enter(p Phase, deadline time.Time) {
 	in.Asked, in.Held, in.HeldCode, in.Granted = "", "", "", false
 	in.HearBy, in.HeldUntil = time.Time{}, time.Time{}
 	in.Look = p == Looking
-	in.Tasks = slices.DeleteFunc(in.Tasks, func(t Task) bool {
+	m.dropEffects(func(t Effect) bool {
 		return !t.inFlight() && (p != Window || t.Action != events.ActionVerify)
 	})
 }
 
 // inFlight reports whether a call that makes or removes a slice may still take effect.
-func (t Task) inFlight() bool {
+func (t Effect) inFlight() bool {
 	return t.exclusive() && !t.Begun.IsZero() && t.Retry.IsZero()
 }
 

@@ -30,7 +30,7 @@ func TestProvisioningIsNotGivenUpAfterEightTries(t *testing.T) {
 				n := at(t, policies["spot"], true, path, inQueue)
 				began, tries := n.now, 0
 				for n.w.Incident != nil && n.now.Sub(began) < c.stays {
-					for _, task := range n.w.Incident.Tasks {
+					for _, task := range n.w.Effects {
 						if task.Action != events.ActionDelete || !task.Retry.IsZero() || task.Epoch != n.w.Epoch {
 							continue
 						}

@@ -45,8 +45,8 @@ const MaxCalls = 100
 // methodWrite is the method of a bucket that writes an object.
 const methodWrite = "storage.objects.create"
 
-// calls are the calls that carrying out a task makes, in their order.
-func (w Workload) calls(t Task) []Call {
+// calls are the calls that carrying out an effect makes, in their order.
+func (w Workload) calls(t Effect) []Call {
 	call := func(function, method, resource string) Call {
 		return Call{Function: function, Method: method, Resource: resource, Accelerator: t.Accelerator, Epoch: t.Epoch, Action: t.Action, Slice: t.Slice}
 	}
@@ -98,9 +98,9 @@ func (w Workload) calls(t Task) []Call {
 	return nil
 }
 
-// record keeps the calls that a task is about to make. Those that an earlier delivery has begun are begun once more, and so is what
+// record keeps the calls that an effect is about to make. Those that an earlier delivery has begun are begun once more, and so is what
 // this one leaves out: nobody knows any more what came of it.
-func (m *machine) record(t Task) {
+func (m *machine) record(t Effect) {
 	calls := m.w.calls(t)
 	same := func(a, b Call) bool {
 		return a.RequestID == t.RequestID && a.Method == b.Method && a.Resource == b.Resource

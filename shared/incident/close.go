@@ -28,7 +28,7 @@ func (m *machine) resumed(by Confirmation, reason string) { m.finish(Resumed, by
 // leaves reports whether a create of ours may still take effect, or has. What lacks nothing but its admission is left to
 // the person whose turn it is.
 func (m *machine) leaves(o Outcome) bool {
-	for _, t := range m.w.Incident.Tasks {
+	for _, t := range m.w.Effects {
 		if t.Action == events.ActionCreate && !t.Begun.IsZero() {
 			return true
 		}
@@ -47,7 +47,7 @@ func (m *machine) startClearing(o Outcome) {
 	reason := in.Reason
 	m.enter(Clearing, m.now.Add(ClearFor))
 	in.Outcome, in.Clearing = "", o
-	in.Tasks = slices.DeleteFunc(in.Tasks, func(t Task) bool { // what was lost may go
+	m.dropEffects(func(t Effect) bool { // what was lost may go
 		return t.Action == events.ActionDelete && !t.UnderWay(m.now)
 	})
 	m.decided("clean up what our own request brought, or may still bring", reason)
@@ -60,17 +60,17 @@ func (m *machine) clear() {
 	if m.abused() {
 		return
 	}
-	var tasks []Task
+	var effects []Effect
 	var covered []string
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
-		if !s.leftBehind() || slices.Contains(covered, s.Name) || m.w.Incident.task(events.ActionDelete, s.Name) != nil {
+		if !s.leftBehind() || slices.Contains(covered, s.Name) || m.w.effect(events.ActionDelete, s.Name) != nil {
 			continue
 		}
 		s = m.slice(s.Name)
 		s.Replace = true
-		t := Task{Action: events.ActionDelete, Slice: s.Name, Zone: s.Zone, Ordered: s.Ordered, Reason: "clean-up"}
-		if c := m.w.Incident.task(events.ActionCreate, s.Name); c != nil && len(c.With) > 0 {
+		t := Effect{Action: events.ActionDelete, Slice: s.Name, Zone: s.Zone, Ordered: s.Ordered, Reason: "clean-up"}
+		if c := m.w.effect(events.ActionCreate, s.Name); c != nil && len(c.With) > 0 {
 			t.With = slices.DeleteFunc(append([]string{c.Slice}, c.With...), func(name string) bool { return name == s.Name })
 		} else if s.Group != "" {
 			t.With = m.beside(s)
@@ -83,22 +83,22 @@ func (m *machine) clear() {
 		} else {
 			m.decided("cancel queued resource "+s.Group+" in "+s.Zone, "our own request ordered it, nobody waits for it any more, and it has brought nothing yet")
 		}
-		tasks = append(tasks, t)
+		effects = append(effects, t)
 	}
-	if tasks != nil {
-		m.send(tasks...)
+	if effects != nil {
+		m.send(effects...)
 	}
 }
 
 // cleared ends the incident when nothing of ours is under way any more.
 func (m *machine) cleared(s *Slot) {
 	in := m.w.Incident
-	if t := in.task(events.ActionCreate, s.Name); t != nil && (t.Operation != "" || t.Answered.IsZero() && m.now.Sub(t.Begun) < AnswerFor) {
+	if t := m.w.effect(events.ActionCreate, s.Name); t != nil && (t.Operation != "" || t.Answered.IsZero() && m.now.Sub(t.Begun) < AnswerFor) {
 		return // it may still come
 	}
 	m.drop(events.ActionCreate, s.Name)
 	m.dropDone(events.ActionDelete, s.Name)
-	if len(m.w.Incident.Tasks) > 0 || slices.ContainsFunc(m.w.Slices, Slot.leftBehind) {
+	if len(m.w.Effects) > 0 || slices.ContainsFunc(m.w.Slices, Slot.leftBehind) {
 		return
 	}
 	in = m.inc()
@@ -119,7 +119,7 @@ func (m *machine) keepsWhatCame() bool {
 		if !s.leftBehind() {
 			continue
 		}
-		if t := in.task(events.ActionDelete, s.Name); s.IsReleased() || t != nil && !m.outlived(t) {
+		if t := m.w.effect(events.ActionDelete, s.Name); s.IsReleased() || t != nil && !m.outlived(t) {
 			return false
 		}
 		kept = append(kept, s.Name)
@@ -128,7 +128,8 @@ func (m *machine) keepsWhatCame() bool {
 		return false // somebody else's has the name
 	}
 	in = m.inc()
-	in.Clearing, in.Outcome, in.Code, in.Reason, in.Advice, in.Tasks = "", "", "", "", "", nil
+	in.Clearing, in.Outcome, in.Code, in.Reason, in.Advice = "", "", "", "", ""
+	m.w.Effects = nil
 	for _, name := range kept {
 		m.slice(name).Replace = false
 	}
@@ -144,15 +145,15 @@ func (in *Incident) gaveUpWaiting() bool { return in.Clearing == Escalated && in
 // sparesOnceReady asks for no further deletion of a slice that a reading has just shown usable, until later readings can tell whether it
 // is kept.
 func (m *machine) sparesOnceReady(s *Slot) {
-	if !m.w.Incident.gaveUpWaiting() || m.w.Incident.task(events.ActionDelete, s.Name) == nil {
+	if !m.w.Incident.gaveUpWaiting() || m.w.effect(events.ActionDelete, s.Name) == nil {
 		return
 	}
-	t := m.task(events.ActionDelete, s.Name)
+	t := m.effect(events.ActionDelete, s.Name)
 	t.Retry = later(t.Retry, m.now.Add(CallFor+2*time.Minute))
 }
 
 // outlived reports whether a slice that a reading shows alive has outlived whatever was called to delete it.
-func (m *machine) outlived(t *Task) bool {
+func (m *machine) outlived(t *Effect) bool {
 	if t.Begun.IsZero() && t.Attempt == 1 {
 		return true // nobody has begun
 	}
@@ -164,7 +165,7 @@ func (m *machine) outlived(t *Task) bool {
 }
 
 // failedClearing handles a call that failed during the clean-up: a create that failed is what was hoped for.
-func (m *machine) failedClearing(t *Task, f Failure) {
+func (m *machine) failedClearing(t *Effect, f Failure) {
 	if t.Action == events.ActionCreate {
 		name := t.Slice
 		m.drop(events.ActionCreate, name)
@@ -203,7 +204,8 @@ func (m *machine) close() {
 	if !in.Save.Requested.IsZero() && in.Save.Result == "" {
 		in.Save.Result = SaveOvertaken
 	}
-	in.Tasks, in.Look, in.Held, in.HeldCode, in.HeldUntil, in.Asked, in.Granted, in.Revision = nil, false, "", "", time.Time{}, "", false, 1
+	m.w.Effects = nil
+	in.Look, in.Held, in.HeldCode, in.HeldUntil, in.Asked, in.Granted, in.Revision = false, "", "", time.Time{}, "", false, 1
 	m.line(LineEnded, m.summary(), in.Reason)
 	m.coded(in.Code)
 	for i := range m.w.Slices {
@@ -347,7 +349,7 @@ func (m *machine) release(c Code, why string) {
 func (m *machine) watch(would, seen string, calls ...Planned) {
 	in := m.inc()
 	first := in.Phase == ""
-	if in.has(func(t Task) bool { return t.Action == events.ActionDelete && t.UnderWay(m.now) }) {
+	if m.w.has(func(t Effect) bool { return t.Action == events.ActionDelete && t.UnderWay(m.now) }) {
 		in.Look = true
 		return
 	}
@@ -359,7 +361,7 @@ func (m *machine) watch(would, seen string, calls ...Planned) {
 		m.finish(Observed, "", CodeWatchOnly, seen+", and the policy allows nothing any more", "")
 		return
 	}
-	in.Tasks = nil
+	m.w.Effects = nil
 	for _, name := range m.replacing() {
 		m.slice(name).Replace = false
 	}

@@ -90,7 +90,7 @@ func TestAQueuedResourceIsNotLeftWaiting(t *testing.T) {
 func TestAQueuedResourceThatFailedElsewhereIsDeletedThere(t *testing.T) {
 	n := at(t, policies["spot"], true,
 		"preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0, stockout create 0, intend create 0, accepted create 0", inQueue)
-	zone := n.w.Incident.Tasks[0].Zone
+	zone := n.w.Effects[0].Zone
 	now := n.now.Add(time.Hour)
 	failed := incident.Read{
 		Origin: incident.Origin{Time: now, Rank: events.RankReading}, Slice: "llama-8b", Zone: zone, Condition: incident.Lost, State: "FAILED (queued resource)",

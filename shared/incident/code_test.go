@@ -224,7 +224,7 @@ func TestWhatIsHeldSaysWhy(t *testing.T) {
 	}
 }
 
-// TestAZoneThatRefusesSaysWhy keeps the code of the failure with the zone, with the task and in the story.
+// TestAZoneThatRefusesSaysWhy keeps the code of the failure with the zone, with the effect and in the story.
 func TestAZoneThatRefusesSaysWhy(t *testing.T) {
 	n := at(t, policies["everything"], true, "preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0", nil)
 	r := asked(n.w, n.now)

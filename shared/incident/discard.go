@@ -160,7 +160,7 @@ func (w Workload) discarding() bool {
 	if w.Incident == nil || w.Incident.Phase != Discarding {
 		return false
 	}
-	return !w.Incident.has(func(t Task) bool { return t.Action == events.ActionDelete && t.inFlight() }) && w.goesForIdle() == nil
+	return !w.has(func(t Effect) bool { return t.Action == events.ActionDelete && t.inFlight() }) && w.goesForIdle() == nil
 }
 
 // goesForIdle are the slices that are on their way out because they stood idle.
@@ -207,45 +207,45 @@ func (m *machine) discard() {
 		m.keepIdle(CodeMayTrain, why)
 		return
 	case why != "": // nothing is asked for on what nobody knows any more
-		for i := range m.w.Incident.Tasks {
-			if t := &m.inc().Tasks[i]; t.Action == events.ActionDelete {
+		for i := range m.w.Effects {
+			if t := &m.effects()[i]; t.Action == events.ActionDelete {
 				t.Retry = later(t.Retry, m.now.Add(time.Minute))
 			}
 		}
 		return
 	case !m.w.Incident.Save.Verified && !m.w.Incident.Save.Nothing:
-		if m.w.Incident.task(events.ActionVerify, "") == nil {
+		if m.w.effect(events.ActionVerify, "") == nil {
 			m.decided("verify the last checkpoint", "what still lives is not deleted without one")
-			m.send(Task{Action: events.ActionVerify, Reason: "before the deletion of idle slices"})
+			m.send(Effect{Action: events.ActionVerify, Reason: "before the deletion of idle slices"})
 		}
 		return
 	}
-	var tasks []Task
+	var effects []Effect
 	for _, s := range idle {
-		concerned := func(t Task) bool { return t.Action == events.ActionDelete && t.Concerns(s.Name) }
-		if m.w.Incident.has(concerned) || slices.ContainsFunc(tasks, concerned) {
+		concerned := func(t Effect) bool { return t.Action == events.ActionDelete && t.Concerns(s.Name) }
+		if m.w.has(concerned) || slices.ContainsFunc(effects, concerned) {
 			continue
 		}
-		tasks = append(tasks, Task{
+		effects = append(effects, Effect{
 			Action: events.ActionDelete, Slice: s.Name, With: m.beside(s), Zone: s.Zone, Incarnation: s.Incarnation, Reason: "when_escalated is delete",
 		})
 	}
-	if tasks != nil {
-		if in := m.inc(); !in.has(func(t Task) bool { return t.Action == events.ActionDelete }) {
+	if effects != nil {
+		if in := m.inc(); !m.w.has(func(t Effect) bool { return t.Action == events.ActionDelete }) {
 			in.Deadline = m.now.Add(RemoveFor)
 		}
 		m.decided("delete "+namesOf(idle), "no training runs there"+m.saved())
-		m.send(tasks...)
+		m.send(effects...)
 	}
 }
 
-func (in *Incident) has(is func(Task) bool) bool { return slices.ContainsFunc(in.Tasks, is) }
+func (w Workload) has(is func(Effect) bool) bool { return slices.ContainsFunc(w.Effects, is) }
 
 // Undecided names the idle slices whose deletion the provider has not accepted: their crews are listened for right before any of
 // them is deleted.
 func (w Workload) Undecided() (names []string) {
 	for _, s := range w.idle() {
-		if w.Incident == nil || !w.Incident.has(func(t Task) bool {
+		if w.Incident == nil || !w.has(func(t Effect) bool {
 			return t.Action == events.ActionDelete && t.Concerns(s.Name) && !t.Answered.IsZero()
 		}) {
 			names = append(names, s.Name)
@@ -306,7 +306,7 @@ func (m *machine) keeps(k Kept) {
 	case m.w.Incident.Kept == Kept{}:
 		in := m.inc()
 		in.Kept = k
-		in.Tasks = slices.DeleteFunc(in.Tasks, func(t Task) bool { return t.Action == events.ActionDelete && !t.inFlight() })
+		m.dropEffects(func(t Effect) bool { return t.Action == events.ActionDelete && !t.inFlight() })
 		m.decided("delete no more than what is being deleted", k.Why)
 		m.coded(k.Code)
 	}
@@ -366,7 +366,7 @@ func (m *machine) byHand() string {
 // vanishedIdle takes it that a slice is gone while idle ones are deleted. One that nobody has deleted here is somebody else's
 // doing: the others are left to them.
 func (m *machine) vanishedIdle(s *Slot, was Condition) {
-	t := m.w.Incident.task(events.ActionDelete, s.Name)
+	t := m.w.effect(events.ActionDelete, s.Name)
 	ours := t != nil && t.inFlight() || s.End.Discarded
 	if ours {
 		m.slice(s.Name).End.Discarded = true
@@ -404,9 +404,9 @@ func (m *machine) stirs(c Code, what string) {
 
 // discardOverdue ends the incident when what has to be known, or the deletion, takes too long.
 func (m *machine) discardOverdue(took string) {
-	var asked *Task
-	for i := range m.w.Incident.Tasks {
-		if t := &m.w.Incident.Tasks[i]; t.Action == events.ActionDelete {
+	var asked *Effect
+	for i := range m.w.Effects {
+		if t := &m.w.Effects[i]; t.Action == events.ActionDelete {
 			asked = t
 		}
 	}
@@ -431,15 +431,15 @@ func (m *machine) discardOverdue(took string) {
 
 // noteDiscarded notes at the end of the incident what is on its way out: nobody misses it when it is gone.
 func (m *machine) noteDiscarded() {
-	for _, t := range m.w.Incident.Tasks {
+	for _, t := range m.w.Effects {
 		if t.Action == events.ActionDelete && t.inFlight() {
 			m.mayBeDiscarded(t)
 		}
 	}
 }
 
-// mayBeDiscarded has nobody miss what the call of a task may have deleted, for as long as that life lasts.
-func (m *machine) mayBeDiscarded(t Task) {
+// mayBeDiscarded has nobody miss what the call of an effect may have deleted, for as long as that life lasts.
+func (m *machine) mayBeDiscarded(t Effect) {
 	for i := range m.w.Slices {
 		if s := &m.w.Slices[i]; t.Concerns(s.Name) {
 			by := t.Begun.Add(CallFor)

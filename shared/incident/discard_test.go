@@ -95,7 +95,7 @@ func TestIdleSlicesAreDeletedWhereThePolicySaysSo(t *testing.T) {
 		t.Fatalf("what was deleted on purpose is missed: %+v", n.w.Incident)
 	}
 	n = at1(t, p, at1(t, p, n, "retried"), "read gone")
-	if in := n.w.Incident; in == nil || in.Phase != incident.Recreating || len(in.Tasks) != 1 || in.Tasks[0].Action != events.ActionCreate {
+	if in := n.w.Incident; in == nil || in.Phase != incident.Recreating || len(n.w.Effects) != 1 || n.w.Effects[0].Action != events.ActionCreate {
 		t.Errorf("retry does not bring it back: %+v", in)
 	}
 }
@@ -369,7 +369,7 @@ func TestACheckpointThatIsNewerThanTheEscalationKeepsIdleSlices(t *testing.T) {
 
 func verification(t *testing.T, n node) events.CheckpointRequested {
 	t.Helper()
-	for _, task := range n.w.Incident.Tasks {
+	for _, task := range n.w.Effects {
 		if task.Action == events.ActionVerify {
 			_, sent, _ := tick(policies["everything"], n.w, task.Sent.Add(incident.RequestFor))
 			for _, e := range sent {
@@ -392,7 +392,7 @@ func TestADeletionOfIdleSlicesThatFailsEnds(t *testing.T) {
 		calls := 0
 		for until := n.now.Add(48 * time.Hour); n.w.Incident != nil && n.now.Before(until); n.now = n.now.Add(time.Minute) {
 			n.w, _, _ = incident.Advance(p, n.w, waiting(n.now), n.now)
-			for _, task := range n.w.Incident.Tasks {
+			for _, task := range n.w.Effects {
 				r := events.Request{Schema: 1, Workload: n.w.ID, Incident: id, Epoch: task.Epoch, Action: task.Action, Slice: task.Slice, Incarnation: task.Incarnation, Attempt: task.Attempt, Expires: n.now.Add(time.Hour)}
 				if _, err := n.w.Fence(r.Pointer(), n.now); err == nil {
 					calls++
@@ -483,11 +483,11 @@ func TestAWordKeepsWhatIsNotBeingDeletedYet(t *testing.T) {
 	for _, what := range []string{"tick", "intend delete 0"} {
 		n = at1(t, p, n, what)
 	}
-	if len(n.w.Incident.Tasks) != 2 {
+	if len(n.w.Effects) != 2 {
 		t.Fatalf("it stands as %s, want two deletions asked for", stands(n.w, nil))
 	}
 	n.w, _, _ = incident.Advance(p, n.w, incident.Paused{Word: ann}, n.now)
-	if in := n.w.Incident; in == nil || len(in.Tasks) != 1 || in.Tasks[0].Slice != "llama-8b" {
+	if in := n.w.Incident; in == nil || len(n.w.Effects) != 1 || n.w.Effects[0].Slice != "llama-8b" {
 		t.Fatalf("it stands as %s, want the one that is being called alone", stands(n.w, nil))
 	}
 	for _, what := range []string{"accepted delete 0", "tick", "read gone", "tick"} {

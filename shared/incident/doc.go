@@ -231,9 +231,14 @@
 // wait for as long as it takes: approving, for a person, and creating while capacity for Spot is what is missing. A deadline
 // moves by the time for which the phase was held (a pause, the brake, a policy that cannot be read), HeldForMost in all.
 //
-// # Requests
+// # Effects
 //
-// A request is a task of the incident from sending to its end: sent, begun (the intent is saved before the call),
-// answered, and done when a reading of the API shows it. Its fence is the workload's epoch, which rises when an incident
-// opens or ends and whenever a new request is sent. A request that is fenced out although it is still wanted is sent again.
+// An effect is one thing that an incident wants of the outside: a save, a deletion, an admission. A request asks a function
+// for it. The function stores its intent before the call and the answer after it, and a reading shows that it is so. In
+// between an effect is wanted, begun, accepted or done, or it was refused and waits for its next try. An answer counts for
+// the attempt that it answers alone.
+//
+// Effects stand on the workload, each with the incident that wants it. Their fence is the workload's epoch, which rises
+// when an incident opens or ends and whenever a new request is sent. A request that is fenced out although its effect is
+// still wanted is sent again.
 package incident

@@ -172,14 +172,14 @@ func FailureClasses() []FailureClass {
 	}
 }
 
-// Intended says that a function begins a task: the call comes after this is stored.
+// Intended says that a function begins an effect: the call comes after this is stored.
 type Intended struct {
 	Origin
 	Request   events.Request
 	RequestID string
 }
 
-// Answered is what came back from the call of a task.
+// Answered is what came back from the call of an effect.
 type Answered struct {
 	Origin
 	Request events.Request

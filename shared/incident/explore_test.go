@@ -83,7 +83,7 @@ type node struct {
 	path string
 }
 
-// evidence is everything that may be learned in a state. Requests are answered as the open tasks stand.
+// evidence is everything that may be learned in a state. Requests are answered as the open effects stand.
 func evidence(w incident.Workload, now time.Time) map[string]incident.Evidence {
 	out := learned(w, w.Slices[0], now)
 	maps.Copy(out, answers(w, w.Slices[0], now))
@@ -137,7 +137,7 @@ func learned(w incident.Workload, s incident.Slot, now time.Time) map[string]inc
 	}
 	where := s.Zone
 	if in != nil {
-		for _, t := range in.Tasks {
+		for _, t := range w.Effects {
 			if t.Action == events.ActionCreate && t.Concerns(s.Name) {
 				where = t.Zone
 			}
@@ -241,7 +241,7 @@ func answers(w incident.Workload, s incident.Slot, now time.Time) map[string]inc
 		out["saved"] = crew(events.CrewReport{Report: events.ReportSaved, SaveID: in.Save.ID, CheckpointStep: 48200, CheckpointURI: "gs://ckpt/llama-8b/48200"})
 		out["refused"] = crew(events.CrewReport{Report: events.ReportRefused, SaveID: in.Save.ID, Reason: "no handler"})
 	}
-	for i, t := range in.Tasks {
+	for i, t := range w.Effects {
 		r := events.Request{
 			Schema: 1, Workload: w.ID, Incident: in.ID, Epoch: t.Epoch, Action: t.Action, Slice: t.Slice, Incarnation: t.Incarnation,
 			Attempt: t.Attempt, Expires: now.Add(time.Hour),
@@ -351,12 +351,12 @@ func key(t *testing.T, w incident.Workload) string {
 		in.Code, in.HeldCode, in.Calls, in.CallsLeftOut, in.Plan = "", "", nil, 0, nil
 		in.Save.ID, in.Of, in.Starts, in.HeldSeconds, in.HeldUntil = "", "", min(in.Starts, 1), 0, time.Time{}
 		blur(&in.Opened, &in.Since, &in.HearBy, &in.HeardAt, &in.Deadline, &in.Down, &in.WaitingSince, &in.Reminded, &in.Slow, &in.Save.Requested, &in.Save.Left, &in.Save.Acked, &in.Save.At)
-		in.Tasks = slices.Clone(in.Tasks)
-		for i := range in.Tasks {
-			k := &in.Tasks[i]
-			k.Epoch, k.Attempt, k.Failures, k.LastFailure, k.LastCode, k.Reason, k.Digest = 0, 0, 0, "", "", "", ""
-			blur(&k.Sent, &k.Begun, &k.Answered, &k.Retry, &k.By)
-		}
+	}
+	w.Effects = slices.Clone(w.Effects)
+	for i := range w.Effects {
+		e := &w.Effects[i]
+		e.Maker, e.Epoch, e.Attempt, e.Failures, e.LastFailure, e.LastCode, e.Reason, e.Digest = "", 0, 0, 0, "", "", "", ""
+		blur(&e.Sent, &e.Begun, &e.Answered, &e.Retry, &e.By)
 	}
 	return marshal(t, w) + strings.Join(proven, " ")
 }
@@ -901,8 +901,8 @@ func checkDocument(t *testing.T, n node, w incident.Workload) {
 	if in.Phase != incident.Saving && !in.Save.Requested.IsZero() && in.Save.Result == "" {
 		t.Fatalf("%s: in phase %s the save has no outcome: %+v", n.path, in.Phase, in.Save)
 	}
-	for i, task := range in.Tasks {
-		for _, other := range in.Tasks[:i] {
+	for i, task := range w.Effects {
+		for _, other := range w.Effects[:i] {
 			if other.Action == task.Action && other.Slice == task.Slice {
 				t.Fatalf("%s: two tasks to %s %s at once", n.path, task.Action, task.Slice)
 			}

@@ -387,7 +387,7 @@ func TestTheStorySaysWhyNoVerdictWasRead(t *testing.T) {
 		r.learn("llama-8b", "read lost")
 		id := r.w.Incident.ID
 		for end := r.now.Add(incident.HearFor + 5*time.Minute); r.w.Incident != nil && r.now.Before(end); {
-			if in := r.w.Incident; len(in.Tasks) > 0 && in.Tasks[0].Action == events.ActionHear && in.Tasks[0].Retry.IsZero() {
+			if all := r.w.Effects; len(all) > 0 && all[0].Action == events.ActionHear && all[0].Retry.IsZero() {
 				r.give(incident.VerdictRead{Request: asked(r.w, r.now), Failure: &incident.Failure{Class: incident.Transient, Message: why}})
 			}
 			r.readAs("llama-8b", incident.Lost, nil)

@@ -190,8 +190,8 @@ func TestAHangIsEndedOnlyIfItsOwnerSaysSo(t *testing.T) {
 				w, after = silent(c.p, w, at, 0, ago(c.seen), step)
 			}
 			in := w.Incident
-			for i := 0; in != nil && i < len(in.Tasks); i++ {
-				if in.Tasks[i].Action == events.ActionHear { // which nobody answers
+			for i := 0; in != nil && i < len(w.Effects); i++ {
+				if w.Effects[i].Action == events.ActionHear { // which nobody answers
 					w, _, _ = tick(c.p, w, in.HearBy)
 					in = w.Incident
 				}

@@ -59,7 +59,7 @@ func TestAHoldIsTold(t *testing.T) {
 				if c.code == incident.CodeBraked {
 					end = r.now.Truncate(time.Hour).Add(time.Hour)
 				}
-				for _, task := range r.w.Incident.Tasks {
+				for _, task := range r.w.Effects {
 					if c.held == nil || !task.Begun.IsZero() || !task.Retry.IsZero() {
 						continue
 					}

@@ -292,7 +292,7 @@ func TestWhatIsOursGoesBeforeTheirsIsTaken(t *testing.T) {
 	for range 3 {
 		asked += read(incident.Ready, theirs, theirs.Created, "")
 	}
-	if asked != "delete llama-8b" || r.w.Incident == nil || r.w.Incident.Phase != incident.Clearing || r.w.Incident.Tasks[0].Zone != far {
+	if asked != "delete llama-8b" || r.w.Incident == nil || r.w.Incident.Phase != incident.Clearing || r.w.Effects[0].Zone != far {
 		t.Fatalf("asked for is %q; it stands as %s", asked, tale(r.w))
 	}
 	r.learn("", "intend delete 0", "accepted delete 0")

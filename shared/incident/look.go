@@ -272,8 +272,7 @@ func (l *Life) breaks(e Read) bool {
 // ordered keeps where and when a queued resource of ours was created: it is all that there is of a slice that it has not
 // brought.
 func (m *machine) ordered(s *Slot, e Read) *Slot {
-	in := m.w.Incident
-	if e.Ordered.IsZero() || !in.ours(s, e) || s.Ordered.Equal(e.Ordered) && s.Zone == e.Zone {
+	if e.Ordered.IsZero() || !m.w.ours(s, e) || s.Ordered.Equal(e.Ordered) && s.Zone == e.Zone {
 		return s
 	}
 	m.brings(s.Name, e)
@@ -282,7 +281,7 @@ func (m *machine) ordered(s *Slot, e Read) *Slot {
 
 // brings notes when the queued resource was ordered that a reading of one slice shows, for all that it is still to bring.
 func (m *machine) brings(slice string, e Read) {
-	t := m.w.Incident.task(events.ActionCreate, slice)
+	t := m.w.effect(events.ActionCreate, slice)
 	if t == nil || e.Ordered.IsZero() {
 		return
 	}
@@ -404,7 +403,7 @@ func (m *machine) anotherTraining() {
 // expectedZone is where a slice has to be, if it is anywhere.
 func (m *machine) expectedZone(s *Slot) string {
 	if in := m.w.Incident; in != nil {
-		if t := in.task(events.ActionCreate, s.Name); t != nil {
+		if t := m.w.effect(events.ActionCreate, s.Name); t != nil {
 			return t.Zone
 		}
 	}
@@ -522,7 +521,7 @@ func (m *machine) isReady(s *Slot, e Read, was Condition) {
 		return
 	}
 	in := m.w.Incident
-	made := s.Replace && in.task(events.ActionCreate, s.Name) != nil
+	made := s.Replace && m.w.effect(events.ActionCreate, s.Name) != nil
 	if made {
 		m.arrived(s)
 		in = m.w.Incident
@@ -770,9 +769,9 @@ func (m *machine) othersHeal(s *Slot) bool {
 
 // notThereYet asks again for a slice whose creation the provider calls done and that is not there.
 func (m *machine) notThereYet(s *Slot) {
-	t := m.w.Incident.task(events.ActionCreate, s.Name)
-	if t != nil && !t.Answered.IsZero() && t.Operation == "" && m.now.Sub(t.Answered) >= SickFor && t.Retry.IsZero() {
-		m.again(m.task(events.ActionCreate, s.Name), "the creation was called done, and nothing is there")
+	t := m.w.effect(events.ActionCreate, s.Name)
+	if t != nil && t.Stage() == StageDone && m.now.Sub(t.Answered) >= SickFor {
+		m.again(m.effect(events.ActionCreate, s.Name), "the creation was called done, and nothing is there")
 	}
 }
 
@@ -801,7 +800,7 @@ func (in *Incident) proves(s *Slot) bool {
 func (m *machine) newLife(s *Slot, e Read) {
 	in := m.w.Incident
 	brought := !s.Ordered.IsZero() && s.Ordered.Equal(e.Ordered) // by the queued resource of which another slice is lost again
-	ours := in != nil && (in.ours(s, e) || brought || in.Phase == Clearing && m.creator(s, e) != nil)
+	ours := in != nil && (m.w.ours(s, e) || brought || in.Phase == Clearing && m.creator(s, e) != nil)
 	// What was there before the trouble, and only was not read yet, takes nothing over.
 	before := in != nil && in.Phase != Discarding && !s.Replace && !e.Incarnation.Created.IsZero() && e.Incarnation.Created.Before(in.Opened)
 	switch {
@@ -862,7 +861,7 @@ func (l Life) over() bool {
 // spares drops the deletion of what is to stay, unless it is being called or something of ours goes with it. It reports whether that
 // was so.
 func (m *machine) spares(slice string) bool {
-	t := m.w.Incident.task(events.ActionDelete, slice)
+	t := m.w.effect(events.ActionDelete, slice)
 	if t == nil || t.UnderWay(m.now) || slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return t.Concerns(s.Name) && s.leftBehind() }) {
 		return false
 	}
@@ -872,22 +871,23 @@ func (m *machine) spares(slice string) bool {
 
 // nowLives has the deletion of what was ordered name the life that has come of it meanwhile.
 func (m *machine) nowLives(slice string) {
-	t := m.w.Incident.task(events.ActionDelete, slice)
+	t := m.w.effect(events.ActionDelete, slice)
 	switch {
 	case t == nil:
 	case t.Answered.IsZero():
 		m.drop(events.ActionDelete, slice)
 	case t.Slice == slice:
-		t = m.task(events.ActionDelete, slice)
+		t = m.effect(events.ActionDelete, slice)
 		t.Incarnation, t.Ordered = m.w.Slice(slice).Incarnation, time.Time{}
 	}
 }
 
 // ours reports whether a reading shows what this incident has ordered. The creation may be given up already: a reading may be under way
 // while it fails, or what failed may have come to something.
-func (in *Incident) ours(s *Slot, e Read) bool {
+func (w Workload) ours(s *Slot, e Read) bool {
+	in := w.Incident
 	late := in.Created && e.when().After(in.Opened)
-	return e.Incident == in.ID && (in.made(s.Name) || late)
+	return e.Incident == in.ID && (w.made(s.Name) || late)
 }
 
 // when is the time from which what a reading shows was ordered, or has lived.
@@ -899,8 +899,8 @@ func (e Read) when() time.Time {
 }
 
 // made reports whether a create of ours for this slice was begun: anybody can write a label.
-func (in *Incident) made(slice string) bool {
-	t := in.task(events.ActionCreate, slice)
+func (w Workload) made(slice string) bool {
+	t := w.effect(events.ActionCreate, slice)
 	return t != nil && (!t.Begun.IsZero() || t.Attempt > 1)
 }
 
@@ -1103,9 +1103,9 @@ func (m *machine) stopAbused() {
 	m.out = slices.DeleteFunc(m.out, func(e events.Event) bool { return e.EventType() != events.TypeIncidentClosed })
 	const why = "Google suspects abuse on this slice (symptom PROJECT_ABUSE)"
 	if m.phase() == Clearing {
-		idle := func(t Task) bool { return t.Action == events.ActionDelete && !t.UnderWay(m.now) }
-		if m.w.Incident.has(idle) {
-			m.inc().Tasks = slices.DeleteFunc(m.inc().Tasks, idle)
+		idle := func(t Effect) bool { return t.Action == events.ActionDelete && !t.UnderWay(m.now) }
+		if m.w.has(idle) {
+			m.dropEffects(idle)
 			m.decided("delete nothing for now", why)
 			m.stillClearing()
 		}

@@ -243,7 +243,7 @@ func TestAnIncidentDoesNotEndOverTheHeadOfADeletion(t *testing.T) {
 			t.Errorf("%s: it ended %s: %s", refusal, n.w.Closed.Outcome, n.w.Closed.Reason)
 			continue
 		}
-		task := n.w.Incident.Tasks[0]
+		task := n.w.Effects[0]
 		if task.Retry.IsZero() || !task.Begun.IsZero() {
 			t.Errorf("%s: %+v is not tried again", refusal, task)
 		}

@@ -455,16 +455,16 @@ func (m *machine) sendMaintain() {
 	}
 	m.enter(Maintaining, m.now.Add(MaintainFor))
 	m.decided("start the maintenance now", "checkpoint "+events.Number(m.w.Progress.Verified)+" is verified, and the moment is ours to choose")
-	tasks := m.maintainTasks()
-	if tasks == nil {
+	effects := m.earlyMaintenance()
+	if effects == nil {
 		m.enterWindow(CodeNotReady, "no slice is ready for early maintenance")
 		return
 	}
-	m.send(tasks...)
+	m.send(effects...)
 }
 
-// maintainTasks are the calls that start the announced maintenance: one for each slice, or for the queued resource that holds it.
-func (m *machine) maintainTasks() (tasks []Task) {
+// earlyMaintenance are the calls that start the announced maintenance: one for each slice, or for the queued resource that holds it.
+func (m *machine) earlyMaintenance() (all []Effect) {
 	called := map[string]bool{}
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
@@ -474,16 +474,16 @@ func (m *machine) maintainTasks() (tasks []Task) {
 		for _, o := range m.w.MaintainedWith(s.Name) {
 			called[o.Name] = true
 		}
-		tasks = append(tasks, Task{
+		all = append(all, Effect{
 			Action: events.ActionMaintain, Slice: s.Name, Zone: s.Zone, Incarnation: s.Incarnation, Reason: "verified checkpoint",
 		})
 	}
-	return tasks
+	return all
 }
 
 // maintaining tells how the calls stand that start maintenance early: whether one was accepted, and whether one is under way.
-func (in *Incident) maintaining() (accepted, open bool) {
-	for _, t := range in.Tasks {
+func (w Workload) maintaining() (accepted, open bool) {
+	for _, t := range w.Effects {
 		if t.Action == events.ActionMaintain {
 			accepted = accepted || !t.Answered.IsZero()
 			open = open || t.Answered.IsZero()
@@ -494,10 +494,10 @@ func (in *Incident) maintaining() (accepted, open bool) {
 
 // maintained goes on when every call that starts maintenance early was accepted, or will not be any more.
 func (m *machine) maintained() {
-	if _, open := m.w.Incident.maintaining(); open {
+	if _, open := m.w.maintaining(); open {
 		return
 	}
-	for _, t := range m.w.Incident.Tasks {
+	for _, t := range m.w.Effects {
 		if t.Action != events.ActionMaintain {
 			continue
 		}
@@ -514,7 +514,7 @@ func (m *machine) maintained() {
 
 // notMaintained takes a call that was refused. The slices train together: where the maintenance of one was started, that of
 // the others is asked for again, for as long as that may take.
-func (m *machine) notMaintained(t *Task, f Failure) {
+func (m *machine) notMaintained(t *Effect, f Failure) {
 	slice := t.Slice
 	t.Failures++
 	t.Retry = m.now.Add(backoff(t.Failures))
@@ -523,7 +523,7 @@ func (m *machine) notMaintained(t *Task, f Failure) {
 	case Transient, Busy:
 		return
 	default:
-		if len(m.w.Incident.Tasks) > 1 {
+		if len(m.w.Effects) > 1 {
 			return // what the others come to is not known, or they have begun
 		}
 	}
@@ -533,7 +533,7 @@ func (m *machine) notMaintained(t *Task, f Failure) {
 
 // notStarted goes on without the calls that were not accepted.
 func (m *machine) notStarted(c Code, why string) {
-	accepted, open := m.w.Incident.maintaining()
+	accepted, open := m.w.maintaining()
 	switch {
 	case !accepted && open:
 		return
@@ -548,7 +548,7 @@ func (m *machine) notStarted(c Code, why string) {
 
 // hasBegun waits for maintenance that is under way, once it was asked for of every slice: they train together.
 func (m *machine) hasBegun() {
-	if accepted, open := m.w.Incident.maintaining(); m.phase() == Maintaining && accepted && open {
+	if accepted, open := m.w.maintaining(); m.phase() == Maintaining && accepted && open {
 		return
 	}
 	m.enterWindow(CodeBegun, "the maintenance has begun")

@@ -24,11 +24,11 @@ func TestAZoneThatDoesNotTakeTheOrderEndsNothing(t *testing.T) {
 	} {
 		for _, operation := range []bool{false, true} {
 			n := at(t, p, true, created+", stockout create 0, intend create 0, accepted create 0", nil)
-			if zone := n.w.Incident.Tasks[0].Zone; zone != "us-west4-b" {
+			if zone := n.w.Effects[0].Zone; zone != "us-west4-b" {
 				t.Fatalf("the second zone is %s", zone)
 			}
 			failure := &incident.Failure{Class: class, Message: "bad"}
-			var e incident.Evidence = incident.Ended{Operation: n.w.Incident.Tasks[0].Operation, Failure: failure}
+			var e incident.Evidence = incident.Ended{Operation: n.w.Effects[0].Operation, Failure: failure}
 			if !operation {
 				n = at(t, p, true, created+", stockout create 0, intend create 0", nil)
 				e = incident.Answered{Request: asked(n.w, n.now), Failure: failure}
@@ -79,7 +79,7 @@ func TestAZoneThatJustFailedIsNotAskedForTheNextLoss(t *testing.T) {
 		learn(what)
 	}
 	var asked []string
-	for _, task := range n.w.Incident.Tasks {
+	for _, task := range n.w.Effects {
 		asked = append(asked, string(task.Action)+" in "+task.Zone)
 	}
 	if d := cmp.Diff([]string{"create in us-west4-b"}, asked); d != "" {
@@ -107,7 +107,7 @@ func TestAWaitForCapacityIsToldOf(t *testing.T) {
 		}
 	}
 	refuse := func() {
-		if e := evidence(n.w, n.now)["intend create 0"]; e != nil && n.w.Incident.Tasks[0].Retry.IsZero() {
+		if e := evidence(n.w, n.now)["intend create 0"]; e != nil && n.w.Effects[0].Retry.IsZero() {
 			n.w, _, _ = incident.Advance(p, n.w, e, n.now)
 			n.w, _, _ = incident.Advance(p, n.w, evidence(n.w, n.now)["stockout create 0"], n.now)
 		}
@@ -121,7 +121,7 @@ func TestAWaitForCapacityIsToldOf(t *testing.T) {
 	if first := tale(n.w); !strings.Contains(first, "every zone refused: no capacity") {
 		t.Errorf("the start is not told: %s", first)
 	}
-	for n.w.Incident.Tasks[0].Begun.IsZero() || !n.w.Incident.Tasks[0].Retry.IsZero() {
+	for n.w.Effects[0].Begun.IsZero() || !n.w.Effects[0].Retry.IsZero() {
 		n.now = n.now.Add(time.Minute)
 		n.w, _, _ = tick(p, n.w, n.now)
 		if e := evidence(n.w, n.now)["intend create 0"]; e != nil {

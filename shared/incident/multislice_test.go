@@ -396,12 +396,12 @@ func plays(t *testing.T, p policy.Policy, n node, steps [][2]string) node {
 func do(t *testing.T, p policy.Policy, n node) node {
 	t.Helper()
 	for _, what := range []string{"intend", "accepted"} {
-		for i, task := range slices.Clone(n.w.Incident.Tasks) {
+		for i, task := range slices.Clone(n.w.Effects) {
 			name := fmt.Sprintf("%s %s %d", what, task.Action, i)
 			if e, ok := answers(n.w, n.w.Slices[0], n.now)[name]; ok && task.Answered.IsZero() {
 				n.w, _, _ = incident.Advance(p, n.w, e, n.now)
 			}
-			if n.w.Incident == nil || len(n.w.Incident.Tasks) == 0 {
+			if n.w.Incident == nil || len(n.w.Effects) == 0 {
 				return n
 			}
 		}
@@ -623,7 +623,7 @@ func (c *cloud) read(name string) {
 	if m.condition == incident.Gone {
 		r.Zone = s.Zone
 		if w.Incident != nil {
-			for _, task := range w.Incident.Tasks {
+			for _, task := range w.Effects {
 				if task.Action == events.ActionCreate && task.Slice == name {
 					r.Zone = task.Zone
 				}
@@ -732,7 +732,7 @@ func tale(w incident.Workload) string {
 		return "no incident"
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s in phase %s, tasks %+v\n", in.ID, in.Phase, in.Tasks)
+	fmt.Fprintf(&b, "%s in phase %s, effects %+v\n", in.ID, in.Phase, w.Effects)
 	for _, l := range in.Timeline {
 		fmt.Fprintf(&b, "%s %-9s %-11s %s | %s\n", l.At.Format("15:04:05"), l.Kind, l.Phase, l.Text, l.Reason)
 	}

@@ -270,7 +270,7 @@ func (m *machine) openRetry(t Trouble, would string) {
 		calls, why := m.w.Restarting(), ""
 		switch {
 		case m.w.unadmitted() != nil:
-			calls = m.would("", "", Task{Action: events.ActionAdmit})
+			calls = m.would("", "", Effect{Action: events.ActionAdmit})
 		case t.Slice != "":
 			calls, why = m.wouldReplace([]string{t.Slice}, "")
 		case m.w.Directory == "":
@@ -290,13 +290,13 @@ func (m *machine) openRetry(t Trouble, would string) {
 func (m *machine) retryNow() {
 	in := m.inc()
 	in.Zones = nil
-	for i := range in.Tasks {
-		if t := &in.Tasks[i]; !t.Retry.IsZero() {
+	for i := range m.effects() {
+		if t := &m.w.Effects[i]; t.Stage() == StageRefused {
 			t.Failures, t.Retry = 0, m.now
 		}
 	}
 	if m.p.Unreadable == "" { // else the clock sends it again
-		m.tasks()
+		m.askAgain()
 	}
 }
 
@@ -310,7 +310,7 @@ func (w Workload) NothingToRetry(now time.Time) string {
 			return in.ID + " waits for a person: approve it, or cancel it"
 		case in.Phase == Discarding:
 			return in.ID + " deletes what stands idle: try again once it is over"
-		case !slices.ContainsFunc(in.Tasks, func(t Task) bool { return !t.Retry.IsZero() }):
+		case !w.has(func(t Effect) bool { return t.Stage() == StageRefused }):
 			return in.ID + " is under way (" + string(in.Phase) + "), and nothing of it waits for another try"
 		}
 		return ""

@@ -330,7 +330,7 @@ func TestRetryDecidesNothingByItself(t *testing.T) {
 func TestRetryAsksForCapacityAtOnce(t *testing.T) {
 	p := policies["spot"]
 	n := at(t, p, true, "preempted, read lost, intend delete 0, read gone, intend create 0, stockout create 0, intend create 0, stockout create 0", nil)
-	if in := n.w.Incident; len(in.Zones) != 2 || !in.Tasks[0].Retry.After(n.now) {
+	if in := n.w.Incident; len(in.Zones) != 2 || !n.w.Effects[0].Retry.After(n.now) {
 		t.Fatalf("it does not wait: %+v", in)
 	}
 	n.now = n.now.Add(time.Second)

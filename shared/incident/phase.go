@@ -103,7 +103,7 @@ const (
 	// was called at the last moment has reached the provider by that time.
 	CallWithin = time.Minute
 	CallFor    = 3 * time.Minute
-	// OperationFor is how long an operation of the provider may run before the task is looked at anew.
+	// OperationFor is how long an operation of the provider may run before the effect is looked at anew.
 	OperationFor = 4 * time.Hour
 	// CapacityEvery is how often capacity is asked for, plus up to as much again; a long wait is told of after RemindFirst,
 	// and each time that it has lasted for RemindEvery more.
@@ -122,11 +122,11 @@ const (
 	MaxRecreates = 10
 	// MaxStarts is how often one incident starts what is stopped.
 	MaxStarts = 5
-	// MaxFailures ends a task that fails in a row for reasons other than capacity.
+	// MaxFailures ends an effect that fails in a row for reasons other than capacity.
 	MaxFailures = 8
 )
 
-// backoff is the time before try n of a task that failed, n from 1.
+// backoff is the time before try n of an effect that failed, n from 1.
 func backoff(n int) time.Duration {
 	return min(time.Minute<<min(n-1, 4), 10*time.Minute)
 }

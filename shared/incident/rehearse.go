@@ -89,18 +89,18 @@ func (w Workload) Saving() []Planned {
 // Maintaining is the call that would start the maintenance of a slice before its window.
 func (w Workload) Maintaining(slice string) []Planned {
 	m := machine{w: w}
-	return m.would(policy.EarlyMaintenance, "once the save is verified", Task{Action: events.ActionMaintain, Slice: slice})
+	return m.would(policy.EarlyMaintenance, "once the save is verified", Effect{Action: events.ActionMaintain, Slice: slice})
 }
 
 // Restarting is the call that would ask the crew for another attempt.
 func (w Workload) Restarting() []Planned {
 	m := machine{w: w}
-	return m.would(policy.Restart, "", Task{Action: events.ActionRestart})
+	return m.would(policy.Restart, "", Effect{Action: events.ActionRestart})
 }
 
-// would makes the calls of tasks into what would be called.
-func (m *machine) would(sw policy.Switch, when string, tasks ...Task) (all []Planned) {
-	for _, t := range tasks {
+// would makes the calls of effects into what would be called.
+func (m *machine) would(sw policy.Switch, when string, effects ...Effect) (all []Planned) {
+	for _, t := range effects {
 		for _, c := range m.w.calls(t) {
 			p := Planned{Function: c.Function, Method: c.Method, Resource: c.Resource, Action: t.Action, Switch: sw, When: when}
 			if t.Action == events.ActionCreate {
@@ -128,7 +128,7 @@ func (m *machine) wouldAsk(s *Slot) (zones []ZoneFit) {
 }
 
 func (m *machine) wouldSave() []Planned {
-	return m.would(policy.RequestCheckpoint, "", Task{Action: events.ActionSave})
+	return m.would(policy.RequestCheckpoint, "", Effect{Action: events.ActionSave})
 }
 
 // wouldMaintain are the calls that would start the announced maintenance behind the save; none where that is not possible.
@@ -136,13 +136,13 @@ func (m *machine) wouldMaintain() (all []Planned) {
 	if m.notEarly() != "" || m.w.Directory == "" || m.w.Crew.Seen.IsZero() {
 		return nil
 	}
-	return m.would(policy.EarlyMaintenance, "once the save is verified", m.maintainTasks()...)
+	return m.would(policy.EarlyMaintenance, "once the save is verified", m.earlyMaintenance()...)
 }
 
 // wouldStart are the calls that would start slices that are stopped.
 func (m *machine) wouldStart(names ...string) (all []Planned) {
 	for _, name := range names {
-		all = append(all, m.would(policy.StartStopped, "", Task{Action: events.ActionStart, Slice: name})...)
+		all = append(all, m.would(policy.StartStopped, "", Effect{Action: events.ActionStart, Slice: name})...)
 	}
 	return all
 }
@@ -163,25 +163,25 @@ func (m *machine) wouldReplace(names []string, when string) (all []Planned, why 
 		}
 	}
 	sw := replaced.w.governs(events.ActionDelete)
-	var deletions, creations []Task
+	var deletions, creations []Effect
 	for _, name := range replaced.replacing() {
 		s := replaced.w.Slice(name)
 		if _, fault, _ := replaced.irreplaceable(s); fault != "" {
 			return nil, fault
 		}
-		concerned := func(t Task) bool { return t.Concerns(name) }
+		concerned := func(t Effect) bool { return t.Concerns(name) }
 		with := replaced.beside(s)
 		if s.Condition != Gone && !slices.ContainsFunc(deletions, concerned) {
-			deletions = append(deletions, Task{Action: events.ActionDelete, Slice: name, With: with, Zone: s.Zone})
+			deletions = append(deletions, Effect{Action: events.ActionDelete, Slice: name, With: with, Zone: s.Zone})
 		}
 		if !slices.ContainsFunc(creations, concerned) {
 			at := replaced.candidates(s)[0]
-			creations = append(creations, Task{Action: events.ActionCreate, Slice: name, With: with, Zone: at.Zone, Accelerator: at.Accelerator})
+			creations = append(creations, Effect{Action: events.ActionCreate, Slice: name, With: with, Zone: at.Zone, Accelerator: at.Accelerator})
 		}
 	}
 	all = append(replaced.would(sw, when, deletions...), replaced.would(sw, when, creations...)...)
 	if m.w.Directory != "" {
-		all = append(all, replaced.would("", "", Task{Action: events.ActionAdmit})...)
+		all = append(all, replaced.would("", "", Effect{Action: events.ActionAdmit})...)
 	}
 	return all, ""
 }

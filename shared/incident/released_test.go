@@ -110,7 +110,7 @@ func TestGivenUpButThere(t *testing.T) {
 	for _, answer := range []string{"intend delete 0", "transient delete 0"} {
 		n.w, _, _ = incident.Advance(p, n.w, evidence(n.w, n.now)[answer], n.now)
 	}
-	n.now = n.w.Incident.Tasks[0].Retry // the very minute in which it is asked for again
+	n.now = n.w.Effects[0].Retry // the very minute in which it is asked for again
 	for range 4 {
 		n.w, _, _ = incident.Advance(p, n.w, evidence(n.w, n.now)["read ready"], n.now)
 		var sent []events.Event

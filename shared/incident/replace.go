@@ -180,7 +180,7 @@ func (m *machine) remove(why string) {
 		return
 	}
 	out := m.outgoing()
-	asked := func(name string) bool { return m.w.Incident.task(events.ActionDelete, name) != nil }
+	asked := func(name string) bool { return m.w.effect(events.ActionDelete, name) != nil }
 	if out == nil || !slices.ContainsFunc(out, asked) {
 		m.charge(&m.w.Budgets.Recreates)
 	} // else it joins the replacement that is under way
@@ -190,19 +190,19 @@ func (m *machine) remove(why string) {
 	}
 	m.enter(Removing, m.now.Add(RemoveFor))
 	m.decided("recreate: delete "+strings.Join(out, ", ")+" first", why+m.saved())
-	var tasks []Task
+	var effects []Effect
 	for _, name := range out {
 		s := m.w.Slice(name)
-		if asked(name) || slices.ContainsFunc(tasks, func(t Task) bool { return t.Concerns(name) }) {
+		if asked(name) || slices.ContainsFunc(effects, func(t Effect) bool { return t.Concerns(name) }) {
 			continue
 		}
 		s = m.named(s)
-		tasks = append(tasks, Task{
+		effects = append(effects, Effect{
 			Action: events.ActionDelete, Slice: s.Name, With: m.beside(s), Zone: s.Zone, Incarnation: s.Incarnation, Ordered: s.Ordered, Reason: why,
 		})
 	}
-	if tasks != nil {
-		m.send(tasks...)
+	if effects != nil {
+		m.send(effects...)
 	}
 }
 
@@ -233,7 +233,7 @@ func (m *machine) named(s *Slot) *Slot {
 }
 
 // holdsMore reports whether more is known by now of the queued resource that is to be deleted than when that was decided.
-func (m *machine) holdsMore(t *Task) bool {
+func (m *machine) holdsMore(t *Effect) bool {
 	if t.Action != events.ActionDelete || m.phase() != Removing {
 		return false
 	}
@@ -246,7 +246,7 @@ func (m *machine) holdsMore(t *Task) bool {
 }
 
 // removeAnew decides again on a queued resource as a whole, of which nothing was deleted yet.
-func (m *machine) removeAnew(t *Task, why string) {
+func (m *machine) removeAnew(t *Effect, why string) {
 	m.uncharge(events.ActionDelete)
 	m.drop(events.ActionDelete, t.Slice)
 	m.replace(why)
@@ -254,7 +254,7 @@ func (m *machine) removeAnew(t *Task, why string) {
 
 // coming reports whether a creation of the slice is under way: what stands under its name is no life that has to go.
 func (m *machine) coming(s *Slot) bool {
-	t := m.w.Incident.task(events.ActionCreate, s.Name)
+	t := m.w.effect(events.ActionCreate, s.Name)
 	return t != nil && t.inFlight()
 }
 
@@ -379,7 +379,7 @@ func (m *machine) livesWhileRemoving(s *Slot) {
 	if m.mayGo(s) || s.Condition != Ready && !s.onlyStopped() && !m.unsaved(s) {
 		return
 	}
-	t := m.w.Incident.task(events.ActionDelete, s.Name)
+	t := m.w.effect(events.ActionDelete, s.Name)
 	all := append([]string{t.Slice}, t.With...)
 	for _, name := range all {
 		if s.Condition == Ready && m.w.Slice(name).Condition != Ready {
@@ -425,7 +425,7 @@ func (m *machine) livesWhileRemoving(s *Slot) {
 // mayGo reports whether the deletion of a slice may take effect, or has. One that was begun and never answered does not
 // where a reading from behind its time shows the slice alive: whoever began it died before the call.
 func (m *machine) mayGo(s *Slot) bool {
-	t := m.w.Incident.task(events.ActionDelete, s.Name)
+	t := m.w.effect(events.ActionDelete, s.Name)
 	switch {
 	case t == nil:
 		return true
@@ -440,19 +440,19 @@ func (m *machine) recreate(why string) {
 	m.enter(Recreating, m.now.Add(RecreateFor))
 	m.recall()
 	m.inc().Slow = time.Time{}
-	var tasks, waiting []Task
+	var effects, waiting []Effect
 	for _, name := range m.replacing() {
 		s := m.w.Slice(name)
 		if m.coming(s) {
 			m.decided("wait for "+name, why)
 			continue
 		}
-		concerned := func(t Task) bool { return t.Concerns(name) }
-		if slices.ContainsFunc(tasks, concerned) || slices.ContainsFunc(waiting, concerned) {
+		concerned := func(t Effect) bool { return t.Concerns(name) }
+		if slices.ContainsFunc(effects, concerned) || slices.ContainsFunc(waiting, concerned) {
 			continue
 		}
 		place, at := m.nextPlace(s)
-		t := Task{
+		t := Effect{
 			Action: events.ActionCreate, Slice: name, With: m.beside(s), Zone: place.Zone, Accelerator: place.Accelerator, Reason: why, Retry: at,
 		}
 		switch {
@@ -465,13 +465,12 @@ func (m *machine) recreate(why string) {
 			m.decided("ask "+place.String()+" for "+t.names()+" in "+events.Span(at.Sub(m.now)), "every zone has just refused")
 			continue
 		}
-		tasks = append(tasks, t)
+		effects = append(effects, t)
 		m.decided("create "+t.names()+" in "+place.String(), why)
 	}
-	in := m.inc()
-	in.Tasks = append(in.Tasks, waiting...)
-	if tasks != nil {
-		m.send(tasks...)
+	m.wants(waiting...)
+	if effects != nil {
+		m.send(effects...)
 	}
 }
 
@@ -483,9 +482,8 @@ func (m *machine) arrived(s *Slot) {
 
 // recreated goes on when a new slice is usable, or stopped, and admits training when all can be used.
 func (m *machine) recreated() {
-	in := m.inc()
 	for _, name := range m.replacing() {
-		if in.task(events.ActionCreate, name) == nil && in.task(events.ActionDelete, name) == nil {
+		if m.w.effect(events.ActionCreate, name) == nil && m.w.effect(events.ActionDelete, name) == nil {
 			m.replace(name + " is lost too") // it was waited for meanwhile
 			return
 		}
@@ -510,7 +508,7 @@ func (m *machine) admit() {
 	}
 	m.enter(Admitting, m.now.Add(AdmitFor))
 	m.decided("admit training to the new slice", "it is usable, and the former one is proven gone")
-	m.send(Task{Action: events.ActionAdmit, Reason: "new incarnation"})
+	m.send(Effect{Action: events.ActionAdmit, Reason: "new incarnation"})
 }
 
 // awaitRest waits for the slices that were not replaced and cannot be used: training needs all of them.

@@ -183,12 +183,12 @@ func TestASliceThatHealedBeforeItsDeletionWasCalledForIsKept(t *testing.T) {
 		return e
 	}
 	after, _, _ := incident.Advance(policies["spot"], begun.w, ready(begun.now.Add(incident.CallFor)), begun.now.Add(incident.CallFor))
-	if in := after.Incident; in == nil || in.Phase != incident.Resuming || len(in.Tasks) > 0 {
+	if in := after.Incident; in == nil || in.Phase != incident.Resuming || len(after.Effects) > 0 {
 		t.Errorf("the incident is %+v, want one that waits for progress and asks for no deletion", in)
 	}
 	// A reading from when the call may still be about to be made says nothing of what comes of it.
 	after, _, _ = incident.Advance(policies["spot"], begun.w, ready(begun.now.Add(time.Minute)), begun.now.Add(incident.CallFor))
-	if in := after.Incident; in == nil || in.Phase != incident.Removing || len(in.Tasks) != 1 {
+	if in := after.Incident; in == nil || in.Phase != incident.Removing || len(after.Effects) != 1 {
 		t.Errorf("the incident is %+v, want the deletion to go on", in)
 	}
 	// One that was called for and accepted goes.
@@ -222,8 +222,8 @@ func TestAQueuedResourceOfOursThatIsSuspendedIsOrderedAnew(t *testing.T) {
 			if in := w.Incident; in == nil || in.Phase != c.phase {
 				t.Fatalf("the incident is %+v, want phase %s", in, c.phase)
 			}
-			if c.phase == incident.Removing && (len(w.Incident.Tasks) != 1 || w.Incident.Tasks[0].Action != events.ActionDelete) {
-				t.Errorf("the tasks are %+v, want one deletion", w.Incident.Tasks)
+			if c.phase == incident.Removing && (len(w.Effects) != 1 || w.Effects[0].Action != events.ActionDelete) {
+				t.Errorf("the tasks are %+v, want one deletion", w.Effects)
 			}
 		})
 	}
@@ -269,7 +269,7 @@ func TestASliceThatLivesAfterAllIsNotDeletedUnsaved(t *testing.T) {
 			now := n.now.Add(incident.CallFor)
 			sick := learned(n.w, n.w.Slices[0], now)["read unhealthy"]
 			w, _, _ := incident.Advance(policies["spot"], n.w, sick, now)
-			if in := w.Incident; in == nil || in.Phase != c.want || (in.Phase == incident.Healing) == (len(in.Tasks) > 0) || w.Budgets.Recreates != c.charged {
+			if in := w.Incident; in == nil || in.Phase != c.want || (in.Phase == incident.Healing) == (len(w.Effects) > 0) || w.Budgets.Recreates != c.charged {
 				t.Errorf("%d charged, the incident is %+v; want phase %s, %d charged", w.Budgets.Recreates, in, c.want, c.charged)
 			}
 		})
@@ -311,7 +311,7 @@ func TestWhatItsOwnerHasOrderedAgainGoesWithTheRest(t *testing.T) {
 		}
 	}
 	n, _ = play(t, policies["everything"], n, "a read lost")
-	if got := n.w.Incident.Tasks[0].With; got != nil {
+	if got := n.w.Effects[0].With; got != nil {
 		t.Errorf("the deletion is of %v too, which its owner has deleted", got)
 	}
 	n = node{w: w, now: start, path: "peace"}

@@ -61,7 +61,7 @@ func (m *machine) sendSave() {
 		}
 	}
 	m.decided("ask the training to save", fmt.Sprintf("%s, mode %s", when, m.saveMode()))
-	m.send(Task{Action: events.ActionSave, By: in.Deadline, Reason: "maintenance"})
+	m.send(Effect{Action: events.ActionSave, By: in.Deadline, Reason: "maintenance"})
 }
 
 // saveAgain asks for another save before the window when the first one was long before: the window was moved away, or the
@@ -107,7 +107,7 @@ func (m *machine) saveAcked(r events.CrewReport) {
 	}
 	m.drop(events.ActionSave, "")
 	m.decided("verify the checkpoint", "an acknowledgement proves nothing")
-	m.send(Task{Action: events.ActionVerify, Reason: "acknowledged save", By: in.Save.Requested})
+	m.send(Effect{Action: events.ActionVerify, Reason: "acknowledged save", By: in.Save.Requested})
 }
 
 func (m *machine) saveRefused(r events.CrewReport) {
@@ -122,7 +122,7 @@ func (m *machine) saveRefused(r events.CrewReport) {
 // checked takes the result of looking for a complete checkpoint.
 func (m *machine) checked(e Checked) {
 	in := m.w.Incident
-	if in == nil || in.task(events.ActionVerify, "") == nil {
+	if in == nil || m.w.effect(events.ActionVerify, "") == nil {
 		return
 	}
 	if !e.Found {
@@ -184,7 +184,7 @@ func (m *machine) unverified(e Checked) {
 		return
 	}
 	in.Save.Failed, in.Save.Result = e.Text, e.result()
-	t := m.task(events.ActionVerify, "")
+	t := m.effect(events.ActionVerify, "")
 	t.Begun, t.RequestID = time.Time{}, ""
 	t.Failures++
 	t.Retry = m.now.Add(time.Minute)
@@ -213,7 +213,7 @@ func (m *machine) saveOverdue() (SaveResult, string) {
 	case !s.Left.IsZero():
 		return SaveUnanswered, "the save was not acknowledged in time"
 	}
-	if t := m.w.Incident.task(events.ActionSave, ""); t != nil && t.LastFailure != "" {
+	if t := m.w.effect(events.ActionSave, ""); t != nil && t.LastFailure != "" {
 		return SaveUndelivered, "the request for a save was not delivered in time: " + t.LastFailure
 	}
 	return SaveUndelivered, "the request for a save was not delivered in time"

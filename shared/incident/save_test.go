@@ -22,8 +22,8 @@ func TestALateSaveIsNotThrownAway(t *testing.T) {
 		switch in := w.Incident; {
 		case in == nil || in.Phase != incident.Window:
 			t.Errorf("%s: it waits for %+v, not for the window", path, in)
-		case !in.Save.Verified || in.Baseline != 48200 || w.Progress.Verified != 48200 || len(in.Tasks) != 0:
-			t.Errorf("%s: verified %v, baseline %d, %d is the last verified, tasks %+v", path, in.Save.Verified, in.Baseline, w.Progress.Verified, in.Tasks)
+		case !in.Save.Verified || in.Baseline != 48200 || w.Progress.Verified != 48200 || len(w.Effects) != 0:
+			t.Errorf("%s: verified %v, baseline %d, %d is the last verified, effects %+v", path, in.Save.Verified, in.Baseline, w.Progress.Verified, w.Effects)
 		}
 	}
 }
@@ -35,13 +35,13 @@ func TestALateSaveThatIsTornIsNotLookedForForEver(t *testing.T) {
 	for range 120 {
 		n.now = n.now.Add(time.Minute)
 		n.w, _, _ = tick(policies["spot"], n.w, n.now)
-		if e, ok := evidence(n.w, n.now)["torn verify 0"]; ok && n.w.Incident.Tasks[0].Retry.IsZero() {
+		if e, ok := evidence(n.w, n.now)["torn verify 0"]; ok && n.w.Effects[0].Retry.IsZero() {
 			n.w, _, _ = incident.Advance(policies["spot"], n.w, e, n.now)
 			looked++
 		}
 	}
 	in := n.w.Incident
-	if in == nil || in.Phase != incident.Window || len(in.Tasks) != 0 || looked != incident.MaxFailures || in.Save.Failed != "no commit marker" {
+	if in == nil || in.Phase != incident.Window || len(n.w.Effects) != 0 || looked != incident.MaxFailures || in.Save.Failed != "no commit marker" {
 		t.Errorf("after two hours it was looked for %d times: %+v", looked, in)
 	}
 }

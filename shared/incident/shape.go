@@ -61,8 +61,8 @@ func (s Slot) place() Place {
 	return Place{Zone: s.Zone}
 }
 
-// Place is where a task creates.
-func (t Task) Place() Place { return Place{t.Zone, t.Accelerator} }
+// Place is where an effect creates.
+func (t Effect) Place() Place { return Place{t.Zone, t.Accelerator} }
 
 // Place is where it was asked for.
 func (r Refusal) Place() Place { return Place{r.Zone, r.Accelerator} }
@@ -126,7 +126,7 @@ func (w Workload) Training() (n int) {
 }
 
 // reshapes notes, before slices are created in another shape than they are, what they are and what their owner ordered.
-func (m *machine) reshapes(t Task) {
+func (m *machine) reshapes(t Effect) {
 	for _, name := range append([]string{t.Slice}, t.With...) {
 		s := m.w.Slice(name)
 		if t.Place().In(*s).Accelerator == s.Accelerator {
@@ -164,7 +164,7 @@ func (m *machine) comesAsOther(s *Slot) bool {
 	if m.w.Incident == nil {
 		return false
 	}
-	t := m.w.Incident.task(events.ActionCreate, s.Name)
+	t := m.w.effect(events.ActionCreate, s.Name)
 	return t != nil && t.mayCome() && t.Place().In(*s).Accelerator != s.Accelerator
 }
 
@@ -197,7 +197,7 @@ func (m *machine) shapes(s *Slot, zones []Place) (all []Place) {
 }
 
 // reshapedCreation reports whether a creation is of another shape than the slice is.
-func (m *machine) reshapedCreation(t Task) bool {
+func (m *machine) reshapedCreation(t Effect) bool {
 	s := m.w.Slice(t.Slice)
 	return t.Action == events.ActionCreate && t.Place().In(*s).Accelerator != s.Accelerator
 }

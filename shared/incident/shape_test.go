@@ -66,7 +66,7 @@ func TestOtherShapesAreAskedForBehindEveryZone(t *testing.T) {
 			multi(true), func(w *incident.Workload) {
 				lost(&w.Slices[0])
 				lost(&w.Slices[1])
-				w.Incident.Tasks = []incident.Task{{
+				w.Effects = []incident.Effect{{
 					Action: events.ActionCreate, Slice: "a", Zone: "us-central1-a", Accelerator: "v5litepod-8", Begun: start,
 				}}
 			}, shaped(smaller), "b", "us-central1-a as v5litepod-8",
@@ -112,7 +112,7 @@ func TestOtherShapesAreAskedForBehindEveryZone(t *testing.T) {
 				w.Slices[0].Order = incident.Order{}
 				lost(&w.Slices[0])
 				lost(&w.Slices[1])
-				w.Incident.Tasks = []incident.Task{{Action: events.ActionCreate, Slice: "b", Zone: "us-west4-a", Begun: start}}
+				w.Effects = []incident.Effect{{Action: events.ActionCreate, Slice: "b", Zone: "us-west4-a", Begun: start}}
 			}, shaped(), "a", "us-west4-a as v5litepod-16",
 		},
 		"one of two is lost that were never alike": {
@@ -167,8 +167,8 @@ func TestASliceComesBackInAnotherShape(t *testing.T) {
 		}
 	}
 	other := n
-	if sent := refuse(t, p, &other); len(sent) > 0 || other.w.Incident.Tasks[0].Accelerator != "" || other.w.Incident.Tasks[0].Zone != "us-west4-a" {
-		t.Errorf("when all have refused it is not its own shape that is asked for again: %+v", other.w.Incident.Tasks[0])
+	if sent := refuse(t, p, &other); len(sent) > 0 || other.w.Effects[0].Accelerator != "" || other.w.Effects[0].Zone != "us-west4-a" {
+		t.Errorf("when all have refused it is not its own shape that is asked for again: %+v", other.w.Effects[0])
 	}
 
 	step := func(e incident.Evidence) {

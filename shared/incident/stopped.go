@@ -136,7 +136,7 @@ const waitForStopper = "wait for word of who stopped it"
 // changes where the incident goes.
 func (m *machine) standsStopped(s *Slot) bool {
 	in := m.w.Incident
-	if !s.onlyStopped() || !s.Replace || in.task(events.ActionDelete, s.Name) != nil {
+	if !s.onlyStopped() || !s.Replace || m.w.effect(events.ActionDelete, s.Name) != nil {
 		return false // what is being deleted may be gone
 	}
 	switch {
@@ -231,24 +231,24 @@ func (m *machine) sendStart(why string) {
 	m.enter(Starting, m.now.Add(StartFor))
 	m.inc().Starts++
 	m.decided("start "+strings.Join(names, ", "), why)
-	var tasks []Task
+	var effects []Effect
 	for _, name := range names {
 		s := m.w.Slice(name)
-		tasks = append(tasks, Task{Action: events.ActionStart, Slice: name, Zone: s.Zone, Incarnation: s.Incarnation, Reason: why})
+		effects = append(effects, Effect{Action: events.ActionStart, Slice: name, Zone: s.Zone, Incarnation: s.Incarnation, Reason: why})
 	}
-	m.send(tasks...)
+	m.send(effects...)
 }
 
 // startsOthers reports whether the start of other slices is under way, or asked for.
 func (m *machine) startsOthers(s *Slot) bool {
 	in := m.w.Incident
-	return in.Phase == Starting && in.task(events.ActionStart, s.Name) == nil ||
+	return in.Phase == Starting && m.w.effect(events.ActionStart, s.Name) == nil ||
 		in.Phase == Approving && in.Asked == events.ActionStart && m.startable() != nil
 }
 
 // startedAll reports whether everything that was to be started can be used.
 func (m *machine) startedAll() bool {
-	return !slices.ContainsFunc(m.w.Incident.Tasks, func(t Task) bool {
+	return !slices.ContainsFunc(m.w.Effects, func(t Effect) bool {
 		return t.Action == events.ActionStart && m.w.Slice(t.Slice).Condition != Ready
 	})
 }

@@ -225,7 +225,7 @@ func TestAStartIsFollowedToItsEnd(t *testing.T) {
 	}
 	s, r = begin()
 	for s.w.Incident != nil && s.now.Before(start.Add(24*time.Hour)) {
-		task := s.w.Incident.Tasks[0]
+		task := s.w.Effects[0]
 		r.Epoch, r.Attempt = task.Epoch, task.Attempt
 		s.tell(time.Second, incident.Intended{Request: r, RequestID: "r"})
 		s.tell(time.Second, incident.Answered{Request: r, Failure: &incident.Failure{Class: incident.Stockout, Message: "no more capacity"}})

@@ -32,7 +32,7 @@ func (m *machine) ticked() {
 	if m.discard(); m.w.Incident == nil {
 		return
 	}
-	if m.tasks(); m.w.Incident == nil {
+	if m.askAgain(); m.w.Incident == nil {
 		return
 	}
 	in := m.w.Incident
@@ -150,35 +150,35 @@ func (m *machine) openUnread(s *Slot) {
 	m.escalate(CodeAuditUnread, text, auditAdvice+m.w.Name)
 }
 
-// tasks sends again what was not begun, not answered, or failed a while ago.
-func (m *machine) tasks() {
-	for i := 0; m.w.Incident != nil && i < len(m.w.Incident.Tasks); i++ {
-		t := m.w.Incident.Tasks[i]
-		switch {
-		case !t.Retry.IsZero():
+// askAgain sends again what was not begun, not answered, or failed a while ago.
+func (m *machine) askAgain() {
+	for i := 0; m.w.Incident != nil && i < len(m.w.Effects); i++ {
+		t := m.w.Effects[i]
+		switch t.Stage() {
+		case StageRefused:
 			if !m.now.Before(t.Retry) {
-				m.inc()
-				m.resend(&m.w.Incident.Tasks[i])
+				m.resend(&m.effects()[i])
 			}
-		case t.Begun.IsZero():
+		case StageWanted:
 			if m.now.Sub(t.Sent) >= RequestFor {
 				m.unanswered(i, "nobody began it within "+events.Span(RequestFor))
 			}
-		case t.Answered.IsZero():
+		case StageBegun:
 			if m.now.Sub(t.Begun) >= AnswerFor {
 				m.unanswered(i, "it was begun and not answered within "+events.Span(AnswerFor))
 			}
-		case t.Operation != "":
+		case StageAccepted:
 			if m.now.Sub(t.Answered) >= OperationFor {
 				m.unanswered(i, "its operation has not ended within "+events.Span(OperationFor))
 			}
+		case StageDone: // the next reading shows it
 		}
 	}
 }
 
-// unanswered sends a task again. It is looked at before it is called: it may have taken effect.
+// unanswered sends an effect again. It is looked at before it is called: it may have taken effect.
 func (m *machine) unanswered(i int, why string) {
-	t := &m.inc().Tasks[i]
+	t := &m.effects()[i]
 	if m.phase() == Discarding && t.Action == events.ActionDelete && !t.Begun.IsZero() {
 		m.mayBeDiscarded(*t)
 		if m.w.Incident.unwanted(*t) {
@@ -194,7 +194,7 @@ func (m *machine) unanswered(i int, why string) {
 		return
 	}
 	m.decided("ask again: "+string(t.Action)+" "+t.names(), why)
-	m.resend(&m.w.Incident.Tasks[i])
+	m.resend(t)
 }
 
 // gaveUpWaiting ends the wait for capacity where the policy bounds it.
@@ -217,7 +217,7 @@ func (m *machine) isOverdue() bool {
 // overdue is what follows when a phase has reached its deadline.
 func (m *machine) overdue() {
 	in := m.w.Incident
-	for _, t := range in.Tasks {
+	for _, t := range m.w.Effects {
 		if t.UnderWay(m.now) {
 			m.inc().Deadline = t.Begun.Add(CallFor) // whoever has begun it cannot see what is decided now
 			return
@@ -232,8 +232,7 @@ func (m *machine) overdue() {
 	case Saving:
 		m.noSave(m.saveOverdue())
 	case Maintaining:
-		in = m.inc()
-		in.Tasks = slices.DeleteFunc(in.Tasks, func(t Task) bool { return t.Action == events.ActionMaintain && t.Answered.IsZero() })
+		m.dropEffects(func(t Effect) bool { return t.Action == events.ActionMaintain && t.Answered.IsZero() })
 		m.notStarted(CodeOverdue, "the early maintenance was not started within "+took)
 	case Window, Healing:
 		m.unhealed(took)
@@ -282,7 +281,7 @@ func (m *machine) overdue() {
 
 // barring says which state forbids a deletion, if one does.
 func (m *machine) barring() string {
-	for _, t := range m.w.Incident.Tasks {
+	for _, t := range m.w.Effects {
 		if !t.Barred.IsZero() {
 			return ": " + m.w.holder(t.Slice) + " cannot be deleted, " + t.LastFailure
 		}
@@ -305,7 +304,7 @@ func (m *machine) stillThere() string {
 }
 
 func (m *machine) lastFailure() string {
-	for _, t := range m.w.Incident.Tasks {
+	for _, t := range m.w.Effects {
 		if t.LastFailure != "" {
 			return t.LastFailure
 		}
@@ -331,7 +330,7 @@ func (m *machine) unhealed(took string) {
 		case s.IsReleased(), s.Condition == Ready, fresh:
 		case s.Condition == Stopped:
 			suspended = suspended || !s.onlyStopped()
-			if s.Replace && m.w.Incident.task(events.ActionDelete, s.Name) == nil {
+			if s.Replace && m.w.effect(events.ActionDelete, s.Name) == nil {
 				m.slice(s.Name).Replace = false // of what is stopped nothing is deleted
 			}
 		case s.Unused && s.Condition == Creating:
@@ -415,10 +414,10 @@ func (m *machine) noProgress(took string) {
 		m.takenBack()
 	case !m.w.Crew.Seen.IsZero():
 		m.restart("no progress within " + took)
-	case m.w.Directory != "" && in.task(events.ActionVerify, "") == nil:
+	case m.w.Directory != "" && m.w.effect(events.ActionVerify, "") == nil:
 		m.inc().Deadline = m.now.Add(CheckFor)
 		m.decided("look for a new checkpoint", "no crew can tell of steps")
-		m.send(Task{Action: events.ActionVerify, Reason: "no crew", By: m.lastTrouble()})
+		m.send(Effect{Action: events.ActionVerify, Reason: "no crew", By: m.lastTrouble()})
 	default:
 		m.resumed(ByHealth, "the slice has been usable for "+took+"; there is no crew that tells of steps")
 	}

@@ -16,12 +16,12 @@ func TestAPolicyThatIsTightenedWaitsForWhoeverDeletes(t *testing.T) {
 		n, _ = play(t, policies["everything"], n, what)
 	}
 	n, _ = play(t, policies["watch"], n, "b read lost")
-	if phaseOf(n.w) != "deleting" || len(n.w.Incident.Tasks) != 1 || len(n.w.Incident.Would) > 0 {
+	if phaseOf(n.w) != "deleting" || len(n.w.Effects) != 1 || len(n.w.Incident.Would) > 0 {
 		t.Fatalf("it stands as %s, want it to wait for the deletion that is being called", stands(n.w, nil))
 	}
 	n.now = n.now.Add(time.Hour)
 	n, sent := play(t, policies["watch"], n, "b read lost")
-	if phaseOf(n.w) != "watching" || len(n.w.Incident.Tasks) > 0 || len(sent) > 0 {
+	if phaseOf(n.w) != "watching" || len(n.w.Effects) > 0 || len(sent) > 0 {
 		t.Errorf("it stands as %s, want it to watch", stands(n.w, sent))
 	}
 }
@@ -109,21 +109,21 @@ func TestWhatWasMovedForNothingComesBack(t *testing.T) {
 	for _, what := range []string{"a read lost", "do", "a read gone", "intend create 0", "b read lost", "stockout create 0"} {
 		n, _ = play(t, p, n, what)
 	}
-	for i := range n.w.Incident.Tasks {
-		if task := &n.w.Incident.Tasks[i]; task.Action == events.ActionCreate {
+	for i := range n.w.Effects {
+		if task := &n.w.Effects[i]; task.Action == events.ActionCreate {
 			task.Zone, task.Retry = "us-west4-b", time.Time{}
 		}
 	}
-	create := func() incident.Task {
-		for _, task := range n.w.Incident.Tasks {
+	create := func() incident.Effect {
+		for _, task := range n.w.Effects {
 			if task.Action == events.ActionCreate {
 				return task
 			}
 		}
 		t.Fatalf("nothing is to be created: %s", stands(n.w, nil))
-		return incident.Task{}
+		return incident.Effect{}
 	}
-	for i, task := range n.w.Incident.Tasks {
+	for i, task := range n.w.Effects {
 		if task.Action == events.ActionCreate {
 			n, _ = play(t, p, n, "intend create "+string(rune('0'+i)))
 			n, _ = play(t, p, n, "accepted create "+string(rune('0'+i)))

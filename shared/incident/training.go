@@ -54,15 +54,15 @@ func (m *machine) reported(e Reported) {
 // starts nothing else in a slice that is new, or after it has given up. Where nobody has begun to write it, the crew got as far by
 // itself: that lets in no other slice.
 func (m *machine) leaseSeen(s *Slot, r events.CrewReport) {
-	var t *Task
+	var t *Effect
 	switch group, _, ok := events.WorkerGroup(r.Hostname); m.phase() {
 	case Admitting:
 		// A crew of the former life may have got as far by itself, and so may one beside which another slice was replaced.
 		if ok && group == s.Hosts && !s.isAdmitted() {
-			t = m.w.Incident.task(events.ActionAdmit, "")
+			t = m.w.effect(events.ActionAdmit, "")
 		}
 	case Restarting:
-		t = m.w.Incident.task(events.ActionRestart, "")
+		t = m.w.effect(events.ActionRestart, "")
 	}
 	if t == nil || r.Attempt < t.Names || r.Report == events.ReportNotice {
 		return
@@ -82,9 +82,9 @@ func (m *machine) namesAnew() {
 	if m.phase() != Admitting {
 		return
 	}
-	t := m.w.Incident.task(events.ActionAdmit, "")
-	if t != nil && t.Begun.IsZero() && t.Retry.IsZero() && t.Names <= max(m.w.Crew.Attempt, m.w.Crew.Exited) {
-		m.resend(m.task(events.ActionAdmit, ""))
+	t := m.w.effect(events.ActionAdmit, "")
+	if t != nil && t.Stage() == StageWanted && t.Names <= max(m.w.Crew.Attempt, m.w.Crew.Exited) {
+		m.resend(m.effect(events.ActionAdmit, ""))
 	}
 }
 
@@ -123,11 +123,11 @@ func (m *machine) keepsTraining(s *Slot) {
 	with := func(o Slot) bool { // it trains with that slice
 		return (o.Maker != "" || o.Name == s.Name) && !o.IsReleased() && o.Condition != Gone && o.Condition != Lost
 	}
-	if m.w.Incident.task(events.ActionDelete, s.Name) == nil {
+	if m.w.effect(events.ActionDelete, s.Name) == nil {
 		s.Maker = ""
 		return
 	}
-	for _, t := range m.w.Incident.Tasks {
+	for _, t := range m.w.Effects {
 		if t.Action != events.ActionDelete || !slices.ContainsFunc(m.w.Slices, func(o Slot) bool { return t.Concerns(o.Name) && with(o) }) {
 			continue
 		}
@@ -407,7 +407,7 @@ func (m *machine) sendRestart(why string) {
 	m.inc().Charged++
 	m.w.Crew.Restarted = append(slices.Clip(m.restartedToday()), m.now)
 	m.decided(fmt.Sprintf("ask the crew for attempt %d (%d of %d)", m.w.trainingAttempt(), m.w.Budgets.Restarts, MaxRestarts), why)
-	m.send(Task{Action: events.ActionRestart, Reason: why})
+	m.send(Effect{Action: events.ActionRestart, Reason: why})
 }
 
 // finished notes a line that says that the training is done. Care goes on until the crew's verdict confirms it.

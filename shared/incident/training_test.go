@@ -226,7 +226,7 @@ func TestTheSameErrorIsNotMetAgainAndAgain(t *testing.T) {
 			if w.Incident == nil || w.Incident.Phase != incident.Restarting {
 				t.Fatalf("the first time: %+v", w.Incident)
 			}
-			task := w.Incident.Tasks[0]
+			task := w.Effects[0]
 			r := events.Request{Workload: w.ID, Incident: w.Incident.ID, Epoch: task.Epoch, Action: task.Action, Attempt: task.Attempt}
 			w, _, _ = incident.Advance(p, w, incident.Intended{Request: r, RequestID: "r"}, now)
 			w, _, _ = incident.Advance(p, w, incident.Answered{Request: r, Text: "written"}, now)
@@ -277,7 +277,7 @@ func TestAGiveUpThatComesLateEndsNothing(t *testing.T) {
 	}
 	exits(1)
 	confirmed(1)
-	task := w.Incident.Tasks[0]
+	task := w.Effects[0]
 	r := events.Request{Workload: w.ID, Incident: w.Incident.ID, Epoch: task.Epoch, Action: task.Action, Attempt: task.Attempt}
 	w, _, _ = incident.Advance(p, w, incident.Intended{Request: r, RequestID: "r"}, now)
 	w, _, _ = incident.Advance(p, w, incident.Answered{Request: r, Text: "written"}, now)
@@ -310,7 +310,7 @@ func TestAnAttemptThatRunsIsNamedInTheLease(t *testing.T) {
 	n := at(t, policies["everything"], true,
 		"preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0, accepted create 0, read ours", nil)
 	n.w.Slices[0].Hosts = "t1v-n-00000002"
-	names := n.w.Incident.Tasks[0].Names
+	names := n.w.Effects[0].Names
 	for name, test := range map[string]struct {
 		report  events.CrewReport
 		follows bool

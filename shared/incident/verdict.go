@@ -66,11 +66,11 @@ func (m *machine) endProbe() {
 
 // askForVerdict asks the function checkpoint for the crew's verdict, unless that is under way.
 func (m *machine) askForVerdict(why string) {
-	if m.w.Directory == "" || m.w.Incident.task(events.ActionHear, "") != nil {
+	if m.w.Directory == "" || m.w.effect(events.ActionHear, "") != nil {
 		return
 	}
 	m.decided("read the crew's verdict", why)
-	m.send(Task{Action: events.ActionHear, Reason: why})
+	m.send(Effect{Action: events.ActionHear, Reason: why})
 }
 
 // waitForVerdict makes a decision wait until the crew's verdict has been read, and reports whether it waits. A verdict that was read
@@ -99,7 +99,7 @@ func (m *machine) waitForVerdict(why string) bool {
 // goOnUnheard ends the wait for a verdict that could not be read in time, and says why.
 func (m *machine) goOnUnheard() {
 	last := ""
-	if t := m.w.Incident.task(events.ActionHear, ""); t != nil {
+	if t := m.w.effect(events.ActionHear, ""); t != nil {
 		last = t.LastFailure
 	}
 	m.heard()
@@ -153,7 +153,7 @@ func (m *machine) verdictRead(e VerdictRead) {
 
 // readVerdictAgain reads once more later: the crew may be about to write what its line said.
 func (m *machine) readVerdictAgain(e VerdictRead) {
-	t := m.task(events.ActionHear, "")
+	t := m.effect(events.ActionHear, "")
 	t.Failures++
 	t.Retry = m.now.Add(backoff(t.Failures))
 	t.LastFailure = e.Text

@@ -56,7 +56,7 @@ func TestALineEndsNoCare(t *testing.T) {
 				t.Fatalf("lost, asked for is %q: %s", asked, tale(r.w))
 			}
 			e := c.answer(r)
-			task := r.w.Incident.Tasks[0]
+			task := r.w.Effects[0]
 			e.Request = events.Request{Workload: r.w.ID, Incident: r.w.Incident.ID, Epoch: task.Epoch, Action: task.Action, Attempt: task.Attempt}
 			asked := r.give(e)
 			for end := r.now.Add(20 * time.Minute); asked == "" && r.w.Incident != nil && r.now.Before(end); {
@@ -83,7 +83,7 @@ func TestAVerdictThatCannotBeReadEndsNothing(t *testing.T) {
 	asked := ""
 	began := r.now
 	for r.now.Sub(began) < time.Hour && asked != "delete llama-8b" {
-		if task := r.w.Incident.Tasks; len(task) > 0 && task[0].Action == events.ActionHear && task[0].Retry.IsZero() {
+		if task := r.w.Effects; len(task) > 0 && task[0].Action == events.ActionHear && task[0].Retry.IsZero() {
 			r.learn("", "unread hear 0")
 		}
 		asked = r.readAs("llama-8b", incident.Lost, nil) + r.tick(time.Minute)
@@ -103,7 +103,7 @@ func TestALineSpendsNoRestart(t *testing.T) {
 		}
 		for range 15 {
 			r.tick(time.Minute)
-			if in := r.w.Incident; in != nil && len(in.Tasks) > 0 && in.Tasks[0].Retry.IsZero() {
+			if all := r.w.Effects; len(all) > 0 && all[0].Retry.IsZero() {
 				r.learn("", "no verdict hear 0")
 			}
 		}
@@ -307,7 +307,7 @@ func TestALossAfterHealingIsDecidedOnce(t *testing.T) {
 				continue
 			}
 			hears++
-			task := r.w.Incident.Tasks[0]
+			task := r.w.Effects[0]
 			e := incident.VerdictRead{Text: "there is none", Request: events.Request{
 				Workload: r.w.ID, Incident: r.w.Incident.ID, Epoch: task.Epoch, Action: task.Action, Attempt: task.Attempt,
 			}}
@@ -371,7 +371,7 @@ func TestAnUnconfirmedEndDeletesNothing(t *testing.T) {
 		}
 		r.learn("llama-8b", "exit 1", "gave up")
 		for range 40 { // until the crew has been silent for so long that it is left to a person
-			if in := r.w.Incident; in != nil && len(in.Tasks) > 0 && in.Tasks[0].Retry.IsZero() {
+			if all := r.w.Effects; len(all) > 0 && all[0].Retry.IsZero() {
 				r.learn("", "no verdict hear 0")
 			}
 			r.tick(time.Minute)
@@ -471,11 +471,11 @@ func TestWhatIsSavedIsLookedForBeforeALivingSliceIsLeftToAPerson(t *testing.T) {
 			if n.w.Incident == nil {
 				t.Fatalf("it ended %s: %s", n.w.Closed.Outcome, n.w.Closed.Reason)
 			}
-			i := slices.IndexFunc(n.w.Incident.Tasks, func(task incident.Task) bool { return task.Action == events.ActionHear })
+			i := slices.IndexFunc(n.w.Effects, func(task incident.Effect) bool { return task.Action == events.ActionHear })
 			if i < 0 {
 				t.Fatalf("it stands at %s, and nobody is asked what is saved", phaseOf(n.w))
 			}
-			task := n.w.Incident.Tasks[i]
+			task := n.w.Effects[i]
 			e := incident.VerdictRead{
 				Origin: incident.Origin{Time: n.now, Rank: events.RankReading}, Text: "attempt 1 has none",
 				Request: events.Request{Workload: n.w.ID, Incident: n.w.Incident.ID, Epoch: task.Epoch, Action: task.Action, Attempt: task.Attempt},
@@ -510,11 +510,11 @@ func TestASliceThatIsReplacedComesBeforeATrainingThatHangsOnIt(t *testing.T) {
 	})
 	n.w, _, _ = tick(p, n.w, n.now)
 	n.w.Incident.Cause = events.CauseHang // as it is where the training had hung before
-	i := slices.IndexFunc(n.w.Incident.Tasks, func(task incident.Task) bool { return task.Action == events.ActionHear })
+	i := slices.IndexFunc(n.w.Effects, func(task incident.Effect) bool { return task.Action == events.ActionHear })
 	if i < 0 {
 		t.Fatalf("it stands at %s, and nobody is asked what is saved", phaseOf(n.w))
 	}
-	task := n.w.Incident.Tasks[i]
+	task := n.w.Effects[i]
 	n.w, _, _ = incident.Advance(p, n.w, incident.VerdictRead{
 		Origin: incident.Origin{Time: n.now, Rank: events.RankReading}, Text: "attempt 1 has none",
 		Request: events.Request{Workload: n.w.ID, Incident: n.w.Incident.ID, Epoch: task.Epoch, Action: task.Action, Attempt: task.Attempt},

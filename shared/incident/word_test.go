@@ -240,7 +240,7 @@ func suspectedInCleanUp(t *testing.T) node {
 func TestAbuseStopsACleanUp(t *testing.T) {
 	p := policies["everything"]
 	suspected := suspectedInCleanUp(t)
-	if tasks := suspected.w.Incident.Tasks; len(tasks) > 0 {
+	if tasks := suspected.w.Effects; len(tasks) > 0 {
 		t.Fatalf("%+v is still to be done", tasks)
 	}
 	t.Run("it is cleaned up when the symptom is gone", func(t *testing.T) {
@@ -252,7 +252,7 @@ func TestAbuseStopsACleanUp(t *testing.T) {
 	t.Run("a call that is under way is waited for", func(t *testing.T) {
 		n := plays(t, p, node{w: multi(true), now: start, path: "peace"}, cleansUp)
 		n = plays(t, p, n, [][2]string{{"intend delete 0", "clearing"}, {"a abuse", "clearing"}})
-		if len(n.w.Incident.Tasks) != 1 {
+		if len(n.w.Effects) != 1 {
 			t.Errorf("nobody waits for the answer: %s", tale(n.w))
 		}
 	})

@@ -34,6 +34,8 @@ type Workload struct {
 	// Epoch rises when an incident opens or ends and whenever a new request is sent, and by nothing else.
 	Epoch    int64     `json:"epoch"`
 	Incident *Incident `json:"incident,omitempty"`
+	// Effects are what is wanted of the outside and is not known to be done.
+	Effects []Effect `json:"effects,omitempty"`
 	// Idle is what the incident that escalated last has left to be deleted.
 	Idle *Idle `json:"idle,omitempty"`
 	// Closed is the incident that ended last, kept for Linger so that late evidence finds it.
@@ -275,7 +277,6 @@ type Incident struct {
 
 	// Troubles are what went wrong, in the order in which it was learned.
 	Troubles []Trouble `json:"troubles"`
-	Tasks    []Task    `json:"tasks,omitempty"`
 	// Calls are what was called outside on its behalf, oldest first; CallsLeftOut counts those that the bound cost.
 	Calls        []Call    `json:"calls,omitempty"`
 	CallsLeftOut int       `json:"calls_left_out,omitzero"`
@@ -359,55 +360,6 @@ type Trouble struct {
 	// Proven says that the API or an audit log showed it, and not the training side alone.
 	Proven bool `json:"proven,omitzero"`
 }
-
-// Task is one request under way: sent, then begun by the function that acts, then answered, until what it wants is
-// seen to be so.
-type Task struct {
-	Action events.Action `json:"action"`
-	// Slice is empty for what concerns the whole workload.
-	Slice string `json:"slice,omitzero"`
-	// With are the other slices of a queued resource that is deleted or created as a whole.
-	With []string `json:"with,omitempty"`
-	Zone string   `json:"zone,omitzero"`
-	// Accelerator is what is created, where that is not what the owner ordered.
-	Accelerator string             `json:"accelerator,omitzero"`
-	Incarnation events.Incarnation `json:"incarnation,omitzero"`
-	// Ordered is when the queued resource was created that is to be deleted before it brings anything.
-	Ordered time.Time `json:"ordered,omitzero"`
-	Epoch   int64     `json:"epoch"`
-	Attempt int       `json:"attempt"`
-	Reason  string    `json:"reason,omitzero"`
-	// Names is the training attempt that the lease is to name, and Admit are the lives, of what asks for that. Maybe says that an
-	// earlier try may have written it.
-	Names int                `json:"names,omitzero"`
-	Admit []events.Admission `json:"admit,omitempty"`
-	Maybe bool               `json:"maybe,omitzero"`
-	Sent  time.Time          `json:"sent"`
-	// Begun is when the intent was saved, with the ID that the call carries: its outcome is unknown until answered.
-	Begun     time.Time `json:"begun,omitzero"`
-	RequestID string    `json:"request_id,omitzero"`
-	// Answered is when the call was accepted; Operation names what the provider does meanwhile.
-	Answered  time.Time `json:"answered,omitzero"`
-	Operation string    `json:"operation,omitzero"`
-	// Retry is when it is sent again after a failure.
-	Retry time.Time `json:"retry,omitzero"`
-	// Barred is since when the state of the slice, or of its queued resource, forbids the call.
-	Barred time.Time `json:"barred,omitzero"`
-	// Failures counts the failures in a row, LastFailure is the latest.
-	Failures    int    `json:"failures,omitzero"`
-	LastFailure string `json:"last_failure,omitzero"`
-	LastCode    Code   `json:"last_code,omitzero"`
-	// By is when a save has to be done; for a verification, the time that the checkpoint has to be newer than.
-	By time.Time `json:"by,omitzero"`
-	// Mode is how a save is asked for. Lives are the incarnations of With that a deletion was decided on, in that order.
-	Mode  events.SaveMode      `json:"mode,omitzero"`
-	Lives []events.Incarnation `json:"lives,omitempty"`
-	// Digest is that of the body that was sent. The release before stored none.
-	Digest string `json:"digest,omitzero"`
-}
-
-// open reports whether nobody has begun the task yet.
-func (t Task) open() bool { return t.Begun.IsZero() && t.Retry.IsZero() }
 
 // Save is the save that the incident asked for.
 type Save struct {
@@ -631,7 +583,7 @@ func sameDirectory(a, b string) bool { return strings.TrimRight(a, "/") == strin
 // mayMake reports whether a call of ours may have made what a reading shows: of the open incident, or of one that is over.
 func (w Workload) mayMake(e Read) bool {
 	if in := w.Incident; in != nil && e.Incident == in.ID {
-		t := in.task(events.ActionCreate, e.Slice)
+		t := w.effect(events.ActionCreate, e.Slice)
 		return t != nil && t.Zone == e.Zone
 	}
 	return slices.ContainsFunc(w.Creators, func(c Creator) bool { return c.Incident == e.Incident })
@@ -720,7 +672,7 @@ func (w Workload) Holds(slice, zone string) bool {
 		return false
 	}
 	if w.Incident != nil {
-		if t := w.Incident.task(events.ActionCreate, slice); t != nil && t.Zone == zone {
+		if t := w.effect(events.ActionCreate, slice); t != nil && t.Zone == zone {
 			return true
 		}
 	}
@@ -742,8 +694,8 @@ func (w Workload) Operations() []string {
 		return nil
 	}
 	var names []string
-	for i := range w.Incident.Tasks {
-		if op := w.Incident.Tasks[i].Operation; op != "" {
+	for i := range w.Effects {
+		if op := w.Effects[i].Operation; op != "" {
 			names = append(names, op)
 		}
 	}
@@ -796,17 +748,19 @@ func (w Workload) lastNotice(slice string) *Notice {
 	return nil
 }
 
-// Concerns reports whether a task is about a slice, alone or with others.
-func (t Task) Concerns(slice string) bool { return t.Slice == slice || slices.Contains(t.With, slice) }
+// Concerns reports whether an effect is about a slice, alone or with others.
+func (t Effect) Concerns(slice string) bool {
+	return t.Slice == slice || slices.Contains(t.With, slice)
+}
 
-// names are the slices that a task is about, for people.
-func (t Task) names() string { return strings.Join(append([]string{t.Slice}, t.With...), ", ") }
+// names are the slices that an effect is about, for people.
+func (t Effect) names() string { return strings.Join(append([]string{t.Slice}, t.With...), ", ") }
 
-// task returns the task of that action for a slice, or nil.
-func (in *Incident) task(action events.Action, slice string) *Task {
-	for i := range in.Tasks {
-		if in.Tasks[i].Action == action && in.Tasks[i].Concerns(slice) {
-			return &in.Tasks[i]
+// effect returns the effect of that action on a slice, or nil.
+func (w Workload) effect(action events.Action, slice string) *Effect {
+	for i := range w.Effects {
+		if w.Effects[i].Action == action && w.Effects[i].Concerns(slice) {
+			return &w.Effects[i]
 		}
 	}
 	return nil

@@ -67,17 +67,17 @@ func (m *machine) apart() bool {
 // anchors is the place in which a slice stands, or may come to stand; none while it is to be created anywhere. What is to be deleted
 // stands until it is gone: Google may heal it before.
 func (m *machine) anchors(s *Slot) Place {
-	if !s.Replace || s.Maker != "" || s.Condition != Gone && m.w.Incident.task(events.ActionDelete, s.Name) != nil {
+	if !s.Replace || s.Maker != "" || s.Condition != Gone && m.w.effect(events.ActionDelete, s.Name) != nil {
 		return s.place()
 	}
-	if t := m.w.Incident.task(events.ActionCreate, s.Name); t != nil && t.mayCome() {
+	if t := m.w.effect(events.ActionCreate, s.Name); t != nil && t.mayCome() {
 		return t.Place()
 	}
 	return Place{}
 }
 
 // mayCome reports whether a creation that was begun may have taken effect, or may do so still.
-func (t Task) mayCome() bool { return !t.Begun.IsZero() || t.Failures > 0 }
+func (t Effect) mayCome() bool { return !t.Begun.IsZero() || t.Failures > 0 }
 
 // together reports whether two slices are created by one request.
 func (m *machine) together(a, b *Slot) bool {
@@ -85,12 +85,12 @@ func (m *machine) together(a, b *Slot) bool {
 }
 
 // moveRest has what is still to be created follow to the zone that is asked next.
-func (m *machine) moveRest(t *Task, at time.Time) {
+func (m *machine) moveRest(t *Effect, at time.Time) {
 	if m.apart() {
 		return
 	}
-	for i := range m.w.Incident.Tasks {
-		o := &m.w.Incident.Tasks[i]
+	for i := range m.w.Effects {
+		o := &m.w.Effects[i]
 		if o == t || o.Action != events.ActionCreate || o.mayCome() || o.Place() == t.Place() {
 			continue
 		}
@@ -103,7 +103,7 @@ func (m *machine) moveRest(t *Task, at time.Time) {
 }
 
 // rejoins has a creation of which nothing can come any more follow to where the others are, when they turned out to stand.
-func (m *machine) rejoins(t *Task) {
+func (m *machine) rejoins(t *Effect) {
 	if t.Action != events.ActionCreate || !t.Begun.IsZero() {
 		return
 	}
@@ -156,7 +156,7 @@ func (m *machine) refusal(at Place) *Refusal {
 }
 
 // refused handles a zone that would not give a slice: the next zone, or this one again later.
-func (m *machine) refused(t Task, f Failure) {
+func (m *machine) refused(t Effect, f Failure) {
 	in := m.inc()
 	r := Refusal{Zone: t.Zone, Accelerator: t.Accelerator, At: m.now, Until: m.now.Add(m.pause(t)), Text: f.Message, Code: f.Reason()}
 	r.Never = slices.Contains([]FailureClass{WrongZone, NoQuota, CannotMove, OtherRegion}, f.Class)
@@ -186,9 +186,9 @@ func (m *machine) refused(t Task, f Failure) {
 		return
 	}
 	why := refusalWords(f.Class) + " in " + t.Place().String()
-	next := m.task(events.ActionCreate, t.Slice)
-	*next = Task{
-		Action: events.ActionCreate, Slice: t.Slice, With: t.With, Zone: to.Zone, Accelerator: to.Accelerator, Attempt: t.Attempt, Reason: why,
+	next := m.effect(events.ActionCreate, t.Slice)
+	*next = Effect{
+		Maker: t.Maker, Action: events.ActionCreate, Slice: t.Slice, With: t.With, Zone: to.Zone, Accelerator: to.Accelerator, Attempt: t.Attempt, Reason: why,
 	}
 	m.moveRest(next, from)
 	if from.IsZero() {
@@ -202,8 +202,8 @@ func (m *machine) refused(t Task, f Failure) {
 	m.coded(r.Code)
 }
 
-// moves reports whether a task creates a slice in another zone or shape than its specification was read in.
-func (m *machine) moves(t Task) bool {
+// moves reports whether an effect creates a slice in another zone or shape than its specification was read in.
+func (m *machine) moves(t Effect) bool {
 	return t.Action == events.ActionCreate && (t.Zone != m.w.Slice(t.Slice).Zone || m.reshapedCreation(t))
 }
 
@@ -229,7 +229,7 @@ func refusalWords(c FailureClass) string {
 }
 
 // nowhere ends an incident whose slice no zone can give.
-func (m *machine) nowhere(t Task, f Failure) {
+func (m *machine) nowhere(t Effect, f Failure) {
 	s := m.w.Slice(t.Slice)
 	asked := t.Place().In(*s).Accelerator
 	advice := "add zones to the policy that offer " + s.own().Accelerator
@@ -271,7 +271,7 @@ func (m *machine) capacityFound() {
 // late is as good as what comes soon, and would be deleted with the end of the incident.
 func (m *machine) slow(took string) bool {
 	var names []string
-	for _, t := range m.w.Incident.Tasks {
+	for _, t := range m.w.Effects {
 		if t.Action == events.ActionCreate && !t.Answered.IsZero() {
 			names = append(names, t.names())
 		}
@@ -301,11 +301,11 @@ func (w Workload) Elsewhere(p policy.Policy, slice string, at Place) bool {
 
 // OutOfCapacity is the creation for which a zone had no capacity, if that is what evidence says: as an answer, or as the end of
 // an operation. What somebody else was told is no news.
-func (w Workload) OutOfCapacity(e Evidence) (Task, bool) {
+func (w Workload) OutOfCapacity(e Evidence) (Effect, bool) {
 	if w.Incident == nil {
-		return Task{}, false
+		return Effect{}, false
 	}
-	for _, t := range w.Incident.Tasks {
+	for _, t := range w.Effects {
 		var f *Failure
 		switch e := e.(type) {
 		case Answered:
@@ -321,12 +321,12 @@ func (w Workload) OutOfCapacity(e Evidence) (Task, bool) {
 			return t, true
 		}
 	}
-	return Task{}, false
+	return Effect{}, false
 }
 
-// pause is the time until a zone is asked again: one to two minutes, spread by what the task is and not by chance, so
+// pause is the time until a zone is asked again: one to two minutes, spread by what the effect is and not by chance, so
 // that the same evidence makes the same decision.
-func (m *machine) pause(t Task) time.Duration {
+func (m *machine) pause(t Effect) time.Duration {
 	h := events.ID(m.w.ID, m.w.Incident.ID, t.Slice, t.Place().String(), events.Number(int64(t.Attempt)))
 	var n int
 	fmt.Sscanf(h[:4], "%x", &n) //nolint:errcheck // four hexadecimal digits of a hash

@@ -419,7 +419,7 @@ func begins(t *testing.T, l *loop) {
 	}
 	stored, _ := l.mustLoad(t, workload)
 	for _, w := range []incident.Workload{w, stored} {
-		if task := w.Incident.Tasks[0]; task.RequestID != id || !task.Begun.Equal(l.now) {
+		if task := w.Effects[0]; task.RequestID != id || !task.Begun.Equal(l.now) {
 			t.Errorf("the task is %+v, want the intent saved", task)
 		}
 	}
@@ -496,8 +496,8 @@ func holdsOnPolicy(t *testing.T, l *loop) {
 	_, err := l.Begin(t.Context(), r, "id")
 	wantIgnored(t, err, "gs://b/policy.yaml: 503")
 	w, _ := l.mustLoad(t, workload)
-	if !strings.Contains(w.Incident.Held, "503") || !w.Incident.Tasks[0].Begun.IsZero() {
-		t.Errorf("held by %q with the task %+v, want the policy's fault and nothing begun", w.Incident.Held, w.Incident.Tasks[0])
+	if !strings.Contains(w.Incident.Held, "503") || !w.Effects[0].Begun.IsZero() {
+		t.Errorf("held by %q with the task %+v, want the policy's fault and nothing begun", w.Incident.Held, w.Effects[0])
 	}
 }
 
@@ -522,7 +522,7 @@ func holdsOnLabel(t *testing.T, l *loop) {
 	_, id, err := l.BeginDestructive(t.Context(), r, l.now, "us-west4-a", l.limits)
 	wantIgnored(t, err, `the label pitstop-policy is now "no such policy"`)
 	w, _ := l.mustLoad(t, workload)
-	if task := w.Incident.Tasks[0]; !task.Begun.IsZero() || !task.Retry.After(l.now) || task.RequestID == id {
+	if task := w.Effects[0]; !task.Begun.IsZero() || !task.Retry.After(l.now) || task.RequestID == id {
 		t.Errorf("the task is %+v, want one that is not begun and is asked for again", task)
 	}
 	if _, zone, err := l.Slots(t.Context(), "demo", "us-west4-a", l.now); err != nil || zone != 0 {
@@ -539,7 +539,7 @@ func brakes(t *testing.T, l *loop) {
 	_, _, err := l.BeginDestructive(t.Context(), r, l.now, "us-west4-a", l.limits)
 	wantIgnored(t, err, "the brake holds")
 	w, _ := l.mustLoad(t, workload)
-	task := w.Incident.Tasks[0]
+	task := w.Effects[0]
 	if !strings.Contains(w.Incident.Held, "the brake holds") || !task.Begun.IsZero() || !task.Retry.Equal(ledger.NextHour(l.now)) {
 		t.Errorf("held by %q with the task %+v, want the brake, nothing begun, and a new try in the next hour", w.Incident.Held, task)
 	}
@@ -574,8 +574,8 @@ func answersAnyway(t *testing.T, l *loop) {
 	if _, err := l.Answer(gone, r, "operation-1", "delete accepted", nil); err != nil {
 		t.Fatal(err)
 	}
-	if w, _ := l.mustLoad(t, workload); w.Incident.Tasks[0].Operation != "operation-1" || w.Incident.Tasks[0].Answered.IsZero() {
-		t.Errorf("the task is %+v, want the operation kept", w.Incident.Tasks[0])
+	if w, _ := l.mustLoad(t, workload); w.Effects[0].Operation != "operation-1" || w.Effects[0].Answered.IsZero() {
+		t.Errorf("the task is %+v, want the operation kept", w.Effects[0])
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -24,13 +25,13 @@ func RequestID(r events.Request, zone string) string {
 
 // Check reads the workload of a request and checks the fence. A request that is no longer wanted, or not yet known, is
 // refused with fault.Ignored.
-func (a *Advancer) Check(ctx context.Context, p events.Pointer) (incident.Workload, incident.Task, error) {
+func (a *Advancer) Check(ctx context.Context, p events.Pointer) (incident.Workload, incident.Effect, error) {
 	w, _, err := a.Ledger.Workload(ctx, p.Workload)
 	if errors.Is(err, ErrNotFound) {
-		return w, incident.Task{}, a.refuse(ctx, p, incident.CodeUnknownWorkload, "the workload is not in the ledger")
+		return w, incident.Effect{}, a.refuse(ctx, p, incident.CodeUnknownWorkload, "the workload is not in the ledger")
 	}
 	if err != nil {
-		return w, incident.Task{}, err
+		return w, incident.Effect{}, err
 	}
 	t, err := w.Fence(p, a.Now())
 	if err != nil {
@@ -138,15 +139,7 @@ func (a *Advancer) BeginDestructive(ctx context.Context, r events.Request, read 
 
 // begun reports whether a call of this ID was begun.
 func begun(w incident.Workload, id string) bool {
-	if w.Incident == nil {
-		return false
-	}
-	for _, t := range w.Incident.Tasks {
-		if t.RequestID == id && !t.Begun.IsZero() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(w.Effects, func(e incident.Effect) bool { return e.RequestID == id && !e.Begun.IsZero() })
 }
 
 // Refused gives back the slot of a destructive call that the provider refused, because the call destroyed nothing. If the

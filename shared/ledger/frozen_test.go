@@ -58,18 +58,6 @@ func frozen() incident.Workload {
 				},
 				{Cause: events.CauseMaintenance, Slice: "llama-8b-1", At: at("06:00:00"), Text: "maintenance announced", Life: second.ID, Announced: true},
 			},
-			Tasks: []incident.Task{
-				{
-					Action: events.ActionDelete, Slice: "llama-8b-0", Zone: "us-west4-a", Incarnation: first, Epoch: 5, Attempt: 1,
-					Reason: "node llama-8b-0 is PREEMPTED", Sent: at("02:14:08.100000"), Begun: at("02:14:08.900000"),
-					RequestID: "0d2a5b7e-31f4-5c5e-9a55-5d1d8f0c7a11", Answered: at("02:14:09.300000"), Operation: "projects/demo/locations/us-west4-a/operations/operation-1",
-				},
-				{
-					Action: events.ActionCreate, Slice: "llama-8b-0", Zone: "us-west4-b", Epoch: 7, Attempt: 2, Reason: "no capacity in us-west4-a",
-					Sent: at("02:17:03"), Retry: at("02:18:40.731000"), Failures: 1, LastFailure: "There is no more capacity in the zone \"us-west4-b\"",
-					By: at("03:00:00"),
-				},
-			},
 			Save: incident.Save{
 				ID: "9b74c9897bac770ffc029102a200c5de", Requested: at("02:10:00"), Left: at("02:10:01"), Acked: at("02:10:20"), Step: 48190,
 				Verified: true, Failed: "the first try was torn",
@@ -90,6 +78,18 @@ func frozen() incident.Workload {
 				{At: at("02:14:09.300000"), Kind: incident.LineCame, Text: "delete of llama-8b-0 in us-west4-a accepted", Phase: incident.Removing},
 			},
 			LeftOut: 3,
+		},
+		Effects: []incident.Effect{
+			{
+				Maker: "llama-8b-20261112-4", Action: events.ActionDelete, Slice: "llama-8b-0", Zone: "us-west4-a", Incarnation: first, Epoch: 5, Attempt: 1,
+				Reason: "node llama-8b-0 is PREEMPTED", Sent: at("02:14:08.100000"), Begun: at("02:14:08.900000"),
+				RequestID: "0d2a5b7e-31f4-5c5e-9a55-5d1d8f0c7a11", Answered: at("02:14:09.300000"), Operation: "projects/demo/locations/us-west4-a/operations/operation-1",
+			},
+			{
+				Maker: "llama-8b-20261112-4", Action: events.ActionCreate, Slice: "llama-8b-0", Zone: "us-west4-b", Epoch: 7, Attempt: 2, Reason: "no capacity in us-west4-a",
+				Sent: at("02:17:03"), Retry: at("02:18:40.731000"), Failures: 1, LastFailure: "There is no more capacity in the zone \"us-west4-b\"",
+				By: at("03:00:00"),
+			},
 		},
 		Closed: &incident.Incident{
 			ID: "llama-8b-20261112-2", Cause: events.CauseCrash, Opened: at("01:50:00"), Closed: at("01:58:30.000001"), Phase: incident.Closed,

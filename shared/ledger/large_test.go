@@ -86,7 +86,7 @@ func TestAWorkloadOf256SlicesIsSaved(t *testing.T) {
 	}
 	do := func(failure *incident.Failure) {
 		t.Helper()
-		tasks := w.Incident.Tasks
+		tasks := w.Effects
 		var all []incident.Evidence
 		for _, task := range tasks {
 			r := w.Request(task).(interface{ Header() events.Request }).Header() //nolint:forcetypeassert // it is one
@@ -127,8 +127,8 @@ func TestAWorkloadOf256SlicesIsSaved(t *testing.T) {
 
 	stored, _ := l.mustLoad(t, w.ID)
 	in := stored.Incident
-	if len(stored.Slices) != many || len(in.Tasks) != many || stored.Closed == nil {
-		t.Errorf("%d slices and %d tasks are stored, and a closed incident: %v", len(stored.Slices), len(in.Tasks), stored.Closed != nil)
+	if len(stored.Slices) != many || len(stored.Effects) != many || stored.Closed == nil {
+		t.Errorf("%d slices and %d effects are stored, and a closed incident: %v", len(stored.Slices), len(stored.Effects), stored.Closed != nil)
 	}
 	first, last := in.Timeline[0], in.Timeline[len(in.Timeline)-1]
 	if in.LeftOut == 0 || !strings.HasSuffix(first.Text, "-000 is LOST") || !last.At.Equal(l.now) {
@@ -141,5 +141,5 @@ func stage(w incident.Workload) string {
 	if w.Incident == nil {
 		return "no incident"
 	}
-	return fmt.Sprintf("%s with %d tasks, %d lines and %d left out", w.Incident.Phase, len(w.Incident.Tasks), len(w.Incident.Timeline), w.Incident.LeftOut)
+	return fmt.Sprintf("%s with %d tasks, %d lines and %d left out", w.Incident.Phase, len(w.Effects), len(w.Incident.Timeline), w.Incident.LeftOut)
 }

@@ -15,7 +15,7 @@ import (
 	"pitstop.internal/shared/incident"
 )
 
-// Resolve finds the task that a request points to and rebuilds the request from the ledger. A function that acts calls it
+// Resolve finds the effect that a request points to and rebuilds the request from the ledger. A function that acts calls it
 // first and works with the rebuilt request, because anybody who may publish on the topic can write the body. A pointer that
 // the fence refuses is fault.Ignored. A body that differs from the sent one is logged and has no other effect.
 func Resolve[E events.Event](ctx context.Context, a *Advancer, r events.Received) (incident.Workload, E, error) {

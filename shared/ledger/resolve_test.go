@@ -115,7 +115,7 @@ func TestADocumentThatMovedOnIsNoDifference(t *testing.T) {
 func TestATaskOfTheReleaseBeforeIsNotCompared(t *testing.T) {
 	l := newLoop(t, memory)
 	body := l.deletion(t)
-	l.change(t, func(w *incident.Workload) { w.Incident.Tasks[0].Digest = "" })
+	l.change(t, func(w *incident.Workload) { w.Effects[0].Digest = "" })
 	if _, warnings := l.resolve(t, append([]byte(" "), body...)); warnings != nil {
 		t.Errorf("logged %v", warnings)
 	}

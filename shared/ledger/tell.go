@@ -81,7 +81,7 @@ func lost(w incident.Workload) (away time.Duration, chips int, ok bool) {
 // reaction is how long after the trouble the first request of an incident was decided. What is only announced has
 // happened at no time yet, and is reacted to when it is time.
 func reaction(before incident.Workload, in incident.Incident, now time.Time) (took time.Duration, ok bool) {
-	if idOf(before.Incident) == in.ID && len(before.Incident.Tasks) > 0 || len(in.Troubles) == 0 {
+	if idOf(before.Incident) == in.ID && len(before.Effects) > 0 || len(in.Troubles) == 0 {
 		return 0, false
 	}
 	first := in.Troubles[0]

@@ -79,13 +79,13 @@ func unopened(not func(w incident.Workload, in *incident.Incident) bool) ledger.
 	}
 }
 
-// own is a copy of a workload of which slices, incidents, tasks and calls may be changed.
+// own is a copy of a workload of which slices, incidents, effects and calls may be changed.
 func own(w incident.Workload) incident.Workload {
-	w.Slices = slices.Clone(w.Slices)
+	w.Slices, w.Effects = slices.Clone(w.Slices), slices.Clone(w.Effects)
 	for _, in := range []**incident.Incident{&w.Incident, &w.Closed} {
 		if *in != nil {
 			c := **in
-			c.Tasks, c.Calls = slices.Clone(c.Tasks), slices.Clone(c.Calls)
+			c.Calls = slices.Clone(c.Calls)
 			*in = &c
 		}
 	}

@@ -432,7 +432,7 @@ func savesUnseen(p policy.Policy, w incident.Workload, e incident.Evidence, now 
 	if !ok || !changed || next.Incident == nil || r.Report.Report != events.ReportSaved {
 		return next, send, changed
 	}
-	for _, t := range next.Incident.Tasks {
+	for _, t := range next.Effects {
 		if t.Action == events.ActionVerify {
 			return later(p, next, send, incident.Checked{Found: true, Step: r.Report.CheckpointStep, URI: r.Report.CheckpointURI, At: now}, now)
 		}

@@ -67,7 +67,7 @@ func hears(rewrite func(ctx context.Context, b *body) bool) func(string, http.Ha
 	}
 }
 
-// redirected has a pushed request point to another task.
+// redirected has a pushed request point to another effect.
 func redirected(raw []byte, to events.Pointer) []byte {
 	edit := func(raw []byte, key string, change func(any) any) []byte {
 		var all map[string]any
@@ -291,7 +291,7 @@ func unfenced(fired func()) world.Seams {
 		if err != nil || w.Incident == nil || w.Incident.ID != b.Incident || w.Epoch == b.Epoch {
 			return false
 		}
-		for _, t := range w.Incident.Tasks {
+		for _, t := range w.Effects {
 			if t.Action == b.Action && t.Slice == b.Slice && t.Epoch == w.Epoch {
 				fired()
 				b.Epoch = w.Epoch
@@ -452,10 +452,10 @@ func remembering(fired func()) func(string, provider.Provider) provider.Provider
 	}
 }
 
-// edits changes the incident in a document of the ledger; change reports whether it did.
-func edits(c ledgertest.Call, change func(in *incident.Incident) bool) {
+// edits changes the workload in a document of the ledger that has an open incident; change reports whether it did.
+func edits(c ledgertest.Call, change func(w *incident.Workload) bool) {
 	var w incident.Workload
-	if c.Query || json.Unmarshal([]byte(c.Body()), &w) != nil || w.Incident == nil || !change(w.Incident) {
+	if c.Query || json.Unmarshal([]byte(c.Body()), &w) != nil || w.Incident == nil || !change(&w) {
 		return
 	}
 	if raw, err := json.Marshal(w, json.Deterministic(true)); err == nil {
@@ -465,14 +465,16 @@ func edits(c ledgertest.Call, change func(in *incident.Incident) bool) {
 
 // recreatesWhatIsCleared shows recreate an incident that cleans up as one that creates still.
 func recreatesWhatIsCleared(fired func()) func(string, ledger.Opener) ledger.Opener {
-	return shownToRecreate(func(in *incident.Incident) bool {
-		if in.Phase != incident.Clearing || !slices.ContainsFunc(in.Tasks, func(t incident.Task) bool { return t.Action == events.ActionCreate }) {
+	return shownToRecreate(func(w *incident.Workload) bool {
+		in := w.Incident
+		if in.Phase != incident.Clearing || !slices.ContainsFunc(w.Effects, func(t incident.Effect) bool { return t.Action == events.ActionCreate }) {
 			return false
 		}
 		fired()
 		in.Phase = incident.Recreating
 		return true
-	}, func(in *incident.Incident) bool {
+	}, func(w *incident.Workload) bool {
+		in := w.Incident
 		was := in.Clearing != "" && in.Phase == incident.Recreating
 		if was {
 			in.Phase = incident.Clearing
@@ -483,19 +485,19 @@ func recreatesWhatIsCleared(fired func()) func(string, ledger.Opener) ledger.Ope
 
 // claimsNothing shows recreate each request as one that nobody has begun.
 func claimsNothing(fired func()) func(string, ledger.Opener) ledger.Opener {
-	return shownToRecreate(func(in *incident.Incident) (changed bool) {
-		for i := range in.Tasks {
-			if t := &in.Tasks[i]; !t.Begun.IsZero() && t.Answered.IsZero() {
+	return shownToRecreate(func(w *incident.Workload) (changed bool) {
+		for i := range w.Effects {
+			if t := &w.Effects[i]; !t.Begun.IsZero() && t.Answered.IsZero() {
 				fired()
 				t.Begun, t.RequestID, changed = time.Time{}, "", true
 			}
 		}
 		return changed
-	}, func(*incident.Incident) bool { return false })
+	}, func(*incident.Workload) bool { return false })
 }
 
-// shownToRecreate changes the incidents that recreate reads, and those that it writes.
-func shownToRecreate(read, written func(in *incident.Incident) bool) func(string, ledger.Opener) ledger.Opener {
+// shownToRecreate changes the workloads with open incidents that recreate reads, and those that it writes.
+func shownToRecreate(read, written func(w *incident.Workload) bool) func(string, ledger.Opener) ledger.Opener {
 	return func(function string, next ledger.Opener) ledger.Opener {
 		if function != "recreate" {
 			return next

@@ -177,12 +177,14 @@ func llama() incident.Workload {
 	w.Incident = &incident.Incident{
 		ID: "llama-8b-20261121-3", Cause: events.CausePreemption, Opened: noon.Add(-80 * time.Second), Phase: incident.Removing, Policy: "spot",
 		Since: noon.Add(-80 * time.Second), Deadline: noon.Add(40 * time.Minute),
-		Tasks: []incident.Task{{Action: events.ActionDelete, Slice: "llama-8b", Sent: noon.Add(-80 * time.Second), Begun: noon.Add(-70 * time.Second)}},
 		Timeline: []incident.Line{
 			{At: noon.Add(-80 * time.Second), Kind: incident.LineSeen, Text: "node llama-8b is PREEMPTED"},
 			{At: noon.Add(-80 * time.Second), Kind: incident.LineDecided, Text: "recreate: delete llama-8b first", Reason: "node llama-8b is PREEMPTED"},
 		},
 	}
+	w.Effects = []incident.Effect{{
+		Maker: w.Incident.ID, Action: events.ActionDelete, Slice: "llama-8b", Sent: noon.Add(-80 * time.Second), Begun: noon.Add(-70 * time.Second),
+	}}
 	return w
 }
 

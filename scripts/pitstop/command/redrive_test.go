@@ -77,7 +77,7 @@ func deadLettersComeBack(t *testing.T, address string) {
 
 	w := llama()
 	w.Epoch, w.Slices[0].Incarnation = 4, events.Incarnation{Zone: "us-west4-a", ID: "7711"}
-	w.Incident.Tasks[0].Epoch, w.Incident.Tasks[0].Attempt, w.Incident.Tasks[0].Sent = 4, 1, time.Now()
+	w.Effects[0].Epoch, w.Effects[0].Attempt, w.Effects[0].Sent = 4, 1, time.Now()
 	b := deployedWith(t, ledgertest.NewStore().Open, w)
 	b.now = time.Now
 	b.letters = func(ctx context.Context) (letters, error) {

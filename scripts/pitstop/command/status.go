@@ -253,8 +253,8 @@ func (p *printer) standing(st standing, now time.Time) {
 	if in.Held != "" {
 		tell(p.out, "            held: "+withCode(in.Held, string(in.HeldCode)))
 	}
-	for _, t := range in.Tasks {
-		tell(p.out, "            "+waiting(t, now))
+	for _, e := range w.Effects {
+		tell(p.out, "            "+waiting(e, now))
 	}
 	if st.AtDeadline != nil {
 		tell(p.out, "            at its deadline: "+foreseen(*st.AtDeadline))
@@ -371,15 +371,16 @@ func announced(n incident.Notice, now time.Time) string {
 }
 
 // waiting is the state of a request.
-func waiting(t incident.Task, now time.Time) string {
+func waiting(t incident.Effect, now time.Time) string {
 	line := strings.TrimSpace(string(t.Action)+" "+t.Slice) + ": "
-	switch {
-	case !t.Retry.IsZero():
+	switch t.Stage() {
+	case incident.StageRefused:
 		return line + "tried again in " + events.Span(max(0, t.Retry.Sub(now))) + ", last result: " + withCode(t.LastFailure, string(t.LastCode))
-	case !t.Answered.IsZero():
+	case incident.StageAccepted, incident.StageDone:
 		return line + "accepted " + events.Span(now.Sub(t.Answered)) + " ago"
-	case !t.Begun.IsZero():
+	case incident.StageBegun:
 		return line + "begun " + events.Span(now.Sub(t.Begun)) + " ago"
+	case incident.StageWanted:
 	}
 	return line + "requested " + events.Span(now.Sub(t.Sent)) + " ago"
 }

@@ -218,11 +218,9 @@ func (d deployment) cancelCommand() *cobra.Command {
 		if idle != "" {
 			lines[0] += ": the idle slices of " + idle + " stay, and cost money, until you delete them" + butFor(after)
 		}
-		if w.Incident != nil {
-			for _, t := range w.Incident.Tasks {
-				if t.UnderWay(d.now()) {
-					lines = append(lines, "a call may still take effect: "+waiting(t, d.now()))
-				}
+		for _, e := range w.Effects {
+			if e.UnderWay(d.now()) {
+				lines = append(lines, "a call may still take effect: "+waiting(e, d.now()))
 			}
 		}
 		if after.Incident != nil && after.Incident.Phase == incident.Clearing {

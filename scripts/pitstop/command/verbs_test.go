@@ -31,7 +31,7 @@ func asking() incident.Workload {
 	s.Incarnation = events.Incarnation{Zone: s.Zone, ID: "7711", Created: noon.Add(-48 * time.Hour)}
 	s.Admission = incident.Admitted
 	in := w.Incident
-	in.Phase, in.Asked, in.Deadline, in.Tasks = incident.Approving, events.ActionDelete, time.Time{}, nil
+	in.Phase, in.Asked, in.Deadline, w.Effects = incident.Approving, events.ActionDelete, time.Time{}, nil
 	in.Switches.Recreate = policy.Ask
 	return w
 }
@@ -284,7 +284,7 @@ func TestCancelKeepsWhatIsAboutToBeDeleted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := llama()
 			id := w.Incident.ID
-			w.Closed, w.Incident, w.Epoch = w.Incident, nil, 4
+			w.Closed, w.Incident, w.Effects, w.Epoch = w.Incident, nil, nil, 4
 			w.Closed.Phase, w.Closed.Outcome, w.Closed.Code, w.Closed.Closed = incident.Closed, incident.Escalated, incident.CodeSameError, noon.Add(-time.Hour)
 			w.Slices[0].Condition, w.Slices[0].State = incident.Ready, "READY"
 			w.Idle = &incident.Idle{Incident: id, Cause: events.CauseCrash, Since: noon.Add(-time.Hour), Due: noon}
@@ -316,7 +316,7 @@ func TestCancelKeepsWhatAnIncidentLeftIdle(t *testing.T) {
 	eachStore(t, func(t *testing.T, open ledger.Opener) {
 		w := llama()
 		id := w.Incident.ID
-		w.Closed, w.Incident, w.Epoch = w.Incident, nil, 4
+		w.Closed, w.Incident, w.Effects, w.Epoch = w.Incident, nil, nil, 4
 		w.Closed.Phase, w.Closed.Outcome, w.Closed.Code, w.Closed.Closed = incident.Closed, incident.Escalated, incident.CodeSameError, noon.Add(-20*time.Minute)
 		w.Slices[0].Condition, w.Slices[0].State = incident.Ready, "READY"
 		w.Idle = &incident.Idle{Incident: id, Cause: events.CauseCrash, Since: noon.Add(-20 * time.Minute), Due: noon.Add(40 * time.Minute)}

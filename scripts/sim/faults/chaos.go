@@ -46,7 +46,7 @@ type Faults struct {
 	// Cloud Logging: an entry comes up to 30 minutes late, never, twice, without what need not be there, or with the time
 	// of a clock that goes wrong.
 	EntryLate, EntryLost, EntryTwice, EntryBare, EntrySkewed float64
-	// Forged has somebody publish a request beside one of ours that points to the same task and asks for something else; per
+	// Forged has somebody publish a request beside one of ours that points to the same effect and asks for something else; per
 	// request.
 	Forged float64
 	// Troubles multiplies how often something happens to the fleet beside its rates.

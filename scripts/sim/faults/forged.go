@@ -37,7 +37,7 @@ func (t *Troubles) forged(d Dice, c world.SliceConfig, zone string) error {
 	return nil
 }
 
-// forgesRequest has somebody who may publish on a topic point to the task of a request that was just sent, in a body that asks
+// forgesRequest has somebody who may publish on a topic point to the effect of a request that was just sent, in a body that asks
 // for something else. Theirs arrives first as often as not.
 func (c *Chaos) forgesRequest(w *world.World, e events.Envelope, topic string) {
 	if !events.IsRequest(e.Type) {

@@ -62,7 +62,7 @@ func asks(w incident.Workload, a events.Action) (epoch int64) {
 	if w.Incident == nil {
 		return 0
 	}
-	for _, t := range w.Incident.Tasks {
+	for _, t := range w.Effects {
 		if t.Action == a {
 			epoch = max(epoch, t.Epoch)
 		}
@@ -75,7 +75,7 @@ func creates(w incident.Workload) (n int) {
 	if w.Incident == nil {
 		return 0
 	}
-	for _, t := range w.Incident.Tasks {
+	for _, t := range w.Effects {
 		if t.Action == events.ActionCreate {
 			n++
 		}

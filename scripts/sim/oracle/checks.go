@@ -565,7 +565,7 @@ func (c *Checks) current(e cloudtputest.Event, inst *world.Instance, id string) 
 		c.Violated("1 fence", id, "%s of %s, and its handler has seen no incident: %v", e.Method, e.Resource(), err)
 		return
 	}
-	for _, t := range doc.Incident.Tasks {
+	for _, t := range doc.Effects {
 		r := events.Request{Workload: doc.ID, Incident: doc.Incident.ID, Epoch: t.Epoch, Action: t.Action, Slice: t.Slice, Attempt: t.Attempt}
 		if !t.Begun.IsZero() && e.RequestID == ledger.RequestID(r, t.Zone) {
 			return
@@ -580,7 +580,7 @@ func (c *Checks) begun(e cloudtputest.Event, inst *world.Instance) string {
 	if err != nil || doc.Incident == nil {
 		return ""
 	}
-	for _, t := range doc.Incident.Tasks {
+	for _, t := range doc.Effects {
 		does := map[string]events.Action{"DeleteNode": events.ActionDelete, "CreateNode": events.ActionCreate}[e.Method]
 		if t.Action == does && t.Concerns(e.Node) && t.Zone == e.Zone && !t.Begun.IsZero() {
 			return t.RequestID

@@ -199,7 +199,7 @@ func (c *Checks) prompt(e cloudtputest.Event, inst *world.Instance) {
 	if err != nil || doc.Incident == nil {
 		return
 	}
-	for _, t := range doc.Incident.Tasks {
+	for _, t := range doc.Effects {
 		saves := e.RequestID == "" && t.Action == events.ActionSave && !t.Begun.IsZero()
 		if saves || e.RequestID != "" && e.RequestID == t.RequestID {
 			c.reaction["decision_to_call"] = append(c.reaction["decision_to_call"], c.Clock.Now().Sub(t.Sent))

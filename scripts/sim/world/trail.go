@@ -69,7 +69,7 @@ func (t *tracker) call(workload, request string, s trail.Step) {
 	s.Kind = trail.Call
 	if doc, _, err := t.Ledger.Workload(context.Background(), workload); err == nil { // another release may hold it
 		for _, in := range []*incident.Incident{doc.Incident, doc.Closed} {
-			if in != nil && explain(&s, in, request) {
+			if in != nil && explain(&s, doc, in, request) {
 				break
 			}
 		}
@@ -78,15 +78,15 @@ func (t *tracker) call(workload, request string, s trail.Step) {
 }
 
 // explain adds to a call what the record of an incident says of it. It reports whether the call stands there.
-func explain(s *trail.Step, in *incident.Incident, request string) bool {
+func explain(s *trail.Step, doc incident.Workload, in *incident.Incident, request string) bool {
 	for _, c := range slices.Backward(in.Calls) {
 		if c.Method != s.Method || c.Resource != s.Resource || request != "" && c.RequestID != request {
 			continue
 		}
 		s.Action, s.Slice, s.Epoch, s.Accelerator = string(c.Action), c.Slice, c.Epoch, c.Accelerator
-		for _, task := range in.Tasks {
-			if task.Action == c.Action && task.Slice == c.Slice {
-				s.Reason = task.Reason
+		for _, e := range doc.Effects {
+			if e.Maker == in.ID && e.Action == c.Action && e.Slice == c.Slice {
+				s.Reason = e.Reason
 			}
 		}
 		return true

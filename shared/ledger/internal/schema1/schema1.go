@@ -21,6 +21,12 @@ func Unmarshal(document []byte, w *incident.Workload, opts ...json.Options) erro
 	for i := range old.Slices {
 		w.Slices[i] = old.Slices[i].slot()
 	}
+	if in := old.Incident; in != nil {
+		w.Incident, w.Effects = &in.Incident, in.Tasks
+		for i := range w.Effects {
+			w.Effects[i].Maker = in.ID
+		}
+	}
 	for _, n := range old.Notices {
 		if s := w.Slice(n.Slice); s != nil && s.Incarnation.Same(n.Incarnation) {
 			s.Notice = n.Notice
@@ -32,8 +38,15 @@ func Unmarshal(document []byte, w *incident.Workload, opts ...json.Options) erro
 // workload is a workload of that release: what is known of a life stands on its slice.
 type workload struct {
 	incident.Workload
-	Slices  []slice  `json:"slices"`
-	Notices []notice `json:"notices"`
+	Slices   []slice       `json:"slices"`
+	Notices  []notice      `json:"notices"`
+	Incident *openIncident `json:"incident"`
+}
+
+// openIncident is an incident that is open; what it wants stands in it.
+type openIncident struct {
+	incident.Incident
+	Tasks []incident.Effect `json:"tasks"`
 }
 
 // notice is announced maintenance; it names its life.

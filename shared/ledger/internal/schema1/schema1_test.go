@@ -25,7 +25,9 @@ const document = `{"schema":1,"id":"demo/m","project":"demo","name":"m","provide
 {"name":"b","zone":"z","incarnation":{"zone":"z","id":"3"},"admitted":{"zone":"z","id":"3"},"condition":"gone","told":{"zone":"z","id":"1"}},
 {"name":"c","zone":"z","incarnation":{"zone":"z","id":"4"},"condition":"ready","left":true}],
 "notices":[{"slice":"b","incarnation":{"zone":"z","id":"3"},"status":"pending","told":"2026-11-12T01:00:00Z","in_api":true},
-{"slice":"c","incarnation":{"zone":"z","id":"1"},"status":"pending","told":"2026-11-12T01:00:00Z"}],"epoch":7}`
+{"slice":"c","incarnation":{"zone":"z","id":"1"},"status":"pending","told":"2026-11-12T01:00:00Z"}],"epoch":7,
+"incident":{"id":"m-1","cause":"preemption","opened":"2026-11-12T01:00:00Z","phase":"deleting","since":"2026-11-12T01:00:00Z","troubles":[],"timeline":[],
+ "tasks":[{"action":"delete","slice":"a","epoch":7,"attempt":2,"sent":"2026-11-12T01:00:00Z"}]}}`
 
 func TestUnmarshal(t *testing.T) {
 	at := func(clock string) time.Time {
@@ -38,6 +40,8 @@ func TestUnmarshal(t *testing.T) {
 	life := func(zone, id string) events.Incarnation { return events.Incarnation{Zone: zone, ID: id} }
 	want := incident.Workload{
 		Schema: incident.Schema, ID: "demo/m", Project: "demo", Name: "m", Provider: "tpu", Epoch: 7,
+		Incident: &incident.Incident{ID: "m-1", Cause: events.CausePreemption, Opened: at("01:00:00"), Phase: incident.Removing, Since: at("01:00:00"), Troubles: []incident.Trouble{}, Timeline: []incident.Line{}},
+		Effects:  []incident.Effect{{Maker: "m-1", Action: events.ActionDelete, Slice: "a", Epoch: 7, Attempt: 2, Sent: at("01:00:00")}},
 		Slices: []incident.Slot{
 			{
 				Name: "a", Order: incident.Order{Zone: "oz", Accelerator: "v2-32", Spec: "os"}, Replace: true,

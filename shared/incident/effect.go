@@ -12,30 +12,111 @@ import (
 	"pitstop.internal/shared/policy"
 )
 
+// Effect is one thing that an incident wants of the outside, from the first request for it until it is seen to be so.
+type Effect struct {
+	// Maker is the incident that wants it: nobody else's word about it counts.
+	Maker  string        `json:"maker"`
+	Action events.Action `json:"action"`
+	// Slice is empty for what concerns the whole workload.
+	Slice string `json:"slice,omitzero"`
+	// With are the other slices of a queued resource that is deleted or created as a whole.
+	With []string `json:"with,omitempty"`
+	Zone string   `json:"zone,omitzero"`
+	// Accelerator is what is created, where that is not what the owner ordered.
+	Accelerator string             `json:"accelerator,omitzero"`
+	Incarnation events.Incarnation `json:"incarnation,omitzero"`
+	// Ordered is when the queued resource was created that is to be deleted before it brings anything.
+	Ordered time.Time `json:"ordered,omitzero"`
+	Epoch   int64     `json:"epoch"`
+	Attempt int       `json:"attempt"`
+	Reason  string    `json:"reason,omitzero"`
+	// Names is the training attempt that the lease is to name, and Admit are the lives, of what asks for that. Maybe says that an
+	// earlier try may have written it.
+	Names int                `json:"names,omitzero"`
+	Admit []events.Admission `json:"admit,omitempty"`
+	Maybe bool               `json:"maybe,omitzero"`
+	Sent  time.Time          `json:"sent"`
+	// Begun is when the intent was saved, with the ID that the call carries: its outcome is unknown until answered.
+	Begun     time.Time `json:"begun,omitzero"`
+	RequestID string    `json:"request_id,omitzero"`
+	// Answered is when the call was accepted; Operation names what the provider does meanwhile.
+	Answered  time.Time `json:"answered,omitzero"`
+	Operation string    `json:"operation,omitzero"`
+	// Retry is when it is sent again after a failure.
+	Retry time.Time `json:"retry,omitzero"`
+	// Barred is since when the state of the slice, or of its queued resource, forbids the call.
+	Barred time.Time `json:"barred,omitzero"`
+	// Failures counts the failures in a row, LastFailure is the latest.
+	Failures    int    `json:"failures,omitzero"`
+	LastFailure string `json:"last_failure,omitzero"`
+	LastCode    Code   `json:"last_code,omitzero"`
+	// By is when a save has to be done; for a verification, the time that the checkpoint has to be newer than.
+	By time.Time `json:"by,omitzero"`
+	// Mode is how a save is asked for. Lives are the incarnations of With that a deletion was decided on, in that order.
+	Mode  events.SaveMode      `json:"mode,omitzero"`
+	Lives []events.Incarnation `json:"lives,omitempty"`
+	// Digest is that of the body that was sent. The release before stored none.
+	Digest string `json:"digest,omitzero"`
+}
+
+// Stage is how far an effect is.
+type Stage string
+
+// The stages of an effect.
+const (
+	StageWanted   Stage = "wanted"   // a request asks for it, and nobody has begun
+	StageBegun    Stage = "begun"    // the intent is stored: whether it was called, and what came of it, is unknown
+	StageAccepted Stage = "accepted" // an operation of the provider works on it
+	StageDone     Stage = "done"     // the call has done it, as the provider says; a reading proves it
+	StageRefused  Stage = "refused"  // it failed or was held, and is asked for again at Retry
+)
+
+// Stage is how far the effect is.
+func (t Effect) Stage() Stage {
+	switch {
+	case !t.Retry.IsZero():
+		return StageRefused
+	case t.Operation != "":
+		return StageAccepted
+	case !t.Answered.IsZero():
+		return StageDone
+	case !t.Begun.IsZero():
+		return StageBegun
+	}
+	return StageWanted
+}
+
 // send sends requests: one new epoch for all of them. A request of an earlier epoch that nobody has begun is sent again
 // under the new one, because its fence would refuse it otherwise.
-func (m *machine) send(tasks ...Task) {
-	in := m.inc()
+func (m *machine) send(effects ...Effect) {
 	m.raise()
-	for i := range in.Tasks {
-		if t := &in.Tasks[i]; t.open() {
+	for i := range m.effects() {
+		if t := &m.w.Effects[i]; t.Stage() == StageWanted {
 			m.emit(t)
 		}
 	}
-	for _, t := range tasks {
+	for _, t := range effects {
 		t.Attempt++
-		in.Tasks = append(in.Tasks, t)
-		m.emit(&in.Tasks[len(in.Tasks)-1])
+		m.wants(t)
+		m.emit(&m.w.Effects[len(m.w.Effects)-1])
 	}
 }
 
-// resend sends a task of the incident once more, as a new attempt.
-func (m *machine) resend(t *Task) {
+// wants keeps effects of the open incident without asking anybody for them yet.
+func (m *machine) wants(all ...Effect) {
+	for _, t := range all {
+		t.Maker = m.w.Incident.ID
+		m.w.Effects = append(m.effects(), t)
+	}
+}
+
+// resend asks for an effect once more, as a new attempt. The effect has to be one to change; see effects.
+func (m *machine) resend(t *Effect) {
 	t.Attempt++
 	t.Begun, t.RequestID, t.Answered, t.Operation, t.Retry = time.Time{}, "", time.Time{}, "", time.Time{}
 	m.raise()
-	for i := range m.w.Incident.Tasks {
-		if o := &m.w.Incident.Tasks[i]; o == t || o.open() {
+	for i := range m.w.Effects {
+		if o := &m.w.Effects[i]; o == t || o.Stage() == StageWanted {
 			m.emit(o)
 		}
 	}
@@ -51,8 +132,8 @@ func (m *machine) raise() {
 	})
 }
 
-// emit makes the request of a task under the current epoch.
-func (m *machine) emit(t *Task) {
+// emit makes the request of an effect under the current epoch.
+func (m *machine) emit(t *Effect) {
 	t.Epoch, t.Sent = m.w.Epoch, m.now
 	if t.Action == events.ActionAdmit || t.Action == events.ActionRestart {
 		// Sent once more, it asks for the same attempt, unless the crew has gone past that by itself.
@@ -89,7 +170,7 @@ func (w Workload) lives(names []string) []events.Incarnation {
 
 // names notes what is not known of the lease any more once somebody has begun to write it: whether it names the life before, or none, of
 // what it leaves out, and in which zone what it names in another.
-func (m *machine) names(t Task) {
+func (m *machine) names(t Effect) {
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
 		switch named := t.admits(*s); {
@@ -109,7 +190,7 @@ func (m *machine) names(t Task) {
 }
 
 // unnames takes it back that the lease may name what it was to, where it was not written.
-func (m *machine) unnames(t Task) {
+func (m *machine) unnames(t Effect) {
 	if t.Maybe {
 		return
 	}
@@ -122,7 +203,7 @@ func (m *machine) unnames(t Task) {
 }
 
 // admits reports whether the lease that is asked for names the life of a slice.
-func (t Task) admits(s Slot) bool {
+func (t Effect) admits(s Slot) bool {
 	return slices.ContainsFunc(t.Admit, func(a events.Admission) bool {
 		return a.Slice == s.Name && a.Incarnation.Same(s.Incarnation) && !s.IsReleased()
 	})
@@ -137,11 +218,11 @@ func (m *machine) leads(attempt func(Slot) int) {
 	}
 }
 
-// Request is the event that asks for a task. It is made from the document alone, so that the function that acts can make
-// it again. The slices that the task names have to be there.
-func (w Workload) Request(t Task) events.Event {
+// Request is the event that asks for an effect. It is made from the document alone, so that the function that acts can make
+// it again. The slices that the effect names have to be there.
+func (w Workload) Request(t Effect) events.Event {
 	r := events.Request{
-		Schema: events.Schema, Workload: w.ID, Incident: w.Incident.ID, Epoch: t.Epoch, Action: t.Action, Slice: t.Slice,
+		Schema: events.Schema, Workload: w.ID, Incident: t.Maker, Epoch: t.Epoch, Action: t.Action, Slice: t.Slice,
 		Incarnation: t.Incarnation, Attempt: t.Attempt, Expires: t.expires(), Reason: t.Reason,
 	}
 	switch t.Action {
@@ -202,18 +283,25 @@ func (w Workload) admissions() []events.Admission {
 	return a
 }
 
-// task returns a task of the open incident to change, or nil.
-func (m *machine) task(a events.Action, slice string) *Task { return m.inc().task(a, slice) }
-
-// drop forgets a task that has come to its end.
-func (m *machine) drop(a events.Action, slice string) {
-	in := m.inc()
-	in.Tasks = slices.DeleteFunc(in.Tasks, func(t Task) bool { return t.Action == a && t.Concerns(slice) })
+// effect returns an effect to change, or nil.
+func (m *machine) effect(a events.Action, slice string) *Effect {
+	m.effects()
+	return m.w.effect(a, slice)
 }
 
-// dropDone forgets a task that is done for a slice, once it is for all that it is about.
+// dropEffects forgets the effects that are so.
+func (m *machine) dropEffects(so func(Effect) bool) {
+	m.w.Effects = slices.DeleteFunc(m.effects(), so)
+}
+
+// drop forgets an effect that has come to its end.
+func (m *machine) drop(a events.Action, slice string) {
+	m.dropEffects(func(t Effect) bool { return t.Action == a && t.Concerns(slice) })
+}
+
+// dropDone forgets an effect that is done for a slice, once it is for all that it is about.
 func (m *machine) dropDone(a events.Action, slice string) {
-	t := m.w.Incident.task(a, slice)
+	t := m.w.effect(a, slice)
 	if t == nil {
 		return
 	}
@@ -234,44 +322,44 @@ func refuse(c Code, format string, args ...any) error {
 	return &RefusedError{Code: c, Text: fmt.Sprintf(format, args...)}
 }
 
-// Fence returns the task that a pointer names, which may have been begun before. It refuses a pointer whose incident is
-// not open, whose epoch is not the current one, or whose task is not wanted now.
-func (w Workload) Fence(p events.Pointer, now time.Time) (Task, error) {
+// Fence returns the effect that a pointer names, which may have been begun before. It refuses a pointer whose incident is
+// not open, whose epoch is not the current one, or whose effect is not wanted now.
+func (w Workload) Fence(p events.Pointer, now time.Time) (Effect, error) {
 	switch {
 	case w.Incident == nil:
-		return Task{}, refuse(CodeNoIncident, "no incident is open on %s", w.ID)
+		return Effect{}, refuse(CodeNoIncident, "no incident is open on %s", w.ID)
 	case w.Incident.ID != p.Incident:
-		return Task{}, refuse(CodeOtherIncident, "the open incident is %s, not %s", w.Incident.ID, p.Incident)
+		return Effect{}, refuse(CodeOtherIncident, "the open incident is %s, not %s", w.Incident.ID, p.Incident)
 	case w.Epoch != p.Epoch:
-		return Task{}, refuse(CodeStaleEpoch, "the epoch is %d, not %d", w.Epoch, p.Epoch)
+		return Effect{}, refuse(CodeStaleEpoch, "the epoch is %d, not %d", w.Epoch, p.Epoch)
 	}
-	t := w.Incident.task(p.Action, p.Slice)
+	t := w.effect(p.Action, p.Slice)
 	switch {
-	case t == nil || t.Slice != p.Slice || t.Epoch != p.Epoch || w.Incident.unwanted(*t):
-		return Task{}, refuse(CodeNotWanted, "nothing waits for %s any more", p.Action)
+	case t == nil || t.Maker != p.Incident || t.Slice != p.Slice || t.Epoch != p.Epoch || w.Incident.unwanted(*t):
+		return Effect{}, refuse(CodeNotWanted, "nothing waits for %s any more", p.Action)
 	case now.After(t.expires()):
-		return Task{}, refuse(CodeExpired, "it expired at %s", t.expires().UTC().Format(time.RFC3339))
+		return Effect{}, refuse(CodeExpired, "it expired at %s", t.expires().UTC().Format(time.RFC3339))
 	case !t.Answered.IsZero():
-		return Task{}, refuse(CodeAnswered, "%s was carried out already", p.Action)
+		return Effect{}, refuse(CodeAnswered, "%s was carried out already", p.Action)
 	case !t.Retry.IsZero():
-		return Task{}, refuse(CodeNotDue, "%s is tried again at %s", p.Action, t.Retry.UTC().Format(time.RFC3339))
+		return Effect{}, refuse(CodeNotDue, "%s is tried again at %s", p.Action, t.Retry.UTC().Format(time.RFC3339))
 	}
 	for _, name := range append([]string{t.Slice}, t.With...) {
 		if name != "" && w.Slice(name) == nil {
-			return Task{}, refuse(CodeNoSlice, "%s has no slice %s", w.ID, name)
+			return Effect{}, refuse(CodeNoSlice, "%s has no slice %s", w.ID, name)
 		}
 	}
 	if s := w.Slice(t.Slice); s != nil && t.Incarnation.Known() && !t.Incarnation.Same(s.Incarnation) {
-		return Task{}, refuse(CodeOtherLife, "%s lives as %v, not as %v", t.Slice, s.Incarnation, t.Incarnation)
+		return Effect{}, refuse(CodeOtherLife, "%s lives as %v, not as %v", t.Slice, s.Incarnation, t.Incarnation)
 	}
 	return *t, nil
 }
 
-// expires is when a request for the task is refused, however valid its fence.
-func (t Task) expires() time.Time { return t.Sent.Add(RequestFor) }
+// expires is when a request for the effect is refused, however valid its fence.
+func (t Effect) expires() time.Time { return t.Sent.Add(RequestFor) }
 
-// unwanted reports whether a task is kept only because its call may have been made.
-func (in *Incident) unwanted(t Task) bool {
+// unwanted reports whether an effect is kept only because its call may have been made.
+func (in *Incident) unwanted(t Effect) bool {
 	return in.Phase == Clearing && t.Action == events.ActionCreate || in.Kept != (Kept{}) && t.Action == events.ActionDelete
 }
 
@@ -364,13 +452,10 @@ func asked(a events.Action) events.Action {
 	return a
 }
 
-// begun finds the task that a function's evidence speaks of.
-func (m *machine) begun(r events.Request) *Task {
-	if m.w.Incident == nil || m.w.Incident.ID != r.Incident {
-		return nil
-	}
-	t := m.w.Incident.task(r.Action, r.Slice)
-	if t == nil || t.Epoch != r.Epoch || t.Attempt != r.Attempt || !t.Retry.IsZero() {
+// begun finds the effect that a function's evidence speaks of.
+func (m *machine) begun(r events.Request) *Effect {
+	t := m.w.effect(r.Action, r.Slice)
+	if t == nil || t.Maker != r.Incident || t.Epoch != r.Epoch || t.Attempt != r.Attempt || !t.Retry.IsZero() {
 		return nil
 	}
 	return t
@@ -385,10 +470,10 @@ func (m *machine) intended(e Intended) {
 	}
 	if !t.Begun.IsZero() && !t.exclusive() {
 		m.record(*t) // another delivery may call once more
-		m.task(t.Action, t.Slice).Maybe = true
+		m.effect(t.Action, t.Slice).Maybe = true
 		return
 	}
-	t = m.task(t.Action, t.Slice)
+	t = m.effect(t.Action, t.Slice)
 	t.Begun, t.RequestID = m.now, e.RequestID
 	m.record(*t)
 	if t.Names > 0 {
@@ -406,28 +491,28 @@ func (m *machine) intended(e Intended) {
 	}
 }
 
-// exclusive reports whether the call of a task must not be made twice: what it makes or removes cannot be told from what
+// exclusive reports whether the call of an effect must not be made twice: what it makes or removes cannot be told from what
 // came in between. The others write what they would write again.
-func (t Task) exclusive() bool {
+func (t Effect) exclusive() bool {
 	return t.Action == events.ActionCreate || t.Action == events.ActionDelete
 }
 
 // UnderWay reports whether somebody has begun such a call and may still be about to make it.
-func (t Task) UnderWay(now time.Time) bool {
+func (t Effect) UnderWay(now time.Time) bool {
 	return t.exclusive() && !t.Begun.IsZero() && now.Sub(t.Begun) < CallFor
 }
 
 // TooLate reports whether such a call must not be made any more by whoever has begun it.
-func (t Task) TooLate(now time.Time) bool { return t.exclusive() && now.Sub(t.Begun) > CallWithin }
+func (t Effect) TooLate(now time.Time) bool { return t.exclusive() && now.Sub(t.Begun) > CallWithin }
 
-// answered takes what came back from the call of a task.
+// answered takes what came back from the call of an effect.
 func (m *machine) answered(e Answered) {
 	m.callAnswered(e)
 	t := m.begun(e.Request)
 	if t == nil || !t.Answered.IsZero() || e.NoCall == Unbegun && t.UnderWay(m.now) { // it is another's to call, and to answer
 		return
 	}
-	t = m.task(t.Action, t.Slice)
+	t = m.effect(t.Action, t.Slice)
 	if e.Failure != nil {
 		m.line(LineCame, e.Text, e.Failure.Message)
 		m.coded(e.Failure.Reason())
@@ -470,7 +555,7 @@ func (m *machine) answered(e Answered) {
 }
 
 // leased goes on when the lease is known to name who may run.
-func (m *machine) leased(t Task, why string) {
+func (m *machine) leased(t Effect, why string) {
 	m.w.LeaseDoubted = time.Time{}
 	m.letIn(t.admits)
 	m.resume(why)
@@ -482,11 +567,11 @@ func (m *machine) ended(e Ended) {
 		return
 	}
 	m.operationFailed(e)
-	for i := range m.w.Incident.Tasks {
-		if m.w.Incident.Tasks[i].Operation != e.Operation {
+	for i := range m.w.Effects {
+		if m.w.Effects[i].Operation != e.Operation {
 			continue
 		}
-		t := &m.inc().Tasks[i]
+		t := &m.effects()[i]
 		t.Operation = ""
 		if e.Failure != nil {
 			m.line(LineCame, string(t.Action)+" of "+t.names()+" in "+t.Place().String()+" failed", e.Failure.Message)
@@ -497,8 +582,8 @@ func (m *machine) ended(e Ended) {
 	}
 }
 
-// failed decides what a failure means for the task that met it.
-func (m *machine) failed(t *Task, f Failure) {
+// failed decides what a failure means for the effect that met it.
+func (m *machine) failed(t *Effect, f Failure) {
 	t.LastFailure, t.LastCode = f.Message, f.Reason()
 	if f.Code == CodeLeaseDoubted {
 		m.w.LeaseDoubted = m.now
@@ -584,14 +669,14 @@ func (m *machine) failed(t *Task, f Failure) {
 
 // othersDelete reports whether the deletion of another slice is just being called. The incident does not end over the head of
 // whoever does that.
-func (m *machine) othersDelete(t *Task) bool {
-	return m.w.Incident.has(func(o Task) bool {
+func (m *machine) othersDelete(t *Effect) bool {
+	return m.w.has(func(o Effect) bool {
 		return o.Action == events.ActionDelete && !o.Concerns(t.Slice) && o.Answered.IsZero() && o.Operation == "" && o.UnderWay(m.now)
 	})
 }
 
 // barred waits out a state in which a deletion is not possible: by the clock, and not by the number of tries.
-func (m *machine) barred(t *Task, why string) {
+func (m *machine) barred(t *Effect, why string) {
 	if t.Barred.IsZero() {
 		t.Barred = m.now
 		m.decided("wait up to "+events.Span(BarredFor)+" for "+m.w.holder(t.Slice)+" to leave its state", "it cannot be deleted in it: "+why)
@@ -611,8 +696,8 @@ func (w Workload) holder(slice string) string {
 	return "node " + slice
 }
 
-// again has a task tried once more after a while, up to its bound.
-func (m *machine) again(t *Task, why string) {
+// again has an effect tried once more after a while, up to its bound.
+func (m *machine) again(t *Effect, why string) {
 	t.Failures++
 	if t.Failures >= MaxFailures {
 		m.escalate(CodeRetries, fmt.Sprintf("%s failed %d times in a row, last: %s", t.Action, t.Failures, why), "look at the message, then start the recovery again by hand")
@@ -624,14 +709,14 @@ func (m *machine) again(t *Task, why string) {
 // askedWithin is how long after its time a request that was held is there again: the next tick sends it.
 const askedWithin = 2 * time.Minute
 
-// held waits with a task that may not be begun now. Waiting is no failure.
+// held waits with an effect that may not be begun now. Waiting is no failure.
 func (m *machine) held(e Held) {
 	m.notCalled(e)
 	t := m.begun(e.Request)
 	if t == nil || !t.Answered.IsZero() {
 		return
 	}
-	t = m.task(t.Action, t.Slice)
+	t = m.effect(t.Action, t.Slice)
 	if !m.mayHaveCalled(e.Request) {
 		t.Begun, t.RequestID = time.Time{}, ""
 		m.unnames(*t)
@@ -657,7 +742,7 @@ func (m *machine) forbidden(e Forbidden) {
 		return
 	}
 	if m.othersDelete(t) {
-		t = m.task(t.Action, t.Slice)
+		t = m.effect(t.Action, t.Slice)
 		t.Begun, t.RequestID, t.Retry = time.Time{}, "", m.now.Add(CallFor)
 		return
 	}
@@ -666,7 +751,7 @@ func (m *machine) forbidden(e Forbidden) {
 		if m.phase() == Discarding && m.mayHaveCalled(e.Request) {
 			m.mayBeDiscarded(*t)
 		}
-		m.task(t.Action, t.Slice).Begun = time.Time{} // nobody calls it any more
+		m.effect(t.Action, t.Slice).Begun = time.Time{} // nobody calls it any more
 	}
 	if m.watchOnly() && m.phase() != Clearing {
 		m.rehearse(would...)

@@ -13,9 +13,9 @@ import (
 	"pitstop.internal/shared/policy"
 )
 
-// asked is the request of the first task of the open incident.
+// asked is the request of the first effect of the open incident.
 func asked(w incident.Workload, now time.Time) events.Request {
-	t := w.Incident.Tasks[0]
+	t := w.Effects[0]
 	return events.Request{
 		Schema: events.Schema, Workload: w.ID, Incident: w.Incident.ID, Epoch: t.Epoch, Action: t.Action, Slice: t.Slice,
 		Incarnation: t.Incarnation, Attempt: t.Attempt, Expires: now.Add(time.Hour),
@@ -28,7 +28,7 @@ func TestNothingIsCreatedForAnIncidentThatOnlyCleansUp(t *testing.T) {
 	n := at(t, p, true, "preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0", nil)
 	r := asked(n.w, n.now)
 	n = at(t, p, true, "preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0, owner creates", nil)
-	if n.w.Incident == nil || n.w.Incident.Phase != incident.Clearing || len(n.w.Incident.Tasks) == 0 {
+	if n.w.Incident == nil || n.w.Incident.Phase != incident.Clearing || len(n.w.Effects) == 0 {
 		t.Fatalf("the incident is %+v, want one that waits for what it has begun", n.w.Incident)
 	}
 	later := n.now.Add(incident.CallFor)
@@ -36,7 +36,7 @@ func TestNothingIsCreatedForAnIncidentThatOnlyCleansUp(t *testing.T) {
 		t.Error("the fence lets a creation through")
 	}
 	w, _, _ := incident.Advance(p, n.w, incident.Intended{Request: r, RequestID: "again"}, later)
-	if got := w.Incident.Tasks[0]; got.RequestID == "again" || !got.Begun.Equal(n.w.Incident.Tasks[0].Begun) {
+	if got := w.Effects[0]; got.RequestID == "again" || !got.Begun.Equal(n.w.Effects[0].Begun) {
 		t.Errorf("it was begun anew: %+v", got)
 	}
 	w, _, _ = incident.Advance(p, n.w, incident.Answered{Request: r, Failure: &incident.Failure{Class: incident.Stockout, Message: "none"}}, n.now)
@@ -45,18 +45,18 @@ func TestNothingIsCreatedForAnIncidentThatOnlyCleansUp(t *testing.T) {
 	}
 }
 
-// TestARequestOfTheReleaseBeforeIsMadeAgain: its task says neither how a save is asked for nor which lives go together.
+// TestARequestOfTheReleaseBeforeIsMadeAgain: its effect says neither how a save is asked for nor which lives go together.
 func TestARequestOfTheReleaseBeforeIsMadeAgain(t *testing.T) {
 	life := events.Incarnation{Zone: "us-west4-a", ID: "7712"}
 	w := incident.Workload{
 		ID: "demo/m", Slices: []incident.Slot{{Name: "m-0"}, {Name: "m-1", Life: incident.Life{Incarnation: life}}},
 		Incident: &incident.Incident{ID: "m-1"},
 	}
-	save := incident.Task{Action: events.ActionSave}
+	save := incident.Effect{Action: events.ActionSave}
 	if r, ok := w.Request(save).(events.CheckpointRequested); !ok || r.Mode != events.SaveNatural {
 		t.Errorf("a save is asked for by mode %q, want the one that kills no process", r.Mode)
 	}
-	task := incident.Task{Action: events.ActionDelete, Slice: "m-0", With: []string{"m-1"}}
+	task := incident.Effect{Action: events.ActionDelete, Slice: "m-0", With: []string{"m-1"}}
 	if r, ok := w.Request(task).(events.RecreateRequested); !ok || len(r.With) != 1 || r.With[0].Incarnation != life {
 		t.Errorf("what goes with it is %+v", r.With)
 	}
@@ -69,7 +69,7 @@ func TestADeletionNamesTheLivesThatItWasDecidedOn(t *testing.T) {
 		ID: "demo/m", Slices: []incident.Slot{{Name: "m-0"}, {Name: "m-1", Life: incident.Life{Incarnation: next}}},
 		Incident: &incident.Incident{ID: "m-1"},
 	}
-	task := incident.Task{Action: events.ActionDelete, Slice: "m-0", With: []string{"m-1"}}
+	task := incident.Effect{Action: events.ActionDelete, Slice: "m-0", With: []string{"m-1"}}
 	task.Lives = []events.Incarnation{old}
 	if r, ok := w.Request(task).(events.RecreateRequested); !ok || r.With[0].Incarnation != old {
 		t.Errorf("what goes with it is %+v, want the life of %v", r.With, old)
@@ -79,8 +79,8 @@ func TestADeletionNamesTheLivesThatItWasDecidedOn(t *testing.T) {
 // TestAFenceRefusesATaskWhoseSlicesAreNotThere, and a pointer to a slice that only goes with another.
 func TestAFenceRefusesATaskWhoseSlicesAreNotThere(t *testing.T) {
 	w := incident.Workload{ID: "demo/m", Epoch: 3, Slices: []incident.Slot{{Name: "m-0"}, {Name: "m-1"}}}
-	task := incident.Task{Action: events.ActionDelete, Slice: "m-0", With: []string{"m-1"}, Epoch: 3, Sent: start}
-	w.Incident = &incident.Incident{ID: "m-1", Tasks: []incident.Task{task}}
+	task := incident.Effect{Action: events.ActionDelete, Maker: "m-1", Slice: "m-0", With: []string{"m-1"}, Epoch: 3, Sent: start}
+	w.Incident, w.Effects = &incident.Incident{ID: "m-1"}, []incident.Effect{task}
 	p := events.Pointer{Workload: w.ID, Incident: "m-1", Epoch: 3, Action: events.ActionDelete, Slice: "m-0"}
 	code := func(w incident.Workload, p events.Pointer) incident.Code {
 		var refused *incident.RefusedError
