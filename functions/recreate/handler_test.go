@@ -749,7 +749,7 @@ func (b *bench) twoZones() {
 	var err error
 	b.Policies.File, err = policy.Parse([]byte("policies: {night: {preset: spot, zones: [" + fleettest.OtherZone + "]}}"))
 	b.Must(err)
-	b.Change(id, func(w *incident.Workload) { w.Label = "night" })
+	b.Change(id, func(w *incident.Workload) { w.Label, w.Slices[0].Label = "night", "night" })
 }
 
 // refused lets the slice be deleted and its zone refuse to create it again. Then it asks the next zone.

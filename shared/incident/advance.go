@@ -70,10 +70,21 @@ func Advance(p policy.Policy, w Workload, e Evidence, now time.Time) (next Workl
 	case Ticked:
 		m.ticked()
 	}
+	m.label()
 	m.leaveStopped()
 	m.stopAbused()
 	m.plan()
 	return m.w, m.out, m.changed
+}
+
+// label takes what the slices say of the policy, once all is known of them that a reading tells.
+func (m *machine) label() {
+	if m.reading == "" {
+		return
+	}
+	if label := m.w.labelled(); m.w.Label != label {
+		m.w.Label, m.changed = label, true
+	}
 }
 
 // New is the document of a workload that was never seen before.
@@ -181,6 +192,16 @@ func (in *Incident) told() (n int) {
 func (l Line) size() int { return len(l.Text) + len(l.Reason) }
 
 func (m *machine) decided(text, reason string) { m.line(LineDecided, text, reason) }
+
+// seenOnce adds what is seen to the story, unless this very line of a log has told it before.
+func (m *machine) seenOnce(text string) {
+	told := slices.ContainsFunc(m.w.Incident.Timeline, func(l Line) bool {
+		return l.Source != "" && l.Source == m.from.ID && l.Text == clip(text)
+	})
+	if !told {
+		m.line(LineSeen, text, "")
+	}
+}
 
 // coded says in one word why the line was written that was just added.
 func (m *machine) coded(c Code) {

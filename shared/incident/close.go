@@ -92,7 +92,6 @@ func (m *machine) clear() {
 
 // cleared ends the incident when nothing of ours is under way any more.
 func (m *machine) cleared(s *Slot) {
-	in := m.w.Incident
 	if t := m.w.effect(events.ActionCreate, s.Name); t != nil && (t.Operation != "" || t.Answered.IsZero() && m.now.Sub(t.Begun) < AnswerFor) {
 		return // it may still come
 	}
@@ -101,7 +100,7 @@ func (m *machine) cleared(s *Slot) {
 	if len(m.w.Effects) > 0 || slices.ContainsFunc(m.w.Slices, Slot.leftBehind) {
 		return
 	}
-	in = m.inc()
+	in := m.inc()
 	in.Outcome = in.Clearing
 	m.close()
 }

@@ -454,8 +454,16 @@ func asked(a events.Action) events.Action {
 
 // begun finds the effect that a function's evidence speaks of.
 func (m *machine) begun(r events.Request) *Effect {
+	if t := m.asked(r); t != nil && t.Stage() != StageRefused {
+		return t
+	}
+	return nil
+}
+
+// asked finds the effect whose last attempt a request was for, though that may have failed since.
+func (m *machine) asked(r events.Request) *Effect {
 	t := m.w.effect(r.Action, r.Slice)
-	if t == nil || t.Maker != r.Incident || t.Epoch != r.Epoch || t.Attempt != r.Attempt || !t.Retry.IsZero() {
+	if t == nil || t.Maker != r.Incident || t.Epoch != r.Epoch || t.Attempt != r.Attempt {
 		return nil
 	}
 	return t

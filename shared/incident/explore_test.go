@@ -32,7 +32,7 @@ func quiet(spot bool) incident.Workload {
 	w := incident.New("demo", "llama-8b", "tpu")
 	w.Label, w.Directory = "night", "gs://ckpt/llama-8b"
 	w.Slices = []incident.Slot{{Name: "llama-8b", Life: incident.Life{
-		Facts: incident.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Reclaimable: spot, Spec: "spec1"},
+		Facts: incident.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Reclaimable: spot, Spec: "spec1", Label: w.Label},
 		Zone:  "us-west4-a", Hosts: "t1v-n-3f2a9c01", Incarnation: life(1), Admission: incident.Admitted, Condition: incident.Ready,
 		State: "READY", Since: start.Add(-time.Hour),
 	}}}
@@ -866,7 +866,11 @@ func (o *transitions) table() string {
 	return strings.Join(lines, "\n")
 }
 
-func marshal(t *testing.T, v any) string {
+func marshal(t interface {
+	Helper()
+	Fatal(args ...any)
+}, v any,
+) string {
 	t.Helper()
 	raw, err := json.Marshal(v)
 	if err != nil {

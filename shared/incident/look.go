@@ -370,9 +370,6 @@ func (m *machine) facts(s *Slot, e Read) {
 		s = m.slice(s.Name)
 		s.Facts, s.SpecZone = next, from
 	}
-	if label := m.w.labelled(); m.w.Label != label {
-		m.w.Label, m.changed = label, true
-	}
 	if e.Directory != "" && !sameDirectory(m.w.Directory, e.Directory) && m.newest(s) {
 		if m.w.Directory != "" {
 			m.anotherTraining()
@@ -534,7 +531,9 @@ func (m *machine) isReady(s *Slot, e Read, was Condition) {
 		n := m.w.Notice(s.Name)
 		over := n == nil || !in.Down.IsZero() || m.now.After(windowEnd(n.Notice))
 		if in.Begun && e.Notice == nil && over || n != nil && e.Notice == nil && m.now.After(windowEnd(n.Notice)) {
-			m.line(LineSeen, "node "+s.Name+" is usable again", "")
+			if was != Ready {
+				m.line(LineSeen, "node "+s.Name+" is usable again", "")
+			}
 			m.maintenanceOver("the maintenance is over")
 		}
 	case Looking:

@@ -16,7 +16,11 @@ func (m *machine) lose(s *Slot, what string) {
 	m.stopped(m.now)
 	m.keepsSaved()
 	if m.watched() {
-		calls, why := m.wouldReplace([]string{name}, "")
+		when := ""
+		if s.Condition == Lost && !s.Reclaimable {
+			when = notHealed
+		}
+		calls, why := m.wouldReplace([]string{name}, when)
 		if why != "" {
 			why = "nothing: " + why
 		}

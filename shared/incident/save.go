@@ -122,11 +122,13 @@ func (m *machine) saveRefused(r events.CrewReport) {
 // checked takes the result of looking for a complete checkpoint.
 func (m *machine) checked(e Checked) {
 	in := m.w.Incident
-	if in == nil || m.w.effect(events.ActionVerify, "") == nil {
+	switch {
+	case m.asked(e.Request) == nil:
 		return
-	}
-	if !e.Found {
-		m.unverified(e)
+	case !e.Found:
+		if m.begun(e.Request) != nil {
+			m.unverified(e)
+		}
 		return
 	}
 	m.saves(e.Step, e.At, e.URI, e.Bytes)

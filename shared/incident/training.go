@@ -163,8 +163,8 @@ func (m *machine) started(s *Slot, r events.CrewReport) {
 	}
 	switch in.Phase {
 	case Resuming, Restarting, Watching, Window, Healing:
-		m.line(LineSeen, fmt.Sprintf("crew on %d of %s of %s: attempt %d runs from step %s",
-			max(r.Workers, 1), count(max(s.Workers, 1), "worker"), s.Name, r.Attempt, events.Number(r.Step)), "")
+		m.seenOnce(fmt.Sprintf("crew on %d of %s of %s: attempt %d runs from step %s",
+			max(r.Workers, 1), count(max(s.Workers, 1), "worker"), s.Name, r.Attempt, events.Number(r.Step)))
 	}
 }
 
