@@ -8,11 +8,13 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -360,6 +362,34 @@ func (l *Ledger) SaveClosed(ctx context.Context, workload string, in incident.In
 func (l *Ledger) Closed(ctx context.Context, workload, id string) (incident.Incident, error) {
 	in, _, err := load[incident.Incident](ctx, l, Archive, workload+"/"+id, incident.Schema)
 	return in, err
+}
+
+// Archived returns the IDs of all closed incidents in the archive by the ID of their workload, the latest first. It reads keys
+// alone, in one listing.
+func (l *Ledger) Archived(ctx context.Context) (map[string][]string, error) {
+	found, err := l.query(ctx, Archive, Query{Keys: true})
+	if err != nil {
+		return nil, err
+	}
+	ids := map[string][]string{}
+	for _, r := range found {
+		if i := strings.LastIndexByte(r.ID, '/'); i > 0 {
+			ids[r.ID[:i]] = append(ids[r.ID[:i]], r.ID[i+1:])
+		}
+	}
+	for _, of := range ids {
+		slices.SortFunc(of, func(a, b string) int { return cmp.Compare(epochOf(b), epochOf(a)) })
+	}
+	return ids, nil
+}
+
+// epochOf is the last part of an incident's ID. It rises from one incident of a workload to the next.
+func epochOf(id string) int64 {
+	n, err := strconv.ParseInt(id[strings.LastIndexByte(id, '-')+1:], 10, 64)
+	if err != nil {
+		return 0 // an ID of another form counts as the oldest
+	}
+	return n
 }
 
 // Incident reads an incident of a workload: from its document while the incident is there, else from the archive. An

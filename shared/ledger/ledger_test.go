@@ -1039,6 +1039,17 @@ func archive(t *testing.T, s *suite) {
 	if want := in.Closed.Add(ledger.KeepArchive).Truncate(time.Microsecond); !expires.Equal(want) {
 		t.Errorf("it is kept until %s, want %s", expires, want)
 	}
+	for _, id := range []string{"llama-8b-20261101-4", "llama-8b-20261103-12", "llama-8b-of-old"} {
+		if err := s.SaveClosed(ctx, "demo/llama-8b", incident.Incident{ID: id}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ids, err := s.Archived(ctx)
+	want := map[string][]string{"demo/llama-8b": {"llama-8b-20261103-12", "llama-8b-20261101-4", "llama-8b-of-old"}}
+	ids["demo/llama-8b"] = slices.DeleteFunc(ids["demo/llama-8b"], func(id string) bool { return id == in.ID })
+	if d := cmp.Diff(want, ids); d != "" || err != nil {
+		t.Errorf("the archive: %v (-want +got):\n%s", err, d)
+	}
 	// Another workload may have had an incident of the same ID.
 	if _, err := s.Closed(ctx, "demo/other", in.ID); !errors.Is(err, ledger.ErrNotFound) {
 		t.Errorf("another workload: %v, want ErrNotFound", err)

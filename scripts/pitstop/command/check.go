@@ -69,8 +69,8 @@ func (d deployment) checkCommand() *cobra.Command {
 		Use:   "check WORKLOAD",
 		Short: "Rehearse the loss of a workload, and say whether training would come back",
 		Long: "Rehearse the loss of a workload without changing anything. check prints Pitstop's decision, the calls that it would make,\n" +
-			"and the zones in which it could create the slice. It tests the permissions of the functions, the last complete checkpoint\n" +
-			"and its age, and whether the start-up script starts training. It also names present obstacles: a pause, an open incident,\n" +
+			"and the zones in which it could create the slice. It tests the permissions of the functions, the last complete checkpoint,\n" +
+			"its age and the time between two, and whether the start-up script starts training. It also names present obstacles: a pause, an open incident,\n" +
 			"a slice that is not usable. Each finding has its way out. The exit code is 1 when training would not come back.\n\n" +
 			"This needs roles/datastore.viewer, and roles/storage.objectViewer and roles/storage.bucketViewer on the checkpoints. To\n" +
 			"test the permissions it asks Google as the functions' accounts, which needs roles/iam.serviceAccountTokenCreator on them.\n" +
@@ -167,7 +167,9 @@ func (d deployment) rehearse(
 			return nil, err
 		}
 	}
-	d.saves(ctx, r, w)
+	if err := d.saves(ctx, l, r, w); err != nil {
+		return nil, err
+	}
 	d.permissions(ctx, where, r, w, specs, p)
 	return r, nil
 }
@@ -351,15 +353,12 @@ func (d deployment) places(
 	return nil
 }
 
-// oldCheckpoint is the age from which the last complete checkpoint is a warning.
-const oldCheckpoint = 6 * time.Hour
-
-// saves tests the checkpoint that training would resume from, and whether a crew admits and saves.
-func (d deployment) saves(ctx context.Context, r *rehearsal, w incident.Workload) {
+// saves tests the checkpoint that training would resume from, how often it saves, and whether a crew admits and saves.
+func (d deployment) saves(ctx context.Context, l *ledger.Ledger, r *rehearsal, w incident.Workload) error {
 	if isLegacy(w) {
 		r.find(warn, "checkpoint", "a legacy node names no directory and takes no request to save; only its health shows that it is back",
-			"save often, on the machine where training runs")
-		return
+			"save about every hour, on the machine where training runs")
+		return nil
 	}
 	switch {
 	case w.Crew.Finished:
@@ -373,24 +372,53 @@ func (d deployment) saves(ctx context.Context, r *rehearsal, w incident.Workload
 	if w.Directory == "" {
 		r.find(warn, "checkpoint", "the checkpoint directory is not known, so Pitstop cannot verify a checkpoint or write a lease",
 			"set the metadata key "+events.MetadataCheckpointDir+" on the TPU")
-		return
+		return d.interval(ctx, l, r, w, unsaved(w))
 	}
 	looking, end := apart(ctx)
 	found, err := checkpoint.Verify(looking, d.store, w.Directory, checkpoint.Want{})
 	err = end(err)
 	var missing *checkpoint.Missing
+	since := unsaved(w)
 	switch age := d.now().Sub(found.At); {
 	case errors.As(err, &missing):
 		r.find(stop, "checkpoint", oneLine(err),
 			"save once, and compare the checkpoint directory with that of training, which would begin at its first step")
 	case err != nil:
 		r.find(warn, "checkpoint", "check cannot read it: "+oneLine(err), "ask for roles/storage.objectViewer on the bucket")
-	case age > oldCheckpoint:
+	case age > oftenEnough:
+		if w.Incident == nil {
+			since = max(since, age)
+		}
 		r.find(warn, "checkpoint", "the last complete one is step "+events.Number(found.Step)+", "+events.Span(age)+" old",
 			"save more often: training would repeat these steps")
 	default:
 		r.find(good, "checkpoint", "the last complete one is step "+events.Number(found.Step)+", "+events.Span(age)+" old, at "+found.URI, "")
 	}
+	return d.interval(ctx, l, r, w, since)
+}
+
+// interval tests how often training saves. Since is how long it runs without a new checkpoint.
+func (d deployment) interval(ctx context.Context, l *ledger.Ledger, r *rehearsal, w incident.Workload, since time.Duration) error {
+	every, atLeast := everySaved(w, since)
+	if every == 0 || w.Crew.Finished {
+		return nil
+	}
+	h, err := newHistorian(l).of(ctx, w, d.now())
+	if err != nil {
+		return err
+	}
+	s := savingOf(w, every, atLeast, h)
+	if !s.seldom() && !s.advises() {
+		r.find(good, "interval", s.state(), "")
+		return nil
+	}
+	do, because := s.advice()
+	text := s.state()
+	if because != "" {
+		text += "; " + because
+	}
+	r.find(warn, "interval", text, do)
+	return nil
 }
 
 // permissions tests the permissions of the functions that act, as their accounts.

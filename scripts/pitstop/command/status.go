@@ -29,6 +29,8 @@ type standing struct {
 	// IfLost is the decision if its first usable slice were lost now, AtDeadline that at the deadline of its open incident.
 	IfLost     *incident.Foreseen `json:"if_lost,omitzero"`
 	AtDeadline *incident.Foreseen `json:"at_deadline,omitzero"`
+	// Saving is how often it saves, if that is less often than about hourly.
+	Saving *saving `json:"saving,omitzero"`
 
 	first string
 	holds policy.Policy
@@ -54,6 +56,8 @@ func (d deployment) statusCommand() *cobra.Command {
 			"policy with the limit of each switch, its training, announced maintenance, its pause, and its open incident with the\n" +
 			"deadline and the next step. status also says what Pitstop would do if the slice died now; the functions decide with the\n" +
 			"same code.\n\n" +
+			"For a workload that saves less often than hourly, status also reads its last incidents, and names the time between two saves\n" +
+			"that loses least.\n\n" +
 			"This reads the ledger in one listing, which needs roles/datastore.viewer. A policy file needs roles/storage.objectViewer.\n" +
 			fmt.Sprintf("--watch looks again every %d s, until you interrupt it.", int(watchEvery.Seconds())),
 		RunE: func(c *cobra.Command, names []string) error {
@@ -67,7 +71,7 @@ func (d deployment) statusCommand() *cobra.Command {
 			if watch {
 				return d.watchStatus(c.Context(), l, names, asJSON, c.OutOrStdout())
 			}
-			return d.status(c.Context(), l, names, asJSON, c.OutOrStdout())
+			return d.status(c.Context(), l, newHistorian(l), names, asJSON, c.OutOrStdout())
 		},
 	}
 	where.flags(c)
@@ -79,10 +83,12 @@ func (d deployment) statusCommand() *cobra.Command {
 
 // watchStatus prints the state until the context ends. On a terminal each look takes the place of the last; elsewhere it follows.
 func (d deployment) watchStatus(ctx context.Context, l *ledger.Ledger, names []string, asJSON bool, out io.Writer) error {
+	past := newHistorian(l)
 	for {
 		var page strings.Builder
 		looking, end := again(ctx)
-		if err := end(d.status(looking, l, names, asJSON, &page)); err != nil {
+		past.again()
+		if err := end(d.status(looking, l, past, names, asJSON, &page)); err != nil {
 			if ctx.Err() != nil {
 				err = nil // the caller interrupts
 			}
@@ -126,7 +132,7 @@ func (d deployment) readPolicy(ctx context.Context, uri string) ([]byte, error) 
 	return raw, end(err)
 }
 
-func (d deployment) status(ctx context.Context, l *ledger.Ledger, names []string, asJSON bool, out io.Writer) error {
+func (d deployment) status(ctx context.Context, l *ledger.Ledger, past *historian, names []string, asJSON bool, out io.Writer) error {
 	found, err := workloads(ctx, l, names)
 	if err != nil {
 		return err
@@ -148,6 +154,14 @@ func (d deployment) status(ctx context.Context, l *ledger.Ledger, names []string
 	}
 	for i, w := range found {
 		st := d.stands(policies.For(ctx, w.Label), w)
+		if every, atLeast := everySaved(w, unsaved(w)); every > oftenEnough && !w.Crew.Finished {
+			h, err := past.of(ctx, w, d.now())
+			if err != nil {
+				return err
+			}
+			s := savingOf(w, every, atLeast, h)
+			st.Saving = &s
+		}
 		if asJSON {
 			raw, err := json.Marshal(st, json.Deterministic(true))
 			if err != nil {
@@ -224,6 +238,14 @@ func (p *printer) standing(st standing, now time.Time) {
 	}
 	if t := training(w, now); t != "" {
 		tell(p.out, "  training  "+t)
+	}
+	if s := st.Saving; s != nil {
+		do, because := s.advice()
+		line := "  saves     " + p.paint(yellow, s.state()+"; "+do)
+		if because != "" {
+			line += " (" + because + ")"
+		}
+		tell(p.out, line)
 	}
 	for i := range w.Slices {
 		if n := w.Notice(w.Slices[i].Name); n != nil {
