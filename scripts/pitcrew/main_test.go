@@ -453,6 +453,7 @@ func TestBadUsageIsOneLineAnd2(t *testing.T) {
 		{args: []string{"run", "--done-at=-1", "--", "true"}, want: []string{"--done-at", "0 or more"}},
 		{args: []string{"run", "--done-at=1e3", "--", "true"}, want: []string{"--done-at", "the number of a step"}},
 		{args: []string{"run", "--scale-from=v4-8", "--", "true"}, want: []string{"belong together"}},
+		{args: []string{"run", "--service-rules", "--restarts=2", "--", "true"}, want: []string{"--service-rules has numbers of its own", "--restarts"}},
 		{args: []string{"run", "--global-batch=8", "--", "true"}, want: []string{"belong together"}},
 		{args: []string{"run", "--scale-from=v4-8", "--global-batch=-8", "--steps=1", "--", "true"}, want: []string{"--global-batch -8"}},
 		{args: []string{"run", "--stop-grace=-1s", "--look-every=0", "--peer-port=0", "--worker=-2", "--", "true"}, want: []string{"--stop-grace -1s", "--look-every 0s", "--peer-port 0", "--worker -2"}},

@@ -44,6 +44,7 @@ type flags struct {
 	peers                                                                        []string
 	peerKey                                                                      string
 	rules                                                                        restart.Policy
+	service                                                                      bool
 	times                                                                        crew.Times
 	signal, saveCommand, onMaintenance, afterSave, giveUp                        string
 	pattern, progress                                                            string
@@ -87,6 +88,8 @@ func (f *flags) define(c *cobra.Command) {
 	s.DurationVar(&f.rules.First, "backoff", f.rules.First, "the `WAIT` before the first restart; it doubles each time")
 	s.DurationVar(&f.rules.Longest, "backoff-max", f.rules.Longest, "the longest `WAIT` before a restart")
 	s.Float64Var(&f.rules.Jitter, "backoff-jitter", f.rules.Jitter, "the random `PART` of a wait, 0 to 1")
+	s.BoolVar(&f.service, "service-rules", false,
+		"restart exactly as Google's training service does, instead of by the numbers above; the README compares the two")
 	s.StringVar(&f.giveUp, "give-up", "auto",
 		"`WHAT` to do when all restarts are used up: exit, wait (for a new attempt in the lease), or auto: wait on a TPU VM with a lease")
 	mark(c, "Restarts")
@@ -214,6 +217,9 @@ func (f *flags) check(args []string) error {
 	if err := f.rules.Validate(); err != nil {
 		no("%v", err)
 	}
+	if f.service && f.rules != restart.Defaults() {
+		no("--service-rules has numbers of its own: leave out --restarts, --job-tries, --memory-restarts, --interruptions, --no-progress and --backoff")
+	}
 	if f.directory != "" && !strings.HasPrefix(f.directory, "gs://") && !strings.HasPrefix(f.directory, "file:///") {
 		no("--checkpoint-dir %s: it begins with gs:// or file:///", f.directory)
 	}
@@ -283,6 +289,9 @@ func (f *flags) fence() error {
 func (f *flags) run(ctx context.Context, args []string) (int, error) {
 	if err := f.check(args); err != nil {
 		return 0, err
+	}
+	if f.service {
+		f.rules = restart.ServiceRules()
 	}
 	if _, err := child.Look(args); err != nil {
 		e := (*child.StartError)(nil)

@@ -23,6 +23,7 @@ import (
 
 func TestTheTrainingsEndIsPitcrews(t *testing.T) {
 	t.Parallel()
+	service := []string{"--service-rules", "--backoff=10s", "--backoff-max=5m"} // without the short waits of the other tests
 	for _, c := range some(2, []struct {
 		name    string
 		flags   []string
@@ -36,6 +37,8 @@ func TestTheTrainingsEndIsPitcrews(t *testing.T) {
 		{name: "a crash behind a shell", flags: []string{"--job-tries=2"}, trainer: []string{"-at=2", "-exit=139"}, code: 139, starts: 3},
 		{name: "killed by somebody", flags: []string{"--interruptions=3", "--restarts=0", "--job-tries=0"}, trainer: []string{"-at=2", "-die=9"}, code: 137, starts: 4},
 		{name: "fails once", trainer: []string{"-at=2", "-exit=1", "-once", "-steps=5"}, code: 0, starts: 2},
+		{name: "an exception by the service's rules", flags: service, trainer: []string{"-at=2", "-exit=1"}, code: 1, starts: 1},
+		{name: "an abort by the service's rules", flags: service, trainer: []string{"-at=2", "-exit=6"}, code: 6, starts: 4},
 	}) {
 		dir := t.TempDir()
 		p := launch(t, c.flags, train(t, append(c.trainer, "-log="+dir)...))

@@ -607,7 +607,9 @@ func (l *Leader) decide(v View) bool {
 
 func (l *Leader) judge(v View, cause Cause) *Verdict {
 	b := l.Budget.Progress(-1, v.Step)
-	b, next := restart.Decide(l.Policy, b, cause.Class, cause.Exit, v.Chance)
+	b, next := restart.Decide(l.Policy, b, restart.End{
+		Class: cause.Class, Exit: cause.Exit, Worker: fmt.Sprintf("%d/%d", cause.Slice, cause.Worker), Lost: cause.When.Lost,
+	}, v.Chance)
 	l.Budget = b
 	d := &Verdict{After: next.After, CrewVerdict: events.CrewVerdict{
 		Schema: events.Schema, Attempt: l.Attempt, Life: l.Life, Restart: next.Restart, Finished: next.Finished,

@@ -131,6 +131,8 @@ func Classify(e Exit, c Circumstances) Class {
 		return Interrupted
 	case e.is("SIGABRT", 6), e.is("SIGSEGV", 11):
 		return Crashed
+	case e.Signal == "" && e.killed():
+		return Failed // a shell or a container says that something was killed; often it was out of memory in a group of its own
 	case e.killed(), e.is("SIGTERM", 15), e.is("SIGHUP", 1), e.is("SIGINT", 2):
 		return Interrupted // somebody sent it: a shutdown, an operator, the system
 	case e.Signal == "" && (e.Code == 126 || e.Code == 127) && c.First:
@@ -149,6 +151,10 @@ type Policy struct {
 	Memory, Interruptions int
 	// NoProgress is how many restarts in a row may pass without a step past the highest one; 0 is no bound.
 	NoProgress int
+	// Service says that the rules are exactly those of Google's training service: see ServiceRules.
+	Service bool
+	// Internal is how often a training is restarted after an error of pitcrew itself; only Service counts these.
+	Internal int
 	// First is the wait before the first restart, Longest before any; it doubles in between. Jitter is the part of it that
 	// is drawn by lot.
 	First, Longest time.Duration
@@ -206,6 +212,8 @@ type Budget struct {
 	Saved int64 `json:"saved"`
 	// Started says that the training has run before.
 	Started bool `json:"started"`
+	// Service is what is used under the rules of the training service, and never changes. Progress does not refill it.
+	Service *used `json:"service,omitzero"`
 }
 
 // NewBudget is the budget of a training that has not run yet.
@@ -236,6 +244,9 @@ func (b Budget) Refill() Budget {
 
 // Left is how many restarts remain for a training that fails.
 func (b Budget) Left(p Policy) int {
+	if p.Service {
+		return max(0, p.Tries-b.used().Tries)
+	}
 	left := max(0, p.Restarts-b.Restarts) + max(0, p.Tries-b.Tries)*(1+p.Restarts)
 	if p.NoProgress > 0 && b.High >= 0 {
 		left = min(left, max(0, p.NoProgress-b.Idle))
@@ -254,8 +265,18 @@ type Next struct {
 	Reason string
 }
 
-// Decide says what follows from an exit of this class, and the budget after it. Chance is between 0 and 1.
-func Decide(p Policy, b Budget, class Class, e Exit, chance float64) (Budget, Next) {
+// End is how an attempt ended.
+type End struct {
+	Class Class
+	Exit  Exit
+	// Worker names the worker that ended first, Lost says that it, or its crew, was not to be heard any more.
+	Worker string
+	Lost   bool
+}
+
+// Decide says what follows from an end, and the budget after it. Chance is between 0 and 1.
+func Decide(p Policy, b Budget, end End, chance float64) (Budget, Next) {
+	class, e := end.Class, end.Exit
 	b.Started = b.Started || class != NotRun
 	again := func(why string) (Budget, Next) {
 		wait := b.wait(p, chance)
@@ -275,13 +296,19 @@ func Decide(p Policy, b Budget, class Class, e Exit, chance float64) (Budget, Ne
 		return b, Next{Restart: true, Reason: "the crew had stopped it"}
 	case NotRun:
 		return b, Next{Reason: "the command cannot be run: " + e.Describe()}
+	case Interrupted, Failed, Crashed, OutOfMemory:
+	}
+	if p.Service {
+		return b.service(p, end)
+	}
+	switch class {
 	case Interrupted:
 		if b.Interruptions >= p.Interruptions {
 			return b, Next{Reason: fmt.Sprintf("%d interruptions without progress, the last: %s", p.Interruptions, e.Describe())}
 		}
 		b.Interruptions++
 		return again("interrupted: " + e.Describe())
-	case Failed, Crashed, OutOfMemory:
+	case Failed, Crashed, OutOfMemory, Finished, Saved, Stopped, NotRun:
 	}
 	if p.NoProgress > 0 && b.High >= 0 && b.Idle >= p.NoProgress {
 		return b, Next{Reason: fmt.Sprintf("%d restarts without a step past %s, the last: %s", b.Idle, events.Number(b.High), e.Describe())}

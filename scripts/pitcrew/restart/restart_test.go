@@ -43,6 +43,7 @@ func TestClassify(t *testing.T) {
 		{name: "killed for memory", exit: restart.Exit{Signal: "SIGKILL", OOMKilled: true}, want: restart.OutOfMemory},
 		{name: "killed for memory behind a shell", exit: restart.Exit{Code: 137, OOMKilled: true}, want: restart.OutOfMemory},
 		{name: "another process was killed for memory", exit: restart.Exit{Code: 1, OOMKilled: true}, want: restart.Failed},
+		{name: "killed behind a shell, where the kernel says nothing, may be a lack of memory", exit: restart.Exit{Code: 137}, want: restart.Failed},
 		{name: "killed by somebody", exit: restart.Exit{Signal: "SIGKILL"}, want: restart.Interrupted},
 		{name: "terminated by somebody", exit: restart.Exit{Code: 143}, want: restart.Interrupted},
 		{name: "nobody saw it", exit: restart.Exit{Unknown: true}, want: restart.Interrupted},
@@ -64,7 +65,7 @@ func play(p restart.Policy, class restart.Class, progress func(n int, b restart.
 		if progress != nil {
 			b = progress(starts, b)
 		}
-		b, last = restart.Decide(p, b, class, restart.Exit{Code: 1}, 0.5)
+		b, last = restart.Decide(p, b, restart.End{Class: class, Exit: restart.Exit{Code: 1}}, 0.5)
 		if !last.Restart {
 			return starts, last
 		}
@@ -119,7 +120,7 @@ func TestLeftCountsDownToGivingUp(t *testing.T) {
 			t.Fatalf("%d left, want %d", got, want)
 		}
 		var next restart.Next
-		if b, next = restart.Decide(p, b, restart.Failed, restart.Exit{Code: 1}, 0.5); !next.Restart {
+		if b, next = restart.Decide(p, b, restart.End{Class: restart.Failed, Exit: restart.Exit{Code: 1}}, 0.5); !next.Restart {
 			if want != 0 {
 				t.Fatalf("gave up with %d left", want)
 			}
@@ -134,30 +135,30 @@ func TestBackoffDoublesWithJitter(t *testing.T) {
 	want := p.First
 	for range 10 {
 		low, high := b, b
-		_, l := restart.Decide(p, low, restart.Failed, restart.Exit{Code: 1}, 0)
-		_, h := restart.Decide(p, high, restart.Failed, restart.Exit{Code: 1}, 1)
+		_, l := restart.Decide(p, low, restart.End{Class: restart.Failed, Exit: restart.Exit{Code: 1}}, 0)
+		_, h := restart.Decide(p, high, restart.End{Class: restart.Failed, Exit: restart.Exit{Code: 1}}, 1)
 		var mid restart.Next
-		b, mid = restart.Decide(p, b, restart.Failed, restart.Exit{Code: 1}, 0.5)
+		b, mid = restart.Decide(p, b, restart.End{Class: restart.Failed, Exit: restart.Exit{Code: 1}}, 0.5)
 		if mid.After != want || l.After != want*8/10 || h.After != want*12/10 {
 			t.Fatalf("waits %v %v %v, want %v and a fifth around it", l.After, mid.After, h.After, want)
 		}
 		want = min(2*want, p.Longest)
 	}
 	b = b.Progress(10, 10)
-	if _, n := restart.Decide(p, b, restart.Failed, restart.Exit{Code: 1}, 0.5); n.After != p.First {
+	if _, n := restart.Decide(p, b, restart.End{Class: restart.Failed, Exit: restart.Exit{Code: 1}}, 0.5); n.After != p.First {
 		t.Errorf("after progress it waits %v, want %v", n.After, p.First)
 	}
-	b, n := restart.Decide(p, b, restart.Saved, restart.Exit{}, 0.5)
+	b, n := restart.Decide(p, b, restart.End{Class: restart.Saved, Exit: restart.Exit{}}, 0.5)
 	if n.After != 0 {
 		t.Errorf("what saved itself waits %v", n.After)
 	}
 	// One that is done would begin and end at once as long as maintenance is announced.
 	for want := 2 * p.First; want < p.Longest; want *= 2 {
-		if b, n = restart.Decide(p, b, restart.Saved, restart.Exit{}, 0.5); !n.Restart || n.After != want {
+		if b, n = restart.Decide(p, b, restart.End{Class: restart.Saved, Exit: restart.Exit{}}, 0.5); !n.Restart || n.After != want {
 			t.Errorf("what saved nothing new waits %v, want %v", n.After, want)
 		}
 	}
-	if _, n = restart.Decide(p, b.Progress(11, 11), restart.Saved, restart.Exit{}, 0.5); n.After != 0 {
+	if _, n = restart.Decide(p, b.Progress(11, 11), restart.End{Class: restart.Saved}, 0.5); n.After != 0 {
 		t.Errorf("what saved something new waits %v", n.After)
 	}
 }
