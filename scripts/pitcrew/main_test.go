@@ -476,6 +476,10 @@ func TestBadUsageIsOneLineAnd2(t *testing.T) {
 		{args: []string{"run", "--", "docker", "start", "name"}, want: []string{"docker start"}},
 		{args: []string{"run", "--", "docker", "create", "image"}, want: []string{"docker create"}},
 		{args: []string{"scale", "--from=v2-8"}, want: []string{"--to"}},
+		{args: []string{"scale", "--from=v2-8", "--to=v2-32", "--global-batch=8"}, want: []string{"either --steps or --epochs"}},
+		{args: []string{"scale", "--from=v2-8", "--to=v2-32", "--global-batch=8", "--steps=1", "--epochs=1"}, want: []string{"either --steps or --epochs"}},
+		{args: []string{"scale", "--from=v2-8", "--to=v2-32", "--global-batch=8", "--epochs=-1"}, want: []string{"--epochs -1"}},
+		{args: []string{"scale", "--from=v2-8", "--to=v2-32", "--global-batch=8", "--steps=-1"}, want: []string{"-1 steps"}},
 		{args: []string{"scale", "--from=v2-8", "--to=v9-8", "--global-batch=8", "--steps=1"}, want: []string{"v9-8"}},
 		{args: []string{"nope"}, want: []string{"nope"}},
 		{args: []string{"help", "nope"}, want: []string{`there is no command "nope"; see pitcrew --help`}},
@@ -515,6 +519,14 @@ func TestScale(t *testing.T) {
 		{args: []string{"--from=v2-8", "--to=v2-32", "--global-batch=1024", "--steps=100"}, want: []string{"global batch  4096\n", "steps         25\n", "a core on v2 and v3", "exactly as before"}},
 		{args: []string{"--from=v3-8", "--to=v4-8", "--global-batch=1024", "--steps=100"}, want: []string{"global batch  512\n", "steps         200\n", "a core on v2 and v3", "a chip from v4 on"}},
 		{args: []string{"--from=v4-8", "--to=2xv5litepod-16", "--global-batch=64", "--steps=101"}, want: []string{"global batch  512\n", "steps         13\n", "192 more"}},
+		{
+			args: []string{"--from=v2-8", "--to=v2-32", "--global-batch=1024", "--epochs=90", "--learning-rate=0.1"},
+			want: []string{
+				"global batch  4096\n", "epochs        90, as before: the framework computes the steps\n", "learning rate 0.4 by the linear rule, 0.2 by the square root\n",
+				"each device would have 32. Steps then do not get 4 times as fast", "multiply it by 4 for SGD (linear rule), or by 2", "up to a batch of about 8,192",
+			},
+		},
+		{args: []string{"--from=v2-8", "--to=v5litepod-8", "--global-batch=64", "--steps=10"}, want: []string{"The global batch is the same, so the learning rate is, too"}},
 	} {
 		cmd := exec.CommandContext(t.Context(), self(t), append([]string{"scale"}, c.args...)...)
 		cmd.Env = append(os.Environ(), asPitcrew+"=1")
