@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -64,9 +65,54 @@ func TestEachAttemptKnowsItsNumberAndWhatItResumesFrom(t *testing.T) {
 	for _, want := range []string{
 		"PITCREW_ATTEMPT=2\n", "PITCREW_RESUME_STEP=40\n", "PITCREW_CHECKPOINT=file://" + dir + "/40\n", "PITCREW_CHECKPOINT_DIR=file://" + dir + "\n",
 		"PITCREW_GLOBAL_BATCH=4096\n", "PITCREW_STEPS=250\n", "PITCREW_WORKER=0\n", "PITCREW_WORKERS=1\n",
+		"PITCREW_NUM_HOSTS=1\n", "PITCREW_HOST_INDEX=0\n", "PITCREW_SERVER_ADDR=127.0.0.1:",
 	} {
 		if !strings.Contains(string(raw), want) {
 			t.Errorf("%q lacks %q", raw, want)
+		}
+	}
+}
+
+// TestTheHostsOfATrainingAgreeWhereTheyMeet: all of them, in each attempt, on one slice and across a Multislice.
+func TestTheHostsOfATrainingAgreeWhereTheyMeet(t *testing.T) {
+	t.Parallel()
+	for _, slices := range []int{1, 2} {
+		dir, told := t.TempDir(), t.TempDir()
+		hosts := 2 * slices
+		// Each attempt ends when all hosts have begun it: the first one fails, and the second one is the last.
+		script := fmt.Sprintf(`echo $PITCREW_NUM_HOSTS $PITCREW_HOST_INDEX $PITCREW_SERVER_ADDR > %[1]s/$PITCREW_ATTEMPT-$PITCREW_HOST_INDEX
+until [ $(ls %[1]s/$PITCREW_ATTEMPT-* | wc -l) = %[2]d ]; do sleep 0.02; done; exit $((2 - PITCREW_ATTEMPT))`, told, hosts)
+		var crews []*crewProcess
+		for s := range slices {
+			peers := fmt.Sprintf("--peers=127.0.0.%d:%d,127.0.0.1:%d", s+1, freePort(t), freePort(t))
+			for w := range 2 {
+				crews = append(crews, launch(t, []string{
+					"--checkpoint-dir=file://" + dir, "--workload=demo/llama", fmt.Sprintf("--node=llama-%d", s), "--zone=us-west4-a", peers,
+					fmt.Sprintf("--host=t1v-n-0000000%d-w-%d", s, w), fmt.Sprintf("--slice=%d", s), fmt.Sprintf("--slices=%d", slices), fmt.Sprintf("--worker=%d", w),
+				}, []string{"sh", "-c", script}))
+			}
+		}
+		for i, p := range crews {
+			if code := p.code(); code != 0 {
+				t.Errorf("%d slices, crew %d: code %d: %s", slices, i, code, p.output())
+			}
+		}
+		for attempt := 1; attempt <= 2; attempt++ {
+			server := ""
+			for host := range hosts {
+				raw, err := os.ReadFile(filepath.Join(told, fmt.Sprintf("%d-%d", attempt, host)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				f := strings.Fields(string(raw))
+				if len(f) != 3 || f[0] != fmt.Sprint(hosts) || f[1] != fmt.Sprint(host) || server != "" && f[2] != server {
+					t.Fatalf("%d slices, attempt %d, host %d: %q, and another host met at %q", slices, attempt, host, raw, server)
+				}
+				server = f[2]
+			}
+			if at, port, err := net.SplitHostPort(server); err != nil || at != "127.0.0.1" || port == "0" {
+				t.Errorf("%d slices, attempt %d: they meet at %q, which is not worker 0 of slice 0", slices, attempt, server)
+			}
 		}
 	}
 }
@@ -951,16 +997,22 @@ func fill(t testing.TB, w *os.File) {
 
 // TestWhatAnotherCrewToldIsNotPassedOn: a training may start pitcrew, and a person in the terminal of a training.
 func TestWhatAnotherCrewToldIsNotPassedOn(t *testing.T) {
-	code, out := pitcrew(t, []string{"PITCREW_ATTEMPT=9", "PITCREW_RESUME_STEP=40", "PITCREW_CHECKPOINT=/x", "PITCREW_RUN=y", "PITCREW_OWN=z"},
+	code, out := pitcrew(t, []string{"PITCREW_ATTEMPT=9", "PITCREW_RESUME_STEP=40", "PITCREW_CHECKPOINT=/x", "PITCREW_RUN=y", "PITCREW_OWN=z", "PITCREW_NUM_HOSTS=8", "PITCREW_SERVER_ADDR=10.0.0.1:1"},
 		"run", "--metadata=none", "--state="+t.TempDir(), "--", "env")
 	var got []string
 	for line := range strings.Lines(out) {
 		if name, value, _ := strings.Cut(strings.TrimSpace(line), "="); strings.HasPrefix(name, "PITCREW_") && name != asPitcrew && name != "PITCREW_RUN" {
+			if name == "PITCREW_SERVER_ADDR" {
+				value, _, _ = strings.Cut(value, ":") // its port is any free one
+			}
 			got = append(got, name+"="+value)
 		}
 	}
 	slices.Sort(got)
-	want := []string{"PITCREW_ATTEMPT=1", "PITCREW_OWN=z", "PITCREW_SLICE=0", "PITCREW_SLICES=1", "PITCREW_WORKER=0", "PITCREW_WORKERS=1"}
+	want := []string{
+		"PITCREW_ATTEMPT=1", "PITCREW_HOST_INDEX=0", "PITCREW_NUM_HOSTS=1", "PITCREW_OWN=z", "PITCREW_SERVER_ADDR=127.0.0.1", "PITCREW_SLICE=0",
+		"PITCREW_SLICES=1", "PITCREW_WORKER=0", "PITCREW_WORKERS=1",
+	}
 	if code != 0 || !slices.Equal(got, want) || strings.Count(out, "PITCREW_RUN=") != 1 {
 		t.Errorf("%d: %q", code, got)
 	}

@@ -52,6 +52,8 @@ type Plan struct {
 	// Step and Checkpoint are what the attempt resumes from.
 	Step       int64  `json:"step"`
 	Checkpoint string `json:"checkpoint,omitzero"`
+	// Server is where the hosts of the attempt may meet: worker 0 of slice 0, and a port that is free there.
+	Server string `json:"server,omitzero"`
 	// Over says that no other attempt follows, and Code what the crews exit with.
 	Over bool `json:"over,omitzero"`
 	Code int  `json:"code,omitzero"`
@@ -100,8 +102,9 @@ type Lease struct {
 // Outside is what the slices of a Multislice have put into the bucket about the attempt that the leader asked for.
 type Outside struct {
 	Attempt int
-	// Ready counts the slices that are ready for it.
+	// Ready counts the slices that are ready for it. Server is where its hosts may meet, as slice 0 says.
 	Ready   int
+	Server  string
 	Ended   *Cause
 	Verdict *Verdict
 }
@@ -117,6 +120,8 @@ type View struct {
 	Step       int64
 	Checkpoint string
 	Chance     float64
+	// Server is where the hosts of the next attempt of a single slice may meet.
+	Server string
 	// LastStep is the last finished step of the attempt, as far as worker 0 knows it.
 	LastStep int64
 	// Looked is when the look began that found it, or found that there is none.
@@ -434,7 +439,11 @@ func (l *Leader) admit(v View) bool {
 		}
 		return false // it begins with the next crew in its place
 	}
-	l.announce(Plan{Attempt: l.Attempt, Run: true, Step: v.Step, Checkpoint: v.Checkpoint, Before: l.before})
+	server := v.Server
+	if l.Slices > 1 {
+		server = v.Outside.Server
+	}
+	l.announce(Plan{Attempt: l.Attempt, Run: true, Step: v.Step, Checkpoint: v.Checkpoint, Server: server, Before: l.before})
 	l.events = append(l.events, Event{Began: true, Attempt: l.Attempt, Workers: l.Workers, Left: l.Budget.Left(l.Policy)})
 	return l.enter(Training, v.Now)
 }

@@ -140,6 +140,7 @@ type crew struct {
 	key     peers.Key
 	doubted bool
 	plan    agree.Plan
+	meeting string // where the hosts of the next attempt may meet
 	why     string // how the last attempt ended, as this worker said it
 	waits   string // what worker 0 waits for before the training starts, as it said it
 	board   peers.Board
@@ -536,6 +537,9 @@ func (c *crew) lead(now time.Time) {
 	c.at(want.Wake)
 	c.refresh(want.Fresh)
 	c.carry(now, want)
+	if c.plan.Run && !plan.Run {
+		c.meeting = "" // the training that is about to end may still hold its port
+	}
 	c.plan = plan
 	c.publish()
 }
@@ -570,6 +574,7 @@ func (c *crew) keep() {
 func (c *crew) view(now time.Time) agree.View {
 	return agree.View{
 		Now: now, Lease: c.leaseOf(now), Outside: c.out.view, Replaced: c.out.replaced, Step: c.found.Step, Checkpoint: c.found.URI,
+		Server:   c.server0(),
 		LastStep: c.lastStep(c.status.Exit.Began),
 		Chance:   rand.Float64(), //nolint:gosec // it spreads restarts
 		Hold:     c.announced.preempted || c.told != nil,

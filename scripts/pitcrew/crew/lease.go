@@ -201,8 +201,10 @@ func names(l checkpoint.Lease, slice string) *events.Admission {
 // claim tells the other slices that this life wants to train in the place of the one that their own lease names: theirs may
 // hang without it, and keep the lease alive. It is ready for the attempt that hangs, so that they see it, and for the next.
 func (c *crew) claim(attempt int) {
+	server := c.server0()
 	c.once("claim", func(ctx context.Context) func() {
-		err := errors.Join(c.board.Ready(ctx, attempt, c.Machine.Slice, c.admission()), c.board.Ready(ctx, attempt+1, c.Machine.Slice, c.admission()))
+		ready := func(attempt int) error { return c.board.Ready(ctx, attempt, c.Machine.Slice, c.admission(), server) }
+		err := errors.Join(ready(attempt), ready(attempt+1))
 		return func() { c.fault("the other slices", err) }
 	})
 }
@@ -419,14 +421,14 @@ func (c *crew) ask(w agree.Want) {
 	if c.out.claimed && c.admits(c.lease.Lease) {
 		w.Ready = w.Look // this life is not over
 	}
-	over := 0
+	server, over := c.server0(), 0
 	if c.Machine.Slice == 0 && c.out.cleared < w.Look-keptAttempts {
 		over = w.Look - keptAttempts
 	}
 	c.beside(limit, func(ctx context.Context) func() {
 		var faults []error
 		if w.Ready > 0 {
-			faults = append(faults, c.board.Ready(ctx, w.Ready, c.Machine.Slice, c.admission()))
+			faults = append(faults, c.board.Ready(ctx, w.Ready, c.Machine.Slice, c.admission(), server))
 		}
 		if w.Ended != nil {
 			faults = append(faults, c.board.End(ctx, *w.Ended))

@@ -109,6 +109,7 @@ func (c *crew) unstarted(now time.Time, err error) {
 // variables are what an attempt may be told, behind PITCREW_.
 var variables = []string{
 	"ATTEMPT", "WORKER", "WORKERS", "SLICE", "SLICES", "CHECKPOINT_DIR", "CHECKPOINT", "RESUME_STEP", "GLOBAL_BATCH", "STEPS", "RUN",
+	"NUM_HOSTS", "HOST_INDEX", "SERVER_ADDR",
 }
 
 // untold is an environment without what another crew told pitcrew itself, such as where to resume from: of two values of one
@@ -130,6 +131,8 @@ func Environment(m metadata.Machine, attempt int, directory string) []string {
 		"PITCREW_WORKERS=" + strconv.Itoa(m.Workers),
 		"PITCREW_SLICE=" + strconv.Itoa(m.Slice),
 		"PITCREW_SLICES=" + strconv.Itoa(m.Slices),
+		"PITCREW_NUM_HOSTS=" + strconv.Itoa(m.Slices*m.Workers),
+		"PITCREW_HOST_INDEX=" + strconv.Itoa(m.Slice*m.Workers+m.Worker),
 	}
 	if directory != "" {
 		env = append(env, "PITCREW_CHECKPOINT_DIR="+directory)
@@ -144,6 +147,9 @@ func (c *crew) environment() []string {
 	if c.Scale != nil {
 		add("GLOBAL_BATCH", strconv.FormatInt(c.Scale.Batch, 10))
 		add("STEPS", strconv.FormatInt(c.scale.steps, 10))
+	}
+	if c.plan.Server != "" {
+		add("SERVER_ADDR", c.plan.Server)
 	}
 	if c.plan.Checkpoint != "" {
 		add("RESUME_STEP", strconv.FormatInt(c.plan.Step, 10))

@@ -1,7 +1,6 @@
 package peers
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -43,10 +42,17 @@ func (b Board) create(ctx context.Context, uri string, v any) error {
 	return err
 }
 
-// Ready says that a slice is ready for an attempt, in this life. What an earlier life said is replaced.
-func (b Board) Ready(ctx context.Context, attempt, slice int, a events.Admission) error {
+// readiness is what a slice says before an attempt. Server is where its hosts may meet; slice 0 says it.
+type readiness struct {
+	events.Admission
+	Server string `json:"server,omitzero"`
+}
+
+// Ready says that a slice is ready for an attempt, in this life. What an earlier life said is replaced. What this life has said
+// stays, even with another server: another slice may have read it.
+func (b Board) Ready(ctx context.Context, attempt, slice int, a events.Admission, server string) error {
 	uri := checkpoint.Join(b.attempt(attempt), "ready-"+strconv.Itoa(slice)+".json")
-	content, err := json.Marshal(a)
+	content, err := json.Marshal(readiness{a, server})
 	if err != nil {
 		return err
 	}
@@ -55,8 +61,12 @@ func (b Board) Ready(ctx context.Context, attempt, slice int, a events.Admission
 		return err
 	}
 	o, err := b.Store.Get(ctx, uri)
-	if err != nil || bytes.Equal(o.Content, content) {
+	if err != nil {
 		return err
+	}
+	var said readiness
+	if json.Unmarshal(o.Content, &said) == nil && said.Admission == a && (said.Server != "" || server == "") {
+		return nil
 	}
 	_, err = b.Store.Put(ctx, uri, content, o.Generation)
 	return err
@@ -88,12 +98,15 @@ func (b Board) Look(ctx context.Context, attempt int) (agree.Outside, map[int]ev
 		var slice int
 		switch _, err := fmt.Sscanf(e.Name, "ready-%d.json", &slice); {
 		case err == nil:
-			var a events.Admission
-			if err := b.read(ctx, uri, &a); err != nil {
+			var said readiness
+			if err := b.read(ctx, uri, &said); err != nil {
 				return o, nil, err
 			}
 			o.Ready++
-			ready[slice] = a
+			ready[slice] = said.Admission
+			if slice == 0 {
+				o.Server = said.Server
+			}
 		case e.Name == "ended.json":
 			o.Ended = &agree.Cause{}
 			if err := b.read(ctx, uri, o.Ended); err != nil {

@@ -264,23 +264,33 @@ func TestABoardIsWrittenOnce(t *testing.T) {
 		}
 	}
 	admission := func(workers string) events.Admission { return events.Admission{Slice: "llama-1", Workers: workers} }
-	must(b.Ready(ctx, 1, 0, events.Admission{Slice: "llama-0", Workers: "a"}))
-	must(b.Ready(ctx, 1, 1, admission("b")))
-	must(b.Ready(ctx, 1, 1, admission("c"))) // a new life of it
+	first0 := events.Admission{Slice: "llama-0", Workers: "a"}
+	must(b.Ready(ctx, 1, 0, first0, "10.0.0.1:40001"))
+	must(b.Ready(ctx, 1, 0, first0, "10.0.0.1:40002")) // another crew of this life
+	must(b.Ready(ctx, 1, 1, admission("b"), ""))
+	must(b.Ready(ctx, 1, 1, admission("c"), "")) // a new life of it
 	must(b.End(ctx, agree.Cause{Attempt: 1, Slice: 1, Exit: restart.Exit{Code: 4}}))
 	must(b.End(ctx, agree.Cause{Attempt: 1, Slice: 0, Exit: restart.Exit{Code: 5}}))
 	must(b.Judge(ctx, agree.Verdict{CrewVerdict: events.CrewVerdict{Attempt: 1, Restart: true}}))
 	must(b.Judge(ctx, agree.Verdict{CrewVerdict: events.CrewVerdict{Attempt: 1}}))
 	o, ready, err := b.Look(ctx, 1)
-	if err != nil || o.Ready != 2 || o.Ended == nil || o.Ended.Exit.Code != 4 || o.Verdict == nil || !o.Verdict.Restart || ready[1].Workers != "c" {
+	if err != nil || o.Ready != 2 || o.Ended == nil || o.Ended.Exit.Code != 4 || o.Verdict == nil || !o.Verdict.Restart || ready[1].Workers != "c" || o.Server != "10.0.0.1:40001" {
 		t.Errorf("%+v, %+v, %v", o, ready, err)
 	}
 	// What crews write beside the checkpoints is none of them.
 	if _, err := checkpoint.Verify(ctx, b.Store, b.Directory, checkpoint.Want{}); err == nil || !strings.Contains(err.Error(), "only Pitstop's own objects") {
 		t.Error(err)
 	}
-	must(b.Ready(ctx, 2, 0, admission("b")))
-	must(b.Ready(ctx, 5, 0, admission("b")))
+	must(b.Ready(ctx, 2, 0, admission("b"), ""))
+	must(b.Ready(ctx, 2, 0, admission("b"), "10.0.0.1:40003"))
+	if o, _, err := b.Look(ctx, 2); err != nil || o.Server != "10.0.0.1:40003" {
+		t.Errorf("a crew of the release before named no server, and this one does: %+v, %v", o, err)
+	}
+	must(b.Ready(ctx, 2, 0, first0, "10.0.0.2:40004"))
+	if o, _, err := b.Look(ctx, 2); err != nil || o.Server != "10.0.0.2:40004" {
+		t.Errorf("the server of an earlier life stays: %+v, %v", o, err)
+	}
+	must(b.Ready(ctx, 5, 0, admission("b"), ""))
 	must(b.Clear(ctx, 2))
 	if o, _, err := b.Look(ctx, 2); err != nil || o.Ready != 0 {
 		t.Errorf("an attempt between is not cleared: %+v, %v", o, err)
