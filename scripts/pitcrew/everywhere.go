@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,34 +20,103 @@ import (
 	"pitstop.internal/scripts/pitcrew/metadata"
 )
 
-// target is the TPU that is installed on as a whole.
+// target is the TPU that is installed on as a whole: one slice, or those of a Multislice.
 type target struct {
-	node, zone, project string
+	nodes         []string
+	zone, project string
 	// inside says that this machine is known to belong to it.
 	inside bool
 }
 
-// locate finds out which TPU it is: the one of the flags, else this machine's own.
+// locate finds out which TPU it is: the one of the flags, else this machine's own with all its slices.
 func (i *installation) locate(ctx context.Context) (target, error) {
-	s := target{node: i.node, zone: i.zone, project: i.project}
-	if host := metadata.Host(); host != "" && s.node == "" {
+	s := target{nodes: i.nodes, zone: i.zone, project: i.project}
+	if len(i.nodes) > 0 && i.queued != "" {
+		return s, usage("--all-workers: give either --node or --queued-resource")
+	}
+	if host := metadata.Host(); host != "" && len(s.nodes) == 0 && i.queued == "" {
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
 		m, err := metadata.New(host).Machine(ctx)
 		if err != nil {
 			return s, exit{crew.CodeFailed, err}
 		}
-		s.node, s.zone, s.project, s.inside = m.Node, firstOf(s.zone, m.Zone), firstOf(s.project, m.Project), true
+		s.zone, s.project, s.inside = firstOf(s.zone, m.Zone), firstOf(s.project, m.Project), true
+		if s.nodes, err = slicesOf(m); err != nil {
+			return s, err
+		}
 	}
-	if s.node == "" || s.zone == "" {
-		return s, usage("--all-workers: which TPU? give --node and --zone")
+	if len(s.nodes) == 0 && i.queued == "" || s.zone == "" {
+		return s, usage("--all-workers: which TPU? give --node and --zone, or --queued-resource and --zone")
+	}
+	if i.queued != "" {
+		var err error
+		if s.nodes, err = s.ordered(ctx, i.queued); err != nil {
+			return s, err
+		}
 	}
 	return s, nil
 }
 
-// gcloud is a call for this TPU.
-func (s target) gcloud(ctx context.Context, verb string, args ...string) *exec.Cmd {
-	args = append([]string{"compute", "tpus", "tpu-vm", verb}, args...)
+// slicesOf names the TPUs of the Multislice that a machine belongs to. Google names them by a prefix and the number of the slice.
+// https://cloud.google.com/tpu/docs/multislice-introduction
+func slicesOf(m metadata.Machine) ([]string, error) {
+	if m.Slices <= 1 || m.Node == "" {
+		return slices.DeleteFunc([]string{m.Node}, func(name string) bool { return name == "" }), nil
+	}
+	prefix, ok := strings.CutSuffix(m.Node, "-"+strconv.Itoa(m.Slice))
+	if !ok {
+		return nil, usage("--all-workers: %s is slice %d of %d, and its name does not end with -%d, so the names of the others are not known: "+
+			"give --node for each, or --queued-resource", m.Node, m.Slice, m.Slices, m.Slice)
+	}
+	return numbered(prefix, m.Slices), nil
+}
+
+func numbered(prefix string, n int) (names []string) {
+	for i := range n {
+		names = append(names, prefix+"-"+strconv.Itoa(i))
+	}
+	return names
+}
+
+// ordered reads from a queued resource which TPUs it orders.
+func (s target) ordered(ctx context.Context, name string) (nodes []string, err error) {
+	var faults strings.Builder
+	cmd := s.call(ctx, "queued-resources", "describe", name, "--format=json")
+	cmd.Stderr = &faults
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, failed(cmd, err, faults.String())
+	}
+	var q struct {
+		TPU struct {
+			Specs []struct {
+				Node string `json:"nodeId"`
+				Many struct {
+					Count  int    `json:"nodeCount"`
+					Prefix string `json:"nodeIdPrefix"`
+				} `json:"multiNodeParams"`
+			} `json:"nodeSpec"`
+		} `json:"tpu"`
+	}
+	if err := json.Unmarshal(out, &q); err != nil {
+		return nil, exit{crew.CodeFailed, fmt.Errorf("--queued-resource %s: gcloud's answer cannot be read: %w", name, err)}
+	}
+	for _, spec := range q.TPU.Specs {
+		if spec.Node != "" {
+			nodes = append(nodes, spec.Node)
+		}
+		nodes = append(nodes, numbered(firstOf(spec.Many.Prefix, name), spec.Many.Count)...)
+	}
+	if len(nodes) == 0 {
+		return nil, usage("--queued-resource %s: it orders no TPU", name)
+	}
+	return nodes, nil
+}
+
+// call is a call of gcloud for this TPU's project and zone.
+func (s target) call(ctx context.Context, group, verb string, args ...string) *exec.Cmd {
+	args = append([]string{"compute", "tpus", group, verb}, args...)
 	args = append(args, "--zone="+s.zone, "--quiet")
 	if s.project != "" {
 		args = append(args, "--project="+s.project)
@@ -56,8 +127,31 @@ func (s target) gcloud(ctx context.Context, verb string, args ...string) *exec.C
 	return exec.CommandContext(ctx, "gcloud", args...)
 }
 
-// everywhere installs on every worker of the slice, this one too, as a person would who logs in on each. With a program in a
-// bucket it also gives the TPU its start-up script, so that the next life trains without anybody.
+// gcloud is a call for the TPUs themselves.
+func (s target) gcloud(ctx context.Context, verb string, args ...string) *exec.Cmd {
+	return s.call(ctx, "tpu-vm", verb, args...)
+}
+
+// each does something for each slice until one fails.
+func (s target) each(do func(node string) error) error {
+	for _, node := range s.nodes {
+		if err := do(node); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s target) String() string {
+	if last := len(s.nodes) - 1; last > 0 {
+		return strings.Join(s.nodes[:last], ", ") + " and " + s.nodes[last]
+	}
+	return s.nodes[0]
+}
+
+// everywhere installs on every worker of every slice, this one too, as a person would who logs in on each. With a program in a
+// bucket it also gives each TPU its start-up script, so that the next life trains without anybody. It ends
+// at the first slice that fails; a second call does everything again.
 func (i *installation) everywhere(ctx context.Context, given []string, out io.Writer) error {
 	s, err := i.locate(ctx)
 	if err != nil {
@@ -75,35 +169,43 @@ func (i *installation) everywhere(ctx context.Context, given []string, out io.Wr
 		return err
 	}
 	if !s.inside { // what is right here may be wrong there
-		if _, err := fmt.Fprintf(out, "# This is not known to be a worker of %s. Its folder %s, its user %s and its PATH are taken over as they are.\n", s.node, i.cwd, i.runAs()); err != nil {
+		if _, err := fmt.Fprintf(out, "# This is not known to be a worker of %s. Its folder %s, its user %s and its PATH are taken over as they are.\n", s, i.cwd, i.runAs()); err != nil {
 			return err
 		}
 	}
 	if i.dryRun {
-		_, err := fmt.Fprintf(out, "# on every worker of %s in %s\n%s\n", s.node, s.zone, command)
+		_, err := fmt.Fprintf(out, "# on every worker of %s in %s\n%s\n", s, s.zone, command)
+		if err == nil && len(i.packages()) > 0 {
+			_, err = fmt.Fprintf(out, "# which first installs packages, as the user of the training\n%s\n", quoted(i.pipCall()))
+		}
 		if err == nil && i.from != "" {
-			_, err = fmt.Fprintf(out, "# the start-up script of %s\n%s", s.node, i.startup(unit))
+			_, err = fmt.Fprintf(out, "# the start-up script of %s\n%s", s, i.startup(unit))
 		}
 		return err
 	}
-	if err := i.replaceable(ctx, s); err != nil { // before anything is changed
+	if err := s.each(func(node string) error { return i.replaceable(ctx, s, node) }); err != nil { // before anything is changed
 		return err
 	}
 	self, err := os.Executable()
 	if err != nil {
 		return exit{crew.CodeFailed, err}
 	}
-	if err := follow(s.gcloud(ctx, "scp", self, s.node+":"+copied, "--worker=all"), out); err != nil {
+	// Every slice gets the program and the key before the first one starts, so the slices wait for each other only briefly.
+	if err := s.each(func(node string) error {
+		return follow(s.gcloud(ctx, "scp", self, node+":"+copied, "--worker=all"), out)
+	}); err != nil {
 		return err
 	}
 	if err := i.sendKey(ctx, s, out); err != nil {
 		return err
 	}
-	if err := follow(s.gcloud(ctx, "ssh", s.node, "--worker=all", "--command="+command), out); err != nil {
+	if err := s.each(func(node string) error {
+		return follow(s.gcloud(ctx, "ssh", node, "--worker=all", "--command="+command), out)
+	}); err != nil {
 		return err
 	}
 	if i.from == "" {
-		_, err := fmt.Fprintf(out, "\nEvery worker of %s runs it. The next life of the TPU has an empty disk: put pitcrew into a bucket and give --from gs://BUCKET/OBJECT.\n", s.node)
+		_, err := fmt.Fprintf(out, "\nEvery worker of %s runs it. The next life of the TPU has an empty disk: put pitcrew into a bucket and give --from gs://BUCKET/OBJECT.\n", s)
 		return err
 	}
 	return i.nextLife(ctx, s, unit, out)
@@ -130,7 +232,9 @@ func (i *installation) sendKey(ctx context.Context, s target, out io.Writer) err
 	if err := os.WriteFile(path, append(slices.Clone(i.key), '\n'), 0o600); err != nil {
 		return exit{crew.CodeFailed, err}
 	}
-	return follow(s.gcloud(ctx, "scp", path, s.node+":"+copiedKey, "--worker=all"), out)
+	return s.each(func(node string) error {
+		return follow(s.gcloud(ctx, "scp", path, node+":"+copiedKey, "--worker=all"), out)
+	})
 }
 
 // remote is what each worker runs: this very command without --all-workers, where the command stands here and with the same PATH.
@@ -158,6 +262,7 @@ func (i *installation) remote(given []string) (string, error) {
 	add("name", i.name)
 	add("env-file", i.envFile)
 	add("root", i.root)
+	add("pip", i.pip)
 	key := ""
 	if i.key != nil {
 		words = append(words, `--peer-key="$k"`)
@@ -180,31 +285,33 @@ func shell(w string) string { return "'" + strings.ReplaceAll(w, "'", `'\''`) + 
 // ours marks a start-up script that this program wrote.
 const ours = "PITCREW_UNIT"
 
-// replaceable refuses to replace a start-up script that somebody else wrote.
-func (i *installation) replaceable(ctx context.Context, s target) error {
+// replaceable refuses to replace a start-up script of a TPU that somebody else wrote.
+func (i *installation) replaceable(ctx context.Context, s target, node string) error {
 	if i.from == "" || i.replace {
 		return nil
 	}
 	var faults strings.Builder
-	cmd := s.gcloud(ctx, "describe", s.node, "--format=value(metadata.startup-script)")
+	cmd := s.gcloud(ctx, "describe", node, "--format=value(metadata.startup-script)")
 	cmd.Stderr = &faults
 	script, err := cmd.Output()
 	if err != nil {
 		return failed(cmd, err, faults.String())
 	}
 	if text := strings.TrimSpace(string(script)); text != "" && !strings.Contains(text, ours) {
-		return usage("%s has a start-up script of its own: add to it what --dry-run prints, or give --replace-startup-script", s.node)
+		return usage("%s has a start-up script of its own: add to it what --dry-run prints, or give --replace-startup-script", node)
 	}
 	return nil
 }
 
-// nextLife makes the same the start-up script of the TPU, which goes with its specification into every next life.
+// nextLife makes the same the start-up script of each TPU, which goes with its specification into every next life.
 func (i *installation) nextLife(ctx context.Context, s target, unit string, out io.Writer) error {
 	script := i.startup(unit)
-	if err := follow(s.gcloud(ctx, "update", s.node, "--update-metadata="+startupScript(script, script)), out); err != nil {
+	if err := s.each(func(node string) error {
+		return follow(s.gcloud(ctx, "update", node, "--update-metadata="+startupScript(script, script)), out)
+	}); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(out, "\nEvery worker of %s runs it, and so will its next life: the start-up script says so.\n%s", s.node, i.carried())
+	_, err := fmt.Fprintf(out, "\nEvery worker of %s runs it, and so will its next life: the start-up script says so.\n%s", s, i.carried())
 	return err
 }
 

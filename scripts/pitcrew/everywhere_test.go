@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,11 +15,15 @@ import (
 	"pitstop.internal/scripts/pitcrew/metadata/metadatatest"
 )
 
-// fakeGcloud is a gcloud for a TPU with four workers, each of which is a folder: what is copied goes into each, and what is
+// fakeGcloud is a gcloud for TPUs with four workers, each of which is a folder, below one of the TPU's name if there is one: what is copied goes into each, and what is
 // run runs in each. It keeps the TPU's metadata, a file for each key, and changes them as gcloud does: --metadata-from-file
 // replaces them all, --update-metadata merges. It notes what it was called with.
 const fakeGcloud = `#!/bin/sh
 echo "$4 $*" | sed "s|/tmp/[^ ]*/||g" >> "$TPU/calls"
+[ "$3" = tpu-vm ] || { cat "$TPU/$5.json"; exit; }
+node=$5; [ "$4" = scp ] && node=${6%%:*}
+[ "$node" = "$BROKEN" ] && [ "$4" = ssh ] && exit 3
+[ -d "$TPU/$node" ] && TPU=$TPU/$node
 case "$4" in
 describe) cat "$TPU/metadata/startup-script" 2>/dev/null; exit 0 ;;
 update)
@@ -44,6 +49,7 @@ func aTPU(t *testing.T) (dir string, env []string) {
 	dir = t.TempDir()
 	for name, text := range map[string]string{
 		"gcloud":    fakeGcloud,
+		"python3":   "#!/bin/sh\necho \"$@\" >> \"$HOME/python3\"\n[ \"$4\" != nonesuch ]\n",
 		"systemctl": "#!/bin/sh\necho \"$@\" >> \"$HOME/systemctl\"\n",
 		"sudo":      "#!/bin/sh\necho sudo >> \"$HOME/systemctl\"; exec \"$@\"\n",
 	} {
@@ -179,6 +185,137 @@ func TestInstallOnAllWorkersTellsWhatFailed(t *testing.T) {
 	code, out := pitcrew(t, env, "install", "--all-workers", "--user", "--dry-run", "--node=n", "--zone=z", "--", "sh", "train.sh")
 	if code != 0 || !strings.Contains(out, `"$p" install --user`) {
 		t.Errorf("%d %s", code, out)
+	}
+}
+
+// someSlices has the TPUs of a Multislice, each with four workers.
+func someSlices(t *testing.T, names ...string) (dir string, env []string) {
+	t.Helper()
+	dir, env = aTPU(t)
+	for _, name := range names {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o750); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir, env
+}
+
+// TestInstallOnAllSlices: every worker of every slice gets the program, the same key, the packages and the unit; and each TPU its
+// start-up script.
+func TestInstallOnAllSlices(t *testing.T) {
+	for name, flags := range map[string][]string{
+		"named": {"--node=llama-0,llama-1"}, "named one by one": {"--node=llama-0", "--node=llama-1"}, "by their queued resource": {"--queued-resource=order"},
+		"by a queued resource without a prefix": {"--queued-resource=llama"},
+	} {
+		dir, env := someSlices(t, "llama-0", "llama-1")
+		for order, text := range map[string]string{
+			"order": `{"tpu":{"nodeSpec":[{"multiNodeParams":{"nodeCount":2,"nodeIdPrefix":"llama"}}]}}`, "llama": `{"tpu":{"nodeSpec":[{"multiNodeParams":{"nodeCount":2}}]}}`,
+		} {
+			if err := os.WriteFile(filepath.Join(dir, order+".json"), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		args := slices.Concat([]string{"install", "--all-workers", "--user", "--zone=us-west4-a", "--pip=paxml jax[tpu]"}, flags, []string{"--", "--checkpoint-dir=gs://b/run", "--", "sh", "train.sh"})
+		if code, out := pitcrew(t, env, args...); code != 0 || !strings.Contains(out, "Every worker of llama-0 and llama-1 runs it") {
+			t.Fatalf("%s: %d\n%s", name, code, out)
+		}
+		keys := map[string]bool{}
+		for _, node := range []string{"llama-0", "llama-1"} {
+			for w := range 4 {
+				home := filepath.Join(dir, node, fmt.Sprint(w))
+				if unit := read(t, filepath.Join(home, ".config/systemd/user/pitcrew.service")); !strings.Contains(unit, "pitcrew run --checkpoint-dir=gs://b/run -- sh train.sh\n") {
+					t.Errorf("%s: worker %d of %s: %s", name, w, node, unit)
+				}
+				if got := read(t, filepath.Join(home, "python3")); got != "-m pip install paxml jax[tpu]\n" {
+					t.Errorf("%s: worker %d of %s: python3 was called with %q", name, w, node, got)
+				}
+				keys[read(t, filepath.Join(home, "state/key"))] = true
+			}
+		}
+		if len(keys) != 1 {
+			t.Errorf("%s: %d keys", name, len(keys))
+		}
+	}
+}
+
+func TestInstallOnAllSlicesForTheNextLife(t *testing.T) {
+	dir, env := someSlices(t, "llama-0", "llama-1")
+	args := []string{"install", "--all-workers", "--zone=us-west4-a", "--node=llama-0,llama-1", "--root=" + t.TempDir(), "--from=gs://b/pitcrew-1", "--", "sh", "train.sh"}
+	foreign := filepath.Join(dir, "llama-1/metadata/startup-script")
+	if err := os.Mkdir(filepath.Dir(foreign), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(foreign, []byte("#!/bin/sh\nmount /data\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, out := pitcrew(t, env, args...)
+	if code != 2 || !strings.Contains(out, "llama-1 has a start-up script of its own") || strings.Contains(read(t, filepath.Join(dir, "calls")), "scp ") {
+		t.Fatalf("%d\n%s", code, out)
+	}
+	if err := os.Remove(foreign); err != nil {
+		t.Fatal(err)
+	}
+	if code, out := pitcrew(t, env, args...); code != 0 || !strings.Contains(out, "Every worker of llama-0 and llama-1 runs it, and so will its next life") {
+		t.Fatalf("%d\n%s", code, out)
+	}
+	first, second := read(t, filepath.Join(dir, "llama-0/metadata/startup-script")), read(t, foreign)
+	if first != second || !strings.Contains(first, "systemctl enable --now pitcrew") {
+		t.Errorf("%s\n%s", first, second)
+	}
+}
+
+func TestInstallOnAllSlicesTellsWhatFailed(t *testing.T) {
+	_, env := someSlices(t, "llama-0", "llama-1")
+	for _, c := range []struct {
+		name string
+		env  []string
+		args []string
+		code int
+		want string
+	}{
+		{"both ways to name them", nil, []string{"--node=a", "--queued-resource=b"}, 2, "either --node or --queued-resource"},
+		{"no such queued resource", nil, []string{"--queued-resource=none"}, 125, "gcloud compute tpus queued-resources describe: exit status 1"},
+		{"one slice refuses", []string{"BROKEN=llama-1"}, []string{"--node=llama-0,llama-1"}, 125, "gcloud compute tpus tpu-vm ssh: exit status 3"},
+		{"a package that there is not", nil, []string{"--node=llama-0", "--pip=nonesuch"}, 125, "python3 -m pip install nonesuch: exit status 1"},
+	} {
+		code, out := pitcrew(t, append(c.env, env...), slices.Concat([]string{"install", "--all-workers", "--user", "--zone=z"}, c.args, []string{"--", "sh", "train.sh"})...)
+		if code != c.code || !strings.Contains(out, c.want) {
+			t.Errorf("%s: %d %q", c.name, code, out)
+		}
+	}
+	if code, out := pitcrew(t, nil, "install", "--root="+t.TempDir(), "--pip=jax", "--", "sh", "train.sh"); code != 2 || !strings.Contains(out, "--pip with --root") {
+		t.Errorf("%d %q", code, out)
+	}
+}
+
+// TestInstallShowsItsPackages: alone, on all workers, and in the start-up script.
+func TestInstallShowsItsPackages(t *testing.T) {
+	for _, args := range [][]string{{"--user"}, {"--from=gs://b/pitcrew"}, {"--all-workers", "--node=n", "--zone=z", "--user"}, {"--all-workers", "--node=n", "--zone=z", "--from=gs://b/pitcrew"}} {
+		code, out := pitcrew(t, []string{"PATH=/opt/venv/bin:/bin"}, slices.Concat([]string{"install", "--dry-run", "--pip=paxml jax[tpu]"}, args, []string{"--", "sh", "train.sh"})...)
+		want := 1
+		if strings.HasPrefix(args[len(args)-1], "--from") {
+			want = 2
+		}
+		if got := strings.Count(out, "env PATH=/opt/venv/bin:/bin python3 -m pip install paxml 'jax[tpu]'\n"); code != 0 || got != want {
+			t.Errorf("%q: %d, %d times, want %d:\n%s", args, code, got, want, out)
+		}
+	}
+}
+
+// TestInstallOnAllSlicesFromOne: Google's names of the slices tell what the others are called.
+func TestInstallOnAllSlicesFromOne(t *testing.T) {
+	for node, want := range map[string]string{
+		"llama-1": "# on every worker of llama-0, llama-1 and llama-2 in us-west4-a\n", "llama": "its name does not end with -1, so the names of the others are not known",
+	} {
+		s := metadatatest.New("demo", "us-west4-a", "t1v-n-0123abcd-w-0", time.Now)
+		s.TPU(node, "v5litepod-8", 0, "127.0.0.1")
+		host, stop := s.Start()
+		code, out := pitcrew(t, []string{metadata.HostVariable + "=" + host, "MEGASCALE_NUM_SLICES=3", "MEGASCALE_SLICE_ID=1"},
+			"install", "--all-workers", "--user", "--dry-run", "--", "sh", "train.sh")
+		if code != map[bool]int{true: 0, false: 2}[node == "llama-1"] || !strings.Contains(out, want) {
+			t.Errorf("%s: %d %s", node, code, out)
+		}
+		stop()
 	}
 }
 

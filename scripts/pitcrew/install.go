@@ -43,9 +43,12 @@ type installation struct {
 	all, replace bool
 	// peerKey is a file with the key of the workers. With all there is a new one where none is named, unless the flags
 	// of run name one; key is its content.
-	peerKey             string
-	key                 peers.Key
-	node, zone, project string
+	peerKey               string
+	key                   peers.Key
+	nodes                 []string
+	queued, zone, project string
+	// pip are packages for the training's Python.
+	pip string
 	// Flags are those of run, as given behind --run-flags; Command is the training's.
 	runFlags []string
 	args     []string
@@ -63,12 +66,14 @@ func installCommand() *cobra.Command {
 		Short: "Let systemd run pitcrew with this training, now and at every start of the machine",
 		Long: "Installs this program and a systemd unit on this worker, and starts the training under it. First end a training that " +
 			"you started by SSH or tmux. The flags of pitcrew run stand between the first and the second --.\n\n" +
-			"With --all-workers it does so on every worker of the slice, through gcloud, in the same folder and with the same PATH. " +
+			"With --all-workers it does so on every worker of every slice, through gcloud, in the same folder and with the same PATH. " +
 			"--from also gives the TPU a start-up script, so that the next machine of this TPU trains too. Without --all-workers " +
-			"it changes this machine only and prints the commands for the others.",
+			"it changes this machine only and prints the commands for the others.\n\n" +
+			"--pip first installs packages with python3 -m pip of that PATH, as the user of the training; the start-up script does so, too.",
 		Example: "  sudo pitcrew install -- python3 train.py\n" +
 			"  pitcrew install --user --dry-run -- \\\n    --checkpoint-dir gs://BUCKET/run -- python3 train.py\n" +
-			"  pitcrew install --all-workers --from gs://BUCKET/pitcrew -- python3 train.py",
+			"  pitcrew install --all-workers --from gs://BUCKET/pitcrew -- python3 train.py\n" +
+			"  pitcrew install --all-workers --queued-resource llama --zone us-west4-a \\\n    --pip \"jax[tpu]\" -- python3 train.py",
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			args, err := command(c, args)
@@ -80,16 +85,18 @@ func installCommand() *cobra.Command {
 	}
 	f := c.Flags()
 	f.SortFlags = false
-	f.BoolVar(&i.all, "all-workers", false, "install on every worker of the slice, through gcloud")
+	f.BoolVar(&i.all, "all-workers", false, "install on every worker of every slice, through gcloud")
 	f.StringVar(&i.from, "from", "", "pitcrew in a bucket, gs://BUCKET/OBJECT (`URI`): a start-up script fetches it on the next machine")
 	f.BoolVar(&i.replace, "replace-startup-script", false, "with --all-workers and --from, replace a start-up script that somebody else wrote")
-	f.StringVar(&i.node, "node", "", "with --all-workers, the `NAME` of the TPU, if it is not this machine's")
+	f.StringSliceVar(&i.nodes, "node", nil, "with --all-workers, the `NAMES` of the TPUs, if it is not this machine's: one, or all slices of a Multislice")
+	f.StringVar(&i.queued, "queued-resource", "", "with --all-workers, the `NAME` of the queued resource that orders the TPUs, instead of --node")
 	f.StringVar(&i.zone, "zone", "", "with --all-workers, the `ZONE` of the TPU")
 	f.StringVar(&i.project, "project", "", "with --all-workers, the `PROJECT` of the TPU")
 	f.BoolVar(&i.user, "user", false, "install for this user alone (systemd --user), without root")
 	f.StringVar(&i.name, "name", "pitcrew", "the `NAME` of the unit")
 	f.StringVar(&i.envFile, "env-file", "", "a `FILE` of NAME=VALUE lines for the environment; put secrets there, not into the unit")
 	f.StringVar(&i.peerKey, "peer-key", "", "a `FILE` with the key of the workers, copied to where run looks for it; --all-workers makes one")
+	f.StringVar(&i.pip, "pip", "", "`PACKAGES` for the training's Python, as pip install takes them: \"paxml jax[tpu]\"")
 	f.BoolVar(&i.dryRun, "dry-run", false, "print the files and write nothing")
 	f.BoolVar(&i.start, "start", true, "start the unit now")
 	f.StringVar(&i.root, "root", "", "write below this `DIR` and start nothing, for images")
@@ -121,7 +128,7 @@ func (i *installation) install(ctx context.Context, args []string, out io.Writer
 	if err := check.check(i.args); err != nil {
 		return err
 	}
-	if i.root == "" && !i.all { // an image may get the command later
+	if i.root == "" && !i.all && i.pip == "" { // an image may get the command later, and so may a package bring it
 		if _, err := child.Look(i.args); err != nil {
 			return exit{crew.CodeUsage, err}
 		}
@@ -135,6 +142,9 @@ func (i *installation) install(ctx context.Context, args []string, out io.Writer
 	}
 	if !unitName.MatchString(i.name) {
 		return usage("--name %s: letters, digits, and - _ . @", i.name)
+	}
+	if i.root != "" && i.pip != "" && !i.dryRun {
+		return usage("--pip with --root: an image gets its packages when it is built")
 	}
 	if err := i.takeKey(check.peerKey != ""); err != nil {
 		return err
@@ -154,6 +164,9 @@ func (i *installation) install(ctx context.Context, args []string, out io.Writer
 		files = append(files, file{i.script, []byte(i.startup(unit)), 0o755})
 	}
 	if i.dryRun {
+		if len(i.packages()) > 0 {
+			files = append([]file{{path: "first, packages", content: []byte(quoted(i.pipCall()) + "\n")}}, files...)
+		}
 		for _, f := range files {
 			if _, err := fmt.Fprintf(out, "# %s\n%s\n", f.path, f.content); err != nil {
 				return err
@@ -170,6 +183,9 @@ func (i *installation) install(ctx context.Context, args []string, out io.Writer
 		if err := i.systemctl(ctx, "show", "--property=Version"); err != nil {
 			return exit{crew.CodeFailed, fmt.Errorf("nothing was installed: %w; without systemd call pitcrew run, in a container as its entrypoint", err)}
 		}
+	}
+	if err := i.packaged(ctx, out); err != nil {
+		return exit{crew.CodeFailed, fmt.Errorf("nothing was installed: %w", err)}
 	}
 	if err := errors.Join(i.write(files, out), i.placeKey(out)); err != nil {
 		return exit{crew.CodeFailed, err}
@@ -253,9 +269,44 @@ chmod 0755 %[3]s.new
 mv %[3]s.new %[3]s
 cat > %[4]s <<'PITCREW_UNIT'
 %[5]sPITCREW_UNIT
-systemctl daemon-reload
+%[8]ssystemctl daemon-reload
 systemctl enable --now %[6]s
-`, i.runAs(), i.from, i.binary, i.unit, unit, i.name, shell(i.cwd))
+`, i.runAs(), i.from, i.binary, i.unit, unit, i.name, shell(i.cwd), i.pipLine())
+}
+
+// packages are those that the training needs.
+func (i *installation) packages() []string { return strings.Fields(i.pip) }
+
+// pipCall installs the packages for the user of the training, with the Python that the unit finds. Root does so as that user.
+func (i *installation) pipCall() []string {
+	call := append([]string{"env", "PATH=" + os.Getenv("PATH"), "python3", "-m", "pip", "install"}, i.packages()...)
+	if !i.user && i.runAs() != "root" {
+		call = append([]string{"sudo", "-H", "-u", i.runAs()}, call...)
+	}
+	return call
+}
+
+// pipLine is the line of the start-up script that installs the packages; empty if there are none.
+func (i *installation) pipLine() string {
+	if len(i.packages()) == 0 {
+		return ""
+	}
+	return quoted(i.pipCall()) + "\n"
+}
+
+// packaged installs the packages.
+func (i *installation) packaged(ctx context.Context, out io.Writer) error {
+	if len(i.packages()) == 0 {
+		return nil
+	}
+	call := i.pipCall()
+	cmd := exec.CommandContext(ctx, call[0], call[1:]...)
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s: %w", quoted(call), err)
+	}
+	_, err := child.Look(i.args)
+	return err
 }
 
 // runAs is the user of the training, where the unit is the machine's.
