@@ -49,6 +49,8 @@ type CrewReport struct {
 	Step           int64  `json:"step,omitzero"`
 	CheckpointStep int64  `json:"checkpoint_step,omitzero"`
 	CheckpointURI  string `json:"checkpoint_uri,omitzero"`
+	// ExamplesPerSecond is how fast the attempt has trained so far, if that is known.
+	ExamplesPerSecond float64 `json:"examples_per_second,omitzero"`
 	// SaveID answers a request by its ID.
 	SaveID string `json:"save_id,omitzero"`
 	// ExitCode and Signal say how the training ended: one of the two. 128+n codes of a shell are left as they are.

@@ -5,6 +5,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/pitcrew/metadata"
 	"pitstop.internal/scripts/pitcrew/metadata/metadatatest"
+	"pitstop.internal/scripts/pitcrew/peers"
 	"pitstop.internal/scripts/pitcrew/trainer"
 	"pitstop.internal/shared/checkpoint"
 	"pitstop.internal/shared/checkpoint/buckettest"
@@ -60,6 +62,42 @@ func (o *onTPU) ask(id string, mode events.SaveMode, by time.Time) {
 
 func is(kind events.Report) func(events.CrewReport) bool {
 	return func(r events.CrewReport) bool { return r.Report == kind }
+}
+
+// TestExamplesASecondAreReportedAndKept: with the shape and the attempt, from steps and the batch, or as the output says them.
+func TestExamplesASecondAreReportedAndKept(t *testing.T) {
+	t.Parallel()
+	done := filepath.Join(t.TempDir(), "done")
+	o := tpu(t, []string{"--step-pattern=maxtext", "--examples-per-step=64"}, "-print-steps", "-at=30", "-exit=1", "-once", "-done="+done)
+	r := o.logs.find(t, "examples a second", func(r events.CrewReport) bool { return r.Attempt == 2 && r.ExamplesPerSecond > 0 })
+	touch(t, done)
+	if code := o.code(); code != 0 {
+		t.Fatal(code, o.output())
+	}
+	all, err := peers.Board{Store: checkpoint.NewFiles("/", time.Now), Directory: "file://" + o.dir}.Speeds(t.Context())
+	if err != nil || len(all) != 2 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	for i, s := range all {
+		if s.Attempt != i+1 || s.Accelerator != "v5litepod-8" || s.Slices != 1 || s.Chips != 8 || s.GlobalBatch != 64 || s.Steps < 1 || s.Seconds <= 0 ||
+			math.Abs(s.ExamplesPerSecond-float64(s.Steps*64)/s.Seconds) > 0.01 {
+			t.Errorf("%+v", s)
+		}
+	}
+	// A step of the trainer takes a millisecond at least.
+	if r.ExamplesPerSecond > 64_000 {
+		t.Errorf("%+v", r)
+	}
+	dir := t.TempDir()
+	p := launch(t, []string{"--checkpoint-dir=file://" + dir, "--examples-pattern=([0-9.]+) images/s", "--accelerator=v2-8"},
+		[]string{"sh", "-c", "for i in 1 2 3 4; do echo loss 0.3, 128.5 images/s; sleep 0.02; done"})
+	if code := p.code(); code != 0 {
+		t.Fatal(code, p.output())
+	}
+	all, err = peers.Board{Store: checkpoint.NewFiles("/", time.Now), Directory: "file://" + dir}.Speeds(t.Context())
+	if err != nil || len(all) != 1 || all[0].ExamplesPerSecond != 128.5 || all[0].Chips != 4 {
+		t.Errorf("%+v, %v", all, err)
+	}
 }
 
 func TestASignalledSaveIsAcknowledged(t *testing.T) {

@@ -453,6 +453,13 @@ func TestBadUsageIsOneLineAnd2(t *testing.T) {
 		{args: []string{"run", "--done-at=-1", "--", "true"}, want: []string{"--done-at", "0 or more"}},
 		{args: []string{"run", "--done-at=1e3", "--", "true"}, want: []string{"--done-at", "the number of a step"}},
 		{args: []string{"run", "--scale-from=v4-8", "--", "true"}, want: []string{"belong together"}},
+		{args: []string{"run", "--examples-pattern=[0-9]+", "--", "true"}, want: []string{"examples pattern", "needs a group"}},
+		{args: []string{"run", "--examples-pattern=(", "--", "true"}, want: []string{"examples pattern", "missing closing"}},
+		{args: []string{"run", "--examples-per-step=-1", "--", "true"}, want: []string{"--examples-per-step -1"}},
+		{
+			args: []string{"run", "--examples-per-step=8", "--scale-from=v4-8", "--global-batch=8", "--steps=1", "--", "true"},
+			want: []string{"--scale-from says it already"},
+		},
 		{args: []string{"run", "--service-rules", "--restarts=2", "--", "true"}, want: []string{"--service-rules has numbers of its own", "--restarts"}},
 		{args: []string{"run", "--global-batch=8", "--", "true"}, want: []string{"belong together"}},
 		{args: []string{"run", "--scale-from=v4-8", "--global-batch=-8", "--steps=1", "--", "true"}, want: []string{"--global-batch -8"}},

@@ -47,7 +47,8 @@ type flags struct {
 	service                                                                      bool
 	times                                                                        crew.Times
 	signal, saveCommand, onMaintenance, afterSave, giveUp                        string
-	pattern, progress                                                            string
+	pattern, progress, rate                                                      string
+	examples                                                                     int64
 	read, verbose                                                                bool
 	report, storage, logs                                                        string
 	from                                                                         string
@@ -66,7 +67,9 @@ func (f *flags) define(c *cobra.Command) {
 	s.StringVar(&f.pattern, "step-pattern", "",
 		"read the step from the output: maxtext, pax, levanter, hf, or a regular `EXPRESSION` with one group")
 	s.BoolVar(&f.read, "read-output", false,
-		"read the output for received signals and for the last lines before a crash; --step-pattern includes it")
+		"read the output for received signals and for the last lines before a crash; the patterns include it")
+	s.Int64Var(&f.examples, "examples-per-step", 0, "the global batch `N` of the training, to report examples a second; --scale-from knows it")
+	s.StringVar(&f.rate, "examples-pattern", "", "read the examples a second from the output by a regular `EXPRESSION` with one group")
 	s.Func("done-at", "the training's last `STEP`: exit 0 before that step is no end of the job", f.setDoneAt)
 	s.StringVar(&f.workload, "workload", "", "the training's `PROJECT/NAME` in Pitstop; by default the node's")
 	mark(c, "Checkpoints and steps")
@@ -241,6 +244,15 @@ func (f *flags) check(args []string) error {
 			no("%v", err)
 		}
 		f.pattern, f.read = p, true
+	}
+	if f.rate != "" {
+		if err := child.CheckExamples(f.rate); err != nil {
+			no("%v", err)
+		}
+		f.read = true
+	}
+	if f.examples < 0 || f.examples > 0 && f.from != "" {
+		no("--examples-per-step %d: it is more than 0, and --scale-from says it already", f.examples)
 	}
 	switch given := (f.from != "") || f.batch != 0 || f.steps != 0; {
 	case given && (f.from == "" || f.batch == 0 || f.steps == 0):
@@ -513,6 +525,7 @@ func (f *flags) settle(o *crew.Options) (unlock func(), err error) {
 		return nil, usage("to wait for a new attempt in the lease takes a checkpoint directory: there is none")
 	}
 	o.Read, o.Pattern, o.ProgressFile, o.DoneAt = f.read, f.pattern, f.progress, f.doneAt
+	o.Batch, o.Examples = f.examples, f.rate
 	o.Terminal = child.Terminal()
 	if o.Scale, err = f.scaled(m); err != nil {
 		return nil, err

@@ -41,9 +41,11 @@ type Spec struct {
 	Attempt int      `json:"attempt"`
 	Command []string `json:"command"`
 	Env     []string `json:"env"`
-	// Read has the parent read the output, for the step and for the last lines; Pattern has one group, the step.
-	Read    bool   `json:"read,omitzero"`
-	Pattern string `json:"pattern,omitzero"`
+	// Read has the parent read the output, for the step and for the last lines; Pattern has one group, the step, and Examples one,
+	// the examples a second.
+	Read     bool   `json:"read,omitzero"`
+	Pattern  string `json:"pattern,omitzero"`
+	Examples string `json:"examples,omitzero"`
 	// Leftovers is how long processes that the training leaves behind have to end by themselves.
 	Leftovers time.Duration `json:"leftovers"`
 	// Unled is after how long without a word of a crew (Led) the parent ends the training by itself, counted from Named at
@@ -437,10 +439,11 @@ func (c *Child) Led() {
 	}
 }
 
-// Output is what the parent read: the last step, and when.
+// Output is what the parent read: the last step, and when; and the last examples a second. A step less than 0 is none.
 type Output struct {
-	Step int64     `json:"step"`
-	At   time.Time `json:"at"`
+	Step     int64     `json:"step"`
+	At       time.Time `json:"at"`
+	Examples float64   `json:"examples,omitzero"`
 }
 
 // Output returns the last step that was read from the output; ok is false when there is none.

@@ -135,7 +135,7 @@ func (o order) start() (*training, error) {
 	files := []*os.File{os.Stdin, os.Stdout, os.Stderr}
 	var ends []*os.File
 	if s.Read {
-		t.output = newOutput(filepath.Join(s.Dir, outputFile), s.Pattern)
+		t.output = newOutput(filepath.Join(s.Dir, outputFile), s.Pattern, s.Examples)
 		for _, to := range []*os.File{os.Stdout, os.Stderr} {
 			r, w, err := os.Pipe()
 			if err != nil {
@@ -311,6 +311,7 @@ func end(group int, grace time.Duration) {
 type output struct {
 	path    string
 	pattern *pattern
+	rate    *pattern // of examples a second
 	done    sync.WaitGroup
 	passed  atomic.Int64 // bytes that somebody took
 
@@ -331,10 +332,13 @@ const (
 	writeStep = time.Second
 )
 
-func newOutput(path, expr string) *output {
-	o := &output{path: path}
-	if expr != "" {
-		o.pattern = compile(expr)
+func newOutput(path, step, rate string) *output {
+	o := &output{path: path, last: Output{Step: -1}}
+	if step != "" {
+		o.pattern = compile(step)
+	}
+	if rate != "" {
+		o.rate = compile(rate)
 	}
 	return o
 }
@@ -382,7 +386,7 @@ func (o *output) take(rest, piece []byte) []byte {
 		first, lines = append(rest, piece[:n]...), piece[min(n+1, cut):cut]
 	}
 	var tail [][]byte
-	step := int64(-1)
+	step, rate := int64(-1), -1.0
 	look := func(line []byte) (enough bool) {
 		if len(line) > 0 && len(tail) < tailLines {
 			tail = append(tail, line)
@@ -390,7 +394,10 @@ func (o *output) take(rest, piece []byte) []byte {
 		if o.pattern != nil && step < 0 {
 			step = o.pattern.step(line)
 		}
-		return len(tail) == tailLines && (o.pattern == nil || step >= 0)
+		if o.rate != nil && rate < 0 {
+			rate = o.rate.value(line)
+		}
+		return len(tail) == tailLines && (o.pattern == nil || step >= 0) && (o.rate == nil || rate >= 0)
 	}
 	for end := len(lines); end >= 0; {
 		start := bytes.LastIndexAny(lines[:end], lineEnds) + 1
@@ -406,7 +413,7 @@ func (o *output) take(rest, piece []byte) []byte {
 	for _, line := range slices.Backward(tail) {
 		o.push(line)
 	}
-	o.note(step)
+	o.note(step, rate)
 	o.mu.Unlock()
 	return keep(append([]byte(nil), piece[cut+1:]...))
 }
@@ -427,9 +434,7 @@ func (o *output) add(line []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.push(line)
-	if o.pattern != nil {
-		o.note(o.pattern.step(line))
-	}
+	o.note(o.pattern.step(line), o.rate.value(line))
 }
 
 func (o *output) push(line []byte) {
@@ -446,13 +451,18 @@ func (o *output) push(line []byte) {
 	o.next = (o.next + 1) % tailLines
 }
 
-// note writes the step down, at most once a second: the crew looks seldom. Less than 0 is none.
-func (o *output) note(step int64) {
-	if step < 0 || o.over {
+// note writes step and examples a second down, at most once a second: the crew looks seldom. Less than 0 is none.
+func (o *output) note(step int64, rate float64) {
+	if step < 0 && rate < 0 || o.over {
 		return
 	}
 	now := time.Now()
-	o.last = Output{Step: step, At: now.UTC()}
+	if step >= 0 {
+		o.last.Step, o.last.At = step, now.UTC()
+	}
+	if rate >= 0 {
+		o.last.Examples = rate
+	}
 	if now.Sub(o.written) < writeStep {
 		return
 	}
@@ -482,7 +492,7 @@ func (o *output) wait(idle time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.over = true
-	if !o.last.At.IsZero() {
+	if o.last.Step >= 0 || o.last.Examples > 0 {
 		_ = state.Write(o.path, o.last) //nolint:errcheck // the step is then an older one
 	}
 }

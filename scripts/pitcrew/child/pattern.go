@@ -36,6 +36,18 @@ func PatternOf(s string) (string, error) {
 	return s, nil
 }
 
+// CheckExamples refuses an expression that cannot read examples a second from the output.
+func CheckExamples(s string) error {
+	r, err := regexp.Compile(s)
+	if err != nil {
+		return fmt.Errorf("examples pattern %q: %w", s, err)
+	}
+	if r.NumSubexp() < 1 {
+		return fmt.Errorf("examples pattern %q: it needs a group for the examples a second, such as ([0-9.]+)", s)
+	}
+	return nil
+}
+
 type pattern struct{ expr *regexp.Regexp }
 
 // compile takes an expression that PatternOf let pass.
@@ -48,7 +60,13 @@ func compile(expr string) *pattern {
 }
 
 // step reads the step from a line; less than 0 is none.
-func (p *pattern) step(line []byte) int64 {
+func (p *pattern) step(line []byte) int64 { return int64(p.value(line)) }
+
+// value reads the number from a line; less than 0 is none.
+func (p *pattern) value(line []byte) float64 {
+	if p == nil {
+		return -1
+	}
 	m := p.expr.FindSubmatch(line)
 	if m == nil {
 		return -1
@@ -61,5 +79,5 @@ func (p *pattern) step(line []byte) int64 {
 	if thousands {
 		v *= 1000
 	}
-	return int64(v)
+	return v
 }

@@ -39,7 +39,7 @@ func TestSignalLines(t *testing.T) {
 func TestTheOutputTellsWhenASignalWasReceived(t *testing.T) {
 	line := "before\nW1112 preemption_notifier.cc:89] SIGTERM caught at 2026\nafter\n"
 	for cut := range len(line) {
-		o := newOutput("", "")
+		o := newOutput("", "", "")
 		began := time.Now()
 		rest := o.take(nil, []byte(line[:cut]))
 		o.add(o.take(rest, []byte(line[cut:])))
@@ -47,7 +47,7 @@ func TestTheOutputTellsWhenASignalWasReceived(t *testing.T) {
 			t.Errorf("cut at %d: %v", cut, at)
 		}
 	}
-	o := newOutput("", "")
+	o := newOutput("", "", "")
 	o.take(nil, []byte("completed step: 1\n"))
 	if _, at := o.tail(); !at.IsZero() {
 		t.Errorf("without one: %v", at)
@@ -59,7 +59,7 @@ func TestASignalLineBeforeABurstIsSeen(t *testing.T) {
 	line := "W1112 preemption_notifier.cc:89] SIGTERM caught at 2026\n"
 	burst := strings.Repeat("completed step: 1\n", 2*tailLines)
 	for cut := range len(line) + 1 {
-		o := newOutput("", "")
+		o := newOutput("", "", "")
 		rest := o.take(nil, []byte(line[:cut]))
 		o.add(o.take(rest, []byte(line[cut:]+burst)))
 		if _, at := o.tail(); at.IsZero() {
@@ -70,7 +70,7 @@ func TestASignalLineBeforeABurstIsSeen(t *testing.T) {
 
 // TestASignalLineIsSeenOnce: a line that grows read by read does not make the signal younger.
 func TestASignalLineIsSeenOnce(t *testing.T) {
-	o := newOutput("", "")
+	o := newOutput("", "", "")
 	rest := o.take(nil, []byte("SIGTERM caught at 2026"))
 	_, first := o.tail()
 	rest = o.take(rest, []byte(", and the line goes on"))
@@ -86,7 +86,7 @@ func FuzzSignalLines(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, before, text, after string, cut int) {
 		line := before + text + after
-		o := newOutput("", "")
+		o := newOutput("", "", "")
 		cut = min(max(cut, 0), len(line))
 		o.add(o.take(o.take(nil, []byte(line[:cut])), []byte(line[cut:])))
 		want := false

@@ -69,6 +69,9 @@ type Options struct {
 	// Read has the output read, for steps by Pattern; ProgressFile is a file with the step.
 	Read                  bool
 	Pattern, ProgressFile string
+	// Batch is how many examples a step has, if the user says so, and Examples reads the examples a second from the output.
+	Batch    int64
+	Examples string
 	// DoneAt is the last step of the training; nil where its owner did not name one.
 	DoneAt *int64
 	// Terminal says that the training gets the terminal.
@@ -167,6 +170,7 @@ type crew struct {
 	puts      [putsAMinute]time.Time // when the guest attribute was put last, the latest first
 
 	step   step
+	speed  speed
 	reader chan struct{} // whoever reads the progress file
 	found  checkpoint.Found
 	looked looked
@@ -584,7 +588,7 @@ func (c *crew) view(now time.Time) agree.View {
 
 // over ends the crew when everything is over.
 func (c *crew) over(now time.Time) {
-	if c.child != nil {
+	if c.child != nil || c.running[speedObject] {
 		return
 	}
 	switch {

@@ -114,7 +114,9 @@ func (c *crew) tell(now time.Time) {
 		c.leader.Progress(c.step.n, c.saved())
 		if c.every("report", c.Times.Report, now) && c.step.n > c.step.reported {
 			c.step.reported = c.step.n
-			c.report(now, events.CrewReport{Report: events.ReportProgress, Workers: c.leader.Heard(now)})
+			rate := c.examplesPerSecond()
+			c.report(now, events.CrewReport{Report: events.ReportProgress, Workers: c.leader.Heard(now), ExamplesPerSecond: rate})
+			c.keepSpeed(now, c.child.Attempt)
 		}
 	}
 	c.putGuest(now)
@@ -206,9 +208,13 @@ func (c *crew) readStep(now time.Time) {
 func (c *crew) stepOf(t *child.Child, p progressed) {
 	c.fault("progress file", p.err)
 	n, at := p.n, p.at
+	if c.speed.attempt != t.Attempt {
+		c.speed = speed{attempt: t.Attempt, first: -1}
+	}
 	if n < 0 && c.Read {
 		if o, ok := t.Output(); ok {
 			n, at = o.Step, o.At
+			c.speed.printed(o.Examples)
 		}
 	}
 	if n < 0 && c.found.URI != "" && c.found.At.After(t.Began) {
@@ -216,6 +222,7 @@ func (c *crew) stepOf(t *child.Child, p progressed) {
 	}
 	if n >= 0 && n != c.step.n {
 		c.step.n, c.step.at = n, at.UTC()
+		c.speed.step(n, at)
 	}
 }
 

@@ -55,7 +55,7 @@ func (c *crew) obey(now time.Time) {
 func (c *crew) start(now time.Time) {
 	spec := child.Spec{
 		Dir: c.State, Attempt: c.plan.Attempt, Command: c.Command, Env: append(untold(os.Environ()), c.environment()...),
-		Read: c.Read, Pattern: c.Pattern, Leftovers: c.Times.Leftovers, Terminal: c.Terminal && child.Terminal(),
+		Read: c.Read, Pattern: c.Pattern, Examples: c.Examples, Leftovers: c.Times.Leftovers, Terminal: c.Terminal && child.Terminal(),
 		Stop: c.Times.Stop, Dump: c.Times.Dump,
 	}
 	if c.Directory != "" {
@@ -189,6 +189,7 @@ func (c *crew) ended(t *child.Child, p progressed) {
 	now := c.clock()
 	e := t.Exit()
 	c.stepOf(t, p)
+	c.keepSpeed(now, t.Attempt)
 	done, short := c.reached(e)
 	when := restart.Circumstances{
 		Done: done, Short: short,

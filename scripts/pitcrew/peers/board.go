@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -180,6 +181,62 @@ func (b Board) Pulse(ctx context.Context) (int64, error) {
 	}
 	return o.Generation, err
 }
+
+// Speed is how fast one attempt trained, and on what.
+type Speed struct {
+	Attempt int `json:"attempt"`
+	// Accelerator is the type of each of the Slices; Chips are those of all slices.
+	Accelerator string `json:"accelerator,omitzero"`
+	Slices      int    `json:"slices"`
+	Chips       int    `json:"chips,omitzero"`
+	// GlobalBatch is how many examples a step has, if that is known.
+	GlobalBatch int64 `json:"global_batch,omitzero"`
+	// Steps were done in Seconds, after the first step that was seen: that one includes the compilation.
+	Steps             int64     `json:"steps"`
+	Seconds           float64   `json:"seconds"`
+	ExamplesPerSecond float64   `json:"examples_per_second"`
+	At                time.Time `json:"at"`
+}
+
+// keptSpeeds is of how many attempts the speed is kept.
+const keptSpeeds = 50
+
+// Speeds are the attempts whose speed is known, the oldest first.
+func (b Board) Speeds(ctx context.Context) ([]Speed, error) {
+	all, _, err := b.speeds(ctx)
+	return all, err
+}
+
+func (b Board) speeds(ctx context.Context) (all []Speed, generation int64, err error) {
+	o, err := b.Store.Get(ctx, b.speedsURI())
+	if errors.Is(err, checkpoint.ErrNotExist) {
+		return nil, 0, nil
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	if err := json.Unmarshal(o.Content, &all); err != nil {
+		return nil, 0, fmt.Errorf("%s: %w", b.speedsURI(), err)
+	}
+	return all, o.Generation, nil
+}
+
+// SetSpeed keeps the speed of an attempt, instead of what was kept of it before.
+func (b Board) SetSpeed(ctx context.Context, s Speed) error {
+	all, generation, err := b.speeds(ctx)
+	if err != nil {
+		return err
+	}
+	all = append(slices.DeleteFunc(all, func(o Speed) bool { return o.Attempt == s.Attempt }), s)
+	content, err := json.Marshal(all[max(0, len(all)-keptSpeeds):])
+	if err != nil {
+		return err
+	}
+	_, err = b.Store.Put(ctx, b.speedsURI(), content, generation)
+	return err
+}
+
+func (b Board) speedsURI() string { return checkpoint.Join(b.Directory, Folder+"/speed.json") }
 
 // Batches are the global batches that the training has had, from its first step on, and the generation of their object; none where
 // nobody has written any.

@@ -313,3 +313,27 @@ func TestABoardIsWrittenOnce(t *testing.T) {
 		t.Errorf("%d, %d, %d, %v", before, first, second, err)
 	}
 }
+
+func TestTheSpeedOfEachAttemptIsKept(t *testing.T) {
+	b := peers.Board{Store: checkpoint.NewFiles("/", time.Now), Directory: "file://" + t.TempDir()}
+	ctx := t.Context()
+	if all, err := b.Speeds(ctx); err != nil || len(all) != 0 {
+		t.Fatal(all, err)
+	}
+	for attempt := 1; attempt <= 60; attempt++ {
+		for _, rate := range []float64{1, float64(attempt)} {
+			if err := b.SetSpeed(ctx, peers.Speed{Attempt: attempt, Accelerator: "v2-8", Slices: 1, Chips: 4, ExamplesPerSecond: rate}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	all, err := b.Speeds(ctx)
+	if err != nil || len(all) != 50 {
+		t.Fatalf("%d attempts, %v", len(all), err)
+	}
+	for i, s := range all {
+		if s.Attempt != 11+i || s.ExamplesPerSecond != float64(11+i) || s.Chips != 4 {
+			t.Errorf("%d: %+v", i, s)
+		}
+	}
+}

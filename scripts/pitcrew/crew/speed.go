@@ -1,0 +1,91 @@
+//go:build unix
+
+package crew
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"pitstop.internal/scripts/pitcrew/peers"
+	"pitstop.internal/shared/topology"
+)
+
+// speed measures how fast one attempt trains. The first step that is seen begins the measurement, because it includes the
+// compilation and the restore.
+type speed struct {
+	attempt      int
+	first, last  int64
+	since, until time.Time
+	// sum and samples are of what the output said.
+	sum     float64
+	samples int
+}
+
+// step takes a step that was done.
+func (s *speed) step(n int64, at time.Time) {
+	if s.first < 0 || n < s.last { // it went back to an older checkpoint
+		s.first, s.since = n, at
+	}
+	s.last, s.until = n, at
+}
+
+// printed takes what the output said; 0 is nothing.
+func (s *speed) printed(examples float64) {
+	if examples > 0 {
+		s.sum, s.samples = s.sum+examples, s.samples+1
+	}
+}
+
+// measured are the steps after the first, and how long they took.
+func (s *speed) measured() (steps int64, took time.Duration) {
+	return s.last - s.first, s.until.Sub(s.since)
+}
+
+// examples is how many examples a second the attempt has trained with this batch; 0 is not known.
+func (s *speed) examples(batch int64) float64 {
+	if s.samples > 0 {
+		return s.sum / float64(s.samples)
+	}
+	if steps, took := s.measured(); s.first >= 0 && steps > 0 && took > 0 {
+		return float64(steps*batch) / took.Seconds()
+	}
+	return 0
+}
+
+// batch is how many examples a step has; 0 is not known.
+func (c *crew) batch() int64 {
+	if c.Scale != nil {
+		return c.Scale.Batch
+	}
+	return c.Batch
+}
+
+func (c *crew) examplesPerSecond() float64 { return c.speed.examples(c.batch()) }
+
+// speedObject is what is said of the object with the speeds.
+const speedObject = "speed beside the checkpoints"
+
+// keepSpeed says how fast an attempt trains, and keeps that beside the checkpoints. The primary alone does so.
+func (c *crew) keepSpeed(now time.Time, attempt int) {
+	rate := c.examplesPerSecond()
+	if rate == 0 || c.speed.attempt != attempt || !c.primary() {
+		return
+	}
+	c.Note("attempt %d trains %s examples a second", attempt, strconv.FormatFloat(rate, 'g', 4, 64))
+	if c.Directory == "" {
+		return
+	}
+	steps, took := c.speed.measured()
+	s := peers.Speed{
+		Attempt: attempt, Accelerator: c.Machine.Accelerator, Slices: c.Machine.Slices, GlobalBatch: c.batch(),
+		Steps: steps, Seconds: took.Seconds(), ExamplesPerSecond: rate, At: now.UTC(),
+	}
+	if shape, err := topology.Parse(c.Machine.Accelerator); err == nil {
+		s.Chips = shape.Chips * c.Machine.Slices
+	}
+	c.once(speedObject, func(ctx context.Context) func() {
+		err := c.board.SetSpeed(ctx, s)
+		return func() { c.fault(speedObject, err) }
+	})
+}
