@@ -74,7 +74,7 @@ func doctorCommand() *cobra.Command {
 			return d.examine(c.Context(), args, c.OutOrStdout())
 		},
 	}
-	c.Flags().DurationVar(&d.try, "try", 0, "start the command for up to `TIME` and look whether it handles --save-signal, then kill it")
+	c.Flags().DurationVar(&d.try, "try", 0, "start the command for up to `TIME`: see steps, examples a second, checkpoints, and whether --save-signal saves, which may take as long again; then kill it")
 	mark(c, "Doctor")
 	d.define(c)
 	return c
@@ -89,7 +89,7 @@ func (d *doctor) examine(ctx context.Context, args []string, out io.Writer) erro
 		return err
 	}
 	d.o = crew.Options{Command: args, Say: func(f string, a ...any) { d.add(warning, "metadata server", f, a...) }}
-	ctx, cancel := context.WithTimeout(ctx, time.Minute+d.try)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute+2*d.try)
 	defer cancel()
 	none := make(chan os.Signal, 1)
 	time.AfterFunc(10*time.Second, func() { none <- syscall.SIGTERM }) // longer than a server that answers needs
@@ -103,7 +103,7 @@ func (d *doctor) examine(ctx context.Context, args []string, out io.Writer) erro
 		d.words(ctx)
 	}
 	d.kernel()
-	d.program(args)
+	d.program(ctx, args)
 	return d.print(out)
 }
 
@@ -319,7 +319,7 @@ func (d *doctor) kernel() {
 }
 
 // program looks at the command: whether it is there, and whether it handles the signal.
-func (d *doctor) program(args []string) {
+func (d *doctor) program(ctx context.Context, args []string) {
 	path, err := child.Look(args)
 	if err != nil {
 		d.add(failing, "command", "%v", err)
@@ -343,37 +343,65 @@ func (d *doctor) program(args []string) {
 		d.add(warning, "signal", "whether the command handles %s is seen only while it runs: start it, or give --try 2m, which starts it and kills it", name)
 		return
 	}
-	dir, err := os.MkdirTemp("", "pitcrew-doctor-")
-	if err != nil {
-		d.add(failing, "signal", "%v", err)
+	d.o.Signal, d.o.Read, d.o.Pattern, d.o.ProgressFile, d.o.Batch, d.o.Examples = sig, d.read, d.pattern, d.progress, d.examples, d.rate
+	if d.o.Scale, err = d.scaled(d.o.Machine); err != nil {
+		d.add(failing, "command", "%v", err)
 		return
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // a folder in the temporary one
-	var k child.Keeper
-	defer k.Close()
-	env := append(os.Environ(), crew.Environment(d.o.Machine, 1, strings.TrimRight(firstOf(d.flags.directory, d.o.Machine.Directory), "/"))...)
-	c, err := k.Start(child.Spec{Dir: dir, Attempt: 1, Command: args, Env: env, Leftovers: time.Second}, nil)
+	if dir := strings.TrimRight(firstOf(d.flags.directory, d.o.Machine.Directory), "/"); dir != "" {
+		if d.o.Store, err = d.store(dir); err == nil {
+			d.o.Directory = dir
+		}
+	}
+	seen, err := crew.Try(ctx, d.o, d.try)
 	if err != nil {
 		d.add(failing, "command", "%v", err)
 		return
 	}
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	n := 0
-	for over := time.After(d.try); ; {
-		select {
-		case <-tick.C:
-			if n = len(c.Handlers(sig)); n == 0 {
-				continue
-			}
-		case <-c.Done():
-			d.add(warning, "signal", "the command ended with %s before it handled %s", c.Exit().Describe(), name)
-			return
-		case <-over:
-		}
-		break
+	if seen.Handlers == 0 && seen.Ended {
+		d.add(warning, "signal", "the command ended with %s before it handled %s", seen.Exit.Describe(), name)
+	} else {
+		handles(seen.Handlers, "the command")
 	}
-	handles(n, "the command")
-	_ = c.Signal(syscall.SIGKILL) //nolint:errcheck // it may just have ended
-	<-c.Done()
+	d.tried(seen, name)
+}
+
+// tried says what the trial of the command showed of steps, checkpoints and a save.
+func (d *doctor) tried(s crew.Seen, signal string) {
+	switch {
+	case s.First >= 0:
+		rate := ""
+		if s.Examples > 0 {
+			rate = fmt.Sprintf(", %s examples a second", crew.Digits(s.Examples))
+		}
+		d.add(good, "steps", "step %d was seen, and %d more in %v%s", s.First, s.Steps, s.Took.Round(time.Millisecond), rate)
+	case d.progress != "" || d.pattern != "":
+		d.add(warning, "steps", "none was seen: is that what --progress-file or --step-pattern reads? Or give --try more time")
+	default:
+		d.add(warning, "steps", "not looked for, and so no save was tried: give --progress-file or --step-pattern")
+	}
+	if d.o.Directory == "" {
+		return
+	}
+	missing := (*checkpoint.Missing)(nil)
+	switch {
+	case s.Came.URI != "":
+		d.add(good, "checkpoint", "step %d came and is complete: %s", s.Came.Step, s.Came.URI)
+	case errors.As(s.Looked, &missing):
+		d.add(warning, "checkpoint", "none came: %s", missing.Text)
+	case s.Looked != nil:
+		d.add(warning, "checkpoint", "%v", s.Looked)
+	default:
+		d.add(warning, "checkpoint", "no new one came in this time")
+	}
+	end := "; the command went on"
+	if s.Ended {
+		end = "; the command ended with " + s.Exit.Describe()
+	}
+	switch {
+	case s.Saved:
+		d.add(good, "save", "%s: the training was saved within %v%s", signal, s.After.Round(time.Millisecond), end)
+	case s.Asked:
+		d.add(warning, "save", "%s: the training was not saved within %v%s", signal, s.After.Round(time.Millisecond), end)
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -254,5 +255,80 @@ func TestInstallLeavesNothingWhereNoSystemdRuns(t *testing.T) {
 	left, err := os.ReadDir(home)
 	if code != 125 || !strings.Contains(out, "nothing was installed: ") || strings.Count(out, "\n") != 1 || err != nil || len(left) != 0 {
 		t.Errorf("%d, %q, %v, %v", code, out, left, err)
+	}
+}
+
+// TestDoctorTriesTheCommand: it says what it saw of steps, checkpoints and a save, and leaves no process.
+func TestDoctorTriesTheCommand(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name             string
+		flags            []string
+		trainer, command []string
+		says, not        []string
+	}{
+		{
+			name: "all is well", flags: []string{"--step-pattern=maxtext", "--examples-per-step=64", "--try=20s"}, trainer: []string{"-print-steps", "-every=10", "-on-term=save-stop"},
+			says: []string{
+				`ok +signal +1 processes of the command handle SIGTERM`, `ok +steps +step \d+ was seen, and \d+ more in \S+, \S+ examples a second`,
+				`ok +checkpoint +step \d+ came and is complete: file://`, `ok +save +SIGTERM: the training was saved within \S+; the command ended with exit code 0`,
+			},
+		},
+		{
+			name: "it saves and goes on", flags: []string{"--step-pattern=maxtext", "--try=20s"}, trainer: []string{"-print-steps", "-on-term=save"},
+			says: []string{`ok +save +SIGTERM: the training was saved within \S+; the command went on`}, not: []string{"examples a second"},
+		},
+		{
+			name: "it ends and saves nothing", flags: []string{"--step-pattern=maxtext", "--try=20s"}, trainer: []string{"-print-steps", "-on-term=stop"},
+			says: []string{`warning +save +SIGTERM: the training was not saved within \S+; the command ended with exit code 0`, `warning +checkpoint +none came: `},
+		},
+		{
+			name: "it would die of the signal, so it gets none", flags: []string{"--step-pattern=maxtext", "--try=2s"},
+			command: []string{"sh", "-c", "i=0; while :; do i=$((i+1)); echo completed step: $i; sleep 0.05; done"},
+			says:    []string{`warning +signal +no process of the command handles SIGTERM`, `ok +steps +step \d+ was seen`}, not: []string{" save "},
+		},
+		{
+			name: "steps are looked for in the wrong place", flags: []string{"--step-pattern=levanter", "--try=1s"}, trainer: []string{"-print-steps", "-on-term=save-stop"},
+			says: []string{`warning +steps +none was seen`}, not: []string{" save "},
+		},
+		{
+			name: "nobody says where steps are", flags: []string{"--try=20s"}, trainer: []string{"-on-term=save-stop"},
+			says: []string{`warning +steps +not looked for, and so no save was tried`}, not: []string{" save +SIGTERM"},
+		},
+		{
+			name: "it ends at once", flags: []string{"--step-pattern=maxtext", "--try=20s"}, command: []string{"sh", "-c", "exit 3"},
+			says: []string{`warning +signal +the command ended with exit code 3 before it handled SIGTERM`},
+		},
+	} {
+		dir := t.TempDir()
+		args := append([]string{"doctor", "--metadata=none", "--state=" + t.TempDir(), "--checkpoint-dir=file://" + dir}, c.flags...)
+		if c.command == nil {
+			c.command = train(t, append([]string{"-dir=" + dir}, c.trainer...)...)
+		}
+		code, out := pitcrew(t, nil, append(append(args, "--"), c.command...)...)
+		if code != 0 {
+			t.Errorf("%s: code %d", c.name, code)
+		}
+		for _, want := range c.says {
+			if !regexp.MustCompile(`(?m)^` + want).MatchString(out) {
+				t.Errorf("%s:\n%s\nlacks %s", c.name, out, want)
+			}
+		}
+		for _, not := range c.not {
+			if regexp.MustCompile(`(?m)^[^:]*` + not).MatchString(out) {
+				t.Errorf("%s:\n%s\nhas %s", c.name, out, not)
+			}
+		}
+		nobodyLeft(t, dir)
+	}
+}
+
+// TestDoctorTriesWithTheNumbersOfRun: a training may read its batch and where to meet from the environment.
+func TestDoctorTriesWithTheNumbersOfRun(t *testing.T) {
+	code, out := pitcrew(t, []string{"PITCREW_STEPS=9"}, "doctor", "--metadata=none", "--state="+t.TempDir(), "--checkpoint-dir=file://"+t.TempDir(), "--try=20s",
+		"--scale-from=v2-8", "--accelerator=v2-32", "--global-batch=1024", "--steps=1000", "--", "sh", "-c",
+		`test "$PITCREW_GLOBAL_BATCH $PITCREW_STEPS ${PITCREW_SERVER_ADDR%:*}" = "4096 250 127.0.0.1" && trap : TERM; while :; do sleep 0.1; done`)
+	if code != 0 || !strings.Contains(out, "processes of the command handle SIGTERM") {
+		t.Errorf("%d\n%s", code, out)
 	}
 }

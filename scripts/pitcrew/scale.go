@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -86,13 +85,13 @@ func (t training) scale() (string, error) {
 	}
 	ratio := float64(to.devices) / float64(f.devices)
 	if t.rate > 0 {
-		say("learning rate %s by the linear rule, %s by the square root", number(t.rate*ratio), number(t.rate*math.Sqrt(ratio)))
+		say("learning rate %s by the linear rule, %s by the square root", crew.Digits(t.rate*ratio), crew.Digits(t.rate*math.Sqrt(ratio)))
 	}
 	say("\n%s: %s\n%s: %s", t.from, f.describe(), t.to, to.describe())
 	say("Each device keeps its batch of %d.%s", t.batch/int64(f.devices), t.examples(s))
 	if ratio > 1 {
 		say("With the old global batch each device would have %s. Steps then do not get %s times as fast: a small batch fills a\n"+
-			"device less, and exchanging gradients takes the same time.", number(float64(t.batch)/float64(to.devices)), number(ratio))
+			"device less, and exchanging gradients takes the same time.", crew.Digits(float64(t.batch)/float64(to.devices)), crew.Digits(ratio))
 	}
 	say("\n" + rule(ratio))
 	return b.String(), nil
@@ -119,11 +118,8 @@ func rule(ratio float64) string {
 	return fmt.Sprintf("Learning rate: multiply it by %s for SGD (linear rule), or by %s for Adam and its kin (square root). For a larger batch,\n"+
 		"warm it up over the first epochs. Count warm-up and decay in examples, because there are other steps. The rules have limits:\n"+
 		"for ResNet-50 the linear one held up to a batch of about 8,192. Validate the loss on the new hardware before a long run.",
-		number(ratio), number(math.Sqrt(ratio)))
+		crew.Digits(ratio), crew.Digits(math.Sqrt(ratio)))
 }
-
-// number writes up to four digits.
-func number(f float64) string { return strconv.FormatFloat(f, 'g', 4, 64) }
 
 // describe says what counts as a device.
 func (h hardwareOf) describe() string {

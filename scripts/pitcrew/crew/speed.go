@@ -53,15 +53,23 @@ func (s *speed) examples(batch int64) float64 {
 	return 0
 }
 
-// batch is how many examples a step has; 0 is not known.
-func (c *crew) batch() int64 {
-	if c.Scale != nil {
-		return c.Scale.Batch
+// Digits writes a number with four digits, or as a whole one.
+func Digits(f float64) string {
+	if f >= 1000 {
+		return strconv.FormatFloat(f, 'f', 0, 64)
 	}
-	return c.Batch
+	return strconv.FormatFloat(f, 'g', 4, 64)
 }
 
-func (c *crew) examplesPerSecond() float64 { return c.speed.examples(c.batch()) }
+// batchOf is how many examples a step has; 0 is not known.
+func batchOf(o Options) int64 {
+	if o.Scale != nil {
+		return o.Scale.Batch
+	}
+	return o.Batch
+}
+
+func (c *crew) examplesPerSecond() float64 { return c.speed.examples(batchOf(c.Options)) }
 
 // speedObject is what is said of the object with the speeds.
 const speedObject = "speed beside the checkpoints"
@@ -72,13 +80,13 @@ func (c *crew) keepSpeed(now time.Time, attempt int) {
 	if rate == 0 || c.speed.attempt != attempt || !c.primary() {
 		return
 	}
-	c.Note("attempt %d trains %s examples a second", attempt, strconv.FormatFloat(rate, 'g', 4, 64))
+	c.Note("attempt %d trains %s examples a second", attempt, Digits(rate))
 	if c.Directory == "" {
 		return
 	}
 	steps, took := c.speed.measured()
 	s := peers.Speed{
-		Attempt: attempt, Accelerator: c.Machine.Accelerator, Slices: c.Machine.Slices, GlobalBatch: c.batch(),
+		Attempt: attempt, Accelerator: c.Machine.Accelerator, Slices: c.Machine.Slices, GlobalBatch: batchOf(c.Options),
 		Steps: steps, Seconds: took.Seconds(), ExamplesPerSecond: rate, At: now.UTC(),
 	}
 	if shape, err := topology.Parse(c.Machine.Accelerator); err == nil {
