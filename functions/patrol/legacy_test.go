@@ -3,7 +3,7 @@ package patrol_test
 import (
 	"testing"
 
-	tpu "google.golang.org/api/tpu/v1"
+	"cloud.google.com/go/tpu/apiv1/tpupb"
 
 	"pitstop.internal/events"
 	"pitstop.internal/functions/patrol"
@@ -22,7 +22,7 @@ func beside(t *testing.T) *bench {
 		Fleet: b.Fleet, Provider: b.Cloud, Audit: b.AuditLog, Publisher: b.Sender, Project: fleettest.Project, Ours: []string{fleettest.Us}, Sleep: b.Sleep,
 	})
 	_, err := b.API.AddNode(cloudtputest.NodeConfig{
-		Zone: zone, Name: "resnet", Accelerator: "v3-8", Spot: true, Labels: map[string]string{events.LabelPolicy: "spot"}, Legacy: &tpu.Node{},
+		Zone: zone, Name: "resnet", Accelerator: "v3-8", Spot: true, Labels: map[string]string{events.LabelPolicy: "spot"}, Legacy: &tpupb.Node{},
 	})
 	b.Must(err)
 	b.minutes(1)
@@ -81,7 +81,7 @@ func TestOperationsOfOneVersionAreFollowedWithoutTheOther(t *testing.T) {
 func TestALegacyNodeIsNotGoneBecauseNobodyLooksForItAnyMore(t *testing.T) {
 	b := training(t)
 	b.Legacy(zone)
-	_, err := b.API.AddNode(cloudtputest.NodeConfig{Zone: zone, Name: "resnet", Accelerator: "v3-8", Legacy: &tpu.Node{}})
+	_, err := b.API.AddNode(cloudtputest.NodeConfig{Zone: zone, Name: "resnet", Accelerator: "v3-8", Legacy: &tpupb.Node{}})
 	b.Must(err)
 	b.Look(zone, "resnet")
 	b.Legacy()

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	tpu "google.golang.org/api/tpu/v1"
+	"cloud.google.com/go/tpu/apiv1/tpupb"
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/fleet/fleettest"
@@ -24,7 +24,7 @@ func legacyToDelete(t *testing.T, label string) *bench {
 	b.Must(err)
 	w := b.Slice(cloudtputest.NodeConfig{
 		Spot: true, Accelerator: "v3-8", Labels: map[string]string{events.LabelPolicy: label},
-		Legacy: &tpu.Node{TensorflowVersion: "2.12.0", CidrBlock: "10.240.1.0/29"},
+		Legacy: &tpupb.Node{TensorflowVersion: "2.12.0", CidrBlock: "10.240.1.0/29"},
 	})
 	if s := w.Slices[0]; !s.Legacy || w.Directory != "" {
 		t.Fatalf("%+v", w)

@@ -46,7 +46,7 @@ type Simulation struct {
 	Lines bool
 	// Trail records the actions, for a comparison with another build.
 	Trail bool
-	// Wire takes the calls of the TPU API through its client, HTTP and JSON. The run is the same.
+	// Wire takes the calls of the TPU API through its clients, over HTTP and by gRPC. The run is the same.
 	Wire bool
 	// Seams are where the pipeline is broken on purpose; the zero value leaves it whole.
 	Seams world.Seams

@@ -13,7 +13,7 @@ import (
 	"pitstop.internal/scripts/trail"
 )
 
-// TestTheWireChangesNothing plays seeds over HTTP and JSON, and without: the reports, calls, documents and ends are the same. scripts/check plays more seeds.
+// TestTheWireChangesNothing plays seeds over HTTP and by gRPC, and without: the reports, calls, documents and ends are the same. scripts/check plays more seeds.
 func TestTheWireChangesNothing(t *testing.T) {
 	sim.Beside(t)
 	t.Parallel()

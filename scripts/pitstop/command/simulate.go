@@ -56,7 +56,7 @@ type simulateOptions struct {
 }
 
 // wireHelp is the help of --wire.
-const wireHelp = "call the simulated Cloud TPU API through Google's client, HTTP and JSON, as a deployment calls the real one; the run is the\n" +
+const wireHelp = "call the simulated Cloud TPU API through Google's clients, over HTTP and by gRPC, as a deployment calls the real one; the run is the\n" +
 	"same, and takes longer"
 
 // longest is how many days a simulation has at most.

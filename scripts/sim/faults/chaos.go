@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -245,6 +246,15 @@ func (f refusal) Answer(r *http.Request) *http.Response {
 	}
 }
 
+// GRPCStatus implements Refusal.
+func (f refusal) GRPCStatus() *status.Status {
+	var c codes.Code
+	if err := c.UnmarshalJSON([]byte(strconv.Quote(f.status))); err != nil {
+		panic("faults: " + err.Error())
+	}
+	return status.New(c, f.message)
+}
+
 // refusals are what the TPU API answers when it does not like a call, whatever the call is.
 var refusals = []refusal{
 	{http.StatusTooManyRequests, "RESOURCE_EXHAUSTED", "Quota exceeded for quota metric 'Requests' and limit 'Requests per minute' of service 'tpu.googleapis.com'."},
@@ -368,9 +378,12 @@ func (c *Chaos) storage(inner http.RoundTripper, answered func(r *http.Request))
 	})
 }
 
-// answered reports whether an error is an answer of the API.
+// answered reports whether an error is an answer of the API, over HTTP or by gRPC.
 func answered(err error) bool {
-	_, ok := errors.AsType[*googleapi.Error](err)
+	if _, ok := errors.AsType[*googleapi.Error](err); ok {
+		return true
+	}
+	_, ok := status.FromError(err)
 	return ok
 }
 

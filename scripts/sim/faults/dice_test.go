@@ -105,3 +105,24 @@ func TestWhatIsLeftOutShiftsNothing(t *testing.T) {
 		t.Errorf("without a message the others come at other times (-with +without):\n%s", d)
 	}
 }
+
+// TestARefusalIsAnAnswer in both versions of the API, and a broken connection is none.
+func TestARefusalIsAnAnswer(t *testing.T) {
+	present, former := cloudtputest.New(cloudtputest.Config{}).Direct(nil)
+	const name = "projects/demo/locations/z/nodes/n"
+	_, now := present.Node(t.Context(), name)
+	_, then := former.Node(t.Context(), name)
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{{now, true}, {then, true}, {refusals[0], true}, {errDown, false}} {
+		if c.err == nil || answered(c.err) != c.want {
+			t.Errorf("%v is an answer: %v", c.err, !c.want)
+		}
+	}
+	for _, f := range createRefusals {
+		if s := f.GRPCStatus(); s.Code() == 0 || s.Message() != f.message {
+			t.Errorf("%v is %v", f, s)
+		}
+	}
+}

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	tpuv1 "google.golang.org/api/tpu/v1"
 	tpuapi "google.golang.org/api/tpu/v2alpha1"
 
 	"pitstop.internal/events"
@@ -302,15 +301,17 @@ func Fleet(data []byte) ([]world.SliceConfig, error) {
 
 // former completes a slice from its legacy node.
 func former(raw []byte, c world.SliceConfig) ([]world.SliceConfig, error) {
-	var n tpuv1.Node
+	// Both versions name these fields alike. Others differ: the service account of a legacy node is a string.
+	var n struct {
+		AcceleratorType  string                   `json:"acceleratorType"`
+		CreateTime       string                   `json:"createTime"`
+		Labels           map[string]string        `json:"labels"`
+		SchedulingConfig *tpuapi.SchedulingConfig `json:"schedulingConfig"`
+	}
 	if err := json.Unmarshal(raw, &n); err != nil {
 		return nil, err
 	}
-	known := tpuapi.Node{AcceleratorType: n.AcceleratorType, CreateTime: n.CreateTime, Labels: n.Labels}
-	if s := n.SchedulingConfig; s != nil {
-		known.SchedulingConfig = &tpuapi.SchedulingConfig{Preemptible: s.Preemptible}
-	}
-	return listed(known, c)
+	return listed(tpuapi.Node{AcceleratorType: n.AcceleratorType, CreateTime: n.CreateTime, Labels: n.Labels, SchedulingConfig: n.SchedulingConfig}, c)
 }
 
 // listed completes a slice from its node.

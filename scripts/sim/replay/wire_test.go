@@ -10,7 +10,7 @@ import (
 	"pitstop.internal/scripts/trail"
 )
 
-// TestTheWireChangesNothingOfARecord plays recorded incidents over HTTP and JSON, and without: the lines, calls, documents and ends are the
+// TestTheWireChangesNothingOfARecord plays recorded incidents over HTTP and by gRPC, and without: the lines, calls, documents and ends are the
 // same.
 func TestTheWireChangesNothingOfARecord(t *testing.T) {
 	beside(t)

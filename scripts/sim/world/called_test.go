@@ -1,6 +1,13 @@
 package world
 
-import "testing"
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pitstop.internal/shared/provider"
+)
 
 func TestCallsAreNamedAsTheAPIsNameThem(t *testing.T) {
 	const parent = "/v2alpha1/projects/demo/locations/us-west4-a"
@@ -25,5 +32,41 @@ func TestCallsAreNamedAsTheAPIsNameThem(t *testing.T) {
 		if got := restMethod(c.method, c.path); got != c.want {
 			t.Errorf("%s %s is %s, want %s", c.method, c.path, got, c.want)
 		}
+	}
+}
+
+// TestTheCallsOfLegacyNodesAreTold by their names over HTTP, whether they go by gRPC or over no wire.
+func TestTheCallsOfLegacyNodesAreTold(t *testing.T) {
+	for _, wire := range []bool{false, true} {
+		var told []string
+		w := New("legacy", Scenario{
+			Project: "demo", Start: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+			Fleet: []SliceConfig{{Name: "resnet", Zone: "us-central1-a", Accelerator: "v3-8", Legacy: true, Crew: CrewConfig{Absent: true}}},
+		}, Options{Wire: wire, Called: func(c Call) { told = append(told, c.Function+": "+c.Service+" "+c.Method) }})
+		must := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		must(w.Found(t.Context()))
+		cloud, err := w.cloud(t.Context())
+		must(err)
+		r := provider.Ref{Project: "demo", Zone: "us-central1-a", Name: "resnet", Legacy: true}
+		_, err = cloud.Read(t.Context(), r) // by nobody: it is not told
+		must(err)
+		ctx := calling(t.Context(), "HandleRecreate")
+		s, err := cloud.Read(ctx, r)
+		must(err)
+		_, err = cloud.Delete(ctx, r, "")
+		must(err)
+		r.Name = "other"
+		_, err = cloud.Create(ctx, r, s.Spec, nil, "")
+		must(err)
+		want := []string{"recreate: tpu nodes.get", "recreate: tpu nodes.delete", "recreate: tpu nodes.create"}
+		if d := cmp.Diff(want, told); d != "" {
+			t.Errorf("wire %v: calls (-want +got):\n%s", wire, d)
+		}
+		must(w.Close())
 	}
 }

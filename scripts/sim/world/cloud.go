@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 
 	"google.golang.org/api/googleapi"
 	"google.golang.org/api/option"
@@ -14,8 +15,8 @@ import (
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 )
 
-// cloud is the simulated Cloud TPU API as the functions call it: directly, or over the wire, through the generated client, HTTP
-// and JSON. The same seed makes the same calls with the same ends both ways.
+// cloud is the simulated Cloud TPU API as the functions call it: directly, or over the wire, through the clients: HTTP
+// and JSON, and gRPC to legacy nodes. The same seed makes the same calls with the same ends both ways.
 func (w *World) cloud(ctx context.Context) (provider.Provider, error) {
 	var versions cloudtpu.Config
 	if slices.ContainsFunc(w.Fleet, func(c SliceConfig) bool { return c.Legacy }) {
@@ -31,15 +32,34 @@ func (w *World) cloud(ctx context.Context) (provider.Provider, error) {
 	}
 	if w.Opts.Wire || w.Opts.Seams.API != nil {
 		through := w.Opts.Seams.api(overWire(around, w.API.Transport()))
-		return versions.Open(ctx, option.WithHTTPClient(&http.Client{Transport: through}), option.WithoutAuthentication())
+		clients := cloudtpu.Clients{Present: []option.ClientOption{option.WithHTTPClient(&http.Client{Transport: through}), option.WithoutAuthentication()}}
+		if versions.LegacyZones != nil {
+			ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+			w.stores = append(w.stores, closer(cancel))
+			conn, err := w.API.Connect(ctx, around)
+			if err != nil {
+				return nil, err
+			}
+			clients.Former = []option.ClientOption{option.WithGRPCConn(conn)}
+		}
+		return versions.OpenWith(ctx, clients)
 	}
 	return versions.Over(w.API.Direct(func(ctx context.Context, r cloudtputest.Request, next func() error) error {
 		err := around(ctx, r, next)
-		if f, ok := errors.AsType[Refusal](err); ok {
+		if f, ok := errors.AsType[Refusal](err); ok && !strings.HasPrefix(r.Path, "/v1/") { // the client of v1 takes it as it is
 			return googleapi.CheckResponse(f.Answer(nil)) //nolint:bodyclose // it is in memory
 		}
 		return err
 	})), nil
+}
+
+// closer is what ends when it is closed.
+type closer func()
+
+// Close implements io.Closer.
+func (c closer) Close() error {
+	c()
+	return nil
 }
 
 // overWire makes the calls that go over HTTP pass around.

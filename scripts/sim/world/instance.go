@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"time"
 
+	"google.golang.org/grpc/status"
+
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 )
@@ -58,6 +60,7 @@ func InstanceOf(ctx context.Context) *Instance {
 // Refusal is the error of a call that an API of Google's refuses.
 type Refusal interface {
 	error
-	// Answer is the refusal over the wire.
+	// Answer is the refusal over HTTP, and GRPCStatus by gRPC.
 	Answer(r *http.Request) *http.Response
+	GRPCStatus() *status.Status
 }

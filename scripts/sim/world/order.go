@@ -3,7 +3,7 @@ package world
 import (
 	"fmt"
 
-	tpuv1 "google.golang.org/api/tpu/v1"
+	"cloud.google.com/go/tpu/apiv1/tpupb"
 	tpuapi "google.golang.org/api/tpu/v2alpha1"
 
 	"pitstop.internal/events"
@@ -38,7 +38,7 @@ func (w *World) Order(c SliceConfig) cloudtputest.NodeConfig {
 		n.Order.NetworkConfig = &tpuapi.NetworkConfig{Network: "tpus", Subnetwork: c.Subnetwork}
 	}
 	if c.Legacy {
-		n.Metadata, n.Legacy = nil, &tpuv1.Node{TensorflowVersion: "2.12.0", Network: "tpus"}
+		n.Metadata, n.Legacy = nil, &tpupb.Node{TensorflowVersion: "2.12.0", Network: "tpus"}
 		return n
 	}
 	if c.Directory != "" {

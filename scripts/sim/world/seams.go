@@ -17,7 +17,7 @@ type Seams struct {
 	Decide ledger.Decision
 	// Handler stands before a function: it changes the push request that the function is handed, or its answer.
 	Handler func(function string, next http.Handler) http.Handler
-	// API stands between the functions and the simulated Cloud TPU API.
+	// API stands between the functions and the simulated Cloud TPU API, except for legacy nodes.
 	API func(next http.RoundTripper) http.RoundTripper
 	// Provider, Store, Audit, Policies and Ledger stand between a function and its services.
 	Provider func(function string, next provider.Provider) provider.Provider

@@ -87,7 +87,7 @@ type Options struct {
 	Tell func(now func() time.Time) []notify.Target
 	// Trail records the actions, for a comparison with another build.
 	Trail bool
-	// Wire takes the calls of the TPU API through its client, HTTP and JSON. Without it they take the short way, with the same ends.
+	// Wire takes the calls of the TPU API through its clients, over HTTP and by gRPC. Without it they take the short way, with the same ends.
 	Wire bool
 	// Seams are where the pipeline is broken on purpose; the zero value leaves it whole.
 	Seams Seams

@@ -120,7 +120,14 @@ func (b *Bench) Legacy(zones ...string) {
 }
 
 func (b *Bench) provider(c cloudtpu.Config) provider.Provider {
-	p, err := c.Open(b.T.Context(), b.client(b.API.Transport()), option.WithoutAuthentication())
+	conn, err := b.API.Connect(b.T.Context(), func(_ context.Context, r cloudtputest.Request, next func() error) error {
+		b.made(r.Method + " " + r.Path + "?" + r.Query)
+		return next()
+	})
+	b.Must(err)
+	p, err := c.OpenWith(b.T.Context(), cloudtpu.Clients{
+		Present: []option.ClientOption{b.client(b.API.Transport()), option.WithoutAuthentication()}, Former: []option.ClientOption{option.WithGRPCConn(conn)},
+	})
 	b.Must(err)
 	return p
 }

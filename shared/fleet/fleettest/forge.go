@@ -282,8 +282,13 @@ func (r recorded) RoundTrip(q *http.Request) (*http.Response, error) {
 		}
 		line += " " + string(content)
 	}
-	r.b.mu.Lock()
-	r.b.outside = append(r.b.outside, line)
-	r.b.mu.Unlock()
+	r.b.made(line)
 	return r.RoundTripper.RoundTrip(q)
+}
+
+// made records a call.
+func (b *Bench) made(line string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.outside = append(b.outside, line)
 }

@@ -7,9 +7,12 @@ import (
 	"net"
 	"net/url"
 	"slices"
+	"strings"
 
+	"cloud.google.com/go/longrunning/autogen/longrunningpb"
 	"google.golang.org/api/option"
-	v1 "google.golang.org/api/tpu/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/provider"
@@ -39,22 +42,29 @@ func (c Config) Validate() error {
 	return errors.Join(faults...)
 }
 
+// Clients are options for the clients of both versions: the present one calls over HTTP, the former one by gRPC.
+type Clients struct{ Present, Former []option.ClientOption }
+
 // Open makes the provider: the API as it is, and with its legacy nodes where there may be any.
-func (c Config) Open(ctx context.Context, opts ...option.ClientOption) (provider.Provider, error) {
+func (c Config) Open(ctx context.Context) (provider.Provider, error) {
+	return c.OpenWith(ctx, Clients{})
+}
+
+// OpenWith is Open with options for the clients.
+func (c Config) OpenWith(ctx context.Context, opts Clients) (provider.Provider, error) {
 	own, err := c.endpoint()
 	if err != nil {
 		return nil, err
 	}
-	opts = append(own, opts...)
-	cloud, err := New(ctx, opts...)
+	cloud, err := New(ctx, append(own.Present, opts.Present...)...)
 	if err != nil || len(c.LegacyZones) == 0 {
 		return cloud, err
 	}
-	legacy, err := newLegacy(ctx, opts...)
+	legacy, err := newLegacy(ctx, append(own.Former, opts.Former...)...)
 	return &Both{Client: cloud, legacy: legacy, zones: c.LegacyZones}, err
 }
 
-// Over makes the provider over methods that are made by other means than HTTP. Without legacy methods no legacy nodes are
+// Over makes the provider over methods that are made by other means than a network. Without legacy methods no legacy nodes are
 // looked for.
 func (c Config) Over(methods Methods, former LegacyMethods) provider.Provider {
 	cloud := &Client{methods: methods}
@@ -64,24 +74,34 @@ func (c Config) Over(methods Methods, former LegacyMethods) provider.Provider {
 	return &Both{Client: cloud, legacy: &legacy{methods: former}, zones: c.LegacyZones}
 }
 
-// endpoint makes the options of a client that calls another API than Google's. Without TLS it must be on this machine, and
+// endpoint makes the options of clients that call another API than Google's. Without TLS it must be on this machine, and
 // gets no credentials, because anybody on the way could read them.
-func (c Config) endpoint() ([]option.ClientOption, error) {
+func (c Config) endpoint() (Clients, error) {
 	if c.Endpoint == "" {
-		return nil, nil
+		return Clients{}, nil
 	}
 	u, err := url.Parse(c.Endpoint)
 	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fmt.Errorf("TPU_ENDPOINT: %.80q is not an address such as https://HOST/ or http://127.0.0.1:PORT/", c.Endpoint)
+		return Clients{}, fmt.Errorf("TPU_ENDPOINT: %.80q is not an address such as https://HOST/ or http://127.0.0.1:PORT/", c.Endpoint)
 	}
-	opts := []option.ClientOption{option.WithEndpoint(c.Endpoint)}
+	if len(c.LegacyZones) > 0 && strings.Trim(u.Path, "/") != "" {
+		return Clients{}, fmt.Errorf("TPU_ENDPOINT: %.80q has a path: legacy TPU Nodes are called by gRPC, which has none; name only a host and a port", c.Endpoint)
+	}
+	host := u.Host
+	if u.Port() == "" {
+		host = net.JoinHostPort(u.Hostname(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
+	}
+	opts := Clients{Present: []option.ClientOption{option.WithEndpoint(c.Endpoint)}, Former: []option.ClientOption{option.WithEndpoint(host)}}
 	if u.Scheme == "https" {
 		return opts, nil
 	}
 	if ip := net.ParseIP(u.Hostname()); u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return nil, fmt.Errorf("TPU_ENDPOINT: %.80q is not on this machine: without https only 127.0.0.1, [::1] and localhost are called", c.Endpoint)
+		return Clients{}, fmt.Errorf("TPU_ENDPOINT: %.80q is not on this machine: without https only 127.0.0.1, [::1] and localhost are called", c.Endpoint)
 	}
-	return append(opts, option.WithoutAuthentication()), nil
+	opts.Present = append(opts.Present, option.WithoutAuthentication())
+	opts.Former = append(opts.Former, option.WithoutAuthentication(),
+		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())))
+	return opts, nil
 }
 
 // Both is the Cloud TPU API in its present and its former version. Google does not document whether either version shows the
@@ -209,7 +229,7 @@ func (b *Both) Delete(ctx context.Context, r provider.Ref, requestID string) (op
 	if err := checked(what, r); err != nil {
 		return "", err
 	}
-	return b.legacy.start(ctx, what, otherCall, func(ctx context.Context) (*v1.Operation, error) {
+	return b.legacy.start(ctx, what, otherCall, func(ctx context.Context) (*longrunningpb.Operation, error) {
 		return b.legacy.methods.DeleteNode(ctx, r.String())
 	})
 }
@@ -223,7 +243,7 @@ func (b *Both) Start(ctx context.Context, r provider.Ref) (operation string, err
 	if err := checked(what, r); err != nil {
 		return "", err
 	}
-	return b.legacy.start(ctx, what, createOther, func(ctx context.Context) (*v1.Operation, error) {
+	return b.legacy.start(ctx, what, createOther, func(ctx context.Context) (*longrunningpb.Operation, error) {
 		return b.legacy.methods.StartNode(ctx, r.String())
 	})
 }

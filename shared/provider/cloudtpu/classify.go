@@ -13,6 +13,10 @@ import (
 
 	"google.golang.org/api/googleapi"
 	api "google.golang.org/api/tpu/v2alpha1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/types/known/anypb"
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/incident"
@@ -166,6 +170,9 @@ func callFailure(err error, o occasion) incident.Failure {
 	if errors.As(err, &answer) {
 		return answerFailure(answer, o)
 	}
+	if s, ok := errors.AsType[grpcError](err); ok {
+		return grpcFailure(s.GRPCStatus(), o)
+	}
 	// There is no sign that the call was refused: no answer came, or none that could be read. The address in url.Error helps
 	// nobody.
 	var sent *url.Error
@@ -186,6 +193,44 @@ func answerFailure(e *googleapi.Error, o occasion) incident.Failure {
 		details = nil
 	}
 	return failure(answerCode(e), e.Message, string(details), o)
+}
+
+// grpcError is an error of a gRPC client. Its text has more than the message of the API in it.
+type grpcError interface {
+	error
+	GRPCStatus() *status.Status
+}
+
+// notAnAnswer begins the message that the gRPC client makes of a page of some proxy on the way. The page's status says nothing
+// about the API's answer.
+const notAnAnswer = "unexpected HTTP status code received from server"
+
+// grpcFailure classifies the status with which a call by gRPC ended.
+func grpcFailure(s *status.Status, o occasion) incident.Failure {
+	if strings.HasPrefix(s.Message(), notAnAnswer) {
+		return incident.Failure{Class: incident.Transient, Message: plain(s.Message())}
+	}
+	var details strings.Builder
+	for _, d := range s.Proto().GetDetails() {
+		details.Write(detail(d))
+	}
+	c := code(s.Code())
+	if same, ok := grpcCodes[s.Code()]; ok {
+		c = same
+	}
+	return failure(c, s.Message(), details.String(), o)
+}
+
+// grpcCodes are the codes of gRPC that have no row of their own in the table, as codeNames has them.
+var grpcCodes = map[codes.Code]code{codes.OutOfRange: invalidArgument, codes.Unimplemented: internal, codes.DataLoss: internal}
+
+// detail is a detail of a status as JSON, or only its type if this program does not know that.
+func detail(d *anypb.Any) []byte {
+	if raw, err := protojson.Marshal(d); err == nil {
+		return raw
+	}
+	raw, _ := json.Marshal(map[string]string{"@type": d.GetTypeUrl()}) //nolint:errcheck,errchkjson // a string can always be written
+	return raw
 }
 
 // statusFailure classifies the error with which an operation ended.

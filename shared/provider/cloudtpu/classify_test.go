@@ -13,8 +13,15 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/googleapis/gax-go/v2/apierror"
 	"google.golang.org/api/googleapi"
 	api "google.golang.org/api/tpu/v2alpha1"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	rpcstatus "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/protoadapt"
+	"google.golang.org/protobuf/types/known/anypb"
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/incident"
@@ -146,6 +153,75 @@ func rpc(status int, name, message, details string) string {
 		details = "[]"
 	}
 	return fmt.Sprintf(`{"error":{"code":%d,"message":%s,"status":%q,"details":%s}}`, status, strconv.Quote(message), name, details)
+}
+
+// TestGRPCFailures checks that a status by gRPC means the same as an answer over HTTP.
+func TestGRPCFailures(t *testing.T) {
+	answers := func(c codes.Code, message string, details ...protoadapt.MessageV1) error {
+		s, err := status.New(c, message).WithDetails(details...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.Err()
+	}
+	const nothing = "" // of the message, nothing is asked
+	for name, c := range map[string]struct {
+		err      error
+		occasion occasion
+		want     incident.FailureClass
+		text     string
+	}{
+		"no capacity": {
+			err:  answers(codes.ResourceExhausted, noCapacity),
+			want: incident.Stockout, text: strings.TrimSuffix(noCapacity, " [EID: 0xf3bb52b78a15cd16]"),
+		},
+		"a quota in the details": {
+			err: answers(codes.ResourceExhausted, "Limit reached.", &errdetails.QuotaFailure{}), want: incident.Quota, text: "Limit reached.",
+		},
+		"too many calls by reason": {
+			err: answers(codes.ResourceExhausted, "Quota exceeded.", &errdetails.ErrorInfo{Reason: "RATE_LIMIT_EXCEEDED"}), want: incident.Transient, text: "Quota exceeded.",
+		},
+		"exhausted, on a creation": {err: answers(codes.ResourceExhausted, exhausted), occasion: createSpot, want: incident.Quota, text: exhausted},
+		"exhausted, on a reading":  {err: answers(codes.ResourceExhausted, exhausted), want: incident.Transient, text: exhausted},
+		"a reservation that a Spot creation never asked for": {
+			err: answers(codes.NotFound, "Reservation not found"), occasion: createSpot, want: incident.Stockout, text: nothing,
+		},
+		"a wrong zone":           {err: answers(codes.InvalidArgument, wrongZone), want: incident.WrongZone, text: nothing},
+		"a precondition":         {err: answers(codes.FailedPrecondition, "not now"), want: incident.NotInState, text: "not now"},
+		"a wrong request":        {err: answers(codes.InvalidArgument, "bad"), want: incident.Invalid, text: "bad"},
+		"out of range":           {err: answers(codes.OutOfRange, "page 9"), want: incident.Invalid, text: "page 9"},
+		"a taken name":           {err: answers(codes.AlreadyExists, "Resource 'x' already exists"), want: incident.Exists, text: nothing},
+		"two changes at a time":  {err: answers(codes.Aborted, "unable to queue the operation"), want: incident.Busy, text: nothing},
+		"a missing slice":        {err: answers(codes.NotFound, "Resource 'x' was not found"), want: incident.NotFound, text: nothing},
+		"not permitted":          {err: answers(codes.PermissionDenied, "no"), want: incident.Permission, text: "no"},
+		"not known":              {err: answers(codes.Unauthenticated, "who?"), want: incident.Permission, text: "who?"},
+		"an internal error":      {err: answers(codes.Internal, "oops"), want: incident.Transient, text: "oops"},
+		"no such method":         {err: answers(codes.Unimplemented, "unknown service"), want: incident.Transient, text: "unknown service"},
+		"lost data":              {err: answers(codes.DataLoss, "gone"), want: incident.Transient, text: "gone"},
+		"an unavailable service": {err: answers(codes.Unavailable, "later"), want: incident.Transient, text: "later"},
+		"too late":               {err: answers(codes.DeadlineExceeded, "context deadline exceeded"), want: incident.Transient, text: "context deadline exceeded"},
+		"no message":             {err: answers(codes.Internal, ""), want: incident.Transient, text: "an error without a message"},
+		"a detail that nobody knows": {
+			err:  status.FromProto(&rpcstatus.Status{Code: 8, Message: "full", Details: []*anypb.Any{{TypeUrl: "type.googleapis.com/google.rpc.QuotaFailure.V9"}}}).Err(),
+			want: incident.Quota, text: "full",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asClient, ok := apierror.FromError(c.err)
+			if !ok {
+				t.Fatal("the client does not know it")
+			}
+			for _, err := range []error{c.err, asClient, fmt.Errorf("wrapped: %w", asClient)} {
+				got := callFailure(err, c.occasion)
+				if got.Class != c.want || c.text != nothing && got.Message != c.text || strings.Contains(got.Message, "rpc error") {
+					t.Errorf("%s, %q; want %s, %q", got.Class, got.Message, c.want, c.text)
+				}
+				if said(err) != status.Convert(c.err).Message() {
+					t.Errorf("the API says %q", said(err))
+				}
+			}
+		})
+	}
 }
 
 func TestCallFailures(t *testing.T) {

@@ -8,10 +8,15 @@ import (
 	"slices"
 	"time"
 
+	"cloud.google.com/go/longrunning/autogen/longrunningpb"
+	"cloud.google.com/go/tpu/apiv1/tpupb"
 	"github.com/go-json-experiment/json"
-	"google.golang.org/api/option"
-	v1 "google.golang.org/api/tpu/v1"
+	"google.golang.org/api/googleapi"
 	api "google.golang.org/api/tpu/v2alpha1"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/incident"
@@ -30,16 +35,8 @@ type legacy struct {
 }
 
 type legacyRemembered struct {
-	node  *v1.Node
+	node  *tpupb.Node
 	slice provider.Slice
-}
-
-func newLegacy(ctx context.Context, opts ...option.ClientOption) (*legacy, error) {
-	s, err := v1.NewService(ctx, opts...)
-	if err != nil {
-		return nil, fmt.Errorf("cloud tpu client of legacy nodes: %w", err)
-	}
-	return &legacy{methods: legacyREST{s.Projects.Locations}}, nil
 }
 
 // legacyFields are the fields of v1, in the form of fields for v2alpha1.
@@ -59,16 +56,20 @@ var legacyFields = schemas{
 const legacyNode = "legacy_node"
 
 // specOf is legacySpec with a memory for unchanged nodes.
-func (l *legacy) specOf(r provider.Ref, n *v1.Node) (spec []byte, name string, err error) {
-	if last, ok := l.specs.Get(r); ok && same(last.node, n) {
+func (l *legacy) specOf(r provider.Ref, n *tpupb.Node) (spec []byte, name string, err error) {
+	if last, ok := l.specs.Get(r); ok && proto.Equal(last.node, n) {
 		return last.slice.Spec, last.slice.SpecHash, nil
 	}
 	return legacySpec(n)
 }
 
 // legacySpec writes the specification for creating a legacy node again.
-func legacySpec(n *v1.Node) (spec []byte, hash string, err error) {
-	node, err := legacyFields.keep("Node", n)
+func legacySpec(n *tpupb.Node) (spec []byte, hash string, err error) {
+	data, err := protojson.Marshal(n)
+	if err != nil {
+		return nil, "", fmt.Errorf("specification: %w", err)
+	}
+	node, err := legacyFields.keepJSON("Node", data)
 	if err != nil {
 		return nil, "", err
 	}
@@ -85,9 +86,9 @@ func legacySpec(n *v1.Node) (spec []byte, hash string, err error) {
 }
 
 // readLegacySpec reads a stored specification.
-func readLegacySpec(spec []byte) (*v1.Node, error) {
+func readLegacySpec(spec []byte) (*tpupb.Node, error) {
 	var r struct {
-		Node *v1.Node `json:"legacy_node"`
+		Node *stdjson.RawMessage `json:"legacy_node"`
 	}
 	if err := stdjson.Unmarshal(spec, &r); err != nil {
 		return nil, fmt.Errorf("specification: %w", err)
@@ -95,7 +96,11 @@ func readLegacySpec(spec []byte) (*v1.Node, error) {
 	if r.Node == nil {
 		return nil, fmt.Errorf("specification: it has no legacy node")
 	}
-	return r.Node, nil
+	n := new(tpupb.Node)
+	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(*r.Node, n); err != nil {
+		return nil, fmt.Errorf("specification: %w", err)
+	}
+	return n, nil
 }
 
 // legacyLife is the identifier of a life of a legacy node: v1 offers only the creation time.
@@ -107,16 +112,16 @@ func legacyLife(i events.Incarnation) string {
 }
 
 // sliceOf converts a legacy node to a slice.
-func (l *legacy) sliceOf(r provider.Ref, n *v1.Node) (s provider.Slice, err error) {
+func (l *legacy) sliceOf(r provider.Ref, n *tpupb.Node) (s provider.Slice, err error) {
 	if last, ok := l.specs.Get(r); ok && last.node == n {
 		return last.slice, nil // it is shared with the last reading, so all of it is the same
 	}
 	key := r
 	r.Legacy, r.QueuedResource = true, ""
 	s = seen(r, &api.Node{
-		State: n.State, Health: n.Health, AcceleratorType: n.AcceleratorType, CreateTime: n.CreateTime, Labels: n.Labels,
-		SchedulingConfig: legacyScheduling(n), NetworkEndpoints: make([]*api.NetworkEndpoint, len(n.NetworkEndpoints)),
-		Symptoms: legacySymptoms(n),
+		State: enum(n.State), Health: enum(n.Health), AcceleratorType: n.AcceleratorType, CreateTime: legacyTime(n.CreateTime),
+		Labels: n.Labels, SchedulingConfig: legacyScheduling(n),
+		NetworkEndpoints: make([]*api.NetworkEndpoint, len(n.NetworkEndpoints)), Symptoms: legacySymptoms(n),
 	}, nil)
 	s.Incarnation.ID = legacyLife(s.Incarnation)
 	if s.Spec, s.SpecHash, err = l.specOf(key, n); err == nil {
@@ -125,31 +130,61 @@ func (l *legacy) sliceOf(r provider.Ref, n *v1.Node) (s provider.Slice, err erro
 	return s, err
 }
 
-func legacyScheduling(n *v1.Node) *api.SchedulingConfig {
+// enum is the name of a value, as v2alpha1 writes it; empty for one that is not set.
+func enum(v interface {
+	protoreflect.Enum
+	fmt.Stringer
+},
+) string {
+	if v.Number() == 0 {
+		return ""
+	}
+	return v.String()
+}
+
+func legacyTime(t *timestamppb.Timestamp) string {
+	if t == nil {
+		return ""
+	}
+	return t.AsTime().Format(time.RFC3339Nano)
+}
+
+func legacyScheduling(n *tpupb.Node) *api.SchedulingConfig {
 	if n.SchedulingConfig == nil {
 		return nil
 	}
 	return &api.SchedulingConfig{Preemptible: n.SchedulingConfig.Preemptible, Reserved: n.SchedulingConfig.Reserved}
 }
 
-func legacySymptoms(n *v1.Node) []*api.Symptom {
+func legacySymptoms(n *tpupb.Node) []*api.Symptom {
 	var all []*api.Symptom
 	for _, y := range n.Symptoms {
-		all = append(all, (*api.Symptom)(y))
+		all = append(all, &api.Symptom{SymptomType: enum(y.SymptomType)})
 	}
 	return all
 }
 
-// legacyOperation converts an operation of v1 to one of v2alpha1; they hold the same.
-func legacyOperation(o *v1.Operation) *api.Operation {
-	return &api.Operation{Name: o.Name, Done: o.Done, Error: (*api.Status)(o.Error), Metadata: o.Metadata}
+// legacyOperation converts an operation of v1 to one of v2alpha1. The metadata of both versions has the same layout.
+func legacyOperation(o *longrunningpb.Operation) *api.Operation {
+	op := &api.Operation{Name: o.Name, Done: o.Done}
+	if e := o.GetError(); e != nil {
+		op.Error = &api.Status{Code: int64(e.Code), Message: e.Message}
+		for _, d := range e.Details {
+			op.Error.Details = append(op.Error.Details, googleapi.RawMessage(detail(d)))
+		}
+	}
+	var m tpupb.OperationMetadata
+	if proto.Unmarshal(o.Metadata.GetValue(), &m) == nil {
+		op.Metadata, _ = stdjson.Marshal(map[string]string{"verb": m.Verb, "target": m.Target}) //nolint:errcheck // strings can always be written
+	}
+	return op
 }
 
 // ours reports whether a node belongs to this version, which may also show nodes of the other.
-func ours(n *v1.Node) bool { return len(n.ApiVersion) < 2 || n.ApiVersion[:2] != "V2" }
+func ours(n *tpupb.Node) bool { return n.ApiVersion <= tpupb.Node_V1 }
 
 func (l *legacy) read(ctx context.Context, r provider.Ref) (provider.Slice, error) {
-	n, err := call(ctx, about(r, "read legacy"), otherCall, func(ctx context.Context) (*v1.Node, error) {
+	n, err := call(ctx, about(r, "read legacy"), otherCall, func(ctx context.Context) (*tpupb.Node, error) {
 		return l.methods.Node(ctx, r.String())
 	})
 	switch {
@@ -163,7 +198,7 @@ func (l *legacy) read(ctx context.Context, r provider.Ref) (provider.Slice, erro
 
 // list reads the legacy nodes of a zone; whole says that the list is complete.
 func (l *legacy) list(ctx context.Context, project, zone string) (all []provider.Slice, whole bool, err error) {
-	nodes, partial, err := pages(ctx, "list legacy nodes in "+zone, func(ctx context.Context, token string) ([]*v1.Node, string, bool, error) {
+	nodes, partial, err := pages(ctx, "list legacy nodes in "+zone, func(ctx context.Context, token string) ([]*tpupb.Node, string, bool, error) {
 		page, err := l.methods.Nodes(ctx, zoneName(project, zone), token)
 		if err != nil {
 			return nil, "", false, err
@@ -202,13 +237,13 @@ func (l *legacy) create(ctx context.Context, r provider.Ref, spec []byte, labels
 	if c := n.SchedulingConfig; c != nil && c.Preemptible && !c.Reserved {
 		o = createSpot
 	}
-	return l.start(ctx, what, o, func(ctx context.Context) (*v1.Operation, error) {
+	return l.start(ctx, what, o, func(ctx context.Context) (*longrunningpb.Operation, error) {
 		return l.methods.CreateNode(ctx, zoneOf(r), r.Name, n)
 	})
 }
 
 // start begins an operation, and returns its name.
-func (l *legacy) start(ctx context.Context, what string, o occasion, f func(context.Context) (*v1.Operation, error)) (string, error) {
+func (l *legacy) start(ctx context.Context, what string, o occasion, f func(context.Context) (*longrunningpb.Operation, error)) (string, error) {
 	op, err := call(ctx, what, o, f)
 	if err != nil {
 		return "", err

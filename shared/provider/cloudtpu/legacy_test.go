@@ -1,15 +1,13 @@
 package cloudtpu_test
 
 import (
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"cloud.google.com/go/tpu/apiv1/tpupb"
 	"github.com/google/go-cmp/cmp"
-	"google.golang.org/api/option"
-	v1 "google.golang.org/api/tpu/v1"
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/incident"
@@ -24,13 +22,13 @@ func legacyOrder(name string) cloudtputest.NodeConfig {
 	return cloudtputest.NodeConfig{
 		Zone: home, Name: name, Accelerator: "v3-32", Spot: true,
 		Labels: map[string]string{events.LabelPolicy: "spot", events.LabelIncident: "i-1"},
-		Legacy: &v1.Node{TensorflowVersion: "2.12.0", Network: "tpus", CidrBlock: "10.240.1.0/29", Description: "trains"},
+		Legacy: &tpupb.Node{TensorflowVersion: "2.12.0", Network: "tpus", CidrBlock: "10.240.1.0/29", Description: "trains"},
 	}
 }
 
 // TestLegacyNodes checks the promises about legacy nodes: those about any slice, and their own.
 func TestLegacyNodes(t *testing.T) {
-	for _, way := range []way{{name: "apart", both: true}, {name: "shown by both versions", both: true, mingled: true}, {name: "without HTTP", direct: true, both: true}} {
+	for _, way := range []way{{name: "apart", both: true}, {name: "shown by both versions", both: true, mingled: true}, {name: "over sockets", socket: true, both: true}, {name: "without a wire", direct: true, both: true}} {
 		t.Run(way.name, func(t *testing.T) {
 			legacy := func(t *testing.T) world {
 				w := newWorld(t, way)
@@ -325,7 +323,7 @@ func TestALegacyNodeIsNotMissingThatOneVersionShows(t *testing.T) {
 // TestNoLegacyNodeIsCreatedWhereNobodyLooksForIt: a node created there would never be seen again.
 func TestNoLegacyNodeIsCreatedWhereNobodyLooksForIt(t *testing.T) {
 	a := cloudtputest.New(cloudtputest.Config{Project: project, Zones: map[string]int{home: 2, away: 2}})
-	p, err := cloudtpu.Config{LegacyZones: []string{home}}.Open(t.Context(), option.WithHTTPClient(&http.Client{Transport: a.Transport()}))
+	p, err := cloudtpu.Config{LegacyZones: []string{home}}.OpenWith(t.Context(), clients(t, a, a.Transport()))
 	must(t, err)
 	_, err = a.AddNode(legacyOrder("n"))
 	must(t, err)
@@ -337,7 +335,7 @@ func TestNoLegacyNodeIsCreatedWhereNobodyLooksForIt(t *testing.T) {
 	if err != nil || l.Legacy {
 		t.Errorf("%+v, %v", l, err)
 	}
-	zones, err := cloudtpu.Config{LegacyZones: []string{home, foreign}}.Open(t.Context(), option.WithHTTPClient(&http.Client{Transport: a.Transport()}))
+	zones, err := cloudtpu.Config{LegacyZones: []string{home, foreign}}.OpenWith(t.Context(), clients(t, a, a.Transport()))
 	must(t, err)
 	if got, err := zones.Zones(t.Context(), project); err != nil || !slices.Contains(got, foreign) {
 		t.Errorf("a zone that is named is not looked at: %v, %v", got, err)

@@ -79,6 +79,9 @@ func said(err error) string {
 	if errors.As(err, &answer) {
 		return answer.Message
 	}
+	if s, ok := errors.AsType[grpcError](err); ok {
+		return s.GRPCStatus().Message()
+	}
 	return ""
 }
 

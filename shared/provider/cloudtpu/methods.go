@@ -7,7 +7,6 @@ import (
 	"google.golang.org/api/googleapi"
 	"google.golang.org/api/option"
 	"google.golang.org/api/option/internaloption"
-	v1 "google.golang.org/api/tpu/v1"
 	api "google.golang.org/api/tpu/v2alpha1"
 	htransport "google.golang.org/api/transport/http"
 )
@@ -35,16 +34,6 @@ type Methods interface {
 	DeleteQueuedResource(ctx context.Context, name, requestID string) (*api.Operation, error)
 	MaintenanceInfo(ctx context.Context, name string) (*api.GetMaintenanceInfoResponse, error)
 	PerformMaintenanceQueuedResource(ctx context.Context, name string, nodes []string) (*api.Operation, error)
-}
-
-// LegacyMethods are the methods of the former version, v1, that are called for legacy TPU Nodes.
-type LegacyMethods interface {
-	Operations(ctx context.Context, parent, page string) (*v1.ListOperationsResponse, error)
-	Nodes(ctx context.Context, parent, page string) (*v1.ListNodesResponse, error)
-	Node(ctx context.Context, name string) (*v1.Node, error)
-	CreateNode(ctx context.Context, parent, id string, n *v1.Node) (*v1.Operation, error)
-	DeleteNode(ctx context.Context, name string) (*v1.Operation, error)
-	StartNode(ctx context.Context, name string) (*v1.Operation, error)
 }
 
 // rest makes the calls over HTTP, with the generated client except for the long listings.
@@ -156,33 +145,4 @@ func (s rest) MaintenanceInfo(ctx context.Context, name string) (*api.GetMainten
 func (s rest) PerformMaintenanceQueuedResource(ctx context.Context, name string, nodes []string) (*api.Operation, error) {
 	ask := &api.PerformMaintenanceQueuedResourceRequest{NodeNames: nodes}
 	return s.ProjectsLocationsService.QueuedResources.PerformMaintenanceQueuedResource(name, ask).Context(ctx).Do()
-}
-
-// legacyREST makes the calls of the former version over HTTP.
-type legacyREST struct{ *v1.ProjectsLocationsService }
-
-var _ LegacyMethods = legacyREST{}
-
-func (s legacyREST) Operations(ctx context.Context, parent, page string) (*v1.ListOperationsResponse, error) {
-	return s.ProjectsLocationsService.Operations.List(parent).PageToken(page).Context(ctx).Do()
-}
-
-func (s legacyREST) Nodes(ctx context.Context, parent, page string) (*v1.ListNodesResponse, error) {
-	return s.ProjectsLocationsService.Nodes.List(parent).PageToken(page).Context(ctx).Do()
-}
-
-func (s legacyREST) Node(ctx context.Context, name string) (*v1.Node, error) {
-	return s.ProjectsLocationsService.Nodes.Get(name).Context(ctx).Do()
-}
-
-func (s legacyREST) CreateNode(ctx context.Context, parent, id string, n *v1.Node) (*v1.Operation, error) {
-	return s.ProjectsLocationsService.Nodes.Create(parent, n).NodeId(id).Context(ctx).Do()
-}
-
-func (s legacyREST) DeleteNode(ctx context.Context, name string) (*v1.Operation, error) {
-	return s.ProjectsLocationsService.Nodes.Delete(name).Context(ctx).Do()
-}
-
-func (s legacyREST) StartNode(ctx context.Context, name string) (*v1.Operation, error) {
-	return s.ProjectsLocationsService.Nodes.Start(name, &v1.StartNodeRequest{}).Context(ctx).Do()
 }

@@ -94,12 +94,11 @@ func (c *calls) since() map[string]int {
 	return n
 }
 
-// newWorld makes a world reached by a transport, which checks every call and answer against the API's description.
+// newWorld makes a world reached by a transport, which checks every call and answer of the present version against the API's
+// description. The former version's messages are what its client is generated from.
 func newWorld(t *testing.T, how way) world {
 	t.Helper()
 	d, err := discovery.Load()
-	must(t, err)
-	v1, err := discovery.LoadLegacy()
 	must(t, err)
 	clock := cloudtputest.NewManualClock(start)
 	a := cloudtputest.New(cloudtputest.Config{
@@ -108,11 +107,11 @@ func newWorld(t *testing.T, how way) world {
 	})
 	c := &calls{n: map[string]int{}}
 	a.Observe(c.add)
-	next, opts := a.Transport(), []option.ClientOption(nil)
+	var cfg cloudtpu.Config
+	next := a.Transport()
 	if how.socket {
-		s := httptest.NewServer(a)
-		t.Cleanup(s.Close)
-		next, opts = s.Client().Transport, append(opts, option.WithEndpoint(s.URL))
+		s := serve(t, a)
+		next, cfg.Endpoint = s.Client().Transport, s.URL
 	}
 	// A page that is no answer of the API is injected on purpose here and there.
 	fault := func(err error) {
@@ -120,27 +119,41 @@ func newWorld(t *testing.T, how way) world {
 			t.Error(err)
 		}
 	}
-	rt := versions{d.Transport(next, fault, nil), v1.Transport(next, fault, nil)}
-	var cfg cloudtpu.Config
 	if how.both {
 		cfg.LegacyZones = []string{home, away, barren, foreign}
 	}
 	if how.direct {
 		return world{Provider: cfg.Over(a.Direct(nil)), t: t, api: a, clock: clock, calls: c}
 	}
-	p, err := cfg.Open(t.Context(), append(opts, option.WithHTTPClient(&http.Client{Transport: rt}))...)
+	opts := clients(t, a, d.Transport(next, fault, nil))
+	if how.socket {
+		opts.Former = nil // they follow from the endpoint
+	}
+	p, err := cfg.OpenWith(t.Context(), opts)
 	must(t, err)
 	return world{Provider: p, t: t, api: a, clock: clock, calls: c}
 }
 
-// versions takes each call the way of its version.
-type versions struct{ present, former http.RoundTripper }
-
-func (v versions) RoundTrip(r *http.Request) (*http.Response, error) {
-	if strings.HasPrefix(r.URL.Path, "/v1/") {
-		return v.former.RoundTrip(r)
+// clients are options for calls of a simulated API without a socket.
+func clients(t *testing.T, a *cloudtputest.API, through http.RoundTripper) cloudtpu.Clients {
+	t.Helper()
+	conn, err := a.Connect(t.Context(), nil)
+	must(t, err)
+	return cloudtpu.Clients{
+		Present: []option.ClientOption{option.WithHTTPClient(&http.Client{Transport: through})}, Former: []option.ClientOption{option.WithGRPCConn(conn)},
 	}
-	return v.present.RoundTrip(r)
+}
+
+// serve serves on a socket: HTTP/1.1, and HTTP/2 without TLS for gRPC.
+func serve(t *testing.T, h http.Handler) *httptest.Server {
+	t.Helper()
+	s := httptest.NewUnstartedServer(h)
+	s.Config.Protocols = new(http.Protocols)
+	s.Config.Protocols.SetHTTP1(true)
+	s.Config.Protocols.SetUnencryptedHTTP2(true)
+	s.Start()
+	t.Cleanup(s.Close)
+	return s
 }
 
 func ref(name string) provider.Ref { return provider.Ref{Project: project, Zone: home, Name: name} }

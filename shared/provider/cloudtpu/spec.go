@@ -334,6 +334,11 @@ func (k schemas) keep(schema string, v any) (map[string]any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("specification: %w", err)
 	}
+	return k.keepJSON(schema, data)
+}
+
+// keepJSON does the same for a value as JSON.
+func (k schemas) keepJSON(schema string, data []byte) (map[string]any, error) {
 	var m map[string]any
 	if err := json.Unmarshal(data, &m); err != nil {
 		return nil, fmt.Errorf("specification: %w", err)

@@ -1,5 +1,5 @@
-// Package cloudtputest is the Cloud TPU API in one process: an http.Handler that answers as v2alpha1 does, and for legacy TPU
-// Nodes as v1 does. Nodes and queued resources live in memory and on a given clock, and its caller can make things go wrong
+// Package cloudtputest is the Cloud TPU API in one process: an http.Handler that answers as v2alpha1 does over HTTP, and for legacy
+// TPU Nodes as v1 does by gRPC. Nodes and queued resources live in memory and on a given clock, and its caller can make things go wrong
 // in the world around them. It is for tests, replays and simulations, never for production.
 //
 // An API is deterministic: the same calls and acts at the same times, on the same seed, give the same names, numbers and
@@ -23,6 +23,7 @@ import (
 	"time"
 
 	api "google.golang.org/api/tpu/v2alpha1"
+	"google.golang.org/grpc"
 
 	"pitstop.internal/events"
 )
@@ -147,6 +148,9 @@ type API struct {
 	stuck time.Duration
 	// listed are the answers to listings since something changed last.
 	listed map[string]*listing
+	// formerServer serves v1.
+	formerOnce   sync.Once
+	formerServer *grpc.Server
 	// todo are the calls to make once the lock is free; handing says that a goroutine is making them.
 	todo    []func()
 	handing bool
@@ -319,6 +323,8 @@ type answer struct {
 	body  []byte
 	kind  string
 	value any
+	// refused is why there is no value; nil also for a page that is not the API's.
+	refused *status
 }
 
 // listing is the answer to a listing, and its body once somebody has asked for it over the wire.
@@ -341,11 +347,16 @@ func (s *status) answer(httpStatus int) answer {
 	if err != nil {
 		panic("cloudtputest: " + err.Error())
 	}
-	return answer{http: httpStatus, body: body, kind: jsonKind}
+	return answer{http: httpStatus, body: body, kind: jsonKind, refused: s}
 }
 
-// ServeHTTP implements http.Handler. The principal of a call is the bearer token that it carries, if it does.
+// ServeHTTP implements http.Handler: v2alpha1 over HTTP, and v1 by gRPC where the server speaks HTTP/2. The principal of a call is
+// the bearer token that it carries, if it does.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
+		a.former().ServeHTTP(w, r)
+		return
+	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, 16<<20))
 	if err != nil {
 		panic(http.ErrAbortHandler)

@@ -8,7 +8,6 @@ import (
 	"net/url"
 
 	"google.golang.org/api/googleapi"
-	v1 "google.golang.org/api/tpu/v1"
 	api "google.golang.org/api/tpu/v2alpha1"
 
 	"pitstop.internal/shared/provider/cloudtpu"
@@ -28,15 +27,13 @@ func (a *API) Direct(around Around) (cloudtpu.Methods, cloudtpu.LegacyMethods) {
 		around = func(_ context.Context, _ Request, next func() error) error { return next() }
 	}
 	d := &direct{a, around}
-	return d, &legacyDirect{d}
+	return d, legacyDirect{d}
 }
 
 type direct struct {
 	api    *API
 	around Around
 }
-
-type legacyDirect struct{ direct *direct }
 
 // firstPage is the query of most calls, encoded in firstPageRaw.
 var (
@@ -46,6 +43,16 @@ var (
 
 // call makes one call. The query holds names and values in turn.
 func call[T any](ctx context.Context, d *direct, version, method, path string, body any, query ...string) (v T, err error) {
+	out, err := d.make(ctx, newRequest(version, method, path, body, query...))
+	if err != nil {
+		return v, err
+	}
+	v, _ = out.value.(T)
+	return v, nil
+}
+
+// newRequest is a call that goes over no wire. The query holds names and values in turn.
+func newRequest(version, method, path string, body any, query ...string) *request {
 	values, raw := firstPage, firstPageRaw
 	if len(query) != 2 || query[0] != "pageToken" || query[1] != "" {
 		values = url.Values{"alt": {"json"}, "prettyPrint": {"false"}}
@@ -54,11 +61,16 @@ func call[T any](ctx context.Context, d *direct, version, method, path string, b
 		}
 		raw = values.Encode()
 	}
-	c := &request{path: "/" + version + "/" + path, http: method, query: values, raw: raw, principal: d.api.principal, direct: true}
+	c := &request{path: "/" + version + "/" + path, http: method, query: values, raw: raw, direct: true}
 	if body != nil {
 		c.body = marshal(body)
 	}
-	var out answer
+	return c
+}
+
+// make carries a call out.
+func (d *direct) make(ctx context.Context, c *request) (out answer, err error) {
+	c.principal = d.api.principal
 	err = d.around(ctx, Request{c.http, c.path, c.raw}, func() error {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -67,19 +79,18 @@ func call[T any](ctx context.Context, d *direct, version, method, path string, b
 		if out, lost = d.api.serve(c); lost {
 			return errLost
 		}
-		return out.err()
+		return out.err(c)
 	})
-	if err != nil {
-		return v, err
-	}
-	v, _ = out.value.(T)
-	return v, nil
+	return out, err
 }
 
-// err is what the generated client makes of an answer that is no success.
-func (out answer) err() error {
+// err is what the client of a version makes of an answer that is no success.
+func (out answer) err(c *request) error {
 	if out.http < http.StatusMultipleChoices {
 		return nil
+	}
+	if c.legacy() {
+		return out.status().Err()
 	}
 	return googleapi.CheckResponse(&http.Response{
 		StatusCode: out.http, Header: http.Header{"Content-Type": {out.kind}}, Body: io.NopCloser(bytes.NewReader(out.body)),
@@ -162,49 +173,4 @@ func (d *direct) MaintenanceInfo(ctx context.Context, name string) (*api.GetMain
 func (d *direct) PerformMaintenanceQueuedResource(ctx context.Context, name string, nodes []string) (*api.Operation, error) {
 	ask := &api.PerformMaintenanceQueuedResourceRequest{NodeNames: nodes}
 	return change(ctx, d, http.MethodPost, name+":performMaintenanceQueuedResource", ask)
-}
-
-func (l *legacyDirect) Operations(ctx context.Context, parent, page string) (*v1.ListOperationsResponse, error) {
-	// Both versions answer alike, so the API has one form of it.
-	list, err := call[*api.ListOperationsResponse](ctx, l.direct, former, http.MethodGet, parent+"/operations", nil, "pageToken", page)
-	if err != nil {
-		return nil, err
-	}
-	out := &v1.ListOperationsResponse{NextPageToken: list.NextPageToken, Unreachable: list.Unreachable}
-	for _, o := range list.Operations {
-		out.Operations = append(out.Operations, legacyOperation(o))
-	}
-	return out, nil
-}
-
-func legacyOperation(o *api.Operation) *v1.Operation {
-	return &v1.Operation{Name: o.Name, Done: o.Done, Error: (*v1.Status)(o.Error), Metadata: o.Metadata, Response: o.Response}
-}
-
-func (l *legacyDirect) Nodes(ctx context.Context, parent, page string) (*v1.ListNodesResponse, error) {
-	return call[*v1.ListNodesResponse](ctx, l.direct, former, http.MethodGet, parent+"/nodes", nil, "pageToken", page)
-}
-
-func (l *legacyDirect) Node(ctx context.Context, name string) (*v1.Node, error) {
-	return call[*v1.Node](ctx, l.direct, former, http.MethodGet, name, nil)
-}
-
-func (l *legacyDirect) CreateNode(ctx context.Context, parent, id string, n *v1.Node) (*v1.Operation, error) {
-	return l.change(ctx, http.MethodPost, parent+"/nodes", n, "nodeId", id)
-}
-
-func (l *legacyDirect) DeleteNode(ctx context.Context, name string) (*v1.Operation, error) {
-	return l.change(ctx, http.MethodDelete, name, nil)
-}
-
-func (l *legacyDirect) StartNode(ctx context.Context, name string) (*v1.Operation, error) {
-	return l.change(ctx, http.MethodPost, name+":start", &v1.StartNodeRequest{})
-}
-
-func (l *legacyDirect) change(ctx context.Context, method, path string, body any, query ...string) (*v1.Operation, error) {
-	op, err := call[*api.Operation](ctx, l.direct, former, method, path, body, query...)
-	if err != nil {
-		return nil, err
-	}
-	return legacyOperation(op), nil
 }

@@ -4,8 +4,11 @@ import (
 	"maps"
 	"regexp"
 
-	v1 "google.golang.org/api/tpu/v1"
+	"cloud.google.com/go/tpu/apiv1/tpupb"
 	api "google.golang.org/api/tpu/v2alpha1"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
 // legacyMethods are all methods of v1, as present are those of v2alpha1. No call of it has a request ID.
@@ -64,43 +67,48 @@ func (n *node) resource(version string) any {
 }
 
 // shownLegacy is a node as v1 shows it now; of a TPU VM that is not much.
-func (n *node) shownLegacy() *v1.Node {
-	var shown v1.Node
+func (n *node) shownLegacy() *tpupb.Node {
+	shown := new(tpupb.Node)
 	if n.legacy != nil {
-		shown = *n.legacy
+		shown = proto.CloneOf(n.legacy)
 	}
-	shown.Name, shown.AcceleratorType, shown.CreateTime = n.api.Name, n.api.AcceleratorType, n.api.CreateTime
-	shown.State, shown.Health, shown.HealthDescription = n.api.State, n.api.Health, n.api.HealthDescription
-	shown.Labels, shown.ApiVersion = n.api.Labels, n.api.ApiVersion
+	shown.Name, shown.AcceleratorType, shown.Labels = n.api.Name, n.api.AcceleratorType, maps.Clone(n.api.Labels)
+	shown.CreateTime = timestamppb.New(n.created)
+	shown.State = tpupb.Node_State(tpupb.Node_State_value[n.api.State])
+	shown.Health, shown.HealthDescription = tpupb.Node_Health(tpupb.Node_Health_value[n.api.Health]), n.api.HealthDescription
+	shown.ApiVersion = tpupb.Node_ApiVersion(tpupb.Node_ApiVersion_value[n.api.ApiVersion])
 	if c := n.api.SchedulingConfig; c != nil {
-		shown.SchedulingConfig = &v1.SchedulingConfig{Preemptible: c.Preemptible || c.Spot, Reserved: c.Reserved}
+		shown.SchedulingConfig = &tpupb.SchedulingConfig{Preemptible: c.Preemptible || c.Spot, Reserved: c.Reserved}
 	}
 	for _, e := range n.api.NetworkEndpoints {
-		shown.NetworkEndpoints = append(shown.NetworkEndpoints, &v1.NetworkEndpoint{IpAddress: e.IpAddress, Port: e.Port})
+		shown.NetworkEndpoints = append(shown.NetworkEndpoints, &tpupb.NetworkEndpoint{IpAddress: e.IpAddress, Port: int32(e.Port)}) //nolint:gosec // a port
 	}
 	if len(shown.NetworkEndpoints) > 0 {
-		shown.IpAddress, shown.Port = shown.NetworkEndpoints[0].IpAddress, "8470"
+		shown.IpAddress, shown.Port = shown.NetworkEndpoints[0].IpAddress, "8470" //nolint:staticcheck // v1 still shows both
 	}
 	for _, y := range n.api.Symptoms {
-		shown.Symptoms = append(shown.Symptoms, (*v1.Symptom)(y))
+		shown.Symptoms = append(shown.Symptoms, &tpupb.Symptom{
+			CreateTime: timeOf(y.CreateTime), Details: y.Details, WorkerId: y.WorkerId,
+			SymptomType: tpupb.Symptom_SymptomType(tpupb.Symptom_SymptomType_value[y.SymptomType]),
+		})
 	}
 	if n.legacy != nil && n.legacy.UseServiceNetworking && n.api.State != creating {
 		shown.CidrBlock = "10.96.0.0/29" // the API has chosen one
 	}
 	shown.ServiceAccount = "service-100000000001@cloud-tpu.iam.gserviceaccount.com"
-	return &shown
+	return shown
 }
 
 func (a *API) listLegacyNodes(c *request) (any, *status) {
 	if c.fault.Unreachable {
-		return &v1.ListNodesResponse{Unreachable: []string{a.parent(c.zone)}}, nil
+		return &tpupb.ListNodesResponse{Unreachable: []string{a.parent(c.zone)}}, nil
 	}
 	items, next, refused := listed(a, c, (*node).shownLegacy)
-	return &v1.ListNodesResponse{Nodes: items, NextPageToken: next}, refused
+	return &tpupb.ListNodesResponse{Nodes: items, NextPageToken: next}, refused
 }
 
 // legacyShared is what of an order for a legacy node both versions know.
-func legacyShared(n *v1.Node) *api.Node {
+func legacyShared(n *tpupb.Node) *api.Node {
 	order := &api.Node{
 		AcceleratorType: n.AcceleratorType, Labels: maps.Clone(n.Labels), Description: n.Description, RuntimeVersion: n.TensorflowVersion,
 		CidrBlock: n.CidrBlock,
@@ -115,9 +123,9 @@ func legacyShared(n *v1.Node) *api.Node {
 var slash29 = regexp.MustCompile(`^[0-9.]+/29$`)
 
 func (a *API) createLegacyNode(c *request) (any, *status) {
-	var order v1.Node
-	if refused := c.decode(&order); refused != nil {
-		return nil, refused
+	order := new(tpupb.Node)
+	if err := protojson.Unmarshal(c.body, order); err != nil {
+		return nil, refuse(invalidArgument, "Invalid node. %s", err.Error())
 	}
 	name := c.query.Get("nodeId")
 	switch {
@@ -130,16 +138,18 @@ func (a *API) createLegacyNode(c *request) (any, *status) {
 	case order.CidrBlock != "" && !slash29.MatchString(order.CidrBlock):
 		return nil, a.bad("cidr_block %q is no /29 block.", order.CidrBlock)
 	}
-	shared := legacyShared(&order)
+	shared := legacyShared(order)
 	if refused := a.checkOrder(c.zone, shared); refused != nil {
 		return nil, refused
 	}
-	return a.create(c, name, shared, &order)
+	return a.create(c, name, shared, order)
 }
 
 // reimageNode installs another version on a node, which is away meanwhile.
 func (a *API) reimageNode(c *request) (any, *status) {
-	var ask v1.ReimageNodeRequest
+	var ask struct {
+		TensorflowVersion string `json:"tensorflowVersion"`
+	}
 	if refused := c.decode(&ask); refused != nil {
 		return nil, refused
 	}
@@ -158,21 +168,21 @@ func (a *API) reimageNode(c *request) (any, *status) {
 }
 
 func (a *API) listLegacyTypes(c *request) (any, *status) {
-	var all []*v1.AcceleratorType
+	var all []*tpupb.AcceleratorType
 	for _, name := range legacyTypes {
-		all = append(all, &v1.AcceleratorType{Name: a.parent(c.zone) + "/acceleratorTypes/" + name, Type: name})
+		all = append(all, &tpupb.AcceleratorType{Name: a.parent(c.zone) + "/acceleratorTypes/" + name, Type: name})
 	}
 	items, next, refused := page(a, c, all)
-	return &v1.ListAcceleratorTypesResponse{AcceleratorTypes: items, NextPageToken: next}, refused
+	return &tpupb.ListAcceleratorTypesResponse{AcceleratorTypes: items, NextPageToken: next}, refused
 }
 
 func (a *API) listTensorFlowVersions(c *request) (any, *status) {
-	var all []*v1.TensorFlowVersion
+	var all []*tpupb.TensorFlowVersion
 	for _, name := range tensorFlows {
-		all = append(all, &v1.TensorFlowVersion{Name: a.parent(c.zone) + "/tensorflowVersions/" + name, Version: name})
+		all = append(all, &tpupb.TensorFlowVersion{Name: a.parent(c.zone) + "/tensorflowVersions/" + name, Version: name})
 	}
 	items, next, refused := page(a, c, all)
-	return &v1.ListTensorFlowVersionsResponse{TensorflowVersions: items, NextPageToken: next}, refused
+	return &tpupb.ListTensorFlowVersionsResponse{TensorflowVersions: items, NextPageToken: next}, refused
 }
 
 // legacyNamed is one of what legacy nodes come as.
@@ -181,20 +191,20 @@ func (a *API) legacyNamed(c *request, names []string) (any, *status) {
 		switch {
 		case name != c.id:
 		case c.collection == "acceleratorTypes":
-			return &v1.AcceleratorType{Name: a.parent(c.zone) + "/acceleratorTypes/" + name, Type: name}, nil
+			return &tpupb.AcceleratorType{Name: a.parent(c.zone) + "/acceleratorTypes/" + name, Type: name}, nil
 		default:
-			return &v1.TensorFlowVersion{Name: a.parent(c.zone) + "/tensorflowVersions/" + name, Version: name}, nil
+			return &tpupb.TensorFlowVersion{Name: a.parent(c.zone) + "/tensorflowVersions/" + name, Version: name}, nil
 		}
 	}
 	return nil, a.unknown(c.collection, c)
 }
 
 // legacyOrder is an order through v1; nil for a TPU VM.
-func (c NodeConfig) legacyOrder() *v1.Node {
+func (c NodeConfig) legacyOrder() *tpupb.Node {
 	if c.Legacy == nil {
 		return nil
 	}
-	n := *clone(c.Legacy)
+	n := proto.CloneOf(c.Legacy)
 	shared := c.order()
 	n.AcceleratorType = shared.AcceleratorType
 	if n.TensorflowVersion == "" {
@@ -204,7 +214,7 @@ func (c NodeConfig) legacyOrder() *v1.Node {
 		n.Labels = maps.Clone(c.Labels)
 	}
 	if c.Spot {
-		n.SchedulingConfig = &v1.SchedulingConfig{Preemptible: true}
+		n.SchedulingConfig = &tpupb.SchedulingConfig{Preemptible: true}
 	}
-	return &n
+	return n
 }

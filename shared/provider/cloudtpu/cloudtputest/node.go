@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	v1 "google.golang.org/api/tpu/v1"
+	"cloud.google.com/go/tpu/apiv1/tpupb"
 	api "google.golang.org/api/tpu/v2alpha1"
 
 	"pitstop.internal/events"
@@ -22,7 +22,7 @@ type node struct {
 	zone, name string
 	api        api.Node
 	// legacy is the order through v1, for a legacy TPU Node; nil for a TPU VM. The fields common to both versions are in api.
-	legacy  *v1.Node
+	legacy  *tpupb.Node
 	created time.Time
 	shape   topology.Shape
 	// group is what the host names of the workers have in common.
@@ -145,7 +145,7 @@ func (n *node) endpoints() {
 }
 
 // add makes a node from an order.
-func (a *API) add(zone, name string, order *api.Node, legacy *v1.Node, q *queue) *node {
+func (a *API) add(zone, name string, order *api.Node, legacy *tpupb.Node, q *queue) *node {
 	n := &node{zone: zone, name: name, api: *order, legacy: legacy, created: a.clock.Now(), queue: q, shape: shapeOf(order)}
 	n.group = fmt.Sprintf("t1v-n-%08x", uint32(a.random("node "+zone+" "+name))) //nolint:gosec // half of it is wanted
 	n.api.Name = a.parent(zone) + "/nodes/" + name
@@ -459,7 +459,7 @@ func (a *API) createNode(c *request) (any, *status) {
 }
 
 // create begins to make a node of an order that is in order.
-func (a *API) create(c *request, name string, order *api.Node, legacy *v1.Node) (any, *status) {
+func (a *API) create(c *request, name string, order *api.Node, legacy *tpupb.Node) (any, *status) {
 	if a.nodes[key{c.zone, name}] != nil {
 		return nil, refuse(alreadyExists, "Resource '%s/nodes/%s' already exists", a.parent(c.zone), name)
 	}

@@ -8,8 +8,10 @@ import (
 	"strings"
 	"time"
 
-	v1 "google.golang.org/api/tpu/v1"
+	"cloud.google.com/go/tpu/apiv1/tpupb"
 	api "google.golang.org/api/tpu/v2alpha1"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/topology"
@@ -62,10 +64,14 @@ func (o *operation) shown() *api.Operation {
 }
 
 func marshal(v any) []byte {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic("cloudtputest: " + err.Error())
+	var b []byte
+	var err error
+	if m, ok := v.(proto.Message); ok {
+		b, err = protojson.Marshal(m)
+	} else {
+		b, err = json.Marshal(v)
 	}
+	must(err)
 	return b
 }
 
@@ -136,7 +142,7 @@ func response(v any) json.RawMessage {
 	switch v.(type) {
 	case *api.Node:
 		name = typeURL(version, "Node")
-	case *v1.Node:
+	case *tpupb.Node:
 		name = typeURL(former, "Node")
 	case *api.QueuedResource:
 		name = typeURL(version, "QueuedResource")

@@ -138,7 +138,8 @@ var commonQuery = []string{
 func (a *API) route(c *request) (*method, *status) {
 	none := refuse(notFound, "The requested URL %.200s was not found on this server.", c.path)
 	var path string
-	if c.version, path, _ = strings.Cut(strings.TrimPrefix(c.path, "/"), "/"); methods[c.version] == nil {
+	c.version, path, _ = strings.Cut(strings.TrimPrefix(c.path, "/"), "/")
+	if methods[c.version] == nil || c.legacy() && !c.direct && !c.owner { // v1 is served by gRPC alone
 		return nil, none
 	}
 	parts := strings.Split(path, "/")

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	v1 "google.golang.org/api/tpu/v1"
+	"cloud.google.com/go/tpu/apiv1/tpupb"
 	api "google.golang.org/api/tpu/v2alpha1"
 
 	"pitstop.internal/events"
@@ -25,7 +25,7 @@ type NodeConfig struct {
 	// Order is what else was ordered: the fields above are put on top of it. Legacy is the same of a legacy TPU Node, which has
 	// no metadata.
 	Order  *api.Node
-	Legacy *v1.Node
+	Legacy *tpupb.Node
 
 	// State and Health are READY and HEALTHY when State is empty. Notice is maintenance that is announced.
 	State, Health string
