@@ -106,6 +106,10 @@ type Slice struct {
 	Notice       *events.Notice
 	NoticeUnread bool
 	Abuse        bool
+	// Maintained is when the last maintenance event was that the provider still tells of; zero if it tells of none.
+	Maintained time.Time
+	// Autocheckpoint says that the provider signals the training before maintenance begins, and waits for its end.
+	Autocheckpoint bool
 	// Spec is the specification from which the slice can be created again, in canonical form, without the Values of its
 	// metadata. These may be secrets (start-up scripts), so they are stored separately and never logged. SpecHash names both.
 	// ValuesSum shows whether the values have changed, and is never stored.

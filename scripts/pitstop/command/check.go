@@ -210,6 +210,9 @@ func (r *rehearsal) escalated(w incident.Workload, p policy.Policy) {
 		"idle slices of an escalated incident are deleted "+events.Span(p.DeleteAfter)+" later, unless a person cancels that", "")
 }
 
+// autocheckpointCost is what it costs that autocheckpoint is off.
+const autocheckpointCost = "maintenance that nobody announced begins at once, and the training loses what it has not saved"
+
 // isLegacy reports whether a workload trains on legacy nodes. These have no metadata, and their labels never change.
 func isLegacy(w incident.Workload) bool {
 	return slices.ContainsFunc(w.Slices, func(s incident.Slot) bool { return s.Legacy && !s.IsReleased() })

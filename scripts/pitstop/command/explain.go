@@ -91,12 +91,13 @@ func explainCommand() *cobra.Command {
 	var allow allowing
 	c := &cobra.Command{
 		Use:   "explain [FILE...]",
-		Short: "Say what log entries mean to Pitstop, or why they are ignored",
+		Short: "Say what log entries and descriptions of TPUs mean to Pitstop, or why they are ignored",
 		Long: "Say for each log entry how Pitstop reads it: its kind, its subject, how far Pitstop trusts it, and its consequence under\n" +
 			"the policy. Or say why Pitstop ignores it. explain calls nothing: it names the calls that Pitstop would make, and the\n" +
 			"switch that allows or blocks each.\n\n" +
-			"Files hold what gcloud logging read --format=json writes, or answers of Logging's entries.list. - is standard input,\n" +
-			"and so is no file where something is piped in.\n\n" +
+			"Files hold what gcloud logging read --format=json writes, or answers of Logging's entries.list. A file may also hold what\n" +
+			"gcloud compute tpus tpu-vm describe writes, as YAML or JSON: Pitstop reads the same from the API. - is standard input, and\n" +
+			"so is no file where something is piped in.\n\n" +
 			"Exit codes: 0 when all entries are read, 1 when some are not, 2 when the call or a file cannot be used.",
 		RunE: func(c *cobra.Command, files []string) error {
 			p, err := readPolicy(policyFlag)
@@ -261,6 +262,12 @@ func explainEntry(n int, r replay.Record, p policy.Policy) (explained, error) {
 	case err != nil:
 		return x, fmt.Errorf("%s: %w", r.Where(), err)
 	case e.Kind == events.KindForeign && e.Ignored != "":
+		if s, is, err := cloudtpu.Described(r.Raw); is {
+			if err != nil {
+				return x, fmt.Errorf("%s: %w", r.Where(), err)
+			}
+			return explainReading(n, s, p), nil
+		}
 		x.Ignored, x.Reason, x.Code = true, e.Ignored, incident.CodeNothing
 		if e.PubSub {
 			return x, nil
@@ -278,8 +285,16 @@ func explainEntry(n int, r replay.Record, p policy.Policy) (explained, error) {
 // leadsTo says in plain words what follows from an entry about a workload that is training. The code names the refusal of the policy
 // that blocks the first step of it.
 func leadsTo(e events.Entry, p policy.Policy) (text string, code incident.Code) {
+	return weighed(p, func(does does) string { return follows(e, p, does) })
+}
+
+// does says that Pitstop would do something, or that a switch of the policy forbids it.
+type does = func(s policy.Switch, what string) string
+
+// weighed is what follows under a policy, and the code of the refusal that blocks the first step of it.
+func weighed(p policy.Policy, follows func(does) string) (text string, code incident.Code) {
 	asked := 0
-	text = follows(e, p, func(s policy.Switch, what string) string {
+	text = follows(func(s policy.Switch, what string) string {
 		first := asked == 0
 		asked++
 		refused := func(c incident.Code) {
@@ -305,7 +320,7 @@ func leadsTo(e events.Entry, p policy.Policy) (text string, code incident.Code) 
 	return text, code
 }
 
-func follows(e events.Entry, p policy.Policy, does func(policy.Switch, string) string) string {
+func follows(e events.Entry, p policy.Policy, does does) string {
 	switch e.Kind {
 	case events.KindNotice:
 		switch e.Notice.Status {
@@ -442,7 +457,7 @@ func callLeadsTo(c events.Call) string {
 	return "the owner's decision: an incident on this slice ends released, unless Pitstop itself made the call"
 }
 
-func crewLeadsTo(r events.Report, does func(policy.Switch, string) string) string {
+func crewLeadsTo(r events.Report, does does) string {
 	switch r {
 	case events.ReportStarted, events.ReportProgress:
 		return "Pitstop keeps the progress; it ends an incident if it passes the saved step"

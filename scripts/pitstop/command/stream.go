@@ -127,7 +127,7 @@ func (s *stream[T]) next(ctx context.Context) *T {
 // split opens a file and returns what fills a batch from it, and what closes it.
 func split(name string, in io.Reader, bar *progress) (next func(*replay.Batch) bool, end func()) {
 	if name == "-" {
-		return replay.NewSplitter(bar.reader(in), "standard input").Next, func() {}
+		return replay.NewSplitter(asJSON(bar.reader(in)), "standard input").Next, func() {}
 	}
 	f, err := open(name)
 	if err != nil {
@@ -138,7 +138,7 @@ func split(name string, in io.Reader, bar *progress) (next func(*replay.Batch) b
 			return told
 		}, func() {}
 	}
-	return replay.NewSplitter(bar.reader(f), name).Next, func() { _ = f.Close() } //nolint:errcheck // it was only read
+	return replay.NewSplitter(asJSON(bar.reader(f)), name).Next, func() { _ = f.Close() } //nolint:errcheck // it was only read
 }
 
 func open(name string) (*os.File, error) {

@@ -119,7 +119,7 @@ func (l *legacy) sliceOf(r provider.Ref, n *tpupb.Node) (s provider.Slice, err e
 	key := r
 	r.Legacy, r.QueuedResource = true, ""
 	s = seen(r, &api.Node{
-		State: enum(n.State), Health: enum(n.Health), AcceleratorType: n.AcceleratorType, CreateTime: legacyTime(n.CreateTime),
+		State: enum(n.State), Health: enum(n.Health), HealthDescription: n.HealthDescription, AcceleratorType: n.AcceleratorType, CreateTime: legacyTime(n.CreateTime),
 		Labels: n.Labels, SchedulingConfig: legacyScheduling(n),
 		NetworkEndpoints: make([]*api.NetworkEndpoint, len(n.NetworkEndpoints)), Symptoms: legacySymptoms(n),
 	}, nil)

@@ -76,7 +76,9 @@ func testReadLegacy(w world) {
 		t.Errorf("%s, %+v", s.State, s.Notice)
 	}
 	w.clock.Advance(time.Hour)
-	condition(t, w, w.ref("n"), incident.Ready)
+	if s := condition(t, w, w.ref("n"), incident.Ready); !s.Maintained.Equal(start) || s.Autocheckpoint {
+		t.Errorf("after maintenance it is %+v", s)
+	}
 	must(t, w.api.AddSymptom(home, "n", "OUT_OF_MEMORY", 1))
 	must(t, w.api.AddSymptom(home, "n", "PROJECT_ABUSE", 1))
 	if s := read(t, w, w.ref("n")); !s.Abuse || s.State != "READY, OUT_OF_MEMORY, PROJECT_ABUSE" {

@@ -368,6 +368,7 @@ func testRead(w world) {
 		Ref: ref("n"), Condition: incident.Ready, State: "READY", Incarnation: life,
 		Labels:    map[string]string{events.LabelPolicy: "spot", events.LabelIncident: "i-1"},
 		Directory: "gs://b/x", Account: "train@demo.iam.gserviceaccount.com", Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spot: true,
+		Autocheckpoint: true,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("slice (-want +got):\n%s", diff)
@@ -388,7 +389,7 @@ func testRead(w world) {
 		t.Errorf("%s, %+v", s.State, s.Notice)
 	}
 	w.clock.Advance(time.Hour)
-	if s := condition(t, w, ref("n"), incident.Ready); s.Notice != nil || !s.Incarnation.Same(life) {
+	if s := condition(t, w, ref("n"), incident.Ready); s.Notice != nil || !s.Incarnation.Same(life) || !s.Maintained.Equal(start) {
 		t.Errorf("after maintenance it is %+v", s)
 	}
 	must(t, w.api.HostError(home, "n", time.Minute))

@@ -3,6 +3,7 @@ package cloudtpu
 import (
 	stdjson "encoding/json"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,6 +48,7 @@ func seen(r provider.Ref, n *api.Node, q *api.QueuedResource) provider.Slice {
 		Incarnation: events.Incarnation{Zone: r.Zone, ID: decimal(n.Id), Created: timeOf(n.CreateTime)},
 		Directory:   n.Metadata[events.MetadataCheckpointDir],
 		Accelerator: acceleratorOf(n), Spot: spot(n, q), Notice: noticeOf(n.UpcomingMaintenance),
+		Maintained: maintained(n.HealthDescription), Autocheckpoint: n.AutocheckpointEnabled,
 	}
 	if shape, err := topology.Parse(s.Accelerator); err == nil {
 		s.Workers, s.Chips = shape.Workers, shape.Chips
@@ -73,7 +75,7 @@ func (k *specs) queuedSlice(r provider.Ref, n *api.Node, q *api.QueuedResource) 
 			return provider.Slice{}, err
 		}
 	}
-	s.Incarnation, s.Notice, s.Abuse = events.Incarnation{}, nil, false
+	s.Incarnation, s.Notice, s.Abuse, s.Maintained = events.Incarnation{}, nil, false, time.Time{}
 	heldBy(&s, q)
 	s.Condition, s.State = queuedCondition(q.State, func() hidden { return hideQueued(r, q) })
 	return s, nil
@@ -229,6 +231,19 @@ func noticeOf(m *api.UpcomingMaintenance) *events.Notice {
 		}
 	}
 	return &n
+}
+
+// maintenanceEvent finds the last maintenance event in the description of a node's health: "The TPU had a maintenance event at
+// 2022-01-26T03:44:36.265703305Z". Healthy nodes tell of theirs too, long after it.
+// https://cloud.google.com/tpu/docs/maintenance-events
+var maintenanceEvent = regexp.MustCompile(`maintenance event at ([0-9]{4}-[0-9:.T-]+(?:Z|[+-][0-9]{2}:[0-9]{2}))`)
+
+// maintained is when the last maintenance event was; zero if the description names no time.
+func maintained(description string) time.Time {
+	if found := maintenanceEvent.FindStringSubmatch(description); found != nil {
+		return timeOf(found[1])
+	}
+	return time.Time{}
 }
 
 // timeOf reads a time of the API; an invalid one is unknown.

@@ -55,6 +55,22 @@ func TestConditions(t *testing.T) {
 	}
 }
 
+// TestTheLastMaintenanceEventIsRead from the words that Google's guide shows, and from nothing else.
+func TestTheLastMaintenanceEventIsRead(t *testing.T) {
+	for description, want := range map[string]string{
+		"The TPU had a maintenance event at 2022-01-26T03:44:36.265703305Z":   "2022-01-26T03:44:36.265703305Z",
+		"The TPU had a maintenance event at 2022-01-26T03:44:36Z.":            "2022-01-26T03:44:36Z",
+		"The TPU had a maintenance event at 2022-01-26T03:44:36+01:00, again": "2022-01-26T02:44:36Z",
+		"": "", "The TPU had a maintenance event": "", "The TPU had a maintenance event at noon": "", "a maintenance event at 2022-13-99T99:99:99Z": "",
+		"created at 2022-01-26T03:44:36Z": "",
+	} {
+		at := timeOf(want)
+		if got := maintained(description); !got.Equal(at) || got.Location() != time.UTC {
+			t.Errorf("%q: %s, want %q", description, got, want)
+		}
+	}
+}
+
 func TestEveryStateIsMapped(t *testing.T) {
 	d, err := discovery.Load()
 	if err != nil {
@@ -135,6 +151,7 @@ func TestSliceOf(t *testing.T) {
 		Ref: r, Condition: incident.Ready, State: "READY, HBM_OUT_OF_MEMORY, LOW_MEMORY",
 		Incarnation: events.Incarnation{Zone: "us-west4-a", ID: "77", Created: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)},
 		Labels:      n.Labels, Directory: "gs://b", Account: "sa", Accelerator: "v5litepod-16", Workers: 3, Chips: 16, Spot: true,
+		Autocheckpoint: true,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("slice (-want +got):\n%s", diff)

@@ -17,6 +17,8 @@ type StartUp struct {
 	URL          string
 	// Legacy says that it is a legacy node, which runs no script: a machine of its owner connects to it and trains.
 	Legacy bool
+	// Autocheckpoint says that Google sends SIGTERM to the training before maintenance begins, and waits for its end.
+	Autocheckpoint bool
 	// Account is the service account that the machine runs as; empty is the project's default one.
 	Account string
 }
@@ -34,6 +36,7 @@ func StartUpOf(spec []byte) (StartUp, error) {
 	var whole struct {
 		Node *struct {
 			Metadata       map[string]string `json:"metadata"`
+			Autocheckpoint bool              `json:"autocheckpointEnabled"`
 			ServiceAccount struct {
 				Email string `json:"email"`
 			} `json:"serviceAccount"`
@@ -52,5 +55,6 @@ func StartUpOf(spec []byte) (StartUp, error) {
 	url := whole.Node.Metadata[scriptURLKey]
 	return StartUp{
 		Script: strings.TrimSpace(script) != "" || url != "", Crew: strings.Contains(script, crewWord), URL: url, Account: whole.Node.ServiceAccount.Email,
+		Autocheckpoint: whole.Node.Autocheckpoint,
 	}, nil
 }

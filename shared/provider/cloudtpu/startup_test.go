@@ -9,6 +9,7 @@ import (
 func TestHowAMachineBegins(t *testing.T) {
 	for spec, want := range map[string]cloudtpu.StartUp{
 		`{"node":{"runtimeVersion":"v2"}}`:                                                    {},
+		`{"node":{"autocheckpointEnabled":true}}`:                                             {Autocheckpoint: true},
 		`{"node":{"metadata":{"startup-script":"  \n"}}}`:                                     {},
 		`{"node":{"metadata":{"startup-script":"python3 train.py"}}}`:                         {Script: true},
 		`{"node":{"metadata":{"startup-script":"pitcrew run -- python3 train.py"}}}`:          {Script: true, Crew: true},

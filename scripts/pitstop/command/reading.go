@@ -1,0 +1,242 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/provider"
+	"pitstop.internal/shared/provider/cloudtpu"
+)
+
+// kindReading is the kind of a description of a TPU, beside those of log entries.
+const kindReading = "reading"
+
+// explainReading says what a description of a TPU means, if training runs there.
+func explainReading(n int, s provider.Slice, p policy.Policy) explained {
+	x := explained{
+		Index: n, Kind: kindReading, Rank: events.RankReading.String(), Reason: readingText(s),
+		Subject: events.Subject{Project: s.Project, Zone: s.Zone, Node: s.Name}.String(),
+	}
+	x.LeadsTo, x.Code = weighed(p, func(does does) string { return readingLeadsTo(s, does) })
+	x.Calls = decided(readingCalls(s, p), p)
+	return x
+}
+
+// readingText is what the API says of a TPU.
+func readingText(s provider.Slice) string {
+	text := "node " + s.Name
+	if s.Accelerator != "" {
+		text += ", " + s.Accelerator
+	}
+	if s.Spot {
+		text += " spot"
+	}
+	text += ": " + s.State
+	if s.Incarnation.Known() {
+		text += ", life " + s.Incarnation.String()
+	}
+	if n := s.Notice; n != nil {
+		text += "; maintenance " + strings.ToLower(string(n.Status))
+		if !n.WindowStart.IsZero() {
+			text += ", window from " + n.WindowStart.UTC().Format(time.RFC3339)
+		}
+	}
+	if !s.Maintained.IsZero() {
+		text += "; " + lastMaintenance(s.Maintained)
+	}
+	switch {
+	case s.Legacy:
+	case s.Autocheckpoint:
+		text += "; autocheckpoint is on: before maintenance Google sends SIGTERM to the training, and waits until it exits or 5 minutes have passed"
+	default:
+		text += "; autocheckpoint is off: " + autocheckpointCost
+	}
+	return text
+}
+
+// lastMaintenance is the date of the last maintenance event, in UTC and to the second.
+func lastMaintenance(at time.Time) string {
+	return "last maintenance event at " + at.UTC().Format(time.RFC3339)
+}
+
+// readingLeadsTo says what follows from a reading of a slice that an incident has not told of yet.
+func readingLeadsTo(s provider.Slice, does does) string {
+	const again = "delete it and create it again"
+	replace := policy.RecreateNonSpot
+	if s.Spot {
+		replace = policy.Recreate
+	}
+	if s.Abuse {
+		return "Google suspects abuse: an open incident ends escalated, and Pitstop does nothing by itself while the node shows it"
+	}
+	switch s.Condition {
+	case incident.Lost:
+		if s.Spot {
+			return "an incident: the API shows the loss; " + does(replace, again)
+		}
+		return "an incident: wait for Google's own recovery, then " + does(replace, again)
+	case incident.Unhealthy:
+		return "an incident: wait until Google brings it back; if that takes too long, " + does(replace, again)
+	case incident.Stopped:
+		return "an incident, unless its owner stopped it: " + does(policy.StartStopped, "start it")
+	case incident.Ready:
+		n := s.Notice
+		switch {
+		case n == nil:
+			return "nothing: the API says that it is usable. Whether the training goes on there shows by its progress alone"
+		case n.Status == events.NoticeOngoing:
+			return "an incident: " + does(policy.RequestCheckpoint, "ask the training to save at once, then wait for Google and for progress")
+		case n.WindowStart.IsZero():
+			return "Pitstop keeps the notice; it names no time, so Pitstop asks for nothing before the maintenance begins"
+		}
+		return "Pitstop keeps the notice; before the window at " + n.WindowStart.UTC().Format("2006-01-02 15:04 UTC") + ": " +
+			does(policy.RequestCheckpoint, "ask the training to save")
+	case incident.Creating, incident.Deleting, incident.Gone, incident.Unclear, incident.Unread:
+	}
+	return "nothing by itself: Pitstop reads it again within a minute"
+}
+
+// readingCalls are the calls to which a reading would lead if the policy allowed them all.
+func readingCalls(s provider.Slice, p policy.Policy) []incident.Planned {
+	if s.Abuse {
+		return nil
+	}
+	w := incident.New(s.Project, s.Name, cloudtpu.Name)
+	w.Directory = s.Directory
+	w.Slices = []incident.Slot{{Name: s.Name, Life: incident.Life{
+		Zone: s.Zone, Incarnation: s.Incarnation, Condition: s.Condition,
+		Facts: incident.Facts{Group: s.QueuedResource, Legacy: s.Legacy, Accelerator: s.Accelerator, Reclaimable: s.Spot, Spec: "its own"},
+	}}}
+	switch s.Condition {
+	case incident.Lost, incident.Unhealthy:
+		w.Slices[0].Condition = incident.Lost // what Google does not bring back is replaced as a lost one
+		calls, _ := w.Replacement(p, s.Name)
+		return calls
+	case incident.Ready:
+		if n := s.Notice; n != nil && (n.Status == events.NoticeOngoing || !n.WindowStart.IsZero()) {
+			return w.Saving()
+		}
+	case incident.Stopped, incident.Creating, incident.Deleting, incident.Gone, incident.Unclear, incident.Unread:
+	}
+	return nil
+}
+
+// describedYAML matches the line of a YAML description that names a TPU. A log entry has no such line: its fields are others.
+var describedYAML = regexp.MustCompile(`(?m)^name: ['"]?projects/[^/\s]+/locations/[^/\s]+/[A-Za-z]+/[^/\s]+\s*$`)
+
+// yamlBegins matches the first line of YAML.
+var yamlBegins = regexp.MustCompile(`^(---|[A-Za-z]+:)(\s|$)`)
+
+// asJSON hands on a file as it is, except that descriptions of TPUs in YAML, as gcloud writes them, become JSON. Each stays on the
+// line on which it begins. It waits for no more of the file than its first line.
+func asJSON(r io.Reader) io.Reader {
+	const longest = 4 << 10
+	b := bufio.NewReaderSize(r, longest)
+	for at := 1; at <= longest; at++ {
+		head, err := b.Peek(at)
+		switch text := bytes.TrimLeft(head, " \t\r\n"); {
+		case len(text) > 0 && (text[0] == '{' || text[0] == '['):
+			return b
+		case err == nil && (len(text) == 0 || text[len(text)-1] != '\n'):
+		case yamlBegins.Match(text):
+			return &converted{from: b}
+		default:
+			return b
+		}
+	}
+	return b
+}
+
+// converted is a file that may be YAML. It is read whole when it is read first, up to the size of the largest log entry.
+type converted struct {
+	from io.Reader
+	text io.Reader
+}
+
+// Read implements io.Reader.
+func (c *converted) Read(p []byte) (int, error) {
+	if c.text == nil {
+		text, err := io.ReadAll(io.LimitReader(c.from, events.MaxBytes))
+		switch {
+		case err != nil:
+			c.text = io.MultiReader(bytes.NewReader(text), failing{err})
+		case describedYAML.Match(text):
+			if c.text, err = yamlAsJSON(text); err != nil {
+				c.text = failing{fmt.Errorf("it describes a TPU, but not in gcloud's YAML or JSON: %w", err)}
+			}
+		default:
+			c.text = io.MultiReader(bytes.NewReader(text), c.from)
+		}
+	}
+	return c.text.Read(p)
+}
+
+// failing is the end of a file that could not be read any further.
+type failing struct{ error }
+
+// Read implements io.Reader.
+func (f failing) Read([]byte) (int, error) { return 0, f.error }
+
+// yamlAsJSON writes each document of YAML as JSON.
+func yamlAsJSON(text []byte) (io.Reader, error) {
+	var out bytes.Buffer
+	d := yaml.NewDecoder(bytes.NewReader(text))
+	for line := 1; ; line++ {
+		var n yaml.Node
+		if err := d.Decode(&n); errors.Is(err, io.EOF) {
+			return &out, nil
+		} else if err != nil {
+			return nil, err
+		}
+		for ; line < n.Content[0].Line; line++ {
+			out.WriteByte('\n')
+		}
+		raw, err := json.Marshal(valueOf(n.Content[0]))
+		if err != nil {
+			return nil, err
+		}
+		out.Write(raw)
+		out.WriteByte('\n')
+	}
+}
+
+// valueOf is a value of YAML as JSON has it. A time stays the text that it is.
+func valueOf(n *yaml.Node) any {
+	switch n.Kind {
+	case yaml.MappingNode:
+		m := map[string]any{}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			m[n.Content[i].Value] = valueOf(n.Content[i+1])
+		}
+		return m
+	case yaml.SequenceNode:
+		list := []any{}
+		for _, item := range n.Content {
+			list = append(list, valueOf(item))
+		}
+		return list
+	case yaml.AliasNode:
+		return fmt.Sprint("*", n.Value) // gcloud writes none
+	case yaml.ScalarNode, yaml.DocumentNode:
+	}
+	switch n.ShortTag() {
+	case "!!bool", "!!int", "!!float", "!!null":
+		var v any
+		if n.Decode(&v) == nil {
+			return v
+		}
+	}
+	return n.Value
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// aDescription is what gcloud compute tpus tpu-vm describe writes, with other lines in the place of some.
+func aDescription(edits ...string) string {
+	text := `acceleratorConfig:
+  topology: 4x4
+  type: V5LITE_POD
+acceleratorType: v5litepod-16
+apiVersion: V2_ALPHA1
+createTime: '2022-01-25T03:44:36.265703305Z'
+health: HEALTHY
+healthDescription: The TPU had a maintenance event at 2022-01-26T03:44:36.265703305Z
+id: '4711'
+metadata:
+  startup-script: |-
+    #!/bin/bash
+    name: TOKEN=s3cret pitcrew run -- python3 train.py
+name: projects/demo/locations/us-west4-a/nodes/llama-8b
+networkEndpoints:
+- ipAddress: 10.0.0.1
+  port: 8470
+runtimeVersion: v2-alpha-tpuv5-lite
+schedulingConfig:
+  spot: true
+state: READY
+`
+	return strings.NewReplacer(edits...).Replace(text)
+}
+
+func TestExplainReadsDescriptions(t *testing.T) {
+	t.Setenv("COLUMNS", "1000")
+	const window = "upcomingMaintenance:\n  maintenanceStatus: PENDING\n  windowStartTime: '2022-03-01T04:00:00Z'\nz:"
+	const replaces = "DeleteNode projects/demo/locations/us-west4-a/nodes/llama-8b"
+	for name, c := range map[string]struct {
+		text string
+		says []string
+		not  string
+	}{
+		"usable": {aDescription(), []string{
+			"standard input:1\n", "node llama-8b, v5litepod-16 spot: READY, life 4711", "last maintenance event at 2022-01-26T03:44:36Z", "autocheckpoint is off: maintenance that nobody announced begins at once",
+			"kind        reading (api_reading)", "subject     projects/demo/locations/us-west4-a/nodes/llama-8b", "leads to    nothing: the API says that it is usable",
+		}, "would call"},
+		"with autocheckpoint":     {aDescription("apiVersion", "autocheckpointEnabled: true\napiVersion"), []string{"autocheckpoint is on: before maintenance Google sends SIGTERM"}, "is off"},
+		"that had no maintenance": {aDescription("healthDescription", "description"), []string{"READY, life 4711; autocheckpoint"}, "maintenance event"},
+		"of a lost one": {aDescription("state: READY", "state: PREEMPTED"), []string{
+			"leads to    an incident: the API shows the loss; delete it and create it again", "would call  " + replaces + " (allowed by recreate)",
+		}, ""},
+		"of a lost one that is not Spot": {aDescription("state: READY", "state: TERMINATED", "spot: true", "reserved: true"), []string{
+			"wait for Google's own recovery, then nothing is done (", "otherwise Pitstop would delete it and create it again [policy_no]", "(blocked: recreate_non_spot is no",
+		}, ""},
+		"under maintenance": {aDescription("health: HEALTHY", "health: UNHEALTHY_MAINTENANCE"), []string{
+			"READY, UNHEALTHY_MAINTENANCE", "leads to    an incident: wait until Google brings it back; if that takes too long, delete it and create it again", replaces,
+		}, ""},
+		"with announced maintenance": {aDescription("state: READY", "state: READY\n"+window+" 1"), []string{
+			"; maintenance pending, window from 2022-03-01T04:00:00Z;", "before the window at 2022-03-01 04:00 UTC: ask the training to save",
+		}, "DeleteNode"},
+		"whose maintenance begins": {aDescription("state: READY", "state: READY\n"+strings.Replace(window, "PENDING", "ONGOING", 1)+" 1"), []string{
+			"leads to    an incident: ask the training to save at once",
+		}, "DeleteNode"},
+		"that was stopped": {aDescription("state: READY", "state: STOPPED"), []string{"leads to    an incident, unless its owner stopped it: nothing is done ("}, "would call"},
+		"that is created":  {aDescription("state: READY", "state: CREATING"), []string{"leads to    nothing by itself: Pitstop reads it again within a minute"}, "would call"},
+		"suspected of abuse": {aDescription("state: READY", "state: PREEMPTED\nsymptoms:\n- symptomType: PROJECT_ABUSE"), []string{
+			"leads to    Google suspects abuse: an open incident ends escalated",
+		}, "would call"},
+		"of two nodes": {"---\n" + aDescription() + "---\n" + aDescription("llama-8b", "bert"), []string{
+			"standard input:2\n", "standard input:24\n", "node llama-8b, ", "node bert, ", "2 entries: 2 lead to something", "(reading 2)",
+		}, ""},
+		"as JSON": {`{"name":"projects/demo/locations/us-west4-a/nodes/llama-8b","state":"READY","healthDescription":"The TPU had a maintenance event at 2022-01-26T03:44:36Z"}`, []string{
+			"node llama-8b: READY", "last maintenance event at 2022-01-26T03:44:36Z",
+		}, ""},
+		"as a JSON list": {`[{"name":"projects/demo/locations/us-west4-a/nodes/llama-8b","state":"READY"},` + preempted("2") + `]`, []string{
+			"node llama-8b: READY", "preempted",
+		}, ""},
+		"of a legacy node": {`{"name":"projects/demo/locations/us-west4-a/nodes/old","createTime":"2022-01-25T03:44:36Z","state":"PREEMPTED","acceleratorType":"v3-8","tensorflowVersion":"2.12.0","schedulingConfig":{"preemptible":true},` +
+			`"healthDescription":"The TPU had a maintenance event at 2022-01-26T03:44:36Z"}`, []string{
+			"node old, v3-8 spot: PREEMPTED, life ", "; last maintenance event at 2022-01-26T03:44:36Z\n", "DeleteNode projects/demo/locations/us-west4-a/nodes/old",
+		}, "autocheckpoint"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, errOut, code := call(t, c.text, "explain", "--policy", "spot")
+			if code != exitDone || errOut != "" {
+				t.Errorf("exit code %d: %s", code, errOut)
+			}
+			wants(t, out, c.says...)
+			if c.not != "" && strings.Contains(out, c.not) || strings.Contains(out, "s3cret") {
+				t.Errorf("it says %q, or a secret:\n%s", c.not, out)
+			}
+		})
+	}
+	out, _, _ := call(t, aDescription(), "explain", "--json", "--policy", "spot")
+	wants(t, out, `"kind":"reading"`, `"rank":"api_reading"`, `"ignored":false`, `"leads_to":"nothing: the API says that it is usable.`)
+}
+
+// TestABadDescriptionIsOneClearLine that names the place and the way out.
+func TestABadDescriptionIsOneClearLine(t *testing.T) {
+	t.Setenv("COLUMNS", "1000")
+	for name, c := range map[string]struct {
+		text, says string
+		code       int
+	}{
+		"broken off":           {aDescription("state: READY", "state: ["), ": it describes a TPU, but not in gcloud's YAML or JSON: yaml: line ", exitUsage},
+		"of other types":       {aDescription("id: '4711'", "id: [1]"), ":1: it describes node llama-8b, but not as the API does: ", exitFailed},
+		"without a state":      {aDescription("state: READY\n", ""), ":1: it describes node llama-8b without its state; describe it without naming fields", exitFailed},
+		"of a queued resource": {aDescription("nodes/llama-8b", "queuedResources/q"), ":1: it describes queued resource q; describe its node: gcloud compute tpus tpu-vm describe NODE --zone us-west4-a", exitFailed},
+		"of something else":    {"acceleratorType: v5litepod-16\nname: llama\n", `:1: "acceleratorType: v5litepod-16" is no JSON log entry`, exitUsage},
+	} {
+		out, errOut, code := call(t, c.text, "explain")
+		if code != c.code || out != "" || strings.Count(errOut, "\n") != 1 || !strings.Contains(errOut, c.says) || strings.Contains(errOut, "s3cret") {
+			t.Errorf("%s: exit code %d, %q, %q; want %d with %q", name, code, out, errOut, c.code, c.says)
+		}
+	}
+}

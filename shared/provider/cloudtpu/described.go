@@ -1,0 +1,69 @@
+package cloudtpu
+
+import (
+	stdjson "encoding/json"
+	"fmt"
+	"regexp"
+
+	"cloud.google.com/go/tpu/apiv1/tpupb"
+	api "google.golang.org/api/tpu/v2alpha1"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"pitstop.internal/shared/provider"
+)
+
+// described matches the name of a TPU, as a description of it has it.
+var described = regexp.MustCompile(`^projects/([^/]+)/locations/([^/]+)/(nodes|queuedResources)/([^/]+)$`)
+
+// Described reads a slice from the description of its node: what gcloud compute tpus tpu-vm describe writes with --format=json, or
+// gcloud compute tpus describe for a legacy TPU Node. is says whether the JSON describes a TPU at all. A description says neither when
+// it was made nor what a queued resource asks for.
+func Described(raw []byte) (s provider.Slice, is bool, err error) {
+	var head struct {
+		Name    string             `json:"name"`
+		LogName stdjson.RawMessage `json:"logName"`
+		Legacy  stdjson.RawMessage `json:"tensorflowVersion"`
+	}
+	if stdjson.Unmarshal(raw, &head) != nil || head.LogName != nil {
+		return s, false, nil //nolint:nilerr // it describes something else
+	}
+	name := described.FindStringSubmatch(head.Name)
+	if name == nil {
+		return s, false, nil
+	}
+	r := provider.Ref{Project: name[1], Zone: name[2], Name: name[4]}
+	if name[3] != "nodes" {
+		return s, true, fmt.Errorf("it describes queued resource %s; describe its node: gcloud compute tpus tpu-vm describe NODE --zone %s", r.Name, r.Zone)
+	}
+	if !valid(r) {
+		return s, true, fmt.Errorf("%.120q is not a name of a node", head.Name)
+	}
+	fault := func(err error) error {
+		return fmt.Errorf("it describes node %s, but not as the API does: %w", r.Name, err)
+	}
+	if head.Legacy != nil {
+		n := new(tpupb.Node)
+		if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(raw, n); err != nil {
+			return s, true, fault(err)
+		}
+		if n.State == tpupb.Node_STATE_UNSPECIFIED {
+			return s, true, fmt.Errorf("it describes node %s without its state; describe it without naming fields", r.Name)
+		}
+		s, err = new(legacy).sliceOf(r, n)
+		return s, true, err
+	}
+	var n api.Node
+	if err := stdjson.Unmarshal(raw, &n); err != nil {
+		return s, true, fault(err)
+	}
+	if n.State == "" {
+		return s, true, fmt.Errorf("it describes node %s without its state; describe it without naming fields", r.Name)
+	}
+	if n.QueuedResource != "" {
+		if q := described.FindStringSubmatch(n.QueuedResource); q != nil {
+			r.QueuedResource = q[4]
+		}
+	}
+	s, err = new(specs).sliceOf(r, &n, nil)
+	return s, true, err
+}
