@@ -683,6 +683,34 @@ func TestASliceIsCreatedOnceFromWhatWasStored(t *testing.T) {
 	b.Want(b.Calls(), []string(nil))
 }
 
+// TestThePolicyTurnsAutocheckpointOnAtTheFirstRecreate, and from then on the slice itself has it.
+func TestThePolicyTurnsAutocheckpointOnAtTheFirstRecreate(t *testing.T) {
+	for says, on := range map[string]bool{"": false, ", autocheckpoint: keep": false, ", autocheckpoint: on": true} {
+		b := &bench{Bench: fleettest.New(t), limits: ledger.DefaultLimits}
+		var err error
+		b.Policies.File, err = policy.Parse([]byte("policies: {night: {preset: spot" + says + "}}"))
+		b.Must(err)
+		w := b.Slice(cloudtputest.NodeConfig{Spot: true, Labels: map[string]string{events.LabelPolicy: "night"}})
+		b.Report(w, slice, fleettest.Progress(1000))
+		b.Clock.Advance(time.Minute)
+		b.Must(b.API.Preempt(zone, slice))
+		b.Look(zone, slice)
+		b.request = b.next()
+		b.Want(b.deliver(), fleettest.Handled)
+		b.Clock.Advance(2 * time.Minute)
+		b.Look(zone, slice)
+		b.request = b.next()
+		b.Want(b.deliver(), fleettest.Handled)
+		n := b.API.Node(zone, slice)
+		b.Want(n.AutocheckpointEnabled, on)
+		b.Want(n.Metadata["startup-script"], "export TOKEN=secret")
+		b.Clock.Advance(10 * time.Minute)
+		spec, err := b.Ledger.Spec(t.Context(), b.Look(zone, slice).Slices[0].Spec)
+		b.Must(err)
+		b.Want(strings.Contains(string(spec), `"autocheckpointEnabled":true`), on)
+	}
+}
+
 func TestACreationWhoseAnswerWasLostIsNotRepeated(t *testing.T) {
 	b := toCreate(t)
 	b.API.Inject(cloudtputest.Fault{Method: "CreateNode", LoseAnswer: true, Before: func() { b.Break(ledger.Workloads) }})

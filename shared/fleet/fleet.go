@@ -125,6 +125,11 @@ func Order(ctx context.Context, l *ledger.Ledger, w incident.Workload, s inciden
 			}
 		}
 	}
+	if p.Autocheckpoint == policy.AutocheckpointOn {
+		if spec, err = cloudtpu.Autocheckpointed(spec); err != nil {
+			return nil, nil, err
+		}
+	}
 	spec, unfit = cloudtpu.Fit(spec, cloudtpu.Move{From: from, To: at.Zone, Subnetworks: p.Subnetworks})
 	return spec, unfit, nil
 }

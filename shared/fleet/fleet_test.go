@@ -1,12 +1,14 @@
 package fleet_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
+	"cloud.google.com/go/tpu/apiv1/tpupb"
 	"github.com/google/go-cmp/cmp"
 	api "google.golang.org/api/tpu/v2alpha1"
 
@@ -117,6 +119,47 @@ func TestAnOrderIsMovedFromWhereItWasRead(t *testing.T) {
 	b.Must(unfit)
 	if text := string(spec); !strings.Contains(text, "central") || strings.Contains(text, "west\"") {
 		t.Errorf("ordered is %s", text)
+	}
+}
+
+// TestAPolicyTurnsAutocheckpointOn in what a slice is created from again, and changes nothing else of it. A legacy node has none.
+func TestAPolicyTurnsAutocheckpointOn(t *testing.T) {
+	b := newBench(t)
+	b.Legacy(zone)
+	for name, c := range map[string]struct {
+		config cloudtputest.NodeConfig
+		on     bool
+	}{
+		"off":    {cloudtputest.NodeConfig{Spot: true, Metadata: map[string]string{"startup-script": "TOKEN=s3cret pitcrew run"}}, true},
+		"on":     {cloudtputest.NodeConfig{Spot: true, Order: &api.Node{RuntimeVersion: "v2-alpha-tpuv5-lite", AutocheckpointEnabled: true}}, true},
+		"queued": {cloudtputest.NodeConfig{Order: &api.Node{RuntimeVersion: "v2-alpha-tpuv5-lite"}}, true},
+		"former": {cloudtputest.NodeConfig{Spot: true, Accelerator: "v3-8", Legacy: &tpupb.Node{}}, false},
+	} {
+		c.config.Zone, c.config.Name = zone, name
+		if name == "queued" {
+			b.Must(b.API.AddQueuedResource(cloudtputest.QueuedConfig{Zone: zone, Name: "q", Nodes: []cloudtputest.NodeConfig{c.config}}))
+		} else {
+			_, err := b.API.AddNode(c.config)
+			b.Must(err)
+		}
+		w := b.Look(zone, name)
+		order := func(p policy.Policy) map[string]any {
+			t.Helper()
+			spec, unfit, err := fleet.Order(t.Context(), b.Ledger, w, w.Slices[0], incident.Place{Zone: zone}, p)
+			b.Must(err)
+			b.Must(unfit)
+			var whole map[string]any
+			b.Must(json.Unmarshal(spec, &whole))
+			return whole
+		}
+		keep, on := order(policy.Policy{Autocheckpoint: policy.AutocheckpointKeep}), order(policy.Policy{Autocheckpoint: policy.AutocheckpointOn})
+		b.Want(keep, order(policy.Policy{}))
+		node, _ := on["node"].(map[string]any)
+		b.Want(node["autocheckpointEnabled"] == true, c.on)
+		if was, _ := keep["node"].(map[string]any); was != nil {
+			was["autocheckpointEnabled"] = true
+		}
+		b.Want(on, keep)
 	}
 }
 

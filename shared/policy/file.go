@@ -35,21 +35,22 @@ type file struct {
 
 // entry is a policy as it is written. The nodes know their lines.
 type entry struct {
-	Preset        yaml.Node            `yaml:"preset"`
-	Switches      map[string]yaml.Node `yaml:"switches"`
-	Zones         []yaml.Node          `yaml:"zones"`
-	Shapes        []yaml.Node          `yaml:"shapes"`
-	Lead          yaml.Node            `yaml:"lead"`
-	Save          yaml.Node            `yaml:"save"`
-	GiveUpAfter   yaml.Node            `yaml:"give_up_after"`
-	Hang          yaml.Node            `yaml:"hang"`
-	RestartsADay  yaml.Node            `yaml:"restarts_per_day"`
-	WhenEscalated yaml.Node            `yaml:"when_escalated"`
-	DeleteAfter   yaml.Node            `yaml:"delete_after"`
-	ChipHourPrice yaml.Node            `yaml:"chip_hour_price"`
-	Subnetworks   map[string]yaml.Node `yaml:"subnetworks"`
-	OtherRegions  yaml.Node            `yaml:"other_regions"`
-	EgressPrice   yaml.Node            `yaml:"egress_price"`
+	Preset         yaml.Node            `yaml:"preset"`
+	Switches       map[string]yaml.Node `yaml:"switches"`
+	Zones          []yaml.Node          `yaml:"zones"`
+	Shapes         []yaml.Node          `yaml:"shapes"`
+	Lead           yaml.Node            `yaml:"lead"`
+	Save           yaml.Node            `yaml:"save"`
+	GiveUpAfter    yaml.Node            `yaml:"give_up_after"`
+	Hang           yaml.Node            `yaml:"hang"`
+	RestartsADay   yaml.Node            `yaml:"restarts_per_day"`
+	WhenEscalated  yaml.Node            `yaml:"when_escalated"`
+	DeleteAfter    yaml.Node            `yaml:"delete_after"`
+	Autocheckpoint yaml.Node            `yaml:"autocheckpoint"`
+	ChipHourPrice  yaml.Node            `yaml:"chip_hour_price"`
+	Subnetworks    map[string]yaml.Node `yaml:"subnetworks"`
+	OtherRegions   yaml.Node            `yaml:"other_regions"`
+	EgressPrice    yaml.Node            `yaml:"egress_price"`
 }
 
 // shape is another shape as it is written.
@@ -320,6 +321,12 @@ func (e entry) policy(name string, f *FileError) Policy {
 		p.DeleteAfter = d
 		if d < MinDeleteAfter || d > MaxDeleteAfter {
 			fault(e.DeleteAfter, "delete_after %v is not between %v and %v", d, MinDeleteAfter, MaxDeleteAfter)
+		}
+	}
+	if s, ok := word("autocheckpoint", e.Autocheckpoint); ok {
+		p.Autocheckpoint = Autocheckpoint(s)
+		if p.Autocheckpoint != AutocheckpointKeep && p.Autocheckpoint != AutocheckpointOn {
+			fault(e.Autocheckpoint, "autocheckpoint %.40q is neither keep nor on", s)
 		}
 	}
 	price := func(field string, n yaml.Node) float64 {

@@ -70,6 +70,10 @@ func keys() []key {
 			name: "delete_after", kind: span, example: "2h",
 			about: "how long a person has to answer before when_escalated: delete deletes, from 40m to 720h; by default 1h",
 		},
+		{
+			name: "autocheckpoint", kind: word, values: autocheckpoints, example: "keep",
+			about: "whether a slice comes back with Google's autocheckpoint: as it was ordered, or on, which needs a training that saves on SIGTERM",
+		},
 		{name: "chip_hour_price", kind: price, example: "1.20", about: "dollars for an hour of one chip, for the cost of idle chips"},
 		{name: "subnetworks", kind: subnetworks, about: "the subnetwork of each region other than the slice's own"},
 		{name: "other_regions", kind: word, values: []string{"no", "yes"}, example: "no", about: "whether Pitstop may create a slice in another region than its checkpoints are in"},
@@ -94,6 +98,8 @@ var saveModes = []string{string(events.SaveNatural), string(events.SaveSignal)}
 var hangs = []string{string(HangReport), string(HangRestart)}
 
 var idles = []string{string(KeepIdle), string(DeleteIdle)}
+
+var autocheckpoints = []string{string(AutocheckpointKeep), string(AutocheckpointOn)}
 
 // names are the names of keys.
 func names(all []key) (out []string) {

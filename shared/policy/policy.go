@@ -201,6 +201,8 @@ type Policy struct {
 	// answer before Pitstop deletes them.
 	WhenEscalated WhenEscalated
 	DeleteAfter   time.Duration
+	// Autocheckpoint says whether a slice is created again with Google's autocheckpoint on.
+	Autocheckpoint Autocheckpoint
 	// Unreadable is why the policy could not be read. Pitstop decides nothing and does nothing until it can be read.
 	Unreadable string
 	// Unknown says that the label names no policy: Pitstop only watches the workload, and reports that.
@@ -237,6 +239,15 @@ type Hang string
 const (
 	HangReport  Hang = "report"
 	HangRestart Hang = "restart"
+)
+
+// Autocheckpoint says whether a slice is created again with Google's autocheckpoint on. The API sets it only at a creation.
+type Autocheckpoint string
+
+// AutocheckpointKeep keeps it as the slice was ordered, AutocheckpointOn turns it on.
+const (
+	AutocheckpointKeep Autocheckpoint = "keep"
+	AutocheckpointOn   Autocheckpoint = "on"
 )
 
 // WhenEscalated decides about usable slices that an incident leaves to a person.

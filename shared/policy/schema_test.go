@@ -80,6 +80,7 @@ policies:
     restarts_per_day: 24
     when_escalated: delete
     delete_after: 2h
+    autocheckpoint: on
     chip_hour_price: 1.20
     subnetworks: {us-east5: tpus, europe-west4: projects/host/regions/europe-west4/subnetworks/tpus}
     other_regions: yes
@@ -309,6 +310,7 @@ func TestTheSchemaRefusesWhatTheReaderRefuses(t *testing.T) {
 		"a way to save":        "policies: {a: {save: hard}}",
 		"a way with a hang":    "policies: {a: {hang: kill}}",
 		"an end of idleness":   "policies: {a: {when_escalated: drop}}",
+		"a way of Google's":    "policies: {a: {autocheckpoint: off}}",
 		"a price below 0":      "policies: {a: {chip_hour_price: -1}}",
 		"a price in words":     "policies: {a: {chip_hour_price: cheap}}",
 		"a list of policies":   "policies: [a]",

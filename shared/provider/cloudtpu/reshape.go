@@ -88,6 +88,14 @@ func Restore(spec, own []byte, home bool) ([]byte, error) {
 	})
 }
 
+// Autocheckpointed turns autocheckpoint on in a specification. A legacy TPU Node has none, so its specification stays as it is.
+func Autocheckpointed(spec []byte) ([]byte, error) {
+	if _, err := readLegacySpec(spec); err == nil {
+		return spec, nil
+	}
+	return reshaped(spec, func(node map[string]any) { node["autocheckpointEnabled"] = true })
+}
+
 func reshaped(spec []byte, change func(node map[string]any)) ([]byte, error) {
 	var whole map[string]any
 	if err := json.Unmarshal(spec, &whole); err != nil {
