@@ -70,10 +70,11 @@ func (d deployment) checkCommand() *cobra.Command {
 		Short: "Rehearse the loss of a workload, and say whether training would come back",
 		Long: "Rehearse the loss of a workload without changing anything. check prints Pitstop's decision, the calls that it would make,\n" +
 			"and the zones in which it could create the slice. It tests the permissions of the functions, the last complete checkpoint,\n" +
-			"its age and the time between two, and whether the start-up script starts training. It also names present obstacles: a pause, an open incident,\n" +
-			"a slice that is not usable. Each finding has its way out. The exit code is 1 when training would not come back.\n\n" +
-			"This needs roles/datastore.viewer, and roles/storage.objectViewer and roles/storage.bucketViewer on the checkpoints. To\n" +
-			"test the permissions it asks Google as the functions' accounts, which needs roles/iam.serviceAccountTokenCreator on them.\n" +
+			"its age and the time between two, and whether the start-up script starts training. It says when the last maintenance event\n" +
+			"was, and whether autocheckpoint is on. It also names present obstacles: a pause, an open incident, a slice that is not\n" +
+			"usable. Each finding has its way out. The exit code is 1 when training would not come back.\n\n" +
+			"This needs roles/datastore.viewer, roles/tpu.viewer, and roles/storage.objectViewer and roles/storage.bucketViewer on the\n" +
+			"checkpoints. To test the permissions it asks Google as the functions' accounts, which needs roles/iam.serviceAccountTokenCreator on them.\n" +
 			"It says which tests it could not make.",
 		Args: oneWorkload(),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -170,6 +171,9 @@ func (d deployment) rehearse(
 	if err := d.saves(ctx, l, r, w); err != nil {
 		return nil, err
 	}
+	if err := d.maintenance(ctx, l, r, w, p); err != nil {
+		return nil, err
+	}
 	d.permissions(ctx, where, r, w, specs, p)
 	return r, nil
 }
@@ -209,9 +213,6 @@ func (r *rehearsal) escalated(w incident.Workload, p policy.Policy) {
 	r.find(good, "when_escalated",
 		"idle slices of an escalated incident are deleted "+events.Span(p.DeleteAfter)+" later, unless a person cancels that", "")
 }
-
-// autocheckpointCost is what it costs that autocheckpoint is off.
-const autocheckpointCost = "maintenance that nobody announced begins at once, and the training loses what it has not saved"
 
 // isLegacy reports whether a workload trains on legacy nodes. These have no metadata, and their labels never change.
 func isLegacy(w incident.Workload) bool {
@@ -352,6 +353,31 @@ func (d deployment) places(
 		r.find(stop, "zones", "Pitstop can create it in no zone", "see above")
 	} else if acts && w.Directory != "" {
 		r.Calls = append(r.Calls, "write the lease "+checkpoint.Join(w.Directory, checkpoint.LeaseName))
+	}
+	return nil
+}
+
+// maintenance tests what maintenance of the slices would cost, and says when the last was.
+func (d deployment) maintenance(ctx context.Context, l *ledger.Ledger, r *rehearsal, w incident.Workload, p policy.Policy) error {
+	off, on, err := autocheckpointOff(ctx, l, w)
+	if err != nil {
+		return err
+	}
+	if len(on) > 0 {
+		r.find(good, "autocheckpoint", "it is on for "+namesOf(on)+": "+autocheckpointDoes, "")
+	}
+	if len(off) > 0 {
+		r.find(warn, "autocheckpoint", "it is off for "+namesOf(off)+": "+autocheckpointCost, switchesOn(w, off, p))
+	}
+	looking, end := apart(ctx)
+	shown, err := d.shows(looking, []incident.Workload{w})
+	if err = end(err); err != nil {
+		r.find(warn, "maintenance", "check cannot read when the last maintenance event was: "+oneLine(err), "ask for roles/tpu.viewer")
+	}
+	for _, s := range w.Slices {
+		if text := maintainedText(shown[w.ID], s.Name, d.now()); text != "" {
+			r.find(good, "maintenance", s.Name+": "+text, "")
+		}
 	}
 	return nil
 }

@@ -32,10 +32,12 @@ type deployment struct {
 	publish func(topics publish.Topics) ledger.Publisher
 	letters func(ctx context.Context) (letters, error)
 	cloud   func(ctx context.Context) (cloud, error)
-	read    func(ctx context.Context, uri string) ([]byte, error)
-	store   checkpoints
-	access  access
-	grants  func() ([]grant, error)
+	// tpus are read, with the legacy nodes of these zones.
+	tpus   func(ctx context.Context, legacyZones []string) (tpus, error)
+	read   func(ctx context.Context, uri string) ([]byte, error)
+	store  checkpoints
+	access access
+	grants func() ([]grant, error)
 	// who names the caller, for the record.
 	who    func(ctx context.Context) string
 	canary canary
@@ -48,6 +50,11 @@ type deployment struct {
 type cloud interface {
 	SetLabel(ctx context.Context, r provider.Ref, key, value string) error
 	Simulate(ctx context.Context, r provider.Ref) (operation string, err error)
+}
+
+// tpus are the TPUs as the API shows them now.
+type tpus interface {
+	List(ctx context.Context, project, zone string) (provider.Listing, error)
 }
 
 var deployed = connected(&google{base: http.DefaultTransport})
@@ -66,7 +73,17 @@ func connected(g *google) deployment {
 			}
 			return newBroker(ctx, pullFor, opts...)
 		},
-		cloud:  func(ctx context.Context) (cloud, error) { return cloudtpu.New(ctx, rest) },
+		cloud: func(ctx context.Context) (cloud, error) { return cloudtpu.New(ctx, rest) },
+		tpus: func(ctx context.Context, legacyZones []string) (tpus, error) {
+			opts := cloudtpu.Clients{Present: []option.ClientOption{rest}}
+			if len(legacyZones) > 0 {
+				var err error
+				if opts.Former, err = g.rpc(ctx); err != nil {
+					return nil, err
+				}
+			}
+			return cloudtpu.Config{LegacyZones: legacyZones}.OpenWith(ctx, opts)
+		},
 		read:   checkpoint.Reader(rest),
 		store:  checkpoint.Deployed(rest),
 		access: iamAccess{google: g},

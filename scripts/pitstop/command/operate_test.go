@@ -34,6 +34,10 @@ type bench struct {
 	// labels are set by node; refuses says why one cannot be.
 	labels  map[string]string
 	refuses map[string]error
+	// shown are the slices that the API shows, hidden is why it shows none, and asked are the zones that were listed.
+	shown  []provider.Slice
+	hidden error
+	asked  []string
 	// simulated are the nodes that met a maintenance event.
 	simulated []string
 }
@@ -61,6 +65,17 @@ func (b *bench) SetLabel(_ context.Context, r provider.Ref, key, value string) e
 	}
 	b.labels[r.String()+" "+key] = value
 	return nil
+}
+
+// List implements tpus.
+func (b *bench) List(_ context.Context, project, zone string) (l provider.Listing, err error) {
+	b.asked = append(b.asked, project+"/"+zone)
+	for _, s := range b.shown {
+		if s.Project == project && s.Zone == zone {
+			l.Slices = append(l.Slices, s)
+		}
+	}
+	return l, b.hidden
 }
 
 // Simulate implements cloud.
@@ -97,6 +112,7 @@ func deployedWith(t *testing.T, open ledger.Opener, all ...incident.Workload) *b
 	b.deployment = deployment{
 		open: func(string, string) *ledger.Ledger { return l }, publish: func(publish.Topics) ledger.Publisher { return b },
 		cloud: func(context.Context) (cloud, error) { return b, nil },
+		tpus:  func(context.Context, []string) (tpus, error) { return b, nil },
 		who:   func(context.Context) string { return "ada@example.com" }, now: func() time.Time { return noon },
 	}
 	return b

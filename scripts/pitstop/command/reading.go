@@ -59,7 +59,7 @@ func readingText(s provider.Slice) string {
 	switch {
 	case s.Legacy:
 	case s.Autocheckpoint:
-		text += "; autocheckpoint is on: before maintenance Google sends SIGTERM to the training, and waits until it exits or 5 minutes have passed"
+		text += "; autocheckpoint is on: " + autocheckpointDoes
 	default:
 		text += "; autocheckpoint is off: " + autocheckpointCost
 	}

@@ -311,7 +311,12 @@ func rpcCall(method string) *request {
 	if strings.HasPrefix(method, "/google.firestore.") {
 		c.service = serviceAt("firestore.googleapis.com")
 	}
+	if strings.HasPrefix(method, "/google.cloud.tpu.") {
+		c.service = serviceAt("tpu.googleapis.com")
+	}
 	switch name {
+	case "ListNodes":
+		c.permission = "tpu.nodes.list"
 	case "RunQuery":
 		c.permission = "datastore.entities.list"
 	case "BatchGetDocuments":

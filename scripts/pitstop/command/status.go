@@ -31,6 +31,9 @@ type standing struct {
 	AtDeadline *incident.Foreseen `json:"at_deadline,omitzero"`
 	// Saving is how often it saves, if that is less often than about hourly.
 	Saving *saving `json:"saving,omitzero"`
+	// Shown is what the API shows of the slices now, NotShown why it could not be read.
+	Shown    []shownNow `json:"shown,omitempty"`
+	NotShown string     `json:"not_shown,omitzero"`
 
 	first string
 	holds policy.Policy
@@ -58,7 +61,9 @@ func (d deployment) statusCommand() *cobra.Command {
 			"same code.\n\n" +
 			"For a workload that saves less often than hourly, status also reads its last incidents, and names the time between two saves\n" +
 			"that loses least.\n\n" +
-			"This reads the ledger in one listing, which needs roles/datastore.viewer. A policy file needs roles/storage.objectViewer.\n" +
+			"This reads the ledger in one listing, which needs roles/datastore.viewer. A policy file needs roles/storage.objectViewer. From\n" +
+			"the Cloud TPU API status reads the last maintenance event of each slice, and whether autocheckpoint is on, which needs\n" +
+			"roles/tpu.viewer.\n" +
 			fmt.Sprintf("--watch looks again every %d s, until you interrupt it.", int(watchEvery.Seconds())),
 		RunE: func(c *cobra.Command, names []string) error {
 			if err := checkWorkloads(names); err != nil {
@@ -76,7 +81,7 @@ func (d deployment) statusCommand() *cobra.Command {
 	}
 	where.flags(c)
 	c.Flags().BoolVar(&asJSON, "json", false,
-		"print one JSON object per workload: its document in the ledger, its policy and the next decision")
+		"print one JSON object per workload: its document in the ledger, its policy, the next decision, and what the API shows")
 	c.Flags().BoolVar(&watch, "watch", false, "look again and again, until you interrupt it")
 	return c
 }
@@ -152,6 +157,12 @@ func (d deployment) status(ctx context.Context, l *ledger.Ledger, past *historia
 	if !asJSON && !known && len(found) > 0 {
 		tell(out, p.paint(yellow, "the ledger does not say yet what the deployment allows; the switches below are those of the presets"))
 	}
+	looking, end := apart(ctx)
+	shown, err := d.shows(looking, found)
+	unread := ""
+	if err = end(err); err != nil {
+		unread = oneLine(err)
+	}
 	for i, w := range found {
 		st := d.stands(policies.For(ctx, w.Label), w)
 		if every, atLeast := everySaved(w, unsaved(w)); every > oftenEnough && !w.Crew.Finished {
@@ -162,6 +173,7 @@ func (d deployment) status(ctx context.Context, l *ledger.Ledger, past *historia
 			s := savingOf(w, every, atLeast, h)
 			st.Saving = &s
 		}
+		st.Shown, st.NotShown = shown[w.ID], unread
 		if asJSON {
 			raw, err := json.Marshal(st, json.Deterministic(true))
 			if err != nil {
@@ -174,6 +186,9 @@ func (d deployment) status(ctx context.Context, l *ledger.Ledger, past *historia
 			tell(out, "")
 		}
 		p.standing(st, d.now())
+	}
+	if unread != "" && !asJSON {
+		tell(out, "\n"+p.paint(yellow, "the last maintenance events and autocheckpoint are not shown: "+unread+"; ask for roles/tpu.viewer"))
 	}
 	if len(found) == 0 && !asJSON {
 		tell(out, "Pitstop has seen no workload yet; patrol looks for TPUs every minute")
@@ -234,7 +249,10 @@ func (p *printer) standing(st standing, now time.Time) {
 		tell(p.out, "  "+p.paint(yellow, "paused "+told(w.Pause)))
 	}
 	for i := range w.Slices {
-		p.slice(&w.Slices[i], now)
+		p.slice(&w.Slices[i], maintainedText(st.Shown, w.Slices[i].Name, now), now)
+	}
+	if off := without(st.Shown); len(off) > 0 {
+		tell(p.out, "  advice    autocheckpoint is off for "+strings.Join(off, ", ")+": "+autocheckpointCost+"; pitstop check "+w.Name+" says how to turn it on")
 	}
 	if t := training(w, now); t != "" {
 		tell(p.out, "  training  "+t)
@@ -302,7 +320,7 @@ func foreseen(f incident.Foreseen) string {
 	return cmp.Or(strings.Join(parts, "; then "), "nothing")
 }
 
-func (p *printer) slice(s *incident.Slot, now time.Time) {
+func (p *printer) slice(s *incident.Slot, maintained string, now time.Time) {
 	parts := []string{s.Name, s.Zone, s.Accelerator}
 	if s.Reshaped() {
 		parts = append(parts, "in place of "+s.Order.Accelerator)
@@ -326,6 +344,9 @@ func (p *printer) slice(s *incident.Slot, now time.Time) {
 		if s.Condition == incident.Ready && s.Admission != incident.Admitted {
 			line += ", training is not admitted yet"
 		}
+	}
+	if maintained != "" {
+		line += ", " + maintained
 	}
 	if s.IsReleased() {
 		line += ", left to its owner"

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"slices"
 	"strings"
@@ -394,7 +395,22 @@ func (d deployment) label(c *cobra.Command, where place, workload, value string,
 			failed = append(failed, settle(ctx, err))
 		}
 	}
+	if set > 0 && value != "" {
+		d.advise(ctx, l, w, value, out)
+	}
 	return together(failed)
+}
+
+// advise says what it costs that the slices of a workload have no autocheckpoint, if they have none.
+func (d deployment) advise(ctx context.Context, l *ledger.Ledger, w incident.Workload, label string, out io.Writer) {
+	looking, end := apart(ctx)
+	off, _, err := autocheckpointOff(looking, l, w)
+	policies, _, unread := d.policies(looking, l)
+	if end(errors.Join(err, unread)) != nil || len(off) == 0 {
+		return // the label is set; check says all of it
+	}
+	tell(out, "autocheckpoint is off for "+namesOf(off)+": "+autocheckpointCost)
+	tell(out, "  you: "+switchesOn(w, off, policies.For(ctx, label)))
 }
 
 // knows checks that a policy is one that the deployment knows, and warns where its file cannot be read from here: the functions
