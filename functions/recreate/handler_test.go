@@ -84,7 +84,7 @@ func (b *bench) call(method string) string {
 }
 
 // effect is the only effect that is wanted.
-func (b *bench) task() incident.Effect {
+func (b *bench) effect() incident.Effect {
 	b.T.Helper()
 	all := b.Workload(id).Effects
 	if len(all) != 1 {
@@ -121,9 +121,9 @@ func TestALostSliceIsReadAndThenDeletedOnce(t *testing.T) {
 	})
 	b.Want(b.deliver(), fleettest.Handled)
 	b.Want(b.Calls(), []string{"GetNode" + at, b.call("DeleteNode")})
-	task := b.task()
-	if task.Begun != b.Clock.Now() || task.Answered != b.Clock.Now() || task.Operation == "" {
-		t.Errorf("task %+v, want it begun and answered with its operation", task)
+	effect := b.effect()
+	if effect.Begun != b.Clock.Now() || effect.Answered != b.Clock.Now() || effect.Operation == "" {
+		t.Errorf("effect %+v, want it begun and answered with its operation", effect)
 	}
 	b.Want(b.Slots(zone), 1)
 	b.Want(len(b.Sender.Sent()), 0)
@@ -152,8 +152,8 @@ func TestWhatIsBeingDeletedAlreadyIsAwaited(t *testing.T) {
 	b.Must(b.API.OwnerDelete(zone, slice, fleettest.Owner))
 	b.Want(b.deliver(), fleettest.Handled)
 	b.Want(b.Calls(), []string{"GetNode" + at})
-	if task := b.task(); task.Answered.IsZero() || task.Operation != "" {
-		t.Errorf("task %+v, want it answered, by no operation of ours", task)
+	if effect := b.effect(); effect.Answered.IsZero() || effect.Operation != "" {
+		t.Errorf("effect %+v, want it answered, by no operation of ours", effect)
 	}
 }
 
@@ -283,7 +283,7 @@ func TestWhatStandsIdleIsListenedForBeforeItIsDeleted(t *testing.T) {
 			if c.code != "" {
 				b.Want(b.closed().Code, c.code)
 			} else {
-				b.Want(b.task().Failures, 1-c.deleted) // a call that was not made is requested again
+				b.Want(b.effect().Failures, 1-c.deleted) // a call that was not made is requested again
 			}
 		})
 	}
@@ -396,8 +396,8 @@ func TestWhatHoldsACallIsStored(t *testing.T) {
 			b.Want(b.deliver(), fleettest.Ignored)
 			b.Want(b.Calls(), []string{"GetNode" + at})
 			b.Want(b.Workload(id).Incident.Held, c.held)
-			b.Want(b.task().Retry, c.again(b))
-			b.Want(b.task().Begun, time.Time{})
+			b.Want(b.effect().Retry, c.again(b))
+			b.Want(b.effect().Begun, time.Time{})
 			b.Want(b.Slots(zone), c.slots)
 			b.Want(b.deliver(), fleettest.Ignored)
 			b.Want(b.Calls(), []string(nil))
@@ -427,9 +427,9 @@ func TestAFailureOfTheAPIIsEvidence(t *testing.T) {
 			b.API.Inject(c.fault)
 			b.Want(b.deliver(), fleettest.Handled)
 			b.Want(b.Calls(), []string{"GetNode" + at, b.call("DeleteNode")})
-			task := b.task()
-			if task.Failures != 1 || task.LastFailure == "" || task.Retry != b.Clock.Now().Add(time.Minute) || task.Begun.IsZero() == c.begun {
-				t.Errorf("task %+v, want a failure and a time for the next try, begun %t", task, c.begun)
+			effect := b.effect()
+			if effect.Failures != 1 || effect.LastFailure == "" || effect.Retry != b.Clock.Now().Add(time.Minute) || effect.Begun.IsZero() == c.begun {
+				t.Errorf("effect %+v, want a failure and a time for the next try, begun %t", effect, c.begun)
 			}
 			slots := 0
 			if c.begun {
@@ -448,8 +448,8 @@ func TestWhatCannotBeDeletedInItsStateIsWaitedFor(t *testing.T) {
 	b.API.Inject(cloudtputest.Fault{Method: "DeleteNode", Code: 9, Message: "DeleteQueuedResource is not supported when state is PROVISIONING"})
 	b.Want(b.deliver(), fleettest.Handled)
 	now := b.Clock.Now()
-	if task := b.task(); task.Failures != 0 || task.LastFailure == "" || task.Barred != now || task.Retry != now.Add(incident.BarredEvery) || !task.Begun.IsZero() {
-		t.Errorf("task %+v, want one that is barred, and a time for the next try", task)
+	if effect := b.effect(); effect.Failures != 0 || effect.LastFailure == "" || effect.Barred != now || effect.Retry != now.Add(incident.BarredEvery) || !effect.Begun.IsZero() {
+		t.Errorf("effect %+v, want one that is barred, and a time for the next try", effect)
 	}
 	b.Want(b.Workload(id).Incident.Deadline, now.Add(incident.BarredFor))
 	b.Want(b.Slots(zone), 0)
@@ -475,8 +475,8 @@ func TestWhatCannotBeReadIsNotDeleted(t *testing.T) {
 	b.API.Inject(cloudtputest.Fault{Method: "GetNode", Code: 14, Message: "try later"})
 	b.Want(b.deliver(), fleettest.Ignored)
 	b.Want(b.Calls(), []string{"GetNode" + at})
-	b.Want(b.task().LastFailure, "try later")
-	b.Want(b.task().Retry, b.Clock.Now().Add(time.Minute))
+	b.Want(b.effect().LastFailure, "try later")
+	b.Want(b.effect().Retry, b.Clock.Now().Add(time.Minute))
 	b.Want(b.Slots(zone), 0)
 }
 
@@ -490,7 +490,7 @@ func TestAnAnswerThatIsLostIsLookedForAndNotAskedForAgain(t *testing.T) {
 	b.Want(b.request.Attempt, 2)
 	b.Want(b.deliver(), fleettest.Handled)
 	b.Want(b.Calls(), []string{"GetNode" + at}) // it shows DELETING
-	if b.task().Answered.IsZero() {
+	if b.effect().Answered.IsZero() {
 		t.Error("the deletion that is under way is not taken for the answer")
 	}
 }
@@ -502,7 +502,7 @@ func TestACrashBehindTheCallIsLookedInto(t *testing.T) {
 	b.Want(b.deliver(), fleettest.Redelivered)
 	b.Want(b.Calls(), []string{"GetNode" + at, b.call("DeleteNode")})
 	b.Mend()
-	b.Want(b.task().Begun, b.Clock.Now())
+	b.Want(b.effect().Begun, b.Clock.Now())
 	b.Want(b.deliver(), fleettest.Handled)
 	b.Want(b.Calls(), []string{"GetNode" + at})
 	b.Want(b.Slots(zone), 1)
@@ -525,7 +525,7 @@ func TestACrashBetweenTheIntentAndTheCallIsMadeGood(t *testing.T) {
 			b.Clock.Advance(1)
 			b.Want(b.deliver(), fleettest.Handled)
 			b.Want(b.Calls(), []string{"GetNode" + at, b.call(c.method)})
-			b.Want(b.task().Begun.IsZero(), false)
+			b.Want(b.effect().Begun.IsZero(), false)
 			b.Want(b.Slots(zone), 1)
 		})
 	}
@@ -555,8 +555,8 @@ func TestWhatCannotBeReadIsNoAnswerToACallThatIsUnderWay(t *testing.T) {
 	b.Want(b.deliver(), fleettest.Redelivered)
 	b.API.Inject(cloudtputest.Fault{Method: "GetNode", Code: 7, Message: "denied"})
 	b.Want(b.deliver(), fleettest.Later)
-	if task := b.task(); task.Failures > 0 || task.LastFailure != "" {
-		t.Errorf("the task is %+v, want it left to the instance that has begun it", task)
+	if effect := b.effect(); effect.Failures > 0 || effect.LastFailure != "" {
+		t.Errorf("the effect is %+v, want it left to the instance that has begun it", effect)
 	}
 	b.Clock.Advance(incident.CallFor)
 	b.API.Inject(cloudtputest.Fault{Method: "GetNode", Code: 7, Message: "denied"})
@@ -607,8 +607,8 @@ func TestTheIntentAndTheSpecificationAreStoredBeforeAnythingIsDeleted(t *testing
 		if values, err := b.Secrets.Of(t.Context(), b.request.Spec); err != nil || values["startup-script"] != "export TOKEN=secret" {
 			t.Errorf("values %q, %v", values, err)
 		}
-		if task := b.task(); task.Begun.IsZero() || task.RequestID != ledger.RequestID(b.request.Request, zone) {
-			t.Errorf("task %+v, want the intent of this very call", task)
+		if effect := b.effect(); effect.Begun.IsZero() || effect.RequestID != ledger.RequestID(b.request.Request, zone) {
+			t.Errorf("effect %+v, want the intent of this very call", effect)
 		}
 		b.Want(b.Slots(zone), 1)
 	}})
@@ -676,8 +676,8 @@ func TestASliceIsCreatedOnceFromWhatWasStored(t *testing.T) {
 	if !n.SchedulingConfig.Spot {
 		t.Error("a Spot slice is no longer Spot")
 	}
-	if task := b.task(); task.Answered.IsZero() || task.Operation == "" {
-		t.Errorf("task %+v, want it answered with its operation", task)
+	if effect := b.effect(); effect.Answered.IsZero() || effect.Operation == "" {
+		t.Errorf("effect %+v, want it answered with its operation", effect)
 	}
 	b.Want(b.deliver(), fleettest.Ignored)
 	b.Want(b.Calls(), []string(nil))
@@ -819,8 +819,8 @@ func TestWhatCannotBeReadMovesNoCreation(t *testing.T) {
 			b.API.Inject(f)
 			b.Want(b.deliver(), fleettest.Ignored)
 			b.Want(fleettest.Types(b.Sender.Sent()), []string(nil))
-			if task := b.task(); task.Begun.IsZero() || task.Retry != b.Clock.Now().Add(time.Minute) {
-				t.Errorf("task %+v, want it begun and tried again", task)
+			if effect := b.effect(); effect.Begun.IsZero() || effect.Retry != b.Clock.Now().Add(time.Minute) {
+				t.Errorf("effect %+v, want it begun and tried again", effect)
 			}
 			b.tick(time.Minute)
 			b.request = b.next()
@@ -894,7 +894,7 @@ func TestTheNameOfAnotherWorkloadsNodeIsTaken(t *testing.T) {
 			w := b.Workload(id)
 			b.Want(w.Slices[0].Zone, zone)
 			b.Want(w.Incident.Phase, incident.Recreating)
-			b.Want(b.task().Zone, zone) // it is asked again
+			b.Want(b.effect().Zone, zone) // it is asked again
 			refused := w.Incident.Zones[1]
 			b.Want(refused.Never, true)
 			b.Want(refused.Text, "the name is taken there by "+other.ID)
@@ -909,8 +909,8 @@ func TestWhatTheLedgerDoesNotTakeForTheSliceIsNoCreationOfOurs(t *testing.T) {
 	b.Change(id, func(w *incident.Workload) { w.Slices[0].Since = b.Clock.Now().Add(time.Minute) })
 	b.Want(b.deliver(), fleettest.Ignored)
 	b.Want(b.Calls(), []string{"GetNode" + at})
-	if task := b.task(); !task.Begun.IsZero() || !task.Answered.IsZero() {
-		t.Errorf("task %+v, want it neither begun nor answered", task)
+	if effect := b.effect(); !effect.Begun.IsZero() || !effect.Answered.IsZero() {
+		t.Errorf("effect %+v, want it neither begun nor answered", effect)
 	}
 }
 
@@ -943,7 +943,7 @@ func TestNoZoneIsAskedForWhatItDoesNotHave(t *testing.T) {
 		refused := b.Workload(id).Incident.Zones[1]
 		b.Want(refused.Never, true)
 		b.Want(refused.Text, want)
-		b.Want(b.task().Zone, zone) // it is asked again
+		b.Want(b.effect().Zone, zone) // it is asked again
 		b.tick(2 * time.Minute)
 		b.request = b.next()
 		b.Want(b.deliver(), fleettest.Handled)
@@ -1089,7 +1089,7 @@ func TestAnOlderNodeOfUnknownOwnerInTheNextZoneIsNotOurs(t *testing.T) {
 	b.Want(b.deliver(), fleettest.Ignored)
 	w := b.Workload(id)
 	b.Want(w.Incident.Phase, incident.Recreating)
-	b.Want(b.task().Zone, zone)
+	b.Want(b.effect().Zone, zone)
 	b.Want(w.Slices[0].Zone, zone)
 	b.Want(w.Incident.Zones[1].Never, true)
 }
@@ -1246,7 +1246,7 @@ func TestASpecificationThatCannotBeReadIsTriedAgain(t *testing.T) {
 		b.Break(collection)
 		b.Want(b.deliver(), fleettest.Ignored)
 		b.Want(b.Calls(), []string{"GetNode" + at})
-		b.Want(b.task().Retry, b.Clock.Now().Add(time.Minute))
+		b.Want(b.effect().Retry, b.Clock.Now().Add(time.Minute))
 	}
 }
 
@@ -1293,11 +1293,11 @@ func TestACreationIsHeldAndForbiddenToo(t *testing.T) {
 		},
 		"the slice cannot be read": {
 			func(b *bench) { b.API.Inject(cloudtputest.Fault{Method: "GetNode", HTTP: 503}) },
-			func(b *bench) { b.Want(b.task().Retry, b.Clock.Now().Add(time.Minute)) },
+			func(b *bench) { b.Want(b.effect().Retry, b.Clock.Now().Add(time.Minute)) },
 		},
 		"the epoch is over": {
 			func(b *bench) { b.request.Epoch-- },
-			func(b *bench) { b.Want(b.task().Begun, time.Time{}) },
+			func(b *bench) { b.Want(b.effect().Begun, time.Time{}) },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -73,5 +73,5 @@ func TestALegacyNodeComesBackNowhereElseThanWhereTheyAreLookedFor(t *testing.T) 
 	b.Want(b.deliver(), fleettest.Handled)
 	b.Want(fleettest.Count(b.Calls(), "CreateNode"), 0)
 	b.Want(b.API.Node(fleettest.OtherZone, slice) == nil, true)
-	b.Want(b.task().Zone, zone)
+	b.Want(b.effect().Zone, zone)
 }

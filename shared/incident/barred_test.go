@@ -30,12 +30,12 @@ func TestProvisioningIsNotGivenUpAfterEightTries(t *testing.T) {
 				n := at(t, policies["spot"], true, path, inQueue)
 				began, tries := n.now, 0
 				for n.w.Incident != nil && n.now.Sub(began) < c.stays {
-					for _, task := range n.w.Effects {
-						if task.Action != events.ActionDelete || !task.Retry.IsZero() || task.Epoch != n.w.Epoch {
+					for _, effect := range n.w.Effects {
+						if effect.Action != events.ActionDelete || !effect.Retry.IsZero() || effect.Epoch != n.w.Epoch {
 							continue
 						}
 						tries++
-						r := events.Request{Schema: 1, Workload: n.w.ID, Incident: n.w.Incident.ID, Epoch: task.Epoch, Action: task.Action, Slice: task.Slice, Attempt: task.Attempt}
+						r := events.Request{Schema: 1, Workload: n.w.ID, Incident: n.w.Incident.ID, Epoch: effect.Epoch, Action: effect.Action, Slice: effect.Slice, Attempt: effect.Attempt}
 						n.w, _, _ = incident.Advance(policies["spot"], n.w, incident.Intended{Request: r, RequestID: "uuid"}, n.now)
 						n.w, _, _ = incident.Advance(policies["spot"], n.w, incident.Answered{
 							Request: r, Text: "delete failed", Failure: &incident.Failure{Class: incident.NotInState, Message: refusal},

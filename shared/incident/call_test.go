@@ -180,7 +180,7 @@ func TestTheRecordOfCallsIsBounded(t *testing.T) {
 		n.now = n.now.Add(30 * time.Second)
 		n.w, _, _ = tick(p, n.w, n.now)
 		r := asked(n.w, n.now)
-		if task := n.w.Effects[0]; !task.Retry.IsZero() {
+		if effect := n.w.Effects[0]; !effect.Retry.IsZero() {
 			continue
 		}
 		made++

@@ -144,7 +144,7 @@ func (in *Incident) gaveUpWaiting() bool { return in.Clearing == Escalated && in
 // sparesOnceReady asks for no further deletion of a slice that a reading has just shown usable, until later readings can tell whether it
 // is kept.
 func (m *machine) sparesOnceReady(s *Slot) {
-	if !m.w.Incident.gaveUpWaiting() || m.w.effect(events.ActionDelete, s.Name) == nil {
+	if t := m.w.effect(events.ActionDelete, s.Name); !m.w.Incident.gaveUpWaiting() || t == nil || t.inFlight() {
 		return
 	}
 	t := m.effect(events.ActionDelete, s.Name)

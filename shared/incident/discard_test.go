@@ -369,9 +369,9 @@ func TestACheckpointThatIsNewerThanTheEscalationKeepsIdleSlices(t *testing.T) {
 
 func verification(t *testing.T, n node) events.CheckpointRequested {
 	t.Helper()
-	for _, task := range n.w.Effects {
-		if task.Action == events.ActionVerify {
-			_, sent, _ := tick(policies["everything"], n.w, task.Sent.Add(incident.RequestFor))
+	for _, effect := range n.w.Effects {
+		if effect.Action == events.ActionVerify {
+			_, sent, _ := tick(policies["everything"], n.w, effect.Sent.Add(incident.RequestFor))
 			for _, e := range sent {
 				if r, ok := e.(events.CheckpointRequested); ok {
 					return r
@@ -392,8 +392,8 @@ func TestADeletionOfIdleSlicesThatFailsEnds(t *testing.T) {
 		calls := 0
 		for until := n.now.Add(48 * time.Hour); n.w.Incident != nil && n.now.Before(until); n.now = n.now.Add(time.Minute) {
 			n.w, _, _ = incident.Advance(p, n.w, waiting(n.now), n.now)
-			for _, task := range n.w.Effects {
-				r := events.Request{Schema: 1, Workload: n.w.ID, Incident: id, Epoch: task.Epoch, Action: task.Action, Slice: task.Slice, Incarnation: task.Incarnation, Attempt: task.Attempt, Expires: n.now.Add(time.Hour)}
+			for _, effect := range n.w.Effects {
+				r := events.Request{Schema: 1, Workload: n.w.ID, Incident: id, Epoch: effect.Epoch, Action: effect.Action, Slice: effect.Slice, Incarnation: effect.Incarnation, Attempt: effect.Attempt, Expires: n.now.Add(time.Hour)}
 				if _, err := n.w.Fence(r.Pointer(), n.now); err == nil {
 					calls++
 					n.w, _, _ = incident.Advance(p, n.w, incident.Intended{Request: r, RequestID: "uuid"}, n.now)

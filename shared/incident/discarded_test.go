@@ -138,7 +138,7 @@ func TestACleanUpThatIsGivenUpTellsWhatItLeavesToBeDeleted(t *testing.T) {
 	r.learn("", "intend create 0", "accepted create 0")
 	r.learn("a", "owner deletes", "read ours made")
 	for r.w.Incident != nil {
-		if task := r.w.Effects[0]; task.Begun.IsZero() && task.Retry.IsZero() {
+		if effect := r.w.Effects[0]; effect.Begun.IsZero() && effect.Retry.IsZero() {
 			r.learn("", "intend delete 0", "permission delete 0")
 			continue
 		}

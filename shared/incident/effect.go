@@ -55,7 +55,7 @@ type Effect struct {
 	// Mode is how a save is asked for. Lives are the incarnations of With that a deletion was decided on, in that order.
 	Mode  events.SaveMode      `json:"mode,omitzero"`
 	Lives []events.Incarnation `json:"lives,omitempty"`
-	// Digest is that of the body that was sent. The release before stored none.
+	// Digest is that of the body that was sent. An early document of schema 1 has none.
 	Digest string `json:"digest,omitzero"`
 }
 
@@ -227,7 +227,7 @@ func (w Workload) Request(t Effect) events.Event {
 	}
 	switch t.Action {
 	case events.ActionSave:
-		// The release before stored no mode. A signal may kill a process that does not handle it.
+		// An early document of schema 1 has no mode. A signal may kill a process that does not handle it.
 		mode := cmp.Or(t.Mode, events.SaveNatural)
 		return events.CheckpointRequested{Request: r, SaveID: w.Incident.Save.ID, Mode: mode, By: t.By, Directory: w.Directory}
 	case events.ActionVerify:
@@ -245,7 +245,7 @@ func (w Workload) Request(t Effect) events.Event {
 	s := w.Slice(t.Slice)
 	e := events.RecreateRequested{Request: r, Zone: t.Zone, Accelerator: t.Accelerator, Spec: s.Spec, QueuedResource: s.Group, Ordered: t.Ordered}
 	lives := t.Lives
-	if t.Action == events.ActionDelete && len(lives) != len(t.With) { // the release before stored none
+	if t.Action == events.ActionDelete && len(lives) != len(t.With) { // an early document of schema 1 has none
 		lives = w.lives(t.With)
 	}
 	for i, name := range t.With {

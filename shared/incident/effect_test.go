@@ -56,8 +56,8 @@ func TestARequestOfTheReleaseBeforeIsMadeAgain(t *testing.T) {
 	if r, ok := w.Request(save).(events.CheckpointRequested); !ok || r.Mode != events.SaveNatural {
 		t.Errorf("a save is asked for by mode %q, want the one that kills no process", r.Mode)
 	}
-	task := incident.Effect{Action: events.ActionDelete, Slice: "m-0", With: []string{"m-1"}}
-	if r, ok := w.Request(task).(events.RecreateRequested); !ok || len(r.With) != 1 || r.With[0].Incarnation != life {
+	effect := incident.Effect{Action: events.ActionDelete, Slice: "m-0", With: []string{"m-1"}}
+	if r, ok := w.Request(effect).(events.RecreateRequested); !ok || len(r.With) != 1 || r.With[0].Incarnation != life {
 		t.Errorf("what goes with it is %+v", r.With)
 	}
 }
@@ -69,9 +69,9 @@ func TestADeletionNamesTheLivesThatItWasDecidedOn(t *testing.T) {
 		ID: "demo/m", Slices: []incident.Slot{{Name: "m-0"}, {Name: "m-1", Life: incident.Life{Incarnation: next}}},
 		Incident: &incident.Incident{ID: "m-1"},
 	}
-	task := incident.Effect{Action: events.ActionDelete, Slice: "m-0", With: []string{"m-1"}}
-	task.Lives = []events.Incarnation{old}
-	if r, ok := w.Request(task).(events.RecreateRequested); !ok || r.With[0].Incarnation != old {
+	effect := incident.Effect{Action: events.ActionDelete, Slice: "m-0", With: []string{"m-1"}}
+	effect.Lives = []events.Incarnation{old}
+	if r, ok := w.Request(effect).(events.RecreateRequested); !ok || r.With[0].Incarnation != old {
 		t.Errorf("what goes with it is %+v, want the life of %v", r.With, old)
 	}
 }
@@ -79,8 +79,8 @@ func TestADeletionNamesTheLivesThatItWasDecidedOn(t *testing.T) {
 // TestAFenceRefusesATaskWhoseSlicesAreNotThere, and a pointer to a slice that only goes with another.
 func TestAFenceRefusesATaskWhoseSlicesAreNotThere(t *testing.T) {
 	w := incident.Workload{ID: "demo/m", Epoch: 3, Slices: []incident.Slot{{Name: "m-0"}, {Name: "m-1"}}}
-	task := incident.Effect{Action: events.ActionDelete, Maker: "m-1", Slice: "m-0", With: []string{"m-1"}, Epoch: 3, Sent: start}
-	w.Incident, w.Effects = &incident.Incident{ID: "m-1"}, []incident.Effect{task}
+	effect := incident.Effect{Action: events.ActionDelete, Maker: "m-1", Slice: "m-0", With: []string{"m-1"}, Epoch: 3, Sent: start}
+	w.Incident, w.Effects = &incident.Incident{ID: "m-1"}, []incident.Effect{effect}
 	p := events.Pointer{Workload: w.ID, Incident: "m-1", Epoch: 3, Action: events.ActionDelete, Slice: "m-0"}
 	code := func(w incident.Workload, p events.Pointer) incident.Code {
 		var refused *incident.RefusedError
@@ -96,7 +96,7 @@ func TestAFenceRefusesATaskWhoseSlicesAreNotThere(t *testing.T) {
 		"of the slice that goes with it": {code(w, with), incident.CodeNotWanted},
 	} {
 		if c.got != c.want {
-			t.Errorf("a pointer to the task %s is refused by %q, want %q", name, c.got, c.want)
+			t.Errorf("a pointer to the effect %s is refused by %q, want %q", name, c.got, c.want)
 		}
 	}
 	w.Slices = w.Slices[:1]

@@ -905,14 +905,14 @@ func checkDocument(t *testing.T, n node, w incident.Workload) {
 	if in.Phase != incident.Saving && !in.Save.Requested.IsZero() && in.Save.Result == "" {
 		t.Fatalf("%s: in phase %s the save has no outcome: %+v", n.path, in.Phase, in.Save)
 	}
-	for i, task := range w.Effects {
+	for i, effect := range w.Effects {
 		for _, other := range w.Effects[:i] {
-			if other.Action == task.Action && other.Slice == task.Slice {
-				t.Fatalf("%s: two tasks to %s %s at once", n.path, task.Action, task.Slice)
+			if other.Action == effect.Action && other.Slice == effect.Slice {
+				t.Fatalf("%s: two effects to %s %s at once", n.path, effect.Action, effect.Slice)
 			}
 		}
-		if task.Begun.IsZero() && task.Retry.IsZero() && task.Epoch != w.Epoch {
-			t.Fatalf("%s: %s waits under epoch %d, the current one is %d: its fence would refuse it", n.path, task.Action, task.Epoch, w.Epoch)
+		if effect.Begun.IsZero() && effect.Retry.IsZero() && effect.Epoch != w.Epoch {
+			t.Fatalf("%s: %s waits under epoch %d, the current one is %d: its fence would refuse it", n.path, effect.Action, effect.Epoch, w.Epoch)
 		}
 	}
 }
@@ -930,12 +930,12 @@ func checkSent(t *testing.T, p policy.Policy, n, m node, w incident.Workload, e 
 		}
 		requests++
 		r := h.Header()
-		task, err := w.Fence(r.Pointer(), m.now)
+		effect, err := w.Fence(r.Pointer(), m.now)
 		if err != nil {
 			t.Fatalf("%s: sends a request that its own fence refuses: %v", m.path, err)
 		}
-		if again := w.Request(task); !reflect.DeepEqual(again, ev) || task.Digest != events.Digest(ev) {
-			t.Fatalf("%s: the document makes %+v, sent was %+v, of digest %s", m.path, again, ev, task.Digest)
+		if again := w.Request(effect); !reflect.DeepEqual(again, ev) || effect.Digest != events.Digest(ev) {
+			t.Fatalf("%s: the document makes %+v, sent was %+v, of digest %s", m.path, again, ev, effect.Digest)
 		}
 		// Where the policy was tightened in the middle, a clean-up asks, is refused before its call, and tells that.
 		cleans := r.Action == events.ActionDelete && w.Incident.Phase == incident.Clearing && !w.Incident.Switches.WatchOnly()

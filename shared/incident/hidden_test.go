@@ -162,7 +162,7 @@ func TestWhatIsAcceptedAndFailsAgainAndAgainEnds(t *testing.T) {
 			r.learn("llama-8b", "read gone")
 		}
 		for began := r.now; r.w.Incident != nil && r.now.Sub(began) < 48*time.Hour; {
-			if tasks := r.w.Effects; len(tasks) == 1 && tasks[0].Retry.IsZero() && tasks[0].Begun.IsZero() {
+			if effects := r.w.Effects; len(effects) == 1 && effects[0].Retry.IsZero() && effects[0].Begun.IsZero() {
 				r.learn("", "intend "+c.action+" 0", "accepted "+c.action+" 0")
 				r.now = r.now.Add(2 * time.Minute)
 				f := c.failure

@@ -59,8 +59,8 @@ func TestAHoldIsTold(t *testing.T) {
 				if c.code == incident.CodeBraked {
 					end = r.now.Truncate(time.Hour).Add(time.Hour)
 				}
-				for _, task := range r.w.Effects {
-					if c.held == nil || !task.Begun.IsZero() || !task.Retry.IsZero() {
+				for _, effect := range r.w.Effects {
+					if c.held == nil || !effect.Begun.IsZero() || !effect.Retry.IsZero() {
 						continue
 					}
 					h := *c.held

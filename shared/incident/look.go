@@ -497,8 +497,11 @@ func (m *machine) isReady(s *Slot, e Read, was Condition) {
 	if s.IsReleased() && m.now.Sub(s.End.Released) > UnreleaseAfter {
 		s = m.slice(s.Name)
 		s.End.Released = time.Time{} // it was not this life that was deleted
-		if m.w.elsewhere(s) {
+		switch {
+		case m.w.elsewhere(s):
 			s.Admission = Waiting
+		case s.Admission == Waiting:
+			s.Admission = ""
 		}
 	}
 	if s.Unused {
@@ -595,7 +598,7 @@ func (m *machine) follow() {
 }
 
 // othersMaintained reports whether it is another slice whose maintenance is waited for. A slice without maintenance of
-// its own tells nothing of theirs, and one whose own is over waits for what is under way or about to begin.
+// its own, which a new life has not yet, tells nothing of theirs. One whose own is over waits for what is under way or about to begin.
 func (m *machine) othersMaintained(s *Slot) bool {
 	return slices.ContainsFunc(m.w.Slices, func(o Slot) bool {
 		return o.Name != s.Name && o.Notice.stands() && (s.Notice.Status == "" || m.begins(o.Notice))
@@ -1016,7 +1019,7 @@ func (m *machine) inItsPlace(s *Slot) bool {
 // cameToNothing reports whether this life of a slice was made by us, never let in, and is gone, and no incident makes another: the
 // evidence is of the one that it was to replace.
 func (m *machine) cameToNothing(s *Slot) bool {
-	ours := s.Admitted().Known() && s.Admission == "" && s.Leased == 0 && s.Condition == Gone
+	ours := s.Admitted().Known() && !s.isAdmitted() && s.Admission != Waiting && s.Leased == 0 && s.Condition == Gone
 	return ours && m.w.Incident == nil && m.when().After(s.Admitted().Created)
 }
 

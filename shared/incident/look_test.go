@@ -243,9 +243,9 @@ func TestAnIncidentDoesNotEndOverTheHeadOfADeletion(t *testing.T) {
 			t.Errorf("%s: it ended %s: %s", refusal, n.w.Closed.Outcome, n.w.Closed.Reason)
 			continue
 		}
-		task := n.w.Effects[0]
-		if task.Retry.IsZero() || !task.Begun.IsZero() {
-			t.Errorf("%s: %+v is not tried again", refusal, task)
+		effect := n.w.Effects[0]
+		if effect.Retry.IsZero() || !effect.Begun.IsZero() {
+			t.Errorf("%s: %+v is not tried again", refusal, effect)
 		}
 	}
 }

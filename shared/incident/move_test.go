@@ -79,8 +79,8 @@ func TestAZoneThatJustFailedIsNotAskedForTheNextLoss(t *testing.T) {
 		learn(what)
 	}
 	var asked []string
-	for _, task := range n.w.Effects {
-		asked = append(asked, string(task.Action)+" in "+task.Zone)
+	for _, effect := range n.w.Effects {
+		asked = append(asked, string(effect.Action)+" in "+effect.Zone)
 	}
 	if d := cmp.Diff([]string{"create in us-west4-b"}, asked); d != "" {
 		t.Errorf("asked next (-want +got):\n%s\n%s", d, tale(n.w))

@@ -396,9 +396,9 @@ func plays(t *testing.T, p policy.Policy, n node, steps [][2]string) node {
 func do(t *testing.T, p policy.Policy, n node) node {
 	t.Helper()
 	for _, what := range []string{"intend", "accepted"} {
-		for i, task := range slices.Clone(n.w.Effects) {
-			name := fmt.Sprintf("%s %s %d", what, task.Action, i)
-			if e, ok := answers(n.w, n.w.Slices[0], n.now)[name]; ok && task.Answered.IsZero() {
+		for i, effect := range slices.Clone(n.w.Effects) {
+			name := fmt.Sprintf("%s %s %d", what, effect.Action, i)
+			if e, ok := answers(n.w, n.w.Slices[0], n.now)[name]; ok && effect.Answered.IsZero() {
 				n.w, _, _ = incident.Advance(p, n.w, e, n.now)
 			}
 			if n.w.Incident == nil || len(n.w.Effects) == 0 {
@@ -623,9 +623,9 @@ func (c *cloud) read(name string) {
 	if m.condition == incident.Gone {
 		r.Zone = s.Zone
 		if w.Incident != nil {
-			for _, task := range w.Effects {
-				if task.Action == events.ActionCreate && task.Slice == name {
-					r.Zone = task.Zone
+			for _, effect := range w.Effects {
+				if effect.Action == events.ActionCreate && effect.Slice == name {
+					r.Zone = effect.Zone
 				}
 			}
 		}

@@ -123,3 +123,30 @@ func TestGivenUpButThere(t *testing.T) {
 		t.Errorf("it stands at %s, want admitting", got)
 	}
 }
+
+// TestADeletionThatIsCalledIsNotSpared: its answer counts, and what the provider deletes is not let in.
+func TestADeletionThatIsCalledIsNotSpared(t *testing.T) {
+	p := policies["everything"]
+	p.GiveUpAfter = time.Hour
+	const waits = "preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0, accepted create 0, done create 0"
+	n := at(t, p, true, waits, inQueue)
+	n.w, _, _ = incident.Advance(p, n.w, evidence(n.w, n.now)["read ours made"], n.now)
+	n.w.Incident.WaitingSince = n.now // the queued resource was read as waiting before
+	for end := n.now.Add(3 * time.Hour); n.now.Before(end) && phaseOf(n.w) != "clearing"; n.now = n.now.Add(time.Minute) {
+		n.w, _, _ = tick(p, n.w, n.now)
+	}
+	for _, learned := range []string{"intend delete 0", "read ready", "accepted delete 0"} {
+		n.w, _, _ = incident.Advance(p, n.w, evidence(n.w, n.now)[learned], n.now)
+		n.now = n.now.Add(5 * time.Second)
+	}
+	if all := n.w.Effects; len(all) != 1 || all[0].Answered.IsZero() {
+		t.Fatalf("the answer to the call is lost: %+v", all)
+	}
+	for range 5 {
+		n.now = n.now.Add(time.Minute)
+		n.w, _, _ = incident.Advance(p, n.w, evidence(n.w, n.now)["read ready"], n.now)
+	}
+	if got := phaseOf(n.w); got != "clearing" {
+		t.Errorf("it stands at %s, while the provider deletes it", got)
+	}
+}

@@ -223,7 +223,7 @@ func TestAQueuedResourceOfOursThatIsSuspendedIsOrderedAnew(t *testing.T) {
 				t.Fatalf("the incident is %+v, want phase %s", in, c.phase)
 			}
 			if c.phase == incident.Removing && (len(w.Effects) != 1 || w.Effects[0].Action != events.ActionDelete) {
-				t.Errorf("the tasks are %+v, want one deletion", w.Effects)
+				t.Errorf("the effects are %+v, want one deletion", w.Effects)
 			}
 		})
 	}

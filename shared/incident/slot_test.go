@@ -89,3 +89,39 @@ func TestANoticeIsOfItsLife(t *testing.T) {
 		}
 	}
 }
+
+// TestWhoDeletedTheLifeBeforeHasGivenUpTheSlice: what we made in its place is gone, and it makes no difference whether anybody was
+// told that it waits.
+func TestWhoDeletedTheLifeBeforeHasGivenUpTheSlice(t *testing.T) {
+	for admission, released := range map[incident.Admission]bool{"": true, incident.Left: true, incident.Waiting: false} {
+		w := quiet(true)
+		w.Crew.Named = 1
+		s := &w.Slices[0]
+		before := s.Incarnation
+		s.Incarnation = events.Incarnation{Zone: "us-west4-b", ID: "9000", Created: start.Add(-time.Minute)}
+		s.Zone, s.Condition, s.State = "us-west4-b", incident.Gone, "gone"
+		admitted(s, before)
+		s.Admission = admission
+		w, _, _ = incident.Advance(policies["everything"], w, incident.Called{
+			Origin: incident.Origin{ID: "late", Time: start.Add(-10 * time.Minute), Rank: events.RankAudit}, Slice: s.Name, Zone: before.Zone,
+			Method: "DeleteNode", Principal: "ann@example.com",
+		}, start)
+		if got := w.Slices[0].IsReleased(); got != released {
+			t.Errorf("with admission %q it is released: %v, want %v", admission, got, released)
+		}
+	}
+}
+
+// TestNothingWaitsWhereNoLeaseIsOurs: a slice whose deletion did not happen waits to be admitted only where a lease leads.
+func TestNothingWaitsWhereNoLeaseIsOurs(t *testing.T) {
+	for named, want := range map[int]incident.Admission{0: "", 1: incident.Waiting} {
+		w := quiet(true)
+		w.Crew.Named = named
+		s := &w.Slices[0]
+		s.Admission, s.End.Released = incident.Waiting, start.Add(-incident.UnreleaseAfter-time.Minute)
+		w, _, _ = incident.Advance(policies["everything"], w, learned(w, *s, start)["read ready"], start)
+		if got := w.Slices[0]; got.Admission != want || got.IsReleased() {
+			t.Errorf("with lease %d its admission is %q, released: %v; want %q", named, got.Admission, got.IsReleased(), want)
+		}
+	}
+}

@@ -225,8 +225,8 @@ func TestAStartIsFollowedToItsEnd(t *testing.T) {
 	}
 	s, r = begin()
 	for s.w.Incident != nil && s.now.Before(start.Add(24*time.Hour)) {
-		task := s.w.Effects[0]
-		r.Epoch, r.Attempt = task.Epoch, task.Attempt
+		effect := s.w.Effects[0]
+		r.Epoch, r.Attempt = effect.Epoch, effect.Attempt
 		s.tell(time.Second, incident.Intended{Request: r, RequestID: "r"})
 		s.tell(time.Second, incident.Answered{Request: r, Failure: &incident.Failure{Class: incident.Stockout, Message: "no more capacity"}})
 		s.read(time.Minute, incident.Stopped)

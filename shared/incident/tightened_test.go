@@ -110,21 +110,21 @@ func TestWhatWasMovedForNothingComesBack(t *testing.T) {
 		n, _ = play(t, p, n, what)
 	}
 	for i := range n.w.Effects {
-		if task := &n.w.Effects[i]; task.Action == events.ActionCreate {
-			task.Zone, task.Retry = "us-west4-b", time.Time{}
+		if effect := &n.w.Effects[i]; effect.Action == events.ActionCreate {
+			effect.Zone, effect.Retry = "us-west4-b", time.Time{}
 		}
 	}
 	create := func() incident.Effect {
-		for _, task := range n.w.Effects {
-			if task.Action == events.ActionCreate {
-				return task
+		for _, effect := range n.w.Effects {
+			if effect.Action == events.ActionCreate {
+				return effect
 			}
 		}
 		t.Fatalf("nothing is to be created: %s", stands(n.w, nil))
 		return incident.Effect{}
 	}
-	for i, task := range n.w.Effects {
-		if task.Action == events.ActionCreate {
+	for i, effect := range n.w.Effects {
+		if effect.Action == events.ActionCreate {
 			n, _ = play(t, p, n, "intend create "+string(rune('0'+i)))
 			n, _ = play(t, p, n, "accepted create "+string(rune('0'+i)))
 		}

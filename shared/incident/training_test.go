@@ -226,8 +226,8 @@ func TestTheSameErrorIsNotMetAgainAndAgain(t *testing.T) {
 			if w.Incident == nil || w.Incident.Phase != incident.Restarting {
 				t.Fatalf("the first time: %+v", w.Incident)
 			}
-			task := w.Effects[0]
-			r := events.Request{Workload: w.ID, Incident: w.Incident.ID, Epoch: task.Epoch, Action: task.Action, Attempt: task.Attempt}
+			effect := w.Effects[0]
+			r := events.Request{Workload: w.ID, Incident: w.Incident.ID, Epoch: effect.Epoch, Action: effect.Action, Attempt: effect.Attempt}
 			w, _, _ = incident.Advance(p, w, incident.Intended{Request: r, RequestID: "r"}, now)
 			w, _, _ = incident.Advance(p, w, incident.Answered{Request: r, Text: "written"}, now)
 			if c.progress > 0 {
@@ -277,8 +277,8 @@ func TestAGiveUpThatComesLateEndsNothing(t *testing.T) {
 	}
 	exits(1)
 	confirmed(1)
-	task := w.Effects[0]
-	r := events.Request{Workload: w.ID, Incident: w.Incident.ID, Epoch: task.Epoch, Action: task.Action, Attempt: task.Attempt}
+	effect := w.Effects[0]
+	r := events.Request{Workload: w.ID, Incident: w.Incident.ID, Epoch: effect.Epoch, Action: effect.Action, Attempt: effect.Attempt}
 	w, _, _ = incident.Advance(p, w, incident.Intended{Request: r, RequestID: "r"}, now)
 	w, _, _ = incident.Advance(p, w, incident.Answered{Request: r, Text: "written"}, now)
 	exits(2)

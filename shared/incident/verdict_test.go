@@ -56,8 +56,8 @@ func TestALineEndsNoCare(t *testing.T) {
 				t.Fatalf("lost, asked for is %q: %s", asked, tale(r.w))
 			}
 			e := c.answer(r)
-			task := r.w.Effects[0]
-			e.Request = events.Request{Workload: r.w.ID, Incident: r.w.Incident.ID, Epoch: task.Epoch, Action: task.Action, Attempt: task.Attempt}
+			effect := r.w.Effects[0]
+			e.Request = events.Request{Workload: r.w.ID, Incident: r.w.Incident.ID, Epoch: effect.Epoch, Action: effect.Action, Attempt: effect.Attempt}
 			asked := r.give(e)
 			for end := r.now.Add(20 * time.Minute); asked == "" && r.w.Incident != nil && r.now.Before(end); {
 				asked = r.readAs("llama-8b", incident.Lost, nil) + r.tick(time.Minute)
@@ -83,7 +83,7 @@ func TestAVerdictThatCannotBeReadEndsNothing(t *testing.T) {
 	asked := ""
 	began := r.now
 	for r.now.Sub(began) < time.Hour && asked != "delete llama-8b" {
-		if task := r.w.Effects; len(task) > 0 && task[0].Action == events.ActionHear && task[0].Retry.IsZero() {
+		if effect := r.w.Effects; len(effect) > 0 && effect[0].Action == events.ActionHear && effect[0].Retry.IsZero() {
 			r.learn("", "unread hear 0")
 		}
 		asked = r.readAs("llama-8b", incident.Lost, nil) + r.tick(time.Minute)
@@ -307,9 +307,9 @@ func TestALossAfterHealingIsDecidedOnce(t *testing.T) {
 				continue
 			}
 			hears++
-			task := r.w.Effects[0]
+			effect := r.w.Effects[0]
 			e := incident.VerdictRead{Text: "there is none", Request: events.Request{
-				Workload: r.w.ID, Incident: r.w.Incident.ID, Epoch: task.Epoch, Action: task.Action, Attempt: task.Attempt,
+				Workload: r.w.ID, Incident: r.w.Incident.ID, Epoch: effect.Epoch, Action: effect.Action, Attempt: effect.Attempt,
 			}}
 			if saved > 0 {
 				e.Saved, e.SavedAt = saved, r.now
@@ -471,14 +471,14 @@ func TestWhatIsSavedIsLookedForBeforeALivingSliceIsLeftToAPerson(t *testing.T) {
 			if n.w.Incident == nil {
 				t.Fatalf("it ended %s: %s", n.w.Closed.Outcome, n.w.Closed.Reason)
 			}
-			i := slices.IndexFunc(n.w.Effects, func(task incident.Effect) bool { return task.Action == events.ActionHear })
+			i := slices.IndexFunc(n.w.Effects, func(effect incident.Effect) bool { return effect.Action == events.ActionHear })
 			if i < 0 {
 				t.Fatalf("it stands at %s, and nobody is asked what is saved", phaseOf(n.w))
 			}
-			task := n.w.Effects[i]
+			effect := n.w.Effects[i]
 			e := incident.VerdictRead{
 				Origin: incident.Origin{Time: n.now, Rank: events.RankReading}, Text: "attempt 1 has none",
-				Request: events.Request{Workload: n.w.ID, Incident: n.w.Incident.ID, Epoch: task.Epoch, Action: task.Action, Attempt: task.Attempt},
+				Request: events.Request{Workload: n.w.ID, Incident: n.w.Incident.ID, Epoch: effect.Epoch, Action: effect.Action, Attempt: effect.Attempt},
 				Saved:   47_000, SavedAt: c.saved, SavedURI: "gs://checkpoints/llama/47000", SavedBytes: 12,
 			}
 			for range incident.MaxFailures + 1 {
@@ -510,14 +510,14 @@ func TestASliceThatIsReplacedComesBeforeATrainingThatHangsOnIt(t *testing.T) {
 	})
 	n.w, _, _ = tick(p, n.w, n.now)
 	n.w.Incident.Cause = events.CauseHang // as it is where the training had hung before
-	i := slices.IndexFunc(n.w.Effects, func(task incident.Effect) bool { return task.Action == events.ActionHear })
+	i := slices.IndexFunc(n.w.Effects, func(effect incident.Effect) bool { return effect.Action == events.ActionHear })
 	if i < 0 {
 		t.Fatalf("it stands at %s, and nobody is asked what is saved", phaseOf(n.w))
 	}
-	task := n.w.Effects[i]
+	effect := n.w.Effects[i]
 	n.w, _, _ = incident.Advance(p, n.w, incident.VerdictRead{
 		Origin: incident.Origin{Time: n.now, Rank: events.RankReading}, Text: "attempt 1 has none",
-		Request: events.Request{Workload: n.w.ID, Incident: n.w.Incident.ID, Epoch: task.Epoch, Action: task.Action, Attempt: task.Attempt},
+		Request: events.Request{Workload: n.w.ID, Incident: n.w.Incident.ID, Epoch: effect.Epoch, Action: effect.Action, Attempt: effect.Attempt},
 		Verdict: &events.CrewVerdict{Attempt: 1, Reason: "exit code 1"},
 		Saved:   47_000, SavedAt: start.Add(-time.Hour), SavedURI: "gs://checkpoints/llama/47000",
 	}, n.now)

@@ -240,8 +240,8 @@ func suspectedInCleanUp(t *testing.T) node {
 func TestAbuseStopsACleanUp(t *testing.T) {
 	p := policies["everything"]
 	suspected := suspectedInCleanUp(t)
-	if tasks := suspected.w.Effects; len(tasks) > 0 {
-		t.Fatalf("%+v is still to be done", tasks)
+	if effects := suspected.w.Effects; len(effects) > 0 {
+		t.Fatalf("%+v is still to be done", effects)
 	}
 	t.Run("it is cleaned up when the symptom is gone", func(t *testing.T) {
 		plays(t, p, suspected, [][2]string{{"tick", "clearing"}, {"a read ready", "clearing"}, {"tick", "clearing: delete a"}})

@@ -419,8 +419,8 @@ func begins(t *testing.T, l *loop) {
 	}
 	stored, _ := l.mustLoad(t, workload)
 	for _, w := range []incident.Workload{w, stored} {
-		if task := w.Effects[0]; task.RequestID != id || !task.Begun.Equal(l.now) {
-			t.Errorf("the task is %+v, want the intent saved", task)
+		if effect := w.Effects[0]; effect.RequestID != id || !effect.Begun.Equal(l.now) {
+			t.Errorf("the effect is %+v, want the intent saved", effect)
 		}
 	}
 	if project, zone, err := l.Slots(t.Context(), "demo", "us-west4-a", l.now); err != nil || project != 1 || zone != 1 {
@@ -497,7 +497,7 @@ func holdsOnPolicy(t *testing.T, l *loop) {
 	wantIgnored(t, err, "gs://b/policy.yaml: 503")
 	w, _ := l.mustLoad(t, workload)
 	if !strings.Contains(w.Incident.Held, "503") || !w.Effects[0].Begun.IsZero() {
-		t.Errorf("held by %q with the task %+v, want the policy's fault and nothing begun", w.Incident.Held, w.Effects[0])
+		t.Errorf("held by %q with the effect %+v, want the policy's fault and nothing begun", w.Incident.Held, w.Effects[0])
 	}
 }
 
@@ -522,8 +522,8 @@ func holdsOnLabel(t *testing.T, l *loop) {
 	_, id, err := l.BeginDestructive(t.Context(), r, l.now, "us-west4-a", l.limits)
 	wantIgnored(t, err, `the label pitstop-policy is now "no such policy"`)
 	w, _ := l.mustLoad(t, workload)
-	if task := w.Effects[0]; !task.Begun.IsZero() || !task.Retry.After(l.now) || task.RequestID == id {
-		t.Errorf("the task is %+v, want one that is not begun and is asked for again", task)
+	if effect := w.Effects[0]; !effect.Begun.IsZero() || !effect.Retry.After(l.now) || effect.RequestID == id {
+		t.Errorf("the effect is %+v, want one that is not begun and is asked for again", effect)
 	}
 	if _, zone, err := l.Slots(t.Context(), "demo", "us-west4-a", l.now); err != nil || zone != 0 {
 		t.Errorf("%d slots are taken, %v; want none", zone, err)
@@ -539,9 +539,9 @@ func brakes(t *testing.T, l *loop) {
 	_, _, err := l.BeginDestructive(t.Context(), r, l.now, "us-west4-a", l.limits)
 	wantIgnored(t, err, "the brake holds")
 	w, _ := l.mustLoad(t, workload)
-	task := w.Effects[0]
-	if !strings.Contains(w.Incident.Held, "the brake holds") || !task.Begun.IsZero() || !task.Retry.Equal(ledger.NextHour(l.now)) {
-		t.Errorf("held by %q with the task %+v, want the brake, nothing begun, and a new try in the next hour", w.Incident.Held, task)
+	effect := w.Effects[0]
+	if !strings.Contains(w.Incident.Held, "the brake holds") || !effect.Begun.IsZero() || !effect.Retry.Equal(ledger.NextHour(l.now)) {
+		t.Errorf("held by %q with the effect %+v, want the brake, nothing begun, and a new try in the next hour", w.Incident.Held, effect)
 	}
 }
 
@@ -575,7 +575,7 @@ func answersAnyway(t *testing.T, l *loop) {
 		t.Fatal(err)
 	}
 	if w, _ := l.mustLoad(t, workload); w.Effects[0].Operation != "operation-1" || w.Effects[0].Answered.IsZero() {
-		t.Errorf("the task is %+v, want the operation kept", w.Effects[0])
+		t.Errorf("the effect is %+v, want the operation kept", w.Effects[0])
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"pitstop.internal/shared/policy"
 )
 
-// frozen is what testdata/workload-v1.json says, in the words of this release: a Multislice of two, one of them preempted
+// frozen is what testdata/workload-v1.json and workload-v2.json say, in the words of this release: a Multislice of two, one of them preempted
 // and created again in another zone while the other has maintenance announced, with the incident before it still there.
 func frozen() incident.Workload {
 	at := func(clock string) time.Time {
@@ -25,12 +25,12 @@ func frozen() incident.Workload {
 		Directory: "gs://ckpt/llama-8b",
 		Slices: []incident.Slot{
 			{Name: "llama-8b-0", Replace: true, Life: incident.Life{
-				Facts: incident.Facts{Group: "llama-8b-qr", Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Reclaimable: true, Spec: "3f786850e387550fdab836ed7e6dc881de23001b"},
+				Facts: incident.Facts{Group: "llama-8b-qr", Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Reclaimable: true, Spec: "3f786850e387550fdab836ed7e6dc881de23001b", Label: "night"},
 				Zone:  "us-west4-a", Hosts: "t1v-n-3f2a9c01", Incarnation: first, Admission: incident.Admitted, Condition: incident.Gone,
 				State: "gone", Since: at("02:16:01.500000"), End: incident.End{Told: true},
 			}},
 			{Name: "llama-8b-1", Life: incident.Life{
-				Facts: incident.Facts{Group: "llama-8b-qr", Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Reclaimable: true, Spec: "89e6c98d92887913cadf06b2adb97f26cde4849b"},
+				Facts: incident.Facts{Group: "llama-8b-qr", Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Reclaimable: true, Spec: "89e6c98d92887913cadf06b2adb97f26cde4849b", Label: "night"},
 				Zone:  "us-west4-a", Hosts: "t1v-n-3f2a9c02", Incarnation: second, Admission: incident.Admitted, Condition: incident.Ready,
 				State: "READY", Since: at("00:05:40"), End: incident.End{Released: at("02:17:00")},
 				Notice: incident.Notice{

@@ -86,20 +86,20 @@ func TestAWorkloadOf256SlicesIsSaved(t *testing.T) {
 	}
 	do := func(failure *incident.Failure) {
 		t.Helper()
-		tasks := w.Effects
+		effects := w.Effects
 		var all []incident.Evidence
-		for _, task := range tasks {
-			r := w.Request(task).(interface{ Header() events.Request }).Header() //nolint:forcetypeassert // it is one
+		for _, effect := range effects {
+			r := w.Request(effect).(interface{ Header() events.Request }).Header() //nolint:forcetypeassert // it is one
 			all = append(all, incident.Intended{Origin: incident.Origin{Time: l.now}, Request: r, RequestID: ledger.RequestID(r, at)})
 			answer := incident.Answered{Origin: incident.Origin{Time: l.now}, Request: r, Failure: failure}
 			if failure == nil {
-				answer.Operation = "projects/demo/locations/us-central2-b/operations/operation-1763990000000-" + task.Slice
+				answer.Operation = "projects/demo/locations/us-central2-b/operations/operation-1763990000000-" + effect.Slice
 			}
 			all = append(all, answer)
 		}
 		give(all...)
-		if len(tasks) != many {
-			t.Fatalf("%s: %d tasks, want %d", stage(w), len(tasks), many)
+		if len(effects) != many {
+			t.Fatalf("%s: %d effects, want %d", stage(w), len(effects), many)
 		}
 	}
 	busy := &incident.Failure{Class: incident.Transient, Message: strings.Repeat("the service is unavailable, try again later. ", 12)}
@@ -141,5 +141,5 @@ func stage(w incident.Workload) string {
 	if w.Incident == nil {
 		return "no incident"
 	}
-	return fmt.Sprintf("%s with %d tasks, %d lines and %d left out", w.Incident.Phase, len(w.Effects), len(w.Incident.Timeline), w.Incident.LeftOut)
+	return fmt.Sprintf("%s with %d effects, %d lines and %d left out", w.Incident.Phase, len(w.Effects), len(w.Incident.Timeline), w.Incident.LeftOut)
 }

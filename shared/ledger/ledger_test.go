@@ -1129,37 +1129,58 @@ func TestAFailedOpeningIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestFrozenDocument reads the document that release 1 wrote. The file is never written again: as long as this release
-// reads schema 1 it has to read this, whatever its own documents look like by then. A release that gives up schema 1
-// removes the file and this test together.
-func TestFrozenDocument(t *testing.T) {
-	body, err := os.ReadFile("testdata/workload-v1.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := newSuite(t, memory)
-	s.create(t, ledger.Workloads, "demo/llama-8b", 1, string(body))
-	got, rev := s.mustLoad(t, "demo/llama-8b")
-	if d := cmp.Diff(frozen(), got); d != "" {
-		t.Errorf("the document of release 1 is read as something else (-want +got):\n%s", d)
-	}
-	// A field that this release does not know any more would be lost at the next write.
-	var strict incident.Workload
-	if err := schema1.Unmarshal(body, &strict, json.RejectUnknownMembers(true)); err != nil {
-		t.Errorf("a field of release 1 has no place any more: %v", err)
-	}
-	// The document that was read is written by this release, and is still the same workload.
-	s.mustSave(t, got, rev)
-	again, _ := s.mustLoad(t, "demo/llama-8b")
-	if d := cmp.Diff(got, again); d != "" {
-		t.Errorf("written again (-read +written):\n%s", d)
+// TestFrozenDocuments reads the documents that this release and the one before wrote. The files are never written again: as
+// long as this release reads their schema it has to read them, whatever its own documents look like by then. A release that
+// gives up a schema removes its file.
+func TestFrozenDocuments(t *testing.T) {
+	for schema, strictly := range map[int]func(body []byte, w *incident.Workload) error{
+		1: func(body []byte, w *incident.Workload) error {
+			return schema1.Unmarshal(body, w, json.RejectUnknownMembers(true))
+		},
+		2: func(body []byte, w *incident.Workload) error {
+			return json.Unmarshal(body, w, json.RejectUnknownMembers(true))
+		},
+	} {
+		body, err := os.ReadFile(fmt.Sprintf("testdata/workload-v%d.json", schema))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newSuite(t, memory)
+		s.create(t, ledger.Workloads, "demo/llama-8b", schema, string(body))
+		got, rev := s.mustLoad(t, "demo/llama-8b")
+		if d := cmp.Diff(frozen(), got); d != "" {
+			t.Errorf("the document of schema %d is read as something else (-want +got):\n%s", schema, d)
+		}
+		// A field that this release does not know any more would be lost at the next write.
+		var strict incident.Workload
+		if err := strictly(body, &strict); err != nil {
+			t.Errorf("a field of schema %d has no place any more: %v", schema, err)
+		}
+		// The document that was read is written by this release, and is still the same workload.
+		s.mustSave(t, got, rev)
+		again, _ := s.mustLoad(t, "demo/llama-8b")
+		if d := cmp.Diff(got, again); d != "" {
+			t.Errorf("schema %d, written again (-read +written):\n%s", schema, d)
+		}
+		// Its next reading finds the policy that the open incident goes by.
+		after, _, _ := incident.Advance(policy.Policy{Switches: policy.Everything()}, got, incident.Read{
+			Origin: incident.Origin{Time: got.Slices[0].Since.Add(time.Minute), Rank: events.RankReading}, Slice: got.Slices[0].Name,
+			Zone: got.Slices[0].Zone, Condition: incident.Gone, State: "gone",
+		}, got.Slices[0].Since.Add(time.Minute))
+		if after.Label != got.Label {
+			t.Errorf("schema %d: a reading makes its label %q of %q", schema, after.Label, got.Label)
+		}
 	}
 }
 
 // FuzzDecode reads any bytes as the document of a workload: that never panics, and what can be read can be written and
 // is the same then.
 func FuzzDecode(f *testing.F) {
-	frozen, err := os.ReadFile("testdata/workload-v1.json")
+	first, err := os.ReadFile("testdata/workload-v1.json")
+	if err != nil {
+		f.Fatal(err)
+	}
+	second, err := os.ReadFile("testdata/workload-v2.json")
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -1168,11 +1189,12 @@ func FuzzDecode(f *testing.F) {
 		f.Fatal(err)
 	}
 	for _, seed := range []string{
-		string(frozen), string(whole), "", "{}", "null", "[]", `{"id":1}`, `{"slices":[null,{}],"incident":null}`,
+		string(first), string(second), string(whole), "", "{}", "null", "[]", `{"id":1}`, `{"slices":[null,{}],"incident":null}`,
 		`{"incident":{"switches":{"restart":"maybe"}}}`, `{"outbox":[{"data":"%%"}]}`, `{"schema":2}`, `{"id":"a","id":"b"}`, "{\"id\":\"\xff\"}",
 		`{"budgets":{"restarts":1e99}}`, `{"progress":{"at":"9999-12-31T23:59:59.999999999Z"}}`,
 	} {
 		f.Add(seed, 1)
+		f.Add(seed, incident.Schema)
 	}
 	f.Add("{}", -1)
 	f.Add("{}", 1<<40)

@@ -39,7 +39,9 @@ type remote struct {
 	// faster than the answer to their publication.
 	published    map[string]*sent
 	acknowledged map[string]bool
-	faults       []error
+	// early are the messages that a function began to handle before the answer to their publication was there.
+	early  map[string]bool
+	faults []error
 }
 
 // sent is a message that nobody has acknowledged yet.
@@ -103,7 +105,7 @@ func newRemote(ctx context.Context, clock *clock.Clock, address string) (*remote
 	}
 	return &remote{
 		clock: clock, topics: topics, subs: subs, project: "projects/pitstop-replay", run: runs.Add(1),
-		published: map[string]*sent{}, acknowledged: map[string]bool{},
+		published: map[string]*sent{}, acknowledged: map[string]bool{}, early: map[string]bool{},
 	}, nil
 }
 
@@ -158,12 +160,16 @@ func (r *remote) Publish(topic string, data []byte, attributes map[string]string
 		return ""
 	}
 	id := got.GetMessageIds()[0]
+	handled := r.early[id]
+	delete(r.early, id)
 	if r.acknowledged[id] {
 		delete(r.acknowledged, id)
 		return id
 	}
 	m := &sent{Message: world.Message{ID: id, Topic: topic, Data: data, Attributes: attributes, Published: r.clock.Now()}}
-	r.waitFor(m, onTheWay)
+	if !handled {
+		r.waitFor(m, onTheWay)
+	}
 	r.published[id] = m
 	return id
 }
@@ -188,9 +194,10 @@ func (r *remote) Serve(entry string, h http.Handler, delivered func(sub string, 
 		}
 		body, m := r.virtual(body)
 		req.Body = io.NopCloser(bytes.NewReader(body))
-		code := world.StatusOf(h, w.Header(), req)
+		code := http.StatusInternalServerError // of a handler that panics
+		defer func() { r.answered(m, code == http.StatusOK) }()
+		code = world.StatusOf(h, w.Header(), req)
 		delivered("", m, 1, code)
-		r.answered(m, code == http.StatusOK)
 		w.WriteHeader(code)
 	}))
 	return dispatch(entry)
@@ -214,6 +221,8 @@ func (r *remote) virtual(body []byte) ([]byte, world.Message) {
 	if known, ok := r.published[m.ID]; ok {
 		m.Published = known.Published
 		known.arrives, known.since = time.Time{}, time.Time{}
+	} else {
+		r.early[m.ID] = true
 	}
 	r.mu.Unlock()
 	return world.PushBody(p.Subscription, m, 0), m
@@ -223,6 +232,7 @@ func (r *remote) answered(m world.Message, acknowledged bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	known, ok := r.published[m.ID]
+	delete(r.early, m.ID)
 	switch {
 	case ok && acknowledged:
 		delete(r.published, m.ID)
@@ -230,6 +240,17 @@ func (r *remote) answered(m world.Message, acknowledged bool) {
 		r.waitFor(known, afterRefusal)
 	case acknowledged:
 		r.acknowledged[m.ID] = true
+	}
+}
+
+// busy takes the real time in which a function worked off the waiting for a delivery.
+func (r *remote) busy(d time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, m := range r.published {
+		if !m.since.IsZero() {
+			m.since = m.since.Add(d)
+		}
 	}
 }
 
@@ -265,6 +286,7 @@ func (r *remote) step(ctx context.Context, limit time.Time) (bool, error) {
 		return false, err
 	}
 	if !r.clock.Quiet() {
+		r.busy(beat)
 		return true, nil // the time that a handler takes on this machine is none of the scenario's
 	}
 	to, err := r.latest(r.clock.Now().Add(beat * flow))

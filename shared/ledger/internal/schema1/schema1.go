@@ -2,6 +2,7 @@
 package schema1
 
 import (
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -18,8 +19,12 @@ func Unmarshal(document []byte, w *incident.Workload, opts ...json.Options) erro
 	}
 	*w = old.Workload
 	w.Schema, w.Slices = incident.Schema, make([]incident.Slot, len(old.Slices))
+	labelled := slices.ContainsFunc(old.Slices, func(s slice) bool { return s.Label != "" })
 	for i := range old.Slices {
 		w.Slices[i] = old.Slices[i].slot()
+		if !labelled { // an early document has the workload's alone
+			w.Slices[i].Label = w.Label
+		}
 	}
 	if in := old.Incident; in != nil {
 		w.Incident, w.Effects = &in.Incident, in.Tasks

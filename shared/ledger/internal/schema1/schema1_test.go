@@ -2,6 +2,7 @@ package schema1_test
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -75,8 +76,16 @@ func TestUnmarshal(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("read (-want +got):\n%s", d)
 	}
-	if zero := zeroFields(reflect.ValueOf(got.Slices[0].Life)); len(zero) > 1 || zero[0] != "Notice" {
+	first := got.Slices[0].Life
+	if zero := zeroFields(first); !slices.Equal(zero, []string{"Notice"}) {
 		t.Errorf("the first slice shows nothing of %v", zero)
+	}
+	for what, zero := range map[string][]string{
+		"facts": zeroFields(first.Facts), "abuse": zeroFields(first.Abuse), "end": slices.DeleteFunc(zeroFields(first.End), func(n string) bool { return n == "SilentBy" }),
+	} {
+		if len(zero) > 0 {
+			t.Errorf("the first slice shows nothing of %v in its %s", zero, what)
+		}
 	}
 	written, err := json.Marshal(got)
 	if err != nil {
@@ -92,7 +101,8 @@ func TestUnmarshal(t *testing.T) {
 }
 
 // zeroFields names the fields of a struct in which nothing is.
-func zeroFields(v reflect.Value) (names []string) {
+func zeroFields(of any) (names []string) {
+	v := reflect.ValueOf(of)
 	for i := range v.NumField() {
 		if v.Field(i).IsZero() {
 			names = append(names, v.Type().Field(i).Name)
