@@ -201,13 +201,13 @@ type grpcError interface {
 	GRPCStatus() *status.Status
 }
 
-// notAnAnswer begins the message that the gRPC client makes of a page of some proxy on the way. The page's status says nothing
-// about the API's answer.
-const notAnAnswer = "unexpected HTTP status code received from server"
+// notAnswers begin the messages that the gRPC client makes itself under a code of the API's: of a page of some proxy on the way, and
+// of a token that cannot be fetched, for which the call was never sent. Their codes say nothing about the API's answer.
+var notAnswers = []string{"unexpected HTTP status code received from server", "transport: per-RPC creds failed"}
 
 // grpcFailure classifies the status with which a call by gRPC ended.
 func grpcFailure(s *status.Status, o occasion) incident.Failure {
-	if strings.HasPrefix(s.Message(), notAnAnswer) {
+	if slices.ContainsFunc(notAnswers, func(begins string) bool { return strings.HasPrefix(s.Message(), begins) }) {
 		return incident.Failure{Class: incident.Transient, Message: plain(s.Message())}
 	}
 	var details strings.Builder

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -186,15 +187,19 @@ func TestGRPCFailures(t *testing.T) {
 		"a reservation that a Spot creation never asked for": {
 			err: answers(codes.NotFound, "Reservation not found"), occasion: createSpot, want: incident.Stockout, text: nothing,
 		},
-		"a wrong zone":           {err: answers(codes.InvalidArgument, wrongZone), want: incident.WrongZone, text: nothing},
-		"a precondition":         {err: answers(codes.FailedPrecondition, "not now"), want: incident.NotInState, text: "not now"},
-		"a wrong request":        {err: answers(codes.InvalidArgument, "bad"), want: incident.Invalid, text: "bad"},
-		"out of range":           {err: answers(codes.OutOfRange, "page 9"), want: incident.Invalid, text: "page 9"},
-		"a taken name":           {err: answers(codes.AlreadyExists, "Resource 'x' already exists"), want: incident.Exists, text: nothing},
-		"two changes at a time":  {err: answers(codes.Aborted, "unable to queue the operation"), want: incident.Busy, text: nothing},
-		"a missing slice":        {err: answers(codes.NotFound, "Resource 'x' was not found"), want: incident.NotFound, text: nothing},
-		"not permitted":          {err: answers(codes.PermissionDenied, "no"), want: incident.Permission, text: "no"},
-		"not known":              {err: answers(codes.Unauthenticated, "who?"), want: incident.Permission, text: "who?"},
+		"a wrong zone":          {err: answers(codes.InvalidArgument, wrongZone), want: incident.WrongZone, text: nothing},
+		"a precondition":        {err: answers(codes.FailedPrecondition, "not now"), want: incident.NotInState, text: "not now"},
+		"a wrong request":       {err: answers(codes.InvalidArgument, "bad"), want: incident.Invalid, text: "bad"},
+		"out of range":          {err: answers(codes.OutOfRange, "page 9"), want: incident.Invalid, text: "page 9"},
+		"a taken name":          {err: answers(codes.AlreadyExists, "Resource 'x' already exists"), want: incident.Exists, text: nothing},
+		"two changes at a time": {err: answers(codes.Aborted, "unable to queue the operation"), want: incident.Busy, text: nothing},
+		"a missing slice":       {err: answers(codes.NotFound, "Resource 'x' was not found"), want: incident.NotFound, text: nothing},
+		"not permitted":         {err: answers(codes.PermissionDenied, "no"), want: incident.Permission, text: "no"},
+		"not known":             {err: answers(codes.Unauthenticated, "who?"), want: incident.Permission, text: "who?"},
+		"no token": {
+			err:  answers(codes.Unauthenticated, "transport: per-RPC creds failed due to error: auth: cannot fetch token: 503"),
+			want: incident.Transient, text: "transport: per-RPC creds failed due to error: auth: cannot fetch token: 503",
+		},
 		"an internal error":      {err: answers(codes.Internal, "oops"), want: incident.Transient, text: "oops"},
 		"no such method":         {err: answers(codes.Unimplemented, "unknown service"), want: incident.Transient, text: "unknown service"},
 		"lost data":              {err: answers(codes.DataLoss, "gone"), want: incident.Transient, text: "gone"},
@@ -221,6 +226,24 @@ func TestGRPCFailures(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestACallThatItsCallerEnded fails with the caller's own error, whatever status the client makes of the end. The end of a call that
+// waits for a token has the status of a caller whom nobody knows.
+func TestACallThatItsCallerEnded(t *testing.T) {
+	over, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
+	defer cancel()
+	for code, byCaller := range map[codes.Code]bool{
+		codes.Canceled: true, codes.DeadlineExceeded: true, codes.Unauthenticated: true, codes.NotFound: false, codes.PermissionDenied: false,
+	} {
+		failed := status.Error(code, "transport: per-RPC creds failed due to error: context deadline exceeded")
+		if err := ended(t.Context(), failed); !errors.Is(err, failed) {
+			t.Errorf("%s of a call that goes on: %v", code, err)
+		}
+		if err := ended(over, failed); errors.Is(err, context.DeadlineExceeded) != byCaller {
+			t.Errorf("%s of a call that its caller ended: %v", code, err)
+		}
 	}
 }
 

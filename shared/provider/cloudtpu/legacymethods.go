@@ -2,11 +2,13 @@ package cloudtpu
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"cloud.google.com/go/longrunning/autogen/longrunningpb"
 	tpu "cloud.google.com/go/tpu/apiv1"
 	"cloud.google.com/go/tpu/apiv1/tpupb"
+	"github.com/googleapis/gax-go/v2/apierror"
 	"google.golang.org/api/option"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -89,7 +91,8 @@ func (s legacyGRPC) StartNode(ctx context.Context, name string) (*longrunningpb.
 }
 
 // begun is an operation as its call returned it. The client hides the failure of one that is done already behind poll, which
-// then makes no call.
+// then makes no call. Poll also fails where the operation leaves something else than a node, as a deletion may: that is no failure of
+// the operation.
 func begun(op interface {
 	Name() string
 	Done() bool
@@ -99,15 +102,16 @@ func begun(op interface {
 	if !o.Done {
 		return o
 	}
-	if err := poll(); err != nil {
-		o.Result = &longrunningpb.Operation_Error{Error: status.Convert(err).Proto()}
+	if failed, ok := errors.AsType[*apierror.APIError](poll()); ok && failed != nil {
+		o.Result = &longrunningpb.Operation_Error{Error: failed.GRPCStatus().Proto()}
 	}
 	return o
 }
 
-// ended replaces the status of a call that its caller ended by the caller's own error, so that errors.Is finds it.
+// ended replaces the status of a call that its caller ended by the caller's own error, so that errors.Is finds it. A call that ends
+// while it waits for a token has the status Unauthenticated.
 func ended(ctx context.Context, err error) error {
-	if c := status.Code(err); ctx.Err() != nil && (c == codes.Canceled || c == codes.DeadlineExceeded) {
+	if c := status.Code(err); ctx.Err() != nil && (c == codes.Canceled || c == codes.DeadlineExceeded || c == codes.Unauthenticated) {
 		return ctx.Err()
 	}
 	return err
