@@ -11,6 +11,7 @@ import (
 
 	"cloud.google.com/go/longrunning/autogen/longrunningpb"
 	"google.golang.org/api/option"
+	api "google.golang.org/api/tpu/v2alpha1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
@@ -254,7 +255,9 @@ func (b *Both) Operations(ctx context.Context, project, zone string, names ...st
 	if !slices.Contains(b.zones, zone) {
 		return ops, err
 	}
-	former, unread := b.legacy.operations(ctx, project, zone, names)
+	former, unread := b.legacy.operations(ctx, project, zone, names, func(o *api.Operation) hidden {
+		return b.Client.specs.hidden(project, zone, o)
+	})
 	for _, o := range former {
 		if !slices.ContainsFunc(ops, func(p provider.Operation) bool { return p.Name == o.Name }) {
 			ops = append(ops, o)

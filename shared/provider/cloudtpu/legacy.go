@@ -251,7 +251,11 @@ func (l *legacy) start(ctx context.Context, what string, o occasion, f func(cont
 	return started(what, o, hidden{}, legacyOperation(op))
 }
 
-func (l *legacy) operations(ctx context.Context, project, zone string, names []string) ([]provider.Operation, error) {
+// operations lists the operations of a zone, as far as they are named. The service that lists them has no version, so operations of
+// TPU VMs may be among them; secrets are the values that the error of one may repeat.
+func (l *legacy) operations(
+	ctx context.Context, project, zone string, names []string, secrets func(*api.Operation) hidden,
+) ([]provider.Operation, error) {
 	ops, _, err := pages(ctx, "list operations of legacy nodes in "+zone, func(ctx context.Context, token string) ([]provider.Operation, string, bool, error) {
 		page, err := l.methods.Operations(ctx, zoneName(project, zone), token)
 		if err != nil {
@@ -262,7 +266,8 @@ func (l *legacy) operations(ctx context.Context, project, zone string, names []s
 			if len(names) > 0 && !slices.Contains(names, o.Name) {
 				continue
 			}
-			all = append(all, operationOf(legacyOperation(o), func() hidden { return hidden{} }))
+			op := legacyOperation(o)
+			all = append(all, operationOf(op, func() hidden { return secrets(op) }))
 		}
 		return all, page.NextPageToken, false, nil
 	})

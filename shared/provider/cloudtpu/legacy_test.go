@@ -308,6 +308,34 @@ func TestALegacyNodeIsNotTouchedWhereNobodyAsksForThem(t *testing.T) {
 	}
 }
 
+// TestTheFormerVersionRepeatsNoSecretOfATPUVM: its listing may hold the operations of TPU VMs too, and the present version's listing,
+// which comes first, may fail.
+func TestTheFormerVersionRepeatsNoSecretOfATPUVM(t *testing.T) {
+	const secret = "ghp_m4rk3r"
+	w := newWorld(t, way{both: true, mingled: true})
+	c := order("vm")
+	c.Metadata = map[string]string{"startup-script": "export TOKEN=" + secret}
+	_, err := w.api.AddNode(c)
+	must(t, err)
+	read(t, w, ref("vm"))
+	w.api.Inject(cloudtputest.Fault{Method: "DeleteNode", LateCode: 13, LateMessage: "cannot stop a node with export TOKEN=" + secret})
+	_, err = w.Delete(t.Context(), ref("vm"), requestID(1))
+	must(t, err)
+	w.clock.Advance(time.Hour)
+	for _, presentFails := range []bool{false, true} {
+		if presentFails {
+			w.api.Inject(cloudtputest.Fault{Method: "ListOperations", Code: 7, Message: "no"})
+		}
+		ops, err := w.Operations(t.Context(), project, home)
+		if (err != nil) != presentFails || len(ops) != 1 || ops[0].Failure == nil {
+			t.Fatalf("%+v, %v", ops, err)
+		}
+		if f := ops[0].Failure.Message; strings.Contains(f, secret) || !strings.Contains(f, "cannot stop a node") {
+			t.Errorf("the present version fails: %v; the operation failed with %q", presentFails, f)
+		}
+	}
+}
+
 // TestALegacyNodeIsNotMissingThatOneVersionShows: the two listings differ, and only the next one shows the truth.
 func TestALegacyNodeIsNotMissingThatOneVersionShows(t *testing.T) {
 	w := newWorld(t, way{both: true, mingled: true})
