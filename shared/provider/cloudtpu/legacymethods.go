@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"cloud.google.com/go/longrunning/autogen/longrunningpb"
 	tpu "cloud.google.com/go/tpu/apiv1"
 	"cloud.google.com/go/tpu/apiv1/tpupb"
 	"github.com/googleapis/gax-go/v2/apierror"
 	"google.golang.org/api/option"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 )
 
@@ -30,8 +33,12 @@ type legacyGRPC struct{ client *tpu.Client }
 
 var _ LegacyMethods = legacyGRPC{}
 
+// alive has a connection tested while calls wait for answers. Otherwise a connection that broke unnoticed would take every call until
+// its time is up.
+var alive = keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}
+
 func newLegacy(ctx context.Context, opts ...option.ClientOption) (*legacy, error) {
-	c, err := tpu.NewClient(ctx, opts...)
+	c, err := tpu.NewClient(ctx, append([]option.ClientOption{option.WithGRPCDialOption(grpc.WithKeepaliveParams(alive))}, opts...)...)
 	if err != nil {
 		return nil, fmt.Errorf("cloud tpu client of legacy nodes: %w", err)
 	}
