@@ -65,6 +65,9 @@ func (d deployment) shows(ctx context.Context, all []incident.Workload) (map[str
 	for _, at := range places {
 		list, err := api.List(ctx, at.project, at.zone)
 		failed = append(failed, err, list.Unread)
+		if err == nil && (list.Partial || list.Unread == nil && !list.Legacy && slices.Contains(legacy, at.zone)) {
+			failed = append(failed, errors.New("the API did not reach all of "+at.zone+"; look again in a minute"))
+		}
 		for _, s := range list.Slices {
 			found[key{at, s.Name}] = s
 		}

@@ -7,8 +7,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"cloud.google.com/go/auth"
 	"cloud.google.com/go/tpu/apiv1/tpupb"
 	"google.golang.org/api/option"
 
@@ -98,7 +100,7 @@ func TestCheckSaysWhenTheLastMaintenanceWas(t *testing.T) {
 	}
 	wants(t, got, "good      maintenance: llama-8b: "+eventAt)
 	b.hidden = errors.New("refused")
-	b.want([]string{"check", "llama-8b"}, "warn      maintenance: check cannot read when the last maintenance event was: refused", "you: ask for roles/tpu.viewer")
+	b.want([]string{"check", "llama-8b"}, "warn      maintenance: check cannot read when the last maintenance event was: refused\n")
 }
 
 func TestStatusShowsTheLastMaintenanceAndAutocheckpoint(t *testing.T) {
@@ -123,7 +125,7 @@ func TestStatusShowsTheLastMaintenanceAndAutocheckpoint(t *testing.T) {
 	b.want([]string{"status", "--json", "bert"}, `"shown":[{"slice":"bert","autocheckpoint":"on"}]`)
 
 	b.shown, b.hidden = nil, errors.New("refused")
-	b.want([]string{"status"}, "demo/llama-8b", "the last maintenance events and autocheckpoint are not shown: refused; ask for roles/tpu.viewer")
+	b.want([]string{"status"}, "demo/llama-8b", "the last maintenance events and autocheckpoint are not shown: refused\n")
 	b.want([]string{"status", "--json", "bert"}, `"not_shown":"refused"`)
 }
 
@@ -155,6 +157,83 @@ func TestStatusShowsTheLastMaintenanceOfALegacyNode(t *testing.T) {
 		t.Errorf("%v:\n%s", err, got)
 	}
 	wants(t, got, eventAt)
+}
+
+// TestAListingThatIsNotWholeIsSaid: a slice that it lacks would look like one without news.
+func TestAListingThatIsNotWholeIsSaid(t *testing.T) {
+	const says = "are not shown: the API did not reach all of us-west4-a; look again in a minute\n"
+	for name, c := range map[string]struct{ unreached, unreachedLegacy, hasLegacy, told bool }{
+		"whole":                    {},
+		"whole, with legacy nodes": {hasLegacy: true},
+		"without some nodes":       {unreached: true, told: true},
+		"without legacy nodes":     {unreachedLegacy: true, hasLegacy: true, told: true},
+		"without legacy nodes that nobody asks for": {unreachedLegacy: true},
+		"without some nodes of either sort":         {unreached: true, unreachedLegacy: true, hasLegacy: true, told: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := trains("llama-8b")
+			w.Slices[0].Legacy = c.hasLegacy
+			b := deployedWith(t, ledgertest.NewStore().Open, w)
+			b.unreached, b.unreachedLegacy = c.unreached, c.unreachedLegacy
+			got, err := b.call("status")
+			if err != nil || strings.Contains(got, says) != c.told || strings.Contains(got, "are not shown") != c.told {
+				t.Errorf("%v:\n%s", err, got)
+			}
+		})
+	}
+}
+
+// asAda is Google behind this wire, for a caller who has a token.
+func asAda(base http.RoundTripper) *google {
+	return &google{base: base, as: "ada", creds: auth.NewCredentials(&auth.CredentialsOptions{TokenProvider: aToken{}})}
+}
+
+type aToken struct{}
+
+// Token implements auth.TokenProvider.
+func (aToken) Token(context.Context) (*auth.Token, error) {
+	return &auth.Token{Value: "t", Expiry: time.Now().Add(time.Hour)}, nil
+}
+
+// TestOnlyTheWayOutThatHelpsIsNamed where the API does not show the slices: a role where one is missing, the network where nothing
+// answers.
+func TestOnlyTheWayOutThatHelpsIsNamed(t *testing.T) {
+	for name, c := range map[string]struct {
+		base http.RoundTripper
+		says string
+	}{
+		"a refusal": {forbidden{}, "the Cloud TPU API refuses ada: permission tpu.queuedresources.list is missing in project demo; " +
+			"ask for a role that has it: the verb's --help names one\n"},
+		"silence": {wire{}, "the Cloud TPU API (tpu.googleapis.com) did not answer within 300ms as ada; " +
+			"check the network, HTTPS_PROXY and, in a VPC, Private Google Access; a longer --timeout waits longer\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b, _, _ := healthy(t, startsCrew)
+				b.google = asAda(c.base)
+				b.tpus = connected(b.google).tpus
+				b.want([]string{"status", "--timeout", "300ms"}, "the last maintenance events and autocheckpoint are not shown: "+c.says)
+				b.want([]string{"check", "llama-8b", "--timeout", "300ms"}, "check cannot read when the last maintenance event was: "+c.says)
+			})
+		})
+	}
+}
+
+// TestAVerbThatLooksAgainOpensNoOtherClient, however the zones of legacy nodes are ordered.
+func TestAVerbThatLooksAgainOpensNoOtherClient(t *testing.T) {
+	open := connected(asAda(forbidden{})).tpus
+	of := func(zones ...string) tpus {
+		t.Helper()
+		api, err := open(t.Context(), zones)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return api
+	}
+	none, two := of(), of("us-central1-b", "us-central1-a")
+	if none == two || of() != none || of("us-central1-a", "us-central1-b") != two || of("us-central1-a") == two {
+		t.Error("the clients are not those of their zones")
+	}
 }
 
 func TestAttachSaysThatAutocheckpointIsOff(t *testing.T) {

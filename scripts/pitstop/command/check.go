@@ -372,7 +372,7 @@ func (d deployment) maintenance(ctx context.Context, l *ledger.Ledger, r *rehear
 	looking, end := apart(ctx)
 	shown, err := d.shows(looking, []incident.Workload{w})
 	if err = end(err); err != nil {
-		r.find(warn, "maintenance", "check cannot read when the last maintenance event was: "+oneLine(err), "ask for roles/tpu.viewer")
+		r.find(warn, "maintenance", "check cannot read when the last maintenance event was: "+oneLine(err), "")
 	}
 	for _, s := range w.Slices {
 		if text := maintainedText(shown[w.ID], s.Name, d.now()); text != "" {

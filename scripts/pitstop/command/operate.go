@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -73,17 +74,8 @@ func connected(g *google) deployment {
 			}
 			return newBroker(ctx, pullFor, opts...)
 		},
-		cloud: func(ctx context.Context) (cloud, error) { return cloudtpu.New(ctx, rest) },
-		tpus: func(ctx context.Context, legacyZones []string) (tpus, error) {
-			opts := cloudtpu.Clients{Present: []option.ClientOption{rest}}
-			if len(legacyZones) > 0 {
-				var err error
-				if opts.Former, err = g.rpc(ctx); err != nil {
-					return nil, err
-				}
-			}
-			return cloudtpu.Config{LegacyZones: legacyZones}.OpenWith(ctx, opts)
-		},
+		cloud:  func(ctx context.Context) (cloud, error) { return cloudtpu.New(ctx, rest) },
+		tpus:   g.tpus(rest),
 		read:   checkpoint.Reader(rest),
 		store:  checkpoint.Deployed(rest),
 		access: iamAccess{google: g},
@@ -93,6 +85,34 @@ func connected(g *google) deployment {
 		look:   g.look,
 		now:    time.Now,
 		sleep:  ledger.Sleep,
+	}
+}
+
+// tpus opens each client once: a verb that looks again and again would otherwise leave a connection behind at each look.
+func (g *google) tpus(rest option.ClientOption) func(ctx context.Context, legacyZones []string) (tpus, error) {
+	var mu sync.Mutex
+	open := map[string]tpus{}
+	return func(ctx context.Context, legacyZones []string) (tpus, error) {
+		legacyZones = slices.Sorted(slices.Values(legacyZones))
+		mu.Lock()
+		defer mu.Unlock()
+		key := strings.Join(legacyZones, ",")
+		if known := open[key]; known != nil {
+			return known, nil
+		}
+		opts := cloudtpu.Clients{Present: []option.ClientOption{rest}}
+		if len(legacyZones) > 0 {
+			var err error
+			if opts.Former, err = g.rpc(ctx); err != nil {
+				return nil, err
+			}
+		}
+		client, err := cloudtpu.Config{LegacyZones: legacyZones}.OpenWith(ctx, opts)
+		if err != nil {
+			return nil, err
+		}
+		open[key] = client
+		return client, nil
 	}
 }
 

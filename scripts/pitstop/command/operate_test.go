@@ -38,6 +38,8 @@ type bench struct {
 	shown  []provider.Slice
 	hidden error
 	asked  []string
+	// unreached says that a listing has not all nodes, unreachedLegacy that it has not all legacy nodes.
+	unreached, unreachedLegacy bool
 	// simulated are the nodes that met a maintenance event.
 	simulated []string
 }
@@ -70,6 +72,7 @@ func (b *bench) SetLabel(_ context.Context, r provider.Ref, key, value string) e
 // List implements tpus.
 func (b *bench) List(_ context.Context, project, zone string) (l provider.Listing, err error) {
 	b.asked = append(b.asked, project+"/"+zone)
+	l.Partial, l.Legacy = b.unreached, !b.unreachedLegacy
 	for _, s := range b.shown {
 		if s.Project == project && s.Zone == zone {
 			l.Slices = append(l.Slices, s)

@@ -188,7 +188,7 @@ func (d deployment) status(ctx context.Context, l *ledger.Ledger, past *historia
 		p.standing(st, d.now())
 	}
 	if unread != "" && !asJSON {
-		tell(out, "\n"+p.paint(yellow, "the last maintenance events and autocheckpoint are not shown: "+unread+"; ask for roles/tpu.viewer"))
+		tell(out, "\n"+p.paint(yellow, "the last maintenance events and autocheckpoint are not shown: "+unread))
 	}
 	if len(found) == 0 && !asJSON {
 		tell(out, "Pitstop has seen no workload yet; patrol looks for TPUs every minute")
