@@ -159,7 +159,7 @@ func asJSON(r io.Reader) io.Reader {
 	return b
 }
 
-// converted is a file that may be YAML. It is read whole when it is read first, up to the size of the largest log entry.
+// converted is a file that may be YAML. It is read when it is read first: descriptions whole, up to the size of the largest log entry.
 type converted struct {
 	from io.Reader
 	text io.Reader
@@ -168,10 +168,12 @@ type converted struct {
 // Read implements io.Reader.
 func (c *converted) Read(p []byte) (int, error) {
 	if c.text == nil {
-		text, err := io.ReadAll(io.LimitReader(c.from, events.MaxBytes))
+		text, err := io.ReadAll(io.LimitReader(c.from, events.MaxBytes+1))
 		switch {
 		case err != nil:
 			c.text = io.MultiReader(bytes.NewReader(text), failing{err})
+		case len(text) > events.MaxBytes && describedYAML.Match(text):
+			c.text = failing{fmt.Errorf("it describes TPUs in YAML, and has more than %d bytes; split it, or describe them with --format=json", events.MaxBytes)}
 		case describedYAML.Match(text):
 			if c.text, err = yamlAsJSON(text); err != nil {
 				c.text = failing{fmt.Errorf("it describes a TPU, but not in gcloud's YAML or JSON: %w", err)}

@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"pitstop.internal/events"
 )
 
 // aDescription is what gcloud compute tpus tpu-vm describe writes, with other lines in the place of some.
@@ -103,7 +105,11 @@ func TestABadDescriptionIsOneClearLine(t *testing.T) {
 		text, says string
 		code       int
 	}{
-		"broken off":           {aDescription("state: READY", "state: ["), ": it describes a TPU, but not in gcloud's YAML or JSON: yaml: line ", exitUsage},
+		"broken off": {aDescription("state: READY", "state: ["), ": it describes a TPU, but not in gcloud's YAML or JSON: yaml: line ", exitUsage},
+		"too large": {
+			aDescription("state: READY", "state: READY\ndescription: "+strings.Repeat("x", events.MaxBytes)),
+			": it describes TPUs in YAML, and has more than 10485760 bytes; split it, or describe them with --format=json", exitUsage,
+		},
 		"of other types":       {aDescription("id: '4711'", "id: [1]"), ":1: it describes node llama-8b, but not as the API does: ", exitFailed},
 		"without a state":      {aDescription("state: READY\n", ""), ":1: it describes node llama-8b without its state; describe it without naming fields", exitFailed},
 		"of a queued resource": {aDescription("nodes/llama-8b", "queuedResources/q"), ":1: it describes queued resource q; describe its node: gcloud compute tpus tpu-vm describe NODE --zone us-west4-a", exitFailed},
