@@ -23,6 +23,7 @@ func Described(raw []byte) (s provider.Slice, is bool, err error) {
 		Name    string             `json:"name"`
 		LogName stdjson.RawMessage `json:"logName"`
 		Legacy  stdjson.RawMessage `json:"tensorflowVersion"`
+		State   stdjson.RawMessage `json:"state"`
 	}
 	if stdjson.Unmarshal(raw, &head) != nil || head.LogName != nil {
 		return s, false, nil //nolint:nilerr // it describes something else
@@ -46,10 +47,15 @@ func Described(raw []byte) (s provider.Slice, is bool, err error) {
 		if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(raw, n); err != nil {
 			return s, true, fault(err)
 		}
-		if n.State == tpupb.Node_STATE_UNSPECIFIED {
+		shown := legacyShown(n)
+		if shown.State == "" { // it has none, or one that only a newer API knows
+			_ = stdjson.Unmarshal(head.State, &shown.State) //nolint:errcheck // what is no text is none
+		}
+		if shown.State == "" {
 			return s, true, fmt.Errorf("it describes node %s without its state; describe it without naming fields", r.Name)
 		}
 		s, err = new(legacy).sliceOf(r, n)
+		s.State = stateText(shown)
 		return s, true, err
 	}
 	var n api.Node

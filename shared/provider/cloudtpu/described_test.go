@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/provider/cloudtpu"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
@@ -72,6 +73,8 @@ func TestWhatDescribesNoNode(t *testing.T) {
 		`{"name":"projects/demo/locations/us-west4-a/nodes/a:stop","state":"READY"}`: "is not a name of a node",
 		`{` + name + `}`: "it describes node n without its state",
 		`{` + name + `,"tensorflowVersion":"2.12.0"}`:               "it describes node n without its state",
+		`{` + name + `,"tensorflowVersion":"2.12.0","state":""}`:    "it describes node n without its state",
+		`{` + name + `,"tensorflowVersion":"2.12.0","state":null}`:  "it describes node n without its state",
 		`{` + name + `,"state":7}`:                                  "it describes node n, but not as the API does",
 		`{` + name + `,"state":"READY","labels":["a"]}`:             "it describes node n, but not as the API does",
 		`{` + name + `,"tensorflowVersion":"2.12.0","state":["a"]}`: "it describes node n, but not as the API does",
@@ -84,12 +87,15 @@ func TestWhatDescribesNoNode(t *testing.T) {
 			t.Errorf("%s: %+v", raw, s)
 		}
 	}
-	// A state that only a newer API knows is no fault.
-	for _, raw := range []string{
-		`{` + name + `,"state":"DREAMING","novel":1}`, `{` + name + `,"tensorflowVersion":"2.12.0","state":"READY","health":"DREAMING","novel":1}`,
+	// What only a newer API knows is no fault.
+	for raw, state := range map[string]string{
+		`{` + name + `,"state":"DREAMING","novel":1}`:                                                    "DREAMING",
+		`{` + name + `,"tensorflowVersion":"2.12.0","state":"DREAMING","health":"UNHEALTHY_TENSORFLOW"}`: "DREAMING, UNHEALTHY_TENSORFLOW",
+		`{` + name + `,"tensorflowVersion":"2.12.0","state":"READY","health":"DREAMING","novel":1}`:      "READY",
 	} {
-		if _, _, err := cloudtpu.Described([]byte(raw)); err != nil {
-			t.Errorf("%s: %v", raw, err)
+		s, _, err := cloudtpu.Described([]byte(raw))
+		if err != nil || s.State != state || (s.Condition == incident.Unclear) != strings.HasPrefix(state, "DREAMING") {
+			t.Errorf("%s: %+v, %v", raw, s, err)
 		}
 	}
 }

@@ -118,16 +118,21 @@ func (l *legacy) sliceOf(r provider.Ref, n *tpupb.Node) (s provider.Slice, err e
 	}
 	key := r
 	r.Legacy, r.QueuedResource = true, ""
-	s = seen(r, &api.Node{
-		State: enum(n.State), Health: enum(n.Health), HealthDescription: n.HealthDescription, AcceleratorType: n.AcceleratorType, CreateTime: legacyTime(n.CreateTime),
-		Labels: n.Labels, SchedulingConfig: legacyScheduling(n),
-		NetworkEndpoints: make([]*api.NetworkEndpoint, len(n.NetworkEndpoints)), Symptoms: legacySymptoms(n),
-	}, nil)
+	s = seen(r, legacyShown(n), nil)
 	s.Incarnation.ID = legacyLife(s.Incarnation)
 	if s.Spec, s.SpecHash, err = l.specOf(key, n); err == nil {
 		l.specs.Put(key, legacyRemembered{n, s}, len(s.Spec))
 	}
 	return s, err
+}
+
+// legacyShown is a legacy node as v2alpha1 would show it, without what its specification says.
+func legacyShown(n *tpupb.Node) *api.Node {
+	return &api.Node{
+		State: enum(n.State), Health: enum(n.Health), HealthDescription: n.HealthDescription, AcceleratorType: n.AcceleratorType, CreateTime: legacyTime(n.CreateTime),
+		Labels: n.Labels, SchedulingConfig: legacyScheduling(n),
+		NetworkEndpoints: make([]*api.NetworkEndpoint, len(n.NetworkEndpoints)), Symptoms: legacySymptoms(n),
+	}
 }
 
 // enum is the name of a value, as v2alpha1 writes it; empty for one that is not set.
