@@ -153,10 +153,47 @@ func namesOf(all []incident.Slot) string {
 
 // switchesOn says how autocheckpoint is turned on for slices of a workload. The API turns it on only at a creation.
 func switchesOn(w incident.Workload, off []incident.Slot, p policy.Policy) string {
-	if p.Autocheckpoint == policy.AutocheckpointOn {
-		return "the policy turns it on when Pitstop creates the slice again"
+	byHand := "make sure that the training saves on SIGTERM, then delete it and create it again with autocheckpoint: " +
+		strings.Join(creations(w, off), "; ")
+	approval, refusal := replacing(off, p)
+	switch on := p.Autocheckpoint == policy.AutocheckpointOn; {
+	case on && refusal == "":
+		return "the policy turns it on when Pitstop creates the slice again" + approval
+	case on:
+		return "the policy turns it on when Pitstop creates the slice again, but " + refusal + ": allow that, or " + byHand
+	case p.Name == "" || p.Unknown || policy.Preset(p.Name): // there is nothing to write it into
+		return byHand + "; or write autocheckpoint: on into a policy of the policy file and attach that policy"
+	case refusal == "":
+		return byHand + "; or write autocheckpoint: on into its policy, which turns it on when Pitstop creates it again" + approval
 	}
-	var commands []string
+	return byHand + "; or write autocheckpoint: on into its policy and allow that Pitstop creates it again: " + refusal
+}
+
+// replacing says what of a policy stands against creating slices again: that a person has to approve, or that it is not allowed.
+func replacing(all []incident.Slot, p policy.Policy) (approval, refusal string) {
+	var asks, refuses []string
+	for _, s := range all {
+		needed := policy.RecreateNonSpot
+		if s.Reclaimable {
+			needed = policy.Recreate
+		}
+		level := p.Switches.Level(needed)
+		text := incident.Workload{}.Forbids(needed, level, p)
+		switch {
+		case level == policy.Ask && !slices.Contains(asks, text):
+			asks = append(asks, text)
+		case level == policy.No && !slices.Contains(refuses, text):
+			refuses = append(refuses, text)
+		}
+	}
+	if len(asks) > 0 {
+		approval = ", once a person approves (" + strings.Join(asks, "; ") + ")"
+	}
+	return approval, strings.Join(refuses, ", and ")
+}
+
+// creations are the commands that create slices with autocheckpoint.
+func creations(w incident.Workload, off []incident.Slot) (commands []string) {
 	for _, s := range off {
 		command := "gcloud alpha compute tpus tpu-vm create " + s.Name + " --autocheckpoint-enabled --zone " + s.Zone + " ..."
 		if s.Group != "" {
@@ -171,8 +208,7 @@ func switchesOn(w incident.Workload, off []incident.Slot, p policy.Policy) strin
 			commands = append(commands, command)
 		}
 	}
-	return "make sure that the training saves on SIGTERM, then create it again with autocheckpoint: " + strings.Join(commands, "; ") +
-		"; or write autocheckpoint: on into its policy, which turns it on when Pitstop creates it again"
+	return commands
 }
 
 // heldWith counts the slices that the queued resource of a slice holds.

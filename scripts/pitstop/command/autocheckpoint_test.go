@@ -23,8 +23,9 @@ import (
 )
 
 const (
-	isOff = "it is off for llama-8b: maintenance that nobody announced begins at once, and the training loses what it has not saved"
-	byVM  = "gcloud alpha compute tpus tpu-vm create llama-8b --autocheckpoint-enabled --zone us-west4-a ..."
+	isOff  = "it is off for llama-8b: maintenance that nobody announced begins at once, and the training loses what it has not saved"
+	byHand = "make sure that the training saves on SIGTERM, then delete it and create it again with autocheckpoint: " + byVM
+	byVM   = "gcloud alpha compute tpus tpu-vm create llama-8b --autocheckpoint-enabled --zone us-west4-a ..."
 )
 
 // TestCheckSaysHowAutocheckpointIsTurnedOn for a node, for a queued resource and for a Multislice.
@@ -46,7 +47,7 @@ func TestCheckSaysHowAutocheckpointIsTurnedOn(t *testing.T) {
 		not    string
 	}{
 		"a node": {startsCrew, func(*incident.Workload) {}, "", []string{
-			"warn      autocheckpoint: " + isOff, "you: make sure that the training saves on SIGTERM", byVM, "or write autocheckpoint: on into its policy",
+			"warn      autocheckpoint: " + isOff, "you: " + byHand + "; or write autocheckpoint: on into its policy, which turns it on when Pitstop creates it again\n",
 		}, "queued-resources"},
 		"a queued resource": {startsCrew, func(w *incident.Workload) { w.Slices[0].Group = "q" }, "", []string{
 			isOff, "gcloud alpha compute tpus queued-resources create q --autocheckpoint-enabled --zone us-west4-a --node-id llama-8b ...",
@@ -55,8 +56,24 @@ func TestCheckSaysHowAutocheckpointIsTurnedOn(t *testing.T) {
 			"it is off for llama-8b, llama-8b-1: ", "queued-resources create q --autocheckpoint-enabled --zone us-west4-a --node-count 2 ... (once for all its slices)",
 		}, "--node-id"},
 		"a policy that turns it on": {startsCrew, func(*incident.Workload) {}, ", autocheckpoint: on", []string{
-			isOff, "you: the policy turns it on when Pitstop creates the slice again",
+			isOff, "you: the policy turns it on when Pitstop creates the slice again\n",
 		}, "gcloud"},
+		"a policy that turns it on and asks": {startsCrew, func(*incident.Workload) {}, ", autocheckpoint: on, switches: {recreate: ask}", []string{
+			"you: the policy turns it on when Pitstop creates the slice again, once a person approves (the switch recreate is ask, limited by policy night)\n",
+		}, "gcloud"},
+		"a policy that turns it on and never creates": {startsCrew, func(*incident.Workload) {}, ", autocheckpoint: on, switches: {recreate: no}", []string{
+			"stop      decision: ", "you: the policy turns it on when Pitstop creates the slice again, but the switch recreate is no, limited by policy night: allow that, or " + byHand + "\n",
+		}, "its policy"},
+		"a policy that creates no slice that is not Spot": {startsCrew, func(w *incident.Workload) { w.Slices[0].Reclaimable = false }, "", []string{
+			"stop      decision: ", "you: " + byHand + "; or write autocheckpoint: on into its policy and allow that Pitstop creates it again: " +
+				"the switch recreate_non_spot is no, limited by policy night (preset spot) and the deployment\n",
+		}, "turns it on"},
+		"a preset": {startsCrew, func(w *incident.Workload) { w.Label = "spot" }, "", []string{
+			"you: " + byHand + "; or write autocheckpoint: on into a policy of the policy file and attach that policy\n",
+		}, "its policy"},
+		"a label that names no policy": {startsCrew, func(w *incident.Workload) { w.Label = "nigth" }, "", []string{
+			"stop      policy: ", "you: " + byHand + "; or write autocheckpoint: on into a policy of the policy file and attach that policy\n",
+		}, "its policy"},
 		"where it is on": {enabled, func(*incident.Workload) {}, "", []string{
 			"good      autocheckpoint: it is on for llama-8b: before maintenance Google sends SIGTERM to the training, and waits until it exits or 5 minutes have passed",
 		}, "is off"},
@@ -71,7 +88,8 @@ func TestCheckSaysHowAutocheckpointIsTurnedOn(t *testing.T) {
 				return []byte("policies:\n  night: {preset: spot, zones: [us-west4-b]" + c.policy + "}\n"), nil
 			}
 			got, err := b.call("check", "llama-8b")
-			if err != nil {
+			stops := slices.ContainsFunc(c.says, func(s string) bool { return strings.HasPrefix(s, "stop ") })
+			if errors.Is(err, errFailed) != stops || err != nil && !stops {
 				t.Fatalf("%v:\n%s", err, got)
 			}
 			wants(t, got, c.says...)
@@ -271,7 +289,7 @@ func TestAttachSaysThatAutocheckpointIsOff(t *testing.T) {
 			}
 			wants(t, got, "llama-8b in us-west4-a: ", c.says)
 			if c.args[len(c.args)-1] == "spot" && c.says != "" {
-				wants(t, got, "  you: make sure that the training saves on SIGTERM, then create it again with autocheckpoint: "+byVM)
+				wants(t, got, "  you: "+byHand+"; or write autocheckpoint: on into a policy of the policy file and attach that policy\n")
 			}
 		})
 	}
