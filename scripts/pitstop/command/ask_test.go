@@ -12,6 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	firestorepb "cloud.google.com/go/firestore/apiv1/firestorepb"
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"cloud.google.com/go/tpu/apiv1/tpupb"
 	"github.com/spf13/cobra"
 	"google.golang.org/api/option"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -476,6 +479,28 @@ func TestARefusalSaysTheWayOut(t *testing.T) {
 	if got := (credentialsError{none}).Error(); got !=
 		"Google cannot be asked without credentials: none were found on this machine; run gcloud auth application-default login" {
 		t.Error(got)
+	}
+}
+
+// TestWhatACallOverGRPCIs: its method names the service, the permission, and whether a repetition would do harm.
+func TestWhatACallOverGRPCIs(t *testing.T) {
+	for method, want := range map[string]struct {
+		host, permission string
+		changes, waits   bool
+	}{
+		tpupb.Tpu_ListNodes_FullMethodName:                     {host: tpuHost, permission: "tpu.nodes.list"},
+		firestorepb.Firestore_RunQuery_FullMethodName:          {host: "firestore.googleapis.com", permission: "datastore.entities.list"},
+		firestorepb.Firestore_BatchGetDocuments_FullMethodName: {host: "firestore.googleapis.com", permission: "datastore.entities.get"},
+		firestorepb.Firestore_Commit_FullMethodName:            {host: "firestore.googleapis.com", permission: "datastore.entities.update", changes: true},
+		pubsubpb.Publisher_Publish_FullMethodName:              {host: "pubsub.googleapis.com", permission: "pubsub.topics.publish", changes: true},
+		pubsubpb.Subscriber_Pull_FullMethodName:                {host: "pubsub.googleapis.com", permission: "pubsub.subscriptions.consume", waits: true},
+		pubsubpb.Subscriber_Acknowledge_FullMethodName:         {host: "pubsub.googleapis.com", permission: "pubsub.subscriptions.consume"},
+		pubsubpb.Subscriber_ModifyAckDeadline_FullMethodName:   {host: "pubsub.googleapis.com", permission: "pubsub.subscriptions.consume"},
+	} {
+		c := rpcCall(method)
+		if c.service != serviceAt(want.host) || c.permission != want.permission || c.changes != want.changes || c.waits != want.waits {
+			t.Errorf("%s is a call of %s that needs %s, changes something: %v, waits: %v", method, c.service, c.permission, c.changes, c.waits)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"cloud.google.com/go/auth"
 	"cloud.google.com/go/tpu/apiv1/tpupb"
 	"google.golang.org/api/option"
+	"google.golang.org/grpc/codes"
 
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger/ledgertest"
@@ -235,6 +237,26 @@ func TestOnlyTheWayOutThatHelpsIsNamed(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestStatusNamesThePermissionThatLegacyNodesNeed: they are listed over gRPC, unlike all others.
+func TestStatusNamesThePermissionThatLegacyNodesNeed(t *testing.T) {
+	w := trains("old")
+	w.Slices[0].Legacy = true
+	b := deployedWith(t, ledgertest.NewStore().Open, w)
+	api := cloudtputest.New(cloudtputest.Config{Zones: map[string]int{"us-west4-a": 1}})
+	api.Inject(cloudtputest.Fault{Method: "ListNodes", Legacy: true, Code: int(codes.PermissionDenied), Message: "The caller does not have permission"})
+	server := httptest.NewUnstartedServer(api)
+	server.Config.Protocols = new(http.Protocols)
+	server.Config.Protocols.SetHTTP1(true)
+	server.Config.Protocols.SetUnencryptedHTTP2(true)
+	server.Start()
+	defer server.Close()
+	b.tpus = func(ctx context.Context, legacyZones []string) (tpus, error) {
+		return cloudtpu.Config{Endpoint: server.URL, LegacyZones: legacyZones}.OpenWith(ctx, cloudtpu.Clients{Former: heardRPC()})
+	}
+	b.want([]string{"status"}, "are not shown: the Cloud TPU API refuses the caller: permission tpu.nodes.list is missing in project demo; "+
+		"ask for a role that has it: the verb's --help names one\n")
 }
 
 // TestAVerbThatLooksAgainOpensNoOtherClient, however the zones of legacy nodes are ordered.
