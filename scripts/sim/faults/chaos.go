@@ -378,13 +378,13 @@ func (c *Chaos) storage(inner http.RoundTripper, answered func(r *http.Request))
 	})
 }
 
-// answered reports whether an error is an answer of the API, over HTTP or by gRPC.
+// answered reports whether an error is an answer of the API, over HTTP or by gRPC. By gRPC a call without an answer has a status too.
 func answered(err error) bool {
 	if _, ok := errors.AsType[*googleapi.Error](err); ok {
 		return true
 	}
-	_, ok := status.FromError(err)
-	return ok
+	s, ok := status.FromError(err)
+	return ok && s.Code() != codes.Canceled && s.Code() != codes.DeadlineExceeded && !cloudtputest.NeverCame(err)
 }
 
 // publication makes the functions' publications fail.

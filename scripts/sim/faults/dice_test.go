@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"cloud.google.com/go/tpu/apiv1/tpupb"
 	"github.com/google/go-cmp/cmp"
 
 	"pitstop.internal/events"
@@ -106,19 +107,54 @@ func TestWhatIsLeftOutShiftsNothing(t *testing.T) {
 	}
 }
 
-// TestARefusalIsAnAnswer in both versions of the API, and a broken connection is none.
+// TestARefusalIsAnAnswer in both versions of the API, with a wire and without. A broken connection is none, nor is a call that its
+// caller ended.
 func TestARefusalIsAnAnswer(t *testing.T) {
-	present, former := cloudtputest.New(cloudtputest.Config{}).Direct(nil)
+	api := cloudtputest.New(cloudtputest.Config{})
+	present, former := api.Direct(nil)
+	conn, err := api.Connect(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wired := tpupb.NewTpuClient(conn)
 	const name = "projects/demo/locations/z/nodes/n"
-	_, now := present.Node(t.Context(), name)
-	_, then := former.Node(t.Context(), name)
-	for _, c := range []struct {
-		err  error
-		want bool
-	}{{now, true}, {then, true}, {refusals[0], true}, {errDown, false}} {
-		if c.err == nil || answered(c.err) != c.want {
-			t.Errorf("%v is an answer: %v", c.err, !c.want)
+	ways := map[string]func(context.Context) error{
+		"the present version": func(ctx context.Context) error { _, err := present.Node(ctx, name); return err },
+		"the former version":  func(ctx context.Context) error { _, err := former.Node(ctx, name); return err },
+		"the former version, by gRPC": func(ctx context.Context) error {
+			_, err := wired.GetNode(ctx, &tpupb.GetNodeRequest{Name: name})
+			return err
+		},
+	}
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	late, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
+	defer cancel()
+	for of, read := range ways {
+		for _, c := range []struct {
+			what  string
+			ctx   context.Context //nolint:containedctx // of one case
+			fault *cloudtputest.Fault
+			want  bool
+		}{
+			{"not found", t.Context(), nil, true},
+			{"unavailable", t.Context(), &cloudtputest.Fault{Code: 14, Message: "later"}, true},
+			{"not permitted", t.Context(), &cloudtputest.Fault{Code: 7, Message: "no"}, true},
+			{"lost", t.Context(), &cloudtputest.Fault{LoseRequest: true}, false},
+			{"lost answer", t.Context(), &cloudtputest.Fault{LoseAnswer: true}, false},
+			{"canceled", canceled, nil, false},
+			{"late", late, nil, false},
+		} {
+			if c.fault != nil {
+				api.Inject(*c.fault)
+			}
+			if err := read(c.ctx); err == nil || answered(err) != c.want {
+				t.Errorf("%s, %s: %v is an answer: %v", of, c.what, err, !c.want)
+			}
 		}
+	}
+	if !answered(refusals[0]) || answered(errDown) {
+		t.Error("a simulated refusal is no answer, or a broken connection is one")
 	}
 	for _, f := range createRefusals {
 		if s := f.GRPCStatus(); s.Code() == 0 || s.Message() != f.message {

@@ -3,6 +3,7 @@ package cloudtputest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -195,6 +196,12 @@ func (out answer) status() *grpcstatus.Status {
 	}
 	return grpcstatus.Newf(code, "unexpected HTTP status code received from server: %d (%s); transport: received unexpected content-type %q",
 		out.http, http.StatusText(out.http), out.kind)
+}
+
+// NeverCame reports whether the error of a call says that no answer has arrived because a fault lost the call or its answer.
+func NeverCame(err error) bool {
+	s, ok := grpcstatus.FromError(err)
+	return errors.Is(err, errLost) || ok && s.Code() == grpccodes.Unavailable && s.Message() == errLost.Error()
 }
 
 // former serves v1 by gRPC. The services only name the methods: every call is answered before it reaches them.
