@@ -88,14 +88,17 @@ func (s target) ordered(ctx context.Context, name string) (nodes []string, err e
 	if err != nil {
 		return nil, failed(cmd, err, faults.String())
 	}
+	type many struct {
+		Count  int    `json:"nodeCount"`
+		Prefix string `json:"nodeIdPrefix"`
+	}
 	var q struct {
 		TPU struct {
 			Specs []struct {
 				Node string `json:"nodeId"`
-				Many struct {
-					Count  int    `json:"nodeCount"`
-					Prefix string `json:"nodeIdPrefix"`
-				} `json:"multiNodeParams"`
+				// The same by its name in v2 of the API, and by the one in v2alpha1. Which one gcloud prints depends on its track.
+				Many  many `json:"multisliceParams"`
+				Alpha many `json:"multiNodeParams"`
 			} `json:"nodeSpec"`
 		} `json:"tpu"`
 	}
@@ -106,7 +109,9 @@ func (s target) ordered(ctx context.Context, name string) (nodes []string, err e
 		if spec.Node != "" {
 			nodes = append(nodes, spec.Node)
 		}
-		nodes = append(nodes, numbered(firstOf(spec.Many.Prefix, name), spec.Many.Count)...)
+		for _, m := range []many{spec.Many, spec.Alpha} {
+			nodes = append(nodes, numbered(firstOf(m.Prefix, name), m.Count)...)
+		}
 	}
 	if len(nodes) == 0 {
 		return nil, usage("--queued-resource %s: it orders no TPU", name)

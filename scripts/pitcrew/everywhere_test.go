@@ -15,9 +15,9 @@ import (
 	"pitstop.internal/scripts/pitcrew/metadata/metadatatest"
 )
 
-// fakeGcloud is a gcloud for TPUs with four workers, each of which is a folder, below one of the TPU's name if there is one: what is copied goes into each, and what is
-// run runs in each. It keeps the TPU's metadata, a file for each key, and changes them as gcloud does: --metadata-from-file
-// replaces them all, --update-metadata merges. It notes what it was called with.
+// fakeGcloud is a gcloud for TPUs with four workers. Each worker is a folder. It lies below a folder with the TPU's name, if there
+// is one. What is copied goes into each, and what is run runs in each. It keeps the TPU's metadata, a file for each key, and
+// changes them as gcloud does: --metadata-from-file replaces them all, --update-metadata merges. It notes what it was called with.
 const fakeGcloud = `#!/bin/sh
 echo "$4 $*" | sed "s|/tmp/[^ ]*/||g" >> "$TPU/calls"
 [ "$3" = tpu-vm ] || { cat "$TPU/$5.json"; exit; }
@@ -205,11 +205,12 @@ func someSlices(t *testing.T, names ...string) (dir string, env []string) {
 func TestInstallOnAllSlices(t *testing.T) {
 	for name, flags := range map[string][]string{
 		"named": {"--node=llama-0,llama-1"}, "named one by one": {"--node=llama-0", "--node=llama-1"}, "by their queued resource": {"--queued-resource=order"},
-		"by a queued resource without a prefix": {"--queued-resource=llama"},
+		"by a queued resource without a prefix": {"--queued-resource=llama"}, "by a queued resource of v2alpha1": {"--queued-resource=alpha"},
 	} {
 		dir, env := someSlices(t, "llama-0", "llama-1")
 		for order, text := range map[string]string{
-			"order": `{"tpu":{"nodeSpec":[{"multiNodeParams":{"nodeCount":2,"nodeIdPrefix":"llama"}}]}}`, "llama": `{"tpu":{"nodeSpec":[{"multiNodeParams":{"nodeCount":2}}]}}`,
+			"order": `{"tpu":{"nodeSpec":[{"multisliceParams":{"nodeCount":2,"nodeIdPrefix":"llama"}}]}}`, "llama": `{"tpu":{"nodeSpec":[{"multisliceParams":{"nodeCount":2}}]}}`,
+			"alpha": `{"tpu":{"nodeSpec":[{"multiNodeParams":{"nodeCount":2,"nodeIdPrefix":"llama"}}]}}`,
 		} {
 			if err := os.WriteFile(filepath.Join(dir, order+".json"), []byte(text), 0o600); err != nil {
 				t.Fatal(err)
