@@ -401,6 +401,10 @@ func (d *doctor) tried(s crew.Seen, signal string) {
 	switch {
 	case s.Saved:
 		d.add(good, "save", "%s: the training was saved within %v%s", signal, s.After.Round(time.Millisecond), end)
+	case s.Unsure:
+		d.add(warning, "save", "%s: a checkpoint came within %v; whether by the signal is not known, because others came without one%s", signal, s.After.Round(time.Millisecond), end)
+	case s.Unread != nil:
+		d.add(warning, "save", "%s: whether the training was saved is not known%s: %v", signal, end, s.Unread)
 	case s.Asked:
 		d.add(warning, "save", "%s: the training was not saved within %v%s", signal, s.After.Round(time.Millisecond), end)
 	}

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -16,6 +17,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"pitstop.internal/events"
+	"pitstop.internal/scripts/pitcrew/crew"
 	"pitstop.internal/scripts/pitcrew/metadata"
 	"pitstop.internal/scripts/pitcrew/metadata/metadatatest"
 	"pitstop.internal/shared/checkpoint/buckettest"
@@ -265,6 +267,7 @@ func TestDoctorTriesTheCommand(t *testing.T) {
 		name             string
 		flags            []string
 		trainer, command []string
+		wrapper          []string
 		says, not        []string
 	}{
 		{
@@ -277,6 +280,15 @@ func TestDoctorTriesTheCommand(t *testing.T) {
 		{
 			name: "it saves and goes on", flags: []string{"--step-pattern=maxtext", "--try=20s"}, trainer: []string{"-print-steps", "-on-term=save"},
 			says: []string{`ok +save +SIGTERM: the training was saved within \S+; the command went on`}, not: []string{"examples a second"},
+		},
+		{
+			name: "it saves and goes on, as it also does without a signal", flags: []string{"--step-pattern=maxtext", "--try=20s"}, trainer: []string{"-print-steps", "-every=10", "-on-term=save"},
+			says: []string{`warning +save +SIGTERM: a checkpoint came within \S+; whether by the signal is not known`}, not: []string{"was saved within"},
+		},
+		{
+			name: "a wrapper around it would die of the signal, so it gets none", flags: []string{"--step-pattern=maxtext", "--try=20s"}, trainer: []string{"-print-steps", "-on-term=save-stop"},
+			wrapper: []string{"sh", "-c", `"$@"; exit 7`, "sh"},
+			says:    []string{`ok +save +SIGTERM: the training was saved within \S+; the command ended with exit code 7`},
 		},
 		{
 			name: "it ends and saves nothing", flags: []string{"--step-pattern=maxtext", "--try=20s"}, trainer: []string{"-print-steps", "-on-term=stop"},
@@ -303,7 +315,7 @@ func TestDoctorTriesTheCommand(t *testing.T) {
 		dir := t.TempDir()
 		args := append([]string{"doctor", "--metadata=none", "--state=" + t.TempDir(), "--checkpoint-dir=file://" + dir}, c.flags...)
 		if c.command == nil {
-			c.command = train(t, append([]string{"-dir=" + dir}, c.trainer...)...)
+			c.command = append(c.wrapper, train(t, append([]string{"-dir=" + dir}, c.trainer...)...)...)
 		}
 		code, out := pitcrew(t, nil, append(append(args, "--"), c.command...)...)
 		if code != 0 {
@@ -330,5 +342,15 @@ func TestDoctorTriesWithTheNumbersOfRun(t *testing.T) {
 		`test "$PITCREW_GLOBAL_BATCH $PITCREW_STEPS ${PITCREW_SERVER_ADDR%:*}" = "4096 250 127.0.0.1" && trap : TERM; while :; do sleep 0.1; done`)
 	if code != 0 || !strings.Contains(out, "processes of the command handle SIGTERM") {
 		t.Errorf("%d\n%s", code, out)
+	}
+}
+
+// TestDoctorClaimsNoSaveWhereItCouldNotLook: nor does it say that there was none.
+func TestDoctorClaimsNoSaveWhereItCouldNotLook(t *testing.T) {
+	var d doctor
+	d.o.Directory = "gs://b/run"
+	d.tried(crew.Seen{First: -1, Asked: true, Unread: errors.New("gs://b/run: 403"), Looked: errors.New("gs://b/run: 403")}, "SIGTERM")
+	if got := d.found[len(d.found)-1]; got.what != "save" || got.grade != warning || got.text != "SIGTERM: whether the training was saved is not known; the command went on: gs://b/run: 403" {
+		t.Errorf("%+v", got)
 	}
 }

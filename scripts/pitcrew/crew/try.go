@@ -37,6 +37,10 @@ type Seen struct {
 	// step; After that long.
 	Asked, Saved bool
 	After        time.Duration
+	// Unsure says that a checkpoint came after the signal, and perhaps without regard to it. Unread is why nobody knows
+	// whether one came.
+	Unsure bool
+	Unread error
 	// Ended says that the command ended by itself, and Exit how.
 	Ended bool
 	Exit  restart.Exit
@@ -48,6 +52,27 @@ type trial struct {
 	child *child.Child
 	speed speed
 	seen  Seen
+	began look
+}
+
+// look is the newest complete checkpoint at one moment. None has no URI; err is why nobody knows.
+type look struct {
+	found checkpoint.Found
+	err   error
+}
+
+// fault is why the look says nothing. That a checkpoint is missing is known.
+func (l look) fault() error {
+	if errors.As(l.err, new(*checkpoint.Missing)) {
+		return nil
+	}
+	return l.err
+}
+
+// newer reports whether a complete checkpoint is known to have come since an earlier look.
+func (l look) newer(earlier look) bool {
+	return l.fault() == nil && earlier.fault() == nil && l.found.URI != "" &&
+		(l.found.URI != earlier.found.URI || l.found.At.After(earlier.found.At))
 }
 
 // Try starts the command on this worker, without a lease. It looks for as long as limit at what the command does. If it handles
@@ -61,7 +86,7 @@ func Try(ctx context.Context, o Options, limit time.Duration) (Seen, error) {
 	var k child.Keeper
 	defer k.Close()
 	t := trial{Options: o, speed: speed{first: -1}}
-	before := t.newest(ctx)
+	t.began = t.newest(ctx)
 	t.child, err = k.Start(child.Spec{
 		Dir: dir, Attempt: 1, Command: o.Command, Env: append(untold(os.Environ()), t.environment()...),
 		Read: o.Read, Pattern: o.Pattern, Examples: o.Examples, Leftovers: time.Second,
@@ -78,8 +103,12 @@ func Try(ctx context.Context, o Options, limit time.Duration) (Seen, error) {
 	}
 	<-t.child.Done()
 	t.seen.Exit = t.child.Exit()
-	if after := t.newest(ctx); after.URI != before.URI || after.At.After(before.At) {
-		t.seen.Came = after
+	after := t.newest(ctx)
+	if after.newer(t.began) {
+		t.seen.Came = after.found
+	}
+	if t.seen.Looked = after.err; t.began.fault() != nil {
+		t.seen.Looked = t.began.err
 	}
 	t.seen.First = t.speed.first
 	if t.seen.First >= 0 {
@@ -159,15 +188,19 @@ func (t *trial) readStep() {
 // save asks the command to save, and waits for a complete checkpoint, or for its end.
 func (t *trial) save(ctx context.Context, limit time.Duration) {
 	before, asked := t.newest(ctx), time.Now()
-	if t.child.Signal(t.Signal) != nil {
+	for _, pid := range t.child.Handlers(t.Signal) {
+		t.seen.Asked = child.Send(pid, t.Signal) == nil || t.seen.Asked
+	}
+	if !t.seen.Asked {
 		return // it has just ended
 	}
-	t.seen.Asked = true
+	t.seen.Unread = before.fault()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	over := time.NewTimer(limit)
 	defer over.Stop()
-	for waiting := true; waiting && !t.seen.Saved; {
+	came := false
+	for waiting := true; waiting && !came && !t.seen.Saved; {
 		select {
 		case <-tick.C:
 		case <-t.child.Done():
@@ -178,29 +211,34 @@ func (t *trial) save(ctx context.Context, limit time.Duration) {
 			waiting = false
 		}
 		after := t.newest(ctx)
-		t.seen.Saved = after.URI != "" && (after.URI != before.URI || after.At.After(before.At))
-		if t.readStep(); after.URI != "" && !t.running() && after.Step >= t.speed.last {
+		came = after.newer(before)
+		if t.readStep(); after.found.URI != "" && !t.running() && after.found.Step >= t.speed.last {
 			t.seen.Saved = true // its last step was saved just before
 		}
 		t.seen.After = time.Since(asked)
 	}
-	if t.seen.Saved {
+	if came {
 		select {
 		case <-t.child.Done():
 		case <-time.After(endsWithin):
 		case <-ctx.Done():
 		}
+		t.seen.Saved, t.seen.Unsure = credit(t.began, before, t.running())
 	}
 }
 
-// newest is the newest complete checkpoint; none has no URI.
-func (t *trial) newest(ctx context.Context) checkpoint.Found {
+// credit says whether a checkpoint that came after the signal came of it. A command that also saves without a signal, and goes on,
+// may have done so again. Began is the look at the begin of the trial, before the one right before the signal.
+func credit(began, before look, runs bool) (saved, unsure bool) {
+	alone := before.newer(began) || began.fault() != nil
+	return !alone || !runs, alone && runs
+}
+
+// newest looks for the newest complete checkpoint.
+func (t *trial) newest(ctx context.Context) look {
 	if t.Store == nil || t.Directory == "" {
-		return checkpoint.Found{}
+		return look{}
 	}
 	found, err := checkpoint.Verify(ctx, t.Store, t.Directory, checkpoint.Want{})
-	if t.seen.Looked = err; errors.As(err, new(*checkpoint.Missing)) {
-		return checkpoint.Found{}
-	}
-	return found
+	return look{found, err}
 }
