@@ -212,7 +212,8 @@ type Budget struct {
 	Saved int64 `json:"saved"`
 	// Started says that the training has run before.
 	Started bool `json:"started"`
-	// Service is what is used under the rules of the training service, and never changes. Progress does not refill it.
+	// Service is what is used under the rules of the training service; nil is nothing. Each change makes a new one, because copies of
+	// a budget share it. Progress does not refill it.
 	Service *used `json:"service,omitzero"`
 }
 

@@ -7,10 +7,14 @@ import (
 
 // ServiceRules are exactly the rules of Google's training service. An exit code of the training's own is permanent, except for
 // those of an abort and a segmentation fault, which restart the whole job. So is a lack of memory. Other ends restart the worker.
-// The service does not wait before a restart, and progress refills nothing.
+// The service does not wait before a restart, and progress refills nothing. The service knows no save that ends an attempt: one that
+// brought nothing new waits as it does by default, or it would begin again at once and without end.
 //
 // The service's rule for a lack of capacity has no number here: pitcrew orders no machines.
-func ServiceRules() Policy { return Policy{Service: true, Restarts: 5, Tries: 3, Internal: 2} }
+func ServiceRules() Policy {
+	d := Defaults()
+	return Policy{Service: true, Restarts: 5, Tries: 3, Internal: 2, First: d.First, Longest: d.Longest, Jitter: d.Jitter}
+}
 
 // codeInternal is the exit code of an attempt that pitcrew itself could not begin.
 const codeInternal = 125

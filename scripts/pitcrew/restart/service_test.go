@@ -3,6 +3,7 @@ package restart_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"pitstop.internal/scripts/pitcrew/restart"
 )
@@ -83,6 +84,24 @@ func TestEachWorkerHasItsRestarts(t *testing.T) {
 	}
 	if b = b.Refill(); b.Left(p) != 3 || !fails("0/3").Restart {
 		t.Error("a new attempt that somebody asked for has no budget of its own")
+	}
+}
+
+// TestASaveWithoutNewStepsWaitsUnderTheServiceRules: no budget counts it, so nothing else would slow it down.
+func TestASaveWithoutNewStepsWaitsUnderTheServiceRules(t *testing.T) {
+	p, b := restart.ServiceRules(), restart.NewBudget().Progress(7, 7)
+	last := time.Duration(-1)
+	for n := range 5 {
+		var next restart.Next
+		b, next = restart.Decide(p, b, restart.End{Class: restart.Saved}, 0.5)
+		if !next.Restart || next.After <= last || n > 0 && next.After == 0 {
+			t.Errorf("end %d: %+v, after a wait of %v", n, next, last)
+		}
+		last = next.After
+		b = b.Progress(7, 7)
+	}
+	if _, next := restart.Decide(p, b.Progress(8, 8), restart.End{Class: restart.Saved}, 0.5); next.After != 0 {
+		t.Errorf("a save of new steps waits %v", next.After)
 	}
 }
 
