@@ -67,8 +67,11 @@ func is(kind events.Report) func(events.CrewReport) bool {
 // TestExamplesASecondAreReportedAndKept: with the shape and the attempt, from steps and the batch, or as the output says them.
 func TestExamplesASecondAreReportedAndKept(t *testing.T) {
 	t.Parallel()
-	done := filepath.Join(t.TempDir(), "done")
-	o := tpu(t, []string{"--step-pattern=maxtext", "--examples-per-step=64"}, "-print-steps", "-at=30", "-exit=1", "-once", "-done="+done)
+	done, first := filepath.Join(t.TempDir(), "done"), filepath.Join(t.TempDir(), "fail.")
+	o := tpu(t, []string{"--step-pattern=maxtext", "--examples-per-step=64"}, "-print-steps", "-when="+first, "-exit=1", "-once", "-done="+done)
+	// The first attempt has to be seen at two steps before it fails.
+	o.logs.find(t, "examples a second", func(r events.CrewReport) bool { return r.Attempt == 1 && r.ExamplesPerSecond > 0 })
+	touch(t, first+"1")
 	r := o.logs.find(t, "examples a second", func(r events.CrewReport) bool { return r.Attempt == 2 && r.ExamplesPerSecond > 0 })
 	touch(t, done)
 	if code := o.code(); code != 0 {
@@ -95,7 +98,7 @@ func TestExamplesASecondAreReportedAndKept(t *testing.T) {
 		t.Fatal(code, p.output())
 	}
 	all, err = peers.Board{Store: checkpoint.NewFiles("/", time.Now), Directory: "file://" + dir}.Speeds(t.Context())
-	if err != nil || len(all) != 1 || all[0].ExamplesPerSecond != 128.5 || all[0].Chips != 4 {
+	if err != nil || len(all) != 1 || all[0].ExamplesPerSecond != 128.5 || all[0].Chips != 4 || all[0].Steps != 0 {
 		t.Errorf("%+v, %v", all, err)
 	}
 }

@@ -439,11 +439,13 @@ func (c *Child) Led() {
 	}
 }
 
-// Output is what the parent read: the last step, and when; and the last examples a second. A step less than 0 is none.
+// Output is what the parent read: the last step, and when; and the examples a second in the mean of so many Lines that told them after
+// the first one. Of the lines of one read the last 50 count. A step less than 0 is none.
 type Output struct {
 	Step     int64     `json:"step"`
 	At       time.Time `json:"at"`
 	Examples float64   `json:"examples,omitzero"`
+	Lines    int64     `json:"lines,omitzero"`
 }
 
 // Output returns the last step that was read from the output; ok is false when there is none.

@@ -319,6 +319,7 @@ type output struct {
 	lines   []string // a ring
 	next    int
 	last    Output
+	rated   bool // the first line with examples a second has come
 	written time.Time
 	// signalled is when the output last told of a received signal.
 	signalled time.Time
@@ -386,7 +387,7 @@ func (o *output) take(rest, piece []byte) []byte {
 		first, lines = append(rest, piece[:n]...), piece[min(n+1, cut):cut]
 	}
 	var tail [][]byte
-	step, rate := int64(-1), -1.0
+	step, rates := int64(-1), []float64(nil)
 	look := func(line []byte) (enough bool) {
 		if len(line) > 0 && len(tail) < tailLines {
 			tail = append(tail, line)
@@ -394,10 +395,10 @@ func (o *output) take(rest, piece []byte) []byte {
 		if o.pattern != nil && step < 0 {
 			step = o.pattern.step(line)
 		}
-		if o.rate != nil && rate < 0 {
-			rate = o.rate.value(line)
+		if rate := o.rate.value(line); rate >= 0 {
+			rates = append(rates, rate)
 		}
-		return len(tail) == tailLines && (o.pattern == nil || step >= 0) && (o.rate == nil || rate >= 0)
+		return len(tail) == tailLines && (o.pattern == nil || step >= 0) && (o.rate == nil || len(rates) > 0)
 	}
 	for end := len(lines); end >= 0; {
 		start := bytes.LastIndexAny(lines[:end], lineEnds) + 1
@@ -413,7 +414,8 @@ func (o *output) take(rest, piece []byte) []byte {
 	for _, line := range slices.Backward(tail) {
 		o.push(line)
 	}
-	o.note(step, rate)
+	slices.Reverse(rates)
+	o.note(step, rates)
 	o.mu.Unlock()
 	return keep(append([]byte(nil), piece[cut+1:]...))
 }
@@ -434,7 +436,11 @@ func (o *output) add(line []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.push(line)
-	o.note(o.pattern.step(line), o.rate.value(line))
+	var rates []float64
+	if rate := o.rate.value(line); rate >= 0 {
+		rates = append(rates, rate)
+	}
+	o.note(o.pattern.step(line), rates)
 }
 
 func (o *output) push(line []byte) {
@@ -451,17 +457,23 @@ func (o *output) push(line []byte) {
 	o.next = (o.next + 1) % tailLines
 }
 
-// note writes step and examples a second down, at most once a second: the crew looks seldom. Less than 0 is none.
-func (o *output) note(step int64, rate float64) {
-	if step < 0 && rate < 0 || o.over {
+// note writes the step and what lines said of examples a second down, at most once a second: the crew looks seldom. A step less than 0
+// is none.
+func (o *output) note(step int64, rates []float64) {
+	if step < 0 && len(rates) == 0 || o.over {
 		return
 	}
 	now := time.Now()
 	if step >= 0 {
 		o.last.Step, o.last.At = step, now.UTC()
 	}
-	if rate >= 0 {
-		o.last.Examples = rate
+	for _, rate := range rates {
+		if !o.rated { // the compilation slows the first one down
+			o.rated = true
+			continue
+		}
+		o.last.Lines++
+		o.last.Examples += (rate - o.last.Examples) / float64(o.last.Lines)
 	}
 	if now.Sub(o.written) < writeStep {
 		return
@@ -492,7 +504,7 @@ func (o *output) wait(idle time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.over = true
-	if o.last.Step >= 0 || o.last.Examples > 0 {
+	if o.last.Step >= 0 || o.last.Lines > 0 {
 		_ = state.Write(o.path, o.last) //nolint:errcheck // the step is then an older one
 	}
 }

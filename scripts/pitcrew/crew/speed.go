@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"pitstop.internal/scripts/pitcrew/child"
 	"pitstop.internal/scripts/pitcrew/peers"
 	"pitstop.internal/shared/topology"
 )
@@ -17,9 +18,8 @@ type speed struct {
 	attempt      int
 	first, last  int64
 	since, until time.Time
-	// sum and samples are of what the output said.
-	sum     float64
-	samples int
+	// said is what the output said in the mean; 0 is nothing.
+	said float64
 }
 
 // step takes a step that was done.
@@ -30,24 +30,27 @@ func (s *speed) step(n int64, at time.Time) {
 	s.last, s.until = n, at
 }
 
-// printed takes what the output said; 0 is nothing.
-func (s *speed) printed(examples float64) {
-	if examples > 0 {
-		s.sum, s.samples = s.sum+examples, s.samples+1
+// printed takes what the output has said so far. A parent of the release before tells no number of lines, and not the mean.
+func (s *speed) printed(o child.Output) {
+	if o.Lines > 0 {
+		s.said = o.Examples
 	}
 }
 
-// measured are the steps after the first, and how long they took.
+// measured are the steps after the first, and how long they took. Where no step was seen, there are none.
 func (s *speed) measured() (steps int64, took time.Duration) {
+	if s.first < 0 {
+		return 0, 0
+	}
 	return s.last - s.first, s.until.Sub(s.since)
 }
 
 // examples is how many examples a second the attempt has trained with this batch; 0 is not known.
 func (s *speed) examples(batch int64) float64 {
-	if s.samples > 0 {
-		return s.sum / float64(s.samples)
+	if s.said > 0 {
+		return s.said
 	}
-	if steps, took := s.measured(); s.first >= 0 && steps > 0 && took > 0 {
+	if steps, took := s.measured(); steps > 0 && took > 0 {
 		return float64(steps*batch) / took.Seconds()
 	}
 	return 0

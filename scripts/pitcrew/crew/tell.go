@@ -214,7 +214,7 @@ func (c *crew) stepOf(t *child.Child, p progressed) {
 	if n < 0 && c.Read {
 		if o, ok := t.Output(); ok {
 			n, at = o.Step, o.At
-			c.speed.printed(o.Examples)
+			c.speed.printed(o)
 		}
 	}
 	if n < 0 && c.found.URI != "" && c.found.At.After(t.Began) {

@@ -111,9 +111,7 @@ func Try(ctx context.Context, o Options, limit time.Duration) (Seen, error) {
 		t.seen.Looked = t.began.err
 	}
 	t.seen.First = t.speed.first
-	if t.seen.First >= 0 {
-		t.seen.Steps, t.seen.Took = t.speed.measured()
-	}
+	t.seen.Steps, t.seen.Took = t.speed.measured()
 	t.seen.Examples = t.speed.examples(batchOf(o))
 	return t.seen, nil
 }
@@ -153,7 +151,7 @@ func (t *trial) watch(ctx context.Context, limit time.Duration) {
 		}
 		t.readStep()
 		steps, _ := t.speed.measured()
-		if t.seen.Handlers > 0 && (t.ProgressFile == "" && t.Pattern == "" || t.speed.first >= 0 && steps >= triedSteps) {
+		if t.seen.Handlers > 0 && (t.ProgressFile == "" && t.Pattern == "" || steps >= triedSteps) {
 			return
 		}
 		select {
@@ -178,7 +176,7 @@ func (t *trial) readStep() {
 		if n < 0 {
 			n, at = o.Step, o.At
 		}
-		t.speed.printed(o.Examples)
+		t.speed.printed(o)
 	}
 	if n >= 0 && (t.speed.first < 0 || n != t.speed.last) {
 		t.speed.step(n, at)
