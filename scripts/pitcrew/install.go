@@ -271,7 +271,7 @@ cat > %[4]s <<'PITCREW_UNIT'
 %[5]sPITCREW_UNIT
 %[8]ssystemctl daemon-reload
 systemctl enable --now %[6]s
-`, i.runAs(), i.from, i.binary, i.unit, unit, i.name, shell(i.cwd), i.pipLine())
+`, i.runAs(), i.from, i.binary, i.unit, unit, i.name, shell(i.cwd), i.pipLines())
 }
 
 // packages are those that the training needs.
@@ -286,12 +286,25 @@ func (i *installation) pipCall() []string {
 	return call
 }
 
-// pipLine is the line of the start-up script that installs the packages; empty if there are none.
-func (i *installation) pipLine() string {
+// pipLines are the lines of the start-up script that install the packages; empty if there are none. They run in the folder of the
+// training, where --pip may name files. The index of packages may fail for a while, and the image may hold the packages: the
+// training starts in any case.
+func (i *installation) pipLines() string {
 	if len(i.packages()) == 0 {
 		return ""
 	}
-	return quoted(i.pipCall()) + "\n"
+	return fmt.Sprintf(`tries=0
+until cd %s &&
+	%s
+do
+	tries=$((tries+1))
+	if [ $tries = 3 ]; then
+		echo "pitcrew install: pip failed 3 times; the training starts without what it would have installed" >&2
+		break
+	fi
+	sleep 10
+done
+`, shell(i.cwd), quoted(i.pipCall()))
 }
 
 // packaged installs the packages.

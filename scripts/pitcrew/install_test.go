@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -206,6 +207,35 @@ func TestDoctorOnATPU(t *testing.T) {
 	for _, want := range []string{"roles/logging.logWriter", "storage.objects.create", "there is no such command"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%s\nlacks %s", out, want)
+		}
+	}
+}
+
+// TestAStartUpScriptOutlivesPip: it tries again, in the folder of the training, and starts that in any case.
+func TestAStartUpScriptOutlivesPip(t *testing.T) {
+	for name, c := range map[string]struct {
+		fails, calls int
+		warns        bool
+	}{
+		"pip works": {0, 1, false}, "it works at last": {2, 3, false}, "it never works": {99, 3, true},
+	} {
+		bin, cwd := t.TempDir(), t.TempDir()
+		calls := filepath.Join(bin, "calls")
+		for program, text := range map[string]string{
+			"python3": fmt.Sprintf("#!/bin/sh\necho $PWD $* >> %s; [ $(wc -l < %[1]s) -gt %d ]\n", calls, c.fails), "sleep": "#!/bin/sh\n",
+		} {
+			if err := os.WriteFile(filepath.Join(bin, program), []byte(text), 0o755); err != nil { //nolint:gosec // it is run
+				t.Fatal(err)
+			}
+		}
+		t.Setenv("PATH", bin+":/usr/bin:/bin")
+		i := installation{user: true, pip: "-r requirements.txt", cwd: cwd}
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", "set -eu\n"+i.pipLines()+"echo started\n")
+		cmd.Dir = "/"
+		out, err := cmd.CombinedOutput()
+		want := strings.Repeat(cwd+" -m pip install -r requirements.txt\n", c.calls)
+		if got := read(t, calls); err != nil || !strings.HasSuffix(string(out), "started\n") || strings.Contains(string(out), "pip failed 3 times") != c.warns || got != want {
+			t.Errorf("%s: %v\n%s\n%s", name, err, out, got)
 		}
 	}
 }
