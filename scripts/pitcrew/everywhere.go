@@ -179,9 +179,12 @@ func (i *installation) everywhere(ctx context.Context, given []string, out io.Wr
 		}
 	}
 	if i.dryRun {
-		_, err := fmt.Fprintf(out, "# on every worker of %s in %s\n%s\n", s, s.zone, command)
-		if err == nil && len(i.packages()) > 0 {
-			_, err = fmt.Fprintf(out, "# which first installs packages, as the user of the training\n%s\n", quoted(i.pipCall()))
+		_, err := fmt.Fprintf(out, "# on every worker of %s in %s\n", s, s.zone)
+		if packages := i.remotePackages(); err == nil && packages != "" {
+			_, err = fmt.Fprintf(out, "# first, packages\n%s\n# then\n", packages)
+		}
+		if err == nil {
+			_, err = fmt.Fprintln(out, command)
 		}
 		if err == nil && i.from != "" {
 			_, err = fmt.Fprintf(out, "# the start-up script of %s\n%s", s, i.startup(unit))
@@ -195,7 +198,14 @@ func (i *installation) everywhere(ctx context.Context, given []string, out io.Wr
 	if err != nil {
 		return exit{crew.CodeFailed, err}
 	}
-	// Every slice gets the program and the key before the first one starts, so the slices wait for each other only briefly.
+	// Every slice gets packages, program and key before the first one starts, so the slices wait for each other only briefly.
+	if packages := i.remotePackages(); packages != "" {
+		if err := s.each(func(node string) error {
+			return follow(s.gcloud(ctx, "ssh", node, "--worker=all", "--command="+packages), out)
+		}); err != nil {
+			return err
+		}
+	}
 	if err := s.each(func(node string) error {
 		return follow(s.gcloud(ctx, "scp", self, node+":"+copied, "--worker=all"), out)
 	}); err != nil {
@@ -267,7 +277,6 @@ func (i *installation) remote(given []string) (string, error) {
 	add("name", i.name)
 	add("env-file", i.envFile)
 	add("root", i.root)
-	add("pip", i.pip)
 	key := ""
 	if i.key != nil {
 		words = append(words, `--peer-key="$k"`)
@@ -282,6 +291,18 @@ func (i *installation) remote(given []string) (string, error) {
 	}
 	return fmt.Sprintf(`p=$HOME/%s; k=$HOME/%s; chmod 0755 "$p"%s && cd %s && %s; code=$?; rm -f "$p" "$k"; exit $code`,
 		copied, copiedKey, key, shell(cwd), strings.Join(words, " ")), nil
+}
+
+// remotePackages is what each worker runs first: it installs the packages for whoever logs in there, where the command stands here. It
+// says what has failed, because of pip's own words the last ones may not. It is empty if there are no packages.
+func (i *installation) remotePackages() string {
+	if len(i.packages()) == 0 {
+		return ""
+	}
+	call := quoted(i.pipWords())
+	return fmt.Sprintf(`cd %s &&
+%s
+code=$?; [ $code = 0 ] || echo %s: exit status $code >&2; exit $code`, shell(i.cwd), call, shell(call))
 }
 
 // shell writes a word so that a shell reads just that.

@@ -39,7 +39,7 @@ update)
 scp) for w in 0 1 2 3; do mkdir -p "$TPU/$w"; cp "$5" "$TPU/$w/${6#*:}"; done ;;
 ssh)
 	for a in "$@"; do case "$a" in --command=*) command=${a#--command=} ;; esac; done
-	for w in 0 1 2 3; do HOME=$TPU/$w STATE_DIRECTORY=$TPU/$w/state sh -c "$command" || exit $?; done ;;
+	for w in 0 1 2 3; do mkdir -p "$TPU/$w"; HOME=$TPU/$w STATE_DIRECTORY=$TPU/$w/state sh -c "$command" || exit $?; done ;;
 esac
 `
 
@@ -49,8 +49,8 @@ func aTPU(t *testing.T) (dir string, env []string) {
 	dir = t.TempDir()
 	for name, text := range map[string]string{
 		"gcloud":    fakeGcloud,
-		"python3":   "#!/bin/sh\necho \"$@\" >> \"$HOME/python3\"\n[ \"$4\" != nonesuch ]\n",
-		"systemctl": "#!/bin/sh\necho \"$@\" >> \"$HOME/systemctl\"\n",
+		"python3":   "#!/bin/sh\necho \"$@\" | tee -a \"${0%/*}/events\" >> \"$HOME/python3\"\n[ \"$4\" != nonesuch ]\n",
+		"systemctl": "#!/bin/sh\necho \"$@\" | tee -a \"${0%/*}/events\" >> \"$HOME/systemctl\"\n",
 		"sudo":      "#!/bin/sh\necho sudo >> \"$HOME/systemctl\"; exec \"$@\"\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil { //nolint:gosec // it is run
@@ -200,6 +200,12 @@ func someSlices(t *testing.T, names ...string) (dir string, env []string) {
 	return dir, env
 }
 
+// order counts the calls of pip before the first start of a unit, and those after it.
+func order(events string) (before, after int) {
+	first, rest, _ := strings.Cut(events, "restart pitcrew\n")
+	return strings.Count(first, "pip install"), strings.Count(rest, "pip install")
+}
+
 // TestInstallOnAllSlices: every worker of every slice gets the program, the same key, the packages and the unit; and each TPU its
 // start-up script.
 func TestInstallOnAllSlices(t *testing.T) {
@@ -219,6 +225,9 @@ func TestInstallOnAllSlices(t *testing.T) {
 		args := slices.Concat([]string{"install", "--all-workers", "--user", "--zone=us-west4-a", "--pip=paxml jax[tpu]"}, flags, []string{"--", "--checkpoint-dir=gs://b/run", "--", "sh", "train.sh"})
 		if code, out := pitcrew(t, env, args...); code != 0 || !strings.Contains(out, "Every worker of llama-0 and llama-1 runs it") {
 			t.Fatalf("%s: %d\n%s", name, code, out)
+		}
+		if first, others := order(read(t, filepath.Join(dir, "events"))); first != 8 || others != 0 {
+			t.Errorf("%s: %d packages were installed before the first unit started, %d after it", name, first, others)
 		}
 		keys := map[string]bool{}
 		for _, node := range []string{"llama-0", "llama-1"} {

@@ -279,11 +279,16 @@ func (i *installation) packages() []string { return strings.Fields(i.pip) }
 
 // pipCall installs the packages for the user of the training, with the Python that the unit finds. Root does so as that user.
 func (i *installation) pipCall() []string {
-	call := append([]string{"env", "PATH=" + os.Getenv("PATH"), "python3", "-m", "pip", "install"}, i.packages()...)
+	call := i.pipWords()
 	if !i.user && i.runAs() != "root" {
 		call = append([]string{"sudo", "-H", "-u", i.runAs()}, call...)
 	}
 	return call
+}
+
+// pipWords is the call itself, for whoever makes it.
+func (i *installation) pipWords() []string {
+	return append([]string{"env", "PATH=" + os.Getenv("PATH"), "python3", "-m", "pip", "install"}, i.packages()...)
 }
 
 // pipLines are the lines of the start-up script that install the packages; empty if there are none. They run in the folder of the
