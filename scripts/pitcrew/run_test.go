@@ -80,7 +80,9 @@ func TestTheHostsOfATrainingAgreeWhereTheyMeet(t *testing.T) {
 		dir, told := t.TempDir(), t.TempDir()
 		hosts := 2 * slices
 		// Each attempt ends when all hosts have begun it: the first one fails, and the second one is the last.
-		script := fmt.Sprintf(`echo $PITCREW_NUM_HOSTS $PITCREW_HOST_INDEX $PITCREW_SERVER_ADDR > %[1]s/$PITCREW_ATTEMPT-$PITCREW_HOST_INDEX
+		// What a host writes is there as a whole before another one counts it.
+		script := fmt.Sprintf(`cd %[1]s; me=$PITCREW_ATTEMPT-$PITCREW_HOST_INDEX
+echo $PITCREW_NUM_HOSTS $PITCREW_HOST_INDEX $PITCREW_SERVER_ADDR > new-$me && mv new-$me $me
 until [ $(ls %[1]s/$PITCREW_ATTEMPT-* | wc -l) = %[2]d ]; do sleep 0.02; done; exit $((2 - PITCREW_ATTEMPT))`, told, hosts)
 		var crews []*crewProcess
 		for s := range slices {

@@ -52,7 +52,8 @@ type Plan struct {
 	// Step and Checkpoint are what the attempt resumes from.
 	Step       int64  `json:"step"`
 	Checkpoint string `json:"checkpoint,omitzero"`
-	// Server is where the hosts of the attempt may meet: worker 0 of slice 0, and a port that is free there.
+	// Server is where the hosts of the attempt may meet: worker 0 of slice 0, and a port that is free there. The crew of a single slice
+	// chooses it when the attempt is to run.
 	Server string `json:"server,omitzero"`
 	// Over says that no other attempt follows, and Code what the crews exit with.
 	Over bool `json:"over,omitzero"`
@@ -120,8 +121,6 @@ type View struct {
 	Step       int64
 	Checkpoint string
 	Chance     float64
-	// Server is where the hosts of the next attempt of a single slice may meet.
-	Server string
 	// LastStep is the last finished step of the attempt, as far as worker 0 knows it.
 	LastStep int64
 	// Looked is when the look began that found it, or found that there is none.
@@ -439,11 +438,7 @@ func (l *Leader) admit(v View) bool {
 		}
 		return false // it begins with the next crew in its place
 	}
-	server := v.Server
-	if l.Slices > 1 {
-		server = v.Outside.Server
-	}
-	l.announce(Plan{Attempt: l.Attempt, Run: true, Step: v.Step, Checkpoint: v.Checkpoint, Server: server, Before: l.before})
+	l.announce(Plan{Attempt: l.Attempt, Run: true, Step: v.Step, Checkpoint: v.Checkpoint, Server: v.Outside.Server, Before: l.before})
 	l.events = append(l.events, Event{Began: true, Attempt: l.Attempt, Workers: l.Workers, Left: l.Budget.Left(l.Policy)})
 	return l.enter(Training, v.Now)
 }

@@ -143,7 +143,7 @@ type crew struct {
 	key     peers.Key
 	doubted bool
 	plan    agree.Plan
-	meeting string // where the hosts of the next attempt may meet
+	meeting string // where the hosts of the attempt may meet; chosen as late as possible, because nothing holds the port
 	why     string // how the last attempt ended, as this worker said it
 	waits   string // what worker 0 waits for before the training starts, as it said it
 	board   peers.Board
@@ -541,8 +541,11 @@ func (c *crew) lead(now time.Time) {
 	c.at(want.Wake)
 	c.refresh(want.Fresh)
 	c.carry(now, want)
-	if c.plan.Run && !plan.Run {
-		c.meeting = "" // the training that is about to end may still hold its port
+	if ended := c.plan.Run && (!plan.Run || plan.Attempt != c.plan.Attempt); ended || !plan.Run && c.leader.Stage != agree.Admitting {
+		c.meeting = "" // a training that is about to end may still hold its port, and a wait may be long
+	}
+	if plan.Run && c.Machine.Slices <= 1 {
+		plan.Server = c.server0()
 	}
 	c.plan = plan
 	c.publish()
@@ -578,7 +581,6 @@ func (c *crew) keep() {
 func (c *crew) view(now time.Time) agree.View {
 	return agree.View{
 		Now: now, Lease: c.leaseOf(now), Outside: c.out.view, Replaced: c.out.replaced, Step: c.found.Step, Checkpoint: c.found.URI,
-		Server:   c.server0(),
 		LastStep: c.lastStep(c.status.Exit.Began),
 		Chance:   rand.Float64(), //nolint:gosec // it spreads restarts
 		Hold:     c.announced.preempted || c.told != nil,

@@ -421,7 +421,10 @@ func (c *crew) ask(w agree.Want) {
 	if c.out.claimed && c.admits(c.lease.Lease) {
 		w.Ready = w.Look // this life is not over
 	}
-	server, over := c.server0(), 0
+	server, over := "", 0
+	if w.Ready > 0 {
+		server = c.server0()
+	}
 	if c.Machine.Slice == 0 && c.out.cleared < w.Look-keptAttempts {
 		over = w.Look - keptAttempts
 	}

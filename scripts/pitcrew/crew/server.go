@@ -35,7 +35,7 @@ func FreeServer(m metadata.Machine) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// server0 is where the hosts of the next attempt may meet, chosen anew for each; empty where another slice says it.
+// server0 is where the hosts of an attempt may meet that is about to begin, chosen anew for each; empty where another slice says it.
 func (c *crew) server0() string {
 	if c.leader == nil || c.Machine.Slice > 0 {
 		return ""
