@@ -416,7 +416,7 @@ func (d deployment) saves(ctx context.Context, l *ledger.Ledger, r *rehearsal, w
 		r.find(warn, "checkpoint", "check cannot read it: "+oneLine(err), "ask for roles/storage.objectViewer on the bucket")
 	case age > oftenEnough:
 		if w.Incident == nil {
-			since = max(since, age)
+			since = max(since, min(age, d.now().Sub(resumed(w))))
 		}
 		r.find(warn, "checkpoint", "the last complete one is step "+events.Number(found.Step)+", "+events.Span(age)+" old",
 			"save more often: training would repeat these steps")

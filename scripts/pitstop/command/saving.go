@@ -245,6 +245,16 @@ func unsaved(w incident.Workload) time.Duration {
 	return 0
 }
 
+// resumed is when the training of a workload began again for the last time, as far as that is known: an outage is no time in which it
+// could have saved.
+func resumed(w incident.Workload) time.Time {
+	at := w.Crew.Started
+	if w.Closed != nil && w.Closed.Closed.After(at) && !w.Closed.Down.IsZero() {
+		at = w.Closed.Closed
+	}
+	return at
+}
+
 // rounded is a time between saves as a person sets it: whole minutes, or tens of seconds.
 func rounded(d time.Duration) time.Duration {
 	if d < 2*time.Minute {

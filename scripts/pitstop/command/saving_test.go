@@ -137,6 +137,25 @@ func TestACheckpointOverAnHourOldIsAWarning(t *testing.T) {
 	wantsCheck(t, b, "good      checkpoint: the last complete one is step 48,000, 59 m 0 s old")
 }
 
+// TestAnOutageIsNoTimeWithoutASave: the checkpoint is older than an hour, but training runs again for minutes only.
+func TestAnOutageIsNoTimeWithoutASave(t *testing.T) {
+	for name, change := range map[string]func(*incident.Workload){
+		"the incident has just closed": func(w *incident.Workload) {
+			w.Crew.Started = noon.Add(-5 * time.Hour)
+			w.Closed = &incident.Incident{ID: "before", Down: noon.Add(-10 * time.Minute), Closed: noon.Add(40 * time.Minute)}
+		},
+		"the attempt has just begun": func(w *incident.Workload) { w.Crew.Started = noon.Add(40 * time.Minute) },
+	} {
+		b, _, _ := healthy(t, startsCrew)
+		b.change(change)
+		b.now = func() time.Time { return noon.Add(45 * time.Minute) } // the checkpoint is from 20 minutes before noon
+		got := wantsCheck(t, b, "warn      checkpoint: the last complete one is step 48,000, 1 h 5 m old")
+		if strings.Contains(got, "no checkpoint for") {
+			t.Errorf("%s:\n%s", name, got)
+		}
+	}
+}
+
 // wantsCheck calls check for a workload that would come back.
 func wantsCheck(t *testing.T, b *bench, says ...string) string {
 	t.Helper()
