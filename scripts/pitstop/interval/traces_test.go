@@ -12,7 +12,6 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -200,7 +199,7 @@ func failures(t *testing.T, file string) map[string]series {
 
 // drawn are losses at random.
 func drawn(n int, between float64) (s series) {
-	r := rand.New(rand.NewPCG(3, strconv.IntSize)) //nolint:gosec // reproducible numbers
+	r := rand.New(rand.NewPCG(3, 64)) //nolint:gosec // reproducible numbers
 	for range n {
 		s.ups = append(s.ups, time.Duration(between*r.ExpFloat64()))
 	}
