@@ -199,11 +199,11 @@ func names(l checkpoint.Lease, slice string) *events.Admission {
 }
 
 // claim tells the other slices that this life wants to train in the place of the one that their own lease names: theirs may
-// hang without it, and keep the lease alive. It is ready for the attempt that hangs, so that they see it, and for the next.
+// hang without it, and keep the lease alive. It is ready for the attempt that hangs, so that they see it, and for the next. Where
+// that one's hosts meet it says when it may begin.
 func (c *crew) claim(attempt int) {
-	server := c.server0()
 	c.once("claim", func(ctx context.Context) func() {
-		ready := func(attempt int) error { return c.board.Ready(ctx, attempt, c.Machine.Slice, c.admission(), server) }
+		ready := func(attempt int) error { return c.board.Ready(ctx, attempt, c.Machine.Slice, c.admission(), "") }
 		err := errors.Join(ready(attempt), ready(attempt+1))
 		return func() { c.fault("the other slices", err) }
 	})
@@ -455,6 +455,9 @@ func (c *crew) ask(w agree.Want) {
 				c.out.ready = c.claims(c.clock(), ready)
 				c.out.view = view
 				c.out.view.Ready = len(c.out.ready)
+				if _, ok := c.out.ready[0]; ok && view.Server == "" {
+					c.out.view.Ready-- // it claims its place, and does not say yet where the hosts meet
+				}
 			}
 		}
 	})

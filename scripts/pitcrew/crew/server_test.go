@@ -37,3 +37,28 @@ func TestThePortIsChosenWhenTheAttemptIsToBegin(t *testing.T) {
 		t.Errorf("it keeps %s", c.meeting)
 	}
 }
+
+// TestNoSliceBeginsBeforeSlice0SaysWhereTheHostsMeet: a life that claims its place is seen before that, and a lease that it takes over
+// names the attempt.
+func TestNoSliceBeginsBeforeSlice0SaysWhereTheHostsMeet(t *testing.T) {
+	first, second := crewOf(t, 2), crewOf(t, 2)
+	second.Machine.Slice, second.Machine.Node, second.Machine.Host = 1, "llama-1", "t1v-n-cccccccc-w-0"
+	second.board = first.board
+	first.claim(6)
+	(<-first.do)()
+	see := func(ready int, server string) {
+		t.Helper()
+		second.ask(agree.Want{Look: 7, Ready: 7})
+		(<-second.do)()
+		if v := second.out.view; v.Ready != ready || v.Server != server {
+			t.Errorf("%d are ready and meet at %q; want %d, %q", v.Ready, v.Server, ready, server)
+		}
+	}
+	see(1, "")
+	if first.meeting != "" {
+		t.Errorf("a claim has chosen %s", first.meeting)
+	}
+	first.ask(agree.Want{Look: 7, Ready: 7})
+	(<-first.do)()
+	see(2, first.meeting)
+}
