@@ -103,9 +103,11 @@ type Lease struct {
 // Outside is what the slices of a Multislice have put into the bucket about the attempt that the leader asked for.
 type Outside struct {
 	Attempt int
-	// Ready counts the slices that are ready for it. Server is where its hosts may meet, as slice 0 says.
+	// Ready counts the slices that are ready for it. Server is where its hosts may meet, as slice 0 says; a crew of the release
+	// before says none. Claimed says that slice 0 claims its place, and does not say yet where they meet.
 	Ready   int
 	Server  string
+	Claimed bool
 	Ended   *Cause
 	Verdict *Verdict
 }

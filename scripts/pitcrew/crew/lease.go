@@ -203,8 +203,8 @@ func names(l checkpoint.Lease, slice string) *events.Admission {
 // that one's hosts meet it says when it may begin.
 func (c *crew) claim(attempt int) {
 	c.once("claim", func(ctx context.Context) func() {
-		ready := func(attempt int) error { return c.board.Ready(ctx, attempt, c.Machine.Slice, c.admission(), "") }
-		err := errors.Join(ready(attempt), ready(attempt+1))
+		claim := func(attempt int) error { return c.board.Claim(ctx, attempt, c.Machine.Slice, c.admission()) }
+		err := errors.Join(claim(attempt), claim(attempt+1))
 		return func() { c.fault("the other slices", err) }
 	})
 }
@@ -455,8 +455,8 @@ func (c *crew) ask(w agree.Want) {
 				c.out.ready = c.claims(c.clock(), ready)
 				c.out.view = view
 				c.out.view.Ready = len(c.out.ready)
-				if _, ok := c.out.ready[0]; ok && view.Server == "" {
-					c.out.view.Ready-- // it claims its place, and does not say yet where the hosts meet
+				if _, ok := c.out.ready[0]; ok && view.Claimed {
+					c.out.view.Ready--
 				}
 			}
 		}

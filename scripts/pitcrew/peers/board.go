@@ -47,13 +47,24 @@ func (b Board) create(ctx context.Context, uri string, v any) error {
 type readiness struct {
 	events.Admission
 	Server string `json:"server,omitzero"`
+	// Claims says that it claims its place in the attempt, and is not ready yet.
+	Claims bool `json:"claims,omitzero"`
 }
 
 // Ready says that a slice is ready for an attempt, in this life. What an earlier life said is replaced. What this life has said
 // stays, even with another server: another slice may have read it.
 func (b Board) Ready(ctx context.Context, attempt, slice int, a events.Admission, server string) error {
+	return b.say(ctx, attempt, slice, readiness{Admission: a, Server: server})
+}
+
+// Claim says that a life of a slice claims its place in an attempt, where it has not said yet that it is ready.
+func (b Board) Claim(ctx context.Context, attempt, slice int, a events.Admission) error {
+	return b.say(ctx, attempt, slice, readiness{Admission: a, Claims: true})
+}
+
+func (b Board) say(ctx context.Context, attempt, slice int, r readiness) error {
 	uri := checkpoint.Join(b.attempt(attempt), "ready-"+strconv.Itoa(slice)+".json")
-	content, err := json.Marshal(readiness{a, server})
+	content, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
@@ -66,7 +77,7 @@ func (b Board) Ready(ctx context.Context, attempt, slice int, a events.Admission
 		return err
 	}
 	var said readiness
-	if json.Unmarshal(o.Content, &said) == nil && said.Admission == a && (said.Server != "" || server == "") {
+	if json.Unmarshal(o.Content, &said) == nil && said.Admission == r.Admission && (!said.Claims || r.Claims) && (said.Server != "" || r.Server == "") {
 		return nil
 	}
 	_, err = b.Store.Put(ctx, uri, content, o.Generation)
@@ -106,7 +117,7 @@ func (b Board) Look(ctx context.Context, attempt int) (agree.Outside, map[int]ev
 			o.Ready++
 			ready[slice] = said.Admission
 			if slice == 0 {
-				o.Server = said.Server
+				o.Server, o.Claimed = said.Server, said.Claims
 			}
 		case e.Name == "ended.json":
 			o.Ended = &agree.Cause{}

@@ -290,6 +290,16 @@ func TestABoardIsWrittenOnce(t *testing.T) {
 	if o, _, err := b.Look(ctx, 2); err != nil || o.Server != "10.0.0.2:40004" {
 		t.Errorf("the server of an earlier life stays: %+v, %v", o, err)
 	}
+	for claims := range 2 { // a claim after it is ready changes nothing
+		must(b.Claim(ctx, 3, 0, first0))
+		if o, ready, err := b.Look(ctx, 3); err != nil || o.Claimed != (claims == 0) || ready[0] != first0 {
+			t.Errorf("it claims its place: %+v, %+v, %v", o, ready, err)
+		}
+		must(b.Ready(ctx, 3, 0, first0, "10.0.0.1:40005"))
+		if o, _, err := b.Look(ctx, 3); err != nil || o.Claimed || o.Server != "10.0.0.1:40005" {
+			t.Errorf("what claimed its place is ready: %+v, %v", o, err)
+		}
+	}
 	must(b.Ready(ctx, 5, 0, admission("b"), ""))
 	must(b.Clear(ctx, 2))
 	if o, _, err := b.Look(ctx, 2); err != nil || o.Ready != 0 {
