@@ -434,7 +434,10 @@ func savesUnseen(p policy.Policy, w incident.Workload, e incident.Evidence, now 
 	}
 	for _, t := range next.Effects {
 		if t.Action == events.ActionVerify {
-			return later(p, next, send, incident.Checked{Found: true, Step: r.Report.CheckpointStep, URI: r.Report.CheckpointURI, At: now}, now)
+			asked := events.Request{Workload: next.ID, Incident: t.Maker, Epoch: t.Epoch, Action: t.Action, Attempt: t.Attempt}
+			return later(p, next, send, incident.Checked{
+				Request: asked, Found: true, Step: r.Report.CheckpointStep, URI: r.Report.CheckpointURI, At: now,
+			}, now)
 		}
 	}
 	return next, send, changed
