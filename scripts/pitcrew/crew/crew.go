@@ -144,6 +144,7 @@ type crew struct {
 	doubted bool
 	plan    agree.Plan
 	meeting string // where the hosts of the attempt may meet; chosen as late as possible, because nothing holds the port
+	unheard error  // why worker 0 cannot be heard; nil while it answers
 	why     string // how the last attempt ended, as this worker said it
 	waits   string // what worker 0 waits for before the training starts, as it said it
 	board   peers.Board
@@ -354,6 +355,7 @@ func (c *crew) speak(k peers.Key) {
 				c.post(func() { c.follow(p) })
 			}, func(err error) {
 				c.post(func() {
+					c.unheard = err
 					c.silent(err)
 					c.doubted = errors.Is(err, peers.ErrUnsigned)
 				})
@@ -509,6 +511,9 @@ func (c *crew) advance(now time.Time) {
 		if before == fmt.Sprint(c.plan.Version, c.status.Phase, c.status.Attempt, c.lease.virtual) {
 			break
 		}
+	}
+	if c.unheard != nil {
+		c.silent(c.unheard) // what follows from it changes when a training begins or ends
 	}
 	c.saves(now)
 	if c.unsynced && c.every("sync", time.Second, now) {
