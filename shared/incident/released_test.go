@@ -7,6 +7,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/policy"
 )
 
 // TestLateWordExplainsAnIncidentThatItsOwnerEnded: the owner has deleted the slice since, and the archive names the cause all the same.
@@ -52,9 +53,6 @@ func TestAReadingFromBeforeItsFailureShowsOurOwnCreation(t *testing.T) {
 
 // TestCapacityThatComesAfterAllIsKept: the policy has given up, and the queued resource brings the slice before anybody begins to delete it.
 func TestCapacityThatComesAfterAllIsKept(t *testing.T) {
-	p := policies["everything"]
-	p.GiveUpAfter = time.Hour
-	const waits = "preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0, accepted create 0, done create 0"
 	for name, c := range map[string]struct {
 		deletes string
 		// reads is how much later than after a minute it is read again.
@@ -71,15 +69,7 @@ func TestCapacityThatComesAfterAllIsKept(t *testing.T) {
 		"a call has just failed":             {"intend delete 0, transient delete 0", 0, "clearing"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := at(t, p, true, waits, inQueue)
-			n.w, _, _ = incident.Advance(p, n.w, evidence(n.w, n.now)["read ours made"], n.now)
-			n.w.Incident.WaitingSince = n.now // the queued resource was read as waiting before
-			for end := n.now.Add(3 * time.Hour); n.now.Before(end) && phaseOf(n.w) != "clearing"; n.now = n.now.Add(time.Minute) {
-				n.w, _, _ = tick(p, n.w, n.now)
-			}
-			if phaseOf(n.w) != "clearing" || n.w.Incident.Code != incident.CodeGaveUp {
-				t.Fatalf("it stands at %s", phaseOf(n.w))
-			}
+			p, n := givenUp(t)
 			for answer := range strings.SplitSeq(c.deletes, ", ") {
 				if e := evidence(n.w, n.now)[answer]; e != nil {
 					n.w, _, _ = incident.Advance(p, n.w, e, n.now)
@@ -98,15 +88,7 @@ func TestCapacityThatComesAfterAllIsKept(t *testing.T) {
 
 // TestGivenUpButThere: what was given up and can be used is not asked to be deleted in the minute before another tick reads it.
 func TestGivenUpButThere(t *testing.T) {
-	p := policies["everything"]
-	p.GiveUpAfter = time.Hour
-	const waits = "preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0, accepted create 0, done create 0"
-	n := at(t, p, true, waits, inQueue)
-	n.w, _, _ = incident.Advance(p, n.w, evidence(n.w, n.now)["read ours made"], n.now)
-	n.w.Incident.WaitingSince = n.now // the queued resource was read as waiting before
-	for end := n.now.Add(3 * time.Hour); n.now.Before(end) && phaseOf(n.w) != "clearing"; n.now = n.now.Add(time.Minute) {
-		n.w, _, _ = tick(p, n.w, n.now)
-	}
+	p, n := givenUp(t)
 	for _, answer := range []string{"intend delete 0", "transient delete 0"} {
 		n.w, _, _ = incident.Advance(p, n.w, evidence(n.w, n.now)[answer], n.now)
 	}
@@ -126,15 +108,7 @@ func TestGivenUpButThere(t *testing.T) {
 
 // TestADeletionThatIsCalledIsNotSpared: its answer counts, and what the provider deletes is not let in.
 func TestADeletionThatIsCalledIsNotSpared(t *testing.T) {
-	p := policies["everything"]
-	p.GiveUpAfter = time.Hour
-	const waits = "preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0, accepted create 0, done create 0"
-	n := at(t, p, true, waits, inQueue)
-	n.w, _, _ = incident.Advance(p, n.w, evidence(n.w, n.now)["read ours made"], n.now)
-	n.w.Incident.WaitingSince = n.now // the queued resource was read as waiting before
-	for end := n.now.Add(3 * time.Hour); n.now.Before(end) && phaseOf(n.w) != "clearing"; n.now = n.now.Add(time.Minute) {
-		n.w, _, _ = tick(p, n.w, n.now)
-	}
+	p, n := givenUp(t)
 	for _, learned := range []string{"intend delete 0", "read ready", "accepted delete 0"} {
 		n.w, _, _ = incident.Advance(p, n.w, evidence(n.w, n.now)[learned], n.now)
 		n.now = n.now.Add(5 * time.Second)
@@ -149,4 +123,21 @@ func TestADeletionThatIsCalledIsNotSpared(t *testing.T) {
 	if got := phaseOf(n.w); got != "clearing" {
 		t.Errorf("it stands at %s, while the provider deletes it", got)
 	}
+}
+
+// givenUp is a workload that cleans up what it has ordered, because capacity did not come within an hour.
+func givenUp(t *testing.T) (policy.Policy, node) {
+	t.Helper()
+	p := policies["everything"]
+	p.GiveUpAfter = time.Hour
+	n := at(t, p, true, "preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0, accepted create 0, done create 0", inQueue)
+	n.w, _, _ = incident.Advance(p, n.w, evidence(n.w, n.now)["read ours made"], n.now)
+	n.w.Incident.WaitingSince = n.now // the queued resource was read as waiting before
+	for end := n.now.Add(3 * time.Hour); n.now.Before(end) && phaseOf(n.w) != "clearing"; n.now = n.now.Add(time.Minute) {
+		n.w, _, _ = tick(p, n.w, n.now)
+	}
+	if phaseOf(n.w) != "clearing" || n.w.Incident.Code != incident.CodeGaveUp {
+		t.Fatalf("it stands at %s", phaseOf(n.w))
+	}
+	return p, n
 }

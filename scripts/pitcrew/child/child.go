@@ -1,8 +1,8 @@
 //go:build unix
 
 // Package child runs one training process and keeps it in good hands. Between the crew and the training stays a minimal
-// parent, a process of its own: it reaps what the training leaves behind, writes down how it ended, and lives on when the
-// crew is killed, so that the next crew finds the training, and its end, where the last one left it.
+// parent, a process of its own. The parent reaps what the training leaves behind and writes down how it ended. It lives on
+// when the crew is killed, so the next crew finds the training, or its end.
 package child
 
 import (
@@ -222,8 +222,8 @@ func (k *Keeper) Close() {
 	*k = Keeper{}
 }
 
-// begin starts the parent. The files that it needs get numbers that are free, so that those that the crew was started with
-// stay what they are for the training; nothing else is started while they would be inherited.
+// begin starts the parent. Its files get free numbers, so the training inherits the files that the crew was started with
+// under their own numbers. Nothing else is started meanwhile, because it would inherit the parent's files.
 func (k *Keeper) begin(hold func() (*os.File, error)) error {
 	self, err := os.Executable()
 	if err != nil {

@@ -90,8 +90,8 @@ func Slim() {
 	unmapCode()
 }
 
-// catchAll takes every signal that may be caught, so that none ends the parent, and the training starts with none of them
-// ignored but those that the crew itself was started with ignored (nohup).
+// catchAll catches every signal that can be caught, so that none ends the parent. The training then ignores only what the
+// crew was started to ignore, as under nohup.
 func catchAll() {
 	caught := make(chan os.Signal, 8)
 	for _, s := range []os.Signal{

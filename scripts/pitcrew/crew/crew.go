@@ -84,8 +84,8 @@ type Options struct {
 
 // Times are the spans that a crew goes by; each is a flag.
 type Times struct {
-	// Lease is how often the lease and the request beside the checkpoints are read, Unread after how long without a reading
-	// the training is ended, TakeOver after how long without a sign of life a lease of another is taken over.
+	// Lease is how often the crew reads the lease and the request beside the checkpoints. After Unread without a reading it
+	// ends the training. After TakeOver without a sign of life it takes over the lease of another life.
 	Lease, Unread, TakeOver time.Duration
 	// Stop is how long a training that is ended has after SIGTERM, Dump after SIGQUIT, Leftovers the processes that it leaves.
 	Stop, Dump, Leftovers time.Duration

@@ -74,7 +74,7 @@ func batchOf(o Options) int64 {
 
 func (c *crew) examplesPerSecond() float64 { return c.speed.examples(batchOf(c.Options)) }
 
-// speedObject is what is said of the object with the speeds.
+// speedObject names the object with the speeds in the crew's messages.
 const speedObject = "speed beside the checkpoints"
 
 // keepSpeed says how fast an attempt trains, and keeps that beside the checkpoints. The primary alone does so.
