@@ -537,7 +537,7 @@ func tick(p policy.Policy, w incident.Workload, now time.Time) (incident.Workloa
 }
 
 // at plays a path.
-func at(t testing.TB, p policy.Policy, spot bool, path string, but func(*incident.Workload)) node {
+func at(t fataler, p policy.Policy, spot bool, path string, but func(*incident.Workload)) node {
 	t.Helper()
 	n := node{w: quiet(spot), now: start, path: path}
 	if but != nil {
@@ -866,11 +866,14 @@ func (o *transitions) table() string {
 	return strings.Join(lines, "\n")
 }
 
-func marshal(t interface {
+// fataler is a test, or one check of a law.
+type fataler interface {
 	Helper()
 	Fatal(args ...any)
-}, v any,
-) string {
+	Fatalf(format string, args ...any)
+}
+
+func marshal(t fataler, v any) string {
 	t.Helper()
 	raw, err := json.Marshal(v)
 	if err != nil {

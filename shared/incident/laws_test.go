@@ -29,12 +29,17 @@ func holds(t *testing.T, law func(*rapid.T)) {
 	rapid.Check(t, law)
 }
 
-// history is a workload after a random history, under a policy that can be read.
+// history is a workload after a random history, under a policy that can be read. It begins in peace, or in a phase.
 func history(t *rapid.T) (p policy.Policy, n node, all map[string]incident.Evidence) {
 	p = policies[rapid.SampledFrom([]string{"everything", "ask", "spot", "seldom", "watch"}).Draw(t, "policy")]
 	learn := evidence
 	n = node{w: quiet(rapid.Bool().Draw(t, "spot")), now: start}
-	if rapid.Bool().Draw(t, "multislice") {
+	switch rapid.SampledFrom([]string{"phase", "peace", "multislice"}).Draw(t, "begins in") {
+	case "phase":
+		r := rapid.SampledFrom(reach).Draw(t, "reach")
+		p = policyOf(r.policy)
+		n = at(t, p, r.spot, r.path, r.but)
+	case "multislice":
 		n.w, learn = multi(rapid.Bool().Draw(t, "spot")), evidenceOfBoth
 	}
 	for range rapid.IntRange(0, 20).Draw(t, "steps") {
