@@ -122,7 +122,7 @@ func (h handler) canary(ctx context.Context, e events.Entry) error {
 }
 
 // mapCrew learns the host names of a slice from its crew's first line, if the API does not give them. A line from the crew
-// of a former life is ignored: its workers are known to belong to that life.
+// of a former life maps nothing, and is ignored where that life is forgotten.
 func mapCrew(ctx context.Context, f *fleet.Fleet, e events.Entry, s ledger.Subject) error {
 	group, _, ok := events.WorkerGroup(e.Crew.Hostname)
 	if !ok {
@@ -151,6 +151,9 @@ func mapCrew(ctx context.Context, f *fleet.Fleet, e events.Entry, s ledger.Subje
 		begun = begun.Add(clocks) // host names may be used again
 	}
 	if !e.Time.IsZero() && e.Time.Before(begun) {
+		if slice != nil && slice.WasOn(group) {
+			return nil // what it tells of the past counts
+		}
 		return fault.Ignored(incident.CodeFormerLife, "the crew on %s belongs to a former life of %s", group, s.Slice)
 	}
 	// A late line from a zone that the slice has left names workers of a former life.

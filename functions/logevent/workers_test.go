@@ -152,3 +152,37 @@ func TestEveryLineOfACrewTellsWhoseWorkersTheyAre(t *testing.T) {
 		})
 	}
 }
+
+// TestALineIsOfTheLifeThatWroteIt: a late line of a former life maps no workers, and what it says of the training counts. The first line of
+// the next life counts when the API has shown that life.
+func TestALineIsOfTheLifeThatWroteIt(t *testing.T) {
+	const next = "t1v-n-00000009"
+	line := func(group string, attempt int) events.CrewReport {
+		return events.CrewReport{Report: events.ReportStarted, Attempt: attempt, Workers: 4, Hostname: group + "-w-0"}
+	}
+	b := training(t)
+	late := b.crew(line(group, 3))
+	b.Clock.Advance(time.Minute)
+	b.Must(b.API.Vanish(zone, slice))
+	b.Look(zone, slice)
+	b.Clock.Advance(time.Minute)
+	created := b.Clock.Now()
+	b.Clock.Advance(30 * time.Second)
+	b.Want(b.deliver(b.crew(line(next, 4))), fleettest.Handled)
+	w := b.Workload(id)
+	b.Want(w.Crew.Attempt, 1)
+	b.Want(len(w.Unbound), 1)
+
+	w = b.Slice(cloudtputest.NodeConfig{Spot: true, Group: next, Created: created})
+	b.Want(b.deliver(late), fleettest.Handled)
+	w = b.Workload(id)
+	b.Want(w.Crew.Attempt, 3)
+	b.Want(w.Slices[0].Hosts, "")
+
+	_, err := b.Fleet.MapHosts(t.Context(), w, w.Slices[0])
+	b.Must(err)
+	w = b.Workload(id)
+	b.Want(w.Slices[0].Hosts, next)
+	b.Want(w.Crew.Attempt, 4)
+	b.Want(len(w.Unbound), 0)
+}

@@ -159,6 +159,9 @@ func (m *machine) forget() {
 	if c := m.w.Closed; c != nil && m.now.Sub(c.Closed) > Linger {
 		m.w.Closed = nil
 	}
+	for len(m.w.Unbound) > 0 && m.now.Sub(m.w.Unbound[0].Time) > Linger {
+		m.w.Unbound = m.w.Unbound[1:]
+	}
 }
 
 // line adds to the story of the open incident. Where that grows too long its middle goes, a few lines at once: how it began and how it

@@ -93,7 +93,6 @@
 //	grace        looking      Read
 //	grace        observed     Read
 //	grace        released     Called Cancelled Read
-//	grace        resumed      Beat VerdictRead
 //	grace        resuming     Read Ticked
 //	grace        watching     Read
 //	healing      admitting    Read

@@ -126,6 +126,11 @@ func learned(w incident.Workload, s incident.Slot, now time.Time) map[string]inc
 		panic(err)
 	}
 	next := life(n - 7710 + 1)
+	for _, t := range []time.Time{s.Since, s.Stop.At, s.End.Released} {
+		if !t.Before(next.Created) {
+			next.Created = t.Add(time.Second) // a name is free for it once the life before is over
+		}
+	}
 	if w.Incident != nil {
 		next.Created = w.Incident.Opened.Add(time.Second) // what was there before takes nothing over
 	}

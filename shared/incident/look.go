@@ -242,7 +242,7 @@ func (m *machine) read(e Read) {
 	if e.older(s) {
 		e.Directory, e.Facts.Label, e.Facts.Spec, e.Facts.Account, e.Facts.Claims = "", s.Label, "", s.Account, s.Claims
 	}
-	m.facts(s, e)
+	m.facts(s, e, m.when())
 	if e.Abuse != s.Abuse.Suspected && m.when().After(s.Abuse.At) && (e.Abuse || e.Condition == Ready) { // what is lost may not show it any more
 		s = m.slice(e.Slice)
 		s.Abuse.Suspected, s.Abuse.At, s.Abuse.Told = e.Abuse, m.when(), false
@@ -336,7 +336,8 @@ func (m *machine) introduce(e Read) {
 	m.ownSlices, m.changed = true, true
 	m.stirred()
 	s := m.w.Slice(e.Slice)
-	m.facts(s, e)
+	m.facts(s, e, e.Incarnation.Created)
+	s.endsIf(m.when())
 	if m.w.elsewhere(s) {
 		s.Admission = Waiting
 	} else {
@@ -356,8 +357,8 @@ func (w Workload) waitsFor(s *Slot, zone string) bool {
 	return w.elsewhere(s) && s.Admitted().Zone == zone && s.Leased == 0 && s.Admission == "" && !s.IsReleased()
 }
 
-// facts follows what a reading says of a slice beside its condition.
-func (m *machine) facts(s *Slot, e Read) {
+// facts follows what a reading says of a slice beside its condition, and what is so since that time.
+func (m *machine) facts(s *Slot, e Read, since time.Time) {
 	f := e.Facts
 	if f == (Facts{}) {
 		return
@@ -372,7 +373,7 @@ func (m *machine) facts(s *Slot, e Read) {
 	}
 	if e.Directory != "" && !sameDirectory(m.w.Directory, e.Directory) && m.newest(s) {
 		if m.w.Directory != "" {
-			m.anotherTraining()
+			m.anotherTraining(since)
 		}
 		m.w.Directory, m.w.Crew.Named, m.w.LeaseDoubted, m.changed = e.Directory, 0, time.Time{}, true // no lease of ours is there
 		m.leads(func(Slot) int { return 0 })
@@ -385,10 +386,10 @@ func (m *machine) newest(s *Slot) bool {
 }
 
 // anotherTraining forgets what the one before has done: another directory has a lease, attempts, steps and checkpoints of its own, and
-// nothing that was saved in the former one is saved of what trains there.
-func (m *machine) anotherTraining() {
+// nothing that was saved in the former one is saved of what trains there. It trains there since that time.
+func (m *machine) anotherTraining(since time.Time) {
 	m.w.Progress, m.w.Budgets = Progress{}, Budgets{}
-	m.w.Crew = Crew{Seen: m.w.Crew.Seen, Left: m.w.Crew.Left, Restarted: m.w.Crew.Restarted}
+	m.w.Crew = Crew{Seen: m.w.Crew.Seen, Since: since, Left: m.w.Crew.Left, Restarted: m.w.Crew.Restarted}
 	if m.w.Incident != nil {
 		in := m.inc()
 		in.Baseline, in.BaseAttempt, in.Charged = 0, 0, 0
@@ -508,7 +509,7 @@ func (m *machine) isReady(s *Slot, e Read, was Condition) {
 		m.slice(s.Name).Unused = false
 	}
 	if s.Stop.By != "" && m.when().Sub(s.Stop.At) > UnreleaseAfter {
-		m.slice(s.Name).Stop = Stop{} // it was started again, or never stopped
+		m.calledFor(s, "") // it was started again, or never stopped
 	}
 	if s.End.Discarded && m.when().After(s.End.DiscardBy) {
 		s = m.slice(s.Name)
@@ -531,9 +532,9 @@ func (m *machine) isReady(s *Slot, e Read, was Condition) {
 		if m.othersMaintained(s) {
 			return
 		}
-		n := m.w.Notice(s.Name)
-		over := n == nil || !in.Down.IsZero() || m.now.After(windowEnd(n.Notice))
-		if in.Begun && e.Notice == nil && over || n != nil && e.Notice == nil && m.now.After(windowEnd(n.Notice)) {
+		announced, past := s.announced(), m.now.After(windowEnd(s.Notice.Notice))
+		over := !announced || !in.Down.IsZero() || past
+		if in.Begun && e.Notice == nil && over || announced && e.Notice == nil && past {
 			if was != Ready {
 				m.line(LineSeen, "node "+s.Name+" is usable again", "")
 			}
@@ -601,7 +602,7 @@ func (m *machine) follow() {
 // its own, which a new life has not yet, tells nothing of theirs. One whose own is over waits for what is under way or about to begin.
 func (m *machine) othersMaintained(s *Slot) bool {
 	return slices.ContainsFunc(m.w.Slices, func(o Slot) bool {
-		return o.Name != s.Name && o.Notice.stands() && (s.Notice.Status == "" || m.begins(o.Notice))
+		return o.Name != s.Name && o.announced() && (s.Notice.Status == "" || m.begins(o.Notice))
 	})
 }
 
@@ -914,8 +915,8 @@ func (m *machine) adoptTheirs(name string, e Read) {
 	m.adopt(name, e, false)
 	s := m.slice(name)
 	s.Replace, s.Unused = false, e.Condition == Creating
-	if e.Condition != Deleting || s.End.Released.Before(e.Incarnation.Created) {
-		s.End.Released = time.Time{}
+	if former.Zone != e.Zone || s.End.Released.Before(e.Incarnation.Created) {
+		s.End.Released = time.Time{} // what they deleted was the life before
 	}
 	switch {
 	case !m.w.elsewhere(s):
@@ -937,7 +938,7 @@ func (m *machine) adopt(name string, e Read, ours bool) {
 	}
 	s.begin(Life{
 		Incarnation: e.Incarnation, Zone: e.Zone, Facts: s.Facts, SpecZone: s.SpecIn(),
-		Condition: e.Condition, State: e.State, Since: m.when(), Abuse: Abuse{Suspected: e.Abuse},
+		Condition: e.Condition, State: e.State, Since: m.when(), Abuse: Abuse{Suspected: e.Abuse}, Stop: s.Stop.since(e.Incarnation.Created),
 		End: End{Released: s.End.Released}, // what we bring changes nothing of what its owner has taken away
 	})
 	switch own := s.Order; {
@@ -947,12 +948,13 @@ func (m *machine) adopt(name string, e Read, ours bool) {
 	case own != (Order{}) && own.Accelerator == e.Facts.Accelerator: // it came as its owner ordered it, and not as the life before
 		s.Spec, s.SpecZone = own.Spec, own.SpecIn()
 	}
-	m.facts(s, e)
+	m.facts(s, e, e.Incarnation.Created)
+	s.endsIf(m.when())
 	m.reordered()
 	if m.w.Directory == "" {
 		// Without a lease a crew counts its attempts from 1 in every life.
 		m.w.Crew.Attempt, m.w.Crew.Exited, m.w.Crew.GaveUp, m.w.Crew.Named, m.w.Progress.Attempt = 0, 0, 0, 0, 0
-		m.w.Crew.Claim, m.w.Crew.Done, m.w.Crew.NotDone = Claim{}, 0, 0
+		m.w.Crew.Claim, m.w.Crew.Done, m.w.Crew.NotDone, m.w.Crew.Since = Claim{}, 0, 0, e.Incarnation.Created
 		if m.w.Incident != nil {
 			m.inc().BaseAttempt = 0
 		}
@@ -994,9 +996,7 @@ func (m *machine) called(e Called) {
 			m.ownerActed(what, "the owner stopped it")
 		}
 	case "StartNode":
-		if s.Stop.By != "" && m.when().After(s.Stop.At) {
-			m.slice(s.Name).Stop = Stop{}
-		}
+		m.calledFor(s, "")
 	}
 	m.stirs(CodeOwner, what)
 }
@@ -1050,9 +1050,9 @@ func (m *machine) releaseDeleted(s *Slot, all bool) bool {
 		case m.formerly(o) && !m.inItsStead(o):
 		case !o.IsReleased():
 			o = m.slice(name)
-			o.End.Released, o.Maker, news = m.now, "", true
+			o.End.Released, o.Maker, news = m.when(), "", true
 		case m.when().After(o.End.Released): // what they have created since, and nobody has read yet
-			m.slice(name).End.Released = m.now
+			m.slice(name).End.Released = m.when()
 		}
 	}
 	return news

@@ -12,21 +12,20 @@ import (
 // noticed keeps announced maintenance on the life that it is of, and opens an incident only when it is under way already.
 func (m *machine) noticed(e Noticed) {
 	s := m.w.Slice(e.Slice)
-	if s == nil || m.formerLife(s, e.Incarnation) || s.IsReleased() {
+	if s == nil || m.formerLife(s, e.Incarnation) {
 		return
 	}
-	switch e.Notice.Status {
-	case events.NoticePending:
-		m.unfinish(e.Notice.WindowStart)
-	case events.NoticeOngoing:
-		m.unfinish(m.when())
-	case events.NoticeGone: // what is over or withdrawn strikes nothing any more
-	}
-	if m.w.Crew.Finished {
-		return
+	if !s.IsReleased() {
+		switch e.Notice.Status {
+		case events.NoticePending:
+			m.unfinish(e.Notice.WindowStart)
+		case events.NoticeOngoing:
+			m.unfinish(m.when())
+		case events.NoticeGone: // what is over or withdrawn strikes nothing any more
+		}
 	}
 	old := m.w.lastNotice(e.Slice)
-	if old != nil && m.when().Before(old.Told) {
+	if old != nil && m.when().Before(old.Told) && !begins(old.Notice, e.Notice) {
 		return // an older word
 	}
 	if e.Notice.Status == events.NoticeGone {
@@ -42,15 +41,11 @@ func (m *machine) noticed(e Noticed) {
 	if old != nil && old.Notice.Equal(e.Notice) && (old.InAPI || !e.InAPI) {
 		return
 	}
-	if old != nil && old.Status == events.NoticeOngoing && e.Notice.Status == events.NoticePending &&
-		old.WindowStart.Equal(e.Notice.WindowStart) {
+	if old != nil && begins(e.Notice, old.Notice) {
 		return // another worker's entry from before it began
 	}
-	if e.Notice.Status == events.NoticeOngoing && m.w.Incident == nil && !m.from.Time.IsZero() && !m.from.Time.After(m.w.Ended) {
-		return // the incident that it belonged to is over; of maintenance that still goes on, the next reading tells
-	}
 	n := Notice{Notice: e.Notice, Told: m.when(), InAPI: e.InAPI || old != nil && old.InAPI}
-	if old != nil && old.Notice.Equal(e.Notice) {
+	if old != nil && (old.Notice.Equal(e.Notice) || n.Told.Before(old.Told)) {
 		n.Told = old.Told // the API confirms it; an entry that was on its way may still tell more
 	}
 	if old != nil && old.WindowStart.Equal(n.WindowStart) {
@@ -63,9 +58,17 @@ func (m *machine) noticed(e Noticed) {
 		m.noticeInIncident(s, e.Text, moved)
 		return
 	}
+	if !m.from.Time.IsZero() && !m.from.Time.After(m.w.Ended) {
+		return // the incident that it belonged to is over; of maintenance that still goes on, the next reading tells
+	}
 	if n.Status == events.NoticeOngoing && !n.Declined && m.opens(s) {
 		m.openMaintenance(s)
 	}
+}
+
+// begins reports whether one notice says that the maintenance which another one announces is under way.
+func begins(pending, ongoing events.Notice) bool {
+	return pending.Status == events.NoticePending && ongoing.Status == events.NoticeOngoing && pending.WindowStart.Equal(ongoing.WindowStart)
 }
 
 // completed is a notice with what an earlier word of the same maintenance told beyond it: the log, the API and a machine's
@@ -93,6 +96,10 @@ func (n Notice) stands() bool {
 	return n.Status == events.NoticePending || n.Status == events.NoticeOngoing
 }
 
+// announced reports whether maintenance of a life is announced or under way, and its owner has not taken it in hand: it is nobody else's
+// business then.
+func (l *Life) announced() bool { return l.Notice.stands() && !l.IsReleased() }
+
 // Tells reports whether what is known of a notice is all that another word of it says.
 func (n Notice) Tells(o events.Notice) bool { return n.Notice.Equal(completed(o, n.Notice)) }
 
@@ -110,7 +117,11 @@ func (m *machine) plan() {
 		if m.p.Unreadable != "" && !n.Due.IsZero() {
 			continue // what may be done is not known
 		}
-		if due := m.due(n); !due.Equal(n.Due) {
+		due := m.due(n)
+		if !m.w.Slices[i].announced() {
+			due = time.Time{}
+		}
+		if !due.Equal(n.Due) {
 			m.slice(m.w.Slices[i].Name).Notice.Due = due
 		}
 	}
@@ -127,10 +138,10 @@ func (m *machine) due(n Notice) time.Time {
 	at, all := n.Told, true
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
-		if o := m.w.Notice(s.Name); o == nil {
+		if !s.announced() {
 			all = all && s.IsReleased()
-		} else if o.Told.After(at) {
-			at = o.Told
+		} else if s.Notice.Told.After(at) {
+			at = s.Notice.Told
 		}
 	}
 	if !all {
@@ -196,7 +207,7 @@ func (m *machine) notEarly() string {
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
 		n := s.Notice
-		if !n.stands() || s.IsReleased() {
+		if !s.announced() {
 			continue
 		}
 		shape, err := topology.Parse(s.Accelerator)
@@ -302,6 +313,9 @@ func (m *machine) healsInWindow(s *Slot, text string) {
 func (m *machine) noticeGone(s *Slot, e Noticed) {
 	old := m.w.lastNotice(s.Name)
 	if old != nil && old.Status == events.NoticeGone {
+		if m.when().After(old.Told) {
+			m.slice(s.Name).Notice.Told = m.when() // nothing that was announced before stands
+		}
 		return
 	}
 	n := s.Notice
@@ -341,7 +355,7 @@ func (m *machine) noticeGone(s *Slot, e Noticed) {
 
 // announced reports whether any slice has announced maintenance.
 func (m *machine) announced() bool {
-	return slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return s.Notice.stands() })
+	return slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return s.announced() })
 }
 
 // openMaintenance opens the incident of a notice: at the time of its save, or when it is under way. Where a person has to
@@ -384,9 +398,9 @@ func (m *machine) openMaintenance(s *Slot) {
 func (m *machine) windowDeadline() time.Time {
 	end := m.now
 	for i := range m.w.Slices {
-		n := m.w.Slices[i].Notice
-		if n.stands() && !(m.w.Incident.Begun && n.WindowStart.After(m.now)) {
-			end = later(windowEnd(n.Notice), end)
+		s := &m.w.Slices[i]
+		if s.announced() && !(m.w.Incident.Begun && s.Notice.WindowStart.After(m.now)) {
+			end = later(windowEnd(s.Notice.Notice), end)
 		}
 	}
 	return end.Add(HealFor)
@@ -419,8 +433,9 @@ func (m *machine) untouched() bool {
 func (m *machine) firstNotice() Notice {
 	var first Notice
 	for i := range m.w.Slices {
-		if n := m.w.Slices[i].Notice; n.stands() && (!first.stands() || n.WindowStart.Before(first.WindowStart)) {
-			first = n
+		s := &m.w.Slices[i]
+		if s.announced() && (!first.stands() || s.Notice.WindowStart.Before(first.WindowStart)) {
+			first = s.Notice
 		}
 	}
 	return first
@@ -468,7 +483,7 @@ func (m *machine) earlyMaintenance() (all []Effect) {
 	called := map[string]bool{}
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
-		if s.Notice.Status != events.NoticePending || s.Condition != Ready || called[s.Name] {
+		if !s.announced() || s.Notice.Status != events.NoticePending || s.Condition != Ready || called[s.Name] {
 			continue
 		}
 		for _, o := range m.w.MaintainedWith(s.Name) {
@@ -502,7 +517,7 @@ func (m *machine) maintained() {
 			continue
 		}
 		for _, s := range m.w.MaintainedWith(t.Slice) {
-			if s.Notice.stands() {
+			if s.announced() {
 				m.slice(s.Name).Notice.Started = m.now
 			}
 		}

@@ -288,7 +288,7 @@ func TestNobodyWaitsForWhatItsOwnerHasDeleted(t *testing.T) {
 	n := node{w: w, now: start, path: "peace"}
 	met := map[incident.Phase]bool{}
 	for _, what := range []string{
-		"a preempted", "a read lost", "do", "a read gone", "do", "a read ours made", "a read ours", "do", "later", "tick", "do", "b progress",
+		"a preempted", "a read lost", "do", "a read gone", "do", "a read ours made", "a read ours", "do", "later", "tick", "do", "a progress",
 	} {
 		n, _ = play(t, p, n, what)
 		if n.w.Incident == nil {
@@ -531,7 +531,8 @@ func TestWhatItsOwnerTakesBackBeforeItIsThereIsNotMissed(t *testing.T) {
 		t.Errorf("it is missed: %s", tale(n.w))
 	}
 	// What they create and keep is looked after again.
-	going.Condition, going.State, going.Time, going.Incarnation.ID = incident.Ready, "READY", n.now.Add(time.Minute), "7800"
+	going.Condition, going.State, going.Time = incident.Ready, "READY", n.now.Add(time.Minute)
+	going.Incarnation.ID, going.Incarnation.Created = "7800", n.now
 	if n.w, _, _ = incident.Advance(p, n.w, going, going.Time); n.w.Slices[0].IsReleased() {
 		t.Error("what its owner has created again is not looked after")
 	}

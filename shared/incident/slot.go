@@ -16,7 +16,7 @@ type Slot struct {
 	Replace bool `json:"replace,omitzero"`
 	// Life is the one that the API showed last.
 	Life `json:"life"`
-	// Former are the lives before that still matter, the newest last: the one before, and the one in which training may run.
+	// Former are the lives before that still matter, the newest last: two at most, among them the one in which training may run.
 	Former []Life `json:"former,omitempty"`
 }
 
@@ -108,6 +108,8 @@ const (
 
 // End is what is known of the end of a life beside what readings show.
 type End struct {
+	// Since is when it was first read that nothing runs there, and that nothing brings it back.
+	Since time.Time `json:"since,omitzero"`
 	// Released is when its owner deleted it or took it over: it is left alone from then on.
 	Released time.Time `json:"released,omitzero"`
 	// Told says that an incident has told its end already: it opens no second one.
@@ -154,7 +156,7 @@ func (s *Slot) exclude() {
 
 // excludeFormer notes that training may run in no life before this one.
 func (s *Slot) excludeFormer() {
-	s.Former = slices.Clone(s.Former[max(0, len(s.Former)-1):])
+	s.Former = slices.Clone(s.Former)
 	for i := range s.Former {
 		if s.Former[i].Admission == Admitted {
 			s.Former[i].Admission = ""
@@ -162,15 +164,21 @@ func (s *Slot) excludeFormer() {
 	}
 }
 
-// begin has another life stand under the slice's name.
+// maxFormer is how many lives before the newest are kept: entries come late, and tell of them.
+const maxFormer = 2
+
+// begin has another life stand under the slice's name. The oldest life goes, but for the one in which training may run.
 func (s *Slot) begin(next Life) {
-	former := s.Former[:0:0]
-	for _, l := range s.Former {
-		if l.Admission == Admitted {
-			former = append(former, l)
-		}
+	former := append(slices.Clone(s.Former), s.Life)
+	if len(former) > maxFormer {
+		oldest := slices.IndexFunc(former, func(l Life) bool { return l.Admission != Admitted })
+		former = slices.Delete(former, oldest, oldest+1)
 	}
-	s.Former, s.Life = append(former, s.Life), next
+	if n := len(former); n > 1 {
+		o := former[n-2] // of the one before the last no more is asked than whose workers they were
+		former[n-2] = Life{Incarnation: o.Incarnation, Zone: o.Zone, Hosts: o.Hosts, Admission: o.Admission, End: o.End}
+	}
+	s.Former, s.Life = former, next
 }
 
 // silentBy notes when the training of the life before has ended for certain.

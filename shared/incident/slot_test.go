@@ -23,6 +23,7 @@ func TestALifeTakesItsFactsWithIt(t *testing.T) {
 	before := *s
 
 	next := life(2)
+	next.Created = start // the name is free by then
 	read := incident.Read{
 		Origin: incident.Origin{Time: start.Add(time.Minute), Rank: events.RankReading}, Slice: s.Name, Zone: next.Zone, Condition: incident.Ready,
 		State: "READY", Incarnation: next, Facts: incident.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Reclaimable: true, Spec: "spec2"},

@@ -13,11 +13,19 @@ import (
 
 // Stop is what is known of who stopped a slice.
 type Stop struct {
-	// By is its owner, who called for it at At.
+	// By is its owner, who stopped it; empty where it was started since. At is the time of the newest call, of either kind.
 	By string    `json:"by,omitzero"`
 	At time.Time `json:"at,omitzero"`
 	// Unsaid is when patrol asked the audit log who stopped or deleted it, late enough, and the log named nobody.
 	Unsaid time.Time `json:"unsaid,omitzero"`
+}
+
+// since is what was called for since that time: a life that is read for the first time may have been stopped already.
+func (s Stop) since(t time.Time) Stop {
+	if s.At.Before(t) {
+		return Stop{}
+	}
+	return Stop{By: s.By, At: s.At}
 }
 
 // stoppedByOwner reports whether a slice is stopped because its owner wants it so.
@@ -50,6 +58,17 @@ func (l *Life) turns(c Condition, at time.Time) {
 		l.Used = l.Since
 	}
 	l.Condition, l.Since, l.Stop.Unsaid = c, at, time.Time{}
+	l.endsIf(at)
+}
+
+// endsIf takes it from the condition read at that time whether the life is over.
+func (l *Life) endsIf(at time.Time) {
+	switch over := l.Condition == Gone || l.Condition == Lost && l.Reclaimable; {
+	case !over:
+		l.End.Since = time.Time{}
+	case l.End.Since.IsZero():
+		l.End.Since = at
+	}
 }
 
 // unaccounted reports whether a slice is stopped, and nobody has said by whom. What was found stopped was stopped before
@@ -102,11 +121,19 @@ func (m *machine) ownerStopped(s *Slot, by string) bool {
 	if m.when().Before(used.Add(-skew)) {
 		return false
 	}
-	if m.when().After(s.Stop.At) {
-		c := m.slice(s.Name)
-		c.Stop = Stop{By: by, At: m.when()}
+	if m.when().Before(s.Stop.At) {
+		return false
 	}
+	m.calledFor(s, by)
 	return true
+}
+
+// calledFor keeps who stopped a slice last, or that it was started since. An older call changes nothing: entries may come in any order.
+func (m *machine) calledFor(s *Slot, stoppedBy string) {
+	if at := m.when(); at.After(s.Stop.At) {
+		s = m.slice(s.Name)
+		s.Stop.By, s.Stop.At = stoppedBy, at
+	}
 }
 
 // openStopped opens an incident for a slice that somebody stopped who is not its owner.

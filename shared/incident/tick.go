@@ -88,7 +88,7 @@ func (m *machine) quiet() {
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
 		n := s.Notice
-		if !n.stands() || n.Due.IsZero() || !m.opens(s) {
+		if !s.announced() || n.Due.IsZero() || !m.opens(s) {
 			continue
 		}
 		if m.p.Unreadable != "" && m.now.Before(m.lastDue(n)) {
@@ -186,6 +186,11 @@ func (m *machine) unanswered(i int, why string) {
 			m.discard()
 			return
 		}
+	}
+	if m.phase() == Clearing && m.w.Incident.unwanted(*t) {
+		m.decided("wait no longer for the creation of "+t.names(), why)
+		m.drop(t.Action, t.Slice)
+		return // the clock ends the clean-up
 	}
 	t.Failures++
 	// A save and its verification are bounded by their phase: the maintenance comes all the same.

@@ -17,9 +17,18 @@ func (m *machine) reported(e Reported) {
 		return
 	}
 	r := e.Report
-	if group, _, ok := events.WorkerGroup(r.Hostname); ok && s.Hosts != "" && s.Hosts != group {
-		return // a crew of a life that is over
+	if m.when().Before(m.w.Crew.Since) {
+		return // of another training
 	}
+	switch who, ended := s.speaker(r.Hostname, m.when()); {
+	case who == formerCrew:
+		m.remember(r, ended)
+		return
+	case who == unknownCrew, s.endedBy(m.when()) && r.Report != events.ReportNotice:
+		m.keep(e, s) // nothing is known that could have written it
+		return
+	}
+	m.bound(e)
 	if m.w.Crew.Seen.IsZero() {
 		m.w.Crew.Seen, m.changed = m.now, true
 	}
@@ -151,11 +160,53 @@ func (m *machine) keepsTraining(s *Slot) {
 	m.cleared(m.slice(s.Name))
 }
 
-func (m *machine) started(s *Slot, r events.CrewReport) {
+// began takes it that an attempt has begun.
+func (m *machine) began(r events.CrewReport) {
 	if r.Attempt > m.w.Crew.Attempt {
 		m.w.Crew.Attempt, m.w.Crew.Started, m.changed = r.Attempt, m.when(), true
 	}
 	m.goesFurther(r.Attempt)
+}
+
+// stepped keeps the last step of the newest attempt. It reports whether the line tells of one.
+func (m *machine) stepped(r events.CrewReport) bool {
+	p := &m.w.Progress
+	if r.Attempt < p.Attempt || r.Attempt == p.Attempt && r.Step <= p.Step && r.CheckpointStep <= p.CheckpointStep {
+		return false
+	}
+	before := *p
+	p.Step, p.Attempt, p.At = r.Step, r.Attempt, m.when()
+	p.High = max(p.High, r.Step)
+	p.CheckpointStep = max(p.CheckpointStep, r.CheckpointStep)
+	m.checkpointTold(before, r, p.At)
+	m.goesFurther(r.Attempt)
+	c := &m.w.Crew
+	c.Attempt, m.changed = max(c.Attempt, r.Attempt), true
+	if p.At.After(c.Left) {
+		c.Theirs = false // it steps on since a person took it in hand
+	}
+	if p.At.After(c.Claim.At) {
+		c.Claim = Claim{} // it steps on, so it has not ended
+	}
+	return true
+}
+
+// crashed keeps how an attempt ended that did not end well. It reports whether that is news.
+func (m *machine) crashed(r events.CrewReport) bool {
+	c := &m.w.Crew
+	if r.ExitCode == 0 && r.Signal == "" || r.Attempt <= c.Exited {
+		return false
+	}
+	c.Exited, c.Attempt, m.changed = r.Attempt, max(c.Attempt, r.Attempt), true
+	c.Error = Error{Attempt: r.Attempt, Sign: r.Sign(), High: m.w.Progress.High}
+	if r.Attempt == c.GaveUp {
+		c.Spent = c.Error // the line of the giving up has overtaken this one
+	}
+	return true
+}
+
+func (m *machine) started(s *Slot, r events.CrewReport) {
+	m.began(r)
 	m.stirs(CodeMayTrain, fmt.Sprintf("the crew says that attempt %d runs", r.Attempt))
 	in := m.w.Incident
 	if in == nil || r.Attempt <= in.BaseAttempt {
@@ -170,26 +221,20 @@ func (m *machine) started(s *Slot, r events.CrewReport) {
 
 // progress keeps the last step, and ends an incident whose training goes on. It refills no budget: a line proves no progress.
 func (m *machine) progress(s *Slot, r events.CrewReport) {
-	p := m.w.Progress
-	at := m.when()
-	if s.Replace || r.Attempt < p.Attempt || r.Attempt == p.Attempt && r.Step <= p.Step && r.CheckpointStep <= p.CheckpointStep {
-		return // an older line, or one of a slice that is being replaced
+	before, at := m.w.Progress, m.when()
+	if s.Replace { // what it did before it was lost counts, and confirms nothing
+		if at.Before(s.Since) {
+			m.stepped(r)
+		}
+		return
 	}
-	if gap := at.Sub(p.At); m.w.Incident == nil && !p.At.IsZero() && r.Attempt == p.Attempt && r.Step > p.Step {
-		p.GapSeconds = max(p.GapSeconds, int64(min(gap, longestGap)/time.Second))
+	if !m.stepped(r) {
+		return // an older line
 	}
-	p.Step, p.Attempt, p.At = r.Step, r.Attempt, at
-	p.High = max(p.High, r.Step)
-	p.CheckpointStep = max(p.CheckpointStep, r.CheckpointStep)
-	before := m.w.Progress
-	m.w.Progress, m.changed = p, true
-	m.checkpointTold(before, r, at)
+	if gap := at.Sub(before.At); m.w.Incident == nil && !before.At.IsZero() && r.Attempt == before.Attempt && r.Step > before.Step {
+		m.w.Progress.GapSeconds = max(before.GapSeconds, int64(min(gap, longestGap)/time.Second))
+	}
 	m.stepsAdmit(r.Attempt, at)
-	m.goesFurther(r.Attempt)
-	m.w.Crew.Attempt, m.w.Crew.Theirs = max(m.w.Crew.Attempt, r.Attempt), false
-	if c := m.w.Crew.Claim; at.After(c.At) {
-		m.w.Crew.Claim = Claim{} // it steps on, so it has not ended
-	}
 	m.confirm(r.Step, r.Attempt, at)
 	m.stirs(CodeMayTrain, "the crew tells of step "+events.Number(r.Step))
 }
@@ -276,14 +321,8 @@ func (m *machine) lastTrouble() time.Time {
 
 // exited takes the end of a training process. The first worker to fail is the cause; its siblings are consequences.
 func (m *machine) exited(s *Slot, r events.CrewReport) {
-	if r.ExitCode == 0 && r.Signal == "" || r.Attempt <= m.w.Crew.Exited {
+	if !m.crashed(r) {
 		return
-	}
-	m.w.Crew.Exited, m.changed = r.Attempt, true
-	m.w.Crew.Attempt = max(m.w.Crew.Attempt, r.Attempt)
-	m.w.Crew.Error = Error{Attempt: r.Attempt, Sign: r.Sign(), High: m.w.Progress.High}
-	if r.Attempt == m.w.Crew.GaveUp {
-		m.w.Crew.Spent = m.w.Crew.Error // the line of the giving up has overtaken this one
 	}
 	t := Trouble{Cause: events.CauseCrash, Slice: s.Name, Life: s.Incarnation.ID, At: m.when(), Text: r.Describe()}
 	if r.Interrupted {
@@ -410,13 +449,24 @@ func (m *machine) sendRestart(why string) {
 	m.send(Effect{Action: events.ActionRestart, Reason: why})
 }
 
-// finished notes a line that says that the training is done. Care goes on until the crew's verdict confirms it.
-func (m *machine) finished(r events.CrewReport) {
+// claimsEnd keeps a line that calls the training done, which no verdict has confirmed yet. It reports whether that is news.
+func (m *machine) claimsEnd(r events.CrewReport) bool {
 	c := m.w.Crew
 	if c.Finished || r.Attempt <= c.NotDone || c.Claim.Finished && r.Attempt <= c.Claim.Attempt {
-		return
+		return false
+	}
+	if r.Attempt < c.Attempt || m.w.Progress.Attempt == r.Attempt && m.w.Progress.At.After(m.when()) {
+		return false // it went further since
 	}
 	m.claim(Claim{Attempt: r.Attempt, Finished: true, At: m.when()})
+	return true
+}
+
+// finished notes a line that says that the training is done. Care goes on until the crew's verdict confirms it.
+func (m *machine) finished(r events.CrewReport) {
+	if !m.claimsEnd(r) {
+		return
+	}
 	m.stirred() // what may be its owner's is not deleted for standing idle
 	if m.w.Incident == nil {
 		return

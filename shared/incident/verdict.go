@@ -327,7 +327,7 @@ func (m *machine) struckNear(at time.Time) string {
 		}
 	}
 	for i := range m.w.Slices {
-		if n := m.w.Slices[i].Notice; n.InAPI && n.stands() && (near(n.WindowStart) || n.Status == events.NoticeOngoing && near(n.Told)) {
+		if n := m.w.Slices[i].Notice; n.InAPI && m.w.Slices[i].announced() && (near(n.WindowStart) || n.Status == events.NoticeOngoing && near(n.Told)) {
 			return "maintenance of " + m.w.Slices[i].Name
 		}
 	}

@@ -47,6 +47,8 @@ type Workload struct {
 	Budgets  Budgets   `json:"budgets,omitzero"`
 	Progress Progress  `json:"progress,omitzero"`
 	Crew     Crew      `json:"crew,omitzero"`
+	// Unbound are lines of crews whose life is not known yet.
+	Unbound []Unbound `json:"unbound,omitempty"`
 	// LeaseDoubted is when the lease beside the checkpoints was found to be beyond belief; none once ours is written.
 	LeaseDoubted time.Time `json:"lease_doubted,omitzero"`
 	Pace         Pace      `json:"pace,omitzero"`
@@ -176,6 +178,8 @@ type Pace struct {
 type Crew struct {
 	// Seen is when a crew of this workload first spoke; zero means that there is none.
 	Seen time.Time `json:"seen,omitzero"`
+	// Since is since when attempts count as they do; older lines are of another training. Zero is always.
+	Since time.Time `json:"since,omitzero"`
 	// Attempt is the newest training attempt that was started, at Started, Exited the newest that ended.
 	Attempt int       `json:"attempt,omitzero"`
 	Started time.Time `json:"started,omitzero"`

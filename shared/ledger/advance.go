@@ -130,7 +130,9 @@ func (a *Advancer) try(ctx context.Context, id string, fresh *incident.Workload,
 	w.Outbox = slices.Clip(w.Outbox)
 	var sent []events.Envelope
 	var taken []incident.Evidence
-	for _, e := range evidence {
+	given := len(evidence)
+	for i := 0; i < len(evidence); i++ {
+		e := evidence[i]
 		next, send, did := decide(p, w, e, now)
 		taken = append(taken, e)
 		if did {
@@ -146,6 +148,9 @@ func (a *Advancer) try(ctx context.Context, id string, fresh *incident.Workload,
 				return w, false, fmt.Errorf("ledger: advance %s: %w", id, err)
 			}
 			sent = append(sent, env)
+		}
+		if i == given-1 {
+			evidence = slices.Concat(evidence, w.Bound()) // what was kept until whatever has become known now
 		}
 	}
 	if !changed {

@@ -1,0 +1,140 @@
+package incident_test
+
+import (
+	"testing"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/incident/incidenttest"
+)
+
+// learns gives evidence to a workload at a time, and what it binds.
+func learns(w incident.Workload, now time.Time, all ...incident.Evidence) incident.Workload {
+	for _, e := range all {
+		w = incidenttest.Learn(w, []incidenttest.Told{{At: now, Evidence: e, Policy: policies["everything"]}})
+	}
+	return w
+}
+
+// lineOf is a crew's line of attempt 2 on workers with that group, written at that time.
+func lineOf(group string, at time.Time) incident.Reported {
+	return incident.Reported{
+		Origin: incident.Origin{ID: at.Format(time.TimeOnly), Time: at, Rank: events.RankUser}, Slice: "llama-8b",
+		Report: events.CrewReport{
+			Schema: 1, Report: events.ReportProgress, Zone: "us-west4-a", Node: "llama-8b", Hostname: group + "-w-0", Attempt: 2, Step: 50_000, CheckpointStep: 49_900, Workers: 4,
+		},
+	}
+}
+
+// nextLife is a reading of the life that its owner has created at that time, and of its workers.
+func nextLife(created, now time.Time) (incident.Read, incident.Mapped) {
+	o := incident.Origin{Time: now, Rank: events.RankReading}
+	of := events.Incarnation{Zone: "us-west4-a", ID: "7712", Created: created}
+	return incident.Read{
+			Origin: o, Slice: "llama-8b", Zone: "us-west4-a", Condition: incident.Ready, State: "READY", Incarnation: of, Directory: "gs://ckpt/llama-8b",
+			Facts: incident.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Reclaimable: true, Spec: "spec1", Label: "night"},
+		},
+		incident.Mapped{Origin: o, Slice: "llama-8b", Incarnation: of, Group: "t1v-n-00000002"}
+}
+
+// TestALineIsOfTheLifeThatWroteIt: a new life's crew may be heard before the API shows that life, and the former one's after it.
+func TestALineIsOfTheLifeThatWroteIt(t *testing.T) {
+	created, read := start.Add(10*time.Second), start.Add(time.Minute)
+	gone := incident.Read{Origin: incident.Origin{Time: start.Add(5 * time.Second), Rank: events.RankReading}, Slice: "llama-8b", Zone: "us-west4-a", Condition: incident.Gone, State: "gone"}
+	for _, c := range []struct {
+		what   string
+		line   incident.Reported
+		before bool
+		counts bool
+	}{
+		{"of the new life, before it is read", lineOf("t1v-n-00000002", start.Add(20*time.Second)), true, true},
+		{"of the new life, after it is read", lineOf("t1v-n-00000002", start.Add(20*time.Second)), false, true},
+		{"of the former life, late", lineOf("t1v-n-3f2a9c01", start.Add(time.Second)), false, true},
+		{"of the former life, written after its end", lineOf("t1v-n-3f2a9c01", start.Add(20*time.Second)), false, false},
+		{"of the former life, written after its end, before the new one is read", lineOf("t1v-n-3f2a9c01", start.Add(20*time.Second)), true, false},
+		{"of workers that nobody knows", lineOf("t1v-n-ffffffff", start.Add(20*time.Second)), true, false},
+	} {
+		w := learns(quiet(true), gone.Time, gone)
+		if c.before {
+			w = learns(w, read, c.line)
+			if w.Progress.Step == 50_000 {
+				t.Errorf("%s: it counts before anybody knows whose it is", c.what)
+			}
+		}
+		reads, maps := nextLife(created, read)
+		w = learns(w, read, reads, maps)
+		if !c.before {
+			w = learns(w, read, c.line)
+		}
+		if got := w.Progress.Step == 50_000 && w.Crew.Attempt == 2; got != c.counts {
+			t.Errorf("%s: it counts: %v, step %d of attempt %d", c.what, got, w.Progress.Step, w.Crew.Attempt)
+		}
+		if c.counts && len(w.Unbound) > 0 {
+			t.Errorf("%s: it is kept still", c.what)
+		}
+	}
+}
+
+// TestALineOfAnotherTrainingIsLeft: attempts begin anew with another checkpoint directory, and a line that comes late counts the former ones.
+func TestALineOfAnotherTrainingIsLeft(t *testing.T) {
+	w := quiet(true)
+	r, maps := nextLife(start, start.Add(time.Minute))
+	r.Directory = "gs://ckpt/another"
+	w = learns(w, r.Time, r, maps, lineOf("t1v-n-3f2a9c01", start.Add(-time.Second)))
+	if w.Crew.Attempt != 0 || w.Progress.Step != 0 {
+		t.Errorf("attempt %d, step %d of the former training count", w.Crew.Attempt, w.Progress.Step)
+	}
+	if w = learns(w, r.Time, lineOf("t1v-n-00000002", start.Add(time.Second))); w.Crew.Attempt != 2 || w.Progress.Step != 50_000 {
+		t.Errorf("attempt %d, step %d: what the new one writes does not count", w.Crew.Attempt, w.Progress.Step)
+	}
+}
+
+// TestTheNewestCallCounts: of a stop and a start that were delivered in the wrong order.
+func TestTheNewestCallCounts(t *testing.T) {
+	call := func(method string, at time.Time) incident.Evidence {
+		return incident.Called{Origin: incident.Origin{ID: method, Time: at, Rank: events.RankAudit}, Slice: "llama-8b", Zone: "us-west4-a", Method: method, Principal: "ann@example.com"}
+	}
+	stopped, started := call("StopNode", start), call("StartNode", start.Add(5*time.Minute))
+	if w := learns(quiet(true), start.Add(10*time.Minute), started, stopped); w.Slices[0].Stop.By != "" {
+		t.Errorf("it is taken for stopped by %s, who has started it since", w.Slices[0].Stop.By)
+	}
+	if w := learns(quiet(true), start.Add(10*time.Minute), stopped); w.Slices[0].Stop.By == "" {
+		t.Error("nobody is known to have stopped it")
+	}
+}
+
+// TestADeletionToldLateTakesNothingBack: its owner has ordered the queued resource again before anybody heard that they had deleted it.
+func TestADeletionToldLateTakesNothingBack(t *testing.T) {
+	deleted, ordered, now := start, start.Add(time.Minute), start.Add(20*time.Minute)
+	w := learns(quiet(true), now,
+		incident.Called{Origin: incident.Origin{ID: "d", Time: deleted, Rank: events.RankAudit}, Slice: "llama-8b", Zone: "us-west4-a", Method: "DeleteNode", Principal: "ann@example.com"},
+		incident.Read{
+			Origin: incident.Origin{Time: now, Rank: events.RankReading}, Slice: "llama-8b", Zone: "us-west4-a", Condition: incident.Creating, State: "WAITING_FOR_RESOURCES",
+			Incarnation: events.Incarnation{Zone: "us-west4-a"}, Ordered: ordered,
+		})
+	if s := w.Slices[0]; s.IsReleased() {
+		t.Errorf("released at %s, and ordered again at %s: it is taken for given up", s.End.Released, ordered)
+	}
+}
+
+// TestMaintenanceThatHasBegunIsUnderWay, whichever of the two entries comes first, and it concerns nobody once its owner has deleted the slice.
+func TestMaintenanceThatHasBegunIsUnderWay(t *testing.T) {
+	notice := func(s events.NoticeStatus, at time.Time) incident.Evidence {
+		return incident.Noticed{
+			Origin: incident.Origin{ID: string(s), Time: at, Rank: events.RankAudit}, Slice: "llama-8b", Incarnation: life(1), Text: "notice",
+			Notice: events.Notice{Status: s, WindowStart: start.Add(time.Hour), WindowEnd: start.Add(5 * time.Hour)},
+		}
+	}
+	begun, announced := notice(events.NoticeOngoing, start), notice(events.NoticePending, start.Add(time.Second))
+	for first, order := range map[string][]incident.Evidence{"its beginning": {begun, announced}, "its announcement": {announced, begun}} {
+		if w := learns(quiet(true), start.Add(time.Minute), order...); w.Slices[0].Notice.Status != events.NoticeOngoing {
+			t.Errorf("told of %s first: it is %s", first, w.Slices[0].Notice.Status)
+		}
+	}
+	w := quiet(true)
+	w.Slices[0].End.Released = start
+	if w = learns(w, start.Add(time.Minute), begun); w.Incident != nil || w.Slices[0].Notice.Status != events.NoticeOngoing {
+		t.Errorf("of a released slice: incident %v, notice %q", w.Incident != nil, w.Slices[0].Notice.Status)
+	}
+}

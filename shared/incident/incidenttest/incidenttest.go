@@ -1,0 +1,124 @@
+// Package incidenttest holds what tests ask of facts that are learned in any order.
+package incidenttest
+
+import (
+	"slices"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/policy"
+)
+
+// LateMost is how late an entry may be.
+const LateMost = 35 * time.Minute
+
+// Told is evidence, when it is received, and the policy of that time.
+type Told struct {
+	At       time.Time
+	Evidence incident.Evidence
+	Policy   policy.Policy
+}
+
+// Learn gives a workload what it is told, and with it what it had kept until that was known.
+func Learn(w incident.Workload, all []Told) incident.Workload {
+	for _, t := range all {
+		w, _, _ = incident.Advance(t.Policy, w, t.Evidence, t.At)
+		for _, line := range w.Bound() {
+			w, _, _ = incident.Advance(t.Policy, w, line, t.At)
+		}
+	}
+	return w
+}
+
+// IsEntry reports whether evidence is an entry of a log, which may be late. Readings are taken, and nobody delivers them.
+func IsEntry(e incident.Evidence) bool {
+	switch e := e.(type) {
+	case incident.Interrupted, incident.Back, incident.Called, incident.Reported:
+		return true
+	case incident.Noticed:
+		return !e.InAPI
+	}
+	return false
+}
+
+// Order sorts what is told by the time at which it is received. An entry that names a life is received when that was read, or never:
+// the pipeline parks it until then. The lives of the workload itself were read before.
+func Order(w incident.Workload, all []Told) []Told {
+	read := map[events.Incarnation]time.Time{}
+	for _, s := range w.Slices {
+		read[s.Incarnation] = time.Time{}
+	}
+	for _, t := range all {
+		if r, reads := t.Evidence.(incident.Read); reads && r.Incarnation.Known() {
+			if at, known := read[r.Incarnation]; !known || t.At.Before(at) {
+				read[r.Incarnation] = t.At
+			}
+		}
+	}
+	var ordered []Told
+	for _, t := range all {
+		of := lifeOf(t.Evidence)
+		at, known := read[of]
+		switch {
+		case of.Known() && IsEntry(t.Evidence) && !known:
+			continue
+		case of.Known() && IsEntry(t.Evidence) && !at.Before(t.At):
+			t.At = at.Add(time.Second)
+		}
+		ordered = append(ordered, t)
+	}
+	slices.SortStableFunc(ordered, func(a, b Told) int { return a.At.Compare(b.At) })
+	return ordered
+}
+
+func lifeOf(e incident.Evidence) events.Incarnation {
+	switch e := e.(type) {
+	case incident.Interrupted:
+		return e.Incarnation
+	case incident.Back:
+		return e.Incarnation
+	case incident.Noticed:
+		return e.Incarnation
+	}
+	return events.Incarnation{}
+}
+
+// Known is what a workload knows of the outside, without what was decided.
+type Known struct {
+	Slices                             []Slice
+	Step, High, CheckpointStep         int64
+	StepsOf, Attempt, Exited, Finished int
+}
+
+// Slice is what is known of a slice.
+type Slice struct {
+	Name         string
+	Life         events.Incarnation
+	Condition    incident.Condition
+	State, Hosts string
+	Since        time.Time
+	Released     bool
+	StoppedBy    string
+	Maintenance  events.Notice
+}
+
+// KnownOf is what a workload knows.
+func KnownOf(w incident.Workload) Known {
+	p := w.Progress
+	k := Known{Step: p.Step, High: p.High, CheckpointStep: p.CheckpointStep, StepsOf: p.Attempt, Attempt: w.Crew.Attempt, Exited: w.Crew.Exited}
+	if c := w.Crew.Claim; c.Finished {
+		k.Finished = c.Attempt
+	}
+	for i := range w.Slices {
+		s := &w.Slices[i]
+		of := Slice{
+			Name: s.Name, Life: s.Incarnation, Condition: s.Condition, State: s.State, Hosts: s.Hosts, Since: s.Since, Released: s.IsReleased(), StoppedBy: s.Stop.By,
+		}
+		if n := w.Notice(s.Name); n != nil {
+			of.Maintenance = n.Notice
+		}
+		k.Slices = append(k.Slices, of)
+	}
+	return k
+}
