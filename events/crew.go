@@ -49,8 +49,10 @@ type CrewReport struct {
 	Step           int64  `json:"step,omitzero"`
 	CheckpointStep int64  `json:"checkpoint_step,omitzero"`
 	CheckpointURI  string `json:"checkpoint_uri,omitzero"`
-	// ExamplesPerSecond is how fast the attempt has trained so far, if that is known.
-	ExamplesPerSecond float64 `json:"examples_per_second,omitzero"`
+	// ExamplesPerSecond is how fast the attempt has trained so far, if that is known. The crew that leads the whole job adds what
+	// that was measured on.
+	ExamplesPerSecond float64   `json:"examples_per_second,omitzero"`
+	Measured          *Measured `json:"measured,omitzero"`
 	// SaveID answers a request by its ID.
 	SaveID string `json:"save_id,omitzero"`
 	// ExitCode and Signal say how the training ended: one of the two. 128+n codes of a shell are left as they are.
@@ -67,6 +69,18 @@ type CrewReport struct {
 	Preempted bool    `json:"preempted,omitzero"`
 	// Reason is for people, one line.
 	Reason string `json:"reason,omitzero"`
+}
+
+// Measured says on what a speed was measured, and for how long.
+type Measured struct {
+	// Accelerator is the type of each of the Slices.
+	Accelerator string `json:"accelerator,omitzero"`
+	Slices      int    `json:"slices"`
+	// GlobalBatch is how many examples a step has, if that is known.
+	GlobalBatch int64 `json:"global_batch,omitzero"`
+	// Steps were done in Seconds, after the first step that was seen: that one includes the compilation.
+	Steps   int64   `json:"steps"`
+	Seconds float64 `json:"seconds"`
 }
 
 // Validate returns every fault in the report, joined.

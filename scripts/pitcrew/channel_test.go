@@ -88,7 +88,7 @@ func TestExamplesASecondAreReportedAndKept(t *testing.T) {
 		}
 	}
 	// A step of the trainer takes a millisecond at least.
-	if r.ExamplesPerSecond > 64_000 {
+	if m := r.Measured; r.ExamplesPerSecond > 64_000 || m == nil || m.Accelerator != "v5litepod-8" || m.Slices != 1 || m.GlobalBatch != 64 || m.Steps < 1 {
 		t.Errorf("%+v", r)
 	}
 	dir := t.TempDir()

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"pitstop.internal/events"
 	"pitstop.internal/scripts/pitcrew/child"
 	"pitstop.internal/scripts/pitcrew/peers"
 	"pitstop.internal/shared/topology"
@@ -74,6 +75,14 @@ func batchOf(o Options) int64 {
 
 func (c *crew) examplesPerSecond() float64 { return c.speed.examples(batchOf(c.Options)) }
 
+// measured says what the speed of the attempt was measured on.
+func (c *crew) measured() events.Measured {
+	steps, took := c.speed.measured()
+	return events.Measured{
+		Accelerator: c.Machine.Accelerator, Slices: c.Machine.Slices, GlobalBatch: batchOf(c.Options), Steps: steps, Seconds: took.Seconds(),
+	}
+}
+
 // speedObject names the object with the speeds in the crew's messages.
 const speedObject = "speed beside the checkpoints"
 
@@ -87,11 +96,7 @@ func (c *crew) keepSpeed(now time.Time, attempt int) {
 	if c.Directory == "" {
 		return
 	}
-	steps, took := c.speed.measured()
-	s := peers.Speed{
-		Attempt: attempt, Accelerator: c.Machine.Accelerator, Slices: c.Machine.Slices, GlobalBatch: batchOf(c.Options),
-		Steps: steps, Seconds: took.Seconds(), ExamplesPerSecond: rate, At: now.UTC(),
-	}
+	s := peers.Speed{Attempt: attempt, Measured: c.measured(), ExamplesPerSecond: rate, At: now.UTC()}
 	if shape, err := topology.Parse(c.Machine.Accelerator); err == nil {
 		s.Chips = shape.Chips * c.Machine.Slices
 	}

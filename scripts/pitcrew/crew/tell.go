@@ -115,7 +115,12 @@ func (c *crew) tell(now time.Time) {
 		if c.every("report", c.Times.Report, now) && c.step.n > c.step.reported {
 			c.step.reported = c.step.n
 			rate := c.examplesPerSecond()
-			c.report(now, events.CrewReport{Report: events.ReportProgress, Workers: c.leader.Heard(now), ExamplesPerSecond: rate})
+			r := events.CrewReport{Report: events.ReportProgress, Workers: c.leader.Heard(now), ExamplesPerSecond: rate}
+			if rate > 0 && c.primary() {
+				m := c.measured()
+				r.Measured = &m
+			}
+			c.report(now, r)
 			c.keepSpeed(now, c.child.Attempt)
 		}
 	}

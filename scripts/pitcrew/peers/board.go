@@ -196,15 +196,9 @@ func (b Board) Pulse(ctx context.Context) (int64, error) {
 // Speed is how fast one attempt trained, and on what.
 type Speed struct {
 	Attempt int `json:"attempt"`
-	// Accelerator is the type of each of the Slices; Chips are those of all slices.
-	Accelerator string `json:"accelerator,omitzero"`
-	Slices      int    `json:"slices"`
-	Chips       int    `json:"chips,omitzero"`
-	// GlobalBatch is how many examples a step has, if that is known.
-	GlobalBatch int64 `json:"global_batch,omitzero"`
-	// Steps were done in Seconds, after the first step that was seen: that one includes the compilation.
-	Steps             int64     `json:"steps"`
-	Seconds           float64   `json:"seconds"`
+	events.Measured
+	// Chips are those of all slices.
+	Chips             int       `json:"chips,omitzero"`
 	ExamplesPerSecond float64   `json:"examples_per_second"`
 	At                time.Time `json:"at"`
 }

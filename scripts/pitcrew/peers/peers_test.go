@@ -332,7 +332,7 @@ func TestTheSpeedOfEachAttemptIsKept(t *testing.T) {
 	}
 	for attempt := 1; attempt <= 60; attempt++ {
 		for _, rate := range []float64{1, float64(attempt)} {
-			if err := b.SetSpeed(ctx, peers.Speed{Attempt: attempt, Accelerator: "v2-8", Slices: 1, Chips: 4, ExamplesPerSecond: rate}); err != nil {
+			if err := b.SetSpeed(ctx, peers.Speed{Attempt: attempt, Measured: events.Measured{Accelerator: "v2-8", Slices: 1}, Chips: 4, ExamplesPerSecond: rate}); err != nil {
 				t.Fatal(err)
 			}
 		}
