@@ -181,6 +181,10 @@ func scene(t *testing.T, verb string) *bench {
 	case "check":
 		b, _, _ := healthy(t, startsCrew)
 		return b
+	case "scale":
+		b, _, _ := healthy(t, startsCrew)
+		b.measures("gs://ckpt/llama-8b", speedOn(1, "v5litepod-16", 512, 4000))
+		return b
 	case "drill":
 		return exercise(t, ledgertest.NewStore().Open, map[int]func(*bench, time.Time){2: opens, 8: closes(incident.Resumed)})
 	case "canary":
@@ -231,6 +235,7 @@ func TestEveryVerbNeedsItsPlace(t *testing.T) {
 		{"detach", "w"},
 		{"redrive", "recreate-requests"},
 		{"check", "w"},
+		{"scale", "w"},
 		{"canary"},
 		{"drill", "w", "--yes"},
 		{"watch"},

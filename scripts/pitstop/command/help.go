@@ -71,6 +71,9 @@ pitstop resume --all --project MINE`,
 	"pitstop redrive": `pitstop redrive recreate-requests --why "the role is back" --project MINE`,
 	"pitstop check": `pitstop check llama-8b --project MINE
 pitstop check llama-8b --prices prices.yaml --project MINE`,
+	"pitstop scale": `pitstop scale llama-8b --project MINE
+pitstop scale gs://BUCKET/small gs://BUCKET/full
+pitstop scale --logs entries.json`,
 	"pitstop canary": `pitstop canary --project MINE
 pitstop canary --watched OTHER --for 10m --project MINE`,
 	"pitstop drill": `pitstop drill llama-8b --yes --why "first drill" --project MINE`,

@@ -135,7 +135,7 @@ func (d deployment) at(a place) (*ledger.Ledger, error) {
 func (d deployment) commands() []*cobra.Command {
 	all := []*cobra.Command{
 		d.statusCommand(), d.incidentCommand(), d.pauseCommand(), d.resumeCommand(), d.approveCommand(), d.cancelCommand(), d.retryCommand(),
-		d.attachCommand(), d.detachCommand(), d.redriveCommand(), d.checkCommand(), d.canaryCommand(), d.drillCommand(), d.watchCommand(),
+		d.attachCommand(), d.detachCommand(), d.redriveCommand(), d.checkCommand(), d.scaleCommand(), d.canaryCommand(), d.drillCommand(), d.watchCommand(),
 	}
 	for _, c := range all {
 		d.bounds(c)
