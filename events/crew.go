@@ -4,8 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -165,11 +168,23 @@ const (
 	RequestObject = "pitstop-request.json"
 )
 
-// MetadataRequest is the metadata key of a CrewRequest, MetadataCheckpointDir the key of the checkpoint directory.
+// MetadataRequest is the metadata key of a CrewRequest, MetadataCheckpointDir the key of the checkpoint directory, and
+// MetadataDataDir the key of the directories that training reads its data from, with commas or spaces between them.
 const (
 	MetadataRequest       = "pitstop-request"
 	MetadataCheckpointDir = "pitstop-checkpoint-dir"
+	MetadataDataDir       = "pitstop-data-dir"
 )
+
+// DataDirs are the directories that the value of MetadataDataDir names, each once.
+func DataDirs(value string) (dirs []string) {
+	for _, dir := range strings.FieldsFunc(value, func(r rune) bool { return r == ',' || unicode.IsSpace(r) }) {
+		if !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
+}
 
 // A crew writes its state into the guest attribute GuestKey of GuestNamespace, at most every GuestEvery: the metadata server
 // takes ten queries a minute from all programs of a machine.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -640,6 +641,16 @@ func TestEqualNoticesAnnounceTheSame(t *testing.T) {
 		o := n
 		if change(&o); n.Equal(o) {
 			t.Errorf("%s makes no difference", name)
+		}
+	}
+}
+
+func TestDataDirsAreListedOnce(t *testing.T) {
+	for value, want := range map[string][]string{
+		"": nil, " ,": nil, "gs://a": {"gs://a"}, "gs://a,gs://b/c": {"gs://a", "gs://b/c"}, " gs://b, gs://a\ngs://b ,": {"gs://b", "gs://a"},
+	} {
+		if got := events.DataDirs(value); !slices.Equal(got, want) {
+			t.Errorf("%q: %q, want %q", value, got, want)
 		}
 	}
 }

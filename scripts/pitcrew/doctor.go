@@ -21,9 +21,6 @@ import (
 	logpb "cloud.google.com/go/logging/apiv2"
 	"cloud.google.com/go/logging/apiv2/loggingpb"
 	"github.com/spf13/cobra"
-	"google.golang.org/api/googleapi"
-	"google.golang.org/api/option"
-	"google.golang.org/api/storage/v1"
 	mrpb "google.golang.org/genproto/googleapis/api/monitoredres"
 
 	"pitstop.internal/events"
@@ -98,6 +95,7 @@ func (d *doctor) examine(ctx context.Context, args []string, out io.Writer) erro
 	} else {
 		d.machine(ctx)
 		d.directory(ctx)
+		d.data(ctx)
 		d.reports(ctx)
 		d.peers(ctx)
 		d.words(ctx)
@@ -197,7 +195,14 @@ func (d *doctor) directory(ctx context.Context) {
 	} else {
 		d.named(ctx, store, dir)
 	}
-	d.region(ctx, dir)
+	d.region(ctx, events.MetadataCheckpointDir, dir)
+}
+
+// data looks whether the directories of the training's data lie where the TPU does.
+func (d *doctor) data(ctx context.Context) {
+	for _, dir := range d.o.Machine.Data {
+		d.region(ctx, events.MetadataDataDir, dir)
+	}
 }
 
 // named says whom the lease names.
@@ -217,30 +222,32 @@ func (d *doctor) named(ctx context.Context, store checkpoint.Store, dir string) 
 	}
 }
 
-// region compares where the bucket is with where the TPU is.
-func (d *doctor) region(ctx context.Context, dir string) {
+// region compares where the bucket of a directory is with where the TPU is.
+func (d *doctor) region(ctx context.Context, what, dir string) {
 	rest, ok := strings.CutPrefix(dir, "gs://")
 	region := topology.Region(d.o.Machine.Zone)
-	if !ok || region == "" {
+	if region == "" || !ok && what == events.MetadataCheckpointDir {
 		return
 	}
-	name, _, _ := strings.Cut(rest, "/")
-	var opts []option.ClientOption
-	if d.storage != "" {
-		opts = []option.ClientOption{option.WithEndpoint(d.storage), option.WithoutAuthentication()}
+	if !ok {
+		d.add(warning, "region", "%s: %s is no bucket, so nobody knows where it is", what, dir)
+		return
 	}
-	svc, err := storage.NewService(ctx, opts...)
-	var b *storage.Bucket
-	if err == nil {
-		b, err = svc.Buckets.Get(name).Fields(googleapi.Field("location"), googleapi.Field("locationType")).Context(ctx).Do()
+	bucket, _, _ := strings.Cut(rest, "/")
+	store, err := d.store(dir)
+	var at checkpoint.Location
+	if locator, ok := store.(checkpoint.Locator); err == nil && ok {
+		at, err = locator.Location(ctx, dir)
 	}
 	switch {
 	case err != nil:
-		d.add(warning, "region", "where the bucket %s is cannot be read (storage.buckets.get); it should be in %s", name, region)
-	case strings.EqualFold(b.Location, region):
-		d.add(good, "region", "the bucket is in %s, as the TPU is", region)
+		d.add(warning, "region", "where the bucket %s is cannot be read (storage.buckets.get); it should be in %s", bucket, region)
+	case at.Holds(region):
+		d.add(good, "region", "the bucket %s is in %s, as the TPU is", bucket, region)
+	case at.Covers(region):
+		d.add(warning, "region", "the bucket %s is in %s, which has several regions, and the TPU in %s: what crosses is slower and may be charged", bucket, at.Name, region)
 	default:
-		d.add(warning, "region", "the bucket is in %s and the TPU in %s: checkpoints are slower and their way is charged", strings.ToLower(b.Location), region)
+		d.add(warning, "region", "the bucket %s is in %s and the TPU in %s: what crosses is slower and charged", bucket, at.Name, region)
 	}
 }
 

@@ -174,7 +174,11 @@ func TestDoctorOnATPU(t *testing.T) {
 	s.Set("instance/attributes/"+events.MetadataCheckpointDir, "gs://doctor/run")
 	host, stop := s.Start()
 	defer stop()
+	s.Set("instance/attributes/"+events.MetadataDataDir, "gs://near gs://far/c4 gs://both gs://missing /mnt/disk")
 	b := buckettest.New(time.Now, "doctor")
+	b.Place("near", buckettest.Location{Name: "US-WEST4"})
+	b.Place("far", buckettest.Location{Name: "EUROPE-WEST4"})
+	b.Place("both", buckettest.Location{Name: "US", Type: "dual-region", Regions: "US-WEST4,US-EAST1"})
 	h := httptest.NewServer(b)
 	defer h.Close()
 	l := newLogs(t)
@@ -186,6 +190,9 @@ func TestDoctorOnATPU(t *testing.T) {
 	for _, want := range []string{
 		"worker 0 of 1 of llama in us-west4-a, v5litepod-8", "gs://doctor/run can be read", "there is none yet", "Cloud Logging takes them",
 		"they can be written", "handle SIGTERM",
+		"the bucket doctor is in us, which has several regions, and the TPU in us-west4", "the bucket near is in us-west4, as the TPU is",
+		"the bucket far is in europe-west4 and the TPU in us-west4: what crosses is slower and charged", "the bucket both is in us-west4, as the TPU is",
+		"where the bucket missing is cannot be read (storage.buckets.get); it should be in us-west4", "pitstop-data-dir: /mnt/disk is no bucket",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%s\nlacks %s", out, want)

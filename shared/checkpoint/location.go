@@ -35,6 +35,10 @@ func (l Location) Covers(region string) bool {
 	return slices.Contains(l.regions, region)
 }
 
+// Holds reports whether the objects are in a region for certain. A multi-region covers its regions, and does not say which of
+// them holds an object.
+func (l Location) Holds(region string) bool { return slices.Contains(l.regions, region) }
+
 // Location returns the location of a directory's bucket. It needs the permission storage.buckets.get.
 func (b *Bucket) Location(ctx context.Context, dir string) (Location, error) {
 	bucket, _, err := splitDir("locate", dir)

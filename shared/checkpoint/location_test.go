@@ -38,6 +38,23 @@ func TestLocation(t *testing.T) {
 			}
 		}
 	}
+	for where, holds := range map[buckettest.Location]map[string]bool{
+		{Name: "US-WEST4"}:                    {"us-west4": true, "us-west1": false},
+		{Name: "US", Type: "multi-region"}:    {"us-west4": false, "us": false},
+		{Name: "NAM4", Type: "dual-region"}:   {"us-central1": true, "us-east1": true, "us-east5": false},
+		{Name: "US-CENTRAL1-A", Type: "zone"}: {"us-central1": true},
+	} {
+		s.Place("ckpt", where)
+		l, err := store.Location(t.Context(), "gs://ckpt")
+		if err != nil {
+			t.Errorf("%+v: %v", where, err)
+		}
+		for region, want := range holds {
+			if got := l.Holds(region); got != want {
+				t.Errorf("%+v holds for certain in %s: %v, want %v", where, region, got, want)
+			}
+		}
+	}
 	for uri, want := range map[string]error{
 		"gs://missing/x": checkpoint.ErrNotExist, "file:///x": checkpoint.ErrInvalid, "gs://": checkpoint.ErrInvalid, "s3://b": checkpoint.ErrInvalid,
 	} {

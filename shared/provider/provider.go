@@ -93,6 +93,8 @@ type Slice struct {
 	Labels map[string]string
 	// Directory is the checkpoint directory that the slice's metadata names.
 	Directory string
+	// Data are the directories that its metadata names as those of the training's data.
+	Data []string
 	// Account is the service account that its workers act as.
 	Account        string
 	Accelerator    string

@@ -35,6 +35,8 @@ type Machine struct {
 	InstanceID string
 	// Directory is the checkpoint directory as the node's metadata say it.
 	Directory string
+	// Data are the directories of the training's data as the node's metadata say them.
+	Data []string
 	// ServiceAccounts says that there is one whose tokens can be had.
 	ServiceAccounts bool
 }
@@ -85,6 +87,7 @@ func (c *Client) Machine(ctx context.Context) (Machine, error) {
 		Project: r.Project.ID, Zone: path.Base(r.Instance.Zone), InstanceID: r.Instance.ID.String(),
 		Node: first(a["instance-id"], env["NODE_ID"]), Host: first(strings.Split(r.Instance.Hostname, ".")[0], r.Instance.Name),
 		Accelerator: first(a["accelerator-type"], env["ACCELERATOR_TYPE"]), Directory: a[events.MetadataCheckpointDir],
+		Data:            events.DataDirs(a[events.MetadataDataDir]),
 		ServiceAccounts: len(r.Instance.ServiceAccounts) > 0, Workers: 1, Slices: 1,
 	}
 	if m.Zone == "." {

@@ -29,6 +29,8 @@ type shownNow struct {
 	LastMaintenance time.Time `json:"last_maintenance,omitzero"`
 	// Autocheckpoint is on or off; a legacy node has none.
 	Autocheckpoint string `json:"autocheckpoint,omitzero"`
+	// Data are the directories of the training's data, as its metadata names them.
+	Data []string `json:"data,omitempty"`
 }
 
 // shows lists the slices of workloads as the API shows them now, by workload. It reads each zone once.
@@ -79,7 +81,7 @@ func (d deployment) shows(ctx context.Context, all []incident.Workload) (map[str
 				continue
 			}
 			if is, ok := found[key{place{w.Project, s.Zone}, s.Name}]; ok {
-				shown[w.ID] = append(shown[w.ID], shownNow{s.Name, is.Maintained, onOff(is.Legacy, is.Autocheckpoint)})
+				shown[w.ID] = append(shown[w.ID], shownNow{s.Name, is.Maintained, onOff(is.Legacy, is.Autocheckpoint), is.Data})
 			}
 		}
 	}

@@ -70,11 +70,12 @@ func (d deployment) checkCommand() *cobra.Command {
 		Short: "Rehearse the loss of a workload, and say whether training would come back",
 		Long: "Rehearse the loss of a workload without changing anything. check prints Pitstop's decision, the calls that it would make,\n" +
 			"and the zones in which it could create the slice. It tests the permissions of the functions, the last complete checkpoint,\n" +
-			"its age and the time between two, and whether the start-up script starts training. It says when the last maintenance event\n" +
-			"was, and whether autocheckpoint is on. It also names present obstacles: a pause, an open incident, a slice that is not\n" +
+			"its age and the time between two, and whether the start-up script starts training. It compares where the checkpoints and the\n" +
+			"data are with where the slices are now; the metadata key " + events.MetadataDataDir + " names the directories of the data. It says\n" +
+			"when the last maintenance event was, and whether autocheckpoint is on. It also names present obstacles: a pause, an open incident, a slice that is not\n" +
 			"usable. Each finding has its way out. The exit code is 1 when training would not come back.\n\n" +
 			"This needs roles/datastore.viewer, roles/tpu.viewer, and roles/storage.objectViewer and roles/storage.bucketViewer on the\n" +
-			"checkpoints. To test the permissions it asks Google as the functions' accounts, which needs roles/iam.serviceAccountTokenCreator on them.\n" +
+			"checkpoints, and the latter on the data. To test the permissions it asks Google as the functions' accounts, which needs roles/iam.serviceAccountTokenCreator on them.\n" +
 			"It says which tests it could not make.",
 		Args: oneWorkload(),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -163,15 +164,23 @@ func (d deployment) rehearse(
 		specs = append(specs, spec)
 		r.startUp(s, spec, p, list)
 	}
+	looking, end := apart(ctx)
+	shown, err := d.shows(looking, []incident.Workload{w})
+	unread := end(err)
+	found := d.directories(ctx, w, shown[w.ID])
 	if len(specs) > 0 {
-		if err := d.places(ctx, l, r, w, s, p); err != nil {
+		if err := d.places(ctx, l, r, w, s, p, found); err != nil {
 			return nil, err
 		}
+	}
+	r.near(w, found, p.EgressPrice)
+	if unread != nil && !isLegacy(w) {
+		r.find(warn, "region", "check cannot read whether the metadata names the training's data ("+events.MetadataDataDir+"), so it compared no data", "")
 	}
 	if err := d.saves(ctx, l, r, w); err != nil {
 		return nil, err
 	}
-	if err := d.maintenance(ctx, l, r, w, p); err != nil {
+	if err := d.maintenance(ctx, l, r, w, p, shown[w.ID], unread); err != nil {
 		return nil, err
 	}
 	d.permissions(ctx, where, r, w, specs, p)
@@ -289,7 +298,7 @@ func (r *rehearsal) startUp(s incident.Slot, spec []byte, p policy.Policy, list 
 
 // places tests each place in which the slice may be created, and adds the calls.
 func (d deployment) places(
-	ctx context.Context, l *ledger.Ledger, r *rehearsal, w incident.Workload, s incident.Slot, p policy.Policy,
+	ctx context.Context, l *ledger.Ledger, r *rehearsal, w incident.Workload, s incident.Slot, p policy.Policy, all []directory,
 ) error {
 	ref := fleet.Ref(w, s)
 	what := "node " + s.Name
@@ -300,9 +309,11 @@ func (d deployment) places(
 	if acts {
 		r.Calls = append(r.Calls, "read "+ref.String(), "delete "+what+" in "+s.Zone)
 	}
-	var where checkpoint.Location
-	var unknown error
-	home, asked := topology.Region(s.Zone), false
+	var saved directory
+	if i := slices.IndexFunc(all, func(f directory) bool { return f.holds == holdsCheckpoints }); i >= 0 {
+		saved = all[i]
+	}
+	where, unknown, home := saved.at, saved.unknown, topology.Region(s.Zone)
 	possible := 0
 	for _, at := range w.PlacesFor(p, s.Name) {
 		zone := at.String()
@@ -321,25 +332,25 @@ func (d deployment) places(
 			r.find(warn, "zone "+zone, oneLine(errors.New(f.Message)), advice)
 			continue
 		}
-		if region := topology.Region(at.Zone); region != home && strings.HasPrefix(w.Directory, "gs://") {
-			if !asked {
-				looking, end := apart(ctx)
-				where, unknown = d.store.Location(looking, w.Directory)
-				unknown, asked = end(unknown), true
+		if region := topology.Region(at.Zone); region != home && len(all) > 0 {
+			far, read := saved.uri != "" && unknown == nil && !where.Covers(region), dataFrom(w, all, region, p.EgressPrice)
+			l := good
+			if read != "" {
+				l = warn
 			}
 			switch {
 			case unknown != nil && !p.OtherRegions:
 				r.find(warn, "zone "+zone, "the location of the checkpoints is not known, so the zone counts as another region: "+oneLine(unknown),
 					"let the function recreate read the bucket's location, or set other_regions: yes")
 				continue
-			case unknown == nil && !where.Covers(region) && !p.OtherRegions:
+			case far && !p.OtherRegions:
 				r.find(warn, "zone "+zone, "the checkpoints are in "+where.Name+"; "+w.Egress(p.EgressPrice),
 					"set other_regions: yes in the policy, or remove the zone")
 				continue
-			case unknown == nil && !where.Covers(region):
-				r.find(good, "zone "+zone, "Pitstop may create it there; the checkpoints are in "+where.Name+"; "+w.Egress(p.EgressPrice), "")
+			case far:
+				r.find(l, "zone "+zone, "Pitstop may create it there; the checkpoints are in "+where.Name+"; "+w.Egress(p.EgressPrice)+read, "")
 			default:
-				r.find(good, "zone "+zone, "Pitstop may create it there", "")
+				r.find(l, "zone "+zone, "Pitstop may create it there"+read, "")
 			}
 		} else {
 			r.find(good, "zone "+zone, "Pitstop may create it there", "")
@@ -358,7 +369,9 @@ func (d deployment) places(
 }
 
 // maintenance tests what maintenance of the slices would cost, and says when the last was.
-func (d deployment) maintenance(ctx context.Context, l *ledger.Ledger, r *rehearsal, w incident.Workload, p policy.Policy) error {
+func (d deployment) maintenance(
+	ctx context.Context, l *ledger.Ledger, r *rehearsal, w incident.Workload, p policy.Policy, shown []shownNow, unread error,
+) error {
 	off, on, err := autocheckpointOff(ctx, l, w)
 	if err != nil {
 		return err
@@ -369,13 +382,11 @@ func (d deployment) maintenance(ctx context.Context, l *ledger.Ledger, r *rehear
 	if len(off) > 0 {
 		r.find(warn, "autocheckpoint", "it is off for "+namesOf(off)+": "+autocheckpointCost, switchesOn(w, off, p))
 	}
-	looking, end := apart(ctx)
-	shown, err := d.shows(looking, []incident.Workload{w})
-	if err = end(err); err != nil {
-		r.find(warn, "maintenance", "check cannot read when the last maintenance event was: "+oneLine(err), "")
+	if unread != nil {
+		r.find(warn, "maintenance", "check cannot read when the last maintenance event was: "+oneLine(unread), "")
 	}
 	for _, s := range w.Slices {
-		if text := maintainedText(shown[w.ID], s.Name, d.now()); text != "" {
+		if text := maintainedText(shown, s.Name, d.now()); text != "" {
 			r.find(good, "maintenance", s.Name+": "+text, "")
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/checkpoint"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
@@ -116,6 +117,7 @@ func deployedWith(t *testing.T, open ledger.Opener, all ...incident.Workload) *b
 		open: func(string, string) *ledger.Ledger { return l }, publish: func(publish.Topics) ledger.Publisher { return b },
 		cloud: func(context.Context) (cloud, error) { return b, nil },
 		tpus:  func(context.Context, []string) (tpus, error) { return b, nil },
+		store: checkpoint.Mux{},
 		who:   func(context.Context) string { return "ada@example.com" }, now: func() time.Time { return noon },
 	}
 	return b

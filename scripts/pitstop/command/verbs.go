@@ -401,16 +401,32 @@ func (d deployment) label(c *cobra.Command, where place, workload, value string,
 	return together(failed)
 }
 
-// advise says what it costs that the slices of a workload have no autocheckpoint, if they have none.
+// advise says what it costs that the slices of a workload have no autocheckpoint, if they have none, and that its checkpoints or
+// its data are in another region. What it cannot read it leaves out: the label is set, and check says all of it.
 func (d deployment) advise(ctx context.Context, l *ledger.Ledger, w incident.Workload, label string, out io.Writer) {
 	looking, end := apart(ctx)
 	off, _, err := autocheckpointOff(looking, l, w)
 	policies, _, unread := d.policies(looking, l)
-	if end(errors.Join(err, unread)) != nil || len(off) == 0 {
-		return // the label is set; check says all of it
+	if end(errors.Join(err, unread)) != nil {
+		return
 	}
-	tell(out, "autocheckpoint is off for "+namesOf(off)+": "+autocheckpointCost)
-	tell(out, "  you: "+switchesOn(w, off, policies.For(ctx, label)))
+	p := policies.For(ctx, label)
+	if len(off) > 0 {
+		tell(out, "autocheckpoint is off for "+namesOf(off)+": "+autocheckpointCost)
+		tell(out, "  you: "+switchesOn(w, off, p))
+	}
+	looking, end = apart(ctx)
+	shown, err := d.shows(looking, []incident.Workload{w})
+	_ = end(err) //nolint:errcheck // then the data is not compared
+	all := slices.DeleteFunc(d.directories(ctx, w, shown[w.ID]), func(f directory) bool { return f.unknown != nil })
+	var r rehearsal
+	r.near(w, all, p.EgressPrice)
+	for _, f := range r.Findings {
+		if f.Level == warn {
+			tell(out, f.Text)
+			tell(out, "  you: "+f.WayOut)
+		}
+	}
 }
 
 // knows checks that a policy is one that the deployment knows, and warns where its file cannot be read from here: the functions

@@ -235,8 +235,11 @@ func ended(t *testing.T, w world, zone, name string) *incident.Failure {
 func order(name string) cloudtputest.NodeConfig {
 	return cloudtputest.NodeConfig{
 		Zone: home, Name: name, Accelerator: "v5litepod-16", Spot: true,
-		Labels:   map[string]string{events.LabelPolicy: "spot", events.LabelIncident: "i-1"},
-		Metadata: map[string]string{"startup-script": "token=s3cret", events.MetadataCheckpointDir: "gs://b/x", events.MetadataRequest: "{}", "ssh-keys": "me"},
+		Labels: map[string]string{events.LabelPolicy: "spot", events.LabelIncident: "i-1"},
+		Metadata: map[string]string{
+			"startup-script": "token=s3cret", events.MetadataCheckpointDir: "gs://b/x", events.MetadataDataDir: "gs://d/a, gs://e", events.MetadataRequest: "{}",
+			"ssh-keys": "me",
+		},
 		Order: &api.Node{
 			AutocheckpointEnabled: true, Tags: []string{"t"}, Description: "trains", RuntimeVersion: "v2-alpha-tpuv5-lite",
 			NetworkConfig:  &api.NetworkConfig{Network: "default", Subnetwork: "projects/demo/regions/us-west4/subnetworks/default", EnableExternalIps: true},
@@ -368,7 +371,7 @@ func testRead(w world) {
 		Ref: ref("n"), Condition: incident.Ready, State: "READY", Incarnation: life,
 		Labels:    map[string]string{events.LabelPolicy: "spot", events.LabelIncident: "i-1"},
 		Directory: "gs://b/x", Account: "train@demo.iam.gserviceaccount.com", Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spot: true,
-		Autocheckpoint: true,
+		Autocheckpoint: true, Data: []string{"gs://d/a", "gs://e"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("slice (-want +got):\n%s", diff)

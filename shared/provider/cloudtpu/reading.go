@@ -46,7 +46,7 @@ func seen(r provider.Ref, n *api.Node, q *api.QueuedResource) provider.Slice {
 	s := provider.Slice{
 		Ref: r, Condition: conditionOf(n.State, n.Health), State: stateText(n), Labels: n.Labels,
 		Incarnation: events.Incarnation{Zone: r.Zone, ID: decimal(n.Id), Created: timeOf(n.CreateTime)},
-		Directory:   n.Metadata[events.MetadataCheckpointDir],
+		Directory:   n.Metadata[events.MetadataCheckpointDir], Data: events.DataDirs(n.Metadata[events.MetadataDataDir]),
 		Accelerator: acceleratorOf(n), Spot: spot(n, q), Notice: noticeOf(n.UpcomingMaintenance),
 		Maintained: maintained(n.HealthDescription), Autocheckpoint: n.AutocheckpointEnabled,
 	}
