@@ -18,7 +18,7 @@ import (
 	"pitstop.internal/shared/checkpoint"
 )
 
-// ladder is the example, with this folder in place of the bucket, and with a stand-in for the training. Both programs that it calls
+// ladder is the example, with this folder in place of the bucket, a tenth of its steps, and a stand-in for the training. Both programs that it calls
 // are this test.
 func ladder(t *testing.T) (folder string, climb func(rung, accelerator string) (string, error)) {
 	t.Helper()
@@ -28,7 +28,7 @@ func ladder(t *testing.T) (folder string, climb func(rung, accelerator string) (
 		t.Fatal(err)
 	}
 	script, bin := filepath.Join(folder, "ladder.sh"), filepath.Join(folder, "bin")
-	text := strings.NewReplacer("gs://BUCKET", "file://"+folder, "/tmp/step", filepath.Join(folder, "step")).Replace(string(raw))
+	text := strings.NewReplacer("gs://BUCKET", "file://"+folder, "/tmp/step", filepath.Join(folder, "step"), "--steps 4000", "--steps 400").Replace(string(raw))
 	pitcrew := fmt.Sprintf("#!/bin/sh\nshift\nexec env %s=1 %s= %s run --metadata=none --state=%s/state %s \"$@\"\n",
 		asPitcrew, metadata.HostVariable, self(t), folder, strings.Join(quick, " "))
 	training := fmt.Sprintf("#!/bin/sh\necho \"$@\" >%s/called\nexec env %s=1 %s -steps=${3#--steps=} -progress=%s/step\n",

@@ -3,7 +3,7 @@
 # batch, trains the same number of examples, and has a directory of its own. Call it with the rung: device and small on a v2-8,
 # full on every worker of a v2-32. Go on when the loss is as you expect it.
 #
-#   pitcrew scale --from v2-2 --to v2-8 --global-batch 256 --steps 400     # the numbers of the small rung
+#   pitcrew scale --from v2-2 --to v2-8 --global-batch 256 --steps 4000     # the numbers of the small rung
 #   sh ladder.sh device
 #   sh ladder.sh small
 #   sh ladder.sh full
@@ -29,6 +29,6 @@ exec pitcrew run \
 	--checkpoint-dir "gs://BUCKET/ladder/$rung" \
 	--progress-file /tmp/step \
 	--accelerator "$type" \
-	--scale-from v2-2 --global-batch 256 --steps 400 \
+	--scale-from v2-2 --global-batch 256 --steps 4000 \
 	-- \
 	sh -c 'exec python3 train.py --batch="$PITCREW_GLOBAL_BATCH" --steps="$PITCREW_STEPS"'
