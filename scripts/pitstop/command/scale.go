@@ -103,8 +103,8 @@ func (d deployment) attempts(ctx context.Context, where place, args []string) (a
 	return all, nil
 }
 
-// logged names what one progress line after another tells of: an attempt on one TPU. Attempts count from 1 again in a new
-// directory, so the hardware and the batch belong to the name.
+// logged names an attempt on one TPU, which has a progress line every five minutes. In a new directory attempts count from 1 again,
+// so the hardware and the batch are part of the name.
 type logged struct {
 	project, zone, node, accelerator string
 	attempt, slices                  int
