@@ -63,10 +63,14 @@ type CrewReport struct {
 	Signal   string `json:"signal,omitzero"`
 	// Interrupted says that an exit is the machines' fault: the crew did not see it, or somebody killed the training.
 	Interrupted bool `json:"interrupted,omitzero"`
+	// OutOfMemory says that the kernel killed the training for lack of memory.
+	OutOfMemory bool `json:"out_of_memory,omitzero"`
 	// Tail are the last lines of output before a crash, if the crew reads the output.
 	Tail []string `json:"tail,omitzero"`
 	// RestartsLeft is the rest of the crew's own budget.
 	RestartsLeft int `json:"restarts_left,omitzero"`
+	// Retries are the restarts that the crew has used by now.
+	Retries JobRetries `json:"retries,omitzero"`
 	// Notice is the announcement, for ReportNotice.
 	Notice    *Notice `json:"notice,omitzero"`
 	Preempted bool    `json:"preempted,omitzero"`

@@ -116,13 +116,19 @@ var frozen = map[string]struct {
 		Chips: 32, Phase: "closed", Asked: events.ActionDelete, Outcome: "escalated", ConfirmedBy: "step", Code: "gave_up", Happened: []string{"worker 2 was preempted"},
 		Doing: "escalated", Why: "no capacity for 48 h 0 m", Advice: "create it by hand", Down: november(12, 2, 14, 7), Waiting: november(12, 2, 20, 0), IdleChips: 16,
 		ChipHourPrice: 1.2, DeleteAt: time.Date(2026, 11, 12, 3, 14, 8, 0, time.UTC),
+		Job: events.JobTerms{
+			State:   events.JobFailed,
+			Retries: events.JobRetries{Worker: 2, Job: 1, Memory: 3, Interruption: 4, Internal: 5, Stockout: 6, Recreated: 7, Requested: 8},
+			Error:   events.JobError{Code: 8, Status: "RESOURCE_EXHAUSTED", Message: "Resources are insufficient in region: us-west4."},
+		},
 	}},
 	"crew.report.v1": {anyOf(report), events.CrewReport{
 		Schema: 1, Report: events.ReportExited, Project: "demo", Zone: "us-west4-a", Node: "llama-8b-0", Hostname: "t1v-n-3f2a9c01-w-1",
 		Worker: 1, Workers: 4, Attempt: 3, Step: 48190, CheckpointStep: 48000, CheckpointURI: "gs://ckpt/llama-8b/48000",
 		ExamplesPerSecond: 812.5, Measured: &events.Measured{Accelerator: "v5litepod-16", Slices: 2, GlobalBatch: 4096, Steps: 120, Seconds: 605},
-		SaveID: "5f0c3a", ExitCode: 137, Signal: "SIGKILL", Interrupted: true, Tail: []string{"step 48,190", "Killed"}, RestartsLeft: 4,
-		Notice: &events.Notice{Status: events.NoticeOngoing, WindowStart: november(12, 2, 10, 0)}, Preempted: true, Reason: "killed",
+		SaveID: "5f0c3a", ExitCode: 137, Signal: "SIGKILL", Interrupted: true, Tail: []string{"step 48,190", "Killed"}, RestartsLeft: 4, OutOfMemory: true,
+		Retries: events.JobRetries{Worker: 2, Job: 1, Memory: 3, Interruption: 4, Internal: 5, Stockout: 6, Recreated: 7, Requested: 8},
+		Notice:  &events.Notice{Status: events.NoticeOngoing, WindowStart: november(12, 2, 10, 0)}, Preempted: true, Reason: "killed",
 	}},
 	"crew.state.v1": {anyOf(events.DecodeCrewState), events.CrewState{
 		Schema: 1, Seen: november(12, 2, 14, 8), Worker: 1, Phase: "running", Attempt: 3, Step: 48213, StepAt: november(12, 2, 14, 5),

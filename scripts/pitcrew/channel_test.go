@@ -354,7 +354,7 @@ func TestReportsOfALife(t *testing.T) {
 			steps = max(steps, r.Step)
 			continue
 		case events.ReportExited:
-			if r.ExitCode != 3 || r.RestartsLeft == 0 || len(r.Tail) == 0 || !strings.HasPrefix(r.Tail[len(r.Tail)-1], "completed step: 120") || r.Step != 120 {
+			if r.ExitCode != 3 || r.RestartsLeft == 0 || r.Retries != (events.JobRetries{Worker: 1}) || len(r.Tail) == 0 || !strings.HasPrefix(r.Tail[len(r.Tail)-1], "completed step: 120") || r.Step != 120 {
 				t.Errorf("%+v", r)
 			}
 		case events.ReportStarted:

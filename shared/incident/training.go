@@ -46,6 +46,7 @@ func (m *machine) reported(e Reported) {
 		m.saveRefused(r)
 	case events.ReportExited:
 		m.exited(s, r)
+		m.noteError(r.Attempt)
 	case events.ReportGaveUp:
 		m.gaveUp(s, r)
 	case events.ReportFinished:
@@ -198,7 +199,7 @@ func (m *machine) crashed(r events.CrewReport) bool {
 		return false
 	}
 	c.Exited, c.Attempt, m.changed = r.Attempt, max(c.Attempt, r.Attempt), true
-	c.Error = Error{Attempt: r.Attempt, Sign: r.Sign(), High: m.w.Progress.High}
+	c.Error = Error{Attempt: r.Attempt, Sign: r.Sign(), High: m.w.Progress.High, Exit: r.Exit()}
 	if r.Attempt == c.GaveUp {
 		c.Spent = c.Error // the line of the giving up has overtaken this one
 	}
@@ -356,6 +357,13 @@ func (m *machine) exited(s *Slot, r events.CrewReport) {
 		// What the machines do to the training is no failure of the training.
 		m.line(LineSeen, t.Text, "a consequence")
 		m.inc().BaseAttempt = max(in.BaseAttempt, r.Attempt)
+	}
+}
+
+// noteError keeps with the open incident how an attempt ended.
+func (m *machine) noteError(attempt int) {
+	if in := m.w.Incident; in != nil && m.w.Crew.Error.Attempt == attempt && in.Error.Attempt < attempt {
+		m.inc().Error = m.w.Crew.Error
 	}
 }
 

@@ -337,3 +337,27 @@ func TestAnAttemptThatRunsIsNamedInTheLease(t *testing.T) {
 		}
 	}
 }
+
+// TestAnIncidentKeepsHowItsLastAttemptEnded: of two lines the one of the later attempt counts, whatever the order of their arrival.
+func TestAnIncidentKeepsHowItsLastAttemptEnded(t *testing.T) {
+	for name, order := range map[string][]int{"in order": {5, 6}, "out of order": {6, 5}, "twice": {5, 5, 6, 6}} {
+		w := quiet(true)
+		w.Crew.Attempt = 5
+		for i, attempt := range order {
+			w, _, _ = incident.Advance(policies["everything"], w, incident.Reported{
+				Origin: incident.Origin{ID: "line", Time: start, Rank: events.RankUser}, Slice: w.Slices[0].Name,
+				Report: events.CrewReport{
+					Report: events.ReportExited, Node: w.Slices[0].Name, Worker: 2, ExitCode: 128 + attempt, Attempt: attempt,
+					OutOfMemory: true, Retries: events.JobRetries{Worker: attempt},
+				},
+			}, start.Add(time.Duration(i)*time.Second))
+		}
+		want := events.Exit{Slice: w.Slices[0].Name, Worker: 2, Code: 134, OutOfMemory: true, Retries: events.JobRetries{Worker: 6}}
+		if w.Incident == nil {
+			t.Fatalf("%s: no incident", name)
+		}
+		if got := w.Incident.Error; got.Attempt != 6 || got.Exit != want {
+			t.Errorf("%s: attempt %d, %+v; want 6, %+v", name, got.Attempt, got.Exit, want)
+		}
+	}
+}

@@ -236,6 +236,8 @@ type Error struct {
 	Sign string `json:"sign,omitzero"`
 	// High is the highest step ever reported by then.
 	High int64 `json:"high,omitzero"`
+	// Exit is how it ended; no decision reads it.
+	Exit events.Exit `json:"exit,omitzero"`
 }
 
 // repeats reports whether an error is the same as one before, and no new step was done in between.
@@ -326,6 +328,8 @@ type Incident struct {
 	// WaitingSince is when capacity was first refused, and Reminded when the wait was last told.
 	WaitingSince time.Time `json:"waiting_since,omitzero"`
 	Reminded     time.Time `json:"reminded,omitzero"`
+	// Error is how the last attempt ended that failed in this incident.
+	Error Error `json:"error,omitzero"`
 	// Starts is how often what is stopped was started.
 	Starts int `json:"starts,omitzero"`
 	// Slow is when a creation that was accepted had not ended in its time, and was given as much again.

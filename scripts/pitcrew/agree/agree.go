@@ -233,6 +233,7 @@ type Event struct {
 	Verdict  *Verdict
 	Attempt  int
 	Left     int
+	Retries  events.JobRetries
 	Workers  int
 	Finished bool
 	GaveUp   bool
@@ -441,7 +442,7 @@ func (l *Leader) admit(v View) bool {
 		return false // it begins with the next crew in its place
 	}
 	l.announce(Plan{Attempt: l.Attempt, Run: true, Step: v.Step, Checkpoint: v.Checkpoint, Server: v.Outside.Server, Before: l.before})
-	l.events = append(l.events, Event{Began: true, Attempt: l.Attempt, Workers: l.Workers, Left: l.Budget.Left(l.Policy)})
+	l.events = append(l.events, Event{Began: true, Attempt: l.Attempt, Workers: l.Workers, Left: l.Budget.Left(l.Policy), Retries: l.Budget.Retries(l.Policy)})
 	return l.enter(Training, v.Now)
 }
 
@@ -632,7 +633,7 @@ func (l *Leader) judge(v View, cause Cause) *Verdict {
 func (l *Leader) follow(v View, cause Cause) bool {
 	d := l.verdict
 	l.Handled = max(l.Handled, l.Attempt)
-	e := Event{Attempt: l.Attempt, Ended: &cause, Verdict: d, Left: l.Budget.Left(l.Policy), Workers: l.Workers, Why: l.why(cause, d)}
+	e := Event{Attempt: l.Attempt, Ended: &cause, Verdict: d, Left: l.Budget.Left(l.Policy), Retries: l.Budget.Retries(l.Policy), Workers: l.Workers, Why: l.why(cause, d)}
 	e.Finished = d.Finished
 	e.GaveUp = !d.Restart && !d.Finished
 	l.events = append(l.events, e)

@@ -40,7 +40,7 @@ func (c *crew) report(now time.Time, r events.CrewReport) {
 func (c *crew) happened(now time.Time, e agree.Event) {
 	if e.Began {
 		c.report(now, events.CrewReport{
-			Report: events.ReportStarted, Attempt: e.Attempt, Workers: e.Workers, Step: c.found.Step, RestartsLeft: e.Left,
+			Report: events.ReportStarted, Attempt: e.Attempt, Workers: e.Workers, Step: c.found.Step, RestartsLeft: e.Left, Retries: e.Retries,
 		})
 		c.clearEarlier(e.Attempt)
 		return
@@ -58,8 +58,8 @@ func (c *crew) happened(now time.Time, e agree.Event) {
 		if own {
 			r := events.CrewReport{
 				Report: events.ReportExited, Attempt: e.Attempt, Worker: cause.Worker, Hostname: cause.Host,
-				ExitCode: cause.Exit.Code, Signal: cause.Exit.Signal, RestartsLeft: e.Left, Tail: cause.Exit.Tail,
-				Interrupted: cause.Class == restart.Interrupted, Reason: cause.Exit.Describe(),
+				ExitCode: cause.Exit.Code, Signal: cause.Exit.Signal, RestartsLeft: e.Left, Retries: e.Retries, Tail: cause.Exit.Tail,
+				Interrupted: cause.Class == restart.Interrupted, OutOfMemory: cause.Class == restart.OutOfMemory, Reason: cause.Exit.Describe(),
 			}
 			if cause.Exit.Unknown {
 				r.Signal = "unknown"

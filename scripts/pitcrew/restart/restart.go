@@ -255,6 +255,19 @@ func (b Budget) Left(p Policy) int {
 	return left
 }
 
+// Retries are the restarts used, by kind.
+func (b Budget) Retries(p Policy) events.JobRetries {
+	if p.Service {
+		u := b.used()
+		r := events.JobRetries{Job: u.Tries, Internal: u.Internal}
+		for _, n := range u.Workers {
+			r.Worker = max(r.Worker, n)
+		}
+		return r
+	}
+	return events.JobRetries{Worker: b.Restarts, Job: b.Tries, Memory: b.Memory, Interruption: b.Interruptions}
+}
+
 // Next is what follows from an exit.
 type Next struct {
 	// Restart says that another attempt follows, After that long.

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"pitstop.internal/events"
 	"pitstop.internal/scripts/pitcrew/restart"
 )
 
@@ -108,5 +109,40 @@ func TestASaveWithoutNewStepsWaitsUnderTheServiceRules(t *testing.T) {
 func TestTheServiceRulesAreValid(t *testing.T) {
 	if err := restart.ServiceRules().Validate(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestTheRetriesAreToldByKind, under the service's rules and by default.
+func TestTheRetriesAreToldByKind(t *testing.T) {
+	fails := func(p restart.Policy, ends ...restart.End) events.JobRetries {
+		b := restart.NewBudget()
+		for _, e := range ends {
+			b, _ = restart.Decide(p, b, e, 0.5)
+		}
+		return b.Retries(p)
+	}
+	killed := func(worker string) restart.End {
+		return restart.End{Class: restart.Interrupted, Exit: restart.Exit{Signal: "SIGKILL"}, Worker: worker}
+	}
+	aborted := restart.End{Class: restart.Crashed, Exit: restart.Exit{Signal: "SIGABRT"}}
+	failed := restart.End{Class: restart.Failed, Exit: restart.Exit{Code: 1}}
+	unseen := restart.End{Class: restart.Interrupted, Exit: restart.Exit{Unknown: true}}
+	forMemory := restart.Defaults()
+	forMemory.Memory = 2
+	for name, c := range map[string]struct{ got, want events.JobRetries }{
+		"nothing": {fails(restart.ServiceRules()), events.JobRetries{}},
+		"the worker with the most restarts": {
+			fails(restart.ServiceRules(), killed("0"), killed("1"), killed("1"), unseen), events.JobRetries{Worker: 2, Internal: 1},
+		},
+		"the whole job":     {fails(restart.ServiceRules(), killed("0"), aborted, killed("1")), events.JobRetries{Worker: 1, Job: 1}},
+		"a permanent error": {fails(restart.ServiceRules(), failed), events.JobRetries{}},
+		"by default": {
+			fails(forMemory, failed, failed, killed("0"), restart.End{Class: restart.OutOfMemory}), events.JobRetries{Worker: 2, Interruption: 1, Memory: 1},
+		},
+		"the whole job, by default": {fails(restart.Defaults(), aborted), events.JobRetries{Job: 1}},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, c.got, c.want)
+		}
 	}
 }
