@@ -15,6 +15,7 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/jobterms"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/trigger"
 )
@@ -155,6 +156,7 @@ func (h handler) update(ctx context.Context, p events.IncidentPointer) (u events
 	if !tell {
 		return u, fault.Ignored(incident.CodePassing, "%s is %s, which passes in seconds: the next step is sent", p.Incident, in.Phase)
 	}
+	u.Job = jobterms.Of(w, in)
 	return u, nil
 }
 

@@ -301,6 +301,35 @@ func TestAnIncidentIsOneThreadInWhichEachStepIsToldOnce(t *testing.T) {
 	}
 }
 
+// TestPeopleReadTheTermsOfTheTrainingService: the function derives them from the ledger, for people and for programs.
+func TestPeopleReadTheTermsOfTheTrainingService(t *testing.T) {
+	r := newReceiver(t)
+	d := newDesk(t, 60, webhook(r), slack(r))
+	steps := course("llama-8b")
+	u := steps[len(steps)-1]
+	u.Outcome, u.ConfirmedBy, u.Why, u.Code = "escalated", "", "no specification is stored", string(incident.CodeNoSpec)
+	d.want(u, fleettest.Handled)
+	const says = "Internal error occurred for the current attempt"
+	found := map[string]int{}
+	for _, b := range r.take(t) {
+		raw, err := json.Marshal(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch text := string(raw); {
+		case strings.Contains(text, `"job":{`) && strings.Contains(text, `"state":"FAILED"`) && strings.Contains(text, says):
+			found["webhook"]++
+		case strings.Contains(text, "FAILED, INTERNAL (13): "+says):
+			found["slack"]++
+		default:
+			t.Errorf("no terms in %s", text)
+		}
+	}
+	if found["webhook"] != 1 || found["slack"] != 1 {
+		t.Errorf("%v, want one message each", found)
+	}
+}
+
 func TestWhatAPersonHasToDoIsShownInTheChannel(t *testing.T) {
 	r := newReceiver(t)
 	d := newDesk(t, 20, slack(r))

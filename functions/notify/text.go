@@ -9,6 +9,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/jobterms"
 )
 
 // view is a message as people read it, before any markup: a title, rows of a label and a text, and a last line. Texts are of
@@ -55,6 +56,9 @@ func single(u events.IncidentUpdated) view {
 		v.row("What is being done", u.Doing)
 	} else {
 		v.row("How it ended", u.Doing)
+	}
+	if u.Job.State != "" {
+		v.row("Job", jobterms.Describe(u.Job))
 	}
 	v.row("Cost so far", cost(u))
 	v.row("What you must do", must(u))

@@ -69,9 +69,14 @@ func messages() map[string]Message {
 		})),
 		"resumed": one(told(ends("resumed"), func(u *events.IncidentUpdated) {
 			u.ConfirmedBy, u.Doing, u.Why = "step", "resumed, confirmed by step · away 18 m 1 s", "step 48,213 > 48,190"
+			u.Job.State = events.JobRunning
 		})),
 		"escalated": one(told(ends("escalated"), func(u *events.IncidentUpdated) {
 			u.IdleChips, u.Why, u.Code, u.Advice = 16, "no progress within 30 m 0 s", "no_progress", "look at the training's log, then restart it"
+			u.Job = events.JobTerms{
+				State: events.JobFailed, Retries: events.JobRetries{Worker: 5, Job: 3},
+				Error: events.JobError{Code: 3, Status: "INVALID_ARGUMENT", Message: "The replica worker 0 exited with a non-zero status of 137. Termination reason: Error."},
+			}
 		})),
 		"escalated-unpriced": one(told(ends("escalated"), func(u *events.IncidentUpdated) { u.IdleChips, u.ChipHourPrice = 16, 0 })),
 		"observed":           one(told(ends("observed"), func(u *events.IncidentUpdated) { u.Why, u.Policy = "the policy allows nothing", "" })),
@@ -92,6 +97,7 @@ func messages() map[string]Message {
 		"evil": one(told(ends("escalated"), func(u *events.IncidentUpdated) {
 			u.Workload, u.Happened, u.Doing, u.Why, u.Advice, u.Policy = "demo/"+evil, []string{evil}, evil, evil, evil, evil
 			u.Slices[0].Name = evil
+			u.Job = events.JobTerms{State: events.JobFailed, Error: events.JobError{Code: 13, Status: "INTERNAL", Message: evil}}
 		})),
 	}
 	again := m["resumed"]
@@ -188,6 +194,7 @@ func outside(text string, n int) Message {
 		u.Workload, u.Incident, u.Happened, u.Doing, u.Why, u.Advice, u.Policy = text, text, []string{text, text}, text, text, text, text
 		u.Cause, u.Phase, u.Outcome, u.ConfirmedBy = events.Cause(text), text, text, text
 		u.Slices = []events.Affected{{Name: text, Zone: text, Accelerator: text}}
+		u.Job = events.JobTerms{State: events.JobFailed, Error: events.JobError{Code: 2, Status: "UNKNOWN", Message: text}}
 	})
 	if n%3 == 1 {
 		u.Outcome, u.IdleChips = "escalated", n
@@ -276,7 +283,7 @@ func checkSlack(t *testing.T, data []byte) {
 
 func ours(label string) bool {
 	switch label {
-	case "What happened", "Why", "What is being done", "How it ended", "Cost so far", "What you must do", "Status", "Causes", "Workloads":
+	case "What happened", "Why", "What is being done", "How it ended", "Job", "Cost so far", "What you must do", "Status", "Causes", "Workloads":
 		return true
 	}
 	return false

@@ -15,9 +15,11 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/api/option"
 
+	"pitstop.internal/events"
 	"pitstop.internal/shared/checkpoint"
 	"pitstop.internal/shared/cloudlog"
 	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/jobterms"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/provider/cloudtpu"
@@ -174,8 +176,8 @@ func (d deployment) incidentCommand() *cobra.Command {
 		Use:   "incident ID",
 		Short: "Print the whole story of an incident",
 		Long: "Print the whole story of an incident, open or closed: each observation, each decision with its reason, the switches with\n" +
-			"their limits, the calls with their results, the save, the zones that refused, the cost and the budget. status lists open\n" +
-			"incidents. The log line at the end of an incident names a closed one. If two projects have an incident of the same ID,\n" +
+			"their limits, the calls with their results, the save, the zones that refused, the cost and the budget. The line job has the\n" +
+			"terms of Google's training service: state, error and retries. status lists open incidents. The log line at the end of an incident names a closed one. If two projects have an incident of the same ID,\n" +
 			"write PROJECT/ID.\n\n" +
 			"--prices names a YAML file with your prices: dollars for a chip-hour, by generation or accelerator type, as in v5litepod:\n" +
 			"{spot: 0.48, other: 1.20}. The cost counts the chips of the workload as it is now.",
@@ -197,9 +199,10 @@ func (d deployment) incidentCommand() *cobra.Command {
 			if asJSON {
 				raw, err := json.Marshal(struct {
 					incident.Incident
-					Workload string `json:"workload"`
-					Cost     cost   `json:"cost"`
-				}{in, w.ID, spent}, json.Deterministic(true))
+					Workload string          `json:"workload"`
+					Cost     cost            `json:"cost"`
+					Job      events.JobTerms `json:"job"`
+				}{in, w.ID, spent, jobterms.Of(w, in)}, json.Deterministic(true))
 				if err != nil {
 					return err
 				}
@@ -211,7 +214,7 @@ func (d deployment) incidentCommand() *cobra.Command {
 		},
 	}
 	where.flags(c)
-	c.Flags().BoolVar(&asJSON, "json", false, "print the incident and its cost as one JSON object")
+	c.Flags().BoolVar(&asJSON, "json", false, "print the incident, its cost and its job as one JSON object")
 	c.Flags().StringVar(&priced, "prices", "", "a file of prices, in dollars for a chip-hour")
 	return c
 }
@@ -314,6 +317,7 @@ func (p *printer) incident(w incident.Workload, in incident.Incident, spent cost
 		tell(p.out, "  would have: "+would)
 	}
 	tell(p.out, "  cost      "+spent.String())
+	tell(p.out, "  job       "+jobterms.Describe(jobterms.Of(w, in)))
 	if in.Advice != "" {
 		tell(p.out, "  "+p.paint(red, "you: "+in.Advice))
 	}

@@ -279,6 +279,28 @@ func TestAnIncidentIsFoundOpenClosedAndInTheArchive(t *testing.T) {
 	}
 }
 
+// TestAnIncidentHasTheTermsOfTheTrainingService, for people and as JSON.
+func TestAnIncidentHasTheTermsOfTheTrainingService(t *testing.T) {
+	w := llama()
+	in := w.Incident
+	in.Cause, in.Outcome, in.Code, in.Phase, in.Closed = events.CauseCrash, incident.Escalated, incident.CodeSameError, incident.Closed, noon
+	in.Down = noon.Add(-time.Minute)
+	in.Error = incident.Error{Attempt: 1, Exit: events.Exit{Code: 137, Retries: events.JobRetries{Worker: 5, Job: 3}}}
+	w.Closed, w.Incident, w.Ended, w.Effects = in, nil, noon, nil
+	d := deployedWith(t, ledgertest.NewStore().Open, w)
+	d.want([]string{"incident", in.ID}, "job       FAILED, INVALID_ARGUMENT (3): The replica worker 0 exited with a non-zero status of 137. Termination reason: Error. · "+
+		"retries: 5 of a worker, 3 of the whole job")
+	d.want([]string{"incident", in.ID, "--json"}, `"job":{"state":"FAILED","retries":{"worker":5,"job":3},"error":{"code":3,"status":"INVALID_ARGUMENT","message":"The replica worker 0 `)
+
+	open := deployedWith(t, ledgertest.NewStore().Open, llama())
+	open.want([]string{"incident", in.ID}, "job       RUNNING")
+	down := llama()
+	down.Incident.Down = noon
+	open = deployedWith(t, ledgertest.NewStore().Open, down)
+	open.want([]string{"incident", in.ID}, "job       QUEUED")
+	open.want([]string{"incident", in.ID, "--json"}, `"job":{"state":"QUEUED"}`)
+}
+
 // TestAnIncidentOfTwoProjectsIsNamedWithItsOwn: an incident's ID does not say the project, so nobody's incident is taken for
 // another's.
 func TestAnIncidentOfTwoProjectsIsNamedWithItsOwn(t *testing.T) {

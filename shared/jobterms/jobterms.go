@@ -1,0 +1,210 @@
+// Package jobterms describes an incident in the terms of Google's training service: the state of the job, its retries, and the
+// error that ended it. It derives them from the workload's document and does no I/O.
+package jobterms
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/topology"
+)
+
+// Of describes an incident of a workload. An open incident has the state of the training now, a closed one the state in which it
+// left the training.
+func Of(w incident.Workload, in incident.Incident) events.JobTerms {
+	t := events.JobTerms{State: stateOf(w, in), Retries: retriesOf(in)}
+	if t.State == events.JobFailed {
+		t.Error = errorOf(w, in)
+	}
+	return t
+}
+
+func stateOf(w incident.Workload, in incident.Incident) events.JobState {
+	if in.Outcome == "" {
+		switch {
+		case w.Crew.Finished:
+			return events.JobSucceeded
+		case in.Down.IsZero():
+			return events.JobRunning
+		}
+		return stateNow(w, in)
+	}
+	switch {
+	case in.Code == incident.CodeFinished, finishedBy(w, in.Closed):
+		return events.JobSucceeded
+	case in.Code == incident.CodeOwner:
+		return events.JobCancelled
+	case in.Outcome == incident.Resumed, in.Outcome == incident.Withdrawn, in.ConfirmedBy != "", in.Down.IsZero():
+		return events.JobRunning
+	case in.Outcome == incident.Escalated, hasGivenUp(w.Crew) && isLast(w, in):
+		return events.JobFailed
+	case isLast(w, in):
+		return stateNow(w, in)
+	}
+	return events.JobUnspecified
+}
+
+// finishedBy reports whether the training was finished by then.
+func finishedBy(w incident.Workload, at time.Time) bool {
+	return w.Crew.Finished && !w.Crew.FinishedAt.After(at)
+}
+
+// isLast reports whether no later incident has changed what the document says.
+func isLast(w incident.Workload, in incident.Incident) bool {
+	return w.Incident == nil && !w.Ended.After(in.Closed)
+}
+
+func hasGivenUp(c incident.Crew) bool { return c.GaveUp > 0 && c.GaveUp >= max(c.Attempt, c.Exited) }
+
+// stateNow is the state of a training that stopped, from what was last seen of its slices and its crew.
+func stateNow(w incident.Workload, in incident.Incident) events.JobState {
+	ready := true
+	for _, s := range w.Slices {
+		if s.IsReleased() {
+			continue
+		}
+		switch s.Condition {
+		case incident.Lost, incident.Gone, incident.Deleting, incident.Unread:
+			return events.JobQueued
+		case incident.Creating:
+			if s.State == "ACCEPTED" || s.State == "WAITING_FOR_RESOURCES" {
+				return events.JobQueued // its queued resource has no capacity yet
+			}
+			ready = false
+		case incident.Unhealthy, incident.Stopped, incident.Unclear:
+			ready = false
+		case incident.Ready:
+			ready = ready && s.Admission != incident.Waiting
+		}
+	}
+	c := w.Crew
+	began := c.Attempt > max(c.Exited, c.GaveUp)
+	if in.Cause != events.CauseHang { // a training that hangs still runs
+		began = began && c.Attempt > in.BaseAttempt
+	}
+	if ready && (began || c.Seen.IsZero()) {
+		return events.JobRunning
+	}
+	return events.JobPreparing
+}
+
+func retriesOf(in incident.Incident) events.JobRetries {
+	r := in.Error.Exit.Retries // a copy
+	r.Requested = in.Charged
+	for _, c := range in.Calls {
+		switch {
+		case c.Action != events.ActionCreate || c.NotMade:
+		case c.Code == incident.Code(incident.Stockout), c.Code == incident.Code(incident.ReservationFull):
+			r.Stockout += 1 + c.Folded
+		case c.Code == "" && !c.Answered.IsZero():
+			r.Recreated++
+		}
+	}
+	return r
+}
+
+// errorOf is the error of a failed job: the exit of its training, a lack of capacity, or the reason why the incident ended.
+func errorOf(w incident.Workload, in incident.Incident) events.JobError {
+	switch e := in.Error.Exit; {
+	case in.Code == incident.CodeGaveUp, in.Code == incident.CodeNoZone && len(in.Zones) > 0:
+		return events.JobError{Code: 8, Status: "RESOURCE_EXHAUSTED", Message: "Resources are insufficient in region: " + regions(w, in) + "."}
+	case in.Error.Attempt > 0 && !e.Interrupted && isTrainings(in):
+		return events.JobError{Code: 3, Status: "INVALID_ARGUMENT", Message: exitMessage(w, in)}
+	case in.Cause.Infrastructure():
+		return events.JobError{Code: 13, Status: "INTERNAL", Message: "Internal error occurred for the current attempt: " + sentence(in)}
+	}
+	return events.JobError{Code: 2, Status: "UNKNOWN", Message: sentence(in)}
+}
+
+// isTrainings reports whether the training itself is why the incident was left to a person. After a loss of machines, the codes
+// say so of an incident that met a crash later.
+func isTrainings(in incident.Incident) bool {
+	return in.Cause == events.CauseCrash || in.Code == incident.CodeSameError || in.Code == incident.CodeRestartsADay
+}
+
+// exitMessage is the service's message about the replica that exited first. An end by a signal has the signal's number and name.
+func exitMessage(w incident.Workload, in incident.Incident) string {
+	e := in.Error.Exit
+	replica := fmt.Sprintf("worker %d", e.Worker)
+	if len(w.Slices) > 1 {
+		replica = e.Slice + " " + replica
+	}
+	status, why := fmt.Sprint(e.Code), "Error"
+	if e.Signal != "" {
+		status, why = e.Signal, e.Signal
+		if n, ok := numbers[e.Signal]; ok {
+			status = fmt.Sprintf("%d(%s)", n, e.Signal)
+		}
+	}
+	if e.OutOfMemory {
+		return "The replica " + replica + " ran out of memory and exited with a non-zero status of " + status + ". Termination reason: OOMKilled."
+	}
+	return "The replica " + replica + " exited with a non-zero status of " + status + ". Termination reason: " + why + "."
+}
+
+// numbers are the signals that end a process by default, on Linux.
+var numbers = map[string]int{
+	"SIGHUP": 1, "SIGINT": 2, "SIGQUIT": 3, "SIGILL": 4, "SIGTRAP": 5, "SIGABRT": 6, "SIGBUS": 7, "SIGFPE": 8, "SIGKILL": 9, "SIGUSR1": 10,
+	"SIGSEGV": 11, "SIGUSR2": 12, "SIGPIPE": 13, "SIGALRM": 14, "SIGTERM": 15, "SIGXCPU": 24, "SIGXFSZ": 25, "SIGSYS": 31,
+}
+
+// regions are those that refused a slice. A queued resource that waits is not refused: then they are those of the slices.
+func regions(w incident.Workload, in incident.Incident) string {
+	var all []string
+	for _, z := range in.Zones {
+		all = append(all, topology.Region(z.Zone))
+	}
+	if len(all) == 0 {
+		for _, s := range w.Slices {
+			all = append(all, topology.Region(s.Zone))
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(slices.Compact(all), ", ")
+}
+
+func sentence(in incident.Incident) string {
+	if in.Reason == "" {
+		return string(in.Cause)
+	}
+	return in.Reason
+}
+
+// Describe puts the terms into one line.
+func Describe(t events.JobTerms) string {
+	text := string(t.State)
+	if e := t.Error; e.Code != 0 {
+		text += fmt.Sprintf(", %s (%d): %s", e.Status, e.Code, e.Message)
+	}
+	if used := Used(t.Retries); used != "" {
+		text += " · retries: " + used
+	}
+	return text
+}
+
+// Used names each kind of retry that was used, with its count.
+func Used(r events.JobRetries) string {
+	var parts []string
+	for _, k := range []struct {
+		n    int
+		name string
+	}{
+		{r.Worker, "of a worker"},
+		{r.Job, "of the whole job"},
+		{r.Memory, "after a lack of memory"},
+		{r.Interruption, "after an interruption"},
+		{r.Internal, "after an internal error"},
+		{r.Stockout, "after a stockout"},
+		{r.Recreated, "by creating a slice again"},
+		{r.Requested, "requested by Pitstop"},
+	} {
+		if k.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", k.n, k.name))
+		}
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,243 @@
+package jobterms_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/jobterms"
+)
+
+var noon = time.Date(2026, 11, 12, 12, 0, 0, 0, time.UTC)
+
+// crashed is a workload of one slice whose training failed in attempt 1, with its open incident.
+func crashed(changes ...func(*incident.Workload, *incident.Incident)) (incident.Workload, incident.Incident) {
+	w := incident.Workload{
+		ID: "demo/llama-8b", Crew: incident.Crew{Seen: noon.Add(-time.Hour), Attempt: 1, Exited: 1},
+		Slices: []incident.Slot{{Name: "llama-8b", Life: incident.Life{Zone: "us-west4-a", Condition: incident.Ready, Admission: incident.Admitted}}},
+	}
+	in := incident.Incident{ID: "llama-8b-1", Cause: events.CauseCrash, Opened: noon, Down: noon, BaseAttempt: 1, Phase: incident.Resuming}
+	for _, c := range changes {
+		c(&w, &in)
+	}
+	if in.Outcome == "" {
+		w.Incident = &in
+	}
+	return w, in
+}
+
+type change = func(*incident.Workload, *incident.Incident)
+
+func condition(c incident.Condition, state string) change {
+	return func(w *incident.Workload, _ *incident.Incident) { w.Slices[0].Condition, w.Slices[0].State = c, state }
+}
+
+func nextRuns(w *incident.Workload, _ *incident.Incident) { w.Crew.Attempt = 2 }
+
+func cause(c events.Cause) change {
+	return func(_ *incident.Workload, in *incident.Incident) { in.Cause = c }
+}
+
+func ends(o incident.Outcome, c incident.Code) change {
+	return func(w *incident.Workload, in *incident.Incident) {
+		in.Outcome, in.Code, in.Phase, in.Closed = o, c, incident.Closed, noon.Add(time.Hour)
+		w.Ended = in.Closed
+	}
+}
+
+func confirmed(by incident.Confirmation) change {
+	return func(_ *incident.Workload, in *incident.Incident) { in.ConfirmedBy = by }
+}
+
+func finished(at time.Time) change {
+	return func(w *incident.Workload, _ *incident.Incident) { w.Crew.Finished, w.Crew.FinishedAt = true, at }
+}
+
+func stillRuns(_ *incident.Workload, in *incident.Incident) { in.Down = time.Time{} }
+
+func later(w *incident.Workload, in *incident.Incident) { w.Ended = in.Closed.Add(time.Hour) }
+
+func TestStates(t *testing.T) {
+	for name, c := range map[string]struct {
+		changes []change
+		want    events.JobState
+	}{
+		"a failed attempt, the next has not begun":        {nil, events.JobPreparing},
+		"the next attempt runs":                           {[]change{nextRuns}, events.JobRunning},
+		"it runs, but one slice is not admitted":          {[]change{nextRuns, func(w *incident.Workload, _ *incident.Incident) { w.Slices[0].Admission = incident.Waiting }}, events.JobPreparing},
+		"it runs, but one slice is still created":         {[]change{nextRuns, condition(incident.Creating, "CREATING")}, events.JobPreparing},
+		"the slice is lost":                               {[]change{cause(events.CausePreemption), condition(incident.Lost, "PREEMPTED")}, events.JobQueued},
+		"the slice is gone":                               {[]change{cause(events.CausePreemption), condition(incident.Gone, "")}, events.JobQueued},
+		"its queued resource waits":                       {[]change{cause(events.CausePreemption), condition(incident.Creating, "WAITING_FOR_RESOURCES")}, events.JobQueued},
+		"its queued resource is provisioned":              {[]change{cause(events.CausePreemption), condition(incident.Creating, "PROVISIONING")}, events.JobPreparing},
+		"Google repairs it":                               {[]change{cause(events.CauseHostError), condition(incident.Unhealthy, "REPAIRING")}, events.JobPreparing},
+		"it is created again; the crew has not begun":     {[]change{cause(events.CausePreemption), func(w *incident.Workload, _ *incident.Incident) { w.Crew.Exited = 0 }}, events.JobPreparing},
+		"without a crew, ready slices run":                {[]change{cause(events.CausePreemption), func(w *incident.Workload, _ *incident.Incident) { w.Crew = incident.Crew{} }}, events.JobRunning},
+		"a hang still runs":                               {[]change{cause(events.CauseHang), func(w *incident.Workload, _ *incident.Incident) { w.Crew.Exited = 0 }}, events.JobRunning},
+		"maintenance is announced":                        {[]change{cause(events.CauseMaintenance), stillRuns}, events.JobRunning},
+		"the owner has released the lost slice":           {[]change{nextRuns, condition(incident.Gone, ""), func(w *incident.Workload, _ *incident.Incident) { w.Slices[0].End.Released = noon }}, events.JobRunning},
+		"the crew's verdict says finished":                {[]change{finished(noon)}, events.JobSucceeded},
+		"resumed":                                         {[]change{ends(incident.Resumed, "")}, events.JobRunning},
+		"resumed, finished later":                         {[]change{ends(incident.Resumed, ""), finished(noon.Add(2 * time.Hour))}, events.JobRunning},
+		"resumed by the end of the training":              {[]change{ends(incident.Resumed, ""), finished(noon.Add(time.Minute))}, events.JobSucceeded},
+		"withdrawn":                                       {[]change{ends(incident.Withdrawn, incident.CodeWithdrawn), stillRuns}, events.JobRunning},
+		"escalated":                                       {[]change{ends(incident.Escalated, incident.CodeSameError)}, events.JobFailed},
+		"escalated while it runs":                         {[]change{ends(incident.Escalated, incident.CodeUnverified), stillRuns}, events.JobRunning},
+		"escalated, though the training goes on":          {[]change{ends(incident.Escalated, incident.CodeUnanswered), confirmed(incident.ByStep)}, events.JobRunning},
+		"released by its owner":                           {[]change{ends(incident.Released, incident.CodeOwner)}, events.JobCancelled},
+		"released, because it was finished":               {[]change{ends(incident.Released, incident.CodeFinished)}, events.JobSucceeded},
+		"taken over, and it runs":                         {[]change{ends(incident.Released, incident.CodeTakenOver), nextRuns}, events.JobRunning},
+		"taken over; nobody knows, a later one has ended": {[]change{ends(incident.Released, incident.CodeTakenOver), later}, events.JobUnspecified},
+		"observed, confirmed":                             {[]change{ends(incident.Observed, incident.CodeWatchOnly), confirmed(incident.ByHealth)}, events.JobRunning},
+		"observed, and the crew gave up":                  {[]change{ends(incident.Observed, incident.CodeWatchOnly), func(w *incident.Workload, _ *incident.Incident) { w.Crew.GaveUp = 1 }}, events.JobFailed},
+		"observed, and the slice is gone":                 {[]change{ends(incident.Observed, incident.CodeWatchOnly), condition(incident.Gone, "")}, events.JobQueued},
+	} {
+		if got := jobterms.Of(crashed(c.changes...)); got.State != c.want {
+			t.Errorf("%s: %s, want %s", name, got.State, c.want)
+		}
+	}
+}
+
+func exit(e events.Exit) change {
+	return func(_ *incident.Workload, in *incident.Incident) { in.Error = incident.Error{Attempt: 1, Exit: e} }
+}
+
+func because(reason string) change {
+	return func(_ *incident.Workload, in *incident.Incident) { in.Reason = reason }
+}
+
+func refused(zones ...string) change {
+	return func(_ *incident.Workload, in *incident.Incident) {
+		for _, z := range zones {
+			in.Zones = append(in.Zones, incident.Refusal{Zone: z})
+		}
+	}
+}
+
+func multislice(w *incident.Workload, _ *incident.Incident) {
+	w.Slices = append(w.Slices, incident.Slot{Name: "llama-8b-1"})
+}
+
+func TestErrors(t *testing.T) {
+	failed := ends(incident.Escalated, incident.CodeSameError)
+	lost := cause(events.CausePreemption)
+	for name, c := range map[string]struct {
+		changes []change
+		want    events.JobError
+		// reads is how Pitstop reads the message in a log of the training service.
+		reads events.JobEvent
+	}{
+		"an exit code": {
+			[]change{failed, exit(events.Exit{Code: 137})},
+			events.JobError{Code: 3, Status: "INVALID_ARGUMENT", Message: "The replica worker 0 exited with a non-zero status of 137. Termination reason: Error."},
+			events.JobExited,
+		},
+		"a signal on another worker": {
+			[]change{failed, exit(events.Exit{Worker: 3, Signal: "SIGSEGV"})},
+			events.JobError{Code: 3, Status: "INVALID_ARGUMENT", Message: "The replica worker 3 exited with a non-zero status of 11(SIGSEGV). Termination reason: SIGSEGV."},
+			events.JobExited,
+		},
+		"a lack of memory": {
+			[]change{failed, exit(events.Exit{Signal: "SIGKILL", OutOfMemory: true})},
+			events.JobError{Code: 3, Status: "INVALID_ARGUMENT", Message: "The replica worker 0 ran out of memory and exited with a non-zero status of 9(SIGKILL). Termination reason: OOMKilled."},
+			events.JobOutOfMemory,
+		},
+		"a worker of a Multislice": {
+			[]change{failed, multislice, exit(events.Exit{Slice: "llama-8b-1", Worker: 2, Code: 1})},
+			events.JobError{Code: 3, Status: "INVALID_ARGUMENT", Message: "The replica llama-8b-1 worker 2 exited with a non-zero status of 1. Termination reason: Error."},
+			events.JobExited,
+		},
+		"no capacity": {
+			[]change{lost, ends(incident.Escalated, incident.CodeGaveUp), refused("us-west4-b", "us-east5-a", "us-west4-a")},
+			events.JobError{Code: 8, Status: "RESOURCE_EXHAUSTED", Message: "Resources are insufficient in region: us-east5, us-west4."},
+			events.JobNoResources,
+		},
+		"a queued resource that waits": {
+			[]change{lost, ends(incident.Escalated, incident.CodeGaveUp)},
+			events.JobError{Code: 8, Status: "RESOURCE_EXHAUSTED", Message: "Resources are insufficient in region: us-west4."},
+			events.JobNoResources,
+		},
+		"the machines": {
+			[]change{lost, ends(incident.Escalated, incident.CodeNoSpec), because("no specification is stored")},
+			events.JobError{Code: 13, Status: "INTERNAL", Message: "Internal error occurred for the current attempt: no specification is stored"},
+			events.JobInternal,
+		},
+		"the machines, and exits that they caused": {
+			[]change{lost, ends(incident.Escalated, incident.CodeNoSpec), because("no specification is stored"), exit(events.Exit{Code: 1})},
+			events.JobError{Code: 13, Status: "INTERNAL", Message: "Internal error occurred for the current attempt: no specification is stored"},
+			events.JobInternal,
+		},
+		"a crash after a loss": {
+			[]change{lost, failed, exit(events.Exit{Code: 1})},
+			events.JobError{Code: 3, Status: "INVALID_ARGUMENT", Message: "The replica worker 0 exited with a non-zero status of 1. Termination reason: Error."},
+			events.JobExited,
+		},
+		"somebody killed it": {
+			[]change{failed, exit(events.Exit{Signal: "SIGKILL", Interrupted: true}), because("the crew gave up")},
+			events.JobError{Code: 2, Status: "UNKNOWN", Message: "the crew gave up"},
+			events.JobTold,
+		},
+		"a hang": {
+			[]change{cause(events.CauseHang), ends(incident.Escalated, incident.CodeHangReport), because("no step for 30 m 0 s")},
+			events.JobError{Code: 2, Status: "UNKNOWN", Message: "no step for 30 m 0 s"},
+			events.JobTold,
+		},
+		"none while it runs":    {[]change{ends(incident.Resumed, ""), exit(events.Exit{Code: 1})}, events.JobError{}, ""},
+		"none while it retries": {[]change{exit(events.Exit{Code: 1})}, events.JobError{}, ""},
+	} {
+		got := jobterms.Of(crashed(c.changes...)).Error
+		if d := cmp.Diff(c.want, got); d != "" {
+			t.Errorf("%s (-want +got):\n%s", name, d)
+		}
+		if c.reads != "" {
+			if j := read(t, got.Message); j == nil || j.Event != c.reads {
+				t.Errorf("%s: in a log of the training service %q reads as %+v, want %s", name, got.Message, j, c.reads)
+			}
+		}
+	}
+}
+
+// read reads a message as the training service would have logged it.
+func read(t *testing.T, message string) *events.Job {
+	t.Helper()
+	text, err := json.Marshal(message)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := events.Read([]byte(`{"insertId":"1","timestamp":"2026-11-12T12:00:00Z","logName":"projects/demo/logs/ml.googleapis.com%2Fjob",` +
+		`"resource":{"type":"ml_job","labels":{"project_id":"demo","job_id":"job","task_name":"service"}},"jsonPayload":{"message":` + string(text) + `}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e.Job
+}
+
+func TestRetries(t *testing.T) {
+	call := func(c incident.Call) change {
+		return func(_ *incident.Workload, in *incident.Incident) { in.Calls = append(in.Calls, c) }
+	}
+	create := incident.Call{Action: events.ActionCreate, Answered: noon}
+	stockout, notMade, unanswered, deletion := create, create, create, create
+	stockout.Code, stockout.Folded = incident.Code(incident.Stockout), 2
+	notMade.NotMade, unanswered.Answered, deletion.Action = true, time.Time{}, events.ActionDelete
+	got := jobterms.Of(crashed(
+		call(stockout), call(notMade), call(unanswered), call(deletion), call(create),
+		exit(events.Exit{Retries: events.JobRetries{Worker: 5, Job: 3, Memory: 1, Interruption: 2, Internal: 1}}),
+		func(_ *incident.Workload, in *incident.Incident) { in.Charged = 2 },
+	))
+	want := events.JobRetries{Worker: 5, Job: 3, Memory: 1, Interruption: 2, Internal: 1, Stockout: 3, Recreated: 1, Requested: 2}
+	if d := cmp.Diff(want, got.Retries); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	if d := cmp.Diff("PREPARING · retries: 5 of a worker, 3 of the whole job, 1 after a lack of memory, 2 after an interruption, 1 after an internal error, "+
+		"3 after a stockout, 1 by creating a slice again, 2 requested by Pitstop", jobterms.Describe(got)); d != "" {
+		t.Errorf("in words (-want +got):\n%s", d)
+	}
+	if got := jobterms.Describe(jobterms.Of(crashed(ends(incident.Resumed, "")))); got != "RUNNING" {
+		t.Errorf("without retries: %q", got)
+	}
+}
