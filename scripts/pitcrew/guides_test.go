@@ -1,0 +1,61 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"pitstop.internal/scripts/dev/guides"
+	"pitstop.internal/scripts/pitcrew/metadata"
+)
+
+// TestWhatTheGuidesAskIsShown runs each command of pitcrew in the table of Google's guides, as a shell does, and holds what it prints.
+func TestWhatTheGuidesAskIsShown(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../functions/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := guides.Read(string(page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := t.TempDir()
+	script := fmt.Sprintf("#!/bin/sh\nexport %s=1\nexec '%s' \"$@\"\n", asPitcrew, self(t))
+	if err := os.WriteFile(filepath.Join(bin, "pitcrew"), []byte(script), 0o700); err != nil { //nolint:gosec // a shell executes it
+		t.Fatal(err)
+	}
+	held := 0
+	for _, r := range rows {
+		if !strings.HasPrefix(r.Command, "pitcrew ") {
+			continue
+		}
+		held++
+		t.Run(r.Guide+": "+r.Asks, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(t.Context(), deadline)
+			defer cancel()
+			c := exec.CommandContext(ctx, "sh", "-c", r.Command)
+			c.Dir = t.TempDir()
+			c.Env = append(os.Environ(), "PATH="+bin+":/usr/bin:/bin", "COLUMNS=2000", metadata.HostVariable+"=")
+			out, err := c.CombinedOutput()
+			if ctx.Err() != nil {
+				t.Errorf("%s takes longer than %v", r.Command, deadline)
+			}
+			for _, want := range r.Prints {
+				if !strings.Contains(string(out), want) {
+					t.Errorf("%s (%v) does not print %q:\n%s", r.Command, err, want, out)
+				}
+			}
+		})
+	}
+	if held < 10 {
+		t.Errorf("only %d commands were run", held)
+	}
+}

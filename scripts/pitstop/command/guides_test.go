@@ -1,0 +1,95 @@
+package main
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"pitstop.internal/events"
+	"pitstop.internal/scripts/dev/guides"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/provider"
+)
+
+// TestWhatTheGuidesAskIsShown runs each command of pitstop in the table of Google's guides, and holds what it prints.
+func TestWhatTheGuidesAskIsShown(t *testing.T) {
+	rows, err := guides.Read(page(t, "functions/README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir("../../..")
+	t.Setenv("COLUMNS", "2000")
+	printed := map[string]string{}
+	for _, r := range rows {
+		args, ok := strings.CutPrefix(r.Command, "pitstop ")
+		if !ok {
+			continue
+		}
+		out, ran := printed[r.Command]
+		if !ran {
+			out = shows(t, words(args))
+			printed[r.Command] = out
+		}
+		for _, want := range r.Prints {
+			if !strings.Contains(out, want) {
+				t.Errorf("%s, %q: %s does not print %q:\n%s", r.Guide, r.Asks, r.Command, want, out)
+			}
+		}
+	}
+	if len(printed) < 15 {
+		t.Errorf("only %d commands were run", len(printed))
+	}
+}
+
+// shows is what a call prints. One that needs a deployment is made in the one of guided.
+func shows(t *testing.T, args []string) string {
+	t.Helper()
+	if !slices.ContainsFunc(deployed.commands(), func(c *cobra.Command) bool { return c.Name() == args[0] }) {
+		out, errOut, code := call(t, "", args...)
+		if code != 0 {
+			t.Errorf("pitstop %s ends with %d:\n%s", strings.Join(args, " "), code, errOut)
+		}
+		return out
+	}
+	i := slices.Index(args, "--project")
+	if i < 0 || args[i+1] != "MINE" {
+		t.Fatalf("%q names no project MINE", args)
+	}
+	out, err := guided(t).call(slices.Delete(args, i, i+2)...)
+	if err != nil && !errors.Is(err, errFailed) {
+		t.Errorf("pitstop %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
+// guided is a deployment with one workload: it saves every three hours, was lost often, had a maintenance event, and has no
+// autocheckpoint. Its training gave up in the last incident; the one before waits for capacity in a workload of its own.
+func guided(t *testing.T) *bench {
+	t.Helper()
+	b, _, _ := healthy(t, startsCrew)
+	b.loses(20, 12*time.Hour)
+	b.shown = []provider.Slice{eventful("llama-8b")}
+	b.change(func(w *incident.Workload) {
+		saves(3 * time.Hour)(w)
+		w.Pace.Saves, w.Pace.Mode = []int64{20, 30, 40}, events.SaveSignal
+		w.Closed = &incident.Incident{
+			ID: "llama-8b-20261121-3", Cause: events.CauseCrash, Opened: noon.Add(-time.Minute), Down: noon.Add(-time.Minute), Closed: noon,
+			Phase: incident.Closed, Outcome: incident.Escalated, Code: incident.CodeSameError,
+			Error: incident.Error{Attempt: 24, Exit: events.Exit{Code: 137, Retries: events.JobRetries{Worker: 5, Job: 3}}},
+		}
+	})
+	waits := trains("bert")
+	waits.Slices[0].Condition, waits.Slices[0].State = incident.Creating, "WAITING_FOR_RESOURCES"
+	waits.Incident = &incident.Incident{
+		ID: "bert-20261121-1", Cause: events.CausePreemption, Opened: noon, Down: noon, Phase: incident.Recreating,
+	}
+	if _, err := b.ledger.Save(t.Context(), waits, ledger.Revision{}); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
