@@ -11,9 +11,9 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/dev/guides"
+	"pitstop.internal/shared/checkpoint/buckettest"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
-	"pitstop.internal/shared/provider"
 )
 
 // TestWhatTheGuidesAskIsShown runs each command of pitstop in the table of Google's guides, and holds what it prints.
@@ -67,13 +67,16 @@ func shows(t *testing.T, args []string) string {
 	return out
 }
 
-// guided is a deployment with one workload: it saves every three hours, was lost often, had a maintenance event, and has no
-// autocheckpoint. Its training gave up in the last incident; the one before waits for capacity in a workload of its own.
+// guided is a deployment with two workloads. One saves every three hours, was lost often, had a maintenance event, has no
+// autocheckpoint, reads its data from another region, and trained on two sizes. Its training gave up in the last incident. The other
+// workload waits for capacity.
 func guided(t *testing.T) *bench {
 	t.Helper()
-	b, _, _ := healthy(t, startsCrew)
+	b, _, bucket := healthy(t, startsCrew)
+	bucket.Place("corpus", buckettest.Location{Name: "EUROPE-WEST4"})
 	b.loses(20, 12*time.Hour)
-	b.shown = []provider.Slice{eventful("llama-8b")}
+	b.reads("us-west4-a", "gs://corpus/c4")
+	b.measures("gs://ckpt/llama-8b", speedOn(1, "v5litepod-16", 512, 4000), speedOn(2, "v5litepod-64", 512, 7000))
 	b.change(func(w *incident.Workload) {
 		saves(3 * time.Hour)(w)
 		w.Pace.Saves, w.Pace.Mode = []int64{20, 30, 40}, events.SaveSignal
