@@ -121,6 +121,8 @@ type Read struct {
 	// Notice is the announced maintenance that the reading shows, if any. NoticeUnread says that this could not be read.
 	Notice       *events.Notice
 	NoticeUnread bool
+	// Maintained is when the last maintenance event was that the provider still tells of; zero where it tells of none.
+	Maintained time.Time
 	// Incident is the value of the label pitstop-incident: who made this life, or ordered the queued resource that is to
 	// bring one. Ordered is when that queued resource was created.
 	Incident string

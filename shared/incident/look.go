@@ -257,6 +257,7 @@ func (m *machine) read(e Read) {
 	}
 	m.readNotice(s, e)
 	m.react(s, e, was)
+	m.explainedByMaintenance(m.w.Slice(e.Slice), e)
 }
 
 // breaks reports whether a reading shows that a usable slice is not usable any more, and not by its owner's doing.

@@ -598,3 +598,23 @@ func (m *machine) resume(why string) {
 	m.enter(Resuming, m.now.Add(ResumeFor))
 	m.decided("wait for progress past step "+events.Number(m.w.Incident.Baseline), why)
 }
+
+// explainedByMaintenance takes it from the time of the last maintenance event, which a reading shows, that this is what an incident is
+// about which began at that time and of which nothing better is known. A legacy TPU Node announces nothing.
+func (m *machine) explainedByMaintenance(s *Slot, e Read) {
+	at := e.Maintained
+	near := func(in *Incident) bool { return in.Troubles[0].At.Sub(at).Abs() <= SickFor }
+	if s == nil || at.IsZero() || !at.After(s.Incarnation.Created) || s.IsReleased() {
+		return
+	}
+	text := "node " + s.Name + " had a maintenance event at " + at.UTC().Format(time.RFC3339)
+	switch in, c := m.w.Incident, m.w.Closed; {
+	case in != nil && near(in) && specific(in.Cause) < specific(events.CauseMaintenance):
+		t := Trouble{Cause: events.CauseMaintenance, Slice: s.Name, At: at, Text: text, Proven: true}
+		if m.trouble(t, s.Incarnation) {
+			m.line(LineSeen, text, "its health still tells of it")
+		}
+	case in == nil && c != nil && near(c) && c.concerns(s.Name, s.Incarnation):
+		m.reattribute(events.CauseMaintenance, text)
+	}
+}

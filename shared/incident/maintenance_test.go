@@ -405,3 +405,47 @@ func TestMaintenanceThatIsOverOpensNothing(t *testing.T) {
 		})
 	}
 }
+
+// TestTheDateOfTheLastMaintenanceExplains: what nothing better explains, of that life and of that time.
+func TestTheDateOfTheLastMaintenanceExplains(t *testing.T) {
+	p := policies["everything"]
+	for _, c := range []struct {
+		what, path string
+		maintained time.Duration // before the crash, or the loss
+		want       events.Cause
+	}{
+		{"a training that was ended", "exit 139", 2 * time.Minute, events.CauseMaintenance},
+		{"one that gave up, and was charged for it", "exit 139, gave up, its verdict", 2 * time.Minute, events.CauseMaintenance},
+		{"a slice that is not usable", "read unhealthy, later, tick", time.Minute, events.CauseMaintenance},
+		{"an incident that is over", "exit 139, started, progress", 2 * time.Minute, events.CauseMaintenance},
+		{"maintenance of an hour before", "exit 139", time.Hour, events.CauseCrash},
+		{"maintenance of a life before", "exit 139", 400 * time.Hour, events.CauseCrash},
+		{"a loss that is explained", "preempted, read lost", 2 * time.Minute, events.CausePreemption},
+	} {
+		n := at(t, p, false, c.path, nil)
+		in := n.w.Incident
+		if in == nil {
+			in = n.w.Closed
+		}
+		read, ok := evidence(n.w, n.now)["read ready"].(incident.Read)
+		if !ok || in == nil {
+			t.Fatalf("%s: no incident", c.what)
+		}
+		read.Condition = n.w.Slices[0].Condition
+		read.Maintained = in.Troubles[0].At.Add(-c.maintained)
+		w, _, _ := incident.Advance(p, n.w, read, n.now)
+		now := w.Incident
+		if now == nil {
+			now = w.Closed
+		}
+		if now.Cause != c.want {
+			t.Errorf("%s: it is put down to %s, want %s", c.what, now.Cause, c.want)
+		}
+		if c.want == events.CauseMaintenance && w.Budgets.Restarts != 0 {
+			t.Errorf("%s: the training is charged for it", c.what)
+		}
+		if again, _, changed := incident.Advance(p, w, read, n.now); changed || again.Incident != nil && len(again.Incident.Troubles) != len(now.Troubles) {
+			t.Errorf("%s: it is told again with the next reading", c.what)
+		}
+	}
+}

@@ -128,7 +128,7 @@ func (s Slice) Evidence(id string) incident.Read {
 	return incident.Read{
 		Origin: incident.Origin{ID: id, Time: s.At, Rank: events.RankReading},
 		Slice:  s.Name, Zone: s.Zone, Condition: s.Condition, Incarnation: s.Incarnation, State: s.State, Notice: s.Notice,
-		NoticeUnread: s.NoticeUnread, Incident: s.Labels[events.LabelIncident], Ordered: s.Ordered, Abuse: s.Abuse, Directory: s.Directory,
+		NoticeUnread: s.NoticeUnread, Maintained: s.Maintained, Incident: s.Labels[events.LabelIncident], Ordered: s.Ordered, Abuse: s.Abuse, Directory: s.Directory,
 		Facts: incident.Facts{
 			Group: s.QueuedResource, Legacy: s.Legacy, Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Reclaimable: s.Spot,
 			Spec: s.SpecHash, Bare: s.Bare, Label: s.Labels[events.LabelPolicy], Account: s.Account,

@@ -563,14 +563,14 @@ func TestPermissionsAreThoseOfTheCalls(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		first, err := events.Read(r.Records[0].Raw)
-		if err != nil {
-			t.Fatal(err)
-		}
 		// Once as it was, and once as if Pitstop had been deployed a second before the first entry and knew no workload yet.
-		starts := []time.Time{r.Scenario.Start, first.Time.Add(-time.Second)}
-		if i%breadth.Every(4) != 0 {
-			starts = starts[:1]
+		starts := []time.Time{r.Scenario.Start}
+		if i%breadth.Every(4) == 0 && len(r.Records) > 0 {
+			first, err := events.Read(r.Records[0].Raw)
+			if err != nil {
+				t.Fatal(err)
+			}
+			starts = append(starts, first.Time.Add(-time.Second))
 		}
 		for _, start := range starts {
 			r.Scenario.Start = start
