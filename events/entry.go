@@ -422,18 +422,24 @@ func (r CrewReport) Sign() string {
 	if r.Report != ReportExited || r.Interrupted {
 		return ""
 	}
-	said := ""
-	for _, line := range r.Tail {
-		if line = strings.Join(strings.Fields(line), " "); line != "" {
-			said = line
-		}
-	}
-	if said == "" {
+	said := r.LastWords()
+	if said == nil {
 		return r.exit()
 	}
 	const longest = 160
-	said = numbers.ReplaceAllString(said, "#")
-	return r.exit() + ": " + strings.ToValidUTF8(said[:min(len(said), longest)], "")
+	text := numbers.ReplaceAllString(said[0], "#")
+	return r.exit() + ": " + strings.ToValidUTF8(text[:min(len(text), longest)], "")
+}
+
+// LastWords are the last line of the tail that is not blank, in single spaces and at most 400 bytes long: what an error is told by.
+func (r CrewReport) LastWords() []string {
+	const longest = 400
+	for _, line := range slices.Backward(r.Tail) {
+		if line = strings.Join(strings.Fields(line), " "); line != "" {
+			return []string{strings.ToValidUTF8(line[:min(len(line), longest)], "")}
+		}
+	}
+	return nil
 }
 
 // numbers are the parts that differ each time: counts, times, addresses, and identifiers in hexadecimal.

@@ -17,10 +17,14 @@ type Unbound struct {
 	Report events.CrewReport `json:"report"`
 }
 
-// maxUnbound bounds the lines that are kept. A crew writes few of them in the minute until its life is read.
-const maxUnbound = 16
+const (
+	// maxUnbound bounds the lines that are kept. A crew writes few of them in the minute until its life is read.
+	maxUnbound = 16
+	// longestReason bounds the reason in one of them, in bytes.
+	longestReason = 160
+)
 
-// speaker is the life whose crew wrote a line, as far as its host name tells.
+// speaker is the life whose crew wrote a line.
 type speaker string
 
 const (
@@ -29,25 +33,26 @@ const (
 	unknownCrew speaker = "unknown"
 )
 
-// speaker finds the life of a slice whose crew wrote a line on that host at that time. Where the newest life's host names are not known
-// what was written since it began is taken for its own. For a former life it says when that ended.
+// speaker finds the life of a slice whose crew wrote a line on that host at that time: by the names of its workers where those are known
+// and of the Cloud TPU API's form, else by the time. For a former life it says when that ended.
 func (s *Slot) speaker(host string, at time.Time) (who speaker, ended time.Time) {
-	group, _, ok := events.WorkerGroup(host)
-	if !ok || group == s.Hosts {
+	group, _, named := events.WorkerGroup(host)
+	if named && group == s.Hosts {
 		return newestCrew, time.Time{}
 	}
 	next := s.Incarnation.Created
 	for i := len(s.Former) - 1; i >= 0; i-- {
 		former := &s.Former[i]
-		if former.Hosts == group {
+		inItsTime := at.Before(next) && !at.Before(former.Incarnation.Created)
+		if named && group == former.Hosts || inItsTime && (!named || former.Hosts == "") {
 			return formerCrew, cmp.Or(former.End.Since, next)
 		}
 		next = former.Incarnation.Created
 	}
-	if s.Hosts == "" && !at.Before(s.Incarnation.Created) {
-		return newestCrew, time.Time{}
+	if named && s.Hosts != "" || at.Before(s.Incarnation.Created) {
+		return unknownCrew, time.Time{}
 	}
-	return unknownCrew, time.Time{}
+	return newestCrew, time.Time{}
 }
 
 // endedBy reports whether a life was over by that time, as far as is known.
@@ -58,18 +63,35 @@ func (s *Slot) WasOn(group string) bool {
 	return slices.ContainsFunc(s.Former, func(l Life) bool { return l.Hosts == group })
 }
 
-// keep keeps a line as it came, once, unless it is older than the newest life: it is of one that nobody remembers.
+// keep keeps a line, once. Of a line that is older than the newest life nothing is kept: its life is forgotten. What nobody needs of the line
+// goes, because a document has a limit, and so does the oldest line where there are too many.
 func (m *machine) keep(e Reported, s *Slot) {
 	again := func(k Unbound) bool { return k.ID == e.ID && k.Slice == e.Slice }
-	if m.when().Before(s.Incarnation.Created) || len(m.w.Unbound) >= maxUnbound || slices.ContainsFunc(m.w.Unbound, again) {
+	r := e.Report
+	if m.when().Before(s.Incarnation.Created) || len(r.Hostname)+len(r.SaveID)+len(r.Signal) > longestText || slices.ContainsFunc(m.w.Unbound, again) {
 		return
 	}
-	m.w.Unbound = append(slices.Clip(m.w.Unbound), Unbound{ID: e.ID, Time: m.when(), Slice: e.Slice, Report: e.Report})
-	m.changed = true
+	r.CheckpointURI, r.Measured, r.Reason, r.Tail = "", nil, clipTo(r.Reason, longestReason), r.LastWords()
+	kept := slices.Clone(m.w.Unbound)
+	if len(kept) >= maxUnbound {
+		oldest := slices.MinFunc(kept, func(a, b Unbound) int { return a.Time.Compare(b.Time) })
+		kept = slices.DeleteFunc(kept, func(k Unbound) bool { return k.ID == oldest.ID && k.Slice == oldest.Slice })
+	}
+	m.w.Unbound, m.changed = append(kept, Unbound{ID: e.ID, Time: m.when(), Slice: e.Slice, Report: r}), true
 }
 
-// Bound are the lines whose life is known by now, in the order in which they were written: they are given to Advance as if they came
-// now, each for itself.
+// forgetFormer drops the lines that were kept of a slice and are not of its newest life: nothing binds them any more.
+func (m *machine) forgetFormer(s *Slot) {
+	stale := func(k Unbound) bool {
+		who, _ := s.speaker(k.Report.Hostname, k.Time)
+		return k.Slice == s.Name && (who == formerCrew || k.Time.Before(s.Incarnation.Created))
+	}
+	if slices.ContainsFunc(m.w.Unbound, stale) {
+		m.w.Unbound, m.changed = slices.DeleteFunc(slices.Clone(m.w.Unbound), stale), true
+	}
+}
+
+// Bound are the lines whose life is known by now, in the order in which they were written. The caller passes them to Advance, one by one.
 func (w Workload) Bound() (lines []Evidence) {
 	kept := slices.SortedStableFunc(slices.Values(w.Unbound), func(a, b Unbound) int { return a.Time.Compare(b.Time) })
 	for _, k := range kept {
@@ -89,8 +111,8 @@ func (m *machine) bound(e Reported) {
 	}
 }
 
-// remember takes from a line of a life that has ended what it tells of the training: which attempts began and ended, and how far they
-// came. It decides nothing. What was written after that end is of a training that nobody waits for.
+// remember records the attempts and steps that a former life's crew reported. It decides nothing. What was written after the end of that
+// life is of a training that nobody waits for.
 func (m *machine) remember(r events.CrewReport, ended time.Time) {
 	if !m.when().Before(ended) {
 		return

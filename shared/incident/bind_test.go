@@ -1,8 +1,11 @@
 package incident_test
 
 import (
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/incident"
@@ -54,6 +57,8 @@ func TestALineIsOfTheLifeThatWroteIt(t *testing.T) {
 		{"of the former life, written after its end", lineOf("t1v-n-3f2a9c01", start.Add(20*time.Second)), false, false},
 		{"of the former life, written after its end, before the new one is read", lineOf("t1v-n-3f2a9c01", start.Add(20*time.Second)), true, false},
 		{"of workers that nobody knows", lineOf("t1v-n-ffffffff", start.Add(20*time.Second)), true, false},
+		{"on a host of no slice's, from the time of the former life, late", lineOf("vm", start.Add(time.Second)), false, true},
+		{"on a host of no slice's, from between two lives", lineOf("vm", start.Add(7*time.Second)), true, false},
 	} {
 		w := learns(quiet(true), gone.Time, gone)
 		if c.before {
@@ -136,5 +141,68 @@ func TestMaintenanceThatHasBegunIsUnderWay(t *testing.T) {
 	w.Slices[0].End.Released = start
 	if w = learns(w, start.Add(time.Minute), begun); w.Incident != nil || w.Slices[0].Notice.Status != events.NoticeOngoing {
 		t.Errorf("of a released slice: incident %v, notice %q", w.Incident != nil, w.Slices[0].Notice.Status)
+	}
+}
+
+// TestADeadCrewsLinesLeaveRoomForTheNextOnes: the lines that are kept are few, and those of a life that is over are bound to none.
+func TestADeadCrewsLinesLeaveRoomForTheNextOnes(t *testing.T) {
+	gone := incident.Read{
+		Origin: incident.Origin{Time: start, Rank: events.RankReading}, Slice: "llama-8b", Zone: "us-west4-a", Condition: incident.Gone, State: "gone",
+	}
+	w := learns(quiet(true), start, gone)
+	for i := range 40 {
+		line := lineOf("t1v-n-3f2a9c01", start.Add(time.Duration(i)*time.Second))
+		line.Report.Reason, line.Report.Tail = strings.Repeat("reason ", 5000), []string{strings.Repeat("x", 100_000), "the last word", " "}
+		w = learns(w, start.Add(time.Minute), line)
+	}
+	if n := len(w.Unbound); n != 16 {
+		t.Errorf("%d lines are kept, want 16", n)
+	}
+	if last := w.Unbound[len(w.Unbound)-1]; len(last.Report.Reason) > 200 || cmp.Diff(last.Report.Tail, []string{"the last word"}) != "" || !last.Time.Equal(start.Add(39*time.Second)) {
+		t.Errorf("it keeps %d bytes of a reason and %d lines, of %s", len(last.Report.Reason), len(last.Report.Tail), last.Time)
+	}
+	w = learns(w, start.Add(90*time.Second), lineOf("t1v-n-00000002", start.Add(80*time.Second)))
+	reads, maps := nextLife(start.Add(70*time.Second), start.Add(2*time.Minute))
+	if w = learns(w, start.Add(2*time.Minute), reads, maps); w.Crew.Attempt != 2 || len(w.Unbound) != 0 {
+		t.Errorf("attempt %d, and %d lines are kept still", w.Crew.Attempt, len(w.Unbound))
+	}
+}
+
+// TestADirectoryThatChangesOnALiveNodeHidesNoLine: its crew begins the new training before anybody reads that it has another directory.
+func TestADirectoryThatChangesOnALiveNodeHidesNoLine(t *testing.T) {
+	w := quiet(true)
+	r, _ := nextLife(start, start.Add(time.Minute))
+	r.Incarnation, r.Directory = life(1), "gs://ckpt/another"
+	line := lineOf("t1v-n-3f2a9c01", start.Add(30*time.Second))
+	if w = learns(w, r.Time, r, line); w.Crew.Attempt != 2 {
+		t.Errorf("attempt %d: what the crew wrote before the reading is lost", w.Crew.Attempt)
+	}
+}
+
+// TestTheEndIsClaimedByTheLatestLine: each slice's crew writes its own, and a step between two of them takes nothing back.
+func TestTheEndIsClaimedByTheLatestLine(t *testing.T) {
+	end := func(at time.Duration) incident.Evidence {
+		e := lineOf("t1v-n-3f2a9c01", start.Add(at))
+		e.Report.Report = events.ReportFinished
+		return e
+	}
+	for order, all := range map[string][]incident.Evidence{
+		"in order":            {end(0), lineOf("t1v-n-3f2a9c01", start.Add(time.Second)), end(2 * time.Second)},
+		"the step comes last": {end(0), end(2 * time.Second), lineOf("t1v-n-3f2a9c01", start.Add(time.Second))},
+	} {
+		if w := learns(quiet(true), start.Add(time.Minute), all...); !w.Crew.Claim.Finished {
+			t.Errorf("%s: nothing is claimed", order)
+		}
+	}
+}
+
+// TestANoticeIsNoPartOfATraining: it tells of a machine, also where attempts count anew since.
+func TestANoticeIsNoPartOfATraining(t *testing.T) {
+	w := quiet(true)
+	w.Crew.Since = start.Add(time.Minute)
+	line := lineOf("t1v-n-3f2a9c01", start)
+	line.Report.Report, line.Report.Preempted = events.ReportNotice, true
+	if w = learns(w, start.Add(time.Minute), line); w.Incident == nil {
+		t.Error("nobody looks at a machine that was told to end")
 	}
 }

@@ -22,7 +22,7 @@ func TestEntriesJoin(t *testing.T) {
 	happened, mattered := map[string]int{}, 0
 	holds(t, func(t *rapid.T) {
 		p := policies[rapid.SampledFrom([]string{"everything", "ask", "watch"}).Draw(t, "policy")]
-		u := &tpu{t: t, policy: p, happened: happened, now: start, life: life(1), n: 1, condition: incident.Ready, window: start.Add(time.Hour), step: 48180, attempt: 1}
+		u := &tpu{t: t, policy: p, foreign: rapid.Bool().Draw(t, "foreign hosts"), happened: happened, now: start, life: life(1), n: 1, condition: incident.Ready, window: start.Add(time.Hour), step: 48180, attempt: 1}
 		for range rapid.IntRange(1, 6).Draw(t, "happenings") {
 			u.passes(300)
 			u.lives()
@@ -43,6 +43,9 @@ func TestEntriesJoin(t *testing.T) {
 			}
 		}
 		w := quiet(true)
+		if u.foreign {
+			w.Slices[0].Hosts, w.Slices[0].HostsAsked = "", true
+		}
 		knows := func(entries []incidenttest.Told) (incidenttest.Known, []incidenttest.Told) {
 			all := incidenttest.Order(w, slices.Concat(u.readings, entries))
 			return incidenttest.KnownOf(incidenttest.Learn(w, all)), all
@@ -77,6 +80,7 @@ type tpu struct {
 	t         *rapid.T
 	policy    policy.Policy
 	happened  map[string]int
+	foreign   bool // its crew runs on hosts whose names tell of no slice
 	now       time.Time
 	life      events.Incarnation
 	n         int
@@ -181,6 +185,9 @@ func (u *tpu) crew(r events.CrewReport) {
 }
 
 func (u *tpu) hosts() string {
+	if u.foreign {
+		return "trainer"
+	}
 	if u.n == 1 {
 		return "t1v-n-3f2a9c01"
 	}
@@ -206,7 +213,11 @@ func (u *tpu) read() {
 		learns(r)
 	}
 	if u.condition != incident.Gone {
-		learns(incident.Mapped{Origin: o, Slice: "llama-8b", Incarnation: u.life, Group: u.hosts()})
+		group := u.hosts()
+		if u.foreign {
+			group = ""
+		}
+		learns(incident.Mapped{Origin: o, Slice: "llama-8b", Incarnation: u.life, Group: group})
 	}
 	learns(incident.Ticked{Origin: incident.Origin{Time: u.now}})
 }

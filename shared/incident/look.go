@@ -242,7 +242,7 @@ func (m *machine) read(e Read) {
 	if e.older(s) {
 		e.Directory, e.Facts.Label, e.Facts.Spec, e.Facts.Account, e.Facts.Claims = "", s.Label, "", s.Account, s.Claims
 	}
-	m.facts(s, e, m.when())
+	m.facts(s, e, time.Time{})
 	if e.Abuse != s.Abuse.Suspected && m.when().After(s.Abuse.At) && (e.Abuse || e.Condition == Ready) { // what is lost may not show it any more
 		s = m.slice(e.Slice)
 		s.Abuse.Suspected, s.Abuse.At, s.Abuse.Told = e.Abuse, m.when(), false
@@ -358,7 +358,7 @@ func (w Workload) waitsFor(s *Slot, zone string) bool {
 	return w.elsewhere(s) && s.Admitted().Zone == zone && s.Leased == 0 && s.Admission == "" && !s.IsReleased()
 }
 
-// facts follows what a reading says of a slice beside its condition, and what is so since that time.
+// facts follows what a reading says of a slice beside its condition. Since is when its life began, zero where it was known before.
 func (m *machine) facts(s *Slot, e Read, since time.Time) {
 	f := e.Facts
 	if f == (Facts{}) {
@@ -387,10 +387,10 @@ func (m *machine) newest(s *Slot) bool {
 }
 
 // anotherTraining forgets what the one before has done: another directory has a lease, attempts, steps and checkpoints of its own, and
-// nothing that was saved in the former one is saved of what trains there. It trains there since that time.
+// nothing that was saved in the former one is saved of what trains there. Where it came with a new life it trains there since that time.
 func (m *machine) anotherTraining(since time.Time) {
 	m.w.Progress, m.w.Budgets = Progress{}, Budgets{}
-	m.w.Crew = Crew{Seen: m.w.Crew.Seen, Since: since, Left: m.w.Crew.Left, Restarted: m.w.Crew.Restarted}
+	m.w.Crew = Crew{Seen: m.w.Crew.Seen, Since: later(m.w.Crew.Since, since), Left: m.w.Crew.Left, Restarted: m.w.Crew.Restarted}
 	if m.w.Incident != nil {
 		in := m.inc()
 		in.Baseline, in.BaseAttempt, in.Charged = 0, 0, 0
@@ -951,6 +951,7 @@ func (m *machine) adopt(name string, e Read, ours bool) {
 	}
 	m.facts(s, e, e.Incarnation.Created)
 	s.endsIf(m.when())
+	m.forgetFormer(s)
 	m.reordered()
 	if m.w.Directory == "" {
 		// Without a lease a crew counts its attempts from 1 in every life.

@@ -54,12 +54,16 @@ func (m *machine) noticed(e Noticed) {
 	moved := old != nil && old.Status == events.NoticePending && !old.WindowStart.Equal(n.WindowStart)
 	m.slice(s.Name).Notice = n
 	s = m.w.Slice(s.Name)
+	if s.IsReleased() {
+		return
+	}
 	if m.w.Incident != nil {
 		m.noticeInIncident(s, e.Text, moved)
 		return
 	}
-	if !m.from.Time.IsZero() && !m.from.Time.After(m.w.Ended) {
-		return // the incident that it belonged to is over; of maintenance that still goes on, the next reading tells
+	if n.Status == events.NoticeOngoing && !m.from.Time.IsZero() && !m.from.Time.After(m.w.Ended) {
+		m.slice(s.Name).Notice.InAPI = false // the incident that it belonged to is over; if it still goes on, the next reading tells
+		return
 	}
 	if n.Status == events.NoticeOngoing && !n.Declined && m.opens(s) {
 		m.openMaintenance(s)
@@ -96,8 +100,7 @@ func (n Notice) stands() bool {
 	return n.Status == events.NoticePending || n.Status == events.NoticeOngoing
 }
 
-// announced reports whether maintenance of a life is announced or under way, and its owner has not taken it in hand: it is nobody else's
-// business then.
+// announced reports whether maintenance of a life is announced or under way. Pitstop ignores the maintenance of a released slice.
 func (l *Life) announced() bool { return l.Notice.stands() && !l.IsReleased() }
 
 // Tells reports whether what is known of a notice is all that another word of it says.
@@ -324,7 +327,7 @@ func (m *machine) noticeGone(s *Slot, e Noticed) {
 	m.slice(s.Name).Notice = n
 
 	in := m.w.Incident
-	if in == nil {
+	if in == nil || s.IsReleased() {
 		return
 	}
 	switch in.Phase {

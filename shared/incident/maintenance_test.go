@@ -449,3 +449,53 @@ func TestTheDateOfTheLastMaintenanceExplains(t *testing.T) {
 		}
 	}
 }
+
+// TestMaintenanceThatWasToldTooLateIsReadAgain: the word of its beginning is of the incident that has just ended. If it still goes on, the
+// next reading opens one.
+func TestMaintenanceThatWasToldTooLateIsReadAgain(t *testing.T) {
+	p := policies["everything"]
+	w := quiet(false)
+	n := events.Notice{Status: events.NoticePending, WindowStart: start.Add(time.Hour), WindowEnd: start.Add(5 * time.Hour)}
+	read := func(status events.NoticeStatus, at time.Time) incident.Noticed {
+		n.Status = status
+		return incident.Noticed{Origin: incident.Origin{Time: at, Rank: events.RankReading}, Slice: "llama-8b", Incarnation: life(1), Notice: n, InAPI: true, Text: "notice"}
+	}
+	w, _, _ = incident.Advance(p, w, read(events.NoticePending, start), start)
+	w.Ended = start.Add(time.Minute)
+	late := read(events.NoticeOngoing, start.Add(50*time.Second))
+	late.Rank, late.InAPI = events.RankAudit, false
+	if w, _, _ = incident.Advance(p, w, late, start.Add(80*time.Second)); w.Incident != nil {
+		t.Fatal("it opens an incident for what has ended")
+	}
+	if w, _, _ = incident.Advance(p, w, read(events.NoticeOngoing, start.Add(2*time.Minute)), start.Add(2*time.Minute)); w.Incident == nil {
+		t.Error("nobody handles maintenance that goes on")
+	}
+}
+
+// TestMaintenanceOfAReleasedSliceSteersNothing of the incident of the others.
+func TestMaintenanceOfAReleasedSliceSteersNothing(t *testing.T) {
+	p := policies["everything"]
+	w := multi(false)
+	w.Slices[1].End.Released = start
+	notice := func(s int, status events.NoticeStatus, at time.Time) incident.Evidence {
+		return incident.Noticed{
+			Origin: incident.Origin{ID: string(status), Time: at, Rank: events.RankAudit}, Slice: w.Slices[s].Name, Incarnation: w.Slices[s].Incarnation, Text: "notice",
+			Notice: events.Notice{Status: status, WindowStart: start.Add(2 * time.Hour), WindowEnd: start.Add(6 * time.Hour)},
+		}
+	}
+	w, _, _ = incident.Advance(p, w, notice(0, events.NoticePending, start), start)
+	now := start.Add(111 * time.Minute)
+	w, _, _ = tick(p, w, now)
+	if w.Incident == nil {
+		t.Fatal("no incident")
+	}
+	before := *w.Incident
+	w, _, _ = incident.Advance(p, w, notice(1, events.NoticeOngoing, now), now)
+	if w.Incident.Begun || !w.Incident.Deadline.Equal(before.Deadline) {
+		t.Errorf("begun %v, until %s, was %s", w.Incident.Begun, w.Incident.Deadline, before.Deadline)
+	}
+	w, _, _ = incident.Advance(p, w, notice(1, events.NoticeGone, now.Add(time.Second)), now.Add(time.Second))
+	if w.Incident == nil || w.Incident.Phase != before.Phase {
+		t.Errorf("it stands at %s, was %s", phaseOf(w), before.Phase)
+	}
+}

@@ -27,9 +27,11 @@ func size(n int64) string {
 }
 
 // clip cuts a text that is too long for a line.
-func clip(s string) string {
-	if len(s) <= longestText {
+func clip(s string) string { return clipTo(s, longestText) }
+
+func clipTo(s string, longest int) string {
+	if len(s) <= longest {
 		return s
 	}
-	return strings.ToValidUTF8(s[:longestText], "") + "..."
+	return strings.ToValidUTF8(s[:longest], "") + "..."
 }

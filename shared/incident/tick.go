@@ -190,7 +190,7 @@ func (m *machine) unanswered(i int, why string) {
 	if m.phase() == Clearing && m.w.Incident.unwanted(*t) {
 		m.decided("wait no longer for the creation of "+t.names(), why)
 		m.drop(t.Action, t.Slice)
-		return // the clock ends the clean-up
+		return // the next tick ends the clean-up
 	}
 	t.Failures++
 	// A save and its verification are bounded by their phase: the maintenance comes all the same.

@@ -17,12 +17,13 @@ func (m *machine) reported(e Reported) {
 		return
 	}
 	r := e.Report
-	if m.when().Before(m.w.Crew.Since) {
+	if m.when().Before(m.w.Crew.Since) && r.Report != events.ReportNotice {
 		return // of another training
 	}
 	switch who, ended := s.speaker(r.Hostname, m.when()); {
 	case who == formerCrew:
 		m.remember(r, ended)
+		m.namesAnew()
 		return
 	case who == unknownCrew, s.endedBy(m.when()) && r.Report != events.ReportNotice:
 		m.keep(e, s) // nothing is known that could have written it
@@ -459,14 +460,18 @@ func (m *machine) sendRestart(why string) {
 
 // claimsEnd keeps a line that calls the training done, which no verdict has confirmed yet. It reports whether that is news.
 func (m *machine) claimsEnd(r events.CrewReport) bool {
-	c := m.w.Crew
-	if c.Finished || r.Attempt <= c.NotDone || c.Claim.Finished && r.Attempt <= c.Claim.Attempt {
+	c, at := m.w.Crew, m.when()
+	furtherSince := r.Attempt < c.Attempt || m.w.Progress.Attempt == r.Attempt && m.w.Progress.At.After(at)
+	switch {
+	case c.Finished, r.Attempt <= c.NotDone, c.Claim.Finished && r.Attempt < c.Claim.Attempt, furtherSince:
+		return false
+	case c.Claim.Finished && r.Attempt == c.Claim.Attempt:
+		if at.After(c.Claim.At) {
+			m.w.Crew.Claim.At, m.changed = at, true // another slice's crew says so later: no step before takes it back
+		}
 		return false
 	}
-	if r.Attempt < c.Attempt || m.w.Progress.Attempt == r.Attempt && m.w.Progress.At.After(m.when()) {
-		return false // it went further since
-	}
-	m.claim(Claim{Attempt: r.Attempt, Finished: true, At: m.when()})
+	m.claim(Claim{Attempt: r.Attempt, Finished: true, At: at})
 	return true
 }
 

@@ -123,6 +123,15 @@ func TestAWorkloadOf256SlicesIsSaved(t *testing.T) {
 	}
 	read(incident.Ready, 2)
 	read(incident.Lost, 0)
+	for i := range 20 { // from workers that nobody knows
+		give(incident.Reported{
+			Origin: incident.Origin{ID: fmt.Sprintf("line-%d", i), Time: l.now, Rank: events.RankUser}, Slice: w.Slices[0].Name,
+			Report: events.CrewReport{
+				Report: events.ReportExited, Zone: at, Node: w.Slices[0].Name, Hostname: "t1v-n-ffffffff-w-0", Attempt: i, ExitCode: 1,
+				Reason: strings.Repeat("a long reason ", 10_000), Tail: []string{strings.Repeat("an error ", 10_000)},
+			},
+		})
+	}
 	do(busy)
 
 	stored, _ := l.mustLoad(t, w.ID)

@@ -84,11 +84,12 @@ func lifeOf(e incident.Evidence) events.Incarnation {
 	return events.Incarnation{}
 }
 
-// Known is what a workload knows of the outside, without what was decided.
+// Known is what a workload knows of the outside, without what was decided, and without the times of words that say the same twice.
 type Known struct {
 	Slices                             []Slice
 	Step, High, CheckpointStep         int64
 	StepsOf, Attempt, Exited, Finished int
+	Error                              string
 }
 
 // Slice is what is known of a slice.
@@ -97,7 +98,7 @@ type Slice struct {
 	Life         events.Incarnation
 	Condition    incident.Condition
 	State, Hosts string
-	Since        time.Time
+	Since, Ended time.Time
 	Released     bool
 	StoppedBy    string
 	Maintenance  events.Notice
@@ -106,14 +107,14 @@ type Slice struct {
 // KnownOf is what a workload knows.
 func KnownOf(w incident.Workload) Known {
 	p := w.Progress
-	k := Known{Step: p.Step, High: p.High, CheckpointStep: p.CheckpointStep, StepsOf: p.Attempt, Attempt: w.Crew.Attempt, Exited: w.Crew.Exited}
+	k := Known{Step: p.Step, High: p.High, CheckpointStep: p.CheckpointStep, StepsOf: p.Attempt, Attempt: w.Crew.Attempt, Exited: w.Crew.Exited, Error: w.Crew.Error.Sign}
 	if c := w.Crew.Claim; c.Finished {
 		k.Finished = c.Attempt
 	}
 	for i := range w.Slices {
 		s := &w.Slices[i]
 		of := Slice{
-			Name: s.Name, Life: s.Incarnation, Condition: s.Condition, State: s.State, Hosts: s.Hosts, Since: s.Since, Released: s.IsReleased(), StoppedBy: s.Stop.By,
+			Name: s.Name, Life: s.Incarnation, Condition: s.Condition, State: s.State, Hosts: s.Hosts, Since: s.Since, Ended: s.End.Since, Released: s.IsReleased(), StoppedBy: s.Stop.By,
 		}
 		if n := w.Notice(s.Name); n != nil {
 			of.Maintenance = n.Notice
