@@ -224,14 +224,14 @@ func (m *machine) enter(p Phase, deadline time.Time) {
 	in.Asked, in.Held, in.HeldCode, in.Granted = "", "", "", false
 	in.HearBy, in.HeldUntil = time.Time{}, time.Time{}
 	in.Look = p == Looking
-	m.dropEffects(func(t Effect) bool {
-		return !t.inFlight() && (p != Window || t.Action != events.ActionVerify)
+	m.dropEffects(func(effect Effect) bool {
+		return !effect.inFlight() && (p != Window || effect.Action != events.ActionVerify)
 	})
 }
 
 // inFlight reports whether a call that makes or removes a slice may still take effect.
-func (t Effect) inFlight() bool {
-	return t.exclusive() && !t.Begun.IsZero() && t.Retry.IsZero()
+func (effect Effect) inFlight() bool {
+	return effect.exclusive() && !effect.Begun.IsZero() && effect.Retry.IsZero()
 }
 
 // open opens an incident. The phase is set by whoever called.

@@ -46,9 +46,9 @@ const MaxCalls = 100
 const methodWrite = "storage.objects.create"
 
 // calls are the calls that carrying out an effect makes, in their order.
-func (w Workload) calls(t Effect) []Call {
+func (w Workload) calls(effect Effect) []Call {
 	call := func(function, method, resource string) Call {
-		return Call{Function: function, Method: method, Resource: resource, Accelerator: t.Accelerator, Epoch: t.Epoch, Action: t.Action, Slice: t.Slice}
+		return Call{Function: function, Method: method, Resource: resource, Accelerator: effect.Accelerator, Epoch: effect.Epoch, Action: effect.Action, Slice: effect.Slice}
 	}
 	object := func(function, name string) Call {
 		return call(function, methodWrite, strings.TrimRight(w.Directory, "/")+"/"+name)
@@ -61,8 +61,8 @@ func (w Workload) calls(t Effect) []Call {
 		}
 		return call(function, node, at+"/nodes/"+s.Name)
 	}
-	s := w.Slice(t.Slice)
-	switch t.Action {
+	s := w.Slice(effect.Slice)
+	switch effect.Action {
 	case events.ActionSave:
 		var all []Call
 		if w.Directory != "" {
@@ -87,11 +87,11 @@ func (w Workload) calls(t Effect) []Call {
 		}
 	case events.ActionDelete:
 		if s != nil {
-			return []Call{slice("recreate", s, t.Zone, "DeleteNode", "DeleteQueuedResource")}
+			return []Call{slice("recreate", s, effect.Zone, "DeleteNode", "DeleteQueuedResource")}
 		}
 	case events.ActionCreate:
 		if s != nil {
-			return []Call{slice("recreate", s, t.Zone, "CreateNode", "CreateQueuedResource")}
+			return []Call{slice("recreate", s, effect.Zone, "CreateNode", "CreateQueuedResource")}
 		}
 	case events.ActionVerify, events.ActionHear: // which only read
 	}
@@ -100,13 +100,13 @@ func (w Workload) calls(t Effect) []Call {
 
 // record keeps the calls that an effect is about to make. Those that an earlier delivery has begun are begun once more, and so is what
 // this one leaves out: nobody knows any more what came of it.
-func (m *machine) record(t Effect) {
-	calls := m.w.calls(t)
+func (m *machine) record(effect Effect) {
+	calls := m.w.calls(effect)
 	same := func(a, b Call) bool {
-		return a.RequestID == t.RequestID && a.Method == b.Method && a.Resource == b.Resource
+		return a.RequestID == effect.RequestID && a.Method == b.Method && a.Resource == b.Resource
 	}
 	for i, o := range m.w.Incident.Calls {
-		open := o.Epoch == t.Epoch && o.Action == t.Action && o.Slice == t.Slice && o.Answered.IsZero()
+		open := o.Epoch == effect.Epoch && o.Action == effect.Action && o.Slice == effect.Slice && o.Answered.IsZero()
 		if open || slices.ContainsFunc(calls, func(c Call) bool { return same(o, c) }) {
 			m.call(i).Again++
 		}
@@ -115,7 +115,7 @@ func (m *machine) record(t Effect) {
 		if slices.ContainsFunc(m.w.Incident.Calls, func(o Call) bool { return same(o, c) }) {
 			continue
 		}
-		c.At, c.RequestID = m.now, t.RequestID
+		c.At, c.RequestID = m.now, effect.RequestID
 		in := m.inc()
 		if len(in.Calls) >= MaxCalls {
 			m.fold()

@@ -28,8 +28,8 @@ func (m *machine) resumed(by Confirmation, reason string) { m.finish(Resumed, by
 // leaves reports whether a create of ours may still take effect, or has. What lacks nothing but its admission is left to
 // the person whose turn it is.
 func (m *machine) leaves(o Outcome) bool {
-	for _, t := range m.w.Effects {
-		if t.Action == events.ActionCreate && !t.Begun.IsZero() {
+	for _, effect := range m.w.Effects {
+		if effect.Action == events.ActionCreate && !effect.Begun.IsZero() {
 			return true
 		}
 	}
@@ -47,8 +47,8 @@ func (m *machine) startClearing(o Outcome) {
 	reason := in.Reason
 	m.enter(Clearing, m.now.Add(ClearFor))
 	in.Outcome, in.Clearing = "", o
-	m.dropEffects(func(t Effect) bool { // what was lost may go
-		return t.Action == events.ActionDelete && !t.UnderWay(m.now)
+	m.dropEffects(func(effect Effect) bool { // what was lost may go
+		return effect.Action == events.ActionDelete && !effect.UnderWay(m.now)
 	})
 	m.decided("clean up what our own request brought, or may still bring", reason)
 	m.clear()
@@ -69,21 +69,21 @@ func (m *machine) clear() {
 		}
 		s = m.slice(s.Name)
 		s.Replace = true
-		t := Effect{Action: events.ActionDelete, Slice: s.Name, Zone: s.Zone, Ordered: s.Ordered, Reason: "clean-up"}
+		effect := Effect{Action: events.ActionDelete, Slice: s.Name, Zone: s.Zone, Ordered: s.Ordered, Reason: "clean-up"}
 		if c := m.w.effect(events.ActionCreate, s.Name); c != nil && len(c.With) > 0 {
-			t.With = slices.DeleteFunc(append([]string{c.Slice}, c.With...), func(name string) bool { return name == s.Name })
+			effect.With = slices.DeleteFunc(append([]string{c.Slice}, c.With...), func(name string) bool { return name == s.Name })
 		} else if s.Group != "" {
-			t.With = m.beside(s)
+			effect.With = m.beside(s)
 		}
 		m.drop(events.ActionCreate, s.Name)
-		covered = append(covered, t.With...)
+		covered = append(covered, effect.With...)
 		if s.Ordered.IsZero() {
-			t.Incarnation = s.Incarnation
-			m.decided("delete "+t.names()+" in "+s.Zone, "our own request brought it, nobody waits for it any more, and training was never admitted to it")
+			effect.Incarnation = s.Incarnation
+			m.decided("delete "+effect.names()+" in "+s.Zone, "our own request brought it, nobody waits for it any more, and training was never admitted to it")
 		} else {
 			m.decided("cancel queued resource "+s.Group+" in "+s.Zone, "our own request ordered it, nobody waits for it any more, and it has brought nothing yet")
 		}
-		effects = append(effects, t)
+		effects = append(effects, effect)
 	}
 	if effects != nil {
 		m.send(effects...)
@@ -92,7 +92,7 @@ func (m *machine) clear() {
 
 // cleared ends the incident when nothing of ours is under way any more.
 func (m *machine) cleared(s *Slot) {
-	if t := m.w.effect(events.ActionCreate, s.Name); t != nil && (t.Operation != "" || t.Answered.IsZero() && m.now.Sub(t.Begun) < AnswerFor) {
+	if effect := m.w.effect(events.ActionCreate, s.Name); effect != nil && (effect.Operation != "" || effect.Answered.IsZero() && m.now.Sub(effect.Begun) < AnswerFor) {
 		return // it may still come
 	}
 	m.drop(events.ActionCreate, s.Name)
@@ -118,7 +118,7 @@ func (m *machine) keepsWhatCame() bool {
 		if !s.leftBehind() {
 			continue
 		}
-		if t := m.w.effect(events.ActionDelete, s.Name); s.IsReleased() || t != nil && !m.outlived(t) {
+		if effect := m.w.effect(events.ActionDelete, s.Name); s.IsReleased() || effect != nil && !m.outlived(effect) {
 			return false
 		}
 		kept = append(kept, s.Name)
@@ -144,29 +144,29 @@ func (in *Incident) gaveUpWaiting() bool { return in.Clearing == Escalated && in
 // sparesOnceReady asks for no further deletion of a slice that a reading has just shown usable, until later readings can tell whether it
 // is kept.
 func (m *machine) sparesOnceReady(s *Slot) {
-	if t := m.w.effect(events.ActionDelete, s.Name); !m.w.Incident.gaveUpWaiting() || t == nil || t.inFlight() {
+	if effect := m.w.effect(events.ActionDelete, s.Name); !m.w.Incident.gaveUpWaiting() || effect == nil || effect.inFlight() {
 		return
 	}
-	t := m.effect(events.ActionDelete, s.Name)
-	t.Retry = later(t.Retry, m.now.Add(CallFor+2*time.Minute))
+	effect := m.effect(events.ActionDelete, s.Name)
+	effect.Retry = later(effect.Retry, m.now.Add(CallFor+2*time.Minute))
 }
 
 // outlived reports whether a slice that a reading shows alive has outlived whatever was called to delete it.
-func (m *machine) outlived(t *Effect) bool {
-	if t.Begun.IsZero() && t.Attempt == 1 {
+func (m *machine) outlived(effect *Effect) bool {
+	if effect.Begun.IsZero() && effect.Attempt == 1 {
 		return true // nobody has begun
 	}
-	last := t.Begun
-	if t.Attempt > 1 && t.Sent.After(last) {
-		last = t.Sent // an earlier try was begun before that
+	last := effect.Begun
+	if effect.Attempt > 1 && effect.Sent.After(last) {
+		last = effect.Sent // an earlier try was begun before that
 	}
-	return t.Answered.IsZero() && t.Operation == "" && m.when().After(last.Add(CallFor))
+	return effect.Answered.IsZero() && effect.Operation == "" && m.when().After(last.Add(CallFor))
 }
 
 // failedClearing handles a call that failed during the clean-up: a create that failed is what was hoped for.
-func (m *machine) failedClearing(t *Effect, f Failure) {
-	if t.Action == events.ActionCreate {
-		name := t.Slice
+func (m *machine) failedClearing(effect *Effect, f Failure) {
+	if effect.Action == events.ActionCreate {
+		name := effect.Slice
 		m.drop(events.ActionCreate, name)
 		if s := m.w.Slice(name); s != nil {
 			m.cleared(s)
@@ -176,7 +176,7 @@ func (m *machine) failedClearing(t *Effect, f Failure) {
 	if f.Class == NotFound {
 		m.inc().Look = true
 	}
-	m.again(t, f.Message)
+	m.again(effect, f.Message)
 }
 
 // toldOfStandstill reports whether the end of the incident leaves it to a person that the training stands still: one that is to
@@ -348,7 +348,7 @@ func (m *machine) release(c Code, why string) {
 func (m *machine) watch(would, seen string, calls ...Planned) {
 	in := m.inc()
 	first := in.Phase == ""
-	if m.w.has(func(t Effect) bool { return t.Action == events.ActionDelete && t.UnderWay(m.now) }) {
+	if m.w.has(func(effect Effect) bool { return effect.Action == events.ActionDelete && effect.UnderWay(m.now) }) {
 		in.Look = true
 		return
 	}

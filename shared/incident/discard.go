@@ -160,7 +160,7 @@ func (w Workload) discarding() bool {
 	if w.Incident == nil || w.Incident.Phase != Discarding {
 		return false
 	}
-	return !w.has(func(t Effect) bool { return t.Action == events.ActionDelete && t.inFlight() }) && w.goesForIdle() == nil
+	return !w.has(func(effect Effect) bool { return effect.Action == events.ActionDelete && effect.inFlight() }) && w.goesForIdle() == nil
 }
 
 // goesForIdle are the slices that are on their way out because they stood idle.
@@ -208,8 +208,8 @@ func (m *machine) discard() {
 		return
 	case why != "": // nothing is asked for on what nobody knows any more
 		for i := range m.w.Effects {
-			if t := &m.effects()[i]; t.Action == events.ActionDelete {
-				t.Retry = later(t.Retry, m.now.Add(time.Minute))
+			if effect := &m.effects()[i]; effect.Action == events.ActionDelete {
+				effect.Retry = later(effect.Retry, m.now.Add(time.Minute))
 			}
 		}
 		return
@@ -222,7 +222,7 @@ func (m *machine) discard() {
 	}
 	var effects []Effect
 	for _, s := range idle {
-		concerned := func(t Effect) bool { return t.Action == events.ActionDelete && t.Concerns(s.Name) }
+		concerned := func(effect Effect) bool { return effect.Action == events.ActionDelete && effect.Concerns(s.Name) }
 		if m.w.has(concerned) || slices.ContainsFunc(effects, concerned) {
 			continue
 		}
@@ -231,7 +231,7 @@ func (m *machine) discard() {
 		})
 	}
 	if effects != nil {
-		if in := m.inc(); !m.w.has(func(t Effect) bool { return t.Action == events.ActionDelete }) {
+		if in := m.inc(); !m.w.has(func(effect Effect) bool { return effect.Action == events.ActionDelete }) {
 			in.Deadline = m.now.Add(RemoveFor)
 		}
 		m.decided("delete "+namesOf(idle), "no training runs there"+m.saved())
@@ -245,8 +245,8 @@ func (w Workload) has(is func(Effect) bool) bool { return slices.ContainsFunc(w.
 // them is deleted.
 func (w Workload) Undecided() (names []string) {
 	for _, s := range w.idle() {
-		if w.Incident == nil || !w.has(func(t Effect) bool {
-			return t.Action == events.ActionDelete && t.Concerns(s.Name) && !t.Answered.IsZero()
+		if w.Incident == nil || !w.has(func(effect Effect) bool {
+			return effect.Action == events.ActionDelete && effect.Concerns(s.Name) && !effect.Answered.IsZero()
 		}) {
 			names = append(names, s.Name)
 		}
@@ -306,7 +306,7 @@ func (m *machine) keeps(k Kept) {
 	case m.w.Incident.Kept == Kept{}:
 		in := m.inc()
 		in.Kept = k
-		m.dropEffects(func(t Effect) bool { return t.Action == events.ActionDelete && !t.inFlight() })
+		m.dropEffects(func(effect Effect) bool { return effect.Action == events.ActionDelete && !effect.inFlight() })
 		m.decided("delete no more than what is being deleted", k.Why)
 		m.coded(k.Code)
 	}
@@ -366,8 +366,8 @@ func (m *machine) byHand() string {
 // vanishedIdle takes it that a slice is gone while idle ones are deleted. One that nobody has deleted here is somebody else's
 // doing: the others are left to them.
 func (m *machine) vanishedIdle(s *Slot, was Condition) {
-	t := m.w.effect(events.ActionDelete, s.Name)
-	ours := t != nil && t.inFlight() || s.End.Discarded
+	effect := m.w.effect(events.ActionDelete, s.Name)
+	ours := effect != nil && effect.inFlight() || s.End.Discarded
 	if ours {
 		m.slice(s.Name).End.Discarded = true
 	}
@@ -406,8 +406,8 @@ func (m *machine) stirs(c Code, what string) {
 func (m *machine) discardOverdue(took string) {
 	var asked *Effect
 	for i := range m.w.Effects {
-		if t := &m.w.Effects[i]; t.Action == events.ActionDelete {
-			asked = t
+		if effect := &m.w.Effects[i]; effect.Action == events.ActionDelete {
+			asked = effect
 		}
 	}
 	why, heard := m.w.MayTrain(m.now)
@@ -431,19 +431,19 @@ func (m *machine) discardOverdue(took string) {
 
 // noteDiscarded notes at the end of the incident what is on its way out: nobody misses it when it is gone.
 func (m *machine) noteDiscarded() {
-	for _, t := range m.w.Effects {
-		if t.Action == events.ActionDelete && t.inFlight() {
-			m.mayBeDiscarded(t)
+	for _, effect := range m.w.Effects {
+		if effect.Action == events.ActionDelete && effect.inFlight() {
+			m.mayBeDiscarded(effect)
 		}
 	}
 }
 
 // mayBeDiscarded has nobody miss what the call of an effect may have deleted, for as long as that life lasts.
-func (m *machine) mayBeDiscarded(t Effect) {
+func (m *machine) mayBeDiscarded(effect Effect) {
 	for i := range m.w.Slices {
-		if s := &m.w.Slices[i]; t.Concerns(s.Name) {
-			by := t.Begun.Add(CallFor)
-			if !t.Answered.IsZero() {
+		if s := &m.w.Slices[i]; effect.Concerns(s.Name) {
+			by := effect.Begun.Add(CallFor)
+			if !effect.Answered.IsZero() {
 				by = m.now.Add(UnreleaseAfter) // it was accepted
 			}
 			s = m.slice(s.Name)

@@ -72,15 +72,15 @@ const (
 )
 
 // Stage is how far the effect is.
-func (t Effect) Stage() Stage {
+func (effect Effect) Stage() Stage {
 	switch {
-	case !t.Retry.IsZero():
+	case !effect.Retry.IsZero():
 		return StageRefused
-	case t.Operation != "":
+	case effect.Operation != "":
 		return StageAccepted
-	case !t.Answered.IsZero():
+	case !effect.Answered.IsZero():
 		return StageDone
-	case !t.Begun.IsZero():
+	case !effect.Begun.IsZero():
 		return StageBegun
 	}
 	return StageWanted
@@ -91,32 +91,32 @@ func (t Effect) Stage() Stage {
 func (m *machine) send(effects ...Effect) {
 	m.raise()
 	for i := range m.effects() {
-		if t := &m.w.Effects[i]; t.Stage() == StageWanted {
-			m.emit(t)
+		if effect := &m.w.Effects[i]; effect.Stage() == StageWanted {
+			m.emit(effect)
 		}
 	}
-	for _, t := range effects {
-		t.Attempt++
-		m.wants(t)
+	for _, effect := range effects {
+		effect.Attempt++
+		m.wants(effect)
 		m.emit(&m.w.Effects[len(m.w.Effects)-1])
 	}
 }
 
 // wants keeps effects of the open incident without asking anybody for them yet.
 func (m *machine) wants(all ...Effect) {
-	for _, t := range all {
-		t.Maker = m.w.Incident.ID
-		m.w.Effects = append(m.effects(), t)
+	for _, effect := range all {
+		effect.Maker = m.w.Incident.ID
+		m.w.Effects = append(m.effects(), effect)
 	}
 }
 
 // resend asks for an effect once more, as a new attempt. The effect has to be one to change; see effects.
-func (m *machine) resend(t *Effect) {
-	t.Attempt++
-	t.Begun, t.RequestID, t.Answered, t.Operation, t.Retry = time.Time{}, "", time.Time{}, "", time.Time{}
+func (m *machine) resend(effect *Effect) {
+	effect.Attempt++
+	effect.Begun, effect.RequestID, effect.Answered, effect.Operation, effect.Retry = time.Time{}, "", time.Time{}, "", time.Time{}
 	m.raise()
 	for i := range m.w.Effects {
-		if o := &m.w.Effects[i]; o == t || o.Stage() == StageWanted {
+		if o := &m.w.Effects[i]; o == effect || o.Stage() == StageWanted {
 			m.emit(o)
 		}
 	}
@@ -133,29 +133,29 @@ func (m *machine) raise() {
 }
 
 // emit makes the request of an effect under the current epoch.
-func (m *machine) emit(t *Effect) {
-	t.Epoch, t.Sent = m.w.Epoch, m.now
-	if t.Action == events.ActionAdmit || t.Action == events.ActionRestart {
+func (m *machine) emit(effect *Effect) {
+	effect.Epoch, effect.Sent = m.w.Epoch, m.now
+	if effect.Action == events.ActionAdmit || effect.Action == events.ActionRestart {
 		// Sent once more, it asks for the same attempt, unless the crew has gone past that by itself.
-		if t.Names <= max(m.w.Crew.Attempt, m.w.Crew.Exited, m.w.Incident.BaseAttempt) {
-			t.Names = m.w.trainingAttempt()
+		if effect.Names <= max(m.w.Crew.Attempt, m.w.Crew.Exited, m.w.Incident.BaseAttempt) {
+			effect.Names = m.w.trainingAttempt()
 		}
-		m.w.Crew.Named = t.Names
-		t.Admit = m.w.admissions()
+		m.w.Crew.Named = effect.Names
+		effect.Admit = m.w.admissions()
 		for i := range m.w.Slices {
-			if s := m.w.Slices[i]; s.Admission == Waiting && t.admits(s) {
+			if s := m.w.Slices[i]; s.Admission == Waiting && effect.admits(s) {
 				m.slice(s.Name).Admission = "" // it is asked for with the others
 			}
 		}
 	}
-	if t.Action == events.ActionSave {
-		t.Mode = m.saveMode()
+	if effect.Action == events.ActionSave {
+		effect.Mode = m.saveMode()
 	}
-	if t.Action == events.ActionDelete {
-		t.Lives = m.w.lives(t.With)
+	if effect.Action == events.ActionDelete {
+		effect.Lives = m.w.lives(effect.With)
 	}
-	e := m.w.Request(*t)
-	t.Digest = events.Digest(e)
+	e := m.w.Request(*effect)
+	effect.Digest = events.Digest(e)
 	m.out = append(m.out, e)
 }
 
@@ -170,13 +170,13 @@ func (w Workload) lives(names []string) []events.Incarnation {
 
 // names notes what is not known of the lease any more once somebody has begun to write it: whether it names the life before, or none, of
 // what it leaves out, and in which zone what it names in another.
-func (m *machine) names(t Effect) {
+func (m *machine) names(effect Effect) {
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
-		switch named := t.admits(*s); {
+		switch named := effect.admits(*s); {
 		case named && s.Leased == 0:
 			s = m.slice(s.Name)
-			s.Leased = t.Names
+			s.Leased = effect.Names
 			fallthrough
 		case named:
 			if zone := s.Admitted().Zone; zone != "" && zone != s.Incarnation.Zone {
@@ -190,12 +190,12 @@ func (m *machine) names(t Effect) {
 }
 
 // unnames takes it back that the lease may name what it was to, where it was not written.
-func (m *machine) unnames(t Effect) {
-	if t.Maybe {
+func (m *machine) unnames(effect Effect) {
+	if effect.Maybe {
 		return
 	}
 	m.leads(func(s Slot) int {
-		if s.Leased == t.Names {
+		if s.Leased == effect.Names {
 			return 0
 		}
 		return s.Leased
@@ -203,8 +203,8 @@ func (m *machine) unnames(t Effect) {
 }
 
 // admits reports whether the lease that is asked for names the life of a slice.
-func (t Effect) admits(s Slot) bool {
-	return slices.ContainsFunc(t.Admit, func(a events.Admission) bool {
+func (effect Effect) admits(s Slot) bool {
+	return slices.ContainsFunc(effect.Admit, func(a events.Admission) bool {
 		return a.Slice == s.Name && a.Incarnation.Same(s.Incarnation) && !s.IsReleased()
 	})
 }
@@ -220,37 +220,37 @@ func (m *machine) leads(attempt func(Slot) int) {
 
 // Request is the event that asks for an effect. It is made from the document alone, so that the function that acts can make
 // it again. The slices that the effect names have to be there.
-func (w Workload) Request(t Effect) events.Event {
+func (w Workload) Request(effect Effect) events.Event {
 	r := events.Request{
-		Schema: events.Schema, Workload: w.ID, Incident: t.Maker, Epoch: t.Epoch, Action: t.Action, Slice: t.Slice,
-		Incarnation: t.Incarnation, Attempt: t.Attempt, Expires: t.expires(), Reason: t.Reason,
+		Schema: events.Schema, Workload: w.ID, Incident: effect.Maker, Epoch: effect.Epoch, Action: effect.Action, Slice: effect.Slice,
+		Incarnation: effect.Incarnation, Attempt: effect.Attempt, Expires: effect.expires(), Reason: effect.Reason,
 	}
-	switch t.Action {
+	switch effect.Action {
 	case events.ActionSave:
 		// An early document of schema 1 has no mode. A signal may kill a process that does not handle it.
-		mode := cmp.Or(t.Mode, events.SaveNatural)
-		return events.CheckpointRequested{Request: r, SaveID: w.Incident.Save.ID, Mode: mode, By: t.By, Directory: w.Directory}
+		mode := cmp.Or(effect.Mode, events.SaveNatural)
+		return events.CheckpointRequested{Request: r, SaveID: w.Incident.Save.ID, Mode: mode, By: effect.By, Directory: w.Directory}
 	case events.ActionVerify:
-		return events.CheckpointRequested{Request: r, SaveID: w.Incident.Save.ID, Since: t.By, MoreThan: w.verifyPast(), Directory: w.Directory}
+		return events.CheckpointRequested{Request: r, SaveID: w.Incident.Save.ID, Since: effect.By, MoreThan: w.verifyPast(), Directory: w.Directory}
 	case events.ActionHear:
 		return events.CheckpointRequested{Request: r, Directory: w.Directory}
 	case events.ActionMaintain:
 		return events.CheckpointRequested{Request: r}
 	case events.ActionAdmit, events.ActionRestart:
-		return events.RecoveryRequested{Request: r, TrainingAttempt: t.Names, Admit: t.Admit, Directory: w.Directory}
+		return events.RecoveryRequested{Request: r, TrainingAttempt: effect.Names, Admit: effect.Admit, Directory: w.Directory}
 	case events.ActionStart:
 		return events.RecoveryRequested{Request: r}
 	case events.ActionDelete, events.ActionCreate:
 	}
-	s := w.Slice(t.Slice)
-	e := events.RecreateRequested{Request: r, Zone: t.Zone, Accelerator: t.Accelerator, Spec: s.Spec, QueuedResource: s.Group, Ordered: t.Ordered}
-	lives := t.Lives
-	if t.Action == events.ActionDelete && len(lives) != len(t.With) { // an early document of schema 1 has none
-		lives = w.lives(t.With)
+	s := w.Slice(effect.Slice)
+	e := events.RecreateRequested{Request: r, Zone: effect.Zone, Accelerator: effect.Accelerator, Spec: s.Spec, QueuedResource: s.Group, Ordered: effect.Ordered}
+	lives := effect.Lives
+	if effect.Action == events.ActionDelete && len(lives) != len(effect.With) { // an early document of schema 1 has none
+		lives = w.lives(effect.With)
 	}
-	for i, name := range t.With {
+	for i, name := range effect.With {
 		m := events.Member{Slice: name, Spec: w.Slice(name).Spec}
-		if t.Action == events.ActionDelete {
+		if effect.Action == events.ActionDelete {
 			m.Incarnation = lives[i]
 		}
 		e.With = append(e.With, m)
@@ -296,19 +296,19 @@ func (m *machine) dropEffects(so func(Effect) bool) {
 
 // drop forgets an effect that has come to its end.
 func (m *machine) drop(a events.Action, slice string) {
-	m.dropEffects(func(t Effect) bool { return t.Action == a && t.Concerns(slice) })
+	m.dropEffects(func(effect Effect) bool { return effect.Action == a && effect.Concerns(slice) })
 }
 
 // dropDone forgets an effect that is done for a slice, once it is for all that it is about.
 func (m *machine) dropDone(a events.Action, slice string) {
-	t := m.w.effect(a, slice)
-	if t == nil {
+	effect := m.w.effect(a, slice)
+	if effect == nil {
 		return
 	}
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
 		open := a == events.ActionCreate && s.Replace || a == events.ActionDelete && (s.Condition != Gone || s.leftBehind())
-		if t.Concerns(s.Name) && open {
+		if effect.Concerns(s.Name) && open {
 			return
 		}
 	}
@@ -333,34 +333,34 @@ func (w Workload) Fence(p events.Pointer, now time.Time) (Effect, error) {
 	case w.Epoch != p.Epoch:
 		return Effect{}, refuse(CodeStaleEpoch, "the epoch is %d, not %d", w.Epoch, p.Epoch)
 	}
-	t := w.effect(p.Action, p.Slice)
+	effect := w.effect(p.Action, p.Slice)
 	switch {
-	case t == nil || t.Maker != p.Incident || t.Slice != p.Slice || t.Epoch != p.Epoch || w.Incident.unwanted(*t):
+	case effect == nil || effect.Maker != p.Incident || effect.Slice != p.Slice || effect.Epoch != p.Epoch || w.Incident.unwanted(*effect):
 		return Effect{}, refuse(CodeNotWanted, "nothing waits for %s any more", p.Action)
-	case now.After(t.expires()):
-		return Effect{}, refuse(CodeExpired, "it expired at %s", t.expires().UTC().Format(time.RFC3339))
-	case !t.Answered.IsZero():
+	case now.After(effect.expires()):
+		return Effect{}, refuse(CodeExpired, "it expired at %s", effect.expires().UTC().Format(time.RFC3339))
+	case !effect.Answered.IsZero():
 		return Effect{}, refuse(CodeAnswered, "%s was carried out already", p.Action)
-	case !t.Retry.IsZero():
-		return Effect{}, refuse(CodeNotDue, "%s is tried again at %s", p.Action, t.Retry.UTC().Format(time.RFC3339))
+	case !effect.Retry.IsZero():
+		return Effect{}, refuse(CodeNotDue, "%s is tried again at %s", p.Action, effect.Retry.UTC().Format(time.RFC3339))
 	}
-	for _, name := range append([]string{t.Slice}, t.With...) {
+	for _, name := range append([]string{effect.Slice}, effect.With...) {
 		if name != "" && w.Slice(name) == nil {
 			return Effect{}, refuse(CodeNoSlice, "%s has no slice %s", w.ID, name)
 		}
 	}
-	if s := w.Slice(t.Slice); s != nil && t.Incarnation.Known() && !t.Incarnation.Same(s.Incarnation) {
-		return Effect{}, refuse(CodeOtherLife, "%s lives as %v, not as %v", t.Slice, s.Incarnation, t.Incarnation)
+	if s := w.Slice(effect.Slice); s != nil && effect.Incarnation.Known() && !effect.Incarnation.Same(s.Incarnation) {
+		return Effect{}, refuse(CodeOtherLife, "%s lives as %v, not as %v", effect.Slice, s.Incarnation, effect.Incarnation)
 	}
-	return *t, nil
+	return *effect, nil
 }
 
 // expires is when a request for the effect is refused, however valid its fence.
-func (t Effect) expires() time.Time { return t.Sent.Add(RequestFor) }
+func (effect Effect) expires() time.Time { return effect.Sent.Add(RequestFor) }
 
 // unwanted reports whether an effect is kept only because its call may have been made.
-func (in *Incident) unwanted(t Effect) bool {
-	return in.Phase == Clearing && t.Action == events.ActionCreate || in.Kept != (Kept{}) && t.Action == events.ActionDelete
+func (in *Incident) unwanted(effect Effect) bool {
+	return in.Phase == Clearing && effect.Action == events.ActionCreate || in.Kept != (Kept{}) && effect.Action == events.ActionDelete
 }
 
 // Allowed says how far a policy allows an action of the open incident now, and which switch limits it. A function asks
@@ -454,45 +454,45 @@ func asked(a events.Action) events.Action {
 
 // begun finds the effect that a function's evidence speaks of.
 func (m *machine) begun(r events.Request) *Effect {
-	if t := m.asked(r); t != nil && t.Stage() != StageRefused {
-		return t
+	if effect := m.asked(r); effect != nil && effect.Stage() != StageRefused {
+		return effect
 	}
 	return nil
 }
 
 // asked finds the effect whose last attempt a request was for, though that may have failed since.
 func (m *machine) asked(r events.Request) *Effect {
-	t := m.w.effect(r.Action, r.Slice)
-	if t == nil || t.Maker != r.Incident || t.Epoch != r.Epoch || t.Attempt != r.Attempt {
+	effect := m.w.effect(r.Action, r.Slice)
+	if effect == nil || effect.Maker != r.Incident || effect.Epoch != r.Epoch || effect.Attempt != r.Attempt {
 		return nil
 	}
-	return t
+	return effect
 }
 
 // intended saves the intent before the call. From here on the outcome is unknown until it is answered. A call that makes
 // or removes a slice is for whoever saved it to make: another takes it over when that one would be too late.
 func (m *machine) intended(e Intended) {
-	t := m.begun(e.Request)
-	if t == nil || m.w.Incident.unwanted(*t) || !t.Begun.IsZero() && t.UnderWay(m.now) {
+	effect := m.begun(e.Request)
+	if effect == nil || m.w.Incident.unwanted(*effect) || !effect.Begun.IsZero() && effect.UnderWay(m.now) {
 		return
 	}
-	if !t.Begun.IsZero() && !t.exclusive() {
-		m.record(*t) // another delivery may call once more
-		m.effect(t.Action, t.Slice).Maybe = true
+	if !effect.Begun.IsZero() && !effect.exclusive() {
+		m.record(*effect) // another delivery may call once more
+		m.effect(effect.Action, effect.Slice).Maybe = true
 		return
 	}
-	t = m.effect(t.Action, t.Slice)
-	t.Begun, t.RequestID = m.now, e.RequestID
-	m.record(*t)
-	if t.Names > 0 {
-		m.names(*t)
+	effect = m.effect(effect.Action, effect.Slice)
+	effect.Begun, effect.RequestID = m.now, e.RequestID
+	m.record(*effect)
+	if effect.Names > 0 {
+		m.names(*effect)
 	}
-	if t.Action == events.ActionAdmit {
+	if effect.Action == events.ActionAdmit {
 		m.keepMade()
 	}
-	if t.Action == events.ActionCreate {
+	if effect.Action == events.ActionCreate {
 		m.inc().Created = true
-		m.reshapes(*t)
+		m.reshapes(*effect)
 	}
 	if m.w.Incident.Held != "" {
 		m.inc().Held, m.inc().HeldCode = "", ""
@@ -501,60 +501,62 @@ func (m *machine) intended(e Intended) {
 
 // exclusive reports whether the call of an effect must not be made twice: what it makes or removes cannot be told from what
 // came in between. The others write what they would write again.
-func (t Effect) exclusive() bool {
-	return t.Action == events.ActionCreate || t.Action == events.ActionDelete
+func (effect Effect) exclusive() bool {
+	return effect.Action == events.ActionCreate || effect.Action == events.ActionDelete
 }
 
 // UnderWay reports whether somebody has begun such a call and may still be about to make it.
-func (t Effect) UnderWay(now time.Time) bool {
-	return t.exclusive() && !t.Begun.IsZero() && now.Sub(t.Begun) < CallFor
+func (effect Effect) UnderWay(now time.Time) bool {
+	return effect.exclusive() && !effect.Begun.IsZero() && now.Sub(effect.Begun) < CallFor
 }
 
 // TooLate reports whether such a call must not be made any more by whoever has begun it.
-func (t Effect) TooLate(now time.Time) bool { return t.exclusive() && now.Sub(t.Begun) > CallWithin }
+func (effect Effect) TooLate(now time.Time) bool {
+	return effect.exclusive() && now.Sub(effect.Begun) > CallWithin
+}
 
 // answered takes what came back from the call of an effect.
 func (m *machine) answered(e Answered) {
 	m.callAnswered(e)
-	t := m.begun(e.Request)
-	if t == nil || !t.Answered.IsZero() || e.NoCall == Unbegun && t.UnderWay(m.now) { // it is another's to call, and to answer
+	effect := m.begun(e.Request)
+	if effect == nil || !effect.Answered.IsZero() || e.NoCall == Unbegun && effect.UnderWay(m.now) { // it is another's to call, and to answer
 		return
 	}
-	t = m.effect(t.Action, t.Slice)
+	effect = m.effect(effect.Action, effect.Slice)
 	if e.Failure != nil {
 		m.line(LineCame, e.Text, e.Failure.Message)
 		m.coded(e.Failure.Reason())
-		m.failed(t, *e.Failure)
+		m.failed(effect, *e.Failure)
 		return
 	}
-	again := t.Failures > 0
-	t.Answered, t.Operation = m.now, e.Operation
+	again := effect.Failures > 0
+	effect.Answered, effect.Operation = m.now, e.Operation
 	if e.Operation == "" { // else its end tells whether it has failed once more
-		t.Failures, t.Barred = 0, time.Time{}
+		effect.Failures, effect.Barred = 0, time.Time{}
 	}
 	if e.Text != "" {
 		m.line(LineCame, e.Text, "")
 	}
-	switch t.Action {
+	switch effect.Action {
 	case events.ActionSave:
 		m.inc().Save.Left = m.now
 	case events.ActionMaintain:
 		m.maintained()
 	case events.ActionAdmit:
 		if !m.w.Crew.Finished {
-			m.leased(*t, "the lease names the new slice")
+			m.leased(*effect, "the lease names the new slice")
 			return
 		}
-		m.letIn(t.admits) // for whatever its owner has in mind: nobody waits for a step
+		m.letIn(effect.admits) // for whatever its owner has in mind: nobody waits for a step
 		if m.w.Crew.FinishedAt.After(m.w.Incident.Opened) {
 			m.resumed(ByStep, "the training is finished")
 			return
 		}
 		m.finish(Released, "", CodeFinished, "the lease names the new slice; the training was finished before", "")
 	case events.ActionRestart:
-		m.leased(*t, "the lease names the next attempt")
+		m.leased(*effect, "the lease names the next attempt")
 	case events.ActionCreate:
-		if s := m.w.Slice(t.Slice); m.phase() == Recreating && !(again && s.Condition == Creating) { // it was counted from its first answer
+		if s := m.w.Slice(effect.Slice); m.phase() == Recreating && !(again && s.Condition == Creating) { // it was counted from its first answer
 			m.inc().Deadline = m.now.Add(RecreateFor) // it is not capacity any more that is waited for
 		}
 	case events.ActionDelete, events.ActionVerify, events.ActionHear, events.ActionStart:
@@ -563,9 +565,9 @@ func (m *machine) answered(e Answered) {
 }
 
 // leased goes on when the lease is known to name who may run.
-func (m *machine) leased(t Effect, why string) {
+func (m *machine) leased(effect Effect, why string) {
 	m.w.LeaseDoubted = time.Time{}
-	m.letIn(t.admits)
+	m.letIn(effect.admits)
 	m.resume(why)
 }
 
@@ -579,80 +581,80 @@ func (m *machine) ended(e Ended) {
 		if m.w.Effects[i].Operation != e.Operation {
 			continue
 		}
-		t := &m.effects()[i]
-		t.Operation = ""
+		effect := &m.effects()[i]
+		effect.Operation = ""
 		if e.Failure != nil {
-			m.line(LineCame, string(t.Action)+" of "+t.names()+" in "+t.Place().String()+" failed", e.Failure.Message)
+			m.line(LineCame, string(effect.Action)+" of "+effect.names()+" in "+effect.Place().String()+" failed", e.Failure.Message)
 			m.coded(e.Failure.Reason())
-			m.failed(t, *e.Failure)
+			m.failed(effect, *e.Failure)
 		}
 		return
 	}
 }
 
 // failed decides what a failure means for the effect that met it.
-func (m *machine) failed(t *Effect, f Failure) {
-	t.LastFailure, t.LastCode = f.Message, f.Reason()
+func (m *machine) failed(effect *Effect, f Failure) {
+	effect.LastFailure, effect.LastCode = f.Message, f.Reason()
 	if f.Code == CodeLeaseDoubted {
 		m.w.LeaseDoubted = m.now
 	}
-	if f.Class != Transient || t.Operation == "" && !t.Answered.IsZero() {
+	if f.Class != Transient || effect.Operation == "" && !effect.Answered.IsZero() {
 		// The provider has said no: nothing of this call can take effect any more. A transient failure of the call itself
 		// leaves that open.
-		t.Begun, t.RequestID = time.Time{}, ""
-		m.unnames(*t)
+		effect.Begun, effect.RequestID = time.Time{}, ""
+		m.unnames(*effect)
 	} else {
-		t.Maybe = true
+		effect.Maybe = true
 	}
-	t.Answered = time.Time{}
-	if m.phase() == Discarding && t.Action == events.ActionDelete && !t.Begun.IsZero() {
-		m.mayBeDiscarded(*t)
+	effect.Answered = time.Time{}
+	if m.phase() == Discarding && effect.Action == events.ActionDelete && !effect.Begun.IsZero() {
+		m.mayBeDiscarded(*effect)
 	}
-	if f.Class == NotInState && t.Action == events.ActionDelete {
-		m.barred(t, f.Message)
+	if f.Class == NotInState && effect.Action == events.ActionDelete {
+		m.barred(effect, f.Message)
 		return
 	}
-	if f.Class == Busy && m.holdsMore(t) {
-		m.removeAnew(t, f.Message)
+	if f.Class == Busy && m.holdsMore(effect) {
+		m.removeAnew(effect, f.Message)
 		return
 	}
 	if m.phase() == Clearing {
-		m.failedClearing(t, f)
+		m.failedClearing(effect, f)
 		return
 	}
 	if m.phase() == Discarding && f.Reason() == CodeHoldsMore {
 		m.keepIdle(CodeHoldsMore, f.Message)
 		return
 	}
-	switch t.Action {
+	switch effect.Action {
 	case events.ActionSave:
 		if f.Class == Permission || f.Class == Invalid {
 			m.noSave(SaveUndelivered, "the request could not be delivered: "+f.Message)
 			return
 		}
-		t.Failures++
-		t.Retry = m.now.Add(backoff(t.Failures)) // there is time until the phase's deadline, and no other bound
+		effect.Failures++
+		effect.Retry = m.now.Add(backoff(effect.Failures)) // there is time until the phase's deadline, and no other bound
 		return
 	case events.ActionMaintain:
-		m.notMaintained(t, f)
+		m.notMaintained(effect, f)
 		return
 	case events.ActionDelete, events.ActionCreate, events.ActionVerify, events.ActionHear, events.ActionAdmit, events.ActionRestart,
 		events.ActionStart:
 	}
-	if m.moves(*t) && (f.Class == Invalid || f.Class == NotFound) {
+	if m.moves(*effect) && (f.Class == Invalid || f.Class == NotFound) {
 		f.Class = CannotMove // it was taken once, where it was: it is this zone that has something of it not
 	}
 	switch f.Class {
 	case Stockout, Quota, NoQuota, ReservationFull, WrongZone, CannotMove, OtherRegion:
-		if t.Action == events.ActionCreate {
-			m.refused(*t, f)
+		if effect.Action == events.ActionCreate {
+			m.refused(*effect, f)
 			return
 		}
 	case Permission:
-		if m.othersDelete(t) {
+		if m.othersDelete(effect) {
 			break
 		}
-		m.escalate(f.Reason(), string(t.Action)+" is not permitted: "+f.Message, "grant the function's account what it asks for, then start the recovery again by hand")
+		m.escalate(f.Reason(), string(effect.Action)+" is not permitted: "+f.Message, "grant the function's account what it asks for, then start the recovery again by hand")
 		return
 	case Invalid:
 		if f.Code == CodeLeaseDoubted {
@@ -660,40 +662,40 @@ func (m *machine) failed(t *Effect, f Failure) {
 				"see who wrote it, for it may be somebody else's; if nobody needs it, pitstop retry "+m.w.Name+" replaces it")
 			return
 		}
-		if t.Action == events.ActionStart {
+		if effect.Action == events.ActionStart {
 			m.escalate(f.Reason(), "the start was refused as wrong: "+f.Message, m.byHandStart())
 			return
 		}
-		m.escalate(f.Reason(), string(t.Action)+" was refused as wrong: "+f.Message, "mend the specification and recreate the slice by hand")
+		m.escalate(f.Reason(), string(effect.Action)+" was refused as wrong: "+f.Message, "mend the specification and recreate the slice by hand")
 		return
 	case NotFound, Exists:
 		// The wish may have come true already: the next reading says so.
 		m.inc().Look = true
 	case Transient, Busy, NotInState:
-		m.rejoins(t)
+		m.rejoins(effect)
 	}
-	m.again(t, f.Message)
+	m.again(effect, f.Message)
 }
 
 // othersDelete reports whether the deletion of another slice is just being called. The incident does not end over the head of
 // whoever does that.
-func (m *machine) othersDelete(t *Effect) bool {
+func (m *machine) othersDelete(effect *Effect) bool {
 	return m.w.has(func(o Effect) bool {
-		return o.Action == events.ActionDelete && !o.Concerns(t.Slice) && o.Answered.IsZero() && o.Operation == "" && o.UnderWay(m.now)
+		return o.Action == events.ActionDelete && !o.Concerns(effect.Slice) && o.Answered.IsZero() && o.Operation == "" && o.UnderWay(m.now)
 	})
 }
 
 // barred waits out a state in which a deletion is not possible: by the clock, and not by the number of tries.
-func (m *machine) barred(t *Effect, why string) {
-	if t.Barred.IsZero() {
-		t.Barred = m.now
-		m.decided("wait up to "+events.Span(BarredFor)+" for "+m.w.holder(t.Slice)+" to leave its state", "it cannot be deleted in it: "+why)
+func (m *machine) barred(effect *Effect, why string) {
+	if effect.Barred.IsZero() {
+		effect.Barred = m.now
+		m.decided("wait up to "+events.Span(BarredFor)+" for "+m.w.holder(effect.Slice)+" to leave its state", "it cannot be deleted in it: "+why)
 		m.coded(NotInState.Code())
 		if until := m.now.Add(BarredFor); m.w.Incident.Deadline.Before(until) {
 			m.inc().Deadline = until
 		}
 	}
-	t.Retry = m.now.Add(BarredEvery)
+	effect.Retry = m.now.Add(BarredEvery)
 }
 
 // holder names what is deleted when a slice is.
@@ -705,13 +707,13 @@ func (w Workload) holder(slice string) string {
 }
 
 // again has an effect tried once more after a while, up to its bound.
-func (m *machine) again(t *Effect, why string) {
-	t.Failures++
-	if t.Failures >= MaxFailures {
-		m.escalate(CodeRetries, fmt.Sprintf("%s failed %d times in a row, last: %s", t.Action, t.Failures, why), "look at the message, then start the recovery again by hand")
+func (m *machine) again(effect *Effect, why string) {
+	effect.Failures++
+	if effect.Failures >= MaxFailures {
+		m.escalate(CodeRetries, fmt.Sprintf("%s failed %d times in a row, last: %s", effect.Action, effect.Failures, why), "look at the message, then start the recovery again by hand")
 		return
 	}
-	t.Retry = m.now.Add(backoff(t.Failures))
+	effect.Retry = m.now.Add(backoff(effect.Failures))
 }
 
 // askedWithin is how long after its time a request that was held is there again: the next tick sends it.
@@ -720,46 +722,46 @@ const askedWithin = 2 * time.Minute
 // held waits with an effect that may not be begun now. Waiting is no failure.
 func (m *machine) held(e Held) {
 	m.notCalled(e)
-	t := m.begun(e.Request)
-	if t == nil || !t.Answered.IsZero() {
+	effect := m.begun(e.Request)
+	if effect == nil || !effect.Answered.IsZero() {
 		return
 	}
-	t = m.effect(t.Action, t.Slice)
+	effect = m.effect(effect.Action, effect.Slice)
 	if !m.mayHaveCalled(e.Request) {
-		t.Begun, t.RequestID = time.Time{}, ""
-		m.unnames(*t)
+		effect.Begun, effect.RequestID = time.Time{}, ""
+		m.unnames(*effect)
 	}
-	if m.phase() == Discarding && !t.Begun.IsZero() {
-		m.mayBeDiscarded(*t)
+	if m.phase() == Discarding && !effect.Begun.IsZero() {
+		m.mayBeDiscarded(*effect)
 	}
-	t.Retry = m.now.Add(time.Minute)
-	if e.Until.After(t.Retry) && e.Code != CodePaused { // which a person may lift at any time
-		t.Retry = e.Until
+	effect.Retry = m.now.Add(time.Minute)
+	if e.Until.After(effect.Retry) && e.Code != CodePaused { // which a person may lift at any time
+		effect.Retry = e.Until
 	}
 	if m.phase() == Discarding && e.Code == CodePaused && m.w.discarding() {
 		m.keepIdle(CodePaused, e.Why) // a person has stepped in
 		return
 	}
-	m.hold(e.Code, e.Why, t.Retry.Add(askedWithin))
+	m.hold(e.Code, e.Why, effect.Retry.Add(askedWithin))
 }
 
 // forbidden ends what the policy does not allow any more.
 func (m *machine) forbidden(e Forbidden) {
-	t := m.begun(e.Request)
-	if t == nil || m.phase() == Clearing && e.Request.Action == events.ActionCreate {
+	effect := m.begun(e.Request)
+	if effect == nil || m.phase() == Clearing && e.Request.Action == events.ActionCreate {
 		return
 	}
-	if m.othersDelete(t) {
-		t = m.effect(t.Action, t.Slice)
-		t.Begun, t.RequestID, t.Retry = time.Time{}, "", m.now.Add(CallFor)
+	if m.othersDelete(effect) {
+		effect = m.effect(effect.Action, effect.Slice)
+		effect.Begun, effect.RequestID, effect.Retry = time.Time{}, "", m.now.Add(CallFor)
 		return
 	}
-	would := m.would(m.w.governs(t.Action), "", *t)
-	if t.Action == events.ActionDelete {
+	would := m.would(m.w.governs(effect.Action), "", *effect)
+	if effect.Action == events.ActionDelete {
 		if m.phase() == Discarding && m.mayHaveCalled(e.Request) {
-			m.mayBeDiscarded(*t)
+			m.mayBeDiscarded(*effect)
 		}
-		m.effect(t.Action, t.Slice).Begun = time.Time{} // nobody calls it any more
+		m.effect(effect.Action, effect.Slice).Begun = time.Time{} // nobody calls it any more
 	}
 	if m.watchOnly() && m.phase() != Clearing {
 		m.rehearse(would...)

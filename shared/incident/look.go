@@ -282,12 +282,12 @@ func (m *machine) ordered(s *Slot, e Read) *Slot {
 
 // brings notes when the queued resource was ordered that a reading of one slice shows, for all that it is still to bring.
 func (m *machine) brings(slice string, e Read) {
-	t := m.w.effect(events.ActionCreate, slice)
-	if t == nil || e.Ordered.IsZero() {
+	effect := m.w.effect(events.ActionCreate, slice)
+	if effect == nil || e.Ordered.IsZero() {
 		return
 	}
 	for i := range m.w.Slices {
-		if s := &m.w.Slices[i]; t.Concerns(s.Name) && s.Maker == "" {
+		if s := &m.w.Slices[i]; effect.Concerns(s.Name) && s.Maker == "" {
 			s = m.slice(s.Name)
 			s.SpecZone, s.Zone, s.Ordered = s.SpecIn(), e.Zone, e.Ordered
 		}
@@ -402,8 +402,8 @@ func (m *machine) anotherTraining(since time.Time) {
 // expectedZone is where a slice has to be, if it is anywhere.
 func (m *machine) expectedZone(s *Slot) string {
 	if in := m.w.Incident; in != nil {
-		if t := m.w.effect(events.ActionCreate, s.Name); t != nil {
-			return t.Zone
+		if effect := m.w.effect(events.ActionCreate, s.Name); effect != nil {
+			return effect.Zone
 		}
 	}
 	return s.Zone
@@ -773,8 +773,8 @@ func (m *machine) othersHeal(s *Slot) bool {
 
 // notThereYet asks again for a slice whose creation the provider calls done and that is not there.
 func (m *machine) notThereYet(s *Slot) {
-	t := m.w.effect(events.ActionCreate, s.Name)
-	if t != nil && t.Stage() == StageDone && m.now.Sub(t.Answered) >= SickFor {
+	effect := m.w.effect(events.ActionCreate, s.Name)
+	if effect != nil && effect.Stage() == StageDone && m.now.Sub(effect.Answered) >= SickFor {
 		m.again(m.effect(events.ActionCreate, s.Name), "the creation was called done, and nothing is there")
 	}
 }
@@ -865,8 +865,8 @@ func (l Life) over() bool {
 // spares drops the deletion of what is to stay, unless it is being called or something of ours goes with it. It reports whether that
 // was so.
 func (m *machine) spares(slice string) bool {
-	t := m.w.effect(events.ActionDelete, slice)
-	if t == nil || t.UnderWay(m.now) || slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return t.Concerns(s.Name) && s.leftBehind() }) {
+	effect := m.w.effect(events.ActionDelete, slice)
+	if effect == nil || effect.UnderWay(m.now) || slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return effect.Concerns(s.Name) && s.leftBehind() }) {
 		return false
 	}
 	m.drop(events.ActionDelete, slice)
@@ -875,14 +875,14 @@ func (m *machine) spares(slice string) bool {
 
 // nowLives has the deletion of what was ordered name the life that has come of it meanwhile.
 func (m *machine) nowLives(slice string) {
-	t := m.w.effect(events.ActionDelete, slice)
+	effect := m.w.effect(events.ActionDelete, slice)
 	switch {
-	case t == nil:
-	case t.Answered.IsZero():
+	case effect == nil:
+	case effect.Answered.IsZero():
 		m.drop(events.ActionDelete, slice)
-	case t.Slice == slice:
-		t = m.effect(events.ActionDelete, slice)
-		t.Incarnation, t.Ordered = m.w.Slice(slice).Incarnation, time.Time{}
+	case effect.Slice == slice:
+		effect = m.effect(events.ActionDelete, slice)
+		effect.Incarnation, effect.Ordered = m.w.Slice(slice).Incarnation, time.Time{}
 	}
 }
 
@@ -904,8 +904,8 @@ func (e Read) when() time.Time {
 
 // made reports whether a create of ours for this slice was begun: anybody can write a label.
 func (w Workload) made(slice string) bool {
-	t := w.effect(events.ActionCreate, slice)
-	return t != nil && (!t.Begun.IsZero() || t.Attempt > 1)
+	effect := w.effect(events.ActionCreate, slice)
+	return effect != nil && (!effect.Begun.IsZero() || effect.Attempt > 1)
 }
 
 // adoptTheirs takes a life that somebody else has ordered under the slice's name, which they want looked after, unless they have
@@ -1107,7 +1107,7 @@ func (m *machine) stopAbused() {
 	m.out = slices.DeleteFunc(m.out, func(e events.Event) bool { return e.EventType() != events.TypeIncidentClosed })
 	const why = "Google suspects abuse on this slice (symptom PROJECT_ABUSE)"
 	if m.phase() == Clearing {
-		idle := func(t Effect) bool { return t.Action == events.ActionDelete && !t.UnderWay(m.now) }
+		idle := func(effect Effect) bool { return effect.Action == events.ActionDelete && !effect.UnderWay(m.now) }
 		if m.w.has(idle) {
 			m.dropEffects(idle)
 			m.decided("delete nothing for now", why)

@@ -501,10 +501,10 @@ func (m *machine) earlyMaintenance() (all []Effect) {
 
 // maintaining tells how the calls stand that start maintenance early: whether one was accepted, and whether one is under way.
 func (w Workload) maintaining() (accepted, open bool) {
-	for _, t := range w.Effects {
-		if t.Action == events.ActionMaintain {
-			accepted = accepted || !t.Answered.IsZero()
-			open = open || t.Answered.IsZero()
+	for _, effect := range w.Effects {
+		if effect.Action == events.ActionMaintain {
+			accepted = accepted || !effect.Answered.IsZero()
+			open = open || effect.Answered.IsZero()
 		}
 	}
 	return accepted, open
@@ -515,11 +515,11 @@ func (m *machine) maintained() {
 	if _, open := m.w.maintaining(); open {
 		return
 	}
-	for _, t := range m.w.Effects {
-		if t.Action != events.ActionMaintain {
+	for _, effect := range m.w.Effects {
+		if effect.Action != events.ActionMaintain {
 			continue
 		}
-		for _, s := range m.w.MaintainedWith(t.Slice) {
+		for _, s := range m.w.MaintainedWith(effect.Slice) {
 			if s.announced() {
 				m.slice(s.Name).Notice.Started = m.now
 			}
@@ -532,10 +532,10 @@ func (m *machine) maintained() {
 
 // notMaintained takes a call that was refused. The slices train together: where the maintenance of one was started, that of
 // the others is asked for again, for as long as that may take.
-func (m *machine) notMaintained(t *Effect, f Failure) {
-	slice := t.Slice
-	t.Failures++
-	t.Retry = m.now.Add(backoff(t.Failures))
+func (m *machine) notMaintained(effect *Effect, f Failure) {
+	slice := effect.Slice
+	effect.Failures++
+	effect.Retry = m.now.Add(backoff(effect.Failures))
 	switch f.Class {
 	case Permission, Invalid:
 	case Transient, Busy:

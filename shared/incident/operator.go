@@ -291,8 +291,8 @@ func (m *machine) retryNow() {
 	in := m.inc()
 	in.Zones = nil
 	for i := range m.effects() {
-		if t := &m.w.Effects[i]; t.Stage() == StageRefused {
-			t.Failures, t.Retry = 0, m.now
+		if effect := &m.w.Effects[i]; effect.Stage() == StageRefused {
+			effect.Failures, effect.Retry = 0, m.now
 		}
 	}
 	if m.p.Unreadable == "" { // else the clock sends it again
@@ -310,7 +310,7 @@ func (w Workload) NothingToRetry(now time.Time) string {
 			return in.ID + " waits for a person: approve it, or cancel it"
 		case in.Phase == Discarding:
 			return in.ID + " deletes what stands idle: try again once it is over"
-		case !w.has(func(t Effect) bool { return t.Stage() == StageRefused }):
+		case !w.has(func(effect Effect) bool { return effect.Stage() == StageRefused }):
 			return in.ID + " is under way (" + string(in.Phase) + "), and nothing of it waits for another try"
 		}
 		return ""

@@ -100,12 +100,12 @@ func (w Workload) Restarting() []Planned {
 
 // would makes the calls of effects into what would be called.
 func (m *machine) would(sw policy.Switch, when string, effects ...Effect) (all []Planned) {
-	for _, t := range effects {
-		for _, c := range m.w.calls(t) {
-			p := Planned{Function: c.Function, Method: c.Method, Resource: c.Resource, Action: t.Action, Switch: sw, When: when}
-			if t.Action == events.ActionCreate {
-				p.Slice, p.Zones = t.Slice, m.wouldAsk(m.w.Slice(t.Slice))
-				if at := slices.IndexFunc(p.Zones, func(z ZoneFit) bool { return z.Place() == t.Place() }); at > 0 {
+	for _, effect := range effects {
+		for _, c := range m.w.calls(effect) {
+			p := Planned{Function: c.Function, Method: c.Method, Resource: c.Resource, Action: effect.Action, Switch: sw, When: when}
+			if effect.Action == events.ActionCreate {
+				p.Slice, p.Zones = effect.Slice, m.wouldAsk(m.w.Slice(effect.Slice))
+				if at := slices.IndexFunc(p.Zones, func(z ZoneFit) bool { return z.Place() == effect.Place() }); at > 0 {
 					p.Zones = p.Zones[at:] // those before have refused
 				}
 			}
@@ -169,7 +169,7 @@ func (m *machine) wouldReplace(names []string, when string) (all []Planned, why 
 		if _, fault, _ := replaced.irreplaceable(s); fault != "" {
 			return nil, fault
 		}
-		concerned := func(t Effect) bool { return t.Concerns(name) }
+		concerned := func(effect Effect) bool { return effect.Concerns(name) }
 		with := replaced.beside(s)
 		if s.Condition != Gone && !slices.ContainsFunc(deletions, concerned) {
 			deletions = append(deletions, Effect{Action: events.ActionDelete, Slice: name, With: with, Zone: s.Zone})

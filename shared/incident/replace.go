@@ -197,7 +197,7 @@ func (m *machine) remove(why string) {
 	var effects []Effect
 	for _, name := range out {
 		s := m.w.Slice(name)
-		if asked(name) || slices.ContainsFunc(effects, func(t Effect) bool { return t.Concerns(name) }) {
+		if asked(name) || slices.ContainsFunc(effects, func(effect Effect) bool { return effect.Concerns(name) }) {
 			continue
 		}
 		s = m.named(s)
@@ -237,12 +237,12 @@ func (m *machine) named(s *Slot) *Slot {
 }
 
 // holdsMore reports whether more is known by now of the queued resource that is to be deleted than when that was decided.
-func (m *machine) holdsMore(t *Effect) bool {
-	if t.Action != events.ActionDelete || m.phase() != Removing {
+func (m *machine) holdsMore(effect *Effect) bool {
+	if effect.Action != events.ActionDelete || m.phase() != Removing {
 		return false
 	}
-	for _, name := range m.beside(m.w.Slice(t.Slice)) {
-		if !t.Concerns(name) {
+	for _, name := range m.beside(m.w.Slice(effect.Slice)) {
+		if !effect.Concerns(name) {
 			return true
 		}
 	}
@@ -250,16 +250,16 @@ func (m *machine) holdsMore(t *Effect) bool {
 }
 
 // removeAnew decides again on a queued resource as a whole, of which nothing was deleted yet.
-func (m *machine) removeAnew(t *Effect, why string) {
+func (m *machine) removeAnew(effect *Effect, why string) {
 	m.uncharge(events.ActionDelete)
-	m.drop(events.ActionDelete, t.Slice)
+	m.drop(events.ActionDelete, effect.Slice)
 	m.replace(why)
 }
 
 // coming reports whether a creation of the slice is under way: what stands under its name is no life that has to go.
 func (m *machine) coming(s *Slot) bool {
-	t := m.w.effect(events.ActionCreate, s.Name)
-	return t != nil && t.inFlight()
+	effect := m.w.effect(events.ActionCreate, s.Name)
+	return effect != nil && effect.inFlight()
 }
 
 // outgoing names the slices that have to be gone before a new one can take their name.
@@ -383,8 +383,8 @@ func (m *machine) livesWhileRemoving(s *Slot) {
 	if m.mayGo(s) || s.Condition != Ready && !s.onlyStopped() && !m.unsaved(s) {
 		return
 	}
-	t := m.w.effect(events.ActionDelete, s.Name)
-	all := append([]string{t.Slice}, t.With...)
+	effect := m.w.effect(events.ActionDelete, s.Name)
+	all := append([]string{effect.Slice}, effect.With...)
 	for _, name := range all {
 		if s.Condition == Ready && m.w.Slice(name).Condition != Ready {
 			return // the queued resource goes as a whole
@@ -429,14 +429,14 @@ func (m *machine) livesWhileRemoving(s *Slot) {
 // mayGo reports whether the deletion of a slice may take effect, or has. One that was begun and never answered does not
 // where a reading from behind its time shows the slice alive: whoever began it died before the call.
 func (m *machine) mayGo(s *Slot) bool {
-	t := m.w.effect(events.ActionDelete, s.Name)
+	effect := m.w.effect(events.ActionDelete, s.Name)
 	switch {
-	case t == nil:
+	case effect == nil:
 		return true
-	case !t.Retry.IsZero():
+	case !effect.Retry.IsZero():
 		return false
 	}
-	return !t.Answered.IsZero() || t.UnderWay(m.when())
+	return !effect.Answered.IsZero() || effect.UnderWay(m.when())
 }
 
 // recreate creates every slice that is to be replaced and not under way yet.
@@ -451,26 +451,26 @@ func (m *machine) recreate(why string) {
 			m.decided("wait for "+name, why)
 			continue
 		}
-		concerned := func(t Effect) bool { return t.Concerns(name) }
+		concerned := func(effect Effect) bool { return effect.Concerns(name) }
 		if slices.ContainsFunc(effects, concerned) || slices.ContainsFunc(waiting, concerned) {
 			continue
 		}
 		place, at := m.nextPlace(s)
-		t := Effect{
+		effect := Effect{
 			Action: events.ActionCreate, Slice: name, With: m.beside(s), Zone: place.Zone, Accelerator: place.Accelerator, Reason: why, Retry: at,
 		}
 		switch {
 		case place == Place{}:
 			last := m.w.Incident.Zones[len(m.w.Incident.Zones)-1]
-			m.nowhere(t, Failure{Code: last.Code, Message: last.Text})
+			m.nowhere(effect, Failure{Code: last.Code, Message: last.Text})
 			return
 		case !at.IsZero():
-			waiting = append(waiting, t)
-			m.decided("ask "+place.String()+" for "+t.names()+" in "+events.Span(at.Sub(m.now)), "every zone has just refused")
+			waiting = append(waiting, effect)
+			m.decided("ask "+place.String()+" for "+effect.names()+" in "+events.Span(at.Sub(m.now)), "every zone has just refused")
 			continue
 		}
-		effects = append(effects, t)
-		m.decided("create "+t.names()+" in "+place.String(), why)
+		effects = append(effects, effect)
+		m.decided("create "+effect.names()+" in "+place.String(), why)
 	}
 	m.wants(waiting...)
 	if effects != nil {

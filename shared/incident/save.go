@@ -186,18 +186,18 @@ func (m *machine) unverified(e Checked) {
 		return
 	}
 	in.Save.Failed, in.Save.Result = e.Text, e.result()
-	t := m.effect(events.ActionVerify, "")
-	t.Begun, t.RequestID = time.Time{}, ""
-	t.Failures++
-	t.Retry = m.now.Add(time.Minute)
+	effect := m.effect(events.ActionVerify, "")
+	effect.Begun, effect.RequestID = time.Time{}, ""
+	effect.Failures++
+	effect.Retry = m.now.Add(time.Minute)
 	if in.Phase == Window {
-		t.Retry = m.now.Add(backoff(t.Failures)) // nothing waits for it any more
+		effect.Retry = m.now.Add(backoff(effect.Failures)) // nothing waits for it any more
 	}
-	if t.Failures == 1 {
+	if effect.Failures == 1 {
 		m.line(LineCame, "the checkpoint is not complete yet", e.Text)
 		m.coded(in.Save.Result.Code())
 	}
-	if in.Phase == Window && t.Failures >= MaxFailures {
+	if in.Phase == Window && effect.Failures >= MaxFailures {
 		m.line(LineCame, "the checkpoint is not complete, and is not looked for any more", e.Text)
 		m.coded(in.Save.Result.Code())
 		m.drop(events.ActionVerify, "")
@@ -215,8 +215,8 @@ func (m *machine) saveOverdue() (SaveResult, string) {
 	case !s.Left.IsZero():
 		return SaveUnanswered, "the save was not acknowledged in time"
 	}
-	if t := m.w.effect(events.ActionSave, ""); t != nil && t.LastFailure != "" {
-		return SaveUndelivered, "the request for a save was not delivered in time: " + t.LastFailure
+	if effect := m.w.effect(events.ActionSave, ""); effect != nil && effect.LastFailure != "" {
+		return SaveUndelivered, "the request for a save was not delivered in time: " + effect.LastFailure
 	}
 	return SaveUndelivered, "the request for a save was not delivered in time"
 }

@@ -62,7 +62,7 @@ func (s Slot) place() Place {
 }
 
 // Place is where an effect creates.
-func (t Effect) Place() Place { return Place{t.Zone, t.Accelerator} }
+func (effect Effect) Place() Place { return Place{effect.Zone, effect.Accelerator} }
 
 // Place is where it was asked for.
 func (r Refusal) Place() Place { return Place{r.Zone, r.Accelerator} }
@@ -126,10 +126,10 @@ func (w Workload) Training() (n int) {
 }
 
 // reshapes notes, before slices are created in another shape than they are, what they are and what their owner ordered.
-func (m *machine) reshapes(t Effect) {
-	for _, name := range append([]string{t.Slice}, t.With...) {
+func (m *machine) reshapes(effect Effect) {
+	for _, name := range append([]string{effect.Slice}, effect.With...) {
 		s := m.w.Slice(name)
-		if t.Place().In(*s).Accelerator == s.Accelerator {
+		if effect.Place().In(*s).Accelerator == s.Accelerator {
 			continue
 		}
 		if s.Order == (Order{}) {
@@ -164,8 +164,8 @@ func (m *machine) comesAsOther(s *Slot) bool {
 	if m.w.Incident == nil {
 		return false
 	}
-	t := m.w.effect(events.ActionCreate, s.Name)
-	return t != nil && t.mayCome() && t.Place().In(*s).Accelerator != s.Accelerator
+	effect := m.w.effect(events.ActionCreate, s.Name)
+	return effect != nil && effect.mayCome() && effect.Place().In(*s).Accelerator != s.Accelerator
 }
 
 // shapes are the other shapes in which a slice may be created, zone after zone. The slices of a Multislice are alike, and stay so:
@@ -197,7 +197,7 @@ func (m *machine) shapes(s *Slot, zones []Place) (all []Place) {
 }
 
 // reshapedCreation reports whether a creation is of another shape than the slice is.
-func (m *machine) reshapedCreation(t Effect) bool {
-	s := m.w.Slice(t.Slice)
-	return t.Action == events.ActionCreate && t.Place().In(*s).Accelerator != s.Accelerator
+func (m *machine) reshapedCreation(effect Effect) bool {
+	s := m.w.Slice(effect.Slice)
+	return effect.Action == events.ActionCreate && effect.Place().In(*s).Accelerator != s.Accelerator
 }

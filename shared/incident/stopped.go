@@ -275,8 +275,8 @@ func (m *machine) startsOthers(s *Slot) bool {
 
 // startedAll reports whether everything that was to be started can be used.
 func (m *machine) startedAll() bool {
-	return !slices.ContainsFunc(m.w.Effects, func(t Effect) bool {
-		return t.Action == events.ActionStart && m.w.Slice(t.Slice).Condition != Ready
+	return !slices.ContainsFunc(m.w.Effects, func(effect Effect) bool {
+		return effect.Action == events.ActionStart && m.w.Slice(effect.Slice).Condition != Ready
 	})
 }
 

@@ -153,22 +153,22 @@ func (m *machine) openUnread(s *Slot) {
 // askAgain sends again what was not begun, not answered, or failed a while ago.
 func (m *machine) askAgain() {
 	for i := 0; m.w.Incident != nil && i < len(m.w.Effects); i++ {
-		t := m.w.Effects[i]
-		switch t.Stage() {
+		effect := m.w.Effects[i]
+		switch effect.Stage() {
 		case StageRefused:
-			if !m.now.Before(t.Retry) {
+			if !m.now.Before(effect.Retry) {
 				m.resend(&m.effects()[i])
 			}
 		case StageWanted:
-			if m.now.Sub(t.Sent) >= RequestFor {
+			if m.now.Sub(effect.Sent) >= RequestFor {
 				m.unanswered(i, "nobody began it within "+events.Span(RequestFor))
 			}
 		case StageBegun:
-			if m.now.Sub(t.Begun) >= AnswerFor {
+			if m.now.Sub(effect.Begun) >= AnswerFor {
 				m.unanswered(i, "it was begun and not answered within "+events.Span(AnswerFor))
 			}
 		case StageAccepted:
-			if m.now.Sub(t.Answered) >= OperationFor {
+			if m.now.Sub(effect.Answered) >= OperationFor {
 				m.unanswered(i, "its operation has not ended within "+events.Span(OperationFor))
 			}
 		case StageDone: // the next reading shows it
@@ -178,28 +178,28 @@ func (m *machine) askAgain() {
 
 // unanswered sends an effect again. It is looked at before it is called: it may have taken effect.
 func (m *machine) unanswered(i int, why string) {
-	t := &m.effects()[i]
-	if m.phase() == Discarding && t.Action == events.ActionDelete && !t.Begun.IsZero() {
-		m.mayBeDiscarded(*t)
-		if m.w.Incident.unwanted(*t) {
-			m.drop(t.Action, t.Slice)
+	effect := &m.effects()[i]
+	if m.phase() == Discarding && effect.Action == events.ActionDelete && !effect.Begun.IsZero() {
+		m.mayBeDiscarded(*effect)
+		if m.w.Incident.unwanted(*effect) {
+			m.drop(effect.Action, effect.Slice)
 			m.discard()
 			return
 		}
 	}
-	if m.phase() == Clearing && m.w.Incident.unwanted(*t) {
-		m.decided("wait no longer for the creation of "+t.names(), why)
-		m.drop(t.Action, t.Slice)
+	if m.phase() == Clearing && m.w.Incident.unwanted(*effect) {
+		m.decided("wait no longer for the creation of "+effect.names(), why)
+		m.drop(effect.Action, effect.Slice)
 		return // the next tick ends the clean-up
 	}
-	t.Failures++
+	effect.Failures++
 	// A save and its verification are bounded by their phase: the maintenance comes all the same.
-	if t.Failures >= MaxFailures && t.Action != events.ActionSave && t.Action != events.ActionVerify && t.Action != events.ActionHear {
-		m.escalate(CodeUnanswered, fmt.Sprintf("%s: %s, %d times in a row", t.Action, why, t.Failures), "look at the function's log and its dead letters")
+	if effect.Failures >= MaxFailures && effect.Action != events.ActionSave && effect.Action != events.ActionVerify && effect.Action != events.ActionHear {
+		m.escalate(CodeUnanswered, fmt.Sprintf("%s: %s, %d times in a row", effect.Action, why, effect.Failures), "look at the function's log and its dead letters")
 		return
 	}
-	m.decided("ask again: "+string(t.Action)+" "+t.names(), why)
-	m.resend(t)
+	m.decided("ask again: "+string(effect.Action)+" "+effect.names(), why)
+	m.resend(effect)
 }
 
 // gaveUpWaiting ends the wait for capacity where the policy bounds it.
@@ -222,9 +222,9 @@ func (m *machine) isOverdue() bool {
 // overdue is what follows when a phase has reached its deadline.
 func (m *machine) overdue() {
 	in := m.w.Incident
-	for _, t := range m.w.Effects {
-		if t.UnderWay(m.now) {
-			m.inc().Deadline = t.Begun.Add(CallFor) // whoever has begun it cannot see what is decided now
+	for _, effect := range m.w.Effects {
+		if effect.UnderWay(m.now) {
+			m.inc().Deadline = effect.Begun.Add(CallFor) // whoever has begun it cannot see what is decided now
 			return
 		}
 	}
@@ -237,7 +237,7 @@ func (m *machine) overdue() {
 	case Saving:
 		m.noSave(m.saveOverdue())
 	case Maintaining:
-		m.dropEffects(func(t Effect) bool { return t.Action == events.ActionMaintain && t.Answered.IsZero() })
+		m.dropEffects(func(effect Effect) bool { return effect.Action == events.ActionMaintain && effect.Answered.IsZero() })
 		m.notStarted(CodeOverdue, "the early maintenance was not started within "+took)
 	case Window, Healing:
 		m.unhealed(took)
@@ -286,9 +286,9 @@ func (m *machine) overdue() {
 
 // barring says which state forbids a deletion, if one does.
 func (m *machine) barring() string {
-	for _, t := range m.w.Effects {
-		if !t.Barred.IsZero() {
-			return ": " + m.w.holder(t.Slice) + " cannot be deleted, " + t.LastFailure
+	for _, effect := range m.w.Effects {
+		if !effect.Barred.IsZero() {
+			return ": " + m.w.holder(effect.Slice) + " cannot be deleted, " + effect.LastFailure
 		}
 	}
 	return ""
@@ -309,9 +309,9 @@ func (m *machine) stillThere() string {
 }
 
 func (m *machine) lastFailure() string {
-	for _, t := range m.w.Effects {
-		if t.LastFailure != "" {
-			return t.LastFailure
+	for _, effect := range m.w.Effects {
+		if effect.LastFailure != "" {
+			return effect.LastFailure
 		}
 	}
 	return "nobody answered"

@@ -65,23 +65,23 @@ func (m *machine) reported(e Reported) {
 // starts nothing else in a slice that is new, or after it has given up. Where nobody has begun to write it, the crew got as far by
 // itself: that lets in no other slice.
 func (m *machine) leaseSeen(s *Slot, r events.CrewReport) {
-	var t *Effect
+	var effect *Effect
 	switch group, _, ok := events.WorkerGroup(r.Hostname); m.phase() {
 	case Admitting:
 		// A crew of the former life may have got as far by itself, and so may one beside which another slice was replaced.
 		if ok && group == s.Hosts && !s.isAdmitted() {
-			t = m.w.effect(events.ActionAdmit, "")
+			effect = m.w.effect(events.ActionAdmit, "")
 		}
 	case Restarting:
-		t = m.w.effect(events.ActionRestart, "")
+		effect = m.w.effect(events.ActionRestart, "")
 	}
-	if t == nil || r.Attempt < t.Names || r.Report == events.ReportNotice {
+	if effect == nil || r.Attempt < effect.Names || r.Report == events.ReportNotice {
 		return
 	}
 	switch {
-	case !t.Begun.IsZero():
-		m.letIn(t.admits)
-	case t.Action == events.ActionAdmit:
+	case !effect.Begun.IsZero():
+		m.letIn(effect.admits)
+	case effect.Action == events.ActionAdmit:
 		m.letIn(func(o Slot) bool { return o.Name == s.Name })
 	}
 	m.resume(fmt.Sprintf("the crew runs attempt %d", r.Attempt))
@@ -93,8 +93,8 @@ func (m *machine) namesAnew() {
 	if m.phase() != Admitting {
 		return
 	}
-	t := m.w.effect(events.ActionAdmit, "")
-	if t != nil && t.Stage() == StageWanted && t.Names <= max(m.w.Crew.Attempt, m.w.Crew.Exited) {
+	effect := m.w.effect(events.ActionAdmit, "")
+	if effect != nil && effect.Stage() == StageWanted && effect.Names <= max(m.w.Crew.Attempt, m.w.Crew.Exited) {
 		m.resend(m.effect(events.ActionAdmit, ""))
 	}
 }
@@ -138,12 +138,12 @@ func (m *machine) keepsTraining(s *Slot) {
 		s.Maker = ""
 		return
 	}
-	for _, t := range m.w.Effects {
-		if t.Action != events.ActionDelete || !slices.ContainsFunc(m.w.Slices, func(o Slot) bool { return t.Concerns(o.Name) && with(o) }) {
+	for _, effect := range m.w.Effects {
+		if effect.Action != events.ActionDelete || !slices.ContainsFunc(m.w.Slices, func(o Slot) bool { return effect.Concerns(o.Name) && with(o) }) {
 			continue
 		}
-		goes := slices.ContainsFunc(m.w.Slices, func(o Slot) bool { return t.Concerns(o.Name) && o.leftBehind() && !with(o) })
-		if goes || t.UnderWay(m.now) || !m.outlived(&t) {
+		goes := slices.ContainsFunc(m.w.Slices, func(o Slot) bool { return effect.Concerns(o.Name) && o.leftBehind() && !with(o) })
+		if goes || effect.UnderWay(m.now) || !m.outlived(&effect) {
 			return
 		}
 	}

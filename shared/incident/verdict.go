@@ -99,8 +99,8 @@ func (m *machine) waitForVerdict(why string) bool {
 // goOnUnheard ends the wait for a verdict that could not be read in time, and says why.
 func (m *machine) goOnUnheard() {
 	last := ""
-	if t := m.w.effect(events.ActionHear, ""); t != nil {
-		last = t.LastFailure
+	if effect := m.w.effect(events.ActionHear, ""); effect != nil {
+		last = effect.LastFailure
 	}
 	m.heard()
 	m.line(LineCame, "the crew's verdict could not be read in "+events.Span(HearFor), last)
@@ -123,15 +123,15 @@ func (m *machine) unconfirmed() {
 
 // verdictRead takes what the function checkpoint read beside the checkpoints.
 func (m *machine) verdictRead(e VerdictRead) {
-	t := m.begun(e.Request)
-	if t == nil {
+	effect := m.begun(e.Request)
+	if effect == nil {
 		return
 	}
 	if !e.SavedAt.IsZero() {
 		m.saves(e.Saved, e.SavedAt, e.SavedURI, e.SavedBytes)
 	}
 	waits := !m.w.Incident.HearBy.IsZero()
-	if e.Verdict == nil && (e.Failure != nil || !waits) && t.Failures < MaxFailures {
+	if e.Verdict == nil && (e.Failure != nil || !waits) && effect.Failures < MaxFailures {
 		m.readVerdictAgain(e)
 		return
 	}
@@ -153,15 +153,15 @@ func (m *machine) verdictRead(e VerdictRead) {
 
 // readVerdictAgain reads once more later: the crew may be about to write what its line said.
 func (m *machine) readVerdictAgain(e VerdictRead) {
-	t := m.effect(events.ActionHear, "")
-	t.Failures++
-	t.Retry = m.now.Add(backoff(t.Failures))
-	t.LastFailure = e.Text
+	effect := m.effect(events.ActionHear, "")
+	effect.Failures++
+	effect.Retry = m.now.Add(backoff(effect.Failures))
+	effect.LastFailure = e.Text
 	if e.Failure != nil {
-		t.LastFailure = e.Failure.Message
+		effect.LastFailure = e.Failure.Message
 	}
-	if t.Failures == 1 {
-		m.line(LineCame, "no verdict of the crew yet", t.LastFailure)
+	if effect.Failures == 1 {
+		m.line(LineCame, "no verdict of the crew yet", effect.LastFailure)
 	}
 }
 

@@ -591,8 +591,8 @@ func sameDirectory(a, b string) bool { return strings.TrimRight(a, "/") == strin
 // mayMake reports whether a call of ours may have made what a reading shows: of the open incident, or of one that is over.
 func (w Workload) mayMake(e Read) bool {
 	if in := w.Incident; in != nil && e.Incident == in.ID {
-		t := w.effect(events.ActionCreate, e.Slice)
-		return t != nil && t.Zone == e.Zone
+		effect := w.effect(events.ActionCreate, e.Slice)
+		return effect != nil && effect.Zone == e.Zone
 	}
 	return slices.ContainsFunc(w.Creators, func(c Creator) bool { return c.Incident == e.Incident })
 }
@@ -680,7 +680,7 @@ func (w Workload) Holds(slice, zone string) bool {
 		return false
 	}
 	if w.Incident != nil {
-		if t := w.effect(events.ActionCreate, slice); t != nil && t.Zone == zone {
+		if effect := w.effect(events.ActionCreate, slice); effect != nil && effect.Zone == zone {
 			return true
 		}
 	}
@@ -757,12 +757,14 @@ func (w Workload) lastNotice(slice string) *Notice {
 }
 
 // Concerns reports whether an effect is about a slice, alone or with others.
-func (t Effect) Concerns(slice string) bool {
-	return t.Slice == slice || slices.Contains(t.With, slice)
+func (effect Effect) Concerns(slice string) bool {
+	return effect.Slice == slice || slices.Contains(effect.With, slice)
 }
 
 // names are the slices that an effect is about, for people.
-func (t Effect) names() string { return strings.Join(append([]string{t.Slice}, t.With...), ", ") }
+func (effect Effect) names() string {
+	return strings.Join(append([]string{effect.Slice}, effect.With...), ", ")
+}
 
 // effect returns the effect of that action on a slice, or nil.
 func (w Workload) effect(action events.Action, slice string) *Effect {

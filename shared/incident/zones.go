@@ -70,14 +70,14 @@ func (m *machine) anchors(s *Slot) Place {
 	if !s.Replace || s.Maker != "" || s.Condition != Gone && m.w.effect(events.ActionDelete, s.Name) != nil {
 		return s.place()
 	}
-	if t := m.w.effect(events.ActionCreate, s.Name); t != nil && t.mayCome() {
-		return t.Place()
+	if effect := m.w.effect(events.ActionCreate, s.Name); effect != nil && effect.mayCome() {
+		return effect.Place()
 	}
 	return Place{}
 }
 
 // mayCome reports whether a creation that was begun may have taken effect, or may do so still.
-func (t Effect) mayCome() bool { return !t.Begun.IsZero() || t.Failures > 0 }
+func (effect Effect) mayCome() bool { return !effect.Begun.IsZero() || effect.Failures > 0 }
 
 // together reports whether two slices are created by one request.
 func (m *machine) together(a, b *Slot) bool {
@@ -85,38 +85,38 @@ func (m *machine) together(a, b *Slot) bool {
 }
 
 // moveRest has what is still to be created follow to the zone that is asked next.
-func (m *machine) moveRest(t *Effect, at time.Time) {
+func (m *machine) moveRest(effect *Effect, at time.Time) {
 	if m.apart() {
 		return
 	}
 	for i := range m.w.Effects {
 		o := &m.w.Effects[i]
-		if o == t || o.Action != events.ActionCreate || o.mayCome() || o.Place() == t.Place() {
+		if o == effect || o.Action != events.ActionCreate || o.mayCome() || o.Place() == effect.Place() {
 			continue
 		}
 		if at.IsZero() && !o.Retry.IsZero() {
 			o.Attempt++
 		}
-		o.Zone, o.Accelerator, o.Retry = t.Zone, t.Accelerator, at
-		m.decided("create "+o.names()+" in "+t.Place().String()+" too", "the slices of a workload stay together")
+		o.Zone, o.Accelerator, o.Retry = effect.Zone, effect.Accelerator, at
+		m.decided("create "+o.names()+" in "+effect.Place().String()+" too", "the slices of a workload stay together")
 	}
 }
 
 // rejoins has a creation of which nothing can come any more follow to where the others are, when they turned out to stand.
-func (m *machine) rejoins(t *Effect) {
-	if t.Action != events.ActionCreate || !t.Begun.IsZero() {
+func (m *machine) rejoins(effect *Effect) {
+	if effect.Action != events.ActionCreate || !effect.Begun.IsZero() {
 		return
 	}
-	s := m.w.Slice(t.Slice)
-	if slices.Contains(m.candidates(s), t.Place()) {
+	s := m.w.Slice(effect.Slice)
+	if slices.Contains(m.candidates(s), effect.Place()) {
 		return
 	}
 	at, _ := m.nextPlace(s)
 	if at == (Place{}) {
 		return
 	}
-	t.Zone, t.Accelerator = at.Zone, at.Accelerator
-	m.decided("create "+t.names()+" in "+at.String(), "the slices of a workload stay together")
+	effect.Zone, effect.Accelerator = at.Zone, at.Accelerator
+	m.decided("create "+effect.names()+" in "+at.String(), "the slices of a workload stay together")
 }
 
 // nextPlace is the place that was not asked for longest, of those that have not just refused the slice: answers take their time, and
@@ -156,16 +156,16 @@ func (m *machine) refusal(at Place) *Refusal {
 }
 
 // refused handles a zone that would not give a slice: the next zone, or this one again later.
-func (m *machine) refused(t Effect, f Failure) {
+func (m *machine) refused(effect Effect, f Failure) {
 	in := m.inc()
-	r := Refusal{Zone: t.Zone, Accelerator: t.Accelerator, At: m.now, Until: m.now.Add(m.pause(t)), Text: f.Message, Code: f.Reason()}
+	r := Refusal{Zone: effect.Zone, Accelerator: effect.Accelerator, At: m.now, Until: m.now.Add(m.pause(effect)), Text: f.Message, Code: f.Reason()}
 	r.Never = slices.Contains([]FailureClass{WrongZone, NoQuota, CannotMove, OtherRegion}, f.Class)
 	if f.Class == Quota {
 		// What is there of ours is looked at before it is asked for again: it may hold what is missing.
 		in.Look = true
 		r.Until = m.now.Add(QuotaEvery)
 	}
-	if old := m.refusal(t.Place()); old != nil {
+	if old := m.refusal(effect.Place()); old != nil {
 		*old = r
 	} else {
 		in.Zones = append(in.Zones, r)
@@ -173,26 +173,26 @@ func (m *machine) refused(t Effect, f Failure) {
 	if in.WaitingSince.IsZero() {
 		in.WaitingSince, in.Reminded = m.now, m.now
 	}
-	for _, name := range append([]string{t.Slice}, t.With...) {
+	for _, name := range append([]string{effect.Slice}, effect.With...) {
 		m.vanished(m.w.Slice(name)) // it was seen for a moment, and is not made after all
 	}
-	s := m.w.Slice(t.Slice)
+	s := m.w.Slice(effect.Slice)
 	if s.Reclaimable && in.Phase == Recreating {
 		in.Deadline = time.Time{} // capacity for Spot is waited for as long as it takes
 	}
 	to, from := m.nextPlace(s)
 	if to == (Place{}) {
-		m.nowhere(t, f)
+		m.nowhere(effect, f)
 		return
 	}
-	why := refusalWords(f.Class) + " in " + t.Place().String()
-	next := m.effect(events.ActionCreate, t.Slice)
+	why := refusalWords(f.Class) + " in " + effect.Place().String()
+	next := m.effect(events.ActionCreate, effect.Slice)
 	*next = Effect{
-		Maker: t.Maker, Action: events.ActionCreate, Slice: t.Slice, With: t.With, Zone: to.Zone, Accelerator: to.Accelerator, Attempt: t.Attempt, Reason: why,
+		Maker: effect.Maker, Action: events.ActionCreate, Slice: effect.Slice, With: effect.With, Zone: to.Zone, Accelerator: to.Accelerator, Attempt: effect.Attempt, Reason: why,
 	}
 	m.moveRest(next, from)
 	if from.IsZero() {
-		m.decided("create "+t.names()+" in "+to.String(), why)
+		m.decided("create "+effect.names()+" in "+to.String(), why)
 		m.coded(r.Code)
 		m.resend(next)
 		return
@@ -203,8 +203,8 @@ func (m *machine) refused(t Effect, f Failure) {
 }
 
 // moves reports whether an effect creates a slice in another zone or shape than its specification was read in.
-func (m *machine) moves(t Effect) bool {
-	return t.Action == events.ActionCreate && (t.Zone != m.w.Slice(t.Slice).Zone || m.reshapedCreation(t))
+func (m *machine) moves(effect Effect) bool {
+	return effect.Action == events.ActionCreate && (effect.Zone != m.w.Slice(effect.Slice).Zone || m.reshapedCreation(effect))
 }
 
 func refusalWords(c FailureClass) string {
@@ -229,9 +229,9 @@ func refusalWords(c FailureClass) string {
 }
 
 // nowhere ends an incident whose slice no zone can give.
-func (m *machine) nowhere(t Effect, f Failure) {
-	s := m.w.Slice(t.Slice)
-	asked := t.Place().In(*s).Accelerator
+func (m *machine) nowhere(effect Effect, f Failure) {
+	s := m.w.Slice(effect.Slice)
+	asked := effect.Place().In(*s).Accelerator
 	advice := "add zones to the policy that offer " + s.own().Accelerator
 	if f.Class == NoQuota {
 		advice = "ask Google for quota for " + asked + ", or add zones to the policy where there is some"
@@ -239,7 +239,7 @@ func (m *machine) nowhere(t Effect, f Failure) {
 	if all := m.candidates(s); len(all) == 1 && len(m.w.Slices) > 1 {
 		advice = "its other slices are in " + all[0].Zone + ": create all of them by hand in a zone that offers " + asked
 	}
-	m.escalate(CodeNoZone, "no zone can give "+t.names()+": "+f.Message, advice)
+	m.escalate(CodeNoZone, "no zone can give "+effect.names()+": "+f.Message, advice)
 }
 
 // recall forgets refusals whose time is over. The others hold for what is lost next, too: a zone that has just refused one
@@ -271,9 +271,9 @@ func (m *machine) capacityFound() {
 // late is as good as what comes soon, and would be deleted with the end of the incident.
 func (m *machine) slow(took string) bool {
 	var names []string
-	for _, t := range m.w.Effects {
-		if t.Action == events.ActionCreate && !t.Answered.IsZero() {
-			names = append(names, t.names())
+	for _, effect := range m.w.Effects {
+		if effect.Action == events.ActionCreate && !effect.Answered.IsZero() {
+			names = append(names, effect.names())
 		}
 	}
 	if names == nil || !m.w.Incident.Slow.IsZero() {
@@ -305,20 +305,20 @@ func (w Workload) OutOfCapacity(e Evidence) (Effect, bool) {
 	if w.Incident == nil {
 		return Effect{}, false
 	}
-	for _, t := range w.Effects {
+	for _, effect := range w.Effects {
 		var f *Failure
 		switch e := e.(type) {
 		case Answered:
-			if r := e.Request; w.Incident.ID == r.Incident && t.Action == r.Action && t.Slice == r.Slice && t.Epoch == r.Epoch {
+			if r := e.Request; w.Incident.ID == r.Incident && effect.Action == r.Action && effect.Slice == r.Slice && effect.Epoch == r.Epoch {
 				f = e.Failure
 			}
 		case Ended:
-			if e.Operation != "" && t.Operation == e.Operation {
+			if e.Operation != "" && effect.Operation == e.Operation {
 				f = e.Failure
 			}
 		}
-		if t.Action == events.ActionCreate && f != nil && f.Class == Stockout && !f.Hearsay && w.Slice(t.Slice) != nil {
-			return t, true
+		if effect.Action == events.ActionCreate && f != nil && f.Class == Stockout && !f.Hearsay && w.Slice(effect.Slice) != nil {
+			return effect, true
 		}
 	}
 	return Effect{}, false
@@ -326,8 +326,8 @@ func (w Workload) OutOfCapacity(e Evidence) (Effect, bool) {
 
 // pause is the time until a zone is asked again: one to two minutes, spread by what the effect is and not by chance, so
 // that the same evidence makes the same decision.
-func (m *machine) pause(t Effect) time.Duration {
-	h := events.ID(m.w.ID, m.w.Incident.ID, t.Slice, t.Place().String(), events.Number(int64(t.Attempt)))
+func (m *machine) pause(effect Effect) time.Duration {
+	h := events.ID(m.w.ID, m.w.Incident.ID, effect.Slice, effect.Place().String(), events.Number(int64(effect.Attempt)))
 	var n int
 	fmt.Sscanf(h[:4], "%x", &n) //nolint:errcheck // four hexadecimal digits of a hash
 	return CapacityEvery + CapacityEvery*time.Duration(n)/0x10000
