@@ -50,6 +50,9 @@ pitstop report --json entries.json > report.json`,
 	"pitstop simulate": `pitstop simulate
 pitstop simulate --seed 42 --days 30 --faults heavy
 pitstop simulate --fleet fleet.yaml --policy policy.yaml --seeds 20`,
+	"pitstop cloud": `pitstop cloud
+pitstop cloud --listen 127.0.0.1:0 --speed 60
+pitstop cloud --fleet fleet.yaml`,
 	"pitstop policy":         `pitstop policy check policy.yaml`,
 	"pitstop policy check":   "pitstop policy check policy.yaml\npitstop policy check --allow request_checkpoint,restart policy.yaml",
 	"pitstop policy example": `pitstop policy example > policy.yaml`,

@@ -2,6 +2,7 @@ package world
 
 import (
 	"fmt"
+	"time"
 
 	"cloud.google.com/go/tpu/apiv1/tpupb"
 	tpuapi "google.golang.org/api/tpu/v2alpha1"
@@ -10,8 +11,46 @@ import (
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 )
 
+// Provide puts the fleet into a simulated API, as if it had always been there. A slice that does not say when it was created was
+// created three days before the present moment.
+func (s Scenario) Provide(a *cloudtputest.API, present time.Time) error {
+	for _, c := range s.Fleet {
+		if err := s.provide(a, c, present); err != nil {
+			return fmt.Errorf("scenario: slice %s: %w", c.Name, err)
+		}
+	}
+	return nil
+}
+
+// provide puts a slice there. A queued resource comes with the first of its slices, and brings the others.
+func (s Scenario) provide(a *cloudtputest.API, c SliceConfig, present time.Time) error {
+	if c.QueuedResource == "" {
+		_, err := a.AddNode(s.nodeOf(c, present))
+		return err
+	}
+	q := cloudtputest.QueuedConfig{Zone: c.Zone, Name: c.QueuedResource, Spot: c.Spot}
+	for _, o := range s.Fleet {
+		if o.Zone == c.Zone && o.QueuedResource == c.QueuedResource {
+			if len(q.Nodes) == 0 && o.Name != c.Name {
+				return nil // it came with that one
+			}
+			q.Nodes = append(q.Nodes, s.nodeOf(o, present))
+		}
+	}
+	return a.AddQueuedResource(q)
+}
+
+func (s Scenario) nodeOf(c SliceConfig, present time.Time) cloudtputest.NodeConfig {
+	node := s.Order(c)
+	node.Created, node.ID, node.Group = c.Created, c.ID, c.Workers
+	if node.Created.IsZero() {
+		node.Created = present.Add(-72 * time.Hour)
+	}
+	return node
+}
+
 // Order is what the owner of a slice orders.
-func (w *World) Order(c SliceConfig) cloudtputest.NodeConfig {
+func (Scenario) Order(c SliceConfig) cloudtputest.NodeConfig {
 	n := cloudtputest.NodeConfig{
 		Zone: c.Zone, Name: c.Name, Accelerator: c.Accelerator, Spot: c.Spot, Labels: map[string]string{},
 		Metadata: map[string]string{"startup-script": "pitcrew run -- python3 train.py"},

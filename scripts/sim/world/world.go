@@ -237,35 +237,8 @@ func (w *World) settle() error {
 	return nil
 }
 
-// provide puts a slice there; a queued resource comes with its first one, and brings all others.
-func (w *World) provide(c SliceConfig) error {
-	if c.QueuedResource == "" {
-		_, err := w.API.AddNode(w.nodeOf(c))
-		return err
-	}
-	q := cloudtputest.QueuedConfig{Zone: c.Zone, Name: c.QueuedResource, Spot: c.Spot}
-	for _, o := range w.Fleet {
-		if o.Zone == c.Zone && o.QueuedResource == c.QueuedResource {
-			if len(q.Nodes) == 0 && o.Name != c.Name {
-				return nil // it came with that one
-			}
-			q.Nodes = append(q.Nodes, w.nodeOf(o))
-		}
-	}
-	return w.API.AddQueuedResource(q)
-}
-
-func (w *World) nodeOf(c SliceConfig) cloudtputest.NodeConfig {
-	node := w.Order(c)
-	node.Created, node.ID, node.Group = c.Created, c.ID, c.Workers
-	if node.Created.IsZero() {
-		node.Created = w.Start.Add(-72 * time.Hour)
-	}
-	return node
-}
-
 func (w *World) place(c SliceConfig) error {
-	if err := w.provide(c); err != nil {
+	if err := w.provide(w.API, c, w.Start); err != nil {
 		return fmt.Errorf("scenario: slice %s: %w", c.Name, err)
 	}
 	hosts := w.API.Hosts(c.Zone, c.Name)

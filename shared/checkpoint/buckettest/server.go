@@ -87,6 +87,13 @@ func New(now func() time.Time, buckets ...string) *Server {
 	return s
 }
 
+// Add makes an empty bucket, unless there is one of that name.
+func (s *Server) Add(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.bucket(name)
+}
+
 // OnChange sets a function that runs after every write or delete of an object, by a call or from this process. It runs
 // without a lock and may call the server. Set it before the first call.
 func (s *Server) OnChange(f func(bucket, name string, deleted bool)) { s.onChange = f }

@@ -1,0 +1,162 @@
+// Package cloud serves a simulated Google Cloud on one socket of this machine: the Cloud TPU API, Cloud Storage and Cloud Logging,
+// as Google's clients call them. It runs no training and none of Pitstop's functions: those are its clients.
+package cloud
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"pitstop.internal/scripts/sim/clock"
+	"pitstop.internal/scripts/sim/world"
+	"pitstop.internal/shared/checkpoint/buckettest"
+	"pitstop.internal/shared/cloudlog/cloudlogtest"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
+)
+
+// Zones are the zones of a cloud without a fleet. Each has capacity for every slice.
+var Zones = []string{"us-central1-a", "us-central2-b", "us-east5-a", "us-west4-a", "europe-west4-b"}
+
+// Config is how a cloud begins.
+type Config struct {
+	// Fleet is the project, its slices, and the capacity and quota of its zones. Without a project it is "demo". Without zones it has
+	// those of Zones.
+	Fleet world.Scenario
+	// Speed is how many times as fast everything goes that takes time in the cloud, such as the creation of a node; 1 when zero.
+	Speed float64
+	// Now is the time of this machine; time.Now when nil.
+	Now func() time.Time
+}
+
+// Cloud is a simulated Google Cloud. It is safe for concurrent use.
+type Cloud struct {
+	API    *cloudtputest.API
+	Bucket *buckettest.Server
+	Log    *cloudlogtest.Log
+
+	now   func() time.Time
+	clock *clock.Clock
+}
+
+// New makes a cloud with its fleet.
+func New(c Config) (*Cloud, error) {
+	fleet, _ := c.Fleet.Provided()
+	if fleet.Project = cmp.Or(fleet.Project, "demo"); len(fleet.Capacity) == 0 {
+		fleet.Capacity = map[string]int{}
+		for _, zone := range Zones {
+			fleet.Capacity[zone] = cloudtputest.Unlimited
+		}
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	cloud := &Cloud{now: c.Now, clock: clock.NewClock(c.Now())}
+	cloud.API = cloudtputest.New(cloudtputest.Config{
+		Project: fleet.Project, Clock: cloud.clock, Seed: uint64(c.Now().UnixNano()), Zones: maps.Clone(fleet.Capacity), //nolint:gosec // any number will do
+		Principal: "you@" + fleet.Project + ".example.com", Timing: cloudtputest.DefaultTiming.Faster(cmp.Or(c.Speed, 1)),
+	})
+	for zone, chips := range fleet.Quota {
+		cloud.API.SetQuota(zone, chips)
+	}
+	cloud.Bucket = buckettest.New(cloud.clock.Now)
+	for name, region := range fleet.Buckets {
+		cloud.Bucket.Place(name, buckettest.Location{Name: strings.ToUpper(region)})
+	}
+	for _, s := range fleet.Fleet {
+		if rest, ok := strings.CutPrefix(s.Directory, "gs://"); ok {
+			name, _, _ := strings.Cut(rest, "/")
+			cloud.Bucket.Add(name)
+		}
+	}
+	cloud.Log = cloudlogtest.New(fleet.Project, cloud.clock.Now)
+	if err := fleet.Provide(cloud.API, c.Now()); err != nil {
+		return nil, err
+	}
+	cloud.API.Observe(cloud.observe)
+	return cloud, nil
+}
+
+// observe writes the entries that Google writes about an event.
+func (c *Cloud) observe(e cloudtputest.Event) {
+	if entry := cloudtputest.AuditEntry(e); entry != nil {
+		c.Log.Write(entry)
+	}
+	for _, entry := range cloudtputest.SystemEntries(e) {
+		c.Log.Write(entry)
+	}
+}
+
+// Catch brings the cloud's clock to the present time and makes happen what is due.
+func (c *Cloud) Catch() {
+	present := c.now()
+	for c.clock.StepBefore(present) {
+		continue
+	}
+	c.clock.Advance(present)
+}
+
+// ServeHTTP implements http.Handler. The path says which service is called, as on Google's hosts.
+func (c *Cloud) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c.Catch()
+	switch path := r.URL.Path; {
+	case strings.HasPrefix(path, "/v2/entries"):
+		c.Log.ServeHTTP(w, r)
+	case strings.HasPrefix(path, "/storage/v1/"), strings.HasPrefix(path, "/upload/storage/v1/"):
+		c.Bucket.ServeHTTP(w, r)
+	default:
+		c.API.ServeHTTP(w, r)
+	}
+}
+
+// beat is how often the clock of a served cloud is brought to the present time when nobody calls.
+const beat = 50 * time.Millisecond
+
+// Serve serves the cloud until the context ends, and then ends every call at once.
+func (c *Cloud) Serve(ctx context.Context, l net.Listener) error {
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true) // gRPC
+	s := &http.Server{Handler: c, Protocols: &protocols, ReadHeaderTimeout: 10 * time.Second}
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(l) }()
+	t := time.NewTicker(beat)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+			c.Catch()
+		case err := <-ended:
+			return fmt.Errorf("serve %s: %w", l.Addr(), err)
+		case <-ctx.Done():
+			err := s.Close()
+			<-ended
+			return err
+		}
+	}
+}
+
+// Listen listens at HOST:PORT on the loopback interface. The cloud has no passwords, so nobody else may reach it.
+func Listen(ctx context.Context, address string) (net.Listener, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, fmt.Errorf("%q is no address such as 127.0.0.1:8090", address)
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return nil, fmt.Errorf("%s can be reached from other machines: listen on 127.0.0.1, [::1] or localhost", address)
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil {
+		var failed *net.OpError
+		if errors.As(err, &failed) {
+			err = failed.Err
+		}
+		return nil, fmt.Errorf("cannot listen on %s: %w; choose another port, or 0 for a free one", address, err)
+	}
+	return l, nil
+}

@@ -1,0 +1,199 @@
+package cloud_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/api/logging/v2"
+	"google.golang.org/api/option"
+	"google.golang.org/api/storage/v1"
+	tpu "google.golang.org/api/tpu/v2alpha1"
+
+	"pitstop.internal/scripts/sim/cloud"
+	"pitstop.internal/scripts/sim/world"
+)
+
+// hand is a clock that a test moves.
+type hand struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func newHand() *hand { return &hand{now: time.Date(2026, 11, 12, 2, 0, 0, 0, time.UTC)} }
+
+func (h *hand) Now() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.now
+}
+
+func (h *hand) pass(d time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.now = h.now.Add(d)
+}
+
+// served serves a cloud until the test ends, and returns its address.
+func served(t *testing.T, c *cloud.Cloud) string {
+	t.Helper()
+	l, err := cloud.Listen(t.Context(), "127.0.0.1:0")
+	must(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- c.Serve(ctx, l) }()
+	t.Cleanup(func() {
+		cancel()
+		must(t, <-ended)
+	})
+	return "http://" + l.Addr().String()
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func made(t *testing.T, c cloud.Config) *cloud.Cloud {
+	t.Helper()
+	made, err := cloud.New(c)
+	must(t, err)
+	return made
+}
+
+const zone = "us-west4-a"
+
+func fleet(t *testing.T) world.Scenario {
+	t.Helper()
+	s, err := world.Parse([]byte(`
+project: demo
+capacity: {us-west4-a: 3, us-west4-b: -1}
+buckets: {ckpt: us-west4}
+fleet:
+  - {name: llama-8b, zone: us-west4-a, accelerator: v5litepod-16, spot: true, policy: spot, directory: "gs://ckpt/llama-8b"}
+  - {name: gemma-0, zone: us-west4-a, accelerator: v5litepod-16, queued_resource: gemma}
+  - {name: gemma-1, zone: us-west4-a, accelerator: v5litepod-16, queued_resource: gemma}
+`))
+	must(t, err)
+	return s
+}
+
+func endpoint(url string) []option.ClientOption {
+	return []option.ClientOption{option.WithEndpoint(url), option.WithoutAuthentication()}
+}
+
+// TestGooglesClientsCallItsServices: three clients that others wrote call the three services over one socket.
+func TestGooglesClientsCallItsServices(t *testing.T) {
+	now := newHand()
+	url := served(t, made(t, cloud.Config{Fleet: fleet(t), Now: now.Now}))
+	api, err := tpu.NewService(t.Context(), endpoint(url)...)
+	must(t, err)
+	nodes := api.Projects.Locations.Nodes
+	list, err := nodes.List("projects/demo/locations/" + zone).Do()
+	must(t, err)
+	var names []string
+	for _, n := range list.Nodes {
+		names = append(names, n.Name[strings.LastIndexByte(n.Name, '/')+1:])
+	}
+	if got := strings.Join(names, " "); got != "gemma-0 gemma-1 llama-8b" {
+		t.Errorf("nodes %q", got)
+	}
+	_, err = nodes.Delete("projects/demo/locations/" + zone + "/nodes/llama-8b").Do()
+	must(t, err)
+	now.pass(10 * time.Minute)
+	if _, err := nodes.Get("projects/demo/locations/" + zone + "/nodes/llama-8b").Do(); err == nil || !strings.Contains(err.Error(), "was not found") {
+		t.Errorf("the node is still there: %v", err)
+	}
+
+	logs, err := logging.NewService(t.Context(), endpoint(url)...)
+	must(t, err)
+	answer, err := logs.Entries.List(&logging.ListLogEntriesRequest{
+		ResourceNames: []string{"projects/demo"}, Filter: `protoPayload.methodName="google.cloud.tpu.v2alpha1.Tpu.DeleteNode"`,
+	}).Do()
+	must(t, err)
+	if len(answer.Entries) != 2 {
+		t.Errorf("%d entries of the deletion in the audit log, want its start and its end", len(answer.Entries))
+	}
+
+	buckets, err := storage.NewService(t.Context(), option.WithEndpoint(url+"/storage/v1/"), option.WithoutAuthentication())
+	must(t, err)
+	_, err = buckets.Objects.Insert("ckpt", &storage.Object{Name: "llama-8b/1/state"}).Media(strings.NewReader("weights")).Do()
+	must(t, err)
+	if b, err := buckets.Buckets.Get("ckpt").Do(); err != nil || b.Location != "US-WEST4" {
+		t.Errorf("bucket %+v, %v", b, err)
+	}
+}
+
+// TestSpeedShortensWhatTakesTime: a creation of five minutes takes five seconds at sixty times the speed, by the clock of the machine.
+func TestSpeedShortensWhatTakesTime(t *testing.T) {
+	now := newHand()
+	c := made(t, cloud.Config{Now: now.Now, Speed: 60})
+	url := served(t, c)
+	api, err := tpu.NewService(t.Context(), endpoint(url)...)
+	must(t, err)
+	nodes := api.Projects.Locations.Nodes
+	order := &tpu.Node{AcceleratorType: "v5litepod-16", RuntimeVersion: "v2-alpha-tpuv5-lite"}
+	_, err = nodes.Create("projects/demo/locations/"+zone, order).NodeId("llama-8b").Do()
+	must(t, err)
+	for _, step := range []struct {
+		pass  time.Duration
+		state string
+	}{{0, "CREATING"}, {4 * time.Second, "CREATING"}, {time.Second, "READY"}} {
+		now.pass(step.pass)
+		n, err := nodes.Get("projects/demo/locations/" + zone + "/nodes/llama-8b").Do()
+		if err != nil || n.State != step.state {
+			t.Errorf("after %v more: %+v, %v; want %s", step.pass, n, err, step.state)
+		}
+		if n != nil && n.CreateTime != newHand().Now().Format(time.RFC3339) {
+			t.Errorf("it was created at %s, which is not the time of the machine", n.CreateTime)
+		}
+	}
+}
+
+func TestWhereACloudListens(t *testing.T) {
+	taken, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	must(t, err)
+	defer taken.Close() //nolint:errcheck // nobody called it
+	for address, fault := range map[string]string{
+		"127.0.0.1:0": "", "localhost:0": "", "[::1]:0": "", taken.Addr().String(): "address already in use; choose another port",
+		"0.0.0.0:0": "can be reached from other machines", ":8090": "can be reached from other machines", "192.0.2.1:80": "can be reached from other machines",
+		"8090": "is no address such as", "127.0.0.1:http:80": "is no address such as", "127.0.0.1:99999": "cannot listen on",
+	} {
+		l, err := cloud.Listen(t.Context(), address)
+		if err == nil {
+			must(t, l.Close())
+		}
+		if address == "[::1]:0" && err != nil && strings.Contains(err.Error(), "cannot assign") {
+			continue // this machine has no IPv6
+		}
+		if (err == nil) != (fault == "") || err != nil && (!strings.Contains(err.Error(), fault) || strings.Contains(err.Error(), "\n")) {
+			t.Errorf("%q: %v, want %q", address, err, fault)
+		}
+	}
+}
+
+// TestTheEndCutsEveryCall: a call that waits does not hold the end up.
+func TestTheEndCutsEveryCall(t *testing.T) {
+	c := made(t, cloud.Config{})
+	l, err := cloud.Listen(t.Context(), "127.0.0.1:0")
+	must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- c.Serve(ctx, l) }()
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", l.Addr().String())
+	must(t, err)
+	defer conn.Close() //nolint:errcheck // it only made the call
+	_, err = io.WriteString(conn, "POST /v2/entries:list HTTP/1.1\r\nHost: cloud\r\nContent-Length: 100\r\n\r\n{")
+	must(t, err)
+	cancel()
+	must(t, <-ended)
+	if answer, err := io.ReadAll(conn); len(answer) > 0 {
+		t.Errorf("the call had the answer %q, %v", answer, err)
+	}
+}
