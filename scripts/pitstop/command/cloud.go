@@ -25,8 +25,8 @@ func cloudCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "cloud",
 		Short: "Serve a simulated Google Cloud on this machine, for gcloud, for the functions and for pitcrew",
-		Long: "Serve a simulated Google Cloud on this machine, until Ctrl-C. It answers the Cloud TPU API (v2alpha1, and v1 by gRPC), Cloud\n" +
-			"Storage and Cloud Logging as Google does. Nothing in it is real, nothing is kept, and it asks for no credentials.\n\n" +
+		Long: "Serve a simulated Google Cloud on this machine, until Ctrl-C. It answers the Cloud TPU API (v1, v1alpha1, v2, v2alpha1; v1 by gRPC\n" +
+			"too), Cloud Storage and Cloud Logging as Google does. Nothing in it is real, nothing is kept, and it asks for no credentials.\n\n" +
 			"--speed makes everything faster that takes time in the cloud. Its clock remains the clock of this machine, so that the times of\n" +
 			"its clients and its own agree.",
 		Args: noArgs,

@@ -1,5 +1,5 @@
-// Package cloudtputest is the Cloud TPU API in one process: an http.Handler that answers as v2alpha1 does over HTTP, and for legacy
-// TPU Nodes as v1 does by gRPC. Nodes and queued resources live in memory and on a given clock, and its caller can make things go wrong
+// Package cloudtputest is the Cloud TPU API in one process: an http.Handler that answers as v2alpha1 and v2 do, and for legacy
+// TPU Nodes as v1 and v1alpha1 do. v1 answers by gRPC too. Nodes and queued resources live in memory and on a given clock, and its caller can make things go wrong
 // in the world around them. It is for tests, replays and simulations, never for production.
 //
 // An API is deterministic: the same calls and acts at the same times, on the same seed, give the same names, numbers and
@@ -30,9 +30,6 @@ import (
 
 const (
 	service = "tpu.googleapis.com"
-	version = "v2alpha1"
-	// former is the version of the API whose nodes are legacy TPU Nodes.
-	former = "v1"
 )
 
 // Unlimited is the capacity of a zone that never refuses.
@@ -362,7 +359,7 @@ func (s *status) answer(httpStatus int) answer {
 	return answer{http: httpStatus, body: body, kind: jsonKind, refused: s}
 }
 
-// ServeHTTP implements http.Handler: v2alpha1 over HTTP, and v1 by gRPC where the server speaks HTTP/2. The principal of a call is
+// ServeHTTP implements http.Handler: every version over HTTP, and v1 by gRPC too where the server speaks HTTP/2. The principal of a call is
 // the bearer token that it carries, if it does.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
@@ -404,6 +401,7 @@ func (a *API) serve(c *request) (out answer, lost bool) {
 	do(func() {
 		e := Event{
 			Kind: Called, Zone: c.zone, Method: c.called, Principal: c.principal, RequestID: c.query.Get("requestId"), Legacy: c.legacy(),
+			Version: c.version,
 		}
 		switch c.collection {
 		case "nodes":
@@ -446,6 +444,10 @@ func (a *API) serve(c *request) (out answer, lost bool) {
 // answer carries a call out.
 func (a *API) answer(m *method, c *request) (answer, *status) {
 	a.forget()
+	if _, known := a.zones[c.zone]; !known && c.zone != "-" && c.http == http.MethodGet && c.id == "" && c.collection != "locations" {
+		refused := refuse(permissionDenied, "Permission denied on 'locations/%s' (or it may not exist).", c.zone)
+		return refused.answer(0), refused
+	}
 	// Listings are requested again and again, mostly without a change.
 	name := ""
 	if (m.name == "ListNodes" || m.name == "ListQueuedResources") && !c.fault.Unreachable {
@@ -457,7 +459,7 @@ func (a *API) answer(m *method, c *request) (answer, *status) {
 		if refused != nil {
 			return refused.answer(0), refused
 		}
-		l = &listing{value: v}
+		l = &listing{value: as(c.version, v)}
 	}
 	if name != "" {
 		if a.listed == nil {

@@ -510,7 +510,7 @@ func TestWireIsStrict(t *testing.T) {
 		status             int
 		text               string
 	}{
-		"another version":     {"GET", "/v2/" + parent + "/nodes/n", "", 404, "requested URL"},
+		"another version":     {"GET", "/v3/" + parent + "/nodes/n", "", 404, "requested URL"},
 		"no such collection":  {"GET", "/v2alpha1/" + parent + "/pods", "", 404, "requested URL"},
 		"no such verb":        {"POST", node + ":explode", "", 404, "requested URL"},
 		"an empty name":       {"GET", "/v2alpha1/" + parent + "/nodes/", "", 404, "requested URL"},

@@ -66,6 +66,8 @@ type Event struct {
 
 	// Method is the short name of a call, DeleteNode; Principal is who made it.
 	Method, Principal, RequestID string
+	// Version is the version of the API that was called.
+	Version string
 	// Operation is the full name of an operation.
 	Operation string
 	Status    int
@@ -98,9 +100,13 @@ const Received = 600 * time.Millisecond
 // https://cloud.google.com/tpu/docs/audit-logs
 func AuditEntry(e Event) []byte {
 	m, ok := methodNamed[e.Method]
-	called := version
-	if e.Legacy {
+	called := e.Version
+	switch {
+	case called != "":
+	case e.Legacy:
 		called = former
+	default:
+		called = version
 	}
 	if !ok || !m.mutating {
 		return nil

@@ -50,8 +50,8 @@ var (
 	tensorFlows = []string{"2.11.0", "2.12.0", "pytorch-1.13"}
 )
 
-// legacy reports whether a call is one of v1.
-func (c *request) legacy() bool { return c.version == former }
+// legacy reports whether a call is about legacy TPU Nodes.
+func (c *request) legacy() bool { return ofLegacy(c.version) }
 
 // shows reports whether a version of the API knows a node. No version changes a node of the other.
 func (a *API) shows(c *request, n *node) bool {
@@ -60,7 +60,7 @@ func (a *API) shows(c *request, n *node) bool {
 
 // resource is a node as a version of the API shows it now.
 func (n *node) resource(version string) any {
-	if version == former {
+	if ofLegacy(version) {
 		return n.shownLegacy()
 	}
 	return n.shown()

@@ -309,16 +309,6 @@ func TestTheFormerVersionKnowsItsCaller(t *testing.T) {
 	}
 }
 
-// TestTheFormerVersionIsNotServedOverHTTP, because its client speaks gRPC alone.
-func TestTheFormerVersionIsNotServedOverHTTP(t *testing.T) {
-	b := newBench(t, cloudtputest.Config{})
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/"+parent+"/nodes", nil)
-	w := httptest.NewRecorder()
-	if b.ServeHTTP(w, r); w.Code != http.StatusNotFound {
-		t.Errorf("status %d", w.Code)
-	}
-}
-
 // TestEachVersionShowsItsOwnNodes unless it is set to show all.
 func TestEachVersionShowsItsOwnNodes(t *testing.T) {
 	b := newBench(t, cloudtputest.Config{})

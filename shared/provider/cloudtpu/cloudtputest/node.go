@@ -468,7 +468,7 @@ func (a *API) create(c *request, name string, order *api.Node, legacy *tpupb.Nod
 	}
 	room := a.free(c.zone) != 0
 	n := a.add(c.zone, name, order, legacy, nil)
-	n.homeless = !room
+	n.homeless, n.api.ApiVersion = !room, apiVersions[c.version]
 	d := a.timing.Create
 	if n.homeless {
 		d = a.timing.Refuse
@@ -527,6 +527,7 @@ func (a *API) deleteNode(c *request) (any, *status) {
 // masks are the fields that an update may name, in both spellings.
 var masks = map[string]string{
 	"description": "description", "tags": "tags", "labels": "labels", "metadata": "metadata",
+	"data_disks": "disks", "dataDisks": "disks",
 	"network_config.enable_external_ips": "ips", "networkConfig.enableExternalIps": "ips",
 }
 
@@ -538,13 +539,18 @@ func (a *API) updateNode(c *request) (any, *status) {
 	var fields []string
 	for f := range strings.SplitSeq(c.query.Get("updateMask"), ",") {
 		if masks[f] == "" {
-			return nil, a.bad("update_mask %q: supported are description, tags, labels, metadata, "+
+			return nil, a.bad("update_mask %q: supported are description, tags, labels, metadata, data_disks, "+
 				"network_config.enable_external_ips.", f)
 		}
 		fields = append(fields, masks[f])
 	}
 	if slices.Contains(fields, "labels") {
 		if refused := a.checkLabels(change.Labels); refused != nil {
+			return nil, refused
+		}
+	}
+	if slices.Contains(fields, "disks") {
+		if refused := a.checkPlaces(c.zone, &api.Node{DataDisks: change.DataDisks}); refused != nil {
 			return nil, refused
 		}
 	}
@@ -574,6 +580,8 @@ func (a *API) updateNode(c *request) (any, *status) {
 				n.api.Labels = change.Labels
 			case "metadata":
 				a.setMetadata(n, change.Metadata)
+			case "disks":
+				n.api.DataDisks = change.DataDisks
 			case "ips":
 				config := api.NetworkConfig{}
 				if n.api.NetworkConfig != nil {
@@ -681,7 +689,7 @@ func mayPerform(n *node) *status {
 	if !n.shape.MaintainsEarly() {
 		return refuse(failedPrecondition, "Maintenance of node %s cannot be started by hand: %s does not support it.", n.name, accelerator(&n.api))
 	}
-	if n.notice == nil || n.notice.Status != events.NoticePending || !n.notice.CanReschedule || n.api.State != ready {
+	if n.notice == nil || n.notice.Status == events.NoticeOngoing || !n.notice.CanReschedule || n.api.State != ready {
 		return refuse(failedPrecondition, "Node %s has no pending maintenance that can be rescheduled.", n.name)
 	}
 	return nil

@@ -98,7 +98,7 @@ func (a *API) begin(
 	o.id = fmt.Sprintf("operation-%d-%013x-%08x-%08x", now.UnixMilli(), now.UnixMicro(), r>>32, r&0xffffffff)
 	o.name = a.parent(c.zone) + "/operations/" + o.id
 	o.event.Method, o.event.Principal, o.event.Operation = o.method, o.principal, o.name
-	o.event.RequestID = c.query.Get("requestId")
+	o.event.RequestID, o.event.Version = c.query.Get("requestId"), c.version
 	a.ops = append(a.ops, o)
 	a.opByName[o.name] = o
 	if o.request != "" {
@@ -127,7 +127,7 @@ func (a *API) end(o *operation, late *status, end func(late *status) (any, *stat
 	v, why := end(late)
 	o.done, o.ended, o.failed = true, a.clock.Now(), why
 	if why == nil {
-		o.response = response(v)
+		o.response = response(o.version, v)
 	}
 	e := o.event
 	if e.Kind = Ended; why != nil {
@@ -137,16 +137,15 @@ func (a *API) end(o *operation, late *status, end func(late *status) (any, *stat
 }
 
 // response is what an operation leaves, with the name of its type.
-func response(v any) json.RawMessage {
+func response(version string, v any) json.RawMessage {
 	name := "type.googleapis.com/google.protobuf.Empty"
 	switch v.(type) {
-	case *api.Node:
+	case *api.Node, *tpupb.Node:
 		name = typeURL(version, "Node")
-	case *tpupb.Node:
-		name = typeURL(former, "Node")
 	case *api.QueuedResource:
 		name = typeURL(version, "QueuedResource")
 	}
+	v = as(version, v)
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(marshal(v), &fields); err != nil {
 		panic("cloudtputest: " + err.Error())
@@ -218,7 +217,7 @@ func (a *API) forget() {
 
 func (a *API) findOperation(c *request) (*operation, *status) {
 	o := a.opByName[a.parent(c.zone)+"/operations/"+c.id]
-	if o == nil || o.version != c.version && !a.mingled {
+	if o == nil || ofLegacy(o.version) != c.legacy() && !a.mingled {
 		return nil, a.unknown("operations", c)
 	}
 	return o, nil
@@ -238,7 +237,7 @@ func (a *API) listOperations(c *request) (any, *status) {
 	}
 	var all []*operation
 	for _, o := range a.ops {
-		if (c.zone == "-" || o.zone == c.zone) && (o.version == c.version || a.mingled) {
+		if (c.zone == "-" || o.zone == c.zone) && (ofLegacy(o.version) == c.legacy() || a.mingled) {
 			all = append(all, o)
 		}
 	}

@@ -3,6 +3,7 @@ package cloudtputest
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	api "google.golang.org/api/tpu/v2alpha1"
@@ -348,7 +349,11 @@ func (a *API) deleteQueuedResource(c *request) (any, *status) {
 	if refused != nil {
 		return nil, refused
 	}
-	force := c.query.Get("force") == "true"
+	// Google reads true and false in any case: gcloud writes True.
+	force := strings.EqualFold(c.query.Get("force"), "true")
+	if !force && c.query.Has("force") && !strings.EqualFold(c.query.Get("force"), "false") {
+		return nil, refuse(invalidArgument, "Invalid value at 'force' (TYPE_BOOL), %q", c.query.Get("force"))
+	}
 	switch q.state {
 	case waiting, "ACCEPTED", failed, suspended:
 	case active, suspending:

@@ -47,9 +47,6 @@ var (
 	findQuery = []string{"pageSize", "pageToken", "filter", "orderBy"}
 )
 
-// methods are the methods of each version of the API.
-var methods = map[string]map[string]*method{version: present, former: legacyMethods}
-
 // present are all methods of v2alpha1, by HTTP method, collection, star for one of it, and verb.
 // https://cloud.google.com/tpu/docs/reference/rest/v2alpha1
 var present = map[string]*method{
@@ -139,7 +136,7 @@ func (a *API) route(c *request) (*method, *status) {
 	none := refuse(notFound, "The requested URL %.200s was not found on this server.", c.path)
 	var path string
 	c.version, path, _ = strings.Cut(strings.TrimPrefix(c.path, "/"), "/")
-	if methods[c.version] == nil || c.legacy() && !c.direct && !c.owner { // v1 is served by gRPC alone
+	if methods[c.version] == nil {
 		return nil, none
 	}
 	parts := strings.Split(path, "/")
@@ -211,10 +208,22 @@ func (c *request) target() string {
 
 // decode reads the body of a call. A name that the API does not know is refused, as the API does.
 func (c *request) decode(into any) *status {
-	if len(bytes.TrimSpace(c.body)) == 0 {
+	body := c.body
+	if len(bytes.TrimSpace(body)) == 0 {
 		return nil
 	}
-	d := json.NewDecoder(bytes.NewReader(c.body))
+	if c.version == general {
+		var refused *status
+		if body, refused = c.strict(into); refused != nil {
+			return refused
+		}
+	}
+	return strictly(body, into)
+}
+
+// strictly reads a value without fields that its type does not know.
+func strictly(body []byte, into any) *status {
+	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
 		return refuse(invalidArgument, "Invalid JSON payload received. %s", err.Error())

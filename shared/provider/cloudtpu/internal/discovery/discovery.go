@@ -1,5 +1,5 @@
 // Package discovery checks calls and answers against the API's own description, for tests. The descriptions are the
-// discovery documents of the Cloud TPU API, v2alpha1 and v1, next to the generated clients.
+// discovery documents of the Cloud TPU API next to the generated clients.
 package discovery
 
 import (
@@ -66,6 +66,22 @@ var (
 	Load       = sync.OnceValues(func() (*Document, error) { return load("v2alpha1") })
 	LoadLegacy = sync.OnceValues(func() (*Document, error) { return load("v1") })
 )
+
+// versions are all documents.
+var versions = map[string]func() (*Document, error){
+	"v2alpha1": Load, "v1": LoadLegacy,
+	"v2":       sync.OnceValues(func() (*Document, error) { return load("v2") }),
+	"v1alpha1": sync.OnceValues(func() (*Document, error) { return load("v1alpha1") }),
+}
+
+// Version reads the document of a version.
+func Version(version string) (*Document, error) {
+	read, ok := versions[version]
+	if !ok {
+		return nil, fmt.Errorf("there is no version %q", version)
+	}
+	return read()
+}
 
 func load(version string) (*Document, error) {
 	find := exec.CommandContext(context.Background(), "go", "list", "-m", "-f", "{{.Dir}}", "google.golang.org/api")
@@ -295,8 +311,8 @@ func (d *Document) check(s *Schema, v any, at string, sent bool) (errs []error) 
 // checkAny checks a value that names its own type.
 func (d *Document) checkAny(m map[string]any, at string, sent bool) []error {
 	name, _ := m["@type"].(string)
-	for version, load := range map[string]func() (*Document, error){"v2alpha1": Load, "v1": LoadLegacy} {
-		if other, err := load(); version != d.Version && err == nil && strings.Contains(name, "."+version+".") {
+	for _, version := range []string{"v1", "v1alpha1", "v2", "v2alpha1"} {
+		if other, err := Version(version); version != d.Version && err == nil && strings.Contains(name, "."+version+".") {
 			return other.checkAny(m, at, sent) // an operation of the other version
 		}
 	}
