@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,7 +33,10 @@ type Bucket struct {
 	svc *storage.Service
 }
 
-// NewBucket makes the store. The first call makes the client, and the next call tries again if that fails: credentials may
+// EmulatorHost names the variable with the address of another Cloud Storage, HOST:PORT, as Google's libraries know it.
+const EmulatorHost = "STORAGE_EMULATOR_HOST"
+
+// NewBucket makes the store. Without options it has the default credentials, or calls the emulator of EmulatorHost without any. The first call makes the client, and the next call tries again if that fails: credentials may
 // be missing for a moment, and a cold start should not pay for an unused client.
 func NewBucket(opts ...option.ClientOption) *Bucket { return &Bucket{opts: opts} }
 
@@ -43,7 +47,12 @@ func (b *Bucket) service(ctx context.Context) (*storage.Service, error) {
 		return b.svc, nil
 	}
 	// The client outlives the call: its tokens must not depend on a context that ends with it.
-	svc, err := storage.NewService(context.WithoutCancel(ctx), b.opts...)
+	opts := b.opts
+	if host := os.Getenv(EmulatorHost); host != "" && len(opts) == 0 {
+		host = strings.TrimPrefix(host, "http://") // both forms are in use
+		opts = []option.ClientOption{option.WithEndpoint("http://" + host + "/storage/v1/"), option.WithoutAuthentication()}
+	}
+	svc, err := storage.NewService(context.WithoutCancel(ctx), opts...)
 	if err != nil {
 		return nil, fmt.Errorf("client for Cloud Storage: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -26,7 +27,10 @@ type Log struct {
 	svc *api.Service
 }
 
-// New returns the log. The client is made at the first call, which may never come.
+// EmulatorHost names the variable with the address of another Cloud Logging, HOST:PORT.
+const EmulatorHost = "LOGGING_EMULATOR_HOST"
+
+// New returns the log. Without options it has the default credentials, or calls the log of EmulatorHost without any. The client is made at the first call, which may never come.
 func New(opts ...option.ClientOption) *Log { return &Log{opts: opts} }
 
 func (l *Log) service(ctx context.Context) (*api.Service, error) {
@@ -36,7 +40,11 @@ func (l *Log) service(ctx context.Context) (*api.Service, error) {
 		return l.svc, nil
 	}
 	// The client outlives the call: its tokens must not depend on a context that ends with it.
-	svc, err := api.NewService(context.WithoutCancel(ctx), l.opts...)
+	opts := l.opts
+	if host := os.Getenv(EmulatorHost); host != "" && len(opts) == 0 {
+		opts = []option.ClientOption{option.WithEndpoint("http://" + host + "/"), option.WithoutAuthentication()}
+	}
+	svc, err := api.NewService(context.WithoutCancel(ctx), opts...)
 	if err != nil {
 		return nil, fmt.Errorf("client for Cloud Logging: %w", err)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"io"
 	"strings"
@@ -15,6 +16,7 @@ type cloudOptions struct {
 	listen string
 	fleet  []string
 	speed  float64
+	token  string
 }
 
 // slowest and fastest bound --speed.
@@ -26,9 +28,18 @@ func cloudCommand() *cobra.Command {
 		Use:   "cloud",
 		Short: "Serve a simulated Google Cloud on this machine, for gcloud, for the functions and for pitcrew",
 		Long: "Serve a simulated Google Cloud on this machine, until Ctrl-C. It answers the Cloud TPU API (v1, v1alpha1, v2, v2alpha1; v1 by gRPC\n" +
-			"too), Cloud Storage and Cloud Logging as Google does. Nothing in it is real, nothing is kept, and it asks for no credentials.\n\n" +
+			"too), Cloud Storage, Cloud Logging and the metadata servers of the TPUs' machines as Google does. Nothing in it is real, nothing\n" +
+			"is kept, and it asks for no credentials.\n\n" +
 			"--speed makes everything faster that takes time in the cloud. Its clock remains the clock of this machine, so that the times of\n" +
-			"its clients and its own agree.",
+			"its clients and its own agree.\n\n" +
+			"A POST to /admin/ACT with the printed token makes something happen:\n\n" +
+			"  preempt, terminate     a node: zone, node\n" +
+			"  host-error             of a node, for a while or for good: for\n" +
+			"  maintenance            of a node, now or announced before: in, for\n" +
+			"  withdraw               the announced maintenance of a node\n" +
+			"  stockout, capacity     of a zone, for a while or for good: zone, for, slices\n" +
+			"  fail, slow             the next calls of a method: method, zone, node, times, code, message, for\n" +
+			"  lose-answer            of these calls, after they took effect; or lose-request, before",
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return serveCloud(c.Context(), o, c.OutOrStdout())
@@ -39,6 +50,7 @@ func cloudCommand() *cobra.Command {
 	f.StringArrayVar(&o.fleet, "fleet", nil, "the TPUs to begin with: one YAML file with project, fleet and capacity, as in the scenarios of\n"+
 		"events/testdata, or JSON from gcloud compute tpus tpu-vm list, tpus list or queued-resources list, once for each file;\n"+
 		"without it an empty project named demo")
+	f.StringVar(&o.token, "token", "", "the token of the calls that make something happen; without it a new one")
 	f.Float64Var(&o.speed, "speed", 1, "how many times as fast everything goes that takes time in the cloud")
 	return c
 }
@@ -47,7 +59,10 @@ func serveCloud(ctx context.Context, o cloudOptions, out io.Writer) error {
 	if !(o.speed >= slowest && o.speed <= fastest) {
 		return usage("--speed %v is not between %v and %v", o.speed, slowest, fastest)
 	}
-	config := simulated.Config{Speed: o.speed}
+	config := simulated.Config{Speed: o.speed, Token: o.token}
+	if config.Token == "" {
+		config.Token = rand.Text()
+	}
 	if len(o.fleet) > 0 {
 		fleet, err := readFleet(o.fleet)
 		if err != nil {
@@ -63,7 +78,7 @@ func serveCloud(ctx context.Context, o cloudOptions, out io.Writer) error {
 	if err != nil {
 		return usage("--listen: %w", err)
 	}
-	tell(out, strings.Join(greeting(c, "http://"+l.Addr().String()), "\n"))
+	tell(out, strings.Join(greeting(c, "http://"+l.Addr().String(), config.Token), "\n"))
 	if err := c.Serve(ctx, l); err != nil {
 		return err
 	}
@@ -71,13 +86,16 @@ func serveCloud(ctx context.Context, o cloudOptions, out io.Writer) error {
 }
 
 // greeting says what is served, and how clients are led to it.
-func greeting(c *simulated.Cloud, url string) []string {
+func greeting(c *simulated.Cloud, url, token string) []string {
 	project := c.API.Project()
 	return []string{
 		fmt.Sprintf("project %s with %s, at %s; Ctrl-C ends it", project, count(len(c.API.Nodes("-")), "node"), url), "",
 		"gcloud, in another terminal:",
 		"  export CLOUDSDK_API_ENDPOINT_OVERRIDES_TPU=" + url + "/",
 		"  export CLOUDSDK_AUTH_DISABLE_CREDENTIALS=true CLOUDSDK_CORE_PROJECT=" + project,
-		"  gcloud compute tpus tpu-vm list --zone=" + c.API.Zones()[0],
+		"  gcloud compute tpus tpu-vm list --zone=" + c.API.Zones()[0], "",
+		"To make something happen:",
+		"  curl -H 'Authorization: Bearer " + token + "' -d '{\"zone\": \"" + c.API.Zones()[0] + "\", \"node\": \"NODE\"}' \\",
+		"    " + url + simulated.AdminPrefix + "preempt",
 	}
 }

@@ -1,5 +1,5 @@
-// Package cloud serves a simulated Google Cloud on one socket of this machine: the Cloud TPU API, Cloud Storage and Cloud Logging,
-// as Google's clients call them. It runs no training and none of Pitstop's functions: those are its clients.
+// Package cloud serves a simulated Google Cloud on one socket of this machine: the Cloud TPU API, Cloud Storage, Cloud Logging and the
+// metadata servers of the TPUs' machines, as Google's clients call them. It runs no training and none of Pitstop's functions: those are its clients.
 package cloud
 
 import (
@@ -11,7 +11,11 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
+
+	"google.golang.org/grpc"
 
 	"pitstop.internal/scripts/sim/clock"
 	"pitstop.internal/scripts/sim/world"
@@ -32,6 +36,12 @@ type Config struct {
 	Speed float64
 	// Now is the time of this machine; time.Now when nil.
 	Now func() time.Time
+	// Token is the password of the calls that make something happen; without one nobody can make them.
+	Token string
+	// Logged is called with every entry of the log, as a sink is; nil is none.
+	Logged func(entry []byte)
+	// Timing is how long things take; as Google takes when nil.
+	Timing *cloudtputest.Timing
 }
 
 // Cloud is a simulated Google Cloud. It is safe for concurrent use.
@@ -40,8 +50,20 @@ type Cloud struct {
 	Bucket *buckettest.Server
 	Log    *cloudlogtest.Log
 
-	now   func() time.Time
-	clock *clock.Clock
+	now    func() time.Time
+	clock  *clock.Clock
+	token  string
+	logged func(entry []byte)
+	logs   *grpc.Server
+	// inserted counts the entries that got their ID here.
+	inserted atomic.Uint64
+	// catching has one goroutine move the clock at a time.
+	catching sync.Mutex
+	// maintenanceTakes is how long maintenance lasts.
+	maintenanceTakes time.Duration
+
+	mu       sync.Mutex
+	machines map[machineID]*machine
 }
 
 // New makes a cloud with its fleet.
@@ -56,10 +78,17 @@ func New(c Config) (*Cloud, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	cloud := &Cloud{now: c.Now, clock: clock.NewClock(c.Now())}
+	if c.Timing == nil {
+		c.Timing = &cloudtputest.DefaultTiming
+	}
+	timing := c.Timing.Faster(cmp.Or(c.Speed, 1))
+	cloud := &Cloud{
+		now: c.Now, clock: clock.NewClock(c.Now()), token: c.Token, logged: c.Logged, maintenanceTakes: timing.Maintenance, machines: map[machineID]*machine{},
+	}
+	cloud.logs = newLogWriter(cloud)
 	cloud.API = cloudtputest.New(cloudtputest.Config{
 		Project: fleet.Project, Clock: cloud.clock, Seed: uint64(c.Now().UnixNano()), Zones: maps.Clone(fleet.Capacity), //nolint:gosec // any number will do
-		Principal: "you@" + fleet.Project + ".example.com", Timing: cloudtputest.DefaultTiming.Faster(cmp.Or(c.Speed, 1)),
+		Principal: "you@" + fleet.Project + ".example.com", Timing: timing,
 	})
 	for zone, chips := range fleet.Quota {
 		cloud.API.SetQuota(zone, chips)
@@ -82,18 +111,21 @@ func New(c Config) (*Cloud, error) {
 	return cloud, nil
 }
 
-// observe writes the entries that Google writes about an event.
+// observe tells the machines of an event, and writes the entries that Google writes about it.
 func (c *Cloud) observe(e cloudtputest.Event) {
+	c.tell(e)
 	if entry := cloudtputest.AuditEntry(e); entry != nil {
-		c.Log.Write(entry)
+		c.entry(entry)
 	}
 	for _, entry := range cloudtputest.SystemEntries(e) {
-		c.Log.Write(entry)
+		c.entry(entry)
 	}
 }
 
 // Catch brings the cloud's clock to the present time and makes happen what is due.
 func (c *Cloud) Catch() {
+	c.catching.Lock()
+	defer c.catching.Unlock()
 	present := c.now()
 	for c.clock.StepBefore(present) {
 		continue
@@ -105,8 +137,14 @@ func (c *Cloud) Catch() {
 func (c *Cloud) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.Catch()
 	switch path := r.URL.Path; {
+	case strings.HasPrefix(path, AdminPrefix):
+		c.serveAdmin(w, r)
+	case strings.HasPrefix(path, machinePrefix):
+		c.serveMachine(w, r)
+	case strings.HasPrefix(path, "/google.logging.v2."):
+		c.logs.ServeHTTP(w, r)
 	case strings.HasPrefix(path, "/v2/entries"):
-		c.Log.ServeHTTP(w, r)
+		c.serveLogs(w, r)
 	case strings.HasPrefix(path, "/storage/v1/"), strings.HasPrefix(path, "/upload/storage/v1/"):
 		c.Bucket.ServeHTTP(w, r)
 	default:

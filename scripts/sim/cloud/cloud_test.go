@@ -13,6 +13,8 @@ import (
 	"google.golang.org/api/option"
 	"google.golang.org/api/storage/v1"
 	tpu "google.golang.org/api/tpu/v2alpha1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"pitstop.internal/scripts/sim/cloud"
 	"pitstop.internal/scripts/sim/world"
@@ -58,6 +60,11 @@ func must(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// plain are the options of a client that speaks gRPC without TLS.
+func plain() []option.ClientOption {
+	return []option.ClientOption{option.WithoutAuthentication(), option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials()))}
 }
 
 func made(t *testing.T, c cloud.Config) *cloud.Cloud {

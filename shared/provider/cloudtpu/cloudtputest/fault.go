@@ -37,6 +37,9 @@ type Fault struct {
 	Unreachable bool
 }
 
+// HasMethod reports whether the API has a method of that name.
+func HasMethod(name string) bool { return methodNamed[name] != nil }
+
 // Inject adds a fault after the existing ones. The returned function removes it again.
 func (a *API) Inject(f Fault) (withdraw func()) {
 	if f.Times == 0 {

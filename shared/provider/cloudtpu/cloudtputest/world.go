@@ -223,6 +223,13 @@ func (a *API) SetCapacity(zone string, slices int) {
 	})
 }
 
+// Capacity is how many slices a zone holds at a time, or Unlimited.
+func (a *API) Capacity(zone string) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.zones[zone]
+}
+
 // SetQuota says how many chips the project may hold in a zone from now on. Existing slices stay. Lost slices, and the slices
 // of a failed or suspended queued resource, count until they are deleted.
 func (a *API) SetQuota(zone string, chips int) {
