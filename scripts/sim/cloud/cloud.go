@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -40,6 +41,8 @@ type Config struct {
 	Token string
 	// Logged is called with every entry of the log, as a sink is; nil is none.
 	Logged func(entry []byte)
+	// Observed is called with every event of the Cloud TPU API; nil is none.
+	Observed func(cloudtputest.Event)
 	// Timing is how long things take; as Google takes when nil.
 	Timing *cloudtputest.Timing
 }
@@ -54,7 +57,9 @@ type Cloud struct {
 	clock  *clock.Clock
 	token  string
 	logged func(entry []byte)
-	logs   *grpc.Server
+	// observed is that of the Config.
+	observed func(cloudtputest.Event)
+	logs     *grpc.Server
 	// inserted counts the entries that got their ID here.
 	inserted atomic.Uint64
 	// catching has one goroutine move the clock at a time.
@@ -83,12 +88,12 @@ func New(c Config) (*Cloud, error) {
 	}
 	timing := c.Timing.Faster(cmp.Or(c.Speed, 1))
 	cloud := &Cloud{
-		now: c.Now, clock: clock.NewClock(c.Now()), token: c.Token, logged: c.Logged, maintenanceTakes: timing.Maintenance, machines: map[machineID]*machine{},
+		now: c.Now, clock: clock.NewClock(c.Now()), token: c.Token, logged: c.Logged, observed: c.Observed, maintenanceTakes: timing.Maintenance, machines: map[machineID]*machine{},
 	}
 	cloud.logs = newLogWriter(cloud)
 	cloud.API = cloudtputest.New(cloudtputest.Config{
-		Project: fleet.Project, Clock: cloud.clock, Seed: uint64(c.Now().UnixNano()), Zones: maps.Clone(fleet.Capacity), //nolint:gosec // any number will do
-		Principal: "you@" + fleet.Project + ".example.com", Timing: timing,
+		Project: fleet.Project, Clock: cloud.clock, Seed: uint64(c.Now().UnixNano()), Zones: maps.Clone(fleet.Capacity),
+		Principal: world.Ours(fleet.Project), Timing: timing,
 	})
 	for zone, chips := range fleet.Quota {
 		cloud.API.SetQuota(zone, chips)
@@ -111,14 +116,26 @@ func New(c Config) (*Cloud, error) {
 	return cloud, nil
 }
 
+// Clock is the cloud's clock. It moves when somebody calls, and many times a second while the cloud is served.
+func (c *Cloud) Clock() cloudtputest.Clock { return c.clock }
+
+// Owner is who calls with a tool of an owner's, such as gcloud, and without a token of their own. Everybody else is Pitstop.
+func (c *Cloud) Owner() string { return "owner@" + c.API.Project() + ".example.com" }
+
+// ownersTools begin the user agents of the tools that people call Google with.
+var ownersTools = []string{"google-cloud-sdk", "Terraform", "curl"}
+
 // observe tells the machines of an event, and writes the entries that Google writes about it.
 func (c *Cloud) observe(e cloudtputest.Event) {
 	c.tell(e)
+	if c.observed != nil {
+		c.observed(e)
+	}
 	if entry := cloudtputest.AuditEntry(e); entry != nil {
-		c.entry(entry)
+		c.Enter(entry)
 	}
 	for _, entry := range cloudtputest.SystemEntries(e) {
-		c.entry(entry)
+		c.Enter(entry)
 	}
 }
 
@@ -148,6 +165,9 @@ func (c *Cloud) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.HasPrefix(path, "/storage/v1/"), strings.HasPrefix(path, "/upload/storage/v1/"):
 		c.Bucket.ServeHTTP(w, r)
 	default:
+		if agent := r.UserAgent(); r.Header.Get("Authorization") == "" && slices.ContainsFunc(ownersTools, func(t string) bool { return strings.HasPrefix(agent, t) }) {
+			r.Header.Set("Authorization", "Bearer "+c.Owner())
+		}
 		c.API.ServeHTTP(w, r)
 	}
 }
@@ -173,7 +193,9 @@ func (c *Cloud) Serve(ctx context.Context, l net.Listener) error {
 			return fmt.Errorf("serve %s: %w", l.Addr(), err)
 		case <-ctx.Done():
 			err := s.Close()
-			<-ended
+			if served := <-ended; !errors.Is(served, http.ErrServerClosed) {
+				err = errors.Join(err, served)
+			}
 			return err
 		}
 	}

@@ -7,12 +7,15 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/sim/cloud"
+	"pitstop.internal/shared/cloudlog/cloudlogtest"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 )
 
@@ -24,6 +27,8 @@ const gcloudVariable = "PITSTOP_GCLOUD"
 type gcloudStep struct {
 	command, want string
 	before        func(*cloudtputest.API) error
+	// passes is how much time passes in the cloud before the call.
+	passes time.Duration
 }
 
 // shape and order are the flags of a node and of a queued resource that the guides use in every example.
@@ -156,6 +161,24 @@ func formerly(track string) []gcloudStep {
 	return steps
 }
 
+// logged are the calls about logs, after a preemption and before any entry of one's own.
+func logged() []gcloudStep {
+	return []gcloudStep{
+		{command: "logging write mine hello", before: func(a *cloudtputest.API) error {
+			if _, err := a.AddNode(cloudtputest.NodeConfig{Zone: "us-west4-a", Name: "n1", Accelerator: "v5litepod-16", Group: "t1v-n-9472280f"}); err != nil {
+				return err
+			}
+			return a.Preempt("us-west4-a", "n1")
+		}},
+		{
+			command: `logging read protoPayload.methodName="compute.instances.preempted" --order=asc --format=value(protoPayload.resourceName.basename())`,
+			want:    "t1v-n-9472280f-w-0\nt1v-n-9472280f-w-1\nt1v-n-9472280f-w-2\nt1v-n-9472280f-w-3",
+			passes:  cloudlogtest.Lag,
+		},
+		{command: `logging read logName="projects/demo/logs/mine" --format=value(textPayload)`, want: "hello"},
+	}
+}
+
 // TestGcloud makes the calls of the guides with Google's own command, in its stable and its alpha track, and compares what it prints.
 // Every answer is held against the discovery document of its version.
 func TestGcloud(t *testing.T) {
@@ -168,7 +191,7 @@ func TestGcloud(t *testing.T) {
 	}
 	for name, steps := range map[string][]gcloudStep{
 		"VMs": vm(""), "alpha VMs": vm("alpha "), "queued resources": queued(""), "alpha queued resources": queued("alpha "),
-		"legacy": formerly(""), "alpha legacy": formerly("alpha "),
+		"legacy": formerly(""), "alpha legacy": formerly("alpha "), "logs": logged(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -181,7 +204,8 @@ func runGcloud(t *testing.T, gcloud string, steps []gcloudStep) {
 	t.Helper()
 	fleet := fleet(t)
 	fleet.Fleet, fleet.Capacity["us-west4-a"] = nil, cloudtputest.Unlimited
-	c := made(t, cloud.Config{Fleet: fleet, Speed: 1e6})
+	var passed atomic.Int64
+	c := made(t, cloud.Config{Fleet: fleet, Speed: 1e6, Now: func() time.Time { return time.Now().Add(time.Duration(passed.Load())) }})
 	// gcloud reads a resource, changes a field, and sends the whole back, with what only the API may set.
 	described, err := cloudtputest.Described(c, func(err error) {
 		for line := range strings.SplitSeq(err.Error(), "\n") {
@@ -197,17 +221,18 @@ func runGcloud(t *testing.T, gcloud string, steps []gcloudStep) {
 	startup := filepath.Join(dir, "startup.sh")
 	must(t, os.WriteFile(startup, []byte("pitcrew run -- python3 train.py"), 0o600))
 	for _, s := range steps {
+		passed.Add(int64(s.passes))
 		c.Catch()
 		if s.before != nil {
 			must(t, s.before(c.API))
 		}
 		args := strings.Fields(strings.ReplaceAll(s.command, "STARTUP", startup))
-		if !strings.Contains(s.command, "--zone=") && !strings.Contains(s.command, " locations ") {
+		if !strings.Contains(s.command, "--zone=") && !strings.Contains(s.command, " locations ") && !strings.HasPrefix(s.command, "logging ") {
 			args = append(args, "--zone=us-west4-a")
 		}
 		var out, errOut bytes.Buffer
 		call := exec.CommandContext(t.Context(), gcloud, args...) //nolint:gosec // the calls above
-		call.Env = append(os.Environ(), "CLOUDSDK_CONFIG="+dir, "CLOUDSDK_API_ENDPOINT_OVERRIDES_TPU="+server.URL+"/", "CLOUDSDK_AUTH_DISABLE_CREDENTIALS=true",
+		call.Env = append(os.Environ(), "CLOUDSDK_CONFIG="+dir, "CLOUDSDK_API_ENDPOINT_OVERRIDES_TPU="+server.URL+"/", "CLOUDSDK_API_ENDPOINT_OVERRIDES_LOGGING="+server.URL+"/", "CLOUDSDK_AUTH_DISABLE_CREDENTIALS=true",
 			"CLOUDSDK_CORE_PROJECT=demo", "CLOUDSDK_CORE_DISABLE_PROMPTS=1", "CLOUDSDK_CORE_DISABLE_FILE_LOGGING=1", "CLOUDSDK_CORE_CHECK_GCE_METADATA=false",
 			"CLOUDSDK_CORE_DISABLE_USAGE_REPORTING=true", "CLOUDSDK_COMPONENT_MANAGER_DISABLE_UPDATE_CHECK=true", "CLOUDSDK_SURVEY_DISABLE_PROMPTS=true")
 		call.Stdout, call.Stderr = &out, &errOut

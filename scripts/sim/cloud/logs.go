@@ -73,13 +73,13 @@ func (c *Cloud) written(body []byte) error {
 		return nil
 	}
 	for _, e := range entries {
-		c.entry(e)
+		c.Enter(e)
 	}
 	return nil
 }
 
-// entry brings an entry into the log, and to whom the sinks bring it.
-func (c *Cloud) entry(raw []byte) {
+// Enter brings an entry into the log, and to whom the sinks bring it.
+func (c *Cloud) Enter(raw []byte) {
 	c.Log.Write(raw)
 	if c.logged != nil {
 		c.logged(raw)

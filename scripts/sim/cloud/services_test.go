@@ -332,3 +332,33 @@ func TestEntriesAreWrittenAndFound(t *testing.T) {
 		t.Errorf("the sink got %d entries of the preemption, want one for each of 4 workers", preempted)
 	}
 }
+
+// TestWhoCalls: the tools of people call as the owner, everybody else as Pitstop, and who sends a token as that.
+func TestWhoCalls(t *testing.T) {
+	b := newBench(t)
+	for _, c := range []struct{ agent, token, who string }{
+		{"google-cloud-sdk gcloud/528.0.0 command/gcloud.compute.tpus.tpu-vm.update", "", b.Owner()},
+		{"Terraform/1.11.4 (+https://www.terraform.io)", "", b.Owner()},
+		{"google-api-go-client/0.5", "", "pitstop@demo.iam.gserviceaccount.com"},
+		{"google-cloud-sdk gcloud/528.0.0", "ada@example.com", "ada@example.com"},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, b.url+"/v2/"+llama+"?updateMask=description", strings.NewReader(`{"description":"d"}`))
+		must(t, err)
+		r.Header.Set("User-Agent", c.agent)
+		if c.token != "" {
+			r.Header.Set("Authorization", "Bearer "+c.token)
+		}
+		resp, err := http.DefaultClient.Do(r)
+		must(t, err)
+		must(t, resp.Body.Close())
+		b.now.pass(time.Second)
+		b.Catch()
+		logs, err := logging.NewService(t.Context(), endpoint(b.url)...)
+		must(t, err)
+		found, err := logs.Entries.List(&logging.ListLogEntriesRequest{ResourceNames: []string{"projects/demo"}, Filter: `protoPayload.serviceName="tpu.googleapis.com"`, OrderBy: "timestamp desc", PageSize: 1}).Do()
+		must(t, err)
+		if len(found.Entries) != 1 || !bytes.Contains(found.Entries[0].ProtoPayload, []byte(`"principalEmail":"`+c.who+`"`)) {
+			t.Errorf("%s: the audit log has %s, want %s", c.agent, found.Entries[0].ProtoPayload, c.who)
+		}
+	}
+}

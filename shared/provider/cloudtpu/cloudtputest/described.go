@@ -26,9 +26,9 @@ func Described(next http.Handler, fault func(error)) (http.Handler, error) {
 		checked[v] = d.Transport(served, fault, nil)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		v, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+		v, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 		through := checked[v]
-		if through == nil {
+		if through == nil || !strings.HasPrefix(rest, "projects/") { // another API has a v2 too
 			next.ServeHTTP(w, r)
 			return
 		}
