@@ -3,9 +3,15 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -29,10 +35,12 @@ import (
 const (
 	liveZone  = "us-west4-a"
 	liveSlice = "llama-8b"
+	// crewSlice is the slice with a real crew.
+	crewSlice = "gemma"
 	// liveTick is how often patrol looks: once a minute in a deployment.
 	liveTick = 2 * time.Second
 	// liveWithin bounds the wait for each stage on a busy machine.
-	liveWithin = 3 * time.Minute
+	liveWithin = 2 * time.Minute
 )
 
 // brisk is how long things take in a cloud whose clients live by the clock of this machine.
@@ -46,6 +54,7 @@ type live struct {
 	ledger    *ledger.Ledger
 	topics    *pubsub.TopicAdminClient
 	processes map[string]*running
+	tpu       *machine
 }
 
 func (l *live) publish(t *testing.T, topic string, data []byte, attributes map[string]string) {
@@ -55,6 +64,17 @@ func (l *live) publish(t *testing.T, topic string, data []byte, attributes map[s
 	if err != nil {
 		t.Errorf("publish on %s: %v", topic, err)
 	}
+}
+
+// told logs how the workloads stand, and what pitcrew said.
+func (l *live) told(t *testing.T) {
+	t.Helper()
+	for _, name := range []string{liveSlice, crewSlice} {
+		w, _, err := l.ledger.Workload(context.WithoutCancel(t.Context()), "demo/"+name)
+		raw, _ := json.Marshal(w) //nolint:errcheck // it is a document
+		t.Logf("%s: %v: %s", name, err, raw)
+	}
+	t.Logf("pitcrew said: %s", l.tpu.said())
 }
 
 // until waits until something is so, and prints what the functions logged last if that does not come.
@@ -68,6 +88,7 @@ func (l *live) until(t *testing.T, what string, so func() bool) {
 		select {
 		case <-again.C:
 		case <-ctx.Done():
+			l.told(t)
 			for name, p := range l.processes {
 				said, _ := os.ReadFile(p.log) //nolint:errcheck // then it said nothing
 				t.Logf("%s logged last: %s", name, said[max(0, len(said)-3000):])
@@ -77,9 +98,139 @@ func (l *live) until(t *testing.T, what string, so func() bool) {
 	}
 }
 
-// TestStagedFunctionsResumeTrainingOverEmulators builds every function as it is deployed and starts it as a process of its own. A
-// slice of the served cloud is preempted; that alone is made to happen. The entries travel through Google's Pub/Sub emulator, the
-// ledger is in the Firestore emulator, and in the end training goes on past its last checkpoint, on another node of that name.
+// liveTrainer is a training: it goes on at the step that pitcrew names, and saves every 20 steps.
+const liveTrainer = `package main
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+func main() {
+	file, cloud := os.Args[1], os.Args[2]
+	step, _ := strconv.Atoi(os.Getenv("PITCREW_RESUME_STEP"))
+	for {
+		time.Sleep(50 * time.Millisecond)
+		step++
+		if err := os.WriteFile(file, []byte(strconv.Itoa(step)), 0o600); err != nil {
+			panic(err)
+		}
+		for _, object := range []string{"state/manifest.ocdbt", "_CHECKPOINT_METADATA", "commit_success.txt"} {
+			if step%20 != 0 {
+				break
+			}
+			url := fmt.Sprintf("http://%s/upload/storage/v1/b/ckpt/o?uploadType=media&name=gemma/%d/%s", cloud, step, object)
+			resp, err := http.Post(url, "application/octet-stream", strings.NewReader("{}"))
+			if err != nil || resp.StatusCode != http.StatusOK {
+				panic(fmt.Sprint(url, resp, err))
+			}
+			resp.Body.Close()
+		}
+	}
+}
+`
+
+// machine is the only worker of the slice with a real crew: pitcrew and its training run on it in each life of the node.
+type machine struct {
+	// dir has the programs, and at is the address of the cloud.
+	dir, at string
+	// absent says why there is none.
+	absent error
+
+	mu     sync.Mutex
+	crew   *exec.Cmd
+	starts int
+	fault  error
+}
+
+// observe starts the machine with its node and ends it with that.
+func (m *machine) observe(e cloudtputest.Event) {
+	switch {
+	case e.Node != crewSlice:
+	case e.Kind == cloudtputest.Ready:
+		m.start()
+	case e.Kind == cloudtputest.Lost, e.Kind == cloudtputest.Gone:
+		m.end()
+	}
+}
+
+func (m *machine) start() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.crew != nil || m.absent != nil {
+		return
+	}
+	m.starts++
+	own := filepath.Join(m.dir, "life-"+strconv.Itoa(m.starts))
+	step := filepath.Join(own, "step")
+	if m.fault = os.MkdirAll(own, 0o700); m.fault != nil {
+		return
+	}
+	log, err := os.Create(filepath.Join(own, "log"))
+	if err != nil {
+		m.fault = err
+		return
+	}
+	defer log.Close() //nolint:errcheck // the process has its own
+	var boot []string
+	if boot, m.fault = booting(); m.fault != nil {
+		return
+	}
+	c := exec.CommandContext(context.Background(), "unshare", append(boot, filepath.Join(m.dir, "pitcrew"), "run", "-v", //nolint:gosec // built for this test
+		"--state="+filepath.Join(own, "state"), "--storage-endpoint=http://"+m.at+"/storage/v1/", "--logging-endpoint="+m.at,
+		"--lease-every=500ms", "--look-every=500ms", "--step-every=100ms", "--report-every=1s", "--progress-file="+step,
+		"--", filepath.Join(m.dir, "trainer"), step, m.at)...)
+	c.Env = append(os.Environ(), "GCE_METADATA_HOST="+m.at+"/machines/"+liveZone+"/"+crewSlice+"/0")
+	c.Stdout, c.Stderr = log, log
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if m.fault = c.Start(); m.fault == nil {
+		m.crew = c
+	}
+}
+
+// booting are the arguments of unshare for a program that believes its machine to start now. A crew belongs to a life of its slice
+// that began before its machine.
+func booting() ([]string, error) {
+	raw, err := os.ReadFile("/proc/uptime")
+	if err != nil {
+		return nil, err
+	}
+	seconds, _, _ := strings.Cut(string(raw), ".")
+	return []string{"--time", "--boottime=-" + seconds}, nil
+}
+
+// end takes the machine away, with all that runs on it.
+func (m *machine) end() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.crew == nil {
+		return
+	}
+	_ = syscall.Kill(-m.crew.Process.Pid, syscall.SIGKILL) //nolint:errcheck // it may have ended
+	_ = m.crew.Wait()                                      //nolint:errcheck // it was killed
+	m.crew = nil
+}
+
+// said is what pitcrew has said in all lives.
+func (m *machine) said() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all strings.Builder
+	for life := range m.starts {
+		raw, _ := os.ReadFile(filepath.Join(m.dir, "life-"+strconv.Itoa(life+1), "log")) //nolint:errcheck // then it said nothing
+		all.Write(raw)
+	}
+	return all.String()
+}
+
+// TestStagedFunctionsResumeTrainingOverEmulators builds every function as it is deployed and starts it as a process of its own. Slices
+// of the served cloud are preempted; that alone is made to happen. The entries travel through Google's Pub/Sub emulator, the ledger
+// is in the Firestore emulator, and in the end training goes on past its last checkpoint, on another node of that name. One slice has
+// a simulated training on four workers, the other has pitcrew and its training as processes too.
 func TestStagedFunctionsResumeTrainingOverEmulators(t *testing.T) {
 	pubsubAt, firestoreAt := publishtest.Emulator(t, publishtest.PubSub), publishtest.Emulator(t, publishtest.Firestore)
 	ctx, dir := t.Context(), t.TempDir()
@@ -102,16 +253,22 @@ func TestStagedFunctionsResumeTrainingOverEmulators(t *testing.T) {
 	defer l.ledger.Close() //nolint:errcheck // likewise
 
 	// The cloud, with a training on its only slice.
-	fleet, err := world.Parse([]byte("project: demo\ncapacity: {" + liveZone + ": 2}\nfleet: [{name: " + liveSlice + ", zone: " + liveZone +
-		", accelerator: v5litepod-16, spot: true, policy: spot, directory: \"gs://ckpt/llama\"}]"))
+	slice := func(name, accelerator, directory string) string {
+		return "  - {name: " + name + ", zone: " + liveZone + ", accelerator: " + accelerator + ", spot: true, policy: spot, directory: \"gs://ckpt/" + directory + "\"}\n"
+	}
+	fleet, err := world.Parse([]byte("project: demo\ncapacity: {" + liveZone + ": 3}\nfleet:\n" +
+		slice(liveSlice, "v5litepod-16", "llama") + slice(crewSlice, "v5litepod-8", "gemma")))
 	must(err)
 	entries := make(chan []byte, 10_000)
 	var training atomic.Pointer[trainingtest.Training]
+	tpu := &machine{dir: filepath.Join(dir, "machine")}
+	l.tpu = tpu
 	l.cloud, err = cloud.New(cloud.Config{
 		Fleet: fleet, Timing: &brisk, Token: "live", Logged: func(e []byte) { entries <- e },
 		Observed: func(e cloudtputest.Event) {
 			if run := training.Load(); run != nil {
 				run.Observe(e)
+				tpu.observe(e)
 			}
 		},
 	})
@@ -119,6 +276,23 @@ func TestStagedFunctionsResumeTrainingOverEmulators(t *testing.T) {
 	listener, err := cloud.Listen(ctx, "127.0.0.1:0")
 	must(err)
 	at := listener.Addr().String()
+
+	// Crew and training of the other slice.
+	tpu.at = at
+	if boot, err := booting(); err != nil {
+		tpu.absent = err
+	} else if out, err := exec.CommandContext(ctx, "unshare", append(boot, "true")...).CombinedOutput(); err != nil { //nolint:gosec // our own arguments
+		tpu.absent = fmt.Errorf("unshare: %w: %s", err, out)
+	}
+	must(os.MkdirAll(filepath.Join(tpu.dir, "source"), 0o700))
+	must(os.WriteFile(filepath.Join(tpu.dir, "source", "main.go"), []byte(liveTrainer), 0o600))
+	for program, source := range map[string]string{"pitcrew": "./scripts/pitcrew", "trainer": filepath.Join(tpu.dir, "source", "main.go")} {
+		c := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(tpu.dir, program), source) //nolint:gosec // our own arguments
+		c.Dir = "../.."
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("build %s: %v: %s", program, err, out)
+		}
+	}
 
 	// The functions, each behind its own push subscription.
 	m, err := findModule(ctx)
@@ -178,37 +352,67 @@ func TestStagedFunctionsResumeTrainingOverEmulators(t *testing.T) {
 	l.cloud.Catch()
 	host := l.cloud.API.Hosts(liveZone, liveSlice)
 	group, _, _ := events.WorkerGroup(host[0])
-	first := l.cloud.API.Incarnation(liveZone, liveSlice)
 	run := trainingtest.New(trainingtest.Config{
 		Project: "demo", Slice: liveSlice, Workload: "demo/" + liveSlice, Clock: l.cloud.Clock(), Bucket: l.cloud.Bucket, Directory: "gs://ckpt/llama",
 		Emit: l.cloud.Enter, ReportEvery: time.Second, StepTakes: 100 * time.Millisecond, CheckpointEvery: 20, SaveTakes: 200 * time.Millisecond,
 		StartTakes: 500 * time.Millisecond, BootTakes: 500 * time.Millisecond,
-	}, first, group, len(host))
+	}, l.cloud.API.Incarnation(liveZone, liveSlice), group, len(host))
 	l.cloud.Bucket.OnChange(run.Changed)
-	l.cloud.API.OnGuests(func(_, _ string, worker int) (string, bool) { return guestOf(run, worker) })
+	l.cloud.API.OnGuests(func(_, name string, worker int) (string, bool) { return guestOf(run, name, worker) })
 	training.Store(run)
+	tpu.start()
+	defer tpu.end()
 
-	workload := func() incident.Workload {
-		w, _, err := l.ledger.Workload(ctx, "demo/"+liveSlice)
+	workload := func(name string) incident.Workload {
+		w, _, err := l.ledger.Workload(ctx, "demo/"+name)
 		if err != nil && !errors.Is(err, ledger.ErrNotFound) {
 			t.Errorf("ledger: %v", err)
 		}
 		return w
 	}
-	l.until(t, "Pitstop knows the slice and its training", func() bool { return workload().Progress.Step > 0 })
-	saved := run.Saved()
-	began := time.Now()
-	must(l.cloud.API.Preempt(liveZone, liveSlice))
-	l.until(t, "an incident ended", func() bool { return workload().Closed != nil })
-	closed := workload().Closed
-	if closed.Outcome != incident.Resumed || closed.Cause != events.CausePreemption {
-		t.Errorf("the incident ended %s, its cause is %s: %s", closed.Outcome, closed.Cause, closed.Reason)
+	resumes := func(t *testing.T, name string) {
+		t.Helper()
+		l.until(t, "Pitstop knows "+name+" and a checkpoint of it", func() bool { return workload(name).Progress.Step > 0 && l.saved(name) > 0 })
+		first, saved := l.cloud.API.Incarnation(liveZone, name), l.saved(name)
+		began := time.Now()
+		must(l.cloud.API.Preempt(liveZone, name))
+		l.until(t, "an incident of "+name+" ended", func() bool { return workload(name).Closed != nil })
+		w := workload(name)
+		if w.Closed.Outcome != incident.Resumed || w.Closed.Cause != events.CausePreemption {
+			t.Errorf("%s: the incident ended %s, its cause is %s: %s", name, w.Closed.Outcome, w.Closed.Cause, w.Closed.Reason)
+		}
+		if now := l.cloud.API.Incarnation(liveZone, name); now.Same(first) || w.Progress.Step <= saved {
+			t.Errorf("%s: training is at step %d; the node was %v and is %v, the checkpoint is of step %d", name, w.Progress.Step, first, now, saved)
+		}
+		t.Logf("%s: from the preemption to the end of the incident %v", name, time.Since(began).Round(time.Second))
 	}
-	now := l.cloud.API.Incarnation(liveZone, liveSlice)
-	if on, trains := run.Running(); now.Same(first) || !trains || !on.Same(now) || run.Stepped() <= saved {
-		t.Errorf("training runs: %v, on %v, at step %d; the node was %v and is %v, the checkpoint is of step %d", trains, on, run.Stepped(), first, now, saved)
+	t.Run("simulated crew", func(t *testing.T) {
+		resumes(t, liveSlice)
+		if on, trains := run.Running(); !trains || !on.Same(l.cloud.API.Incarnation(liveZone, liveSlice)) {
+			t.Errorf("the simulated training runs: %v, on %v", trains, on)
+		}
+	})
+	t.Run("pitcrew", func(t *testing.T) {
+		if tpu.absent != nil {
+			t.Skipf("no machine that starts now can be made here: %v", tpu.absent)
+		}
+		resumes(t, crewSlice)
+		if said := tpu.said(); tpu.fault != nil || tpu.starts != 2 || strings.Count(said, "attempt 1 began") != 1 || strings.Count(said, "attempt 2 began") != 1 {
+			t.Errorf("pitcrew was started %d times, %v, and said %s", tpu.starts, tpu.fault, said)
+		}
+	})
+}
+
+// saved is the last step with a complete checkpoint of a slice.
+func (l *live) saved(name string) (last int64) {
+	directory, _, _ := strings.Cut(name, "-")
+	for _, object := range l.cloud.Bucket.List("ckpt", directory+"/") {
+		parts := strings.Split(object, "/")
+		if step, err := strconv.ParseInt(parts[1], 10, 64); err == nil && parts[len(parts)-1] == "commit_success.txt" {
+			last = max(last, step)
+		}
 	}
-	t.Logf("from the preemption to the end of the incident: %v", time.Since(began).Round(time.Second))
+	return last
 }
 
 // route brings entries to the topics, as the sinks do.
@@ -248,10 +452,10 @@ func (l *live) tick(t *testing.T, ctx context.Context) error { //nolint:revive /
 	}
 }
 
-// guestOf is what a crew has written into the guest attribute of a worker.
-func guestOf(run *trainingtest.Training, worker int) (string, bool) {
+// guestOf is what the simulated crew has written into the guest attribute of a worker.
+func guestOf(run *trainingtest.Training, name string, worker int) (string, bool) {
 	state, ok := run.State()
-	if worker != 0 || !ok {
+	if name != run.Slice || worker != 0 || !ok {
 		return "", false
 	}
 	raw, err := json.Marshal(state)

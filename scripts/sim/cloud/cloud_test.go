@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/api/logging/v2"
 	"google.golang.org/api/option"
 	"google.golang.org/api/storage/v1"
@@ -18,6 +19,7 @@ import (
 
 	"pitstop.internal/scripts/sim/cloud"
 	"pitstop.internal/scripts/sim/world"
+	"pitstop.internal/shared/provider/cloudtpu"
 )
 
 // hand is a clock that a test moves.
@@ -134,6 +136,24 @@ func TestGooglesClientsCallItsServices(t *testing.T) {
 	must(t, err)
 	if b, err := buckets.Buckets.Get("ckpt").Do(); err != nil || b.Location != "US-WEST4" {
 		t.Errorf("bucket %+v, %v", b, err)
+	}
+}
+
+// TestTheFunctionsProviderReadsBothSorts: as a function's process is configured, over HTTP and by gRPC on one port.
+func TestTheFunctionsProviderReadsBothSorts(t *testing.T) {
+	s := fleet(t)
+	s.Fleet = append(s.Fleet, world.SliceConfig{Name: "old", Zone: zone, Accelerator: "v2-8", Legacy: true})
+	url := served(t, made(t, cloud.Config{Fleet: s}))
+	p, err := cloudtpu.Config{Endpoint: url, LegacyZones: []string{zone}}.Open(t.Context())
+	must(t, err)
+	list, err := p.List(t.Context(), "demo", zone)
+	must(t, err)
+	got := map[string]bool{}
+	for _, s := range list.Slices {
+		got[s.Name] = s.Legacy
+	}
+	if d := cmp.Diff(map[string]bool{"llama-8b": false, "gemma-0": false, "gemma-1": false, "old": true}, got); d != "" || list.Unread != nil {
+		t.Errorf("%v, slices and whether they are legacy (-want +got):\n%s", list.Unread, d)
 	}
 }
 
