@@ -1,6 +1,7 @@
 package cloudtputest
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +19,8 @@ type queue struct {
 	initiator  string
 	failed     *status
 	nodes      []ordered
+	// version is the version of the API that ordered it; v2alpha1 when empty.
+	version string
 	// turn rises with every state, as that of a node does.
 	turn int
 	// ripe says that it has waited as long as it has to.
@@ -173,7 +176,9 @@ func (a *API) provision(q *queue) {
 			a.fail(q, refuse(alreadyExists, "Resource '%s/nodes/%s' already exists", a.parent(q.zone), o.name))
 			return
 		}
-		made = append(made, a.add(q.zone, o.name, o.node, nil, q))
+		n := a.add(q.zone, o.name, o.node, nil, q)
+		n.api.ApiVersion = apiVersions[cmp.Or(q.version, version)]
+		made = append(made, n)
 	}
 	turn := q.turn
 	a.after(a.timing.Create+a.stuck, func() {
@@ -264,6 +269,7 @@ func (a *API) createQueuedResource(c *request) (any, *status) {
 			return nil, refuse(alreadyExists, "Resource '%s/nodes/%s' already exists", a.parent(c.zone), o.name)
 		}
 	}
+	q.version = c.version
 	a.queues[key{c.zone, name}] = q
 	if c.fault.LateCode == 0 {
 		a.wait(q)

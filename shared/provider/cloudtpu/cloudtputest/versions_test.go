@@ -103,6 +103,9 @@ func TestTheStableVersionFitsItsDescription(t *testing.T) {
 	if shown, err := b.l.QueuedResources.Get(queue).Do(); err != nil || shown.Tpu.NodeSpec[0].MultiNodeParams.NodeCount != 2 {
 		t.Errorf("v2alpha1 shows %+v, %v", shown, err)
 	}
+	if n, err := l.Nodes.Get(parent + "/nodes/slice-0").Do(); err != nil || n.ApiVersion != "V2" || !n.MultisliceNode {
+		t.Errorf("%+v, %v", n, err)
+	}
 	lists()
 	do(l.QueuedResources.Reset(queue, &stable.ResetQueuedResourceRequest{}).Do())
 	b.clock.Advance(time.Hour)
