@@ -46,8 +46,10 @@ func (m *machine) reported(e Reported) {
 	case events.ReportRefused:
 		m.saveRefused(r)
 	case events.ReportExited:
-		m.exited(s, r)
-		m.noteError(r.Attempt)
+		if m.crashed(r) { // else the line comes again, and may be of an incident before
+			m.exited(s, r)
+			m.noteError()
+		}
 	case events.ReportGaveUp:
 		m.gaveUp(s, r)
 	case events.ReportFinished:
@@ -321,11 +323,8 @@ func (m *machine) lastTrouble() time.Time {
 	return last
 }
 
-// exited takes the end of a training process. The first worker to fail is the cause; its siblings are consequences.
+// exited takes the end of a training process that is news. The first worker to fail is the cause; its siblings are consequences.
 func (m *machine) exited(s *Slot, r events.CrewReport) {
-	if !m.crashed(r) {
-		return
-	}
 	t := Trouble{Cause: events.CauseCrash, Slice: s.Name, Life: s.Incarnation.ID, At: m.when(), Text: r.Describe()}
 	if r.Interrupted {
 		t.Cause = events.CauseUnknown // somebody or something ended it: that is the machine's
@@ -361,9 +360,9 @@ func (m *machine) exited(s *Slot, r events.CrewReport) {
 	}
 }
 
-// noteError keeps with the open incident how an attempt ended.
-func (m *machine) noteError(attempt int) {
-	if in := m.w.Incident; in != nil && m.w.Crew.Error.Attempt == attempt && in.Error.Attempt < attempt {
+// noteError keeps with the open incident how the last attempt ended.
+func (m *machine) noteError() {
+	if m.w.Incident != nil {
 		m.inc().Error = m.w.Crew.Error
 	}
 }

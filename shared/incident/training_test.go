@@ -361,3 +361,37 @@ func TestAnIncidentKeepsHowItsLastAttemptEnded(t *testing.T) {
 		}
 	}
 }
+
+// TestALineThatComesAgainTellsNothingOfALaterIncident: how an attempt ended stays with the incident in which it ended.
+func TestALineThatComesAgainTellsNothingOfALaterIncident(t *testing.T) {
+	w := quiet(true)
+	w.Crew.Attempt = 5
+	line := incident.Reported{
+		Origin: incident.Origin{ID: "line", Time: start, Rank: events.RankUser}, Slice: w.Slices[0].Name,
+		Report: events.CrewReport{Report: events.ReportExited, Node: w.Slices[0].Name, ExitCode: 1, Attempt: 5},
+	}
+	w, _, _ = incident.Advance(policies["everything"], w, line, start)
+	if w.Incident == nil || w.Incident.Error.Attempt != 5 {
+		t.Fatalf("the crash: %+v", w.Incident)
+	}
+	first := w.Incident.ID
+	w, _, _ = incident.Advance(policies["everything"], w, incident.Reported{
+		Origin: incident.Origin{ID: "step", Time: start.Add(time.Minute), Rank: events.RankUser}, Slice: w.Slices[0].Name,
+		Report: events.CrewReport{Report: events.ReportProgress, Node: w.Slices[0].Name, Attempt: 6, Step: w.Incident.Baseline + 1000},
+	}, start.Add(time.Minute))
+	if w.Incident != nil {
+		t.Fatalf("it does not end: %s", w.Incident.Phase)
+	}
+	at := start.Add(time.Hour)
+	w, _, _ = incident.Advance(policies["everything"], w, incident.Interrupted{
+		Origin: incident.Origin{ID: "preempted", Time: at, Rank: events.RankReading}, Slice: w.Slices[0].Name,
+		Incarnation: w.Slices[0].Incarnation, Cause: events.CausePreemption, Text: "preempted",
+	}, at)
+	if w.Incident == nil || w.Incident.ID == first {
+		t.Fatalf("the preemption opens none: %+v", w.Incident)
+	}
+	w, _, _ = incident.Advance(policies["everything"], w, line, at.Add(time.Second))
+	if got := w.Incident.Error; got != (incident.Error{}) {
+		t.Errorf("the second incident shows attempt %d: %+v", got.Attempt, got)
+	}
+}
