@@ -118,7 +118,7 @@ var frozen = map[string]struct {
 		ChipHourPrice: 1.2, DeleteAt: time.Date(2026, 11, 12, 3, 14, 8, 0, time.UTC),
 		Job: events.JobTerms{
 			State:   events.JobFailed,
-			Retries: events.JobRetries{Worker: 2, Job: 1, Memory: 3, Interruption: 4, Internal: 5, Stockout: 6, Recreated: 7, Requested: 8},
+			Retries: events.JobRetries{Worker: 2, Job: 1, Memory: 3, Interruption: 4, Internal: 5, Stockout: 6, Recreations: 7, Requests: 8},
 			Error:   events.JobError{Code: 8, Status: "RESOURCE_EXHAUSTED", Message: "Resources are insufficient in region: us-west4."},
 		},
 	}},
@@ -127,7 +127,7 @@ var frozen = map[string]struct {
 		Worker: 1, Workers: 4, Attempt: 3, Step: 48190, CheckpointStep: 48000, CheckpointURI: "gs://ckpt/llama-8b/48000",
 		ExamplesPerSecond: 812.5, Measured: &events.Measured{Accelerator: "v5litepod-16", Slices: 2, GlobalBatch: 4096, Steps: 120, Seconds: 605},
 		SaveID: "5f0c3a", ExitCode: 137, Signal: "SIGKILL", Interrupted: true, Tail: []string{"step 48,190", "Killed"}, RestartsLeft: 4, OutOfMemory: true,
-		Retries: events.JobRetries{Worker: 2, Job: 1, Memory: 3, Interruption: 4, Internal: 5, Stockout: 6, Recreated: 7, Requested: 8},
+		Retries: events.JobRetries{Worker: 2, Job: 1, Memory: 3, Interruption: 4, Internal: 5, Stockout: 6, Recreations: 7, Requests: 8},
 		Notice:  &events.Notice{Status: events.NoticeOngoing, WindowStart: november(12, 2, 10, 0)}, Preempted: true, Reason: "killed",
 	}},
 	"crew.state.v1": {anyOf(events.DecodeCrewState), events.CrewState{

@@ -35,11 +35,11 @@ type JobRetries struct {
 	Memory       int `json:"memory,omitzero"`
 	Interruption int `json:"interruption,omitzero"`
 	Internal     int `json:"internal,omitzero"`
-	// Stockout counts creations that were refused for lack of capacity, Recreated those that were accepted, and Requested the
+	// Stockout counts creations that were refused for lack of capacity, Recreations those that were accepted, and Requests the
 	// attempts that Pitstop requested of the crew. Pitstop counts these three for one incident.
-	Stockout  int `json:"stockout,omitzero"`
-	Recreated int `json:"recreated,omitzero"`
-	Requested int `json:"requested,omitzero"`
+	Stockout    int `json:"stockout,omitzero"`
+	Recreations int `json:"recreated,omitzero"`
+	Requests    int `json:"requested,omitzero"`
 }
 
 // JobError is the error of a failed job.
@@ -58,7 +58,7 @@ type Exit struct {
 	// Code and Signal say how: one of the two.
 	Code   int    `json:"code,omitzero"`
 	Signal string `json:"signal,omitzero"`
-	// OutOfMemory says that the kernel killed it for lack of memory, Interrupted that the end lies with the machines.
+	// OutOfMemory says that the kernel killed it for lack of memory. Interrupted says that the machines caused the end.
 	OutOfMemory bool `json:"out_of_memory,omitzero"`
 	Interrupted bool `json:"interrupted,omitzero"`
 	// Retries are the crew's restarts used by then.

@@ -94,14 +94,20 @@ func stateNow(w incident.Workload, in incident.Incident) events.JobState {
 
 func retriesOf(in incident.Incident) events.JobRetries {
 	r := in.Error.Exit.Retries // a copy
-	r.Requested = in.Charged
 	for _, c := range in.Calls {
+		if c.NotMade {
+			continue
+		}
+		full := c.Code == incident.Code(incident.Stockout) || c.Code == incident.Code(incident.ReservationFull)
+		accepted := c.Code == "" && !c.Answered.IsZero()
+		n := 1 + c.Folded
 		switch {
-		case c.Action != events.ActionCreate || c.NotMade:
-		case c.Code == incident.Code(incident.Stockout), c.Code == incident.Code(incident.ReservationFull):
-			r.Stockout += 1 + c.Folded
-		case c.Code == "" && !c.Answered.IsZero():
-			r.Recreated++
+		case c.Action == events.ActionCreate && full:
+			r.Stockout += n
+		case c.Action == events.ActionCreate && accepted:
+			r.Recreations += n
+		case c.Action == events.ActionRestart && accepted:
+			r.Requests += n
 		}
 	}
 	return r
@@ -110,20 +116,38 @@ func retriesOf(in incident.Incident) events.JobRetries {
 // errorOf is the error of a failed job: the exit of its training, a lack of capacity, or the reason why the incident ended.
 func errorOf(w incident.Workload, in incident.Incident) events.JobError {
 	switch e := in.Error.Exit; {
-	case in.Code == incident.CodeGaveUp, in.Code == incident.CodeNoZone && len(in.Zones) > 0:
+	case in.Code == incident.CodeGaveUp: // no_zone is none: every zone refused for good, and not for lack of capacity
 		return events.JobError{Code: 8, Status: "RESOURCE_EXHAUSTED", Message: "Resources are insufficient in region: " + regions(w, in) + "."}
-	case in.Error.Attempt > 0 && !e.Interrupted && isTrainings(in):
+	case in.Error.Attempt > 0 && !e.Interrupted && causedByTraining(w, in):
 		return events.JobError{Code: 3, Status: "INVALID_ARGUMENT", Message: exitMessage(w, in)}
 	case in.Cause.Infrastructure():
-		return events.JobError{Code: 13, Status: "INTERNAL", Message: "Internal error occurred for the current attempt: " + sentence(in)}
+		return events.JobError{Code: 13, Status: "INTERNAL", Message: "Internal error occurred for the current attempt: " + reasonOf(in)}
 	}
-	return events.JobError{Code: 2, Status: "UNKNOWN", Message: sentence(in)}
+	return events.JobError{Code: 2, Status: "UNKNOWN", Message: reasonOf(in)}
 }
 
-// isTrainings reports whether the training itself is why the incident was left to a person. After a loss of machines, the codes
-// say so of an incident that met a crash later.
-func isTrainings(in incident.Incident) bool {
-	return in.Cause == events.CauseCrash || in.Code == incident.CodeSameError || in.Code == incident.CodeRestartsADay
+// causedByTraining reports whether the training itself is why the incident was left to a person. After a loss of machines, some
+// codes say so of an incident that met a crash later. Others are those of a replacement, too: then the crew has to have given up
+// since, and no loss may have followed the crash.
+func causedByTraining(w incident.Workload, in incident.Incident) bool {
+	switch c := in.Code; {
+	case in.Cause == events.CauseCrash, c == incident.CodeSameError, c == incident.CodeRestartsADay:
+		return true
+	case c == incident.CodeBudget, c == incident.CodePolicyNo, c == incident.CodeNoLease:
+		return w.Crew.GaveUp >= in.Error.Attempt && lastCause(in) == events.CauseCrash
+	}
+	return false
+}
+
+// lastCause is the cause of the last trouble that happened and was not only announced.
+func lastCause(in incident.Incident) events.Cause {
+	var last incident.Trouble
+	for _, t := range in.Troubles {
+		if !t.Announced && !t.At.Before(last.At) {
+			last = t
+		}
+	}
+	return last.Cause
 }
 
 // exitMessage is the service's message about the replica that exited first. An end by a signal has the signal's number and name.
@@ -136,7 +160,7 @@ func exitMessage(w incident.Workload, in incident.Incident) string {
 	status, why := fmt.Sprint(e.Code), "Error"
 	if e.Signal != "" {
 		status, why = e.Signal, e.Signal
-		if n, ok := numbers[e.Signal]; ok {
+		if n, ok := signalNumbers[e.Signal]; ok {
 			status = fmt.Sprintf("%d(%s)", n, e.Signal)
 		}
 	}
@@ -146,17 +170,19 @@ func exitMessage(w incident.Workload, in incident.Incident) string {
 	return "The replica " + replica + " exited with a non-zero status of " + status + ". Termination reason: " + why + "."
 }
 
-// numbers are the signals that end a process by default, on Linux.
-var numbers = map[string]int{
+// signalNumbers are the signals that end a process by default, on Linux.
+var signalNumbers = map[string]int{
 	"SIGHUP": 1, "SIGINT": 2, "SIGQUIT": 3, "SIGILL": 4, "SIGTRAP": 5, "SIGABRT": 6, "SIGBUS": 7, "SIGFPE": 8, "SIGKILL": 9, "SIGUSR1": 10,
 	"SIGSEGV": 11, "SIGUSR2": 12, "SIGPIPE": 13, "SIGALRM": 14, "SIGTERM": 15, "SIGXCPU": 24, "SIGXFSZ": 25, "SIGSYS": 31,
 }
 
-// regions are those that refused a slice. A queued resource that waits is not refused: then they are those of the slices.
+// regions are those without capacity for a slice. A queued resource that waits is not refused: then they are those of the slices.
 func regions(w incident.Workload, in incident.Incident) string {
 	var all []string
 	for _, z := range in.Zones {
-		all = append(all, topology.Region(z.Zone))
+		if !z.Never {
+			all = append(all, topology.Region(z.Zone))
+		}
 	}
 	if len(all) == 0 {
 		for _, s := range w.Slices {
@@ -167,7 +193,8 @@ func regions(w incident.Workload, in incident.Incident) string {
 	return strings.Join(slices.Compact(all), ", ")
 }
 
-func sentence(in incident.Incident) string {
+// reasonOf is why the incident ended; without a reason it is the cause.
+func reasonOf(in incident.Incident) string {
 	if in.Reason == "" {
 		return string(in.Cause)
 	}
@@ -180,14 +207,14 @@ func Describe(t events.JobTerms) string {
 	if e := t.Error; e.Code != 0 {
 		text += fmt.Sprintf(", %s (%d): %s", e.Status, e.Code, e.Message)
 	}
-	if used := Used(t.Retries); used != "" {
+	if used := RetriesText(t.Retries); used != "" {
 		text += " · retries: " + used
 	}
 	return text
 }
 
-// Used names each kind of retry that was used, with its count.
-func Used(r events.JobRetries) string {
+// RetriesText names each kind of retry that was used, with its count.
+func RetriesText(r events.JobRetries) string {
 	var parts []string
 	for _, k := range []struct {
 		n    int
@@ -199,8 +226,8 @@ func Used(r events.JobRetries) string {
 		{r.Interruption, "after an interruption"},
 		{r.Internal, "after an internal error"},
 		{r.Stockout, "after a stockout"},
-		{r.Recreated, "by creating a slice again"},
-		{r.Requested, "requested by Pitstop"},
+		{r.Recreations, "by creating a slice again"},
+		{r.Requests, "requested by Pitstop"},
 	} {
 		if k.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", k.n, k.name))

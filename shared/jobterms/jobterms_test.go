@@ -118,6 +118,30 @@ func refused(zones ...string) change {
 	}
 }
 
+// never adds a zone that refused the slice for good.
+func never(zone string) change {
+	return func(_ *incident.Workload, in *incident.Incident) {
+		in.Zones = append(in.Zones, incident.Refusal{Zone: zone, Never: true})
+	}
+}
+
+// met adds troubles that happened one after another.
+func met(causes ...events.Cause) change {
+	return func(_ *incident.Workload, in *incident.Incident) {
+		for i, c := range causes {
+			in.Troubles = append(in.Troubles, incident.Trouble{Cause: c, At: noon.Add(time.Duration(i) * time.Minute)})
+		}
+	}
+}
+
+func announced(_ *incident.Workload, in *incident.Incident) {
+	in.Troubles = append(in.Troubles, incident.Trouble{Cause: events.CauseMaintenance, At: noon.Add(time.Hour), Announced: true})
+}
+
+func gaveUp(attempt int) change {
+	return func(w *incident.Workload, _ *incident.Incident) { w.Crew.GaveUp = attempt }
+}
+
 func multislice(w *incident.Workload, _ *incident.Incident) {
 	w.Slices = append(w.Slices, incident.Slot{Name: "llama-8b-1"})
 }
@@ -125,6 +149,9 @@ func multislice(w *incident.Workload, _ *incident.Incident) {
 func TestErrors(t *testing.T) {
 	failed := ends(incident.Escalated, incident.CodeSameError)
 	lost := cause(events.CausePreemption)
+	lostThenCrashed, crashedThenLost := met(events.CausePreemption, events.CauseCrash), met(events.CausePreemption, events.CauseCrash, events.CausePreemption)
+	exited := events.JobError{Code: 3, Status: "INVALID_ARGUMENT", Message: "The replica worker 0 exited with a non-zero status of 1. Termination reason: Error."}
+	internal := events.JobError{Code: 13, Status: "INTERNAL", Message: "Internal error occurred for the current attempt: why"}
 	for name, c := range map[string]struct {
 		changes []change
 		want    events.JobError
@@ -160,6 +187,34 @@ func TestErrors(t *testing.T) {
 			[]change{lost, ends(incident.Escalated, incident.CodeGaveUp)},
 			events.JobError{Code: 8, Status: "RESOURCE_EXHAUSTED", Message: "Resources are insufficient in region: us-west4."},
 			events.JobNoResources,
+		},
+		"no capacity in one region, another does not offer it": {
+			[]change{lost, ends(incident.Escalated, incident.CodeGaveUp), refused("us-west4-a"), never("us-east5-a")},
+			events.JobError{Code: 8, Status: "RESOURCE_EXHAUSTED", Message: "Resources are insufficient in region: us-west4."},
+			events.JobNoResources,
+		},
+		"a type that no zone offers": {
+			[]change{lost, ends(incident.Escalated, incident.CodeNoZone), because("no zone can give llama-8b: accelerator type v9 was not found"), never("us-west4-a")},
+			events.JobError{Code: 13, Status: "INTERNAL", Message: "Internal error occurred for the current attempt: no zone can give llama-8b: accelerator type v9 was not found"},
+			events.JobInternal,
+		},
+		"a loss, then crashes until the restarts are spent": {
+			[]change{lost, ends(incident.Escalated, incident.CodeBudget), lostThenCrashed, gaveUp(1), exit(events.Exit{Code: 1})}, exited, events.JobExited,
+		},
+		"a loss, then a crash, and the policy allows no restart": {
+			[]change{lost, ends(incident.Escalated, incident.CodePolicyNo), lostThenCrashed, gaveUp(1), exit(events.Exit{Code: 1})}, exited, events.JobExited,
+		},
+		"a loss, then a crash without a lease": {
+			[]change{lost, ends(incident.Escalated, incident.CodeNoLease), lostThenCrashed, gaveUp(2), exit(events.Exit{Code: 1})}, exited, events.JobExited,
+		},
+		"the replacements are spent": {
+			[]change{lost, ends(incident.Escalated, incident.CodeBudget), because("why"), crashedThenLost, gaveUp(1), exit(events.Exit{Code: 1})}, internal, events.JobInternal,
+		},
+		"the replacements are spent, and a crash was their consequence": {
+			[]change{lost, ends(incident.Escalated, incident.CodeBudget), because("why"), lostThenCrashed, exit(events.Exit{Code: 1})}, internal, events.JobInternal,
+		},
+		"a maintenance that is only announced follows the crash": {
+			[]change{lost, ends(incident.Escalated, incident.CodeBudget), lostThenCrashed, gaveUp(1), exit(events.Exit{Code: 1}), announced}, exited, events.JobExited,
 		},
 		"the machines": {
 			[]change{lost, ends(incident.Escalated, incident.CodeNoSpec), because("no specification is stored")},
@@ -221,20 +276,24 @@ func TestRetries(t *testing.T) {
 		return func(_ *incident.Workload, in *incident.Incident) { in.Calls = append(in.Calls, c) }
 	}
 	create := incident.Call{Action: events.ActionCreate, Answered: noon}
-	stockout, notMade, unanswered, deletion := create, create, create, create
+	stockout, notMade, unanswered, deletion, folded, restart := create, create, create, create, create, create
 	stockout.Code, stockout.Folded = incident.Code(incident.Stockout), 2
 	notMade.NotMade, unanswered.Answered, deletion.Action = true, time.Time{}, events.ActionDelete
+	folded.Folded, restart.Action = 3, events.ActionRestart
+	refusedRestart, unansweredRestart, foldedRestart := restart, restart, restart
+	refusedRestart.Code, unansweredRestart.Answered, foldedRestart.Folded = incident.Code(incident.Stockout), time.Time{}, 1
 	got := jobterms.Of(crashed(
-		call(stockout), call(notMade), call(unanswered), call(deletion), call(create),
+		call(stockout), call(notMade), call(unanswered), call(deletion), call(create), call(folded),
+		call(restart), call(refusedRestart), call(unansweredRestart), call(foldedRestart),
 		exit(events.Exit{Retries: events.JobRetries{Worker: 5, Job: 3, Memory: 1, Interruption: 2, Internal: 1}}),
-		func(_ *incident.Workload, in *incident.Incident) { in.Charged = 2 },
+		func(_ *incident.Workload, in *incident.Incident) { in.Charged = 0 }, // the machines were to blame: the charge is refunded
 	))
-	want := events.JobRetries{Worker: 5, Job: 3, Memory: 1, Interruption: 2, Internal: 1, Stockout: 3, Recreated: 1, Requested: 2}
+	want := events.JobRetries{Worker: 5, Job: 3, Memory: 1, Interruption: 2, Internal: 1, Stockout: 3, Recreations: 5, Requests: 3}
 	if d := cmp.Diff(want, got.Retries); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 	if d := cmp.Diff("PREPARING · retries: 5 of a worker, 3 of the whole job, 1 after a lack of memory, 2 after an interruption, 1 after an internal error, "+
-		"3 after a stockout, 1 by creating a slice again, 2 requested by Pitstop", jobterms.Describe(got)); d != "" {
+		"3 after a stockout, 5 by creating a slice again, 3 requested by Pitstop", jobterms.Describe(got)); d != "" {
 		t.Errorf("in words (-want +got):\n%s", d)
 	}
 	if got := jobterms.Describe(jobterms.Of(crashed(ends(incident.Resumed, "")))); got != "RUNNING" {
