@@ -194,6 +194,6 @@ func printScaling(t scaling.Table, out io.Writer) {
 		tell(out, "advice: "+t.Advice)
 	}
 	if t.LeftOut > 0 {
-		tell(out, fmt.Sprintf("%s left out: the accelerator type is not known (--accelerator names it), or the speed is no number", numbered(t.LeftOut, "attempt")))
+		tell(out, fmt.Sprintf("%s left out: the accelerator type is not known (--accelerator names it), or its figures cannot be those of a training", numbered(t.LeftOut, "attempt")))
 	}
 }

@@ -66,7 +66,7 @@ func TestScaleComparesDirectories(t *testing.T) {
 	b.measures(dir, speedOn(1, "v5litepod-64", 2048, 15_000))
 	b.store = in
 	b.want([]string{"scale", "gs://ckpt/small", dir},
-		"  of\n", "gs://ckpt/small\n", dir+"\n", "advice: go on with v5litepod-64: it scales well, because a chip of v5litepod-64 does 94 %")
+		"  of\n", "gs://ckpt/small\n", dir+"\n", "advice: go on with v5litepod-64: it scales well, because a chip of v5litepod-64 (batch 2,048) does 94 %")
 }
 
 func TestScaleRefusesWhatItCannotCompare(t *testing.T) {
@@ -113,7 +113,7 @@ func TestScaleReadsLogs(t *testing.T) {
 	}
 	wants(t, out, "v2-8    4      1,000       250       100 %       1,024         128       1         100    small\n",
 		"2xv2-8  8      1,050       131       53 %        2,048         128       2         200    large\n",
-		"advice: look at the input first: 2xv2-8 with 2 times the chips is hardly faster than v2-8")
+		"advice: profile a step on 2xv2-8 for the input and for the network between the slices: a chip of 2xv2-8 (batch 2,048) does 53 % of")
 	out, _, code = call(t, "", "scale", "--logs", file)
 	if code != 0 || !strings.Contains(out, "large, other") {
 		t.Errorf("%d: %s", code, out)
