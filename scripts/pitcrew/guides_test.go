@@ -15,7 +15,8 @@ import (
 	"pitstop.internal/scripts/pitcrew/metadata"
 )
 
-// TestWhatTheGuidesAskIsShown runs each command of pitcrew in the table of Google's guides, as a shell does, and holds what it prints.
+// TestWhatTheGuidesAskIsShown runs each command of pitcrew in the table of Google's guides, as a shell does, and holds what it prints and
+// that it ends well.
 func TestWhatTheGuidesAskIsShown(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../functions/README.md")
@@ -48,9 +49,12 @@ func TestWhatTheGuidesAskIsShown(t *testing.T) {
 			if ctx.Err() != nil {
 				t.Errorf("%s takes longer than %v", r.Command, deadline)
 			}
+			if err != nil {
+				t.Errorf("%s: %v; a command that has to fail says so by echo \"ended with $?\"", r.Command, err)
+			}
 			for _, want := range r.Prints {
 				if !strings.Contains(string(out), want) {
-					t.Errorf("%s (%v) does not print %q:\n%s", r.Command, err, want, out)
+					t.Errorf("%s does not print %q:\n%s", r.Command, want, out)
 				}
 			}
 		})
