@@ -18,8 +18,8 @@ import (
 	"pitstop.internal/shared/checkpoint"
 )
 
-// ladder is the example, with this folder in place of the bucket, a tenth of its steps, and a stand-in for the training. Both programs that it calls
-// are this test.
+// ladder is the example, with this folder in place of the bucket, a tenth of its steps, and a stand-in for the training. Both
+// programs that it calls are this test.
 func ladder(t *testing.T) (folder string, climb func(rung, accelerator string) (string, error)) {
 	t.Helper()
 	folder = t.TempDir()

@@ -39,6 +39,17 @@ func (l Location) Covers(region string) bool {
 // them holds an object.
 func (l Location) Holds(region string) bool { return slices.Contains(l.regions, region) }
 
+// Regions are those that hold the objects for certain; none is known of a multi-region.
+func (l Location) Regions() []string { return slices.Clone(l.regions) }
+
+// String is the storage's name of the location. A pair that an owner has chosen has that of its continent, so its regions follow.
+func (l Location) String() string {
+	if continents[l.Name] == "" || len(l.regions) == 0 {
+		return l.Name
+	}
+	return l.Name + " (" + strings.Join(l.regions, " and ") + ")"
+}
+
 // Location returns the location of a directory's bucket. It needs the permission storage.buckets.get.
 func (b *Bucket) Location(ctx context.Context, dir string) (Location, error) {
 	bucket, _, err := splitDir("locate", dir)

@@ -3,6 +3,7 @@ package checkpoint_test
 import (
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,6 +54,19 @@ func TestLocation(t *testing.T) {
 			if got := l.Holds(region); got != want {
 				t.Errorf("%+v holds for certain in %s: %v, want %v", where, region, got, want)
 			}
+		}
+	}
+	for where, words := range map[buckettest.Location][2]string{
+		{Name: "US-WEST4"}:                                              {"us-west4", "us-west4"},
+		{Name: "US", Type: "multi-region"}:                              {"us", ""},
+		{Name: "NAM4", Type: "dual-region"}:                             {"nam4", "us-central1 us-east1"},
+		{Name: "US", Type: "dual-region", Regions: "US-WEST4,US-EAST1"}: {"us (us-west4 and us-east1)", "us-west4 us-east1"},
+		{Name: "US-CENTRAL1-A", Type: "zone"}:                           {"us-central1-a", "us-central1"},
+	} {
+		s.Place("ckpt", where)
+		l, err := store.Location(t.Context(), "gs://ckpt")
+		if got := [2]string{l.String(), strings.Join(l.Regions(), " ")}; err != nil || got != words {
+			t.Errorf("%+v is %q, want %q, %v", where, got, words, err)
 		}
 	}
 	for uri, want := range map[string]error{

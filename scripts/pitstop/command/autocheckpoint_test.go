@@ -120,7 +120,7 @@ func TestCheckSaysWhenTheLastMaintenanceWas(t *testing.T) {
 	}
 	wants(t, got, "good      maintenance: llama-8b: "+eventAt)
 	b.hidden = errors.New("refused")
-	b.want([]string{"check", "llama-8b"}, "warn      maintenance: check cannot read when the last maintenance event was: refused\n")
+	b.want([]string{"check", "llama-8b"}, "warn      maintenance: check cannot read when the last maintenance event was: refused\n            you: ask for roles/tpu.viewer on demo\n")
 }
 
 func TestStatusShowsTheLastMaintenanceAndAutocheckpoint(t *testing.T) {

@@ -71,12 +71,12 @@ func (d deployment) checkCommand() *cobra.Command {
 		Long: "Rehearse the loss of a workload without changing anything. check prints Pitstop's decision, the calls that it would make,\n" +
 			"and the zones in which it could create the slice. It tests the permissions of the functions, the last complete checkpoint,\n" +
 			"its age and the time between two, and whether the start-up script starts training. It compares where the checkpoints and the\n" +
-			"data are with where the slices are now; the metadata key " + events.MetadataDataDir + " names the directories of the data. It says\n" +
-			"when the last maintenance event was, and whether autocheckpoint is on. It also names present obstacles: a pause, an open incident, a slice that is not\n" +
-			"usable. Each finding has its way out. The exit code is 1 when training would not come back.\n\n" +
+			"data are with where the slices are now; the metadata key " + events.MetadataDataDir + " names the directories of the data.\n" +
+			"It says when the last maintenance event was, and whether autocheckpoint is on. It also names present obstacles: a pause, an open\n" +
+			"incident, a slice that is not usable. Each finding has its way out. The exit code is 1 when training would not come back.\n\n" +
 			"This needs roles/datastore.viewer, roles/tpu.viewer, and roles/storage.objectViewer and roles/storage.bucketViewer on the\n" +
-			"checkpoints, and the latter on the data. To test the permissions it asks Google as the functions' accounts, which needs roles/iam.serviceAccountTokenCreator on them.\n" +
-			"It says which tests it could not make.",
+			"checkpoints, and the latter on the data. To test the permissions it asks Google as the functions' accounts, which needs\n" +
+			"roles/iam.serviceAccountTokenCreator on them. It says which tests it could not make.",
 		Args: oneWorkload(),
 		RunE: func(c *cobra.Command, args []string) error {
 			list, err := readPrices(priced)
@@ -175,7 +175,8 @@ func (d deployment) rehearse(
 	}
 	r.near(w, found, p.EgressPrice)
 	if unread != nil && !isLegacy(w) {
-		r.find(warn, "region", "check cannot read whether the metadata names the training's data ("+events.MetadataDataDir+"), so it compared no data", "")
+		r.find(warn, "region", "check cannot read whether the metadata names the training's data ("+events.MetadataDataDir+"), so it compared no data",
+			"ask for roles/tpu.viewer on "+w.Project)
 	}
 	if err := d.saves(ctx, l, r, w); err != nil {
 		return nil, err
@@ -334,9 +335,9 @@ func (d deployment) places(
 		}
 		if region := topology.Region(at.Zone); region != home && len(all) > 0 {
 			far, read := saved.uri != "" && unknown == nil && !where.Covers(region), dataFrom(w, all, region, p.EgressPrice)
-			l := good
+			l, wayOut := good, ""
 			if read != "" {
-				l = warn
+				l, wayOut = warn, "remove the zone from the policy, or copy the data into a bucket in "+region
 			}
 			switch {
 			case unknown != nil && !p.OtherRegions:
@@ -344,13 +345,13 @@ func (d deployment) places(
 					"let the function recreate read the bucket's location, or set other_regions: yes")
 				continue
 			case far && !p.OtherRegions:
-				r.find(warn, "zone "+zone, "the checkpoints are in "+where.Name+"; "+w.Egress(p.EgressPrice),
+				r.find(warn, "zone "+zone, "the checkpoints are in "+where.String()+"; "+w.Egress(p.EgressPrice),
 					"set other_regions: yes in the policy, or remove the zone")
 				continue
 			case far:
-				r.find(l, "zone "+zone, "Pitstop may create it there; the checkpoints are in "+where.Name+"; "+w.Egress(p.EgressPrice)+read, "")
+				r.find(l, "zone "+zone, "Pitstop may create it there; the checkpoints are in "+where.String()+"; "+w.Egress(p.EgressPrice)+read, wayOut)
 			default:
-				r.find(l, "zone "+zone, "Pitstop may create it there"+read, "")
+				r.find(l, "zone "+zone, "Pitstop may create it there"+read, wayOut)
 			}
 		} else {
 			r.find(good, "zone "+zone, "Pitstop may create it there", "")
@@ -383,7 +384,7 @@ func (d deployment) maintenance(
 		r.find(warn, "autocheckpoint", "it is off for "+namesOf(off)+": "+autocheckpointCost, switchesOn(w, off, p))
 	}
 	if unread != nil {
-		r.find(warn, "maintenance", "check cannot read when the last maintenance event was: "+oneLine(unread), "")
+		r.find(warn, "maintenance", "check cannot read when the last maintenance event was: "+oneLine(unread), "ask for roles/tpu.viewer on "+w.Project)
 	}
 	for _, s := range w.Slices {
 		if text := maintainedText(shown, s.Name, d.now()); text != "" {

@@ -109,20 +109,23 @@ func (r *rehearsal) compare(w incident.Workload, f directory, region, names stri
 	case f.unknown != nil:
 		r.find(warn, about, "check cannot read where "+what+are[:len(are)-1]+": "+oneLine(f.unknown)+"; "+is, "ask for roles/storage.bucketViewer on the bucket")
 	case f.at.Holds(region):
-		where := f.at.Name
+		where := f.at.String()
 		if where != region { // a pair of regions
 			where += ", so in " + region + " too"
 		}
 		r.find(good, about, what+are+"in "+where+", the region of "+names, "")
 	case f.at.Covers(region):
-		r.find(warn, about, what+are+"in "+f.at.Name+", which has several regions, and "+is+", so Google may charge for what crosses; "+f.crossing(w, price),
+		r.find(warn, about, what+are+"in "+f.at.String()+", which has several regions, and "+is+", so Google may charge for what crosses; "+f.crossing(w, price),
 			"use a bucket in "+region)
 	default:
-		wayOut := "copy all of it into a bucket in " + region + " and name that in the metadata key " + key + ", or train in " + f.at.Name
+		wayOut := "copy all of it into a bucket in " + region + " and name that in the metadata key " + key
+		if held := f.at.Regions(); len(held) > 0 {
+			wayOut += ", or train in " + strings.Join(held, " or ")
+		}
 		if f.holds == holdsCheckpoints {
 			wayOut += "; with another checkpoint directory Pitstop counts attempts and budgets from the beginning"
 		}
-		r.find(warn, about, what+are+"in "+f.at.Name+", and "+is+"; "+f.crossing(w, price), wayOut)
+		r.find(warn, about, what+are+"in "+f.at.String()+", and "+is+"; "+f.crossing(w, price), wayOut)
 	}
 }
 
@@ -130,7 +133,7 @@ func (r *rehearsal) compare(w incident.Workload, f directory, region, names stri
 func dataFrom(w incident.Workload, all []directory, region string, price float64) (text string) {
 	for _, f := range all {
 		if f.holds == holdsData && f.unknown == nil && !f.at.Covers(region) {
-			text += "; the data in " + f.uri + " is in " + f.at.Name + ", and " + f.crossing(w, price)
+			text += "; the data in " + f.uri + " is in " + f.at.String() + ", and " + f.crossing(w, price)
 		}
 	}
 	return text

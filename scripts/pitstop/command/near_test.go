@@ -97,6 +97,20 @@ func TestCheckComparesTheBucketsWithWhereTheSliceIs(t *testing.T) {
 			want: []string{"warn: the checkpoints in gs://ckpt/llama-8b are in us, which has several regions, and the region of llama-8b is us-west4 now, " +
 				"so Google may charge for what crosses" + egress + " -> use a bucket in us-west4"},
 		},
+		"a pair of regions that its owner chose": {
+			zone: "us-west4-a", checkpoints: buckettest.Location{Name: "US", Type: "dual-region", Regions: "US-WEST4,US-EAST1"},
+			want: []string{"good: the checkpoints in gs://ckpt/llama-8b are in us (us-west4 and us-east1), so in us-west4 too, the region of llama-8b"},
+		},
+		"a pair of other regions that its owner chose": {
+			zone: "us-central1-a", policy: priced, checkpoints: buckettest.Location{Name: "US", Type: "dual-region", Regions: "US-WEST4,US-EAST1"},
+			want: []string{"warn: the checkpoints in gs://ckpt/llama-8b are in us (us-west4 and us-east1), and the region of llama-8b is us-central1 now" + egress +
+				" -> copy all of it into a bucket in us-central1 and name that in the metadata key pitstop-checkpoint-dir, or train in us-west4 or us-east1" + begins},
+		},
+		"a multi-region elsewhere": {
+			zone: "us-west4-a", policy: priced, checkpoints: buckettest.Location{Name: "EU", Type: "multi-region"},
+			want: []string{"warn: the checkpoints in gs://ckpt/llama-8b are in eu, and the region of llama-8b is us-west4 now" + egress +
+				" -> copy all of it into a bucket in us-west4 and name that in the metadata key pitstop-checkpoint-dir" + begins},
+		},
 		"a pair of regions": {
 			zone: "us-central1-a", checkpoints: buckettest.Location{Name: "NAM4", Type: "dual-region"},
 			want: []string{"good: the checkpoints in gs://ckpt/llama-8b are in nam4, so in us-central1 too, the region of llama-8b"},
@@ -134,7 +148,8 @@ func TestCheckSaysThatItCannotReadWhereABucketIs(t *testing.T) {
 		"; the region of llama-8b is us-west4 now -> ask for roles/storage.bucketViewer on the bucket")
 	b.shown, b.hidden = nil, errors.New("refused")
 	b.want([]string{"check", "llama-8b"}, "the checkpoints in gs://ckpt/llama-8b are in us-west4",
-		"warn      region: check cannot read whether the metadata names the training's data (pitstop-data-dir), so it compared no data\n")
+		"warn      region: check cannot read whether the metadata names the training's data (pitstop-data-dir), so it compared no data\n",
+		"            you: ask for roles/tpu.viewer on demo\n")
 }
 
 // TestCheckSaysWhichZonesAreFarFromTheData, though Pitstop may create there.
@@ -146,7 +161,8 @@ func TestCheckSaysWhichZonesAreFarFromTheData(t *testing.T) {
 	bucket.Place("corpus", buckettest.Location{Name: "US-WEST4"})
 	b.reads("us-west4-a", "gs://corpus")
 	b.want([]string{"check", "llama-8b"}, "warn      zone us-central1-a: Pitstop may create it there; the checkpoints are in us-west4; a restore reads 12.0 GiB from there, "+
-		"and a save writes as much: $0.24 each at the policy's price; the data in gs://corpus is in us-west4, and each GiB that training reads from there costs $0.02",
+		"and a save writes as much: $0.24 each at the policy's price; the data in gs://corpus is in us-west4, and each GiB that training reads from there costs $0.02 at the policy's price\n"+
+		"            you: remove the zone from the policy, or copy the data into a bucket in us-central1\n",
 		"good      zone us-west4-b: Pitstop may create it there\n")
 }
 

@@ -177,8 +177,8 @@ func (d deployment) incidentCommand() *cobra.Command {
 		Short: "Print the whole story of an incident",
 		Long: "Print the whole story of an incident, open or closed: each observation, each decision with its reason, the switches with\n" +
 			"their limits, the calls with their results, the save, the zones that refused, the cost and the budget. The line job has the\n" +
-			"terms of Google's training service: state, error and retries. status lists open incidents. The log line at the end of an incident names a closed one. If two projects have an incident of the same ID,\n" +
-			"write PROJECT/ID.\n\n" +
+			"terms of Google's training service: state, error and retries. status lists open incidents. The log line at the end of an\n" +
+			"incident names a closed one. If two projects have an incident of the same ID, write PROJECT/ID.\n\n" +
 			"--prices names a YAML file with your prices: dollars for a chip-hour, by generation or accelerator type, as in v5litepod:\n" +
 			"{spot: 0.48, other: 1.20}. The cost counts the chips of the workload as it is now.",
 		Args: oneIncident("ID"),
