@@ -200,8 +200,10 @@ func TestWhatCannotBeMadeToHappen(t *testing.T) {
 		}
 	}
 	closed := served(t, made(t, cloud.Config{}))
-	if code, _ := post(t, closed, "x", "preempt", `{}`); code != http.StatusUnauthorized {
-		t.Errorf("a cloud without a token took an act: %d", code)
+	for _, token := range []string{"", "x"} {
+		if code, _ := post(t, closed, token, "capacity", `{"zone":"us-west4-a","slices":1}`); code != http.StatusUnauthorized {
+			t.Errorf("a cloud without a token took an act with the token %q: %d", token, code)
+		}
 	}
 	if n := b.node(t); n.State != "READY" || n.UpcomingMaintenance != nil {
 		t.Errorf("something refused took effect: %+v", n)
