@@ -103,12 +103,35 @@ func (c *Cloud) capacity(a act) error {
 	if a.Slices == nil || *a.Slices < cloudtputest.Unlimited {
 		return errors.New("say with slices how many slices the zone holds; -1 is without limit")
 	}
-	before := c.API.Capacity(a.Zone)
-	c.API.SetCapacity(a.Zone, *a.Slices)
-	if a.For > 0 {
-		c.clock.At(c.clock.Now().Add(time.Duration(a.For)), func() { c.API.SetCapacity(a.Zone, before) })
+	c.supplying.Lock()
+	defer c.supplying.Unlock()
+	z, known := c.supplies[a.Zone]
+	if !known {
+		z = &supply{capacity: c.API.Capacity(a.Zone)}
+		c.supplies[a.Zone] = z
 	}
+	z.turn++
+	if a.For == 0 {
+		z.capacity = *a.Slices
+	} else {
+		turn := z.turn
+		c.clock.At(c.clock.Now().Add(time.Duration(a.For)), func() { c.resupply(a.Zone, turn) })
+	}
+	c.API.SetCapacity(a.Zone, *a.Slices)
 	return nil
+}
+
+// supply is the capacity that a zone has for good, and the number of the latest act that changed it. An act for a while ends by itself
+// only while it is the latest.
+type supply struct{ capacity, turn int }
+
+// resupply ends an act for a while.
+func (c *Cloud) resupply(zone string, turn int) {
+	c.supplying.Lock()
+	defer c.supplying.Unlock()
+	if z := c.supplies[zone]; z.turn == turn {
+		c.API.SetCapacity(zone, z.capacity)
+	}
 }
 
 func (c *Cloud) fault(a act, f cloudtputest.Fault) error {

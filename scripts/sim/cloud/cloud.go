@@ -67,6 +67,10 @@ type Cloud struct {
 	// maintenanceTakes is how long maintenance lasts.
 	maintenanceTakes time.Duration
 
+	// supplying has one act change capacity at a time.
+	supplying sync.Mutex
+	supplies  map[string]*supply
+
 	mu       sync.Mutex
 	machines map[machineID]*machine
 }
@@ -88,7 +92,8 @@ func New(c Config) (*Cloud, error) {
 	}
 	timing := c.Timing.Faster(cmp.Or(c.Speed, 1))
 	cloud := &Cloud{
-		now: c.Now, clock: clock.NewClock(c.Now()), token: c.Token, logged: c.Logged, observed: c.Observed, maintenanceTakes: timing.Maintenance, machines: map[machineID]*machine{},
+		now: c.Now, clock: clock.NewClock(c.Now()), token: c.Token, logged: c.Logged, observed: c.Observed, maintenanceTakes: timing.Maintenance,
+		machines: map[machineID]*machine{}, supplies: map[string]*supply{},
 	}
 	cloud.logs = newLogWriter(cloud)
 	cloud.API = cloudtputest.New(cloudtputest.Config{

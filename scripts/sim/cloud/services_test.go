@@ -173,6 +173,65 @@ func TestWhatCanBeMadeToHappen(t *testing.T) {
 	}
 }
 
+// TestActsOfCapacityThatOverlap: the latest act decides, and what the zone has again after a while is what it was given for good.
+func TestActsOfCapacityThatOverlap(t *testing.T) {
+	type step struct {
+		at        time.Duration
+		act, says string
+	}
+	stockout := func(at time.Duration, lasts string) step {
+		return step{at, "stockout", `{"zone":"us-west4-b","for":"` + lasts + `"}`}
+	}
+	for name, c := range map[string]struct {
+		steps []step
+		want  map[time.Duration]int
+	}{
+		"a second stockout ends later": {
+			[]step{stockout(0, "10m"), stockout(5*time.Minute, "10m")},
+			map[time.Duration]int{9 * time.Minute: 0, 11 * time.Minute: 0, 15 * time.Minute: -1},
+		},
+		"a second stockout ends sooner": {
+			[]step{stockout(0, "1h"), stockout(5*time.Minute, "10m")},
+			map[time.Duration]int{14 * time.Minute: 0, 15 * time.Minute: -1, 2 * time.Hour: -1},
+		},
+		"a capacity for good stays": {
+			[]step{stockout(0, "10m"), {5 * time.Minute, "capacity", `{"zone":"us-west4-b","slices":7}`}},
+			map[time.Duration]int{4 * time.Minute: 0, 6 * time.Minute: 7, 11 * time.Minute: 7},
+		},
+		"a stockout for good stays": {
+			[]step{stockout(0, "10m"), {5 * time.Minute, "stockout", `{"zone":"us-west4-b"}`}},
+			map[time.Duration]int{6 * time.Minute: 0, 11 * time.Minute: 0},
+		},
+		"a capacity for a while after one for good": {
+			[]step{{0, "capacity", `{"zone":"us-west4-b","slices":7}`}, {time.Minute, "capacity", `{"zone":"us-west4-b","slices":1,"for":"10m"}`}},
+			map[time.Duration]int{2 * time.Minute: 1, 11 * time.Minute: 7},
+		},
+		"another zone": {
+			[]step{stockout(0, "10m"), {5 * time.Minute, "capacity", `{"zone":"us-west4-a","slices":7}`}},
+			map[time.Duration]int{9 * time.Minute: 0, 10 * time.Minute: -1},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			steps, passed := c.steps, time.Duration(0)
+			for minute := time.Duration(0); minute <= 2*time.Hour; minute += time.Minute {
+				b.now.pass(minute - passed)
+				passed = minute
+				b.Catch()
+				for len(steps) > 0 && steps[0].at == minute {
+					b.happens(t, steps[0].act, steps[0].says)
+					steps = steps[1:]
+				}
+				if want, asked := c.want[minute]; asked {
+					if n := b.API.Capacity("us-west4-b"); n != want {
+						t.Errorf("after %v the zone has room for %d slices, want %d", minute, n, want)
+					}
+				}
+			}
+		})
+	}
+}
+
 func TestWhatCannotBeMadeToHappen(t *testing.T) {
 	b := newBench(t)
 	for says, c := range map[string]struct {
