@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -193,14 +194,31 @@ func (m *machine) start() {
 }
 
 // booting are the arguments of unshare for a program that believes its machine to start now. A crew belongs to a life of its slice
-// that began before its machine.
+// that began before its machine. On older kernels the new time reaches only a child of unshare.
 func booting() ([]string, error) {
 	raw, err := os.ReadFile("/proc/uptime")
 	if err != nil {
 		return nil, err
 	}
 	seconds, _, _ := strings.Cut(string(raw), ".")
-	return []string{"--time", "--boottime=-" + seconds}, nil
+	return []string{"--time", "--fork", "--kill-child", "--boottime=-" + seconds}, nil
+}
+
+// unbootable says why no program can be made to believe here that its machine starts now; nil where that is possible.
+func unbootable(ctx context.Context) error {
+	boot, err := booting()
+	if err != nil {
+		return err
+	}
+	out, err := exec.CommandContext(ctx, "unshare", append(boot, "cat", "/proc/uptime")...).CombinedOutput() //nolint:gosec // our own arguments
+	if err != nil {
+		return fmt.Errorf("unshare: %w: %s", err, bytes.TrimSpace(out))
+	}
+	seconds, _, _ := strings.Cut(string(out), ".")
+	if up, err := strconv.Atoi(seconds); err != nil || up > 60 {
+		return fmt.Errorf("unshare --time leaves the uptime at %q", bytes.TrimSpace(out))
+	}
+	return nil
 }
 
 // end takes the machine away, with all that runs on it.
@@ -279,11 +297,7 @@ func TestStagedFunctionsResumeTrainingOverEmulators(t *testing.T) {
 
 	// Crew and training of the other slice.
 	tpu.at = at
-	if boot, err := booting(); err != nil {
-		tpu.absent = err
-	} else if out, err := exec.CommandContext(ctx, "unshare", append(boot, "true")...).CombinedOutput(); err != nil { //nolint:gosec // our own arguments
-		tpu.absent = fmt.Errorf("unshare: %w: %s", err, out)
-	}
+	tpu.absent = unbootable(ctx)
 	must(os.MkdirAll(filepath.Join(tpu.dir, "source"), 0o700))
 	must(os.WriteFile(filepath.Join(tpu.dir, "source", "main.go"), []byte(liveTrainer), 0o600))
 	for program, source := range map[string]string{"pitcrew": "./scripts/pitcrew", "trainer": filepath.Join(tpu.dir, "source", "main.go")} {
