@@ -2,10 +2,14 @@ package cloud_test
 
 import (
 	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -19,11 +23,76 @@ import (
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 )
 
-// gcloudVariable turns TestGcloud on. Without it the test is skipped, so that the plain test command stays quick.
-const gcloudVariable = "PITSTOP_GCLOUD"
+const (
+	// gcloudVariable turns TestGcloud on. Without it the test is skipped, so that the plain test command stays quick.
+	gcloudVariable = "PITSTOP_GCLOUD"
+	// gcloudVersion is the one whose output is compared. Another may print something else, and know other flags.
+	gcloudVersion = "528.0.0"
+	// gcloudWithin bounds each call on a busy machine.
+	gcloudWithin = time.Minute
+)
 
-// gcloudStep is one call of gcloud, and its output. An output that begins with ERROR is contained in what gcloud prints when it fails;
-// none is not compared. Before the call something may happen in the cloud.
+// gcloudUnfit says why the answer of gcloud version --format=json is not that of the gcloud that the test needs; "" when it is.
+func gcloudUnfit(answer []byte) string {
+	var parts map[string]string
+	if err := json.Unmarshal(answer, &parts); err != nil {
+		return fmt.Sprintf("gcloud does not say its version: %v", err)
+	}
+	if version := parts["Google Cloud SDK"]; version != gcloudVersion {
+		return fmt.Sprintf("gcloud is of version %q, and its output is known of %s", version, gcloudVersion)
+	}
+	if parts["alpha"] == "" {
+		return "gcloud has no component alpha"
+	}
+	return ""
+}
+
+func TestWhichGcloudIsFit(t *testing.T) {
+	for answer, want := range map[string]string{
+		`{"Google Cloud SDK":"528.0.0","alpha":"2025.06.20","bigtable":""}`: "",
+		`{"Google Cloud SDK":"528.0.0","beta":"2025.06.20"}`:                "has no component alpha",
+		`{"Google Cloud SDK":"529.0.0","alpha":"2025.06.27"}`:               `is of version "529.0.0"`,
+		`{}`:   `is of version ""`,
+		`oops`: "does not say its version",
+	} {
+		if got := gcloudUnfit([]byte(answer)); (got == "") != (want == "") || !strings.Contains(got, want) || strings.Contains(got, "\n") {
+			t.Errorf("%s: %q, want %q", answer, got, want)
+		}
+	}
+}
+
+// gcloudEnvironment is an environment without the settings of gcloud and the proxies of whoever runs the test.
+func gcloudEnvironment(all []string) []string {
+	return slices.DeleteFunc(slices.Clone(all), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return strings.HasPrefix(name, "CLOUDSDK_") || strings.HasSuffix(strings.ToLower(name), "_proxy")
+	})
+}
+
+func TestGcloudHasAnEnvironmentOfItsOwn(t *testing.T) {
+	all := []string{"HOME=/root", "CLOUDSDK_CORE_PROJECT=mine", "https_proxy=http://p", "NO_PROXY=x", "PATH=/bin:/a_proxy", "CLOUDSDKS=1"}
+	if d := cmp.Diff([]string{"HOME=/root", "PATH=/bin:/a_proxy", "CLOUDSDKS=1"}, gcloudEnvironment(all)); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+}
+
+// callGcloud runs gcloud for no longer than gcloudWithin.
+func callGcloud(t *testing.T, gcloud string, environment []string, args ...string) (out, said string, err error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), gcloudWithin)
+	defer cancel()
+	var stdout, stderr bytes.Buffer
+	call := exec.CommandContext(ctx, gcloud, args...) //nolint:gosec // the calls of this file
+	call.Env, call.Stdout, call.Stderr = append(gcloudEnvironment(os.Environ()), environment...), &stdout, &stderr
+	call.WaitDelay = time.Second // gcloud is a script, and its interpreter keeps the pipes open
+	if err = call.Run(); ctx.Err() != nil {
+		err = fmt.Errorf("it did not end: %w", ctx.Err())
+	}
+	return strings.TrimSpace(stdout.String()), stderr.String(), err
+}
+
+// gcloudStep is one call of gcloud, and what it prints. After ERROR it fails, and prints this among other things. Without a format
+// and without an output nothing is compared. Before the call something may happen in the cloud.
 type gcloudStep struct {
 	command, want string
 	before        func(*cloudtputest.API) error
@@ -132,7 +201,7 @@ func queued(track string) []gcloudStep {
 	return append(steps, gcloudStep{command: q + "delete q2 --force --async"}, gcloudStep{command: q + "delete q3 --force --async"})
 }
 
-// former are the calls about legacy TPU Nodes, and those about no node.
+// formerly are the calls about legacy TPU Nodes, and those about no node.
 func formerly(track string) []gcloudStep {
 	l := track + "compute tpus "
 	api := "V1"
@@ -191,6 +260,13 @@ func TestGcloud(t *testing.T) {
 	if err != nil {
 		t.Skip("there is no gcloud")
 	}
+	answer, said, err := callGcloud(t, gcloud, []string{"CLOUDSDK_CONFIG=" + t.TempDir()}, "version", "--format=json")
+	if err != nil {
+		t.Fatalf("gcloud version: %v: %s", err, said)
+	}
+	if unfit := gcloudUnfit([]byte(answer)); unfit != "" {
+		t.Skip(unfit)
+	}
 	for name, steps := range map[string][]gcloudStep{
 		"VMs": vm(""), "alpha VMs": vm("alpha "), "queued resources": queued(""), "alpha queued resources": queued("alpha "),
 		"legacy": formerly(""), "alpha legacy": formerly("alpha "), "logs": logged(),
@@ -222,6 +298,12 @@ func runGcloud(t *testing.T, gcloud string, steps []gcloudStep) {
 	dir := t.TempDir()
 	startup := filepath.Join(dir, "startup.sh")
 	must(t, os.WriteFile(startup, []byte("pitcrew run -- python3 train.py"), 0o600))
+	environment := []string{
+		"CLOUDSDK_CONFIG=" + dir, "CLOUDSDK_API_ENDPOINT_OVERRIDES_TPU=" + server.URL + "/", "CLOUDSDK_API_ENDPOINT_OVERRIDES_LOGGING=" + server.URL + "/",
+		"CLOUDSDK_AUTH_DISABLE_CREDENTIALS=true", "CLOUDSDK_CORE_PROJECT=demo", "CLOUDSDK_CORE_DISABLE_PROMPTS=1",
+		"CLOUDSDK_CORE_DISABLE_FILE_LOGGING=1", "CLOUDSDK_CORE_CHECK_GCE_METADATA=false", "CLOUDSDK_CORE_DISABLE_USAGE_REPORTING=true",
+		"CLOUDSDK_COMPONENT_MANAGER_DISABLE_UPDATE_CHECK=true", "CLOUDSDK_SURVEY_DISABLE_PROMPTS=true",
+	}
 	for _, s := range steps {
 		if s.once && strings.HasPrefix(s.command, "alpha ") {
 			continue
@@ -235,21 +317,15 @@ func runGcloud(t *testing.T, gcloud string, steps []gcloudStep) {
 		if !strings.Contains(s.command, "--zone=") && !strings.Contains(s.command, " locations ") && !strings.HasPrefix(s.command, "logging ") {
 			args = append(args, "--zone=us-west4-a")
 		}
-		var out, errOut bytes.Buffer
-		call := exec.CommandContext(t.Context(), gcloud, args...) //nolint:gosec // the calls above
-		call.Env = append(os.Environ(), "CLOUDSDK_CONFIG="+dir, "CLOUDSDK_API_ENDPOINT_OVERRIDES_TPU="+server.URL+"/", "CLOUDSDK_API_ENDPOINT_OVERRIDES_LOGGING="+server.URL+"/", "CLOUDSDK_AUTH_DISABLE_CREDENTIALS=true",
-			"CLOUDSDK_CORE_PROJECT=demo", "CLOUDSDK_CORE_DISABLE_PROMPTS=1", "CLOUDSDK_CORE_DISABLE_FILE_LOGGING=1", "CLOUDSDK_CORE_CHECK_GCE_METADATA=false",
-			"CLOUDSDK_CORE_DISABLE_USAGE_REPORTING=true", "CLOUDSDK_COMPONENT_MANAGER_DISABLE_UPDATE_CHECK=true", "CLOUDSDK_SURVEY_DISABLE_PROMPTS=true")
-		call.Stdout, call.Stderr = &out, &errOut
-		err := call.Run()
+		out, said, err := callGcloud(t, gcloud, environment, args...)
 		fails, wanted := strings.CutPrefix(s.want, "ERROR ")
 		switch {
-		case wanted && (err == nil || !strings.Contains(errOut.String(), fails)):
-			t.Errorf("gcloud %s: %v, %q; want an error with %q", s.command, err, errOut.String(), fails)
+		case wanted && (err == nil || !strings.Contains(said, fails)):
+			t.Errorf("gcloud %s: %v, %q; want an error with %q", s.command, err, said, fails)
 		case !wanted && err != nil:
-			t.Fatalf("gcloud %s: %v: %s", s.command, err, errOut.String())
+			t.Fatalf("gcloud %s: %v: %s", s.command, err, said)
 		case !wanted && (s.want != "" || strings.Contains(s.command, "--format=")):
-			if d := cmp.Diff(s.want, strings.TrimSpace(out.String())); d != "" {
+			if d := cmp.Diff(s.want, out); d != "" {
 				t.Errorf("gcloud %s (-want +got):\n%s", s.command, d)
 			}
 		}
