@@ -394,6 +394,46 @@ func TestEntriesAreWrittenAndFound(t *testing.T) {
 	}
 }
 
+// TestEntriesThatAreNone are refused, and leave the log as it was.
+func TestEntriesThatAreNone(t *testing.T) {
+	b := newBench(t)
+	ask := func(method, body string) (int, string) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.url+"/v2/entries:"+method, strings.NewReader(body))
+		must(t, err)
+		resp, err := http.DefaultClient.Do(r)
+		must(t, err)
+		raw, err := io.ReadAll(resp.Body)
+		must(t, err)
+		must(t, resp.Body.Close())
+		return resp.StatusCode, string(raw)
+	}
+	const log = `"logName":"projects/demo/logs/mine"`
+	for _, entries := range []string{
+		`[null]`, `[{` + log + `},null]`, `[{}]`, `[{"logName":5}]`, `[{` + log + `,"timestamp":"yesterday"}]`, `[{` + log + `,"timestamp":5}]`,
+		`[{` + log + `,"insertId":5}]`, `[5]`, `5`,
+	} {
+		if code, said := ask("write", `{"entries":`+entries+`}`); code != http.StatusBadRequest || !strings.Contains(said, "INVALID_ARGUMENT") {
+			t.Errorf("%s: %d %s", entries, code, said)
+		}
+	}
+	if code, said := ask("write", `{"entries":[{`+log+`,"textPayload":"a"},{`+log+`,"timestamp":"2026-11-12T02:00:00.5+01:00","textPayload":"b"}]}`); code != http.StatusOK {
+		t.Errorf("two entries: %d %s", code, said)
+	}
+	b.now.pass(time.Second)
+	for _, filter := range []string{``, `,"filter":""`, `,"filter":" "`} {
+		code, said := ask("list", `{"resourceNames":["projects/demo"]`+filter+`}`)
+		if code != http.StatusOK || strings.Count(said, "projects/demo/logs/mine") != 2 {
+			t.Errorf("all entries, %q: %d %s", filter, code, said)
+		}
+	}
+	for _, body := range []string{``, `5`, `null`, `{"resourceNames":["projects/demo"],"filter":5}`, `{"mine":1}`} {
+		if code, said := ask("list", body); code != http.StatusBadRequest && code != http.StatusForbidden {
+			t.Errorf("list %s: %d %s", body, code, said)
+		}
+	}
+}
+
 // TestWhoCalls: the tools of people call as the owner, everybody else as Pitstop, and who sends a token as that.
 func TestWhoCalls(t *testing.T) {
 	b := newBench(t)

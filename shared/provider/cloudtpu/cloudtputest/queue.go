@@ -285,6 +285,9 @@ func (a *API) createQueuedResource(c *request) (any, *status) {
 	}), nil
 }
 
+// mostNodes bounds a queued resource, so that a wrong number does not fill the memory. Google's own bound is not published.
+const mostNodes = 1000
+
 // order reads what a queued resource asks for.
 func (a *API) order(zone, name string, order *api.QueuedResource) (*queue, *status) {
 	q := &queue{zone: zone, name: name, order: *order, created: a.clock.Now()}
@@ -315,6 +318,13 @@ func (a *API) order(zone, name string, order *api.QueuedResource) (*queue, *stat
 		}
 		if refused := a.checkReservation(zone, nil, order); refused != nil {
 			return nil, refused
+		}
+		asked := int64(1)
+		if spec.MultiNodeParams != nil {
+			asked = spec.MultiNodeParams.NodeCount
+		}
+		if asked > int64(mostNodes-len(q.nodes)) {
+			return nil, a.bad("a queued resource asks for at most %d nodes.", mostNodes)
 		}
 		if m := spec.MultiNodeParams; m != nil {
 			if m.NodeCount < 2 {

@@ -231,7 +231,26 @@ func strictly(body []byte, into any) *status {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return refuse(invalidArgument, "Invalid JSON payload received. Unexpected token.")
 	}
+	var written any
+	if bytes.Contains(body, []byte("null")) && json.Unmarshal(body, &written) == nil && listsNull(written) {
+		return refuse(invalidArgument, "Invalid JSON payload received. A list holds null.")
+	}
 	return nil
+}
+
+// listsNull reports whether a list in a JSON value holds null, which no list of a protocol buffer can.
+func listsNull(v any) bool {
+	switch v := v.(type) {
+	case []any:
+		return slices.Contains(v, nil) || slices.ContainsFunc(v, listsNull)
+	case map[string]any:
+		for _, of := range v {
+			if listsNull(of) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // page cuts a listing to the page that a call asks for.
