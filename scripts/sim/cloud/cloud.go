@@ -124,7 +124,7 @@ func New(c Config) (*Cloud, error) {
 // Clock is the cloud's clock. It moves when somebody calls, and many times a second while the cloud is served.
 func (c *Cloud) Clock() cloudtputest.Clock { return c.clock }
 
-// Owner is who calls with a tool of an owner's, such as gcloud, and without a token of their own. Everybody else is Pitstop.
+// Owner is who calls with a tool of an owner's, such as gcloud, and without an address as its token. Everybody else is Pitstop.
 func (c *Cloud) Owner() string { return "owner@" + c.API.Project() + ".example.com" }
 
 // ownersTools begin the user agents of the tools that people call Google with.
@@ -170,10 +170,21 @@ func (c *Cloud) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.HasPrefix(path, "/storage/v1/"), strings.HasPrefix(path, "/upload/storage/v1/"):
 		c.Bucket.ServeHTTP(w, r)
 	default:
-		if agent := r.UserAgent(); r.Header.Get("Authorization") == "" && slices.ContainsFunc(ownersTools, func(t string) bool { return strings.HasPrefix(agent, t) }) {
-			r.Header.Set("Authorization", "Bearer "+c.Owner())
-		}
+		c.name(r)
 		c.API.ServeHTTP(w, r)
+	}
+}
+
+// name has a caller say who calls. A token that is no address says nothing, and may be a real one that must not get into the log.
+func (c *Cloud) name(r *http.Request) {
+	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if strings.Contains(token, "@") {
+		return
+	}
+	r.Header.Del("Authorization")
+	agent := r.UserAgent()
+	if token != machineToken && slices.ContainsFunc(ownersTools, func(t string) bool { return strings.HasPrefix(agent, t) }) {
+		r.Header.Set("Authorization", "Bearer "+c.Owner())
 	}
 }
 

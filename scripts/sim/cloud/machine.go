@@ -30,6 +30,9 @@ type machine struct {
 // address, so a program is led to its own with GCE_METADATA_HOST=127.0.0.1:8090/machines/ZONE/NODE/WORKER.
 const machinePrefix = "/machines/"
 
+// machineToken is the token that a metadata server gives to the programs of its machine.
+const machineToken = "simulated"
+
 // serveMachine serves the metadata server of a worker, while its machine exists.
 func (c *Cloud) serveMachine(w http.ResponseWriter, r *http.Request) {
 	parts := strings.SplitN(strings.TrimPrefix(r.URL.Path, machinePrefix), "/", 4)
@@ -49,7 +52,7 @@ func (c *Cloud) serveMachine(w http.ResponseWriter, r *http.Request) {
 	if strings.HasSuffix(asked.URL.Path, "/service-accounts/default/token") {
 		w.Header().Set("Metadata-Flavor", "Google")
 		w.Header().Set("Content-Type", "application/json")
-		answer(w, map[string]any{"access_token": "simulated", "expires_in": 3599, "token_type": "Bearer"})
+		answer(w, map[string]any{"access_token": machineToken, "expires_in": 3599, "token_type": "Bearer"})
 		return
 	}
 	m.ServeHTTP(w, asked)

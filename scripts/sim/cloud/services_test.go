@@ -434,14 +434,31 @@ func TestEntriesThatAreNone(t *testing.T) {
 	}
 }
 
-// TestWhoCalls: the tools of people call as the owner, everybody else as Pitstop, and who sends a token as that.
+// TestWhoCalls: the tools of people call as the owner, everybody else as Pitstop, and who sends an address as that. No other token is
+// shown: it may be a real one.
 func TestWhoCalls(t *testing.T) {
 	b := newBench(t)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.url+"/machines/us-west4-a/llama-8b/0/computeMetadata/v1/instance/service-accounts/default/token", http.NoBody)
+	must(t, err)
+	r.Header.Set("Metadata-Flavor", "Google")
+	resp, err := http.DefaultClient.Do(r)
+	must(t, err)
+	var machine struct {
+		Token string `json:"access_token"`
+	}
+	must(t, json.NewDecoder(resp.Body).Decode(&machine))
+	must(t, resp.Body.Close())
+	if machine.Token == "" {
+		t.Fatal("a machine has no token")
+	}
 	for _, c := range []struct{ agent, token, who string }{
 		{"google-cloud-sdk gcloud/528.0.0 command/gcloud.compute.tpus.tpu-vm.update", "", b.Owner()},
 		{"Terraform/1.11.4 (+https://www.terraform.io)", "", b.Owner()},
 		{"google-api-go-client/0.5", "", "pitstop@demo.iam.gserviceaccount.com"},
 		{"google-cloud-sdk gcloud/528.0.0", "ada@example.com", "ada@example.com"},
+		{"google-cloud-sdk gcloud/528.0.0", "ya29.secret", b.Owner()},
+		{"google-api-go-client/0.5", "ya29.secret", "pitstop@demo.iam.gserviceaccount.com"},
+		{"curl/8.5.0", machine.Token, "pitstop@demo.iam.gserviceaccount.com"},
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, b.url+"/v2/"+llama+"?updateMask=description", strings.NewReader(`{"description":"d"}`))
 		must(t, err)
