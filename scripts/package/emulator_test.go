@@ -188,6 +188,7 @@ func (m *machine) start() {
 	c.Env = append(os.Environ(), "GCE_METADATA_HOST="+m.at+"/machines/"+liveZone+"/"+crewSlice+"/0")
 	c.Stdout, c.Stderr = log, log
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	dieWithParent(c)
 	if m.fault = c.Start(); m.fault == nil {
 		m.crew = c
 	}
@@ -270,7 +271,7 @@ func TestStagedFunctionsResumeTrainingOverEmulators(t *testing.T) {
 	l.ledger = ledger.New(ledger.Firestore("demo", ledger.Database))
 	defer l.ledger.Close() //nolint:errcheck // likewise
 
-	// The cloud, with a training on its only slice.
+	// The cloud, with two slices. On each there will be a training.
 	slice := func(name, accelerator, directory string) string {
 		return "  - {name: " + name + ", zone: " + liveZone + ", accelerator: " + accelerator + ", spot: true, policy: spot, directory: \"gs://ckpt/" + directory + "\"}\n"
 	}
@@ -349,20 +350,7 @@ func TestStagedFunctionsResumeTrainingOverEmulators(t *testing.T) {
 		t.Fatalf("%d functions are served, and %d react to topics", len(l.processes), len(world.Functions))
 	}
 
-	// What the project does by itself: the cloud goes on, sinks route entries, and the scheduler ticks.
-	life, stop := context.WithCancel(context.WithoutCancel(ctx))
-	ended := make(chan error, 3)
-	go func() { ended <- l.cloud.Serve(life, listener) }()
-	go func() { ended <- l.route(t, life, entries) }()
-	go func() { ended <- l.tick(t, life) }()
-	defer func() {
-		stop()
-		for range 3 {
-			if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
-				t.Error(err)
-			}
-		}
-	}()
+	// What learns of the events of the cloud. All of it is there before the first one.
 	l.cloud.Catch()
 	host := l.cloud.API.Hosts(liveZone, liveSlice)
 	group, _, _ := events.WorkerGroup(host[0])
@@ -374,8 +362,23 @@ func TestStagedFunctionsResumeTrainingOverEmulators(t *testing.T) {
 	l.cloud.Bucket.OnChange(run.Changed)
 	l.cloud.API.OnGuests(func(_, name string, worker int) (string, bool) { return guestOf(run, name, worker) })
 	training.Store(run)
+
+	// What the project does by itself: the cloud goes on, sinks route entries, and the scheduler ticks.
+	life, stop := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan error, 3)
+	go func() { ended <- l.cloud.Serve(life, listener) }()
+	go func() { ended <- l.route(t, life, entries) }()
+	go func() { ended <- l.tick(t, life) }()
+	defer tpu.end() // once nothing starts it any more
+	defer func() {
+		stop()
+		for range 3 {
+			if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		}
+	}()
 	tpu.start()
-	defer tpu.end()
 
 	workload := func(name string) incident.Workload {
 		w, _, err := l.ledger.Workload(ctx, "demo/"+name)

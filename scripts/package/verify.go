@@ -167,6 +167,7 @@ func start(ctx context.Context, dir, target string, environment []string) (*runn
 	c := exec.CommandContext(ctx, filepath.Join(dir, "function")) //nolint:gosec // built above
 	c.Env = append([]string{"PORT=" + port, "FUNCTION_TARGET=" + target, "LOG_LEVEL=DEBUG"}, environment...)
 	c.Stdout, c.Stderr = log, log
+	dieWithParent(c)
 	if err := c.Start(); err != nil {
 		return nil, err
 	}
