@@ -66,13 +66,14 @@ func (c *Cloud) serveMachine(w http.ResponseWriter, r *http.Request) {
 
 // machine is the metadata server of a worker, made at the first question; nil where there is no such machine.
 func (c *Cloud) machine(zone, node string, worker int) *machine {
+	// Whoever ends the machine of a node that is gone waits for the lock, so none is made after that.
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	n, life, hosts := c.API.Node(zone, node), c.API.Incarnation(zone, node), c.API.Hosts(zone, node)
 	if n == nil || worker < 0 || worker >= len(hosts) || !runs(n.State) {
 		return nil
 	}
 	id := machineID{life, worker}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	m := c.machines[id]
 	if m == nil {
 		m = &machine{Server: metadatatest.New(c.API.Project(), zone, hosts[worker], c.clock.Now)}
@@ -128,14 +129,15 @@ func (c *Cloud) tell(e cloudtputest.Event) {
 	if e.Node == "" {
 		return
 	}
-	n := c.API.Node(e.Zone, e.Node)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	n := c.API.Node(e.Zone, e.Node)
 	for id, m := range c.machines {
 		switch {
 		case id.life != e.Incarnation:
 		case e.Kind == cloudtputest.Gone:
 			delete(c.machines, id)
+			m.Break(metadatatest.Fault{Gone: true}) // a request that waits would wait for ever
 		case e.Kind == cloudtputest.Lost && e.Cause == events.CausePreemption:
 			m.Set("instance/preempted", "TRUE")
 		case n != nil:

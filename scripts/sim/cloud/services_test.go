@@ -2,9 +2,11 @@ package cloud_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -321,19 +323,62 @@ func TestACrewFindsItsMachine(t *testing.T) {
 	}
 
 	// A hanging request learns of the preemption.
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
 	told := make(chan string, 8)
-	go c.Watch(t.Context(), metadata.PathPreempted, func(text string) { told <- text }, func(error) {})
-	if got := <-told; got != "FALSE" {
-		t.Errorf("at first it is preempted: %q", got)
+	go c.Watch(ctx, metadata.PathPreempted, func(text string) { told <- text }, func(error) {})
+	says := func(want string) {
+		t.Helper()
+		select {
+		case got := <-told:
+			if got != want {
+				t.Errorf("whether it is preempted: %q, want %q", got, want)
+			}
+		case <-ctx.Done():
+			t.Fatalf("it never said whether it is preempted: want %q", want)
+		}
 	}
+	says("FALSE")
+	b.hangs(t, 2)
 	b.happens(t, "preempt", it+"}")
-	if got := <-told; got != "TRUE" && got != "" { // the machine ends with the preemption
-		t.Errorf("then it is preempted: %q", got)
-	}
+	says("TRUE")
 	for _, path := range []string{"9", "x", "-1"} {
 		if _, err := metadata.New(host+path).Get(t.Context(), "instance/name"); err == nil {
 			t.Errorf("there is a machine %s", path)
 		}
+	}
+}
+
+// hangs waits until a request waits for a change at the metadata server of a worker.
+func (b bench) hangs(t *testing.T, worker int) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); b.Waiting(zone, "llama-8b", worker) == 0; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatal("no request waits")
+		}
+	}
+}
+
+// TestAMachineThatEndsCutsItsRequests: nobody waits at a machine that is deleted with its node.
+func TestAMachineThatEndsCutsItsRequests(t *testing.T) {
+	b := newBench(t)
+	c := metadata.New(strings.TrimPrefix(b.url, "http://") + "/machines/us-west4-a/llama-8b/0")
+	v, err := c.Get(t.Context(), metadata.PathPreempted)
+	must(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := c.Get(ctx, metadata.PathPreempted+"?wait_for_change=true&timeout_sec=600&last_etag="+v.ETag)
+		ended <- err
+	}()
+	b.hangs(t, 0)
+	_, err = b.nodes.Delete(llama).Do()
+	must(t, err)
+	b.now.pass(10 * time.Minute)
+	b.Catch()
+	if err := <-ended; err == nil || ctx.Err() != nil {
+		t.Errorf("the request ended with %v, %v", err, ctx.Err())
 	}
 }
 

@@ -31,6 +31,7 @@ type Server struct {
 	guest   []time.Time
 	refused int
 	answers []Answered
+	waiting int
 }
 
 // Fault is how the server misbehaves.
@@ -111,6 +112,13 @@ func (s *Server) Answers() []Answered {
 	return slices.Clone(s.answers)
 }
 
+// Waiting is how many requests wait for a change.
+func (s *Server) Waiting() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.waiting
+}
+
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
@@ -182,14 +190,28 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request, path string) {
 			_, _ = io.WriteString(w, text) //nolint:errcheck // the client has left
 			return
 		}
-		select {
-		case <-changed:
-		case <-over:
-			timedOut = true
-		case <-r.Context().Done():
+		if timedOut = s.wait(r, changed, over); r.Context().Err() != nil {
 			return
 		}
 	}
+}
+
+// wait waits for a change, for the end of the time that the client gave, or for the client to leave.
+func (s *Server) wait(r *http.Request, changed <-chan struct{}, over <-chan time.Time) (timedOut bool) {
+	count := func(n int) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.waiting += n
+	}
+	count(1)
+	defer count(-1)
+	select {
+	case <-changed:
+	case <-over:
+		return true
+	case <-r.Context().Done():
+	}
+	return false
 }
 
 func etagOf(text string) string {
