@@ -36,8 +36,9 @@ type Bucket struct {
 // EmulatorHost names the variable with the address of another Cloud Storage, HOST:PORT, as Google's libraries know it.
 const EmulatorHost = "STORAGE_EMULATOR_HOST"
 
-// NewBucket makes the store. Without options it has the default credentials, or calls the emulator of EmulatorHost without any. The first call makes the client, and the next call tries again if that fails: credentials may
-// be missing for a moment, and a cold start should not pay for an unused client.
+// NewBucket makes the store. Without options it has the default credentials, or calls the emulator of EmulatorHost without any. The
+// first call makes the client, and the next call tries again if that fails: credentials may be missing for a moment, and a cold
+// start should not pay for an unused client.
 func NewBucket(opts ...option.ClientOption) *Bucket { return &Bucket{opts: opts} }
 
 func (b *Bucket) service(ctx context.Context) (*storage.Service, error) {

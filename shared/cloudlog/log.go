@@ -30,7 +30,8 @@ type Log struct {
 // EmulatorHost names the variable with the address of another Cloud Logging, HOST:PORT.
 const EmulatorHost = "LOGGING_EMULATOR_HOST"
 
-// New returns the log. Without options it has the default credentials, or calls the log of EmulatorHost without any. The client is made at the first call, which may never come.
+// New returns the log. Without options it has the default credentials, or calls the log of EmulatorHost without any. The client is
+// made at the first call, which may never come.
 func New(opts ...option.ClientOption) *Log { return &Log{opts: opts} }
 
 func (l *Log) service(ctx context.Context) (*api.Service, error) {

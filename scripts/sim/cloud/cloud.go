@@ -1,5 +1,6 @@
 // Package cloud serves a simulated Google Cloud on one socket of this machine: the Cloud TPU API, Cloud Storage, Cloud Logging and the
-// metadata servers of the TPUs' machines, as Google's clients call them. It runs no training and none of Pitstop's functions: those are its clients.
+// metadata servers of the TPUs' machines, as Google's clients call them. It runs no training and none of Pitstop's functions: those
+// are its clients.
 package cloud
 
 import (
@@ -217,7 +218,7 @@ func (c *Cloud) Serve(ctx context.Context, l net.Listener) error {
 	}
 }
 
-// Listen listens at HOST:PORT on the loopback interface. The cloud has no passwords, so nobody else may reach it.
+// Listen listens at HOST:PORT on the loopback interface. Only the acts ask for a token, so no other machine may reach the cloud.
 func Listen(ctx context.Context, address string) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package cloudtputest is the Cloud TPU API in one process: an http.Handler that answers as v2alpha1 and v2 do, and for legacy
-// TPU Nodes as v1 and v1alpha1 do. v1 answers by gRPC too. Nodes and queued resources live in memory and on a given clock, and its caller can make things go wrong
-// in the world around them. It is for tests, replays and simulations, never for production.
+// TPU Nodes as v1 and v1alpha1 do. v1 answers by gRPC too. Nodes and queued resources live in memory and on a given clock, and
+// its caller can make things go wrong in the world around them. It is for tests, replays and simulations, never for production.
 //
 // An API is deterministic: the same calls and acts at the same times, on the same seed, give the same names, numbers and
 // answers. It is safe for concurrent use. What it tells an observer and what it asks of its clock it tells and asks in
@@ -359,8 +359,8 @@ func (s *status) answer(httpStatus int) answer {
 	return answer{http: httpStatus, body: body, kind: jsonKind, refused: s}
 }
 
-// ServeHTTP implements http.Handler: every version over HTTP, and v1 by gRPC too where the server speaks HTTP/2. The principal of a call is
-// the bearer token that it carries, if it does.
+// ServeHTTP implements http.Handler: every version over HTTP, and v1 by gRPC too where the server speaks HTTP/2. The principal
+// of a call is the bearer token that it carries, if it does.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
 		a.former().ServeHTTP(w, r)
