@@ -87,15 +87,28 @@ func serveCloud(ctx context.Context, o cloudOptions, out io.Writer) error {
 
 // greeting says what is served, and how clients are led to it.
 func greeting(c *simulated.Cloud, url, token string) []string {
-	project := c.API.Project()
+	project, zone, node := c.API.Project(), c.API.Zones()[0], "llama-8b"
+	command, first := "tpus tpu-vm", "create "+node+" --zone="+zone+" \\\n    --accelerator-type=v5litepod-16 --version=v2-alpha-tpuv5-lite"
+	nodes := c.API.Nodes("-")
+	if len(nodes) > 0 {
+		parts := strings.Split(nodes[0].Name, "/") // projects, its name, locations, its name, nodes, its name
+		zone, node = parts[3], parts[5]
+		first = "describe " + node + " --zone=" + zone
+		if nodes[0].ApiVersion == "V1" { // a legacy node
+			command = "tpus"
+		}
+	}
 	return []string{
-		fmt.Sprintf("project %s with %s, at %s; Ctrl-C ends it", project, count(len(c.API.Nodes("-")), "node"), url), "",
+		fmt.Sprintf("project %s with %s, at %s; Ctrl-C ends it", project, count(len(nodes), "node"), url), "",
 		"gcloud, in another terminal:",
 		"  export CLOUDSDK_API_ENDPOINT_OVERRIDES_TPU=" + url + "/",
+		"  export CLOUDSDK_API_ENDPOINT_OVERRIDES_LOGGING=" + url + "/",
 		"  export CLOUDSDK_AUTH_DISABLE_CREDENTIALS=true CLOUDSDK_CORE_PROJECT=" + project,
-		"  gcloud compute tpus tpu-vm list --zone=" + c.API.Zones()[0], "",
+		"  gcloud compute " + command + " " + first,
+		"  gcloud compute " + command + " list --zone=" + zone, "",
 		"To make something happen:",
-		"  curl -H 'Authorization: Bearer " + token + "' -d '{\"zone\": \"" + c.API.Zones()[0] + "\", \"node\": \"NODE\"}' \\",
+		"  curl -H 'Authorization: Bearer " + token + "' \\",
+		"    -d '{\"zone\": \"" + zone + "\", \"node\": \"" + node + "\"}' \\",
 		"    " + url + simulated.AdminPrefix + "preempt",
 	}
 }
