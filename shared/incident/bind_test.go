@@ -206,3 +206,22 @@ func TestANoticeIsNoPartOfATraining(t *testing.T) {
 		t.Error("nobody looks at a machine that was told to end")
 	}
 }
+
+// TestTheWorkerThatFailedFirstIsTheCause, whichever line comes first.
+func TestTheWorkerThatFailedFirstIsTheCause(t *testing.T) {
+	exit := func(at time.Duration, code int) incident.Evidence {
+		e := lineOf("t1v-n-3f2a9c01", start.Add(at))
+		e.Report.Report, e.Report.ExitCode = events.ReportExited, code
+		return e
+	}
+	first, second := exit(0, 139), exit(time.Second, 1)
+	for order, all := range map[string][]incident.Evidence{"in order": {first, second}, "late": {second, first}, "twice": {second, first, second, first}} {
+		w := learns(quiet(true), start.Add(time.Minute), all...)
+		if w.Crew.Error.Sign != "exit code 139" || w.Incident == nil || w.Incident.Error.Exit.Code != 139 {
+			t.Errorf("%s: it is put down to %q", order, w.Crew.Error.Sign)
+		}
+		if n := len(w.Incident.Troubles); n != 1 {
+			t.Errorf("%s: %d troubles", order, n)
+		}
+	}
+}

@@ -195,17 +195,31 @@ func (m *machine) stepped(r events.CrewReport) bool {
 	return true
 }
 
-// crashed keeps how an attempt ended that did not end well. It reports whether that is news.
+// crashed keeps how an attempt ended that did not end well: by the worker that failed first, whichever line comes first. It reports whether
+// it is news that the attempt ended.
 func (m *machine) crashed(r events.CrewReport) bool {
-	c := &m.w.Crew
-	if r.ExitCode == 0 && r.Signal == "" || r.Attempt <= c.Exited {
+	c, at := &m.w.Crew, m.when()
+	if r.ExitCode == 0 && r.Signal == "" || r.Attempt < c.Exited {
 		return false
 	}
-	c.Exited, c.Attempt, m.changed = r.Attempt, max(c.Attempt, r.Attempt), true
-	c.Error = Error{Attempt: r.Attempt, Sign: r.Sign(), High: m.w.Progress.High, Exit: r.Exit()}
-	if r.Attempt == c.GaveUp {
-		c.Spent = c.Error // the line of the giving up has overtaken this one
+	was, e := c.Error, Error{Attempt: r.Attempt, At: at, Sign: r.Sign(), High: m.w.Progress.High, Exit: r.Exit()}
+	if r.Attempt == c.Exited {
+		if was.Attempt != r.Attempt || !at.Before(was.At) {
+			return false
+		}
+		e.High = was.High
 	}
+	c.Error, m.changed = e, true
+	if r.Attempt == c.GaveUp {
+		c.Spent = e // the line of the giving up has overtaken this one
+	}
+	if r.Attempt == c.Exited {
+		if in := m.w.Incident; in != nil && in.Error == was {
+			m.inc().Error = e
+		}
+		return false
+	}
+	c.Exited, c.Attempt = r.Attempt, max(c.Attempt, r.Attempt)
 	return true
 }
 

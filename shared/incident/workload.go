@@ -232,6 +232,8 @@ func (c Crew) told(attempt int) bool {
 // Error is how a training attempt failed.
 type Error struct {
 	Attempt int `json:"attempt,omitzero"`
+	// At is when the first worker failed, by its line's own time.
+	At time.Time `json:"at,omitzero"`
 	// Sign tells one error from another; see events.CrewReport.
 	Sign string `json:"sign,omitzero"`
 	// High is the highest step ever reported by then.
