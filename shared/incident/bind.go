@@ -8,8 +8,8 @@ import (
 	"pitstop.internal/events"
 )
 
-// Unbound is a line of a crew on workers that no life of the slice is known to have. It is kept as it came until a reading says
-// whose workers they are: a new life's crew may be heard before the API shows that life.
+// Unbound is a line of a crew on workers that no life of the slice is known to have. It is kept until a reading says whose workers
+// they are: a new life's crew may be heard before the API shows that life.
 type Unbound struct {
 	ID     string            `json:"id,omitzero"`
 	Time   time.Time         `json:"time,omitzero"`
@@ -58,13 +58,13 @@ func (s *Slot) speaker(host string, at time.Time) (who speaker, ended time.Time)
 // endedBy reports whether a life was over by that time, as far as is known.
 func (l *Life) endedBy(t time.Time) bool { return !l.End.Since.IsZero() && !t.Before(l.End.Since) }
 
-// WasOn reports whether a former life of the slice, of which more is known than that, ran on the workers with that group of names.
+// WasOn reports whether a former life that is still remembered ran on the workers with that group of names.
 func (s *Slot) WasOn(group string) bool {
 	return slices.ContainsFunc(s.Former, func(l Life) bool { return l.Hosts == group })
 }
 
-// keep keeps a line, once. Of a line that is older than the newest life nothing is kept: its life is forgotten. What nobody needs of the line
-// goes, because a document has a limit, and so does the oldest line where there are too many.
+// keep keeps a line once, without the parts that nobody needs: a document has a limit. If there are too many, the oldest line goes. A line
+// that is older than the newest life is not kept, because its life is forgotten.
 func (m *machine) keep(e Reported, s *Slot) {
 	again := func(k Unbound) bool { return k.ID == e.ID && k.Slice == e.Slice }
 	r := e.Report
@@ -80,7 +80,7 @@ func (m *machine) keep(e Reported, s *Slot) {
 	m.w.Unbound, m.changed = append(kept, Unbound{ID: e.ID, Time: m.when(), Slice: e.Slice, Report: r}), true
 }
 
-// forgetFormer drops the lines that were kept of a slice and are not of its newest life: nothing binds them any more.
+// forgetFormer drops the kept lines of a slice that its newest life cannot have written.
 func (m *machine) forgetFormer(s *Slot) {
 	stale := func(k Unbound) bool {
 		who, _ := s.speaker(k.Report.Hostname, k.Time)

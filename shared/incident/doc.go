@@ -6,8 +6,8 @@
 // # The document
 //
 // A workload has slots, one for each slice by its name. A slot has lives: the TPU that stands under the name now, and
-// those before it that still matter. What is known of a life stands on it and goes with it, so the next life begins with
-// nothing but what its own reading says. Training may run in one life of a slot at most.
+// those before it that still matter. What is known of a life stands on it. The next life begins with what its own reading
+// says, and with what its owner did since it began. Training may run in one life of a slot at most.
 //
 // # Transitions
 //

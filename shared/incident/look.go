@@ -1011,8 +1011,8 @@ func (m *machine) formerly(s *Slot) bool {
 // inItsStead reports whether who deleted the life before has given up the slice, though it has had another life since.
 func (m *machine) inItsStead(s *Slot) bool { return m.inItsPlace(s) || m.cameToNothing(s) }
 
-// inItsPlace reports whether this life of a slice is one that we make in the middle of this incident, in the place of the one
-// to which the evidence came when it was lost already: who deleted that takes the slice in hand, and nobody trains in this one yet.
+// inItsPlace reports whether the incident makes this life in the place of the lost one that the evidence is about. Who deleted that one
+// takes the slice in hand, and nobody trains in this life yet.
 func (m *machine) inItsPlace(s *Slot) bool {
 	in := m.w.Incident
 	return in != nil && in.Phase == Recreating && s.Replace && s.Incarnation.Created.After(in.Opened) && !s.isAdmitted() && !m.beforeTrouble()

@@ -602,8 +602,8 @@ func (m *machine) resume(why string) {
 	m.decided("wait for progress past step "+events.Number(m.w.Incident.Baseline), why)
 }
 
-// explainedByMaintenance takes it from the time of the last maintenance event, which a reading shows, that this is what an incident is
-// about which began at that time and of which nothing better is known. A legacy TPU Node announces nothing.
+// explainedByMaintenance puts an incident down to the last maintenance event that a reading shows. The incident began at that time, and
+// nothing better explains it. A legacy TPU Node announces nothing.
 func (m *machine) explainedByMaintenance(s *Slot, e Read) {
 	at := e.Maintained
 	near := func(in *Incident) bool { return in.Troubles[0].At.Sub(at).Abs() <= SickFor }

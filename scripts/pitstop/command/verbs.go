@@ -401,8 +401,8 @@ func (d deployment) label(c *cobra.Command, where place, workload, value string,
 	return together(failed)
 }
 
-// advise says what it costs that the slices of a workload have no autocheckpoint, if they have none, and that its checkpoints or
-// its data are in another region. What it cannot read it leaves out: the label is set, and check says all of it.
+// advise warns of slices without autocheckpoint, and of checkpoints or data in another region. It leaves out what it cannot read:
+// the label is set, and check says all of it.
 func (d deployment) advise(ctx context.Context, l *ledger.Ledger, w incident.Workload, label string, out io.Writer) {
 	looking, end := apart(ctx)
 	off, _, err := autocheckpointOff(looking, l, w)

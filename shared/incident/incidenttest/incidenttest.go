@@ -20,7 +20,7 @@ type Told struct {
 	Policy   policy.Policy
 }
 
-// Learn gives a workload what it is told, and with it what it had kept until that was known.
+// Learn passes evidence to a workload, and after each piece the lines that it binds.
 func Learn(w incident.Workload, all []Told) incident.Workload {
 	for _, t := range all {
 		w, _, _ = incident.Advance(t.Policy, w, t.Evidence, t.At)
@@ -42,7 +42,7 @@ func IsEntry(e incident.Evidence) bool {
 	return false
 }
 
-// Order sorts what is told by the time at which it is received. An entry that names a life is received when that was read, or never:
+// Order sorts evidence by its time of receipt. An entry that names a life is received when that was read, or never:
 // the pipeline parks it until then. The lives of the workload itself were read before.
 func Order(w incident.Workload, all []Told) []Told {
 	read := map[events.Incarnation]time.Time{}
