@@ -151,12 +151,6 @@ func merged(ms ...map[string]systemEvent) map[string]systemEvent {
 	return out
 }
 
-// calls are the calls of the TPU API that change a slice. Reads are not noted, because the pipeline makes them itself.
-var calls = map[string]bool{
-	"CreateNode": true, "DeleteNode": true, "StartNode": true, "StopNode": true, "ReimageNode": true,
-	"CreateQueuedResource": true, "DeleteQueuedResource": true, "ResetQueuedResource": true,
-}
-
 // Read understands one log entry. There are three outcomes: an entry that Pitstop may act on; an entry whose Ignored says
 // why it does not; and an error that lists every fault in a malformed entry.
 func Read(raw []byte) (Entry, error) {
@@ -516,7 +510,8 @@ func (l *logEntry) call(e *Entry) {
 		e.Ignored = "the call " + name(p.MethodName) + " does not belong to the TPU API"
 		return
 	}
-	if !calls[method] {
+	does, changes := calls[method]
+	if !changes {
 		e.Ignored = "the call " + short(method) + " changes no slice"
 		if strings.Contains(method, "Maintenance") {
 			e.Ignored = "the maintenance that " + short(method) + " starts has entries of its own"
@@ -534,14 +529,14 @@ func (l *logEntry) call(e *Entry) {
 		return e.Subject.Zone == "" || e.Subject.Node == "" && e.Subject.QueuedResource == ""
 	}
 	if unnamed() {
-		l.asked(&e.Subject, strings.HasPrefix(method, "Create"))
+		l.asked(&e.Subject, does.act == ActCreated)
 	}
 	if unnamed() {
 		e.Missing = append(e.Missing, "resourceName")
 		e.Ignored = "the call " + method + " does not name its resource"
 		return
 	}
-	if creation(method) {
+	if does.act == ActCreated {
 		e.Call.Order = order(p.Request, e.Subject.QueuedResource)
 	}
 }

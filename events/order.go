@@ -2,7 +2,6 @@ package events
 
 import (
 	"strconv"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -75,6 +74,3 @@ func order(request jsontext.Value, queued string) (o Order) {
 	}
 	return o
 }
-
-// creation reports whether a method asks for TPUs.
-func creation(method string) bool { return strings.HasPrefix(method, "Create") }

@@ -53,7 +53,7 @@ func TestOneTroubleOfManyWorkersIsOneIncident(t *testing.T) {
 
 			// It ends, and the stragglers of the same life open nothing and change no word of it.
 			first := w.Incident.ID
-			b.Give(w, incident.Called{Origin: incident.Origin{Time: b.Clock.Now(), Rank: events.RankAudit}, Slice: slice, Method: "DeleteNode", Principal: fleettest.Owner})
+			b.Give(w, incident.Called{Origin: incident.Origin{Time: b.Clock.Now(), Rank: events.RankAudit}, Slice: slice, Act: events.ActDeleted, Method: "DeleteNode", Principal: fleettest.Owner})
 			b.Want(b.Workload(id).Closed.ID, first)
 			b.Clock.Advance(time.Minute)
 			for _, e := range entries[:64] {

@@ -454,7 +454,7 @@ type question struct {
 // answers reports whether an entry may be about the question. A stop may have happened long before it was seen; an end may
 // not.
 func (q question) answers(e events.Entry) bool {
-	if stop := e.Kind == events.KindCall && e.Call.Method == "StopNode"; stop {
+	if act, _ := e.Call.Act(); e.Kind == events.KindCall && act == events.ActStopped {
 		return q.slice.Condition == incident.Stopped
 	}
 	return !e.Time.Before(q.slice.Since.Add(-endedWithin))

@@ -318,7 +318,7 @@ func TestWhatTheOwnerDeletedIsForgotten(t *testing.T) {
 	b.Want(b.tick(), fleettest.Handled)
 	b.Must(b.API.OwnerDelete(zone, slice, fleettest.Owner))
 	b.Give(b.Workload(id), incident.Called{
-		Origin: incident.Origin{Time: b.Clock.Now(), Rank: events.RankAudit}, Slice: slice, Method: "DeleteNode", Principal: fleettest.Owner,
+		Origin: incident.Origin{Time: b.Clock.Now(), Rank: events.RankAudit}, Slice: slice, Act: events.ActDeleted, Method: "DeleteNode", Principal: fleettest.Owner,
 	})
 	b.minutes(59)
 	b.Want(b.sent(), []string(nil))
@@ -872,7 +872,7 @@ func TestAMoveBetweenTwoTicksIsAdmittedInTheEnd(t *testing.T) {
 		b.minutes(1)
 		if i == 20 {
 			b.Give(b.Workload(id), incident.Called{
-				Origin: incident.Origin{ID: "e", Time: deleted, Rank: events.RankAudit}, Slice: slice, Method: "DeleteNode", Principal: "ann@example.com",
+				Origin: incident.Origin{ID: "e", Time: deleted, Rank: events.RankAudit}, Slice: slice, Act: events.ActDeleted, Method: "DeleteNode", Principal: "ann@example.com",
 			})
 		}
 	}

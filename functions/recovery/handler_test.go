@@ -326,7 +326,7 @@ func TestALeaseThatComesTooLateEndsNoTraining(t *testing.T) {
 		w := b.Workload(id)
 		b.Give(w, incident.Cancelled{Word: incident.Word{By: "ann", Why: "mine"}, Incident: w.Incident.ID})
 		b.Give(b.Workload(id), incident.Called{
-			Origin: incident.Origin{ID: "e", Time: b.Clock.Now(), Rank: events.RankAudit}, Slice: slice, Method: "DeleteNode", Principal: "ann@example.com",
+			Origin: incident.Origin{ID: "e", Time: b.Clock.Now(), Rank: events.RankAudit}, Slice: slice, Act: events.ActDeleted, Method: "DeleteNode", Principal: "ann@example.com",
 		})
 		b.Must(b.API.Vanish(zone, slice))
 		b.Look(zone, slice)

@@ -85,7 +85,7 @@ func TestWhatMustNotBeStartedIsNot(t *testing.T) {
 
 func owners(b *bench) incident.Called {
 	return incident.Called{
-		Origin: incident.Origin{Time: b.Clock.Now().Add(-40 * time.Minute), Rank: events.RankAudit}, Slice: slice, Method: "StopNode",
+		Origin: incident.Origin{Time: b.Clock.Now().Add(-40 * time.Minute), Rank: events.RankAudit}, Slice: slice, Act: events.ActStopped, Method: "StopNode",
 		Principal: fleettest.Owner,
 	}
 }

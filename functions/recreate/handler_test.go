@@ -187,7 +187,7 @@ func TestWhatIsNotWantedAnyMoreIsNotDeleted(t *testing.T) {
 		"nothing at all is allowed by now": {change: func(b *bench) { b.Policies.Ceiling = policy.Switches{} }, calls: read, outcome: incident.Observed},
 		"the owner has deleted it": {change: func(b *bench) {
 			b.Give(b.Workload(id), incident.Called{
-				Origin: incident.Origin{Time: b.Clock.Now(), Rank: events.RankAudit}, Slice: slice, Method: "DeleteNode", Principal: fleettest.Owner,
+				Origin: incident.Origin{Time: b.Clock.Now(), Rank: events.RankAudit}, Slice: slice, Act: events.ActDeleted, Method: "DeleteNode", Principal: fleettest.Owner,
 			})
 		}, outcome: incident.Released},
 	} {
@@ -1065,7 +1065,7 @@ func TestTheNameThatAnotherWorkloadsNodeHadOnceIsFree(t *testing.T) {
 	other := b.theirs()
 	b.Must(b.API.OwnerDelete(fleettest.OtherZone, slice, fleettest.Owner))
 	b.Give(other, incident.Called{
-		Origin: incident.Origin{Time: b.Clock.Now(), Rank: events.RankAudit}, Slice: slice, Method: "DeleteNode", Principal: fleettest.Owner,
+		Origin: incident.Origin{Time: b.Clock.Now(), Rank: events.RankAudit}, Slice: slice, Act: events.ActDeleted, Method: "DeleteNode", Principal: fleettest.Owner,
 	})
 	b.Clock.Advance(5 * time.Minute)
 	b.Look(fleettest.OtherZone, slice)
@@ -1368,7 +1368,7 @@ func (b *bench) look() {
 func (b *bench) release() {
 	b.T.Helper()
 	b.Give(b.Workload(queued), incident.Called{
-		Origin: incident.Origin{Time: b.Clock.Now(), Rank: events.RankAudit}, Slice: slice, Method: "CreateNode", Principal: fleettest.Owner,
+		Origin: incident.Origin{Time: b.Clock.Now(), Rank: events.RankAudit}, Slice: slice, Act: events.ActCreated, Method: "CreateNode", Principal: fleettest.Owner,
 	})
 	b.request = b.next()
 }

@@ -650,7 +650,10 @@ func Evidence(e events.Entry, s ledger.Subject, ours []string) incident.Evidence
 		return incident.Reported{Origin: o, Slice: s.Slice, Report: *e.Crew}
 	case events.KindCall:
 		if Owner(e.Call, ours) {
-			return incident.Called{Origin: o, Slice: s.Slice, Zone: e.Subject.Zone, Method: e.Call.Method, Principal: e.Call.Principal}
+			act, whole := e.Call.Act()
+			return incident.Called{
+				Origin: o, Slice: s.Slice, Zone: e.Subject.Zone, Act: act, Whole: whole, Method: e.Call.Method, Principal: e.Call.Principal,
+			}
 		}
 	case events.KindJob, events.KindCluster, events.KindLimit, events.KindCanary, events.KindForeign:
 	}

@@ -840,7 +840,7 @@ func TestEvidence(t *testing.T) {
 			incident.Reported{Origin: origin, Slice: "llama", Report: *report},
 		},
 		"an owner's call": {call(fleettest.Owner, 0), incident.Called{
-			Origin: origin, Slice: "llama", Zone: "us-west4-a", Method: "DeleteNode", Principal: fleettest.Owner,
+			Origin: origin, Slice: "llama", Zone: "us-west4-a", Act: events.ActDeleted, Method: "DeleteNode", Principal: fleettest.Owner,
 		}},
 		"an owner's call that failed":   {call(fleettest.Owner, 7), nil},
 		"a call of ours":                {call(fleettest.Us, 0), nil},

@@ -211,6 +211,6 @@ func annDeletes(b *bench, name string) {
 	b.T.Helper()
 	b.Must(b.API.Vanish(zone, name))
 	b.Give(b.Workload("demo/run"), incident.Called{
-		Origin: incident.Origin{ID: "entry", Time: b.Clock.Now(), Rank: events.RankAudit}, Slice: name, Zone: zone, Method: "DeleteNode", Principal: "ann@example.com",
+		Origin: incident.Origin{ID: "entry", Time: b.Clock.Now(), Rank: events.RankAudit}, Slice: name, Zone: zone, Act: events.ActDeleted, Method: "DeleteNode", Principal: "ann@example.com",
 	})
 }

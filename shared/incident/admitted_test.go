@@ -749,7 +749,7 @@ func TestTheNextLifeReadFirstIsAdmittedInTheEnd(t *testing.T) {
 	old := r.w.Slices[0].Incarnation
 	r.read("llama-8b", incident.Creating, next) // zones are listed one after the other
 	r.read("llama-8b", incident.Deleting, old)
-	r.give(incident.Called{Origin: incident.Origin{ID: "e", Time: deleted, Rank: events.RankAudit}, Slice: "llama-8b", Method: "DeleteNode", Principal: "ann@example.com"})
+	r.give(incident.Called{Origin: incident.Origin{ID: "e", Time: deleted, Rank: events.RankAudit}, Slice: "llama-8b", Act: events.ActDeleted, Method: "DeleteNode", Principal: "ann@example.com"})
 	r.now = r.now.Add(time.Minute)
 	r.give(incident.Read{Origin: incident.Origin{ID: "read", Time: r.now, Rank: events.RankReading}, Slice: "llama-8b", Zone: "us-west4-a", Condition: incident.Gone})
 	r.tick(time.Minute)

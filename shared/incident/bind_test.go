@@ -98,7 +98,10 @@ func TestALineOfAnotherTrainingIsLeft(t *testing.T) {
 // TestTheNewestCallCounts: of a stop and a start that were delivered in the wrong order.
 func TestTheNewestCallCounts(t *testing.T) {
 	call := func(method string, at time.Time) incident.Evidence {
-		return incident.Called{Origin: incident.Origin{ID: method, Time: at, Rank: events.RankAudit}, Slice: "llama-8b", Zone: "us-west4-a", Method: method, Principal: "ann@example.com"}
+		act, _ := events.Call{Method: method}.Act()
+		return incident.Called{
+			Origin: incident.Origin{ID: method, Time: at, Rank: events.RankAudit}, Slice: "llama-8b", Zone: "us-west4-a", Act: act, Method: method, Principal: "ann@example.com",
+		}
 	}
 	stopped, started := call("StopNode", start), call("StartNode", start.Add(5*time.Minute))
 	if w := learns(quiet(true), start.Add(10*time.Minute), started, stopped); w.Slices[0].Stop.By != "" {
@@ -113,7 +116,7 @@ func TestTheNewestCallCounts(t *testing.T) {
 func TestADeletionToldLateTakesNothingBack(t *testing.T) {
 	deleted, ordered, now := start, start.Add(time.Minute), start.Add(20*time.Minute)
 	w := learns(quiet(true), now,
-		incident.Called{Origin: incident.Origin{ID: "d", Time: deleted, Rank: events.RankAudit}, Slice: "llama-8b", Zone: "us-west4-a", Method: "DeleteNode", Principal: "ann@example.com"},
+		incident.Called{Origin: incident.Origin{ID: "d", Time: deleted, Rank: events.RankAudit}, Slice: "llama-8b", Zone: "us-west4-a", Act: events.ActDeleted, Method: "DeleteNode", Principal: "ann@example.com"},
 		incident.Read{
 			Origin: incident.Origin{Time: now, Rank: events.RankReading}, Slice: "llama-8b", Zone: "us-west4-a", Condition: incident.Creating, State: "WAITING_FOR_RESOURCES",
 			Incarnation: events.Incarnation{Zone: "us-west4-a"}, Ordered: ordered,

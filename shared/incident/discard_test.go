@@ -165,7 +165,8 @@ func TestAnyWordKeepsIdleSlicesWhileTheyAreBeingDeleted(t *testing.T) {
 		return incident.Reported{Origin: incident.Origin{Time: n.now, Rank: events.RankUser}, Slice: "llama-8b", Report: r}
 	}
 	call := func(n node, method string, ago time.Duration) incident.Evidence {
-		return incident.Called{Origin: incident.Origin{Time: n.now.Add(-ago), Rank: events.RankAudit}, Slice: "llama-8b", Method: method, Principal: ann.By}
+		act, _ := events.Call{Method: method}.Act()
+		return incident.Called{Origin: incident.Origin{Time: n.now.Add(-ago), Rank: events.RankAudit}, Slice: "llama-8b", Act: act, Method: method, Principal: ann.By}
 	}
 	for what, c := range map[string]struct {
 		word func(n node) incident.Evidence

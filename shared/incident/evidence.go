@@ -89,7 +89,10 @@ type Called struct {
 	Slice string
 	// Zone is where; empty where that is not known.
 	Zone string
-	// Method is CreateNode and the like.
+	// Act is what was done; empty for what is none of these. Whole says that it was done to all of the slice's group.
+	Act   events.Act
+	Whole bool
+	// Method is what the provider calls it, for people.
 	Method    string
 	Principal string
 }

@@ -470,7 +470,7 @@ func TestALossRefundsNothingOfWhatCameBeforeIt(t *testing.T) {
 func TestADeletionElsewhereIsOfSomethingElse(t *testing.T) {
 	for zone, want := range map[string]string{far: "delete llama-8b", "us-west4-a": ""} {
 		r := newTour(t, quiet(true), "everything")
-		r.give(incident.Called{Origin: incident.Origin{ID: "entry", Time: r.now, Rank: events.RankAudit}, Slice: "llama-8b", Zone: zone, Method: "DeleteNode", Principal: "ann@example.com"})
+		r.give(incident.Called{Origin: incident.Origin{ID: "entry", Time: r.now, Rank: events.RankAudit}, Slice: "llama-8b", Zone: zone, Act: events.ActDeleted, Method: "DeleteNode", Principal: "ann@example.com"})
 		r.now = r.now.Add(10 * time.Minute)
 		if asked := r.learn("llama-8b", "read ready", "preempted", "read lost"); asked != want {
 			t.Errorf("deleted in %s: asked for is %q", zone, asked)

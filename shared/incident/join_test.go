@@ -171,7 +171,10 @@ func (u *tpu) interrupted(c events.Cause) {
 }
 
 func (u *tpu) called(method string) {
-	u.tells(incident.Called{Origin: u.origin(events.RankAudit), Slice: "llama-8b", Zone: u.life.Zone, Method: method, Principal: "ann@example.com"})
+	act, _ := events.Call{Method: method}.Act()
+	u.tells(incident.Called{
+		Origin: u.origin(events.RankAudit), Slice: "llama-8b", Zone: u.life.Zone, Act: act, Method: method, Principal: "ann@example.com",
+	})
 }
 
 func (u *tpu) announces(n events.Notice) {

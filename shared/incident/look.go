@@ -966,7 +966,7 @@ func (m *machine) adopt(name string, e Read, ours bool) {
 // called takes the owner's word: what an owner deletes is released, and so is what somebody else takes in hand.
 func (m *machine) called(e Called) {
 	s := m.w.Slice(e.Slice)
-	deletes := e.Method == "DeleteNode" || e.Method == "DeleteQueuedResource"
+	deletes := e.Act == events.ActDeleted
 	switch {
 	case s == nil, m.formerly(s) && !(deletes && m.inItsStead(s)):
 		return
@@ -980,24 +980,24 @@ func (m *machine) called(e Called) {
 	}
 	m.stirred()
 	what := e.Method + " of " + s.Name + " by " + e.Principal
-	switch e.Method {
-	case "DeleteNode", "DeleteQueuedResource":
-		if m.releaseDeleted(s, e.Method == "DeleteQueuedResource") {
+	switch e.Act {
+	case events.ActDeleted:
+		if m.releaseDeleted(s, e.Whole) {
 			m.ownerActed(what, "the owner deleted it")
 		}
-	case "CreateNode", "CreateQueuedResource":
+	case events.ActCreated:
 		if m.w.Incident != nil && m.phase() != Watching && m.phase() != Clearing && !m.beforeTrouble() {
 			m.line(LineSeen, what, "")
 			m.release(CodeTakenOver, "somebody else creates it: "+e.Principal)
 		}
-	case "StopNode":
+	case events.ActStopped:
 		if s.Maker != "" {
 			m.slice(s.Name).Maker = "" // it is in their hands
 		}
 		if m.ownerStopped(s, e.Principal) {
 			m.ownerActed(what, "the owner stopped it")
 		}
-	case "StartNode":
+	case events.ActStarted:
 		m.calledFor(s, "")
 	}
 	m.stirs(CodeOwner, what)
@@ -1039,7 +1039,7 @@ func (m *machine) beforeTrouble() bool {
 	return len(m.w.Incident.Troubles) > 0
 }
 
-// releaseDeleted leaves what its owner deleted to the owner: a queued resource goes with everything in it. It reports
+// releaseDeleted leaves what its owner deleted to the owner: a group goes with everything in it. It reports
 // whether that is news.
 func (m *machine) releaseDeleted(s *Slot, all bool) bool {
 	names := []string{s.Name}

@@ -33,8 +33,9 @@ func TestWhoDeletesAQueuedResourceDeletesEverythingInIt(t *testing.T) {
 	} {
 		w := queued(true)
 		c.change(&w)
+		act, whole := events.Call{Method: c.method}.Act()
 		w, _, _ = incident.Advance(policies["everything"], w, incident.Called{
-			Origin: incident.Origin{Time: start, Rank: events.RankAudit}, Slice: "b", Method: c.method, Principal: "ann@example.com",
+			Origin: incident.Origin{Time: start, Rank: events.RankAudit}, Slice: "b", Act: act, Whole: whole, Method: c.method, Principal: "ann@example.com",
 		}, start)
 		if got := [2]bool{w.Slices[0].IsReleased(), w.Slices[1].IsReleased()}; got != c.want {
 			t.Errorf("%s: released %v, want %v", name, got, c.want)

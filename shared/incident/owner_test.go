@@ -25,7 +25,7 @@ func TestACreationFromBeforeTheTroubleTakesNothingOver(t *testing.T) {
 				t.Fatalf("the incident is %+v, want one that waits for approval", n.w.Incident)
 			}
 			called := incident.Called{
-				Origin: incident.Origin{ID: "late", Time: c.at, Rank: events.RankAudit}, Slice: n.w.Slices[0].Name, Method: "CreateNode",
+				Origin: incident.Origin{ID: "late", Time: c.at, Rank: events.RankAudit}, Slice: n.w.Slices[0].Name, Act: events.ActCreated, Method: "CreateNode",
 				Principal: "babysitter@example.com",
 			}
 			after, _, _ := incident.Advance(policies["ask"], n.w, called, start.Add(time.Minute))
@@ -52,7 +52,7 @@ func TestAnOrderOfTheOwnersThatCameToNothingStaysTheirs(t *testing.T) {
 		return e
 	}
 	deleted := incident.Called{
-		Origin: incident.Origin{ID: "d", Time: start.Add(time.Hour), Rank: events.RankAudit}, Slice: "llama-8b", Method: "DeleteNode",
+		Origin: incident.Origin{ID: "d", Time: start.Add(time.Hour), Rank: events.RankAudit}, Slice: "llama-8b", Act: events.ActDeleted, Method: "DeleteNode",
 		Principal: "ada@example.com",
 	}
 	for _, c := range []struct {
@@ -387,7 +387,7 @@ func TestTheDeletionOfWhatWasLostIsHeardBetweenTwoCreations(t *testing.T) {
 	n := at(t, policies["everything"], true, "preempted, read gone, intend create 0, accepted create 0, read ours made", nil)
 	word := incident.Called{
 		Origin: incident.Origin{ID: "late", Time: n.w.Slices[0].Incarnation.Created.Add(-time.Millisecond), Rank: events.RankAudit},
-		Slice:  "llama-8b", Method: "DeleteNode", Principal: "ada@example.com",
+		Slice:  "llama-8b", Act: events.ActDeleted, Method: "DeleteNode", Principal: "ada@example.com",
 	}
 	n.now = n.now.Add(5 * time.Minute)
 	n.w, _, _ = incident.Advance(policies["everything"], n.w, incident.Ended{
@@ -611,7 +611,7 @@ func TestALateDeletionCountsWhereOursCameToNothing(t *testing.T) {
 	if r.w.Incident != nil {
 		t.Fatalf("it stands as %s", tale(r.w))
 	}
-	r.give(incident.Called{Origin: incident.Origin{ID: "late", Time: deleted, Rank: events.RankAudit}, Slice: "llama-8b", Method: "DeleteNode", Principal: "ann@example.com"})
+	r.give(incident.Called{Origin: incident.Origin{ID: "late", Time: deleted, Rank: events.RankAudit}, Slice: "llama-8b", Act: events.ActDeleted, Method: "DeleteNode", Principal: "ann@example.com"})
 	if why := r.w.NothingToRetry(r.now); !r.w.Slices[0].IsReleased() || why == "" {
 		t.Errorf("its owner deleted it, and it may be made again: %+v", r.w.Slices[0])
 	}

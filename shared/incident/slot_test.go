@@ -105,7 +105,7 @@ func TestWhoDeletedTheLifeBeforeHasGivenUpTheSlice(t *testing.T) {
 		s.Admission = admission
 		w, _, _ = incident.Advance(policies["everything"], w, incident.Called{
 			Origin: incident.Origin{ID: "late", Time: start.Add(-10 * time.Minute), Rank: events.RankAudit}, Slice: s.Name, Zone: before.Zone,
-			Method: "DeleteNode", Principal: "ann@example.com",
+			Act: events.ActDeleted, Method: "DeleteNode", Principal: "ann@example.com",
 		}, start)
 		if got := w.Slices[0].IsReleased(); got != released {
 			t.Errorf("with admission %q it is released: %v, want %v", admission, got, released)

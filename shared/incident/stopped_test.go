@@ -37,8 +37,9 @@ func (s *stopped) read(after time.Duration, c incident.Condition) {
 
 func (s *stopped) called(method string, at time.Duration) {
 	s.t.Helper()
+	act, _ := events.Call{Method: method}.Act()
 	s.tell(0, incident.Called{
-		Origin: incident.Origin{Time: s.now.Add(at), Rank: events.RankAudit}, Slice: s.w.Slices[0].Name, Method: method, Principal: "ann@example.com",
+		Origin: incident.Origin{Time: s.now.Add(at), Rank: events.RankAudit}, Slice: s.w.Slices[0].Name, Act: act, Method: method, Principal: "ann@example.com",
 	})
 }
 

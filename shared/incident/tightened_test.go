@@ -94,7 +94,7 @@ func TestALateDeletionOfAFormerLifeEndsNothing(t *testing.T) {
 	}
 	n.w, _, _ = incident.Advance(p, n.w, incident.Called{
 		Origin: incident.Origin{ID: "late", Time: n.w.Slices[0].Incarnation.Created.Add(-time.Millisecond), Rank: events.RankAudit},
-		Slice:  "llama-8b", Method: "DeleteNode", Principal: "ada@example.com",
+		Slice:  "llama-8b", Act: events.ActDeleted, Method: "DeleteNode", Principal: "ada@example.com",
 	}, n.now.Add(time.Minute))
 	if phaseOf(n.w) != "creating" {
 		t.Errorf("it stands as %s, want it to go on", stands(n.w, nil))

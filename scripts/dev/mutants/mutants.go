@@ -47,7 +47,7 @@ var mutants = []mutant{
 	}, nil},
 
 	{"2 owner", "what an owner deletes is not released", heavy, decides(told(func(_ incident.Workload, e incident.Evidence, _ time.Time) incident.Evidence {
-		if c, ok := e.(incident.Called); ok && (c.Method == "DeleteNode" || c.Method == "DeleteQueuedResource") {
+		if c, ok := e.(incident.Called); ok && c.Act == events.ActDeleted {
 			return nil
 		}
 		return e
@@ -77,10 +77,10 @@ var mutants = []mutant{
 	{"2 owner", "every lost slice counts as its owner's", heavy, decides(told(func(w incident.Workload, e incident.Evidence, _ time.Time) incident.Evidence {
 		switch e := e.(type) {
 		case incident.Interrupted:
-			return incident.Called{Origin: e.Origin, Slice: e.Slice, Method: "DeleteNode", Principal: whoever}
+			return incident.Called{Origin: e.Origin, Slice: e.Slice, Act: events.ActDeleted, Method: "DeleteNode", Principal: whoever}
 		case incident.Read:
 			if s := w.Slice(e.Slice); s != nil && e.Condition == incident.Lost && e.Incarnation.Same(s.Incarnation) && s.Condition == incident.Ready {
-				return incident.Called{Origin: e.Origin, Slice: e.Slice, Zone: e.Zone, Method: "DeleteNode", Principal: whoever}
+				return incident.Called{Origin: e.Origin, Slice: e.Slice, Zone: e.Zone, Act: events.ActDeleted, Method: "DeleteNode", Principal: whoever}
 			}
 		}
 		return e
@@ -107,7 +107,7 @@ var mutants = []mutant{
 		case incident.Beat:
 			return incident.Beat{Origin: e.Origin, Slice: e.Slice, Incarnation: e.Incarnation, Seen: now}
 		case incident.Called:
-			if e.Method != "DeleteNode" && e.Method != "DeleteQueuedResource" {
+			if e.Act != events.ActDeleted {
 				return nil
 			}
 		}
