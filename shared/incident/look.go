@@ -455,7 +455,7 @@ func (m *machine) isLost(s *Slot) {
 		m.lose(s, t.Text)
 		return
 	}
-	if !s.Reclaimable && m.startsOthers(s) {
+	if s.Heals() && m.startsOthers(s) {
 		if m.stopped(s.Since); m.trouble(t, s.Incarnation) {
 			m.line(LineSeen, t.Text, "")
 		}
@@ -468,7 +468,7 @@ func (m *machine) isLost(s *Slot) {
 		if s.Replace && m.phase() == Removing && !m.coming(s) {
 			return // it is on its way out
 		}
-		if !s.Replace && !s.Reclaimable {
+		if !s.Replace && s.Heals() {
 			m.trouble(t, s.Incarnation)
 			return // Google's own recovery first: it is waited for when the others are there again
 		}
@@ -477,7 +477,7 @@ func (m *machine) isLost(s *Slot) {
 			return
 		}
 	case Healing, Window:
-		if !s.Reclaimable {
+		if s.Heals() {
 			m.stopped(s.Since)
 			m.beganEarly()
 			return // its deadline decides

@@ -231,7 +231,7 @@ func (m *machine) rehearseLost() {
 			continue
 		case s.Condition == Gone && !m.w.Incident.proves(s):
 			when = "if nobody says within " + events.Span(Grace) + " that its owner deleted it"
-		case s.Condition == Lost && !s.Reclaimable:
+		case s.Condition == Lost && s.Heals():
 			when = notHealed
 		case s.Condition != Lost && s.Condition != Gone:
 			continue

@@ -17,7 +17,7 @@ func (m *machine) lose(s *Slot, what string) {
 	m.keepsSaved()
 	if m.watched() {
 		when := ""
-		if s.Condition == Lost && !s.Reclaimable {
+		if s.Condition == Lost && s.Heals() {
 			when = notHealed
 		}
 		calls, why := m.wouldReplace([]string{name}, when)
@@ -43,7 +43,7 @@ func (m *machine) lose(s *Slot, what string) {
 	if m.w.mayBeDone() && m.waitForVerdict(what+", and the training may be finished") {
 		return
 	}
-	if !s.Reclaimable && s.Condition != Gone {
+	if s.Heals() && s.Condition != Gone {
 		m.enter(Healing, m.healUntil(s))
 		m.decided("wait for Google's own recovery", what+", and only Spot is replaced at once")
 		return
@@ -518,7 +518,7 @@ func (m *machine) admit() {
 // awaitRest waits for the slices that were not replaced and cannot be used: training needs all of them.
 func (m *machine) awaitRest() {
 	for i := range m.w.Slices { // what Google may still bring back does not go with what is gone
-		if s := &m.w.Slices[i]; s.Replace && !s.Reclaimable && s.Condition == Lost && !m.coming(s) && m.now.Sub(s.Since) < HealFor {
+		if s := &m.w.Slices[i]; s.Replace && s.Heals() && s.Condition == Lost && !m.coming(s) && m.now.Sub(s.Since) < HealFor {
 			m.slice(s.Name).Replace = false
 		}
 	}

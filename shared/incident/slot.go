@@ -73,6 +73,8 @@ type Facts struct {
 	Chips       int    `json:"chips,omitzero"`
 	// Reclaimable says that the provider may take the capacity back, and that deleting it unasked is consented to: Spot.
 	Reclaimable bool `json:"reclaimable,omitzero"`
+	// Healing says whether the provider brings it back by itself once it is lost.
+	Healing Heal `json:"healing,omitzero"`
 	// Spec is the hash of the stored specification from which it can be created again. Bare says that this has no start-up
 	// script: a new one would be an empty machine.
 	Spec string `json:"spec,omitzero"`
@@ -82,6 +84,21 @@ type Facts struct {
 	Label   string `json:"label,omitzero"`
 	Account string `json:"account,omitzero"`
 	Claims  string `json:"claims,omitzero"`
+}
+
+// Heal says whether a provider brings a slice back by itself that it shows lost. A document that does not say has the first.
+type Heal string
+
+// The kinds of healing.
+const (
+	HealsUnlessReclaimable Heal = ""
+	HealsAlways            Heal = "always"
+	HealsNever             Heal = "never"
+)
+
+// Heals reports whether the provider brings the slice back by itself once it is lost.
+func (f Facts) Heals() bool {
+	return f.Healing == HealsAlways || f.Healing == HealsUnlessReclaimable && !f.Reclaimable
 }
 
 // Abuse is what the provider suspects: no automation any more.

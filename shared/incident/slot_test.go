@@ -126,3 +126,22 @@ func TestNothingWaitsWhereNoLeaseIsOurs(t *testing.T) {
 		}
 	}
 }
+
+func TestHeals(t *testing.T) {
+	for _, c := range []struct {
+		reclaimable bool
+		heal        incident.Heal
+		want        bool
+	}{
+		{false, incident.HealsUnlessReclaimable, true},
+		{true, incident.HealsUnlessReclaimable, false},
+		{false, incident.HealsAlways, true},
+		{true, incident.HealsAlways, true},
+		{false, incident.HealsNever, false},
+		{true, incident.HealsNever, false},
+	} {
+		if got := (incident.Facts{Reclaimable: c.reclaimable, Healing: c.heal}).Heals(); got != c.want {
+			t.Errorf("reclaimable %t, healing %q: heals %t", c.reclaimable, c.heal, got)
+		}
+	}
+}

@@ -190,7 +190,7 @@ func (m *machine) loseHeard(s *Slot) {
 		m.goOnUnheard()
 	}
 	text := "node " + s.Name + " is " + s.State
-	if !s.Reclaimable && s.Condition != Gone && m.now.Sub(s.Since) < HealFor {
+	if s.Heals() && s.Condition != Gone && m.now.Sub(s.Since) < HealFor {
 		m.lose(s, text)
 		return
 	}

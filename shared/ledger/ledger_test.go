@@ -1129,6 +1129,25 @@ func TestAFailedOpeningIsTriedAgain(t *testing.T) {
 	}
 }
 
+// TestFrozenSlicesHealAsTheyDid: a stored document may say only whether a slice is Spot. Google brings back all but that.
+func TestFrozenSlicesHealAsTheyDid(t *testing.T) {
+	for schema, spot := range map[int]string{1: `"spot": true`, 2: `"reclaimable": true`} {
+		body, err := os.ReadFile(fmt.Sprintf("testdata/workload-v%d.json", schema))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(string(body), spot); n != 2 {
+			t.Fatalf("the document of schema %d has %s %d times, not 2", schema, spot, n)
+		}
+		s := newSuite(t, memory)
+		s.create(t, ledger.Workloads, "demo/llama-8b", schema, strings.Replace(string(body), spot, strings.Replace(spot, "true", "false", 1), 1))
+		w, _ := s.mustLoad(t, "demo/llama-8b")
+		if first, second := w.Slices[0].Heals(), w.Slices[1].Heals(); !first || second {
+			t.Errorf("schema %d: on demand it heals: %t, as Spot: %t", schema, first, second)
+		}
+	}
+}
+
 // TestFrozenDocuments reads the documents that this release and the one before wrote. The files are never written again: as
 // long as this release reads their schema it has to read them, whatever its own documents look like by then. A release that
 // gives up a schema removes its file.

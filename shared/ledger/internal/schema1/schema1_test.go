@@ -80,8 +80,11 @@ func TestUnmarshal(t *testing.T) {
 	if zero := zeroFields(first); !slices.Equal(zero, []string{"Notice"}) {
 		t.Errorf("the first slice shows nothing of %v", zero)
 	}
+	if zero := zeroFields(first.Facts); !slices.Equal(zero, []string{"Healing"}) { // which that schema did not have
+		t.Errorf("the first slice shows nothing of %v in its facts", zero)
+	}
 	for what, zero := range map[string][]string{
-		"facts": zeroFields(first.Facts), "abuse": zeroFields(first.Abuse), "end": slices.DeleteFunc(zeroFields(first.End), func(n string) bool {
+		"abuse": zeroFields(first.Abuse), "end": slices.DeleteFunc(zeroFields(first.End), func(n string) bool {
 			return n == "SilentBy" || n == "Since" // the one stands on the life before; the other was not kept
 		}),
 	} {
