@@ -53,13 +53,14 @@ func (w Workload) calls(effect Effect) []Call {
 	object := func(function, name string) Call {
 		return call(function, methodWrite, strings.TrimRight(w.Directory, "/")+"/"+name)
 	}
-	// A slice goes and comes with the queued resource that holds it.
-	slice := func(function string, s *Slot, zone, node, queued string) Call {
-		at := "projects/" + w.Project + "/locations/" + zone
-		if s.Group != "" {
-			return call(function, queued, at+"/queuedResources/"+s.Group)
+	// A slice goes and comes with the group that holds it.
+	words := w.Words()
+	slice := func(function string, s *Slot, zone string) Call {
+		at, method := "projects/"+w.Project+"/locations/"+zone+"/", words.Calls[effect.Action]
+		if s.Group != "" && method.Group != "" {
+			return call(function, method.Group, at+words.Groups+"/"+s.Group)
 		}
-		return call(function, node, at+"/nodes/"+s.Name)
+		return call(function, method.Slice, at+words.Slices+"/"+s.Name)
 	}
 	s := w.Slice(effect.Slice)
 	switch effect.Action {
@@ -70,28 +71,27 @@ func (w Workload) calls(effect Effect) []Call {
 		}
 		for i := range w.Slices {
 			if s := w.Slices[i]; s.Condition == Ready {
-				s.Group = "" // the metadata is the node's
-				all = append(all, slice("checkpoint", &s, s.Zone, "UpdateNode", ""))
+				all = append(all, slice("checkpoint", &s, s.Zone))
 			}
 		}
 		return all
 	case events.ActionMaintain:
 		if s != nil {
-			return []Call{slice("checkpoint", s, s.Zone, "PerformMaintenance", "PerformMaintenanceQueuedResource")}
+			return []Call{slice("checkpoint", s, s.Zone)}
 		}
 	case events.ActionAdmit, events.ActionRestart:
 		return []Call{object("recovery", events.LeaseObject)}
 	case events.ActionStart:
 		if s != nil {
-			return []Call{slice("recovery", s, s.Zone, "StartNode", "")}
+			return []Call{slice("recovery", s, s.Zone)}
 		}
 	case events.ActionDelete:
 		if s != nil {
-			return []Call{slice("recreate", s, effect.Zone, "DeleteNode", "DeleteQueuedResource")}
+			return []Call{slice("recreate", s, effect.Zone)}
 		}
 	case events.ActionCreate:
 		if s != nil {
-			return []Call{slice("recreate", s, effect.Zone, "CreateNode", "CreateQueuedResource")}
+			return []Call{slice("recreate", s, effect.Zone)}
 		}
 	case events.ActionVerify, events.ActionHear: // which only read
 	}

@@ -81,7 +81,7 @@ func (m *machine) clear() {
 			effect.Incarnation = s.Incarnation
 			m.decided("delete "+effect.names()+" in "+s.Zone, "our own request brought it, nobody waits for it any more, and training was never admitted to it")
 		} else {
-			m.decided("cancel queued resource "+s.Group+" in "+s.Zone, "our own request ordered it, nobody waits for it any more, and it has brought nothing yet")
+			m.decided("cancel "+m.w.group(s.Group)+" in "+s.Zone, "our own request ordered it, nobody waits for it any more, and it has brought nothing yet")
 		}
 		effects = append(effects, effect)
 	}

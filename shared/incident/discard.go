@@ -83,7 +83,7 @@ func (m *machine) retains() (c Code, why string) {
 		}
 		for _, name := range m.beside(s) {
 			if o := m.w.Slice(name); o.Condition != Ready && o.Condition != Lost && o.Condition != Gone {
-				return CodeHoldsMore, "queued resource " + s.Group + " holds " + o.Name + " too, which is " + o.State
+				return CodeHoldsMore, m.w.group(s.Group) + " holds " + o.Name + " too, which is " + o.State
 			}
 		}
 	}
@@ -375,7 +375,7 @@ func (m *machine) vanishedIdle(s *Slot, was Condition) {
 	switch {
 	case !m.w.discarding():
 	case !ours && was != Gone:
-		m.keepIdle(CodeTakenOver, "node "+s.Name+" is gone, and this incident has not deleted it")
+		m.keepIdle(CodeTakenOver, m.w.noun(s.Name)+" is gone, and this incident has not deleted it")
 	case ours && len(m.w.idle()) == 0:
 		m.discarded()
 	}

@@ -701,9 +701,9 @@ func (m *machine) barred(effect *Effect, why string) {
 // holder names what is deleted when a slice is.
 func (w Workload) holder(slice string) string {
 	if s := w.Slice(slice); s.Group != "" {
-		return "queued resource " + s.Group
+		return w.group(s.Group)
 	}
-	return "node " + slice
+	return w.noun(slice)
 }
 
 // again has an effect tried once more after a while, up to its bound.

@@ -50,16 +50,16 @@ func (m *machine) tellSurplus(s *Slot, e Read) {
 	m.w.Creators = slices.Clone(m.w.Creators)
 	c := m.createdBy(e)
 	c.Told = append(slices.Clip(c.Told), s.Name)
-	advice := "delete it: gcloud compute tpus tpu-vm delete " + s.Name
+	advice := "delete it: " + m.w.Words().Delete + " " + s.Name
 	if q := e.Facts.Group; q != "" {
-		advice = "delete it: gcloud compute tpus queued-resources delete " + q + " --force"
+		advice = "delete it: " + m.w.Words().DeleteGroup + " " + q + m.w.Words().After
 		for i := range m.w.Slices {
 			if o := &m.w.Slices[i]; o.Group == q && o.Name != s.Name {
 				c.Told = append(c.Told, o.Name) // it holds them all
 			}
 		}
 	}
-	text := "node " + s.Name + " in " + e.Zone + " is " + e.State + ": " + e.Incident + " had made it, and " + s.Name + " lives in " + s.Zone
+	text := m.w.noun(s.Name) + " in " + e.Zone + " is " + e.State + ": " + e.Incident + " had made it, and " + s.Name + " lives in " + s.Zone
 	m.open(Trouble{Cause: events.CauseUnknown, Slice: s.Name, At: m.when(), Text: text})
 	m.line(LineSeen, text, "")
 	m.finish(Observed, "", CodeLeftBehind, text, advice+" --zone "+e.Zone)
@@ -92,9 +92,9 @@ func (m *machine) openLate(s *Slot, e Read) {
 	m.w.Creators = slices.Clone(m.w.Creators)
 	c := m.creator(s, e)
 	c.Told = append(slices.Clip(c.Told), s.Name)
-	what := "node " + s.Name
+	what := m.w.noun(s.Name)
 	if !e.Incarnation.Known() {
-		what = "queued resource " + e.Facts.Group
+		what = m.w.group(e.Facts.Group)
 	}
 	text := what + " in " + e.Zone + " is " + e.State + ", and " + e.Incident + ", which had ordered it, is over"
 	m.open(Trouble{Cause: events.CauseUnknown, Slice: s.Name, At: m.when(), Text: text})

@@ -1,7 +1,6 @@
 package incident
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -206,7 +205,7 @@ func (m *machine) read(e Read) {
 		m.newLife(s, e)
 		return
 	case m.orderedByOthers(s, e):
-		m.release(CodeTakenOver, "somebody else ordered queued resource "+e.Facts.Group+" again in "+e.Zone+" in the middle of this incident")
+		m.release(CodeTakenOver, "somebody else ordered "+m.w.group(e.Facts.Group)+" again in "+e.Zone+" in the middle of this incident")
 		if m.phase() == Clearing && s.Ordered.IsZero() {
 			m.cleared(m.w.Slice(e.Slice)) // what stands there is not ours
 		}
@@ -423,7 +422,7 @@ func (m *machine) react(s *Slot, e Read, was Condition) {
 		m.inc().Look = false
 	}
 	if m.phase() == Looking && s.lives() && m.lostBeside(s) {
-		m.replace(m.lostIn(s) + ", and the queued resource " + s.Group + " holds " + s.Name + " too")
+		m.replace(m.lostIn(s) + ", and the " + m.w.group(s.Group) + " holds " + s.Name + " too")
 		return
 	}
 	if s.IsReleased() && !s.Replace && s.Condition != Ready && m.w.Incident != nil && m.phase() != Clearing {
@@ -442,7 +441,7 @@ func (m *machine) react(s *Slot, e Read, was Condition) {
 }
 
 func (m *machine) isLost(s *Slot) {
-	t := Trouble{Cause: events.CauseTerminated, Slice: s.Name, At: m.now, Text: "node " + s.Name + " is " + s.State, Proven: true}
+	t := Trouble{Cause: events.CauseTerminated, Slice: s.Name, At: m.now, Text: m.w.noun(s.Name) + " is " + s.State, Proven: true}
 	if s.Reclaimable {
 		t.Cause = events.CausePreemption
 	}
@@ -537,7 +536,7 @@ func (m *machine) isReady(s *Slot, e Read, was Condition) {
 		over := !announced || !in.Down.IsZero() || past
 		if in.Begun && e.Notice == nil && over || announced && e.Notice == nil && past {
 			if was != Ready {
-				m.line(LineSeen, "node "+s.Name+" is usable again", "")
+				m.line(LineSeen, m.w.noun(s.Name)+" is usable again", "")
 			}
 			m.maintenanceOver("the maintenance is over")
 		}
@@ -547,7 +546,7 @@ func (m *machine) isReady(s *Slot, e Read, was Condition) {
 		}
 	case InGrace, Healing, Starting:
 		if m.allReady() {
-			m.line(LineSeen, "node "+s.Name+" is usable again", "")
+			m.line(LineSeen, m.w.noun(s.Name)+" is usable again", "")
 			m.resume("the slice is back")
 		} else if in.Phase == Starting && m.startedAll() {
 			m.awaitRest()
@@ -570,7 +569,7 @@ func (m *machine) isReady(s *Slot, e Read, was Condition) {
 		}
 	case Watching:
 		if was != Ready && was != Unread && in.Cause.Infrastructure() {
-			m.line(LineSeen, "node "+s.Name+" is usable again", "")
+			m.line(LineSeen, m.w.noun(s.Name)+" is usable again", "")
 			if m.w.Crew.Seen.IsZero() && m.allReady() && !m.announced() {
 				m.finish(Observed, "", m.watchCode(), "the slice is usable again", "")
 			}
@@ -589,9 +588,9 @@ func (m *machine) follow() {
 	if m.p.Unreadable != "" && m.now.Sub(s.Since) < Grace {
 		return // it may be mended before anybody has to hear of what waits for it
 	}
-	text, why := "node "+s.Name+" was created in "+s.Zone+" by somebody else", "the lease names another zone"
+	text, why := m.w.noun(s.Name)+" was created in "+s.Zone+" by somebody else", "the lease names another zone"
 	if !s.Admitted().Known() {
-		text, why = "node "+s.Name+" waits in "+s.Zone, "no lease is known to name it"
+		text, why = m.w.noun(s.Name)+" waits in "+s.Zone, "no lease is known to name it"
 	}
 	in := m.open(Trouble{Cause: events.CauseUnknown, Slice: s.Name, Life: s.Incarnation.ID, At: m.now, Text: text})
 	in.Down = m.now
@@ -631,16 +630,16 @@ func (m *machine) isUnusable(s *Slot, was Condition) {
 		if !in.Begun || in.Phase != Window {
 			m.beganEarly()
 			m.inc().Begun = true
-			m.line(LineSeen, "node "+s.Name+" is "+s.State, "")
+			m.line(LineSeen, m.w.noun(s.Name)+" is "+s.State, "")
 			if in.Phase != Window {
 				m.hasBegun()
 			}
 		}
 	case Looking, InGrace, Resuming, Restarting, Admitting:
 		m.stopped(m.now)
-		m.line(LineSeen, "node "+s.Name+" is "+s.State, "")
+		m.line(LineSeen, m.w.noun(s.Name)+" is "+s.State, "")
 		m.enter(Healing, m.healUntil(s))
-		m.decided("wait for Google's own recovery", "the slice exists and is not usable")
+		m.decided("wait for "+m.w.recovery(), "the slice exists and is not usable")
 	case Removing:
 		if s.Replace {
 			m.livesWhileRemoving(s)
@@ -648,17 +647,17 @@ func (m *machine) isUnusable(s *Slot, was Condition) {
 	case Recreating:
 		// It is there: what is waited for is no capacity any more.
 		if until := s.Since.Add(HealFor); s.Replace && (in.Deadline.IsZero() || until.Before(in.Deadline)) {
-			m.line(LineSeen, "node "+s.Name+" is "+s.State, "")
+			m.line(LineSeen, m.w.noun(s.Name)+" is "+s.State, "")
 			m.inc().Deadline = until
 		}
 	case Watching:
 		if was != s.Condition {
-			m.line(LineSeen, "node "+s.Name+" is "+s.State, "")
+			m.line(LineSeen, m.w.noun(s.Name)+" is "+s.State, "")
 			m.stopped(m.now)
 		}
 	case Discarding:
 		if was == Ready && m.w.discarding() {
-			m.keepIdle(CodeNotReady, "node "+s.Name+" is "+s.State) // who stops a slice wants it: the log tells that later
+			m.keepIdle(CodeNotReady, m.w.noun(s.Name)+" is "+s.State) // who stops a slice wants it: the log tells that later
 		}
 	}
 }
@@ -704,7 +703,7 @@ func (m *machine) gone(s *Slot) {
 		s = m.slice(s.Name)
 		s.Unused, s.End.Released = false, m.now // an order of theirs that came to nothing
 		if in != nil && in.Phase != Clearing && !slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return !s.IsReleased() }) {
-			m.ownerActed("node "+s.Name+" is gone", "what its owner ordered came to nothing")
+			m.ownerActed(m.w.noun(s.Name)+" is gone", "what its owner ordered came to nothing")
 			return
 		}
 	}
@@ -722,7 +721,7 @@ func (m *machine) gone(s *Slot) {
 		if s.Replace {
 			m.removed(s)
 		} else if in.proves(s) {
-			m.lose(s, "node "+s.Name+" is gone")
+			m.lose(s, m.w.noun(s.Name)+" is gone")
 		}
 	case Clearing:
 		m.cleared(s)
@@ -733,7 +732,7 @@ func (m *machine) gone(s *Slot) {
 		m.rehearseLost()
 	case InGrace:
 		if in.proves(s) { // the word that was waited for
-			m.lose(s, "node "+s.Name+" is gone")
+			m.lose(s, m.w.noun(s.Name)+" is gone")
 		}
 	default:
 		if in.Phase == Approving && in.Asked == events.ActionDelete {
@@ -741,14 +740,14 @@ func (m *machine) gone(s *Slot) {
 		}
 		m.stopped(s.Since)
 		if in.proves(s) {
-			m.lose(s, "node "+s.Name+" is gone")
+			m.lose(s, m.w.noun(s.Name)+" is gone")
 			return
 		}
 		if in.Phase == Healing && m.othersHeal(s) || m.startsOthers(s) {
 			return // what is waited for takes longer than any word of this one, or comes first
 		}
 		m.enter(InGrace, s.Since.Add(Grace))
-		m.line(LineSeen, "node "+s.Name+" is gone", "")
+		m.line(LineSeen, m.w.noun(s.Name)+" is gone", "")
 		m.decided("wait "+events.Span(Grace)+" for word of who deleted it", "nothing says that it was lost; what an owner deletes is released")
 	}
 }
@@ -817,7 +816,7 @@ func (m *machine) newLife(s *Slot, e Read) {
 	case in == nil, in.Phase == Watching, before:
 		m.adoptTheirs(s.Name, e)
 		if in != nil {
-			m.line(LineSeen, fmt.Sprintf("node %s was created again in %s by somebody else", s.Name, e.Zone), "")
+			m.line(LineSeen, m.w.noun(s.Name)+" was created again in "+e.Zone+" by somebody else", "")
 			m.react(m.w.Slice(s.Name), e, Gone)
 		}
 	case in.Phase == Clearing && s.leftBehind() && s.Zone != e.Zone:
@@ -836,13 +835,13 @@ func (m *machine) newLife(s *Slot, e Read) {
 		default:
 			m.enter(Recreating, m.now.Add(RecreateFor))
 		}
-		m.line(LineSeen, fmt.Sprintf("node %s lives in %s", s.Name, e.Zone), "incarnation "+e.Incarnation.String())
+		m.line(LineSeen, m.w.noun(s.Name)+" lives in "+e.Zone, "incarnation "+e.Incarnation.String())
 		m.react(m.w.Slice(s.Name), e, Creating)
 	default:
 		if !s.leftBehind() || s.Zone == e.Zone {
 			m.adoptTheirs(s.Name, e)
 		}
-		m.release(CodeTakenOver, "somebody else created node "+s.Name+" again in "+e.Zone+" in the middle of this incident")
+		m.release(CodeTakenOver, "somebody else created "+m.w.noun(s.Name)+" again in "+e.Zone+" in the middle of this incident")
 	}
 }
 

@@ -220,7 +220,7 @@ func (m *machine) notEarly() string {
 		case !n.CanReschedule:
 			return "the maintenance of " + s.Name + " cannot be moved"
 		case s.Condition != Ready:
-			return "node " + s.Name + " is " + s.State
+			return m.w.noun(s.Name) + " is " + s.State
 		case err != nil:
 			return "it is not known whether maintenance of " + s.Name + " can be started early: " + err.Error()
 		case !shape.MaintainsEarly():
@@ -309,7 +309,7 @@ func (m *machine) healsInWindow(s *Slot, text string) {
 	}
 	m.inc().Deadline = until
 	m.line(LineSeen, text, "")
-	m.decided("wait for Google's own recovery behind the window", "the slice is under maintenance")
+	m.decided("wait for "+m.w.recovery()+" behind the window", "the slice is under maintenance")
 }
 
 // noticeGone ends a notice: maintenance is over, or was withdrawn before it began.
@@ -610,7 +610,7 @@ func (m *machine) explainedByMaintenance(s *Slot, e Read) {
 	if s == nil || at.IsZero() || !at.After(s.Incarnation.Created) || s.IsReleased() {
 		return
 	}
-	text := "node " + s.Name + " had a maintenance event at " + at.UTC().Format(time.RFC3339)
+	text := m.w.noun(s.Name) + " had a maintenance event at " + at.UTC().Format(time.RFC3339)
 	switch in, c := m.w.Incident, m.w.Closed; {
 	case in != nil && near(in) && specific(in.Cause) < specific(events.CauseMaintenance):
 		t := Trouble{Cause: events.CauseMaintenance, Slice: s.Name, At: at, Text: text, Proven: true}

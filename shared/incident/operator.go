@@ -215,7 +215,7 @@ func (m *machine) retried(e Retried) {
 	}
 	text := e.By + " says that it may be tried again"
 	if s := m.unusable(); s != nil {
-		text += ": node " + s.Name + " is " + s.State
+		text += ": " + m.w.noun(s.Name) + " is " + s.State
 		for i := range m.w.Slices {
 			if m.w.Slices[i].End.Told {
 				m.slice(m.w.Slices[i].Name).End.Told = false

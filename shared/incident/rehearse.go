@@ -218,7 +218,9 @@ func (m *machine) rehearseReplacement(names []string, when string) {
 }
 
 // notHealed is when what Google may bring back is replaced.
-var notHealed = "if Google has not brought it back within " + events.Span(HealFor)
+func (m *machine) notHealed() string {
+	return "if " + m.w.Words().Healer + " has not brought it back within " + events.Span(HealFor)
+}
 
 // rehearseLost keeps the calls that would replace all that is lost by now. What is gone without a word is so only if nobody says
 // that its owner deleted it.
@@ -232,7 +234,7 @@ func (m *machine) rehearseLost() {
 		case s.Condition == Gone && !m.w.Incident.proves(s):
 			when = "if nobody says within " + events.Span(Grace) + " that its owner deleted it"
 		case s.Condition == Lost && s.Heals():
-			when = notHealed
+			when = m.notHealed()
 		case s.Condition != Lost && s.Condition != Gone:
 			continue
 		}

@@ -18,7 +18,7 @@ func (m *machine) lose(s *Slot, what string) {
 	if m.watched() {
 		when := ""
 		if s.Condition == Lost && s.Heals() {
-			when = notHealed
+			when = m.notHealed()
 		}
 		calls, why := m.wouldReplace([]string{name}, when)
 		if why != "" {
@@ -45,7 +45,7 @@ func (m *machine) lose(s *Slot, what string) {
 	}
 	if s.Heals() && s.Condition != Gone {
 		m.enter(Healing, m.healUntil(s))
-		m.decided("wait for Google's own recovery", what+", and only Spot is replaced at once")
+		m.decided("wait for "+m.w.recovery(), what+", and only Spot is replaced at once")
 		return
 	}
 	m.replace(what)
@@ -53,14 +53,14 @@ func (m *machine) lose(s *Slot, what string) {
 
 // auditUnread says that nobody knows who deleted a slice.
 func (m *machine) auditUnread(s *Slot) string {
-	return "node " + s.Name + " has been gone for " + events.Span(m.now.Sub(s.Since)) + ", and the audit log could not be read: who deleted it is not known"
+	return m.w.noun(s.Name) + " has been gone for " + events.Span(m.now.Sub(s.Since)) + ", and the audit log could not be read: who deleted it is not known"
 }
 
 const auditAdvice = "look who deleted it; let the function patrol read the audit log (roles/logging.viewer); then pitstop retry "
 
 // loseGone takes a slice for lost of whose end nobody has said a word in time.
 func (m *machine) loseGone(s *Slot) {
-	m.lose(s, "node "+s.Name+" is gone, and nothing says within "+events.Span(Grace)+" that its owner deleted it")
+	m.lose(s, m.w.noun(s.Name)+" is gone, and nothing says within "+events.Span(Grace)+" that its owner deleted it")
 }
 
 // keepsSaved notes what is saved when a slice is lost: training resumes from there, and progress has to pass it.
@@ -124,7 +124,7 @@ func (m *machine) replaceSick() bool {
 		switch s := &m.w.Slices[i]; s.Condition {
 		case Unhealthy, Unclear:
 			if s.Replace && m.coming(s) && m.now.Sub(s.Since) >= HealFor {
-				sick = append(sick, "node "+s.Name+" is "+s.State)
+				sick = append(sick, m.w.noun(s.Name)+" is "+s.State)
 				m.drop(events.ActionCreate, s.Name)
 			}
 		case Unread, Creating, Ready, Stopped, Lost, Deleting, Gone:
@@ -277,10 +277,10 @@ func (m *machine) outgoing() []string {
 func (m *machine) lostIn(s *Slot) string {
 	for _, name := range m.beside(s) {
 		if o := m.w.Slice(name); o.Replace {
-			return "node " + o.Name + " is " + o.State
+			return m.w.noun(o.Name) + " is " + o.State
 		}
 	}
-	return "node " + s.Name + " is " + s.State
+	return m.w.noun(s.Name) + " is " + s.State
 }
 
 // lostBeside reports whether another slice of the same queued resource is to be replaced.
@@ -315,7 +315,7 @@ func (m *machine) looksBeside(s *Slot) bool {
 	}
 	if until.Before(m.w.Incident.Deadline) {
 		m.inc().Deadline = until
-		m.decided("look at "+unread+" too", "the queued resource "+s.Group+" holds both")
+		m.decided("look at "+unread+" too", "the "+m.w.group(s.Group)+" holds both")
 	}
 	return true
 }
@@ -397,9 +397,9 @@ func (m *machine) livesWhileRemoving(s *Slot) {
 	for _, name := range all {
 		m.slice(name).Replace = false
 	}
-	m.line(LineSeen, "node "+s.Name+" is "+s.State, "")
+	m.line(LineSeen, m.w.noun(s.Name)+" is "+s.State, "")
 	m.drop(events.ActionDelete, s.Name)
-	wait, why := "wait for Google's own recovery", "Google healed the slice before it was deleted"
+	wait, why := "wait for "+m.w.recovery(), m.w.Words().Healer+" healed the slice before it was deleted"
 	switch {
 	case s.onlyStopped():
 		wait, why = waitForStopper, "the slice is only stopped"
@@ -558,7 +558,7 @@ func (m *machine) awaitRest() {
 		}
 	}
 	m.enter(Healing, until)
-	m.decided("wait for Google's own recovery", m.stillThere())
+	m.decided("wait for "+m.w.recovery(), m.stillThere())
 }
 
 // admitted reports whether training may run in what every slice is now.

@@ -38,7 +38,7 @@ func (m *machine) leaveStopped() {
 	}
 	for i := range m.w.Slices {
 		if s := &m.w.Slices[i]; s.stoppedByOwner() && !s.IsReleased() {
-			m.ownerActed("StopNode of "+s.Name+" by "+s.Stop.By, "the owner stopped it")
+			m.ownerActed(m.w.Words().Stops+" of "+s.Name+" by "+s.Stop.By, "the owner stopped it")
 			return
 		}
 	}
@@ -138,7 +138,7 @@ func (m *machine) calledFor(s *Slot, stoppedBy string) {
 
 // openStopped opens an incident for a slice that somebody stopped who is not its owner.
 func (m *machine) openStopped(s *Slot) {
-	text := "node " + s.Name + " has been " + s.State + " for " + events.Span(m.now.Sub(s.Since))
+	text := m.w.noun(s.Name) + " has been " + s.State + " for " + events.Span(m.now.Sub(s.Since))
 	m.open(Trouble{Cause: events.CauseUnknown, Slice: s.Name, Life: s.Incarnation.ID, At: s.Since, Text: text, Proven: true})
 	m.stopped(s.Since)
 	if m.watched() {
@@ -178,7 +178,7 @@ func (m *machine) standsStopped(s *Slot) bool {
 	}
 	if in.Phase == Approving && in.Asked == events.ActionDelete && m.replacing() == nil {
 		m.enter(Healing, m.healUntil(s))
-		m.decided(waitForStopper, "node "+s.Name+" is only stopped")
+		m.decided(waitForStopper, m.w.noun(s.Name)+" is only stopped")
 		return true
 	}
 	return false
@@ -248,7 +248,7 @@ func (m *machine) sendStart(why string) {
 	names := m.startable()
 	if names == nil { // since it was asked, it changed
 		m.enter(Healing, m.now.Add(HealFor))
-		m.decided("wait for Google's own recovery", "nothing is stopped any more that may be started")
+		m.decided("wait for "+m.w.recovery(), "nothing is stopped any more that may be started")
 		return
 	}
 	if m.w.Incident.Starts >= MaxStarts {
@@ -284,7 +284,7 @@ func (m *machine) byHandStart() string {
 	var parts []string
 	for i := range m.w.Slices {
 		if s := &m.w.Slices[i]; s.Condition == Stopped && !s.IsReleased() {
-			parts = append(parts, "gcloud compute tpus tpu-vm start "+s.Name+" --zone "+s.Zone)
+			parts = append(parts, m.w.Words().Start+" "+s.Name+" --zone "+s.Zone)
 		}
 	}
 	if parts == nil {

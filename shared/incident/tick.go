@@ -106,7 +106,7 @@ func (m *machine) quiet() {
 		}
 		switch since := m.now.Sub(s.Since); {
 		case s.ownerSilent(m.now):
-			text := "node " + s.Name + " has been gone for " + events.Span(since)
+			text := m.w.noun(s.Name) + " has been gone for " + events.Span(since)
 			m.open(Trouble{Cause: events.CauseUnknown, Slice: s.Name, Life: s.Incarnation.ID, At: s.Since, Text: text, Proven: true})
 			m.stopped(s.Since)
 			m.lose(s, text+", and nothing says that its owner deleted it")
@@ -115,16 +115,16 @@ func (m *machine) quiet() {
 			m.openUnread(s)
 			return
 		case (s.Condition == Unhealthy || s.Condition == Unclear) && since >= SickFor && !(m.w.Progress.At.After(s.Since) && m.w.stepsAt(m.now)):
-			text := "node " + s.Name + " has been " + s.State + " for " + events.Span(since)
+			text := m.w.noun(s.Name) + " has been " + s.State + " for " + events.Span(since)
 			m.open(Trouble{Cause: events.CauseUnknown, Slice: s.Name, Life: s.Incarnation.ID, At: s.Since, Text: text, Proven: true})
 			m.stopped(s.Since)
 			if m.watched() {
-				m.rehearseReplacement([]string{s.Name}, notHealed)
-				m.watch("wait for Google's own recovery", text)
+				m.rehearseReplacement([]string{s.Name}, m.notHealed())
+				m.watch("wait for "+m.w.recovery(), text)
 				return
 			}
 			m.enter(Healing, m.now.Add(HealFor))
-			m.decided("incident opened: "+text+"; wait for Google's own recovery", "")
+			m.decided("incident opened: "+text+"; wait for "+m.w.recovery(), "")
 			return
 		case s.unsaidFor(since):
 			m.openStopped(s)
@@ -271,7 +271,7 @@ func (m *machine) overdue() {
 	case Watching:
 		m.finish(Observed, "", m.watchCode(), m.stillThere()+" after "+took, "")
 	case Clearing:
-		advice := "delete it by hand: look for nodes, and for the nodes of queued resources, with the label " + events.LabelIncident + "=" + in.ID
+		advice := "delete it by hand: look for " + m.w.Words().Slice + "s, and for the " + m.w.Words().Slice + "s of " + m.w.Words().Group + "s, with the label " + events.LabelIncident + "=" + in.ID
 		if m.abused() {
 			m.tellAbuse()
 			m.escalate(CodeAbuse, "what our own request brought was left alone for "+took+": Google suspects abuse", "answer Google's notification, and "+advice)
@@ -351,14 +351,14 @@ func (m *machine) unhealed(took string) {
 		m.startOrTell(strings.Join(stopped, ", ") + " stopped")
 		return
 	case making != "":
-		m.escalate(CodeOverdue, "node "+making+" still is "+m.w.Slice(making).State+", as its owner ordered it, after "+took,
+		m.escalate(CodeOverdue, m.w.noun(making)+" still is "+m.w.Slice(making).State+", as its owner ordered it, after "+took,
 			"wait for it, or order it anew; then pitstop retry "+m.w.Name)
 		return
 	default:
 		m.awaitRest()
 		return
 	}
-	m.replace("Google has not brought " + strings.Join(m.replacing(), ", ") + " back within " + took)
+	m.replace(m.w.Words().Healer + " has not brought " + strings.Join(m.replacing(), ", ") + " back within " + took)
 }
 
 // stepsOn reports whether the training does steps in what only the API calls unusable, past what was saved when the incident opened.
@@ -400,7 +400,7 @@ func (m *machine) unexplained(took string) {
 		m.resume("the API has shown a usable slice for " + took)
 		return
 	}
-	m.escalate(CodeOverdue, "the API did not explain the evidence within "+took, "look at the TPU yourself: gcloud compute tpus tpu-vm describe")
+	m.escalate(CodeOverdue, "the API did not explain the evidence within "+took, "look at the TPU yourself: "+m.w.Words().Describe)
 }
 
 // noProgress handles a usable slice whose training does not go on.
@@ -409,7 +409,7 @@ func (m *machine) noProgress(took string) {
 	switch {
 	case !m.allReady():
 		m.enter(Healing, m.now.Add(HealFor))
-		m.decided("wait for Google's own recovery", "no progress, and the slice is not usable")
+		m.decided("wait for "+m.w.recovery(), "no progress, and the slice is not usable")
 	case in.Retried && in.Since.Equal(in.Opened) && !m.w.Crew.Seen.IsZero():
 		m.restart("a person has asked for it")
 	case m.goesOn():

@@ -189,7 +189,7 @@ func (m *machine) loseHeard(s *Slot) {
 	if by := m.w.Incident.HearBy; !by.IsZero() && !m.now.Before(by) {
 		m.goOnUnheard()
 	}
-	text := "node " + s.Name + " is " + s.State
+	text := m.w.noun(s.Name) + " is " + s.State
 	if s.Heals() && s.Condition != Gone && m.now.Sub(s.Since) < HealFor {
 		m.lose(s, text)
 		return
@@ -321,7 +321,7 @@ func (m *machine) struckNear(at time.Time) string {
 		switch s := &m.w.Slices[i]; s.Condition {
 		case Lost, Gone, Unhealthy, Unclear:
 			if near(s.Since) && !s.IsReleased() {
-				return "node " + s.Name + " is " + s.State
+				return m.w.noun(s.Name) + " is " + s.State
 			}
 		case Unread, Creating, Ready, Stopped, Deleting:
 		}

@@ -353,7 +353,7 @@ func (m *machine) remind() {
 	if in.WaitingSince.IsZero() || !m.reminds(in.WaitingSince) {
 		return
 	}
-	why, last := "the queued resource waits", time.Time{}
+	why, last := "the "+m.w.Words().Group+" waits", time.Time{}
 	for _, r := range in.Zones { // a zone that cannot give it at all is not what is waited for
 		if !r.Never && r.At.After(last) {
 			why, last = r.Text, r.At
