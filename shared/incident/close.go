@@ -343,19 +343,21 @@ func (m *machine) release(c Code, why string) {
 	m.finish(Released, "", c, why, "")
 }
 
-// watch follows an incident in which nothing may be done, and keeps what would have been: the calls, or what is none. Where the
-// policy was tightened in its middle, whoever calls for a deletion ends first, and what a call of ours may still bring is waited for.
-func (m *machine) watch(would, seen string, calls ...Planned) {
+// watch follows an incident in which nothing may be done. It keeps the calls that would follow from the step that is not taken, or,
+// where there is none, what is done instead. Where the policy was tightened in its middle, whoever calls for a deletion ends first, and
+// what a call of ours may still bring is waited for.
+func (m *machine) watch(seen, instead string, step func(*machine)) {
 	in := m.inc()
 	first := in.Phase == ""
 	if m.w.has(func(effect Effect) bool { return effect.Action == events.ActionDelete && effect.UnderWay(m.now) }) {
 		in.Look = true
 		return
 	}
-	if would != "" {
-		in.Would = append(in.Would, would)
+	would := m.rehearse("", step)
+	if would == nil {
+		would = []string{instead}
+		m.wouldDo(instead)
 	}
-	m.rehearse(calls...)
 	if m.leaves(Observed) {
 		m.finish(Observed, "", CodeWatchOnly, seen+", and the policy allows nothing any more", "")
 		return
@@ -368,13 +370,6 @@ func (m *machine) watch(would, seen string, calls ...Planned) {
 	if first {
 		m.line(LineSeen, seen, "")
 	}
-	var texts []string
-	if would != "" {
-		texts = append(texts, would)
-	}
-	for _, c := range calls {
-		texts = append(texts, c.String())
-	}
-	m.decided("only watch; would: "+strings.Join(texts, "; "), "the policy allows nothing")
+	m.decided("only watch; would: "+strings.Join(would, "; "), "the policy allows nothing")
 	m.coded(CodeWatchOnly)
 }

@@ -764,7 +764,7 @@ func (m *machine) forbidden(e Forbidden) {
 		m.effect(effect.Action, effect.Slice).Begun = time.Time{} // nobody calls it any more
 	}
 	if m.watchOnly() && m.phase() != Clearing {
-		m.rehearse(would...)
+		m.wouldCall(would...)
 		m.finish(Observed, "", e.Code, e.Why, "")
 		return
 	}
@@ -780,7 +780,7 @@ func (m *machine) forbidden(e Forbidden) {
 		}
 		return
 	}
-	m.rehearse(would...)
+	m.wouldCall(would...)
 	m.escalate(e.Code, e.Why, "do by hand what the policy forbids now: "+string(e.Request.Action))
 }
 

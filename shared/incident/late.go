@@ -99,7 +99,7 @@ func (m *machine) openLate(s *Slot, e Read) {
 	text := what + " in " + e.Zone + " is " + e.State + ", and " + e.Incident + ", which had ordered it, is over"
 	m.open(Trouble{Cause: events.CauseUnknown, Slice: s.Name, At: m.when(), Text: text})
 	if m.watchOnly() {
-		m.watch("", text, m.would("", "", Effect{Action: events.ActionDelete, Slice: s.Name, Zone: e.Zone})...)
+		m.wouldCall(m.would("", "", Effect{Action: events.ActionDelete, Slice: s.Name, Zone: e.Zone})...)
 		m.finish(Observed, "", CodeWatchOnly, text, "delete it: it may hold quota, or be filled and paid for")
 		return
 	}

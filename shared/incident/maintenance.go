@@ -375,25 +375,21 @@ func (m *machine) openMaintenance(s *Slot) {
 	}
 	in := m.open(Trouble{Cause: events.CauseMaintenance, Slice: s.Name, Life: s.Incarnation.ID, At: m.when(), Text: text, Announced: n.Status == events.NoticePending, Proven: true})
 	in.Begun = n.Status == events.NoticeOngoing
-	if m.watched() {
-		if m.w.Crew.Seen.IsZero() {
-			m.watch("nothing: no crew has been seen that could save", text)
-		} else {
-			m.watch("", text, append(m.wouldSave(), m.wouldMaintain()...)...)
+	m.does(text, "nothing: no crew has been seen that could save", func(m *machine) {
+		m.enter(Saving, m.saveDeadline())
+		m.decided("incident opened: maintenance", text)
+		if n.Deaf != "" {
+			m.line(LineSeen, "a request to save may not be heard by "+s.Name, n.Deaf)
 		}
+		if last := m.lastDue(m.firstNotice()); m.now.Before(last) && m.level(policy.EarlyMaintenance) == policy.Ask && m.notEarly() == "" {
+			m.ask(events.ActionMaintain)
+			return
+		}
+		m.startSave()
+	})
+	if m.phase() == Watching {
 		m.inc().Deadline = m.windowDeadline()
-		return
 	}
-	m.enter(Saving, m.saveDeadline())
-	m.decided("incident opened: maintenance", text)
-	if n.Deaf != "" {
-		m.line(LineSeen, "a request to save may not be heard by "+s.Name, n.Deaf)
-	}
-	if last := m.lastDue(m.firstNotice()); m.now.Before(last) && m.level(policy.EarlyMaintenance) == policy.Ask && m.notEarly() == "" {
-		m.ask(events.ActionMaintain)
-		return
-	}
-	m.startSave()
 }
 
 // windowDeadline is when a maintenance that is not over needs somebody: the end of the last window and the time for
@@ -459,7 +455,7 @@ func (m *machine) afterSave() {
 	case level == policy.Ask:
 		m.ask(events.ActionMaintain)
 	case level == policy.No:
-		m.rehearse(m.wouldMaintain()...)
+		m.rehearse("", (*machine).sendMaintain)
 		m.enterWindow(CodePolicyNo, m.no(policy.EarlyMaintenance))
 	default:
 		m.sendMaintain()

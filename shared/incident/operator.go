@@ -221,28 +221,25 @@ func (m *machine) retried(e Retried) {
 				m.slice(m.w.Slices[i].Name).End.Told = false
 			}
 		}
-		m.openRetry(Trouble{Cause: events.CauseUnknown, Slice: s.Name, Life: s.Incarnation.ID, Text: text}, "delete "+s.Name+" and create it again")
-		if m.phase() == "" {
+		m.openRetry(Trouble{Cause: events.CauseUnknown, Slice: s.Name, Life: s.Incarnation.ID, Text: text}, "nothing", func(m *machine) {
 			m.enter(Looking, m.now.Add(LookFor))
 			m.line(LineSeen, text, e.Why)
 			m.decided("incident opened: look at the API first", "what was read before proves no loss now")
-		}
+		})
 		return
 	}
 	if s := m.w.unadmitted(); s != nil {
-		m.openRetry(Trouble{Cause: events.CauseUnknown, Slice: s.Name, Life: s.Incarnation.ID, Text: text}, "admit training to "+s.Name)
-		if m.phase() == "" {
+		m.openRetry(Trouble{Cause: events.CauseUnknown, Slice: s.Name, Life: s.Incarnation.ID, Text: text}, "admit training to "+s.Name, func(m *machine) {
 			m.line(LineSeen, text, e.Why)
 			m.admit()
-		}
+		})
 		return
 	}
-	m.openRetry(Trouble{Cause: events.CauseCrash, Text: text}, "ask the crew for another attempt")
-	if m.phase() == "" {
+	m.openRetry(Trouble{Cause: events.CauseCrash, Text: text}, "ask the crew for another attempt", func(m *machine) {
 		m.enter(Resuming, m.now) // the clock asks for it, under a policy that can be read
 		m.line(LineSeen, text, e.Why)
 		m.decided("incident opened: ask the crew for another attempt", "the slices are usable, and the training does not go on")
-	}
+	})
 }
 
 // OverrulesLease reports whether a person has said retry since the lease was found to be beyond belief: it may be replaced.
@@ -261,29 +258,13 @@ func (m *machine) settleLeft() {
 	}
 }
 
-// openRetry opens an incident at a person's word. It counts from that word: the one before it has counted until its end.
-func (m *machine) openRetry(t Trouble, would string) {
+// openRetry opens an incident at a person's word, and takes the step that they ask for. It counts from that word: the one before it has
+// counted until its end.
+func (m *machine) openRetry(t Trouble, instead string, step func(*machine)) {
 	t.At = m.now
 	in := m.open(t)
 	in.Retried, in.Down = true, m.now
-	if m.watched() {
-		calls, why := m.w.Restarting(), ""
-		switch {
-		case m.w.unadmitted() != nil:
-			calls = m.would("", "", Effect{Action: events.ActionAdmit})
-		case t.Slice != "":
-			calls, why = m.wouldReplace([]string{t.Slice}, "")
-		case m.w.Directory == "":
-			calls = nil
-		}
-		switch {
-		case why != "":
-			would = "nothing: " + why
-		case calls != nil:
-			would = ""
-		}
-		m.watch(would, t.Text, calls...)
-	}
+	m.does(t.Text, instead, step)
 }
 
 // retryNow sends again at once what waits for its next try, and asks every zone anew.

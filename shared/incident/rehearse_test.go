@@ -2,11 +2,13 @@ package incident_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"pitstop.internal/events"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
 )
@@ -128,30 +130,41 @@ func TestWhatIsRehearsedIsWhatIsCalled(t *testing.T) {
 	}
 }
 
-// TestAMultisliceIsRehearsedWhereItStands: what is lost alone is asked for in the zone of the others, whatever the policy names.
+// TestAMultisliceIsRehearsedWhereItStands: what is lost alone is asked for in the zone of the others, whatever the policy names. What is
+// lost together may move together.
 func TestAMultisliceIsRehearsedWhereItStands(t *testing.T) {
 	w := quiet(true)
 	w.Label, w.Slices = "pair", append(slices.Clone(w.Slices), w.Slices[0])
 	w.Slices[1].Name = "llama-8b-1"
-	w.Slices[0].Condition, w.Slices[0].State = incident.Lost, "PREEMPTED"
 	p := policy.Policy{Switches: policies["watch"].Switches, Zones: []string{"us-west4-b"}}
-	calls, why := w.Replacement(p, "llama-8b")
-	if why != "" || len(calls) != 3 || len(calls[1].Zones) != 1 {
-		t.Errorf("%v, %s", calls, why)
+	lost := func(w incident.Workload, slice string) incident.Workload {
+		w, _, _ = incident.Advance(p, w, incident.Read{
+			Origin: incident.Origin{Time: start, Rank: events.RankReading}, Slice: slice, Zone: "us-west4-a", Condition: incident.Lost,
+			Incarnation: w.Slice(slice).Incarnation, State: "PREEMPTED",
+		}, start)
+		return w
+	}
+	one := lost(w, "llama-8b")
+	if plan := one.Incident.Plan; len(plan) != 3 || len(plan[1].Zones) != 1 {
+		t.Errorf("one is lost: %v", plan)
+	}
+	both := lost(one, "llama-8b-1")
+	if plan := both.Incident.Plan; len(plan) != 5 || len(plan[2].Zones) != 2 {
+		t.Errorf("both are lost: %v", plan)
 	}
 	w.Slices[0].Spec = ""
-	if calls, why = w.Replacement(p, "llama-8b"); calls != nil || why == "" {
-		t.Errorf("without a specification: %v, %s", calls, why)
+	if in := lost(w, "llama-8b").Incident; len(in.Plan) > 0 || !strings.HasPrefix(in.Would[0], "nothing: the specification of llama-8b") {
+		t.Errorf("without a specification: %v", in.WouldHave())
 	}
-	w.Slices[0].Spec = w.Slices[1].Spec
-	w.Slices[1].Condition = incident.Lost
-	calls, _ = w.Replacement(p, "llama-8b", "llama-8b-1")
-	if len(calls) != 5 || len(calls[2].Zones) != 2 {
-		t.Errorf("both lost: %v", calls)
+}
+
+// TestWhatLivesAndIsSavedNowhereIsNotRehearsedAway: the rehearsal of a deletion rests on the same proof as the deletion.
+func TestWhatLivesAndIsSavedNowhereIsNotRehearsedAway(t *testing.T) {
+	unsaved := func(w *incident.Workload) {
+		w.Progress = incident.Progress{Step: 120, At: start.Add(-time.Hour), Attempt: 1}
 	}
-	w.Slices[1].Condition, w.Slices[1].State = incident.Unhealthy, "REPAIRING"
-	w.Progress.VerifiedAt = time.Time{}
-	if calls, why = w.Replacement(p, "llama-8b-1"); calls != nil || why == "" {
-		t.Errorf("what lives and is saved nowhere: %v, %s", calls, why)
+	in := at(t, policies["watch"], true, "read unhealthy, later, tick", unsaved).w.Incident
+	if len(in.Plan) > 0 || !strings.Contains(in.Would[0], "no checkpoint of its training has been verified") {
+		t.Errorf("would have %q", in.WouldHave())
 	}
 }

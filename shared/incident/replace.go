@@ -16,15 +16,7 @@ func (m *machine) lose(s *Slot, what string) {
 	m.stopped(m.now)
 	m.keepsSaved()
 	if m.watched() {
-		when := ""
-		if s.Condition == Lost && s.Heals() {
-			when = m.notHealed()
-		}
-		calls, why := m.wouldReplace([]string{name}, when)
-		if why != "" {
-			why = "nothing: " + why
-		}
-		m.watch(why, what, calls...)
+		m.watch(what, "nothing", func(m *machine) { m.lose(m.w.Slice(name), what) })
 		return
 	}
 	m.slice(name).Replace = true
@@ -78,13 +70,9 @@ func (m *machine) replace(why string) {
 	sw := m.w.governs(events.ActionDelete)
 	switch {
 	case m.watchOnly():
-		calls, never := m.wouldReplace(m.replacing(), "")
-		if never != "" {
-			never = "nothing: " + never
-		}
-		m.watch(never, why, calls...)
+		m.watch(why, "nothing", func(m *machine) { m.replace(why) })
 	case m.level(sw) == policy.No:
-		m.rehearseReplacement(m.replacing(), "")
+		m.rehearse("", func(m *machine) { m.replace(why) })
 		m.escalate(CodePolicyNo, why+", and "+m.no(sw), "recreate "+strings.Join(m.replacing(), ", ")+" by hand, or allow the switch "+string(sw))
 	case (m.level(sw) == policy.Ask || m.bare() != "") && m.w.Incident.Approved != events.ActionDelete:
 		m.ask(events.ActionDelete)

@@ -29,7 +29,7 @@ func (m *machine) startSave() {
 	switch {
 	case m.level(policy.RequestCheckpoint) == policy.No:
 		if !m.w.Crew.Seen.IsZero() {
-			m.rehearse(m.wouldSave()...)
+			m.rehearse("", (*machine).startSave)
 		}
 		m.noSave(SaveForbidden, m.no(policy.RequestCheckpoint))
 	case m.w.Crew.Seen.IsZero():

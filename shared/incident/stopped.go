@@ -141,17 +141,11 @@ func (m *machine) openStopped(s *Slot) {
 	text := m.w.noun(s.Name) + " has been " + s.State + " for " + events.Span(m.now.Sub(s.Since))
 	m.open(Trouble{Cause: events.CauseUnknown, Slice: s.Name, Life: s.Incarnation.ID, At: s.Since, Text: text, Proven: true})
 	m.stopped(s.Since)
-	if m.watched() {
-		if s.Workers > 1 {
-			m.watch("nothing: a TPU of several workers cannot be started", text)
-		} else {
-			m.watch("", text, m.wouldStart(s.Name)...)
-		}
-		return
-	}
-	m.enter(Healing, m.now.Add(HealFor))
-	m.decided("incident opened: "+text, "the audit log does not say that its owner stopped it")
-	m.startOrTell(text)
+	m.does(text, "nothing", func(m *machine) {
+		m.enter(Healing, m.now.Add(HealFor))
+		m.decided("incident opened: "+text, "the audit log does not say that its owner stopped it")
+		m.startOrTell(text)
+	})
 }
 
 // onlyStopped reports whether a slice is there, whole, and stopped. What a queued resource holds goes and comes with it.
@@ -206,7 +200,7 @@ func (m *machine) startOrTell(text string) {
 	case names == nil:
 		m.escalate(CodeUnread, text+", and it is not known by whom", m.byHandStart())
 	case m.level(policy.StartStopped) == policy.No:
-		m.rehearse(m.wouldStart(m.startable()...)...)
+		m.rehearse("", func(m *machine) { m.startOrTell(text) })
 		m.escalate(CodePolicyNo, why+", and "+m.no(policy.StartStopped), m.byHandStart()+", or allow the switch")
 	default:
 		m.start(why)

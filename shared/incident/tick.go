@@ -118,13 +118,10 @@ func (m *machine) quiet() {
 			text := m.w.noun(s.Name) + " has been " + s.State + " for " + events.Span(since)
 			m.open(Trouble{Cause: events.CauseUnknown, Slice: s.Name, Life: s.Incarnation.ID, At: s.Since, Text: text, Proven: true})
 			m.stopped(s.Since)
-			if m.watched() {
-				m.rehearseReplacement([]string{s.Name}, m.notHealed())
-				m.watch("wait for "+m.w.recovery(), text)
-				return
-			}
-			m.enter(Healing, m.now.Add(HealFor))
-			m.decided("incident opened: "+text+"; wait for "+m.w.recovery(), "")
+			m.does(text, "wait for "+m.w.recovery(), func(m *machine) {
+				m.enter(Healing, m.now.Add(HealFor))
+				m.decided("incident opened: "+text+"; wait for "+m.w.recovery(), "")
+			})
 			return
 		case s.unsaidFor(since):
 			m.openStopped(s)
@@ -141,13 +138,11 @@ func (m *machine) openUnread(s *Slot) {
 	text := m.auditUnread(s)
 	m.open(Trouble{Cause: events.CauseUnknown, Slice: s.Name, Life: s.Incarnation.ID, At: s.Since, Text: text, Proven: true})
 	m.stopped(s.Since)
-	if m.watched() {
-		m.watch("nothing: the audit log could not be read", text)
-		return
-	}
-	m.enter(InGrace, m.now)
-	m.line(LineSeen, text, "")
-	m.escalate(CodeAuditUnread, text, auditAdvice+m.w.Name)
+	m.does(text, "nothing", func(m *machine) {
+		m.enter(InGrace, m.now)
+		m.line(LineSeen, text, "")
+		m.escalate(CodeAuditUnread, text, auditAdvice+m.w.Name)
+	})
 }
 
 // askAgain sends again what was not begun, not answered, or failed a while ago.

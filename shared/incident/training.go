@@ -391,13 +391,11 @@ func (m *machine) openCrash(t Trouble) {
 	in := m.open(t)
 	in.BaseAttempt = max(in.BaseAttempt, m.w.Crew.Exited)
 	in.Down = t.At
-	if m.watched() {
-		m.watch("leave the restart to the crew, and ask it for one when it has given up", t.Text)
-		return
-	}
-	m.enter(Resuming, m.now.Add(ResumeFor))
-	m.line(LineSeen, t.Text, "")
-	m.decided("incident opened: training crash; the crew restarts it", "the slice lives, so its crew acts first")
+	m.does(t.Text, "leave the restart to the crew, and ask it for one when it has given up", func(m *machine) {
+		m.enter(Resuming, m.now.Add(ResumeFor))
+		m.line(LineSeen, t.Text, "")
+		m.decided("incident opened: training crash; the crew restarts it", "the slice lives, so its crew acts first")
+	})
 }
 
 // gaveUp notes a line that says that the crew's own restarts are spent. It opens an incident. A restart is spent on it only when

@@ -31,9 +31,9 @@ type checkpoints interface {
 
 // rehearsal is the output of check --json.
 type rehearsal struct {
-	Workload string            `json:"workload"`
-	Slice    string            `json:"slice"`
-	Would    incident.Foreseen `json:"would"`
+	Workload string        `json:"workload"`
+	Slice    string        `json:"slice"`
+	Would    incident.Plan `json:"would"`
 	// Calls are the calls that the decisions would cause, in order.
 	Calls    []string  `json:"calls"`
 	Findings []finding `json:"findings"`
@@ -306,7 +306,7 @@ func (d deployment) places(
 	if s.Group != "" {
 		what = "queued resource " + s.Group + ", with every node in it"
 	}
-	acts := r.Would.Phase == incident.Recreating
+	acts := slices.ContainsFunc(r.Would.Calls, func(c incident.Planned) bool { return c.Action == events.ActionCreate })
 	if acts {
 		r.Calls = append(r.Calls, "read "+ref.String(), "delete "+what+" in "+s.Zone)
 	}

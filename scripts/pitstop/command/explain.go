@@ -421,31 +421,49 @@ func rehearsed(e events.Entry, p policy.Policy) []incident.Planned {
 	if name == "" {
 		return nil
 	}
-	w := incident.New(e.Subject.Project, name, cloudtpu.Name)
+	w := trainsOn(incident.New(e.Subject.Project, name, cloudtpu.Name), incident.Slot{Name: name, Life: incident.Life{
+		Facts: incident.Facts{Group: e.Subject.QueuedResource, Reclaimable: true}, Zone: e.Subject.Zone,
+	}})
 	w.Directory = "gs://<" + events.MetadataCheckpointDir + ">"
-	life := events.Incarnation{Zone: e.Subject.Zone, ID: "the one that is there"}
-	w.Slices = []incident.Slot{{Name: name, Life: incident.Life{
-		Facts: incident.Facts{Group: e.Subject.QueuedResource, Reclaimable: true, Spec: "its own"},
-		Zone:  e.Subject.Zone, Incarnation: life, Condition: incident.Ready,
-	}}}
-	switch {
-	case e.Kind == events.KindLoss:
-		w.Slices[0].Condition = incident.Lost
-		calls, _ := w.Replacement(p, name)
-		return calls
-	case e.Kind == events.KindNotice && e.Notice.Status == events.NoticeOngoing:
-		return w.Saving()
-	case e.Kind == events.KindNotice && e.Notice.Status == events.NoticePending && !e.Notice.WindowStart.IsZero():
-		calls := w.Saving()
-		if e.Notice.CanReschedule {
-			calls = append(calls, w.Maintaining(name)...)
-		}
-		return calls
-	case e.Kind == events.KindCrew:
-		return w.Restarting()
+	origin, now := incident.Origin{Time: e.Time}, e.Time
+	if now.IsZero() {
+		now = time.Unix(0, 0)
 	}
-	return nil
+	switch e.Kind {
+	case events.KindLoss:
+		return w.IfAllowed(p, readAs(w, incident.Lost), now).Calls
+	case events.KindNotice:
+		return w.IfAllowed(p, incident.Noticed{Origin: origin, Slice: name, Notice: e.Notice}, now).Calls
+	default:
+		report := events.CrewReport{Report: events.ReportGaveUp, Attempt: max(e.Crew.Attempt, 1)}
+		return w.IfAllowed(p, incident.Reported{Origin: origin, Slice: name, Report: report}, now).Calls
+	}
 }
+
+// readAs is a reading of the only slice of a workload in that condition.
+func readAs(w incident.Workload, c incident.Condition) incident.Read {
+	s := w.Slices[0]
+	return incident.Read{
+		Origin: incident.Origin{Rank: events.RankReading}, Slice: s.Name, Zone: s.Zone, Condition: c, Incarnation: s.Incarnation, Facts: s.Facts,
+	}
+}
+
+// trainsOn is a workload of one slice that can be used, of which nothing more is known than is needed for a plan.
+func trainsOn(w incident.Workload, s incident.Slot) incident.Workload {
+	s.Condition, s.State, s.Spec, s.Admission = incident.Ready, "READY", "its own", incident.Admitted
+	if !s.Incarnation.Known() {
+		s.Incarnation = events.Incarnation{Zone: s.Zone, ID: "the one that is there"}
+	}
+	if s.Accelerator == "" {
+		s.Accelerator = maintainsEarly // an entry names no shape, and its calls are those of any
+	}
+	w.Slices = []incident.Slot{s}
+	w.Crew.Seen = time.Unix(0, 0)
+	return w
+}
+
+// maintainsEarly is a shape whose maintenance can be started before its window.
+const maintainsEarly = "v6e-16"
 
 func callLeadsTo(c events.Call) string {
 	switch {

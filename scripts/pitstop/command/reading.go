@@ -113,20 +113,22 @@ func readingCalls(s provider.Slice, p policy.Policy) []incident.Planned {
 	if s.Abuse {
 		return nil
 	}
-	w := incident.New(s.Project, s.Name, cloudtpu.Name)
+	w := trainsOn(incident.New(s.Project, s.Name, cloudtpu.Name), incident.Slot{Name: s.Name, Life: incident.Life{
+		Zone: s.Zone, Incarnation: s.Incarnation,
+		Facts: incident.Facts{Group: s.QueuedResource, Legacy: s.Legacy, Accelerator: s.Accelerator, Reclaimable: s.Spot},
+	}})
 	w.Directory = s.Directory
-	w.Slices = []incident.Slot{{Name: s.Name, Life: incident.Life{
-		Zone: s.Zone, Incarnation: s.Incarnation, Condition: s.Condition,
-		Facts: incident.Facts{Group: s.QueuedResource, Legacy: s.Legacy, Accelerator: s.Accelerator, Reclaimable: s.Spot, Spec: "its own"},
-	}}}
+	now := s.Incarnation.Created // whenever that was, what follows is the same
+	if now.IsZero() {
+		now = time.Unix(0, 0)
+	}
 	switch s.Condition {
 	case incident.Lost, incident.Unhealthy:
-		w.Slices[0].Condition = incident.Lost // what Google does not bring back is replaced as a lost one
-		calls, _ := w.Replacement(p, s.Name)
-		return calls
+		w.Progress.VerifiedAt = now // the reading does not tell what is saved
+		return w.IfAllowed(p, readAs(w, s.Condition), now).Calls
 	case incident.Ready:
-		if n := s.Notice; n != nil && (n.Status == events.NoticeOngoing || !n.WindowStart.IsZero()) {
-			return w.Saving()
+		if s.Notice != nil {
+			return w.IfAllowed(p, incident.Noticed{Slice: s.Name, Notice: *s.Notice}, now).Calls
 		}
 	case incident.Stopped, incident.Creating, incident.Deleting, incident.Gone, incident.Unclear, incident.Unread:
 	}

@@ -27,8 +27,8 @@ type standing struct {
 	// Policy is the policy in effect, as far as the caller may read it.
 	Policy effective `json:"policy"`
 	// IfLost is the decision if its first usable slice were lost now, AtDeadline that at the deadline of its open incident.
-	IfLost     *incident.Foreseen `json:"if_lost,omitzero"`
-	AtDeadline *incident.Foreseen `json:"at_deadline,omitzero"`
+	IfLost     *incident.Plan `json:"if_lost,omitzero"`
+	AtDeadline *incident.Plan `json:"at_deadline,omitzero"`
 	// Saving is how often it saves, if that is less often than about hourly.
 	Saving *saving `json:"saving,omitzero"`
 	// Shown is what the API shows of the slices now, NotShown why it could not be read.
@@ -302,7 +302,7 @@ func (p *printer) standing(st standing, now time.Time) {
 }
 
 // foreseen prints a decision that would be made, in a line.
-func foreseen(f incident.Foreseen) string {
+func foreseen(f incident.Plan) string {
 	var parts []string
 	for _, l := range f.Decisions {
 		parts = append(parts, l.Text)

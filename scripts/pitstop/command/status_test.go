@@ -63,9 +63,9 @@ func TestStatusTellsThePolicyAndWhatWouldFollow(t *testing.T) {
 					LimitedBy     string `json:"limited_by"`
 				} `json:"switches"`
 			} `json:"policy"`
-			IfLost incident.Foreseen `json:"if_lost"`
+			IfLost incident.Plan `json:"if_lost"`
 		}
-		if err := json.Unmarshal([]byte(got), &st); err != nil || st.ID != llamaID || st.Policy.Name != "night" || len(st.Policy.Switches) != 6 || st.IfLost.Phase != incident.Recreating {
+		if err := json.Unmarshal([]byte(got), &st); err != nil || st.ID != llamaID || st.Policy.Name != "night" || len(st.Policy.Switches) != 6 || st.IfLost.Phase != incident.Resuming {
 			t.Errorf("%v: %s", err, got)
 		}
 		b.read = func(context.Context, string) ([]byte, error) { return nil, errors.New("403: you may not") }

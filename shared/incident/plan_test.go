@@ -11,7 +11,7 @@ import (
 )
 
 // texts are the decisions in short.
-func texts(f incident.Foreseen) string {
+func texts(f incident.Plan) string {
 	var all []string
 	for _, d := range f.Decisions {
 		all = append(all, d.Text)
@@ -36,14 +36,14 @@ func TestALossIsForeseenAsItWouldBeDecided(t *testing.T) {
 		want   []string
 		phase  incident.Phase
 	}{
-		"Spot":                     {"spot", true, nil, []string{"recreate: delete llama-8b first", "create llama-8b in us-west4-a"}, incident.Recreating},
-		"another":                  {"everything", false, nil, []string{"wait for Google's own recovery", "recreate: delete llama-8b first", "create llama-8b in us-west4-a"}, incident.Recreating},
+		"Spot":                     {"spot", true, nil, []string{"recreate: delete llama-8b first", "create llama-8b in us-west4-a", "admit training to the new slice", "wait for progress past step 48,000"}, incident.Resuming},
+		"another":                  {"everything", false, nil, []string{"wait for Google's own recovery", "recreate: delete llama-8b first", "create llama-8b in us-west4-a", "admit training to the new slice", "wait for progress past step 48,000"}, incident.Resuming},
 		"a person is asked":        {"ask", true, nil, []string{"wait for approval: recreate llama-8b"}, incident.Approving},
 		"nothing is allowed":       {"watch", true, nil, []string{"only watch; would: DeleteNode projects/demo/locations/us-west4-a/nodes/llama-8b (recreate); CreateNode projects/demo/locations/us-west4-a/nodes/llama-8b, zone after zone: us-west4-a, us-west4-b (if the order fits) (recreate); storage.objects.create gs://ckpt/llama-8b/pitstop-lease.json"}, incident.Watching},
 		"the switch is no":         {"seldom", true, nil, []string{"escalated: node llama-8b is PREEMPTED, and the switch recreate is no"}, ""},
 		"no specification":         {"spot", true, func(w *incident.Workload) { w.Slices[0].Spec = "" }, []string{"escalated: the specification of llama-8b was never read"}, ""},
 		"the policy is unread":     {"unreadable", true, nil, []string{"hold"}, incident.Looking},
-		"one of a queued resource": {"spot", true, queuedPair, []string{"recreate: delete a, b first", "create a, b in us-west4-a"}, incident.Recreating},
+		"one of a queued resource": {"spot", true, queuedPair, []string{"recreate: delete a, b first", "create a, b in us-west4-a"}, incident.Resuming},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := quiet(c.spot)
@@ -92,7 +92,7 @@ func TestAnIncidentThatIsOverIsNotForeseen(t *testing.T) {
 			}
 			c.but(&w)
 			f := w.IfLost(policies["spot"], "llama-8b", start)
-			if got := texts(f); strings.Contains(got, "long ago") || !strings.Contains(got, c.want) || c.want == "" && !cmp.Equal(f, incident.Foreseen{}) {
+			if got := texts(f); strings.Contains(got, "long ago") || !strings.Contains(got, c.want) || c.want == "" && !cmp.Equal(f, incident.Plan{}) {
 				t.Errorf("foreseen is %+v, want %q", f, c.want)
 			}
 		})

@@ -1,0 +1,596 @@
+package incident
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/topology"
+)
+
+// Plan is what would follow from what is known. It is the decisions of Advance, one after the other, as if every call did what it asks
+// for, and as if nothing came of a wait but its end. Nothing of it is stored or sent.
+type Plan struct {
+	// Calls are in the order in which they would be made, and Decisions in that in which they would be taken.
+	Calls     []Planned `json:"calls,omitempty"`
+	Decisions []Line    `json:"decisions"`
+	// Phase is where the incident would stand then; Outcome, Reason and Advice how it would have ended.
+	Phase   Phase   `json:"phase,omitzero"`
+	Outcome Outcome `json:"outcome,omitzero"`
+	Reason  string  `json:"reason,omitzero"`
+	Advice  string  `json:"advice,omitzero"`
+}
+
+// Planned is a call that would be made.
+type Planned struct {
+	Function string        `json:"function"`
+	Method   string        `json:"method"`
+	Resource string        `json:"resource"`
+	Action   events.Action `json:"action"`
+	// Slice is the one that a creation is of, or the first of those that come with it.
+	Slice string `json:"slice,omitzero"`
+	// Switch is what has to allow it.
+	Switch policy.Switch `json:"switch,omitzero"`
+	// When says what has to be so before it is made, beside that the call before it has come to its end.
+	When string `json:"when,omitzero"`
+	// Zones are those that a creation asks, one after the other, until one gives the slice; the resource is in the first.
+	Zones []ZoneFit `json:"zones,omitempty"`
+}
+
+// ZoneFit says whether the order of a slice fits a zone.
+type ZoneFit struct {
+	Zone string `json:"zone"`
+	// Accelerator is the shape, where that is not the one that the owner ordered.
+	Accelerator string `json:"accelerator,omitzero"`
+	// Checked says that the specification was held against the zone. Code and Text say why the zone is not asked.
+	Checked bool   `json:"checked,omitzero"`
+	Code    Code   `json:"code,omitzero"`
+	Text    string `json:"text,omitzero"`
+}
+
+// String is the call for people: method, resource, and in which order zones are asked.
+func (c Planned) String() string {
+	text := c.Method + " " + c.Resource
+	if len(c.Zones) > 0 && (len(c.Zones) > 1 || c.Zones[0].Code != "" || c.Zones[0].Accelerator != "") {
+		var zones []string
+		for _, z := range c.Zones {
+			switch at := z.Place().String(); {
+			case z.Code != "":
+				zones = append(zones, at+" is not asked ("+z.Text+")")
+			case z.Text != "":
+				zones = append(zones, at+" ("+z.Text+")")
+			case !z.Checked:
+				zones = append(zones, at+" (if the order fits)")
+			default:
+				zones = append(zones, at)
+			}
+		}
+		text += ", zone after zone: " + strings.Join(zones, ", ")
+	}
+	if c.When != "" {
+		text += ", " + c.When
+	}
+	if c.Switch != "" {
+		text += " (" + string(c.Switch) + ")"
+	}
+	return text
+}
+
+// IfLost is what would follow if the API showed a slice lost now.
+func (w Workload) IfLost(p policy.Policy, slice string, now time.Time) Plan {
+	s := w.Slice(slice)
+	if s == nil {
+		return Plan{}
+	}
+	w.Pause = nil // it holds calls, and no decision
+	o := w.outlook(p, now)
+	o.read(s, Lost, s.Incarnation, "")
+	return o.plan()
+}
+
+// AtDeadline is what would follow if nothing but time passed until the open incident's deadline.
+func (w Workload) AtDeadline(p policy.Policy) Plan {
+	if w.Incident == nil || w.Incident.Deadline.IsZero() {
+		return Plan{}
+	}
+	o := w.outlook(p, w.Incident.Deadline)
+	o.learn(Ticked{})
+	return o.plan()
+}
+
+// IfAllowed is what would follow from one more thing that is learned, if the policy allowed everything.
+func (w Workload) IfAllowed(p policy.Policy, e Evidence, now time.Time) Plan {
+	o := w.outlook(permitting(p), now)
+	o.agrees = true
+	o.learn(e)
+	return o.plan()
+}
+
+// PlacesFor are where a slice may be created, in the order in which they are asked.
+func (w Workload) PlacesFor(p policy.Policy, slice string) []Place {
+	s := w.Slice(slice)
+	if s == nil {
+		return nil
+	}
+	if w.Incident == nil {
+		w.Incident = &Incident{}
+	}
+	return (&machine{p: p, w: w}).candidates(s)
+}
+
+// permitting is a policy that allows everything, and is otherwise the same.
+func permitting(p policy.Policy) policy.Policy {
+	p.Switches, p.Limits, p.Unreadable, p.Unknown, p.Hang = policy.Everything(), nil, "", false, policy.HangRestart
+	return p
+}
+
+// outlook is a workload that goes on in thought.
+type outlook struct {
+	p   policy.Policy
+	w   Workload
+	now time.Time
+	// agrees says that a person says yes to whatever is asked. Otherwise the outlook ends there.
+	agrees bool
+	// when is what was waited for before the next call, and looked says that the slices were read once for this look.
+	when   string
+	looked bool
+	calls  []Planned
+	// told is how much of the story of the open incident was told before, and over the ID of the one that closed last.
+	told int
+	over string
+}
+
+func (w Workload) outlook(p policy.Policy, now time.Time) *outlook {
+	o := &outlook{p: p, w: w, now: now}
+	if w.Incident != nil {
+		o.told = len(w.Incident.Timeline) + w.Incident.LeftOut
+	}
+	if w.Closed != nil {
+		o.over = w.Closed.ID
+	}
+	return o
+}
+
+func (o *outlook) learn(e Evidence) { o.w, _, _ = Advance(o.p, o.w, e, o.now) }
+
+// origin is that of what the API would show now.
+func (o *outlook) origin() Origin { return Origin{Time: o.now, Rank: events.RankReading} }
+
+// read has the API show a slice. Its notices stay as they are.
+func (o *outlook) read(s *Slot, c Condition, life events.Incarnation, maker string) {
+	e := Read{
+		Origin: o.origin(), Slice: s.Name, Zone: life.Zone, Condition: c, Incarnation: life, State: s.State, NoticeUnread: true, Incident: maker,
+		Abuse: s.Abuse.Suspected,
+	}
+	if e.Zone == "" {
+		e.Zone = s.Zone
+	}
+	if c != s.Condition {
+		e.State = map[Condition]string{Lost: "PREEMPTED", Gone: "gone", Ready: "READY"}[c]
+	}
+	o.learn(e)
+}
+
+// mostSteps bounds an outlook. Each step carries out a call, or ends a wait.
+const mostSteps = 200
+
+// plan plays the workload forward, until its incident has ended, its training goes on, or a person is asked.
+func (o *outlook) plan() Plan {
+	for range mostSteps {
+		if !o.next() {
+			break
+		}
+	}
+	return o.seen()
+}
+
+// next carries out the calls that are wanted, or ends the wait. It reports whether anything may follow.
+func (o *outlook) next() bool {
+	if o.w.Incident == nil {
+		return o.inPeace()
+	}
+	if effects := o.w.Effects; len(effects) > 0 {
+		for _, effect := range effects {
+			if effect.Answered.IsZero() {
+				o.calls = append(o.calls, (&machine{p: o.p, w: o.w, now: o.now}).would(o.w.governs(effect.Action), o.when, effect)...)
+			}
+		}
+		for _, effect := range slices.Clone(effects) {
+			o.carryOut(effect)
+		}
+		return true
+	}
+	return o.wait()
+}
+
+// inPeace lets time pass until an incident opens, unless one has just ended.
+func (o *outlook) inPeace() bool {
+	if c := o.w.Closed; c != nil && c.ID != o.over {
+		return false
+	}
+	var due []time.Time
+	for i := range o.w.Slices {
+		s := &o.w.Slices[i]
+		due = append(due, s.Notice.Due)
+		if s.Condition != Ready {
+			due = append(due, s.Since.Add(SickFor))
+		}
+	}
+	slices.SortFunc(due, time.Time.Compare)
+	for _, at := range due {
+		if o.now = later(o.now, at); !at.IsZero() && o.w.Incident == nil {
+			o.learn(Ticked{})
+		}
+	}
+	return o.w.Incident != nil || o.askOwner() && o.w.Incident != nil
+}
+
+// carryOut has an effect done as it is asked for.
+func (o *outlook) carryOut(effect Effect) {
+	if effect = o.again(effect); o.w.Incident == nil {
+		return
+	}
+	r := events.Request{
+		Workload: o.w.ID, Incident: effect.Maker, Epoch: effect.Epoch, Action: effect.Action, Slice: effect.Slice, Incarnation: effect.Incarnation,
+		Attempt: effect.Attempt,
+	}
+	if effect.Begun.IsZero() {
+		o.learn(Intended{Origin: o.origin(), Request: r, RequestID: "planned"})
+	}
+	switch effect.Action {
+	case events.ActionVerify:
+		step := max(o.w.verifyPast()+1, o.w.Incident.Save.Step)
+		o.learn(Checked{Origin: o.origin(), Request: r, Found: true, Step: step, At: o.now, URI: o.w.Directory})
+		o.when = "once the save is verified"
+		return
+	case events.ActionHear:
+		e := VerdictRead{Origin: o.origin(), Request: r, Verdict: o.verdict(), Text: "none is known"}
+		if saved := o.w.Progress.CheckpointStep; saved > 0 { // what was told to be complete is found so
+			e.Saved, e.SavedAt, e.SavedURI = saved, o.now, o.w.Directory
+		}
+		o.learn(e)
+		return
+	case events.ActionSave, events.ActionMaintain, events.ActionAdmit, events.ActionRestart, events.ActionStart, events.ActionDelete, events.ActionCreate:
+	}
+	if effect.Action != events.ActionDelete { // what is deleted is created again without another wait
+		o.when = ""
+	}
+	if effect.Answered.IsZero() {
+		o.learn(Answered{Origin: o.origin(), Request: r})
+	}
+	concerned := append([]string{effect.Slice}, effect.With...)
+	switch effect.Action {
+	case events.ActionSave:
+		o.saved()
+	case events.ActionStart:
+		o.shows(concerned, func(s *Slot) { o.read(s, Ready, s.Incarnation, "") })
+	case events.ActionDelete:
+		o.shows(concerned, func(s *Slot) { o.read(s, Gone, s.Incarnation, "") })
+	case events.ActionCreate:
+		o.now = o.now.Add(time.Second) // its life begins behind the incident
+		made := events.Incarnation{Zone: effect.Zone, ID: "planned", Created: o.now}
+		o.shows(concerned, func(s *Slot) { o.read(s, Ready, made, effect.Maker) })
+	case events.ActionMaintain, events.ActionAdmit, events.ActionRestart, events.ActionVerify, events.ActionHear:
+	}
+}
+
+// again is an effect that waits for its next try, once that has come.
+func (o *outlook) again(effect Effect) Effect {
+	if !effect.Retry.IsZero() {
+		o.now = later(o.now, effect.Retry)
+		o.learn(Ticked{})
+	}
+	if now := o.w.effect(effect.Action, effect.Slice); now != nil {
+		return *now
+	}
+	return effect
+}
+
+// shows has the API show slices as a call has left them.
+func (o *outlook) shows(names []string, as func(*Slot)) {
+	for _, name := range names {
+		if s := o.w.Slice(name); s != nil {
+			as(s)
+		}
+	}
+}
+
+// saved has the crew acknowledge the save that it was asked for.
+func (o *outlook) saved() {
+	if o.w.Incident == nil {
+		return
+	}
+	o.do(func(m *machine) {
+		m.saveAcked(events.CrewReport{Report: events.ReportSaved, SaveID: m.w.Incident.Save.ID, CheckpointStep: max(m.w.Progress.High, m.w.Progress.Verified)})
+	})
+}
+
+// verdict is what the crew would have left beside the checkpoints: that it gave up, where a line says so.
+func (o *outlook) verdict() *events.CrewVerdict {
+	c := o.w.Crew.Claim
+	if c.Finished || c.Attempt <= o.w.Crew.GaveUp || len(o.w.Slices) == 0 {
+		return nil
+	}
+	return &events.CrewVerdict{Attempt: c.Attempt, Ended: c.At, Life: events.Admission{Slice: o.w.Slices[0].Name}, Reason: "no restarts are left"}
+}
+
+// do takes a step of the machine that no evidence of its own leads to.
+func (o *outlook) do(step func(*machine)) {
+	m := &machine{p: o.p, w: o.w, now: o.now, from: o.origin()}
+	step(m)
+	o.w = m.w
+}
+
+// nobodySays is when what is gone, or stopped, is taken in hand.
+var nobodySays = "if nobody says within " + events.Span(Grace) + " that its owner did it"
+
+// wait ends what the incident waits for, by nothing but time. It reports whether anything follows.
+func (o *outlook) wait() bool {
+	in := o.w.Incident
+	o.looked = o.looked && in.Phase == Looking
+	switch in.Phase {
+	case Looking:
+		if !o.looked {
+			o.looked = true
+			o.readAll()
+			return true
+		}
+	case InGrace, Healing:
+		if o.askOwner() {
+			return true
+		}
+		if in.Phase == Healing {
+			o.when = "if " + o.w.Words().Healer + " has not brought it back within " + events.Span(HealFor)
+		}
+	case Approving:
+		if !o.agrees {
+			return false
+		}
+		o.learn(Approved{Origin: o.origin(), Word: Word{By: "a person"}, Incident: in.ID, Action: in.Asked})
+		o.when = "if a person says yes"
+		return true
+	case Saving:
+	case Resuming:
+		if o.now.Before(in.Deadline) {
+			return false
+		}
+	case Maintaining, Window, Removing, Recreating, Admitting, Restarting, Starting, Watching, Clearing, Discarding, Closed:
+		return false
+	}
+	o.now = later(o.now, in.Deadline)
+	o.learn(Ticked{})
+	return true
+}
+
+// readAll has the API show all slices as they were read last.
+func (o *outlook) readAll() {
+	for i := range o.w.Slices {
+		s := o.w.Slices[i]
+		if s.Condition != Unread && o.w.Incident != nil {
+			o.read(&s, s.Condition, s.Incarnation, "")
+		}
+	}
+}
+
+// askOwner asks the audit log who deleted or stopped a slice of which nobody has said it, and the log names nobody. It reports whether
+// there is one.
+func (o *outlook) askOwner() (asked bool) {
+	for i := range o.w.Slices {
+		s := o.w.Slices[i]
+		if s.IsReleased() || !s.Stop.Unsaid.IsZero() || s.Condition != Gone && !s.unaccounted() {
+			continue
+		}
+		o.now, asked = later(o.now, s.Since.Add(Grace)), true
+		o.learn(Unsaid{Origin: o.origin(), Slice: s.Name, Incarnation: s.Incarnation})
+	}
+	if asked {
+		o.when = nobodySays
+		o.learn(Ticked{})
+	}
+	return asked
+}
+
+// seen is what has come of it.
+func (o *outlook) seen() Plan {
+	plan := Plan{Calls: o.calls}
+	in := o.w.Incident
+	if in == nil && o.w.Closed != nil && o.w.Closed.ID != o.over {
+		in = o.w.Closed // it would have ended
+	}
+	if in == nil {
+		return plan
+	}
+	for _, l := range in.Timeline[min(max(0, o.told-in.LeftOut), len(in.Timeline)):] {
+		if l.Kind == LineDecided {
+			plan.Decisions = append(plan.Decisions, l)
+		}
+	}
+	if o.w.Incident != nil {
+		plan.Phase = in.Phase
+		return plan
+	}
+	plan.Outcome, plan.Reason, plan.Advice = in.Outcome, in.Reason, in.Advice
+	return plan
+}
+
+// does takes a step, or keeps what would follow from it where nothing is allowed. Instead says what is done where that is no call.
+func (m *machine) does(seen, instead string, step func(*machine)) {
+	if m.watched() {
+		m.watch(seen, instead, step)
+		return
+	}
+	step(m)
+}
+
+// rehearse keeps the calls that would follow from a step, were everything allowed, or why there would be none. When says what has to be
+// so before the first of them. It returns what it keeps, for people.
+func (m *machine) rehearse(when string, step func(*machine)) (texts []string) {
+	f := &machine{p: permitting(m.p), w: m.w, now: m.now, from: m.from, reading: m.reading}
+	in := *m.w.Incident
+	in.Switches = policy.Everything()
+	f.w.Incident = &in
+	step(f)
+	o := f.w.outlook(f.p, m.now)
+	o.agrees, o.when = true, when
+	plan := o.plan()
+	if plan.Outcome == Escalated && plan.Calls == nil {
+		texts = []string{"nothing: " + plan.Reason}
+		m.wouldDo(texts[0])
+		return texts
+	}
+	m.keepPlan(plan.Calls)
+	for _, c := range plan.Calls {
+		texts = append(texts, c.String())
+	}
+	return texts
+}
+
+// keepPlan keeps calls in the place of those that a step before would have led to. Calls that ask for a save, or start maintenance, stay.
+func (m *machine) keepPlan(calls []Planned) {
+	before := func(c Planned) bool {
+		return c.Action != events.ActionSave && c.Action != events.ActionMaintain
+	}
+	same := func(a, b Planned) bool { return a.Resource == b.Resource && a.Method == b.Method && a.When == b.When }
+	old := slices.DeleteFunc(slices.Clone(m.w.Incident.Plan), func(c Planned) bool { return !before(c) })
+	if calls == nil || slices.EqualFunc(old, calls, same) {
+		return
+	}
+	in := m.inc()
+	in.Plan = slices.DeleteFunc(slices.Clone(in.Plan), before)
+	m.wouldCall(calls...)
+}
+
+// wouldCall keeps calls that would be made: each once, however often it is met.
+func (m *machine) wouldCall(calls ...Planned) {
+	for _, c := range calls {
+		same := func(o Planned) bool { return o.Method == c.Method && o.Resource == c.Resource && o.When == c.When }
+		if len(m.w.Incident.Plan) < MaxCalls && !slices.ContainsFunc(m.w.Incident.Plan, same) {
+			in := m.inc()
+			in.Plan = append(in.Plan, c)
+		}
+	}
+}
+
+// wouldDo keeps what would be done that is no call, once.
+func (m *machine) wouldDo(text string) {
+	if !slices.Contains(m.w.Incident.Would, text) {
+		in := m.inc()
+		in.Would = append(in.Would, text)
+	}
+}
+
+// WouldHave is what would have been done, had the policy allowed it, for people: each call, and what is none.
+func (in Incident) WouldHave() []string {
+	all := slices.Clone(in.Would)
+	for _, c := range in.Plan {
+		all = append(all, c.String())
+	}
+	return all
+}
+
+// would makes the calls of effects into what would be called.
+func (m *machine) would(sw policy.Switch, when string, effects ...Effect) (all []Planned) {
+	for _, effect := range effects {
+		for _, c := range m.w.calls(effect) {
+			p := Planned{Function: c.Function, Method: c.Method, Resource: c.Resource, Action: effect.Action, Switch: sw, When: when}
+			if effect.Action == events.ActionCreate {
+				p.Slice, p.Zones = effect.Slice, m.wouldAsk(m.w.Slice(effect.Slice))
+				if at := slices.IndexFunc(p.Zones, func(z ZoneFit) bool { return z.Place() == effect.Place() }); at > 0 {
+					p.Zones = p.Zones[at:] // those before have refused
+				}
+			}
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// wouldAsk are the zones that would be asked for a slice.
+func (m *machine) wouldAsk(s *Slot) (zones []ZoneFit) {
+	for _, at := range m.candidates(s) {
+		z := ZoneFit{Zone: at.Zone, Accelerator: at.Accelerator, Checked: at == s.place()}
+		if topology.Region(at.Zone) != topology.Region(s.Zone) && strings.HasPrefix(m.w.Directory, "gs://") && !m.p.OtherRegions {
+			z.Text = "if the checkpoints' bucket is there too"
+		}
+		zones = append(zones, z)
+	}
+	return zones
+}
+
+// rehearseLost keeps what would follow from how the slices are by now.
+func (m *machine) rehearseLost() {
+	if m.w.Crew.Finished {
+		return
+	}
+	m.rehearse("", func(m *machine) { m.enter(Looking, m.now.Add(LookFor)) })
+}
+
+// rehearseRestart keeps the call that would ask the crew for another attempt.
+func (m *machine) rehearseRestart() {
+	if m.w.Directory == "" {
+		m.wouldDo("nothing: without a checkpoint directory there is no lease through which a crew could be asked")
+		return
+	}
+	when := ""
+	if m.w.Incident.Cause == events.CauseHang && m.p.Hang != policy.HangRestart {
+		when = "if the policy's hang were restart"
+	}
+	m.rehearse(when, func(m *machine) { m.sendRestart("") })
+}
+
+// Unfitted are the zones of a slice that would be created of which nobody has said yet whether its order fits them; of the first
+// that is none of those left out.
+func (in *Incident) Unfitted(but ...string) (slice string, places []Place) {
+	for _, c := range in.Plan {
+		if slices.Contains(but, c.Slice) {
+			continue
+		}
+		for _, z := range c.Zones {
+			if !z.Checked {
+				slice = c.Slice
+				places = append(places, z.Place())
+			}
+		}
+		if places != nil {
+			return slice, places
+		}
+	}
+	return "", nil
+}
+
+// fitted keeps what holding a specification against zones has come to. It may come right behind the end.
+func (m *machine) fitted(e Fitted) {
+	old := m.w.Incident
+	if old == nil {
+		old = m.w.Closed
+	}
+	if old == nil {
+		return
+	}
+	in := *old
+	in.Plan = slices.Clone(in.Plan)
+	for i := range in.Plan {
+		c := &in.Plan[i]
+		if c.Slice != e.Slice {
+			continue
+		}
+		c.Zones = slices.Clone(c.Zones)
+		for j := range c.Zones {
+			at := slices.IndexFunc(e.Zones, func(z ZoneFit) bool { return z.Place() == c.Zones[j].Place() })
+			if at < 0 || c.Zones[j].Checked {
+				continue
+			}
+			if c.Zones[j].Checked = true; e.Zones[at].Code != "" {
+				c.Zones[j].Code, c.Zones[j].Text = e.Zones[at].Code, e.Zones[at].Text
+			}
+		}
+	}
+	m.changed = true
+	if m.w.Incident != nil {
+		m.w.Incident, m.ownIncident = &in, false
+		return
+	}
+	m.w.Closed = &in
+}
