@@ -82,7 +82,7 @@ func (h handler) handle(ctx context.Context, e entry) error {
 		_, err = h.Fleet.Meet(ctx, e.Subject) // if its owner creates it again now, maybe no other delivery looks
 		return err
 	}
-	if err != nil || !changed || !w.NeedsLook() {
+	if err != nil || !changed || !holding.Advancer.Reads(w).Has(incident.ReadSlices, "") {
 		return err
 	}
 	// The delivery that stored the evidence looks; the other workers' entries add nothing.

@@ -148,24 +148,25 @@ func (h handler) delete(ctx context.Context, r events.RecreateRequested, ref pro
 // listen reads the crews' word on every idle slice before any is deleted. Somebody may have started the training again a
 // moment ago: then the decision ends the incident, and the fence refuses the request.
 func (h handler) listen(ctx context.Context, r events.RecreateRequested, w incident.Workload) error {
-	discards := func() bool {
-		return w.Incident != nil && w.Incident.ID == r.Incident && w.Incident.Phase == incident.Discarding
+	crews := func() incident.Reads { // none once the decision is another one
+		if w.Incident == nil || w.Incident.ID != r.Incident {
+			return nil
+		}
+		return h.Fleet.Advancer.Reads(w).Of(incident.ReadIdleCrew, "")
 	}
-	if !discards() {
-		return nil
-	}
-	for _, name := range w.Undecided() {
-		s := *w.Slice(name)
+	for _, crew := range crews() {
 		var err error
-		if w, err = h.Fleet.Listen(ctx, w, provider.Slice{Ref: fleet.Ref(w, s), Incarnation: s.Incarnation}); err != nil {
+		if w, err = h.Fleet.Listen(ctx, w, provider.Slice{Ref: fleet.Ref(w, *w.Slice(crew.Slice)), Incarnation: crew.Life}); err != nil {
 			return err
 		}
-		if !discards() {
+		if len(crews()) == 0 {
 			return nil
 		}
 	}
-	if why, heard := w.MayTrain(h.Fleet.Now()); !heard {
-		return h.unread(ctx, r, why, &provider.Error{Call: "listen for the crews of " + w.ID, Class: incident.Transient, Message: why})
+	for _, crew := range crews() { // what could not be read
+		if why := crew.Why; why != "" {
+			return h.unread(ctx, r, why, &provider.Error{Call: "listen for the crews of " + w.ID, Class: incident.Transient, Message: why})
+		}
 	}
 	return nil
 }

@@ -351,7 +351,7 @@ func TestWhatAQueuedResourceHoldsIsReadTogetherAndGoesInOneIncident(t *testing.T
 	b.Must(b.API.Preempt(zone, "b"))
 	w := b.Look(zone, "a")
 	b.Want(w.Incident.Phase, incident.Looking)
-	b.Want(w.NeedsLook(), true)
+	b.Want(w.Reads(b.Clock.Now()).Has(incident.ReadSlices, ""), true)
 	for range 10 {
 		var err error
 		w, err = b.Fleet.Look(t.Context(), w)

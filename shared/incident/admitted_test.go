@@ -464,7 +464,7 @@ func TestATrainingThatOnlyItsMachineTellsOfIsNotAdmittedAgain(t *testing.T) {
 			r.policy = "watch"
 			life := r.made(far, "9001")
 			r.read("llama-8b", incident.Ready, life)
-			for r.w.Incident != nil || !r.w.Hushed(r.now) {
+			for r.w.Incident != nil || !r.w.Reads(r.now).Has(incident.ReadTraining, "") {
 				r.tick(time.Minute)
 			}
 			r.give(incident.Beat{

@@ -147,11 +147,14 @@ func (m *machine) inc() *Incident {
 	return m.w.Incident
 }
 
-func (m *machine) phase() Phase {
-	if m.w.Incident == nil {
+func (m *machine) phase() Phase { return m.w.phase() }
+
+// phase is the phase of the open incident, if there is one.
+func (w Workload) phase() Phase {
+	if w.Incident == nil {
 		return ""
 	}
-	return m.w.Incident.Phase
+	return w.Incident.Phase
 }
 
 // forget drops the closed incident when no late evidence can reach it any more. That alone is no change worth writing.

@@ -201,7 +201,7 @@ func (m *machine) discard() {
 		m.keepIdle(CodePolicyNo, "the policy's when_escalated is keep by now")
 		return
 	}
-	why, heard := m.w.MayTrain(m.now)
+	why, heard := m.w.mayTrain(m.now)
 	switch {
 	case heard && why != "":
 		m.keepIdle(CodeMayTrain, why)
@@ -241,44 +241,57 @@ func (m *machine) discard() {
 
 func (w Workload) has(is func(Effect) bool) bool { return slices.ContainsFunc(w.Effects, is) }
 
-// Undecided names the idle slices whose deletion the provider has not accepted: their crews are listened for right before any of
+// undecided are the idle slices whose deletion the provider has not accepted: their crews are listened for right before any of
 // them is deleted.
-func (w Workload) Undecided() (names []string) {
-	for _, s := range w.idle() {
-		if w.Incident == nil || !w.has(func(effect Effect) bool {
+func (w Workload) undecided() []*Slot {
+	return slices.DeleteFunc(w.idle(), func(s *Slot) bool {
+		return w.has(func(effect Effect) bool {
 			return effect.Action == events.ActionDelete && effect.Concerns(s.Name) && !effect.Answered.IsZero()
-		}) {
-			names = append(names, s.Name)
-		}
-	}
-	return names
+		})
+	})
 }
 
-// MayTrain says why training may run on what stands idle and is to be deleted for that; heard is false where nobody knows yet. What
+// mayTrain says why training may run on what stands idle and is to be deleted for that; heard is false where nobody knows yet. What
 // one crew says speaks for all of them. No line of a user is believed when it says that training has ended: steps that are not told
 // of, and a crew that says on its machine that it does none, are what is asked for.
-func (w Workload) MayTrain(now time.Time) (why string, heard bool) {
+func (w Workload) mayTrain(now time.Time) (why string, heard bool) {
+	if why := w.runsOnIdle(now); why != "" {
+		return why, true
+	}
+	for _, s := range w.undecided() {
+		if why := w.unknownOf(s, now); why != "" {
+			return why, false
+		}
+	}
+	return "", true
+}
+
+// runsOnIdle says which crew of what stands idle says that the training runs; empty if none does.
+func (w Workload) runsOnIdle(now time.Time) string {
 	in := w.Incident
 	if w.Progress.Stepped.After(in.Down) {
-		return "the crew writes on its machine that steps are done", true
+		return "the crew writes on its machine that steps are done"
 	}
 	since, usual := w.silence()
 	for _, s := range w.idle() {
 		h := s.Heard
 		lately := !h.At.Before(in.Opened) && now.Sub(h.At) <= HeardFor
 		if lately && h.runs() && (!w.Crew.told(h.Attempt) || now.Sub(since) < usual) {
-			return "the crew of " + s.Name + " says that the training runs", true
+			return "the crew of " + s.Name + " says that the training runs"
 		}
 	}
-	for _, name := range w.Undecided() {
-		switch h := w.Slice(name).Heard; {
-		case h.At.Before(in.Opened), now.Sub(h.At) > HeardFor:
-			return "the crew of " + name + " has not been listened for", false
-		case h.Seen.IsZero():
-			return "what the crew of " + name + " writes on its machine cannot be read", false
-		}
+	return ""
+}
+
+// unknownOf says what is not known of the crew of an idle slice; empty if it was heard lately.
+func (w Workload) unknownOf(s *Slot, now time.Time) string {
+	switch h := s.Heard; {
+	case h.At.Before(w.Incident.Opened), now.Sub(h.At) > HeardFor:
+		return "the crew of " + s.Name + " has not been listened for"
+	case h.Seen.IsZero():
+		return "what the crew of " + s.Name + " writes on its machine cannot be read"
 	}
-	return "", true
+	return ""
 }
 
 // keepWhatTrains keeps what stands idle where a crew that was just listened for says that training runs.
@@ -286,7 +299,7 @@ func (m *machine) keepWhatTrains() {
 	if m.phase() != Discarding {
 		return
 	}
-	if why, heard := m.w.MayTrain(m.now); heard && why != "" {
+	if why, heard := m.w.mayTrain(m.now); heard && why != "" {
 		m.keeps(Kept{CodeMayTrain, why})
 	}
 }
@@ -410,7 +423,7 @@ func (m *machine) discardOverdue(took string) {
 			asked = effect
 		}
 	}
-	why, heard := m.w.MayTrain(m.now)
+	why, heard := m.w.mayTrain(m.now)
 	switch {
 	case m.w.goesForIdle() != nil:
 		m.escalate(CodeOverdue, "the deletion of "+namesOf(m.w.goesForIdle())+" did not end within "+took, "")

@@ -38,7 +38,7 @@ func pass(p policy.Policy, n node, d time.Duration, crew func(now time.Time) inc
 		n.now = n.now.Add(time.Minute)
 		var sent []events.Event
 		open := n.w.Incident != nil
-		if n.w.Suspect("llama-8b", n.now) {
+		if n.w.Reads(n.now).Has(incident.ReadCrew, "llama-8b") {
 			n.w, _, _ = incident.Advance(p, n.w, crew(n.now), n.now)
 		}
 		n.w, sent, _ = tick(p, n.w, n.now)
@@ -91,7 +91,7 @@ func TestIdleSlicesAreDeletedWhereThePolicySaysSo(t *testing.T) {
 		t.Fatalf("it ended as %+v", in)
 	}
 	n, asked = pass(p, n, 48*time.Hour, waiting)
-	if n.w.Incident != nil || len(asked) > 0 || n.w.Unexplained("llama-8b", n.now) {
+	if n.w.Incident != nil || len(asked) > 0 || n.w.Reads(n.now).Has(incident.ReadDeleter, "llama-8b") {
 		t.Fatalf("what was deleted on purpose is missed: %+v", n.w.Incident)
 	}
 	n = at1(t, p, at1(t, p, n, "retried"), "read gone")

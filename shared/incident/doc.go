@@ -240,4 +240,10 @@
 // Effects stand on the workload, each with the incident that wants it. Their fence is the workload's epoch, which rises
 // when an incident opens or ends and whenever a new request is sent. A request that is fenced out although its effect is
 // still wanted is sent again.
+//
+// # Readings
+//
+// What is known may not suffice for the next decision. Reads says what somebody has to go and read then, and why: the slices
+// themselves, the host names of their workers, what their crews write in guest attributes, the audit log, an operation. Patrol reads
+// what it says at each tick, and recreate right before it deletes idle slices. They only read; what follows is decided here.
 package incident

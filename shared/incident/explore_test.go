@@ -318,7 +318,7 @@ func key(t *testing.T, w incident.Workload) string {
 		gone := w
 		gone.Slices = slices.Clone(w.Slices)
 		gone.Slices[i].Condition, gone.Slices[i].Replace = incident.Gone, false
-		if w.Incident != nil && !gone.Unexplained(w.Slices[i].Name, start) {
+		if w.Incident != nil && !gone.Reads(start).Has(incident.ReadDeleter, w.Slices[i].Name) {
 			proven = append(proven, w.Slices[i].Name)
 		}
 	}
@@ -529,7 +529,7 @@ func unled(w *incident.Workload) {
 func tick(p policy.Policy, w incident.Workload, now time.Time) (incident.Workload, []events.Event, bool) {
 	changed := false
 	for _, s := range w.Slices {
-		if s.Condition == incident.Gone && w.Unexplained(s.Name, now) && now.Sub(s.Since) >= incident.Grace {
+		if s.Condition == incident.Gone && w.Reads(now).Has(incident.ReadDeleter, s.Name) && now.Sub(s.Since) >= incident.Grace {
 			var did bool
 			w, _, did = incident.Advance(p, w, incident.Unsaid{
 				Origin: incident.Origin{Time: now, Rank: events.RankReading}, Slice: s.Name, Incarnation: s.Incarnation,

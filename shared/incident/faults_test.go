@@ -47,7 +47,7 @@ func TestNothingIsKeptFromTheFuture(t *testing.T) {
 	r := newTour(t, quiet(true), "everything")
 	r.w.Progress.GapSeconds = 60
 	r.now = r.now.Add(time.Hour)
-	if !r.w.Suspect("llama-8b", r.now) {
+	if !r.w.Reads(r.now).Has(incident.ReadCrew, "llama-8b") {
 		t.Fatal("nobody listens to a crew that has been silent for an hour")
 	}
 	r.give(beat(r.now, -fast, -fast))

@@ -67,23 +67,11 @@ func (w Workload) quietly() bool {
 	return since.After(w.Progress.Told)
 }
 
-// Hushed reports whether a training has done no step for longer than is usual. Lines may be lost or late: its crew has to be
+// hushed reports whether a training has done no step for longer than is usual. Lines may be lost or late: its crew has to be
 // listened for.
-func (w Workload) Hushed(now time.Time) bool {
+func (w Workload) hushed(now time.Time) bool {
 	since, usual := w.silence()
 	return now.Sub(since) >= usual && w.quietly()
-}
-
-// Suspect reports whether patrol has to read the guest attribute of a slice's crew now: its training may hang, may not have gone
-// on after an incident, or must not run on what stands idle; or a line claims what only the crew's own word confirms.
-func (w Workload) Suspect(slice string, now time.Time) bool {
-	s := w.Slice(slice)
-	if s == nil {
-		return false
-	}
-	listened := now.Sub(s.Heard.At)
-	return listened >= ListenAgain && (w.Hushed(now) || w.doubted(now) || w.discarding() || w.probes()) ||
-		listened >= ProveEvery && w.unproven() && s.Condition == Ready
 }
 
 // doubted reports whether the time is nearly over in which progress has to be reported.
@@ -135,8 +123,8 @@ func (w Workload) listened() time.Time {
 // lines of users alone come in order.
 func (m *machine) steps(e Beat) {
 	s := m.w.Slice(e.Slice)
-	asked := m.w.Hushed(m.now) || m.w.doubted(m.now) || m.phase() == Discarding || m.w.probes() || m.w.unproven()
-	if s == nil || !e.Incarnation.Same(s.Incarnation) || !asked {
+	doubt, _ := m.w.doubt(m.now)
+	if s == nil || !e.Incarnation.Same(s.Incarnation) || doubt == "" && m.phase() != Discarding {
 		return
 	}
 	clamped := func(t time.Time) time.Time {
@@ -157,7 +145,7 @@ func (m *machine) steps(e Beat) {
 
 // hangs opens an incident for a training that does no steps, on a machine that the API calls usable.
 func (m *machine) hangs() {
-	if !m.w.Hushed(m.now) {
+	if !m.w.hushed(m.now) {
 		return
 	}
 	since, usual := m.w.silence()

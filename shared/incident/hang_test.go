@@ -41,7 +41,7 @@ func beat(now time.Time, seen, step time.Duration) incident.Beat {
 // silent passes the time without a line, listens as patrol does, and returns when an incident was opened; 0 is never.
 func silent(p policy.Policy, w incident.Workload, last time.Time, d time.Duration, seen, step func(now time.Time) time.Duration) (incident.Workload, time.Duration) {
 	for now := last; now.Sub(last) <= d; now = now.Add(time.Minute) {
-		if w.Suspect("llama-8b", now) {
+		if w.Reads(now).Has(incident.ReadCrew, "llama-8b") {
 			w, _, _ = incident.Advance(p, w, beat(now, seen(now), step(now)), now)
 		}
 		if w, _, _ = tick(p, w, now); w.Incident != nil {
@@ -279,7 +279,7 @@ func TestATrainingThatGoesOnIsNotRestartedForLinesThatAreLate(t *testing.T) {
 			began, listened := n.now, 0
 			for n.now.Sub(began) < c.lasts && n.w.Incident.Phase == incident.Resuming {
 				n.now = n.now.Add(time.Minute)
-				if n.w.Suspect("llama-8b", n.now) {
+				if n.w.Reads(n.now).Has(incident.ReadCrew, "llama-8b") {
 					listened++
 					n.w, _, _ = incident.Advance(p, n.w, beat(n.now, 0, c.step), n.now)
 				}

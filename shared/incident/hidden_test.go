@@ -312,7 +312,7 @@ func TestAnotherDirectoryIsAnotherTraining(t *testing.T) {
 	for i := range 60 {
 		r.now = r.now.Add(5 * time.Minute)
 		r.line("llama-8b", events.CrewReport{Report: events.ReportProgress, Attempt: 1, Step: int64(100 + 10*i)})
-		if r.w.Suspect("llama-8b", r.now) {
+		if r.w.Reads(r.now).Has(incident.ReadCrew, "llama-8b") {
 			t.Fatal("it is taken to hang")
 		}
 		r.tick(time.Second)

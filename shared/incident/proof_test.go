@@ -20,11 +20,11 @@ func TestAnEntryOfATopicProvesNoLoss(t *testing.T) {
 	if got := phaseOf(r.w); got != string(incident.InGrace) {
 		t.Fatalf("it stands at %s", tale(r.w))
 	}
-	if !r.w.Unexplained("llama-8b", r.now) {
+	if !r.w.Reads(r.now).Has(incident.ReadDeleter, "llama-8b") {
 		t.Fatal("patrol is not to ask the audit log")
 	}
 	r.learn("llama-8b", "preempted") // which patrol found there
-	if !r.w.NeedsLook() {
+	if !r.w.Reads(r.now).Has(incident.ReadSlices, "") {
 		t.Fatal("nobody is to look")
 	}
 	if asked := r.learn("llama-8b", "read gone"); asked != "create llama-8b" {

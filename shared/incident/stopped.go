@@ -1,7 +1,6 @@
 package incident
 
 import (
-	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -82,16 +81,6 @@ func (l *Life) unaccounted() bool {
 // unsaidFor reports whether a slice is stopped for so long, and the audit log has named nobody.
 func (l *Life) unsaidFor(since time.Duration) bool {
 	return l.unaccounted() && since >= Grace && !l.Stop.Unsaid.IsZero()
-}
-
-// Unaccounted reports whether the audit log has to be asked now who stopped a slice, and from what time on. Before that an
-// answer may be too early: entries come late.
-func (w Workload) Unaccounted(slice string, now time.Time) (from time.Time, ask bool) {
-	s := w.Slice(slice)
-	if s == nil || !s.unaccounted() || w.leftAlone(s) || !s.Stop.Unsaid.IsZero() || now.Sub(s.Since) < Grace {
-		return time.Time{}, false
-	}
-	return cmp.Or(s.Used, s.Incarnation.Created), w.Incident == nil || w.Incident.Phase != Clearing
 }
 
 // unsaid notes that the audit log names nobody who stopped or deleted a slice.

@@ -391,7 +391,7 @@ func TestAClaimKeepsHangsUnseenForAWhileOnly(t *testing.T) {
 	r.learn("llama-8b", "finished")
 	asked := ""
 	for end := r.now.Add(4 * time.Hour); asked != "hear" && r.now.Before(end); {
-		if r.w.Suspect("llama-8b", r.now) {
+		if r.w.Reads(r.now).Has(incident.ReadCrew, "llama-8b") {
 			r.learn("llama-8b", "a crew that runs")
 		}
 		asked = r.tick(time.Minute)
@@ -414,7 +414,7 @@ func TestACrewOfTheReleaseBeforeIsBelieved(t *testing.T) {
 	r := newTour(t, quiet(true), "everything")
 	r.w.Crew.Named = 1
 	r.learn("llama-8b", "finished")
-	if !r.w.Suspect("llama-8b", r.now) || r.w.Due().After(r.now) {
+	if !r.w.Reads(r.now).Has(incident.ReadCrew, "llama-8b") || r.w.Due().After(r.now) {
 		t.Fatal("patrol does not read the guest attribute")
 	}
 	if r.give(ended(r, 7)); r.w.Crew.Finished {
@@ -439,7 +439,7 @@ func TestWithoutADirectoryPatrolReadsForAWhile(t *testing.T) {
 	r.learn("llama-8b", "finished")
 	reads := 0
 	for range 60 {
-		if r.w.Suspect("llama-8b", r.now) {
+		if r.w.Reads(r.now).Has(incident.ReadCrew, "llama-8b") {
 			reads++
 			r.learn("llama-8b", "no crew")
 		}

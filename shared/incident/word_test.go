@@ -59,17 +59,17 @@ func TestUnexplained(t *testing.T) {
 		"preempted, read lost, intend delete 0, accepted delete 0, read gone": false,
 	} {
 		n := at(t, policies["everything"], true, path, nil)
-		if got := n.w.Unexplained("llama-8b", n.now); got != want {
+		if got := n.w.Reads(n.now).Has(incident.ReadDeleter, "llama-8b"); got != want {
 			t.Errorf("%s: %v, want %v", path, got, want)
 		}
 	}
 	n := at(t, policies["everything"], true, "read gone", nil)
-	if n.w.Unexplained("another", n.now) {
+	if n.w.Reads(n.now).Has(incident.ReadDeleter, "another") {
 		t.Error("a slice that nobody knows is unexplained")
 	}
 	n.w.Slices[0].End.Told = true
 	for after, want := range map[time.Duration]bool{0: true, 2*incident.Grace - time.Minute: true, 2 * incident.Grace: false} {
-		if got := n.w.Unexplained("llama-8b", n.w.Slices[0].Since.Add(after)); got != want {
+		if got := n.w.Reads(n.w.Slices[0].Since.Add(after)).Has(incident.ReadDeleter, "llama-8b"); got != want {
 			t.Errorf("left to a person, and gone for %s: %v, want %v", after, got, want)
 		}
 	}

@@ -493,7 +493,7 @@ func (w Workload) Due() time.Time {
 			if !n.Listened.IsZero() {
 				listen = n.Listened.Add(ListenEvery)
 			}
-			if !n.Due.IsZero() && w.Unheard(s.Name, listen) {
+			if !n.Due.IsZero() && w.unheard(s, listen) {
 				earlier(listen)
 			}
 		}
@@ -633,20 +633,6 @@ func (s Slot) theirs(w Workload) bool {
 	return s.IsReleased() || s.Unused || w.Crew.Finished || s.stoppedByOwner()
 }
 
-// Unexplained reports whether a slice is gone, and nobody has said why. What its owner deletes is not ours to bring back,
-// so everything that can be asked is asked first: also about one that was left to a person before it was gone, for a while, because
-// the next incident may be about it.
-func (w Workload) Unexplained(slice string, now time.Time) bool {
-	s := w.Slice(slice)
-	if s == nil || s.Condition != Gone || s.Replace || s.theirs(w) || s.discarded() {
-		return false
-	}
-	if w.Incident == nil {
-		return !s.End.Told || now.Sub(s.Since) < 2*Grace
-	}
-	return w.Incident.Phase != Clearing && !w.Incident.proves(s)
-}
-
 // Broken returns when the API first showed this life of a slice lost or broken; zero when it did not.
 func (w Workload) Broken(slice string) time.Time {
 	s := w.Slice(slice)
@@ -698,23 +684,6 @@ func (w Workload) Chips() int {
 	return n
 }
 
-// Operations returns the running operations of ours, by name.
-func (w Workload) Operations() []string {
-	if w.Incident == nil {
-		return nil
-	}
-	var names []string
-	for i := range w.Effects {
-		if op := w.Effects[i].Operation; op != "" {
-			names = append(names, op)
-		}
-	}
-	return names
-}
-
-// NeedsLook reports whether the open incident waits for a reading of the API.
-func (w Workload) NeedsLook() bool { return w.Incident != nil && w.Incident.Look }
-
 // Notice returns the announced maintenance of a slice that is not over, or nil.
 func (w Workload) Notice(slice string) *Notice {
 	if n := w.lastNotice(slice); n != nil && n.stands() {
@@ -739,15 +708,6 @@ func (w Workload) MaintainedWith(slice string) []Slot {
 		}
 	}
 	return all
-}
-
-// Unheard reports whether a sign of life of a slice's crew has to be looked for, because maintenance of it is announced.
-func (w Workload) Unheard(slice string, now time.Time) bool {
-	n, s := w.Notice(slice), w.Slice(slice)
-	if n == nil || s == nil || s.Condition != Ready || n.Status != events.NoticePending || w.Incident != nil || w.leftAlone(s) {
-		return false
-	}
-	return n.Listened.IsZero() || n.Deaf != "" && !now.Before(n.Listened.Add(ListenEvery))
 }
 
 // lastNotice returns the last word on maintenance of a slice, or nil.

@@ -45,8 +45,8 @@ func TestQuotaIsNotAskedForBlindly(t *testing.T) {
 				}
 				return
 			}
-			if look := c.class == incident.Quota; n.w.NeedsLook() != look {
-				t.Errorf("it is looked at: %v, want %v", n.w.NeedsLook(), look)
+			if look := c.class == incident.Quota; n.w.Reads(n.now).Has(incident.ReadSlices, "") != look {
+				t.Errorf("it is looked at: %v, want %v", n.w.Reads(n.now).Has(incident.ReadSlices, ""), look)
 			}
 			began := n.now
 			for sent = nil; c.after > 0 && len(zonesOf(sent)) == 0; {

@@ -43,6 +43,8 @@ type Advancer struct {
 	Now       func() time.Time
 	// Decide replaces incident.Advance if it is set: simulations break rules on purpose there.
 	Decide Decision
+	// Omit leaves out some of what has to be read if it is set, likewise.
+	Omit func(all incident.Reads) incident.Reads
 	// Sleep waits between two tries.
 	Sleep func(ctx context.Context, d time.Duration) error
 	// Source names the function in the events that it sends; Cause is the message that a context was made for.
@@ -67,6 +69,15 @@ type Step struct {
 	Evidence []incident.Evidence
 	Policy   policy.Policy
 	At       time.Time
+}
+
+// Reads says what has to be read about a workload now.
+func (a *Advancer) Reads(w incident.Workload) incident.Reads {
+	all := w.Reads(a.Now())
+	if a.Omit != nil {
+		all = a.Omit(all)
+	}
+	return all
 }
 
 // Advance feeds evidence to a workload and returns the workload afterwards. Evidence without news is not written. It returns

@@ -415,7 +415,7 @@ func hangsUnheard(p policy.Policy, w incident.Workload, e incident.Evidence, now
 			return w, nil, false
 		}
 	case incident.Ticked:
-		if w.Hushed(now) {
+		if w.Reads(now).Has(incident.ReadTraining, "") {
 			w = own(w)
 			for i := range w.Slices {
 				w.Slices[i].Heard = incident.Heard{At: now, Seen: now, Runs: true, Attempt: w.Crew.Attempt}

@@ -136,7 +136,7 @@ func TestRetryOpensWhatWasGivenUp(t *testing.T) {
 		b := deployedWith(t, open, w, other)
 		b.want([]string{"retry", "llama-8b", "--why", "quota raised"}, "demo/llama-8b: tried again in llama-8b-20261121-1; patrol looks at it within a minute")
 		got := b.workload()
-		if got.Incident == nil || got.Incident.Phase != incident.Looking || !got.NeedsLook() || got.Budgets.Recreates != 0 || len(b.sent) > 0 {
+		if got.Incident == nil || got.Incident.Phase != incident.Looking || !got.Reads(noon).Has(incident.ReadSlices, "") || got.Budgets.Recreates != 0 || len(b.sent) > 0 {
 			t.Errorf("it stands at %+v, sent %+v", got.Incident, b.sent)
 		}
 		b.refused([]string{"retry", "llama-8b"}, "is under way (looking)")

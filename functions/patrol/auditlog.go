@@ -1,0 +1,146 @@
+package patrol
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/cloudlog"
+	"pitstop.internal/shared/fleet"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
+)
+
+// question is what has to be read in the audit log about one slice.
+type question struct {
+	incident.ToRead
+	workload string
+	subject  cloudlog.Subject
+}
+
+// names reports whether a subject has one of the names in the question.
+func (q question) names(s events.Subject) bool {
+	group, _, worker := s.Group()
+	return s.Node != "" && s.Node == q.Slice || s.QueuedResource != "" && s.QueuedResource == q.subject.QueuedResource ||
+		worker && group == q.subject.Group
+}
+
+// askLog asks the audit log about the slices of a zone that are gone or stopped without a known cause. It asks once a minute,
+// before any other decision about them. A slice deleted by its owner is released, one that Google took is lost, and one that
+// no entry claims to have stopped may be started. All entries about a workload are taken in together, so that no decision
+// rests on half of them. Only a complete answer counts as proof that the log names nobody.
+func (t *round) askLog(ctx context.Context, name string) error {
+	asked, err := t.unexplained(ctx, name)
+	if err != nil || len(asked) == 0 {
+		return err
+	}
+	now := t.Fleet.Now()
+	if mine, err := t.Fleet.Ledger.Ask(ctx, t.Project, name, now); err != nil || !mine {
+		return err
+	}
+	q := cloudlog.Query{Project: t.Project, Zone: name, Since: now}
+	for _, a := range asked {
+		q.Subjects = append(q.Subjects, a.subject)
+		if a.Since.Before(q.Since) {
+			q.Since = a.Since
+		}
+	}
+	entries, whole, err := t.Audit.Entries(ctx, q)
+	if err != nil {
+		return err
+	}
+	told, open, err := t.answers(ctx, asked, entries)
+	if err != nil {
+		return err
+	}
+	if open == "" && !whole {
+		open = "it has more entries than it returned"
+	}
+	for _, a := range asked {
+		switch {
+		case !a.Silence(now):
+		case open != "":
+			t.Fleet.Log.WarnContext(ctx, "audit log unclear", "workload", a.workload, "slice", a.Slice, "zone", name, "asked", a.Why, "why", open)
+		default:
+			told[a.workload] = append(told[a.workload], incident.Unsaid{
+				Origin: incident.Origin{Time: now, Rank: events.RankReading}, Slice: a.Slice, Incarnation: a.Life,
+			})
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(told)) {
+		t.try("workload "+id, t.take(ctx, id, told[id]...))
+	}
+	return nil
+}
+
+// answers finds in entries what they say about the questions, by workload. Open says why the log may still name somebody.
+func (t *round) answers(ctx context.Context, asked []question, entries [][]byte) (told map[string][]incident.Evidence, open string, err error) {
+	told = map[string][]incident.Evidence{}
+	for _, raw := range entries {
+		e, err := events.Read(raw)
+		if err != nil {
+			open = err.Error()
+			continue
+		}
+		if e.Ignored != "" || e.Kind != events.KindLoss && e.Kind != events.KindCall {
+			continue
+		}
+		s, err := t.Fleet.Known(ctx, e.Subject)
+		if errors.Is(err, ledger.ErrNotFound) {
+			if slices.ContainsFunc(asked, func(a question) bool { return a.names(e.Subject) }) {
+				open = "it is not known whose " + e.Subject.String() + " is"
+			}
+			continue
+		}
+		if err != nil {
+			return nil, "", err
+		}
+		if !slices.ContainsFunc(asked, func(a question) bool { return a.workload == s.Workload && a.Slice == s.Slice && a.Answers(e) }) {
+			continue
+		}
+		e.Rank = events.RankReading // the log itself says so, not a message
+		if evidence := fleet.Evidence(e, s, t.Ours); evidence != nil {
+			told[s.Workload] = append(told[s.Workload], evidence)
+		}
+	}
+	return told, open, nil
+}
+
+// unexplained are the questions about slices of a zone that are gone or stopped for an unknown reason. If there are more
+// than fit in one call, each minute takes the next part.
+func (t *round) unexplained(ctx context.Context, name string) ([]question, error) {
+	z := t.zones[name]
+	if z == nil {
+		return nil, nil
+	}
+	now := t.Fleet.Now()
+	var asked []question
+	for _, slice := range slices.Sorted(maps.Keys(z.known)) {
+		id := z.known[slice]
+		gone := z.seen[slice].state == goneState
+		if !gone && !t.isDue[id] {
+			continue
+		}
+		w, err := t.Fleet.Advancer.Workload(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		all := t.Fleet.Advancer.Reads(w)
+		reads := all.Of(incident.ReadStopper, slice)
+		if gone { // by a complete listing
+			reads = append(reads, all.Of(incident.ReadDeleter, slice)...)
+		}
+		for _, r := range reads {
+			if s := w.Slice(slice); r.Zone == name {
+				asked = append(asked, question{r, w.ID, cloudlog.Subject{Node: slice, QueuedResource: s.Group, Group: s.Hosts}})
+			}
+		}
+	}
+	if turns := (len(asked) + cloudlog.MaxSubjects - 1) / cloudlog.MaxSubjects; turns > 1 {
+		from := int(now.Unix()/60) % turns * cloudlog.MaxSubjects
+		asked = asked[from:min(from+cloudlog.MaxSubjects, len(asked))]
+	}
+	return asked, nil
+}

@@ -1,0 +1,202 @@
+package incident
+
+import (
+	"cmp"
+	"time"
+
+	"pitstop.internal/events"
+)
+
+// ToRead is one thing that somebody has to go and read about a workload, because what is known does not suffice for the next decision.
+type ToRead struct {
+	Kind ReadKind
+	// Slice and Life are what it is about; empty where it is about all slices of the workload.
+	Slice string
+	Life  events.Incarnation
+	// Zone is where the slice stands, or where the operation runs, whose name is Operation.
+	Zone      string
+	Operation string
+	// Since is the time from which the audit log is searched.
+	Since time.Time
+	// Why says what is not known without it; empty where it is read again only to be sure.
+	Why string
+
+	// turned is since when the slice is in the condition that the audit log has to explain.
+	turned time.Time
+}
+
+// ReadKind is what has to be read.
+type ReadKind string
+
+// The kinds of readings.
+const (
+	ReadSlices    ReadKind = "slices"    // every slice of the workload, in the API
+	ReadTraining  ReadKind = "training"  // whether a training does steps of which none is reported: all that is read of its slices
+	ReadHosts     ReadKind = "hosts"     // the host names of a slice's workers
+	ReadCrew      ReadKind = "crew"      // whether the crew of a slice trains, in its guest attribute
+	ReadSaver     ReadKind = "saver"     // whether the crew of a slice would save before maintenance, in the same place
+	ReadIdleCrew  ReadKind = "idle crew" // whether the crew trains, right before its idle slice is deleted, however lately that was read
+	ReadDeleter   ReadKind = "deleter"   // who deleted a slice that is gone, in the audit log
+	ReadStopper   ReadKind = "stopper"   // who stopped a slice, in the audit log
+	ReadOperation ReadKind = "operation" // whether an operation of ours has ended
+)
+
+const (
+	// endedWithin is how far back the audit log is searched for the end of a slice, counted from when it was found gone. It is
+	// long because a broken deployment looks at no slice.
+	endedWithin = 6 * time.Hour
+	// stoppedWithin bounds how far back the audit log is searched for who stopped a slice. The last reading that showed it
+	// usable may be weeks old.
+	stoppedWithin = 30 * 24 * time.Hour
+)
+
+// Reads are all things that have to be read about a workload at one time.
+type Reads []ToRead
+
+// Of returns the readings of one kind that are about a slice; about any, if none is named.
+func (all Reads) Of(kind ReadKind, slice string) (some Reads) {
+	for _, r := range all {
+		if r.Kind == kind && (slice == "" || r.Slice == slice) {
+			some = append(some, r)
+		}
+	}
+	return some
+}
+
+// Has reports whether there is such a reading.
+func (all Reads) Has(kind ReadKind, slice string) bool { return len(all.Of(kind, slice)) > 0 }
+
+// Reads says everything that somebody has to go and read now, and why. Time alone makes a reading due, so this stands beside
+// Advance: nothing has to be decided or written to ask.
+func (w Workload) Reads(now time.Time) (all Reads) {
+	if in := w.Incident; in != nil && in.Look {
+		all = append(all, ToRead{Kind: ReadSlices, Why: "the open incident waits for a reading of its slices"})
+	}
+	if w.hushed(now) {
+		all = append(all, ToRead{Kind: ReadTraining, Why: whyHushed})
+	}
+	doubt, every := w.doubt(now)
+	for i := range w.Slices {
+		s := &w.Slices[i]
+		if s.lives() && !s.Named() {
+			all = append(all, s.toRead(ReadHosts, "entries that name its workers are not understood"))
+		}
+		if doubt != "" && now.Sub(s.Heard.At) >= every && (s.Condition == Ready || every == ListenAgain) {
+			all = append(all, s.toRead(ReadCrew, doubt))
+		}
+		if w.unheard(s, now) {
+			all = append(all, s.toRead(ReadSaver, "maintenance is announced, and nothing shows that its crew would save"))
+		}
+		all = append(all, w.auditLog(s, now)...)
+	}
+	return append(append(all, w.beforeDiscard(now)...), w.operations()...)
+}
+
+// toRead is a reading about a slice.
+func (s *Slot) toRead(kind ReadKind, why string) ToRead {
+	return ToRead{Kind: kind, Slice: s.Name, Life: s.Incarnation, Zone: s.Zone, Why: why}
+}
+
+// auditLog is what has to be read about a slice in the audit log.
+func (w Workload) auditLog(s *Slot, now time.Time) Reads {
+	var r ToRead
+	switch {
+	case w.asksWhoDeleted(s, now):
+		r = s.toRead(ReadDeleter, "it is gone, and nobody has said why")
+		r.Since = s.Since.Add(-endedWithin)
+	case w.asksWhoStopped(s, now):
+		r = s.toRead(ReadStopper, "it is stopped, and nobody has said by whom")
+		r.Since = later(cmp.Or(s.Used, s.Incarnation.Created), now.Add(-stoppedWithin))
+	default:
+		return nil
+	}
+	r.turned = s.Since
+	return Reads{r}
+}
+
+// beforeDiscard is what has to be read right before idle slices are deleted.
+func (w Workload) beforeDiscard(now time.Time) (all Reads) {
+	if w.phase() != Discarding {
+		return nil
+	}
+	_, known := w.mayTrain(now)
+	for _, s := range w.undecided() {
+		why := ""
+		if !known {
+			why = w.unknownOf(s, now)
+		}
+		all = append(all, s.toRead(ReadIdleCrew, why))
+	}
+	return all
+}
+
+// operations are those of ours that may still run.
+func (w Workload) operations() (all Reads) {
+	for _, effect := range w.Effects {
+		if effect.Operation != "" {
+			all = append(all, ToRead{
+				Kind: ReadOperation, Slice: effect.Slice, Zone: effect.Zone, Operation: effect.Operation, Why: "it is not known to have ended",
+			})
+		}
+	}
+	return all
+}
+
+// doubt says why all crews of a workload have to be listened for, and how often; empty where there is no reason.
+func (w Workload) doubt(now time.Time) (why string, every time.Duration) {
+	switch {
+	case w.hushed(now):
+		return whyHushed, ListenAgain
+	case w.doubted(now):
+		return "the incident is nearly overdue, and no progress has been reported", ListenAgain
+	case w.discarding():
+		return "idle slices are to be deleted, and training may run there", ListenAgain
+	case w.probes():
+		return "a line says that the training is over, and nothing confirms it", ListenAgain
+	case w.unproven():
+		return "only lines tell of progress", ProveEvery
+	}
+	return "", 0
+}
+
+const whyHushed = "no step has been reported for longer than is usual"
+
+// unheard reports whether a sign of life of a slice's crew has to be looked for, because maintenance of it is announced.
+func (w Workload) unheard(s *Slot, now time.Time) bool {
+	n := &s.Notice
+	if n.Status != events.NoticePending || s.Condition != Ready || w.Incident != nil || w.leftAlone(s) {
+		return false
+	}
+	return n.Listened.IsZero() || n.Deaf != "" && !now.Before(n.Listened.Add(ListenEvery))
+}
+
+// asksWhoDeleted reports whether a slice is gone, and nobody has said why. What its owner deletes is not ours to bring back,
+// so everything that can be asked is asked first: also about one that was left to a person before it was gone, for a while, because
+// the next incident may be about it.
+func (w Workload) asksWhoDeleted(s *Slot, now time.Time) bool {
+	if s.Condition != Gone || s.Replace || s.theirs(w) || s.discarded() {
+		return false
+	}
+	if w.Incident == nil {
+		return !s.End.Told || now.Sub(s.Since) < 2*Grace
+	}
+	return w.phase() != Clearing && !w.Incident.proves(s)
+}
+
+// asksWhoStopped reports whether the audit log has to be asked now who stopped a slice. Before that an answer may be too early:
+// entries come late.
+func (w Workload) asksWhoStopped(s *Slot, now time.Time) bool {
+	return s.unaccounted() && !w.leftAlone(s) && s.Stop.Unsaid.IsZero() && now.Sub(s.Since) >= Grace && w.phase() != Clearing
+}
+
+// Answers reports whether an entry of the audit log may be the answer. A stop may have happened long before it was seen; an end
+// may not.
+func (r ToRead) Answers(e events.Entry) bool {
+	if act, _ := e.Call.Act(); e.Kind == events.KindCall && act == events.ActStopped {
+		return r.Kind == ReadStopper
+	}
+	return !e.Time.Before(r.turned.Add(-endedWithin))
+}
+
+// Silence reports whether it is an answer too that the audit log names nobody. Entries come late, so at first it is none.
+func (r ToRead) Silence(now time.Time) bool { return now.Sub(r.turned) >= Grace }
