@@ -16,6 +16,19 @@ func decides(d ledger.Decision) func(func()) world.Seams {
 	return func(func()) world.Seams { return world.Seams{Decide: d} }
 }
 
+// unasked is a mutant that leaves out some kinds of what somebody has to go and read.
+func unasked(kinds ...incident.ReadKind) func(func()) world.Seams {
+	return func(fired func()) world.Seams {
+		return world.Seams{Reads: func(all incident.Reads) incident.Reads {
+			left := slices.DeleteFunc(slices.Clone(all), func(r incident.ToRead) bool { return slices.Contains(kinds, r.Kind) })
+			if len(left) < len(all) {
+				fired()
+			}
+			return left
+		}}
+	}
+}
+
 // told changes the evidence before it is decided on; nil keeps it from the decision.
 func told(change func(w incident.Workload, e incident.Evidence, now time.Time) incident.Evidence) ledger.Decision {
 	return func(p policy.Policy, w incident.Workload, e incident.Evidence, now time.Time) (incident.Workload, []events.Event, bool) {

@@ -271,6 +271,7 @@ var mutants = []mutant{
 	{"10 lost", "nobody is notified of a training that fails for good", heavy, decides(unopened(func(_ incident.Workload, in *incident.Incident) bool {
 		return in.Cause == events.CauseCrash || in.Cause == events.CauseHang
 	})), nil},
+	{"10 lost", "nobody asks the audit log who deleted a slice", heavy, unasked(incident.ReadDeleter), nil},
 	{"10 lost", "the first stockout is given up on", heavy, decides(ruled(func(p *policy.Policy) { p.GiveUpAfter = time.Nanosecond })), nil},
 	{"10 lost", "a stockout is taken for a quota error", heavy, decides(told(func(_ incident.Workload, e incident.Evidence, _ time.Time) incident.Evidence {
 		switch e := e.(type) {

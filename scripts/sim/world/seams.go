@@ -15,6 +15,8 @@ import (
 type Seams struct {
 	// Decide takes the place of incident.Advance. The judge makes each decision again, so Decide must not remember anything.
 	Decide ledger.Decision
+	// Reads leaves out what somebody has to go and read.
+	Reads func(all incident.Reads) incident.Reads
 	// Handler stands before a function: it changes the push request that the function is handed, or its answer.
 	Handler func(function string, next http.Handler) http.Handler
 	// API stands between the functions and the simulated Cloud TPU API, except for legacy nodes.

@@ -353,7 +353,7 @@ func (w *World) deploy(ctx context.Context) error {
 		w.stores = append(w.stores, kept)
 		f := &fleet.Fleet{Ledger: kept, Provider: seams.provider(name, cloud), Now: w.Clock.Now, Log: w.log, Advancer: &ledger.Advancer{
 			Ledger: kept, Policies: seams.policies(name, policies), Publisher: publisher, Now: w.Clock.Now, Sleep: w.Clock.Sleep,
-			Decide: seams.Decide, Source: "//pitstop/functions/" + name, Cause: trigger.MessageID, Log: w.log,
+			Decide: seams.Decide, Omit: seams.Reads, Source: "//pitstop/functions/" + name, Cause: trigger.MessageID, Log: w.log,
 			Saved: func(_ context.Context, s ledger.Step) { w.saved(name, s) },
 		}}
 		f.Advancer.Fits = f.Fits
