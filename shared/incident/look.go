@@ -174,60 +174,73 @@ func (m *machine) read(e Read) {
 		e.Notice = &n.Notice // what could not be read stays as it was
 	}
 	s := m.w.Slice(e.Slice)
-	if s != nil && s.breaks(e) && !m.when().Before(s.Since) {
-		m.unfinish(m.when())
-	}
-	switch {
-	case s == nil:
+	if s == nil {
 		if e.Condition != Gone && e.Condition != Unread {
 			m.introduce(e)
 		}
 		return
+	}
+	if s.breaks(e) && !m.when().Before(s.Since) {
+		m.unfinish(m.when())
+	}
+	if m.readAnother(s, e) || !e.Incarnation.Known() && m.readOrder(s, e) {
+		return
+	}
+	m.readLife(m.w.Slice(e.Slice), e)
+}
+
+// readAnother takes a reading that is not of the life that stands under the slice's name, and reports whether it is such a one.
+func (m *machine) readAnother(s *Slot, e Read) bool {
+	switch {
 	case m.surplus(s, e):
 		m.tellSurplus(s, e)
-		return
 	case m.when().Before(s.Since), s.IsFormer(e.Incarnation):
-		return // an older reading than the one that was decided on, or one of another life than the last
+		// An older reading than the one that was decided on, or one of another life than the last.
+	case e.Condition == Gone && e.Zone == m.expectedZone(s):
+		m.gone(s)
 	case e.Condition == Gone:
-		switch {
-		case e.Zone == m.expectedZone(s):
-			m.gone(s)
-		case m.w.waitsFor(s, e.Zone):
+		if m.w.waitsFor(s, e.Zone) {
 			m.slice(s.Name).Admission = Waiting
 		}
-		return
 	case m.late(s, e):
 		m.openLate(s, e)
-		return
 	case e.Incarnation.Known() && !e.Incarnation.Same(s.Incarnation):
 		m.newLife(s, e)
-		return
 	case m.orderedByOthers(s, e):
 		m.release(CodeTakenOver, "somebody else ordered "+m.w.group(e.Facts.Group)+" again in "+e.Zone+" in the middle of this incident")
 		if m.phase() == Clearing && s.Ordered.IsZero() {
 			m.cleared(m.w.Slice(e.Slice)) // what stands there is not ours
 		}
-		return
-	case !e.Incarnation.Known() && (m.phase() == Clearing || m.phase() == Recreating && s.Replace):
-		if e.Zone != m.expectedZone(s) {
-			return
-		}
-		s = m.ordered(s, e)
-		switch {
-		case m.phase() == Clearing && s.Ordered.IsZero():
-			m.cleared(s)
-			return
-		case m.phase() == Clearing:
-			m.clear()
-			return
-		case e.Condition != Lost:
-			m.queued(s)
-			return
-		}
-		// What our own queued resource was to bring came and was lost unseen, or will not come: it is ordered anew.
-	case !e.Incarnation.Known() && e.Zone != s.Zone && s.Incarnation.Known() && s.Condition != Gone:
-		return // a queued resource elsewhere that holds nothing: the slice itself is where it was
+	default:
+		return false
 	}
+	return true
+}
+
+// readOrder takes a reading of a group that has brought nothing yet, and reports whether nothing more follows from it.
+func (m *machine) readOrder(s *Slot, e Read) bool {
+	clearing := m.phase() == Clearing
+	if !clearing && (m.phase() != Recreating || !s.Replace) {
+		return e.Zone != s.Zone && s.Incarnation.Known() && s.Condition != Gone // elsewhere: the slice itself is where it was
+	}
+	if e.Zone != m.expectedZone(s) {
+		return true
+	}
+	switch s = m.ordered(s, e); {
+	case clearing && s.Ordered.IsZero():
+		m.cleared(s)
+	case clearing:
+		m.clear()
+	case e.Condition != Lost:
+		m.queued(s)
+	default:
+		return false // what it was to bring came and was lost unseen, or will not come: it is ordered anew
+	}
+	return true
+}
+
+// readLife takes a reading of the life that stands under the slice's name.
+func (m *machine) readLife(s *Slot, e Read) {
 	if (m.w.Incident == nil || m.phase() == Watching) && m.orderedElsewhere(s, e) {
 		s = m.slice(e.Slice)
 		s.Zone, s.Unused = e.Zone, true // what becomes of it is theirs
@@ -414,167 +427,6 @@ func (m *machine) readNotice(s *Slot, e Read) {
 	}
 }
 
-// react decides what the condition of a slice means where the workload stands.
-func (m *machine) react(s *Slot, e Read, was Condition) {
-	if m.w.Incident != nil && m.w.Incident.Look && m.phase() != Looking {
-		m.inc().Look = false
-	}
-	if m.phase() == Looking && s.lives() && m.lostBeside(s) {
-		m.replace(m.lostIn(s) + ", and the " + m.w.group(s.Group) + " holds " + s.Name + " too")
-		return
-	}
-	if s.IsReleased() && !s.Replace && s.Condition != Ready && m.w.Incident != nil && m.phase() != Clearing {
-		return // its owner has it, and nobody waits for it
-	}
-	switch s.Condition {
-	case Lost:
-		m.isLost(s)
-	case Ready:
-		m.isReady(s, e, was)
-	case Unhealthy, Unclear, Stopped:
-		m.isUnusable(s, was)
-	case Unread, Creating, Deleting, Gone:
-		// Nothing follows until it is one of the others.
-	}
-}
-
-func (m *machine) isLost(s *Slot) {
-	t := Trouble{Cause: events.CauseTerminated, Slice: s.Name, At: m.now, Text: m.w.noun(s.Name) + " is " + s.State, Proven: true}
-	if s.Reclaimable {
-		t.Cause = events.CausePreemption
-	}
-	if m.w.Incident == nil {
-		if !m.opens(s) || !s.Incarnation.Known() {
-			return // nothing that was ever seen is lost
-		}
-		t.Life = s.Incarnation.ID
-		m.open(t)
-		m.lose(s, t.Text)
-		return
-	}
-	if s.Heals() && m.startsOthers(s) {
-		if m.stopped(s.Since); m.trouble(t, s.Incarnation) {
-			m.line(LineSeen, t.Text, "")
-		}
-		return // it is waited for once they are started
-	}
-	switch m.phase() {
-	case Clearing, Discarding:
-		return
-	case Removing, Recreating:
-		if s.Replace && m.phase() == Removing && !m.coming(s) {
-			return // it is on its way out
-		}
-		if !s.Replace && s.Heals() {
-			m.trouble(t, s.Incarnation)
-			return // Google's own recovery first: it is waited for when the others are there again
-		}
-	case Approving:
-		if m.w.Incident.Asked == events.ActionDelete {
-			return
-		}
-	case Healing, Window:
-		if s.Heals() {
-			m.stopped(s.Since)
-			m.beganEarly()
-			return // its deadline decides
-		}
-	case Watching:
-		m.stopped(m.now)
-		m.keepsSaved()
-		if m.trouble(t, s.Incarnation) {
-			m.line(LineSeen, t.Text, "")
-		}
-		m.rehearseLost()
-		return
-	}
-	m.trouble(t, s.Incarnation)
-	m.lose(s, t.Text)
-}
-
-func (m *machine) isReady(s *Slot, e Read, was Condition) {
-	if s.IsReleased() && m.now.Sub(s.End.Released) > UnreleaseAfter {
-		s = m.slice(s.Name)
-		s.End.Released = time.Time{} // it was not this life that was deleted
-		switch {
-		case m.w.elsewhere(s):
-			s.Admission = Waiting
-		case s.Admission == Waiting:
-			s.Admission = ""
-		}
-	}
-	if s.Unused {
-		m.slice(s.Name).Unused = false
-	}
-	if s.Stop.By != "" && m.when().Sub(s.Stop.At) > UnreleaseAfter {
-		m.calledFor(s, "") // it was started again, or never stopped
-	}
-	if s.End.Discarded && m.when().After(s.End.DiscardBy) {
-		s = m.slice(s.Name)
-		s.End.Discarded, s.End.DiscardBy = false, time.Time{} // the deletion did not happen
-	}
-	if m.w.Incident == nil {
-		if s.End.Told {
-			m.slice(s.Name).End.Told = false
-		}
-		return
-	}
-	in := m.w.Incident
-	made := s.Replace && m.w.effect(events.ActionCreate, s.Name) != nil
-	if made {
-		m.arrived(s)
-		in = m.w.Incident
-	}
-	switch in.Phase {
-	case Window:
-		if m.othersMaintained(s) {
-			return
-		}
-		announced, past := s.announced(), m.now.After(windowEnd(s.Notice.Notice))
-		over := !announced || !in.Down.IsZero() || past
-		if in.Begun && e.Notice == nil && over || announced && e.Notice == nil && past {
-			if was != Ready {
-				m.line(LineSeen, m.w.noun(s.Name)+" is usable again", "")
-			}
-			m.maintenanceOver("the maintenance is over")
-		}
-	case Looking:
-		if m.now.Sub(in.Since) >= SickFor && m.allReady() {
-			m.resume("the API has shown a usable slice for " + events.Span(SickFor))
-		}
-	case InGrace, Healing, Starting:
-		if m.allReady() {
-			m.line(LineSeen, m.w.noun(s.Name)+" is usable again", "")
-			m.resume("the slice is back")
-		} else if in.Phase == Starting && m.startedAll() {
-			m.awaitRest()
-		}
-	case Approving:
-		if (in.Asked == events.ActionDelete || in.Asked == events.ActionStart) && m.allReady() {
-			m.resume("the slice came back by itself")
-		}
-	case Removing, Recreating:
-		if made {
-			m.recreated()
-		} else if in.Phase == Removing {
-			m.livesWhileRemoving(s)
-		}
-	case Clearing:
-		if m.when().Sub(s.Since) >= time.Minute/2 { // another tick has read it: they may be late, and come less than a minute apart
-			m.keepsWhatCame()
-		} else {
-			m.sparesOnceReady(s)
-		}
-	case Watching:
-		if was != Ready && was != Unread && in.Cause.Infrastructure() {
-			m.line(LineSeen, m.w.noun(s.Name)+" is usable again", "")
-			if m.w.Crew.Seen.IsZero() && m.allReady() && !m.announced() {
-				m.finish(Observed, "", m.watchCode(), "the slice is usable again", "")
-			}
-		}
-	}
-}
-
 // follow has training admitted to what its owner created where no crew may put itself into the place of another, once all of the
 // workload is usable: all that has been read by now, because what they created together is read one after the other.
 func (m *machine) follow() {
@@ -610,143 +462,10 @@ func (m *machine) replacementWaits() bool {
 	return m.phase() == Looking && !m.w.Incident.HearBy.IsZero() && len(m.replacing()) > 0
 }
 
-// isUnusable handles a slice that exists and cannot be used now.
-func (m *machine) isUnusable(s *Slot, was Condition) {
-	in := m.w.Incident
-	if in == nil {
-		return // if it stays so, the clock opens an incident
-	}
-	if m.standsStopped(s) || m.replacementWaits() {
-		return // what follows waits for the crew's verdict, where it does
-	}
-	switch in.Phase {
-	case Saving, Maintaining, Window, Approving:
-		if in.Phase == Approving && in.Asked != events.ActionSave && in.Asked != events.ActionMaintain {
-			return
-		}
-		m.stopped(m.now)
-		if !in.Begun || in.Phase != Window {
-			m.beganEarly()
-			m.inc().Begun = true
-			m.line(LineSeen, m.w.noun(s.Name)+" is "+s.State, "")
-			if in.Phase != Window {
-				m.hasBegun()
-			}
-		}
-	case Looking, InGrace, Resuming, Restarting, Admitting:
-		m.stopped(m.now)
-		m.line(LineSeen, m.w.noun(s.Name)+" is "+s.State, "")
-		m.enter(Healing, m.healUntil(s))
-		m.decided("wait for "+m.w.recovery(), "the slice exists and is not usable")
-	case Removing:
-		if s.Replace {
-			m.livesWhileRemoving(s)
-		}
-	case Recreating:
-		// It is there: what is waited for is no capacity any more.
-		if until := s.Since.Add(HealFor); s.Replace && (in.Deadline.IsZero() || until.Before(in.Deadline)) {
-			m.line(LineSeen, m.w.noun(s.Name)+" is "+s.State, "")
-			m.inc().Deadline = until
-		}
-	case Watching:
-		if was != s.Condition {
-			m.line(LineSeen, m.w.noun(s.Name)+" is "+s.State, "")
-			m.stopped(m.now)
-		}
-	case Discarding:
-		if was == Ready && m.w.discarding() {
-			m.keepIdle(CodeNotReady, m.w.noun(s.Name)+" is "+s.State) // who stops a slice wants it: the log tells that later
-		}
-	}
-}
-
 // stopped notes when the training stopped, as far as is known.
 func (m *machine) stopped(at time.Time) {
 	if m.w.Incident.Down.IsZero() {
 		m.inc().Down = at
-	}
-}
-
-func (m *machine) allReady() bool {
-	for i := range m.w.Slices {
-		if s := &m.w.Slices[i]; !s.IsReleased() && s.Condition != Ready {
-			return false
-		}
-	}
-	return true
-}
-
-// gone handles a slice that the API does not know.
-func (m *machine) gone(s *Slot) {
-	if s.Maker != "" && m.phase() == Clearing {
-		s = m.slice(s.Name)
-		s.End.Told = true // nobody waited for it, and nobody misses it
-	}
-	m.vanished(s)
-	s = m.w.Slice(s.Name)
-	in, was := m.w.Incident, s.Condition
-	if in != nil && in.Phase == Recreating && s.Replace {
-		m.notThereYet(s)
-		return
-	}
-	if s.Condition != Gone {
-		s = m.slice(s.Name)
-		s.turns(Gone, m.when())
-		s.State = "gone"
-	}
-	switch {
-	case s.Unused && in != nil && (s.Replace || in.proves(s)):
-		m.slice(s.Name).Unused = false // it was there and was lost, and is replaced like any other
-	case s.Unused:
-		s = m.slice(s.Name)
-		s.Unused, s.End.Released = false, m.now // an order of theirs that came to nothing
-		if in != nil && in.Phase != Clearing && !slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return !s.IsReleased() }) {
-			m.ownerActed(m.w.noun(s.Name)+" is gone", "what its owner ordered came to nothing")
-			return
-		}
-	}
-	if in == nil {
-		return // the clock opens an incident when nobody has said in time that the owner deleted it
-	}
-	if in.Look && in.Phase != Looking {
-		m.inc().Look = false
-	}
-	if s.IsReleased() && !s.Replace && in.Phase != Clearing {
-		return // its owner has it, and nobody waits for it
-	}
-	switch in.Phase {
-	case Removing, Recreating:
-		if s.Replace {
-			m.removed(s)
-		} else if in.proves(s) {
-			m.lose(s, m.w.noun(s.Name)+" is gone")
-		}
-	case Clearing:
-		m.cleared(s)
-	case Discarding:
-		m.vanishedIdle(s, was)
-	case Watching:
-		m.stopped(s.Since)
-		m.rehearseLost()
-	case InGrace:
-		if in.proves(s) { // the word that was waited for
-			m.lose(s, m.w.noun(s.Name)+" is gone")
-		}
-	default:
-		if in.Phase == Approving && in.Asked == events.ActionDelete {
-			return // what is asked for is decided anew once it is answered
-		}
-		m.stopped(s.Since)
-		if in.proves(s) {
-			m.lose(s, m.w.noun(s.Name)+" is gone")
-			return
-		}
-		if in.Phase == Healing && m.othersHeal(s) || m.startsOthers(s) {
-			return // what is waited for takes longer than any word of this one, or comes first
-		}
-		m.enter(InGrace, s.Since.Add(Grace))
-		m.line(LineSeen, m.w.noun(s.Name)+" is gone", "")
-		m.decided("wait "+events.Span(Grace)+" for word of who deleted it", "nothing says that it was lost; what an owner deletes is released")
 	}
 }
 

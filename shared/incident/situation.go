@@ -1,0 +1,464 @@
+package incident
+
+import (
+	"slices"
+	"time"
+
+	"pitstop.internal/events"
+)
+
+// A situation is what a slice is in. It follows from what is known of the slice, and is never stored.
+type situation string
+
+const (
+	serving  situation = "serving"  // it can be used
+	unusable situation = "unusable" // it exists, and cannot be used now
+	halted   situation = "stopped"  // it exists, and somebody stopped it
+	lost     situation = "lost"     // nothing runs there any more, which Pitstop itself has read
+	vanished situation = "vanished" // the API does not know it, and nobody has said why
+	moving   situation = "moving"   // it arrives or leaves: nothing follows until it has
+	foreign  situation = "foreign"  // its owner has it, and nobody waits for it
+)
+
+// sight is a slice as a reading has just shown it.
+type sight struct {
+	*Slot
+	is situation
+	// was is its condition before. Announced says that the reading shows announced maintenance, and made that what was ordered has come.
+	was             Condition
+	announced, made bool
+}
+
+// situation is what a slice is in, for the open incident.
+func (m *machine) situation(s *Slot) situation {
+	if s.IsReleased() && !s.Replace && s.Condition != Ready && m.phase() != Clearing {
+		return foreign
+	}
+	switch s.Condition {
+	case Ready:
+		return serving
+	case Unhealthy, Unclear:
+		return unusable
+	case Stopped:
+		return halted
+	case Lost:
+		return lost
+	case Gone:
+		if m.w.Incident.proves(s) {
+			return lost
+		}
+		return vanished
+	case Unread, Creating, Deleting:
+	}
+	return moving
+}
+
+// react takes what a reading shows of a slice, and decides what follows where the incident stands.
+func (m *machine) react(s *Slot, e Read, was Condition) {
+	if s.Condition == Ready {
+		m.servesAgain(s)
+		s = m.w.Slice(s.Name)
+	}
+	if m.w.Incident == nil {
+		m.reactInPeace(s)
+		return
+	}
+	if m.w.Incident.Look && m.phase() != Looking {
+		m.inc().Look = false
+	}
+	if m.phase() == Looking && s.lives() && m.lostBeside(s) {
+		m.replace(m.lostIn(s) + ", and the " + m.w.group(s.Group) + " holds " + s.Name + " too")
+		return
+	}
+	made := s.Condition == Ready && s.Replace && m.w.effect(events.ActionCreate, s.Name) != nil
+	if made {
+		m.arrived(s)
+		s = m.w.Slice(s.Name)
+	}
+	at := sight{Slot: s, is: m.situation(s), was: was, announced: e.Notice != nil, made: made}
+	if at.is == foreign || at.is == moving || at.is == halted && m.standsStopped(s) {
+		return
+	}
+	m.reactIn(m.phase(), at)
+}
+
+// reactIn decides what follows from what a slice is in. Each phase says so in one place, for every situation.
+func (m *machine) reactIn(p Phase, s sight) {
+	switch p {
+	case Looking, InGrace, Healing, Admitting, Resuming, Restarting:
+		m.reactWaiting(s)
+	case Saving, Maintaining, Window:
+		m.reactToMaintenance(s)
+	case Approving:
+		m.reactWhileAsked(s)
+	case Removing:
+		m.reactWhileRemoving(s)
+	case Recreating:
+		m.reactWhileCreating(s)
+	case Starting:
+		m.reactWhileStarting(s)
+	case Watching:
+		m.reactWatching(s)
+	case Clearing:
+		m.reactWhileClearing(s)
+	case Discarding:
+		m.reactWhileDiscarding(s)
+	case Closed: // nothing is open
+	}
+}
+
+// servesAgain takes it from a slice that can be used what is not so any more of what was said of it.
+func (m *machine) servesAgain(s *Slot) {
+	if s.IsReleased() && m.now.Sub(s.End.Released) > UnreleaseAfter {
+		s = m.slice(s.Name)
+		s.End.Released = time.Time{} // it was not this life that was deleted
+		switch {
+		case m.w.elsewhere(s):
+			s.Admission = Waiting
+		case s.Admission == Waiting:
+			s.Admission = ""
+		}
+	}
+	if s.Unused {
+		s = m.slice(s.Name)
+		s.Unused = false
+	}
+	if s.Stop.By != "" && m.when().Sub(s.Stop.At) > UnreleaseAfter {
+		m.calledFor(s, "") // it was started again, or never stopped
+		s = m.w.Slice(s.Name)
+	}
+	if s.End.Discarded && m.when().After(s.End.DiscardBy) {
+		s = m.slice(s.Name)
+		s.End.Discarded, s.End.DiscardBy = false, time.Time{} // the deletion did not happen
+	}
+	if m.w.Incident == nil && s.End.Told {
+		m.slice(s.Name).End.Told = false
+	}
+}
+
+// reactInPeace opens an incident for a slice that a reading proves lost. What else cannot be used does so by the clock.
+func (m *machine) reactInPeace(s *Slot) {
+	if s.Condition != Lost || !m.opens(s) || !s.Incarnation.Known() {
+		return // nothing that was ever seen is lost
+	}
+	t := m.loss(s)
+	t.Life = s.Incarnation.ID
+	m.open(t)
+	m.lose(s, t.Text)
+}
+
+// loss is the trouble that a slice is lost, as a reading shows it.
+func (m *machine) loss(s *Slot) Trouble {
+	t := Trouble{Cause: events.CauseTerminated, Slice: s.Name, At: m.now, Text: m.stands(s), Proven: true}
+	if s.Reclaimable {
+		t.Cause = events.CausePreemption
+	}
+	return t
+}
+
+// stands says for people how a slice stands.
+func (m *machine) stands(s *Slot) string { return m.w.noun(s.Name) + " is " + s.State }
+
+// heals reports whether the provider may bring a lost slice back by itself. What is gone does not come back.
+func (s sight) heals() bool { return s.Condition == Lost && s.Heals() }
+
+// loses goes on with a slice that is lost.
+func (m *machine) loses(s sight) {
+	if s.Condition == Lost {
+		m.trouble(m.loss(s.Slot), s.Incarnation)
+	} else {
+		m.stopped(s.Since)
+	}
+	m.lose(s.Slot, m.stands(s.Slot))
+}
+
+// vanishes waits for word of a slice that is gone.
+func (m *machine) vanishes(s sight) {
+	m.stopped(s.Since)
+	m.enter(InGrace, s.Since.Add(Grace))
+	m.line(LineSeen, m.stands(s.Slot), "")
+	m.decided("wait "+events.Span(Grace)+" for word of who deleted it", "nothing says that it was lost; what an owner deletes is released")
+}
+
+// reactWaiting: the incident waits for a look, for word of an owner, for the provider, for a lease or for progress.
+func (m *machine) reactWaiting(s sight) {
+	in := m.w.Incident
+	switch s.is {
+	case lost:
+		if in.Phase == Healing && s.heals() {
+			m.stopped(s.Since)
+			return // its deadline decides
+		}
+		m.loses(s)
+	case vanished:
+		switch {
+		case in.Phase == InGrace: // its word is waited for
+		case in.Phase == Healing && m.othersHeal(s.Slot): // which takes longer than any word of this one
+			m.stopped(s.Since)
+		default:
+			m.vanishes(s)
+		}
+	case unusable, halted:
+		if in.Phase == Healing || m.replacementWaits() {
+			return
+		}
+		m.stopped(m.now)
+		m.line(LineSeen, m.stands(s.Slot), "")
+		m.enter(Healing, m.healUntil(s.Slot))
+		m.decided("wait for "+m.w.recovery(), "the slice exists and is not usable")
+	case serving:
+		m.servesWhileWaiting(s)
+	case moving, foreign: // nothing follows
+	}
+}
+
+// servesWhileWaiting goes on once every slice can be used.
+func (m *machine) servesWhileWaiting(s sight) {
+	in := m.w.Incident
+	switch {
+	case !m.allReady():
+	case in.Phase == Looking && m.now.Sub(in.Since) >= SickFor:
+		m.resume("the API has shown a usable slice for " + events.Span(SickFor))
+	case in.Phase == InGrace, in.Phase == Healing:
+		m.line(LineSeen, m.w.noun(s.Name)+" is usable again", "")
+		m.resume("the slice is back")
+	}
+}
+
+// reactToMaintenance: the incident saves before announced maintenance, starts it, or waits for it to pass.
+func (m *machine) reactToMaintenance(s sight) {
+	in := m.w.Incident
+	switch s.is {
+	case lost:
+		if in.Phase == Window && s.heals() {
+			m.stopped(s.Since)
+			m.beganEarly()
+			return // its deadline decides
+		}
+		m.loses(s)
+	case vanished:
+		m.vanishes(s)
+	case unusable, halted:
+		m.stopped(m.now)
+		if in.Begun && in.Phase == Window {
+			return
+		}
+		m.beganEarly()
+		m.inc().Begun = true
+		m.line(LineSeen, m.stands(s.Slot), "")
+		if in.Phase != Window {
+			m.hasBegun()
+		}
+	case serving:
+		if in.Phase == Window && m.maintenancePassed(s) {
+			if s.was != Ready {
+				m.line(LineSeen, m.w.noun(s.Name)+" is usable again", "")
+			}
+			m.maintenanceOver("the maintenance is over")
+		}
+	case moving, foreign: // nothing follows
+	}
+}
+
+// maintenancePassed reports whether a usable slice shows that the maintenance is over that is waited for.
+func (m *machine) maintenancePassed(s sight) bool {
+	if s.announced || m.othersMaintained(s.Slot) {
+		return false
+	}
+	in := m.w.Incident
+	announced, past := s.Slot.announced(), m.now.After(windowEnd(s.Notice.Notice))
+	return in.Begun && (!announced || !in.Down.IsZero() || past) || announced && past
+}
+
+// reactWhileAsked: the incident waits for a person's yes.
+func (m *machine) reactWhileAsked(s sight) {
+	asked := m.w.Incident.Asked
+	switch {
+	case asked == events.ActionSave || asked == events.ActionMaintain:
+		m.reactToMaintenance(s)
+	case s.is == serving:
+		if (asked == events.ActionDelete || asked == events.ActionStart) && m.allReady() {
+			m.resume("the slice came back by itself")
+		}
+	case asked == events.ActionDelete: // what is asked for is decided anew once it is answered
+	case s.is == lost && s.heals() && m.startsOthers(s.Slot):
+		m.waitsForStart(s)
+	case s.is == lost:
+		m.loses(s)
+	case s.is == vanished && m.startsOthers(s.Slot):
+		m.stopped(s.Since)
+	case s.is == vanished:
+		m.vanishes(s)
+	}
+}
+
+// waitsForStart notes a loss that is waited for once the others are started.
+func (m *machine) waitsForStart(s sight) {
+	m.stopped(s.Since)
+	if t := m.loss(s.Slot); m.trouble(t, s.Incarnation) {
+		m.line(LineSeen, t.Text, "")
+	}
+}
+
+// reactWhileStarting: the incident waits for slices that it starts.
+func (m *machine) reactWhileStarting(s sight) {
+	switch {
+	case s.is == serving && m.allReady():
+		m.line(LineSeen, m.w.noun(s.Name)+" is usable again", "")
+		m.resume("the slice is back")
+	case s.is == serving && m.startedAll():
+		m.awaitRest()
+	case s.is == lost && s.heals() && m.startsOthers(s.Slot):
+		m.waitsForStart(s)
+	case s.is == lost:
+		m.loses(s)
+	case s.is == vanished && m.startsOthers(s.Slot):
+		m.stopped(s.Since)
+	case s.is == vanished:
+		m.vanishes(s)
+	}
+}
+
+// reactWhileRemoving: the incident deletes what is lost.
+func (m *machine) reactWhileRemoving(s sight) {
+	switch {
+	case s.made:
+		m.recreated()
+	case s.Condition == Gone && s.Replace:
+		m.removed(s.Slot)
+	case s.is == serving, s.Replace && (s.is == unusable || s.is == halted):
+		m.livesWhileRemoving(s.Slot)
+	case s.is == lost && s.Replace && !m.coming(s.Slot): // it is on its way out
+	case s.is == lost:
+		m.joins(s)
+	}
+}
+
+// reactWhileCreating: the incident creates again what is gone.
+func (m *machine) reactWhileCreating(s sight) {
+	switch {
+	case s.made:
+		m.recreated()
+	case s.is == lost:
+		m.joins(s)
+	case s.Replace && (s.is == unusable || s.is == halted):
+		m.boundsRecovery(s)
+	}
+}
+
+// joins has a slice replaced that is lost while others are. What its provider may bring back is waited for when the others are there again.
+func (m *machine) joins(s sight) {
+	if !s.Replace && s.heals() {
+		m.trouble(m.loss(s.Slot), s.Incarnation)
+		return
+	}
+	m.loses(s)
+}
+
+// boundsRecovery waits no longer for a new slice that is there than for one that heals: what is waited for is no capacity any more.
+func (m *machine) boundsRecovery(s sight) {
+	in, until := m.w.Incident, s.Since.Add(HealFor)
+	if in.Deadline.IsZero() || until.Before(in.Deadline) {
+		m.line(LineSeen, m.stands(s.Slot), "")
+		m.inc().Deadline = until
+	}
+}
+
+// reactWhileClearing: what our own requests have brought, or may still bring, is cleaned up.
+func (m *machine) reactWhileClearing(s sight) {
+	switch {
+	case s.Condition == Gone:
+		m.cleared(s.Slot)
+	case s.is == serving && m.when().Sub(s.Since) >= time.Minute/2: // another tick has read it: they may be late, and come less than a minute apart
+		m.keepsWhatCame()
+	case s.is == serving:
+		m.sparesOnceReady(s.Slot)
+	}
+}
+
+// reactWhileDiscarding: what stands idle is deleted.
+func (m *machine) reactWhileDiscarding(s sight) {
+	switch {
+	case s.Condition == Gone:
+		m.vanishedIdle(s.Slot, s.was)
+	case (s.is == unusable || s.is == halted) && s.was == Ready && m.w.discarding():
+		m.keepIdle(CodeNotReady, m.stands(s.Slot)) // who stops a slice wants it: the log tells that later
+	}
+}
+
+// reactWatching: nothing may be done.
+func (m *machine) reactWatching(s sight) {
+	switch {
+	case s.Condition == Lost:
+		m.stopped(m.now)
+		m.keepsSaved()
+		if t := m.loss(s.Slot); m.trouble(t, s.Incarnation) {
+			m.line(LineSeen, t.Text, "")
+		}
+		m.rehearseLost()
+	case s.Condition == Gone:
+		m.stopped(s.Since)
+		m.rehearseLost()
+	case s.is == serving:
+		m.servesWhileWatched(s)
+	case s.was != s.Condition:
+		m.line(LineSeen, m.stands(s.Slot), "")
+		m.stopped(m.now)
+	}
+}
+
+// servesWhileWatched tells of a slice that can be used again, and ends the incident where no crew could tell of more.
+func (m *machine) servesWhileWatched(s sight) {
+	if s.was == Ready || s.was == Unread || !m.w.Incident.Cause.Infrastructure() {
+		return
+	}
+	m.line(LineSeen, m.w.noun(s.Name)+" is usable again", "")
+	if m.w.Crew.Seen.IsZero() && m.allReady() && !m.announced() {
+		m.finish(Observed, "", m.watchCode(), "the slice is usable again", "")
+	}
+}
+
+// allReady reports whether every slice can be used that somebody waits for.
+func (m *machine) allReady() bool {
+	return !slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return !s.IsReleased() && s.Condition != Ready })
+}
+
+// gone takes it that the API does not know a slice.
+func (m *machine) gone(s *Slot) {
+	if s.Maker != "" && m.phase() == Clearing {
+		s = m.slice(s.Name)
+		s.End.Told = true // nobody waited for it, and nobody misses it
+	}
+	m.vanished(s)
+	s = m.w.Slice(s.Name)
+	in, was := m.w.Incident, s.Condition
+	if in != nil && in.Phase == Recreating && s.Replace {
+		m.notThereYet(s)
+		return
+	}
+	if s.Condition != Gone {
+		s = m.slice(s.Name)
+		s.turns(Gone, m.when())
+		s.State = "gone"
+	}
+	if s.Unused && m.cameToNothingOfTheirs(s) || m.w.Incident == nil {
+		return // the clock opens an incident when nobody has said in time that the owner deleted it
+	}
+	m.react(m.w.Slice(s.Name), Read{}, was)
+}
+
+// cameToNothingOfTheirs takes it that what its owner ordered is gone before it could be used. It reports whether that ends the incident.
+func (m *machine) cameToNothingOfTheirs(s *Slot) bool {
+	in := m.w.Incident
+	s = m.slice(s.Name)
+	s.Unused = false
+	if in != nil && (s.Replace || in.proves(s)) {
+		return false // it was there and was lost, and is replaced like any other
+	}
+	s.End.Released = m.now
+	if in == nil || in.Phase == Clearing || slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return !s.IsReleased() }) {
+		return false
+	}
+	m.ownerActed(m.w.noun(s.Name)+" is gone", "what its owner ordered came to nothing")
+	return true
+}
