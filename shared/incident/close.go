@@ -207,6 +207,25 @@ func (m *machine) close() {
 	in.Look, in.Held, in.HeldCode, in.HeldUntil, in.Asked, in.Granted, in.Revision = false, "", "", time.Time{}, "", false, 1
 	m.line(LineEnded, m.summary(), in.Reason)
 	m.coded(in.Code)
+	m.tellEnds(in)
+	m.out = append(m.out, events.IncidentClosed{
+		Schema: events.Schema, Workload: m.w.ID, Incident: in.ID, Outcome: string(in.Outcome), Revision: in.Revision,
+	})
+	if in.Created {
+		m.w.Creators = append(slices.Clip(m.w.Creators), Creator{Incident: in.ID, Opened: in.Opened, Closed: in.Closed})
+		m.w.Creators = m.w.Creators[max(0, len(m.w.Creators)-maxCreators):]
+	}
+	if !finished {
+		m.waitsOn(in.Outcome == Escalated || in.Code == CodeCancelled)
+	}
+	if in.Outcome == Escalated || in.Outcome == Observed {
+		m.w.Crew.Left = m.now
+	}
+	m.w.Closed, m.w.Ended, m.w.Incident, m.ownIncident = in, m.now, nil, false
+}
+
+// tellEnds notes of which slices the end is told with that of the incident, and that it wants nothing of any more.
+func (m *machine) tellEnds(in *Incident) {
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
 		told := s.End.Told
@@ -222,20 +241,6 @@ func (m *machine) close() {
 			c.Replace, c.End.Told, c.Maker, c.Ordered = false, told, "", time.Time{}
 		}
 	}
-	m.out = append(m.out, events.IncidentClosed{
-		Schema: events.Schema, Workload: m.w.ID, Incident: in.ID, Outcome: string(in.Outcome), Revision: in.Revision,
-	})
-	if in.Created {
-		m.w.Creators = append(slices.Clip(m.w.Creators), Creator{Incident: in.ID, Opened: in.Opened, Closed: in.Closed})
-		m.w.Creators = m.w.Creators[max(0, len(m.w.Creators)-maxCreators):]
-	}
-	if !finished {
-		m.waitsOn(in.Outcome == Escalated || in.Code == CodeCancelled)
-	}
-	if in.Outcome == Escalated || in.Outcome == Observed {
-		m.w.Crew.Left = m.now
-	}
-	m.w.Closed, m.w.Ended, m.w.Incident, m.ownIncident = in, m.now, nil, false
 }
 
 // finishedWithin reports whether the training was done while an incident watched, or replaced or cleaned up, which it brings to its

@@ -594,6 +594,30 @@ func (m *machine) ended(e Ended) {
 
 // failed decides what a failure means for the effect that met it.
 func (m *machine) failed(effect *Effect, f Failure) {
+	m.noteFailure(effect, f)
+	switch deletes := effect.Action == events.ActionDelete; {
+	case deletes && f.Class == NotInState:
+		m.barred(effect, f.Message)
+	case f.Class == Busy && m.holdsMore(effect):
+		m.removeAnew(effect, f.Message)
+	case m.phase() == Clearing:
+		m.failedClearing(effect, f)
+	case m.phase() == Discarding && f.Reason() == CodeHoldsMore:
+		m.keepIdle(CodeHoldsMore, f.Message)
+	case effect.Action == events.ActionSave && (f.Class == Permission || f.Class == Invalid):
+		m.noSave(SaveUndelivered, "the request could not be delivered: "+f.Message)
+	case effect.Action == events.ActionSave:
+		effect.Failures++
+		effect.Retry = m.now.Add(backoff(effect.Failures)) // there is time until the phase's deadline, and no other bound
+	case effect.Action == events.ActionMaintain:
+		m.notMaintained(effect, f)
+	default:
+		m.failedFor(effect, f)
+	}
+}
+
+// noteFailure keeps a failure on its effect, and whether the call may have taken effect all the same.
+func (m *machine) noteFailure(effect *Effect, f Failure) {
 	effect.LastFailure, effect.LastCode = f.Message, f.Reason()
 	if f.Code == CodeLeaseDoubted {
 		m.w.LeaseDoubted = m.now
@@ -610,37 +634,10 @@ func (m *machine) failed(effect *Effect, f Failure) {
 	if m.phase() == Discarding && effect.Action == events.ActionDelete && !effect.Begun.IsZero() {
 		m.mayBeDiscarded(*effect)
 	}
-	if f.Class == NotInState && effect.Action == events.ActionDelete {
-		m.barred(effect, f.Message)
-		return
-	}
-	if f.Class == Busy && m.holdsMore(effect) {
-		m.removeAnew(effect, f.Message)
-		return
-	}
-	if m.phase() == Clearing {
-		m.failedClearing(effect, f)
-		return
-	}
-	if m.phase() == Discarding && f.Reason() == CodeHoldsMore {
-		m.keepIdle(CodeHoldsMore, f.Message)
-		return
-	}
-	switch effect.Action {
-	case events.ActionSave:
-		if f.Class == Permission || f.Class == Invalid {
-			m.noSave(SaveUndelivered, "the request could not be delivered: "+f.Message)
-			return
-		}
-		effect.Failures++
-		effect.Retry = m.now.Add(backoff(effect.Failures)) // there is time until the phase's deadline, and no other bound
-		return
-	case events.ActionMaintain:
-		m.notMaintained(effect, f)
-		return
-	case events.ActionDelete, events.ActionCreate, events.ActionVerify, events.ActionHear, events.ActionAdmit, events.ActionRestart,
-		events.ActionStart:
-	}
+}
+
+// failedFor goes on by the class of a failure: with another zone, with another try, or with a person.
+func (m *machine) failedFor(effect *Effect, f Failure) {
 	if m.moves(*effect) && (f.Class == Invalid || f.Class == NotFound) {
 		f.Class = CannotMove // it was taken once, where it was: it is this zone that has something of it not
 	}
@@ -651,22 +648,12 @@ func (m *machine) failed(effect *Effect, f Failure) {
 			return
 		}
 	case Permission:
-		if m.othersDelete(effect) {
-			break
+		if !m.othersDelete(effect) {
+			m.escalate(f.Reason(), string(effect.Action)+" is not permitted: "+f.Message, "grant the function's account what it asks for, then start the recovery again by hand")
+			return
 		}
-		m.escalate(f.Reason(), string(effect.Action)+" is not permitted: "+f.Message, "grant the function's account what it asks for, then start the recovery again by hand")
-		return
 	case Invalid:
-		if f.Code == CodeLeaseDoubted {
-			m.escalate(f.Code, "the lease was not written: "+f.Message,
-				"see who wrote it, for it may be somebody else's; if nobody needs it, pitstop retry "+m.w.Name+" replaces it")
-			return
-		}
-		if effect.Action == events.ActionStart {
-			m.escalate(f.Reason(), "the start was refused as wrong: "+f.Message, m.byHandStart())
-			return
-		}
-		m.escalate(f.Reason(), string(effect.Action)+" was refused as wrong: "+f.Message, "mend the specification and recreate the slice by hand")
+		m.refusedAsWrong(effect, f)
 		return
 	case NotFound, Exists:
 		// The wish may have come true already: the next reading says so.
@@ -675,6 +662,19 @@ func (m *machine) failed(effect *Effect, f Failure) {
 		m.rejoins(effect)
 	}
 	m.again(effect, f.Message)
+}
+
+// refusedAsWrong leaves to a person what no other try would change.
+func (m *machine) refusedAsWrong(effect *Effect, f Failure) {
+	switch {
+	case f.Code == CodeLeaseDoubted:
+		m.escalate(f.Code, "the lease was not written: "+f.Message,
+			"see who wrote it, for it may be somebody else's; if nobody needs it, pitstop retry "+m.w.Name+" replaces it")
+	case effect.Action == events.ActionStart:
+		m.escalate(f.Reason(), "the start was refused as wrong: "+f.Message, m.byHandStart())
+	default:
+		m.escalate(f.Reason(), string(effect.Action)+" was refused as wrong: "+f.Message, "mend the specification and recreate the slice by hand")
+	}
 }
 
 // othersDelete reports whether the deletion of another slice is just being called. The incident does not end over the head of

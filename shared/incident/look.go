@@ -27,39 +27,46 @@ func (m *machine) interrupted(e Interrupted) {
 	if strikes(e.Cause) {
 		m.unfinish(m.when())
 	}
-	in := m.w.Incident
-	if in == nil {
-		if c := m.w.Closed; c != nil && !m.from.Time.IsZero() && (!m.from.Time.After(c.Closed) || m.mendedSince(s, c)) {
-			m.reattribute(e.Cause, e.Text)
-			return
-		}
-		if !m.from.Time.IsZero() && !m.from.Time.After(m.w.Ended) {
-			return // the incident that it belonged to is over, and forgotten
-		}
-		if s.Condition == Ready && s.Since.After(m.from.Time) && m.stale() {
-			return // it was found usable since: word that comes days late, from among the dead letters
-		}
-		if m.opens(s) {
-			m.openLook(t, e.Text)
-		}
+	if m.w.Incident == nil {
+		m.interruptedInPeace(s, t)
 		return
 	}
+	m.interruptedAgain(s, t)
+}
+
+// interruptedInPeace opens an incident, unless the word belongs to one that is over.
+func (m *machine) interruptedInPeace(s *Slot, t Trouble) {
+	at, c := m.from.Time, m.w.Closed
+	switch {
+	case c != nil && !at.IsZero() && (!at.After(c.Closed) || m.mendedSince(s, c)):
+		m.reattribute(t.Cause, t.Text)
+	case !at.IsZero() && !at.After(m.w.Ended): // the incident that it belonged to is over, and forgotten
+	case s.Condition == Ready && s.Since.After(at) && m.stale(): // it was found usable since: the word comes days late, from among the dead letters
+	case m.opens(s):
+		m.openLook(t, t.Text)
+	}
+}
+
+// interruptedAgain joins the open incident, and has the slice looked at unless it is on its way out.
+func (m *machine) interruptedAgain(s *Slot, t Trouble) {
+	in := m.w.Incident
 	if at := m.from.Time; !at.IsZero() && !at.After(m.w.Ended) && at.Before(in.Opened.Add(-Linger)) {
 		return // it is of the incident before, and was delivered again
 	}
 	if !m.trouble(t, s.Incarnation) {
 		return
 	}
-	m.line(LineSeen, e.Text, "")
-	switch in.Phase {
+	m.line(LineSeen, t.Text, "")
+	switch m.phase() {
 	case Window, Saving, Maintaining:
-		m.beginsWith(e.Cause)
+		m.beginsWith(t.Cause)
 	case Clearing, Discarding:
 		return
 	case Removing, Recreating:
 		if s.Replace {
 			return // it is being replaced already
 		}
+	case Looking, InGrace, Healing, Approving, Admitting, Resuming, Restarting, Starting, Watching, Closed:
 	}
 	m.inc().Look = true
 }
@@ -516,50 +523,65 @@ func (in *Incident) proves(s *Slot) bool {
 	return false
 }
 
-// newLife handles another life under the slice's name.
+// newLife handles another life under the slice's name: ours, that of its owner in quiet times, or of somebody who takes the slice over.
 func (m *machine) newLife(s *Slot, e Read) {
 	in := m.w.Incident
+	if in == nil {
+		m.adoptTheirs(s.Name, e)
+		return
+	}
 	brought := !s.Ordered.IsZero() && s.Ordered.Equal(e.Ordered) // by the queued resource of which another slice is lost again
-	ours := in != nil && (m.w.ours(s, e) || brought || in.Phase == Clearing && m.creator(s, e) != nil)
+	ours := m.w.ours(s, e) || brought || in.Phase == Clearing && m.creator(s, e) != nil
 	// What was there before the trouble, and only was not read yet, takes nothing over.
-	before := in != nil && in.Phase != Discarding && !s.Replace && !e.Incarnation.Created.IsZero() && e.Incarnation.Created.Before(in.Opened)
+	before := in.Phase != Discarding && !s.Replace && !e.Incarnation.Created.IsZero() && e.Incarnation.Created.Before(in.Opened)
 	switch {
-	case ours && in.Phase == Clearing:
-		m.adopt(s.Name, e, ours)
-		m.slice(s.Name).Maker = in.ID
-		m.brings(s.Name, e)
-		m.nowLives(s.Name)
-		m.clear()
-	case in == nil, in.Phase == Watching, before:
+	case in.Phase == Clearing && (ours || !before):
+		m.newLifeWhileClearing(s, e, ours)
+	case in.Phase == Watching || before:
 		m.adoptTheirs(s.Name, e)
-		if in != nil {
-			m.line(LineSeen, m.w.noun(s.Name)+" was created again in "+e.Zone+" by somebody else", "")
-			m.react(m.w.Slice(s.Name), e, Gone)
-		}
-	case in.Phase == Clearing && s.leftBehind() && s.Zone != e.Zone:
-		// What is ours goes first; theirs is read again when the incident is over.
-	case in.Phase == Clearing:
-		m.adoptTheirs(s.Name, e)
-		m.spares(s.Name)
-		m.cleared(m.slice(s.Name))
+		m.line(LineSeen, m.w.noun(s.Name)+" was created again in "+e.Zone+" by somebody else", "")
+		m.react(m.w.Slice(s.Name), e, Gone)
 	case ours:
-		m.adopt(s.Name, e, ours)
-		a := m.slice(s.Name)
-		a.Replace, a.Maker = true, in.ID
-		m.brings(s.Name, e)
-		switch in.Phase {
-		case Recreating, Removing, Healing, InGrace, Approving: // another slice may be what is waited for
-		default:
-			m.enter(Recreating, m.now.Add(RecreateFor))
-		}
-		m.line(LineSeen, m.w.noun(s.Name)+" lives in "+e.Zone, "incarnation "+e.Incarnation.String())
-		m.react(m.w.Slice(s.Name), e, Creating)
+		m.comes(s, e)
 	default:
 		if !s.leftBehind() || s.Zone == e.Zone {
 			m.adoptTheirs(s.Name, e)
 		}
 		m.release(CodeTakenOver, "somebody else created "+m.w.noun(s.Name)+" again in "+e.Zone+" in the middle of this incident")
 	}
+}
+
+// newLifeWhileClearing goes on with a clean-up when another life shows: ours goes too, and theirs stays.
+func (m *machine) newLifeWhileClearing(s *Slot, e Read, ours bool) {
+	switch {
+	case ours:
+		m.adopt(s.Name, e, ours)
+		m.slice(s.Name).Maker = m.w.Incident.ID
+		m.brings(s.Name, e)
+		m.nowLives(s.Name)
+		m.clear()
+	case s.leftBehind() && s.Zone != e.Zone:
+		// What is ours goes first; theirs is read again when the incident is over.
+	default:
+		m.adoptTheirs(s.Name, e)
+		m.spares(s.Name)
+		m.cleared(m.slice(s.Name))
+	}
+}
+
+// comes takes it that what the incident has ordered is there.
+func (m *machine) comes(s *Slot, e Read) {
+	m.adopt(s.Name, e, true)
+	a := m.slice(s.Name)
+	a.Replace, a.Maker = true, m.w.Incident.ID
+	m.brings(s.Name, e)
+	switch m.phase() {
+	case Recreating, Removing, Healing, InGrace, Approving: // another slice may be what is waited for
+	default:
+		m.enter(Recreating, m.now.Add(RecreateFor))
+	}
+	m.line(LineSeen, m.w.noun(s.Name)+" lives in "+e.Zone, "incarnation "+e.Incarnation.String())
+	m.react(m.w.Slice(s.Name), e, Creating)
 }
 
 // older reports whether a reading shows the order of a queued resource alone, which the slice's life came of: what its owner has changed on

@@ -127,9 +127,7 @@ func (m *machine) calledFor(s *Slot, stoppedBy string) {
 
 // openStopped opens an incident for a slice that somebody stopped who is not its owner.
 func (m *machine) openStopped(s *Slot) {
-	text := m.w.noun(s.Name) + " has been " + s.State + " for " + events.Span(m.now.Sub(s.Since))
-	m.open(Trouble{Cause: events.CauseUnknown, Slice: s.Name, Life: s.Incarnation.ID, At: s.Since, Text: text, Proven: true})
-	m.stopped(s.Since)
+	text := m.openSince(s, s.State)
 	m.does(text, "nothing", func(m *machine) {
 		m.enter(Healing, m.now.Add(HealFor))
 		m.decided("incident opened: "+text, "the audit log does not say that its owner stopped it")

@@ -21,7 +21,7 @@ func (m *machine) ticked() {
 		}
 		return
 	}
-	if strings.HasPrefix(m.w.Incident.Held, policyHeld) {
+	if m.w.Incident.HeldCode == CodePolicyUnreadable {
 		in := m.inc()
 		in.Held, in.HeldCode, in.HeldUntil = "", "", time.Time{}
 	}
@@ -32,9 +32,13 @@ func (m *machine) ticked() {
 	if m.discard(); m.w.Incident == nil {
 		return
 	}
-	if m.askAgain(); m.w.Incident == nil {
-		return
+	if m.askAgain(); m.w.Incident != nil {
+		m.wait()
 	}
+}
+
+// wait goes on with what the incident waits for, as far as time alone allows it.
+func (m *machine) wait() {
 	in := m.w.Incident
 	switch in.Phase {
 	case Saving:
@@ -46,28 +50,11 @@ func (m *machine) ticked() {
 			m.saveAgain()
 		}
 	case Recreating:
-		if m.gaveUpWaiting() {
-			return
+		if !m.gaveUpWaiting() {
+			m.remind()
 		}
-		m.remind()
 	case Approving:
-		if in.Granted {
-			m.granted(m.w.approver())
-			return
-		}
-		if in.Asked == events.ActionMaintain {
-			m.saveAgain()
-			if m.phase() != Approving {
-				return
-			}
-		}
-		if in.Asked == events.ActionStart && m.startable() == nil && !m.allReady() {
-			m.awaitRest() // somebody else has started it meanwhile
-			return
-		}
-		if m.reminds(in.Since) {
-			m.decided("still wait for approval: "+m.asks(in.Asked), events.Span(m.now.Sub(in.Since))+" by now")
-		}
+		m.waitForYes()
 	case InGrace:
 		if slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return s.ownerSilent(m.now) && !s.IsReleased() }) {
 			m.awaitRest()
@@ -76,15 +63,44 @@ func (m *machine) ticked() {
 		m.stillClearing()
 	case Healing:
 		m.startStopped()
+	case Maintaining, Looking, Removing, Admitting, Resuming, Restarting, Starting, Watching, Discarding, Closed: // nothing but their end
+	}
+}
+
+// waitForYes goes on with what a person has said yes to, or with what it is asked for no more.
+func (m *machine) waitForYes() {
+	in := m.w.Incident
+	if in.Granted {
+		m.granted(m.w.approver())
+		return
+	}
+	if in.Asked == events.ActionMaintain {
+		m.saveAgain()
+		if m.phase() != Approving {
+			return
+		}
+	}
+	if in.Asked == events.ActionStart && m.startable() == nil && !m.allReady() {
+		m.awaitRest() // somebody else has started it meanwhile
+		return
+	}
+	if m.reminds(in.Since) {
+		m.decided("still wait for approval: "+m.asks(in.Asked), events.Span(m.now.Sub(in.Since))+" by now")
 	}
 }
 
 // quiet opens an incident when its time has come.
 func (m *machine) quiet() {
 	m.endProbe()
-	if m.follow(); m.w.Incident != nil {
-		return
+	for _, open := range []func(){m.follow, m.openDueMaintenance, m.openUnusable, m.hangs, m.openDiscard} {
+		if open(); m.w.Incident != nil {
+			return
+		}
 	}
+}
+
+// openDueMaintenance opens the incident of announced maintenance when its save is due.
+func (m *machine) openDueMaintenance() {
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
 		n := s.Notice
@@ -99,25 +115,27 @@ func (m *machine) quiet() {
 			return
 		}
 	}
+}
+
+// openUnusable opens an incident for the first slice that has not been usable for too long.
+func (m *machine) openUnusable() {
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
 		if !m.opens(s) {
 			continue
 		}
-		switch since := m.now.Sub(s.Since); {
+		since := m.now.Sub(s.Since)
+		trains := m.w.Progress.At.After(s.Since) && m.w.stepsAt(m.now)
+		switch {
 		case s.ownerSilent(m.now):
-			text := m.w.noun(s.Name) + " has been gone for " + events.Span(since)
-			m.open(Trouble{Cause: events.CauseUnknown, Slice: s.Name, Life: s.Incarnation.ID, At: s.Since, Text: text, Proven: true})
-			m.stopped(s.Since)
+			text := m.openSince(s, "gone")
 			m.lose(s, text+", and nothing says that its owner deleted it")
 			return
 		case s.Condition == Gone && since >= Grace+AuditFor:
 			m.openUnread(s)
 			return
-		case (s.Condition == Unhealthy || s.Condition == Unclear) && since >= SickFor && !(m.w.Progress.At.After(s.Since) && m.w.stepsAt(m.now)):
-			text := m.w.noun(s.Name) + " has been " + s.State + " for " + events.Span(since)
-			m.open(Trouble{Cause: events.CauseUnknown, Slice: s.Name, Life: s.Incarnation.ID, At: s.Since, Text: text, Proven: true})
-			m.stopped(s.Since)
+		case (s.Condition == Unhealthy || s.Condition == Unclear) && since >= SickFor && !trains:
+			text := m.openSince(s, s.State)
 			m.does(text, "wait for "+m.w.recovery(), func(m *machine) {
 				m.enter(Healing, m.now.Add(HealFor))
 				m.decided("incident opened: "+text+"; wait for "+m.w.recovery(), "")
@@ -128,9 +146,14 @@ func (m *machine) quiet() {
 			return
 		}
 	}
-	if m.hangs(); m.w.Incident == nil {
-		m.openDiscard()
-	}
+}
+
+// openSince opens an incident for a slice that has been so since its condition was read, and says it for people.
+func (m *machine) openSince(s *Slot, state string) string {
+	text := m.w.noun(s.Name) + " has been " + state + " for " + events.Span(m.now.Sub(s.Since))
+	m.open(Trouble{Cause: events.CauseUnknown, Slice: s.Name, Life: s.Incarnation.ID, At: s.Since, Text: text, Proven: true})
+	m.stopped(s.Since)
+	return text
 }
 
 // openUnread opens an incident for a slice that is gone while the audit log cannot be read, and leaves it to a person.
@@ -223,12 +246,16 @@ func (m *machine) overdue() {
 			return
 		}
 	}
-	took := events.Span(m.now.Sub(in.Since))
 	if in.heldOut() && in.Phase != Watching && in.Phase != Discarding {
 		m.escalate(in.HeldCode, "it was held for "+events.Span(in.held())+" in all, and is still: "+in.Held, "put right what holds it, then pitstop retry "+m.w.Name)
 		return
 	}
-	switch in.Phase {
+	m.overdueIn(in.Phase, events.Span(m.now.Sub(in.Since)))
+}
+
+// overdueIn is what follows when a phase has taken so long. No phase stays: it falls back to another one, or a person is told.
+func (m *machine) overdueIn(p Phase, took string) {
+	switch p {
 	case Saving:
 		m.noSave(m.saveOverdue())
 	case Maintaining:
@@ -239,44 +266,66 @@ func (m *machine) overdue() {
 	case Looking:
 		m.unexplained(took)
 	case InGrace:
-		if slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return s.Condition == Gone && !s.IsReleased() }) {
-			m.awaitRest()
-			return
-		}
-		m.resume("the slice is back")
+		m.unsaidInTime()
 	case Removing:
 		m.escalate(CodeOverdue, "the deletion did not end within "+took+m.barring(), "delete "+strings.Join(m.replacing(), ", ")+" by hand; then it can be created again")
 	case Recreating:
-		if m.replaceSick() || m.slow(took) {
-			return
-		}
-		m.escalate(CodeOverdue, "the creation did not end within "+took, "create it by hand")
+		m.notCreated(took)
 	case Admitting, Restarting:
 		m.escalate(CodeOverdue, "the lease could not be written within "+took+": "+m.lastFailure(), "look at the bucket and the permissions of the function recovery")
 	case Resuming:
 		m.noProgress(took)
 	case Starting:
-		if slices.ContainsFunc(m.w.Slices, func(s Slot) bool {
-			return !s.IsReleased() && s.Condition != Ready && s.Condition != Stopped && m.startsOthers(&s)
-		}) {
-			m.awaitRest() // another slice was lost meanwhile
-			return
-		}
-		m.escalate(CodeOverdue, "it was not usable within "+took+" of its start: "+m.lastFailure(), m.byHandStart())
+		m.unstarted(took)
 	case Watching:
 		m.finish(Observed, "", m.watchCode(), m.stillThere()+" after "+took, "")
 	case Clearing:
-		advice := "delete it by hand: look for " + m.w.Words().Slice + "s, and for the " + m.w.Words().Slice + "s of " + m.w.Words().Group + "s, with the label " + events.LabelIncident + "=" + in.ID
-		if m.abused() {
-			m.tellAbuse()
-			m.escalate(CodeAbuse, "what our own request brought was left alone for "+took+": Google suspects abuse", "answer Google's notification, and "+advice)
-			return
-		}
-		m.escalate(CodeOverdue, "what our own request brought could not be deleted within "+took+m.barring(), advice)
+		m.uncleared(took)
 	case Discarding:
 		m.discardOverdue(took)
-	case Approving, Closed:
+	case Approving, Closed: // which have no deadline
 	}
+}
+
+// unsaidInTime goes on when the time is over in which an owner may have said that they deleted a slice.
+func (m *machine) unsaidInTime() {
+	if slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return s.Condition == Gone && !s.IsReleased() }) {
+		m.awaitRest()
+		return
+	}
+	m.resume("the slice is back")
+}
+
+// notCreated handles a creation that has not ended in time: what is there and sick is replaced, and what was accepted has as much time again.
+func (m *machine) notCreated(took string) {
+	if !m.replaceSick() && !m.slow(took) {
+		m.escalate(CodeOverdue, "the creation did not end within "+took, "create it by hand")
+	}
+}
+
+// unstarted handles a start that has not made a slice usable in time.
+func (m *machine) unstarted(took string) {
+	lost := func(s Slot) bool {
+		return !s.IsReleased() && s.Condition != Ready && s.Condition != Stopped && m.startsOthers(&s)
+	}
+	if slices.ContainsFunc(m.w.Slices, lost) {
+		m.awaitRest() // another slice was lost meanwhile
+		return
+	}
+	m.escalate(CodeOverdue, "it was not usable within "+took+" of its start: "+m.lastFailure(), m.byHandStart())
+}
+
+// uncleared leaves to a person what our own requests brought, and what could not be deleted.
+func (m *machine) uncleared(took string) {
+	words := m.w.Words()
+	advice := "delete it by hand: look for " + words.Slice + "s, and for the " + words.Slice + "s of " + words.Group + "s, with the label " +
+		events.LabelIncident + "=" + m.w.Incident.ID
+	if m.abused() {
+		m.tellAbuse()
+		m.escalate(CodeAbuse, "what our own request brought was left alone for "+took+": Google suspects abuse", "answer Google's notification, and "+advice)
+		return
+	}
+	m.escalate(CodeOverdue, "what our own request brought could not be deleted within "+took+m.barring(), advice)
 }
 
 // barring says which state forbids a deletion, if one does.

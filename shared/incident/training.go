@@ -275,47 +275,46 @@ const longestGap = 6 * time.Hour
 func (m *machine) confirm(step int64, attempt int, at time.Time) {
 	in := m.w.Incident
 	// Whatever attempt it tells of: nobody may have heard of one that began and ended before the trouble.
-	if in == nil || step <= in.Baseline || !at.After(m.lastTrouble()) {
+	if in == nil || step <= in.Baseline || !at.After(m.lastTrouble()) || !m.stepsConfirm(attempt, at) {
 		return
 	}
-	switch in.Phase {
-	case Admitting, Looking, Healing, Starting, Window:
-		if slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return m.w.elsewhere(&s) && !s.IsReleased() && s.Admission != Left }) {
-			return // it is the others that step on, without what waits to be admitted
-		}
-	default:
-	}
-	switch in.Phase {
-	case Resuming, Restarting, Admitting:
-	case Looking, Healing, Starting:
-		if !m.allReady() {
-			return // what reports may be a zombie; the API decides
-		}
-		if in.Phase == Looking && at.Sub(m.lastTrouble()) < SickFor {
-			return // a worker's clock may go before, and the API has not been read since
-		}
-	case Window:
-		if in.Down.IsZero() || !m.allReady() || attempt <= in.BaseAttempt {
-			return
-		}
-	case Discarding:
-		if !m.allReady() || !m.w.discarding() {
-			return
-		}
-	case Approving:
-		if in.Asked != events.ActionRestart && (in.Asked != events.ActionDelete || !m.allReady()) {
-			return // the maintenance is still to come, or what reports may be a zombie
-		}
-	case Watching:
-		if in.Down.IsZero() && in.Cause == events.CauseMaintenance && m.announced() || !m.allReady() {
-			return
-		}
+	if in.Phase == Watching {
 		m.finish(Observed, ByStep, m.watchCode(), "training goes on: "+pastBaseline(step, in.Baseline), "")
-		return
-	default:
 		return
 	}
 	m.resumed(ByStep, pastBaseline(step, in.Baseline))
+}
+
+// stepsConfirm reports whether steps of an attempt, done at that time, confirm that the training goes on where the incident stands. While
+// a slice cannot be used, what reports may be a zombie: the API decides.
+func (m *machine) stepsConfirm(attempt int, at time.Time) bool {
+	in := m.w.Incident
+	switch in.Phase {
+	case Resuming, Restarting:
+		return true
+	case Admitting:
+		return !m.awaitsAdmission()
+	case Healing, Starting:
+		return m.allReady() && !m.awaitsAdmission()
+	case Looking: // a worker's clock may go before, and the API has not been read since
+		return m.allReady() && !m.awaitsAdmission() && at.Sub(m.lastTrouble()) >= SickFor
+	case Window:
+		return !in.Down.IsZero() && m.allReady() && !m.awaitsAdmission() && attempt > in.BaseAttempt
+	case Discarding:
+		return m.allReady() && m.w.discarding()
+	case Approving: // otherwise the maintenance is still to come
+		return in.Asked == events.ActionRestart || in.Asked == events.ActionDelete && m.allReady()
+	case Watching:
+		toCome := in.Down.IsZero() && in.Cause == events.CauseMaintenance && m.announced()
+		return m.allReady() && !toCome
+	case Saving, Maintaining, InGrace, Removing, Recreating, Clearing, Closed:
+	}
+	return false
+}
+
+// awaitsAdmission reports whether a slice waits to be admitted: it is the others that step on, without it.
+func (m *machine) awaitsAdmission() bool {
+	return slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return m.w.elsewhere(&s) && !s.IsReleased() && s.Admission != Left })
 }
 
 func pastBaseline(step, baseline int64) string {
