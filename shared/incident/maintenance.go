@@ -15,15 +15,7 @@ func (m *machine) noticed(e Noticed) {
 	if s == nil || m.formerLife(s, e.Incarnation) {
 		return
 	}
-	if !s.IsReleased() {
-		switch e.Notice.Status {
-		case events.NoticePending:
-			m.unfinish(e.Notice.WindowStart)
-		case events.NoticeOngoing:
-			m.unfinish(m.when())
-		case events.NoticeGone: // what is over or withdrawn strikes nothing any more
-		}
-	}
+	m.noticeStrikes(s, e.Notice)
 	old := m.w.lastNotice(e.Slice)
 	if old != nil && m.when().Before(old.Told) && !begins(old.Notice, e.Notice) {
 		return // an older word
@@ -35,37 +27,60 @@ func (m *machine) noticed(e Noticed) {
 	if old != nil && old.Status != events.NoticeGone && !m.history(old.Notice) {
 		e.Notice = completed(e.Notice, old.Notice)
 	}
-	if m.history(e.Notice) {
+	if m.history(e.Notice) || old != nil && !old.newer(e) {
 		return
 	}
-	if old != nil && old.Notice.Equal(e.Notice) && (old.InAPI || !e.InAPI) {
+	m.slice(s.Name).Notice = m.notice(e, old)
+	if s = m.w.Slice(s.Name); s.IsReleased() {
 		return
 	}
-	if old != nil && begins(e.Notice, old.Notice) {
-		return // another worker's entry from before it began
+	moved := old != nil && old.Status == events.NoticePending && !old.WindowStart.Equal(s.Notice.WindowStart)
+	m.followNotice(s, e.Text, moved)
+}
+
+// noticeStrikes takes it from a notice when a training is told to end.
+func (m *machine) noticeStrikes(s *Slot, n events.Notice) {
+	switch {
+	case s.IsReleased():
+	case n.Status == events.NoticePending:
+		m.unfinish(n.WindowStart)
+	case n.Status == events.NoticeOngoing:
+		m.unfinish(m.when())
 	}
-	n := Notice{Notice: e.Notice, Told: m.when(), InAPI: e.InAPI || old != nil && old.InAPI}
-	if old != nil && (old.Notice.Equal(e.Notice) || n.Told.Before(old.Told)) {
+}
+
+// newer reports whether a word of the same maintenance tells more than the notice that is kept. Another worker's entry from before it began
+// does not.
+func (n *Notice) newer(e Noticed) bool {
+	same := n.Notice.Equal(e.Notice) && (n.InAPI || !e.InAPI)
+	return !same && !begins(e.Notice, n.Notice)
+}
+
+// notice is what is kept of a word, with what is known of the same window.
+func (m *machine) notice(e Noticed, old *Notice) Notice {
+	n := Notice{Notice: e.Notice, Told: m.when(), InAPI: e.InAPI}
+	if old == nil {
+		return n
+	}
+	n.InAPI = n.InAPI || old.InAPI
+	if old.Notice.Equal(e.Notice) || n.Told.Before(old.Told) {
 		n.Told = old.Told // the API confirms it; an entry that was on its way may still tell more
 	}
-	if old != nil && old.WindowStart.Equal(n.WindowStart) {
+	if old.WindowStart.Equal(n.WindowStart) {
 		n.Started, n.Listened, n.Deaf, n.Declined = old.Started, old.Listened, old.Deaf, old.Declined
 	}
-	moved := old != nil && old.Status == events.NoticePending && !old.WindowStart.Equal(n.WindowStart)
-	m.slice(s.Name).Notice = n
-	s = m.w.Slice(s.Name)
-	if s.IsReleased() {
-		return
-	}
-	if m.w.Incident != nil {
-		m.noticeInIncident(s, e.Text, moved)
-		return
-	}
-	if n.Status == events.NoticeOngoing && !m.from.Time.IsZero() && !m.from.Time.After(m.w.Ended) {
+	return n
+}
+
+// followNotice goes on with a notice that is news.
+func (m *machine) followNotice(s *Slot, text string, moved bool) {
+	n := s.Notice
+	switch under := n.Status == events.NoticeOngoing; {
+	case m.w.Incident != nil:
+		m.noticeInIncident(s, text, moved)
+	case under && !m.from.Time.IsZero() && !m.from.Time.After(m.w.Ended):
 		m.slice(s.Name).Notice.InAPI = false // the incident that it belonged to is over; if it still goes on, the next reading tells
-		return
-	}
-	if n.Status == events.NoticeOngoing && !n.Declined && m.opens(s) {
+	case under && !n.Declined && m.opens(s):
 		m.openMaintenance(s)
 	}
 }

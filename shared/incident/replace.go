@@ -135,45 +135,32 @@ func (m *machine) replacing() []string {
 	return names
 }
 
-// remove deletes what is lost, unless something speaks against it.
+// remove deletes what is lost, unless something speaks against it, or has to be known first.
 func (m *machine) remove(why string) {
+	leaving := func(s Slot) bool { return s.Replace && !m.coming(&s) }
 	for i := range m.w.Slices {
-		s := &m.w.Slices[i]
-		if !s.Replace || m.coming(s) {
-			continue
-		}
-		if m.looksBeside(s) {
+		if s := &m.w.Slices[i]; leaving(*s) && m.looksBeside(s) {
 			return
 		}
 	}
 	m.replaceBeside()
 	for i := range m.w.Slices {
-		s := &m.w.Slices[i]
-		if !s.Replace || m.coming(s) {
-			continue
-		}
-		if c, fault, advice := m.irreplaceable(s); fault != "" {
-			if c == CodeNoSpec && m.waitForSpec(s) {
-				return
-			}
-			if c == CodeUnverified && m.waitForVerdict(s.Name+" still exists, and nobody has looked at what is saved") {
-				return
-			}
-			m.escalate(c, fault, advice)
+		if s := &m.w.Slices[i]; leaving(*s) && !m.mayReplace(s) {
 			return
 		}
 	}
-	if m.w.Budgets.Recreates >= MaxRecreates && m.waitForVerdict("replacements are spent unless the training is saved further") {
-		return
-	}
 	if m.w.Budgets.Recreates >= MaxRecreates {
-		m.escalate(CodeBudget, fmt.Sprintf("%s were replaced %d times without progress", strings.Join(m.replacing(), ", "), MaxRecreates),
-			"look at the start-up script and the hosts; a verified checkpoint of a new step refills the budget")
-		return
+		if m.waitForVerdict("replacements are spent unless the training is saved further") {
+			return
+		}
+		if m.w.Budgets.Recreates >= MaxRecreates {
+			m.escalate(CodeBudget, fmt.Sprintf("%s were replaced %d times without progress", strings.Join(m.replacing(), ", "), MaxRecreates),
+				"look at the start-up script and the hosts; a verified checkpoint of a new step refills the budget")
+			return
+		}
 	}
 	out := m.outgoing()
-	asked := func(name string) bool { return m.w.effect(events.ActionDelete, name) != nil }
-	if out == nil || !slices.ContainsFunc(out, asked) {
+	if !slices.ContainsFunc(out, m.deletes) {
 		m.charge(&m.w.Budgets.Recreates)
 	} // else it joins the replacement that is under way
 	if out == nil {
@@ -182,13 +169,20 @@ func (m *machine) remove(why string) {
 	}
 	m.enter(Removing, m.now.Add(RemoveFor))
 	m.decided("recreate: delete "+strings.Join(out, ", ")+" first", why+m.saved())
+	m.sendDeletions(out, why)
+}
+
+// deletes reports whether the deletion of a slice is wanted.
+func (m *machine) deletes(slice string) bool { return m.w.effect(events.ActionDelete, slice) != nil }
+
+// sendDeletions asks for the deletion of slices of which nobody was asked yet, each with its group.
+func (m *machine) sendDeletions(names []string, why string) {
 	var effects []Effect
-	for _, name := range out {
-		s := m.w.Slice(name)
-		if asked(name) || slices.ContainsFunc(effects, func(effect Effect) bool { return effect.Concerns(name) }) {
+	for _, name := range names {
+		if m.deletes(name) || slices.ContainsFunc(effects, func(effect Effect) bool { return effect.Concerns(name) }) {
 			continue
 		}
-		s = m.named(s)
+		s := m.named(m.w.Slice(name))
 		effects = append(effects, Effect{
 			Action: events.ActionDelete, Slice: s.Name, With: m.beside(s), Zone: s.Zone, Incarnation: s.Incarnation, Ordered: s.Ordered, Reason: why,
 		})
@@ -196,6 +190,21 @@ func (m *machine) remove(why string) {
 	if effects != nil {
 		m.send(effects...)
 	}
+}
+
+// mayReplace reports whether nothing speaks against the replacement of a slice. What is not known yet is waited for; the rest is left to a
+// person.
+func (m *machine) mayReplace(s *Slot) bool {
+	c, fault, advice := m.irreplaceable(s)
+	switch {
+	case fault == "":
+		return true
+	case c == CodeNoSpec && m.waitForSpec(s):
+	case c == CodeUnverified && m.waitForVerdict(s.Name+" still exists, and nobody has looked at what is saved"):
+	default:
+		m.escalate(c, fault, advice)
+	}
+	return false
 }
 
 // replaceBeside has everything replaced that a queued resource holds: it goes, and comes, as a whole.
@@ -365,7 +374,7 @@ func (m *machine) removed(s *Slot) {
 	}
 }
 
-// livesWhileRemoving stops a deletion that has not been called for when the API shows that the slice lives: Google has
+// livesWhileRemoving stops a deletion that has not been called for when the API shows that the slice lives: its provider has
 // brought it back meanwhile, or is about to, and what it trains is saved nowhere.
 func (m *machine) livesWhileRemoving(s *Slot) {
 	if m.mayGo(s) || s.Condition != Ready && !s.onlyStopped() && !m.unsaved(s) {
@@ -385,9 +394,19 @@ func (m *machine) livesWhileRemoving(s *Slot) {
 	for _, name := range all {
 		m.slice(name).Replace = false
 	}
-	m.line(LineSeen, m.w.noun(s.Name)+" is "+s.State, "")
+	s = m.w.Slice(s.Name)
+	m.line(LineSeen, m.stands(s), "")
 	m.drop(events.ActionDelete, s.Name)
-	wait, why := "wait for "+m.w.recovery(), m.w.Words().Healer+" healed the slice before it was deleted"
+	// A deletion that goes on is charged with that of another slice.
+	if going := slices.ContainsFunc(m.w.Slices, func(o Slot) bool { return o.Replace && !m.coming(&o) }); m.goesOnWithout(s) || !going {
+		m.w.Budgets.Recreates = max(0, m.w.Budgets.Recreates-1)
+	}
+}
+
+// goesOnWithout goes on without the replacement of a slice that lives. It reports whether that was the only one.
+func (m *machine) goesOnWithout(s *Slot) (only bool) {
+	why := m.w.Words().Healer + " healed the slice before it was deleted"
+	wait := "wait for " + m.w.recovery()
 	switch {
 	case s.onlyStopped():
 		wait, why = waitForStopper, "the slice is only stopped"
@@ -396,13 +415,10 @@ func (m *machine) livesWhileRemoving(s *Slot) {
 	}
 	switch {
 	case len(m.replacing()) > 0:
-		alone := !slices.ContainsFunc(m.w.Slices, func(o Slot) bool { return o.Replace && !m.coming(&o) })
 		if m.outgoing() == nil {
 			m.recreate(why)
 		}
-		if !alone {
-			return // its deletion was charged with that of another slice
-		}
+		return false
 	case s.Condition == Ready && !m.admitted():
 		m.admit()
 	case s.Condition == Ready:
@@ -411,7 +427,7 @@ func (m *machine) livesWhileRemoving(s *Slot) {
 		m.enter(Healing, m.now.Add(HealFor))
 		m.decided(wait, why)
 	}
-	m.w.Budgets.Recreates = max(0, m.w.Budgets.Recreates-1)
+	return true
 }
 
 // mayGo reports whether the deletion of a slice may take effect, or has. One that was begun and never answered does not
@@ -503,46 +519,55 @@ func (m *machine) admit() {
 	m.send(Effect{Action: events.ActionAdmit, Reason: "new incarnation"})
 }
 
-// awaitRest waits for the slices that were not replaced and cannot be used: training needs all of them.
+// awaitRest waits for the slices that were not replaced and cannot be used: training needs all of them. What is gone comes first, each
+// with its own time in which its owner may be named.
 func (m *machine) awaitRest() {
-	for i := range m.w.Slices { // what Google may still bring back does not go with what is gone
-		if s := &m.w.Slices[i]; s.Replace && s.Heals() && s.Condition == Lost && !m.coming(s) && m.now.Sub(s.Since) < HealFor {
-			m.slice(s.Name).Replace = false
-		}
-	}
-	var first *Slot // each has its own time in which its owner may be named
+	var gone *Slot
 	for i := range m.w.Slices {
-		if s := &m.w.Slices[i]; s.Condition == Gone && !s.IsReleased() && (first == nil || s.Since.Before(first.Since)) {
-			first = s
+		s := &m.w.Slices[i]
+		if s.Replace && s.Heals() && s.Condition == Lost && !m.coming(s) && m.now.Sub(s.Since) < HealFor {
+			s = m.slice(s.Name)
+			s.Replace = false // what its provider may still bring back does not go with what is gone
+		}
+		if s.Condition == Gone && !s.IsReleased() && (gone == nil || s.Since.Before(gone.Since)) {
+			gone = s
 		}
 	}
+	if gone != nil {
+		m.waitForWord(m.w.Slice(gone.Name))
+		return
+	}
+	m.waitForRecovery()
+}
+
+// waitForWord waits for word of who deleted a slice, first from the owner and then from the audit log, and goes on once that time is over.
+func (m *machine) waitForWord(s *Slot) {
+	audited := later(s.Since.Add(Grace), m.w.Incident.Opened)
 	switch {
-	case first == nil:
-	case first.ownerSilent(m.now):
-		m.loseGone(first)
-		return
-	case m.now.Sub(later(first.Since.Add(Grace), m.w.Incident.Opened)) >= AuditFor:
-		m.escalate(CodeAuditUnread, m.auditUnread(first), auditAdvice+m.w.Name)
-		return
-	case m.now.Sub(first.Since) >= Grace:
-		if m.phase() == InGrace {
-			m.inc().Deadline = later(first.Since.Add(Grace), m.w.Incident.Opened).Add(AuditFor)
-			return
-		}
-		m.enter(InGrace, later(first.Since.Add(Grace), m.w.Incident.Opened).Add(AuditFor))
+	case s.ownerSilent(m.now):
+		m.loseGone(s)
+	case m.now.Sub(audited) >= AuditFor:
+		m.escalate(CodeAuditUnread, m.auditUnread(s), auditAdvice+m.w.Name)
+	case m.now.Sub(s.Since) < Grace:
+		m.enter(InGrace, s.Since.Add(Grace))
+		m.decided("wait "+events.Span(Grace)+" for word of who deleted "+s.Name, "nothing says that it was lost; what an owner deletes is released")
+	case m.phase() == InGrace:
+		m.inc().Deadline = audited.Add(AuditFor)
+	default:
+		m.enter(InGrace, audited.Add(AuditFor))
 		m.decided("wait for the audit log", "it has not been read since word of a deletion had to be in it; what an owner deletes is released")
 		m.coded(CodeAuditUnread)
-		return
-	default:
-		m.enter(InGrace, first.Since.Add(Grace))
-		m.decided("wait "+events.Span(Grace)+" for word of who deleted "+first.Name, "nothing says that it was lost; what an owner deletes is released")
-		return
 	}
+}
+
+// waitForRecovery waits for the provider to bring back what cannot be used. What is lost has been waited for meanwhile; what is only sick
+// may be at its start, or under maintenance.
+func (m *machine) waitForRecovery() {
 	until := m.now.Add(HealFor)
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
 		if since := s.Since.Add(HealFor); !s.IsReleased() && s.Condition == Lost && since.Before(until) {
-			until = later(since, m.now) // it has been waited for meanwhile; what is only sick may be at its start, or under maintenance
+			until = later(since, m.now)
 		}
 	}
 	m.enter(Healing, until)
