@@ -519,9 +519,9 @@ func (m *machine) wouldAsk(s *Slot) (zones []ZoneFit) {
 	return zones
 }
 
-// rehearseLost keeps what would follow from how the slices are by now.
+// rehearseLost keeps what would follow from how the slices are by now, where that has changed.
 func (m *machine) rehearseLost() {
-	if m.w.Crew.Finished {
+	if m.w.Crew.Finished || !m.changed {
 		return
 	}
 	m.rehearse("", func(m *machine) { m.enter(Looking, m.now.Add(LookFor)) })
