@@ -9,220 +9,92 @@
 // those before it that still matter. What is known of a life stands on it. The next life begins with what its own reading
 // says, and with what its owner did since it began. Training may run in one life of a slot at most.
 //
-// # Transitions
+// # What follows
 //
-// Where a workload stands is peace or the phase of its one open incident; where an incident ends the table names its
-// outcome. A test explores the machine and holds the table against what it sees.
+// A slice is in a situation: it serves, cannot be used, is stopped, lost or gone. Where an incident stands, that decides what follows.
+// Without an incident the workload is at peace. What follows depends on the policy, on proof and on the other slices too, so there may be
+// several answers: the phase that the incident enters, or the outcome with which it ends. Where time alone goes on, the row says time.
+// A test explores the machine and writes this table. Situations that change nothing have no row.
 //
-//	from         to           on
-//	admitting    approving    Read
-//	admitting    clearing     Called Cancelled Read
-//	admitting    creating     Read
-//	admitting    deleting     Read
-//	admitting    escalated    Answered Forbidden Read Ticked
-//	admitting    grace        Read
-//	admitting    healing      Read
-//	admitting    looking      Read
-//	admitting    observed     Forbidden Read
-//	admitting    released     Called Cancelled Read
-//	admitting    resumed      Reported
-//	admitting    resuming     Answered Reported
-//	admitting    watching     Read
-//	approving    admitting    Read
-//	approving    clearing     Called Cancelled Read
-//	approving    creating     Approved Read
-//	approving    deleting     Approved Read Ticked
-//	approving    escalated    Beat Read
-//	approving    grace        Read
-//	approving    healing      Approved Read Ticked
-//	approving    looking      Approved Read
-//	approving    maintaining  Approved Ticked
-//	approving    observed     Read
-//	approving    released     Called Cancelled Read
-//	approving    restarting   Approved Ticked
-//	approving    resumed      Beat Reported VerdictRead
-//	approving    resuming     Noticed Read
-//	approving    saving       Approved Ticked
-//	approving    starting     Approved Ticked
-//	approving    watching     Read
-//	approving    window       Approved Noticed Read
-//	approving    withdrawn    Noticed
-//	clearing     admitting    Read
-//	clearing     escalated    Beat Ended Forbidden Read Reported Ticked
-//	clearing     observed     Beat Ended Read Reported Ticked
-//	clearing     released     Ended Read Ticked
-//	creating     admitting    Read
-//	creating     approving    Forbidden Read
-//	creating     clearing     Called Cancelled Forbidden Read Ticked
-//	creating     deleting     Read Ticked
-//	creating     escalated    Answered Forbidden Read Ticked
-//	creating     grace        Read
-//	creating     healing      Read
-//	creating     looking      Read
-//	creating     observed     Forbidden Read
-//	creating     released     Called Cancelled Read
-//	creating     resuming     Read
-//	creating     watching     Read
-//	deleting     admitting    Read
-//	deleting     approving    Forbidden Read
-//	deleting     clearing     Called Cancelled Forbidden Read Ticked
-//	deleting     creating     Read
-//	deleting     escalated    Answered Forbidden Read Ticked
-//	deleting     grace        Read
-//	deleting     healing      Read
-//	deleting     looking      Read
-//	deleting     observed     Forbidden Read
-//	deleting     released     Called Cancelled Read
-//	deleting     resuming     Read
-//	deleting     watching     Read
-//	discarding   admitting    Retried
-//	discarding   escalated    Answered Beat Called Checked Forbidden Held Read Reported Ticked
-//	discarding   looking      Retried
-//	discarding   observed     Forbidden
-//	discarding   released     Called Cancelled Read
-//	discarding   resumed      Reported
-//	discarding   resuming     Retried
-//	discarding   watching     Retried
-//	grace        admitting    Read
-//	grace        approving    Read
-//	grace        clearing     Called Cancelled Read
-//	grace        creating     Read Ticked
-//	grace        deleting     Read
-//	grace        escalated    Read
-//	grace        healing      Read
-//	grace        looking      Read
-//	grace        observed     Read
-//	grace        released     Called Cancelled Read
-//	grace        resuming     Read Ticked
-//	grace        watching     Read
-//	healing      admitting    Read
-//	healing      approving    Read Ticked
-//	healing      clearing     Called Cancelled Read
-//	healing      creating     Read
-//	healing      deleting     Read Ticked
-//	healing      escalated    Read Ticked
-//	healing      grace        Read
-//	healing      looking      Read
-//	healing      observed     Read
-//	healing      released     Called Cancelled Read
-//	healing      resumed      Beat VerdictRead
-//	healing      resuming     Read
-//	healing      starting     Ticked
-//	healing      watching     Read Ticked
-//	looking      admitting    Read
-//	looking      approving    Read Ticked VerdictRead
-//	looking      clearing     Called Cancelled Read
-//	looking      creating     Read
-//	looking      deleting     Read Ticked VerdictRead
-//	looking      escalated    Read Ticked VerdictRead
-//	looking      grace        Read
-//	looking      healing      Read Ticked VerdictRead
-//	looking      observed     Read
-//	looking      released     Called Cancelled Read
-//	looking      resumed      Beat Reported VerdictRead
-//	looking      resuming     Read Ticked
-//	looking      watching     Read Ticked
-//	maintaining  approving    Forbidden Read
-//	maintaining  creating     Read
-//	maintaining  deleting     Read
-//	maintaining  escalated    Read
-//	maintaining  grace        Read
-//	maintaining  healing      Read
-//	maintaining  looking      Read
-//	maintaining  observed     Forbidden Read
-//	maintaining  released     Called Cancelled Read
-//	maintaining  resumed      Beat VerdictRead
-//	maintaining  resuming     Noticed
-//	maintaining  watching     Read
-//	maintaining  window       Answered Forbidden Noticed Read Ticked
-//	maintaining  withdrawn    Noticed
-//	peace        admitting    Retried Ticked
-//	peace        approving    Noticed Read Ticked
-//	peace        clearing     Read
-//	peace        creating     Ticked
-//	peace        deleting     Read
-//	peace        discarding   Ticked
-//	peace        healing      Read Ticked
-//	peace        looking      Interrupted Read Reported Retried Ticked
-//	peace        restarting   Ticked
-//	peace        resuming     Reported Retried
-//	peace        saving       Noticed Ticked
-//	peace        starting     Ticked
-//	peace        watching     Interrupted Noticed Read Reported Retried Ticked
-//	peace        window       Noticed Ticked
-//	restarting   admitting    Reported
-//	restarting   approving    Forbidden Read
-//	restarting   creating     Read
-//	restarting   deleting     Read
-//	restarting   escalated    Answered Forbidden Read Ticked
-//	restarting   grace        Read
-//	restarting   healing      Read
-//	restarting   looking      Read
-//	restarting   observed     Forbidden Read
-//	restarting   released     Called Cancelled Read
-//	restarting   resumed      Beat Reported VerdictRead
-//	restarting   resuming     Answered Reported
-//	restarting   watching     Read
-//	resuming     approving    Beat Read Ticked VerdictRead
-//	resuming     creating     Read
-//	resuming     deleting     Read
-//	resuming     escalated    Beat Read Ticked VerdictRead
-//	resuming     grace        Read
-//	resuming     healing      Read Ticked
-//	resuming     looking      Read
-//	resuming     observed     Read
-//	resuming     released     Called Cancelled Read
-//	resuming     restarting   Beat Ticked VerdictRead
-//	resuming     resumed      Beat Checked Reported Ticked VerdictRead
-//	resuming     watching     Read
-//	saving       admitting    Noticed
-//	saving       approving    Beat Checked Forbidden Read
-//	saving       creating     Read
-//	saving       deleting     Read
-//	saving       escalated    Beat Read
-//	saving       grace        Read
-//	saving       healing      Read
-//	saving       looking      Read
-//	saving       maintaining  Checked
-//	saving       observed     Forbidden Read
-//	saving       released     Called Cancelled Read
-//	saving       restarting   Beat VerdictRead
-//	saving       resumed      Beat VerdictRead
-//	saving       resuming     Noticed
-//	saving       watching     Read
-//	saving       window       Answered Checked Forbidden Interrupted Read Reported Ticked
-//	saving       withdrawn    Noticed
-//	starting     admitting    Read
-//	starting     approving    Forbidden Read
-//	starting     clearing     Called Cancelled Read
-//	starting     creating     Read
-//	starting     deleting     Read
-//	starting     escalated    Answered Forbidden Read Ticked
-//	starting     grace        Read
-//	starting     healing      Read Ticked
-//	starting     looking      Read
-//	starting     observed     Forbidden Read
-//	starting     released     Called Cancelled Read
-//	starting     resumed      Beat VerdictRead
-//	starting     resuming     Read
-//	starting     watching     Read
-//	watching     observed     Beat Called Cancelled Noticed Read Reported Ticked
-//	window       admitting    Noticed Read Ticked
-//	window       approving    Read Ticked
-//	window       creating     Read
-//	window       deleting     Read Ticked
-//	window       escalated    Beat Read Ticked
-//	window       grace        Read
-//	window       looking      Read
-//	window       observed     Read
-//	window       released     Called Cancelled Read
-//	window       restarting   Beat VerdictRead
-//	window       resumed      Beat VerdictRead
-//	window       resuming     Noticed Read Ticked
-//	window       saving       Ticked
-//	window       starting     Ticked
-//	window       watching     Read
-//	window       withdrawn    Noticed
+//	while         a slice is    then
+//	admitting     gone          creating grace looking
+//	admitting     lost          approving deleting healing looking watching
+//	admitting     stopped       healing
+//	admitting     time          escalated
+//	admitting     unusable      healing
+//	approving     gone          creating escalated grace looking watching
+//	approving     lost          deleting healing looking watching
+//	approving     serving       admitting resuming
+//	approving     stopped       healing released window
+//	approving     time          deleting healing maintaining restarting saving starting
+//	approving     unusable      window
+//	clearing      gone          escalated observed released
+//	clearing      serving       admitting
+//	clearing      time          escalated observed released
+//	creating      lost          approving clearing deleting healing looking watching
+//	creating      serving       admitting clearing deleting escalated grace healing resuming
+//	creating      stopped       clearing deleting escalated grace healing
+//	creating      time          clearing deleting escalated
+//	deleting      gone          creating
+//	deleting      lost          approving clearing looking watching
+//	deleting      serving       admitting clearing creating grace healing resuming
+//	deleting      stopped       creating healing released
+//	deleting      time          clearing escalated
+//	discarding    gone          escalated
+//	discarding    stopped       escalated
+//	discarding    time          escalated
+//	discarding    unusable      escalated
+//	grace         gone          approving creating looking watching
+//	grace         lost          approving deleting escalated healing looking watching
+//	grace         serving       admitting resuming
+//	grace         stopped       healing
+//	grace         time          creating resuming
+//	grace         unusable      healing
+//	healing       gone          approving creating deleting escalated grace looking watching
+//	healing       lost          approving deleting escalated looking watching
+//	healing       serving       admitting resuming
+//	healing       stopped       released
+//	healing       time          approving deleting escalated starting watching
+//	looking       gone          approving creating deleting escalated grace watching
+//	looking       lost          approving deleting escalated healing watching
+//	looking       serving       admitting approving deleting resuming watching
+//	looking       stopped       approving deleting healing released watching
+//	looking       time          approving deleting escalated healing resuming watching
+//	looking       unusable      approving deleting healing watching
+//	maintaining   gone          creating grace
+//	maintaining   lost          approving deleting healing looking watching
+//	maintaining   stopped       window
+//	maintaining   time          window
+//	maintaining   unusable      window
+//	peace         lost          approving deleting healing looking watching
+//	peace         time          admitting approving creating discarding healing looking restarting saving starting watching window
+//	restarting    gone          creating grace
+//	restarting    lost          approving deleting healing looking watching
+//	restarting    stopped       healing
+//	restarting    time          escalated
+//	restarting    unusable      healing
+//	resuming      gone          approving creating escalated grace looking
+//	resuming      lost          approving deleting escalated healing looking watching
+//	resuming      stopped       healing released
+//	resuming      time          approving escalated healing restarting resumed
+//	resuming      unusable      healing
+//	saving        gone          creating escalated grace looking
+//	saving        lost          approving deleting escalated healing looking watching
+//	saving        stopped       released window
+//	saving        time          window
+//	saving        unusable      window
+//	starting      gone          approving creating escalated grace looking watching
+//	starting      lost          approving deleting healing looking watching
+//	starting      serving       admitting healing resuming
+//	starting      time          escalated healing
+//	watching      gone          observed
+//	watching      serving       observed
+//	watching      stopped       observed
+//	watching      time          observed
+//	window        gone          creating grace
+//	window        lost          approving deleting escalated looking watching
+//	window        serving       admitting resuming
+//	window        time          admitting approving deleting escalated resuming saving starting
 //
 // # Deadlines
 //

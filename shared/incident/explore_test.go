@@ -592,30 +592,25 @@ func TestExplore(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	raw, err := os.ReadFile("doc.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, doc, _ := strings.Cut(string(raw), "from         to           on\n")
-	doc, _, _ = strings.Cut(doc, "\n//\n")
 	if *update {
 		if !breadth.Full() {
 			t.Fatalf("the short form does not see every transition: set %s", breadth.Variable)
 		}
-		table := "//\t" + strings.ReplaceAll(observed.table(), "\n", "\n//\t")
-		if err := os.WriteFile("doc.go", []byte(strings.Replace(string(raw), doc, table, 1)), 0o600); err != nil { //nolint:gosec // a fixed name
-			t.Fatal(err)
-		}
+		save(t, "transitions.txt", observed.table())
+		doc := read(t, "doc.go")
+		save(t, "doc.go", strings.Replace(doc, following(doc), observed.following(), 1))
 		return
 	}
 	want := map[string][]string{} // by the two phases, which take two columns of thirteen
-	for line := range strings.SplitSeq(doc, "\n") {
-		line = strings.TrimPrefix(line, "//\t")
+	for line := range strings.Lines(read(t, "transitions.txt")) {
 		want[line[:26]] = strings.Fields(line[26:])
 	}
 	got := observed.rows()
 	if breadth.Full() {
 		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("transitions.txt is not what the machine does (-file +machine):\n%s", d)
+		}
+		if d := cmp.Diff(following(read(t, "doc.go")), observed.following()); d != "" {
 			t.Errorf("the table in doc.go is not what the machine does (-doc +machine):\n%s", d)
 		}
 		return
@@ -623,12 +618,35 @@ func TestExplore(t *testing.T) {
 	for phases, kinds := range got {
 		for _, kind := range kinds {
 			if !slices.Contains(want[phases], kind) {
-				t.Errorf("the table in doc.go lacks what the machine does: %s%s", phases, kind)
+				t.Errorf("transitions.txt lacks what the machine does: %s%s", phases, kind)
 			}
 		}
 	}
 	if len(got) < len(want)*9/10 {
 		t.Errorf("%d transitions of %d were seen: the exploration does not go far", len(got), len(want))
+	}
+}
+
+// following is the table of what follows in the package documentation.
+func following(doc string) string {
+	_, table, _ := strings.Cut(doc, "//\twhile         a slice is    then\n")
+	table, _, _ = strings.Cut(table, "\n//\n")
+	return table
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	raw, err := os.ReadFile(file) //nolint:gosec // a fixed name
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+func save(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil { //nolint:gosec // a fixed name
+		t.Fatal(err)
 	}
 }
 
@@ -821,9 +839,11 @@ func step(t *testing.T, p policy.Policy, n node, e incident.Evidence, m node) (w
 type transitions struct {
 	mu   sync.Mutex
 	seen map[[2]string]map[string]bool
+	// follows is where a phase leads: by the phase, and by what a slice is in.
+	follows map[[2]string]map[string]bool
 }
 
-var observed = transitions{seen: map[[2]string]map[string]bool{}}
+var observed = transitions{seen: map[[2]string]map[string]bool{}, follows: map[[2]string]map[string]bool{}}
 
 // phaseOf names where a workload stands: peace, or the phase of its incident.
 func phaseOf(w incident.Workload) string {
@@ -848,6 +868,41 @@ func (o *transitions) add(before, after incident.Workload, e incident.Evidence) 
 		o.seen[key] = map[string]bool{}
 	}
 	o.seen[key][incident.Kind(e)] = true
+	if what := situation(before, e); what != "" {
+		key := [2]string{from, what}
+		if o.follows[key] == nil {
+			o.follows[key] = map[string]bool{}
+		}
+		o.follows[key][to] = true
+	}
+}
+
+// situation is what a slice is in as evidence shows it, if evidence shows the life that the document knows; time for the clock.
+func situation(w incident.Workload, e incident.Evidence) string {
+	switch e := e.(type) {
+	case incident.Ticked:
+		return "time"
+	case incident.Read:
+		if s := w.Slice(e.Slice); s != nil && (e.Incarnation.Same(s.Incarnation) || e.Condition == incident.Gone) && !e.Abuse {
+			return map[incident.Condition]string{
+				incident.Ready: "serving", incident.Unhealthy: "unusable", incident.Unclear: "unusable", incident.Stopped: "stopped",
+				incident.Lost: "lost", incident.Gone: "gone",
+			}[e.Condition]
+		}
+	}
+	return ""
+}
+
+// following is what was seen to follow, in the form of the package documentation.
+func (o *transitions) following() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var lines []string
+	for key, to := range o.follows {
+		lines = append(lines, fmt.Sprintf("//\t%-13s %-13s %s", key[0], key[1], strings.Join(sorted(to), " ")))
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
 }
 
 // rows are what was seen: the two phases as two columns of the table, and on what.
@@ -868,7 +923,7 @@ func (o *transitions) table() string {
 		lines = append(lines, phases+strings.Join(kinds, " "))
 	}
 	slices.Sort(lines)
-	return strings.Join(lines, "\n")
+	return strings.Join(lines, "\n") + "\n"
 }
 
 // fataler is a test, or one check of a law.
