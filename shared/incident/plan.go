@@ -16,7 +16,8 @@ type Plan struct {
 	// Calls are in the order in which they would be made, and Decisions in that in which they would be taken.
 	Calls     []Planned `json:"calls,omitempty"`
 	Decisions []Line    `json:"decisions"`
-	// Phase is where the incident would stand then; Outcome, Reason and Advice how it would have ended.
+	// Phase is where the incident would stand then; Outcome, Reason and Advice how it would have ended. Where nothing would follow, the
+	// reason says why.
 	Phase   Phase   `json:"phase,omitzero"`
 	Outcome Outcome `json:"outcome,omitzero"`
 	Reason  string  `json:"reason,omitzero"`
@@ -87,7 +88,11 @@ func (w Workload) IfLost(p policy.Policy, slice string, now time.Time) Plan {
 	w.Pause = nil // it holds calls, and no decision
 	o := w.outlook(p, now)
 	o.read(s, Lost, s.Incarnation, "")
-	return o.plan()
+	plan := o.plan()
+	if plan.Phase == "" && plan.Outcome == "" {
+		plan.Reason = w.whyLeftAlone(s)
+	}
+	return plan
 }
 
 // AtDeadline is what would follow if nothing but time passed until the open incident's deadline.

@@ -66,6 +66,21 @@ func TestALossIsForeseenAsItWouldBeDecided(t *testing.T) {
 			}
 		})
 	}
+	for why, but := range map[string]func(*incident.Workload){
+		"its owner deleted it or took it over":                 func(w *incident.Workload) { w.Slices[0].End.Released = start },
+		"its owner ordered it, and it has not been usable yet": func(w *incident.Workload) { w.Slices[0].Condition, w.Slices[0].Unused = incident.Creating, true },
+		"the training is finished":                             func(w *incident.Workload) { w.Crew.Finished = true },
+		"an incident has told its end already":                 func(w *incident.Workload) { w.Slices[0].End.Told = true },
+		"Google suspects abuse on a slice of it, and a person was told": func(w *incident.Workload) {
+			w.Slices[0].Abuse = incident.Abuse{Suspected: true, Told: true}
+		},
+	} {
+		w := quiet(true)
+		but(&w)
+		if f := w.IfLost(policies["spot"], "llama-8b", start); f.Reason != why || len(f.Decisions) > 0 || f.Outcome != "" {
+			t.Errorf("%+v, want nothing, because %s", f, why)
+		}
+	}
 	w := quiet(true)
 	if f := w.IfLost(policies["spot"], "nobody", start); len(f.Decisions) > 0 {
 		t.Errorf("of no slice: %+v", f)
@@ -92,7 +107,7 @@ func TestAnIncidentThatIsOverIsNotForeseen(t *testing.T) {
 			}
 			c.but(&w)
 			f := w.IfLost(policies["spot"], "llama-8b", start)
-			if got := texts(f); strings.Contains(got, "long ago") || !strings.Contains(got, c.want) || c.want == "" && !cmp.Equal(f, incident.Plan{}) {
+			if got := texts(f); strings.Contains(got, "long ago") || !strings.Contains(got, c.want) || c.want == "" && !cmp.Equal(f, incident.Plan{Reason: "its owner deleted it or took it over"}) {
 				t.Errorf("foreseen is %+v, want %q", f, c.want)
 			}
 		})

@@ -614,10 +614,28 @@ func (w Workload) labelled() string {
 	return strings.Join(labels, ",")
 }
 
-// leftAlone reports whether nothing about this life of a slice opens an incident: it is its owner's, or stopped by them, it has
-// never been usable since they ordered it, the training is done, its end has been told, or that Google suspects abuse.
-func (w Workload) leftAlone(s *Slot) bool {
-	return s.theirs(w) || s.End.Told || s.discarded() || w.barred()
+// leftAlone reports whether nothing about this life of a slice opens an incident.
+func (w Workload) leftAlone(s *Slot) bool { return w.whyLeftAlone(s) != "" }
+
+// whyLeftAlone says why nothing about this life of a slice opens an incident, for people; empty where something may.
+func (w Workload) whyLeftAlone(s *Slot) string {
+	switch {
+	case s.IsReleased():
+		return "its owner deleted it or took it over"
+	case s.stoppedByOwner():
+		return "its owner stopped it: " + s.Stop.By
+	case s.Unused:
+		return "its owner ordered it, and it has not been usable yet"
+	case w.Crew.Finished:
+		return "the training is finished"
+	case w.barred():
+		return "Google suspects abuse on a slice of it, and a person was told"
+	case s.discarded():
+		return "Pitstop deleted it because it stood idle"
+	case s.End.Told:
+		return "an incident has told its end already"
+	}
+	return ""
 }
 
 // barred reports whether a person was told that Google suspects abuse, and it still does.

@@ -133,7 +133,7 @@ func (d deployment) rehearse(
 		case r.Would.Outcome == incident.Escalated:
 			r.find(stop, "decision", r.Would.Reason, r.Would.Advice)
 		case r.Would.Outcome == "" && len(r.Would.Decisions) == 0 && w.Incident == nil && !w.Crew.Finished:
-			r.find(stop, "decision", "Pitstop would do nothing", "pitstop status "+w.Name+" shows its state")
+			r.find(stop, "decision", because("Pitstop would do nothing", r.Would.Reason), "pitstop status "+w.Name+" shows its state")
 		}
 	}
 	r.escalated(w, p)

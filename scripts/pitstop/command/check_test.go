@@ -149,7 +149,7 @@ func TestCheckFindsWhatWouldKeepTrainingFromComingBack(t *testing.T) {
 				s := &w.Slices[0]
 				s.Condition, s.State, s.End.Told = incident.Lost, "PREEMPTED", true
 			})
-		}, []string{"if llama-8b died now: nothing", "stop      decision: Pitstop would do nothing", "stop      slice: llama-8b is PREEMPTED already", "you: pitstop retry llama-8b"}},
+		}, []string{"if llama-8b died now: nothing: an incident has told its end already", "stop      decision: Pitstop would do nothing: an incident has told its end already", "stop      slice: llama-8b is PREEMPTED already", "you: pitstop retry llama-8b"}},
 		"what the last incident decided is over": {startsCrew, func(b *bench, _ *granted, _ *buckettest.Server) {
 			b.change(func(w *incident.Workload) {
 				s, last := &w.Slices[0], *llama().Incident

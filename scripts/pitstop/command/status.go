@@ -317,8 +317,11 @@ func foreseen(f incident.Plan) string {
 		}
 		parts = append(parts, end)
 	}
-	return cmp.Or(strings.Join(parts, "; then "), "nothing")
+	return cmp.Or(strings.Join(parts, "; then "), because("nothing", f.Reason))
 }
+
+// because adds the reason, if there is one.
+func because(text, reason string) string { return strings.TrimSuffix(text+": "+reason, ": ") }
 
 func (p *printer) slice(s *incident.Slot, maintained string, now time.Time) {
 	parts := []string{s.Name, s.Zone, s.Accelerator}
