@@ -14,9 +14,16 @@ import (
 // sent. It does no I/O and changes nothing that it was given. Changed is false where the evidence taught nothing new;
 // the document need not be written then, and there is nothing to send.
 func Advance(p policy.Policy, w Workload, e Evidence, now time.Time) (next Workload, send []events.Event, changed bool) {
-	m := machine{p: p, w: w, now: now, from: e.origin()}
-	if m.from.Time.After(now) {
-		m.from.Time = now // a clock ahead of ours orders nothing
+	m := machine{p: p, w: w, now: now}
+	m.learn(e)
+	return m.w, m.out, m.changed
+}
+
+// learn takes one thing more, and decides what follows.
+func (m *machine) learn(e Evidence) {
+	m.from, m.reading = e.origin(), ""
+	if m.from.Time.After(m.now) {
+		m.from.Time = m.now // a clock ahead of ours orders nothing
 	}
 	m.forget()
 	switch e := e.(type) {
@@ -74,7 +81,6 @@ func Advance(p policy.Policy, w Workload, e Evidence, now time.Time) (next Workl
 	m.leaveStopped()
 	m.stopAbused()
 	m.plan()
-	return m.w, m.out, m.changed
 }
 
 // label takes what the slices say of the policy, once all is known of them that a reading tells.

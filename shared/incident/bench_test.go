@@ -42,3 +42,26 @@ func BenchmarkAdvance(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkRehearsal is the reading that shows the last slice of a Multislice lost, where nothing is allowed: the plan is that of all.
+func BenchmarkRehearsal(b *testing.B) {
+	for _, n := range []int{1, 8, 64, 128} {
+		b.Run(fmt.Sprintf("slices=%d", n), func(b *testing.B) {
+			w := quiet(true)
+			one := w.Slices[0]
+			w.Slices = nil
+			for i := range n {
+				one.Name, one.Incarnation = fmt.Sprintf("s%d", i), life(i+1)
+				w.Slices = append(w.Slices, one)
+			}
+			for i := range n - 1 {
+				w, _, _ = incident.Advance(policies["watch"], w, lossOf(w, w.Slices[i].Name, incident.Lost), start)
+			}
+			last := lossOf(w, w.Slices[n-1].Name, incident.Lost)
+			b.ReportAllocs()
+			for b.Loop() {
+				incident.Advance(policies["watch"], w, last, start)
+			}
+		})
+	}
+}

@@ -358,7 +358,10 @@ func (m *machine) watch(seen, instead string, step func(*machine)) {
 		in.Look = true
 		return
 	}
-	would := m.rehearse("", step)
+	var would []string
+	if step != nil {
+		would = m.rehearse("", step)
+	}
 	if would == nil {
 		would = []string{instead}
 		m.wouldDo(instead)

@@ -114,11 +114,13 @@ func (m *machine) stale() bool { return !m.from.Time.IsZero() && m.now.Sub(m.fro
 // openLook opens an incident on evidence that the API has to explain.
 func (m *machine) openLook(t Trouble, text string) {
 	m.open(t)
-	m.does(text, "look at the API; what it shows decides", func(m *machine) {
-		m.enter(Looking, m.now.Add(LookFor))
-		m.line(LineSeen, text, "")
-		m.decided("incident opened: "+words(t.Cause)+"; look at the API first", "a log entry alone proves no loss")
-	})
+	if m.watched() {
+		m.watch(text, "look at the API; what it shows decides", nil) // nothing follows from how it was before
+		return
+	}
+	m.enter(Looking, m.now.Add(LookFor))
+	m.line(LineSeen, text, "")
+	m.decided("incident opened: "+words(t.Cause)+"; look at the API first", "a log entry alone proves no loss")
 }
 
 // formerLife reports whether evidence speaks of a life of the slice that is over.

@@ -30,11 +30,12 @@ func (m *machine) noticed(e Noticed) {
 	if m.history(e.Notice) || old != nil && !old.newer(e) {
 		return
 	}
-	m.slice(s.Name).Notice = m.notice(e, old)
+	next := m.notice(e, old)
+	moved := old != nil && old.Status == events.NoticePending && !old.WindowStart.Equal(next.WindowStart)
+	m.slice(s.Name).Notice = next
 	if s = m.w.Slice(s.Name); s.IsReleased() {
 		return
 	}
-	moved := old != nil && old.Status == events.NoticePending && !old.WindowStart.Equal(s.Notice.WindowStart)
 	m.followNotice(s, e.Text, moved)
 }
 

@@ -95,21 +95,27 @@ func (w Workload) IfLost(p policy.Policy, slice string, now time.Time) Plan {
 	return plan
 }
 
-// AtDeadline is what would follow if nothing but time passed until the open incident's deadline.
+// AtDeadline is what would follow if nothing but time passed until the open incident's deadline. It goes on from there only where something
+// new is asked for.
 func (w Workload) AtDeadline(p policy.Policy) Plan {
 	if w.Incident == nil || w.Incident.Deadline.IsZero() {
 		return Plan{}
 	}
 	o := w.outlook(p, w.Incident.Deadline)
 	o.learn(Ticked{})
+	if o.m.w.Epoch == w.Epoch {
+		return o.seen()
+	}
 	return o.plan()
 }
 
-// IfAllowed is what would follow from one more thing that is learned, if the policy allowed everything.
+// IfAllowed is what would follow from one more thing that is learned, if the policy allowed everything. Where that opens no incident yet,
+// time passes until one opens.
 func (w Workload) IfAllowed(p policy.Policy, e Evidence, now time.Time) Plan {
 	o := w.outlook(permitting(p), now)
 	o.agrees = true
 	o.learn(e)
+	o.inPeace()
 	return o.plan()
 }
 
@@ -133,13 +139,12 @@ func permitting(p policy.Policy) policy.Policy {
 
 // outlook is a workload that goes on in thought.
 type outlook struct {
-	p   policy.Policy
-	w   Workload
-	now time.Time
-	// agrees says that a person says yes to whatever is asked. Otherwise the outlook ends there.
+	m *machine
+	// agrees answers every question with yes. Otherwise the outlook ends at a question.
 	agrees bool
-	// when is what was waited for before the next call, and looked says that the slices were read once for this look.
-	when   string
+	// when is what was waited for before the next call: by the slice, and for every slice under no name.
+	when map[string]string
+	// looked: this look has read the slices.
 	looked bool
 	calls  []Planned
 	// told is how much of the story of the open incident was told before, and over the ID of the one that closed last.
@@ -148,20 +153,28 @@ type outlook struct {
 }
 
 func (w Workload) outlook(p policy.Policy, now time.Time) *outlook {
-	o := &outlook{p: p, w: w, now: now}
-	if w.Incident != nil {
-		o.told = len(w.Incident.Timeline) + w.Incident.LeftOut
+	return (&machine{p: p, w: w, now: now}).outlook()
+}
+
+// outlook begins where a machine stands, which goes on in thought from then on.
+func (m *machine) outlook() *outlook {
+	o := &outlook{m: m, when: map[string]string{}}
+	if in := m.w.Incident; in != nil {
+		o.told = len(in.Timeline) + in.LeftOut
 	}
-	if w.Closed != nil {
-		o.over = w.Closed.ID
+	if m.w.Closed != nil {
+		o.over = m.w.Closed.ID
 	}
 	return o
 }
 
-func (o *outlook) learn(e Evidence) { o.w, _, _ = Advance(o.p, o.w, e, o.now) }
+func (o *outlook) learn(e Evidence) { o.m.learn(e) }
+
+// passes has time pass until then.
+func (o *outlook) passes(until time.Time) { o.m.now = later(o.m.now, until) }
 
 // origin is that of what the API would show now.
-func (o *outlook) origin() Origin { return Origin{Time: o.now, Rank: events.RankReading} }
+func (o *outlook) origin() Origin { return Origin{Time: o.m.now, Rank: events.RankReading} }
 
 // read has the API show a slice. Its notices stay as they are.
 func (o *outlook) read(s *Slot, c Condition, life events.Incarnation, maker string) {
@@ -173,15 +186,15 @@ func (o *outlook) read(s *Slot, c Condition, life events.Incarnation, maker stri
 		e.Zone = s.Zone
 	}
 	if c != s.Condition {
-		e.State = map[Condition]string{Lost: "PREEMPTED", Gone: "gone", Ready: "READY"}[c]
+		e.State = o.m.w.Words().States[c]
 	}
 	o.learn(e)
 }
 
-// mostSteps bounds an outlook. Each step carries out a call, or ends a wait.
+// mostSteps bounds an outlook. Each step carries out what is asked for, or ends a wait.
 const mostSteps = 200
 
-// plan plays the workload forward, until its incident has ended, its training goes on, or a person is asked.
+// plan plays the open incident forward, until it has ended, its training goes on, maintenance is waited for, or a person is asked.
 func (o *outlook) plan() Plan {
 	for range mostSteps {
 		if !o.next() {
@@ -193,31 +206,44 @@ func (o *outlook) plan() Plan {
 
 // next carries out the calls that are wanted, or ends the wait. It reports whether anything may follow.
 func (o *outlook) next() bool {
-	if o.w.Incident == nil {
-		return o.inPeace()
+	in, effects := o.m.w.Incident, o.m.w.Effects
+	if in == nil {
+		return false
 	}
-	if effects := o.w.Effects; len(effects) > 0 {
-		for _, effect := range effects {
-			if effect.Answered.IsZero() {
-				o.calls = append(o.calls, (&machine{p: o.p, w: o.w, now: o.now}).would(o.w.governs(effect.Action), o.when, effect)...)
-			}
-		}
-		for _, effect := range slices.Clone(effects) {
-			o.carryOut(effect)
-		}
-		return true
+	if len(effects) == 0 {
+		return o.wait()
 	}
-	return o.wait()
+	effects = slices.DeleteFunc(slices.Clone(effects), in.unwanted) // of which nobody knows what comes, and nobody wants it
+	for _, effect := range effects {
+		if effect.Answered.IsZero() {
+			o.calls = append(o.calls, o.m.would(o.m.w.governs(effect.Action), o.whenFor(effect), effect)...)
+		}
+	}
+	for _, effect := range effects {
+		o.carryOut(effect)
+	}
+	return len(effects) > 0
+}
+
+// whenFor is what was waited for before the call of an effect.
+func (o *outlook) whenFor(effect Effect) string {
+	var all []string
+	for _, slice := range append([]string{"", effect.Slice}, effect.With...) {
+		if when := o.when[slice]; when != "" && !slices.Contains(all, when) {
+			all = append(all, when)
+		}
+	}
+	return strings.Join(all, ", and ")
 }
 
 // inPeace lets time pass until an incident opens, unless one has just ended.
-func (o *outlook) inPeace() bool {
-	if c := o.w.Closed; c != nil && c.ID != o.over {
-		return false
+func (o *outlook) inPeace() {
+	if c := o.m.w.Closed; o.m.w.Incident != nil || c != nil && c.ID != o.over {
+		return
 	}
 	var due []time.Time
-	for i := range o.w.Slices {
-		s := &o.w.Slices[i]
+	for i := range o.m.w.Slices {
+		s := &o.m.w.Slices[i]
 		due = append(due, s.Notice.Due)
 		if s.Condition != Ready {
 			due = append(due, s.Since.Add(SickFor))
@@ -225,20 +251,22 @@ func (o *outlook) inPeace() bool {
 	}
 	slices.SortFunc(due, time.Time.Compare)
 	for _, at := range due {
-		if o.now = later(o.now, at); !at.IsZero() && o.w.Incident == nil {
+		if o.passes(at); !at.IsZero() && o.m.w.Incident == nil {
 			o.learn(Ticked{})
 		}
 	}
-	return o.w.Incident != nil || o.askOwner() && o.w.Incident != nil
+	if o.m.w.Incident == nil {
+		o.askOwner()
+	}
 }
 
 // carryOut has an effect done as it is asked for.
 func (o *outlook) carryOut(effect Effect) {
-	if effect = o.again(effect); o.w.Incident == nil {
+	if effect = o.again(effect); o.m.w.Incident == nil {
 		return
 	}
 	r := events.Request{
-		Workload: o.w.ID, Incident: effect.Maker, Epoch: effect.Epoch, Action: effect.Action, Slice: effect.Slice, Incarnation: effect.Incarnation,
+		Workload: o.m.w.ID, Incident: effect.Maker, Epoch: effect.Epoch, Action: effect.Action, Slice: effect.Slice, Incarnation: effect.Incarnation,
 		Attempt: effect.Attempt,
 	}
 	if effect.Begun.IsZero() {
@@ -246,21 +274,15 @@ func (o *outlook) carryOut(effect Effect) {
 	}
 	switch effect.Action {
 	case events.ActionVerify:
-		step := max(o.w.verifyPast()+1, o.w.Incident.Save.Step)
-		o.learn(Checked{Origin: o.origin(), Request: r, Found: true, Step: step, At: o.now, URI: o.w.Directory})
-		o.when = "once the save is verified"
+		o.verified(r)
 		return
 	case events.ActionHear:
-		e := VerdictRead{Origin: o.origin(), Request: r, Verdict: o.verdict(), Text: "none is known"}
-		if saved := o.w.Progress.CheckpointStep; saved > 0 { // what was told to be complete is found so
-			e.Saved, e.SavedAt, e.SavedURI = saved, o.now, o.w.Directory
-		}
-		o.learn(e)
+		o.heard(r)
 		return
 	case events.ActionSave, events.ActionMaintain, events.ActionAdmit, events.ActionRestart, events.ActionStart, events.ActionDelete, events.ActionCreate:
 	}
 	if effect.Action != events.ActionDelete { // what is deleted is created again without another wait
-		o.when = ""
+		clear(o.when)
 	}
 	if effect.Answered.IsZero() {
 		o.learn(Answered{Origin: o.origin(), Request: r})
@@ -274,20 +296,36 @@ func (o *outlook) carryOut(effect Effect) {
 	case events.ActionDelete:
 		o.shows(concerned, func(s *Slot) { o.read(s, Gone, s.Incarnation, "") })
 	case events.ActionCreate:
-		o.now = o.now.Add(time.Second) // its life begins behind the incident
-		made := events.Incarnation{Zone: effect.Zone, ID: "planned", Created: o.now}
+		o.m.now = o.m.now.Add(time.Second) // its life begins behind the incident
+		made := events.Incarnation{Zone: effect.Zone, ID: "planned", Created: o.m.now}
 		o.shows(concerned, func(s *Slot) { o.read(s, Ready, made, effect.Maker) })
 	case events.ActionMaintain, events.ActionAdmit, events.ActionRestart, events.ActionVerify, events.ActionHear:
 	}
 }
 
+// verified has a complete checkpoint found that is new enough.
+func (o *outlook) verified(r events.Request) {
+	step := max(o.m.w.verifyPast()+1, o.m.w.Incident.Save.Step)
+	o.learn(Checked{Origin: o.origin(), Request: r, Found: true, Step: step, At: o.m.now, URI: o.m.w.Directory})
+	o.when[""] = "once the save is verified"
+}
+
+// heard has the crew's verdict read, and how far the training is saved: what was told to be complete is found so.
+func (o *outlook) heard(r events.Request) {
+	e := VerdictRead{Origin: o.origin(), Request: r, Verdict: o.verdict(), Text: "none is known"}
+	if saved := o.m.w.Progress.CheckpointStep; saved > 0 {
+		e.Saved, e.SavedAt, e.SavedURI = saved, o.m.now, o.m.w.Directory
+	}
+	o.learn(e)
+}
+
 // again is an effect that waits for its next try, once that has come.
 func (o *outlook) again(effect Effect) Effect {
 	if !effect.Retry.IsZero() {
-		o.now = later(o.now, effect.Retry)
+		o.passes(effect.Retry)
 		o.learn(Ticked{})
 	}
-	if now := o.w.effect(effect.Action, effect.Slice); now != nil {
+	if now := o.m.w.effect(effect.Action, effect.Slice); now != nil {
 		return *now
 	}
 	return effect
@@ -296,7 +334,7 @@ func (o *outlook) again(effect Effect) Effect {
 // shows has the API show slices as a call has left them.
 func (o *outlook) shows(names []string, as func(*Slot)) {
 	for _, name := range names {
-		if s := o.w.Slice(name); s != nil {
+		if s := o.m.w.Slice(name); s != nil {
 			as(s)
 		}
 	}
@@ -304,36 +342,24 @@ func (o *outlook) shows(names []string, as func(*Slot)) {
 
 // saved has the crew acknowledge the save that it was asked for.
 func (o *outlook) saved() {
-	if o.w.Incident == nil {
-		return
+	if in := o.m.w.Incident; in != nil {
+		o.m.from = o.origin()
+		o.m.saveAcked(events.CrewReport{Report: events.ReportSaved, SaveID: in.Save.ID, CheckpointStep: max(o.m.w.Progress.High, o.m.w.Progress.Verified)})
 	}
-	o.do(func(m *machine) {
-		m.saveAcked(events.CrewReport{Report: events.ReportSaved, SaveID: m.w.Incident.Save.ID, CheckpointStep: max(m.w.Progress.High, m.w.Progress.Verified)})
-	})
 }
 
 // verdict is what the crew would have left beside the checkpoints: that it gave up, where a line says so.
 func (o *outlook) verdict() *events.CrewVerdict {
-	c := o.w.Crew.Claim
-	if c.Finished || c.Attempt <= o.w.Crew.GaveUp || len(o.w.Slices) == 0 {
+	c := o.m.w.Crew.Claim
+	if c.Finished || c.Attempt <= o.m.w.Crew.GaveUp || len(o.m.w.Slices) == 0 {
 		return nil
 	}
-	return &events.CrewVerdict{Attempt: c.Attempt, Ended: c.At, Life: events.Admission{Slice: o.w.Slices[0].Name}, Reason: "no restarts are left"}
+	return &events.CrewVerdict{Attempt: c.Attempt, Ended: c.At, Life: events.Admission{Slice: o.m.w.Slices[0].Name}, Reason: "no restarts are left"}
 }
-
-// do takes a step of the machine that no evidence of its own leads to.
-func (o *outlook) do(step func(*machine)) {
-	m := &machine{p: o.p, w: o.w, now: o.now, from: o.origin()}
-	step(m)
-	o.w = m.w
-}
-
-// nobodySays is when what is gone, or stopped, is taken in hand.
-var nobodySays = "if nobody says within " + events.Span(Grace) + " that its owner did it"
 
 // wait ends what the incident waits for, by nothing but time. It reports whether anything follows.
 func (o *outlook) wait() bool {
-	in := o.w.Incident
+	in := o.m.w.Incident
 	o.looked = o.looked && in.Phase == Looking
 	switch in.Phase {
 	case Looking:
@@ -346,52 +372,66 @@ func (o *outlook) wait() bool {
 		if o.askOwner() {
 			return true
 		}
-		if in.Phase == Healing {
-			o.when = "if " + o.w.Words().Healer + " has not brought it back within " + events.Span(HealFor)
-		}
+		o.notHealed()
 	case Approving:
 		if !o.agrees {
 			return false
 		}
 		o.learn(Approved{Origin: o.origin(), Word: Word{By: "a person"}, Incident: in.ID, Action: in.Asked})
-		o.when = "if a person says yes"
+		o.when[""] = "if a person says yes"
 		return true
 	case Saving:
 	case Resuming:
-		if o.now.Before(in.Deadline) {
+		if o.m.now.Before(in.Deadline) {
 			return false
 		}
 	case Maintaining, Window, Removing, Recreating, Admitting, Restarting, Starting, Watching, Clearing, Discarding, Closed:
 		return false
 	}
-	o.now = later(o.now, in.Deadline)
+	o.passes(in.Deadline)
 	o.learn(Ticked{})
 	return true
 }
 
 // readAll has the API show all slices as they were read last.
 func (o *outlook) readAll() {
-	for i := range o.w.Slices {
-		s := o.w.Slices[i]
-		if s.Condition != Unread && o.w.Incident != nil {
+	for i := range o.m.w.Slices {
+		s := o.m.w.Slices[i]
+		if s.Condition != Unread && o.m.w.Incident != nil {
 			o.read(&s, s.Condition, s.Incarnation, "")
 		}
 	}
 }
 
-// askOwner asks the audit log who deleted or stopped a slice of which nobody has said it, and the log names nobody. It reports whether
-// there is one.
+// notHealed notes of what cannot be used that its provider has not brought it back.
+func (o *outlook) notHealed() {
+	for i := range o.m.w.Slices {
+		if s := &o.m.w.Slices[i]; o.m.phase() == Healing && s.Condition != Ready && s.Condition != Gone && !s.IsReleased() {
+			o.when[s.Name] = "if " + o.m.w.Words().Healer + " has not brought it back within " + events.Span(HealFor)
+		}
+	}
+}
+
+// askOwner asks the audit log who deleted or stopped each slice of which nobody has said it, and the log names nobody. It reports whether
+// there was one.
 func (o *outlook) askOwner() (asked bool) {
-	for i := range o.w.Slices {
-		s := o.w.Slices[i]
+	for i := range o.m.w.Slices {
+		s := o.m.w.Slices[i]
 		if s.IsReleased() || !s.Stop.Unsaid.IsZero() || s.Condition != Gone && !s.unaccounted() {
 			continue
 		}
-		o.now, asked = later(o.now, s.Since.Add(Grace)), true
+		o.passes(s.Since.Add(Grace))
 		o.learn(Unsaid{Origin: o.origin(), Slice: s.Name, Incarnation: s.Incarnation})
+		if o.m.w.Slices[i].Stop.Unsaid.IsZero() {
+			continue // of what was never seen alive no log tells
+		}
+		did := "stopped"
+		if s.Condition == Gone {
+			did = "deleted"
+		}
+		asked, o.when[s.Name] = true, "if nobody says within "+events.Span(Grace)+" that its owner "+did+" it"
 	}
 	if asked {
-		o.when = nobodySays
 		o.learn(Ticked{})
 	}
 	return asked
@@ -400,9 +440,9 @@ func (o *outlook) askOwner() (asked bool) {
 // seen is what has come of it.
 func (o *outlook) seen() Plan {
 	plan := Plan{Calls: o.calls}
-	in := o.w.Incident
-	if in == nil && o.w.Closed != nil && o.w.Closed.ID != o.over {
-		in = o.w.Closed // it would have ended
+	in := o.m.w.Incident
+	if c := o.m.w.Closed; in == nil && c != nil && c.ID != o.over {
+		in = c // it would have ended
 	}
 	if in == nil {
 		return plan
@@ -412,7 +452,7 @@ func (o *outlook) seen() Plan {
 			plan.Decisions = append(plan.Decisions, l)
 		}
 	}
-	if o.w.Incident != nil {
+	if o.m.w.Incident != nil {
 		plan.Phase = in.Phase
 		return plan
 	}
@@ -437,15 +477,17 @@ func (m *machine) rehearse(when string, step func(*machine)) (texts []string) {
 	in.Switches = policy.Everything()
 	f.w.Incident = &in
 	step(f)
-	o := f.w.outlook(f.p, m.now)
-	o.agrees, o.when = true, when
+	o := f.outlook()
+	o.agrees = true
+	if when != "" {
+		o.when[""] = when
+	}
 	plan := o.plan()
+	m.keepPlan(plan.Calls)
 	if plan.Outcome == Escalated && plan.Calls == nil {
 		texts = []string{"nothing: " + plan.Reason}
 		m.wouldDo(texts[0])
-		return texts
 	}
-	m.keepPlan(plan.Calls)
 	for _, c := range plan.Calls {
 		texts = append(texts, c.String())
 	}
@@ -459,7 +501,7 @@ func (m *machine) keepPlan(calls []Planned) {
 	}
 	same := func(a, b Planned) bool { return a.Resource == b.Resource && a.Method == b.Method && a.When == b.When }
 	old := slices.DeleteFunc(slices.Clone(m.w.Incident.Plan), func(c Planned) bool { return !before(c) })
-	if calls == nil || slices.EqualFunc(old, calls, same) {
+	if slices.EqualFunc(old, calls, same) {
 		return
 	}
 	in := m.inc()

@@ -168,3 +168,95 @@ func TestWhatLivesAndIsSavedNowhereIsNotRehearsedAway(t *testing.T) {
 		t.Errorf("would have %q", in.WouldHave())
 	}
 }
+
+// lossOf is a reading that shows a slice of a workload lost, or gone.
+func lossOf(w incident.Workload, slice string, c incident.Condition) incident.Read {
+	return incident.Read{
+		Origin: incident.Origin{Time: start, Rank: events.RankReading}, Slice: slice, Zone: "us-west4-a", Condition: c,
+		Incarnation: w.Slice(slice).Incarnation, State: "TERMINATED",
+	}
+}
+
+// TestAPlanThatIsVoidGoes: what would have been called before is not kept beside why nothing would be called any more.
+func TestAPlanThatIsVoidGoes(t *testing.T) {
+	w := multi(true)
+	w.Slices[1].Spec = ""
+	w, _, _ = incident.Advance(policies["watch"], w, lossOf(w, "a", incident.Lost), start)
+	if len(w.Incident.Plan) == 0 {
+		t.Fatal("nothing is planned for a")
+	}
+	w, _, _ = incident.Advance(policies["watch"], w, lossOf(w, "b", incident.Lost), start)
+	if would := w.Incident.WouldHave(); len(would) != 1 || !strings.HasPrefix(would[0], "nothing: the specification of b was never read") {
+		t.Errorf("would have %q", would)
+	}
+}
+
+// TestAWaitBelongsToItsSlice: each slice of a Multislice is waited for as it is.
+func TestAWaitBelongsToItsSlice(t *testing.T) {
+	w := multi(false)
+	for _, e := range []incident.Read{lossOf(w, "a", incident.Lost), lossOf(w, "b", incident.Gone)} {
+		w, _, _ = incident.Advance(policies["watch"], w, e, start)
+	}
+	for _, c := range w.Incident.Plan {
+		if c.Action != events.ActionCreate {
+			continue
+		}
+		want := map[string]string{
+			"a": "if Google has not brought it back within 4 h 0 m", "b": "if nobody says within 35 m 0 s that its owner deleted it",
+		}[c.Slice]
+		if c.When != want {
+			t.Errorf("%s is created %q, want %q", c.Slice, c.When, want)
+		}
+	}
+}
+
+// TestWhatIsOnlyLookedAtIsNotRehearsed: how a slice was before says nothing about what a look will show.
+func TestWhatIsOnlyLookedAtIsNotRehearsed(t *testing.T) {
+	for _, c := range []incident.Condition{incident.Creating, incident.Deleting, incident.Unhealthy} {
+		before := func(w *incident.Workload) { w.Slices[0].Condition, w.Slices[0].State = c, strings.ToUpper(string(c)) }
+		in := at(t, policies["watch"], true, "host error", before).w.Incident
+		if would := in.WouldHave(); len(would) != 1 || would[0] != "look at the API; what it shows decides" {
+			t.Errorf("%s: would have %q", c, would)
+		}
+	}
+}
+
+// TestNothingIsMadeUpForWhatNobodyWants: a creation that was given up brings nothing in a plan.
+func TestNothingIsMadeUpForWhatNobodyWants(t *testing.T) {
+	n := at(t, policies["everything"], true, "preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0", nil)
+	n.w.Incident.Deadline = n.now.Add(time.Hour)
+	got := texts(n.w.AtDeadline(policies["everything"]))
+	if !strings.Contains(got, "clean up what our own request brought") || strings.Contains(got, "delete llama-8b") {
+		t.Errorf("at its deadline: %s", got)
+	}
+}
+
+// TestADeadlinePromisesNoCapacity: a creation that was accepted is waited for longer, and nobody knows what comes of it.
+func TestADeadlinePromisesNoCapacity(t *testing.T) {
+	n := at(t, policies["everything"], true, "preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0, accepted create 0", nil)
+	if got := texts(n.w.AtDeadline(policies["everything"])); !strings.HasPrefix(got, "wait for llama-8b for") || strings.Contains(got, ";") {
+		t.Errorf("at its deadline: %s", got)
+	}
+}
+
+// TestALossOpensNothingOfAnother: what would follow from a loss that is told already is not what the clock does about another slice.
+func TestALossOpensNothingOfAnother(t *testing.T) {
+	w := multi(true)
+	w.Slices[0].End.Told = true
+	w.Slices[1].Notice = incident.Notice{
+		Notice: events.Notice{Status: events.NoticePending, WindowStart: start.Add(48 * time.Hour)}, Told: start, Due: start.Add(47 * time.Hour),
+	}
+	if plan := w.IfLost(policies["everything"], "a", start); len(plan.Decisions) > 0 || plan.Reason == "" {
+		t.Errorf("%+v", plan)
+	}
+}
+
+// TestWhatWasNeverSeenAliveIsNotAskedAboutForEver: no audit log tells who deleted what never lived.
+func TestWhatWasNeverSeenAliveIsNotAskedAboutForEver(t *testing.T) {
+	w := multi(true)
+	w.Slices[1].Incarnation, w.Slices[1].Condition, w.Slices[1].Since = events.Incarnation{}, incident.Gone, start.Add(-time.Hour)
+	w, _, _ = incident.Advance(policies["watch"], w, lossOf(w, "a", incident.Lost), start)
+	if plan := w.Incident.Plan; len(plan) == 0 || plan[0].Method != "DeleteNode" {
+		t.Errorf("would have %q", w.Incident.WouldHave())
+	}
+}

@@ -107,7 +107,7 @@ func (m *machine) reactIn(p Phase, s sight) {
 	}
 }
 
-// servesAgain takes it from a slice that can be used what is not so any more of what was said of it.
+// servesAgain clears what a usable slice disproves: released, unused, stopped, deleted for standing idle.
 func (m *machine) servesAgain(s *Slot) {
 	if s.IsReleased() && m.now.Sub(s.End.Released) > UnreleaseAfter {
 		s = m.slice(s.Name)

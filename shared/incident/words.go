@@ -13,6 +13,8 @@ type Words struct {
 	Slices, Groups string
 	// Calls are the methods of the provider's API that carry out an action on a slice, or on its group.
 	Calls map[events.Action]Method
+	// States are what the API calls a slice that is lost, gone or usable.
+	States map[Condition]string
 	// Stops is the method with which an owner stops a slice.
 	Stops string
 	// Describe, Start, Delete and DeleteGroup are commands for a person. The name follows; a command for a group ends with After.
@@ -32,7 +34,8 @@ var byProvider = map[string]Words{cloudTPU: {
 		events.ActionDelete:   {Slice: "DeleteNode", Group: "DeleteQueuedResource"},
 		events.ActionCreate:   {Slice: "CreateNode", Group: "CreateQueuedResource"},
 	},
-	Stops: "StopNode", Describe: "gcloud compute tpus tpu-vm describe", Start: "gcloud compute tpus tpu-vm start",
+	States: map[Condition]string{Lost: "PREEMPTED", Gone: "gone", Ready: "READY"},
+	Stops:  "StopNode", Describe: "gcloud compute tpus tpu-vm describe", Start: "gcloud compute tpus tpu-vm start",
 	Delete: "gcloud compute tpus tpu-vm delete", DeleteGroup: "gcloud compute tpus queued-resources delete", After: " --force",
 }}
 

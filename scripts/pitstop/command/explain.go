@@ -433,6 +433,7 @@ func rehearsed(e events.Entry, p policy.Policy) []incident.Planned {
 	case events.KindLoss:
 		return w.IfAllowed(p, readAs(w, incident.Lost), now).Calls
 	case events.KindNotice:
+		w.Slices[0].Accelerator = maintainsEarly // the notice names no shape, and says whether its maintenance can be started early
 		return w.IfAllowed(p, incident.Noticed{Origin: origin, Slice: name, Notice: e.Notice}, now).Calls
 	default:
 		report := events.CrewReport{Report: events.ReportGaveUp, Attempt: max(e.Crew.Attempt, 1)}
@@ -453,9 +454,6 @@ func trainsOn(w incident.Workload, s incident.Slot) incident.Workload {
 	s.Condition, s.State, s.Spec, s.Admission = incident.Ready, "READY", "its own", incident.Admitted
 	if !s.Incarnation.Known() {
 		s.Incarnation = events.Incarnation{Zone: s.Zone, ID: "the one that is there"}
-	}
-	if s.Accelerator == "" {
-		s.Accelerator = maintainsEarly // an entry names no shape, and its calls are those of any
 	}
 	w.Slices = []incident.Slot{s}
 	w.Crew.Seen = time.Unix(0, 0)
