@@ -62,8 +62,10 @@ var acts = map[string]func(*Cloud, act) error{
 		}
 		return c.API.HostError(a.Zone, a.Node, down)
 	},
-	"maintenance": (*Cloud).maintenance,
-	"withdraw":    func(c *Cloud, a act) error { return c.API.Withdraw(a.Zone, a.Node) },
+	"maintenance": func(c *Cloud, a act) error {
+		return c.Maintain(a.Zone, a.Node, time.Duration(a.In), time.Duration(a.For))
+	},
+	"withdraw": func(c *Cloud, a act) error { return c.API.Withdraw(a.Zone, a.Node) },
 	"stockout": func(c *Cloud, a act) error {
 		none := 0
 		a.Slices = &none
@@ -103,22 +105,27 @@ func (c *Cloud) capacity(a act) error {
 	if a.Slices == nil || *a.Slices < cloudtputest.Unlimited {
 		return errors.New("say with slices how many slices the zone holds; -1 is without limit")
 	}
+	c.Supply(a.Zone, *a.Slices, time.Duration(a.For))
+	return nil
+}
+
+// Supply gives a zone room for so many slices for that long; 0 is for good.
+func (c *Cloud) Supply(zone string, room int, lasts time.Duration) {
 	c.supplying.Lock()
 	defer c.supplying.Unlock()
-	z, known := c.supplies[a.Zone]
+	z, known := c.supplies[zone]
 	if !known {
-		z = &supply{capacity: c.API.Capacity(a.Zone)}
-		c.supplies[a.Zone] = z
+		z = &supply{capacity: c.API.Capacity(zone)}
+		c.supplies[zone] = z
 	}
 	z.turn++
-	if a.For == 0 {
-		z.capacity = *a.Slices
+	if lasts == 0 {
+		z.capacity = room
 	} else {
 		turn := z.turn
-		c.clock.At(c.clock.Now().Add(time.Duration(a.For)), func() { c.resupply(a.Zone, turn) })
+		c.clock.At(c.clock.Now().Add(lasts), func() { c.resupply(zone, turn) })
 	}
-	c.API.SetCapacity(a.Zone, *a.Slices)
-	return nil
+	c.API.SetCapacity(zone, room)
 }
 
 // supply is the capacity that a zone has for good, and the number of the latest act that changed it. An act for a while ends by itself
@@ -143,29 +150,28 @@ func (c *Cloud) fault(a act, f cloudtputest.Fault) error {
 	return nil
 }
 
-// maintenance announces maintenance that begins later, or begins it at once.
-func (c *Cloud) maintenance(a act) error {
-	lasts := time.Duration(a.For)
+// Maintain announces maintenance of a node that begins later and lasts that long, or begins it at once. 0 lasts as long as usual.
+func (c *Cloud) Maintain(zone, node string, in, lasts time.Duration) error {
 	if lasts == 0 {
 		lasts = c.maintenanceTakes
 	}
-	if a.In == 0 {
-		return c.API.Maintain(a.Zone, a.Node, lasts)
+	if in == 0 {
+		return c.API.Maintain(zone, node, lasts)
 	}
-	begins := c.clock.Now().Add(time.Duration(a.In))
+	begins := c.clock.Now().Add(in)
 	const window = 4 * time.Hour
 	notice := events.Notice{Status: events.NoticePending, CanReschedule: true, WindowStart: begins, WindowEnd: begins.Add(window), LatestWindowStart: begins.Add(window)}
-	life := c.API.Incarnation(a.Zone, a.Node)
-	if err := c.API.Announce(a.Zone, a.Node, notice); err != nil {
+	life := c.API.Incarnation(zone, node)
+	if err := c.API.Announce(zone, node, notice); err != nil {
 		return err
 	}
 	c.clock.At(begins, func() {
-		n := c.API.Node(a.Zone, a.Node)
-		if n == nil || c.API.Incarnation(a.Zone, a.Node) != life || n.UpcomingMaintenance == nil ||
+		n := c.API.Node(zone, node)
+		if n == nil || c.API.Incarnation(zone, node) != life || n.UpcomingMaintenance == nil ||
 			n.UpcomingMaintenance.MaintenanceStatus != "PENDING" || n.UpcomingMaintenance.WindowStartTime != begins.UTC().Format(time.RFC3339Nano) {
 			return // somebody started it early, it was withdrawn, or the node is another one
 		}
-		_ = c.API.Maintain(a.Zone, a.Node, lasts) //nolint:errcheck // the node is there
+		_ = c.API.Maintain(zone, node, lasts) //nolint:errcheck // the node is there
 	})
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -122,6 +123,30 @@ func New(c Config) (*Cloud, error) {
 	return cloud, nil
 }
 
+// Parts are a simulated cloud that somebody else runs: who moves its clock, brings its entries to the log, and passes its events to
+// Tell.
+type Parts struct {
+	API    *cloudtputest.API
+	Bucket *buckettest.Server
+	Log    *cloudlogtest.Log
+	Clock  *clock.Clock
+	// Token is the password of the calls that make something happen. Maintenance is how long maintenance lasts.
+	Token       string
+	Maintenance time.Duration
+	// Logged is called with every entry that a client writes to the log; nil is none.
+	Logged func(entry []byte)
+}
+
+// Over is a cloud on a socket over the parts of one that somebody else runs.
+func Over(p Parts) *Cloud {
+	c := &Cloud{
+		API: p.API, Bucket: p.Bucket, Log: p.Log, clock: p.Clock, token: p.Token, logged: p.Logged, maintenanceTakes: p.Maintenance,
+		machines: map[machineID]*machine{}, supplies: map[string]*supply{},
+	}
+	c.logs = newLogWriter(c)
+	return c
+}
+
 // Clock is the cloud's clock. It moves when somebody calls, and many times a second while the cloud is served.
 func (c *Cloud) Clock() cloudtputest.Clock { return c.clock }
 
@@ -133,7 +158,7 @@ var ownersTools = []string{"google-cloud-sdk", "Terraform", "curl"}
 
 // observe tells the machines of an event, and writes the entries that Google writes about it.
 func (c *Cloud) observe(e cloudtputest.Event) {
-	c.tell(e)
+	c.Tell(e)
 	if c.observed != nil {
 		c.observed(e)
 	}
@@ -145,8 +170,11 @@ func (c *Cloud) observe(e cloudtputest.Event) {
 	}
 }
 
-// Catch brings the cloud's clock to the present time and makes happen what is due.
+// Catch brings the cloud's clock to the present time and makes happen what is due, unless somebody else moves the clock.
 func (c *Cloud) Catch() {
+	if c.now == nil {
+		return
+	}
 	c.catching.Lock()
 	defer c.catching.Unlock()
 	present := c.now()
@@ -189,15 +217,36 @@ func (c *Cloud) name(r *http.Request) {
 	}
 }
 
+// TransportAs calls the cloud without a socket, as somebody.
+func (c *Cloud) TransportAs(principal string) http.RoundTripper {
+	return world.RoundTripper(func(r *http.Request) (*http.Response, error) {
+		r = r.Clone(r.Context())
+		r.Header.Set("Authorization", "Bearer "+principal)
+		if r.Body == nil {
+			r.Body = http.NoBody // as on a server
+		}
+		w := httptest.NewRecorder()
+		c.ServeHTTP(w, r)
+		answer := w.Result()
+		answer.Request = r
+		return answer, nil
+	})
+}
+
+// Server is a server of the protocols that Google's clients speak.
+func Server(h http.Handler) *http.Server {
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true) // gRPC
+	return &http.Server{Handler: h, Protocols: &protocols, ReadHeaderTimeout: 10 * time.Second}
+}
+
 // beat is how often the clock of a served cloud is brought to the present time when nobody calls.
 const beat = 50 * time.Millisecond
 
 // Serve serves the cloud until the context ends, and then ends every call at once.
 func (c *Cloud) Serve(ctx context.Context, l net.Listener) error {
-	var protocols http.Protocols
-	protocols.SetHTTP1(true)
-	protocols.SetUnencryptedHTTP2(true) // gRPC
-	s := &http.Server{Handler: c, Protocols: &protocols, ReadHeaderTimeout: 10 * time.Second}
+	s := Server(c)
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(l) }()
 	t := time.NewTicker(beat)

@@ -124,8 +124,8 @@ func (m *machine) show(n *api.Node) {
 	m.Set("instance/upcoming-maintenance", string(raw))
 }
 
-// tell brings an event to the machines of its node.
-func (c *Cloud) tell(e cloudtputest.Event) {
+// Tell brings an event to the machines of its node.
+func (c *Cloud) Tell(e cloudtputest.Event) {
 	if e.Node == "" {
 		return
 	}

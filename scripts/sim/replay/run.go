@@ -70,38 +70,11 @@ type player struct {
 // Run plays a scenario to its end and returns its story. When the context ends before, it returns that error and the story so
 // far, or none where it has not begun.
 func Run(ctx context.Context, name string, s world.Scenario, records []Record, opts Options) (*world.Story, error) {
-	items, faults := read(ctx, records, opts.Passed)
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	if s.Start.IsZero() {
-		s.Start = startOf(items, s)
-	}
-	for i := range items {
-		if items[i].at.IsZero() && items[i].entry.Ignored == "" {
-			items[i].at = s.Start.Add(quiet)
-		}
-	}
-	w := &player{World: world.New(name, s, opts.Options), how: opts, last: s.Start}
-	if opts.Emulator != "" {
-		var err error
-		if w.remote, err = newRemote(ctx, w.Clock, opts.Emulator); err != nil {
-			return nil, fmt.Errorf("scenario: %w", err)
-		}
-		w.Carrier = w.remote
-	}
-	if err := w.Found(ctx); err != nil {
+	w, err := begin(ctx, name, s, records, opts, func(*world.World) {})
+	if err != nil {
 		return nil, err
 	}
 	defer w.Clock.Close()
-	for _, a := range s.Assumed {
-		w.Tell(world.Line{Time: s.Start, Kind: world.Assumed, Text: a, Simulated: true})
-	}
-	for _, f := range faults {
-		w.Story.Faults = append(w.Story.Faults, f)
-		w.Tell(world.Line{Time: s.Start, Kind: world.Refused, Text: f, Routine: true})
-	}
-	w.plan(items)
 	stopped := w.loop(ctx)
 	switch {
 	case stopped != nil && ctx.Err() == nil:
@@ -125,6 +98,49 @@ func Run(ctx context.Context, name string, s world.Scenario, records []Record, o
 		return nil, fmt.Errorf("scenario: %w", err)
 	}
 	return w.Story, stopped
+}
+
+// Begin sets a scenario up in a world on whose clock all that the records tell will happen. Its caller moves that clock, and closes
+// both. Made is called with the world before anything is in it, and attaches the hooks.
+func Begin(ctx context.Context, name string, s world.Scenario, records []Record, opts Options, made func(*world.World)) error {
+	_, err := begin(ctx, name, s, records, opts, made)
+	return err
+}
+
+func begin(ctx context.Context, name string, s world.Scenario, records []Record, opts Options, made func(*world.World)) (*player, error) {
+	items, faults := read(ctx, records, opts.Passed)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if s.Start.IsZero() {
+		s.Start = startOf(items, s)
+	}
+	for i := range items {
+		if items[i].at.IsZero() && items[i].entry.Ignored == "" {
+			items[i].at = s.Start.Add(quiet)
+		}
+	}
+	w := &player{World: world.New(name, s, opts.Options), how: opts, last: s.Start}
+	made(w.World)
+	if opts.Emulator != "" {
+		var err error
+		if w.remote, err = newRemote(ctx, w.Clock, opts.Emulator); err != nil {
+			return nil, fmt.Errorf("scenario: %w", err)
+		}
+		w.Carrier = w.remote
+	}
+	if err := w.Found(ctx); err != nil {
+		return nil, err
+	}
+	for _, a := range s.Assumed {
+		w.Tell(world.Line{Time: s.Start, Kind: world.Assumed, Text: a, Simulated: true})
+	}
+	for _, f := range faults {
+		w.Story.Faults = append(w.Story.Faults, f)
+		w.Tell(world.Line{Time: s.Start, Kind: world.Refused, Text: f, Routine: true})
+	}
+	w.plan(items)
+	return w, nil
 }
 
 // read understands the records and orders them by their arrival; it ends with the context.

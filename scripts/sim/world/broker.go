@@ -75,6 +75,8 @@ type Broker struct {
 	seq     int
 	pending map[string]int
 	dead    []Message
+	// held is until when nothing is delivered.
+	held time.Time
 }
 
 // NewBroker returns a broker without subscriptions.
@@ -136,6 +138,20 @@ func (b *Broker) latency(m Message) time.Duration {
 	return m.luck.Latency(m, b.Latency)
 }
 
+// Hold delivers nothing until then. The messages stay on their topics.
+func (b *Broker) Hold(until time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.held = until
+}
+
+// Held is until when nothing is delivered.
+func (b *Broker) Held() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.held
+}
+
 // Pending is the number of messages that wait for a delivery or are being delivered.
 func (b *Broker) Pending() int {
 	b.mu.Lock()
@@ -150,6 +166,15 @@ func (b *Broker) Waiting() []string {
 	return slices.Sorted(maps.Keys(b.pending))
 }
 
+// Exhume takes a message out of those that were dead-lettered, and reports whether it was there.
+func (b *Broker) Exhume(id string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	before := len(b.dead)
+	b.dead = slices.DeleteFunc(b.dead, func(m Message) bool { return m.ID == id })
+	return len(b.dead) < before
+}
+
 // Dead returns the messages that were dead-lettered.
 func (b *Broker) Dead() []Message {
 	b.mu.Lock()
@@ -160,12 +185,18 @@ func (b *Broker) Dead() []Message {
 func (b *Broker) enqueue(s Subscription, m Message, attempt int, in time.Duration) {
 	waits := m.Topic + " " + m.ID
 	b.add(waits, 1)
-	b.clock.At(b.clock.Now().Add(in), func() {
+	var due func()
+	due = func() {
+		if until := b.Held(); b.clock.Now().Before(until) {
+			b.clock.At(until, due)
+			return
+		}
 		b.clock.Go(func() {
 			defer b.add(waits, -1)
 			b.deliver(s, m, attempt)
 		})
-	})
+	}
+	b.clock.At(b.clock.Now().Add(in), due)
 }
 
 func (b *Broker) add(message string, n int) {

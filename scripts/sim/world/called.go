@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/functions/patrol"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
 )
@@ -103,6 +104,9 @@ func (w *World) overStore(open ledger.Opener) ledger.Opener {
 
 // canary writes an entry that the sink brings back.
 type canary struct{ *World }
+
+// Canary writes entries that the sink brings back.
+func (w *World) Canary() patrol.Canary { return canary{w} }
 
 // sinkTakes is how long Cloud Logging takes to bring an entry.
 const sinkTakes = 3 * time.Second

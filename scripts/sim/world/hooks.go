@@ -27,6 +27,9 @@ type Hooks struct {
 	// Struck is how many faults there were by now.
 	Struck func() int
 
+	// Seen gets each event in the cloud, before it has any effect here. Unlike Observed it leaves the log as it is.
+	Seen func(e cloudtputest.Event)
+
 	// Sent is told of each request, Delivered of each delivery, Saved of each decision that is stored, and Said of a person's word.
 	Sent      func(e events.Envelope, topic string)
 	Delivered func(sub string, m Message, status int)

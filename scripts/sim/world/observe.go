@@ -391,6 +391,9 @@ func (w *World) observe(e cloudtputest.Event) {
 	if e.Kind == cloudtputest.Called && e.Code == 0 && e.Error == "" && e.Node == "" && e.QueuedResource == "" {
 		return // a listing changes nothing, and everybody may make one
 	}
+	if w.Hooks.Seen != nil {
+		w.Hooks.Seen(e)
+	}
 	if e.Kind != cloudtputest.Called { // no training notices a call
 		w.trains(e)
 	}
@@ -618,12 +621,27 @@ func (w *World) Says(id string, e incident.Evidence) {
 		Ledger: w.Ledger, Now: w.Clock.Now, Sleep: w.Clock.Sleep, Source: "//pitstop/operator", Log: w.log, Decide: w.Opts.Seams.Decide,
 		Cause:     func(context.Context) string { return ApprovalID },
 		Policies:  policy.NewSource(policyURI(w.Opts.Policy), func(context.Context, string) ([]byte, error) { return w.Opts.Policy, nil }, w.Opts.Ceiling(), w.Clock.Now),
-		Publisher: eventPublisher{broker: w.Broker, topics: routes, sent: w.sent, carrier: w.Carrier, unnotified: w.Opts.Unnotified},
-		Saved:     func(_ context.Context, s ledger.Step) { w.saved(operator, s) },
+		Publisher: w.Publisher(),
+		Saved:     w.Said,
 	}
 	if _, err := a.Advance(context.Background(), id, e); err != nil && !fault.IsIgnored(err) {
 		w.Must(err)
 	}
+}
+
+// Lines are the lines of the story from a place on, as they stand now.
+func (w *World) Lines(from int) []Line {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.Story.Lines[min(from, len(w.Story.Lines)):])
+}
+
+// Said has the story tell what followed from a person's word, which a verb of the operator's command has stored.
+func (w *World) Said(_ context.Context, s ledger.Step) { w.saved(operator, s) }
+
+// Publisher publishes events as the functions do.
+func (w *World) Publisher() ledger.Publisher {
+	return eventPublisher{broker: w.Broker, topics: routes, sent: w.sent, carrier: w.Carrier, unnotified: w.Opts.Unnotified}
 }
 
 // SinksTake is how long the sinks take to bring an entry.

@@ -85,6 +85,8 @@ type Options struct {
 	Called func(Call)
 	// Tell are the targets that the function notify tells, over the ledger and the clock of the scenario; without any it tells nobody.
 	Tell func(now func() time.Time) []notify.Target
+	// Settings has patrol keep the deployment's configuration in the ledger, where an operator's verbs read it.
+	Settings bool
 	// Trail records the actions, for a comparison with another build.
 	Trail bool
 	// Wire takes the calls of the TPU API through its clients, over HTTP and by gRPC. Without it they take the short way, with the same ends.
@@ -376,6 +378,9 @@ func (w *World) deploy(ctx context.Context) error {
 			if w.Opts.Called != nil {
 				d.Canary = canary{w}
 			}
+			if w.Opts.Settings {
+				d.Settings = w.settings()
+			}
 			return patrol.New(d)
 		},
 		"checkpoint": func() trigger.Handle {
@@ -444,6 +449,17 @@ func around(hook func(next http.RoundTripper) http.RoundTripper, next http.Round
 		return next
 	}
 	return hook(next)
+}
+
+// settings are the configuration of the simulated deployment.
+func (w *World) settings() *ledger.Settings {
+	var allowed []string
+	for _, s := range policy.All() {
+		if w.Opts.Ceiling().Level(s) == policy.Yes {
+			allowed = append(allowed, string(s))
+		}
+	}
+	return &ledger.Settings{Policy: policy.Config{URI: policyURI(w.Opts.Policy), Allow: strings.Join(allowed, ",")}, Watched: []string{w.Project}}
 }
 
 // policyURI names the policy file of a scenario, if it has one.
