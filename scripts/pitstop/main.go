@@ -39,6 +39,7 @@ func run(args []string, in io.Reader, out, errOut io.Writer) int {
 	signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	c := exec.Command(binary, args...) //nolint:gosec,noctx // our own binary, until it ends
 	c.Stdin, c.Stdout, c.Stderr = in, out, errOut
+	c.Env = append(os.Environ(), "PITSTOP_CALLED_AS=go run ./scripts/pitstop") // for what it tells people to call
 	return ended(c.Run(), errOut)
 }
 

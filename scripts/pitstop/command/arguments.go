@@ -32,7 +32,7 @@ func checkProject(flag, project string) error {
 // check refuses what no deployment is called.
 func (a place) check() error {
 	if a.project == "" {
-		return usage("--project is missing: the project in which Pitstop is deployed")
+		return usage("--project is missing: the project in which Pitstop is deployed; --demo asks the demo on this machine instead")
 	}
 	if err := checkProject("--project", a.project); err != nil {
 		return err

@@ -113,6 +113,7 @@ func (d deployment) checkCommand() *cobra.Command {
 	where.flags(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	c.Flags().StringVar(&priced, "prices", "", "a file of prices, in dollars for a chip-hour; see incident")
+	readsFile(c, "prices")
 	return c
 }
 

@@ -109,6 +109,7 @@ func (d deployment) drillCommand() *cobra.Command {
 	c.Flags().BoolVar(&sure, "yes", false, "do it: this interrupts training")
 	c.Flags().StringVar(&slice, "slice", "", "the slice; the default is the first one that Pitstop handles")
 	c.Flags().StringVar(&priced, "prices", "", "a file of prices, in dollars for a chip-hour; see incident")
+	readsFile(c, "prices")
 	c.Flags().DurationVar(&lasts, "for", drillFor, "how long to follow the drill")
 	return c
 }

@@ -53,10 +53,24 @@ pitstop simulate --fleet fleet.yaml --policy policy.yaml --seeds 20`,
 	"pitstop cloud": `pitstop cloud
 pitstop cloud --listen 127.0.0.1:0 --speed 60
 pitstop cloud --fleet fleet.yaml`,
-	"pitstop policy":         `pitstop policy check policy.yaml`,
-	"pitstop policy check":   "pitstop policy check policy.yaml\npitstop policy check --allow request_checkpoint,restart policy.yaml",
-	"pitstop policy example": `pitstop policy example > policy.yaml`,
-	"pitstop policy schema":  `pitstop policy schema > policy.schema.json`,
+	"pitstop demo": `pitstop demo
+pitstop demo preempt llama-8b
+pitstop demo --speed 300 --scenario hang-restarted`,
+	"pitstop demo preempt":     `pitstop demo preempt llama-8b`,
+	"pitstop demo host-error":  `pitstop demo host-error gemma-27b-1 --for 20m`,
+	"pitstop demo maintenance": "pitstop demo maintenance llama-8b --in 2h",
+	"pitstop demo withdraw":    `pitstop demo withdraw llama-8b`,
+	"pitstop demo hang":        `pitstop demo hang llama-8b`,
+	"pitstop demo crash":       `pitstop demo crash llama-8b --exit 137 --times 3`,
+	"pitstop demo delete":      `pitstop demo delete llama-8b`,
+	"pitstop demo stockout":    `pitstop demo stockout us-west4-a --for 1h`,
+	"pitstop demo room":        `pitstop demo room us-west4-a`,
+	"pitstop demo hold":        `pitstop demo hold pubsub --for 10m`,
+	"pitstop demo kill":        `pitstop demo kill recreate`,
+	"pitstop policy":           `pitstop policy check policy.yaml`,
+	"pitstop policy check":     "pitstop policy check policy.yaml\npitstop policy check --allow request_checkpoint,restart policy.yaml",
+	"pitstop policy example":   `pitstop policy example > policy.yaml`,
+	"pitstop policy schema":    `pitstop policy schema > policy.schema.json`,
 	"pitstop status": `pitstop status --project MINE
 pitstop status llama-8b --project MINE
 pitstop status --watch --project MINE`,
@@ -175,7 +189,8 @@ func help(c *cobra.Command, width int) string {
 		line(l)
 	}
 	line("\nUsage:")
-	if c.Runnable() && !c.HasAvailableSubCommands() {
+	_, itself := c.Annotations[runsItself]
+	if c.Runnable() && !c.HasAvailableSubCommands() || itself {
 		line(strings.Join(layout.Break("  "+c.UseLine(), width, 6), "\n"))
 	}
 	if c.HasAvailableSubCommands() {

@@ -66,7 +66,7 @@ func commands() *cobra.Command {
 	}
 	root.SetVersionTemplate("{{.Version}}")
 	root.SetFlagErrorFunc(wrongFlag)
-	root.AddCommand(replayCommand(), explainCommand(), filterCommand(), reportCommand(), simulateCommand(), cloudCommand(), policyCommand())
+	root.AddCommand(replayCommand(), explainCommand(), filterCommand(), reportCommand(), simulateCommand(), cloudCommand(), demoCommand(), policyCommand())
 	root.AddCommand(deployed.commands()...)
 	described(root)
 	return root
@@ -82,10 +82,18 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	root.SetOut(out)
 	root.SetErr(errOut)
 	err := root.ExecuteContext(ctx)
+	return exitCode(ctx, err, errOut)
+}
+
+// exitCode is the exit code of a command that ended so. It tells an error that nobody has told yet.
+func exitCode(ctx context.Context, err error, errOut io.Writer) int {
 	var wrong usageError
+	var ended endedError
 	switch {
 	case err == nil:
 		return exitDone
+	case errors.As(err, &ended):
+		return int(ended)
 	case errors.Is(err, errFailed):
 		return exitFailed
 	case errors.Is(err, errInterrupted):

@@ -47,6 +47,10 @@ type deployment struct {
 	look   func(ctx context.Context) (sight, error)
 	now    func() time.Time
 	sleep  func(ctx context.Context, d time.Duration) error
+	// worded is told of each word of a person's that is stored; nil is not.
+	worded func(ctx context.Context, s ledger.Step)
+	// demo says that this is the demo itself, in its own process.
+	demo bool
 }
 
 // cloud is the part of the Cloud TPU API that the verbs call.
@@ -141,6 +145,9 @@ func (d deployment) commands() []*cobra.Command {
 	}
 	for _, c := range all {
 		d.bounds(c)
+		if !d.demo {
+			throughDemo(c)
+		}
 	}
 	return all
 }
@@ -216,6 +223,7 @@ func (d deployment) incidentCommand() *cobra.Command {
 	where.flags(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print the incident, its cost and its job as one JSON object")
 	c.Flags().StringVar(&priced, "prices", "", "a file of prices, in dollars for a chip-hour")
+	readsFile(c, "prices")
 	return c
 }
 

@@ -20,6 +20,8 @@ type printer struct {
 	colour bool
 	// said is the reason in the row before. A request and an answer do not repeat it.
 	said string
+	// day is the day of the line before.
+	day string
 }
 
 func newPrinter(out io.Writer, asJSON bool) *printer {
@@ -128,7 +130,15 @@ func (p *printer) ended(r world.Result, lines []world.Line) {
 
 // lines prints lines, with the day where it changes. It folds lines that several workers report alike into one.
 func (p *printer) lines(lines []world.Line) {
-	day := ""
+	p.day = ""
+	p.further(lines)
+	if len(lines) == 0 {
+		tell(p.out, "")
+	}
+}
+
+// further prints lines as lines does, after others.
+func (p *printer) further(lines []world.Line) {
 	first, end, again := 0, 0, 0 // the repetitions are the lines from first to end
 	for i := 0; i < len(lines); i++ {
 		if i == first && again > 0 {
@@ -141,8 +151,8 @@ func (p *printer) lines(lines []world.Line) {
 			first, end, again = i+k, i+k*times, times-1
 		}
 		l := lines[i]
-		if d := l.Time.Format("Mon Jan 2, 2006"); d != day && l.Time.Year() > 1 {
-			day = d
+		if d := l.Time.Format("Mon Jan 2, 2006"); d != p.day && l.Time.Year() > 1 {
+			p.day = d
 			tell(p.out, "  "+p.paint(dim, d))
 		}
 		n := 1
@@ -158,9 +168,6 @@ func (p *printer) lines(lines []world.Line) {
 		}
 		i += n - 1
 		p.print(l)
-	}
-	if len(lines) == 0 {
-		tell(p.out, "")
 	}
 }
 

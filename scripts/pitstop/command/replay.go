@@ -456,15 +456,9 @@ func recorded(names ...string) ([]play, error) {
 	if err != nil {
 		return nil, err
 	}
-	dirs, err := filepath.Glob(filepath.Join(root, "events", "testdata", "*", "scenario.yaml"))
+	known, err := recordedNames(root)
 	if err != nil {
 		return nil, err
-	}
-	slices.Sort(dirs)
-	var known []string
-	for i, d := range dirs {
-		dirs[i] = filepath.Dir(d)
-		known = append(known, filepath.Base(dirs[i]))
 	}
 	if len(known) == 0 {
 		return nil, errors.New("there are no recorded incidents in " + root + "; name files of your own")
@@ -481,17 +475,27 @@ func recorded(names ...string) ([]play, error) {
 		}
 	}
 	var found []play
-	for _, d := range dirs {
-		if len(names) > 0 && !slices.Contains(names, filepath.Base(d)) {
+	for _, name := range known {
+		if len(names) > 0 && !slices.Contains(names, name) {
 			continue
 		}
-		r, err := replay.Load(d)
+		r, err := replay.Load(filepath.Join(root, "events", "testdata", name))
 		if err != nil {
 			return nil, err
 		}
 		found = append(found, play{name: r.Name, scenario: r.Scenario, records: r.Records, policy: r.Policy, want: &r.Want})
 	}
 	return found, nil
+}
+
+// recordedNames are the names of the recorded incidents in the repository, in order.
+func recordedNames(root string) (known []string, err error) {
+	files, err := filepath.Glob(filepath.Join(root, "events", "testdata", "*", "scenario.yaml"))
+	for _, name := range files {
+		known = append(known, filepath.Base(filepath.Dir(name)))
+	}
+	slices.Sort(known)
+	return known, err
 }
 
 // moduleRoot is the folder of Pitstop's repository, at or above the present folder.

@@ -64,6 +64,7 @@ func (d deployment) scaleCommand() *cobra.Command {
 	}
 	where.flags(c)
 	c.Flags().StringArrayVar(&logs, "logs", nil, "a `FILE` of log entries to read instead; repeat it for each")
+	readsFile(c, "logs")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return c
 }

@@ -28,6 +28,9 @@ type screen struct {
 }
 
 func newScreen(out io.Writer) *screen {
+	if far, ok := out.(remote); ok {
+		return &screen{out: out, colour: far.colour}
+	}
 	return &screen{out: out, colour: os.Getenv("NO_COLOR") == "" && terminal(out)}
 }
 
@@ -164,6 +167,9 @@ func terminal(stream any) bool {
 func file(stream any) *os.File {
 	if s, ok := stream.(*screen); ok {
 		stream = s.out
+	}
+	if r, ok := stream.(rawTerminal); ok {
+		return r.File
 	}
 	f, _ := stream.(*os.File)
 	return f

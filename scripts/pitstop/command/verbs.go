@@ -86,7 +86,7 @@ func (d deployment) order(ctx context.Context, l *ledger.Ledger, where place, id
 	k := &publishing{Publisher: d.publish(where.topics())}
 	a := ledger.Advancer{
 		Ledger: l, Policies: policies, Publisher: k, Now: d.now, Sleep: ledger.Sleep, Source: "//pitstop/operator",
-		Cause: func(context.Context) string { return run }, Log: slog.New(slog.DiscardHandler),
+		Cause: func(context.Context) string { return run }, Log: slog.New(slog.DiscardHandler), Saved: d.worded,
 	}
 	w, news, err = a.AdvanceChanged(ctx, id, e)
 	if err == nil && k.why != nil {

@@ -1,0 +1,411 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"pitstop.internal/scripts/sim/demo"
+)
+
+// ownHome gives the user of this test a home of its own, in which no demo is noted.
+func ownHome(t *testing.T) (environment []string) {
+	t.Helper()
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("XDG_CACHE_HOME", home)
+	return []string{"HOME=" + home, "XDG_CACHE_HOME=" + home}
+}
+
+// process is a demo in a process of its own.
+type process struct {
+	*exec.Cmd
+	t     *testing.T
+	lines *bufio.Reader
+	// said is what it has said so far.
+	said strings.Builder
+}
+
+// demoProcess starts a demo and reads until it has said what gcloud needs.
+func demoProcess(t *testing.T, environment []string, args ...string) *process {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), os.Args[0], append([]string{"demo", "--listen", "127.0.0.1:0"}, args...)...) //nolint:gosec // this test
+	c.Env = append([]string{isCommand + "=1", "COLUMNS=100"}, environment...)
+	c.Stderr = os.Stderr
+	out, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &process{Cmd: c, t: t, lines: bufio.NewReader(out)}
+	p.until("gcloud compute tpus tpu-vm list")
+	return p
+}
+
+// until reads to a line that has a text, and returns it.
+func (p *process) until(text string) string {
+	p.t.Helper()
+	for {
+		line, err := p.lines.ReadString('\n')
+		p.said.WriteString(line)
+		if err != nil {
+			p.t.Fatalf("it never said %q: %v\n%s", text, err, p.said.String())
+		}
+		if strings.Contains(line, text) {
+			return line
+		}
+	}
+}
+
+// url is where its cloud is.
+func (p *process) url() string {
+	p.t.Helper()
+	found := regexp.MustCompile(`CLOUDSDK_API_ENDPOINT_OVERRIDES_TPU=(http://127\.0\.0\.1:\d+)/`).FindStringSubmatch(p.said.String())
+	if found == nil {
+		p.t.Fatalf("it does not say where its cloud is:\n%s", p.said.String())
+	}
+	return found[1]
+}
+
+// end interrupts it, and returns how long it took to end.
+func (p *process) end() time.Duration {
+	p.t.Helper()
+	began := time.Now()
+	if err := p.Process.Signal(os.Interrupt); err != nil {
+		p.t.Fatal(err)
+	}
+	rest, err := io.ReadAll(p.lines)
+	p.said.Write(rest)
+	if err := errors.Join(err, p.Wait()); err != nil {
+		p.t.Errorf("it ended badly: %v\n%s", err, p.said.String())
+	}
+	return time.Since(began)
+}
+
+// TestTheDemoShowsAPreemptionAndEnds runs it in a process of its own, takes a slice from another process, looks, and interrupts it.
+func TestTheDemoShowsAPreemptionAndEnds(t *testing.T) {
+	environment := ownHome(t)
+	p := demoProcess(t, environment, "--speed", "900")
+	if a := ownProcess(t, environment, []string{"demo", "preempt", "llama-8b"}); a.code != exitDone || !strings.Contains(a.out, "preempt llama-8b: done") {
+		t.Errorf("preempt: %+v", a)
+	}
+	p.until("workers 0, 1, 2, 3 were preempted")
+	p.until("RESUMED    llama-8b: step ")
+	p.until("its whole story: pitstop incident llama-8b-")
+
+	for _, c := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"status", "llama-8b", "--demo"}, exitDone, "demo/llama-8b  policy night"},
+		{[]string{"status", "llama-9b", "--demo"}, exitUsage, `pitstop: there is no workload "llama-9b"; the ledger has demo/`},
+		{[]string{"status", "--demo", "--project", "mine"}, exitUsage, "--demo and --project contradict each other"},
+		{[]string{"demo", "preempt", "llama-9b"}, exitUsage, `pitstop: the demo has no slice "llama-9b"; did you mean llama-8b`},
+		{[]string{"demo", "preempt", "gemma-27b-0"}, exitUsage, "gemma-27b-0 is no Spot slice"},
+		{[]string{"demo", "stockout", "moon-1-a"}, exitUsage, `the demo has no zone "moon-1-a"`},
+		{[]string{"demo", "hold", "firestore"}, exitUsage, `the demo has no service to hold "firestore"; there are pubsub`},
+		{[]string{"demo", "kill", "recrate"}, exitUsage, `the demo has no function "recrate"; did you mean recreate`},
+		{[]string{"demo", "crash", "llama-8b", "--exit", "0"}, exitUsage, "--exit 0"},
+		{[]string{"demo", "crash", "resnet"}, exitUsage, "resnet has no crew"},
+		{[]string{"demo", "preempt"}, exitUsage, "demo preempt takes one slice; got 0"},
+		{[]string{"demo", "hold", "pubsub", "--for", "-1m"}, exitUsage, "--for -1m0s: it cannot be negative"},
+		{[]string{"demo"}, exitUsage, "a demo is running already, at " + p.url()},
+	} {
+		a := ownProcess(t, environment, c.args)
+		if said := a.out + a.err; a.code != c.code || !strings.Contains(said, c.says) || c.code == exitUsage && strings.Count(said, "\n") != 1 {
+			t.Errorf("%v ends with %d, want %d, and says\n%swant %q", c.args, a.code, c.code, said, c.says)
+		}
+	}
+
+	address := strings.TrimPrefix(p.url(), "http://")
+	if took := p.end(); took > time.Second {
+		t.Errorf("it took %s to end", took)
+	}
+	l, err := net.Listen("tcp", address) //nolint:noctx // it does not wait
+	if err != nil || l.Close() != nil {
+		t.Errorf("its port is not free: %v", err)
+	}
+	if name, err := demoFile(); err != nil {
+		t.Error(err)
+	} else if _, err := os.Stat(name); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it left %s: %v", name, err)
+	}
+	for _, args := range [][]string{{"status", "--demo"}, {"demo", "preempt", "llama-8b"}} {
+		if a := ownProcess(t, environment, args); a.code != exitUsage || a.err != "pitstop: no demo is running; start one in another terminal: pitstop demo\n" {
+			t.Errorf("%v, without a demo: %+v", args, a)
+		}
+	}
+}
+
+// TestAKilledDemoIsNoDemo: what it leaves behind leads nobody astray, and the next one takes its place.
+func TestAKilledDemoIsNoDemo(t *testing.T) {
+	environment := ownHome(t)
+	p := demoProcess(t, environment)
+	if err := p.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = p.Wait() //nolint:errcheck // it was killed
+	if a := ownProcess(t, environment, []string{"status", "--demo"}); a.code != exitUsage || !strings.HasPrefix(a.err, "pitstop: no demo is running; ") {
+		t.Errorf("%+v", a)
+	}
+	next := demoProcess(t, environment, "--scenario", "hang-restarted")
+	if !strings.Contains(next.said.String(), "The recorded incident hang-restarted begins in a moment") {
+		t.Errorf("it does not say what it plays:\n%s", next.said.String())
+	}
+	next.end()
+}
+
+// TestADemoThatCannotBegin says why in one line.
+func TestADemoThatCannotBegin(t *testing.T) {
+	ownHome(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it does not wait
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() //nolint:errcheck // a test's
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"--listen", l.Addr().String()}, "cannot listen on " + l.Addr().String() + ": bind: address already in use; choose another port, or 0 for a free one"},
+		{[]string{"--listen", "8090"}, `"8090" is no address such as 127.0.0.1:8090`},
+		{[]string{"--scenario", "preemptoin", "--listen", "127.0.0.1:0"}, `there is no recorded incident of that name; did you mean preemption`},
+		{[]string{"--scenario", "flood", "--listen", "127.0.0.1:0"}, `there is no recorded incident of that name; pitstop replay --list names them`},
+		{[]string{"--speed", "0"}, "--speed 0 is not between 0.01 and 3600"},
+		{[]string{"premept"}, `pitstop demo has no command "premept"; did you mean preempt`},
+	} {
+		out, errOut, code := call(t, "", append([]string{"demo"}, c.args...)...)
+		if code != exitUsage || out != "" || !strings.Contains(errOut, c.says) || strings.Count(errOut, "\n") != 1 {
+			t.Errorf("%v: exit code %d, %q%q", c.args, code, out, errOut)
+		}
+	}
+}
+
+// livingDemo is a demo in this process whose clock moves when a verb waits, with the command led to it. A verb that looks again and
+// again waits until it is interrupted.
+func livingDemo(t *testing.T, start time.Time) *runningDemo {
+	t.Helper()
+	ownHome(t)
+	var d *runningDemo
+	inner, err := demo.New(t.Context(), demo.Config{Start: start, Token: "secret", Sleep: func(ctx context.Context, long time.Duration) error {
+		if long == watchEvery || long == lookEvery {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		d.Forward(long)
+		return ctx.Err()
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it does not wait
+	if err != nil {
+		t.Fatal(err)
+	}
+	d = &runningDemo{Demo: inner, url: "http://" + l.Addr().String(), token: "secret", speed: 60, grants: grantsFrom(readGrants())}
+	s := &http.Server{Handler: d, ReadHeaderTimeout: time.Minute}
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(l) }()
+	remove, err := noteDemo(demoPlace{URL: d.url, Token: d.token})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		err := errors.Join(s.Close(), remove(), d.Close())
+		if served := <-ended; !errors.Is(served, http.ErrServerClosed) {
+			err = errors.Join(err, served)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+// preempted takes a slice from the demo and waits until its training is back.
+func (d *runningDemo) preempted(t *testing.T, slice string) {
+	t.Helper()
+	d.back(t, slice, d.Preempt(t.Context(), slice))
+}
+
+// crashed ends the training of a slice and waits until its crew has brought it back.
+func (d *runningDemo) crashed(t *testing.T, slice string) {
+	t.Helper()
+	d.back(t, slice, d.Crash(t.Context(), slice, 1, 1))
+}
+
+// back waits until the training of a slice is back.
+func (d *runningDemo) back(t *testing.T, slice string, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Forward(time.Minute)
+	for range 4 * 60 { // a pause may be over first
+		w, _, err := d.Ledger.Workload(t.Context(), "demo/"+slice)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w.Incident == nil {
+			return
+		}
+		d.Forward(time.Minute)
+	}
+	t.Fatalf("the training of %s has not come back", slice)
+}
+
+// TestTheHandbookWalksThroughTheDemo makes every call of the handbook that needs a deployment on the demo: word for word, page for
+// page, in their order, but for --demo in the place of --project MINE.
+func TestTheHandbookWalksThroughTheDemo(t *testing.T) {
+	start := time.Date(2026, 11, 12, 9, 0, 0, 0, time.UTC) // the pages name incidents of that day
+	for _, c := range []struct {
+		page string
+		// before is what has happened when the page is read.
+		before func(t *testing.T, d *runningDemo)
+		// prints are lines that its calls print, by the verb.
+		prints map[string]string
+	}{
+		{"README.md", func(*testing.T, *runningDemo) {}, map[string]string{
+			"watch": "demo/llama-8b", "canary": "in total, from its timestamp to the ledger", "status": "if llama-8b died now: recreate", "check": "its start-up script starts pitcrew",
+		}},
+		{"terraform/README.md", func(t *testing.T, d *runningDemo) {
+			d.crashed(t, "llama-8b")
+			d.preempted(t, "llama-8b")
+		}, map[string]string{
+			"canary": "in total", "status": "demo/gemma-27b", "incident": "RESUMED", "check": "recreate has all", "attach": "labelled pitstop-policy=spot", "drill": "PASSED",
+		}},
+		{"scripts/pitstop/README.md", func(t *testing.T, d *runningDemo) {
+			d.crashed(t, "llama-8b")
+			if err := d.Maintain(t.Context(), "llama-8b", 2*time.Hour); err != nil {
+				t.Fatal(err)
+			}
+			d.Forward(30 * time.Minute)
+		}, map[string]string{
+			"status": "demo/llama-8b  policy night", "incident": "save", "pause": "demo/llama-8b: paused by", "approve": "approved by", "scale": "advice: ",
+		}},
+	} {
+		t.Run(c.page, func(t *testing.T) {
+			text := page(t, c.page)
+			d := livingDemo(t, start)
+			t.Chdir(t.TempDir())
+			if err := os.WriteFile("prices.yaml", []byte("v5litepod: {spot: 0.48, other: 1.20}\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			c.before(t, d)
+			called := map[string]bool{}
+			for _, line := range callsOn(text) {
+				args := words(line)
+				if args[0] == "demo" && len(args) == 3 && args[1] == "preempt" {
+					d.preempted(t, args[2])
+					continue
+				}
+				if !slices.ContainsFunc(deployed.commands(), func(v *cobra.Command) bool { return v.Name() == args[0] }) {
+					continue
+				}
+				if at := slices.Index(args, "--project"); at >= 0 {
+					args = slices.Replace(args, at, at+2, "--demo")
+				}
+				out, errOut, code := d.walk(t, args)
+				if want := c.prints[args[0]]; code != exitDone || errOut != "" || want == "" || !strings.Contains(out, want) {
+					t.Errorf("%v: exit code %d, want %q in\n%s%s", args, code, want, out, errOut)
+				}
+				called[args[0]] = true
+			}
+			for verb := range c.prints {
+				if !called[verb] {
+					t.Errorf("the page has no call of %s any more", verb)
+				}
+			}
+		})
+	}
+}
+
+// walk makes a call. One that looks until somebody interrupts it is interrupted at its first output.
+func (d *runningDemo) walk(t *testing.T, args []string) (out, errOut string, code int) {
+	t.Helper()
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	var o, e bytes.Buffer
+	var to io.Writer = &o
+	if args[0] == "watch" || slices.Contains(args, "--watch") {
+		to = &interrupting{&o, interrupt}
+	}
+	code = run(ctx, args, strings.NewReader(""), to, &e)
+	return o.String(), e.String(), code
+}
+
+// interrupting interrupts whoever writes.
+type interrupting struct {
+	to        io.Writer
+	interrupt func()
+}
+
+func (i *interrupting) Write(p []byte) (int, error) {
+	i.interrupt()
+	return i.to.Write(p)
+}
+
+// TestKeysBreakSomething presses keys, each as a person does who looks at the demo's terminal.
+func TestKeysBreakSomething(t *testing.T) {
+	for _, c := range []struct {
+		keys string
+		// tells is what the story says then, shows what the terminal shows at once.
+		tells, shows string
+	}{
+		{"p", "you have Google take llama-8b back", ""},
+		{"b", "you break a host of llama-8b; Google repairs it in 15 m 0 s", ""},
+		{"m", "you have Google announce maintenance of llama-8b in 2 h 0 m", ""},
+		{"\tm", "you have Google announce maintenance of gemma-27b-0 and gemma-27b-1 in 2 h 0 m", "the keys are about gemma-27b-0 now"},
+		{"h", "you have the training of llama-8b stand still at step ", ""},
+		{"4c", "you have the training of mixtral end with exit code 1 at step ", "the keys are about mixtral now"},
+		{"4d", "you delete the queued resource mixtral-qr as its owner", ""},
+		{"5d", "you delete resnet as its owner", ""},
+		{"2s", "you leave us-east5-a no room for new slices", ""},
+		{"r", "you give us-west4-a room for every slice", ""},
+		{"o", "you have Pub/Sub deliver nothing for 10 m 0 s", ""},
+		{"k", "you kill recreate; it does not start again for 5 m 0 s", ""},
+		{"2p", "", "gemma-27b-0 is no Spot slice, so Google does not take it back"},
+		{"pp", "you have Google take llama-8b back", "llama-8b is PREEMPTED at the moment; wait until it is READY"},
+		{"hc", "", "the training of llama-8b does not run at the moment"},
+		{"5h", "", "resnet has no crew, so nobody sees what its training does"},
+		{"?", "", "p preempt · b break a host · m maintenance in 2 h · "},
+		{"9", "", "The slice that they are about: 1 llama-8b · 2 gemma-27b-0 · "},
+	} {
+		d := livingDemo(t, noon)
+		before := len(d.Lines(0))
+		var shown bytes.Buffer
+		ended := 0
+		k := &keyboardOf{t: newTeller(d, &shown), ctx: t.Context(), end: func() { ended++ }}
+		k.read(strings.NewReader(c.keys + "q"))
+		var story strings.Builder
+		for _, l := range d.Lines(before) {
+			story.WriteString(l.Text + "\n")
+		}
+		if !strings.Contains(story.String(), c.tells) || !strings.Contains(shown.String(), c.shows) || ended != 1 {
+			t.Errorf("%q: ended %d times; it shows\n%swant %q; it tells\n%swant %q", c.keys, ended, shown.String(), c.shows, story.String(), c.tells)
+		}
+	}
+	for _, last := range []string{"\x03", "\x04", ""} {
+		ended := 0
+		(&keyboardOf{t: newTeller(livingDemo(t, noon), io.Discard), ctx: t.Context(), end: func() { ended++ }}).read(strings.NewReader(last))
+		if ended != 1 {
+			t.Errorf("%q ends it %d times", last, ended)
+		}
+	}
+}

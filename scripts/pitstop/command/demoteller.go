@@ -1,0 +1,160 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/scripts/sim/world"
+)
+
+// teller tells what happens in a demo, as it happens.
+type teller struct {
+	demo *runningDemo
+	p    *printer
+
+	mu sync.Mutex
+	// next is the place in the story of the first line that is not told yet.
+	next int
+	// steps is when it tells next how far the trainings are.
+	steps time.Time
+	// named are the incidents whose name was told.
+	named map[string]bool
+}
+
+func newTeller(d *runningDemo, out io.Writer) *teller {
+	t := &teller{demo: d, p: newPrinter(out, false), named: map[string]bool{}, steps: d.Now().Add(stepsEvery)}
+	if d.Story.Name == demoProject { // what came before is no news
+		t.next = len(d.Lines(0))
+	}
+	return t
+}
+
+// stepsEvery is how often the demo tells how far the trainings are, in its own time.
+const stepsEvery = 15 * time.Minute
+
+// settled is how old a line is before it is told: by then it is known whom it concerns.
+const settled = time.Second
+
+// further tells what has happened since the last time.
+func (t *teller) further() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	present := t.demo.Now()
+	var lines []world.Line
+	for _, l := range t.demo.Lines(t.next) {
+		if present.Sub(l.Time) < settled {
+			break
+		}
+		t.next++
+		if !l.Routine && l.Kind != world.Assumed {
+			lines = append(lines, t.whose(l))
+		}
+	}
+	for len(lines) > 0 { // what follows the end of an incident is said right under it
+		n := 1 + slices.IndexFunc(lines, func(l world.Line) bool { return l.Kind == world.End })
+		if n == 0 {
+			n = len(lines)
+		}
+		t.p.further(lines[:n])
+		if last := lines[n-1]; last.Kind == world.End {
+			t.after(last)
+		}
+		lines = lines[n:]
+	}
+	if !present.Before(t.steps) {
+		t.steps = present.Add(stepsEvery)
+		t.tellSteps(present)
+	}
+}
+
+// whose puts the workload before the text of a line that does not name it.
+func (t *teller) whose(l world.Line) world.Line {
+	name := strings.TrimPrefix(l.Workload, t.demo.Project+"/")
+	switch {
+	case l.Workload == "" || strings.Contains(l.Text, name):
+	case l.Kind == world.End: // the text is printed after the reason
+		l.Reason = name + ": " + l.Reason
+	default:
+		l.Text = name + ": " + l.Text
+	}
+	return l
+}
+
+// after says what a person does after an incident.
+func (t *teller) after(l world.Line) {
+	if l.Decision != "" {
+		t.p.row("", "you", yellow, l.Decision, "")
+	}
+	t.p.row("", "", "", t.p.paint(dim, "its whole story: "+calledAs()+" incident "+l.Incident+" --demo"), "")
+}
+
+// tellSteps tells how far the trainings are.
+func (t *teller) tellSteps(at time.Time) {
+	var parts []string
+	for _, c := range t.demo.Fleet {
+		if training := t.demo.Trainings[c.Name]; training != nil && !c.Crew.Absent {
+			parts = append(parts, c.WorkloadName()+" "+events.Number(training.LastStep()))
+		}
+	}
+	if parts != nil {
+		t.p.row(at.Format("15:04:05"), "steps", dim, t.p.paint(dim, strings.Join(parts, " · ")), "")
+	}
+}
+
+// say tells something that is not part of the story.
+func (t *teller) say(lines ...string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, l := range lines {
+		tell(t.p.out, l)
+	}
+}
+
+// greet says what this is, and what to try.
+func (t *teller) greet(scenario string) {
+	d, p, call := t.demo, t.p, calledAs()
+	lines := []string{
+		p.paint(bold, "Pitstop on this machine") + ": its functions, and a simulated Google Cloud with TPUs in training. Nothing here is real.",
+		fmt.Sprintf("%s pass each second; --speed changes that. Ctrl-C ends the demo.", events.Span(time.Duration(d.speed*float64(time.Second)))), "",
+	}
+	for _, c := range d.Fleet {
+		kind := c.Accelerator
+		switch {
+		case c.Spot && c.Legacy:
+			kind += " spot legacy node"
+		case c.Spot:
+			kind += " spot"
+		case c.Reservation != "":
+			kind += " reserved"
+		}
+		if c.QueuedResource != "" {
+			kind += " in queued resource " + c.QueuedResource
+		}
+		lines = append(lines, fmt.Sprintf("  %-12s  %s", c.Name, kind+", "+c.Zone))
+	}
+	if scenario != "" {
+		lines = append(lines, "", "The recorded incident "+p.paint(bold, scenario)+" begins in a moment: "+d.Title)
+	}
+	try := func(does, args string) string {
+		return fmt.Sprintf("  %s %-*s  %s", call, 26, args, p.paint(dim, does))
+	}
+	spot := d.Fleet[0]
+	lines = append(lines, "", p.paint(bold, "Break something")+", in another terminal:",
+		try("Google takes the slice back", "demo preempt "+spot.Name),
+		try("its zone has no room for another one", "demo stockout "+spot.Zone),
+		try("all that can break", "demo --help"),
+		p.paint(bold, "And look")+", as on call:",
+		try("every workload, and what would follow if it died now", "status --demo"),
+		try("what would keep this one from coming back", "check "+spot.WorkloadName()+" --demo"),
+		try("the other commands; all take --demo", "--help"),
+		p.paint(bold, "gcloud")+" sees this cloud in a terminal with:",
+		"  export CLOUDSDK_API_ENDPOINT_OVERRIDES_TPU="+d.url+"/ CLOUDSDK_API_ENDPOINT_OVERRIDES_LOGGING="+d.url+"/",
+		"  export CLOUDSDK_AUTH_DISABLE_CREDENTIALS=true CLOUDSDK_CORE_PROJECT="+d.Project,
+		"  gcloud compute tpus tpu-vm list --zone="+spot.Zone, "")
+	t.say(lines...)
+}

@@ -1,0 +1,103 @@
+package demo_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"pitstop.internal/scripts/sim/demo"
+	"pitstop.internal/scripts/sim/world"
+)
+
+// noon is when the demos of these tests begin.
+var noon = time.Date(2026, 11, 12, 12, 0, 0, 0, time.UTC)
+
+// found is a demo whose clock moves when somebody waits by it.
+func found(t *testing.T) *demo.Demo {
+	t.Helper()
+	var d *demo.Demo
+	d, err := demo.New(t.Context(), demo.Config{Start: noon, Sleep: func(ctx context.Context, long time.Duration) error {
+		d.Forward(long)
+		return ctx.Err()
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+// told is what the story says from a place on, without what happens all the time.
+func told(d *demo.Demo, from int) string {
+	var b strings.Builder
+	for _, l := range d.Lines(from) {
+		if !l.Routine {
+			b.WriteString(l.Time.Format("15:04:05 ") + string(l.Kind) + " " + l.Workload + ": " + l.Text + " (" + l.Reason + ") " + l.Outcome + "\n")
+		}
+	}
+	return b.String()
+}
+
+// TestTroubleEndsWithTheTrainingBack has each sort of trouble happen to a slice, and waits for the end of the incident.
+func TestTroubleEndsWithTheTrainingBack(t *testing.T) {
+	for _, c := range []struct {
+		name, workload string
+		within         time.Duration
+		trouble        func(ctx context.Context, d *demo.Demo) error
+	}{
+		{"a preemption", "demo/llama-8b", time.Hour, func(ctx context.Context, d *demo.Demo) error { return d.Preempt(ctx, "llama-8b") }},
+		{"a preemption with the zone full", "demo/llama-8b", time.Hour, func(ctx context.Context, d *demo.Demo) error {
+			if err := d.Stockout(ctx, "us-west4-a", 0); err != nil {
+				return err
+			}
+			return d.Preempt(ctx, "llama-8b")
+		}},
+		{"a preempted queued resource", "demo/mixtral", time.Hour, func(ctx context.Context, d *demo.Demo) error { return d.Preempt(ctx, "mixtral") }},
+		{"a preempted legacy node", "demo/resnet", time.Hour, func(ctx context.Context, d *demo.Demo) error { return d.Preempt(ctx, "resnet") }},
+		{"a host error in a Multislice", "demo/gemma-27b", 2 * time.Hour, func(ctx context.Context, d *demo.Demo) error {
+			return d.HostError(ctx, "gemma-27b-1", 10*time.Minute)
+		}},
+		{"maintenance of a Multislice", "demo/gemma-27b", 5 * time.Hour, func(ctx context.Context, d *demo.Demo) error {
+			return d.Maintain(ctx, "gemma-27b-0", 2*time.Hour)
+		}},
+		{"a hang", "demo/llama-8b", 4 * time.Hour, func(ctx context.Context, d *demo.Demo) error { return d.Hang(ctx, "llama-8b") }},
+		{"a crash", "demo/llama-8b", time.Hour, func(ctx context.Context, d *demo.Demo) error { return d.Crash(ctx, "llama-8b", 1, 1) }},
+		{"a preemption while Pub/Sub delivers nothing", "demo/llama-8b", 2 * time.Hour, func(ctx context.Context, d *demo.Demo) error {
+			if err := d.Hold(ctx, "pubsub", 15*time.Minute); err != nil {
+				return err
+			}
+			return d.Preempt(ctx, "llama-8b")
+		}},
+		{"a preemption while recreate is dead", "demo/llama-8b", 2 * time.Hour, func(ctx context.Context, d *demo.Demo) error {
+			if err := d.Kill(ctx, "recreate", 5*time.Minute); err != nil {
+				return err
+			}
+			return d.Preempt(ctx, "llama-8b")
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := found(t)
+			from := len(d.Lines(0))
+			if err := c.trouble(t.Context(), d); err != nil {
+				t.Fatal(err)
+			}
+			for until := d.Now().Add(c.within); d.Now().Before(until); d.Forward(10 * time.Second) {
+				for _, l := range d.Lines(from) {
+					if l.Kind == world.End && l.Workload == c.workload {
+						if l.Outcome != "resumed" {
+							t.Errorf("it ended %s: %s\n%s", l.Outcome, l.Text, told(d, from))
+						}
+						t.Logf("resumed after %s", d.Now().Sub(noon))
+						return
+					}
+				}
+			}
+			t.Errorf("it has not ended within %s\n%s", c.within, told(d, from))
+		})
+	}
+}
