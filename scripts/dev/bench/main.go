@@ -41,6 +41,7 @@ var benches = []struct {
 	{"patrol", benchPatrol},
 	{"storm", benchStorm},
 	{"notify", benchNotify},
+	{"demo", benchDemo},
 }
 
 func main() {
@@ -62,7 +63,7 @@ func main() {
 		trainee()
 		return
 	}
-	only := flag.String("only", "", "the measurements to run, separated by commas: read, hop, throughput, burst, replay, record, simulate, start, crew, chain, patrol, storm, notify")
+	only := flag.String("only", "", "the measurements to run, separated by commas: read, hop, throughput, burst, replay, record, simulate, start, crew, chain, patrol, storm, notify, demo")
 	record := flag.String("record", "", "write a made-up record to this file and measure nothing; - is standard output")
 	entries := flag.Int("entries", recordEntries, "how many entries the record has")
 	seed := flag.Uint64("seed", 1, "the seed of the record: the same seed writes the same bytes")

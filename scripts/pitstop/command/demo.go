@@ -26,6 +26,7 @@ type demoOptions struct {
 	listen   string
 	speed    float64
 	scenario string
+	dir      string
 }
 
 // fastestDemo is the greatest --speed of the demo: nobody can follow more than an hour a second.
@@ -37,7 +38,7 @@ func demoCommand() *cobra.Command {
 		Use:   "demo",
 		Short: "Run Pitstop live on this machine, against a simulated Google Cloud, and break something",
 		Long: "Run Pitstop live on this machine, until Ctrl-C: its functions, an embedded Pub/Sub, the ledger in memory, and a simulated Google\n" +
-			"Cloud with a small fleet in training. Nothing is real, nothing costs money, and nothing is kept. It tells what happens as it\n" +
+			"Cloud with a small fleet in training. Nothing is real, nothing costs money, and nothing is kept without --dir. It tells what happens as it\n" +
 			"happens, and what to try. A minute passes each second; --speed changes that.\n\n" +
 			"The commands below break something, from another terminal. In a terminal, a key does the same. Each command for a project\n" +
 			"works on the demo too, with --demo in the place of --project: status, check, incident, approve, drill and all others.",
@@ -56,6 +57,7 @@ func demoCommand() *cobra.Command {
 	f.StringVar(&o.listen, "listen", "127.0.0.1:8090", "where the cloud listens, for gcloud: HOST:PORT on this machine; port 0 takes a free one")
 	f.Float64Var(&o.speed, "speed", 60, "how many seconds pass in the demo each second")
 	f.StringVar(&o.scenario, "scenario", "", "play this recorded incident, live, in the place of the demo's own fleet; replay --list names them")
+	f.StringVar(&o.dir, "dir", "", "a folder that keeps the ledger and the fleet from one demo to the next; without it nothing is kept")
 	c.AddCommand(actCommands(nil)...)
 	return c
 }
@@ -135,6 +137,9 @@ func actCommands(d *demo.Demo) []*cobra.Command {
 		about("delete SLICE", "Delete a slice as its owner does",
 			"Delete a slice as its owner does. A queued resource goes with its slice. Pitstop leaves to its owner what its owner deletes.",
 			func(c *cobra.Command, name string) error { return d.Delete(c.Context(), name) }),
+		about("create SLICE", "Create a slice of the fleet that is not there, as its owner does",
+			"Create a slice of the fleet that is not there, as its owner does.",
+			func(c *cobra.Command, name string) error { return d.Create(c.Context(), name) }),
 		span(about("stockout ZONE", "Leave a zone no room for new slices", "Leave a zone no room for new slices. The slices that are there stay.",
 			func(c *cobra.Command, name string) error { return d.Stockout(c.Context(), name, full) }),
 			&full, "for", 0, "for how long; 0 is until demo room"),
@@ -168,7 +173,7 @@ func grantsFrom(all []grant, err error) func() ([]grant, error) {
 
 // startDemo founds a demo as the options say.
 func startDemo(ctx context.Context, o demoOptions, framework, url string) (*runningDemo, error) {
-	c := demo.Config{Start: time.Now(), Framework: framework, Token: rand.Text()}
+	c := demo.Config{Start: time.Now(), Framework: framework, Token: rand.Text(), Dir: o.dir}
 	if o.scenario != "" {
 		s, err := scenarioOf(o.scenario)
 		if err != nil {
@@ -178,7 +183,7 @@ func startDemo(ctx context.Context, o demoOptions, framework, url string) (*runn
 	}
 	d, err := demo.New(ctx, c)
 	if err != nil {
-		return nil, err
+		return nil, usageError{err}
 	}
 	return &runningDemo{d, url, c.Token, o.speed, grantsFrom(readGrants())}, nil
 }
@@ -207,6 +212,9 @@ func scenarioOf(name string) (replay.Recorded, error) {
 func runDemo(ctx context.Context, o demoOptions, in io.Reader, out, errOut io.Writer) (err error) {
 	if !(o.speed >= slowest && o.speed <= fastestDemo) {
 		return usage("--speed %v is not between %v and %v", o.speed, slowest, fastestDemo)
+	}
+	if o.scenario != "" && o.dir != "" {
+		return usage("--dir keeps the demo's own fleet; leave out --dir or --scenario")
 	}
 	if at, err := demoThatRuns(ctx); err == nil {
 		return usage("a demo is running already, at %s; Ctrl-C in its terminal ends it", at.URL)
@@ -248,9 +256,15 @@ func runDemo(ctx context.Context, o demoOptions, in io.Reader, out, errOut io.Wr
 	if failed := <-served; !errors.Is(failed, http.ErrServerClosed) {
 		err = errors.Join(err, fmt.Errorf("serve %s: %w", d.url, failed))
 	}
-	err = errors.Join(err, d.Close())
-	tell(out, "the demo has ended; nothing of it is left")
-	return err
+	if err = errors.Join(err, d.Close()); err != nil {
+		return err
+	}
+	left := "nothing of it is left"
+	if o.dir != "" {
+		left = "its ledger and its fleet are in " + o.dir
+	}
+	tell(out, "the demo has ended; "+left)
+	return nil
 }
 
 // calledAs is how the command was called, for people who call it again.

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -179,10 +180,17 @@ func TestADemoThatCannotBegin(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close() //nolint:errcheck // a test's
+	kept := t.TempDir()
+	if err := os.WriteFile(filepath.Join(kept, "fleet.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		args []string
 		says string
 	}{
+		{[]string{"--listen", "127.0.0.1:0", "--dir", kept}, "fleet.json: unexpected end of JSON input"},
+		{[]string{"--listen", "127.0.0.1:0", "--dir", filepath.Join(kept, "fleet.json")}, "fleet.json: not a directory"},
+		{[]string{"--scenario", "preemption", "--dir", kept}, "--dir keeps the demo's own fleet; leave out --dir or --scenario"},
 		{[]string{"--listen", l.Addr().String()}, "cannot listen on " + l.Addr().String() + ": bind: address already in use; choose another port, or 0 for a free one"},
 		{[]string{"--listen", "8090"}, `"8090" is no address such as 127.0.0.1:8090`},
 		{[]string{"--scenario", "preemptoin", "--listen", "127.0.0.1:0"}, `there is no recorded incident of that name; did you mean preemption`},
@@ -384,8 +392,8 @@ func TestKeysBreakSomething(t *testing.T) {
 		{"pp", "you have Google take llama-8b back", "llama-8b is PREEMPTED at the moment; wait until it is READY"},
 		{"hc", "", "the training of llama-8b does not run at the moment"},
 		{"5h", "", "resnet has no crew, so nobody sees what its training does"},
-		{"?", "", "p preempt · b break a host · m maintenance in 2 h · "},
-		{"9", "", "The slice that they are about: 1 llama-8b · 2 gemma-27b-0 · "},
+		{"?", "", whole("p preempt ·") + " " + whole("b break a host ·") + " " + whole("m maintenance in 2 h ·")},
+		{"9", "", "The slice that they are about: " + whole("1 llama-8b ·") + " " + whole("2 gemma-27b-0 ·")},
 	} {
 		d := livingDemo(t, noon)
 		before := len(d.Lines(0))

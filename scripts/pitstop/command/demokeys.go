@@ -5,9 +5,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -137,23 +137,26 @@ func (k *keyboardOf) press(key byte) {
 	k.t.say(k.t.p.paint(dim, "  the keys are about ") + k.t.p.paint(bold, fleet[k.chosen].Name) + k.t.p.paint(dim, " now"))
 }
 
+// whole is a text that is not broken at the end of a line.
+func whole(s string) string { return strings.ReplaceAll(s, " ", "\u00a0") }
+
 // help says what the keys do.
 func (k *keyboardOf) help() []string {
 	p := k.t.p
 	var acts, slices []string
 	for _, one := range demoKeys {
-		acts = append(acts, p.paint(bold, string(one.key))+" "+one.does)
+		acts = append(acts, p.paint(bold, string(one.key))+whole(" "+one.does))
 	}
 	for i, c := range k.t.demo.Fleet {
 		name := c.Name
 		if i == k.chosen {
 			name = p.paint(bold, name)
 		}
-		slices = append(slices, fmt.Sprintf("%s %s", p.paint(bold, fmt.Sprint(i+1)), name))
+		slices = append(slices, p.paint(bold, strconv.Itoa(i+1))+whole(" ")+name)
 	}
 	return []string{
 		p.paint(bold, "Or press a key here") + " (? shows them again, q ends the demo):",
-		"  " + strings.Join(acts, " · "),
-		"  The slice that they are about: " + strings.Join(slices, " · "), "",
+		"  " + strings.Join(acts, whole(" ·")+" "),
+		"  The slice that they are about: " + strings.Join(slices, whole(" ·")+" "), "",
 	}
 }

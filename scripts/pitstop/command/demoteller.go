@@ -10,6 +10,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/sim/world"
+	"pitstop.internal/shared/incident"
 )
 
 // teller tells what happens in a demo, as it happens.
@@ -22,12 +23,12 @@ type teller struct {
 	next int
 	// steps is when it tells next how far the trainings are.
 	steps time.Time
-	// named are the incidents whose name was told.
-	named map[string]bool
+	// asked are the incidents that have asked for an approval.
+	asked map[string]bool
 }
 
 func newTeller(d *runningDemo, out io.Writer) *teller {
-	t := &teller{demo: d, p: newPrinter(out, false), named: map[string]bool{}, steps: d.Now().Add(stepsEvery)}
+	t := &teller{demo: d, p: newPrinter(out, false), asked: map[string]bool{}, steps: d.Now().Add(stepsEvery)}
 	if d.Story.Name == demoProject { // what came before is no news
 		t.next = len(d.Lines(0))
 	}
@@ -55,15 +56,13 @@ func (t *teller) further() {
 			lines = append(lines, t.whose(l))
 		}
 	}
-	for len(lines) > 0 { // what follows the end of an incident is said right under it
-		n := 1 + slices.IndexFunc(lines, func(l world.Line) bool { return l.Kind == world.End })
+	for len(lines) > 0 { // what a person can do then is said right under the line
+		n := 1 + slices.IndexFunc(lines, func(l world.Line) bool { return l.Kind == world.End || t.asks(l) })
 		if n == 0 {
 			n = len(lines)
 		}
 		t.p.further(lines[:n])
-		if last := lines[n-1]; last.Kind == world.End {
-			t.after(last)
-		}
+		t.after(lines[n-1])
 		lines = lines[n:]
 	}
 	if !present.Before(t.steps) {
@@ -85,12 +84,24 @@ func (t *teller) whose(l world.Line) world.Line {
 	return l
 }
 
-// after says what a person does after an incident.
+// asks reports whether an incident asks for the first time.
+func (t *teller) asks(l world.Line) bool {
+	return l.Kind == world.Decision && l.Code == string(incident.CodePolicyAsk) && !t.asked[l.Incident]
+}
+
+// after says what a person can do after a line.
 func (t *teller) after(l world.Line) {
-	if l.Decision != "" {
-		t.p.row("", "you", yellow, l.Decision, "")
+	hint := func(text string) { t.p.row("        ", "", "", t.p.paint(dim, text), "") }
+	switch {
+	case t.asks(l):
+		t.asked[l.Incident] = true
+		hint("to say yes: " + calledAs() + " approve " + l.Incident + " --demo")
+	case l.Kind == world.End:
+		if l.Decision != "" {
+			t.p.row("        ", "you", yellow, l.Decision, "")
+		}
+		hint("its whole story: " + calledAs() + " incident " + l.Incident + " --demo")
 	}
-	t.p.row("", "", "", t.p.paint(dim, "its whole story: "+calledAs()+" incident "+l.Incident+" --demo"), "")
 }
 
 // tellSteps tells how far the trainings are.
@@ -115,12 +126,20 @@ func (t *teller) say(lines ...string) {
 	}
 }
 
+// passing says how fast the clock is.
+func passing(speed float64) string {
+	if speed == time.Minute.Seconds() {
+		return "A minute passes"
+	}
+	return fmt.Sprintf("%g seconds pass", speed)
+}
+
 // greet says what this is, and what to try.
 func (t *teller) greet(scenario string) {
 	d, p, call := t.demo, t.p, calledAs()
 	lines := []string{
 		p.paint(bold, "Pitstop on this machine") + ": its functions, and a simulated Google Cloud with TPUs in training. Nothing here is real.",
-		fmt.Sprintf("%s pass each second; --speed changes that. Ctrl-C ends the demo.", events.Span(time.Duration(d.speed*float64(time.Second)))), "",
+		passing(d.speed) + " each second; --speed changes that. Ctrl-C ends the demo.", "",
 	}
 	for _, c := range d.Fleet {
 		kind := c.Accelerator
@@ -153,7 +172,8 @@ func (t *teller) greet(scenario string) {
 		try("what would keep this one from coming back", "check "+spot.WorkloadName()+" --demo"),
 		try("the other commands; all take --demo", "--help"),
 		p.paint(bold, "gcloud")+" sees this cloud in a terminal with:",
-		"  export CLOUDSDK_API_ENDPOINT_OVERRIDES_TPU="+d.url+"/ CLOUDSDK_API_ENDPOINT_OVERRIDES_LOGGING="+d.url+"/",
+		"  export CLOUDSDK_API_ENDPOINT_OVERRIDES_TPU="+d.url+"/",
+		"  export CLOUDSDK_API_ENDPOINT_OVERRIDES_LOGGING="+d.url+"/",
 		"  export CLOUDSDK_AUTH_DISABLE_CREDENTIALS=true CLOUDSDK_CORE_PROJECT="+d.Project,
 		"  gcloud compute tpus tpu-vm list --zone="+spot.Zone, "")
 	t.say(lines...)

@@ -28,18 +28,36 @@ func (d *Demo) Owner() string { return d.Cloud.Owner() }
 
 // onSlice does something to a slice that has a TPU now, and says where that is.
 func (d *Demo) onSlice(ctx context.Context, name string, do func(c world.SliceConfig, zone string) error) error {
-	i := slices.IndexFunc(d.Fleet, func(c world.SliceConfig) bool { return c.Name == name })
-	if i < 0 {
-		return d.unknown("slice", name, d.Slices())
+	c, err := d.slice(name)
+	if err != nil {
+		return err
 	}
 	return d.act(ctx, func() error {
-		for _, zone := range d.API.Zones() {
-			if state, _ := d.API.State(zone, name); state != "" {
-				return do(d.Fleet[i], zone)
-			}
+		if zone := d.zoneOf(name); zone != "" {
+			return do(c, zone)
 		}
-		return fmt.Errorf("%s has no TPU at the moment; pitstop status --demo shows why", name)
+		return fmt.Errorf("%s has no TPU at the moment; pitstop status --demo shows why, and pitstop demo create %s makes one", name, name)
 	})
+}
+
+// slice is a slice of the fleet.
+func (d *Demo) slice(name string) (world.SliceConfig, error) {
+	for _, c := range d.Fleet {
+		if c.Name == name {
+			return c, nil
+		}
+	}
+	return world.SliceConfig{}, d.unknown("slice", name, d.Slices())
+}
+
+// zoneOf is where a slice is; empty if it is nowhere.
+func (d *Demo) zoneOf(name string) string {
+	for _, zone := range d.API.Zones() {
+		if state, _ := d.API.State(zone, name); state != "" {
+			return zone
+		}
+	}
+	return ""
 }
 
 // act does something in the demo.
@@ -218,11 +236,33 @@ func (d *Demo) inZone(ctx context.Context, zone string, do func() error) error {
 func (d *Demo) Delete(ctx context.Context, slice string) error {
 	return d.onSlice(ctx, slice, func(c world.SliceConfig, zone string) error {
 		if c.QueuedResource != "" {
-			d.tell(slice, "you delete the queued resource "+c.QueuedResource+" as its owner")
+			d.tell(slice, "you delete the queued resource "+c.QueuedResource+" as its owner; Pitstop leaves that to you")
 			return d.API.OwnerDeleteQueuedResource(zone, c.QueuedResource, d.Owner())
 		}
-		d.tell(slice, "you delete "+slice+" as its owner")
+		d.tell(slice, "you delete "+slice+" as its owner; Pitstop leaves that to you")
 		return d.API.OwnerDelete(zone, slice, d.Owner())
+	})
+}
+
+// Create creates a slice of the fleet that is not there, as its owner does, where it was at first.
+func (d *Demo) Create(ctx context.Context, slice string) error {
+	c, err := d.slice(slice)
+	if err != nil {
+		return err
+	}
+	return d.act(ctx, func() error {
+		if zone := d.zoneOf(slice); zone != "" {
+			return fmt.Errorf("%s is there already, in %s", slice, zone)
+		}
+		order := d.Order(c)
+		order.Zone = c.Zone
+		if c.QueuedResource != "" {
+			d.tell(slice, "you create the queued resource "+c.QueuedResource+" as its owner")
+			q := cloudtputest.QueuedConfig{Zone: c.Zone, Name: c.QueuedResource, Spot: c.Spot, Nodes: []cloudtputest.NodeConfig{order}}
+			return d.API.OwnerCreateQueuedResource(q, d.Owner())
+		}
+		d.tell(slice, "you create "+slice+" as its owner")
+		return d.API.OwnerCreate(order, d.Owner())
 	})
 }
 

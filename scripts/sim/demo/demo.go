@@ -16,6 +16,7 @@ import (
 	"pitstop.internal/scripts/sim/cloud"
 	"pitstop.internal/scripts/sim/replay"
 	"pitstop.internal/scripts/sim/world"
+	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 )
 
@@ -27,6 +28,8 @@ type Config struct {
 	Framework string
 	// Scenario is a recorded incident to play in the place of the demo's own fleet.
 	Scenario *replay.Recorded
+	// Dir is a folder that keeps the ledger and the fleet from one demo to the next; empty keeps nothing. A recorded incident keeps none.
+	Dir string
 	// Token is the password of the cloud's calls that make something happen.
 	Token string
 	// Sleep takes the place of waiting until the clock has moved on; nil waits.
@@ -37,6 +40,8 @@ type Config struct {
 type Demo struct {
 	*world.World
 	Cloud *cloud.Cloud
+	// dir keeps the demo, if it is not empty.
+	dir string
 
 	sleep func(ctx context.Context, d time.Duration) error
 	// recorded says that the entries about what befalls the TPUs come from a record.
@@ -61,8 +66,9 @@ const prelude = 20 * time.Minute
 
 // New founds a demo. Its clock stands at the start until somebody moves it.
 func New(ctx context.Context, c Config) (*Demo, error) {
-	d := &Demo{sleep: c.Sleep, down: map[string]time.Time{}, recorded: c.Scenario != nil}
+	d := &Demo{dir: c.Dir, sleep: c.Sleep, down: map[string]time.Time{}, recorded: c.Scenario != nil}
 	played := replay.Recorded{Name: "demo", Policy: policyFile}
+	store, goesOn := ledgertest.NewStore(), false
 	if c.Scenario != nil {
 		played = *c.Scenario
 	} else {
@@ -71,9 +77,12 @@ func New(ctx context.Context, c Config) (*Demo, error) {
 			return nil, err
 		}
 		fleet.Start = c.Start.Add(-prelude)
+		if goesOn, err = restore(c.Dir, store, &fleet); err != nil {
+			return nil, err
+		}
 		played.Scenario = fleet
 	}
-	opts := replay.Options{Options: world.Options{Policy: played.Policy, Framework: c.Framework, Settings: true}}
+	opts := replay.Options{Options: world.Options{Policy: played.Policy, Framework: c.Framework, Settings: true, Store: store}}
 	err := replay.Begin(ctx, played.Name, played.Scenario, played.Records, opts, func(w *world.World) {
 		d.World = w
 		w.Hooks = world.Hooks{Seen: d.seen, Intercept: d.intercept, Logged: d.logged}
@@ -87,7 +96,9 @@ func New(ctx context.Context, c Config) (*Demo, error) {
 	if c.Scenario != nil {
 		return d, nil
 	}
-	d.Forward(prelude)
+	if !goesOn {
+		d.Forward(prelude)
+	}
 	return d, d.measure(ctx)
 }
 
@@ -163,7 +174,11 @@ func (d *Demo) Close() error {
 	d.Broker.Hold(d.Now().Add(2 * longestWait))
 	d.Forward(longestWait)
 	d.Clock.Close()
-	return d.World.Close()
+	var err error
+	if d.dir != "" && !d.recorded {
+		err = d.keep()
+	}
+	return errors.Join(err, d.World.Close())
 }
 
 // seen follows what befalls the TPUs. Google writes entries about it, unless a record has them.

@@ -16,19 +16,26 @@ var noon = time.Date(2026, 11, 12, 12, 0, 0, 0, time.UTC)
 // found is a demo whose clock moves when somebody waits by it.
 func found(t *testing.T) *demo.Demo {
 	t.Helper()
-	var d *demo.Demo
-	d, err := demo.New(t.Context(), demo.Config{Start: noon, Sleep: func(ctx context.Context, long time.Duration) error {
-		d.Forward(long)
-		return ctx.Err()
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := foundWith(t, demo.Config{Start: noon})
 	t.Cleanup(func() {
 		if err := d.Close(); err != nil {
 			t.Error(err)
 		}
 	})
+	return d
+}
+
+func foundWith(t *testing.T, c demo.Config) *demo.Demo {
+	t.Helper()
+	var d *demo.Demo
+	c.Sleep = func(ctx context.Context, long time.Duration) error {
+		d.Forward(long)
+		return ctx.Err()
+	}
+	d, err := demo.New(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return d
 }
 
@@ -99,5 +106,73 @@ func TestTroubleEndsWithTheTrainingBack(t *testing.T) {
 			}
 			t.Errorf("it has not ended within %s\n%s", c.within, told(d, from))
 		})
+	}
+}
+
+// TestAFolderKeepsTheDemo ends a demo after a preemption and goes on with it: the incident is there, nothing is taken for trouble, and
+// the next preemption is resumed, too.
+func TestAFolderKeepsTheDemo(t *testing.T) {
+	dir := t.TempDir()
+	start := noon
+	var step int64
+	for life := range 3 {
+		d := foundWith(t, demo.Config{Start: start, Dir: dir})
+		if life > 0 {
+			before := len(d.Lines(0))
+			d.Forward(2 * time.Hour)
+			if w, _, err := d.Ledger.Workload(t.Context(), "demo/llama-8b"); err != nil || w.Incident != nil {
+				t.Fatalf("demo %d begins with an incident, %v:\n%s", life, err, told(d, before))
+			}
+			if now := d.Trainings["llama-8b"].LastStep(); now <= step {
+				t.Errorf("demo %d: the training is at step %d, and was at %d", life, now, step)
+			}
+		}
+		before := len(d.Lines(0))
+		if err := d.Preempt(t.Context(), "llama-8b"); err != nil {
+			t.Fatal(err)
+		}
+		d.Forward(2 * time.Hour)
+		w, _, err := d.Ledger.Workload(t.Context(), "demo/llama-8b")
+		if err != nil || w.Incident != nil {
+			t.Fatalf("demo %d: the training has not come back, %v\n%s", life, err, told(d, before))
+		}
+		past, err := d.Ledger.Archived(t.Context())
+		if err != nil || len(past["demo/llama-8b"]) != life+1 {
+			t.Errorf("demo %d: the ledger has %v, %v, want %d incidents of llama-8b", life, past, err, life+1)
+		}
+		step = d.Trainings["llama-8b"].LastStep()
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+		start = start.Add(time.Minute) // the machine's clock is behind that of the demo
+	}
+}
+
+// TestWhatAnOwnerDeletesComesBackWhenTheOwnerCreatesIt: Pitstop leaves both to the owner.
+func TestWhatAnOwnerDeletesComesBackWhenTheOwnerCreatesIt(t *testing.T) {
+	for _, slice := range []string{"llama-8b", "mixtral", "resnet"} {
+		d := found(t)
+		before := len(d.Lines(0))
+		if err := d.Create(t.Context(), slice); err == nil || !strings.Contains(err.Error(), slice+" is there already") {
+			t.Errorf("%s: %v", slice, err)
+		}
+		if err := d.Delete(t.Context(), slice); err != nil {
+			t.Fatal(err)
+		}
+		d.Forward(time.Hour)
+		if err := d.Preempt(t.Context(), slice); err == nil || !strings.Contains(err.Error(), "pitstop demo create "+slice+" makes one") {
+			t.Errorf("%s: %v", slice, err)
+		}
+		if err := d.Create(t.Context(), slice); err != nil {
+			t.Fatal(err)
+		}
+		d.Forward(time.Hour)
+		if _, runs := d.Trainings[slice].Running(); !runs {
+			t.Errorf("the training of %s does not run\n%s", slice, told(d, before))
+		}
+		w, _, err := d.Ledger.Workload(t.Context(), "demo/"+slice)
+		if err != nil || w.Incident != nil || w.Closed != nil {
+			t.Errorf("%s has an incident, %v\n%s", slice, err, told(d, before))
+		}
 	}
 }

@@ -85,6 +85,8 @@ type Options struct {
 	Called func(Call)
 	// Tell are the targets that the function notify tells, over the ledger and the clock of the scenario; without any it tells nobody.
 	Tell func(now func() time.Time) []notify.Target
+	// Store keeps the ledger; nil is a new one in memory.
+	Store *ledgertest.Store
 	// Settings has patrol keep the deployment's configuration in the ledger, where an operator's verbs read it.
 	Settings bool
 	// Trail records the actions, for a comparison with another build.
@@ -172,13 +174,16 @@ func New(name string, s Scenario, opts Options) *World {
 	if opts.Limits == (ledger.Limits{}) {
 		opts.Limits = ledger.DefaultLimits
 	}
+	if opts.Store == nil {
+		opts.Store = ledgertest.NewStore()
+	}
 	clock := clock.NewClock(s.Start)
 	w := &World{
 		Scenario: s, Opts: opts, Clock: clock, Broker: NewBroker(clock),
 		Story:     &Story{Name: name, Title: s.Title, About: s.About, Calls: map[string]int{}, Requests: map[string]int{}},
 		Trainings: map[string]*trainingtest.Training{}, lines: map[string]int{}, places: map[string][]int{}, incidents: map[string]string{}, owners: map[string]string{},
 		Busy: map[string]bool{}, closed: map[string]int{}, silent: map[string]int{}, make: map[string]func() http.Handler{},
-		idle: map[string][]http.Handler{}, Open: ledgertest.NewStore().Open, dirty: true,
+		idle: map[string][]http.Handler{}, Open: opts.Store.Open, dirty: true,
 	}
 	w.Ledger = ledger.New(w.Open)
 	if opts.Trail {

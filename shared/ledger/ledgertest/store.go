@@ -2,10 +2,15 @@ package ledgertest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"pitstop.internal/shared/ledger"
 )
@@ -148,3 +153,49 @@ func (c *stored) Query(_ context.Context, q ledger.Query) (found []ledger.Record
 
 // Close does nothing, because the documents belong to the store.
 func (*stored) Close() error { return nil }
+
+// kept is a document as Save writes it.
+type kept struct {
+	Collection string    `json:"collection"`
+	ID         string    `json:"id"`
+	Schema     int       `json:"schema"`
+	Due        time.Time `json:"due,omitzero"`
+	Expires    time.Time `json:"expires,omitzero"`
+	Body       string    `json:"body"`
+}
+
+// Save writes every document, one on each line.
+func (s *Store) Save(w io.Writer) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := json.NewEncoder(w)
+	for _, name := range slices.Sorted(maps.Keys(s.collections)) {
+		for _, r := range s.collections[name].sorted {
+			if err := e.Encode(kept{name, r.ID, r.Schema, r.Due, r.Expires, r.Body}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Restore puts the documents that Save wrote into an empty store.
+func (s *Store) Restore(r io.Reader) error {
+	d := json.NewDecoder(r)
+	for line := 1; ; line++ {
+		var k kept
+		switch err := d.Decode(&k); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("document %d: %w", line, err)
+		}
+		c, err := s.Open(context.Background(), k.Collection)
+		if err != nil {
+			return err
+		}
+		if err := c.Put(context.Background(), &ledger.Record{ID: k.ID, Schema: k.Schema, Due: k.Due, Expires: k.Expires, Body: k.Body}); err != nil {
+			return fmt.Errorf("document %d: %s in %s: %w", line, k.ID, k.Collection, err)
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package demo
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"pitstop.internal/scripts/sim/world"
+	"pitstop.internal/shared/ledger/ledgertest"
+)
+
+// The files of a folder that keeps a demo.
+const (
+	ledgerName = "ledger.jsonl"
+	fleetName  = "fleet.json"
+)
+
+// left is how a demo ended.
+type left struct {
+	// Ended is its time then. The clock of the next one does not go back.
+	Ended  time.Time   `json:"ended"`
+	Slices []leftSlice `json:"slices"`
+}
+
+// leftSlice is a slice that trained when the demo ended.
+type leftSlice struct {
+	Name    string    `json:"name"`
+	Zone    string    `json:"zone"`
+	ID      int64     `json:"id"`
+	Created time.Time `json:"created"`
+	Workers string    `json:"workers"`
+	Step    int64     `json:"step"`
+	Attempt int       `json:"attempt"`
+}
+
+// keep writes the ledger and the fleet into the folder. Calls that are under way are forgotten, as are messages: patrol looks for itself.
+func (d *Demo) keep() error {
+	l := left{Ended: d.Now()}
+	for _, c := range d.Fleet {
+		zone := d.zoneOf(c.Name)
+		state, life := d.API.State(zone, c.Name)
+		id, err := strconv.ParseInt(life.ID, 10, 64)
+		if state != ready || err != nil && !c.Legacy {
+			continue // the next demo has a new one
+		}
+		t := d.Trainings[c.Name]
+		s, _ := t.State()
+		l.Slices = append(l.Slices, leftSlice{c.Name, zone, id, life.Created, t.Group(), t.LastStep(), s.Attempt})
+	}
+	raw, err := json.MarshalIndent(l, "", "  ")
+	if err != nil {
+		return err
+	}
+	var documents bytes.Buffer
+	if err := d.Opts.Store.Save(&documents); err != nil {
+		return err
+	}
+	return errors.Join(
+		os.WriteFile(filepath.Join(d.dir, ledgerName), documents.Bytes(), 0o600),
+		os.WriteFile(filepath.Join(d.dir, fleetName), append(raw, '\n'), 0o600),
+	)
+}
+
+// restore reads what a demo has left in a folder into the store and into the fleet, and reports whether there was something.
+func restore(dir string, store *ledgertest.Store, fleet *world.Scenario) (found bool, err error) {
+	if dir == "" {
+		return false, nil
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil { // better now than at the end
+		return false, err
+	}
+	raw, err := os.ReadFile(filepath.Join(dir, fleetName)) //nolint:gosec // the folder that its user names
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	var l left
+	if err := json.Unmarshal(raw, &l); err != nil {
+		return false, fmt.Errorf("%s: %w", filepath.Join(dir, fleetName), err)
+	}
+	documents, err := os.Open(filepath.Join(dir, ledgerName)) //nolint:gosec // likewise
+	if err != nil {
+		return false, err
+	}
+	defer documents.Close() //nolint:errcheck // it was read
+	if err := store.Restore(documents); err != nil {
+		return false, fmt.Errorf("%s: %w", documents.Name(), err)
+	}
+	if l.Ended.After(fleet.Start) {
+		fleet.Start = l.Ended
+	}
+	for _, s := range l.Slices {
+		i := slices.IndexFunc(fleet.Fleet, func(c world.SliceConfig) bool { return c.Name == s.Name })
+		if i < 0 {
+			continue // an earlier release had another fleet
+		}
+		c := &fleet.Fleet[i]
+		c.Zone, c.ID, c.Created, c.Workers = s.Zone, s.ID, s.Created, s.Workers
+		c.Trainer.Step, c.Trainer.Attempt = s.Step, s.Attempt
+	}
+	return true, nil
+}
