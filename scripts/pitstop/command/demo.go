@@ -8,9 +8,12 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -148,11 +151,11 @@ func actCommands(d *demo.Demo) []*cobra.Command {
 		span(about("hold SERVICE", "Have Pub/Sub deliver nothing for a while",
 			"Have a service hold back all that it is given, for a while. The service is "+strings.Join(demo.Holdable, ", ")+".",
 			func(c *cobra.Command, name string) error { return d.Hold(c.Context(), name, held) }),
-			&held, "for", 10*time.Minute, "for how long"),
+			&held, "for", 10*time.Minute, "for how long; 0 has it deliver again"),
 		span(about("kill FUNCTION", "Kill a function, and let it not start again for a while",
 			"Kill a function, and let it not start again for a while. Pub/Sub keeps its messages.\nThe functions are "+strings.Join(demo.Functions(), ", ")+".",
 			func(c *cobra.Command, name string) error { return d.Kill(c.Context(), name, down) }),
-			&down, "for", 5*time.Minute, "for how long"),
+			&down, "for", 5*time.Minute, "for how long; 0 lets it start again"),
 	}
 }
 
@@ -232,7 +235,7 @@ func runDemo(ctx context.Context, o demoOptions, in io.Reader, out, errOut io.Wr
 	if err != nil {
 		return err
 	}
-	ctx, end := context.WithCancel(ctx)
+	ctx, end := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGHUP) // a terminal in raw mode has to be given back
 	defer end()
 	s := simulated.Server(d)
 	served := make(chan error, 1)
@@ -250,6 +253,8 @@ func runDemo(ctx context.Context, o demoOptions, in io.Reader, out, errOut io.Wr
 	if err != nil {
 		tell(errOut, "pitstop: keys do nothing here: "+oneLine(err))
 	}
+	keys = sync.OnceFunc(keys)
+	defer keys()
 	d.Run(ctx, d.speed, t.further)
 	keys()
 	err = errors.Join(noted(), s.Close())

@@ -31,6 +31,9 @@ func ownHome(t *testing.T) (environment []string) {
 	return []string{"HOME=" + home, "XDG_CACHE_HOME=" + home}
 }
 
+// endsAtOnce has a process that looks for data races end as fast as one that does not.
+const endsAtOnce = "GORACE=atexit_sleep_ms=0"
+
 // process is a demo in a process of its own.
 type process struct {
 	*exec.Cmd
@@ -44,7 +47,7 @@ type process struct {
 func demoProcess(t *testing.T, environment []string, args ...string) *process {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), os.Args[0], append([]string{"demo", "--listen", "127.0.0.1:0"}, args...)...) //nolint:gosec // this test
-	c.Env = append([]string{isCommand + "=1", "COLUMNS=100"}, environment...)
+	c.Env = append([]string{isCommand + "=1", "COLUMNS=100", endsAtOnce}, environment...)
 	c.Stderr = os.Stderr
 	out, err := c.StdoutPipe()
 	if err == nil {
@@ -166,7 +169,7 @@ func TestAKilledDemoIsNoDemo(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	next := demoProcess(t, environment, "--scenario", "hang-restarted")
-	if !strings.Contains(next.said.String(), "The recorded incident hang-restarted begins in a moment") {
+	if !strings.Contains(next.said.String(), "The recorded incident hang-restarted begins in ten minutes of its time") {
 		t.Errorf("it does not say what it plays:\n%s", next.said.String())
 	}
 	next.end()
@@ -341,6 +344,70 @@ func TestTheHandbookWalksThroughTheDemo(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestTheOtherVerbsWorkOnTheDemo makes a call of each verb that is not in the handbook, and has every one of them made somewhere.
+func TestTheOtherVerbsWorkOnTheDemo(t *testing.T) {
+	d := livingDemo(t, noon)
+	made := map[string]bool{}
+	for _, verb := range []string{"watch", "canary", "status", "check", "incident", "attach", "drill", "pause", "approve", "scale"} {
+		made[verb] = true // TestTheHandbookWalksThroughTheDemo makes it
+	}
+	want := func(code int, says string, args ...string) {
+		t.Helper()
+		made[args[0]] = true
+		out, errOut, got := d.walk(t, append(args, "--demo"))
+		if got != code || !strings.Contains(out+errOut, says) {
+			t.Errorf("%v: exit code %d, want %d, and %q in\n%s%s", args, got, code, says, out, errOut)
+		}
+	}
+	opened := func() string {
+		t.Helper()
+		d.Forward(2 * time.Minute)
+		w, _, err := d.Ledger.Workload(t.Context(), "demo/llama-8b")
+		if err != nil || w.Incident == nil {
+			t.Fatalf("llama-8b has no incident: %v", err)
+		}
+		return w.Incident.ID
+	}
+	want(exitDone, "demo/llama-8b: it was not paused", "resume", "llama-8b")
+	want(exitUsage, "there is nothing to retry of demo/llama-8b", "retry", "llama-8b")
+	want(exitDone, "0 published again", "redrive", "recreate-requests")
+
+	// A request that no instance has answered for hours is a dead letter. By then patrol has sent another one.
+	if err := errors.Join(d.Kill(t.Context(), "recreate", 12*time.Hour), d.Preempt(t.Context(), "llama-8b")); err != nil {
+		t.Fatal(err)
+	}
+	id := opened()
+	d.Forward(12 * time.Hour)
+	if len(d.Broker.Dead()) == 0 {
+		t.Fatal("no message is dead")
+	}
+	want(exitDone, ": dropped, refused: no incident is open on demo/llama-8b", "redrive", "recreate-requests", "--why", "it is back")
+	want(exitDone, "0 published again", "redrive", "recreate-requests")
+
+	want(exitDone, "ESCALATED", "incident", id)
+
+	if err := d.Kill(t.Context(), "recreate", 0); err != nil {
+		t.Fatal(err)
+	}
+	want(exitDone, "demo/llama-8b: tried again", "retry", "llama-8b", "--why", "recreate is back")
+	d.back(t, "llama-8b", nil)
+
+	if err := d.Maintain(t.Context(), "llama-8b", 4*time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	id = opened()
+	want(exitDone, "demo/llama-8b: cancelled by ", "cancel", id, "--why", "I do it")
+	want(exitDone, "llama-8b in us-west4-a: ", "detach", "llama-8b", "--why", "handed over")
+	d.Forward(2 * time.Minute)
+	want(exitDone, "demo/llama-8b  no label pitstop-policy: watched", "status", "llama-8b")
+
+	for _, c := range deployed.commands() {
+		if !made[c.Name()] {
+			t.Errorf("nobody has tried %s on the demo", c.Name())
+		}
 	}
 }
 

@@ -157,7 +157,7 @@ func (t *teller) greet(scenario string) {
 		lines = append(lines, fmt.Sprintf("  %-12s  %s", c.Name, kind+", "+c.Zone))
 	}
 	if scenario != "" {
-		lines = append(lines, "", "The recorded incident "+p.paint(bold, scenario)+" begins in a moment: "+d.Title)
+		lines = append(lines, "", "The recorded incident "+p.paint(bold, scenario)+" begins in ten minutes of its time: "+d.Title)
 	}
 	try := func(does, args string) string {
 		return fmt.Sprintf("  %s %-*s  %s", call, 26, args, p.paint(dim, does))
@@ -175,6 +175,7 @@ func (t *teller) greet(scenario string) {
 		"  export CLOUDSDK_API_ENDPOINT_OVERRIDES_TPU="+d.url+"/",
 		"  export CLOUDSDK_API_ENDPOINT_OVERRIDES_LOGGING="+d.url+"/",
 		"  export CLOUDSDK_AUTH_DISABLE_CREDENTIALS=true CLOUDSDK_CORE_PROJECT="+d.Project,
-		"  gcloud compute tpus tpu-vm list --zone="+spot.Zone, "")
+		"  gcloud compute tpus tpu-vm list --zone="+spot.Zone, "",
+		"Below, "+p.paint(bold, "decided")+" and "+p.paint(bold, "sent")+" are Pitstop's. "+p.paint(bold, "SIMULATED")+" is what happens around it: in the cloud, and to the trainings.", "")
 	t.say(lines...)
 }

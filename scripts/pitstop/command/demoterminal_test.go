@@ -57,7 +57,7 @@ func TestTheDemosTerminal(t *testing.T) {
 			t.Fatal(err)
 		}
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "demo", "--listen", "127.0.0.1:0", "--speed", "900") //nolint:gosec // this test
-		cmd.Env = append([]string{isCommand + "=1", c.environment}, ownHome(t)...)
+		cmd.Env = append([]string{isCommand + "=1", endsAtOnce, c.environment}, ownHome(t)...)
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = shown, shown, shown
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 		if err := cmd.Start(); err != nil {

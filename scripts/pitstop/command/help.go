@@ -32,7 +32,7 @@ Exit codes: 0 when all is well, 1 when something failed, 2 when the call or its 
 
 // examples are calls of each verb, by the path of the verb. They stand together so that they tell of one project.
 var examples = map[string]string{
-	"pitstop": `pitstop replay
+	"pitstop": `pitstop demo
 pitstop watch --project MINE
 pitstop status --project MINE`,
 	"pitstop replay": `pitstop replay

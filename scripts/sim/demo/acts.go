@@ -269,15 +269,22 @@ func (d *Demo) Create(ctx context.Context, slice string) error {
 // Holdable names what Hold holds.
 var Holdable = []string{"pubsub"}
 
-// Hold has Pub/Sub deliver nothing for that long.
+// Hold has Pub/Sub deliver nothing for that long; 0 has it deliver again.
 func (d *Demo) Hold(ctx context.Context, what string, lasts time.Duration) error {
 	if !slices.Contains(Holdable, what) {
 		return d.unknown("service to hold", what, Holdable)
 	}
 	return d.act(ctx, func() error {
-		d.tell("", "you have Pub/Sub deliver nothing for "+events.Span(lasts)+"; it keeps every message")
-		d.Broker.Hold(d.Now().Add(lasts))
-		d.Clock.At(d.Now().Add(lasts), func() { d.tell("", "Pub/Sub delivers again") })
+		if lasts > 0 {
+			d.tell("", "you have Pub/Sub deliver nothing for "+events.Span(lasts)+"; it keeps every message")
+		}
+		until := d.Now().Add(lasts)
+		d.Broker.Hold(until)
+		d.Clock.At(until, func() {
+			if d.Broker.Held().Equal(until) { // nobody has held it anew
+				d.tell("", "Pub/Sub delivers again")
+			}
+		})
 		return nil
 	})
 }
@@ -292,19 +299,24 @@ func Functions() []string {
 	return names
 }
 
-// Kill ends every instance of a function, and has none start again for that long.
+// Kill ends every instance of a function, and has none start again for that long; 0 lets it start again.
 func (d *Demo) Kill(ctx context.Context, function string, lasts time.Duration) error {
 	if !slices.Contains(Functions(), function) {
 		return d.unknown("function", function, Functions())
 	}
 	return d.act(ctx, func() error {
-		d.tell("", "you kill "+function+"; it does not start again for "+events.Span(lasts))
+		if lasts > 0 {
+			d.tell("", "you kill "+function+"; it does not start again for "+events.Span(lasts))
+		}
 		until := d.Now().Add(lasts)
 		d.mu.Lock()
 		d.down[function] = until
 		d.mu.Unlock()
 		d.Clock.At(until, func() {
-			if !d.isDown(function) {
+			d.mu.Lock()
+			last := d.down[function].Equal(until)
+			d.mu.Unlock()
+			if last { // nobody has killed it anew
 				d.tell("", function+" starts again")
 			}
 		})

@@ -75,7 +75,7 @@ func restore(dir string, store *ledgertest.Store, fleet *world.Scenario) (found 
 	if err := os.MkdirAll(dir, 0o700); err != nil { // better now than at the end
 		return false, err
 	}
-	raw, err := os.ReadFile(filepath.Join(dir, fleetName)) //nolint:gosec // the folder that its user names
+	raw, err := os.ReadFile(filepath.Join(dir, fleetName))
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil
 	}
@@ -86,7 +86,7 @@ func restore(dir string, store *ledgertest.Store, fleet *world.Scenario) (found 
 	if err := json.Unmarshal(raw, &l); err != nil {
 		return false, fmt.Errorf("%s: %w", filepath.Join(dir, fleetName), err)
 	}
-	documents, err := os.Open(filepath.Join(dir, ledgerName)) //nolint:gosec // likewise
+	documents, err := os.Open(filepath.Join(dir, ledgerName))
 	if err != nil {
 		return false, err
 	}

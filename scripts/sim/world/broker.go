@@ -75,8 +75,9 @@ type Broker struct {
 	seq     int
 	pending map[string]int
 	dead    []Message
-	// held is until when nothing is delivered.
+	// held is until when nothing is delivered, and kept are the deliveries that fell due meanwhile.
 	held time.Time
+	kept []func()
 }
 
 // NewBroker returns a broker without subscriptions.
@@ -138,11 +139,12 @@ func (b *Broker) latency(m Message) time.Duration {
 	return m.luck.Latency(m, b.Latency)
 }
 
-// Hold delivers nothing until then. The messages stay on their topics.
+// Hold delivers nothing until then, whatever was said before. The messages stay on their topics.
 func (b *Broker) Hold(until time.Time) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	b.held = until
+	b.mu.Unlock()
+	b.clock.At(until, b.release)
 }
 
 // Held is until when nothing is delivered.
@@ -185,18 +187,43 @@ func (b *Broker) Dead() []Message {
 func (b *Broker) enqueue(s Subscription, m Message, attempt int, in time.Duration) {
 	waits := m.Topic + " " + m.ID
 	b.add(waits, 1)
-	var due func()
-	due = func() {
-		if until := b.Held(); b.clock.Now().Before(until) {
-			b.clock.At(until, due)
-			return
-		}
+	deliver := func() {
 		b.clock.Go(func() {
 			defer b.add(waits, -1)
 			b.deliver(s, m, attempt)
 		})
 	}
-	b.clock.At(b.clock.Now().Add(in), due)
+	b.clock.At(b.clock.Now().Add(in), func() {
+		if !b.holds(deliver) {
+			deliver()
+		}
+	})
+}
+
+// holds keeps a delivery while nothing is delivered, and reports whether it does.
+func (b *Broker) holds(delivery func()) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.clock.Now().Before(b.held) {
+		return false
+	}
+	b.kept = append(b.kept, delivery)
+	return true
+}
+
+// release makes the deliveries that were kept, unless it was decided meanwhile to keep them longer.
+func (b *Broker) release() {
+	b.mu.Lock()
+	kept := b.kept
+	if b.clock.Now().Before(b.held) {
+		kept = nil
+	} else {
+		b.kept = nil
+	}
+	b.mu.Unlock()
+	for _, deliver := range kept {
+		deliver()
+	}
 }
 
 func (b *Broker) add(message string, n int) {

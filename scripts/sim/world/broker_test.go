@@ -212,3 +212,44 @@ func TestBrokerPushesWhatGooglePushes(t *testing.T) {
 		t.Errorf("push body (-want +got):\n%s", diff)
 	}
 }
+
+// TestAHeldBrokerKeepsEverything: messages that fall due while nothing is delivered come when that is over, in their order, and not
+// before; the latest word counts.
+func TestAHeldBrokerKeepsEverything(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		// said is how long it is held, by when that is said, all in minutes.
+		said map[int]int
+		want []int // the minute of each delivery
+	}{
+		{"never", nil, []int{0, 2, 4, 6}},
+		{"for a while", map[int]int{1: 4}, []int{0, 5, 5, 6}},
+		{"longer than said at first", map[int]int{1: 2, 3: 6}, []int{0, 9, 9, 9}},
+		{"shorter than said at first", map[int]int{1: 60, 5: 0}, []int{0, 5, 5, 6}},
+		{"twice", map[int]int{1: 2, 4: 1}, []int{0, 3, 5, 6}},
+	} {
+		clock := clock.NewClock(began)
+		b := NewBroker(clock)
+		b.Latency = 0
+		var got []int
+		var ids []string
+		b.Subscribe(Subscription{Name: "projects/demo/subscriptions/s", Topic: "t", Push: func(_ context.Context, body []byte) int {
+			got, ids = append(got, int(clock.Now().Sub(began).Minutes())), append(ids, pushed(t, body).MessageID)
+			return http.StatusOK
+		}})
+		for m, long := range c.said {
+			clock.At(began.Add(time.Duration(m)*time.Minute), func() { b.Hold(clock.Now().Add(time.Duration(long) * time.Minute)) })
+		}
+		for m := 0; m < 8; m += 2 {
+			clock.At(began.Add(time.Duration(m)*time.Minute), func() { b.Publish("t", nil, nil) })
+		}
+		clock.Run(func() time.Time { return began.Add(30 * time.Minute) }, func() bool { return true })
+		clock.Close()
+		if d := cmp.Diff(c.want, got); d != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, d)
+		}
+		if d := cmp.Diff([]string{"1", "2", "3", "4"}, ids); d != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, d)
+		}
+	}
+}
