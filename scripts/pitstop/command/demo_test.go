@@ -484,3 +484,27 @@ func TestKeysBreakSomething(t *testing.T) {
 		}
 	}
 }
+
+// TestGcloudSeesTheDemo follows the lines that the demo prints for gcloud, and deletes a slice there.
+func TestGcloudSeesTheDemo(t *testing.T) {
+	if _, err := exec.LookPath("gcloud"); err != nil || testing.Short() {
+		t.Skip("gcloud is not asked")
+	}
+	environment := ownHome(t)
+	p := demoProcess(t, environment, "--speed", "900")
+	var lines []string
+	for line := range strings.SplitSeq(p.said.String(), "\n") {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, "export ") || strings.HasPrefix(line, "gcloud compute ") {
+			lines = append(lines, line)
+		}
+	}
+	lines = append(lines, "gcloud compute tpus tpu-vm delete llama-8b --zone=us-west4-a --quiet")
+	shell := exec.CommandContext(t.Context(), "sh", "-ec", strings.Join(lines, "\n")) //nolint:gosec // what the demo prints
+	shell.Env = append(append(os.Environ(), environment...), "CLOUDSDK_CONFIG="+t.TempDir())
+	out, err := shell.CombinedOutput()
+	if said := string(out); err != nil || !regexp.MustCompile(`(?m)^llama-8b +us-west4-a +v5litepod-16 .*READY`).MatchString(said) || !strings.Contains(said, "Deleted tpu [llama-8b].") {
+		t.Errorf("%v\n%s\nsays\n%s", err, strings.Join(lines, "\n"), said)
+	}
+	p.until("DeleteNode of node llama-8b by owner@demo.example.com is done")
+	p.end()
+}
