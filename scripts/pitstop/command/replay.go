@@ -488,13 +488,13 @@ func recorded(names ...string) ([]play, error) {
 	return found, nil
 }
 
-// recordedNames are the names of the recorded incidents in the repository, in order.
+// recordedNames are the names of the recorded incidents in the repository, in the order of their paths.
 func recordedNames(root string) (known []string, err error) {
 	files, err := filepath.Glob(filepath.Join(root, "events", "testdata", "*", "scenario.yaml"))
+	slices.Sort(files) // another build plays them in the same order
 	for _, name := range files {
 		known = append(known, filepath.Base(filepath.Dir(name)))
 	}
-	slices.Sort(known)
 	return known, err
 }
 

@@ -395,3 +395,12 @@ func TestNoJSONHasATimeBeforeTime(t *testing.T) {
 		t.Errorf("only %d texts were looked at", walked)
 	}
 }
+
+// TestRecordedIncidentsStandInTheOrderOfTheirPaths: a comparison plays them side by side with another build, which has that order.
+func TestRecordedIncidentsStandInTheOrderOfTheirPaths(t *testing.T) {
+	names, err := recordedNames(filepath.Join("..", "..", ".."))
+	byPath := func(a, b string) int { return strings.Compare(a+"/", b+"/") }
+	if err != nil || len(names) < 40 || !slices.IsSortedFunc(names, byPath) {
+		t.Errorf("%v, %v", names, err)
+	}
+}
