@@ -69,6 +69,7 @@ const (
 	CauseGuest       Cause = "guest_shutdown"
 	CauseCrash       Cause = "training_crash"
 	CauseHang        Cause = "training_hang"
+	CauseEnd         Cause = "planned_end"
 )
 
 // Infrastructure reports whether the cause lies with the machines and not with the training.

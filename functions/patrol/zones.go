@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/fleet"
@@ -23,6 +24,7 @@ type sight struct {
 	workload, policy, directory string // what its owner says
 	life                        events.Incarnation
 	notice                      events.Notice
+	ends                        time.Time
 	hosts                       bool
 }
 
@@ -83,7 +85,7 @@ func (t *round) list(ctx context.Context, name string, wanted map[string]bool) e
 func sightOf(s provider.Slice) sight {
 	now := sight{
 		state: s.State, spec: s.SpecHash, values: s.ValuesSum, queued: s.QueuedResource, life: s.Incarnation,
-		workload: s.Labels[events.LabelWorkload], policy: s.Labels[events.LabelPolicy], directory: s.Directory,
+		workload: s.Labels[events.LabelWorkload], policy: s.Labels[events.LabelPolicy], directory: s.Directory, ends: s.Ends,
 	}
 	if s.Notice != nil {
 		now.notice = *s.Notice
@@ -146,7 +148,7 @@ func (t *round) notify(ctx context.Context, w incident.Workload, s provider.Slic
 	if s.Notice == nil {
 		return nil
 	}
-	if n := w.Notice(s.Name); n != nil && n.InAPI && n.Tells(*s.Notice) {
+	if n := w.Notice(s.Name); n != nil && (n.InAPI || n.End) && n.Tells(*s.Notice) {
 		return nil
 	}
 	now := t.Fleet.Now()

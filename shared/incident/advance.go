@@ -361,6 +361,9 @@ func (m *machine) trouble(t Trouble, life events.Incarnation) bool {
 			in = m.inc()
 			in.Troubles = slices.Clone(in.Troubles)
 			in.Troubles[i].Proven = true
+			if known.Announced { // a planned end: now it has come
+				in.Troubles[i].Announced, in.Troubles[i].At, in.Troubles[i].Text = false, t.At, t.Text
+			}
 			return true
 		}
 	}
@@ -389,6 +392,8 @@ func specific(c events.Cause) int {
 		return 3
 	case events.CausePreemption, events.CauseHostError, events.CauseMaintenance:
 		return 4
+	case events.CauseEnd:
+		return 5
 	}
 	return 1
 }

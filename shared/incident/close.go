@@ -299,6 +299,9 @@ func (m *machine) summary() string {
 
 // Account is what the incident is charged to.
 func (in *Incident) Account() string {
+	if in.Cause == events.CauseEnd {
+		return "nobody"
+	}
 	if in.Cause.Infrastructure() {
 		return "infrastructure"
 	}

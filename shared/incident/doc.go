@@ -33,7 +33,7 @@
 //	clearing      time          escalated observed released
 //	creating      lost          approving clearing deleting healing looking watching
 //	creating      serving       admitting clearing deleting escalated grace healing resuming
-//	creating      stopped       clearing deleting escalated grace healing
+//	creating      stopped       clearing deleting escalated grace healing released
 //	creating      time          clearing deleting escalated
 //	deleting      gone          creating
 //	deleting      lost          approving clearing looking watching
@@ -59,17 +59,18 @@
 //	looking       lost          approving deleting escalated healing watching
 //	looking       serving       admitting approving deleting resuming watching
 //	looking       stopped       approving deleting healing released watching
-//	looking       time          approving deleting escalated healing resuming watching
+//	looking       time          approving creating deleting escalated healing resuming watching
 //	looking       unusable      approving deleting healing watching
 //	maintaining   gone          creating grace
 //	maintaining   lost          approving deleting healing looking watching
 //	maintaining   stopped       window
 //	maintaining   time          window
 //	maintaining   unusable      window
+//	peace         gone          approving creating looking watching
 //	peace         lost          approving deleting healing looking watching
 //	peace         time          admitting approving creating discarding healing looking restarting saving starting watching window
-//	restarting    gone          creating grace
-//	restarting    lost          approving deleting healing looking watching
+//	restarting    gone          creating escalated grace
+//	restarting    lost          approving deleting escalated healing looking watching
 //	restarting    stopped       healing
 //	restarting    time          escalated
 //	restarting    unusable      healing
@@ -78,7 +79,7 @@
 //	resuming      stopped       healing released
 //	resuming      time          approving escalated healing restarting resumed
 //	resuming      unusable      healing
-//	saving        gone          creating escalated grace looking
+//	saving        gone          approving creating escalated grace looking
 //	saving        lost          approving deleting escalated healing looking watching
 //	saving        stopped       released window
 //	saving        time          window
@@ -91,7 +92,7 @@
 //	watching      serving       observed
 //	watching      stopped       observed
 //	watching      time          observed
-//	window        gone          creating grace
+//	window        gone          approving creating escalated grace looking
 //	window        lost          approving deleting escalated looking watching
 //	window        serving       admitting resuming
 //	window        time          admitting approving deleting escalated resuming saving starting

@@ -791,7 +791,7 @@ func (m *machine) uncharge(a events.Action) {
 	case a == events.ActionRestart && in.Charged > 0:
 		in.Charged--
 		b.Restarts = max(0, b.Restarts-1)
-	case a == events.ActionDelete:
+	case a == events.ActionDelete && !in.Uncharged:
 		b.Recreates = max(0, b.Recreates-1)
 	}
 }

@@ -100,13 +100,17 @@ func learned(w incident.Workload, s incident.Slot, now time.Time) map[string]inc
 	late := incident.Origin{ID: "late", Time: now.Add(-25 * time.Minute), Rank: events.RankReading}
 	user := incident.Origin{ID: "line", Time: now, Rank: events.RankUser}
 	api := incident.Origin{ID: "read", Time: now, Rank: events.RankReading}
-	facts := incident.Facts{Group: s.Group, Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Reclaimable: s.Reclaimable, Spec: "spec1", Label: w.Label}
+	facts := incident.Facts{Group: s.Group, Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Reclaimable: s.Reclaimable, Healing: s.Healing, Ends: s.Ends, Spec: "spec1", Label: w.Label}
 	in := w.Incident
 	id := ""
 	if in != nil {
 		id = in.ID
 	}
 	read := func(c incident.Condition, inc events.Incarnation, by string) incident.Read {
+		facts := facts
+		if !inc.Same(s.Incarnation) {
+			facts.Ends = time.Time{}
+		}
 		return incident.Read{Origin: api, Slice: s.Name, Zone: inc.Zone, Condition: c, Incarnation: inc, State: strings.ToUpper(string(c)), Incident: by, Facts: facts, Directory: w.Directory}
 	}
 	pending := events.Notice{Status: events.NoticePending, CanReschedule: true, WindowStart: start.Add(2 * time.Hour), WindowEnd: start.Add(6 * time.Hour)}
@@ -659,6 +663,11 @@ func exploreAll(t *testing.T) {
 				gone := node{w: quiet(spot), now: start, path: "gone in peace"}
 				gone.w.Crew.Named, gone.w.Slices[0].Condition, gone.w.Slices[0].End.Released = 1, incident.Gone, start
 				explore(t, p, gone, 2, evidence)
+				for _, left := range []time.Duration{5 * time.Minute, -time.Minute} {
+					ending := node{w: quiet(spot), now: start, path: fmt.Sprintf("its planned end is in %s", left)}
+					ending.w.Slices[0].Ends = start.Add(left)
+					explore(t, p, ending, 3, evidence)
+				}
 				explore(t, p, at(t, p, spot, "half a day, a crew that runs", nil), 2, evidence)
 				explore(t, p, at(t, p, spot, "half a day, no crew", nil), 2, evidence)
 				explore(t, p, at(t, p, spot, "read stopped, later, unsaid", single), 2, evidence)

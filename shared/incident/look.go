@@ -384,6 +384,13 @@ func (m *machine) facts(s *Slot, e Read, since time.Time) {
 		return
 	}
 	next, from := f, s.Zone
+	switch e.Condition {
+	case Lost, Unhealthy, Unclear, Stopped, Deleting:
+		if f.Ends.IsZero() {
+			next.Ends = s.Ends // what is not usable may not show it any more
+		}
+	case Unread, Creating, Ready, Gone:
+	}
 	if f.Spec == "" {
 		next.Spec, next.Bare, from = s.Spec, s.Bare, s.SpecZone
 	}
@@ -461,7 +468,7 @@ func (m *machine) follow() {
 // its own, which a new life has not yet, tells nothing of theirs. One whose own is over waits for what is under way or about to begin.
 func (m *machine) othersMaintained(s *Slot) bool {
 	return slices.ContainsFunc(m.w.Slices, func(o Slot) bool {
-		return o.Name != s.Name && o.announced() && (s.Notice.Status == "" || m.begins(o.Notice))
+		return o.Name != s.Name && m.awaited(&o) && (s.Notice.Status == "" || m.begins(o.Notice))
 	})
 }
 
@@ -516,7 +523,7 @@ func (in *Incident) proves(s *Slot) bool {
 			continue
 		}
 		switch t.Cause {
-		case events.CausePreemption, events.CauseHostError, events.CauseTerminated:
+		case events.CausePreemption, events.CauseHostError, events.CauseTerminated, events.CauseEnd:
 			return true
 		case events.CauseUnknown, events.CauseMaintenance, events.CauseGuest, events.CauseCrash, events.CauseHang:
 			// None of these makes a slice vanish.
@@ -677,8 +684,10 @@ func (m *machine) adopt(name string, e Read, ours bool) {
 	if !ours {
 		s.Order = Order{} // what its owner creates is what they order now
 	}
+	facts := s.Facts
+	facts.Ends = time.Time{} // which was that of the life before
 	s.begin(Life{
-		Incarnation: e.Incarnation, Zone: e.Zone, Facts: s.Facts, SpecZone: s.SpecIn(),
+		Incarnation: e.Incarnation, Zone: e.Zone, Facts: facts, SpecZone: s.SpecIn(),
 		Condition: e.Condition, State: e.State, Since: m.when(), Abuse: Abuse{Suspected: e.Abuse}, Stop: s.Stop.since(e.Incarnation.Created),
 		End: End{Released: s.End.Released}, // what we bring changes nothing of what its owner has taken away
 	})
@@ -909,6 +918,8 @@ func words(c events.Cause) string {
 		return "training crash"
 	case events.CauseHang:
 		return "training that hangs"
+	case events.CauseEnd:
+		return "planned end"
 	case events.CauseUnknown:
 	}
 	return "unknown cause"

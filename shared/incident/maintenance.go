@@ -20,6 +20,12 @@ func (m *machine) noticed(e Noticed) {
 	if old != nil && m.when().Before(old.Told) && !begins(old.Notice, e.Notice) {
 		return // an older word
 	}
+	if old != nil && old.End {
+		if e.Notice.Status == events.NoticeGone || old.Tells(e.Notice) {
+			return // the life ends before, and stays announced to
+		}
+		old = nil
+	}
 	if e.Notice.Status == events.NoticeGone {
 		m.noticeGone(s, e)
 		return
@@ -119,8 +125,14 @@ func (n Notice) stands() bool {
 // announced reports whether maintenance of a life is announced or under way. Pitstop ignores the maintenance of a released slice.
 func (l *Life) announced() bool { return l.Notice.stands() && !l.IsReleased() }
 
-// Tells reports whether what is known of a notice is all that another word of it says.
-func (n Notice) Tells(o events.Notice) bool { return n.Notice.Equal(completed(o, n.Notice)) }
+// Tells reports whether what is known of a notice is all that another word of it says. Maintenance after the planned end of a
+// life is no news.
+func (n Notice) Tells(o events.Notice) bool {
+	if n.End {
+		return o.Status == events.NoticePending && !o.WindowStart.Before(n.WindowStart)
+	}
+	return n.Notice.Equal(completed(o, n.Notice))
+}
 
 // plan sets when the save of each notice is due. Whatever is learned may change that: a crew that speaks for the first time,
 // another slice's maintenance, a slice that is usable again, another policy.
@@ -131,6 +143,7 @@ func (m *machine) plan() {
 	if watched := m.w.waiting() != "" && (m.watched() || m.p.Unreadable != "" && m.w.Watched); watched != m.w.Watched {
 		m.w.Watched, m.changed = watched, true
 	}
+	m.planEnds()
 	for i := range m.w.Slices {
 		n := m.w.Slices[i].Notice
 		if m.p.Unreadable != "" && !n.Due.IsZero() {
@@ -151,13 +164,13 @@ func (m *machine) plan() {
 func (m *machine) due(n Notice) time.Time {
 	last := m.lastDue(n)
 	early := m.p.Unreadable != "" || m.level(policy.EarlyMaintenance) != policy.No && m.level(policy.RequestCheckpoint) != policy.No
-	if last.IsZero() || !early || m.w.Crew.Seen.IsZero() || m.w.Directory == "" || m.notEarly() != "" {
+	if last.IsZero() || n.End || !early || m.w.Crew.Seen.IsZero() || m.w.Directory == "" || m.notEarly() != "" {
 		return last // without a crew and a directory no save can be verified
 	}
 	at, all := n.Told, true
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
-		if !s.announced() {
+		if !m.awaited(s) {
 			all = all && s.IsReleased()
 		} else if s.Notice.Told.After(at) {
 			at = s.Notice.Told
@@ -226,11 +239,13 @@ func (m *machine) notEarly() string {
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
 		n := s.Notice
-		if !s.announced() {
+		if !m.awaited(s) {
 			continue
 		}
 		shape, err := topology.Parse(s.Accelerator)
 		switch {
+		case n.End:
+			return m.w.noun(s.Name) + " has its " + n.at()
 		case n.Status != events.NoticePending:
 			return "the maintenance of " + s.Name + " has begun"
 		case !n.CanReschedule:
@@ -374,7 +389,7 @@ func (m *machine) noticeGone(s *Slot, e Noticed) {
 
 // announced reports whether any slice has announced maintenance.
 func (m *machine) announced() bool {
-	return slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return s.announced() })
+	return slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return m.awaited(&s) })
 }
 
 // openMaintenance opens the incident of a notice: at the time of its save, or when it is under way. Where a person has to
@@ -389,11 +404,15 @@ func (m *machine) openMaintenance(s *Slot) {
 	if n.Status == events.NoticeOngoing {
 		text = sort + " is under way"
 	}
-	in := m.open(Trouble{Cause: events.CauseMaintenance, Slice: s.Name, Life: s.Incarnation.ID, At: m.when(), Text: text, Announced: n.Status == events.NoticePending, Proven: true})
+	cause := events.CauseMaintenance
+	if n.End {
+		cause, text = events.CauseEnd, n.at()
+	}
+	in := m.open(Trouble{Cause: cause, Slice: s.Name, Life: s.Incarnation.ID, At: m.when(), Text: text, Announced: n.Status == events.NoticePending, Proven: !n.End})
 	in.Begun = n.Status == events.NoticeOngoing
 	m.does(text, "nothing: no crew has been seen that could save", func(m *machine) {
 		m.enter(Saving, m.saveDeadline())
-		m.decided("incident opened: maintenance", text)
+		m.decided("incident opened: "+m.awaits(), text)
 		if n.Deaf != "" {
 			m.line(LineSeen, "a request to save may not be heard by "+s.Name, n.Deaf)
 		}
@@ -414,7 +433,7 @@ func (m *machine) windowDeadline() time.Time {
 	end := m.now
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
-		if s.announced() && !(m.w.Incident.Begun && s.Notice.WindowStart.After(m.now)) {
+		if m.awaited(s) && !(m.w.Incident.Begun && s.Notice.WindowStart.After(m.now)) {
 			end = later(windowEnd(s.Notice.Notice), end)
 		}
 	}
@@ -449,7 +468,7 @@ func (m *machine) firstNotice() Notice {
 	var first Notice
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
-		if s.announced() && (!first.stands() || s.Notice.WindowStart.Before(first.WindowStart)) {
+		if m.awaited(s) && (!first.stands() || s.Notice.WindowStart.Before(first.WindowStart)) {
 			first = s.Notice
 		}
 	}
@@ -498,7 +517,7 @@ func (m *machine) earlyMaintenance() (all []Effect) {
 	called := map[string]bool{}
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
-		if !s.announced() || s.Notice.Status != events.NoticePending || s.Condition != Ready || called[s.Name] {
+		if !m.awaited(s) || s.Notice.End || s.Notice.Status != events.NoticePending || s.Condition != Ready || called[s.Name] {
 			continue
 		}
 		for _, o := range m.w.MaintainedWith(s.Name) {
@@ -581,12 +600,16 @@ func (m *machine) hasBegun() {
 	if accepted, open := m.w.maintaining(); m.phase() == Maintaining && accepted && open {
 		return
 	}
-	m.enterWindow(CodeBegun, "the maintenance has begun")
+	m.enterWindow(CodeBegun, "the "+m.awaits()+" has begun")
 }
 
 func (m *machine) enterWindow(c Code, why string) {
 	m.enter(Window, m.windowDeadline())
-	m.decided("wait for the maintenance to pass", why)
+	if m.firstNotice().End {
+		m.decided("wait for the planned end", why)
+	} else {
+		m.decided("wait for the maintenance to pass", why)
+	}
 	m.coded(c)
 }
 

@@ -177,7 +177,7 @@ func (m *machine) cancelled(e Cancelled) {
 	switch in.Phase {
 	case Saving, Maintaining, Window, Approving, Watching:
 		for i := range m.w.Slices {
-			if m.w.Slices[i].announced() {
+			if m.awaited(&m.w.Slices[i]) {
 				n := &m.slice(m.w.Slices[i].Name).Notice
 				n.Declined, n.Due = true, time.Time{}
 			}

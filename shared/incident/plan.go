@@ -381,16 +381,32 @@ func (o *outlook) wait() bool {
 		o.when[""] = "if a person says yes"
 		return true
 	case Saving:
+	case Window:
+		return o.endAsPlanned()
 	case Resuming:
 		if o.m.now.Before(in.Deadline) {
 			return false
 		}
-	case Maintaining, Window, Removing, Recreating, Admitting, Restarting, Starting, Watching, Clearing, Discarding, Closed:
+	case Maintaining, Removing, Recreating, Admitting, Restarting, Starting, Watching, Clearing, Discarding, Closed:
 		return false
 	}
 	o.passes(in.Deadline)
 	o.learn(Ticked{})
 	return true
+}
+
+// endAsPlanned has what is waited for end, where that is its planned end. It reports whether it is.
+func (o *outlook) endAsPlanned() (ended bool) {
+	for i := range o.m.w.Slices {
+		s := o.m.w.Slices[i]
+		if !s.Notice.End || !s.announced() || o.m.now.Before(s.Notice.Due) || s.Condition == Lost || s.Condition == Gone || o.m.w.Incident == nil {
+			continue
+		}
+		o.passes(s.Ends)
+		o.when[s.Name], ended = "once it has ended", true
+		o.read(&s, Lost, s.Incarnation, "")
+	}
+	return ended
 }
 
 // readAll has the API show all slices as they were read last.

@@ -35,7 +35,7 @@ func (m *machine) lose(s *Slot, what string) {
 	if m.w.mayBeDone() && m.waitForVerdict(what+", and the training may be finished") {
 		return
 	}
-	if s.Heals() && s.Condition != Gone {
+	if m.heals(s) && s.Condition != Gone {
 		m.enter(Healing, m.healUntil(s))
 		m.decided("wait for "+m.w.recovery(), what+", and only Spot is replaced at once")
 		return
@@ -149,7 +149,8 @@ func (m *machine) remove(why string) {
 			return
 		}
 	}
-	if m.w.Budgets.Recreates >= MaxRecreates {
+	free := m.chargesNobody()
+	if !free && m.w.Budgets.Recreates >= MaxRecreates {
 		if m.waitForVerdict("replacements are spent unless the training is saved further") {
 			return
 		}
@@ -161,7 +162,9 @@ func (m *machine) remove(why string) {
 	}
 	out := m.outgoing()
 	if !slices.ContainsFunc(out, m.deletes) {
-		m.charge(&m.w.Budgets.Recreates)
+		if m.inc().Uncharged = free; !free {
+			m.charge(&m.w.Budgets.Recreates)
+		}
 	} // else it joins the replacement that is under way
 	if out == nil {
 		m.recreate(why)
@@ -380,7 +383,7 @@ func (m *machine) livesWhileRemoving(s *Slot) {
 	if m.mayGo(s) || s.Condition != Ready && !s.onlyStopped() && !m.unsaved(s) {
 		return
 	}
-	effect := m.w.effect(events.ActionDelete, s.Name)
+	effect, free := m.w.effect(events.ActionDelete, s.Name), m.w.Incident.Uncharged
 	all := append([]string{effect.Slice}, effect.With...)
 	for _, name := range all {
 		if s.Condition == Ready && m.w.Slice(name).Condition != Ready {
@@ -398,7 +401,7 @@ func (m *machine) livesWhileRemoving(s *Slot) {
 	m.line(LineSeen, m.stands(s), "")
 	m.drop(events.ActionDelete, s.Name)
 	// A deletion that goes on is charged with that of another slice.
-	if going := slices.ContainsFunc(m.w.Slices, func(o Slot) bool { return o.Replace && !m.coming(&o) }); m.goesOnWithout(s) || !going {
+	if going := slices.ContainsFunc(m.w.Slices, func(o Slot) bool { return o.Replace && !m.coming(&o) }); (m.goesOnWithout(s) || !going) && !free {
 		m.w.Budgets.Recreates = max(0, m.w.Budgets.Recreates-1)
 	}
 }
@@ -525,7 +528,7 @@ func (m *machine) awaitRest() {
 	var gone *Slot
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
-		if s.Replace && s.Heals() && s.Condition == Lost && !m.coming(s) && m.now.Sub(s.Since) < HealFor {
+		if s.Replace && m.heals(s) && s.Condition == Lost && !m.coming(s) && m.now.Sub(s.Since) < HealFor {
 			s = m.slice(s.Name)
 			s.Replace = false // what its provider may still bring back does not go with what is gone
 		}

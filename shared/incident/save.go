@@ -56,12 +56,15 @@ func (m *machine) sendSave() {
 	when := "the maintenance has begun"
 	if left := m.firstNotice().WindowStart.Sub(m.now); !in.Begun && left > 0 {
 		when = events.Span(left) + " before the window"
+		if m.firstNotice().End {
+			when = events.Span(left) + " before the planned end"
+		}
 		if lead, why := m.w.lead(m.p); left <= lead {
 			when += "; the lead is " + events.Span(lead) + ", " + why
 		}
 	}
 	m.decided("ask the training to save", fmt.Sprintf("%s, mode %s", when, m.saveMode()))
-	m.send(Effect{Action: events.ActionSave, By: in.Deadline, Reason: "maintenance"})
+	m.send(Effect{Action: events.ActionSave, By: in.Deadline, Reason: m.awaits()})
 }
 
 // saveAgain asks for another save before the window when the first one was long before: the window was moved away, or the

@@ -150,7 +150,10 @@ func (m *machine) reactInPeace(s *Slot) {
 // loss is the trouble that a slice is lost, as a reading shows it.
 func (m *machine) loss(s *Slot) Trouble {
 	t := Trouble{Cause: events.CauseTerminated, Slice: s.Name, At: m.now, Text: m.stands(s), Proven: true}
-	if s.Reclaimable {
+	switch {
+	case s.ended():
+		t.Cause, t.Text = events.CauseEnd, t.Text+", as planned for "+s.Ends.UTC().Format(time.RFC3339)
+	case s.Reclaimable:
 		t.Cause = events.CausePreemption
 	}
 	return t
@@ -159,8 +162,8 @@ func (m *machine) loss(s *Slot) Trouble {
 // stands says for people how a slice stands.
 func (m *machine) stands(s *Slot) string { return m.w.noun(s.Name) + " is " + s.State }
 
-// heals reports whether the provider may bring a lost slice back by itself. What is gone does not come back.
-func (s sight) heals() bool { return s.Condition == Lost && s.Heals() }
+// mayHeal reports whether the provider may bring a lost slice back by itself. What is gone does not come back.
+func (m *machine) mayHeal(s sight) bool { return s.Condition == Lost && m.heals(s.Slot) }
 
 // loses goes on with a slice that is lost.
 func (m *machine) loses(s sight) {
@@ -169,7 +172,7 @@ func (m *machine) loses(s sight) {
 	} else {
 		m.stopped(s.Since)
 	}
-	m.lose(s.Slot, m.stands(s.Slot))
+	m.lose(s.Slot, m.loss(s.Slot).Text)
 }
 
 // vanishes waits for word of a slice that is gone.
@@ -185,7 +188,7 @@ func (m *machine) reactWaiting(s sight) {
 	in := m.w.Incident
 	switch s.is {
 	case lost:
-		if in.Phase == Healing && s.heals() {
+		if in.Phase == Healing && m.mayHeal(s) {
 			m.stopped(s.Since)
 			return // its deadline decides
 		}
@@ -230,7 +233,7 @@ func (m *machine) reactToMaintenance(s sight) {
 	in := m.w.Incident
 	switch s.is {
 	case lost:
-		if in.Phase == Window && s.heals() {
+		if in.Phase == Window && m.mayHeal(s) {
 			m.stopped(s.Since)
 			m.beganEarly()
 			return // its deadline decides
@@ -262,11 +265,11 @@ func (m *machine) reactToMaintenance(s sight) {
 
 // maintenancePassed reports whether a usable slice shows that the maintenance is over that is waited for.
 func (m *machine) maintenancePassed(s sight) bool {
-	if s.announced || m.othersMaintained(s.Slot) {
-		return false
+	if s.announced || m.othersMaintained(s.Slot) || m.awaited(s.Slot) && s.Notice.End {
+		return false // a life may last a little longer than planned
 	}
 	in := m.w.Incident
-	announced, past := s.Slot.announced(), m.now.After(windowEnd(s.Notice.Notice))
+	announced, past := m.awaited(s.Slot), m.now.After(windowEnd(s.Notice.Notice))
 	return in.Begun && (!announced || !in.Down.IsZero() || past) || announced && past
 }
 
@@ -281,7 +284,7 @@ func (m *machine) reactWhileAsked(s sight) {
 			m.resume("the slice came back by itself")
 		}
 	case asked == events.ActionDelete: // what is asked for is decided anew once it is answered
-	case s.is == lost && s.heals() && m.startsOthers(s.Slot):
+	case s.is == lost && m.mayHeal(s) && m.startsOthers(s.Slot):
 		m.waitsForStart(s)
 	case s.is == lost:
 		m.loses(s)
@@ -308,7 +311,7 @@ func (m *machine) reactWhileStarting(s sight) {
 		m.resume("the slice is back")
 	case s.is == serving && m.startedAll():
 		m.awaitRest()
-	case s.is == lost && s.heals() && m.startsOthers(s.Slot):
+	case s.is == lost && m.mayHeal(s) && m.startsOthers(s.Slot):
 		m.waitsForStart(s)
 	case s.is == lost:
 		m.loses(s)
@@ -348,7 +351,7 @@ func (m *machine) reactWhileCreating(s sight) {
 
 // joins has a slice replaced that is lost while others are. What its provider may bring back is waited for when the others are there again.
 func (m *machine) joins(s sight) {
-	if !s.Replace && s.heals() {
+	if !s.Replace && m.mayHeal(s) {
 		m.trouble(m.loss(s.Slot), s.Incarnation)
 		return
 	}
@@ -441,8 +444,11 @@ func (m *machine) gone(s *Slot) {
 		s.turns(Gone, m.when())
 		s.State = "gone"
 	}
-	if s.Unused && m.cameToNothingOfTheirs(s) || m.w.Incident == nil {
-		return // the clock opens an incident when nobody has said in time that the owner deleted it
+	if s.Unused && m.cameToNothingOfTheirs(s) {
+		return
+	}
+	if m.endedUnseen(m.w.Slice(s.Name)); in == nil {
+		return // unless it ended as planned, the clock opens an incident when nobody has said in time that the owner deleted it
 	}
 	m.react(m.w.Slice(s.Name), Read{}, was)
 }

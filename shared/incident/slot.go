@@ -75,6 +75,8 @@ type Facts struct {
 	Reclaimable bool `json:"reclaimable,omitzero"`
 	// Healing says whether the provider brings it back by itself once it is lost.
 	Healing Heal `json:"healing,omitzero"`
+	// Ends is when this life ends as planned: its run duration is over then. Zero is never.
+	Ends time.Time `json:"ends,omitzero"`
 	// Spec is the hash of the stored specification from which it can be created again. Bare says that this has no start-up
 	// script: a new one would be an empty machine.
 	Spec string `json:"spec,omitzero"`

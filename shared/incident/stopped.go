@@ -62,7 +62,7 @@ func (l *Life) turns(c Condition, at time.Time) {
 
 // endsIf takes it from the condition read at that time whether the life is over.
 func (l *Life) endsIf(at time.Time) {
-	switch over := l.Condition == Gone || l.Condition == Lost && !l.Heals(); {
+	switch over := l.Condition == Gone || l.Condition == Lost && !l.healsAt(at); {
 	case !over:
 		l.End.Since = time.Time{}
 	case l.End.Since.IsZero():

@@ -421,7 +421,7 @@ func (m *machine) stepsOn() bool {
 // youngest reports whether Google's own recovery of a slice has its time still, while that of another one has had it.
 func (m *machine) youngest(s *Slot) bool {
 	ill := func(o *Slot) bool {
-		return o.Condition == Unhealthy || o.Condition == Unclear || o.Condition == Lost && o.Heals()
+		return o.Condition == Unhealthy || o.Condition == Unclear || o.Condition == Lost && m.heals(o)
 	}
 	had := func(o *Slot) bool { return ill(o) && !o.IsReleased() && m.now.Sub(o.Since) >= HealFor }
 	return ill(s) && !had(s) && slices.ContainsFunc(m.w.Slices, func(o Slot) bool { return had(&o) })

@@ -305,7 +305,7 @@ func (m *machine) stepsConfirm(attempt int, at time.Time) bool {
 	case Approving: // otherwise the maintenance is still to come
 		return in.Asked == events.ActionRestart || in.Asked == events.ActionDelete && m.allReady()
 	case Watching:
-		toCome := in.Down.IsZero() && in.Cause == events.CauseMaintenance && m.announced()
+		toCome := in.Down.IsZero() && (in.Cause == events.CauseMaintenance || in.Cause == events.CauseEnd) && m.announced()
 		return m.allReady() && !toCome
 	case Saving, Maintaining, InGrace, Removing, Recreating, Clearing, Closed:
 	}

@@ -190,7 +190,7 @@ func (m *machine) loseHeard(s *Slot) {
 		m.goOnUnheard()
 	}
 	text := m.w.noun(s.Name) + " is " + s.State
-	if s.Heals() && s.Condition != Gone && m.now.Sub(s.Since) < HealFor {
+	if m.heals(s) && s.Condition != Gone && m.now.Sub(s.Since) < HealFor {
 		m.lose(s, text)
 		return
 	}
@@ -337,7 +337,7 @@ func (m *machine) struckNear(at time.Time) string {
 // strikes reports whether a cause makes a training save itself and exit.
 func strikes(c events.Cause) bool {
 	switch c {
-	case events.CauseMaintenance, events.CausePreemption, events.CauseHostError, events.CauseTerminated:
+	case events.CauseMaintenance, events.CausePreemption, events.CauseHostError, events.CauseTerminated, events.CauseEnd:
 		return true
 	case events.CauseUnknown, events.CauseGuest, events.CauseCrash, events.CauseHang: // "train; poweroff" is an end
 	}

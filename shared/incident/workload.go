@@ -108,6 +108,8 @@ type Notice struct {
 	// stays until Linger is over, so that a straggler does not bring it back. InAPI says that a reading showed it too, so a reading without it means something.
 	Told  time.Time `json:"told"`
 	InAPI bool      `json:"in_api,omitzero"`
+	// End says that it is no maintenance, but the planned end of the life: its window is the moment at which it ends.
+	End bool `json:"end,omitzero"`
 	// Due is when the save has to be requested.
 	Due time.Time `json:"due,omitzero"`
 	// Started is when it was started by us, before its window.
@@ -302,6 +304,8 @@ type Incident struct {
 	Begun bool `json:"begun,omitzero"`
 	// Look says that somebody has to read the API.
 	Look bool `json:"look,omitzero"`
+	// Uncharged says that the replacement which was decided last is charged to nobody: what it replaces ended as planned.
+	Uncharged bool `json:"uncharged,omitzero"`
 	// Created says that a creation was begun.
 	Created bool `json:"created,omitzero"`
 	// Of is the incident that left idle what this one deletes: the one that people were told of.

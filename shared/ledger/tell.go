@@ -62,10 +62,10 @@ func idOf(in *incident.Incident) string {
 	return in.ID
 }
 
-// isLoss reports whether an incident began with a machine that failed: training that failed by itself, and maintenance that was announced,
-// are no loss.
+// isLoss reports whether an incident began with a machine that failed: training that failed by itself, maintenance that was announced,
+// and an end that was planned are no loss.
 func isLoss(in incident.Incident) bool {
-	return in.Cause.Infrastructure() && len(in.Troubles) > 0 && !in.Troubles[0].Announced
+	return in.Cause != events.CauseEnd && in.Cause.Infrastructure() && len(in.Troubles) > 0 && !in.Troubles[0].Announced
 }
 
 // lost returns how long training stood still because of the incident that closed last, and the chips that the workload was without.

@@ -102,6 +102,8 @@ type Slice struct {
 	Spot           bool
 	// Healing says whether the provider brings the slice back by itself once it is lost.
 	Healing incident.Heal
+	// Ends is when this life ends as planned; zero if it has no planned end.
+	Ends time.Time
 	// Ordered is the creation time of the queued resource that holds the slice, or will bring it, and With names the other
 	// slices that it asks for.
 	Ordered time.Time
@@ -132,7 +134,7 @@ func (s Slice) Evidence(id string) incident.Read {
 		Slice:  s.Name, Zone: s.Zone, Condition: s.Condition, Incarnation: s.Incarnation, State: s.State, Notice: s.Notice,
 		NoticeUnread: s.NoticeUnread, Maintained: s.Maintained, Incident: s.Labels[events.LabelIncident], Ordered: s.Ordered, Abuse: s.Abuse, Directory: s.Directory,
 		Facts: incident.Facts{
-			Group: s.QueuedResource, Legacy: s.Legacy, Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Reclaimable: s.Spot, Healing: s.Healing,
+			Group: s.QueuedResource, Legacy: s.Legacy, Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Reclaimable: s.Spot, Healing: s.Healing, Ends: s.Ends,
 			Spec: s.SpecHash, Bare: s.Bare, Label: s.Labels[events.LabelPolicy], Account: s.Account,
 		},
 	}

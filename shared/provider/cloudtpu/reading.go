@@ -63,7 +63,47 @@ func seen(r provider.Ref, n *api.Node, q *api.QueuedResource) provider.Slice {
 	if q != nil {
 		heldBy(&s, q)
 	}
+	s.Ends = ends(s.Incarnation.Created, n, q)
 	return s
+}
+
+const (
+	flexStart = "FLEX_START"
+	// longestFlexStart is how long a flex-start node lives at most, and if its order names no shorter time.
+	// https://cloud.google.com/tpu/docs/release-notes
+	longestFlexStart = 7 * 24 * time.Hour
+)
+
+// ends is when a node that was created at a time ends as planned; zero if it has no planned end. The API's own word counts; without
+// one it is the run duration after the creation: a node that starts late may live a little longer. No time is finer than a second,
+// so that it is stored as it was read.
+func ends(created time.Time, n *api.Node, q *api.QueuedResource) (end time.Time) {
+	if c := n.SchedulingConfig; c != nil {
+		end = timeOf(c.TerminationTimestamp)
+	}
+	flex := n.SchedulingConfig != nil && n.SchedulingConfig.ProvisioningModel == flexStart
+	var most time.Duration
+	if q != nil {
+		flex = flex || q.ProvisioningModel == flexStart
+		if d := q.RunDuration; d != nil {
+			if at := timeOf(d.TerminationTime); end.IsZero() || !at.IsZero() && at.Before(end) {
+				end = at
+			}
+			if run, err := time.ParseDuration(d.MaxRunDuration); err == nil && run > 0 {
+				most = run
+			}
+		}
+	}
+	if flex && (most == 0 || most > longestFlexStart) {
+		most = longestFlexStart
+	}
+	if end.IsZero() && most > 0 && !created.IsZero() {
+		end = created.Add(most)
+	}
+	if !end.After(created) {
+		return time.Time{}
+	}
+	return end.Truncate(time.Second)
 }
 
 // queuedSlice is a slice with only a queued resource: its node does not exist yet, or no longer. It has no incarnation.
@@ -75,7 +115,7 @@ func (k *specs) queuedSlice(r provider.Ref, n *api.Node, q *api.QueuedResource) 
 			return provider.Slice{}, err
 		}
 	}
-	s.Incarnation, s.Notice, s.Abuse, s.Maintained = events.Incarnation{}, nil, false, time.Time{}
+	s.Incarnation, s.Notice, s.Abuse, s.Maintained, s.Ends = events.Incarnation{}, nil, false, time.Time{}, time.Time{}
 	heldBy(&s, q)
 	s.Condition, s.State = queuedCondition(q.State, func() hidden { return hideQueued(r, q) })
 	return s, nil

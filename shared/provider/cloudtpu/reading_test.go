@@ -150,7 +150,7 @@ func TestSliceOf(t *testing.T) {
 	want := provider.Slice{
 		Ref: r, Condition: incident.Ready, State: "READY, HBM_OUT_OF_MEMORY, LOW_MEMORY",
 		Incarnation: events.Incarnation{Zone: "us-west4-a", ID: "77", Created: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)},
-		Labels:      n.Labels, Directory: "gs://b", Account: "sa", Accelerator: "v5litepod-16", Workers: 3, Chips: 16, Spot: true,
+		Labels:      n.Labels, Directory: "gs://b", Account: "sa", Accelerator: "v5litepod-16", Workers: 3, Chips: 16, Spot: true, Ends: time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC),
 		Autocheckpoint: true,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -185,6 +185,45 @@ func TestSpot(t *testing.T) {
 	} {
 		if got := spot(&api.Node{SchedulingConfig: c.node}, c.queue); got != c.want {
 			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+func TestEnds(t *testing.T) {
+	created := time.Date(2026, 11, 1, 8, 0, 0, 123_456_789, time.UTC)
+	at := func(d time.Duration) time.Time { return created.Add(d).Truncate(time.Second) }
+	flex, week := &api.SchedulingConfig{ProvisioningModel: "FLEX_START"}, 7*24*time.Hour
+	for name, c := range map[string]struct {
+		node  *api.SchedulingConfig
+		queue *api.QueuedResource
+		want  time.Time
+	}{
+		"on demand":                      {nil, nil, time.Time{}},
+		"spot":                           {&api.SchedulingConfig{Spot: true}, &api.QueuedResource{Spot: &api.Spot{}}, time.Time{}},
+		"the node says it":               {&api.SchedulingConfig{TerminationTimestamp: "2026-11-03T08:00:00Z"}, nil, at(48 * time.Hour)},
+		"a time that is none":            {&api.SchedulingConfig{TerminationTimestamp: "soon"}, nil, time.Time{}},
+		"before it was created":          {&api.SchedulingConfig{TerminationTimestamp: "2026-10-03T08:00:00Z"}, nil, time.Time{}},
+		"a run duration":                 {nil, &api.QueuedResource{RunDuration: &api.RunDuration{MaxRunDuration: "7200s"}}, at(2 * time.Hour)},
+		"a run duration that is none":    {nil, &api.QueuedResource{RunDuration: &api.RunDuration{MaxRunDuration: "long"}}, time.Time{}},
+		"the queued resource says it":    {nil, &api.QueuedResource{RunDuration: &api.RunDuration{MaxRunDuration: "7200s", TerminationTime: "2026-11-01T11:00:00Z"}}, at(3 * time.Hour)},
+		"both say it: the earlier":       {&api.SchedulingConfig{TerminationTimestamp: "2026-11-03T08:00:00Z"}, &api.QueuedResource{RunDuration: &api.RunDuration{TerminationTime: "2026-11-01T11:00:00Z"}}, at(3 * time.Hour)},
+		"flex-start":                     {flex, nil, at(week)},
+		"flex-start in a queue":          {nil, &api.QueuedResource{ProvisioningModel: "FLEX_START"}, at(week)},
+		"flex-start for a time":          {nil, &api.QueuedResource{ProvisioningModel: "FLEX_START", RunDuration: &api.RunDuration{MaxRunDuration: "86400s"}}, at(24 * time.Hour)},
+		"flex-start for longer than any": {flex, &api.QueuedResource{RunDuration: &api.RunDuration{MaxRunDuration: "6048000s"}}, at(week)},
+		"spot for a time":                {&api.SchedulingConfig{Spot: true}, &api.QueuedResource{Spot: &api.Spot{}, RunDuration: &api.RunDuration{MaxRunDuration: "3600s"}}, at(time.Hour)},
+	} {
+		n := &api.Node{Id: 7, State: "READY", CreateTime: created.Format(time.RFC3339Nano), SchedulingConfig: c.node}
+		got := seen(provider.Ref{Project: "p", Zone: "z", Name: "n"}, n, c.queue)
+		if !got.Ends.Equal(c.want.Truncate(time.Second)) || got.Evidence("").Facts.Ends != got.Ends {
+			t.Errorf("%s: ends %v, not %v", name, got.Ends, c.want)
+		}
+		if c.queue == nil {
+			continue
+		}
+		waits, err := new(specs).queuedSlice(provider.Ref{Project: "p", Zone: "z", Name: "n"}, n, c.queue)
+		if err != nil || !waits.Ends.IsZero() {
+			t.Errorf("%s: what has no life yet ends %v: %v", name, waits.Ends, err)
 		}
 	}
 }

@@ -468,6 +468,7 @@ func (a *API) create(c *request, name string, order *api.Node, legacy *tpupb.Nod
 	}
 	room := a.free(c.zone) != 0
 	n := a.add(c.zone, name, order, legacy, nil)
+	a.planEnd(n)
 	n.homeless, n.api.ApiVersion = !room, apiVersions[c.version]
 	d := a.timing.Create
 	if n.homeless {

@@ -178,6 +178,7 @@ func (a *API) provision(q *queue) {
 		}
 		n := a.add(q.zone, o.name, o.node, nil, q)
 		n.api.ApiVersion = apiVersions[cmp.Or(q.version, version)]
+		a.planEnd(n)
 		made = append(made, n)
 	}
 	turn := q.turn

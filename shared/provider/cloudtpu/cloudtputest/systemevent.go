@@ -26,7 +26,7 @@ func SystemEntries(e Event) [][]byte {
 	case e.Kind == Lost && e.Cause == events.CausePreemption:
 		each("compute.instances.preempted", "", nil)
 		out = append(out, nodeEntry(e, "tpu.nodes.terminate", map[string]any{"terminateReason": "PREEMPTED"}))
-	case e.Kind == Lost && e.Cause == events.CauseTerminated:
+	case e.Kind == Lost && (e.Cause == events.CauseTerminated || e.Cause == events.CauseEnd):
 		out = append(out, nodeEntry(e, "tpu.nodes.terminate", nil))
 	case e.Kind == Unhealthy && e.Cause == events.CauseHostError:
 		// One host breaks, and with it the slice.

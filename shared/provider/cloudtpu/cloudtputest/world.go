@@ -30,6 +30,8 @@ type NodeConfig struct {
 	// State and Health are READY and HEALTHY when State is empty. Notice is maintenance that is announced.
 	State, Health string
 	Notice        *events.Notice
+	// RunsFor is how long it lives: it is a flex-start node then. Zero is for as long as its order says, or for ever.
+	RunsFor time.Duration
 	// Created is when it was made: now when zero. ID and Group are made up when empty; Group is what the host names of the
 	// workers have in common, t1v-n-9472280f.
 	Created time.Time
@@ -53,6 +55,9 @@ func (c NodeConfig) order() *api.Node {
 	}
 	if c.Spot {
 		n.SchedulingConfig = &api.SchedulingConfig{Spot: true}
+	}
+	if c.RunsFor > 0 {
+		n.SchedulingConfig = &api.SchedulingConfig{ProvisioningModel: flexStart}
 	}
 	if c.Labels != nil {
 		n.Labels = maps.Clone(c.Labels)
@@ -123,6 +128,10 @@ func (a *API) place(c NodeConfig, q *queue) (*node, error) {
 	n := a.add(c.Zone, c.Name, order, legacy, q)
 	a.observer = observer
 	c.settle(n)
+	if c.RunsFor > 0 && q == nil {
+		n.runFor(c.RunsFor)
+	}
+	a.planEnd(n)
 	a.emit(n.event(kindOf(n.api.State, n.api.Health), ""))
 	return n, nil
 }

@@ -1,0 +1,105 @@
+package incident
+
+import (
+	"slices"
+	"time"
+
+	"pitstop.internal/events"
+)
+
+// EndMargin is how much earlier than planned a life may end and still end as planned: its machines need time to shut down, and
+// clocks differ.
+const EndMargin = 5 * time.Minute
+
+// endsBy reports whether a life was to end by a time, as planned.
+func (l *Life) endsBy(t time.Time) bool { return !l.Ends.IsZero() && !t.Before(l.Ends.Add(-EndMargin)) }
+
+// healsAt reports whether the provider brings a life back by itself that is lost at a time. After its planned end nobody does.
+func (l *Life) healsAt(t time.Time) bool { return l.Heals() && !l.endsBy(t) }
+
+// heals reports whether the provider brings a slice back by itself that is lost now. Nothing of a group comes back alone once another
+// slice of it has ended as planned.
+func (m *machine) heals(s *Slot) bool {
+	return s.healsAt(m.now) && !slices.ContainsFunc(m.beside(s), func(name string) bool { return m.w.Slice(name).ended() })
+}
+
+// ended reports whether a life is over, and ended as planned.
+func (l *Life) ended() bool { return (l.Condition == Lost || l.Condition == Gone) && l.endsBy(l.Since) }
+
+// planEnds keeps the planned end of each life where its announced maintenance is kept, unless maintenance is announced for an
+// earlier time. The save before it is asked for like any other.
+func (m *machine) planEnds() {
+	for i := range m.w.Slices {
+		s := &m.w.Slices[i]
+		n := s.Notice
+		sooner := n.stands() && !n.End && (n.WindowStart.Before(s.Ends) || n.Status == events.NoticeOngoing) && !m.history(n.Notice)
+		switch {
+		case s.Ends.IsZero() || !s.Incarnation.Known():
+			if n.End {
+				m.slice(s.Name).Notice = Notice{}
+			}
+		case sooner, n.End && n.WindowStart.Equal(s.Ends):
+		default:
+			m.slice(s.Name).Notice = Notice{
+				Notice: events.Notice{Status: events.NoticePending, WindowStart: s.Ends, WindowEnd: s.Ends},
+				Told:   later(s.Incarnation.Created, n.Told), End: true, // an older word of maintenance stays an older one
+			}
+		}
+	}
+}
+
+// awaited reports whether an incident may be about what is announced of a slice now: a planned end is nobody's concern before
+// the save for it is due.
+func (m *machine) awaited(s *Slot) bool {
+	return s.announced() && (!s.Notice.End || m.begins(s.Notice))
+}
+
+// at is when a planned end is, for people.
+func (n Notice) at() string { return "planned end at " + n.WindowStart.UTC().Format(time.RFC3339) }
+
+// awaits is what an incident waits for, for people.
+func (m *machine) awaits() string {
+	if m.firstNotice().End {
+		return "planned end"
+	}
+	return "maintenance"
+}
+
+// endedUnseen takes it that a slice ended as planned that is gone since the time of its planned end: that is positive evidence.
+// Its owner's word, where there is one, still counts.
+func (m *machine) endedUnseen(s *Slot) {
+	if !s.ended() || !s.Incarnation.Known() || s.Unused || s.Replace || s.IsReleased() || s.discarded() {
+		return
+	}
+	t := m.loss(s)
+	switch in := m.w.Incident; {
+	case in == nil:
+		if m.opens(s) {
+			t.Life = s.Incarnation.ID
+			m.open(t)
+			m.lose(s, t.Text)
+		}
+	case in.Phase != Clearing && in.Phase != Discarding:
+		m.trouble(t, s.Incarnation)
+	}
+}
+
+// chargesNobody reports whether all that is to be replaced ended as planned, or goes with what did.
+func (m *machine) chargesNobody() bool {
+	some := false
+	for _, name := range m.replacing() {
+		s := m.w.Slice(name)
+		if m.coming(s) {
+			continue
+		}
+		planned := s.ended()
+		for _, other := range m.beside(s) {
+			planned = planned || m.w.Slice(other).ended()
+		}
+		if !planned {
+			return false
+		}
+		some = true
+	}
+	return some
+}
