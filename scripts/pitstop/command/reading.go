@@ -47,6 +47,9 @@ func readingText(s provider.Slice) string {
 	if s.Incarnation.Known() {
 		text += ", life " + s.Incarnation.String()
 	}
+	if !s.Ends.IsZero() {
+		text += "; planned end at " + s.Ends.Format(time.RFC3339)
+	}
 	if n := s.Notice; n != nil {
 		text += "; maintenance " + strings.ToLower(string(n.Status))
 		if !n.WindowStart.IsZero() {
@@ -86,6 +89,9 @@ func readingLeadsTo(s provider.Slice, does does) string {
 		if s.Spot {
 			return "an incident: the API shows the loss; " + does(replace, again)
 		}
+		if !s.Ends.IsZero() {
+			return "an incident: wait for Google's own recovery, not past its planned end at " + s.Ends.Format(time.RFC3339) + ", then " + does(replace, again)
+		}
 		return "an incident: wait for Google's own recovery, then " + does(replace, again)
 	case incident.Unhealthy:
 		return "an incident: wait until Google brings it back; if that takes too long, " + does(replace, again)
@@ -94,6 +100,9 @@ func readingLeadsTo(s provider.Slice, does does) string {
 	case incident.Ready:
 		n := s.Notice
 		switch {
+		case n == nil && !s.Ends.IsZero():
+			return "before its planned end at " + s.Ends.Format(time.RFC3339) + ": " + does(policy.RequestCheckpoint, "ask the training to save") +
+				"; once it has ended: " + does(replace, again)
 		case n == nil:
 			return "nothing: the API says that it is usable. Whether the training goes on there shows by its progress alone"
 		case n.Status == events.NoticeOngoing:
@@ -115,7 +124,7 @@ func readingCalls(s provider.Slice, p policy.Policy) []incident.Planned {
 	}
 	w := trainsOn(incident.New(s.Project, s.Name, cloudtpu.Name), incident.Slot{Name: s.Name, Life: incident.Life{
 		Zone: s.Zone, Incarnation: s.Incarnation,
-		Facts: incident.Facts{Group: s.QueuedResource, Legacy: s.Legacy, Accelerator: s.Accelerator, Reclaimable: s.Spot},
+		Facts: incident.Facts{Group: s.QueuedResource, Legacy: s.Legacy, Accelerator: s.Accelerator, Reclaimable: s.Spot, Healing: s.Healing, Ends: s.Ends},
 	}})
 	w.Directory = s.Directory
 	now := s.Incarnation.Created // whenever that was, what follows is the same
@@ -127,6 +136,9 @@ func readingCalls(s provider.Slice, p policy.Policy) []incident.Planned {
 		w.Progress.VerifiedAt = now // the reading does not tell what is saved
 		return w.IfAllowed(p, readAs(w, s.Condition), now).Calls
 	case incident.Ready:
+		if s.Notice == nil && !s.Ends.IsZero() {
+			return w.IfAllowed(p, incident.Ticked{}, now).Calls
+		}
 		if s.Notice != nil {
 			return w.IfAllowed(p, incident.Noticed{Slice: s.Name, Notice: *s.Notice}, now).Calls
 		}

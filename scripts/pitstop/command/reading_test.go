@@ -55,6 +55,13 @@ func TestExplainReadsDescriptions(t *testing.T) {
 		"of a lost one that is not Spot": {aDescription("state: READY", "state: TERMINATED", "spot: true", "reserved: true"), []string{
 			"wait for Google's own recovery, then nothing is done (", "otherwise Pitstop would delete it and create it again [policy_no]", "(blocked: recreate_non_spot is no",
 		}, ""},
+		"of a flex-start one": {aDescription("spot: true", "provisioningModel: FLEX_START"), []string{
+			"v5litepod-16: READY", "; planned end at 2022-02-01T03:44:36Z;", "leads to    before its planned end at 2022-02-01T03:44:36Z: ask the training to save; once it has ended: nothing is done (",
+			"UpdateNode projects/demo/locations/us-west4-a/nodes/llama-8b (allowed by request_checkpoint)", replaces + ", once it has ended (blocked: recreate_non_spot is no",
+		}, "spot:"},
+		"of a flex-start one that is lost": {aDescription("spot: true", "provisioningModel: FLEX_START", "state: READY", "state: TERMINATED"), []string{
+			"leads to    an incident: wait for Google's own recovery, not past its planned end at 2022-02-01T03:44:36Z, then nothing is done (",
+		}, "spot:"},
 		"under maintenance": {aDescription("health: HEALTHY", "health: UNHEALTHY_MAINTENANCE"), []string{
 			"READY, UNHEALTHY_MAINTENANCE", "leads to    an incident: wait until Google brings it back; if that takes too long, delete it and create it again", replaces,
 		}, ""},

@@ -401,7 +401,9 @@ func training(w incident.Workload, now time.Time) string {
 
 func announced(n incident.Notice, now time.Time) string {
 	line := "maintenance " + strings.ToLower(string(n.Status))
-	if !n.WindowStart.IsZero() {
+	if n.End {
+		line = "planned end at " + n.WindowStart.UTC().Format(time.RFC3339)
+	} else if !n.WindowStart.IsZero() {
 		line += ", window from " + n.WindowStart.UTC().Format(time.RFC3339)
 	}
 	if n.Declined {

@@ -341,7 +341,7 @@ func (c *Checks) Stored(ctx context.Context, call ledgertest.Call, err error) {
 		if call.Write && err == nil {
 			id, err := url.PathUnescape(call.Doc.ID)
 			if err == nil {
-				c.IsDue(id, !call.Doc.Due.IsZero())
+				c.IsDue(id, !call.Doc.Due.IsZero() && c.pending(call.Body()))
 			}
 			if err == nil && c.releases.Documents[id] {
 				c.Violated("10 nothing lost", id, "a document of the newer release was overwritten")
@@ -1217,6 +1217,15 @@ func (c *Checks) moved(before, after incident.Workload) {
 	}
 }
 
+// pending reports whether something is due at the workload of a document that is worth waiting for. A document that cannot be read is.
+func (c *Checks) pending(body string) bool {
+	var w incident.Workload
+	if !strings.Contains(body, `"end":true`) || json.Unmarshal([]byte(body), &w) != nil {
+		return true
+	}
+	return world.Pending(w, c.Clock.Now())
+}
+
 func (c *Checks) opened(r *record, w incident.Workload) {
 	c.Incidents++
 	if !c.explained(r, w) {
@@ -1247,6 +1256,8 @@ func (c *Checks) explained(r *record, w incident.Workload) bool {
 		return !r.escalated.IsZero() // what an incident has left idle is deleted, where its owner wants that
 	case in.Cause == events.CauseMaintenance && !r.announced.IsZero() && now.Sub(r.announced) < 4*24*time.Hour:
 		return true
+	case in.Cause == events.CauseEnd && c.endsNear(w):
+		return true
 	case in.Cause == events.CauseHang:
 		return c.standsOrUnheard(w.ID) // a training that stands still for a new reason is reported too
 	case in.Cause == events.CauseCrash && c.crashed(r, w):
@@ -1256,6 +1267,15 @@ func (c *Checks) explained(r *record, w incident.Workload) bool {
 		return true
 	}
 	return c.did(w.ID, r.opened, c.strikes) || r.forged(r.opened, now) || c.suspectedAny(w.ID)
+}
+
+// endsNear reports whether a life of a workload in the simulated cloud is about to end by its order, or has just ended so.
+func (c *Checks) endsNear(w incident.Workload) bool {
+	const longestLead = 2*time.Hour + incident.HealFor
+	return slices.ContainsFunc(c.slicesOf(w.ID), func(f world.SliceConfig) bool {
+		end := c.API.PlannedEnd(f.Zone, f.Name)
+		return !end.IsZero() && end.Sub(c.Clock.Now()).Abs() <= longestLead
+	}) || c.did(w.ID, c.Clock.Now().Add(-incident.HealFor), func(d deed) bool { return d.cause == events.CauseEnd })
 }
 
 // standsOrUnheard reports whether no step has been done of a training for a while, or nobody could read whether that is so.

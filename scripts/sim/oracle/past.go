@@ -298,6 +298,9 @@ func (c *Checks) struckBy(workload string, from, to time.Time) map[events.Cause]
 			}
 		}
 		maps.Copy(all, standing)
+		if end := c.API.PlannedEnd(f.Zone, f.Name); !end.IsZero() && end.After(from) && end.Before(to.Add(2*time.Hour)) {
+			all[events.CauseEnd] = true // the save before it
+		}
 		all[events.CauseMaintenance] = all[events.CauseMaintenance] || planned
 		t := c.Trainings[f.Name]
 		failed := slices.ContainsFunc(t.Failures(), func(at time.Time) bool { return !at.Before(from) && !at.After(to) })

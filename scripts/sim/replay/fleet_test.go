@@ -19,6 +19,10 @@ const (
 "tpu":{"nodeSpec":[{"nodeId":"n","node":{"acceleratorType":"v5litepod-16","metadata":{"pitstop-checkpoint-dir":"gs://b/q"}}}]}}`
 	aLegacy = `{"name":"projects/p/locations/z/nodes/old","acceleratorType":"v3-8","createTime":"2026-11-01T00:00:00Z","tensorflowVersion":"2.12.0",
 "serviceAccount":"a@b","schedulingConfig":{"preemptible":true},"port":"8470"}`
+	aFlex = `{"name":"projects/p/locations/z/nodes/f","acceleratorType":"v6e-8","createTime":"2026-11-01T00:00:00Z",
+"schedulingConfig":{"provisioningModel":"FLEX_START"}}`
+	aFlexQueue = `{"name":"projects/p/locations/z/queuedResources/fq","state":{"state":"ACTIVE"},"provisioningModel":"FLEX_START","runDuration":{"maxRunDuration":"7200s"},
+"tpu":{"nodeSpec":[{"nodeId":"f","node":{"acceleratorType":"v6e-8"}}]}}`
 	someNodes = `{"name":"projects/p/locations/z/queuedResources/two","state":{"state":"SUSPENDED"},
 "tpu":{"nodeSpec":[{"multisliceParams":{"nodeCount":2},"node":{"acceleratorType":"v4-8"}}]}}`
 )
@@ -40,6 +44,19 @@ func TestFleetReadsBothKindsOfListings(t *testing.T) {
 		"legacy nodes": {[]string{"[" + aLegacy + "]"}, []world.SliceConfig{{
 			Name: "old", Zone: "z", Accelerator: "v3-8", Spot: true, Created: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), Legacy: true,
 		}}},
+		"flex-start": {[]string{"[" + aFlex + "]"}, []world.SliceConfig{{
+			Name: "f", Zone: "z", Accelerator: "v6e-8", RunsFor: world.LongestRun, Created: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC),
+		}}},
+		"flex-start, and the API says until when": {
+			[]string{"[" + strings.Replace(aFlex, `"FLEX_START"`, `"FLEX_START","terminationTimestamp":"2026-11-02T00:00:00Z"`, 1) + "]"},
+			[]world.SliceConfig{{
+				Name: "f", Zone: "z", Accelerator: "v6e-8", RunsFor: world.Duration(24 * time.Hour), Created: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC),
+			}},
+		},
+		"flex-start in a queue": {
+			[]string{"[" + aFlexQueue + "]"},
+			[]world.SliceConfig{{Name: "f", Zone: "z", Accelerator: "v6e-8", RunsFor: world.Duration(2 * time.Hour), QueuedResource: "fq"}},
+		},
 		"one of several nodes": {
 			[]string{"[" + someNodes + "]"},
 			[]world.SliceConfig{{Name: "two-0", Zone: "z", Accelerator: "v4-8", QueuedResource: "two"}, {Name: "two-1", Zone: "z", Accelerator: "v4-8", QueuedResource: "two"}},
@@ -91,8 +108,28 @@ func TestAQueuedResourceOfSeveralTPUsIsThereOnce(t *testing.T) {
 	}
 }
 
+// TestAFlexStartTPUThatIsTerminatedIsNotSpot: its run duration is over, and that is nobody's failure.
+func TestAFlexStartTPUThatIsTerminatedIsNotSpot(t *testing.T) {
+	for name, listing := range map[string]string{"a node": aFlex, "a queued resource": aFlexQueue} {
+		fleet, err := replay.Fleet([]byte("[" + listing + "]"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		record := replay.Record{Raw: []byte(`{"logName":"projects/p/logs/cloudaudit.googleapis.com%2Fsystem_event","timestamp":"2026-11-08T00:00:20Z",` +
+			`"protoPayload":{"methodName":"tpu.nodes.terminate","resourceName":"projects/p/locations/z/nodes/f"}}`)}
+		s, err := replay.Guess(t.Context(), []replay.Record{record}, replay.Given{World: world.Scenario{Fleet: fleet}})
+		if err != nil || len(s.Fleet) != 1 || s.Fleet[0].Spot {
+			t.Fatalf("%s: %+v, %v", name, s.Fleet, err)
+		}
+		story, err := replay.Run(t.Context(), "flex", s, []replay.Record{record}, replay.Options{})
+		if err != nil || len(story.Faults) > 0 || len(story.Ended) != 1 || story.Ended[0].Cause != "planned_end" || story.Ended[0].Account() != "nobody" {
+			t.Errorf("%s: %v, faults %v, ended %+v", name, err, story.Faults, story.Ended)
+		}
+	}
+}
+
 func FuzzFleet(f *testing.F) {
-	f.Add([]byte("[" + aNode + "," + aQueue + "," + someNodes + "]"))
+	f.Add([]byte("[" + aNode + "," + aQueue + "," + aFlex + "," + aFlexQueue + "," + someNodes + "]"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		fleet, err := replay.Fleet(data)
 		if err != nil {

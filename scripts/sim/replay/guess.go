@@ -37,7 +37,7 @@ type Given struct {
 // scenario that it returns. Of a million entries it takes a while: when the context ends before, it returns that error.
 func Guess(ctx context.Context, records []Record, given Given) (world.Scenario, error) {
 	g := guess{
-		given: given, slices: map[string]*world.SliceConfig{}, highest: map[string]int{}, guessed: map[string]string{}, crews: map[string]crewLines{},
+		given: given, slices: map[string]*world.SliceConfig{}, highest: map[string]int{}, guessed: map[string]string{}, crews: map[string]crewLines{}, ended: map[string]bool{},
 	}
 	if p := given.World.Project; p != "" {
 		g.projects = []string{p}
@@ -82,6 +82,8 @@ type guess struct {
 	highest  map[string]int
 	// guessed is how a slice and its workers were brought together, where no entry says it.
 	guessed map[string]string
+	// ended are the slices whose creation is taken from their loss: their run duration was over then.
+	ended map[string]bool
 	// crews is what the crew of each slice said, first the time of the first entry.
 	crews map[string]crewLines
 	first time.Time
@@ -131,6 +133,11 @@ func (g *guess) see(e events.Entry) {
 		return
 	}
 	switch {
+	case c.RunsFor > 0: // a flex-start slice is not Spot, and is lost all the same when it ends as planned
+		if e.Kind == events.KindLoss && c.Created.IsZero() && !e.Time.IsZero() {
+			c.Created = e.Time.Add(-time.Duration(c.RunsFor))
+			g.ended[c.Name] = true
+		}
 	case e.Kind == events.KindLoss && (e.Cause == events.CausePreemption || e.Cause == events.CauseTerminated):
 		c.Spot = true
 	case e.Kind == events.KindCall && deletes(e) && fleet.Ours(e.Call.Principal, g.given.Babysitters):
@@ -215,6 +222,9 @@ func (g *guess) scenario() (world.Scenario, error) {
 func (g *guess) completed(key string, c *world.SliceConfig, start time.Time) (assumed []string) {
 	if how := g.guessed[key]; how != "" {
 		assumed = append(assumed, how)
+	}
+	if g.ended[c.Name] {
+		assumed = append(assumed, fmt.Sprintf("a creation %s before its loss, because it runs for that long", events.Span(time.Duration(c.RunsFor))))
 	}
 	if c.Accelerator == "" {
 		c.Accelerator = acceleratorFor(g.highest[key] + 1)
@@ -327,10 +337,28 @@ func listed(n tpuapi.Node, c world.SliceConfig) ([]world.SliceConfig, error) {
 	if at, err := time.Parse(time.RFC3339Nano, n.CreateTime); err == nil {
 		c.Created = at
 	}
+	if s := n.SchedulingConfig; s != nil && !c.Spot && !c.Legacy {
+		if s.ProvisioningModel == flexStart && c.RunsFor == 0 {
+			c.RunsFor = world.LongestRun
+		}
+		if end, err := time.Parse(time.RFC3339Nano, s.TerminationTimestamp); err == nil && !c.Created.IsZero() {
+			c.RunsFor = runsFor(end.Sub(c.Created))
+		}
+	}
 	if _, err := topology.Parse(c.Accelerator); err != nil {
 		return nil, err
 	}
 	return []world.SliceConfig{c}, nil
+}
+
+const flexStart = "FLEX_START"
+
+// runsFor is a run duration that a scenario takes: what is not possible is none.
+func runsFor(d time.Duration) world.Duration {
+	if d <= 0 || d > time.Duration(world.LongestRun) {
+		return 0
+	}
+	return world.Duration(d)
 }
 
 // maxQueued bounds the nodes of one queued resource.
@@ -347,7 +375,10 @@ func queued(raw []byte, zone, name string) ([]world.SliceConfig, error) {
 			State string `json:"state"`
 		} `json:"state"`
 		Spot json.RawMessage `json:"spot"`
-		TPU  struct {
+		// A flex-start queued resource names how long its nodes live.
+		ProvisioningModel string              `json:"provisioningModel"`
+		RunDuration       *tpuapi.RunDuration `json:"runDuration"`
+		TPU               struct {
 			NodeSpec []struct {
 				NodeID           string      `json:"nodeId"`
 				Node             tpuapi.Node `json:"node"`
@@ -363,6 +394,15 @@ func queued(raw []byte, zone, name string) ([]world.SliceConfig, error) {
 	case "CREATING", "ACCEPTED", "WAITING_FOR_RESOURCES", "PROVISIONING", "FAILED":
 		return nil, nil
 	}
+	isSpot, runs := len(q.Spot) > 0 && string(q.Spot) != "null", world.Duration(0)
+	if q.ProvisioningModel == flexStart {
+		runs = world.LongestRun
+	}
+	if q.RunDuration != nil && !isSpot {
+		if d, err := time.ParseDuration(q.RunDuration.MaxRunDuration); err == nil {
+			runs = cmp.Or(runsFor(d), runs)
+		}
+	}
 	var out []world.SliceConfig
 	for _, spec := range q.TPU.NodeSpec {
 		names := []string{spec.NodeID}
@@ -377,7 +417,7 @@ func queued(raw []byte, zone, name string) ([]world.SliceConfig, error) {
 			}
 		}
 		for _, n := range names {
-			found, err := listed(spec.Node, world.SliceConfig{Name: n, Zone: zone, QueuedResource: name, Spot: len(q.Spot) > 0 && string(q.Spot) != "null"})
+			found, err := listed(spec.Node, world.SliceConfig{Name: n, Zone: zone, QueuedResource: name, Spot: isSpot, RunsFor: runs})
 			if err != nil {
 				return nil, err
 			}
@@ -403,11 +443,18 @@ func Fleets(listings ...[]world.SliceConfig) []world.SliceConfig {
 			case out[i].ID == 0 && c.ID != 0: // the earlier one was of the queued resource
 				c.Spot = c.Spot || out[i].Spot
 				c.QueuedResource = cmp.Or(c.QueuedResource, out[i].QueuedResource)
+				c.RunsFor = cmp.Or(c.RunsFor, out[i].RunsFor)
 				out[i] = c
 			case c.ID == 0:
 				out[i].Spot = out[i].Spot || c.Spot
 				out[i].QueuedResource = cmp.Or(out[i].QueuedResource, c.QueuedResource)
+				out[i].RunsFor = cmp.Or(out[i].RunsFor, c.RunsFor)
 			}
+		}
+	}
+	for i := range out {
+		if out[i].Spot {
+			out[i].RunsFor = 0 // one listing says so, and the other does not: the capacity can be taken back
 		}
 	}
 	return out

@@ -249,6 +249,19 @@ func (w *player) plan(items []item) {
 			w.Played()
 		})
 	}
+	for _, c := range w.Fleet {
+		if c.RunsFor == 0 || c.Created.IsZero() {
+			continue
+		}
+		end := c.Created.Add(time.Duration(c.RunsFor))
+		if end.After(w.last) && len(items) == 0 && len(w.Acts) == 0 { // else the replay ends with the record
+			w.last = end
+		}
+		if !end.After(w.last) {
+			w.Awaits()
+			w.Clock.At(end, w.Played)
+		}
+	}
 	w.Tick(w.Start.Truncate(time.Minute).Add(time.Minute))
 }
 
@@ -420,9 +433,16 @@ func (w *player) lose(slice, zone string, c events.Cause) {
 		}
 	case spot && (c == events.CausePreemption || c == events.CauseTerminated):
 		w.Must(w.API.Preempt(zone, slice))
+	case w.flexStart(slice, zone) && (c == events.CausePreemption || c == events.CauseTerminated):
+		w.Must(w.API.Terminate(zone, slice))
 	case node.State == "READY":
 		w.Must(w.API.HostError(zone, slice, hostRepairTakes))
 	}
+}
+
+// flexStart reports whether a slice of the fleet has a planned end: nothing repairs it once it is terminated.
+func (w *player) flexStart(slice, zone string) bool {
+	return slices.ContainsFunc(w.Fleet, func(c world.SliceConfig) bool { return c.Name == slice && c.Zone == zone && c.RunsFor > 0 })
 }
 
 // hostRepairTakes is how long Google needs for a host in the simulated cloud.

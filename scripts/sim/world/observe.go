@@ -155,7 +155,7 @@ func (w *World) saved(function string, s ledger.Step) {
 	}
 	switch {
 	case w.Hooks.Saved != nil && function != operator: // the judge sees the write itself, and not when its answer comes
-	case after.Due().IsZero():
+	case !Pending(after, w.Clock.Now()):
 		delete(w.Busy, after.ID)
 	default:
 		w.Busy[after.ID] = true

@@ -2,6 +2,7 @@ package world
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
 	"cloud.google.com/go/tpu/apiv1/tpupb"
@@ -29,6 +30,11 @@ func (s Scenario) provide(a *cloudtputest.API, c SliceConfig, present time.Time)
 		return err
 	}
 	q := cloudtputest.QueuedConfig{Zone: c.Zone, Name: c.QueuedResource, Spot: c.Spot}
+	if c.RunsFor > 0 {
+		q.Order = &tpuapi.QueuedResource{ProvisioningModel: "FLEX_START", RunDuration: &tpuapi.RunDuration{
+			MaxRunDuration: strconv.FormatFloat(time.Duration(c.RunsFor).Seconds(), 'f', -1, 64) + "s",
+		}}
+	}
 	for _, o := range s.Fleet {
 		if o.Zone == c.Zone && o.QueuedResource == c.QueuedResource {
 			if len(q.Nodes) == 0 && o.Name != c.Name {
@@ -54,6 +60,9 @@ func (Scenario) Order(c SliceConfig) cloudtputest.NodeConfig {
 	n := cloudtputest.NodeConfig{
 		Zone: c.Zone, Name: c.Name, Accelerator: c.Accelerator, Spot: c.Spot, Labels: map[string]string{},
 		Metadata: map[string]string{"startup-script": "pitcrew run -- python3 train.py"},
+	}
+	if c.QueuedResource == "" {
+		n.RunsFor = time.Duration(c.RunsFor)
 	}
 	if c.Batch > 0 {
 		n.Metadata["startup-script"] = fmt.Sprintf("pitcrew run --scale-from=%s --global-batch=%d --steps=100000 -- python3 train.py", c.Accelerator, c.Batch)

@@ -59,6 +59,8 @@ type SliceConfig struct {
 	Workers string `yaml:"workers,omitempty"`
 	// QueuedResource holds the slice, if one does.
 	QueuedResource string `yaml:"queued_resource,omitempty"`
+	// RunsFor is how long one life of the slice lasts, as flex-start orders it: at most seven days.
+	RunsFor Duration `yaml:"runs_for,omitempty"`
 	// Legacy is a TPU Node of the API's former version, and no TPU VM.
 	Legacy bool `yaml:"legacy,omitempty"`
 	// Policy is the value of the label pitstop-policy, Workload that of pitstop-workload.
@@ -81,6 +83,9 @@ type SliceConfig struct {
 	Crew    CrewConfig    `yaml:"crew,omitempty"`
 	Trainer TrainerConfig `yaml:"trainer,omitempty"`
 }
+
+// LongestRun is how long a flex-start slice lives at most, and where its order names no shorter time.
+const LongestRun = Duration(7 * 24 * time.Hour)
 
 // WorkloadName is the name of what trains on the slice.
 func (c SliceConfig) WorkloadName() string { return cmp.Or(c.Workload, c.QueuedResource, c.Name) }
@@ -205,6 +210,9 @@ func (s Scenario) validate() error {
 		names[c.Name] = true
 		if c.Legacy && (c.QueuedResource != "" || c.Directory != "" || c.Reservation+c.Disk+c.Subnetwork != "") {
 			fault("slice %s: a legacy node has no queued resource, no directory, no reservation, no disk and no subnetwork", c.Name)
+		}
+		if d := c.RunsFor; d < 0 || d > LongestRun || d > 0 && (c.Spot || c.Legacy || c.Reservation != "") {
+			fault("slice %s: runs_for is at most 168h, and of no Spot, no legacy node and no reservation", c.Name)
 		}
 		if s := c.Trainer.Sigterm; s != trainingtest.SavesItself && s != trainingtest.Dies && s != trainingtest.IgnoresSignal {
 			fault("slice %s: sigterm %.40q is neither %s nor %s", c.Name, s, trainingtest.Dies, trainingtest.IgnoresSignal)
