@@ -4,7 +4,7 @@
 //	go run ./scripts/dev/deployment
 //
 // It writes the filters of the sinks and the variables that each function reads. It writes the permissions with their table, and the
-// picture of the topics. It also writes the tables of alerts, reason codes, inputs and outputs. A test keeps all of them fresh.
+// picture of the topics. It also writes the tables of alerts, reason codes, machine types, inputs and outputs. A test keeps all of them fresh.
 package main
 
 import (
@@ -22,6 +22,8 @@ import (
 	"strings"
 
 	"github.com/zclconf/go-cty/cty/gocty"
+
+	"pitstop.internal/scripts/pitstop/flex"
 )
 
 func main() {
@@ -100,7 +102,7 @@ func generate(root string) (map[string][]byte, error) {
 	}
 	for name, parts := range map[string]map[string]string{
 		"functions/README.md":       {"topology": picture},
-		"scripts/pitstop/README.md": {"codes": codeTable()},
+		"scripts/pitstop/README.md": {"codes": codeTable(), "machines": flex.Table()},
 	} {
 		if files[name], err = fill(root, name, parts); err != nil {
 			return nil, err

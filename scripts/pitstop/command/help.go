@@ -72,6 +72,13 @@ pitstop demo --speed 300 --scenario hang-restarted`,
 	"pitstop policy check":     "pitstop policy check policy.yaml\npitstop policy check --allow request_checkpoint,restart policy.yaml",
 	"pitstop policy example":   `pitstop policy example > policy.yaml`,
 	"pitstop policy schema":    `pitstop policy schema > policy.schema.json`,
+	"pitstop flex": `pitstop flex plan --machine ct6e-standard-4t --topology 4x4
+pitstop flex check pool.json`,
+	"pitstop flex plan": `pitstop flex plan --machine ct6e-standard-4t --topology 4x4
+pitstop flex plan --machine tpu7x-standard-4t --topology 4x4x4 -- ./train.sh
+pitstop flex plan --machine ct6e-standard-8t --yaml | kubectl apply -f -`,
+	"pitstop flex check": `pitstop flex check pool.json
+pitstop flex check --topology 4x4 - < pool.json`,
 	"pitstop status": `pitstop status --project MINE
 pitstop status llama-8b --project MINE
 pitstop status --watch --project MINE`,
@@ -274,7 +281,7 @@ func forPrograms(c *cobra.Command) bool {
 		}
 	}
 	return slices.Contains([]string{
-		"pitstop filter", "pitstop policy example", "pitstop policy schema", "pitstop completion", "pitstop " + cobra.ShellCompRequestCmd, "pitstop " + cobra.ShellCompNoDescRequestCmd,
+		"pitstop filter", "pitstop flex plan", "pitstop policy example", "pitstop policy schema", "pitstop completion", "pitstop " + cobra.ShellCompRequestCmd, "pitstop " + cobra.ShellCompNoDescRequestCmd,
 	}, c.CommandPath())
 }
 

@@ -1,0 +1,103 @@
+# ct5p-hightpu-4t (v5p), topology 2x2x4: 16 chips at 4 a machine are 4 machines.
+# This needs GKE 1.33.0-gke.1712000 or later. Google takes a flex-start machine away after 7 days at most.
+
+# 1. The node pool. It costs nothing until a Pod asks for it.
+gcloud container node-pools create tpu-flex \
+    --cluster=CLUSTER \
+    --location=us-east5 \
+    --node-locations=us-east5-a \
+    --machine-type=ct5p-hightpu-4t \
+    --tpu-topology=2x2x4 \
+    --flex-start \
+    --reservation-affinity=none \
+    --enable-autoscaling \
+    --num-nodes=0 \
+    --min-nodes=0 \
+    --max-nodes=4 \
+    --no-enable-autorepair
+
+# 2. Check it.
+gcloud container node-pools describe tpu-flex --cluster=CLUSTER --location=us-east5 --format=json |
+    pitstop flex check --topology 2x2x4 -
+
+# 3. The training. When a machine is lost, JobSet begins again, and pitcrew resumes from the last checkpoint.
+kubectl apply -f - <<'EOF'
+apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+metadata:
+  name: training
+  namespace: teams
+spec:
+  failurePolicy:
+    maxRestarts: 10
+    rules:
+      - name: machineLost
+        action: RestartJobSetAndIgnoreMaxRestarts
+        onJobFailureReasons:
+          - PodFailurePolicy
+  replicatedJobs:
+    - name: slice
+      replicas: 1
+      template:
+        spec:
+          completionMode: Indexed
+          parallelism: 4
+          completions: 4
+          backoffLimit: 0
+          podFailurePolicy:
+            rules:
+              - action: FailJob
+                onPodConditions:
+                  - type: DisruptionTarget
+          template:
+            spec:
+              serviceAccountName: trainer
+              restartPolicy: Never
+              terminationGracePeriodSeconds: 300
+              nodeSelector:
+                cloud.google.com/gke-flex-start: "true"
+                cloud.google.com/gke-tpu-accelerator: tpu-v5p-slice
+                cloud.google.com/gke-tpu-topology: 2x2x4
+              containers:
+                - name: training
+                  image: IMAGE
+                  securityContext:
+                    privileged: true
+                  ports:
+                    - containerPort: 8471
+                    - containerPort: 8431
+                  env:
+                    - name: PITCREW_CLUSTER
+                      value: us-east5/CLUSTER
+                    - name: PITCREW_NAMESPACE
+                      valueFrom:
+                        fieldRef:
+                          fieldPath: metadata.namespace
+                    - name: PITCREW_JOB
+                      valueFrom:
+                        fieldRef:
+                          fieldPath: metadata.labels['batch.kubernetes.io/job-name']
+                    - name: PITCREW_JOB_UID
+                      valueFrom:
+                        fieldRef:
+                          fieldPath: metadata.labels['batch.kubernetes.io/controller-uid']
+                    - name: PITCREW_JOBSET
+                      valueFrom:
+                        fieldRef:
+                          fieldPath: metadata.labels['jobset.sigs.k8s.io/jobset-name']
+                  command: [pitcrew, run, '--checkpoint-dir=gs://BUCKET/run', --, python3, train.py]
+                  resources:
+                    requests:
+                      google.com/tpu: 4
+                    limits:
+                      google.com/tpu: 4
+EOF
+
+# 4. Watch it. Pods wait as Pending until Google has the machines.
+kubectl get jobset/training --namespace=teams
+kubectl get pods --namespace=teams --selector=jobset.sigs.k8s.io/jobset-name=training --output=wide
+kubectl get nodes --selector=cloud.google.com/gke-flex-start=true --label-columns=cloud.google.com/gke-tpu-topology
+
+# 5. Clean up.
+kubectl delete jobset/training --namespace=teams
+gcloud container node-pools delete tpu-flex --cluster=CLUSTER --location=us-east5

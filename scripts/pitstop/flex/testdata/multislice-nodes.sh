@@ -1,0 +1,37 @@
+# ct5lp-hightpu-4t (v5e), topology 4x8: 32 chips at 4 a machine are 8 machines.
+# 2 slices train together, each in a node pool of its own: 16 machines in all.
+# This needs GKE 1.33.0-gke.1712000 or later. Google takes a flex-start machine away after 7 days at most.
+
+# 1. The node pool. It costs nothing until a Pod asks for it.
+gcloud container node-pools create tpu-flex-0 \
+    --cluster=CLUSTER \
+    --location=us-east5 \
+    --node-locations=us-east5-a \
+    --machine-type=ct5lp-hightpu-4t \
+    --tpu-topology=4x8 \
+    --flex-start \
+    --reservation-affinity=none \
+    --enable-autoscaling \
+    --num-nodes=0 \
+    --min-nodes=0 \
+    --max-nodes=8 \
+    --no-enable-autorepair
+gcloud container node-pools create tpu-flex-1 \
+    --cluster=CLUSTER \
+    --location=us-east5 \
+    --node-locations=us-east5-a \
+    --machine-type=ct5lp-hightpu-4t \
+    --tpu-topology=4x8 \
+    --flex-start \
+    --reservation-affinity=none \
+    --enable-autoscaling \
+    --num-nodes=0 \
+    --min-nodes=0 \
+    --max-nodes=8 \
+    --no-enable-autorepair
+
+# 2. Check it.
+gcloud container node-pools describe tpu-flex-0 --cluster=CLUSTER --location=us-east5 --format=json |
+    pitstop flex check --topology 4x8 -
+gcloud container node-pools describe tpu-flex-1 --cluster=CLUSTER --location=us-east5 --format=json |
+    pitstop flex check --topology 4x8 -
