@@ -206,6 +206,16 @@ func TestRead(t *testing.T) {
 			},
 			"crew: training ended on worker 0 with exit code 139 at step 48,190",
 		},
+		"a crew in a Pod": {
+			crew(`{"schema":1,"report":"finished","zone":"us-east5/research/teams","node":"llama-8b","worker":0,"attempt":1,"step":48190}`),
+			events.Entry{
+				Kind: events.KindCrew, ID: "i3", Time: at, Rank: events.RankUser,
+				Subject: events.Subject{Project: "demo", Zone: "us-east5/research/teams", Node: "llama-8b"},
+				Crew:    &events.CrewReport{Schema: 1, Report: events.ReportFinished, Project: "demo", Zone: "us-east5/research/teams", Node: "llama-8b", Attempt: 1, Step: 48190},
+				Ignored: "only noted: the crew runs in a Pod of GKE, and Pitstop does not watch Jobs there yet",
+			},
+			"crew: training is finished at step 48,190",
+		},
 		"a crew whose numbers are doubles": {
 			crew(`{"schema":1.0,"report":"exited","zone":"us-west4-a","node":"llama-8b","worker":0.0,"workers":4e0,"attempt":1.0,"exit_code":139.0,"step":4.819e4,"checkpoint_step":48000.0,"restarts_left":5.0}`),
 			events.Entry{

@@ -584,7 +584,13 @@ func (l *logEntry) crew(e *Entry, f *faults) {
 	e.Crew = &r
 	e.Text = r.Reason
 	e.Subject = Subject{Project: r.Project, Zone: r.Zone, Node: r.Node}
+	if strings.Contains(r.Zone, "/") { // LOCATION/CLUSTER/NAMESPACE: no TPU VM is meant, even one of the same name
+		e.Ignored = crewInPod
+	}
 }
+
+// crewInPod is why Pitstop does not act on the line of a crew in a Pod.
+const crewInPod = "only noted: the crew runs in a Pod of GKE, and Pitstop does not watch Jobs there yet"
 
 // project is the project of the entry's log, which cannot be forged from another project.
 func (l *logEntry) project() string {

@@ -131,10 +131,10 @@ func (d *doctor) machine(ctx context.Context) {
 		d.add(warning, "metadata server", "there is none: no requests, no notices, no reports; pitcrew supervises all the same")
 		return
 	}
-	if m.Node == "" || m.Zone == "" || m.Project == "" {
+	if m.Node == "" || m.Place() == "" || m.Project == "" {
 		d.add(failing, "metadata server", "it answers, but names no TPU (node %q, zone %q, project %q): give --node, --zone and --project", m.Node, m.Zone, m.Project)
 	} else {
-		d.add(good, "metadata server", "worker %d of %d of %s in %s, %s", m.Worker, m.Workers, m.Node, m.Zone, m.Accelerator)
+		d.add(good, "metadata server", "worker %d of %d of %s in %s, %s", m.Worker, m.Workers, m.Node, m.Place(), m.Accelerator)
 	}
 	if s, err := topology.Parse(m.Accelerator); err == nil && s.Workers != m.Workers && m.Slices == 1 {
 		d.add(warning, "workers", "%s has %d workers, the metadata name %d", m.Accelerator, s.Workers, m.Workers)
@@ -215,7 +215,7 @@ func (d *doctor) named(ctx context.Context, store checkpoint.Store, dir string) 
 		d.add(good, "lease", "there is none yet; pitcrew writes the first")
 	case err != nil:
 		d.add(failing, "lease", "%v", err)
-	case l.Admits(slice, events.Incarnation{Zone: m.Zone}, crew.Life(m), 0):
+	case l.Admits(slice, m.Incarnation(), crew.Life(m), 0):
 		d.add(good, "lease", "it names this life of %s, attempt %d, epoch %d", slice, l.Attempt, l.Epoch)
 	default:
 		d.add(warning, "lease", "it names another life of %s (attempt %d, epoch %d, written by %s): pitcrew waits", slice, l.Attempt, l.Epoch, l.By)

@@ -397,6 +397,9 @@ func speak(to io.Writer, now func() time.Time, width func() int) (say func(forma
 // does not know which worker it is, unless an earlier crew wrote it down.
 func (f *flags) identify(ctx context.Context, o *crew.Options, signals <-chan os.Signal) error {
 	host := f.server()
+	if err := metadata.PodError(); err != nil {
+		return exit{crew.CodeUsage, err}
+	}
 	o.Machine = metadata.Local()
 	if host != "" {
 		o.Metadata = metadata.New(host)
@@ -452,6 +455,12 @@ func (f *flags) server() string {
 // identityWait is how long the metadata server may keep a crew waiting that knows its machine from before.
 const identityWait = 5 * time.Second
 
+// remembered is the machine as an earlier crew wrote it down. One of another Pod does not count: a volume may outlive the Job.
+func remembered(path string) (m metadata.Machine, ok bool) {
+	ok = state.Read(path, &m) == nil && m.Workers > 0 && m.Pod == metadata.Local().Pod
+	return m, ok
+}
+
 func (f *flags) ask(ctx context.Context, o *crew.Options, signals <-chan os.Signal) (metadata.Machine, error) {
 	dir := firstOf(f.state, home())
 	path := filepath.Join(dir, "machine.json")
@@ -467,8 +476,7 @@ func (f *flags) ask(ctx context.Context, o *crew.Options, signals <-chan os.Sign
 			return m, nil
 		}
 		if time.Since(began) > identityWait {
-			var m metadata.Machine
-			if state.Read(path, &m) == nil && m.Workers > 0 {
+			if m, ok := remembered(path); ok {
 				o.Say("%v; going on as worker %d of %s, as last time", err, m.Worker, m.Node)
 				return m, nil
 			}
@@ -510,7 +518,7 @@ func (f *flags) settle(o *crew.Options) (unlock func(), err error) {
 	if m.Slices > 1 && o.Directory == "" {
 		return nil, usage("the %d slices of a Multislice agree beside their checkpoints: give --checkpoint-dir or the node's metadata key %s", m.Slices, events.MetadataCheckpointDir)
 	}
-	o.Workload = firstOf(f.workload, firstOf(m.Project, "local")+"/"+m.SliceName())
+	o.Workload = firstOf(f.workload, firstOf(m.Project, "local")+"/"+m.WorkloadName())
 	o.Named = f.workload != ""
 	o.Signal, _ = child.SignalOf(f.signal)
 	if f.saveCommand != "" {
@@ -530,8 +538,8 @@ func (f *flags) settle(o *crew.Options) (unlock func(), err error) {
 	if o.Scale, err = f.scaled(m); err != nil {
 		return nil, err
 	}
-	if f.report == "cloud" || f.report == "auto" && o.Metadata != nil && m.Project != "" && m.Node != "" && m.Zone != "" {
-		if m.Project == "" || m.Zone == "" || m.Node == "" {
+	if f.report == "cloud" || f.report == "auto" && o.Metadata != nil && m.Project != "" && m.Node != "" && m.Place() != "" {
+		if m.Project == "" || m.Place() == "" || m.Node == "" {
 			return nil, usage("--report cloud takes a project, a zone and a node: give --project, --zone and --node")
 		}
 		o.Send = report.NewCloud(m, f.logging()...).Send

@@ -396,8 +396,11 @@ func (c *crew) adopt() error {
 }
 
 // Life is what the host names of a slice's workers have in common, and no other slice's. Two machines may have one host name
-// where nobody gives them out.
+// where nobody gives them out. In a Job of Kubernetes it is the Job's UID: Pods of a Job that is made again have the old names.
 func Life(m metadata.Machine) string {
+	if m.Pod.Known() {
+		return m.Pod.JobUID
+	}
 	if group, _, ok := events.WorkerGroup(m.Host); ok {
 		return group
 	}

@@ -36,14 +36,14 @@ type leaseView struct {
 const limit = 8 * time.Second
 
 func (c *crew) admission() events.Admission {
-	return events.Admission{Slice: c.Machine.SliceName(), Incarnation: events.Incarnation{Zone: c.Machine.Zone}, Workers: c.life}
+	return events.Admission{Slice: c.Machine.SliceName(), Incarnation: c.Machine.Incarnation(), Workers: c.life}
 }
 
 // admits reports whether a lease names this life of the slice. A crew does not know the provider's ID of its own life.
 // Where a lease says nothing else, the time counts: of one name and zone there is one life at a time, so a machine that
 // started after the named life was created belongs to that one or to a later one.
 func (c *crew) admits(l checkpoint.Lease) bool {
-	if l.Admits(c.Machine.SliceName(), events.Incarnation{Zone: c.Machine.Zone}, c.life, 0) {
+	if l.Admits(c.Machine.SliceName(), c.Machine.Incarnation(), c.life, 0) {
 		return true
 	}
 	for _, a := range l.Admitted {
@@ -55,6 +55,9 @@ func (c *crew) admits(l checkpoint.Lease) bool {
 }
 
 func (c *crew) after(a events.Admission) bool {
+	if c.Machine.Pod.Known() {
+		return false // the machine may have started long before the Job, and the Job's UID tells its lives apart
+	}
 	return a.Incarnation.Zone == c.Machine.Zone && !a.Incarnation.Created.IsZero() && c.Booted.After(a.Incarnation.Created)
 }
 

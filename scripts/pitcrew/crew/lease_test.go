@@ -197,3 +197,30 @@ func TestATakeOverIsDecidedOnTheLeaseThatItReplaces(t *testing.T) {
 		t.Errorf("%v, %v: the lease of Pitstop for us-west4-b is overwritten: %+v", err, rerr, l)
 	}
 }
+
+// TestAJobsUIDTellsItsLivesApart: a Job that is made again has the old names, on a machine that may have started at any time.
+func TestAJobsUIDTellsItsLivesApart(t *testing.T) {
+	c := crewOf(t, 1)
+	c.Machine.Pod = metadata.Pod{Location: "us-east5", Cluster: "research", Namespace: "teams", Name: "llama-0", Job: "llama", JobUID: "77aa"}
+	c.life, c.Booted = Life(c.Machine), time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	const scope = "us-east5/research/teams"
+	for name, x := range map[string]struct {
+		names  events.Admission
+		admits bool
+	}{
+		"this life, by a crew":      {c.admission(), true},
+		"this life, by Pitstop":     {events.Admission{Slice: "llama", Incarnation: events.Incarnation{Zone: scope, ID: "77aa"}}, true},
+		"a former life, by a crew":  {events.Admission{Slice: "llama", Incarnation: events.Incarnation{Zone: scope, ID: "5d1f"}, Workers: "5d1f"}, false},
+		"the same by Pitstop":       {events.Admission{Slice: "llama", Incarnation: events.Incarnation{Zone: scope, ID: "5d1f", Created: c.Booted.Add(-time.Hour)}}, false},
+		"a Job elsewhere":           {events.Admission{Slice: "llama", Incarnation: events.Incarnation{Zone: "us-east5/research/others", ID: "77aa"}}, false},
+		"a TPU VM of the same name": {events.Admission{Slice: "llama", Incarnation: events.Incarnation{Zone: "us-east5-a", Created: c.Booted.Add(-time.Hour)}}, false},
+	} {
+		l := checkpoint.Lease{Epoch: 4, Attempt: 2, Admitted: []events.Admission{x.names}}
+		if got := c.admits(l); got != x.admits {
+			t.Errorf("%s: admitted %t, want %t", name, got, x.admits)
+		}
+		if c.succeeds(l) {
+			t.Errorf("%s: it puts itself in the place of what Pitstop's lease names", name)
+		}
+	}
+}

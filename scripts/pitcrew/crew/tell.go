@@ -20,7 +20,7 @@ import (
 
 // report says something to Pitstop.
 func (c *crew) report(now time.Time, r events.CrewReport) {
-	r.Project, r.Zone, r.Node = c.Machine.Project, c.Machine.Zone, c.Machine.Node
+	r.Project, r.Zone, r.Node = c.Machine.Project, c.Machine.Place(), c.Machine.Node
 	if r.Hostname == "" {
 		r.Hostname, r.Worker = c.Machine.Host, c.Machine.Worker
 	}
@@ -134,9 +134,12 @@ const (
 	putAgain    = time.Second
 )
 
+// attributes reports whether there are guest attributes: those of a GKE machine are not its Pods'.
+func (c *crew) attributes() bool { return c.Metadata != nil && !c.Machine.Pod.Known() }
+
 // putGuest keeps the guest attribute: it beats, and has a verdict at once.
 func (c *crew) putGuest(now time.Time) {
-	if c.Metadata == nil || c.running["guest attribute"] {
+	if !c.attributes() || c.running["guest attribute"] {
 		return
 	}
 	w := c.last

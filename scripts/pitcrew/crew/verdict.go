@@ -36,7 +36,7 @@ func (c *crew) conclude(now time.Time, e agree.Event) {
 	c.forgetEnd()
 	c.last = &lastWord{
 		event: e, verdict: e.Verdict.CrewVerdict, at: now,
-		written: c.Directory == "" || c.Machine.Slices > 1, shown: c.Metadata == nil,
+		written: c.Directory == "" || c.Machine.Slices > 1, shown: !c.attributes(),
 	}
 	c.writeVerdict(now)
 }

@@ -39,6 +39,8 @@ type Machine struct {
 	Data []string
 	// ServiceAccounts says that there is one whose tokens can be had.
 	ServiceAccounts bool
+	// Pod is the Pod in which the crew runs, if it runs in one and its manifest says so.
+	Pod Pod
 }
 
 // SliceName is the name of this machine's slice, the same on all its workers: the TPU's name, else worker 0's address.
@@ -74,6 +76,9 @@ type reply struct {
 // the metadata of the machine do not say.
 func (c *Client) Machine(ctx context.Context) (Machine, error) {
 	v, err := c.Get(ctx, "?recursive=true&alt=json")
+	if p, _ := podIn(os.Getenv); err != nil && p.Known() { //nolint:errcheck // PodError says it
+		return c.pod(ctx)
+	}
 	if err != nil {
 		return Machine{}, err
 	}
@@ -115,7 +120,8 @@ func (m Machine) inContainer(env func(string) string) Machine {
 	m.Slices = max(1, number(env("MEGASCALE_NUM_SLICES"), m.Slices))
 	m.Slice = number(env("MEGASCALE_SLICE_ID"), m.Slice)
 	m.Workers = max(1, len(m.Peers))
-	return m
+	p, _ := podIn(env) //nolint:errcheck // PodError says it
+	return m.in(p, env)
 }
 
 // Local is a machine without a metadata server.

@@ -61,13 +61,21 @@ func (c *Cloud) connect(ctx context.Context) (*logging.Logger, error) {
 	}
 	client.OnError = func(error) {} // LogSync returns its own
 	c.client = client
-	c.logger = client.Logger(events.CrewLog, logging.CommonResource(&mrpb.MonitoredResource{
-		Type: "gce_instance",
-		Labels: map[string]string{
-			"project_id": c.machine.Project, "zone": c.machine.Zone, "instance_id": c.machine.InstanceID,
-		},
-	}))
+	c.logger = client.Logger(events.CrewLog, logging.CommonResource(resource(c.machine)))
 	return c.logger, nil
+}
+
+// resource is the machine, or the Pod, that the lines are about.
+func resource(m metadata.Machine) *mrpb.MonitoredResource {
+	if p := m.Pod; p.Known() {
+		return &mrpb.MonitoredResource{Type: "k8s_container", Labels: map[string]string{
+			"project_id": m.Project, "location": p.Location, "cluster_name": p.Cluster, "namespace_name": p.Namespace, "pod_name": p.Name,
+			"container_name": "pitcrew",
+		}}
+	}
+	return &mrpb.MonitoredResource{Type: "gce_instance", Labels: map[string]string{
+		"project_id": m.Project, "zone": m.Zone, "instance_id": m.InstanceID,
+	}}
 }
 
 // Close ends the connection.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"go.yaml.in/yaml/v3"
+
+	crew "pitstop.internal/scripts/pitcrew/metadata"
 )
 
 // The objects below have the fields that a plan sets, and only those, in the order in which people read them.
@@ -41,6 +43,7 @@ type failureRule struct {
 	Name                string   `yaml:"name"`
 	Action              string   `yaml:"action"`
 	OnJobFailureReasons []string `yaml:"onJobFailureReasons"`
+	OnMessages          []string `yaml:"onJobFailureMessagePatterns,omitempty"`
 }
 
 type replicatedJob struct {
@@ -68,7 +71,14 @@ type podFailurePolicy struct {
 
 type podFailureRule struct {
 	Action          string         `yaml:"action"`
-	OnPodConditions []podCondition `yaml:"onPodConditions"`
+	OnExitCodes     *exitCodes     `yaml:"onExitCodes,omitempty"`
+	OnPodConditions []podCondition `yaml:"onPodConditions,omitempty"`
+}
+
+type exitCodes struct {
+	ContainerName string `yaml:"containerName"`
+	Operator      string `yaml:"operator"`
+	Values        []int  `yaml:"values,flow"`
 }
 
 type podCondition struct {
@@ -115,6 +125,8 @@ type resources struct {
 	Limits   map[string]int `yaml:"limits"`
 }
 
+const trainingContainer = "training"
+
 const (
 	portTPU     = 8471 // over which the machines of a slice speak
 	portMetrics = 8431 // at which the TPU's runtime shows its metrics
@@ -144,13 +156,14 @@ func (o Options) objects(s Slice) []object {
 		r.Template.Spec = o.job(s)
 		// A lost machine fails the child Job with the reason PodFailurePolicy, and JobSet begins again without counting it.
 		r.Template.Spec.BackoffLimit = 0
-		r.Template.Spec.PodFailurePolicy = disrupted("FailJob")
+		r.Template.Spec.PodFailurePolicy = failures("FailJob")
 		if o.Slices > 1 {
 			at.Annotations = map[string]string{"alpha.jobset.sigs.k8s.io/exclusive-topology": labelPool} // each slice in a pool of its own
 		}
 		return []object{{"jobset.x-k8s.io/v1alpha2", "JobSet", at, jobSetSpec{
 			FailurePolicy: failurePolicy{jobSetRestarts, []failureRule{
-				{"machineLost", "RestartJobSetAndIgnoreMaxRestarts", []string{"PodFailurePolicy"}},
+				{"wrongCall", "FailJobSet", []string{podFailed}, []string{"failed with exit code (2|126|127) "}},
+				{"machineLost", "RestartJobSetAndIgnoreMaxRestarts", []string{podFailed}, nil},
 			}},
 			ReplicatedJobs: []replicatedJob{r},
 		}}}
@@ -158,7 +171,7 @@ func (o Options) objects(s Slice) []object {
 	job := o.job(s)
 	if !s.Several() {
 		// One machine has no gang: the Job may put a new Pod in the place of the lost one, and the training resumes.
-		job.BackoffLimit, job.PodFailurePolicy = jobRetries, disrupted("Ignore")
+		job.BackoffLimit, job.PodFailurePolicy = jobRetries, failures("Ignore")
 		return []object{{"batch/v1", "Job", at, job}}
 	}
 	service := at
@@ -170,8 +183,15 @@ func (o Options) objects(s Slice) []object {
 	}
 }
 
-func disrupted(action string) *podFailurePolicy {
-	return &podFailurePolicy{[]podFailureRule{{action, []podCondition{{"DisruptionTarget"}}}}}
+// podFailed is the reason of a Job that its pod failure policy ended.
+const podFailed = "PodFailurePolicy"
+
+// failures ends a Job whose call is wrong, because no other try helps, and does something else where a machine was lost.
+func failures(lost string) *podFailurePolicy {
+	return &podFailurePolicy{[]podFailureRule{
+		{Action: "FailJob", OnExitCodes: &exitCodes{trainingContainer, "In", []int{2, 126, 127}}},
+		{Action: lost, OnPodConditions: []podCondition{{"DisruptionTarget"}}},
+	}}
 }
 
 // job is a Job with one Pod on each machine of a slice.
@@ -185,7 +205,7 @@ func (o Options) job(s Slice) jobSpec {
 		ServiceAccountName: o.ServiceAccount, RestartPolicy: "Never", Grace: saveGrace,
 		NodeSelector: map[string]string{labelFlex: "true", labelAccelerator: s.Machine.Accelerator, labelTopology: s.Topology},
 		Containers: []podContainer{{
-			Name: "training", Image: o.Image, SecurityContext: map[string]bool{"privileged": true},
+			Name: trainingContainer, Image: o.Image, SecurityContext: map[string]bool{"privileged": true},
 			Ports: []port{{portTPU}, {portMetrics}}, Env: o.identity(),
 			Command:   append([]string{"pitcrew", "run", "--checkpoint-dir=" + o.Directory, "--"}, o.Command...),
 			Resources: resources{chips, chips},
@@ -202,13 +222,14 @@ func (o Options) identity() []variable {
 		return v
 	}
 	all := []variable{
-		{Name: "PITCREW_CLUSTER", Value: o.Location + "/" + o.Cluster},
-		field("PITCREW_NAMESPACE", "metadata.namespace"),
-		field("PITCREW_JOB", "metadata.labels['batch.kubernetes.io/job-name']"),
-		field("PITCREW_JOB_UID", "metadata.labels['batch.kubernetes.io/controller-uid']"),
+		{Name: crew.VariableCluster, Value: o.Location + "/" + o.Cluster},
+		field(crew.VariableNamespace, "metadata.namespace"),
+		field(crew.VariablePod, "metadata.name"),
+		field(crew.VariableJob, "metadata.labels['batch.kubernetes.io/job-name']"),
+		field(crew.VariableJobUID, "metadata.labels['batch.kubernetes.io/controller-uid']"),
 	}
 	if o.JobSet || o.Slices > 1 {
-		all = append(all, field("PITCREW_JOBSET", "metadata.labels['jobset.sigs.k8s.io/jobset-name']"))
+		all = append(all, field(crew.VariableJobSet, "metadata.labels['jobset.sigs.k8s.io/jobset-name']"))
 	}
 	return all
 }

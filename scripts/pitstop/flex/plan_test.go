@@ -229,15 +229,24 @@ func TestManifestsHaveWhatTheGuideAsksFor(t *testing.T) {
 
 // TestWhatALostMachineMeans: a Job of one machine ignores it, a JobSet begins again, and only a Job of several machines fails.
 func TestWhatALostMachineMeans(t *testing.T) {
-	rule := func(job any) any { return at(t, job, "podFailurePolicy", "rules", 0, "action") }
+	rule := func(job any) any {
+		if at(t, job, "podFailurePolicy") == nil {
+			return nil
+		}
+		if at(t, job, "podFailurePolicy", "rules", 0, "action") != "FailJob" ||
+			!cmp.Equal(at(t, job, "podFailurePolicy", "rules", 0, "onExitCodes", "values"), []any{2, 126, 127}) {
+			t.Errorf("a wrong call does not end %v", job)
+		}
+		return at(t, job, "podFailurePolicy", "rules", 1, "action")
+	}
 	one := at(t, documents(t, made(t, plans()["single-host"]).Manifest)[0], "spec")
-	if rule(one) != "Ignore" || at(t, one, "podFailurePolicy", "rules", 0, "onPodConditions", 0, "type") != "DisruptionTarget" {
+	if rule(one) != "Ignore" || at(t, one, "podFailurePolicy", "rules", 1, "onPodConditions", 0, "type") != "DisruptionTarget" {
 		t.Errorf("one machine: %v", one)
 	}
 	set := at(t, documents(t, made(t, plans()["multi-host-jobset"]).Manifest)[0], "spec")
 	if rule(at(t, set, "replicatedJobs", 0, "template", "spec")) != "FailJob" ||
-		at(t, set, "failurePolicy", "rules", 0, "action") != "RestartJobSetAndIgnoreMaxRestarts" ||
-		!cmp.Equal(at(t, set, "failurePolicy", "rules", 0, "onJobFailureReasons"), []any{"PodFailurePolicy"}) {
+		at(t, set, "failurePolicy", "rules", 0, "action") != "FailJobSet" || at(t, set, "failurePolicy", "rules", 1, "action") != "RestartJobSetAndIgnoreMaxRestarts" ||
+		!cmp.Equal(at(t, set, "failurePolicy", "rules", 1, "onJobFailureReasons"), []any{"PodFailurePolicy"}) {
 		t.Errorf("JobSet: %v", set)
 	}
 	gang := made(t, plans()["multi-host"])

@@ -31,6 +31,12 @@ spec:
   failurePolicy:
     maxRestarts: 10
     rules:
+      - name: wrongCall
+        action: FailJobSet
+        onJobFailureReasons:
+          - PodFailurePolicy
+        onJobFailureMessagePatterns:
+          - 'failed with exit code (2|126|127) '
       - name: machineLost
         action: RestartJobSetAndIgnoreMaxRestarts
         onJobFailureReasons:
@@ -46,6 +52,11 @@ spec:
           backoffLimit: 0
           podFailurePolicy:
             rules:
+              - action: FailJob
+                onExitCodes:
+                  containerName: training
+                  operator: In
+                  values: [2, 126, 127]
               - action: FailJob
                 onPodConditions:
                   - type: DisruptionTarget
@@ -73,6 +84,10 @@ spec:
                       valueFrom:
                         fieldRef:
                           fieldPath: metadata.namespace
+                    - name: PITCREW_POD
+                      valueFrom:
+                        fieldRef:
+                          fieldPath: metadata.name
                     - name: PITCREW_JOB
                       valueFrom:
                         fieldRef:

@@ -65,6 +65,10 @@ spec:
               valueFrom:
                 fieldRef:
                   fieldPath: metadata.namespace
+            - name: PITCREW_POD
+              valueFrom:
+                fieldRef:
+                  fieldPath: metadata.name
             - name: PITCREW_JOB
               valueFrom:
                 fieldRef:

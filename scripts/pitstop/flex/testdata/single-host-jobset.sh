@@ -28,6 +28,12 @@ spec:
   failurePolicy:
     maxRestarts: 10
     rules:
+      - name: wrongCall
+        action: FailJobSet
+        onJobFailureReasons:
+          - PodFailurePolicy
+        onJobFailureMessagePatterns:
+          - 'failed with exit code (2|126|127) '
       - name: machineLost
         action: RestartJobSetAndIgnoreMaxRestarts
         onJobFailureReasons:
@@ -42,6 +48,11 @@ spec:
           backoffLimit: 0
           podFailurePolicy:
             rules:
+              - action: FailJob
+                onExitCodes:
+                  containerName: training
+                  operator: In
+                  values: [2, 126, 127]
               - action: FailJob
                 onPodConditions:
                   - type: DisruptionTarget
@@ -68,6 +79,10 @@ spec:
                       valueFrom:
                         fieldRef:
                           fieldPath: metadata.namespace
+                    - name: PITCREW_POD
+                      valueFrom:
+                        fieldRef:
+                          fieldPath: metadata.name
                     - name: PITCREW_JOB
                       valueFrom:
                         fieldRef:

@@ -30,6 +30,11 @@ spec:
   backoffLimit: 4
   podFailurePolicy:
     rules:
+      - action: FailJob
+        onExitCodes:
+          containerName: training
+          operator: In
+          values: [2, 126, 127]
       - action: Ignore
         onPodConditions:
           - type: DisruptionTarget
@@ -56,6 +61,10 @@ spec:
               valueFrom:
                 fieldRef:
                   fieldPath: metadata.namespace
+            - name: PITCREW_POD
+              valueFrom:
+                fieldRef:
+                  fieldPath: metadata.name
             - name: PITCREW_JOB
               valueFrom:
                 fieldRef:
