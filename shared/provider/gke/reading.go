@@ -1,0 +1,290 @@
+package gke
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
+)
+
+// State is what a slice is in. It is a condition of the incident package, or Done, which that has no word for.
+type State string
+
+// The states.
+const (
+	Creating  = State(incident.Creating)
+	Ready     = State(incident.Ready)
+	Unhealthy = State(incident.Unhealthy)
+	Stopped   = State(incident.Stopped)
+	Lost      = State(incident.Lost)
+	Deleting  = State(incident.Deleting)
+	Done      = State("done") // the training is complete, by the API
+)
+
+// Reading is a reading of a slice.
+type Reading struct {
+	// Scope is LOCATION/CLUSTER/NAMESPACE, and Name that of the Job.
+	Scope, Name string
+	// Incarnation is the life of the slice: the Job's UID and creation. It is empty while JobSet has yet to make the Job.
+	Incarnation events.Incarnation
+	// Group is the JobSet, which is created and deleted as a whole. Workload is the name of what trains together.
+	Group, Workload string
+	State           State
+	// Heals says that Kubernetes brings the slice back by itself.
+	Heals bool
+	// Reclaimable says that Google may take the machines at any moment.
+	Reclaimable bool
+	// Torn says that a lost Pod was made anew while the others of its gang ran on: they train together no more.
+	Torn bool
+	// Unended are Pods whose time to end is over, and whose machine does not say that they have: they may still train.
+	Unended []string
+	// Notice is announced maintenance of one of its machines. Ends is the planned end of the first of them that ends, and EndsAssumed
+	// says that this is an assumption: seven days after the creation of a flex-start machine.
+	Notice      *events.Notice
+	Ends        time.Time
+	EndsAssumed bool
+	// Workers is how many Pods the slice has, and Chips how many chips.
+	Workers, Chips        int
+	Accelerator, Topology string
+	// Policy and Directory are the owner's words on the Job or its JobSet.
+	Policy, Directory string
+	// Why says in a few words what the state rests on.
+	Why string
+}
+
+// The labels and selectors that a reading uses.
+const (
+	labelQueue       = "kueue.x-k8s.io/queue-name"
+	labelAccelerator = "cloud.google.com/gke-tpu-accelerator"
+	labelTopology    = "cloud.google.com/gke-tpu-topology"
+)
+
+// slot is a place of a slice: a Job, or where JobSet has yet to make one.
+type slot struct {
+	job  *Job
+	set  *JobSet
+	name string
+	spec JobSpec
+	pods []Pod
+}
+
+// Readings are the readings of all slices of a cluster that train on TPUs, in the order of namespace and name. Location and cluster
+// name the cluster; now is when it was listed.
+func Readings(o Objects, location, cluster string, now time.Time) []Reading {
+	pods := map[string][]Pod{}
+	for _, p := range o.Pods {
+		if uid := p.owner("Job"); uid != "" {
+			pods[uid] = append(pods[uid], p)
+		}
+	}
+	nodes := map[string]*Node{}
+	for i, n := range o.Nodes {
+		nodes[n.Name] = &o.Nodes[i]
+	}
+	var slots []slot
+	made := map[string]*Job{}
+	sets := map[string]bool{}
+	for i, j := range o.Jobs {
+		made[j.owner("JobSet")+"/"+j.Name] = &o.Jobs[i]
+	}
+	for i, s := range o.JobSets {
+		sets[s.UID] = true
+		for _, r := range s.Spec.ReplicatedJobs {
+			n := 1
+			if r.Replicas != nil {
+				n = min(*r.Replicas, mostSlices)
+			}
+			for k := range n {
+				c := slot{set: &o.JobSets[i], name: fmt.Sprintf("%s-%s-%d", s.Name, r.Name, k), spec: r.Template.Spec}
+				if c.job = made[s.UID+"/"+c.name]; c.job != nil {
+					c.pods = pods[c.job.UID]
+				}
+				slots = append(slots, c)
+			}
+		}
+	}
+	for i, j := range o.Jobs {
+		if !sets[j.owner("JobSet")] {
+			slots = append(slots, slot{job: &o.Jobs[i], name: j.Name, spec: j.Spec, pods: pods[j.UID]})
+		}
+	}
+	var all []Reading
+	for _, s := range slots {
+		if s.spec.Template.Spec.chips() > 0 || s.spec.Template.Spec.NodeSelector[labelAccelerator] != "" {
+			all = append(all, s.reading(nodes, location+"/"+cluster+"/", now))
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Reading) int { return strings.Compare(a.Scope+"/"+a.Name, b.Scope+"/"+b.Name) })
+	return all
+}
+
+// mostSlices bounds a JobSet, whatever it says.
+const mostSlices = 1024
+
+// unendedAfter is how long after its time to end a Pod may still be there: its machine says a little later that it has ended.
+const unendedAfter = time.Minute
+
+// word is a label or annotation of the Job, or else of its JobSet.
+func (s slot) word(get func(Meta) string) string {
+	if s.job != nil {
+		if w := get(s.job.Meta); w != "" {
+			return w
+		}
+	}
+	if s.set != nil {
+		return get(s.set.Meta)
+	}
+	return ""
+}
+
+func labelled(name string) func(Meta) string { return func(m Meta) string { return m.Labels[name] } }
+
+func (s slot) reading(nodes map[string]*Node, prefix string, now time.Time) Reading {
+	spec := s.spec.Template.Spec
+	r := Reading{
+		Name: s.name, Workers: s.spec.pods(), Chips: s.spec.pods() * spec.chips(),
+		Accelerator: spec.NodeSelector[labelAccelerator], Topology: spec.NodeSelector[labelTopology],
+		Reclaimable: spec.NodeSelector[labelSpot] == "true", Workload: s.name,
+		Policy: s.word(labelled(events.LabelPolicy)), Directory: s.word(func(m Meta) string { return m.Annotations[events.MetadataCheckpointDir] }),
+	}
+	if s.set != nil {
+		r.Scope, r.Group, r.Workload = prefix+s.set.Namespace, s.set.Name, s.set.Name
+	}
+	if s.job != nil {
+		r.Scope = prefix + s.job.Namespace
+		r.Incarnation = events.Incarnation{Zone: r.Scope, ID: s.job.UID, Created: s.job.Created}
+	}
+	if w := s.word(labelled(events.LabelWorkload)); w != "" {
+		r.Workload = w
+	}
+	for _, p := range s.pods {
+		if n := nodes[p.Spec.NodeName]; n != nil && !p.ended() {
+			r.Notice = sooner(r.Notice, n.notice())
+			r.Reclaimable = r.Reclaimable || n.Labels[labelSpot] == "true"
+			if at, assumed := n.ends(); !at.IsZero() && (r.Ends.IsZero() || at.Before(r.Ends)) {
+				r.Ends, r.EndsAssumed = at, assumed
+			}
+		}
+		if p.Deleted != nil && !p.ended() && now.Sub(*p.Deleted) > unendedAfter {
+			r.Unended = append(r.Unended, p.Name)
+		}
+	}
+	slices.Sort(r.Unended)
+	r.Torn = torn(s.pods)
+	r.State, r.Heals, r.Why = s.state(nodes)
+	return r
+}
+
+// state is what a slice is in, whether Kubernetes brings it back, and why. The first row that fits counts.
+func (s slot) state(nodes map[string]*Node) (state State, heals bool, why string) {
+	if set := s.set; set != nil {
+		c := set.Status.Conditions
+		switch {
+		case set.Deleted != nil:
+			return Deleting, false, "its JobSet is being deleted"
+		case set.Status.TerminalState == "Completed" || c.holds("Completed"):
+			return Done, false, "its JobSet is complete"
+		case set.Status.TerminalState == "Failed" || c.holds("Failed"):
+			return Lost, false, "its JobSet has failed: " + c.of("Failed").Reason
+		case set.Spec.Suspend:
+			return s.suspended()
+		case c.holds("RestartingJobSet"):
+			return Unhealthy, true, "its JobSet begins again: " + c.of("RestartingJobSet").Reason
+		case s.job == nil:
+			return Creating, false, "its JobSet has yet to make the Job"
+		}
+	}
+	c := s.job.Status.Conditions
+	healing := s.set != nil && s.set.restarts()
+	switch {
+	case s.job.Deleted != nil && healing:
+		return Unhealthy, true, "its JobSet makes the Job anew"
+	case s.job.Deleted != nil:
+		return Deleting, false, "the Job is being deleted"
+	case c.holds("Complete"):
+		return Done, false, "the Job is complete"
+	case c.holds("Failed") && healing:
+		return Unhealthy, true, "the Job has failed, and its JobSet has restarts left"
+	case c.holds("Failed"):
+		return Lost, false, "the Job has failed: " + c.of("Failed").Reason
+	case c.holds("FailureTarget"):
+		return Unhealthy, healing, "the Job has failed, and waits for Pods that have not ended"
+	case s.job.Spec.Suspend:
+		return s.suspended()
+	}
+	if s.set == nil {
+		healing = s.job.Status.Failed < s.job.Spec.retries() || s.job.Spec.ignoresLosses()
+	}
+	return s.running(nodes, healing)
+}
+
+// suspended tells a queue from a person.
+func (s slot) suspended() (state State, heals bool, why string) {
+	if q := s.word(labelled(labelQueue)); q != "" {
+		return Creating, false, "it waits in the queue " + q + " of Kueue"
+	}
+	return Stopped, false, "somebody has suspended it"
+}
+
+// running is the state of a slice whose Job goes on, by its Pods.
+func (s slot) running(nodes map[string]*Node, healing bool) (state State, heals bool, why string) {
+	ready, running, waits := 0, 0, ""
+	for _, p := range s.pods {
+		switch {
+		case p.ended():
+		case p.Deleted != nil:
+			return Unhealthy, healing, "its Pod " + p.Name + " is being deleted"
+		case p.Spec.NodeName == "":
+			waits = "its Pod " + p.Name + " waits for a machine"
+			if c := p.Status.Conditions.of("PodScheduled"); c.Reason != "" {
+				waits += ": " + c.Reason
+			}
+		default:
+			running++
+			n := nodes[p.Spec.NodeName]
+			if n == nil {
+				return Unhealthy, healing, "its machine " + p.Spec.NodeName + " is gone"
+			}
+			if why := n.trouble(); why != "" {
+				return Unhealthy, healing, why
+			}
+			if p.Status.Conditions.holds("Ready") {
+				ready++
+			}
+		}
+	}
+	want := s.job.Spec.pods()
+	switch {
+	case ready >= want:
+		return Ready, false, fmt.Sprintf("%d of %d Pods are ready", ready, want)
+	case ready > 0:
+		return Unhealthy, healing, fmt.Sprintf("%d of %d Pods are ready", ready, want)
+	case waits != "":
+		return Creating, false, waits
+	}
+	return Creating, false, fmt.Sprintf("%d of %d Pods have a machine, and none is ready", running, want)
+}
+
+// tornAfter is how much later than the start of another Pod of its gang a Pod has to be made to count as made anew: a Job makes the
+// first Pods of a large gang while others of them start.
+const tornAfter = time.Minute
+
+// torn reports whether a Pod of a gang was made while another one that still runs had long been running.
+func torn(pods []Pod) bool {
+	var first, last time.Time
+	for _, p := range pods {
+		if p.ended() || p.Deleted != nil {
+			continue
+		}
+		if s := p.Status.Started; s != nil && (first.IsZero() || s.Before(first)) {
+			first = *s
+		}
+		if p.Created.After(last) {
+			last = p.Created
+		}
+	}
+	return !first.IsZero() && last.Sub(first) > tornAfter
+}

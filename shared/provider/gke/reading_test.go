@@ -1,0 +1,359 @@
+package gke
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"pitstop.internal/events"
+)
+
+var now = time.Date(2026, 11, 12, 12, 0, 0, 0, time.UTC)
+
+// parsed reads an object as a list of the API has it.
+func parsed[T any](t testing.TB, text string) T {
+	t.Helper()
+	var o T
+	if err := json.Unmarshal([]byte(text), &o); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return o
+}
+
+// aJob is a Job of two Pods with four chips each; more stands in its metadata, spec and status.
+func aJob(t testing.TB, meta, spec, status string) Job {
+	t.Helper()
+	return parsed[Job](t, `{"metadata":{"name":"llama","namespace":"teams","uid":"j1","creationTimestamp":"2026-11-12T10:00:00Z"`+meta+`},`+
+		`"spec":{"parallelism":2,"backoffLimit":0`+spec+`,"template":{"spec":{"nodeSelector":{"cloud.google.com/gke-tpu-accelerator":"tpu-v6e-slice","cloud.google.com/gke-tpu-topology":"2x4"},`+
+		`"containers":[{"resources":{"requests":{"google.com/tpu":"4"},"limits":{"google.com/tpu":"4"}}}]}}},"status":{"startTime":"2026-11-12T10:00:00Z"`+status+`}}`)
+}
+
+// aPod is a Pod of the Job j1: on a machine, and ready.
+func aPod(t testing.TB, name, node string, change ...func(*Pod)) Pod {
+	t.Helper()
+	p := parsed[Pod](t, fmt.Sprintf(`{"metadata":{"name":%q,"namespace":"teams","creationTimestamp":"2026-11-12T10:00:00Z","ownerReferences":[{"kind":"Job","uid":"j1","controller":true}]},`+
+		`"spec":{"nodeName":%q},"status":{"phase":"Running","startTime":"2026-11-12T10:05:00Z","conditions":[{"type":"Ready","status":"True"}]}}`, name, node))
+	for _, c := range change {
+		c(&p)
+	}
+	return p
+}
+
+func waits(p *Pod) {
+	p.Spec.NodeName, p.Status.Phase, p.Status.Started = "", "Pending", nil
+	p.Status.Conditions = conditions{{Type: "PodScheduled", Status: "False", Reason: "Unschedulable"}}
+}
+
+func starts(p *Pod) { p.Status.Conditions, p.Status.Phase = nil, "Pending" }
+
+func aNode(t testing.TB, name, meta, spec, ready string) Node {
+	t.Helper()
+	return parsed[Node](t, fmt.Sprintf(`{"metadata":{"name":%q,"creationTimestamp":"2026-11-12T09:00:00Z"%s},"spec":{%s},"status":{"conditions":[{"type":"Ready","status":%q}]}}`, name, meta, spec, ready))
+}
+
+// aJobSet is the JobSet of the Job llama-slice-0.
+func aJobSet(t testing.TB, meta, spec, status string) JobSet {
+	t.Helper()
+	return parsed[JobSet](t, `{"metadata":{"name":"llama","namespace":"teams","uid":"s1"`+meta+`},"spec":{"replicatedJobs":[{"name":"slice","replicas":1,"template":{"spec":`+
+		`{"parallelism":2,"template":{"spec":{"containers":[{"resources":{"limits":{"google.com/tpu":4}}}]}}}}}]`+spec+`},"status":{`+status+`}}`)
+}
+
+// gang are two Pods on two machines that are ready.
+func gang(t testing.TB) Objects {
+	t.Helper()
+	return Objects{
+		Jobs:  []Job{aJob(t, "", "", "")},
+		Pods:  []Pod{aPod(t, "a", "n1"), aPod(t, "b", "n2")},
+		Nodes: []Node{aNode(t, "n1", "", "", "True"), aNode(t, "n2", "", "", "True")},
+	}
+}
+
+// inSet puts the Job into a JobSet.
+func inSet(set JobSet, job Job) func(*Objects) {
+	return func(o *Objects) {
+		o.JobSets = []JobSet{set}
+		job.Name, job.Owners = "llama-slice-0", []Owner{{"JobSet", "llama", "s1", true}}
+		o.Jobs = []Job{job}
+	}
+}
+
+func alone(job Job) func(*Objects) { return func(o *Objects) { o.Jobs = []Job{job} } }
+
+func condition(typ, reason string) string {
+	return fmt.Sprintf(`,"conditions":[{"type":%q,"status":"True","reason":%q}]`, typ, reason)
+}
+
+const (
+	deleted  = `,"deletionTimestamp":"2026-11-12T11:59:50Z"`
+	restarts = `,"failurePolicy":{"maxRestarts":3}`
+	queued   = `,"labels":{"kueue.x-k8s.io/queue-name":"night"}`
+)
+
+func TestStates(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Objects)
+		state  State
+		heals  bool
+		why    string
+	}{
+		"all are ready":                   {func(*Objects) {}, Ready, false, "2 of 2 Pods are ready"},
+		"the Job is being deleted":        {alone(aJob(t, deleted, "", "")), Deleting, false, "the Job is being deleted"},
+		"the Job is complete":             {alone(aJob(t, "", "", condition("Complete", "CompletionsReached"))), Done, false, "the Job is complete"},
+		"the Job has failed":              {alone(aJob(t, "", "", condition("Failed", "BackoffLimitExceeded"))), Lost, false, "the Job has failed: BackoffLimitExceeded"},
+		"the Job waits for its last Pods": {alone(aJob(t, "", "", condition("FailureTarget", "BackoffLimitExceeded"))), Unhealthy, false, "waits for Pods that have not ended"},
+		"a person suspended it":           {alone(aJob(t, "", `,"suspend":true`, "")), Stopped, false, "somebody has suspended it"},
+		"Kueue suspended it":              {alone(aJob(t, queued, `,"suspend":true`, "")), Creating, false, "it waits in the queue night of Kueue"},
+		"a Pod is missing":                {func(o *Objects) { o.Pods = o.Pods[:1] }, Unhealthy, false, "1 of 2 Pods are ready"},
+		"a Pod is missing, and retries are left": {
+			func(o *Objects) {
+				limit := 3
+				o.Pods, o.Jobs[0].Spec.BackoffLimit, o.Jobs[0].Status.Failed = o.Pods[:1], &limit, 2
+			}, Unhealthy, true, "1 of 2 Pods are ready",
+		},
+		"a Pod is missing, and losses do not count": {
+			func(o *Objects) {
+				o.Pods = o.Pods[:1]
+				o.Jobs = []Job{aJob(t, "", `,"podFailurePolicy":{"rules":[{"action":"FailJob","onExitCodes":{}},{"action":"Ignore","onPodConditions":[{"type":"DisruptionTarget"}]}]}`, "")}
+			}, Unhealthy, true, "1 of 2 Pods are ready",
+		},
+		"a Pod is being deleted": {func(o *Objects) { o.Pods[1] = aPod(t, "b", "n2", func(p *Pod) { p.Deleted = &now }) }, Unhealthy, false, "its Pod b is being deleted"},
+		"a machine is not ready": {func(o *Objects) { o.Nodes[1] = aNode(t, "n2", "", "", "Unknown") }, Unhealthy, false, "its machine n2 is not ready"},
+		"a machine is about to end": {
+			func(o *Objects) {
+				o.Nodes[1] = aNode(t, "n2", "", `"taints":[{"key":"cloud.google.com/impending-node-termination","effect":"NoSchedule"}]`, "True")
+			}, Unhealthy, false, "its machine n2 is about to end",
+		},
+		"a machine is gone": {func(o *Objects) { o.Nodes = o.Nodes[:1] }, Unhealthy, false, "its machine n2 is gone"},
+		"no machine yet":    {func(o *Objects) { o.Pods = []Pod{aPod(t, "a", "", waits), aPod(t, "b", "", waits)} }, Creating, false, "waits for a machine: Unschedulable"},
+		"no Pod yet":        {func(o *Objects) { o.Pods = nil }, Creating, false, "0 of 2 Pods have a machine"},
+		"the Pods start":    {func(o *Objects) { o.Pods = []Pod{aPod(t, "a", "n1", starts), aPod(t, "b", "n2", starts)} }, Creating, false, "2 of 2 Pods have a machine, and none is ready"},
+		"ended Pods are none": {func(o *Objects) {
+			o.Pods[1] = aPod(t, "b", "n9", func(p *Pod) { p.Status.Phase = "Failed" })
+		}, Unhealthy, false, "1 of 2 Pods are ready"},
+		"the JobSet is deleted": {inSet(aJobSet(t, deleted, restarts, ""), aJob(t, "", "", "")), Deleting, false, "its JobSet is being deleted"},
+		"the JobSet is complete": {
+			inSet(aJobSet(t, "", restarts, `"terminalState":"Completed"`), aJob(t, "", "", condition("Complete", ""))), Done, false, "its JobSet is complete",
+		},
+		"the JobSet has failed": {
+			inSet(aJobSet(t, "", restarts, `"terminalState":"Failed"`+condition("Failed", "ReachedMaxRestarts")), aJob(t, "", "", condition("Failed", ""))), Lost, false, "its JobSet has failed: ReachedMaxRestarts",
+		},
+		"the JobSet begins again": {
+			inSet(aJobSet(t, "", restarts, `"restarts":1`+condition("RestartingJobSet", "DefaultFailurePolicy")), aJob(t, deleted, "", "")), Unhealthy, true, "its JobSet begins again: DefaultFailurePolicy",
+		},
+		"Kueue suspended the JobSet":    {inSet(aJobSet(t, queued, `,"suspend":true`, ""), aJob(t, "", `,"suspend":true`, "")), Creating, false, "it waits in the queue night of Kueue"},
+		"a person suspended the JobSet": {inSet(aJobSet(t, "", `,"suspend":true`, ""), aJob(t, "", `,"suspend":true`, "")), Stopped, false, "somebody has suspended it"},
+		"a slice has failed, restarts are left": {
+			inSet(aJobSet(t, "", restarts, `"restartsCountTowardsMax":2`), aJob(t, "", "", condition("Failed", ""))), Unhealthy, true, "its JobSet has restarts left",
+		},
+		"a slice has failed, none are left": {
+			inSet(aJobSet(t, "", restarts, `"restartsCountTowardsMax":3`), aJob(t, "", "", condition("Failed", "BackoffLimitExceeded"))), Lost, false, "the Job has failed: BackoffLimitExceeded",
+		},
+		"a slice has failed, some do not count": {
+			inSet(aJobSet(t, "", `,"failurePolicy":{"maxRestarts":1,"rules":[{"action":"RestartJobSetAndIgnoreMaxRestarts"}]}`, `"restartsCountTowardsMax":1`), aJob(t, "", "", condition("Failed", ""))),
+			Unhealthy, true, "its JobSet has restarts left",
+		},
+		"the JobSet makes the Job anew": {inSet(aJobSet(t, "", restarts, ""), aJob(t, deleted, "", "")), Unhealthy, true, "its JobSet makes the Job anew"},
+		"the JobSet has yet to make it": {
+			func(o *Objects) { *o = Objects{JobSets: []JobSet{aJobSet(t, "", restarts, "")}} }, Creating, false, "its JobSet has yet to make the Job",
+		},
+	} {
+		o := gang(t)
+		c.change(&o)
+		all := Readings(o, "us-east5", "research", now)
+		if len(all) != 1 {
+			t.Errorf("%s: %d readings", name, len(all))
+			continue
+		}
+		if r := all[0]; r.State != c.state || r.Heals != c.heals || !strings.Contains(r.Why, c.why) {
+			t.Errorf("%s: %s, heals %t, %q; want %s, %t, %q", name, r.State, r.Heals, r.Why, c.state, c.heals, c.why)
+		}
+	}
+}
+
+func TestAReadingNamesItsSlice(t *testing.T) {
+	o := gang(t)
+	o.Jobs[0].Labels = map[string]string{"pitstop-policy": "spot"}
+	o.Jobs[0].Annotations = map[string]string{"pitstop-checkpoint-dir": "gs://ckpt/llama"}
+	want := Reading{
+		Scope: "us-east5/research/teams", Name: "llama", Workload: "llama", State: Ready, Workers: 2, Chips: 8, Accelerator: "tpu-v6e-slice", Topology: "2x4",
+		Incarnation: events.Incarnation{Zone: "us-east5/research/teams", ID: "j1", Created: time.Date(2026, 11, 12, 10, 0, 0, 0, time.UTC)},
+		Policy:      "spot", Directory: "gs://ckpt/llama", Why: "2 of 2 Pods are ready",
+	}
+	if diff := cmp.Diff([]Reading{want}, Readings(o, "us-east5", "research", now)); diff != "" {
+		t.Errorf("a Job (-want +read):\n%s", diff)
+	}
+	inSet(aJobSet(t, `,"labels":{"pitstop-policy":"night","pitstop-workload":"big"},"annotations":{"pitstop-checkpoint-dir":"gs://ckpt/set"}`, restarts, ""), aJob(t, "", "", ""))(&o)
+	r := Readings(o, "us-east5", "research", now)[0]
+	if r.Name != "llama-slice-0" || r.Group != "llama" || r.Workload != "big" || r.Policy != "night" || r.Directory != "gs://ckpt/set" || r.Incarnation.ID != "j1" {
+		t.Errorf("a JobSet: %+v", r)
+	}
+}
+
+func TestOnlyTrainingsOnTPUsAreRead(t *testing.T) {
+	o := Objects{Jobs: []Job{parsed[Job](t, `{"metadata":{"name":"backup","uid":"x"},"spec":{"template":{"spec":{"containers":[{}]}}}}`)}}
+	if all := Readings(o, "l", "c", now); len(all) != 0 {
+		t.Errorf("%+v", all)
+	}
+}
+
+func TestNoticesAndEnds(t *testing.T) {
+	at := func(s string) time.Time {
+		x, err := time.Parse(time.RFC3339, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return x
+	}
+	six := fmt.Sprint(at("2026-11-12T18:00:00Z").Unix())
+	eight := fmt.Sprint(at("2026-11-12T20:00:00Z").Unix())
+	for name, c := range map[string]struct {
+		a, b    string // what the machines have in their metadata
+		notice  *events.Notice
+		ends    string
+		assumed bool
+	}{
+		"nothing": {"", "", nil, "", false},
+		"a label": {
+			`,"labels":{"cloud.google.com/scheduled-maintenance-time":"` + six + `","cloud.google.com/scheduled-maintenance-time-latest":"` + eight + `"}`, "",
+			&events.Notice{Status: events.NoticePending, WindowStart: at("2026-11-12T18:00:00Z"), LatestWindowStart: at("2026-11-12T20:00:00Z")}, "", false,
+		},
+		"a label that is no time": {`,"labels":{"cloud.google.com/scheduled-maintenance-time":"soon"}`, "", nil, "", false},
+		"the earlier of two": {
+			`,"labels":{"cloud.google.com/scheduled-maintenance-time":"` + eight + `"}`, `,"labels":{"cloud.google.com/scheduled-maintenance-time":"` + six + `"}`,
+			&events.Notice{Status: events.NoticePending, WindowStart: at("2026-11-12T18:00:00Z")}, "", false,
+		},
+		"one under way counts first": {
+			`,"labels":{"cloud.google.com/scheduled-maintenance-time":"` + six + `"}`, `,"labels":{"cloud.google.com/active-node-maintenance":"ONGOING"}`,
+			&events.Notice{Status: events.NoticeOngoing}, "", false,
+		},
+		"an annotation in camel case": {
+			`,"annotations":{"node.gke.io/upcoming-maintenance":"{\"type\":\"SCHEDULED\",\"maintenanceStatus\":\"PENDING\",\"canReschedule\":true,\"windowStartTime\":\"2026-11-12T18:00:00Z\",\"windowEndTime\":\"2026-11-12T22:00:00Z\",\"latestWindowStartTime\":\"2026-11-12T20:00:00Z\"}"}`, "",
+			&events.Notice{
+				Status: events.NoticePending, CanReschedule: true, WindowStart: at("2026-11-12T18:00:00Z"), WindowEnd: at("2026-11-12T22:00:00Z"), LatestWindowStart: at("2026-11-12T20:00:00Z"),
+			}, "", false,
+		},
+		"an annotation with underscores": {
+			`,"annotations":{"node.gke.io/upcoming-maintenance":"{\"maintenance_type\":\"UNSCHEDULED\",\"maintenance_status\":\"ONGOING\",\"can_reschedule\":\"TRUE\",\"window_start_time\":\"2026-11-12T18:00:00Z\"}"}`, "",
+			&events.Notice{Status: events.NoticeOngoing, Unscheduled: true, CanReschedule: true, WindowStart: at("2026-11-12T18:00:00Z")}, "", false,
+		},
+		"an annotation that says nothing": {`,"annotations":{"node.gke.io/upcoming-maintenance":"{}"}`, "", nil, "", false},
+		"an annotation that is no object": {`,"annotations":{"node.gke.io/upcoming-maintenance":"[]"}`, "", nil, "", false},
+		"a planned end":                   {`,"annotations":{"node.gke.io/machine-termination-datetime":"2026-11-18T09:00:00Z"}`, "", nil, "2026-11-18T09:00:00Z", false},
+		"a planned end in seconds":        {`,"annotations":{"node.gke.io/machine-termination-datetime":"` + six + `"}`, "", nil, "2026-11-12T18:00:00Z", false},
+		"seven days of flex-start":        {`,"labels":{"cloud.google.com/gke-flex-start":"true"}`, "", nil, "2026-11-19T09:00:00Z", true},
+		"the first end counts, whichever machine it is": {
+			`,"annotations":{"node.gke.io/machine-termination-datetime":"2026-11-18T09:00:00Z"}`, `,"labels":{"cloud.google.com/gke-flex-start":"true"}`, nil, "2026-11-18T09:00:00Z", false,
+		},
+		"an annotation, and a label that it has begun": {
+			`,"labels":{"cloud.google.com/active-node-maintenance":"ONGOING"},"annotations":{"node.gke.io/upcoming-maintenance":"{\"maintenanceStatus\":\"PENDING\"}"}`, "",
+			&events.Notice{Status: events.NoticeOngoing}, "", false,
+		},
+		"the first end counts": {
+			`,"labels":{"cloud.google.com/gke-flex-start":"true"}`, `,"annotations":{"node.gke.io/machine-termination-datetime":"2026-11-18T09:00:00Z"}`, nil, "2026-11-18T09:00:00Z", false,
+		},
+	} {
+		o := gang(t)
+		o.Nodes = []Node{aNode(t, "n1", c.a, "", "True"), aNode(t, "n2", c.b, "", "True"), aNode(t, "another", `,"labels":{"cloud.google.com/active-node-maintenance":"ONGOING"}`, "", "True")}
+		r := Readings(o, "us-east5", "research", now)[0]
+		if diff := cmp.Diff(c.notice, r.Notice); diff != "" {
+			t.Errorf("%s: notice (-want +read):\n%s", name, diff)
+		}
+		ends := ""
+		if !r.Ends.IsZero() {
+			ends = r.Ends.Format(time.RFC3339)
+		}
+		if ends != c.ends || r.EndsAssumed != c.assumed {
+			t.Errorf("%s: it ends at %q, assumed %t; want %q, %t", name, ends, r.EndsAssumed, c.ends, c.assumed)
+		}
+	}
+}
+
+// TestAGangThatWasMendedAloneIsTorn: the Job made one Pod anew while the other ran on.
+func TestAGangThatWasMendedAloneIsTorn(t *testing.T) {
+	for name, c := range map[string]struct {
+		created string
+		want    bool
+	}{"made together": {"2026-11-12T10:00:00Z", false}, "made while the first began": {"2026-11-12T10:05:40Z", false}, "made an hour later": {"2026-11-12T11:05:00Z", true}} {
+		o := gang(t)
+		created, err := time.Parse(time.RFC3339, c.created)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Pods[1] = aPod(t, "b2", "n2", func(p *Pod) { p.Created, p.Status.Started = created, &now })
+		if r := Readings(o, "l", "c", now)[0]; r.Torn != c.want || r.State != Ready {
+			t.Errorf("%s: torn %t, %s", name, r.Torn, r.State)
+		}
+	}
+}
+
+func TestAPodThatDoesNotEndIsNamed(t *testing.T) {
+	o := gang(t)
+	due, lately := now.Add(-2*time.Minute), now.Add(-30*time.Second)
+	o.Pods = append(o.Pods, aPod(t, "old", "n3", func(p *Pod) { p.Deleted = &due }), aPod(t, "leaving", "n2", func(p *Pod) { p.Deleted = &lately }),
+		aPod(t, "ended", "n2", func(p *Pod) { p.Deleted, p.Status.Phase = &due, "Failed" }))
+	if r := Readings(o, "l", "c", now)[0]; !cmp.Equal(r.Unended, []string{"old"}) {
+		t.Errorf("%q", r.Unended)
+	}
+}
+
+func TestSpotIsReclaimable(t *testing.T) {
+	o := gang(t)
+	if Readings(o, "l", "c", now)[0].Reclaimable {
+		t.Error("flex-start and on-demand machines are not taken back")
+	}
+	o.Nodes[1].Labels = map[string]string{"cloud.google.com/gke-spot": "true"}
+	if !Readings(o, "l", "c", now)[0].Reclaimable {
+		t.Error("a machine is Spot")
+	}
+}
+
+// TestTheOrderOfListsMeansNothing: a cluster lists its objects as it likes.
+func TestTheOrderOfListsMeansNothing(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		o := gang(t)
+		o.JobSets = append(o.JobSets, aJobSet(t, "", restarts, ""))
+		o.Jobs = append(o.Jobs, parsed[Job](t, `{"metadata":{"name":"other","namespace":"teams","uid":"j2"},"spec":{"template":{"spec":{"containers":[{"resources":{"limits":{"google.com/tpu":4}}}]}}}}`))
+		o.Nodes[0].Labels = map[string]string{labelScheduled: "1794000000"}
+		want := Readings(o, "l", "c", now)
+		o.Jobs = rapid.Permutation(o.Jobs).Draw(rt, "jobs")
+		o.Pods = rapid.Permutation(o.Pods).Draw(rt, "pods")
+		o.Nodes = rapid.Permutation(o.Nodes).Draw(rt, "nodes")
+		if diff := cmp.Diff(want, Readings(o, "l", "c", now)); diff != "" || len(want) != 3 {
+			rt.Fatalf("%d readings (-want +read):\n%s", len(want), diff)
+		}
+	})
+}
+
+// FuzzReadings: whatever a cluster lists, each training has one reading with a known state and a reason.
+func FuzzReadings(f *testing.F) {
+	f.Add(`[{"metadata":{"name":"a","uid":"j1"},"spec":{"parallelism":-1,"template":{"spec":{"containers":[{"resources":{"limits":{"google.com/tpu":"1e9"}}}]}}}}]`,
+		`[{"metadata":{"name":"s","uid":"s1"},"spec":{"replicatedJobs":[{"name":"x","replicas":99999999,"template":{"spec":{"template":{"spec":{"nodeSelector":{"cloud.google.com/gke-tpu-accelerator":"t"}}}}}}]}}]`,
+		`[{"metadata":{"ownerReferences":[{"kind":"Job","uid":"j1","controller":true}],"deletionTimestamp":null},"spec":{"nodeName":"n"}}]`,
+		`[{"metadata":{"name":"n","annotations":{"node.gke.io/upcoming-maintenance":"{","node.gke.io/machine-termination-datetime":"-1"}}}]`)
+	f.Fuzz(func(t *testing.T, jobs, sets, pods, nodes string) {
+		var o Objects
+		for _, x := range []struct {
+			text string
+			into any
+		}{{jobs, &o.Jobs}, {sets, &o.JobSets}, {pods, &o.Pods}, {nodes, &o.Nodes}} {
+			if json.Unmarshal([]byte(x.text), x.into) != nil {
+				return
+			}
+		}
+		for _, r := range Readings(o, "l", "c", now) {
+			switch r.State {
+			case Creating, Ready, Unhealthy, Stopped, Lost, Deleting, Done:
+			default:
+				t.Errorf("%+v", r)
+			}
+			if r.Why == "" || r.Heals && r.State != Unhealthy {
+				t.Errorf("%+v", r)
+			}
+		}
+	})
+}
