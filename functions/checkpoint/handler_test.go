@@ -323,7 +323,7 @@ func TestMaintenanceIsNotStarted(t *testing.T) {
 		"of another incident":          {change: func(b *bench) { b.request.Incident = "other" }, phase: incident.Maintaining},
 		"of a slice that is lost":      {change: func(b *bench) { b.Must(b.API.Preempt(zone, slice)) }, read: true, phase: incident.Healing},
 		"of a slice that is under way": {change: func(b *bench) { b.Must(b.API.BeginMaintenance(zone, slice, time.Hour)) }, read: true, phase: incident.Window},
-		"of a slice that is gone":      {change: func(b *bench) { b.Must(b.API.Vanish(zone, slice)) }, read: true, phase: incident.InGrace},
+		"of a slice that is gone":      {change: func(b *bench) { b.Must(b.API.Vanish(zone, slice)) }, read: true, phase: incident.PhaseGrace},
 		// The ledger was written by a clock ahead of ours, and takes the reading for an older one.
 		"of a slice that is lost, unknown to the ledger": {change: func(b *bench) {
 			b.Must(b.API.Preempt(zone, slice))

@@ -101,7 +101,7 @@ func TestANoticeOfAllWorkersIsKeptOnceUntilItsSaveIsDue(t *testing.T) {
 	b.Want(b.writes, 1)
 	b.nothingSent()
 	b.Want(b.notice(), incident.Notice{
-		Told: b.Clock.Now(), Due: tomorrow.Add(-policy.DefaultLead),
+		LastWord: b.Clock.Now(), Due: tomorrow.Add(-policy.DefaultLead),
 		Notice: events.Notice{Status: events.NoticePending, CanReschedule: true, WindowStart: tomorrow, WindowEnd: tomorrow.Add(4 * time.Hour)},
 	})
 	b.Want(b.Workload(id).Incident, (*incident.Incident)(nil))

@@ -251,7 +251,7 @@ func course(workload string) []events.IncidentUpdated {
 		Happened: []string{"worker 2 was preempted"}, Doing: "delete " + workload, Why: "Spot, and its loss is proven",
 	}
 	var steps []events.IncidentUpdated
-	for i, phase := range []incident.Phase{incident.Removing, incident.Recreating, incident.Resuming, incident.Closed} {
+	for i, phase := range []incident.Phase{incident.PhaseDeleting, incident.PhaseCreating, incident.Resuming, incident.Closed} {
 		u := base
 		u.Number, u.Phase = 3*i+2, string(phase)
 		u.At = base.At.Add(time.Duration(i) * time.Minute)

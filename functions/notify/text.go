@@ -183,15 +183,15 @@ func state(u events.IncidentUpdated) string {
 		return "saving a checkpoint"
 	case incident.Window:
 		return "waiting for the maintenance"
-	case incident.InGrace:
+	case incident.PhaseGrace:
 		return "it is gone, cause not known yet"
 	case incident.Healing:
 		return "Google is bringing it back"
 	case incident.Approving:
 		return "approval is needed"
-	case incident.Removing:
+	case incident.PhaseDeleting:
 		return "deleting the lost slices"
-	case incident.Recreating:
+	case incident.PhaseCreating:
 		if !u.Waiting.IsZero() {
 			return "waiting for capacity"
 		}

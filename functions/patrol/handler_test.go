@@ -856,7 +856,7 @@ func TestAMoveBetweenTwoTicksIsAdmittedInTheEnd(t *testing.T) {
 	w := b.Slice(cloudtputest.NodeConfig{Zone: other, Spot: true, Group: group, Labels: labels})
 	b.Slice(cloudtputest.NodeConfig{Zone: zone, Name: "another", Spot: true}) // so that zone a is listed each minute
 	b.Report(w, slice, fleettest.Progress(1000))
-	b.Change(id, func(w *incident.Workload) { w.Crew.Named = 3 }) // a lease of ours leads it
+	b.Change(id, func(w *incident.Workload) { w.Crew.LeaseAttempt = 3 }) // a lease of ours leads it
 	b.minutes(2)
 	b.Sender.Sent()
 

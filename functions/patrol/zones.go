@@ -114,7 +114,7 @@ func (t *round) see(ctx context.Context, z *zone, s provider.Slice) error {
 		if w, err = t.nameHosts(ctx, w, s.Name); err != nil {
 			return err
 		}
-		now.hosts = w.Slice(s.Name).Named()
+		now.hosts = w.Slice(s.Name).HostsKnown()
 	}
 	if err := t.notify(ctx, w, s); err != nil {
 		return err

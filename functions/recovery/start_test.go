@@ -59,7 +59,7 @@ func TestWhatMustNotBeStartedIsNot(t *testing.T) {
 		}, nil, incident.Starting},
 		"what runs again":      {func(b *bench) { b.Must(b.API.SetState(zone, slice, "READY")) }, []string{read}, incident.Resuming},
 		"what somebody starts": {func(b *bench) { b.Must(b.API.SetState(zone, slice, "STARTING")) }, []string{read}, incident.Starting},
-		"what is gone":         {func(b *bench) { b.Must(b.API.Vanish(zone, slice)) }, []string{read}, incident.InGrace},
+		"what is gone":         {func(b *bench) { b.Must(b.API.Vanish(zone, slice)) }, []string{read}, incident.PhaseGrace},
 		"its owner stopped it, and the entry came late": {func(b *bench) { b.Give(b.Workload(id), owners(b)) }, nil, ""},
 		"when the switch is ask":                        {func(b *bench) { b.Policies.Ceiling.StartStopped = policy.Ask }, []string{read}, incident.Approving},
 		"when the switch is no":                         {func(b *bench) { b.Policies.Ceiling.StartStopped = policy.No }, []string{read}, ""},

@@ -300,7 +300,7 @@ func (h handler) create(ctx context.Context, r events.RecreateRequested, ref pro
 // such a refusal are asked first. An incident that was itself refused there asks again at its own time, and one without
 // another zone asks at once. An unreadable record does not stop the call.
 func (h handler) heard(ctx context.Context, w incident.Workload, r events.RecreateRequested, p policy.Policy) *incident.Failure {
-	if w.Incident.RefusedIn(place(r)) || !w.Elsewhere(p, r.Slice, place(r)) {
+	if w.Incident.RefusedIn(place(r)) || !w.OtherPlaceMayHaveIt(p, r.Slice, place(r)) {
 		return nil
 	}
 	now := h.Fleet.Now()

@@ -721,7 +721,7 @@ func TestACreationWhoseAnswerWasLostIsNotRepeated(t *testing.T) {
 	b.Want(b.Calls(), []string{"GetNode" + at})
 	w := b.Workload(id)
 	b.Want(w.Slices[0].Incarnation, b.API.Incarnation(zone, slice))
-	b.Want(w.Incident.Phase, incident.Recreating)
+	b.Want(w.Incident.Phase, incident.PhaseCreating)
 }
 
 func TestWhatSomebodyElseCreatedIsTheirs(t *testing.T) {
@@ -893,7 +893,7 @@ func TestTheNameOfAnotherWorkloadsNodeIsTaken(t *testing.T) {
 			b.Want(now, subject)
 			w := b.Workload(id)
 			b.Want(w.Slices[0].Zone, zone)
-			b.Want(w.Incident.Phase, incident.Recreating)
+			b.Want(w.Incident.Phase, incident.PhaseCreating)
 			b.Want(b.effect().Zone, zone) // it is asked again
 			refused := w.Incident.Zones[1]
 			b.Want(refused.Never, true)
@@ -1088,7 +1088,7 @@ func TestAnOlderNodeOfUnknownOwnerInTheNextZoneIsNotOurs(t *testing.T) {
 	b.request = b.next()
 	b.Want(b.deliver(), fleettest.Ignored)
 	w := b.Workload(id)
-	b.Want(w.Incident.Phase, incident.Recreating)
+	b.Want(w.Incident.Phase, incident.PhaseCreating)
 	b.Want(b.effect().Zone, zone)
 	b.Want(w.Slices[0].Zone, zone)
 	b.Want(w.Incident.Zones[1].Never, true)
@@ -1449,7 +1449,7 @@ func TestAQueuedResourceIsReplacedByOneDeletionAndOneCreation(t *testing.T) {
 		}
 	}
 	b.look()
-	if in := b.Workload(queued).Incident; in == nil || in.Phase == incident.Recreating || in.Phase == incident.Removing {
+	if in := b.Workload(queued).Incident; in == nil || in.Phase == incident.PhaseCreating || in.Phase == incident.PhaseDeleting {
 		t.Errorf("the incident is %+v, want one that goes on with both", in)
 	}
 }

@@ -58,7 +58,7 @@ func TestALegacyNodeIsNotDeletedOrCreatedTwice(t *testing.T) {
 	is := b.API.Incarnation(zone, slice)
 	w := b.Workload(id)
 	b.Want(w.Slices[0].Incarnation, is)
-	b.Want(w.Incident.Phase, incident.Recreating)
+	b.Want(w.Incident.Phase, incident.PhaseCreating)
 	if n := b.API.Node(zone, slice); is.Same(was) || n.ApiVersion != "V1" || n.CidrBlock != "10.240.1.0/29" || !n.SchedulingConfig.Preemptible {
 		t.Errorf("it came back as %+v", n)
 	}

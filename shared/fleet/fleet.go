@@ -475,7 +475,7 @@ func livesElsewhere(w incident.Workload, s provider.Slice) bool {
 // MapHosts reads the host names of a life of a slice and records their slice, so that entries about its workers are
 // understood. It asks once for each life: if the names are not available, a crew's lines are the second source.
 func (f *Fleet) MapHosts(ctx context.Context, w incident.Workload, s incident.Slot) (incident.Workload, error) {
-	if s.Named() {
+	if s.HostsKnown() {
 		return w, nil
 	}
 	hosts, err := f.Provider.Hosts(ctx, Ref(w, s))
@@ -621,7 +621,7 @@ func (f *Fleet) introduce(ctx context.Context, project, zone string) error {
 			return err
 		}
 		known := w.Slice(s.Name)
-		if known == nil || known.Named() || left == 0 {
+		if known == nil || known.HostsKnown() || left == 0 {
 			continue
 		}
 		left--

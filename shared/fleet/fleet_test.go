@@ -359,7 +359,7 @@ func TestWhatAQueuedResourceHoldsIsReadTogetherAndGoesInOneIncident(t *testing.T
 		b.Clock.Advance(time.Minute)
 	}
 	b.Want(w.Incident.ID, "q-20260301-1")
-	b.Want(w.Incident.Phase, incident.Removing)
+	b.Want(w.Incident.Phase, incident.PhaseDeleting)
 	b.Want(len(w.Effects), 1)
 	b.Want(w.Effects[0].Slice, "a")
 	b.Want(w.Effects[0].With, []string{"b"})
@@ -381,7 +381,7 @@ func TestAQueuedResourceThatIsFirstSeenWithoutItsSliceIsIntroduced(t *testing.T)
 }
 
 func TestASliceThatIsFirstSeenLostIsDecidedOnByItsOwnPolicy(t *testing.T) {
-	for policy, want := range map[string]incident.Phase{"spot": incident.Removing, "watch": incident.Watching, "": incident.Watching} {
+	for policy, want := range map[string]incident.Phase{"spot": incident.PhaseDeleting, "watch": incident.Watching, "": incident.Watching} {
 		b := newBench(t)
 		b.node(cloudtputest.NodeConfig{Spot: true, Labels: fleettest.Label(policy), Metadata: map[string]string{"startup-script": "x"}})
 		b.Must(b.API.Preempt(zone, "llama"))
@@ -414,7 +414,7 @@ func TestALookReadsEverySliceWhereItHasToBe(t *testing.T) {
 	b.Look(zone, "b")
 	b.Must(b.API.Vanish(zone, "b"))
 	w = b.Look(zone, "b")
-	b.Want(w.Incident.Phase, incident.Recreating)
+	b.Want(w.Incident.Phase, incident.PhaseCreating)
 	b.Change(w.ID, func(w *incident.Workload) { w.Effects[0].Zone = other })
 	_, err = b.Fleet.Look(t.Context(), b.Workload(w.ID))
 	b.Must(err)

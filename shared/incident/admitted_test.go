@@ -18,7 +18,7 @@ type tour struct {
 
 // newTour begins with a lease of ours in the directory.
 func newTour(t *testing.T, w incident.Workload, policy string) *tour {
-	w.Crew.Named = 3
+	w.Crew.LeaseAttempt = 3
 	return &tour{T: t, w: w, now: start, policy: policy}
 }
 
@@ -144,7 +144,7 @@ func TestWhatTheLeaseDoesNotNameIsAdmitted(t *testing.T) {
 		}, ""},
 		"but not where no lease of ours leads the others": {multi(true), func(r *tour) string {
 			a := r.w.Slices[0]
-			r.w.Slices, r.w.Crew.Named = r.w.Slices[1:], 0
+			r.w.Slices, r.w.Crew.LeaseAttempt = r.w.Slices[1:], 0
 			r.read("a", incident.Ready, a.Incarnation)
 			return r.tick(time.Minute)
 		}, ""},
@@ -331,7 +331,7 @@ func TestWhatWasNeverAdmittedIsAtAPersonsWord(t *testing.T) {
 		if asked := r.learn("llama-8b", "retried"); asked != want || r.w.Incident == nil {
 			t.Errorf("%s: asked for is %q, want %q; %s", policy, asked, want, r.w.NothingToRetry(r.now))
 		}
-		if plan := r.w.Incident.Plan; policy == "watch" && (len(plan) != 1 || plan[0].Action != events.ActionAdmit || plan[0].Switch != "") {
+		if plan := r.w.Incident.PlannedCalls; policy == "watch" && (len(plan) != 1 || plan[0].Action != events.ActionAdmit || plan[0].Switch != "") {
 			t.Errorf("it would call %+v", plan)
 		}
 	}
@@ -416,7 +416,7 @@ func TestATrainingThatRunsIsNotAdmittedAgain(t *testing.T) {
 				for r.w.Incident != nil {
 					r.tick(time.Minute)
 				}
-				r.w.Crew.Attempt = r.w.Crew.Named - 1
+				r.w.Crew.Attempt = r.w.Crew.LeaseAttempt - 1
 				r.learn("a", told...)
 				for range 12 {
 					r.now = r.now.Add(5 * time.Minute)
@@ -469,7 +469,7 @@ func TestATrainingThatOnlyItsMachineTellsOfIsNotAdmittedAgain(t *testing.T) {
 			}
 			r.give(incident.Beat{
 				Origin: incident.Origin{Time: r.now, Rank: events.RankUser}, Slice: "llama-8b", Incarnation: life,
-				Seen: r.now.Add(c.seen), StepAt: r.now.Add(c.seen), Runs: c.runs, Attempt: r.w.Crew.Named,
+				Seen: r.now.Add(c.seen), StepAt: r.now.Add(c.seen), Runs: c.runs, Attempt: r.w.Crew.LeaseAttempt,
 			})
 			r.policy = "everything"
 			asked := r.tick(time.Minute) + r.tick(time.Minute)
@@ -491,7 +491,7 @@ func TestARefusedRestartMakesNoTrainingUnadmitted(t *testing.T) {
 	for r.w.Incident != nil {
 		r.tick(time.Minute)
 	}
-	r.w.Crew.Attempt = r.w.Crew.Named - 1
+	r.w.Crew.Attempt = r.w.Crew.LeaseAttempt - 1
 	r.learn("llama-8b", "started")
 	for range 12 {
 		r.now = r.now.Add(5 * time.Minute)
@@ -649,7 +649,7 @@ func TestWhatJoinsBeforeTheLeaseIsBegunIsNotNamedByIt(t *testing.T) {
 	r.learn("b", "mapped")
 	r.read("a", incident.Ready, a.Incarnation)
 	r.learn("", "intend admit 0") // the lease names b alone, is written, and the answer is lost
-	r.w.Crew.Attempt = r.w.Crew.Named - 1
+	r.w.Crew.Attempt = r.w.Crew.LeaseAttempt - 1
 	r.learn("b", "started")
 	r.learn("b", "progress")
 	var more string
@@ -729,7 +729,7 @@ func TestALeaseNamesNoAttemptThatRuns(t *testing.T) {
 	names := 0
 	for _, k := range r.w.Effects {
 		if k.Action == events.ActionAdmit {
-			names = k.Names
+			names = k.LeaseAttempt
 		}
 	}
 	r.learn("", "intend admit 0", "accepted admit 0")

@@ -36,10 +36,10 @@ func (m *machine) learn(e Evidence) {
 	case Noticed:
 		m.noticed(e)
 	case Beat:
-		m.hears(e)
-		m.steps(e)
-		m.testifies(e)
-		m.keepWhatTrains()
+		m.noteDeafness(e)
+		m.noteStep(e)
+		m.takeVerdict(e)
+		m.keepIfTraining()
 	case Called:
 		m.called(e)
 	case Unsaid:
@@ -80,7 +80,7 @@ func (m *machine) learn(e Evidence) {
 	m.label()
 	m.leaveStopped()
 	m.stopAbused()
-	m.plan()
+	m.scheduleSaves()
 }
 
 // label takes what the slices say of the policy, once all is known of them that a reading tells.
@@ -144,7 +144,7 @@ func (m *machine) inc() *Incident {
 		in.Zones = slices.Clone(in.Zones)
 		in.Calls = slices.Clip(in.Calls)
 		in.Would = slices.Clip(in.Would)
-		in.Plan = slices.Clip(in.Plan)
+		in.PlannedCalls = slices.Clip(in.PlannedCalls)
 		in.Timeline = slices.Clip(in.Timeline)
 		m.w.Incident = &in
 		m.ownIncident = true

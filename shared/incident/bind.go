@@ -96,7 +96,7 @@ func (w Workload) Bound() (lines []Evidence) {
 	kept := slices.SortedStableFunc(slices.Values(w.Unbound), func(a, b Unbound) int { return a.Time.Compare(b.Time) })
 	for _, k := range kept {
 		s := w.Slice(k.Slice)
-		if who, _ := s.speaker(k.Report.Hostname, k.Time); who == newestCrew && s.Named() && !s.endedBy(k.Time) {
+		if who, _ := s.speaker(k.Report.Hostname, k.Time); who == newestCrew && s.HostsKnown() && !s.endedBy(k.Time) {
 			lines = append(lines, Reported{Origin: Origin{ID: k.ID, Time: k.Time, Rank: events.RankUser}, Slice: k.Slice, Report: k.Report})
 		}
 	}

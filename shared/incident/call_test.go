@@ -160,8 +160,8 @@ func TestARefusalAfterASecondDeliveryUnnamesNobody(t *testing.T) {
 		for range deliveries {
 			r.learn("", "intend admit 0")
 		}
-		if got := r.w.Slices[0].Leased; got != r.w.Crew.Named || got == 0 {
-			t.Fatalf("begun %d times, the lease names it since attempt %d of %d", deliveries, got, r.w.Crew.Named)
+		if got := r.w.Slices[0].Leased; got != r.w.Crew.LeaseAttempt || got == 0 {
+			t.Fatalf("begun %d times, the lease names it since attempt %d of %d", deliveries, got, r.w.Crew.LeaseAttempt)
 		}
 		r.give(incident.Answered{Request: asked(r.w, r.now), NoCall: incident.Uncalled, Failure: &incident.Failure{Class: incident.NotInState, Code: incident.CodeOvertaken, Message: "overtaken"}})
 		if got := r.w.Slices[0].Leased > 0; got != named {
@@ -223,7 +223,7 @@ func TestTheDocumentStaysSmall(t *testing.T) {
 		})
 	}
 	for range incident.MaxLines {
-		in.Timeline = append(in.Timeline, incident.Line{At: start, Kind: incident.LineDecided, Text: strings.Repeat("t", 120), Reason: strings.Repeat("r", 300), Source: long, Phase: incident.Recreating, Code: incident.CodePolicyUnreadable})
+		in.Timeline = append(in.Timeline, incident.Line{At: start, Kind: incident.LineDecided, Text: strings.Repeat("t", 120), Reason: strings.Repeat("r", 300), Source: long, Phase: incident.PhaseCreating, Code: incident.CodePolicyUnreadable})
 	}
 	w := quiet(true)
 	w.Incident, w.Closed = &in, &in

@@ -15,7 +15,7 @@ import (
 func (m *machine) finish(o Outcome, by Confirmation, c Code, reason, advice string) {
 	in := m.inc()
 	in.Outcome, in.ConfirmedBy, in.Code, in.Reason, in.Advice = o, by, c, reason, advice
-	if o != Resumed && m.leaves(o) {
+	if o != Resumed && m.mayLeaveOrphans(o) {
 		m.startClearing(o)
 		return
 	}
@@ -25,9 +25,9 @@ func (m *machine) finish(o Outcome, by Confirmation, c Code, reason, advice stri
 // resumed ends the open incident with the training going on: that alone needs no code.
 func (m *machine) resumed(by Confirmation, reason string) { m.finish(Resumed, by, "", reason, "") }
 
-// leaves reports whether a create of ours may still take effect, or has. What lacks nothing but its admission is left to
+// mayLeaveOrphans reports whether a create of ours may still take effect, or has. What lacks nothing but its admission is left to
 // the person whose turn it is.
-func (m *machine) leaves(o Outcome) bool {
+func (m *machine) mayLeaveOrphans(o Outcome) bool {
 	for _, effect := range m.w.Effects {
 		if effect.Action == events.ActionCreate && !effect.Begun.IsZero() {
 			return true
@@ -37,7 +37,7 @@ func (m *machine) leaves(o Outcome) bool {
 }
 
 // creates reports whether the incident is about to replace slices.
-func (m *machine) creates() bool { return m.phase() == Removing || m.phase() == Recreating }
+func (m *machine) creates() bool { return m.phase() == PhaseDeleting || m.phase() == PhaseCreating }
 
 // leftBehind reports whether a slice is there, or ordered, by an incident alone.
 func (l Life) leftBehind() bool { return l.Maker != "" || !l.Ordered.IsZero() }
@@ -73,13 +73,13 @@ func (m *machine) clear() {
 		if c := m.w.effect(events.ActionCreate, s.Name); c != nil && len(c.With) > 0 {
 			effect.With = slices.DeleteFunc(append([]string{c.Slice}, c.With...), func(name string) bool { return name == s.Name })
 		} else if s.Group != "" {
-			effect.With = m.beside(s)
+			effect.With = m.othersInGroup(s)
 		}
 		m.drop(events.ActionCreate, s.Name)
 		covered = append(covered, effect.With...)
 		if s.Ordered.IsZero() {
 			effect.Incarnation = s.Incarnation
-			m.decided("delete "+effect.names()+" in "+s.Zone, "our own request brought it, nobody waits for it any more, and training was never admitted to it")
+			m.decided("delete "+effect.sliceList()+" in "+s.Zone, "our own request brought it, nobody waits for it any more, and training was never admitted to it")
 		} else {
 			m.decided("cancel "+m.w.group(s.Group)+" in "+s.Zone, "our own request ordered it, nobody waits for it any more, and it has brought nothing yet")
 		}
@@ -105,11 +105,11 @@ func (m *machine) cleared(s *Slot) {
 	m.close()
 }
 
-// keepsWhatCame goes on with an incident that had given up only because capacity did not come in time: it has come, whole and usable,
+// adoptLateCapacity goes on with an incident that had given up only because capacity did not come in time: it has come, whole and usable,
 // and a reading shows that it has outlived every call to delete it. It reports whether that is so.
-func (m *machine) keepsWhatCame() bool {
+func (m *machine) adoptLateCapacity() bool {
 	in := m.w.Incident
-	if !in.gaveUpWaiting() || m.abused() || !m.allReady() {
+	if !in.gaveUpForCapacity() || m.abused() || !m.allReady() {
 		return false
 	}
 	var kept []string
@@ -134,17 +134,19 @@ func (m *machine) keepsWhatCame() bool {
 	}
 	m.decided("keep "+strings.Join(kept, ", "), "the capacity that was given up has come before it was given back")
 	m.capacityFound()
-	m.admit()
+	m.requestLease()
 	return true
 }
 
-// gaveUpWaiting reports whether the incident cleans up only because capacity did not come in time.
-func (in *Incident) gaveUpWaiting() bool { return in.Clearing == Escalated && in.Code == CodeGaveUp }
+// gaveUpForCapacity reports whether the incident cleans up only because capacity did not come in time.
+func (in *Incident) gaveUpForCapacity() bool {
+	return in.Clearing == Escalated && in.Code == CodeGaveUp
+}
 
-// sparesOnceReady asks for no further deletion of a slice that a reading has just shown usable, until later readings can tell whether it
+// delayDeletionRetry asks for no further deletion of a slice that a reading has just shown usable, until later readings can tell whether it
 // is kept.
-func (m *machine) sparesOnceReady(s *Slot) {
-	if effect := m.w.effect(events.ActionDelete, s.Name); !m.w.Incident.gaveUpWaiting() || effect == nil || effect.inFlight() {
+func (m *machine) delayDeletionRetry(s *Slot) {
+	if effect := m.w.effect(events.ActionDelete, s.Name); !m.w.Incident.gaveUpForCapacity() || effect == nil || effect.inFlight() {
 		return
 	}
 	effect := m.effect(events.ActionDelete, s.Name)
@@ -196,7 +198,7 @@ func (m *machine) close() {
 		m.leaveIdle(in)
 	}
 	if m.toldOfStandstill() {
-		m.w.Progress.Told = m.now
+		m.w.Progress.StallReported = m.now
 	}
 	finished := m.finishedWithin()
 	in.Phase, in.Since, in.Closed, in.Deadline = Closed, m.now, m.now, time.Time{}
@@ -216,7 +218,7 @@ func (m *machine) close() {
 		m.w.Creators = m.w.Creators[max(0, len(m.w.Creators)-maxCreators):]
 	}
 	if !finished {
-		m.waitsOn(in.Outcome == Escalated || in.Code == CodeCancelled)
+		m.markAwaitsAdmission(in.Outcome == Escalated || in.Code == CodeCancelled)
 	}
 	if in.Outcome == Escalated || in.Outcome == Observed {
 		m.w.Crew.Left = m.now
@@ -228,17 +230,17 @@ func (m *machine) close() {
 func (m *machine) tellEnds(in *Incident) {
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
-		told := s.End.Told
+		told := s.End.Reported
 		switch {
 		case !in.tellsOfAll():
-		case in.Outcome == Released && in.lost(s), s.Condition != Ready && (s.Condition != Creating || s.Replace):
+		case in.Outcome == Released && in.reportsLossOf(s), s.Condition != Ready && (s.Condition != Creating || s.Replace):
 			told = s.Incarnation.Known() // its end has been told; it opens no second incident
 		case s.Condition != Creating: // an incident about another slice changes nothing about what came of it
 			told = false
 		}
-		if s.Replace || s.leftBehind() || s.End.Told != told {
+		if s.Replace || s.leftBehind() || s.End.Reported != told {
 			c := m.slice(s.Name)
-			c.Replace, c.End.Told, c.Maker, c.Ordered = false, told, "", time.Time{}
+			c.Replace, c.End.Reported, c.Maker, c.Ordered = false, told, "", time.Time{}
 		}
 	}
 }
@@ -247,19 +249,19 @@ func (m *machine) tellEnds(in *Incident) {
 // end: any other has ended with it, or was opened for what its owner created after that.
 func (m *machine) finishedWithin() bool {
 	in := m.w.Incident
-	return m.w.Crew.Finished && (in.Clearing != "" || in.Phase == Removing || in.Phase == Recreating || in.Phase == Watching)
+	return m.w.Crew.Finished && (in.Clearing != "" || in.Phase == PhaseDeleting || in.Phase == PhaseCreating || in.Phase == Watching)
 }
 
-// waitsOn has what was to be admitted, and is not known to be, wait for it when its incident is over; what a person was told of, or
+// markAwaitsAdmission has what was to be admitted, and is not known to be, wait for it when its incident is over; what a person was told of, or
 // has in hand, is theirs.
-func (m *machine) waitsOn(theirs bool) {
-	waits := Waiting
+func (m *machine) markAwaitsAdmission(theirs bool) {
+	waits := AwaitsAdmission
 	if theirs {
-		waits = Left
+		waits = LeftToPerson
 	}
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
-		if !m.w.elsewhere(s) || s.IsReleased() || s.Admission != "" {
+		if !m.w.leaseNamesOtherZone(s) || s.IsReleased() || s.Admission != "" {
 			continue
 		}
 		m.slice(s.Name).Admission = waits
@@ -272,8 +274,8 @@ func (in *Incident) tellsOfAll() bool {
 	return in.Outcome != Resumed && in.Outcome != Withdrawn && in.Code != CodeLeftBehind
 }
 
-// lost reports whether a loss of this life is among the troubles, though no reading may have shown it yet.
-func (in *Incident) lost(s *Slot) bool {
+// reportsLossOf reports whether a loss of this life is among the troubles, though no reading may have shown it yet.
+func (in *Incident) reportsLossOf(s *Slot) bool {
 	return slices.ContainsFunc(in.Troubles, func(t Trouble) bool {
 		return !t.Announced && t.Cause.Infrastructure() && t.Slice == s.Name && t.Life != "" && t.Life == s.Incarnation.ID
 	})
@@ -367,14 +369,14 @@ func (m *machine) watch(seen, instead string, step func(*machine)) {
 	}
 	if would == nil {
 		would = []string{instead}
-		m.wouldDo(instead)
+		m.keepText(instead)
 	}
-	if m.leaves(Observed) {
+	if m.mayLeaveOrphans(Observed) {
 		m.finish(Observed, "", CodeWatchOnly, seen+", and the policy allows nothing any more", "")
 		return
 	}
 	m.w.Effects = nil
-	for _, name := range m.replacing() {
+	for _, name := range m.toBeReplaced() {
 		m.slice(name).Replace = false
 	}
 	m.enter(Watching, m.now.Add(WatchFor))

@@ -26,7 +26,7 @@ const whenEscalated policy.Switch = "when_escalated"
 func (w Workload) idle() (idle []*Slot) {
 	for i := range w.Slices {
 		s := &w.Slices[i]
-		if s.Condition == Ready && s.Incarnation.Known() && !s.theirs(w) {
+		if s.Condition == Ready && s.Incarnation.Known() && !s.ownersBusiness(w) {
 			idle = append(idle, s)
 		}
 	}
@@ -81,7 +81,7 @@ func (m *machine) retains() (c Code, why string) {
 		if s.Bare {
 			return CodeEmptyMachine, s.Name + " has no start-up script: what was set up on it by hand would be lost, and what comes back is an empty machine"
 		}
-		for _, name := range m.beside(s) {
+		for _, name := range m.othersInGroup(s) {
 			if o := m.w.Slice(name); o.Condition != Ready && o.Condition != Lost && o.Condition != Gone {
 				return CodeHoldsMore, m.w.group(s.Group) + " holds " + o.Name + " too, which is " + o.State
 			}
@@ -115,8 +115,8 @@ func (m *machine) leaveIdle(in *Incident) {
 	}
 }
 
-// stirred takes it back that idle slices are deleted: somebody works on them.
-func (m *machine) stirred() {
+// cancelIdleDeletion takes it back that idle slices are deleted: somebody works on them.
+func (m *machine) cancelIdleDeletion() {
 	if m.w.Idle != nil {
 		m.w.Idle, m.changed = nil, true
 	}
@@ -130,7 +130,7 @@ func (m *machine) openDiscard() {
 	}
 	ready := m.w.idle()
 	if m.p.WhenEscalated != policy.DeleteIdle || m.level(m.w.idleSwitch()) != policy.Yes || len(ready) == 0 {
-		m.stirred() // the owner has changed their mind, or nothing is idle any more
+		m.cancelIdleDeletion() // the owner has changed their mind, or nothing is idle any more
 		return
 	}
 	if due := idle.Since.Add(m.p.DeleteAfter); m.now.Before(due) {
@@ -190,21 +190,21 @@ func (m *machine) discard() {
 		return
 	}
 	if k := m.w.Incident.Kept; k != (Kept{}) {
-		m.keepIdle(k.Code, k.Why)
+		m.endKeepingIdle(k.Code, k.Why)
 		return
 	}
 	if c, why := m.retains(); why != "" {
-		m.keepIdle(c, why)
+		m.endKeepingIdle(c, why)
 		return
 	}
 	if m.p.WhenEscalated != policy.DeleteIdle {
-		m.keepIdle(CodePolicyNo, "the policy's when_escalated is keep by now")
+		m.endKeepingIdle(CodePolicyNo, "the policy's when_escalated is keep by now")
 		return
 	}
 	why, heard := m.w.mayTrain(m.now)
 	switch {
 	case heard && why != "":
-		m.keepIdle(CodeMayTrain, why)
+		m.endKeepingIdle(CodeMayTrain, why)
 		return
 	case why != "": // nothing is asked for on what nobody knows any more
 		for i := range m.w.Effects {
@@ -227,7 +227,7 @@ func (m *machine) discard() {
 			continue
 		}
 		effects = append(effects, Effect{
-			Action: events.ActionDelete, Slice: s.Name, With: m.beside(s), Zone: s.Zone, Incarnation: s.Incarnation, Reason: "when_escalated is delete",
+			Action: events.ActionDelete, Slice: s.Name, With: m.othersInGroup(s), Zone: s.Zone, Incarnation: s.Incarnation, Reason: "when_escalated is delete",
 		})
 	}
 	if effects != nil {
@@ -276,7 +276,7 @@ func (w Workload) runsOnIdle(now time.Time) string {
 	for _, s := range w.idle() {
 		h := s.Heard
 		lately := !h.At.Before(in.Opened) && now.Sub(h.At) <= HeardFor
-		if lately && h.runs() && (!w.Crew.told(h.Attempt) || now.Sub(since) < usual) {
+		if lately && h.runs() && (!w.Crew.knownRunning(h.Attempt) || now.Sub(since) < usual) {
 			return "the crew of " + s.Name + " says that the training runs"
 		}
 	}
@@ -294,13 +294,13 @@ func (w Workload) unknownOf(s *Slot, now time.Time) string {
 	return ""
 }
 
-// keepWhatTrains keeps what stands idle where a crew that was just listened for says that training runs.
-func (m *machine) keepWhatTrains() {
+// keepIfTraining keeps what stands idle where a crew that was just listened for says that training runs.
+func (m *machine) keepIfTraining() {
 	if m.phase() != Discarding {
 		return
 	}
 	if why, heard := m.w.mayTrain(m.now); heard && why != "" {
-		m.keeps(Kept{CodeMayTrain, why})
+		m.abortIdleDeletion(Kept{CodeMayTrain, why})
 	}
 }
 
@@ -310,12 +310,12 @@ type Kept struct {
 	Why  string `json:"why,omitzero"`
 }
 
-// keeps keeps what stands idle, at a word or a sign of training. The end of what is being deleted at that moment is waited for.
-func (m *machine) keeps(k Kept) {
+// abortIdleDeletion keeps what stands idle, at a word or a sign of training. The end of what is being deleted at that moment is waited for.
+func (m *machine) abortIdleDeletion(k Kept) {
 	switch {
 	case m.phase() != Discarding:
 	case m.w.discarding():
-		m.keepIdle(k.Code, k.Why)
+		m.endKeepingIdle(k.Code, k.Why)
 	case m.w.Incident.Kept == Kept{}:
 		in := m.inc()
 		in.Kept = k
@@ -325,8 +325,8 @@ func (m *machine) keeps(k Kept) {
 	}
 }
 
-// keepIdle ends the incident without deleting what stands idle, and says what was deleted before.
-func (m *machine) keepIdle(c Code, why string) {
+// endKeepingIdle ends the incident without deleting what stands idle, and says what was deleted before.
+func (m *machine) endKeepingIdle(c Code, why string) {
 	var parts []string
 	if gone := m.deletedIdle(); gone != nil {
 		parts = append(parts, namesOf(gone)+" was deleted")
@@ -388,7 +388,7 @@ func (m *machine) vanishedIdle(s *Slot, was Condition) {
 	switch {
 	case !m.w.discarding():
 	case !ours && was != Gone:
-		m.keepIdle(CodeTakenOver, m.w.noun(s.Name)+" is gone, and this incident has not deleted it")
+		m.endKeepingIdle(CodeTakenOver, m.w.noun(s.Name)+" is gone, and this incident has not deleted it")
 	case ours && len(m.w.idle()) == 0:
 		m.discarded()
 	}
@@ -405,13 +405,13 @@ func (m *machine) discarded() {
 		"pitstop retry "+m.w.Name+" brings back what was deleted, from its stored specification")
 }
 
-// stirs takes a sign of training, or of somebody who works there, that is newer than what stands idle: it is kept.
-func (m *machine) stirs(c Code, what string) {
+// noteActivity takes a sign of training, or of somebody who works there, that is newer than what stands idle: it is kept.
+func (m *machine) noteActivity(c Code, what string) {
 	if idle := m.w.Idle; idle != nil && m.when().After(idle.Since) {
-		m.stirred()
+		m.cancelIdleDeletion()
 	}
 	if m.phase() == Discarding && m.when().After(m.w.Incident.Down) {
-		m.keeps(Kept{c, what})
+		m.abortIdleDeletion(Kept{c, what})
 	}
 }
 
@@ -428,17 +428,17 @@ func (m *machine) discardOverdue(took string) {
 	case m.w.goesForIdle() != nil:
 		m.escalate(CodeOverdue, "the deletion of "+namesOf(m.w.goesForIdle())+" did not end within "+took, "")
 	case asked != nil && asked.LastFailure == "":
-		m.escalate(CodeOverdue, "the deletion of "+asked.names()+" did not end within "+took, "")
+		m.escalate(CodeOverdue, "the deletion of "+asked.sliceList()+" did not end within "+took, "")
 	case asked != nil:
-		m.escalate(CodeOverdue, "the deletion of "+asked.names()+" did not end within "+took+": "+asked.LastFailure, "")
+		m.escalate(CodeOverdue, "the deletion of "+asked.sliceList()+" did not end within "+took+": "+asked.LastFailure, "")
 	case !heard:
-		m.keepIdle(CodeMayTrain, why+", for "+took)
+		m.endKeepingIdle(CodeMayTrain, why+", for "+took)
 	default:
 		failed := m.w.Incident.Save.Failed
 		if failed == "" {
 			failed = m.lastFailure()
 		}
-		m.keepIdle(CodeUnverified, "its last checkpoint could not be verified within "+took+": "+failed)
+		m.endKeepingIdle(CodeUnverified, "its last checkpoint could not be verified within "+took+": "+failed)
 	}
 }
 

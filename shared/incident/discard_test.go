@@ -95,7 +95,7 @@ func TestIdleSlicesAreDeletedWhereThePolicySaysSo(t *testing.T) {
 		t.Fatalf("what was deleted on purpose is missed: %+v", n.w.Incident)
 	}
 	n = at1(t, p, at1(t, p, n, "retried"), "read gone")
-	if in := n.w.Incident; in == nil || in.Phase != incident.Recreating || len(n.w.Effects) != 1 || n.w.Effects[0].Action != events.ActionCreate {
+	if in := n.w.Incident; in == nil || in.Phase != incident.PhaseCreating || len(n.w.Effects) != 1 || n.w.Effects[0].Action != events.ActionCreate {
 		t.Errorf("retry does not bring it back: %+v", in)
 	}
 }
@@ -104,7 +104,7 @@ func TestIdleSlicesAreDeletedWhereThePolicySaysSo(t *testing.T) {
 func TestASliceThatWasDeletedForBeingIdleIsBroughtBackAtOnce(t *testing.T) {
 	p := policies["everything"]
 	n := at(t, p, true, idle+", "+waits+", found verify 0, tick, intend delete 0, accepted delete 0, read gone, retried, read gone", nil)
-	if n.w.Incident == nil || n.w.Incident.Phase != incident.Recreating {
+	if n.w.Incident == nil || n.w.Incident.Phase != incident.PhaseCreating {
 		t.Errorf("it is %+v", n.w.Incident)
 	}
 }
@@ -508,7 +508,7 @@ func TestASliceThatCouldNotBeUsedBeforeKeepsNoOther(t *testing.T) {
 	p := policies["everything"]
 	n := at(t, p, true, idle+", a crew that waits", nil)
 	other := n.w.Slices[0]
-	other.Name, other.Condition, other.State, other.End.Told = "llama-8b-1", incident.Unhealthy, "UNHEALTHY", true
+	other.Name, other.Condition, other.State, other.End.Reported = "llama-8b-1", incident.Unhealthy, "UNHEALTHY", true
 	n.w.Slices = append(n.w.Slices, other)
 	n.w, _, _ = incident.Advance(p, n.w, learned(n.w, other, n.now)["read unhealthy"], n.now)
 	if _, asked := pass(p, n, 5*time.Minute, waiting); len(asked) != 1 || asked[0].Slice != "llama-8b" {

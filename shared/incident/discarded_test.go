@@ -59,7 +59,7 @@ func TestAnOwnersDeletionIsWaitedForWhereOursCameToNothing(t *testing.T) {
 		r.now = r.now.Add(time.Minute)
 		r.learn("llama-8b", "read ready")
 	}
-	if asked := r.learn("llama-8b", "read gone"); asked != "" || phaseOf(r.w) != string(incident.InGrace) {
+	if asked := r.learn("llama-8b", "read gone"); asked != "" || phaseOf(r.w) != string(incident.PhaseGrace) {
 		t.Errorf("it stands as %s, and asked for is %q", stands(r.w, nil), asked)
 	}
 }
@@ -160,7 +160,7 @@ func TestAFlickerMakesNoRunningTrainingUnadmitted(t *testing.T) {
 	for r.w.Incident != nil {
 		r.tick(time.Minute)
 	}
-	r.w.Crew.Attempt = r.w.Crew.Named - 1
+	r.w.Crew.Attempt = r.w.Crew.LeaseAttempt - 1
 	r.learn("llama-8b", "started", "progress")
 	for _, what := range []string{"", "read unhealthy", "read ready"} {
 		if r.now = r.now.Add(time.Minute); what != "" {

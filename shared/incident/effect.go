@@ -30,12 +30,12 @@ type Effect struct {
 	Epoch   int64     `json:"epoch"`
 	Attempt int       `json:"attempt"`
 	Reason  string    `json:"reason,omitzero"`
-	// Names is the training attempt that the lease is to name, and Admit are the lives, of what asks for that. Maybe says that an
+	// LeaseAttempt is the training attempt that the lease is to name, and Admit are the lives, of what asks for that. Maybe says that an
 	// earlier try may have written it.
-	Names int                `json:"names,omitzero"`
-	Admit []events.Admission `json:"admit,omitempty"`
-	Maybe bool               `json:"maybe,omitzero"`
-	Sent  time.Time          `json:"sent"`
+	LeaseAttempt int                `json:"names,omitzero"`
+	Admit        []events.Admission `json:"admit,omitempty"`
+	Maybe        bool               `json:"maybe,omitzero"`
+	Sent         time.Time          `json:"sent"`
 	// Begun is when the intent was saved, with the ID that the call carries: its outcome is unknown until answered.
 	Begun     time.Time `json:"begun,omitzero"`
 	RequestID string    `json:"request_id,omitzero"`
@@ -137,13 +137,13 @@ func (m *machine) emit(effect *Effect) {
 	effect.Epoch, effect.Sent = m.w.Epoch, m.now
 	if effect.Action == events.ActionAdmit || effect.Action == events.ActionRestart {
 		// Sent once more, it asks for the same attempt, unless the crew has gone past that by itself.
-		if effect.Names <= max(m.w.Crew.Attempt, m.w.Crew.Exited, m.w.Incident.BaseAttempt) {
-			effect.Names = m.w.trainingAttempt()
+		if effect.LeaseAttempt <= max(m.w.Crew.Attempt, m.w.Crew.Exited, m.w.Incident.BaseAttempt) {
+			effect.LeaseAttempt = m.w.trainingAttempt()
 		}
-		m.w.Crew.Named = effect.Names
-		effect.Admit = m.w.admissions()
+		m.w.Crew.LeaseAttempt = effect.LeaseAttempt
+		effect.Admit = m.w.livesForLease()
 		for i := range m.w.Slices {
-			if s := m.w.Slices[i]; s.Admission == Waiting && effect.admits(s) {
+			if s := m.w.Slices[i]; s.Admission == AwaitsAdmission && effect.admits(s) {
 				m.slice(s.Name).Admission = "" // it is asked for with the others
 			}
 		}
@@ -168,15 +168,15 @@ func (w Workload) lives(names []string) []events.Incarnation {
 	return all
 }
 
-// names notes what is not known of the lease any more once somebody has begun to write it: whether it names the life before, or none, of
+// markLeaseMayName notes what is not known of the lease any more once somebody has begun to write it: whether it names the life before, or none, of
 // what it leaves out, and in which zone what it names in another.
-func (m *machine) names(effect Effect) {
+func (m *machine) markLeaseMayName(effect Effect) {
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
 		switch named := effect.admits(*s); {
 		case named && s.Leased == 0:
 			s = m.slice(s.Name)
-			s.Leased = effect.Names
+			s.Leased = effect.LeaseAttempt
 			fallthrough
 		case named:
 			if zone := s.Admitted().Zone; zone != "" && zone != s.Incarnation.Zone {
@@ -189,13 +189,13 @@ func (m *machine) names(effect Effect) {
 	}
 }
 
-// unnames takes it back that the lease may name what it was to, where it was not written.
-func (m *machine) unnames(effect Effect) {
+// unmarkLease takes it back that the lease may name what it was to, where it was not written.
+func (m *machine) unmarkLease(effect Effect) {
 	if effect.Maybe {
 		return
 	}
 	m.leads(func(s Slot) int {
-		if s.Leased == effect.Names {
+		if s.Leased == effect.LeaseAttempt {
 			return 0
 		}
 		return s.Leased
@@ -237,7 +237,7 @@ func (w Workload) Request(effect Effect) events.Event {
 	case events.ActionMaintain:
 		return events.CheckpointRequested{Request: r}
 	case events.ActionAdmit, events.ActionRestart:
-		return events.RecoveryRequested{Request: r, TrainingAttempt: effect.Names, Admit: effect.Admit, Directory: w.Directory}
+		return events.RecoveryRequested{Request: r, TrainingAttempt: effect.LeaseAttempt, Admit: effect.Admit, Directory: w.Directory}
 	case events.ActionStart:
 		return events.RecoveryRequested{Request: r}
 	case events.ActionDelete, events.ActionCreate:
@@ -269,11 +269,11 @@ func (w Workload) verifyPast() int64 {
 // trainingAttempt is the training attempt that a lease may name next: a crew that hangs in the one that was named may never
 // have told of it.
 func (w Workload) trainingAttempt() int {
-	return max(w.Crew.Attempt, w.Crew.Exited, w.Crew.Named, w.Incident.BaseAttempt) + 1
+	return max(w.Crew.Attempt, w.Crew.Exited, w.Crew.LeaseAttempt, w.Incident.BaseAttempt) + 1
 }
 
-// admissions are the incarnations in which training may run.
-func (w Workload) admissions() []events.Admission {
+// livesForLease are the incarnations in which training may run.
+func (w Workload) livesForLease() []events.Admission {
 	var a []events.Admission
 	for i := range w.Slices {
 		if s := &w.Slices[i]; !s.IsReleased() {
@@ -484,11 +484,11 @@ func (m *machine) intended(e Intended) {
 	effect = m.effect(effect.Action, effect.Slice)
 	effect.Begun, effect.RequestID = m.now, e.RequestID
 	m.record(*effect)
-	if effect.Names > 0 {
-		m.names(*effect)
+	if effect.LeaseAttempt > 0 {
+		m.markLeaseMayName(*effect)
 	}
 	if effect.Action == events.ActionAdmit {
-		m.keepMade()
+		m.markAdopted()
 	}
 	if effect.Action == events.ActionCreate {
 		m.inc().Created = true
@@ -547,7 +547,7 @@ func (m *machine) answered(e Answered) {
 			m.leased(*effect, "the lease names the new slice")
 			return
 		}
-		m.letIn(effect.admits) // for whatever its owner has in mind: nobody waits for a step
+		m.markAllAdmitted(effect.admits) // for whatever its owner has in mind: nobody waits for a step
 		if m.w.Crew.FinishedAt.After(m.w.Incident.Opened) {
 			m.resumed(ByStep, "the training is finished")
 			return
@@ -556,7 +556,7 @@ func (m *machine) answered(e Answered) {
 	case events.ActionRestart:
 		m.leased(*effect, "the lease names the next attempt")
 	case events.ActionCreate:
-		if s := m.w.Slice(effect.Slice); m.phase() == Recreating && !(again && s.Condition == Creating) { // it was counted from its first answer
+		if s := m.w.Slice(effect.Slice); m.phase() == PhaseCreating && !(again && s.Condition == Creating) { // it was counted from its first answer
 			m.inc().Deadline = m.now.Add(RecreateFor) // it is not capacity any more that is waited for
 		}
 	case events.ActionDelete, events.ActionVerify, events.ActionHear, events.ActionStart:
@@ -567,7 +567,7 @@ func (m *machine) answered(e Answered) {
 // leased goes on when the lease is known to name who may run.
 func (m *machine) leased(effect Effect, why string) {
 	m.w.LeaseDoubted = time.Time{}
-	m.letIn(effect.admits)
+	m.markAllAdmitted(effect.admits)
 	m.resume(why)
 }
 
@@ -584,7 +584,7 @@ func (m *machine) ended(e Ended) {
 		effect := &m.effects()[i]
 		effect.Operation = ""
 		if e.Failure != nil {
-			m.line(LineCame, string(effect.Action)+" of "+effect.names()+" in "+effect.Place().String()+" failed", e.Failure.Message)
+			m.line(LineCame, string(effect.Action)+" of "+effect.sliceList()+" in "+effect.Place().String()+" failed", e.Failure.Message)
 			m.coded(e.Failure.Reason())
 			m.failed(effect, *e.Failure)
 		}
@@ -597,13 +597,13 @@ func (m *machine) failed(effect *Effect, f Failure) {
 	m.noteFailure(effect, f)
 	switch deletes := effect.Action == events.ActionDelete; {
 	case deletes && f.Class == NotInState:
-		m.barred(effect, f.Message)
-	case f.Class == Busy && m.holdsMore(effect):
-		m.removeAnew(effect, f.Message)
+		m.waitForState(effect, f.Message)
+	case f.Class == Busy && m.groupGrew(effect):
+		m.decideDeletionAnew(effect, f.Message)
 	case m.phase() == Clearing:
 		m.failedClearing(effect, f)
 	case m.phase() == Discarding && f.Reason() == CodeHoldsMore:
-		m.keepIdle(CodeHoldsMore, f.Message)
+		m.endKeepingIdle(CodeHoldsMore, f.Message)
 	case effect.Action == events.ActionSave && (f.Class == Permission || f.Class == Invalid):
 		m.noSave(SaveUndelivered, "the request could not be delivered: "+f.Message)
 	case effect.Action == events.ActionSave:
@@ -626,7 +626,7 @@ func (m *machine) noteFailure(effect *Effect, f Failure) {
 		// The provider has said no: nothing of this call can take effect any more. A transient failure of the call itself
 		// leaves that open.
 		effect.Begun, effect.RequestID = time.Time{}, ""
-		m.unnames(*effect)
+		m.unmarkLease(*effect)
 	} else {
 		effect.Maybe = true
 	}
@@ -685,8 +685,8 @@ func (m *machine) othersDelete(effect *Effect) bool {
 	})
 }
 
-// barred waits out a state in which a deletion is not possible: by the clock, and not by the number of tries.
-func (m *machine) barred(effect *Effect, why string) {
+// waitForState waits out a state in which a deletion is not possible: by the clock, and not by the number of tries.
+func (m *machine) waitForState(effect *Effect, why string) {
 	if effect.Barred.IsZero() {
 		effect.Barred = m.now
 		m.decided("wait up to "+events.Span(BarredFor)+" for "+m.w.holder(effect.Slice)+" to leave its state", "it cannot be deleted in it: "+why)
@@ -729,7 +729,7 @@ func (m *machine) held(e Held) {
 	effect = m.effect(effect.Action, effect.Slice)
 	if !m.mayHaveCalled(e.Request) {
 		effect.Begun, effect.RequestID = time.Time{}, ""
-		m.unnames(*effect)
+		m.unmarkLease(*effect)
 	}
 	if m.phase() == Discarding && !effect.Begun.IsZero() {
 		m.mayBeDiscarded(*effect)
@@ -739,7 +739,7 @@ func (m *machine) held(e Held) {
 		effect.Retry = e.Until
 	}
 	if m.phase() == Discarding && e.Code == CodePaused && m.w.discarding() {
-		m.keepIdle(CodePaused, e.Why) // a person has stepped in
+		m.endKeepingIdle(CodePaused, e.Why) // a person has stepped in
 		return
 	}
 	m.hold(e.Code, e.Why, effect.Retry.Add(askedWithin))
@@ -756,7 +756,7 @@ func (m *machine) forbidden(e Forbidden) {
 		effect.Begun, effect.RequestID, effect.Retry = time.Time{}, "", m.now.Add(CallFor)
 		return
 	}
-	would := m.would(m.w.governs(effect.Action), "", *effect)
+	would := m.plannedCalls(m.w.governs(effect.Action), "", *effect)
 	if effect.Action == events.ActionDelete {
 		if m.phase() == Discarding && m.mayHaveCalled(e.Request) {
 			m.mayBeDiscarded(*effect)
@@ -764,7 +764,7 @@ func (m *machine) forbidden(e Forbidden) {
 		m.effect(effect.Action, effect.Slice).Begun = time.Time{} // nobody calls it any more
 	}
 	if m.watchOnly() && m.phase() != Clearing {
-		m.wouldCall(would...)
+		m.keepCalls(would...)
 		m.finish(Observed, "", e.Code, e.Why, "")
 		return
 	}
@@ -780,7 +780,7 @@ func (m *machine) forbidden(e Forbidden) {
 		}
 		return
 	}
-	m.wouldCall(would...)
+	m.keepCalls(would...)
 	m.escalate(e.Code, e.Why, "do by hand what the policy forbids now: "+string(e.Request.Action))
 }
 
@@ -811,7 +811,7 @@ func (m *machine) ask(a events.Action) {
 func (m *machine) asks(a events.Action) string {
 	switch a {
 	case events.ActionDelete:
-		return "recreate " + strings.Join(m.replacing(), ", ")
+		return "recreate " + strings.Join(m.toBeReplaced(), ", ")
 	case events.ActionMaintain:
 		if m.w.Incident.saved(m.now) {
 			return "start the maintenance now"

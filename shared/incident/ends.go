@@ -20,7 +20,7 @@ func (l *Life) healsAt(t time.Time) bool { return l.Heals() && !l.endsBy(t) }
 // heals reports whether the provider brings a slice back by itself that is lost now. Nothing of a group comes back alone once another
 // slice of it has ended as planned.
 func (m *machine) heals(s *Slot) bool {
-	return s.healsAt(m.now) && !slices.ContainsFunc(m.beside(s), func(name string) bool { return m.w.Slice(name).ended() })
+	return s.healsAt(m.now) && !slices.ContainsFunc(m.othersInGroup(s), func(name string) bool { return m.w.Slice(name).ended() })
 }
 
 // ended reports whether a life is over, and ended as planned.
@@ -41,8 +41,8 @@ func (m *machine) planEnds() {
 		case sooner, n.End && n.WindowStart.Equal(s.Ends):
 		default:
 			m.slice(s.Name).Notice = Notice{
-				Notice: events.Notice{Status: events.NoticePending, WindowStart: s.Ends, WindowEnd: s.Ends},
-				Told:   later(s.Incarnation.Created, n.Told), End: true, // an older word of maintenance stays an older one
+				Notice:   events.Notice{Status: events.NoticePending, WindowStart: s.Ends, WindowEnd: s.Ends},
+				LastWord: later(s.Incarnation.Created, n.LastWord), End: true, // an older word of maintenance stays an older one
 			}
 		}
 	}
@@ -68,13 +68,13 @@ func (m *machine) awaits() string {
 // endedUnseen takes it that a slice ended as planned that is gone since the time of its planned end: that is positive evidence.
 // Its owner's word, where there is one, still counts.
 func (m *machine) endedUnseen(s *Slot) {
-	if !s.ended() || !s.Incarnation.Known() || s.Unused || s.Replace || s.IsReleased() || s.discarded() {
+	if !s.ended() || !s.Incarnation.Known() || s.NeverUsable || s.Replace || s.IsReleased() || s.discarded() {
 		return
 	}
 	t := m.loss(s)
 	switch in := m.w.Incident; {
 	case in == nil:
-		if m.opens(s) {
+		if m.mayOpen(s) {
 			t.Life = s.Incarnation.ID
 			m.open(t)
 			m.lose(s, t.Text)
@@ -87,13 +87,13 @@ func (m *machine) endedUnseen(s *Slot) {
 // chargesNobody reports whether all that is to be replaced ended as planned, or goes with what did.
 func (m *machine) chargesNobody() bool {
 	some := false
-	for _, name := range m.replacing() {
+	for _, name := range m.toBeReplaced() {
 		s := m.w.Slice(name)
-		if m.coming(s) {
+		if m.creationUnderWay(s) {
 			continue
 		}
 		planned := s.ended()
-		for _, other := range m.beside(s) {
+		for _, other := range m.othersInGroup(s) {
 			planned = planned || m.w.Slice(other).ended()
 		}
 		if !planned {

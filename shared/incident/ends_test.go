@@ -57,9 +57,9 @@ func TestAPlannedEnd(t *testing.T) {
 		advice   string
 		requests int
 	}{
-		"preempted":             {policy: "everything", now: incident.Lost, state: "PREEMPTED", phase: incident.Removing, request: "delete llama-8b"},
-		"terminated":            {policy: "everything", now: incident.Lost, state: "TERMINATED", phase: incident.Removing, request: "delete llama-8b"},
-		"gone":                  {policy: "everything", now: incident.Gone, state: "gone", phase: incident.Recreating, request: "create llama-8b"},
+		"preempted":             {policy: "everything", now: incident.Lost, state: "PREEMPTED", phase: incident.PhaseDeleting, request: "delete llama-8b"},
+		"terminated":            {policy: "everything", now: incident.Lost, state: "TERMINATED", phase: incident.PhaseDeleting, request: "delete llama-8b"},
+		"gone":                  {policy: "everything", now: incident.Gone, state: "gone", phase: incident.PhaseCreating, request: "create llama-8b"},
 		"a person is asked":     {policy: "ask", now: incident.Lost, state: "TERMINATED", phase: incident.Approving},
 		"only Spot is replaced": {policy: "spot", now: incident.Lost, state: "TERMINATED", outcome: incident.Escalated, advice: "allow the switch recreate_non_spot"},
 		"watched":               {policy: "watch", now: incident.Lost, state: "TERMINATED", phase: incident.Watching, plan: "DeleteNode"},
@@ -115,7 +115,7 @@ func TestAPlannedEnd(t *testing.T) {
 			case in.Cause != events.CauseEnd || in.Account() != "nobody" || w.Budgets != budgets:
 				t.Errorf("cause %s, charged to %s, budgets %+v", in.Cause, in.Account(), w.Budgets)
 			}
-			if c.plan != "" && (len(in.Plan) == 0 || !strings.Contains(strings.Join(in.WouldHave(), "; "), c.plan) || strings.Contains(strings.Join(in.WouldHave(), "; "), "brought it back")) {
+			if c.plan != "" && (len(in.PlannedCalls) == 0 || !strings.Contains(strings.Join(in.WouldHave(), "; "), c.plan) || strings.Contains(strings.Join(in.WouldHave(), "; "), "brought it back")) {
 				t.Errorf("would have %q", in.WouldHave())
 			}
 			if c.request != "" && (len(out) != 1 || asks(out[0]) != c.request) {
@@ -144,7 +144,7 @@ func TestHealingIsWaitedForUntilThePlannedEnd(t *testing.T) {
 	}
 	now = now.Add(time.Second)
 	w, _, _ = incident.Advance(p, w, found(w, incident.Lost, "TERMINATED", now), now)
-	if in := w.Incident; in.Phase != incident.Removing || in.Cause != events.CauseTerminated || in.Account() != "infrastructure" || w.Budgets.Recreates != 1 {
+	if in := w.Incident; in.Phase != incident.PhaseDeleting || in.Cause != events.CauseTerminated || in.Account() != "infrastructure" || w.Budgets.Recreates != 1 {
 		t.Errorf("%s, %s, charged to %s, %d replacements", in.Phase, in.Cause, in.Account(), w.Budgets.Recreates)
 	}
 }
@@ -172,7 +172,7 @@ func TestAPlannedEndWithoutASave(t *testing.T) {
 		}
 		before, now := w.Budgets.Recreates, start.Add(2*time.Hour+c.missed)
 		w, _, _ = incident.Advance(p, w, found(w, incident.Lost, "TERMINATED", now), now)
-		if in := w.Incident; in == nil || in.Phase != incident.Removing || in.Cause != c.cause || w.Budgets.Recreates != before+c.charged {
+		if in := w.Incident; in == nil || in.Phase != incident.PhaseDeleting || in.Cause != c.cause || w.Budgets.Recreates != before+c.charged {
 			t.Errorf("%s: %+v, %d replacements", name, in, w.Budgets.Recreates)
 		}
 	}
@@ -207,7 +207,7 @@ func TestADeletionBeforeThePlannedEndIsNone(t *testing.T) {
 	w, _ := until(p, ending(2*time.Hour), 0, 2*time.Hour-p.Lead)
 	now := start.Add(2*time.Hour - incident.EndMargin - time.Second)
 	w, out, _ := incident.Advance(p, w, found(w, incident.Gone, "gone", now), now)
-	if w.Incident == nil || w.Incident.Phase != incident.InGrace || len(out) > 0 {
+	if w.Incident == nil || w.Incident.Phase != incident.PhaseGrace || len(out) > 0 {
 		t.Errorf("%+v, asked for %v", w.Incident, out)
 	}
 }

@@ -200,7 +200,7 @@ func learned(w incident.Workload, s incident.Slot, now time.Time) map[string]inc
 		"gave up anew":   crew(events.CrewReport{Report: events.ReportGaveUp, Attempt: w.Crew.Attempt + 1, Reason: "exit code 1, five times"}),
 		"finished":       crew(events.CrewReport{Report: events.ReportFinished, Attempt: w.Crew.Attempt, Step: 50000}),
 		"its verdict": incident.Beat{Origin: user, Slice: s.Name, Incarnation: s.Incarnation, Seen: now, Attempt: w.Crew.Claim.Attempt, Verdict: &events.CrewVerdict{
-			Schema: 1, Attempt: max(w.Crew.Claim.Attempt, w.Crew.Attempt, w.Crew.Exited, w.Crew.Named), Finished: w.Crew.Claim.Finished, Ended: now, Step: w.Progress.Step, Reason: "exit code 1, five times",
+			Schema: 1, Attempt: max(w.Crew.Claim.Attempt, w.Crew.Attempt, w.Crew.Exited, w.Crew.LeaseAttempt), Finished: w.Crew.Claim.Finished, Ended: now, Step: w.Progress.Step, Reason: "exit code 1, five times",
 			Life: events.Admission{Slice: s.Name, Incarnation: events.Incarnation{Zone: s.Zone}, Workers: s.Hosts},
 		}},
 		"silence":           incident.Beat{Origin: user, Slice: s.Name, Incarnation: s.Incarnation, Seen: now.Add(-6 * time.Hour)},
@@ -331,12 +331,12 @@ func key(t *testing.T, w incident.Workload) string {
 	w.Crew.Attempt, w.Crew.Exited, w.Crew.GaveUp, w.Progress.Attempt = 0, 0, 0, 0
 	w.Crew.Claim.Attempt, w.Crew.Done, w.Crew.NotDone, w.Progress.Proven, w.Crew.Restarted = min(w.Crew.Claim.Attempt, 1), 0, 0, 0, nil
 	blur(&w.Crew.Claim.At, &w.Crew.Claim.ProbeUntil, &w.Crew.FinishedAt, &w.Budgets.Since)
-	blur(&w.Crew.Seen, &w.Crew.Started, &w.Progress.At, &w.Progress.VerifiedAt, &w.Progress.Stepped, &w.Progress.Told, &w.Ended, &w.Crew.Left)
+	blur(&w.Crew.Seen, &w.Crew.Started, &w.Progress.At, &w.Progress.VerifiedAt, &w.Progress.Stepped, &w.Progress.StallReported, &w.Ended, &w.Crew.Left)
 	w.Pace, w.Progress.CheckpointAt, w.Progress.GapSeconds, w.Orders = incident.Pace{}, time.Time{}, 0, nil
 	w.Slices = slices.Clone(w.Slices)
 	for i := range w.Slices {
 		s := &w.Slices[i]
-		s.End.Told, s.Heard.Attempt = false, 0
+		s.End.Reported, s.Heard.Attempt = false, 0
 		var former []incident.Life
 		for _, l := range s.Former { // which one is admitted, and whether another may train on, is all that counts
 			if l.Admission == incident.Admitted || !l.End.SilentBy.IsZero() {
@@ -345,7 +345,7 @@ func key(t *testing.T, w incident.Workload) string {
 			}
 		}
 		s.Former = former
-		blur(&s.Since, &s.End.Released, &s.Used, &s.Abuse.At, &s.End.DiscardBy, &s.Stop.At, &s.Stop.Unsaid, &s.Heard.At, &s.Heard.Seen, &s.Notice.Told, &s.Notice.Listened)
+		blur(&s.Since, &s.End.Released, &s.Used, &s.Abuse.At, &s.End.DiscardBy, &s.Stop.At, &s.Stop.Unsaid, &s.Heard.At, &s.Heard.Seen, &s.Notice.LastWord, &s.Notice.Listened)
 	}
 	if w.Idle != nil {
 		w.Idle = &incident.Idle{}
@@ -357,7 +357,7 @@ func key(t *testing.T, w incident.Workload) string {
 		in := *w.Incident
 		w.Incident = &in
 		in.ID, in.Troubles, in.Timeline, in.Zones, in.Would, in.LeftOut, in.Reason, in.Advice, in.Held, in.BaseAttempt = "", nil, nil, nil, nil, 0, "", "", "", 0
-		in.Code, in.HeldCode, in.Calls, in.CallsLeftOut, in.Plan = "", "", nil, 0, nil
+		in.Code, in.HeldCode, in.Calls, in.CallsLeftOut, in.PlannedCalls = "", "", nil, 0, nil
 		in.Save.ID, in.Of, in.Starts, in.HeldSeconds, in.HeldUntil = "", "", min(in.Starts, 1), 0, time.Time{}
 		blur(&in.Opened, &in.Since, &in.HearBy, &in.HeardAt, &in.Deadline, &in.Down, &in.WaitingSince, &in.Reminded, &in.Slow, &in.Save.Requested, &in.Save.Left, &in.Save.Acked, &in.Save.At)
 	}
@@ -389,22 +389,22 @@ var reach = []struct {
 	{incident.Window, "spot", true, "ongoing, intend save 0, later, tick, saved", nil},
 	{incident.Window, "everything", false, "pending, later, tick, intend save 0, saved, found verify 0, intend maintain 0, accepted maintain 0, read stopped, a while, unsaid", single},
 	{incident.Looking, "everything", true, "preempted", nil},
-	{incident.InGrace, "everything", true, "stopped for, read gone", nil},
-	{incident.InGrace, "everything", true, "stopped for, read gone, preempted", nil},
+	{incident.PhaseGrace, "everything", true, "stopped for, read gone", nil},
+	{incident.PhaseGrace, "everything", true, "stopped for, read gone, preempted", nil},
 	{incident.Healing, "everything", false, "host error, read lost", nil},
 	{incident.Healing, "spot", true, "host error, read unhealthy", nil},
 	{incident.Approving, "ask", true, "preempted, read lost", nil},
 	{incident.Approving, "ask", true, "pending, later, tick", nil},
 	{incident.Approving, "ask", false, "pending, later, tick, approved, intend save 0, saved, found verify 0, forbidden maintain 0", nil},
 	{incident.Approving, "ask", true, "exit 139, gave up, its verdict", nil},
-	{incident.Removing, "everything", true, "preempted, read lost", nil},
-	{incident.Removing, "everything", true, "preempted, read lost, intend delete 0, accepted delete 0", nil},
-	{incident.Recreating, "everything", true, "preempted, read lost, intend delete 0, accepted delete 0, read gone", nil},
-	{incident.Recreating, "everything", true, "preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0, accepted create 0", nil},
-	{incident.Recreating, "everything", true, "preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0, accepted create 0", func(w *incident.Workload) { w.Directory = "" }},
-	{incident.Recreating, "everything", true, "preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0, accepted create 0, read ours made", nil},
-	{incident.Recreating, "spot", true, "preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0, accepted create 0, read ordered", inQueue},
-	{incident.Recreating, "spot", true, "preempted, read lost, intend delete 0, read gone, intend create 0, stockout create 0, intend create 0, stockout create 0", nil},
+	{incident.PhaseDeleting, "everything", true, "preempted, read lost", nil},
+	{incident.PhaseDeleting, "everything", true, "preempted, read lost, intend delete 0, accepted delete 0", nil},
+	{incident.PhaseCreating, "everything", true, "preempted, read lost, intend delete 0, accepted delete 0, read gone", nil},
+	{incident.PhaseCreating, "everything", true, "preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0, accepted create 0", nil},
+	{incident.PhaseCreating, "everything", true, "preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0, accepted create 0", func(w *incident.Workload) { w.Directory = "" }},
+	{incident.PhaseCreating, "everything", true, "preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0, accepted create 0, read ours made", nil},
+	{incident.PhaseCreating, "spot", true, "preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0, accepted create 0, read ordered", inQueue},
+	{incident.PhaseCreating, "spot", true, "preempted, read lost, intend delete 0, read gone, intend create 0, stockout create 0, intend create 0, stockout create 0", nil},
 	{incident.Admitting, "everything", true, "preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0, accepted create 0, read ours", nil},
 	{
 		incident.Resuming, "everything", true,
@@ -526,7 +526,7 @@ func admittedIn(s *incident.Slot, zone string) {
 
 // unled is one whose lease names no slice yet.
 func unled(w *incident.Workload) {
-	w.Slices[0].Admission, w.Crew.Named = incident.Waiting, 1
+	w.Slices[0].Admission, w.Crew.LeaseAttempt = incident.AwaitsAdmission, 1
 }
 
 // tick is one minute of patrol, which asks the audit log before it lets time pass. The log names nobody.
@@ -640,7 +640,7 @@ func following(doc string) string {
 
 func read(t *testing.T, file string) string {
 	t.Helper()
-	raw, err := os.ReadFile(file) //nolint:gosec // a fixed name
+	raw, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -649,7 +649,7 @@ func read(t *testing.T, file string) string {
 
 func save(t *testing.T, file, text string) {
 	t.Helper()
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil { //nolint:gosec // a fixed name
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -661,7 +661,7 @@ func exploreAll(t *testing.T) {
 				t.Parallel()
 				explore(t, p, node{w: quiet(spot), now: start, path: "peace"}, 3, evidence)
 				gone := node{w: quiet(spot), now: start, path: "gone in peace"}
-				gone.w.Crew.Named, gone.w.Slices[0].Condition, gone.w.Slices[0].End.Released = 1, incident.Gone, start
+				gone.w.Crew.LeaseAttempt, gone.w.Slices[0].Condition, gone.w.Slices[0].End.Released = 1, incident.Gone, start
 				explore(t, p, gone, 2, evidence)
 				for _, left := range []time.Duration{5 * time.Minute, -time.Minute} {
 					ending := node{w: quiet(spot), now: start, path: fmt.Sprintf("its planned end is in %s", left)}
@@ -733,7 +733,7 @@ func TestEveryIncidentEnds(t *testing.T) {
 				n.w, _, _ = tick(policies[r.policy], n.w, n.now)
 			}
 			in := n.w.Incident
-			if in != nil && in.Phase != incident.Approving && !(in.Phase == incident.Recreating && !in.WaitingSince.IsZero()) {
+			if in != nil && in.Phase != incident.Approving && !(in.Phase == incident.PhaseCreating && !in.WaitingSince.IsZero()) {
 				t.Errorf("%s: still in phase %s after two weeks", r.path, in.Phase)
 			}
 			if in == nil && n.w.Closed == nil {
@@ -964,7 +964,7 @@ func checkDocument(t *testing.T, n node, w incident.Workload) {
 		t.Fatalf("%s: it is held by %q with the code %q", n.path, in.Held, in.HeldCode)
 	}
 	spot := slices.ContainsFunc(w.Slices, func(s incident.Slot) bool { return s.Reclaimable })
-	waits := in.Phase == incident.Approving || in.Phase == incident.Recreating && spot && !in.WaitingSince.IsZero()
+	waits := in.Phase == incident.Approving || in.Phase == incident.PhaseCreating && spot && !in.WaitingSince.IsZero()
 	if in.Deadline.IsZero() && !waits {
 		t.Fatalf("%s: phase %s has deadline %v", n.path, in.Phase, in.Deadline)
 	}

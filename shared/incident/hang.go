@@ -53,8 +53,8 @@ func (w Workload) stepsAt(now time.Time) bool {
 	return now.Sub(w.Progress.At) < max(HangFor, w.Progress.patience())
 }
 
-// quietly reports whether a training that has done steps is to do more of them, and nobody was told that it does not.
-func (w Workload) quietly() bool {
+// stepsExpected reports whether a training that has done steps is to do more of them, and nobody was told that it does not.
+func (w Workload) stepsExpected() bool {
 	if w.Incident != nil || w.Crew.Theirs || w.Crew.Seen.IsZero() || w.Progress.At.IsZero() || w.Crew.Finished || w.claimsDone() && w.probes() || len(w.Slices) == 0 {
 		return false
 	}
@@ -64,14 +64,14 @@ func (w Workload) quietly() bool {
 		}
 	}
 	since, _ := w.silence()
-	return since.After(w.Progress.Told)
+	return since.After(w.Progress.StallReported)
 }
 
 // hushed reports whether a training has done no step for longer than is usual. Lines may be lost or late: its crew has to be
 // listened for.
 func (w Workload) hushed(now time.Time) bool {
 	since, usual := w.silence()
-	return now.Sub(since) >= usual && w.quietly()
+	return now.Sub(since) >= usual && w.stepsExpected()
 }
 
 // doubted reports whether the time is nearly over in which progress has to be reported.
@@ -80,9 +80,9 @@ func (w Workload) doubted(now time.Time) bool {
 	return in != nil && in.Phase == Resuming && !w.Crew.Seen.IsZero() && !in.Deadline.IsZero() && !now.Before(in.Deadline.Add(-ListenAgain))
 }
 
-// goesOn reports whether the training of an incident has lately done steps, though none past what was saved: by its lines, or by what the
+// stillStepping reports whether the training of an incident has lately done steps, though none past what was saved: by its lines, or by what the
 // crew writes on its machine where no line comes. How long that is waited for has an end all the same.
-func (m *machine) goesOn() bool {
+func (m *machine) stillStepping() bool {
 	in, at := m.w.Incident, later(m.w.Progress.Stepped, m.w.Progress.At)
 	lately := m.now.Sub(at) < max(HeardFor+ListenAgain, m.w.Progress.patience())
 	return at.After(in.Since) && at.After(m.lastTrouble()) && lately && m.now.Sub(in.Since) < HealFor
@@ -95,8 +95,8 @@ func (m *machine) rewound() bool {
 	return p.Attempt >= in.BaseAttempt && p.At.After(in.Since) && p.At.After(m.lastTrouble()) && m.w.stepsAt(m.now) && m.now.Sub(in.Since) >= HealFor
 }
 
-// takenBack takes the steps that a training does now for its own: nothing of what was saved beyond them is saved of it.
-func (m *machine) takenBack() {
+// acceptRewind takes the steps that a training does now for its own: nothing of what was saved beyond them is saved of it.
+func (m *machine) acceptRewind() {
 	p := &m.w.Progress
 	p.High, p.CheckpointStep, p.CheckpointAt = p.Step, 0, time.Time{}
 	p.Verified, p.VerifiedAt, p.VerifiedURI, p.VerifiedBytes = 0, time.Time{}, "", 0
@@ -113,15 +113,15 @@ func (w Workload) listened() time.Time {
 			last = at
 		}
 	}
-	if last.IsZero() || !w.quietly() {
+	if last.IsZero() || !w.stepsExpected() {
 		return time.Time{}
 	}
 	return last.Add(ListenAgain)
 }
 
-// steps takes a step that a crew tells of for one: it shows that nothing hangs, and confirms the end of no incident, because
+// noteStep takes a step that a crew tells of for one: it shows that nothing hangs, and confirms the end of no incident, because
 // lines of users alone come in order.
-func (m *machine) steps(e Beat) {
+func (m *machine) noteStep(e Beat) {
 	s := m.w.Slice(e.Slice)
 	doubt, _ := m.w.doubt(m.now)
 	if s == nil || !e.Incarnation.Same(s.Incarnation) || doubt == "" && m.phase() != Discarding {

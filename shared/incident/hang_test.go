@@ -117,7 +117,7 @@ func TestASlowTrainingIsNoHang(t *testing.T) {
 		"no crew":                                 {func(w *incident.Workload, _ time.Time) { w.Crew = incident.Crew{} }, 24 * time.Hour, 48 * time.Hour},
 		"a training that is finished":             {func(w *incident.Workload, _ time.Time) { w.Crew.Finished = true }, 24 * time.Hour, 48 * time.Hour},
 		"a slice that its owner has taken":        {func(w *incident.Workload, last time.Time) { w.Slices[0].End.Released = last }, 24 * time.Hour, 48 * time.Hour},
-		"a standstill that was told":              {func(w *incident.Workload, last time.Time) { w.Progress.Told = last }, 24 * time.Hour, 48 * time.Hour},
+		"a standstill that was told":              {func(w *incident.Workload, last time.Time) { w.Progress.StallReported = last }, 24 * time.Hour, 48 * time.Hour},
 		"a machine that came back ten minutes on": {func(w *incident.Workload, last time.Time) { w.Slices[0].Since = last.Add(10 * time.Minute) }, 24 * time.Minute, time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {

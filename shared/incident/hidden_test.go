@@ -371,13 +371,13 @@ func TestATrainingThatWasTakenBackGoesOn(t *testing.T) {
 	r.learn("", "intend admit 0", "accepted admit 0")
 	r.learn("llama-8b", "mapped")
 	step, asked := int64(40900), ""
-	r.line("llama-8b", events.CrewReport{Report: events.ReportStarted, Attempt: r.w.Crew.Named, Workers: 4, Step: step})
+	r.line("llama-8b", events.CrewReport{Report: events.ReportStarted, Attempt: r.w.Crew.LeaseAttempt, Workers: 4, Step: step})
 	for range 5 * 12 {
 		if r.w.Incident == nil {
 			break
 		}
 		r.now, step = r.now.Add(4*time.Minute), step+50
-		r.line("llama-8b", events.CrewReport{Report: events.ReportProgress, Attempt: r.w.Crew.Named, Step: step, CheckpointStep: step - 50})
+		r.line("llama-8b", events.CrewReport{Report: events.ReportProgress, Attempt: r.w.Crew.LeaseAttempt, Step: step, CheckpointStep: step - 50})
 		asked += r.readAs("llama-8b", incident.Ready, nil) + r.tick(time.Minute)
 	}
 	if r.w.Incident != nil || asked != "" || r.w.Closed.Outcome != incident.Resumed {
@@ -389,7 +389,7 @@ func TestATrainingThatWasTakenBackGoesOn(t *testing.T) {
 	r.w.Budgets = incident.Budgets{Restarts: 2, Since: r.now}
 	s := r.w.Slices[0]
 	r.now = r.now.Add(5 * time.Minute)
-	r.give(incident.Beat{Slice: s.Name, Incarnation: s.Incarnation, Seen: r.now, Runs: true, Attempt: r.w.Crew.Named, Step: step + 50, StepAt: r.now})
+	r.give(incident.Beat{Slice: s.Name, Incarnation: s.Incarnation, Seen: r.now, Runs: true, Attempt: r.w.Crew.LeaseAttempt, Step: step + 50, StepAt: r.now})
 	if r.w.Budgets != (incident.Budgets{}) {
 		t.Errorf("a new step of it refills nothing: %+v of %+v", r.w.Budgets, r.w.Progress)
 	}

@@ -26,7 +26,7 @@ func (m *machine) late(s *Slot, e Read) bool {
 	case Creating, Ready, Unhealthy, Lost, Unclear:
 	}
 	c := m.creator(s, e)
-	return c != nil && !slices.Contains(c.Told, s.Name)
+	return c != nil && !slices.Contains(c.ReportedSlices, s.Name)
 }
 
 // surplus reports whether a reading shows a second life that an incident of ours has made, in another zone than the one that it has
@@ -44,18 +44,18 @@ func (m *machine) surplus(s *Slot, e Read) bool {
 
 // tellSurplus tells of it once it is certain that it is: it is left to a person, for the slice itself lives elsewhere.
 func (m *machine) tellSurplus(s *Slot, e Read) {
-	if m.w.Incident != nil || m.w.Idle != nil || slices.Contains(m.createdBy(e).Told, s.Name) {
+	if m.w.Incident != nil || m.w.Idle != nil || slices.Contains(m.createdBy(e).ReportedSlices, s.Name) {
 		return // what is about to be deleted gives its name to this one
 	}
 	m.w.Creators = slices.Clone(m.w.Creators)
 	c := m.createdBy(e)
-	c.Told = append(slices.Clip(c.Told), s.Name)
+	c.ReportedSlices = append(slices.Clip(c.ReportedSlices), s.Name)
 	advice := "delete it: " + m.w.Words().Delete + " " + s.Name
 	if q := e.Facts.Group; q != "" {
 		advice = "delete it: " + m.w.Words().DeleteGroup + " " + q + m.w.Words().After
 		for i := range m.w.Slices {
 			if o := &m.w.Slices[i]; o.Group == q && o.Name != s.Name {
-				c.Told = append(c.Told, o.Name) // it holds them all
+				c.ReportedSlices = append(c.ReportedSlices, o.Name) // it holds them all
 			}
 		}
 	}
@@ -91,7 +91,7 @@ func (m *machine) openLate(s *Slot, e Read) {
 	}
 	m.w.Creators = slices.Clone(m.w.Creators)
 	c := m.creator(s, e)
-	c.Told = append(slices.Clip(c.Told), s.Name)
+	c.ReportedSlices = append(slices.Clip(c.ReportedSlices), s.Name)
 	what := m.w.noun(s.Name)
 	if !e.Incarnation.Known() {
 		what = m.w.group(e.Facts.Group)
@@ -99,7 +99,7 @@ func (m *machine) openLate(s *Slot, e Read) {
 	text := what + " in " + e.Zone + " is " + e.State + ", and " + e.Incident + ", which had ordered it, is over"
 	m.open(Trouble{Cause: events.CauseUnknown, Slice: s.Name, At: m.when(), Text: text})
 	if m.watchOnly() {
-		m.wouldCall(m.would("", "", Effect{Action: events.ActionDelete, Slice: s.Name, Zone: e.Zone})...)
+		m.keepCalls(m.plannedCalls("", "", Effect{Action: events.ActionDelete, Slice: s.Name, Zone: e.Zone})...)
 		m.finish(Observed, "", CodeWatchOnly, text, "delete it: it may hold quota, or be filled and paid for")
 		return
 	}

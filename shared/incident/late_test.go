@@ -109,7 +109,7 @@ func TestWhatIsCleanedUpIsNotMissed(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		r.learn(name, "read gone")
 		s := &r.w.Slices[slices.IndexFunc(r.w.Slices, func(s incident.Slot) bool { return s.Name == name })]
-		s.End.Told, s.Group = true, "q"
+		s.End.Reported, s.Group = true, "q"
 	}
 	r.w.Creators = []incident.Creator{{Incident: "x", Opened: start.Add(-time.Hour), Closed: start.Add(-30 * time.Minute)}}
 	r.now = r.now.Add(5 * time.Minute)
@@ -168,7 +168,7 @@ func TestASecondLifeOfOursIsTold(t *testing.T) {
 			r.now = r.now.Add(time.Second)
 			r.learn("llama-8b", "mapped")
 			r.learn("", "intend admit 0", "accepted admit 0")
-			r.w.Crew.Attempt = r.w.Crew.Named
+			r.w.Crew.Attempt = r.w.Crew.LeaseAttempt
 			r.learn("llama-8b", "progress")
 			if c := r.w.Closed; r.w.Incident != nil || c.Outcome != incident.Resumed {
 				t.Fatalf("it stands as %s", tale(r.w))

@@ -21,7 +21,7 @@ func (m *machine) interrupted(e Interrupted) {
 		Cause: e.Cause, Slice: s.Name, Life: s.Incarnation.ID, At: m.when(), Text: e.Text, Proven: m.from.Rank >= events.RankReading,
 	}
 	if m.formerLife(s, e.Incarnation) {
-		m.straggler(t, e.Incarnation)
+		m.attributeLate(t, e.Incarnation)
 		return
 	}
 	if strikes(e.Cause) {
@@ -42,7 +42,7 @@ func (m *machine) interruptedInPeace(s *Slot, t Trouble) {
 		m.reattribute(t.Cause, t.Text)
 	case !at.IsZero() && !at.After(m.w.Ended): // the incident that it belonged to is over, and forgotten
 	case s.Condition == Ready && s.Since.After(at) && m.stale(): // it was found usable since: the word comes days late, from among the dead letters
-	case m.opens(s):
+	case m.mayOpen(s):
 		m.openLook(t, t.Text)
 	}
 }
@@ -62,11 +62,11 @@ func (m *machine) interruptedAgain(s *Slot, t Trouble) {
 		m.beginsWith(t.Cause)
 	case Clearing, Discarding:
 		return
-	case Removing, Recreating:
+	case PhaseDeleting, PhaseCreating:
 		if s.Replace {
 			return // it is being replaced already
 		}
-	case Looking, InGrace, Healing, Approving, Admitting, Resuming, Restarting, Starting, Watching, Closed:
+	case Looking, PhaseGrace, Healing, Approving, Admitting, Resuming, Restarting, Starting, Watching, Closed:
 	}
 	m.inc().Look = true
 }
@@ -131,8 +131,8 @@ func (m *machine) formerLife(s *Slot, life events.Incarnation) bool {
 	return !m.from.Time.IsZero() && m.from.Time.Before(s.Incarnation.Created)
 }
 
-// straggler attributes an incident anew, open or just closed, when evidence of the life that it ended comes late.
-func (m *machine) straggler(t Trouble, life events.Incarnation) {
+// attributeLate attributes an incident anew, open or just closed, when evidence of the life that it ended comes late.
+func (m *machine) attributeLate(t Trouble, life events.Incarnation) {
 	in := m.w.Incident
 	if in == nil {
 		if c := m.w.Closed; c != nil && c.concerns(t.Slice, life) {
@@ -170,7 +170,7 @@ func (m *machine) back(e Back) {
 		return // something was told just now, and looked at
 	}
 	switch in.Phase {
-	case Healing, Window, InGrace, Looking:
+	case Healing, Window, PhaseGrace, Looking:
 		m.line(LineSeen, e.Text, "")
 		m.inc().Look = true
 	}
@@ -209,7 +209,7 @@ func (m *machine) readAnother(s *Slot, e Read) bool {
 		m.gone(s)
 	case e.Condition == Gone:
 		if m.w.waitsFor(s, e.Zone) {
-			m.slice(s.Name).Admission = Waiting
+			m.slice(s.Name).Admission = AwaitsAdmission
 		}
 	case m.late(s, e):
 		m.openLate(s, e)
@@ -229,7 +229,7 @@ func (m *machine) readAnother(s *Slot, e Read) bool {
 // readOrder takes a reading of a group that has brought nothing yet, and reports whether nothing more follows from it.
 func (m *machine) readOrder(s *Slot, e Read) bool {
 	clearing := m.phase() == Clearing
-	if !clearing && (m.phase() != Recreating || !s.Replace) {
+	if !clearing && (m.phase() != PhaseCreating || !s.Replace) {
 		return e.Zone != s.Zone && s.Incarnation.Known() && s.Condition != Gone // elsewhere: the slice itself is where it was
 	}
 	if e.Zone != m.expectedZone(s) {
@@ -241,7 +241,7 @@ func (m *machine) readOrder(s *Slot, e Read) bool {
 	case clearing:
 		m.clear()
 	case e.Condition != Lost:
-		m.queued(s)
+		m.waitInQueue(s)
 	default:
 		return false // what it was to bring came and was lost unseen, or will not come: it is ordered anew
 	}
@@ -252,11 +252,11 @@ func (m *machine) readOrder(s *Slot, e Read) bool {
 func (m *machine) readLife(s *Slot, e Read) {
 	if (m.w.Incident == nil || m.phase() == Watching) && m.orderedElsewhere(s, e) {
 		s = m.slice(e.Slice)
-		s.Zone, s.Unused = e.Zone, true // what becomes of it is theirs
+		s.Zone, s.NeverUsable = e.Zone, true // what becomes of it is theirs
 	}
 	if s.IsReleased() && e.Ordered.After(s.End.Released) { // its owner has ordered it again since
 		s = m.slice(e.Slice)
-		s.End.Released, s.Unused = time.Time{}, e.Condition == Creating
+		s.End.Released, s.NeverUsable = time.Time{}, e.Condition == Creating
 	}
 	if e.older(s) {
 		e.Directory, e.Facts.Label, e.Facts.Spec, e.Facts.Account, e.Facts.Claims = "", s.Label, "", s.Account, s.Claims
@@ -264,7 +264,7 @@ func (m *machine) readLife(s *Slot, e Read) {
 	m.facts(s, e, time.Time{})
 	if e.Abuse != s.Abuse.Suspected && m.when().After(s.Abuse.At) && (e.Abuse || e.Condition == Ready) { // what is lost may not show it any more
 		s = m.slice(e.Slice)
-		s.Abuse.Suspected, s.Abuse.At, s.Abuse.Told = e.Abuse, m.when(), false
+		s.Abuse.Suspected, s.Abuse.At, s.Abuse.Reported = e.Abuse, m.when(), false
 	}
 	was := s.Condition
 	if s.Condition != e.Condition || s.State != e.State {
@@ -295,12 +295,12 @@ func (m *machine) ordered(s *Slot, e Read) *Slot {
 	if e.Ordered.IsZero() || !m.w.ours(s, e) || s.Ordered.Equal(e.Ordered) && s.Zone == e.Zone {
 		return s
 	}
-	m.brings(s.Name, e)
+	m.noteOrdered(s.Name, e)
 	return m.w.Slice(s.Name)
 }
 
-// brings notes when the queued resource was ordered that a reading of one slice shows, for all that it is still to bring.
-func (m *machine) brings(slice string, e Read) {
+// noteOrdered notes when the queued resource was ordered that a reading of one slice shows, for all that it is still to bring.
+func (m *machine) noteOrdered(slice string, e Read) {
 	effect := m.w.effect(events.ActionCreate, slice)
 	if effect == nil || e.Ordered.IsZero() {
 		return
@@ -331,9 +331,9 @@ func (m *machine) orderedElsewhere(s *Slot, e Read) bool {
 	return waits && s.Condition == Gone && e.Zone != s.Zone && m.createdBy(e) == nil
 }
 
-// queued notes that a queued resource of ours waits: the slice itself is not there yet, and for Spot that may take as
+// waitInQueue notes that a queued resource of ours waits: the slice itself is not there yet, and for Spot that may take as
 // long as it takes.
-func (m *machine) queued(s *Slot) {
+func (m *machine) waitInQueue(s *Slot) {
 	if in := m.w.Incident; s.Reclaimable && !in.Deadline.IsZero() {
 		in = m.inc()
 		in.Deadline = time.Time{}
@@ -351,30 +351,30 @@ func (m *machine) introduce(e Read) {
 	}
 	m.w.Slices = append(m.w.Slices[:len(m.w.Slices):len(m.w.Slices)], Slot{Name: e.Slice, Life: Life{
 		Zone: e.Zone, Incarnation: e.Incarnation, Condition: e.Condition, State: e.State, Since: m.when(),
-		Unused: e.Condition == Creating, Abuse: Abuse{Suspected: e.Abuse},
+		NeverUsable: e.Condition == Creating, Abuse: Abuse{Suspected: e.Abuse},
 	}})
 	m.ownSlices, m.changed = true, true
-	m.stirred()
+	m.cancelIdleDeletion()
 	s := m.w.Slice(e.Slice)
 	m.facts(s, e, e.Incarnation.Created)
 	s.endsIf(m.when())
-	if m.w.elsewhere(s) {
-		s.Admission = Waiting
+	if m.w.leaseNamesOtherZone(s) {
+		s.Admission = AwaitsAdmission
 	} else {
-		s.admit()
+		s.markAdmitted()
 	}
 	m.react(s, e, Unread)
 }
 
-// elsewhere reports whether a lease of ours may name a life in another zone than the slice lives in, or none, and none is known to
+// leaseNamesOtherZone reports whether a lease of ours may name a life in another zone than the slice lives in, or none, and none is known to
 // name this one: no crew may put itself into its place then.
-func (w Workload) elsewhere(s *Slot) bool {
-	return w.Crew.Named > 0 && s.Incarnation.Known() && s.Admitted().Zone != s.Incarnation.Zone
+func (w Workload) leaseNamesOtherZone(s *Slot) bool {
+	return w.Crew.LeaseAttempt > 0 && s.Incarnation.Known() && s.Admitted().Zone != s.Incarnation.Zone
 }
 
 // waitsFor reports whether a slice was not let in because the life before may have trained on in a zone, where it is gone now.
 func (w Workload) waitsFor(s *Slot, zone string) bool {
-	return w.elsewhere(s) && s.Admitted().Zone == zone && s.Leased == 0 && s.Admission == "" && !s.IsReleased()
+	return w.leaseNamesOtherZone(s) && s.Admitted().Zone == zone && s.Leased == 0 && s.Admission == "" && !s.IsReleased()
 }
 
 // facts follows what a reading says of a slice beside its condition. Since is when its life began, zero where it was known before.
@@ -402,7 +402,7 @@ func (m *machine) facts(s *Slot, e Read, since time.Time) {
 		if m.w.Directory != "" {
 			m.anotherTraining(since)
 		}
-		m.w.Directory, m.w.Crew.Named, m.w.LeaseDoubted, m.changed = e.Directory, 0, time.Time{}, true // no lease of ours is there
+		m.w.Directory, m.w.Crew.LeaseAttempt, m.w.LeaseDoubted, m.changed = e.Directory, 0, time.Time{}, true // no lease of ours is there
 		m.leads(func(Slot) int { return 0 })
 	}
 }
@@ -438,19 +438,19 @@ func (m *machine) expectedZone(s *Slot) string {
 // readNotice takes it from a reading that a notice, which an earlier reading showed, is gone. What cannot be used says nothing of it:
 // with a slice that is lost its notice is gone too, and that is no withdrawal.
 func (m *machine) readNotice(s *Slot, e Read) {
-	if n := m.w.Notice(s.Name); n != nil && n.InAPI && e.Notice == nil && e.Condition == Ready && !m.when().Before(n.Told) {
+	if n := m.w.Notice(s.Name); n != nil && n.InAPI && e.Notice == nil && e.Condition == Ready && !m.when().Before(n.LastWord) {
 		m.noticeGone(s, Noticed{Slice: s.Name, Text: "the API announces no maintenance any more"})
 	}
 }
 
-// follow has training admitted to what its owner created where no crew may put itself into the place of another, once all of the
+// openAdmission has training admitted to what its owner created where no crew may put itself into the place of another, once all of the
 // workload is usable: all that has been read by now, because what they created together is read one after the other.
-func (m *machine) follow() {
-	due := m.w.follows()
+func (m *machine) openAdmission() {
+	due := m.w.admissionDue()
 	if due.IsZero() || due.After(m.now) || m.watched() {
 		return
 	}
-	s := m.w.Slice(m.w.waiting())
+	s := m.w.Slice(m.w.firstAwaitingAdmission())
 	if m.p.Unreadable != "" && m.now.Sub(s.Since) < Grace {
 		return // it may be mended before anybody has to hear of what waits for it
 	}
@@ -461,7 +461,7 @@ func (m *machine) follow() {
 	in := m.open(Trouble{Cause: events.CauseUnknown, Slice: s.Name, Life: s.Incarnation.ID, At: m.now, Text: text})
 	in.Down = m.now
 	m.line(LineSeen, text, why)
-	m.admit()
+	m.requestLease()
 }
 
 // othersMaintained reports whether it is another slice whose maintenance is waited for. A slice without maintenance of
@@ -475,7 +475,7 @@ func (m *machine) othersMaintained(s *Slot) bool {
 // replacementWaits reports whether the replacement of a slice waits for the crew's verdict: another one that cannot be used changes nothing
 // of that.
 func (m *machine) replacementWaits() bool {
-	return m.phase() == Looking && !m.w.Incident.HearBy.IsZero() && len(m.replacing()) > 0
+	return m.phase() == Looking && !m.w.Incident.HearBy.IsZero() && len(m.toBeReplaced()) > 0
 }
 
 // stopped notes when the training stopped, as far as is known.
@@ -485,8 +485,8 @@ func (m *machine) stopped(at time.Time) {
 	}
 }
 
-// vanished notes that nothing is there any more of what was made or ordered.
-func (m *machine) vanished(s *Slot) {
+// clearMadeMarks notes that nothing is there any more of what was made or ordered.
+func (m *machine) clearMadeMarks(s *Slot) {
 	if s.leftBehind() {
 		s = m.slice(s.Name)
 		s.Maker, s.Ordered = "", time.Time{}
@@ -511,10 +511,10 @@ func (m *machine) notThereYet(s *Slot) {
 	}
 }
 
-// proves reports whether Pitstop itself read, in the API or in the audit log, that this life was lost since it was usable last.
+// provesLoss reports whether Pitstop itself read, in the API or in the audit log, that this life was lost since it was usable last.
 // An entry that arrives by a topic proves nothing: anyone who may publish there can write one. A repaired loss explains nothing
 // that comes after.
-func (in *Incident) proves(s *Slot) bool {
+func (in *Incident) provesLoss(s *Slot) bool {
 	if in.Retried && s.End.Discarded {
 		return true // it was deleted because it stood idle
 	}
@@ -551,7 +551,7 @@ func (m *machine) newLife(s *Slot, e Read) {
 		m.line(LineSeen, m.w.noun(s.Name)+" was created again in "+e.Zone+" by somebody else", "")
 		m.react(m.w.Slice(s.Name), e, Gone)
 	case ours:
-		m.comes(s, e)
+		m.ourLifeCame(s, e)
 	default:
 		if !s.leftBehind() || s.Zone == e.Zone {
 			m.adoptTheirs(s.Name, e)
@@ -566,28 +566,28 @@ func (m *machine) newLifeWhileClearing(s *Slot, e Read, ours bool) {
 	case ours:
 		m.adopt(s.Name, e, ours)
 		m.slice(s.Name).Maker = m.w.Incident.ID
-		m.brings(s.Name, e)
-		m.nowLives(s.Name)
+		m.noteOrdered(s.Name, e)
+		m.pointDeletionAtLife(s.Name)
 		m.clear()
 	case s.leftBehind() && s.Zone != e.Zone:
 		// What is ours goes first; theirs is read again when the incident is over.
 	default:
 		m.adoptTheirs(s.Name, e)
-		m.spares(s.Name)
+		m.cancelDeletion(s.Name)
 		m.cleared(m.slice(s.Name))
 	}
 }
 
-// comes takes it that what the incident has ordered is there.
-func (m *machine) comes(s *Slot, e Read) {
+// ourLifeCame takes it that what the incident has ordered is there.
+func (m *machine) ourLifeCame(s *Slot, e Read) {
 	m.adopt(s.Name, e, true)
 	a := m.slice(s.Name)
 	a.Replace, a.Maker = true, m.w.Incident.ID
-	m.brings(s.Name, e)
+	m.noteOrdered(s.Name, e)
 	switch m.phase() {
-	case Recreating, Removing, Healing, InGrace, Approving: // another slice may be what is waited for
+	case PhaseCreating, PhaseDeleting, Healing, PhaseGrace, Approving: // another slice may be what is waited for
 	default:
-		m.enter(Recreating, m.now.Add(RecreateFor))
+		m.enter(PhaseCreating, m.now.Add(RecreateFor))
 	}
 	m.line(LineSeen, m.w.noun(s.Name)+" lives in "+e.Zone, "incarnation "+e.Incarnation.String())
 	m.react(m.w.Slice(s.Name), e, Creating)
@@ -609,9 +609,9 @@ func (l Life) over() bool {
 	return false
 }
 
-// spares drops the deletion of what is to stay, unless it is being called or something of ours goes with it. It reports whether that
+// cancelDeletion drops the deletion of what is to stay, unless it is being called or something of ours goes with it. It reports whether that
 // was so.
-func (m *machine) spares(slice string) bool {
+func (m *machine) cancelDeletion(slice string) bool {
 	effect := m.w.effect(events.ActionDelete, slice)
 	if effect == nil || effect.UnderWay(m.now) || slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return effect.Concerns(s.Name) && s.leftBehind() }) {
 		return false
@@ -620,8 +620,8 @@ func (m *machine) spares(slice string) bool {
 	return true
 }
 
-// nowLives has the deletion of what was ordered name the life that has come of it meanwhile.
-func (m *machine) nowLives(slice string) {
+// pointDeletionAtLife has the deletion of what was ordered name the life that has come of it meanwhile.
+func (m *machine) pointDeletionAtLife(slice string) {
 	effect := m.w.effect(events.ActionDelete, slice)
 	switch {
 	case effect == nil:
@@ -662,24 +662,24 @@ func (m *machine) adoptTheirs(name string, e Read) {
 	former := m.w.Slice(name).Life
 	m.adopt(name, e, false)
 	s := m.slice(name)
-	s.Replace, s.Unused = false, e.Condition == Creating
+	s.Replace, s.NeverUsable = false, e.Condition == Creating
 	if former.Zone != e.Zone || s.End.Released.Before(e.Incarnation.Created) {
 		s.End.Released = time.Time{} // what they deleted was the life before
 	}
 	switch {
-	case !m.w.elsewhere(s):
-		s.admit()
+	case !m.w.leaseNamesOtherZone(s):
+		s.markAdmitted()
 	case former.Zone == e.Zone || former.over():
-		s.Admission = Waiting
+		s.Admission = AwaitsAdmission
 	case former.Condition == Deleting, former.IsReleased() && m.now.Sub(former.End.Released) <= UnreleaseAfter:
-		s.Admission = Waiting
+		s.Admission = AwaitsAdmission
 		s.silentBy(m.when().Add(TakeOverFor))
 	}
 }
 
 // adopt has another life stand under the slice's name.
 func (m *machine) adopt(name string, e Read, ours bool) {
-	m.stirred()
+	m.cancelIdleDeletion()
 	s := m.slice(name)
 	if !ours {
 		s.Order = Order{} // what its owner creates is what they order now
@@ -704,7 +704,7 @@ func (m *machine) adopt(name string, e Read, ours bool) {
 	m.reordered()
 	if m.w.Directory == "" {
 		// Without a lease a crew counts its attempts from 1 in every life.
-		m.w.Crew.Attempt, m.w.Crew.Exited, m.w.Crew.GaveUp, m.w.Crew.Named, m.w.Progress.Attempt = 0, 0, 0, 0, 0
+		m.w.Crew.Attempt, m.w.Crew.Exited, m.w.Crew.GaveUp, m.w.Crew.LeaseAttempt, m.w.Progress.Attempt = 0, 0, 0, 0, 0
 		m.w.Crew.Claim, m.w.Crew.Done, m.w.Crew.NotDone, m.w.Crew.Since = Claim{}, 0, 0, e.Incarnation.Created
 		if m.w.Incident != nil {
 			m.inc().BaseAttempt = 0
@@ -717,17 +717,17 @@ func (m *machine) called(e Called) {
 	s := m.w.Slice(e.Slice)
 	deletes := e.Act == events.ActDeleted
 	switch {
-	case s == nil, m.formerly(s) && !(deletes && m.inItsStead(s)):
+	case s == nil, m.formerly(s) && !(deletes && m.deletesPredecessor(s)):
 		return
-	case deletes && !m.inItsStead(s) && e.Zone != "" && e.Zone != s.Zone && e.Zone != m.expectedZone(s):
+	case deletes && !m.deletesPredecessor(s) && e.Zone != "" && e.Zone != s.Zone && e.Zone != m.expectedZone(s):
 		if m.w.waitsFor(s, e.Zone) {
 			s = m.slice(s.Name)
-			s.Admission = Waiting
+			s.Admission = AwaitsAdmission
 			s.silentBy(m.when().Add(TakeOverFor)) // the life before may have trained on
 		}
 		return // what lives here is another one
 	}
-	m.stirred()
+	m.cancelIdleDeletion()
 	what := e.Method + " of " + s.Name + " by " + e.Principal
 	switch e.Act {
 	case events.ActDeleted:
@@ -747,9 +747,9 @@ func (m *machine) called(e Called) {
 			m.ownerActed(what, "the owner stopped it")
 		}
 	case events.ActStarted:
-		m.calledFor(s, "")
+		m.noteStopCall(s, "")
 	}
-	m.stirs(CodeOwner, what)
+	m.noteActivity(CodeOwner, what)
 }
 
 // formerly reports whether the evidence is of a time before this life of a slice.
@@ -757,20 +757,22 @@ func (m *machine) formerly(s *Slot) bool {
 	return !m.from.Time.IsZero() && m.when().Before(s.Incarnation.Created)
 }
 
-// inItsStead reports whether who deleted the life before has given up the slice, though it has had another life since.
-func (m *machine) inItsStead(s *Slot) bool { return m.inItsPlace(s) || m.cameToNothing(s) }
-
-// inItsPlace reports whether the incident makes this life in the place of the lost one that the evidence is about. Who deleted that one
-// takes the slice in hand, and nobody trains in this life yet.
-func (m *machine) inItsPlace(s *Slot) bool {
-	in := m.w.Incident
-	return in != nil && in.Phase == Recreating && s.Replace && s.Incarnation.Created.After(in.Opened) && !s.isAdmitted() && !m.beforeTrouble()
+// deletesPredecessor reports whether who deleted the life before has given up the slice, though it has had another life since.
+func (m *machine) deletesPredecessor(s *Slot) bool {
+	return m.replacementInProgress(s) || m.replacementFailed(s)
 }
 
-// cameToNothing reports whether this life of a slice was made by us, never let in, and is gone, and no incident makes another: the
+// replacementInProgress reports whether the incident makes this life in the place of the lost one that the evidence is about. Who deleted that one
+// takes the slice in hand, and nobody trains in this life yet.
+func (m *machine) replacementInProgress(s *Slot) bool {
+	in := m.w.Incident
+	return in != nil && in.Phase == PhaseCreating && s.Replace && s.Incarnation.Created.After(in.Opened) && !s.isAdmitted() && !m.beforeTrouble()
+}
+
+// replacementFailed reports whether this life of a slice was made by us, never let in, and is gone, and no incident makes another: the
 // evidence is of the one that it was to replace.
-func (m *machine) cameToNothing(s *Slot) bool {
-	ours := s.Admitted().Known() && !s.isAdmitted() && s.Admission != Waiting && s.Leased == 0 && s.Condition == Gone
+func (m *machine) replacementFailed(s *Slot) bool {
+	ours := s.Admitted().Known() && !s.isAdmitted() && s.Admission != AwaitsAdmission && s.Leased == 0 && s.Condition == Gone
 	return ours && m.w.Incident == nil && m.when().After(s.Admitted().Created)
 }
 
@@ -793,12 +795,12 @@ func (m *machine) beforeTrouble() bool {
 func (m *machine) releaseDeleted(s *Slot, all bool) bool {
 	names := []string{s.Name}
 	if all {
-		names = append(names, m.beside(s)...)
+		names = append(names, m.othersInGroup(s)...)
 	}
 	news := false
 	for _, name := range names {
 		switch o := m.w.Slice(name); {
-		case m.formerly(o) && !m.inItsStead(o):
+		case m.formerly(o) && !m.deletesPredecessor(o):
 		case !o.IsReleased():
 			o = m.slice(name)
 			o.End.Released, o.Maker, news = m.when(), "", true
@@ -809,8 +811,8 @@ func (m *machine) releaseDeleted(s *Slot, all bool) bool {
 	return news
 }
 
-// beside names the other slices of the queued resource that holds a slice.
-func (m *machine) beside(s *Slot) []string {
+// othersInGroup names the other slices of the queued resource that holds a slice.
+func (m *machine) othersInGroup(s *Slot) []string {
 	var names []string
 	for i := range m.w.Slices {
 		o := &m.w.Slices[i]
@@ -876,7 +878,7 @@ func (m *machine) stopAbused() {
 func (m *machine) tellAbuse() {
 	for i := range m.w.Slices {
 		if s := &m.w.Slices[i]; s.Abuse.Suspected {
-			m.slice(s.Name).Abuse.Told = true
+			m.slice(s.Name).Abuse.Reported = true
 		}
 	}
 }
@@ -885,16 +887,18 @@ func (m *machine) tellAbuse() {
 // takes the symptom off again. The next one that shows it stops everything anew.
 func (m *machine) settleAbuse() {
 	for i := range m.w.Slices {
-		if s := &m.w.Slices[i]; s.suspect() {
+		if s := &m.w.Slices[i]; s.abuseUnsettled() {
 			s = m.slice(s.Name)
-			s.Abuse.Suspected, s.Abuse.At, s.Abuse.Told = false, m.now, false
+			s.Abuse.Suspected, s.Abuse.At, s.Abuse.Reported = false, m.now, false
 		}
 	}
 }
 
-// suspect reports whether Google suspected abuse on a slice when it was last READY, or when it was lost, and only a person can settle
+// abuseUnsettled reports whether Google suspected abuse on a slice when it was last READY, or when it was lost, and only a person can settle
 // that.
-func (l Life) suspect() bool { return l.Abuse.Suspected && l.Condition != Ready && !l.IsReleased() }
+func (l Life) abuseUnsettled() bool {
+	return l.Abuse.Suspected && l.Condition != Ready && !l.IsReleased()
+}
 
 // abused reports whether Google suspects abuse on a slice.
 func (m *machine) abused() bool {

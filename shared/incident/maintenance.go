@@ -17,7 +17,7 @@ func (m *machine) noticed(e Noticed) {
 	}
 	m.noticeStrikes(s, e.Notice)
 	old := m.w.lastNotice(e.Slice)
-	if old != nil && m.when().Before(old.Told) && !begins(old.Notice, e.Notice) {
+	if old != nil && m.when().Before(old.LastWord) && !begins(old.Notice, e.Notice) {
 		return // an older word
 	}
 	if old != nil && old.End {
@@ -65,13 +65,13 @@ func (n *Notice) newer(e Noticed) bool {
 
 // notice is what is kept of a word, with what is known of the same window.
 func (m *machine) notice(e Noticed, old *Notice) Notice {
-	n := Notice{Notice: e.Notice, Told: m.when(), InAPI: e.InAPI}
+	n := Notice{Notice: e.Notice, LastWord: m.when(), InAPI: e.InAPI}
 	if old == nil {
 		return n
 	}
 	n.InAPI = n.InAPI || old.InAPI
-	if old.Notice.Equal(e.Notice) || n.Told.Before(old.Told) {
-		n.Told = old.Told // the API confirms it; an entry that was on its way may still tell more
+	if old.Notice.Equal(e.Notice) || n.LastWord.Before(old.LastWord) {
+		n.LastWord = old.LastWord // the API confirms it; an entry that was on its way may still tell more
 	}
 	if old.WindowStart.Equal(n.WindowStart) {
 		n.Started, n.Listened, n.Deaf, n.Declined = old.Started, old.Listened, old.Deaf, old.Declined
@@ -87,7 +87,7 @@ func (m *machine) followNotice(s *Slot, text string, moved bool) {
 		m.noticeInIncident(s, text, moved)
 	case under && !m.from.Time.IsZero() && !m.from.Time.After(m.w.Ended):
 		m.slice(s.Name).Notice.InAPI = false // the incident that it belonged to is over; if it still goes on, the next reading tells
-	case under && !n.Declined && m.opens(s):
+	case under && !n.Declined && m.mayOpen(s):
 		m.openMaintenance(s)
 	}
 }
@@ -134,13 +134,13 @@ func (n Notice) Tells(o events.Notice) bool {
 	return n.Notice.Equal(completed(o, n.Notice))
 }
 
-// plan sets when the save of each notice is due. Whatever is learned may change that: a crew that speaks for the first time,
+// scheduleSaves sets when the save of each notice is due. Whatever is learned may change that: a crew that speaks for the first time,
 // another slice's maintenance, a slice that is usable again, another policy.
-func (m *machine) plan() {
+func (m *machine) scheduleSaves() {
 	if m.w.Incident != nil {
 		return
 	}
-	if watched := m.w.waiting() != "" && (m.watched() || m.p.Unreadable != "" && m.w.Watched); watched != m.w.Watched {
+	if watched := m.w.firstAwaitingAdmission() != "" && (m.watched() || m.p.Unreadable != "" && m.w.Watched); watched != m.w.Watched {
 		m.w.Watched, m.changed = watched, true
 	}
 	m.planEnds()
@@ -167,13 +167,13 @@ func (m *machine) due(n Notice) time.Time {
 	if last.IsZero() || n.End || !early || m.w.Crew.Seen.IsZero() || m.w.Directory == "" || m.notEarly() != "" {
 		return last // without a crew and a directory no save can be verified
 	}
-	at, all := n.Told, true
+	at, all := n.LastWord, true
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
 		if !m.awaited(s) {
 			all = all && s.IsReleased()
-		} else if s.Notice.Told.After(at) {
-			at = s.Notice.Told
+		} else if s.Notice.LastWord.After(at) {
+			at = s.Notice.LastWord
 		}
 	}
 	if !all {
@@ -193,9 +193,9 @@ func (m *machine) lastDue(n Notice) time.Time {
 	return n.WindowStart.Add(-m.lead())
 }
 
-// hears notes whether the crew of a slice with announced maintenance would hear a request. It is told and no more: who is
+// noteDeafness notes whether the crew of a slice with announced maintenance would hear a request. It is told and no more: who is
 // silent now may answer when it is asked.
-func (m *machine) hears(e Beat) {
+func (m *machine) noteDeafness(e Beat) {
 	n := m.w.Notice(e.Slice)
 	if n == nil || !e.Incarnation.Same(m.w.Slice(e.Slice).Incarnation) {
 		return
@@ -275,9 +275,9 @@ func (m *machine) history(n events.Notice) bool {
 	return !end.IsZero() && m.now.After(end.Add(HealFor))
 }
 
-// opens reports whether evidence on this slice may open an incident: it is not newer than the last progress, or the
+// mayOpen reports whether evidence on this slice may open an incident: it is not newer than the last progress, or the
 // slice is not ours to look after, or its end has been told, and it may not.
-func (m *machine) opens(s *Slot) bool {
+func (m *machine) mayOpen(s *Slot) bool {
 	switch {
 	case m.w.leftAlone(s):
 		return false
@@ -347,13 +347,13 @@ func (m *machine) healsInWindow(s *Slot, text string) {
 func (m *machine) noticeGone(s *Slot, e Noticed) {
 	old := m.w.lastNotice(s.Name)
 	if old != nil && old.Status == events.NoticeGone {
-		if m.when().After(old.Told) {
-			m.slice(s.Name).Notice.Told = m.when() // nothing that was announced before stands
+		if m.when().After(old.LastWord) {
+			m.slice(s.Name).Notice.LastWord = m.when() // nothing that was announced before stands
 		}
 		return
 	}
 	n := s.Notice
-	n.Status, n.Told, n.Due, n.InAPI = events.NoticeGone, m.when(), time.Time{}, false
+	n.Status, n.LastWord, n.Due, n.InAPI = events.NoticeGone, m.when(), time.Time{}, false
 	began := old != nil && (old.Status == events.NoticeOngoing || !old.WindowStart.IsZero() && !m.when().Before(old.WindowStart))
 	m.slice(s.Name).Notice = n
 
@@ -367,7 +367,7 @@ func (m *machine) noticeGone(s *Slot, e Noticed) {
 		return
 	}
 	m.line(LineSeen, e.Text, "")
-	if m.announced() {
+	if m.anyAnnounced() {
 		return // another slice of the workload still waits for its own
 	}
 	if !began && !in.Begun && in.Down.IsZero() {
@@ -387,8 +387,8 @@ func (m *machine) noticeGone(s *Slot, e Noticed) {
 	}
 }
 
-// announced reports whether any slice has announced maintenance.
-func (m *machine) announced() bool {
+// anyAnnounced reports whether any slice has announced maintenance.
+func (m *machine) anyAnnounced() bool {
 	return slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return m.awaited(&s) })
 }
 
@@ -410,7 +410,7 @@ func (m *machine) openMaintenance(s *Slot) {
 	}
 	in := m.open(Trouble{Cause: cause, Slice: s.Name, Life: s.Incarnation.ID, At: m.when(), Text: text, Announced: n.Status == events.NoticePending, Proven: !n.End})
 	in.Begun = n.Status == events.NoticeOngoing
-	m.does(text, "nothing: no crew has been seen that could save", func(m *machine) {
+	m.takeOrWatch(text, "nothing: no crew has been seen that could save", func(m *machine) {
 		m.enter(Saving, m.saveDeadline())
 		m.decided("incident opened: "+m.awaits(), text)
 		if n.Deaf != "" {
@@ -449,8 +449,8 @@ func (m *machine) beganEarly() {
 	}
 }
 
-// untouched reports whether the incident only waits for maintenance: what happens to the training is the training's own.
-func (m *machine) untouched() bool {
+// onlyAnnounced reports whether the incident only waits for maintenance: what happens to the training is the training's own.
+func (m *machine) onlyAnnounced() bool {
 	in := m.w.Incident
 	switch in.Phase {
 	case Saving, Window:
@@ -626,11 +626,11 @@ func (m *machine) maintenanceOver(why string) {
 
 // resume waits for progress on slices that are usable, once training is admitted to all of them.
 func (m *machine) resume(why string) {
-	for _, name := range m.replacing() {
+	for _, name := range m.toBeReplaced() {
 		m.slice(name).Replace = false
 	}
 	if !m.admitted() {
-		m.admit()
+		m.requestLease()
 		return
 	}
 	m.enter(Resuming, m.now.Add(ResumeFor))

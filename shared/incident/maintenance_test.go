@@ -213,12 +213,12 @@ func TestEarlyMaintenance(t *testing.T) {
 		"does not wait for its window when the slice is lost": {
 			"everything", "1m, do, refused, 1h, " + one + "read lost, 3h59m, " + one + "read lost, 2m",
 			[]string{"1m0s save", "5h1m0s delete llama-8b"},
-			incident.Removing,
+			incident.PhaseDeleting,
 		},
 		"does not hide a slice that does not come back": {
 			"everything", "1m, do, refused, 1h, " + one + "read unhealthy, 3h59m, 2m",
 			[]string{"1m0s save", "5h1m0s delete llama-8b"},
-			incident.Removing,
+			incident.PhaseDeleting,
 		},
 		"does not hide a training that crashes": {
 			"everything", "1m, do, refused, 1h, " + one + "exit 139, " + one + "gave up, " + one + "its verdict",

@@ -93,7 +93,7 @@ func (m *machine) order(v Verb, w Word, text string) {
 		o.Incident = m.w.Incident.ID
 		m.line(LineSeen, w.By+": "+strings.TrimSpace(string(v)+" "+text), w.Why)
 	}
-	m.stirred()
+	m.cancelIdleDeletion()
 	m.w.Orders = append(slices.Clip(m.w.Orders), o)
 	m.w.Orders = m.w.Orders[max(0, len(m.w.Orders)-MaxOrders):]
 	m.changed = true
@@ -102,7 +102,7 @@ func (m *machine) order(v Verb, w Word, text string) {
 		if v == VerbPause {
 			c = CodePaused
 		}
-		m.keeps(Kept{c, w.By + " says " + string(v)})
+		m.abortIdleDeletion(Kept{c, w.By + " says " + string(v)})
 	}
 }
 
@@ -183,7 +183,7 @@ func (m *machine) cancelled(e Cancelled) {
 			}
 		}
 	}
-	m.w.Progress.Told, m.w.Crew.Left, m.w.Crew.Theirs = m.now, m.now, true
+	m.w.Progress.StallReported, m.w.Crew.Left, m.w.Crew.Theirs = m.now, m.now, true
 	if in.Phase == Watching {
 		m.finish(Observed, "", CodeCancelled, "cancelled by "+e.By, "")
 		return
@@ -217,8 +217,8 @@ func (m *machine) retried(e Retried) {
 	if s := m.unusable(); s != nil {
 		text += ": " + m.w.noun(s.Name) + " is " + s.State
 		for i := range m.w.Slices {
-			if m.w.Slices[i].End.Told {
-				m.slice(m.w.Slices[i].Name).End.Told = false
+			if m.w.Slices[i].End.Reported {
+				m.slice(m.w.Slices[i].Name).End.Reported = false
 			}
 		}
 		m.openRetry(Trouble{Cause: events.CauseUnknown, Slice: s.Name, Life: s.Incarnation.ID, Text: text}, "nothing", func(m *machine) {
@@ -231,7 +231,7 @@ func (m *machine) retried(e Retried) {
 	if s := m.w.unadmitted(); s != nil {
 		m.openRetry(Trouble{Cause: events.CauseUnknown, Slice: s.Name, Life: s.Incarnation.ID, Text: text}, "admit training to "+s.Name, func(m *machine) {
 			m.line(LineSeen, text, e.Why)
-			m.admit()
+			m.requestLease()
 		})
 		return
 	}
@@ -252,7 +252,7 @@ func (w Workload) OverrulesLease() bool {
 // settleLeft takes a person's word for it that what was left to them may be admitted again.
 func (m *machine) settleLeft() {
 	for i := range m.w.Slices {
-		if s := &m.w.Slices[i]; s.Admission == Left {
+		if s := &m.w.Slices[i]; s.Admission == LeftToPerson {
 			m.slice(s.Name).Admission = ""
 		}
 	}
@@ -264,7 +264,7 @@ func (m *machine) openRetry(t Trouble, instead string, step func(*machine)) {
 	t.At = m.now
 	in := m.open(t)
 	in.Retried, in.Down = true, m.now
-	m.does(t.Text, instead, step)
+	m.takeOrWatch(t.Text, instead, step)
 }
 
 // retryNow sends again at once what waits for its next try, and asks every zone anew.
@@ -285,7 +285,7 @@ func (m *machine) retryNow() {
 func (w Workload) NothingToRetry(now time.Time) string {
 	if in := w.Incident; in != nil && !w.discarding() {
 		switch {
-		case in.Phase == Clearing && slices.ContainsFunc(w.Slices, Slot.suspect):
+		case in.Phase == Clearing && slices.ContainsFunc(w.Slices, Slot.abuseUnsettled):
 			return ""
 		case in.Phase == Approving:
 			return in.ID + " waits for a person: approve it, or cancel it"
@@ -329,7 +329,7 @@ func (w Workload) unadmitted() (first *Slot) {
 		case s.IsReleased():
 		case s.Condition != Ready:
 			return nil
-		case first == nil && w.elsewhere(s):
+		case first == nil && w.leaseNamesOtherZone(s):
 			first = s
 		}
 	}
@@ -340,7 +340,7 @@ func (w Workload) unadmitted() (first *Slot) {
 func (m *machine) unusable() *Slot {
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
-		if !s.IsReleased() && !s.Unused && s.Incarnation.Known() && s.Condition != Ready && s.Condition != Creating {
+		if !s.IsReleased() && !s.NeverUsable && s.Incarnation.Known() && s.Condition != Ready && s.Condition != Creating {
 			return s
 		}
 	}

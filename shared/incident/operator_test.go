@@ -93,7 +93,7 @@ func TestAnIncidentEndsWithTheLastSliceThatItIsAbout(t *testing.T) {
 		p := policies[name]
 		w := quiet(true)
 		s := &w.Slices[0]
-		s.Condition, s.State, s.End.Told = incident.Gone, "gone", true
+		s.Condition, s.State, s.End.Reported = incident.Gone, "gone", true
 		now := start.Add(8 * time.Hour)
 		w, _, _ = incident.Advance(p, w, incident.Retried{Word: ann}, now)
 		theirs := events.Incarnation{Zone: s.Zone, ID: "9000", Created: now.Add(-time.Second)}
@@ -238,7 +238,7 @@ func TestAnEmptyMachineIsNotCreatedUnasked(t *testing.T) {
 	if f := quiet.IfLost(policies["spot"], "llama-8b", start); f.Phase != incident.Approving {
 		t.Errorf("foreseen is %+v", f)
 	}
-	if n := lose(policies["spot"], false); n.w.Incident.Phase != incident.Removing {
+	if n := lose(policies["spot"], false); n.w.Incident.Phase != incident.PhaseDeleting {
 		t.Errorf("with a script it stands at %+v", n.w.Incident)
 	}
 	// What may not be replaced at all, or is only watched, is not asked for.

@@ -142,7 +142,7 @@ func TestTrainingFollowsWhatItsOwnerCreatesInAnotherZone(t *testing.T) {
 	}{
 		"another zone":     {"everything", "us-west4-b", nil, incident.Admitting},
 		"the same zone":    {"everything", "us-west4-a", nil, ""}, // its crew puts itself into the place of the last
-		"no lease of ours": {"everything", "us-west4-b", func(w *incident.Workload) { w.Crew.Named = 0 }, ""},
+		"no lease of ours": {"everything", "us-west4-b", func(w *incident.Workload) { w.Crew.LeaseAttempt = 0 }, ""},
 		"only watched":     {"watch", "us-west4-b", nil, ""},
 		"the last training is done, and they begin another": {"everything", "us-west4-b", func(w *incident.Workload) { w.Crew.Finished = true }, incident.Admitting},
 		"an order of theirs in that zone came to nothing before": {"everything", "us-west4-b", func(w *incident.Workload) {
@@ -160,12 +160,12 @@ func TestTrainingFollowsWhatItsOwnerCreatesInAnotherZone(t *testing.T) {
 			s.Zone, s.Condition, s.End.Released = "us-west4-b", incident.Ready, time.Time{}
 			s.Incarnation = events.Incarnation{Zone: "us-west4-b", ID: "9000", Created: start.Add(-time.Minute)}
 			admitted(s, life(1))
-			s.Admission = incident.Waiting
+			s.Admission = incident.AwaitsAdmission
 		}, incident.Admitting},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := quiet(true)
-			w.Crew.Named, w.Slices[0].Condition, w.Slices[0].End.Released = 3, incident.Gone, start.Add(-time.Hour)
+			w.Crew.LeaseAttempt, w.Slices[0].Condition, w.Slices[0].End.Released = 3, incident.Gone, start.Add(-time.Hour)
 			if c.change != nil {
 				c.change(&w)
 			}
@@ -220,7 +220,7 @@ func TestALossThatItsOwnerTookInHandIsNotOpenedAgain(t *testing.T) {
 // TestAMultisliceThatItsOwnerMovesIsAdmittedOnce, whatever slices are read again behind it.
 func TestAMultisliceThatItsOwnerMovesIsAdmittedOnce(t *testing.T) {
 	w := multi(true)
-	w.Crew.Named = 3
+	w.Crew.LeaseAttempt = 3
 	read := func(slice int, at time.Duration) []events.Event {
 		s, now := &w.Slices[slice], start.Add(at)
 		next := events.Incarnation{Zone: "us-west4-b", ID: "900" + s.Name, Created: start}
@@ -250,7 +250,7 @@ func TestAMultisliceThatItsOwnerMovesIsAdmittedOnce(t *testing.T) {
 		t.Fatalf("sent %v, want one admission", sent)
 	}
 	for i := range w.Slices {
-		if w.Slices[i].Admission == incident.Waiting {
+		if w.Slices[i].Admission == incident.AwaitsAdmission {
 			t.Errorf("%s is to be admitted once more", w.Slices[i].Name)
 		}
 	}
@@ -300,7 +300,7 @@ func TestNobodyWaitsForWhatItsOwnerHasDeleted(t *testing.T) {
 			t.Errorf("%s: sent %v, and stands as %s", after.path, sent, stands(after.w, sent))
 		}
 	}
-	for _, phase := range []incident.Phase{incident.Looking, incident.Removing, incident.Recreating, incident.Admitting, incident.Resuming, incident.Restarting} {
+	for _, phase := range []incident.Phase{incident.Looking, incident.PhaseDeleting, incident.PhaseCreating, incident.Admitting, incident.Resuming, incident.Restarting} {
 		if !met[phase] {
 			t.Errorf("the incident was never in phase %s: %v", phase, met)
 		}
@@ -315,7 +315,7 @@ func TestNobodyWaitsForWhatItsOwnerHasDeleted(t *testing.T) {
 func TestWhatAnotherIncidentHasAdmittedIsNotAdmittedAgain(t *testing.T) {
 	n := at(t, policies["everything"], true, "exit 139, gave up, its verdict, intend restart 0", func(w *incident.Workload) {
 		unadmitted(w)
-		w.Slices[0].Admission, w.Crew.Named = incident.Waiting, 1
+		w.Slices[0].Admission, w.Crew.LeaseAttempt = incident.AwaitsAdmission, 1
 	})
 	for _, what := range []string{"accepted restart 0", "started", "progress"} {
 		n.now = n.now.Add(time.Second)
@@ -338,7 +338,7 @@ func TestWhatAnotherIncidentHasAdmittedIsNotAdmittedAgain(t *testing.T) {
 // an incident says so, and it is the one that admits the slice when the policy is mended.
 func TestWhatWaitsForThePolicyIsTold(t *testing.T) {
 	w := quiet(true)
-	w.Crew.Named, w.Slices[0].Condition, w.Slices[0].End.Released = 3, incident.Gone, start.Add(-time.Hour)
+	w.Crew.LeaseAttempt, w.Slices[0].Condition, w.Slices[0].End.Released = 3, incident.Gone, start.Add(-time.Hour)
 	p, now := policies["unreadable"], start
 	var sent []events.Event
 	read := func() {
@@ -408,7 +408,7 @@ func TestTheDeletionOfWhatWasLostIsHeardBetweenTwoCreations(t *testing.T) {
 func TestWhatItsOwnerOrdersDuringTheCleanUpStaysTheirs(t *testing.T) {
 	p := policies["everything"]
 	w := multi(true)
-	w.Slices[1].Condition, w.Slices[1].State, w.Slices[1].End.Told = incident.Gone, "gone", true
+	w.Slices[1].Condition, w.Slices[1].State, w.Slices[1].End.Reported = incident.Gone, "gone", true
 	n := node{w: w, now: start, path: "peace"}
 	for _, what := range []string{"a preempted", "a read gone", "intend create 0", "b owner creates"} {
 		n, _ = play(t, p, n, what)
@@ -437,7 +437,7 @@ func TestAnIncidentAboutOneSliceForgetsNothingOfAnother(t *testing.T) {
 		w := multi(true)
 		w.Slices[0].Condition, w.Slices[0].State = incident.Creating, "CREATING"
 		if left {
-			w.Slices[0].End.Told = true
+			w.Slices[0].End.Reported = true
 		}
 		n := node{w: w, now: start, path: "peace"}
 		for _, what := range []string{"b preempted", "b owner deletes", "a read gone"} {

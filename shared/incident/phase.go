@@ -7,23 +7,23 @@ type Phase string
 
 // The phases. Each has a deadline, but for the two waits that only a person or the cloud can end.
 const (
-	Saving      Phase = "saving"      // for the save to be acknowledged and verified
-	Maintaining Phase = "maintaining" // for the announced maintenance to be started now
-	Window      Phase = "window"      // for the maintenance to pass
-	Looking     Phase = "looking"     // for a reading of the API that explains the evidence
-	InGrace     Phase = "grace"       // for word of who deleted a slice that is gone without evidence
-	Healing     Phase = "healing"     // for Google to bring the slice back
-	Approving   Phase = "approving"   // for a person's yes; no deadline
-	Removing    Phase = "deleting"    // for what is lost to be deleted and gone
-	Recreating  Phase = "creating"    // for a new slice; no deadline while Spot capacity is what is missing
-	Admitting   Phase = "admitting"   // for the lease to name the new incarnation
-	Resuming    Phase = "resuming"    // for progress
-	Restarting  Phase = "restarting"  // for the lease to name a new attempt
-	Starting    Phase = "starting"    // for a slice that was stopped to be usable
-	Watching    Phase = "watching"    // for the end of what may only be watched
-	Clearing    Phase = "clearing"    // for what our own requests still bring to be gone
-	Discarding  Phase = "discarding"  // for what an earlier incident left idle to be gone
-	Closed      Phase = "closed"      // for nothing
+	Saving        Phase = "saving"      // for the save to be acknowledged and verified
+	Maintaining   Phase = "maintaining" // for the announced maintenance to be started now
+	Window        Phase = "window"      // for the maintenance to pass
+	Looking       Phase = "looking"     // for a reading of the API that explains the evidence
+	PhaseGrace    Phase = "grace"       // for word of who deleted a slice that is gone without evidence
+	Healing       Phase = "healing"     // for Google to bring the slice back
+	Approving     Phase = "approving"   // for a person's yes; no deadline
+	PhaseDeleting Phase = "deleting"    // for what is lost to be deleted and gone
+	PhaseCreating Phase = "creating"    // for a new slice; no deadline while Spot capacity is what is missing
+	Admitting     Phase = "admitting"   // for the lease to name the new incarnation
+	Resuming      Phase = "resuming"    // for progress
+	Restarting    Phase = "restarting"  // for the lease to name a new attempt
+	Starting      Phase = "starting"    // for a slice that was stopped to be usable
+	Watching      Phase = "watching"    // for the end of what may only be watched
+	Clearing      Phase = "clearing"    // for what our own requests still bring to be gone
+	Discarding    Phase = "discarding"  // for what an earlier incident left idle to be gone
+	Closed        Phase = "closed"      // for nothing
 )
 
 // How long things may take. Whatever is faster than a minute depends on events, not on these.

@@ -216,7 +216,7 @@ func (o *outlook) next() bool {
 	effects = slices.DeleteFunc(slices.Clone(effects), in.unwanted) // of which nobody knows what comes, and nobody wants it
 	for _, effect := range effects {
 		if effect.Answered.IsZero() {
-			o.calls = append(o.calls, o.m.would(o.m.w.governs(effect.Action), o.whenFor(effect), effect)...)
+			o.calls = append(o.calls, o.m.plannedCalls(o.m.w.governs(effect.Action), o.whenFor(effect), effect)...)
 		}
 	}
 	for _, effect := range effects {
@@ -368,7 +368,7 @@ func (o *outlook) wait() bool {
 			o.readAll()
 			return true
 		}
-	case InGrace, Healing:
+	case PhaseGrace, Healing:
 		if o.askOwner() {
 			return true
 		}
@@ -387,7 +387,7 @@ func (o *outlook) wait() bool {
 		if o.m.now.Before(in.Deadline) {
 			return false
 		}
-	case Maintaining, Removing, Recreating, Admitting, Restarting, Starting, Watching, Clearing, Discarding, Closed:
+	case Maintaining, PhaseDeleting, PhaseCreating, Admitting, Restarting, Starting, Watching, Clearing, Discarding, Closed:
 		return false
 	}
 	o.passes(in.Deadline)
@@ -476,8 +476,8 @@ func (o *outlook) seen() Plan {
 	return plan
 }
 
-// does takes a step, or keeps what would follow from it where nothing is allowed. Instead says what is done where that is no call.
-func (m *machine) does(seen, instead string, step func(*machine)) {
+// takeOrWatch takes a step, or keeps what would follow from it where nothing is allowed. Instead says what is done where that is no call.
+func (m *machine) takeOrWatch(seen, instead string, step func(*machine)) {
 	if m.watched() {
 		m.watch(seen, instead, step)
 		return
@@ -502,7 +502,7 @@ func (m *machine) rehearse(when string, step func(*machine)) (texts []string) {
 	m.keepPlan(plan.Calls)
 	if plan.Outcome == Escalated && plan.Calls == nil {
 		texts = []string{"nothing: " + plan.Reason}
-		m.wouldDo(texts[0])
+		m.keepText(texts[0])
 	}
 	for _, c := range plan.Calls {
 		texts = append(texts, c.String())
@@ -516,28 +516,28 @@ func (m *machine) keepPlan(calls []Planned) {
 		return c.Action != events.ActionSave && c.Action != events.ActionMaintain
 	}
 	same := func(a, b Planned) bool { return a.Resource == b.Resource && a.Method == b.Method && a.When == b.When }
-	old := slices.DeleteFunc(slices.Clone(m.w.Incident.Plan), func(c Planned) bool { return !before(c) })
+	old := slices.DeleteFunc(slices.Clone(m.w.Incident.PlannedCalls), func(c Planned) bool { return !before(c) })
 	if slices.EqualFunc(old, calls, same) {
 		return
 	}
 	in := m.inc()
-	in.Plan = slices.DeleteFunc(slices.Clone(in.Plan), before)
-	m.wouldCall(calls...)
+	in.PlannedCalls = slices.DeleteFunc(slices.Clone(in.PlannedCalls), before)
+	m.keepCalls(calls...)
 }
 
-// wouldCall keeps calls that would be made: each once, however often it is met.
-func (m *machine) wouldCall(calls ...Planned) {
+// keepCalls keeps calls that would be made: each once, however often it is met.
+func (m *machine) keepCalls(calls ...Planned) {
 	for _, c := range calls {
 		same := func(o Planned) bool { return o.Method == c.Method && o.Resource == c.Resource && o.When == c.When }
-		if len(m.w.Incident.Plan) < MaxCalls && !slices.ContainsFunc(m.w.Incident.Plan, same) {
+		if len(m.w.Incident.PlannedCalls) < MaxCalls && !slices.ContainsFunc(m.w.Incident.PlannedCalls, same) {
 			in := m.inc()
-			in.Plan = append(in.Plan, c)
+			in.PlannedCalls = append(in.PlannedCalls, c)
 		}
 	}
 }
 
-// wouldDo keeps what would be done that is no call, once.
-func (m *machine) wouldDo(text string) {
+// keepText keeps what would be done that is no call, once.
+func (m *machine) keepText(text string) {
 	if !slices.Contains(m.w.Incident.Would, text) {
 		in := m.inc()
 		in.Would = append(in.Would, text)
@@ -547,19 +547,19 @@ func (m *machine) wouldDo(text string) {
 // WouldHave is what would have been done, had the policy allowed it, for people: each call, and what is none.
 func (in Incident) WouldHave() []string {
 	all := slices.Clone(in.Would)
-	for _, c := range in.Plan {
+	for _, c := range in.PlannedCalls {
 		all = append(all, c.String())
 	}
 	return all
 }
 
-// would makes the calls of effects into what would be called.
-func (m *machine) would(sw policy.Switch, when string, effects ...Effect) (all []Planned) {
+// plannedCalls makes the calls of effects into what would be called.
+func (m *machine) plannedCalls(sw policy.Switch, when string, effects ...Effect) (all []Planned) {
 	for _, effect := range effects {
 		for _, c := range m.w.calls(effect) {
 			p := Planned{Function: c.Function, Method: c.Method, Resource: c.Resource, Action: effect.Action, Switch: sw, When: when}
 			if effect.Action == events.ActionCreate {
-				p.Slice, p.Zones = effect.Slice, m.wouldAsk(m.w.Slice(effect.Slice))
+				p.Slice, p.Zones = effect.Slice, m.zonesInOrder(m.w.Slice(effect.Slice))
 				if at := slices.IndexFunc(p.Zones, func(z ZoneFit) bool { return z.Place() == effect.Place() }); at > 0 {
 					p.Zones = p.Zones[at:] // those before have refused
 				}
@@ -570,8 +570,8 @@ func (m *machine) would(sw policy.Switch, when string, effects ...Effect) (all [
 	return all
 }
 
-// wouldAsk are the zones that would be asked for a slice.
-func (m *machine) wouldAsk(s *Slot) (zones []ZoneFit) {
+// zonesInOrder are the zones that would be asked for a slice.
+func (m *machine) zonesInOrder(s *Slot) (zones []ZoneFit) {
 	for _, at := range m.candidates(s) {
 		z := ZoneFit{Zone: at.Zone, Accelerator: at.Accelerator, Checked: at == s.place()}
 		if topology.Region(at.Zone) != topology.Region(s.Zone) && strings.HasPrefix(m.w.Directory, "gs://") && !m.p.OtherRegions {
@@ -593,7 +593,7 @@ func (m *machine) rehearseLost() {
 // rehearseRestart keeps the call that would ask the crew for another attempt.
 func (m *machine) rehearseRestart() {
 	if m.w.Directory == "" {
-		m.wouldDo("nothing: without a checkpoint directory there is no lease through which a crew could be asked")
+		m.keepText("nothing: without a checkpoint directory there is no lease through which a crew could be asked")
 		return
 	}
 	when := ""
@@ -606,7 +606,7 @@ func (m *machine) rehearseRestart() {
 // Unfitted are the zones of a slice that would be created of which nobody has said yet whether its order fits them; of the first
 // that is none of those left out.
 func (in *Incident) Unfitted(but ...string) (slice string, places []Place) {
-	for _, c := range in.Plan {
+	for _, c := range in.PlannedCalls {
 		if slices.Contains(but, c.Slice) {
 			continue
 		}
@@ -633,9 +633,9 @@ func (m *machine) fitted(e Fitted) {
 		return
 	}
 	in := *old
-	in.Plan = slices.Clone(in.Plan)
-	for i := range in.Plan {
-		c := &in.Plan[i]
+	in.PlannedCalls = slices.Clone(in.PlannedCalls)
+	for i := range in.PlannedCalls {
+		c := &in.PlannedCalls[i]
 		if c.Slice != e.Slice {
 			continue
 		}

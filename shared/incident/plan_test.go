@@ -68,11 +68,11 @@ func TestALossIsForeseenAsItWouldBeDecided(t *testing.T) {
 	}
 	for why, but := range map[string]func(*incident.Workload){
 		"its owner deleted it or took it over":                 func(w *incident.Workload) { w.Slices[0].End.Released = start },
-		"its owner ordered it, and it has not been usable yet": func(w *incident.Workload) { w.Slices[0].Condition, w.Slices[0].Unused = incident.Creating, true },
+		"its owner ordered it, and it has not been usable yet": func(w *incident.Workload) { w.Slices[0].Condition, w.Slices[0].NeverUsable = incident.Creating, true },
 		"the training is finished":                             func(w *incident.Workload) { w.Crew.Finished = true },
-		"an incident has told its end already":                 func(w *incident.Workload) { w.Slices[0].End.Told = true },
+		"an incident has told its end already":                 func(w *incident.Workload) { w.Slices[0].End.Reported = true },
 		"Google suspects abuse on a slice of it, and a person was told": func(w *incident.Workload) {
-			w.Slices[0].Abuse = incident.Abuse{Suspected: true, Told: true}
+			w.Slices[0].Abuse = incident.Abuse{Suspected: true, Reported: true}
 		},
 	} {
 		w := quiet(true)

@@ -17,7 +17,7 @@ func TestAnEntryOfATopicProvesNoLoss(t *testing.T) {
 	if asked := r.learn("llama-8b", "read gone"); asked != "" {
 		t.Fatalf("asked for is %q", asked)
 	}
-	if got := phaseOf(r.w); got != string(incident.InGrace) {
+	if got := phaseOf(r.w); got != string(incident.PhaseGrace) {
 		t.Fatalf("it stands at %s", tale(r.w))
 	}
 	if !r.w.Reads(r.now).Has(incident.ReadDeleter, "llama-8b") {

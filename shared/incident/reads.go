@@ -78,7 +78,7 @@ func (w Workload) Reads(now time.Time) (all Reads) {
 	doubt, every := w.doubt(now)
 	for i := range w.Slices {
 		s := &w.Slices[i]
-		if s.lives() && !s.Named() {
+		if s.lives() && !s.HostsKnown() {
 			all = append(all, s.toRead(ReadHosts, "entries that name its workers are not understood"))
 		}
 		if doubt != "" && now.Sub(s.Heard.At) >= every && (s.Condition == Ready || every == ListenAgain) {
@@ -174,13 +174,13 @@ func (w Workload) unheard(s *Slot, now time.Time) bool {
 // so everything that can be asked is asked first: also about one that was left to a person before it was gone, for a while, because
 // the next incident may be about it.
 func (w Workload) asksWhoDeleted(s *Slot, now time.Time) bool {
-	if s.Condition != Gone || s.Replace || s.theirs(w) || s.discarded() {
+	if s.Condition != Gone || s.Replace || s.ownersBusiness(w) || s.discarded() {
 		return false
 	}
 	if w.Incident == nil {
-		return !s.End.Told || now.Sub(s.Since) < 2*Grace
+		return !s.End.Reported || now.Sub(s.Since) < 2*Grace
 	}
-	return w.phase() != Clearing && !w.Incident.proves(s)
+	return w.phase() != Clearing && !w.Incident.provesLoss(s)
 }
 
 // asksWhoStopped reports whether the audit log has to be asked now who stopped a slice. Before that an answer may be too early:

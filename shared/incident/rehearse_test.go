@@ -19,7 +19,7 @@ func plans(w incident.Workload) (all []string) {
 	if in == nil {
 		in = w.Closed
 	}
-	for _, c := range in.Plan {
+	for _, c := range in.PlannedCalls {
 		all = append(all, c.Method+" "+c.Resource)
 	}
 	return all
@@ -90,7 +90,7 @@ func TestARehearsalAsksTheZonesOfThePolicy(t *testing.T) {
 	}
 	const want = "CreateNode " + nodeA + ", zone after zone: us-west4-a, us-west4-b, us-east5-a (if the checkpoints' bucket is there too), " +
 		"us-west4-c is not asked (reservation r is in us-west4-a) (recreate)"
-	if got := w.Incident.Plan[1].String(); got != want {
+	if got := w.Incident.PlannedCalls[1].String(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	if _, left := w.Incident.Unfitted(); left != nil {
@@ -145,15 +145,15 @@ func TestAMultisliceIsRehearsedWhereItStands(t *testing.T) {
 		return w
 	}
 	one := lost(w, "llama-8b")
-	if plan := one.Incident.Plan; len(plan) != 3 || len(plan[1].Zones) != 1 {
+	if plan := one.Incident.PlannedCalls; len(plan) != 3 || len(plan[1].Zones) != 1 {
 		t.Errorf("one is lost: %v", plan)
 	}
 	both := lost(one, "llama-8b-1")
-	if plan := both.Incident.Plan; len(plan) != 5 || len(plan[2].Zones) != 2 {
+	if plan := both.Incident.PlannedCalls; len(plan) != 5 || len(plan[2].Zones) != 2 {
 		t.Errorf("both are lost: %v", plan)
 	}
 	w.Slices[0].Spec = ""
-	if in := lost(w, "llama-8b").Incident; len(in.Plan) > 0 || !strings.HasPrefix(in.Would[0], "nothing: the specification of llama-8b") {
+	if in := lost(w, "llama-8b").Incident; len(in.PlannedCalls) > 0 || !strings.HasPrefix(in.Would[0], "nothing: the specification of llama-8b") {
 		t.Errorf("without a specification: %v", in.WouldHave())
 	}
 }
@@ -164,7 +164,7 @@ func TestWhatLivesAndIsSavedNowhereIsNotRehearsedAway(t *testing.T) {
 		w.Progress = incident.Progress{Step: 120, At: start.Add(-time.Hour), Attempt: 1}
 	}
 	in := at(t, policies["watch"], true, "read unhealthy, later, tick", unsaved).w.Incident
-	if len(in.Plan) > 0 || !strings.Contains(in.Would[0], "no checkpoint of its training has been verified") {
+	if len(in.PlannedCalls) > 0 || !strings.Contains(in.Would[0], "no checkpoint of its training has been verified") {
 		t.Errorf("would have %q", in.WouldHave())
 	}
 }
@@ -182,7 +182,7 @@ func TestAPlanThatIsVoidGoes(t *testing.T) {
 	w := multi(true)
 	w.Slices[1].Spec = ""
 	w, _, _ = incident.Advance(policies["watch"], w, lossOf(w, "a", incident.Lost), start)
-	if len(w.Incident.Plan) == 0 {
+	if len(w.Incident.PlannedCalls) == 0 {
 		t.Fatal("nothing is planned for a")
 	}
 	w, _, _ = incident.Advance(policies["watch"], w, lossOf(w, "b", incident.Lost), start)
@@ -197,7 +197,7 @@ func TestAWaitBelongsToItsSlice(t *testing.T) {
 	for _, e := range []incident.Read{lossOf(w, "a", incident.Lost), lossOf(w, "b", incident.Gone)} {
 		w, _, _ = incident.Advance(policies["watch"], w, e, start)
 	}
-	for _, c := range w.Incident.Plan {
+	for _, c := range w.Incident.PlannedCalls {
 		if c.Action != events.ActionCreate {
 			continue
 		}
@@ -242,9 +242,9 @@ func TestADeadlinePromisesNoCapacity(t *testing.T) {
 // TestALossOpensNothingOfAnother: what would follow from a loss that is told already is not what the clock does about another slice.
 func TestALossOpensNothingOfAnother(t *testing.T) {
 	w := multi(true)
-	w.Slices[0].End.Told = true
+	w.Slices[0].End.Reported = true
 	w.Slices[1].Notice = incident.Notice{
-		Notice: events.Notice{Status: events.NoticePending, WindowStart: start.Add(48 * time.Hour)}, Told: start, Due: start.Add(47 * time.Hour),
+		Notice: events.Notice{Status: events.NoticePending, WindowStart: start.Add(48 * time.Hour)}, LastWord: start, Due: start.Add(47 * time.Hour),
 	}
 	if plan := w.IfLost(policies["everything"], "a", start); len(plan.Decisions) > 0 || plan.Reason == "" {
 		t.Errorf("%+v", plan)
@@ -256,7 +256,7 @@ func TestWhatWasNeverSeenAliveIsNotAskedAboutForEver(t *testing.T) {
 	w := multi(true)
 	w.Slices[1].Incarnation, w.Slices[1].Condition, w.Slices[1].Since = events.Incarnation{}, incident.Gone, start.Add(-time.Hour)
 	w, _, _ = incident.Advance(policies["watch"], w, lossOf(w, "a", incident.Lost), start)
-	if plan := w.Incident.Plan; len(plan) == 0 || plan[0].Method != "DeleteNode" {
+	if plan := w.Incident.PlannedCalls; len(plan) == 0 || plan[0].Method != "DeleteNode" {
 		t.Errorf("would have %q", w.Incident.WouldHave())
 	}
 }

@@ -43,11 +43,11 @@ func TestAReadingFromBeforeItsFailureShowsOurOwnCreation(t *testing.T) {
 	made := evidence(n.w, n.now)["read ours made"]
 	full := at(t, one, true, n.path+", late stockout create 0", nil)
 	full.w, _, _ = incident.Advance(one, full.w, made, full.now)
-	if full.w.Incident == nil || !strings.HasPrefix(phaseOf(full.w), string(incident.Recreating)) {
+	if full.w.Incident == nil || !strings.HasPrefix(phaseOf(full.w), string(incident.PhaseCreating)) {
 		t.Fatalf("it stands at %s, closed %+v", phaseOf(full.w), full.w.Closed)
 	}
-	if s := full.w.Slices[0]; s.Maker != full.w.Incident.ID || s.Unused {
-		t.Errorf("what was read is made by %q, unused %v; it is ours", s.Maker, s.Unused)
+	if s := full.w.Slices[0]; s.Maker != full.w.Incident.ID || s.NeverUsable {
+		t.Errorf("what was read is made by %q, unused %v; it is ours", s.Maker, s.NeverUsable)
 	}
 }
 

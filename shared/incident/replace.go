@@ -14,7 +14,7 @@ import (
 func (m *machine) lose(s *Slot, what string) {
 	name := s.Name
 	m.stopped(m.now)
-	m.keepsSaved()
+	m.raiseBaseline()
 	if m.watched() {
 		m.watch(what, "nothing", func(m *machine) { m.lose(m.w.Slice(name), what) })
 		return
@@ -55,8 +55,8 @@ func (m *machine) loseGone(s *Slot) {
 	m.lose(s, m.w.noun(s.Name)+" is gone, and nothing says within "+events.Span(Grace)+" that its owner deleted it")
 }
 
-// keepsSaved notes what is saved when a slice is lost: training resumes from there, and progress has to pass it.
-func (m *machine) keepsSaved() {
+// raiseBaseline notes what is saved when a slice is lost: training resumes from there, and progress has to pass it.
+func (m *machine) raiseBaseline() {
 	if saved := max(m.w.Progress.Verified, m.w.Progress.CheckpointStep); saved > m.w.Incident.Baseline {
 		m.inc().Baseline = saved
 	}
@@ -73,7 +73,7 @@ func (m *machine) replace(why string) {
 		m.watch(why, "nothing", func(m *machine) { m.replace(why) })
 	case m.level(sw) == policy.No:
 		m.rehearse("", func(m *machine) { m.replace(why) })
-		m.escalate(CodePolicyNo, why+", and "+m.no(sw), "recreate "+strings.Join(m.replacing(), ", ")+" by hand, or allow the switch "+string(sw))
+		m.escalate(CodePolicyNo, why+", and "+m.no(sw), "recreate "+strings.Join(m.toBeReplaced(), ", ")+" by hand, or allow the switch "+string(sw))
 	case (m.level(sw) == policy.Ask || m.bare() != "") && m.w.Incident.Approved != events.ActionDelete:
 		m.ask(events.ActionDelete)
 	default:
@@ -97,7 +97,7 @@ func (m *machine) bare() string {
 func (m *machine) replaceGone() {
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
-		long := !s.End.Told && s.ownerSilent(m.now)
+		long := !s.End.Reported && s.ownerSilent(m.now)
 		if s.Condition == Gone && !s.IsReleased() && !s.Replace && (long || m.w.Incident.Retried && s.discarded()) {
 			m.slice(s.Name).Replace = true
 		}
@@ -111,7 +111,7 @@ func (m *machine) replaceSick() bool {
 	for i := range m.w.Slices {
 		switch s := &m.w.Slices[i]; s.Condition {
 		case Unhealthy, Unclear:
-			if s.Replace && m.coming(s) && m.now.Sub(s.Since) >= HealFor {
+			if s.Replace && m.creationUnderWay(s) && m.now.Sub(s.Since) >= HealFor {
 				sick = append(sick, m.w.noun(s.Name)+" is "+s.State)
 				m.drop(events.ActionCreate, s.Name)
 			}
@@ -124,8 +124,8 @@ func (m *machine) replaceSick() bool {
 	return sick != nil
 }
 
-// replacing names the slices that are to be replaced.
-func (m *machine) replacing() []string {
+// toBeReplaced names the slices that are to be replaced.
+func (m *machine) toBeReplaced() []string {
 	var names []string
 	for i := range m.w.Slices {
 		if m.w.Slices[i].Replace {
@@ -137,13 +137,13 @@ func (m *machine) replacing() []string {
 
 // remove deletes what is lost, unless something speaks against it, or has to be known first.
 func (m *machine) remove(why string) {
-	leaving := func(s Slot) bool { return s.Replace && !m.coming(&s) }
+	leaving := func(s Slot) bool { return s.Replace && !m.creationUnderWay(&s) }
 	for i := range m.w.Slices {
-		if s := &m.w.Slices[i]; leaving(*s) && m.looksBeside(s) {
+		if s := &m.w.Slices[i]; leaving(*s) && m.lookAtGroup(s) {
 			return
 		}
 	}
-	m.replaceBeside()
+	m.replaceGroup()
 	for i := range m.w.Slices {
 		if s := &m.w.Slices[i]; leaving(*s) && !m.mayReplace(s) {
 			return
@@ -155,13 +155,13 @@ func (m *machine) remove(why string) {
 			return
 		}
 		if m.w.Budgets.Recreates >= MaxRecreates {
-			m.escalate(CodeBudget, fmt.Sprintf("%s were replaced %d times without progress", strings.Join(m.replacing(), ", "), MaxRecreates),
+			m.escalate(CodeBudget, fmt.Sprintf("%s were replaced %d times without progress", strings.Join(m.toBeReplaced(), ", "), MaxRecreates),
 				"look at the start-up script and the hosts; a verified checkpoint of a new step refills the budget")
 			return
 		}
 	}
-	out := m.outgoing()
-	if !slices.ContainsFunc(out, m.deletes) {
+	out := m.toBeDeleted()
+	if !slices.ContainsFunc(out, m.deletionWanted) {
 		if m.inc().Uncharged = free; !free {
 			m.charge(&m.w.Budgets.Recreates)
 		}
@@ -170,24 +170,26 @@ func (m *machine) remove(why string) {
 		m.recreate(why)
 		return
 	}
-	m.enter(Removing, m.now.Add(RemoveFor))
+	m.enter(PhaseDeleting, m.now.Add(RemoveFor))
 	m.decided("recreate: delete "+strings.Join(out, ", ")+" first", why+m.saved())
 	m.sendDeletions(out, why)
 }
 
-// deletes reports whether the deletion of a slice is wanted.
-func (m *machine) deletes(slice string) bool { return m.w.effect(events.ActionDelete, slice) != nil }
+// deletionWanted reports whether the deletion of a slice is wanted.
+func (m *machine) deletionWanted(slice string) bool {
+	return m.w.effect(events.ActionDelete, slice) != nil
+}
 
 // sendDeletions asks for the deletion of slices of which nobody was asked yet, each with its group.
 func (m *machine) sendDeletions(names []string, why string) {
 	var effects []Effect
 	for _, name := range names {
-		if m.deletes(name) || slices.ContainsFunc(effects, func(effect Effect) bool { return effect.Concerns(name) }) {
+		if m.deletionWanted(name) || slices.ContainsFunc(effects, func(effect Effect) bool { return effect.Concerns(name) }) {
 			continue
 		}
-		s := m.named(m.w.Slice(name))
+		s := m.deletionHandle(m.w.Slice(name))
 		effects = append(effects, Effect{
-			Action: events.ActionDelete, Slice: s.Name, With: m.beside(s), Zone: s.Zone, Incarnation: s.Incarnation, Ordered: s.Ordered, Reason: why,
+			Action: events.ActionDelete, Slice: s.Name, With: m.othersInGroup(s), Zone: s.Zone, Incarnation: s.Incarnation, Ordered: s.Ordered, Reason: why,
 		})
 	}
 	if effects != nil {
@@ -210,14 +212,14 @@ func (m *machine) mayReplace(s *Slot) bool {
 	return false
 }
 
-// replaceBeside has everything replaced that a queued resource holds: it goes, and comes, as a whole.
-func (m *machine) replaceBeside() {
-	for _, name := range m.replacing() {
+// replaceGroup has everything replaced that a queued resource holds: it goes, and comes, as a whole.
+func (m *machine) replaceGroup() {
+	for _, name := range m.toBeReplaced() {
 		s := m.w.Slice(name)
-		if m.coming(s) {
+		if m.creationUnderWay(s) {
 			continue
 		}
-		for _, other := range m.beside(s) {
+		for _, other := range m.othersInGroup(s) {
 			if !m.w.Slice(other).Replace {
 				m.slice(other).Replace = true
 			}
@@ -225,10 +227,10 @@ func (m *machine) replaceBeside() {
 	}
 }
 
-// named is the slice by whose life a slice can be deleted: its own, or that of another one in its queued resource. Nil where
+// deletionHandle is the slice by whose life a slice can be deleted: its own, or that of another one in its queued resource. Nil where
 // none of them was ever seen alive.
-func (m *machine) named(s *Slot) *Slot {
-	for _, name := range append([]string{s.Name}, m.beside(s)...) {
+func (m *machine) deletionHandle(s *Slot) *Slot {
+	for _, name := range append([]string{s.Name}, m.othersInGroup(s)...) {
 		if o := m.w.Slice(name); o.Incarnation.Known() || !o.Ordered.IsZero() {
 			return o
 		}
@@ -236,12 +238,12 @@ func (m *machine) named(s *Slot) *Slot {
 	return nil
 }
 
-// holdsMore reports whether more is known by now of the queued resource that is to be deleted than when that was decided.
-func (m *machine) holdsMore(effect *Effect) bool {
-	if effect.Action != events.ActionDelete || m.phase() != Removing {
+// groupGrew reports whether more is known by now of the queued resource that is to be deleted than when that was decided.
+func (m *machine) groupGrew(effect *Effect) bool {
+	if effect.Action != events.ActionDelete || m.phase() != PhaseDeleting {
 		return false
 	}
-	for _, name := range m.beside(m.w.Slice(effect.Slice)) {
+	for _, name := range m.othersInGroup(m.w.Slice(effect.Slice)) {
 		if !effect.Concerns(name) {
 			return true
 		}
@@ -249,33 +251,33 @@ func (m *machine) holdsMore(effect *Effect) bool {
 	return false
 }
 
-// removeAnew decides again on a queued resource as a whole, of which nothing was deleted yet.
-func (m *machine) removeAnew(effect *Effect, why string) {
+// decideDeletionAnew decides again on a queued resource as a whole, of which nothing was deleted yet.
+func (m *machine) decideDeletionAnew(effect *Effect, why string) {
 	m.uncharge(events.ActionDelete)
 	m.drop(events.ActionDelete, effect.Slice)
 	m.replace(why)
 }
 
-// coming reports whether a creation of the slice is under way: what stands under its name is no life that has to go.
-func (m *machine) coming(s *Slot) bool {
+// creationUnderWay reports whether a creation of the slice is under way: what stands under its name is no life that has to go.
+func (m *machine) creationUnderWay(s *Slot) bool {
 	effect := m.w.effect(events.ActionCreate, s.Name)
 	return effect != nil && effect.inFlight()
 }
 
-// outgoing names the slices that have to be gone before a new one can take their name.
-func (m *machine) outgoing() []string {
+// toBeDeleted names the slices that have to be gone before a new one can take their name.
+func (m *machine) toBeDeleted() []string {
 	var names []string
 	for i := range m.w.Slices {
-		if s := &m.w.Slices[i]; s.Replace && s.Condition != Gone && !m.coming(s) {
+		if s := &m.w.Slices[i]; s.Replace && s.Condition != Gone && !m.creationUnderWay(s) {
 			names = append(names, s.Name)
 		}
 	}
 	return names
 }
 
-// lostIn says what was lost of the queued resource that holds a slice.
-func (m *machine) lostIn(s *Slot) string {
-	for _, name := range m.beside(s) {
+// describeLossInGroup says what was lost of the queued resource that holds a slice.
+func (m *machine) describeLossInGroup(s *Slot) string {
+	for _, name := range m.othersInGroup(s) {
 		if o := m.w.Slice(name); o.Replace {
 			return m.w.noun(o.Name) + " is " + o.State
 		}
@@ -283,9 +285,9 @@ func (m *machine) lostIn(s *Slot) string {
 	return m.w.noun(s.Name) + " is " + s.State
 }
 
-// lostBeside reports whether another slice of the same queued resource is to be replaced.
-func (m *machine) lostBeside(s *Slot) bool {
-	for _, name := range m.beside(s) {
+// lossInGroup reports whether another slice of the same queued resource is to be replaced.
+func (m *machine) lossInGroup(s *Slot) bool {
+	for _, name := range m.othersInGroup(s) {
 		if m.w.Slice(name).Replace {
 			return true
 		}
@@ -293,11 +295,11 @@ func (m *machine) lostBeside(s *Slot) bool {
 	return false
 }
 
-// looksBeside has the other slices of a queued resource read, of which the document knows only how they were before this
+// lookAtGroup has the other slices of a queued resource read, of which the document knows only how they were before this
 // one was lost. Their own readings decide then, or the time in which there is none.
-func (m *machine) looksBeside(s *Slot) bool {
+func (m *machine) lookAtGroup(s *Slot) bool {
 	unread := ""
-	for _, name := range m.beside(s) {
+	for _, name := range m.othersInGroup(s) {
 		switch o := m.w.Slice(name); {
 		case o.Condition == Lost || o.Condition == Gone:
 		case name == m.reading:
@@ -338,7 +340,7 @@ func (m *machine) irreplaceable(s *Slot) (c Code, fault, advice string) {
 	if s.Spec == "" {
 		return CodeNoSpec, "the specification of " + s.Name + " was never read, so it cannot be created again", "create it by hand"
 	}
-	if s.Condition != Gone && m.named(s) == nil {
+	if s.Condition != Gone && m.deletionHandle(s) == nil {
 		return CodeNoLife, s.Name + " was never seen alive, so no request to delete it could name its life", "delete and create it by hand"
 	}
 	goes := s.Condition == Lost || s.Condition == Gone || s.Condition == Deleting && s.Group != ""
@@ -368,19 +370,19 @@ func (m *machine) saved() string {
 	return ""
 }
 
-// removed goes on when everything that had to go is gone.
-func (m *machine) removed(s *Slot) {
+// goOnOnceGone goes on when everything that had to go is gone.
+func (m *machine) goOnOnceGone(s *Slot) {
 	took := events.Span(m.now.Sub(m.w.Incident.Since))
 	m.dropDone(events.ActionDelete, s.Name)
-	if m.outgoing() == nil {
+	if m.toBeDeleted() == nil {
 		m.recreate("the old one is proven gone, after " + took)
 	}
 }
 
-// livesWhileRemoving stops a deletion that has not been called for when the API shows that the slice lives: its provider has
+// keepIfAlive stops a deletion that has not been called for when the API shows that the slice lives: its provider has
 // brought it back meanwhile, or is about to, and what it trains is saved nowhere.
-func (m *machine) livesWhileRemoving(s *Slot) {
-	if m.mayGo(s) || s.Condition != Ready && !s.onlyStopped() && !m.unsaved(s) {
+func (m *machine) keepIfAlive(s *Slot) {
+	if m.deletionMayTakeEffect(s) || s.Condition != Ready && !s.onlyStopped() && !m.unsaved(s) {
 		return
 	}
 	effect, free := m.w.effect(events.ActionDelete, s.Name), m.w.Incident.Uncharged
@@ -398,16 +400,16 @@ func (m *machine) livesWhileRemoving(s *Slot) {
 		m.slice(name).Replace = false
 	}
 	s = m.w.Slice(s.Name)
-	m.line(LineSeen, m.stands(s), "")
+	m.line(LineSeen, m.describe(s), "")
 	m.drop(events.ActionDelete, s.Name)
 	// A deletion that goes on is charged with that of another slice.
-	if going := slices.ContainsFunc(m.w.Slices, func(o Slot) bool { return o.Replace && !m.coming(&o) }); (m.goesOnWithout(s) || !going) && !free {
+	if going := slices.ContainsFunc(m.w.Slices, func(o Slot) bool { return o.Replace && !m.creationUnderWay(&o) }); (m.goOnWithout(s) || !going) && !free {
 		m.w.Budgets.Recreates = max(0, m.w.Budgets.Recreates-1)
 	}
 }
 
-// goesOnWithout goes on without the replacement of a slice that lives. It reports whether that was the only one.
-func (m *machine) goesOnWithout(s *Slot) (only bool) {
+// goOnWithout goes on without the replacement of a slice that lives. It reports whether that was the only one.
+func (m *machine) goOnWithout(s *Slot) (only bool) {
 	why := m.w.Words().Healer + " healed the slice before it was deleted"
 	wait := "wait for " + m.w.recovery()
 	switch {
@@ -417,13 +419,13 @@ func (m *machine) goesOnWithout(s *Slot) (only bool) {
 		why = "the slice lives, and no checkpoint of its training has been verified"
 	}
 	switch {
-	case len(m.replacing()) > 0:
-		if m.outgoing() == nil {
+	case len(m.toBeReplaced()) > 0:
+		if m.toBeDeleted() == nil {
 			m.recreate(why)
 		}
 		return false
 	case s.Condition == Ready && !m.admitted():
-		m.admit()
+		m.requestLease()
 	case s.Condition == Ready:
 		m.resume(why)
 	default:
@@ -433,9 +435,9 @@ func (m *machine) goesOnWithout(s *Slot) (only bool) {
 	return true
 }
 
-// mayGo reports whether the deletion of a slice may take effect, or has. One that was begun and never answered does not
+// deletionMayTakeEffect reports whether the deletion of a slice may take effect, or has. One that was begun and never answered does not
 // where a reading from behind its time shows the slice alive: whoever began it died before the call.
-func (m *machine) mayGo(s *Slot) bool {
+func (m *machine) deletionMayTakeEffect(s *Slot) bool {
 	effect := m.w.effect(events.ActionDelete, s.Name)
 	switch {
 	case effect == nil:
@@ -448,13 +450,13 @@ func (m *machine) mayGo(s *Slot) bool {
 
 // recreate creates every slice that is to be replaced and not under way yet.
 func (m *machine) recreate(why string) {
-	m.enter(Recreating, m.now.Add(RecreateFor))
+	m.enter(PhaseCreating, m.now.Add(RecreateFor))
 	m.recall()
 	m.inc().Slow = time.Time{}
 	var effects, waiting []Effect
-	for _, name := range m.replacing() {
+	for _, name := range m.toBeReplaced() {
 		s := m.w.Slice(name)
-		if m.coming(s) {
+		if m.creationUnderWay(s) {
 			m.decided("wait for "+name, why)
 			continue
 		}
@@ -464,7 +466,7 @@ func (m *machine) recreate(why string) {
 		}
 		place, at := m.nextPlace(s)
 		effect := Effect{
-			Action: events.ActionCreate, Slice: name, With: m.beside(s), Zone: place.Zone, Accelerator: place.Accelerator, Reason: why, Retry: at,
+			Action: events.ActionCreate, Slice: name, With: m.othersInGroup(s), Zone: place.Zone, Accelerator: place.Accelerator, Reason: why, Retry: at,
 		}
 		switch {
 		case place == Place{}:
@@ -473,11 +475,11 @@ func (m *machine) recreate(why string) {
 			return
 		case !at.IsZero():
 			waiting = append(waiting, effect)
-			m.decided("ask "+place.String()+" for "+effect.names()+" in "+events.Span(at.Sub(m.now)), "every zone has just refused")
+			m.decided("ask "+place.String()+" for "+effect.sliceList()+" in "+events.Span(at.Sub(m.now)), "every zone has just refused")
 			continue
 		}
 		effects = append(effects, effect)
-		m.decided("create "+effect.names()+" in "+place.String(), why)
+		m.decided("create "+effect.sliceList()+" in "+place.String(), why)
 	}
 	m.wants(waiting...)
 	if effects != nil {
@@ -485,35 +487,35 @@ func (m *machine) recreate(why string) {
 	}
 }
 
-// arrived takes it that a new slice is there: nothing of it has to be created any more.
-func (m *machine) arrived(s *Slot) {
+// markArrived takes it that a new slice is there: nothing of it has to be created any more.
+func (m *machine) markArrived(s *Slot) {
 	m.slice(s.Name).Replace = false
 	m.dropDone(events.ActionCreate, s.Name)
 }
 
-// recreated goes on when a new slice is usable, or stopped, and admits training when all can be used.
-func (m *machine) recreated() {
-	for _, name := range m.replacing() {
+// goOnOnceThere goes on when a new slice is usable, or stopped, and admits training when all can be used.
+func (m *machine) goOnOnceThere() {
+	for _, name := range m.toBeReplaced() {
 		if m.w.effect(events.ActionCreate, name) == nil && m.w.effect(events.ActionDelete, name) == nil {
 			m.replace(name + " is lost too") // it was waited for meanwhile
 			return
 		}
 	}
-	if len(m.replacing()) > 0 {
+	if len(m.toBeReplaced()) > 0 {
 		return
 	}
 	m.capacityFound()
-	m.admit()
+	m.requestLease()
 }
 
-// admit lets training run in the new incarnations: through the lease, where there is one.
-func (m *machine) admit() {
+// requestLease lets training run in the new incarnations: through the lease, where there is one.
+func (m *machine) requestLease() {
 	if !m.allReady() {
-		m.awaitRest()
+		m.waitForOthers()
 		return
 	}
 	if m.w.Directory == "" {
-		m.letIn(func(s Slot) bool { return !s.IsReleased() })
+		m.markAllAdmitted(func(s Slot) bool { return !s.IsReleased() })
 		m.resume("a new slice is usable; without a checkpoint directory there is no lease")
 		return
 	}
@@ -522,13 +524,13 @@ func (m *machine) admit() {
 	m.send(Effect{Action: events.ActionAdmit, Reason: "new incarnation"})
 }
 
-// awaitRest waits for the slices that were not replaced and cannot be used: training needs all of them. What is gone comes first, each
+// waitForOthers waits for the slices that were not replaced and cannot be used: training needs all of them. What is gone comes first, each
 // with its own time in which its owner may be named.
-func (m *machine) awaitRest() {
+func (m *machine) waitForOthers() {
 	var gone *Slot
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
-		if s.Replace && m.heals(s) && s.Condition == Lost && !m.coming(s) && m.now.Sub(s.Since) < HealFor {
+		if s.Replace && m.heals(s) && s.Condition == Lost && !m.creationUnderWay(s) && m.now.Sub(s.Since) < HealFor {
 			s = m.slice(s.Name)
 			s.Replace = false // what its provider may still bring back does not go with what is gone
 		}
@@ -552,12 +554,12 @@ func (m *machine) waitForWord(s *Slot) {
 	case m.now.Sub(audited) >= AuditFor:
 		m.escalate(CodeAuditUnread, m.auditUnread(s), auditAdvice+m.w.Name)
 	case m.now.Sub(s.Since) < Grace:
-		m.enter(InGrace, s.Since.Add(Grace))
+		m.enter(PhaseGrace, s.Since.Add(Grace))
 		m.decided("wait "+events.Span(Grace)+" for word of who deleted "+s.Name, "nothing says that it was lost; what an owner deletes is released")
-	case m.phase() == InGrace:
+	case m.phase() == PhaseGrace:
 		m.inc().Deadline = audited.Add(AuditFor)
 	default:
-		m.enter(InGrace, audited.Add(AuditFor))
+		m.enter(PhaseGrace, audited.Add(AuditFor))
 		m.decided("wait for the audit log", "it has not been read since word of a deletion had to be in it; what an owner deletes is released")
 		m.coded(CodeAuditUnread)
 	}
@@ -574,7 +576,7 @@ func (m *machine) waitForRecovery() {
 		}
 	}
 	m.enter(Healing, until)
-	m.decided("wait for "+m.w.recovery(), m.stillThere())
+	m.decided("wait for "+m.w.recovery(), m.describeUnusable())
 }
 
 // admitted reports whether training may run in what every slice is now.
@@ -587,9 +589,9 @@ func (m *machine) admitted() bool {
 	return true
 }
 
-// keepMade notes that training may run from now on in what was made: it is no leftover any more, and where it is as its owner ordered
+// markAdopted notes that training may run from now on in what was made: it is no leftover any more, and where it is as its owner ordered
 // it, it is what they ordered.
-func (m *machine) keepMade() {
+func (m *machine) markAdopted() {
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
 		if s.Maker != "" {
@@ -601,12 +603,12 @@ func (m *machine) keepMade() {
 	}
 }
 
-// letIn notes in which slices training may run as they are now.
-func (m *machine) letIn(these func(Slot) bool) {
-	m.keepMade()
+// markAllAdmitted notes in which slices training may run as they are now.
+func (m *machine) markAllAdmitted(these func(Slot) bool) {
+	m.markAdopted()
 	for i := range m.w.Slices {
 		if s := m.w.Slices[i]; these(s) && !s.isAdmitted() {
-			m.slice(s.Name).admit()
+			m.slice(s.Name).markAdmitted()
 		}
 	}
 }

@@ -188,13 +188,13 @@ func TestASliceThatHealedBeforeItsDeletionWasCalledForIsKept(t *testing.T) {
 	}
 	// A reading from when the call may still be about to be made says nothing of what comes of it.
 	after, _, _ = incident.Advance(policies["spot"], begun.w, ready(begun.now.Add(time.Minute)), begun.now.Add(incident.CallFor))
-	if in := after.Incident; in == nil || in.Phase != incident.Removing || len(after.Effects) != 1 {
+	if in := after.Incident; in == nil || in.Phase != incident.PhaseDeleting || len(after.Effects) != 1 {
 		t.Errorf("the incident is %+v, want the deletion to go on", in)
 	}
 	// One that was called for and accepted goes.
 	accepted := at(t, policies["spot"], true, "preempted, read lost, intend delete 0, accepted delete 0", nil)
 	after, _, _ = incident.Advance(policies["spot"], accepted.w, ready(accepted.now.Add(time.Minute)), accepted.now.Add(time.Minute))
-	if in := after.Incident; in == nil || in.Phase != incident.Removing {
+	if in := after.Incident; in == nil || in.Phase != incident.PhaseDeleting {
 		t.Errorf("the incident is %+v, want the deletion to go on", in)
 	}
 }
@@ -207,9 +207,9 @@ func TestAQueuedResourceOfOursThatIsSuspendedIsOrderedAnew(t *testing.T) {
 		condition incident.Condition
 		phase     incident.Phase
 	}{
-		{"SUSPENDED (queued resource)", incident.Lost, incident.Removing},
-		{"FAILED (queued resource)", incident.Lost, incident.Removing},
-		{"WAITING_FOR_RESOURCES (queued resource)", incident.Creating, incident.Recreating},
+		{"SUSPENDED (queued resource)", incident.Lost, incident.PhaseDeleting},
+		{"FAILED (queued resource)", incident.Lost, incident.PhaseDeleting},
+		{"WAITING_FOR_RESOURCES (queued resource)", incident.Creating, incident.PhaseCreating},
 	} {
 		t.Run(c.state, func(t *testing.T) {
 			n := at(t, policies["spot"], true, "preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0, accepted create 0",
@@ -222,7 +222,7 @@ func TestAQueuedResourceOfOursThatIsSuspendedIsOrderedAnew(t *testing.T) {
 			if in := w.Incident; in == nil || in.Phase != c.phase {
 				t.Fatalf("the incident is %+v, want phase %s", in, c.phase)
 			}
-			if c.phase == incident.Removing && (len(w.Effects) != 1 || w.Effects[0].Action != events.ActionDelete) {
+			if c.phase == incident.PhaseDeleting && (len(w.Effects) != 1 || w.Effects[0].Action != events.ActionDelete) {
 				t.Errorf("the effects are %+v, want one deletion", w.Effects)
 			}
 		})
@@ -257,8 +257,8 @@ func TestASliceThatLivesAfterAllIsNotDeletedUnsaved(t *testing.T) {
 	}{
 		"nobody has begun":       {"preempted, read lost", false, incident.Healing, 0},
 		"begun, never called":    {"preempted, read lost, intend delete 0", false, incident.Healing, 0},
-		"called for":             {"preempted, read lost, intend delete 0, accepted delete 0", false, incident.Removing, 1},
-		"a checkpoint was found": {"preempted, read lost", true, incident.Removing, 1},
+		"called for":             {"preempted, read lost, intend delete 0, accepted delete 0", false, incident.PhaseDeleting, 1},
+		"a checkpoint was found": {"preempted, read lost", true, incident.PhaseDeleting, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := at(t, policies["spot"], true, c.path, func(w *incident.Workload) {
@@ -287,7 +287,7 @@ func TestWhatWeCreatedAndCannotBeUsedIsReplacedAgain(t *testing.T) {
 		t.Errorf("the deadline is %v, want Google's own recovery given until %v", in.Deadline, until)
 	}
 	w, sent, _ := tick(policies["everything"], n.w, until)
-	if len(sent) != 1 || asks(sent[0]) != "delete llama-8b" || w.Incident.Phase != incident.Removing {
+	if len(sent) != 1 || asks(sent[0]) != "delete llama-8b" || w.Incident.Phase != incident.PhaseDeleting {
 		t.Fatalf("sent %v, the incident is %+v; want the deletion of the new life", sent, w.Incident)
 	}
 	// One that comes to life before anybody has called for its deletion is admitted, as any new one.

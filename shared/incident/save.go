@@ -153,7 +153,7 @@ func (m *machine) checked(e Checked) {
 		// What was still being saved when the incident escalated is complete within the time that a process has for it which is
 		// about to end. A later one is of a training that runs, though no crew tells of it.
 		if late := e.At.Sub(in.Down); late > SaveFor {
-			m.keepIdle(CodeMayTrain, "checkpoint "+events.Number(e.Step)+" was written "+events.Span(late)+" after it was left to a person, so somebody trains")
+			m.endKeepingIdle(CodeMayTrain, "checkpoint "+events.Number(e.Step)+" was written "+events.Span(late)+" after it was left to a person, so somebody trains")
 			return
 		}
 		m.inc().Save.Verified = true

@@ -44,7 +44,7 @@ func (m *machine) situation(s *Slot) situation {
 	case Lost:
 		return lost
 	case Gone:
-		if m.w.Incident.proves(s) {
+		if m.w.Incident.provesLoss(s) {
 			return lost
 		}
 		return vanished
@@ -66,13 +66,13 @@ func (m *machine) react(s *Slot, e Read, was Condition) {
 	if m.w.Incident.Look && m.phase() != Looking {
 		m.inc().Look = false
 	}
-	if m.phase() == Looking && s.lives() && m.lostBeside(s) {
-		m.replace(m.lostIn(s) + ", and the " + m.w.group(s.Group) + " holds " + s.Name + " too")
+	if m.phase() == Looking && s.lives() && m.lossInGroup(s) {
+		m.replace(m.describeLossInGroup(s) + ", and the " + m.w.group(s.Group) + " holds " + s.Name + " too")
 		return
 	}
 	made := s.Condition == Ready && s.Replace && m.w.effect(events.ActionCreate, s.Name) != nil
 	if made {
-		m.arrived(s)
+		m.markArrived(s)
 		s = m.w.Slice(s.Name)
 	}
 	at := sight{Slot: s, is: m.situation(s), was: was, announced: e.Notice != nil, made: made}
@@ -85,15 +85,15 @@ func (m *machine) react(s *Slot, e Read, was Condition) {
 // reactIn decides what follows from what a slice is in. Each phase says so in one place, for every situation.
 func (m *machine) reactIn(p Phase, s sight) {
 	switch p {
-	case Looking, InGrace, Healing, Admitting, Resuming, Restarting:
+	case Looking, PhaseGrace, Healing, Admitting, Resuming, Restarting:
 		m.reactWaiting(s)
 	case Saving, Maintaining, Window:
 		m.reactToMaintenance(s)
 	case Approving:
 		m.reactWhileAsked(s)
-	case Removing:
-		m.reactWhileRemoving(s)
-	case Recreating:
+	case PhaseDeleting:
+		m.reactWhileDeleting(s)
+	case PhaseCreating:
 		m.reactWhileCreating(s)
 	case Starting:
 		m.reactWhileStarting(s)
@@ -113,32 +113,32 @@ func (m *machine) servesAgain(s *Slot) {
 		s = m.slice(s.Name)
 		s.End.Released = time.Time{} // it was not this life that was deleted
 		switch {
-		case m.w.elsewhere(s):
-			s.Admission = Waiting
-		case s.Admission == Waiting:
+		case m.w.leaseNamesOtherZone(s):
+			s.Admission = AwaitsAdmission
+		case s.Admission == AwaitsAdmission:
 			s.Admission = ""
 		}
 	}
-	if s.Unused {
+	if s.NeverUsable {
 		s = m.slice(s.Name)
-		s.Unused = false
+		s.NeverUsable = false
 	}
 	if s.Stop.By != "" && m.when().Sub(s.Stop.At) > UnreleaseAfter {
-		m.calledFor(s, "") // it was started again, or never stopped
+		m.noteStopCall(s, "") // it was started again, or never stopped
 		s = m.w.Slice(s.Name)
 	}
 	if s.End.Discarded && m.when().After(s.End.DiscardBy) {
 		s = m.slice(s.Name)
 		s.End.Discarded, s.End.DiscardBy = false, time.Time{} // the deletion did not happen
 	}
-	if m.w.Incident == nil && s.End.Told {
-		m.slice(s.Name).End.Told = false
+	if m.w.Incident == nil && s.End.Reported {
+		m.slice(s.Name).End.Reported = false
 	}
 }
 
 // reactInPeace opens an incident for a slice that a reading proves lost. What else cannot be used does so by the clock.
 func (m *machine) reactInPeace(s *Slot) {
-	if s.Condition != Lost || !m.opens(s) || !s.Incarnation.Known() {
+	if s.Condition != Lost || !m.mayOpen(s) || !s.Incarnation.Known() {
 		return // nothing that was ever seen is lost
 	}
 	t := m.loss(s)
@@ -149,7 +149,7 @@ func (m *machine) reactInPeace(s *Slot) {
 
 // loss is the trouble that a slice is lost, as a reading shows it.
 func (m *machine) loss(s *Slot) Trouble {
-	t := Trouble{Cause: events.CauseTerminated, Slice: s.Name, At: m.now, Text: m.stands(s), Proven: true}
+	t := Trouble{Cause: events.CauseTerminated, Slice: s.Name, At: m.now, Text: m.describe(s), Proven: true}
 	switch {
 	case s.ended():
 		t.Cause, t.Text = events.CauseEnd, t.Text+", as planned for "+s.Ends.UTC().Format(time.RFC3339)
@@ -159,14 +159,14 @@ func (m *machine) loss(s *Slot) Trouble {
 	return t
 }
 
-// stands says for people how a slice stands.
-func (m *machine) stands(s *Slot) string { return m.w.noun(s.Name) + " is " + s.State }
+// describe says for people how a slice stands.
+func (m *machine) describe(s *Slot) string { return m.w.noun(s.Name) + " is " + s.State }
 
 // mayHeal reports whether the provider may bring a lost slice back by itself. What is gone does not come back.
 func (m *machine) mayHeal(s sight) bool { return s.Condition == Lost && m.heals(s.Slot) }
 
-// loses goes on with a slice that is lost.
-func (m *machine) loses(s sight) {
+// reactToLoss goes on with a slice that is lost.
+func (m *machine) reactToLoss(s sight) {
 	if s.Condition == Lost {
 		m.trouble(m.loss(s.Slot), s.Incarnation)
 	} else {
@@ -175,11 +175,11 @@ func (m *machine) loses(s sight) {
 	m.lose(s.Slot, m.loss(s.Slot).Text)
 }
 
-// vanishes waits for word of a slice that is gone.
-func (m *machine) vanishes(s sight) {
+// waitForOwnerWord waits for word of a slice that is gone.
+func (m *machine) waitForOwnerWord(s sight) {
 	m.stopped(s.Since)
-	m.enter(InGrace, s.Since.Add(Grace))
-	m.line(LineSeen, m.stands(s.Slot), "")
+	m.enter(PhaseGrace, s.Since.Add(Grace))
+	m.line(LineSeen, m.describe(s.Slot), "")
 	m.decided("wait "+events.Span(Grace)+" for word of who deleted it", "nothing says that it was lost; what an owner deletes is released")
 }
 
@@ -192,21 +192,21 @@ func (m *machine) reactWaiting(s sight) {
 			m.stopped(s.Since)
 			return // its deadline decides
 		}
-		m.loses(s)
+		m.reactToLoss(s)
 	case vanished:
 		switch {
-		case in.Phase == InGrace: // its word is waited for
+		case in.Phase == PhaseGrace: // its word is waited for
 		case in.Phase == Healing && m.othersHeal(s.Slot): // which takes longer than any word of this one
 			m.stopped(s.Since)
 		default:
-			m.vanishes(s)
+			m.waitForOwnerWord(s)
 		}
 	case unusable, halted:
 		if in.Phase == Healing || m.replacementWaits() {
 			return
 		}
 		m.stopped(m.now)
-		m.line(LineSeen, m.stands(s.Slot), "")
+		m.line(LineSeen, m.describe(s.Slot), "")
 		m.enter(Healing, m.healUntil(s.Slot))
 		m.decided("wait for "+m.w.recovery(), "the slice exists and is not usable")
 	case serving:
@@ -222,7 +222,7 @@ func (m *machine) servesWhileWaiting(s sight) {
 	case !m.allReady():
 	case in.Phase == Looking && m.now.Sub(in.Since) >= SickFor:
 		m.resume("the API has shown a usable slice for " + events.Span(SickFor))
-	case in.Phase == InGrace, in.Phase == Healing:
+	case in.Phase == PhaseGrace, in.Phase == Healing:
 		m.line(LineSeen, m.w.noun(s.Name)+" is usable again", "")
 		m.resume("the slice is back")
 	}
@@ -238,9 +238,9 @@ func (m *machine) reactToMaintenance(s sight) {
 			m.beganEarly()
 			return // its deadline decides
 		}
-		m.loses(s)
+		m.reactToLoss(s)
 	case vanished:
-		m.vanishes(s)
+		m.waitForOwnerWord(s)
 	case unusable, halted:
 		m.stopped(m.now)
 		if in.Begun && in.Phase == Window {
@@ -248,7 +248,7 @@ func (m *machine) reactToMaintenance(s sight) {
 		}
 		m.beganEarly()
 		m.inc().Begun = true
-		m.line(LineSeen, m.stands(s.Slot), "")
+		m.line(LineSeen, m.describe(s.Slot), "")
 		if in.Phase != Window {
 			m.hasBegun()
 		}
@@ -287,11 +287,11 @@ func (m *machine) reactWhileAsked(s sight) {
 	case s.is == lost && m.mayHeal(s) && m.startsOthers(s.Slot):
 		m.waitsForStart(s)
 	case s.is == lost:
-		m.loses(s)
+		m.reactToLoss(s)
 	case s.is == vanished && m.startsOthers(s.Slot):
 		m.stopped(s.Since)
 	case s.is == vanished:
-		m.vanishes(s)
+		m.waitForOwnerWord(s)
 	}
 }
 
@@ -310,30 +310,30 @@ func (m *machine) reactWhileStarting(s sight) {
 		m.line(LineSeen, m.w.noun(s.Name)+" is usable again", "")
 		m.resume("the slice is back")
 	case s.is == serving && m.startedAll():
-		m.awaitRest()
+		m.waitForOthers()
 	case s.is == lost && m.mayHeal(s) && m.startsOthers(s.Slot):
 		m.waitsForStart(s)
 	case s.is == lost:
-		m.loses(s)
+		m.reactToLoss(s)
 	case s.is == vanished && m.startsOthers(s.Slot):
 		m.stopped(s.Since)
 	case s.is == vanished:
-		m.vanishes(s)
+		m.waitForOwnerWord(s)
 	}
 }
 
 // reactWhileRemoving: the incident deletes what is lost.
-func (m *machine) reactWhileRemoving(s sight) {
+func (m *machine) reactWhileDeleting(s sight) {
 	switch {
 	case s.made:
-		m.recreated()
+		m.goOnOnceThere()
 	case s.Condition == Gone && s.Replace:
-		m.removed(s.Slot)
+		m.goOnOnceGone(s.Slot)
 	case s.is == serving, s.Replace && (s.is == unusable || s.is == halted):
-		m.livesWhileRemoving(s.Slot)
-	case s.is == lost && s.Replace && !m.coming(s.Slot): // it is on its way out
+		m.keepIfAlive(s.Slot)
+	case s.is == lost && s.Replace && !m.creationUnderWay(s.Slot): // it is on its way out
 	case s.is == lost:
-		m.joins(s)
+		m.joinReplacement(s)
 	}
 }
 
@@ -341,28 +341,28 @@ func (m *machine) reactWhileRemoving(s sight) {
 func (m *machine) reactWhileCreating(s sight) {
 	switch {
 	case s.made:
-		m.recreated()
+		m.goOnOnceThere()
 	case s.is == lost:
-		m.joins(s)
+		m.joinReplacement(s)
 	case s.Replace && (s.is == unusable || s.is == halted):
-		m.boundsRecovery(s)
+		m.limitRecovery(s)
 	}
 }
 
-// joins has a slice replaced that is lost while others are. What its provider may bring back is waited for when the others are there again.
-func (m *machine) joins(s sight) {
+// joinReplacement has a slice replaced that is lost while others are. What its provider may bring back is waited for when the others are there again.
+func (m *machine) joinReplacement(s sight) {
 	if !s.Replace && m.mayHeal(s) {
 		m.trouble(m.loss(s.Slot), s.Incarnation)
 		return
 	}
-	m.loses(s)
+	m.reactToLoss(s)
 }
 
-// boundsRecovery waits no longer for a new slice that is there than for one that heals: what is waited for is no capacity any more.
-func (m *machine) boundsRecovery(s sight) {
+// limitRecovery waits no longer for a new slice that is there than for one that heals: what is waited for is no capacity any more.
+func (m *machine) limitRecovery(s sight) {
 	in, until := m.w.Incident, s.Since.Add(HealFor)
 	if in.Deadline.IsZero() || until.Before(in.Deadline) {
-		m.line(LineSeen, m.stands(s.Slot), "")
+		m.line(LineSeen, m.describe(s.Slot), "")
 		m.inc().Deadline = until
 	}
 }
@@ -373,9 +373,9 @@ func (m *machine) reactWhileClearing(s sight) {
 	case s.Condition == Gone:
 		m.cleared(s.Slot)
 	case s.is == serving && m.when().Sub(s.Since) >= time.Minute/2: // another tick has read it: they may be late, and come less than a minute apart
-		m.keepsWhatCame()
+		m.adoptLateCapacity()
 	case s.is == serving:
-		m.sparesOnceReady(s.Slot)
+		m.delayDeletionRetry(s.Slot)
 	}
 }
 
@@ -385,7 +385,7 @@ func (m *machine) reactWhileDiscarding(s sight) {
 	case s.Condition == Gone:
 		m.vanishedIdle(s.Slot, s.was)
 	case (s.is == unusable || s.is == halted) && s.was == Ready && m.w.discarding():
-		m.keepIdle(CodeNotReady, m.stands(s.Slot)) // who stops a slice wants it: the log tells that later
+		m.endKeepingIdle(CodeNotReady, m.describe(s.Slot)) // who stops a slice wants it: the log tells that later
 	}
 }
 
@@ -394,7 +394,7 @@ func (m *machine) reactWatching(s sight) {
 	switch {
 	case s.Condition == Lost:
 		m.stopped(m.now)
-		m.keepsSaved()
+		m.raiseBaseline()
 		if t := m.loss(s.Slot); m.trouble(t, s.Incarnation) {
 			m.line(LineSeen, t.Text, "")
 		}
@@ -405,7 +405,7 @@ func (m *machine) reactWatching(s sight) {
 	case s.is == serving:
 		m.servesWhileWatched(s)
 	case s.was != s.Condition:
-		m.line(LineSeen, m.stands(s.Slot), "")
+		m.line(LineSeen, m.describe(s.Slot), "")
 		m.stopped(m.now)
 	}
 }
@@ -416,7 +416,7 @@ func (m *machine) servesWhileWatched(s sight) {
 		return
 	}
 	m.line(LineSeen, m.w.noun(s.Name)+" is usable again", "")
-	if m.w.Crew.Seen.IsZero() && m.allReady() && !m.announced() {
+	if m.w.Crew.Seen.IsZero() && m.allReady() && !m.anyAnnounced() {
 		m.finish(Observed, "", m.watchCode(), "the slice is usable again", "")
 	}
 }
@@ -430,12 +430,12 @@ func (m *machine) allReady() bool {
 func (m *machine) gone(s *Slot) {
 	if s.Maker != "" && m.phase() == Clearing {
 		s = m.slice(s.Name)
-		s.End.Told = true // nobody waited for it, and nobody misses it
+		s.End.Reported = true // nobody waited for it, and nobody misses it
 	}
-	m.vanished(s)
+	m.clearMadeMarks(s)
 	s = m.w.Slice(s.Name)
 	in, was := m.w.Incident, s.Condition
-	if in != nil && in.Phase == Recreating && s.Replace {
+	if in != nil && in.Phase == PhaseCreating && s.Replace {
 		m.notThereYet(s)
 		return
 	}
@@ -444,7 +444,7 @@ func (m *machine) gone(s *Slot) {
 		s.turns(Gone, m.when())
 		s.State = "gone"
 	}
-	if s.Unused && m.cameToNothingOfTheirs(s) {
+	if s.NeverUsable && m.ownersOrderFailed(s) {
 		return
 	}
 	if m.endedUnseen(m.w.Slice(s.Name)); in == nil {
@@ -453,12 +453,12 @@ func (m *machine) gone(s *Slot) {
 	m.react(m.w.Slice(s.Name), Read{}, was)
 }
 
-// cameToNothingOfTheirs takes it that what its owner ordered is gone before it could be used. It reports whether that ends the incident.
-func (m *machine) cameToNothingOfTheirs(s *Slot) bool {
+// ownersOrderFailed takes it that what its owner ordered is gone before it could be used. It reports whether that ends the incident.
+func (m *machine) ownersOrderFailed(s *Slot) bool {
 	in := m.w.Incident
 	s = m.slice(s.Name)
-	s.Unused = false
-	if in != nil && (s.Replace || in.proves(s)) {
+	s.NeverUsable = false
+	if in != nil && (s.Replace || in.provesLoss(s)) {
 		return false // it was there and was lost, and is replaced like any other
 	}
 	s.End.Released = m.now

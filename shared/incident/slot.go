@@ -53,8 +53,8 @@ type Life struct {
 	// created by which an incident has ordered the next life, which is not there yet. Nobody but that incident wants either.
 	Maker   string    `json:"maker,omitzero"`
 	Ordered time.Time `json:"ordered,omitzero"`
-	// Unused says that somebody else ordered it and that it has not been usable yet: what becomes of it is theirs.
-	Unused bool `json:"unused,omitzero"`
+	// NeverUsable says that its owner ordered it and that it has not been usable yet. What becomes of it is theirs.
+	NeverUsable bool `json:"unused,omitzero"`
 	// Admission is whether training may run in it. Leased is the first attempt with which the lease may have named it; 0 where
 	// nobody has begun to write one that does.
 	Admission Admission `json:"admission,omitzero"`
@@ -108,8 +108,8 @@ type Abuse struct {
 	Suspected bool `json:"suspected,omitzero"`
 	// At is the time of the reading, or of the word, that changed that last: what was read before changes nothing.
 	At time.Time `json:"at,omitzero"`
-	// Told says that a person was told so: nothing that happens as long as it lasts opens another incident.
-	Told bool `json:"told,omitzero"`
+	// Reported says that a person was told of it. As long as it lasts, nothing opens another incident.
+	Reported bool `json:"told,omitzero"`
 }
 
 // Admission is whether training may run in a life.
@@ -118,11 +118,10 @@ type Admission string
 // The admissions of a life. Without one nobody has decided: an incident may be about to.
 const (
 	Admitted Admission = "admitted"
-	// Waiting is what somebody else created where no crew may put itself into the place of another: the lease names a life in
-	// another zone, or none.
-	Waiting Admission = "waiting"
-	// Left is what an incident was to admit and has left to a person: only their word has it admitted, or another life.
-	Left Admission = "left"
+	// AwaitsAdmission: its owner created this life, and the lease names a life in another zone, or none. Pitstop must admit it.
+	AwaitsAdmission Admission = "waiting"
+	// LeftToPerson: an incident was to admit this life, and left it to a person. Only their word, or another life, admits it.
+	LeftToPerson Admission = "left"
 )
 
 // End is what is known of the end of a life beside what readings show.
@@ -131,8 +130,8 @@ type End struct {
 	Since time.Time `json:"since,omitzero"`
 	// Released is when its owner deleted it or took it over: it is left alone from then on.
 	Released time.Time `json:"released,omitzero"`
-	// Told says that an incident has told its end already: it opens no second one.
-	Told bool `json:"told,omitzero"`
+	// Reported says that an incident has told its end already. It opens no second one.
+	Reported bool `json:"told,omitzero"`
 	// Discarded says that it was deleted because it stood idle: nobody misses it, and only a person has it brought back.
 	// DiscardBy is when that deletion shows at the latest: what is READY behind it was not deleted.
 	Discarded bool      `json:"discarded,omitzero"`
@@ -157,8 +156,8 @@ func (s Slot) Admitted() events.Incarnation {
 	return events.Incarnation{}
 }
 
-// admit notes that training may run in what the slice is now, and in nothing else.
-func (s *Slot) admit() {
+// markAdmitted notes that training may run in what the slice is now, and in nothing else.
+func (s *Slot) markAdmitted() {
 	s.excludeFormer()
 	if s.Incarnation.Known() {
 		s.Admission = Admitted

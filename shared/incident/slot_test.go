@@ -16,10 +16,10 @@ func TestALifeTakesItsFactsWithIt(t *testing.T) {
 	s := &w.Slices[0]
 	s.Condition, s.State, s.Used = incident.Gone, "gone", start.Add(-2*time.Hour)
 	s.HostsAsked, s.Stop, s.Heard = true, incident.Stop{By: "ann@example.com", At: start.Add(-time.Hour)}, incident.Heard{At: start.Add(-time.Hour)}
-	s.Abuse = incident.Abuse{Suspected: true, At: start.Add(-time.Hour), Told: true}
-	s.Notice = incident.Notice{Notice: events.Notice{Status: events.NoticePending, WindowStart: start.Add(time.Hour)}, Told: start, InAPI: true, Due: start}
-	s.Unused, s.Leased = false, 3
-	s.End = incident.End{Told: true, Discarded: true, DiscardBy: start}
+	s.Abuse = incident.Abuse{Suspected: true, At: start.Add(-time.Hour), Reported: true}
+	s.Notice = incident.Notice{Notice: events.Notice{Status: events.NoticePending, WindowStart: start.Add(time.Hour)}, LastWord: start, InAPI: true, Due: start}
+	s.NeverUsable, s.Leased = false, 3
+	s.End = incident.End{Reported: true, Discarded: true, DiscardBy: start}
 	before := *s
 
 	next := life(2)
@@ -46,7 +46,7 @@ func TestALifeTakesItsFactsWithIt(t *testing.T) {
 // TestASlotKeepsTheLifeInWhichTrainingMayRun: however many come and go after it, and no other that is older than the last.
 func TestASlotKeepsTheLifeInWhichTrainingMayRun(t *testing.T) {
 	w := quiet(true)
-	w.Crew.Named = 1
+	w.Crew.LeaseAttempt = 1
 	for i := range 5 {
 		next := life(10 + i)
 		next.Zone = "us-west4-b"
@@ -94,9 +94,9 @@ func TestANoticeIsOfItsLife(t *testing.T) {
 // TestWhoDeletedTheLifeBeforeHasGivenUpTheSlice: what we made in its place is gone, and it makes no difference whether anybody was
 // told that it waits.
 func TestWhoDeletedTheLifeBeforeHasGivenUpTheSlice(t *testing.T) {
-	for admission, released := range map[incident.Admission]bool{"": true, incident.Left: true, incident.Waiting: false} {
+	for admission, released := range map[incident.Admission]bool{"": true, incident.LeftToPerson: true, incident.AwaitsAdmission: false} {
 		w := quiet(true)
-		w.Crew.Named = 1
+		w.Crew.LeaseAttempt = 1
 		s := &w.Slices[0]
 		before := s.Incarnation
 		s.Incarnation = events.Incarnation{Zone: "us-west4-b", ID: "9000", Created: start.Add(-time.Minute)}
@@ -115,11 +115,11 @@ func TestWhoDeletedTheLifeBeforeHasGivenUpTheSlice(t *testing.T) {
 
 // TestNothingWaitsWhereNoLeaseIsOurs: a slice whose deletion did not happen waits to be admitted only where a lease leads.
 func TestNothingWaitsWhereNoLeaseIsOurs(t *testing.T) {
-	for named, want := range map[int]incident.Admission{0: "", 1: incident.Waiting} {
+	for named, want := range map[int]incident.Admission{0: "", 1: incident.AwaitsAdmission} {
 		w := quiet(true)
-		w.Crew.Named = named
+		w.Crew.LeaseAttempt = named
 		s := &w.Slices[0]
-		s.Admission, s.End.Released = incident.Waiting, start.Add(-incident.UnreleaseAfter-time.Minute)
+		s.Admission, s.End.Released = incident.AwaitsAdmission, start.Add(-incident.UnreleaseAfter-time.Minute)
 		w, _, _ = incident.Advance(policies["everything"], w, learned(w, *s, start)["read ready"], start)
 		if got := w.Slices[0]; got.Admission != want || got.IsReleased() {
 			t.Errorf("with lease %d its admission is %q, released: %v; want %q", named, got.Admission, got.IsReleased(), want)

@@ -24,7 +24,7 @@ func TestASlowCreationIsNotDeleted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := at(t, p, false, accepted, nil)
-			if n.w.Incident == nil || n.w.Incident.Phase != incident.Recreating {
+			if n.w.Incident == nil || n.w.Incident.Phase != incident.PhaseCreating {
 				t.Fatalf("it is not being created: %s", tale(n.w))
 			}
 			var deleted []events.Event
@@ -46,7 +46,7 @@ func TestASlowCreationIsNotDeleted(t *testing.T) {
 				}
 			}
 			if c.want == "" {
-				if n.w.Incident != nil && n.w.Incident.Phase == incident.Recreating {
+				if n.w.Incident != nil && n.w.Incident.Phase == incident.PhaseCreating {
 					t.Errorf("it is still waited for; %s", tale(n.w))
 				}
 				return

@@ -113,12 +113,12 @@ func (m *machine) ownerStopped(s *Slot, by string) bool {
 	if m.when().Before(s.Stop.At) {
 		return false
 	}
-	m.calledFor(s, by)
+	m.noteStopCall(s, by)
 	return true
 }
 
-// calledFor keeps who stopped a slice last, or that it was started since. An older call changes nothing: entries may come in any order.
-func (m *machine) calledFor(s *Slot, stoppedBy string) {
+// noteStopCall keeps who stopped a slice last, or that it was started since. An older call changes nothing: entries may come in any order.
+func (m *machine) noteStopCall(s *Slot, stoppedBy string) {
 	if at := m.when(); at.After(s.Stop.At) {
 		s = m.slice(s.Name)
 		s.Stop.By, s.Stop.At = stoppedBy, at
@@ -128,7 +128,7 @@ func (m *machine) calledFor(s *Slot, stoppedBy string) {
 // openStopped opens an incident for a slice that somebody stopped who is not its owner.
 func (m *machine) openStopped(s *Slot) {
 	text := m.openSince(s, s.State)
-	m.does(text, "nothing", func(m *machine) {
+	m.takeOrWatch(text, "nothing", func(m *machine) {
 		m.enter(Healing, m.now.Add(HealFor))
 		m.decided("incident opened: "+text, "the audit log does not say that its owner stopped it")
 		m.startOrTell(text)
@@ -148,16 +148,16 @@ func (m *machine) standsStopped(s *Slot) bool {
 		return false // what is being deleted may be gone
 	}
 	switch {
-	case s.Maker != "" || m.coming(s) && s.Incarnation.Created.After(in.Opened): // the crew of a new one may have spoken already
-		m.arrived(s)
-		if in.Phase == Recreating {
-			m.recreated()
+	case s.Maker != "" || m.creationUnderWay(s) && s.Incarnation.Created.After(in.Opened): // the crew of a new one may have spoken already
+		m.markArrived(s)
+		if in.Phase == PhaseCreating {
+			m.goOnOnceThere()
 			return true
 		}
-	case !m.coming(s):
+	case !m.creationUnderWay(s):
 		m.slice(s.Name).Replace = false
 	}
-	if in.Phase == Approving && in.Asked == events.ActionDelete && m.replacing() == nil {
+	if in.Phase == Approving && in.Asked == events.ActionDelete && m.toBeReplaced() == nil {
 		m.enter(Healing, m.healUntil(s))
 		m.decided(waitForStopper, m.w.noun(s.Name)+" is only stopped")
 		return true
@@ -272,7 +272,7 @@ func (m *machine) byHandStart() string {
 		return "look at the TPU yourself"
 	}
 	advice := "start it by hand: " + strings.Join(parts, "; ")
-	if slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return s.Condition == Stopped && !s.IsReleased() && m.w.elsewhere(&s) }) {
+	if slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return s.Condition == Stopped && !s.IsReleased() && m.w.leaseNamesOtherZone(&s) }) {
 		advice += "; then pitstop retry " + m.w.Name + " lets training in where it is now"
 	}
 	return advice

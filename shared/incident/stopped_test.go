@@ -432,7 +432,7 @@ func TestAStartBesideALoss(t *testing.T) {
 		"its owner's own order is still being made when the start is done": {func(bool) incident.Workload {
 			w := singles(false)
 			b := &w.Slices[1]
-			b.Condition, b.State, b.Since, b.Unused = incident.Creating, "CREATING", start.Add(-5*time.Hour), true
+			b.Condition, b.State, b.Since, b.NeverUsable = incident.Creating, "CREATING", start.Add(-5*time.Hour), true
 			return w
 		}, "everything", append(started[:5:5], [][2]string{
 			{"a read ready", "healing"},
@@ -550,7 +550,7 @@ func TestAStartBesideALoss(t *testing.T) {
 func TestWhatWasMadeElsewhereAndStoppedIsLetIn(t *testing.T) {
 	w := quiet(true)
 	single(&w)
-	w.Crew.Named = 1
+	w.Crew.LeaseAttempt = 1
 	w.Slices[0].Condition, w.Slices[0].Incarnation.Zone = incident.Stopped, "us-west4-b"
 	admitted(&w.Slices[0], life(1))
 	w.Slices[0].Since = start

@@ -49,21 +49,21 @@ func (m *machine) wait() {
 		if !in.Save.Requested.IsZero() {
 			m.saveAgain()
 		}
-	case Recreating:
-		if !m.gaveUpWaiting() {
+	case PhaseCreating:
+		if !m.giveUpIfPolicySays() {
 			m.remind()
 		}
 	case Approving:
 		m.waitForYes()
-	case InGrace:
+	case PhaseGrace:
 		if slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return s.ownerSilent(m.now) && !s.IsReleased() }) {
-			m.awaitRest()
+			m.waitForOthers()
 		}
 	case Clearing:
 		m.stillClearing()
 	case Healing:
 		m.startStopped()
-	case Maintaining, Looking, Removing, Admitting, Resuming, Restarting, Starting, Watching, Discarding, Closed: // nothing but their end
+	case Maintaining, Looking, PhaseDeleting, Admitting, Resuming, Restarting, Starting, Watching, Discarding, Closed: // nothing but their end
 	}
 }
 
@@ -81,7 +81,7 @@ func (m *machine) waitForYes() {
 		}
 	}
 	if in.Asked == events.ActionStart && m.startable() == nil && !m.allReady() {
-		m.awaitRest() // somebody else has started it meanwhile
+		m.waitForOthers() // somebody else has started it meanwhile
 		return
 	}
 	if m.reminds(in.Since) {
@@ -92,7 +92,7 @@ func (m *machine) waitForYes() {
 // quiet opens an incident when its time has come.
 func (m *machine) quiet() {
 	m.endProbe()
-	for _, open := range []func(){m.follow, m.openDueMaintenance, m.openUnusable, m.hangs, m.openDiscard} {
+	for _, open := range []func(){m.openAdmission, m.openDueMaintenance, m.openUnusable, m.hangs, m.openDiscard} {
 		if open(); m.w.Incident != nil {
 			return
 		}
@@ -104,7 +104,7 @@ func (m *machine) openDueMaintenance() {
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
 		n := s.Notice
-		if !s.announced() || n.Due.IsZero() || !m.opens(s) {
+		if !s.announced() || n.Due.IsZero() || !m.mayOpen(s) {
 			continue
 		}
 		if m.p.Unreadable != "" && m.now.Before(m.lastDue(n)) {
@@ -121,7 +121,7 @@ func (m *machine) openDueMaintenance() {
 func (m *machine) openUnusable() {
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
-		if !m.opens(s) {
+		if !m.mayOpen(s) {
 			continue
 		}
 		since := m.now.Sub(s.Since)
@@ -136,7 +136,7 @@ func (m *machine) openUnusable() {
 			return
 		case (s.Condition == Unhealthy || s.Condition == Unclear) && since >= SickFor && !trains:
 			text := m.openSince(s, s.State)
-			m.does(text, "wait for "+m.w.recovery(), func(m *machine) {
+			m.takeOrWatch(text, "wait for "+m.w.recovery(), func(m *machine) {
 				m.enter(Healing, m.now.Add(HealFor))
 				m.decided("incident opened: "+text+"; wait for "+m.w.recovery(), "")
 			})
@@ -161,8 +161,8 @@ func (m *machine) openUnread(s *Slot) {
 	text := m.auditUnread(s)
 	m.open(Trouble{Cause: events.CauseUnknown, Slice: s.Name, Life: s.Incarnation.ID, At: s.Since, Text: text, Proven: true})
 	m.stopped(s.Since)
-	m.does(text, "nothing", func(m *machine) {
-		m.enter(InGrace, m.now)
+	m.takeOrWatch(text, "nothing", func(m *machine) {
+		m.enter(PhaseGrace, m.now)
 		m.line(LineSeen, text, "")
 		m.escalate(CodeAuditUnread, text, auditAdvice+m.w.Name)
 	})
@@ -206,7 +206,7 @@ func (m *machine) unanswered(i int, why string) {
 		}
 	}
 	if m.phase() == Clearing && m.w.Incident.unwanted(*effect) {
-		m.decided("wait no longer for the creation of "+effect.names(), why)
+		m.decided("wait no longer for the creation of "+effect.sliceList(), why)
 		m.drop(effect.Action, effect.Slice)
 		return // the next tick ends the clean-up
 	}
@@ -216,12 +216,12 @@ func (m *machine) unanswered(i int, why string) {
 		m.escalate(CodeUnanswered, fmt.Sprintf("%s: %s, %d times in a row", effect.Action, why, effect.Failures), "look at the function's log and its dead letters")
 		return
 	}
-	m.decided("ask again: "+string(effect.Action)+" "+effect.names(), why)
+	m.decided("ask again: "+string(effect.Action)+" "+effect.sliceList(), why)
 	m.resend(effect)
 }
 
-// gaveUpWaiting ends the wait for capacity where the policy bounds it.
-func (m *machine) gaveUpWaiting() bool {
+// giveUpIfPolicySays ends the wait for capacity where the policy bounds it.
+func (m *machine) giveUpIfPolicySays() bool {
 	in := m.w.Incident
 	if m.p.GiveUpAfter == 0 || in.WaitingSince.IsZero() || m.now.Sub(in.WaitingSince) < m.p.GiveUpAfter {
 		return false
@@ -265,11 +265,11 @@ func (m *machine) overdueIn(p Phase, took string) {
 		m.unhealed(took)
 	case Looking:
 		m.unexplained(took)
-	case InGrace:
+	case PhaseGrace:
 		m.unsaidInTime()
-	case Removing:
-		m.escalate(CodeOverdue, "the deletion did not end within "+took+m.barring(), "delete "+strings.Join(m.replacing(), ", ")+" by hand; then it can be created again")
-	case Recreating:
+	case PhaseDeleting:
+		m.escalate(CodeOverdue, "the deletion did not end within "+took+m.barring(), "delete "+strings.Join(m.toBeReplaced(), ", ")+" by hand; then it can be created again")
+	case PhaseCreating:
 		m.notCreated(took)
 	case Admitting, Restarting:
 		m.escalate(CodeOverdue, "the lease could not be written within "+took+": "+m.lastFailure(), "look at the bucket and the permissions of the function recovery")
@@ -278,7 +278,7 @@ func (m *machine) overdueIn(p Phase, took string) {
 	case Starting:
 		m.unstarted(took)
 	case Watching:
-		m.finish(Observed, "", m.watchCode(), m.stillThere()+" after "+took, "")
+		m.finish(Observed, "", m.watchCode(), m.describeUnusable()+" after "+took, "")
 	case Clearing:
 		m.uncleared(took)
 	case Discarding:
@@ -290,7 +290,7 @@ func (m *machine) overdueIn(p Phase, took string) {
 // unsaidInTime goes on when the time is over in which an owner may have said that they deleted a slice.
 func (m *machine) unsaidInTime() {
 	if slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return s.Condition == Gone && !s.IsReleased() }) {
-		m.awaitRest()
+		m.waitForOthers()
 		return
 	}
 	m.resume("the slice is back")
@@ -309,7 +309,7 @@ func (m *machine) unstarted(took string) {
 		return !s.IsReleased() && s.Condition != Ready && s.Condition != Stopped && m.startsOthers(&s)
 	}
 	if slices.ContainsFunc(m.w.Slices, lost) {
-		m.awaitRest() // another slice was lost meanwhile
+		m.waitForOthers() // another slice was lost meanwhile
 		return
 	}
 	m.escalate(CodeOverdue, "it was not usable within "+took+" of its start: "+m.lastFailure(), m.byHandStart())
@@ -338,8 +338,8 @@ func (m *machine) barring() string {
 	return ""
 }
 
-// stillThere says how the slices stand that nobody may touch.
-func (m *machine) stillThere() string {
+// describeUnusable says how the slices stand that nobody may touch.
+func (m *machine) describeUnusable() string {
 	var parts []string
 	for i := range m.w.Slices {
 		if s := &m.w.Slices[i]; s.Condition != Ready {
@@ -368,7 +368,7 @@ func (m *machine) unhealed(took string) {
 		return
 	}
 	if m.stepsOn() {
-		m.resumed(ByStep, "training goes on, though "+m.stillThere()+": "+pastBaseline(m.w.Progress.Step, m.w.Incident.Baseline))
+		m.resumed(ByStep, "training goes on, though "+m.describeUnusable()+": "+pastBaseline(m.w.Progress.Step, m.w.Incident.Baseline))
 		return
 	}
 	suspended, making := false, ""
@@ -382,7 +382,7 @@ func (m *machine) unhealed(took string) {
 			if s.Replace && m.w.effect(events.ActionDelete, s.Name) == nil {
 				m.slice(s.Name).Replace = false // of what is stopped nothing is deleted
 			}
-		case s.Unused && s.Condition == Creating:
+		case s.NeverUsable && s.Condition == Creating:
 			making = s.Name
 		default:
 			m.slice(s.Name).Replace = true
@@ -390,7 +390,7 @@ func (m *machine) unhealed(took string) {
 	}
 	stopped := m.stillStopped()
 	switch {
-	case m.replacing() != nil && !suspended: // what is stopped besides comes after that
+	case m.toBeReplaced() != nil && !suspended: // what is stopped besides comes after that
 	case stopped != nil:
 		m.startOrTell(strings.Join(stopped, ", ") + " stopped")
 		return
@@ -399,10 +399,10 @@ func (m *machine) unhealed(took string) {
 			"wait for it, or order it anew; then pitstop retry "+m.w.Name)
 		return
 	default:
-		m.awaitRest()
+		m.waitForOthers()
 		return
 	}
-	m.replace(m.w.Words().Healer + " has not brought " + strings.Join(m.replacing(), ", ") + " back within " + took)
+	m.replace(m.w.Words().Healer + " has not brought " + strings.Join(m.toBeReplaced(), ", ") + " back within " + took)
 }
 
 // stepsOn reports whether the training does steps in what only the API calls unusable, past what was saved when the incident opened.
@@ -456,11 +456,11 @@ func (m *machine) noProgress(took string) {
 		m.decided("wait for "+m.w.recovery(), "no progress, and the slice is not usable")
 	case in.Retried && in.Since.Equal(in.Opened) && !m.w.Crew.Seen.IsZero():
 		m.restart("a person has asked for it")
-	case m.goesOn():
+	case m.stillStepping():
 		m.inc().Deadline = m.now.Add(Grace)
 		m.decided("wait for a step past "+events.Number(in.Baseline), "steps are done still")
 	case m.rewound():
-		m.takenBack()
+		m.acceptRewind()
 	case !m.w.Crew.Seen.IsZero():
 		m.restart("no progress within " + took)
 	case m.w.Directory != "" && m.w.effect(events.ActionVerify, "") == nil:

@@ -23,7 +23,7 @@ func (m *machine) reported(e Reported) {
 	switch who, ended := s.speaker(r.Hostname, m.when()); {
 	case who == formerCrew:
 		m.remember(r, ended)
-		m.namesAnew()
+		m.renewLeaseRequest()
 		return
 	case who == unknownCrew, s.endedBy(m.when()) && r.Report != events.ReportNotice:
 		m.keep(e, s) // nothing is known that could have written it
@@ -57,9 +57,9 @@ func (m *machine) reported(e Reported) {
 	case events.ReportNotice:
 		m.crewNotice(s, r)
 	}
-	m.namesAnew()
+	m.renewLeaseRequest()
 	if r.Attempt > last { // it began, though the line that says so is lost or late
-		m.stirs(CodeMayTrain, fmt.Sprintf("the crew tells of attempt %d", r.Attempt))
+		m.noteActivity(CodeMayTrain, fmt.Sprintf("the crew tells of attempt %d", r.Attempt))
 	}
 }
 
@@ -77,26 +77,26 @@ func (m *machine) leaseSeen(s *Slot, r events.CrewReport) {
 	case Restarting:
 		effect = m.w.effect(events.ActionRestart, "")
 	}
-	if effect == nil || r.Attempt < effect.Names || r.Report == events.ReportNotice {
+	if effect == nil || r.Attempt < effect.LeaseAttempt || r.Report == events.ReportNotice {
 		return
 	}
 	switch {
 	case !effect.Begun.IsZero():
-		m.letIn(effect.admits)
+		m.markAllAdmitted(effect.admits)
 	case effect.Action == events.ActionAdmit:
-		m.letIn(func(o Slot) bool { return o.Name == s.Name })
+		m.markAllAdmitted(func(o Slot) bool { return o.Name == s.Name })
 	}
 	m.resume(fmt.Sprintf("the crew runs attempt %d", r.Attempt))
 }
 
-// namesAnew names anew what a lease is to name that nobody has begun to write, once the crews have got as far by themselves: none would begin
+// renewLeaseRequest names anew what a lease is to name that nobody has begun to write, once the crews have got as far by themselves: none would begin
 // anew for an attempt that runs.
-func (m *machine) namesAnew() {
+func (m *machine) renewLeaseRequest() {
 	if m.phase() != Admitting {
 		return
 	}
 	effect := m.w.effect(events.ActionAdmit, "")
-	if effect != nil && effect.Stage() == StageWanted && effect.Names <= max(m.w.Crew.Attempt, m.w.Crew.Exited) {
+	if effect != nil && effect.Stage() == StageWanted && effect.LeaseAttempt <= max(m.w.Crew.Attempt, m.w.Crew.Exited) {
 		m.resend(m.effect(events.ActionAdmit, ""))
 	}
 }
@@ -112,7 +112,7 @@ func (m *machine) runsIn(s *Slot, r events.CrewReport) {
 // trains takes it that training runs in what was made, or waits to be admitted, though nobody admitted it: a crew that finds itself in
 // the place of the life that the lease names takes the lease over after a while, and so does one where no lease of ours was ever written.
 func (m *machine) trains(s *Slot, attempt int) {
-	led := s.Admission == Waiting || m.w.elsewhere(s) && attempt >= s.Leased // by the lease, whatever became of the answer to it
+	led := s.Admission == AwaitsAdmission || m.w.leaseNamesOtherZone(s) && attempt >= s.Leased // by the lease, whatever became of the answer to it
 	if s.Maker == "" && !led || s.Condition == Gone || s.Condition == Lost {
 		return // or it is told late, of what has ended since
 	}
@@ -121,18 +121,18 @@ func (m *machine) trains(s *Slot, attempt int) {
 	}
 	s = m.slice(s.Name)
 	if led {
-		s.admit()
+		s.markAdmitted()
 	}
 	if m.phase() == Clearing {
-		m.keepsTraining(s)
+		m.spareRunningTraining(s)
 		return
 	}
 	s.Maker = ""
 }
 
-// keepsTraining has a clean-up spare a slice in whose place a crew has put itself, and all that trains with it: no slice of a Multislice
+// spareRunningTraining has a clean-up spare a slice in whose place a crew has put itself, and all that trains with it: no slice of a Multislice
 // trains alone. Where one of them may be on its way out it spares none; the next line of a crew tries again.
-func (m *machine) keepsTraining(s *Slot) {
+func (m *machine) spareRunningTraining(s *Slot) {
 	with := func(o Slot) bool { // it trains with that slice
 		return (o.Maker != "" || o.Name == s.Name) && !o.IsReleased() && o.Condition != Gone && o.Condition != Lost
 	}
@@ -225,7 +225,7 @@ func (m *machine) crashed(r events.CrewReport) bool {
 
 func (m *machine) started(s *Slot, r events.CrewReport) {
 	m.began(r)
-	m.stirs(CodeMayTrain, fmt.Sprintf("the crew says that attempt %d runs", r.Attempt))
+	m.noteActivity(CodeMayTrain, fmt.Sprintf("the crew says that attempt %d runs", r.Attempt))
 	in := m.w.Incident
 	if in == nil || r.Attempt <= in.BaseAttempt {
 		return
@@ -254,7 +254,7 @@ func (m *machine) progress(s *Slot, r events.CrewReport) {
 	}
 	m.stepsAdmit(r.Attempt, at)
 	m.confirm(r.Step, r.Attempt, at)
-	m.stirs(CodeMayTrain, "the crew tells of step "+events.Number(r.Step))
+	m.noteActivity(CodeMayTrain, "the crew tells of step "+events.Number(r.Step))
 }
 
 // stepsAdmit takes it from a step of an attempt with which the lease may have named a life that it does name it, whatever became of
@@ -262,8 +262,8 @@ func (m *machine) progress(s *Slot, r events.CrewReport) {
 func (m *machine) stepsAdmit(attempt int, at time.Time) {
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
-		if s.Leased > 0 && attempt >= s.Leased && m.w.elsewhere(s) && !s.IsReleased() && at.After(s.Incarnation.Created) {
-			m.slice(s.Name).admit()
+		if s.Leased > 0 && attempt >= s.Leased && m.w.leaseNamesOtherZone(s) && !s.IsReleased() && at.After(s.Incarnation.Created) {
+			m.slice(s.Name).markAdmitted()
 		}
 	}
 }
@@ -305,16 +305,18 @@ func (m *machine) stepsConfirm(attempt int, at time.Time) bool {
 	case Approving: // otherwise the maintenance is still to come
 		return in.Asked == events.ActionRestart || in.Asked == events.ActionDelete && m.allReady()
 	case Watching:
-		toCome := in.Down.IsZero() && (in.Cause == events.CauseMaintenance || in.Cause == events.CauseEnd) && m.announced()
+		toCome := in.Down.IsZero() && (in.Cause == events.CauseMaintenance || in.Cause == events.CauseEnd) && m.anyAnnounced()
 		return m.allReady() && !toCome
-	case Saving, Maintaining, InGrace, Removing, Recreating, Clearing, Closed:
+	case Saving, Maintaining, PhaseGrace, PhaseDeleting, PhaseCreating, Clearing, Closed:
 	}
 	return false
 }
 
 // awaitsAdmission reports whether a slice waits to be admitted: it is the others that step on, without it.
 func (m *machine) awaitsAdmission() bool {
-	return slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return m.w.elsewhere(&s) && !s.IsReleased() && s.Admission != Left })
+	return slices.ContainsFunc(m.w.Slices, func(s Slot) bool {
+		return m.w.leaseNamesOtherZone(&s) && !s.IsReleased() && s.Admission != LeftToPerson
+	})
 }
 
 func pastBaseline(step, baseline int64) string {
@@ -345,12 +347,12 @@ func (m *machine) exited(s *Slot, r events.CrewReport) {
 	in := m.w.Incident
 	if in == nil {
 		// A crew that has given up after this attempt has told of its end.
-		if m.opens(s) && !m.left() && s.Condition != Gone && s.Condition != Lost && r.Attempt > m.w.Crew.GaveUp {
+		if m.mayOpen(s) && !m.reportedBefore() && s.Condition != Gone && s.Condition != Lost && r.Attempt > m.w.Crew.GaveUp {
 			m.openCrash(t)
 		}
 		return
 	}
-	if !r.Interrupted && m.untouched() {
+	if !r.Interrupted && m.onlyAnnounced() {
 		m.trouble(t, s.Incarnation)
 		m.line(LineSeen, t.Text, fmt.Sprintf("the crew restarts it, %d restarts left", r.RestartsLeft))
 		m.inc().BaseAttempt = max(in.BaseAttempt, r.Attempt)
@@ -366,7 +368,7 @@ func (m *machine) exited(s *Slot, r events.CrewReport) {
 		if in.Phase == Resuming {
 			in.Deadline = m.now.Add(ResumeFor)
 		}
-	case Window, Healing, InGrace, Removing, Recreating, Saving, Maintaining, Watching, Starting:
+	case Window, Healing, PhaseGrace, PhaseDeleting, PhaseCreating, Saving, Maintaining, Watching, Starting:
 		// What the machines do to the training is no failure of the training.
 		m.line(LineSeen, t.Text, "a consequence")
 		m.inc().BaseAttempt = max(in.BaseAttempt, r.Attempt)
@@ -380,9 +382,9 @@ func (m *machine) noteError() {
 	}
 }
 
-// left reports whether a line is from before what the training met was left to a person: it has been told, however late the
+// reportedBefore reports whether a line is from before what the training met was left to a person: it has been told, however late the
 // line comes.
-func (m *machine) left() bool {
+func (m *machine) reportedBefore() bool {
 	return m.w.Crew.Theirs || !m.from.Time.IsZero() && !m.from.Time.After(m.w.Crew.Left)
 }
 
@@ -390,7 +392,7 @@ func (m *machine) openCrash(t Trouble) {
 	in := m.open(t)
 	in.BaseAttempt = max(in.BaseAttempt, m.w.Crew.Exited)
 	in.Down = t.At
-	m.does(t.Text, "leave the restart to the crew, and ask it for one when it has given up", func(m *machine) {
+	m.takeOrWatch(t.Text, "leave the restart to the crew, and ask it for one when it has given up", func(m *machine) {
 		m.enter(Resuming, m.now.Add(ResumeFor))
 		m.line(LineSeen, t.Text, "")
 		m.decided("incident opened: training crash; the crew restarts it", "the slice lives, so its crew acts first")
@@ -405,12 +407,12 @@ func (m *machine) gaveUp(s *Slot, r events.CrewReport) {
 		return
 	}
 	if m.w.Incident == nil {
-		if late || !m.opens(s) || m.left() {
+		if late || !m.mayOpen(s) || m.reportedBefore() {
 			return
 		}
 		m.openCrash(Trouble{Cause: events.CauseCrash, Slice: s.Name, Life: s.Incarnation.ID, At: m.when(), Text: r.Describe()})
 	}
-	if p := m.phase(); p != Resuming && p != Watching && !m.untouched() {
+	if p := m.phase(); p != Resuming && p != Watching && !m.onlyAnnounced() {
 		return
 	}
 	m.w.Crew.Attempt, m.changed = max(m.w.Crew.Attempt, r.Attempt), true
@@ -490,16 +492,16 @@ func (m *machine) finished(r events.CrewReport) {
 	if !m.claimsEnd(r) {
 		return
 	}
-	m.stirred() // what may be its owner's is not deleted for standing idle
+	m.cancelIdleDeletion() // what may be its owner's is not deleted for standing idle
 	if m.w.Incident == nil {
 		return
 	}
 	switch m.phase() {
-	case Removing, Recreating, Clearing, Admitting:
+	case PhaseDeleting, PhaseCreating, Clearing, Admitting:
 		return // what has been begun is brought to its end, and the verdict is read when it matters
 	case Discarding:
 		if m.w.discarding() {
-			m.keepIdle(CodeMayTrain, "the crew says that the training is finished")
+			m.endKeepingIdle(CodeMayTrain, "the crew says that the training is finished")
 		}
 	case Watching:
 		m.line(LineSeen, r.Describe(), "the crew's verdict decides")

@@ -70,7 +70,7 @@ func TestANoticeOfALifeThatIsLeftAloneIsNotDue(t *testing.T) {
 		t.Errorf("due at %v, want when the save is due", due)
 	}
 	for name, change := range map[string]func(w *incident.Workload){
-		"its end has been told": func(w *incident.Workload) { w.Slices[0].End.Told = true },
+		"its end has been told": func(w *incident.Workload) { w.Slices[0].End.Reported = true },
 		"its owner has it":      func(w *incident.Workload) { w.Slices[0].End.Released = start },
 		"the training is done":  func(w *incident.Workload) { w.Crew.Finished = true },
 		"it was withdrawn":      func(w *incident.Workload) { w.Slices[0].Notice.Status = events.NoticeGone },
@@ -249,7 +249,7 @@ func TestTheSameErrorIsNotMetAgainAndAgain(t *testing.T) {
 func verdictOf(w incident.Workload, attempt int, finished bool, now time.Time) incident.Beat {
 	s := w.Slices[0]
 	return incident.Beat{Origin: incident.Origin{Time: now, Rank: events.RankUser}, Slice: s.Name, Incarnation: s.Incarnation, Seen: now, Attempt: attempt, Verdict: &events.CrewVerdict{
-		Schema: events.Schema, Attempt: max(attempt, w.Crew.Named), Finished: finished, Ended: now, Reason: "all restarts are spent",
+		Schema: events.Schema, Attempt: max(attempt, w.Crew.LeaseAttempt), Finished: finished, Ended: now, Reason: "all restarts are spent",
 		Life: events.Admission{Slice: s.Name, Incarnation: events.Incarnation{Zone: s.Zone}, Workers: s.Hosts},
 	}}
 }
@@ -310,7 +310,7 @@ func TestAnAttemptThatRunsIsNamedInTheLease(t *testing.T) {
 	n := at(t, policies["everything"], true,
 		"preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0, accepted create 0, read ours", nil)
 	n.w.Slices[0].Hosts = "t1v-n-00000002"
-	names := n.w.Effects[0].Names
+	names := n.w.Effects[0].LeaseAttempt
 	for name, test := range map[string]struct {
 		report  events.CrewReport
 		follows bool

@@ -70,7 +70,7 @@ func (in *Incident) update(w Workload) events.IncidentUpdated {
 			break
 		}
 	}
-	if in.Phase == Recreating && in.Reminded.After(in.WaitingSince) {
+	if in.Phase == PhaseCreating && in.Reminded.After(in.WaitingSince) {
 		u.Waiting = in.WaitingSince
 	}
 	if in.Outcome == Escalated && w.endedLast(in) {

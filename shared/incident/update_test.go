@@ -59,12 +59,12 @@ func TestPeopleAreToldOfEachPlaceInTheCourseOfAnIncident(t *testing.T) {
 	}{
 		"nothing is open":                   {incident.Workload{}, incident.Workload{}, nil},
 		"it opens, and is looked at":        {incident.Workload{}, in(incident.Looking), nil},
-		"it is known what to do":            {in(incident.Looking), in(incident.Removing), []string{"deleting"}},
-		"it opens with that":                {incident.Workload{}, in(incident.Removing), []string{"deleting"}},
-		"nothing has moved":                 {in(incident.Removing), in(incident.Removing), nil},
-		"it goes on":                        {in(incident.Removing), in(incident.Recreating), []string{"creating"}},
-		"capacity is missing":               {in(incident.Recreating), in(incident.Recreating, waits(at)), nil},
-		"capacity is missing for long":      {in(incident.Recreating, waits(at)), in(incident.Recreating, waits(at.Add(time.Hour))), []string{"creating/waiting"}},
+		"it is known what to do":            {in(incident.Looking), in(incident.PhaseDeleting), []string{"deleting"}},
+		"it opens with that":                {incident.Workload{}, in(incident.PhaseDeleting), []string{"deleting"}},
+		"nothing has moved":                 {in(incident.PhaseDeleting), in(incident.PhaseDeleting), nil},
+		"it goes on":                        {in(incident.PhaseDeleting), in(incident.PhaseCreating), []string{"creating"}},
+		"capacity is missing":               {in(incident.PhaseCreating), in(incident.PhaseCreating, waits(at)), nil},
+		"capacity is missing for long":      {in(incident.PhaseCreating, waits(at)), in(incident.PhaseCreating, waits(at.Add(time.Hour))), []string{"creating/waiting"}},
 		"a person is asked":                 {in(incident.Window), in(incident.Approving, asks(events.ActionMaintain)), []string{"approving/maintain"}},
 		"a person is asked something else":  {in(incident.Approving, asks(events.ActionMaintain)), in(incident.Approving, asks(events.ActionDelete)), []string{"approving/delete"}},
 		"it ends":                           {in(incident.Resuming), in(incident.Closed, ends(incident.Resumed)), []string{"resumed"}},
@@ -85,7 +85,7 @@ func TestPeopleAreToldOfEachPlaceInTheCourseOfAnIncident(t *testing.T) {
 	if u, tell := escalated.Closed.Update(escalated); !tell || u.IdleChips != 16 {
 		t.Errorf("%d chips stand idle, want those of what it left", u.IdleChips)
 	}
-	next := in(incident.Removing)
+	next := in(incident.PhaseDeleting)
 	next.Ended = escalated.Closed.Closed
 	if u, _ := escalated.Closed.Update(next); u.IdleChips != 0 {
 		t.Errorf("%d chips stand idle, though another incident is open", u.IdleChips)

@@ -197,8 +197,8 @@ func (m *machine) loseHeard(s *Slot) {
 	m.replace(text)
 }
 
-// testifies takes what a crew's guest attribute tells beside its heartbeat.
-func (m *machine) testifies(e Beat) {
+// takeVerdict takes what a crew's guest attribute tells beside its heartbeat.
+func (m *machine) takeVerdict(e Beat) {
 	s := m.w.Slice(e.Slice)
 	if s == nil || !e.Incarnation.Same(s.Incarnation) || e.Seen.IsZero() {
 		return
@@ -223,7 +223,7 @@ func (m *machine) verdict(v events.CrewVerdict, leased bool) {
 	switch {
 	case s == nil, s.Hosts != "" && v.Life.Workers != "" && s.Hosts != v.Life.Workers:
 		return
-	case v.Restart, !leased && v.Attempt < m.w.Crew.Named:
+	case v.Restart, !leased && v.Attempt < m.w.Crew.LeaseAttempt:
 		return
 	}
 	if m.w.Crew.Attempt < v.Attempt {
@@ -256,14 +256,14 @@ func (m *machine) finishedFor(v events.CrewVerdict) {
 		return
 	}
 	c.Finished, c.FinishedAt, c.Certain, c.Done = true, at, v.Certain, v.Attempt
-	m.stirred()
+	m.cancelIdleDeletion()
 	m.w.Progress.Step = max(m.w.Progress.Step, v.Step)
 	in := m.w.Incident
 	if in == nil {
 		return
 	}
 	switch in.Phase {
-	case Removing, Recreating, Clearing, Admitting:
+	case PhaseDeleting, PhaseCreating, Clearing, Admitting:
 		return // what has been begun is brought to its end
 	case Discarding:
 		if !m.w.discarding() {
@@ -285,7 +285,7 @@ func (m *machine) finishedFor(v events.CrewVerdict) {
 // gaveUpFor takes the verdict that the crew's own restarts are spent.
 func (m *machine) gaveUpFor(v events.CrewVerdict) {
 	in, c := m.w.Incident, &m.w.Crew
-	if in == nil || v.Attempt <= c.GaveUp || in.Phase != Resuming && in.Phase != Watching && !m.untouched() {
+	if in == nil || v.Attempt <= c.GaveUp || in.Phase != Resuming && in.Phase != Watching && !m.onlyAnnounced() {
 		return
 	}
 	before := c.Spent
@@ -327,7 +327,7 @@ func (m *machine) struckNear(at time.Time) string {
 		}
 	}
 	for i := range m.w.Slices {
-		if n := m.w.Slices[i].Notice; n.InAPI && m.w.Slices[i].announced() && (near(n.WindowStart) || n.Status == events.NoticeOngoing && near(n.Told)) {
+		if n := m.w.Slices[i].Notice; n.InAPI && m.w.Slices[i].announced() && (near(n.WindowStart) || n.Status == events.NoticeOngoing && near(n.LastWord)) {
 			return "maintenance of " + m.w.Slices[i].Name
 		}
 	}

@@ -155,7 +155,7 @@ func TestLinesRefillNoBudget(t *testing.T) {
 // TestRestartsADayAreBounded: progress refills the budget, and the policy bounds the day all the same. Then a person is told.
 func TestRestartsADayAreBounded(t *testing.T) {
 	r := newTour(t, quiet(true), "everything")
-	r.w.Crew.Named = 1
+	r.w.Crew.LeaseAttempt = 1
 	for i := range 40 {
 		attempt := r.w.Crew.Attempt
 		r.line("llama-8b", events.CrewReport{Report: events.ReportExited, Attempt: attempt, ExitCode: 1, Tail: []string{fmt.Sprint("error ", i)}})
@@ -217,7 +217,7 @@ func TestANewAttemptTakesBackThatTheTrainingIsDone(t *testing.T) {
 	for _, report := range []events.Report{events.ReportStarted, events.ReportProgress} {
 		for attempt, back := range map[int]bool{1: false, 2: true} {
 			r := newTour(t, quiet(true), "everything")
-			r.w.Crew.Named = 1
+			r.w.Crew.LeaseAttempt = 1
 			r.learn("llama-8b", "finished", "its verdict")
 			r.now = r.now.Add(time.Hour)
 			r.line("llama-8b", events.CrewReport{Report: report, Attempt: attempt, Workers: 4, Step: 60_000})
@@ -260,7 +260,7 @@ func TestANewLifeCountsItsAttemptsAnew(t *testing.T) {
 // TestLinesSayNothingAgainstAVerdict: anyone may write a line about a later attempt.
 func TestLinesSayNothingAgainstAVerdict(t *testing.T) {
 	r := newTour(t, quiet(true), "everything")
-	r.w.Crew.Named = 1
+	r.w.Crew.LeaseAttempt = 1
 	r.line("llama-8b", events.CrewReport{Report: events.ReportStarted, Attempt: 1000, Workers: 4})
 	r.line("llama-8b", events.CrewReport{Report: events.ReportFinished, Attempt: 1, Step: 50_000})
 	if r.give(verdictOf(r.w, 1, true, r.now)); !r.w.Crew.Finished {
@@ -328,7 +328,7 @@ func TestAVerdictThatDecidesIsNotDecidedOnTwice(t *testing.T) {
 	w := quiet(true)
 	w.Budgets = incident.Budgets{Restarts: incident.MaxRestarts, Since: start.Add(-time.Hour)}
 	r := newTour(t, w, "everything")
-	r.w.Crew.Named = 1
+	r.w.Crew.LeaseAttempt = 1
 	r.learn("llama-8b", "exit 139")
 	for r.w.Incident.HearBy.IsZero() {
 		r.tick(time.Minute) // the crew is silent, until that counts
@@ -365,7 +365,7 @@ func TestAnUnconfirmedEndDeletesNothing(t *testing.T) {
 		w := quiet(true)
 		w.Budgets = incident.Budgets{Restarts: incident.MaxRestarts, Since: start.Add(time.Hour)}
 		r := newTour(t, w, "everything")
-		r.w.Crew.Named = 1
+		r.w.Crew.LeaseAttempt = 1
 		if claimed {
 			r.learn("llama-8b", "finished")
 		}
@@ -412,7 +412,7 @@ func TestACrewOfTheReleaseBeforeIsBelieved(t *testing.T) {
 		return incident.Beat{Slice: s.Name, Incarnation: s.Incarnation, Seen: r.now, Ended: true, Attempt: attempt}
 	}
 	r := newTour(t, quiet(true), "everything")
-	r.w.Crew.Named = 1
+	r.w.Crew.LeaseAttempt = 1
 	r.learn("llama-8b", "finished")
 	if !r.w.Reads(r.now).Has(incident.ReadCrew, "llama-8b") || r.w.Due().After(r.now) {
 		t.Fatal("patrol does not read the guest attribute")
@@ -424,7 +424,7 @@ func TestACrewOfTheReleaseBeforeIsBelieved(t *testing.T) {
 		t.Error("it is not believed")
 	}
 	r = newTour(t, quiet(true), "everything")
-	r.w.Crew.Named = 1
+	r.w.Crew.LeaseAttempt = 1
 	r.learn("llama-8b", "exit 139", "gave up")
 	if asked := r.give(ended(r, 1)); asked != "restart llama-8b=7711" {
 		t.Errorf("it gave up, and asked for is %q", asked)

@@ -67,7 +67,7 @@ func TestUnexplained(t *testing.T) {
 	if n.w.Reads(n.now).Has(incident.ReadDeleter, "another") {
 		t.Error("a slice that nobody knows is unexplained")
 	}
-	n.w.Slices[0].End.Told = true
+	n.w.Slices[0].End.Reported = true
 	for after, want := range map[time.Duration]bool{0: true, 2*incident.Grace - time.Minute: true, 2 * incident.Grace: false} {
 		if got := n.w.Reads(n.w.Slices[0].Since.Add(after)).Has(incident.ReadDeleter, "llama-8b"); got != want {
 			t.Errorf("left to a person, and gone for %s: %v, want %v", after, got, want)
@@ -131,7 +131,7 @@ func TestAbuseStopsAllAutomation(t *testing.T) {
 	// What was read before takes nothing back.
 	before := read
 	before.Condition, before.State, before.Abuse, before.Time = incident.Ready, "READY", false, start.Add(-time.Second)
-	if w, _, _ := incident.Advance(policies["everything"], w, before, start.Add(time.Second)); !w.Slices[0].Abuse.Suspected || !w.Slices[0].Abuse.Told {
+	if w, _, _ := incident.Advance(policies["everything"], w, before, start.Add(time.Second)); !w.Slices[0].Abuse.Suspected || !w.Slices[0].Abuse.Reported {
 		t.Error("an older reading takes the suspicion back")
 	}
 
@@ -141,7 +141,7 @@ func TestAbuseStopsAllAutomation(t *testing.T) {
 		t.Error("the symptom is gone, and nothing is done")
 	}
 	read.Condition, read.State, read.Time = incident.Lost, "PREEMPTED", start.Add(time.Hour)
-	if w, _, _ = incident.Advance(policies["everything"], w, read, read.Time); w.Incident == nil || w.Incident.Phase != incident.Removing {
+	if w, _, _ = incident.Advance(policies["everything"], w, read, read.Time); w.Incident == nil || w.Incident.Phase != incident.PhaseDeleting {
 		t.Errorf("it is lost, and %s", tale(w))
 	}
 }

@@ -62,8 +62,8 @@ type Workload struct {
 	Outbox []events.Envelope `json:"outbox,omitempty"`
 }
 
-// Named reports whether nothing more is to be had of the host names of the slice's workers.
-func (l Life) Named() bool { return l.Hosts != "" || l.HostsAsked }
+// HostsKnown reports whether nothing more is to be had of the host names of the slice's workers.
+func (l Life) HostsKnown() bool { return l.Hosts != "" || l.HostsAsked }
 
 // IsFormer reports whether a life is over because another one has come since. One that somebody began elsewhere before what we made,
 // which is gone without having been admitted, is not.
@@ -104,10 +104,10 @@ const (
 // Notice is announced maintenance of a life. It is no incident by itself.
 type Notice struct {
 	events.Notice
-	// Told is the time that the newest word of it gives itself: an older one does not undo it. A notice that is gone
+	// LastWord is the time that the newest word of it gives itself: an older one does not undo it. A notice that is gone
 	// stays until Linger is over, so that a straggler does not bring it back. InAPI says that a reading showed it too, so a reading without it means something.
-	Told  time.Time `json:"told"`
-	InAPI bool      `json:"in_api,omitzero"`
+	LastWord time.Time `json:"told"`
+	InAPI    bool      `json:"in_api,omitzero"`
 	// End says that it is no maintenance, but the planned end of the life: its window is the moment at which it ends.
 	End bool `json:"end,omitzero"`
 	// Due is when the save has to be requested.
@@ -127,8 +127,8 @@ type Creator struct {
 	Incident string    `json:"incident"`
 	Opened   time.Time `json:"opened"`
 	Closed   time.Time `json:"closed"`
-	// Told are the slices of which something was found that came late.
-	Told []string `json:"told,omitempty"`
+	// ReportedSlices are those of which something was found that came late.
+	ReportedSlices []string `json:"told,omitempty"`
 }
 
 // Budgets are spent without verified progress and refilled by it.
@@ -150,10 +150,10 @@ type Progress struct {
 	High   int64 `json:"high,omitzero"`
 	Proven int64 `json:"proven,omitzero"`
 	// Stepped is a later step that the crew wrote down on its machine. GapSeconds is the longest time between two reports of
-	// steps of one attempt in quiet times. Told is when a person was told last that the training stands still.
-	Stepped    time.Time `json:"stepped,omitzero"`
-	GapSeconds int64     `json:"gap_seconds,omitzero"`
-	Told       time.Time `json:"told,omitzero"`
+	// steps of one attempt in quiet times. StallReported is when a person was told last that the training stands still.
+	Stepped       time.Time `json:"stepped,omitzero"`
+	GapSeconds    int64     `json:"gap_seconds,omitzero"`
+	StallReported time.Time `json:"told,omitzero"`
 	// CheckpointStep is the last complete checkpoint, as the crew reports it; Verified is the last one that was looked
 	// at and found complete, and VerifiedAt is when it was written.
 	CheckpointStep int64     `json:"checkpoint_step,omitzero"`
@@ -186,8 +186,8 @@ type Crew struct {
 	Attempt int       `json:"attempt,omitzero"`
 	Started time.Time `json:"started,omitzero"`
 	Exited  int       `json:"exited,omitzero"`
-	// Named is the attempt that the lease was asked to name last.
-	Named int `json:"named,omitzero"`
+	// LeaseAttempt is the attempt that the lease was asked to name last.
+	LeaseAttempt int `json:"named,omitzero"`
 	// GaveUp is the attempt after which the crew's own restarts were spent.
 	GaveUp int `json:"gave_up,omitzero"`
 	// Error is the last error of the training's own, Spent the one on which the crew gave up last.
@@ -226,8 +226,8 @@ type Claim struct {
 	ProbeUntil time.Time `json:"probe_until,omitzero"`
 }
 
-// told reports whether an attempt is known to have begun, and not to have ended: only of such a one its silence tells that it hangs.
-func (c Crew) told(attempt int) bool {
+// knownRunning reports whether an attempt is known to have begun, and not to have ended: only of such a one its silence tells that it hangs.
+func (c Crew) knownRunning(attempt int) bool {
 	return attempt <= c.Attempt && attempt > max(c.Exited, c.GaveUp)
 }
 
@@ -353,7 +353,7 @@ type Incident struct {
 	// Would is what would have been done, had the policy allowed it.
 	Would []string `json:"would,omitempty"`
 	// Plan are the calls that would have been made, exactly.
-	Plan []Planned `json:"plan,omitempty"`
+	PlannedCalls []Planned `json:"plan,omitempty"`
 	// Revision counts the attributions of the closed incident.
 	Revision int    `json:"revision,omitzero"`
 	Timeline []Line `json:"timeline"`
@@ -493,7 +493,7 @@ func (w Workload) Due() time.Time {
 		s := &w.Slices[i]
 		if n := s.Notice; n.stands() && !w.leftAlone(s) {
 			earlier(n.Due)
-			listen := n.Told
+			listen := n.LastWord
 			if !n.Listened.IsZero() {
 				listen = n.Listened.Add(ListenEvery)
 			}
@@ -515,7 +515,7 @@ func (w Workload) Due() time.Time {
 			earlier(s.Since.Add(Grace))
 		}
 	}
-	earlier(w.follows())
+	earlier(w.admissionDue())
 	earlier(w.listened())
 	earlier(w.probeDue())
 	if w.Idle != nil {
@@ -524,31 +524,31 @@ func (w Workload) Due() time.Time {
 	return due
 }
 
-// waiting names a slice that waits to be admitted, the one that does longest; none while another one is not usable, without which
+// firstAwaitingAdmission names a slice that waits to be admitted, the one that does longest; none while another one is not usable, without which
 // there is no training.
-func (w Workload) waiting() (name string) {
+func (w Workload) firstAwaitingAdmission() (name string) {
 	var since time.Time
 	for i := range w.Slices {
 		switch s := &w.Slices[i]; {
 		case s.IsReleased():
 		case s.Condition != Ready:
 			return ""
-		case s.Admission == Waiting && (name == "" || s.Since.Before(since)):
+		case s.Admission == AwaitsAdmission && (name == "" || s.Since.Before(since)):
 			name, since = s.Name, s.Since
 		}
 	}
 	return name
 }
 
-// follows is when what waits to be admitted can be; zero where nothing waits, or the policy is known to allow nothing.
-func (w Workload) follows() time.Time {
-	s := w.Slice(w.waiting())
-	if s == nil || w.Watched || w.barred() {
+// admissionDue is when what waits to be admitted can be; zero where nothing waits, or the policy is known to allow nothing.
+func (w Workload) admissionDue() time.Time {
+	s := w.Slice(w.firstAwaitingAdmission())
+	if s == nil || w.Watched || w.abuseReported() {
 		return time.Time{}
 	}
 	at := s.Since
 	for i := range w.Slices {
-		if o := &w.Slices[i]; o.Admission == Waiting && !o.IsReleased() {
+		if o := &w.Slices[i]; o.Admission == AwaitsAdmission && !o.IsReleased() {
 			at = later(at, o.silent())
 		}
 	}
@@ -628,31 +628,31 @@ func (w Workload) whyLeftAlone(s *Slot) string {
 		return "its owner deleted it or took it over"
 	case s.stoppedByOwner():
 		return "its owner stopped it: " + s.Stop.By
-	case s.Unused:
+	case s.NeverUsable:
 		return "its owner ordered it, and it has not been usable yet"
 	case w.Crew.Finished:
 		return "the training is finished"
-	case w.barred():
+	case w.abuseReported():
 		return "Google suspects abuse on a slice of it, and a person was told"
 	case s.discarded():
 		return "Pitstop deleted it because it stood idle"
-	case s.End.Told:
+	case s.End.Reported:
 		return "an incident has told its end already"
 	}
 	return ""
 }
 
-// barred reports whether a person was told that Google suspects abuse, and it still does.
-func (w Workload) barred() bool {
-	return slices.ContainsFunc(w.Slices, func(s Slot) bool { return s.Abuse.Suspected && s.Abuse.Told && !s.IsReleased() })
+// abuseReported reports whether a person was told that Google suspects abuse, and it still does.
+func (w Workload) abuseReported() bool {
+	return slices.ContainsFunc(w.Slices, func(s Slot) bool { return s.Abuse.Suspected && s.Abuse.Reported && !s.IsReleased() })
 }
 
 // discarded reports whether a slice is gone because it stood idle.
 func (l Life) discarded() bool { return l.Condition == Gone && l.End.Discarded }
 
-// theirs reports whether nobody waits for a slice but its owner.
-func (s Slot) theirs(w Workload) bool {
-	return s.IsReleased() || s.Unused || w.Crew.Finished || s.stoppedByOwner()
+// ownersBusiness reports whether nobody waits for a slice but its owner.
+func (s Slot) ownersBusiness(w Workload) bool {
+	return s.IsReleased() || s.NeverUsable || w.Crew.Finished || s.stoppedByOwner()
 }
 
 // Broken returns when the API first showed this life of a slice lost or broken; zero when it did not.
@@ -745,8 +745,8 @@ func (effect Effect) Concerns(slice string) bool {
 	return effect.Slice == slice || slices.Contains(effect.With, slice)
 }
 
-// names are the slices that an effect is about, for people.
-func (effect Effect) names() string {
+// sliceList are the slices that an effect is about, for people.
+func (effect Effect) sliceList() string {
 	return strings.Join(append([]string{effect.Slice}, effect.With...), ", ")
 }
 

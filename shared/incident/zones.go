@@ -98,7 +98,7 @@ func (m *machine) moveRest(effect *Effect, at time.Time) {
 			o.Attempt++
 		}
 		o.Zone, o.Accelerator, o.Retry = effect.Zone, effect.Accelerator, at
-		m.decided("create "+o.names()+" in "+effect.Place().String()+" too", "the slices of a workload stay together")
+		m.decided("create "+o.sliceList()+" in "+effect.Place().String()+" too", "the slices of a workload stay together")
 	}
 }
 
@@ -116,7 +116,7 @@ func (m *machine) rejoins(effect *Effect) {
 		return
 	}
 	effect.Zone, effect.Accelerator = at.Zone, at.Accelerator
-	m.decided("create "+effect.names()+" in "+at.String(), "the slices of a workload stay together")
+	m.decided("create "+effect.sliceList()+" in "+at.String(), "the slices of a workload stay together")
 }
 
 // nextPlace is the place that was not asked for longest, of those that have not just refused the slice: answers take their time, and
@@ -174,10 +174,10 @@ func (m *machine) refused(effect Effect, f Failure) {
 		in.WaitingSince, in.Reminded = m.now, m.now
 	}
 	for _, name := range append([]string{effect.Slice}, effect.With...) {
-		m.vanished(m.w.Slice(name)) // it was seen for a moment, and is not made after all
+		m.clearMadeMarks(m.w.Slice(name)) // it was seen for a moment, and is not made after all
 	}
 	s := m.w.Slice(effect.Slice)
-	if s.Reclaimable && in.Phase == Recreating {
+	if s.Reclaimable && in.Phase == PhaseCreating {
 		in.Deadline = time.Time{} // capacity for Spot is waited for as long as it takes
 	}
 	to, from := m.nextPlace(s)
@@ -192,7 +192,7 @@ func (m *machine) refused(effect Effect, f Failure) {
 	}
 	m.moveRest(next, from)
 	if from.IsZero() {
-		m.decided("create "+effect.names()+" in "+to.String(), why)
+		m.decided("create "+effect.sliceList()+" in "+to.String(), why)
 		m.coded(r.Code)
 		m.resend(next)
 		return
@@ -239,7 +239,7 @@ func (m *machine) nowhere(effect Effect, f Failure) {
 	if all := m.candidates(s); len(all) == 1 && len(m.w.Slices) > 1 {
 		advice = "its other slices are in " + all[0].Zone + ": create all of them by hand in a zone that offers " + asked
 	}
-	m.escalate(CodeNoZone, "no zone can give "+effect.names()+": "+f.Message, advice)
+	m.escalate(CodeNoZone, "no zone can give "+effect.sliceList()+": "+f.Message, advice)
 }
 
 // recall forgets refusals whose time is over. The others hold for what is lost next, too: a zone that has just refused one
@@ -273,7 +273,7 @@ func (m *machine) slow(took string) bool {
 	var names []string
 	for _, effect := range m.w.Effects {
 		if effect.Action == events.ActionCreate && !effect.Answered.IsZero() {
-			names = append(names, effect.names())
+			names = append(names, effect.sliceList())
 		}
 	}
 	if names == nil || !m.w.Incident.Slow.IsZero() {
@@ -291,9 +291,9 @@ func (in *Incident) RefusedIn(at Place) bool {
 	return in != nil && slices.ContainsFunc(in.Zones, func(r Refusal) bool { return r.Place() == at })
 }
 
-// Elsewhere reports whether another place than this one may give a slice: one of those that would be asked, and that has not
+// OtherPlaceMayHaveIt reports whether another place than this one may give a slice: one of those that would be asked, and that has not
 // said that it never can.
-func (w Workload) Elsewhere(p policy.Policy, slice string, at Place) bool {
+func (w Workload) OtherPlaceMayHaveIt(p policy.Policy, slice string, at Place) bool {
 	return slices.ContainsFunc(w.PlacesFor(p, slice), func(other Place) bool {
 		return other != at && (w.Incident == nil || !slices.ContainsFunc(w.Incident.Zones, func(r Refusal) bool { return r.Place() == other && r.Never }))
 	})

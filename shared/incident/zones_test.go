@@ -84,11 +84,11 @@ func TestElsewhereIsWhereASliceMayStillCome(t *testing.T) {
 		p.Zones = c.zones
 		w := quiet(true)
 		w.Incident = &incident.Incident{Zones: c.refused}
-		if got := w.Elsewhere(p, "llama-8b", incident.Place{Zone: c.asked}); got != c.want {
+		if got := w.OtherPlaceMayHaveIt(p, "llama-8b", incident.Place{Zone: c.asked}); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	if w := multi(true); w.Elsewhere(policies["spot"], "a", incident.Place{Zone: "us-west4-a"}) {
+	if w := multi(true); w.OtherPlaceMayHaveIt(policies["spot"], "a", incident.Place{Zone: "us-west4-a"}) {
 		t.Error("one of two goes where the other is not")
 	}
 }

@@ -78,7 +78,7 @@ func stateNow(w incident.Workload, in incident.Incident) events.JobState {
 		case incident.Unhealthy, incident.Stopped, incident.Unclear:
 			ready = false
 		case incident.Ready:
-			ready = ready && s.Admission != incident.Waiting
+			ready = ready && s.Admission != incident.AwaitsAdmission
 		}
 	}
 	c := w.Crew

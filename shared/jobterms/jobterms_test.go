@@ -68,7 +68,7 @@ func TestStates(t *testing.T) {
 	}{
 		"a failed attempt, the next has not begun":        {nil, events.JobPreparing},
 		"the next attempt runs":                           {[]change{nextRuns}, events.JobRunning},
-		"it runs, but one slice is not admitted":          {[]change{nextRuns, func(w *incident.Workload, _ *incident.Incident) { w.Slices[0].Admission = incident.Waiting }}, events.JobPreparing},
+		"it runs, but one slice is not admitted":          {[]change{nextRuns, func(w *incident.Workload, _ *incident.Incident) { w.Slices[0].Admission = incident.AwaitsAdmission }}, events.JobPreparing},
 		"it runs, but one slice is still created":         {[]change{nextRuns, condition(incident.Creating, "CREATING")}, events.JobPreparing},
 		"the slice is lost":                               {[]change{cause(events.CausePreemption), condition(incident.Lost, "PREEMPTED")}, events.JobQueued},
 		"the slice is gone":                               {[]change{cause(events.CausePreemption), condition(incident.Gone, "")}, events.JobQueued},

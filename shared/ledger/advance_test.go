@@ -507,7 +507,7 @@ func forbids(t *testing.T, l *loop) {
 	_, _, err := l.BeginDestructive(t.Context(), r, l.now, "us-west4-a", l.limits)
 	wantIgnored(t, err, "the switch recreate is no")
 	w, _ := l.mustLoad(t, workload)
-	if w.Incident != nil && w.Incident.Phase == incident.Removing {
+	if w.Incident != nil && w.Incident.Phase == incident.PhaseDeleting {
 		t.Errorf("the incident stays in phase %v, as if nothing had been forbidden", w.Incident.Phase)
 	}
 	if _, zone, err := l.Slots(t.Context(), "demo", "us-west4-a", l.now); err != nil || zone != 0 {
@@ -616,7 +616,7 @@ func tells(t *testing.T, l *loop) {
 	}
 	e := l.sent.events[1]
 	u, err := events.DecodeIncidentUpdated(e.Data)
-	if err != nil || e.Correlation != w.Incident.ID || u.Phase != string(incident.Removing) || u.Number != len(w.Incident.Timeline) {
+	if err != nil || e.Correlation != w.Incident.ID || u.Phase != string(incident.PhaseDeleting) || u.Number != len(w.Incident.Timeline) {
 		t.Errorf("update %+v of %s (%v), want how %s stands", u, e.Correlation, err, w.Incident.ID)
 	}
 }
@@ -637,7 +637,7 @@ func tellsTheNewest(t *testing.T, l *loop) {
 	if len(updates) != 1 {
 		t.Fatalf("%d updates wait, want the newest alone", len(updates))
 	}
-	if u, err := events.DecodeIncidentUpdated(updates[0].Data); err != nil || u.Phase != string(incident.Recreating) {
+	if u, err := events.DecodeIncidentUpdated(updates[0].Data); err != nil || u.Phase != string(incident.PhaseCreating) {
 		t.Errorf("%+v waits (%v), want the newest", u, err)
 	}
 	// Once this deployment no longer notifies anybody, the update holds nothing up.

@@ -33,7 +33,7 @@ func TestWhatIsOnlyWatchedIsHeldAgainstItsZones(t *testing.T) {
 		if failed != nil || w.Incident == nil || w.Incident.Phase != incident.Watching || asked != 1 || len(steps) != 1 {
 			t.Fatalf("%s: %v, asked %d times, %d steps, %+v", name, failed, asked, len(steps), w.Incident)
 		}
-		zone := w.Incident.Plan[1].Zones[1]
+		zone := w.Incident.PlannedCalls[1].Zones[1]
 		if zone.Checked != (err == nil) || (zone.Code == "cannot_move") != (err == nil) {
 			t.Errorf("%s: the zone is %+v", name, zone)
 		}
@@ -41,7 +41,7 @@ func TestWhatIsOnlyWatchedIsHeldAgainstItsZones(t *testing.T) {
 		for _, e := range steps[0].Evidence {
 			again, _, _ = incident.Advance(steps[0].Policy, again, e, steps[0].At)
 		}
-		if got := again.Incident.Plan[1].Zones[1]; got != zone {
+		if got := again.Incident.PlannedCalls[1].Zones[1]; got != zone {
 			t.Errorf("%s: the same evidence makes %+v", name, got)
 		}
 	}
@@ -85,7 +85,7 @@ func TestEverySliceOfWhatIsWatchedIsHeldAgainstItsZones(t *testing.T) {
 				t.Fatalf("%v, asked about %v, %d steps", err, asked, len(steps))
 			}
 			seen := 0
-			for _, p := range w.Incident.Plan {
+			for _, p := range w.Incident.PlannedCalls {
 				for _, z := range p.Zones {
 					if z.Zone != "us-west4-b" {
 						continue
@@ -102,7 +102,7 @@ func TestEverySliceOfWhatIsWatchedIsHeldAgainstItsZones(t *testing.T) {
 			for _, e := range steps[0].Evidence {
 				again, _, _ = incident.Advance(steps[0].Policy, again, e, steps[0].At)
 			}
-			if d := cmp.Diff(w.Incident.Plan, again.Incident.Plan); d != "" {
+			if d := cmp.Diff(w.Incident.PlannedCalls, again.Incident.PlannedCalls); d != "" {
 				t.Errorf("the same evidence makes another plan (-got +again):\n%s", d)
 			}
 		})

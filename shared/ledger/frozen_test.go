@@ -27,7 +27,7 @@ func frozen() incident.Workload {
 			{Name: "llama-8b-0", Replace: true, Life: incident.Life{
 				Facts: incident.Facts{Group: "llama-8b-qr", Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Reclaimable: true, Spec: "3f786850e387550fdab836ed7e6dc881de23001b", Label: "night"},
 				Zone:  "us-west4-a", Hosts: "t1v-n-3f2a9c01", Incarnation: first, Admission: incident.Admitted, Condition: incident.Gone,
-				State: "gone", Since: at("02:16:01.500000"), End: incident.End{Told: true},
+				State: "gone", Since: at("02:16:01.500000"), End: incident.End{Reported: true},
 			}},
 			{Name: "llama-8b-1", Life: incident.Life{
 				Facts: incident.Facts{Group: "llama-8b-qr", Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Reclaimable: true, Spec: "89e6c98d92887913cadf06b2adb97f26cde4849b", Label: "night"},
@@ -38,14 +38,14 @@ func frozen() incident.Workload {
 						Status: events.NoticePending, Unscheduled: true, CanReschedule: true, WindowStart: at("06:00:00"), WindowEnd: at("10:00:00"),
 						LatestWindowStart: at("18:00:00"),
 					},
-					Told: at("01:30:00"), InAPI: true, Due: at("05:40:00"),
+					LastWord: at("01:30:00"), InAPI: true, Due: at("05:40:00"),
 				},
 			}},
 		},
 		Epoch: 7,
 		Incident: &incident.Incident{
 			ID: "llama-8b-20261112-4", Cause: events.CausePreemption, Opened: at("02:14:08.100000"), Closed: at("02:59:59"),
-			Phase: incident.Recreating, Since: at("02:16:01.500000"), Deadline: at("23:00:00"),
+			Phase: incident.PhaseCreating, Since: at("02:16:01.500000"), Deadline: at("23:00:00"),
 			Switches: policy.Switches{
 				RequestCheckpoint: policy.Yes, EarlyMaintenance: policy.Ask, Restart: policy.Yes, Recreate: policy.Yes, RecreateNonSpot: policy.No,
 				StartStopped: policy.Ask,
@@ -73,9 +73,9 @@ func frozen() incident.Workload {
 				{At: at("02:14:08.100000"), Kind: incident.LineSeen, Text: "worker 2 was preempted", Source: "3f2a9c", Phase: incident.Looking},
 				{
 					At: at("02:14:08.100000"), Kind: incident.LineDecided, Text: "recreate: delete llama-8b-0 first",
-					Reason: "node llama-8b-0 is PREEMPTED, checkpoint 48,190 verified 4 m 7 s ago", Source: "3f2a9c", Phase: incident.Removing,
+					Reason: "node llama-8b-0 is PREEMPTED, checkpoint 48,190 verified 4 m 7 s ago", Source: "3f2a9c", Phase: incident.PhaseDeleting,
 				},
-				{At: at("02:14:09.300000"), Kind: incident.LineCame, Text: "delete of llama-8b-0 in us-west4-a accepted", Phase: incident.Removing},
+				{At: at("02:14:09.300000"), Kind: incident.LineCame, Text: "delete of llama-8b-0 in us-west4-a accepted", Phase: incident.PhaseDeleting},
 			},
 			LeftOut: 3,
 		},

@@ -31,7 +31,7 @@ func TestAWorkloadOf256SlicesIsSaved(t *testing.T) {
 			Condition: incident.Ready, State: "READY HEALTHY", Since: l.now, Used: l.now,
 		}})
 	}
-	w.Crew = incident.Crew{Seen: l.now, Attempt: 3, Named: 3}
+	w.Crew = incident.Crew{Seen: l.now, Attempt: 3, LeaseAttempt: 3}
 	l.mustSave(t, w, ledger.Revision{})
 
 	most := 0

@@ -257,7 +257,7 @@ func (g *ground) nameAll(ctx context.Context) error {
 			return err
 		}
 		for _, s := range w.Slices {
-			if s.Named() {
+			if s.HostsKnown() {
 				continue
 			}
 			if w, err = g.fleet.MapHosts(ctx, w, s); err != nil {

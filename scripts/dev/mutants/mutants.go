@@ -54,7 +54,7 @@ var mutants = []mutant{
 	})), nil},
 	{"2 owner", "a slice that is gone is lost at once, unasked", heavy, func(fired func()) world.Seams {
 		return world.Seams{Audit: asksNobody(fired), Decide: shown(func(w *incident.Workload, e incident.Evidence, now time.Time) {
-			if _, ticks := e.(incident.Ticked); !ticks || w.Incident != nil && phase(*w) != incident.InGrace {
+			if _, ticks := e.(incident.Ticked); !ticks || w.Incident != nil && phase(*w) != incident.PhaseGrace {
 				return
 			}
 			for i := range w.Slices {
@@ -87,7 +87,7 @@ var mutants = []mutant{
 	})), nil},
 
 	{"3 admitted", "a slice that healed is deleted all the same", heavy, decides(told(func(w incident.Workload, e incident.Evidence, _ time.Time) incident.Evidence {
-		if r, ok := e.(incident.Read); ok && r.Condition == incident.Ready && phase(w) == incident.Removing {
+		if r, ok := e.(incident.Read); ok && r.Condition == incident.Ready && phase(w) == incident.PhaseDeleting {
 			if s := w.Slice(r.Slice); s != nil && s.Replace && r.Incarnation.Same(s.Incarnation) {
 				return nil
 			}
@@ -124,7 +124,7 @@ var mutants = []mutant{
 	}, progressAt)), nil},
 	{"4 one", "a life whose end was told opens again", heavy, decides(shown(func(w *incident.Workload, _ incident.Evidence, _ time.Time) {
 		for i := range w.Slices {
-			w.Slices[i].End.Told = false
+			w.Slices[i].End.Reported = false
 		}
 	}, nil)), nil},
 	{"4 one", "the end of an attempt is reported as often as its line comes", heavy, decides(shown(func(w *incident.Workload, e incident.Evidence, _ time.Time) {
@@ -155,7 +155,7 @@ var mutants = []mutant{
 	{"4 one", "suspected abuse is reported again and again", hostile, decides(shown(func(w *incident.Workload, _ incident.Evidence, _ time.Time) {
 		for i := range w.Slices {
 			if w.Incident == nil {
-				w.Slices[i].Abuse.Told = false
+				w.Slices[i].Abuse.Reported = false
 			}
 		}
 	}, nil)), nil},
@@ -215,7 +215,7 @@ var mutants = []mutant{
 		if !ok || s == nil || r.Report.Report != events.ReportFinished {
 			return e
 		}
-		v := events.CrewVerdict{Attempt: max(r.Report.Attempt, w.Crew.Named), Finished: true, Certain: true, Ended: r.Time, Life: events.Admission{Slice: s.Name}}
+		v := events.CrewVerdict{Attempt: max(r.Report.Attempt, w.Crew.LeaseAttempt), Finished: true, Certain: true, Ended: r.Time, Life: events.Admission{Slice: s.Name}}
 		return incident.Beat{Origin: r.Origin, Slice: s.Name, Incarnation: s.Incarnation, Seen: now, Verdict: &v}
 	})), nil},
 

@@ -471,11 +471,11 @@ func recreatesWhatIsCleared(fired func()) func(string, ledger.Opener) ledger.Ope
 			return false
 		}
 		fired()
-		in.Phase = incident.Recreating
+		in.Phase = incident.PhaseCreating
 		return true
 	}, func(w *incident.Workload) bool {
 		in := w.Incident
-		was := in.Clearing != "" && in.Phase == incident.Recreating
+		was := in.Clearing != "" && in.Phase == incident.PhaseCreating
 		if was {
 			in.Phase = incident.Clearing
 		}

@@ -91,7 +91,7 @@ func (d deployment) checkCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			r, err := d.rehearse(c.Context(), where, l, w, policies.For(c.Context(), w.Label), known, list)
+			r, err := d.checkRecovery(c.Context(), where, l, w, policies.For(c.Context(), w.Label), known, list)
 			if err != nil {
 				return err
 			}
@@ -117,8 +117,8 @@ func (d deployment) checkCommand() *cobra.Command {
 	return c
 }
 
-// rehearse tests whether training would come back after the loss of its first slice.
-func (d deployment) rehearse(
+// checkRecovery tests whether training would come back after the loss of its first slice.
+func (d deployment) checkRecovery(
 	ctx context.Context, where place, l *ledger.Ledger, w incident.Workload, p policy.Policy, known bool, list prices,
 ) (*rehearsal, error) {
 	i := slices.IndexFunc(w.Slices, func(s incident.Slot) bool { return !s.IsReleased() })

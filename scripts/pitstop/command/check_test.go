@@ -147,13 +147,13 @@ func TestCheckFindsWhatWouldKeepTrainingFromComingBack(t *testing.T) {
 		"a slice that is lost already, as an incident has told": {startsCrew, func(b *bench, _ *granted, _ *buckettest.Server) {
 			b.change(func(w *incident.Workload) {
 				s := &w.Slices[0]
-				s.Condition, s.State, s.End.Told = incident.Lost, "PREEMPTED", true
+				s.Condition, s.State, s.End.Reported = incident.Lost, "PREEMPTED", true
 			})
 		}, []string{"if llama-8b died now: nothing: an incident has told its end already", "stop      decision: Pitstop would do nothing: an incident has told its end already", "stop      slice: llama-8b is PREEMPTED already", "you: pitstop retry llama-8b"}},
 		"what the last incident decided is over": {startsCrew, func(b *bench, _ *granted, _ *buckettest.Server) {
 			b.change(func(w *incident.Workload) {
 				s, last := &w.Slices[0], *llama().Incident
-				s.Condition, s.State, s.End.Told = incident.Lost, "PREEMPTED", true
+				s.Condition, s.State, s.End.Reported = incident.Lost, "PREEMPTED", true
 				last.Phase, last.Outcome, last.Reason, last.Closed = incident.Closed, incident.Released, "cancelled", noon.Add(-time.Minute)
 				w.Closed = &last
 			})

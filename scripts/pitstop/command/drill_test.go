@@ -129,7 +129,7 @@ func TestADrillIsRefusedWhereItWouldDoHarm(t *testing.T) {
 		},
 		"its crew gave up after attempt 2": func(w *incident.Workload) { w.Crew.GaveUp = 2 },
 		"is silent: it reported step 48,190 3 d 0 h ago": func(w *incident.Workload) {
-			w.Progress.At, w.Progress.Told = noon.Add(-72*time.Hour), noon.Add(-71*time.Hour) // and somebody was told that it hangs
+			w.Progress.At, w.Progress.StallReported = noon.Add(-72*time.Hour), noon.Add(-71*time.Hour) // and somebody was told that it hangs
 		},
 		"has reported no step": func(w *incident.Workload) { w.Progress.At = time.Time{} },
 		"left to its owner":    func(w *incident.Workload) { w.Slices[0].End.Released = noon.Add(-time.Hour) },

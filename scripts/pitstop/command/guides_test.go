@@ -89,7 +89,7 @@ func guided(t *testing.T) *bench {
 	waits := trains("bert")
 	waits.Slices[0].Condition, waits.Slices[0].State = incident.Creating, "WAITING_FOR_RESOURCES"
 	waits.Incident = &incident.Incident{
-		ID: "bert-20261121-1", Cause: events.CausePreemption, Opened: noon, Down: noon, Phase: incident.Recreating,
+		ID: "bert-20261121-1", Cause: events.CausePreemption, Opened: noon, Down: noon, Phase: incident.PhaseCreating,
 	}
 	if _, err := b.ledger.Save(t.Context(), waits, ledger.Revision{}); err != nil {
 		t.Fatal(err)

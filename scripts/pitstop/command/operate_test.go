@@ -196,7 +196,7 @@ func llama() incident.Workload {
 	w.Crew = incident.Crew{Seen: noon.Add(-time.Hour), Attempt: 1}
 	w.Progress = incident.Progress{Step: 48_190, At: noon.Add(-6 * time.Minute), Verified: 48_000, VerifiedAt: noon.Add(-12 * time.Minute)}
 	w.Incident = &incident.Incident{
-		ID: "llama-8b-20261121-3", Cause: events.CausePreemption, Opened: noon.Add(-80 * time.Second), Phase: incident.Removing, Policy: "spot",
+		ID: "llama-8b-20261121-3", Cause: events.CausePreemption, Opened: noon.Add(-80 * time.Second), Phase: incident.PhaseDeleting, Policy: "spot",
 		Since: noon.Add(-80 * time.Second), Deadline: noon.Add(40 * time.Minute),
 		Timeline: []incident.Line{
 			{At: noon.Add(-80 * time.Second), Kind: incident.LineSeen, Text: "node llama-8b is PREEMPTED"},

@@ -130,7 +130,7 @@ func TestRetryOpensWhatWasGivenUp(t *testing.T) {
 	eachStore(t, func(t *testing.T, open ledger.Opener) {
 		w := llama()
 		w.Slices[0].Incarnation = events.Incarnation{Zone: "us-west4-a", ID: "7711", Created: noon.Add(-48 * time.Hour)}
-		w.Slices[0].End.Told, w.Budgets.Recreates, w.Incident = true, incident.MaxRecreates, nil
+		w.Slices[0].End.Reported, w.Budgets.Recreates, w.Incident = true, incident.MaxRecreates, nil
 		other := llama()
 		other.ID, other.Name, other.Incident, other.Slices[0].Condition = "demo/bert", "bert", nil, incident.Ready
 		b := deployedWith(t, open, w, other)

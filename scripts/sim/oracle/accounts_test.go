@@ -17,7 +17,7 @@ func TestAHoldLastsUntilTheRequestIsThereAgain(t *testing.T) {
 	at := time.Date(2026, 1, 15, 3, 10, 0, 663_934_575, time.UTC)
 	for moves, wrong := range map[time.Duration]bool{time.Hour: false, 63 * time.Minute: true} {
 		c := &Checks{World: &world.World{Clock: clock.NewClock(at)}, chaos: &faults.Chaos{}}
-		was := incident.Incident{Phase: incident.Removing, Since: at.Add(-50 * time.Minute), Deadline: at.Add(37 * time.Minute)}
+		was := incident.Incident{Phase: incident.PhaseDeleting, Since: at.Add(-50 * time.Minute), Deadline: at.Add(37 * time.Minute)}
 		is := was
 		is.Deadline = was.Deadline.Add(moves)
 		c.postponed(ledger.Step{

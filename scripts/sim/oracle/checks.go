@@ -1207,7 +1207,7 @@ func (c *Checks) moved(before, after incident.Workload) {
 		c.closed(r, after)
 	}
 	if in := after.Incident; in != nil {
-		if in.Deadline.IsZero() && in.Phase != incident.Approving && in.Phase != incident.Recreating {
+		if in.Deadline.IsZero() && in.Phase != incident.Approving && in.Phase != incident.PhaseCreating {
 			c.Violated("10 nothing lost", after.ID, "phase %s has no deadline", in.Phase)
 		}
 		if in.ID != r.open {

@@ -28,7 +28,7 @@ func (c *Checks) claims(before, after incident.Workload) {
 		if s.Stop.By != "" && s.Stop.By != was.Stop.By && !events.Google(s.Stop.By) && !slices.ContainsFunc(c.past[s.Name], func(d deed) bool { return d.kind == halted && d.by == s.Stop.By }) {
 			c.Violated(ruleTruth, after.ID, "%s is recorded as having stopped %s, but did not", s.Stop.By, s.Name)
 		}
-		if last := c.lastOf(s.Name, ordered); s.Unused && !was.Unused && last.by == world.Ours(c.Project) && !c.record(after.ID).byHand {
+		if last := c.lastOf(s.Name, ordered); s.NeverUsable && !was.NeverUsable && last.by == world.Ours(c.Project) && !c.record(after.ID).byHand {
 			c.Violated(ruleTruth, after.ID, "the result of %s is recorded as its owner's, but the last order is ours", s.Name)
 		}
 	}

@@ -105,7 +105,7 @@ func rehearsed(watched, acted incident.Incident) (all []string) {
 		}
 		creations = nil
 	}
-	for _, c := range watched.Plan {
+	for _, c := range watched.PlannedCalls {
 		if len(c.Zones) > 0 {
 			creations = append(creations, c)
 			continue

@@ -267,10 +267,10 @@ func (w *World) tellTimeline(base Line, before, after incident.Workload) {
 		case incident.LineAsked, incident.LineCame:
 			l.Kind, l.Simulated = Answer, true
 			// That a call was accepted its own line says.
-			l.Routine = t.Reason == "" && (t.Phase == incident.Removing || t.Phase == incident.Recreating || t.Phase == incident.Maintaining)
+			l.Routine = t.Reason == "" && (t.Phase == incident.PhaseDeleting || t.Phase == incident.PhaseCreating || t.Phase == incident.Maintaining)
 		case incident.LineEnded:
 			l.Kind, l.Outcome, l.Code = End, string(in.Outcome), string(in.Code)
-			l.Calls, l.Plan = in.Calls, in.Plan
+			l.Calls, l.Plan = in.Calls, in.PlannedCalls
 			l.Decision = in.Advice
 		}
 		w.Tell(l)

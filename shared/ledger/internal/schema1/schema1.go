@@ -114,19 +114,19 @@ func (s slice) slot() incident.Slot {
 			Reclaimable: s.Spot, Spec: s.Spec, Bare: s.Bare, Label: s.Label, Account: s.Account, Claims: s.Claims,
 		},
 		Condition: s.Condition, State: s.State, Since: s.Since, Used: s.Used, Stop: s.Stop, Heard: s.Heard,
-		Abuse: incident.Abuse{Suspected: s.Abuse, At: s.AbuseAt, Told: s.AbuseTold},
-		Maker: s.Made, Ordered: s.Ordered, Unused: s.Unused, Leased: s.Lease,
+		Abuse: incident.Abuse{Suspected: s.Abuse, At: s.AbuseAt, Reported: s.AbuseTold},
+		Maker: s.Made, Ordered: s.Ordered, NeverUsable: s.Unused, Leased: s.Lease,
 		End: incident.End{
-			Released: s.Released, Told: s.Told.Same(s.Incarnation), Discarded: s.Discarded.Same(s.Incarnation), DiscardBy: s.DiscardBy,
+			Released: s.Released, Reported: s.Told.Same(s.Incarnation), Discarded: s.Discarded.Same(s.Incarnation), DiscardBy: s.DiscardBy,
 		},
 	}}
 	switch {
 	case s.Admitted.Same(s.Incarnation):
 		next.Admission = incident.Admitted
 	case s.Moved:
-		next.Admission = incident.Waiting
+		next.Admission = incident.AwaitsAdmission
 	case s.Left:
-		next.Admission = incident.Left
+		next.Admission = incident.LeftToPerson
 	}
 	before := incident.Life{End: incident.End{SilentBy: s.Until}}
 	if s.Admitted.Known() && next.Admission != incident.Admitted {

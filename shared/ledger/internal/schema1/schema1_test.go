@@ -41,7 +41,7 @@ func TestUnmarshal(t *testing.T) {
 	life := func(zone, id string) events.Incarnation { return events.Incarnation{Zone: zone, ID: id} }
 	want := incident.Workload{
 		Schema: incident.Schema, ID: "demo/m", Project: "demo", Name: "m", Provider: "tpu", Epoch: 7,
-		Incident: &incident.Incident{ID: "m-1", Cause: events.CausePreemption, Opened: at("01:00:00"), Phase: incident.Removing, Since: at("01:00:00"), Troubles: []incident.Trouble{}, Timeline: []incident.Line{}},
+		Incident: &incident.Incident{ID: "m-1", Cause: events.CausePreemption, Opened: at("01:00:00"), Phase: incident.PhaseDeleting, Since: at("01:00:00"), Troubles: []incident.Trouble{}, Timeline: []incident.Line{}},
 		Effects:  []incident.Effect{{Maker: "m-1", Action: events.ActionDelete, Slice: "a", Epoch: 7, Attempt: 2, Sent: at("01:00:00")}},
 		Slices: []incident.Slot{
 			{
@@ -54,9 +54,9 @@ func TestUnmarshal(t *testing.T) {
 					},
 					Condition: incident.Ready, State: "READY", Since: at("02:00:00"), Used: at("01:30:00"),
 					Stop: incident.Stop{By: "ann"}, Heard: incident.Heard{At: at("01:31:00")},
-					Abuse: incident.Abuse{Suspected: true, At: at("01:00:00"), Told: true},
-					Maker: "m-1", Ordered: at("01:59:00"), Unused: true, Admission: incident.Waiting, Leased: 4,
-					End: incident.End{Released: at("01:58:00"), Told: true, Discarded: true, DiscardBy: at("03:00:00")},
+					Abuse: incident.Abuse{Suspected: true, At: at("01:00:00"), Reported: true},
+					Maker: "m-1", Ordered: at("01:59:00"), NeverUsable: true, Admission: incident.AwaitsAdmission, Leased: 4,
+					End: incident.End{Released: at("01:58:00"), Reported: true, Discarded: true, DiscardBy: at("03:00:00")},
 				},
 				Former: []incident.Life{{
 					Incarnation: life("y", "1"), Zone: "y", Admission: incident.Admitted, End: incident.End{SilentBy: at("02:06:00")},
@@ -64,9 +64,9 @@ func TestUnmarshal(t *testing.T) {
 			},
 			{Name: "b", Life: incident.Life{
 				Incarnation: life("z", "3"), Zone: "z", Condition: incident.Gone, Admission: incident.Admitted,
-				Notice: incident.Notice{Notice: events.Notice{Status: events.NoticePending}, Told: at("01:00:00"), InAPI: true},
+				Notice: incident.Notice{Notice: events.Notice{Status: events.NoticePending}, LastWord: at("01:00:00"), InAPI: true},
 			}},
-			{Name: "c", Life: incident.Life{Incarnation: life("z", "4"), Zone: "z", Condition: incident.Ready, Admission: incident.Left}},
+			{Name: "c", Life: incident.Life{Incarnation: life("z", "4"), Zone: "z", Condition: incident.Ready, Admission: incident.LeftToPerson}},
 		},
 	}
 	var got incident.Workload
