@@ -9,6 +9,21 @@
 // those before it that still matter. What is known of a life stands on it. The next life begins with what its own reading
 // says, and with what its owner did since it began. Training may run in one life of a slot at most.
 //
+// # Where to look
+//
+//	what follows from a slice's situation       reactIn in situation.go
+//	how long the provider may heal it           healUntil in replace.go
+//	what follows when it has not healed         unhealed in tick.go
+//	what its owner's acts mean                  called in owner.go
+//	why a slice opens no incident               whyLeftAlone in owner.go
+//	why a lost slice is not replaced            lose, replace and mayReplace in replace.go
+//	why a call waits                            hold in advance.go
+//	who may train                               Admitted in slot.go, requestLease in replace.go
+//	what would follow                           IfLost and rehearse in plan.go
+//	what somebody has to go and read            Reads in reads.go
+//	what a failed call means                    failed in effect.go
+//	what is done when time is up                overdueIn in tick.go
+//
 // # What follows
 //
 // A slice is in a situation: it serves, cannot be used, is stopped, lost or gone. Where an incident stands, that decides what follows.

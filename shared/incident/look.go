@@ -712,105 +712,6 @@ func (m *machine) adopt(name string, e Read, ours bool) {
 	}
 }
 
-// called takes the owner's word: what an owner deletes is released, and so is what somebody else takes in hand.
-func (m *machine) called(e Called) {
-	s := m.w.Slice(e.Slice)
-	deletes := e.Act == events.ActDeleted
-	switch {
-	case s == nil, m.formerly(s) && !(deletes && m.deletesPredecessor(s)):
-		return
-	case deletes && !m.deletesPredecessor(s) && e.Zone != "" && e.Zone != s.Zone && e.Zone != m.expectedZone(s):
-		if m.w.waitsFor(s, e.Zone) {
-			s = m.slice(s.Name)
-			s.Admission = AwaitsAdmission
-			s.silentBy(m.when().Add(TakeOverFor)) // the life before may have trained on
-		}
-		return // what lives here is another one
-	}
-	m.cancelIdleDeletion()
-	what := e.Method + " of " + s.Name + " by " + e.Principal
-	switch e.Act {
-	case events.ActDeleted:
-		if m.releaseDeleted(s, e.Whole) {
-			m.ownerActed(what, "the owner deleted it")
-		}
-	case events.ActCreated:
-		if m.w.Incident != nil && m.phase() != Watching && m.phase() != Clearing && !m.beforeTrouble() {
-			m.line(LineSeen, what, "")
-			m.release(CodeTakenOver, "somebody else creates it: "+e.Principal)
-		}
-	case events.ActStopped:
-		if s.Maker != "" {
-			m.slice(s.Name).Maker = "" // it is in their hands
-		}
-		if m.ownerStopped(s, e.Principal) {
-			m.ownerActed(what, "the owner stopped it")
-		}
-	case events.ActStarted:
-		m.noteStopCall(s, "")
-	}
-	m.noteActivity(CodeOwner, what)
-}
-
-// formerly reports whether the evidence is of a time before this life of a slice.
-func (m *machine) formerly(s *Slot) bool {
-	return !m.from.Time.IsZero() && m.when().Before(s.Incarnation.Created)
-}
-
-// deletesPredecessor reports whether who deleted the life before has given up the slice, though it has had another life since.
-func (m *machine) deletesPredecessor(s *Slot) bool {
-	return m.replacementInProgress(s) || m.replacementFailed(s)
-}
-
-// replacementInProgress reports whether the incident makes this life in the place of the lost one that the evidence is about. Who deleted that one
-// takes the slice in hand, and nobody trains in this life yet.
-func (m *machine) replacementInProgress(s *Slot) bool {
-	in := m.w.Incident
-	return in != nil && in.Phase == PhaseCreating && s.Replace && s.Incarnation.Created.After(in.Opened) && !s.isAdmitted() && !m.beforeTrouble()
-}
-
-// replacementFailed reports whether this life of a slice was made by us, never let in, and is gone, and no incident makes another: the
-// evidence is of the one that it was to replace.
-func (m *machine) replacementFailed(s *Slot) bool {
-	ours := s.Admitted().Known() && !s.isAdmitted() && s.Admission != AwaitsAdmission && s.Leased == 0 && s.Condition == Gone
-	return ours && m.w.Incident == nil && m.when().After(s.Admitted().Created)
-}
-
-// beforeTrouble reports whether the evidence is older than everything that the open incident is about: what it tells made
-// the life that was lost.
-func (m *machine) beforeTrouble() bool {
-	if m.from.Time.IsZero() {
-		return false
-	}
-	for _, t := range m.w.Incident.Troubles {
-		if !m.from.Time.Before(t.At) {
-			return false
-		}
-	}
-	return len(m.w.Incident.Troubles) > 0
-}
-
-// releaseDeleted leaves what its owner deleted to the owner: a group goes with everything in it. It reports
-// whether that is news.
-func (m *machine) releaseDeleted(s *Slot, all bool) bool {
-	names := []string{s.Name}
-	if all {
-		names = append(names, m.othersInGroup(s)...)
-	}
-	news := false
-	for _, name := range names {
-		switch o := m.w.Slice(name); {
-		case m.formerly(o) && !m.deletesPredecessor(o):
-		case !o.IsReleased():
-			o = m.slice(name)
-			o.End.Released, o.Maker, news = m.when(), "", true
-		case m.when().After(o.End.Released): // what they have created since, and nobody has read yet
-			m.slice(name).End.Released = m.when()
-		}
-	}
-	return news
-}
-
 // othersInGroup names the other slices of the queued resource that holds a slice.
 func (m *machine) othersInGroup(s *Slot) []string {
 	var names []string
@@ -821,18 +722,6 @@ func (m *machine) othersInGroup(s *Slot) []string {
 		}
 	}
 	return names
-}
-
-func (m *machine) ownerActed(what, why string) {
-	if m.w.Incident == nil || m.phase() == Clearing {
-		return
-	}
-	m.line(LineSeen, what, "")
-	if m.phase() == Watching {
-		m.finish(Observed, "", CodeOwner, why, "")
-		return
-	}
-	m.release(CodeOwner, why+": "+what)
 }
 
 // mapped notes the host names of a life, or that they are not to be had.
@@ -847,62 +736,6 @@ func (m *machine) mapped(e Mapped) {
 	if e.Group != "" && s.Hosts != e.Group {
 		m.slice(s.Name).Hosts = e.Group
 	}
-}
-
-// stopAbused ends all automation where Google suspects abuse. What was decided in the same step does not leave. Of a clean-up, what
-// is under way is waited for.
-func (m *machine) stopAbused() {
-	if m.w.Incident == nil || !m.abused() {
-		return
-	}
-	m.out = slices.DeleteFunc(m.out, func(e events.Event) bool { return e.EventType() != events.TypeIncidentClosed })
-	const why = "Google suspects abuse on this slice (symptom PROJECT_ABUSE)"
-	if m.phase() == Clearing {
-		idle := func(effect Effect) bool { return effect.Action == events.ActionDelete && !effect.UnderWay(m.now) }
-		if m.w.has(idle) {
-			m.dropEffects(idle)
-			m.decided("delete nothing for now", why)
-			m.stillClearing()
-		}
-		return
-	}
-	m.tellAbuse()
-	if m.phase() == Watching {
-		m.finish(Observed, "", CodeAbuse, why, "answer Google's notification")
-		return
-	}
-	m.escalate(CodeAbuse, why, "answer Google's notification; Pitstop does nothing here before that is settled; then pitstop retry "+m.w.Name)
-}
-
-// tellAbuse notes that a person is told of what Google suspects.
-func (m *machine) tellAbuse() {
-	for i := range m.w.Slices {
-		if s := &m.w.Slices[i]; s.Abuse.Suspected {
-			m.slice(s.Name).Abuse.Reported = true
-		}
-	}
-}
-
-// settleAbuse takes a person's word for it that what Google suspected is settled, of what is not READY: no reading of such a slice
-// takes the symptom off again. The next one that shows it stops everything anew.
-func (m *machine) settleAbuse() {
-	for i := range m.w.Slices {
-		if s := &m.w.Slices[i]; s.abuseUnsettled() {
-			s = m.slice(s.Name)
-			s.Abuse.Suspected, s.Abuse.At, s.Abuse.Reported = false, m.now, false
-		}
-	}
-}
-
-// abuseUnsettled reports whether Google suspected abuse on a slice when it was last READY, or when it was lost, and only a person can settle
-// that.
-func (l Life) abuseUnsettled() bool {
-	return l.Abuse.Suspected && l.Condition != Ready && !l.IsReleased()
-}
-
-// abused reports whether Google suspects abuse on a slice.
-func (m *machine) abused() bool {
-	return slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return s.Abuse.Suspected && !s.IsReleased() })
 }
 
 // words writes a cause for people.

@@ -275,18 +275,6 @@ func (m *machine) history(n events.Notice) bool {
 	return !end.IsZero() && m.now.After(end.Add(HealFor))
 }
 
-// mayOpen reports whether evidence on this slice may open an incident: it is not newer than the last progress, or the
-// slice is not ours to look after, or its end has been told, and it may not.
-func (m *machine) mayOpen(s *Slot) bool {
-	switch {
-	case m.w.leftAlone(s):
-		return false
-	case m.from.Time.IsZero():
-		return true
-	}
-	return m.from.Time.After(m.w.Progress.At)
-}
-
 // noticeInIncident follows a window that moved or opened while an incident is open.
 func (m *machine) noticeInIncident(s *Slot, text string, moved bool) {
 	in, n := m.w.Incident, s.Notice

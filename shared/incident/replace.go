@@ -612,3 +612,12 @@ func (m *machine) markAllAdmitted(these func(Slot) bool) {
 		}
 	}
 }
+
+// healUntil is how long Google's own recovery of a slice is waited for: what a person has asked to try again has been waited
+// for already.
+func (m *machine) healUntil(s *Slot) time.Time {
+	if m.w.Incident.Retried {
+		return later(s.Since.Add(HealFor), m.now)
+	}
+	return m.now.Add(HealFor)
+}

@@ -452,19 +452,3 @@ func (m *machine) gone(s *Slot) {
 	}
 	m.react(m.w.Slice(s.Name), Read{}, was)
 }
-
-// ownersOrderFailed takes it that what its owner ordered is gone before it could be used. It reports whether that ends the incident.
-func (m *machine) ownersOrderFailed(s *Slot) bool {
-	in := m.w.Incident
-	s = m.slice(s.Name)
-	s.NeverUsable = false
-	if in != nil && (s.Replace || in.provesLoss(s)) {
-		return false // it was there and was lost, and is replaced like any other
-	}
-	s.End.Released = m.now
-	if in == nil || in.Phase == Clearing || slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return !s.IsReleased() }) {
-		return false
-	}
-	m.ownerActed(m.w.noun(s.Name)+" is gone", "what its owner ordered came to nothing")
-	return true
-}

@@ -27,22 +27,6 @@ func (s Stop) since(t time.Time) Stop {
 	return Stop{By: s.By, At: s.At}
 }
 
-// stoppedByOwner reports whether a slice is stopped because its owner wants it so.
-func (l *Life) stoppedByOwner() bool { return l.Condition == Stopped && l.Stop.By != "" }
-
-// leaveStopped leaves an incident to the owner who has stopped a slice of it, in whatever order that is learned.
-func (m *machine) leaveStopped() {
-	if m.w.Incident == nil {
-		return
-	}
-	for i := range m.w.Slices {
-		if s := &m.w.Slices[i]; s.stoppedByOwner() && !s.IsReleased() {
-			m.ownerActed(m.w.Words().Stops+" of "+s.Name+" by "+s.Stop.By, "the owner stopped it")
-			return
-		}
-	}
-}
-
 // usable is since when the slice is usable, or was last; zero where it never was in this life.
 func (l *Life) usable() time.Time {
 	if l.Condition == Ready {
@@ -81,48 +65,6 @@ func (l *Life) unaccounted() bool {
 // unsaidFor reports whether a slice is stopped for so long, and the audit log has named nobody.
 func (l *Life) unsaidFor(since time.Duration) bool {
 	return l.unaccounted() && since >= Grace && !l.Stop.Unsaid.IsZero()
-}
-
-// unsaid notes that the audit log names nobody who stopped or deleted a slice.
-func (m *machine) unsaid(e Unsaid) {
-	s := m.w.Slice(e.Slice)
-	silent := s != nil && (s.unaccounted() || s.Condition == Gone)
-	if !silent || !e.Incarnation.Same(s.Incarnation) || m.when().Sub(s.Since) < Grace || !s.Stop.Unsaid.IsZero() {
-		return
-	}
-	m.slice(s.Name).Stop.Unsaid = m.when()
-}
-
-// ownerSilent reports whether a slice has been gone for longer than word of its deletion takes, and the audit log, asked after
-// that, names nobody.
-func (l *Life) ownerSilent(now time.Time) bool {
-	return l.Condition == Gone && now.Sub(l.Since) >= Grace && !l.Stop.Unsaid.IsZero()
-}
-
-// ownerStopped keeps the owner's word that a slice is to be stopped, also in quiet times: what its owner stopped is never
-// started. It reports whether that is said of how it stands now, and not of a stop that is over.
-func (m *machine) ownerStopped(s *Slot, by string) bool {
-	used := s.Used
-	if s.Condition == Ready {
-		used = s.Since
-	}
-	const skew = 5 * time.Minute // between Google's clock and that of our readings
-	if m.when().Before(used.Add(-skew)) {
-		return false
-	}
-	if m.when().Before(s.Stop.At) {
-		return false
-	}
-	m.noteStopCall(s, by)
-	return true
-}
-
-// noteStopCall keeps who stopped a slice last, or that it was started since. An older call changes nothing: entries may come in any order.
-func (m *machine) noteStopCall(s *Slot, stoppedBy string) {
-	if at := m.when(); at.After(s.Stop.At) {
-		s = m.slice(s.Name)
-		s.Stop.By, s.Stop.At = stoppedBy, at
-	}
 }
 
 // openStopped opens an incident for a slice that somebody stopped who is not its owner.

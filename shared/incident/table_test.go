@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -77,4 +78,27 @@ func constants(t *testing.T, file, typ string) (values []string) {
 		t.Fatalf("%s declares no constants of type %s", file, typ)
 	}
 	return values
+}
+
+// TestTheIndexNamesWhatIsThere: each function that the package documentation points to is in the file that it names.
+func TestTheIndexNamesWhatIsThere(t *testing.T) {
+	_, index, _ := strings.Cut(read(t, "doc.go"), "// # Where to look\n//\n")
+	index, _, _ = strings.Cut(index, "\n//\n// #")
+	pointer := regexp.MustCompile(`(\w+)(?:, (\w+))?(?: and (\w+))? in (\w+\.go)`)
+	pointed := 0
+	for _, m := range pointer.FindAllStringSubmatch(index, -1) {
+		source := read(t, m[4])
+		for _, name := range m[1:4] {
+			if name == "" {
+				continue
+			}
+			pointed++
+			if !regexp.MustCompile(`(?m)^func (\([^)]*\) )?` + name + `\(`).MatchString(source) {
+				t.Errorf("%s has no function %s", m[4], name)
+			}
+		}
+	}
+	if pointed < 12 {
+		t.Errorf("the index points to %d functions only", pointed)
+	}
 }

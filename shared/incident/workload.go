@@ -618,42 +618,8 @@ func (w Workload) labelled() string {
 	return strings.Join(labels, ",")
 }
 
-// leftAlone reports whether nothing about this life of a slice opens an incident.
-func (w Workload) leftAlone(s *Slot) bool { return w.whyLeftAlone(s) != "" }
-
-// whyLeftAlone says why nothing about this life of a slice opens an incident, for people; empty where something may.
-func (w Workload) whyLeftAlone(s *Slot) string {
-	switch {
-	case s.IsReleased():
-		return "its owner deleted it or took it over"
-	case s.stoppedByOwner():
-		return "its owner stopped it: " + s.Stop.By
-	case s.NeverUsable:
-		return "its owner ordered it, and it has not been usable yet"
-	case w.Crew.Finished:
-		return "the training is finished"
-	case w.abuseReported():
-		return "Google suspects abuse on a slice of it, and a person was told"
-	case s.discarded():
-		return "Pitstop deleted it because it stood idle"
-	case s.End.Reported:
-		return "an incident has told its end already"
-	}
-	return ""
-}
-
-// abuseReported reports whether a person was told that Google suspects abuse, and it still does.
-func (w Workload) abuseReported() bool {
-	return slices.ContainsFunc(w.Slices, func(s Slot) bool { return s.Abuse.Suspected && s.Abuse.Reported && !s.IsReleased() })
-}
-
 // discarded reports whether a slice is gone because it stood idle.
 func (l Life) discarded() bool { return l.Condition == Gone && l.End.Discarded }
-
-// ownersBusiness reports whether nobody waits for a slice but its owner.
-func (s Slot) ownersBusiness(w Workload) bool {
-	return s.IsReleased() || s.NeverUsable || w.Crew.Finished || s.stoppedByOwner()
-}
 
 // Broken returns when the API first showed this life of a slice lost or broken; zero when it did not.
 func (w Workload) Broken(slice string) time.Time {

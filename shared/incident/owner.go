@@ -1,0 +1,234 @@
+package incident
+
+import (
+	"slices"
+	"time"
+
+	"pitstop.internal/events"
+)
+
+// called takes the owner's word: what an owner deletes is released, and so is what somebody else takes in hand.
+func (m *machine) called(e Called) {
+	s := m.w.Slice(e.Slice)
+	deletes := e.Act == events.ActDeleted
+	switch {
+	case s == nil, m.formerly(s) && !(deletes && m.deletesPredecessor(s)):
+		return
+	case deletes && !m.deletesPredecessor(s) && e.Zone != "" && e.Zone != s.Zone && e.Zone != m.expectedZone(s):
+		if m.w.waitsFor(s, e.Zone) {
+			s = m.slice(s.Name)
+			s.Admission = AwaitsAdmission
+			s.silentBy(m.when().Add(TakeOverFor)) // the life before may have trained on
+		}
+		return // what lives here is another one
+	}
+	m.cancelIdleDeletion()
+	what := e.Method + " of " + s.Name + " by " + e.Principal
+	switch e.Act {
+	case events.ActDeleted:
+		if m.releaseDeleted(s, e.Whole) {
+			m.ownerActed(what, "the owner deleted it")
+		}
+	case events.ActCreated:
+		if m.w.Incident != nil && m.phase() != Watching && m.phase() != Clearing && !m.beforeTrouble() {
+			m.line(LineSeen, what, "")
+			m.release(CodeTakenOver, "somebody else creates it: "+e.Principal)
+		}
+	case events.ActStopped:
+		if s.Maker != "" {
+			m.slice(s.Name).Maker = "" // it is in their hands
+		}
+		if m.ownerStopped(s, e.Principal) {
+			m.ownerActed(what, "the owner stopped it")
+		}
+	case events.ActStarted:
+		m.noteStopCall(s, "")
+	}
+	m.noteActivity(CodeOwner, what)
+}
+
+// formerly reports whether the evidence is of a time before this life of a slice.
+func (m *machine) formerly(s *Slot) bool {
+	return !m.from.Time.IsZero() && m.when().Before(s.Incarnation.Created)
+}
+
+// deletesPredecessor reports whether who deleted the life before has given up the slice, though it has had another life since.
+func (m *machine) deletesPredecessor(s *Slot) bool {
+	return m.replacementInProgress(s) || m.replacementFailed(s)
+}
+
+// replacementInProgress reports whether the incident makes this life in the place of the lost one that the evidence is about. Who deleted that one
+// takes the slice in hand, and nobody trains in this life yet.
+func (m *machine) replacementInProgress(s *Slot) bool {
+	in := m.w.Incident
+	return in != nil && in.Phase == PhaseCreating && s.Replace && s.Incarnation.Created.After(in.Opened) && !s.isAdmitted() && !m.beforeTrouble()
+}
+
+// replacementFailed reports whether this life of a slice was made by us, never let in, and is gone, and no incident makes another: the
+// evidence is of the one that it was to replace.
+func (m *machine) replacementFailed(s *Slot) bool {
+	ours := s.Admitted().Known() && !s.isAdmitted() && s.Admission != AwaitsAdmission && s.Leased == 0 && s.Condition == Gone
+	return ours && m.w.Incident == nil && m.when().After(s.Admitted().Created)
+}
+
+// beforeTrouble reports whether the evidence is older than everything that the open incident is about: what it tells made
+// the life that was lost.
+func (m *machine) beforeTrouble() bool {
+	if m.from.Time.IsZero() {
+		return false
+	}
+	for _, t := range m.w.Incident.Troubles {
+		if !m.from.Time.Before(t.At) {
+			return false
+		}
+	}
+	return len(m.w.Incident.Troubles) > 0
+}
+
+// releaseDeleted leaves what its owner deleted to the owner: a group goes with everything in it. It reports
+// whether that is news.
+func (m *machine) releaseDeleted(s *Slot, all bool) bool {
+	names := []string{s.Name}
+	if all {
+		names = append(names, m.othersInGroup(s)...)
+	}
+	news := false
+	for _, name := range names {
+		switch o := m.w.Slice(name); {
+		case m.formerly(o) && !m.deletesPredecessor(o):
+		case !o.IsReleased():
+			o = m.slice(name)
+			o.End.Released, o.Maker, news = m.when(), "", true
+		case m.when().After(o.End.Released): // what they have created since, and nobody has read yet
+			m.slice(name).End.Released = m.when()
+		}
+	}
+	return news
+}
+
+func (m *machine) ownerActed(what, why string) {
+	if m.w.Incident == nil || m.phase() == Clearing {
+		return
+	}
+	m.line(LineSeen, what, "")
+	if m.phase() == Watching {
+		m.finish(Observed, "", CodeOwner, why, "")
+		return
+	}
+	m.release(CodeOwner, why+": "+what)
+}
+
+// ownersOrderFailed takes it that what its owner ordered is gone before it could be used. It reports whether that ends the incident.
+func (m *machine) ownersOrderFailed(s *Slot) bool {
+	in := m.w.Incident
+	s = m.slice(s.Name)
+	s.NeverUsable = false
+	if in != nil && (s.Replace || in.provesLoss(s)) {
+		return false // it was there and was lost, and is replaced like any other
+	}
+	s.End.Released = m.now
+	if in == nil || in.Phase == Clearing || slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return !s.IsReleased() }) {
+		return false
+	}
+	m.ownerActed(m.w.noun(s.Name)+" is gone", "what its owner ordered came to nothing")
+	return true
+}
+
+// unsaid notes that the audit log names nobody who stopped or deleted a slice.
+func (m *machine) unsaid(e Unsaid) {
+	s := m.w.Slice(e.Slice)
+	silent := s != nil && (s.unaccounted() || s.Condition == Gone)
+	if !silent || !e.Incarnation.Same(s.Incarnation) || m.when().Sub(s.Since) < Grace || !s.Stop.Unsaid.IsZero() {
+		return
+	}
+	m.slice(s.Name).Stop.Unsaid = m.when()
+}
+
+// ownerSilent reports whether a slice has been gone for longer than word of its deletion takes, and the audit log, asked after
+// that, names nobody.
+func (l *Life) ownerSilent(now time.Time) bool {
+	return l.Condition == Gone && now.Sub(l.Since) >= Grace && !l.Stop.Unsaid.IsZero()
+}
+
+// ownerStopped keeps the owner's word that a slice is to be stopped, also in quiet times: what its owner stopped is never
+// started. It reports whether that is said of how it stands now, and not of a stop that is over.
+func (m *machine) ownerStopped(s *Slot, by string) bool {
+	used := s.Used
+	if s.Condition == Ready {
+		used = s.Since
+	}
+	const skew = 5 * time.Minute // between Google's clock and that of our readings
+	if m.when().Before(used.Add(-skew)) {
+		return false
+	}
+	if m.when().Before(s.Stop.At) {
+		return false
+	}
+	m.noteStopCall(s, by)
+	return true
+}
+
+// noteStopCall keeps who stopped a slice last, or that it was started since. An older call changes nothing: entries may come in any order.
+func (m *machine) noteStopCall(s *Slot, stoppedBy string) {
+	if at := m.when(); at.After(s.Stop.At) {
+		s = m.slice(s.Name)
+		s.Stop.By, s.Stop.At = stoppedBy, at
+	}
+}
+
+// leaveStopped leaves an incident to the owner who has stopped a slice of it, in whatever order that is learned.
+func (m *machine) leaveStopped() {
+	if m.w.Incident == nil {
+		return
+	}
+	for i := range m.w.Slices {
+		if s := &m.w.Slices[i]; s.stoppedByOwner() && !s.IsReleased() {
+			m.ownerActed(m.w.Words().Stops+" of "+s.Name+" by "+s.Stop.By, "the owner stopped it")
+			return
+		}
+	}
+}
+
+// stoppedByOwner reports whether a slice is stopped because its owner wants it so.
+func (l *Life) stoppedByOwner() bool { return l.Condition == Stopped && l.Stop.By != "" }
+
+// mayOpen reports whether evidence on this slice may open an incident: it is not newer than the last progress, or the
+// slice is not ours to look after, or its end has been told, and it may not.
+func (m *machine) mayOpen(s *Slot) bool {
+	switch {
+	case m.w.leftAlone(s):
+		return false
+	case m.from.Time.IsZero():
+		return true
+	}
+	return m.from.Time.After(m.w.Progress.At)
+}
+
+// leftAlone reports whether nothing about this life of a slice opens an incident.
+func (w Workload) leftAlone(s *Slot) bool { return w.whyLeftAlone(s) != "" }
+
+// whyLeftAlone says why nothing about this life of a slice opens an incident, for people; empty where something may.
+func (w Workload) whyLeftAlone(s *Slot) string {
+	switch {
+	case s.IsReleased():
+		return "its owner deleted it or took it over"
+	case s.stoppedByOwner():
+		return "its owner stopped it: " + s.Stop.By
+	case s.NeverUsable:
+		return "its owner ordered it, and it has not been usable yet"
+	case w.Crew.Finished:
+		return "the training is finished"
+	case w.abuseReported():
+		return "Google suspects abuse on a slice of it, and a person was told"
+	case s.discarded():
+		return "Pitstop deleted it because it stood idle"
+	case s.End.Reported:
+		return "an incident has told its end already"
+	}
+	return ""
+}
+
+// ownersBusiness reports whether nobody waits for a slice but its owner.
+func (s Slot) ownersBusiness(w Workload) bool {
+	return s.IsReleased() || s.NeverUsable || w.Crew.Finished || s.stoppedByOwner()
+}
