@@ -12,26 +12,26 @@ import (
 	"pitstop.internal/shared/policy"
 )
 
-// Effect is one thing that an incident wants of the outside, from the first request for it until it is seen to be so.
+// Effect is one change that an incident wants outside, from the first request for it until a reading shows it.
 type Effect struct {
-	// Maker is the incident that wants it: nobody else's word about it counts.
+	// Maker is the incident that wants the effect: only evidence for that incident counts.
 	Maker  string        `json:"maker"`
 	Action events.Action `json:"action"`
-	// Slice is empty for what concerns the whole workload.
+	// Slice is empty for an effect on the whole workload.
 	Slice string `json:"slice,omitzero"`
 	// With are the other slices of a queued resource that is deleted or created as a whole.
 	With []string `json:"with,omitempty"`
 	Zone string   `json:"zone,omitzero"`
-	// Accelerator is what is created, where that is not what the owner ordered.
+	// Accelerator is the shape to create, where the owner ordered another one.
 	Accelerator string             `json:"accelerator,omitzero"`
 	Incarnation events.Incarnation `json:"incarnation,omitzero"`
-	// Ordered is when the queued resource was created that is to be deleted before it brings anything.
+	// Ordered is the creation time of the queued resource that is to be deleted before it brings any node.
 	Ordered time.Time `json:"ordered,omitzero"`
 	Epoch   int64     `json:"epoch"`
 	Attempt int       `json:"attempt"`
 	Reason  string    `json:"reason,omitzero"`
-	// LeaseAttempt is the training attempt that the lease is to name, and Admit are the lives, of what asks for that. Maybe says that an
-	// earlier try may have written it.
+	// LeaseAttempt is the training attempt that the lease is to name, and Admit are the lives that it is to name; both only for
+	// effects that write the lease. Maybe says that an earlier try may have written it.
 	LeaseAttempt int                `json:"names,omitzero"`
 	Admit        []events.Admission `json:"admit,omitempty"`
 	Maybe        bool               `json:"maybe,omitzero"`
@@ -39,10 +39,10 @@ type Effect struct {
 	// Begun is when the intent was saved, with the ID that the call carries: its outcome is unknown until answered.
 	Begun     time.Time `json:"begun,omitzero"`
 	RequestID string    `json:"request_id,omitzero"`
-	// Answered is when the call was accepted; Operation names what the provider does meanwhile.
+	// Answered is when the call was accepted; Operation names the provider's operation that carries it out.
 	Answered  time.Time `json:"answered,omitzero"`
 	Operation string    `json:"operation,omitzero"`
-	// Retry is when it is sent again after a failure.
+	// Retry is when the request is sent again after a failure.
 	Retry time.Time `json:"retry,omitzero"`
 	// Barred is since when the state of the slice, or of its queued resource, forbids the call.
 	Barred time.Time `json:"barred,omitzero"`
@@ -50,28 +50,28 @@ type Effect struct {
 	Failures    int    `json:"failures,omitzero"`
 	LastFailure string `json:"last_failure,omitzero"`
 	LastCode    Code   `json:"last_code,omitzero"`
-	// By is when a save has to be done; for a verification, the time that the checkpoint has to be newer than.
+	// By is the deadline of a save; for a verification, the checkpoint must be newer than By.
 	By time.Time `json:"by,omitzero"`
-	// Mode is how a save is asked for. Lives are the incarnations of With that a deletion was decided on, in that order.
+	// Mode says how the save is requested. Lives are the incarnations of With at the decision to delete, in the order of With.
 	Mode  events.SaveMode      `json:"mode,omitzero"`
 	Lives []events.Incarnation `json:"lives,omitempty"`
-	// Digest is that of the body that was sent. An early document of schema 1 has none.
+	// Digest is the digest of the body that was sent. An early document of schema 1 has none.
 	Digest string `json:"digest,omitzero"`
 }
 
-// Stage is how far an effect is.
+// Stage says how far an effect has come.
 type Stage string
 
 // The stages of an effect.
 const (
-	StageWanted   Stage = "wanted"   // a request asks for it, and nobody has begun
-	StageBegun    Stage = "begun"    // the intent is stored: whether it was called, and what came of it, is unknown
+	StageWanted   Stage = "wanted"   // requested, and nobody has begun
+	StageBegun    Stage = "begun"    // the intent is stored: whether the call was made, and its outcome, are unknown
 	StageAccepted Stage = "accepted" // an operation of the provider works on it
-	StageDone     Stage = "done"     // the call has done it, as the provider says; a reading proves it
-	StageRefused  Stage = "refused"  // it failed or was held, and is asked for again at Retry
+	StageDone     Stage = "done"     // the provider reports that the call did it; a reading proves it
+	StageRefused  Stage = "refused"  // it failed or was held, and is requested again at Retry
 )
 
-// Stage is how far the effect is.
+// Stage says how far the effect has come.
 func (effect Effect) Stage() Stage {
 	switch {
 	case !effect.Retry.IsZero():
@@ -86,8 +86,8 @@ func (effect Effect) Stage() Stage {
 	return StageWanted
 }
 
-// send sends requests: one new epoch for all of them. A request of an earlier epoch that nobody has begun is sent again
-// under the new one, because its fence would refuse it otherwise.
+// send sends requests under one new epoch. It sends a request of an earlier epoch that no function has begun again under the new
+// epoch, because its fence would refuse it otherwise.
 func (m *machine) send(effects ...Effect) {
 	m.raise()
 	for i := range m.effects() {
@@ -102,7 +102,7 @@ func (m *machine) send(effects ...Effect) {
 	}
 }
 
-// wants keeps effects of the open incident without asking anybody for them yet.
+// wants stores effects of the open incident without requesting them yet.
 func (m *machine) wants(all ...Effect) {
 	for _, effect := range all {
 		effect.Maker = m.w.Incident.ID
@@ -110,7 +110,7 @@ func (m *machine) wants(all ...Effect) {
 	}
 }
 
-// resend asks for an effect once more, as a new attempt. The effect has to be one to change; see effects.
+// resend requests an effect once more, as a new attempt. The effect must be a copy that may change; see effects.
 func (m *machine) resend(effect *Effect) {
 	effect.Attempt++
 	effect.Begun, effect.RequestID, effect.Answered, effect.Operation, effect.Retry = time.Time{}, "", time.Time{}, "", time.Time{}
@@ -123,7 +123,8 @@ func (m *machine) resend(effect *Effect) {
 	m.changed = true
 }
 
-// raise begins a new epoch. Its fence would refuse what was to be sent under the one before: that is not sent.
+// raise begins a new epoch. The new fence would refuse the requests that were about to go out under the old one, so they are not
+// sent.
 func (m *machine) raise() {
 	m.w.Epoch++
 	m.out = slices.DeleteFunc(m.out, func(e events.Event) bool {
@@ -136,7 +137,7 @@ func (m *machine) raise() {
 func (m *machine) emit(effect *Effect) {
 	effect.Epoch, effect.Sent = m.w.Epoch, m.now
 	if effect.Action == events.ActionAdmit || effect.Action == events.ActionRestart {
-		// Sent once more, it asks for the same attempt, unless the crew has gone past that by itself.
+		// A repeated request asks for the same attempt, unless the crew has gone past that attempt by itself.
 		if effect.LeaseAttempt <= max(m.w.Crew.Attempt, m.w.Crew.Exited, m.w.Incident.BaseAttempt) {
 			effect.LeaseAttempt = m.w.trainingAttempt()
 		}
@@ -144,7 +145,7 @@ func (m *machine) emit(effect *Effect) {
 		effect.Admit = m.w.livesForLease()
 		for i := range m.w.Slices {
 			if s := m.w.Slices[i]; s.Admission == AwaitsAdmission && effect.admits(s) {
-				m.slice(s.Name).Admission = "" // it is asked for with the others
+				m.slice(s.Name).Admission = "" // the request covers it with the others
 			}
 		}
 	}
@@ -168,8 +169,9 @@ func (w Workload) lives(names []string) []events.Incarnation {
 	return all
 }
 
-// markLeaseMayName notes what is not known of the lease any more once somebody has begun to write it: whether it names the life before, or none, of
-// what it leaves out, and in which zone what it names in another.
+// markLeaseMayName notes the doubt that begins once a function has begun to write the lease. Until the answer, the lease may name
+// either life of a slice, or neither, where this lease leaves the slice out; and it may name either zone where this lease names
+// another one.
 func (m *machine) markLeaseMayName(effect Effect) {
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
@@ -189,7 +191,7 @@ func (m *machine) markLeaseMayName(effect Effect) {
 	}
 }
 
-// unmarkLease takes it back that the lease may name what it was to, where it was not written.
+// unmarkLease withdraws the note that the lease may name these lives, because the lease was not written.
 func (m *machine) unmarkLease(effect Effect) {
 	if effect.Maybe {
 		return
@@ -202,14 +204,14 @@ func (m *machine) unmarkLease(effect Effect) {
 	})
 }
 
-// admits reports whether the lease that is asked for names the life of a slice.
+// admits reports whether the requested lease names the current life of a slice.
 func (effect Effect) admits(s Slot) bool {
 	return slices.ContainsFunc(effect.Admit, func(a events.Admission) bool {
 		return a.Slice == s.Name && a.Incarnation.Same(s.Incarnation) && !s.IsReleased()
 	})
 }
 
-// leads notes for each slice with which attempt the lease named it first.
+// leads notes for each slice the attempt with which the lease first named it.
 func (m *machine) leads(attempt func(Slot) int) {
 	for i := range m.w.Slices {
 		if s := m.w.Slices[i]; s.Leased != attempt(s) {
@@ -218,8 +220,8 @@ func (m *machine) leads(attempt func(Slot) int) {
 	}
 }
 
-// Request is the event that asks for an effect. It is made from the document alone, so that the function that acts can make
-// it again. The slices that the effect names have to be there.
+// Request is the event that requests an effect. It is made from the document alone, so that the acting function can make it again.
+// The slices that the effect names must exist in the document.
 func (w Workload) Request(effect Effect) events.Event {
 	r := events.Request{
 		Schema: events.Schema, Workload: w.ID, Incident: effect.Maker, Epoch: effect.Epoch, Action: effect.Action, Slice: effect.Slice,
@@ -258,7 +260,7 @@ func (w Workload) Request(effect Effect) events.Event {
 	return e
 }
 
-// verifyPast is the step that a checkpoint has to reach at least to count as the save that was asked for.
+// verifyPast is the step that a checkpoint must pass to count as the requested save.
 func (w Workload) verifyPast() int64 {
 	if w.Incident.Phase == Discarding { // nothing has been saved since: the last one itself
 		return max(0, max(w.Progress.Verified, w.Progress.CheckpointStep)-1)
@@ -266,8 +268,8 @@ func (w Workload) verifyPast() int64 {
 	return max(w.Progress.Verified, w.Incident.Save.Step-1)
 }
 
-// trainingAttempt is the training attempt that a lease may name next: a crew that hangs in the one that was named may never
-// have told of it.
+// trainingAttempt is the next training attempt that a lease may name. A crew that hangs in the attempt named last may never have
+// reported it.
 func (w Workload) trainingAttempt() int {
 	return max(w.Crew.Attempt, w.Crew.Exited, w.Crew.LeaseAttempt, w.Incident.BaseAttempt) + 1
 }
@@ -289,17 +291,17 @@ func (m *machine) effect(a events.Action, slice string) *Effect {
 	return m.w.effect(a, slice)
 }
 
-// dropEffects forgets the effects that are so.
+// dropEffects forgets the effects that match so.
 func (m *machine) dropEffects(so func(Effect) bool) {
 	m.w.Effects = slices.DeleteFunc(m.effects(), so)
 }
 
-// drop forgets an effect that has come to its end.
+// drop forgets an effect that has ended.
 func (m *machine) drop(a events.Action, slice string) {
 	m.dropEffects(func(effect Effect) bool { return effect.Action == a && effect.Concerns(slice) })
 }
 
-// dropDone forgets an effect that is done for a slice, once it is for all that it is about.
+// dropDone forgets an effect that is done for a slice, once it is done for all its slices.
 func (m *machine) dropDone(a events.Action, slice string) {
 	effect := m.w.effect(a, slice)
 	if effect == nil {
@@ -315,14 +317,15 @@ func (m *machine) dropDone(a events.Action, slice string) {
 	m.drop(a, slice)
 }
 
-// ErrRefused is why a request must not be carried out. It is acknowledged: whatever is still wanted is asked for anew.
+// ErrRefused is the reason why a request must not be carried out. The request is acknowledged: Pitstop requests again what it still
+// wants.
 var ErrRefused = errors.New("refused")
 
 func refuse(c Code, format string, args ...any) error {
 	return &RefusedError{Code: c, Text: fmt.Sprintf(format, args...)}
 }
 
-// Fence returns the effect that a pointer names, which may have been begun before. It refuses a pointer whose incident is
+// Fence returns the effect that a pointer names; the effect may have been begun before. Fence refuses a pointer whose incident is
 // not open, whose epoch is not the current one, or whose effect is not wanted now.
 func (w Workload) Fence(p events.Pointer, now time.Time) (Effect, error) {
 	switch {
@@ -355,7 +358,7 @@ func (w Workload) Fence(p events.Pointer, now time.Time) (Effect, error) {
 	return *effect, nil
 }
 
-// expires is when a request for the effect is refused, however valid its fence.
+// expires is when a request for the effect is refused, even with a valid fence.
 func (effect Effect) expires() time.Time { return effect.Sent.Add(RequestFor) }
 
 // unwanted reports whether an effect is kept only because its call may have been made.
@@ -363,8 +366,8 @@ func (in *Incident) unwanted(effect Effect) bool {
 	return in.Phase == Clearing && effect.Action == events.ActionCreate || in.Kept != (Kept{}) && effect.Action == events.ActionDelete
 }
 
-// Allowed says how far a policy allows an action of the open incident now, and which switch limits it. A function asks
-// right before its call: a policy that was tightened since the request was sent counts.
+// Allowed says how far a policy allows an action of the open incident now, and which switch limits it. A function asks right before
+// its call, so a policy that was tightened after the request counts.
 func (w Workload) Allowed(a events.Action, p policy.Policy) (policy.Level, policy.Switch) {
 	s := p.Switches
 	if w.Incident != nil {
@@ -384,7 +387,7 @@ func (w Workload) Allowed(a events.Action, p policy.Policy) (policy.Level, polic
 	return s.Level(sw), sw
 }
 
-// Limit says who keeps a switch where it is for the open incident; nothing where nobody does, or nobody knows.
+// Limit names who holds a switch at its level for the open incident; empty where nobody limits it, or nobody is known.
 func (w Workload) Limit(s policy.Switch, p policy.Policy) string {
 	if in := w.Incident; in != nil && in.Switches.Level(s) < p.Switches.Level(s) {
 		return strings.TrimSuffix("what held at the opening, "+in.Limits[s], ", ")
@@ -407,10 +410,10 @@ func (w Workload) Forbids(s policy.Switch, l policy.Level, p policy.Policy) stri
 	return text
 }
 
-// no is what is said where a switch does not allow what would come next.
+// no is the text for a switch that does not allow the next step.
 func (m *machine) no(s policy.Switch) string { return m.w.Forbids(s, policy.No, m.p) }
 
-// governs is the switch of an action; none for what only brings to its end what was allowed.
+// governs is the switch of an action; empty for an action that only completes an allowed one.
 func (w Workload) governs(a events.Action) policy.Switch {
 	switch a {
 	case events.ActionSave:
@@ -423,7 +426,7 @@ func (w Workload) governs(a events.Action) policy.Switch {
 		return policy.StartStopped
 	case events.ActionDelete, events.ActionCreate:
 		if w.Incident != nil && w.Incident.Phase == Clearing {
-			return "" // our own leftovers, in which training never ran
+			return "" // Pitstop's own leftovers, in which training never ran
 		}
 		if w.Incident != nil && w.Incident.Phase == Discarding {
 			return w.idleSwitch()
@@ -439,12 +442,12 @@ func (w Workload) governs(a events.Action) policy.Switch {
 	return ""
 }
 
-// covers reports whether an action was approved: a yes to early maintenance is one to the save before it.
+// covers reports whether an action was approved: approving early maintenance also approves the save before it.
 func (in *Incident) covers(a events.Action) bool {
 	return in.Approved == asked(a) || a == events.ActionSave && in.Approved == events.ActionMaintain
 }
 
-// asked is the question behind an action: deleting and creating again are one.
+// asked is the question behind an action: deletion and creation are one question.
 func asked(a events.Action) events.Action {
 	if a == events.ActionCreate {
 		return events.ActionDelete
@@ -452,7 +455,7 @@ func asked(a events.Action) events.Action {
 	return a
 }
 
-// begun finds the effect that a function's evidence speaks of.
+// begun finds the effect that a function's evidence concerns.
 func (m *machine) begun(r events.Request) *Effect {
 	if effect := m.asked(r); effect != nil && effect.Stage() != StageRefused {
 		return effect
@@ -460,7 +463,7 @@ func (m *machine) begun(r events.Request) *Effect {
 	return nil
 }
 
-// asked finds the effect whose last attempt a request was for, though that may have failed since.
+// asked finds the effect whose last attempt carried a request, even if that attempt has failed since.
 func (m *machine) asked(r events.Request) *Effect {
 	effect := m.w.effect(r.Action, r.Slice)
 	if effect == nil || effect.Maker != r.Incident || effect.Epoch != r.Epoch || effect.Attempt != r.Attempt {
@@ -469,8 +472,9 @@ func (m *machine) asked(r events.Request) *Effect {
 	return effect
 }
 
-// intended saves the intent before the call. From here on the outcome is unknown until it is answered. A call that makes
-// or removes a slice is for whoever saved it to make: another takes it over when that one would be too late.
+// intended saves the intent before the call. From here on the outcome is unknown until it is answered. The instance that saved the
+// intent must make a call that creates or deletes a slice. Another instance takes the call over once the first one would be too
+// late.
 func (m *machine) intended(e Intended) {
 	effect := m.begun(e.Request)
 	if effect == nil || m.w.Incident.unwanted(*effect) || !effect.Begun.IsZero() && effect.UnderWay(m.now) {
@@ -499,27 +503,27 @@ func (m *machine) intended(e Intended) {
 	}
 }
 
-// exclusive reports whether the call of an effect must not be made twice: what it makes or removes cannot be told from what
-// came in between. The others write what they would write again.
+// exclusive reports whether the call of an effect must not be made twice: nobody could tell what it creates or deletes from what
+// another creation or deletion did in between. The other calls only write the same content again.
 func (effect Effect) exclusive() bool {
 	return effect.Action == events.ActionCreate || effect.Action == events.ActionDelete
 }
 
-// UnderWay reports whether somebody has begun such a call and may still be about to make it.
+// UnderWay reports whether an instance has begun such a call and may still be about to make it.
 func (effect Effect) UnderWay(now time.Time) bool {
 	return effect.exclusive() && !effect.Begun.IsZero() && now.Sub(effect.Begun) < CallFor
 }
 
-// TooLate reports whether such a call must not be made any more by whoever has begun it.
+// TooLate reports whether the instance that began such a call must not make it any more.
 func (effect Effect) TooLate(now time.Time) bool {
 	return effect.exclusive() && now.Sub(effect.Begun) > CallWithin
 }
 
-// answered takes what came back from the call of an effect.
+// answered takes the answer to the call of an effect.
 func (m *machine) answered(e Answered) {
 	m.callAnswered(e)
 	effect := m.begun(e.Request)
-	if effect == nil || !effect.Answered.IsZero() || e.NoCall == Unbegun && effect.UnderWay(m.now) { // it is another's to call, and to answer
+	if effect == nil || !effect.Answered.IsZero() || e.NoCall == Unbegun && effect.UnderWay(m.now) { // another instance makes the call, and answers
 		return
 	}
 	effect = m.effect(effect.Action, effect.Slice)
@@ -531,7 +535,7 @@ func (m *machine) answered(e Answered) {
 	}
 	again := effect.Failures > 0
 	effect.Answered, effect.Operation = m.now, e.Operation
-	if e.Operation == "" { // else its end tells whether it has failed once more
+	if e.Operation == "" { // else its end shows whether it has failed once more
 		effect.Failures, effect.Barred = 0, time.Time{}
 	}
 	if e.Text != "" {
@@ -547,7 +551,7 @@ func (m *machine) answered(e Answered) {
 			m.leased(*effect, "the lease names the new slice")
 			return
 		}
-		m.markAllAdmitted(effect.admits) // for whatever its owner has in mind: nobody waits for a step
+		m.markAllAdmitted(effect.admits) // the owner may use it as they like: nobody waits for a step
 		if m.w.Crew.FinishedAt.After(m.w.Incident.Opened) {
 			m.resumed(ByStep, "the training is finished")
 			return
@@ -557,21 +561,21 @@ func (m *machine) answered(e Answered) {
 		m.leased(*effect, "the lease names the next attempt")
 	case events.ActionCreate:
 		if s := m.w.Slice(effect.Slice); m.phase() == PhaseCreating && !(again && s.Condition == Creating) { // it was counted from its first answer
-			m.inc().Deadline = m.now.Add(RecreateFor) // it is not capacity any more that is waited for
+			m.inc().Deadline = m.now.Add(RecreateFor) // the wait for capacity is over
 		}
 	case events.ActionDelete, events.ActionVerify, events.ActionHear, events.ActionStart:
-		// The API's own reading says when it is so.
+		// The API's own reading shows when it has happened.
 	}
 }
 
-// leased goes on when the lease is known to name who may run.
+// leased goes on once the lease is known to name the lives that may run.
 func (m *machine) leased(effect Effect, why string) {
 	m.w.LeaseDoubted = time.Time{}
 	m.markAllAdmitted(effect.admits)
 	m.resume(why)
 }
 
-// ended takes the end of one of our operations. Success proves nothing by itself: the slice is looked at.
+// ended takes the end of one of Pitstop's operations. Success proves nothing by itself: the slice is read.
 func (m *machine) ended(e Ended) {
 	if m.w.Incident == nil || e.Operation == "" {
 		return
@@ -592,7 +596,7 @@ func (m *machine) ended(e Ended) {
 	}
 }
 
-// failed decides what a failure means for the effect that met it.
+// failed decides what a failure means for its effect.
 func (m *machine) failed(effect *Effect, f Failure) {
 	m.noteFailure(effect, f)
 	switch deletes := effect.Action == events.ActionDelete; {
@@ -616,15 +620,14 @@ func (m *machine) failed(effect *Effect, f Failure) {
 	}
 }
 
-// noteFailure keeps a failure on its effect, and whether the call may have taken effect all the same.
+// noteFailure keeps a failure on its effect, and notes whether the call may have taken effect all the same.
 func (m *machine) noteFailure(effect *Effect, f Failure) {
 	effect.LastFailure, effect.LastCode = f.Message, f.Reason()
 	if f.Code == CodeLeaseDoubted {
 		m.w.LeaseDoubted = m.now
 	}
 	if f.Class != Transient || effect.Operation == "" && !effect.Answered.IsZero() {
-		// The provider has said no: nothing of this call can take effect any more. A transient failure of the call itself
-		// leaves that open.
+		// The provider has refused: this call cannot take effect any more. A transient failure of the call itself leaves that open.
 		effect.Begun, effect.RequestID = time.Time{}, ""
 		m.unmarkLease(*effect)
 	} else {
@@ -639,7 +642,7 @@ func (m *machine) noteFailure(effect *Effect, f Failure) {
 // failedFor goes on by the class of a failure: with another zone, with another try, or with a person.
 func (m *machine) failedFor(effect *Effect, f Failure) {
 	if m.moves(*effect) && (f.Class == Invalid || f.Class == NotFound) {
-		f.Class = CannotMove // it was taken once, where it was: it is this zone that has something of it not
+		f.Class = CannotMove // the order was valid in its own zone: this zone lacks something that it needs
 	}
 	switch f.Class {
 	case Stockout, Quota, NoQuota, ReservationFull, WrongZone, CannotMove, OtherRegion:
@@ -656,7 +659,7 @@ func (m *machine) failedFor(effect *Effect, f Failure) {
 		m.refusedAsWrong(effect, f)
 		return
 	case NotFound, Exists:
-		// The wish may have come true already: the next reading says so.
+		// The change may have happened already: the next reading shows it.
 		m.inc().Look = true
 	case Transient, Busy, NotInState:
 		m.rejoins(effect)
@@ -664,7 +667,7 @@ func (m *machine) failedFor(effect *Effect, f Failure) {
 	m.again(effect, f.Message)
 }
 
-// refusedAsWrong leaves to a person what no other try would change.
+// refusedAsWrong leaves a failure to a person where another try would change nothing.
 func (m *machine) refusedAsWrong(effect *Effect, f Failure) {
 	switch {
 	case f.Code == CodeLeaseDoubted:
@@ -677,15 +680,15 @@ func (m *machine) refusedAsWrong(effect *Effect, f Failure) {
 	}
 }
 
-// othersDelete reports whether the deletion of another slice is just being called. The incident does not end over the head of
-// whoever does that.
+// othersDelete reports whether another instance is calling the deletion of another slice right now. The incident must not end in
+// the middle of that call.
 func (m *machine) othersDelete(effect *Effect) bool {
 	return m.w.has(func(o Effect) bool {
 		return o.Action == events.ActionDelete && !o.Concerns(effect.Slice) && o.Answered.IsZero() && o.Operation == "" && o.UnderWay(m.now)
 	})
 }
 
-// waitForState waits out a state in which a deletion is not possible: by the clock, and not by the number of tries.
+// waitForState waits for the slice to leave a state that forbids deletion. A time limit ends the wait, not a number of tries.
 func (m *machine) waitForState(effect *Effect, why string) {
 	if effect.Barred.IsZero() {
 		effect.Barred = m.now
@@ -698,7 +701,7 @@ func (m *machine) waitForState(effect *Effect, why string) {
 	effect.Retry = m.now.Add(BarredEvery)
 }
 
-// holder names what is deleted when a slice is.
+// holder names the resource whose deletion deletes a slice.
 func (w Workload) holder(slice string) string {
 	if s := w.Slice(slice); s.Group != "" {
 		return w.group(s.Group)
@@ -706,7 +709,7 @@ func (w Workload) holder(slice string) string {
 	return w.noun(slice)
 }
 
-// again has an effect tried once more after a while, up to its bound.
+// again schedules another try of an effect, up to its bound.
 func (m *machine) again(effect *Effect, why string) {
 	effect.Failures++
 	if effect.Failures >= MaxFailures {
@@ -716,7 +719,7 @@ func (m *machine) again(effect *Effect, why string) {
 	effect.Retry = m.now.Add(backoff(effect.Failures))
 }
 
-// askedWithin is how long after its time a request that was held is there again: the next tick sends it.
+// askedWithin is the time within which a held request is sent again after its hold ends: the next tick sends it.
 const askedWithin = 2 * time.Minute
 
 // held waits with an effect that may not be begun now. Waiting is no failure.
@@ -745,7 +748,7 @@ func (m *machine) held(e Held) {
 	m.hold(e.Code, e.Why, effect.Retry.Add(askedWithin))
 }
 
-// forbidden ends what the policy does not allow any more.
+// forbidden ends an effect that the policy no longer allows.
 func (m *machine) forbidden(e Forbidden) {
 	effect := m.begun(e.Request)
 	if effect == nil || m.phase() == Clearing && e.Request.Action == events.ActionCreate {
@@ -784,7 +787,7 @@ func (m *machine) forbidden(e Forbidden) {
 	m.escalate(e.Code, e.Why, "do by hand what the policy forbids now: "+string(e.Request.Action))
 }
 
-// uncharge takes back what an action was charged that nobody may begin now: it is charged when it is approved.
+// uncharge refunds the charge of an action that may not begin now: the approval will charge it.
 func (m *machine) uncharge(a events.Action) {
 	in, b := m.inc(), &m.w.Budgets
 	switch {
@@ -796,7 +799,7 @@ func (m *machine) uncharge(a events.Action) {
 	}
 }
 
-// ask waits for a person's yes, for as long as it takes.
+// ask waits for a person's approval, for as long as it takes.
 func (m *machine) ask(a events.Action) {
 	m.enter(Approving, time.Time{})
 	m.inc().Asked = a

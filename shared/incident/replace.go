@@ -21,7 +21,7 @@ func (m *machine) lose(s *Slot, what string) {
 	}
 	m.slice(name).Replace = true
 	m.replaceGone()
-	m.drop(events.ActionCreate, name) // if it was ours, it took effect: what it made is what was lost
+	m.drop(events.ActionCreate, name) // Pitstop's creation, if there was one, took effect: the lost slice is the one that it created
 	if m.phase() == "" {
 		m.enter(Looking, m.now.Add(LookFor))
 		m.line(LineSeen, what, "")
@@ -50,19 +50,19 @@ func (m *machine) auditUnread(s *Slot) string {
 
 const auditAdvice = "look who deleted it; let the function patrol read the audit log (roles/logging.viewer); then pitstop retry "
 
-// loseGone takes a slice for lost of whose end nobody has said a word in time.
+// loseGone treats a gone slice as lost, because nobody explained its end in time.
 func (m *machine) loseGone(s *Slot) {
 	m.lose(s, m.w.noun(s.Name)+" is gone, and nothing says within "+events.Span(Grace)+" that its owner deleted it")
 }
 
-// raiseBaseline notes what is saved when a slice is lost: training resumes from there, and progress has to pass it.
+// raiseBaseline notes how far the training is saved when a slice is lost: training resumes there, and progress has to pass it.
 func (m *machine) raiseBaseline() {
 	if saved := max(m.w.Progress.Verified, m.w.Progress.CheckpointStep); saved > m.w.Incident.Baseline {
 		m.inc().Baseline = saved
 	}
 }
 
-// replace asks whether the slices that are lost may be replaced.
+// replace checks whether the policy allows the replacement of the lost slices.
 func (m *machine) replace(why string) {
 	if m.unreadable() {
 		return
@@ -81,8 +81,8 @@ func (m *machine) replace(why string) {
 	}
 }
 
-// bare names what is to be replaced and would come back as an empty machine: nothing would train there, at the full price, so a
-// person is asked whatever the policy says.
+// bare names the slices that a replacement would bring back as empty machines. Nothing would train there, at the full price, so
+// Pitstop asks a person whatever the policy says.
 func (m *machine) bare() string {
 	var names []string
 	for i := range m.w.Slices {
@@ -93,7 +93,7 @@ func (m *machine) bare() string {
 	return strings.Join(names, ", ")
 }
 
-// replaceGone has what has been gone for longer than anybody's word about it takes replaced with what is lost now.
+// replaceGone adds slices to the replacement that have been gone for longer than any word about their end takes.
 func (m *machine) replaceGone() {
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
@@ -104,8 +104,8 @@ func (m *machine) replaceGone() {
 	}
 }
 
-// replaceSick has what we created, and what has not become usable in the time for Google's own recovery, replaced again. It
-// reports whether there is any.
+// replaceSick replaces again the slices that Pitstop created and that did not become usable in the time for Google's own recovery.
+// It reports whether there are any.
 func (m *machine) replaceSick() bool {
 	var sick []string
 	for i := range m.w.Slices {
@@ -135,7 +135,7 @@ func (m *machine) toBeReplaced() []string {
 	return names
 }
 
-// remove deletes what is lost, unless something speaks against it, or has to be known first.
+// remove deletes the lost slices, unless something forbids it or must be known first.
 func (m *machine) remove(why string) {
 	leaving := func(s Slot) bool { return s.Replace && !m.creationUnderWay(&s) }
 	for i := range m.w.Slices {
@@ -180,7 +180,7 @@ func (m *machine) deletionWanted(slice string) bool {
 	return m.w.effect(events.ActionDelete, slice) != nil
 }
 
-// sendDeletions asks for the deletion of slices of which nobody was asked yet, each with its group.
+// sendDeletions requests the deletion of the slices that no request names yet, each with its group.
 func (m *machine) sendDeletions(names []string, why string) {
 	var effects []Effect
 	for _, name := range names {
@@ -197,8 +197,8 @@ func (m *machine) sendDeletions(names []string, why string) {
 	}
 }
 
-// mayReplace reports whether nothing speaks against the replacement of a slice. What is not known yet is waited for; the rest is left to a
-// person.
+// mayReplace reports whether nothing forbids the replacement of a slice. It waits for facts that are not known yet and leaves the
+// rest to a person.
 func (m *machine) mayReplace(s *Slot) bool {
 	c, fault, advice := m.irreplaceable(s)
 	switch {
@@ -212,7 +212,7 @@ func (m *machine) mayReplace(s *Slot) bool {
 	return false
 }
 
-// replaceGroup has everything replaced that a queued resource holds: it goes, and comes, as a whole.
+// replaceGroup adds every slice of a queued resource to the replacement: the queued resource is deleted and created as a whole.
 func (m *machine) replaceGroup() {
 	for _, name := range m.toBeReplaced() {
 		s := m.w.Slice(name)
@@ -227,8 +227,8 @@ func (m *machine) replaceGroup() {
 	}
 }
 
-// deletionHandle is the slice by whose life a slice can be deleted: its own, or that of another one in its queued resource. Nil where
-// none of them was ever seen alive.
+// deletionHandle is the slice whose life a deletion request can name to delete a slice: the slice itself, or another one in its
+// queued resource. Nil where none of them was ever seen alive.
 func (m *machine) deletionHandle(s *Slot) *Slot {
 	for _, name := range append([]string{s.Name}, m.othersInGroup(s)...) {
 		if o := m.w.Slice(name); o.Incarnation.Known() || !o.Ordered.IsZero() {
@@ -238,7 +238,7 @@ func (m *machine) deletionHandle(s *Slot) *Slot {
 	return nil
 }
 
-// groupGrew reports whether more is known by now of the queued resource that is to be deleted than when that was decided.
+// groupGrew reports whether Pitstop has learned of more slices in a queued resource since it decided to delete it.
 func (m *machine) groupGrew(effect *Effect) bool {
 	if effect.Action != events.ActionDelete || m.phase() != PhaseDeleting {
 		return false
@@ -251,20 +251,20 @@ func (m *machine) groupGrew(effect *Effect) bool {
 	return false
 }
 
-// decideDeletionAnew decides again on a queued resource as a whole, of which nothing was deleted yet.
+// decideDeletionAnew decides again on a whole queued resource, before any deletion in it took effect.
 func (m *machine) decideDeletionAnew(effect *Effect, why string) {
 	m.uncharge(events.ActionDelete)
 	m.drop(events.ActionDelete, effect.Slice)
 	m.replace(why)
 }
 
-// creationUnderWay reports whether a creation of the slice is under way: what stands under its name is no life that has to go.
+// creationUnderWay reports whether a creation of the slice is under way: then no life under its name has to go.
 func (m *machine) creationUnderWay(s *Slot) bool {
 	effect := m.w.effect(events.ActionCreate, s.Name)
 	return effect != nil && effect.inFlight()
 }
 
-// toBeDeleted names the slices that have to be gone before a new one can take their name.
+// toBeDeleted names the slices that must be gone before a new one can take their name.
 func (m *machine) toBeDeleted() []string {
 	var names []string
 	for i := range m.w.Slices {
@@ -275,7 +275,7 @@ func (m *machine) toBeDeleted() []string {
 	return names
 }
 
-// describeLossInGroup says what was lost of the queued resource that holds a slice.
+// describeLossInGroup says which slice was lost in the queued resource that holds a slice.
 func (m *machine) describeLossInGroup(s *Slot) string {
 	for _, name := range m.othersInGroup(s) {
 		if o := m.w.Slice(name); o.Replace {
@@ -295,8 +295,8 @@ func (m *machine) lossInGroup(s *Slot) bool {
 	return false
 }
 
-// lookAtGroup has the other slices of a queued resource read, of which the document knows only how they were before this
-// one was lost. Their own readings decide then, or the time in which there is none.
+// lookAtGroup requests readings of the other slices in a queued resource: the document only knows their state from before this
+// loss. Their own readings then decide, or the end of the time for them.
 func (m *machine) lookAtGroup(s *Slot) bool {
 	unread := ""
 	for _, name := range m.othersInGroup(s) {
@@ -322,7 +322,7 @@ func (m *machine) lookAtGroup(s *Slot) bool {
 	return true
 }
 
-// waitForSpec waits until somebody has read how a slice was ordered that is there still: it may have been lost before that.
+// waitForSpec waits until a reading shows how an existing slice was ordered: it may have been lost before Pitstop read that.
 func (m *machine) waitForSpec(s *Slot) bool {
 	switch {
 	case s.Condition == Gone:
@@ -347,18 +347,19 @@ func (m *machine) irreplaceable(s *Slot) (c Code, fault, advice string) {
 	if goes || !m.unsaved(s) {
 		return "", "", ""
 	}
-	// It still lives: there is something to lose.
+	// The slice still lives: a replacement may lose work.
 	return CodeUnverified, s.Name + " still exists (" + s.State + ") and no checkpoint of its training has been verified",
 		"save the training if it can be saved, then recreate " + s.Name + " by hand"
 }
 
-// unsaved reports whether a slice that lives has something to lose: training may have run there, and is saved nowhere. In what was never
-// let in it may have begun all the same, once that was usable: by a start-up script, or a crew that took the lease over.
+// unsaved reports whether a living slice has something to lose: training may have run there, and no save of it exists. Training may
+// have begun even in a slice that was never admitted, once it was usable: a start-up script may have started it, or a crew that
+// took the lease over.
 func (m *machine) unsaved(s *Slot) bool {
 	return (!s.leftBehind() || !s.usable().IsZero()) && m.w.Progress.VerifiedAt.IsZero()
 }
 
-// saved tells what a replacement can resume from.
+// saved describes the checkpoint from which a replacement can resume.
 func (m *machine) saved() string {
 	p := m.w.Progress
 	switch {
@@ -370,7 +371,7 @@ func (m *machine) saved() string {
 	return ""
 }
 
-// goOnOnceGone goes on when everything that had to go is gone.
+// goOnOnceGone goes on once everything that had to go is gone.
 func (m *machine) goOnOnceGone(s *Slot) {
 	took := events.Span(m.now.Sub(m.w.Incident.Since))
 	m.dropDone(events.ActionDelete, s.Name)
@@ -379,8 +380,8 @@ func (m *machine) goOnOnceGone(s *Slot) {
 	}
 }
 
-// keepIfAlive stops a deletion that has not been called for when the API shows that the slice lives: its provider has
-// brought it back meanwhile, or is about to, and what it trains is saved nowhere.
+// keepIfAlive stops a deletion that has not been called when the API shows that the slice lives. Its provider has brought it back
+// meanwhile, or is about to, and its training is not saved.
 func (m *machine) keepIfAlive(s *Slot) {
 	if m.deletionMayTakeEffect(s) || s.Condition != Ready && !s.onlyStopped() && !m.unsaved(s) {
 		return
@@ -402,7 +403,7 @@ func (m *machine) keepIfAlive(s *Slot) {
 	s = m.w.Slice(s.Name)
 	m.line(LineSeen, m.describe(s), "")
 	m.drop(events.ActionDelete, s.Name)
-	// A deletion that goes on is charged with that of another slice.
+	// One charge covers a deletion that goes on and the deletion of another slice.
 	if going := slices.ContainsFunc(m.w.Slices, func(o Slot) bool { return o.Replace && !m.creationUnderWay(&o) }); (m.goOnWithout(s) || !going) && !free {
 		m.w.Budgets.Recreates = max(0, m.w.Budgets.Recreates-1)
 	}
@@ -435,8 +436,9 @@ func (m *machine) goOnWithout(s *Slot) (only bool) {
 	return true
 }
 
-// deletionMayTakeEffect reports whether the deletion of a slice may take effect, or has. One that was begun and never answered does not
-// where a reading from behind its time shows the slice alive: whoever began it died before the call.
+// deletionMayTakeEffect reports whether the deletion of a slice may take effect, or has. A deletion that was begun and never
+// answered does not take effect if a reading from after its time for the call shows the slice alive: the instance that began it
+// died before the call.
 func (m *machine) deletionMayTakeEffect(s *Slot) bool {
 	effect := m.w.effect(events.ActionDelete, s.Name)
 	switch {
@@ -448,7 +450,7 @@ func (m *machine) deletionMayTakeEffect(s *Slot) bool {
 	return !effect.Answered.IsZero() || effect.UnderWay(m.when())
 }
 
-// recreate creates every slice that is to be replaced and not under way yet.
+// recreate creates every slice that is to be replaced and whose creation is not under way yet.
 func (m *machine) recreate(why string) {
 	m.enter(PhaseCreating, m.now.Add(RecreateFor))
 	m.recall()
@@ -487,7 +489,7 @@ func (m *machine) recreate(why string) {
 	}
 }
 
-// markArrived takes it that a new slice is there: nothing of it has to be created any more.
+// markArrived notes that a new slice exists: nothing of it remains to be created.
 func (m *machine) markArrived(s *Slot) {
 	m.slice(s.Name).Replace = false
 	m.dropDone(events.ActionCreate, s.Name)
@@ -497,7 +499,7 @@ func (m *machine) markArrived(s *Slot) {
 func (m *machine) goOnOnceThere() {
 	for _, name := range m.toBeReplaced() {
 		if m.w.effect(events.ActionCreate, name) == nil && m.w.effect(events.ActionDelete, name) == nil {
-			m.replace(name + " is lost too") // it was waited for meanwhile
+			m.replace(name + " is lost too") // Pitstop waited for it meanwhile
 			return
 		}
 	}
@@ -524,15 +526,15 @@ func (m *machine) requestLease() {
 	m.send(Effect{Action: events.ActionAdmit, Reason: "new incarnation"})
 }
 
-// waitForOthers waits for the slices that were not replaced and cannot be used: training needs all of them. What is gone comes first, each
-// with its own time in which its owner may be named.
+// waitForOthers waits for the slices that were not replaced and cannot be used: training needs all of them. Gone slices come first,
+// each with its own time in which somebody may name its owner as the deleter.
 func (m *machine) waitForOthers() {
 	var gone *Slot
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
 		if s.Replace && m.heals(s) && s.Condition == Lost && !m.creationUnderWay(s) && m.now.Sub(s.Since) < HealFor {
 			s = m.slice(s.Name)
-			s.Replace = false // what its provider may still bring back does not go with what is gone
+			s.Replace = false // the provider may still bring this slice back, so the gone slice's replacement leaves it out
 		}
 		if s.Condition == Gone && !s.IsReleased() && (gone == nil || s.Since.Before(gone.Since)) {
 			gone = s
@@ -545,7 +547,8 @@ func (m *machine) waitForOthers() {
 	m.waitForRecovery()
 }
 
-// waitForWord waits for word of who deleted a slice, first from the owner and then from the audit log, and goes on once that time is over.
+// waitForWord waits for word of who deleted a slice, first from the owner and then from the audit log, and goes on once that time
+// is over.
 func (m *machine) waitForWord(s *Slot) {
 	audited := later(s.Since.Add(Grace), m.w.Incident.Opened)
 	switch {
@@ -565,8 +568,8 @@ func (m *machine) waitForWord(s *Slot) {
 	}
 }
 
-// waitForRecovery waits for the provider to bring back what cannot be used. What is lost has been waited for meanwhile; what is only sick
-// may be at its start, or under maintenance.
+// waitForRecovery waits for the provider to bring back the unusable slices. The wait for a lost slice counts from its loss. A slice
+// that is only sick may be starting, or under maintenance.
 func (m *machine) waitForRecovery() {
 	until := m.now.Add(HealFor)
 	for i := range m.w.Slices {
@@ -579,7 +582,7 @@ func (m *machine) waitForRecovery() {
 	m.decided("wait for "+m.w.recovery(), m.describeUnusable())
 }
 
-// admitted reports whether training may run in what every slice is now.
+// admitted reports whether training may run in every slice's current life.
 func (m *machine) admitted() bool {
 	for i := range m.w.Slices {
 		if s := &m.w.Slices[i]; !s.IsReleased() && s.Incarnation.Known() && !s.isAdmitted() {
@@ -589,8 +592,8 @@ func (m *machine) admitted() bool {
 	return true
 }
 
-// markAdopted notes that training may run from now on in what was made: it is no leftover any more, and where it is as its owner ordered
-// it, it is what they ordered.
+// markAdopted notes that training may run in the created slices from now on. They are no leftovers any more. A slice in its owner's
+// own shape counts as the owner's order again.
 func (m *machine) markAdopted() {
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
@@ -603,7 +606,7 @@ func (m *machine) markAdopted() {
 	}
 }
 
-// markAllAdmitted notes in which slices training may run as they are now.
+// markAllAdmitted notes the slices in whose current lives training may run.
 func (m *machine) markAllAdmitted(these func(Slot) bool) {
 	m.markAdopted()
 	for i := range m.w.Slices {
@@ -613,8 +616,8 @@ func (m *machine) markAllAdmitted(these func(Slot) bool) {
 	}
 }
 
-// healUntil is how long Google's own recovery of a slice is waited for: what a person has asked to try again has been waited
-// for already.
+// healUntil is the end of the wait for Google's own recovery of a slice. Where a person asked for a retry, the time before the
+// retry counts too.
 func (m *machine) healUntil(s *Slot) time.Time {
 	if m.w.Incident.Retried {
 		return later(s.Since.Add(HealFor), m.now)

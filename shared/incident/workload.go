@@ -10,11 +10,11 @@ import (
 	"pitstop.internal/shared/policy"
 )
 
-// Schema is the version of the document that this release writes; it reads that one and the one before.
+// Schema is the version of the document that this release writes. It reads this version and the one before.
 const Schema = 2
 
-// Workload is the document of one workload: what trains, where, what is known of it, and the open incident if there is
-// one. It is the unit of compare-and-swap, so one open incident is a fact and not a hope.
+// Workload is the document of one workload: what trains, where, what Pitstop knows of it, and the open incident if there is one. It
+// is the unit of compare-and-swap, so the document guarantees that only one incident is open.
 type Workload struct {
 	Schema int `json:"schema"`
 	// ID is project/name. The name is fixed at first sight and kept through every recreate.
@@ -23,59 +23,62 @@ type Workload struct {
 	Name    string `json:"name"`
 	// Provider names the API that the slices come from.
 	Provider string `json:"provider"`
-	// Label is the value of pitstop-policy, or the values where slices have several: no policy is called so, and the workload is
-	// watched. Directory is the value of pitstop-checkpoint-dir.
+	// Label is the value of pitstop-policy. Where the slices have several values, it joins them all: no policy has such a name, so
+	// Pitstop only watches the workload. Directory is the value of pitstop-checkpoint-dir.
 	Label     string `json:"label,omitzero"`
 	Directory string `json:"directory,omitzero"`
 
 	Slices []Slot `json:"slices"`
-	// Seen is when the first of them was.
+	// Seen is when Pitstop first saw the first slice.
 	Seen time.Time `json:"seen,omitzero"`
-	// Epoch rises when an incident opens or ends and whenever a new request is sent, and by nothing else.
+	// Epoch rises when an incident opens or ends and whenever a new request is sent, and at no other time.
 	Epoch    int64     `json:"epoch"`
 	Incident *Incident `json:"incident,omitempty"`
-	// Effects are what is wanted of the outside and is not known to be done.
+	// Effects are the changes that the incident wants outside and that are not known to be done.
 	Effects []Effect `json:"effects,omitempty"`
-	// Idle is what the incident that escalated last has left to be deleted.
+	// Idle names the slices that the last escalated incident left for deletion.
 	Idle *Idle `json:"idle,omitempty"`
 	// Closed is the incident that ended last, kept for Linger so that late evidence finds it.
 	Closed *Incident `json:"closed,omitempty"`
-	// Ended is when that was, kept for good: what happened before then opens no other one, however late it is told.
+	// Ended is when that incident ended. It is kept for good: evidence from before that time opens no other incident, however late
+	// it comes.
 	Ended time.Time `json:"ended,omitzero"`
-	// Creators are the last incidents that are over and had begun to create: what comes of that late is theirs.
+	// Creators are the last closed incidents that had begun to create. A slice that one of them creates late belongs to that
+	// incident.
 	Creators []Creator `json:"creators,omitempty"`
 	Budgets  Budgets   `json:"budgets,omitzero"`
 	Progress Progress  `json:"progress,omitzero"`
 	Crew     Crew      `json:"crew,omitzero"`
-	// Unbound are lines of crews whose life is not known yet.
+	// Unbound are the lines of crews whose life is not known yet.
 	Unbound []Unbound `json:"unbound,omitempty"`
-	// LeaseDoubted is when the lease beside the checkpoints was found to be beyond belief; none once ours is written.
+	// LeaseDoubted is when the lease beside the checkpoints was found implausible; zero once Pitstop has written its own lease.
 	LeaseDoubted time.Time `json:"lease_doubted,omitzero"`
 	Pace         Pace      `json:"pace,omitzero"`
-	// PolicyHash names the policy file that was last decided on. Watched says that it allows nothing while a slice waits to be admitted.
+	// PolicyHash names the policy file of the last decision. Watched says that this policy allows nothing while a slice waits for
+	// admission.
 	PolicyHash string `json:"policy_hash,omitzero"`
 	Watched    bool   `json:"watched,omitzero"`
 	Pause      *Pause `json:"pause,omitempty"`
-	// Orders are the last words that people gave through the operator's command, the newest last.
+	// Orders are the last commands that people gave through the operator's command, the newest last.
 	Orders []Spoken `json:"orders,omitempty"`
-	// Outbox holds what has to be published before it may be forgotten.
+	// Outbox holds the events that must be published before the document may forget them.
 	Outbox []events.Envelope `json:"outbox,omitempty"`
 }
 
-// HostsKnown reports whether nothing more is to be had of the host names of the slice's workers.
+// HostsKnown reports whether the host names of the slice's workers are known, or no further question can find them.
 func (l Life) HostsKnown() bool { return l.Hosts != "" || l.HostsAsked }
 
-// IsFormer reports whether a life is over because another one has come since. One that somebody began elsewhere before what we made,
-// which is gone without having been admitted, is not.
+// IsFormer reports whether a life is over because a newer life has come. One exception: somebody ordered this life elsewhere before
+// Pitstop created its own, and Pitstop's life is gone without having been admitted. Then the older one is not former.
 func (s Slot) IsFormer(life events.Incarnation) bool {
 	unused := s.Condition == Gone && !s.isAdmitted() && s.Zone != life.Zone && s.Admitted().Older(life)
 	return life.Older(s.Incarnation) && !unused
 }
 
-// IsReleased reports whether the slice is its owner's business alone.
+// IsReleased reports whether Pitstop leaves the slice to its owner alone.
 func (l Life) IsReleased() bool { return !l.End.Released.IsZero() }
 
-// lives reports whether a reading showed a slice that is there to stay.
+// lives reports whether a reading showed a slice that exists and is not about to go.
 func (l Life) lives() bool {
 	switch l.Condition {
 	case Ready, Unhealthy, Stopped, Unclear:
@@ -85,148 +88,150 @@ func (l Life) lives() bool {
 	return false
 }
 
-// Condition is what a reading of a slice amounts to, whoever provides it.
+// Condition is the meaning of a slice's reading, the same for every provider.
 type Condition string
 
 // The conditions of a slice.
 const (
 	Unread    Condition = ""          // never read
-	Creating  Condition = "creating"  // it is being made, or waits for capacity
+	Creating  Condition = "creating"  // it is being created, or waits for capacity
 	Ready     Condition = "ready"     // it exists and claims to be usable
 	Unhealthy Condition = "unhealthy" // it exists and is not usable now: maintenance, repair, restart
 	Stopped   Condition = "stopped"   // somebody stopped it
 	Lost      Condition = "lost"      // it exists by name only and will not come back: preempted, terminated
-	Deleting  Condition = "deleting"  // it is on its way out
+	Deleting  Condition = "deleting"  // it is being deleted
 	Gone      Condition = "gone"      // the API does not know it
-	Unclear   Condition = "unclear"   // the provider says something that is not known
+	Unclear   Condition = "unclear"   // the provider reports an unknown state
 )
 
 // Notice is announced maintenance of a life. It is no incident by itself.
 type Notice struct {
 	events.Notice
-	// LastWord is the time that the newest word of it gives itself: an older one does not undo it. A notice that is gone
-	// stays until Linger is over, so that a straggler does not bring it back. InAPI says that a reading showed it too, so a reading without it means something.
+	// LastWord is the time that the newest word of the notice gives itself: an older word does not undo it. A notice that is gone
+	// stays until Linger is over, so that a late message does not bring it back. InAPI says that a reading showed the notice too,
+	// so a reading without it means something.
 	LastWord time.Time `json:"told"`
 	InAPI    bool      `json:"in_api,omitzero"`
-	// End says that it is no maintenance, but the planned end of the life: its window is the moment at which it ends.
+	// End says that this is the planned end of the life, and no maintenance. Its window is the moment of that end.
 	End bool `json:"end,omitzero"`
-	// Due is when the save has to be requested.
+	// Due is when the save must be requested.
 	Due time.Time `json:"due,omitzero"`
-	// Started is when it was started by us, before its window.
+	// Started is when Pitstop started the maintenance, before its window.
 	Started time.Time `json:"started,omitzero"`
-	// Listened is when a sign of life of the crew was looked for last, and Deaf why it would not answer a request, as far as
-	// is known: it is told while there is time to mend it.
+	// Listened is when Pitstop last looked for a sign of life from the crew. Deaf says why the crew would not answer a request, as
+	// far as is known. People hear of it while there is time to fix it.
 	Listened time.Time `json:"listened,omitzero"`
 	Deaf     string    `json:"deaf,omitzero"`
-	// Declined says that a person cancelled what was being done about this window: it is let come.
+	// Declined says that a person cancelled the preparations for this window. Pitstop lets the maintenance come.
 	Declined bool `json:"declined,omitzero"`
 }
 
-// Creator is an incident that is over and had begun to create slices, and when it was open.
+// Creator is a closed incident that had begun to create slices, with the time for which it was open.
 type Creator struct {
 	Incident string    `json:"incident"`
 	Opened   time.Time `json:"opened"`
 	Closed   time.Time `json:"closed"`
-	// ReportedSlices are those of which something was found that came late.
+	// ReportedSlices are the slices whose late arrival has been reported.
 	ReportedSlices []string `json:"told,omitempty"`
 }
 
-// Budgets are spent without verified progress and refilled by it.
+// Budgets are spent without verified progress, and verified progress refills them.
 type Budgets struct {
 	// Restarts counts requests for a training restart; Recreates counts replacements, each of one slice or of several at once.
 	Restarts  int `json:"restarts,omitzero"`
 	Recreates int `json:"recreates,omitzero"`
-	// Since is when the first of them was spent: only progress made after that refills them.
+	// Since is when the first of them was spent: only progress after that time refills them.
 	Since time.Time `json:"since,omitzero"`
 }
 
-// Progress is the last progress of the training that was reported.
+// Progress is the last progress that the training reported.
 type Progress struct {
 	Step    int64     `json:"step,omitzero"`
 	At      time.Time `json:"at,omitzero"`
 	Attempt int       `json:"attempt,omitzero"`
-	// High is the highest step ever reported. Proven is the highest one that a checkpoint or the crew's guest attribute showed:
-	// only what passes it refills the budgets.
+	// High is the highest step ever reported. Proven is the highest step that a checkpoint or the crew's guest attribute showed:
+	// only progress beyond it refills the budgets.
 	High   int64 `json:"high,omitzero"`
 	Proven int64 `json:"proven,omitzero"`
-	// Stepped is a later step that the crew wrote down on its machine. GapSeconds is the longest time between two reports of
-	// steps of one attempt in quiet times. StallReported is when a person was told last that the training stands still.
+	// Stepped is a later step that the crew wrote to its machine. GapSeconds is the longest time between two step reports of one
+	// attempt in quiet times. StallReported is when Pitstop last told a person that the training stands still.
 	Stepped       time.Time `json:"stepped,omitzero"`
 	GapSeconds    int64     `json:"gap_seconds,omitzero"`
 	StallReported time.Time `json:"told,omitzero"`
-	// CheckpointStep is the last complete checkpoint, as the crew reports it; Verified is the last one that was looked
-	// at and found complete, and VerifiedAt is when it was written.
+	// CheckpointStep is the last complete checkpoint that the crew reported. Verified is the last checkpoint that Pitstop inspected
+	// and found complete, and VerifiedAt is when it was written.
 	CheckpointStep int64     `json:"checkpoint_step,omitzero"`
 	Verified       int64     `json:"verified,omitzero"`
 	VerifiedAt     time.Time `json:"verified_at,omitzero"`
 	VerifiedURI    string    `json:"verified_uri,omitzero"`
-	// VerifiedBytes is what it holds at least.
+	// VerifiedBytes is the least size of the verified checkpoint.
 	VerifiedBytes int64 `json:"verified_bytes,omitzero"`
-	// CheckpointAt is when CheckpointStep was first told of.
+	// CheckpointAt is when CheckpointStep was first reported.
 	CheckpointAt time.Time `json:"checkpoint_at,omitzero"`
 }
 
-// Pace is how long the training takes to save, in seconds, the newest last: by it the save before a window is requested in
-// time.
+// Pace is how long the training takes to save, in seconds, the newest last. It sets how early a save is requested before a window.
 type Pace struct {
-	// Saves are from requests to the end of the checkpoint, in the mode in which they were made.
+	// Saves are the times from each request to the end of its checkpoint, in the mode that Mode names.
 	Saves []int64         `json:"saves,omitempty"`
 	Mode  events.SaveMode `json:"mode,omitzero"`
-	// Gaps are between two checkpoints of one attempt, as the crew tells of them.
+	// Gaps are the times between two checkpoints of one attempt, as the crew reports them.
 	Gaps []int64 `json:"gaps,omitempty"`
 }
 
-// Crew is what is known of the training side.
+// Crew is what Pitstop knows of the training side.
 type Crew struct {
-	// Seen is when a crew of this workload first spoke; zero means that there is none.
+	// Seen is when a crew of this workload first wrote a line; zero means that there is none.
 	Seen time.Time `json:"seen,omitzero"`
-	// Since is since when attempts count as they do; older lines are of another training. Zero is always.
+	// Since is the start of the present count of attempts: older lines belong to another training. Zero means that the count never
+	// began again.
 	Since time.Time `json:"since,omitzero"`
-	// Attempt is the newest training attempt that was started, at Started, Exited the newest that ended.
+	// Attempt is the newest training attempt that started, at Started. Exited is the newest attempt that ended.
 	Attempt int       `json:"attempt,omitzero"`
 	Started time.Time `json:"started,omitzero"`
 	Exited  int       `json:"exited,omitzero"`
-	// LeaseAttempt is the attempt that the lease was asked to name last.
+	// LeaseAttempt is the attempt that the last lease request names.
 	LeaseAttempt int `json:"named,omitzero"`
-	// GaveUp is the attempt after which the crew's own restarts were spent.
+	// GaveUp is the attempt after which the crew had spent its own restarts.
 	GaveUp int `json:"gave_up,omitzero"`
-	// Error is the last error of the training's own, Spent the one on which the crew gave up last.
+	// Error is the training's own last error. Spent is the error on which the crew last gave up.
 	Error Error `json:"error,omitzero"`
 	Spent Error `json:"spent,omitzero"`
-	// Left is when what the training met was left to a person last: what happened before is told.
+	// Left is when Pitstop last left a trouble of the training to a person, who has heard of all that happened before.
 	Left time.Time `json:"left,omitzero"`
-	// Theirs says that a person has taken over what it met: until there is a new step, its lines open nothing.
+	// Theirs says that a person has taken over that trouble: until there is a new step, the training's lines open nothing.
 	Theirs bool `json:"theirs,omitzero"`
-	// Claim is what a line last said of the end of the training. A line is a hint: only the crew's verdict counts.
+	// Claim is the last line about the end of the training. A line is a hint: only the crew's verdict counts.
 	Claim Claim `json:"claim,omitzero"`
-	// Finished says that the crew's verdict calls the training done: nothing is brought back any more. FinishedAt is when the
-	// training ended. Certain says that it reached the step that its owner named as the last one.
+	// Finished says that the crew's verdict calls the training done: Pitstop brings nothing back any more. FinishedAt is when the
+	// training ended. Certain says that the training reached the step that its owner named as the last one.
 	Finished   bool      `json:"finished,omitzero"`
 	FinishedAt time.Time `json:"finished_at,omitzero"`
 	Certain    bool      `json:"certain,omitzero"`
-	// Done is the attempt that a verdict called the last one. It stays when a later line takes Finished back, until the verdict
-	// is read again.
+	// Done is the attempt that a verdict called the last one. It stays when a later line clears Finished, until the verdict is read
+	// again.
 	Done int `json:"done,omitzero"`
 	// NotDone is the attempt whose exit 0 proved to be a save: something struck the slice at about that time.
 	NotDone int `json:"not_done,omitzero"`
-	// Restarted is when restarts were asked for in the last day.
+	// Restarted lists the requests for a restart in the last day.
 	Restarted []time.Time `json:"restarted,omitempty"`
 }
 
-// Claim is what a line of the crew said of the end of an attempt, and no verdict has confirmed.
+// Claim is a line in which the crew reported the end of an attempt, and which no verdict has confirmed.
 type Claim struct {
 	Attempt int `json:"attempt,omitzero"`
-	// Finished says that the line called the training done; otherwise it said that the crew gave up. Unconfirmed says that the
-	// crew's verdict was looked for and did not say so.
+	// Finished says that the line called the training done; otherwise the line said that the crew gave up. Unconfirmed says that
+	// Pitstop looked for the crew's verdict and found none that agrees.
 	Finished    bool `json:"finished,omitzero"`
 	Unconfirmed bool `json:"unconfirmed,omitzero"`
-	// At is when, by the line's own time.
+	// At is the line's own time.
 	At time.Time `json:"at,omitzero"`
-	// ProbeUntil is until when patrol reads the crew's guest attribute for a verdict; zero once that is over.
+	// ProbeUntil ends the time in which patrol reads the crew's guest attribute for a verdict; zero once that is over.
 	ProbeUntil time.Time `json:"probe_until,omitzero"`
 }
 
-// knownRunning reports whether an attempt is known to have begun, and not to have ended: only of such a one its silence tells that it hangs.
+// knownRunning reports whether an attempt is known to have begun and not to have ended. Only the silence of such an attempt shows
+// that it hangs.
 func (c Crew) knownRunning(attempt int) bool {
 	return attempt <= c.Attempt && attempt > max(c.Exited, c.GaveUp)
 }
@@ -244,10 +249,10 @@ type Error struct {
 	Exit events.Exit `json:"exit,omitzero"`
 }
 
-// repeats reports whether an error is the same as one before, and no new step was done in between.
+// repeats reports whether an error equals an earlier one, without a new step in between.
 func (e Error) repeats(o Error) bool { return e.Sign != "" && e.Sign == o.Sign && e.High == o.High }
 
-// Pause holds every mutating call for a workload. Until is when it ends, by the clock of whoever paused.
+// Pause holds every mutating call for a workload. Until is its end by the clock of the person who paused.
 type Pause struct {
 	By    string    `json:"by"`
 	Why   string    `json:"why,omitzero"`
@@ -255,10 +260,10 @@ type Pause struct {
 	Until time.Time `json:"until,omitzero"`
 }
 
-// PauseMargin is how long after its end a pause still holds: by then the clock of every instance has passed that end.
+// PauseMargin is how long a pause still holds after its end: by then the clock of every instance has passed that end.
 const PauseMargin = time.Minute
 
-// Holds reports whether the pause holds calls at this moment of whichever clock.
+// Holds reports whether the pause holds calls at this moment, by any instance's clock.
 func (p *Pause) Holds(now time.Time) bool {
 	return p != nil && (p.Until.IsZero() || now.Before(p.Until.Add(PauseMargin)))
 }
@@ -276,23 +281,22 @@ type Incident struct {
 	// Deadline ends the phase; zero for the two waits that have none.
 	Deadline time.Time `json:"deadline,omitzero"`
 
-	// Switches are those at the opening: a tightened policy counts at the next step, a loosened one at the next
-	// incident.
+	// Switches are those at the opening: a tightened policy counts at the next step, a loosened one at the next incident.
 	Switches policy.Switches `json:"switches"`
-	// Limits says who limited each switch then.
+	// Limits says who limited each switch at the opening.
 	Limits policy.Limits `json:"limits,omitempty"`
-	// Policy is the name under which it was decided, ChipHourPrice the policy's price at the opening.
+	// Policy is the name of the policy that decided. ChipHourPrice is that policy's price at the opening.
 	Policy        string  `json:"policy,omitzero"`
 	ChipHourPrice float64 `json:"chip_hour_price,omitzero"`
 
-	// Troubles are what went wrong, in the order in which it was learned.
+	// Troubles are the things that went wrong, in the order in which Pitstop learned of them.
 	Troubles []Trouble `json:"troubles"`
-	// Calls are what was called outside on its behalf, oldest first; CallsLeftOut counts those that the bound cost.
+	// Calls are the outside calls for this incident, oldest first. CallsLeftOut counts the calls that the bound dropped.
 	Calls        []Call    `json:"calls,omitempty"`
 	CallsLeftOut int       `json:"calls_left_out,omitzero"`
 	Save         Save      `json:"save,omitzero"`
 	Zones        []Refusal `json:"zones,omitempty"`
-	// Before are slices that come in another shape, as they were.
+	// Before are the former shapes of slices that come back in another shape.
 	Before []Before `json:"before,omitempty"`
 
 	// Baseline is the step that progress has to pass, and BaseAttempt the training attempt at the time of the trouble.
@@ -300,47 +304,48 @@ type Incident struct {
 	BaseAttempt int   `json:"base_attempt"`
 	// Down is when the training stopped, as far as is known; zero while it still runs.
 	Down time.Time `json:"down,omitzero"`
-	// Begun says that the maintenance has been seen under way.
+	// Begun says that the maintenance was seen under way.
 	Begun bool `json:"begun,omitzero"`
 	// Look says that somebody has to read the API.
 	Look bool `json:"look,omitzero"`
-	// Uncharged says that the replacement which was decided last is charged to nobody: what it replaces ended as planned.
+	// Uncharged says that nobody is charged for the last replacement: the replaced slice ended as planned.
 	Uncharged bool `json:"uncharged,omitzero"`
 	// Created says that a creation was begun.
 	Created bool `json:"created,omitzero"`
-	// Of is the incident that left idle what this one deletes: the one that people were told of.
+	// Of is the incident that left idle the slices that this one deletes. People know the escalation by that ID.
 	Of string `json:"of,omitzero"`
-	// Kept is why no more of it is deleted than what was being deleted when somebody had a word.
+	// Kept says why only the deletions already under way continue: somebody intervened, or training showed a sign of life.
 	Kept Kept `json:"kept,omitzero"`
-	// HearBy is until when a decision waits for the crew's verdict; zero where none waits. HeardAt is when the verdict was read
-	// last, or could not be.
+	// HearBy is the end of a decision's wait for the crew's verdict; zero where no decision waits. HeardAt is when the verdict was
+	// last read, or could not be.
 	HearBy  time.Time `json:"hear_by,omitzero"`
 	HeardAt time.Time `json:"heard_at,omitzero"`
-	// Retried says that a person opened it, to have tried again what was given up.
+	// Retried says that a person opened this incident to retry a recovery that had been given up.
 	Retried bool `json:"retried,omitzero"`
 	// Charged counts the training restarts that this incident spent, so that they can be refunded.
 	Charged int `json:"charged,omitzero"`
-	// Asked is the action that waits for approval, Approved the one that was approved last, Held why a mutating call
-	// waits.
+	// Asked is the action that waits for approval, Approved the action that was approved last, and Held the reason why a mutating
+	// call waits.
 	Asked    events.Action `json:"asked,omitzero"`
 	Approved events.Action `json:"approved,omitzero"`
 	Held     string        `json:"held,omitzero"`
 	HeldCode Code          `json:"held_code,omitzero"`
-	// HeldSeconds is by how much its deadlines have moved because it was held. HeldUntil is until when that is counted in this phase.
+	// HeldSeconds is by how much holds have moved the incident's deadlines. HeldUntil is the time up to which this phase's hold has
+	// been counted.
 	HeldSeconds int64     `json:"held_seconds,omitzero"`
 	HeldUntil   time.Time `json:"held_until,omitzero"`
-	// Granted says that a person has said yes to what is asked, and nobody has gone on with it yet.
+	// Granted says that a person approved the action in Asked, and Pitstop has not gone on with it yet.
 	Granted bool `json:"granted,omitzero"`
-	// WaitingSince is when capacity was first refused, and Reminded when the wait was last told.
+	// WaitingSince is when capacity was first refused, and Reminded when people were last reminded of the wait.
 	WaitingSince time.Time `json:"waiting_since,omitzero"`
 	Reminded     time.Time `json:"reminded,omitzero"`
-	// Error is how the last attempt ended that failed in this incident.
+	// Error is the end of the last attempt that failed in this incident.
 	Error Error `json:"error,omitzero"`
-	// Starts is how often what is stopped was started.
+	// Starts counts the starts of stopped slices.
 	Starts int `json:"starts,omitzero"`
-	// Slow is when a creation that was accepted had not ended in its time, and was given as much again.
+	// Slow is when an accepted creation outlasted its time and got as much time again.
 	Slow time.Time `json:"slow,omitzero"`
-	// Clearing is the outcome that stands behind the clean-up of what our own requests still bring.
+	// Clearing is the outcome that follows the clean-up of the resources that Pitstop's own requests still create.
 	Clearing Outcome `json:"clearing,omitzero"`
 
 	Outcome     Outcome      `json:"outcome,omitzero"`
@@ -348,30 +353,30 @@ type Incident struct {
 	Reason      string       `json:"reason,omitzero"`
 	// Code is the reason of an end other than resumed, in one word.
 	Code Code `json:"code,omitzero"`
-	// Advice is what a person has to do.
+	// Advice tells a person what to do.
 	Advice string `json:"advice,omitzero"`
-	// Would is what would have been done, had the policy allowed it.
+	// Would lists what Pitstop would have done, had the policy allowed it.
 	Would []string `json:"would,omitempty"`
-	// Plan are the calls that would have been made, exactly.
+	// PlannedCalls are the exact calls that would have been made.
 	PlannedCalls []Planned `json:"plan,omitempty"`
 	// Revision counts the attributions of the closed incident.
 	Revision int    `json:"revision,omitzero"`
 	Timeline []Line `json:"timeline"`
-	// LeftOut counts the lines in the middle that the bound on the timeline cost.
+	// LeftOut counts the lines that the bound on the timeline dropped from the middle.
 	LeftOut int `json:"left_out,omitzero"`
 }
 
-// Trouble is one thing that went wrong within an incident, charged for itself.
+// Trouble is one thing that went wrong within an incident, charged separately.
 type Trouble struct {
 	Cause events.Cause `json:"cause"`
 	Slice string       `json:"slice,omitzero"`
 	At    time.Time    `json:"at"`
 	Text  string       `json:"text,omitzero"`
-	// Life is the provider's ID of the life of the slice that it happened to.
+	// Life is the provider's ID of the slice's life that the trouble struck.
 	Life string `json:"life,omitzero"`
 	// Announced says that it has not happened yet.
 	Announced bool `json:"announced,omitzero"`
-	// Proven says that the API or an audit log showed it, and not the training side alone.
+	// Proven says that the API or an audit log showed the trouble, not the training side alone.
 	Proven bool `json:"proven,omitzero"`
 }
 
@@ -379,17 +384,17 @@ type Trouble struct {
 type Save struct {
 	ID        string    `json:"id,omitzero"`
 	Requested time.Time `json:"requested,omitzero"`
-	// Left is when the request was put where the crew reads it. It is delivered when the crew has acknowledged it.
+	// Left is when the request was left where the crew reads it. The save is delivered once the crew has acknowledged it.
 	Left  time.Time `json:"delivered,omitzero"`
 	Acked time.Time `json:"acked,omitzero"`
-	// Step is what the crew acknowledged; At and Bytes are when the checkpoint was complete, and what it holds at least.
+	// Step is the step that the crew acknowledged. At is when the checkpoint was complete, and Bytes its least size.
 	Step     int64     `json:"step,omitzero"`
 	At       time.Time `json:"at,omitzero"`
 	Bytes    int64     `json:"bytes,omitzero"`
 	Verified bool      `json:"verified,omitzero"`
-	// Nothing says that there is nothing to be saved: no step was ever told of, and no checkpoint was ever written.
+	// Nothing says that there is nothing to save: no step was ever reported, and no checkpoint was ever written.
 	Nothing bool `json:"nothing,omitzero"`
-	// Result is how it ended, or how it stands after a look that found nothing; empty while nothing is known. Failed says why
+	// Result is how the save ended, or its state after a look that found nothing; empty while nothing is known. Failed says why
 	// there is no verified save.
 	Result SaveResult `json:"result,omitzero"`
 	Failed string     `json:"failed,omitzero"`
@@ -401,21 +406,21 @@ type SaveResult string
 // The ends of a save, best first.
 const (
 	SaveVerified    SaveResult = "verified"    // complete and verified in time
-	SaveLate        SaveResult = "late"        // complete and verified behind its deadline: it counts as progress
-	SaveStale       SaveResult = "stale"       // acknowledged, and what is complete is older than the request or the last one
-	SaveIncomplete  SaveResult = "incomplete"  // acknowledged, and not complete, or not to be seen, in time
-	SaveUnanswered  SaveResult = "unanswered"  // left for the crew, which has not answered in time
+	SaveLate        SaveResult = "late"        // complete and verified after its deadline: it counts as progress
+	SaveStale       SaveResult = "stale"       // acknowledged, but the complete checkpoint is older than the request or the last one
+	SaveIncomplete  SaveResult = "incomplete"  // acknowledged, but not complete or not visible in time
+	SaveUnanswered  SaveResult = "unanswered"  // delivered to the crew, which has not answered in time
 	SaveRefused     SaveResult = "refused"     // the crew cannot save, and says why
-	SaveUndelivered SaveResult = "undelivered" // it could not be left anywhere
-	SaveForbidden   SaveResult = "forbidden"   // the policy does not allow to ask
-	SaveUnheard     SaveResult = "unheard"     // nobody is there that could answer
+	SaveUndelivered SaveResult = "undelivered" // it could not be delivered
+	SaveForbidden   SaveResult = "forbidden"   // the policy does not allow the request
+	SaveUnheard     SaveResult = "unheard"     // no crew is there to answer
 	SaveOvertaken   SaveResult = "overtaken"   // something else happened first
 )
 
-// Refusal is a zone that would not give a slice, and until when it is not asked again.
+// Refusal is a zone that refused a slice, and the time until which Pitstop does not ask it again.
 type Refusal struct {
 	Zone string `json:"zone"`
-	// Accelerator is what it was asked for, where that is not what the owner ordered.
+	// Accelerator is the requested shape, where the owner ordered another one.
 	Accelerator string    `json:"accelerator,omitzero"`
 	At          time.Time `json:"at"`
 	Until       time.Time `json:"until"`
@@ -430,14 +435,14 @@ type Outcome string
 
 // The five ends.
 const (
-	Resumed   Outcome = "resumed"   // training goes on, and ConfirmedBy says how that is known
+	Resumed   Outcome = "resumed"   // training goes on, and ConfirmedBy says what proved it
 	Withdrawn Outcome = "withdrawn" // the maintenance was cancelled
 	Released  Outcome = "released"  // the owner took over or deleted the TPU
 	Escalated Outcome = "escalated" // a person must act
 	Observed  Outcome = "observed"  // policy said: only watch
 )
 
-// Confirmation is what proved that training goes on.
+// Confirmation is the proof that training goes on.
 type Confirmation string
 
 // The confirmations, best first.
@@ -447,24 +452,24 @@ const (
 	ByHealth     Confirmation = "health"
 )
 
-// LineKind is what a line of the timeline is.
+// LineKind is the kind of a timeline line.
 type LineKind string
 
 // The kinds of lines.
 const (
 	LineSeen    LineKind = "seen"    // evidence
-	LineDecided LineKind = "decided" // what follows, and why
+	LineDecided LineKind = "decided" // the next step, and why
 	LineAsked   LineKind = "asked"   // a call to the outside
-	LineCame    LineKind = "came"    // what came back
+	LineCame    LineKind = "came"    // the answer
 	LineEnded   LineKind = "ended"   // the end
 )
 
-// Line is one line of an incident's story. The time is by the clock of the function that wrote it.
+// Line is one line of an incident's story. Its time is by the clock of the function that wrote it.
 type Line struct {
 	At   time.Time `json:"at"`
 	Kind LineKind  `json:"kind"`
 	Text string    `json:"text"`
-	// Reason says why; Source is the ID of the entry or message that it rests on.
+	// Reason says why; Source is the ID of the log entry or message behind the line.
 	Reason string `json:"reason,omitzero"`
 	Source string `json:"source,omitzero"`
 	// Code is the reason of a refusal, a hold or an end, in one word.
@@ -472,7 +477,7 @@ type Line struct {
 	Phase Phase `json:"phase"`
 }
 
-// MaxLines bounds a timeline: the first and the last half stay. It is shorter where lines are long.
+// MaxLines bounds a timeline: the first and the last half stay. The bound is lower where lines are long.
 const MaxLines = 200
 
 // Due is the time from which patrol has to look at the workload; zero when nothing is due.
@@ -505,13 +510,13 @@ func (w Workload) Due() time.Time {
 	for i := range w.Slices {
 		switch s := &w.Slices[i]; {
 		case w.leftAlone(s):
-		case s.Condition == Gone: // somebody may have said in the meantime who deleted it
+		case s.Condition == Gone: // somebody may have named its deleter in the meantime
 			earlier(s.Since)
-		case s.Condition == Lost && s.Incarnation.Known(): // progress that was reported at the same time may have hidden it
+		case s.Condition == Lost && s.Incarnation.Known(): // progress reported at the same time may have hidden it
 			earlier(s.Since)
 		case s.Condition == Unhealthy || s.Condition == Unclear:
 			earlier(s.Since.Add(SickFor))
-		case s.unaccounted(): // who stopped it may be told as late as anything else
+		case s.unaccounted(): // word of who stopped it may come as late as any other
 			earlier(s.Since.Add(Grace))
 		}
 	}
@@ -524,8 +529,8 @@ func (w Workload) Due() time.Time {
 	return due
 }
 
-// firstAwaitingAdmission names a slice that waits to be admitted, the one that does longest; none while another one is not usable, without which
-// there is no training.
+// firstAwaitingAdmission names the slice that has waited longest for admission. It names none while another slice is not usable,
+// for training needs every slice.
 func (w Workload) firstAwaitingAdmission() (name string) {
 	var since time.Time
 	for i := range w.Slices {
@@ -540,7 +545,7 @@ func (w Workload) firstAwaitingAdmission() (name string) {
 	return name
 }
 
-// admissionDue is when what waits to be admitted can be; zero where nothing waits, or the policy is known to allow nothing.
+// admissionDue is when the waiting slices can be admitted; zero where none waits, or the policy is known to allow nothing.
 func (w Workload) admissionDue() time.Time {
 	s := w.Slice(w.firstAwaitingAdmission())
 	if s == nil || w.Watched || w.abuseReported() {
@@ -555,10 +560,11 @@ func (w Workload) admissionDue() time.Time {
 	return at
 }
 
-// Stranger says why a slice of which nothing is known is none of the workload's, though it carries its name: somebody else may have
-// copied the label. While another slice is there, or comes back, what joins it has the same checkpoint directory, policy and service
-// account, as far as it names them. What was there before the workload was first seen may have another policy and account, and be the one
-// that names the directory. Who brings back what is gone may change all three, and all but the directory while others live.
+// Stranger says why a slice that carries the workload's name does not belong to it, where Pitstop knows nothing of the slice:
+// somebody else may have copied the label. While another slice exists or is coming back, a joining slice must have the same
+// checkpoint directory, policy and service account, as far as it names them. A slice from before the workload was first seen may
+// differ in policy and account, and may be the first to name the directory. An owner who brings back a slice that is gone may
+// change all three, or, while other slices live, all but the directory.
 func (w Workload) Stranger(e Read) (why string) {
 	var policies, accounts []string
 	alive, returns := false, w.Incident != nil && w.Incident.Phase != Watching
@@ -567,7 +573,7 @@ func (w Workload) Stranger(e Read) (why string) {
 		over := s.IsReleased() || !s.lives()
 		switch own := s.Name == e.Slice; {
 		case own && (w.mayMake(e) || over && sameDirectory(e.Directory, w.Directory)):
-			return "" // we have ordered it, or its owner has, and it goes on
+			return "" // Pitstop or its owner has ordered it, and it goes on
 		case !own && e.Facts.Group != "" && s.Group == e.Facts.Group && s.Zone == e.Zone:
 			return "" // both were ordered at once
 		case s.IsReleased():
@@ -591,10 +597,11 @@ func (w Workload) Stranger(e Read) (why string) {
 	return ""
 }
 
-// sameDirectory reports whether two names are of one checkpoint directory.
+// sameDirectory reports whether two names mean one checkpoint directory.
 func sameDirectory(a, b string) bool { return strings.TrimRight(a, "/") == strings.TrimRight(b, "/") }
 
-// mayMake reports whether a call of ours may have made what a reading shows: of the open incident, or of one that is over.
+// mayMake reports whether one of Pitstop's calls may have created the slice in a reading: a call of the open incident, or of a
+// closed one.
 func (w Workload) mayMake(e Read) bool {
 	if in := w.Incident; in != nil && e.Incident == in.ID {
 		effect := w.effect(events.ActionCreate, e.Slice)
@@ -603,8 +610,8 @@ func (w Workload) mayMake(e Read) bool {
 	return slices.ContainsFunc(w.Creators, func(c Creator) bool { return c.Incident == e.Incident })
 }
 
-// labelled is what the slices say of the policy, and none of them differently. What its owner has taken away says nothing, unless all
-// of it is.
+// labelled joins the different policy labels of the slices. A slice that its owner has taken over does not count, unless all slices
+// are taken over.
 func (w Workload) labelled() string {
 	released := !slices.ContainsFunc(w.Slices, func(s Slot) bool { return !s.IsReleased() })
 	var labels []string
@@ -618,7 +625,7 @@ func (w Workload) labelled() string {
 	return strings.Join(labels, ",")
 }
 
-// discarded reports whether a slice is gone because it stood idle.
+// discarded reports whether Pitstop deleted a slice because it was idle.
 func (l Life) discarded() bool { return l.Condition == Gone && l.End.Discarded }
 
 // Broken returns when the API first showed this life of a slice lost or broken; zero when it did not.
@@ -639,7 +646,7 @@ func (w Workload) Broken(slice string) time.Time {
 	return time.Time{}
 }
 
-// Slice returns the slice of that name, or nil.
+// Slice returns the slice with that name, or nil.
 func (w Workload) Slice(name string) *Slot {
 	for i := range w.Slices {
 		if w.Slices[i].Name == name {
@@ -649,7 +656,7 @@ func (w Workload) Slice(name string) *Slot {
 	return nil
 }
 
-// Holds reports whether the name of a slice is the workload's in a zone: it stands there, or is to stand there again.
+// Holds reports whether the workload owns a slice's name in a zone: the slice exists there, or is about to be created there again.
 func (w Workload) Holds(slice, zone string) bool {
 	s := w.Slice(slice)
 	if s == nil {
@@ -672,7 +679,7 @@ func (w Workload) Chips() int {
 	return n
 }
 
-// Notice returns the announced maintenance of a slice that is not over, or nil.
+// Notice returns a slice's announced maintenance that is not over, or nil.
 func (w Workload) Notice(slice string) *Notice {
 	if n := w.lastNotice(slice); n != nil && n.stands() {
 		return n
@@ -680,8 +687,8 @@ func (w Workload) Notice(slice string) *Notice {
 	return nil
 }
 
-// MaintainedWith returns the slices whose announced maintenance is started with that of a slice, itself among them: those of
-// its queued resource, which is one call.
+// MaintainedWith returns the slices whose announced maintenance starts together with that of a slice, including the slice itself.
+// These are the slices of its queued resource: one call starts the maintenance of all of them.
 func (w Workload) MaintainedWith(slice string) []Slot {
 	one := w.Slice(slice)
 	if one == nil {
@@ -698,7 +705,7 @@ func (w Workload) MaintainedWith(slice string) []Slot {
 	return all
 }
 
-// lastNotice returns the last word on maintenance of a slice, or nil.
+// lastNotice returns the last word on a slice's maintenance, or nil.
 func (w Workload) lastNotice(slice string) *Notice {
 	if s := w.Slice(slice); s != nil && s.Notice.Status != "" {
 		return &s.Notice
@@ -711,12 +718,12 @@ func (effect Effect) Concerns(slice string) bool {
 	return effect.Slice == slice || slices.Contains(effect.With, slice)
 }
 
-// sliceList are the slices that an effect is about, for people.
+// sliceList names the slices of an effect, for people.
 func (effect Effect) sliceList() string {
 	return strings.Join(append([]string{effect.Slice}, effect.With...), ", ")
 }
 
-// effect returns the effect of that action on a slice, or nil.
+// effect returns the effect with that action on a slice, or nil.
 func (w Workload) effect(action events.Action, slice string) *Effect {
 	for i := range w.Effects {
 		if w.Effects[i].Action == action && w.Effects[i].Concerns(slice) {
