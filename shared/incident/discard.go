@@ -10,8 +10,8 @@ import (
 	"pitstop.internal/shared/policy"
 )
 
-// Idle says that an incident has left usable slices to a person, and that they are deleted at Due, because the policy's
-// when_escalated is delete. Whatever anybody says or does about the workload before that takes it back.
+// Idle says that an incident has left usable slices to a person, and that Pitstop deletes them at Due, because the policy's
+// when_escalated is delete. Anything that anybody says or does about the workload before then cancels it.
 type Idle struct {
 	Incident string       `json:"incident"`
 	Cause    events.Cause `json:"cause"`
@@ -19,10 +19,11 @@ type Idle struct {
 	Due      time.Time    `json:"due"`
 }
 
-// whenEscalated names what allows the deletion of idle slices, beside the switch that would allow to replace them.
+// whenEscalated names the policy setting that allows the deletion of idle slices, besides the switch that would allow their
+// replacement.
 const whenEscalated policy.Switch = "when_escalated"
 
-// idle are the slices that can be used, cost money for it, and are nobody's but the workload's.
+// idle are the usable slices that cost money and belong to the workload alone.
 func (w Workload) idle() (idle []*Slot) {
 	for i := range w.Slices {
 		s := &w.Slices[i]
@@ -33,7 +34,7 @@ func (w Workload) idle() (idle []*Slot) {
 	return idle
 }
 
-// idleSwitch is what has to allow the deletion of idle slices: what would allow to replace them.
+// idleSwitch is the switch that must allow the deletion of idle slices: the same one that would allow their replacement.
 func (w Workload) idleSwitch() policy.Switch {
 	for _, s := range w.idle() {
 		if !s.Reclaimable {
@@ -43,21 +44,21 @@ func (w Workload) idleSwitch() policy.Switch {
 	return policy.Recreate
 }
 
-// trained reports whether a step or a checkpoint was ever told of.
+// trained reports whether any step or checkpoint was ever reported.
 func (w Workload) trained() bool {
 	p := w.Progress
 	return p.High > 0 || p.Step > 0 || p.CheckpointStep > 0 || !p.VerifiedAt.IsZero()
 }
 
-// Retains says why slices that an incident leaves idle would be kept, though the policy's when_escalated is delete: as far as
-// that is known before they are looked at for it.
+// Retains says why the slices that an incident leaves idle would be kept, though the policy's when_escalated is delete. It only
+// knows the reasons that are known before Pitstop looks at the slices for their deletion.
 func (w Workload) Retains(p policy.Policy) (c Code, why string) {
 	m := machine{p: p, w: w}
 	return m.retains()
 }
 
-// retains says why idle slices are kept. The switch ask keeps them too: a person is asked already, by the escalation itself, and one
-// who has to say yes can as well delete them.
+// retains says why idle slices are kept. The switch ask keeps them too: the escalation already asks a person, and a person who has
+// to approve the deletion can as well make it.
 func (m *machine) retains() (c Code, why string) {
 	sw := m.w.idleSwitch()
 	switch l := m.level(sw); {
@@ -69,7 +70,7 @@ func (m *machine) retains() (c Code, why string) {
 		return CodePolicyAsk, m.w.Forbids(sw, l, m.p) + ", and a person is asked by the escalation"
 	case m.w.Crew.Seen.IsZero():
 		return CodeMayTrain, "no crew has been heard that could tell whether training runs"
-	case m.w.Crew.Claim.Finished: // a line is enough to keep what it may be about
+	case m.w.Crew.Claim.Finished: // a line is enough to keep the slices
 		return CodeMayTrain, "a line says that the training is finished, and no verdict of the crew confirms it"
 	case m.w.Directory == "":
 		return CodeUnverified, "without a checkpoint directory nobody knows what is saved"
@@ -90,12 +91,12 @@ func (m *machine) retains() (c Code, why string) {
 	return "", ""
 }
 
-// afterEscalation says what becomes of the slices that stand idle when this incident ends escalated.
+// afterEscalation says what happens to the slices that stand idle when this incident ends escalated.
 func (m *machine) afterEscalation() string {
 	switch {
 	case m.p.WhenEscalated != policy.DeleteIdle || m.phase() == Discarding:
 		return ""
-	case m.w.Crew.Finished: // what was done with is its owner's
+	case m.w.Crew.Finished: // the finished slices belong to their owner
 		return "; when_escalated: delete does not delete them: the training is finished"
 	}
 	if _, why := m.retains(); why != "" {
@@ -105,7 +106,7 @@ func (m *machine) afterEscalation() string {
 		events.Span(m.p.DeleteAfter), m.w.Incident.ID, m.w.Name)
 }
 
-// leaveIdle notes, at the end of an incident, that what it leaves idle is deleted after a while.
+// leaveIdle schedules, at the end of an incident, the later deletion of the slices that it leaves idle.
 func (m *machine) leaveIdle(in *Incident) {
 	if in.Outcome != Escalated || m.p.WhenEscalated != policy.DeleteIdle || len(m.w.idle()) == 0 {
 		return
@@ -115,14 +116,14 @@ func (m *machine) leaveIdle(in *Incident) {
 	}
 }
 
-// cancelIdleDeletion takes it back that idle slices are deleted: somebody works on them.
+// cancelIdleDeletion cancels the deletion of idle slices: somebody works on them.
 func (m *machine) cancelIdleDeletion() {
 	if m.w.Idle != nil {
 		m.w.Idle, m.changed = nil, true
 	}
 }
 
-// openDiscard opens an incident that deletes what another one has left idle, when its time has come.
+// openDiscard opens an incident that deletes the slices which another one has left idle, when their time has come.
 func (m *machine) openDiscard() {
 	idle := m.w.Idle
 	if idle == nil || m.now.Before(idle.Due) || m.p.Unreadable != "" {
@@ -155,7 +156,7 @@ func namesOf(all []*Slot) string {
 	return strings.Join(names, ", ")
 }
 
-// discarding reports whether idle slices are to be deleted, and nothing of it is under way that could not be stopped.
+// discarding reports whether idle slices are to be deleted, and no deletion of them is under way that nobody could stop.
 func (w Workload) discarding() bool {
 	if w.Incident == nil || w.Incident.Phase != Discarding {
 		return false
@@ -163,7 +164,7 @@ func (w Workload) discarding() bool {
 	return !w.has(func(effect Effect) bool { return effect.Action == events.ActionDelete && effect.inFlight() }) && w.goesForIdle() == nil
 }
 
-// goesForIdle are the slices that are on their way out because they stood idle.
+// goesForIdle are the slices that are being deleted because they stood idle.
 func (w Workload) goesForIdle() (going []*Slot) {
 	for i := range w.Slices {
 		if s := &w.Slices[i]; s.Condition == Deleting && s.End.Discarded {
@@ -173,13 +174,14 @@ func (w Workload) goesForIdle() (going []*Slot) {
 	return going
 }
 
-// LeftIdle reports whether what an incident has left idle is still to be deleted, or is deleted by the one that is open.
+// LeftIdle reports whether the slices that an incident has left idle are still to be deleted, or the open incident is deleting
+// them.
 func (w Workload) LeftIdle(id string) bool {
 	return w.Idle != nil && w.Idle.Incident == id || w.Incident != nil && w.Incident.Of != "" && w.Incident.Of == id
 }
 
-// discard goes on with the deletion of idle slices at each tick: who trains is asked first, then what is saved, and what speaks
-// against it meanwhile counts for as long as nothing is called.
+// discard continues the deletion of idle slices at each tick. It first asks who trains, then how far the training is saved. Until
+// the first call, new objections count.
 func (m *machine) discard() {
 	if !m.w.discarding() {
 		return
@@ -206,7 +208,7 @@ func (m *machine) discard() {
 	case heard && why != "":
 		m.endKeepingIdle(CodeMayTrain, why)
 		return
-	case why != "": // nothing is asked for on what nobody knows any more
+	case why != "": // no request rests on unknown facts
 		for i := range m.w.Effects {
 			if effect := &m.effects()[i]; effect.Action == events.ActionDelete {
 				effect.Retry = later(effect.Retry, m.now.Add(time.Minute))
@@ -241,8 +243,8 @@ func (m *machine) discard() {
 
 func (w Workload) has(is func(Effect) bool) bool { return slices.ContainsFunc(w.Effects, is) }
 
-// undecided are the idle slices whose deletion the provider has not accepted: their crews are listened for right before any of
-// them is deleted.
+// undecided are the idle slices whose deletion the provider has not accepted. Pitstop listens for their crews right before it
+// deletes any of them.
 func (w Workload) undecided() []*Slot {
 	return slices.DeleteFunc(w.idle(), func(s *Slot) bool {
 		return w.has(func(effect Effect) bool {
@@ -251,9 +253,9 @@ func (w Workload) undecided() []*Slot {
 	})
 }
 
-// mayTrain says why training may run on what stands idle and is to be deleted for that; heard is false where nobody knows yet. What
-// one crew says speaks for all of them. No line of a user is believed when it says that training has ended: steps that are not told
-// of, and a crew that says on its machine that it does none, are what is asked for.
+// mayTrain says why training may run on the idle slices that are to be deleted; heard is false where nobody knows yet. The word of
+// one crew counts for all crews. Pitstop believes no user's line that training has ended: it requires that no steps are reported,
+// and that a crew says on its machine that it does none.
 func (w Workload) mayTrain(now time.Time) (why string, heard bool) {
 	if why := w.runsOnIdle(now); why != "" {
 		return why, true
@@ -266,7 +268,7 @@ func (w Workload) mayTrain(now time.Time) (why string, heard bool) {
 	return "", true
 }
 
-// runsOnIdle says which crew of what stands idle says that the training runs; empty if none does.
+// runsOnIdle names the crew of an idle slice that reports running training; empty if none does.
 func (w Workload) runsOnIdle(now time.Time) string {
 	in := w.Incident
 	if w.Progress.Stepped.After(in.Down) {
@@ -283,7 +285,7 @@ func (w Workload) runsOnIdle(now time.Time) string {
 	return ""
 }
 
-// unknownOf says what is not known of the crew of an idle slice; empty if it was heard lately.
+// unknownOf says what nobody knows of the crew of an idle slice; empty if it was heard lately.
 func (w Workload) unknownOf(s *Slot, now time.Time) string {
 	switch h := s.Heard; {
 	case h.At.Before(w.Incident.Opened), now.Sub(h.At) > HeardFor:
@@ -294,7 +296,7 @@ func (w Workload) unknownOf(s *Slot, now time.Time) string {
 	return ""
 }
 
-// keepIfTraining keeps what stands idle where a crew that was just listened for says that training runs.
+// keepIfTraining keeps the idle slices where a crew that Pitstop just listened for reports running training.
 func (m *machine) keepIfTraining() {
 	if m.phase() != Discarding {
 		return
@@ -304,13 +306,14 @@ func (m *machine) keepIfTraining() {
 	}
 }
 
-// Kept is why idle slices are kept.
+// Kept is the reason why idle slices are kept.
 type Kept struct {
 	Code Code   `json:"code,omitzero"`
 	Why  string `json:"why,omitzero"`
 }
 
-// abortIdleDeletion keeps what stands idle, at a word or a sign of training. The end of what is being deleted at that moment is waited for.
+// abortIdleDeletion keeps the idle slices when somebody intervenes or training shows a sign of life. It waits for the end of
+// deletions that are under way at that moment.
 func (m *machine) abortIdleDeletion(k Kept) {
 	switch {
 	case m.phase() != Discarding:
@@ -325,7 +328,7 @@ func (m *machine) abortIdleDeletion(k Kept) {
 	}
 }
 
-// endKeepingIdle ends the incident without deleting what stands idle, and says what was deleted before.
+// endKeepingIdle ends the incident without deleting the idle slices, and says which slices were deleted before.
 func (m *machine) endKeepingIdle(c Code, why string) {
 	var parts []string
 	if gone := m.deletedIdle(); gone != nil {
@@ -358,7 +361,7 @@ func (m *machine) deletedIdle() (gone []*Slot) {
 	return gone
 }
 
-// byHand is what a person does about slices that stand idle and were not deleted, and what a retry does with the others.
+// byHand says what a person does about idle slices that were not deleted, and what a retry does with the others.
 func (m *machine) byHand() string {
 	retry := "pitstop retry " + m.w.Name
 	idle, gone := m.w.idle(), m.deletedIdle()
@@ -376,8 +379,8 @@ func (m *machine) byHand() string {
 	return "delete " + namesOf(idle) + " by hand; " + retry
 }
 
-// vanishedIdle takes it that a slice is gone while idle ones are deleted. One that nobody has deleted here is somebody else's
-// doing: the others are left to them.
+// vanishedIdle notes that a slice is gone during the deletion of idle ones. If Pitstop did not delete it, somebody else did: the
+// others are left to them.
 func (m *machine) vanishedIdle(s *Slot, was Condition) {
 	effect := m.w.effect(events.ActionDelete, s.Name)
 	ours := effect != nil && effect.inFlight() || s.End.Discarded
@@ -394,7 +397,7 @@ func (m *machine) vanishedIdle(s *Slot, was Condition) {
 	}
 }
 
-// discarded ends the incident when nothing stands idle any more.
+// discarded ends the incident when no slice stands idle any more.
 func (m *machine) discarded() {
 	gone := m.deletedIdle()
 	if gone == nil {
@@ -405,7 +408,8 @@ func (m *machine) discarded() {
 		"pitstop retry "+m.w.Name+" brings back what was deleted, from its stored specification")
 }
 
-// noteActivity takes a sign of training, or of somebody who works there, that is newer than what stands idle: it is kept.
+// noteActivity takes a sign of training, or of somebody who works there, that is newer than the start of the idle time: the slices
+// are kept.
 func (m *machine) noteActivity(c Code, what string) {
 	if idle := m.w.Idle; idle != nil && m.when().After(idle.Since) {
 		m.cancelIdleDeletion()
@@ -415,7 +419,7 @@ func (m *machine) noteActivity(c Code, what string) {
 	}
 }
 
-// discardOverdue ends the incident when what has to be known, or the deletion, takes too long.
+// discardOverdue ends the incident when the facts, or the deletion, take too long.
 func (m *machine) discardOverdue(took string) {
 	var asked *Effect
 	for i := range m.w.Effects {
@@ -442,7 +446,7 @@ func (m *machine) discardOverdue(took string) {
 	}
 }
 
-// noteDiscarded notes at the end of the incident what is on its way out: nobody misses it when it is gone.
+// noteDiscarded notes at the end of the incident which slices are being deleted: nobody misses them when they are gone.
 func (m *machine) noteDiscarded() {
 	for _, effect := range m.w.Effects {
 		if effect.Action == events.ActionDelete && effect.inFlight() {
@@ -451,7 +455,7 @@ func (m *machine) noteDiscarded() {
 	}
 }
 
-// mayBeDiscarded has nobody miss what the call of an effect may have deleted, for as long as that life lasts.
+// mayBeDiscarded marks the slices that the call of an effect may have deleted: nobody misses them, for as long as those lives last.
 func (m *machine) mayBeDiscarded(effect Effect) {
 	for i := range m.w.Slices {
 		if s := &m.w.Slices[i]; effect.Concerns(s.Name) {

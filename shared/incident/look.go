@@ -7,7 +7,7 @@ import (
 	"pitstop.internal/events"
 )
 
-// interrupted takes word that a machine was ended or broken. It proves nothing yet: the API is looked at first.
+// interrupted takes word that a machine was ended or broken. The word proves nothing yet: Pitstop reads the API first.
 func (m *machine) interrupted(e Interrupted) {
 	s := m.w.Slice(e.Slice)
 	if s == nil {
@@ -41,17 +41,18 @@ func (m *machine) interruptedInPeace(s *Slot, t Trouble) {
 	case c != nil && !at.IsZero() && (!at.After(c.Closed) || m.mendedSince(s, c)):
 		m.reattribute(t.Cause, t.Text)
 	case !at.IsZero() && !at.After(m.w.Ended): // the incident that it belonged to is over, and forgotten
-	case s.Condition == Ready && s.Since.After(at) && m.stale(): // it was found usable since: the word comes days late, from among the dead letters
+	case s.Condition == Ready && s.Since.After(at) && m.stale(): // a reading found it usable since: the word comes days late, from among the dead letters
 	case m.mayOpen(s):
 		m.openLook(t, t.Text)
 	}
 }
 
-// interruptedAgain joins the open incident, and has the slice looked at unless it is on its way out.
+// interruptedAgain adds the trouble to the open incident, and requests a reading of the slice unless the slice is already being
+// deleted.
 func (m *machine) interruptedAgain(s *Slot, t Trouble) {
 	in := m.w.Incident
 	if at := m.from.Time; !at.IsZero() && !at.After(m.w.Ended) && at.Before(in.Opened.Add(-Linger)) {
-		return // it is of the incident before, and was delivered again
+		return // it belongs to the incident before, and was delivered again
 	}
 	if !m.trouble(t, s.Incarnation) {
 		return
@@ -71,8 +72,8 @@ func (m *machine) interruptedAgain(s *Slot, t Trouble) {
 	m.inc().Look = true
 }
 
-// explainReleased takes late word of why a slice was lost that its owner has taken in hand since: it opens nothing, and the incident that
-// has just ended tells of it.
+// explainReleased takes late word of why a slice was lost that its owner has taken over since. The word opens nothing; the incident
+// that has just ended records it.
 func (m *machine) explainReleased(s *Slot, e Interrupted) {
 	c := m.w.Closed
 	if m.w.Incident != nil || c == nil || m.from.Time.IsZero() || m.from.Time.After(c.Closed) {
@@ -102,20 +103,20 @@ func (m *machine) beginsWith(c events.Cause) {
 	}
 }
 
-// mendedSince reports whether evidence of a trouble that a person was left with comes late: it is from the minute in which that
-// incident ended, and the slice was found usable since.
+// mendedSince reports whether evidence comes late of a trouble that was left to a person: the evidence is from no later than a
+// minute after that incident's end, and the slice was found usable since.
 func (m *machine) mendedSince(s *Slot, c *Incident) bool {
 	return c.Outcome == Escalated && s.Condition == Ready && s.Since.After(m.from.Time) && m.from.Time.Sub(c.Closed) <= time.Minute
 }
 
-// stale reports whether evidence comes later than entries do.
+// stale reports whether evidence is later than log entries normally are.
 func (m *machine) stale() bool { return !m.from.Time.IsZero() && m.now.Sub(m.from.Time) > Grace }
 
 // openLook opens an incident on evidence that the API has to explain.
 func (m *machine) openLook(t Trouble, text string) {
 	m.open(t)
 	if m.watched() {
-		m.watch(text, "look at the API; what it shows decides", nil) // nothing follows from how it was before
+		m.watch(text, "look at the API; what it shows decides", nil) // its former state leads to nothing
 		return
 	}
 	m.enter(Looking, m.now.Add(LookFor))
@@ -123,7 +124,7 @@ func (m *machine) openLook(t Trouble, text string) {
 	m.decided("incident opened: "+words(t.Cause)+"; look at the API first", "a log entry alone proves no loss")
 }
 
-// formerLife reports whether evidence speaks of a life of the slice that is over.
+// formerLife reports whether evidence concerns a life of the slice that is over.
 func (m *machine) formerLife(s *Slot, life events.Incarnation) bool {
 	if life.Known() {
 		return !life.Same(s.Incarnation)
@@ -131,7 +132,8 @@ func (m *machine) formerLife(s *Slot, life events.Incarnation) bool {
 	return !m.from.Time.IsZero() && m.from.Time.Before(s.Incarnation.Created)
 }
 
-// attributeLate attributes an incident anew, open or just closed, when evidence of the life that it ended comes late.
+// attributeLate corrects the cause of an incident, open or just closed, when late evidence concerns the life whose end the incident
+// is about.
 func (m *machine) attributeLate(t Trouble, life events.Incarnation) {
 	in := m.w.Incident
 	if in == nil {
@@ -151,13 +153,13 @@ func (m *machine) attributeLate(t Trouble, life events.Incarnation) {
 	m.line(LineSeen, t.Text, "late evidence: attributed to "+words(t.Cause)+" instead of "+words(was))
 }
 
-// concerns reports whether an incident is about the end of a life, as far as one is known.
+// concerns reports whether an incident is about the end of a life. An unknown life counts as the incident's own.
 func (in *Incident) concerns(slice string, life events.Incarnation) bool {
 	return !life.Known() || slices.ContainsFunc(in.Troubles, func(t Trouble) bool { return t.Slice == slice && t.Life == life.ID })
 }
 
-// back takes another reason to look, and opens no incident. Every worker's training may write of its end as often as it
-// likes: what users write counts once in a while.
+// back takes another reason to look, and opens no incident. Every worker's training may write of its end as often as it likes, so
+// Pitstop counts lines from users only once in a while.
 func (m *machine) back(e Back) {
 	s, in := m.w.Slice(e.Slice), m.w.Incident
 	if s != nil && !m.formerLife(s, e.Incarnation) {
@@ -167,7 +169,7 @@ func (m *machine) back(e Back) {
 		return
 	}
 	if n := len(in.Timeline); m.from.Rank < events.RankAudit && n > 0 && m.now.Sub(in.Timeline[n-1].At) < time.Minute {
-		return // something was told just now, and looked at
+		return // another line came just now, and led to a reading
 	}
 	switch in.Phase {
 	case Healing, Window, PhaseGrace, Looking:
@@ -176,11 +178,11 @@ func (m *machine) back(e Back) {
 	}
 }
 
-// read takes a fresh reading of a slice. It decides.
+// read takes a fresh reading of a slice. The reading decides.
 func (m *machine) read(e Read) {
 	m.reading = e.Slice
 	if n := m.w.Notice(e.Slice); e.NoticeUnread && n != nil && n.InAPI {
-		e.Notice = &n.Notice // what could not be read stays as it was
+		e.Notice = &n.Notice // a notice that could not be read stays as it was
 	}
 	s := m.w.Slice(e.Slice)
 	if s == nil {
@@ -198,13 +200,13 @@ func (m *machine) read(e Read) {
 	m.readLife(m.w.Slice(e.Slice), e)
 }
 
-// readAnother takes a reading that is not of the life that stands under the slice's name, and reports whether it is such a one.
+// readAnother takes a reading that is not of the current life under the slice's name. It reports whether the reading is such a one.
 func (m *machine) readAnother(s *Slot, e Read) bool {
 	switch {
 	case m.surplus(s, e):
 		m.tellSurplus(s, e)
 	case m.when().Before(s.Since), s.IsFormer(e.Incarnation):
-		// An older reading than the one that was decided on, or one of another life than the last.
+		// This reading is older than the one behind the last decision, or shows another life than the last.
 	case e.Condition == Gone && e.Zone == m.expectedZone(s):
 		m.gone(s)
 	case e.Condition == Gone:
@@ -218,7 +220,7 @@ func (m *machine) readAnother(s *Slot, e Read) bool {
 	case m.orderedByOthers(s, e):
 		m.release(CodeTakenOver, "somebody else ordered "+m.w.group(e.Facts.Group)+" again in "+e.Zone+" in the middle of this incident")
 		if m.phase() == Clearing && s.Ordered.IsZero() {
-			m.cleared(m.w.Slice(e.Slice)) // what stands there is not ours
+			m.cleared(m.w.Slice(e.Slice)) // Pitstop did not create the slice there
 		}
 	default:
 		return false
@@ -243,16 +245,16 @@ func (m *machine) readOrder(s *Slot, e Read) bool {
 	case e.Condition != Lost:
 		m.waitInQueue(s)
 	default:
-		return false // what it was to bring came and was lost unseen, or will not come: it is ordered anew
+		return false // its slice came and was lost unseen, or will not come: Pitstop orders it again
 	}
 	return true
 }
 
-// readLife takes a reading of the life that stands under the slice's name.
+// readLife takes a reading of the current life under the slice's name.
 func (m *machine) readLife(s *Slot, e Read) {
 	if (m.w.Incident == nil || m.phase() == Watching) && m.orderedElsewhere(s, e) {
 		s = m.slice(e.Slice)
-		s.Zone, s.NeverUsable = e.Zone, true // what becomes of it is theirs
+		s.Zone, s.NeverUsable = e.Zone, true // the owner handles it from here
 	}
 	if s.IsReleased() && e.Ordered.After(s.End.Released) { // its owner has ordered it again since
 		s = m.slice(e.Slice)
@@ -262,7 +264,7 @@ func (m *machine) readLife(s *Slot, e Read) {
 		e.Directory, e.Facts.Label, e.Facts.Spec, e.Facts.Account, e.Facts.Claims = "", s.Label, "", s.Account, s.Claims
 	}
 	m.facts(s, e, time.Time{})
-	if e.Abuse != s.Abuse.Suspected && m.when().After(s.Abuse.At) && (e.Abuse || e.Condition == Ready) { // what is lost may not show it any more
+	if e.Abuse != s.Abuse.Suspected && m.when().After(s.Abuse.At) && (e.Abuse || e.Condition == Ready) { // a lost slice may not show it any more
 		s = m.slice(e.Slice)
 		s.Abuse.Suspected, s.Abuse.At, s.Abuse.Reported = e.Abuse, m.when(), false
 	}
@@ -279,7 +281,7 @@ func (m *machine) readLife(s *Slot, e Read) {
 	m.explainedByMaintenance(m.w.Slice(e.Slice), e)
 }
 
-// breaks reports whether a reading shows that a usable slice is not usable any more, and not by its owner's doing.
+// breaks reports whether a reading shows that a usable slice is not usable any more, and that its owner did not cause that.
 func (l *Life) breaks(e Read) bool {
 	switch e.Condition {
 	case Lost, Gone, Unhealthy, Unclear:
@@ -289,8 +291,8 @@ func (l *Life) breaks(e Read) bool {
 	return false
 }
 
-// ordered keeps where and when a queued resource of ours was created: it is all that there is of a slice that it has not
-// brought.
+// ordered keeps where and when one of Pitstop's queued resources was created. Until it brings its slice, nothing else of that slice
+// exists.
 func (m *machine) ordered(s *Slot, e Read) *Slot {
 	if e.Ordered.IsZero() || !m.w.ours(s, e) || s.Ordered.Equal(e.Ordered) && s.Zone == e.Zone {
 		return s
@@ -299,7 +301,7 @@ func (m *machine) ordered(s *Slot, e Read) *Slot {
 	return m.w.Slice(s.Name)
 }
 
-// noteOrdered notes when the queued resource was ordered that a reading of one slice shows, for all that it is still to bring.
+// noteOrdered notes the queued resource's creation time from a reading of one slice, for every slice that it still has to bring.
 func (m *machine) noteOrdered(slice string, e Read) {
 	effect := m.w.effect(events.ActionCreate, slice)
 	if effect == nil || e.Ordered.IsZero() {
@@ -313,8 +315,8 @@ func (m *machine) noteOrdered(slice string, e Read) {
 	}
 }
 
-// orderedByOthers reports whether a queued resource that has brought nothing yet was ordered by somebody else: again since the incident
-// opened, or in another zone since the slice was made that is gone.
+// orderedByOthers reports whether somebody else ordered a queued resource that has brought nothing yet: again since the incident
+// opened, or in another zone since the creation of the slice that is gone.
 func (m *machine) orderedByOthers(s *Slot, e Read) bool {
 	in := m.w.Incident
 	if in == nil || in.Phase == Watching || in.Phase == Clearing || e.Incarnation.Known() || e.Incident == in.ID {
@@ -324,15 +326,15 @@ func (m *machine) orderedByOthers(s *Slot, e Read) bool {
 	return again || m.orderedElsewhere(s, e) && e.Zone != m.expectedZone(s)
 }
 
-// orderedElsewhere reports whether somebody else has ordered a slice that is gone by a queued resource in another zone, which has
-// brought nothing yet.
+// orderedElsewhere reports whether somebody else has ordered a gone slice by a queued resource in another zone, which has brought
+// nothing yet.
 func (m *machine) orderedElsewhere(s *Slot, e Read) bool {
 	waits := e.Condition == Creating && !e.Incarnation.Known() && e.Ordered.After(s.Incarnation.Created)
 	return waits && s.Condition == Gone && e.Zone != s.Zone && m.createdBy(e) == nil
 }
 
-// waitInQueue notes that a queued resource of ours waits: the slice itself is not there yet, and for Spot that may take as
-// long as it takes.
+// waitInQueue notes that one of Pitstop's queued resources waits: the slice itself does not exist yet. For Spot the wait has no
+// limit.
 func (m *machine) waitInQueue(s *Slot) {
 	if in := m.w.Incident; s.Reclaimable && !in.Deadline.IsZero() {
 		in = m.inc()
@@ -343,8 +345,9 @@ func (m *machine) waitInQueue(s *Slot) {
 	}
 }
 
-// introduce adds a slice that was never seen before to its workload. What runs in it now is admitted, for somebody other than us
-// started it, unless a lease of ours leads the others: it does not name this one, which waits to be admitted.
+// introduce adds a slice that was never seen before to its workload. Its training is admitted, because somebody else started it.
+// The exception is a workload whose other slices run under Pitstop's lease: that lease does not name this slice, which waits for
+// admission.
 func (m *machine) introduce(e Read) {
 	if len(m.w.Slices) == 0 {
 		m.w.Seen = m.when()
@@ -366,18 +369,20 @@ func (m *machine) introduce(e Read) {
 	m.react(s, e, Unread)
 }
 
-// leaseNamesOtherZone reports whether a lease of ours may name a life in another zone than the slice lives in, or none, and none is known to
-// name this one: no crew may put itself into its place then.
+// leaseNamesOtherZone reports whether Pitstop's lease may name a life in another zone than the slice's, or none, and no lease is
+// known to name this life. Then the slice's crew may not take the lease over.
 func (w Workload) leaseNamesOtherZone(s *Slot) bool {
 	return w.Crew.LeaseAttempt > 0 && s.Incarnation.Known() && s.Admitted().Zone != s.Incarnation.Zone
 }
 
-// waitsFor reports whether a slice was not let in because the life before may have trained on in a zone, where it is gone now.
+// waitsFor reports whether a slice was not admitted because the life before it may have trained on in a zone, and that life is gone
+// now.
 func (w Workload) waitsFor(s *Slot, zone string) bool {
 	return w.leaseNamesOtherZone(s) && s.Admitted().Zone == zone && s.Leased == 0 && s.Admission == "" && !s.IsReleased()
 }
 
-// facts follows what a reading says of a slice beside its condition. Since is when its life began, zero where it was known before.
+// facts stores the facts of a reading other than the slice's condition. Since is when the slice's life began, zero where the life
+// was known before.
 func (m *machine) facts(s *Slot, e Read, since time.Time) {
 	f := e.Facts
 	if f == (Facts{}) {
@@ -387,7 +392,7 @@ func (m *machine) facts(s *Slot, e Read, since time.Time) {
 	switch e.Condition {
 	case Lost, Unhealthy, Unclear, Stopped, Deleting:
 		if f.Ends.IsZero() {
-			next.Ends = s.Ends // what is not usable may not show it any more
+			next.Ends = s.Ends // an unusable slice may not show it any more
 		}
 	case Unread, Creating, Ready, Gone:
 	}
@@ -407,25 +412,26 @@ func (m *machine) facts(s *Slot, e Read, since time.Time) {
 	}
 }
 
-// newest reports whether no slice has begun to live after this one: it says which training is the workload's.
+// newest reports whether no other slice began its life after this one: the newest slice says which training the workload runs.
 func (m *machine) newest(s *Slot) bool {
 	return !slices.ContainsFunc(m.w.Slices, func(o Slot) bool { return !o.IsReleased() && o.Incarnation.Created.After(s.Incarnation.Created) })
 }
 
-// anotherTraining forgets what the one before has done: another directory has a lease, attempts, steps and checkpoints of its own, and
-// nothing that was saved in the former one is saved of what trains there. Where it came with a new life it trains there since that time.
+// anotherTraining forgets the results of the training before. Another directory has its own lease, attempts, steps and checkpoints,
+// and no checkpoint in the former directory saves the new training. Where the new directory came with a new life, the new training
+// counts from that time.
 func (m *machine) anotherTraining(since time.Time) {
 	m.w.Progress, m.w.Budgets = Progress{}, Budgets{}
 	m.w.Crew = Crew{Seen: m.w.Crew.Seen, Since: later(m.w.Crew.Since, since), Left: m.w.Crew.Left, Restarted: m.w.Crew.Restarted}
 	if m.w.Incident != nil {
 		in := m.inc()
 		in.Baseline, in.BaseAttempt, in.Charged = 0, 0, 0
-		m.drop(events.ActionHear, "") // what is under way is of the other directory
+		m.drop(events.ActionHear, "") // effects under way concern the other directory
 		m.drop(events.ActionVerify, "")
 	}
 }
 
-// expectedZone is where a slice has to be, if it is anywhere.
+// expectedZone is the only zone in which the slice may be.
 func (m *machine) expectedZone(s *Slot) string {
 	if in := m.w.Incident; in != nil {
 		if effect := m.w.effect(events.ActionCreate, s.Name); effect != nil {
@@ -435,16 +441,16 @@ func (m *machine) expectedZone(s *Slot) string {
 	return s.Zone
 }
 
-// readNotice takes it from a reading that a notice, which an earlier reading showed, is gone. What cannot be used says nothing of it:
-// with a slice that is lost its notice is gone too, and that is no withdrawal.
+// readNotice takes from a reading that a notice, which an earlier reading showed, is gone. An unusable slice's reading says nothing
+// about it: when a slice is lost its notice disappears too, and that is no withdrawal.
 func (m *machine) readNotice(s *Slot, e Read) {
 	if n := m.w.Notice(s.Name); n != nil && n.InAPI && e.Notice == nil && e.Condition == Ready && !m.when().Before(n.LastWord) {
 		m.noticeGone(s, Noticed{Slice: s.Name, Text: "the API announces no maintenance any more"})
 	}
 }
 
-// openAdmission has training admitted to what its owner created where no crew may put itself into the place of another, once all of the
-// workload is usable: all that has been read by now, because what they created together is read one after the other.
+// openAdmission admits training to a slice that its owner created and whose crew may not take the lease over, once the whole
+// workload is usable. It waits until every slice has been read: slices that were created together are read one after the other.
 func (m *machine) openAdmission() {
 	due := m.w.admissionDue()
 	if due.IsZero() || due.After(m.now) || m.watched() {
@@ -452,7 +458,7 @@ func (m *machine) openAdmission() {
 	}
 	s := m.w.Slice(m.w.firstAwaitingAdmission())
 	if m.p.Unreadable != "" && m.now.Sub(s.Since) < Grace {
-		return // it may be mended before anybody has to hear of what waits for it
+		return // somebody may fix it before people have to hear of the wait
 	}
 	text, why := m.w.noun(s.Name)+" was created in "+s.Zone+" by somebody else", "the lease names another zone"
 	if !s.Admitted().Known() {
@@ -464,16 +470,17 @@ func (m *machine) openAdmission() {
 	m.requestLease()
 }
 
-// othersMaintained reports whether it is another slice whose maintenance is waited for. A slice without maintenance of
-// its own, which a new life has not yet, tells nothing of theirs. One whose own is over waits for what is under way or about to begin.
+// othersMaintained reports whether the incident waits for another slice's maintenance. A slice without maintenance of its own, such
+// as a new life, says nothing about theirs. A slice whose own maintenance is over waits for maintenance that is under way or about
+// to begin.
 func (m *machine) othersMaintained(s *Slot) bool {
 	return slices.ContainsFunc(m.w.Slices, func(o Slot) bool {
 		return o.Name != s.Name && m.awaited(&o) && (s.Notice.Status == "" || m.begins(o.Notice))
 	})
 }
 
-// replacementWaits reports whether the replacement of a slice waits for the crew's verdict: another one that cannot be used changes nothing
-// of that.
+// replacementWaits reports whether the replacement of a slice waits for the crew's verdict: another unusable slice changes nothing
+// about that wait.
 func (m *machine) replacementWaits() bool {
 	return m.phase() == Looking && !m.w.Incident.HearBy.IsZero() && len(m.toBeReplaced()) > 0
 }
@@ -485,7 +492,7 @@ func (m *machine) stopped(at time.Time) {
 	}
 }
 
-// clearMadeMarks notes that nothing is there any more of what was made or ordered.
+// clearMadeMarks notes that nothing created or ordered by Pitstop remains of a slice.
 func (m *machine) clearMadeMarks(s *Slot) {
 	if s.leftBehind() {
 		s = m.slice(s.Name)
@@ -503,7 +510,7 @@ func (m *machine) othersHeal(s *Slot) bool {
 	return false
 }
 
-// notThereYet asks again for a slice whose creation the provider calls done and that is not there.
+// notThereYet requests a slice again whose creation the provider calls done, although the slice does not exist.
 func (m *machine) notThereYet(s *Slot) {
 	effect := m.w.effect(events.ActionCreate, s.Name)
 	if effect != nil && effect.Stage() == StageDone && m.now.Sub(effect.Answered) >= SickFor {
@@ -511,9 +518,9 @@ func (m *machine) notThereYet(s *Slot) {
 	}
 }
 
-// provesLoss reports whether Pitstop itself read, in the API or in the audit log, that this life was lost since it was usable last.
-// An entry that arrives by a topic proves nothing: anyone who may publish there can write one. A repaired loss explains nothing
-// that comes after.
+// provesLoss reports whether Pitstop itself read, in the API or in the audit log, that this life was lost since it was last usable.
+// A log entry that arrives by a topic proves nothing: anyone who may publish there can write one. A repaired loss explains nothing
+// that comes after it.
 func (in *Incident) provesLoss(s *Slot) bool {
 	if in.Retried && s.End.Discarded {
 		return true // it was deleted because it stood idle
@@ -532,16 +539,17 @@ func (in *Incident) provesLoss(s *Slot) bool {
 	return false
 }
 
-// newLife handles another life under the slice's name: ours, that of its owner in quiet times, or of somebody who takes the slice over.
+// newLife handles another life under the slice's name. Pitstop may have created it, or the owner in quiet times, or somebody who
+// takes the slice over.
 func (m *machine) newLife(s *Slot, e Read) {
 	in := m.w.Incident
 	if in == nil {
 		m.adoptTheirs(s.Name, e)
 		return
 	}
-	brought := !s.Ordered.IsZero() && s.Ordered.Equal(e.Ordered) // by the queued resource of which another slice is lost again
+	brought := !s.Ordered.IsZero() && s.Ordered.Equal(e.Ordered) // by the queued resource in which another slice is lost again
 	ours := m.w.ours(s, e) || brought || in.Phase == Clearing && m.creator(s, e) != nil
-	// What was there before the trouble, and only was not read yet, takes nothing over.
+	// A slice from before the trouble, which had only not been read yet, takes nothing over.
 	before := in.Phase != Discarding && !s.Replace && !e.Incarnation.Created.IsZero() && e.Incarnation.Created.Before(in.Opened)
 	switch {
 	case in.Phase == Clearing && (ours || !before):
@@ -560,7 +568,7 @@ func (m *machine) newLife(s *Slot, e Read) {
 	}
 }
 
-// newLifeWhileClearing goes on with a clean-up when another life shows: ours goes too, and theirs stays.
+// newLifeWhileClearing continues a clean-up when another life appears: Pitstop's life is deleted too, and anybody else's stays.
 func (m *machine) newLifeWhileClearing(s *Slot, e Read, ours bool) {
 	switch {
 	case ours:
@@ -570,7 +578,7 @@ func (m *machine) newLifeWhileClearing(s *Slot, e Read, ours bool) {
 		m.pointDeletionAtLife(s.Name)
 		m.clear()
 	case s.leftBehind() && s.Zone != e.Zone:
-		// What is ours goes first; theirs is read again when the incident is over.
+		// Pitstop's own leftover is deleted first; the other life is read again when the incident is over.
 	default:
 		m.adoptTheirs(s.Name, e)
 		m.cancelDeletion(s.Name)
@@ -578,14 +586,14 @@ func (m *machine) newLifeWhileClearing(s *Slot, e Read, ours bool) {
 	}
 }
 
-// ourLifeCame takes it that what the incident has ordered is there.
+// ourLifeCame notes that the slice which this incident ordered exists.
 func (m *machine) ourLifeCame(s *Slot, e Read) {
 	m.adopt(s.Name, e, true)
 	a := m.slice(s.Name)
 	a.Replace, a.Maker = true, m.w.Incident.ID
 	m.noteOrdered(s.Name, e)
 	switch m.phase() {
-	case PhaseCreating, PhaseDeleting, Healing, PhaseGrace, Approving: // another slice may be what is waited for
+	case PhaseCreating, PhaseDeleting, Healing, PhaseGrace, Approving: // the wait may be for another slice
 	default:
 		m.enter(PhaseCreating, m.now.Add(RecreateFor))
 	}
@@ -593,13 +601,13 @@ func (m *machine) ourLifeCame(s *Slot, e Read) {
 	m.react(m.w.Slice(s.Name), e, Creating)
 }
 
-// older reports whether a reading shows the order of a queued resource alone, which the slice's life came of: what its owner has changed on
-// that life since is newer.
+// older reports whether a reading only shows the order of a queued resource from which the slice's life came. The owner's later
+// changes to that life are newer.
 func (e Read) older(s *Slot) bool {
 	return !e.Incarnation.Known() && s.Incarnation.Known() && !e.Ordered.IsZero() && !e.Ordered.After(s.Incarnation.Created)
 }
 
-// over reports whether no training can run in what was read last: there is nothing, or nothing that runs, or it was ordered anew.
+// over reports whether no training can run in the last read life: the slice is gone, does not run, or was ordered again.
 func (l Life) over() bool {
 	switch l.Condition {
 	case Gone, Lost, Stopped, Creating:
@@ -609,8 +617,8 @@ func (l Life) over() bool {
 	return false
 }
 
-// cancelDeletion drops the deletion of what is to stay, unless it is being called or something of ours goes with it. It reports whether that
-// was so.
+// cancelDeletion drops the deletion of a slice that is to stay, unless the call is under way or the deletion also covers something
+// of Pitstop's. It reports whether the deletion was cancelled.
 func (m *machine) cancelDeletion(slice string) bool {
 	effect := m.w.effect(events.ActionDelete, slice)
 	if effect == nil || effect.UnderWay(m.now) || slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return effect.Concerns(s.Name) && s.leftBehind() }) {
@@ -620,7 +628,7 @@ func (m *machine) cancelDeletion(slice string) bool {
 	return true
 }
 
-// pointDeletionAtLife has the deletion of what was ordered name the life that has come of it meanwhile.
+// pointDeletionAtLife points the deletion of an order at the life that the order has brought meanwhile.
 func (m *machine) pointDeletionAtLife(slice string) {
 	effect := m.w.effect(events.ActionDelete, slice)
 	switch {
@@ -633,15 +641,15 @@ func (m *machine) pointDeletionAtLife(slice string) {
 	}
 }
 
-// ours reports whether a reading shows what this incident has ordered. The creation may be given up already: a reading may be under way
-// while it fails, or what failed may have come to something.
+// ours reports whether a reading shows a slice that this incident has ordered. The creation may be given up already: a reading may
+// be under way while it fails, or a failed creation may still have brought a slice.
 func (w Workload) ours(s *Slot, e Read) bool {
 	in := w.Incident
 	late := in.Created && e.when().After(in.Opened)
 	return e.Incident == in.ID && (w.made(s.Name) || late)
 }
 
-// when is the time from which what a reading shows was ordered, or has lived.
+// when is the time of the order in a reading, or the beginning of the life in it.
 func (e Read) when() time.Time {
 	if e.Ordered.IsZero() {
 		return e.Incarnation.Created
@@ -649,22 +657,22 @@ func (e Read) when() time.Time {
 	return e.Ordered
 }
 
-// made reports whether a create of ours for this slice was begun: anybody can write a label.
+// made reports whether Pitstop began a creation of this slice. The slice's label is no proof: anybody can write one.
 func (w Workload) made(slice string) bool {
 	effect := w.effect(events.ActionCreate, slice)
 	return effect != nil && (!effect.Begun.IsZero() || effect.Attempt > 1)
 }
 
-// adoptTheirs takes a life that somebody else has ordered under the slice's name, which they want looked after, unless they have
-// deleted it since. A crew puts itself into the place of the last where it may. Else it waits to be admitted, unless the last one may
-// train on beside it.
+// adoptTheirs adopts a life that somebody else has ordered under the slice's name. They want Pitstop to look after it, unless they
+// have deleted it since. The crew takes the lease over from the last life where it may. Otherwise the new life waits for admission,
+// unless the last life may train on beside it.
 func (m *machine) adoptTheirs(name string, e Read) {
 	former := m.w.Slice(name).Life
 	m.adopt(name, e, false)
 	s := m.slice(name)
 	s.Replace, s.NeverUsable = false, e.Condition == Creating
 	if former.Zone != e.Zone || s.End.Released.Before(e.Incarnation.Created) {
-		s.End.Released = time.Time{} // what they deleted was the life before
+		s.End.Released = time.Time{} // they deleted the life before
 	}
 	switch {
 	case !m.w.leaseNamesOtherZone(s):
@@ -677,23 +685,23 @@ func (m *machine) adoptTheirs(name string, e Read) {
 	}
 }
 
-// adopt has another life stand under the slice's name.
+// adopt makes another life the current one under the slice's name.
 func (m *machine) adopt(name string, e Read, ours bool) {
 	m.cancelIdleDeletion()
 	s := m.slice(name)
 	if !ours {
-		s.Order = Order{} // what its owner creates is what they order now
+		s.Order = Order{} // the owner's creation is their order now
 	}
 	facts := s.Facts
-	facts.Ends = time.Time{} // which was that of the life before
+	facts.Ends = time.Time{} // it was the planned end of the life before
 	s.begin(Life{
 		Incarnation: e.Incarnation, Zone: e.Zone, Facts: facts, SpecZone: s.SpecIn(),
 		Condition: e.Condition, State: e.State, Since: m.when(), Abuse: Abuse{Suspected: e.Abuse}, Stop: s.Stop.since(e.Incarnation.Created),
-		End: End{Released: s.End.Released}, // what we bring changes nothing of what its owner has taken away
+		End: End{Released: s.End.Released}, // Pitstop's creation changes nothing in the owner's takeover
 	})
 	switch own := s.Order; {
 	case e.Facts.Spec != "":
-	case !ours: // how it was ordered is not known yet: not as the life before
+	case !ours: // its order is not known yet: it may differ from the life before
 		s.Spec, s.Bare, s.SpecZone = "", false, ""
 	case own != (Order{}) && own.Accelerator == e.Facts.Accelerator: // it came as its owner ordered it, and not as the life before
 		s.Spec, s.SpecZone = own.Spec, own.SpecIn()
@@ -724,7 +732,7 @@ func (m *machine) othersInGroup(s *Slot) []string {
 	return names
 }
 
-// mapped notes the host names of a life, or that they are not to be had.
+// mapped notes the host names of a life, or that nobody can find them.
 func (m *machine) mapped(e Mapped) {
 	s := m.w.Slice(e.Slice)
 	if s == nil || !e.Incarnation.Same(s.Incarnation) {

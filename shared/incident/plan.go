@@ -10,14 +10,14 @@ import (
 	"pitstop.internal/shared/topology"
 )
 
-// Plan is what would follow from what is known. It is the decisions of Advance, one after the other, as if every call did what it asks
-// for, and as if nothing came of a wait but its end. Nothing of it is stored or sent.
+// Plan says what would follow from the present knowledge. It takes the decisions of Advance one after the other, as if every call
+// did its work and every wait ran to its end. Nothing of it is stored or sent.
 type Plan struct {
-	// Calls are in the order in which they would be made, and Decisions in that in which they would be taken.
+	// Calls are in the order of the calls, and Decisions in the order of the decisions.
 	Calls     []Planned `json:"calls,omitempty"`
 	Decisions []Line    `json:"decisions"`
-	// Phase is where the incident would stand then; Outcome, Reason and Advice how it would have ended. Where nothing would follow, the
-	// reason says why.
+	// Phase is the phase that the incident would reach; Outcome, Reason and Advice describe the end that it would have. Where
+	// nothing would follow, the reason says why.
 	Phase   Phase   `json:"phase,omitzero"`
 	Outcome Outcome `json:"outcome,omitzero"`
 	Reason  string  `json:"reason,omitzero"`
@@ -30,28 +30,28 @@ type Planned struct {
 	Method   string        `json:"method"`
 	Resource string        `json:"resource"`
 	Action   events.Action `json:"action"`
-	// Slice is the one that a creation is of, or the first of those that come with it.
+	// Slice is the slice to create, or the first of those that are created together.
 	Slice string `json:"slice,omitzero"`
-	// Switch is what has to allow it.
+	// Switch is the policy switch that has to allow the call.
 	Switch policy.Switch `json:"switch,omitzero"`
-	// When says what has to be so before it is made, beside that the call before it has come to its end.
+	// When is the condition for the call, besides the end of the call before it.
 	When string `json:"when,omitzero"`
-	// Zones are those that a creation asks, one after the other, until one gives the slice; the resource is in the first.
+	// Zones are the zones that a creation asks, one after the other, until one gives the slice; Resource names the first.
 	Zones []ZoneFit `json:"zones,omitempty"`
 }
 
 // ZoneFit says whether the order of a slice fits a zone.
 type ZoneFit struct {
 	Zone string `json:"zone"`
-	// Accelerator is the shape, where that is not the one that the owner ordered.
+	// Accelerator is the shape, where the owner ordered another one.
 	Accelerator string `json:"accelerator,omitzero"`
-	// Checked says that the specification was held against the zone. Code and Text say why the zone is not asked.
+	// Checked says that the specification was compared with the zone. Code and Text say why the zone is not asked.
 	Checked bool   `json:"checked,omitzero"`
 	Code    Code   `json:"code,omitzero"`
 	Text    string `json:"text,omitzero"`
 }
 
-// String is the call for people: method, resource, and in which order zones are asked.
+// String is the call for people: method, resource, and the order in which zones are asked.
 func (c Planned) String() string {
 	text := c.Method + " " + c.Resource
 	if len(c.Zones) > 0 && (len(c.Zones) > 1 || c.Zones[0].Code != "" || c.Zones[0].Accelerator != "") {
@@ -79,7 +79,7 @@ func (c Planned) String() string {
 	return text
 }
 
-// IfLost is what would follow if the API showed a slice lost now.
+// IfLost is the plan for the case that the API showed a slice lost now.
 func (w Workload) IfLost(p policy.Policy, slice string, now time.Time) Plan {
 	s := w.Slice(slice)
 	if s == nil {
@@ -95,8 +95,8 @@ func (w Workload) IfLost(p policy.Policy, slice string, now time.Time) Plan {
 	return plan
 }
 
-// AtDeadline is what would follow if nothing but time passed until the open incident's deadline. It goes on from there only where something
-// new is asked for.
+// AtDeadline is the plan for the case that only time passed until the open incident's deadline. It goes on from there only where
+// the deadline leads to a new request.
 func (w Workload) AtDeadline(p policy.Policy) Plan {
 	if w.Incident == nil || w.Incident.Deadline.IsZero() {
 		return Plan{}
@@ -109,7 +109,7 @@ func (w Workload) AtDeadline(p policy.Policy) Plan {
 	return o.plan()
 }
 
-// IfAllowed is what would follow from one more thing that is learned, if the policy allowed everything. Where that opens no incident yet,
+// IfAllowed is the plan for one more piece of evidence, if the policy allowed everything. Where the evidence opens no incident yet,
 // time passes until one opens.
 func (w Workload) IfAllowed(p policy.Policy, e Evidence, now time.Time) Plan {
 	o := w.outlook(permitting(p), now)
@@ -119,7 +119,7 @@ func (w Workload) IfAllowed(p policy.Policy, e Evidence, now time.Time) Plan {
 	return o.plan()
 }
 
-// PlacesFor are where a slice may be created, in the order in which they are asked.
+// PlacesFor are the places in which a slice may be created, in the order in which Pitstop asks them.
 func (w Workload) PlacesFor(p policy.Policy, slice string) []Place {
 	s := w.Slice(slice)
 	if s == nil {
@@ -131,23 +131,24 @@ func (w Workload) PlacesFor(p policy.Policy, slice string) []Place {
 	return (&machine{p: p, w: w}).candidates(s)
 }
 
-// permitting is a policy that allows everything, and is otherwise the same.
+// permitting is the same policy with everything allowed.
 func permitting(p policy.Policy) policy.Policy {
 	p.Switches, p.Limits, p.Unreadable, p.Unknown, p.Hang = policy.Everything(), nil, "", false, policy.HangRestart
 	return p
 }
 
-// outlook is a workload that goes on in thought.
+// outlook is a hypothetical workload that Pitstop plays forward.
 type outlook struct {
 	m *machine
 	// agrees answers every question with yes. Otherwise the outlook ends at a question.
 	agrees bool
-	// when is what was waited for before the next call: by the slice, and for every slice under no name.
+	// when is the wait before the next call, by slice; the wait that counts for every slice is under the empty name.
 	when map[string]string
-	// looked: this look has read the slices.
+	// looked says that this look has read the slices.
 	looked bool
 	calls  []Planned
-	// told is how much of the story of the open incident was told before, and over the ID of the one that closed last.
+	// told is the number of timeline lines that the open incident had at the beginning, and over the ID of the incident that closed
+	// last.
 	told int
 	over string
 }
@@ -156,7 +157,7 @@ func (w Workload) outlook(p policy.Policy, now time.Time) *outlook {
 	return (&machine{p: p, w: w, now: now}).outlook()
 }
 
-// outlook begins where a machine stands, which goes on in thought from then on.
+// outlook begins at a machine's present state, and plays that machine forward from then on.
 func (m *machine) outlook() *outlook {
 	o := &outlook{m: m, when: map[string]string{}}
 	if in := m.w.Incident; in != nil {
@@ -170,13 +171,13 @@ func (m *machine) outlook() *outlook {
 
 func (o *outlook) learn(e Evidence) { o.m.learn(e) }
 
-// passes has time pass until then.
+// passes lets time pass until then.
 func (o *outlook) passes(until time.Time) { o.m.now = later(o.m.now, until) }
 
-// origin is that of what the API would show now.
+// origin is the origin of a reading that the API would give now.
 func (o *outlook) origin() Origin { return Origin{Time: o.m.now, Rank: events.RankReading} }
 
-// read has the API show a slice. Its notices stay as they are.
+// read plays a reading of a slice. The slice's notices stay as they are.
 func (o *outlook) read(s *Slot, c Condition, life events.Incarnation, maker string) {
 	e := Read{
 		Origin: o.origin(), Slice: s.Name, Zone: life.Zone, Condition: c, Incarnation: life, State: s.State, NoticeUnread: true, Incident: maker,
@@ -191,10 +192,10 @@ func (o *outlook) read(s *Slot, c Condition, life events.Incarnation, maker stri
 	o.learn(e)
 }
 
-// mostSteps bounds an outlook. Each step carries out what is asked for, or ends a wait.
+// mostSteps bounds an outlook. Each step carries out requests, or ends a wait.
 const mostSteps = 200
 
-// plan plays the open incident forward, until it has ended, its training goes on, maintenance is waited for, or a person is asked.
+// plan plays the open incident forward until it has ended, its training goes on, it waits for maintenance, or it asks a person.
 func (o *outlook) plan() Plan {
 	for range mostSteps {
 		if !o.next() {
@@ -213,7 +214,7 @@ func (o *outlook) next() bool {
 	if len(effects) == 0 {
 		return o.wait()
 	}
-	effects = slices.DeleteFunc(slices.Clone(effects), in.unwanted) // of which nobody knows what comes, and nobody wants it
+	effects = slices.DeleteFunc(slices.Clone(effects), in.unwanted) // nobody knows their outcome, and nobody wants it
 	for _, effect := range effects {
 		if effect.Answered.IsZero() {
 			o.calls = append(o.calls, o.m.plannedCalls(o.m.w.governs(effect.Action), o.whenFor(effect), effect)...)
@@ -225,7 +226,7 @@ func (o *outlook) next() bool {
 	return len(effects) > 0
 }
 
-// whenFor is what was waited for before the call of an effect.
+// whenFor names the waits before the call of an effect.
 func (o *outlook) whenFor(effect Effect) string {
 	var all []string
 	for _, slice := range append([]string{"", effect.Slice}, effect.With...) {
@@ -260,7 +261,7 @@ func (o *outlook) inPeace() {
 	}
 }
 
-// carryOut has an effect done as it is asked for.
+// carryOut plays the full success of a requested effect.
 func (o *outlook) carryOut(effect Effect) {
 	if effect = o.again(effect); o.m.w.Incident == nil {
 		return
@@ -281,7 +282,7 @@ func (o *outlook) carryOut(effect Effect) {
 		return
 	case events.ActionSave, events.ActionMaintain, events.ActionAdmit, events.ActionRestart, events.ActionStart, events.ActionDelete, events.ActionCreate:
 	}
-	if effect.Action != events.ActionDelete { // what is deleted is created again without another wait
+	if effect.Action != events.ActionDelete { // a deleted slice is created again without another wait
 		clear(o.when)
 	}
 	if effect.Answered.IsZero() {
@@ -296,21 +297,22 @@ func (o *outlook) carryOut(effect Effect) {
 	case events.ActionDelete:
 		o.shows(concerned, func(s *Slot) { o.read(s, Gone, s.Incarnation, "") })
 	case events.ActionCreate:
-		o.m.now = o.m.now.Add(time.Second) // its life begins behind the incident
+		o.m.now = o.m.now.Add(time.Second) // its life begins after the incident
 		made := events.Incarnation{Zone: effect.Zone, ID: "planned", Created: o.m.now}
 		o.shows(concerned, func(s *Slot) { o.read(s, Ready, made, effect.Maker) })
 	case events.ActionMaintain, events.ActionAdmit, events.ActionRestart, events.ActionVerify, events.ActionHear:
 	}
 }
 
-// verified has a complete checkpoint found that is new enough.
+// verified plays the find of a complete checkpoint that is new enough.
 func (o *outlook) verified(r events.Request) {
 	step := max(o.m.w.verifyPast()+1, o.m.w.Incident.Save.Step)
 	o.learn(Checked{Origin: o.origin(), Request: r, Found: true, Step: step, At: o.m.now, URI: o.m.w.Directory})
 	o.when[""] = "once the save is verified"
 }
 
-// heard has the crew's verdict read, and how far the training is saved: what was told to be complete is found so.
+// heard plays the reading of the crew's verdict and of the saved progress: a checkpoint that was reported complete is found
+// complete.
 func (o *outlook) heard(r events.Request) {
 	e := VerdictRead{Origin: o.origin(), Request: r, Verdict: o.verdict(), Text: "none is known"}
 	if saved := o.m.w.Progress.CheckpointStep; saved > 0 {
@@ -319,7 +321,7 @@ func (o *outlook) heard(r events.Request) {
 	o.learn(e)
 }
 
-// again is an effect that waits for its next try, once that has come.
+// again returns an effect that waits for its next try, once the time of that try has come.
 func (o *outlook) again(effect Effect) Effect {
 	if !effect.Retry.IsZero() {
 		o.passes(effect.Retry)
@@ -331,7 +333,7 @@ func (o *outlook) again(effect Effect) Effect {
 	return effect
 }
 
-// shows has the API show slices as a call has left them.
+// shows plays the readings of slices after a call.
 func (o *outlook) shows(names []string, as func(*Slot)) {
 	for _, name := range names {
 		if s := o.m.w.Slice(name); s != nil {
@@ -340,7 +342,7 @@ func (o *outlook) shows(names []string, as func(*Slot)) {
 	}
 }
 
-// saved has the crew acknowledge the save that it was asked for.
+// saved plays the crew's acknowledgement of the requested save.
 func (o *outlook) saved() {
 	if in := o.m.w.Incident; in != nil {
 		o.m.from = o.origin()
@@ -348,7 +350,7 @@ func (o *outlook) saved() {
 	}
 }
 
-// verdict is what the crew would have left beside the checkpoints: that it gave up, where a line says so.
+// verdict is the verdict that the crew would have left beside the checkpoints: that it gave up, where a line says so.
 func (o *outlook) verdict() *events.CrewVerdict {
 	c := o.m.w.Crew.Claim
 	if c.Finished || c.Attempt <= o.m.w.Crew.GaveUp || len(o.m.w.Slices) == 0 {
@@ -357,7 +359,7 @@ func (o *outlook) verdict() *events.CrewVerdict {
 	return &events.CrewVerdict{Attempt: c.Attempt, Ended: c.At, Life: events.Admission{Slice: o.m.w.Slices[0].Name}, Reason: "no restarts are left"}
 }
 
-// wait ends what the incident waits for, by nothing but time. It reports whether anything follows.
+// wait ends the incident's wait by letting time pass. It reports whether anything follows.
 func (o *outlook) wait() bool {
 	in := o.m.w.Incident
 	o.looked = o.looked && in.Phase == Looking
@@ -395,7 +397,7 @@ func (o *outlook) wait() bool {
 	return true
 }
 
-// endAsPlanned has what is waited for end, where that is its planned end. It reports whether it is.
+// endAsPlanned plays the planned end of a slice, where the incident waits for one. It reports whether it did.
 func (o *outlook) endAsPlanned() (ended bool) {
 	for i := range o.m.w.Slices {
 		s := o.m.w.Slices[i]
@@ -409,7 +411,7 @@ func (o *outlook) endAsPlanned() (ended bool) {
 	return ended
 }
 
-// readAll has the API show all slices as they were read last.
+// readAll plays a reading of every slice in its last read state.
 func (o *outlook) readAll() {
 	for i := range o.m.w.Slices {
 		s := o.m.w.Slices[i]
@@ -419,7 +421,7 @@ func (o *outlook) readAll() {
 	}
 }
 
-// notHealed notes of what cannot be used that its provider has not brought it back.
+// notHealed notes for each unusable slice that its provider has not brought it back.
 func (o *outlook) notHealed() {
 	for i := range o.m.w.Slices {
 		if s := &o.m.w.Slices[i]; o.m.phase() == Healing && s.Condition != Ready && s.Condition != Gone && !s.IsReleased() {
@@ -428,8 +430,8 @@ func (o *outlook) notHealed() {
 	}
 }
 
-// askOwner asks the audit log who deleted or stopped each slice of which nobody has said it, and the log names nobody. It reports whether
-// there was one.
+// askOwner plays the audit log's answer for each slice whose deleter or stopper nobody has named: the log names nobody either. It
+// reports whether there was such a slice.
 func (o *outlook) askOwner() (asked bool) {
 	for i := range o.m.w.Slices {
 		s := o.m.w.Slices[i]
@@ -439,7 +441,7 @@ func (o *outlook) askOwner() (asked bool) {
 		o.passes(s.Since.Add(Grace))
 		o.learn(Unsaid{Origin: o.origin(), Slice: s.Name, Incarnation: s.Incarnation})
 		if o.m.w.Slices[i].Stop.Unsaid.IsZero() {
-			continue // of what was never seen alive no log tells
+			continue // no log names a slice that was never seen alive
 		}
 		did := "stopped"
 		if s.Condition == Gone {
@@ -453,7 +455,7 @@ func (o *outlook) askOwner() (asked bool) {
 	return asked
 }
 
-// seen is what has come of it.
+// seen returns the plan so far.
 func (o *outlook) seen() Plan {
 	plan := Plan{Calls: o.calls}
 	in := o.m.w.Incident
@@ -476,7 +478,8 @@ func (o *outlook) seen() Plan {
 	return plan
 }
 
-// takeOrWatch takes a step, or keeps what would follow from it where nothing is allowed. Instead says what is done where that is no call.
+// takeOrWatch takes a step, or keeps the calls that would follow from it where nothing is allowed. Instead describes a step that
+// makes no call.
 func (m *machine) takeOrWatch(seen, instead string, step func(*machine)) {
 	if m.watched() {
 		m.watch(seen, instead, step)
@@ -485,8 +488,8 @@ func (m *machine) takeOrWatch(seen, instead string, step func(*machine)) {
 	step(m)
 }
 
-// rehearse keeps the calls that would follow from a step, were everything allowed, or why there would be none. When says what has to be
-// so before the first of them. It returns what it keeps, for people.
+// rehearse keeps the calls that would follow from a step, were everything allowed, or the reason why there would be none. When is
+// the condition for the first of them. It returns the kept texts, for people.
 func (m *machine) rehearse(when string, step func(*machine)) (texts []string) {
 	f := &machine{p: permitting(m.p), w: m.w, now: m.now, from: m.from, reading: m.reading}
 	in := *m.w.Incident
@@ -510,7 +513,7 @@ func (m *machine) rehearse(when string, step func(*machine)) (texts []string) {
 	return texts
 }
 
-// keepPlan keeps calls in the place of those that a step before would have led to. Calls that ask for a save, or start maintenance, stay.
+// keepPlan replaces the calls that an earlier step would have led to. Calls that request a save, or start maintenance, stay.
 func (m *machine) keepPlan(calls []Planned) {
 	before := func(c Planned) bool {
 		return c.Action != events.ActionSave && c.Action != events.ActionMaintain
@@ -525,7 +528,7 @@ func (m *machine) keepPlan(calls []Planned) {
 	m.keepCalls(calls...)
 }
 
-// keepCalls keeps calls that would be made: each once, however often it is met.
+// keepCalls keeps calls that would be made: each once, however often it comes up.
 func (m *machine) keepCalls(calls ...Planned) {
 	for _, c := range calls {
 		same := func(o Planned) bool { return o.Method == c.Method && o.Resource == c.Resource && o.When == c.When }
@@ -536,7 +539,7 @@ func (m *machine) keepCalls(calls ...Planned) {
 	}
 }
 
-// keepText keeps what would be done that is no call, once.
+// keepText keeps a consequence that is no call, once.
 func (m *machine) keepText(text string) {
 	if !slices.Contains(m.w.Incident.Would, text) {
 		in := m.inc()
@@ -544,7 +547,8 @@ func (m *machine) keepText(text string) {
 	}
 }
 
-// WouldHave is what would have been done, had the policy allowed it, for people: each call, and what is none.
+// WouldHave lists for people what Pitstop would have done, had the policy allowed it: each call, and each consequence that is no
+// call.
 func (in Incident) WouldHave() []string {
 	all := slices.Clone(in.Would)
 	for _, c := range in.PlannedCalls {
@@ -553,7 +557,7 @@ func (in Incident) WouldHave() []string {
 	return all
 }
 
-// plannedCalls makes the calls of effects into what would be called.
+// plannedCalls turns effects into the calls that they would make.
 func (m *machine) plannedCalls(sw policy.Switch, when string, effects ...Effect) (all []Planned) {
 	for _, effect := range effects {
 		for _, c := range m.w.calls(effect) {
@@ -582,7 +586,7 @@ func (m *machine) zonesInOrder(s *Slot) (zones []ZoneFit) {
 	return zones
 }
 
-// rehearseLost keeps what would follow from how the slices are by now, where that has changed.
+// rehearseLost keeps the calls that would follow from the slices' present state, where that has changed.
 func (m *machine) rehearseLost() {
 	if m.w.Crew.Finished || !m.changed {
 		return
@@ -603,8 +607,8 @@ func (m *machine) rehearseRestart() {
 	m.rehearse(when, func(m *machine) { m.sendRestart("") })
 }
 
-// Unfitted are the zones of a slice that would be created of which nobody has said yet whether its order fits them; of the first
-// that is none of those left out.
+// Unfitted are the zones in which a slice would be created and that were not yet compared with its order. It returns them for the
+// first such slice that but does not list.
 func (in *Incident) Unfitted(but ...string) (slice string, places []Place) {
 	for _, c := range in.PlannedCalls {
 		if slices.Contains(but, c.Slice) {
@@ -623,7 +627,7 @@ func (in *Incident) Unfitted(but ...string) (slice string, places []Place) {
 	return "", nil
 }
 
-// fitted keeps what holding a specification against zones has come to. It may come right behind the end.
+// fitted stores the result of comparing a specification with zones. The result may come right after the incident's end.
 func (m *machine) fitted(e Fitted) {
 	old := m.w.Incident
 	if old == nil {
