@@ -10,8 +10,8 @@ import (
 	"pitstop.internal/events"
 )
 
-// finish ends the open incident. Where a call of ours may still bring a slice that nobody wants any more, that is
-// cleaned up first, and the end stands behind it.
+// finish ends the open incident. Where one of Pitstop's calls may still bring a slice that nobody wants any more, a clean-up comes
+// first, and the end follows it.
 func (m *machine) finish(o Outcome, by Confirmation, c Code, reason, advice string) {
 	in := m.inc()
 	in.Outcome, in.ConfirmedBy, in.Code, in.Reason, in.Advice = o, by, c, reason, advice
@@ -22,11 +22,11 @@ func (m *machine) finish(o Outcome, by Confirmation, c Code, reason, advice stri
 	m.close()
 }
 
-// resumed ends the open incident with the training going on: that alone needs no code.
+// resumed ends the open incident because the training goes on: only this end needs no code.
 func (m *machine) resumed(by Confirmation, reason string) { m.finish(Resumed, by, "", reason, "") }
 
-// mayLeaveOrphans reports whether a create of ours may still take effect, or has. What lacks nothing but its admission is left to
-// the person whose turn it is.
+// mayLeaveOrphans reports whether one of Pitstop's creations may still take effect, or has. A slice that lacks only its admission
+// is left to the person who has to act.
 func (m *machine) mayLeaveOrphans(o Outcome) bool {
 	for _, effect := range m.w.Effects {
 		if effect.Action == events.ActionCreate && !effect.Begun.IsZero() {
@@ -39,7 +39,7 @@ func (m *machine) mayLeaveOrphans(o Outcome) bool {
 // creates reports whether the incident is about to replace slices.
 func (m *machine) creates() bool { return m.phase() == PhaseDeleting || m.phase() == PhaseCreating }
 
-// leftBehind reports whether a slice is there, or ordered, by an incident alone.
+// leftBehind reports whether a slice exists, or is ordered, only because an incident created it.
 func (l Life) leftBehind() bool { return l.Maker != "" || !l.Ordered.IsZero() }
 
 func (m *machine) startClearing(o Outcome) {
@@ -47,15 +47,15 @@ func (m *machine) startClearing(o Outcome) {
 	reason := in.Reason
 	m.enter(Clearing, m.now.Add(ClearFor))
 	in.Outcome, in.Clearing = "", o
-	m.dropEffects(func(effect Effect) bool { // what was lost may go
+	m.dropEffects(func(effect Effect) bool { // the lost slice may go
 		return effect.Action == events.ActionDelete && !effect.UnderWay(m.now)
 	})
 	m.decided("clean up what our own request brought, or may still bring", reason)
 	m.clear()
 }
 
-// clear deletes what our own requests have brought, and what they have ordered, whenever that was read. Training was never
-// admitted to it, so nothing is lost. Where Google suspects abuse nothing is touched.
+// clear deletes the slices that Pitstop's own requests have brought or ordered, whenever a reading showed them. Training was never
+// admitted to them, so nothing is lost. Where Google suspects abuse, clear touches nothing.
 func (m *machine) clear() {
 	if m.abused() {
 		return
@@ -90,7 +90,7 @@ func (m *machine) clear() {
 	}
 }
 
-// cleared ends the incident when nothing of ours is under way any more.
+// cleared ends the incident when no work of Pitstop's own is under way any more.
 func (m *machine) cleared(s *Slot) {
 	if effect := m.w.effect(events.ActionCreate, s.Name); effect != nil && (effect.Operation != "" || effect.Answered.IsZero() && m.now.Sub(effect.Begun) < AnswerFor) {
 		return // it may still come
@@ -105,8 +105,8 @@ func (m *machine) cleared(s *Slot) {
 	m.close()
 }
 
-// adoptLateCapacity goes on with an incident that had given up only because capacity did not come in time: it has come, whole and usable,
-// and a reading shows that it has outlived every call to delete it. It reports whether that is so.
+// adoptLateCapacity continues an incident that gave up only because capacity did not come in time. The capacity has now come, whole
+// and usable, and a reading shows that it has outlived every call to delete it. It reports whether it continued the incident.
 func (m *machine) adoptLateCapacity() bool {
 	in := m.w.Incident
 	if !in.gaveUpForCapacity() || m.abused() || !m.allReady() {
@@ -124,7 +124,7 @@ func (m *machine) adoptLateCapacity() bool {
 		kept = append(kept, s.Name)
 	}
 	if kept == nil {
-		return false // somebody else's has the name
+		return false // somebody else's slice has the name
 	}
 	in = m.inc()
 	in.Clearing, in.Outcome, in.Code, in.Reason, in.Advice = "", "", "", "", ""
@@ -143,8 +143,8 @@ func (in *Incident) gaveUpForCapacity() bool {
 	return in.Clearing == Escalated && in.Code == CodeGaveUp
 }
 
-// delayDeletionRetry asks for no further deletion of a slice that a reading has just shown usable, until later readings can tell whether it
-// is kept.
+// delayDeletionRetry requests no further deletion of a slice that a reading has just shown usable, until later readings can show
+// whether Pitstop keeps it.
 func (m *machine) delayDeletionRetry(s *Slot) {
 	if effect := m.w.effect(events.ActionDelete, s.Name); !m.w.Incident.gaveUpForCapacity() || effect == nil || effect.inFlight() {
 		return
@@ -153,7 +153,7 @@ func (m *machine) delayDeletionRetry(s *Slot) {
 	effect.Retry = later(effect.Retry, m.now.Add(CallFor+2*time.Minute))
 }
 
-// outlived reports whether a slice that a reading shows alive has outlived whatever was called to delete it.
+// outlived reports whether a slice that a reading shows alive has outlived every call to delete it.
 func (m *machine) outlived(effect *Effect) bool {
 	if effect.Begun.IsZero() && effect.Attempt == 1 {
 		return true // nobody has begun
@@ -165,7 +165,7 @@ func (m *machine) outlived(effect *Effect) bool {
 	return effect.Answered.IsZero() && effect.Operation == "" && m.when().After(last.Add(CallFor))
 }
 
-// failedClearing handles a call that failed during the clean-up: a create that failed is what was hoped for.
+// failedClearing handles a call that failed during the clean-up. A failed creation is the wanted result.
 func (m *machine) failedClearing(effect *Effect, f Failure) {
 	if effect.Action == events.ActionCreate {
 		name := effect.Slice
@@ -181,8 +181,9 @@ func (m *machine) failedClearing(effect *Effect, f Failure) {
 	m.again(effect, f.Message)
 }
 
-// toldOfStandstill reports whether the end of the incident leaves it to a person that the training stands still: one that is to
-// act, or was told of a training that does not go on. Announced maintenance that was watched or withdrawn tells nothing of it.
+// toldOfStandstill reports whether the end of the incident leaves a standstill of the training to a person: the person has to act,
+// or was told of a training that does not go on. Announced maintenance that was watched or withdrawn says nothing about a
+// standstill.
 func (m *machine) toldOfStandstill() bool {
 	in := m.w.Incident
 	return in.Outcome == Escalated || in.Outcome == Observed && in.ConfirmedBy != ByStep && (!in.Cause.Infrastructure() || m.isOverdue())
@@ -226,7 +227,7 @@ func (m *machine) close() {
 	m.w.Closed, m.w.Ended, m.w.Incident, m.ownIncident = in, m.now, nil, false
 }
 
-// tellEnds notes of which slices the end is told with that of the incident, and that it wants nothing of any more.
+// tellEnds notes the slices whose end the incident's end reports, and clears what the incident wanted of them.
 func (m *machine) tellEnds(in *Incident) {
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
@@ -234,8 +235,8 @@ func (m *machine) tellEnds(in *Incident) {
 		switch {
 		case !in.tellsOfAll():
 		case in.Outcome == Released && in.reportsLossOf(s), s.Condition != Ready && (s.Condition != Creating || s.Replace):
-			told = s.Incarnation.Known() // its end has been told; it opens no second incident
-		case s.Condition != Creating: // an incident about another slice changes nothing about what came of it
+			told = s.Incarnation.Known() // its end was reported; it opens no second incident
+		case s.Condition != Creating: // an incident about another slice does not report this one's end
 			told = false
 		}
 		if s.Replace || s.leftBehind() || s.End.Reported != told {
@@ -245,15 +246,15 @@ func (m *machine) tellEnds(in *Incident) {
 	}
 }
 
-// finishedWithin reports whether the training was done while an incident watched, or replaced or cleaned up, which it brings to its
-// end: any other has ended with it, or was opened for what its owner created after that.
+// finishedWithin reports whether the training was done while an incident watched, replaced or cleaned up, and so the incident goes
+// on to its end. Any other incident has ended with the training, or was opened for slices that the owner created after that.
 func (m *machine) finishedWithin() bool {
 	in := m.w.Incident
 	return m.w.Crew.Finished && (in.Clearing != "" || in.Phase == PhaseDeleting || in.Phase == PhaseCreating || in.Phase == Watching)
 }
 
-// markAwaitsAdmission has what was to be admitted, and is not known to be, wait for it when its incident is over; what a person was told of, or
-// has in hand, is theirs.
+// markAwaitsAdmission notes after its incident that a slice waits for admission, where admission was due and no lease is known to
+// name the slice. Slices that a person was told of, or has taken over, are left to that person.
 func (m *machine) markAwaitsAdmission(theirs bool) {
 	waits := AwaitsAdmission
 	if theirs {
@@ -268,8 +269,8 @@ func (m *machine) markAwaitsAdmission(theirs bool) {
 	}
 }
 
-// tellsOfAll reports whether the end of an incident tells of whatever cannot be used then. One after which training goes on, and one
-// that was withdrawn or is about a leftover, tells of nothing else: what is lost meanwhile is the next one's.
+// tellsOfAll reports whether the end of an incident covers every slice that is unusable then. An incident whose training goes on,
+// was withdrawn or concerned a leftover covers nothing else: another loss meanwhile belongs to the next incident.
 func (in *Incident) tellsOfAll() bool {
 	return in.Outcome != Resumed && in.Outcome != Withdrawn && in.Code != CodeLeftBehind
 }
@@ -299,7 +300,7 @@ func (m *machine) summary() string {
 	return strings.Join(parts, " · ")
 }
 
-// Account is what the incident is charged to.
+// Account names the party to which the incident is charged.
 func (in *Incident) Account() string {
 	if in.Cause == events.CauseEnd {
 		return "nobody"
@@ -310,7 +311,7 @@ func (in *Incident) Account() string {
 	return "training"
 }
 
-// escalate ends the incident with a person's turn: why, what to do, and what it costs meanwhile.
+// escalate ends the incident and hands it to a person, with the reason, the advice, and the cost meanwhile.
 func (m *machine) escalate(c Code, why, advice string) {
 	if m.phase() == Clearing {
 		if len(m.w.idle()) > 0 {
@@ -330,7 +331,7 @@ func (m *machine) escalate(c Code, why, advice string) {
 	m.finish(Escalated, "", c, why, advice)
 }
 
-// idleCost is what chips that do nothing cost while a person is waited for.
+// idleCost is the cost of chips that do nothing while Pitstop waits for a person.
 func (m *machine) idleCost() string {
 	chips := 0
 	for i := range m.w.Slices {
@@ -353,9 +354,9 @@ func (m *machine) release(c Code, why string) {
 	m.finish(Released, "", c, why, "")
 }
 
-// watch follows an incident in which nothing may be done. It keeps the calls that would follow from the step that is not taken, or,
-// where there is none, what is done instead. Where the policy was tightened in its middle, whoever calls for a deletion ends first, and
-// what a call of ours may still bring is waited for.
+// watch follows an incident in which Pitstop may do nothing. It keeps the calls that would follow from the step that is not taken,
+// or, where there is no step, what Pitstop does instead. Where the policy was tightened in the middle of an incident, a deletion
+// under way ends first, and watch waits for slices that Pitstop's calls may still bring.
 func (m *machine) watch(seen, instead string, step func(*machine)) {
 	in := m.inc()
 	first := in.Phase == ""

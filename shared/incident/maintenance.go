@@ -9,7 +9,8 @@ import (
 	"pitstop.internal/shared/topology"
 )
 
-// noticed keeps announced maintenance on the life that it is of, and opens an incident only when it is under way already.
+// noticed keeps announced maintenance on the life that it concerns, and opens an incident only when the maintenance is under way
+// already.
 func (m *machine) noticed(e Noticed) {
 	s := m.w.Slice(e.Slice)
 	if s == nil || m.formerLife(s, e.Incarnation) {
@@ -45,7 +46,7 @@ func (m *machine) noticed(e Noticed) {
 	m.followNotice(s, e.Text, moved)
 }
 
-// noticeStrikes takes it from a notice when a training is told to end.
+// noticeStrikes takes from a notice when a training is told to end.
 func (m *machine) noticeStrikes(s *Slot, n events.Notice) {
 	switch {
 	case s.IsReleased():
@@ -56,14 +57,14 @@ func (m *machine) noticeStrikes(s *Slot, n events.Notice) {
 	}
 }
 
-// newer reports whether a word of the same maintenance tells more than the notice that is kept. Another worker's entry from before it began
-// does not.
+// newer reports whether a word of the same maintenance says more than the kept notice. Another worker's entry from before the
+// maintenance began does not.
 func (n *Notice) newer(e Noticed) bool {
 	same := n.Notice.Equal(e.Notice) && (n.InAPI || !e.InAPI)
 	return !same && !begins(e.Notice, n.Notice)
 }
 
-// notice is what is kept of a word, with what is known of the same window.
+// notice turns a word into the notice to keep, with the known facts about the same window.
 func (m *machine) notice(e Noticed, old *Notice) Notice {
 	n := Notice{Notice: e.Notice, LastWord: m.when(), InAPI: e.InAPI}
 	if old == nil {
@@ -79,7 +80,7 @@ func (m *machine) notice(e Noticed, old *Notice) Notice {
 	return n
 }
 
-// followNotice goes on with a notice that is news.
+// followNotice goes on with a new notice.
 func (m *machine) followNotice(s *Slot, text string, moved bool) {
 	n := s.Notice
 	switch under := n.Status == events.NoticeOngoing; {
@@ -92,13 +93,13 @@ func (m *machine) followNotice(s *Slot, text string, moved bool) {
 	}
 }
 
-// begins reports whether one notice says that the maintenance which another one announces is under way.
+// begins reports whether one notice says that another notice's announced maintenance is under way.
 func begins(pending, ongoing events.Notice) bool {
 	return pending.Status == events.NoticePending && ongoing.Status == events.NoticeOngoing && pending.WindowStart.Equal(ongoing.WindowStart)
 }
 
-// completed is a notice with what an earlier word of the same maintenance told beyond it: the log, the API and a machine's
-// own metadata do not all tell the same fields, and some tell of the state alone.
+// completed adds to a notice the fields that only an earlier word of the same maintenance gave. The log, the API and a machine's
+// own metadata do not all give the same fields, and some give the state alone.
 func completed(n, old events.Notice) events.Notice {
 	if n.WindowStart.IsZero() {
 		status := n.Status
@@ -125,8 +126,8 @@ func (n Notice) stands() bool {
 // announced reports whether maintenance of a life is announced or under way. Pitstop ignores the maintenance of a released slice.
 func (l *Life) announced() bool { return l.Notice.stands() && !l.IsReleased() }
 
-// Tells reports whether what is known of a notice is all that another word of it says. Maintenance after the planned end of a
-// life is no news.
+// Tells reports whether a notice already says all that another word of it says. Maintenance after the planned end of a life is no
+// news.
 func (n Notice) Tells(o events.Notice) bool {
 	if n.End {
 		return o.Status == events.NoticePending && !o.WindowStart.Before(n.WindowStart)
@@ -134,8 +135,8 @@ func (n Notice) Tells(o events.Notice) bool {
 	return n.Notice.Equal(completed(o, n.Notice))
 }
 
-// scheduleSaves sets when the save of each notice is due. Whatever is learned may change that: a crew that speaks for the first time,
-// another slice's maintenance, a slice that is usable again, another policy.
+// scheduleSaves sets when the save of each notice is due. Any evidence may change that: a crew's first line, another slice's
+// maintenance, a slice that is usable again, another policy.
 func (m *machine) scheduleSaves() {
 	if m.w.Incident != nil {
 		return
@@ -147,7 +148,7 @@ func (m *machine) scheduleSaves() {
 	for i := range m.w.Slices {
 		n := m.w.Slices[i].Notice
 		if m.p.Unreadable != "" && !n.Due.IsZero() {
-			continue // what may be done is not known
+			continue // nobody knows what the policy allows
 		}
 		due := m.due(n)
 		if !m.w.Slices[i].announced() {
@@ -159,8 +160,8 @@ func (m *machine) scheduleSaves() {
 	}
 }
 
-// due is when the save before announced maintenance has to be requested: at the notice where the maintenance may be started
-// early, else the lead before its window. Zero is never.
+// due is when the save before announced maintenance must be requested: at the notice where the maintenance may be started early,
+// else the lead before its window. Zero means never.
 func (m *machine) due(n Notice) time.Time {
 	last := m.lastDue(n)
 	early := m.p.Unreadable != "" || m.level(policy.EarlyMaintenance) != policy.No && m.level(policy.RequestCheckpoint) != policy.No
@@ -185,7 +186,7 @@ func (m *machine) due(n Notice) time.Time {
 	return at
 }
 
-// lastDue is when the save has to be requested at the latest; zero for what is not to come.
+// lastDue is the last moment for the request of the save; zero for maintenance that will not come.
 func (m *machine) lastDue(n Notice) time.Time {
 	if n.Status != events.NoticePending || n.Declined || n.WindowStart.IsZero() || m.history(n.Notice) {
 		return time.Time{}
@@ -193,8 +194,8 @@ func (m *machine) lastDue(n Notice) time.Time {
 	return n.WindowStart.Add(-m.lead())
 }
 
-// noteDeafness notes whether the crew of a slice with announced maintenance would hear a request. It is told and no more: who is
-// silent now may answer when it is asked.
+// noteDeafness notes whether the crew of a slice with announced maintenance would hear a request. Pitstop only reports it: a crew
+// that is silent now may still answer the request.
 func (m *machine) noteDeafness(e Beat) {
 	n := m.w.Notice(e.Slice)
 	if n == nil || !e.Incarnation.Same(m.w.Slice(e.Slice).Incarnation) {
@@ -211,7 +212,7 @@ func (m *machine) deaf(e Beat) string {
 	}
 	switch {
 	case m.level(policy.RequestCheckpoint) == policy.No && m.p.Unreadable == "":
-		return "" // it is not going to be asked
+		return "" // Pitstop is not going to ask it
 	case m.w.Crew.Seen.IsZero() && e.Seen.IsZero():
 		return "no crew has been heard that could answer"
 	case m.now.Sub(last) < HeardFor && !e.Looked.IsZero() && e.Seen.Sub(e.Looked) >= HeardFor:
@@ -233,8 +234,8 @@ func (m *machine) begins(n Notice) bool {
 	return n.Status == events.NoticeOngoing || !n.Started.IsZero() || m.soon(n)
 }
 
-// notEarly says why announced maintenance cannot be started before its window, as far as is known; empty where it can be. The
-// slices of a workload train together, so it is all of them or none.
+// notEarly says why announced maintenance cannot be started before its window, as far as is known; empty where it can. The slices
+// of a workload train together, so all of them start early or none.
 func (m *machine) notEarly() string {
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
@@ -269,7 +270,7 @@ func windowEnd(n events.Notice) time.Time {
 	return n.WindowEnd
 }
 
-// history reports whether the window of a notice has been over for longer than anybody waits for it.
+// history reports whether the window of a notice has been over for longer than any wait for it.
 func (m *machine) history(n events.Notice) bool {
 	end := windowEnd(n)
 	return !end.IsZero() && m.now.After(end.Add(HealFor))
@@ -320,7 +321,7 @@ func (m *machine) noticeInIncident(s *Slot, text string, moved bool) {
 	m.decided("follow the window", "it was moved to "+events.Window(n.WindowStart, n.WindowEnd))
 }
 
-// healsInWindow gives what is not usable because of its maintenance the time for Google's own recovery behind the window.
+// healsInWindow gives a slice that its maintenance made unusable the time for Google's own recovery after the window.
 func (m *machine) healsInWindow(s *Slot, text string) {
 	until := windowEnd(s.Notice.Notice).Add(HealFor)
 	if s.Notice.Status != events.NoticeOngoing || s.Condition != Unhealthy || !until.After(m.w.Incident.Deadline) {
@@ -380,8 +381,8 @@ func (m *machine) anyAnnounced() bool {
 	return slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return m.awaited(&s) })
 }
 
-// openMaintenance opens the incident of a notice: at the time of its save, or when it is under way. Where a person has to
-// agree to early maintenance they are asked first, while there is time: the save comes right before it.
+// openMaintenance opens the incident of a notice when its save is due, or when the maintenance is under way. Where a person must
+// approve early maintenance, Pitstop asks them first, while there is time: the save comes right before the maintenance.
 func (m *machine) openMaintenance(s *Slot) {
 	n := s.Notice
 	sort := "maintenance"
@@ -415,8 +416,8 @@ func (m *machine) openMaintenance(s *Slot) {
 	}
 }
 
-// windowDeadline is when a maintenance that is not over needs somebody: the end of the last window and the time for
-// Google's own recovery. What has begun before its window counts from now.
+// windowDeadline is when unfinished maintenance needs a person: the end of the last window plus the time for Google's own recovery.
+// Maintenance that began before its window counts from now.
 func (m *machine) windowDeadline() time.Time {
 	end := m.now
 	for i := range m.w.Slices {
@@ -428,8 +429,8 @@ func (m *machine) windowDeadline() time.Time {
 	return end.Add(HealFor)
 }
 
-// beganEarly has a slice that is not usable long before its window waited for as long as Google's recovery takes, and not
-// until the window is over.
+// beganEarly limits the wait for a slice that is not usable long before its window: to the time of Google's recovery, not to the
+// end of the window.
 func (m *machine) beganEarly() {
 	if in := m.w.Incident; in.Phase == Window && !in.Begun {
 		m.inc().Begun = true
@@ -437,7 +438,7 @@ func (m *machine) beganEarly() {
 	}
 }
 
-// onlyAnnounced reports whether the incident only waits for maintenance: what happens to the training is the training's own.
+// onlyAnnounced reports whether the incident only waits for maintenance: a failure of the training is the training's own.
 func (m *machine) onlyAnnounced() bool {
 	in := m.w.Incident
 	switch in.Phase {
@@ -463,7 +464,7 @@ func (m *machine) firstNotice() Notice {
 	return first
 }
 
-// afterSave decides what follows a verified save: maintenance now, where that is allowed and possible, else the window.
+// afterSave decides the next step after a verified save: maintenance now, where that is allowed and possible, else the window.
 func (m *machine) afterSave() {
 	n, why := m.firstNotice(), m.notEarly()
 	level := m.level(policy.EarlyMaintenance)
@@ -500,7 +501,8 @@ func (m *machine) sendMaintain() {
 	m.send(effects...)
 }
 
-// earlyMaintenance are the calls that start the announced maintenance: one for each slice, or for the queued resource that holds it.
+// earlyMaintenance are the calls that start the announced maintenance: one for each slice, or for the queued resource that holds
+// it.
 func (m *machine) earlyMaintenance() (all []Effect) {
 	called := map[string]bool{}
 	for i := range m.w.Slices {
@@ -518,7 +520,7 @@ func (m *machine) earlyMaintenance() (all []Effect) {
 	return all
 }
 
-// maintaining tells how the calls stand that start maintenance early: whether one was accepted, and whether one is under way.
+// maintaining reports whether a call that starts maintenance early was accepted, and whether one is under way.
 func (w Workload) maintaining() (accepted, open bool) {
 	for _, effect := range w.Effects {
 		if effect.Action == events.ActionMaintain {
@@ -549,8 +551,8 @@ func (m *machine) maintained() {
 	m.decided("wait for the maintenance to pass", "it was started early")
 }
 
-// notMaintained takes a call that was refused. The slices train together: where the maintenance of one was started, that of
-// the others is asked for again, for as long as that may take.
+// notMaintained handles a refused call. The slices train together: where the maintenance of one slice was started, Pitstop requests
+// that of the others again, for as long as that may take.
 func (m *machine) notMaintained(effect *Effect, f Failure) {
 	slice := effect.Slice
 	effect.Failures++
@@ -561,7 +563,7 @@ func (m *machine) notMaintained(effect *Effect, f Failure) {
 		return
 	default:
 		if len(m.w.Effects) > 1 {
-			return // what the others come to is not known, or they have begun
+			return // the outcome of the other calls is unknown, or they have begun
 		}
 	}
 	m.drop(events.ActionMaintain, slice)
@@ -583,7 +585,7 @@ func (m *machine) notStarted(c Code, why string) {
 	m.maintained()
 }
 
-// hasBegun waits for maintenance that is under way, once it was asked for of every slice: they train together.
+// hasBegun waits for maintenance that is under way, once every slice's maintenance was requested: the slices train together.
 func (m *machine) hasBegun() {
 	if accepted, open := m.w.maintaining(); m.phase() == Maintaining && accepted && open {
 		return
@@ -612,7 +614,7 @@ func (m *machine) maintenanceOver(why string) {
 	m.resume(why)
 }
 
-// resume waits for progress on slices that are usable, once training is admitted to all of them.
+// resume waits for progress on usable slices, once training is admitted to all of them.
 func (m *machine) resume(why string) {
 	for _, name := range m.toBeReplaced() {
 		m.slice(name).Replace = false
@@ -625,8 +627,8 @@ func (m *machine) resume(why string) {
 	m.decided("wait for progress past step "+events.Number(m.w.Incident.Baseline), why)
 }
 
-// explainedByMaintenance puts an incident down to the last maintenance event that a reading shows. The incident began at that time, and
-// nothing better explains it. A legacy TPU Node announces nothing.
+// explainedByMaintenance attributes an incident to the last maintenance event in a reading, if the incident began at that time and
+// nothing better explains it. A legacy TPU Node announces no maintenance.
 func (m *machine) explainedByMaintenance(s *Slot, e Read) {
 	at := e.Maintained
 	near := func(in *Incident) bool { return in.Troubles[0].At.Sub(at).Abs() <= SickFor }

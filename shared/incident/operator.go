@@ -8,26 +8,26 @@ import (
 	"pitstop.internal/events"
 )
 
-// Word is what a person says through the operator's command: who, and why.
+// Word is a person's order through the operator's command: who, and why.
 type Word struct {
 	By  string `json:"by"`
 	Why string `json:"why,omitzero"`
 }
 
-// Spoken is a word that was given, as the workload keeps it.
+// Spoken is an order that a person gave, as the workload keeps it.
 type Spoken struct {
 	Word
 	At   time.Time `json:"at"`
 	Verb Verb      `json:"verb"`
-	// Incident is the one that was open then; Text is what was ordered, where the verb alone does not tell.
+	// Incident is the incident that was open then; Text is the order's content, where the verb alone does not give it.
 	Incident string `json:"incident,omitzero"`
 	Text     string `json:"text,omitzero"`
 }
 
-// MaxOrders is how many orders a workload keeps; those of an incident stand in its timeline too.
+// MaxOrders is how many orders a workload keeps; the orders on an incident stand in its timeline too.
 const MaxOrders = 20
 
-// Verb is what a person orders.
+// Verb is the kind of a person's order.
 type Verb string
 
 // The verbs.
@@ -42,7 +42,7 @@ const (
 	VerbDrill   Verb = "drill"
 )
 
-// Approved is a person's yes to what waits for approval: to this action of this incident, and to nothing that is asked since.
+// Approved is a person's approval of one action of one incident. It does not cover a later question.
 type Approved struct {
 	Origin
 	Word
@@ -50,21 +50,21 @@ type Approved struct {
 	Action   events.Action
 }
 
-// Cancelled is a person's word that an incident is theirs from now on.
+// Cancelled is a person's order that they handle an incident themselves from now on.
 type Cancelled struct {
 	Origin
 	Word
 	Incident string
 }
 
-// Retried is a person's word that what stood in the way is mended. It makes no decision of its own: what was refused is
-// asked for again, and what was given up is looked at anew.
+// Retried is a person's word that the obstacle is removed. It makes no decision of its own: Pitstop requests again what was
+// refused, and reads again where it gave up.
 type Retried struct {
 	Origin
 	Word
 }
 
-// Paused holds every mutating call of the workload, until a time if there is one, or lifts that.
+// Paused holds every mutating call of the workload, until a time if there is one, or lifts the pause.
 type Paused struct {
 	Origin
 	Word
@@ -72,7 +72,7 @@ type Paused struct {
 	Lift  bool
 }
 
-// Ordered records what a person did to the workload by another way than its document.
+// Ordered records a person's change to the workload that did not go through its document.
 type Ordered struct {
 	Origin
 	Word
@@ -86,7 +86,7 @@ func (Retried) kind() string   { return "Retried" }
 func (Paused) kind() string    { return "Paused" }
 func (Ordered) kind() string   { return "Ordered" }
 
-// order records a word on the workload, and in the story of the open incident. Whatever it is, it keeps what stands idle.
+// order records an order on the workload, and in the story of the open incident. Any order keeps the idle slices.
 func (m *machine) order(v Verb, w Word, text string) {
 	o := Spoken{Word: w, At: m.now, Verb: v, Text: text}
 	if m.w.Incident != nil {
@@ -97,7 +97,7 @@ func (m *machine) order(v Verb, w Word, text string) {
 	m.w.Orders = append(slices.Clip(m.w.Orders), o)
 	m.w.Orders = m.w.Orders[max(0, len(m.w.Orders)-MaxOrders):]
 	m.changed = true
-	if v != VerbCancel { // which ends it by itself
+	if v != VerbCancel { // a cancel ends it by itself
 		c := CodeCancelled
 		if v == VerbPause {
 			c = CodePaused
@@ -106,7 +106,7 @@ func (m *machine) order(v Verb, w Word, text string) {
 	}
 }
 
-// approved goes on with what was asked. The answer counts for the incident, not for the next one.
+// approved goes on with the approved action. The answer counts for this incident, not for the next one.
 func (m *machine) approved(e Approved) {
 	in := m.w.Incident
 	if in == nil || in.Phase != Approving || in.Granted || in.ID != e.Incident || in.Asked != e.Action {
@@ -119,8 +119,8 @@ func (m *machine) approved(e Approved) {
 	}
 }
 
-// granted goes on with what a person has said yes to, under a policy that can be read: the clock does where whoever took the
-// yes in could not.
+// granted goes on with the approved action, under a policy that can be read. Where the function that took the approval could not
+// read it, the next tick goes on.
 func (m *machine) granted(by string) {
 	a := m.w.Incident.Asked
 	switch a {
@@ -140,11 +140,11 @@ func (m *machine) granted(by string) {
 		m.sendStart("approved by " + by)
 	case events.ActionDelete:
 		m.remove("approved by " + by)
-	default: // nothing else is ever asked for
+	default: // no other action ever needs approval
 	}
 }
 
-// approver is who said yes last.
+// approver names the last person who approved something.
 func (w Workload) approver() string {
 	for _, o := range slices.Backward(w.Orders) {
 		if o.Verb == VerbApprove {
@@ -154,7 +154,7 @@ func (w Workload) approver() string {
 	return "a person"
 }
 
-// Question is what the open incident waits to be told yes to; empty when it waits for nobody.
+// Question is the action for which the open incident needs approval; empty when it waits for nobody.
 func (w Workload) Question() string {
 	if w.Incident == nil || w.Incident.Phase != Approving || w.Incident.Granted {
 		return ""
@@ -162,8 +162,9 @@ func (w Workload) Question() string {
 	return (&machine{w: w}).asks(w.Incident.Asked)
 }
 
-// cancelled leaves the incident to the person who says so. What it has ordered itself, and training never ran in, is still
-// cleaned up. Maintenance that it was about is let come: nothing is asked for before it, unless its window moves.
+// cancelled leaves the incident to the person who cancels it. Pitstop still cleans up the slices that it has ordered itself and in
+// which training never ran. It lets announced maintenance come: it requests nothing before the maintenance, unless the window
+// moves.
 func (m *machine) cancelled(e Cancelled) {
 	in, idle := m.w.Incident, m.w.LeftIdle(e.Incident)
 	if in == nil && idle {
@@ -191,7 +192,7 @@ func (m *machine) cancelled(e Cancelled) {
 	m.release(CodeCancelled, "cancelled by "+e.By)
 }
 
-// retried asks again for what was refused or given up.
+// retried requests again what was refused or given up.
 func (m *machine) retried(e Retried) {
 	if m.w.NothingToRetry(m.now) != "" {
 		return
@@ -202,7 +203,7 @@ func (m *machine) retried(e Retried) {
 	m.w.Crew.Theirs = false
 	if m.w.Incident != nil {
 		m.retryNow()
-		if m.phase() == Clearing { // with which the clock goes on, and has its time anew
+		if m.phase() == Clearing { // the next tick goes on with the clean-up, which gets its full time again
 			m.inc().Deadline = m.now.Add(ClearFor)
 		}
 		return
@@ -242,14 +243,15 @@ func (m *machine) retried(e Retried) {
 	})
 }
 
-// OverrulesLease reports whether a person has said retry since the lease was found to be beyond belief: it may be replaced.
+// OverrulesLease reports whether a person has ordered a retry since the lease was found implausible: then Pitstop may replace the
+// lease.
 func (w Workload) OverrulesLease() bool {
 	return !w.LeaseDoubted.IsZero() && slices.ContainsFunc(w.Orders, func(o Spoken) bool {
 		return o.Verb == VerbRetry && o.At.After(w.LeaseDoubted)
 	})
 }
 
-// settleLeft takes a person's word for it that what was left to them may be admitted again.
+// settleLeft records a person's word that the slices left to them may be admitted again.
 func (m *machine) settleLeft() {
 	for i := range m.w.Slices {
 		if s := &m.w.Slices[i]; s.Admission == LeftToPerson {
@@ -258,8 +260,8 @@ func (m *machine) settleLeft() {
 	}
 }
 
-// openRetry opens an incident at a person's word, and takes the step that they ask for. It counts from that word: the one before it has
-// counted until its end.
+// openRetry opens an incident at a person's order, and takes the step that they ask for. The incident counts from that order: the
+// one before it has counted until its end.
 func (m *machine) openRetry(t Trouble, instead string, step func(*machine)) {
 	t.At = m.now
 	in := m.open(t)
@@ -267,7 +269,7 @@ func (m *machine) openRetry(t Trouble, instead string, step func(*machine)) {
 	m.takeOrWatch(t.Text, instead, step)
 }
 
-// retryNow sends again at once what waits for its next try, and asks every zone anew.
+// retryNow sends again at once every request that waits for its next try, and forgets every zone's refusal.
 func (m *machine) retryNow() {
 	in := m.inc()
 	in.Zones = nil
@@ -281,7 +283,7 @@ func (m *machine) retryNow() {
 	}
 }
 
-// NothingToRetry says why there is nothing that could be tried again; empty where there is.
+// NothingToRetry says why there is nothing to try again; empty where there is.
 func (w Workload) NothingToRetry(now time.Time) string {
 	if in := w.Incident; in != nil && !w.discarding() {
 		switch {
@@ -321,8 +323,8 @@ func (w Workload) NothingToRetry(now time.Time) string {
 	return ""
 }
 
-// unadmitted is the first slice that no lease is known to name, and whose crew may not put itself into the place of another; none
-// while another slice cannot be used, without which there is no training.
+// unadmitted is the first slice that no lease is known to name, and whose crew may not take the lease over. It is nil while another
+// slice cannot be used, for training needs every slice.
 func (w Workload) unadmitted() (first *Slot) {
 	for i := range w.Slices {
 		switch s := &w.Slices[i]; {
@@ -354,7 +356,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// paused holds the workload, or lifts that.
+// paused holds the workload, or lifts the pause.
 func (m *machine) paused(e Paused) {
 	switch {
 	case !e.Lift:

@@ -7,25 +7,26 @@ import (
 	"pitstop.internal/events"
 )
 
-// ToRead is one thing that somebody has to go and read about a workload, because what is known does not suffice for the next decision.
+// ToRead is one thing that somebody has to go and read about a workload, because the known facts do not suffice for the next
+// decision.
 type ToRead struct {
 	Kind ReadKind
-	// Slice and Life are what it is about; empty where it is about all slices of the workload.
+	// Slice and Life are the subject of the reading; empty where it concerns all slices of the workload.
 	Slice string
 	Life  events.Incarnation
-	// Zone is where the slice stands, or where the operation runs, whose name is Operation.
+	// Zone is where the slice stands, or where the operation runs. Operation is the operation's name.
 	Zone      string
 	Operation string
 	// Since is the time from which the audit log is searched.
 	Since time.Time
-	// Why says what is not known without it; empty where it is read again only to be sure.
+	// Why names the missing fact; empty where the reading only confirms a known one.
 	Why string
 
-	// turned is since when the slice is in the condition that the audit log has to explain.
+	// turned is when the slice entered the condition that the audit log has to explain.
 	turned time.Time
 }
 
-// ReadKind is what has to be read.
+// ReadKind is the kind of a reading.
 type ReadKind string
 
 // The kinds of readings.
@@ -42,18 +43,18 @@ const (
 )
 
 const (
-	// endedWithin is how far back the audit log is searched for the end of a slice, counted from when it was found gone. It is
-	// long because a broken deployment looks at no slice.
+	// endedWithin is how far back the audit log is searched for the end of a slice, counted from when it was found gone. It is long
+	// because a broken deployment looks at no slice.
 	endedWithin = 6 * time.Hour
-	// stoppedWithin bounds how far back the audit log is searched for who stopped a slice. The last reading that showed it
-	// usable may be weeks old.
+	// stoppedWithin bounds how far back the audit log is searched for the person or service that stopped a slice. The last reading
+	// that showed it usable may be weeks old.
 	stoppedWithin = 30 * 24 * time.Hour
 )
 
 // Reads are all things that have to be read about a workload at one time.
 type Reads []ToRead
 
-// Of returns the readings of one kind that are about a slice; about any, if none is named.
+// Of returns the readings of one kind about a slice; about any, if none is named.
 func (all Reads) Of(kind ReadKind, slice string) (some Reads) {
 	for _, r := range all {
 		if r.Kind == kind && (slice == "" || r.Slice == slice) {
@@ -66,8 +67,8 @@ func (all Reads) Of(kind ReadKind, slice string) (some Reads) {
 // Has reports whether there is such a reading.
 func (all Reads) Has(kind ReadKind, slice string) bool { return len(all.Of(kind, slice)) > 0 }
 
-// Reads says everything that somebody has to go and read now, and why. Time alone makes a reading due, so this stands beside
-// Advance: nothing has to be decided or written to ask.
+// Reads lists everything that somebody has to go and read now, and why. Time alone makes a reading due, so Reads stands apart from
+// Advance: the question needs no decision and no write.
 func (w Workload) Reads(now time.Time) (all Reads) {
 	if in := w.Incident; in != nil && in.Look {
 		all = append(all, ToRead{Kind: ReadSlices, Why: "the open incident waits for a reading of its slices"})
@@ -97,7 +98,7 @@ func (s *Slot) toRead(kind ReadKind, why string) ToRead {
 	return ToRead{Kind: kind, Slice: s.Name, Life: s.Incarnation, Zone: s.Zone, Why: why}
 }
 
-// auditLog is what has to be read about a slice in the audit log.
+// auditLog is the reading of the audit log that a slice needs.
 func (w Workload) auditLog(s *Slot, now time.Time) Reads {
 	var r ToRead
 	switch {
@@ -114,7 +115,7 @@ func (w Workload) auditLog(s *Slot, now time.Time) Reads {
 	return Reads{r}
 }
 
-// beforeDiscard is what has to be read right before idle slices are deleted.
+// beforeDiscard are the readings that are due right before idle slices are deleted.
 func (w Workload) beforeDiscard(now time.Time) (all Reads) {
 	if w.phase() != Discarding {
 		return nil
@@ -130,7 +131,7 @@ func (w Workload) beforeDiscard(now time.Time) (all Reads) {
 	return all
 }
 
-// operations are those of ours that may still run.
+// operations are Pitstop's own operations that may still run.
 func (w Workload) operations() (all Reads) {
 	for _, effect := range w.Effects {
 		if effect.Operation != "" {
@@ -142,7 +143,7 @@ func (w Workload) operations() (all Reads) {
 	return all
 }
 
-// doubt says why all crews of a workload have to be listened for, and how often; empty where there is no reason.
+// doubt says why Pitstop has to listen for all crews of a workload, and how often; empty where there is no reason.
 func (w Workload) doubt(now time.Time) (why string, every time.Duration) {
 	switch {
 	case w.hushed(now):
@@ -161,7 +162,7 @@ func (w Workload) doubt(now time.Time) (why string, every time.Duration) {
 
 const whyHushed = "no step has been reported for longer than is usual"
 
-// unheard reports whether a sign of life of a slice's crew has to be looked for, because maintenance of it is announced.
+// unheard reports whether Pitstop has to look for a sign of life of a slice's crew, because the slice's maintenance is announced.
 func (w Workload) unheard(s *Slot, now time.Time) bool {
 	n := &s.Notice
 	if n.Status != events.NoticePending || s.Condition != Ready || w.Incident != nil || w.leftAlone(s) {
@@ -170,9 +171,9 @@ func (w Workload) unheard(s *Slot, now time.Time) bool {
 	return n.Listened.IsZero() || n.Deaf != "" && !now.Before(n.Listened.Add(ListenEvery))
 }
 
-// asksWhoDeleted reports whether a slice is gone, and nobody has said why. What its owner deletes is not ours to bring back,
-// so everything that can be asked is asked first: also about one that was left to a person before it was gone, for a while, because
-// the next incident may be about it.
+// asksWhoDeleted reports whether a slice is gone, and nobody has said why. Pitstop must not bring back a slice that its owner
+// deleted, so it first asks everywhere it can. For a while it also asks about a slice that was left to a person before it was gone,
+// because the next incident may be about it.
 func (w Workload) asksWhoDeleted(s *Slot, now time.Time) bool {
 	if s.Condition != Gone || s.Replace || s.ownersBusiness(w) || s.discarded() {
 		return false
@@ -183,14 +184,14 @@ func (w Workload) asksWhoDeleted(s *Slot, now time.Time) bool {
 	return w.phase() != Clearing && !w.Incident.provesLoss(s)
 }
 
-// asksWhoStopped reports whether the audit log has to be asked now who stopped a slice. Before that an answer may be too early:
+// asksWhoStopped reports whether patrol has to ask the audit log now who stopped a slice. An earlier answer may be incomplete:
 // entries come late.
 func (w Workload) asksWhoStopped(s *Slot, now time.Time) bool {
 	return s.unaccounted() && !w.leftAlone(s) && s.Stop.Unsaid.IsZero() && now.Sub(s.Since) >= Grace && w.phase() != Clearing
 }
 
-// Answers reports whether an entry of the audit log may be the answer. A stop may have happened long before it was seen; an end
-// may not.
+// Answers reports whether an entry of the audit log may be the answer. A stop may have happened long before a reading showed it; an
+// end may not.
 func (r ToRead) Answers(e events.Entry) bool {
 	if act, _ := e.Call.Act(); e.Kind == events.KindCall && act == events.ActStopped {
 		return r.Kind == ReadStopper
@@ -198,5 +199,5 @@ func (r ToRead) Answers(e events.Entry) bool {
 	return !e.Time.Before(r.turned.Add(-endedWithin))
 }
 
-// Silence reports whether it is an answer too that the audit log names nobody. Entries come late, so at first it is none.
+// Silence reports whether an audit log that names nobody is an answer too. Entries come late, so at first it is not.
 func (r ToRead) Silence(now time.Time) bool { return now.Sub(r.turned) >= Grace }

@@ -7,7 +7,7 @@ import (
 	"pitstop.internal/events"
 )
 
-// A situation is what a slice is in. It follows from what is known of the slice, and is never stored.
+// A situation is the state of a slice for decisions. It follows from the known facts about the slice, and is never stored.
 type situation string
 
 const (
@@ -24,12 +24,13 @@ const (
 type sight struct {
 	*Slot
 	is situation
-	// was is its condition before. Announced says that the reading shows announced maintenance, and made that what was ordered has come.
+	// was is its condition before. Announced says that the reading shows announced maintenance, and made that the ordered slice has
+	// come.
 	was             Condition
 	announced, made bool
 }
 
-// situation is what a slice is in, for the open incident.
+// situation is the slice's situation for the open incident.
 func (m *machine) situation(s *Slot) situation {
 	if s.IsReleased() && !s.Replace && s.Condition != Ready && m.phase() != Clearing {
 		return foreign
@@ -53,7 +54,7 @@ func (m *machine) situation(s *Slot) situation {
 	return moving
 }
 
-// react takes what a reading shows of a slice, and decides what follows where the incident stands.
+// react takes a reading of a slice, and decides what follows in the incident's phase.
 func (m *machine) react(s *Slot, e Read, was Condition) {
 	if s.Condition == Ready {
 		m.servesAgain(s)
@@ -82,7 +83,7 @@ func (m *machine) react(s *Slot, e Read, was Condition) {
 	m.reactIn(m.phase(), at)
 }
 
-// reactIn decides what follows from what a slice is in. Each phase says so in one place, for every situation.
+// reactIn decides what follows from a slice's situation. Each phase says so in one place, for every situation.
 func (m *machine) reactIn(p Phase, s sight) {
 	switch p {
 	case Looking, PhaseGrace, Healing, Admitting, Resuming, Restarting:
@@ -107,7 +108,7 @@ func (m *machine) reactIn(p Phase, s sight) {
 	}
 }
 
-// servesAgain clears what a usable slice disproves: released, unused, stopped, deleted for standing idle.
+// servesAgain clears the marks that a usable slice disproves: released, unused, stopped, deleted for standing idle.
 func (m *machine) servesAgain(s *Slot) {
 	if s.IsReleased() && m.now.Sub(s.End.Released) > UnreleaseAfter {
 		s = m.slice(s.Name)
@@ -136,7 +137,7 @@ func (m *machine) servesAgain(s *Slot) {
 	}
 }
 
-// reactInPeace opens an incident for a slice that a reading proves lost. What else cannot be used does so by the clock.
+// reactInPeace opens an incident for a slice that a reading proves lost. For other unusable slices, the clock opens it.
 func (m *machine) reactInPeace(s *Slot) {
 	if s.Condition != Lost || !m.mayOpen(s) || !s.Incarnation.Known() {
 		return // nothing that was ever seen is lost
@@ -159,10 +160,10 @@ func (m *machine) loss(s *Slot) Trouble {
 	return t
 }
 
-// describe says for people how a slice stands.
+// describe describes a slice's state for people.
 func (m *machine) describe(s *Slot) string { return m.w.noun(s.Name) + " is " + s.State }
 
-// mayHeal reports whether the provider may bring a lost slice back by itself. What is gone does not come back.
+// mayHeal reports whether the provider may bring a lost slice back by itself. A gone slice does not come back.
 func (m *machine) mayHeal(s sight) bool { return s.Condition == Lost && m.heals(s.Slot) }
 
 // reactToLoss goes on with a slice that is lost.
@@ -183,7 +184,7 @@ func (m *machine) waitForOwnerWord(s sight) {
 	m.decided("wait "+events.Span(Grace)+" for word of who deleted it", "nothing says that it was lost; what an owner deletes is released")
 }
 
-// reactWaiting: the incident waits for a look, for word of an owner, for the provider, for a lease or for progress.
+// reactWaiting: the incident waits for a reading, for word of an owner, for the provider, for a lease or for progress.
 func (m *machine) reactWaiting(s sight) {
 	in := m.w.Incident
 	switch s.is {
@@ -263,7 +264,7 @@ func (m *machine) reactToMaintenance(s sight) {
 	}
 }
 
-// maintenancePassed reports whether a usable slice shows that the maintenance is over that is waited for.
+// maintenancePassed reports whether a usable slice shows that the awaited maintenance is over.
 func (m *machine) maintenancePassed(s sight) bool {
 	if s.announced || m.othersMaintained(s.Slot) || m.awaited(s.Slot) && s.Notice.End {
 		return false // a life may last a little longer than planned
@@ -273,7 +274,7 @@ func (m *machine) maintenancePassed(s sight) bool {
 	return in.Begun && (!announced || !in.Down.IsZero() || past) || announced && past
 }
 
-// reactWhileAsked: the incident waits for a person's yes.
+// reactWhileAsked: the incident waits for a person's approval.
 func (m *machine) reactWhileAsked(s sight) {
 	asked := m.w.Incident.Asked
 	switch {
@@ -295,7 +296,7 @@ func (m *machine) reactWhileAsked(s sight) {
 	}
 }
 
-// waitsForStart notes a loss that is waited for once the others are started.
+// waitsForStart notes a loss that waits until the others are started.
 func (m *machine) waitsForStart(s sight) {
 	m.stopped(s.Since)
 	if t := m.loss(s.Slot); m.trouble(t, s.Incarnation) {
@@ -322,7 +323,7 @@ func (m *machine) reactWhileStarting(s sight) {
 	}
 }
 
-// reactWhileRemoving: the incident deletes what is lost.
+// reactWhileDeleting: the incident deletes the lost slices.
 func (m *machine) reactWhileDeleting(s sight) {
 	switch {
 	case s.made:
@@ -337,7 +338,7 @@ func (m *machine) reactWhileDeleting(s sight) {
 	}
 }
 
-// reactWhileCreating: the incident creates again what is gone.
+// reactWhileCreating: the incident creates the gone slices again.
 func (m *machine) reactWhileCreating(s sight) {
 	switch {
 	case s.made:
@@ -349,7 +350,8 @@ func (m *machine) reactWhileCreating(s sight) {
 	}
 }
 
-// joinReplacement has a slice replaced that is lost while others are. What its provider may bring back is waited for when the others are there again.
+// joinReplacement adds a slice to the replacement that is lost while others are being replaced. Where its provider may bring it
+// back, the wait for that begins when the others exist again.
 func (m *machine) joinReplacement(s sight) {
 	if !s.Replace && m.mayHeal(s) {
 		m.trouble(m.loss(s.Slot), s.Incarnation)
@@ -358,7 +360,8 @@ func (m *machine) joinReplacement(s sight) {
 	m.reactToLoss(s)
 }
 
-// limitRecovery waits no longer for a new slice that is there than for one that heals: what is waited for is no capacity any more.
+// limitRecovery bounds the wait for a new, unusable slice like the wait for one that heals: the incident waits no longer for
+// capacity.
 func (m *machine) limitRecovery(s sight) {
 	in, until := m.w.Incident, s.Since.Add(HealFor)
 	if in.Deadline.IsZero() || until.Before(in.Deadline) {
@@ -367,7 +370,7 @@ func (m *machine) limitRecovery(s sight) {
 	}
 }
 
-// reactWhileClearing: what our own requests have brought, or may still bring, is cleaned up.
+// reactWhileClearing: Pitstop cleans up the slices that its own requests have brought, or may still bring.
 func (m *machine) reactWhileClearing(s sight) {
 	switch {
 	case s.Condition == Gone:
@@ -379,7 +382,7 @@ func (m *machine) reactWhileClearing(s sight) {
 	}
 }
 
-// reactWhileDiscarding: what stands idle is deleted.
+// reactWhileDiscarding: the idle slices are deleted.
 func (m *machine) reactWhileDiscarding(s sight) {
 	switch {
 	case s.Condition == Gone:
@@ -389,7 +392,7 @@ func (m *machine) reactWhileDiscarding(s sight) {
 	}
 }
 
-// reactWatching: nothing may be done.
+// reactWatching: Pitstop may do nothing.
 func (m *machine) reactWatching(s sight) {
 	switch {
 	case s.Condition == Lost:
@@ -410,7 +413,7 @@ func (m *machine) reactWatching(s sight) {
 	}
 }
 
-// servesWhileWatched tells of a slice that can be used again, and ends the incident where no crew could tell of more.
+// servesWhileWatched notes a slice that can be used again, and ends the incident where no crew could report more.
 func (m *machine) servesWhileWatched(s sight) {
 	if s.was == Ready || s.was == Unread || !m.w.Incident.Cause.Infrastructure() {
 		return
@@ -421,12 +424,12 @@ func (m *machine) servesWhileWatched(s sight) {
 	}
 }
 
-// allReady reports whether every slice can be used that somebody waits for.
+// allReady reports whether every slice that somebody waits for can be used.
 func (m *machine) allReady() bool {
 	return !slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return !s.IsReleased() && s.Condition != Ready })
 }
 
-// gone takes it that the API does not know a slice.
+// gone notes that the API does not know a slice.
 func (m *machine) gone(s *Slot) {
 	if s.Maker != "" && m.phase() == Clearing {
 		s = m.slice(s.Name)

@@ -9,7 +9,7 @@ import (
 	"pitstop.internal/events"
 )
 
-// ticked lets time pass: what is due is done, what took too long falls back or is handed to a person.
+// ticked lets time pass: it does what is due, and what took too long falls back or is handed to a person.
 func (m *machine) ticked() {
 	if m.w.Incident == nil {
 		m.quiet()
@@ -37,7 +37,7 @@ func (m *machine) ticked() {
 	}
 }
 
-// wait goes on with what the incident waits for, as far as time alone allows it.
+// wait goes on with the incident's wait, as far as time alone allows it.
 func (m *machine) wait() {
 	in := m.w.Incident
 	switch in.Phase {
@@ -67,7 +67,7 @@ func (m *machine) wait() {
 	}
 }
 
-// waitForYes goes on with what a person has said yes to, or with what it is asked for no more.
+// waitForYes goes on with an approved action, or with one that needs no approval any more.
 func (m *machine) waitForYes() {
 	in := m.w.Incident
 	if in.Granted {
@@ -108,7 +108,7 @@ func (m *machine) openDueMaintenance() {
 			continue
 		}
 		if m.p.Unreadable != "" && m.now.Before(m.lastDue(n)) {
-			continue // what may be done early is not known yet
+			continue // what the policy allows early is not known yet
 		}
 		if due := m.due(n); !due.IsZero() && !m.now.Before(due) {
 			m.openMaintenance(s)
@@ -148,7 +148,7 @@ func (m *machine) openUnusable() {
 	}
 }
 
-// openSince opens an incident for a slice that has been so since its condition was read, and says it for people.
+// openSince opens an incident for a slice that has been in a state since a reading showed it, and describes that for people.
 func (m *machine) openSince(s *Slot, state string) string {
 	text := m.w.noun(s.Name) + " has been " + state + " for " + events.Span(m.now.Sub(s.Since))
 	m.open(Trouble{Cause: events.CauseUnknown, Slice: s.Name, Life: s.Incarnation.ID, At: s.Since, Text: text, Proven: true})
@@ -168,7 +168,7 @@ func (m *machine) openUnread(s *Slot) {
 	})
 }
 
-// askAgain sends again what was not begun, not answered, or failed a while ago.
+// askAgain sends a request again that was not begun, not answered, or failed a while ago.
 func (m *machine) askAgain() {
 	for i := 0; m.w.Incident != nil && i < len(m.w.Effects); i++ {
 		effect := m.w.Effects[i]
@@ -194,7 +194,7 @@ func (m *machine) askAgain() {
 	}
 }
 
-// unanswered sends an effect again. It is looked at before it is called: it may have taken effect.
+// unanswered sends an effect again. The function reads the state before it calls: the effect may have happened.
 func (m *machine) unanswered(i int, why string) {
 	effect := &m.effects()[i]
 	if m.phase() == Discarding && effect.Action == events.ActionDelete && !effect.Begun.IsZero() {
@@ -211,7 +211,7 @@ func (m *machine) unanswered(i int, why string) {
 		return // the next tick ends the clean-up
 	}
 	effect.Failures++
-	// A save and its verification are bounded by their phase: the maintenance comes all the same.
+	// Their phase bounds a save and its verification: the maintenance comes all the same.
 	if effect.Failures >= MaxFailures && effect.Action != events.ActionSave && effect.Action != events.ActionVerify && effect.Action != events.ActionHear {
 		m.escalate(CodeUnanswered, fmt.Sprintf("%s: %s, %d times in a row", effect.Action, why, effect.Failures), "look at the function's log and its dead letters")
 		return
@@ -237,12 +237,12 @@ func (m *machine) isOverdue() bool {
 	return !d.IsZero() && !m.now.Before(d)
 }
 
-// overdue is what follows when a phase has reached its deadline.
+// overdue handles a phase that has reached its deadline.
 func (m *machine) overdue() {
 	in := m.w.Incident
 	for _, effect := range m.w.Effects {
 		if effect.UnderWay(m.now) {
-			m.inc().Deadline = effect.Begun.Add(CallFor) // whoever has begun it cannot see what is decided now
+			m.inc().Deadline = effect.Begun.Add(CallFor) // the instance that has begun it cannot see this decision
 			return
 		}
 	}
@@ -253,7 +253,7 @@ func (m *machine) overdue() {
 	m.overdueIn(in.Phase, events.Span(m.now.Sub(in.Since)))
 }
 
-// overdueIn is what follows when a phase has taken so long. No phase stays: it falls back to another one, or a person is told.
+// overdueIn takes the next step when a phase has taken so long. No phase stays: it falls back to another one, or a person is told.
 func (m *machine) overdueIn(p Phase, took string) {
 	switch p {
 	case Saving:
@@ -296,7 +296,8 @@ func (m *machine) unsaidInTime() {
 	m.resume("the slice is back")
 }
 
-// notCreated handles a creation that has not ended in time: what is there and sick is replaced, and what was accepted has as much time again.
+// notCreated handles a creation that has not ended in time: a sick new slice is replaced, and an accepted creation gets as much
+// time again.
 func (m *machine) notCreated(took string) {
 	if !m.replaceSick() && !m.slow(took) {
 		m.escalate(CodeOverdue, "the creation did not end within "+took, "create it by hand")
@@ -315,7 +316,7 @@ func (m *machine) unstarted(took string) {
 	m.escalate(CodeOverdue, "it was not usable within "+took+" of its start: "+m.lastFailure(), m.byHandStart())
 }
 
-// uncleared leaves to a person what our own requests brought, and what could not be deleted.
+// uncleared leaves to a person the slices that Pitstop's own requests brought and that could not be deleted.
 func (m *machine) uncleared(took string) {
 	words := m.w.Words()
 	advice := "delete it by hand: look for " + words.Slice + "s, and for the " + words.Slice + "s of " + words.Group + "s, with the label " +
@@ -338,7 +339,7 @@ func (m *machine) barring() string {
 	return ""
 }
 
-// describeUnusable says how the slices stand that nobody may touch.
+// describeUnusable describes the unusable slices.
 func (m *machine) describeUnusable() string {
 	var parts []string
 	for i := range m.w.Slices {
@@ -380,7 +381,7 @@ func (m *machine) unhealed(took string) {
 		case s.Condition == Stopped:
 			suspended = suspended || !s.onlyStopped()
 			if s.Replace && m.w.effect(events.ActionDelete, s.Name) == nil {
-				m.slice(s.Name).Replace = false // of what is stopped nothing is deleted
+				m.slice(s.Name).Replace = false // a stopped slice is not deleted
 			}
 		case s.NeverUsable && s.Condition == Creating:
 			making = s.Name
@@ -390,7 +391,7 @@ func (m *machine) unhealed(took string) {
 	}
 	stopped := m.stillStopped()
 	switch {
-	case m.toBeReplaced() != nil && !suspended: // what is stopped besides comes after that
+	case m.toBeReplaced() != nil && !suspended: // the stopped slices come after that
 	case stopped != nil:
 		m.startOrTell(strings.Join(stopped, ", ") + " stopped")
 		return
@@ -405,7 +406,7 @@ func (m *machine) unhealed(took string) {
 	m.replace(m.w.Words().Healer + " has not brought " + strings.Join(m.toBeReplaced(), ", ") + " back within " + took)
 }
 
-// stepsOn reports whether the training does steps in what only the API calls unusable, past what was saved when the incident opened.
+// stepsOn reports whether the training does steps past the baseline, on slices that only the API calls unusable.
 func (m *machine) stepsOn() bool {
 	p := m.w.Progress
 	for i := range m.w.Slices {
@@ -418,7 +419,7 @@ func (m *machine) stepsOn() bool {
 	return p.Step > m.w.Incident.Baseline && m.w.stepsAt(m.now)
 }
 
-// youngest reports whether Google's own recovery of a slice has its time still, while that of another one has had it.
+// youngest reports whether the time for Google's own recovery of a slice still runs, while another slice's time is over.
 func (m *machine) youngest(s *Slot) bool {
 	ill := func(o *Slot) bool {
 		return o.Condition == Unhealthy || o.Condition == Unclear || o.Condition == Lost && m.heals(o)

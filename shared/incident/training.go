@@ -18,7 +18,7 @@ func (m *machine) reported(e Reported) {
 	}
 	r := e.Report
 	if m.when().Before(m.w.Crew.Since) && r.Report != events.ReportNotice {
-		return // of another training
+		return // the line belongs to another training
 	}
 	switch who, ended := s.speaker(r.Hostname, m.when()); {
 	case who == formerCrew:
@@ -26,7 +26,7 @@ func (m *machine) reported(e Reported) {
 		m.renewLeaseRequest()
 		return
 	case who == unknownCrew, s.endedBy(m.when()) && r.Report != events.ReportNotice:
-		m.keep(e, s) // nothing is known that could have written it
+		m.keep(e, s) // no known crew could have written it
 		return
 	}
 	m.bound(e)
@@ -58,19 +58,20 @@ func (m *machine) reported(e Reported) {
 		m.crewNotice(s, r)
 	}
 	m.renewLeaseRequest()
-	if r.Attempt > last { // it began, though the line that says so is lost or late
+	if r.Attempt > last { // the attempt began, though its own line is lost or late
 		m.noteActivity(CodeMayTrain, fmt.Sprintf("the crew tells of attempt %d", r.Attempt))
 	}
 }
 
-// leaseSeen takes it from the report of an attempt that the lease was to name that it names it, whatever became of the answer: a crew
-// starts nothing else in a slice that is new, or after it has given up. Where nobody has begun to write it, the crew got as far by
-// itself: that lets in no other slice.
+// leaseSeen infers that the lease names an attempt from a report of that attempt, even without an answer to the write. A crew
+// starts nothing else in a new slice, or after it has given up. Where no function has begun to write the lease, the crew got as far
+// by itself: that admits no other slice.
 func (m *machine) leaseSeen(s *Slot, r events.CrewReport) {
 	var effect *Effect
 	switch group, _, ok := events.WorkerGroup(r.Hostname); m.phase() {
 	case Admitting:
-		// A crew of the former life may have got as far by itself, and so may one beside which another slice was replaced.
+		// The former life's crew may have got as far by itself. So may the crew of a slice that stayed while another slice was
+		// replaced.
 		if ok && group == s.Hosts && !s.isAdmitted() {
 			effect = m.w.effect(events.ActionAdmit, "")
 		}
@@ -89,8 +90,8 @@ func (m *machine) leaseSeen(s *Slot, r events.CrewReport) {
 	m.resume(fmt.Sprintf("the crew runs attempt %d", r.Attempt))
 }
 
-// renewLeaseRequest names anew what a lease is to name that nobody has begun to write, once the crews have got as far by themselves: none would begin
-// anew for an attempt that runs.
+// renewLeaseRequest raises the attempt in a lease request that no function has begun, once the crews have reached that attempt by
+// themselves: a crew would not begin again for an attempt that runs.
 func (m *machine) renewLeaseRequest() {
 	if m.phase() != Admitting {
 		return
@@ -101,7 +102,7 @@ func (m *machine) renewLeaseRequest() {
 	}
 }
 
-// runsIn takes it from the report of a crew that training runs in its slice, though nobody admitted it.
+// runsIn takes from a crew's report that training runs in its slice, though nobody admitted it.
 func (m *machine) runsIn(s *Slot, r events.CrewReport) {
 	group, _, ok := events.WorkerGroup(r.Hostname)
 	if runs := r.Report == events.ReportStarted || r.Report == events.ReportProgress || r.Report == events.ReportSaved; runs && ok && group == s.Hosts {
@@ -109,15 +110,16 @@ func (m *machine) runsIn(s *Slot, r events.CrewReport) {
 	}
 }
 
-// trains takes it that training runs in what was made, or waits to be admitted, though nobody admitted it: a crew that finds itself in
-// the place of the life that the lease names takes the lease over after a while, and so does one where no lease of ours was ever written.
+// trains notes that training runs in a slice that Pitstop created, or that waits for admission, though nobody admitted it. A crew
+// takes the lease over after a while if it replaces the crew of the life that the lease names, or if Pitstop never wrote a lease
+// there.
 func (m *machine) trains(s *Slot, attempt int) {
-	led := s.Admission == AwaitsAdmission || m.w.leaseNamesOtherZone(s) && attempt >= s.Leased // by the lease, whatever became of the answer to it
+	led := s.Admission == AwaitsAdmission || m.w.leaseNamesOtherZone(s) && attempt >= s.Leased // by the lease, whether or not the write was answered
 	if s.Maker == "" && !led || s.Condition == Gone || s.Condition == Lost {
-		return // or it is told late, of what has ended since
+		return // or the line is late, and the training has ended since
 	}
 	if m.phase() == Clearing && s.IsReleased() {
-		return // its owner has deleted what it stands for: it goes, whoever trains there
+		return // its owner has deleted the slice that it replaces: it goes, whoever trains there
 	}
 	s = m.slice(s.Name)
 	if led {
@@ -130,8 +132,8 @@ func (m *machine) trains(s *Slot, attempt int) {
 	s.Maker = ""
 }
 
-// spareRunningTraining has a clean-up spare a slice in whose place a crew has put itself, and all that trains with it: no slice of a Multislice
-// trains alone. Where one of them may be on its way out it spares none; the next line of a crew tries again.
+// spareRunningTraining excludes from a clean-up a slice whose crew has taken the lease over, and every slice that trains with it:
+// no slice of a Multislice trains alone. Where one of them may be in deletion it excludes none; the crew's next line tries again.
 func (m *machine) spareRunningTraining(s *Slot) {
 	with := func(o Slot) bool { // it trains with that slice
 		return (o.Maker != "" || o.Name == s.Name) && !o.IsReleased() && o.Condition != Gone && o.Condition != Lost
@@ -164,7 +166,7 @@ func (m *machine) spareRunningTraining(s *Slot) {
 	m.cleared(m.slice(s.Name))
 }
 
-// began takes it that an attempt has begun.
+// began notes that an attempt has begun.
 func (m *machine) began(r events.CrewReport) {
 	if r.Attempt > m.w.Crew.Attempt {
 		m.w.Crew.Attempt, m.w.Crew.Started, m.changed = r.Attempt, m.when(), true
@@ -172,7 +174,7 @@ func (m *machine) began(r events.CrewReport) {
 	m.goesFurther(r.Attempt)
 }
 
-// stepped keeps the last step of the newest attempt. It reports whether the line tells of one.
+// stepped keeps the last step of the newest attempt. It reports whether the line brings one.
 func (m *machine) stepped(r events.CrewReport) bool {
 	p := &m.w.Progress
 	if r.Attempt < p.Attempt || r.Attempt == p.Attempt && r.Step <= p.Step && r.CheckpointStep <= p.CheckpointStep {
@@ -187,16 +189,16 @@ func (m *machine) stepped(r events.CrewReport) bool {
 	c := &m.w.Crew
 	c.Attempt, m.changed = max(c.Attempt, r.Attempt), true
 	if p.At.After(c.Left) {
-		c.Theirs = false // it steps on since a person took it in hand
+		c.Theirs = false // it does steps since a person took it over
 	}
 	if p.At.After(c.Claim.At) {
-		c.Claim = Claim{} // it steps on, so it has not ended
+		c.Claim = Claim{} // it does steps, so it has not ended
 	}
 	return true
 }
 
-// crashed keeps how an attempt ended that did not end well: by the worker that failed first, whichever line comes first. It reports whether
-// it is news that the attempt ended.
+// crashed keeps the end of an attempt that did not end well. The worker that failed first counts, whichever line comes first. It
+// reports whether the end of the attempt is news.
 func (m *machine) crashed(r events.CrewReport) bool {
 	c, at := &m.w.Crew, m.when()
 	if r.ExitCode == 0 && r.Signal == "" || r.Attempt < c.Exited {
@@ -211,7 +213,7 @@ func (m *machine) crashed(r events.CrewReport) bool {
 	}
 	c.Error, m.changed = e, true
 	if r.Attempt == c.GaveUp {
-		c.Spent = e // the line of the giving up has overtaken this one
+		c.Spent = e // the line about giving up came before this one
 	}
 	if r.Attempt == c.Exited {
 		if in := m.w.Incident; in != nil && in.Error == was {
@@ -240,7 +242,7 @@ func (m *machine) started(s *Slot, r events.CrewReport) {
 // progress keeps the last step, and ends an incident whose training goes on. It refills no budget: a line proves no progress.
 func (m *machine) progress(s *Slot, r events.CrewReport) {
 	before, at := m.w.Progress, m.when()
-	if s.Replace { // what it did before it was lost counts, and confirms nothing
+	if s.Replace { // its steps before the loss count, and confirm nothing
 		if at.Before(s.Since) {
 			m.stepped(r)
 		}
@@ -257,8 +259,8 @@ func (m *machine) progress(s *Slot, r events.CrewReport) {
 	m.noteActivity(CodeMayTrain, "the crew tells of step "+events.Number(r.Step))
 }
 
-// stepsAdmit takes it from a step of an attempt with which the lease may have named a life that it does name it, whatever became of
-// the answer: there is no training without any of the slices.
+// stepsAdmit infers that the lease names a life: the lease may name it with this attempt, and the attempt does steps. The answer to
+// the write may be missing. No training runs without every slice.
 func (m *machine) stepsAdmit(attempt int, at time.Time) {
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
@@ -268,13 +270,13 @@ func (m *machine) stepsAdmit(attempt int, at time.Time) {
 	}
 }
 
-// longestGap bounds what a single gap is believed to tell of the next ones.
+// longestGap bounds how much a single gap counts as a forecast of the next ones.
 const longestGap = 6 * time.Hour
 
 // confirm ends the open incident if this progress proves that its trouble is over.
 func (m *machine) confirm(step int64, attempt int, at time.Time) {
 	in := m.w.Incident
-	// Whatever attempt it tells of: nobody may have heard of one that began and ended before the trouble.
+	// The attempt does not matter: an attempt that began and ended before the trouble may never have been reported.
 	if in == nil || step <= in.Baseline || !at.After(m.lastTrouble()) || !m.stepsConfirm(attempt, at) {
 		return
 	}
@@ -285,8 +287,8 @@ func (m *machine) confirm(step int64, attempt int, at time.Time) {
 	m.resumed(ByStep, pastBaseline(step, in.Baseline))
 }
 
-// stepsConfirm reports whether steps of an attempt, done at that time, confirm that the training goes on where the incident stands. While
-// a slice cannot be used, what reports may be a zombie: the API decides.
+// stepsConfirm reports whether an attempt's steps at that time confirm that the training goes on in this phase. While a slice
+// cannot be used, the reports may come from a zombie: the API decides.
 func (m *machine) stepsConfirm(attempt int, at time.Time) bool {
 	in := m.w.Incident
 	switch in.Phase {
@@ -312,7 +314,7 @@ func (m *machine) stepsConfirm(attempt int, at time.Time) bool {
 	return false
 }
 
-// awaitsAdmission reports whether a slice waits to be admitted: it is the others that step on, without it.
+// awaitsAdmission reports whether a slice waits for admission: the others do the steps, without it.
 func (m *machine) awaitsAdmission() bool {
 	return slices.ContainsFunc(m.w.Slices, func(s Slot) bool {
 		return m.w.leaseNamesOtherZone(&s) && !s.IsReleased() && s.Admission != LeftToPerson
@@ -323,7 +325,7 @@ func pastBaseline(step, baseline int64) string {
 	return "step " + events.Number(step) + " > " + events.Number(baseline)
 }
 
-// lastTrouble is when the last thing went wrong that has happened and is not only announced.
+// lastTrouble is when the last trouble happened, without troubles that are only announced.
 func (m *machine) lastTrouble() time.Time {
 	in := m.w.Incident
 	last := in.Down
@@ -338,15 +340,16 @@ func (m *machine) lastTrouble() time.Time {
 	return last
 }
 
-// exited takes the end of a training process that is news. The first worker to fail is the cause; its siblings are consequences.
+// exited takes the new end of a training process. The first worker to fail is the cause; the failures of its siblings are
+// consequences.
 func (m *machine) exited(s *Slot, r events.CrewReport) {
 	t := Trouble{Cause: events.CauseCrash, Slice: s.Name, Life: s.Incarnation.ID, At: m.when(), Text: r.Describe()}
 	if r.Interrupted {
-		t.Cause = events.CauseUnknown // somebody or something ended it: that is the machine's
+		t.Cause = events.CauseUnknown // somebody or something ended it: that is the machine's trouble
 	}
 	in := m.w.Incident
 	if in == nil {
-		// A crew that has given up after this attempt has told of its end.
+		// A crew that gave up after this attempt has already reported its end.
 		if m.mayOpen(s) && !m.reportedBefore() && s.Condition != Gone && s.Condition != Lost && r.Attempt > m.w.Crew.GaveUp {
 			m.openCrash(t)
 		}
@@ -369,21 +372,21 @@ func (m *machine) exited(s *Slot, r events.CrewReport) {
 			in.Deadline = m.now.Add(ResumeFor)
 		}
 	case Window, Healing, PhaseGrace, PhaseDeleting, PhaseCreating, Saving, Maintaining, Watching, Starting:
-		// What the machines do to the training is no failure of the training.
+		// Machines that end the training make no failure of the training.
 		m.line(LineSeen, t.Text, "a consequence")
 		m.inc().BaseAttempt = max(in.BaseAttempt, r.Attempt)
 	}
 }
 
-// noteError keeps with the open incident how the last attempt ended.
+// noteError stores the last attempt's error with the open incident.
 func (m *machine) noteError() {
 	if m.w.Incident != nil {
 		m.inc().Error = m.w.Crew.Error
 	}
 }
 
-// reportedBefore reports whether a line is from before what the training met was left to a person: it has been told, however late the
-// line comes.
+// reportedBefore reports whether a line is older than the moment at which the training's trouble was left to a person. People
+// already know of it, however late the line comes.
 func (m *machine) reportedBefore() bool {
 	return m.w.Crew.Theirs || !m.from.Time.IsZero() && !m.from.Time.After(m.w.Crew.Left)
 }
@@ -399,8 +402,8 @@ func (m *machine) openCrash(t Trouble) {
 	})
 }
 
-// gaveUp notes a line that says that the crew's own restarts are spent. It opens an incident. A restart is spent on it only when
-// the crew's verdict says the same.
+// gaveUp notes a line that says that the crew's own restarts are spent. The line opens an incident. A restart is spent on it only
+// when the crew's verdict says the same.
 func (m *machine) gaveUp(s *Slot, r events.CrewReport) {
 	late := r.Attempt < m.w.Crew.Attempt
 	if r.Attempt <= max(m.w.Crew.GaveUp, m.w.Crew.Claim.Attempt) {
@@ -470,7 +473,7 @@ func (m *machine) sendRestart(why string) {
 	m.send(Effect{Action: events.ActionRestart, Reason: why})
 }
 
-// claimsEnd keeps a line that calls the training done, which no verdict has confirmed yet. It reports whether that is news.
+// claimsEnd keeps a line that calls the training done and that no verdict has confirmed yet. It reports whether that is news.
 func (m *machine) claimsEnd(r events.CrewReport) bool {
 	c, at := m.w.Crew, m.when()
 	furtherSince := r.Attempt < c.Attempt || m.w.Progress.Attempt == r.Attempt && m.w.Progress.At.After(at)
@@ -492,13 +495,13 @@ func (m *machine) finished(r events.CrewReport) {
 	if !m.claimsEnd(r) {
 		return
 	}
-	m.cancelIdleDeletion() // what may be its owner's is not deleted for standing idle
+	m.cancelIdleDeletion() // slices that may belong to their owner are not deleted for standing idle
 	if m.w.Incident == nil {
 		return
 	}
 	switch m.phase() {
 	case PhaseDeleting, PhaseCreating, Clearing, Admitting:
-		return // what has been begun is brought to its end, and the verdict is read when it matters
+		return // work under way is completed, and the verdict is read when it matters
 	case Discarding:
 		if m.w.discarding() {
 			m.endKeepingIdle(CodeMayTrain, "the crew says that the training is finished")
@@ -511,8 +514,8 @@ func (m *machine) finished(r events.CrewReport) {
 	}
 }
 
-// crewNotice takes what the metadata server told a crew. It is written where users' code runs, so it may start a save
-// or a look and nothing more.
+// crewNotice takes what the metadata server told a crew. The line is written where users' code runs, so it may start a save or a
+// look and nothing more.
 func (m *machine) crewNotice(s *Slot, r events.CrewReport) {
 	if r.Notice != nil {
 		m.noticed(Noticed{Origin: m.from, Slice: s.Name, Incarnation: s.Incarnation, Notice: *r.Notice, Text: r.Describe()})

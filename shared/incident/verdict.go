@@ -8,34 +8,34 @@ import (
 	"pitstop.internal/events"
 )
 
-// A line of the crew is a hint: anyone who may write logs can write one. What ends care or spends a budget rests on the crew's
-// verdict, which stands beside the checkpoints, or in the crew's guest attribute where there is no directory.
+// A line of the crew is a hint: anyone who may write logs can write one. A decision that ends care or spends a budget rests on the
+// crew's verdict, which lies beside the checkpoints, or in the crew's guest attribute where there is no directory.
 
-// claim notes what a line says of the end of the training, and that patrol shall read the crew's guest attribute for its verdict.
+// claim notes a line about the end of the training, and makes patrol read the crew's guest attribute for its verdict.
 func (m *machine) claim(c Claim) {
 	c.ProbeUntil = m.now.Add(ProbeFor)
 	m.w.Crew.Claim, m.changed = c, true
 }
 
-// claimsDone reports whether a line calls the training done, and the crew's verdict has not been looked for since.
+// claimsDone reports whether a line calls the training done, and Pitstop has not looked for the crew's verdict since.
 func (w Workload) claimsDone() bool {
 	c := w.Crew.Claim
 	return c.Finished && !c.Unconfirmed && !w.Crew.Finished
 }
 
-// mayBeDone reports whether the crew's verdict has to be read before anything is brought back: a line calls the training done, or a
-// verdict did before a line told of a later attempt.
+// mayBeDone reports whether the crew's verdict must be read before anything is brought back. Either a line calls the training done,
+// or a verdict did before a line reported a later attempt.
 func (w Workload) mayBeDone() bool { return w.claimsDone() || w.Crew.Done > 0 && !w.Crew.Finished }
 
 // probes reports whether patrol reads the crew's guest attribute because of a claim.
 func (w Workload) probes() bool { return !w.Crew.Claim.ProbeUntil.IsZero() && !w.Crew.Finished }
 
-// unproven reports whether budgets are spent and only lines tell of progress since, with no checkpoint directory to prove it.
+// unproven reports whether budgets are spent and only lines show progress since, with no checkpoint directory to prove it.
 func (w Workload) unproven() bool {
 	return w.Directory == "" && w.Incident == nil && w.Budgets != (Budgets{}) && w.Progress.At.After(w.Budgets.Since) && w.Progress.High > w.Progress.Proven
 }
 
-// probeDue is when patrol has to read the crew's guest attribute for what a line claims; zero where nothing is claimed.
+// probeDue is when patrol has to read the crew's guest attribute because of a claim; zero where there is no claim.
 func (w Workload) probeDue() (due time.Time) {
 	every := ListenAgain
 	switch {
@@ -53,7 +53,8 @@ func (w Workload) probeDue() (due time.Time) {
 	return due
 }
 
-// endProbe stops reading the guest attribute for a verdict that does not come. Without a directory nothing else can confirm the claim.
+// endProbe stops reading the guest attribute for a verdict that does not come. Without a directory nothing else can confirm the
+// claim.
 func (m *machine) endProbe() {
 	c := m.w.Crew.Claim
 	if c.ProbeUntil.IsZero() || m.now.Before(c.ProbeUntil) {
@@ -64,7 +65,7 @@ func (m *machine) endProbe() {
 	m.w.Crew.Claim, m.changed = c, true
 }
 
-// askForVerdict asks the function checkpoint for the crew's verdict, unless that is under way.
+// askForVerdict asks the function checkpoint for the crew's verdict, unless that request is under way.
 func (m *machine) askForVerdict(why string) {
 	if m.w.Directory == "" || m.w.effect(events.ActionHear, "") != nil {
 		return
@@ -73,8 +74,8 @@ func (m *machine) askForVerdict(why string) {
 	m.send(Effect{Action: events.ActionHear, Reason: why})
 }
 
-// waitForVerdict makes a decision wait until the crew's verdict has been read, and reports whether it waits. A verdict that was read
-// within HearFor, or could not be read for as long, keeps nothing waiting: the decision is taken then.
+// waitForVerdict makes a decision wait until the crew's verdict has been read, and reports whether it waits. It does not wait if
+// the verdict was read within HearFor, or could not be read for as long: then the decision is taken.
 func (m *machine) waitForVerdict(why string) bool {
 	in := m.w.Incident
 	switch {
@@ -84,7 +85,7 @@ func (m *machine) waitForVerdict(why string) bool {
 		if p := m.phase(); p != Resuming && p != Looking {
 			m.enter(Looking, m.now.Add(HearFor))
 		}
-		m.drop(events.ActionHear, "") // what was asked for before may be tried again much later
+		m.drop(events.ActionHear, "") // the earlier request may be tried again much later
 		m.askForVerdict(why)
 		in = m.inc()
 		in.HearBy, in.Deadline = m.now.Add(HearFor), m.now.Add(HearFor)
@@ -107,13 +108,13 @@ func (m *machine) goOnUnheard() {
 	m.unconfirmed()
 }
 
-// heard notes that the verdict was looked for.
+// heard notes that Pitstop has looked for the verdict.
 func (m *machine) heard() {
 	m.drop(events.ActionHear, "")
 	m.inc().HeardAt, m.inc().HearBy = m.now, time.Time{}
 }
 
-// unconfirmed notes that no verdict calls the training done: nothing waits for one any more.
+// unconfirmed notes that no verdict calls the training done: no decision waits for one any more.
 func (m *machine) unconfirmed() {
 	if c := &m.w.Crew; !c.Finished {
 		c.Done = 0
@@ -121,7 +122,7 @@ func (m *machine) unconfirmed() {
 	}
 }
 
-// verdictRead takes what the function checkpoint read beside the checkpoints.
+// verdictRead takes the verdict that the function checkpoint read beside the checkpoints.
 func (m *machine) verdictRead(e VerdictRead) {
 	effect := m.begun(e.Request)
 	if effect == nil {
@@ -151,7 +152,7 @@ func (m *machine) verdictRead(e VerdictRead) {
 	}
 }
 
-// readVerdictAgain reads once more later: the crew may be about to write what its line said.
+// readVerdictAgain reads once more later: the crew may be about to write the verdict that its line announced.
 func (m *machine) readVerdictAgain(e VerdictRead) {
 	effect := m.effect(events.ActionHear, "")
 	effect.Failures++
@@ -165,7 +166,8 @@ func (m *machine) readVerdictAgain(e VerdictRead) {
 	}
 }
 
-// decideHeard takes the decision that waited for the verdict. What has to be replaced comes before a training that hangs on it.
+// decideHeard takes the decision that waited for the verdict. Lost slices are replaced before a training that hangs on them is
+// restarted.
 func (m *machine) decideHeard() {
 	if m.phase() != Looking {
 		m.inc().Deadline = m.now // the next tick decides
@@ -197,7 +199,7 @@ func (m *machine) loseHeard(s *Slot) {
 	m.replace(text)
 }
 
-// takeVerdict takes what a crew's guest attribute tells beside its heartbeat.
+// takeVerdict takes the content of a crew's guest attribute besides its heartbeat.
 func (m *machine) takeVerdict(e Beat) {
 	s := m.w.Slice(e.Slice)
 	if s == nil || !e.Incarnation.Same(s.Incarnation) || e.Seen.IsZero() {
@@ -211,13 +213,13 @@ func (m *machine) takeVerdict(e Beat) {
 	case e.Verdict != nil:
 		m.verdict(*e.Verdict, false)
 	case e.Ended && c.Attempt > 0 && c.Attempt == e.Attempt:
-		// A crew of the release before, which gives no verdict, says so much.
+		// A crew of the release before gives no verdict, but it says that it ended.
 		m.verdict(events.CrewVerdict{Attempt: e.Attempt, Finished: c.Finished, Ended: c.At, Life: events.Admission{Slice: s.Name}, Reason: "the crew's guest attribute says that it ended"}, false)
 	}
 }
 
 // verdict takes the crew's last word on an attempt, unless another life has begun since. Leased says that the lease confirms it.
-// Lines say nothing against a verdict: anyone may write one about a later attempt.
+// Lines never outweigh a verdict: anyone may write a line about a later attempt.
 func (m *machine) verdict(v events.CrewVerdict, leased bool) {
 	s := m.w.Slice(v.Life.Slice)
 	switch {
@@ -236,8 +238,8 @@ func (m *machine) verdict(v events.CrewVerdict, leased bool) {
 	}
 }
 
-// finishedFor takes the verdict that the training is done, unless something struck its slices at about the time of the exit: then exit 0
-// was a save.
+// finishedFor takes the verdict that the training is done, unless something struck its slices at about the time of the exit: then
+// exit 0 was a save.
 func (m *machine) finishedFor(v events.CrewVerdict) {
 	c := &m.w.Crew
 	if c.Finished || v.Attempt <= c.NotDone {
@@ -264,7 +266,7 @@ func (m *machine) finishedFor(v events.CrewVerdict) {
 	}
 	switch in.Phase {
 	case PhaseDeleting, PhaseCreating, Clearing, Admitting:
-		return // what has been begun is brought to its end
+		return // work under way is completed
 	case Discarding:
 		if !m.w.discarding() {
 			return
@@ -307,7 +309,7 @@ func (m *machine) gaveUpFor(v events.CrewVerdict) {
 	m.restart("the crew has given up: " + v.Reason)
 }
 
-// struckNear says what Pitstop itself read to have happened to a slice within StruckWithin of a time; empty where nothing did.
+// struckNear describes the trouble that Pitstop itself read on a slice within StruckWithin of a time; empty where there was none.
 func (m *machine) struckNear(at time.Time) string {
 	near := func(t time.Time) bool { return !t.IsZero() && t.Sub(at).Abs() <= StruckWithin }
 	if in := m.w.Incident; in != nil {
@@ -344,8 +346,8 @@ func strikes(c events.Cause) bool {
 	return false
 }
 
-// unfinish counts the exit 0 of a training as a save, where Pitstop itself reads that a loss, a restart or maintenance came near to
-// it. A message proves nothing.
+// unfinish counts a training's exit 0 as a save where Pitstop itself read a loss, a restart or maintenance near that exit. A
+// message proves nothing.
 func (m *machine) unfinish(at time.Time) {
 	if m.from.Rank < events.RankReading {
 		return
@@ -357,8 +359,8 @@ func (m *machine) unfinish(at time.Time) {
 	c.Finished, c.NotDone, c.Done, m.changed = false, max(c.Done, c.NotDone), 0, true
 }
 
-// goesFurther resumes care where a line tells of an attempt after the one that was done. That is a hint too: the verdict is read again
-// before anything is brought back.
+// goesFurther resumes care where a line reports an attempt after the one that was done. The line is a hint too: the verdict is read
+// again before anything is brought back.
 func (m *machine) goesFurther(attempt int) {
 	c := &m.w.Crew
 	if c.Finished && attempt <= c.Done {
@@ -369,8 +371,8 @@ func (m *machine) goesFurther(attempt int) {
 	}
 }
 
-// proven refills the budgets when a checkpoint or the crew's guest attribute shows a step that none showed before, made since they
-// were first spent.
+// proven refills the budgets when a checkpoint or the crew's guest attribute shows a new highest step, made after the budgets were
+// first spent.
 func (m *machine) proven(step int64, at time.Time) {
 	p, b := &m.w.Progress, &m.w.Budgets
 	if step <= p.Proven {
@@ -392,7 +394,7 @@ func (m *machine) proven(step int64, at time.Time) {
 	}
 }
 
-// charge spends one of a budget.
+// charge spends one unit of a budget.
 func (m *machine) charge(n *int) {
 	if *n++; m.w.Budgets.Since.IsZero() {
 		m.w.Budgets.Since = m.now
@@ -400,7 +402,7 @@ func (m *machine) charge(n *int) {
 	m.changed = true
 }
 
-// restartedToday is when restarts were asked for within the last day.
+// restartedToday lists the requests for a restart within the last day.
 func (m *machine) restartedToday() []time.Time {
 	return slices.DeleteFunc(slices.Clone(m.w.Crew.Restarted), func(t time.Time) bool { return m.now.Sub(t) >= 24*time.Hour })
 }

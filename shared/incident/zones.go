@@ -10,9 +10,10 @@ import (
 	"pitstop.internal/shared/policy"
 )
 
-// candidates are the places to try for a slice: where it was, then the zones of the policy, then its other shapes. The slices of
-// a Multislice are in one zone and in one shape: what is lost alone goes where the others are, and only what is lost together
-// moves, together. Whose owner has put them apart stays where it was, in the shape of the others.
+// candidates are the places to try for a slice: its old zone, then the zones of the policy, then its other shapes. The slices of a
+// Multislice are in one zone and have one shape. A slice that is lost alone goes where the others are; slices that are lost
+// together move together. Where the owner has put them in different zones, the slice stays in its zone and takes the shape of the
+// others.
 func (m *machine) candidates(s *Slot) []Place {
 	places := []Place{{Zone: s.own().Zone}}
 	apart, first := m.apart(), true
@@ -48,7 +49,7 @@ func (m *machine) candidates(s *Slot) []Place {
 	return append(places, m.shapes(s, places)...)
 }
 
-// apart reports whether training ran last in several zones.
+// apart reports whether training last ran in several zones.
 func (m *machine) apart() bool {
 	zone := ""
 	for i := range m.w.Slices {
@@ -64,8 +65,8 @@ func (m *machine) apart() bool {
 	return false
 }
 
-// anchors is the place in which a slice stands, or may come to stand; none while it is to be created anywhere. What is to be deleted
-// stands until it is gone: Google may heal it before.
+// anchors is the place in which a slice stands, or may come to stand; none while Pitstop may still create it anywhere. A slice that
+// is to be deleted keeps its place until it is gone: Google may heal it before that.
 func (m *machine) anchors(s *Slot) Place {
 	if !s.Replace || s.Maker != "" || s.Condition != Gone && m.w.effect(events.ActionDelete, s.Name) != nil {
 		return s.place()
@@ -76,15 +77,15 @@ func (m *machine) anchors(s *Slot) Place {
 	return Place{}
 }
 
-// mayCome reports whether a creation that was begun may have taken effect, or may do so still.
+// mayCome reports whether a creation that was begun may have taken effect, or still may.
 func (effect Effect) mayCome() bool { return !effect.Begun.IsZero() || effect.Failures > 0 }
 
-// together reports whether two slices are created by one request.
+// together reports whether one request creates both slices.
 func (m *machine) together(a, b *Slot) bool {
 	return a.Group != "" && a.Group == b.Group && a.Zone == b.Zone
 }
 
-// moveRest has what is still to be created follow to the zone that is asked next.
+// moveRest moves the slices that are still to be created to the zone that is asked next.
 func (m *machine) moveRest(effect *Effect, at time.Time) {
 	if m.apart() {
 		return
@@ -102,7 +103,7 @@ func (m *machine) moveRest(effect *Effect, at time.Time) {
 	}
 }
 
-// rejoins has a creation of which nothing can come any more follow to where the others are, when they turned out to stand.
+// rejoins moves a creation that can no longer take effect to the place where the other slices turned out to be.
 func (m *machine) rejoins(effect *Effect) {
 	if effect.Action != events.ActionCreate || !effect.Begun.IsZero() {
 		return
@@ -119,9 +120,9 @@ func (m *machine) rejoins(effect *Effect) {
 	m.decided("create "+effect.sliceList()+" in "+at.String(), "the slices of a workload stay together")
 }
 
-// nextPlace is the place that was not asked for longest, of those that have not just refused the slice: answers take their time, and
-// the first may be asked again before the last was asked at all. If all have refused, it is the one to ask again first, and when.
-// None is left where all of them never can.
+// nextPlace is the place that was not asked for longest, among those that have not just refused the slice. Answers take their time,
+// so Pitstop may ask the first place again before it has asked the last one at all. If all have refused, nextPlace is the one to
+// ask again first, and when. It is empty where no place can ever give the slice.
 func (m *machine) nextPlace(s *Slot) (at Place, from time.Time) {
 	var asked, until time.Time
 	var ready, later Place
@@ -161,7 +162,7 @@ func (m *machine) refused(effect Effect, f Failure) {
 	r := Refusal{Zone: effect.Zone, Accelerator: effect.Accelerator, At: m.now, Until: m.now.Add(m.pause(effect)), Text: f.Message, Code: f.Reason()}
 	r.Never = slices.Contains([]FailureClass{WrongZone, NoQuota, CannotMove, OtherRegion}, f.Class)
 	if f.Class == Quota {
-		// What is there of ours is looked at before it is asked for again: it may hold what is missing.
+		// Pitstop reads its own slices before it asks again: one of them may hold the missing quota.
 		in.Look = true
 		r.Until = m.now.Add(QuotaEvery)
 	}
@@ -174,11 +175,11 @@ func (m *machine) refused(effect Effect, f Failure) {
 		in.WaitingSince, in.Reminded = m.now, m.now
 	}
 	for _, name := range append([]string{effect.Slice}, effect.With...) {
-		m.clearMadeMarks(m.w.Slice(name)) // it was seen for a moment, and is not made after all
+		m.clearMadeMarks(m.w.Slice(name)) // it appeared for a moment, and was not created after all
 	}
 	s := m.w.Slice(effect.Slice)
 	if s.Reclaimable && in.Phase == PhaseCreating {
-		in.Deadline = time.Time{} // capacity for Spot is waited for as long as it takes
+		in.Deadline = time.Time{} // the wait for Spot capacity has no limit
 	}
 	to, from := m.nextPlace(s)
 	if to == (Place{}) {
@@ -202,7 +203,7 @@ func (m *machine) refused(effect Effect, f Failure) {
 	m.coded(r.Code)
 }
 
-// moves reports whether an effect creates a slice in another zone or shape than its specification was read in.
+// moves reports whether an effect creates a slice in another zone or shape than the one in which its specification was read.
 func (m *machine) moves(effect Effect) bool {
 	return effect.Action == events.ActionCreate && (effect.Zone != m.w.Slice(effect.Slice).Zone || m.reshapedCreation(effect))
 }
@@ -242,14 +243,14 @@ func (m *machine) nowhere(effect Effect, f Failure) {
 	m.escalate(CodeNoZone, "no zone can give "+effect.sliceList()+": "+f.Message, advice)
 }
 
-// recall forgets refusals whose time is over. The others hold for what is lost next, too: a zone that has just refused one
-// slice refuses another.
+// recall forgets refusals whose time is over. The others hold for the next loss, too: a zone that has just refused one slice
+// refuses another.
 func (m *machine) recall() {
 	in := m.inc()
 	in.Zones = slices.DeleteFunc(in.Zones, func(r Refusal) bool { return !r.Never && !m.now.Before(r.Until) })
 }
 
-// capacityFound tells that a wait for capacity is over.
+// capacityFound notes that a wait for capacity is over.
 func (m *machine) capacityFound() {
 	in := m.inc()
 	waited := len(in.Zones) == 0 || slices.ContainsFunc(in.Zones, func(r Refusal) bool { return !r.Never })
@@ -267,8 +268,8 @@ func (m *machine) capacityFound() {
 	m.recall()
 }
 
-// slow gives creations that were accepted, and have neither ended nor failed in their time, as much again, once: what comes
-// late is as good as what comes soon, and would be deleted with the end of the incident.
+// slow gives accepted creations that have neither ended nor failed in their time as much time again, once. A late slice is as good
+// as an early one, and the end of the incident would delete it.
 func (m *machine) slow(took string) bool {
 	var names []string
 	for _, effect := range m.w.Effects {
@@ -286,21 +287,21 @@ func (m *machine) slow(took string) bool {
 	return true
 }
 
-// RefusedIn reports whether a place has refused a slice of this incident, whoever told it.
+// RefusedIn reports whether a place has refused a slice of this incident, whichever source reported it.
 func (in *Incident) RefusedIn(at Place) bool {
 	return in != nil && slices.ContainsFunc(in.Zones, func(r Refusal) bool { return r.Place() == at })
 }
 
-// OtherPlaceMayHaveIt reports whether another place than this one may give a slice: one of those that would be asked, and that has not
-// said that it never can.
+// OtherPlaceMayHaveIt reports whether another place than this one may give a slice: a place that would be asked and has not said
+// that it never can.
 func (w Workload) OtherPlaceMayHaveIt(p policy.Policy, slice string, at Place) bool {
 	return slices.ContainsFunc(w.PlacesFor(p, slice), func(other Place) bool {
 		return other != at && (w.Incident == nil || !slices.ContainsFunc(w.Incident.Zones, func(r Refusal) bool { return r.Place() == other && r.Never }))
 	})
 }
 
-// OutOfCapacity is the creation for which a zone had no capacity, if that is what evidence says: as an answer, or as the end of
-// an operation. What somebody else was told is no news.
+// OutOfCapacity returns the creation for which a zone had no capacity, if the evidence says so: as an answer, or as the end of an
+// operation. Hearsay of another creation's failure is no news.
 func (w Workload) OutOfCapacity(e Evidence) (Effect, bool) {
 	if w.Incident == nil {
 		return Effect{}, false
@@ -324,7 +325,7 @@ func (w Workload) OutOfCapacity(e Evidence) (Effect, bool) {
 	return Effect{}, false
 }
 
-// pause is the time until a zone is asked again: one to two minutes, spread by what the effect is and not by chance, so
+// pause is the time until a zone is asked again: one to two minutes. The spread follows from the effect and not from chance, so
 // that the same evidence makes the same decision.
 func (m *machine) pause(effect Effect) time.Duration {
 	h := events.ID(m.w.ID, m.w.Incident.ID, effect.Slice, effect.Place().String(), events.Number(int64(effect.Attempt)))
@@ -333,7 +334,7 @@ func (m *machine) pause(effect Effect) time.Duration {
 	return CapacityEvery + CapacityEvery*time.Duration(n)/0x10000
 }
 
-// reminds reports whether it is time to tell again of a wait without an end, and notes that it is told.
+// reminds reports whether it is time for another reminder of a wait without an end, and notes that reminder.
 func (m *machine) reminds(since time.Time) bool {
 	told := m.w.Incident.Reminded
 	next := since.Add(RemindFirst)
@@ -347,14 +348,14 @@ func (m *machine) reminds(since time.Time) bool {
 	return true
 }
 
-// remind tells of a long wait for capacity.
+// remind reports a long wait for capacity.
 func (m *machine) remind() {
 	in := m.w.Incident
 	if in.WaitingSince.IsZero() || !m.reminds(in.WaitingSince) {
 		return
 	}
 	why, last := "the "+m.w.Words().Group+" waits", time.Time{}
-	for _, r := range in.Zones { // a zone that cannot give it at all is not what is waited for
+	for _, r := range in.Zones { // Pitstop does not wait for a zone that can never give it
 		if !r.Never && r.At.After(last) {
 			why, last = r.Text, r.At
 		}
