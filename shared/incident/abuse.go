@@ -6,8 +6,8 @@ import (
 	"pitstop.internal/events"
 )
 
-// stopAbused ends all automation where Google suspects abuse. What was decided in the same step does not leave. Of a clean-up, what
-// is under way is waited for.
+// stopAbused ends all automation where Google suspects abuse. Requests that were decided in the same step are not sent. A clean-up
+// waits for its calls that are under way.
 func (m *machine) stopAbused() {
 	if m.w.Incident == nil || !m.abused() {
 		return
@@ -31,7 +31,7 @@ func (m *machine) stopAbused() {
 	m.escalate(CodeAbuse, why, "answer Google's notification; Pitstop does nothing here before that is settled; then pitstop retry "+m.w.Name)
 }
 
-// tellAbuse notes that a person is told of what Google suspects.
+// tellAbuse notes that a person is told of Google's suspicion.
 func (m *machine) tellAbuse() {
 	for i := range m.w.Slices {
 		if s := &m.w.Slices[i]; s.Abuse.Suspected {
@@ -40,8 +40,8 @@ func (m *machine) tellAbuse() {
 	}
 }
 
-// settleAbuse takes a person's word for it that what Google suspected is settled, of what is not READY: no reading of such a slice
-// takes the symptom off again. The next one that shows it stops everything anew.
+// settleAbuse records a person's word that Google's suspicion is settled, for slices that are not READY: no reading of such a slice
+// removes the symptom. The next reading that shows it stops everything again.
 func (m *machine) settleAbuse() {
 	for i := range m.w.Slices {
 		if s := &m.w.Slices[i]; s.abuseUnsettled() {
@@ -51,8 +51,8 @@ func (m *machine) settleAbuse() {
 	}
 }
 
-// abuseUnsettled reports whether Google suspected abuse on a slice when it was last READY, or when it was lost, and only a person can settle
-// that.
+// abuseUnsettled reports whether Google suspected abuse on a slice when it was last READY, or when it was lost, and only a person
+// can settle that.
 func (l Life) abuseUnsettled() bool {
 	return l.Abuse.Suspected && l.Condition != Ready && !l.IsReleased()
 }

@@ -10,20 +10,20 @@ import (
 	"pitstop.internal/shared/policy"
 )
 
-// Advance is the whole decision: what is known, one thing more, and the time make what is known now and what has to be
-// sent. It does no I/O and changes nothing that it was given. Changed is false where the evidence taught nothing new;
-// the document need not be written then, and there is nothing to send.
+// Advance is the whole decision. From the present knowledge, one piece of evidence and the time, it makes the next state of the
+// workload and the events to send. It does no I/O and changes none of its arguments. Changed is false where the evidence taught
+// nothing new; then the document need not be written, and there is nothing to send.
 func Advance(p policy.Policy, w Workload, e Evidence, now time.Time) (next Workload, send []events.Event, changed bool) {
 	m := machine{p: p, w: w, now: now}
 	m.learn(e)
 	return m.w, m.out, m.changed
 }
 
-// learn takes one thing more, and decides what follows.
+// learn takes one piece of evidence, and decides what follows.
 func (m *machine) learn(e Evidence) {
 	m.from, m.reading = e.origin(), ""
 	if m.from.Time.After(m.now) {
-		m.from.Time = m.now // a clock ahead of ours orders nothing
+		m.from.Time = m.now // a clock ahead of Pitstop's orders nothing
 	}
 	m.forget()
 	switch e := e.(type) {
@@ -83,7 +83,7 @@ func (m *machine) learn(e Evidence) {
 	m.scheduleSaves()
 }
 
-// label takes what the slices say of the policy, once all is known of them that a reading tells.
+// label sets the workload's policy label from its slices, once a reading has been taken in whole.
 func (m *machine) label() {
 	if m.reading == "" {
 		return
@@ -98,8 +98,8 @@ func New(project, name, provider string) Workload {
 	return Workload{Schema: Schema, ID: project + "/" + name, Project: project, Name: name, Provider: provider}
 }
 
-// machine is one call of Advance. It copies what it changes: w shares its slices with the caller's workload until
-// slice, effects or inc is called.
+// machine is one call of Advance. It copies before it changes: w shares its slices with the caller's workload until slice, effects
+// or inc is called.
 type machine struct {
 	p       policy.Policy
 	w       Workload
@@ -173,8 +173,8 @@ func (m *machine) forget() {
 	}
 }
 
-// line adds to the story of the open incident. Where that grows too long its middle goes, a few lines at once: how it began and how it
-// stands are what a reader needs.
+// line adds to the story of the open incident. A story that grows too long loses its middle, a few lines at once: a reader needs
+// the beginning and the present state.
 func (m *machine) line(kind LineKind, text, reason string) {
 	in := m.inc()
 	l := Line{At: m.now, Kind: kind, Text: clip(text), Reason: clip(reason), Source: m.from.ID, Phase: in.Phase}
@@ -188,7 +188,8 @@ func (m *machine) line(kind LineKind, text, reason string) {
 const (
 	// spare is how many lines make room at once in a timeline that is full.
 	spare = 8
-	// maxStory bounds the words of a timeline, in bytes, and longestText those of a text in it: a document has room for its facts.
+	// maxStory bounds the words of a timeline, in bytes, and longestText the words of one text in it: the document needs room for
+	// its facts.
 	maxStory    = 64 << 10
 	longestText = 1 << 10
 )
@@ -205,7 +206,7 @@ func (l Line) size() int { return len(l.Text) + len(l.Reason) }
 
 func (m *machine) decided(text, reason string) { m.line(LineDecided, text, reason) }
 
-// seenOnce adds what is seen to the story, unless this very line of a log has told it before.
+// seenOnce adds an observation to the story, unless this very line of a log has added it before.
 func (m *machine) seenOnce(text string) {
 	told := slices.ContainsFunc(m.w.Incident.Timeline, func(l Line) bool {
 		return l.Source != "" && l.Source == m.from.ID && l.Text == clip(text)
@@ -215,15 +216,15 @@ func (m *machine) seenOnce(text string) {
 	}
 }
 
-// coded says in one word why the line was written that was just added.
+// coded gives the line that was just added its reason in one word.
 func (m *machine) coded(c Code) {
 	in := m.inc()
 	in.Timeline[len(in.Timeline)-1].Code = c
 }
 
-// enter moves the open incident to a phase that ends at the deadline at the latest; a zero deadline is one of the two
-// waits that have none. Requests of the phase before that nobody answered are void: the fence finds no effect for them. The
-// checkpoint of a save may still be looked for in the window.
+// enter moves the open incident to a phase that ends no later than the deadline. A zero deadline is for the two waits that have
+// none. Unanswered requests of the phase before are void: the fence finds no effect for them. In the window, Pitstop may still look
+// for the checkpoint of a save.
 func (m *machine) enter(p Phase, deadline time.Time) {
 	in := m.inc()
 	if p != Saving && !in.Save.Requested.IsZero() && in.Save.Result == "" {
@@ -238,12 +239,12 @@ func (m *machine) enter(p Phase, deadline time.Time) {
 	})
 }
 
-// inFlight reports whether a call that makes or removes a slice may still take effect.
+// inFlight reports whether a call that creates or deletes a slice may still take effect.
 func (effect Effect) inFlight() bool {
 	return effect.exclusive() && !effect.Begun.IsZero() && effect.Retry.IsZero()
 }
 
-// open opens an incident. The phase is set by whoever called.
+// open opens an incident. The caller sets the phase.
 func (m *machine) open(t Trouble) *Incident {
 	m.raise()
 	pr := m.w.Progress
@@ -255,7 +256,7 @@ func (m *machine) open(t Trouble) *Incident {
 		Troubles: []Trouble{t},
 	}
 	if m.p.Unreadable != "" {
-		in.Switches = policy.Everything() // the first policy that can be read is the one that counts
+		in.Switches = policy.Everything() // the first policy that can be read counts
 	}
 	m.w.Incident, m.w.Idle, m.ownIncident, m.changed = in, nil, true, true
 	m.w.PolicyHash = m.p.Hash
@@ -270,17 +271,17 @@ func incidentID(name string, now time.Time, epoch int64) string {
 	return incidentsOf(name) + now.UTC().Format("20060102-") + strconv.FormatInt(epoch, 10)
 }
 
-// incidentsOf is what the IDs of a workload's incidents begin with.
+// incidentsOf is the prefix of the IDs of a workload's incidents.
 func incidentsOf(name string) string {
 	const longest = 40
 	name = strings.ReplaceAll(strings.ToLower(name), ".", "-")
 	return name[:min(len(name), longest)] + "-"
 }
 
-// MayHave reports whether an incident of this ID may be the workload's.
+// MayHave reports whether an incident with this ID may belong to the workload.
 func (w Workload) MayHave(id string) bool { return strings.HasPrefix(id, incidentsOf(w.Name)) }
 
-// level is what may be done at this step: the lower of what was allowed when the incident opened and of what is now.
+// level is the lower of two levels of a switch: the level when the incident opened, and the present one.
 func (m *machine) level(s policy.Switch) policy.Level {
 	if m.w.Incident == nil {
 		return m.p.Switches.Level(s)
@@ -300,20 +301,20 @@ func (m *machine) watchOnly() bool {
 // watched reports whether the policy is known to allow nothing.
 func (m *machine) watched() bool { return m.p.Unreadable == "" && m.watchOnly() }
 
-// unreadable reports whether the policy could not be read, and says so once: nothing is decided until it can be.
+// unreadable reports whether the policy could not be read, and records that once: Pitstop decides nothing until it can be read.
 func (m *machine) unreadable() bool {
 	if m.p.Unreadable == "" {
 		return false
 	}
-	m.hold(CodePolicyUnreadable, policyHeld+m.p.Unreadable, m.now.Add(time.Minute)) // the next tick sees whether it still is
+	m.hold(CodePolicyUnreadable, policyHeld+m.p.Unreadable, m.now.Add(time.Minute)) // the next tick tries again
 	return true
 }
 
 const policyHeld = "the policy cannot be read: "
 
-// hold says once why nothing is done, and until when: then somebody looks again. Waiting is no failure, so the deadline moves by the time
-// that is held. No time counts twice. A hold that is met again within RequestFor has lasted since it was met last. What was overdue
-// already is so again when the hold ends. After HeldForMost the deadline stays where it is.
+// hold records once why Pitstop does nothing, and until when: then it looks again. Waiting is no failure, so the deadline moves by
+// the time of the hold. No time counts twice. A hold that is met again within RequestFor has lasted since it was last met. What was
+// overdue already is overdue again when the hold ends. After HeldForMost the deadline stays where it is.
 func (m *machine) hold(c Code, why string, until time.Time) {
 	in := m.w.Incident
 	if in == nil {
@@ -338,14 +339,14 @@ func (m *machine) hold(c Code, why string, until time.Time) {
 	in.HeldSeconds += int64(more / time.Second)
 }
 
-// held is for how long the phases of the incident were held, in all.
+// held is the total time for which the phases of the incident were held.
 func (in *Incident) held() time.Duration { return time.Duration(in.HeldSeconds) * time.Second }
 
-// heldOut reports whether the incident is held still, and its deadline moves no more.
+// heldOut reports whether the incident is still held, and its deadline no longer moves.
 func (in *Incident) heldOut() bool { return in.Held != "" && in.held() >= HeldForMost }
 
-// trouble adds what went wrong, once per cause and life for as long as the slice is not usable in between, and attributes the
-// incident to the best cause known. It reports whether that is news, or proves what was only reported.
+// trouble adds a trouble, once per cause and life for as long as the slice is not usable in between, and attributes the incident to
+// the best cause known. It reports whether the trouble is news, or proves one that was only reported.
 func (m *machine) trouble(t Trouble, life events.Incarnation) bool {
 	in := m.w.Incident
 	var usable time.Time
@@ -379,7 +380,7 @@ func (m *machine) trouble(t Trouble, life events.Incarnation) bool {
 
 const maxTroubles = 32
 
-// specific orders causes by how much they explain: a later, better one takes the place of a poorer one.
+// specific orders causes by how much they explain: a later, better cause replaces a poorer one.
 func specific(c events.Cause) int {
 	switch c {
 	case events.CauseCrash:
@@ -398,8 +399,8 @@ func specific(c events.Cause) int {
 	return 1
 }
 
-// attribute takes the better cause and refunds what the training was charged for when the machines were to blame: by what had happened
-// when its trouble began. What came after that explains none of it.
+// attribute takes the better cause. It refunds the training's charges when the machines caused the incident: an event explains only
+// trouble that began no earlier than the event. Later events explain none of it.
 func (m *machine) attribute(in *Incident, c events.Cause, at time.Time) {
 	if specific(c) <= specific(in.Cause) {
 		return
@@ -414,14 +415,14 @@ func (m *machine) attribute(in *Incident, c events.Cause, at time.Time) {
 	m.changed = true
 }
 
-// reattribute corrects the incident that closed last when evidence about it arrives late. Its archive record is
-// rewritten under the same ID; nothing is opened by a straggler.
+// reattribute corrects the incident that closed last when evidence about it arrives late. It rewrites the archive record under the
+// same ID; a late message opens nothing.
 func (m *machine) reattribute(c events.Cause, text string) {
 	if m.w.Closed == nil || specific(c) <= specific(m.w.Closed.Cause) {
 		return
 	}
 	if first := m.w.Closed.Troubles[0].At; m.when().Before(first.Add(-Linger)) {
-		return // it explains something before that: an entry may be delivered again hours later
+		return // it explains an earlier trouble: an entry may be delivered again hours later
 	}
 	in := *m.w.Closed
 	in.Timeline = slices.Clip(in.Timeline)
@@ -438,7 +439,7 @@ func (m *machine) reattribute(c events.Cause, text string) {
 	})
 }
 
-// when is the time that evidence gives itself, else now.
+// when is the evidence's own time, else now.
 func (m *machine) when() time.Time {
 	if m.from.Time.IsZero() {
 		return m.now

@@ -9,7 +9,7 @@ import (
 )
 
 // Unbound is a line of a crew on workers that no life of the slice is known to have. It is kept until a reading says whose workers
-// they are: a new life's crew may be heard before the API shows that life.
+// they are: a new life's crew may write before the API shows that life.
 type Unbound struct {
 	ID     string            `json:"id,omitzero"`
 	Time   time.Time         `json:"time,omitzero"`
@@ -33,8 +33,9 @@ const (
 	unknownCrew speaker = "unknown"
 )
 
-// speaker finds the life of a slice whose crew wrote a line on that host at that time: by the names of its workers where those are known
-// and of the Cloud TPU API's form, else by the time. For a former life it says when that ended.
+// speaker finds the life of a slice whose crew wrote a line on that host at that time. It compares the names of the life's workers,
+// where those are known and have the Cloud TPU API's form; else it compares the time. For a former life it also returns the end of
+// that life.
 func (s *Slot) speaker(host string, at time.Time) (who speaker, ended time.Time) {
 	group, _, named := events.WorkerGroup(host)
 	if named && group == s.Hosts {
@@ -63,8 +64,8 @@ func (s *Slot) WasOn(group string) bool {
 	return slices.ContainsFunc(s.Former, func(l Life) bool { return l.Hosts == group })
 }
 
-// keep keeps a line once, without the parts that nobody needs: a document has a limit. If there are too many, the oldest line goes. A line
-// that is older than the newest life is not kept, because its life is forgotten.
+// keep keeps a line once, without the parts that nobody needs: a document has a limit. If there are too many, the oldest line goes.
+// A line that is older than the newest life is not kept, because its life is forgotten.
 func (m *machine) keep(e Reported, s *Slot) {
 	again := func(k Unbound) bool { return k.ID == e.ID && k.Slice == e.Slice }
 	r := e.Report
@@ -91,7 +92,8 @@ func (m *machine) forgetFormer(s *Slot) {
 	}
 }
 
-// Bound are the lines whose life is known by now, in the order in which they were written. The caller passes them to Advance, one by one.
+// Bound are the lines whose life is known by now, in the order in which they were written. The caller passes them to Advance, one
+// by one.
 func (w Workload) Bound() (lines []Evidence) {
 	kept := slices.SortedStableFunc(slices.Values(w.Unbound), func(a, b Unbound) int { return a.Time.Compare(b.Time) })
 	for _, k := range kept {
@@ -103,7 +105,7 @@ func (w Workload) Bound() (lines []Evidence) {
 	return lines
 }
 
-// bound notes that a line is kept no more: it is known whose it is.
+// bound removes a line from the kept ones: its life is known.
 func (m *machine) bound(e Reported) {
 	kept := func(k Unbound) bool { return k.ID == e.ID && k.Slice == e.Slice }
 	if slices.ContainsFunc(m.w.Unbound, kept) {
@@ -111,8 +113,8 @@ func (m *machine) bound(e Reported) {
 	}
 }
 
-// remember records the attempts and steps that a former life's crew reported. It decides nothing. What was written after the end of that
-// life is of a training that nobody waits for.
+// remember records the attempts and steps that a former life's crew reported. It decides nothing. A line from after the end of that
+// life belongs to a training that nobody waits for.
 func (m *machine) remember(r events.CrewReport, ended time.Time) {
 	if !m.when().Before(ended) {
 		return
@@ -127,6 +129,6 @@ func (m *machine) remember(r events.CrewReport, ended time.Time) {
 	case events.ReportFinished:
 		m.claimsEnd(r)
 	case events.ReportSaved, events.ReportRefused, events.ReportGaveUp, events.ReportNotice:
-		// They answer what has been decided without them.
+		// These lines concern decisions made without a former life's crew.
 	}
 }

@@ -8,30 +8,31 @@ import (
 	"pitstop.internal/events"
 )
 
-// Call is one call of ours that changes something outside of Pitstop: of the provider's API, or of a bucket. It is recorded
-// before it is made, with the intent, and completed by what came back. What it carries is not kept.
+// Call is one call by Pitstop that changes something outside: in the provider's API, or in a bucket. It is recorded before it is
+// made, with the intent, and completed by its answer. Its content is not kept.
 type Call struct {
-	// At is when the intent was stored: nothing was called before.
+	// At is when the intent was stored: no call came before.
 	At time.Time `json:"at"`
 	// Function makes the call of this method on this resource, each by its own name: recreate, CreateNode,
 	// projects/P/locations/Z/nodes/N.
 	Function string `json:"function"`
 	Method   string `json:"method"`
 	Resource string `json:"resource"`
-	// Accelerator is what a creation asks for, where that is not what the owner ordered.
+	// Accelerator is the shape that a creation requests, where the owner ordered another one.
 	Accelerator string `json:"accelerator,omitzero"`
-	// RequestID is that of the request; creations and deletions carry it to the provider. Epoch, Action and Slice name the
+	// RequestID is the ID of the request; creations and deletions carry it to the provider. Epoch, Action and Slice name the
 	// request.
 	RequestID string        `json:"request_id,omitzero"`
 	Epoch     int64         `json:"epoch"`
 	Action    events.Action `json:"action"`
 	Slice     string        `json:"slice,omitzero"`
-	// Again counts how often it was begun once more by another delivery, which looks before it calls.
+	// Again counts the later deliveries that began the call once more. Each of them reads the state before it calls.
 	Again int `json:"again,omitzero"`
-	// Answered is when its outcome was stored; zero while it is not known. Operation names what the provider did then.
+	// Answered is when its outcome was stored; zero while the outcome is not known. Operation names the provider's operation that
+	// followed.
 	Answered  time.Time `json:"answered,omitzero"`
 	Operation string    `json:"operation,omitzero"`
-	// Code says why it, or its operation, failed, or why it was not made; empty for what was accepted.
+	// Code says why the call, or its operation, failed, or why it was not made; empty for an accepted call.
 	Code    Code `json:"code,omitzero"`
 	NotMade bool `json:"not_made,omitzero"`
 	// Folded counts the later calls like this one that it stands for, the last of them at Until.
@@ -39,13 +40,13 @@ type Call struct {
 	Until  time.Time `json:"until,omitzero"`
 }
 
-// MaxCalls bounds the record: the oldest calls that say the same are folded into one.
+// MaxCalls bounds the record: the oldest calls of the same kind are folded into one.
 const MaxCalls = 100
 
 // methodWrite is the method of a bucket that writes an object.
 const methodWrite = "storage.objects.create"
 
-// calls are the calls that carrying out an effect makes, in their order.
+// calls are the calls that an effect makes, in their order.
 func (w Workload) calls(effect Effect) []Call {
 	call := func(function, method, resource string) Call {
 		return Call{Function: function, Method: method, Resource: resource, Accelerator: effect.Accelerator, Epoch: effect.Epoch, Action: effect.Action, Slice: effect.Slice}
@@ -53,7 +54,7 @@ func (w Workload) calls(effect Effect) []Call {
 	object := func(function, name string) Call {
 		return call(function, methodWrite, strings.TrimRight(w.Directory, "/")+"/"+name)
 	}
-	// A slice goes and comes with the group that holds it.
+	// A slice is created and deleted with the group that holds it.
 	words := w.Words()
 	slice := func(function string, s *Slot, zone string) Call {
 		at, method := "projects/"+w.Project+"/locations/"+zone+"/", words.Calls[effect.Action]
@@ -98,8 +99,8 @@ func (w Workload) calls(effect Effect) []Call {
 	return nil
 }
 
-// record keeps the calls that an effect is about to make. Those that an earlier delivery has begun are begun once more, and so is what
-// this one leaves out: nobody knows any more what came of it.
+// record keeps the calls that an effect is about to make. Calls that an earlier delivery has begun count as begun once more. So do
+// calls that this delivery leaves out: their outcome is no longer known.
 func (m *machine) record(effect Effect) {
 	calls := m.w.calls(effect)
 	same := func(a, b Call) bool {
@@ -134,8 +135,8 @@ func (m *machine) call(i int) *Call {
 	return &in.Calls[i]
 }
 
-// fold makes room: the oldest call that ended as an earlier one did is told by that one. Where no two are alike, the oldest
-// goes and is counted.
+// fold makes room: it counts the oldest call that ended like an earlier one on that earlier call. Where no two are alike, the
+// oldest call goes and is counted.
 func (m *machine) fold() {
 	m.call(0)
 	in := m.inc()
@@ -159,7 +160,7 @@ func (m *machine) fold() {
 	in.Calls = slices.Delete(in.Calls, 0, 1)
 }
 
-// completed has what came of the calls of a request kept, of those of which that is not known yet.
+// completed applies the outcome to each call of a request whose outcome is not known yet.
 func (m *machine) completed(r events.Request, done func(c *Call)) {
 	if m.w.Incident == nil || m.w.Incident.ID != r.Incident {
 		return
@@ -171,7 +172,7 @@ func (m *machine) completed(r events.Request, done func(c *Call)) {
 	}
 }
 
-// callAnswered keeps the answer to a call. An answer that is none of a call leaves open what an earlier delivery has come to.
+// callAnswered keeps the answer to a call. An answer to no call leaves the outcome of an earlier delivery open.
 func (m *machine) callAnswered(e Answered) {
 	if e.NoCall == Unbegun {
 		return
@@ -194,7 +195,7 @@ func (m *machine) callAnswered(e Answered) {
 	})
 }
 
-// mayHaveCalled reports whether a call of a request was begun of which nobody knows whether it was made.
+// mayHaveCalled reports whether a call of a request was begun and may or may not have been made.
 func (m *machine) mayHaveCalled(r events.Request) (open bool) {
 	m.completed(r, func(*Call) { open = true })
 	return open
@@ -212,7 +213,7 @@ func (m *machine) notCalled(e Held) {
 	})
 }
 
-// operationFailed keeps why what was accepted came to nothing.
+// operationFailed keeps why an accepted call failed.
 func (m *machine) operationFailed(e Ended) {
 	if e.Failure == nil {
 		return
@@ -224,7 +225,7 @@ func (m *machine) operationFailed(e Ended) {
 	}
 }
 
-// What is the call for people: method and resource, and the shape of a creation that is another than the owner ordered.
+// What is the call for people: method and resource, and the shape of a creation where the owner ordered another one.
 func (c Call) What() string {
 	if c.Accelerator == "" {
 		return c.Method + " " + c.Resource

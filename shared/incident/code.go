@@ -2,11 +2,11 @@ package incident
 
 import "pitstop.internal/events"
 
-// Code says in one word why something was refused, is held, was ignored, or ended without the training going on. Texts are
-// for people and may change; codes are for programs and stay.
+// Code says in one word why something was refused, is held, was ignored, or ended without the training going on. Texts are for
+// people and may change; codes are for programs and stay.
 type Code string
 
-// The codes. Codes has what each means.
+// The codes. Codes gives the meaning of each.
 const (
 	// Requests that are not wanted any more.
 	CodeUnknownWorkload Code = "unknown_workload"
@@ -22,7 +22,7 @@ const (
 	CodeOvertaken       Code = "overtaken"
 	CodeBodyDiffers     Code = "body_differs"
 
-	// What the owner says.
+	// Decisions of the owner.
 	CodePaused           Code = "paused"
 	CodeBraked           Code = "braked"
 	CodePolicyUnreadable Code = "policy_unreadable"
@@ -36,7 +36,7 @@ const (
 	CodeCancelled        Code = "cancelled"
 	CodeHangReport       Code = "hang_report"
 
-	// What keeps a slice from being brought back.
+	// Reasons why a slice is not brought back.
 	CodeUnread         Code = "unread"
 	CodeAuditUnread    Code = "audit_log_unread"
 	CodeNotReady       Code = "not_ready"
@@ -63,15 +63,15 @@ const (
 	CodeLeftBehind     Code = "left_behind"
 	CodeFinished       Code = "finished"
 
-	// What becomes of slices that an incident has left idle.
+	// The fate of slices that an incident has left idle.
 	CodeIdleDeleted Code = "idle_deleted"
 	CodeMayTrain    Code = "may_train"
 
-	// What keeps maintenance from being started before its window.
+	// Reasons why maintenance is not started before its window.
 	CodeNotEarly Code = "not_early"
 	CodeBegun    Code = "begun"
 
-	// Messages from which nothing follows.
+	// Messages that lead to nothing.
 	CodeNotMine        Code = "not_mine"
 	CodeNotWatched     Code = "not_watched"
 	CodeNoSink         Code = "no_sink"
@@ -87,14 +87,14 @@ const (
 	CodePassing        Code = "passing"
 )
 
-// Meaning is what a code says.
+// Meaning is the meaning of a code.
 type Meaning struct {
 	Code Code
 	Text string
 }
 
-// Codes are all codes with their meanings, in the order of the README's table. The classes of failures and the ends of a save
-// are codes too.
+// Codes are all codes with their meanings, in the order of the README's table. The classes of failures and the ends of a save are
+// codes too.
 func Codes() []Meaning {
 	return []Meaning{
 		{CodeUnknownWorkload, "the request names a workload that is not in the ledger"},
@@ -193,7 +193,7 @@ func Codes() []Meaning {
 	}
 }
 
-// watchCode is why nothing is done in an incident that is only watched.
+// watchCode is the reason why Pitstop only watches an incident.
 func (m *machine) watchCode() Code {
 	if m.p.Unreadable != "" {
 		return CodePolicyUnreadable
@@ -210,7 +210,7 @@ func (c FailureClass) Code() Code { return Code(c) }
 // Code is the end of a save as a reason.
 func (r SaveResult) Code() Code { return Code("save_" + r) }
 
-// Reason is the code of a failure: its own, where what failed was no call of a provider, else its class.
+// Reason is the code of a failure: its own code, where the failure comes from no call of a provider, else its class.
 func (f Failure) Reason() Code {
 	if f.Code != "" {
 		return f.Code
@@ -218,7 +218,7 @@ func (f Failure) Reason() Code {
 	return f.Class.Code()
 }
 
-// RefusedError is why a request must not be carried out.
+// RefusedError says why a request must not be carried out.
 type RefusedError struct {
 	Code Code
 	Text string
@@ -226,5 +226,5 @@ type RefusedError struct {
 
 func (r *RefusedError) Error() string { return "refused: " + r.Text }
 
-// Is has every refusal be ErrRefused.
+// Is makes every refusal match ErrRefused.
 func (r *RefusedError) Is(target error) bool { return target == ErrRefused }

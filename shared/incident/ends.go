@@ -14,11 +14,11 @@ const EndMargin = 5 * time.Minute
 // endsBy reports whether a life was to end by a time, as planned.
 func (l *Life) endsBy(t time.Time) bool { return !l.Ends.IsZero() && !t.Before(l.Ends.Add(-EndMargin)) }
 
-// healsAt reports whether the provider brings a life back by itself that is lost at a time. After its planned end nobody does.
+// healsAt reports whether the provider brings a life back by itself that is lost at that time. After its planned end it does not.
 func (l *Life) healsAt(t time.Time) bool { return l.Heals() && !l.endsBy(t) }
 
-// heals reports whether the provider brings a slice back by itself that is lost now. Nothing of a group comes back alone once another
-// slice of it has ended as planned.
+// heals reports whether the provider brings a slice back by itself that is lost now. No slice of a group comes back alone once
+// another slice of the group has ended as planned.
 func (m *machine) heals(s *Slot) bool {
 	return s.healsAt(m.now) && !slices.ContainsFunc(m.othersInGroup(s), func(name string) bool { return m.w.Slice(name).ended() })
 }
@@ -26,8 +26,8 @@ func (m *machine) heals(s *Slot) bool {
 // ended reports whether a life is over, and ended as planned.
 func (l *Life) ended() bool { return (l.Condition == Lost || l.Condition == Gone) && l.endsBy(l.Since) }
 
-// planEnds keeps the planned end of each life where its announced maintenance is kept, unless maintenance is announced for an
-// earlier time. The save before it is asked for like any other.
+// planEnds keeps the planned end of each life in the place of its announced maintenance, unless maintenance is announced for an
+// earlier time. Pitstop requests the save before it like any other.
 func (m *machine) planEnds() {
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
@@ -48,16 +48,16 @@ func (m *machine) planEnds() {
 	}
 }
 
-// awaited reports whether an incident may be about what is announced of a slice now: a planned end is nobody's concern before
-// the save for it is due.
+// awaited reports whether an incident may concern a slice's announcement now: a planned end concerns no incident before its save is
+// due.
 func (m *machine) awaited(s *Slot) bool {
 	return s.announced() && (!s.Notice.End || m.begins(s.Notice))
 }
 
-// at is when a planned end is, for people.
+// at describes the time of a planned end, for people.
 func (n Notice) at() string { return "planned end at " + n.WindowStart.UTC().Format(time.RFC3339) }
 
-// awaits is what an incident waits for, for people.
+// awaits names the event that an incident waits for, for people.
 func (m *machine) awaits() string {
 	if m.firstNotice().End {
 		return "planned end"
@@ -65,8 +65,8 @@ func (m *machine) awaits() string {
 	return "maintenance"
 }
 
-// endedUnseen takes it that a slice ended as planned that is gone since the time of its planned end: that is positive evidence.
-// Its owner's word, where there is one, still counts.
+// endedUnseen treats a gone slice as ended as planned if it has been gone only since its planned end: that is positive evidence. An
+// owner's act, where there is one, still counts.
 func (m *machine) endedUnseen(s *Slot) {
 	if !s.ended() || !s.Incarnation.Known() || s.NeverUsable || s.Replace || s.IsReleased() || s.discarded() {
 		return
@@ -84,7 +84,7 @@ func (m *machine) endedUnseen(s *Slot) {
 	}
 }
 
-// chargesNobody reports whether all that is to be replaced ended as planned, or goes with what did.
+// chargesNobody reports whether every slice that is to be replaced ended as planned, or goes with one that did.
 func (m *machine) chargesNobody() bool {
 	some := false
 	for _, name := range m.toBeReplaced() {

@@ -6,26 +6,26 @@ import (
 	"pitstop.internal/events"
 )
 
-// Evidence is one thing that a function learned, or that a person said. It is one of the types of this file and of
-// operator.go.
+// Evidence is one fact that a function learned, or that a person reported. It is one of the types of this file and of operator.go.
 type Evidence interface {
 	origin() Origin
 	kind() string
 }
 
-// Origin is where evidence comes from.
+// Origin says where evidence comes from.
 type Origin struct {
 	// ID is the entry or message; it stands in the timeline.
 	ID string
-	// Time is when it happened by its own account; zero when it does not say. It orders and attributes, no more.
+	// Time is when the event happened by its own account; zero when it does not say. It orders and attributes evidence, and nothing
+	// more.
 	Time time.Time
-	// Rank is how far it is believed.
+	// Rank is how far Pitstop believes it.
 	Rank events.Rank
 }
 
 func (o Origin) origin() Origin { return o }
 
-// Mapped says which host names a life of a slice has. Without a group it says that the API was asked and does not tell.
+// Mapped says which host names a life of a slice has. Without a group it says that the API was asked and does not give them.
 type Mapped struct {
 	Origin
 	Slice       string
@@ -37,14 +37,14 @@ type Mapped struct {
 type Interrupted struct {
 	Origin
 	Slice string
-	// Incarnation is the life that it speaks of; unknown when only the name is told.
+	// Incarnation is the life that the evidence concerns; unknown where it only names the slice.
 	Incarnation events.Incarnation
 	Cause       events.Cause
-	// Text is what it says, for people.
+	// Text is the content of the evidence, for people.
 	Text string
 }
 
-// Back is another reason to look and no more: Google restarted a machine, or the training says that it was told to end.
+// Back is another reason to look and no more: Google restarted a machine, or the training reports that it was told to end.
 type Back struct {
 	Origin
 	Slice       string
@@ -58,47 +58,48 @@ type Noticed struct {
 	Slice       string
 	Incarnation events.Incarnation
 	Notice      events.Notice
-	// InAPI says that a reading showed it.
+	// InAPI says that a reading showed the maintenance.
 	InAPI bool
 	Text  string
 }
 
-// Beat is a sign of life of the crew of a slice, or that there was none to be read. It asks the crew for nothing.
+// Beat is a sign of life of a slice's crew, or the fact that none could be read. It asks the crew for nothing.
 type Beat struct {
 	Origin
 	Slice       string
 	Incarnation events.Incarnation
-	// Seen is when the crew wrote it; zero where nothing could be read, which tells nothing.
+	// Seen is when the crew wrote the sign of life; zero where nothing could be read, which proves nothing.
 	Seen time.Time
-	// Runs says that the crew runs the training, Attempt which one it is about, StepAt when it saw the last step.
+	// Runs says that the crew runs the training. Attempt is the attempt that it reports on, and StepAt is when it saw the last
+	// step.
 	Runs    bool
 	Attempt int
 	StepAt  time.Time
 	// Step is the last finished step. Verdict is the crew's verdict on that attempt, nil where it gives none. Ended says that the
-	// attempt ended, which is all that a crew of the release before tells.
+	// attempt ended; a crew of the release before reports no more than that.
 	Step    int64
 	Verdict *events.CrewVerdict
 	Ended   bool
-	// Looked is when it could last look for a request beside the checkpoints; zero tells nothing.
+	// Looked is when the crew could last look for a request beside the checkpoints; zero proves nothing.
 	Looked time.Time
 }
 
-// Called says that somebody other than us and Google created, deleted, stopped or started a slice.
+// Called says that somebody other than Pitstop and Google created, deleted, stopped or started a slice.
 type Called struct {
 	Origin
 	Slice string
-	// Zone is where; empty where that is not known.
+	// Zone is the zone of the call; empty where that is not known.
 	Zone string
-	// Act is what was done; empty for what is none of these. Whole says that it was done to all of the slice's group.
+	// Act is the kind of the call; empty for a call of another kind. Whole says that the call was on the slice's whole group.
 	Act   events.Act
 	Whole bool
-	// Method is what the provider calls it, for people.
+	// Method is the provider's name for the call, for people.
 	Method    string
 	Principal string
 }
 
-// Unsaid says that patrol asked the audit log who stopped or deleted a slice, when all that happened had to be in it, and
-// that the log names nobody.
+// Unsaid says that patrol asked the audit log who stopped or deleted a slice, and that the log names nobody. By then every entry
+// had to be in the log.
 type Unsaid struct {
 	Origin
 	Slice       string
@@ -119,22 +120,22 @@ type Read struct {
 	Zone        string
 	Condition   Condition
 	Incarnation events.Incarnation
-	// State is the provider's word for it.
+	// State is the provider's word for the condition.
 	State string
-	// Notice is the announced maintenance that the reading shows, if any. NoticeUnread says that this could not be read.
+	// Notice is the announced maintenance in the reading, if any. NoticeUnread says that the reading could not show it.
 	Notice       *events.Notice
 	NoticeUnread bool
-	// Maintained is when the last maintenance event was that the provider still tells of; zero where it tells of none.
+	// Maintained is the time of the last maintenance event that the provider still shows; zero where it shows none.
 	Maintained time.Time
-	// Incident is the value of the label pitstop-incident: who made this life, or ordered the queued resource that is to
-	// bring one. Ordered is when that queued resource was created.
+	// Incident is the value of the label pitstop-incident: the incident that created this life, or ordered the queued resource that
+	// is to bring one. Ordered is when that queued resource was created.
 	Incident string
 	Ordered  time.Time
 	// Abuse says that the provider suspects abuse: all automation ends, for as long as this life shows it and after its end.
 	Abuse bool
-	// Facts describe what was found; they do not change while it lives.
+	// Facts describe the slice; they do not change while it lives.
 	Facts Facts
-	// Directory is the workload's checkpoint directory, as this slice says it.
+	// Directory is the workload's checkpoint directory, as this slice names it.
 	Directory string
 }
 
@@ -142,13 +143,13 @@ type Read struct {
 type Failure struct {
 	Class   FailureClass
 	Message string
-	// Code is why, where the class alone does not say; see Reason.
+	// Code is the reason, where the class alone does not give it; see Reason.
 	Code Code
-	// Hearsay says that the provider was not asked: it has just told somebody else.
+	// Hearsay says that the provider was not asked: it has just given this answer to somebody else.
 	Hearsay bool
 }
 
-// FailureClass is what an error of the provider means. shared/provider/cloudtpu has the table for the Cloud TPU API.
+// FailureClass is the meaning of a provider's error. shared/provider/cloudtpu has the table for the Cloud TPU API.
 type FailureClass string
 
 // The classes of failures.
@@ -157,15 +158,15 @@ const (
 	Busy            FailureClass = "busy"             // another update is in flight: try again soon
 	NotInState      FailureClass = "not_in_state"     // not allowed in this state: try again when it has changed
 	Stockout        FailureClass = "stockout"         // no capacity in the zone
-	Quota           FailureClass = "quota"            // our own limit
-	NoQuota         FailureClass = "no_quota"         // our own limit, and it is nothing
+	Quota           FailureClass = "quota"            // the project's own limit
+	NoQuota         FailureClass = "no_quota"         // the project's own limit, and it is zero
 	ReservationFull FailureClass = "reservation_full" // no capacity in the reservation
 	WrongZone       FailureClass = "wrong_zone"       // the zone does not have this at all
 	CannotMove      FailureClass = "cannot_move"      // the order is of another zone, and does not fit this one
 	OtherRegion     FailureClass = "other_region"     // the checkpoints are elsewhere, and the policy does not allow that
 	Exists          FailureClass = "exists"           // the name is taken
 	NotFound        FailureClass = "not_found"        // it is gone
-	Permission      FailureClass = "permission"       // we may not
+	Permission      FailureClass = "permission"       // Pitstop may not do that
 	Invalid         FailureClass = "invalid"          // the request is wrong: never again
 )
 
@@ -184,63 +185,64 @@ type Intended struct {
 	RequestID string
 }
 
-// Answered is what came back from the call of an effect.
+// Answered is the answer to the call of an effect.
 type Answered struct {
 	Origin
 	Request events.Request
-	// Operation names what the provider does now; empty when the call is all there was.
+	// Operation names the provider's operation that carries the call on; empty when the call did everything.
 	Operation string
 	Failure   *Failure
-	// NoCall says that it is no answer to a call. Of several calls, by resource, Failed are those that failed, and LeftOut those that
-	// an earlier delivery may have made, and this one did not.
+	// NoCall says that this answers no call. Where an effect makes several calls, by resource, Failed are the calls that failed.
+	// LeftOut are the calls that this delivery did not make, because an earlier one may have made them.
 	NoCall  NoCall
 	Failed  map[string]Code
 	LeftOut []string
-	// Text is what was done, for people.
+	// Text describes what the function did, for people.
 	Text string
 }
 
-// NoCall says how far came who answers without a call.
+// NoCall says how far the function came that answers without a call.
 type NoCall string
 
-// Nothing was called: behind the intent, or before it.
+// No call was made: after the intent was stored, or before it.
 const (
 	Uncalled NoCall = "uncalled"
 	Unbegun  NoCall = "unbegun"
 )
 
-// Ended says that an operation of ours ended.
+// Ended says that one of Pitstop's operations ended.
 type Ended struct {
 	Origin
 	Operation string
 	Failure   *Failure
 }
 
-// Checked is the result of looking for a complete checkpoint.
+// Checked is the result of a look for a complete checkpoint.
 type Checked struct {
 	Origin
 	Request events.Request
-	// Found says that there is a complete one that is new enough.
+	// Found says that there is a complete checkpoint that is new enough.
 	Found bool
 	Step  int64
 	URI   string
 	At    time.Time
-	// Bytes is what it holds; More says that it holds more than was counted.
+	// Bytes is the size of its content; More says that it holds more than was counted.
 	Bytes int64
 	More  bool
-	// Stale says that the newest checkpoint is complete but too old. Text says what was found instead of the expected one.
+	// Stale says that the newest checkpoint is complete but too old. Text describes what was found instead of the expected
+	// checkpoint.
 	Stale bool
 	Text  string
 	// None says that nothing at all was ever saved there.
 	None bool
 }
 
-// VerdictRead is what the crew left beside the checkpoints: its verdict on the attempt that the lease names, and how far the
+// VerdictRead is the crew's record beside the checkpoints: its verdict on the attempt that the lease names, and how far the
 // training is saved.
 type VerdictRead struct {
 	Origin
 	Request events.Request
-	// Verdict is nil where the crew left none that the lease confirms; Text says what was there instead.
+	// Verdict is nil where the crew left no verdict that the lease confirms; Text says what was there instead.
 	Verdict *events.CrewVerdict
 	Text    string
 	// Saved is the step of the newest complete checkpoint, and SavedURI is its place. It was complete at SavedAt, which is zero if
@@ -260,7 +262,7 @@ type Held struct {
 	Code    Code
 	Why     string
 	Until   time.Time
-	// Begun says that the intent was stored before, and nothing was called.
+	// Begun says that the intent was stored before, and no call was made.
 	Begun bool
 }
 
@@ -272,7 +274,7 @@ type Forbidden struct {
 	Why     string
 }
 
-// Fitted says how the order of a slice fits the zones that would be asked for it. Nothing is decided on it.
+// Fitted says how a slice's order fits the zones that would be asked for it. No decision rests on it.
 type Fitted struct {
 	Origin
 	Slice string

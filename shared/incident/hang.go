@@ -7,24 +7,24 @@ import (
 	"pitstop.internal/shared/policy"
 )
 
-// Heard is how the crew of a slice was when it was listened for without the log: by what it writes on its machine.
+// Heard is the state of a slice's crew when Pitstop listened for it without the log: from the crew's record on its machine.
 type Heard struct {
 	At time.Time `json:"at,omitzero"`
-	// Seen is when the crew wrote it; zero where nothing could be read, which proves nothing. Runs says that it runs the
-	// training, Attempt which one.
+	// Seen is when the crew wrote the record; zero where nothing could be read, which proves nothing. Runs says that the crew runs
+	// the training, and Attempt which attempt.
 	Seen    time.Time `json:"seen,omitzero"`
 	Runs    bool      `json:"runs,omitzero"`
 	Attempt int       `json:"attempt,omitzero"`
 }
 
-// runs reports whether the crew said so just before it was listened for.
+// runs reports whether the crew reported a running training just before Pitstop listened.
 func (h Heard) runs() bool { return h.Runs && h.At.Sub(h.Seen) < HeardFor }
 
-// patience is three times the longest gap between two steps that was seen.
+// patience is three times the longest gap seen between two steps.
 func (p Progress) patience() time.Duration { return 3 * time.Duration(p.GapSeconds) * time.Second }
 
-// silence is since when there was no sign of a step, and for how long that is nothing unusual: three times the longest gap
-// that was seen, and more before the first step of an attempt and as long as no gap was seen.
+// silence is the time of the last sign of a step, and how long a silence is still usual: three times the longest gap seen, and more
+// before the first step of an attempt and as long as no gap was seen.
 func (w Workload) silence() (since time.Time, usual time.Duration) {
 	p := w.Progress
 	later := func(t time.Time) {
@@ -53,7 +53,7 @@ func (w Workload) stepsAt(now time.Time) bool {
 	return now.Sub(w.Progress.At) < max(HangFor, w.Progress.patience())
 }
 
-// stepsExpected reports whether a training that has done steps is to do more of them, and nobody was told that it does not.
+// stepsExpected reports whether a training that has done steps has to do more of them, and no person was told that it stands still.
 func (w Workload) stepsExpected() bool {
 	if w.Incident != nil || w.Crew.Theirs || w.Crew.Seen.IsZero() || w.Progress.At.IsZero() || w.Crew.Finished || w.claimsDone() && w.probes() || len(w.Slices) == 0 {
 		return false
@@ -67,35 +67,35 @@ func (w Workload) stepsExpected() bool {
 	return since.After(w.Progress.StallReported)
 }
 
-// hushed reports whether a training has done no step for longer than is usual. Lines may be lost or late: its crew has to be
-// listened for.
+// hushed reports whether a training has done no step for longer than is usual. Lines may be lost or late, so Pitstop has to listen
+// for its crew.
 func (w Workload) hushed(now time.Time) bool {
 	since, usual := w.silence()
 	return now.Sub(since) >= usual && w.stepsExpected()
 }
 
-// doubted reports whether the time is nearly over in which progress has to be reported.
+// doubted reports whether the time for a report of progress is nearly over.
 func (w Workload) doubted(now time.Time) bool {
 	in := w.Incident
 	return in != nil && in.Phase == Resuming && !w.Crew.Seen.IsZero() && !in.Deadline.IsZero() && !now.Before(in.Deadline.Add(-ListenAgain))
 }
 
-// stillStepping reports whether the training of an incident has lately done steps, though none past what was saved: by its lines, or by what the
-// crew writes on its machine where no line comes. How long that is waited for has an end all the same.
+// stillStepping reports whether the training of an incident has lately done steps, though none past the baseline: by its lines, or
+// by the crew's record on its machine where no line comes. The wait for progress has an end all the same.
 func (m *machine) stillStepping() bool {
 	in, at := m.w.Incident, later(m.w.Progress.Stepped, m.w.Progress.At)
 	lately := m.now.Sub(at) < max(HeardFor+ListenAgain, m.w.Progress.patience())
 	return at.After(in.Since) && at.After(m.lastTrouble()) && lately && m.now.Sub(in.Since) < HealFor
 }
 
-// rewound reports whether a training still does steps, by its lines, behind the time in which it ought to have passed what was saved
-// before: its owner has taken it back, or it has begun anew.
+// rewound reports whether a training still does steps, by its lines, after the time in which it ought to have passed its last save:
+// its owner has rewound it, or it has begun again.
 func (m *machine) rewound() bool {
 	in, p := m.w.Incident, m.w.Progress
 	return p.Attempt >= in.BaseAttempt && p.At.After(in.Since) && p.At.After(m.lastTrouble()) && m.w.stepsAt(m.now) && m.now.Sub(in.Since) >= HealFor
 }
 
-// acceptRewind takes the steps that a training does now for its own: nothing of what was saved beyond them is saved of it.
+// acceptRewind accepts the training's present steps as its progress: the later checkpoints do not belong to it.
 func (m *machine) acceptRewind() {
 	p := &m.w.Progress
 	p.High, p.CheckpointStep, p.CheckpointAt = p.Step, 0, time.Time{}
@@ -104,7 +104,7 @@ func (m *machine) acceptRewind() {
 	m.resumed(ByStep, "training has gone on for "+events.Span(HealFor)+", at step "+events.Number(p.Step)+", though not "+pastBaseline(p.Step, m.w.Incident.Baseline))
 }
 
-// listened is when the crews have to be listened for again; zero where nothing is suspected.
+// listened is when Pitstop has to listen for the crews again; zero where it suspects nothing.
 func (w Workload) listened() time.Time {
 	since, usual := w.silence()
 	var last time.Time
@@ -119,8 +119,8 @@ func (w Workload) listened() time.Time {
 	return last.Add(ListenAgain)
 }
 
-// noteStep takes a step that a crew tells of for one: it shows that nothing hangs, and confirms the end of no incident, because
-// lines of users alone come in order.
+// noteStep counts a step that a crew records on its machine: it shows that nothing hangs. It does not confirm the end of an
+// incident, because only users' lines come in order.
 func (m *machine) noteStep(e Beat) {
 	s := m.w.Slice(e.Slice)
 	doubt, _ := m.w.doubt(m.now)
@@ -136,7 +136,7 @@ func (m *machine) noteStep(e Beat) {
 	s = m.slice(s.Name)
 	s.Heard = Heard{At: m.now, Seen: clamped(e.Seen), Runs: e.Runs, Attempt: e.Attempt}
 	if s.Heard.runs() {
-		m.trains(s, e.Attempt) // no line may have come of it
+		m.trains(s, e.Attempt) // its line may be missing
 	}
 	if at := clamped(e.StepAt); at.After(m.w.Progress.Stepped) && at.After(m.w.Progress.At) {
 		m.w.Progress.Stepped = at
@@ -160,7 +160,7 @@ func (m *machine) hangs() {
 	text := "no step past " + events.Number(m.w.Progress.Step) + " for " + events.Span(silent) + ", "
 	switch {
 	case early && (!runs || m.p.Unreadable != ""):
-		return // what the log has of it may come late, and a policy may be mended
+		return // the log's lines may come late, and somebody may fix the policy
 	case runs:
 		text += "and the crew says that the training runs"
 	case read:
@@ -176,7 +176,7 @@ func (m *machine) hangs() {
 	m.decideHang(text)
 }
 
-// decideHang goes on with a training that stands still, as far as its crews tell.
+// decideHang goes on with a training that stands still, as far as its crews report.
 func (m *machine) decideHang(text string) {
 	runs, read := m.crewsHeard()
 	why := ""
@@ -208,7 +208,7 @@ func (m *machine) decideHang(text string) {
 	m.restart(text)
 }
 
-// crewsHeard says whether a crew told in its guest attribute that it runs the training, and whether all attributes could be read.
+// crewsHeard says whether a crew's guest attribute reports a running training, and whether all attributes could be read.
 func (m *machine) crewsHeard() (runs, read bool) {
 	read = true
 	for i := range m.w.Slices {

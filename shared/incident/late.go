@@ -8,17 +8,17 @@ import (
 )
 
 const (
-	// maxCreators bounds how many incidents are remembered that had begun to create.
+	// maxCreators bounds how many creating incidents are remembered.
 	maxCreators = 8
-	// lateMargin allows for the difference between the provider's clock and ours.
+	// lateMargin allows for the difference between the provider's clock and Pitstop's.
 	lateMargin = time.Minute
 )
 
-// late reports whether a reading shows what an incident has ordered or made that is over by now, and that nobody has ever
-// used: a queued resource that waits, or was filled or died behind its back. It is told once for a slice.
+// late reports whether a reading shows a resource that a closed incident has ordered or created, and that nobody has ever used: a
+// queued resource that waits, was filled or died after the incident's end. Pitstop reports it once for a slice.
 func (m *machine) late(s *Slot, e Read) bool {
 	if m.w.Incident != nil || s.Condition != Gone || m.abused() {
-		return false // something else has the name
+		return false // something else holds the name
 	}
 	switch e.Condition {
 	case Unread, Deleting, Gone, Stopped:
@@ -29,8 +29,8 @@ func (m *machine) late(s *Slot, e Read) bool {
 	return c != nil && !slices.Contains(c.ReportedSlices, s.Name)
 }
 
-// surplus reports whether a reading shows a second life that an incident of ours has made, in another zone than the one that it has
-// let in, or is about to: whatever became of the call, it was believed to bring nothing.
+// surplus reports whether a reading shows a second life that an incident has created, in another zone than the life that it has
+// admitted or is about to admit. Pitstop had assumed that the call would bring nothing.
 func (m *machine) surplus(s *Slot, e Read) bool {
 	if !e.Incarnation.Known() || e.Zone == s.Zone || e.Incarnation.Same(s.Incarnation) || e.Incarnation.Same(s.Admitted()) || e.Condition == Deleting {
 		return false
@@ -42,10 +42,10 @@ func (m *machine) surplus(s *Slot, e Read) bool {
 	return s.lives() && m.createdBy(e) != nil
 }
 
-// tellSurplus tells of it once it is certain that it is: it is left to a person, for the slice itself lives elsewhere.
+// tellSurplus reports a surplus life once it is certain. It leaves that life to a person, for the slice itself lives elsewhere.
 func (m *machine) tellSurplus(s *Slot, e Read) {
 	if m.w.Incident != nil || m.w.Idle != nil || slices.Contains(m.createdBy(e).ReportedSlices, s.Name) {
-		return // what is about to be deleted gives its name to this one
+		return // the name goes to this life once the other one is deleted
 	}
 	m.w.Creators = slices.Clone(m.w.Creators)
 	c := m.createdBy(e)
@@ -65,7 +65,7 @@ func (m *machine) tellSurplus(s *Slot, e Read) {
 	m.finish(Observed, "", CodeLeftBehind, text, advice+" --zone "+e.Zone)
 }
 
-// createdBy is the incident that is over and may have ordered what a reading shows.
+// createdBy is the closed incident that may have ordered the slice in a reading.
 func (m *machine) createdBy(e Read) *Creator {
 	for i := range m.w.Creators {
 		if c := &m.w.Creators[i]; c.Incident == e.Incident && e.when().After(c.Opened) && e.when().Before(c.Closed.Add(lateMargin)) {
@@ -75,8 +75,8 @@ func (m *machine) createdBy(e Read) *Creator {
 	return nil
 }
 
-// creator is the incident that is over and had ordered what a reading shows. The label alone proves nothing, for whoever
-// creates a slice again from what it was may copy it: the order has to be from the time of that incident too.
+// creator is the closed incident that ordered the slice in a reading. The label alone proves nothing, for a person who creates a
+// slice again from its old order may copy the label: the order must also be from the time of that incident.
 func (m *machine) creator(s *Slot, e Read) *Creator {
 	if e.Incident == "" || e.Incarnation.Same(s.Incarnation) || e.Incarnation.Same(s.Admitted()) || !e.when().After(s.Incarnation.Created) {
 		return nil
@@ -84,7 +84,7 @@ func (m *machine) creator(s *Slot, e Read) *Creator {
 	return m.createdBy(e)
 }
 
-// openLate opens an incident that does nothing but clean up what another one has left behind.
+// openLate opens an incident that only cleans up the leftovers of another one.
 func (m *machine) openLate(s *Slot, e Read) {
 	if m.p.Unreadable != "" {
 		return // the next reading decides, under a policy that can be read

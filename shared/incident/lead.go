@@ -9,11 +9,11 @@ import (
 	"pitstop.internal/shared/policy"
 )
 
-// What is measured of saves, and what follows from it.
+// Bounds of the measured saves, and of the lead that follows from them.
 const (
-	maxPace = 20 // as many are kept
-	minPace = 5  // fewer tell nothing
-	// leadMargin covers what is told every few minutes alone, and the verification.
+	maxPace = 20 // the most that are kept
+	minPace = 5  // fewer prove nothing
+	// leadMargin covers the verification, and reports that come only every few minutes.
 	leadMargin = 5 * time.Minute
 	minLead    = 10 * time.Minute
 	maxLead    = 2 * time.Hour
@@ -25,8 +25,8 @@ func (m *machine) lead() time.Duration {
 	return d
 }
 
-// lead is what the policy names, else what 95 of 100 saves took and a margin. A natural save waits for the next checkpoint,
-// so it may take as long as lies between two of them: saves that came too late for a shorter lead could not be measured.
+// lead is the policy's value, else the time that 95 of 100 saves took plus a margin. A natural save waits for the next checkpoint,
+// so it may take as long as the time between two of them: saves that came too late for a shorter lead could not be measured.
 func (w Workload) lead(p policy.Policy) (d time.Duration, why string) {
 	if p.Lead > 0 {
 		return p.Lead, "as the policy says"
@@ -46,13 +46,13 @@ func (w Workload) lead(p policy.Policy) (d time.Duration, why string) {
 	return d, fmt.Sprintf("measured over %d checkpoints", n)
 }
 
-// p95 is the smallest of the values that 95 of 100 do not exceed.
+// p95 is the smallest value that 95 of 100 values do not exceed.
 func p95(values []int64) int64 {
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[(95*len(sorted)+99)/100-1]
 }
 
-// paced keeps another measurement, of which the oldest go.
+// paced adds a measurement, and drops the oldest ones beyond the bound.
 func paced(values []int64, d time.Duration) []int64 {
 	values = append(slices.Clone(values), int64(max(d, 0).Seconds()))
 	return values[max(0, len(values)-maxPace):]
@@ -67,12 +67,12 @@ func (m *machine) saveTook(d time.Duration) {
 	p.Saves, m.changed = paced(p.Saves, d), true
 }
 
-// checkpointTold measures the time between two checkpoints of one attempt, when the crew tells of the second. Before is the
-// progress until then.
+// checkpointTold measures the time between two checkpoints of one attempt, when the crew reports the second. Before is the progress
+// until then.
 func (m *machine) checkpointTold(before Progress, r events.CrewReport, at time.Time) {
 	p := &m.w.Progress
 	if r.Attempt != before.Attempt {
-		p.CheckpointAt = time.Time{} // what lies between two attempts is no time between checkpoints
+		p.CheckpointAt = time.Time{} // the time between two attempts is no time between checkpoints
 	}
 	if r.CheckpointStep <= before.CheckpointStep {
 		return

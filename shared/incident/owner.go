@@ -7,7 +7,7 @@ import (
 	"pitstop.internal/events"
 )
 
-// called takes the owner's word: what an owner deletes is released, and so is what somebody else takes in hand.
+// called takes an owner's act. Pitstop releases a slice that its owner deleted, or that somebody else takes over.
 func (m *machine) called(e Called) {
 	s := m.w.Slice(e.Slice)
 	deletes := e.Act == events.ActDeleted
@@ -18,9 +18,9 @@ func (m *machine) called(e Called) {
 		if m.w.waitsFor(s, e.Zone) {
 			s = m.slice(s.Name)
 			s.Admission = AwaitsAdmission
-			s.silentBy(m.when().Add(TakeOverFor)) // the life before may have trained on
+			s.silentBy(m.when().Add(TakeOverFor)) // the life before may train on
 		}
-		return // what lives here is another one
+		return // the slice's life here is another one
 	}
 	m.cancelIdleDeletion()
 	what := e.Method + " of " + s.Name + " by " + e.Principal
@@ -36,7 +36,7 @@ func (m *machine) called(e Called) {
 		}
 	case events.ActStopped:
 		if s.Maker != "" {
-			m.slice(s.Name).Maker = "" // it is in their hands
+			m.slice(s.Name).Maker = "" // the owner handles it now
 		}
 		if m.ownerStopped(s, e.Principal) {
 			m.ownerActed(what, "the owner stopped it")
@@ -47,32 +47,33 @@ func (m *machine) called(e Called) {
 	m.noteActivity(CodeOwner, what)
 }
 
-// formerly reports whether the evidence is of a time before this life of a slice.
+// formerly reports whether the evidence is older than this life of a slice.
 func (m *machine) formerly(s *Slot) bool {
 	return !m.from.Time.IsZero() && m.when().Before(s.Incarnation.Created)
 }
 
-// deletesPredecessor reports whether who deleted the life before has given up the slice, though it has had another life since.
+// deletesPredecessor reports whether the person who deleted the life before has given up the slice, though it has had another life
+// since.
 func (m *machine) deletesPredecessor(s *Slot) bool {
 	return m.replacementInProgress(s) || m.replacementFailed(s)
 }
 
-// replacementInProgress reports whether the incident makes this life in the place of the lost one that the evidence is about. Who deleted that one
-// takes the slice in hand, and nobody trains in this life yet.
+// replacementInProgress reports whether the incident is creating this life as the replacement of the lost life in the evidence.
+// Whoever deleted the lost life takes the slice over, and nobody trains in the new one yet.
 func (m *machine) replacementInProgress(s *Slot) bool {
 	in := m.w.Incident
 	return in != nil && in.Phase == PhaseCreating && s.Replace && s.Incarnation.Created.After(in.Opened) && !s.isAdmitted() && !m.beforeTrouble()
 }
 
-// replacementFailed reports whether this life of a slice was made by us, never let in, and is gone, and no incident makes another: the
-// evidence is of the one that it was to replace.
+// replacementFailed reports whether Pitstop created this life, never admitted it, and it is gone, and no incident creates another.
+// Then the evidence concerns the life that it was to replace.
 func (m *machine) replacementFailed(s *Slot) bool {
 	ours := s.Admitted().Known() && !s.isAdmitted() && s.Admission != AwaitsAdmission && s.Leased == 0 && s.Condition == Gone
 	return ours && m.w.Incident == nil && m.when().After(s.Admitted().Created)
 }
 
-// beforeTrouble reports whether the evidence is older than everything that the open incident is about: what it tells made
-// the life that was lost.
+// beforeTrouble reports whether the evidence is older than every trouble of the open incident: the act in it created the life that
+// was lost.
 func (m *machine) beforeTrouble() bool {
 	if m.from.Time.IsZero() {
 		return false
@@ -85,8 +86,8 @@ func (m *machine) beforeTrouble() bool {
 	return len(m.w.Incident.Troubles) > 0
 }
 
-// releaseDeleted leaves what its owner deleted to the owner: a group goes with everything in it. It reports
-// whether that is news.
+// releaseDeleted leaves a deleted slice to the owner who deleted it: a group goes with everything in it. It reports whether that is
+// news.
 func (m *machine) releaseDeleted(s *Slot, all bool) bool {
 	names := []string{s.Name}
 	if all {
@@ -99,7 +100,7 @@ func (m *machine) releaseDeleted(s *Slot, all bool) bool {
 		case !o.IsReleased():
 			o = m.slice(name)
 			o.End.Released, o.Maker, news = m.when(), "", true
-		case m.when().After(o.End.Released): // what they have created since, and nobody has read yet
+		case m.when().After(o.End.Released): // a slice that they have created since, and nobody has read yet
 			m.slice(name).End.Released = m.when()
 		}
 	}
@@ -118,13 +119,14 @@ func (m *machine) ownerActed(what, why string) {
 	m.release(CodeOwner, why+": "+what)
 }
 
-// ownersOrderFailed takes it that what its owner ordered is gone before it could be used. It reports whether that ends the incident.
+// ownersOrderFailed notes that a slice which its owner ordered is gone before it could be used. It reports whether that ends the
+// incident.
 func (m *machine) ownersOrderFailed(s *Slot) bool {
 	in := m.w.Incident
 	s = m.slice(s.Name)
 	s.NeverUsable = false
 	if in != nil && (s.Replace || in.provesLoss(s)) {
-		return false // it was there and was lost, and is replaced like any other
+		return false // it existed and was lost, and Pitstop replaces it like any other
 	}
 	s.End.Released = m.now
 	if in == nil || in.Phase == Clearing || slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return !s.IsReleased() }) {
@@ -144,20 +146,20 @@ func (m *machine) unsaid(e Unsaid) {
 	m.slice(s.Name).Stop.Unsaid = m.when()
 }
 
-// ownerSilent reports whether a slice has been gone for longer than word of its deletion takes, and the audit log, asked after
-// that, names nobody.
+// ownerSilent reports whether a slice has been gone for longer than word of its deletion takes, and the audit log, asked after that
+// time, names nobody.
 func (l *Life) ownerSilent(now time.Time) bool {
 	return l.Condition == Gone && now.Sub(l.Since) >= Grace && !l.Stop.Unsaid.IsZero()
 }
 
-// ownerStopped keeps the owner's word that a slice is to be stopped, also in quiet times: what its owner stopped is never
-// started. It reports whether that is said of how it stands now, and not of a stop that is over.
+// ownerStopped keeps the owner's stop of a slice, also in quiet times: Pitstop never starts a slice that its owner stopped. It
+// reports whether the stop explains the slice's present state, and is not over.
 func (m *machine) ownerStopped(s *Slot, by string) bool {
 	used := s.Used
 	if s.Condition == Ready {
 		used = s.Since
 	}
-	const skew = 5 * time.Minute // between Google's clock and that of our readings
+	const skew = 5 * time.Minute // between Google's clock and that of Pitstop's readings
 	if m.when().Before(used.Add(-skew)) {
 		return false
 	}
@@ -168,7 +170,8 @@ func (m *machine) ownerStopped(s *Slot, by string) bool {
 	return true
 }
 
-// noteStopCall keeps who stopped a slice last, or that it was started since. An older call changes nothing: entries may come in any order.
+// noteStopCall keeps who last stopped a slice, or that it was started since. An older call changes nothing: entries may come in any
+// order.
 func (m *machine) noteStopCall(s *Slot, stoppedBy string) {
 	if at := m.when(); at.After(s.Stop.At) {
 		s = m.slice(s.Name)
@@ -176,7 +179,7 @@ func (m *machine) noteStopCall(s *Slot, stoppedBy string) {
 	}
 }
 
-// leaveStopped leaves an incident to the owner who has stopped a slice of it, in whatever order that is learned.
+// leaveStopped leaves an incident to the owner who has stopped one of its slices, in whatever order Pitstop learns that.
 func (m *machine) leaveStopped() {
 	if m.w.Incident == nil {
 		return
@@ -192,8 +195,8 @@ func (m *machine) leaveStopped() {
 // stoppedByOwner reports whether a slice is stopped because its owner wants it so.
 func (l *Life) stoppedByOwner() bool { return l.Condition == Stopped && l.Stop.By != "" }
 
-// mayOpen reports whether evidence on this slice may open an incident: it is not newer than the last progress, or the
-// slice is not ours to look after, or its end has been told, and it may not.
+// mayOpen reports whether evidence on this slice may open an incident. It may not if it is no newer than the last progress, if the
+// slice is left alone, or if an incident has reported the slice's end.
 func (m *machine) mayOpen(s *Slot) bool {
 	switch {
 	case m.w.leftAlone(s):
@@ -228,7 +231,7 @@ func (w Workload) whyLeftAlone(s *Slot) string {
 	return ""
 }
 
-// ownersBusiness reports whether nobody waits for a slice but its owner.
+// ownersBusiness reports whether only the owner waits for a slice.
 func (s Slot) ownersBusiness(w Workload) bool {
 	return s.IsReleased() || s.NeverUsable || w.Crew.Finished || s.stoppedByOwner()
 }

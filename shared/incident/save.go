@@ -8,8 +8,8 @@ import (
 	"pitstop.internal/shared/policy"
 )
 
-// saveDeadline is when a save that is requested now has to be done: before the window, or, long before it, by the time at which
-// one is requested for the window itself.
+// saveDeadline is the deadline of a save that is requested now: the start of the window, or, long before the window, the time at
+// which the window's own save is requested.
 func (m *machine) saveDeadline() time.Time {
 	n := m.firstNotice()
 	switch last := m.lastDue(n); {
@@ -21,7 +21,7 @@ func (m *machine) saveDeadline() time.Time {
 	return n.WindowStart
 }
 
-// startSave asks the training to save, if that is allowed and somebody is there to answer.
+// startSave asks the training to save, if that is allowed and a crew is there to answer.
 func (m *machine) startSave() {
 	if m.unreadable() {
 		return
@@ -67,7 +67,7 @@ func (m *machine) sendSave() {
 	m.send(Effect{Action: events.ActionSave, By: in.Deadline, Reason: m.awaits()})
 }
 
-// saveAgain asks for another save before the window when the first one was long before: the window was moved away, or the
+// saveAgain requests another save before the window when the first one was long before: the window was moved away, or the
 // maintenance could not be started early.
 func (m *machine) saveAgain() {
 	in := m.w.Incident
@@ -92,8 +92,8 @@ func saveMode(p policy.Policy) events.SaveMode {
 	return p.Save
 }
 
-// saveAcked takes the crew's word that a save is complete, and has it looked at. Behind the deadline it counts as well: what
-// is saved before the maintenance stops the training need not be trained again.
+// saveAcked takes the crew's word that a save is complete, and requests its verification. A save after the deadline counts too:
+// steps that are saved before the maintenance stops the training need not be trained again.
 func (m *machine) saveAcked(r events.CrewReport) {
 	in := m.w.Incident
 	if in == nil || in.Phase != Saving && in.Phase != Window || r.SaveID != in.Save.ID || !in.Save.Acked.IsZero() {
@@ -122,7 +122,7 @@ func (m *machine) saveRefused(r events.CrewReport) {
 	m.noSave(SaveRefused, "the crew cannot save: "+r.Reason)
 }
 
-// checked takes the result of looking for a complete checkpoint.
+// checked takes the result of a look for a complete checkpoint.
 func (m *machine) checked(e Checked) {
 	in := m.w.Incident
 	switch {
@@ -150,8 +150,8 @@ func (m *machine) checked(e Checked) {
 		}
 		m.afterSave()
 	case Discarding:
-		// What was still being saved when the incident escalated is complete within the time that a process has for it which is
-		// about to end. A later one is of a training that runs, though no crew tells of it.
+		// A save that was under way when the incident escalated is complete within the time that a process gets before its end. A
+		// later checkpoint comes from a training that runs, though no crew reports it.
 		if late := e.At.Sub(in.Down); late > SaveFor {
 			m.endKeepingIdle(CodeMayTrain, "checkpoint "+events.Number(e.Step)+" was written "+events.Span(late)+" after it was left to a person, so somebody trains")
 			return
@@ -162,7 +162,7 @@ func (m *machine) checked(e Checked) {
 	}
 }
 
-// saves notes a checkpoint that was looked at and found complete.
+// saves notes a checkpoint that Pitstop has inspected and found complete.
 func (m *machine) saves(step int64, at time.Time, uri string, bytes int64) {
 	p := &m.w.Progress
 	if step > p.Verified || p.VerifiedAt.IsZero() {
@@ -194,7 +194,7 @@ func (m *machine) unverified(e Checked) {
 	effect.Failures++
 	effect.Retry = m.now.Add(time.Minute)
 	if in.Phase == Window {
-		effect.Retry = m.now.Add(backoff(effect.Failures)) // nothing waits for it any more
+		effect.Retry = m.now.Add(backoff(effect.Failures)) // no decision waits for it any more
 	}
 	if effect.Failures == 1 {
 		m.line(LineCame, "the checkpoint is not complete yet", e.Text)
@@ -207,7 +207,7 @@ func (m *machine) unverified(e Checked) {
 	}
 }
 
-// saveOverdue is what became of a save by its deadline, and why.
+// saveOverdue is the result of a save at its deadline, and the reason.
 func (m *machine) saveOverdue() (SaveResult, string) {
 	s := m.w.Incident.Save
 	switch {
@@ -224,7 +224,7 @@ func (m *machine) saveOverdue() (SaveResult, string) {
 	return SaveUndelivered, "the request for a save was not delivered in time"
 }
 
-// result is what a look that found nothing makes of the save.
+// result is the save's result after a look that found nothing.
 func (e Checked) result() SaveResult {
 	if e.Stale {
 		return SaveStale
@@ -232,7 +232,7 @@ func (e Checked) result() SaveResult {
 	return SaveIncomplete
 }
 
-// found says what was found: how large, and how old.
+// found describes the checkpoint: its size and its age.
 func (m *machine) found(e Checked) string {
 	text := "checkpoint " + events.Number(e.Step) + " is complete"
 	if e.Bytes > 0 {

@@ -10,7 +10,7 @@ import (
 // Place is where a slice may be created.
 type Place struct {
 	Zone string `json:"zone"`
-	// Accelerator is another shape than the one that its owner ordered; empty is that one.
+	// Accelerator is another shape than the one that its owner ordered; empty means that one.
 	Accelerator string `json:"accelerator,omitzero"`
 }
 
@@ -22,13 +22,14 @@ func (p Place) String() string {
 	return p.Zone + " as " + p.Accelerator
 }
 
-// Order is a slice as its owner ordered it, kept from when it is created in another shape: it is what is asked for first again.
+// Order is a slice as its owner ordered it. It is kept once the slice is created in another shape: Pitstop asks for it first the
+// next time.
 type Order struct {
 	Zone        string `json:"zone"`
 	Accelerator string `json:"accelerator"`
-	// Spec is the hash of a specification that says its shape.
+	// Spec is the hash of a specification that gives its shape.
 	Spec string `json:"spec"`
-	// SpecZone is where that was read, if not in Zone.
+	// SpecZone is where the specification was read, if not in Zone.
 	SpecZone string `json:"spec_zone,omitzero"`
 }
 
@@ -50,10 +51,10 @@ func (s Slot) own() Order {
 // SpecIn is the zone in which the specification was read.
 func (l Life) SpecIn() string { return cmp.Or(l.SpecZone, l.Zone) }
 
-// Reshaped reports whether the slice is, or was last, in another shape than the one that its owner ordered.
+// Reshaped reports whether the slice has, or last had, another shape than the one that its owner ordered.
 func (s Slot) Reshaped() bool { return s.Accelerator != s.own().Accelerator }
 
-// place is where the slice is, or was last.
+// place is where the slice is, or last was.
 func (s Slot) place() Place {
 	if s.Reshaped() {
 		return Place{s.Zone, s.Accelerator}
@@ -64,13 +65,13 @@ func (s Slot) place() Place {
 // Place is where an effect creates.
 func (effect Effect) Place() Place { return Place{effect.Zone, effect.Accelerator} }
 
-// Place is where it was asked for.
+// Place is where the slice was requested.
 func (r Refusal) Place() Place { return Place{r.Zone, r.Accelerator} }
 
 // Place is where a call would create.
 func (z ZoneFit) Place() Place { return Place{z.Zone, z.Accelerator} }
 
-// In is a slice as it is once it is created in a place: what is said of one shape says nothing of another.
+// In is a slice as it is once it is created in a place: the facts about one shape do not hold for another.
 func (p Place) In(s Slot) Slot {
 	s.Accelerator = s.own().Accelerator
 	if p.Accelerator != "" {
@@ -79,8 +80,8 @@ func (p Place) In(s Slot) Slot {
 	return s
 }
 
-// beside is the place of a slice that is created beside another one, which is in this place: in the shape that the other is in, whatever
-// its owner ordered first. Those that were ordered in several shapes, and never came in another, were never alike.
+// beside is the place of a slice that is created beside another slice in this place. It takes the other's present shape, whatever
+// its owner ordered first. Slices that were ordered in several shapes, and never came in another one, keep their own.
 func (p Place) beside(o, s Slot) Place {
 	is := p.In(o).Accelerator
 	unlike := s.Order == (Order{}) && o.Order == (Order{}) && s.Accelerator != o.Accelerator
@@ -90,14 +91,14 @@ func (p Place) beside(o, s Slot) Place {
 	return Place{p.Zone, is}
 }
 
-// Before is a slice as it was when it was lost, of one that comes in another shape.
+// Before is the lost state of a slice that comes back in another shape.
 type Before struct {
 	Slice       string `json:"slice"`
 	Accelerator string `json:"accelerator,omitzero"`
 	Chips       int    `json:"chips,omitzero"`
 }
 
-// Lost is a slice as it was when it was lost, for what that cost.
+// Lost is the slice as it was at its loss, to count the cost.
 func (in *Incident) Lost(s Slot) Slot {
 	for _, b := range in.Before {
 		if b.Slice == s.Name {
@@ -125,7 +126,7 @@ func (w Workload) Training() (n int) {
 	return n
 }
 
-// reshapes notes, before slices are created in another shape than they are, what they are and what their owner ordered.
+// reshapes stores, before slices are created in another shape, their present shape and their owner's order.
 func (m *machine) reshapes(effect Effect) {
 	for _, name := range append([]string{effect.Slice}, effect.With...) {
 		s := m.w.Slice(name)
@@ -136,7 +137,7 @@ func (m *machine) reshapes(effect Effect) {
 			s = m.slice(name)
 			s.Order = s.own()
 			if z := s.Admitted().Zone; z != "" && z != s.Zone {
-				s.Order.Zone, s.Order.SpecZone = z, s.SpecIn() // where it was seen for a moment since, it was not to be had
+				s.Order.Zone, s.Order.SpecZone = z, s.SpecIn() // the zone where it appeared for a moment since could not give it
 			}
 		}
 		if in := m.inc(); !slices.ContainsFunc(in.Before, func(b Before) bool { return b.Slice == name }) {
@@ -145,8 +146,8 @@ func (m *machine) reshapes(effect Effect) {
 	}
 }
 
-// reordered has what an owner ordered count for all that is in that shape already, as long as nothing may come of what they ordered
-// before: the slices of a Multislice are asked for alike.
+// reordered treats an owner's new order as the order of every slice that already has that shape, as long as no earlier order may
+// still take effect: Pitstop orders the slices of a Multislice alike.
 func (m *machine) reordered() {
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
@@ -159,7 +160,7 @@ func (m *machine) reordered() {
 	}
 }
 
-// comesAsOther reports whether a creation that may still take effect is of another shape than the slice is.
+// comesAsOther reports whether a creation that may still take effect has another shape than the slice.
 func (m *machine) comesAsOther(s *Slot) bool {
 	if m.w.Incident == nil {
 		return false
@@ -168,8 +169,8 @@ func (m *machine) comesAsOther(s *Slot) bool {
 	return effect != nil && effect.mayCome() && effect.Place().In(*s).Accelerator != s.Accelerator
 }
 
-// shapes are the other shapes in which a slice may be created, zone after zone. The slices of a Multislice are alike, and stay so:
-// those that are not have none, and none is for one that the policy calls by what its owner ordered.
+// shapes are the other shapes in which a slice may be created, zone after zone. The slices of a Multislice are alike, and stay
+// alike: slices that differ have no other shape. A shape in the policy that equals the owner's order is no other shape either.
 func (m *machine) shapes(s *Slot, zones []Place) (all []Place) {
 	own := s.own().Accelerator
 	for i := range m.w.Slices {
@@ -196,7 +197,7 @@ func (m *machine) shapes(s *Slot, zones []Place) (all []Place) {
 	return all
 }
 
-// reshapedCreation reports whether a creation is of another shape than the slice is.
+// reshapedCreation reports whether a creation has another shape than the slice.
 func (m *machine) reshapedCreation(effect Effect) bool {
 	s := m.w.Slice(effect.Slice)
 	return effect.Action == events.ActionCreate && effect.Place().In(*s).Accelerator != s.Accelerator

@@ -10,16 +10,16 @@ import (
 	"pitstop.internal/shared/policy"
 )
 
-// Stop is what is known of who stopped a slice.
+// Stop holds the known facts about the stop of a slice.
 type Stop struct {
-	// By is its owner, who stopped it; empty where it was started since. At is the time of the newest call, of either kind.
+	// By is the owner who stopped it; empty where it was started since. At is the time of the newest call of either kind.
 	By string    `json:"by,omitzero"`
 	At time.Time `json:"at,omitzero"`
-	// Unsaid is when patrol asked the audit log who stopped or deleted it, late enough, and the log named nobody.
+	// Unsaid is when patrol asked the audit log, late enough, who stopped or deleted the slice, and the log named nobody.
 	Unsaid time.Time `json:"unsaid,omitzero"`
 }
 
-// since is what was called for since that time: a life that is read for the first time may have been stopped already.
+// since keeps a stop that is no older than that time: a life may have been stopped already when it is first read.
 func (s Stop) since(t time.Time) Stop {
 	if s.At.Before(t) {
 		return Stop{}
@@ -27,7 +27,7 @@ func (s Stop) since(t time.Time) Stop {
 	return Stop{By: s.By, At: s.At}
 }
 
-// usable is since when the slice is usable, or was last; zero where it never was in this life.
+// usable is the beginning of the slice's present usable time, or of the last one; zero where it was never usable in this life.
 func (l *Life) usable() time.Time {
 	if l.Condition == Ready {
 		return l.Since
@@ -35,7 +35,7 @@ func (l *Life) usable() time.Time {
 	return l.Used
 }
 
-// turns takes another condition, read at that time.
+// turns sets another condition, read at that time.
 func (l *Life) turns(c Condition, at time.Time) {
 	if l.Condition == Ready {
 		l.Used = l.Since
@@ -44,7 +44,7 @@ func (l *Life) turns(c Condition, at time.Time) {
 	l.endsIf(at)
 }
 
-// endsIf takes it from the condition read at that time whether the life is over.
+// endsIf derives from the condition, read at that time, whether the life is over.
 func (l *Life) endsIf(at time.Time) {
 	switch over := l.Condition == Gone || l.Condition == Lost && !l.healsAt(at); {
 	case !over:
@@ -54,20 +54,20 @@ func (l *Life) endsIf(at time.Time) {
 	}
 }
 
-// unaccounted reports whether a slice is stopped, and nobody has said by whom. What was found stopped was stopped before
-// anybody watched it, unless an incident has just made it, and what is suspended in a queued resource by its user: that is the
-// owner's doing.
+// unaccounted reports whether a slice is stopped, and nobody has said by whom. Two cases are the owner's doing. A slice that was
+// stopped when Pitstop first saw it was stopped before anybody watched it, unless an incident has just created it. And only a user
+// suspends a queued resource.
 func (l *Life) unaccounted() bool {
 	found := l.Used.IsZero() && l.Maker == ""
 	return l.Condition == Stopped && l.Incarnation.Known() && l.Group == "" && !found && l.Stop.By == ""
 }
 
-// unsaidFor reports whether a slice is stopped for so long, and the audit log has named nobody.
+// unsaidFor reports whether a slice has been stopped for so long, and the audit log has named nobody.
 func (l *Life) unsaidFor(since time.Duration) bool {
 	return l.unaccounted() && since >= Grace && !l.Stop.Unsaid.IsZero()
 }
 
-// openStopped opens an incident for a slice that somebody stopped who is not its owner.
+// openStopped opens an incident for a slice that somebody other than its owner stopped.
 func (m *machine) openStopped(s *Slot) {
 	text := m.openSince(s, s.State)
 	m.takeOrWatch(text, "nothing", func(m *machine) {
@@ -77,17 +77,17 @@ func (m *machine) openStopped(s *Slot) {
 	})
 }
 
-// onlyStopped reports whether a slice is there, whole, and stopped. What a queued resource holds goes and comes with it.
+// onlyStopped reports whether a slice exists, whole, and is stopped. A slice in a queued resource is created and deleted with it.
 func (l *Life) onlyStopped() bool { return l.Condition == Stopped && l.Group == "" }
 
 const waitForStopper = "wait for word of who stopped it"
 
-// standsStopped takes it that a slice which was to be replaced is only stopped: nothing of it is deleted. It reports whether that
-// changes where the incident goes.
+// standsStopped notes that a slice which was to be replaced is only stopped: Pitstop does not delete it. It reports whether that
+// changes the incident's course.
 func (m *machine) standsStopped(s *Slot) bool {
 	in := m.w.Incident
 	if !s.onlyStopped() || !s.Replace || m.w.effect(events.ActionDelete, s.Name) != nil {
-		return false // what is being deleted may be gone
+		return false // a slice under deletion may be gone
 	}
 	switch {
 	case s.Maker != "" || m.creationUnderWay(s) && s.Incarnation.Created.After(in.Opened): // the crew of a new one may have spoken already
@@ -117,7 +117,7 @@ func (m *machine) stillStopped() (names []string) {
 	return names
 }
 
-// startOrTell starts what is stopped, or leaves it to a person: what is only stopped is never deleted.
+// startOrTell starts the stopped slices, or leaves them to a person: Pitstop never deletes a slice that is only stopped.
 func (m *machine) startOrTell(text string) {
 	if m.unreadable() {
 		return
@@ -136,8 +136,8 @@ func (m *machine) startOrTell(text string) {
 	}
 }
 
-// startStopped starts what is stopped while Google's own recovery is waited for, as soon as it is known not to be its
-// owner's doing.
+// startStopped starts stopped slices during the wait for Google's own recovery, as soon as it is known that their owner did not
+// stop them.
 func (m *machine) startStopped() {
 	if m.level(policy.StartStopped) == policy.No || m.unreadable() {
 		return
@@ -155,7 +155,7 @@ func (m *machine) start(why string) {
 	m.sendStart(why)
 }
 
-// startable names the slices that may be started: the API starts those of one worker.
+// startable names the slices that may be started: the API starts only slices of one worker.
 func (m *machine) startable() []string {
 	var names []string
 	for i := range m.w.Slices {
@@ -189,14 +189,14 @@ func (m *machine) sendStart(why string) {
 	m.send(effects...)
 }
 
-// startsOthers reports whether the start of other slices is under way, or asked for.
+// startsOthers reports whether the start of other slices is under way, or requested.
 func (m *machine) startsOthers(s *Slot) bool {
 	in := m.w.Incident
 	return in.Phase == Starting && m.w.effect(events.ActionStart, s.Name) == nil ||
 		in.Phase == Approving && in.Asked == events.ActionStart && m.startable() != nil
 }
 
-// startedAll reports whether everything that was to be started can be used.
+// startedAll reports whether every slice that was to be started can be used.
 func (m *machine) startedAll() bool {
 	return !slices.ContainsFunc(m.w.Effects, func(effect Effect) bool {
 		return effect.Action == events.ActionStart && m.w.Slice(effect.Slice).Condition != Ready

@@ -8,11 +8,11 @@ import (
 	"pitstop.internal/events"
 )
 
-// maxHappened bounds what an update says of what went wrong: the first and the last of it.
+// maxHappened bounds the troubles in an update: the first and the last of them stay.
 const maxHappened = 6
 
-// Updates says what people have to hear of one step of a workload: nothing, unless an incident has come to another place in
-// its course. Phases that pass in seconds are not told, the next one tells.
+// Updates says what people have to hear of one step of a workload: nothing, unless an incident has moved on in its course. Pitstop
+// does not report phases that pass in seconds; the next update covers them.
 func Updates(before, after Workload) (updates []events.IncidentUpdated) {
 	told := map[string]string{}
 	for _, in := range []*Incident{before.Closed, before.Incident} {
@@ -31,13 +31,13 @@ func Updates(before, after Workload) (updates []events.IncidentUpdated) {
 	return updates
 }
 
-// Update says how an incident of a workload stands, from the document alone, so that it can be said again. Tell is false
-// in a phase that passes in seconds: the next one tells.
+// Update describes the state of a workload's incident, from the document alone, so that it can be repeated. Tell is false in a
+// phase that passes in seconds: the next one reports.
 func (in *Incident) Update(w Workload) (u events.IncidentUpdated, tell bool) {
 	return in.update(w), !in.Phase.passing()
 }
 
-// passing reports whether a phase lasts for seconds where nothing is in the way.
+// passing reports whether a phase lasts for seconds when there is no obstacle.
 func (p Phase) passing() bool {
 	switch p {
 	case Looking, Maintaining, Admitting, Restarting:
@@ -90,10 +90,10 @@ func (in *Incident) lastAt() time.Time {
 	return cmp.Or(in.Closed, in.Opened)
 }
 
-// endedLast reports whether an incident is over and none has begun since: what its slices do now is how it left them.
+// endedLast reports whether an incident is over and none has begun since: its slices are still as it left them.
 func (w Workload) endedLast(in *Incident) bool { return w.Incident == nil && !w.Ended.After(in.Closed) }
 
-// idleChips are those that can be used, and do nothing once an incident is left to a person.
+// idleChips are the usable chips that do nothing once an incident is left to a person.
 func (w Workload) idleChips() (chips int) {
 	for i := range w.Slices {
 		if s := &w.Slices[i]; s.Condition == Ready && !s.IsReleased() {

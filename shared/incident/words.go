@@ -2,18 +2,19 @@ package incident
 
 import "pitstop.internal/events"
 
-// Words are what a provider calls its slices, for people. Nothing is decided by them, and the calls that they name are made
-// by the functions.
+// Words are a provider's names for its slices, for people. No decision rests on them, and the functions make the calls that they
+// name.
 type Words struct {
-	// Slice and Group are nouns: of a slice, and of what is created and deleted as a whole with all the slices that it holds.
+	// Slice and Group are nouns: for a slice, and for the resource that the provider creates and deletes as a whole with all its
+	// slices.
 	Slice, Group string
-	// Healer is who brings a slice back by itself.
+	// Healer names the party that brings a slice back by itself.
 	Healer string
 	// Slices and Groups are the collections of the provider's API, as resource names have them.
 	Slices, Groups string
 	// Calls are the methods of the provider's API that carry out an action on a slice, or on its group.
 	Calls map[events.Action]Method
-	// States are what the API calls a slice that is lost, gone or usable.
+	// States are the API's words for a slice that is lost, gone or usable.
 	States map[Condition]string
 	// Stops is the method with which an owner stops a slice.
 	Stops string
@@ -24,7 +25,7 @@ type Words struct {
 // Method is the method of an action on a slice, and on its group.
 type Method struct{ Slice, Group string }
 
-// byProvider are the words of each provider. A workload of a provider that is not among them has those of the Cloud TPU API.
+// byProvider are the words of each provider. A workload of another provider gets the words of the Cloud TPU API.
 var byProvider = map[string]Words{cloudTPU: {
 	Slice: "node", Group: "queued resource", Healer: "Google", Slices: "nodes", Groups: "queuedResources",
 	Calls: map[events.Action]Method{
@@ -41,7 +42,7 @@ var byProvider = map[string]Words{cloudTPU: {
 
 const cloudTPU = "cloud-tpu"
 
-// Words are those of the provider that the workload's slices come from.
+// Words are the words of the provider that gives the workload's slices.
 func (w Workload) Words() Words {
 	if words, known := byProvider[w.Provider]; known {
 		return words
@@ -49,7 +50,7 @@ func (w Workload) Words() Words {
 	return byProvider[cloudTPU]
 }
 
-// noun names a slice for people, and group names what holds it.
+// noun names a slice for people, and group names the resource that holds it.
 func (w Workload) noun(slice string) string  { return w.Words().Slice + " " + slice }
 func (w Workload) group(group string) string { return w.Words().Group + " " + group }
 
