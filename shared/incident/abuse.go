@@ -31,7 +31,7 @@ func (m *machine) stopAbused() {
 	m.escalate(CodeAbuse, why, "answer Google's notification; Pitstop does nothing here before that is settled; then pitstop retry "+m.w.Name)
 }
 
-// tellAbuse notes that a person is told of Google's suspicion.
+// tellAbuse notes that a person has heard of Google's suspicion.
 func (m *machine) tellAbuse() {
 	for i := range m.w.Slices {
 		if s := &m.w.Slices[i]; s.Abuse.Suspected {
@@ -62,7 +62,7 @@ func (m *machine) abused() bool {
 	return slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return s.Abuse.Suspected && !s.IsReleased() })
 }
 
-// abuseReported reports whether a person was told that Google suspects abuse, and it still does.
+// abuseReported reports whether a person has heard that Google suspects abuse, and Google still does.
 func (w Workload) abuseReported() bool {
 	return slices.ContainsFunc(w.Slices, func(s Slot) bool { return s.Abuse.Suspected && s.Abuse.Reported && !s.IsReleased() })
 }

@@ -313,8 +313,8 @@ func (m *machine) unreadable() bool {
 const policyHeld = "the policy cannot be read: "
 
 // hold records once why Pitstop does nothing, and until when: then it looks again. Waiting is no failure, so the deadline moves by
-// the time of the hold. No time counts twice. A hold that is met again within RequestFor has lasted since it was last met. What was
-// overdue already is overdue again when the hold ends. After HeldForMost the deadline stays where it is.
+// the time of the hold. No time counts twice. A hold that is met again within RequestFor has lasted since it was last met. A phase
+// that was already overdue is overdue again when the hold ends. After HeldForMost the deadline stays where it is.
 func (m *machine) hold(c Code, why string, until time.Time) {
 	in := m.w.Incident
 	if in == nil {

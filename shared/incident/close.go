@@ -182,8 +182,7 @@ func (m *machine) failedClearing(effect *Effect, f Failure) {
 }
 
 // toldOfStandstill reports whether the end of the incident leaves a standstill of the training to a person: the person has to act,
-// or was told of a training that does not go on. Announced maintenance that was watched or withdrawn says nothing about a
-// standstill.
+// or has heard that a training does not go on. Announced maintenance that was watched or withdrawn says nothing about a standstill.
 func (m *machine) toldOfStandstill() bool {
 	in := m.w.Incident
 	return in.Outcome == Escalated || in.Outcome == Observed && in.ConfirmedBy != ByStep && (!in.Cause.Infrastructure() || m.isOverdue())
@@ -254,7 +253,7 @@ func (m *machine) finishedWithin() bool {
 }
 
 // markAwaitsAdmission notes after its incident that a slice waits for admission, where admission was due and no lease is known to
-// name the slice. Slices that a person was told of, or has taken over, are left to that person.
+// name the slice. Slices that a person has heard of, or has taken over, are left to that person.
 func (m *machine) markAwaitsAdmission(theirs bool) {
 	waits := AwaitsAdmission
 	if theirs {

@@ -285,7 +285,7 @@ func (w Workload) runsOnIdle(now time.Time) string {
 	return ""
 }
 
-// unknownOf says what nobody knows of the crew of an idle slice; empty if it was heard lately.
+// unknownOf names the missing fact about the crew of an idle slice; empty if it was heard lately.
 func (w Workload) unknownOf(s *Slot, now time.Time) string {
 	switch h := s.Heard; {
 	case h.At.Before(w.Incident.Opened), now.Sub(h.At) > HeardFor:

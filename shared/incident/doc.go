@@ -5,9 +5,9 @@
 //
 // # The document
 //
-// A workload has slots, one for each slice by its name. A slot has lives: the TPU that stands under the name now, and
-// those before it that still matter. What is known of a life stands on it. The next life begins with what its own reading
-// says, and with what its owner did since it began. Training may run in one life of a slot at most.
+// A workload has slots, one for each slice by its name. A slot has lives: the TPU that has the name now, and the earlier ones that
+// still matter. The known facts about a life are stored with it. The next life begins with the facts in its own reading, and with
+// its owner's acts since it began. Training may run in only one life of a slot.
 //
 // # Where to look
 //
@@ -26,10 +26,11 @@
 //
 // # What follows
 //
-// A slice is in a situation: it serves, cannot be used, is stopped, lost or gone. Where an incident stands, that decides what follows.
-// Without an incident the workload is at peace. What follows depends on the policy, on proof and on the other slices too, so there may be
-// several answers: the phase that the incident enters, or the outcome with which it ends. Where time alone goes on, the row says time.
-// A test explores the machine and writes this table. Situations that change nothing have no row.
+// A slice is in a situation: it serves, cannot be used, is stopped, lost or gone. The situation and the incident's phase decide
+// what follows. Without an incident the workload is at peace. What follows depends on the policy, on proof and on the other slices
+// too, so a row may have several answers: the phase that the incident enters, or the outcome with which it ends. Where only the
+// passing of time leads on, the row says time. A test explores the machine and writes this table. Situations that change nothing
+// have no row.
 //
 //	while         a slice is    then
 //	admitting     gone          creating grace looking
@@ -114,16 +115,15 @@
 //
 // # Deadlines
 //
-// Every phase has a deadline, after which it falls back to another one or ends in escalated, with two exceptions that
-// wait for as long as it takes: approving, for a person, and creating while capacity for Spot is what is missing. A deadline
-// moves by the time for which the phase was held (a pause, the brake, a policy that cannot be read), HeldForMost in all.
+// Every phase has a deadline, after which it falls back to another one or ends in escalated, with two exceptions that wait for as
+// long as it takes: approving, for a person, and creating, while Spot capacity is missing. A deadline moves by the time for which
+// the phase was held (a pause, the brake, a policy that cannot be read), but by no more than HeldForMost in all.
 //
 // # Effects
 //
-// An effect is one thing that an incident wants of the outside: a save, a deletion, an admission. A request asks a function
-// for it. The function stores its intent before the call and the answer after it, and a reading shows that it is so. In
-// between an effect is wanted, begun, accepted or done, or it was refused and waits for its next try. An answer counts for
-// the attempt that it answers alone.
+// An effect is one change that an incident wants outside: a save, a deletion, an admission. A request asks a function for it. The
+// function stores its intent before the call and the answer after it, and a reading proves the change. Until then an effect is
+// wanted, begun, accepted or done, or it was refused and waits for its next try. An answer counts only for its own attempt.
 //
 // Effects stand on the workload, each with the incident that wants it. Their fence is the workload's epoch, which rises
 // when an incident opens or ends and whenever a new request is sent. A request that is fenced out although its effect is
@@ -131,7 +131,7 @@
 //
 // # Readings
 //
-// What is known may not suffice for the next decision. Reads says what somebody has to go and read then, and why: the slices
-// themselves, the host names of their workers, what their crews write in guest attributes, the audit log, an operation. Patrol reads
-// what it says at each tick, and recreate right before it deletes idle slices. They only read; what follows is decided here.
+// The known facts may not suffice for the next decision. Then Reads lists the facts that somebody has to go and read, and why: the
+// slices themselves, the host names of their workers, what their crews write in guest attributes, the audit log, an operation.
+// Patrol reads them at each tick, and recreate right before it deletes idle slices. Both only read; this package decides.
 package incident

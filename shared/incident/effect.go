@@ -262,7 +262,7 @@ func (w Workload) Request(effect Effect) events.Event {
 
 // verifyPast is the step that a checkpoint must pass to count as the requested save.
 func (w Workload) verifyPast() int64 {
-	if w.Incident.Phase == Discarding { // nothing has been saved since: the last one itself
+	if w.Incident.Phase == Discarding { // nothing was saved since: the last checkpoint itself counts
 		return max(0, max(w.Progress.Verified, w.Progress.CheckpointStep)-1)
 	}
 	return max(w.Progress.Verified, w.Incident.Save.Step-1)
@@ -317,8 +317,8 @@ func (m *machine) dropDone(a events.Action, slice string) {
 	m.drop(a, slice)
 }
 
-// ErrRefused is the reason why a request must not be carried out. The request is acknowledged: Pitstop requests again what it still
-// wants.
+// ErrRefused is the reason why a request must not be carried out. The request is acknowledged: Pitstop repeats the requests that it
+// still wants.
 var ErrRefused = errors.New("refused")
 
 func refuse(c Code, format string, args ...any) error {
@@ -503,8 +503,8 @@ func (m *machine) intended(e Intended) {
 	}
 }
 
-// exclusive reports whether the call of an effect must not be made twice: nobody could tell what it creates or deletes from what
-// another creation or deletion did in between. The other calls only write the same content again.
+// exclusive reports whether the call of an effect must not be made twice: nobody could tell its result from that of another
+// creation or deletion in between. The other calls only write the same content again.
 func (effect Effect) exclusive() bool {
 	return effect.Action == events.ActionCreate || effect.Action == events.ActionDelete
 }
@@ -560,7 +560,7 @@ func (m *machine) answered(e Answered) {
 	case events.ActionRestart:
 		m.leased(*effect, "the lease names the next attempt")
 	case events.ActionCreate:
-		if s := m.w.Slice(effect.Slice); m.phase() == PhaseCreating && !(again && s.Condition == Creating) { // it was counted from its first answer
+		if s := m.w.Slice(effect.Slice); m.phase() == PhaseCreating && !(again && s.Condition == Creating) { // its time counts from its first answer
 			m.inc().Deadline = m.now.Add(RecreateFor) // the wait for capacity is over
 		}
 	case events.ActionDelete, events.ActionVerify, events.ActionHear, events.ActionStart:
@@ -738,7 +738,7 @@ func (m *machine) held(e Held) {
 		m.mayBeDiscarded(*effect)
 	}
 	effect.Retry = m.now.Add(time.Minute)
-	if e.Until.After(effect.Retry) && e.Code != CodePaused { // which a person may lift at any time
+	if e.Until.After(effect.Retry) && e.Code != CodePaused { // a person may lift a pause at any time
 		effect.Retry = e.Until
 	}
 	if m.phase() == Discarding && e.Code == CodePaused && m.w.discarding() {

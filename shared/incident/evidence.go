@@ -19,7 +19,7 @@ type Origin struct {
 	// Time is when the event happened by its own account; zero when it does not say. It orders and attributes evidence, and nothing
 	// more.
 	Time time.Time
-	// Rank is how far Pitstop believes it.
+	// Rank is how far Pitstop believes the evidence.
 	Rank events.Rank
 }
 
@@ -44,7 +44,7 @@ type Interrupted struct {
 	Text string
 }
 
-// Back is another reason to look and no more: Google restarted a machine, or the training reports that it was told to end.
+// Back is another reason to look and no more: Google restarted a machine, or the training reports an order to end.
 type Back struct {
 	Origin
 	Slice       string
@@ -229,7 +229,7 @@ type Checked struct {
 	// Bytes is the size of its content; More says that it holds more than was counted.
 	Bytes int64
 	More  bool
-	// Stale says that the newest checkpoint is complete but too old. Text describes what was found instead of the expected
+	// Stale says that the newest checkpoint is complete but too old. Text describes the finding in place of the expected
 	// checkpoint.
 	Stale bool
 	Text  string
@@ -242,7 +242,7 @@ type Checked struct {
 type VerdictRead struct {
 	Origin
 	Request events.Request
-	// Verdict is nil where the crew left no verdict that the lease confirms; Text says what was there instead.
+	// Verdict is nil where the crew left no verdict that the lease confirms; Text describes the content found there instead.
 	Verdict *events.CrewVerdict
 	Text    string
 	// Saved is the step of the newest complete checkpoint, and SavedURI is its place. It was complete at SavedAt, which is zero if

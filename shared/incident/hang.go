@@ -53,7 +53,7 @@ func (w Workload) stepsAt(now time.Time) bool {
 	return now.Sub(w.Progress.At) < max(HangFor, w.Progress.patience())
 }
 
-// stepsExpected reports whether a training that has done steps has to do more of them, and no person was told that it stands still.
+// stepsExpected reports whether a training that has done steps has to do more of them, and no person has heard of a standstill.
 func (w Workload) stepsExpected() bool {
 	if w.Incident != nil || w.Crew.Theirs || w.Crew.Seen.IsZero() || w.Progress.At.IsZero() || w.Crew.Finished || w.claimsDone() && w.probes() || len(w.Slices) == 0 {
 		return false
@@ -151,7 +151,7 @@ func (m *machine) hangs() {
 	since, usual := m.w.silence()
 	for i := range m.w.Slices {
 		if m.w.Slices[i].Heard.At.Before(since.Add(usual)) {
-			return // its crew is listened for first
+			return // Pitstop listens for its crew first
 		}
 	}
 	runs, read := m.crewsHeard()

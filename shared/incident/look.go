@@ -407,7 +407,7 @@ func (m *machine) facts(s *Slot, e Read, since time.Time) {
 		if m.w.Directory != "" {
 			m.anotherTraining(since)
 		}
-		m.w.Directory, m.w.Crew.LeaseAttempt, m.w.LeaseDoubted, m.changed = e.Directory, 0, time.Time{}, true // no lease of ours is there
+		m.w.Directory, m.w.Crew.LeaseAttempt, m.w.LeaseDoubted, m.changed = e.Directory, 0, time.Time{}, true // Pitstop has no lease there
 		m.leads(func(Slot) int { return 0 })
 	}
 }
@@ -665,7 +665,7 @@ func (w Workload) made(slice string) bool {
 
 // adoptTheirs adopts a life that somebody else has ordered under the slice's name. They want Pitstop to look after it, unless they
 // have deleted it since. The crew takes the lease over from the last life where it may. Otherwise the new life waits for admission,
-// unless the last life may train on beside it.
+// unless the last life may train on at the same time.
 func (m *machine) adoptTheirs(name string, e Read) {
 	former := m.w.Slice(name).Life
 	m.adopt(name, e, false)

@@ -23,7 +23,7 @@ func (m *machine) noticed(e Noticed) {
 	}
 	if old != nil && old.End {
 		if e.Notice.Status == events.NoticeGone || old.Tells(e.Notice) {
-			return // the life ends before, and stays announced to
+			return // the life ends before that, and its planned end stays announced
 		}
 		old = nil
 	}
@@ -46,7 +46,7 @@ func (m *machine) noticed(e Noticed) {
 	m.followNotice(s, e.Text, moved)
 }
 
-// noticeStrikes takes from a notice when a training is told to end.
+// noticeStrikes takes from a notice the time at which a training gets the signal to end.
 func (m *machine) noticeStrikes(s *Slot, n events.Notice) {
 	switch {
 	case s.IsReleased():
@@ -72,7 +72,7 @@ func (m *machine) notice(e Noticed, old *Notice) Notice {
 	}
 	n.InAPI = n.InAPI || old.InAPI
 	if old.Notice.Equal(e.Notice) || n.LastWord.Before(old.LastWord) {
-		n.LastWord = old.LastWord // the API confirms it; an entry that was on its way may still tell more
+		n.LastWord = old.LastWord // the API confirms it; an entry that was on its way may still say more
 	}
 	if old.WindowStart.Equal(n.WindowStart) {
 		n.Started, n.Listened, n.Deaf, n.Declined = old.Started, old.Listened, old.Deaf, old.Declined
@@ -87,7 +87,7 @@ func (m *machine) followNotice(s *Slot, text string, moved bool) {
 	case m.w.Incident != nil:
 		m.noticeInIncident(s, text, moved)
 	case under && !m.from.Time.IsZero() && !m.from.Time.After(m.w.Ended):
-		m.slice(s.Name).Notice.InAPI = false // the incident that it belonged to is over; if it still goes on, the next reading tells
+		m.slice(s.Name).Notice.InAPI = false // its incident is over; if the maintenance still goes on, the next reading shows it
 	case under && !n.Declined && m.mayOpen(s):
 		m.openMaintenance(s)
 	}
@@ -337,7 +337,7 @@ func (m *machine) noticeGone(s *Slot, e Noticed) {
 	old := m.w.lastNotice(s.Name)
 	if old != nil && old.Status == events.NoticeGone {
 		if m.when().After(old.LastWord) {
-			m.slice(s.Name).Notice.LastWord = m.when() // nothing that was announced before stands
+			m.slice(s.Name).Notice.LastWord = m.when() // every earlier announcement is void
 		}
 		return
 	}

@@ -57,8 +57,8 @@ type Cancelled struct {
 	Incident string
 }
 
-// Retried is a person's word that the obstacle is removed. It makes no decision of its own: Pitstop requests again what was
-// refused, and reads again where it gave up.
+// Retried is a person's word that the obstacle is removed. It makes no decision of its own: Pitstop repeats the refused requests,
+// and reads again where it gave up.
 type Retried struct {
 	Origin
 	Word
@@ -192,7 +192,7 @@ func (m *machine) cancelled(e Cancelled) {
 	m.release(CodeCancelled, "cancelled by "+e.By)
 }
 
-// retried requests again what was refused or given up.
+// retried repeats the requests that were refused or given up.
 func (m *machine) retried(e Retried) {
 	if m.w.NothingToRetry(m.now) != "" {
 		return

@@ -58,8 +58,8 @@ func (m *machine) deletesPredecessor(s *Slot) bool {
 	return m.replacementInProgress(s) || m.replacementFailed(s)
 }
 
-// replacementInProgress reports whether the incident is creating this life as the replacement of the lost life in the evidence.
-// Whoever deleted the lost life takes the slice over, and nobody trains in the new one yet.
+// replacementInProgress reports whether the incident is creating this life as the replacement of the lost life in the evidence. The
+// person who deleted the lost life takes the slice over, and nobody trains in the new one yet.
 func (m *machine) replacementInProgress(s *Slot) bool {
 	in := m.w.Incident
 	return in != nil && in.Phase == PhaseCreating && s.Replace && s.Incarnation.Created.After(in.Opened) && !s.isAdmitted() && !m.beforeTrouble()

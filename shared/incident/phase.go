@@ -32,7 +32,7 @@ const (
 	// time in which a slice that is gone without evidence may turn out to have been deleted by its owner.
 	Linger = 35 * time.Minute
 	Grace  = 35 * time.Minute
-	// AuditFor is the wait, after the grace, for an audit log that cannot be read, before a person is told.
+	// AuditFor is the wait, after the grace, for an audit log that cannot be read, before Pitstop tells a person.
 	AuditFor = 2 * time.Hour
 	// UnreleaseAfter is how long a slice that its owner deleted may still show itself usable. After that, Pitstop assumes that the
 	// deletion did not happen.
@@ -99,7 +99,7 @@ const (
 	// RequestFor is how long a request may wait to be begun, AnswerFor how long a begun one may stay unanswered.
 	RequestFor = 10 * time.Minute
 	AnswerFor  = 15 * time.Minute
-	// HeldForMost bounds the time by which holds move an incident's deadlines: a weekend's pause. After it, a person is told.
+	// HeldForMost bounds the time by which holds move an incident's deadlines: a weekend's pause. After it, Pitstop tells a person.
 	HeldForMost = 72 * time.Hour
 	// CallWithin is how soon an instance must make a call that it has begun. CallFor is how long no other instance begins that
 	// call: by then, a call made at the last moment has reached the provider.

@@ -85,7 +85,7 @@ func (w Workload) IfLost(p policy.Policy, slice string, now time.Time) Plan {
 	if s == nil {
 		return Plan{}
 	}
-	w.Pause = nil // it holds calls, and no decision
+	w.Pause = nil // a pause holds calls, and no decision
 	o := w.outlook(p, now)
 	o.read(s, Lost, s.Incarnation, "")
 	plan := o.plan()
@@ -547,8 +547,8 @@ func (m *machine) keepText(text string) {
 	}
 }
 
-// WouldHave lists for people what Pitstop would have done, had the policy allowed it: each call, and each consequence that is no
-// call.
+// WouldHave lists for people the steps that Pitstop would have taken, had the policy allowed them: each call, and each consequence
+// that is no call.
 func (in Incident) WouldHave() []string {
 	all := slices.Clone(in.Would)
 	for _, c := range in.PlannedCalls {

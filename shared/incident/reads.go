@@ -36,10 +36,10 @@ const (
 	ReadHosts     ReadKind = "hosts"     // the host names of a slice's workers
 	ReadCrew      ReadKind = "crew"      // whether the crew of a slice trains, in its guest attribute
 	ReadSaver     ReadKind = "saver"     // whether the crew of a slice would save before maintenance, in the same place
-	ReadIdleCrew  ReadKind = "idle crew" // whether the crew trains, right before its idle slice is deleted, however lately that was read
+	ReadIdleCrew  ReadKind = "idle crew" // whether the crew trains, right before its idle slice is deleted, even if that was read lately
 	ReadDeleter   ReadKind = "deleter"   // who deleted a slice that is gone, in the audit log
 	ReadStopper   ReadKind = "stopper"   // who stopped a slice, in the audit log
-	ReadOperation ReadKind = "operation" // whether an operation of ours has ended
+	ReadOperation ReadKind = "operation" // whether one of Pitstop's operations has ended
 )
 
 const (

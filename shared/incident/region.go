@@ -2,8 +2,8 @@ package incident
 
 import "fmt"
 
-// Egress says what training in another region than its checkpoints are in costs, at a price in dollars for each GiB; 0 is
-// unknown.
+// Egress describes the cost of training in another region than that of its checkpoints, at a price in dollars for each GiB; 0 means
+// an unknown price.
 func (w Workload) Egress(price float64) string {
 	n := w.Progress.VerifiedBytes
 	if n == 0 {

@@ -14,7 +14,7 @@ const (
 	serving  situation = "serving"  // it can be used
 	unusable situation = "unusable" // it exists, and cannot be used now
 	halted   situation = "stopped"  // it exists, and somebody stopped it
-	lost     situation = "lost"     // nothing runs there any more, which Pitstop itself has read
+	lost     situation = "lost"     // nothing runs there any more, and Pitstop itself has read that
 	vanished situation = "vanished" // the API does not know it, and nobody has said why
 	moving   situation = "moving"   // it arrives or leaves: nothing follows until it has
 	foreign  situation = "foreign"  // its owner has it, and nobody waits for it
@@ -112,7 +112,7 @@ func (m *machine) reactIn(p Phase, s sight) {
 func (m *machine) servesAgain(s *Slot) {
 	if s.IsReleased() && m.now.Sub(s.End.Released) > UnreleaseAfter {
 		s = m.slice(s.Name)
-		s.End.Released = time.Time{} // it was not this life that was deleted
+		s.End.Released = time.Time{} // the owner deleted another life
 		switch {
 		case m.w.leaseNamesOtherZone(s):
 			s.Admission = AwaitsAdmission
@@ -140,7 +140,7 @@ func (m *machine) servesAgain(s *Slot) {
 // reactInPeace opens an incident for a slice that a reading proves lost. For other unusable slices, the clock opens it.
 func (m *machine) reactInPeace(s *Slot) {
 	if s.Condition != Lost || !m.mayOpen(s) || !s.Incarnation.Known() {
-		return // nothing that was ever seen is lost
+		return // no life that was ever seen is lost
 	}
 	t := m.loss(s)
 	t.Life = s.Incarnation.ID
@@ -388,7 +388,7 @@ func (m *machine) reactWhileDiscarding(s sight) {
 	case s.Condition == Gone:
 		m.vanishedIdle(s.Slot, s.was)
 	case (s.is == unusable || s.is == halted) && s.was == Ready && m.w.discarding():
-		m.endKeepingIdle(CodeNotReady, m.describe(s.Slot)) // who stops a slice wants it: the log tells that later
+		m.endKeepingIdle(CodeNotReady, m.describe(s.Slot)) // a person who stops a slice wants it: the log names them later
 	}
 }
 

@@ -109,7 +109,7 @@ type Abuse struct {
 	Suspected bool `json:"suspected,omitzero"`
 	// At is the time of the reading, or of the order, that last changed the suspicion: an older reading changes nothing.
 	At time.Time `json:"at,omitzero"`
-	// Reported says that a person was told of the suspicion. As long as it lasts, nothing opens another incident.
+	// Reported says that a person has heard of the suspicion. As long as it lasts, nothing opens another incident.
 	Reported bool `json:"told,omitzero"`
 }
 
@@ -195,7 +195,7 @@ func (s *Slot) begin(next Life) {
 		former = slices.Delete(former, oldest, oldest+1)
 	}
 	if n := len(former); n > 1 {
-		o := former[n-2] // the life before the last is only asked for its workers
+		o := former[n-2] // the life before the last only has to show its workers
 		former[n-2] = Life{Incarnation: o.Incarnation, Zone: o.Zone, Hosts: o.Hosts, Admission: o.Admission, End: o.End}
 	}
 	s.Former, s.Life = former, next

@@ -8,8 +8,8 @@ import (
 //go:embed transitions.txt
 var transitions string
 
-// Transitions are those that a test has seen the machine take: from where a workload stands to where it stands then, or to the outcome of
-// the incident that ends there.
+// Transitions are the transitions that a test has seen the machine take: from a workload's phase to its next phase, or to the
+// outcome of the incident that ends there.
 func Transitions() (table [][2]string) {
 	for row := range strings.Lines(transitions) {
 		f := strings.Fields(row)

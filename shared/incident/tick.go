@@ -9,7 +9,7 @@ import (
 	"pitstop.internal/events"
 )
 
-// ticked lets time pass: it does what is due, and what took too long falls back or is handed to a person.
+// ticked lets time pass: it does due work, and a wait that took too long falls back or goes to a person.
 func (m *machine) ticked() {
 	if m.w.Incident == nil {
 		m.quiet()
@@ -253,7 +253,8 @@ func (m *machine) overdue() {
 	m.overdueIn(in.Phase, events.Span(m.now.Sub(in.Since)))
 }
 
-// overdueIn takes the next step when a phase has taken so long. No phase stays: it falls back to another one, or a person is told.
+// overdueIn takes the next step when a phase has taken so long. No phase stays: it falls back to another one, or a person hears of
+// it.
 func (m *machine) overdueIn(p Phase, took string) {
 	switch p {
 	case Saving:

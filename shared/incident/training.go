@@ -482,7 +482,7 @@ func (m *machine) claimsEnd(r events.CrewReport) bool {
 		return false
 	case c.Claim.Finished && r.Attempt == c.Claim.Attempt:
 		if at.After(c.Claim.At) {
-			m.w.Crew.Claim.At, m.changed = at, true // another slice's crew says so later: no step before takes it back
+			m.w.Crew.Claim.At, m.changed = at, true // another slice's crew says so later: no earlier step withdraws the claim
 		}
 		return false
 	}

@@ -355,7 +355,7 @@ type Incident struct {
 	Code Code `json:"code,omitzero"`
 	// Advice tells a person what to do.
 	Advice string `json:"advice,omitzero"`
-	// Would lists what Pitstop would have done, had the policy allowed it.
+	// Would lists the steps that Pitstop would have taken, had the policy allowed them.
 	Would []string `json:"would,omitempty"`
 	// PlannedCalls are the exact calls that would have been made.
 	PlannedCalls []Planned `json:"plan,omitempty"`
