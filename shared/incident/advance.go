@@ -399,8 +399,8 @@ func specific(c events.Cause) int {
 	return 1
 }
 
-// attribute takes the better cause. It refunds the training's charges when the machines caused the incident: an event explains only
-// trouble that began no earlier than the event. Later events explain none of it.
+// attribute takes the better cause. It refunds the training's charges when an event of the machines came before the incident's
+// trouble. A later event explains none of that trouble.
 func (m *machine) attribute(in *Incident, c events.Cause, at time.Time) {
 	if specific(c) <= specific(in.Cause) {
 		return

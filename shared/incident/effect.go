@@ -169,9 +169,9 @@ func (w Workload) lives(names []string) []events.Incarnation {
 	return all
 }
 
-// markLeaseMayName notes the doubt that begins once a function has begun to write the lease. Until the answer, the lease may name
-// either life of a slice, or neither, where this lease leaves the slice out; and it may name either zone where this lease names
-// another one.
+// markLeaseMayName notes the doubt that begins once a function has begun to write the lease. Of a slice that it leaves out, the
+// lease may still name the last life, or none. Of a slice that it names in another zone than before, the lease may name either
+// zone.
 func (m *machine) markLeaseMayName(effect Effect) {
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]

@@ -120,7 +120,7 @@ func (w Workload) listened() time.Time {
 }
 
 // noteStep counts a step that a crew records on its machine: it shows that nothing hangs. It does not confirm the end of an
-// incident, because only users' lines come in order.
+// incident, because lines of users alone come in order.
 func (m *machine) noteStep(e Beat) {
 	s := m.w.Slice(e.Slice)
 	doubt, _ := m.w.doubt(m.now)

@@ -32,7 +32,7 @@ type ReadKind string
 // The kinds of readings.
 const (
 	ReadSlices    ReadKind = "slices"    // every slice of the workload, in the API
-	ReadTraining  ReadKind = "training"  // whether a training does steps of which none is reported: all that is read of its slices
+	ReadTraining  ReadKind = "training"  // whether a training does steps that no line reports, by every reading of its slices
 	ReadHosts     ReadKind = "hosts"     // the host names of a slice's workers
 	ReadCrew      ReadKind = "crew"      // whether the crew of a slice trains, in its guest attribute
 	ReadSaver     ReadKind = "saver"     // whether the crew of a slice would save before maintenance, in the same place

@@ -64,7 +64,7 @@ type Life struct {
 
 // Facts are the facts in a reading of a slice besides its condition.
 type Facts struct {
-	// Group is its queued resource: the provider creates and deletes it as a whole.
+	// Group is the resource that the provider creates and deletes as a whole with it: its queued resource.
 	Group string `json:"group,omitzero"`
 	// Legacy is a TPU Node of the API's former version, and no TPU VM.
 	Legacy      bool   `json:"legacy,omitzero"`

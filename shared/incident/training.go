@@ -111,8 +111,8 @@ func (m *machine) runsIn(s *Slot, r events.CrewReport) {
 }
 
 // trains notes that training runs in a slice that Pitstop created, or that waits for admission, though nobody admitted it. A crew
-// takes the lease over after a while if it replaces the crew of the life that the lease names, or if Pitstop never wrote a lease
-// there.
+// whose life has replaced the one that the lease names takes the lease over after a while. So does a crew where Pitstop never wrote
+// a lease.
 func (m *machine) trains(s *Slot, attempt int) {
 	led := s.Admission == AwaitsAdmission || m.w.leaseNamesOtherZone(s) && attempt >= s.Leased // by the lease, whether or not the write was answered
 	if s.Maker == "" && !led || s.Condition == Gone || s.Condition == Lost {
