@@ -36,7 +36,7 @@ type Workload struct {
 	Incident *Incident `json:"incident,omitempty"`
 	// Effects are the changes that the incident wants outside and that are not known to be done.
 	Effects []Effect `json:"effects,omitempty"`
-	// Idle names the slices that the last escalated incident left for deletion.
+	// Idle is the pending deletion of the slices that the last escalated incident left idle.
 	Idle *Idle `json:"idle,omitempty"`
 	// Closed is the incident that ended last, kept for Linger so that late evidence finds it.
 	Closed *Incident `json:"closed,omitempty"`
