@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"pitstop.internal/events"
@@ -14,10 +15,18 @@ import (
 // workload and the events to send. It does no I/O and changes none of its arguments. Changed is false where the evidence taught
 // nothing new; then the document need not be written, and there is nothing to send.
 func Advance(p policy.Policy, w Workload, e Evidence, now time.Time) (next Workload, send []events.Event, changed bool) {
-	m := machine{p: p, w: w, now: now}
+	m := machines.Get().(*machine) //nolint:forcetypeassert // it holds nothing else
+	*m = machine{p: p, w: w, now: now}
 	m.learn(e)
-	return m.w, m.out, m.changed
+	next, send, changed = m.w, m.out, m.changed
+	*m = machine{}
+	machines.Put(m)
+	return next, send, changed
 }
+
+// machines are used again. A rehearsal passes a machine to the step that it takes, so the compiler cannot keep one on the stack, and most
+// evidence teaches nothing: making a new machine would take longer than the decision.
+var machines = sync.Pool{New: func() any { return new(machine) }}
 
 // learn takes one piece of evidence, and decides what follows.
 func (m *machine) learn(e Evidence) {

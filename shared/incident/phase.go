@@ -72,7 +72,8 @@ const (
 	StruckWithin = 15 * time.Minute
 	// MaintainFor bounds the call that starts maintenance early.
 	MaintainFor = 15 * time.Minute
-	// HealFor is the time for Google's own recovery, counted from the end of the window where there is one.
+	// HealFor is how long the provider has to bring a slice back. It counts from when the incident begins to wait, after a person's retry
+	// from when the slice broke, and under maintenance from the end of the window.
 	HealFor = 4 * time.Hour
 	// RemoveFor bounds a deletion; AdmitFor and RestartFor bound the write of a lease.
 	RemoveFor  = 45 * time.Minute
