@@ -49,12 +49,13 @@ type manifest struct {
 }
 
 type jobFields struct {
-	Suspend          bool
-	CompletionMode   string `yaml:"completionMode"`
-	Parallelism      int
-	Completions      int
-	BackoffLimit     int `yaml:"backoffLimit"`
-	PodFailurePolicy struct {
+	Suspend           bool
+	CompletionMode    string `yaml:"completionMode"`
+	Parallelism       int
+	Completions       int
+	BackoffLimit      int    `yaml:"backoffLimit"`
+	ReplacementPolicy string `yaml:"podReplacementPolicy"`
+	PodFailurePolicy  struct {
 		Rules []struct {
 			Action      string
 			OnExitCodes struct {
@@ -62,7 +63,7 @@ type jobFields struct {
 				Operator      string
 				Values        []int
 			} `yaml:"onExitCodes"`
-			OnPodConditions []struct{ Type string } `yaml:"onPodConditions"`
+			OnPodConditions []struct{ Type, Status string } `yaml:"onPodConditions"`
 		}
 	} `yaml:"podFailurePolicy"`
 	Template struct{ Spec podFields }
@@ -184,6 +185,9 @@ func TestManifestsFitTheirMachines(t *testing.T) {
 		}) || pod.RestartPolicy != "Never" || pod.ServiceAccountName == "" {
 			t.Errorf("%s: %+v", name, pod)
 		}
+		if j.ReplacementPolicy != "Failed" {
+			t.Errorf("%s: a Pod comes anew before the former one has ended: podReplacementPolicy %q", name, j.ReplacementPolicy)
+		}
 		if m.Metadata.Labels["kueue.x-k8s.io/queue-name"] != c.queue || m.Spec.Suspend != (c.queue != "") {
 			t.Errorf("%s: queue %q, suspended %t", name, m.Metadata.Labels, m.Spec.Suspend)
 		}
@@ -208,7 +212,7 @@ func (m manifest) follows(t *testing.T, e ended) (job, jobSet string) {
 	job = "counted"
 	for i, r := range m.job().PodFailurePolicy.Rules {
 		byCode := r.OnExitCodes.Operator == "In" && r.OnExitCodes.ContainerName == "training" && slices.Contains(r.OnExitCodes.Values, e.code)
-		byMachine := len(r.OnPodConditions) > 0 && r.OnPodConditions[0].Type == "DisruptionTarget" && e.machine
+		byMachine := len(r.OnPodConditions) > 0 && r.OnPodConditions[0].Type == "DisruptionTarget" && r.OnPodConditions[0].Status == "True" && e.machine
 		if !byCode && !byMachine {
 			continue
 		}

@@ -3,6 +3,7 @@ package flex
 import (
 	"bytes"
 	"fmt"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -59,6 +60,7 @@ type jobSpec struct {
 	Parallelism      int               `yaml:"parallelism"`
 	Completions      int               `yaml:"completions"`
 	BackoffLimit     int               `yaml:"backoffLimit"`
+	Replacement      string            `yaml:"podReplacementPolicy"`
 	PodFailurePolicy *podFailurePolicy `yaml:"podFailurePolicy,omitempty"`
 	Template         struct {
 		Spec podSpec `yaml:"spec"`
@@ -82,7 +84,8 @@ type exitCodes struct {
 }
 
 type podCondition struct {
-	Type string `yaml:"type"`
+	Type   string `yaml:"type"`
+	Status string `yaml:"status"`
 }
 
 type podSpec struct {
@@ -190,13 +193,14 @@ const podFailed = "PodFailurePolicy"
 func failures(lost string) *podFailurePolicy {
 	return &podFailurePolicy{[]podFailureRule{
 		{Action: "FailJob", OnExitCodes: &exitCodes{trainingContainer, "In", []int{2, 126, 127}}},
-		{Action: lost, OnPodConditions: []podCondition{{"DisruptionTarget"}}},
+		{Action: lost, OnPodConditions: []podCondition{{"DisruptionTarget", "True"}}},
 	}}
 }
 
 // job is a Job with one Pod on each machine of a slice.
 func (o Options) job(s Slice) jobSpec {
-	j := jobSpec{Parallelism: s.Nodes, Completions: s.Nodes}
+	// A Pod comes anew only after the former one has ended. Otherwise two of them could write checkpoints.
+	j := jobSpec{Parallelism: s.Nodes, Completions: s.Nodes, Replacement: "Failed"}
 	if s.Several() {
 		j.CompletionMode = "Indexed"
 	}
@@ -207,11 +211,19 @@ func (o Options) job(s Slice) jobSpec {
 		Containers: []podContainer{{
 			Name: trainingContainer, Image: o.Image, SecurityContext: map[string]bool{"privileged": true},
 			Ports: []port{{portTPU}, {portMetrics}}, Env: o.identity(),
-			Command:   append([]string{"pitcrew", "run", "--checkpoint-dir=" + o.Directory, "--"}, o.Command...),
+			Command:   asTyped(append([]string{"pitcrew", "run", "--checkpoint-dir=" + o.Directory, "--"}, o.Command...)),
 			Resources: resources{chips, chips},
 		}},
 	}
 	return j
+}
+
+// asTyped keeps Kubernetes from expanding $(NAME) and $$ in the words of a command.
+func asTyped(words []string) (escaped []string) {
+	for _, word := range words {
+		escaped = append(escaped, strings.ReplaceAll(word, "$", "$$"))
+	}
+	return escaped
 }
 
 // identity tells pitcrew in which Job it runs, by the downward API.

@@ -204,7 +204,9 @@ func (o Options) selector() string {
 func (p Plan) after() string {
 	switch {
 	case p.options.kind() == "jobset":
-		return "When a machine is lost, JobSet begins again, and pitcrew resumes from the last checkpoint."
+		return "When a machine is lost, JobSet begins again, and pitcrew resumes from the last checkpoint.\n" +
+			"# JobSet 0.10 or later has to be in the cluster: https://jobset.sigs.k8s.io/docs/installation/\n" +
+			"# An older one does not know onJobFailureMessagePatterns, and the first lost machine would end the JobSet."
 	case p.Slice.Several():
 		return "When a machine is lost, this Job stays Failed, and a person has to make it again.\n# With --jobset, JobSet begins again by itself."
 	}

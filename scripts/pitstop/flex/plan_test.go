@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -200,6 +201,7 @@ func TestManifestsHaveWhatTheGuideAsksFor(t *testing.T) {
 			{"parallelism", at(t, job, "parallelism"), c.pods},
 			{"completions", at(t, job, "completions"), c.pods},
 			{"completionMode", at(t, job, "completionMode"), indexed},
+			{"podReplacementPolicy", at(t, job, "podReplacementPolicy"), "Failed"},
 			{"restartPolicy", at(t, pod, "restartPolicy"), "Never"},
 			{"nodeSelector", at(t, pod, "nodeSelector"), map[string]any{
 				"cloud.google.com/gke-flex-start": "true", "cloud.google.com/gke-tpu-accelerator": c.accelerator, "cloud.google.com/gke-tpu-topology": c.topology,
@@ -237,6 +239,9 @@ func TestWhatALostMachineMeans(t *testing.T) {
 			!cmp.Equal(at(t, job, "podFailurePolicy", "rules", 0, "onExitCodes", "values"), []any{2, 126, 127}) {
 			t.Errorf("a wrong call does not end %v", job)
 		}
+		if !cmp.Equal(at(t, job, "podFailurePolicy", "rules", 1, "onPodConditions"), []any{map[string]any{"type": "DisruptionTarget", "status": "True"}}) {
+			t.Errorf("a lost machine is not known by %v", job)
+		}
 		return at(t, job, "podFailurePolicy", "rules", 1, "action")
 	}
 	one := at(t, documents(t, made(t, plans()["single-host"]).Manifest)[0], "spec")
@@ -248,6 +253,12 @@ func TestWhatALostMachineMeans(t *testing.T) {
 		at(t, set, "failurePolicy", "rules", 0, "action") != "FailJobSet" || at(t, set, "failurePolicy", "rules", 1, "action") != "RestartJobSetAndIgnoreMaxRestarts" ||
 		!cmp.Equal(at(t, set, "failurePolicy", "rules", 1, "onJobFailureReasons"), []any{"PodFailurePolicy"}) {
 		t.Errorf("JobSet: %v", set)
+	}
+	for name, o := range plans() {
+		p := made(t, o)
+		if says := strings.Contains(p.Text(false), "JobSet 0.10 or later has to be in the cluster"); says != strings.Contains(p.Manifest, "kind: JobSet") {
+			t.Errorf("%s: it says that it needs JobSet 0.10: %t", name, says)
+		}
 	}
 	gang := made(t, plans()["multi-host"])
 	if rule(at(t, documents(t, gang.Manifest)[1], "spec")) != nil || !strings.Contains(gang.Text(false), "stays Failed") {
@@ -355,11 +366,21 @@ func TestEveryTopologyThatFitsMakesAPlan(t *testing.T) {
 	}
 }
 
-// TestACommandStaysACommand: whatever the words of the training are, they stand in the manifest as they were typed, and cannot end
+// expands does what Kubernetes does with a word of a command: $$ is $, and $(NAME) is the value of a variable.
+func expands(word string) string {
+	return regexp.MustCompile(`\$\$|\$\([^)]*\)`).ReplaceAllStringFunc(word, func(found string) string {
+		if found == "$$" {
+			return "$"
+		}
+		return "the value of a variable"
+	})
+}
+
+// TestACommandStaysACommand: whatever the words of the training are, the container gets them as they were typed, and they cannot end
 // the text that the shell hands to kubectl.
 func TestACommandStaysACommand(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		word := rapid.OneOf(rapid.StringOf(rapid.RuneFrom([]rune("a-'\"$\\\n\t :#&*{}[]%@`EOF"))), rapid.SampledFrom([]string{"\nEOF\n", "yes", "1e3", "~", "- x"}))
+		word := rapid.OneOf(rapid.StringOf(rapid.RuneFrom([]rune("a-'\"$()\\\n\t :#&*{}[]%@`EOF"))), rapid.SampledFrom([]string{"\nEOF\n", "yes", "1e3", "~", "- x", "$(HOME)", "$$(HOME)", "$$"}))
 		words := rapid.SliceOfN(word, 1, 4).Draw(t, "words")
 		p, err := Make(options(func(o *Options) { o.Command = words }))
 		if err != nil {
@@ -377,7 +398,11 @@ func TestACommandStaysACommand(t *testing.T) {
 		if err := yaml.Unmarshal([]byte(p.Manifest), &o); err != nil {
 			t.Fatal(err)
 		}
-		if got := o.Spec.Template.Spec.Containers[0].Command[4:]; !cmp.Equal(got, words) {
+		var got []string
+		for _, word := range o.Spec.Template.Spec.Containers[0].Command[4:] {
+			got = append(got, expands(word))
+		}
+		if !cmp.Equal(got, words) {
 			t.Fatalf("%q became %q", words, got)
 		}
 		for line := range strings.SplitSeq(p.Manifest, "\n") {

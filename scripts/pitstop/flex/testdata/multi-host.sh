@@ -41,6 +41,7 @@ spec:
   parallelism: 4
   completions: 4
   backoffLimit: 0
+  podReplacementPolicy: Failed
   template:
     spec:
       subdomain: training-workers

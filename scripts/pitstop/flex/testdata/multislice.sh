@@ -37,6 +37,8 @@ gcloud container node-pools describe tpu-flex-1 --cluster=CLUSTER --location=us-
     pitstop flex check --topology 4x8 -
 
 # 3. The training. When a machine is lost, JobSet begins again, and pitcrew resumes from the last checkpoint.
+# JobSet 0.10 or later has to be in the cluster: https://jobset.sigs.k8s.io/docs/installation/
+# An older one does not know onJobFailureMessagePatterns, and the first lost machine would end the JobSet.
 kubectl apply -f - <<'EOF'
 apiVersion: jobset.x-k8s.io/v1alpha2
 kind: JobSet
@@ -67,6 +69,7 @@ spec:
           parallelism: 8
           completions: 8
           backoffLimit: 0
+          podReplacementPolicy: Failed
           podFailurePolicy:
             rules:
               - action: FailJob
@@ -77,6 +80,7 @@ spec:
               - action: FailJob
                 onPodConditions:
                   - type: DisruptionTarget
+                    status: "True"
           template:
             spec:
               restartPolicy: Never

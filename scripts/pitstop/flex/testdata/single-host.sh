@@ -28,6 +28,7 @@ spec:
   parallelism: 1
   completions: 1
   backoffLimit: 4
+  podReplacementPolicy: Failed
   podFailurePolicy:
     rules:
       - action: FailJob
@@ -38,6 +39,7 @@ spec:
       - action: Ignore
         onPodConditions:
           - type: DisruptionTarget
+            status: "True"
   template:
     spec:
       restartPolicy: Never

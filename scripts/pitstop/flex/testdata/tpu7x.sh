@@ -45,6 +45,7 @@ spec:
   parallelism: 16
   completions: 16
   backoffLimit: 0
+  podReplacementPolicy: Failed
   template:
     spec:
       subdomain: training-workers
