@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 
@@ -26,11 +27,14 @@ type Client struct {
 	Page int
 }
 
+// jobSetAPI is the version of JobSet's API that is read.
+const jobSetAPI = "jobset.x-k8s.io/v1alpha2"
+
 // mostBytes bounds an answer. A Pod has a few KiB, and a page at most 500.
 const mostBytes = 32 << 20
 
 // List reads the Jobs, JobSets, Pods of Jobs and TPU machines of the cluster: four lists, however many objects there are. A cluster
-// without JobSet has no JobSets. Errors are *provider.Error.
+// without JobSet has no JobSets; where a Job belongs to one all the same, the list fails. Errors are *provider.Error.
 func (c Client) List(ctx context.Context) (o Objects, err error) {
 	in := ""
 	if c.Namespace != "" {
@@ -39,10 +43,19 @@ func (c Client) List(ctx context.Context) (o Objects, err error) {
 	if o.Jobs, err = list[Job](ctx, c, "/apis/batch/v1"+in+"/jobs", ""); err != nil {
 		return Objects{}, err
 	}
-	o.JobSets, err = list[JobSet](ctx, c, "/apis/jobset.x-k8s.io/v1alpha2"+in+"/jobsets", "")
+	o.JobSets, err = list[JobSet](ctx, c, "/apis/"+jobSetAPI+in+"/jobsets", "")
 	var no *provider.Error
-	if err != nil && (!errors.As(err, &no) || no.Class != incident.NotFound) {
+	switch {
+	case err == nil:
+	case !errors.As(err, &no) || no.Class != incident.NotFound:
 		return Objects{}, err
+	default:
+		for _, j := range o.Jobs {
+			if j.owner("JobSet") != "" {
+				return Objects{}, &provider.Error{Call: no.Call, Class: incident.Transient, Cause: err, Message: fmt.Sprintf(
+					"the Job %s/%s belongs to the JobSet %s, and this cluster lists no JobSets of %s: %s", j.Namespace, j.Name, j.controller("JobSet").Name, jobSetAPI, no.Message)}
+			}
+		}
 	}
 	if o.Pods, err = list[Pod](ctx, c, "/api/v1"+in+"/pods", "batch.kubernetes.io/job-name"); err != nil {
 		return Objects{}, err
@@ -66,6 +79,7 @@ func list[T any](ctx context.Context, c Client, path, selector string) ([]T, err
 			q.Set("continue", token)
 		}
 		var page struct {
+			Kind string `json:"kind"`
 			Meta struct {
 				Continue string `json:"continue"`
 			} `json:"metadata"`
@@ -77,6 +91,9 @@ func list[T any](ctx context.Context, c Client, path, selector string) ([]T, err
 			continue
 		case err != nil:
 			return nil, err
+		}
+		if !strings.HasSuffix(page.Kind, "List") {
+			return nil, &provider.Error{Call: "list " + path, Class: incident.Transient, Message: fmt.Sprintf("the answer is no list: its kind is %.40q", page.Kind)}
 		}
 		all = append(all, page.Items...)
 		if token = page.Meta.Continue; token == "" {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -139,9 +140,12 @@ func TestASilentMachineIsTold(t *testing.T) {
 	if r := c.reading("llama"); r.State != gke.Unhealthy || !strings.Contains(r.Why, "its machine a is not ready") || len(r.Unended) > 0 {
 		t.Errorf("at first: %+v", r)
 	}
+	if r := c.reading("llama"); !r.Heals {
+		t.Errorf("the machine may answer again: %+v", r)
+	}
 	c.clock.Advance(10 * time.Minute)
-	if r := c.reading("llama"); len(r.Unended) != 1 {
-		t.Errorf("later: %+v", r)
+	if r := c.reading("llama"); r.State != gke.Unhealthy || len(r.Unended) != 1 || r.Heals {
+		t.Errorf("later nobody replaces the Pod before its machine says that it has ended: %+v", r)
 	}
 }
 
@@ -242,5 +246,33 @@ func TestAClusterWithoutJobSetHasNone(t *testing.T) {
 	c.Inject(gketest.Fault{Resource: "jobsets", Code: http.StatusNotFound, Message: "the server could not find the requested resource"})
 	if o, err := c.List(t.Context()); err != nil || len(o.Jobs) != 1 || len(o.JobSets) != 0 {
 		t.Errorf("%d Jobs, %v", len(o.Jobs), err)
+	}
+}
+
+// TestAJobOfAJobSetNeedsTheJobSets: where the cluster lists no JobSets, a Job that belongs to one cannot be told, and no absence is sure.
+func TestAJobOfAJobSetNeedsTheJobSets(t *testing.T) {
+	c := newCluster(t)
+	c.do(http.MethodPost, "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets", `{"metadata":{"name":"llama"},"spec":{"replicatedJobs":[{"name":"slice","replicas":1,"template":{"spec":`+jobSpec("")+`}}]}}`)
+	c.clock.Advance(time.Minute)
+	c.Inject(gketest.Fault{Resource: "jobsets", Code: http.StatusNotFound, Message: "the server could not find the requested resource"})
+	_, err := c.List(t.Context())
+	var no *provider.Error
+	if !errors.As(err, &no) || no.Class != incident.Transient || !strings.Contains(err.Error(), "the Job default/llama-slice-0 belongs to the JobSet llama, and this cluster lists no JobSets of jobset.x-k8s.io/v1alpha2") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestAnAnswerThatIsNoListIsAnError: an empty object would otherwise be a cluster in which nothing is.
+func TestAnAnswerThatIsNoListIsAnError(t *testing.T) {
+	for _, answer := range []string{`{}`, `{"kind":"Status","status":"Success"}`, `{"kind":"Job","items":[]}`, `<html>`, `null`} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write([]byte(answer)) //nolint:errcheck // the client says it
+		}))
+		_, err := gke.Client{HTTP: server.Client(), URL: server.URL}.List(t.Context())
+		server.Close()
+		var no *provider.Error
+		if !errors.As(err, &no) || no.Class != incident.Transient || !strings.Contains(err.Error(), "list /apis/batch/v1/jobs") {
+			t.Errorf("%s: %v", answer, err)
+		}
 	}
 }

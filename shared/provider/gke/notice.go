@@ -131,6 +131,9 @@ func (n Node) ends() (at time.Time, assumed bool) {
 	return time.Time{}, false
 }
 
+// answers reports whether the machine says that it can run Pods.
+func (n Node) answers() bool { return n.Status.Conditions.holds("Ready") }
+
 // trouble says why a machine cannot be used; empty is no trouble.
 func (n Node) trouble() string {
 	for _, t := range n.Spec.Taints {
@@ -138,7 +141,7 @@ func (n Node) trouble() string {
 			return "its machine " + n.Name + " is about to end"
 		}
 	}
-	if !n.Status.Conditions.holds("Ready") {
+	if !n.answers() {
 		return "its machine " + n.Name + " is not ready"
 	}
 	return ""

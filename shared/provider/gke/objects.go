@@ -5,8 +5,10 @@
 package gke
 
 import (
+	"fmt"
+	"regexp"
+	"slices"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -30,14 +32,16 @@ type Owner struct {
 	Controller bool   `json:"controller"`
 }
 
-// owner is the object that takes care of this one, if it is of that kind.
-func (m Meta) owner(kind string) string {
+// owner is the UID of the object that takes care of this one, if it is of that kind.
+func (m Meta) owner(kind string) string { return m.controller(kind).UID }
+
+func (m Meta) controller(kind string) Owner {
 	for _, o := range m.Owners {
 		if o.Controller && o.Kind == kind {
-			return o.UID
+			return o
 		}
 	}
-	return ""
+	return Owner{}
 }
 
 // Condition is a condition of an object.
@@ -71,12 +75,14 @@ type Job struct {
 		Conditions conditions `json:"conditions"`
 		Started    *time.Time `json:"startTime"`
 		Failed     int        `json:"failed"`
+		Succeeded  int        `json:"succeeded"`
 	} `json:"status"`
 }
 
 // JobSpec is what a Job asks for.
 type JobSpec struct {
 	Parallelism  *int `json:"parallelism"`
+	Completions  *int `json:"completions"`
 	BackoffLimit *int `json:"backoffLimit"`
 	Suspend      bool `json:"suspend"`
 	// FailurePolicy says which ends of Pods do not count.
@@ -107,17 +113,38 @@ func (s JobSpec) retries() int {
 	return *s.BackoffLimit
 }
 
-// ignoresLosses reports whether a Pod that its machine took along is made anew, however often.
-func (s JobSpec) ignoresLosses() bool {
-	for _, r := range s.FailurePolicy.Rules {
-		if len(r.Conditions) == 0 {
-			continue // a rule for exit codes
-		}
-		if conditions(r.Conditions).of("DisruptionTarget").Type != "" {
-			return r.Action == "Ignore"
+// What a Job does where a Pod's machine took it along.
+const (
+	ignore  = "Ignore"  // it makes the Pod anew, however often
+	failJob = "FailJob" // it fails at once
+)
+
+// onLoss is what the pod failure policy says of a Pod that its machine took along: the action and the place of the rule. An empty action
+// is none, and the loss counts as a failure like any other.
+func (s JobSpec) onLoss() (action string, index int) {
+	for i, r := range s.FailurePolicy.Rules {
+		if c := conditions(r.Conditions).of("DisruptionTarget"); c.Type != "" && (c.Status == "" || c.Status == "True") {
+			return r.Action, i
 		}
 	}
-	return false
+	return "", 0
+}
+
+// losing is the failure of the Job after a loss that it does not bear, as the Job controller words it.
+func (j Job) losing() Condition {
+	if action, i := j.Spec.onLoss(); action == failJob {
+		return Condition{Reason: "PodFailurePolicy", Message: fmt.Sprintf("Pod %s/%s has condition DisruptionTarget matching FailJob rule at index %d", j.Namespace, j.Name, i)}
+	}
+	return failing
+}
+
+// failing is the failure of a Job without retries.
+var failing = Condition{Reason: "BackoffLimitExceeded", Message: "Job has reached the specified backoff limit"}
+
+// bears reports whether the Job itself makes a Pod anew: one that its machine took along, or one that ended for an unknown reason.
+func (j Job) bears(loss bool) bool {
+	action, _ := j.Spec.onLoss()
+	return action == ignore || j.Status.Failed < j.Spec.retries() && (!loss || action != failJob)
 }
 
 // PodSpec is what a Pod asks for.
@@ -163,7 +190,10 @@ type JobSet struct {
 		FailurePolicy *struct {
 			MaxRestarts int `json:"maxRestarts"`
 			Rules       []struct {
-				Action string `json:"action"`
+				Action   string   `json:"action"`
+				Reasons  []string `json:"onJobFailureReasons"`
+				Patterns []string `json:"onJobFailureMessagePatterns"`
+				Targets  []string `json:"targetReplicatedJobs"`
 			} `json:"rules"`
 		} `json:"failurePolicy"`
 		ReplicatedJobs []struct {
@@ -177,23 +207,47 @@ type JobSet struct {
 	Status struct {
 		Conditions    conditions `json:"conditions"`
 		TerminalState string     `json:"terminalState"`
-		// Counted is how many restarts count towards the maximum.
+		// Counted is how many restarts of the whole JobSet count towards the maximum. Restarts of single Jobs count there, too.
 		Counted int `json:"restartsCountTowardsMax"`
+		Parts   []struct {
+			Counted []int `json:"jobRestartsCountTowardsMax"`
+		} `json:"replicatedJobsStatus"`
 	} `json:"status"`
 }
 
-// restarts reports whether a failed slice begins again by itself: restarts are left, or some do not count.
-func (s JobSet) restarts() bool {
+// restarts reports whether a slice that failed so begins again by itself. Part is the replicated Job that it belongs to. The first rule
+// that fits counts, and without one each restart counts towards the maximum.
+func (s JobSet) restarts(part string, failed Condition) bool {
 	p := s.Spec.FailurePolicy
 	if p == nil || s.Status.TerminalState != "" {
 		return false
 	}
+	action := "RestartJobSet"
 	for _, r := range p.Rules {
-		if strings.HasSuffix(r.Action, "AndIgnoreMaxRestarts") {
-			return true
+		fits := func(pattern string) bool {
+			found, err := regexp.MatchString(pattern, failed.Message)
+			return err == nil && found // JobSet passes over a pattern that is none
+		}
+		if (len(r.Reasons) == 0 || slices.Contains(r.Reasons, failed.Reason)) &&
+			(len(r.Patterns) == 0 || slices.ContainsFunc(r.Patterns, fits)) &&
+			(len(r.Targets) == 0 || slices.Contains(r.Targets, part)) {
+			action = r.Action
+			break
 		}
 	}
-	return s.Status.Counted < p.MaxRestarts
+	switch action {
+	case "RestartJobSetAndIgnoreMaxRestarts", "RestartJobAndIgnoreMaxRestarts":
+		return true
+	case "RestartJobSet", "RestartJob":
+		counted := s.Status.Counted
+		for _, part := range s.Status.Parts {
+			for _, n := range part.Counted {
+				counted += n
+			}
+		}
+		return counted < p.MaxRestarts
+	}
+	return false
 }
 
 // Pod is a Pod of a Job.

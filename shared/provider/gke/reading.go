@@ -37,7 +37,8 @@ type Reading struct {
 	Heals bool
 	// Reclaimable says that Google may take the machines at any moment.
 	Reclaimable bool
-	// Torn says that a lost Pod was made anew while the others of its gang ran on: they train together no more.
+	// Torn says that a Pod was made long after others of its gang had begun, and that those run on: they were not made together. Whether
+	// they train together is not known.
 	Torn bool
 	// Unended are Pods whose time to end is over, and whose machine does not say that they have: they may still train.
 	Unended []string
@@ -67,6 +68,7 @@ type slot struct {
 	job  *Job
 	set  *JobSet
 	name string
+	part string // the replicated Job that it belongs to
 	spec JobSpec
 	pods []Pod
 }
@@ -86,19 +88,17 @@ func Readings(o Objects, location, cluster string, now time.Time) []Reading {
 	}
 	var slots []slot
 	made := map[string]*Job{}
-	sets := map[string]bool{}
 	for i, j := range o.Jobs {
 		made[j.owner("JobSet")+"/"+j.Name] = &o.Jobs[i]
 	}
 	for i, s := range o.JobSets {
-		sets[s.UID] = true
 		for _, r := range s.Spec.ReplicatedJobs {
 			n := 1
 			if r.Replicas != nil {
 				n = min(*r.Replicas, mostSlices)
 			}
 			for k := range n {
-				c := slot{set: &o.JobSets[i], name: fmt.Sprintf("%s-%s-%d", s.Name, r.Name, k), spec: r.Template.Spec}
+				c := slot{set: &o.JobSets[i], name: fmt.Sprintf("%s-%s-%d", s.Name, r.Name, k), part: r.Name, spec: r.Template.Spec}
 				if c.job = made[s.UID+"/"+c.name]; c.job != nil {
 					c.pods = pods[c.job.UID]
 				}
@@ -107,7 +107,8 @@ func Readings(o Objects, location, cluster string, now time.Time) []Reading {
 		}
 	}
 	for i, j := range o.Jobs {
-		if !sets[j.owner("JobSet")] {
+		// A Job of a JobSet that is not listed is left out: the JobSet was deleted while the cluster was listed, and the Job goes with it.
+		if j.owner("JobSet") == "" {
 			slots = append(slots, slot{job: &o.Jobs[i], name: j.Name, spec: j.Spec, pods: pods[j.UID]})
 		}
 	}
@@ -160,8 +161,10 @@ func (s slot) reading(nodes map[string]*Node, prefix string, now time.Time) Read
 	if w := s.word(labelled(events.LabelWorkload)); w != "" {
 		r.Workload = w
 	}
+	silent := false
 	for _, p := range s.pods {
-		if n := nodes[p.Spec.NodeName]; n != nil && !p.ended() {
+		n := nodes[p.Spec.NodeName]
+		if n != nil && !p.ended() {
 			r.Notice = sooner(r.Notice, n.notice())
 			r.Reclaimable = r.Reclaimable || n.Labels[labelSpot] == "true"
 			if at, assumed := n.ends(); !at.IsZero() && (r.Ends.IsZero() || at.Before(r.Ends)) {
@@ -170,11 +173,14 @@ func (s slot) reading(nodes map[string]*Node, prefix string, now time.Time) Read
 		}
 		if p.Deleted != nil && !p.ended() && now.Sub(*p.Deleted) > unendedAfter {
 			r.Unended = append(r.Unended, p.Name)
+			silent = silent || n != nil && !n.answers()
 		}
 	}
 	slices.Sort(r.Unended)
 	r.Torn = torn(s.pods)
 	r.State, r.Heals, r.Why = s.state(nodes)
+	// Job and JobSet wait until the machine says that the Pod has ended. One that never answers again never says it.
+	r.Heals = r.Heals && !silent
 	return r
 }
 
@@ -198,45 +204,55 @@ func (s slot) state(nodes map[string]*Node) (state State, heals bool, why string
 		}
 	}
 	c := s.job.Status.Conditions
-	healing := s.set != nil && s.set.restarts()
+	again := func(failed Condition) bool { return s.set != nil && s.set.restarts(s.part, failed) }
 	switch {
-	case s.job.Deleted != nil && healing:
+	case s.job.Deleted != nil && (again(failing) || again(s.job.losing())):
 		return Unhealthy, true, "its JobSet makes the Job anew"
 	case s.job.Deleted != nil:
 		return Deleting, false, "the Job is being deleted"
 	case c.holds("Complete"):
 		return Done, false, "the Job is complete"
-	case c.holds("Failed") && healing:
+	case c.holds("SuccessCriteriaMet"):
+		return Done, false, "its work is done: " + c.of("SuccessCriteriaMet").Reason
+	case c.holds("Failed") && again(c.of("Failed")):
 		return Unhealthy, true, "the Job has failed, and its JobSet has restarts left"
 	case c.holds("Failed"):
 		return Lost, false, "the Job has failed: " + c.of("Failed").Reason
 	case c.holds("FailureTarget"):
-		return Unhealthy, healing, "the Job has failed, and waits for Pods that have not ended"
+		return Unhealthy, again(c.of("FailureTarget")), "the Job has failed, and waits for Pods that have not ended"
+	case s.job.Spec.Suspend && s.set != nil:
+		return Creating, false, "it is suspended, and its JobSet is not"
 	case s.job.Spec.Suspend:
 		return s.suspended()
+	case s.job.Spec.pods() <= 0:
+		return Stopped, false, "its parallelism is 0"
 	}
-	if s.set == nil {
-		healing = s.job.Status.Failed < s.job.Spec.retries() || s.job.Spec.ignoresLosses()
-	}
-	return s.running(nodes, healing)
+	return s.running(nodes, s.job.bears(true) || again(s.job.losing()), s.job.bears(false) || again(s.job.losing()) || again(failing))
 }
 
-// suspended tells a queue from a person.
+// suspended is the state of a suspended slice. One with the label of a queue waits for its turn there.
 func (s slot) suspended() (state State, heals bool, why string) {
 	if q := s.word(labelled(labelQueue)); q != "" {
-		return Creating, false, "it waits in the queue " + q + " of Kueue"
+		return Creating, false, "it is suspended, and a label names the queue " + q
 	}
-	return Stopped, false, "somebody has suspended it"
+	return Stopped, false, "it is suspended, and no label names a queue"
 }
 
-// running is the state of a slice whose Job goes on, by its Pods.
-func (s slot) running(nodes map[string]*Node, healing bool) (state State, heals bool, why string) {
-	ready, running, waits := 0, 0, ""
+// running is the state of a slice whose Job goes on, by its Pods. Healing says whether it comes back after a loss, and after an end whose
+// reason is not known.
+func (s slot) running(nodes map[string]*Node, healingLoss, healing bool) (state State, heals bool, why string) {
+	ready, running, active, well, waits := 0, 0, 0, 0, ""
 	for _, p := range s.pods {
+		if p.Status.Phase == "Succeeded" {
+			well++
+		}
+		if p.ended() {
+			continue
+		}
+		active++
 		switch {
-		case p.ended():
 		case p.Deleted != nil:
-			return Unhealthy, healing, "its Pod " + p.Name + " is being deleted"
+			return Unhealthy, healingLoss, "its Pod " + p.Name + " is being deleted"
 		case p.Spec.NodeName == "":
 			waits = "its Pod " + p.Name + " waits for a machine"
 			if c := p.Status.Conditions.of("PodScheduled"); c.Reason != "" {
@@ -246,26 +262,41 @@ func (s slot) running(nodes map[string]*Node, healing bool) (state State, heals 
 			running++
 			n := nodes[p.Spec.NodeName]
 			if n == nil {
-				return Unhealthy, healing, "its machine " + p.Spec.NodeName + " is gone"
+				return Unhealthy, healingLoss, "its machine " + p.Spec.NodeName + " is gone"
 			}
 			if why := n.trouble(); why != "" {
-				return Unhealthy, healing, why
+				return Unhealthy, healingLoss, why
 			}
 			if p.Status.Conditions.holds("Ready") {
 				ready++
 			}
 		}
 	}
-	want := s.job.Spec.pods()
+	all, well := s.job.Spec.pods(), max(well, s.job.Status.Succeeded)
+	want := all
 	switch {
+	case s.job.Spec.Completions != nil:
+		want = min(all, *s.job.Spec.Completions-well)
+	case well > 0:
+		want = active // one Pod that ends well is enough, and the Job makes no others
+	}
+	said := fmt.Sprintf("%d of %d Pods are ready", ready, all)
+	if well == 1 {
+		said += ", and 1 has ended well"
+	} else if well > 1 {
+		said += fmt.Sprintf(", and %d have ended well", well)
+	}
+	switch {
+	case want <= 0:
+		return Ready, false, fmt.Sprintf("all %d Pods have ended well", well)
 	case ready >= want:
-		return Ready, false, fmt.Sprintf("%d of %d Pods are ready", ready, want)
+		return Ready, false, said
 	case ready > 0:
-		return Unhealthy, healing, fmt.Sprintf("%d of %d Pods are ready", ready, want)
+		return Unhealthy, healing, said
 	case waits != "":
 		return Creating, false, waits
 	}
-	return Creating, false, fmt.Sprintf("%d of %d Pods have a machine, and none is ready", running, want)
+	return Creating, false, fmt.Sprintf("%d of %d Pods have a machine, and none is ready", running, all)
 }
 
 // tornAfter is how much later than the start of another Pod of its gang a Pod has to be made to count as made anew: a Job makes the

@@ -49,6 +49,8 @@ func waits(p *Pod) {
 	p.Status.Conditions = conditions{{Type: "PodScheduled", Status: "False", Reason: "Unschedulable"}}
 }
 
+func endedWell(p *Pod) { p.Status.Phase, p.Status.Conditions = "Succeeded", nil }
+
 func starts(p *Pod) { p.Status.Conditions, p.Status.Phase = nil, "Pending" }
 
 func aNode(t testing.TB, name, meta, spec, ready string) Node {
@@ -88,10 +90,18 @@ func condition(typ, reason string) string {
 	return fmt.Sprintf(`,"conditions":[{"type":%q,"status":"True","reason":%q}]`, typ, reason)
 }
 
+// failedBy is the condition of a Job that its pod failure policy ended.
+func failedBy(message string) string {
+	return fmt.Sprintf(`,"conditions":[{"type":"Failed","status":"True","reason":"PodFailurePolicy","message":%q}]`, message)
+}
+
 const (
 	deleted  = `,"deletionTimestamp":"2026-11-12T11:59:50Z"`
 	restarts = `,"failurePolicy":{"maxRestarts":3}`
-	queued   = `,"labels":{"kueue.x-k8s.io/queue-name":"night"}`
+	losses   = `,"podFailurePolicy":{"rules":[{"action":"FailJob","onExitCodes":{}},{"action":"FailJob","onPodConditions":[{"type":"DisruptionTarget","status":"True"}]}]}`
+	rules    = `,"failurePolicy":{"maxRestarts":1,"rules":[{"action":"FailJobSet","onJobFailureReasons":["PodFailurePolicy"],"onJobFailureMessagePatterns":["(","failed with exit code (2|126|127) "]},` +
+		`{"action":"RestartJobSetAndIgnoreMaxRestarts","onJobFailureReasons":["PodFailurePolicy"]}]}`
+	queued = `,"labels":{"kueue.x-k8s.io/queue-name":"night"}`
 )
 
 func TestStates(t *testing.T) {
@@ -106,9 +116,43 @@ func TestStates(t *testing.T) {
 		"the Job is complete":             {alone(aJob(t, "", "", condition("Complete", "CompletionsReached"))), Done, false, "the Job is complete"},
 		"the Job has failed":              {alone(aJob(t, "", "", condition("Failed", "BackoffLimitExceeded"))), Lost, false, "the Job has failed: BackoffLimitExceeded"},
 		"the Job waits for its last Pods": {alone(aJob(t, "", "", condition("FailureTarget", "BackoffLimitExceeded"))), Unhealthy, false, "waits for Pods that have not ended"},
-		"a person suspended it":           {alone(aJob(t, "", `,"suspend":true`, "")), Stopped, false, "somebody has suspended it"},
-		"Kueue suspended it":              {alone(aJob(t, queued, `,"suspend":true`, "")), Creating, false, "it waits in the queue night of Kueue"},
-		"a Pod is missing":                {func(o *Objects) { o.Pods = o.Pods[:1] }, Unhealthy, false, "1 of 2 Pods are ready"},
+		"a person suspended it":           {alone(aJob(t, "", `,"suspend":true`, "")), Stopped, false, "it is suspended, and no label names a queue"},
+		"Kueue suspended it":              {alone(aJob(t, queued, `,"suspend":true`, "")), Creating, false, "it is suspended, and a label names the queue night"},
+		"it asks for no Pods": {
+			func(o *Objects) { zero := 0; o.Pods, o.Jobs[0].Spec.Parallelism = nil, &zero }, Stopped, false, "its parallelism is 0",
+		},
+		"one Pod has ended well": {func(o *Objects) { o.Pods[1] = aPod(t, "b", "n2", endedWell) }, Ready, false, "1 of 2 Pods are ready, and 1 has ended well"},
+		"one Pod has ended well, and its machine is gone": {
+			func(o *Objects) { o.Pods[1], o.Nodes = aPod(t, "b", "n2", endedWell), o.Nodes[:1] }, Ready, false, "1 has ended well",
+		},
+		"all Pods have ended well": {func(o *Objects) { o.Pods = []Pod{aPod(t, "a", "n1", endedWell), aPod(t, "b", "n2", endedWell)} }, Ready, false, "all 2 Pods have ended well"},
+		"one Pod ended well and is deleted": {
+			func(o *Objects) {
+				two := 2
+				o.Jobs[0].Spec.Completions, o.Pods, o.Jobs[0].Status.Succeeded = &two, o.Pods[:1], 1
+			}, Ready, false, "1 of 2 Pods are ready, and 1 has ended well",
+		},
+		"a machine is gone, retries are left, and a loss ends the Job": {
+			func(o *Objects) {
+				limit := 3
+				o.Jobs, o.Nodes = []Job{aJob(t, "", losses, "")}, o.Nodes[:1]
+				o.Jobs[0].Spec.BackoffLimit = &limit
+			}, Unhealthy, false, "its machine n2 is gone",
+		},
+		"more are to end well than run at a time": {
+			func(o *Objects) {
+				ten := 10
+				o.Jobs[0].Spec.Completions, o.Jobs[0].Status.Succeeded = &ten, 3
+				o.Pods = append(o.Pods[:1], aPod(t, "c", "n2", endedWell), aPod(t, "d", "n2", endedWell), aPod(t, "e", "n2", endedWell))
+			}, Unhealthy, false, "1 of 2 Pods are ready",
+		},
+		"its work is done": {
+			func(o *Objects) {
+				o.Jobs = []Job{aJob(t, "", "", condition("SuccessCriteriaMet", "CompletionsReached"))}
+				o.Pods[1] = aPod(t, "b", "n2", func(p *Pod) { p.Deleted = &now })
+			}, Done, false, "its work is done: CompletionsReached",
+		},
+		"a Pod is missing": {func(o *Objects) { o.Pods = o.Pods[:1] }, Unhealthy, false, "1 of 2 Pods are ready"},
 		"a Pod is missing, and retries are left": {
 			func(o *Objects) {
 				limit := 3
@@ -145,8 +189,10 @@ func TestStates(t *testing.T) {
 		"the JobSet begins again": {
 			inSet(aJobSet(t, "", restarts, `"restarts":1`+condition("RestartingJobSet", "DefaultFailurePolicy")), aJob(t, deleted, "", "")), Unhealthy, true, "its JobSet begins again: DefaultFailurePolicy",
 		},
-		"Kueue suspended the JobSet":    {inSet(aJobSet(t, queued, `,"suspend":true`, ""), aJob(t, "", `,"suspend":true`, "")), Creating, false, "it waits in the queue night of Kueue"},
-		"a person suspended the JobSet": {inSet(aJobSet(t, "", `,"suspend":true`, ""), aJob(t, "", `,"suspend":true`, "")), Stopped, false, "somebody has suspended it"},
+		"Kueue suspended the JobSet":                      {inSet(aJobSet(t, queued, `,"suspend":true`, ""), aJob(t, "", `,"suspend":true`, "")), Creating, false, "it is suspended, and a label names the queue night"},
+		"a person suspended the JobSet":                   {inSet(aJobSet(t, "", `,"suspend":true`, ""), aJob(t, "", `,"suspend":true`, "")), Stopped, false, "it is suspended, and no label names a queue"},
+		"the JobSet has yet to let it begin":              {inSet(aJobSet(t, "", "", ""), aJob(t, "", `,"suspend":true`, "")), Creating, false, "it is suspended, and its JobSet is not"},
+		"the JobSet with a queue has yet to let it begin": {inSet(aJobSet(t, queued, "", ""), aJob(t, "", `,"suspend":true`, "")), Creating, false, "it is suspended, and its JobSet is not"},
 		"a slice has failed, restarts are left": {
 			inSet(aJobSet(t, "", restarts, `"restartsCountTowardsMax":2`), aJob(t, "", "", condition("Failed", ""))), Unhealthy, true, "its JobSet has restarts left",
 		},
@@ -156,6 +202,47 @@ func TestStates(t *testing.T) {
 		"a slice has failed, some do not count": {
 			inSet(aJobSet(t, "", `,"failurePolicy":{"maxRestarts":1,"rules":[{"action":"RestartJobSetAndIgnoreMaxRestarts"}]}`, `"restartsCountTowardsMax":1`), aJob(t, "", "", condition("Failed", ""))),
 			Unhealthy, true, "its JobSet has restarts left",
+		},
+		"a slice has failed, for a reason that counts": {
+			inSet(aJobSet(t, "", rules, `"restartsCountTowardsMax":1`), aJob(t, "", "", condition("Failed", "BackoffLimitExceeded"))), Lost, false, "the Job has failed: BackoffLimitExceeded",
+		},
+		"a slice has failed, for a reason that does not count": {
+			inSet(aJobSet(t, "", rules, `"restartsCountTowardsMax":1`), aJob(t, "", "", failedBy("Pod teams/a has condition DisruptionTarget matching FailJob rule at index 1"))),
+			Unhealthy, true, "its JobSet has restarts left",
+		},
+		"a slice has failed, for a reason that ends the JobSet": {
+			inSet(aJobSet(t, "", rules, ""), aJob(t, "", "", failedBy("Container training for pod teams/a failed with exit code 127 matching FailJob rule at index 0"))),
+			Lost, false, "the Job has failed: PodFailurePolicy",
+		},
+		"a slice has failed, and the rule is for others": {
+			inSet(aJobSet(t, "", `,"failurePolicy":{"maxRestarts":1,"rules":[{"action":"FailJobSet","targetReplicatedJobs":["leader"]}]}`, ""), aJob(t, "", "", condition("Failed", "x"))),
+			Unhealthy, true, "its JobSet has restarts left",
+		},
+		"a slice has failed, and restarts of single Jobs count": {
+			inSet(aJobSet(t, "", restarts, `"restartsCountTowardsMax":1,"replicatedJobsStatus":[{"name":"slice","jobRestartsCountTowardsMax":[1]},{"name":"other","jobRestartsCountTowardsMax":[0,1]}]`),
+				aJob(t, "", "", condition("Failed", "x"))),
+			Lost, false, "the Job has failed: x",
+		},
+		"a slice lost a Pod, and the loss does not count": {
+			func(o *Objects) {
+				inSet(aJobSet(t, "", rules, `"restartsCountTowardsMax":1`), aJob(t, "", losses, ""))(o)
+				o.Nodes = o.Nodes[:1]
+			}, Unhealthy, true, "its machine n2 is gone",
+		},
+		"a slice lost a Pod, and the loss counts": {
+			func(o *Objects) {
+				inSet(aJobSet(t, "", rules, `"restartsCountTowardsMax":1`), aJob(t, "", "", ""))(o)
+				o.Nodes = o.Nodes[:1]
+			}, Unhealthy, false, "its machine n2 is gone",
+		},
+		"a slice lost a Pod, and the Job itself has retries": {
+			func(o *Objects) {
+				j := aJob(t, "", "", "")
+				limit := 2
+				j.Spec.BackoffLimit = &limit
+				inSet(aJobSet(t, "", "", ""), j)(o)
+				o.Nodes = o.Nodes[:1]
+			}, Unhealthy, true, "its machine n2 is gone",
 		},
 		"the JobSet makes the Job anew": {inSet(aJobSet(t, "", restarts, ""), aJob(t, deleted, "", "")), Unhealthy, true, "its JobSet makes the Job anew"},
 		"the JobSet has yet to make it": {
@@ -196,6 +283,16 @@ func TestAReadingNamesItsSlice(t *testing.T) {
 
 func TestOnlyTrainingsOnTPUsAreRead(t *testing.T) {
 	o := Objects{Jobs: []Job{parsed[Job](t, `{"metadata":{"name":"backup","uid":"x"},"spec":{"template":{"spec":{"containers":[{}]}}}}`)}}
+	if all := Readings(o, "l", "c", now); len(all) != 0 {
+		t.Errorf("%+v", all)
+	}
+}
+
+// TestAChildOfAnUnlistedJobSetIsNoBareJob: its JobSet was deleted while the cluster was listed, so it goes as well.
+func TestAChildOfAnUnlistedJobSetIsNoBareJob(t *testing.T) {
+	o := gang(t)
+	inSet(aJobSet(t, "", restarts, ""), o.Jobs[0])(&o)
+	o.JobSets = nil
 	if all := Readings(o, "l", "c", now); len(all) != 0 {
 		t.Errorf("%+v", all)
 	}

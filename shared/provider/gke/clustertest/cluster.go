@@ -1,5 +1,6 @@
 // Package clustertest holds what every API server of a GKE cluster promises to Pitstop, as far as Jobs, JobSets, Pods and Nodes are
-// concerned. It asks by plain HTTP with a token, so it runs against the simulated server of gketest and against a real one alike.
+// concerned. It asks by plain HTTP with a token, so it is written to run against a real one as against the
+// simulated server of gketest. So far only the simulated one was asked.
 //
 // A real cluster needs the JobSet controller, and machines that kwok simulates: nodes are made through the API, and Pods end when a
 // case writes their status. Each case has a namespace and nodes of its own.
