@@ -191,6 +191,9 @@ func TestManifestsFitTheirMachines(t *testing.T) {
 		if m.Metadata.Labels["kueue.x-k8s.io/queue-name"] != c.queue || m.Spec.Suspend != (c.queue != "") {
 			t.Errorf("%s: queue %q, suspended %t", name, m.Metadata.Labels, m.Spec.Suspend)
 		}
+		if box.Name != metadata.Container {
+			t.Errorf("%s: the lines name the container %s, and it is %s", name, metadata.Container, box.Name)
+		}
 		if !slices.Equal(box.Command[:2], []string{"pitcrew", "run"}) {
 			t.Errorf("%s: pitcrew is not the command: %q", name, box.Command)
 		}

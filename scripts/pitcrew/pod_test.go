@@ -54,7 +54,7 @@ func TestAPodTrainsAndReportsUnderItsJob(t *testing.T) {
 	for _, e := range lg.entries {
 		labels := e.GetResource().GetLabels()
 		if e.GetResource().GetType() != "k8s_container" || labels["project_id"] != "demo" || labels["location"] != "us-east5" || labels["cluster_name"] != "research" ||
-			labels["namespace_name"] != "teams" || labels["pod_name"] != "llama-slice-0-0-x7k2p" {
+			labels["namespace_name"] != "teams" || labels["pod_name"] != "llama-slice-0-0-x7k2p" || labels["container_name"] != "training" {
 			t.Errorf("the line is about %v", e.GetResource())
 		}
 		raw, err := protojson.Marshal(e)

@@ -31,6 +31,9 @@ const (
 	VariableJobSet    = "PITCREW_JOBSET"
 )
 
+// Container is the name of the container in the manifests, in which the crew runs. The downward API does not tell it.
+const Container = "training"
+
 // Known reports whether the manifest says in which Job the crew runs.
 func (p Pod) Known() bool { return p.JobUID != "" }
 

@@ -70,7 +70,7 @@ func resource(m metadata.Machine) *mrpb.MonitoredResource {
 	if p := m.Pod; p.Known() {
 		return &mrpb.MonitoredResource{Type: "k8s_container", Labels: map[string]string{
 			"project_id": m.Project, "location": p.Location, "cluster_name": p.Cluster, "namespace_name": p.Namespace, "pod_name": p.Name,
-			"container_name": "pitcrew",
+			"container_name": metadata.Container,
 		}}
 	}
 	return &mrpb.MonitoredResource{Type: "gce_instance", Labels: map[string]string{

@@ -128,8 +128,6 @@ type resources struct {
 	Limits   map[string]int `yaml:"limits"`
 }
 
-const trainingContainer = "training"
-
 const (
 	portTPU     = 8471 // over which the machines of a slice speak
 	portMetrics = 8431 // at which the TPU's runtime shows its metrics
@@ -192,7 +190,7 @@ const podFailed = "PodFailurePolicy"
 // failures ends a Job whose call is wrong, because no other try helps, and does something else where a machine was lost.
 func failures(lost string) *podFailurePolicy {
 	return &podFailurePolicy{[]podFailureRule{
-		{Action: "FailJob", OnExitCodes: &exitCodes{trainingContainer, "In", []int{2, 126, 127}}},
+		{Action: "FailJob", OnExitCodes: &exitCodes{crew.Container, "In", []int{2, 126, 127}}},
 		{Action: lost, OnPodConditions: []podCondition{{"DisruptionTarget", "True"}}},
 	}}
 }
@@ -209,7 +207,7 @@ func (o Options) job(s Slice) jobSpec {
 		ServiceAccountName: o.ServiceAccount, RestartPolicy: "Never", Grace: saveGrace,
 		NodeSelector: map[string]string{labelFlex: "true", labelAccelerator: s.Machine.Accelerator, labelTopology: s.Topology},
 		Containers: []podContainer{{
-			Name: trainingContainer, Image: o.Image, SecurityContext: map[string]bool{"privileged": true},
+			Name: crew.Container, Image: o.Image, SecurityContext: map[string]bool{"privileged": true},
 			Ports: []port{{portTPU}, {portMetrics}}, Env: o.identity(),
 			Command:   asTyped(append([]string{"pitcrew", "run", "--checkpoint-dir=" + o.Directory, "--"}, o.Command...)),
 			Resources: resources{chips, chips},
