@@ -87,6 +87,7 @@ type checkedPool struct {
 	Chips    int            `json:"chips,omitzero"`
 	Nodes    int            `json:"nodes,omitzero"`
 	Findings []flex.Finding `json:"findings"`
+	Notes    []string       `json:"notes"`
 }
 
 func flexCheckCommand() *cobra.Command {
@@ -124,7 +125,7 @@ func checkPool(name, topology string, in io.Reader, out io.Writer, asJSON bool) 
 		return usage("%s: %w", name, err)
 	}
 	if asJSON {
-		o := checkedPool{c.Pool, c.Slice.Machine.Type, c.Slice.Topology, c.Slice.Chips, c.Slice.Nodes, append([]flex.Finding{}, c.Findings...)}
+		o := checkedPool{c.Pool, c.Slice.Machine.Type, c.Slice.Topology, c.Slice.Chips, c.Slice.Nodes, append([]flex.Finding{}, c.Findings...), append([]string{}, c.Notes...)}
 		text, err := json.Marshal(o)
 		if err != nil {
 			return err
@@ -159,5 +160,8 @@ func tellPool(c flex.Checked, out io.Writer) {
 	if s := c.Slice; len(c.Findings) == 0 {
 		tell(out, fmt.Sprintf("%s: no fault; %s with topology %s, %s of %s each", printable(c.Pool), s.Machine.Type, s.Topology,
 			count(s.Nodes, "machine"), count(s.Machine.Chips, "chip")))
+	}
+	for _, note := range c.Notes {
+		tell(out, printable(c.Pool)+": note: "+printable(note))
 	}
 }

@@ -96,6 +96,16 @@ func TestFlexCheckSaysWhatIsWrong(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &o); err != nil || code != exitFailed {
 		t.Fatalf("exit code %d, %q: %v", code, out, err)
 	}
+	short := strings.Replace(string(raw), `"604800s"`, `"3600s"`, 1)
+	out, errOut, code = call(t, short, "flex", "check", "-")
+	const noted = "tpu-flex: note: config.maxRunDuration is 1h0m0s: Google takes each machine away after that, and not only after 7 days\n"
+	if !strings.HasPrefix(out, "tpu-flex: no fault; ") || !strings.HasSuffix(out, noted) || errOut != "" || code != exitDone {
+		t.Errorf("exit code %d, %q and %q", code, out, errOut)
+	}
+	out, _, _ = call(t, short, "flex", "check", "--json", "-")
+	if !strings.Contains(out, `"notes":["config.maxRunDuration is 1h0m0s`) {
+		t.Errorf("%s", out)
+	}
 	if o.Pool != "tpu-flex" || o.Machine != "ct6e-standard-4t" || o.Topology != "4x4" || o.Chips != 16 || o.Nodes != 4 ||
 		len(o.Findings) != 2 || o.Findings[1].Got != "1" || o.Findings[1].Want != "4" {
 		t.Errorf("%+v", o)

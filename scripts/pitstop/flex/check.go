@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	"golang.org/x/mod/semver"
 	"google.golang.org/api/container/v1"
 )
 
@@ -47,6 +49,8 @@ type Checked struct {
 	Pool     string
 	Slice    Slice
 	Findings []Finding
+	// Notes are what a person should know of a pool that may be sound all the same.
+	Notes []string
 }
 
 // anew is the way out where GKE cannot change a pool.
@@ -79,8 +83,12 @@ func Check(pool *container.NodePool, topology string) (Checked, error) {
 	if !pool.Config.FlexStart {
 		wrong("config.flexStart", "false", "true", "the pool has no flex-start machines, so Pods that select them wait for ever", anew)
 	}
-	if pool.Config.Spot || pool.Config.Preemptible {
-		wrong("config.spot", "true", "false", "Google may take a Spot machine away at any moment, and a pool is either Spot or flex-start", anew)
+	const taken = "Google may take such a machine away at any moment, and a pool has either these or flex-start machines"
+	if pool.Config.Spot {
+		wrong("config.spot", "true", "false", taken, anew)
+	}
+	if pool.Config.Preemptible {
+		wrong("config.preemptible", "true", "false", taken, anew)
 	}
 	affinity := ""
 	if r := pool.Config.ReservationAffinity; r != nil {
@@ -93,6 +101,8 @@ func Check(pool *container.NodePool, topology string) (Checked, error) {
 		wrong("queuedProvisioning.enabled", "true", "false", "a pool with queued provisioning grows for ProvisioningRequests alone, and a plain Job waits for ever",
 			"make the pool without --enable-queued-provisioning, or train through Kueue")
 	}
+	c.works(pool, wrong)
+	c.lives(pool, wrong)
 	if err == nil {
 		c.placed(pool, own, policy, topology, wrong)
 		c.scaled(pool, wrong)
@@ -100,9 +110,58 @@ func Check(pool *container.NodePool, topology string) (Checked, error) {
 	return c, nil
 }
 
-// updates is the command that changes a pool. Where the pool does not say its cluster, a person has to.
-func updates(pool *container.NodePool, flags string) string {
-	cluster, location := "CLUSTER", "LOCATION"
+// works checks what keeps Pods from a pool: its state, its version, and its taints.
+func (c *Checked) works(pool *container.NodePool, wrong func(field, got, want, why, fix string)) {
+	name, cluster, location := placeOf(pool)
+	var messages []string
+	for _, x := range pool.Conditions {
+		if x != nil && x.Message != "" {
+			messages = append(messages, said(x.Message))
+		}
+	}
+	why := "GKE says that the pool may not be usable"
+	if len(messages) > 0 {
+		why += ": " + strings.Join(messages, "; ")
+	}
+	switch pool.Status {
+	case "ERROR":
+		wrong("status", pool.Status, "RUNNING", why, anew)
+	case "RUNNING_WITH_ERROR":
+		wrong("status", pool.Status, "RUNNING", why, fmt.Sprintf("gcloud container operations list --location=%s prints what failed", location))
+	case "STOPPING":
+		wrong("status", pool.Status, "RUNNING", "the pool is being deleted", anew)
+	}
+	since := c.Slice.Machine.since
+	if has := "v" + pool.Version; since != "" && semver.IsValid(has) && semver.Compare(has, "v"+since) < 0 {
+		wrong("version", said(pool.Version), since+" or later", "an older version has no flex-start for these TPUs",
+			fmt.Sprintf("gcloud container clusters upgrade %s --location=%s --node-pool=%s, after the same without --node-pool", cluster, location, name))
+	}
+	for _, t := range pool.Config.Taints {
+		// GKE gives Pods that ask for TPUs a toleration for its own taint.
+		if t != nil && t.Key != tpuResource && t.Effect != "PREFER_NO_SCHEDULE" {
+			wrong("config.taints", said(t.Key)+"="+strings.ToValidUTF8(t.Value, "?")+":"+said(t.Effect), "no taint but that of TPUs", "the planned Pods do not tolerate it and wait for ever",
+				"write a toleration for it into the manifest, or take all taints of your own away: "+updates(pool, `--node-taints=""`))
+		}
+	}
+}
+
+// lives checks how long the machines live.
+func (c *Checked) lives(pool *container.NodePool, wrong func(field, got, want, why, fix string)) {
+	switch most, err := time.ParseDuration(pool.Config.MaxRunDuration); {
+	case err != nil || most <= 0: // the pool does not say it, or as nobody can read
+	case most > flexLife:
+		wrong("config.maxRunDuration", most.String(), flexLife.String()+" at most", "flex-start machines live for 7 days at most", anew)
+	case most < flexLife:
+		c.Notes = append(c.Notes, fmt.Sprintf("config.maxRunDuration is %s: Google takes each machine away after that, and not only after 7 days", most))
+	}
+}
+
+// flexLife is how long a flex-start machine lives at most.
+const flexLife = 7 * 24 * time.Hour
+
+// placeOf are the names of a pool, its cluster and where that is. Where the pool does not say them, a person has to.
+func placeOf(pool *container.NodePool) (name, cluster, location string) {
+	cluster, location = "CLUSTER", "LOCATION"
 	parts := strings.Split(pool.SelfLink, "/")
 	for i, p := range parts[:len(parts)-1] {
 		switch next := parts[i+1]; {
@@ -113,10 +172,16 @@ func updates(pool *container.NodePool, flags string) string {
 			location = next
 		}
 	}
-	name := pool.Name
+	name = pool.Name
 	if !nameForm.MatchString(name) {
 		name = "POOL"
 	}
+	return name, cluster, location
+}
+
+// updates is the command that changes a pool.
+func updates(pool *container.NodePool, flags string) string {
+	name, cluster, location := placeOf(pool)
 	return fmt.Sprintf("gcloud container node-pools update %s --cluster=%s --location=%s %s", name, cluster, location, flags)
 }
 
@@ -130,6 +195,14 @@ func (c *Checked) placed(pool *container.NodePool, own, policy, topology string,
 		wrong("placementPolicy.policyName", "none", "a workload policy with topology "+s.Topology, "without it the machines make no slice", anew)
 	case s.Several() && !s.Machine.workloadPolicy && own != topology:
 		wrong("placementPolicy.tpuTopology", said(own), topology, "without it the machines make no slice of this topology", anew)
+	}
+	if s.Several() && s.Machine.workloadPolicy && policy != "" {
+		region := "REGION"
+		if _, _, location := placeOf(pool); location != "LOCATION" {
+			region = Options{Location: location}.region()
+		}
+		c.Notes = append(c.Notes, fmt.Sprintf("the topology of the workload policy %s was not read: gcloud compute resource-policies describe %s --region=%s prints it",
+			said(policy), said(policy), region))
 	}
 	repairs := pool.Management != nil && pool.Management.AutoRepair
 	if s.Several() && repairs {
@@ -149,8 +222,12 @@ func (c *Checked) scaled(pool *container.NodePool, wrong func(field, got, want, 
 	if pool.InitialNodeCount != 0 {
 		wrong("initialNodeCount", fmt.Sprint(pool.InitialNodeCount), "0", "the pool asks for machines when it is made, and not when a Pod waits for them", anew)
 	}
-	if n := max(a.MinNodeCount, a.TotalMinNodeCount); n != 0 {
-		wrong("autoscaling.minNodeCount", fmt.Sprint(n), "0", "the pool keeps machines that nobody uses, and you pay for them", bounds)
+	const idle = "the pool keeps machines that nobody uses, and you pay for them"
+	if n := a.MinNodeCount; n != 0 {
+		wrong("autoscaling.minNodeCount", fmt.Sprint(n), "0", idle, bounds)
+	}
+	if n := a.TotalMinNodeCount; n != 0 {
+		wrong("autoscaling.totalMinNodeCount", fmt.Sprint(n), "0", idle, updates(pool, "--enable-autoscaling --total-min-nodes=0"))
 	}
 	most := a.MaxNodeCount
 	switch {

@@ -84,6 +84,20 @@ func TestEachFaultIsFoundAlone(t *testing.T) {
 	}{
 		{"multi-host", "4x4", func(p *container.NodePool) { p.Config.FlexStart = false }, "config.flexStart", "false", anew},
 		{"multi-host", "4x4", func(p *container.NodePool) { p.Config.Spot = true }, "config.spot", "true", anew},
+		{"multi-host", "4x4", func(p *container.NodePool) { p.Config.Preemptible = true }, "config.preemptible", "true", anew},
+		{"multi-host", "4x4", func(p *container.NodePool) { p.Version = "1.32.9-gke.2000000" }, "version", "1.32.9-gke.2000000", "gcloud container clusters upgrade research --location=us-east5 --node-pool=tpu-flex"},
+		{"multi-host", "4x4", func(p *container.NodePool) { p.Version = "1.33.0-gke.999999" }, "version", "1.33.0-gke.999999", "clusters upgrade"},
+		{"tpu7x", "4x4x4", func(p *container.NodePool) { p.Version = "1.33.5-gke.1000000" }, "version", "1.33.5-gke.1000000", "clusters upgrade"},
+		{"multi-host", "4x4", func(p *container.NodePool) {
+			p.Status, p.Conditions = "ERROR", []*container.StatusCondition{{Code: "GCE_STOCKOUT", Message: "no machines"}}
+		}, "status", "ERROR", anew},
+		{"multi-host", "4x4", func(p *container.NodePool) { p.Status = "RUNNING_WITH_ERROR" }, "status", "RUNNING_WITH_ERROR", "gcloud container operations list"},
+		{"multi-host", "4x4", func(p *container.NodePool) { p.Status = "STOPPING" }, "status", "STOPPING", anew},
+		{"multi-host", "4x4", func(p *container.NodePool) {
+			p.Config.Taints = []*container.NodeTaint{{Key: "team", Value: "vision", Effect: "NO_SCHEDULE"}}
+		}, "config.taints", "team=vision:NO_SCHEDULE", updates + `--node-taints=""`},
+		{"multi-host", "4x4", func(p *container.NodePool) { p.Config.MaxRunDuration = "864000s" }, "config.maxRunDuration", "240h0m0s", anew},
+		{"multi-host", "4x4", func(p *container.NodePool) { p.Autoscaling.TotalMinNodeCount = 4 }, "autoscaling.totalMinNodeCount", "4", updates + "--enable-autoscaling --total-min-nodes=0"},
 		{"multi-host", "4x4", func(p *container.NodePool) { p.Config.ReservationAffinity = nil }, "config.reservationAffinity", "none", anew},
 		{"single-host", "", func(p *container.NodePool) { p.Config.ReservationAffinity.ConsumeReservationType = "ANY_RESERVATION" }, "config.reservationAffinity", "ANY_RESERVATION", anew},
 		{"multi-host", "4x4", func(p *container.NodePool) { p.QueuedProvisioning = &container.QueuedProvisioning{Enabled: true} }, "queuedProvisioning.enabled", "true", "Kueue"},
@@ -111,6 +125,51 @@ func TestEachFaultIsFoundAlone(t *testing.T) {
 		}
 		if f := found.Findings[0]; f.Got != c.got || f.Want == "" || f.Why == "" || !strings.Contains(f.Fix, c.fix) {
 			t.Errorf("%+v, want %s and %q", f, c.got, c.fix)
+		}
+	}
+}
+
+// TestWhatIsNoFaultIsNone: each of these may stand in a sound pool.
+func TestWhatIsNoFaultIsNone(t *testing.T) {
+	for name, change := range map[string]func(p *container.NodePool){
+		"the oldest version":            func(p *container.NodePool) { p.Version = "1.33.0-gke.1712000" },
+		"a later version":               func(p *container.NodePool) { p.Version = "1.40.1-gke.5" },
+		"a version that cannot be read": func(p *container.NodePool) { p.Version = "latest" },
+		"it runs":                       func(p *container.NodePool) { p.Status = "RUNNING" },
+		"it is being changed":           func(p *container.NodePool) { p.Status = "RECONCILING" },
+		"a taint that GKE tolerates": func(p *container.NodePool) {
+			p.Config.Taints = []*container.NodeTaint{{Key: "google.com/tpu", Value: "present", Effect: "NO_SCHEDULE"}}
+		},
+		"a taint that only advises": func(p *container.NodePool) {
+			p.Config.Taints = []*container.NodeTaint{{Key: "a", Effect: "PREFER_NO_SCHEDULE"}}
+		},
+		"a whole life":                   func(p *container.NodePool) { p.Config.MaxRunDuration = "604800s" },
+		"a duration that cannot be read": func(p *container.NodePool) { p.Config.MaxRunDuration = "a week" },
+	} {
+		p := poolOf(t, plans()["multi-host"])
+		change(p)
+		if c, err := Check(read(t, p), "4x4"); err != nil || len(c.Findings)+len(c.Notes) > 0 {
+			t.Errorf("%s: %+v, %q, %v", name, c.Findings, c.Notes, err)
+		}
+	}
+}
+
+// TestWhatIsWorthKnowingIsNoted: a pool may be sound, and a person still has to know.
+func TestWhatIsWorthKnowingIsNoted(t *testing.T) {
+	for _, c := range []struct {
+		plan, topology string
+		change         func(p *container.NodePool)
+		says           string
+	}{
+		{"multi-host", "4x4", func(p *container.NodePool) { p.Config.MaxRunDuration = "7200s" }, "config.maxRunDuration is 2h0m0s: Google takes each machine away after that, and not only after 7 days"},
+		{"tpu7x", "4x4x4", func(*container.NodePool) {}, "the topology of the workload policy tpu-flex-4x4x4 was not read: gcloud compute resource-policies describe tpu-flex-4x4x4 --region=us-east5 prints it"},
+		{"tpu7x", "4x4x4", func(p *container.NodePool) { p.SelfLink = "" }, "--region=REGION prints it"},
+	} {
+		p := poolOf(t, plans()[c.plan])
+		c.change(p)
+		found, err := Check(read(t, p), c.topology)
+		if err != nil || len(found.Findings) > 0 || len(found.Notes) != 1 || !strings.Contains(found.Notes[0], c.says) {
+			t.Errorf("%+v, %q, %v; want %q", found.Findings, found.Notes, err, c.says)
 		}
 	}
 }
@@ -149,6 +208,7 @@ func FuzzReadPool(f *testing.F) {
 			`"autoscaling":{"enabled":true,"maxNodeCount":4},"placementPolicy":{"type":"COMPACT","tpuTopology":"4x4"},"management":{"autoUpgrade":true},` +
 			`"selfLink":"https://container.googleapis.com/v1/projects/mine/zones/us-east5-a/clusters/research/nodePools/tpu-flex"}`,
 		`{"name":"p","config":{"machineType":"tpu7x-standard-4t"},"placementPolicy":{"policyName":"w"},"autoscaling":{"totalMaxNodeCount":-1}}`,
+		`{"name":"p","version":"1.2","status":"ERROR","conditions":[null],"config":{"machineType":"ct6e-standard-4t","maxRunDuration":"-1s","taints":[null,{}]}}`,
 		`{"name":"p","config":{"machineType":"e2-medium"},"selfLink":"clusters/"}`, `[]`, `{`, `{"name":1}`,
 	} {
 		f.Add([]byte(text), "4x4")
@@ -158,6 +218,11 @@ func FuzzReadPool(f *testing.F) {
 		if err == nil {
 			var c Checked
 			c, err = Check(pool, topology)
+			for _, note := range c.Notes {
+				if note == "" {
+					t.Error("an empty note")
+				}
+			}
 			for _, x := range c.Findings {
 				if x.Field == "" || x.Got == "" || x.Want == "" || x.Why == "" || x.Fix == "" {
 					t.Errorf("%+v", x)

@@ -27,7 +27,7 @@ type Machine struct {
 	workloadPolicy bool
 	// since is the oldest version of GKE that has flex-start for it.
 	since string
-	// never says why there is no flex-start for it.
+	// never says why it is not planned.
 	never string
 }
 
@@ -50,6 +50,8 @@ const (
 	sinceFlex  = "1.33.0-gke.1712000" // flex-start with TPUs
 	sinceTPU7x = "1.34.0-gke.2201000" // TPU7x in Standard clusters
 
+	notChecked = "it is not planned here, because its topologies were not checked; name --machine ct5p-hightpu-4t"
+
 	noFlex = "GKE has no flex-start for it; flex-start begins with v5e"
 )
 
@@ -66,6 +68,8 @@ func Machines() []Machine {
 		{Type: "ct5lp-hightpu-1t", Generation: "v5e", Accelerator: "tpu-v5-lite-podslice", Chips: 1, alone: "1x1", chipsAtMost: 1, since: sinceFlex},
 		{Type: "ct5lp-hightpu-4t", Generation: "v5e", Accelerator: "tpu-v5-lite-podslice", Chips: 4, alone: "2x2", many: plane, chipsAtMost: 256, since: sinceFlex},
 		{Type: "ct5lp-hightpu-8t", Generation: "v5e", Accelerator: "tpu-v5-lite-podslice", Chips: 8, alone: "2x4", chipsAtMost: 8, since: sinceFlex},
+		{Type: "ct5p-hightpu-1t", Generation: "v5p", Chips: 1, never: notChecked},
+		{Type: "ct5p-hightpu-2t", Generation: "v5p", Chips: 2, never: notChecked},
 		{Type: "ct5p-hightpu-4t", Generation: "v5p", Accelerator: "tpu-v5p-slice", Chips: 4, alone: "2x2x1", many: cube, chipsAtMost: 6144, since: sinceFlex},
 		{Type: "ct6e-standard-1t", Generation: "v6e", Accelerator: "tpu-v6e-slice", Chips: 1, alone: "1x1", chipsAtMost: 1, since: sinceFlex},
 		{Type: "ct6e-standard-4t", Generation: "v6e", Accelerator: "tpu-v6e-slice", Chips: 4, alone: "2x2", many: plane, chipsAtMost: 256, since: sinceFlex},

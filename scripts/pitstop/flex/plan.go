@@ -38,8 +38,10 @@ type Plan struct {
 }
 
 var (
-	// nameForm is that of names in Kubernetes and at GKE; the words to replace have capital letters.
-	nameForm  = regexp.MustCompile(`^([a-z]([a-z0-9-]{0,61}[a-z0-9])?|[A-Z_]+)$`)
+	// nameForm is that of names at GKE; the words to replace have capital letters.
+	nameForm = regexp.MustCompile(`^([a-z]([a-z0-9-]{0,61}[a-z0-9])?|[A-Z_]+)$`)
+	// labelForm is that of names in Kubernetes by RFC 1123.
+	labelForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 	zonesForm = regexp.MustCompile(`^([a-z0-9-]+(,[a-z0-9-]+)*|[A-Z_]+)$`)
 )
 
@@ -52,9 +54,14 @@ func Make(o Options) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	for _, named := range [][2]string{{"--cluster", o.Cluster}, {"--location", o.Location}, {"--pool", o.Pool}, {"--name", o.Name}} {
+	for _, named := range [][2]string{{"--cluster", o.Cluster}, {"--location", o.Location}, {"--pool", o.Pool}} {
 		if !nameForm.MatchString(named[1]) {
 			return Plan{}, fmt.Errorf("%s %.80q is no name: one has up to 63 small letters, digits and hyphens, and begins with a letter", named[0], named[1])
+		}
+	}
+	for _, named := range [][2]string{{"--name", o.Name}, {"--namespace", o.Namespace}} {
+		if !labelForm.MatchString(named[1]) && (named[1] != "" || named[0] == "--name") {
+			return Plan{}, fmt.Errorf("%s %.80q is no name: one has up to 63 small letters, digits and hyphens, and begins with a letter or a digit", named[0], named[1])
 		}
 	}
 	const podName = len("-slice-00-0000-00000") // what Kubernetes adds to the name of a JobSet for a Pod
@@ -65,8 +72,8 @@ func Make(o Options) (Plan, error) {
 		return Plan{}, fmt.Errorf("--name %s has %d letters: it takes at most %d, because Kubernetes makes the Pods' names from it", o.Name, len(o.Name), 63-podName)
 	case len(o.Pool) > 40-len("-99"):
 		return Plan{}, fmt.Errorf("--pool %s has %d letters: GKE takes at most %d for a node pool, with its number", o.Pool, len(o.Pool), 40-len("-99"))
-	case o.Namespace != "" && !nameForm.MatchString(o.Namespace):
-		return Plan{}, fmt.Errorf("--namespace %.80q is no name of a namespace", o.Namespace)
+	case o.Name[0] <= '9' && (o.kind() == "jobset" || s.Several()):
+		return Plan{}, fmt.Errorf("--name %s begins with a digit: JobSet, and the Service of several machines, take a name that begins with a letter", o.Name)
 	case o.ServiceAccount != "" && !nameForm.MatchString(o.ServiceAccount):
 		return Plan{}, fmt.Errorf("--service-account %.80q is no name of a service account in Kubernetes", o.ServiceAccount)
 	case o.Slices < 1 || o.Slices > 99:
@@ -133,6 +140,9 @@ func (o Options) pools(s Slice) (commands []string) {
 		}
 		words = append(words, "--flex-start", "--reservation-affinity=none", "--enable-autoscaling", "--num-nodes=0", "--min-nodes=0",
 			fmt.Sprintf("--max-nodes=%d", s.Nodes))
+		if strings.Contains(o.Zones, ",") {
+			words = append(words, "--location-policy=ANY") // the zone that has machines, and not as many in each
+		}
 		if s.Several() {
 			words = append(words, "--no-enable-autorepair")
 		}

@@ -123,6 +123,12 @@ func TestPoolsHaveWhatTheGuideAsksFor(t *testing.T) {
 	if _, has := pool["--tpu-topology"]; has || !strings.Contains(ironwood[0], "workload-policy "+pool["--placement-policy"]+" ") {
 		t.Errorf("the pool has %v, and the policy is %q", pool, ironwood[0])
 	}
+	// In several zones the autoscaler is to take the zone that has machines, and not to keep the zones even.
+	several["--location-policy"], several["--node-locations"] = "ANY", "us-east5-a,us-east5-b"
+	zones := options(on("ct6e-standard-4t", "4x4"), func(o *Options) { o.Zones = "us-east5-a,us-east5-b" })
+	if diff := cmp.Diff(several, flags(t, made(t, zones).Pools[0])); diff != "" {
+		t.Errorf("several zones (-want +made):\n%s", diff)
+	}
 	if n := len(made(t, plans()["multislice"]).Pools); n != 2 {
 		t.Errorf("two slices have %d pools", n)
 	}
@@ -319,11 +325,18 @@ func TestAWrongCallNamesTheWayOut(t *testing.T) {
 		{slices2, `--slices 2: GKE's Multislice takes slices of several machines, and ct6e-standard-4t with topology 2x2 is one machine; name a larger --topology`},
 		{func(o *Options) { o.Slices = 0 }, `--slices 0: it is 1 to 99`},
 		{func(o *Options) { o.Name = "Llama_8b" }, `--name "Llama_8b" is no name: one has up to 63 small letters, digits and hyphens, and begins with a letter`},
+		{func(o *Options) { o.Name = "TRAINING" }, `--name "TRAINING" is no name: one has up to 63 small letters, digits and hyphens, and begins with a letter or a digit`},
+		{func(o *Options) { o.Name = "llama-" }, `--name "llama-" is no name`},
+		{func(o *Options) { o.Name, o.JobSet = "8b-llama", true }, `--name 8b-llama begins with a digit: JobSet, and the Service of several machines, take a name that begins with a letter`},
+		{func(o *Options) { o.Name, o.Topology = "8b-llama", "4x4" }, `--name 8b-llama begins with a digit`},
+		{func(o *Options) { o.Namespace = "MINE" }, `--namespace "MINE" is no name: one has up to 63`},
+		{on("ct5p-hightpu-1t", ""), `machine type ct5p-hightpu-1t (v5p): it is not planned here, because its topologies were not checked; name --machine ct5p-hightpu-4t`},
+		{on("ct5p-hightpu-2t", ""), `name --machine ct5p-hightpu-4t`},
 		{func(o *Options) { o.Name = strings.Repeat("a", 45) }, `has 45 letters: it takes at most 43, because Kubernetes makes the Pods' names from it`},
 		{func(o *Options) { o.Pool = strings.Repeat("a", 38) }, `GKE takes at most 37 for a node pool, with its number`},
 		{func(o *Options) { o.Cluster = "a; rm -rf /" }, `--cluster "a; rm -rf /" is no name`},
 		{func(o *Options) { o.Zones = "us-east5-a us-east5-b" }, `it names zones, separated by commas, as in us-east5-a,us-east5-b`},
-		{func(o *Options) { o.Namespace = "a/b" }, `--namespace "a/b" is no name of a namespace`},
+		{func(o *Options) { o.Namespace = "a/b" }, `--namespace "a/b" is no name: one has up to 63`},
 		{func(o *Options) { o.ServiceAccount = "a b" }, `--service-account "a b" is no name of a service account in Kubernetes`},
 		{func(o *Options) { o.Image = "" }, `--image "" is no image: name one with pitcrew and your training in it`},
 		{func(o *Options) { o.Directory = "file:///tmp" }, `--checkpoint-dir "file:///tmp": a Pod that comes again finds its checkpoints in a bucket only, as in gs://BUCKET/run`},
@@ -333,6 +346,14 @@ func TestAWrongCallNamesTheWayOut(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%v, want %q", err, c.says)
 		}
+	}
+}
+
+// TestNamesAreThoseOfKubernetes: a Job of one machine and a namespace may begin with a digit.
+func TestNamesAreThoseOfKubernetes(t *testing.T) {
+	p := made(t, options(func(o *Options) { o.Name, o.Namespace = "8b", "2026" }))
+	if o := documents(t, p.Manifest)[0]; at(t, o, "metadata", "name") != "8b" || at(t, o, "metadata", "namespace") != "2026" {
+		t.Errorf("%v", o["metadata"])
 	}
 }
 
