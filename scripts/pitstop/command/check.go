@@ -307,8 +307,11 @@ func (d deployment) places(
 	if s.Group != "" {
 		what = "queued resource " + s.Group + ", with every node in it"
 	}
-	acts := slices.ContainsFunc(r.Would.Calls, func(c incident.Planned) bool { return c.Action == events.ActionCreate })
-	if acts {
+	calls := func(a events.Action) bool {
+		return slices.ContainsFunc(r.Would.Calls, func(c incident.Planned) bool { return c.Action == a })
+	}
+	acts := calls(events.ActionCreate)
+	if calls(events.ActionDelete) { // which an open incident may have called already
 		r.Calls = append(r.Calls, "read "+ref.String(), "delete "+what+" in "+s.Zone)
 	}
 	var saved directory

@@ -350,3 +350,18 @@ func TestCheckSaysWhatBecomesOfIdleSlices(t *testing.T) {
 	says("policies: {night: {preset: spot, when_escalated: delete, delete_after: 2h}}", "idle slices of an escalated incident are deleted 2 h 0 m later")
 	says("policies: {night: {preset: spot, when_escalated: delete, switches: {recreate: ask}}}", "idle slices stay: the switch recreate is ask")
 }
+
+// TestCheckPlansWhatIsLeft: a deletion that the provider has accepted is not called again.
+func TestCheckPlansWhatIsLeft(t *testing.T) {
+	b, _, _ := healthy(t, startsCrew)
+	b.change(func(w *incident.Workload) {
+		w.Incident, w.Effects = llama().Incident, llama().Effects
+		w.Effects[0].Answered = noon.Add(-60 * time.Second)
+		w.Slices[0].Condition, w.Slices[0].State, w.Slices[0].Replace = incident.Deleting, "DELETING", true
+	})
+	got, _ := b.call("check", "llama-8b")
+	wants(t, got, "call 1    create node llama-8b in us-west4-a")
+	if strings.Contains(got, "delete node llama-8b") {
+		t.Errorf("it would delete once more:\n%s", got)
+	}
+}
