@@ -3,6 +3,7 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -32,6 +33,8 @@ type Config struct {
 	Dir string
 	// Token is the password of the cloud's calls that make something happen.
 	Token string
+	// CalledAs is how people call the command; "pitstop" when empty.
+	CalledAs string
 	// Sleep takes the place of waiting until the clock has moved on; nil waits.
 	Sleep func(ctx context.Context, d time.Duration) error
 }
@@ -42,6 +45,8 @@ type Demo struct {
 	Cloud *cloud.Cloud
 	// dir keeps the demo, if it is not empty.
 	dir string
+	// calledAs is how people call the command.
+	calledAs string
 
 	sleep func(ctx context.Context, d time.Duration) error
 	// recorded says that the entries about what befalls the TPUs come from a record.
@@ -66,7 +71,7 @@ const prelude = 20 * time.Minute
 
 // New founds a demo. Its clock stands at the start until somebody moves it.
 func New(ctx context.Context, c Config) (*Demo, error) {
-	d := &Demo{dir: c.Dir, sleep: c.Sleep, down: map[string]time.Time{}, recorded: c.Scenario != nil}
+	d := &Demo{dir: c.Dir, calledAs: cmp.Or(c.CalledAs, "pitstop"), sleep: c.Sleep, down: map[string]time.Time{}, recorded: c.Scenario != nil}
 	played := replay.Recorded{Name: "demo", Policy: policyFile}
 	store, goesOn := ledgertest.NewStore(), false
 	if c.Scenario != nil {
