@@ -40,7 +40,29 @@ func run(args []string, in io.Reader, out, errOut io.Writer) int {
 	c := exec.Command(binary, args...) //nolint:gosec,noctx // our own binary, until it ends
 	c.Stdin, c.Stdout, c.Stderr = in, out, errOut
 	c.Env = append(os.Environ(), "PITSTOP_CALLED_AS=go run ./scripts/pitstop") // for what it tells people to call
-	return ended(c.Run(), errOut)
+	ends := make(chan os.Signal, 1)
+	signal.Notify(ends, syscall.SIGTERM, syscall.SIGHUP)
+	return ended(passOn(c, ends), errOut)
+}
+
+// passOn runs a command and passes signals on to it, because whoever sends them knows this process alone.
+func passOn(c *exec.Cmd, signals <-chan os.Signal) error {
+	if err := c.Start(); err != nil {
+		return err
+	}
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		for {
+			select {
+			case s := <-signals:
+				_ = c.Process.Signal(s) //nolint:errcheck // it has ended
+			case <-over:
+				return
+			}
+		}
+	}()
+	return c.Wait()
 }
 
 // ended is the exit code for how the command ended. A closed output, as in | head, is no failure.

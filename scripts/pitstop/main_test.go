@@ -2,12 +2,14 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -56,6 +58,29 @@ func TestTheExitCodeIsTheCommands(t *testing.T) {
 		err := exec.CommandContext(t.Context(), "sh", "-c", script).Run() //nolint:gosec // the scripts above
 		if code := ended(err, &errOut); code != want.code || errOut.String() != want.says {
 			t.Errorf("%s: exit code %d, stderr %q; want %d, %q", script, code, errOut.String(), want.code, want.says)
+		}
+	}
+}
+
+// TestASignalReachesTheCommand: whoever ends this process ends the command, too.
+func TestASignalReachesTheCommand(t *testing.T) {
+	for _, want := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP} {
+		ends := make(chan os.Signal, 1)
+		ends <- want
+		in, feed, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := exec.CommandContext(t.Context(), "cat") // until its input ends
+		c.Stdin = in
+		hangs := time.AfterFunc(30*time.Second, func() { _ = feed.Close() }) //nolint:errcheck // then it ends by itself
+		var exit *exec.ExitError
+		if err := passOn(c, ends); !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != want {
+			t.Errorf("%s: it ended with %v", want, err)
+		}
+		hangs.Stop()
+		if err := errors.Join(in.Close(), feed.Close()); err != nil {
+			t.Error(err)
 		}
 	}
 }

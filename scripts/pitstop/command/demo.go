@@ -40,7 +40,7 @@ func demoCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "demo",
 		Short: "Run Pitstop live on this machine, against a simulated Google Cloud, and break something",
-		Long: "Run Pitstop live on this machine, until Ctrl-C: its functions, an embedded Pub/Sub, the ledger in memory, and a simulated Google\n" +
+		Long: "Run Pitstop live on this machine, until Ctrl-C or the key q: its functions, an embedded Pub/Sub, the ledger in memory, and a simulated Google\n" +
 			"Cloud with a small fleet in training. Nothing is real, nothing costs money, and nothing is kept without --dir. It tells what happens as it\n" +
 			"happens, and what to try. A minute passes each second; --speed changes that.\n\n" +
 			"The commands below break something, from another terminal. In a terminal, a key does the same. Each command for a project\n" +
@@ -88,8 +88,8 @@ func actCommands(d *demo.Demo) []*cobra.Command {
 				if err := do(c, args[0]); err != nil {
 					return usageError{err}
 				}
-				tell(c.OutOrStdout(), fmt.Sprintf("%s  %s %s: done. The demo's terminal tells what follows; so does pitstop status --demo",
-					at.UTC().Format("15:04:05"), name, args[0]))
+				tell(c.OutOrStdout(), fmt.Sprintf("%s  %s %s: done. The demo's terminal tells what follows; so does %s status --demo",
+					at.UTC().Format("15:04:05"), name, args[0], calledAs()))
 				return nil
 			},
 		}
@@ -176,7 +176,7 @@ func grantsFrom(all []grant, err error) func() ([]grant, error) {
 
 // startDemo founds a demo as the options say.
 func startDemo(ctx context.Context, o demoOptions, framework, url string) (*runningDemo, error) {
-	c := demo.Config{Start: time.Now(), Framework: framework, Token: rand.Text(), Dir: o.dir}
+	c := demo.Config{Start: time.Now(), Framework: framework, Token: rand.Text(), Dir: o.dir, CalledAs: calledAs()}
 	if o.scenario != "" {
 		s, err := scenarioOf(o.scenario)
 		if err != nil {
@@ -204,7 +204,7 @@ func scenarioOf(name string) (replay.Recorded, error) {
 	if !slices.Contains(known, name) {
 		near := policy.Nearest(name, known)
 		if !strings.HasPrefix(near, "did you mean ") {
-			near = "pitstop replay --list names them"
+			near = calledAs() + " replay --list names them"
 		}
 		return replay.Recorded{}, usage("--scenario %q: there is no recorded incident of that name; %s", name, near)
 	}
@@ -219,9 +219,11 @@ func runDemo(ctx context.Context, o demoOptions, in io.Reader, out, errOut io.Wr
 	if o.scenario != "" && o.dir != "" {
 		return usage("--dir keeps the demo's own fleet; leave out --dir or --scenario")
 	}
-	if at, err := demoThatRuns(ctx); err == nil {
-		return usage("a demo is running already, at %s; Ctrl-C in its terminal ends it", at.URL)
+	only, err := onlyDemo(ctx)
+	if err != nil {
+		return err
 	}
+	defer only.Close() //nolint:errcheck // nothing was written into it
 	l, err := simulated.Listen(ctx, o.listen)
 	if err != nil {
 		return usage("--listen: %w", err)
@@ -243,7 +245,7 @@ func runDemo(ctx context.Context, o demoOptions, in io.Reader, out, errOut io.Wr
 		served <- s.Serve(l)
 		end()
 	}()
-	noted, err := noteDemo(demoPlace{URL: d.url, Token: d.token})
+	noted, err := noteDemo(demoPlace{URL: d.url, Token: d.token, Process: os.Getpid()})
 	if err != nil {
 		return errors.Join(err, s.Close())
 	}

@@ -23,6 +23,8 @@ import (
 type demoPlace struct {
 	URL   string `json:"url"`
 	Token string `json:"token"`
+	// Process is the demo's process.
+	Process int `json:"process"`
 }
 
 // demoFile is the file that says where the demo of this user runs. Nobody else may read it, because it has the token.
@@ -32,6 +34,45 @@ func demoFile() (string, error) {
 		return "", err
 	}
 	return filepath.Join(cache, "pitstop", "demo.json"), nil
+}
+
+// errOtherDemo says that a demo runs already.
+func errOtherDemo(at demoPlace) error {
+	where, end := "", "Ctrl-C in its terminal"
+	if at.URL != "" {
+		where = ", at " + at.URL
+	}
+	if at.Process != 0 { // it may run in the background
+		end += fmt.Sprintf(", or kill %d,", at.Process)
+	}
+	return usage("a demo is running already%s; %s ends it", where, end)
+}
+
+// onlyDemo makes this the one demo of this user, until the file that it returns is closed. The system closes it for a demo that is killed.
+func onlyDemo(ctx context.Context) (io.Closer, error) {
+	name, err := demoFile()
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(filepath.Dir(name), "demo.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	free, err := lock(f)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", f.Name(), err), f.Close())
+	}
+	at, runs := demoThatRuns(ctx)
+	if free && runs != nil {
+		return f, nil
+	}
+	if !free && runs != nil {
+		at = demoPlace{} // it begins, or ends
+	}
+	return nil, errors.Join(errOtherDemo(at), f.Close())
 }
 
 // noteDemo writes down where a demo runs. The function that it returns takes the note away.
