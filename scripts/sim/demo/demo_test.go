@@ -2,6 +2,8 @@ package demo_test
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -173,6 +175,85 @@ func TestWhatAnOwnerDeletesComesBackWhenTheOwnerCreatesIt(t *testing.T) {
 		w, _, err := d.Ledger.Workload(t.Context(), "demo/"+slice)
 		if err != nil || w.Incident != nil || w.Closed != nil {
 			t.Errorf("%s has an incident, %v\n%s", slice, err, told(d, before))
+		}
+	}
+}
+
+// TestAFolderKeepsThatATPUIsGone: what its owner has deleted is not there in the next demo either, until its owner creates it.
+func TestAFolderKeepsThatATPUIsGone(t *testing.T) {
+	dir := t.TempDir()
+	gone := []string{"llama-8b", "mixtral", "resnet"}
+	d := foundWith(t, demo.Config{Start: noon, Dir: dir})
+	for _, slice := range gone {
+		if err := d.Delete(t.Context(), slice); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.Forward(time.Hour)
+	for life := range 2 {
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+		d = foundWith(t, demo.Config{Start: noon.Add(time.Hour), Dir: dir})
+		before := len(d.Lines(0))
+		d.Forward(time.Hour)
+		for _, slice := range gone {
+			if state, _ := d.API.State(d.Zone(slice), slice); state != "" {
+				t.Errorf("demo %d: %s is %s", life, slice, state)
+			}
+			if _, runs := d.Trainings[slice].Running(); runs {
+				t.Errorf("demo %d: the training of %s runs", life, slice)
+			}
+		}
+		if state, _ := d.API.State("us-east5-a", "gemma-27b-0"); state != "READY" {
+			t.Errorf("demo %d: gemma-27b-0 is %q", life, state)
+		}
+		if story := told(d, before); strings.Contains(story, "decision") {
+			t.Errorf("demo %d: something is decided\n%s", life, story)
+		}
+	}
+	before := len(d.Lines(0))
+	for _, slice := range gone {
+		if err := d.Create(t.Context(), slice); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.Forward(time.Hour)
+	for _, slice := range gone {
+		if _, runs := d.Trainings[slice].Running(); !runs {
+			t.Errorf("the training of %s does not run\n%s", slice, told(d, before))
+		}
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAFolderThatCannotBeReadSaysTheWayOut, and a demo that ends leaves only its two files there.
+func TestAFolderThatCannotBeReadSaysTheWayOut(t *testing.T) {
+	dir := t.TempDir()
+	if err := foundWith(t, demo.Config{Start: noon, Dir: dir}).Close(); err != nil {
+		t.Fatal(err)
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil || len(files) != 2 || files[0].Name() != "fleet.json" || files[1].Name() != "ledger.jsonl" {
+		t.Errorf("the folder has %v, %v", files, err)
+	}
+	for _, c := range []struct {
+		name    string
+		destroy func(file string) error
+	}{
+		{"ledger.jsonl", os.Remove},
+		{"ledger.jsonl", func(file string) error { return os.WriteFile(file, []byte("{"), 0o600) }},
+		{"fleet.json", func(file string) error { return os.WriteFile(file, []byte("{"), 0o600) }},
+	} {
+		file := filepath.Join(dir, c.name)
+		if err := c.destroy(file); err != nil {
+			t.Fatal(err)
+		}
+		_, err := demo.New(t.Context(), demo.Config{Start: noon, Dir: dir})
+		if err == nil || !strings.HasPrefix(err.Error(), file+": ") || !strings.HasSuffix(err.Error(), "; remove the folder "+dir+" to begin anew") {
+			t.Errorf("%s: %v", c.name, err)
 		}
 	}
 }

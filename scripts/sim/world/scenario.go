@@ -78,7 +78,9 @@ type SliceConfig struct {
 	Directory string `yaml:"directory,omitempty"`
 	// Follows has the training do what the recorded lines of its crew say. Quiet says that these begin with a start: before it the
 	// crew says nothing.
-	Follows bool          `yaml:"-"`
+	Follows bool `yaml:"-"`
+	// Gone says that it is not there at the start: its owner has deleted it.
+	Gone    bool          `yaml:"-"`
 	Quiet   bool          `yaml:"-"`
 	Crew    CrewConfig    `yaml:"crew,omitempty"`
 	Trainer TrainerConfig `yaml:"trainer,omitempty"`

@@ -245,8 +245,10 @@ func (w *World) settle() error {
 }
 
 func (w *World) place(c SliceConfig) error {
-	if err := w.provide(w.API, c, w.Start); err != nil {
-		return fmt.Errorf("scenario: slice %s: %w", c.Name, err)
+	if !c.Gone {
+		if err := w.provide(w.API, c, w.Start); err != nil {
+			return fmt.Errorf("scenario: slice %s: %w", c.Name, err)
+		}
 	}
 	hosts := w.API.Hosts(c.Zone, c.Name)
 	group := c.Workers
@@ -265,6 +267,9 @@ func (w *World) place(c SliceConfig) error {
 		Step: t.Step, StepTakes: time.Duration(t.StepTakes), CheckpointEvery: t.CheckpointEvery, SaveTakes: time.Duration(t.SaveTakes),
 		StartTakes: time.Duration(t.StartTakes), OnSignal: t.Sigterm, Exited: func() { w.exited(run) }, Torn: t.Torn, Fails: t.Fails, FailsAfter: time.Duration(t.FailsAfter), FailsAnew: t.FailsAnew,
 	}, w.API.Incarnation(c.Zone, c.Name), group, max(len(hosts), 1))
+	if c.Gone {
+		w.Trainings[run].Observe(cloudtputest.Event{Kind: cloudtputest.Gone, Node: c.Name})
+	}
 	if w.Hooks.Committed != nil && c.Directory != "" {
 		w.Hooks.Committed(c.Directory, strconv.FormatInt(w.Trainings[run].Saved(), 10))
 	}
