@@ -75,7 +75,11 @@ func TestASignalReachesTheCommand(t *testing.T) {
 		c.Stdin = in
 		hangs := time.AfterFunc(30*time.Second, func() { _ = feed.Close() }) //nolint:errcheck // then it ends by itself
 		var exit *exec.ExitError
-		if err := passOn(c, ends); !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != want {
+		err = passOn(c, ends)
+		if !errors.As(err, &exit) {
+			t.Fatalf("%s: it ended with %v", want, err)
+		}
+		if status, ok := exit.Sys().(syscall.WaitStatus); !ok || status.Signal() != want {
 			t.Errorf("%s: it ended with %v", want, err)
 		}
 		hangs.Stop()

@@ -238,7 +238,7 @@ func livingDemo(t *testing.T, start time.Time) *runningDemo {
 	t.Helper()
 	ownHome(t)
 	var d *runningDemo
-	inner, err := demo.New(t.Context(), demo.Config{Start: start, Token: "secret", Sleep: func(ctx context.Context, long time.Duration) error {
+	inner, err := demo.New(t.Context(), demo.Config{Start: start, Token: "secret", CalledAs: calledAs(), Sleep: func(ctx context.Context, long time.Duration) error {
 		if long == watchEvery || long == lookEvery {
 			<-ctx.Done()
 			return ctx.Err()
@@ -543,4 +543,109 @@ func TestGcloudSeesTheDemo(t *testing.T) {
 	}
 	p.until("DeleteNode of node llama-8b by owner@demo.example.com is done")
 	p.end()
+}
+
+// TestTheGreetingBreaksNoCommand: people copy the commands, whatever the width of their terminal.
+func TestTheGreetingBreaksNoCommand(t *testing.T) {
+	d := livingDemo(t, noon)
+	t.Setenv("PITSTOP_CALLED_AS", "go run ./scripts/pitstop")
+	for _, columns := range []string{"40", "80", "150"} {
+		t.Setenv("COLUMNS", columns)
+		var shown bytes.Buffer
+		newTeller(d, newScreen(&shown)).greet("")
+		lines := strings.Split(shown.String(), "\n")
+		for _, want := range []string{
+			"go run ./scripts/pitstop demo preempt llama-8b", "go run ./scripts/pitstop check llama-8b --demo", "gcloud compute tpus tpu-vm list --zone=us-west4-a",
+			"export CLOUDSDK_AUTH_DISABLE_CREDENTIALS=true CLOUDSDK_CORE_PROJECT=demo", "export CLOUDSDK_API_ENDPOINT_OVERRIDES_TPU=" + d.url + "/",
+		} {
+			if !slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l+"  ", "  "+want+"  ") }) {
+				t.Errorf("%s columns: no line begins with %q and is nothing else or a column:\n%s", columns, want, shown.String())
+			}
+		}
+	}
+}
+
+// TestAdviceIsForTheDemo: what a verb and the functions advise can be called as it stands.
+func TestAdviceIsForTheDemo(t *testing.T) {
+	t.Setenv("PITSTOP_CALLED_AS", "go run ./scripts/pitstop")
+	for _, c := range []struct{ text, want string }{
+		{"raise it; then pitstop retry llama-8b", "raise it; then go run ./scripts/pitstop retry llama-8b --demo"},
+		{"pitstop retry demo/llama-8b brings it back", "go run ./scripts/pitstop retry demo/llama-8b --demo brings it back"},
+		{"(pitstop resume --all)", "(go run ./scripts/pitstop resume --all --demo)"},
+		{"pitstop attach a --policy spot", "go run ./scripts/pitstop attach a --policy spot --demo"},
+		{"x; pitstop status shows its state", "x; go run ./scripts/pitstop status --demo shows its state"},
+		{"pitstop status x shows its state", "go run ./scripts/pitstop status --demo x shows its state"},
+		{"go run ./scripts/pitstop approve a-1", "go run ./scripts/pitstop approve a-1"},
+		{"call pitstop status a --demo", "call pitstop status a --demo"},
+		{"the label pitstop-policy, and pitstop policy schema", "the label pitstop-policy, and pitstop policy schema"},
+	} {
+		if got := forDemo(c.text); got != c.want {
+			t.Errorf("%q becomes %q, want %q", c.text, got, c.want)
+		}
+	}
+	d := livingDemo(t, noon)
+	if _, _, code := d.walk(t, []string{"pause", "llama-8b", "--demo"}); code != exitDone {
+		t.Fatalf("pause ends with %d", code)
+	}
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"check", "llama-8b", "--demo"}, "go run ./scripts/pitstop resume llama-8b --demo"},
+		{[]string{"incident", "llama-8b-20200101-1", "--demo"}, "go run ./scripts/pitstop status --demo lists open incidents"},
+		{[]string{"demo", "preempt", "gemma-27b-0"}, "go run ./scripts/pitstop demo host-error gemma-27b-0"},
+	} {
+		out, errOut, _ := d.walk(t, c.args)
+		if said := strings.Join(strings.Fields(out+errOut), " "); !strings.Contains(said, c.says) {
+			t.Errorf("%v: want %q in\n%s%s", c.args, c.says, out, errOut)
+		}
+	}
+}
+
+// TestTheTerminalShowsWhatAPersonSays: one line has who, which word, and which incident.
+func TestTheTerminalShowsWhatAPersonSays(t *testing.T) {
+	t.Setenv("COLUMNS", "150")
+	d := livingDemo(t, noon)
+	if err := d.Maintain(t.Context(), "llama-8b", 2*time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	d.Forward(30 * time.Minute)
+	w, _, err := d.Ledger.Workload(t.Context(), "demo/llama-8b")
+	if err != nil || w.Incident == nil {
+		t.Fatalf("llama-8b has no incident: %v", err)
+	}
+	id := w.Incident.ID
+	var shown bytes.Buffer
+	teller := newTeller(d, newScreen(&shown))
+	for _, args := range [][]string{{"pause", "mixtral"}, {"pause", "--all"}, {"resume", "--all"}, {"approve", id}, {"cancel", id}} {
+		if out, errOut, code := d.walk(t, append(args, "--why", "a test", "--demo")); code != exitDone {
+			t.Errorf("%v: exit code %d, %s%s", args, code, out, errOut)
+		}
+	}
+	d.Forward(time.Minute)
+	teller.further()
+	for _, want := range []string{
+		"said       mixtral: " + visitor() + ": pause", "said       " + visitor() + ": pause everything", "said       " + visitor() + ": resume everything",
+		"said       " + visitor() + ": approve", "said       " + visitor() + ": cancel, in " + id,
+	} {
+		if strings.Count(shown.String(), want) != 1 {
+			t.Errorf("want %q once in\n%s", want, shown.String())
+		}
+	}
+}
+
+// TestStepsSayWhatStandsStill names no training that hangs as one that goes on.
+func TestStepsSayWhatStandsStill(t *testing.T) {
+	t.Setenv("COLUMNS", "150")
+	d := livingDemo(t, noon)
+	if err := errors.Join(d.Hang(t.Context(), "llama-8b"), d.Preempt(t.Context(), "mixtral")); err != nil {
+		t.Fatal(err)
+	}
+	var shown bytes.Buffer
+	newTeller(d, newScreen(&shown)).tellSteps(d.Now())
+	for _, want := range []string{"llama-8b stands at ", "mixtral stands at ", "gemma-27b 120,"} {
+		if !strings.Contains(shown.String(), want) {
+			t.Errorf("want %q in %s", want, shown.String())
+		}
+	}
 }

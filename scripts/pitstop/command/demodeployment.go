@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os/user"
 	"path"
+	"strings"
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"github.com/spf13/cobra"
@@ -14,6 +15,7 @@ import (
 
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/checkpoint"
+	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/provider/cloudtpu"
 	"pitstop.internal/shared/publish"
@@ -64,9 +66,31 @@ func (d *runningDemo) deployment() deployment {
 		look:   func(ctx context.Context) (sight, error) { return sightThrough(ctx, rest) },
 		now:    d.Now,
 		sleep:  d.Sleep,
-		worded: d.Said,
-		demo:   true,
+		worded: d.worded,
+		heldAll: func(by string, lift bool) {
+			verb := incident.VerbPause
+			if lift {
+				verb = incident.VerbResume
+			}
+			d.Tell(world.Line{Time: d.Now(), Kind: world.Spoken, Text: by + ": " + string(verb) + " everything"})
+		},
+		demo: true,
 	}
+}
+
+// worded tells of a person's word, and of what follows from it.
+func (d *runningDemo) worded(ctx context.Context, s ledger.Step) {
+	if n := len(s.After.Orders); n > 0 {
+		o := s.After.Orders[n-1]
+		if m := len(s.Before.Orders); m == 0 || s.Before.Orders[m-1] != o {
+			text := o.By + ": " + strings.TrimSpace(string(o.Verb)+" "+o.Text)
+			if o.Incident != "" {
+				text += ", in " + o.Incident
+			}
+			d.Tell(world.Line{Time: d.Now(), Kind: world.Spoken, Workload: s.After.ID, Incident: o.Incident, Text: text, Reason: o.Why})
+		}
+	}
+	d.Said(ctx, s)
 }
 
 // visitor is who looks at the demo.

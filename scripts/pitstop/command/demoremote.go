@@ -65,12 +65,12 @@ func onlyDemo(ctx context.Context) (io.Closer, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", f.Name(), err), f.Close())
 	}
-	at, runs := demoThatRuns(ctx)
-	if free && runs != nil {
+	at, err := demoThatRuns(ctx)
+	switch runs := err == nil; {
+	case !runs && free:
 		return f, nil
-	}
-	if !free && runs != nil {
-		at = demoPlace{} // it begins, or ends
+	case !runs: // it begins, or ends
+		at = demoPlace{}
 	}
 	return nil, errors.Join(errOtherDemo(at), f.Close())
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -73,6 +74,7 @@ func (t *teller) further() {
 
 // whose puts the workload before the text of a line that does not name it.
 func (t *teller) whose(l world.Line) world.Line {
+	l.Text, l.Reason, l.Decision = forDemo(l.Text), forDemo(l.Reason), forDemo(l.Decision)
 	name := strings.TrimPrefix(l.Workload, t.demo.Project+"/")
 	switch {
 	case l.Workload == "" || strings.Contains(l.Text, name):
@@ -104,13 +106,31 @@ func (t *teller) after(l world.Line) {
 	}
 }
 
+// deployedCall is a call that the functions and the verbs advise, as for a deployment.
+var deployedCall = regexp.MustCompile(
+	`(^|[\s("])pitstop ((?:incident|pause|resume|approve|cancel|retry|attach|detach|redrive|check|drill) [^\s;,:)"]+(?: --policy [^\s;,:)"]+)?|status)`)
+
+// forDemo has the calls in a text be for the demo, as its reader makes them. A text that has --demo is for it already.
+func forDemo(text string) string {
+	if strings.Contains(text, " --"+demoFlag) {
+		return text
+	}
+	return deployedCall.ReplaceAllString(text, "${1}"+strings.ReplaceAll(calledAs(), "$", "$$")+" $2 --"+demoFlag)
+}
+
 // tellSteps tells how far the trainings are.
 func (t *teller) tellSteps(at time.Time) {
 	var parts []string
 	for _, c := range t.demo.Fleet {
-		if training := t.demo.Trainings[c.Name]; training != nil && !c.Crew.Absent {
-			parts = append(parts, c.WorkloadName()+" "+events.Number(training.LastStep()))
+		training := t.demo.Trainings[c.Name]
+		if training == nil || c.Crew.Absent {
+			continue
 		}
+		at := " "
+		if _, runs := training.Running(); !runs || training.Hangs() {
+			at = " stands at "
+		}
+		parts = append(parts, c.WorkloadName()+at+events.Number(training.LastStep()))
 	}
 	if parts != nil {
 		t.p.row(at.Format("15:04:05"), "steps", dim, t.p.paint(dim, strings.Join(parts, " · ")), "")
@@ -159,23 +179,41 @@ func (t *teller) greet(scenario string) {
 	if scenario != "" {
 		lines = append(lines, "", "The recorded incident "+p.paint(bold, scenario)+" begins in ten minutes of its time: "+d.Title)
 	}
-	try := func(does, args string) string {
-		return fmt.Sprintf("  %s %-*s  %s", call, 26, args, p.paint(dim, does))
-	}
+	t.say(append(lines, "", p.paint(bold, "Break something")+", in another terminal:")...)
 	spot := d.Fleet[0]
-	lines = append(lines, "", p.paint(bold, "Break something")+", in another terminal:",
-		try("Google takes it back", "demo preempt "+spot.Name),
-		try("its zone is full", "demo stockout "+spot.Zone),
-		try("all that can break", "demo --help"),
-		p.paint(bold, "And look")+", as on call; every command for a project takes --demo:",
-		try("every workload", "status --demo"),
-		try("would it come back?", "check "+spot.WorkloadName()+" --demo"),
-		try("the other commands", "--help"),
-		p.paint(bold, "gcloud")+" sees this cloud in a terminal with:",
-		"  export CLOUDSDK_API_ENDPOINT_OVERRIDES_TPU="+d.url+"/",
-		"  export CLOUDSDK_API_ENDPOINT_OVERRIDES_LOGGING="+d.url+"/",
-		"  export CLOUDSDK_AUTH_DISABLE_CREDENTIALS=true CLOUDSDK_CORE_PROJECT="+d.Project,
-		"  gcloud compute tpus tpu-vm list --zone="+spot.Zone, "",
-		"Below, "+p.paint(bold, "decided")+" and "+p.paint(bold, "sent")+" are Pitstop's. "+p.paint(bold, "SIMULATED")+" is what happens around it: in the cloud, and to the trainings.", "")
-	t.say(lines...)
+	t.command(call+" demo preempt "+spot.Name, "Google takes it back")
+	t.command(call+" demo stockout "+spot.Zone, "its zone is full")
+	t.command(call+" demo --help", "all that can break")
+	t.say(p.paint(bold, "And look") + ", as on call; every command for a project takes --demo:")
+	t.command(call+" status --demo", "every workload")
+	t.command(call+" check "+spot.WorkloadName()+" --demo", "would it come back?")
+	t.command(call+" --help", "the other commands")
+	t.say(p.paint(bold, "gcloud") + " sees this cloud in a terminal with:")
+	t.command("export CLOUDSDK_API_ENDPOINT_OVERRIDES_TPU="+d.url+"/", "")
+	t.command("export CLOUDSDK_API_ENDPOINT_OVERRIDES_LOGGING="+d.url+"/", "")
+	t.command("export CLOUDSDK_AUTH_DISABLE_CREDENTIALS=true CLOUDSDK_CORE_PROJECT="+d.Project, "")
+	t.command("gcloud compute tpus tpu-vm list --zone="+spot.Zone, "")
+	t.say("", "Below, "+p.paint(bold, "decided")+" and "+p.paint(bold, "sent")+" are Pitstop's, and "+p.paint(bold, "said")+" is a person's. "+
+		p.paint(bold, "SIMULATED")+" is what happens around it: in the cloud, and to the trainings.", "")
+}
+
+// command shows a command, and what it does beside it, or above it where the line is too narrow. The command is never broken: people
+// copy it.
+func (t *teller) command(text, does string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	line := "  " + text
+	if does != "" {
+		beside := fmt.Sprintf("  %-*s  %s", len(calledAs())+27, text, t.p.paint(dim, does))
+		if columns(beside) <= width(t.p.out) {
+			line = beside
+		} else {
+			tell(t.p.out, "  "+t.p.paint(dim, does+":"))
+		}
+	}
+	if s := screenOf(t.p.out); s != nil {
+		s.unbroken(line)
+		return
+	}
+	tell(t.p.out, line)
 }

@@ -117,7 +117,7 @@ func TestTheDemosTerminal(t *testing.T) {
 func TestADemoInTheBackgroundLeavesTheTerminalAlone(t *testing.T) {
 	environment := ownHome(t)
 	keys, shown := terminalOf(t, 120)
-	shell := exec.CommandContext(t.Context(), "sh", "-c", `set -m; "$0" demo --listen 127.0.0.1:0 --speed 900 & wait`, os.Args[0])
+	shell := exec.CommandContext(t.Context(), "sh", "-c", `set -m; "$0" demo --listen 127.0.0.1:0 --speed 900 & wait`, os.Args[0]) //nolint:gosec // this test
 	shell.Env = append([]string{isCommand + "=1", endsAtOnce, "NO_COLOR=1", "PATH=" + os.Getenv("PATH")}, environment...)
 	shell.Stdin, shell.Stdout, shell.Stderr = shown, shown, shown
 	shell.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}

@@ -49,6 +49,8 @@ type deployment struct {
 	sleep  func(ctx context.Context, d time.Duration) error
 	// worded is told of each word of a person's that is stored; nil is not.
 	worded func(ctx context.Context, s ledger.Step)
+	// heldAll is told who has paused everything, or has lifted that; nil is not.
+	heldAll func(by string, lift bool)
 	// demo says that this is the demo itself, in its own process.
 	demo bool
 }
@@ -432,6 +434,9 @@ func (d deployment) setPause(c *cobra.Command, where place, names []string, all 
 	if all {
 		if err := l.SetPause(ctx, p); err != nil {
 			return err
+		}
+		if d.heldAll != nil {
+			d.heldAll(e.By, e.Lift)
 		}
 		tell(out, "everything: "+what)
 		return nil

@@ -249,6 +249,7 @@ func foldedText(lines []world.Line) string {
 		name = fmt.Sprintf("workers %s", strings.Join(workers, ", "))
 		rest = strings.Replace(rest, "worker * was", "worker * were", 1)
 		rest = strings.Replace(rest, "worker * has", "worker * have", 1)
+		rest = strings.Replace(rest, "worker * no longer has", "worker * no longer have", 1)
 	}
 	if len(workers) > 8 {
 		name = fmt.Sprintf("%d workers", len(workers))
@@ -265,6 +266,8 @@ func mark(l world.Line) (word, colour string) {
 		return "RECORDED", cyan
 	case world.Reading, world.Called, world.Answer, world.Acted:
 		return "SIMULATED", dim
+	case world.Spoken:
+		return "said", bold
 	case world.Decision:
 		return "decided", bold
 	case world.Sent:

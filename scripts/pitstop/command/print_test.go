@@ -35,3 +35,20 @@ func TestWhatComesAgainAndAgainIsFolded(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatSeveralWorkersReportIsSaidOfSeveral: the verb is in the plural where several report it.
+func TestWhatSeveralWorkersReportIsSaidOfSeveral(t *testing.T) {
+	for _, c := range []struct{ one, two string }{
+		{"worker 0 was preempted", "workers 0, 1 were preempted"},
+		{"worker 0 has a host error", "workers 0, 1 have a host error"},
+		{"worker 0 no longer has announced maintenance", "workers 0, 1 no longer have announced maintenance"},
+	} {
+		lines := []world.Line{{Text: c.one}, {Text: strings.Replace(c.one, "worker 0", "worker 1", 1)}}
+		if got := foldedText(lines[:1]); got != c.one {
+			t.Errorf("of one worker: %q, want %q", got, c.one)
+		}
+		if got := foldedText(lines); got != c.two {
+			t.Errorf("of two: %q, want %q", got, c.two)
+		}
+	}
+}

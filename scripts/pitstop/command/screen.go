@@ -23,13 +23,15 @@ type screen struct {
 	colour bool
 	// verbatim leaves every line as wide as it is.
 	verbatim bool
-	rest     []byte // the first bytes of a character, until the others come
-	line     []byte // the beginning of a line, until its end comes
+	// advised turns what a line advises into what its reader can do; nil leaves it.
+	advised func(line string) string
+	rest    []byte // the first bytes of a character, until the others come
+	line    []byte // the beginning of a line, until its end comes
 }
 
 func newScreen(out io.Writer) *screen {
 	if far, ok := out.(remote); ok {
-		return &screen{out: out, colour: far.colour}
+		return &screen{out: out, colour: far.colour, advised: forDemo}
 	}
 	return &screen{out: out, colour: os.Getenv("NO_COLOR") == "" && terminal(out)}
 }
@@ -79,6 +81,18 @@ func (s *screen) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// unbroken writes a line that is not broken, because people copy it.
+func (s *screen) unbroken(line string) {
+	s.mu.Lock()
+	before := s.verbatim
+	s.verbatim = true
+	s.mu.Unlock()
+	tell(s, line)
+	s.mu.Lock()
+	s.verbatim = before
+	s.mu.Unlock()
+}
+
 // lines writes escaped text. The last line waits until its end comes.
 func (s *screen) lines(text []byte) error {
 	if s.verbatim {
@@ -101,7 +115,11 @@ func (s *screen) fit(text []byte) []byte {
 	columns := width(s.out)
 	var b bytes.Buffer
 	for line := range bytes.Lines(text) {
-		if len(line) <= columns || bytes.HasPrefix(line, []byte(`{"`)) {
+		program := bytes.HasPrefix(line, []byte(`{"`))
+		if s.advised != nil && !program {
+			line = []byte(s.advised(string(line)))
+		}
+		if len(line) <= columns || program {
 			b.Write(line)
 			continue
 		}

@@ -26,6 +26,7 @@ const (
 	Called   Kind = "call"     // what the TPU API or the bucket was asked
 	Answer   Kind = "answer"   // what came back
 	Acted    Kind = "act"      // what a person did
+	Spoken   Kind = "said"     // what a person said to Pitstop, in the demo
 	End      Kind = "end"      // how an incident ended
 	Dead     Kind = "dead"     // a message that nobody could handle
 )
