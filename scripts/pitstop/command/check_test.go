@@ -359,7 +359,10 @@ func TestCheckPlansWhatIsLeft(t *testing.T) {
 		w.Effects[0].Answered = noon.Add(-60 * time.Second)
 		w.Slices[0].Condition, w.Slices[0].State, w.Slices[0].Replace = incident.Deleting, "DELETING", true
 	})
-	got, _ := b.call("check", "llama-8b")
+	got, err := b.call("check", "llama-8b")
+	if !errors.Is(err, errFailed) {
+		t.Errorf("an open incident stops nothing: %v", err)
+	}
 	wants(t, got, "call 1    create node llama-8b in us-west4-a")
 	if strings.Contains(got, "delete node llama-8b") {
 		t.Errorf("it would delete once more:\n%s", got)
