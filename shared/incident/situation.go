@@ -285,22 +285,27 @@ func (m *machine) reactWhileAsked(s sight) {
 			m.resume("the slice came back by itself")
 		}
 	case asked == events.ActionDelete: // what is asked for is decided anew once it is answered
-	case s.is == lost && m.mayHeal(s) && m.startsOthers(s.Slot):
-		m.waitsForStart(s)
-	case s.is == lost:
-		m.reactToLoss(s)
-	case s.is == vanished && m.startsOthers(s.Slot):
-		m.stopped(s.Since)
-	case s.is == vanished:
-		m.waitForOwnerWord(s)
+	default:
+		m.reactBesideStart(s)
 	}
 }
 
-// waitsForStart notes a loss that waits until the others are started.
-func (m *machine) waitsForStart(s sight) {
-	m.stopped(s.Since)
-	if t := m.loss(s.Slot); m.trouble(t, s.Incarnation) {
-		m.line(LineSeen, t.Text, "")
+// reactBesideStart goes on with a slice that is lost or gone while a start is asked for, or under way. If that start is of other slices, the
+// slice waits for it, unless the loss is final.
+func (m *machine) reactBesideStart(s sight) {
+	others := m.startsOthers(s.Slot)
+	switch {
+	case s.is == lost && others && m.mayHeal(s):
+		m.stopped(s.Since)
+		if t := m.loss(s.Slot); m.trouble(t, s.Incarnation) {
+			m.line(LineSeen, t.Text, "")
+		}
+	case s.is == lost:
+		m.reactToLoss(s)
+	case s.is == vanished && others:
+		m.stopped(s.Since)
+	case s.is == vanished:
+		m.waitForOwnerWord(s)
 	}
 }
 
@@ -312,14 +317,8 @@ func (m *machine) reactWhileStarting(s sight) {
 		m.resume("the slice is back")
 	case s.is == serving && m.startedAll():
 		m.waitForOthers()
-	case s.is == lost && m.mayHeal(s) && m.startsOthers(s.Slot):
-		m.waitsForStart(s)
-	case s.is == lost:
-		m.reactToLoss(s)
-	case s.is == vanished && m.startsOthers(s.Slot):
-		m.stopped(s.Since)
-	case s.is == vanished:
-		m.waitForOwnerWord(s)
+	default:
+		m.reactBesideStart(s)
 	}
 }
 

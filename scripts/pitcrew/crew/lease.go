@@ -40,8 +40,8 @@ func (c *crew) admission() events.Admission {
 }
 
 // admits reports whether a lease names this life of the slice. A crew does not know the provider's ID of its own life.
-// Where a lease says nothing else, the time counts: of one name and zone there is one life at a time, so a machine that
-// started after the named life was created belongs to that one or to a later one.
+// Where a lease says nothing else, the time counts. Only one life at a time has a name in a zone. So a machine that started
+// after the named life was created belongs to that life, or to a later one.
 func (c *crew) admits(l checkpoint.Lease) bool {
 	if l.Admits(c.Machine.SliceName(), c.Machine.Incarnation(), c.life, 0) {
 		return true

@@ -197,8 +197,8 @@ func (t *teller) greet(scenario string) {
 		p.paint(bold, "SIMULATED")+" is what happens around it: in the cloud, and to the trainings.", "")
 }
 
-// command shows a command, and what it does beside it, or above it where the line is too narrow. The command is never broken: people
-// copy it.
+// command prints a command with its purpose: on one line where both fit, else the purpose first. It never breaks the command, because
+// people copy it.
 func (t *teller) command(text, does string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -81,7 +81,7 @@ func (s *Server) TPU(node, accelerator string, worker int, peers ...string) {
 	s.Set("instance/attributes/tpu-env", fmt.Sprintf("ACCELERATOR_TYPE: '%s'\nNODE_ID: '%s'\nWORKER_ID: '%d'\n", accelerator, node, worker))
 }
 
-// Set changes a value; whoever waits for it is told.
+// Set changes a value, and answers every request that waits for a change.
 func (s *Server) Set(path, value string) { s.change(func() { s.values[path] = value }) }
 
 // Remove removes a value.
