@@ -57,6 +57,7 @@ func (m *machine) learn(e Evidence) {
 		m.reported(e)
 	case Read:
 		m.read(e)
+		m.complete()
 	case Intended:
 		m.intended(e)
 	case Answered:

@@ -57,7 +57,7 @@ func (w Workload) calls(effect Effect) []Call {
 	// A slice is created and deleted with the group that holds it.
 	words := w.Words()
 	slice := func(function string, s *Slot, zone string) Call {
-		at, method := "projects/"+w.Project+"/locations/"+zone+"/", words.Calls[effect.Action]
+		at, method := "projects/"+w.Project+"/"+place(zone)+"/", words.Calls[effect.Action]
 		if s.Group != "" && method.Group != "" {
 			return call(function, method.Group, at+words.Groups+"/"+s.Group)
 		}
@@ -71,7 +71,7 @@ func (w Workload) calls(effect Effect) []Call {
 			all = append(all, object("checkpoint", events.RequestObject))
 		}
 		for i := range w.Slices {
-			if s := w.Slices[i]; s.Condition == Ready {
+			if s := w.Slices[i]; s.Condition == Ready && words.Calls[effect.Action].Slice != "" {
 				all = append(all, slice("checkpoint", &s, s.Zone))
 			}
 		}

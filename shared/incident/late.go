@@ -21,7 +21,7 @@ func (m *machine) late(s *Slot, e Read) bool {
 		return false // something else holds the name
 	}
 	switch e.Condition {
-	case Unread, Deleting, Gone, Stopped:
+	case Unread, Deleting, Gone, Stopped, Done:
 		return false
 	case Creating, Ready, Unhealthy, Lost, Unclear:
 	}
@@ -62,7 +62,7 @@ func (m *machine) tellSurplus(s *Slot, e Read) {
 	text := m.w.noun(s.Name) + " in " + e.Zone + " is " + e.State + ": " + e.Incident + " had made it, and " + s.Name + " lives in " + s.Zone
 	m.open(Trouble{Cause: events.CauseUnknown, Slice: s.Name, At: m.when(), Text: text})
 	m.line(LineSeen, text, "")
-	m.finish(Observed, "", CodeLeftBehind, text, advice+" --zone "+e.Zone)
+	m.finish(Observed, "", CodeLeftBehind, text, advice+inPlace(e.Zone))
 }
 
 // createdBy is the closed incident that may have ordered the slice in a reading.

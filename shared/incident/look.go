@@ -286,7 +286,7 @@ func (l *Life) breaks(e Read) bool {
 	switch e.Condition {
 	case Lost, Gone, Unhealthy, Unclear:
 		return l.Condition == Ready && !l.IsReleased() && e.Zone == l.Zone
-	case Unread, Creating, Ready, Stopped, Deleting:
+	case Unread, Creating, Ready, Stopped, Done, Deleting:
 	}
 	return false
 }
@@ -390,7 +390,7 @@ func (m *machine) facts(s *Slot, e Read, since time.Time) {
 	}
 	next, from := f, s.Zone
 	switch e.Condition {
-	case Lost, Unhealthy, Unclear, Stopped, Deleting:
+	case Lost, Unhealthy, Unclear, Stopped, Done, Deleting:
 		if f.Ends.IsZero() {
 			next.Ends = s.Ends // an unusable slice may not show it any more
 		}
@@ -610,7 +610,7 @@ func (e Read) older(s *Slot) bool {
 // over reports whether no training can run in the last read life: the slice is gone, does not run, or was ordered again.
 func (l Life) over() bool {
 	switch l.Condition {
-	case Gone, Lost, Stopped, Creating:
+	case Gone, Lost, Stopped, Done, Creating:
 		return true
 	case Unread, Ready, Unhealthy, Unclear, Deleting:
 	}
@@ -671,6 +671,7 @@ func (m *machine) adoptTheirs(name string, e Read) {
 	m.adopt(name, e, false)
 	s := m.slice(name)
 	s.Replace, s.NeverUsable = false, e.Condition == Creating
+	m.trainsAgain()
 	if former.Zone != e.Zone || s.End.Released.Before(e.Incarnation.Created) {
 		s.End.Released = time.Time{} // they deleted the life before
 	}

@@ -115,7 +115,7 @@ func (m *machine) replaceSick() bool {
 				sick = append(sick, m.w.noun(s.Name)+" is "+s.State)
 				m.drop(events.ActionCreate, s.Name)
 			}
-		case Unread, Creating, Ready, Stopped, Lost, Deleting, Gone:
+		case Unread, Creating, Ready, Stopped, Lost, Done, Deleting, Gone:
 		}
 	}
 	if sick != nil {

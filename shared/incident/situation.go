@@ -49,7 +49,7 @@ func (m *machine) situation(s *Slot) situation {
 			return lost
 		}
 		return vanished
-	case Unread, Creating, Deleting:
+	case Unread, Creating, Done, Deleting:
 	}
 	return moving
 }
@@ -425,11 +425,14 @@ func (m *machine) servesWhileWatched(s sight) {
 
 // allReady reports whether every slice that somebody waits for can be used.
 func (m *machine) allReady() bool {
-	return !slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return !s.IsReleased() && s.Condition != Ready })
+	return !slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return !s.IsReleased() && s.Condition != Ready && s.Condition != Done })
 }
 
 // gone notes that the API does not know a slice.
 func (m *machine) gone(s *Slot) {
+	if s.Condition == Done {
+		return // its work is complete, and nothing is missing
+	}
 	if s.Maker != "" && m.phase() == Clearing {
 		s = m.slice(s.Name)
 		s.End.Reported = true // nobody waited for it, and nobody misses it

@@ -207,7 +207,7 @@ func (m *machine) byHandStart() string {
 	var parts []string
 	for i := range m.w.Slices {
 		if s := &m.w.Slices[i]; s.Condition == Stopped && !s.IsReleased() {
-			parts = append(parts, m.w.Words().Start+" "+s.Name+" --zone "+s.Zone)
+			parts = append(parts, m.w.Words().Start+" "+s.Name+inPlace(s.Zone))
 		}
 	}
 	if parts == nil {

@@ -325,7 +325,7 @@ func (m *machine) struckNear(at time.Time) string {
 			if near(s.Since) && !s.IsReleased() {
 				return m.w.noun(s.Name) + " is " + s.State
 			}
-		case Unread, Creating, Ready, Stopped, Deleting:
+		case Unread, Creating, Ready, Stopped, Done, Deleting:
 		}
 	}
 	for i := range m.w.Slices {

@@ -1,6 +1,10 @@
 package incident
 
-import "pitstop.internal/events"
+import (
+	"strings"
+
+	"pitstop.internal/events"
+)
 
 // Words are a provider's names for its slices, for people. No decision rests on them, and the functions make the calls that they
 // name.
@@ -25,7 +29,7 @@ type Words struct {
 // Method is the method of an action on a slice, and on its group.
 type Method struct{ Slice, Group string }
 
-// byProvider are the words of each provider. A workload of another provider gets the words of the Cloud TPU API.
+// byProvider are the words of each provider. A workload whose provider is not known gets the words of the Cloud TPU API.
 var byProvider = map[string]Words{cloudTPU: {
 	Slice: "node", Group: "queued resource", Healer: "Google", Slices: "nodes", Groups: "queuedResources",
 	Calls: map[events.Action]Method{
@@ -38,9 +42,25 @@ var byProvider = map[string]Words{cloudTPU: {
 	States: map[Condition]string{Lost: "PREEMPTED", Gone: "gone", Ready: "READY"},
 	Stops:  "StopNode", Describe: "gcloud compute tpus tpu-vm describe", Start: "gcloud compute tpus tpu-vm start",
 	Delete: "gcloud compute tpus tpu-vm delete", DeleteGroup: "gcloud compute tpus queued-resources delete", After: " --force",
+}, gke: {
+	Slice: "Job", Group: "JobSet", Healer: "Kubernetes", Slices: "jobs", Groups: "jobsets",
+	// A save is asked for beside the checkpoints alone. Maintenance starts once a label on the nodes asks for it.
+	Calls: map[events.Action]Method{
+		events.ActionMaintain: {Slice: "io.k8s.core.v1.nodes.patch"},
+		events.ActionStart:    {Slice: "io.k8s.batch.v1.jobs.patch", Group: "io.x-k8s.jobset.v1alpha2.jobsets.patch"},
+		events.ActionDelete:   {Slice: "io.k8s.batch.v1.jobs.delete", Group: "io.x-k8s.jobset.v1alpha2.jobsets.delete"},
+		events.ActionCreate:   {Slice: "io.k8s.batch.v1.jobs.create", Group: "io.x-k8s.jobset.v1alpha2.jobsets.create"},
+	},
+	States: map[Condition]string{Lost: "lost: the Job has failed", Gone: "gone", Ready: "ready"},
+	Stops:  "suspension", Describe: "kubectl describe job", Start: `kubectl patch job --patch '{"spec":{"suspend":false}}'`,
+	Delete: "kubectl delete job", DeleteGroup: "kubectl delete jobset",
 }}
 
-const cloudTPU = "cloud-tpu"
+// The names of the providers in a workload's document.
+const (
+	cloudTPU = "cloud-tpu"
+	gke      = "gke"
+)
 
 // Words are the words of the provider that gives the workload's slices.
 func (w Workload) Words() Words {
@@ -53,6 +73,22 @@ func (w Workload) Words() Words {
 // noun names a slice for people, and group names the resource that holds it.
 func (w Workload) noun(slice string) string  { return w.Words().Slice + " " + slice }
 func (w Workload) group(group string) string { return w.Words().Group + " " + group }
+
+// place is a zone as resource names have it. The scope of a Job is LOCATION/CLUSTER/NAMESPACE.
+func place(zone string) string {
+	if in := strings.Split(zone, "/"); len(in) == 3 {
+		return "locations/" + in[0] + "/clusters/" + in[1] + "/k8s/namespaces/" + in[2]
+	}
+	return "locations/" + zone
+}
+
+// inPlace is the flag of a command for a slice in a zone.
+func inPlace(zone string) string {
+	if in := strings.Split(zone, "/"); len(in) == 3 {
+		return " --namespace " + in[2]
+	}
+	return " --zone " + zone
+}
 
 // recovery is the provider's own recovery, for people.
 func (w Workload) recovery() string { return w.Words().Healer + "'s own recovery" }

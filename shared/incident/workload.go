@@ -83,7 +83,7 @@ func (l Life) lives() bool {
 	switch l.Condition {
 	case Ready, Unhealthy, Stopped, Unclear:
 		return true
-	case Unread, Creating, Lost, Deleting, Gone:
+	case Unread, Creating, Lost, Done, Deleting, Gone:
 	}
 	return false
 }
@@ -99,6 +99,7 @@ const (
 	Unhealthy Condition = "unhealthy" // it exists and is not usable now: maintenance, repair, restart
 	Stopped   Condition = "stopped"   // somebody stopped it
 	Lost      Condition = "lost"      // it exists by name only and will not come back: preempted, terminated
+	Done      Condition = "done"      // its work is complete, by the provider
 	Deleting  Condition = "deleting"  // it is being deleted
 	Gone      Condition = "gone"      // the API does not know it
 	Unclear   Condition = "unclear"   // the provider reports an unknown state
@@ -208,6 +209,8 @@ type Crew struct {
 	Finished   bool      `json:"finished,omitzero"`
 	FinishedAt time.Time `json:"finished_at,omitzero"`
 	Certain    bool      `json:"certain,omitzero"`
+	// Complete says that the provider calls the training done, and not the crew: the next life under the name of a slice trains again.
+	Complete bool `json:"complete,omitzero"`
 	// Done is the attempt that a verdict called the last one. It stays when a later line clears Finished, until the verdict is read
 	// again.
 	Done int `json:"done,omitzero"`

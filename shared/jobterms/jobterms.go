@@ -77,6 +77,7 @@ func stateNow(w incident.Workload, in incident.Incident) events.JobState {
 			ready = false
 		case incident.Unhealthy, incident.Stopped, incident.Unclear:
 			ready = false
+		case incident.Done: // nothing of it runs, and nobody waits for it
 		case incident.Ready:
 			ready = ready && s.Admission != incident.AwaitsAdmission
 		}

@@ -112,6 +112,8 @@ func readingLeadsTo(s provider.Slice, does does) string {
 		}
 		return "Pitstop keeps the notice; before the window at " + n.WindowStart.UTC().Format("2006-01-02 15:04 UTC") + ": " +
 			does(policy.RequestCheckpoint, "ask the training to save")
+	case incident.Done:
+		return "nothing: the training is finished, by the API"
 	case incident.Creating, incident.Deleting, incident.Gone, incident.Unclear, incident.Unread:
 	}
 	return "nothing by itself: Pitstop reads it again within a minute"
@@ -142,7 +144,7 @@ func readingCalls(s provider.Slice, p policy.Policy) []incident.Planned {
 		if s.Notice != nil {
 			return w.IfAllowed(p, incident.Noticed{Slice: s.Name, Notice: *s.Notice}, now).Calls
 		}
-	case incident.Stopped, incident.Creating, incident.Deleting, incident.Gone, incident.Unclear, incident.Unread:
+	case incident.Done, incident.Stopped, incident.Creating, incident.Deleting, incident.Gone, incident.Unclear, incident.Unread:
 	}
 	return nil
 }
