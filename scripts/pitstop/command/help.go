@@ -79,6 +79,10 @@ pitstop flex plan --machine tpu7x-standard-4t --topology 4x4x4 -- ./train.sh
 pitstop flex plan --machine ct6e-standard-8t --yaml | kubectl apply -f -`,
 	"pitstop flex check": `pitstop flex check pool.json
 pitstop flex check --topology 4x4 - < pool.json`,
+	"pitstop gke": `pitstop gke rbac --namespace train`,
+	"pitstop gke rbac": `pitstop gke rbac --namespace train
+pitstop gke rbac --namespace train --account EMAIL --id NUMBER > reader.yaml
+pitstop gke rbac --all-namespaces --json`,
 	"pitstop status": `pitstop status --project MINE
 pitstop status llama-8b --project MINE
 pitstop status --watch --project MINE`,
@@ -281,7 +285,7 @@ func forPrograms(c *cobra.Command) bool {
 		}
 	}
 	return slices.Contains([]string{
-		"pitstop filter", "pitstop flex plan", "pitstop policy example", "pitstop policy schema", "pitstop completion", "pitstop " + cobra.ShellCompRequestCmd, "pitstop " + cobra.ShellCompNoDescRequestCmd,
+		"pitstop filter", "pitstop flex plan", "pitstop gke rbac", "pitstop policy example", "pitstop policy schema", "pitstop completion", "pitstop " + cobra.ShellCompRequestCmd, "pitstop " + cobra.ShellCompNoDescRequestCmd,
 	}, c.CommandPath())
 }
 
