@@ -27,6 +27,12 @@ type Hooks struct {
 	// Struck is how many faults there were by now.
 	Struck func() int
 
+	// Kubernetes stands between the functions and the API server of a cluster, whose path is LOCATION/CLUSTER.
+	Kubernetes func(path string, next http.RoundTripper) http.RoundTripper
+	// Cluster is told when something has changed in a cluster, and Taken when Google takes one of its machines away.
+	Cluster func(c *Cluster)
+	Taken   func(c *Cluster, machine string, why events.Cause)
+
 	// Seen gets each event in the cloud, before it has any effect here. Unlike Observed it leaves the log as it is.
 	Seen func(e cloudtputest.Event)
 

@@ -561,6 +561,9 @@ func (w *World) changed(bucket, name string, deleted bool) {
 	for _, slice := range w.runs {
 		w.Trainings[slice].Changed(bucket, name, deleted)
 	}
+	for _, g := range w.Gangs() {
+		g.Changed(bucket, name, deleted)
+	}
 	if deleted {
 		return
 	}

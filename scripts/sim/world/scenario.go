@@ -29,6 +29,8 @@ type Scenario struct {
 	Start time.Time `yaml:"start,omitempty"`
 	// Fleet are the slices that are there at the start.
 	Fleet []SliceConfig `yaml:"fleet,omitempty"`
+	// Clusters are the clusters of GKE with Jobs that train.
+	Clusters []ClusterConfig `yaml:"clusters,omitempty"`
 	// Capacity is the number of slices that a zone still gives; a zone that is not named does not offer them.
 	Capacity map[string]int `yaml:"capacity,omitempty"`
 	// Quota is how many chips the project may hold in a zone; one that is not named has none.
@@ -222,6 +224,9 @@ func (s Scenario) validate() error {
 		if _, err := topology.Parse(c.Accelerator); err != nil {
 			fault("slice %s: %v", c.Name, err)
 		}
+	}
+	for _, c := range s.Clusters {
+		faults = append(faults, c.faults()...)
 	}
 	for _, a := range s.Acts {
 		if a.At.IsZero() {

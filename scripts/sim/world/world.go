@@ -118,6 +118,8 @@ type World struct {
 	Clock  *clock.Clock
 	Broker *Broker
 	API    *cloudtputest.API
+	// GKE are the clusters, in the order of the scenario.
+	GKE    []*Cluster
 	Bucket *buckettest.Server
 	// Audited is the project's audit log: it holds the entries delivered on the topic, and also those lost on their way.
 	Audited *cloudlogtest.Log
@@ -203,6 +205,9 @@ func New(name string, s Scenario, opts Options) *World {
 		w.API.SetQuota(zone, chips)
 	}
 	w.Audited = cloudlogtest.New(s.Project, clock.Now)
+	for i, c := range s.Clusters {
+		w.GKE = append(w.GKE, w.newCluster(c, uint64(i+1)))
+	}
 	return w
 }
 
@@ -223,9 +228,17 @@ const maintenanceTakes = 20 * time.Minute
 
 // settle puts the fleet there, with its training.
 func (w *World) settle() error {
-	var buckets []string
+	var buckets, directories []string
 	for _, c := range w.Fleet {
-		if rest, ok := strings.CutPrefix(c.Directory, "gs://"); ok {
+		directories = append(directories, c.Directory)
+	}
+	for _, c := range w.Clusters {
+		for _, j := range c.Jobs {
+			directories = append(directories, j.Directory)
+		}
+	}
+	for _, d := range directories {
+		if rest, ok := strings.CutPrefix(d, "gs://"); ok {
 			b, _, _ := strings.Cut(rest, "/")
 			buckets = append(buckets, b)
 		}
@@ -240,6 +253,11 @@ func (w *World) settle() error {
 		}
 	}
 	w.runs = slices.Sorted(maps.Keys(w.Trainings))
+	for _, c := range w.GKE {
+		if err := c.settle(); err != nil {
+			return err
+		}
+	}
 	w.Bucket.OnChange(w.changed)
 	return nil
 }

@@ -139,6 +139,9 @@ type Server struct {
 	retry   map[string]time.Time
 	changed map[string]bool // UIDs whose owners have to look
 	busy    bool
+	// told is called when something has changed since seen, the version of then.
+	told func()
+	seen uint64
 }
 
 type page struct {
@@ -229,6 +232,13 @@ func (s *Server) Renew(token string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.token = token
+}
+
+// OnChange calls a function each time after something has changed in the cluster. It may call the server.
+func (s *Server) OnChange(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.told = f
 }
 
 // Calls are the calls since it was last asked.
@@ -571,9 +581,17 @@ func (s *Server) release() {
 	s.settle()
 	wakes := s.wakes
 	s.wakes = nil
+	told := s.told
+	if s.version == s.seen {
+		told = nil
+	}
+	s.seen = s.version
 	s.mu.Unlock()
 	for _, w := range wakes {
 		s.clock.At(w.at, w.f)
+	}
+	if told != nil {
+		told()
 	}
 }
 

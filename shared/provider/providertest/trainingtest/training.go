@@ -32,8 +32,9 @@ type Config struct {
 	// Bucket holds the checkpoint directory, which is gs:// or empty: then there are neither checkpoints nor a lease.
 	Bucket    *buckettest.Server
 	Directory string
-	// Emit takes the entries that the crew writes to Cloud Logging.
-	Emit func(entry []byte)
+	// Emit takes the entries that the crew writes to Cloud Logging, and Entry makes one of a line: nil has it come from a TPU VM.
+	Emit  func(entry []byte)
+	Entry func(r events.CrewReport, at time.Time, n int) []byte
 
 	// NoCrew leaves the training to itself: it starts with the machine, without reports.
 	NoCrew bool
@@ -59,6 +60,8 @@ type Config struct {
 	// OnSignal is the training's reaction to Google's own SIGTERM, and Exited is called when its process has exited.
 	OnSignal OnSignal
 	Exited   func()
+	// GaveUp is called when an attempt has ended by itself and no crew begins another one; nil is not.
+	GaveUp func()
 	// Torn leaves every requested save without its commit marker.
 	Torn bool
 	// Fails is the exit code with which later attempts end after FailsAfter, FailsTimes times or, when that is 0, always.
@@ -716,10 +719,12 @@ func (t *Training) ended() {
 	t.stop()
 	t.crashed, t.failures = true, append(t.failures, t.Clock.Now())
 	if t.NoCrew {
+		t.givesUp()
 		return
 	}
 	if t.left == 0 {
 		t.later(time.Second, func() {
+			t.givesUp()
 			t.conclude(false, fmt.Sprintf("%d restarts without progress", t.Restarts))
 			t.report(events.CrewReport{
 				Report: events.ReportGaveUp, Step: t.high, Reason: fmt.Sprintf("%d restarts without progress", t.Restarts),
@@ -736,6 +741,12 @@ func (t *Training) ended() {
 			t.begin(t.attempt+1, t.saved, t.Clock.Now().Add(t.StartTakes))
 		}
 	})
+}
+
+func (t *Training) givesUp() {
+	if t.GaveUp != nil {
+		t.Clock.At(t.Clock.Now(), t.GaveUp)
+	}
 }
 
 // conclude writes the crew's verdict on the ended attempt next to the checkpoints and into the guest attribute.
@@ -763,11 +774,28 @@ func (t *Training) report(r events.CrewReport) {
 	}
 	r.Schema, r.Project, r.Zone, r.Node, r.Hostname, r.Attempt = events.Schema, t.Project, t.life.Zone, t.Slice, t.group+"-w-0", t.attempt
 	t.entries++
-	t.Emit(CrewEntry(r, t.Clock.Now(), t.entries))
+	entry := CrewEntry
+	if t.Entry != nil {
+		entry = t.Entry
+	}
+	t.Emit(entry(r, t.Clock.Now(), t.entries))
 }
 
-// CrewEntry is the entry of Cloud Logging that holds a line of a crew.
+// CrewEntry is the entry of Cloud Logging that holds a line of a crew on a TPU VM.
 func CrewEntry(r events.CrewReport, at time.Time, n int) []byte {
+	return crewEntry(r, at, n, map[string]any{"type": "gce_instance", "labels": map[string]any{"project_id": r.Project, "zone": r.Zone, "instance_id": "0"}})
+}
+
+// PodEntry is the entry of Cloud Logging that holds a line of a crew in a Pod, whose name is the line's host name.
+func PodEntry(r events.CrewReport, at time.Time, n int) []byte {
+	location, rest, _ := strings.Cut(r.Zone, "/")
+	cluster, namespace, _ := strings.Cut(rest, "/")
+	return crewEntry(r, at, n, map[string]any{"type": "k8s_container", "labels": map[string]any{
+		"project_id": r.Project, "location": location, "cluster_name": cluster, "namespace_name": namespace, "pod_name": r.Hostname, "container_name": "training",
+	}})
+}
+
+func crewEntry(r events.CrewReport, at time.Time, n int, resource map[string]any) []byte {
 	stamp := at.UTC().Format(time.RFC3339Nano)
 	severity := "INFO"
 	switch r.Report {
@@ -779,7 +807,7 @@ func CrewEntry(r events.CrewReport, at time.Time, n int) []byte {
 		"insertId":  events.ID("crew", r.Node, stamp, strconv.Itoa(n))[:16],
 		"logName":   "projects/" + r.Project + "/logs/" + events.CrewLog,
 		"timestamp": stamp, "receiveTimestamp": at.Add(cloudtputest.Received).UTC().Format(time.RFC3339Nano), "severity": severity,
-		"resource":    map[string]any{"type": "gce_instance", "labels": map[string]any{"project_id": r.Project, "zone": r.Zone, "instance_id": "0"}},
+		"resource":    resource,
 		"jsonPayload": r,
 	}, json.Deterministic(true))
 	if err != nil {

@@ -1,0 +1,679 @@
+package world
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
+	"pitstop.internal/shared/provider/gke"
+	"pitstop.internal/shared/provider/gke/gketest"
+	"pitstop.internal/shared/provider/providertest/trainingtest"
+)
+
+// Cluster is a simulated cluster of GKE: its API server, its machines, and the trainings in its Pods.
+type Cluster struct {
+	ClusterConfig
+	Server *gketest.Server
+	world  *World
+	// gangs are the slices, in the order of the configuration.
+	gangs []*Gang
+	// dead are the machines on which nothing runs any more though the API server still has them, by name.
+	dead map[string]bool
+	// made is how many machines were made, and entries how many log entries were written.
+	made, entries int
+	// seen are the objects as they were last.
+	seen gke.Objects
+	// looks says that somebody looks at the present moment.
+	looks bool
+	// failed are the Jobs, by UID, whose failure was written to the log.
+	failed map[string]bool
+	// asked are the Jobs and JobSets, by path, that a person deletes: nobody else does.
+	asked map[string]bool
+}
+
+// Gang is a slice: a Job, and the training in its Pods.
+type Gang struct {
+	JobConfig
+	// Scope is LOCATION/CLUSTER/NAMESPACE, and Slice the name of the Job.
+	Scope, Slice string
+	Cluster      *Cluster
+	*trainingtest.Training
+	// uid is the life in which the gang was last there as a whole, and up says that it is. begun says that it was once.
+	uid       string
+	up, begun bool
+	// host is the name of its first Pod.
+	host string
+	// parted is since when a Pod of the gang is made anew while others run on.
+	parted time.Time
+}
+
+// Scope is LOCATION/CLUSTER/NAMESPACE.
+func (c *Cluster) Scope(namespace string) string { return c.Path() + "/" + namespace }
+
+// Objects are what the cluster has at present.
+func (c *Cluster) Objects() gke.Objects {
+	o, err := gke.Client{HTTP: &http.Client{Transport: c.Server.Transport()}, URL: "http://" + c.Name}.List(context.Background())
+	c.world.Must(err)
+	c.Server.Calls() // nobody asks for them
+	return o
+}
+
+// Gangs are the slices of a cluster.
+func (c *Cluster) Gangs() []*Gang { return c.gangs }
+
+// Gangs are the slices of all clusters.
+func (w *World) Gangs() (all []*Gang) {
+	for _, c := range w.GKE {
+		all = append(all, c.gangs...)
+	}
+	return all
+}
+
+// Workload is the workload of the slice.
+func (g *Gang) Workload() string { return g.Cluster.world.Project + "/" + g.WorkloadName() }
+
+// newCluster is a cluster in which nothing is yet.
+func (w *World) newCluster(config ClusterConfig, seed uint64) *Cluster {
+	return &Cluster{
+		ClusterConfig: config, world: w, dead: map[string]bool{}, failed: map[string]bool{}, asked: map[string]bool{},
+		Server: gketest.New(gketest.Config{Clock: w.Clock, Seed: seed}),
+	}
+}
+
+// settle puts the machines and the Jobs there.
+func (c *Cluster) settle() error {
+	for _, p := range c.ClusterConfig.Pools {
+		for range p.Machines {
+			c.addMachine(p)
+		}
+	}
+	for _, j := range c.Jobs {
+		if j.In() != "default" {
+			c.call(http.MethodPost, "/api/v1/namespaces", object{"metadata": object{"name": j.In()}}) // it may be there
+		}
+		if err := c.apply(j); err != nil {
+			return err
+		}
+		if err := c.trains(j); err != nil {
+			return err
+		}
+	}
+	c.Server.OnChange(c.changed)
+	c.changed()
+	return nil
+}
+
+// trains begins the trainings of a Job or JobSet.
+func (c *Cluster) trains(j JobConfig) error {
+	_, slice, err := c.pool(j.Pool)
+	if err != nil {
+		return err
+	}
+	lives := map[string]events.Incarnation{}
+	for _, o := range c.Objects().Jobs {
+		if o.Namespace == j.In() {
+			lives[o.Name] = events.Incarnation{Zone: c.Scope(j.In()), ID: o.UID, Created: o.Created}
+		}
+	}
+	t := j.Trainer
+	for i, name := range j.Names() {
+		g := &Gang{JobConfig: j, Scope: c.Scope(j.In()), Slice: name, Cluster: c, uid: lives[name].ID, up: true}
+		directory := ""
+		if i == 0 { // the first slice of a Multislice speaks for all
+			directory = j.Directory
+		}
+		g.Training = trainingtest.New(trainingtest.Config{
+			Project: c.world.Project, Slice: name, Workload: g.Workload(), Clock: c.world.Clock, Bucket: c.world.Bucket, Directory: directory,
+			With: slices.DeleteFunc(j.Names(), func(other string) bool { return other == name }),
+			Emit: c.world.Logged, Entry: g.entry, Attempt: t.Attempt, NoCrew: j.Crew.Absent || i > 0, Restarts: j.Crew.Restarts, Backoff: time.Duration(j.Crew.Backoff),
+			ReportEvery: time.Duration(j.Crew.ReportEvery), Refuses: j.Crew.Refuses, Silent: j.Crew.Silent,
+			Step: t.Step, StepTakes: time.Duration(t.StepTakes), CheckpointEvery: t.CheckpointEvery, SaveTakes: time.Duration(t.SaveTakes),
+			StartTakes: time.Duration(t.StartTakes), OnSignal: t.Sigterm, Torn: t.Torn, Fails: t.Fails, FailsAfter: time.Duration(t.FailsAfter), FailsAnew: t.FailsAnew,
+			GaveUp: func() { c.exits(g) },
+		}, lives[name], "", slice.Nodes)
+		c.gangs = append(c.gangs, g)
+	}
+	return nil
+}
+
+// entry is the log entry of a line of its crew: the line names the Pod that wrote it.
+func (g *Gang) entry(r events.CrewReport, at time.Time, n int) []byte {
+	r.Hostname = g.host
+	return trainingtest.PodEntry(r, at, n)
+}
+
+// call makes a call of the API server, as those inside of the cluster do.
+func (c *Cluster) call(method, path string, body any) (code int, answer object) {
+	var raw []byte
+	if body != nil {
+		var err error
+		if raw, err = json.Marshal(body); err != nil {
+			c.world.Must(err)
+		}
+	}
+	r, err := http.NewRequestWithContext(context.Background(), method, "http://"+c.Name+path, bytes.NewReader(raw))
+	c.world.Must(err)
+	if method == http.MethodPatch {
+		r.Header.Set("Content-Type", "application/merge-patch+json")
+	}
+	res, err := c.Server.Transport().RoundTrip(r)
+	if err != nil {
+		c.world.Must(err)
+		return 0, nil
+	}
+	text, err := io.ReadAll(res.Body)
+	c.world.Must(err)
+	c.world.Must(res.Body.Close())
+	c.world.Must(json.Unmarshal(text, &answer))
+	return res.StatusCode, answer
+}
+
+// do makes a call that has to succeed, unless what it is about is gone.
+func (c *Cluster) do(method, path string, body any) {
+	if code, answer := c.call(method, path, body); code >= 300 && code != http.StatusNotFound {
+		c.world.Must(fmt.Errorf("cluster %s: %s %s: answer %d: %v", c.Name, method, path, code, answer["message"]))
+	}
+}
+
+// addMachine makes a machine of a pool.
+func (c *Cluster) addMachine(p PoolConfig) {
+	_, slice, err := c.pool(p.Name)
+	c.world.Must(err)
+	c.made++
+	labels := object{
+		"cloud.google.com/gke-nodepool": p.Name, "cloud.google.com/gke-tpu-accelerator": slice.Machine.Accelerator, "cloud.google.com/gke-tpu-topology": slice.Topology,
+		"topology.kubernetes.io/zone": c.zone(),
+	}
+	annotations := object{}
+	life := time.Duration(0)
+	if p.Spot {
+		labels["cloud.google.com/gke-spot"] = "true"
+	}
+	if p.FlexStart {
+		labels["cloud.google.com/gke-flex-start"] = "true"
+		life = time.Duration(LongestRun)
+	}
+	if p.RunsFor > 0 {
+		life = time.Duration(p.RunsFor)
+	}
+	name := fmt.Sprintf("gke-%s-%s-%08x-%04x", c.Name, p.Name, 0x2f41c6aa, c.made)
+	if life > 0 {
+		end := c.world.Clock.Now().Add(life)
+		if p.SaysEnd || p.RunsFor > 0 {
+			annotations["node.gke.io/machine-termination-datetime"] = end.UTC().Format(time.RFC3339)
+		}
+		c.world.Clock.At(end, func() { c.Lose(name, events.CauseEnd, 3*time.Minute) })
+	}
+	size := object{"google.com/tpu": fmt.Sprint(slice.Machine.Chips)}
+	c.do(http.MethodPost, "/api/v1/nodes", object{
+		"metadata": object{"name": name, "labels": labels, "annotations": annotations},
+		"spec":     object{"taints": []any{object{"key": "google.com/tpu", "effect": "NoSchedule"}}},
+		"status":   object{"allocatable": size, "conditions": []any{object{"type": "Ready", "status": "True", "reason": "KubeletReady"}}},
+	})
+}
+
+// Machines are the names of the machines on which Pods of a slice are.
+func (c *Cluster) Machines(g *Gang) (names []string) {
+	job := c.job(g)
+	for _, p := range c.seen.Pods {
+		if job != nil && controller(p.Meta, job.UID) && p.Spec.NodeName != "" && !ended(p) && c.node(p.Spec.NodeName) != nil {
+			names = append(names, p.Spec.NodeName)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Pods are the names of the Pods of a slice that run.
+func (c *Cluster) Pods(g *Gang) (names []string) {
+	job := c.job(g)
+	for _, p := range c.seen.Pods {
+		if job != nil && controller(p.Meta, job.UID) && p.Status.Phase == "Running" {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
+func controller(m gke.Meta, uid string) bool {
+	return slices.ContainsFunc(m.Owners, func(o gke.Owner) bool { return o.Controller && o.UID == uid })
+}
+
+func ended(p gke.Pod) bool { return p.Status.Phase == "Succeeded" || p.Status.Phase == "Failed" }
+
+// job is the Job of a slice as it was seen last; nil where it is not there.
+func (c *Cluster) job(g *Gang) *gke.Job {
+	for i, j := range c.seen.Jobs {
+		if j.Namespace == g.In() && j.Name == g.Slice {
+			return &c.seen.Jobs[i]
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) node(name string) *gke.Node {
+	for i, n := range c.seen.Nodes {
+		if n.Name == name {
+			return &c.seen.Nodes[i]
+		}
+	}
+	return nil
+}
+
+// changed has somebody look at what has changed, when the present moment is over.
+func (c *Cluster) changed() {
+	if c.looks {
+		return
+	}
+	c.looks = true
+	c.world.Clock.At(c.world.Clock.Now(), c.look)
+}
+
+// look has the trainings follow their Pods, and writes what the cluster itself tells of its Jobs.
+func (c *Cluster) look() {
+	c.looks = false
+	before := c.seen
+	c.seen = c.Objects()
+	c.world.Changes()
+	for _, g := range c.gangs {
+		c.follow(g)
+	}
+	for _, j := range c.seen.Jobs {
+		c.tellFailed("Job", j.Meta, j.Status.Conditions)
+	}
+	for _, s := range c.seen.JobSets {
+		c.tellFailed("JobSet", s.Meta, s.Status.Conditions)
+	}
+	c.tellDeleted(before)
+	if c.world.Hooks.Cluster != nil {
+		c.world.Hooks.Cluster(c)
+	}
+}
+
+// follow tells the training of a slice what has become of its Pods.
+func (c *Cluster) follow(g *Gang) {
+	_, slice, err := c.pool(g.Pool)
+	c.world.Must(err)
+	job := c.job(g)
+	running, host := 0, ""
+	var first, last time.Time
+	for _, p := range c.seen.Pods {
+		if job == nil || !controller(p.Meta, job.UID) || p.Status.Phase != "Running" || c.dead[p.Spec.NodeName] {
+			continue
+		}
+		running++
+		if host == "" || p.Name < host {
+			host = p.Name
+		}
+		if s := p.Status.Started; s != nil && (first.IsZero() || s.Before(first)) {
+			first = *s
+		}
+		if p.Created.After(last) {
+			last = p.Created
+		}
+	}
+	whole := running == slice.Nodes
+	parted := whole && last.Sub(first) > gangWithin
+	if !parted {
+		g.parted = time.Time{}
+	} else if g.parted.IsZero() {
+		g.parted = c.world.Clock.Now()
+		if at := g.parted; !g.Waits {
+			c.world.Clock.At(at.Add(survivesFor), func() {
+				if g.parted.Equal(at) {
+					c.exits(g)
+				}
+			})
+		}
+	}
+	up := whole && !parted
+	if !up && !g.begun && job != nil && job.UID == g.uid {
+		return // its first Pods start, and the training counts as begun
+	}
+	g.begun = g.begun || up
+	if g.up && (!up || job.UID != g.uid) {
+		g.up = false
+		c.observe(g, cloudtputest.Event{Kind: cloudtputest.Lost, Incarnation: events.Incarnation{Zone: g.Scope, ID: g.uid, Created: g.Life().Created}})
+	}
+	if up && !g.up {
+		g.up, g.uid, g.host = true, job.UID, host
+		c.observe(g, cloudtputest.Event{
+			Kind: cloudtputest.Ready, Incarnation: events.Incarnation{Zone: g.Scope, ID: job.UID, Created: job.Created}, Workers: slice.Nodes,
+		})
+	}
+	if up {
+		g.host = host
+	}
+}
+
+const (
+	// gangWithin is how far the starts of the Pods of a gang lie apart at most that were made together.
+	gangWithin = time.Minute
+	// survivesFor is how long a Pod waits for one of its gang that is gone, until its training ends with an error.
+	survivesFor = 10 * time.Minute
+)
+
+// observe tells the trainings of a JobSet what happens to one of its slices.
+func (c *Cluster) observe(g *Gang, e cloudtputest.Event) {
+	e.Time, e.Zone, e.Node = c.world.Clock.Now(), g.Scope, g.Slice
+	for _, o := range c.gangs {
+		if o.Name == g.Name && o.In() == g.In() {
+			o.Observe(e)
+		}
+	}
+}
+
+// exits ends all Pods of a gang with an error, as its training does.
+func (c *Cluster) exits(g *Gang) {
+	for _, name := range c.Pods(g) {
+		c.Server.Exit(g.In(), name, 1)
+	}
+}
+
+// Exit ends one Pod of a slice with an exit code.
+func (c *Cluster) Exit(g *Gang, pod string, code int) { c.Server.Exit(g.In(), pod, code) }
+
+// Lose has Google take a machine away for a reason. Another one comes in its place some time later, unless that is below zero.
+func (c *Cluster) Lose(machine string, why events.Cause, comes time.Duration) {
+	c.seen = c.Objects()
+	n := c.node(machine)
+	if n == nil {
+		return
+	}
+	switch why {
+	case events.CausePreemption:
+		c.machineEntry("compute.instances.preempted", machine)
+		c.event("k8s_node", "PreemptionEvent", "the machine is taken back", "Node", machine, "")
+	case events.CauseHostError:
+		c.machineEntry("compute.instances.hostError", machine)
+		c.event("k8s_node", "TerminationEvent", "host error", "Node", machine, "")
+	case events.CauseMaintenance:
+		c.machineEntry("compute.instances.terminateOnHostMaintenance", machine)
+		c.event("k8s_node", "MaintenanceEvent", "host maintenance", "Node", machine, "")
+	case events.CauseEnd:
+		c.mark(machine, object{"spec": object{"taints": []any{
+			object{"key": "google.com/tpu", "effect": "NoSchedule"}, object{"key": "cloud.google.com/impending-node-termination", "effect": "NoSchedule"},
+		}}})
+		c.event("k8s_node", "TerminationEvent", "the run duration is over", "Node", machine, "")
+	default:
+	}
+	delete(c.dead, machine)
+	if c.world.Hooks.Taken != nil {
+		c.world.Hooks.Taken(c, machine, why)
+	}
+	c.do(http.MethodDelete, "/api/v1/nodes/"+machine, nil)
+	if comes < 0 {
+		return
+	}
+	c.world.Clock.At(c.world.Clock.Now().Add(comes), func() {
+		for _, p := range c.ClusterConfig.Pools {
+			if p.Name == n.Labels["cloud.google.com/gke-nodepool"] {
+				c.addMachine(p)
+			}
+		}
+	})
+}
+
+// Silence stops the heartbeat of a machine. Where it has died, nothing runs there any more, and else its Pods go on.
+func (c *Cluster) Silence(machine string, died bool) {
+	if c.node(machine) == nil {
+		return
+	}
+	if died {
+		c.dead[machine] = true
+		c.machineEntry("compute.instances.hostError", machine)
+	}
+	c.event("k8s_node", "NodeNotReady", "Node "+machine+" status is now: NodeNotReady", "Node", machine, "")
+	c.Server.Silence(machine)
+	c.changed()
+}
+
+// Hear has a silent machine speak again.
+func (c *Cluster) Hear(machine string) {
+	delete(c.dead, machine)
+	c.Server.Hear(machine)
+}
+
+// Announce writes labels or annotations of maintenance on a machine; those that are nil are taken away.
+func (c *Cluster) Announce(machine string, labels, annotations map[string]any) {
+	c.mark(machine, object{"metadata": object{"labels": labels, "annotations": annotations}})
+}
+
+// mark changes a machine, as GKE does.
+func (c *Cluster) mark(machine string, patch object) {
+	c.do(http.MethodPatch, "/api/v1/nodes/"+machine, patch)
+	c.audit(gkeAgent, "core.v1.nodes.patch", "core/v1/nodes/"+machine, patch)
+}
+
+// gkeAgent is GKE's own account, and the others are controllers of the cluster.
+const (
+	gkeAgent         = "service-123456789012@container-engine-robot.iam.gserviceaccount.com"
+	ttlController    = "system:serviceaccount:kube-system:ttl-after-finished-controller"
+	jobSetController = "system:serviceaccount:jobset-system:jobset-controller-manager"
+	kueueController  = "system:serviceaccount:kueue-system:kueue-controller-manager"
+)
+
+// Evict ends a Pod, as a drain does.
+func (c *Cluster) Evict(g *Gang, pod string) {
+	path := "/api/v1/namespaces/" + g.In() + "/pods/" + pod
+	code, o := c.call(http.MethodGet, path, nil)
+	status, ok := o["status"].(object)
+	if code != http.StatusOK || !ok {
+		return
+	}
+	conditions, _ := status["conditions"].([]any)
+	status["conditions"] = append(conditions, object{"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting"})
+	c.do(http.MethodPut, path+"/status", o)
+	c.do(http.MethodDelete, path, nil)
+}
+
+// paths of what its owner applies: where it is made, and where it is.
+func (j JobConfig) paths() (api, kind, path string) {
+	if j.Slices > 0 {
+		return "x-k8s.jobset.v1alpha2", "jobsets", "/apis/jobset.x-k8s.io/v1alpha2/namespaces/" + j.In() + "/jobsets"
+	}
+	return "k8s.batch.v1", "jobs", "/apis/batch/v1/namespaces/" + j.In() + "/jobs"
+}
+
+// resourceName is the name of an object in the audit log.
+func (j JobConfig) resourceName() string {
+	if j.Slices > 0 {
+		return "jobset.x-k8s.io/v1alpha2/namespaces/" + j.In() + "/jobsets/" + j.Name
+	}
+	return "batch/v1/namespaces/" + j.In() + "/jobs/" + j.Name
+}
+
+// apply makes a Job or JobSet, as kubectl apply does: with the manifest in an annotation.
+func (c *Cluster) apply(j JobConfig) error {
+	o, err := c.manifest(j)
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	if meta, ok := o["metadata"].(object); ok {
+		if a, ok := meta["annotations"].(object); ok {
+			a["kubectl.kubernetes.io/last-applied-configuration"] = string(text) + "\n"
+		}
+	}
+	_, _, path := j.paths()
+	if code, answer := c.call(http.MethodPost, path, o); code != http.StatusCreated {
+		return fmt.Errorf("cluster %s: %s: answer %d: %v", c.Name, j.Name, code, answer["message"])
+	}
+	return nil
+}
+
+// Apply has somebody make a Job or JobSet.
+func (c *Cluster) Apply(j JobConfig, by string) error {
+	if err := c.apply(j); err != nil {
+		return err
+	}
+	api, kind, _ := j.paths()
+	c.audit(by, api+"."+kind+".create", j.resourceName(), nil)
+	return nil
+}
+
+// Delete has somebody delete a Job or JobSet, and reports whether it was there.
+func (c *Cluster) Delete(j JobConfig, by string) bool {
+	api, kind, path := j.paths()
+	c.asked[path+"/"+j.Name] = true
+	if code, _ := c.call(http.MethodDelete, path+"/"+j.Name, object{"propagationPolicy": "Background"}); code != http.StatusOK {
+		return false
+	}
+	c.audit(by, api+"."+kind+".delete", j.resourceName(), nil)
+	return true
+}
+
+// Suspend has somebody suspend a Job or JobSet, or resume it.
+func (c *Cluster) Suspend(j JobConfig, suspend bool, by string) {
+	api, kind, path := j.paths()
+	patch := object{"spec": object{"suspend": suspend}}
+	if code, _ := c.call(http.MethodPatch, path+"/"+j.Name, patch); code == http.StatusOK {
+		c.audit(by, api+"."+kind+".patch", j.resourceName(), patch)
+	}
+}
+
+// Queued has Kueue suspend a Job or JobSet, or resume it.
+func (c *Cluster) Queued(j JobConfig, suspend bool) { c.Suspend(j, suspend, kueueController) }
+
+// tellFailed writes, once, that a Job or JobSet has failed.
+func (c *Cluster) tellFailed(kind string, m gke.Meta, conditions []gke.Condition) {
+	for _, x := range conditions {
+		if x.Type == "Failed" && x.Status == "True" && !c.failed[m.UID] {
+			c.failed[m.UID] = true
+			c.event("k8s_cluster", x.Reason, x.Message, kind, m.Name, m.Namespace)
+		}
+	}
+}
+
+// tellDeleted writes which controllers have deleted Jobs since then.
+func (c *Cluster) tellDeleted(before gke.Objects) {
+	there := map[string]bool{}
+	for _, j := range c.seen.Jobs {
+		there[j.UID] = true
+	}
+	for _, j := range before.Jobs {
+		if there[j.UID] {
+			continue
+		}
+		by := ttlController
+		for _, o := range j.Owners {
+			if o.Kind == "JobSet" {
+				by = jobSetController
+			}
+		}
+		if path := "/apis/batch/v1/namespaces/" + j.Namespace + "/jobs/" + j.Name; c.asked[path] {
+			delete(c.asked, path)
+			continue
+		}
+		c.audit(by, "k8s.batch.v1.jobs.delete", "batch/v1/namespaces/"+j.Namespace+"/jobs/"+j.Name, nil)
+	}
+}
+
+// audit writes an entry of the cluster's audit log.
+func (c *Cluster) audit(by, method, name string, request object) {
+	payload := object{
+		"@type": "type.googleapis.com/google.cloud.audit.AuditLog", "status": object{}, "authenticationInfo": object{"principalEmail": by},
+		"serviceName": "k8s.io", "methodName": "io." + method, "resourceName": name,
+	}
+	if request != nil {
+		payload["request"] = request
+	}
+	raw := c.logEntry("cloudaudit.googleapis.com%2Factivity", "k8s_cluster", nil, object{"protoPayload": payload, "operation": object{"producer": "k8s.io", "first": true, "last": true}})
+	c.world.Audited.Write(raw)
+	c.world.Logged(raw)
+}
+
+// machineEntry writes an entry of Compute Engine about a machine.
+func (c *Cluster) machineEntry(method, machine string) {
+	w := c.world
+	raw := c.logEntry("cloudaudit.googleapis.com%2Fsystem_event", "gce_instance", object{"zone": c.zone(), "instance_id": strconv.Itoa(4096 + c.entries)}, object{"protoPayload": object{
+		"@type": "type.googleapis.com/google.cloud.audit.AuditLog", "status": object{}, "authenticationInfo": object{"principalEmail": "system@google.com"},
+		"serviceName": "compute.googleapis.com", "methodName": method, "resourceName": "projects/" + w.Project + "/zones/" + c.zone() + "/instances/" + machine,
+		"request": object{"@type": "type.googleapis.com/" + method},
+	}, "operation": object{"id": "systemevent-" + machine, "producer": method, "first": true, "last": true}})
+	w.Audited.Write(raw)
+	w.Logged(raw)
+}
+
+// event writes an event of Kubernetes.
+func (c *Cluster) event(resource, reason, message, kind, name, namespace string) {
+	labels := object(nil)
+	if resource == "k8s_node" {
+		labels = object{"node_name": name}
+	}
+	about := object{"kind": kind, "name": name}
+	if namespace != "" {
+		about["namespace"] = namespace
+	}
+	c.world.Logged(c.logEntry("events", resource, labels, object{"jsonPayload": object{
+		"apiVersion": "v1", "kind": "Event", "type": "Warning", "reason": reason, "message": message, "involvedObject": about,
+		"metadata": object{"name": name + "." + strconv.FormatInt(int64(c.entries), 16), "namespace": cmp.Or(namespace, "default")},
+	}}))
+}
+
+// logEntry is an entry of a log of the project.
+func (c *Cluster) logEntry(log, resource string, labels, entry object) []byte {
+	c.entries++
+	now := c.world.Clock.Now()
+	all := object{"project_id": c.world.Project}
+	if strings.HasPrefix(resource, "k8s_") {
+		all["location"], all["cluster_name"] = c.Location, c.Name
+	}
+	maps.Copy(all, labels)
+	maps.Copy(entry, object{
+		"insertId":  events.ID("gke", c.Path(), strconv.Itoa(c.entries))[:16],
+		"logName":   "projects/" + c.world.Project + "/logs/" + log,
+		"timestamp": now.UTC().Format(time.RFC3339Nano), "receiveTimestamp": now.Add(cloudtputest.Received).UTC().Format(time.RFC3339Nano),
+		"severity": "NOTICE", "resource": object{"type": resource, "labels": all},
+	})
+	raw, err := json.Marshal(entry) // the keys of a map are sorted
+	c.world.Must(err)
+	return raw
+}
+
+// reached is how the functions reach a cluster: in memory, or over a socket. Lists have few objects a page, so that they have more
+// than one.
+func (c *Cluster) reached(wire bool) (url string, through http.RoundTripper, err error) {
+	small := func(next http.RoundTripper) http.RoundTripper {
+		return RoundTripper(func(r *http.Request) (*http.Response, error) {
+			r = r.Clone(r.Context())
+			q := r.URL.Query()
+			if q.Has("limit") {
+				q.Set("limit", strconv.Itoa(page))
+			}
+			r.URL.RawQuery = q.Encode()
+			return next.RoundTrip(r)
+		})
+	}
+	if !wire {
+		return "https://" + c.Name + ".invalid", small(c.Server.Transport()), nil
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, err
+	}
+	s := &http.Server{Handler: c.Server, ReadHeaderTimeout: time.Minute}
+	go func() { _ = s.Serve(l) }() //nolint:errcheck // it ends when it is closed
+	transport := &http.Transport{}
+	c.world.stores = append(c.world.stores, closer(transport.CloseIdleConnections), s)
+	return "http://" + l.Addr().String(), small(transport), nil
+}
+
+// page is how many objects an answer to a list has.
+const page = 8
