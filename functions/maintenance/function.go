@@ -10,6 +10,7 @@ import (
 	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/provider/cloudtpu"
 	"pitstop.internal/shared/publish"
 	"pitstop.internal/shared/trigger"
@@ -49,6 +50,6 @@ func build(ctx context.Context, cfg config) (func(context.Context, notice) error
 		return nil, err
 	}
 	publisher := publish.New(cfg.Publish.Topics())
-	f := fleet.New(cfg.Ledger.Open(), cfg.Policy.Source(checkpoint.Reader()), publisher, cloud, "maintenance")
+	f := fleet.New(cfg.Ledger.Open(), cfg.Policy.Source(checkpoint.Reader()), publisher, provider.Set{provider.CloudTPU: cloud}, "maintenance")
 	return handler(Deps{Fleet: f, Projects: cfg.Watched()}).handle, nil
 }

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/cloudlog"
 	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/provider"
 )
 
 // question is what has to be read in the audit log about one slice.
@@ -108,6 +110,12 @@ func (t *round) answers(ctx context.Context, asked []question, entries [][]byte)
 	return told, open, nil
 }
 
+// namespaceOf is the namespace of a scope LOCATION/CLUSTER/NAMESPACE; empty for a zone.
+func namespaceOf(zone string) string {
+	_, namespace, _ := strings.Cut(strings.TrimPrefix(zone, provider.Listed(zone)), "/")
+	return namespace
+}
+
 // unexplained are the questions about slices of a zone that are gone or stopped for an unknown reason. If there are more
 // than fit in one call, each minute takes the next part.
 func (t *round) unexplained(ctx context.Context, name string) ([]question, error) {
@@ -117,9 +125,9 @@ func (t *round) unexplained(ctx context.Context, name string) ([]question, error
 	}
 	now := t.Fleet.Now()
 	var asked []question
-	for _, slice := range slices.Sorted(maps.Keys(z.known)) {
-		id := z.known[slice]
-		gone := z.seen[slice].state == goneState
+	for _, at := range z.places() {
+		slice, id := at.name, z.known[at]
+		gone := z.seen[at].state == goneState
 		if !gone && !t.isDue[id] {
 			continue
 		}
@@ -133,8 +141,8 @@ func (t *round) unexplained(ctx context.Context, name string) ([]question, error
 			reads = append(reads, all.Of(incident.ReadDeleter, slice)...)
 		}
 		for _, r := range reads {
-			if s := w.Slice(slice); r.Zone == name {
-				asked = append(asked, question{r, w.ID, cloudlog.Subject{Node: slice, QueuedResource: s.Group, Group: s.Hosts}})
+			if s := w.Slice(slice); r.Zone == at.zone {
+				asked = append(asked, question{r, w.ID, cloudlog.Subject{Node: slice, QueuedResource: s.Group, Group: s.Hosts, Namespace: namespaceOf(at.zone)}})
 			}
 		}
 	}

@@ -13,7 +13,9 @@ import (
 	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/provider/cloudtpu"
+	"pitstop.internal/shared/provider/gke"
 	"pitstop.internal/shared/publish"
 	"pitstop.internal/shared/trigger"
 )
@@ -22,7 +24,8 @@ func init() {
 	// Arrives: a tick a minute on the topic patrol-ticks. Publishes: notices on maintenance-notices, requests on the three
 	// request topics. One instance, one tick at a time, no redelivery: the next tick continues the work of this one. Grants:
 	// roles/pubsub.publisher on those, roles/datastore.user on the ledger, the right to write but not read the second database,
-	// and on the watched projects roles/tpu.viewer, roles/logging.viewer and roles/logging.logWriter.
+	// and on the watched projects roles/tpu.viewer, roles/logging.viewer and roles/logging.logWriter. Where CLUSTERS names
+	// clusters: container.clusters.get and container.clusters.connect, and the right to list Jobs, JobSets, Pods and nodes there.
 	trigger.Register("HandlePatrol", trigger.Function[config, time.Time]{Decode: decode, Build: build})
 }
 
@@ -32,6 +35,7 @@ type config struct {
 	Publish publish.Config
 	Policy  policy.Config
 	TPU     cloudtpu.Config
+	GKE     gke.Config
 	// NoticeTopic is the full name of the topic maintenance-notices.
 	NoticeTopic string `env:"NOTICE_TOPIC, required"`
 	// WatchedProjects are the projects whose TPUs are watched, separated by commas. Empty means the function's own project
@@ -42,7 +46,9 @@ type config struct {
 }
 
 // Validate returns every fault in the configuration that the field tags cannot find.
-func (c config) Validate() error { return errors.Join(c.Policy.Validate(), c.TPU.Validate()) }
+func (c config) Validate() error {
+	return errors.Join(c.Policy.Validate(), c.TPU.Validate(), c.GKE.Validate())
+}
 
 // Watched are the projects whose TPUs are watched.
 func (c config) Watched() []string {
@@ -57,17 +63,21 @@ func build(ctx context.Context, cfg config) (func(context.Context, time.Time) er
 	if err != nil {
 		return nil, err
 	}
+	providers := provider.Set{provider.CloudTPU: cloud}
+	if clusters := cfg.GKE.Open(cfg.Ledger.ProjectID); clusters != nil {
+		providers[provider.GKE] = clusters
+	}
 	topics := cfg.Publish.Topics()
 	topics[events.TypeMaintenanceNotified] = cfg.NoticeTopic
 	publisher := publish.New(topics)
-	f := fleet.New(cfg.Ledger.Open(), cfg.Policy.Source(checkpoint.Reader()), publisher, cloud, "patrol")
+	f := fleet.New(cfg.Ledger.Open(), cfg.Policy.Source(checkpoint.Reader()), publisher, providers, "patrol")
 	f.Secrets = cfg.Secrets.Open(cfg.Ledger.ProjectID)
 	log := cloudlog.New()
 	settings := &ledger.Settings{Policy: cfg.Policy, Watched: cfg.Watched()}
 	var watched []Deps
 	for _, project := range cfg.Watched() {
 		watched = append(watched, Deps{
-			Fleet: f, Provider: cloud, Audit: log, Publisher: publisher, Canary: log, Project: project, Ours: cfg.OurPrincipals,
+			Fleet: f, Provider: providers, Audit: log, Publisher: publisher, Canary: log, Project: project, Ours: cfg.OurPrincipals,
 			Settings: settings, Sleep: ledger.Sleep,
 		})
 	}

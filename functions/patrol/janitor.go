@@ -29,7 +29,7 @@ type forgotten struct {
 // belong to their owners.
 func (t *round) janitor(ctx context.Context, z *zone, name string, list provider.Listing) {
 	for _, q := range leftBehind(list, func(slice string) (workload string, busy bool) {
-		id := z.known[slice]
+		id := z.known[place{name, slice}]
 		return id, t.isDue[id]
 	}) {
 		t.Fleet.Log.InfoContext(ctx, "queued resource forgotten", "workload", q.workload, "zone", name, "queued_resource", q.name,

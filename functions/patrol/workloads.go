@@ -8,6 +8,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/provider"
 )
 
 // sweep finds all zones and workloads again, so that none is missed because the memory lacks it. Zones without a known slice
@@ -50,7 +51,7 @@ func (t *round) known(ctx context.Context) (known []incident.Workload, err error
 func (t *round) expect(w incident.Workload) {
 	for _, s := range w.Slices {
 		if !s.IsReleased() || s.Condition != incident.Gone {
-			t.zone(s.Zone).known[s.Name] = w.ID
+			t.zone(s.Zone).known[place{s.Zone, s.Name}] = w.ID
 		}
 	}
 	for _, effect := range w.Effects {
@@ -59,8 +60,9 @@ func (t *round) expect(w incident.Workload) {
 		}
 		z := t.zone(effect.Zone)
 		for _, s := range w.Slices {
-			if effect.Concerns(s.Name) && z.known[s.Name] == "" { // the name may belong to another workload there
-				z.known[s.Name] = w.ID
+			at := place{effect.Zone, s.Name}
+			if effect.Concerns(s.Name) && z.known[at] == "" { // the name may belong to another workload there
+				z.known[at] = w.ID
 			}
 		}
 	}
@@ -107,6 +109,9 @@ func (t *round) take(ctx context.Context, id string, e ...incident.Evidence) err
 func (t *round) wantLook(w incident.Workload) {
 	t.expect(w)
 	want := func(zone string) {
+		if provider.Of(zone) == provider.GKE {
+			return // a cluster is listed once a tick: the next one looks
+		}
 		if t.again[zone] == nil {
 			t.again[zone] = map[string]bool{}
 		}

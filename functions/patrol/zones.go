@@ -1,9 +1,11 @@
 package patrol
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"pitstop.internal/events"
@@ -12,27 +14,41 @@ import (
 	"pitstop.internal/shared/provider"
 )
 
-// zone is the last view of a zone: the slices listed, and the slices that the ledger knows there, with their workloads.
+// zone is the last view of a zone, or of a cluster: the slices listed, and the slices that the ledger knows there, with their workloads.
 type zone struct {
-	seen  map[string]sight
-	known map[string]string
+	seen  map[place]sight
+	known map[place]string
+}
+
+// place is the name of a slice in its zone. A cluster has several zones: the scopes of its namespaces.
+type place struct{ zone, name string }
+
+func placeOf(s provider.Slice) place { return place{s.Zone, s.Name} }
+
+// places are those of the known slices, in order.
+func (z *zone) places() []place {
+	return slices.SortedFunc(maps.Keys(z.known), func(a, b place) int {
+		return cmp.Or(strings.Compare(a.zone, b.zone), strings.Compare(a.name, b.name))
+	})
 }
 
 // sight holds the parts of a listed slice whose change matters.
 type sight struct {
 	state, spec, values, queued string
 	workload, policy, directory string // what its owner says
+	healing                     incident.Heal
 	life                        events.Incarnation
 	notice                      events.Notice
 	ends                        time.Time
 	hosts                       bool
 }
 
-// zone returns the memory of a zone, which is listed from then on.
+// zone returns the memory of a zone, or of the cluster that has it, which is listed from then on.
 func (p *patrol) zone(name string) *zone {
+	name = provider.Listed(name)
 	z, ok := p.zones[name]
 	if !ok {
-		z = &zone{seen: map[string]sight{}, known: map[string]string{}}
+		z = &zone{seen: map[place]sight{}, known: map[place]string{}}
 		p.zones[name] = z
 	}
 	return z
@@ -40,7 +56,7 @@ func (p *patrol) zone(name string) *zone {
 
 func (p *patrol) zoneNames() []string { return slices.Sorted(maps.Keys(p.zones)) }
 
-// list reads one zone and carries changes to the ledger. If workloads are named, it carries only their slices, changed or
+// list reads one zone or cluster and carries changes to the ledger. If workloads are named, it carries only their slices, changed or
 // not.
 func (t *round) list(ctx context.Context, name string, wanted map[string]bool) error {
 	list, err := t.Fleet.List(ctx, t.Project, name)
@@ -48,35 +64,35 @@ func (t *round) list(ctx context.Context, name string, wanted map[string]bool) e
 		return err
 	}
 	if list.Unread != nil {
-		t.try("legacy nodes of zone "+name, list.Unread)
+		t.try("unlisted in zone "+name, list.Unread)
 	}
 	z := t.zone(name)
-	asked := func(slice string) bool {
-		if wanted[z.known[slice]] {
-			delete(z.seen, slice) // so that the next sight counts as a change
+	asked := func(at place) bool {
+		if wanted[z.known[at]] {
+			delete(z.seen, at) // so that the next sight counts as a change
 		}
-		return wanted == nil || wanted[z.known[slice]]
+		return wanted == nil || wanted[z.known[at]]
 	}
-	listed := map[string]bool{}
+	listed := map[place]bool{}
 	for _, s := range list.Slices {
-		if listed[s.Name] = true; !asked(s.Name) {
+		if listed[placeOf(s)] = true; !asked(placeOf(s)) {
 			continue
 		}
 		t.try("slice "+s.Ref.String(), t.see(ctx, z, s))
 	}
-	if t.sweeping && wanted == nil {
+	if t.sweeping && wanted == nil && provider.Of(name) == provider.CloudTPU {
 		t.janitor(ctx, z, name, list)
 	}
 	if list.Partial {
 		return nil // an unlisted slice may still exist
 	}
-	for _, slice := range slices.Sorted(maps.Keys(z.known)) {
-		if !listed[slice] && asked(slice) {
-			t.try("slice "+slice, t.missing(ctx, z, name, slice, list))
+	for _, at := range z.places() {
+		if !listed[at] && asked(at) {
+			t.try("slice "+at.name, t.missing(ctx, z, at, list))
 		}
 	}
-	if len(z.known) == 0 {
-		delete(t.zones, name) // until the next sweep
+	if len(z.known) == 0 && provider.Of(name) == provider.CloudTPU {
+		delete(t.zones, name) // until the next sweep; of a cluster no log entry may tell before that
 	}
 	return nil
 }
@@ -85,7 +101,7 @@ func (t *round) list(ctx context.Context, name string, wanted map[string]bool) e
 func sightOf(s provider.Slice) sight {
 	now := sight{
 		state: s.State, spec: s.SpecHash, values: s.ValuesSum, queued: s.QueuedResource, life: s.Incarnation,
-		workload: s.Labels[events.LabelWorkload], policy: s.Labels[events.LabelPolicy], directory: s.Directory, ends: s.Ends,
+		workload: s.Labels[events.LabelWorkload], policy: s.Labels[events.LabelPolicy], directory: s.Directory, ends: s.Ends, healing: s.Healing,
 	}
 	if s.Notice != nil {
 		now.notice = *s.Notice
@@ -96,17 +112,18 @@ func sightOf(s provider.Slice) sight {
 // see carries a listed slice to the ledger if it changed, or if its workload is due.
 func (t *round) see(ctx context.Context, z *zone, s provider.Slice) error {
 	now := sightOf(s)
-	before, seen := z.seen[s.Name]
+	at := placeOf(s)
+	before, seen := z.seen[at]
 	now.hosts = before.hosts && before.life.Same(now.life)
-	unread := !now.hosts && s.Condition == incident.Ready && t.hosts > 0
-	if seen && before == now && !unread && !t.isDue[z.known[s.Name]] {
+	unread := !now.hosts && s.Condition == incident.Ready && t.hosts > 0 && provider.Of(s.Zone) == provider.CloudTPU
+	if seen && before == now && !unread && !t.isDue[z.known[at]] {
 		return nil
 	}
 	w, err := t.observe(ctx, z, s)
 	if err != nil {
 		return err
 	}
-	z.known[s.Name] = w.ID
+	z.known[at] = w.ID
 	if known := w.Slice(s.Name); known != nil && known.Spec != s.SpecHash {
 		now.spec = "" // its specification could not be saved; the next tick tries again
 	}
@@ -123,14 +140,14 @@ func (t *round) see(ctx context.Context, z *zone, s provider.Slice) error {
 		return err
 	}
 	if known := w.Slice(s.Name); known != nil && known.State == s.State {
-		z.seen[s.Name] = now // otherwise it counted as older than the last reading, and the next reading decides
+		z.seen[at] = now // otherwise it counted as older than the last reading, and the next reading decides
 	}
 	return nil
 }
 
 // observe gives a reading to its workload, which is looked for only if the one that the tick expects does not know the slice.
 func (t *round) observe(ctx context.Context, z *zone, s provider.Slice) (incident.Workload, error) {
-	if id := z.known[s.Name]; id != "" {
+	if id := z.known[placeOf(s)]; id != "" {
 		w, err := t.Fleet.Advancer.Workload(ctx, id)
 		if err != nil {
 			return w, err
@@ -180,30 +197,30 @@ func (t *round) listen(ctx context.Context, w incident.Workload, s provider.Slic
 }
 
 // missing concludes from a complete listing that a slice in the ledger is gone.
-func (t *round) missing(ctx context.Context, z *zone, name, slice string, list provider.Listing) error {
-	id := z.known[slice]
-	if before, seen := z.seen[slice]; seen && before.state == goneState && !t.isDue[id] {
+func (t *round) missing(ctx context.Context, z *zone, at place, list provider.Listing) error {
+	id := z.known[at]
+	if before, seen := z.seen[at]; seen && before.state == goneState && !t.isDue[id] {
 		return nil
 	}
 	w, err := t.Fleet.Advancer.Workload(ctx, id)
 	if err != nil {
 		return err
 	}
-	s := w.Slice(slice)
+	s := w.Slice(at.name)
 	if s == nil || s.IsReleased() && s.Condition == incident.Gone {
-		delete(z.known, slice)
+		delete(z.known, at)
 		return nil
 	}
 	if s.Legacy && !list.Legacy {
 		return nil // no listing looked for it
 	}
 	gone := provider.Slice{Ref: fleet.Ref(w, *s), At: list.At, Condition: incident.Gone, State: goneState}
-	gone.Zone = name
+	gone.Zone = at.zone
 	if w, err = t.Fleet.Feed(ctx, w, gone); err != nil {
 		return err
 	}
-	if known := w.Slice(slice); known != nil && known.Condition == incident.Gone {
-		z.seen[slice] = sight{state: goneState} // otherwise it counted as older than the last reading, and the next reading decides
+	if known := w.Slice(at.name); known != nil && (known.Condition == incident.Gone || known.Condition == incident.Done) {
+		z.seen[at] = sight{state: goneState} // otherwise it counted as older than the last reading, and the next reading decides
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/provider/cloudtpu"
 	"pitstop.internal/shared/publish"
 	"pitstop.internal/shared/trigger"
@@ -40,6 +41,6 @@ func build(ctx context.Context, cfg config) (func(context.Context, events.Receiv
 		return nil, err
 	}
 	publisher := publish.New(cfg.Publish.Topics())
-	f := fleet.New(cfg.Ledger.Open(), cfg.Policy.Source(checkpoint.Reader()), publisher, cloud, "recovery")
+	f := fleet.New(cfg.Ledger.Open(), cfg.Policy.Source(checkpoint.Reader()), publisher, provider.Set{provider.CloudTPU: cloud}, "recovery")
 	return fleet.Acting(f, handler(Deps{Fleet: f, Provider: cloud, Store: checkpoint.Deployed()}).handle), nil
 }

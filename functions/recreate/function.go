@@ -11,6 +11,7 @@ import (
 	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/provider/cloudtpu"
 	"pitstop.internal/shared/publish"
 	"pitstop.internal/shared/trigger"
@@ -42,7 +43,7 @@ func build(ctx context.Context, cfg config) (func(context.Context, events.Receiv
 		return nil, err
 	}
 	publisher := publish.New(cfg.Publish.Topics())
-	f := fleet.New(cfg.Ledger.Open(), cfg.Policy.Source(checkpoint.Reader()), publisher, cloud, "recreate")
+	f := fleet.New(cfg.Ledger.Open(), cfg.Policy.Source(checkpoint.Reader()), publisher, provider.Set{provider.CloudTPU: cloud}, "recreate")
 	f.Secrets = cfg.Secrets.Open(cfg.Ledger.ProjectID)
 	return fleet.Acting(f, handler(Deps{Fleet: f, Provider: cloud, Buckets: checkpoint.Deployed(), Limits: cfg.Brake.Limits()}).handle), nil
 }

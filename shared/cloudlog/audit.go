@@ -24,9 +24,11 @@ type Subject struct {
 	// QueuedResource and Group are empty where there is none, and where it is not known; Group is what the names of the
 	// slice's workers have in common.
 	QueuedResource, Group string
+	// Namespace is that of a Job. Its Node is the Job, and its QueuedResource the JobSet.
+	Namespace string
 }
 
-// Query asks who or what ended or stopped slices of a zone, from a time on.
+// Query asks who or what ended or stopped slices of a zone, or of a cluster LOCATION/CLUSTER, from a time on.
 type Query struct {
 	Project, Zone string
 	Since         time.Time
@@ -37,6 +39,9 @@ type Query struct {
 // happens to every worker of a slice it is enough to hear it of the first.
 // https://cloud.google.com/logging/docs/view/logging-query-language
 func (q Query) Filter() string {
+	if location, cluster, is := strings.Cut(q.Zone, "/"); is {
+		return q.inCluster(location, cluster)
+	}
 	var deleted, ended []string
 	for _, s := range q.Subjects {
 		node := has("resourceName", "/locations/"+q.Zone+"/nodes/"+s.Node)
@@ -54,6 +59,27 @@ func (q Query) Filter() string {
 		`(log_id("cloudaudit.googleapis.com/activity") AND protoPayload.serviceName="tpu.googleapis.com" AND ` +
 		"(" + has("methodName", ".Tpu.Delete") + " OR " + has("methodName", ".Tpu.StopNode") + ") AND (" + strings.Join(deleted, " OR ") + ")) OR " +
 		`(log_id("cloudaudit.googleapis.com/system_event") AND (` + strings.Join(ended, " OR ") + ")))"
+}
+
+// inCluster is the query for Jobs. A Job ends by a deletion, and stops by a change that suspends it.
+func (q Query) inCluster(location, cluster string) string {
+	var objects []string
+	for _, s := range q.Subjects {
+		in := "namespaces/" + s.Namespace
+		objects = append(objects, has("resourceName", in+"/jobs/"+s.Node))
+		if s.QueuedResource != "" {
+			objects = append(objects, has("resourceName", in+"/jobsets/"+s.QueuedResource))
+		}
+	}
+	var methods []string
+	for _, of := range []string{"jobs", "jobsets"} {
+		for _, verb := range []string{"delete", "patch", "update"} {
+			methods = append(methods, has("methodName", "."+of+"."+verb))
+		}
+	}
+	return `timestamp>="` + q.Since.UTC().Format(time.RFC3339Nano) + `" AND log_id("cloudaudit.googleapis.com/activity") AND protoPayload.serviceName="k8s.io" AND ` +
+		fmt.Sprintf(`resource.labels.location=%q AND resource.labels.cluster_name=%q AND `, location, cluster) +
+		"(" + strings.Join(methods, " OR ") + ") AND (" + strings.Join(objects, " OR ") + ")"
 }
 
 // has says that a field of an audit entry has a text in it.

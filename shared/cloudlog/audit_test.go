@@ -122,6 +122,30 @@ func TestTheLogTellsWhoEndedASlice(t *testing.T) {
 	}
 }
 
+// TestTheLogTellsWhoDeletedAJob: of this cluster, this namespace and this name alone.
+func TestTheLogTellsWhoDeletedAJob(t *testing.T) {
+	log, served := open(t)
+	entry := func(cluster, method, resource string) []byte {
+		return []byte(`{"logName":"projects/demo/logs/cloudaudit.googleapis.com%2Factivity","insertId":"` + cluster + resource + method + `","timestamp":"2026-03-01T12:00:01Z",
+			"resource":{"type":"k8s_cluster","labels":{"project_id":"demo","location":"us-east5","cluster_name":"` + cluster + `"}},
+			"protoPayload":{"serviceName":"k8s.io","methodName":"` + method + `","resourceName":"` + resource + `"}}`)
+	}
+	const job, set = "batch/v1/namespaces/teams/jobs/llama", "jobset.x-k8s.io/v1alpha2/namespaces/teams/jobsets/big"
+	for _, raw := range [][]byte{
+		entry("research", "io.k8s.batch.v1.jobs.delete", job), entry("research", "io.x-k8s.jobset.v1alpha2.jobsets.delete", set),
+		entry("other", "io.k8s.batch.v1.jobs.delete", job), entry("research", "io.k8s.batch.v1.jobs.get", job),
+		entry("research", "io.k8s.batch.v1.jobs.delete", "batch/v1/namespaces/other/jobs/llama"),
+	} {
+		served.Write(raw)
+	}
+	entries, whole, err := log.Entries(t.Context(), cloudlog.Query{
+		Project: project, Zone: "us-east5/research", Since: start, Subjects: []cloudlog.Subject{{Node: "llama", QueuedResource: "big", Namespace: "teams"}},
+	})
+	if err != nil || !whole || len(entries) != 2 || !strings.Contains(string(entries[0])+string(entries[1]), set) {
+		t.Errorf("%d entries, whole %t, %v", len(entries), whole, err)
+	}
+}
+
 // TestWhatIsTooMuchIsTheNewest: one call is all that is made.
 func TestWhatIsTooMuchIsTheNewest(t *testing.T) {
 	log, served := open(t)

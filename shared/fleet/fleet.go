@@ -45,9 +45,9 @@ type Fleet struct {
 }
 
 // New returns the fleet of a deployed function, on the real clock, with the loop that stores decisions.
-func New(l *ledger.Ledger, policies ledger.Policies, publisher ledger.Publisher, provider Reader, function string) *Fleet {
+func New(l *ledger.Ledger, policies ledger.Policies, publisher ledger.Publisher, providers provider.Set, function string) *Fleet {
 	log := trigger.Log()
-	f := &Fleet{Ledger: l, Provider: provider, Now: time.Now, Log: log, Advancer: &ledger.Advancer{
+	f := &Fleet{Ledger: l, Provider: providers, Now: time.Now, Log: log, Advancer: &ledger.Advancer{
 		Ledger: l, Policies: policies, Publisher: publisher, Now: time.Now, Sleep: ledger.Sleep,
 		Source: "//pitstop/functions/" + function, Cause: trigger.MessageID, Log: log,
 	}}
@@ -97,6 +97,9 @@ func Order(ctx context.Context, l *ledger.Ledger, w incident.Workload, s inciden
 		return nil, nil, err
 	}
 	from := s.SpecIn()
+	if provider.Of(s.Zone) == provider.GKE {
+		return spec, elsewhere(s, at), nil
+	}
 	shape, named := p.Shape(at.Accelerator)
 	switch other := at.Accelerator != ""; {
 	case !other && !s.Reshaped():
@@ -132,6 +135,17 @@ func Order(ctx context.Context, l *ledger.Ledger, w incident.Workload, s inciden
 	}
 	spec, unfit = cloudtpu.Fit(spec, cloudtpu.Move{From: from, To: at.Zone, Subnetworks: p.Subnetworks})
 	return spec, unfit, nil
+}
+
+// elsewhere says why a Job cannot be created in a place other than its own; nil in its own.
+func elsewhere(s incident.Slot, at incident.Place) error {
+	switch {
+	case at.Accelerator != "":
+		return otherShape(s, "the machines of a Job are chosen in its manifest")
+	case at.Zone != s.SpecIn():
+		return &provider.Error{Call: "create " + s.Name, Class: incident.CannotMove, Message: "a Job is created again in its own cluster and namespace alone"}
+	}
+	return nil
 }
 
 func otherShape(s incident.Slot, why string) error {
@@ -180,6 +194,12 @@ func (f *Fleet) Listen(ctx context.Context, w incident.Workload, s provider.Slic
 	return f.Advancer.Advance(ctx, w.ID, beat)
 }
 
+// reads reports whether this function reads the provider of a zone. Patrol reads them all, a minute later at most.
+func (f *Fleet) reads(zone string) bool {
+	s, some := f.Provider.(provider.Set)
+	return !some || s.Has(zone)
+}
+
 // Look reads every slice of a workload now and feeds the readings to it. A slice that is being created elsewhere is looked
 // for there. A slice that cannot be read is logged and left for the next look.
 func (f *Fleet) Look(ctx context.Context, w incident.Workload) (incident.Workload, error) {
@@ -189,6 +209,9 @@ func (f *Fleet) Look(ctx context.Context, w incident.Workload) (incident.Workloa
 			if e.Action == events.ActionCreate && e.Concerns(s.Name) {
 				ref.Zone = e.Zone
 			}
+		}
+		if !f.reads(ref.Zone) {
+			continue
 		}
 		next, err := f.LookAt(ctx, w, ref)
 		if err != nil {
@@ -378,7 +401,8 @@ func (f *Fleet) workloadOf(ctx context.Context, s provider.Slice) (incident.Work
 		return incident.Workload{}, err
 	}
 	own := cmp.Or(s.QueuedResource, s.Name)
-	names := []string{own, own + "." + s.Zone}
+	in := strings.ReplaceAll(s.Zone, "/", ".") // a name has no slash
+	names := []string{own, own + "." + in}
 	label := s.Labels[events.LabelWorkload]
 	if label != "" {
 		names = slices.Insert(names, 0, label)
@@ -387,7 +411,7 @@ func (f *Fleet) workloadOf(ctx context.Context, s provider.Slice) (incident.Work
 		w, err := f.Advancer.Workload(ctx, s.Project+"/"+name)
 		switch {
 		case errors.Is(err, ledger.ErrNotFound):
-			return incident.New(s.Project, name, cloudtpu.Name), nil
+			return incident.New(s.Project, name, provider.Of(s.Zone)), nil
 		case err != nil:
 			return incident.Workload{}, err
 		}
@@ -410,12 +434,15 @@ func (f *Fleet) workloadOf(ctx context.Context, s provider.Slice) (incident.Work
 			return w, err
 		}
 	}
-	return incident.New(s.Project, own+"."+s.Zone+"."+s.Incarnation.ID, cloudtpu.Name), nil
+	return incident.New(s.Project, own+"."+in+"."+s.Incarnation.ID, provider.Of(s.Zone)), nil
 }
 
 // stranger says why a slice with the name of a workload does not belong to it. The workload's slices may be gone since the
 // last reading, so they are read first.
 func (f *Fleet) stranger(ctx context.Context, w incident.Workload, s provider.Slice) (_ incident.Workload, why string, err error) {
+	if of := provider.Of(s.Zone); cmp.Or(w.Provider, provider.CloudTPU) != of {
+		return w, "it is of the provider " + of + ", and the workload of " + w.Provider, nil
+	}
 	e := s.Evidence("")
 	if w.Stranger(e) == "" {
 		return w, "", nil
@@ -553,8 +580,11 @@ func (f *Fleet) Find(ctx context.Context, e events.Entry, raw []byte) (s ledger.
 }
 
 // Meet reads the node of a log entry in the zone that the entry names, and gives the reading to the ledger; met is false if
-// the node is gone.
+// the node is gone, or if this function does not read its provider.
 func (f *Fleet) Meet(ctx context.Context, of events.Subject) (met bool, err error) {
+	if !f.reads(of.Zone) {
+		return false, nil
+	}
 	s, err := f.Read(ctx, provider.Ref{Project: of.Project, Zone: of.Zone, Name: of.Node})
 	if err != nil {
 		return false, fmt.Errorf("look at %s: %w", of, err)

@@ -132,7 +132,7 @@ func (u *tpu) lives() {
 	case incident.Lost:
 		may["zombie"] = func() { u.crew(events.CrewReport{Report: events.ReportProgress}) }
 		may["deleted"] = u.deleted
-	case incident.Unread, incident.Creating, incident.Deleting, incident.Unclear:
+	case incident.Unread, incident.Creating, incident.Deleting, incident.Unclear, incident.Done:
 		u.t.Fatalf("nothing happens to what is %s", u.condition)
 	case incident.Gone:
 		may["created"] = func() {

@@ -394,6 +394,7 @@ func (m *machine) facts(s *Slot, e Read, since time.Time) {
 		if f.Ends.IsZero() {
 			next.Ends = s.Ends // an unusable slice may not show it any more
 		}
+		next.Reclaimable = f.Reclaimable || s.Reclaimable // likewise
 	case Unread, Creating, Ready, Gone:
 	}
 	if f.Spec == "" {

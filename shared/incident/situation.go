@@ -154,6 +154,8 @@ func (m *machine) loss(s *Slot) Trouble {
 	switch {
 	case s.ended():
 		t.Cause, t.Text = events.CauseEnd, t.Text+", as planned for "+s.Ends.UTC().Format(time.RFC3339)
+	case s.Cause != "":
+		t.Cause = s.Cause
 	case s.Reclaimable:
 		t.Cause = events.CausePreemption
 	}

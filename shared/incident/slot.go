@@ -76,6 +76,8 @@ type Facts struct {
 	Reclaimable bool `json:"reclaimable,omitzero"`
 	// Healing says whether the provider brings it back by itself once it is lost.
 	Healing Heal `json:"healing,omitzero"`
+	// Cause is why it was lost, where the provider itself says so: its training ended by itself.
+	Cause events.Cause `json:"cause,omitzero"`
 	// Ends is the planned end of this life: its run duration is over then. Zero means never.
 	Ends time.Time `json:"ends,omitzero"`
 	// Spec is the hash of the stored specification from which it can be created again. Bare says that the specification has no

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/policy"
 )
 
 // Words are a provider's names for its slices, for people. No decision rests on them, and the functions make the calls that they
@@ -73,6 +74,14 @@ func (w Workload) Words() Words {
 // noun names a slice for people, and group names the resource that holds it.
 func (w Workload) noun(slice string) string  { return w.Words().Slice + " " + slice }
 func (w Workload) group(group string) string { return w.Words().Group + " " + group }
+
+// Limited is the policy of a workload as far as Pitstop can act on its provider: it only watches the Jobs of GKE.
+func (w Workload) Limited(p policy.Policy) policy.Policy {
+	if w.Provider == gke {
+		return p.Watched("this release, which only watches Jobs of GKE")
+	}
+	return p
+}
 
 // place is a zone as resource names have it. The scope of a Job is LOCATION/CLUSTER/NAMESPACE.
 func place(zone string) string {

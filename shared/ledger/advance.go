@@ -135,7 +135,7 @@ func (a *Advancer) try(ctx context.Context, id string, fresh *incident.Workload,
 	if decide == nil {
 		decide = incident.Advance
 	}
-	p := a.Policies.For(ctx, label)
+	p := before.Limited(a.Policies.For(ctx, label))
 	now := a.Now()
 	w = before
 	w.Outbox = slices.Clip(w.Outbox)

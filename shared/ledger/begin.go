@@ -54,7 +54,7 @@ func (a *Advancer) Begin(ctx context.Context, r events.Request, requestID string
 		return w, underWay(r, t.Begun)
 	}
 	label := w.Label
-	p := a.Policies.For(ctx, label)
+	p := w.Limited(a.Policies.For(ctx, label))
 	if p.Unreadable != "" {
 		return w, a.hold(ctx, r, incident.CodePolicyUnreadable, "the policy cannot be read: "+p.Unreadable, time.Time{}, false)
 	}

@@ -323,6 +323,18 @@ func (p *Policy) limit(s Switch, l Level, who string) {
 	}
 }
 
+// Watched is the policy where nothing may be done, whatever it allows, because of who.
+func (p Policy) Watched(who string) Policy {
+	p.Limits = maps.Clone(p.Limits)
+	if p.Limits == nil {
+		p.Limits = Limits{}
+	}
+	for _, s := range All() {
+		p.limit(s, No, who)
+	}
+	return p
+}
+
 // under is the policy under the ceiling of a deployment.
 func (p Policy) under(ceiling Switches) Policy {
 	p.Limits = maps.Clone(p.Limits)

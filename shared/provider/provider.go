@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"pitstop.internal/events"
@@ -15,9 +16,10 @@ import (
 // Ref names a slice.
 type Ref struct {
 	Project string
-	Zone    string
-	Name    string
-	// QueuedResource is the one that holds the slice, if one does: it is deleted and created with it.
+	// Zone is where it is: a zone of the Cloud TPU API, or the scope LOCATION/CLUSTER/NAMESPACE of a Job of GKE.
+	Zone string
+	Name string
+	// QueuedResource is the one that holds the slice, if one does, or the JobSet of a Job: it is deleted and created with it.
 	QueuedResource string
 	// Legacy is a TPU Node of the API's former version, not a TPU VM.
 	Legacy bool
@@ -25,6 +27,9 @@ type Ref struct {
 
 // String is the API's own name.
 func (r Ref) String() string {
+	if in := strings.Split(r.Zone, "/"); len(in) == 3 {
+		return "projects/" + r.Project + "/locations/" + in[0] + "/clusters/" + in[1] + "/k8s/namespaces/" + in[2] + "/jobs/" + r.Name
+	}
 	return "projects/" + r.Project + "/locations/" + r.Zone + "/nodes/" + r.Name
 }
 
@@ -34,9 +39,9 @@ func (r Ref) String() string {
 type Provider interface {
 	// Read reads one slice now. A slice that the API does not know is not an error: its condition is incident.Gone.
 	Read(ctx context.Context, r Ref) (Slice, error)
-	// List reads all slices of a zone, page by page.
+	// List reads all slices of a zone, or of a cluster LOCATION/CLUSTER, page by page.
 	List(ctx context.Context, project, zone string) (Listing, error)
-	// Zones lists the zones that may hold slices.
+	// Zones lists the zones and clusters that may hold slices: what List reads.
 	Zones(ctx context.Context, project string) ([]string, error)
 	// Create creates a slice from a stored specification, or several together, with labels added. The same request ID
 	// creates once.
@@ -102,6 +107,8 @@ type Slice struct {
 	Spot           bool
 	// Healing says whether the provider brings the slice back by itself once it is lost.
 	Healing incident.Heal
+	// Cause is why it is lost, where the provider says so.
+	Cause events.Cause
 	// Ends is when this life ends as planned; zero if it has no planned end.
 	Ends time.Time
 	// Ordered is the creation time of the queued resource that holds the slice, or will bring it, and With names the other
@@ -134,13 +141,13 @@ func (s Slice) Evidence(id string) incident.Read {
 		Slice:  s.Name, Zone: s.Zone, Condition: s.Condition, Incarnation: s.Incarnation, State: s.State, Notice: s.Notice,
 		NoticeUnread: s.NoticeUnread, Maintained: s.Maintained, Incident: s.Labels[events.LabelIncident], Ordered: s.Ordered, Abuse: s.Abuse, Directory: s.Directory,
 		Facts: incident.Facts{
-			Group: s.QueuedResource, Legacy: s.Legacy, Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Reclaimable: s.Spot, Healing: s.Healing, Ends: s.Ends,
+			Group: s.QueuedResource, Legacy: s.Legacy, Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Reclaimable: s.Spot, Healing: s.Healing, Cause: s.Cause, Ends: s.Ends,
 			Spec: s.SpecHash, Bare: s.Bare, Label: s.Labels[events.LabelPolicy], Account: s.Account,
 		},
 	}
 }
 
-// Listing is a reading of a zone.
+// Listing is a reading of a zone, or of a cluster.
 type Listing struct {
 	// At is when it was read, as of a slice.
 	At     time.Time
@@ -148,8 +155,8 @@ type Listing struct {
 	// Partial says that the API could not reach everything: an unlisted slice may still exist.
 	Partial bool
 	// Legacy says that the zone's legacy nodes are among them; otherwise an unlisted legacy node does not count as missing.
-	// Unread is why they are not listed, if they should be.
 	Legacy bool
+	// Unread is why legacy nodes, or the Jobs of a namespace, are not listed, if they should be.
 	Unread error
 }
 

@@ -78,8 +78,15 @@ func (s Shape) MaintainsEarly() bool {
 	return early > 0 && s.Chips >= early
 }
 
-// Region is the region of a zone: the part before the last hyphen. That also holds for zones such as us-central1-ai1a.
+// Region is the region of a zone: the part before the last hyphen. That also holds for zones such as us-central1-ai1a. The scope of a
+// Job of GKE begins with the location of its cluster, which is a zone or a region: only a zone has a second hyphen.
 func Region(zone string) string {
+	if location, _, job := strings.Cut(zone, "/"); job {
+		if strings.Count(location, "-") < 2 {
+			return location
+		}
+		zone = location
+	}
 	if i := strings.LastIndexByte(zone, '-'); i > 0 {
 		return zone[:i]
 	}

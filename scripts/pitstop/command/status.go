@@ -164,7 +164,7 @@ func (d deployment) status(ctx context.Context, l *ledger.Ledger, past *historia
 		unread = oneLine(err)
 	}
 	for i, w := range found {
-		st := d.stands(policies.For(ctx, w.Label), w)
+		st := d.stands(w.Limited(policies.For(ctx, w.Label)), w)
 		if every, atLeast := everySaved(w, unsaved(w)); every > oftenEnough && !w.Crew.Finished {
 			h, err := past.of(ctx, w, d.now())
 			if err != nil {

@@ -410,7 +410,7 @@ func (d deployment) advise(ctx context.Context, l *ledger.Ledger, w incident.Wor
 	if end(errors.Join(err, unread)) != nil {
 		return
 	}
-	p := policies.For(ctx, label)
+	p := w.Limited(policies.For(ctx, label))
 	if len(off) > 0 {
 		tell(out, "autocheckpoint is off for "+namesOf(off)+": "+autocheckpointCost)
 		tell(out, "  you: "+switchesOn(w, off, p))

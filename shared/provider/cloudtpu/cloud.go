@@ -28,7 +28,7 @@ const callTimeout = 60 * time.Second
 const amendTries = 5
 
 // Name is the Cloud TPU API's name in a workload's document.
-const Name = "cloud-tpu"
+const Name = provider.CloudTPU
 
 // Client is the client of the Cloud TPU API, v2alpha1: the only version that knows request IDs on nodes, autocheckpoint and early
 // maintenance. Apart from SetMetadata and SetLabel it repeats no call by itself. It is safe for concurrent use.

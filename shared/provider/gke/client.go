@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/provider"
@@ -25,6 +26,8 @@ type Client struct {
 	Token          func(ctx context.Context) (string, error)
 	// Page is how many objects an answer has at most: 500 when zero.
 	Page int
+
+	orders *orders // keeps the manifests of Jobs and JobSets; nil reads none
 }
 
 // jobSetAPI is the version of JobSet's API that is read.
@@ -35,39 +38,53 @@ const mostBytes = 32 << 20
 
 // List reads the Jobs, JobSets, Pods of Jobs and TPU machines of the cluster: four lists, however many objects there are. A cluster
 // without JobSet has no JobSets; where a Job belongs to one all the same, the list fails. Errors are *provider.Error.
-func (c Client) List(ctx context.Context) (o Objects, err error) {
-	in := ""
-	if c.Namespace != "" {
-		in = "/namespaces/" + url.PathEscape(c.Namespace)
+func (c Client) List(ctx context.Context) (Objects, error) {
+	o, err := c.listIn(ctx)
+	if err == nil {
+		o.Nodes, err = list[Node](ctx, c, "/api/v1/nodes", labelAccelerator, nil)
 	}
-	if o.Jobs, err = list[Job](ctx, c, "/apis/batch/v1"+in+"/jobs", ""); err != nil {
-		return Objects{}, err
-	}
-	o.JobSets, err = list[JobSet](ctx, c, "/apis/"+jobSetAPI+in+"/jobsets", "")
-	var no *provider.Error
-	switch {
-	case err == nil:
-	case !errors.As(err, &no) || no.Class != incident.NotFound:
-		return Objects{}, err
-	default:
-		for _, j := range o.Jobs {
-			if j.owner("JobSet") != "" {
-				return Objects{}, &provider.Error{Call: no.Call, Class: incident.Transient, Cause: err, Message: fmt.Sprintf(
-					"the Job %s/%s belongs to the JobSet %s, and this cluster lists no JobSets of %s: %s", j.Namespace, j.Name, j.controller("JobSet").Name, jobSetAPI, no.Message)}
-			}
-		}
-	}
-	if o.Pods, err = list[Pod](ctx, c, "/api/v1"+in+"/pods", "batch.kubernetes.io/job-name"); err != nil {
-		return Objects{}, err
-	}
-	if o.Nodes, err = list[Node](ctx, c, "/api/v1/nodes", labelAccelerator); err != nil {
+	if err != nil {
 		return Objects{}, err
 	}
 	return o, nil
 }
 
-// list reads a list page by page. Where the rest of a list has expired, it begins once more.
-func list[T any](ctx context.Context, c Client, path, selector string) ([]T, error) {
+// listIn reads the same in one namespace, without the machines.
+func (c Client) listIn(ctx context.Context) (o Objects, err error) {
+	in := ""
+	if c.Namespace != "" {
+		in = "/namespaces/" + url.PathEscape(c.Namespace)
+	}
+	if o.Jobs, err = list(ctx, c, "/apis/batch/v1"+in+"/jobs", "", func(j *Job, text []byte) { j.order = c.orders.of(kindJob, j.Meta, text) }); err != nil {
+		return o, err
+	}
+	o.JobSets, err = list(ctx, c, "/apis/"+jobSetAPI+in+"/jobsets", "", func(s *JobSet, text []byte) { s.order = c.orders.of(kindJobSet, s.Meta, text) })
+	var no *provider.Error
+	switch {
+	case err == nil:
+	case !errors.As(err, &no) || no.Class != incident.NotFound:
+		return o, err
+	default:
+		for _, j := range o.Jobs {
+			if j.owner("JobSet") != "" {
+				return o, &provider.Error{Call: no.Call, Class: incident.Transient, Cause: err, Message: fmt.Sprintf(
+					"the Job %s/%s belongs to the JobSet %s, and this cluster lists no JobSets of %s: %s", j.Namespace, j.Name, j.controller("JobSet").Name, jobSetAPI, no.Message)}
+			}
+		}
+	}
+	o.Pods, err = list[Pod](ctx, c, "/api/v1"+in+"/pods", "batch.kubernetes.io/job-name", nil)
+	return o, err
+}
+
+// page is one page of a list.
+type page[T any] struct {
+	kind, next string
+	items      []T
+}
+
+// list reads a list page by page. Where the rest of a list has expired, it begins once more. Text is handed the text of each item,
+// which it must not keep.
+func list[T any](ctx context.Context, c Client, path, selector string, text func(item *T, text []byte)) ([]T, error) {
 	var all []T
 	token, again := "", false
 	for {
@@ -78,32 +95,97 @@ func list[T any](ctx context.Context, c Client, path, selector string) ([]T, err
 		if token != "" {
 			q.Set("continue", token)
 		}
-		var page struct {
-			Kind string `json:"kind"`
-			Meta struct {
-				Continue string `json:"continue"`
-			} `json:"metadata"`
-			Items []T `json:"items"`
-		}
-		switch code, err := c.get(ctx, path, q, &page); {
+		p := page[T]{}
+		switch code, err := c.get(ctx, path, q, func(body io.Reader) error { return p.read(body, text) }); {
 		case code == http.StatusGone && token != "" && !again:
 			all, token, again = nil, "", true
 			continue
 		case err != nil:
 			return nil, err
 		}
-		if !strings.HasSuffix(page.Kind, "List") {
-			return nil, &provider.Error{Call: "list " + path, Class: incident.Transient, Message: fmt.Sprintf("the answer is no list: its kind is %.40q", page.Kind)}
+		if !strings.HasSuffix(p.kind, "List") {
+			return nil, &provider.Error{Call: "list " + path, Class: incident.Transient, Message: fmt.Sprintf("the answer is no list: its kind is %.40q", p.kind)}
 		}
-		all = append(all, page.Items...)
-		if token = page.Meta.Continue; token == "" {
+		all = append(all, p.items...)
+		if token = p.next; token == "" {
 			return all, nil
 		}
 	}
 }
 
-// get makes a call and reads its answer.
-func (c Client) get(ctx context.Context, path string, q url.Values, into any) (code int, err error) {
+// read reads a page from a stream: of the answer no more than one object is in memory.
+func (p *page[T]) read(body io.Reader, text func(item *T, text []byte)) error {
+	d := jsontext.NewDecoder(body)
+	if err := begin(d, jsontext.KindBeginObject); err != nil {
+		return err
+	}
+	for d.PeekKind() != jsontext.KindEndObject {
+		name, err := d.ReadToken()
+		if err != nil {
+			return err //nolint:wrapcheck // the caller says what was read
+		}
+		switch name.String() {
+		case "kind":
+			err = json.UnmarshalDecode(d, &p.kind)
+		case "metadata":
+			var meta struct {
+				Continue string `json:"continue"`
+			}
+			err = json.UnmarshalDecode(d, &meta)
+			p.next = meta.Continue
+		case "items":
+			err = p.readItems(d, text)
+		default:
+			err = d.SkipValue()
+		}
+		if err != nil {
+			return err //nolint:wrapcheck // likewise
+		}
+	}
+	_, err := d.ReadToken()
+	return err //nolint:wrapcheck // likewise
+}
+
+func (p *page[T]) readItems(d *jsontext.Decoder, text func(item *T, text []byte)) error {
+	if d.PeekKind() == jsontext.KindNull {
+		return d.SkipValue() //nolint:wrapcheck // likewise
+	}
+	if err := begin(d, jsontext.KindBeginArray); err != nil {
+		return err
+	}
+	for d.PeekKind() != jsontext.KindEndArray {
+		var item T
+		if text == nil {
+			if err := json.UnmarshalDecode(d, &item); err != nil {
+				return err //nolint:wrapcheck // likewise
+			}
+		} else {
+			raw, err := d.ReadValue()
+			if err != nil {
+				return err //nolint:wrapcheck // likewise
+			}
+			if err := json.Unmarshal(raw, &item); err != nil {
+				return err //nolint:wrapcheck // likewise
+			}
+			text(&item, raw)
+		}
+		p.items = append(p.items, item)
+	}
+	_, err := d.ReadToken()
+	return err //nolint:wrapcheck // likewise
+}
+
+// begin reads the beginning of an object or of an array.
+func begin(d *jsontext.Decoder, kind jsontext.Kind) error {
+	t, err := d.ReadToken()
+	if err == nil && t.Kind() != kind {
+		err = fmt.Errorf("%s stands where %s is expected", t, kind)
+	}
+	return err //nolint:wrapcheck // likewise
+}
+
+// get makes a call and has its answer read.
+func (c Client) get(ctx context.Context, path string, q url.Values, read func(body io.Reader) error) (code int, err error) {
 	fail := func(class incident.FailureClass, message string, cause error) error {
 		return &provider.Error{Call: "list " + path, Class: class, Message: message, Cause: cause}
 	}
@@ -124,14 +206,12 @@ func (c Client) get(ctx context.Context, path string, q url.Values, into any) (c
 		return 0, fail(incident.Transient, err.Error(), err)
 	}
 	defer res.Body.Close() //nolint:errcheck // it was only read
-	body, err := io.ReadAll(io.LimitReader(res.Body, mostBytes+1))
-	switch {
-	case err != nil:
-		return res.StatusCode, fail(incident.Transient, err.Error(), err)
-	case len(body) > mostBytes:
-		return res.StatusCode, fail(incident.Invalid, fmt.Sprintf("the answer has more than %d MiB", mostBytes>>20), nil)
-	case res.StatusCode == http.StatusOK:
-		if err := json.Unmarshal(body, into); err != nil {
+	body := &io.LimitedReader{R: res.Body, N: mostBytes + 1}
+	if res.StatusCode == http.StatusOK {
+		switch err := read(body); {
+		case body.N <= 0:
+			return res.StatusCode, fail(incident.Invalid, fmt.Sprintf("the answer has more than %d MiB", mostBytes>>20), nil)
+		case err != nil:
 			return res.StatusCode, fail(incident.Transient, "the answer cannot be read: "+err.Error(), err)
 		}
 		return res.StatusCode, nil
@@ -139,7 +219,7 @@ func (c Client) get(ctx context.Context, path string, q url.Values, into any) (c
 	var status struct {
 		Message string `json:"message"`
 	}
-	_ = json.Unmarshal(body, &status) //nolint:errcheck // a page that is not the API's has no message
+	_ = json.UnmarshalRead(body, &status) //nolint:errcheck // a page that is not the API's has no message
 	return res.StatusCode, fail(classOf(res.StatusCode), cmp.Or(status.Message, "answer "+strconv.Itoa(res.StatusCode)), nil)
 }
 

@@ -1,10 +1,11 @@
 // Package gke reads trainings on TPUs in clusters of GKE: their Jobs, JobSets, Pods and Nodes become readings of slices. A slice is a
-// Job, and a child Job of a JobSet is one slice of a Multislice. It reads only. No function uses it yet.
+// Job, and a child Job of a JobSet is one slice of a Multislice. Clusters makes them slices of a provider. It reads only.
 //
 // The objects here have the fields that a reading needs. Everything else of an object is passed over.
 package gke
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -17,6 +18,7 @@ type Meta struct {
 	Name        string            `json:"name"`
 	Namespace   string            `json:"namespace"`
 	UID         string            `json:"uid"`
+	Version     string            `json:"resourceVersion"`
 	Created     time.Time         `json:"creationTimestamp"`
 	Deleted     *time.Time        `json:"deletionTimestamp"`
 	Labels      map[string]string `json:"labels"`
@@ -77,6 +79,8 @@ type Job struct {
 		Failed     int        `json:"failed"`
 		Succeeded  int        `json:"succeeded"`
 	} `json:"status"`
+
+	order *order // its manifest; nil where it was not asked for
 }
 
 // JobSpec is what a Job asks for.
@@ -213,6 +217,8 @@ type JobSet struct {
 			Counted []int `json:"jobRestartsCountTowardsMax"`
 		} `json:"replicatedJobsStatus"`
 	} `json:"status"`
+
+	order *order // likewise
 }
 
 // restarts reports whether a slice that failed so begins again by itself. Part is the replicated Job that it belongs to. The first rule
@@ -258,7 +264,28 @@ type Pod struct {
 		Phase      string     `json:"phase"`
 		Conditions conditions `json:"conditions"`
 		Started    *time.Time `json:"startTime"`
+		Containers []struct {
+			State struct {
+				Terminated *struct {
+					Code   int    `json:"exitCode"`
+					Reason string `json:"reason"`
+				} `json:"terminated"`
+			} `json:"state"`
+		} `json:"containerStatuses"`
 	} `json:"status"`
+}
+
+// crashed says how the first container ended that failed by itself; empty where none did, or where the machine took the Pod along.
+func (p Pod) crashed() string {
+	if p.Status.Phase != "Failed" || p.Status.Conditions.holds("DisruptionTarget") {
+		return ""
+	}
+	for _, c := range p.Status.Containers {
+		if t := c.State.Terminated; t != nil && t.Code != 0 {
+			return fmt.Sprintf("its Pod %s ended with exit code %d (%s)", p.Name, t.Code, cmp.Or(t.Reason, "no reason"))
+		}
+	}
+	return ""
 }
 
 func (p Pod) ended() bool { return p.Status.Phase == "Succeeded" || p.Status.Phase == "Failed" }

@@ -10,18 +10,18 @@ import (
 	"pitstop.internal/shared/incident"
 )
 
-// State is what a slice is in. It is a condition of the incident package, or Done, which that has no word for.
-type State string
+// State is what a slice is in.
+type State = incident.Condition
 
-// The states.
+// The states that a cluster shows.
 const (
-	Creating  = State(incident.Creating)
-	Ready     = State(incident.Ready)
-	Unhealthy = State(incident.Unhealthy)
-	Stopped   = State(incident.Stopped)
-	Lost      = State(incident.Lost)
-	Deleting  = State(incident.Deleting)
-	Done      = State("done") // the training is complete, by the API
+	Creating  = incident.Creating
+	Ready     = incident.Ready
+	Unhealthy = incident.Unhealthy
+	Stopped   = incident.Stopped
+	Lost      = incident.Lost
+	Deleting  = incident.Deleting
+	Done      = incident.Done
 )
 
 // Reading is a reading of a slice.
@@ -32,7 +32,9 @@ type Reading struct {
 	Incarnation events.Incarnation
 	// Group is the JobSet, which is created and deleted as a whole. Workload is the name of what trains together.
 	Group, Workload string
-	State           State
+	// Ordered is the creation of the JobSet.
+	Ordered time.Time
+	State   State
 	// Heals says that Kubernetes brings the slice back by itself.
 	Heals bool
 	// Reclaimable says that Google may take the machines at any moment.
@@ -52,8 +54,12 @@ type Reading struct {
 	Accelerator, Topology string
 	// Policy and Directory are the owner's words on the Job or its JobSet.
 	Policy, Directory string
+	// Cause is events.CauseCrash where the training ended by itself, and no machine of it had trouble; otherwise it is empty.
+	Cause events.Cause
 	// Why says in a few words what the state rests on.
 	Why string
+
+	order *order // what it can be created from again; nil where it was not read
 }
 
 // The labels and selectors that a reading uses.
@@ -152,11 +158,14 @@ func (s slot) reading(nodes map[string]*Node, prefix string, now time.Time) Read
 		Policy: s.word(labelled(events.LabelPolicy)), Directory: s.word(func(m Meta) string { return m.Annotations[events.MetadataCheckpointDir] }),
 	}
 	if s.set != nil {
-		r.Scope, r.Group, r.Workload = prefix+s.set.Namespace, s.set.Name, s.set.Name
+		r.Scope, r.Group, r.Workload, r.Ordered, r.order = prefix+s.set.Namespace, s.set.Name, s.set.Name, s.set.Created.UTC(), s.set.order
 	}
 	if s.job != nil {
 		r.Scope = prefix + s.job.Namespace
-		r.Incarnation = events.Incarnation{Zone: r.Scope, ID: s.job.UID, Created: s.job.Created}
+		r.Incarnation = events.Incarnation{Zone: r.Scope, ID: s.job.UID, Created: s.job.Created.UTC()}
+		if s.set == nil {
+			r.order = s.job.order
+		}
 	}
 	if w := s.word(labelled(events.LabelWorkload)); w != "" {
 		r.Workload = w
@@ -179,9 +188,26 @@ func (s slot) reading(nodes map[string]*Node, prefix string, now time.Time) Read
 	slices.Sort(r.Unended)
 	r.Torn = torn(s.pods)
 	r.State, r.Heals, r.Why = s.state(nodes)
+	if crash := s.crash(nodes); crash != "" && r.State == Lost {
+		r.Cause, r.Why = events.CauseCrash, r.Why+"; "+crash
+	}
 	// Job and JobSet wait until the machine says that the Pod has ended. One that never answers again never says it.
 	r.Heals = r.Heals && !silent
 	return r
+}
+
+// crash says which Pod ended by itself; empty where none did, or where a machine had trouble: then the others followed.
+func (s slot) crash(nodes map[string]*Node) (how string) {
+	for _, p := range s.pods {
+		n := nodes[p.Spec.NodeName]
+		if p.Status.Conditions.holds("DisruptionTarget") || p.Spec.NodeName != "" && (n == nil || n.trouble() != "") {
+			return ""
+		}
+		if end := p.crashed(); end != "" && (how == "" || end < how) {
+			how = end
+		}
+	}
+	return how
 }
 
 // state is what a slice is in, whether Kubernetes brings it back, and why. The first row that fits counts.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"pitstop.internal/events"
@@ -271,7 +272,7 @@ func TestAReadingNamesItsSlice(t *testing.T) {
 		Incarnation: events.Incarnation{Zone: "us-east5/research/teams", ID: "j1", Created: time.Date(2026, 11, 12, 10, 0, 0, 0, time.UTC)},
 		Policy:      "spot", Directory: "gs://ckpt/llama", Why: "2 of 2 Pods are ready",
 	}
-	if diff := cmp.Diff([]Reading{want}, Readings(o, "us-east5", "research", now)); diff != "" {
+	if diff := cmp.Diff([]Reading{want}, Readings(o, "us-east5", "research", now), cmpopts.IgnoreUnexported(Reading{})); diff != "" {
 		t.Errorf("a Job (-want +read):\n%s", diff)
 	}
 	inSet(aJobSet(t, `,"labels":{"pitstop-policy":"night","pitstop-workload":"big"},"annotations":{"pitstop-checkpoint-dir":"gs://ckpt/set"}`, restarts, ""), aJob(t, "", "", ""))(&o)
@@ -420,7 +421,7 @@ func TestTheOrderOfListsMeansNothing(t *testing.T) {
 		o.Jobs = rapid.Permutation(o.Jobs).Draw(rt, "jobs")
 		o.Pods = rapid.Permutation(o.Pods).Draw(rt, "pods")
 		o.Nodes = rapid.Permutation(o.Nodes).Draw(rt, "nodes")
-		if diff := cmp.Diff(want, Readings(o, "l", "c", now)); diff != "" || len(want) != 3 {
+		if diff := cmp.Diff(want, Readings(o, "l", "c", now), cmpopts.IgnoreUnexported(Reading{})); diff != "" || len(want) != 3 {
 			rt.Fatalf("%d readings (-want +read):\n%s", len(want), diff)
 		}
 	})

@@ -1,0 +1,218 @@
+package patrol_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/functions/patrol"
+	"pitstop.internal/shared/fleet/fleettest"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/provider"
+	"pitstop.internal/shared/provider/gke"
+	"pitstop.internal/shared/provider/gke/gketest"
+)
+
+const (
+	scope  = "us-east5/trainers/default"
+	secret = "hunter2-hunter2"
+)
+
+// clusterBench is a bench with a cluster that has two machines of four chips.
+type clusterBench struct {
+	*bench
+	cluster *gketest.Server
+	http    *http.Client
+}
+
+func newClusterBench(t *testing.T) *clusterBench {
+	t.Helper()
+	b := &clusterBench{bench: newBench(t)}
+	b.cluster = gketest.New(gketest.Config{Clock: b.Clock, Seed: 1})
+	b.http = &http.Client{Transport: b.cluster.Transport()}
+	open := func(context.Context, gke.Cluster) (gke.Client, error) {
+		return gke.Client{HTTP: b.http, URL: "http://cluster.invalid"}, nil
+	}
+	clusters := gke.New([]gke.Cluster{{Project: fleettest.Project, Location: "us-east5", Name: "trainers"}}, open, b.Clock.Now)
+	providers := provider.Set{provider.CloudTPU: b.Cloud, provider.GKE: clusters}
+	b.Fleet.Provider = providers
+	b.handle = patrol.New(patrol.Deps{
+		Fleet: b.Fleet, Provider: providers, Audit: b.AuditLog, Publisher: b.Sender, Project: fleettest.Project, Ours: []string{fleettest.Us}, Sleep: b.Sleep,
+	})
+	for _, name := range []string{"n1", "n2"} {
+		b.call(http.MethodPost, "/api/v1/nodes", fmt.Sprintf(`{"metadata":{"name":%q,"labels":{"cloud.google.com/gke-tpu-accelerator":"tpu-v6e-slice","cloud.google.com/gke-spot":"true"}},`+
+			`"status":{"allocatable":{"google.com/tpu":"4"},"conditions":[{"type":"Ready","status":"True"}]}}`, name))
+	}
+	return b
+}
+
+func (b *clusterBench) call(method, path, body string) {
+	b.T.Helper()
+	req, err := http.NewRequestWithContext(b.T.Context(), method, "http://cluster.invalid"+path, strings.NewReader(body))
+	b.Must(err)
+	if method == http.MethodPatch {
+		req.Header.Set("Content-Type", "application/merge-patch+json")
+	}
+	res, err := b.http.Do(req)
+	b.Must(err)
+	b.Must(res.Body.Close())
+	if res.StatusCode >= 300 {
+		b.T.Fatalf("%s %s: answer %d", method, path, res.StatusCode)
+	}
+}
+
+// job makes a Job of two Pods, which fails with its first loss.
+func (b *clusterBench) job(more string) {
+	b.T.Helper()
+	b.call(http.MethodPost, "/apis/batch/v1/namespaces/default/jobs", `{"metadata":{"name":"llama","labels":{"pitstop-policy":"spot"},"annotations":{"pitstop-checkpoint-dir":"gs://ckpt/llama"}},`+
+		`"spec":{"completionMode":"Indexed","parallelism":2,"completions":2,"backoffLimit":0`+more+`,"template":{"spec":{"restartPolicy":"Never","nodeSelector":{"cloud.google.com/gke-tpu-accelerator":"tpu-v6e-slice"},`+
+		`"containers":[{"name":"train","image":"train:1","env":[{"name":"TOKEN","value":"`+secret+`"}],"resources":{"limits":{"google.com/tpu":4},"requests":{"google.com/tpu":4}}}]}}}}`)
+}
+
+func (b *clusterBench) workload() incident.Workload {
+	b.T.Helper()
+	w, err := b.Fleet.Advancer.Workload(b.T.Context(), id)
+	b.Must(err)
+	return w
+}
+
+// TestAJobIsWatched: it becomes a workload like a TPU VM, its loss opens an incident, and nothing is done about it, whatever its policy says.
+func TestAJobIsWatched(t *testing.T) {
+	b := newClusterBench(t)
+	b.job("")
+	b.minutes(2)
+	w := b.workload()
+	s := w.Slices[0]
+	if w.Provider != "gke" || w.Label != "spot" || w.Directory != "gs://ckpt/llama" || w.Incident != nil || w.Closed != nil {
+		t.Errorf("the workload: %+v", w)
+	}
+	if s.Name != slice || s.Zone != scope || s.Condition != incident.Ready || s.Workers != 2 || s.Chips != 8 || !s.Reclaimable || s.Healing != incident.HealsNever || s.Spec == "" {
+		t.Errorf("the slice: %+v", s)
+	}
+	spec, err := b.Ledger.Spec(t.Context(), s.Spec)
+	b.Must(err)
+	if !strings.Contains(string(spec), `"image":"train:1"`) || strings.Contains(string(spec), secret) {
+		t.Errorf("the manifest: %s", spec)
+	}
+	b.call(http.MethodDelete, "/api/v1/nodes/n2", "")
+	b.minutes(3)
+	if w = b.workload(); w.Incident == nil || w.Incident.Phase != incident.Watching || w.Slices[0].Condition != incident.Lost {
+		t.Fatalf("a Job without retries lost a machine: %+v", w)
+	}
+	for _, want := range []string{"io.k8s.batch.v1.jobs.delete", "io.k8s.batch.v1.jobs.create"} {
+		if !slices.ContainsFunc(w.Incident.PlannedCalls, func(c incident.Planned) bool { return c.Method == want }) {
+			t.Errorf("no %s is planned: %+v", want, w.Incident.PlannedCalls)
+		}
+	}
+	if sent := b.sent(); slices.ContainsFunc(sent, func(typ string) bool { return strings.HasSuffix(typ, "requested.v1") }) {
+		t.Errorf("requests were sent: %q", sent)
+	}
+	b.Want(strings.Contains(b.Logged(), secret), false)
+}
+
+// TestAClusterIsReadWithFourLists: however many Jobs it has and whatever they are in.
+func TestAClusterIsReadWithFourLists(t *testing.T) {
+	b := newClusterBench(t)
+	b.job("")
+	b.minutes(1)
+	b.cluster.Calls()
+	for _, change := range []func(){func() {}, func() { b.call(http.MethodDelete, "/api/v1/nodes/n2", "") }, func() {}, func() {}} {
+		change()
+		b.cluster.Calls()
+		b.minutes(1)
+		var lists []string
+		for _, c := range b.cluster.Calls() {
+			path, _, _ := strings.Cut(c.Path, "?")
+			lists = append(lists, c.Method+" "+path)
+		}
+		b.Want(lists, []string{"GET /apis/batch/v1/jobs", "GET /apis/jobset.x-k8s.io/v1alpha2/jobsets", "GET /api/v1/pods", "GET /api/v1/nodes"})
+	}
+}
+
+// TestAJobThatIsGone: a Failed Job that its time to live removed was lost; a complete one was not; and a list that failed proves nothing.
+func TestAJobThatIsGone(t *testing.T) {
+	t.Run("failed", func(t *testing.T) {
+		b := newClusterBench(t)
+		b.job(`,"ttlSecondsAfterFinished":300`)
+		b.minutes(2)
+		b.call(http.MethodDelete, "/api/v1/nodes/n2", "")
+		b.minutes(10)
+		w := b.workload()
+		if w.Incident == nil || w.Slices[0].Condition != incident.Gone || w.Incident.Cause != events.CausePreemption {
+			t.Errorf("%+v", w)
+		}
+	})
+	t.Run("crashed", func(t *testing.T) {
+		b := newClusterBench(t)
+		b.job("")
+		b.minutes(2)
+		b.cluster.Exit("default", b.pods()[0], 1)
+		b.minutes(2)
+		if w := b.workload(); w.Incident == nil || w.Incident.Cause != events.CauseCrash || !strings.Contains(w.Slices[0].State, "exit code 1") {
+			t.Errorf("%+v", w)
+		}
+	})
+	t.Run("complete", func(t *testing.T) {
+		b := newClusterBench(t)
+		b.job(`,"ttlSecondsAfterFinished":300`)
+		b.minutes(2)
+		for _, pod := range b.pods() {
+			b.cluster.Exit("default", pod, 0)
+		}
+		b.minutes(60)
+		if w := b.workload(); w.Incident != nil || w.Closed != nil || !w.Crew.Finished {
+			t.Errorf("%+v", w)
+		}
+	})
+	t.Run("not listed", func(t *testing.T) {
+		b := newClusterBench(t)
+		b.job("")
+		b.minutes(2)
+		b.cluster.Inject(gketest.Fault{Resource: "jobs", Code: http.StatusInternalServerError, Times: -1})
+		for range 3 {
+			b.Clock.Advance(time.Minute)
+			b.tick()
+		}
+		if s := b.workload().Slices[0]; s.Condition != incident.Ready {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// pods are the names of the Pods.
+func (b *clusterBench) pods() (names []string) {
+	b.T.Helper()
+	o, err := gke.Client{HTTP: b.http, URL: "http://cluster.invalid"}.List(b.T.Context())
+	b.Must(err)
+	for _, p := range o.Pods {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+// TestANoticeOfAMachineReachesTheFunctionMaintenance: as that of a TPU VM does.
+func TestANoticeOfAMachineReachesTheFunctionMaintenance(t *testing.T) {
+	b := newClusterBench(t)
+	b.job("")
+	b.minutes(2)
+	b.sent()
+	at := b.Clock.Now().Add(3 * time.Hour)
+	b.call(http.MethodPatch, "/api/v1/nodes/n1", fmt.Sprintf(`{"metadata":{"labels":{"cloud.google.com/scheduled-maintenance-time":"%d"}}}`, at.Unix()))
+	b.minutes(1)
+	var notices []events.MaintenanceNotified
+	for _, env := range b.Sender.Sent() {
+		if env.Type == events.TypeMaintenanceNotified {
+			n, err := events.DecodeMaintenanceNotified(env.Data)
+			b.Must(err)
+			notices = append(notices, n)
+		}
+	}
+	if len(notices) != 1 || notices[0].Node != slice || notices[0].Incarnation.Zone != scope || !notices[0].Notice.WindowStart.Equal(at.Truncate(time.Second)) {
+		t.Errorf("%+v", notices)
+	}
+}

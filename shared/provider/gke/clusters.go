@@ -1,0 +1,258 @@
+package gke
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/provider"
+)
+
+// Name is GKE's name in a workload's document.
+const Name = provider.GKE
+
+// Opener makes the client of a cluster.
+type Opener func(ctx context.Context, c Cluster) (Client, error)
+
+// Clusters provides the slices of some clusters. It reads them and changes nothing: every other call is refused with incident.Invalid.
+// A cluster is listed as LOCATION/CLUSTER, and the zone of a slice is its scope LOCATION/CLUSTER/NAMESPACE. It is safe for concurrent
+// use.
+type Clusters struct {
+	open Opener
+	now  func() time.Time
+	all  []*watched
+}
+
+var _ provider.Provider = (*Clusters)(nil)
+
+// watched is a cluster that is read.
+type watched struct {
+	Cluster
+
+	orders orders
+
+	mu     sync.Mutex
+	client *Client // nil until it is opened, and after a failed call: the endpoint may have changed
+}
+
+// New makes the provider. Each client is opened at the first call.
+func New(clusters []Cluster, open Opener, now func() time.Time) *Clusters {
+	c := &Clusters{open: open, now: now}
+	for _, one := range clusters {
+		c.all = append(c.all, &watched{Cluster: one, orders: orders{cluster: one.String()}})
+	}
+	return c
+}
+
+// Zones implements provider.Provider: the clusters of a project that are read, as LOCATION/CLUSTER. It makes no call.
+func (c *Clusters) Zones(_ context.Context, project string) (names []string, err error) {
+	for _, w := range c.all {
+		if w.Project == project {
+			names = append(names, w.Location+"/"+w.Name)
+		}
+	}
+	return names, nil
+}
+
+// List implements provider.Provider, with four lists for a cluster, or three for each of its named namespaces and one. A cluster that
+// is not read has a partial listing, which proves nothing.
+func (c *Clusters) List(ctx context.Context, project, zone string) (provider.Listing, error) {
+	for _, w := range c.all {
+		if w.Project == project && w.Location+"/"+w.Name == zone {
+			return c.list(ctx, w)
+		}
+	}
+	return provider.Listing{Partial: true}, nil
+}
+
+func (c *Clusters) list(ctx context.Context, w *watched) (l provider.Listing, err error) {
+	client, err := c.clientOf(ctx, w)
+	if err != nil {
+		return l, err
+	}
+	now := c.now()
+	o, unread, err := client.listAll(ctx, w.Namespaces)
+	if failed := cmp.Or(err, unread); failed != nil {
+		w.forget(client)
+	}
+	if err != nil {
+		return l, err
+	}
+	w.orders.listed()
+	l.Partial, l.Unread = unread != nil, unread
+	readings := Readings(o, w.Location, w.Name, now)
+	groups := map[string][]string{}
+	for _, r := range readings {
+		if r.Group != "" {
+			groups[r.Scope+"/"+r.Group] = append(groups[r.Scope+"/"+r.Group], r.Name)
+		}
+	}
+	for _, r := range readings {
+		s := r.slice(w.Project)
+		for _, other := range groups[r.Scope+"/"+r.Group] {
+			if other != r.Name {
+				s.With = append(s.With, other)
+			}
+		}
+		l.Slices = append(l.Slices, s)
+	}
+	return l, nil
+}
+
+// listAll reads a cluster: all namespaces, or those that are named. Unread is why some of these are not among the objects.
+func (c Client) listAll(ctx context.Context, namespaces []string) (o Objects, unread, err error) {
+	if len(namespaces) == 0 {
+		o, err = c.List(ctx)
+		return o, nil, err
+	}
+	var faults []error
+	for _, c.Namespace = range namespaces {
+		in, err := c.listIn(ctx)
+		if err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		o.Jobs, o.JobSets, o.Pods = append(o.Jobs, in.Jobs...), append(o.JobSets, in.JobSets...), append(o.Pods, in.Pods...)
+	}
+	if len(faults) == len(namespaces) {
+		return o, nil, errors.Join(faults...)
+	}
+	o.Nodes, err = list[Node](ctx, c, "/api/v1/nodes", labelAccelerator, nil)
+	return o, errors.Join(faults...), err
+}
+
+// clientOf opens the client of a cluster, if it is not open.
+func (c *Clusters) clientOf(ctx context.Context, w *watched) (*Client, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.client == nil {
+		client, err := c.open(ctx, w.Cluster)
+		if err != nil {
+			return nil, err
+		}
+		client.orders = &w.orders
+		w.client = &client
+	}
+	return w.client, nil
+}
+
+// forget has the client opened again by the next call.
+func (w *watched) forget(client *Client) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.client == client {
+		w.client = nil
+	}
+}
+
+// Read implements provider.Provider. It lists the cluster: what a slice is in shows by its Pods and machines alone.
+func (c *Clusters) Read(ctx context.Context, r provider.Ref) (provider.Slice, error) {
+	l, err := c.List(ctx, r.Project, provider.Listed(r.Zone))
+	if err != nil {
+		return provider.Slice{}, err
+	}
+	for _, s := range l.Slices {
+		if s.Zone == r.Zone && s.Name == r.Name {
+			return s, nil
+		}
+	}
+	what := "read Job " + r.Name + " in " + r.Zone
+	switch {
+	case l.Unread != nil:
+		return provider.Slice{}, &provider.Error{Call: what, Class: provider.Failure(l.Unread).Class, Message: l.Unread.Error(), Cause: l.Unread}
+	case l.Partial:
+		return provider.Slice{}, &provider.Error{Call: what, Class: incident.Invalid, Message: "CLUSTERS does not name the cluster " + provider.Listed(r.Zone) + " of " + r.Project}
+	}
+	return provider.Slice{Ref: r, Condition: incident.Gone, State: "not found"}, nil
+}
+
+// slice is a reading as every provider gives it.
+func (r Reading) slice(project string) provider.Slice {
+	s := provider.Slice{
+		Ref:       provider.Ref{Project: project, Zone: r.Scope, Name: r.Name, QueuedResource: r.Group},
+		Condition: r.State, State: string(r.State) + ": " + r.Why, Incarnation: r.Incarnation, Labels: map[string]string{}, Directory: r.Directory,
+		Accelerator: strings.TrimSpace(r.Accelerator + " " + r.Topology), Workers: r.Workers, Chips: r.Chips, Spot: r.Reclaimable,
+		Healing: incident.HealsNever, Cause: r.Cause, Ends: r.Ends.Truncate(time.Second), Ordered: r.Ordered, Notice: r.Notice,
+	}
+	if r.Heals {
+		s.Healing = incident.HealsAlways
+	}
+	for name, value := range map[string]string{events.LabelPolicy: r.Policy, events.LabelWorkload: r.label()} {
+		if value != "" {
+			s.Labels[name] = value
+		}
+	}
+	if r.State == Ready { // how many Pods of how many are ready is no news
+		s.State = string(Ready)
+		if r.Torn {
+			s.State += ", and its Pods were not made together"
+		}
+	}
+	if r.EndsAssumed {
+		s.Ends = s.Ends.Truncate(time.Minute)
+	}
+	if o := r.order; o != nil {
+		s.Spec, s.Values, s.ValuesSum, s.SpecHash = o.spec, maps.Clone(o.values), o.sum, o.name
+	}
+	return s
+}
+
+// label is the owner's word for the workload; empty where there is none.
+func (r Reading) label() string {
+	if r.Workload == cmp.Or(r.Group, r.Name) {
+		return ""
+	}
+	return r.Workload
+}
+
+// Operations implements provider.Provider. Kubernetes answers each call at once.
+func (c *Clusters) Operations(context.Context, string, string, ...string) ([]provider.Operation, error) {
+	return nil, nil
+}
+
+// Hosts implements provider.Guests. The names of machines say nothing of their Pods.
+func (c *Clusters) Hosts(context.Context, provider.Ref) ([]string, error) { return nil, nil }
+
+// Crews implements provider.Guests. A Pod has no guest attributes.
+func (c *Clusters) Crews(context.Context, provider.Ref) ([]events.CrewState, error) { return nil, nil }
+
+// onlyRead refuses a call that would change something.
+func onlyRead(verb string, r provider.Ref) error {
+	return &provider.Error{
+		Call: fmt.Sprintf("%s Job %s in %s", verb, r.Name, r.Zone), Class: incident.Invalid,
+		Message: "this release only watches Jobs of GKE; do it with kubectl",
+	}
+}
+
+// Create implements provider.Provider.
+func (c *Clusters) Create(_ context.Context, r provider.Ref, _ []byte, _ map[string]string, _ string) (string, error) {
+	return "", onlyRead("create", r)
+}
+
+// Delete implements provider.Provider.
+func (c *Clusters) Delete(_ context.Context, r provider.Ref, _ string) (string, error) {
+	return "", onlyRead("delete", r)
+}
+
+// Start implements provider.Starter.
+func (c *Clusters) Start(_ context.Context, r provider.Ref) (string, error) {
+	return "", onlyRead("start", r)
+}
+
+// Maintain implements provider.Maintainer.
+func (c *Clusters) Maintain(_ context.Context, of []provider.Ref) (string, error) {
+	return "", onlyRead("maintain", slices.Concat(of, []provider.Ref{{}})[0])
+}
+
+// SetMetadata implements provider.Messenger.
+func (c *Clusters) SetMetadata(_ context.Context, r provider.Ref, key, _ string) error {
+	return onlyRead("set "+key+" of", r)
+}

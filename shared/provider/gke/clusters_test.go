@@ -1,0 +1,111 @@
+package gke_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/provider"
+	"pitstop.internal/shared/provider/gke"
+	"pitstop.internal/shared/provider/gke/gketest"
+)
+
+const project = "demo"
+
+// clusters is a provider of the cluster alone.
+func (c *cluster) clusters(namespaces ...string) (p *gke.Clusters, opened *int) {
+	opened = new(int)
+	return gke.New([]gke.Cluster{{Project: project, Location: "us-east5", Name: "research", Namespaces: namespaces}}, func(context.Context, gke.Cluster) (gke.Client, error) {
+		*opened++
+		return c.Client, nil
+	}, c.clock.Now), opened
+}
+
+func TestAClusterProvidesItsSlices(t *testing.T) {
+	c := newCluster(t)
+	c.node("a")
+	c.node("b")
+	c.do(http.MethodPost, "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets", `{"metadata":{"name":"big","labels":{"pitstop-workload":"pretrain"}},"spec":{"replicatedJobs":[{"name":"s","replicas":2,"template":{"spec":`+
+		`{"completionMode":"Indexed","parallelism":1,"completions":1,"backoffLimit":0,"template":{"spec":{"restartPolicy":"Never","nodeSelector":{"cloud.google.com/gke-tpu-accelerator":"tpu-v6e-slice"},`+
+		`"containers":[{"name":"training","env":[{"name":"A","value":"b"}],"resources":{"limits":{"google.com/tpu":4}}}]}}}}}]}}`)
+	p, _ := c.clusters()
+	zones, err := p.Zones(t.Context(), project)
+	if err != nil || !slices.Equal(zones, []string{"us-east5/research"}) {
+		t.Fatalf("%q, %v", zones, err)
+	}
+	l, err := p.List(t.Context(), project, zones[0])
+	if err != nil || l.Partial || len(l.Slices) != 2 {
+		t.Fatalf("%+v, %v", l, err)
+	}
+	s := l.Slices[0]
+	want := provider.Ref{Project: project, Zone: "us-east5/research/default", Name: "big-s-0", QueuedResource: "big"}
+	if s.Ref != want || !slices.Equal(s.With, []string{"big-s-1"}) || s.Labels["pitstop-workload"] != "pretrain" || s.Ordered.IsZero() || s.SpecHash == "" || s.SpecHash != l.Slices[1].SpecHash || len(s.Values) != 1 {
+		t.Errorf("%+v", s)
+	}
+	if one, err := p.Read(t.Context(), s.Ref); err != nil || cmp.Diff(s, one) != "" {
+		t.Errorf("read alone it differs: %v\n%s", err, cmp.Diff(s, one))
+	}
+	want.Name = "other"
+	if none, err := p.Read(t.Context(), want); err != nil || none.Condition != incident.Gone {
+		t.Errorf("%+v, %v", none, err)
+	}
+}
+
+// TestAClusterOfNamespaces: each is read by itself, and one that may not be read is missing and not empty.
+func TestAClusterOfNamespaces(t *testing.T) {
+	c := newCluster(t)
+	c.do(http.MethodPost, "/api/v1/namespaces", `{"metadata":{"name":"teams"}}`)
+	c.job("llama", "")
+	p, opened := c.clusters("default", "teams")
+	c.Calls()
+	if l, err := p.List(t.Context(), project, "us-east5/research"); err != nil || l.Partial || len(l.Slices) != 1 || len(c.Calls()) != 7 {
+		t.Errorf("%+v, %v", l, err)
+	}
+	c.Inject(gketest.Fault{Verb: "list", Resource: "pods", Code: http.StatusForbidden, Message: "pods is forbidden in teams"})
+	if l, err := p.List(t.Context(), project, "us-east5/research"); err != nil || !l.Partial || l.Unread == nil || !strings.Contains(l.Unread.Error(), "forbidden") {
+		t.Errorf("%+v, %v", l, err)
+	}
+	if _, err := p.List(t.Context(), project, "us-east5/research"); err != nil || *opened != 2 {
+		t.Errorf("after a failed call it was opened %d times, %v", *opened, err)
+	}
+}
+
+// TestOnlyNamedClustersAreRead: nothing is known about any other.
+func TestOnlyNamedClustersAreRead(t *testing.T) {
+	p, opened := newCluster(t).clusters()
+	if l, err := p.List(t.Context(), "other", "us-east5/research"); err != nil || !l.Partial || len(l.Slices) != 0 {
+		t.Errorf("%+v, %v", l, err)
+	}
+	if _, err := p.Read(t.Context(), provider.Ref{Project: project, Zone: "us-east5/elsewhere/default", Name: "x"}); err == nil || !strings.Contains(err.Error(), "CLUSTERS does not name") {
+		t.Errorf("%v", err)
+	}
+	if zones, err := p.Zones(t.Context(), "other"); err != nil || len(zones) > 0 || *opened != 0 {
+		t.Errorf("%q, %v, opened %d times", zones, err, *opened)
+	}
+}
+
+// TestAClusterIsOnlyRead: a call that would change something is refused, and none reaches the cluster.
+func TestAClusterIsOnlyRead(t *testing.T) {
+	c := newCluster(t)
+	p, _ := c.clusters()
+	ctx, r := t.Context(), provider.Ref{Project: project, Zone: "us-east5/research/default", Name: "llama"}
+	one := func(_ string, err error) error { return err }
+	for what, err := range map[string]error{
+		"create": one(p.Create(ctx, r, nil, nil, "id")), "delete": one(p.Delete(ctx, r, "id")), "start": one(p.Start(ctx, r)),
+		"maintain": one(p.Maintain(ctx, []provider.Ref{r})), "set": p.SetMetadata(ctx, r, "a", "b"),
+	} {
+		var e *provider.Error
+		if !errors.As(err, &e) || e.Class != incident.Invalid || !strings.Contains(err.Error(), "only watches") || !strings.Contains(err.Error(), "llama") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if calls := c.Calls(); len(calls) > 0 {
+		t.Errorf("%+v", calls)
+	}
+}

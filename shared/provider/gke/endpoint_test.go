@@ -1,0 +1,66 @@
+package gke
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"io"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"golang.org/x/oauth2"
+	"google.golang.org/api/option"
+)
+
+// public is a cluster with a public endpoint, as the GKE API describes it with a certificate authority. It returns the tokens that came.
+func public(t *testing.T, authority func(*httptest.Server) []byte) (c Client, tokens *[]string) {
+	t.Helper()
+	tokens = new([]string)
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		*tokens = append(*tokens, r.Header.Get("Authorization"))
+		_, _ = io.WriteString(w, `{"kind":"List","items":[]}`) //nolint:errcheck // the test sees it
+	}))
+	t.Cleanup(server.Close)
+	ca := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority(server)}))
+	host := strings.TrimPrefix(server.URL, "https://")
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"endpoint":"`+host+`","masterAuth":{"clusterCaCertificate":"`+ca+`"}}`) //nolint:errcheck // likewise
+	}))
+	t.Cleanup(api.Close)
+	a := &access{endpoint: api.URL, opts: []option.ClientOption{option.WithTokenSource(oauth2.StaticTokenSource(&oauth2.Token{AccessToken: "token"}))}}
+	c, err := a.open(t.Context(), Cluster{Project: "demo", Location: "us-east5", Name: "research"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, tokens
+}
+
+// TestAClusterIsReachedByItsPublicEndpoint: with the function's token, and only where the cluster's own certificate authority vouches
+// for it.
+func TestAClusterIsReachedByItsPublicEndpoint(t *testing.T) {
+	c, tokens := public(t, func(s *httptest.Server) []byte { return s.Certificate().Raw })
+	if _, err := c.List(t.Context()); err != nil || len(*tokens) != 4 || (*tokens)[0] != "Bearer token" {
+		t.Errorf("tokens %q, %v", *tokens, err)
+	}
+	c, tokens = public(t, func(*httptest.Server) []byte {
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		of := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true}
+		raw, err := x509.CreateCertificate(rand.Reader, of, of, &key.PublicKey, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return raw
+	})
+	if _, err := c.List(t.Context()); err == nil || !strings.Contains(err.Error(), "certificate") || len(*tokens) > 0 {
+		t.Errorf("by another authority: tokens %q, %v", *tokens, err)
+	}
+}

@@ -1,0 +1,175 @@
+package gke
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/go-json-experiment/json"
+
+	"pitstop.internal/events"
+)
+
+// The kinds of objects from which a slice can be created again.
+const (
+	kindJob    = "Job"
+	kindJobSet = "JobSet"
+)
+
+var apiVersions = map[string]string{kindJob: "batch/v1", kindJobSet: jobSetAPI}
+
+// order is what a slice, or the JobSet that it belongs to, can be created from again: its manifest as applied, in canonical form,
+// without the values of environment variables. These may be secrets; each is kept under the path of its variable in the manifest. Sum
+// shows whether they have changed, and name names them with the manifest.
+type order struct {
+	spec   []byte
+	values map[string]string
+	sum    string
+	name   string
+}
+
+// orders are the orders of a cluster's last listing: most objects are as they were a minute ago. It is safe for concurrent use.
+type orders struct {
+	cluster string // PROJECT/LOCATION/CLUSTER
+
+	mu   sync.Mutex
+	turn int // counts the listings
+	kept map[string]*keptOrder
+}
+
+type keptOrder struct {
+	*order
+
+	version string
+	turn    int
+}
+
+// of is the order in the text of an object; nil for one that cannot be read as a manifest.
+func (k *orders) of(kind string, m Meta, text []byte) *order {
+	if k == nil {
+		return nil
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	known := k.kept[m.UID]
+	if known == nil || known.version != m.Version || m.Version == "" {
+		o, err := orderOf(k.cluster, kind, m, text)
+		if err != nil {
+			return nil
+		}
+		if known != nil && known.name == o.name && known.sum == o.sum {
+			o = known.order // only its status has changed
+		}
+		known = &keptOrder{order: o, version: m.Version}
+		if k.kept == nil {
+			k.kept = map[string]*keptOrder{}
+		}
+		k.kept[m.UID] = known
+	}
+	known.turn = k.turn
+	return known.order
+}
+
+// listed forgets what no listing has shown since it was last called.
+func (k *orders) listed() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	maps.DeleteFunc(k.kept, func(_ string, o *keptOrder) bool { return o.turn != k.turn })
+	k.turn++
+}
+
+// What the API server and its controllers add to an object. The last one repeats the manifest with its values.
+var (
+	addedMetadata = []string{
+		"uid", "resourceVersion", "generation", "managedFields", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
+		"ownerReferences", "finalizers", "selfLink", "generateName",
+	}
+	addedLabels      = []string{"controller-uid", "batch.kubernetes.io/controller-uid", "job-name", "batch.kubernetes.io/job-name"}
+	addedAnnotations = []string{"kubectl.kubernetes.io/last-applied-configuration"}
+)
+
+// orderOf makes the order in the text of an object.
+func orderOf(cluster, kind string, m Meta, text []byte) (*order, error) {
+	var whole map[string]any
+	if err := json.Unmarshal(text, &whole); err != nil {
+		return nil, fmt.Errorf("manifest: %w", err)
+	}
+	meta, spec := object(whole["metadata"]), object(whole["spec"])
+	strip(meta)
+	o := &order{values: map[string]string{}}
+	delete(spec, "suspend")
+	if kind == kindJobSet {
+		parts, _ := spec["replicatedJobs"].([]any)
+		for i, part := range parts {
+			template := object(object(part)["template"])
+			strip(object(template["metadata"]))
+			o.apart("/spec/replicatedJobs/"+strconv.Itoa(i)+"/template/spec", object(template["spec"]))
+		}
+	} else {
+		o.apart("/spec", spec)
+	}
+	manifest := map[string]any{"apiVersion": apiVersions[kind], "kind": kind, "metadata": meta, "spec": spec}
+	var err error
+	if o.spec, err = json.Marshal(manifest, json.Deterministic(true)); err != nil {
+		return nil, fmt.Errorf("manifest: %w", err)
+	}
+	o.name = events.ID("spec", string(o.spec))
+	if len(o.values) == 0 {
+		o.values = nil
+		return o, nil
+	}
+	raw, err := json.Marshal(o.values, json.Deterministic(true))
+	if err != nil {
+		return nil, fmt.Errorf("manifest: %w", err)
+	}
+	// The values are named by the life that had them. A hash of the values would let every reader test guesses.
+	o.sum, o.name = events.ID(string(raw)), o.name+"@"+events.ID("values", cluster, m.Namespace, kind, m.Name, m.UID)
+	return o, nil
+}
+
+// apart takes out of the specification of a Job what its controller added, and the values of its environment variables.
+func (o *order) apart(at string, job map[string]any) {
+	delete(job, "suspend")
+	if job["manualSelector"] != true {
+		delete(job, "selector")
+	}
+	template := object(job["template"])
+	strip(object(template["metadata"]))
+	pod := object(template["spec"])
+	for _, list := range []string{"containers", "initContainers"} {
+		containers, _ := pod[list].([]any)
+		for i, c := range containers {
+			env, _ := object(c)["env"].([]any)
+			for k, v := range env {
+				variable := object(v)
+				if value, is := variable["value"].(string); is {
+					o.values[strings.Join([]string{at, "template/spec", list, strconv.Itoa(i), "env", strconv.Itoa(k)}, "/")] = value
+					delete(variable, "value")
+				}
+			}
+		}
+	}
+}
+
+// strip takes out of an object's metadata what was added to it.
+func strip(meta map[string]any) {
+	for _, name := range addedMetadata {
+		delete(meta, name)
+	}
+	for field, added := range map[string][]string{"labels": addedLabels, "annotations": addedAnnotations} {
+		words := object(meta[field])
+		maps.DeleteFunc(words, func(name string, _ any) bool { return slices.Contains(added, name) })
+		if len(words) == 0 {
+			delete(meta, field)
+		}
+	}
+}
+
+// object is a JSON object, or nil.
+func object(v any) map[string]any {
+	o, _ := v.(map[string]any)
+	return o
+}

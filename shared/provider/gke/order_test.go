@@ -1,0 +1,143 @@
+package gke
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/go-cmp/cmp"
+)
+
+const applied = `{"metadata":{"name":"llama","namespace":"teams","uid":"j1","resourceVersion":"7","generation":2,"creationTimestamp":"2026-11-12T10:00:00Z",
+	"labels":{"team":"a","job-name":"llama","batch.kubernetes.io/job-name":"llama","controller-uid":"j1","batch.kubernetes.io/controller-uid":"j1"},
+	"annotations":{"note":"x","kubectl.kubernetes.io/last-applied-configuration":"{\"env\":\"hunter2\"}"},"managedFields":[{"manager":"kubectl"}],
+	"ownerReferences":[{"kind":"JobSet","name":"s","uid":"s1"}]},
+	"spec":{"backoffLimit":0,"suspend":true,"selector":{"matchLabels":{"controller-uid":"j1"}},"template":{"metadata":{"creationTimestamp":null,"labels":{"job-name":"llama","app":"llama"}},
+	"spec":{"initContainers":[{"name":"i","env":[{"name":"A","value":"hunter3"}]}],"containers":[{"name":"c","args":["--steps=5"],"env":[{"name":"TOKEN","value":"hunter2"},{"name":"REF","valueFrom":{"secretKeyRef":{"name":"s","key":"k"}}},{"name":"EMPTY"}]}]}}},
+	"status":{"active":1}}`
+
+// putBack puts the values of environment variables back into a manifest.
+func putBack(t *testing.T, o *order) map[string]any {
+	t.Helper()
+	var whole map[string]any
+	if err := json.Unmarshal(o.spec, &whole); err != nil {
+		t.Fatal(err)
+	}
+	for path, value := range o.values {
+		var at any = whole
+		for name := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
+			switch v := at.(type) {
+			case map[string]any:
+				at = v[name]
+			case []any:
+				i, err := strconv.Atoi(name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				at = v[i]
+			}
+		}
+		object(at)["value"] = value
+	}
+	return whole
+}
+
+func TestAnOrderIsTheManifestAsApplied(t *testing.T) {
+	o, err := orderOf("p/l/c", kindJob, Meta{Name: "llama", Namespace: "teams", UID: "j1"}, []byte(applied))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(o.spec), "hunter") {
+		t.Errorf("a value stayed in the manifest: %s", o.spec)
+	}
+	var want map[string]any
+	if err := json.Unmarshal([]byte(`{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"llama","namespace":"teams","labels":{"team":"a"},"annotations":{"note":"x"}},
+		"spec":{"backoffLimit":0,"template":{"metadata":{"labels":{"app":"llama"}},
+		"spec":{"initContainers":[{"name":"i","env":[{"name":"A","value":"hunter3"}]}],"containers":[{"name":"c","args":["--steps=5"],"env":[{"name":"TOKEN","value":"hunter2"},{"name":"REF","valueFrom":{"secretKeyRef":{"name":"s","key":"k"}}},{"name":"EMPTY"}]}]}}}}`), &want); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, putBack(t, o)); diff != "" {
+		t.Errorf("with its values (-want +got):\n%s", diff)
+	}
+}
+
+// TestAnOrderIsNamedByItsLife: the same manifest has the same name, each life has its own values, and no name tells what they are.
+func TestAnOrderIsNamedByItsLife(t *testing.T) {
+	of := func(uid, text string) *order {
+		o, err := orderOf("p/l/c", kindJob, Meta{Name: "llama", Namespace: "teams", UID: uid}, []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	first := of("j1", applied)
+	changed := of("j1", strings.ReplaceAll(applied, "hunter3", "hunter4"))
+	if first.name != changed.name || first.sum == changed.sum {
+		t.Errorf("another value in the same life: %s, %s; sums %s, %s", first.name, changed.name, first.sum, changed.sum)
+	}
+	if next := of("j2", applied); next.name == first.name || string(next.spec) != string(first.spec) {
+		t.Errorf("the next life: %s, before %s", next.name, first.name)
+	}
+	if other := of("j1", strings.ReplaceAll(applied, "--steps=5", "--steps=6")); other.name == first.name {
+		t.Error("another manifest has the same name")
+	}
+}
+
+// TestTheOrderOfAJobSet: every Job in it keeps the values of its variables apart.
+func TestTheOrderOfAJobSet(t *testing.T) {
+	text := `{"metadata":{"name":"s","uid":"s1"},"spec":{"suspend":false,"replicatedJobs":[{"name":"a","template":{"metadata":{},"spec":{"template":{"spec":{"containers":[{"env":[{"name":"X","value":"hunter2"}]}]}}}}},
+		{"name":"b","replicas":2,"template":{"spec":{"template":{"spec":{"containers":[{"env":[{"name":"Y","value":"hunter3"}]}]}}}}}]}}`
+	o, err := orderOf("p/l/c", kindJobSet, Meta{Name: "s", UID: "s1"}, []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(o.spec), "hunter") || strings.Contains(string(o.spec), "suspend") || !strings.Contains(string(o.spec), `"kind":"JobSet"`) {
+		t.Errorf("the manifest: %s", o.spec)
+	}
+	want := map[string]string{
+		"/spec/replicatedJobs/0/template/spec/template/spec/containers/0/env/0": "hunter2", "/spec/replicatedJobs/1/template/spec/template/spec/containers/0/env/0": "hunter3",
+	}
+	if diff := cmp.Diff(want, o.values); diff != "" {
+		t.Errorf("the values (-want +got):\n%s", diff)
+	}
+}
+
+func FuzzOrder(f *testing.F) {
+	f.Add(applied, true)
+	f.Add(`{"metadata":null,"spec":{"replicatedJobs":[null,{"template":{"spec":{"template":[]}}}]}}`, false)
+	f.Fuzz(func(t *testing.T, text string, job bool) {
+		kind := kindJobSet
+		if job {
+			kind = kindJob
+		}
+		o, err := orderOf("p/l/c", kind, Meta{Name: "n", UID: "u"}, []byte(text))
+		if err != nil {
+			return
+		}
+		again, err := orderOf("p/l/c", kind, Meta{Name: "n", UID: "u"}, o.spec)
+		if err != nil || len(again.values) > 0 || string(again.spec) != string(o.spec) {
+			t.Errorf("the order of an order differs: %s, %s, %v", o.spec, again.spec, err)
+		}
+	})
+}
+
+// FuzzPage: whatever an answer is, it is read or refused.
+func FuzzPage(f *testing.F) {
+	f.Add(`{"kind":"JobList","metadata":{"continue":"x"},"items":[{"metadata":{"name":"a","labels":{"b":"c"}}}]}`)
+	f.Add(`{"items":null,"kind":"List"}`)
+	f.Add(`[]`)
+	f.Fuzz(func(t *testing.T, text string) {
+		var plain, texts page[Job]
+		var all []string
+		err := plain.read(strings.NewReader(text), nil)
+		again := texts.read(strings.NewReader(text), func(j *Job, text []byte) { all = append(all, j.Name+string(text)) })
+		if (err == nil) != (again == nil) || err == nil && (len(plain.items) != len(texts.items) || len(all) != len(plain.items) || plain.next != texts.next) {
+			t.Errorf("read as %v, %v; with texts as %v, %v", plain, err, texts, again)
+		}
+		if err == nil && slices.ContainsFunc(plain.items, func(j Job) bool { return j.order != nil }) {
+			t.Error("nobody asked for the orders")
+		}
+	})
+}
