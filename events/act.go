@@ -27,6 +27,8 @@ var calls = map[string]deed{
 
 // Act is what the call does, and whether it does so to the whole group. It is empty for a call that does something else.
 func (c Call) Act() (act Act, whole bool) {
-	d := calls[c.Method]
-	return d.act, d.whole
+	if d, ok := calls[c.Method]; ok {
+		return d.act, d.whole
+	}
+	return kubernetesAct(c)
 }

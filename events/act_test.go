@@ -30,3 +30,52 @@ func TestActs(t *testing.T) {
 		}
 	}
 }
+
+// TestActsInACluster: both spellings of a group count, and calls on the status or on something else have no act.
+func TestActsInACluster(t *testing.T) {
+	yes, no := true, false
+	for _, c := range []struct {
+		method  string
+		suspend *bool
+		act     events.Act
+		whole   bool
+	}{
+		{"io.k8s.batch.v1.jobs.create", nil, events.ActCreated, false},
+		{"io.k8s.batch.v1.jobs.create", &yes, events.ActCreated, false}, // as Kueue has it
+		{"batch.v1.jobs.delete", nil, events.ActDeleted, false},
+		{"io.k8s.batch.v1.jobs.delete", nil, events.ActDeleted, false},
+		{"io.k8s.batch.v1.jobs.patch", nil, "", false},
+		{"io.k8s.batch.v1.jobs.patch", &yes, events.ActStopped, false},
+		{"io.k8s.batch.v1.jobs.update", &no, events.ActStarted, false},
+		{"io.x-k8s.jobset.v1alpha2.jobsets.create", nil, events.ActCreated, true},
+		{"io.x-k8s.jobset.v1alpha2.jobsets.delete", nil, events.ActDeleted, true},
+		{"jobset.x-k8s.io.v1alpha2.jobsets.delete", nil, events.ActDeleted, true},
+		{"io.x-k8s.jobset.v1beta1.jobsets.patch", &yes, events.ActStopped, true},
+		{"io.k8s.batch.v1.jobs.status.update", &yes, "", false},
+		{"io.k8s.batch.v1.jobs.deletecollection", nil, "", false},
+		{"io.k8s.batch.v1.cronjobs.delete", nil, "", false},
+		{"io.k8s.batch.v1.jobsets.delete", nil, "", false},
+		{"io.k8s.core.v1.pods.delete", nil, "", false},
+		{"jobs.delete", nil, "", false},
+		{"delete", nil, "", false},
+	} {
+		if act, whole := (events.Call{Method: c.method, Suspend: c.suspend}).Act(); act != c.act || whole != c.whole {
+			t.Errorf("%s: %q, whole %t, want %q, %t", c.method, act, whole, c.act, c.whole)
+		}
+	}
+}
+
+func TestControllersAreNeitherOwnersNorGoogle(t *testing.T) {
+	for principal, want := range map[string]bool{
+		"system:serviceaccount:kube-system:job-controller": true, "system:kube-controller-manager": true, "system:node:gke-tpu-2f41c6aa-bq7x": true,
+		"system:serviceaccount:train:argo": true,
+		"system@google.com":                false, "": false, "ann@example.com": false, "bot@demo.iam.gserviceaccount.com": false,
+	} {
+		if got := events.Controller(principal); got != want {
+			t.Errorf("Controller(%q) = %t", principal, got)
+		}
+		if events.Controller(principal) && events.Google(principal) {
+			t.Errorf("%q is both", principal)
+		}
+	}
+}

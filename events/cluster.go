@@ -1,6 +1,7 @@
 package events
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -9,8 +10,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Cluster is an event of a GKE cluster. GKE itself recreates a whole TPU node pool when one of its machines is lost, so
-// Pitstop notes the event and does not act. https://cloud.google.com/kubernetes-engine/docs/how-to/handle-disruption-gpu-tpu
+// Cluster is an event of a GKE cluster, which Pitstop notes without acting. GKE itself recreates a whole TPU node pool when one of its
+// machines is lost, and patrol reads the Jobs. https://cloud.google.com/kubernetes-engine/docs/how-to/handle-disruption-gpu-tpu
 type Cluster struct {
 	Event ClusterEvent
 	// At is when maintenance is scheduled.
@@ -36,6 +37,9 @@ const (
 	ClusterUpgrade     ClusterEvent = "upgrade"
 	ClusterDisruption  ClusterEvent = "disruption"
 	ClusterTold        ClusterEvent = "notification"
+	ClusterFailed      ClusterEvent = "job_failed"
+	ClusterCompleted   ClusterEvent = "job_completed"
+	ClusterEvicted     ClusterEvent = "workload_evicted"
 )
 
 var clusterText = map[ClusterEvent]string{
@@ -51,12 +55,15 @@ var clusterText = map[ClusterEvent]string{
 	ClusterUpgrade:     " is upgraded",
 	ClusterDisruption:  " is being drained against a disruption budget",
 	ClusterTold:        ": GKE sends a ",
+	ClusterFailed:      " has failed: ",
+	ClusterCompleted:   " is complete",
+	ClusterEvicted:     ": Kueue evicts a workload: ",
 }
 
 func (c Cluster) describe(who string) string {
 	says := who + clusterText[c.Event]
 	switch {
-	case c.Event == ClusterProvisions, c.Event == ClusterTold:
+	case c.Event == ClusterProvisions, c.Event == ClusterTold, c.Event == ClusterFailed, c.Event == ClusterEvicted:
 		return says + c.State
 	case !c.At.IsZero():
 		return says + " for " + Window(c.At, time.Time{})
@@ -66,6 +73,9 @@ func (c Cluster) describe(who string) string {
 
 // onlyGKE is why Pitstop does not act on GKE's events.
 const onlyGKE = "only noted: GKE recreates its node pools itself, and Pitstop never touches them"
+
+// onlyJob is why Pitstop does not act on an event of a Job: anybody who may write events in the cluster can forge it.
+const onlyJob = "only noted: patrol reads the Job itself each minute"
 
 // gke is GKE's own name of an interruption.
 func gke(c Cause) string {
@@ -92,8 +102,9 @@ func (l *logEntry) kubernetes(e *Entry) {
 		Reason  string `json:"reason"`
 		Message string `json:"message"`
 		Object  struct {
-			Kind string `json:"kind"`
-			Name string `json:"name"`
+			Kind      string `json:"kind"`
+			Name      string `json:"name"`
+			Namespace string `json:"namespace"`
 		} `json:"involvedObject"`
 	}
 	if len(l.JSONPayload) == 0 || !peek(l.JSONPayload, &p) {
@@ -109,7 +120,32 @@ func (l *logEntry) kubernetes(e *Entry) {
 	if p.Object.Kind == "Node" && e.Subject.Worker == "" {
 		e.Subject.Worker = p.Object.Name
 	}
+	if c.Event != ClusterFailed && c.Event != ClusterCompleted {
+		return
+	}
+	e.Ignored = onlyJob
+	if s := e.Subject; s.Zone != "" && s.Cluster != "" && p.Object.Namespace != "" && !strings.Contains(s.Zone+s.Cluster+p.Object.Namespace, "/") {
+		e.Subject = Subject{Project: s.Project, Zone: scope(s.Zone, s.Cluster, p.Object.Namespace)}
+		if p.Object.Kind == "Job" {
+			e.Subject.Node = p.Object.Name
+		} else {
+			e.Subject.QueuedResource = p.Object.Name
+		}
+	}
 }
+
+// The reasons with which the controllers of Jobs and JobSets say that one is over, by the kind of object. The reason of a failure is
+// that of the condition Failed, too.
+var (
+	failedReasons = map[string][]string{
+		"Job":    {"BackoffLimitExceeded", "DeadlineExceeded", "FailedIndexes", "MaxFailedIndexesExceeded", "PodFailurePolicy"},
+		"JobSet": {"FailedJobs", "ReachedMaxRestarts"},
+	}
+	completedReasons = map[string][]string{"Job": {"Completed"}, "JobSet": {"AllJobsCompleted"}}
+)
+
+// evictedReason begins the reason with which Kueue says that it takes a workload's machines.
+const evictedReason = "EvictedDueTo"
 
 func kubernetesEvent(reason, message, object string) Cluster {
 	switch reason {
@@ -126,6 +162,12 @@ func kubernetesEvent(reason, message, object string) Cluster {
 		}
 	}
 	switch {
+	case slices.Contains(failedReasons[object], reason):
+		return Cluster{Event: ClusterFailed, State: reason}
+	case slices.Contains(completedReasons[object], reason):
+		return Cluster{Event: ClusterCompleted}
+	case object == "Workload" && strings.HasPrefix(reason, evictedReason):
+		return Cluster{Event: ClusterEvicted, State: short(reason)}
 	case object == "ProvisioningRequest":
 		return Cluster{Event: ClusterProvisions, State: short(reason)}
 	case object == "Node" && (strings.Contains(message, "Kubelet stopped posting node status") || strings.Contains(message, "status is now: NodeNotReady")):
@@ -183,8 +225,12 @@ func (n *kubernetesNode) marked() Cluster {
 	return Cluster{}
 }
 
-// clusterCall reads an audited call to a cluster: an update of a node that carries GKE's marks.
+// clusterCall reads an audited call to a cluster: one that changes a Job or a JobSet, or an update of a node that carries GKE's marks.
 func (l *logEntry) clusterCall(e *Entry, raw []byte) {
+	if kind, version, verb, ok := kubernetesCall(l.ProtoPayload.MethodName); ok {
+		l.jobCall(e, kind, version, verb)
+		return
+	}
 	method := strings.TrimPrefix(l.ProtoPayload.MethodName, "io.k8s.core.v1.nodes.")
 	if method != "update" && method != "patch" {
 		e.Ignored = "the call " + name(l.ProtoPayload.MethodName) + " does not belong to the TPU API"

@@ -77,8 +77,10 @@ func (c Cause) Infrastructure() bool { return c != CauseCrash && c != CauseHang 
 
 // Subject is the resource that an entry names, as far as it does.
 type Subject struct {
-	Project        string
-	Zone           string
+	Project string
+	// Zone is where the slice is: a zone, a location, or LOCATION/CLUSTER/NAMESPACE for a Job of GKE.
+	Zone string
+	// Node is the node of the Cloud TPU API or the Job of GKE, and QueuedResource what holds it: a queued resource or a JobSet.
 	Node           string
 	QueuedResource string
 	// Worker is the Compute Engine instance name of one worker; InstanceID its number. On GKE it is the node's name too.
@@ -106,6 +108,9 @@ const (
 // owner chose, so other machines may have such names too.
 // https://cloud.google.com/compute/docs/instance-groups/working-with-managed-instances
 func (s Subject) Platform() Platform {
+	if _, _, _, ok := s.Scope(); ok {
+		return PlatformGKE
+	}
 	if s.Node != "" || s.QueuedResource != "" {
 		return PlatformTPU
 	}
@@ -161,6 +166,14 @@ func (s Subject) String() string {
 		b.WriteString(value)
 	}
 	add("projects", s.Project)
+	if location, cluster, namespace, ok := s.Scope(); ok {
+		add("locations", location)
+		add("clusters", cluster)
+		add("k8s/namespaces", namespace)
+		add("jobsets", s.QueuedResource)
+		add("jobs", s.Node)
+		return b.String()
+	}
 	if s.Cluster == "" && s.Worker+s.InstanceID+s.Reservation != "" {
 		add("zones", s.Zone)
 	} else {
@@ -183,9 +196,10 @@ func (s Subject) String() string {
 	return b.String()
 }
 
-// Call is one audited call of the TPU API.
+// Call is one audited call of the TPU API, or of a cluster.
 type Call struct {
-	// Method is the call's short name, DeleteNode; Version is v1, v2 or v2alpha1.
+	// Method is the call's short name, DeleteNode; Version is v1, v2 or v2alpha1. Of a call to a cluster it is the whole name, as in
+	// io.k8s.batch.v1.jobs.delete.
 	Method  string
 	Version string
 	// Principal is who called.
@@ -197,6 +211,8 @@ type Call struct {
 	// Code and Message are the failure, in gRPC's codes; 0 is success.
 	Code    int
 	Message string
+	// Suspend is what a call to a cluster sets the field suspend of a Job or a JobSet to; nil if it does not set it.
+	Suspend *bool
 	// Order is the content of a creation request, if the log has it.
 	Order Order
 }
@@ -312,6 +328,12 @@ func (e Entry) who() string {
 	s := e.Subject
 	if _, n, ok := s.Group(); ok {
 		return "worker " + strconv.Itoa(n)
+	}
+	if _, _, _, ok := s.Scope(); ok {
+		if s.Node == "" {
+			return "JobSet " + s.QueuedResource
+		}
+		return "Job " + s.Node
 	}
 	switch {
 	case s.Job != "":

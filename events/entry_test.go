@@ -419,6 +419,12 @@ func sound(t *testing.T, raw []byte) {
 	case events.KindJob, events.KindCluster, events.KindLimit:
 		t.Errorf("something follows from %+v", e)
 	case events.KindLoss, events.KindBack, events.KindNotice, events.KindCall, events.KindLine:
+		if _, _, namespace, ok := e.Subject.Scope(); ok && e.Kind == events.KindCall {
+			if act, _ := e.Call.Act(); act == "" || namespace == "" || (e.Subject.Node == "") == (e.Subject.QueuedResource == "") {
+				t.Errorf("something follows from a call that names no Job or does nothing to it: %+v", e)
+			}
+			return
+		}
 		if p := e.Subject.Platform(); p != events.PlatformTPU {
 			t.Errorf("something follows for %s from %+v", p, e)
 		}

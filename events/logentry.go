@@ -481,7 +481,7 @@ func (l *logEntry) activity(e *Entry, f *faults) {
 	switch {
 	case tpuEvents[p.MethodName].kind != "": // the place of a TPU service event in the entry is not documented
 		l.systemEvent(e, f)
-	case p.ServiceName == "k8s.io" || strings.HasPrefix(p.MethodName, "io.k8s."):
+	case p.ServiceName == "k8s.io" || strings.HasPrefix(p.MethodName, "io.k8s.") || strings.HasPrefix(p.MethodName, "io.x-k8s."):
 		l.clusterCall(e, l.raw)
 	case strings.HasSuffix(p.MethodName, ".compute.instances.delete"):
 		l.removed(e)

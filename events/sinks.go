@@ -68,6 +68,14 @@ func Sinks(ours ...string) []Sink {
 			Filter: all(logIs(CanaryLog), is("resource.type", "global"), notOurs),
 		},
 		{
+			Name: "gke-jobs", Topic: TopicLogs, About: "who created, deleted, suspended and resumed Jobs and JobSets of GKE",
+			Filter: all(onJobs(), "NOT "+byControllers, notOurs),
+		},
+		{
+			Name: "gke-controllers", About: "Jobs and JobSets of GKE that controllers of the cluster created, deleted, suspended and resumed",
+			Filter: all(onJobs(), byControllers, notOurs),
+		},
+		{
 			Name: "training-jobs", About: "jobs of Vertex AI and AI Platform",
 			Filter: all(
 				`logName=~"/logs/(ml[.]googleapis[.]com%2F|workerpool[0-9]+-[0-9]+$)"`,
@@ -99,7 +107,7 @@ func Sinks(ours ...string) []Sink {
 			Name: "reservations", About: "announced maintenance of whole reservations, in All-Capacity mode",
 			Filter: all(logIs(systemLog), is("protoPayload.methodName", names(upcoming)...), `protoPayload.resourceName=~"/reservations/"`, notOurs),
 		},
-		{Name: "gke", About: "nodes and node pools of GKE", Filter: gkeFilter()},
+		{Name: "gke", About: "nodes and node pools of GKE, and the ends of Jobs", Filter: gkeFilter()},
 		{
 			Name: "gke-training-lines", About: "lines of training frameworks in pods of GKE that got a signal to end",
 			Filter: all(either(logIs("stdout"), logIs("stderr")), is("resource.type", "k8s_container"), toldToEnd, `NOT jsonPayload.verb="`+stackDump+`"`, notOurs),
@@ -126,6 +134,8 @@ func gkeFilter() string {
 				`(jsonPayload.involvedObject.kind="Node" AND (`+is("jsonPayload.reason", "NodeNotReady", "NodeStatusUnknown", "ScaleDown")+
 					" OR "+has("jsonPayload.message", "Kubelet stopped posting node status")+" OR "+has("jsonPayload.message", "status is now: NodeNotReady")+"))",
 				is("jsonPayload.involvedObject.kind", "ProvisioningRequest"),
+				"("+is("jsonPayload.involvedObject.kind", "Job", "JobSet")+" AND "+is("jsonPayload.reason", jobReasons()...)+")",
+				`(jsonPayload.involvedObject.kind="Workload" AND jsonPayload.reason=~"^`+evictedReason+`")`,
 			),
 		),
 		all(logIs(scalerLog), is("resource.type", "k8s_cluster"), `jsonPayload.decision.scaleDown.nodesToBeRemoved.node.name:*`),
@@ -135,6 +145,42 @@ func gkeFilter() string {
 		all(logIs(activityLog), is("resource.type", "k8s_cluster"), is("protoPayload.methodName", "io.k8s.core.v1.nodes.update", "io.k8s.core.v1.nodes.patch"), either(marks...)),
 	) + "\nAND " + notOurs
 }
+
+// jobReasons are the reasons of events about the end of a Job or a JobSet.
+func jobReasons() (reasons []string) {
+	for _, by := range []map[string][]string{failedReasons, completedReasons} {
+		for _, r := range by {
+			reasons = append(reasons, r...)
+		}
+	}
+	return slices.Sorted(slices.Values(reasons))
+}
+
+// onJobs is a call that creates or deletes a Job or a JobSet, or sets its field suspend.
+func onJobs() string {
+	var groups, resources []string
+	for _, k := range kubernetesKinds {
+		groups, resources = append(groups, k.groups...), append(resources, k.resource)
+	}
+	method := func(verbs string) string {
+		return `protoPayload.methodName=~"^(` + strings.ReplaceAll(strings.Join(groups, "|"), ".", "[.]") + `)[.]v[0-9a-z]+[.](` + strings.Join(resources, "|") + `)[.](` + verbs + `)$"`
+	}
+	var acts, others []string
+	for _, verb := range slices.Sorted(maps.Keys(kubernetesVerbs)) {
+		if kubernetesVerbs[verb] != "" {
+			acts = append(acts, verb)
+		} else {
+			others = append(others, verb)
+		}
+	}
+	return all(
+		logIs(activityLog), is("resource.type", "k8s_cluster"), `protoPayload.resourceName=~"/namespaces/[^/]+/(`+strings.Join(resources, "|")+`)(/|$)"`,
+		either(method(strings.Join(acts, "|")), "("+method(strings.Join(others, "|"))+" AND protoPayload.request.spec.suspend:*)"),
+	)
+}
+
+// byControllers is a call by a part of the cluster; see Controller.
+const byControllers = `protoPayload.authenticationInfo.principalEmail=~"^system:"`
 
 // Whole is the filter that fetches the entries of all sinks.
 func Whole(sinks []Sink) string {
