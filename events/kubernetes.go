@@ -71,7 +71,9 @@ func kubernetesAct(c Call) (act Act, whole bool) {
 func Controller(principal string) bool { return strings.HasPrefix(principal, "system:") }
 
 // scope is where the Jobs of a namespace are: LOCATION/CLUSTER/NAMESPACE, in the place of a zone.
-func scope(location, cluster, namespace string) string { return location + "/" + cluster + "/" + namespace }
+func scope(location, cluster, namespace string) string {
+	return location + "/" + cluster + "/" + namespace
+}
 
 // Scope takes the zone of a Job apart, which is LOCATION/CLUSTER/NAMESPACE. ok is false for every other zone.
 func (s Subject) Scope() (location, cluster, namespace string, ok bool) {

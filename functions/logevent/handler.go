@@ -69,6 +69,9 @@ func (h handler) handle(ctx context.Context, e entry) error {
 		return nil // parked, or about an unknown slice that is gone
 	}
 	evidence := fleet.Evidence(e.Entry, s, h.Ours)
+	if _, _, _, job := e.Subject.Scope(); job {
+		return h.job(ctx, holding, e.Entry, s, evidence)
+	}
 	if evidence == nil {
 		return h.hint(ctx, holding, e.Entry, s)
 	}
@@ -87,6 +90,15 @@ func (h handler) handle(ctx context.Context, e entry) error {
 	}
 	// The delivery that stored the evidence looks; the other workers' entries add nothing.
 	_, err = h.Fleet.Look(ctx, w)
+	return err
+}
+
+// job takes what its owner did to a Job. Nothing is looked at, for patrol lists each cluster every minute.
+func (h handler) job(ctx context.Context, holding *fleet.Fleet, e events.Entry, s ledger.Subject, evidence incident.Evidence) error {
+	if evidence == nil {
+		return fault.Ignored(incident.CodeNothing, "%s by %s is no word of an owner", e.Call.Method, e.Call.Principal)
+	}
+	_, err := holding.Advancer.Advance(ctx, s.Workload, evidence)
 	return err
 }
 

@@ -549,8 +549,8 @@ func (f *Fleet) Find(ctx context.Context, e events.Entry, raw []byte) (s ledger.
 	if !errors.Is(err, ledger.ErrNotFound) {
 		return s, err == nil, err
 	}
-	if e.Subject.Zone == "" || e.Subject.Project == "" {
-		return s, false, nil
+	if _, _, _, job := e.Subject.Scope(); job || e.Subject.Zone == "" || e.Subject.Project == "" {
+		return s, false, nil // patrol alone reads clusters
 	}
 	if e.Subject.Node != "" {
 		if met, err := f.Meet(ctx, e.Subject); err != nil || !met {
@@ -699,9 +699,9 @@ func lifeOf(e events.Entry, s ledger.Subject) events.Incarnation {
 	return events.Incarnation{}
 }
 
-// Owner reports whether a call succeeded that neither Pitstop nor Google made.
+// Owner reports whether a call succeeded that neither Pitstop nor Google made, nor a controller of a cluster.
 func Owner(c events.Call, ours []string) bool {
-	return c.Code == 0 && !events.Google(c.Principal) && !Ours(c.Principal, ours)
+	return c.Code == 0 && !events.Google(c.Principal) && !events.Controller(c.Principal) && !Ours(c.Principal, ours)
 }
 
 // Ours reports whether a principal is one of Pitstop's own accounts.

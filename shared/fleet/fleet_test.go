@@ -742,6 +742,8 @@ func TestFind(t *testing.T) {
 			b.Slice(cloudtputest.NodeConfig{})
 			b.Must(b.Ledger.Map(b.T.Context(), project, zone, ledger.Node, "another", ledger.Subject{Workload: "demo/llama", Slice: "another"}))
 		}, entry: events.Entry{Subject: events.Subject{Project: project, Zone: zone, Node: "another"}}, calls: []string{"GetNode us-west4-a/another"}},
+		"a Job of nobody":              {entry: events.Entry{Subject: events.Subject{Project: project, Zone: "us-east5/research/train", Node: "llama"}}},
+		"a JobSet of nobody":           {entry: events.Entry{Subject: events.Subject{Project: project, Zone: "us-east5/research/train", QueuedResource: "q"}}},
 		"a queued resource of nobody":  {entry: events.Entry{Subject: events.Subject{Project: project, Zone: zone, QueuedResource: "q"}}},
 		"a worker that is met":         {world: func(b *bench) { b.node(cloudtputest.NodeConfig{Group: group}) }, entry: worker(0), found: true, calls: append(look[:2:2], "GetGuestAttributes us-west4-a/llama"), parked: 1},
 		"a worker of nobody":           {entry: worker(0), calls: look, parked: 1},
@@ -846,6 +848,7 @@ func TestEvidence(t *testing.T) {
 		"a call of ours":                {call(fleettest.Us, 0), nil},
 		"a call of Google":              {call("system@google.com", 0), nil},
 		"a call of nobody":              {call("", 0), nil},
+		"a call of a controller":        {call("system:serviceaccount:kube-system:ttl-after-finished-controller", 0), nil},
 		"a job of the training service": {entry(events.Entry{Kind: events.KindJob}), nil},
 		"a word of GKE":                 {entry(events.Entry{Kind: events.KindCluster}), nil},
 		"something else":                {entry(events.Entry{Kind: events.KindForeign}), nil},

@@ -1,0 +1,119 @@
+package logevent_test
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/fleet/fleettest"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/provider"
+)
+
+// inCluster is a bench with a training of two Jobs of a JobSet, as patrol reads it, and one of a Job alone.
+func inCluster(t *testing.T) *bench {
+	t.Helper()
+	b := newBench(t)
+	for name, set := range map[string]string{"llama-8b-slice-0": "llama-8b", "llama-8b-slice-1": "llama-8b", "gemma": ""} {
+		_, err := b.Fleet.Observe(t.Context(), provider.Slice{
+			Ref:         provider.Ref{Project: fleettest.Project, Zone: "us-east5/research/train", Name: name, QueuedResource: set},
+			Incarnation: events.Incarnation{Zone: "us-east5/research/train", ID: "uid-" + name, Created: b.Clock.Now()},
+			Condition:   incident.Ready, State: "ready", At: b.Clock.Now(),
+		})
+		b.Must(err)
+	}
+	b.Clock.Advance(time.Minute)
+	b.Calls()
+	return b
+}
+
+// called is an entry of a recorded call to a cluster, made now, about a Job or JobSet of that name.
+func (b *bench) called(id, name string) []byte {
+	b.T.Helper()
+	raw, err := os.ReadFile("../../events/testdata/sources/gke-jobs.json")
+	b.Must(err)
+	var all []map[string]any
+	b.Must(json.Unmarshal(raw, &all))
+	for _, e := range all {
+		if e["insertId"] == id {
+			e["timestamp"] = b.Clock.Now()
+			raw, err := json.Marshal(e)
+			b.Must(err)
+			return []byte(strings.ReplaceAll(string(raw), "/llama-8b", "/"+name))
+		}
+	}
+	b.T.Fatalf("no entry %s", id)
+	return nil
+}
+
+// released are the slices of a workload that are left to their owner.
+func (b *bench) released(id string) (names []string) {
+	for _, s := range b.Workload(id).Slices {
+		if s.IsReleased() {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
+func TestAJobThatItsOwnerDeletesIsReleased(t *testing.T) {
+	b := inCluster(t)
+	b.Want(b.deliver(b.called("job-deleted", "gemma")), fleettest.Handled)
+	b.Want(b.released("demo/gemma"), []string{"gemma"})
+	b.Want(b.released("demo/llama-8b"), []string(nil))
+	b.Want(b.deliver(b.called("job-deleted", "gemma")), fleettest.Handled) // once more
+	b.nothingSent()
+}
+
+func TestAJobSetThatItsOwnerDeletesGoesWithAllItsJobs(t *testing.T) {
+	for _, entry := range []string{"jobset-deleted", "jobset-deleted-in-the-other-order"} {
+		b := inCluster(t)
+		b.Want(b.deliver(b.called(entry, "llama-8b")), fleettest.Handled)
+		b.Want(b.released("demo/llama-8b"), []string{"llama-8b-slice-0", "llama-8b-slice-1"})
+		b.Want(b.released("demo/gemma"), []string(nil))
+		b.nothingSent()
+	}
+}
+
+func TestWhatIsNoOwnersWordOnAJobChangesNothing(t *testing.T) {
+	for entry, want := range map[string]string{
+		"job-deleted-by-its-ttl": fleettest.Ignored, "job-delete-refused": fleettest.Ignored, "job-labelled": fleettest.Ignored, "job-failed": fleettest.Ignored,
+	} {
+		b := inCluster(t)
+		before := b.Workload("demo/gemma")
+		b.Want(b.deliver(b.called(entry, "gemma")), want)
+		b.Want(b.Workload("demo/gemma"), before)
+		b.nothingSent()
+	}
+}
+
+// TestAJobThatNobodyKnowsIsNotLookedFor: a Job is read by patrol, and no call is made for its entry.
+func TestAJobThatNobodyKnowsIsNotLookedFor(t *testing.T) {
+	b := inCluster(t)
+	b.Want(b.deliver(b.called("job-deleted", "another")), fleettest.Handled)
+	b.Want(b.deliver(b.called("job-created", "another")), fleettest.Handled)
+	b.Want(b.Workloads(), []string{"demo/gemma", "demo/llama-8b"})
+	b.nothingSent()
+}
+
+// TestAnOwnerWhoDeletesALostJobEndsItsIncident: nobody brings back what its owner has taken away.
+func TestAnOwnerWhoDeletesALostJobEndsItsIncident(t *testing.T) {
+	b := inCluster(t)
+	_, err := b.Fleet.Observe(t.Context(), provider.Slice{
+		Ref:         provider.Ref{Project: fleettest.Project, Zone: "us-east5/research/train", Name: "gemma"},
+		Incarnation: events.Incarnation{Zone: "us-east5/research/train", ID: "uid-gemma", Created: fleettest.Start},
+		Condition:   incident.Lost, State: "Failed", At: b.Clock.Now(),
+	})
+	b.Must(err)
+	b.Clock.Advance(time.Minute)
+	if b.Workload("demo/gemma").Incident == nil {
+		t.Fatal("a lost Job opens no incident")
+	}
+	b.Want(b.deliver(b.called("job-deleted", "gemma")), fleettest.Handled)
+	w := b.Workload("demo/gemma")
+	b.Want(w.Incident == nil || w.Incident.Outcome != "", true)
+	b.Want(b.released("demo/gemma"), []string{"gemma"})
+}
