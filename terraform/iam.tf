@@ -15,6 +15,11 @@ locals {
   # The permissions of an account in the second database.
   keeping = { for name in keys(local.functions) : name => sort(distinct([for r in local.granted : r.permission if r.account == name && r.on == "the second database"])) if contains([for r in local.granted : r.account if r.on == "the second database"], name) }
 
+  # The permissions of an account in the projects of clusters. What it may do inside a cluster, the cluster's own roles say.
+  listing = { for name in keys(local.functions) : name => sort(distinct([for r in local.granted : r.permission if r.account == name && r.on == "clusters"])) if contains([for r in local.granted : r.account if r.on == "clusters"], name) }
+
+  each_cluster_project = merge([for p in local.cluster_projects : { for name in keys(local.listing) : "${p}/${name}" => { project = p, function = name } }]...)
+
   creators = toset([for r in local.granted : r.account if r.permission == "iam.serviceAccounts.actAs"])
 
   # The accounts that read in buckets with checkpoints, those that write there too, and those that may only learn a bucket's location.
@@ -106,6 +111,27 @@ resource "google_project_iam_custom_role" "secrets" {
   title       = "Pitstop: metadata values for ${each.key}"
   description = "Exactly the permissions of the calls that the function ${each.key} makes on the second database."
   permissions = each.value
+
+  depends_on = [time_sleep.apis]
+}
+
+# To list the Jobs of a cluster patrol has to find its endpoint and to connect there. No predefined role allows only that.
+resource "google_project_iam_member" "clusters" {
+  for_each = local.each_cluster_project
+
+  project = each.value.project
+  role    = google_project_iam_custom_role.clusters[each.key].id
+  member  = module.function[each.value.function].member
+}
+
+resource "google_project_iam_custom_role" "clusters" {
+  for_each = local.each_cluster_project
+
+  project     = each.value.project
+  role_id     = "${replace(var.prefix, "-", "_")}pitstop_${each.value.function}_clusters"
+  title       = "Pitstop: clusters for ${each.value.function}"
+  description = "Exactly the permissions of the calls that the function ${each.value.function} makes to find a cluster and to connect to it."
+  permissions = local.listing[each.value.function]
 
   depends_on = [time_sleep.apis]
 }

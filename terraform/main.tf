@@ -22,8 +22,10 @@ locals {
     decides    = { POLICY_URI = var.policy_uri, ALLOW = join(",", sort(var.allow)), LEGACY_NODE_ZONES = join(",", sort(var.legacy_node_zones)) }
     watches    = { WATCHED_PROJECTS = join(",", sort(local.watched)) }
     recognizes = { OUR_PRINCIPALS = join(",", local.our_principals) }
-    keeps      = { SECRETS_DATABASE = local.secrets_database }
-    destroys   = { BRAKE_PER_PROJECT = tostring(var.brake_per_project), BRAKE_PER_ZONE = tostring(var.brake_per_zone) }
+    # The clusters whose Jobs patrol lists.
+    clusters = { CLUSTERS = join(",", sort(var.clusters)) }
+    keeps    = { SECRETS_DATABASE = local.secrets_database }
+    destroys = { BRAKE_PER_PROJECT = tostring(var.brake_per_project), BRAKE_PER_ZONE = tostring(var.brake_per_zone) }
     tells = {
       SLACK_CHANNEL     = var.notify.slack_channel
       WEBHOOK_URL       = var.notify.webhook_url
@@ -122,7 +124,11 @@ locals {
   secrets_database = "${var.prefix}pitstop-secrets"
 
   watched = length(var.watched_projects) > 0 ? var.watched_projects : toset([var.project_id])
-  labels  = merge(var.labels, { app = "pitstop" })
+
+  # The projects of the clusters.
+  cluster_projects = toset([for c in var.clusters : length(split(":", c)) > 1 ? split(":", c)[0] : var.project_id])
+
+  labels = merge(var.labels, { app = "pitstop" })
 
   # These names are spelled out: a function that recognizes all accounts cannot wait until all of them exist.
   principal = { for name in keys(local.functions) : name => "pitstop-${var.prefix}${name}@${var.project_id}.iam.gserviceaccount.com" }
@@ -134,7 +140,7 @@ locals {
 }
 
 resource "google_project_service" "main" {
-  for_each = toset(concat(local.tells ? ["secretmanager.googleapis.com"] : [], local.grants_key ? ["cloudkms.googleapis.com"] : [], [
+  for_each = toset(concat(local.tells ? ["secretmanager.googleapis.com"] : [], local.grants_key ? ["cloudkms.googleapis.com"] : [], length(var.clusters) > 0 ? ["container.googleapis.com"] : [], [
     "artifactregistry.googleapis.com",
     "cloudbuild.googleapis.com",
     "cloudfunctions.googleapis.com",

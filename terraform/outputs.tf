@@ -3,6 +3,11 @@ output "accounts" {
   value       = { for name, f in module.function : name => f.email }
 }
 
+output "cluster_reader" {
+  description = "The account that reads clusters, as the flags of pitstop gke rbac; null without clusters."
+  value       = length(var.clusters) == 0 ? null : "--account=${module.function["patrol"].email} --id=${module.function["patrol"].unique_id}"
+}
+
 output "dashboard" {
   description = "The address of the dashboard."
   value       = "https://console.cloud.google.com/monitoring/dashboards/builder/${element(split("/", google_monitoring_dashboard.main.id), 3)}?project=${var.project_id}"

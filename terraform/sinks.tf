@@ -3,11 +3,12 @@
 locals {
   # filters/TOPIC/SOURCE.filter is the filter of one source. The Go code that reads the entries defines the texts:
   # `go run ./scripts/dev/deployment` writes them, and a test keeps them fresh. The filter of audit entries drops the beginnings of operations
-  # that the accounts of this deployment started. It lists these accounts by name, so no other account is mistaken for one of them.
+  # that the accounts of this deployment started. It lists these accounts by name, so no other account is mistaken for one of them. The
+  # sources of GKE count only where clusters are watched.
   filter_files = fileset("${path.module}/filters", "*/*.filter")
   sources = {
     for topic in distinct([for f in local.filter_files : dirname(f)]) : topic => {
-      for f in local.filter_files : trimsuffix(basename(f), ".filter") => trimspace(templatefile("${path.module}/filters/${f}", { our_principals = join("\" OR \"", local.our_principals) })) if dirname(f) == topic
+      for f in local.filter_files : trimsuffix(basename(f), ".filter") => trimspace(templatefile("${path.module}/filters/${f}", { our_principals = join("\" OR \"", local.our_principals) })) if dirname(f) == topic && (length(var.clusters) > 0 || !startswith(basename(f), "gke-"))
     }
   }
 }

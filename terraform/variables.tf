@@ -48,6 +48,22 @@ variable "checkpoint_buckets" {
   }
 }
 
+variable "clusters" {
+  description = "The clusters of GKE whose Jobs and JobSets on TPUs Pitstop watches, LOCATION/CLUSTER, or LOCATION/CLUSTER/NAMESPACE for one namespace. PROJECT: before it names another watched project than project_id. Pitstop reads them and changes nothing there. Each cluster also needs the roles that pitstop gke rbac prints. Without clusters there is no sink, grant or API for GKE."
+  type        = set(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for c in var.clusters : can(regex("^([a-z][a-z0-9-]{4,28}[a-z0-9]:)?[a-z]+-[a-z]+[0-9]+(-[a-z0-9]+)?/[a-z]([a-z0-9-]{0,38}[a-z0-9])?(/[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?$", c))])
+    error_message = "clusters takes LOCATION/CLUSTER or LOCATION/CLUSTER/NAMESPACE, with PROJECT: before it for another project, such as us-east5/research or training-a:us-east5-b/research/train."
+  }
+
+  validation {
+    condition     = alltrue([for c in var.clusters : contains(local.watched, length(split(":", c)) > 1 ? split(":", c)[0] : var.project_id)])
+    error_message = "A cluster has to be in a watched project: ${join(", ", [for c in var.clusters : c if !contains(local.watched, length(split(":", c)) > 1 ? split(":", c)[0] : var.project_id)])} is not. Name it as PROJECT:LOCATION/CLUSTER, or add its project to watched_projects."
+  }
+}
+
 variable "docker_repository" {
   description = "An existing Docker repository of Artifact Registry for the functions' images, projects/P/locations/R/repositories/N in their project and region. Without it Terraform makes one and destroys it with the deployment. That one keeps the last three images of each function, and all images younger than 30 days."
   type        = string

@@ -94,6 +94,7 @@ resource "time_sleep" "grants" {
   triggers        = { region = var.region } # the job is made once in a region
 
   depends_on = [
+    google_project_iam_member.clusters,
     google_project_iam_member.ledger,
     google_project_iam_member.logs,
     google_project_iam_member.secrets,

@@ -237,6 +237,60 @@ run "watching" {
   }
 }
 
+run "no_cluster" {
+  command = plan
+
+  assert {
+    condition = (
+      length(google_project_iam_member.clusters) == 0 && length(google_project_iam_custom_role.clusters) == 0 && !contains(keys(google_project_service.main), "container.googleapis.com") &&
+      alltrue([for topic, sources in local.sources : alltrue([for source in keys(sources) : !startswith(source, "gke-")])]) && output.cluster_reader == null
+    )
+    error_message = "Without clusters there is a grant, a role, an API or a sink for GKE."
+  }
+}
+
+run "clusters" {
+  variables {
+    watched_projects = ["demo-project", "training-a"]
+    clusters         = ["us-east5/research", "us-east5-b/shared/train", "training-a:us-central1-ai1a/big"]
+  }
+
+  # Patrol alone reaches clusters, in their projects alone, and may do nothing else there.
+  assert {
+    condition = (
+      toset(keys(google_project_iam_member.clusters)) == toset(["demo-project/patrol", "training-a/patrol"]) &&
+      alltrue([for role in google_project_iam_custom_role.clusters : toset(role.permissions) == toset(["container.clusters.connect", "container.clusters.get"])]) &&
+      alltrue([for key, grant in google_project_iam_member.clusters : grant.role == google_project_iam_custom_role.clusters[key].id])
+    )
+    error_message = "An account may do more than reach the clusters, or may reach others."
+  }
+
+  assert {
+    condition     = contains(keys(google_project_service.main), "container.googleapis.com") && contains(keys(local.sources["log-events"]), "gke-jobs") && startswith(output.cluster_reader, "--account=mocked@demo-project.iam.gserviceaccount.com --id=")
+    error_message = "The API or the sink for clusters is missing, or nobody learns which account reads them."
+  }
+}
+
+run "a_cluster_without_a_location" {
+  command = plan
+
+  variables {
+    clusters = ["research"]
+  }
+
+  expect_failures = [var.clusters]
+}
+
+run "a_cluster_elsewhere" {
+  command = plan
+
+  variables {
+    clusters = ["training-b:us-east5/research"]
+  }
+
+  expect_failures = [var.clusters]
+}
+
 run "nobody_is_told" {
   command = plan
 

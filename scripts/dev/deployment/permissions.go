@@ -43,6 +43,7 @@ const (
 	sourceRun       = "https://docs.cloud.google.com/run/docs/reference/iam/roles"
 	sourceManager   = "https://docs.cloud.google.com/secret-manager/docs/access-control"
 	sourceKMS       = "https://docs.cloud.google.com/kms/docs/reference/permissions-and-roles"
+	sourceGKE       = "https://docs.cloud.google.com/iam/docs/roles-permissions/container"
 	sourceBuild     = "https://docs.cloud.google.com/functions/docs/securing/build-custom-sa"
 )
 
@@ -56,8 +57,9 @@ var (
 )
 
 const (
-	onSecrets = "the second database"
-	custom    = "custom"
+	onSecrets  = "the second database"
+	onClusters = "clusters"
+	custom     = "custom"
 )
 
 // permissions is the only list of grants. The README's table, the custom roles and the grants that depend on switches follow from it.
@@ -188,6 +190,14 @@ var permissions = []permission{
 	{
 		Name: "logging.logEntries.list", Accounts: []string{"patrol"}, On: "watched projects", Role: "roles/logging.viewer",
 		Calls: []string{"logging entries.list"}, Why: "to look up in the audit log who ended or stopped a TPU", Source: sourceLogging,
+	},
+	{
+		Name: "container.clusters.get", Accounts: []string{"patrol"}, On: onClusters, Role: custom,
+		Why: "to find the endpoint of a cluster", Source: sourceGKE,
+	},
+	{
+		Name: "container.clusters.connect", Accounts: []string{"patrol"}, On: onClusters, Role: custom,
+		Why: "to reach that endpoint; the cluster's own roles say what may be read there", Source: sourceGKE,
 	},
 	{
 		Name: "run.routes.invoke", Accounts: []string{"each invoker"}, On: "its one function", Role: "roles/run.invoker",

@@ -40,8 +40,8 @@ func gkeRBACCommand() *cobra.Command {
 		Long: "Print the roles and bindings by which an account of Pitstop may read the trainings in namespaces of a cluster, for kubectl apply\n" +
 			"-f -. It asks nothing and changes nothing. The account may read Jobs, JobSets and Pods in these namespaces, and the machines of\n" +
 			"the cluster; it may change nothing. kubectl delete -f - takes the same objects away.\n\n" +
-			"GKE knows the account by its e-mail address or by its numeric ID, so the bindings name both. Without --account and --id words\n" +
-			"in capital letters stand there, which are yours to replace.",
+			"GKE knows the account by its e-mail address or by its numeric ID, so the bindings name both. terraform output cluster_reader\n" +
+			"prints them as flags. Without --account and --id words in capital letters stand there, which are yours to replace.",
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			objects, err := rbac.Objects(o)

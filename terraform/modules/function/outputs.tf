@@ -43,6 +43,11 @@ output "subscription" {
   value       = google_pubsub_subscription.main.name
 }
 
+output "unique_id" {
+  description = "The numeric ID of that account, by which a cluster of GKE may know it."
+  value       = google_service_account.runtime.unique_id
+}
+
 output "uri" {
   description = "The address of the function's Cloud Run service."
   value       = local.uri

@@ -53,7 +53,7 @@ func Parse(dir string) (*Deployment, error) {
 
 // Faults are the violations of the deployment's rules: on delivery, dead letters, grants, roles, builds and waits.
 func (d *Deployment) Faults() []string {
-	return slices.Concat(d.deliveries(), d.letters(), d.grants(), d.roles(), d.builds(), d.waits())
+	return slices.Concat(d.deliveries(), d.letters(), d.grants(), d.roles(), d.clusters(), d.builds(), d.waits())
 }
 
 // delivers are the rules of a function's module. The subscription reads the function's topic and pushes to its own address as its invoker.
@@ -240,6 +240,81 @@ func (d *Deployment) roles() (faults []string) {
 	return faults
 }
 
+// clusters checks what is there for clusters of GKE: nothing without a cluster, and otherwise exactly the permissions of the table, in the
+// projects of the clusters alone. No sink of GKE is there without a cluster.
+func (d *Deployment) clusters() (faults []string) {
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
+	var table []string
+	for _, r := range d.table {
+		if r.On == "clusters" {
+			table = append(table, r.Account+" has "+r.Permission)
+		}
+		if strings.HasPrefix(r.Permission, "container.") && (r.On != "clusters" || r.Permission != "container.clusters.get" && r.Permission != "container.clusters.connect") {
+			fault("%s has %s on %s: more than it takes to reach a cluster", r.Account, r.Permission, r.On)
+		}
+	}
+	slices.Sort(table)
+	for path, want := range map[string]string{
+		"google_project_iam_member.clusters role": "google_project_iam_custom_role.clusters[each.key].id", "google_project_iam_member.clusters project": "each.value.project",
+		"google_project_iam_custom_role.clusters project": "each.value.project",
+	} {
+		address, name, _ := strings.Cut(path, " ")
+		if b := d.Root.Resources[address]; b == nil || d.Root.Written(b, name) != want {
+			fault("%s is not %s", path, want)
+		}
+	}
+	for _, given := range [][]string{nil, {"us-east5/research"}, {"us-east5/research/train", "watched:us-east5-b/research"}} {
+		s := d.under(nil, given...)
+		projects := map[string]bool{}
+		for _, c := range given {
+			project, _, named := strings.Cut(c, ":")
+			if !named {
+				project = "pitstop"
+			}
+			projects[project] = true
+		}
+		var got, want []string
+		for _, address := range []string{"google_project_iam_member.clusters", "google_project_iam_custom_role.clusters"} {
+			instances, b, err := s.made(address)
+			if err != nil {
+				return append(faults, address+": "+err.Error())
+			}
+			for _, s := range instances {
+				in := s.given["each"].GetAttr("value").GetAttr("project").AsString()
+				if a := b.Body.Attributes["permissions"]; a != nil {
+					all, err := s.value(a.Expr)
+					if err != nil {
+						return append(faults, address+": "+err.Error())
+					}
+					for it := all.ElementIterator(); it.Next(); {
+						_, p := it.Element()
+						got = append(got, in+": "+s.given["each"].GetAttr("value").GetAttr("function").AsString()+" has "+p.AsString())
+					}
+				}
+			}
+			if len(instances) != len(projects) {
+				fault("%s is there %d times for the clusters %q", address, len(instances), given)
+			}
+		}
+		for p := range projects {
+			for _, t := range table {
+				want = append(want, p+": "+t)
+			}
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			fault("for the clusters %q %q, want %q", given, got, want)
+		}
+	}
+	const only = `(length(var.clusters) > 0 || !startswith(basename(f), "gke-"))`
+	if r := d.Root.Locals["sources"].Range(); !strings.Contains(string(r.SliceBytes(d.Root.sources[r.Filename])), only) {
+		fault("the sources of GKE are there without a cluster: local.sources lacks %s", only)
+	}
+	slices.Sort(faults)
+	return faults
+}
+
 // building are the grants of the account that builds functions, each with the thing that it is on.
 var building = map[string][2]string{
 	"google_project_iam_member.build":                      {"condition.content.expression", "condition.value"},
@@ -366,8 +441,8 @@ func granted(s scope, address string) (roles []string, err error) {
 	return roles, nil
 }
 
-// under is a scope of a deployment with one of each input, and with a target in notify.
-func (d *Deployment) under(allow []string) scope {
+// under is a scope of a deployment with one of each input but clusters, and with a target in notify.
+func (d *Deployment) under(allow []string, clusters ...string) scope {
 	set := func(all ...string) cty.Value {
 		if len(all) == 0 {
 			return cty.SetValEmpty(cty.String)
@@ -381,7 +456,7 @@ func (d *Deployment) under(allow []string) scope {
 	empty := cty.StringVal("")
 	s := scope{Module: d.Root, known: map[string]cty.Value{}, given: map[string]cty.Value{"var": cty.ObjectVal(map[string]cty.Value{
 		"allow": set(allow...), "project_id": cty.StringVal("pitstop"), "prefix": empty, "policy_uri": empty, "region": cty.StringVal("us-west1"), "tpu_roles": cty.StringVal("predefined"),
-		"watched_projects": set("watched"), "checkpoint_buckets": set("bucket"), "tpu_service_accounts": set("trainer"), "shared_vpc_subnetworks": set("subnetwork"),
+		"watched_projects": set("watched"), "clusters": set(clusters...), "checkpoint_buckets": set("bucket"), "tpu_service_accounts": set("trainer"), "shared_vpc_subnetworks": set("subnetwork"),
 		"notify": cty.ObjectVal(map[string]cty.Value{
 			"slack_token_secret": cty.StringVal("projects/pitstop/secrets/slack"), "slack_webhook_secret": empty, "chat_webhook_secret": empty, "webhook_secret": empty,
 		}),

@@ -68,6 +68,44 @@ func TestWhoReadsTheSecondDatabase(t *testing.T) {
 	}
 }
 
+// TestClustersAreReachedAndNothingElse: a deployment is at fault that has something for clusters where there are none, or more than it
+// takes to reach them.
+func TestClustersAreReachedAndNothingElse(t *testing.T) {
+	for name, breach := range map[string]func(d *Deployment) error{
+		"a grant without a cluster": func(d *Deployment) error {
+			return d.Root.SetLocal("cluster_projects", `toset([var.project_id])`)
+		},
+		"a grant in every watched project": func(d *Deployment) error {
+			return d.Root.SetLocal("cluster_projects", `length(var.clusters) > 0 ? local.watched : toset([])`)
+		},
+		"a predefined role": func(d *Deployment) error {
+			return d.Root.Set("google_project_iam_member.clusters", "role", `"roles/container.viewer"`)
+		},
+		"a role with more permissions": func(d *Deployment) error {
+			return d.Root.Set("google_project_iam_custom_role.clusters", "permissions", `["container.clusters.get", "container.clusters.connect", "container.jobs.create"]`)
+		},
+		"a table with more permissions": func(d *Deployment) error {
+			d.table = append(d.table, row{Account: "patrol", Permission: "container.jobs.create", On: "clusters"})
+			return nil
+		},
+		"sinks without a cluster": func(d *Deployment) error { return d.Root.SetLocal("sources", `{}`) },
+	} {
+		d, err := Parse("../../../../terraform")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if faults := d.clusters(); faults != nil {
+			t.Fatal(faults)
+		}
+		if err := breach(d); err != nil {
+			t.Fatal(err)
+		}
+		if d.clusters() == nil {
+			t.Errorf("%s: no fault", name)
+		}
+	}
+}
+
 // TestTheBuildAccountReadsItsOwnSources, and no other object in the project.
 func TestTheBuildAccountReadsItsOwnSources(t *testing.T) {
 	d, err := Parse("../../../../terraform")

@@ -91,7 +91,7 @@ var functions = map[string]function.Function{
 	"merge": stdlib.MergeFunc, "jsondecode": stdlib.JSONDecodeFunc, "length": stdlib.LengthFunc, "setintersection": stdlib.SetIntersectionFunc,
 	"keys": stdlib.KeysFunc, "values": stdlib.ValuesFunc, "sort": stdlib.SortFunc, "distinct": stdlib.DistinctFunc, "contains": stdlib.ContainsFunc,
 	"setproduct": stdlib.SetProductFunc, "join": stdlib.JoinFunc, "concat": stdlib.ConcatFunc, "lookup": stdlib.LookupFunc, "toset": stdlib.MakeToFunc(cty.Set(cty.DynamicPseudoType)),
-	"jsonencode": stdlib.JSONEncodeFunc, "floor": stdlib.FloorFunc, "can": tryfunc.CanFunc,
+	"jsonencode": stdlib.JSONEncodeFunc, "floor": stdlib.FloorFunc, "split": stdlib.SplitFunc, "can": tryfunc.CanFunc,
 	"replace": function.New(&function.Spec{
 		Params: []function.Parameter{{Name: "text", Type: cty.String}, {Name: "what", Type: cty.String}, {Name: "by", Type: cty.String}},
 		Type:   function.StaticReturnType(cty.String),

@@ -44,7 +44,7 @@ var (
 		"grants": {
 			changes: []string{
 				"google_project_iam_member.tpu", "google_project_iam_member.ledger", "google_project_iam_member.secrets",
-				"google_project_iam_member.logs", "module.log_sink",
+				"google_project_iam_member.logs", "google_project_iam_member.clusters", "module.log_sink",
 			},
 			before: []string{"google_cloud_scheduler_job.tick"},
 		},
