@@ -52,7 +52,7 @@ func yamlFleet(data []byte) (world.Scenario, error) {
 	switch {
 	case err != nil:
 		return s, fmt.Errorf("it is neither a JSON list that gcloud writes nor YAML with project, fleet and capacity: %w", err)
-	case len(s.Fleet) == 0:
+	case len(s.Fleet)+len(s.Clusters) == 0:
 		return s, errors.New("it names no slice")
 	}
 	return s, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -45,6 +46,14 @@ func calling(ctx context.Context, entry string) context.Context {
 func (w *World) overHTTP(service string, inner http.RoundTripper) http.RoundTripper {
 	return RoundTripper(func(r *http.Request) (*http.Response, error) {
 		w.called(r.Context(), Call{Service: service, Method: restMethod(r.Method, r.URL.Path)})
+		return inner.RoundTrip(r)
+	})
+}
+
+// overKubernetes tells of the lists of a cluster: nothing else is called.
+func (w *World) overKubernetes(inner http.RoundTripper) http.RoundTripper {
+	return RoundTripper(func(r *http.Request) (*http.Response, error) {
+		w.called(r.Context(), Call{Service: "kubernetes", Method: path.Base(r.URL.Path) + "." + map[bool]string{true: "list", false: strings.ToLower(r.Method)}[r.Method == http.MethodGet]})
 		return inner.RoundTrip(r)
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 	"pitstop.internal/shared/provider/gke"
 	"pitstop.internal/shared/provider/gke/gketest"
@@ -81,15 +82,51 @@ func (w *World) Gangs() (all []*Gang) {
 	return all
 }
 
+// Up reports whether all Pods of the gang run, and were made together.
+func (g *Gang) Up() bool { return g.up }
+
+// Pool is the node pool whose machines it takes.
+func (g *Gang) Pool() PoolConfig {
+	p, _, err := g.Cluster.pool(g.JobConfig.Pool)
+	g.Cluster.world.Must(err)
+	return p
+}
+
+// Chips is how many chips it has.
+func (g *Gang) Chips() int {
+	_, slice, err := g.Cluster.pool(g.JobConfig.Pool)
+	g.Cluster.world.Must(err)
+	return slice.Chips
+}
+
+// Job is the Job as it was seen last; nil where it is not there.
+func (g *Gang) Job() *gke.Job { return g.Cluster.job(g) }
+
+// Set is the JobSet that it belongs to, as it was seen last; nil where it belongs to none or that is not there.
+func (g *Gang) Set() *gke.JobSet {
+	for i, s := range g.Cluster.seen.JobSets {
+		if g.Slices > 0 && s.Namespace == g.In() && s.Name == g.Name {
+			return &g.Cluster.seen.JobSets[i]
+		}
+	}
+	return nil
+}
+
 // Workload is the workload of the slice.
 func (g *Gang) Workload() string { return g.Cluster.world.Project + "/" + g.WorkloadName() }
 
 // newCluster is a cluster in which nothing is yet.
 func (w *World) newCluster(config ClusterConfig, seed uint64) *Cluster {
-	return &Cluster{
+	c := &Cluster{
 		ClusterConfig: config, world: w, dead: map[string]bool{}, failed: map[string]bool{}, asked: map[string]bool{},
 		Server: gketest.New(gketest.Config{Clock: w.Clock, Seed: seed}),
 	}
+	for _, j := range config.Jobs {
+		for _, name := range j.Names() {
+			c.gangs = append(c.gangs, &Gang{JobConfig: j, Scope: c.Scope(j.In()), Slice: name, Cluster: c, up: true})
+		}
+	}
+	return c
 }
 
 // settle puts the machines and the Jobs there.
@@ -106,7 +143,9 @@ func (c *Cluster) settle() error {
 		if err := c.apply(j); err != nil {
 			return err
 		}
-		if err := c.trains(j); err != nil {
+	}
+	for _, g := range c.gangs {
+		if err := c.trains(g); err != nil {
 			return err
 		}
 	}
@@ -115,36 +154,33 @@ func (c *Cluster) settle() error {
 	return nil
 }
 
-// trains begins the trainings of a Job or JobSet.
-func (c *Cluster) trains(j JobConfig) error {
-	_, slice, err := c.pool(j.Pool)
+// trains begins the training of a slice.
+func (c *Cluster) trains(g *Gang) error {
+	_, slice, err := c.pool(g.JobConfig.Pool)
 	if err != nil {
 		return err
 	}
-	lives := map[string]events.Incarnation{}
+	life := events.Incarnation{Zone: g.Scope}
 	for _, o := range c.Objects().Jobs {
-		if o.Namespace == j.In() {
-			lives[o.Name] = events.Incarnation{Zone: c.Scope(j.In()), ID: o.UID, Created: o.Created}
+		if o.Namespace == g.In() && o.Name == g.Slice {
+			life.ID, life.Created, g.uid = o.UID, o.Created, o.UID
 		}
 	}
-	t := j.Trainer
-	for i, name := range j.Names() {
-		g := &Gang{JobConfig: j, Scope: c.Scope(j.In()), Slice: name, Cluster: c, uid: lives[name].ID, up: true}
-		directory := ""
-		if i == 0 { // the first slice of a Multislice speaks for all
-			directory = j.Directory
-		}
-		g.Training = trainingtest.New(trainingtest.Config{
-			Project: c.world.Project, Slice: name, Workload: g.Workload(), Clock: c.world.Clock, Bucket: c.world.Bucket, Directory: directory,
-			With: slices.DeleteFunc(j.Names(), func(other string) bool { return other == name }),
-			Emit: c.world.Logged, Entry: g.entry, Attempt: t.Attempt, NoCrew: j.Crew.Absent || i > 0, Restarts: j.Crew.Restarts, Backoff: time.Duration(j.Crew.Backoff),
-			ReportEvery: time.Duration(j.Crew.ReportEvery), Refuses: j.Crew.Refuses, Silent: j.Crew.Silent,
-			Step: t.Step, StepTakes: time.Duration(t.StepTakes), CheckpointEvery: t.CheckpointEvery, SaveTakes: time.Duration(t.SaveTakes),
-			StartTakes: time.Duration(t.StartTakes), OnSignal: t.Sigterm, Torn: t.Torn, Fails: t.Fails, FailsAfter: time.Duration(t.FailsAfter), FailsAnew: t.FailsAnew,
-			GaveUp: func() { c.exits(g) },
-		}, lives[name], "", slice.Nodes)
-		c.gangs = append(c.gangs, g)
+	names := g.Names()
+	directory, leads := "", names[0] == g.Slice // the first slice of a Multislice speaks for all
+	if leads {
+		directory = g.Directory
 	}
+	t, crew := g.Trainer, g.Crew
+	g.Training = trainingtest.New(trainingtest.Config{
+		Project: c.world.Project, Slice: g.Slice, Workload: g.Workload(), Clock: c.world.Clock, Bucket: c.world.Bucket, Directory: directory,
+		With: slices.DeleteFunc(names, func(other string) bool { return other == g.Slice }),
+		Emit: c.world.Logged, Entry: g.entry, Attempt: t.Attempt, NoCrew: crew.Absent || !leads, Restarts: crew.Restarts, Backoff: time.Duration(crew.Backoff),
+		ReportEvery: time.Duration(crew.ReportEvery), Refuses: crew.Refuses, Silent: crew.Silent,
+		Step: t.Step, StepTakes: time.Duration(t.StepTakes), CheckpointEvery: t.CheckpointEvery, SaveTakes: time.Duration(t.SaveTakes),
+		StartTakes: time.Duration(t.StartTakes), OnSignal: t.Sigterm, Torn: t.Torn, Fails: t.Fails, FailsAfter: time.Duration(t.FailsAfter), FailsAnew: t.FailsAnew,
+		GaveUp: func() { c.exits(g) },
+	}, life, "", slice.Nodes)
 	return nil
 }
 
@@ -236,6 +272,14 @@ func (c *Cluster) Machines(g *Gang) (names []string) {
 	return slices.Compact(names)
 }
 
+// Names are the names of all machines.
+func (c *Cluster) Names() (all []string) {
+	for _, n := range c.seen.Nodes {
+		all = append(all, n.Name)
+	}
+	return all
+}
+
 // Pods are the names of the Pods of a slice that run.
 func (c *Cluster) Pods(g *Gang) (names []string) {
 	job := c.job(g)
@@ -304,7 +348,7 @@ func (c *Cluster) look() {
 
 // follow tells the training of a slice what has become of its Pods.
 func (c *Cluster) follow(g *Gang) {
-	_, slice, err := c.pool(g.Pool)
+	_, slice, err := c.pool(g.JobConfig.Pool)
 	c.world.Must(err)
 	job := c.job(g)
 	running, host := 0, ""
@@ -440,10 +484,16 @@ func (c *Cluster) Silence(machine string, died bool) {
 	c.changed()
 }
 
-// Hear has a silent machine speak again.
+// Hear has a silent machine speak again. Where it had died, it has begun anew, and nothing runs on it.
 func (c *Cluster) Hear(machine string) {
-	delete(c.dead, machine)
+	died := c.dead[machine]
 	c.Server.Hear(machine)
+	for _, p := range c.Objects().Pods {
+		if died && p.Spec.NodeName == machine && !ended(p) {
+			c.Server.Exit(p.Namespace, p.Name, 137)
+		}
+	}
+	delete(c.dead, machine)
 }
 
 // Announce writes labels or annotations of maintenance on a machine; those that are nil are taken away.
@@ -462,8 +512,10 @@ const (
 	gkeAgent         = "service-123456789012@container-engine-robot.iam.gserviceaccount.com"
 	ttlController    = "system:serviceaccount:kube-system:ttl-after-finished-controller"
 	jobSetController = "system:serviceaccount:jobset-system:jobset-controller-manager"
-	kueueController  = "system:serviceaccount:kueue-system:kueue-controller-manager"
 )
+
+// Kueue is the controller that suspends Jobs and resumes them as there is room.
+const Kueue = "system:serviceaccount:kueue-system:kueue-controller-manager"
 
 // Evict ends a Pod, as a drain does.
 func (c *Cluster) Evict(g *Gang, pod string) {
@@ -524,6 +576,7 @@ func (c *Cluster) Apply(j JobConfig, by string) error {
 	}
 	api, kind, _ := j.paths()
 	c.audit(by, api+"."+kind+".create", j.resourceName(), nil)
+	c.acted(j, Applied, by)
 	return nil
 }
 
@@ -535,7 +588,22 @@ func (c *Cluster) Delete(j JobConfig, by string) bool {
 		return false
 	}
 	c.audit(by, api+"."+kind+".delete", j.resourceName(), nil)
+	c.acted(j, Deleted, by)
 	return true
+}
+
+// What somebody does with a Job or JobSet.
+const (
+	Applied   = "applied"
+	Deleted   = "deleted"
+	Suspended = "suspended"
+	Resumed   = "resumed"
+)
+
+func (c *Cluster) acted(j JobConfig, what, by string) {
+	if c.world.Hooks.Acted != nil {
+		c.world.Hooks.Acted(c, j, what, by)
+	}
 }
 
 // Suspend has somebody suspend a Job or JobSet, or resume it.
@@ -544,11 +612,12 @@ func (c *Cluster) Suspend(j JobConfig, suspend bool, by string) {
 	patch := object{"spec": object{"suspend": suspend}}
 	if code, _ := c.call(http.MethodPatch, path+"/"+j.Name, patch); code == http.StatusOK {
 		c.audit(by, api+"."+kind+".patch", j.resourceName(), patch)
+		c.acted(j, map[bool]string{true: Suspended, false: Resumed}[suspend], by)
 	}
 }
 
 // Queued has Kueue suspend a Job or JobSet, or resume it.
-func (c *Cluster) Queued(j JobConfig, suspend bool) { c.Suspend(j, suspend, kueueController) }
+func (c *Cluster) Queued(j JobConfig, suspend bool) { c.Suspend(j, suspend, Kueue) }
 
 // tellFailed writes, once, that a Job or JobSet has failed.
 func (c *Cluster) tellFailed(kind string, m gke.Meta, conditions []gke.Condition) {
@@ -644,6 +713,28 @@ func (c *Cluster) logEntry(log, resource string, labels, entry object) []byte {
 	raw, err := json.Marshal(entry) // the keys of a map are sorted
 	c.world.Must(err)
 	return raw
+}
+
+// clusters is the provider of the Jobs in the clusters; nil where there are none.
+func (w *World) clusters() (provider.Provider, error) {
+	if len(w.GKE) == 0 {
+		return nil, nil
+	}
+	var all []gke.Cluster
+	clients := map[string]gke.Client{}
+	for _, c := range w.GKE {
+		url, through, err := c.reached(w.Opts.Wire)
+		if err != nil {
+			return nil, err
+		}
+		if w.Hooks.Kubernetes != nil {
+			through = w.Hooks.Kubernetes(c.Path(), through)
+		}
+		one := gke.Cluster{Project: w.Project, Location: c.Location, Name: c.Name}
+		all, clients[one.String()] = append(all, one), gke.Client{HTTP: &http.Client{Transport: w.overKubernetes(through)}, URL: url}
+	}
+	open := func(_ context.Context, c gke.Cluster) (gke.Client, error) { return clients[c.String()], nil }
+	return gke.New(all, open, w.Clock.Now), nil
 }
 
 // reached is how the functions reach a cluster: in memory, or over a socket. Lists have few objects a page, so that they have more

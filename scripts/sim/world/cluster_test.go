@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/provider/gke"
 )
 
@@ -20,6 +21,11 @@ type clustered struct {
 
 func newClustered(t *testing.T, jobs ...JobConfig) *clustered {
 	t.Helper()
+	return newClusteredBy(t, Options{}, jobs...)
+}
+
+func newClusteredBy(t *testing.T, how Options, jobs ...JobConfig) *clustered {
+	t.Helper()
 	w := &clustered{World: New("cluster", Scenario{
 		Project: "demo", Start: time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC),
 		Clusters: []ClusterConfig{{
@@ -29,7 +35,7 @@ func newClustered(t *testing.T, jobs ...JobConfig) *clustered {
 				{Name: "spot", Machine: "ct5lp-hightpu-4t", Spot: true, Machines: 3},
 			},
 		}},
-	}, Options{}), t: t}
+	}, how), t: t}
 	w.Hooks.Logged = func(raw []byte) { w.entries = append(w.entries, string(raw)) }
 	if err := w.Scenario.validate(); err != nil {
 		t.Fatal(err)
@@ -266,6 +272,48 @@ func TestAClusterIsReached(t *testing.T) {
 			}
 			if err := w.Close(); err != nil {
 				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestPatrolWatchesAJob: its document says what its cluster says.
+func TestPatrolWatchesAJob(t *testing.T) {
+	for name, wire := range map[string]bool{"in memory": false, "over a socket": true} {
+		t.Run(name, func(t *testing.T) {
+			job := JobConfig{Name: "llama", Namespace: "teams", Pool: "flex", Policy: "spot", Secret: "hf_secret"}
+			w := newClusteredBy(t, Options{Wire: wire}, job)
+			defer func() {
+				if err := w.Close(); err != nil {
+					t.Error(err)
+				}
+			}()
+			g := w.World.Gangs()[0]
+			w.Tick(w.Start.Add(time.Minute))
+			slot := func() incident.Slot {
+				t.Helper()
+				doc, _, err := w.Ledger.Workload(t.Context(), "demo/llama")
+				if err != nil || doc.Provider != gke.Name || doc.Slice("llama") == nil {
+					t.Fatalf("%+v: %v", doc, err)
+				}
+				return *doc.Slice("llama")
+			}
+			w.pass(10 * time.Minute)
+			if s := slot(); s.Condition != incident.Ready || s.Zone != "us-east5/research/teams" || s.Incarnation.ID != g.Job().UID || s.Label != "spot" {
+				t.Fatalf("%+v", s)
+			}
+			w.Lose(w.Machines(g)[0], events.CausePreemption, time.Hour)
+			w.pass(10 * time.Minute)
+			if s := slot(); s.Condition != incident.Lost {
+				t.Errorf("it has failed for good, and is %s", s.Condition)
+			}
+			w.Delete(job, "ada@example.com")
+			w.pass(10 * time.Minute)
+			if s := slot(); s.Condition != incident.Gone {
+				t.Errorf("it was deleted, and is %s", s.Condition)
+			}
+			if len(w.Story.Calls) > 0 {
+				t.Errorf("it was only to be watched: %v", w.Story.Calls)
 			}
 		})
 	}

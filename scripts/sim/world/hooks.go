@@ -29,9 +29,11 @@ type Hooks struct {
 
 	// Kubernetes stands between the functions and the API server of a cluster, whose path is LOCATION/CLUSTER.
 	Kubernetes func(path string, next http.RoundTripper) http.RoundTripper
-	// Cluster is told when something has changed in a cluster, and Taken when Google takes one of its machines away.
+	// Cluster is told when something has changed in a cluster, Taken when Google takes one of its machines away, and Acted what somebody
+	// does with a Job or JobSet.
 	Cluster func(c *Cluster)
 	Taken   func(c *Cluster, machine string, why events.Cause)
+	Acted   func(c *Cluster, j JobConfig, what, by string)
 
 	// Seen gets each event in the cloud, before it has any effect here. Unlike Observed it leaves the log as it is.
 	Seen func(e cloudtputest.Event)

@@ -36,6 +36,7 @@ import (
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 	"pitstop.internal/shared/provider/providertest/trainingtest"
 	"pitstop.internal/shared/publish"
@@ -352,9 +353,15 @@ func (w *World) deploy(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("scenario: %w", err)
 	}
-	cloud := client
-	if w.Hooks.Failed != nil {
-		cloud = counting{client, w.Hooks.Failed}
+	counted := func(p provider.Provider) provider.Provider {
+		if w.Hooks.Failed == nil {
+			return p
+		}
+		return counting{p, w.Hooks.Failed}
+	}
+	clusters, err := w.clusters()
+	if err != nil {
+		return fmt.Errorf("scenario: %w", err)
 	}
 	bucket := http.RoundTripper(RoundTripper(func(r *http.Request) (*http.Response, error) { return w.Bucket.Transport().RoundTrip(r) }))
 	w.Store = checkpoint.NewBucket(option.WithHTTPClient(&http.Client{Transport: bucket}), option.WithoutAuthentication())
@@ -374,6 +381,17 @@ func (w *World) deploy(ctx context.Context) error {
 	}
 	w.secrets = ledger.NewSecrets(open) // a collection of its own, in the place of a database of its own
 	w.stores = append(w.stores, w.Ledger, functionsLedger, w.secrets)
+	// Only patrol reads clusters, as it is deployed.
+	cloud := func(name string) provider.Provider {
+		tpus := seams.provider(name, counted(client))
+		switch {
+		case clusters == nil:
+			return tpus
+		case name != "patrol":
+			return provider.Set{provider.CloudTPU: tpus}
+		}
+		return provider.Set{provider.CloudTPU: tpus, provider.GKE: seams.provider(name, counted(clusters))}
+	}
 	publisher := eventPublisher{
 		broker: w.Broker, topics: routes, sent: w.sent, carrier: w.Carrier, around: w.Hooks.Publication, unnotified: w.Opts.Unnotified, called: w.called,
 	}
@@ -381,7 +399,7 @@ func (w *World) deploy(ctx context.Context) error {
 	of := func(name string) *fleet.Fleet {
 		kept := seams.ledger(name, functionsLedger, open)
 		w.stores = append(w.stores, kept)
-		f := &fleet.Fleet{Ledger: kept, Provider: seams.provider(name, cloud), Now: w.Clock.Now, Log: w.log, Advancer: &ledger.Advancer{
+		f := &fleet.Fleet{Ledger: kept, Provider: cloud(name), Now: w.Clock.Now, Log: w.log, Advancer: &ledger.Advancer{
 			Ledger: kept, Policies: seams.policies(name, policies), Publisher: publisher, Now: w.Clock.Now, Sleep: w.Clock.Sleep,
 			Decide: seams.Decide, Omit: seams.Reads, Source: "//pitstop/functions/" + name, Cause: trigger.MessageID, Log: w.log,
 			Saved: func(_ context.Context, s ledger.Step) { w.saved(name, s) },
@@ -402,7 +420,7 @@ func (w *World) deploy(ctx context.Context) error {
 			return logevent.New(logevent.Deps{Fleet: of("logevent"), Projects: []string{w.Project}, Ours: us})
 		},
 		"patrol": func() trigger.Handle {
-			d := patrol.Deps{Fleet: of("patrol"), Provider: seams.provider("patrol", cloud), Audit: seams.audit(log), Publisher: publisher, Project: w.Project, Ours: us, Sleep: w.Clock.Sleep}
+			d := patrol.Deps{Fleet: of("patrol"), Provider: cloud("patrol"), Audit: seams.audit(log), Publisher: publisher, Project: w.Project, Ours: us, Sleep: w.Clock.Sleep}
 			if w.Opts.Called != nil {
 				d.Canary = canary{w}
 			}
@@ -412,13 +430,13 @@ func (w *World) deploy(ctx context.Context) error {
 			return patrol.New(d)
 		},
 		"checkpoint": func() trigger.Handle {
-			return checkpointfn.New(checkpointfn.Deps{Fleet: of("checkpoint"), Provider: seams.provider("checkpoint", cloud), Store: buckets, Limits: limits})
+			return checkpointfn.New(checkpointfn.Deps{Fleet: of("checkpoint"), Provider: cloud("checkpoint"), Store: buckets, Limits: limits})
 		},
 		"recovery": func() trigger.Handle {
-			return recovery.New(recovery.Deps{Fleet: of("recovery"), Provider: seams.provider("recovery", cloud), Store: buckets})
+			return recovery.New(recovery.Deps{Fleet: of("recovery"), Provider: cloud("recovery"), Store: buckets})
 		},
 		"recreate": func() trigger.Handle {
-			return recreate.New(recreate.Deps{Fleet: of("recreate"), Provider: seams.provider("recreate", cloud), Buckets: buckets, Limits: limits})
+			return recreate.New(recreate.Deps{Fleet: of("recreate"), Provider: cloud("recreate"), Buckets: buckets, Limits: limits})
 		},
 		"notify": func() trigger.Handle {
 			d := notify.Deps{Ledger: functionsLedger, PerMinute: 20, Now: w.Clock.Now, Log: w.log}
