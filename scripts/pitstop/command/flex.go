@@ -1,17 +1,23 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"os"
+	"regexp"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
+	"google.golang.org/api/container/v1"
+	"google.golang.org/api/option"
 
 	"pitstop.internal/scripts/pitstop/flex"
 )
 
-func flexCommand() *cobra.Command {
+func (d deployment) flexCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "flex", Short: "Plan TPUs with flex-start on GKE, or check a node pool for them",
 		Args: cobra.ArbitraryArgs,
@@ -22,7 +28,7 @@ func flexCommand() *cobra.Command {
 			return c.Help()
 		},
 	}
-	c.AddCommand(flexPlanCommand(), flexCheckCommand())
+	c.AddCommand(flexPlanCommand(), d.flexCheckCommand())
 	return c
 }
 
@@ -79,7 +85,7 @@ func flexPlanCommand() *cobra.Command {
 	return c
 }
 
-// checkedPool is the object that flex check --json prints.
+// checkedPool is the object that flex check --json prints for each pool.
 type checkedPool struct {
 	Pool     string         `json:"pool"`
 	Machine  string         `json:"machine,omitzero"`
@@ -90,28 +96,50 @@ type checkedPool struct {
 	Notes    []string       `json:"notes"`
 }
 
-func flexCheckCommand() *cobra.Command {
-	var topology string
-	var asJSON bool
+// clusterForm is the name of a cluster in its location.
+var clusterForm = regexp.MustCompile(`^([a-z]+-[a-z0-9-]+)/([a-z]([a-z0-9-]{0,38}[a-z0-9])?)$`)
+
+// poolChecks says which node pools are checked: that in a file, or those of a cluster.
+type poolChecks struct {
+	project, cluster, pool, topology string
+	asJSON                           bool
+}
+
+func (d deployment) flexCheckCommand() *cobra.Command {
+	var p poolChecks
 	c := &cobra.Command{
-		Use:   "check FILE",
-		Short: "Say what is wrong with a node pool for flex-start",
+		Use:   "check [FILE]",
+		Short: "Say what is wrong with node pools for flex-start",
 		Long: "Say what is wrong with a node pool for TPUs with flex-start, and the way out. FILE holds what gcloud container node-pools\n" +
-			"describe --format=json prints; - is standard input. --topology is the one that you want; without it the pool's own counts.\n\n" +
-			"Exit codes: 0 when the pool is sound, 1 when something is wrong with it, 2 when the file holds no node pool.",
+			"describe --format=json prints; - is standard input. With --cluster the pools with flex-start are read from GKE instead, or that\n" +
+			"of --pool alone, which needs container.clusters.get. --topology is the one that you want; without it the pool's own counts.\n\n" +
+			"Exit codes: 0 when each pool is sound, 1 when something is wrong with one, 2 when there is no node pool.",
 		RunE: func(c *cobra.Command, files []string) error {
-			if len(files) != 1 {
-				return usage("flex check takes one file, not %d; - is standard input", len(files))
+			switch {
+			case p.cluster != "" && len(files) > 0:
+				return usage("flex check takes a file or --cluster, and not both")
+			case p.cluster != "":
+				return d.checkCluster(c.Context(), p, c.OutOrStdout())
+			case p.pool != "" || p.project != "":
+				return usage("--pool and --project belong to a cluster: name it, as in --cluster us-east5/research")
+			case len(files) != 1:
+				return usage("flex check takes one file, not %d; - is standard input, and --cluster reads from GKE", len(files))
 			}
-			return checkPool(files[0], topology, c.InOrStdin(), c.OutOrStdout(), asJSON)
+			return p.file(files[0], c.InOrStdin(), c.OutOrStdout())
 		},
 	}
-	c.Flags().StringVar(&topology, "topology", "", "the `TOPOLOGY` that a slice should have, as in 4x4")
-	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	f := c.Flags()
+	f.StringVar(&p.cluster, "cluster", "", "read from GKE the pools of this cluster, `LOCATION/CLUSTER`")
+	f.StringVar(&p.project, "project", "", "the `PROJECT` of the cluster")
+	f.StringVar(&p.pool, "pool", "", "check the pool of this `NAME` alone")
+	f.StringVar(&p.topology, "topology", "", "the `TOPOLOGY` that a slice should have, as in 4x4")
+	f.BoolVar(&p.asJSON, "json", false, "print one JSON object for each pool")
+	d.bounds(c)
 	return c
 }
 
-func checkPool(name, topology string, in io.Reader, out io.Writer, asJSON bool) error {
+// file checks the pool in a file.
+func (p poolChecks) file(name string, in io.Reader, out io.Writer) error {
 	raw, err := readPool(name, in)
 	if err != nil {
 		return usageError{err}
@@ -120,21 +148,78 @@ func checkPool(name, topology string, in io.Reader, out io.Writer, asJSON bool) 
 	if err != nil {
 		return usage("%s: %w", name, err)
 	}
-	c, err := flex.Check(pool, topology)
-	if err != nil {
-		return usage("%s: %w", name, err)
+	return p.check([]*container.NodePool{pool}, name, out)
+}
+
+// checkCluster checks pools of a cluster, as GKE describes them.
+func (d deployment) checkCluster(ctx context.Context, p poolChecks, out io.Writer) error {
+	at := clusterForm.FindStringSubmatch(p.cluster)
+	if at == nil {
+		return usage("--cluster %q is not LOCATION/CLUSTER, as in us-east5/research", p.cluster)
 	}
-	if asJSON {
+	if err := checkProject("--project", p.project); err != nil {
+		return err
+	}
+	all, err := d.pools(ctx, p.project, at[1], at[2])
+	if err != nil {
+		return fmt.Errorf("cluster %s of %s: %w", p.cluster, p.project, err)
+	}
+	var names []string
+	var chosen []*container.NodePool
+	for _, pool := range all {
+		if pool == nil || pool.Config == nil {
+			continue
+		}
+		names = append(names, pool.Name)
+		if pool.Name == p.pool || p.pool == "" && pool.Config.FlexStart {
+			chosen = append(chosen, pool)
+		}
+	}
+	switch {
+	case len(chosen) > 0:
+		return p.check(chosen, p.cluster, out)
+	case p.pool != "":
+		return usage("cluster %s has no node pool %s; it has %s", p.cluster, p.pool, cmp.Or(strings.Join(names, ", "), "none"))
+	}
+	return usage("cluster %s has no node pool with flex-start; it has %s, and --pool checks one of them all the same", p.cluster, cmp.Or(strings.Join(names, ", "), "none"))
+}
+
+// nodePools reads the node pools of a cluster from GKE.
+func nodePools(opts ...option.ClientOption) func(ctx context.Context, project, location, cluster string) ([]*container.NodePool, error) {
+	return func(ctx context.Context, project, location, cluster string) ([]*container.NodePool, error) {
+		svc, err := container.NewService(ctx, opts...)
+		if err != nil {
+			return nil, err
+		}
+		found, err := svc.Projects.Locations.Clusters.Get("projects/" + project + "/locations/" + location + "/clusters/" + cluster).Fields("nodePools").Context(ctx).Do()
+		if err != nil {
+			return nil, answered(err)
+		}
+		return found.NodePools, nil
+	}
+}
+
+// check tells what is wrong with each pool. Where names the place that they were read from.
+func (p poolChecks) check(pools []*container.NodePool, where string, out io.Writer) error {
+	failed := false
+	for _, pool := range pools {
+		c, err := flex.Check(pool, p.topology)
+		if err != nil {
+			return usage("%s: %w", where, err)
+		}
+		failed = failed || len(c.Findings) > 0
+		if !p.asJSON {
+			tellPool(c, out)
+			continue
+		}
 		o := checkedPool{c.Pool, c.Slice.Machine.Type, c.Slice.Topology, c.Slice.Chips, c.Slice.Nodes, append([]flex.Finding{}, c.Findings...), append([]string{}, c.Notes...)}
 		text, err := json.Marshal(o)
 		if err != nil {
 			return err
 		}
 		tell(out, string(text))
-	} else {
-		tellPool(c, out)
 	}
-	if len(c.Findings) > 0 {
+	if failed {
 		return errFailed
 	}
 	return nil

@@ -2,9 +2,15 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
+
+	"google.golang.org/api/option"
 )
 
 const soundPool = "testdata/flex/sound.json"
@@ -56,7 +62,11 @@ func TestAWrongCallOfFlexIsOneLine(t *testing.T) {
 		{[]string{"plan", "--machine", "ct6e-standard-4t", "python3", "train.py"}, `flex plan takes no "python3"; the training's command stands after --, as in -- python3 train.py`},
 		{[]string{"plan", "--machine", "ct6e-standard-4t", "--yaml", "--nodes-only"}, "--nodes-only prints no manifest and --yaml nothing else: name one of the two"},
 		{[]string{"plna"}, `pitstop flex has no command "plna"; did you mean plan?`},
-		{[]string{"check"}, "flex check takes one file, not 0; - is standard input"},
+		{[]string{"check"}, "flex check takes one file, not 0; - is standard input, and --cluster reads from GKE"},
+		{[]string{"check", soundPool, "--cluster", "us-east5/research"}, "flex check takes a file or --cluster, and not both"},
+		{[]string{"check", "--pool", "tpu"}, "--pool and --project belong to a cluster: name it, as in --cluster us-east5/research"},
+		{[]string{"check", "--cluster", "research", "--project", "mine-1"}, `--cluster "research" is not LOCATION/CLUSTER, as in us-east5/research`},
+		{[]string{"check", "--cluster", "us-east5/research"}, "--project is missing: it names a project, as in --project my-project"},
 		{[]string{"check", "nowhere.json"}, "open nowhere.json: no such file or directory"},
 		{[]string{"check", "-"}, "-: it is no node pool in JSON"},
 		{[]string{"check", soundPool, "--topology", "4x4", "more"}, "flex check takes one file, not 2"},
@@ -109,5 +119,73 @@ func TestFlexCheckSaysWhatIsWrong(t *testing.T) {
 	if o.Pool != "tpu-flex" || o.Machine != "ct6e-standard-4t" || o.Topology != "4x4" || o.Chips != 16 || o.Nodes != 4 ||
 		len(o.Findings) != 2 || o.Findings[1].Got != "1" || o.Findings[1].Want != "4" {
 		t.Errorf("%+v", o)
+	}
+}
+
+// cluster is the GKE API with one cluster, whose node pools are these.
+func cluster(t *testing.T, status int, body string) (deployment, *[]string) {
+	t.Helper()
+	var asked []string
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Method+" "+r.URL.Path+"?fields="+r.URL.Query().Get("fields"))
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body) //nolint:errcheck // the caller sees it
+	}))
+	t.Cleanup(api.Close)
+	return deployment{pools: nodePools(option.WithEndpoint(api.URL), option.WithHTTPClient(api.Client()))}, &asked
+}
+
+// checksCluster makes the call on a cluster.
+func checksCluster(t *testing.T, d deployment, args ...string) (string, error) {
+	t.Helper()
+	c := d.flexCommand()
+	c.SilenceErrors, c.SilenceUsage = true, true
+	var out strings.Builder
+	c.SetOut(&out)
+	c.SetArgs(append([]string{"check", "--cluster", "us-east5/research", "--project", "mine-1"}, args...))
+	err := c.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+func TestFlexCheckReadsACluster(t *testing.T) {
+	raw, err := os.ReadFile(soundPool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sound := string(raw)
+	broken := strings.NewReplacer(`"maxNodeCount": 4`, `"maxNodeCount": 1`, `"name": "tpu-flex"`, `"name": "tpu-small"`).Replace(sound)
+	other := `{"name": "cpu", "config": {"machineType": "e2-standard-4"}}`
+	d, asked := cluster(t, http.StatusOK, `{"nodePools": [`+sound+`,`+other+`,`+broken+`]}`)
+	const isSound = "tpu-flex: no fault; ct6e-standard-4t with topology 4x4, 4 machines of 4 chips each\n"
+
+	out, err := checksCluster(t, d)
+	if !errors.Is(err, errFailed) || !strings.HasPrefix(out, isSound+"tpu-small: autoscaling.maxNodeCount is 1, and should be 4") || strings.Contains(out, "cpu:") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if want := "GET /v1/projects/mine-1/locations/us-east5/clusters/research?fields=nodePools"; len(*asked) != 1 || (*asked)[0] != want {
+		t.Errorf("it asks %q, want %q once", *asked, want)
+	}
+	if out, err := checksCluster(t, d, "--pool", "tpu-flex"); err != nil || out != isSound {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if out, err := checksCluster(t, d, "--json"); !errors.Is(err, errFailed) || strings.Count(out, "\n") != 2 || !strings.HasPrefix(out, `{"pool":"tpu-flex"`) {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if out, err := checksCluster(t, d, "--pool", "cpu"); !errors.Is(err, errFailed) || !strings.HasPrefix(out, `cpu: config.machineType is e2-standard-4`) {
+		t.Errorf("%v\n%s", err, out)
+	}
+	var wrong usageError
+	_, err = checksCluster(t, d, "--pool", "tpu")
+	if !errors.As(err, &wrong) || err.Error() != "cluster us-east5/research has no node pool tpu; it has tpu-flex, cpu, tpu-small" {
+		t.Error(err)
+	}
+	d, _ = cluster(t, http.StatusOK, `{"nodePools": [`+other+`]}`)
+	_, err = checksCluster(t, d)
+	if !errors.As(err, &wrong) || err.Error() != "cluster us-east5/research has no node pool with flex-start; it has cpu, and --pool checks one of them all the same" {
+		t.Error(err)
+	}
+	d, _ = cluster(t, http.StatusNotFound, `{"error": {"code": 404, "message": "Not found: projects/mine-1/locations/us-east5/clusters/research.", "status": "NOT_FOUND"}}`)
+	if _, err = checksCluster(t, d); err == nil || err.Error() != "cluster us-east5/research of mine-1: Not found: projects/mine-1/locations/us-east5/clusters/research." {
+		t.Error(err)
 	}
 }

@@ -78,7 +78,8 @@ pitstop flex check pool.json`,
 pitstop flex plan --machine tpu7x-standard-4t --topology 4x4x4 -- ./train.sh
 pitstop flex plan --machine ct6e-standard-8t --yaml | kubectl apply -f -`,
 	"pitstop flex check": `pitstop flex check pool.json
-pitstop flex check --topology 4x4 - < pool.json`,
+pitstop flex check --topology 4x4 - < pool.json
+pitstop flex check --cluster us-east5/research --project MINE`,
 	"pitstop gke": `pitstop gke rbac --namespace train`,
 	"pitstop gke rbac": `pitstop gke rbac --namespace train
 pitstop gke rbac --namespace train --account EMAIL --id NUMBER > reader.yaml

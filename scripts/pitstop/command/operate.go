@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
+	"google.golang.org/api/container/v1"
 	"google.golang.org/api/option"
 
 	"pitstop.internal/events"
@@ -45,8 +46,10 @@ type deployment struct {
 	who    func(ctx context.Context) string
 	canary canary
 	look   func(ctx context.Context) (sight, error)
-	now    func() time.Time
-	sleep  func(ctx context.Context, d time.Duration) error
+	// pools reads the node pools of a cluster.
+	pools func(ctx context.Context, project, location, cluster string) ([]*container.NodePool, error)
+	now   func() time.Time
+	sleep func(ctx context.Context, d time.Duration) error
 	// worded is told of each word of a person's that is stored; nil is not.
 	worded func(ctx context.Context, s ledger.Step)
 	// heldAll is told who has paused everything, or has lifted that; nil is not.
@@ -91,6 +94,7 @@ func connected(g *google) deployment {
 		who:    g.who,
 		canary: cloudlog.New(rest),
 		look:   g.look,
+		pools:  nodePools(rest),
 		now:    time.Now,
 		sleep:  ledger.Sleep,
 	}

@@ -30,7 +30,7 @@ var services = map[string]string{ //nolint:gosec // names of services, and no cr
 	"firestore.googleapis.com": "Firestore", "pubsub.googleapis.com": "Pub/Sub", "tpu.googleapis.com": "the Cloud TPU API",
 	"logging.googleapis.com": "Cloud Logging", "storage.googleapis.com": "Cloud Storage", "oauth2.googleapis.com": tokenService.name,
 	"cloudresourcemanager.googleapis.com": "the Resource Manager API", "iam.googleapis.com": "the IAM API",
-	"iamcredentials.googleapis.com": "the IAM Credentials API",
+	"iamcredentials.googleapis.com": "the IAM Credentials API", "container.googleapis.com": "the GKE API",
 }
 
 func serviceAt(host string) service { return service{cmp.Or(services[host], host), host} }
@@ -386,6 +386,7 @@ var restPermissions = []struct {
 	{"storage", http.MethodGet, regexp.MustCompile(`/b/[^/]+/o$`), "storage.objects.list"},
 	{"storage", http.MethodGet, regexp.MustCompile(`/b/[^/]+/o/`), "storage.objects.get"},
 	{"storage", http.MethodGet, regexp.MustCompile(`/b/[^/]+$`), "storage.buckets.get"},
+	{"container", http.MethodGet, regexp.MustCompile(`/clusters/[^/]+$`), "container.clusters.get"},
 	{"iamcredentials", http.MethodPost, regexp.MustCompile(`:generateAccessToken$`), "iam.serviceAccounts.getAccessToken"},
 }
 
