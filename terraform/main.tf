@@ -71,7 +71,7 @@ locals {
       entry_point  = "HandlePatrol"
       topic        = "patrol-ticks"
       publishes_to = merge(local.requests, { NOTICE_TOPIC = "maintenance-notices" })
-      environment  = ["every", "decides", "watches", "recognizes", "keeps"]
+      environment  = ["every", "decides", "watches", "recognizes", "clusters", "keeps"]
       # One instance runs one tick at a time, because it remembers its last readings. A tick follows operations for 50 seconds. Patrol
       # ignores a tick that is older than two minutes, so three minutes are enough.
       concurrency     = 1

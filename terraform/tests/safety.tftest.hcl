@@ -266,6 +266,11 @@ run "clusters" {
   }
 
   assert {
+    condition     = [for name, f in module.function : name if contains(keys(f.environment), "CLUSTERS")] == ["patrol"] && module.function["patrol"].environment.CLUSTERS == "training-a:us-central1-ai1a/big,us-east5-b/shared/train,us-east5/research"
+    error_message = "Patrol does not know its clusters, or another function does."
+  }
+
+  assert {
     condition     = contains(keys(google_project_service.main), "container.googleapis.com") && contains(keys(local.sources["log-events"]), "gke-jobs") && startswith(output.cluster_reader, "--account=mocked@demo-project.iam.gserviceaccount.com --id=")
     error_message = "The API or the sink for clusters is missing, or nobody learns which account reads them."
   }
