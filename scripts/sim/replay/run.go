@@ -249,11 +249,20 @@ func (w *player) plan(items []item) {
 			w.Played()
 		})
 	}
+	var ends []time.Time
 	for _, c := range w.Fleet {
-		if c.RunsFor == 0 || c.Created.IsZero() {
-			continue
+		if c.RunsFor > 0 && !c.Created.IsZero() {
+			ends = append(ends, c.Created.Add(time.Duration(c.RunsFor)))
 		}
-		end := c.Created.Add(time.Duration(c.RunsFor))
+	}
+	for _, c := range w.Clusters {
+		for _, p := range c.Pools {
+			if p.RunsFor > 0 {
+				ends = append(ends, w.Start.Add(time.Duration(p.RunsFor)))
+			}
+		}
+	}
+	for _, end := range ends {
 		if end.After(w.last) && len(items) == 0 && len(w.Acts) == 0 { // else the replay ends with the record
 			w.last = end
 		}
@@ -541,6 +550,9 @@ func (w *player) ownerCreates(slice, zone, principal string) {
 // hangs is how long a scenario waits for what follows from a training that hangs: nothing is due meanwhile.
 const hangs = 4 * time.Hour
 
+// jobTakes is how long Kubernetes takes at most until it does no more about what happened to a Job.
+const jobTakes = time.Hour
+
 // act does what the scenario says that happens beside the record.
 func (w *player) act(a world.Act) {
 	tell := func(text, slice string) {
@@ -555,6 +567,9 @@ func (w *player) act(a world.Act) {
 		return w.fleetZone(slice)
 	}
 	switch {
+	case a.Job != "":
+		w.ActOnJob(a)
+		w.KeepGoing(jobTakes)
 	case a.Delete != "":
 		tell("the owner deletes "+a.Delete, a.Delete)
 		w.Try(w.API.OwnerDelete(zoneOf(a.Delete), a.Delete, a.By))

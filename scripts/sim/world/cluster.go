@@ -40,6 +40,8 @@ type Cluster struct {
 	looks bool
 	// failed are the Jobs, by UID, whose failure was written to the log.
 	failed map[string]bool
+	// silent says that no log entry is written at the moment.
+	silent bool
 	// asked are the Jobs and JobSets, by path, that a person deletes: nobody else does.
 	asked map[string]bool
 }
@@ -662,21 +664,28 @@ func (c *Cluster) audit(by, method, name string, request object) {
 	if request != nil {
 		payload["request"] = request
 	}
-	raw := c.logEntry("cloudaudit.googleapis.com%2Factivity", "k8s_cluster", nil, object{"protoPayload": payload, "operation": object{"producer": "k8s.io", "first": true, "last": true}})
-	c.world.Audited.Write(raw)
+	c.write(true, c.logEntry("cloudaudit.googleapis.com%2Factivity", "k8s_cluster", nil, object{"protoPayload": payload, "operation": object{"producer": "k8s.io", "first": true, "last": true}}))
+}
+
+// write writes a log entry, unless the record has it.
+func (c *Cluster) write(audit bool, raw []byte) {
+	if c.silent {
+		return
+	}
+	if audit {
+		c.world.Audited.Write(raw)
+	}
 	c.world.Logged(raw)
 }
 
 // machineEntry writes an entry of Compute Engine about a machine.
 func (c *Cluster) machineEntry(method, machine string) {
 	w := c.world
-	raw := c.logEntry("cloudaudit.googleapis.com%2Fsystem_event", "gce_instance", object{"zone": c.zone(), "instance_id": strconv.Itoa(4096 + c.entries)}, object{"protoPayload": object{
+	c.write(true, c.logEntry("cloudaudit.googleapis.com%2Fsystem_event", "gce_instance", object{"zone": c.zone(), "instance_id": strconv.Itoa(4096 + c.entries)}, object{"protoPayload": object{
 		"@type": "type.googleapis.com/google.cloud.audit.AuditLog", "status": object{}, "authenticationInfo": object{"principalEmail": "system@google.com"},
 		"serviceName": "compute.googleapis.com", "methodName": method, "resourceName": "projects/" + w.Project + "/zones/" + c.zone() + "/instances/" + machine,
 		"request": object{"@type": "type.googleapis.com/" + method},
-	}, "operation": object{"id": "systemevent-" + machine, "producer": method, "first": true, "last": true}})
-	w.Audited.Write(raw)
-	w.Logged(raw)
+	}, "operation": object{"id": "systemevent-" + machine, "producer": method, "first": true, "last": true}}))
 }
 
 // event writes an event of Kubernetes.
@@ -689,7 +698,7 @@ func (c *Cluster) event(resource, reason, message, kind, name, namespace string)
 	if namespace != "" {
 		about["namespace"] = namespace
 	}
-	c.world.Logged(c.logEntry("events", resource, labels, object{"jsonPayload": object{
+	c.write(false, c.logEntry("events", resource, labels, object{"jsonPayload": object{
 		"apiVersion": "v1", "kind": "Event", "type": "Warning", "reason": reason, "message": message, "involvedObject": about,
 		"metadata": object{"name": name + "." + strconv.FormatInt(int64(c.entries), 16), "namespace": cmp.Or(namespace, "default")},
 	}}))

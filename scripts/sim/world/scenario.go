@@ -148,6 +148,15 @@ type Act struct {
 	Hang string `yaml:"hang,omitempty"`
 	// Mend has the training of a slice fail no more.
 	Mend string `yaml:"mend,omitempty"`
+	// Job names a Job of a cluster, and Does what happens to it then. Silent says that the record has the log entries of that.
+	Job    string `yaml:"job,omitempty"`
+	Does   JobAct `yaml:"does,omitempty"`
+	Silent bool   `yaml:"silent,omitempty"`
+	// Starts is when announced maintenance begins, Comes how long after a loss the next machine comes (4m when not set), and Code the
+	// exit code of a Pod.
+	Starts time.Time `yaml:"starts,omitempty"`
+	Comes  Duration  `yaml:"comes,omitempty"`
+	Code   int       `yaml:"code,omitempty"`
 	// Preempt and Withdraw are Google's acts: a slice is taken back without a log entry, announced maintenance is
 	// withdrawn.
 	Preempt  string `yaml:"preempt,omitempty"`
@@ -236,6 +245,9 @@ func (s Scenario) validate() error {
 			if n != "" && !names[n] {
 				fault("an act names %s, which is not in the fleet", n)
 			}
+		}
+		if a.Job != "" || a.Does != "" {
+			faults = append(faults, a.jobFaults(s.Clusters)...)
 		}
 	}
 	return errors.Join(faults...)
