@@ -469,6 +469,8 @@ func callLeadsTo(c events.Call) string {
 		return "a look at the slice, if an incident waits for it: the call changed nothing"
 	case events.Google(c.Principal):
 		return "a look at the slice, if an incident waits for it: Google itself made the call"
+	case events.Controller(c.Principal):
+		return "nothing: a controller of the cluster made the call, and patrol reads the Job itself each minute"
 	}
 	return "the owner's decision: an incident on this slice ends released, unless Pitstop itself made the call"
 }

@@ -375,6 +375,8 @@ func agent(by report.By, principal string) string {
 		return "the script " + principal
 	case report.ByOwner:
 		return "the owner " + principal
+	case report.ByCluster:
+		return "the cluster itself, by " + principal
 	case report.ByNobody:
 	}
 	return "an unknown caller"

@@ -116,7 +116,7 @@ func TestReportCallsAPlainVMWhatItIs(t *testing.T) {
 	out, _, _ := call(t, of(1, "web-server")+of(2, "gke-tpu-2f41c6aa-bq7x")+of(3, "workers-x7k2")+of(4, "workers-x7k3"), "report", "-")
 	for _, want := range []string{
 		"no TPU was lost\n", "- 1 loss is of a plain VM, an instance of Compute Engine that is no TPU: not in this report\n",
-		"- 1 loss is of a machine of GKE: not in this report\n", "- 2 losses are of machines that are named like those of managed instance groups: not in this report\n",
+		"- 1 loss is of a machine of GKE, and no Job is known that failed with it: not in this report\n", "- 2 losses are of machines that are named like those of managed instance groups: not in this report\n",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in\n%s", want, out)

@@ -222,6 +222,7 @@ type kept struct {
 	Notice            events.Notice      `json:",omitzero"`
 	Call              events.Call        `json:",omitzero"`
 	Crew              *events.CrewReport `json:",omitzero"`
+	Cluster           *events.Cluster    `json:",omitzero"`
 }
 
 func (s *spool) add(all []reading) error {
@@ -229,7 +230,7 @@ func (s *spool) add(all []reading) error {
 	run := make([]kept, len(all))
 	for i := range all {
 		e := &all[i].entry
-		run[i] = kept{e.ID, string(e.Kind), e.Ignored, e.Time, e.Received, e.Subject, e.Cause, e.Notice, e.Call, e.Crew}
+		run[i] = kept{e.ID, string(e.Kind), e.Ignored, e.Time, e.Received, e.Subject, e.Cause, e.Notice, e.Call, e.Crew, e.Cluster}
 	}
 	var err error
 	if s.buf, err = json.Marshal(run); err != nil {
@@ -271,7 +272,7 @@ func (s *spool) next(backward bool, into []reading) ([]reading, error) {
 		}
 		into = append(into, reading{entry: events.Entry{
 			ID: k.ID, Kind: events.Kind(k.Kind), Ignored: k.Ignored, Time: k.Time, Received: k.Received, Subject: k.Subject, Cause: k.Cause,
-			Notice: k.Notice, Call: k.Call, Crew: k.Crew,
+			Notice: k.Notice, Call: k.Call, Crew: k.Crew, Cluster: k.Cluster,
 		}})
 	}
 	return into, nil

@@ -158,7 +158,8 @@ type Accumulator struct {
 	// restarts counts restarts by Google without a loss in the record.
 	matched, apart, restarts int
 	// others counts the losses of machines that are no workers of the Cloud TPU API.
-	others map[other]int
+	others   map[other]int
+	clusters clusters
 }
 
 // other is a kind of machine that the report leaves out.
@@ -193,6 +194,7 @@ func New(who Who, lead time.Duration, lost func(Loss)) *Accumulator {
 	return &Accumulator{
 		who: who, lead: lead, lost: lost, machines: map[key]*machine{}, groups: map[key]*machine{}, queues: map[key]*queue{},
 		byClass: map[Class]*Sum{}, byAgent: map[Agent]*Sum{}, ids: map[string]bool{}, gaps: map[key]*machine{}, others: map[other]int{},
+		clusters: clusters{sets: map[key][]string{}, marked: map[key]*notice{}},
 	}
 }
 
@@ -208,7 +210,7 @@ func (a *Accumulator) Skip(e events.Entry) {
 
 // Add takes the next entry. It ignores one with the same time and ID as another.
 func (a *Accumulator) Add(e events.Entry) {
-	if e.Ignored != "" && e.Kind != events.KindLimit || e.Kind == "" || e.Kind == events.KindForeign {
+	if e.Ignored != "" && e.Kind != events.KindLimit && !ofCluster(e) || e.Kind == "" || e.Kind == events.KindForeign {
 		a.Skip(e)
 		return
 	}
@@ -241,6 +243,9 @@ func (a *Accumulator) clock(e events.Entry) {
 	for len(a.recent) > 0 && (a.recent[0].gap == nil || a.now.Sub(a.recent[0].gap.from) > noticedWithin) {
 		a.recent = a.recent[1:]
 	}
+	for len(a.clusters.lost) > 0 && a.now.Sub(a.clusters.lost[0].at) > failsWithin {
+		a.clusters.lost = a.clusters.lost[1:]
+	}
 	for len(a.taken) > 0 && a.now.Sub(a.taken[0].deleted) > together {
 		a.taken = a.taken[1:]
 	}
@@ -258,6 +263,11 @@ func (a *Accumulator) sweep() {
 			a.forget(m)
 		}
 	}
+	for k, n := range a.clusters.marked {
+		if a.now.Sub(n.first) > forgetAfter {
+			delete(a.clusters.marked, k)
+		}
+	}
 }
 
 // forget drops the workers of a machine: the next one of that name has others.
@@ -271,6 +281,8 @@ func (a *Accumulator) forget(m *machine) {
 // take reports whether the entry says something about a TPU.
 func (a *Accumulator) take(e events.Entry) bool {
 	switch {
+	case ofCluster(e):
+		return a.cluster(e)
 	case e.Kind == events.KindCall:
 		return a.call(e)
 	case e.Kind == events.KindCrew:
@@ -478,6 +490,9 @@ func (a *Accumulator) begin(m *machine, c events.Cause) {
 
 // holding notes that a node has a gap, and that the queued resource which it was in holds quota for nothing.
 func (a *Accumulator) holding(m *machine, since time.Time) {
+	if m.isJob() {
+		return // a Job comes back in its namespace alone, and its JobSet holds no quota
+	}
 	a.gaps[key{m.project, "", m.name}] = m
 	if q := a.queues[key{m.project, m.zone, m.queued}]; q != nil && q.lost.IsZero() {
 		q.lost = since
@@ -930,7 +945,15 @@ func (a *Accumulator) unsure(r Report) []string {
 		"restarts by Google follow no loss in the record: the entries of the losses are missing, or they are older")
 	say(a.others[plainVM], "loss is of a plain VM, an instance of Compute Engine that is no TPU: not in this report",
 		"losses are of plain VMs, instances of Compute Engine that are no TPUs: not in this report")
-	say(a.others[ofGKE], "loss is of a machine of GKE: not in this report", "losses are of machines of GKE: not in this report")
+	say(a.others[ofGKE], "loss is of a machine of GKE, and no Job is known that failed with it: not in this report",
+		"losses are of machines of GKE, and no Job is known that failed with them: not in this report")
+	say(a.clusters.explained, "Job failed within 10 minutes after a machine of its cluster was lost: its cause and notice are that machine's, for no entry says where a Job ran",
+		"Jobs failed within 10 minutes after a machine of their cluster was lost: their causes and notices are those of the machines, for no entry says where a Job ran")
+	say(a.clusters.made, "Job counts as back from its creation on: no entry says when its Pods ran again", "Jobs count as back from their creation on: no entry says when their Pods ran again")
+	say(a.clusters.alone, "Job failed and no machine of its cluster was lost shortly before: its training may have ended by itself",
+		"Jobs failed and no machine of their clusters was lost shortly before: their trainings may have ended by themselves")
+	say(a.clusters.untold, "failure is of a JobSet, or of a Job whose creation is not in the record, so that it may have no TPU: not in this report",
+		"failures are of JobSets, or of Jobs whose creation is not in the record, so that they may have no TPU: not in this report")
 	say(a.others[ofGroup], "loss is of a machine that is named like one of a managed instance group: not in this report",
 		"losses are of machines that are named like those of managed instance groups: not in this report")
 	say(a.others[unnamed], "loss names no machine: not in this report", "losses name no machine: not in this report")
@@ -940,6 +963,7 @@ func (a *Accumulator) unsure(r Report) []string {
 			unknown += s.Losses
 		}
 	}
+	unknown -= a.clusters.alone
 	say(unknown, "loss has no entry of its own: somebody deleted or recreated the TPU", "losses have no entry of their own: somebody deleted or recreated the TPU")
 	return out
 }

@@ -156,7 +156,7 @@ func (a *Accumulator) vanished(m *machine) {
 
 // ordered notes that somebody asks for a slice. Where one of its name is missing in another zone, it is to take its place.
 func (a *Accumulator) ordered(m *machine, principal string, by By) {
-	if o := a.gaps[key{m.project, "", m.name}]; m.gap == nil && !m.alive && o != nil {
+	if o := a.gaps[key{m.project, "", m.name}]; m.gap == nil && !m.alive && o != nil && !m.isJob() {
 		m.gap, o.gap = o.gap, nil
 		a.gaps[key{m.project, "", m.name}] = m
 	}

@@ -41,6 +41,8 @@ const (
 	ByPitstop    By = "pitstop"
 	ByBabysitter By = "babysitter"
 	ByOwner      By = "owner"
+	// ByCluster is a controller of a cluster, such as that of JobSets.
+	ByCluster By = "cluster"
 	// ByNobody: the slice was seen again and no entry says who created it.
 	ByNobody By = "not_told"
 )
@@ -68,6 +70,8 @@ func (w Who) is(principal string) By {
 		return ByPitstop
 	case events.Google(principal):
 		return ByGoogle
+	case events.Controller(principal):
+		return ByCluster
 	}
 	name, domain, _ := strings.Cut(principal, "@")
 	if len(w.Pitstop) == 0 && (name == "pitstop" || strings.HasPrefix(name, "pitstop-")) && strings.HasSuffix(domain, ".iam.gserviceaccount.com") {
@@ -205,7 +209,7 @@ type Report struct {
 	From time.Time `json:"from,omitzero"`
 	To   time.Time `json:"to,omitzero"`
 	// Entries is how many were read, Used how many say something about a slice, Elsewhere how many are losses of machines that
-	// are no workers of the Cloud TPU API.
+	// are no workers of the Cloud TPU API, and that explain no Job.
 	Entries   int `json:"entries"`
 	Used      int `json:"used"`
 	Elsewhere int `json:"elsewhere"`

@@ -87,6 +87,8 @@ type guess struct {
 	// crews is what the crew of each slice said, first the time of the first entry.
 	crews map[string]crewLines
 	first time.Time
+	// jobs says that entries are about Jobs of GKE.
+	jobs bool
 }
 
 func (g *guess) add(key string, c world.SliceConfig) *world.SliceConfig {
@@ -106,6 +108,10 @@ func (g *guess) see(e events.Entry) {
 	}
 	if s.Project != "" && !slices.Contains(g.projects, s.Project) {
 		g.projects = append(g.projects, s.Project)
+	}
+	if _, _, _, job := s.Scope(); job {
+		g.jobs = true
+		return
 	}
 	var c *world.SliceConfig
 	group, worker, ok := s.Group()
@@ -207,6 +213,9 @@ func (g *guess) scenario() (world.Scenario, error) {
 		if !listed {
 			s.Capacity[c.Zone]++
 		}
+	}
+	if g.jobs {
+		s.Assumed = append(s.Assumed, "no Job of GKE is played: Pitstop reads Jobs from their cluster, and the entries do not say in what state they are; pitstop report says what became of them")
 	}
 	if len(s.Fleet) > 0 {
 		s.Assumed = append(s.Assumed,

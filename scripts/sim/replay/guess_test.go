@@ -1,7 +1,10 @@
 package replay_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"os"
+	"strings"
 	"testing"
 
 	"pitstop.internal/scripts/sim/replay"
@@ -23,5 +26,25 @@ func TestGuessedAcceleratorHasTheWorker(t *testing.T) {
 		if shape, err := topology.Parse(got); err != nil || got != want || shape.Workers <= worker {
 			t.Errorf("worker %d: %s with %d workers (%v), want %s", worker, got, shape.Workers, err, want)
 		}
+	}
+}
+
+// TestNoTPUIsGuessedFromAJob: entries about Jobs of GKE make no TPU, and the scenario says that they are not played.
+func TestNoTPUIsGuessedFromAJob(t *testing.T) {
+	raw, err := os.ReadFile("../../../events/testdata/sources/gke-jobs.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var entries []json.RawMessage
+	if err := json.Unmarshal(raw, &entries); err != nil {
+		t.Fatal(err)
+	}
+	var records []replay.Record
+	for _, e := range entries {
+		records = append(records, replay.Record{Raw: e})
+	}
+	s, err := replay.Guess(t.Context(), records, replay.Given{})
+	if err != nil || len(s.Fleet) != 0 || s.Project != "demo" || len(s.Assumed) != 1 || !strings.HasPrefix(s.Assumed[0], "no Job of GKE is played") {
+		t.Errorf("%+v, %v", s, err)
 	}
 }

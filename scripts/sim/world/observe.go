@@ -101,6 +101,9 @@ func (w *World) delivered(sub string, m Message, _, code int) {
 	switch {
 	case errors.Is(err, ledger.ErrNotFound):
 		reason = "nobody known is concerned; parked"
+		if _, _, _, job := e.Subject.Scope(); job {
+			reason = "no Job of that name is watched"
+		}
 	case err != nil:
 		reason = err.Error()
 	case code != http.StatusOK:
