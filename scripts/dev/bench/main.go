@@ -39,6 +39,7 @@ var benches = []struct {
 	{"crew", benchCrew},
 	{"chain", benchChain},
 	{"patrol", benchPatrol},
+	{"clusters", benchClusters},
 	{"storm", benchStorm},
 	{"notify", benchNotify},
 	{"demo", benchDemo},
@@ -59,11 +60,18 @@ func main() {
 		}
 		return
 	}
+	if len(os.Args) == 3 && os.Args[1] == clustersArgument {
+		if err := patrolClusters(context.Background(), os.Args[2]); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if len(os.Args) == 2 && os.Args[1] == traineeArgument {
 		trainee()
 		return
 	}
-	only := flag.String("only", "", "the measurements to run, separated by commas: read, hop, throughput, burst, replay, record, simulate, start, crew, chain, patrol, storm, notify, demo")
+	only := flag.String("only", "", "the measurements to run, separated by commas: read, hop, throughput, burst, replay, record, simulate, start, crew, chain, patrol, clusters, storm, notify, demo")
 	record := flag.String("record", "", "write a made-up record to this file and measure nothing; - is standard output")
 	entries := flag.Int("entries", recordEntries, "how many entries the record has")
 	seed := flag.Uint64("seed", 1, "the seed of the record: the same seed writes the same bytes")

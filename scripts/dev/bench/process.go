@@ -345,16 +345,19 @@ func firstAnswer(ctx context.Context, address string, request []byte) (string, e
 	}
 }
 
-func residentKiB(pid int) (int64, error) {
+func residentKiB(pid int) (int64, error) { return statusKiB(pid, "VmRSS") }
+
+// statusKiB is a size in the status of a process.
+func statusKiB(pid int, name string) (int64, error) {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0, err
 	}
 	for line := range strings.SplitSeq(string(raw), "\n") {
 		var kib int64
-		if _, err := fmt.Sscanf(line, "VmRSS: %d kB", &kib); err == nil {
+		if _, err := fmt.Sscanf(line, name+": %d kB", &kib); err == nil {
 			return kib, nil
 		}
 	}
-	return 0, errors.New("no VmRSS")
+	return 0, errors.New("no " + name)
 }
