@@ -171,8 +171,22 @@ func changes() map[string]func(scene) {
 		},
 		"change: a patch of another life is refused": func(s scene) {
 			s.service("a", nil)
-			s.refused(s.try(http.MethodPatch, s.services()+"/a", object{"metadata": object{"uid": "00000000-0000-4000-8000-000000000000", "labels": object{"v": "2"}}}),
-				http.StatusConflict, "Conflict")
+			s.do(http.MethodPost, s.jobSets(), s.jobSet("a", 1, nil, nil))
+			for _, path := range []string{s.services(), s.jobSets()} {
+				s.refused(s.try(http.MethodPatch, path+"/a", object{"metadata": object{"uid": otherUID, "labels": object{"v": "2"}}}), http.StatusUnprocessableEntity, "Invalid")
+			}
+		},
+		"change: an update of another life is refused": func(s scene) {
+			n := s.service("a", nil)
+			put := func(uid string) answer {
+				n["metadata"] = object{"name": "a", "uid": uid, "labels": object{"v": "2"}}
+				return s.try(http.MethodPut, s.services()+"/a", n)
+			}
+			own := uid(n)
+			s.refused(put(otherUID), http.StatusConflict, "Conflict")
+			if a := put(own); a.code != http.StatusOK || label(a.body, "v") != "2" {
+				s.t.Errorf("answer %d: %v", a.code, a.body)
+			}
 		},
 		"change: only one of the spec makes a generation": func(s scene) {
 			s.do(http.MethodPost, s.jobs(), s.idle("a"))
@@ -291,6 +305,9 @@ func lists() map[string]func(scene) {
 	}
 }
 
+// otherUID is that of no object.
+const otherUID = "00000000-0000-4000-8000-000000000000"
+
 // conditional is a deletion under a condition.
 func conditional(what, value string) object {
 	return object{"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": object{what: value}, "propagationPolicy": "Background"}
@@ -300,7 +317,7 @@ func deletions() map[string]func(scene) {
 	return map[string]func(scene){
 		"delete: another life is left alone": func(s scene) {
 			j := s.do(http.MethodPost, s.jobs(), s.idle("a"))
-			s.refused(s.try(http.MethodDelete, s.jobs()+"/a", conditional("uid", "00000000-0000-4000-8000-000000000000")), http.StatusConflict, "Conflict")
+			s.refused(s.try(http.MethodDelete, s.jobs()+"/a", conditional("uid", otherUID)), http.StatusConflict, "Conflict")
 			if r := s.read(s.jobs() + "/a"); uid(r) != uid(j) || text(r, "metadata", "deletionTimestamp") != "" {
 				s.t.Errorf("%v", r["metadata"])
 			}

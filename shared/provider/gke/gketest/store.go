@@ -221,6 +221,9 @@ func (s *Server) patch(to target, sent object) (object, *refusal) {
 	if sent == nil {
 		return nil, badRequest("the patch is empty")
 	}
+	if u := uidOf(sent); u != "" && u != uidOf(old) {
+		return nil, to.resource.invalid(to.name, "metadata.uid", fmt.Sprintf("Invalid value: %q: field is immutable", u))
+	}
 	return s.change(to, old, merge(clone(old), clone(sent)))
 }
 
