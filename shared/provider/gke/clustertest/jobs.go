@@ -192,6 +192,20 @@ func theJobs() map[string]func(scene) {
 			s.ends(s.runs("j", 1)["0"], 0)
 			s.until("it is gone", func() bool { return s.gone(s.jobs() + "/j") })
 		},
+		"Job: when its time after its end is over, it waits for its Pods": func(s scene) {
+			s.node("a")
+			s.do(http.MethodPost, s.jobs(), s.job("j", 1, object{"ttlSecondsAfterFinished": 1}))
+			pod := s.runs("j", 1)["0"]
+			path := s.pods() + "/" + text(pod, "metadata", "name")
+			s.do(http.MethodPatch, path, object{"metadata": object{"finalizers": append(list(pod, "metadata", "finalizers"), "clustertest.example/hold")}})
+			s.ends(pod, 0)
+			s.until("it is being deleted", func() bool { return text(s.read(s.jobs()+"/j"), "metadata", "deletionTimestamp") != "" })
+			s.stays("it waits", func() bool {
+				return slices.Contains(list(s.read(s.jobs()+"/j"), "metadata", "finalizers"), any("foregroundDeletion"))
+			})
+			s.do(http.MethodPatch, path, object{"metadata": object{"finalizers": nil}})
+			s.until("both are gone", func() bool { return s.gone(s.jobs()+"/j") && s.gone(path) })
+		},
 		"Job: a Pod on a silent machine is not replaced, and leaves when its end is written": func(s scene) {
 			if s.Silence == nil {
 				s.t.Skip("no node of this cluster can be silenced")

@@ -349,7 +349,7 @@ func (s *Server) expire(job object) {
 		s.retryAt(uidOf(job), at)
 		return
 	}
-	s.remove(jobs, job, "Background", -1)
+	s.remove(jobs, job, "Foreground", -1)
 }
 
 // indexes reads completed indexes, as in 0,2-4.
