@@ -221,10 +221,12 @@ func theJobs() map[string]func(scene) {
 				s.t.Errorf("the node is %v with %v", conditionOf(n, "Ready"), list(n, "spec", "taints"))
 			}
 			s.node("b")
-			s.stays("there is no other Pod", func() bool {
+			none := func() bool {
 				r := s.read(s.jobs() + "/j")
 				return len(list(s.read(s.pods()), "items")) == 1 && number(r, "status", "active") == 0 && number(r, "status", "terminating") == 1
-			})
+			}
+			s.until("the Job says so", none)
+			s.stays("there is no other Pod", none)
 			s.do(http.MethodDelete, path, object{"gracePeriodSeconds": 0, "preconditions": object{"uid": uid(pod)}})
 			s.stays("even a forced deletion leaves it", func() bool { return !s.gone(path) })
 			s.do(http.MethodPatch, path+"/status", object{"status": object{"phase": "Failed"}})
