@@ -267,10 +267,13 @@ func (s slot) suspended() (state State, heals bool, why string) {
 // running is the state of a slice whose Job goes on, by its Pods. Healing says whether it comes back after a loss, and after an end whose
 // reason is not known.
 func (s slot) running(nodes map[string]*Node, healingLoss, healing bool) (state State, heals bool, why string) {
-	ready, running, active, well, waits := 0, 0, 0, 0, ""
+	ready, running, active, well, failed, waits := 0, 0, 0, 0, 0, ""
 	for _, p := range s.pods {
-		if p.Status.Phase == "Succeeded" {
+		switch p.Status.Phase {
+		case "Succeeded":
 			well++
+		case "Failed":
+			failed++
 		}
 		if p.ended() {
 			continue
@@ -321,6 +324,8 @@ func (s slot) running(nodes map[string]*Node, healingLoss, healing bool) (state 
 		return Unhealthy, healing, said
 	case waits != "":
 		return Creating, false, waits
+	case active == 0 && failed > 0:
+		return Unhealthy, healing, fmt.Sprintf("%d of its Pods have failed, and the Job has made no others", failed)
 	}
 	return Creating, false, fmt.Sprintf("%d of %d Pods have a machine, and none is ready", running, all)
 }

@@ -52,6 +52,8 @@ func waits(p *Pod) {
 
 func endedWell(p *Pod) { p.Status.Phase, p.Status.Conditions = "Succeeded", nil }
 
+func hasFailed(p *Pod) { p.Status.Phase, p.Status.Conditions = "Failed", nil }
+
 func starts(p *Pod) { p.Status.Conditions, p.Status.Phase = nil, "Pending" }
 
 func aNode(t testing.TB, name, meta, spec, ready string) Node {
@@ -178,8 +180,20 @@ func TestStates(t *testing.T) {
 		"no Pod yet":        {func(o *Objects) { o.Pods = nil }, Creating, false, "0 of 2 Pods have a machine"},
 		"the Pods start":    {func(o *Objects) { o.Pods = []Pod{aPod(t, "a", "n1", starts), aPod(t, "b", "n2", starts)} }, Creating, false, "2 of 2 Pods have a machine, and none is ready"},
 		"ended Pods are none": {func(o *Objects) {
-			o.Pods[1] = aPod(t, "b", "n9", func(p *Pod) { p.Status.Phase = "Failed" })
+			o.Pods[1] = aPod(t, "b", "n9", hasFailed)
 		}, Unhealthy, false, "1 of 2 Pods are ready"},
+		"all Pods have failed": {
+			func(o *Objects) { o.Pods = []Pod{aPod(t, "a", "n1", hasFailed), aPod(t, "b", "n9", hasFailed)} }, Unhealthy, false, "2 of its Pods have failed, and the Job has made no others",
+		},
+		"all Pods have failed, and retries are left": {
+			func(o *Objects) {
+				limit := 3
+				o.Pods, o.Jobs[0].Spec.BackoffLimit = []Pod{aPod(t, "a", "n1", hasFailed)}, &limit
+			}, Unhealthy, true, "1 of its Pods have failed, and the Job has made no others",
+		},
+		"a Pod comes after one that failed": {
+			func(o *Objects) { o.Pods = []Pod{aPod(t, "a", "n1", hasFailed), aPod(t, "b", "n1", starts)} }, Creating, false, "1 of 2 Pods have a machine, and none is ready",
+		},
 		"the JobSet is deleted": {inSet(aJobSet(t, deleted, restarts, ""), aJob(t, "", "", "")), Deleting, false, "its JobSet is being deleted"},
 		"the JobSet is complete": {
 			inSet(aJobSet(t, "", restarts, `"terminalState":"Completed"`), aJob(t, "", "", condition("Complete", ""))), Done, false, "its JobSet is complete",
