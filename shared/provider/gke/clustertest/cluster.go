@@ -1,6 +1,5 @@
 // Package clustertest holds what every API server of a GKE cluster promises to Pitstop, as far as Jobs, JobSets, Pods and Nodes are
-// concerned. It asks by plain HTTP with a token, so it is written to run against a real one as against the
-// simulated server of gketest. So far only the simulated one was asked.
+// concerned. It asks by plain HTTP with a token. The simulated server of gketest is asked, and by scripts/check --cluster a real one.
 //
 // A real cluster needs the JobSet controller, and machines that kwok simulates: nodes are made through the API, and Pods end when a
 // case writes their status. Each case has a namespace and nodes of its own.
@@ -25,6 +24,8 @@ type Cluster struct {
 	HTTP       *http.Client
 	// Pass lets time pass in the cluster: a simulated one moves its clock, a real one waits.
 	Pass func(d time.Duration)
+	// Parallel lets the cases run side by side, where time passes by itself.
+	Parallel bool
 	// Silence stops the heartbeat of a node. Where that is not possible it is nil, and the cases that need it are left out.
 	Silence func(t *testing.T, node string)
 	// Name begins the names of namespaces and nodes, and differs between runs on one cluster.

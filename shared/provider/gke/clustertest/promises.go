@@ -7,23 +7,30 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
 // Run checks each promise in a namespace of its own, and returns how many it checked.
-func Run(t *testing.T, c Cluster) (checked int) {
+func Run(t *testing.T, c Cluster) int {
 	t.Helper()
+	var checked atomic.Int64
 	all := cases()
-	for i, name := range slices.Sorted(maps.Keys(all)) {
-		t.Run(name, func(t *testing.T) {
-			s := scene{Cluster: c, t: t, ns: fmt.Sprintf("%s-%d", c.Name, i)}
-			s.do(http.MethodPost, "/api/v1/namespaces", object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": s.ns}})
-			t.Cleanup(func() { s.try(http.MethodDelete, "/api/v1/namespaces/"+s.ns, nil) })
-			checked++
-			all[name](s)
-		})
-	}
-	return checked
+	t.Run(c.Name, func(t *testing.T) {
+		for i, name := range slices.Sorted(maps.Keys(all)) {
+			t.Run(name, func(t *testing.T) {
+				if c.Parallel {
+					t.Parallel()
+				}
+				s := scene{Cluster: c, t: t, ns: fmt.Sprintf("%s-%d", c.Name, i)}
+				s.do(http.MethodPost, "/api/v1/namespaces", object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": s.ns}})
+				t.Cleanup(func() { s.try(http.MethodDelete, "/api/v1/namespaces/"+s.ns, nil) })
+				checked.Add(1)
+				all[name](s)
+			})
+		}
+	})
+	return int(checked.Load())
 }
 
 // cases are the promises, by name.
