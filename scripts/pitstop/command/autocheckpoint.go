@@ -40,7 +40,7 @@ func (d deployment) shows(ctx context.Context, all []incident.Workload) (map[str
 	var legacy []string
 	for _, w := range all {
 		for _, s := range w.Slices {
-			if s.IsReleased() || s.Condition == incident.Gone {
+			if s.IsReleased() || s.Condition == incident.Gone || provider.Of(s.Zone) != provider.CloudTPU {
 				continue
 			}
 			if at := (place{w.Project, s.Zone}); !slices.Contains(places, at) {

@@ -76,7 +76,8 @@ func (d deployment) checkCommand() *cobra.Command {
 			"incident, a slice that is not usable. Each finding has its way out. The exit code is 1 when training would not come back.\n\n" +
 			"This needs roles/datastore.viewer, roles/tpu.viewer, and roles/storage.objectViewer and roles/storage.bucketViewer on the\n" +
 			"checkpoints, and the latter on the data. To test the permissions it asks Google as the functions' accounts, which needs\n" +
-			"roles/iam.serviceAccountTokenCreator on them. It says which tests it could not make.",
+			"roles/iam.serviceAccountTokenCreator on them. It says which tests it could not make.\n\n" +
+			"Of a Job of GKE it says what Kubernetes brings back by itself, and what a person has to do: Pitstop only watches it.",
 		Args: oneWorkload(),
 		RunE: func(c *cobra.Command, args []string) error {
 			list, err := readPrices(priced)
@@ -126,6 +127,9 @@ func (d deployment) checkRecovery(
 		return nil, usage("all slices of %s are left to their owner: Pitstop would do nothing", w.ID)
 	}
 	s := w.Slices[i]
+	if isJob(w) {
+		return d.checkJob(ctx, l, w, s, p, known)
+	}
 	r := &rehearsal{Workload: w.ID, Slice: s.Name, Findings: []finding{}}
 	r.allowed(w, p, known)
 	if p.Unreadable == "" {

@@ -173,3 +173,51 @@ func object(v any) map[string]any {
 	o, _ := v.(map[string]any)
 	return o
 }
+
+// Manifest is what a stored manifest says of how its training comes back.
+type Manifest struct {
+	// Kind is Job or JobSet. Retries is how many failures a Job bears by itself, and Restarts how often a JobSet begins again.
+	Kind              string
+	Retries, Restarts int
+	// BearsLoss says that a Pod which its machine took along is made anew, however often.
+	BearsLoss bool
+	// Crew says that a container starts pitcrew.
+	Crew bool
+}
+
+// ReadManifest reads the specification of a slice that this package has made.
+func ReadManifest(spec []byte) (m Manifest, err error) {
+	var raw struct {
+		Kind string `json:"kind"`
+		Spec struct {
+			JobSpec
+
+			FailurePolicy struct {
+				MaxRestarts int `json:"maxRestarts"`
+			} `json:"failurePolicy"`
+			ReplicatedJobs []struct {
+				Template struct {
+					Spec JobSpec `json:"spec"`
+				} `json:"template"`
+			} `json:"replicatedJobs"`
+		} `json:"spec"`
+	}
+	if err := json.Unmarshal(spec, &raw); err != nil {
+		return m, fmt.Errorf("manifest: %w", err)
+	}
+	if apiVersions[raw.Kind] == "" {
+		return m, fmt.Errorf("manifest: its kind is %.40q, and neither Job nor JobSet", raw.Kind)
+	}
+	m = Manifest{Kind: raw.Kind, Crew: strings.Contains(string(spec), "pitcrew")}
+	if m.Kind == kindJob {
+		action, _ := raw.Spec.onLoss()
+		m.Retries, m.BearsLoss = raw.Spec.retries(), action == ignore
+		return m, nil
+	}
+	m.Restarts = raw.Spec.FailurePolicy.MaxRestarts
+	for i, r := range raw.Spec.ReplicatedJobs {
+		action, _ := r.Template.Spec.onLoss()
+		m.BearsLoss = (i == 0 || m.BearsLoss) && action == ignore
+	}
+	return m, nil
+}

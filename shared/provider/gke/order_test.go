@@ -141,3 +141,26 @@ func FuzzPage(f *testing.F) {
 		}
 	})
 }
+
+// TestAManifestSaysHowItsTrainingComesBack: a JobSet by its restarts, a Job by its retries.
+func TestAManifestSaysHowItsTrainingComesBack(t *testing.T) {
+	for text, want := range map[string]Manifest{
+		`{"kind":"Job","spec":{"template":{"spec":{"containers":[{"args":["pitcrew","run"]}]}}}}`:                                                                                  {Kind: "Job", Retries: 6, Crew: true},
+		`{"kind":"JobSet","spec":{"failurePolicy":{"maxRestarts":3},"replicatedJobs":[{"template":{"spec":{"backoffLimit":0}}}]}}`:                                                 {Kind: "JobSet", Restarts: 3},
+		`{"kind":"JobSet","spec":{"replicatedJobs":[{"template":{"spec":{"podFailurePolicy":{"rules":[{"action":"Ignore","onPodConditions":[{"type":"DisruptionTarget"}]}]}}}}]}}`: {Kind: "JobSet", BearsLoss: true},
+	} {
+		if got, err := ReadManifest([]byte(text)); err != nil || got != want {
+			t.Errorf("%s: %+v, %v", text, got, err)
+		}
+	}
+}
+
+func FuzzReadManifest(f *testing.F) {
+	f.Add(`{"kind":"Job","spec":{"backoffLimit":0}}`)
+	f.Add(`{"kind":"JobSet","spec":{"replicatedJobs":[{}]}}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		if m, err := ReadManifest([]byte(text)); (err == nil) != (m.Kind == kindJob || m.Kind == kindJobSet) {
+			t.Errorf("%+v, %v", m, err)
+		}
+	})
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/provider"
+	"pitstop.internal/shared/provider/gke"
+)
+
+// isJob reports whether a workload trains in a cluster of GKE.
+func isJob(w incident.Workload) bool { return w.Provider == provider.GKE }
+
+// checkJob rehearses the death of a Job: what Kubernetes does by itself, what Pitstop says, and what a person has to do. It needs no
+// access to the cluster.
+func (d deployment) checkJob(ctx context.Context, l *ledger.Ledger, w incident.Workload, s incident.Slot, p policy.Policy, known bool) (*rehearsal, error) {
+	r := &rehearsal{Workload: w.ID, Slice: s.Name, Findings: []finding{}}
+	_, _, namespace := scopeOf(s.Zone)
+	what, name := "job", s.Name
+	if s.Group != "" {
+		what, name = "jobset", s.Group
+	}
+	again := fmt.Sprintf("once it has failed: kubectl delete %s %s --namespace %s, then apply its manifest again", what, name, namespace)
+	r.find(stop, "policy", "Pitstop only watches Jobs of GKE: it says what happens, and what it would do", again)
+	if !known {
+		r.find(warn, "policy", "the ledger does not say yet what the deployment allows", "wait for patrol's next sweep, within 15 minutes")
+	}
+	lost := incident.Read{
+		Origin: incident.Origin{Time: d.now(), Rank: events.RankReading}, Slice: s.Name, Zone: s.Zone, Condition: incident.Lost,
+		Incarnation: s.Incarnation, State: w.Words().States[incident.Lost], Facts: s.Facts,
+	}
+	r.Would = w.IfLost(w.Limited(p), s.Name, d.now())
+	for _, c := range w.IfAllowed(p, lost, d.now()).Calls {
+		r.Calls = append(r.Calls, "would be "+c.String())
+	}
+	pause, err := l.Pause(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.stands(w, pause, d.now())
+	all, err := workloads(ctx, l, nil)
+	if err != nil {
+		return nil, err
+	}
+	r.labels(w, all)
+	spec, err := l.Spec(ctx, s.Spec)
+	switch {
+	case errors.Is(err, ledger.ErrNotFound) || s.Spec == "":
+		r.find(stop, "manifest", "patrol has not stored the manifest of "+name+" yet", "keep the file that you apply")
+	case err != nil:
+		return nil, err
+	default:
+		r.manifest(name, spec)
+	}
+	if w.Directory == "" {
+		r.find(warn, "directory", "the annotation "+events.MetadataCheckpointDir+" is missing, so Pitstop cannot see what is saved",
+			fmt.Sprintf("kubectl annotate %s %s --namespace %s %s=gs://BUCKET/PATH", what, name, namespace, events.MetadataCheckpointDir))
+	}
+	return r, d.saves(ctx, l, r, w)
+}
+
+// manifest tests what brings the training back by itself, and whether it tells of its progress.
+func (r *rehearsal) manifest(name string, spec []byte) {
+	m, err := gke.ReadManifest(spec)
+	switch {
+	case err != nil:
+		r.find(stop, "manifest", name+": "+oneLine(err), "keep the file that you apply")
+		return
+	case m.Kind == "JobSet" && m.Restarts > 0:
+		r.find(good, "restarts", fmt.Sprintf("the JobSet begins again by itself, %d times", m.Restarts), "")
+	case m.Kind == "JobSet":
+		r.find(stop, "restarts", "the JobSet fails with its first failure, and stays failed", "set failurePolicy.maxRestarts")
+	case m.BearsLoss && m.Retries == 0:
+		r.find(warn, "restarts", "the Job makes only the Pod anew that its machine took along, and the others run on", "use a JobSet with failurePolicy.maxRestarts: it restarts the whole gang")
+	case m.Retries > 0:
+		r.find(warn, "restarts", fmt.Sprintf("the Job bears %d failures, each of one Pod; it restarts no gang", m.Retries), "use a JobSet with failurePolicy.maxRestarts for several Pods")
+	default:
+		r.find(stop, "restarts", "the Job fails with its first failure, and stays failed", "use a JobSet with failurePolicy.maxRestarts")
+	}
+	if m.Crew {
+		r.find(good, "start", name+": its manifest starts pitcrew", "")
+		return
+	}
+	r.find(warn, "start", name+" runs without pitcrew: it does not save on request, and Pitstop sees no steps of it", "start training with pitcrew run -- ...")
+}
+
+// scopeOf are the parts of LOCATION/CLUSTER/NAMESPACE.
+func scopeOf(zone string) (location, cluster, namespace string) {
+	location, rest, _ := strings.Cut(zone, "/")
+	cluster, namespace, _ = strings.Cut(rest, "/")
+	return location, cluster, namespace
+}
