@@ -14,6 +14,7 @@ import (
 	"pitstop.internal/shared/fleet/fleettest"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/provider"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 	"pitstop.internal/shared/provider/gke"
 	"pitstop.internal/shared/provider/gke/gketest"
 )
@@ -214,5 +215,21 @@ func TestANoticeOfAMachineReachesTheFunctionMaintenance(t *testing.T) {
 	}
 	if len(notices) != 1 || notices[0].Node != slice || notices[0].Incarnation.Zone != scope || !notices[0].Notice.WindowStart.Equal(at.Truncate(time.Second)) {
 		t.Errorf("%+v", notices)
+	}
+}
+
+// TestAJobNeverJoinsATPUVM: of the same name it gets another one, and the TPU VM keeps its workload.
+func TestAJobNeverJoinsATPUVM(t *testing.T) {
+	b := newClusterBench(t)
+	b.Slice(cloudtputest.NodeConfig{Spot: true, Group: group})
+	b.job("")
+	b.minutes(2)
+	if w := b.workload(); w.Provider != provider.CloudTPU || len(w.Slices) != 1 || w.Slices[0].Zone != zone {
+		t.Errorf("the TPU VM: %+v", w)
+	}
+	w, err := b.Fleet.Advancer.Workload(t.Context(), id+".us-east5.trainers.default")
+	b.Must(err)
+	if w.Provider != provider.GKE || len(w.Slices) != 1 || w.Slices[0].Zone != scope {
+		t.Errorf("the Job: %+v", w)
 	}
 }
