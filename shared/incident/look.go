@@ -395,6 +395,9 @@ func (m *machine) facts(s *Slot, e Read, since time.Time) {
 			next.Ends = s.Ends // an unusable slice may not show it any more
 		}
 		next.Reclaimable = f.Reclaimable || s.Reclaimable // likewise
+		if f.Cause == "" && e.Condition == Lost {
+			next.Cause = s.Cause // what showed it may be gone by now
+		}
 	case Unread, Creating, Ready, Gone:
 	}
 	if f.Spec == "" {
@@ -552,6 +555,8 @@ func (m *machine) newLife(s *Slot, e Read) {
 	ours := m.w.ours(s, e) || brought || in.Phase == Clearing && m.creator(s, e) != nil
 	// A slice from before the trouble, which had only not been read yet, takes nothing over.
 	before := in.Phase != Discarding && !s.Replace && !e.Incarnation.Created.IsZero() && e.Incarnation.Created.Before(in.Opened)
+	// A JobSet makes its Jobs anew, and is itself as old as the life before.
+	made := m.w.Provider != cloudTPU && s.Group != "" && s.Group == e.Facts.Group && !e.Ordered.IsZero() && !e.Ordered.After(s.Incarnation.Created)
 	switch {
 	case in.Phase == Clearing && (ours || !before):
 		m.newLifeWhileClearing(s, e, ours)
@@ -561,6 +566,10 @@ func (m *machine) newLife(s *Slot, e Read) {
 		m.react(m.w.Slice(s.Name), e, Gone)
 	case ours:
 		m.ourLifeCame(s, e)
+	case made:
+		m.adoptTheirs(s.Name, e)
+		m.line(LineSeen, m.w.Words().Healer+" made "+m.w.noun(s.Name)+" anew", "")
+		m.react(m.w.Slice(s.Name), e, Gone)
 	default:
 		if !s.leftBehind() || s.Zone == e.Zone {
 			m.adoptTheirs(s.Name, e)
@@ -695,7 +704,7 @@ func (m *machine) adopt(name string, e Read, ours bool) {
 		s.Order = Order{} // the owner's creation is their order now
 	}
 	facts := s.Facts
-	facts.Ends = time.Time{} // it was the planned end of the life before
+	facts.Ends, facts.Cause = time.Time{}, "" // these were of the life before
 	s.begin(Life{
 		Incarnation: e.Incarnation, Zone: e.Zone, Facts: facts, SpecZone: s.SpecIn(),
 		Condition: e.Condition, State: e.State, Since: m.when(), Abuse: Abuse{Suspected: e.Abuse}, Stop: s.Stop.since(e.Incarnation.Created),
