@@ -293,6 +293,29 @@ func (c *Cluster) Pods(g *Gang) (names []string) {
 	return names
 }
 
+// Crashed are the UIDs of the Pods of a slice that have ended with an error, and not because of their machine.
+func (c *Cluster) Crashed(g *Gang) (uids []string) {
+	job := c.job(g)
+	for _, p := range c.seen.Pods {
+		disrupted := slices.ContainsFunc(p.Status.Conditions, func(x gke.Condition) bool { return x.Type == "DisruptionTarget" && x.Status == "True" })
+		if job != nil && controller(p.Meta, job.UID) && p.Status.Phase == "Failed" && !disrupted {
+			uids = append(uids, p.UID)
+		}
+	}
+	return uids
+}
+
+// Marked reports whether a machine of a slice announces maintenance, by a label or by an annotation.
+func (c *Cluster) Marked(g *Gang) bool {
+	return slices.ContainsFunc(c.Machines(g), func(name string) bool {
+		n := c.node(name)
+		marks := []string{
+			n.Labels["cloud.google.com/scheduled-maintenance-time"], n.Labels["cloud.google.com/active-node-maintenance"], n.Annotations["node.gke.io/upcoming-maintenance"],
+		}
+		return strings.Join(marks, "") != ""
+	})
+}
+
 func controller(m gke.Meta, uid string) bool {
 	return slices.ContainsFunc(m.Owners, func(o gke.Owner) bool { return o.Controller && o.UID == uid })
 }

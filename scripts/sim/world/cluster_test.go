@@ -170,6 +170,35 @@ func TestAJobSetBeginsAgain(t *testing.T) {
 	}
 }
 
+// TestAJobSetFailsForWhatOneSliceDid: all of it is lost, and for the same reason.
+func TestAJobSetFailsForWhatOneSliceDid(t *testing.T) {
+	w := newClustered(t, JobConfig{Name: "pair", Pool: "spot", Slices: 2})
+	g := w.World.Gangs()
+	w.pass(time.Hour)
+	w.Exit(g[1], w.Pods(g[1])[0], 1)
+	w.pass(time.Minute)
+	for _, one := range g {
+		if r := w.reading(one); r.State != gke.Lost || r.Cause != events.CauseCrash {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+// TestAMachineSpeaksAgain soon enough, and its Pods were never away.
+func TestAMachineSpeaksAgain(t *testing.T) {
+	w := newClustered(t, JobConfig{Name: "llama", Pool: "flex"})
+	g := w.World.Gangs()[0]
+	w.pass(time.Hour)
+	m := w.Machines(g)[0]
+	w.Silence(m, false)
+	w.pass(2 * time.Minute)
+	w.Hear(m)
+	w.pass(time.Minute)
+	if r := w.reading(g); r.State != gke.Ready {
+		t.Errorf("%+v", r)
+	}
+}
+
 // TestAGangWithoutAMember waits for it, and then ends; the one that was made anew trains with nobody.
 func TestAGangWithoutAMember(t *testing.T) {
 	for name, waits := range map[string]bool{"ends": false, "waits": true} {

@@ -124,6 +124,18 @@ func Readings(o Objects, location, cluster string, now time.Time) []Reading {
 			all = append(all, s.reading(nodes, location+"/"+cluster+"/", now))
 		}
 	}
+	// A JobSet fails as a whole, for what one of its slices did.
+	crashed := map[string]bool{}
+	for _, r := range all {
+		if r.Group != "" && r.Cause == events.CauseCrash {
+			crashed[r.Scope+"/"+r.Group] = true
+		}
+	}
+	for i, r := range all {
+		if r.State == Lost && r.Group != "" && crashed[r.Scope+"/"+r.Group] {
+			all[i].Cause = events.CauseCrash
+		}
+	}
 	slices.SortStableFunc(all, func(a, b Reading) int { return strings.Compare(a.Scope+"/"+a.Name, b.Scope+"/"+b.Name) })
 	return all
 }

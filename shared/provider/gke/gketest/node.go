@@ -261,6 +261,9 @@ func (s *Server) Hear(name string) {
 	put(node, taints, "spec", "taints")
 	s.touch(node)
 	for _, pod := range s.on(name) {
+		if phase(pod) == "Running" && hold(pod, s.now(), "Ready", "True", "", "") {
+			s.touch(pod)
+		}
 		s.changed[uidOf(pod)] = true
 	}
 }

@@ -129,6 +129,7 @@ type Server struct {
 	faults  []*Fault
 	calls   []Call
 	pages   map[string]page
+	texts   map[string]listed // by UID
 	wakes   []wake
 	// run is what the machines know of the Pods on them, by UID; silent are the nodes that say nothing any more, and since when.
 	run    map[string]*process
@@ -145,7 +146,7 @@ type Server struct {
 }
 
 type page struct {
-	rest []object
+	rest []json.RawMessage
 	of   resource
 	at   uint64
 	ends time.Time
@@ -166,7 +167,7 @@ type Call struct {
 func New(c Config) *Server {
 	s := &Server{
 		clock: c.Clock, token: c.Token, seed: c.Seed, timing: c.Timing.or(DefaultTiming), stored: map[resource]map[string]object{},
-		byUID: map[string]object{}, kinds: map[string]resource{}, owns: map[string]map[string]bool{}, pages: map[string]page{}, run: map[string]*process{}, silent: map[string]time.Time{},
+		byUID: map[string]object{}, kinds: map[string]resource{}, owns: map[string]map[string]bool{}, pages: map[string]page{}, texts: map[string]listed{}, run: map[string]*process{}, silent: map[string]time.Time{},
 		lost: map[string]time.Time{}, retry: map[string]time.Time{}, changed: map[string]bool{},
 	}
 	for _, r := range resources {
@@ -521,7 +522,7 @@ func (s *Server) list(to target, r *http.Request) (object, *refusal) {
 				return nil, badRequest("%q: field label not supported", q.Get("fieldSelector"))
 			}
 			if fits && by.fits(field(o, "metadata", "labels")) {
-				p.rest = append(p.rest, clone(o))
+				p.rest = append(p.rest, s.item(to.resource, o))
 			}
 		}
 	}
@@ -536,17 +537,33 @@ func (s *Server) list(to target, r *http.Request) (object, *refusal) {
 			meta["remainingItemCount"] = len(p.rest) - limit
 		}
 	}
-	all := make([]any, 0, len(items))
-	for _, o := range items {
-		o = clone(o)
-		delete(o, "apiVersion")
-		delete(o, "kind")
-		if to.resource.custom {
-			o = shown(to.resource, o)
-		}
-		all = append(all, o)
+	return object{"kind": to.resource.kind + "List", "apiVersion": to.resource.apiVersion(), "metadata": meta, "items": append([]json.RawMessage{}, items...)}, nil
+}
+
+// listed is the text of an object in a list, and its version then.
+type listed struct {
+	version string
+	text    json.RawMessage
+}
+
+// item is an object as a list has it. Most are as they were when they were listed last.
+func (s *Server) item(r resource, o object) json.RawMessage {
+	version := text(o, "metadata", "resourceVersion")
+	if kept := s.texts[uidOf(o)]; kept.version == version {
+		return kept.text
 	}
-	return object{"kind": to.resource.kind + "List", "apiVersion": to.resource.apiVersion(), "metadata": meta, "items": all}, nil
+	shows := maps.Clone(o)
+	delete(shows, "apiVersion")
+	delete(shows, "kind")
+	if r.custom {
+		shows["apiVersion"], shows["kind"] = r.apiVersion(), r.kind
+	}
+	raw, err := json.Marshal(shows)
+	if err != nil {
+		panic(err) // what was decoded can be encoded
+	}
+	s.texts[uidOf(o)] = listed{version, raw}
+	return raw
 }
 
 // identifier makes a UID, or the like.

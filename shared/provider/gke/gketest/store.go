@@ -349,6 +349,7 @@ func (s *Server) reap(r resource, o object) {
 	delete(s.byUID, uid)
 	delete(s.kinds, uid)
 	delete(s.run, uid)
+	delete(s.texts, uid)
 	delete(s.retry, uid)
 	s.version++
 	if c := controller(o); c != "" {
