@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"slices"
+
 	"pitstop.internal/scripts/sim/faults"
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/policy"
@@ -14,6 +16,8 @@ type Setting struct {
 	Policy []byte
 	// Slices is how many slices of the fleet each seed draws, 0 all.
 	Slices int
+	// Jobs puts a cluster of GKE with Jobs beside the mixed fleet.
+	Jobs   bool
 	Allow  *policy.Switches
 	Faults faults.Faults
 	Rates  faults.Rates
@@ -25,6 +29,9 @@ func (s Setting) Simulation(seed uint64) (Simulation, error) {
 	world, policies := MixedFleet(seed)
 	if s.Fleet != nil {
 		world = *s.Fleet
+	}
+	if s.Jobs {
+		world.Clusters = append(slices.Clip(world.Clusters), MixedCluster(seed))
 	}
 	if s.Policy != nil {
 		policies = s.Policy

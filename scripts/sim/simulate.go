@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"regexp"
 	"slices"
@@ -91,17 +92,26 @@ func (sim Simulation) world(ctx context.Context) (*simulated, error) {
 	if sim.World.Start.IsZero() {
 		sim.World.Start = time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
 	}
+	read := &reader{}
+	var log io.Writer
+	if len(sim.World.Clusters) > 0 {
+		log = read
+	}
 	w := world.New(fmt.Sprintf("seed %d", sim.Seed), sim.World, world.Options{
-		Policy: sim.Policy, Allow: sim.Allow, Called: sim.Called, Trail: sim.Trail, Wire: sim.Wire, Seams: sim.Seams,
+		Log: log, Policy: sim.Policy, Allow: sim.Allow, Called: sim.Called, Trail: sim.Trail, Wire: sim.Wire, Seams: sim.Seams,
 		Mute: !sim.Lines, Unnotified: true, Mingled: sim.Seed%2 == 1,
 		Limits: ledger.Limits{Project: 4, Zone: 2}, // so small that they are met
 	})
 	s := &simulated{World: w, sim: sim, chaos: faults.NewChaos(w.Clock, sim.Faults, sim.Seed, sim.Limit), releases: faults.NewReleases()}
 	s.checks = oracle.New(w, s.chaos, s.releases, sim.UntilBroken)
+	read.Checks = s.checks
 	s.chaos.Attach(w, s.releases, s.checks)
 	s.checks.Attach()
 	return s, w.Found(ctx)
 }
+
+// reader has the judge read what functions log. It is there before the judge.
+type reader struct{ *oracle.Checks }
 
 func (w *simulated) simulate(ctx context.Context) (_ *oracle.Report, err error) {
 	sim := w.sim

@@ -38,6 +38,7 @@ type simulateOptions struct {
 	seeds   uint64
 	days    float64
 	slices  int
+	jobs    bool
 	least   int
 	faults  string
 	fleet   []string
@@ -65,6 +66,7 @@ const longest = 3650
 func simulateCommand() *cobra.Command {
 	o := simulateOptions{now: time.Now}
 	slices, all := faults.Causes()
+	jobs := faults.JobCauses()
 	c := &cobra.Command{
 		Use:   "simulate",
 		Short: "Run a fleet against failures in virtual time, and hold Pitstop to its rules",
@@ -89,11 +91,11 @@ func simulateCommand() *cobra.Command {
 			"                what the name of the file has before its first _, or FILE=ZONE\n" +
 			"  nodes         CSV milliseconds,add|remove,node without a header: with a removed node a Spot slice is preempted, the\n" +
 			"                nodes standing for the Spot slices in turn\n\n" +
-			"Causes: " + strings.Join(slices, ", ") + ";\nof no single slice: " + strings.Join(all, ", ") + ".",
+			"Causes: " + strings.Join(slices, ", ") + ";\nof Jobs in clusters: " + strings.Join(jobs, ", ") + ";\nof no single slice: " + strings.Join(all, ", ") + ".",
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if o.fixture != "" {
-				for _, other := range []string{"seed", "seeds", "days", "slices", "incidents", "faults", "fleet", "policy", "allow", "rates", "trace", "save-fixture"} {
+				for _, other := range []string{"seed", "seeds", "days", "slices", "jobs", "incidents", "faults", "fleet", "policy", "allow", "rates", "trace", "save-fixture"} {
 					if c.Flags().Changed(other) {
 						return usage("--fixture says everything about a run; leave out --%s", other)
 					}
@@ -110,6 +112,7 @@ func simulateCommand() *cobra.Command {
 	f.Uint64Var(&o.seeds, "seeds", 1, "how many seeds to run; more than one is reported as a whole")
 	f.Float64Var(&o.days, "days", 60, "how many days pass")
 	f.IntVar(&o.slices, "slices", 0, "how many slices of the fleet each seed draws; the others of their workloads come too; 0 takes all")
+	f.BoolVar(&o.jobs, "jobs", false, "put a cluster of GKE with Jobs of every sort beside the fleet")
 	f.IntVar(&o.least, "incidents", 0,
 		"how many incidents a seed has at least: one that opens fewer is run again for twice as long, 3650 days at most")
 	f.StringVar(&o.faults, "faults", "light", "what goes wrong with the machinery beside the fleet's own troubles: none, light, heavy, or hostile, which strikes in the middle of incidents too")
@@ -304,13 +307,13 @@ func (o simulateOptions) simulations(errOut io.Writer) ([]sim.Simulation, error)
 	if err != nil {
 		return nil, usage("--faults: %w", err)
 	}
-	setting := sim.Setting{Days: o.days, Slices: o.slices, Faults: faults}
+	setting := sim.Setting{Days: o.days, Slices: o.slices, Jobs: o.jobs, Faults: faults}
 	if len(o.fleet) > 0 {
 		fleet, err := readFleet(o.fleet)
 		if err != nil {
 			return nil, err
 		}
-		if len(fleet.Fleet) == 0 {
+		if len(fleet.Fleet)+len(fleet.Clusters) == 0 {
 			return nil, usage("--fleet %s: it names no slice", o.fleet[0])
 		}
 		fleet, assumed := fleet.Provided()
@@ -431,6 +434,9 @@ func (o simulateOptions) args() []string {
 	args := []string{
 		"simulate", fmt.Sprintf("--seed=%d", o.seed), fmt.Sprintf("--seeds=%d", o.seeds), fmt.Sprintf("--days=%v", o.days),
 		fmt.Sprintf("--slices=%d", o.slices), fmt.Sprintf("--incidents=%d", o.least), "--faults=" + o.faults,
+	}
+	if o.jobs { // a build that knows no Jobs can still be compared without them
+		args = append(args, "--jobs")
 	}
 	for _, file := range []struct{ flag, name string }{{"policy", o.policy}, {"rates", o.rates}} {
 		if file.name != "" {
@@ -594,7 +600,7 @@ func (p simulationPrinter) report(r *oracle.Report, one sim.Simulation, faults s
 		what = fmt.Sprintf("seeds %d to %d", r.Seed, r.Seed+uint64(r.Seeds)-1)
 	}
 	days := dayText(r.Days)
-	tell(p.out, p.paint(bold, fmt.Sprintf("%s · %s of %s · %s", what, days, count(len(one.World.Fleet), "slice"), faults)))
+	tell(p.out, p.paint(bold, fmt.Sprintf("%s · %s of %s · %s", what, days, fleetText(one.World), faults)))
 	tell(p.out, fmt.Sprintf("%s faults and troubles, %s messages handled, in %.1f s\n", events.Number(int64(r.Faults)), events.Number(int64(r.Handled)), took.Seconds()))
 
 	p.policies(one)
@@ -614,6 +620,19 @@ func (p simulationPrinter) report(r *oracle.Report, one sim.Simulation, faults s
 	} else {
 		tell(p.out, p.paint(green, "violations: none"))
 	}
+}
+
+// fleetText counts what is in a fleet.
+func fleetText(s world.Scenario) string {
+	jobs := 0
+	for _, c := range s.Clusters {
+		jobs += len(c.Jobs)
+	}
+	slices := count(len(s.Fleet), "slice")
+	if jobs == 0 {
+		return slices
+	}
+	return slices + " and " + count(jobs, "Job")
 }
 
 // policies tells what the owners of the fleet allow, and what limits it.

@@ -412,6 +412,8 @@ type Listener interface {
 	// Read is told of each call of the TPU API that is answered, refusedCall of each that is refused before it arrives.
 	Read(ctx context.Context, r cloudtputest.Request)
 	RefusedCall(r cloudtputest.Request, f world.Refusal)
+	// Asks is told of each call to the API server of a cluster, before it is made or lost. The path is LOCATION/CLUSTER.
+	Asks(path string, r *http.Request)
 	// Looks is told of each request that the bucket answers.
 	Looks(r *http.Request)
 	// Stored is told of every answer of the ledger, unheard of every write whose writer never learns that it took effect.
@@ -428,6 +430,9 @@ func (c *Chaos) Attach(w *world.World, others *Releases, hears Listener) {
 	h.Provider = c.provider(w.API, hears.Read, hears.RefusedCall)
 	h.Bucket = func(next http.RoundTripper) http.RoundTripper { return c.storage(next, hears.Looks) }
 	h.Audit = c.audit
+	h.Kubernetes = func(path string, next http.RoundTripper) http.RoundTripper {
+		return c.kubernetes(path, next, hears.Asks)
+	}
 	h.Ledger = func(next ledger.Opener) ledger.Opener { return c.tap(hears.Stored, hears.Unheard).On(next) }
 	h.Publication = c.publication
 	h.Intercept = func(entry string, m world.Message) int { return others.intercept(w.Clock.Now(), entry, m) }

@@ -52,6 +52,11 @@ func (p *People) Plan() {
 				p.Missed = append(p.Missed, c.Name)
 			}
 		}
+		for _, g := range p.Gangs() {
+			if !p.mindJob(p.dice.Of(g.Scope, g.Slice).nth(p.looks), g) {
+				p.Missed = append(p.Missed, g.Slice)
+			}
+		}
 		if len(p.Missed) == 0 {
 			p.Pleased = p.Clock.Now()
 		}

@@ -85,6 +85,14 @@ func Causes() (slice, all []string) {
 	return slice, all
 }
 
+// JobCauses are the names of what may happen to a Job, as files write them.
+func JobCauses() (all []string) {
+	for _, h := range jobHappenings {
+		all = append(all, causeKey(h.name))
+	}
+	return all
+}
+
 // of is how often something happens to a slice, in times per day.
 func (r Rates) of(h happening, c world.SliceConfig) (float64, Gaps) {
 	built := h.other
@@ -172,6 +180,9 @@ func ParseRates(data []byte) (Rates, error) {
 			known := map[string]func(*yaml.Node){}
 			for _, h := range happenings {
 				known[causeKey(h.name)] = func(n *yaml.Node) { r.causes[causeKey(h.name)] = f.rate(n, h) }
+			}
+			for _, h := range jobHappenings {
+				known[causeKey(h.name)] = func(n *yaml.Node) { r.causes[causeKey(h.name)] = f.rate(n, h.happening) }
 			}
 			for _, e := range elsewheres {
 				known[causeKey(e.name)] = func(n *yaml.Node) { r.causes[causeKey(e.name)] = f.rateOfAll(n, e) }
@@ -309,7 +320,11 @@ func (r Rates) File() ([]byte, error) {
 		Gaps        string             `yaml:"gaps"`
 	}
 	causes := map[string]one{}
-	for _, h := range happenings {
+	all := slices.Clone(happenings)
+	for _, h := range jobHappenings {
+		all = append(all, h.happening)
+	}
+	for _, h := range all {
 		named := r.causes[causeKey(h.name)]
 		o := one{Generations: named.generations, Gaps: r.gapsOf(named).String()}
 		// A fleet of no generation in particular has the rates that hold for those not named.

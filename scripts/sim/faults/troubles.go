@@ -44,6 +44,8 @@ type Witness interface {
 	ByHand(workload string) bool
 	// Happened is told of a trouble by its name, with the slice if it concerns one.
 	Happened(what, slice string)
+	// Befell is told of a trouble of a Job by its name.
+	Befell(what string, g *world.Gang)
 	// Mends is told that a person comes to look after a slice that does not train.
 	Mends(workload, slice string, usable bool)
 	// Ordered is told of the shape in which an owner orders a slice, and took of a slice that one deletes.
@@ -182,6 +184,12 @@ func (t *Troubles) Plan() {
 		for _, h := range happenings {
 			often, gaps := t.sim.Rates.of(h, c)
 			t.again(h.name, c.Name, often, gaps, 0, func(d Dice) { t.befall(d, h, c) })
+		}
+	}
+	for _, g := range t.Gangs() {
+		for _, h := range jobHappenings {
+			often, gaps := t.sim.Rates.of(h.happening, world.SliceConfig{Spot: g.Pool().Spot})
+			t.again(h.name, g.Scope+"/"+g.Slice, often, gaps, 0, func(d Dice) { t.befallJob(d, h, g) })
 		}
 	}
 	for _, e := range elsewheres {

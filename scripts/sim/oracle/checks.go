@@ -69,6 +69,8 @@ type Checks struct {
 	savedTo map[string]int64
 	// lookedAt is when a function last listed each directory.
 	lookedAt map[string]time.Time
+	// jobs is what is known of the Jobs of clusters.
+	jobs jobs
 	// policies are the policy files that were in force, each from a time on.
 	policies []inForce
 	// pauses are when everything was paused.
@@ -210,6 +212,7 @@ func New(w *world.World, drawn *faults.Chaos, others *faults.Releases, atOnce bo
 		c.shape[f.Name] = f.Accelerator
 		c.past[f.Name] = []deed{{at: w.Start, kind: usable, zone: f.Zone}, {at: w.Start, kind: labelled, by: faults.Owner, zone: f.Zone, label: f.Policy}}
 	}
+	c.watchJobs()
 	for zone, slices := range w.Capacity {
 		if slices == cloudtputest.Unlimited {
 			c.room[zone] = w.Start
@@ -227,6 +230,7 @@ func (c *Checks) Attach() {
 		c.called(e)
 		c.follow(e)
 	}
+	h.Cluster, h.Taken, h.Acted = c.changedIn, c.machineTaken, c.acted
 }
 
 // ByHand reports whether a person was asked to delete the slices of a workload.
@@ -329,6 +333,9 @@ func (c *Checks) Skewed(e events.Entry) {
 // Stored follows what handlers read and write in the ledger.
 func (c *Checks) Stored(ctx context.Context, call ledgertest.Call, err error) {
 	inst := world.InstanceOf(ctx)
+	if call.Write && call.Collection != ledger.Values {
+		c.shows("a document of "+call.Collection, call.Body())
+	}
 	switch call.Collection {
 	case ledger.Workloads:
 		if err == nil && !call.Query {
@@ -954,6 +961,7 @@ func (c *Checks) torn(e cloudtputest.Event, workload, slice string) {
 // to concern the present slice.
 func (c *Checks) answered(sub string, m world.Message, status int) {
 	c.handled++
+	c.shows("a message of "+m.Topic, string(m.Data))
 	if until, newer := c.releases.Events[m.ID]; newer && status == http.StatusOK && c.Clock.Now().Before(until) {
 		c.Violated("10 nothing lost", "", "message %s of the newer release was acknowledged by this one", m.ID)
 	}
@@ -1187,6 +1195,10 @@ func (c *Checks) moved(before, after incident.Workload) {
 	if b := after.Budgets; b.Restarts < 0 || b.Recreates < 0 || b.Restarts > incident.MaxRestarts || b.Recreates > incident.MaxRecreates+1 {
 		c.Violated("5 budgets", after.ID, "the budgets are %+v", b)
 	}
+	if len(c.gangs(after.ID)) > 0 {
+		c.jobMoved(r, before, after)
+		return
+	}
 	c.claims(before, after)
 	c.accounts(before, after)
 	c.restarted(before, after)
@@ -1403,6 +1415,11 @@ func (c *Checks) Measure(end time.Time) {
 			c.chipHours += days.Hours() * float64(a.Chips)
 		}
 	}
+	for _, g := range c.Gangs() {
+		done += float64(g.LastStep()-g.Trainer.Step) * g.StepTakes.Hours()
+		total += days.Hours()
+		c.chipHours += days.Hours() * float64(g.Chips())
+	}
 	if total > 0 {
 		c.goodput = math.Round(1000*done/total) / 1000
 	}
@@ -1437,6 +1454,7 @@ func (c *Checks) Finally() {
 			c.rightCauses(id)
 		}
 	}
+	c.jobsAtPeace()
 	c.leaks()
 	c.leftovers()
 }

@@ -158,6 +158,9 @@ func (c *Checks) said(workload, by string, kind deedKind) {
 	for _, f := range c.slicesOf(workload) {
 		c.past[f.Name] = append(c.past[f.Name], deed{at: c.Clock.Now(), kind: kind, by: by})
 	}
+	for _, g := range c.gangs(workload) {
+		g.acts = append(g.acts, act{c.Clock.Now(), string(kind), by})
+	}
 }
 
 // slicesOf are the slices of a workload, as their owner configured them.

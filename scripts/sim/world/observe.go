@@ -191,13 +191,13 @@ func (w *World) tellReadings(base Line, before, after incident.Workload) {
 		l.Kind, l.Simulated = Reading, true
 		switch {
 		case old == nil:
-			l.Text = fmt.Sprintf("node %s is %s", s.Name, s.State)
+			l.Text = fmt.Sprintf("%s %s is %s", after.Words().Slice, s.Name, s.State)
 			l.Reason = fmt.Sprintf("first seen: %s in %s, incarnation %s", s.Accelerator, s.Zone, s.Incarnation)
 			l.Routine = after.Incident == nil
 		case old.Condition == s.Condition && old.Incarnation.Same(s.Incarnation):
 			continue
 		default:
-			l.Text = fmt.Sprintf("node %s is %s", s.Name, s.State)
+			l.Text = fmt.Sprintf("%s %s is %s", after.Words().Slice, s.Name, s.State)
 			l.Routine = s.Condition == incident.Deleting || s.Condition == incident.Creating
 			if !old.Incarnation.Same(s.Incarnation) {
 				l.Reason = fmt.Sprintf("incarnation %s in %s", s.Incarnation, s.Zone)

@@ -1,0 +1,427 @@
+package oracle
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/scripts/sim/faults"
+	"pitstop.internal/scripts/sim/world"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/provider/gke"
+)
+
+// jobs is what the judge knows of the Jobs of clusters, as their API servers have them.
+type jobs struct {
+	// of are the slices of each workload, by its ID.
+	of map[string][]*gang
+	// secrets are the values of environment variables, which nobody may show.
+	secrets []string
+	// lists counts the lists of a cluster that a handling begins, by its number and the cluster.
+	lists map[listing]int
+}
+
+type listing struct {
+	handling int
+	path     string
+}
+
+// gang is what the judge knows of a slice.
+type gang struct {
+	*world.Gang
+	// failed and complete are since when each life, by the UID of its Job, is so for good.
+	failed, complete map[string]time.Time
+	// suspended is who has suspended each life: Kueue or its owner.
+	suspended map[string]string
+	// absent is since when no Job of its name is there; zero while one is. wasAbsent is when none was there last.
+	absent, wasAbsent time.Time
+	// usable is since when the present life can train, zero where it cannot; used is when one could last.
+	usable, used time.Time
+	// crashed are the Pods, by UID, that ended with an error of their own, and when; marked is when a machine of it announced maintenance
+	// last, and ends when one of its pool ended as planned.
+	crashed map[string]time.Time
+	marked  time.Time
+	ends    time.Time
+	// acts are what its owner did with it.
+	acts []act
+	// befell is what happened to it.
+	befell []happened
+	// causes are why Google took its machines.
+	causes []cause
+}
+
+// act is what somebody did with a Job or JobSet.
+type act struct {
+	at       time.Time
+	what, by string
+}
+
+// watchJobs has the judge follow the clusters of its world.
+func (c *Checks) watchJobs() {
+	c.jobs = jobs{of: map[string][]*gang{}, lists: map[listing]int{}}
+	for _, g := range c.Gangs() {
+		one := &gang{Gang: g, failed: map[string]time.Time{}, complete: map[string]time.Time{}, suspended: map[string]string{}, crashed: map[string]time.Time{}}
+		c.jobs.of[g.Workload()] = append(c.jobs.of[g.Workload()], one)
+		if g.Secret != "" && !slices.Contains(c.jobs.secrets, g.Secret) {
+			c.jobs.secrets = append(c.jobs.secrets, g.Secret)
+		}
+	}
+}
+
+// gangs are the slices of a workload, if it trains in a cluster.
+func (c *Checks) gangs(workload string) []*gang { return c.jobs.of[workload] }
+
+// gangOf is what the judge knows of a slice of the world.
+func (c *Checks) gangOf(g *world.Gang) *gang {
+	for _, one := range c.jobs.of[g.Workload()] {
+		if one.Gang == g {
+			return one
+		}
+	}
+	return nil
+}
+
+// Befell takes note of a trouble of a Job.
+func (c *Checks) Befell(what string, g *world.Gang) {
+	c.happen[what]++
+	one := c.gangOf(g)
+	one.befell = append(one.befell, happened{c.Clock.Now(), what})
+	r := c.record(g.Workload())
+	r.happened = append(r.happened, happened{c.Clock.Now(), what})
+}
+
+// machineTaken takes note of why Google took a machine away, for all slices that have Pods there.
+func (c *Checks) machineTaken(cl *world.Cluster, machine string, why events.Cause) {
+	for _, g := range cl.Gangs() {
+		one := c.gangOf(g)
+		if why == events.CauseEnd && strings.Contains(machine, "-"+g.JobConfig.Pool+"-") {
+			one.ends = c.Clock.Now()
+		}
+		if slices.Contains(cl.Machines(g), machine) {
+			one.causes = append(one.causes, cause{at: c.Clock.Now(), cause: why})
+			if why == events.CauseEnd {
+				c.Befell("machine ended as planned", g)
+			}
+		}
+	}
+}
+
+// acted takes note of what somebody does with a Job or JobSet.
+func (c *Checks) acted(cl *world.Cluster, j world.JobConfig, what, by string) {
+	for _, g := range cl.Gangs() {
+		if g.Name != j.Name || g.In() != j.In() {
+			continue
+		}
+		one := c.gangOf(g)
+		one.acts = append(one.acts, act{c.Clock.Now(), what, by})
+		if job := g.Job(); job != nil && what == world.Suspended {
+			one.suspended[job.UID] = by
+		}
+	}
+}
+
+// changedIn follows what has changed in a cluster.
+func (c *Checks) changedIn(cl *world.Cluster) {
+	now := c.Clock.Now()
+	for _, g := range cl.Gangs() {
+		one, job := c.gangOf(g), g.Job()
+		if job == nil {
+			if !one.usable.IsZero() {
+				one.usable, one.used = time.Time{}, now
+			}
+			if one.wasAbsent = now; one.absent.IsZero() {
+				one.absent = now
+			}
+			continue
+		}
+		if !one.absent.IsZero() {
+			one.wasAbsent, one.absent = now, time.Time{}
+		}
+		if g.Up() && one.usable.IsZero() {
+			one.usable = now
+		} else if !g.Up() && !one.usable.IsZero() {
+			one.usable, one.used = time.Time{}, now
+		}
+		for _, uid := range cl.Crashed(g) {
+			if one.crashed[uid].IsZero() {
+				one.crashed[uid] = now
+			}
+		}
+		if cl.Marked(g) {
+			one.marked = now
+		}
+		if _, known := one.complete[job.UID]; !known && jobEnded(g, job, "Complete", "Completed") {
+			one.complete[job.UID] = now
+		}
+		if _, known := one.failed[job.UID]; !known && jobEnded(g, job, "Failed", "Failed") {
+			one.failed[job.UID] = now
+			c.mustKnow(one, job.UID, now)
+		}
+	}
+}
+
+// jobEnded reports whether a Job has ended so for good: by itself, or as a part of its JobSet.
+func jobEnded(g *world.Gang, job *gke.Job, how, ofSet string) bool {
+	if g.Slices == 0 {
+		return slices.ContainsFunc(job.Status.Conditions, func(x gke.Condition) bool { return x.Type == how && x.Status == "True" })
+	}
+	set := g.Set()
+	return set != nil && slices.ContainsFunc(set.Status.Conditions, func(x gke.Condition) bool { return x.Type == ofSet && x.Status == "True" })
+}
+
+// mustKnow checks, when its time is over, that somebody knows that a life has failed for good.
+func (c *Checks) mustKnow(g *gang, uid string, failed time.Time) {
+	used := !g.usable.IsZero() || len(g.befell) > 0
+	c.Clock.At(failed.Add(tellWithin+c.learned()), func() {
+		workload := g.Workload()
+		if c.Clock.Now().Sub(failed)-c.releases.Down(failed) <= tellWithin || c.ownerActed(g, failed) || c.releases.Documents[workload] {
+			return
+		}
+		doc, _, err := c.Ledger.Workload(context.Background(), workload)
+		s := doc.Slice(g.Slice)
+		if err != nil || s == nil {
+			c.Violated("no trouble untold", workload, "%s has failed for good at %s, and no document knows it: %v", g.Slice, failed.UTC().Format(time.DateTime), err)
+			return
+		}
+		expired := s.Condition == incident.Gone && !g.absent.IsZero()
+		if s.Incarnation.ID != uid || s.Condition != incident.Lost && !expired {
+			c.Violated("no trouble untold", workload, "%s has failed for good at %s, and the document has it as %s in its life %s", g.Slice, failed.UTC().Format(time.DateTime), s.Condition, s.Incarnation.ID)
+			return
+		}
+		r := c.record(workload)
+		if used && !s.Used.IsZero() && doc.Incident == nil && r.opened.Before(failed.Add(-incident.HealFor)) {
+			c.Violated("no trouble untold", workload, "%s has failed for good at %s, and no incident tells it: the last one opened at %s", g.Slice, failed.UTC().Format(time.DateTime), r.opened.UTC().Format(time.DateTime))
+		}
+	})
+}
+
+// ownerActed reports whether the owner of a Job has done anything with it since.
+func (c *Checks) ownerActed(g *gang, since time.Time) bool {
+	return slices.ContainsFunc(g.acts, func(a act) bool { return !a.at.Before(since) && a.by == faults.Owner })
+}
+
+// jobMoved checks one step of a workload that trains in a cluster.
+func (c *Checks) jobMoved(r *record, before, after incident.Workload) {
+	for _, s := range after.Slices {
+		was := incident.Slot{}
+		if old := before.Slice(s.Name); old != nil {
+			was = *old
+		}
+		if s.Condition != was.Condition || !s.Incarnation.Same(was.Incarnation) || s.IsReleased() != was.IsReleased() {
+			c.rightJob(after, s, was)
+		}
+	}
+	if in := after.Closed; in != nil && in.ID != r.done {
+		r.done, r.closed = in.ID, c.Clock.Now()
+		if in.ID != r.open {
+			c.jobOpened(r, after, in)
+		}
+		c.jobClosed(r, after, in)
+	}
+	if in := after.Incident; in != nil {
+		if in.Deadline.IsZero() && in.Phase != incident.Approving && in.Phase != incident.PhaseCreating {
+			c.Violated("10 nothing lost", after.ID, "phase %s has no deadline", in.Phase)
+		}
+		if in.ID != r.open {
+			c.jobOpened(r, after, in)
+		}
+	}
+}
+
+// lately is how long after a change in a cluster a document may still be written that rests on a reading from before.
+const latelyRead = 15 * time.Minute
+
+// rightJob holds what a document says of a slice for the first time against its cluster.
+func (c *Checks) rightJob(w incident.Workload, s, was incident.Slot) {
+	i := slices.IndexFunc(c.gangs(w.ID), func(g *gang) bool { return g.Slice == s.Name && g.Scope == s.Zone })
+	if i < 0 {
+		c.Violated(ruleTruth, w.ID, "%s in %s is no Job of it", s.Name, s.Zone)
+		return
+	}
+	g, now := c.gangs(w.ID)[i], c.Clock.Now()
+	fresh := s.Condition != was.Condition || !s.Incarnation.Same(was.Incarnation)
+	switch id := s.Incarnation.ID; {
+	case !fresh:
+	case s.Condition == incident.Lost && g.failed[id].IsZero():
+		c.Violated(ruleTruth, w.ID, "%s is called lost in its life %s, and its Job has not failed for good", s.Name, id)
+	case s.Condition == incident.Stopped && (g.suspended[id] == "" || g.suspended[id] == world.Kueue):
+		c.Violated(ruleTruth, w.ID, "%s is called stopped, and no owner has suspended it", s.Name)
+	case s.Condition == incident.Done && g.complete[id].IsZero():
+		c.Violated(ruleTruth, w.ID, "%s is called done, and its Job is not complete", s.Name)
+	case s.Condition == incident.Gone && g.absent.IsZero() && now.Sub(g.wasAbsent) > latelyRead:
+		c.Violated(ruleTruth, w.ID, "%s is called gone, and its Job is there", s.Name)
+	}
+	theirs := func(a act) bool {
+		return a.by == faults.Owner && (a.what == world.Deleted || a.what == world.Applied) && a.at.After(s.Incarnation.Created)
+	}
+	if s.IsReleased() && !was.IsReleased() && !slices.ContainsFunc(g.acts, theirs) && !c.blurred(w.ID) {
+		c.Violated(ruleTruth, w.ID, "%s is called its owner's, and nobody has deleted it or made it anew", s.Name)
+	}
+}
+
+func (c *Checks) jobOpened(r *record, w incident.Workload, in *incident.Incident) {
+	c.Incidents++
+	r.open, r.opened, r.openedFor = in.ID, c.Clock.Now(), in.Cause
+	w.Incident = in
+	c.decided(w, r.opened)
+}
+
+// jobClosed checks the end of an incident of a workload that trains in a cluster: it was only watched, and its cause is one of what
+// really happened.
+func (c *Checks) jobClosed(r *record, w incident.Workload, in *incident.Incident) {
+	c.ended[string(in.Outcome)]++
+	c.causes[string(in.Cause)]++
+	trouble := r.trouble()
+	if c.ends[trouble] == nil {
+		c.ends[trouble] = map[string]int{}
+	}
+	how := string(in.Outcome)
+	if in.Outcome != incident.Resumed {
+		how += " (" + string(in.Code) + ")"
+	}
+	c.ends[trouble][how]++
+	if len(in.Calls) > 0 {
+		c.Violated("owner's word", w.ID, "%s made %d calls, the first %s, and Jobs are only watched", in.ID, len(in.Calls), in.Calls[0].Method)
+	}
+	for _, does := range policy.All() {
+		if in.Switches.Level(does) != policy.No && in.Limits[does] == "" {
+			c.Violated("owner's word", w.ID, "%s opened with %s allowed, and Jobs are only watched", in.ID, does)
+		}
+	}
+	if in.Outcome == incident.Released && !c.releasedBy(w, in) {
+		c.Violated("ends", w.ID, "%s ended released, and its owner has done nothing since %s", in.ID, in.Opened.UTC().Format(time.DateTime))
+	}
+	if !c.strucks(w, in)[in.Cause] {
+		c.Violated("right cause", w.ID, "%s ended %s for %s, and that has not happened: %v", in.ID, how, in.Cause, c.strucks(w, in))
+	}
+}
+
+// releasedBy reports whether the owner of a workload has deleted or suspended it, made it anew, or seen it finish.
+func (c *Checks) releasedBy(w incident.Workload, in *incident.Incident) bool {
+	from := in.Opened.Add(-c.learned() - incident.Grace)
+	return slices.ContainsFunc(c.gangs(w.ID), func(g *gang) bool {
+		for _, at := range g.complete {
+			if at.After(from) {
+				return true
+			}
+		}
+		return slices.ContainsFunc(g.acts, func(a act) bool {
+			return a.at.After(from) && (a.by == faults.Owner || in.Code == incident.CodeCancelled && a.what == string(saidCancel))
+		})
+	})
+}
+
+// strucks are the causes of what really happened to a workload around an incident, as far as its cluster can show it: of a machine that
+// is gone the cluster does not say why.
+func (c *Checks) strucks(w incident.Workload, in *incident.Incident) map[events.Cause]bool {
+	from := in.Opened
+	for _, g := range c.gangs(w.ID) {
+		if !g.used.IsZero() && g.used.Before(from) {
+			from = g.used // a person may try again what has been lost for long
+		}
+	}
+	from = from.Add(-2*incident.Grace - c.learned())
+	all := map[events.Cause]bool{}
+	for _, g := range c.gangs(w.ID) {
+		lost := slices.ContainsFunc(g.acts, func(a act) bool { return a.at.After(from) && (a.by == faults.Owner || a.by == world.Kueue) })
+		for _, h := range g.befell {
+			lost = lost || h.at.After(from) && !slices.Contains([]string{"Pod fails", "training in a Job crashes"}, h.what)
+			if h.at.After(from) && strings.HasPrefix(h.what, "machine broken") {
+				all[events.CauseHostError] = true
+			}
+		}
+		for _, x := range g.causes {
+			if x.at.After(from) {
+				lost, all[x.cause] = true, true
+			}
+		}
+		for _, crashed := range g.crashed {
+			if crashed.After(from) {
+				all[events.CauseCrash] = true
+			}
+		}
+		for _, failed := range g.Failures() {
+			if failed.After(from) {
+				all[events.CauseCrash] = true
+			}
+		}
+		if g.marked.After(from) {
+			all[events.CauseMaintenance] = true
+		}
+		if g.ends.After(from) {
+			all[events.CauseEnd] = true
+		}
+		if lost {
+			all[events.CauseUnknown] = true
+			all[map[bool]events.Cause{true: events.CausePreemption, false: events.CauseTerminated}[g.Pool().Spot]] = true
+		}
+		all[events.CauseUnknown] = all[events.CauseUnknown] || all[events.CauseCrash]
+	}
+	return all
+}
+
+// Asks follows the calls of a cluster: Jobs are only watched, and each handling lists what there is once.
+func (c *Checks) Asks(path string, r *http.Request) {
+	if r.Method != http.MethodGet {
+		c.Violated("owner's word", "", "%s %s in cluster %s, and Jobs are only watched", r.Method, r.URL.Path, path)
+		return
+	}
+	inst := world.InstanceOf(r.Context())
+	if r.URL.Query().Has("continue") {
+		return
+	}
+	if plural := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]; !slices.Contains([]string{"jobs", "jobsets", "pods", "nodes", "slices"}, plural) {
+		c.Violated("four lists", "", "%s reads %s of cluster %s alone", inst.Function, r.URL.Path, path)
+	}
+	of := listing{inst.Number, path + r.URL.Path}
+	if c.jobs.lists[of]++; c.jobs.lists[of] > mostLists {
+		c.Violated("four lists", "", "%s lists %s of cluster %s %d times", inst.Function, r.URL.Path, path, c.jobs.lists[of])
+	}
+}
+
+// mostLists is how often a handling begins each list of a cluster at most: once more where the rest has expired.
+const mostLists = 2
+
+// shows checks that nothing shows the value of an environment variable.
+func (c *Checks) shows(where, text string) {
+	for _, s := range c.jobs.secrets {
+		if strings.Contains(text, s) {
+			c.Violated("no secret shown", "", "%s shows the value of an environment variable: %.200s", where, text)
+		}
+	}
+}
+
+// Write implements io.Writer: it reads what the functions log.
+func (c *Checks) Write(line []byte) (int, error) {
+	c.shows("a log line", string(line))
+	return len(line), nil
+}
+
+// jobsAtPeace checks, at the end, that what a document says of each Job is so.
+func (c *Checks) jobsAtPeace() {
+	for id, all := range c.jobs.of {
+		doc, _, err := c.Ledger.Workload(context.Background(), id)
+		if errors.Is(err, ledger.ErrNotFound) {
+			c.Violated("no trouble untold", id, "no document knows it")
+			continue
+		}
+		if err != nil {
+			continue // the other checks tell it
+		}
+		for _, g := range all {
+			s, job := doc.Slice(g.Slice), g.Job()
+			if s == nil || job == nil || !g.Up() || c.Clock.Now().Sub(g.usable) < seenWithin {
+				continue
+			}
+			if s.Condition != incident.Ready || s.Incarnation.ID != job.UID {
+				c.Violated(ruleTruth, id, "%s trains in its life %s, and the document has it as %s in %s", g.Slice, job.UID, s.Condition, s.Incarnation.ID)
+			}
+		}
+	}
+}
