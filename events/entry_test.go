@@ -425,7 +425,7 @@ func sound(t *testing.T, raw []byte) {
 			}
 			return
 		}
-		if p := e.Subject.Platform(); p != events.PlatformTPU {
+		if p := e.Subject.Platform(); p != events.PlatformTPU && (p != events.PlatformGKE || e.Kind != events.KindLoss || e.Subject.Worker == "") {
 			t.Errorf("something follows for %s from %+v", p, e)
 		}
 	default:

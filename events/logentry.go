@@ -406,9 +406,11 @@ func (l *logEntry) keptBy(e *Entry) {
 	case PlatformTPU:
 		return
 	case PlatformGKE:
-		e.Ignored = onlyGKE
 		if e.Kind == KindLoss {
 			e.Text = gke(e.Cause) + strings.TrimSuffix(" "+e.Text, " ")
+		}
+		if e.Kind != KindLoss || strings.HasSuffix(l.ProtoPayload.MethodName, "."+migrated) { // otherwise a Job may be lost with it
+			e.Ignored = onlyGKE
 		}
 	case PlatformGroup:
 		e.Ignored = "only noted: " + s.Worker + " has a name as in " + string(PlatformGroup) + ", and Pitstop does not act on those yet"

@@ -72,6 +72,10 @@ func Sinks(ours ...string) []Sink {
 			Filter: all(onJobs(), "NOT "+byControllers, notOurs),
 		},
 		{
+			Name: "gke-machines", Topic: TopicLogs, About: "system events of Compute Engine that say why a machine of GKE is lost",
+			Filter: all(logIs(systemLog), is("resource.type", "gce_instance"), onGKE, is("protoPayload.methodName", lossEvents()...), notOurs),
+		},
+		{
 			Name: "gke-controllers", About: "Jobs and JobSets of GKE that controllers of the cluster created, deleted, suspended and resumed",
 			Filter: all(onJobs(), byControllers, notOurs),
 		},
@@ -115,9 +119,21 @@ func Sinks(ours ...string) []Sink {
 	}
 }
 
+// onGKE is an entry about a machine of GKE.
+const onGKE = `protoPayload.resourceName=~"/instances/(gke|gk3)-"`
+
+// lossEvents are the system events that say why a machine of GKE is lost. One that moves to another host goes on.
+func lossEvents() (methods []string) {
+	for _, m := range names(computeEvents) {
+		if computeEvents[m].kind == KindLoss && m != "compute.instances."+migrated {
+			methods = append(methods, m)
+		}
+	}
+	return methods
+}
+
 // gkeFilter has one part for each log that GKE writes.
 func gkeFilter() string {
-	const nodes = `protoPayload.resourceName=~"/instances/(gke|gk3)-"`
 	mark := func(where, label string) string { return "protoPayload." + where + `."` + label + `":*` }
 	var marks []string
 	for _, object := range []string{"request", "response"} {
@@ -140,8 +156,8 @@ func gkeFilter() string {
 		),
 		all(logIs(scalerLog), is("resource.type", "k8s_cluster"), `jsonPayload.decision.scaleDown.nodesToBeRemoved.node.name:*`),
 		all(logIs(clusterLog), is("resource.type", "gke_cluster", "gke_nodepool"), has(`jsonPayload."@type"`, "google.container.")),
-		all(logIs(systemLog), is("resource.type", "gce_instance"), nodes, is("protoPayload.methodName", append(names(computeEvents), names(upcoming)...)...)),
-		all(logIs(activityLog), is("resource.type", "gce_instance"), nodes, `protoPayload.methodName=~"[.]compute[.]instances[.]delete$"`),
+		all(logIs(systemLog), is("resource.type", "gce_instance"), onGKE, "NOT "+is("protoPayload.methodName", lossEvents()...), is("protoPayload.methodName", append(names(computeEvents), names(upcoming)...)...)),
+		all(logIs(activityLog), is("resource.type", "gce_instance"), onGKE, `protoPayload.methodName=~"[.]compute[.]instances[.]delete$"`),
 		all(logIs(activityLog), is("resource.type", "k8s_cluster"), is("protoPayload.methodName", "io.k8s.core.v1.nodes.update", "io.k8s.core.v1.nodes.patch"), either(marks...)),
 	) + "\nAND " + notOurs
 }

@@ -65,6 +65,9 @@ func (h handler) handle(ctx context.Context, e entry) error {
 	if err != nil {
 		return err
 	}
+	if !found && e.Subject.Platform() == events.PlatformGKE {
+		return fault.Ignored(incident.CodeNothing, "no watched Job is known by %s", e.Subject)
+	}
 	if !found {
 		return nil // parked, or about an unknown slice that is gone
 	}

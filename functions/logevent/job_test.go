@@ -93,8 +93,8 @@ func TestWhatIsNoOwnersWordOnAJobChangesNothing(t *testing.T) {
 // TestAJobThatNobodyKnowsIsNotLookedFor: a Job is read by patrol, and no call is made for its entry.
 func TestAJobThatNobodyKnowsIsNotLookedFor(t *testing.T) {
 	b := inCluster(t)
-	b.Want(b.deliver(b.called("job-deleted", "another")), fleettest.Handled)
-	b.Want(b.deliver(b.called("job-created", "another")), fleettest.Handled)
+	b.Want(b.deliver(b.called("job-deleted", "another")), fleettest.Ignored)
+	b.Want(b.deliver(b.called("job-created", "another")), fleettest.Ignored)
 	b.Want(b.Workloads(), []string{"demo/gemma", "demo/llama-8b"})
 	b.nothingSent()
 }
@@ -116,4 +116,34 @@ func TestAnOwnerWhoDeletesALostJobEndsItsIncident(t *testing.T) {
 	w := b.Workload("demo/gemma")
 	b.Want(w.Incident == nil || w.Incident.Outcome != "", true)
 	b.Want(b.released("demo/gemma"), []string{"gemma"})
+}
+
+// TestALostMachineIsTheCauseOfItsJob: the entry of a machine finds the Job that patrol read on it, and names the cause. Nothing is read
+// for it, and nothing is asked of anybody.
+func TestALostMachineIsTheCauseOfItsJob(t *testing.T) {
+	const machine, other = "gke-research-tpu-2f41c6aa-bq7x", "gke-research-tpu-2f41c6aa-0000"
+	lost := func(b *bench, name string) []byte { return b.preempted("zones/us-east5-a/instances/" + name) }
+	b := inCluster(t)
+	job := provider.Slice{
+		Ref:         provider.Ref{Project: fleettest.Project, Zone: "us-east5/research/train", Name: "gemma"},
+		Incarnation: b.Workload("demo/gemma").Slices[0].Incarnation,
+	}
+	b.Must(b.Fleet.MapMachines(t.Context(), b.Workload("demo/gemma"), job, []string{machine}))
+	before := b.Workload("demo/llama-8b")
+	b.Want(b.deliver(lost(b, other)), fleettest.Ignored)
+	b.Want(b.Workload("demo/gemma").Incident, (*incident.Incident)(nil))
+	b.Want(b.deliver(lost(b, machine)), fleettest.Handled)
+	b.nothingSent()
+	in := b.Workload("demo/gemma").Incident
+	if in == nil || in.Cause != events.CausePreemption {
+		t.Fatalf("the incident: %+v", in)
+	}
+	b.Want(b.Workload("demo/llama-8b"), before)
+
+	// The machine serves another life now: what is said of it later is about that one.
+	job.Incarnation.ID = "uid-of-the-next"
+	b.Must(b.Fleet.MapMachines(t.Context(), b.Workload("demo/gemma"), job, []string{machine}))
+	s, err := b.Ledger.Find(t.Context(), events.Subject{Project: fleettest.Project, Zone: "us-east5-a", Worker: machine})
+	b.Must(err)
+	b.Want(s.Incarnation.ID, "uid-of-the-next")
 }

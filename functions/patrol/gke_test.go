@@ -13,6 +13,8 @@ import (
 	"pitstop.internal/functions/patrol"
 	"pitstop.internal/shared/fleet/fleettest"
 	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 	"pitstop.internal/shared/provider/gke"
@@ -231,5 +233,43 @@ func TestAJobNeverJoinsATPUVM(t *testing.T) {
 	b.Must(err)
 	if w.Provider != provider.GKE || len(w.Slices) != 1 || w.Slices[0].Zone != scope {
 		t.Errorf("the Job: %+v", w)
+	}
+}
+
+// TestMachinesOfAJobAreMapped: an entry of Compute Engine names a machine alone, so patrol keeps which Job is on it, and writes that once.
+func TestMachinesOfAJobAreMapped(t *testing.T) {
+	b := newClusterBench(t)
+	machine := func(n int) string { return fmt.Sprintf("gke-trainers-tpu-2f41c6aa-%04d", n) }
+	for _, name := range []string{"n1", "n2"} {
+		b.call(http.MethodDelete, "/api/v1/nodes/"+name, "")
+	}
+	node := func(name string) {
+		b.call(http.MethodPost, "/api/v1/nodes", fmt.Sprintf(`{"metadata":{"name":%q,"labels":{"cloud.google.com/gke-tpu-accelerator":"tpu-v6e-slice"}},`+
+			`"status":{"allocatable":{"google.com/tpu":"4"},"conditions":[{"type":"Ready","status":"True"}]}}`, name))
+	}
+	node(machine(1))
+	node(machine(2))
+	b.job("")
+	b.minutes(2)
+	on := func(name string) string {
+		s, err := b.Ledger.Find(t.Context(), events.Subject{Project: fleettest.Project, Zone: "us-east5-a", Worker: name})
+		if err != nil {
+			return err.Error()
+		}
+		return s.Workload + " " + s.Slice + " " + s.Incarnation.ID
+	}
+	want := id + " " + slice + " " + b.workload().Slices[0].Incarnation.ID
+	b.Want([]string{on(machine(1)), on(machine(2))}, []string{want, want})
+	again := 0
+	b.Tapped().Before = func(_ context.Context, c ledgertest.Call) error {
+		if c.Collection == ledger.Subjects && strings.Contains(c.About, "gke-") {
+			again++
+		}
+		return nil
+	}
+	b.minutes(2)
+	b.Want(again, 0)
+	if got := on(machine(3)); !strings.Contains(got, ledger.ErrNotFound.Error()) {
+		t.Errorf("a machine that nobody trains on belongs to %s", got)
 	}
 }

@@ -58,6 +58,8 @@ const (
 	pollFor   = 50 * time.Second
 	// hostReads bounds the guest attribute reads of a tick.
 	hostReads = 60
+	// machineMaps bounds the machines of GKE that a tick maps to their Jobs. Each costs a read and a write.
+	machineMaps = 300
 )
 
 // New returns the function, given the dependencies for each watched project.
@@ -93,7 +95,7 @@ func (p *patrol) tick(ctx context.Context, at time.Time) error {
 	defer p.ticking.Unlock()
 	held := &ledger.Held{}
 	t := &round{
-		patrol: p, Fleet: p.Fleet.Holding(held), held: held, isDue: map[string]bool{}, hosts: hostReads, again: map[string]map[string]bool{},
+		patrol: p, Fleet: p.Fleet.Holding(held), held: held, isDue: map[string]bool{}, hosts: hostReads, machines: machineMaps, again: map[string]map[string]bool{},
 	}
 	if start.Sub(p.swept) >= sweepEvery && t.try("sweep", t.sweep(ctx)) {
 		p.swept, t.sweeping = start, true
@@ -143,6 +145,8 @@ type round struct {
 	// again are the workloads with news that requires another look, by zone.
 	again map[string]map[string]bool
 	hosts int
+	// machines is how many more machines of GKE this tick may map.
+	machines int
 	// silent are the workloads whose training may stand still, found by this tick's sweep.
 	silent []string
 	// listed is the number of zones that could be read.

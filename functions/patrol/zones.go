@@ -41,6 +41,7 @@ type sight struct {
 	notice                      events.Notice
 	ends                        time.Time
 	hosts                       bool
+	machines                    string // those of GKE that were mapped to this life
 }
 
 // zone returns the memory of a zone, or of the cluster that has it, which is listed from then on.
@@ -116,7 +117,8 @@ func (t *round) see(ctx context.Context, z *zone, s provider.Slice) error {
 	before, seen := z.seen[at]
 	now.hosts = before.hosts && before.life.Same(now.life)
 	unread := !now.hosts && s.Condition == incident.Ready && t.hosts > 0 && provider.Of(s.Zone) == provider.CloudTPU
-	if seen && before == now && !unread && !t.isDue[z.known[at]] {
+	fresh := t.unmapped(&now, before, s)
+	if seen && before == now && !unread && len(fresh) == 0 && !t.isDue[z.known[at]] {
 		return nil
 	}
 	w, err := t.observe(ctx, z, s)
@@ -133,6 +135,12 @@ func (t *round) see(ctx context.Context, z *zone, s provider.Slice) error {
 		}
 		now.hosts = w.Slice(s.Name).HostsKnown()
 	}
+	if len(fresh) > 0 && w.Slice(s.Name) != nil {
+		if err := t.Fleet.MapMachines(ctx, w, s, fresh); err != nil {
+			return err
+		}
+		now.machines = strings.TrimSpace(now.machines + " " + strings.Join(fresh, " "))
+	}
 	if err := t.notify(ctx, w, s); err != nil {
 		return err
 	}
@@ -143,6 +151,23 @@ func (t *round) see(ctx context.Context, z *zone, s provider.Slice) error {
 		z.seen[at] = now // otherwise it counted as older than the last reading, and the next reading decides
 	}
 	return nil
+}
+
+// unmapped are the machines of a slice that no entry can be matched with yet, as far as this tick may map more. Now takes over those
+// that are mapped.
+func (t *round) unmapped(now *sight, before sight, s provider.Slice) (fresh []string) {
+	if before.life.Same(s.Incarnation) {
+		now.machines = before.machines
+	}
+	known := strings.Fields(now.machines)
+	for _, name := range s.Machines {
+		if (events.Subject{Worker: name}).Platform() == events.PlatformGKE && !slices.Contains(known, name) { // no entry speaks of others
+			fresh = append(fresh, name)
+		}
+	}
+	fresh = fresh[:min(len(fresh), t.machines)] // the next tick maps the others
+	t.machines -= len(fresh)
+	return fresh
 }
 
 // observe gives a reading to its workload, which is looked for only if the one that the tick expects does not know the slice.

@@ -527,6 +527,17 @@ func (f *Fleet) MapHosts(ctx context.Context, w incident.Workload, s incident.Sl
 	return f.mapped(ctx, w, s, "")
 }
 
+// MapMachines records that machines of GKE belong to a life of a slice, until other Pods are on them.
+func (f *Fleet) MapMachines(ctx context.Context, w incident.Workload, s provider.Slice, names []string) error {
+	subject := ledger.Subject{Workload: w.ID, Slice: s.Name, Incarnation: s.Incarnation}
+	for _, name := range names {
+		if err := f.Ledger.Map(ctx, w.Project, ledger.AnyZone, ledger.Machine, name, subject); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // MapGroup records that workers with this common name belong to a life of a slice.
 func (f *Fleet) MapGroup(ctx context.Context, w incident.Workload, s incident.Slot, group string) (incident.Workload, error) {
 	subject := ledger.Subject{Workload: w.ID, Slice: s.Name, Incarnation: s.Incarnation}
@@ -690,10 +701,10 @@ func Evidence(e events.Entry, s ledger.Subject, ours []string) incident.Evidence
 	return nil
 }
 
-// lifeOf is the life that an entry is about, taken from its worker's name. A node keeps its name through every life, so an
+// lifeOf is the life that an entry is about, taken from its worker's or machine's name. A node keeps its name through every life, so an
 // entry about a node names none.
 func lifeOf(e events.Entry, s ledger.Subject) events.Incarnation {
-	if _, _, ok := e.Subject.Group(); ok {
+	if _, _, ok := e.Subject.Group(); ok || e.Subject.Node == "" && e.Subject.Worker != "" {
 		return s.Incarnation
 	}
 	return events.Incarnation{}

@@ -30,7 +30,12 @@ const (
 	Node           SubjectKind = "node"
 	QueuedResource SubjectKind = "queuedResource"
 	Worker         SubjectKind = "worker"
+	Machine        SubjectKind = "machine" // of GKE
 )
+
+// AnyZone stands for the zone of a machine of GKE: its name is the only one in the project, and a reading of a cluster does not say its
+// zone.
+const AnyZone = "any"
 
 func subjectID(project, zone string, kind SubjectKind, name string) string {
 	return project + "/" + zone + "/" + string(kind) + "/" + name
@@ -63,7 +68,7 @@ func (l *Ledger) Map(ctx context.Context, project, zone string, kind SubjectKind
 }
 
 // Find finds the workload that the subject of a log entry belongs to: by its node, else its queued resource, else its
-// worker.
+// worker or machine.
 func (l *Ledger) Find(ctx context.Context, s events.Subject) (Subject, error) {
 	if s.Node != "" {
 		return l.Subject(ctx, s.Project, s.Zone, Node, s.Node)
@@ -73,6 +78,9 @@ func (l *Ledger) Find(ctx context.Context, s events.Subject) (Subject, error) {
 	}
 	if group, _, ok := s.Group(); ok {
 		return l.Subject(ctx, s.Project, s.Zone, Worker, group)
+	}
+	if s.Worker != "" && s.Platform() == events.PlatformGKE {
+		return l.Subject(ctx, s.Project, AnyZone, Machine, s.Worker)
 	}
 	return Subject{}, fmt.Errorf("ledger: %s: %w", s, ErrNotFound)
 }

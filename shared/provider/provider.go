@@ -104,7 +104,9 @@ type Slice struct {
 	Account        string
 	Accelerator    string
 	Workers, Chips int
-	Spot           bool
+	// Machines are the names of its machines, in order, where log entries name it by them alone.
+	Machines []string
+	Spot     bool
 	// Healing says whether the provider brings the slice back by itself once it is lost.
 	Healing incident.Heal
 	// Cause is why it is lost, where the provider says so.

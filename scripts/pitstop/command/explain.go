@@ -344,6 +344,9 @@ func follows(e events.Entry, p policy.Policy, does does) string {
 		return fmt.Sprintf("Pitstop keeps the notice; at %s, %s: %s", at.UTC().Format("2006-01-02 15:04 UTC"), why,
 			does(policy.RequestCheckpoint, "ask the training to save"))
 	case events.KindLoss:
+		if e.Subject.Platform() == events.PlatformGKE {
+			return "an incident of the watched Job that is on this machine, with this cause; patrol reads the Job, and Pitstop changes nothing there. Where no Job is watched on it, nothing"
+		}
 		const again = "delete it and create it again"
 		return "an incident: look at the API; if the slice is lost and Spot, " + does(policy.Recreate, again) +
 			"; if it is not Spot, wait for Google's own recovery, then " + does(policy.RecreateNonSpot, again)

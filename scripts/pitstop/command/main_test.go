@@ -109,7 +109,7 @@ func TestExplainTellsWhatFollows(t *testing.T) {
 	}{
 		{"compute-events", "kmsKeyError", "an incident: look at the API", "worker 2 was interrupted (kmsKeyError)"},
 		{"compute-events", "automaticRestart", "a look at the slice", "worker 2 was restarted by Google"},
-		{"compute-events", "on-gke", "", "instance gke-tpu-2f41c6aa-bq7x was preempted (PreemptionEvent); only noted: GKE"},
+		{"compute-events", "on-gke", "an incident of the watched Job that is on this machine", "instance gke-tpu-2f41c6aa-bq7x was preempted (PreemptionEvent)"},
 		{"compute-events", "stopped-by-a-schedule-on-gke", "", "is not a failure"},
 		{"tpu-events", "terminated", "an incident: look at the API", "node llama-8b was terminated (PREEMPTED)"},
 		{"maintenance", "weeks-ahead", "Pitstop keeps the notice; at 2027-02-10 03:45 UTC, 15 m 0 s before the window, if the training saves every 10 m 0 s, as replay assumes: ask the training to save", "maintenance of worker 2 announced for Feb 10"},
@@ -283,7 +283,7 @@ func TestExplainCounts(t *testing.T) {
 	text := preempted("2") + "\n" + preempted("1") + strings.ReplaceAll(preempted("0"), "t1v-n-3f2a9c01-w-0", "gke-tpu-2f41c6aa-bq7x") +
 		`{"logName":"projects/mine/logs/syslog"}{"logName":"projects/mine/logs/events","jsonPayload":{"reason":"Pulled"}}{"data":"x","attributes":{}}`
 	out, errOut, code := call(t, text, "explain")
-	want := "6 entries: 2 lead to something, 1 noted only, 3 of unknown kinds (loss 3)\n"
+	want := "6 entries: 3 lead to something, 0 noted only, 3 of unknown kinds (loss 3)\n"
 	if code != exitDone || errOut != "" || !strings.HasSuffix(out, want) {
 		t.Errorf("exit code %d, stderr %q; want the end %q of\n%s", code, errOut, want, out)
 	}

@@ -72,7 +72,9 @@ func (a *Accumulator) cluster(e events.Entry) bool {
 	case events.KindLoss:
 		a.report.Elsewhere++
 		a.others[ofGKE]++
-		a.fell(e.Subject, e.Cause, true)
+		if e.Ignored == "" { // otherwise it went on, on another host
+			a.fell(e.Subject, e.Cause, true)
+		}
 		return false
 	default:
 	}

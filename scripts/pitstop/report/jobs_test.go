@@ -92,7 +92,7 @@ func inCluster(t *testing.T, s string, n int) events.Entry {
 		if machines[verb] == "" {
 			t.Fatalf("%q says nothing", s)
 		}
-		e.Kind, e.Cause, e.Ignored = events.KindLoss, machines[verb], "only noted"
+		e.Kind, e.Cause = events.KindLoss, machines[verb]
 		e.Subject = events.Subject{Project: project, Zone: "us-east5-a", Worker: name}
 	}
 	return e

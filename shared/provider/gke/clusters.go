@@ -181,6 +181,7 @@ func (r Reading) slice(project string) provider.Slice {
 		Condition: r.State, State: string(r.State) + ": " + r.Why, Incarnation: r.Incarnation, Labels: map[string]string{}, Directory: r.Directory,
 		Accelerator: strings.TrimSpace(r.Accelerator + " " + r.Topology), Workers: r.Workers, Chips: r.Chips, Spot: r.Reclaimable,
 		Healing: incident.HealsNever, Cause: r.Cause, Ends: r.Ends.Truncate(time.Second), Ordered: r.Ordered, Notice: r.Notice,
+		Machines: r.Machines,
 	}
 	if r.Heals {
 		s.Healing = incident.HealsAlways

@@ -49,6 +49,8 @@ type Reading struct {
 	Notice      *events.Notice
 	Ends        time.Time
 	EndsAssumed bool
+	// Machines are the names of those that its Pods are on, in order.
+	Machines []string
 	// Workers is how many Pods the slice has, and Chips how many chips.
 	Workers, Chips        int
 	Accelerator, Topology string
@@ -185,6 +187,9 @@ func (s slot) reading(nodes map[string]*Node, prefix string, now time.Time) Read
 	silent := false
 	for _, p := range s.pods {
 		n := nodes[p.Spec.NodeName]
+		if p.Spec.NodeName != "" && !p.ended() {
+			r.Machines = append(r.Machines, p.Spec.NodeName)
+		}
 		if n != nil && !p.ended() {
 			r.Notice = sooner(r.Notice, n.notice())
 			r.Reclaimable = r.Reclaimable || n.Labels[labelSpot] == "true"
@@ -198,6 +203,8 @@ func (s slot) reading(nodes map[string]*Node, prefix string, now time.Time) Read
 		}
 	}
 	slices.Sort(r.Unended)
+	slices.Sort(r.Machines)
+	r.Machines = slices.Compact(r.Machines)
 	r.Torn = torn(s.pods)
 	r.State, r.Heals, r.Why = s.state(nodes)
 	if crash := s.crash(nodes); crash != "" && r.State == Lost {

@@ -284,7 +284,7 @@ func TestAReadingNamesItsSlice(t *testing.T) {
 	want := Reading{
 		Scope: "us-east5/research/teams", Name: "llama", Workload: "llama", State: Ready, Workers: 2, Chips: 8, Accelerator: "tpu-v6e-slice", Topology: "2x4",
 		Incarnation: events.Incarnation{Zone: "us-east5/research/teams", ID: "j1", Created: time.Date(2026, 11, 12, 10, 0, 0, 0, time.UTC)},
-		Policy:      "spot", Directory: "gs://ckpt/llama", Why: "2 of 2 Pods are ready",
+		Policy:      "spot", Directory: "gs://ckpt/llama", Why: "2 of 2 Pods are ready", Machines: []string{"n1", "n2"},
 	}
 	if diff := cmp.Diff([]Reading{want}, Readings(o, "us-east5", "research", now), cmpopts.IgnoreUnexported(Reading{})); diff != "" {
 		t.Errorf("a Job (-want +read):\n%s", diff)
