@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.yaml.in/yaml/v3"
 
 	"pitstop.internal/scripts/sim/world"
@@ -52,7 +53,7 @@ func TestWhatIsRehearsedIsWhatIsCalled(t *testing.T) {
 			if acted[0].Outcome != incident.Resumed && len(would) > len(called) {
 				would = would[:len(called)] // it ended before all of it was done
 			}
-			if d := cmp.Diff(called, would); d != "" {
+			if d := cmp.Diff(called, would, cmpopts.EquateEmpty()); d != "" {
 				t.Errorf("(-made +rehearsed):\n%s\nwould have: %s", d, strings.Join(watched[0].WouldHave(), "\n            "))
 			}
 		})
