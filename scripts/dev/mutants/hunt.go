@@ -44,6 +44,7 @@ func settings(rare string) (map[degree]sim.Setting, error) {
 		}
 		all[name] = s
 	}
+	all[jobs] = sim.Setting{Days: 1, Slices: 1, Jobs: true, Faults: all[heavy].Faults}
 	files := map[string][]byte{}
 	for _, name := range []string{"fleet.yaml", "policy.yaml", "rates.yaml"} {
 		data, err := os.ReadFile(filepath.Join(rare, name))

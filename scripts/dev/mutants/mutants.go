@@ -2,6 +2,7 @@ package main
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"pitstop.internal/events"
@@ -10,6 +11,7 @@ import (
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/provider"
 )
 
 // mutant is one way to break a rule.
@@ -29,6 +31,7 @@ type degree string
 const (
 	heavy   degree = "heavy"
 	hostile degree = "hostile"
+	jobs    degree = "jobs" // heavy, over a cluster of GKE
 	static  degree = "static"
 )
 
@@ -334,6 +337,28 @@ var mutants = []mutant{
 	{"as ordered", "recreate forgets that Google should let the training save", hostile, func(fired func()) world.Seams {
 		return world.Seams{Provider: forgetful(fired, without("autocheckpointEnabled"))}
 	}, nil},
+
+	{"jobs", "Kueue's suspension is taken for the owner's", jobs, misread(func(s *provider.Slice) bool {
+		is := s.Condition == incident.Creating && strings.Contains(s.State, "suspended")
+		if is {
+			s.Condition = incident.Stopped
+		}
+		return is
+	}), nil},
+	{"jobs", "a Job that heals is called lost", jobs, misread(func(s *provider.Slice) bool {
+		is := s.Condition == incident.Unhealthy && s.Healing == incident.HealsAlways
+		if is {
+			s.Condition, s.Healing = incident.Lost, incident.HealsNever
+		}
+		return is
+	}), nil},
+	{"jobs", "a list that fails is taken for an empty one", jobs, func(fired func()) world.Seams {
+		return world.Seams{Provider: only("patrol", emptied(fired))}
+	}, nil},
+	{"jobs", "the UID of a Job's life is ignored", jobs, misread(func(s *provider.Slice) bool {
+		s.Incarnation = events.Incarnation{Zone: s.Zone, ID: s.Name, Created: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+		return true
+	}), nil},
 
 	{"10 lost", "Pub/Sub may not acknowledge dead letters", static, nil, func(d *terraform.Deployment) error {
 		return d.Function.Remove("google_pubsub_subscription_iam_member.agent_acknowledges", "")

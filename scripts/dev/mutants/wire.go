@@ -529,3 +529,34 @@ func split(collection string, others, this ledger.Opener) ledger.Opener {
 		return others(ctx, name)
 	}
 }
+
+// misread changes what patrol reads of Jobs; change reports whether it did.
+func misread(change func(s *provider.Slice) bool) func(fired func()) world.Seams {
+	return func(fired func()) world.Seams {
+		return world.Seams{Provider: only("patrol", func(next provider.Provider) provider.Provider {
+			return broken{Provider: next, list: func(ctx context.Context, project, zone string) (provider.Listing, error) {
+				l, err := next.List(ctx, project, zone)
+				for i := range l.Slices {
+					if provider.Of(zone) == provider.GKE && change(&l.Slices[i]) {
+						fired()
+					}
+				}
+				return l, err
+			}}
+		})}
+	}
+}
+
+// emptied has a list of a cluster that fails be one without slices.
+func emptied(fired func()) func(provider.Provider) provider.Provider {
+	return func(next provider.Provider) provider.Provider {
+		return broken{Provider: next, list: func(ctx context.Context, project, zone string) (provider.Listing, error) {
+			l, err := next.List(ctx, project, zone)
+			if err != nil && provider.Of(zone) == provider.GKE {
+				fired()
+				return provider.Listing{}, nil
+			}
+			return l, err
+		}}
+	}
+}
