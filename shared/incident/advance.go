@@ -30,7 +30,7 @@ var machines = sync.Pool{New: func() any { return new(machine) }}
 
 // learn takes one piece of evidence, and decides what follows.
 func (m *machine) learn(e Evidence) {
-	m.from, m.reading = e.origin(), ""
+	m.from, m.reading, m.opens, m.entered = e.origin(), "", false, ""
 	if m.from.Time.After(m.now) {
 		m.from.Time = m.now // a clock ahead of Pitstop's orders nothing
 	}
@@ -90,6 +90,7 @@ func (m *machine) learn(e Evidence) {
 	m.label()
 	m.leaveStopped()
 	m.stopAbused()
+	m.settle()
 	m.scheduleSaves()
 }
 
@@ -119,6 +120,10 @@ type machine struct {
 	changed bool
 	// reading is the slice that the evidence is a reading of.
 	reading string
+
+	// opens says that the incident opens in this step, and that nothing is decided yet. Entered is the phase that the step has entered.
+	opens   bool
+	entered Phase
 
 	ownSlices, ownEffects, ownIncident, ownCalls bool
 }
@@ -163,14 +168,15 @@ func (m *machine) inc() *Incident {
 	return m.w.Incident
 }
 
-func (m *machine) phase() Phase { return m.w.phase() }
-
-// phase is the phase of the open incident, if there is one.
-func (w Workload) phase() Phase {
-	if w.Incident == nil {
+// phase is what the open incident waits for at this point of the step; empty where none is open, or nothing is decided yet.
+func (m *machine) phase() Phase {
+	switch {
+	case m.w.Incident == nil || m.opens:
 		return ""
+	case m.entered == "":
+		m.entered = m.w.phase()
 	}
-	return w.Incident.Phase
+	return m.entered
 }
 
 // forget drops the closed incident when no late evidence can reach it any more. That alone is no change worth writing.
@@ -187,7 +193,7 @@ func (m *machine) forget() {
 // the beginning and the present state.
 func (m *machine) line(kind LineKind, text, reason string) {
 	in := m.inc()
-	l := Line{At: m.now, Kind: kind, Text: clip(text), Reason: clip(reason), Source: m.from.ID, Phase: in.Phase}
+	l := Line{At: m.now, Kind: kind, Text: clip(text), Reason: clip(reason), Source: m.from.ID, Phase: m.phase()}
 	for n := len(in.Timeline); n >= MaxLines || n > 2*spare && in.told()+l.size() > maxStory; n = len(in.Timeline) {
 		in.Timeline = slices.Concat(in.Timeline[:n/2], in.Timeline[n/2+spare:])
 		in.LeftOut += spare
@@ -240,13 +246,46 @@ func (m *machine) enter(p Phase, deadline time.Time) {
 	if p != Saving && !in.Save.Requested.IsZero() && in.Save.Result == "" {
 		in.Save.Result = SaveOvertaken
 	}
+	m.opens, m.entered = false, p
 	in.Phase, in.Since, in.Deadline = p, m.now, deadline
+	in.OnlyWatched, in.Save.Pending = p == Watching, p == Saving
+	switch p {
+	case Saving, Maintaining, Window:
+		in.Announced = true
+	case Approving: // the question says what it is about
+	default:
+		in.Announced = false
+	}
+	if in.Unexplained = (time.Time{}); p == Looking {
+		in.Unexplained = m.now
+	}
 	in.Asked, in.Held, in.HeldCode, in.Granted = "", "", "", false
-	in.HearBy, in.HeldUntil = time.Time{}, time.Time{}
+	in.Hearing, in.HeldUntil = false, time.Time{}
 	in.Look = p == Looking
 	m.dropEffects(func(effect Effect) bool {
 		return !effect.inFlight() && (p != Window || effect.Action != events.ActionVerify)
 	})
+}
+
+// settle enters the wait that follows from the facts, where the step has entered none, or another one: a slice that cannot be used
+// comes before the training on the others.
+func (m *machine) settle() {
+	if m.w.Incident == nil {
+		return
+	}
+	switch p := m.w.phase(); p {
+	case m.phase():
+		if in := m.w.Incident; in.Phase != p {
+			m.inc().Phase = p
+		}
+	case PhaseGrace, Healing:
+		m.waitForSlices()
+	case Resuming:
+		m.resume("every slice is usable")
+	default: // a call that is still under way says what is waited for
+		in := m.inc()
+		in.Phase, in.Since, m.entered = p, m.now, p
+	}
 }
 
 // inFlight reports whether a call that creates or deletes a slice may still take effect.
@@ -268,7 +307,7 @@ func (m *machine) open(t Trouble) *Incident {
 	if m.p.Unreadable != "" {
 		in.Switches = policy.Everything() // the first policy that can be read counts
 	}
-	m.w.Incident, m.w.Idle, m.ownIncident, m.changed = in, nil, true, true
+	m.w.Incident, m.w.Idle, m.ownIncident, m.changed, m.opens, m.entered = in, nil, true, true, true, ""
 	m.w.PolicyHash = m.p.Hash
 	if m.p.Unknown {
 		in.Would = append(in.Would, "the label pitstop-policy names no policy ("+m.p.Name+")")

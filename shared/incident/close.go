@@ -192,7 +192,7 @@ func (m *machine) toldOfStandstill() bool {
 func (m *machine) close() {
 	in := m.inc()
 	m.raise()
-	if in.Phase == Discarding {
+	if m.phase() == Discarding {
 		m.noteDiscarded()
 	} else {
 		m.leaveIdle(in)
@@ -201,6 +201,7 @@ func (m *machine) close() {
 		m.w.Progress.StallReported = m.now
 	}
 	finished := m.finishedWithin()
+	m.opens, m.entered = false, Closed
 	in.Phase, in.Since, in.Closed, in.Deadline = Closed, m.now, m.now, time.Time{}
 	if !in.Save.Requested.IsZero() && in.Save.Result == "" {
 		in.Save.Result = SaveOvertaken
@@ -249,7 +250,7 @@ func (m *machine) tellEnds(in *Incident) {
 // on to its end. Any other incident has ended with the training, or was opened for slices that the owner created after that.
 func (m *machine) finishedWithin() bool {
 	in := m.w.Incident
-	return m.w.Crew.Finished && (in.Clearing != "" || in.Phase == PhaseDeleting || in.Phase == PhaseCreating || in.Phase == Watching)
+	return m.w.Crew.Finished && (in.Clearing != "" || m.phase() == PhaseDeleting || m.phase() == PhaseCreating || m.phase() == Watching)
 }
 
 // markAwaitsAdmission notes after its incident that a slice waits for admission, where admission was due and no lease is known to
@@ -358,7 +359,7 @@ func (m *machine) release(c Code, why string) {
 // under way ends first, and watch waits for slices that Pitstop's calls may still bring.
 func (m *machine) watch(seen, instead string, step func(*machine)) {
 	in := m.inc()
-	first := in.Phase == ""
+	first := m.phase() == ""
 	if m.w.has(func(effect Effect) bool { return effect.Action == events.ActionDelete && effect.UnderWay(m.now) }) {
 		in.Look = true
 		return

@@ -158,7 +158,7 @@ func namesOf(all []*Slot) string {
 
 // discarding reports whether idle slices are to be deleted, and no deletion of them is under way that nobody could stop.
 func (w Workload) discarding() bool {
-	if w.Incident == nil || w.Incident.Phase != Discarding {
+	if w.Incident == nil || w.phase() != Discarding {
 		return false
 	}
 	return !w.has(func(effect Effect) bool { return effect.Action == events.ActionDelete && effect.inFlight() }) && w.goesForIdle() == nil

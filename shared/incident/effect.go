@@ -262,7 +262,7 @@ func (w Workload) Request(effect Effect) events.Event {
 
 // verifyPast is the step that a checkpoint must pass to count as the requested save.
 func (w Workload) verifyPast() int64 {
-	if w.Incident.Phase == Discarding { // nothing was saved since: the last checkpoint itself counts
+	if w.phase() == Discarding { // nothing was saved since: the last checkpoint itself counts
 		return max(0, max(w.Progress.Verified, w.Progress.CheckpointStep)-1)
 	}
 	return max(w.Progress.Verified, w.Incident.Save.Step-1)
@@ -292,7 +292,16 @@ func (m *machine) effect(a events.Action, slice string) *Effect {
 }
 
 // dropEffects forgets the effects that match so.
+// A request for one of them that this step was about to send is not sent.
 func (m *machine) dropEffects(so func(Effect) bool) {
+	m.out = slices.DeleteFunc(m.out, func(e events.Event) bool {
+		request, is := e.(interface{ Header() events.Request })
+		if !is {
+			return false
+		}
+		effect := m.asked(request.Header())
+		return effect != nil && so(*effect)
+	})
 	m.w.Effects = slices.DeleteFunc(m.effects(), so)
 }
 
@@ -363,7 +372,7 @@ func (effect Effect) expires() time.Time { return effect.Sent.Add(RequestFor) }
 
 // unwanted reports whether an effect is kept only because its call may have been made.
 func (in *Incident) unwanted(effect Effect) bool {
-	return in.Phase == Clearing && effect.Action == events.ActionCreate || in.Kept != (Kept{}) && effect.Action == events.ActionDelete
+	return in.Clearing != "" && effect.Action == events.ActionCreate || in.Kept != (Kept{}) && effect.Action == events.ActionDelete
 }
 
 // Allowed says how far a policy allows an action of the open incident now, and which switch limits it. A function asks right before
@@ -377,7 +386,7 @@ func (w Workload) Allowed(a events.Action, p policy.Policy) (policy.Level, polic
 	switch {
 	case s.WatchOnly():
 		return policy.No, sw
-	case a == events.ActionDelete && w.Incident != nil && w.Incident.Phase == Discarding && p.WhenEscalated != policy.DeleteIdle:
+	case a == events.ActionDelete && w.Incident != nil && w.phase() == Discarding && p.WhenEscalated != policy.DeleteIdle:
 		return policy.No, whenEscalated
 	case sw == "":
 		return policy.Yes, sw
@@ -425,10 +434,10 @@ func (w Workload) governs(a events.Action) policy.Switch {
 	case events.ActionStart:
 		return policy.StartStopped
 	case events.ActionDelete, events.ActionCreate:
-		if w.Incident != nil && w.Incident.Phase == Clearing {
+		if w.Incident != nil && w.phase() == Clearing {
 			return "" // Pitstop's own leftovers, in which training never ran
 		}
-		if w.Incident != nil && w.Incident.Phase == Discarding {
+		if w.Incident != nil && w.phase() == Discarding {
 			return w.idleSwitch()
 		}
 		for i := range w.Slices {

@@ -79,7 +79,7 @@ func (m *machine) endedUnseen(s *Slot) {
 			m.open(t)
 			m.lose(s, t.Text)
 		}
-	case in.Phase != Clearing && in.Phase != Discarding:
+	case m.phase() != Clearing && m.phase() != Discarding:
 		m.trouble(t, s.Incarnation)
 	}
 }

@@ -359,7 +359,7 @@ func key(t *testing.T, w incident.Workload) string {
 		in.ID, in.Troubles, in.Timeline, in.Zones, in.Would, in.LeftOut, in.Reason, in.Advice, in.Held, in.BaseAttempt = "", nil, nil, nil, nil, 0, "", "", "", 0
 		in.Code, in.HeldCode, in.Calls, in.CallsLeftOut, in.PlannedCalls = "", "", nil, 0, nil
 		in.Save.ID, in.Of, in.Starts, in.HeldSeconds, in.HeldUntil = "", "", min(in.Starts, 1), 0, time.Time{}
-		blur(&in.Opened, &in.Since, &in.HearBy, &in.HeardAt, &in.Deadline, &in.Down, &in.WaitingSince, &in.Reminded, &in.Slow, &in.Save.Requested, &in.Save.Left, &in.Save.Acked, &in.Save.At)
+		blur(&in.Opened, &in.Since, &in.HeardAt, &in.Deadline, &in.Down, &in.WaitingSince, &in.Reminded, &in.Slow, &in.Save.Requested, &in.Save.Left, &in.Save.Acked, &in.Save.At)
 	}
 	w.Effects = slices.Clone(w.Effects)
 	for i := range w.Effects {
@@ -967,6 +967,9 @@ func checkDocument(t *testing.T, n node, w incident.Workload) {
 	waits := in.Phase == incident.Approving || in.Phase == incident.PhaseCreating && spot && !in.WaitingSince.IsZero()
 	if in.Deadline.IsZero() && !waits {
 		t.Fatalf("%s: phase %s has deadline %v", n.path, in.Phase, in.Deadline)
+	}
+	if p := incident.PhaseOf(w); p != in.Phase {
+		t.Fatalf("%s: the phase is %s, and the facts say %s", n.path, in.Phase, p)
 	}
 	if in.Outcome != "" || in.Phase == incident.Closed || in.Phase == "" {
 		t.Fatalf("%s: the open incident has phase %q and outcome %q", n.path, in.Phase, in.Outcome)

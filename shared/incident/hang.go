@@ -77,7 +77,7 @@ func (w Workload) hushed(now time.Time) bool {
 // doubted reports whether the time for a report of progress is nearly over.
 func (w Workload) doubted(now time.Time) bool {
 	in := w.Incident
-	return in != nil && in.Phase == Resuming && !w.Crew.Seen.IsZero() && !in.Deadline.IsZero() && !now.Before(in.Deadline.Add(-ListenAgain))
+	return in != nil && w.phase() == Resuming && !w.Crew.Seen.IsZero() && !in.Deadline.IsZero() && !now.Before(in.Deadline.Add(-ListenAgain))
 }
 
 // stillStepping reports whether the training of an incident has lately done steps, though none past the baseline: by its lines, or

@@ -192,7 +192,7 @@ func TestAHangIsEndedOnlyIfItsOwnerSaysSo(t *testing.T) {
 			in := w.Incident
 			for i := 0; in != nil && i < len(w.Effects); i++ {
 				if w.Effects[i].Action == events.ActionHear { // which nobody answers
-					w, _, _ = tick(c.p, w, in.HearBy)
+					w, _, _ = tick(c.p, w, in.Deadline)
 					in = w.Incident
 				}
 			}

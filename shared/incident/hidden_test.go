@@ -75,11 +75,6 @@ func TestTheEndOfOneTroubleHidesNoOther(t *testing.T) {
 			r.learn("b", "read deleting")
 			r.learn("a", "notice gone")
 		},
-		"training goes on": func(r *tour) {
-			r.learn("a", "exit 139", "read ready")
-			r.learn("b", "read deleting")
-			r.learn("a", "progress")
-		},
 		"a leftover": func(r *tour) {
 			r.w.Creators = []incident.Creator{{Incident: "x", Opened: start.Add(-time.Hour), Closed: start.Add(-30 * time.Minute)}}
 			r.learn("b", "read gone")
@@ -98,6 +93,20 @@ func TestTheEndOfOneTroubleHidesNoOther(t *testing.T) {
 		if asked := r.until("b", incident.Gone, time.Hour); !strings.HasPrefix(asked, "create b") {
 			t.Errorf("%s: asked for is %q", name, asked)
 		}
+	}
+}
+
+// TestATroubleBesideAnotherIsHealedWithIt: training goes on without a slice that is about to go, and the incident waits for that slice too.
+func TestATroubleBesideAnotherIsHealedWithIt(t *testing.T) {
+	r := newTour(t, multi(true), "everything")
+	r.learn("a", "exit 139", "read ready")
+	r.learn("b", "read deleting")
+	r.learn("a", "progress")
+	if in := r.w.Incident; in == nil || in.Phase != incident.Healing {
+		t.Fatalf("it stands at %s", stands(r.w, nil))
+	}
+	if asked := r.until("b", incident.Gone, time.Hour); !strings.HasPrefix(asked, "create b") {
+		t.Errorf("asked for is %q", asked)
 	}
 }
 

@@ -98,7 +98,7 @@ func (m *machine) beginsWith(c events.Cause) {
 	if in.Down.IsZero() {
 		in.Down = m.when()
 	}
-	if in.Phase != Window {
+	if m.phase() != Window {
 		m.hasBegun()
 	}
 }
@@ -171,7 +171,7 @@ func (m *machine) back(e Back) {
 	if n := len(in.Timeline); m.from.Rank < events.RankAudit && n > 0 && m.now.Sub(in.Timeline[n-1].At) < time.Minute {
 		return // another line came just now, and led to a reading
 	}
-	switch in.Phase {
+	switch m.phase() {
 	case Healing, Window, PhaseGrace, Looking:
 		m.line(LineSeen, e.Text, "")
 		m.inc().Look = true
@@ -319,7 +319,7 @@ func (m *machine) noteOrdered(slice string, e Read) {
 // opened, or in another zone since the creation of the slice that is gone.
 func (m *machine) orderedByOthers(s *Slot, e Read) bool {
 	in := m.w.Incident
-	if in == nil || in.Phase == Watching || in.Phase == Clearing || e.Incarnation.Known() || e.Incident == in.ID {
+	if in == nil || m.phase() == Watching || m.phase() == Clearing || e.Incarnation.Known() || e.Incident == in.ID {
 		return false
 	}
 	again := e.Zone == m.expectedZone(s) && e.Ordered.After(in.Opened) && e.Ordered.After(s.Incarnation.Created)
@@ -486,7 +486,7 @@ func (m *machine) othersMaintained(s *Slot) bool {
 // replacementWaits reports whether the replacement of a slice waits for the crew's verdict: another unusable slice changes nothing
 // about that wait.
 func (m *machine) replacementWaits() bool {
-	return m.phase() == Looking && !m.w.Incident.HearBy.IsZero() && len(m.toBeReplaced()) > 0
+	return m.phase() == Looking && m.w.Incident.Hearing && len(m.toBeReplaced()) > 0
 }
 
 // stopped notes when the training stopped, as far as is known.
@@ -502,16 +502,6 @@ func (m *machine) clearMadeMarks(s *Slot) {
 		s = m.slice(s.Name)
 		s.Maker, s.Ordered = "", time.Time{}
 	}
-}
-
-// othersHeal reports whether another slice exists and cannot be used.
-func (m *machine) othersHeal(s *Slot) bool {
-	for i := range m.w.Slices {
-		if o := &m.w.Slices[i]; o.Name != s.Name && !o.IsReleased() && o.Condition != Ready && o.Condition != Gone {
-			return true
-		}
-	}
-	return false
 }
 
 // notThereYet requests a slice again whose creation the provider calls done, although the slice does not exist.
@@ -552,15 +542,15 @@ func (m *machine) newLife(s *Slot, e Read) {
 		return
 	}
 	brought := !s.Ordered.IsZero() && s.Ordered.Equal(e.Ordered) // by the queued resource in which another slice is lost again
-	ours := m.w.ours(s, e) || brought || in.Phase == Clearing && m.creator(s, e) != nil
+	ours := m.w.ours(s, e) || brought || m.phase() == Clearing && m.creator(s, e) != nil
 	// A slice from before the trouble, which had only not been read yet, takes nothing over.
-	before := in.Phase != Discarding && !s.Replace && !e.Incarnation.Created.IsZero() && e.Incarnation.Created.Before(in.Opened)
+	before := m.phase() != Discarding && !s.Replace && !e.Incarnation.Created.IsZero() && e.Incarnation.Created.Before(in.Opened)
 	// A JobSet makes its Jobs anew, and is itself as old as the life before.
 	made := m.w.Provider != cloudTPU && s.Group != "" && s.Group == e.Facts.Group && !e.Ordered.IsZero() && !e.Ordered.After(s.Incarnation.Created)
 	switch {
-	case in.Phase == Clearing && (ours || !before):
+	case m.phase() == Clearing && (ours || !before):
 		m.newLifeWhileClearing(s, e, ours)
-	case in.Phase == Watching || before:
+	case m.phase() == Watching || before:
 		m.adoptTheirs(s.Name, e)
 		m.line(LineSeen, m.w.noun(s.Name)+" was created again in "+e.Zone+" by somebody else", "")
 		m.react(m.w.Slice(s.Name), e, Gone)

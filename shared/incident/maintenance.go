@@ -279,7 +279,7 @@ func (m *machine) history(n events.Notice) bool {
 // noticeInIncident follows a window that moved or opened while an incident is open.
 func (m *machine) noticeInIncident(s *Slot, text string, moved bool) {
 	in, n := m.w.Incident, s.Notice
-	switch in.Phase {
+	switch m.phase() {
 	case Saving, Maintaining, Window, Watching, Approving:
 	case Healing:
 		m.healsInWindow(s, text)
@@ -287,7 +287,7 @@ func (m *machine) noticeInIncident(s *Slot, text string, moved bool) {
 	default:
 		return // a greater trouble is being handled
 	}
-	if in.Phase == Approving && in.Asked != events.ActionSave && in.Asked != events.ActionMaintain {
+	if m.phase() == Approving && in.Asked != events.ActionSave && in.Asked != events.ActionMaintain {
 		return
 	}
 	if n.Status == events.NoticeOngoing {
@@ -296,7 +296,7 @@ func (m *machine) noticeInIncident(s *Slot, text string, moved bool) {
 		}
 		m.inc().Begun = true
 		m.line(LineSeen, text, "")
-		switch in.Phase {
+		switch m.phase() {
 		case Window:
 			m.inc().Deadline = m.windowDeadline() // it may have begun long before its window
 		case Saving:
@@ -312,7 +312,7 @@ func (m *machine) noticeInIncident(s *Slot, text string, moved bool) {
 		return
 	}
 	m.line(LineSeen, text, "")
-	switch in.Phase {
+	switch m.phase() {
 	case Saving:
 		m.inc().Deadline = m.saveDeadline()
 	case Window, Watching:
@@ -350,7 +350,7 @@ func (m *machine) noticeGone(s *Slot, e Noticed) {
 	if in == nil || s.IsReleased() {
 		return
 	}
-	switch in.Phase {
+	switch m.phase() {
 	case Saving, Maintaining, Window, Watching, Approving:
 	default:
 		return
@@ -360,7 +360,7 @@ func (m *machine) noticeGone(s *Slot, e Noticed) {
 		return // another slice of the workload still waits for its own
 	}
 	if !began && !in.Begun && in.Down.IsZero() {
-		if in.Phase == Watching {
+		if m.phase() == Watching {
 			m.finish(Observed, "", CodeWithdrawn, "the maintenance was withdrawn", "")
 			return
 		}
@@ -369,7 +369,7 @@ func (m *machine) noticeGone(s *Slot, e Noticed) {
 	}
 	m.inc().Begun = true
 	switch {
-	case in.Phase != Watching:
+	case m.phase() != Watching:
 		m.maintenanceOver("Google says that the maintenance is over")
 	case m.w.Crew.Seen.IsZero() && m.allReady():
 		m.finish(Observed, "", m.watchCode(), "the maintenance is over", "")
@@ -432,7 +432,7 @@ func (m *machine) windowDeadline() time.Time {
 // beganEarly limits the wait for a slice that is not usable long before its window: to the time of Google's recovery, not to the
 // end of the window.
 func (m *machine) beganEarly() {
-	if in := m.w.Incident; in.Phase == Window && !in.Begun {
+	if in := m.w.Incident; m.phase() == Window && !in.Begun {
 		m.inc().Begun = true
 		m.inc().Deadline = m.windowDeadline()
 	}
@@ -441,7 +441,7 @@ func (m *machine) beganEarly() {
 // onlyAnnounced reports whether the incident only waits for maintenance: a failure of the training is the training's own.
 func (m *machine) onlyAnnounced() bool {
 	in := m.w.Incident
-	switch in.Phase {
+	switch m.phase() {
 	case Saving, Window:
 	case Approving:
 		if in.Asked != events.ActionSave && in.Asked != events.ActionMaintain {
@@ -619,8 +619,12 @@ func (m *machine) resume(why string) {
 	for _, name := range m.toBeReplaced() {
 		m.slice(name).Replace = false
 	}
-	if !m.admitted() {
+	if !m.w.admitted() {
 		m.requestLease()
+		return
+	}
+	if !m.allReady() {
+		m.waitForSlices()
 		return
 	}
 	m.enter(Resuming, m.now.Add(ResumeFor))

@@ -109,7 +109,7 @@ func (m *machine) order(v Verb, w Word, text string) {
 // approved goes on with the approved action. The answer counts for this incident, not for the next one.
 func (m *machine) approved(e Approved) {
 	in := m.w.Incident
-	if in == nil || in.Phase != Approving || in.Granted || in.ID != e.Incident || in.Asked != e.Action {
+	if in == nil || m.phase() != Approving || in.Granted || in.ID != e.Incident || in.Asked != e.Action {
 		return
 	}
 	m.inc().Approved, m.inc().Granted = e.Action, true
@@ -125,14 +125,14 @@ func (m *machine) granted(by string) {
 	a := m.w.Incident.Asked
 	switch a {
 	case events.ActionSave:
-		m.inc().Phase = Window // sendSave enters the phase anew
+		m.entered = Window // sendSave enters the phase anew
 		m.sendSave()
 	case events.ActionMaintain:
 		if m.w.Incident.saved(m.now) {
 			m.sendMaintain()
 			return
 		}
-		m.inc().Phase = Window
+		m.entered = Window
 		m.sendSave()
 	case events.ActionRestart:
 		m.sendRestart("approved by " + by)
@@ -156,7 +156,7 @@ func (w Workload) approver() string {
 
 // Question is the action for which the open incident needs approval; empty when it waits for nobody.
 func (w Workload) Question() string {
-	if w.Incident == nil || w.Incident.Phase != Approving || w.Incident.Granted {
+	if w.Incident == nil || w.phase() != Approving || w.Incident.Granted {
 		return ""
 	}
 	return (&machine{w: w}).asks(w.Incident.Asked)
@@ -171,11 +171,11 @@ func (m *machine) cancelled(e Cancelled) {
 		m.order(VerbCancel, e.Word, "the deletion of what "+e.Incident+" left idle")
 		return
 	}
-	if in == nil || in.ID != e.Incident && !idle || in.Phase == Clearing {
+	if in == nil || in.ID != e.Incident && !idle || m.phase() == Clearing {
 		return
 	}
 	m.order(VerbCancel, e.Word, "")
-	switch in.Phase {
+	switch m.phase() {
 	case Saving, Maintaining, Window, Approving, Watching:
 		for i := range m.w.Slices {
 			if m.awaited(&m.w.Slices[i]) {
@@ -185,7 +185,7 @@ func (m *machine) cancelled(e Cancelled) {
 		}
 	}
 	m.w.Progress.StallReported, m.w.Crew.Left, m.w.Crew.Theirs = m.now, m.now, true
-	if in.Phase == Watching {
+	if m.phase() == Watching {
 		m.finish(Observed, "", CodeCancelled, "cancelled by "+e.By, "")
 		return
 	}
@@ -287,14 +287,14 @@ func (m *machine) retryNow() {
 func (w Workload) NothingToRetry(now time.Time) string {
 	if in := w.Incident; in != nil && !w.discarding() {
 		switch {
-		case in.Phase == Clearing && slices.ContainsFunc(w.Slices, Slot.abuseUnsettled):
+		case w.phase() == Clearing && slices.ContainsFunc(w.Slices, Slot.abuseUnsettled):
 			return ""
-		case in.Phase == Approving:
+		case w.phase() == Approving:
 			return in.ID + " waits for a person: approve it, or cancel it"
-		case in.Phase == Discarding:
+		case w.phase() == Discarding:
 			return in.ID + " deletes what stands idle: try again once it is over"
 		case !w.has(func(effect Effect) bool { return effect.Stage() == StageRefused }):
-			return in.ID + " is under way (" + string(in.Phase) + "), and nothing of it waits for another try"
+			return in.ID + " is under way (" + string(w.phase()) + "), and nothing of it waits for another try"
 		}
 		return ""
 	}

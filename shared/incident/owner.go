@@ -62,7 +62,7 @@ func (m *machine) deletesPredecessor(s *Slot) bool {
 // person who deleted the lost life takes the slice over, and nobody trains in the new one yet.
 func (m *machine) replacementInProgress(s *Slot) bool {
 	in := m.w.Incident
-	return in != nil && in.Phase == PhaseCreating && s.Replace && s.Incarnation.Created.After(in.Opened) && !s.isAdmitted() && !m.beforeTrouble()
+	return in != nil && m.phase() == PhaseCreating && s.Replace && s.Incarnation.Created.After(in.Opened) && !s.isAdmitted() && !m.beforeTrouble()
 }
 
 // replacementFailed reports whether Pitstop created this life, never admitted it, and it is gone, and no incident creates another.
@@ -129,7 +129,7 @@ func (m *machine) ownersOrderFailed(s *Slot) bool {
 		return false // it existed and was lost, and Pitstop replaces it like any other
 	}
 	s.End.Released = m.now
-	if in == nil || in.Phase == Clearing || slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return !s.IsReleased() }) {
+	if in == nil || m.phase() == Clearing || slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return !s.IsReleased() }) {
 		return false
 	}
 	m.ownerActed(m.w.noun(s.Name)+" is gone", "what its owner ordered came to nothing")

@@ -1,6 +1,10 @@
 package incident
 
-import "time"
+import (
+	"time"
+
+	"pitstop.internal/events"
+)
 
 // Phase says what an open incident waits for.
 type Phase string
@@ -25,6 +29,72 @@ const (
 	Discarding    Phase = "discarding"  // for the slices that an earlier incident left idle to be gone
 	Closed        Phase = "closed"      // for nothing
 )
+
+// phase is what the open incident waits for. It follows from the known facts; what is stored as Incident.Phase is only its name, for
+// people.
+func (w Workload) phase() Phase {
+	in := w.Incident
+	switch {
+	case in == nil:
+		return ""
+	case in.Clearing != "":
+		return Clearing
+	case in.Of != "":
+		return Discarding
+	case in.OnlyWatched:
+		return Watching
+	case in.Asked != "":
+		return Approving
+	case !in.Unexplained.IsZero():
+		return Looking
+	}
+	for _, under := range []struct {
+		action events.Action
+		phase  Phase
+	}{
+		{events.ActionDelete, PhaseDeleting},
+		{events.ActionCreate, PhaseCreating},
+		{events.ActionMaintain, Maintaining},
+		{events.ActionAdmit, Admitting},
+		{events.ActionRestart, Restarting},
+		{events.ActionStart, Starting},
+	} {
+		if w.has(func(effect Effect) bool { return effect.Action == under.action }) {
+			return under.phase
+		}
+	}
+	switch {
+	case in.Announced && in.Save.Pending:
+		return Saving
+	case in.Announced:
+		return Window
+	}
+	waits := Resuming
+	for i := range w.Slices {
+		switch s := &w.Slices[i]; {
+		case s.IsReleased(), s.Condition == Ready:
+		case s.Condition == Gone:
+			return PhaseGrace
+		default:
+			waits = Healing
+		}
+	}
+	return waits
+}
+
+// FromPhase sets the facts that the release before kept as the phase alone.
+func (in *Incident) FromPhase() {
+	in.OnlyWatched, in.Save.Pending = in.Phase == Watching, in.Phase == Saving
+	if in.Phase == Looking {
+		in.Unexplained = in.Since
+	}
+	switch in.Phase {
+	case Saving, Maintaining, Window:
+		in.Announced = true
+	case Approving:
+		in.Announced = in.Asked == events.ActionSave || in.Asked == events.ActionMaintain
+	}
+}
 
 // How long things may take. Anything faster than a minute depends on events, not on these.
 const (

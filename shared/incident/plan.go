@@ -362,8 +362,8 @@ func (o *outlook) verdict() *events.CrewVerdict {
 // wait ends the incident's wait by letting time pass. It reports whether anything follows.
 func (o *outlook) wait() bool {
 	in := o.m.w.Incident
-	o.looked = o.looked && in.Phase == Looking
-	switch in.Phase {
+	o.looked = o.looked && o.m.phase() == Looking
+	switch o.m.phase() {
 	case Looking:
 		if !o.looked {
 			o.looked = true
@@ -471,7 +471,7 @@ func (o *outlook) seen() Plan {
 		}
 	}
 	if o.m.w.Incident != nil {
-		plan.Phase = in.Phase
+		plan.Phase = o.m.phase()
 		return plan
 	}
 	plan.Outcome, plan.Reason, plan.Advice = in.Outcome, in.Reason, in.Advice

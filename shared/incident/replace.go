@@ -425,7 +425,7 @@ func (m *machine) goOnWithout(s *Slot) (only bool) {
 			m.recreate(why)
 		}
 		return false
-	case s.Condition == Ready && !m.admitted():
+	case s.Condition == Ready && !m.w.admitted():
 		m.requestLease()
 	case s.Condition == Ready:
 		m.resume(why)
@@ -513,7 +513,7 @@ func (m *machine) goOnOnceThere() {
 // requestLease lets training run in the new incarnations: through the lease, where there is one.
 func (m *machine) requestLease() {
 	if !m.allReady() {
-		m.waitForOthers()
+		m.waitForSlices()
 		return
 	}
 	if m.w.Directory == "" {
@@ -526,9 +526,9 @@ func (m *machine) requestLease() {
 	m.send(Effect{Action: events.ActionAdmit, Reason: "new incarnation"})
 }
 
-// waitForOthers waits for the slices that were not replaced and cannot be used: training needs all of them. Gone slices come first,
+// waitForSlices waits for the slices that were not replaced and cannot be used: training needs all of them. Gone slices come first,
 // each with its own time in which somebody may name its owner as the deleter.
-func (m *machine) waitForOthers() {
+func (m *machine) waitForSlices() {
 	var gone *Slot
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
@@ -551,6 +551,10 @@ func (m *machine) waitForOthers() {
 // is over.
 func (m *machine) waitForWord(s *Slot) {
 	audited := later(s.Since.Add(Grace), m.w.Incident.Opened)
+	heals := time.Time{} // the end of another slice's time to heal, which goes on
+	if m.phase() == Healing {
+		heals = m.w.Incident.Deadline
+	}
 	switch {
 	case s.ownerSilent(m.now):
 		m.loseGone(s)
@@ -559,6 +563,9 @@ func (m *machine) waitForWord(s *Slot) {
 	case m.now.Sub(s.Since) < Grace:
 		m.enter(PhaseGrace, s.Since.Add(Grace))
 		m.decided("wait "+events.Span(Grace)+" for word of who deleted "+s.Name, "nothing says that it was lost; what an owner deletes is released")
+		if in := m.inc(); !heals.IsZero() && heals.Before(in.Deadline) {
+			in.Deadline = later(heals, m.now)
+		}
 	case m.phase() == PhaseGrace:
 		m.inc().Deadline = audited.Add(AuditFor)
 	default:
@@ -568,24 +575,31 @@ func (m *machine) waitForWord(s *Slot) {
 	}
 }
 
-// waitForRecovery waits for the provider to bring back the unusable slices. The wait for a lost slice counts from its loss. A slice
-// that is only sick may be starting, or under maintenance.
+// waitForRecovery waits for the provider to bring back the unusable slices, until the first of them has had its time.
 func (m *machine) waitForRecovery() {
-	until := m.now.Add(HealFor)
+	until, stopped := m.now.Add(HealFor), true
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
-		if since := s.Since.Add(HealFor); !s.IsReleased() && s.Condition == Lost && since.Before(until) {
-			until = later(since, m.now)
+		if s.IsReleased() || s.Condition == Ready {
+			continue
+		}
+		stopped = stopped && s.onlyStopped()
+		if t := m.healUntil(s); t.Before(until) {
+			until = t
 		}
 	}
 	m.enter(Healing, until)
+	if stopped {
+		m.decided(waitForStopper, m.describeUnusable())
+		return
+	}
 	m.decided("wait for "+m.w.recovery(), m.describeUnusable())
 }
 
 // admitted reports whether training may run in every slice's current life.
-func (m *machine) admitted() bool {
-	for i := range m.w.Slices {
-		if s := &m.w.Slices[i]; !s.IsReleased() && s.Incarnation.Known() && !s.isAdmitted() {
+func (w Workload) admitted() bool {
+	for i := range w.Slices {
+		if s := &w.Slices[i]; !s.IsReleased() && s.Incarnation.Known() && !s.isAdmitted() {
 			return false
 		}
 	}
@@ -616,10 +630,11 @@ func (m *machine) markAllAdmitted(these func(Slot) bool) {
 	}
 }
 
-// healUntil is the end of the wait for Google's own recovery of a slice. Where a person asked for a retry, the time before the
-// retry counts too.
+// healUntil is the end of the wait for Google's own recovery of a slice. It counts from the loss; of a slice that is only sick, which may
+// be starting, or under maintenance, from when the incident begins to wait. Where a person asked for a retry, the time before that counts
+// too.
 func (m *machine) healUntil(s *Slot) time.Time {
-	if m.w.Incident.Retried {
+	if s.Condition == Lost || m.w.Incident.Retried && s.Condition != Stopped {
 		return later(s.Since.Add(HealFor), m.now)
 	}
 	return m.now.Add(HealFor)

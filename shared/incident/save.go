@@ -49,10 +49,10 @@ func (m *machine) noSave(r SaveResult, why string) {
 
 func (m *machine) sendSave() {
 	in := m.inc()
-	if in.Phase != Saving {
+	if m.phase() != Saving {
 		m.enter(Saving, m.saveDeadline())
 	}
-	in.Save = Save{ID: events.ID(in.ID, "save", m.now.UTC().Format(time.RFC3339)), Requested: m.now}
+	in.Save = Save{ID: events.ID(in.ID, "save", m.now.UTC().Format(time.RFC3339)), Requested: m.now, Pending: true}
 	when := "the maintenance has begun"
 	if left := m.firstNotice().WindowStart.Sub(m.now); !in.Begun && left > 0 {
 		when = events.Span(left) + " before the window"
@@ -96,14 +96,14 @@ func saveMode(p policy.Policy) events.SaveMode {
 // steps that are saved before the maintenance stops the training need not be trained again.
 func (m *machine) saveAcked(r events.CrewReport) {
 	in := m.w.Incident
-	if in == nil || in.Phase != Saving && in.Phase != Window || r.SaveID != in.Save.ID || !in.Save.Acked.IsZero() {
+	if in == nil || m.phase() != Saving && m.phase() != Window || r.SaveID != in.Save.ID || !in.Save.Acked.IsZero() {
 		return
 	}
 	in = m.inc()
 	in.Save.Acked, in.Save.Step = m.now, r.CheckpointStep
 	m.line(LineSeen, "crew: saved step "+events.Number(r.CheckpointStep), r.CheckpointURI)
 	if m.w.Directory == "" {
-		if in.Phase == Saving {
+		if m.phase() == Saving {
 			m.noSave(SaveIncomplete, "there is no checkpoint directory in which the save could be verified")
 		}
 		return
@@ -115,7 +115,7 @@ func (m *machine) saveAcked(r events.CrewReport) {
 
 func (m *machine) saveRefused(r events.CrewReport) {
 	in := m.w.Incident
-	if in == nil || in.Phase != Saving || r.SaveID != in.Save.ID {
+	if in == nil || m.phase() != Saving || r.SaveID != in.Save.ID {
 		return
 	}
 	m.line(LineSeen, "crew: cannot save", r.Reason)
@@ -137,14 +137,14 @@ func (m *machine) checked(e Checked) {
 	m.saves(e.Step, e.At, e.URI, e.Bytes)
 	m.line(LineCame, m.found(e), e.URI)
 	m.drop(events.ActionVerify, "")
-	switch in.Phase {
+	switch m.phase() {
 	case Saving, Window:
 		in = m.inc()
 		in.Baseline = max(in.Baseline, e.Step)
 		s := &in.Save
 		m.saveTook(e.At.Sub(s.Requested))
 		s.Verified, s.At, s.Bytes, s.Failed, s.Result = true, e.At, e.Bytes, "", SaveVerified
-		if in.Phase == Window {
+		if m.phase() == Window {
 			s.Result = SaveLate
 			return
 		}
@@ -177,12 +177,12 @@ func (m *machine) saves(step int64, at time.Time, uri string, bytes int64) {
 // unverified looks again, as long as there is time.
 func (m *machine) unverified(e Checked) {
 	in := m.inc()
-	if in.Phase == Resuming {
+	if m.phase() == Resuming {
 		m.drop(events.ActionVerify, "")
 		m.resumed(ByHealth, "the slice is usable; there is no crew that tells of steps and no new checkpoint yet")
 		return
 	}
-	if in.Phase == Discarding && e.None && !m.w.trained() {
+	if m.phase() == Discarding && e.None && !m.w.trained() {
 		m.drop(events.ActionVerify, "")
 		m.line(LineCame, "nothing was ever trained here", e.Text)
 		in.Save.Nothing = true
@@ -193,14 +193,14 @@ func (m *machine) unverified(e Checked) {
 	effect.Begun, effect.RequestID = time.Time{}, ""
 	effect.Failures++
 	effect.Retry = m.now.Add(time.Minute)
-	if in.Phase == Window {
+	if m.phase() == Window {
 		effect.Retry = m.now.Add(backoff(effect.Failures)) // no decision waits for it any more
 	}
 	if effect.Failures == 1 {
 		m.line(LineCame, "the checkpoint is not complete yet", e.Text)
 		m.coded(in.Save.Result.Code())
 	}
-	if in.Phase == Window && effect.Failures >= MaxFailures {
+	if m.phase() == Window && effect.Failures >= MaxFailures {
 		m.line(LineCame, "the checkpoint is not complete, and is not looked for any more", e.Text)
 		m.coded(in.Save.Result.Code())
 		m.drop(events.ActionVerify, "")

@@ -178,56 +178,43 @@ func (m *machine) reactToLoss(s sight) {
 	m.lose(s.Slot, m.loss(s.Slot).Text)
 }
 
-// waitForOwnerWord waits for word of a slice that is gone.
-func (m *machine) waitForOwnerWord(s sight) {
-	m.stopped(s.Since)
-	m.enter(PhaseGrace, s.Since.Add(Grace))
+// cannotServe goes on with a slice that is gone, or that exists and cannot be used.
+func (m *machine) cannotServe(s sight) {
+	at := m.now
+	if s.is == vanished {
+		at = s.Since
+	}
+	m.stopped(at)
 	m.line(LineSeen, m.describe(s.Slot), "")
-	m.decided("wait "+events.Span(Grace)+" for word of who deleted it", "nothing says that it was lost; what an owner deletes is released")
+	m.waitForSlices()
 }
 
 // reactWaiting: the incident waits for a reading, for word of an owner, for the provider, for a lease or for progress.
 func (m *machine) reactWaiting(s sight) {
-	in := m.w.Incident
+	waits := m.phase() == PhaseGrace || m.phase() == Healing
 	switch s.is {
 	case lost:
-		if in.Phase == Healing && m.mayHeal(s) {
+		if m.phase() == Healing && m.mayHeal(s) {
 			m.stopped(s.Since)
 			return // its deadline decides
 		}
 		m.reactToLoss(s)
 	case vanished:
-		switch {
-		case in.Phase == PhaseGrace: // its word is waited for
-		case in.Phase == Healing && m.othersHeal(s.Slot): // which takes longer than any word of this one
-			m.stopped(s.Since)
-		default:
-			m.waitForOwnerWord(s)
+		if m.phase() != PhaseGrace { // its word is waited for
+			m.cannotServe(s)
 		}
 	case unusable, halted:
-		if in.Phase == Healing || m.replacementWaits() {
-			return
+		if !waits && !m.replacementWaits() {
+			m.cannotServe(s)
 		}
-		m.stopped(m.now)
-		m.line(LineSeen, m.describe(s.Slot), "")
-		m.enter(Healing, m.healUntil(s.Slot))
-		m.decided("wait for "+m.w.recovery(), "the slice exists and is not usable")
 	case serving:
-		m.servesWhileWaiting(s)
+		switch {
+		case waits && s.was != Ready:
+			m.line(LineSeen, m.w.noun(s.Name)+" is usable again", "")
+		case m.phase() == Looking && m.allReady() && m.now.Sub(m.w.Incident.Since) >= SickFor:
+			m.resume("the API has shown a usable slice for " + events.Span(SickFor))
+		}
 	case moving, foreign: // nothing follows
-	}
-}
-
-// servesWhileWaiting goes on once every slice can be used.
-func (m *machine) servesWhileWaiting(s sight) {
-	in := m.w.Incident
-	switch {
-	case !m.allReady():
-	case in.Phase == Looking && m.now.Sub(in.Since) >= SickFor:
-		m.resume("the API has shown a usable slice for " + events.Span(SickFor))
-	case in.Phase == PhaseGrace, in.Phase == Healing:
-		m.line(LineSeen, m.w.noun(s.Name)+" is usable again", "")
-		m.resume("the slice is back")
 	}
 }
 
@@ -236,27 +223,27 @@ func (m *machine) reactToMaintenance(s sight) {
 	in := m.w.Incident
 	switch s.is {
 	case lost:
-		if in.Phase == Window && m.mayHeal(s) {
+		if m.phase() == Window && m.mayHeal(s) {
 			m.stopped(s.Since)
 			m.beganEarly()
 			return // its deadline decides
 		}
 		m.reactToLoss(s)
 	case vanished:
-		m.waitForOwnerWord(s)
+		m.cannotServe(s)
 	case unusable, halted:
 		m.stopped(m.now)
-		if in.Begun && in.Phase == Window {
+		if in.Begun && m.phase() == Window {
 			return
 		}
 		m.beganEarly()
 		m.inc().Begun = true
 		m.line(LineSeen, m.describe(s.Slot), "")
-		if in.Phase != Window {
+		if m.phase() != Window {
 			m.hasBegun()
 		}
 	case serving:
-		if in.Phase == Window && m.maintenancePassed(s) {
+		if m.phase() == Window && m.maintenancePassed(s) {
 			if s.was != Ready {
 				m.line(LineSeen, m.w.noun(s.Name)+" is usable again", "")
 			}
@@ -307,7 +294,7 @@ func (m *machine) reactBesideStart(s sight) {
 	case s.is == vanished && others:
 		m.stopped(s.Since)
 	case s.is == vanished:
-		m.waitForOwnerWord(s)
+		m.cannotServe(s)
 	}
 }
 
@@ -318,7 +305,7 @@ func (m *machine) reactWhileStarting(s sight) {
 		m.line(LineSeen, m.w.noun(s.Name)+" is usable again", "")
 		m.resume("the slice is back")
 	case s.is == serving && m.startedAll():
-		m.waitForOthers()
+		m.waitForSlices()
 	default:
 		m.reactBesideStart(s)
 	}
@@ -442,7 +429,7 @@ func (m *machine) gone(s *Slot) {
 	m.clearMadeMarks(s)
 	s = m.w.Slice(s.Name)
 	in, was := m.w.Incident, s.Condition
-	if in != nil && in.Phase == PhaseCreating && s.Replace {
+	if in != nil && m.phase() == PhaseCreating && s.Replace {
 		m.notThereYet(s)
 		return
 	}

@@ -92,16 +92,15 @@ func (m *machine) standsStopped(s *Slot) bool {
 	switch {
 	case s.Maker != "" || m.creationUnderWay(s) && s.Incarnation.Created.After(in.Opened): // the crew of a new one may have spoken already
 		m.markArrived(s)
-		if in.Phase == PhaseCreating {
+		if m.phase() == PhaseCreating {
 			m.goOnOnceThere()
 			return true
 		}
 	case !m.creationUnderWay(s):
 		m.slice(s.Name).Replace = false
 	}
-	if in.Phase == Approving && in.Asked == events.ActionDelete && m.toBeReplaced() == nil {
-		m.enter(Healing, m.healUntil(s))
-		m.decided(waitForStopper, m.w.noun(s.Name)+" is only stopped")
+	if m.phase() == Approving && in.Asked == events.ActionDelete && m.toBeReplaced() == nil {
+		m.waitForSlices()
 		return true
 	}
 	return false
@@ -192,8 +191,8 @@ func (m *machine) sendStart(why string) {
 // startsOthers reports whether the start of other slices is under way, or requested.
 func (m *machine) startsOthers(s *Slot) bool {
 	in := m.w.Incident
-	return in.Phase == Starting && m.w.effect(events.ActionStart, s.Name) == nil ||
-		in.Phase == Approving && in.Asked == events.ActionStart && m.startable() != nil
+	return m.phase() == Starting && m.w.effect(events.ActionStart, s.Name) == nil ||
+		m.phase() == Approving && in.Asked == events.ActionStart && m.startable() != nil
 }
 
 // startedAll reports whether every slice that was to be started can be used.

@@ -40,7 +40,7 @@ func (m *machine) ticked() {
 // wait goes on with the incident's wait, as far as time alone allows it.
 func (m *machine) wait() {
 	in := m.w.Incident
-	switch in.Phase {
+	switch m.phase() {
 	case Saving:
 		if in.Save.Requested.IsZero() {
 			m.startSave()
@@ -57,7 +57,7 @@ func (m *machine) wait() {
 		m.waitForYes()
 	case PhaseGrace:
 		if slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return s.ownerSilent(m.now) && !s.IsReleased() }) {
-			m.waitForOthers()
+			m.waitForSlices()
 		}
 	case Clearing:
 		m.stillClearing()
@@ -81,7 +81,7 @@ func (m *machine) waitForYes() {
 		}
 	}
 	if in.Asked == events.ActionStart && m.startable() == nil && !m.allReady() {
-		m.waitForOthers() // somebody else has started it meanwhile
+		m.waitForSlices() // somebody else has started it meanwhile
 		return
 	}
 	if m.reminds(in.Since) {
@@ -246,11 +246,11 @@ func (m *machine) overdue() {
 			return
 		}
 	}
-	if in.heldOut() && in.Phase != Watching && in.Phase != Discarding {
+	if in.heldOut() && m.phase() != Watching && m.phase() != Discarding {
 		m.escalate(in.HeldCode, "it was held for "+events.Span(in.held())+" in all, and is still: "+in.Held, "put right what holds it, then pitstop retry "+m.w.Name)
 		return
 	}
-	m.overdueIn(in.Phase, events.Span(m.now.Sub(in.Since)))
+	m.overdueIn(m.phase(), events.Span(m.now.Sub(in.Since)))
 }
 
 // overdueIn takes the next step when a phase has taken so long. No phase stays: it falls back to another one, or a person hears of
@@ -267,7 +267,7 @@ func (m *machine) overdueIn(p Phase, took string) {
 	case Looking:
 		m.unexplained(took)
 	case PhaseGrace:
-		m.unsaidInTime()
+		m.unsaidInTime(took)
 	case PhaseDeleting:
 		m.escalate(CodeOverdue, "the deletion did not end within "+took+m.barring(), "delete "+strings.Join(m.toBeReplaced(), ", ")+" by hand; then it can be created again")
 	case PhaseCreating:
@@ -289,12 +289,13 @@ func (m *machine) overdueIn(p Phase, took string) {
 }
 
 // unsaidInTime goes on when the time is over in which an owner may have said that they deleted a slice.
-func (m *machine) unsaidInTime() {
-	if slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return s.Condition == Gone && !s.IsReleased() }) {
-		m.waitForOthers()
+func (m *machine) unsaidInTime(took string) {
+	gone := func(s Slot) bool { return s.Condition == Gone && !s.IsReleased() && m.now.Sub(s.Since) >= Grace }
+	if slices.ContainsFunc(m.w.Slices, gone) {
+		m.waitForSlices()
 		return
 	}
-	m.resume("the slice is back")
+	m.unhealed(took) // the time of another slice was over first
 }
 
 // notCreated handles a creation that has not ended in time: a sick new slice is replaced, and an accepted creation gets as much
@@ -311,7 +312,7 @@ func (m *machine) unstarted(took string) {
 		return !s.IsReleased() && s.Condition != Ready && s.Condition != Stopped && m.startsOthers(&s)
 	}
 	if slices.ContainsFunc(m.w.Slices, lost) {
-		m.waitForOthers() // another slice was lost meanwhile
+		m.waitForSlices() // another slice was lost meanwhile
 		return
 	}
 	m.escalate(CodeOverdue, "it was not usable within "+took+" of its start: "+m.lastFailure(), m.byHandStart())
@@ -401,7 +402,7 @@ func (m *machine) unhealed(took string) {
 			"wait for it, or order it anew; then pitstop retry "+m.w.Name)
 		return
 	default:
-		m.waitForOthers()
+		m.waitForSlices()
 		return
 	}
 	m.replace(m.w.Words().Healer + " has not brought " + strings.Join(m.toBeReplaced(), ", ") + " back within " + took)
@@ -412,7 +413,7 @@ func (m *machine) stepsOn() bool {
 	p := m.w.Progress
 	for i := range m.w.Slices {
 		switch s := &m.w.Slices[i]; {
-		case s.IsReleased(), s.Condition == Ready:
+		case s.IsReleased(), s.NeverUsable, s.Condition == Ready:
 		case s.Condition != Unhealthy && s.Condition != Unclear, s.Replace, !p.At.After(s.Since):
 			return false
 		}
@@ -438,7 +439,7 @@ func (m *machine) unexplained(took string) {
 			return
 		}
 	}
-	if m.w.Incident.Cause == events.CauseHang && !m.w.Incident.HearBy.IsZero() {
+	if m.w.Incident.Cause == events.CauseHang && m.w.Incident.Hearing {
 		m.decideHang(m.w.Incident.Troubles[0].Text)
 		return
 	}

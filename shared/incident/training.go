@@ -232,7 +232,7 @@ func (m *machine) started(s *Slot, r events.CrewReport) {
 	if in == nil || r.Attempt <= in.BaseAttempt {
 		return
 	}
-	switch in.Phase {
+	switch m.phase() {
 	case Resuming, Restarting, Watching, Window, Healing:
 		m.seenOnce(fmt.Sprintf("crew on %d of %s of %s: attempt %d runs from step %s",
 			max(r.Workers, 1), count(max(s.Workers, 1), "worker"), s.Name, r.Attempt, events.Number(r.Step)))
@@ -280,7 +280,7 @@ func (m *machine) confirm(step int64, attempt int, at time.Time) {
 	if in == nil || step <= in.Baseline || !at.After(m.lastTrouble()) || !m.stepsConfirm(attempt, at) {
 		return
 	}
-	if in.Phase == Watching {
+	if m.phase() == Watching {
 		m.finish(Observed, ByStep, m.watchCode(), "training goes on: "+pastBaseline(step, in.Baseline), "")
 		return
 	}
@@ -291,13 +291,14 @@ func (m *machine) confirm(step int64, attempt int, at time.Time) {
 // cannot be used, the reports may come from a zombie: the API decides.
 func (m *machine) stepsConfirm(attempt int, at time.Time) bool {
 	in := m.w.Incident
-	switch in.Phase {
+	switch m.phase() {
 	case Resuming, Restarting:
 		return true
 	case Admitting:
 		return !m.awaitsAdmission()
-	case Healing, Starting:
-		return m.allReady() && !m.awaitsAdmission()
+	case Healing, Starting: // what its owner has ordered, and was never usable, never trained
+		others := func(s Slot) bool { return !s.IsReleased() && !s.NeverUsable && s.Condition != Ready }
+		return !slices.ContainsFunc(m.w.Slices, others) && !m.awaitsAdmission()
 	case Looking: // a worker's clock may go before, and the API has not been read since
 		return m.allReady() && !m.awaitsAdmission() && at.Sub(m.lastTrouble()) >= SickFor
 	case Window:
@@ -362,13 +363,13 @@ func (m *machine) exited(s *Slot, r events.CrewReport) {
 		return
 	}
 	m.stopped(m.when())
-	switch in.Phase {
+	switch m.phase() {
 	case Resuming, Restarting, Looking, Admitting:
 		m.trouble(t, s.Incarnation)
 		m.line(LineSeen, t.Text, fmt.Sprintf("the crew restarts it, %d restarts left", r.RestartsLeft))
 		in = m.inc()
 		in.BaseAttempt = max(in.BaseAttempt, r.Attempt)
-		if in.Phase == Resuming {
+		if m.phase() == Resuming {
 			in.Deadline = m.now.Add(ResumeFor)
 		}
 	case Window, Healing, PhaseGrace, PhaseDeleting, PhaseCreating, Saving, Maintaining, Watching, Starting:
@@ -399,6 +400,7 @@ func (m *machine) openCrash(t Trouble) {
 		m.enter(Resuming, m.now.Add(ResumeFor))
 		m.line(LineSeen, t.Text, "")
 		m.decided("incident opened: training crash; the crew restarts it", "the slice lives, so its crew acts first")
+		m.settle() // a slice that cannot be used comes before its training
 	})
 }
 

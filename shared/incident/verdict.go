@@ -81,16 +81,16 @@ func (m *machine) waitForVerdict(why string) bool {
 	switch {
 	case m.w.Directory == "", !in.HeardAt.IsZero() && m.now.Sub(in.HeardAt) < HearFor:
 		return false
-	case in.HearBy.IsZero():
-		if p := m.phase(); p != Resuming && p != Looking {
+	case !in.Hearing:
+		if p := m.phase(); p != Looking && (p != Resuming || m.toBeReplaced() != nil) {
 			m.enter(Looking, m.now.Add(HearFor))
 		}
 		m.drop(events.ActionHear, "") // the earlier request may be tried again much later
 		m.askForVerdict(why)
 		in = m.inc()
-		in.HearBy, in.Deadline = m.now.Add(HearFor), m.now.Add(HearFor)
+		in.Hearing, in.Deadline = true, m.now.Add(HearFor)
 		return true
-	case m.now.Before(in.HearBy):
+	case !m.isOverdue():
 		return true
 	}
 	m.goOnUnheard()
@@ -111,7 +111,7 @@ func (m *machine) goOnUnheard() {
 // heard notes that Pitstop has looked for the verdict.
 func (m *machine) heard() {
 	m.drop(events.ActionHear, "")
-	m.inc().HeardAt, m.inc().HearBy = m.now, time.Time{}
+	m.inc().HeardAt, m.inc().Hearing = m.now, false
 }
 
 // unconfirmed notes that no verdict calls the training done: no decision waits for one any more.
@@ -131,7 +131,7 @@ func (m *machine) verdictRead(e VerdictRead) {
 	if !e.SavedAt.IsZero() {
 		m.saves(e.Saved, e.SavedAt, e.SavedURI, e.SavedBytes)
 	}
-	waits := !m.w.Incident.HearBy.IsZero()
+	waits := m.w.Incident.Hearing
 	if e.Verdict == nil && (e.Failure != nil || !waits) && effect.Failures < MaxFailures {
 		m.readVerdictAgain(e)
 		return
@@ -188,7 +188,7 @@ func (m *machine) decideHeard() {
 
 // loseHeard goes on with the loss of a slice: Google's own recovery first, where it has not had its time.
 func (m *machine) loseHeard(s *Slot) {
-	if by := m.w.Incident.HearBy; !by.IsZero() && !m.now.Before(by) {
+	if m.w.Incident.Hearing && m.isOverdue() {
 		m.goOnUnheard()
 	}
 	text := m.w.noun(s.Name) + " is " + s.State
@@ -264,7 +264,7 @@ func (m *machine) finishedFor(v events.CrewVerdict) {
 	if in == nil {
 		return
 	}
-	switch in.Phase {
+	switch m.phase() {
 	case PhaseDeleting, PhaseCreating, Clearing, Admitting:
 		return // work under way is completed
 	case Discarding:
@@ -273,7 +273,7 @@ func (m *machine) finishedFor(v events.CrewVerdict) {
 		}
 	}
 	m.line(LineCame, "the crew's verdict: the training is finished", v.Reason)
-	if in.Phase == Watching {
+	if m.phase() == Watching {
 		m.finish(Observed, ByStep, m.watchCode(), "the training is finished", "")
 		return
 	}
@@ -287,7 +287,7 @@ func (m *machine) finishedFor(v events.CrewVerdict) {
 // gaveUpFor takes the verdict that the crew's own restarts are spent.
 func (m *machine) gaveUpFor(v events.CrewVerdict) {
 	in, c := m.w.Incident, &m.w.Crew
-	if in == nil || v.Attempt <= c.GaveUp || in.Phase != Resuming && in.Phase != Watching && !m.onlyAnnounced() {
+	if in == nil || v.Attempt <= c.GaveUp || m.phase() != Resuming && m.phase() != Watching && !m.onlyAnnounced() {
 		return
 	}
 	before := c.Spent
@@ -296,7 +296,7 @@ func (m *machine) gaveUpFor(v events.CrewVerdict) {
 		c.Spent = e
 	}
 	m.line(LineCame, fmt.Sprintf("the crew's verdict: it gave up after attempt %d", v.Attempt), v.Reason)
-	if in.Phase == Watching {
+	if m.phase() == Watching {
 		m.rehearseRestart()
 		m.finish(Observed, "", m.watchCode(), "the crew has given up, and the policy allows nothing", "")
 		return

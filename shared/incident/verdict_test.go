@@ -330,7 +330,7 @@ func TestAVerdictThatDecidesIsNotDecidedOnTwice(t *testing.T) {
 	r := newTour(t, w, "everything")
 	r.w.Crew.LeaseAttempt = 1
 	r.learn("llama-8b", "exit 139")
-	for r.w.Incident.HearBy.IsZero() {
+	for !r.w.Incident.Hearing {
 		r.tick(time.Minute) // the crew is silent, until that counts
 	}
 	r.learn("", "spent hear 0")
@@ -354,8 +354,9 @@ func TestAVerdictIsReadAnewForADecision(t *testing.T) {
 		t.Fatalf("lost, asked for is %q: %s", asked, tale(r.w))
 	}
 	r.learn("llama-8b", "read unhealthy")
-	if asked := r.learn("llama-8b", "read lost"); asked != "hear" {
-		t.Errorf("lost again before an answer came, asked for is %q: %s", asked, tale(r.w))
+	r.learn("llama-8b", "read lost")
+	if asked := r.learn("", "no verdict hear 0"); asked != "delete llama-8b" {
+		t.Errorf("lost again before the answer came, asked for is %q: %s", asked, tale(r.w))
 	}
 }
 
@@ -523,5 +524,24 @@ func TestASliceThatIsReplacedComesBeforeATrainingThatHangsOnIt(t *testing.T) {
 	}, n.now)
 	if got := phaseOf(n.w); got != "deleting" {
 		t.Errorf("it stands at %s, want deleting", got)
+	}
+}
+
+// TestAHoldTakesNoTimeOfTheWaitForAVerdict: while the policy cannot be read nothing is asked for, so the verdict is asked for again once it
+// can be.
+func TestAHoldTakesNoTimeOfTheWaitForAVerdict(t *testing.T) {
+	r := newTour(t, quiet(true), "everything")
+	r.learn("llama-8b", "exit 139", "finished")
+	r.learn("llama-8b", "read lost")
+	r.policy = "unreadable"
+	for range 60 {
+		r.tick(time.Minute)
+	}
+	r.policy = "everything"
+	if asked := r.learn("llama-8b", "read lost") + r.tick(time.Minute); asked != "hear" {
+		t.Fatalf("asked for is %q: %s", asked, tale(r.w))
+	}
+	if asked := r.learn("", "no verdict hear 0"); asked != "delete llama-8b" {
+		t.Errorf("asked for is %q: %s", asked, tale(r.w))
 	}
 }

@@ -279,9 +279,10 @@ type Incident struct {
 	Opened time.Time `json:"opened"`
 	Closed time.Time `json:"closed,omitzero"`
 
+	// Phase names for people what the incident waits for since Since. It follows from the other facts, and no decision reads it.
 	Phase Phase     `json:"phase"`
 	Since time.Time `json:"since"`
-	// Deadline ends the phase; zero for the two waits that have none.
+	// Deadline ends that wait; zero for the two waits that have none.
 	Deadline time.Time `json:"deadline,omitzero"`
 
 	// Switches are those at the opening: a tightened policy counts at the next step, a loosened one at the next incident.
@@ -309,6 +310,13 @@ type Incident struct {
 	Down time.Time `json:"down,omitzero"`
 	// Begun says that the maintenance was seen under way.
 	Begun bool `json:"begun,omitzero"`
+	// Announced says that nothing has happened but the announced event that the incident is about: it is to come, or has come as
+	// announced.
+	Announced bool `json:"announced,omitzero"`
+	// Unexplained is since when the incident waits for a reading that explains its evidence; zero where it does not.
+	Unexplained time.Time `json:"unexplained,omitzero"`
+	// OnlyWatched says that Pitstop may do nothing about the incident.
+	OnlyWatched bool `json:"only_watched,omitzero"`
 	// Look says that somebody has to read the API.
 	Look bool `json:"look,omitzero"`
 	// Uncharged says that nobody is charged for the last replacement: the replaced slice ended as planned.
@@ -319,9 +327,9 @@ type Incident struct {
 	Of string `json:"of,omitzero"`
 	// Kept says why only the deletions already under way continue: somebody intervened, or training showed a sign of life.
 	Kept Kept `json:"kept,omitzero"`
-	// HearBy is the end of a decision's wait for the crew's verdict; zero where no decision waits. HeardAt is when the verdict was
-	// last read, or could not be.
-	HearBy  time.Time `json:"hear_by,omitzero"`
+	// Hearing says that a decision waits for the crew's verdict until the deadline. HeardAt is when the verdict was last read, or could
+	// not be.
+	Hearing bool      `json:"hearing,omitzero"`
 	HeardAt time.Time `json:"heard_at,omitzero"`
 	// Retried says that a person opened this incident to retry a recovery that had been given up.
 	Retried bool `json:"retried,omitzero"`
@@ -387,6 +395,8 @@ type Trouble struct {
 type Save struct {
 	ID        string    `json:"id,omitzero"`
 	Requested time.Time `json:"requested,omitzero"`
+	// Pending says that the next step waits for the end of the save.
+	Pending bool `json:"pending,omitzero"`
 	// Left is when the request was left where the crew reads it. The save is delivered once the crew has acknowledged it.
 	Left  time.Time `json:"delivered,omitzero"`
 	Acked time.Time `json:"acked,omitzero"`
@@ -570,7 +580,7 @@ func (w Workload) admissionDue() time.Time {
 // change all three, or, while other slices live, all but the directory.
 func (w Workload) Stranger(e Read) (why string) {
 	var policies, accounts []string
-	alive, returns := false, w.Incident != nil && w.Incident.Phase != Watching
+	alive, returns := false, w.Incident != nil && w.phase() != Watching
 	for i := range w.Slices {
 		s := &w.Slices[i]
 		over := s.IsReleased() || !s.lives()

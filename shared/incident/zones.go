@@ -178,7 +178,7 @@ func (m *machine) refused(effect Effect, f Failure) {
 		m.clearMadeMarks(m.w.Slice(name)) // it appeared for a moment, and was not created after all
 	}
 	s := m.w.Slice(effect.Slice)
-	if s.Reclaimable && in.Phase == PhaseCreating {
+	if s.Reclaimable && m.phase() == PhaseCreating {
 		in.Deadline = time.Time{} // the wait for Spot capacity has no limit
 	}
 	to, from := m.nextPlace(s)

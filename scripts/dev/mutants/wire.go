@@ -465,19 +465,20 @@ func edits(c ledgertest.Call, change func(w *incident.Workload) bool) {
 
 // recreatesWhatIsCleared shows recreate an incident that cleans up as one that creates still.
 func recreatesWhatIsCleared(fired func()) func(string, ledger.Opener) ledger.Opener {
+	follows := map[string]incident.Outcome{}
 	return shownToRecreate(func(w *incident.Workload) bool {
 		in := w.Incident
-		if in.Phase != incident.Clearing || !slices.ContainsFunc(w.Effects, func(t incident.Effect) bool { return t.Action == events.ActionCreate }) {
+		if in.Clearing == "" || !slices.ContainsFunc(w.Effects, func(t incident.Effect) bool { return t.Action == events.ActionCreate }) {
 			return false
 		}
 		fired()
-		in.Phase = incident.PhaseCreating
+		follows[in.ID], in.Clearing = in.Clearing, ""
 		return true
 	}, func(w *incident.Workload) bool {
 		in := w.Incident
-		was := in.Clearing != "" && in.Phase == incident.PhaseCreating
+		was := in.Clearing == "" && follows[in.ID] != ""
 		if was {
-			in.Phase = incident.Clearing
+			in.Clearing = follows[in.ID]
 		}
 		return was
 	})

@@ -218,8 +218,8 @@ func (c *Checks) mayAsk(e end, f world.SliceConfig) []string {
 		if o.Name == f.Name {
 			continue
 		}
-		if z, lives := c.livesIn(o.Name); lives {
-			return []string{z}
+		if z, stands := c.standsIn(o.Name); stands {
+			return []string{z} // and comes back there, if it is sick
 		}
 		if d := c.lastOf(o.Name, ordered); d.by == world.Ours(c.Project) && c.Clock.Now().Sub(d.at) < askedLately {
 			return []string{d.zone} // whatever has become of it, nobody may know yet

@@ -216,6 +216,18 @@ func (c *Checks) livesIn(slice string) (zone string, lives bool) {
 	return "", false
 }
 
+// standsIn is the zone in which a slice exists and was not taken away, whether or not it can be used.
+func (c *Checks) standsIn(slice string) (zone string, stands bool) {
+	for _, z := range c.Zones() {
+		switch state, _ := c.API.State(z, slice); state {
+		case "", "PREEMPTED", "TERMINATED", "DELETING":
+		default:
+			return z, true
+		}
+	}
+	return "", false
+}
+
 // learnedWithin is how long a change may take to reach a handler: readings fail for a while, and a broken function does not
 // read.
 const learnedWithin = 30 * time.Minute

@@ -28,6 +28,8 @@ func Unmarshal(document []byte, w *incident.Workload, opts ...json.Options) erro
 	}
 	if in := old.Incident; in != nil {
 		w.Incident, w.Effects = &in.Incident, in.Tasks
+		w.Incident.FromPhase()
+		w.Incident.Hearing = !in.HearBy.IsZero()
 		for i := range w.Effects {
 			w.Effects[i].Maker = in.ID
 		}
@@ -48,10 +50,11 @@ type workload struct {
 	Incident *openIncident `json:"incident"`
 }
 
-// openIncident is an incident that is open; what it wants stands in it.
+// openIncident is an incident that is open. What it wants, and until when it waits for a verdict, stands in it.
 type openIncident struct {
 	incident.Incident
-	Tasks []incident.Effect `json:"tasks"`
+	Tasks  []incident.Effect `json:"tasks"`
+	HearBy time.Time         `json:"hear_by"`
 }
 
 // notice is announced maintenance; it names its life.

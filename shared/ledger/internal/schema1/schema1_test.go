@@ -12,6 +12,7 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger/internal/schema1"
+	"pitstop.internal/shared/policy"
 )
 
 // document has a slice with something in every field, and others with what may stand together in them.
@@ -102,6 +103,37 @@ func TestUnmarshal(t *testing.T) {
 	}
 	if d := cmp.Diff(got, again); d != "" {
 		t.Errorf("written again (-read +written):\n%s", d)
+	}
+}
+
+// TestAPhaseIsReadAsFacts: that schema had a phase where this one has facts, and the next decision keeps it.
+func TestAPhaseIsReadAsFacts(t *testing.T) {
+	now := time.Date(2026, 11, 12, 1, 5, 0, 0, time.UTC)
+	for phase, more := range map[incident.Phase]string{
+		incident.Saving:      `"save":{"id":"s","requested":"2026-11-12T01:00:00Z"}`,
+		incident.Maintaining: `"tasks":[{"action":"maintain","slice":"m","epoch":7,"attempt":1,"sent":"2026-11-12T01:00:00Z"}]`,
+		incident.Window:      `"save":{"id":"s","requested":"2026-11-12T01:00:00Z","result":"refused"}`,
+		incident.Looking:     `"hear_by":"2026-11-12T01:10:00Z"`,
+		incident.Approving:   `"asked":"delete"`,
+		incident.Admitting:   `"tasks":[{"action":"admit","epoch":7,"attempt":1,"sent":"2026-11-12T01:00:00Z"}]`,
+		incident.Restarting:  `"tasks":[{"action":"restart","epoch":7,"attempt":1,"sent":"2026-11-12T01:00:00Z"}]`,
+		incident.Resuming:    `"baseline":3`,
+		incident.Watching:    `"would":["nothing"]`,
+	} {
+		var w incident.Workload
+		if err := schema1.Unmarshal([]byte(`{"schema":1,"id":"demo/m","project":"demo","name":"m","provider":"tpu","epoch":7,
+			"slices":[{"name":"m","zone":"z","incarnation":{"zone":"z","id":"1"},"condition":"ready","admitted":{"zone":"z","id":"1"}}],
+			"incident":{"id":"m-1","cause":"preemption","opened":"2026-11-12T01:00:00Z","phase":"`+string(phase)+`","since":"2026-11-12T01:00:00Z",
+			"deadline":"2026-11-12T02:00:00Z","troubles":[],"timeline":[],`+more+`}}`), &w); err != nil {
+			t.Fatal(err)
+		}
+		if w.Incident.Hearing != (phase == incident.Looking) {
+			t.Errorf("%s: it waits for a verdict: %v", phase, w.Incident.Hearing)
+		}
+		w, _, _ = incident.Advance(policy.Policy{Switches: policy.Everything()}, w, incident.Back{Slice: "none"}, now)
+		if w.Incident == nil || w.Incident.Phase != phase {
+			t.Errorf("%s becomes %+v", phase, w.Incident)
+		}
 	}
 }
 
