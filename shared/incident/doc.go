@@ -11,6 +11,7 @@
 //
 // # Where to look
 //
+//	what an open incident waits for             phase in phase.go
 //	what follows from a slice's situation       reactIn in situation.go
 //	how long the provider may heal it           healUntil in replace.go
 //	what follows when it has not healed         unhealed in tick.go
@@ -54,7 +55,7 @@
 //	deleting      gone          creating
 //	deleting      lost          approving clearing looking watching
 //	deleting      serving       admitting clearing creating grace healing resuming
-//	deleting      stopped       creating healing released
+//	deleting      stopped       creating escalated grace healing released
 //	deleting      time          clearing escalated
 //	discarding    gone          escalated
 //	discarding    stopped       escalated
@@ -62,9 +63,9 @@
 //	discarding    unusable      escalated
 //	grace         gone          approving creating looking watching
 //	grace         lost          approving deleting escalated healing looking watching
-//	grace         serving       admitting resuming
+//	grace         serving       admitting healing resuming
 //	grace         stopped       healing
-//	grace         time          creating resuming
+//	grace         time          creating deleting escalated
 //	grace         unusable      healing
 //	healing       gone          approving creating deleting escalated grace looking watching
 //	healing       lost          approving deleting escalated looking watching
@@ -93,7 +94,7 @@
 //	resuming      gone          approving creating escalated grace looking
 //	resuming      lost          approving deleting escalated healing looking watching
 //	resuming      stopped       healing released
-//	resuming      time          approving escalated healing restarting resumed
+//	resuming      time          approving escalated restarting resumed
 //	resuming      unusable      healing
 //	saving        gone          approving creating escalated grace looking
 //	saving        lost          approving deleting escalated healing looking watching
@@ -112,6 +113,13 @@
 //	window        lost          approving deleting escalated looking watching
 //	window        serving       admitting resuming
 //	window        time          admitting approving deleting escalated resuming saving starting
+//
+// # Phases
+//
+// A phase is what the open incident waits for. It follows from the facts and the effects in the document: an effect under way names
+// its own phase, and without one the slices do. The document has the phase's name for people, and no decision reads it. A step that
+// leaves other facts than it meant to is settled at its end: a slice that is gone comes before one that heals, and both come before
+// the training.
 //
 // # Deadlines
 //
