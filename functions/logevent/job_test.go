@@ -17,7 +17,8 @@ import (
 func inCluster(t *testing.T) *bench {
 	t.Helper()
 	b := newBench(t)
-	for name, set := range map[string]string{"llama-8b-slice-0": "llama-8b", "llama-8b-slice-1": "llama-8b", "gemma": ""} {
+	for _, job := range [][2]string{{"llama-8b-slice-0", "llama-8b"}, {"llama-8b-slice-1", "llama-8b"}, {"gemma", ""}} {
+		name, set := job[0], job[1]
 		_, err := b.Fleet.Observe(t.Context(), provider.Slice{
 			Ref:         provider.Ref{Project: fleettest.Project, Zone: "us-east5/research/train", Name: name, QueuedResource: set},
 			Incarnation: events.Incarnation{Zone: "us-east5/research/train", ID: "uid-" + name, Created: b.Clock.Now()},

@@ -87,7 +87,7 @@ func TestStatusTellsWhatAnIncidentWaitsFor(t *testing.T) {
 	waiting := asking()
 	looks := trains("bert")
 	looks.Incident = &incident.Incident{
-		ID: "bert-20261121-1", Cause: events.CausePreemption, Opened: noon, Phase: incident.Looking, Since: noon, Deadline: noon.Add(30 * time.Minute),
+		ID: "bert-20261121-1", Cause: events.CausePreemption, Opened: noon, Phase: incident.Looking, Since: noon, Unexplained: noon, Deadline: noon.Add(30 * time.Minute),
 		Switches: policy.Everything(), Timeline: []incident.Line{{At: noon, Kind: incident.LineSeen, Text: "worker 2 was preempted"}},
 	}
 	b := deployedWith(t, ledgertest.NewStore().Open, waiting, looks)
