@@ -867,3 +867,24 @@ func TestAMultisliceIsNotTornOverZones(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatIsGoneIsNotReplacedBeforeTheAuditLogIsAsked: the end of another slice's time to heal is no word about its owner.
+func TestWhatIsGoneIsNotReplacedBeforeTheAuditLogIsAsked(t *testing.T) {
+	r := newTour(t, multi(false), "everything")
+	r.learn("a", "terminated", "read lost")
+	r.now = r.w.Incident.Deadline.Add(-time.Hour)
+	r.learn("b", "read gone")
+	for range 90 { // until the first slice has had its time, and the second one's hour and a half is over
+		r.now = r.now.Add(time.Minute)
+		var sent []events.Event
+		r.w, sent, _ = incident.Advance(policies[r.policy], r.w, incident.Ticked{}, r.now)
+		for _, e := range sent {
+			if asked := asks(e); strings.Contains(asked, "b") && asked != "delete a" {
+				t.Fatalf("asked for is %q: %s", asked, tale(r.w))
+			}
+		}
+	}
+	if s := r.w.Slice("b"); s.Replace || r.w.Incident == nil {
+		t.Errorf("it stands at %s", tale(r.w))
+	}
+}

@@ -551,28 +551,47 @@ func (m *machine) waitForSlices() {
 // is over.
 func (m *machine) waitForWord(s *Slot) {
 	audited := later(s.Since.Add(Grace), m.w.Incident.Opened)
-	heals := time.Time{} // the end of another slice's time to heal, which goes on
-	if m.phase() == Healing {
-		heals = m.w.Incident.Deadline
-	}
 	switch {
 	case s.ownerSilent(m.now):
 		m.loseGone(s)
 	case m.now.Sub(audited) >= AuditFor:
 		m.escalate(CodeAuditUnread, m.auditUnread(s), auditAdvice+m.w.Name)
 	case m.now.Sub(s.Since) < Grace:
-		m.enter(PhaseGrace, s.Since.Add(Grace))
+		m.enter(PhaseGrace, m.orHealed(s.Since.Add(Grace)))
 		m.decided("wait "+events.Span(Grace)+" for word of who deleted "+s.Name, "nothing says that it was lost; what an owner deletes is released")
-		if in := m.inc(); !heals.IsZero() && heals.Before(in.Deadline) {
-			in.Deadline = later(heals, m.now)
-		}
 	case m.phase() == PhaseGrace:
-		m.inc().Deadline = audited.Add(AuditFor)
+		m.inc().Deadline = m.orHealed(audited.Add(AuditFor))
 	default:
-		m.enter(PhaseGrace, audited.Add(AuditFor))
+		m.enter(PhaseGrace, m.orHealed(audited.Add(AuditFor)))
 		m.decided("wait for the audit log", "it has not been read since word of a deletion had to be in it; what an owner deletes is released")
 		m.coded(CodeAuditUnread)
 	}
+}
+
+// orHealed is the end of a wait for word about a slice, or the end of the time that another slice has to heal, if that comes first.
+func (m *machine) orHealed(until time.Time) time.Time {
+	if by := m.healsBy(); !by.IsZero() && by.Before(until) {
+		return later(by, m.now)
+	}
+	return until
+}
+
+// healsBy is when the first of the slices that exist and cannot be used has had its time to heal; zero where there is none.
+func (m *machine) healsBy() (first time.Time) {
+	for i := range m.w.Slices {
+		s := &m.w.Slices[i]
+		if s.IsReleased() || s.Condition == Ready || s.Condition == Gone {
+			continue
+		}
+		from := s.Since
+		if !m.w.Incident.Retried {
+			from = later(from, m.w.Incident.Opened)
+		}
+		if by := from.Add(HealFor); first.IsZero() || by.Before(first) {
+			first = by
+		}
+	}
+	return first
 }
 
 // waitForRecovery waits for the provider to bring back the unusable slices, until the first of them has had its time.

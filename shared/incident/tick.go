@@ -288,14 +288,15 @@ func (m *machine) overdueIn(p Phase, took string) {
 	}
 }
 
-// unsaidInTime goes on when the time is over in which an owner may have said that they deleted a slice.
+// unsaidInTime goes on when the time is over in which an owner may have said that they deleted a slice, or another slice has had its
+// time to heal.
 func (m *machine) unsaidInTime(took string) {
-	gone := func(s Slot) bool { return s.Condition == Gone && !s.IsReleased() && m.now.Sub(s.Since) >= Grace }
-	if slices.ContainsFunc(m.w.Slices, gone) {
-		m.waitForSlices()
+	silent := slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return s.ownerSilent(m.now) && !s.IsReleased() })
+	if by := m.healsBy(); !silent && !by.IsZero() && !m.now.Before(by) {
+		m.unhealed(took)
 		return
 	}
-	m.unhealed(took) // the time of another slice was over first
+	m.waitForSlices()
 }
 
 // notCreated handles a creation that has not ended in time: a sick new slice is replaced, and an accepted creation gets as much
@@ -377,7 +378,7 @@ func (m *machine) unhealed(took string) {
 	suspended, making := false, ""
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
-		fresh := s.Condition == Gone && m.now.Sub(s.Since) < Grace || m.youngest(s)
+		fresh := s.Condition == Gone && !s.ownerSilent(m.now) && !m.w.Incident.provesLoss(s) || m.youngest(s)
 		switch {
 		case s.IsReleased(), s.Condition == Ready, fresh:
 		case s.Condition == Stopped:
@@ -405,7 +406,13 @@ func (m *machine) unhealed(took string) {
 		m.waitForSlices()
 		return
 	}
-	m.replace(m.w.Words().Healer + " has not brought " + strings.Join(m.toBeReplaced(), ", ") + " back within " + took)
+	first := m.now
+	for _, name := range m.toBeReplaced() {
+		if s := m.w.Slice(name); s.Since.Before(first) {
+			first = s.Since
+		}
+	}
+	m.replace(m.w.Words().Healer + " has not brought " + strings.Join(m.toBeReplaced(), ", ") + " back within " + events.Span(m.now.Sub(first)))
 }
 
 // stepsOn reports whether the training does steps past the baseline, on slices that only the API calls unusable.
