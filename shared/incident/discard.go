@@ -191,54 +191,59 @@ func (m *machine) discard() {
 		m.discarded()
 		return
 	}
-	if k := m.w.Incident.Kept; k != (Kept{}) {
+	if k := m.objection(); k != (Kept{}) {
 		m.endKeepingIdle(k.Code, k.Why)
 		return
 	}
-	if c, why := m.retains(); why != "" {
-		m.endKeepingIdle(c, why)
-		return
-	}
-	if m.p.WhenEscalated != policy.DeleteIdle {
-		m.endKeepingIdle(CodePolicyNo, "the policy's when_escalated is keep by now")
-		return
-	}
-	why, heard := m.w.mayTrain(m.now)
-	switch {
-	case heard && why != "":
-		m.endKeepingIdle(CodeMayTrain, why)
-		return
-	case why != "": // no request rests on unknown facts
+	unknown, _ := m.w.mayTrain(m.now)
+	switch save := m.w.Incident.Save; {
+	case unknown != "": // no request rests on unknown facts
 		for i := range m.w.Effects {
 			if effect := &m.effects()[i]; effect.Action == events.ActionDelete {
 				effect.Retry = later(effect.Retry, m.now.Add(time.Minute))
 			}
 		}
-		return
-	case !m.w.Incident.Save.Verified && !m.w.Incident.Save.Nothing:
-		if m.w.effect(events.ActionVerify, "") == nil {
-			m.decided("verify the last checkpoint", "what still lives is not deleted without one")
-			m.send(Effect{Action: events.ActionVerify, Reason: "before the deletion of idle slices"})
-		}
-		return
+	case save.Verified || save.Nothing:
+		m.deleteIdle(idle)
+	case m.w.effect(events.ActionVerify, "") == nil:
+		m.decided("verify the last checkpoint", "what still lives is not deleted without one")
+		m.send(Effect{Action: events.ActionVerify, Reason: "before the deletion of idle slices"})
 	}
-	var effects []Effect
+}
+
+// objection is the reason why the idle slices are kept; zero where nobody and nothing objects.
+func (m *machine) objection() Kept {
+	if k := m.w.Incident.Kept; k != (Kept{}) {
+		return k
+	}
+	if c, why := m.retains(); why != "" {
+		return Kept{c, why}
+	}
+	if m.p.WhenEscalated != policy.DeleteIdle {
+		return Kept{CodePolicyNo, "the policy's when_escalated is keep by now"}
+	}
+	if why, heard := m.w.mayTrain(m.now); heard && why != "" {
+		return Kept{CodeMayTrain, why}
+	}
+	return Kept{}
+}
+
+// deleteIdle requests the deletion of the idle slices that no request names yet.
+func (m *machine) deleteIdle(idle []*Slot) {
+	var names []string
 	for _, s := range idle {
-		concerned := func(effect Effect) bool { return effect.Action == events.ActionDelete && effect.Concerns(s.Name) }
-		if m.w.has(concerned) || slices.ContainsFunc(effects, concerned) {
-			continue
+		if !m.deletionWanted(s.Name) {
+			names = append(names, s.Name)
 		}
-		effects = append(effects, Effect{
-			Action: events.ActionDelete, Slice: s.Name, With: m.othersInGroup(s), Zone: s.Zone, Incarnation: s.Incarnation, Reason: "when_escalated is delete",
-		})
 	}
-	if effects != nil {
-		if in := m.inc(); !m.w.has(func(effect Effect) bool { return effect.Action == events.ActionDelete }) {
-			in.Deadline = m.now.Add(RemoveFor)
-		}
-		m.decided("delete "+namesOf(idle), "no training runs there"+m.saved())
-		m.send(effects...)
+	if names == nil {
+		return
 	}
+	if in := m.inc(); !m.w.has(func(effect Effect) bool { return effect.Action == events.ActionDelete }) {
+		in.Deadline = m.now.Add(RemoveFor)
+	}
+	m.decided("delete "+namesOf(idle), "no training runs there"+m.saved())
+	m.sendDeletions(names, "when_escalated is delete")
 }
 
 func (w Workload) has(is func(Effect) bool) bool { return slices.ContainsFunc(w.Effects, is) }

@@ -285,40 +285,53 @@ func (m *machine) retryNow() {
 
 // NothingToRetry says why there is nothing to try again; empty where there is.
 func (w Workload) NothingToRetry(now time.Time) string {
-	if in := w.Incident; in != nil && !w.discarding() {
-		switch {
-		case w.phase() == Clearing && slices.ContainsFunc(w.Slices, Slot.abuseUnsettled):
-			return ""
-		case w.phase() == Approving:
-			return in.ID + " waits for a person: approve it, or cancel it"
-		case w.phase() == Discarding:
-			return in.ID + " deletes what stands idle: try again once it is over"
-		case !w.has(func(effect Effect) bool { return effect.Stage() == StageRefused }):
-			return in.ID + " is under way (" + string(w.phase()) + "), and nothing of it waits for another try"
-		}
-		return ""
+	if w.Incident != nil && !w.discarding() {
+		return w.nothingToRepeat()
 	}
 	m := machine{w: w}
-	idle := w.Crew.GaveUp > 0 && w.Crew.GaveUp >= max(w.Crew.Attempt, w.Crew.Exited) || now.Sub(w.Progress.At) >= ResumeFor
+	anyOf := func(is func(Slot) bool) bool { return slices.ContainsFunc(w.Slices, is) }
 	switch {
 	case w.Crew.Finished && w.unadmitted() == nil:
 		return "the training is finished"
-	case slices.ContainsFunc(w.Slices, func(s Slot) bool { return s.Abuse.Suspected && s.Condition == Ready && !s.IsReleased() }):
+	case anyOf(func(s Slot) bool { return s.Abuse.Suspected && s.Condition == Ready && !s.IsReleased() }):
 		return "Google suspects abuse on a slice of it (symptom PROJECT_ABUSE): answer its notification"
-	case slices.ContainsFunc(w.Slices, func(s Slot) bool { return s.stoppedByOwner() && !s.IsReleased() }):
+	case anyOf(func(s Slot) bool { return s.stoppedByOwner() && !s.IsReleased() }):
 		return "its owner stopped it: start it, and Pitstop watches it again"
 	case m.unusable() != nil:
 		return ""
-	case !slices.ContainsFunc(w.Slices, func(s Slot) bool { return !s.IsReleased() }):
+	case !anyOf(func(s Slot) bool { return !s.IsReleased() }):
 		return "its owner deleted every slice or took it over: create them, and Pitstop watches them again"
 	case !m.allReady():
 		return "it waits for what its owner ordered"
 	case w.unadmitted() != nil:
 		return ""
+	}
+	return w.trainsOn(now)
+}
+
+// nothingToRepeat says why no request of the open incident can be tried again; empty where one can.
+func (w Workload) nothingToRepeat() string {
+	switch in := w.Incident; {
+	case w.phase() == Clearing && slices.ContainsFunc(w.Slices, Slot.abuseUnsettled):
+		return ""
+	case w.phase() == Approving:
+		return in.ID + " waits for a person: approve it, or cancel it"
+	case w.phase() == Discarding:
+		return in.ID + " deletes what stands idle: try again once it is over"
+	case !w.has(func(effect Effect) bool { return effect.Stage() == StageRefused }):
+		return in.ID + " is under way (" + string(w.phase()) + "), and nothing of it waits for another try"
+	}
+	return ""
+}
+
+// trainsOn says why the crew of usable slices is not asked for another attempt; empty where it can be.
+func (w Workload) trainsOn(now time.Time) string {
+	gaveUp := w.Crew.GaveUp > 0 && w.Crew.GaveUp >= max(w.Crew.Attempt, w.Crew.Exited)
+	switch silent := now.Sub(w.Progress.At); {
 	case w.Crew.Seen.IsZero():
 		return "every slice is usable, and no crew has been heard that could be asked for another attempt"
-	case !idle:
-		return "training goes on: step " + events.Number(w.Progress.Step) + " was told " + events.Span(now.Sub(w.Progress.At)) + " ago"
+	case !gaveUp && silent < ResumeFor:
+		return "training goes on: step " + events.Number(w.Progress.Step) + " was told " + events.Span(silent) + " ago"
 	}
 	return ""
 }

@@ -375,12 +375,29 @@ func (m *machine) unhealed(took string) {
 		m.resumed(ByStep, "training goes on, though "+m.describeUnusable()+": "+pastBaseline(m.w.Progress.Step, m.w.Incident.Baseline))
 		return
 	}
-	suspended, making := false, ""
+	suspended, making := m.replaceUnhealed()
+	stopped, names := m.stillStopped(), m.toBeReplaced()
+	switch {
+	case names != nil && !suspended: // the stopped slices come after that
+		m.replace(m.w.Words().Healer + " has not brought " + strings.Join(names, ", ") + " back within " + events.Span(m.now.Sub(m.brokenSince(names))))
+	case stopped != nil:
+		m.startOrTell(strings.Join(stopped, ", ") + " stopped")
+	case making != "":
+		m.escalate(CodeOverdue, m.w.noun(making)+" still is "+m.w.Slice(making).State+", as its owner ordered it, after "+took,
+			"wait for it, or order it anew; then pitstop retry "+m.w.Name)
+	default:
+		m.waitForSlices()
+	}
+}
+
+// replaceUnhealed marks the slices that have had their time to heal for replacement. It reports whether a stopped slice, which goes with
+// its group, is among those that cannot be used, and names a slice that its owner has ordered and that has not come.
+func (m *machine) replaceUnhealed() (suspended bool, making string) {
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
-		fresh := s.Condition == Gone && !s.ownerSilent(m.now) && !m.w.Incident.provesLoss(s) || m.youngest(s)
+		unsaid := s.Condition == Gone && !s.ownerSilent(m.now) && !m.w.Incident.provesLoss(s)
 		switch {
-		case s.IsReleased(), s.Condition == Ready, fresh:
+		case s.IsReleased(), s.Condition == Ready, unsaid, m.youngest(s):
 		case s.Condition == Stopped:
 			suspended = suspended || !s.onlyStopped()
 			if s.Replace && m.w.effect(events.ActionDelete, s.Name) == nil {
@@ -392,27 +409,18 @@ func (m *machine) unhealed(took string) {
 			m.slice(s.Name).Replace = true
 		}
 	}
-	stopped := m.stillStopped()
-	switch {
-	case m.toBeReplaced() != nil && !suspended: // the stopped slices come after that
-	case stopped != nil:
-		m.startOrTell(strings.Join(stopped, ", ") + " stopped")
-		return
-	case making != "":
-		m.escalate(CodeOverdue, m.w.noun(making)+" still is "+m.w.Slice(making).State+", as its owner ordered it, after "+took,
-			"wait for it, or order it anew; then pitstop retry "+m.w.Name)
-		return
-	default:
-		m.waitForSlices()
-		return
-	}
+	return suspended, making
+}
+
+// brokenSince is when the first of some slices entered its condition.
+func (m *machine) brokenSince(names []string) time.Time {
 	first := m.now
-	for _, name := range m.toBeReplaced() {
+	for _, name := range names {
 		if s := m.w.Slice(name); s.Since.Before(first) {
 			first = s.Since
 		}
 	}
-	m.replace(m.w.Words().Healer + " has not brought " + strings.Join(m.toBeReplaced(), ", ") + " back within " + events.Span(m.now.Sub(first)))
+	return first
 }
 
 // stepsOn reports whether the training does steps past the baseline, on slices that only the API calls unusable.

@@ -508,29 +508,11 @@ func (w Workload) Due() time.Time {
 		earlier(w.Outbox[i].Time)
 	}
 	for i := range w.Slices {
-		s := &w.Slices[i]
-		if n := s.Notice; n.stands() && !w.leftAlone(s) {
-			earlier(n.Due)
-			listen := n.LastWord
-			if !n.Listened.IsZero() {
-				listen = n.Listened.Add(ListenEvery)
-			}
-			if !n.Due.IsZero() && w.unheard(s, listen) {
-				earlier(listen)
-			}
-		}
-	}
-	for i := range w.Slices {
-		switch s := &w.Slices[i]; {
-		case w.leftAlone(s):
-		case s.Condition == Gone: // somebody may have named its deleter in the meantime
-			earlier(s.Since)
-		case s.Condition == Lost && s.Incarnation.Known(): // progress reported at the same time may have hidden it
-			earlier(s.Since)
-		case s.Condition == Unhealthy || s.Condition == Unclear:
-			earlier(s.Since.Add(SickFor))
-		case s.unaccounted(): // word of who stopped it may come as late as any other
-			earlier(s.Since.Add(Grace))
+		if s := &w.Slices[i]; !w.leftAlone(s) {
+			notice, listen := w.noticeDue(s)
+			earlier(notice)
+			earlier(listen)
+			earlier(s.unexplainedDue())
 		}
 	}
 	earlier(w.admissionDue())
@@ -540,6 +522,37 @@ func (w Workload) Due() time.Time {
 		earlier(w.Idle.Due)
 	}
 	return due
+}
+
+// noticeDue is when the save before a slice's announced maintenance is due, and when somebody has to listen for its crew; zero for never.
+func (w Workload) noticeDue(s *Slot) (save, listen time.Time) {
+	n := s.Notice
+	if !n.stands() || n.Due.IsZero() {
+		return time.Time{}, time.Time{}
+	}
+	listen = n.LastWord
+	if !n.Listened.IsZero() {
+		listen = n.Listened.Add(ListenEvery)
+	}
+	if !w.unheard(s, listen) {
+		listen = time.Time{}
+	}
+	return n.Due, listen
+}
+
+// unexplainedDue is when somebody has to look at a slice that cannot be used, and of which no incident tells; zero for never.
+func (l *Life) unexplainedDue() time.Time {
+	switch {
+	case l.Condition == Gone: // somebody may have named its deleter in the meantime
+		return l.Since
+	case l.Condition == Lost && l.Incarnation.Known(): // progress reported at the same time may have hidden it
+		return l.Since
+	case l.Condition == Unhealthy || l.Condition == Unclear:
+		return l.Since.Add(SickFor)
+	case l.unaccounted(): // word of who stopped it may come as late as any other
+		return l.Since.Add(Grace)
+	}
+	return time.Time{}
 }
 
 // firstAwaitingAdmission names the slice that has waited longest for admission. It names none while another slice is not usable,
@@ -579,35 +592,46 @@ func (w Workload) admissionDue() time.Time {
 // differ in policy and account, and may be the first to name the directory. An owner who brings back a slice that is gone may
 // change all three, or, while other slices live, all but the directory.
 func (w Workload) Stranger(e Read) (why string) {
-	var policies, accounts []string
-	alive, returns := false, w.Incident != nil && w.phase() != Watching
-	for i := range w.Slices {
-		s := &w.Slices[i]
-		over := s.IsReleased() || !s.lives()
-		switch own := s.Name == e.Slice; {
-		case own && (w.mayMake(e) || over && sameDirectory(e.Directory, w.Directory)):
-			return "" // Pitstop or its owner has ordered it, and it goes on
-		case !own && e.Facts.Group != "" && s.Group == e.Facts.Group && s.Zone == e.Zone:
-			return "" // both were ordered at once
-		case s.IsReleased():
-			continue
-		case !over, !own && (s.Condition == Creating || returns):
-			alive = true
-		}
-		policies, accounts = append(policies, s.Label), append(accounts, s.Account)
+	if w.goesOnWith(e) || !w.isThereBeside(e) {
+		return ""
 	}
-	other := func(value string, known ...string) bool { return value != "" && !slices.Contains(known, value) }
+	var policies, accounts []string
+	for i := range w.Slices {
+		if s := &w.Slices[i]; !s.IsReleased() {
+			policies, accounts = append(policies, s.Label), append(accounts, s.Account)
+		}
+	}
+	other := func(value string, known []string) bool { return value != "" && !slices.Contains(known, value) }
 	newcomer := !e.when().Before(w.Seen)
 	switch {
-	case !alive:
 	case e.Directory != "" && !sameDirectory(e.Directory, w.Directory) && (newcomer || w.Directory != ""):
 		return "its checkpoint directory is " + e.Directory + ", and that of " + w.Name + " is " + cmp.Or(w.Directory, "not known")
-	case other(e.Facts.Label, policies...) && newcomer:
+	case newcomer && other(e.Facts.Label, policies):
 		return "its policy is " + e.Facts.Label + ", and that of " + w.Name + " is " + cmp.Or(w.Label, "none")
-	case other(e.Facts.Account, accounts...) && newcomer && !slices.Contains(accounts, ""):
+	case newcomer && other(e.Facts.Account, accounts) && !slices.Contains(accounts, ""):
 		return "it acts as " + e.Facts.Account + ", and " + w.Name + " as " + strings.Join(slices.Compact(slices.Sorted(slices.Values(accounts))), ", ")
 	}
 	return ""
+}
+
+// goesOnWith reports whether Pitstop or the owner has ordered the slice in a reading so that it goes on with the training, or together
+// with another slice of the workload.
+func (w Workload) goesOnWith(e Read) bool {
+	return slices.ContainsFunc(w.Slices, func(s Slot) bool {
+		if s.Name == e.Slice {
+			over := s.IsReleased() || !s.lives()
+			return w.mayMake(e) || over && sameDirectory(e.Directory, w.Directory)
+		}
+		return e.Facts.Group != "" && s.Group == e.Facts.Group && s.Zone == e.Zone
+	})
+}
+
+// isThereBeside reports whether a slice of the workload exists, or another one than that in a reading is coming back.
+func (w Workload) isThereBeside(e Read) bool {
+	returns := w.Incident != nil && w.phase() != Watching
+	return slices.ContainsFunc(w.Slices, func(s Slot) bool {
+		return !s.IsReleased() && (s.lives() || s.Name != e.Slice && (s.Condition == Creating || returns))
+	})
 }
 
 // sameDirectory reports whether two names mean one checkpoint directory.
