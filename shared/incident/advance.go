@@ -30,11 +30,12 @@ var machines = sync.Pool{New: func() any { return new(machine) }}
 
 // learn takes one piece of evidence, and decides what follows.
 func (m *machine) learn(e Evidence) {
-	m.from, m.reading, m.opens, m.entered = e.origin(), "", false, ""
+	m.from, m.reading, m.opens, m.entered = e.origin(), "", false, m.w.phase()
 	if m.from.Time.After(m.now) {
 		m.from.Time = m.now // a clock ahead of Pitstop's orders nothing
 	}
 	m.forget()
+	m.settle() // a document of the release before has the name of the wait alone
 	switch e := e.(type) {
 	case Mapped:
 		m.mapped(e)
@@ -174,7 +175,7 @@ func (m *machine) phase() Phase {
 	case m.w.Incident == nil || m.opens:
 		return ""
 	case m.entered == "":
-		m.entered = m.w.phase()
+		return m.w.phase()
 	}
 	return m.entered
 }
@@ -238,7 +239,7 @@ func (m *machine) coded(c Code) {
 	in.Timeline[len(in.Timeline)-1].Code = c
 }
 
-// enter moves the open incident to a phase that ends no later than the deadline. A zero deadline is for the two waits that have
+// enter sets the facts from which a phase follows that ends no later than the deadline. A zero deadline is for the two waits that have
 // none. Unanswered requests of the phase before are void: the fence finds no effect for them. In the window, Pitstop may still look
 // for the checkpoint of a save.
 func (m *machine) enter(p Phase, deadline time.Time) {
@@ -267,25 +268,33 @@ func (m *machine) enter(p Phase, deadline time.Time) {
 	})
 }
 
-// settle enters the wait that follows from the facts, where the step has entered none, or another one: a slice that cannot be used
-// comes before the training on the others.
+// settle enters the wait that follows from the facts, if it is not the one that was entered last. A slice that cannot be used comes before
+// the training on the others.
 func (m *machine) settle() {
-	if m.w.Incident == nil {
+	if m.w.Incident == nil || m.opens {
 		return
 	}
 	switch p := m.w.phase(); p {
-	case m.phase():
-		if in := m.w.Incident; in.Phase != p {
-			m.inc().Phase = p
-		}
+	case m.w.Incident.Phase:
 	case PhaseGrace, Healing:
 		m.waitForSlices()
 	case Resuming:
 		m.resume("every slice is usable")
-	default: // a call that is still under way says what is waited for
+	default: // a call that is under way says what is waited for
 		in := m.inc()
-		in.Phase, in.Since, m.entered = p, m.now, p
+		in.Phase, in.Since, in.Deadline, m.entered = p, m.now, m.now.Add(p.lasts()), p
 	}
+}
+
+// lasts is how long the wait for a call lasts.
+func (p Phase) lasts() time.Duration {
+	switch p {
+	case PhaseDeleting:
+		return RemoveFor
+	case PhaseCreating:
+		return RecreateFor
+	}
+	return LookFor
 }
 
 // inFlight reports whether a call that creates or deletes a slice may still take effect.

@@ -13,7 +13,7 @@
 //
 //	what an open incident waits for             phase in phase.go
 //	what follows from a slice's situation       reactIn in situation.go
-//	how long the provider may heal it           healUntil in replace.go
+//	how long the provider may heal it           healedBy in replace.go
 //	what follows when it has not healed         unhealed in tick.go
 //	what its owner's acts mean                  called in owner.go
 //	why a slice opens no incident               whyLeftAlone in owner.go

@@ -291,8 +291,7 @@ func (m *machine) effect(a events.Action, slice string) *Effect {
 	return m.w.effect(a, slice)
 }
 
-// dropEffects forgets the effects that match so.
-// A request for one of them that this step was about to send is not sent.
+// dropEffects forgets the effects that match. It also takes back the requests for them that this step was about to send.
 func (m *machine) dropEffects(so func(Effect) bool) {
 	m.out = slices.DeleteFunc(m.out, func(e events.Event) bool {
 		request, is := e.(interface{ Header() events.Request })

@@ -323,7 +323,7 @@ func (m *machine) noticeInIncident(s *Slot, text string, moved bool) {
 
 // healsInWindow gives a slice that its maintenance made unusable the time for Google's own recovery after the window.
 func (m *machine) healsInWindow(s *Slot, text string) {
-	until := windowEnd(s.Notice.Notice).Add(HealFor)
+	until := m.firstHealedBy()
 	if s.Notice.Status != events.NoticeOngoing || s.Condition != Unhealthy || !until.After(m.w.Incident.Deadline) {
 		return
 	}
@@ -607,7 +607,7 @@ func (m *machine) enterWindow(c Code, why string) {
 func (m *machine) maintenanceOver(why string) {
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
-		if !s.IsReleased() && s.Condition != Ready {
+		if s.isMissed() {
 			return // the next reading decides
 		}
 	}

@@ -72,7 +72,7 @@ func (w Workload) phase() Phase {
 	waits := Resuming
 	for i := range w.Slices {
 		switch s := &w.Slices[i]; {
-		case s.IsReleased(), s.Condition == Ready:
+		case !s.isMissed():
 		case s.Condition == Gone:
 			return PhaseGrace
 		default:

@@ -491,7 +491,7 @@ func (m *machine) takeOrWatch(seen, instead string, step func(*machine)) {
 // rehearse keeps the calls that would follow from a step, were everything allowed, or the reason why there would be none. When is
 // the condition for the first of them. It returns the kept texts, for people.
 func (m *machine) rehearse(when string, step func(*machine)) (texts []string) {
-	f := &machine{p: permitting(m.p), w: m.w, now: m.now, from: m.from, reading: m.reading}
+	f := &machine{p: permitting(m.p), w: m.w, now: m.now, from: m.from, reading: m.reading, opens: m.opens, entered: m.entered}
 	in := *m.w.Incident
 	in.Switches = policy.Everything()
 	f.w.Incident = &in

@@ -35,8 +35,8 @@ func (m *machine) lose(s *Slot, what string) {
 	if m.w.mayBeDone() && m.waitForVerdict(what+", and the training may be finished") {
 		return
 	}
-	if m.heals(s) && s.Condition != Gone {
-		m.enter(Healing, m.healUntil(s))
+	if m.heals(s) && s.Condition != Gone && m.now.Before(m.healedBy(s)) {
+		m.enter(Healing, m.firstHealedBy())
 		m.decided("wait for "+m.w.recovery(), what+", and only Spot is replaced at once")
 		return
 	}
@@ -315,7 +315,7 @@ func (m *machine) lookAtGroup(s *Slot) bool {
 	if m.phase() != Looking {
 		m.enter(Looking, m.now.Add(LookFor))
 	}
-	if until.Before(m.w.Incident.Deadline) {
+	if in := m.w.Incident; !in.Hearing && until.Before(in.Deadline) {
 		m.inc().Deadline = until
 		m.decided("look at "+unread+" too", "the "+m.w.group(s.Group)+" holds both")
 	}
@@ -430,7 +430,7 @@ func (m *machine) goOnWithout(s *Slot) (only bool) {
 	case s.Condition == Ready:
 		m.resume(why)
 	default:
-		m.enter(Healing, m.now.Add(HealFor))
+		m.enter(Healing, m.firstHealedBy())
 		m.decided(wait, why)
 	}
 	return true
@@ -532,7 +532,7 @@ func (m *machine) waitForSlices() {
 	var gone *Slot
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
-		if s.Replace && m.heals(s) && s.Condition == Lost && !m.creationUnderWay(s) && m.now.Sub(s.Since) < HealFor {
+		if s.Replace && m.heals(s) && s.Condition == Lost && !m.creationUnderWay(s) && m.now.Before(m.healedBy(s)) {
 			s = m.slice(s.Name)
 			s.Replace = false // the provider may still bring this slice back, so the gone slice's replacement leaves it out
 		}
@@ -570,49 +570,20 @@ func (m *machine) waitForWord(s *Slot) {
 
 // orHealed is the end of a wait for word about a slice, or the end of the time that another slice has to heal, if that comes first.
 func (m *machine) orHealed(until time.Time) time.Time {
-	if by := m.healsBy(); !by.IsZero() && by.Before(until) {
-		return later(by, m.now)
+	if by := m.firstHealedBy(); by.Before(until) {
+		return by
 	}
 	return until
 }
 
-// healsBy is when the first of the slices that exist and cannot be used has had its time to heal; zero where there is none.
-func (m *machine) healsBy() (first time.Time) {
-	for i := range m.w.Slices {
-		s := &m.w.Slices[i]
-		if s.IsReleased() || s.Condition == Ready || s.Condition == Gone {
-			continue
-		}
-		from := s.Since
-		if !m.w.Incident.Retried {
-			from = later(from, m.w.Incident.Opened)
-		}
-		if by := from.Add(HealFor); first.IsZero() || by.Before(first) {
-			first = by
-		}
-	}
-	return first
-}
-
 // waitForRecovery waits for the provider to bring back the unusable slices, until the first of them has had its time.
 func (m *machine) waitForRecovery() {
-	until, stopped := m.now.Add(HealFor), true
-	for i := range m.w.Slices {
-		s := &m.w.Slices[i]
-		if s.IsReleased() || s.Condition == Ready {
-			continue
-		}
-		stopped = stopped && s.onlyStopped()
-		if t := m.healUntil(s); t.Before(until) {
-			until = t
-		}
-	}
-	m.enter(Healing, until)
-	if stopped {
-		m.decided(waitForStopper, m.describeUnusable())
+	m.enter(Healing, m.firstHealedBy())
+	if slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return s.isMissed() && !s.onlyStopped() }) {
+		m.decided("wait for "+m.w.recovery(), m.describeUnusable())
 		return
 	}
-	m.decided("wait for "+m.w.recovery(), m.describeUnusable())
+	m.decided(waitForStopper, m.describeUnusable())
 }
 
 // admitted reports whether training may run in every slice's current life.
@@ -649,12 +620,31 @@ func (m *machine) markAllAdmitted(these func(Slot) bool) {
 	}
 }
 
-// healUntil is the end of the wait for Google's own recovery of a slice. It counts from the loss; of a slice that is only sick, which may
-// be starting, or under maintenance, from when the incident begins to wait. Where a person asked for a retry, the time before that counts
-// too.
-func (m *machine) healUntil(s *Slot) time.Time {
-	if s.Condition == Lost || m.w.Incident.Retried && s.Condition != Stopped {
-		return later(s.Since.Add(HealFor), m.now)
+// healedBy is the end of the time that the provider has to bring a slice back. It counts from its loss, and of a slice that is only sick
+// from the incident's opening at the earliest, unless a person asked for a retry. Under maintenance it counts from the end of the window.
+func (m *machine) healedBy(s *Slot) time.Time {
+	from, in := s.Since, m.w.Incident
+	if s.Condition == Stopped || s.Condition != Lost && !in.Retried {
+		from = later(from, in.Opened)
 	}
-	return m.now.Add(HealFor)
+	if s.Condition == Unhealthy && s.Notice.Status == events.NoticeOngoing {
+		from = later(from, windowEnd(s.Notice.Notice))
+	}
+	return from.Add(HealFor)
+}
+
+// firstHealedBy is when the first of the slices that exist and cannot be used has had its time to heal, and no earlier than now. Where
+// there is none it counts from now.
+func (m *machine) firstHealedBy() time.Time {
+	var first time.Time
+	for i := range m.w.Slices {
+		s := &m.w.Slices[i]
+		if by := m.healedBy(s); s.isMissed() && s.Condition != Gone && (first.IsZero() || by.Before(first)) {
+			first = by
+		}
+	}
+	if first.IsZero() {
+		return m.now.Add(HealFor)
+	}
+	return later(first, m.now)
 }

@@ -194,9 +194,9 @@ func (m *machine) reactWaiting(s sight) {
 	waits := m.phase() == PhaseGrace || m.phase() == Healing
 	switch s.is {
 	case lost:
-		if m.phase() == Healing && m.mayHeal(s) {
-			m.stopped(s.Since)
-			return // its deadline decides
+		if waits && m.mayHeal(s) && m.now.Before(m.healedBy(s.Slot)) {
+			m.healsToo(s)
+			return
 		}
 		m.reactToLoss(s)
 	case vanished:
@@ -216,6 +216,16 @@ func (m *machine) reactWaiting(s sight) {
 		}
 	case moving, foreign: // nothing follows
 	}
+}
+
+// healsToo notes that a slice is lost which its provider may bring back, while the incident waits for slices: the wait ends no later than
+// that slice's time.
+func (m *machine) healsToo(s sight) {
+	m.stopped(s.Since)
+	if by := m.healedBy(s.Slot); by.Before(m.w.Incident.Deadline) {
+		m.inc().Deadline = by
+	}
+	m.trouble(m.loss(s.Slot), s.Incarnation)
 }
 
 // reactToMaintenance: the incident saves before announced maintenance, starts it, or waits for it to pass.
@@ -414,7 +424,7 @@ func (m *machine) servesWhileWatched(s sight) {
 
 // allReady reports whether every slice that somebody waits for can be used.
 func (m *machine) allReady() bool {
-	return !slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return !s.IsReleased() && s.Condition != Ready && s.Condition != Done })
+	return !slices.ContainsFunc(m.w.Slices, Slot.isMissed)
 }
 
 // gone notes that the API does not know a slice.

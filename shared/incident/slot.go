@@ -143,6 +143,11 @@ type End struct {
 	SilentBy time.Time `json:"silent_by,omitzero"`
 }
 
+// isMissed reports whether somebody waits for a slice that cannot be used.
+func (s Slot) isMissed() bool {
+	return !s.IsReleased() && s.Condition != Ready && s.Condition != Done
+}
+
 // isAdmitted reports whether training may run in the life that the API showed last.
 func (s Slot) isAdmitted() bool { return s.Admission == Admitted }
 

@@ -169,8 +169,7 @@ func (m *machine) startable() []string {
 func (m *machine) sendStart(why string) {
 	names := m.startable()
 	if names == nil { // the state changed after the question
-		m.enter(Healing, m.now.Add(HealFor))
-		m.decided("wait for "+m.w.recovery(), "nothing is stopped any more that may be started")
+		m.waitForSlices()
 		return
 	}
 	if m.w.Incident.Starts >= MaxStarts {

@@ -292,7 +292,7 @@ func (m *machine) overdueIn(p Phase, took string) {
 // time to heal.
 func (m *machine) unsaidInTime(took string) {
 	silent := slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return s.ownerSilent(m.now) && !s.IsReleased() })
-	if by := m.healsBy(); !silent && !by.IsZero() && !m.now.Before(by) {
+	if !silent && !m.now.Before(m.firstHealedBy()) {
 		m.unhealed(took)
 		return
 	}
@@ -346,7 +346,7 @@ func (m *machine) barring() string {
 func (m *machine) describeUnusable() string {
 	var parts []string
 	for i := range m.w.Slices {
-		if s := &m.w.Slices[i]; s.Condition != Ready {
+		if s := &m.w.Slices[i]; s.isMissed() {
 			parts = append(parts, s.Name+" still is "+s.State)
 		}
 	}
@@ -397,7 +397,7 @@ func (m *machine) replaceUnhealed() (suspended bool, making string) {
 		s := &m.w.Slices[i]
 		unsaid := s.Condition == Gone && !s.ownerSilent(m.now) && !m.w.Incident.provesLoss(s)
 		switch {
-		case s.IsReleased(), s.Condition == Ready, unsaid, m.youngest(s):
+		case !s.isMissed(), unsaid, s.Condition != Gone && m.now.Before(m.healedBy(s)):
 		case s.Condition == Stopped:
 			suspended = suspended || !s.onlyStopped()
 			if s.Replace && m.w.effect(events.ActionDelete, s.Name) == nil {
@@ -428,21 +428,12 @@ func (m *machine) stepsOn() bool {
 	p := m.w.Progress
 	for i := range m.w.Slices {
 		switch s := &m.w.Slices[i]; {
-		case s.IsReleased(), s.NeverUsable, s.Condition == Ready:
+		case !s.isMissed(), s.NeverUsable:
 		case s.Condition != Unhealthy && s.Condition != Unclear, s.Replace, !p.At.After(s.Since):
 			return false
 		}
 	}
 	return p.Step > m.w.Incident.Baseline && m.w.stepsAt(m.now)
-}
-
-// youngest reports whether the time for Google's own recovery of a slice still runs, while another slice's time is over.
-func (m *machine) youngest(s *Slot) bool {
-	ill := func(o *Slot) bool {
-		return o.Condition == Unhealthy || o.Condition == Unclear || o.Condition == Lost && m.heals(o)
-	}
-	had := func(o *Slot) bool { return ill(o) && !o.IsReleased() && m.now.Sub(o.Since) >= HealFor }
-	return ill(s) && !had(s) && slices.ContainsFunc(m.w.Slices, func(o Slot) bool { return had(&o) })
 }
 
 // unexplained handles evidence of a loss that the API has not confirmed in time.
@@ -469,9 +460,6 @@ func (m *machine) unexplained(took string) {
 func (m *machine) noProgress(took string) {
 	in := m.w.Incident
 	switch {
-	case !m.allReady():
-		m.enter(Healing, m.now.Add(HealFor))
-		m.decided("wait for "+m.w.recovery(), "no progress, and the slice is not usable")
 	case in.Retried && in.Since.Equal(in.Opened) && !m.w.Crew.Seen.IsZero():
 		m.restart("a person has asked for it")
 	case m.stillStepping():

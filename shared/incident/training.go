@@ -297,7 +297,7 @@ func (m *machine) stepsConfirm(attempt int, at time.Time) bool {
 	case Admitting:
 		return !m.awaitsAdmission()
 	case Healing, Starting: // what its owner has ordered, and was never usable, never trained
-		others := func(s Slot) bool { return !s.IsReleased() && !s.NeverUsable && s.Condition != Ready }
+		others := func(s Slot) bool { return s.isMissed() && !s.NeverUsable }
 		return !slices.ContainsFunc(m.w.Slices, others) && !m.awaitsAdmission()
 	case Looking: // a worker's clock may go before, and the API has not been read since
 		return m.allReady() && !m.awaitsAdmission() && at.Sub(m.lastTrouble()) >= SickFor

@@ -192,7 +192,7 @@ func (m *machine) loseHeard(s *Slot) {
 		m.goOnUnheard()
 	}
 	text := m.w.noun(s.Name) + " is " + s.State
-	if m.heals(s) && s.Condition != Gone && m.now.Sub(s.Since) < HealFor {
+	if m.heals(s) && s.Condition != Gone && m.now.Before(m.healedBy(s)) {
 		m.lose(s, text)
 		return
 	}

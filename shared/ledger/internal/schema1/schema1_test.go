@@ -137,6 +137,28 @@ func TestAPhaseIsReadAsFacts(t *testing.T) {
 	}
 }
 
+// TestADeadlineOfAnotherWaitDoesNotCount: that schema waited for progress while a slice came or went, and this one waits for the slice.
+func TestADeadlineOfAnotherWaitDoesNotCount(t *testing.T) {
+	for _, condition := range []string{"creating", "deleting", "unhealthy"} {
+		opened := time.Date(2026, 11, 12, 1, 0, 0, 0, time.UTC)
+		var w incident.Workload
+		if err := schema1.Unmarshal([]byte(`{"schema":1,"id":"demo/m","project":"demo","name":"m","provider":"tpu","epoch":7,
+			"progress":{"step":5,"verified":3,"verified_at":"2026-11-12T00:50:00Z"},
+			"slices":[{"name":"m","zone":"z","incarnation":{"zone":"z","id":"1"},"spec":"s","condition":"`+condition+`","since":"2026-11-12T01:00:00Z","admitted":{"zone":"z","id":"1"}}],
+			"incident":{"id":"m-1","cause":"crash","opened":"2026-11-12T01:00:00Z","phase":"resuming","since":"2026-11-12T01:00:00Z",
+			"deadline":"2026-11-12T01:30:00Z","troubles":[{"cause":"crash","at":"2026-11-12T01:00:00Z"}],"timeline":[],"baseline":3}}`), &w); err != nil {
+			t.Fatal(err)
+		}
+		w.Incident.Switches = policy.Everything()
+		for now := opened; now.Before(opened.Add(incident.HealFor)); now = now.Add(10 * time.Minute) {
+			var sent []events.Event
+			if w, sent, _ = incident.Advance(policy.Policy{Switches: policy.Everything()}, w, incident.Ticked{}, now); len(sent) > 0 || w.Incident == nil {
+				t.Fatalf("%s: at %s it sends %v: %+v", condition, now, sent, w.Incident)
+			}
+		}
+	}
+}
+
 // zeroFields names the fields of a struct in which nothing is.
 func zeroFields(of any) (names []string) {
 	v := reflect.ValueOf(of)
