@@ -65,7 +65,7 @@
 //	grace         lost          approving deleting escalated healing looking watching
 //	grace         serving       admitting healing resuming
 //	grace         stopped       healing
-//	grace         time          creating deleting escalated
+//	grace         time          creating deleting
 //	grace         unusable      healing
 //	healing       gone          approving creating deleting escalated grace looking watching
 //	healing       lost          approving deleting escalated looking watching
@@ -73,10 +73,10 @@
 //	healing       stopped       released
 //	healing       time          approving deleting escalated starting watching
 //	looking       gone          approving creating deleting escalated grace watching
-//	looking       lost          approving deleting escalated healing watching
+//	looking       lost          approving deleting escalated grace healing watching
 //	looking       serving       admitting approving deleting resuming watching
 //	looking       stopped       approving deleting healing released watching
-//	looking       time          approving creating deleting escalated healing resuming watching
+//	looking       time          approving creating deleting escalated grace healing resuming watching
 //	looking       unusable      approving deleting healing watching
 //	maintaining   gone          creating grace
 //	maintaining   lost          approving deleting healing looking watching
@@ -112,7 +112,7 @@
 //	window        gone          approving creating escalated grace looking
 //	window        lost          approving deleting escalated looking watching
 //	window        serving       admitting resuming
-//	window        time          admitting approving deleting escalated resuming saving starting
+//	window        time          admitting approving deleting escalated healing resuming saving starting
 //
 // # Phases
 //
