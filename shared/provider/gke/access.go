@@ -105,6 +105,14 @@ const callTimeout = 60 * time.Second
 // scopes are those of a token. A cluster knows its bearer by e-mail only where the token may tell it.
 var scopes = []string{"https://www.googleapis.com/auth/cloud-platform", "https://www.googleapis.com/auth/userinfo.email"}
 
+// calling is a client that follows no redirect: the transport would send its token wherever one leads.
+func calling(through http.RoundTripper) *http.Client {
+	return &http.Client{
+		Transport: through, Timeout: callTimeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
 // google is the client of Google's own endpoints: of the API, and of clusters with a DNS endpoint.
 func (a *access) google(ctx context.Context) (*http.Client, error) {
 	a.mu.Lock()
@@ -115,8 +123,7 @@ func (a *access) google(ctx context.Context) (*http.Client, error) {
 		if err != nil {
 			return nil, fmt.Errorf("credentials: %w", err)
 		}
-		client.Timeout = callTimeout
-		a.client = client
+		a.client = calling(client.Transport)
 	}
 	return a.client, nil
 }
@@ -187,7 +194,7 @@ func (a *access) open(ctx context.Context, c Cluster) (Client, error) {
 	if err != nil {
 		return fail(incident.Transient, err)
 	}
-	return Client{HTTP: &http.Client{Transport: through, Timeout: callTimeout}, URL: at}, nil
+	return Client{HTTP: calling(through), URL: at}, nil
 }
 
 // describe asks the GKE API for a cluster. One call a cluster needs no generated client, which would make every function larger.

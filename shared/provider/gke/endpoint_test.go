@@ -64,3 +64,40 @@ func TestAClusterIsReachedByItsPublicEndpoint(t *testing.T) {
 		t.Errorf("by another authority: tokens %q, %v", *tokens, err)
 	}
 }
+
+// TestARedirectGetsNoToken: neither the API of GKE nor a cluster sends the function's token to another host.
+func TestARedirectGetsNoToken(t *testing.T) {
+	var stolen []string
+	thief := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		stolen = append(stolen, r.Header.Get("Authorization"))
+		_, _ = io.WriteString(w, `{"kind":"List","items":[]}`) //nolint:errcheck // the test sees it
+	}))
+	t.Cleanup(thief.Close)
+	away := func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, thief.URL, http.StatusTemporaryRedirect)
+	}
+	cluster := httptest.NewTLSServer(http.HandlerFunc(away))
+	t.Cleanup(cluster.Close)
+	ca := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cluster.Certificate().Raw}))
+	redirects := false
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if redirects {
+			away(w, r)
+			return
+		}
+		_, _ = io.WriteString(w, `{"endpoint":"`+strings.TrimPrefix(cluster.URL, "https://")+`","masterAuth":{"clusterCaCertificate":"`+ca+`"}}`) //nolint:errcheck // likewise
+	}))
+	t.Cleanup(api.Close)
+	a := &access{endpoint: api.URL, opts: []option.ClientOption{option.WithTokenSource(oauth2.StaticTokenSource(&oauth2.Token{AccessToken: "token"}))}}
+	c, err := a.open(t.Context(), Cluster{Project: "demo", Location: "us-east5", Name: "research"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.List(t.Context()); err == nil || len(stolen) > 0 {
+		t.Errorf("a cluster redirects: tokens %q, %v", stolen, err)
+	}
+	redirects = true
+	if _, err := a.open(t.Context(), Cluster{Project: "demo", Location: "us-east5", Name: "other"}); err == nil || len(stolen) > 0 {
+		t.Errorf("the API redirects: tokens %q, %v", stolen, err)
+	}
+}
