@@ -3,6 +3,7 @@ package events_test
 import (
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"pitstop.internal/events"
@@ -77,5 +78,26 @@ func TestControllersAreNeitherOwnersNorGoogle(t *testing.T) {
 		if events.Controller(principal) && events.Google(principal) {
 			t.Errorf("%q is both", principal)
 		}
+	}
+}
+
+// TestARefusedJobShowsNoValues: the API server repeats the whole template of a Job that it refuses to change.
+func TestARefusedJobShowsNoValues(t *testing.T) {
+	const secret = "hunter2"
+	e, err := events.Read([]byte(`{"protoPayload":{"@type":"type.googleapis.com/google.cloud.audit.AuditLog","serviceName":"k8s.io","methodName":"io.k8s.batch.v1.jobs.update",` +
+		`"authenticationInfo":{"principalEmail":"ann@example.com"},"resourceName":"batch/v1/namespaces/train/jobs/llama-8b","request":{"kind":"Job","spec":{"suspend":false}},` +
+		`"status":{"code":3,"message":"Job.batch \"llama-8b\" is invalid: spec.template: Invalid value: core.PodTemplateSpec{Env:[]core.EnvVar{core.EnvVar{Name:\"T\", Value:\"` + secret + `\"}}}: field is immutable"}},` +
+		`"insertId":"i","resource":{"type":"k8s_cluster","labels":{"project_id":"demo","location":"us-east5","cluster_name":"research"}},` +
+		`"timestamp":"2026-11-12T02:14:06.512Z","logName":"projects/demo/logs/cloudaudit.googleapis.com%2Factivity"}`))
+	if err != nil || e.Call.Code != 3 {
+		t.Fatalf("%+v, %v", e, err)
+	}
+	for _, said := range []string{e.Call.Message, e.Describe(), e.Text} {
+		if strings.Contains(said, secret) {
+			t.Errorf("it says %s", said)
+		}
+	}
+	if !strings.Contains(e.Call.Message, "spec.template: Invalid value") {
+		t.Errorf("it does not say why: %s", e.Call.Message)
 	}
 }

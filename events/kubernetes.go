@@ -92,7 +92,7 @@ func (l *logEntry) jobCall(e *Entry, kind kubernetesKind, version, verb string) 
 	e.Call = Call{
 		Method: p.MethodName, Version: version, Principal: p.Authentication.PrincipalEmail,
 		First: l.Operation.First, Last: l.Operation.Last, Operation: l.Operation.ID,
-		Code: p.Status.Code, Message: short(p.Status.Message),
+		Code: p.Status.Code, Message: refusal(p.Status.Message),
 	}
 	var asked, made kubernetesObject
 	if !peek(p.Request, &asked) {
@@ -106,6 +106,9 @@ func (l *logEntry) jobCall(e *Entry, kind kubernetesKind, version, verb string) 
 		if o.Kind == kind.noun {
 			namespace, name = cmp.Or(namespace, o.Metadata.Namespace), cmp.Or(name, o.Metadata.Name)
 		}
+	}
+	if asked.DryRun.count > 0 {
+		e.Ignored = "the call " + short(p.MethodName) + " is a dry run, which changes nothing"
 	}
 	if verb != "delete" {
 		e.Call.Suspend = asked.Spec.Suspend
@@ -130,6 +133,16 @@ func (l *logEntry) jobCall(e *Entry, kind kubernetesKind, version, verb string) 
 	}
 }
 
+// refusal is why the API server refused a call. It may repeat the value that it refuses, as the whole template of a Job with the values of
+// its environment variables, so it counts up to there.
+func refusal(message string) string {
+	const refused = "Invalid value"
+	if before, _, is := strings.Cut(message, refused); is {
+		message = before + refused
+	}
+	return short(message)
+}
+
 // objectName takes the name of an object out of batch/v1/namespaces/NAMESPACE/jobs/NAME. Both are empty where it has another form.
 func objectName(resourceName, resource string) (namespace, name string) {
 	_, rest, ok := strings.Cut("/"+resourceName, "/namespaces/")
@@ -145,7 +158,9 @@ func objectName(resourceName, resource string) (namespace, name string) {
 
 // kubernetesObject is the part of a Job, or a JobSet, or a patch of one, that is read. A patch in the form of a list is not read.
 type kubernetesObject struct {
-	Kind     string `json:"kind"`
+	Kind string `json:"kind"`
+	// DryRun is a word of the options of a deletion.
+	DryRun   few[string] `json:"dryRun"`
 	Metadata struct {
 		Name      string `json:"name"`
 		Namespace string `json:"namespace"`

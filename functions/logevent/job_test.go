@@ -148,3 +148,11 @@ func TestALostMachineIsTheCauseOfItsJob(t *testing.T) {
 	b.Must(err)
 	b.Want(s.Incarnation.ID, "uid-of-the-next")
 }
+
+// TestADryRunDeletesNothing: kubectl delete --dry-run=server leaves the same entry, with one more option.
+func TestADryRunDeletesNothing(t *testing.T) {
+	b := inCluster(t)
+	raw := strings.Replace(string(b.called("job-deleted", "gemma")), `"methodName"`, `"request":{"kind":"DeleteOptions","dryRun":["All"]},"methodName"`, 1)
+	b.Want(b.deliver([]byte(raw)), fleettest.Ignored)
+	b.Want(b.released("demo/gemma"), []string(nil))
+}
