@@ -81,14 +81,15 @@ func (k *orders) listed() {
 	k.turn++
 }
 
-// What the API server and its controllers add to an object. The last one repeats the manifest with its values.
+// What the API server, its controllers and the tools that apply manifests add to an object. The annotations repeat the manifest with its
+// values.
 var (
 	addedMetadata = []string{
 		"uid", "resourceVersion", "generation", "managedFields", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
 		"ownerReferences", "finalizers", "selfLink", "generateName",
 	}
 	addedLabels      = []string{"controller-uid", "batch.kubernetes.io/controller-uid", "job-name", "batch.kubernetes.io/job-name"}
-	addedAnnotations = []string{"kubectl.kubernetes.io/last-applied-configuration"}
+	addedAnnotations = []string{"kubectl.kubernetes.io/last-applied-configuration", "kapp.k14s.io/original", "objectset.rio.cattle.io/applied"}
 )
 
 // orderOf makes the order in the text of an object.

@@ -12,7 +12,7 @@ import (
 
 const applied = `{"metadata":{"name":"llama","namespace":"teams","uid":"j1","resourceVersion":"7","generation":2,"creationTimestamp":"2026-11-12T10:00:00Z",
 	"labels":{"team":"a","job-name":"llama","batch.kubernetes.io/job-name":"llama","controller-uid":"j1","batch.kubernetes.io/controller-uid":"j1"},
-	"annotations":{"note":"x","kubectl.kubernetes.io/last-applied-configuration":"{\"env\":\"hunter2\"}"},"managedFields":[{"manager":"kubectl"}],
+	"annotations":{"note":"x","kubectl.kubernetes.io/last-applied-configuration":"{\"env\":\"hunter2\"}","kapp.k14s.io/original":"{\"env\":\"hunter2\"}"},"managedFields":[{"manager":"kubectl"}],
 	"ownerReferences":[{"kind":"JobSet","name":"s","uid":"s1"}]},
 	"spec":{"backoffLimit":0,"suspend":true,"selector":{"matchLabels":{"controller-uid":"j1"}},"template":{"metadata":{"creationTimestamp":null,"labels":{"job-name":"llama","app":"llama"}},
 	"spec":{"initContainers":[{"name":"i","env":[{"name":"A","value":"hunter3"}]}],"containers":[{"name":"c","args":["--steps=5"],"env":[{"name":"TOKEN","value":"hunter2"},{"name":"REF","valueFrom":{"secretKeyRef":{"name":"s","key":"k"}}},{"name":"EMPTY"}]}]}}},
