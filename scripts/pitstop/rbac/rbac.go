@@ -23,7 +23,7 @@ type Right struct {
 
 // Rights are all rights that the account has. Each manifest follows from them.
 func Rights() []Right {
-	read := []string{"get", "list"}
+	read := []string{"list"}
 	return []Right{
 		{Group: "batch", Resource: "jobs", Verbs: read},
 		{Group: "jobset.x-k8s.io", Resource: "jobsets", Verbs: read},
