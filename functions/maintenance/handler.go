@@ -81,7 +81,7 @@ func (h handler) handle(ctx context.Context, n notice) error {
 func (h handler) notified(ctx context.Context, n events.MaintenanceNotified) error {
 	s, err := h.Fleet.Ledger.Subject(ctx, n.Project, n.Incarnation.Zone, ledger.Node, n.Node)
 	if errors.Is(err, ledger.ErrNotFound) {
-		return fault.Ignored(incident.CodeUnknownNode, "node %s is not known", n.Node)
+		return fault.Ignored(incident.CodeUnknownNode, "%s in %s is not known", n.Node, n.Incarnation.Zone)
 	}
 	if err != nil {
 		return err
