@@ -273,3 +273,66 @@ func TestMachinesOfAJobAreMapped(t *testing.T) {
 		t.Errorf("a machine that nobody trains on belongs to %s", got)
 	}
 }
+
+// TestClustersDoNotWaitForTheCloudTPUAPI: in a project without it, the clusters are listed all the same.
+func TestClustersDoNotWaitForTheCloudTPUAPI(t *testing.T) {
+	b := newClusterBench(t)
+	b.job("")
+	set, _ := b.Fleet.Provider.(provider.Set)
+	set[provider.CloudTPU] = zoneless{b.Cloud}
+	b.Clock.Advance(time.Minute)
+	b.tick()
+	if s := b.workload().Slices[0]; s.Zone != scope {
+		t.Errorf("%+v", s)
+	}
+}
+
+// zoneless names no zones.
+type zoneless struct{ provider.Provider }
+
+func (zoneless) Zones(context.Context, string) ([]string, error) {
+	return nil, &provider.Error{Call: "list zones", Class: incident.Permission, Message: "the Cloud TPU API is not enabled"}
+}
+
+// TestTPUsAreListedBeforeClusters: a cluster that does not answer keeps none waiting, wherever it is.
+func TestTPUsAreListedBeforeClusters(t *testing.T) {
+	b := newClusterBench(t)
+	set, _ := b.Fleet.Provider.(provider.Set)
+	var listed []string
+	for name, p := range set {
+		set[name] = noting{p, &listed}
+	}
+	b.Slice(cloudtputest.NodeConfig{Zone: "us-west4-b"})
+	b.Clock.Advance(time.Minute)
+	b.tick()
+	if last := len(listed) - 1; last < 1 || listed[last] != "us-east5/trainers" || slices.Index(listed, "us-east5/trainers") != last {
+		t.Errorf("%q", listed)
+	}
+}
+
+// noting notes what is listed.
+type noting struct {
+	provider.Provider
+	listed *[]string
+}
+
+func (n noting) List(ctx context.Context, project, zone string) (provider.Listing, error) {
+	*n.listed = append(*n.listed, zone)
+	return n.Provider.List(ctx, project, zone)
+}
+
+// TestAJobOfANamespaceThatIsNoLongerReadIsNotLost: the configuration named the whole cluster, and now names one namespace.
+func TestAJobOfANamespaceThatIsNoLongerReadIsNotLost(t *testing.T) {
+	b := newClusterBench(t)
+	b.job("")
+	b.minutes(2)
+	set, _ := b.Fleet.Provider.(provider.Set)
+	set[provider.GKE] = gke.New([]gke.Cluster{{Project: fleettest.Project, Location: "us-east5", Name: "trainers", Namespaces: []string{"teams"}}},
+		func(context.Context, gke.Cluster) (gke.Client, error) {
+			return gke.Client{HTTP: b.http, URL: "http://cluster.invalid"}, nil
+		}, b.Clock.Now)
+	b.minutes(3)
+	if w := b.workload(); w.Incident != nil || w.Slices[0].Condition != incident.Ready {
+		t.Errorf("%+v", w)
+	}
+}

@@ -17,6 +17,9 @@ func (t *round) sweep(ctx context.Context) error {
 	known, unlisted := t.known(ctx)
 	names, err := t.Provider.Zones(ctx, t.Project)
 	if err = cmp.Or(err, unlisted); err != nil {
+		for _, name := range names { // where the Cloud TPU API names no zones, the clusters are listed all the same
+			t.zone(name)
+		}
 		return err
 	}
 	t.zones = map[string]*zone{}

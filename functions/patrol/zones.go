@@ -55,7 +55,12 @@ func (p *patrol) zone(name string) *zone {
 	return z
 }
 
-func (p *patrol) zoneNames() []string { return slices.Sorted(maps.Keys(p.zones)) }
+// zoneNames are the zones, and then the clusters: one that does not answer keeps no TPU waiting.
+func (p *patrol) zoneNames() []string {
+	return slices.SortedFunc(maps.Keys(p.zones), func(a, b string) int {
+		return cmp.Or(strings.Compare(provider.Of(a), provider.Of(b)), strings.Compare(a, b))
+	})
+}
 
 // list reads one zone or cluster and carries changes to the ledger. If workloads are named, it carries only their slices, changed or
 // not.
@@ -88,7 +93,7 @@ func (t *round) list(ctx context.Context, name string, wanted map[string]bool) e
 		return nil // an unlisted slice may still exist
 	}
 	for _, at := range z.places() {
-		if !listed[at] && asked(at) {
+		if !listed[at] && list.Misses(at.zone) && asked(at) {
 			t.try("slice "+at.name, t.missing(ctx, z, at, list))
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -149,6 +150,11 @@ func (s Slice) Evidence(id string) incident.Read {
 	}
 }
 
+// Misses reports whether a slice that is not listed is missing: everything was reached, and its zone was read.
+func (l Listing) Misses(zone string) bool {
+	return !l.Partial && (l.Only == nil || slices.Contains(l.Only, zone))
+}
+
 // Listing is a reading of a zone, or of a cluster.
 type Listing struct {
 	// At is when it was read, as of a slice.
@@ -156,6 +162,8 @@ type Listing struct {
 	Slices []Slice
 	// Partial says that the API could not reach everything: an unlisted slice may still exist.
 	Partial bool
+	// Only are the scopes that were read, where others of the cluster were not; nil is all of them.
+	Only []string
 	// Legacy says that the zone's legacy nodes are among them; otherwise an unlisted legacy node does not count as missing.
 	Legacy bool
 	// Unread is why legacy nodes, or the Jobs of a namespace, are not listed, if they should be.

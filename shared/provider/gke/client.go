@@ -36,6 +36,9 @@ const jobSetAPI = "jobset.x-k8s.io/v1alpha2"
 // mostBytes bounds an answer. A Pod has a few KiB, and a page at most 500.
 const mostBytes = 32 << 20
 
+// mostPages bounds a list. The largest cluster has fewer Pods than so many pages hold.
+const mostPages = 1000
+
 // List reads the Jobs, JobSets, Pods of Jobs and TPU machines of the cluster: four lists, however many objects there are. A cluster
 // without JobSet has no JobSets; where a Job belongs to one all the same, the list fails. Errors are *provider.Error.
 func (c Client) List(ctx context.Context) (Objects, error) {
@@ -87,7 +90,7 @@ type page[T any] struct {
 func list[T any](ctx context.Context, c Client, path, selector string, text func(item *T, text []byte)) ([]T, error) {
 	var all []T
 	token, again := "", false
-	for {
+	for range mostPages {
 		q := url.Values{"limit": {strconv.Itoa(cmp.Or(c.Page, 500))}}
 		if selector != "" {
 			q.Set("labelSelector", selector)
@@ -111,6 +114,7 @@ func list[T any](ctx context.Context, c Client, path, selector string, text func
 			return all, nil
 		}
 	}
+	return nil, &provider.Error{Call: "list " + path, Class: incident.Invalid, Message: fmt.Sprintf("the list has more than %d pages", mostPages)}
 }
 
 // read reads a page from a stream: of the answer no more than one object is in memory.

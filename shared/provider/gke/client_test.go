@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -275,4 +276,26 @@ func TestAnAnswerThatIsNoListIsAnError(t *testing.T) {
 			t.Errorf("%s: %v", answer, err)
 		}
 	}
+}
+
+// TestAListWithoutAnEndIsGivenUp: an answer that always names another page must not fill the memory.
+func TestAListWithoutAnEndIsGivenUp(t *testing.T) {
+	pages := 0
+	c := newCluster(t)
+	c.HTTP = &http.Client{Transport: answers(func() string {
+		if pages++; pages > 5000 {
+			t.Fatal("it goes on")
+		}
+		return `{"kind":"JobList","metadata":{"continue":"more"},"items":[]}`
+	})}
+	if _, err := c.List(t.Context()); err == nil || !strings.Contains(err.Error(), "more than 1000 pages") {
+		t.Errorf("%v after %d pages", err, pages)
+	}
+}
+
+// answers are those of a server that always answers well.
+type answers func() string
+
+func (a answers) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(a())), Request: r}, nil
 }

@@ -67,13 +67,18 @@ func (c *Clusters) Zones(_ context.Context, project string) (names []string, err
 func (c *Clusters) List(ctx context.Context, project, zone string) (provider.Listing, error) {
 	for _, w := range c.all {
 		if w.Project == project && w.Location+"/"+w.Name == zone {
-			return c.list(ctx, w)
+			return c.list(ctx, w, zone)
 		}
 	}
 	return provider.Listing{Partial: true}, nil
 }
 
-func (c *Clusters) list(ctx context.Context, w *watched) (l provider.Listing, err error) {
+// listTimeout bounds the listing of a cluster. One that does not answer must not keep patrol from the others.
+const listTimeout = 20 * time.Second
+
+func (c *Clusters) list(ctx context.Context, w *watched, zone string) (l provider.Listing, err error) {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
 	client, err := c.clientOf(ctx, w)
 	if err != nil {
 		return l, err
@@ -88,6 +93,9 @@ func (c *Clusters) list(ctx context.Context, w *watched) (l provider.Listing, er
 	}
 	w.orders.listed()
 	l.Partial, l.Unread = unread != nil, unread
+	for _, namespace := range w.Namespaces {
+		l.Only = append(l.Only, zone+"/"+namespace)
+	}
 	readings := Readings(o, w.Location, w.Name, now)
 	groups := map[string][]string{}
 	for _, r := range readings {
@@ -170,6 +178,8 @@ func (c *Clusters) Read(ctx context.Context, r provider.Ref) (provider.Slice, er
 		return provider.Slice{}, &provider.Error{Call: what, Class: provider.Failure(l.Unread).Class, Message: l.Unread.Error(), Cause: l.Unread}
 	case l.Partial:
 		return provider.Slice{}, &provider.Error{Call: what, Class: incident.Invalid, Message: "CLUSTERS does not name the cluster " + provider.Listed(r.Zone) + " of " + r.Project}
+	case !l.Misses(r.Zone):
+		return provider.Slice{}, &provider.Error{Call: what, Class: incident.Invalid, Message: "CLUSTERS does not name its namespace"}
 	}
 	return provider.Slice{Ref: r, Condition: incident.Gone, State: "not found"}, nil
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -108,4 +110,46 @@ func TestAClusterIsOnlyRead(t *testing.T) {
 	if calls := c.Calls(); len(calls) > 0 {
 		t.Errorf("%+v", calls)
 	}
+}
+
+// TestANamespaceThatIsNotReadMissesNothing: a Job of a namespace that the configuration named once is not gone.
+func TestANamespaceThatIsNotReadMissesNothing(t *testing.T) {
+	c := newCluster(t)
+	c.job("llama", "")
+	p, _ := c.clusters("teams")
+	l, err := p.List(t.Context(), project, "us-east5/research")
+	if err != nil || l.Partial || l.Misses("us-east5/research/default") || !l.Misses("us-east5/research/teams") {
+		t.Errorf("%+v, %v", l, err)
+	}
+	if s, err := p.Read(t.Context(), provider.Ref{Project: project, Zone: "us-east5/research/default", Name: "llama"}); err == nil || !strings.Contains(err.Error(), "does not name its namespace") {
+		t.Errorf("%+v, %v", s, err)
+	}
+	p, _ = c.clusters()
+	if l, err := p.List(t.Context(), project, "us-east5/research"); err != nil || !l.Misses("us-east5/research/default") {
+		t.Errorf("all namespaces: %+v, %v", l, err)
+	}
+}
+
+// TestASilentClusterIsGivenUp: however many of its namespaces are read.
+func TestASilentClusterIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		c.HTTP = &http.Client{Transport: silent{}}
+		p, _ := c.clusters("default", "teams", "more")
+		begun := time.Now()
+		if _, err := p.List(t.Context(), project, "us-east5/research"); provider.Failure(err).Class != incident.Transient {
+			t.Errorf("%v", err)
+		}
+		if took := time.Since(begun); took > 30*time.Second {
+			t.Errorf("it took %s", took)
+		}
+	})
+}
+
+// silent never answers.
+type silent struct{}
+
+func (silent) RoundTrip(r *http.Request) (*http.Response, error) {
+	<-r.Context().Done()
+	return nil, r.Context().Err()
 }
