@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,7 +19,7 @@ import (
 	"pitstop.internal/shared/provider"
 )
 
-// Client lists what a cluster has, by plain HTTP: four lists need no library.
+// Client lists what a cluster has, by plain HTTP: five lists need no library.
 type Client struct {
 	HTTP *http.Client
 	// URL is the cluster's endpoint, Namespace the one to read (empty: all), and Token makes the bearer token.
@@ -39,12 +40,13 @@ const mostBytes = 32 << 20
 // mostPages bounds a list. The largest cluster has fewer Pods than so many pages hold.
 const mostPages = 1000
 
-// List reads the Jobs, JobSets, Pods of Jobs and TPU machines of the cluster: four lists, however many objects there are. A cluster
-// without JobSet has no JobSets; where a Job belongs to one all the same, the list fails. Errors are *provider.Error.
+// List reads the Jobs, JobSets, Pods of Jobs and TPU machines of the cluster: four lists, however many objects there are. The Slices are
+// a fifth one, where a TPU7x machine or a Job for one is among them. A cluster without JobSet has no JobSets; where a Job belongs to one
+// all the same, the list fails. Errors are *provider.Error.
 func (c Client) List(ctx context.Context) (Objects, error) {
 	o, err := c.listIn(ctx)
 	if err == nil {
-		o.Nodes, err = list[Node](ctx, c, "/api/v1/nodes", labelAccelerator, nil)
+		err = c.addMachines(ctx, &o)
 	}
 	if err != nil {
 		return Objects{}, err
@@ -52,7 +54,24 @@ func (c Client) List(ctx context.Context) (Objects, error) {
 	return o, nil
 }
 
-// listIn reads the same in one namespace, without the machines.
+// addMachines reads the machines, and the Slices where they say something. A cluster that has none, or shows none, is read without them.
+func (c Client) addMachines(ctx context.Context, o *Objects) (err error) {
+	if o.Nodes, err = list[Node](ctx, c, "/api/v1/nodes", labelAccelerator, nil); err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(o.Nodes, func(n Node) bool { return n.Labels[labelAccelerator] == tpu7x }) &&
+		!slices.ContainsFunc(o.Jobs, func(j Job) bool { return j.Spec.Template.Spec.NodeSelector[labelAccelerator] == tpu7x }) {
+		return nil
+	}
+	o.Slices, err = list[Slice](ctx, c, "/apis/"+sliceAPI+"/slices", "", nil)
+	var no *provider.Error
+	if errors.As(err, &no) && (no.Class == incident.NotFound || no.Class == incident.Permission) {
+		return nil
+	}
+	return err
+}
+
+// listIn reads the same in one namespace, without machines and Slices.
 func (c Client) listIn(ctx context.Context) (o Objects, err error) {
 	in := ""
 	if c.Namespace != "" {

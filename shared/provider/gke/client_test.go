@@ -43,6 +43,9 @@ func (c *cluster) do(method, path, body string) {
 		c.t.Fatal(err)
 	}
 	req.Header.Set("Authorization", "Bearer secret")
+	if method == http.MethodPatch {
+		req.Header.Set("Content-Type", "application/merge-patch+json")
+	}
 	res, err := c.HTTP.Do(req)
 	if err != nil {
 		c.t.Fatal(err)

@@ -62,8 +62,8 @@ func (c *Clusters) Zones(_ context.Context, project string) (names []string, err
 	return names, nil
 }
 
-// List implements provider.Provider, with four lists for a cluster, or three for each of its named namespaces and one. A cluster that
-// is not read has a partial listing, which proves nothing.
+// List implements provider.Provider, with four lists for a cluster, or three for each of its named namespaces and one; one more where
+// there is TPU7x. A cluster that is not read has a partial listing, which proves nothing.
 func (c *Clusters) List(ctx context.Context, project, zone string) (provider.Listing, error) {
 	for _, w := range c.all {
 		if w.Project == project && w.Location+"/"+w.Name == zone {
@@ -133,7 +133,7 @@ func (c Client) listAll(ctx context.Context, namespaces []string) (o Objects, un
 	if len(faults) == len(namespaces) {
 		return o, nil, errors.Join(faults...)
 	}
-	o.Nodes, err = list[Node](ctx, c, "/api/v1/nodes", labelAccelerator, nil)
+	err = c.addMachines(ctx, &o)
 	return o, errors.Join(faults...), err
 }
 

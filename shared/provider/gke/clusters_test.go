@@ -78,6 +78,45 @@ func TestAClusterOfNamespaces(t *testing.T) {
 	}
 }
 
+// TestTheSlicesOfATPU7xAreRead: in a fifth list, only where there is TPU7x. A cluster that has no Slices, or shows none, is read all the same.
+func TestTheSlicesOfATPU7xAreRead(t *testing.T) {
+	c := newCluster(t)
+	c.node("a")
+	c.node("b")
+	c.job("llama", "")
+	c.do(http.MethodPost, "/apis/accelerator.gke.io/v1beta1/slices", `{"metadata":{"name":"cube","annotations":{"slice.accelerator.gke.io/owner-workload-namespace":"default",`+
+		`"slice.accelerator.gke.io/owner-workload-name":"llama"}},"spec":{"type":"tpu7x","topology":"2x2x2","partitionIds":["a"]}}`)
+	c.do(http.MethodPatch, "/apis/accelerator.gke.io/v1beta1/slices/cube/status", `{"status":{"conditions":[{"type":"Ready","status":"False","reason":"FAILED"}]}}`)
+	c.clock.Advance(time.Minute)
+	for _, namespaces := range [][]string{nil, {"default"}} {
+		p, opened := c.clusters(namespaces...)
+		read := func(state string, calls int) {
+			t.Helper()
+			c.Calls()
+			l, err := p.List(t.Context(), project, "us-east5/research")
+			if err != nil || l.Partial || len(l.Slices) != 1 || l.Slices[0].State != state || len(c.Calls()) != calls || *opened != 1 {
+				t.Errorf("namespaces %q: %+v, %v, opened %d times; want %q in %d calls", namespaces, l, err, *opened, state, calls)
+			}
+		}
+		read(string(gke.Ready), 4)
+		c.do(http.MethodPost, "/api/v1/nodes", `{"metadata":{"name":"ironwood","labels":{"cloud.google.com/gke-tpu-accelerator":"tpu7x"}}}`)
+		read(string(gke.Unhealthy)+": its Slice cube is FAILED", 5)
+		for _, code := range []int{http.StatusNotFound, http.StatusForbidden} {
+			c.Inject(gketest.Fault{Verb: "list", Resource: "slices", Code: code})
+			read(string(gke.Ready), 5)
+		}
+		c.Inject(gketest.Fault{Verb: "list", Resource: "slices", Code: http.StatusServiceUnavailable})
+		if l, err := p.List(t.Context(), project, "us-east5/research"); err == nil || !strings.Contains(err.Error(), "list /apis/accelerator.gke.io/v1beta1/slices") {
+			t.Errorf("%+v, %v", l, err)
+		}
+		c.do(http.MethodDelete, "/api/v1/nodes/ironwood", "")
+	}
+	c.do(http.MethodPost, "/apis/batch/v1/namespaces/default/jobs", `{"metadata":{"name":"gemma"},"spec":`+strings.Replace(jobSpec(""), "tpu-v6e-slice", "tpu7x", 1)+`}`)
+	if o, err := c.List(t.Context()); err != nil || len(o.Slices) != 1 {
+		t.Errorf("no machine, and a Job that asks for one: %d Slices, %v", len(o.Slices), err)
+	}
+}
+
 // TestOnlyNamedClustersAreRead: nothing is known about any other.
 func TestOnlyNamedClustersAreRead(t *testing.T) {
 	p, opened := newCluster(t).clusters()

@@ -309,6 +309,8 @@ type Objects struct {
 	JobSets []JobSet
 	Pods    []Pod
 	Nodes   []Node
+	// Slices are listed only where a TPU7x machine or a Job for one is among the objects, and where the cluster lets them be listed.
+	Slices []Slice
 }
 
 const tpuResource = "google.com/tpu"

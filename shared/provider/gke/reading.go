@@ -56,7 +56,7 @@ type Reading struct {
 	Accelerator, Topology string
 	// Policy and Directory are the owner's words on the Job or its JobSet.
 	Policy, Directory string
-	// Cause is events.CauseCrash where the training ended by itself, and no machine of it had trouble; otherwise it is empty.
+	// Cause is events.CauseCrash where the training ended by itself, and no machine or Slice of it had trouble; otherwise it is empty.
 	Cause events.Cause
 	// Why says in a few words what the state rests on.
 	Why string
@@ -79,6 +79,9 @@ type slot struct {
 	part string // the replicated Job that it belongs to
 	spec JobSpec
 	pods []Pod
+	// slice is the Slice that says most about it, and shared says that it belongs to the JobSet; nil is none.
+	slice  *Slice
+	shared bool
 }
 
 // Readings are the readings of all slices of a cluster that train on TPUs, in the order of namespace and name. Location and cluster
@@ -121,7 +124,9 @@ func Readings(o Objects, location, cluster string, now time.Time) []Reading {
 		}
 	}
 	var all []Reading
+	owned := worst(o.Slices)
 	for _, s := range slots {
+		s.forms(owned)
 		if s.spec.Template.Spec.chips() > 0 || s.spec.Template.Spec.NodeSelector[labelAccelerator] != "" {
 			all = append(all, s.reading(nodes, location+"/"+cluster+"/", now))
 		}
@@ -207,6 +212,9 @@ func (s slot) reading(nodes map[string]*Node, prefix string, now time.Time) Read
 	r.Machines = slices.Compact(r.Machines)
 	r.Torn = torn(s.pods)
 	r.State, r.Heals, r.Why = s.state(nodes)
+	if t := s.sliceTrouble(); t != "" && t != r.Why && (r.State == Unhealthy || r.State == Lost) {
+		r.Why += "; " + t
+	}
 	if crash := s.crash(nodes); crash != "" && r.State == Lost {
 		r.Cause, r.Why = events.CauseCrash, r.Why+"; "+crash
 	}
@@ -215,8 +223,11 @@ func (s slot) reading(nodes map[string]*Node, prefix string, now time.Time) Read
 	return r
 }
 
-// crash says which Pod ended by itself; empty where none did, or where a machine had trouble: then the others followed.
+// crash says which Pod ended by itself; empty where none did, or where a machine or a Slice had trouble: then the others followed.
 func (s slot) crash(nodes map[string]*Node) (how string) {
+	if s.sliceTrouble() != "" {
+		return ""
+	}
 	for _, p := range s.pods {
 		n := nodes[p.Spec.NodeName]
 		if p.Status.Conditions.holds("DisruptionTarget") || p.Spec.NodeName != "" && (n == nil || n.trouble() != "") {
@@ -272,7 +283,15 @@ func (s slot) state(nodes map[string]*Node) (state State, heals bool, why string
 	case s.job.Spec.pods() <= 0:
 		return Stopped, false, "its parallelism is 0"
 	}
-	return s.running(nodes, s.job.bears(true) || again(s.job.losing()), s.job.bears(false) || again(s.job.losing()) || again(failing))
+	healingLoss := s.job.bears(true) || again(s.job.losing())
+	state, heals, why = s.running(nodes, healingLoss, s.job.bears(false) || again(s.job.losing()) || again(failing))
+	switch {
+	case s.slice == nil || state == Unhealthy:
+		return state, heals, why
+	case s.sliceTrouble() != "":
+		return Unhealthy, healingLoss, s.sliceTrouble()
+	}
+	return Creating, false, s.sliceIs()
 }
 
 // suspended is the state of a suspended slice. One with the label of a queue waits for its turn there.

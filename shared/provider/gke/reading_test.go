@@ -424,6 +424,116 @@ func TestSpotIsReclaimable(t *testing.T) {
 	}
 }
 
+// aSlice is a Slice whose owner is named so.
+func aSlice(name, owner, reason string) Slice {
+	s := Slice{Meta: Meta{Name: name, Annotations: map[string]string{annotationOwnerNamespace: "teams", annotationOwnerName: owner}}}
+	s.Status.Conditions = conditions{{Type: "Other", Status: "True", Reason: "FAILED"}, {Type: "Ready", Status: "False", Reason: reason}}
+	return s
+}
+
+// TestASliceSpeaksOfItsOwner: it names the Job or JobSet itself, or the Workload of this life of it in Kueue. The ends of
+// those names are what sha1sum says of kind, group, name and UID, a line each.
+func TestASliceSpeaksOfItsOwner(t *testing.T) {
+	long := strings.Repeat("l", 60)
+	for name, c := range map[string]struct {
+		change func(*Objects)
+		slices []Slice
+		state  State
+		heals  bool
+		why    string
+	}{
+		"it is active":        {func(*Objects) {}, []Slice{aSlice("s", "llama", "ACTIVE")}, Ready, false, "2 of 2 Pods are ready"},
+		"it is deactivated":   {func(*Objects) {}, []Slice{aSlice("s", "llama", "DEACTIVATING")}, Ready, false, "2 of 2 Pods are ready"},
+		"its reason is new":   {func(*Objects) {}, []Slice{aSlice("s", "llama", "ODD")}, Ready, false, "2 of 2 Pods are ready"},
+		"it says nothing yet": {func(*Objects) {}, []Slice{{Meta: aSlice("s", "llama", "").Meta}}, Ready, false, "2 of 2 Pods are ready"},
+		"it has failed":       {func(*Objects) {}, []Slice{aSlice("s", "llama", "FAILED")}, Unhealthy, false, "its Slice s is FAILED"},
+		"it is degraded":      {func(*Objects) {}, []Slice{aSlice("s", "llama", "ACTIVE_DEGRADED")}, Unhealthy, false, "its Slice s is ACTIVE_DEGRADED"},
+		"it is activated":     {func(*Objects) {}, []Slice{aSlice("s", "llama", "ACTIVATING")}, Creating, false, "its Slice s is ACTIVATING"},
+		"it is activated, and the Pods wait": {
+			func(o *Objects) { o.Pods = []Pod{aPod(t, "a", "", waits)} }, []Slice{aSlice("s", "llama", "ACTIVATING")}, Creating, false, "its Slice s is ACTIVATING",
+		},
+		"it has failed, and the Pods wait": {
+			func(o *Objects) { o.Pods = []Pod{aPod(t, "a", "", waits)} }, []Slice{aSlice("s", "llama", "FAILED")}, Unhealthy, false, "its Slice s is FAILED",
+		},
+		"it has failed, and the Job has retries": {
+			func(o *Objects) { two := 2; o.Jobs[0].Spec.BackoffLimit = &two }, []Slice{aSlice("s", "llama", "FAILED")}, Unhealthy, true, "its Slice s is FAILED",
+		},
+		"it has failed, and a loss ends the Job": {
+			func(o *Objects) {
+				two := 2
+				o.Jobs = []Job{aJob(t, "", losses, "")}
+				o.Jobs[0].Spec.BackoffLimit = &two
+			}, []Slice{aSlice("s", "llama", "FAILED")}, Unhealthy, false, "its Slice s is FAILED",
+		},
+		"a machine is gone as well": {
+			func(o *Objects) { o.Nodes = o.Nodes[:1] }, []Slice{aSlice("s", "llama", "FAILED")}, Unhealthy, false, "its machine n2 is gone; its Slice s is FAILED",
+		},
+		"a machine is gone, and it is activated": {
+			func(o *Objects) { o.Nodes = o.Nodes[:1] }, []Slice{aSlice("s", "llama", "ACTIVATING")}, Unhealthy, false, "its machine n2 is gone",
+		},
+		"the Job has failed": {
+			alone(aJob(t, "", "", condition("Failed", "BackoffLimitExceeded"))),
+			[]Slice{aSlice("s", "llama", "FAILED")},
+			Lost, false,
+			"the Job has failed: BackoffLimitExceeded; its Slice s is FAILED",
+		},
+		"the Job is complete":    {alone(aJob(t, "", "", condition("Complete", ""))), []Slice{aSlice("s", "llama", "FAILED")}, Done, false, "the Job is complete"},
+		"Kueue suspended it":     {alone(aJob(t, queued, `,"suspend":true`, "")), []Slice{aSlice("s", "llama", "FAILED")}, Creating, false, "it is suspended, and a label names the queue night"},
+		"a person suspended it":  {alone(aJob(t, "", `,"suspend":true`, "")), []Slice{aSlice("s", "llama", "FAILED")}, Stopped, false, "it is suspended, and no label names a queue"},
+		"the worst of all":       {func(*Objects) {}, []Slice{aSlice("a", "llama", "ACTIVATING"), aSlice("c", "llama", "FAILED"), aSlice("b", "llama", "FAILED"), aSlice("d", "llama", "ACTIVE_DEGRADED")}, Unhealthy, false, "its Slice b is FAILED"},
+		"another owner":          {func(*Objects) {}, []Slice{aSlice("s", "other", "FAILED")}, Ready, false, "2 of 2 Pods are ready"},
+		"nobody's":               {func(*Objects) {}, []Slice{aSlice("s", "", "FAILED")}, Ready, false, "2 of 2 Pods are ready"},
+		"another namespace":      {func(o *Objects) { o.Jobs[0].Namespace = "others" }, []Slice{aSlice("s", "llama", "FAILED")}, Ready, false, "2 of 2 Pods are ready"},
+		"Kueue's Workload of it": {func(*Objects) {}, []Slice{aSlice("s", "job-llama-5361a", "FAILED")}, Unhealthy, false, "its Slice s is FAILED"},
+		"Kueue's Workload of an earlier life": {
+			func(o *Objects) { o.Jobs[0].UID = "j2"; o.Pods[0].Owners[0].UID, o.Pods[1].Owners[0].UID = "j2", "j2" }, []Slice{aSlice("s", "job-llama-5361a", "FAILED")}, Ready, false, "2 of 2 Pods are ready",
+		},
+		"Kueue's Workload with a long name, cut off": {
+			func(o *Objects) { o.Jobs[0].Name = long }, []Slice{aSlice("s", "job-"+long[:53]+"-f20ea", "FAILED")}, Unhealthy, false, "its Slice s is FAILED",
+		},
+		"Kueue's Workload with a long name": {
+			func(o *Objects) { o.Jobs[0].Name = long }, []Slice{aSlice("s", "job-"+long+"-f20ea", "FAILED")}, Unhealthy, false, "its Slice s is FAILED",
+		},
+		"it is of the JobSet": {
+			inSet(aJobSet(t, "", restarts, ""), aJob(t, "", "", "")), []Slice{aSlice("s", "jobset-llama-939d3", "FAILED")}, Unhealthy, true, "the Slice s of its JobSet is FAILED",
+		},
+		"it is of the JobSet, by its name": {
+			inSet(aJobSet(t, "", "", ""), aJob(t, "", "", "")), []Slice{aSlice("s", "llama", "ACTIVE_DEGRADED")}, Unhealthy, false, "the Slice s of its JobSet is ACTIVE_DEGRADED",
+		},
+		"it is of the Job in the JobSet": {
+			inSet(aJobSet(t, "", "", ""), aJob(t, "", "", "")), []Slice{aSlice("s", "llama-slice-0", "FAILED"), aSlice("a", "llama", "ACTIVATING")}, Unhealthy, false, "its Slice s is FAILED",
+		},
+		"the JobSet begins again": {
+			inSet(aJobSet(t, "", restarts, `"restarts":1`+condition("RestartingJobSet", "DefaultFailurePolicy")), aJob(t, deleted, "", "")),
+			[]Slice{aSlice("s", "llama", "FAILED")},
+			Unhealthy, true,
+			"its JobSet begins again: DefaultFailurePolicy; the Slice s of its JobSet is FAILED",
+		},
+	} {
+		o := gang(t)
+		c.change(&o)
+		o.Slices = c.slices
+		all := Readings(o, "us-east5", "research", now)
+		if len(all) != 1 || all[0].State != c.state || all[0].Heals != c.heals || all[0].Why != c.why {
+			t.Errorf("%s: %+v; want %s, heals %t: %s", name, all, c.state, c.heals, c.why)
+		}
+	}
+}
+
+// TestATrainingThatLostItsSliceDidNotCrash: its Pods ended with an error because the TPU was no whole any more.
+func TestATrainingThatLostItsSliceDidNotCrash(t *testing.T) {
+	o := gang(t)
+	o.Jobs = []Job{aJob(t, "", "", condition("Failed", "BackoffLimitExceeded"))}
+	o.Pods[1] = parsed[Pod](t, `{"metadata":{"name":"b","namespace":"teams","ownerReferences":[{"kind":"Job","uid":"j1","controller":true}]},"spec":{"nodeName":"n2"},`+
+		`"status":{"phase":"Failed","containerStatuses":[{"state":{"terminated":{"exitCode":1,"reason":"Error"}}}]}}`)
+	for reason, want := range map[string]events.Cause{"ACTIVE": events.CauseCrash, "ACTIVATING": events.CauseCrash, "FAILED": "", "ACTIVE_DEGRADED": ""} {
+		o.Slices = []Slice{aSlice("s", "llama", reason)}
+		if r := Readings(o, "l", "c", now)[0]; r.State != Lost || r.Cause != want {
+			t.Errorf("%s: %s, cause %q: %s", reason, r.State, r.Cause, r.Why)
+		}
+	}
+}
+
 // TestTheOrderOfListsMeansNothing: a cluster lists its objects as it likes.
 func TestTheOrderOfListsMeansNothing(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
@@ -431,10 +541,12 @@ func TestTheOrderOfListsMeansNothing(t *testing.T) {
 		o.JobSets = append(o.JobSets, aJobSet(t, "", restarts, ""))
 		o.Jobs = append(o.Jobs, parsed[Job](t, `{"metadata":{"name":"other","namespace":"teams","uid":"j2"},"spec":{"template":{"spec":{"containers":[{"resources":{"limits":{"google.com/tpu":4}}}]}}}}`))
 		o.Nodes[0].Labels = map[string]string{labelScheduled: "1794000000"}
+		o.Slices = []Slice{aSlice("a", "llama", "ACTIVATING"), aSlice("b", "llama", "FAILED"), aSlice("c", "llama", "FAILED"), aSlice("d", "llama-slice-0", "FAILED")}
 		want := Readings(o, "l", "c", now)
 		o.Jobs = rapid.Permutation(o.Jobs).Draw(rt, "jobs")
 		o.Pods = rapid.Permutation(o.Pods).Draw(rt, "pods")
 		o.Nodes = rapid.Permutation(o.Nodes).Draw(rt, "nodes")
+		o.Slices = rapid.Permutation(o.Slices).Draw(rt, "slices")
 		if diff := cmp.Diff(want, Readings(o, "l", "c", now), cmpopts.IgnoreUnexported(Reading{})); diff != "" || len(want) != 3 {
 			rt.Fatalf("%d readings (-want +read):\n%s", len(want), diff)
 		}
@@ -446,13 +558,14 @@ func FuzzReadings(f *testing.F) {
 	f.Add(`[{"metadata":{"name":"a","uid":"j1"},"spec":{"parallelism":-1,"template":{"spec":{"containers":[{"resources":{"limits":{"google.com/tpu":"1e9"}}}]}}}}]`,
 		`[{"metadata":{"name":"s","uid":"s1"},"spec":{"replicatedJobs":[{"name":"x","replicas":99999999,"template":{"spec":{"template":{"spec":{"nodeSelector":{"cloud.google.com/gke-tpu-accelerator":"t"}}}}}}]}}]`,
 		`[{"metadata":{"ownerReferences":[{"kind":"Job","uid":"j1","controller":true}],"deletionTimestamp":null},"spec":{"nodeName":"n"}}]`,
-		`[{"metadata":{"name":"n","annotations":{"node.gke.io/upcoming-maintenance":"{","node.gke.io/machine-termination-datetime":"-1"}}}]`)
-	f.Fuzz(func(t *testing.T, jobs, sets, pods, nodes string) {
+		`[{"metadata":{"name":"n","annotations":{"node.gke.io/upcoming-maintenance":"{","node.gke.io/machine-termination-datetime":"-1"}}}]`,
+		`[{"metadata":{"name":"x","annotations":{"slice.accelerator.gke.io/owner-workload-name":"a"}},"status":{"conditions":[{"type":"Ready","reason":"FAILED"}]}}]`)
+	f.Fuzz(func(t *testing.T, jobs, sets, pods, nodes, formed string) {
 		var o Objects
 		for _, x := range []struct {
 			text string
 			into any
-		}{{jobs, &o.Jobs}, {sets, &o.JobSets}, {pods, &o.Pods}, {nodes, &o.Nodes}} {
+		}{{jobs, &o.Jobs}, {sets, &o.JobSets}, {pods, &o.Pods}, {nodes, &o.Nodes}, {formed, &o.Slices}} {
 			if json.Unmarshal([]byte(x.text), x.into) != nil {
 				return
 			}

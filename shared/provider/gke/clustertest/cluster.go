@@ -1,4 +1,4 @@
-// Package clustertest holds what every API server of a GKE cluster promises to Pitstop, as far as Jobs, JobSets, Pods and Nodes are
+// Package clustertest holds what every API server of a GKE cluster promises to Pitstop, as far as Jobs, JobSets, Pods, Nodes and Slices are
 // concerned. It asks by plain HTTP with a token. The simulated server of gketest is asked, and by scripts/check --cluster a real one.
 //
 // A real cluster needs the JobSet controller, and machines that kwok simulates: nodes are made through the API, and Pods end when a
@@ -28,6 +28,9 @@ type Cluster struct {
 	Parallel bool
 	// Silence stops the heartbeat of a node. Where that is not possible it is nil, and the cases that need it are left out.
 	Silence func(t *testing.T, node string)
+	// Slices says that the cluster has the Slices of TPU7x. Only GKE defines them: on another cluster the cases that need them are left
+	// out.
+	Slices bool
 	// Name begins the names of namespaces and nodes, and differs between runs on one cluster.
 	Name string
 }

@@ -15,7 +15,7 @@ import (
 func Run(t *testing.T, c Cluster) int {
 	t.Helper()
 	var checked atomic.Int64
-	all := cases()
+	all := c.cases()
 	t.Run(c.Name, func(t *testing.T) {
 		for i, name := range slices.Sorted(maps.Keys(all)) {
 			t.Run(name, func(t *testing.T) {
@@ -34,10 +34,13 @@ func Run(t *testing.T, c Cluster) int {
 }
 
 // cases are the promises, by name.
-func cases() map[string]func(scene) {
+func (c Cluster) cases() map[string]func(scene) {
 	all := map[string]func(scene){}
 	for _, of := range []map[string]func(scene){objects(), changes(), lists(), deletions(), theJobs(), theJobSets()} {
 		maps.Copy(all, of)
+	}
+	if c.Slices {
+		maps.Copy(all, theSlices())
 	}
 	return all
 }

@@ -20,7 +20,7 @@ func TestTheServerKeepsTheirPromises(t *testing.T) {
 	h := httptest.NewServer(s)
 	defer h.Close()
 	c := clustertest.Cluster{
-		URL: h.URL, Token: "secret", HTTP: h.Client(), Pass: clock.Advance, Name: "socket",
+		URL: h.URL, Token: "secret", HTTP: h.Client(), Pass: clock.Advance, Slices: true, Name: "socket",
 		Silence: func(_ *testing.T, node string) { s.Silence(node) },
 	}
 	if n := clustertest.Run(t, c); n < 40 {

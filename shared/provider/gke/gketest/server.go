@@ -1,7 +1,7 @@
 // Package gketest is the API server of a GKE cluster in one process: an http.Handler with the objects that a training on TPUs has
-// (Jobs, JobSets, Pods, Nodes, Services, Namespaces), and with what happens to them. Pods are placed and run, Jobs and JobSets follow
-// their failure policies, nodes are lost, and what owns is deleted with what it owns. Objects live in memory and on a given clock. It
-// is for tests, replays and simulations, never for production.
+// (Jobs, JobSets, Pods, Nodes, Services, Namespaces, Slices of TPU7x), and with what happens to them. Pods are placed and run, Jobs and
+// JobSets follow their failure policies, nodes are lost, and what owns is deleted with what it owns. A Slice stays what its callers
+// write. Objects live in memory and on a given clock. It is for tests, replays and simulations, never for production.
 //
 // It knows what Kubernetes 1.36 and JobSet 0.12 do, as far as somebody who watches such trainings sees it. There is no watch, no
 // admission policy, no strategic merge patch and no right of a user; a refusal for lack of a right is a Fault. A server is
@@ -108,8 +108,9 @@ var (
 	services   = resource{"", "v1", "services", "Service", true, false}
 	jobs       = resource{"batch", "v1", "jobs", "Job", true, false}
 	jobSets    = resource{"jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet", true, true}
+	tpuSlices  = resource{"accelerator.gke.io", "v1beta1", "slices", "Slice", false, true}
 
-	resources = []resource{namespaces, nodes, pods, services, jobs, jobSets}
+	resources = []resource{namespaces, nodes, pods, services, jobs, jobSets, tpuSlices}
 )
 
 // Server is the API server of one cluster.

@@ -127,7 +127,7 @@ func (s *Server) admit(r resource, o object) *refusal {
 			put(o, 30, "spec", "terminationGracePeriodSeconds")
 		}
 		put(o, "Pending", "status", "phase")
-	case namespaces, nodes, services:
+	case namespaces, nodes, services, tpuSlices:
 	}
 	return nil
 }
@@ -261,7 +261,7 @@ func (s *Server) mayChange(r resource, old, n object) *refusal {
 			no.message = fmt.Sprintf("Pod %q is invalid: spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`", nameOf(old))
 			return no
 		}
-	case namespaces, nodes, services:
+	case namespaces, nodes, services, tpuSlices:
 	}
 	return nil
 }
