@@ -29,6 +29,7 @@ func Rights() []Right {
 		{Group: "jobset.x-k8s.io", Resource: "jobsets", Verbs: read},
 		{Resource: "pods", Verbs: read},
 		{Resource: "nodes", Verbs: read, Everywhere: true},
+		{Group: "accelerator.gke.io", Resource: "slices", Verbs: read, Everywhere: true}, // of TPU7x
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -75,6 +76,13 @@ func TestTheRightsAreThoseOfTheCalls(t *testing.T) {
 		server := gketest.New(gketest.Config{Clock: cloudtputest.NewManualClock(time.Date(2026, 11, 12, 2, 0, 0, 0, time.UTC))})
 		r := &recorder{to: server.Transport()}
 		client := gke.Client{HTTP: &http.Client{Transport: r}, URL: "http://cluster.invalid", Namespace: namespace, Token: func(context.Context) (string, error) { return "", nil }}
+		// Slices are read only where there is such a machine.
+		ironwood := `{"metadata":{"name":"ironwood","labels":{"cloud.google.com/gke-tpu-accelerator":"tpu7x"}}}`
+		w := httptest.NewRecorder()
+		server.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/v1/nodes", strings.NewReader(ironwood)))
+		if w.Code != http.StatusCreated {
+			t.Fatal(w.Body)
+		}
 		if _, err := client.List(t.Context()); err != nil {
 			t.Fatal(err)
 		}
