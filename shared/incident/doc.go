@@ -65,7 +65,7 @@
 //	grace         lost          approving deleting escalated healing looking watching
 //	grace         serving       admitting healing resuming
 //	grace         stopped       healing
-//	grace         time          creating deleting
+//	grace         time          creating deleting escalated
 //	grace         unusable      healing
 //	healing       gone          approving creating deleting escalated grace looking watching
 //	healing       lost          approving deleting escalated looking watching
@@ -75,9 +75,9 @@
 //	looking       gone          approving creating deleting escalated grace watching
 //	looking       lost          approving deleting escalated grace healing watching
 //	looking       serving       admitting approving deleting resuming watching
-//	looking       stopped       approving deleting healing released watching
+//	looking       stopped       approving deleting grace healing released watching
 //	looking       time          approving creating deleting escalated grace healing resuming watching
-//	looking       unusable      approving deleting healing watching
+//	looking       unusable      approving deleting grace healing watching
 //	maintaining   gone          creating grace
 //	maintaining   lost          approving deleting healing looking watching
 //	maintaining   stopped       window
@@ -85,7 +85,7 @@
 //	maintaining   unusable      window
 //	peace         gone          approving creating looking watching
 //	peace         lost          approving deleting healing looking watching
-//	peace         time          admitting approving creating discarding healing looking restarting saving starting watching window
+//	peace         time          admitting approving creating discarding grace healing looking restarting saving starting watching window
 //	restarting    gone          creating escalated grace
 //	restarting    lost          approving deleting escalated healing looking watching
 //	restarting    stopped       healing

@@ -444,6 +444,13 @@ var reachMulti = []struct {
 
 // exploreMulti walks the states of a Multislice.
 func exploreMulti(t *testing.T) {
+	for _, what := range []string{"a read gone", "a read deleting", "a read unhealthy", "a read stopped"} {
+		t.Run("multislice/peace/"+what, func(t *testing.T) { // of which an incident about the other slice finds it
+			t.Parallel()
+			n, _ := play(t, policies["everything"], node{w: multi(true), now: start, path: "peace"}, what)
+			explore(t, policies["everything"], n, 2, evidenceOfBoth)
+		})
+	}
 	for i, r := range reachMulti {
 		t.Run(fmt.Sprintf("multislice/%d", i), func(t *testing.T) {
 			t.Parallel()

@@ -411,13 +411,17 @@ func (m *machine) gaveUp(s *Slot, r events.CrewReport) {
 	if r.Attempt <= max(m.w.Crew.GaveUp, m.w.Crew.Claim.Attempt) {
 		return
 	}
-	if m.w.Incident == nil {
+	opens := m.w.Incident == nil
+	if opens {
 		if late || !m.mayOpen(s) || m.reportedBefore() {
 			return
 		}
 		m.openCrash(Trouble{Cause: events.CauseCrash, Slice: s.Name, Life: s.Incarnation.ID, At: m.when(), Text: r.Describe()})
 	}
 	if p := m.phase(); p != Resuming && p != Watching && !m.onlyAnnounced() {
+		if opens {
+			m.claim(Claim{Attempt: r.Attempt, At: m.when()}) // the line opens no second incident
+		}
 		return
 	}
 	m.w.Crew.Attempt, m.changed = max(m.w.Crew.Attempt, r.Attempt), true

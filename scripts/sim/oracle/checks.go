@@ -115,6 +115,8 @@ type record struct {
 	opened     time.Time
 	// openedFor is the cause that the incident was opened for.
 	openedFor events.Cause
+	// deaf says that by then nobody had read what the crews write on their machines, or that one of them had written nothing.
+	deaf bool
 	called    time.Time
 	ready     time.Time
 	happened  []happened
@@ -825,7 +827,8 @@ func (c *Checks) created(e cloudtputest.Event, inst *world.Instance, doc inciden
 		// What came there since the handler looked it could not see; and where the slice has not lived before, it has to hear of it, which
 		// may take as long as entries do.
 		seen, looked := inst.Read[world.Place{Zone: z, Slice: slice}]
-		unheard := !c.lived(slice, z, life.Created) && c.Clock.Now().Sub(life.Created) < incident.Grace
+		age := c.Clock.Now().Sub(life.Created)
+		unheard := age < unseen || !c.lived(slice, z, life.Created) && age < incident.Grace
 		if !looked && !unheard || looked && seen.At.After(life.Created) {
 			c.Violated("3 admitted", doc.ID, "%s was created in %s while it is %s in %s", slice, e.Zone, state, z)
 		}
@@ -1245,7 +1248,7 @@ func (c *Checks) opened(r *record, w incident.Workload) {
 	}
 	c.standstill(w)
 	r.baseline, r.at, r.stood = r.saved, c.step(w.ID), c.standsOrUnheard(w.ID)
-	r.opened, r.openedFor, r.called, r.ready = c.Clock.Now(), w.Incident.Cause, time.Time{}, time.Time{}
+	r.opened, r.openedFor, r.called, r.ready, r.deaf = c.Clock.Now(), w.Incident.Cause, time.Time{}, time.Time{}, c.unlistened(r) || c.mute(w.ID)
 	c.decided(w, r.opened)
 }
 

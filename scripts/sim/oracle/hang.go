@@ -1,9 +1,11 @@
 package oracle
 
 import (
+	"slices"
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
 )
@@ -36,6 +38,18 @@ func (c *Checks) steps(workload string) string {
 		}
 	}
 	return ""
+}
+
+// mute reports whether the crew of a slice has written nothing on its machine.
+func (c *Checks) mute(workload string) bool {
+	return slices.ContainsFunc(c.slicesOf(workload), func(f world.SliceConfig) bool {
+		t := c.Trainings[f.Name]
+		if t == nil {
+			return true
+		}
+		_, wrote := t.State()
+		return !wrote
+	})
 }
 
 // unlistened reports whether nobody has read for a while what the crews of a workload write on their machines.
