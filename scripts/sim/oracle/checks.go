@@ -116,7 +116,7 @@ type record struct {
 	// openedFor is the cause that the incident was opened for.
 	openedFor events.Cause
 	// deaf says that by then nobody had read what the crews write on their machines, or that one of them had written nothing.
-	deaf bool
+	deaf      bool
 	called    time.Time
 	ready     time.Time
 	happened  []happened
