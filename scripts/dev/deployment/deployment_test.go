@@ -22,6 +22,7 @@ import (
 	"pitstop.internal/functions/notify"
 	"pitstop.internal/scripts/dev/deployment/terraform"
 	"pitstop.internal/scripts/package/process"
+	"pitstop.internal/scripts/pitstop/rbac"
 	"pitstop.internal/scripts/sim"
 	"pitstop.internal/scripts/sim/faults"
 	"pitstop.internal/scripts/sim/replay"
@@ -610,6 +611,11 @@ func TestPermissionsAreThoseOfTheCalls(t *testing.T) {
 			for _, call := range p.Calls {
 				listed[account+": "+call] = true
 			}
+		}
+	}
+	for _, r := range rbac.Rights() { // a cluster grants its own rights, and to patrol alone
+		for _, verb := range r.Verbs {
+			listed["patrol: kubernetes "+r.Resource+"."+verb] = true
 		}
 	}
 	for _, call := range slices.Sorted(maps.Keys(made)) {

@@ -214,7 +214,7 @@ func TestLossInTheMiddle(t *testing.T) {
 	beside(t)
 	minute := 0
 	for _, r := range recorded(t) {
-		if !r.Scenario.Fleet[0].Spot || r.Scenario.Fleet[0].Policy != "night" {
+		if len(r.Scenario.Fleet) == 0 || !r.Scenario.Fleet[0].Spot || r.Scenario.Fleet[0].Policy != "night" {
 			continue
 		}
 		plain := played(t, r).story
