@@ -41,8 +41,8 @@ type clusters struct {
 	marked map[key]*notice
 	// lost are machines that were lost a moment ago, oldest first.
 	lost []fallen
-	// made counts the lost Jobs that were made again, explained those whose cause is that of a machine, alone those without one, and untold the failures of Jobs that may have
-	// no TPU.
+	// made counts the lost Jobs that were made again. The loss of a machine explains some Jobs, and alone counts the others. Untold
+	// counts the failures of Jobs that may have no TPU.
 	made, explained, alone, untold int
 }
 

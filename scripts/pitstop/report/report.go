@@ -208,8 +208,8 @@ type Notices struct {
 type Report struct {
 	From time.Time `json:"from,omitzero"`
 	To   time.Time `json:"to,omitzero"`
-	// Entries is how many were read, Used how many say something about a slice, Elsewhere how many are losses of machines that
-	// are no workers of the Cloud TPU API, and that explain no Job.
+	// Entries is how many were read, and Used how many say something about a slice. Elsewhere counts the losses of machines that are
+	// no workers of the Cloud TPU API and explain no Job.
 	Entries   int `json:"entries"`
 	Used      int `json:"used"`
 	Elsewhere int `json:"elsewhere"`
