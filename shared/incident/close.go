@@ -153,14 +153,15 @@ func (m *machine) delayDeletionRetry(s *Slot) {
 	effect.Retry = later(effect.Retry, m.now.Add(CallFor+2*time.Minute))
 }
 
-// outlived reports whether a slice that a reading shows alive has outlived every call to delete it.
+// outlived reports whether a slice that a reading or a line shows alive has outlived every call to delete it. A request that nobody has
+// begun makes no call once the effect is dropped.
 func (m *machine) outlived(effect *Effect) bool {
-	if effect.Begun.IsZero() && effect.Attempt == 1 {
-		return true // nobody has begun
-	}
 	last := effect.Begun
-	if effect.Attempt > 1 && effect.Sent.After(last) {
-		last = effect.Sent // an earlier try was begun before that
+	for _, c := range m.w.Incident.Calls { // of earlier tries
+		accepted := !c.Answered.IsZero() && c.Code == "" // the effect knows it, or it was for a former life
+		if c.Action == effect.Action && effect.Concerns(c.Slice) && !c.NotMade && !accepted {
+			last = later(last, later(c.At, c.Until))
+		}
 	}
 	return effect.Answered.IsZero() && effect.Operation == "" && m.when().After(last.Add(CallFor))
 }

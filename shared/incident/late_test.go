@@ -309,18 +309,22 @@ func TestWhatIsOursGoesBeforeTheirsIsTaken(t *testing.T) {
 // TestTrainingThatBeganInWhatIsCleanedUpIsKept: a queued resource could not be deleted while it was filled. Its slices came, and the crew of
 // one tells of an attempt: no slice of a Multislice trains alone, so the other one trains too.
 func TestTrainingThatBeganInWhatIsCleanedUpIsKept(t *testing.T) {
+	refused := []string{"intend delete 0", "not_in_state delete 0"}
+	none, once, twice := [2][]string{}, [2][]string{refused}, [2][]string{refused, {"intend delete 0"}}
 	for name, c := range map[string]struct {
 		queue string
-		tried bool
+		// tries are what was learned of deletions; the second one is asked for 20 minutes after the first.
+		tries [2][]string
 		// after are how long after the last try to delete it each line was written.
 		after []time.Duration
 		keeps bool
 	}{
-		"nobody has tried to delete it":             {"qr", false, []time.Duration{time.Second}, true},
-		"a try was refused long ago":                {"qr", true, []time.Duration{2 * incident.CallFor}, true},
-		"a try may have been made in the meantime":  {"qr", true, []time.Duration{time.Second}, false},
-		"a later line shows that it outlived a try": {"qr", true, []time.Duration{time.Second, 2 * incident.CallFor}, true},
-		"each is a node of its own":                 {"", false, []time.Duration{time.Second}, true},
+		"nobody has tried to delete it":             {"qr", none, []time.Duration{time.Second}, true},
+		"a try was refused long ago":                {"qr", twice, []time.Duration{2 * incident.CallFor}, true},
+		"a try may have been made in the meantime":  {"qr", twice, []time.Duration{time.Second}, false},
+		"a later line shows that it outlived a try": {"qr", twice, []time.Duration{time.Second, 2 * incident.CallFor}, true},
+		"the next try is only asked for":            {"qr", once, []time.Duration{time.Second}, true},
+		"each is a node of its own":                 {"", none, []time.Duration{time.Second}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := multi(true)
@@ -341,10 +345,10 @@ func TestTrainingThatBeganInWhatIsCleanedUpIsKept(t *testing.T) {
 			for _, slice := range []string{"a", "b"} {
 				r.learn(slice, "read ours", "mapped")
 			}
-			if c.tried {
-				r.learn("", "intend delete 0", "not_in_state delete 0")
+			if c.tries[0] != nil {
+				r.learn("", c.tries[0]...)
 				r.tick(20 * time.Minute)
-				r.learn("", "intend delete 0")
+				r.learn("", c.tries[1]...)
 			}
 			for _, after := range c.after {
 				r.now = r.now.Add(after)
