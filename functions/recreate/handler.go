@@ -134,6 +134,7 @@ func (h handler) delete(ctx context.Context, r events.RecreateRequested, ref pro
 	if err != nil {
 		return err
 	}
+	ref.Life = s.Life // the one that was read, and that everything above was decided on
 	op, err := h.Provider.Delete(ctx, ref, id)
 	if err != nil {
 		if err := h.Fleet.Advancer.Refused(ctx, w, r.Zone, id, provider.Failure(err)); err != nil {

@@ -24,6 +24,9 @@ type Ref struct {
 	QueuedResource string
 	// Legacy is a TPU Node of the API's former version, not a TPU VM.
 	Legacy bool
+	// Life is what Delete deletes and nothing else: the UID of the Job, or of its JobSet, as a reading showed it. The Cloud TPU API takes
+	// no such condition, so there it is empty.
+	Life string
 }
 
 // String is the API's own name.
@@ -47,7 +50,9 @@ type Provider interface {
 	// Create creates a slice from a stored specification, or several together, with labels added. The same request ID
 	// creates once.
 	Create(ctx context.Context, r Ref, spec []byte, labels map[string]string, requestID string) (operation string, err error)
-	// Delete deletes a slice, and the queued resource that holds it. The same request ID deletes once.
+	// Delete deletes a slice, and the queued resource that holds it. The same request ID deletes once. Where the provider can tell lives
+	// apart, it deletes only the life that the reference names, and refuses a reference without one. An empty operation says that
+	// everything is done that the call does.
 	Delete(ctx context.Context, r Ref, requestID string) (operation string, err error)
 	// Operations lists the operations of a zone that the provider still knows: those named, or all if none is. With an error it
 	// lists the readable ones; a missing one may be running.

@@ -1,6 +1,7 @@
 package gke
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -19,7 +20,7 @@ import (
 	"pitstop.internal/shared/provider"
 )
 
-// Client lists what a cluster has, by plain HTTP: five lists need no library.
+// Client lists what a cluster has, and deletes and creates Jobs and JobSets, by plain HTTP: so few calls need no library.
 type Client struct {
 	HTTP *http.Client
 	// URL is the cluster's endpoint, Namespace the one to read (empty: all), and Token makes the bearer token.
@@ -207,26 +208,41 @@ func begin(d *jsontext.Decoder, kind jsontext.Kind) error {
 	return err //nolint:wrapcheck // likewise
 }
 
-// get makes a call and has its answer read.
-func (c Client) get(ctx context.Context, path string, q url.Values, read func(body io.Reader) error) (code int, err error) {
-	fail := func(class incident.FailureClass, message string, cause error) error {
-		return &provider.Error{Call: "list " + path, Class: class, Message: message, Cause: cause}
+// send makes a call, whose answer has to be closed. What says for people what the call does.
+func (c Client) send(ctx context.Context, what, method, path string, q url.Values, body []byte) (*http.Response, error) {
+	fail := func(class incident.FailureClass, message string, cause error) (*http.Response, error) {
+		return nil, &provider.Error{Call: what, Class: class, Message: message, Cause: cause}
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.URL+path+"?"+q.Encode(), http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, method, c.URL+path+"?"+q.Encode(), bytes.NewReader(body))
 	if err != nil {
-		return 0, fail(incident.Invalid, err.Error(), err)
+		return fail(incident.Invalid, err.Error(), err)
 	}
 	req.Header.Set("Accept", "application/json")
+	if len(body) > 0 {
+		req.Header.Set("Content-Type", "application/json")
+	}
 	if c.Token != nil {
 		token, err := c.Token(ctx)
 		if err != nil {
-			return 0, fail(incident.Transient, "there is no token: "+err.Error(), err)
+			return fail(incident.Transient, "there is no token: "+err.Error(), err)
 		}
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
 	res, err := c.HTTP.Do(req)
 	if err != nil {
-		return 0, fail(incident.Transient, err.Error(), err)
+		return fail(incident.Transient, err.Error(), err)
+	}
+	return res, nil
+}
+
+// get makes a call and has its answer read.
+func (c Client) get(ctx context.Context, path string, q url.Values, read func(body io.Reader) error) (code int, err error) {
+	fail := func(class incident.FailureClass, message string, cause error) error {
+		return &provider.Error{Call: "list " + path, Class: class, Message: message, Cause: cause}
+	}
+	res, err := c.send(ctx, "list "+path, http.MethodGet, path, q, nil)
+	if err != nil {
+		return 0, err
 	}
 	defer res.Body.Close() //nolint:errcheck // it was only read
 	body := &io.LimitedReader{R: res.Body, N: mostBytes + 1}

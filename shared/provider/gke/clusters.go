@@ -22,7 +22,7 @@ const Name = provider.GKE
 // Opener makes the client of a cluster.
 type Opener func(ctx context.Context, c Cluster) (Client, error)
 
-// Clusters provides the slices of some clusters. It reads them and changes nothing: every other call is refused with incident.Invalid.
+// Clusters provides the slices of some clusters. It reads and deletes them; every other call is refused with incident.Invalid.
 // A cluster is listed as LOCATION/CLUSTER, and the zone of a slice is its scope LOCATION/CLUSTER/NAMESPACE. It is safe for concurrent
 // use.
 type Clusters struct {
@@ -65,12 +65,19 @@ func (c *Clusters) Zones(_ context.Context, project string) (names []string, err
 // List implements provider.Provider, with four lists for a cluster, or three for each of its named namespaces and one; one more where
 // there is TPU7x. A cluster that is not read has a partial listing, which proves nothing.
 func (c *Clusters) List(ctx context.Context, project, zone string) (provider.Listing, error) {
-	for _, w := range c.all {
-		if w.Project == project && w.Location+"/"+w.Name == zone {
-			return c.list(ctx, w, zone)
-		}
+	if w := c.named(project, zone); w != nil {
+		return c.list(ctx, w, zone)
 	}
 	return provider.Listing{Partial: true}, nil
+}
+
+// named is the cluster LOCATION/CLUSTER of a project, or nil.
+func (c *Clusters) named(project, zone string) *watched {
+	i := slices.IndexFunc(c.all, func(w *watched) bool { return w.Project == project && w.Location+"/"+w.Name == zone })
+	if i < 0 {
+		return nil
+	}
+	return c.all[i]
 }
 
 // listTimeout bounds the listing of a cluster. One that does not answer must not keep patrol from the others.
@@ -187,7 +194,7 @@ func (c *Clusters) Read(ctx context.Context, r provider.Ref) (provider.Slice, er
 // slice is a reading as every provider gives it.
 func (r Reading) slice(project string) provider.Slice {
 	s := provider.Slice{
-		Ref:       provider.Ref{Project: project, Zone: r.Scope, Name: r.Name, QueuedResource: r.Group},
+		Ref:       provider.Ref{Project: project, Zone: r.Scope, Name: r.Name, QueuedResource: r.Group, Life: r.Life},
 		Condition: r.State, State: string(r.State) + ": " + r.Why, Incarnation: r.Incarnation, Labels: map[string]string{}, Directory: r.Directory,
 		Accelerator: strings.TrimSpace(r.Accelerator + " " + r.Topology), Workers: r.Workers, Chips: r.Chips, Spot: r.Reclaimable,
 		Healing: incident.HealsNever, Cause: r.Cause, Ends: r.Ends.Truncate(time.Second), Ordered: r.Ordered, Notice: r.Notice,
@@ -235,35 +242,30 @@ func (c *Clusters) Hosts(context.Context, provider.Ref) ([]string, error) { retu
 // Crews implements provider.Guests. A Pod has no guest attributes.
 func (c *Clusters) Crews(context.Context, provider.Ref) ([]events.CrewState, error) { return nil, nil }
 
-// onlyRead refuses a call that would change something.
-func onlyRead(verb string, r provider.Ref) error {
+// refused refuses a call that Pitstop does not make.
+func refused(verb string, r provider.Ref) error {
 	return &provider.Error{
 		Call: fmt.Sprintf("%s Job %s in %s", verb, r.Name, r.Zone), Class: incident.Invalid,
-		Message: "this release only watches Jobs of GKE; do it with kubectl",
+		Message: "Pitstop does not do this with Jobs of GKE; do it with kubectl",
 	}
 }
 
 // Create implements provider.Provider.
 func (c *Clusters) Create(_ context.Context, r provider.Ref, _ []byte, _ map[string]string, _ string) (string, error) {
-	return "", onlyRead("create", r)
-}
-
-// Delete implements provider.Provider.
-func (c *Clusters) Delete(_ context.Context, r provider.Ref, _ string) (string, error) {
-	return "", onlyRead("delete", r)
+	return "", refused("create", r)
 }
 
 // Start implements provider.Starter.
 func (c *Clusters) Start(_ context.Context, r provider.Ref) (string, error) {
-	return "", onlyRead("start", r)
+	return "", refused("start", r)
 }
 
 // Maintain implements provider.Maintainer.
 func (c *Clusters) Maintain(_ context.Context, of []provider.Ref) (string, error) {
-	return "", onlyRead("maintain", slices.Concat(of, []provider.Ref{{}})[0])
+	return "", refused("maintain", slices.Concat(of, []provider.Ref{{}})[0])
 }
 
 // SetMetadata implements provider.Messenger.
 func (c *Clusters) SetMetadata(_ context.Context, r provider.Ref, key, _ string) error {
-	return onlyRead("set "+key+" of", r)
+	return refused("set "+key+" of", r)
 }

@@ -46,8 +46,8 @@ func TestAClusterProvidesItsSlices(t *testing.T) {
 		t.Fatalf("%+v, %v", l, err)
 	}
 	s := l.Slices[0]
-	want := provider.Ref{Project: project, Zone: "us-east5/research/default", Name: "big-s-0", QueuedResource: "big"}
-	if s.Ref != want || !slices.Equal(s.With, []string{"big-s-1"}) || s.Labels["pitstop-workload"] != "pretrain" || s.Ordered.IsZero() || s.SpecHash == "" || s.SpecHash != l.Slices[1].SpecHash || len(s.Values) != 1 {
+	want := provider.Ref{Project: project, Zone: "us-east5/research/default", Name: "big-s-0", QueuedResource: "big", Life: s.Life}
+	if s.Life == "" || s.Life == s.Incarnation.ID || s.Ref != want || !slices.Equal(s.With, []string{"big-s-1"}) || s.Labels["pitstop-workload"] != "pretrain" || s.Ordered.IsZero() || s.SpecHash == "" || s.SpecHash != l.Slices[1].SpecHash || len(s.Values) != 1 {
 		t.Errorf("%+v", s)
 	}
 	if one, err := p.Read(t.Context(), s.Ref); err != nil || cmp.Diff(s, one) != "" {
@@ -131,18 +131,18 @@ func TestOnlyNamedClustersAreRead(t *testing.T) {
 	}
 }
 
-// TestAClusterIsOnlyRead: a call that would change something is refused, and none reaches the cluster.
-func TestAClusterIsOnlyRead(t *testing.T) {
+// TestWhatJobsDoNotHaveIsRefused: a call that Pitstop does not make reaches no cluster.
+func TestWhatJobsDoNotHaveIsRefused(t *testing.T) {
 	c := newCluster(t)
 	p, _ := c.clusters()
 	ctx, r := t.Context(), provider.Ref{Project: project, Zone: "us-east5/research/default", Name: "llama"}
 	one := func(_ string, err error) error { return err }
 	for what, err := range map[string]error{
-		"create": one(p.Create(ctx, r, nil, nil, "id")), "delete": one(p.Delete(ctx, r, "id")), "start": one(p.Start(ctx, r)),
+		"create": one(p.Create(ctx, r, nil, nil, "id")), "start": one(p.Start(ctx, r)),
 		"maintain": one(p.Maintain(ctx, []provider.Ref{r})), "set": p.SetMetadata(ctx, r, "a", "b"),
 	} {
 		var e *provider.Error
-		if !errors.As(err, &e) || e.Class != incident.Invalid || !strings.Contains(err.Error(), "only watches") || !strings.Contains(err.Error(), "llama") {
+		if !errors.As(err, &e) || e.Class != incident.Invalid || !strings.Contains(err.Error(), "do it with kubectl") || !strings.Contains(err.Error(), "llama") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -1,5 +1,5 @@
 // Package gke reads trainings on TPUs in clusters of GKE: their Jobs, JobSets, Pods and Nodes become readings of slices. A slice is a
-// Job, and a child Job of a JobSet is one slice of a Multislice. Clusters makes them slices of a provider. It reads only.
+// Job, and a child Job of a JobSet is one slice of a Multislice. Clusters makes them slices of a provider, and makes Pitstop's calls.
 //
 // The objects here have the fields that a reading needs. Everything else of an object is passed over.
 package gke

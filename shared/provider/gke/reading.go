@@ -30,6 +30,8 @@ type Reading struct {
 	Scope, Name string
 	// Incarnation is the life of the slice: the Job's UID and creation. It is empty while JobSet has yet to make the Job.
 	Incarnation events.Incarnation
+	// Life is the UID of what is deleted with the slice: of its JobSet, or else of the Job.
+	Life string
 	// Group is the JobSet, which is created and deleted as a whole. Workload is the name of what trains together.
 	Group, Workload string
 	// Ordered is the creation of the JobSet.
@@ -178,12 +180,13 @@ func (s slot) reading(nodes map[string]*Node, prefix string, now time.Time) Read
 	}
 	if s.set != nil {
 		r.Scope, r.Group, r.Workload, r.Ordered, r.order = prefix+s.set.Namespace, s.set.Name, s.set.Name, s.set.Created.UTC(), s.set.order
+		r.Life = s.set.UID
 	}
 	if s.job != nil {
 		r.Scope = prefix + s.job.Namespace
 		r.Incarnation = events.Incarnation{Zone: r.Scope, ID: s.job.UID, Created: s.job.Created.UTC()}
 		if s.set == nil {
-			r.order = s.job.order
+			r.Life, r.order = s.job.UID, s.job.order
 		}
 	}
 	if w := s.word(labelled(events.LabelWorkload)); w != "" {

@@ -282,7 +282,7 @@ func TestAReadingNamesItsSlice(t *testing.T) {
 	o.Jobs[0].Labels = map[string]string{"pitstop-policy": "spot"}
 	o.Jobs[0].Annotations = map[string]string{"pitstop-checkpoint-dir": "gs://ckpt/llama"}
 	want := Reading{
-		Scope: "us-east5/research/teams", Name: "llama", Workload: "llama", State: Ready, Workers: 2, Chips: 8, Accelerator: "tpu-v6e-slice", Topology: "2x4",
+		Scope: "us-east5/research/teams", Name: "llama", Life: "j1", Workload: "llama", State: Ready, Workers: 2, Chips: 8, Accelerator: "tpu-v6e-slice", Topology: "2x4",
 		Incarnation: events.Incarnation{Zone: "us-east5/research/teams", ID: "j1", Created: time.Date(2026, 11, 12, 10, 0, 0, 0, time.UTC)},
 		Policy:      "spot", Directory: "gs://ckpt/llama", Why: "2 of 2 Pods are ready", Machines: []string{"n1", "n2"},
 	}
@@ -291,7 +291,7 @@ func TestAReadingNamesItsSlice(t *testing.T) {
 	}
 	inSet(aJobSet(t, `,"labels":{"pitstop-policy":"night","pitstop-workload":"big"},"annotations":{"pitstop-checkpoint-dir":"gs://ckpt/set"}`, restarts, ""), aJob(t, "", "", ""))(&o)
 	r := Readings(o, "us-east5", "research", now)[0]
-	if r.Name != "llama-slice-0" || r.Group != "llama" || r.Workload != "big" || r.Policy != "night" || r.Directory != "gs://ckpt/set" || r.Incarnation.ID != "j1" {
+	if r.Name != "llama-slice-0" || r.Group != "llama" || r.Workload != "big" || r.Policy != "night" || r.Directory != "gs://ckpt/set" || r.Incarnation.ID != "j1" || r.Life != "s1" {
 		t.Errorf("a JobSet: %+v", r)
 	}
 }

@@ -1,0 +1,176 @@
+package gke
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/provider"
+)
+
+// target is the object that is deleted and created for a slice: its JobSet, or else the Job.
+type target struct {
+	cluster         *watched
+	kind, name      string
+	namespace, zone string
+}
+
+// objectName matches the names of namespaces, Jobs and JobSets. An empty one, or one with dots alone, would name another resource.
+var objectName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
+
+// target finds what a call is about. Verb says for people what the call does.
+func (c *Clusters) target(verb string, r provider.Ref) (t target, err error) {
+	t = target{kind: kindJob, name: r.Name, zone: r.Zone}
+	if r.QueuedResource != "" {
+		t.kind, t.name = kindJobSet, r.QueuedResource
+	}
+	_, t.namespace, _ = strings.Cut(strings.TrimPrefix(r.Zone, provider.Listed(r.Zone)), "/")
+	t.cluster = c.named(r.Project, provider.Listed(r.Zone))
+	refuse := func(why string) (target, error) {
+		return t, &provider.Error{Call: t.call(verb), Class: incident.Invalid, Message: why}
+	}
+	switch {
+	case !objectName.MatchString(t.name) || !objectName.MatchString(t.namespace):
+		return refuse("this is no name of a Job in LOCATION/CLUSTER/NAMESPACE")
+	case t.cluster == nil:
+		return refuse("CLUSTERS does not name the cluster " + provider.Listed(r.Zone) + " of " + r.Project)
+	case len(t.cluster.Namespaces) > 0 && !slices.Contains(t.cluster.Namespaces, t.namespace):
+		return refuse("CLUSTERS does not name its namespace")
+	}
+	return t, nil
+}
+
+// call is a call about the object, for people.
+func (t target) call(verb string) string { return verb + " " + t.kind + " " + t.name + " in " + t.zone }
+
+// path is that of all objects of its kind in its namespace.
+func (t target) path() string {
+	group, plural := "/apis/batch/v1", "/jobs"
+	if t.kind == kindJobSet {
+		group, plural = "/apis/"+jobSetAPI, "/jobsets"
+	}
+	return group + "/namespaces/" + t.namespace + plural
+}
+
+// deleteOptions are the conditions of a deletion.
+// https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/delete-options/
+type deleteOptions struct {
+	Kind          string        `json:"kind"`
+	APIVersion    string        `json:"apiVersion"`
+	Preconditions preconditions `json:"preconditions"`
+	Propagation   string        `json:"propagationPolicy"`
+}
+
+type preconditions struct {
+	UID string `json:"uid"`
+}
+
+// Delete implements provider.Provider: it deletes the Job, or its whole JobSet, if that is the life which the reference names. The call
+// does everything; what the object owned follows in the background. The UID makes a repeated call harmless, so no request ID is sent.
+func (c *Clusters) Delete(ctx context.Context, r provider.Ref, _ string) (operation string, err error) {
+	t, err := c.target("delete", r)
+	if err != nil {
+		return "", err
+	}
+	what := t.call("delete")
+	if r.Life == "" {
+		return "", &provider.Error{Call: what, Class: incident.Invalid, Message: "no reading says which life of it is meant"}
+	}
+	body, err := json.Marshal(deleteOptions{"DeleteOptions", "v1", preconditions{r.Life}, "Background"})
+	if err != nil {
+		return "", &provider.Error{Call: what, Class: incident.Invalid, Message: err.Error(), Cause: err}
+	}
+	code, err := c.change(ctx, t, what, http.MethodDelete, t.path()+"/"+t.name, body)
+	var no *provider.Error
+	if code == http.StatusConflict && errors.As(err, &no) { // the UID is the only condition
+		no.Class, no.Code = incident.NotFound, incident.CodeOtherLife
+	}
+	return "", err
+}
+
+// change makes a call that changes something, and returns the code of the answer: zero without one.
+func (c *Clusters) change(ctx context.Context, t target, what, method, path string, body []byte) (code int, err error) {
+	client, err := c.clientOf(ctx, t.cluster)
+	if err != nil {
+		return 0, err
+	}
+	res, err := client.send(ctx, what, method, path, nil, body)
+	if err != nil {
+		t.cluster.forget(client)
+		return 0, err
+	}
+	defer res.Body.Close() //nolint:errcheck // it was only read
+	if res.StatusCode < http.StatusMultipleChoices {
+		return res.StatusCode, nil
+	}
+	no := readRefusal(res.StatusCode, io.LimitReader(res.Body, 1<<20))
+	if no.class() == incident.Transient {
+		t.cluster.forget(client)
+	}
+	return res.StatusCode, &provider.Error{Call: what, Class: no.class(), Message: no.message()}
+}
+
+// refusal is how an API server refuses a call: with a Status.
+// https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/status/
+type refusal struct {
+	code    int
+	Kind    string `json:"kind"`
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
+// readRefusal reads the answer to a call that was refused.
+func readRefusal(code int, body io.Reader) refusal {
+	no := refusal{code: code}
+	if json.UnmarshalRead(body, &no) != nil || no.Kind != "Status" {
+		return refusal{code: code} // somebody before the API server answered
+	}
+	return no
+}
+
+// longestMessage bounds a message in a document.
+const longestMessage = 500
+
+// message is what the API server says, on one line.
+func (r refusal) message() string {
+	said := strings.ToValidUTF8(strings.Join(strings.Fields(r.Message), " "), "?")
+	if len(said) > longestMessage {
+		said = strings.ToValidUTF8(said[:longestMessage], "") + "..."
+	}
+	return cmp.Or(said, "answer "+strconv.Itoa(r.code))
+}
+
+// class is what a refusal means. An answer that is not the API server's proves nothing but a missing permission.
+func (r refusal) class() incident.FailureClass {
+	has := func(words string) bool { return strings.Contains(r.Message, words) }
+	switch code := r.code; {
+	case code == http.StatusForbidden && has("exceeded quota"):
+		return incident.Quota
+	case code == http.StatusForbidden && (has("denied request: ") || has("denied the request")): // by an admission policy or webhook
+		return incident.Invalid
+	case code == http.StatusForbidden, code == http.StatusUnauthorized:
+		return incident.Permission
+	case r.Kind == "":
+		return incident.Transient
+	case code == http.StatusConflict && r.Reason == "AlreadyExists":
+		return incident.Exists
+	case code == http.StatusConflict:
+		return incident.Busy
+	case code == http.StatusNotFound:
+		return incident.NotFound
+	case code == http.StatusTooManyRequests, code == http.StatusRequestTimeout:
+		return incident.Transient
+	case code >= 400 && code < 500:
+		return incident.Invalid
+	}
+	return incident.Transient
+}

@@ -1,0 +1,100 @@
+package gke
+
+import (
+	"strings"
+	"testing"
+
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/provider"
+)
+
+// TestTheClassOfARefusal: what is a person has to mend has another class than a failure after which Pitstop tries again.
+func TestTheClassOfARefusal(t *testing.T) {
+	said := func(reason, message string) string {
+		return `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"` + reason + `","message":"` + message + `"}`
+	}
+	for _, c := range []struct {
+		code  int
+		body  string
+		class incident.FailureClass
+	}{
+		{409, said("AlreadyExists", `jobs.batch \"llama\" already exists`), incident.Exists},
+		{409, said("Conflict", `Operation cannot be fulfilled on resourcequotas \"q\": the object has been modified`), incident.Busy},
+		{403, said("Forbidden", `jobs.batch \"llama\" is forbidden: exceeded quota: q, requested: count/jobs.batch=1, used: count/jobs.batch=4, limited: count/jobs.batch=4`), incident.Quota},
+		{403, said("Forbidden", `jobs.batch is forbidden: User \"p@x\" cannot create resource \"jobs\" in API group \"batch\" in the namespace \"train\"`), incident.Permission},
+		{403, said("Forbidden", `jobs.batch \"llama\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: the image is not listed`), incident.Invalid},
+		{403, said("Forbidden", `admission webhook \"w.example\" denied the request: no team label`), incident.Invalid},
+		{422, said("Invalid", `jobs.batch \"llama\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: the image is not listed`), incident.Invalid},
+		{422, said("Invalid", `Job.batch \"llama\" is invalid: spec.selector: Required value`), incident.Invalid},
+		{400, said("BadRequest", `strict decoding error: unknown field \"spec.x\"`), incident.Invalid},
+		{413, said("RequestEntityTooLarge", `limit is 3145728`), incident.Invalid},
+		{401, said("Unauthorized", `Unauthorized`), incident.Permission},
+		{404, said("NotFound", `namespaces \"train\" not found`), incident.NotFound},
+		{408, said("Timeout", `try again`), incident.Transient},
+		{429, said("TooManyRequests", `the server has received too many requests`), incident.Transient},
+		{500, said("InternalError", `failed calling webhook \"w\": connection refused`), incident.Transient},
+		{504, said("Timeout", `request did not complete within the allotted timeout`), incident.Transient},
+		// A page on the way to the API server.
+		{404, `404 page not found`, incident.Transient},
+		{403, `<html>denied</html>`, incident.Permission},
+		{409, `{"kind":"Job"}`, incident.Transient},
+		{302, ``, incident.Transient},
+		{502, `{"kind":"Status"`, incident.Transient},
+	} {
+		no := readRefusal(c.code, strings.NewReader(c.body))
+		if no.class() != c.class || no.message() == "" {
+			t.Errorf("%d %s: %s (%s), want %s", c.code, c.body, no.class(), no.message(), c.class)
+		}
+	}
+}
+
+// TestARefusalSaysWhy: in the words of the API server, on one line that a document can hold.
+func TestARefusalSaysWhy(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"kind":"Status","message":"the image\n  is not listed"}`:                  "the image is not listed",
+		`{"kind":"Status","message":"` + strings.Repeat("ö", longestMessage) + `"}`: strings.Repeat("ö", longestMessage/2) + "...",
+		`{"kind":"Status"}`: "answer 422",
+		`no JSON`:           "answer 422",
+	} {
+		if got := readRefusal(422, strings.NewReader(body)).message(); got != want {
+			t.Errorf("%.60s: %q, want %q", body, got, want)
+		}
+	}
+}
+
+// TestOnlyANameIsPutIntoAPath: anything else could be the name of all Jobs, or of the namespace.
+func TestOnlyANameIsPutIntoAPath(t *testing.T) {
+	c := New([]Cluster{{Project: "p", Location: "us-east5", Name: "c"}}, nil, nil) // no client is opened
+	for _, r := range []provider.Ref{
+		{Zone: "us-east5/c/train"},
+		{Zone: "us-east5/c/train", Name: ".."},
+		{Zone: "us-east5/c/train", Name: "a/b"},
+		{Zone: "us-east5/c/train", Name: "a?b"},
+		{Zone: "us-east5/c/train", Name: "a", QueuedResource: "."},
+		{Zone: "us-east5/c", Name: "a"},
+		{Zone: "us-east5/c/../x", Name: "a"},
+		{Zone: "us-east5/c/", Name: "a"},
+		{Zone: "us-east5/other/train", Name: "a"},
+	} {
+		r.Project, r.Life = "p", "u"
+		if op, err := c.Delete(t.Context(), r, "id"); op != "" || provider.Failure(err) == nil || provider.Failure(err).Class != incident.Invalid {
+			t.Errorf("%+v: %q, %v", r, op, err)
+		}
+	}
+}
+
+// FuzzReadRefusal: whatever an answer is, it has a class and one line that says why.
+func FuzzReadRefusal(f *testing.F) {
+	f.Add(409, `{"kind":"Status","reason":"AlreadyExists","message":"jobs.batch \"a\" already exists"}`)
+	f.Add(403, `{"kind":"Status","message":"a\u2028b\u0000"}`)
+	f.Add(500, `[]`)
+	f.Fuzz(func(t *testing.T, code int, body string) {
+		no := readRefusal(code, strings.NewReader(body))
+		if said := no.message(); said == "" || len(said) > longestMessage+3 || strings.ContainsAny(said, "\n\r\t") {
+			t.Errorf("%q", said)
+		}
+		if no.Kind == "" && no.class() != incident.Transient && no.class() != incident.Permission {
+			t.Errorf("a page of somebody else is %s", no.class())
+		}
+	})
+}
