@@ -16,6 +16,7 @@ import (
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/provider/cloudtpu"
+	"pitstop.internal/shared/provider/gke"
 	"pitstop.internal/shared/topology"
 	"pitstop.internal/shared/trigger"
 )
@@ -33,6 +34,14 @@ type Deps struct {
 	// Buckets gives the location of a checkpoint bucket. It is called only before a slice is created in another region.
 	Buckets checkpoint.Locator
 	Limits  ledger.Limits
+}
+
+// ordersIn understands the specifications of the slices in a zone.
+func ordersIn(zone string) provider.Orders {
+	if provider.Of(zone) == provider.GKE {
+		return gke.Orders{}
+	}
+	return cloudtpu.Orders{}
 }
 
 // New returns the function over its dependencies.
@@ -252,7 +261,7 @@ func (h handler) create(ctx context.Context, r events.RecreateRequested, ref pro
 	}
 	var heard *incident.Failure
 	// A queued resource waits for capacity by itself, and a reservation has its own capacity.
-	if r.QueuedResource == "" && !cloudtpu.Reserved(spec) {
+	if r.QueuedResource == "" && !ordersIn(r.Zone).Waits(spec) {
 		heard = h.heard(ctx, w, r, p)
 	}
 	there := slices.ContainsFunc(all, func(s provider.Slice) bool { return s.Condition != incident.Gone })
@@ -366,12 +375,12 @@ func (h handler) spec(ctx context.Context, w incident.Workload, r events.Recreat
 		if spec, unfit, err = fleet.Order(ctx, h.Fleet.Ledger, w, s, place(r), p); unfit != nil || err != nil {
 			return nil, unfit, err
 		}
-		if cloudtpu.IsApart(spec) {
+		if ordersIn(r.Zone).IsApart(spec) {
 			values, err := h.Fleet.Secrets.Of(ctx, s.Spec)
 			if err != nil {
 				return nil, nil, err
 			}
-			if spec, err = cloudtpu.Whole(spec, values); err != nil {
+			if spec, err = ordersIn(r.Zone).Whole(spec, values); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -380,7 +389,7 @@ func (h handler) spec(ctx context.Context, w incident.Workload, r events.Recreat
 	if r.With == nil {
 		return specs[0], nil, nil
 	}
-	spec, err = cloudtpu.Together(names, specs)
+	spec, err = ordersIn(r.Zone).Together(names, specs)
 	return spec, nil, err
 }
 

@@ -92,6 +92,17 @@ type Guests interface {
 	Crews(ctx context.Context, r Ref) ([]events.CrewState, error)
 }
 
+// Orders understand the stored specifications of a provider's slices. They call no API.
+type Orders interface {
+	// Waits reports whether a slice of this specification waits for capacity, or has its own: that others were refused says nothing of it.
+	Waits(spec []byte) bool
+	// IsApart reports whether values of a specification are stored apart from it, and Whole puts them back.
+	IsApart(spec []byte) bool
+	Whole(spec []byte, values map[string]string) ([]byte, error)
+	// Together joins the whole specifications of slices, by name, that are created together.
+	Together(names []string, specs [][]byte) ([]byte, error)
+}
+
 // Slice is a reading of a slice.
 type Slice struct {
 	Ref

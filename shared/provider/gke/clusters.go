@@ -22,7 +22,7 @@ const Name = provider.GKE
 // Opener makes the client of a cluster.
 type Opener func(ctx context.Context, c Cluster) (Client, error)
 
-// Clusters provides the slices of some clusters. It reads and deletes them; every other call is refused with incident.Invalid.
+// Clusters provides the slices of some clusters. It reads, deletes and creates them; every other call is refused with incident.Invalid.
 // A cluster is listed as LOCATION/CLUSTER, and the zone of a slice is its scope LOCATION/CLUSTER/NAMESPACE. It is safe for concurrent
 // use.
 type Clusters struct {
@@ -203,7 +203,7 @@ func (r Reading) slice(project string) provider.Slice {
 	if r.Heals {
 		s.Healing = incident.HealsAlways
 	}
-	for name, value := range map[string]string{events.LabelPolicy: r.Policy, events.LabelWorkload: r.label()} {
+	for name, value := range map[string]string{events.LabelPolicy: r.Policy, events.LabelWorkload: r.label(), events.LabelIncident: r.Incident} {
 		if value != "" {
 			s.Labels[name] = value
 		}
@@ -248,11 +248,6 @@ func refused(verb string, r provider.Ref) error {
 		Call: fmt.Sprintf("%s Job %s in %s", verb, r.Name, r.Zone), Class: incident.Invalid,
 		Message: "Pitstop does not do this with Jobs of GKE; do it with kubectl",
 	}
-}
-
-// Create implements provider.Provider.
-func (c *Clusters) Create(_ context.Context, r provider.Ref, _ []byte, _ map[string]string, _ string) (string, error) {
-	return "", refused("create", r)
 }
 
 // Start implements provider.Starter.

@@ -138,7 +138,7 @@ func TestWhatJobsDoNotHaveIsRefused(t *testing.T) {
 	ctx, r := t.Context(), provider.Ref{Project: project, Zone: "us-east5/research/default", Name: "llama"}
 	one := func(_ string, err error) error { return err }
 	for what, err := range map[string]error{
-		"create": one(p.Create(ctx, r, nil, nil, "id")), "start": one(p.Start(ctx, r)),
+		"start":    one(p.Start(ctx, r)),
 		"maintain": one(p.Maintain(ctx, []provider.Ref{r})), "set": p.SetMetadata(ctx, r, "a", "b"),
 	} {
 		var e *provider.Error

@@ -2,6 +2,7 @@ package gke
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -22,7 +23,7 @@ const (
 var apiVersions = map[string]string{kindJob: "batch/v1", kindJobSet: jobSetAPI}
 
 // order is what a slice, or the JobSet that it belongs to, can be created from again: its manifest as applied, in canonical form,
-// without the values of environment variables. These may be secrets; each is kept under the path of its variable in the manifest. Sum
+// without the values of environment variables. These may be secrets; each is kept under the path of its variable, which is marked. Sum
 // shows whether they have changed, and name names them with the manifest.
 type order struct {
 	spec   []byte
@@ -88,9 +89,14 @@ var (
 		"uid", "resourceVersion", "generation", "managedFields", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
 		"ownerReferences", "finalizers", "selfLink", "generateName",
 	}
-	addedLabels      = []string{"controller-uid", "batch.kubernetes.io/controller-uid", "job-name", "batch.kubernetes.io/job-name"}
-	addedAnnotations = []string{"kubectl.kubernetes.io/last-applied-configuration", "kapp.k14s.io/original", "objectset.rio.cattle.io/applied"}
+	addedLabels      = []string{"controller-uid", "batch.kubernetes.io/controller-uid", "job-name", "batch.kubernetes.io/job-name", events.LabelIncident}
+	addedAnnotations = []string{
+		"kubectl.kubernetes.io/last-applied-configuration", "kapp.k14s.io/original", "objectset.rio.cattle.io/applied", AnnotationRequest,
+	}
 )
+
+// valueApart marks a variable in a stored manifest whose value is stored apart from it.
+const valueApart = "valueApart"
 
 // orderOf makes the order in the text of an object.
 func orderOf(cluster, kind string, m Meta, text []byte) (*order, error) {
@@ -102,17 +108,21 @@ func orderOf(cluster, kind string, m Meta, text []byte) (*order, error) {
 	strip(meta)
 	o := &order{values: map[string]string{}}
 	delete(spec, "suspend")
-	if kind == kindJobSet {
-		parts, _ := spec["replicatedJobs"].([]any)
-		for i, part := range parts {
-			template := object(object(part)["template"])
-			strip(object(template["metadata"]))
-			o.apart("/spec/replicatedJobs/"+strconv.Itoa(i)+"/template/spec", object(template["spec"]))
-		}
-	} else {
-		o.apart("/spec", spec)
+	parts, _ := spec["replicatedJobs"].([]any)
+	for _, part := range parts {
+		strip(object(object(object(part)["template"])["metadata"]))
 	}
 	manifest := map[string]any{"apiVersion": apiVersions[kind], "kind": kind, "metadata": meta, "spec": spec}
+	for _, job := range jobsIn(manifest) {
+		uncontrolled(job.spec)
+		for at, variable := range job.variables() {
+			if value, is := variable["value"].(string); is {
+				o.values[at] = value
+				delete(variable, "value")
+				variable[valueApart] = true
+			}
+		}
+	}
 	var err error
 	if o.spec, err = json.Marshal(manifest, json.Deterministic(true)); err != nil {
 		return nil, fmt.Errorf("manifest: %w", err)
@@ -131,24 +141,48 @@ func orderOf(cluster, kind string, m Meta, text []byte) (*order, error) {
 	return o, nil
 }
 
-// apart takes out of the specification of a Job what its controller added, and the values of its environment variables.
-func (o *order) apart(at string, job map[string]any) {
+// uncontrolled takes out of the specification of a Job what its controller added.
+func uncontrolled(job map[string]any) {
 	delete(job, "suspend")
 	if job["manualSelector"] != true {
 		delete(job, "selector")
 	}
-	template := object(job["template"])
-	strip(object(template["metadata"]))
-	pod := object(template["spec"])
-	for _, list := range []string{"containers", "initContainers"} {
-		containers, _ := pod[list].([]any)
-		for i, c := range containers {
-			env, _ := object(c)["env"].([]any)
-			for k, v := range env {
-				variable := object(v)
-				if value, is := variable["value"].(string); is {
-					o.values[strings.Join([]string{at, "template/spec", list, strconv.Itoa(i), "env", strconv.Itoa(k)}, "/")] = value
-					delete(variable, "value")
+	strip(object(object(job["template"])["metadata"]))
+}
+
+// jobIn is the specification of a Job in a manifest, and its path there.
+type jobIn struct {
+	at   string
+	spec map[string]any
+}
+
+// jobsIn are those of a manifest: the Job itself, or those that a JobSet makes.
+func jobsIn(manifest map[string]any) []jobIn {
+	spec := object(manifest["spec"])
+	if manifest["kind"] != kindJobSet {
+		return []jobIn{{"/spec", spec}}
+	}
+	var all []jobIn
+	parts, _ := spec["replicatedJobs"].([]any)
+	for i, part := range parts {
+		all = append(all, jobIn{"/spec/replicatedJobs/" + strconv.Itoa(i) + "/template/spec", object(object(object(part)["template"])["spec"])})
+	}
+	return all
+}
+
+// variables are the environment variables of a Job's containers, by their paths in the manifest.
+func (j jobIn) variables() iter.Seq2[string, map[string]any] {
+	return func(yield func(string, map[string]any) bool) {
+		pod := object(object(j.spec["template"])["spec"])
+		for _, list := range []string{"containers", "initContainers"} {
+			containers, _ := pod[list].([]any)
+			for i, c := range containers {
+				env, _ := object(c)["env"].([]any)
+				for k, v := range env {
+					at := strings.Join([]string{j.at, "template/spec", list, strconv.Itoa(i), "env", strconv.Itoa(k)}, "/")
+					if variable := object(v); variable != nil && !yield(at, variable) {
+						return
+					}
 				}
 			}
 		}

@@ -1,8 +1,8 @@
 package gke
 
 import (
+	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -11,35 +11,22 @@ import (
 )
 
 const applied = `{"metadata":{"name":"llama","namespace":"teams","uid":"j1","resourceVersion":"7","generation":2,"creationTimestamp":"2026-11-12T10:00:00Z",
-	"labels":{"team":"a","job-name":"llama","batch.kubernetes.io/job-name":"llama","controller-uid":"j1","batch.kubernetes.io/controller-uid":"j1"},
-	"annotations":{"note":"x","kubectl.kubernetes.io/last-applied-configuration":"{\"env\":\"hunter2\"}","kapp.k14s.io/original":"{\"env\":\"hunter2\"}"},"managedFields":[{"manager":"kubectl"}],
+	"labels":{"team":"a","pitstop-incident":"llama-1","job-name":"llama","batch.kubernetes.io/job-name":"llama","controller-uid":"j1","batch.kubernetes.io/controller-uid":"j1"},
+	"annotations":{"note":"x","pitstop-request":"r1","kubectl.kubernetes.io/last-applied-configuration":"{\"env\":\"hunter2\"}","kapp.k14s.io/original":"{\"env\":\"hunter2\"}"},"managedFields":[{"manager":"kubectl"}],
 	"ownerReferences":[{"kind":"JobSet","name":"s","uid":"s1"}]},
 	"spec":{"backoffLimit":0,"suspend":true,"selector":{"matchLabels":{"controller-uid":"j1"}},"template":{"metadata":{"creationTimestamp":null,"labels":{"job-name":"llama","app":"llama"}},
 	"spec":{"initContainers":[{"name":"i","env":[{"name":"A","value":"hunter3"}]}],"containers":[{"name":"c","args":["--steps=5"],"env":[{"name":"TOKEN","value":"hunter2"},{"name":"REF","valueFrom":{"secretKeyRef":{"name":"s","key":"k"}}},{"name":"EMPTY"}]}]}}},
 	"status":{"active":1}}`
 
 // putBack puts the values of environment variables back into a manifest.
-func putBack(t *testing.T, o *order) map[string]any {
+func putBack(t *testing.T, o *order) (whole map[string]any) {
 	t.Helper()
-	var whole map[string]any
-	if err := json.Unmarshal(o.spec, &whole); err != nil {
+	spec, err := Orders{}.Whole(o.spec, o.values)
+	if err != nil {
 		t.Fatal(err)
 	}
-	for path, value := range o.values {
-		var at any = whole
-		for name := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
-			switch v := at.(type) {
-			case map[string]any:
-				at = v[name]
-			case []any:
-				i, err := strconv.Atoi(name)
-				if err != nil {
-					t.Fatal(err)
-				}
-				at = v[i]
-			}
-		}
-		object(at)["value"] = value
+	if err := json.Unmarshal(spec, &whole); err != nil {
+		t.Fatal(err)
 	}
 	return whole
 }
@@ -104,6 +91,39 @@ func TestTheOrderOfAJobSet(t *testing.T) {
 	}
 }
 
+// TestAManifestIsWholeWithAllOfItsValues, and with no others.
+func TestAManifestIsWholeWithAllOfItsValues(t *testing.T) {
+	o, err := orderOf("p/l/c", kindJob, Meta{Name: "llama", Namespace: "teams", UID: "j1"}, []byte(applied))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !(Orders{}).IsApart(o.spec) {
+		t.Errorf("it seems to be whole: %s", o.spec)
+	}
+	const at = "/spec/template/spec/containers/0/env/0"
+	missing, more := maps.Clone(o.values), maps.Clone(o.values)
+	delete(missing, at)
+	more["/spec/template/spec/containers/7/env/0"] = "hunter5"
+	for what, values := range map[string]map[string]string{"a value is missing": missing, "a value belongs to another manifest": more, "nothing is kept": nil} {
+		if whole, err := (Orders{}).Whole(o.spec, values); err == nil || strings.Contains(err.Error(), "hunter") {
+			t.Errorf("%s: %s, %v", what, whole, err)
+		}
+	}
+}
+
+// TestSlicesOfOneJobSetHaveOneManifest: created twice, one of them would be wrong.
+func TestSlicesOfOneJobSetHaveOneManifest(t *testing.T) {
+	a, b := []byte(`{"kind":"JobSet","metadata":{"name":"a"}}`), []byte(`{"kind":"JobSet","metadata":{"name":"b"}}`)
+	if spec, err := (Orders{}).Together([]string{"x", "y"}, [][]byte{a, slices.Clone(a)}); err != nil || string(spec) != string(a) {
+		t.Errorf("%s, %v", spec, err)
+	}
+	for _, specs := range [][][]byte{{a, b}, {}} {
+		if spec, err := (Orders{}).Together(nil, specs); err == nil {
+			t.Errorf("%q make %s", specs, spec)
+		}
+	}
+}
+
 func FuzzOrder(f *testing.F) {
 	f.Add(applied, true)
 	f.Add(`{"metadata":null,"spec":{"replicatedJobs":[null,{"template":{"spec":{"template":[]}}}]}}`, false)
@@ -113,12 +133,19 @@ func FuzzOrder(f *testing.F) {
 			kind = kindJob
 		}
 		o, err := orderOf("p/l/c", kind, Meta{Name: "n", UID: "u"}, []byte(text))
-		if err != nil {
+		if err != nil || strings.Contains(text, valueApart) { // no API has this field
 			return
 		}
 		again, err := orderOf("p/l/c", kind, Meta{Name: "n", UID: "u"}, o.spec)
 		if err != nil || len(again.values) > 0 || string(again.spec) != string(o.spec) {
 			t.Errorf("the order of an order differs: %s, %s, %v", o.spec, again.spec, err)
+		}
+		whole, err := Orders{}.Whole(o.spec, o.values)
+		if err != nil || (Orders{}).IsApart(whole) || (Orders{}).IsApart(o.spec) != (len(o.values) > 0) {
+			t.Errorf("%s is not made whole with %v: %s, %v", o.spec, o.values, whole, err)
+		}
+		if back, err := orderOf("p/l/c", kind, Meta{Name: "n", UID: "u"}, whole); err != nil || back.sum != o.sum || back.name != o.name {
+			t.Errorf("the order of the whole is another one: %s, %s, %v", o.spec, back.spec, err)
 		}
 	})
 }

@@ -56,8 +56,8 @@ type Reading struct {
 	// Workers is how many Pods the slice has, and Chips how many chips.
 	Workers, Chips        int
 	Accelerator, Topology string
-	// Policy and Directory are the owner's words on the Job or its JobSet.
-	Policy, Directory string
+	// Policy and Directory are the owner's words on the Job or its JobSet. Incident is Pitstop's own: of the incident that created it.
+	Policy, Directory, Incident string
 	// Cause is events.CauseCrash where the training ended by itself, and no machine or Slice of it had trouble; otherwise it is empty.
 	Cause events.Cause
 	// Why says in a few words what the state rests on.
@@ -176,7 +176,7 @@ func (s slot) reading(nodes map[string]*Node, prefix string, now time.Time) Read
 		Name: s.name, Workers: s.spec.pods(), Chips: s.spec.pods() * spec.chips(),
 		Accelerator: spec.NodeSelector[labelAccelerator], Topology: spec.NodeSelector[labelTopology],
 		Reclaimable: spec.NodeSelector[labelSpot] == "true", Workload: s.name,
-		Policy: s.word(labelled(events.LabelPolicy)), Directory: s.word(func(m Meta) string { return m.Annotations[events.MetadataCheckpointDir] }),
+		Policy: s.word(labelled(events.LabelPolicy)), Incident: s.word(labelled(events.LabelIncident)), Directory: s.word(func(m Meta) string { return m.Annotations[events.MetadataCheckpointDir] }),
 	}
 	if s.set != nil {
 		r.Scope, r.Group, r.Workload, r.Ordered, r.order = prefix+s.set.Namespace, s.set.Name, s.set.Name, s.set.Created.UTC(), s.set.order

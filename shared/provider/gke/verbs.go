@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -89,7 +91,7 @@ func (c *Clusters) Delete(ctx context.Context, r provider.Ref, _ string) (operat
 	if err != nil {
 		return "", &provider.Error{Call: what, Class: incident.Invalid, Message: err.Error(), Cause: err}
 	}
-	code, err := c.change(ctx, t, what, http.MethodDelete, t.path()+"/"+t.name, body)
+	code, err := c.change(ctx, t, what, http.MethodDelete, t.path()+"/"+t.name, nil, body, provider.Hidden{})
 	var no *provider.Error
 	if code == http.StatusConflict && errors.As(err, &no) { // the UID is the only condition
 		no.Class, no.Code = incident.NotFound, incident.CodeOtherLife
@@ -97,13 +99,111 @@ func (c *Clusters) Delete(ctx context.Context, r provider.Ref, _ string) (operat
 	return "", err
 }
 
-// change makes a call that changes something, and returns the code of the answer: zero without one.
-func (c *Clusters) change(ctx context.Context, t target, what, method, path string, body []byte) (code int, err error) {
+// AnnotationRequest is the annotation with the ID of the request that created a Job or JobSet.
+const AnnotationRequest = "pitstop-request"
+
+// Create implements provider.Provider: it creates the Job, or its whole JobSet, from a manifest with its values. The call does everything.
+// Where the name is taken by what the same request created, an earlier call has worked, and its answer was lost.
+func (c *Clusters) Create(ctx context.Context, r provider.Ref, spec []byte, labels map[string]string, requestID string) (operation string, err error) {
+	t, err := c.target("create", r)
+	if err != nil {
+		return "", err
+	}
+	what := t.call("create")
+	body, hides, err := t.manifest(spec, labels, requestID)
+	if err != nil {
+		return "", &provider.Error{Call: what, Class: incident.Invalid, Message: err.Error(), Cause: err}
+	}
+	// A field that this server does not know would be left out of the training without a word.
+	_, err = c.change(ctx, t, what, http.MethodPost, t.path(), url.Values{"fieldValidation": {"Strict"}}, body, hides)
+	var no *provider.Error
+	if !errors.As(err, &no) || no.Class != incident.Exists {
+		return "", err
+	}
+	by, unread := c.createdBy(ctx, t)
+	if unread != nil {
+		return "", unread
+	}
+	if requestID != "" && by == requestID {
+		return "", nil
+	}
+	return "", err
+}
+
+// manifest is the body that creates the object from a stored manifest, with Pitstop's labels and annotation and no other change. Hides
+// are the values that no error may repeat.
+func (t target) manifest(spec []byte, labels map[string]string, requestID string) (body []byte, hides provider.Hidden, err error) {
+	var whole map[string]any
+	if err := json.Unmarshal(spec, &whole); err != nil {
+		return nil, hides, errors.New("the stored manifest is no JSON object")
+	}
+	meta := object(whole["metadata"])
+	if whole["kind"] != t.kind || meta["name"] != t.name || meta["namespace"] != t.namespace {
+		return nil, hides, fmt.Errorf("the stored manifest is of %v %v in namespace %v", whole["kind"], meta["name"], meta["namespace"])
+	}
+	hides = provider.Hidden{Noun: "value of the variable", Values: map[string]string{}, Known: []string{t.kind, t.name, t.namespace, t.cluster.String()}}
+	for _, job := range jobsIn(whole) {
+		for _, variable := range job.variables() {
+			name, _ := variable["name"].(string)
+			if variable[valueApart] != nil {
+				return nil, hides, fmt.Errorf("the value of the variable %.80s is missing from the stored manifest", name)
+			}
+			if value, is := variable["value"].(string); is {
+				hides.Values[name] += value + "\n"
+			}
+		}
+	}
+	put(meta, "labels", labels)
+	put(meta, "annotations", map[string]string{AnnotationRequest: requestID})
+	if body, err = json.Marshal(whole, json.Deterministic(true)); err != nil {
+		return nil, hides, errors.New("the stored manifest cannot be written")
+	}
+	return body, hides, nil
+}
+
+// put sets words in the labels or annotations of an object.
+func put(meta map[string]any, field string, words map[string]string) {
+	all := object(meta[field])
+	if all == nil {
+		all = map[string]any{}
+		meta[field] = all
+	}
+	for name, word := range words {
+		all[name] = word
+	}
+}
+
+// createdBy is the ID of the request that created what has the name of an object; empty where no request of Pitstop did. A list needs no
+// right that a reader does not have.
+func (c *Clusters) createdBy(ctx context.Context, t target) (requestID string, err error) {
+	client, err := c.clientOf(ctx, t.cluster)
+	if err != nil {
+		return "", err
+	}
+	p := page[struct {
+		Meta `json:"metadata"`
+	}]{}
+	if _, err = client.get(ctx, t.path(), url.Values{"fieldSelector": {"metadata.name=" + t.name}}, func(body io.Reader) error { return p.read(body, nil) }); err != nil {
+		return "", err
+	}
+	for _, o := range p.items {
+		if o.Name == t.name {
+			return o.Annotations[AnnotationRequest], nil
+		}
+	}
+	return "", nil // it is gone again
+}
+
+// change makes a call that changes something, and returns the code of the answer: zero without one. Hides are values that the request
+// has and that no error may repeat.
+func (c *Clusters) change(
+	ctx context.Context, t target, what, method, path string, q url.Values, body []byte, hides provider.Hidden,
+) (code int, err error) {
 	client, err := c.clientOf(ctx, t.cluster)
 	if err != nil {
 		return 0, err
 	}
-	res, err := client.send(ctx, what, method, path, nil, body)
+	res, err := client.send(ctx, what, method, path, q, body)
 	if err != nil {
 		t.cluster.forget(client)
 		return 0, err
@@ -113,6 +213,7 @@ func (c *Clusters) change(ctx context.Context, t target, what, method, path stri
 		return res.StatusCode, nil
 	}
 	no := readRefusal(res.StatusCode, io.LimitReader(res.Body, 1<<20))
+	no.Message = hides.Mask(no.Message)
 	if no.class() == incident.Transient {
 		t.cluster.forget(client)
 	}

@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"pitstop.internal/events"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/provider/gke"
@@ -66,9 +70,187 @@ func (s scene) deletes(r provider.Slice) {
 	}
 }
 
+// secret is the value of a variable that every manifest of these cases has.
+const secret = "hunter2-hunter2"
+
+// withSecret is a manifest whose Pods have the secret.
+func withSecret(manifest object) object {
+	spec := manifest["spec"]
+	if parts := list(manifest, "spec", "replicatedJobs"); len(parts) > 0 {
+		spec = field(parts[0], "template", "spec")
+	}
+	containers := list(spec, "template", "spec", "containers")
+	containers[0].(object)["env"] = []any{object{"name": "TOKEN", "value": secret}, object{"name": "EMPTY"}} //nolint:forcetypeassert // the template has one
+	return manifest
+}
+
+// whole is the manifest from which a slice that was read is created again.
+func (s scene) whole(r provider.Slice) []byte {
+	s.t.Helper()
+	if strings.Contains(string(r.Spec), secret) {
+		s.t.Fatalf("the stored manifest has a value of a variable: %s", r.Spec)
+	}
+	spec, err := gke.Orders{}.Whole(r.Spec, r.Values)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return spec
+}
+
+// creates creates a slice as the functions do.
+func (s scene) creates(r provider.Ref, spec []byte, request string) error {
+	s.t.Helper()
+	op, err := s.provides().Create(s.t.Context(), r, spec, map[string]string{events.LabelWorkload: "big", events.LabelIncident: "llama-20261112-1"}, request)
+	if op != "" {
+		s.t.Errorf("operation %s", op)
+	}
+	if err != nil && strings.Contains(err.Error(), secret) {
+		s.t.Errorf("the error has a value of a variable: %v", err)
+	}
+	return err
+}
+
+func (s scene) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// deleted makes an object, reads its slice and deletes it; then the name is free.
+func (s scene) deleted(path string, manifest object, name, group string) provider.Slice {
+	s.t.Helper()
+	s.do(http.MethodPost, path, withSecret(manifest))
+	var r provider.Slice
+	s.until(name+" is read", func() bool {
+		r = s.reading(name, group)
+		return len(r.Spec) > 0
+	})
+	s.deletes(r)
+	s.until("the name is free", func() bool { return s.gone(path + "/" + text(manifest, "metadata", "name")) })
+	return r
+}
+
+// same fails the case unless both objects ask for the same, apart from what an API server gives each.
+func (s scene) same(got, want object) {
+	s.t.Helper()
+	for _, o := range []object{got, want} {
+		spec, _ := o["spec"].(object)
+		delete(spec, "selector")
+		delete(spec, "suspend") // Kueue writes it, so it is no part of an order
+		if template, ok := spec["template"].(object); ok {
+			delete(template, "metadata") // its labels name the life
+		}
+	}
+	if diff := cmp.Diff(want["spec"], got["spec"]); diff != "" {
+		s.t.Errorf("it differs from what its owner applied (-applied +created):\n%s", diff)
+	}
+}
+
 // verbs are the calls that Pitstop makes to change something.
 func verbs() map[string]func(scene) {
 	return map[string]func(scene){
+		"verb: a Job is created as it was applied": func(s scene) {
+			first := s.do(http.MethodPost, s.jobs(), withSecret(s.idle("j")))
+			r := s.reading("j", "")
+			s.deletes(r)
+			s.until("the name is free", func() bool { return s.gone(s.jobs() + "/j") })
+			s.must(s.creates(r.Ref, s.whole(r), "request-1"))
+			second := s.read(s.jobs() + "/j")
+			if uid(second) == uid(first) || label(second, events.LabelIncident) != "llama-20261112-1" || label(second, events.LabelWorkload) != "big" ||
+				text(second, "metadata", "annotations", gke.AnnotationRequest) != "request-1" {
+				s.t.Errorf("%v", second["metadata"])
+			}
+			s.same(second, first)
+			n := s.reading("j", "")
+			if n.Life != uid(second) || n.Labels[events.LabelIncident] != "llama-20261112-1" {
+				s.t.Errorf("%+v", n)
+			}
+			if old, err := (gke.Orders{}).Whole(n.Spec, n.Values); err != nil || strings.Contains(string(old), events.LabelIncident) || strings.Contains(string(old), "request-1") {
+				s.t.Errorf("what Pitstop wrote became the owner's order: %s, %v", old, err)
+			}
+		},
+		"verb: a JobSet is created whole": func(s scene) {
+			for _, n := range []string{"a", "b", "c", "d"} {
+				s.node(n)
+			}
+			first := s.do(http.MethodPost, s.jobSets(), withSecret(s.jobSet("big", 2, nil, nil)))
+			r, other := s.turns("big-slice-0", "big", incident.Ready), s.turns("big-slice-1", "big", incident.Ready)
+			s.deletes(r)
+			s.turns("big-slice-0", "", incident.Gone)
+			s.turns("big-slice-1", "", incident.Gone)
+			spec, err := gke.Orders{}.Together([]string{r.Name, other.Name}, [][]byte{s.whole(r), s.whole(other)})
+			s.must(err)
+			s.must(s.creates(r.Ref, spec, "request-1"))
+			second := s.read(s.jobSets() + "/big")
+			s.same(second, first)
+			for _, was := range []provider.Slice{r, other} {
+				n := s.turns(was.Name, "big", incident.Ready)
+				if n.Life != uid(second) || n.Incarnation.ID == was.Incarnation.ID || n.Labels[events.LabelIncident] != "llama-20261112-1" {
+					s.t.Errorf("%+v", n)
+				}
+			}
+			if env := list(s.podsOf("big-slice-0")[0], "spec", "containers"); text(list(env[0], "env")[0], "value") != secret {
+				s.t.Errorf("its Pods have %v", env)
+			}
+		},
+		"verb: created twice by one request is created once": func(s scene) {
+			r := s.deleted(s.jobs(), s.idle("j"), "j", "")
+			s.must(s.creates(r.Ref, s.whole(r), "request-1"))
+			made := uid(s.read(s.jobs() + "/j"))
+			s.must(s.creates(r.Ref, s.whole(r), "request-1"))
+			s.classed(s.creates(r.Ref, s.whole(r), "request-2"), incident.Exists, "")
+			if now := uid(s.read(s.jobs() + "/j")); now != made {
+				s.t.Errorf("it was %s, and is %s", made, now)
+			}
+		},
+		"verb: a name that somebody took is theirs": func(s scene) {
+			r := s.deleted(s.jobSets(), s.jobSet("big", 1, nil, object{"suspend": true}), "big-slice-0", "big")
+			s.do(http.MethodPost, s.jobSets(), s.jobSet("big", 3, nil, object{"suspend": true}))
+			for _, request := range []string{"request-1", ""} {
+				s.classed(s.creates(r.Ref, s.whole(r), request), incident.Exists, "")
+			}
+			if n := number(list(s.read(s.jobSets()+"/big"), "spec", "replicatedJobs")[0], "replicas"); n != 3 {
+				s.t.Errorf("it has %d slices", n)
+			}
+		},
+		"verb: a quota refuses a Job": func(s scene) {
+			r := s.deleted(s.jobs(), s.idle("j"), "j", "")
+			quotas := "/api/v1/namespaces/" + s.ns + "/resourcequotas"
+			hard := object{"count/jobs.batch": "0"}
+			s.do(http.MethodPost, quotas, object{"apiVersion": "v1", "kind": "ResourceQuota", "metadata": object{"name": "few"}, "spec": object{"hard": hard}})
+			s.do(http.MethodPatch, quotas+"/few/status", object{"status": object{"hard": hard, "used": object{"count/jobs.batch": "0"}}})
+			var err error
+			s.until("the quota counts", func() bool {
+				if err = s.creates(r.Ref, s.whole(r), "request-1"); err == nil {
+					s.do(http.MethodDelete, s.jobs()+"/j", nil)
+				}
+				return err != nil
+			})
+			s.classed(err, incident.Quota, "")
+			if !strings.Contains(err.Error(), "exceeded quota: few") || !s.gone(s.jobs()+"/j") {
+				s.t.Error(err)
+			}
+		},
+		"verb: a manifest that is wrong is refused": func(s scene) {
+			r := s.deleted(s.jobs(), s.idle("j"), "j", "")
+			wrong := strings.Replace(string(s.whole(r)), `"restartPolicy":"Never"`, `"restartPolicy":"`+secret+`"`, 1)
+			s.classed(s.creates(r.Ref, []byte(wrong), "request-1"), incident.Invalid, "")
+			for _, other := range []provider.Ref{s.ref("k", ""), s.ref("j-slice-0", "j")} {
+				s.classed(s.creates(other, s.whole(r), "request-1"), incident.Invalid, "")
+			}
+			s.classed(s.creates(r.Ref, r.Spec, "request-1"), incident.Invalid, "") // the values are missing
+			if l := list(s.read(s.jobs()), "items"); len(l) > 0 {
+				s.t.Errorf("%v", l)
+			}
+		},
+		"verb: there is nothing to create in a namespace that is not there": func(s scene) {
+			r := s.deleted(s.jobs(), s.idle("j"), "j", "")
+			s.ns += "-not"
+			r.Zone += "-not"
+			spec := strings.ReplaceAll(string(s.whole(r)), `"namespace":"`+strings.TrimSuffix(s.ns, "-not")+`"`, `"namespace":"`+s.ns+`"`)
+			s.classed(s.creates(r.Ref, []byte(spec), "request-1"), incident.NotFound, "")
+		},
 		"verb: another life is not deleted": func(s scene) {
 			j := s.do(http.MethodPost, s.jobs(), s.idle("j"))
 			r := s.ref("j", "")

@@ -1,5 +1,5 @@
 // Package gketest is the API server of a GKE cluster in one process: an http.Handler with the objects that a training on TPUs has
-// (Jobs, JobSets, Pods, Nodes, Services, Namespaces, Slices of TPU7x), and with what happens to them. Pods are placed and run, Jobs and
+// (Jobs, JobSets, Pods, Nodes, Services, Namespaces, Slices of TPU7x, quotas of how many Jobs there may be), and with what happens to them. Pods are placed and run, Jobs and
 // JobSets follow their failure policies, nodes are lost, and what owns is deleted with what it owns. A Slice stays what its callers
 // write. Objects live in memory and on a given clock. It is for tests, replays and simulations, never for production.
 //
@@ -109,8 +109,9 @@ var (
 	jobs       = resource{"batch", "v1", "jobs", "Job", true, false}
 	jobSets    = resource{"jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet", true, true}
 	tpuSlices  = resource{"accelerator.gke.io", "v1beta1", "slices", "Slice", false, true}
+	quotas     = resource{"", "v1", "resourcequotas", "ResourceQuota", true, false}
 
-	resources = []resource{namespaces, nodes, pods, services, jobs, jobSets, tpuSlices}
+	resources = []resource{namespaces, nodes, pods, services, quotas, jobs, jobSets, tpuSlices}
 )
 
 // Server is the API server of one cluster.

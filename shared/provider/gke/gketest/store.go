@@ -3,6 +3,7 @@ package gketest
 import (
 	"fmt"
 	"maps"
+	"net/http"
 	"reflect"
 	"regexp"
 	"slices"
@@ -102,6 +103,9 @@ func (s *Server) create(to target, sent object) (object, *refusal) {
 	if no := s.admit(r, o); no != nil {
 		return nil, no
 	}
+	if no := s.overQuota(r, to.namespace, name); no != nil {
+		return nil, no
+	}
 	s.add(r, o)
 	if r == jobs {
 		s.selects(o)
@@ -127,7 +131,31 @@ func (s *Server) admit(r resource, o object) *refusal {
 			put(o, 30, "spec", "terminationGracePeriodSeconds")
 		}
 		put(o, "Pending", "status", "phase")
-	case namespaces, nodes, services, tpuSlices:
+	case namespaces, nodes, services, quotas, tpuSlices:
+	}
+	return nil
+}
+
+// overQuota refuses a new object where a quota of its namespace lets there be no more. A quota counts by its status, which a controller of
+// a real cluster writes, and here the caller. Objects that a controller makes are not counted.
+func (s *Server) overQuota(r resource, namespace, name string) *refusal {
+	count := "count/" + r.qualified()
+	for _, key := range slices.Sorted(maps.Keys(s.stored[quotas])) {
+		q := s.stored[quotas][key]
+		most, err := strconv.Atoi(text(q, "status", "hard", count))
+		if err != nil || text(q, "metadata", "namespace") != namespace {
+			continue
+		}
+		used := 0
+		for _, o := range s.stored[r] {
+			if text(o, "metadata", "namespace") == namespace {
+				used++
+			}
+		}
+		if used >= most {
+			return &refusal{code: http.StatusForbidden, reason: "Forbidden", details: r.about(name), message: fmt.Sprintf(
+				"%s %q is forbidden: exceeded quota: %s, requested: %s=1, used: %s=%d, limited: %s=%d", r.qualified(), name, nameOf(q), count, count, used, count, most)}
+		}
 	}
 	return nil
 }
@@ -261,7 +289,7 @@ func (s *Server) mayChange(r resource, old, n object) *refusal {
 			no.message = fmt.Sprintf("Pod %q is invalid: spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`", nameOf(old))
 			return no
 		}
-	case namespaces, nodes, services, tpuSlices:
+	case namespaces, nodes, services, quotas, tpuSlices:
 	}
 	return nil
 }

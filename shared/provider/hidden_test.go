@@ -1,24 +1,22 @@
-package cloudtpu
+package provider
 
 import (
 	"encoding/json"
 	"strconv"
 	"strings"
 	"testing"
-
-	api "google.golang.org/api/tpu/v2alpha1"
-
-	"pitstop.internal/shared/provider"
 )
 
-// TestAnErrorRepeatsNoValueOfMetadata, however it writes it and whatever part it repeats; everything else it says as before.
-func TestAnErrorRepeatsNoValueOfMetadata(t *testing.T) {
+const marker = "ghp_m4rk3r"
+
+// TestAnErrorRepeatsNoHiddenValue, however it writes it and whatever part it repeats; everything else it says as before.
+func TestAnErrorRepeatsNoHiddenValue(t *testing.T) {
 	const (
 		script = "#!/bin/bash\nexport TOKEN=\"" + marker + " <&>\"\nexport ZONE=us-west4-a\npassword: hunt3r!\npitcrew run --scale-from=v5litepod-16 -- python3 train.py\n"
 		masked = "[metadata value of startup-script]"
 	)
-	r := provider.Ref{Project: "demo", Zone: "us-west4-a", Name: "llama", QueuedResource: "llama-q"}
-	h := hide(r, &api.Node{AcceleratorType: "v5litepod-16", Metadata: map[string]string{"startup-script": script, "key": "s3cret-ö", "short": "yes"}})
+	known := []string{"demo", "us-west4-a", "llama", "v5litepod-16"}
+	h := Hidden{"metadata value of", map[string]string{"startup-script": script, "key": "s3cret-ö", "short": "yes"}, known}
 	quoted, err := json.Marshal(script)
 	if err != nil {
 		t.Fatal(err)
@@ -37,18 +35,18 @@ func TestAnErrorRepeatsNoValueOfMetadata(t *testing.T) {
 		"no more capacity for v5litepod-16 in the zone us-west4-a: demo/llama": "no more capacity for v5litepod-16 in the zone us-west4-a: demo/llama",
 		"yes": "yes",
 	} {
-		if got := h.mask(text); got != want {
+		if got := h.Mask(text); got != want {
 			t.Errorf("%q\nis   %q\nwant %q", text, got, want)
 		}
 	}
-	settings := hide(r, &api.Node{Metadata: map[string]string{"config": `{"user": "ada", "password": "hunt3r!", 'key' : 'tiger12'}`}})
-	if got := settings.mask("password hunt3r! and key tiger12 of ada"); got != "password [metadata value of config] and key [metadata value of config] of ada" {
+	settings := Hidden{"metadata value of", map[string]string{"config": `{"user": "ada", "password": "hunt3r!", 'key' : 'tiger12'}`}, known}
+	if got := settings.Mask("password hunt3r! and key tiger12 of ada"); got != "password [metadata value of config] and key [metadata value of config] of ada" {
 		t.Errorf("of a file of settings: %q", got)
 	}
-	if got := hide(r).mask("as it is " + marker); got != "as it is "+marker {
+	if got := (Hidden{}).Mask("as it is " + marker); got != "as it is "+marker {
 		t.Errorf("without metadata: %q", got)
 	}
-	if got := h.mask(strings.Repeat("x", longest) + script); strings.Contains(got, marker) {
+	if got := h.Mask(strings.Repeat("x", longest) + script); strings.Contains(got, marker) {
 		t.Error("a very long error repeats it")
 	}
 }
@@ -58,9 +56,9 @@ func FuzzMask(f *testing.F) {
 	f.Add("a script with ghp_m4rk3r in it", "invalid: ", " in us-west4-a")
 	f.Add("\xff\n\t\"quoted\" = 'x'", "\xff", "")
 	f.Fuzz(func(t *testing.T, value, before, after string) {
-		h := hide(provider.Ref{}, &api.Node{Metadata: map[string]string{"k": value}})
+		h := Hidden{"metadata value of", map[string]string{"k": value}, nil}
 		text := before + value + after
-		got := h.mask(text)
+		got := h.Mask(text)
 		if v := strings.TrimSpace(value); len(v) >= shortest && len(text) < longest && strings.Contains(strings.ReplaceAll(got, "[metadata value of k]", ""), v) && !strings.Contains(before+after, v) {
 			t.Errorf("%q leaves %q", text, got)
 		}
