@@ -26,6 +26,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/functions/notify"
+	"pitstop.internal/shared/breadth"
 	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/fleet/fleettest"
 	"pitstop.internal/shared/incident"
@@ -762,7 +763,8 @@ func (p *pubsub) drain(after func()) (most int) {
 // TestAStorm: 10,000 updates at once, in any order, every tenth of them twice. Each phase of an incident is sent at most
 // once, each end is sent, and no minute brings more messages than the limit.
 func TestAStorm(t *testing.T) {
-	const incidents, perMinute = 2500, 20
+	const perMinute = 20
+	incidents := breadth.Of(2500, 100)
 	r := newReceiver(t)
 	d := newDesk(t, perMinute, webhook(r))
 	told := map[string]int{}
@@ -861,7 +863,7 @@ func toldBy(t *testing.T, body []byte, known map[string]int) (all []string) {
 // TestWhatGoesWrongLosesAndRepeatsNothing lets everything go wrong by chance: deliveries repeat, overtake each other, and
 // stop in the middle; the ledger and the target fail, before and after they act.
 func TestWhatGoesWrongLosesAndRepeatsNothing(t *testing.T) {
-	for seed := range uint64(30) {
+	for seed := range breadth.Of[uint64](30, 6) {
 		random := rand.New(rand.NewPCG(seed, 7)) //nolint:gosec // a test that can be repeated
 		r := newReceiver(t)
 		target := slack

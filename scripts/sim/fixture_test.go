@@ -12,20 +12,12 @@ import (
 
 	"pitstop.internal/scripts/sim/faults"
 	"pitstop.internal/scripts/sim/oracle"
+	"pitstop.internal/shared/breadth"
 )
-
-// Beside skips in short runs what the race detector sees in other tests already: it makes everything ten times as slow.
-// scripts/check runs the whole without it.
-func Beside(t *testing.T) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("it is the same code once more")
-	}
-}
 
 // TestNights runs every night that once broke a rule, or is kept because it is hard: none does any more.
 func TestNights(t *testing.T) {
-	Beside(t)
+	breadth.Again(t)
 	t.Parallel()
 	dirs, err := filepath.Glob("testdata/nights/*/" + nightFile)
 	if err != nil || len(dirs) == 0 {
@@ -55,7 +47,7 @@ func TestNights(t *testing.T) {
 
 // TestAFixtureIsTheSameRun: a fixture written to a folder and read again makes the same report and the same faults.
 func TestAFixtureIsTheSameRun(t *testing.T) {
-	Beside(t)
+	breadth.Again(t)
 	t.Parallel()
 	world, policy := MixedFleet(8)
 	rates, err := faults.ParseRates([]byte("gaps: weibull 0.7\ncauses:\n  preempted: {per_day: 2, generations: {v6e: 4}, gaps: lognormal 1}\n"))

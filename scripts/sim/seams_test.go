@@ -8,6 +8,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/sim/faults"
+	"pitstop.internal/shared/breadth"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
 )
@@ -36,6 +37,7 @@ func TestABrokenPipelineIsJudged(t *testing.T) {
 
 // TestForgedRequestsChangeNothing: what a body says beside its pointer is obeyed by nobody.
 func TestForgedRequestsChangeNothing(t *testing.T) {
+	breadth.Again(t)
 	t.Parallel()
 	one := simulation(t, 1, "none", 1)
 	one.Faults = faults.Faults{Forged: 1, Troubles: 5}

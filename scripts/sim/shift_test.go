@@ -9,13 +9,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pitstop.internal/shared/breadth"
 	"pitstop.internal/shared/provider"
 )
 
 // TestOneReadMoreShiftsNothing plays whole simulations in which each tick reads one node more: the same troubles strike, and all other
 // calls and messages meet the same faults, at the same times. Nothing hangs or crashes at that read, which would be another run.
 func TestOneReadMoreShiftsNothing(t *testing.T) {
-	Beside(t)
+	breadth.Again(t)
 	t.Parallel()
 	faults := named(t, "heavy")
 	faults.Crash, faults.Timeout, faults.Slow = 0, 0, 0

@@ -52,6 +52,9 @@ func TestNoSeedBreaksARule(t *testing.T) {
 	for faults, days := range map[string]float64{"none": 2, "light": 1, "heavy": 0.5, "hostile": 0.5} {
 		for seed := uint64(1); seed <= seeds; seed++ {
 			t.Run(fmt.Sprintf("%s/%d", faults, seed), func(t *testing.T) {
+				if faults != "hostile" {
+					breadth.Again(t)
+				}
 				t.Parallel()
 				r := simulate(t, simulation(t, seed, faults, days))
 				for _, v := range r.Violations {
@@ -67,12 +70,8 @@ func TestNoSeedBreaksARule(t *testing.T) {
 
 // TestTheSameSeedMakesTheSameRun compares whole reports, with everything that went wrong and the story, byte by byte.
 func TestTheSameSeedMakesTheSameRun(t *testing.T) {
-	days := 0.5
-	if testing.Short() {
-		days = 0.25
-	}
 	run := func() string {
-		one := simulation(t, 5, "hostile", days)
+		one := simulation(t, 5, "hostile", breadth.Of(0.5, 0.1))
 		one.Lines = true
 		r := simulate(t, one)
 		out, err := json.Marshal(struct {
@@ -97,7 +96,7 @@ func TestTheSameSeedMakesTheSameRun(t *testing.T) {
 // TestFewerFaultsAreTheBeginningOfMore: leaving out everything from a fault on does not change the run before it, so the
 // shortest failing run can be found.
 func TestFewerFaultsAreTheBeginningOfMore(t *testing.T) {
-	sim.Beside(t)
+	breadth.Again(t)
 	t.Parallel()
 	one := simulation(t, 6, "hostile", 0.5)
 	all := simulate(t, one)
@@ -120,6 +119,7 @@ func TestFewerFaultsAreTheBeginningOfMore(t *testing.T) {
 
 // TestHostileFaultsStrikeInTheMiddle of an incident's handling, and the others do not.
 func TestHostileFaultsStrikeInTheMiddle(t *testing.T) {
+	breadth.Again(t)
 	t.Parallel()
 	for faults, want := range map[string]bool{"heavy": false, "hostile": true} {
 		r := simulate(t, simulation(t, 3, faults, 0.5))
@@ -178,7 +178,7 @@ func TestADecisionThatIsMadeOtherwiseTheSecondTimeIsFound(t *testing.T) {
 	}
 }
 
-// TestAnInterruptedSimulationReports has one end after three days.
+// TestAnInterruptedSimulationReports has one end after three days, and a short run after half a day.
 func TestAnInterruptedSimulationReports(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -187,16 +187,16 @@ func TestAnInterruptedSimulationReports(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opened := 0
+	days, opened := breadth.Of(3, 0.5), 0
 	r, err := sim.Simulate(ctx, sim.Simulation{
 		Seed: 4, Days: 60, World: sim.Few(fleet, 4, 2), Policy: policies, Faults: none, Limit: sim.NoLimit,
 		Passed: func(passed time.Duration, incidents int) {
-			if opened = incidents; passed >= 3*24*time.Hour {
+			if opened = incidents; passed.Hours() >= 24*days {
 				stop()
 			}
 		},
 	})
-	if !errors.Is(err, context.Canceled) || r == nil || !r.Interrupted || r.Days < 3 || r.Days > 3.5 || r.Incidents < opened {
+	if !errors.Is(err, context.Canceled) || r == nil || !r.Interrupted || r.Days < days || r.Days > days+0.5 || r.Incidents < opened {
 		t.Errorf("%v, %+v, %d opened", err, r, opened)
 	}
 }

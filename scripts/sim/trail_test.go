@@ -6,11 +6,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pitstop.internal/scripts/trail"
+	"pitstop.internal/shared/breadth"
 )
 
 // TestATrailHasEverythingThatWasDone holds the trail of a night against the report, which is counted elsewhere: every end and
 // every call is there, of the workload that it concerns.
 func TestATrailHasEverythingThatWasDone(t *testing.T) {
+	breadth.Again(t)
 	t.Parallel()
 	one := simulation(t, 3, "heavy", 0.5)
 	one.Trail = true

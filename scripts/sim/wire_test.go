@@ -7,15 +7,15 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
 
-	"pitstop.internal/scripts/sim"
 	"pitstop.internal/scripts/sim/oracle"
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/scripts/trail"
+	"pitstop.internal/shared/breadth"
 )
 
 // TestTheWireChangesNothing plays seeds over HTTP and by gRPC, and without: the reports, calls, documents and ends are the same. scripts/check plays more seeds.
 func TestTheWireChangesNothing(t *testing.T) {
-	sim.Beside(t)
+	breadth.Again(t)
 	t.Parallel()
 	for faults, seed := range map[string]uint64{"light": 11, "heavy": 12, "hostile": 13} {
 		t.Run(faults, func(t *testing.T) {

@@ -5,7 +5,10 @@
 //   - with the variable PITSTOP_FULL, as scripts/check sets it: every case.
 package breadth
 
-import "os"
+import (
+	"os"
+	"testing"
+)
 
 // Variable is the environment variable that has tests run in full.
 const Variable = "PITSTOP_FULL"
@@ -19,4 +22,21 @@ func Every(n int) int {
 		return 1
 	}
 	return n
+}
+
+// Of is all, or few under -short: how often a test does the same. The race detector makes it several times as slow, and learns nothing from
+// the repetition.
+func Of[N any](all, few N) N {
+	if testing.Short() {
+		return few
+	}
+	return all
+}
+
+// Again skips a test under -short that plays again, in other cases, what the race detector sees in another.
+func Again(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it is the same code once more")
+	}
 }

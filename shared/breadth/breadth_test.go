@@ -1,6 +1,8 @@
 package breadth_test
 
 import (
+	"flag"
+	"strconv"
 	"testing"
 
 	"pitstop.internal/shared/breadth"
@@ -12,5 +14,23 @@ func TestFullPlaysEveryCase(t *testing.T) {
 		if breadth.Full() != (set != "") || breadth.Every(7) != every {
 			t.Errorf("%s=%q: full %v, every %d, want %d", breadth.Variable, set, breadth.Full(), breadth.Every(7), every)
 		}
+	}
+}
+
+func TestAShortRunDoesLittle(t *testing.T) {
+	was := testing.Short()
+	t.Cleanup(func() { short(t, was) })
+	for is, want := range map[bool]int{false: 2500, true: 100} {
+		short(t, is)
+		if got := breadth.Of(2500, 100); got != want {
+			t.Errorf("-short=%v: %d, want %d", is, got, want)
+		}
+	}
+}
+
+func short(t *testing.T, is bool) {
+	t.Helper()
+	if err := flag.Set("test.short", strconv.FormatBool(is)); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/breadth"
 	"pitstop.internal/shared/incident"
 )
 
@@ -173,6 +174,7 @@ func TestARefusalAfterASecondDeliveryUnnamesNobody(t *testing.T) {
 // TestTheRecordOfCallsIsBounded has capacity asked for during two days: the newest calls stand for themselves, the oldest are
 // folded, and none is forgotten.
 func TestTheRecordOfCallsIsBounded(t *testing.T) {
+	breadth.Again(t)
 	p := policies["spot"]
 	n := at(t, p, true, "preempted, read lost, intend delete 0, accepted delete 0, read gone", nil)
 	made := 1

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/breadth"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
 )
@@ -699,7 +700,7 @@ func (c *cloud) lose(name, other string) {
 // requests and readings, refuses capacity, and then lets the cloud be fair: training has to go on in both, every
 // incident has to end by progress, and no slice that is there may be deleted on the way.
 func TestAMultisliceComesBackWhateverIsLostAndInWhichOrder(t *testing.T) {
-	for seed := range uint64(1000) {
+	for seed := range breadth.Of[uint64](1000, 20) {
 		spot, p := true, policies["spot"]
 		if seed%4 == 0 {
 			spot, p = false, policies["everything"] // Google's own recovery is waited for, and does not come

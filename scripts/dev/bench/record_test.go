@@ -15,6 +15,9 @@ import (
 // TestTheRecordIsWhatItClaims: the same seed writes the same bytes, which are one array of sound entries in the order of
 // their times, of every kind.
 func TestTheRecordIsWhatItClaims(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine writes and reads it")
+	}
 	const n = 20_000
 	var a, b, other bytes.Buffer
 	for w, seed := range map[*bytes.Buffer]uint64{&a: 1, &b: 1, &other: 2} {
@@ -47,6 +50,9 @@ func TestTheRecordIsWhatItClaims(t *testing.T) {
 
 // TestAMonthOfOnesOwn tells of its 30 days, to the end, and of no others. It has the losses that it is known for.
 func TestAMonthOfOnesOwn(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine writes and reads it")
+	}
 	file, lost, err := ownRecord(filepath.Join(t.TempDir(), "month.json"), month, 30)
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"pitstop.internal/scripts/trail"
+	"pitstop.internal/shared/breadth"
 )
 
 // isCommand has the test binary be the command, for a comparison of a build with itself.
@@ -105,6 +106,7 @@ func TestAnotherPolicyMakesADifference(t *testing.T) {
 
 // TestADoctoredTrail: what one build alone did is told, with what both did before.
 func TestADoctoredTrail(t *testing.T) {
+	breadth.Again(t)
 	for name, c := range map[string]struct {
 		sed  string
 		code int

@@ -4,10 +4,13 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"pitstop.internal/shared/breadth"
 )
 
 // TestSimulateEndsFlexStartTPUs runs TPUs that live for some hours, alone and together in a queued resource, against all that goes wrong.
 func TestSimulateEndsFlexStartTPUs(t *testing.T) {
+	breadth.Again(t)
 	dir := t.TempDir()
 	fleet, policies := filepath.Join(dir, "fleet.yaml"), filepath.Join(dir, "policy.yaml")
 	for name, text := range map[string]string{

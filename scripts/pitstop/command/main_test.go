@@ -18,6 +18,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/sim/replay"
+	"pitstop.internal/shared/breadth"
 )
 
 // call runs the command as a user would, and returns what it printed and its exit code.
@@ -653,6 +654,7 @@ func TestReplayTakesTheFleetFromAListing(t *testing.T) {
 }
 
 func TestReplayOfTheRecordedIncidents(t *testing.T) {
+	breadth.Again(t)
 	out, errOut, code := call(t, "", "replay")
 	if code != exitDone || errOut != "" {
 		t.Fatalf("exit code %d, stderr %q", code, errOut)

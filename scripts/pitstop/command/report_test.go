@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"pitstop.internal/shared/breadth"
 )
 
 const watchdog = "watchdog@mine.iam.gserviceaccount.com"
@@ -252,6 +254,7 @@ func TestReportOfQuietTimes(t *testing.T) {
 // TestReportTakesAnyOrderThatIsOne holds that a record tells the same up and down, in one file and in several, and however
 // many runs of entries it takes.
 func TestReportTakesAnyOrderThatIsOne(t *testing.T) {
+	breadth.Again(t)
 	var entries []string
 	for i := range 1500 {
 		at := float64(1000 * i)
@@ -337,7 +340,7 @@ func TestReportTellsFaultsAndGoesOn(t *testing.T) {
 // TestExplainKeepsTheOrderOfLargeFiles explains more than several goroutines have under way at once.
 func TestExplainKeepsTheOrderOfLargeFiles(t *testing.T) {
 	var b strings.Builder
-	const n = 9000
+	n := breadth.Of(9000, 2000)
 	for i := range n {
 		b.WriteString(strings.Replace(preempted(fmt.Sprint(i%1000)), `"insertId"`, `"pad":"`+strings.Repeat("x", i%400)+`","insertId"`, 1) + "\n")
 	}

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"unicode"
 	"unicode/utf8"
+
+	"pitstop.internal/shared/breadth"
 )
 
 // hostile is what a terminal would obey, or a reader be deceived by.
@@ -29,6 +31,7 @@ func harmless(t *testing.T, what, out string) {
 
 // TestNoFieldReachesATerminal puts it into each string of each recorded entry in turn, and has the command tell of all of them.
 func TestNoFieldReachesATerminal(t *testing.T) {
+	breadth.Again(t)
 	var all strings.Builder
 	for _, pattern := range []string{"sources/*.json", "*/entries.json"} {
 		files, err := filepath.Glob(filepath.Join("..", "..", "..", "events", "testdata", pattern))

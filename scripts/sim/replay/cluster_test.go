@@ -6,6 +6,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/sim/world"
+	"pitstop.internal/shared/breadth"
 	"pitstop.internal/shared/incident"
 )
 
@@ -37,6 +38,7 @@ func replayed(t *testing.T, acts string) *world.Story {
 
 // TestAJobIsReplayed: what happens to it is told, and how its incident ends; nothing is done.
 func TestAJobIsReplayed(t *testing.T) {
+	breadth.Again(t)
 	t.Parallel()
 	// Of a machine that is gone the cluster does not say why.
 	for does, cause := range map[string]events.Cause{"preempt": "", "fail, code: 3": events.CauseCrash, "silence": events.CauseUnknown, "break": ""} {

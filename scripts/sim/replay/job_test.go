@@ -9,6 +9,7 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/functions/notify"
 	"pitstop.internal/scripts/sim/world"
+	"pitstop.internal/shared/breadth"
 	"pitstop.internal/shared/jobterms"
 )
 
@@ -38,6 +39,7 @@ func (l *listener) Send(_ context.Context, m notify.Message) (string, error) {
 
 // TestTheErrorOfAJobIsToldWithinAMinute of the end of the last attempt. An incident that ends otherwise has no error.
 func TestTheErrorOfAJobIsToldWithinAMinute(t *testing.T) {
+	breadth.Again(t)
 	ends := map[string]events.JobTerms{
 		"crash-loop":          {State: events.JobFailed, Error: events.JobError{Message: "The replica worker 0 exited with a non-zero status of 1. Termination reason: Error."}},
 		"crash-loop-changing": {State: events.JobFailed, Error: events.JobError{Message: "The replica worker 0 exited with a non-zero status of 23. Termination reason: Error."}},

@@ -12,6 +12,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/sim/world"
+	"pitstop.internal/shared/breadth"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/incident/incidenttest"
 	"pitstop.internal/shared/policy"
@@ -20,6 +21,7 @@ import (
 // TestRecordedEntriesJoin: what a workload learns of the outside in a recorded incident is the same in the end, in whatever order the
 // entries come within the time that they may be late.
 func TestRecordedEntriesJoin(t *testing.T) {
+	breadth.Again(t)
 	var mattered atomic.Int64
 	t.Cleanup(func() {
 		if mattered.Load() == 0 {

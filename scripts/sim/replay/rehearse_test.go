@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"pitstop.internal/scripts/sim/world"
+	"pitstop.internal/shared/breadth"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
 )
@@ -37,6 +38,7 @@ func dry(t *testing.T, file []byte) []byte {
 // TestWhatIsRehearsedIsWhatIsCalled plays recorded incidents as they are, and again under the same policy with every switch
 // at no. The rehearsed calls then equal the real ones, in the same order, zone after zone.
 func TestWhatIsRehearsedIsWhatIsCalled(t *testing.T) {
+	breadth.Again(t)
 	compared := 0
 	for _, r := range some(t, 2) {
 		if why := otherwise[r.Name]; why != "" {

@@ -40,11 +40,11 @@ func recorded(t *testing.T) []replay.Recorded {
 	return all
 }
 
-// some is every recorded incident in full, and otherwise the first of every n.
+// some is every recorded incident in full, and otherwise the first of every n. A short run has one of ten.
 func some(t *testing.T, n int) (chosen []replay.Recorded) {
 	t.Helper()
 	for i, r := range recorded(t) {
-		if i%breadth.Every(n) == 0 {
+		if i%breadth.Every(breadth.Of(n, 10)) == 0 {
 			chosen = append(chosen, r)
 		}
 	}
@@ -129,7 +129,7 @@ func ends(s *world.Story) []replay.WantIncident {
 
 // TestRecordedIncidents plays every recorded incident as it is, and holds what came of it to the letter.
 func TestRecordedIncidents(t *testing.T) {
-	for _, r := range recorded(t) {
+	for _, r := range some(t, 1) {
 		t.Run(r.Name, func(t *testing.T) {
 			t.Parallel()
 			s := played(t, r).story
@@ -211,7 +211,7 @@ func watched(r replay.Recorded) replay.Recorded {
 // TestLossInTheMiddle has Google take the slice back, without a word in any log, at every minute of every recorded
 // incident: there is one incident, it ends, and on Spot that may be replaced training goes on.
 func TestLossInTheMiddle(t *testing.T) {
-	beside(t)
+	breadth.Again(t)
 	minute := 0
 	for _, r := range recorded(t) {
 		if len(r.Scenario.Fleet) == 0 || !r.Scenario.Fleet[0].Spot || r.Scenario.Fleet[0].Policy != "night" {
@@ -255,7 +255,7 @@ func lossAt(t *testing.T, r replay.Recorded, at time.Time, usual incident.Outcom
 // TestSameStoryTwice plays every recorded incident twice: the stories are the same, line by line, whether the functions log
 // or not.
 func TestSameStoryTwice(t *testing.T) {
-	beside(t)
+	breadth.Again(t)
 	for _, r := range some(t, 6) {
 		t.Run(r.Name, func(t *testing.T) {
 			t.Parallel()
@@ -297,6 +297,7 @@ func TestRecordedEntriesAreSound(t *testing.T) {
 // TestRealEntries plays the real entries that may stand beside the project: under watch what opens an incident ends
 // observed, and under a policy that allows everything, resumed.
 func TestRealEntries(t *testing.T) {
+	breadth.Again(t)
 	files, err := filepath.Glob("../../../../shared/samples/*.json")
 	if err != nil || len(files) == 0 {
 		t.Skip("no real entries stand beside the project")
@@ -335,13 +336,5 @@ func TestRealEntries(t *testing.T) {
 				t.Errorf("policy %q: %s ended %s, want %s", label, e.ID, e.Outcome, want)
 			}
 		}
-	}
-}
-
-// beside skips in short runs what the race detector sees in other tests already.
-func beside(t *testing.T) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("it is the same code once more")
 	}
 }

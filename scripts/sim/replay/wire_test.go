@@ -8,12 +8,13 @@ import (
 
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/scripts/trail"
+	"pitstop.internal/shared/breadth"
 )
 
 // TestTheWireChangesNothingOfARecord plays recorded incidents over HTTP and by gRPC, and without: the lines, calls, documents and ends are the
 // same.
 func TestTheWireChangesNothingOfARecord(t *testing.T) {
-	beside(t)
+	breadth.Again(t)
 	t.Parallel()
 	for _, r := range recorded(t) {
 		direct, wire := run(t, r, world.Options{Trail: true}), run(t, r, world.Options{Trail: true, Wire: true})
@@ -39,6 +40,7 @@ func trails(t *testing.T, s *world.Story) string {
 // TestARecordedIncidentLeavesTheSameTrailTwice compares every recorded incident with itself, through the form that another build
 // would write.
 func TestARecordedIncidentLeavesTheSameTrailTwice(t *testing.T) {
+	breadth.Again(t)
 	t.Parallel()
 	steps := 0
 	for _, r := range some(t, 3) {
