@@ -187,6 +187,42 @@ func TestAJobThatIsGone(t *testing.T) {
 	})
 }
 
+// TestAJobIsGoneOnceItsPodsHaveEnded: until then it is being deleted, and everything that is known of it stays known. A cluster that Pitstop
+// sees for the first time then has no such workload.
+func TestAJobIsGoneOnceItsPodsHaveEnded(t *testing.T) {
+	b := newClusterBench(t)
+	b.job("")
+	b.minutes(2)
+	before := b.workload()
+	pods := b.pods()
+	b.cluster.Silence("n1")
+	b.cluster.Silence("n2")
+	b.call(http.MethodDelete, "/apis/batch/v1/namespaces/default/jobs/llama", "")
+	b.minutes(3)
+	w := b.workload()
+	s, was := w.Slices[0], before.Slices[0]
+	if s.Condition != incident.Deleting || !strings.Contains(s.State, "its Pod "+pods[0]+" of the former Job has not ended") || !s.Incarnation.Same(was.Incarnation) {
+		t.Errorf("its Pods run on: %+v", s)
+	}
+	b.Want(s.Facts, was.Facts)
+	b.Want(w.Label+" "+w.Directory, before.Label+" "+before.Directory)
+
+	other := newClusterBench(t)
+	other.job("")
+	other.Clock.Advance(time.Minute)
+	other.cluster.Silence("n1")
+	other.cluster.Silence("n2")
+	other.call(http.MethodDelete, "/apis/batch/v1/namespaces/default/jobs/llama", "")
+	other.minutes(2)
+	other.Want(other.Workloads(), []string(nil))
+
+	for _, pod := range pods {
+		b.call(http.MethodPatch, "/api/v1/namespaces/default/pods/"+pod+"/status", `{"status":{"phase":"Failed"}}`)
+	}
+	b.minutes(2)
+	b.Want(b.workload().Slices[0].Condition, incident.Gone)
+}
+
 // pods are the names of the Pods.
 func (b *clusterBench) pods() (names []string) {
 	b.T.Helper()

@@ -119,6 +119,9 @@ func sightOf(s provider.Slice) sight {
 func (t *round) see(ctx context.Context, z *zone, s provider.Slice) error {
 	now := sightOf(s)
 	at := placeOf(s)
+	if s.Remains && z.known[at] == "" {
+		return nil // nobody knows what it is of
+	}
 	before, seen := z.seen[at]
 	now.hosts = before.hosts && before.life.Same(now.life)
 	unread := !now.hosts && s.Condition == incident.Ready && t.hosts > 0 && provider.Of(s.Zone) == provider.CloudTPU

@@ -237,6 +237,12 @@ func (h handler) create(ctx context.Context, r events.RecreateRequested, ref pro
 	for _, s := range all {
 		known := w.Slice(s.Name)
 		switch {
+		case s.Remains: // two would write to one directory
+			f := &incident.Failure{Class: incident.Busy, Message: s.Name + " is " + s.State}
+			if err := h.refused(ctx, r, incident.Unbegun, what+" refused", f); err != nil {
+				return err
+			}
+			return fault.Ignored(f.Reason(), "%s refused: %s", what, f.Message)
 		case !s.Incarnation.Known() || s.Incarnation.Same(known.Incarnation):
 		case known.Zone == r.Zone:
 			return fault.Ignored(incident.CodeOtherLife, "%s refused: %s lives as %v", what, s.Name, s.Incarnation)

@@ -266,6 +266,13 @@ func (f *Fleet) holder(ctx context.Context, w incident.Workload, r provider.Ref,
 
 // Feed stores the data that comes with a reading, and gives the reading to the workload.
 func (f *Fleet) Feed(ctx context.Context, w incident.Workload, s provider.Slice) (incident.Workload, error) {
+	if s.Remains {
+		known := w.Slice(s.Name)
+		if known == nil {
+			return w, nil // nobody knows what it is of
+		}
+		s.Incarnation = known.Incarnation // while any life has not ended, the last one is not gone
+	}
 	if f.Secrets == nil {
 		s.Spec, s.SpecHash = nil, ""
 	}
@@ -281,7 +288,7 @@ func (f *Fleet) Feed(ctx context.Context, w incident.Workload, s provider.Slice)
 
 // keep saves the specification of a slice before any decision about it, and maps its names to its workload.
 func (f *Fleet) keep(ctx context.Context, w incident.Workload, s *provider.Slice) error {
-	if s.Condition == incident.Gone {
+	if s.Condition == incident.Gone || s.Remains {
 		return nil
 	}
 	known := w.Slice(s.Name)

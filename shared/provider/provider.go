@@ -151,10 +151,19 @@ type Slice struct {
 	SpecHash  string
 	// Bare says that the specification has no start-up script.
 	Bare bool
+	// Remains says that the slice itself is gone, and that something of it is left that may still train. The reading shows no life, and
+	// nothing of how the slice was.
+	Remains bool
 }
 
 // Evidence is the meaning of the reading for its workload.
 func (s Slice) Evidence(id string) incident.Read {
+	if s.Remains { // facts would replace those that are known
+		return incident.Read{
+			Origin: incident.Origin{ID: id, Time: s.At, Rank: events.RankReading}, Slice: s.Name, Zone: s.Zone, Condition: s.Condition, State: s.State,
+			Incarnation: s.Incarnation, NoticeUnread: true,
+		}
+	}
 	return incident.Read{
 		Origin: incident.Origin{ID: id, Time: s.At, Rank: events.RankReading},
 		Slice:  s.Name, Zone: s.Zone, Condition: s.Condition, Incarnation: s.Incarnation, State: s.State, Notice: s.Notice,

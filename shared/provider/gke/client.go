@@ -41,8 +41,8 @@ const mostBytes = 32 << 20
 // mostPages bounds a list. The largest cluster has fewer Pods than so many pages hold.
 const mostPages = 1000
 
-// List reads the Jobs, JobSets, Pods of Jobs and TPU machines of the cluster: four lists, however many objects there are. The Slices are
-// a fifth one, where a TPU7x machine or a Job for one is among them. A cluster without JobSet has no JobSets; where a Job belongs to one
+// List reads the Jobs, JobSets, Pods of Jobs and TPU machines of the cluster: four lists, however many objects there are, and the Jobs
+// once more where a Pod runs whose Job is not among them. The Slices are another one, where a TPU7x machine or a Job for one is among them. A cluster without JobSet has no JobSets; where a Job belongs to one
 // all the same, the list fails. Errors are *provider.Error.
 func (c Client) List(ctx context.Context) (Objects, error) {
 	o, err := c.listIn(ctx)
@@ -95,8 +95,39 @@ func (c Client) listIn(ctx context.Context) (o Objects, err error) {
 			}
 		}
 	}
-	o.Pods, err = list[Pod](ctx, c, "/api/v1"+in+"/pods", "batch.kubernetes.io/job-name", nil)
-	return o, err
+	if o.Pods, err = list[Pod](ctx, c, "/api/v1"+in+"/pods", labelJobName, nil); err != nil {
+		return o, err
+	}
+	return o, c.dropNewer(ctx, in, &o)
+}
+
+// dropNewer drops the Pods of Jobs that were made after the Jobs were listed: without it they would count as left by a Job that is gone.
+// Only where such a Pod is there and runs, the Jobs are listed once more.
+func (c Client) dropNewer(ctx context.Context, in string, o *Objects) error {
+	listed := map[string]bool{}
+	for _, j := range o.Jobs {
+		listed[j.UID] = true
+	}
+	unknown := func(p Pod) bool {
+		uid, _ := p.job()
+		return !listed[uid] && p.Deleted == nil && !p.ended() && p.Spec.trains()
+	}
+	if !slices.ContainsFunc(o.Pods, unknown) {
+		return nil
+	}
+	now, err := list[Job](ctx, c, "/apis/batch/v1"+in+"/jobs", "", nil)
+	if err != nil {
+		return err
+	}
+	newer := map[string]bool{}
+	for _, j := range now {
+		newer[j.UID] = !listed[j.UID]
+	}
+	o.Pods = slices.DeleteFunc(o.Pods, func(p Pod) bool {
+		uid, _ := p.job()
+		return newer[uid]
+	})
+	return nil
 }
 
 // page is one page of a list.

@@ -106,14 +106,14 @@ func (c *Clusters) list(ctx context.Context, w *watched, zone string) (l provide
 	readings := Readings(o, w.Location, w.Name, now)
 	groups := map[string][]string{}
 	for _, r := range readings {
-		if r.Group != "" {
+		if r.Group != "" && !r.Remains {
 			groups[r.Scope+"/"+r.Group] = append(groups[r.Scope+"/"+r.Group], r.Name)
 		}
 	}
 	for _, r := range readings {
 		s := r.slice(w.Project)
 		for _, other := range groups[r.Scope+"/"+r.Group] {
-			if other != r.Name {
+			if other != r.Name && !r.Remains {
 				s.With = append(s.With, other)
 			}
 		}
@@ -198,7 +198,7 @@ func (r Reading) slice(project string) provider.Slice {
 		Condition: r.State, State: string(r.State) + ": " + r.Why, Incarnation: r.Incarnation, Labels: map[string]string{}, Directory: r.Directory,
 		Accelerator: strings.TrimSpace(r.Accelerator + " " + r.Topology), Workers: r.Workers, Chips: r.Chips, Spot: r.Reclaimable,
 		Healing: incident.HealsNever, Cause: r.Cause, Ends: r.Ends.Truncate(time.Second), Ordered: r.Ordered, Notice: r.Notice,
-		Machines: r.Machines,
+		Machines: r.Machines, Remains: r.Remains,
 	}
 	if r.Heals {
 		s.Healing = incident.HealsAlways

@@ -117,6 +117,51 @@ func TestTheSlicesOfATPU7xAreRead(t *testing.T) {
 	}
 }
 
+// TestAClusterThatChangesWhileItIsListed: the lists are made one after the other. A Job that is made or deleted in between is as it was at
+// the first, and its Pods are not left of a former one.
+func TestAClusterThatChangesWhileItIsListed(t *testing.T) {
+	c := newCluster(t)
+	c.node("a")
+	c.node("b")
+	p, _ := c.clusters()
+	states := func(calls int) (all []string) {
+		t.Helper()
+		c.Calls()
+		l, err := p.List(t.Context(), project, "us-east5/research")
+		if err != nil || l.Partial {
+			t.Fatalf("%+v, %v", l, err)
+		}
+		for _, s := range l.Slices {
+			all = append(all, string(s.Condition))
+		}
+		if n := len(c.Calls()); n != calls {
+			t.Errorf("%d calls, want %d", n, calls)
+		}
+		return all
+	}
+	c.Inject(gketest.Fault{Verb: "list", Resource: "jobsets", Before: func() { c.job("llama", "") }})
+	if got := states(6); len(got) != 0 { // one of them made the Job, and one listed the Jobs again
+		t.Errorf("made in between: %q", got)
+	}
+	c.clock.Advance(time.Minute)
+	if got := states(4); !slices.Equal(got, []string{"ready"}) {
+		t.Errorf("it runs: %q", got)
+	}
+	c.Inject(gketest.Fault{Verb: "list", Resource: "pods", Before: func() {
+		c.do(http.MethodDelete, "/apis/batch/v1/namespaces/default/jobs/llama", `{"propagationPolicy":"Background"}`)
+	}})
+	if got := states(5); !slices.Equal(got, []string{"unhealthy"}) {
+		t.Errorf("deleted in between: %q", got)
+	}
+	if got := states(4); !slices.Equal(got, []string{"deleting"}) {
+		t.Errorf("its Pods have not ended: %q", got)
+	}
+	c.clock.Advance(time.Minute)
+	if got := states(4); len(got) != 0 {
+		t.Errorf("its Pods have ended: %q", got)
+	}
+}
+
 // TestOnlyNamedClustersAreRead: nothing is known about any other.
 func TestOnlyNamedClustersAreRead(t *testing.T) {
 	p, opened := newCluster(t).clusters()

@@ -163,6 +163,9 @@ type PodSpec struct {
 	} `json:"containers"`
 }
 
+// trains reports whether a Pod is for TPUs.
+func (s PodSpec) trains() bool { return s.chips() > 0 || s.NodeSelector[labelAccelerator] != "" }
+
 // chips is how many TPU chips a Pod asks for.
 func (s PodSpec) chips() (n int) {
 	for _, c := range s.Containers {
@@ -286,6 +289,12 @@ func (p Pod) crashed() string {
 		}
 	}
 	return ""
+}
+
+// job names the Job that the Pod is of, by its owner, or by its labels where that was deleted without it.
+func (p Pod) job() (uid, name string) {
+	owner := p.controller(kindJob)
+	return cmp.Or(owner.UID, p.Labels[labelJobUID]), cmp.Or(owner.Name, p.Labels[labelJobName])
 }
 
 func (p Pod) ended() bool { return p.Status.Phase == "Succeeded" || p.Status.Phase == "Failed" }

@@ -1,6 +1,7 @@
 package gke
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -44,6 +45,8 @@ type Reading struct {
 	// Torn says that a Pod was made long after others of its gang had begun, and that those run on: they were not made together. Whether
 	// they train together is not known.
 	Torn bool
+	// Remains says that the Job or its JobSet is gone, and that something of it is left. Then nothing is known but names, state and reason.
+	Remains bool
 	// Unended are Pods whose time to end is over, and whose machine does not say that they have: they may still train.
 	Unended []string
 	// Notice is announced maintenance of one of its machines. Ends is the planned end of the first of them that ends, and EndsAssumed
@@ -69,6 +72,9 @@ type Reading struct {
 // The labels and selectors that a reading uses.
 const (
 	labelQueue       = "kueue.x-k8s.io/queue-name"
+	labelJobUID      = "batch.kubernetes.io/controller-uid"
+	labelJobName     = "batch.kubernetes.io/job-name"
+	labelJobSet      = "jobset.sigs.k8s.io/jobset-name"
 	labelAccelerator = "cloud.google.com/gke-tpu-accelerator"
 	labelTopology    = "cloud.google.com/gke-tpu-topology"
 )
@@ -120,7 +126,7 @@ func Readings(o Objects, location, cluster string, now time.Time) []Reading {
 		}
 	}
 	for i, j := range o.Jobs {
-		// A Job of a JobSet that is not listed is left out: the JobSet was deleted while the cluster was listed, and the Job goes with it.
+		// A Job of a JobSet that is not listed is no slice: the JobSet was deleted while the cluster was listed, and the Job goes with it.
 		if j.owner("JobSet") == "" {
 			slots = append(slots, slot{job: &o.Jobs[i], name: j.Name, spec: j.Spec, pods: pods[j.UID]})
 		}
@@ -129,7 +135,7 @@ func Readings(o Objects, location, cluster string, now time.Time) []Reading {
 	owned := worst(o.Slices)
 	for _, s := range slots {
 		s.forms(owned)
-		if s.spec.Template.Spec.chips() > 0 || s.spec.Template.Spec.NodeSelector[labelAccelerator] != "" {
+		if s.spec.Template.Spec.trains() {
 			all = append(all, s.reading(nodes, location+"/"+cluster+"/", now))
 		}
 	}
@@ -145,7 +151,41 @@ func Readings(o Objects, location, cluster string, now time.Time) []Reading {
 			all[i].Cause = events.CauseCrash
 		}
 	}
+	all = append(all, remains(o, slots, location+"/"+cluster+"/")...)
 	slices.SortStableFunc(all, func(a, b Reading) int { return strings.Compare(a.Scope+"/"+a.Name, b.Scope+"/"+b.Name) })
+	return all
+}
+
+// remains are readings of slices whose Job or JobSet is gone while something of it is left: a Job of a JobSet that was deleted, or a Pod
+// that has not ended. It may still train, so the slice is not gone. A Job of the same name that is there counts instead.
+func remains(o Objects, slots []slot, prefix string) (all []Reading) {
+	there, known := map[string]bool{}, map[string]bool{}
+	for _, s := range slots {
+		if s.set != nil {
+			there[s.set.Namespace+"/"+s.name] = true
+		}
+		if s.job != nil {
+			there[s.job.Namespace+"/"+s.name], known[s.job.UID] = true, true
+		}
+	}
+	left := func(namespace, name, group, why string) {
+		if name != "" && !there[namespace+"/"+name] {
+			there[namespace+"/"+name] = true
+			all = append(all, Reading{
+				Scope: prefix + namespace, Name: name, Group: group, Workload: cmp.Or(group, name), State: Deleting, Remains: true, Why: why,
+			})
+		}
+	}
+	for _, j := range o.Jobs {
+		if !known[j.UID] && j.Spec.Template.Spec.trains() {
+			left(j.Namespace, j.Name, j.controller(kindJobSet).Name, "its JobSet no longer has it, and the Job has yet to be deleted")
+		}
+	}
+	for _, p := range slices.SortedFunc(slices.Values(o.Pods), func(a, b Pod) int { return strings.Compare(a.Name, b.Name) }) {
+		if uid, name := p.job(); !known[uid] && !p.ended() && p.Spec.trains() {
+			left(p.Namespace, name, p.Labels[labelJobSet], "its Pod "+p.Name+" of the former Job has not ended")
+		}
+	}
 	return all
 }
 

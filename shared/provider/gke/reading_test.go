@@ -303,13 +303,54 @@ func TestOnlyTrainingsOnTPUsAreRead(t *testing.T) {
 	}
 }
 
-// TestAChildOfAnUnlistedJobSetIsNoBareJob: its JobSet was deleted while the cluster was listed, so it goes as well.
-func TestAChildOfAnUnlistedJobSetIsNoBareJob(t *testing.T) {
-	o := gang(t)
-	inSet(aJobSet(t, "", restarts, ""), o.Jobs[0])(&o)
-	o.JobSets = nil
-	if all := Readings(o, "l", "c", now); len(all) != 0 {
-		t.Errorf("%+v", all)
+// TestWhatIsLeftOfAJobKeepsItFromBeingGone: until everything has ended, another Job would write to the same checkpoints.
+func TestWhatIsLeftOfAJobKeepsItFromBeingGone(t *testing.T) {
+	training := func(p *Pod) {
+		p.Labels = map[string]string{labelJobName: "llama", labelJobUID: "j1"}
+		p.Spec.NodeSelector = map[string]string{labelAccelerator: "tpu-v6e-slice"}
+	}
+	orphan := func(p *Pod) { p.Owners = nil }
+	ofSet := func(p *Pod) { p.Labels[labelJobName], p.Labels[labelJobSet] = "llama-slice-0", "llama" }
+	const pods = "its Pod a of the former Job has not ended"
+	for name, c := range map[string]struct {
+		change func(*Objects)
+		want   string // the reading, or empty where it is gone
+	}{
+		"its Pods run on": {
+			func(o *Objects) { o.Pods = []Pod{aPod(t, "b", "n2", training), aPod(t, "a", "n1", training)} }, "llama  deleting: " + pods,
+		},
+		"a Pod waits for a machine":    {func(o *Objects) { o.Pods = []Pod{aPod(t, "a", "", training, waits)} }, "llama  deleting: " + pods},
+		"a Pod was deleted without it": {func(o *Objects) { o.Pods = []Pod{aPod(t, "a", "n1", training, orphan)} }, "llama  deleting: " + pods},
+		"its Pods have ended": {func(o *Objects) {
+			o.Pods = []Pod{aPod(t, "a", "n1", training, endedWell), aPod(t, "b", "n2", training, hasFailed)}
+		}, ""},
+		"a Pod is of something else": {func(o *Objects) { o.Pods = []Pod{aPod(t, "a", "n1")} }, ""},
+		"a Pod is left of a JobSet":  {func(o *Objects) { o.Pods = []Pod{aPod(t, "a", "n1", training, ofSet)} }, "llama-slice-0 llama deleting: " + pods},
+		"nothing is left":            {func(*Objects) {}, ""},
+		"a Job is left, and no Pod":  {func(o *Objects) { inSet(aJobSet(t, "", "", ""), aJob(t, "", "", ""))(o); o.JobSets = nil }, "llama-slice-0 llama deleting: its JobSet no longer has it, and the Job has yet to be deleted"},
+		"another Job has its name": {func(o *Objects) {
+			o.Jobs = []Job{aJob(t, "", "", "")}
+			o.Jobs[0].UID = "j2"
+			o.Pods = []Pod{aPod(t, "a", "n1", training)}
+		}, "llama  creating: 0 of 2 Pods have a machine, and none is ready"},
+		"another JobSet makes its Job": {func(o *Objects) {
+			o.JobSets = []JobSet{aJobSet(t, "", "", "")}
+			o.Pods = []Pod{aPod(t, "a", "n1", training, ofSet)}
+		}, "llama-slice-0 llama creating: its JobSet has yet to make the Job"},
+	} {
+		o := gang(t)
+		o.Jobs, o.Pods = nil, nil
+		c.change(&o)
+		var got []string
+		for _, r := range Readings(o, "us-east5", "research", now) {
+			got = append(got, r.Name+" "+r.Group+" "+string(r.State)+": "+r.Why)
+			if r.Remains != (r.State == Deleting) || r.Heals || r.Scope != "us-east5/research/teams" || r.Remains && (r.Life != "" || r.Incarnation.Known()) {
+				t.Errorf("%s: %+v", name, r)
+			}
+		}
+		if strings.Join(got, "; ") != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
 	}
 }
 

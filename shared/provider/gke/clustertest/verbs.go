@@ -244,6 +244,57 @@ func verbs() map[string]func(scene) {
 				s.t.Errorf("%v", l)
 			}
 		},
+		"verb: a slice is gone once its Pods have ended": func(s scene) {
+			if s.Silence == nil {
+				return
+			}
+			node := s.node("a")
+			s.do(http.MethodPost, s.jobs(), s.job("j", 1, nil))
+			r := s.turns("j", "", incident.Ready)
+			pod := s.podsOf("j")[0]
+			s.Silence(s.t, node) // it neither ends the Pod nor says that it has ended
+			s.deletes(r)
+			s.until("the Job is gone", func() bool { return s.gone(s.jobs() + "/j") })
+			s.stays("its Pod keeps the slice", func() bool {
+				n := s.reading("j", "")
+				return n.Condition == incident.Deleting && n.Remains && n.Life == "" && strings.Contains(n.State, "its Pod "+text(pod, "metadata", "name")+" of the former Job has not ended")
+			})
+			s.must(s.creates(r.Ref, s.whole(r), "request-1"))
+			s.until("another Job has the name", func() bool {
+				n := s.reading("j", "")
+				return n.Condition == incident.Creating && n.Incarnation.Known() && n.Incarnation.ID != r.Incarnation.ID
+			})
+			s.deletes(s.reading("j", ""))
+			s.ends(pod, 1)
+			s.turns("j", "", incident.Gone)
+		},
+		"verb: a JobSet is gone once the Pods of all its slices have ended": func(s scene) {
+			if s.Silence == nil {
+				return
+			}
+			for _, n := range []string{"a", "b", "c", "d"} {
+				s.node(n)
+			}
+			s.do(http.MethodPost, s.jobSets(), s.jobSet("big", 2, nil, nil))
+			r, other := s.turns("big-slice-0", "big", incident.Ready), s.turns("big-slice-1", "big", incident.Ready)
+			pod := s.podsOf("big-slice-1")[0]
+			s.Silence(s.t, text(pod, "spec", "nodeName"))
+			s.deletes(r)
+			s.turns("big-slice-0", "big", incident.Gone)
+			if n := s.reading(other.Name, "big"); n.Condition != incident.Deleting || n.QueuedResource != "big" || len(n.With) > 0 {
+				s.t.Errorf("%+v", n)
+			}
+			s.ends(pod, 1)
+			s.turns(other.Name, "big", incident.Gone)
+		},
+		"verb: a Pod that was left alone is left": func(s scene) {
+			s.node("a")
+			s.do(http.MethodPost, s.jobs(), s.job("j", 1, nil))
+			s.runs("j", 1)
+			s.do(http.MethodDelete, s.jobs()+"/j", object{"propagationPolicy": "Orphan"})
+			s.until("the Job is gone", func() bool { return s.gone(s.jobs() + "/j") })
+			s.stays("the Pod keeps the slice", func() bool { return s.reading("j", "").Condition == incident.Deleting })
+		},
 		"verb: there is nothing to create in a namespace that is not there": func(s scene) {
 			r := s.deleted(s.jobs(), s.idle("j"), "j", "")
 			s.ns += "-not"
