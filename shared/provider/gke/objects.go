@@ -142,6 +142,14 @@ func (j Job) losing() Condition {
 	return failing
 }
 
+// gaveUp is when the Job made no more Pods because it has failed; zero is not known.
+func (j Job) gaveUp() time.Time {
+	if at := j.Status.Conditions.of("FailureTarget").Since; !at.IsZero() {
+		return at
+	}
+	return j.Status.Conditions.of("Failed").Since
+}
+
 // failing is the failure of a Job without retries.
 var failing = Condition{Reason: "BackoffLimitExceeded", Message: "Job has reached the specified backoff limit"}
 
@@ -270,8 +278,9 @@ type Pod struct {
 		Containers []struct {
 			State struct {
 				Terminated *struct {
-					Code   int    `json:"exitCode"`
-					Reason string `json:"reason"`
+					Code   int       `json:"exitCode"`
+					Reason string    `json:"reason"`
+					At     time.Time `json:"finishedAt"`
 				} `json:"terminated"`
 			} `json:"state"`
 		} `json:"containerStatuses"`
@@ -295,6 +304,17 @@ func (p Pod) crashed() string {
 func (p Pod) job() (uid, name string) {
 	owner := p.controller(kindJob)
 	return cmp.Or(owner.UID, p.Labels[labelJobUID]), cmp.Or(owner.Name, p.Labels[labelJobName])
+}
+
+// over is when the last container ended, or when the machine took the Pod along; zero is not known.
+func (p Pod) over() (at time.Time) {
+	at = p.Status.Conditions.of("DisruptionTarget").Since
+	for _, c := range p.Status.Containers {
+		if t := c.State.Terminated; t != nil && t.At.After(at) {
+			at = t.At
+		}
+	}
+	return at
 }
 
 func (p Pod) ended() bool { return p.Status.Phase == "Succeeded" || p.Status.Phase == "Failed" }

@@ -195,6 +195,10 @@ const mostSlices = 1024
 // unendedAfter is how long after its time to end a Pod may still be there: its machine says a little later that it has ended.
 const unendedAfter = time.Minute
 
+// failsWithin is how long after the end of its last Pod a Job may say that it has failed: a control plane that is upgraded does not run
+// for some minutes.
+const failsWithin = 5 * time.Minute
+
 // word is a label or annotation of the Job, or else of its JobSet.
 func (s slot) word(get func(Meta) string) string {
 	if s.job != nil {
@@ -266,12 +270,16 @@ func (s slot) reading(nodes map[string]*Node, prefix string, now time.Time) Read
 	return r
 }
 
-// crash says which Pod ended by itself; empty where none did, or where a machine or a Slice had trouble: then the others followed.
+// crash says which Pod ended by itself; empty where none did, or where a machine or a Slice had trouble: then the others followed. A Pod
+// that ended long before the Job failed did not end it: the Job had retries left.
 func (s slot) crash(nodes map[string]*Node) (how string) {
 	if s.sliceTrouble() != "" {
 		return ""
 	}
 	for _, p := range s.pods {
+		if over := p.over(); p.ended() && s.job != nil && !over.IsZero() && s.job.gaveUp().Sub(over) > failsWithin {
+			continue
+		}
 		n := nodes[p.Spec.NodeName]
 		if p.Status.Conditions.holds("DisruptionTarget") || p.Spec.NodeName != "" && (n == nil || n.trouble() != "") {
 			return ""

@@ -575,6 +575,49 @@ func TestATrainingThatLostItsSliceDidNotCrash(t *testing.T) {
 	}
 }
 
+// TestWhatAJobHadBorneDidNotEndIt: Pods stay listed after they have ended, and what happened to one explains the failure of its Job only
+// where the Job failed with it.
+func TestWhatAJobHadBorneDidNotEndIt(t *testing.T) {
+	ended := func(name, node, at, conditions string) Pod {
+		return parsed[Pod](t, fmt.Sprintf(`{"metadata":{"name":%q,"namespace":"teams","ownerReferences":[{"kind":"Job","uid":"j1","controller":true}]},"spec":{"nodeName":%q},`+
+			`"status":{"phase":"Failed","containerStatuses":[{"state":{"terminated":{"exitCode":1,"reason":"Error"%s}}}]%s}}`, name, node, at, conditions))
+	}
+	const (
+		hoursAgo = `,"finishedAt":"2026-11-12T09:00:00Z"`
+		then     = `,"finishedAt":"2026-11-12T11:40:05Z"`
+		taken    = `,"conditions":[{"type":"DisruptionTarget","status":"True","lastTransitionTime":"2026-11-12T09:00:00Z"}]`
+	)
+	at := func(typ, since string) string {
+		return fmt.Sprintf(`{"type":%q,"status":"True","reason":"BackoffLimitExceeded","lastTransitionTime":%q}`, typ, since)
+	}
+	failed := `,"conditions":[` + at("Failed", "2026-11-12T11:40:30Z") + `]`
+	for name, c := range map[string]struct {
+		job  string
+		pods []Pod
+		want events.Cause
+	}{
+		"it ended hours before":                              {failed, []Pod{ended("a", "n1", hoursAgo, "")}, ""},
+		"it ended then":                                      {failed, []Pod{ended("a", "n1", then, "")}, events.CauseCrash},
+		"it does not say when":                               {failed, []Pod{ended("a", "n1", "", "")}, events.CauseCrash},
+		"the Job does not say when":                          {condition("Failed", "BackoffLimitExceeded"), []Pod{ended("a", "n1", hoursAgo, "")}, events.CauseCrash},
+		"one ended then, and another hours before":           {failed, []Pod{ended("a", "n1", hoursAgo, ""), ended("b", "n2", then, "")}, events.CauseCrash},
+		"a machine took one along hours before":              {failed, []Pod{ended("a", "n1", "", taken), ended("b", "n2", then, "")}, events.CauseCrash},
+		"the machine of one that ended hours before is gone": {failed, []Pod{ended("a", "gone", hoursAgo, ""), ended("b", "n2", then, "")}, events.CauseCrash},
+		"the machine of one that ended then is gone":         {failed, []Pod{ended("a", "gone", then, ""), ended("b", "n2", then, "")}, ""},
+		"the Job then waited long for its other Pods": {
+			`,"conditions":[` + at("FailureTarget", "2026-11-12T09:00:10Z") + "," + at("Failed", "2026-11-12T11:40:30Z") + `]`,
+			[]Pod{ended("a", "n1", hoursAgo, "")},
+			events.CauseCrash,
+		},
+	} {
+		o := gang(t)
+		o.Jobs, o.Pods = []Job{aJob(t, "", "", c.job)}, c.pods
+		if r := Readings(o, "l", "c", now)[0]; r.State != Lost || r.Cause != c.want {
+			t.Errorf("%s: %s, cause %q: %s", name, r.State, r.Cause, r.Why)
+		}
+	}
+}
+
 // TestTheOrderOfListsMeansNothing: a cluster lists its objects as it likes.
 func TestTheOrderOfListsMeansNothing(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
