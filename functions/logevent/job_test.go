@@ -10,6 +10,7 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/shared/fleet/fleettest"
 	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/provider"
 )
 
@@ -29,6 +30,16 @@ func inCluster(t *testing.T) *bench {
 	b.Clock.Advance(time.Minute)
 	b.Calls()
 	return b
+}
+
+// onMachines has a Job alone be on these machines since a time, as patrol reads it, and on no others.
+func (b *bench) onMachines(job string, since time.Time, names ...string) {
+	b.T.Helper()
+	w, ref := b.Workload(fleettest.Project+"/"+job), provider.Ref{Project: fleettest.Project, Zone: "us-east5/research/train", Name: job}
+	was, err := b.Ledger.Machines(b.T.Context(), ref.Project, ref.Zone, ref.Name)
+	b.Must(err)
+	is := ledger.Machines{Incarnation: w.Slices[0].Incarnation, Names: names}
+	b.Must(b.Fleet.MapMachines(b.T.Context(), w, provider.Slice{Ref: ref, At: since}, was, is))
 }
 
 // called is an entry of a recorded call to a cluster, made now, about a Job or JobSet of that name.
@@ -125,11 +136,7 @@ func TestALostMachineIsTheCauseOfItsJob(t *testing.T) {
 	const machine, other = "gke-research-tpu-2f41c6aa-bq7x", "gke-research-tpu-2f41c6aa-0000"
 	lost := func(b *bench, name string) []byte { return b.preempted("zones/us-east5-a/instances/" + name) }
 	b := inCluster(t)
-	job := provider.Slice{
-		Ref:         provider.Ref{Project: fleettest.Project, Zone: "us-east5/research/train", Name: "gemma"},
-		Incarnation: b.Workload("demo/gemma").Slices[0].Incarnation,
-	}
-	b.Must(b.Fleet.MapMachines(t.Context(), b.Workload("demo/gemma"), job, []string{machine}))
+	b.onMachines("gemma", b.Clock.Now().Add(-time.Hour), machine)
 	before := b.Workload("demo/llama-8b")
 	b.Want(b.deliver(lost(b, other)), fleettest.Ignored)
 	b.Want(b.Workload("demo/gemma").Incident, (*incident.Incident)(nil))
@@ -140,13 +147,31 @@ func TestALostMachineIsTheCauseOfItsJob(t *testing.T) {
 		t.Fatalf("the incident: %+v", in)
 	}
 	b.Want(b.Workload("demo/llama-8b"), before)
+}
 
-	// The machine serves another life now: what is said of it later is about that one.
-	job.Incarnation.ID = "uid-of-the-next"
-	b.Must(b.Fleet.MapMachines(t.Context(), b.Workload("demo/gemma"), job, []string{machine}))
-	s, err := b.Ledger.Find(t.Context(), events.Subject{Project: fleettest.Project, Zone: "us-east5-a", Worker: machine})
-	b.Must(err)
-	b.Want(s.Incarnation.ID, "uid-of-the-next")
+// TestAMachineConcernsTheJobThatWasOnIt: Jobs use it one after the other, and its entry may come late.
+func TestAMachineConcernsTheJobThatWasOnIt(t *testing.T) {
+	const machine = "gke-research-tpu-2f41c6aa-bq7x"
+	for name, c := range map[string]struct {
+		since, until time.Duration // before now; an until of zero is none
+		want         string
+	}{
+		"it is on it":                 {time.Hour, 0, fleettest.Handled},
+		"it was on it then":           {time.Hour, time.Nanosecond, fleettest.Ignored},
+		"it left in the same moment":  {time.Hour, -time.Nanosecond, fleettest.Handled},
+		"it came in the same moment":  {0, 0, fleettest.Handled},
+		"it has come since the entry": {-time.Nanosecond, 0, fleettest.Ignored},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := inCluster(t)
+			b.onMachines("gemma", b.Clock.Now().Add(-c.since), machine)
+			if c.until != 0 {
+				b.onMachines("gemma", b.Clock.Now().Add(-c.until))
+			}
+			b.Want(b.deliver(b.preempted("zones/us-east5-a/instances/"+machine)), c.want)
+			b.Want(b.Workload("demo/gemma").Incident != nil, c.want == fleettest.Handled)
+		})
+	}
 }
 
 // TestADryRunDeletesNothing: kubectl delete --dry-run=server leaves the same entry, with one more option.

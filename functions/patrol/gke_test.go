@@ -24,6 +24,7 @@ import (
 const (
 	scope  = "us-east5/trainers/default"
 	secret = "hunter2-hunter2"
+	jobs   = "/apis/batch/v1/namespaces/default/jobs"
 )
 
 // clusterBench is a bench with a cluster that has two machines of four chips.
@@ -72,7 +73,12 @@ func (b *clusterBench) call(method, path, body string) {
 // job makes a Job of two Pods, which fails with its first loss.
 func (b *clusterBench) job(more string) {
 	b.T.Helper()
-	b.call(http.MethodPost, "/apis/batch/v1/namespaces/default/jobs", `{"metadata":{"name":"llama","labels":{"pitstop-policy":"spot"},"annotations":{"pitstop-checkpoint-dir":"gs://ckpt/llama"}},`+
+	b.named("llama", more)
+}
+
+func (b *clusterBench) named(name, more string) {
+	b.T.Helper()
+	b.call(http.MethodPost, jobs, `{"metadata":{"name":"`+name+`","labels":{"pitstop-policy":"spot"},"annotations":{"pitstop-checkpoint-dir":"gs://ckpt/llama"}},`+
 		`"spec":{"completionMode":"Indexed","parallelism":2,"completions":2,"backoffLimit":0`+more+`,"template":{"spec":{"restartPolicy":"Never","nodeSelector":{"cloud.google.com/gke-tpu-accelerator":"tpu-v6e-slice"},`+
 		`"containers":[{"name":"train","image":"train:1","env":[{"name":"TOKEN","value":"`+secret+`"}],"resources":{"limits":{"google.com/tpu":4},"requests":{"google.com/tpu":4}}}]}}}}`)
 }
@@ -307,6 +313,50 @@ func TestMachinesOfAJobAreMapped(t *testing.T) {
 	b.Want(again, 0)
 	if got := on(machine(3)); !strings.Contains(got, ledger.ErrNotFound.Error()) {
 		t.Errorf("a machine that nobody trains on belongs to %s", got)
+	}
+}
+
+// TestMachinesAreGivenBack: other Jobs use a machine after this one, and what happens to it then does not concern this one.
+func TestMachinesAreGivenBack(t *testing.T) {
+	machine := func(n int) string { return fmt.Sprintf("gke-trainers-tpu-2f41c6aa-%04d", n) }
+	gone := func(b *clusterBench) { b.call(http.MethodDelete, jobs+"/llama", "") }
+	for name, c := range map[string]struct {
+		happens func(b *clusterBench)
+		// now is whose the machines are at the end, by the name of a Job and whether that lived at the beginning.
+		now   string
+		first bool
+	}{
+		"nothing happens":            {func(*clusterBench) {}, "llama", true},
+		"the Job is suspended":       {func(b *clusterBench) { b.call(http.MethodPatch, jobs+"/llama", `{"spec":{"suspend":true}}`) }, "", true},
+		"the Job is deleted":         {gone, "", true},
+		"a machine is lost":          {func(b *clusterBench) { b.call(http.MethodDelete, "/api/v1/nodes/"+machine(1), "") }, "", true},
+		"the Job is made anew":       {func(b *clusterBench) { gone(b); b.job("") }, "llama", false},
+		"another one takes them":     {func(b *clusterBench) { gone(b); b.named("gemma", "") }, "gemma", false},
+		"the Job is made anew later": {func(b *clusterBench) { gone(b); b.minutes(3); b.job("") }, "llama", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newClusterBench(t)
+			for i, name := range []string{"n1", "n2"} {
+				b.call(http.MethodDelete, "/api/v1/nodes/"+name, "")
+				b.call(http.MethodPost, "/api/v1/nodes", fmt.Sprintf(`{"metadata":{"name":%q,"labels":{"cloud.google.com/gke-tpu-accelerator":"tpu-v6e-slice"}},`+
+					`"status":{"allocatable":{"google.com/tpu":"4"},"conditions":[{"type":"Ready","status":"True"}]}}`, machine(i+1)))
+			}
+			b.job("")
+			b.minutes(2)
+			began, life := b.Clock.Now(), b.workload().Slices[0].Incarnation
+			c.happens(b)
+			b.minutes(20) // sweeps among them
+			for n := range 2 {
+				s, err := b.Ledger.Find(t.Context(), events.Subject{Project: fleettest.Project, Zone: "us-east5-a", Worker: machine(n + 1)})
+				b.Must(err)
+				now := ""
+				if s.At(b.Clock.Now()) {
+					now = s.Slice
+				}
+				b.Want(now, c.now)
+				b.Want([]bool{s.Incarnation.Same(life), s.At(began)}, []bool{c.first, c.first})
+			}
+		})
 	}
 }
 

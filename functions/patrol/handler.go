@@ -73,6 +73,7 @@ type patrol struct {
 
 	zones map[string]*zone
 	swept time.Time
+	on    map[place]ledger.Machines // those that the ledger has, as far as they are known; a sweep forgets none
 }
 
 func decode(ce cloudevents.Event) (time.Time, error) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"pitstop.internal/shared/fault"
+	"pitstop.internal/shared/ledger"
 )
 
 // projects patrols every watched project in one tick, all at once: each may wait for its operations.
@@ -16,7 +17,7 @@ type projects []*patrol
 
 func newHandler(watched []Deps) (ps projects) {
 	for _, d := range watched {
-		ps = append(ps, &patrol{Deps: d, zones: map[string]*zone{}})
+		ps = append(ps, &patrol{Deps: d, zones: map[string]*zone{}, on: map[place]ledger.Machines{}})
 	}
 	return ps
 }

@@ -11,6 +11,7 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/provider"
 )
 
@@ -41,7 +42,6 @@ type sight struct {
 	notice                      events.Notice
 	ends                        time.Time
 	hosts                       bool
-	machines                    string // those of GKE that were mapped to this life
 }
 
 // zone returns the memory of a zone, or of the cluster that has it, which is listed from then on.
@@ -125,8 +125,8 @@ func (t *round) see(ctx context.Context, z *zone, s provider.Slice) error {
 	before, seen := z.seen[at]
 	now.hosts = before.hosts && before.life.Same(now.life)
 	unread := !now.hosts && s.Condition == incident.Ready && t.hosts > 0 && provider.Of(s.Zone) == provider.CloudTPU
-	fresh := t.unmapped(&now, before, s)
-	if seen && before == now && !unread && len(fresh) == 0 && !t.isDue[z.known[at]] {
+	moved := t.moved(s)
+	if seen && before == now && !unread && !moved && !t.isDue[z.known[at]] {
 		return nil
 	}
 	w, err := t.observe(ctx, z, s)
@@ -143,11 +143,10 @@ func (t *round) see(ctx context.Context, z *zone, s provider.Slice) error {
 		}
 		now.hosts = w.Slice(s.Name).HostsKnown()
 	}
-	if len(fresh) > 0 && w.Slice(s.Name) != nil {
-		if err := t.Fleet.MapMachines(ctx, w, s, fresh); err != nil {
+	if moved && w.Slice(s.Name) != nil {
+		if err := t.mapMachines(ctx, w, s); err != nil {
 			return err
 		}
-		now.machines = strings.TrimSpace(now.machines + " " + strings.Join(fresh, " "))
 	}
 	if err := t.notify(ctx, w, s); err != nil {
 		return err
@@ -161,21 +160,60 @@ func (t *round) see(ctx context.Context, z *zone, s provider.Slice) error {
 	return nil
 }
 
-// unmapped are the machines of a slice that no entry can be matched with yet, as far as this tick may map more. Now takes over those
-// that are mapped.
-func (t *round) unmapped(now *sight, before sight, s provider.Slice) (fresh []string) {
-	if before.life.Same(s.Incarnation) {
-		now.machines = before.machines
+// ofGKE are the machines of a slice that log entries name as those of GKE.
+func ofGKE(s provider.Slice) []string {
+	return slices.DeleteFunc(slices.Clone(s.Machines), func(name string) bool {
+		return events.Subject{Worker: name}.Platform() != events.PlatformGKE
+	})
+}
+
+// moved reports whether a slice may be on other machines of GKE than the ledger has, or be there in another life. What remains of a
+// deleted one stays where it was.
+func (t *round) moved(s provider.Slice) bool {
+	was, known := t.on[placeOf(s)]
+	names := ofGKE(s)
+	return provider.Of(s.Zone) == provider.GKE && !s.Remains && (!known || !slices.Equal(names, was.Names) || len(names) > 0 && !was.Incarnation.Same(s.Incarnation))
+}
+
+// mapMachines carries to the ledger on which machines of GKE a slice is, as far as this tick may write more. The next tick writes the
+// rest.
+func (t *round) mapMachines(ctx context.Context, w incident.Workload, s provider.Slice) (err error) {
+	at, names := placeOf(s), ofGKE(s)
+	was, known := t.on[at]
+	if !known {
+		if was, err = t.Fleet.Ledger.Machines(ctx, t.Project, s.Zone, s.Name); err != nil {
+			return err
+		}
+		t.on[at] = was
 	}
-	known := strings.Fields(now.machines)
-	for _, name := range s.Machines {
-		if (events.Subject{Worker: name}).Platform() == events.PlatformGKE && !slices.Contains(known, name) { // no entry speaks of others
-			fresh = append(fresh, name)
+	if !t.moved(s) {
+		return nil
+	}
+	may := func() bool {
+		t.machines--
+		return t.machines >= 0
+	}
+	same := was.Incarnation.Same(s.Incarnation)
+	is := ledger.Machines{Incarnation: was.Incarnation}
+	for _, name := range was.Names {
+		if same && slices.Contains(names, name) || !may() {
+			is.Names = append(is.Names, name)
 		}
 	}
-	fresh = fresh[:min(len(fresh), t.machines)] // the next tick maps the others
-	t.machines -= len(fresh)
-	return fresh
+	if same || len(is.Names) == 0 { // otherwise the life before has yet to leave some
+		is.Incarnation = s.Incarnation
+		for _, name := range names {
+			if !slices.Contains(is.Names, name) && may() {
+				is.Names = append(is.Names, name)
+			}
+		}
+		slices.Sort(is.Names)
+	}
+	if err := t.Fleet.MapMachines(ctx, w, s, was, is); err != nil {
+		return err
+	}
+	t.on[at] = is
+	return nil
 }
 
 // observe gives a reading to its workload, which is looked for only if the one that the tick expects does not know the slice.
@@ -232,12 +270,18 @@ func (t *round) listen(ctx context.Context, w incident.Workload, s provider.Slic
 // missing concludes from a complete listing that a slice in the ledger is gone.
 func (t *round) missing(ctx context.Context, z *zone, at place, list provider.Listing) error {
 	id := z.known[at]
-	if before, seen := z.seen[at]; seen && before.state == goneState && !t.isDue[id] {
+	gone := provider.Slice{Ref: provider.Ref{Project: t.Project, Zone: at.zone, Name: at.name}, At: list.At, Condition: incident.Gone, State: goneState}
+	if before, seen := z.seen[at]; seen && before.state == goneState && !t.moved(gone) && !t.isDue[id] {
 		return nil
 	}
 	w, err := t.Fleet.Advancer.Workload(ctx, id)
 	if err != nil {
 		return err
+	}
+	if t.moved(gone) {
+		if err := t.mapMachines(ctx, w, gone); err != nil {
+			return err
+		}
 	}
 	s := w.Slice(at.name)
 	if s == nil || s.IsReleased() && s.Condition == incident.Gone {
@@ -247,7 +291,7 @@ func (t *round) missing(ctx context.Context, z *zone, at place, list provider.Li
 	if s.Legacy && !list.Legacy {
 		return nil // no listing looked for it
 	}
-	gone := provider.Slice{Ref: fleet.Ref(w, *s), At: list.At, Condition: incident.Gone, State: goneState}
+	gone.Ref = fleet.Ref(w, *s)
 	gone.Zone = at.zone
 	if w, err = t.Fleet.Feed(ctx, w, gone); err != nil {
 		return err

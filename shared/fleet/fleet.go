@@ -534,15 +534,28 @@ func (f *Fleet) MapHosts(ctx context.Context, w incident.Workload, s incident.Sl
 	return f.mapped(ctx, w, s, "")
 }
 
-// MapMachines records that machines of GKE belong to a life of a slice, until other Pods are on them.
-func (f *Fleet) MapMachines(ctx context.Context, w incident.Workload, s provider.Slice, names []string) error {
-	subject := ledger.Subject{Workload: w.ID, Slice: s.Name, Incarnation: s.Incarnation}
-	for _, name := range names {
-		if err := f.Ledger.Map(ctx, w.Project, ledger.AnyZone, ledger.Machine, name, subject); err != nil {
+// MapMachines records since when a life of a slice is on machines of GKE, and until when it was on others: what happens to a machine
+// at another time does not concern it. Was and is are all of them, before and now.
+func (f *Fleet) MapMachines(ctx context.Context, w incident.Workload, s provider.Slice, was, is ledger.Machines) error {
+	former := ledger.Subject{Workload: w.ID, Slice: s.Name, Incarnation: was.Incarnation}
+	for _, name := range was.Names {
+		if was.Incarnation.Same(is.Incarnation) && slices.Contains(is.Names, name) {
+			continue
+		}
+		if err := f.Ledger.Leave(ctx, s.Project, name, former, s.At); err != nil {
 			return err
 		}
 	}
-	return nil
+	present := ledger.Subject{Workload: w.ID, Slice: s.Name, Incarnation: is.Incarnation, Since: s.At}
+	for _, name := range is.Names {
+		if was.Incarnation.Same(is.Incarnation) && slices.Contains(was.Names, name) {
+			continue
+		}
+		if err := f.Ledger.Map(ctx, s.Project, ledger.AnyZone, ledger.Machine, name, present); err != nil {
+			return err
+		}
+	}
+	return f.Ledger.KeepMachines(ctx, s.Project, s.Zone, s.Name, is)
 }
 
 // MapGroup records that workers with this common name belong to a life of a slice.
@@ -565,7 +578,7 @@ func (f *Fleet) mapped(ctx context.Context, w incident.Workload, s incident.Slot
 func (f *Fleet) Find(ctx context.Context, e events.Entry, raw []byte) (s ledger.Subject, found bool, err error) {
 	s, err = f.Known(ctx, e.Subject)
 	if !errors.Is(err, ledger.ErrNotFound) {
-		return s, err == nil, err
+		return s, err == nil && s.At(e.Time), err
 	}
 	if _, _, _, job := e.Subject.Scope(); job || e.Subject.Zone == "" || e.Subject.Project == "" {
 		return s, false, nil // patrol alone reads clusters

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"pitstop.internal/events"
 )
@@ -15,6 +16,15 @@ type Subject struct {
 	// Incarnation is the life that the subject was mapped for. The workers of a former life keep theirs, so that a late entry
 	// is recognized as late.
 	Incarnation events.Incarnation `json:"incarnation"`
+	// Since and Until are of machines of GKE alone, which Jobs use one after the other: when a reading showed the slice on it first, and
+	// when one no longer did. Until is zero while the slice is on it.
+	Since time.Time `json:"since,omitzero"`
+	Until time.Time `json:"until,omitzero"`
+}
+
+// At reports whether the subject belonged to the slice at a time. One that is not known is any.
+func (s Subject) At(at time.Time) bool {
+	return at.IsZero() || !at.Before(s.Since) && (s.Until.IsZero() || !at.After(s.Until))
 }
 
 // same reports whether both are equal. A slice that is still being created has no known life yet.
@@ -31,6 +41,9 @@ const (
 	QueuedResource SubjectKind = "queuedResource"
 	Worker         SubjectKind = "worker"
 	Machine        SubjectKind = "machine" // of GKE
+
+	// onMachines is stored under the name of a slice.
+	onMachines SubjectKind = "machines"
 )
 
 // AnyZone stands for the zone of a machine of GKE: its name is the only one in the project, and a reading of a cluster does not say its
@@ -51,16 +64,63 @@ func (l *Ledger) Subject(ctx context.Context, project, zone string, kind Subject
 
 // Map records the subject of a name in a zone from now on. It does not write if that is already known.
 func (l *Ledger) Map(ctx context.Context, project, zone string, kind SubjectKind, name string, s Subject) error {
-	id := subjectID(project, zone, kind, name)
+	return l.remap(ctx, subjectID(project, zone, kind, name), func(old Subject, known bool) (Subject, bool) {
+		return s, !known || !old.same(s) || !old.Until.IsZero()
+	})
+}
+
+// Leave records until when a machine of GKE belonged to a slice. One that belongs to another slice or life stays with it.
+func (l *Ledger) Leave(ctx context.Context, project, name string, s Subject, until time.Time) error {
+	return l.remap(ctx, subjectID(project, AnyZone, Machine, name), func(old Subject, known bool) (Subject, bool) {
+		left := old
+		left.Until = until
+		return left, known && old.same(s) && old.Until.IsZero()
+	})
+}
+
+// remap replaces a subject by what change makes of it, which may not be known. It does not write if change says that nothing changes.
+func (l *Ledger) remap(ctx context.Context, id string, change func(old Subject, known bool) (Subject, bool)) error {
 	for range tries {
 		old, rev, err := load[Subject](ctx, l, Subjects, id, subjectSchema)
-		switch {
-		case err == nil && old.same(s):
-			return nil
-		case err != nil && !errors.Is(err, ErrNotFound):
+		if err != nil && !errors.Is(err, ErrNotFound) {
 			return err
 		}
+		s, changes := change(old, err == nil)
+		if !changes {
+			return nil
+		}
 		if _, err := l.store(ctx, Subjects, id, Record{Schema: subjectSchema}, s, rev); !errors.Is(err, ErrConflict) {
+			return err
+		}
+	}
+	return fmt.Errorf("ledger: %s %s: %w", Subjects, id, ErrConflict)
+}
+
+// Machines are the machines of GKE that are mapped to a life of a slice, in order. A process that begins learns from them which ones the
+// slice has left.
+type Machines struct {
+	Incarnation events.Incarnation `json:"incarnation"`
+	Names       []string           `json:"names,omitempty"`
+}
+
+// Machines returns the machines that are mapped to a slice in a zone. It returns none where none were ever kept.
+func (l *Ledger) Machines(ctx context.Context, project, zone, slice string) (Machines, error) {
+	m, _, err := load[Machines](ctx, l, Subjects, subjectID(project, zone, onMachines, slice), subjectSchema)
+	if errors.Is(err, ErrNotFound) {
+		return Machines{}, nil
+	}
+	return m, err
+}
+
+// KeepMachines records the machines that are mapped to a slice in a zone.
+func (l *Ledger) KeepMachines(ctx context.Context, project, zone, slice string, m Machines) error {
+	id := subjectID(project, zone, onMachines, slice)
+	for range tries {
+		_, rev, err := load[Machines](ctx, l, Subjects, id, subjectSchema)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		if _, err := l.store(ctx, Subjects, id, Record{Schema: subjectSchema}, m, rev); !errors.Is(err, ErrConflict) {
 			return err
 		}
 	}
