@@ -43,10 +43,13 @@ type gang struct {
 	absent, wasAbsent time.Time
 	// usable is since when the present life can train, zero where it cannot; used is when one could last.
 	usable, used time.Time
+	// told is when an incident ended last in which the document had it as unusable.
+	told time.Time
 	// crashed are the Pods, by UID, that ended with an error of their own, and when; marked is when a machine of it announced maintenance
-	// last, and ends when one of its pool ended as planned.
+	// last, planned the end that the machines of it announced last, and ends when one of its pool ended as planned.
 	crashed map[string]time.Time
 	marked  time.Time
+	planned time.Time
 	ends    time.Time
 	// acts are what its owner did with it.
 	acts []act
@@ -156,6 +159,9 @@ func (c *Checks) changedIn(cl *world.Cluster) {
 		if cl.Marked(g) {
 			one.marked = now
 		}
+		if at := cl.Ends(g); !at.IsZero() {
+			one.planned = at
+		}
 		if _, known := one.complete[job.UID]; !known && jobEnded(g, job, "Complete", "Completed") {
 			one.complete[job.UID] = now
 		}
@@ -177,7 +183,7 @@ func jobEnded(g *world.Gang, job *gke.Job, how, ofSet string) bool {
 
 // mustKnow checks, when its time is over, that somebody knows that a life has failed for good.
 func (c *Checks) mustKnow(g *gang, uid string, failed time.Time) {
-	used := !g.usable.IsZero() || len(g.befell) > 0
+	used, since := !g.usable.IsZero() || len(g.befell) > 0, g.used
 	c.Clock.At(failed.Add(tellWithin+c.learned()), func() {
 		workload := g.Workload()
 		if c.Clock.Now().Sub(failed)-c.releases.Down(failed) <= tellWithin || c.ownerActed(g, failed) || c.releases.Documents[workload] {
@@ -195,7 +201,8 @@ func (c *Checks) mustKnow(g *gang, uid string, failed time.Time) {
 			return
 		}
 		r := c.record(workload)
-		if used && !s.Used.IsZero() && doc.Incident == nil && r.opened.Before(failed.Add(-incident.HealFor)) {
+		told := g.told.After(since) // its owner knows that it has not been usable since then, and has not acted
+		if used && !s.Used.IsZero() && doc.Incident == nil && !told && r.opened.Before(failed.Add(-incident.HealFor)) {
 			c.Violated("no trouble untold", workload, "%s has failed for good at %s, and no incident tells it: the last one opened at %s", g.Slice, failed.UTC().Format(time.DateTime), r.opened.UTC().Format(time.DateTime))
 		}
 	})
@@ -277,6 +284,11 @@ func (c *Checks) jobOpened(r *record, w incident.Workload, in *incident.Incident
 func (c *Checks) jobClosed(r *record, w incident.Workload, in *incident.Incident) {
 	c.ended[string(in.Outcome)]++
 	c.causes[string(in.Cause)]++
+	for _, g := range c.gangs(w.ID) {
+		if s := w.Slice(g.Slice); s != nil && s.Condition != incident.Ready {
+			g.told = c.Clock.Now()
+		}
+	}
 	trouble := r.trouble()
 	if c.ends[trouble] == nil {
 		c.ends[trouble] = map[string]int{}
@@ -317,6 +329,9 @@ func (c *Checks) releasedBy(w incident.Workload, in *incident.Incident) bool {
 	})
 }
 
+// longestLead is how long before a planned end its incident opens at most: what is saved then may have to be waited for.
+const longestLead = 2 * time.Hour
+
 // strucks are the causes of what really happened to a workload around an incident, as far as its cluster can show it: of a machine that
 // is gone the cluster does not say why.
 func (c *Checks) strucks(w incident.Workload, in *incident.Incident) map[events.Cause]bool {
@@ -354,7 +369,7 @@ func (c *Checks) strucks(w incident.Workload, in *incident.Incident) map[events.
 		if g.marked.After(from) {
 			all[events.CauseMaintenance] = true
 		}
-		if g.ends.After(from) {
+		if g.ends.After(from) || g.planned.After(from) && g.planned.Before(c.Clock.Now().Add(longestLead)) {
 			all[events.CauseEnd] = true
 		}
 		if lost {

@@ -316,6 +316,17 @@ func (c *Cluster) Marked(g *Gang) bool {
 	})
 }
 
+// Ends is the planned end of the machine of a slice that says the earliest one; zero where none says one.
+func (c *Cluster) Ends(g *Gang) (first time.Time) {
+	for _, name := range c.Machines(g) {
+		at, err := time.Parse(time.RFC3339, c.node(name).Annotations["node.gke.io/machine-termination-datetime"])
+		if err == nil && (first.IsZero() || at.Before(first)) {
+			first = at
+		}
+	}
+	return first
+}
+
 func controller(m gke.Meta, uid string) bool {
 	return slices.ContainsFunc(m.Owners, func(o gke.Owner) bool { return o.Controller && o.UID == uid })
 }
