@@ -13,6 +13,7 @@ import (
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/provider/cloudtpu"
+	"pitstop.internal/shared/provider/gke"
 	"pitstop.internal/shared/publish"
 	"pitstop.internal/shared/trigger"
 )
@@ -21,7 +22,8 @@ func init() {
 	// Arrives: pitstop.recreate.requested.v1 on the topic recreate-requests. Publishes: requests, on the three request topics.
 	// Grants: roles/pubsub.publisher on those, roles/datastore.user on the ledger, and the right to write and read the second
 	// database. If the switches ask for it: roles/tpu.admin on the project, and roles/storage.bucketViewer on the checkpoint
-	// buckets.
+	// buckets; where CLUSTERS names clusters: container.clusters.get and container.clusters.connect, and the right to list Jobs,
+	// JobSets, Pods and nodes there, and to delete and create Jobs and JobSets.
 	trigger.Register("HandleRecreate", trigger.Function[config, events.Received]{Decode: decode, Build: build})
 }
 
@@ -31,19 +33,26 @@ type config struct {
 	Publish publish.Config
 	Policy  policy.Config
 	TPU     cloudtpu.Config
+	GKE     gke.Config
 	Brake   ledger.BrakeConfig
 }
 
 // Validate returns every fault in the configuration that the field tags cannot find.
-func (c config) Validate() error { return errors.Join(c.Policy.Validate(), c.TPU.Validate()) }
+func (c config) Validate() error {
+	return errors.Join(c.Policy.Validate(), c.TPU.Validate(), c.GKE.Validate())
+}
 
 func build(ctx context.Context, cfg config) (func(context.Context, events.Received) error, error) {
 	cloud, err := cfg.TPU.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
+	providers := provider.Set{provider.CloudTPU: cloud}
+	if clusters := cfg.GKE.Open(cfg.Ledger.ProjectID); clusters != nil {
+		providers[provider.GKE] = clusters
+	}
 	publisher := publish.New(cfg.Publish.Topics())
-	f := fleet.New(cfg.Ledger.Open(), cfg.Policy.Source(checkpoint.Reader()), publisher, provider.Set{provider.CloudTPU: cloud}, "recreate")
+	f := fleet.New(cfg.Ledger.Open(), cfg.Policy.Source(checkpoint.Reader()), publisher, providers, "recreate")
 	f.Secrets = cfg.Secrets.Open(cfg.Ledger.ProjectID)
-	return fleet.Acting(f, handler(Deps{Fleet: f, Provider: cloud, Buckets: checkpoint.Deployed(), Limits: cfg.Brake.Limits()}).handle), nil
+	return fleet.Acting(f, handler(Deps{Fleet: f, Provider: providers, Buckets: checkpoint.Deployed(), Limits: cfg.Brake.Limits()}).handle), nil
 }

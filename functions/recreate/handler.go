@@ -133,7 +133,7 @@ func (h handler) delete(ctx context.Context, r events.RecreateRequested, ref pro
 	case s.Incarnation.Known() && !s.Incarnation.Same(r.Incarnation):
 		return fault.Ignored(incident.CodeOtherLife, "%s refused: %s lives as %v", what, r.Slice, s.Incarnation)
 	case !s.Incarnation.Known() && !held(r, s):
-		return fault.Ignored(incident.CodeOtherLife, "%s refused: queued resource %s was created at %s", what, s.QueuedResource, s.Ordered.UTC().Format(time.RFC3339))
+		return fault.Ignored(incident.CodeOtherLife, "%s refused: %s %s was created at %s", what, w.Words().Group, s.QueuedResource, s.Ordered.UTC().Format(time.RFC3339))
 	}
 	if err := h.listen(ctx, r, w); err != nil {
 		return err
@@ -194,7 +194,7 @@ func asksFor(r events.RecreateRequested, w incident.Workload, slice string) bool
 // holdsMore stores that the queued resource holds a slice outside the request. A slice not seen before is added to the
 // workload, so that the next decision covers all of them. A slice of another workload is never deleted with ours.
 func (h handler) holdsMore(ctx context.Context, r events.RecreateRequested, w incident.Workload, s provider.Slice, name string) error {
-	f := &provider.Error{Class: incident.Busy, Code: incident.CodeHoldsMore, Message: "queued resource " + s.QueuedResource + " holds " + name + " too"}
+	f := &provider.Error{Class: incident.Busy, Code: incident.CodeHoldsMore, Message: w.Words().Group + " " + s.QueuedResource + " holds " + name + " too"}
 	if w.Slice(name) == nil {
 		ref := s.Ref
 		ref.Name = name
@@ -247,7 +247,7 @@ func (h handler) create(ctx context.Context, r events.RecreateRequested, ref pro
 		case known.Zone == r.Zone:
 			return fault.Ignored(incident.CodeOtherLife, "%s refused: %s lives as %v", what, s.Name, s.Incarnation)
 		default:
-			return h.taken(ctx, r, "a node of "+s.Incarnation.Created.UTC().Format(time.DateOnly))
+			return h.taken(ctx, r, "a "+w.Words().Slice+" of "+s.Incarnation.Created.UTC().Format(time.DateOnly))
 		}
 	}
 	id := ledger.RequestID(r.Request, r.Zone)

@@ -255,7 +255,7 @@ run "clusters" {
     clusters         = ["us-east5/research", "us-east5-b/shared/train", "training-a:us-central1-ai1a/big"]
   }
 
-  # Patrol alone reaches clusters, in their projects alone, and may do nothing else there.
+  # Where nothing is allowed, patrol alone reaches clusters, in their projects alone, and may do nothing else there.
   assert {
     condition = (
       toset(keys(google_project_iam_member.clusters)) == toset(["demo-project/patrol", "training-a/patrol"]) &&
@@ -266,13 +266,30 @@ run "clusters" {
   }
 
   assert {
-    condition     = [for name, f in module.function : name if contains(keys(f.environment), "CLUSTERS")] == ["patrol"] && module.function["patrol"].environment.CLUSTERS == "training-a:us-central1-ai1a/big,us-east5-b/shared/train,us-east5/research"
-    error_message = "Patrol does not know its clusters, or another function does."
+    condition     = [for name, f in module.function : name if contains(keys(f.environment), "CLUSTERS")] == ["patrol", "recreate"] && module.function["recreate"].environment.CLUSTERS == module.function["patrol"].environment.CLUSTERS && module.function["patrol"].environment.CLUSTERS == "training-a:us-central1-ai1a/big,us-east5-b/shared/train,us-east5/research"
+    error_message = "Patrol or recreate does not know its clusters, or another function does."
   }
 
   assert {
     condition     = contains(keys(google_project_service.main), "container.googleapis.com") && contains(keys(local.sources["log-events"]), "gke-jobs") && startswith(output.cluster_reader, "--account=mocked@demo-project.iam.gserviceaccount.com --id=")
     error_message = "The API or the sink for clusters is missing, or nobody learns which account reads them."
+  }
+}
+
+run "clusters_whose_jobs_are_replaced" {
+  command = plan
+
+  variables {
+    clusters = ["us-east5/research"]
+    allow    = ["recreate"]
+  }
+
+  assert {
+    condition = (
+      toset(keys(google_project_iam_member.clusters)) == toset(["demo-project/patrol", "demo-project/recreate"]) &&
+      alltrue([for role in google_project_iam_custom_role.clusters : toset(role.permissions) == toset(["container.clusters.connect", "container.clusters.get"])])
+    )
+    error_message = "Recreate cannot reach the clusters, or an account may do more there."
   }
 }
 

@@ -200,6 +200,14 @@ var permissions = []permission{
 		Why: "to reach that endpoint; the cluster's own roles say what may be read there", Source: sourceGKE,
 	},
 	{
+		Name: "container.clusters.get", Accounts: []string{"recreate"}, On: onClusters, Role: custom,
+		Switches: replacing, Why: "to find the endpoint of a cluster", Source: sourceGKE,
+	},
+	{
+		Name: "container.clusters.connect", Accounts: []string{"recreate"}, On: onClusters, Role: custom,
+		Switches: replacing, Why: "to reach that endpoint; the cluster's own roles say what may be changed there", Source: sourceGKE,
+	},
+	{
 		Name: "run.routes.invoke", Accounts: []string{"each invoker"}, On: "its one function", Role: "roles/run.invoker",
 		Why: "to bring messages", Source: sourceRun,
 	},

@@ -29,6 +29,11 @@ type row struct {
 	Switches   []string `json:"switches"`
 }
 
+// held reports whether the account has the permission where these switches are allowed.
+func (r row) held(allow []string) bool {
+	return len(r.Switches) == 0 || slices.ContainsFunc(r.Switches, func(s string) bool { return slices.Contains(allow, s) })
+}
+
 // Parse reads a deployment.
 func Parse(dir string) (*Deployment, error) {
 	root, err := ParseModule(dir)
@@ -244,16 +249,11 @@ func (d *Deployment) roles() (faults []string) {
 // projects of the clusters alone. No sink of GKE is there without a cluster.
 func (d *Deployment) clusters() (faults []string) {
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
-	var table []string
 	for _, r := range d.table {
-		if r.On == "clusters" {
-			table = append(table, r.Account+" has "+r.Permission)
-		}
 		if strings.HasPrefix(r.Permission, "container.") && (r.On != "clusters" || r.Permission != "container.clusters.get" && r.Permission != "container.clusters.connect") {
 			fault("%s has %s on %s: more than it takes to reach a cluster", r.Account, r.Permission, r.On)
 		}
 	}
-	slices.Sort(table)
 	for path, want := range map[string]string{
 		"google_project_iam_member.clusters role": "google_project_iam_custom_role.clusters[each.key].id", "google_project_iam_member.clusters project": "each.value.project",
 		"google_project_iam_custom_role.clusters project": "each.value.project",
@@ -263,8 +263,22 @@ func (d *Deployment) clusters() (faults []string) {
 			fault("%s is not %s", path, want)
 		}
 	}
-	for _, given := range [][]string{nil, {"us-east5/research"}, {"us-east5/research/train", "watched:us-east5-b/research"}} {
-		s := d.under(nil, given...)
+	for _, c := range []struct{ given, allow []string }{
+		{nil, nil},
+		{[]string{"us-east5/research"}, nil},
+		{[]string{"us-east5/research/train", "watched:us-east5-b/research"}, nil},
+		{nil, []string{"recreate"}},
+		{[]string{"us-east5/research"}, []string{"restart", "recreate_non_spot"}},
+	} {
+		given := c.given
+		accounts := map[string]bool{}
+		var table []string
+		for _, r := range d.table {
+			if r.On == "clusters" && r.held(c.allow) {
+				accounts[r.Account], table = true, append(table, r.Account+" has "+r.Permission)
+			}
+		}
+		s := d.under(c.allow, given...)
 		projects := map[string]bool{}
 		for _, c := range given {
 			project, _, named := strings.Cut(c, ":")
@@ -292,8 +306,8 @@ func (d *Deployment) clusters() (faults []string) {
 					}
 				}
 			}
-			if len(instances) != len(projects) {
-				fault("%s is there %d times for the clusters %q", address, len(instances), given)
+			if len(instances) != len(projects)*len(accounts) {
+				fault("%s is there %d times for the clusters %q with %q allowed", address, len(instances), given, c.allow)
 			}
 		}
 		for p := range projects {
@@ -304,7 +318,7 @@ func (d *Deployment) clusters() (faults []string) {
 		slices.Sort(got)
 		slices.Sort(want)
 		if !slices.Equal(got, want) {
-			fault("for the clusters %q %q, want %q", given, got, want)
+			fault("for the clusters %q with %q allowed %q, want %q", given, c.allow, got, want)
 		}
 	}
 	const only = `(length(var.clusters) > 0 || !startswith(basename(f), "gke-"))`
@@ -399,8 +413,7 @@ func (s scope) text(b *hclsyntax.Block, block, attribute string) (string, error)
 // wanted are the roles that accounts need on a thing, by the table.
 func (d *Deployment) wanted(on string, allow []string) (roles []string) {
 	for _, r := range d.table {
-		holds := len(r.Switches) == 0 || slices.ContainsFunc(r.Switches, func(s string) bool { return slices.Contains(allow, s) })
-		if grant := r.Account + " has " + r.Role; holds && r.On == on && !slices.Contains(roles, grant) {
+		if grant := r.Account + " has " + r.Role; r.held(allow) && r.On == on && !slices.Contains(roles, grant) {
 			roles = append(roles, grant)
 		}
 	}
