@@ -3,9 +3,12 @@ output "accounts" {
   value       = { for name, f in module.function : name => f.email }
 }
 
-output "cluster_reader" {
-  description = "The account that reads clusters, as the flags of pitstop gke rbac; null without clusters."
-  value       = length(var.clusters) == 0 ? null : "--account=${module.function["patrol"].email} --id=${module.function["patrol"].unique_id}"
+output "cluster_rights" {
+  description = "The accounts that call clusters, and the switches in allow, as flags of pitstop gke rbac; null without clusters."
+  value = length(var.clusters) == 0 ? null : join(" ", concat(
+    length(var.allow) == 0 ? [] : ["--allow=${join(",", sort(var.allow))}"],
+    [for name, flag in { patrol = "", recreate = "recreate-", checkpoint = "checkpoint-" } : "--${flag}account=${module.function[name].email} --${flag}id=${module.function[name].unique_id}"],
+  ))
 }
 
 output "dashboard" {

@@ -243,7 +243,7 @@ run "no_cluster" {
   assert {
     condition = (
       length(google_project_iam_member.clusters) == 0 && length(google_project_iam_custom_role.clusters) == 0 && !contains(keys(google_project_service.main), "container.googleapis.com") &&
-      alltrue([for topic, sources in local.sources : alltrue([for source in keys(sources) : !startswith(source, "gke-")])]) && output.cluster_reader == null
+      alltrue([for topic, sources in local.sources : alltrue([for source in keys(sources) : !startswith(source, "gke-")])]) && output.cluster_rights == null
     )
     error_message = "Without clusters there is a grant, a role, an API or a sink for GKE."
   }
@@ -271,8 +271,16 @@ run "clusters" {
   }
 
   assert {
-    condition     = contains(keys(google_project_service.main), "container.googleapis.com") && contains(keys(local.sources["log-events"]), "gke-jobs") && startswith(output.cluster_reader, "--account=mocked@demo-project.iam.gserviceaccount.com --id=")
-    error_message = "The API or the sink for clusters is missing, or nobody learns which account reads them."
+    condition     = contains(keys(google_project_service.main), "container.googleapis.com") && contains(keys(local.sources["log-events"]), "gke-jobs")
+    error_message = "The API or the sink for clusters is missing."
+  }
+
+  assert {
+    condition = (
+      alltrue([for flag in ["--", "--recreate-", "--checkpoint-"] : strcontains(output.cluster_rights, "${flag}account=mocked@demo-project.iam.gserviceaccount.com ${flag}id=")]) &&
+      !strcontains(output.cluster_rights, "--allow")
+    )
+    error_message = "Nobody learns which accounts call clusters, or one of them may act there where nothing is allowed."
   }
 }
 

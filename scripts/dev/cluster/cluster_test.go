@@ -72,30 +72,30 @@ func plane(t *testing.T) *Plane {
 // TestCluster holds what Pitstop takes for granted, and what it reads, against a real control plane.
 func TestCluster(t *testing.T) {
 	p := plane(t)
-	t.Run("promises", func(t *testing.T) {
-		t.Parallel()
-		n := clustertest.Run(t, clustertest.Cluster{
-			URL: p.URL, Token: p.Token, HTTP: p.HTTP, Name: "promises", Parallel: true,
-			Pass: time.Sleep, // time passes by itself there
-			Silence: func(t *testing.T, node string) {
-				t.Helper()
-				if err := p.Silence(t.Context(), node); err != nil {
-					t.Fatal(err)
-				}
-			},
+	t.Run("beside each other", func(t *testing.T) {
+		t.Run("promises", func(t *testing.T) {
+			t.Parallel()
+			n := clustertest.Run(t, clustertest.Cluster{
+				URL: p.URL, Token: p.Token, HTTP: p.HTTP, Name: "promises", Parallel: true,
+				Pass: time.Sleep, // time passes by itself there
+				Silence: func(t *testing.T, node string) {
+					t.Helper()
+					if err := p.Silence(t.Context(), node); err != nil {
+						t.Fatal(err)
+					}
+				},
+			})
+			if n < 60 {
+				t.Errorf("only %d promises were checked", n)
+			}
 		})
-		if n < 60 {
-			t.Errorf("only %d promises were checked", n)
-		}
+		t.Run("losses", func(t *testing.T) {
+			t.Parallel()
+			losing(t, p)
+		})
 	})
-	t.Run("losses", func(t *testing.T) {
-		t.Parallel()
-		losing(t, p)
-	})
-	t.Run("rights", func(t *testing.T) {
-		t.Parallel()
-		reading(t, p)
-	})
+	// Its policies concern whoever creates something with Pitstop's label, as the promises do.
+	t.Run("rights", func(t *testing.T) { rights(t, p) })
 }
 
 // TestThePinsAreOfOneVersion: all of Kubernetes is of the version that the programs say they are of.

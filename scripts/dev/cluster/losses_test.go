@@ -73,27 +73,37 @@ func within(o map[string]any, path ...string) map[string]any {
 // plans applies what pitstop flex plan --yaml prints, unchanged, or changed by a case. Machines can be made from then on.
 func (b *bed) plans(o flex.Options, change ...func(spec map[string]any)) {
 	b.t.Helper()
+	for _, o := range b.plan(o) {
+		if selector := within(template(o), "nodeSelector"); selector != nil {
+			b.labels = selector
+			for _, c := range change {
+				c(within(o, "spec"))
+			}
+		}
+		b.create(o)
+	}
+}
+
+// plan is what plans applies.
+func (b *bed) plan(o flex.Options) []map[string]any {
+	b.t.Helper()
 	o.Cluster, o.Location, o.Zones, o.Pool, o.Name = "research", "us-east5", "us-east5-a", "tpu-flex", "llama"
 	o.Image, o.Directory, o.Command, o.Slices = "llama:1", "gs://research/llama", []string{"python3", "train.py"}, max(o.Slices, 1)
 	plan, err := flex.Make(o)
 	b.must(err)
 	objects, err := Objects([]byte(plan.Manifest))
 	b.must(err)
-	for _, o := range objects {
-		spec := within(o, "spec")
-		template := within(spec, "template", "spec")
-		if replicated, ok := spec["replicatedJobs"].([]any); ok {
-			first, _ := replicated[0].(map[string]any)
-			template = within(first, "template", "spec", "template", "spec")
-		}
-		if selector := within(template, "nodeSelector"); selector != nil {
-			b.labels = selector
-			for _, c := range change {
-				c(spec)
-			}
-		}
-		b.create(o)
+	return objects
+}
+
+// template is the specification of the Pods that a Job or JobSet makes.
+func template(o map[string]any) map[string]any {
+	spec := within(o, "spec")
+	if replicated, ok := spec["replicatedJobs"].([]any); ok {
+		first, _ := replicated[0].(map[string]any)
+		spec = within(first, "template", "spec")
 	}
+	return within(spec, "template", "spec")
 }
 
 // machine makes a machine as a node pool for the plan would: with its labels, and the taint of TPUs.

@@ -33,8 +33,9 @@ type Plane struct {
 	// URL is the address of the API server, and HTTP a client that trusts it.
 	URL  string
 	HTTP *http.Client
-	// Token is that of the cluster's administrator. ReaderToken is that of a user without rights, who is called Reader.
-	Token, ReaderToken string
+	// Token is that of the cluster's administrator. Tokens are those of the Users, who have no rights.
+	Token  string
+	Tokens map[string]string
 	// Folder has the certificates, the data and the logs of the programs.
 	Folder string
 
@@ -42,8 +43,15 @@ type Plane struct {
 	fell     chan error // the first program that ended by itself
 }
 
-// Reader is the name of the user without rights. In a cluster of GKE it would be the e-mail of a service account.
-const Reader = "pitstop-patrol@example.iam.gserviceaccount.com"
+// The names of users without rights. In a cluster of GKE they would be the e-mails of service accounts.
+const (
+	Reader       = "pitstop-patrol@example.iam.gserviceaccount.com"
+	Recreator    = "pitstop-recreate@example.iam.gserviceaccount.com"
+	Checkpointer = "pitstop-checkpoint@example.iam.gserviceaccount.com"
+)
+
+// Users are all of them.
+func Users() []string { return []string{Reader, Recreator, Checkpointer} }
 
 // The annotations of a machine: kwok simulates it, and it is silent.
 const (
@@ -60,7 +68,7 @@ const startWithin = 2 * time.Minute
 // Start starts a control plane of the programs in that folder. It runs until Stop is called or the context ends, and on Linux also ends
 // with this process.
 func Start(ctx context.Context, programs string) (p *Plane, err error) {
-	p = &Plane{Token: rand.Text(), ReaderToken: rand.Text(), fell: make(chan error, 1)}
+	p = &Plane{Token: rand.Text(), Tokens: map[string]string{}, fell: make(chan error, 1)}
 	if p.Folder, err = os.MkdirTemp("", "pitstop-cluster-"); err != nil {
 		return nil, err
 	}
@@ -90,8 +98,13 @@ func (p *Plane) start(ctx, life context.Context, programs string) error {
 	p.URL = "https://127.0.0.1:" + port[0]
 	store, peer := "https://127.0.0.1:"+port[1], "https://127.0.0.1:"+port[2]
 	file := func(name string) string { return filepath.Join(p.Folder, name) }
+	tokens := p.Token + ",administrator,administrator,system:masters\n"
+	for _, user := range Users() {
+		p.Tokens[user] = rand.Text()
+		tokens += p.Tokens[user] + "," + user + "," + user + "\n"
+	}
 	for name, text := range map[string]string{
-		"tokens.csv": p.Token + ",administrator,administrator,system:masters\n" + p.ReaderToken + "," + Reader + "," + Reader + "\n",
+		"tokens.csv": tokens,
 		"kubeconfig": fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: plane\nclusters: [{name: plane, cluster: {server: %q, certificate-authority: %q}}]\n"+
 			"users: [{name: plane, user: {token: %q}}]\ncontexts: [{name: plane, context: {cluster: plane, user: plane}}]\n", p.URL, file(fileAuthority), p.Token),
 		"stages.yaml": string(stages),
@@ -149,7 +162,15 @@ func (p *Plane) start(ctx, life context.Context, programs string) error {
 			return err
 		}
 	}
-	return p.wait(ctx, "jobset", "http://127.0.0.1:"+port[3]+"/readyz")
+	if err := p.wait(ctx, "jobset", "http://127.0.0.1:"+port[3]+"/readyz"); err != nil {
+		return err
+	}
+	// It is ready a moment before its webhooks are.
+	return p.until(ctx, "the webhooks of JobSet", func() (int, []byte, error) {
+		return p.call(ctx, http.MethodPost, p.URL+Path("JobSet", "default")+"?dryRun=All", map[string]any{
+			"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": map[string]any{"name": "none"}, "spec": map[string]any{},
+		})
+	})
 }
 
 // Stop stops the programs.
@@ -217,12 +238,17 @@ func (o *program) stop() {
 
 // wait waits until a program says that it is ready.
 func (p *Plane) wait(ctx context.Context, name, url string) error {
+	return p.until(ctx, name, func() (int, []byte, error) { return p.call(ctx, http.MethodGet, url, nil) })
+}
+
+// until makes a call until it succeeds.
+func (p *Plane) until(ctx context.Context, name string, call func() (code int, body []byte, err error)) error {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	last := errors.New("it was not asked")
 	for {
-		code, body, err := p.call(ctx, http.MethodGet, url, nil)
-		if code == http.StatusOK {
+		code, body, err := call()
+		if code == http.StatusOK || code == http.StatusCreated {
 			return nil
 		}
 		if ctx.Err() == nil {
@@ -275,19 +301,22 @@ func (p *Plane) install(ctx context.Context, programs, port string) error {
 
 // paths are those under which objects of a kind are made.
 var paths = map[string]string{
-	"CustomResourceDefinition":       "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
-	"MutatingWebhookConfiguration":   "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
-	"ValidatingWebhookConfiguration": "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
-	"Namespace":                      "/api/v1/namespaces",
-	"Node":                           "/api/v1/nodes",
-	"Service":                        "/api/v1/namespaces/%s/services",
-	"Pod":                            "/api/v1/namespaces/%s/pods",
-	"Job":                            "/apis/batch/v1/namespaces/%s/jobs",
-	"JobSet":                         "/apis/jobset.x-k8s.io/v1alpha2/namespaces/%s/jobsets",
-	"Role":                           "/apis/rbac.authorization.k8s.io/v1/namespaces/%s/roles",
-	"RoleBinding":                    "/apis/rbac.authorization.k8s.io/v1/namespaces/%s/rolebindings",
-	"ClusterRole":                    "/apis/rbac.authorization.k8s.io/v1/clusterroles",
-	"ClusterRoleBinding":             "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+	"CustomResourceDefinition":         "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+	"MutatingWebhookConfiguration":     "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
+	"ValidatingWebhookConfiguration":   "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
+	"Namespace":                        "/api/v1/namespaces",
+	"Node":                             "/api/v1/nodes",
+	"ValidatingAdmissionPolicy":        "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
+	"ValidatingAdmissionPolicyBinding": "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",
+	"ConfigMap":                        "/api/v1/namespaces/%s/configmaps",
+	"Service":                          "/api/v1/namespaces/%s/services",
+	"Pod":                              "/api/v1/namespaces/%s/pods",
+	"Job":                              "/apis/batch/v1/namespaces/%s/jobs",
+	"JobSet":                           "/apis/jobset.x-k8s.io/v1alpha2/namespaces/%s/jobsets",
+	"Role":                             "/apis/rbac.authorization.k8s.io/v1/namespaces/%s/roles",
+	"RoleBinding":                      "/apis/rbac.authorization.k8s.io/v1/namespaces/%s/rolebindings",
+	"ClusterRole":                      "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+	"ClusterRoleBinding":               "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
 }
 
 // Path is where the objects of a kind are made. Namespace is that of kinds that have one.

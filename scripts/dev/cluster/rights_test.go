@@ -19,14 +19,21 @@ import (
 	"pitstop.internal/shared/provider/gke"
 )
 
-// reader is a bed, and a client of it with the reader's rights alone.
-type reader struct {
+// account is a bed, and a client of it with the rights of one user alone.
+type account struct {
 	*bed
 	gke.Client
+	user string
 }
 
-// until asks as the reader until it comes to that: the API server learns a little later what changed in a role.
-func (r reader) until(what string, so func(gke.Objects, error) bool) {
+func newAccount(b *bed, user string) account {
+	a := account{b, b.Client, user}
+	a.Client.Token = func(context.Context) (string, error) { return b.Tokens[user], nil }
+	return a
+}
+
+// until asks as the account until it comes to that: the API server learns a little later what changed in a role.
+func (r account) until(what string, so func(gke.Objects, error) bool) {
 	r.t.Helper()
 	var o gke.Objects
 	var err error
@@ -39,7 +46,7 @@ func (r reader) until(what string, so func(gke.Objects, error) bool) {
 }
 
 // denied reports whether a list was refused, with an error that names what is not allowed, and where.
-func (r reader) denied(group, resource string) func(gke.Objects, error) bool {
+func (r account) denied(group, resource string) func(gke.Objects, error) bool {
 	where := fmt.Sprintf(`in the namespace %q`, r.namespace)
 	if resource == "nodes" {
 		where = "at the cluster scope"
@@ -47,16 +54,16 @@ func (r reader) denied(group, resource string) func(gke.Objects, error) bool {
 	return func(_ gke.Objects, err error) bool {
 		var no *provider.Error
 		return errors.As(err, &no) && no.Class == incident.Permission &&
-			strings.Contains(err.Error(), fmt.Sprintf(`User %q cannot list resource %q in API group %q %s`, Reader, resource, group, where))
+			strings.Contains(err.Error(), fmt.Sprintf(`User %q cannot list resource %q in API group %q %s`, r.user, resource, group, where))
 	}
 }
 
-// ask makes a call as the reader, and returns the code and the message of the answer.
-func (r reader) ask(method, path, body string) (code int, message string) {
+// ask makes a call as the account, and returns the code and the message of the answer.
+func (r account) ask(method, path, body string) (code int, message string) {
 	r.t.Helper()
 	req, err := http.NewRequestWithContext(r.t.Context(), method, r.URL+path, strings.NewReader(body))
 	r.must(err)
-	req.Header.Set("Authorization", "Bearer "+r.ReaderToken)
+	req.Header.Set("Authorization", "Bearer "+r.Tokens[r.user])
 	req.Header.Set("Content-Type", "application/json")
 	if method == http.MethodPatch {
 		req.Header.Set("Content-Type", "application/merge-patch+json")
@@ -76,16 +83,75 @@ func (r reader) ask(method, path, body string) (code int, message string) {
 	return res.StatusCode, status.Message
 }
 
-// manifest is what pitstop gke rbac prints for the reader: the role and its binding for the machines, then those for the namespace.
-func (b *bed) manifest() []map[string]any {
+// manifest is what pitstop gke rbac prints for the account, and not for others: what bounds it, its role and binding for the machines,
+// then those for the namespace.
+func (r account) manifest() []map[string]any {
+	r.t.Helper()
+	all := map[string]rbac.Account{}
+	for i, user := range Users() {
+		all[user] = rbac.Account{Email: user, ID: fmt.Sprintf("10700000000000000000%d", i+1)}
+	}
+	made, err := rbac.Objects(rbac.Options{
+		Patrol: all[Reader], Recreate: all[Recreator], Checkpoint: all[Checkpointer],
+		Allow: "recreate,early_maintenance", Namespaces: []string{r.namespace},
+	})
+	r.must(err)
+	text, err := rbac.YAML(slices.DeleteFunc(made, func(o rbac.Object) bool {
+		name := strings.TrimPrefix(o.Metadata.Name, "lists.")
+		return name != "pitstop:"+r.user && name != strings.ReplaceAll(r.user, "@", ".")
+	}))
+	r.must(err)
+	objects, err := Objects([]byte(text))
+	r.must(err)
+	return objects
+}
+
+// granted makes the objects of the manifest. Paths are where they are.
+func (r account) granted() (all []map[string]any, paths []string) {
+	r.t.Helper()
+	all = r.manifest()
+	for _, o := range all {
+		r.create(o)
+		kind, _ := o["kind"].(string)
+		name, _ := within(o, "metadata")["name"].(string)
+		path := r.path(kind, name)
+		r.t.Cleanup(func() { r.remove(path) })
+		paths = append(paths, path)
+	}
+	return all, paths
+}
+
+// answers asks until the answer has that code and these words: the API server learns a little later what changed in a role or a policy.
+func (r account) answers(what string, c call, code int, words string) {
+	r.t.Helper()
+	var got int
+	var message string
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) { // time passes by itself here
+		if got, message = r.ask(c.method, c.path, c.body); got == code && strings.Contains(message, words) {
+			return
+		}
+	}
+	r.t.Errorf("%s: %s %s: %d %s; want %d %q", what, c.method, c.path, got, message, code, words)
+}
+
+// call is one call of the API.
+type call struct{ method, path, body string }
+
+// dry makes a call change nothing. It is allowed and denied as if it did.
+func (c call) dry() call {
+	if c.method == http.MethodDelete && c.body != "" { // options in the body take the place of those in the query
+		c.body = strings.Replace(c.body, "{", `{"dryRun":["All"],`, 1)
+		return c
+	}
+	c.path += "?dryRun=All"
+	return c
+}
+
+func (b *bed) text(o map[string]any) string {
 	b.t.Helper()
-	made, err := rbac.Objects(rbac.Options{Account: Reader, ID: "107000000000000000001", Namespaces: []string{b.namespace}})
+	raw, err := json.Marshal(o)
 	b.must(err)
-	text, err := rbac.YAML(made)
-	b.must(err)
-	all, err := Objects([]byte(text))
-	b.must(err)
-	return all
+	return string(raw)
 }
 
 // without is a role without a verb on a resource.
@@ -104,78 +170,128 @@ func without(role map[string]any, resource, verb string) (rules []any) {
 	return rules
 }
 
-// reading holds that the reader's rights are enough, that it needs each of them, and that it has no others.
-func reading(t *testing.T, p *Plane) {
+// rights holds for each account that its rights are enough, that it needs each of them, and that it has no others.
+func rights(t *testing.T, p *Plane) {
 	t.Helper()
-	b := newBed(t, p, "rights")
-	b.plans(asJobSet(multiHost(), 1))
-	b.machine("a", "pool", 4)
-	b.machine("b", "pool", 4)
-	b.ready("llama-slice-0")
-	r := reader{b, b.Client}
-	r.Client.Token = func(context.Context) (string, error) { return p.ReaderToken, nil }
-
-	r.until("nothing is allowed", r.denied("batch", "jobs"))
-	all := b.manifest()
-	paths := make([]string, len(all))
-	for i, o := range all {
-		b.create(o)
-		kind, _ := o["kind"].(string)
-		name, _ := within(o, "metadata")["name"].(string)
-		paths[i] = b.path(kind, name)
-		t.Cleanup(func() { b.remove(paths[i]) })
+	for name, user := range map[string]string{"patrol": Reader, "recreate": Recreator, "checkpoint": Checkpointer} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newAccount(newBed(t, p, "rights-"+name), user)
+			r.plans(trained(asJobSet(multiHost(), 1)))
+			r.machine("a", "pool", 4)
+			r.machine("b", "pool", 4)
+			r.ready("llama-slice-0")
+			for _, path := range []string{r.path("JobSet", "llama"), r.path("Job", "llama-slice-0")} {
+				r.patch(path, map[string]any{"metadata": map[string]any{"labels": map[string]any{"pitstop-policy": "spot"}}})
+			}
+			r.until("nothing is allowed", r.denied("batch", "jobs"))
+			r.lists(plannedLists)
+			all, paths := r.granted()
+			r.needsEach(name, all, paths)
+			r.hasNoOther()
+			switch name {
+			case "recreate":
+				r.brings()
+			case "checkpoint":
+				r.maintains()
+			}
+		})
 	}
+}
+
+// acts are the calls by which an account changes something, by verb and resource.
+func (r account) acts() map[string]call {
+	r.t.Helper()
+	set := r.object("JobSet", "llama")
+	return map[string]call{
+		"create jobs":    {http.MethodPost, Path("Job", r.namespace), r.text(r.job("again"))},
+		"create jobsets": {http.MethodPost, Path("JobSet", r.namespace), r.text(r.jobSet("again"))},
+		"delete jobs":    {http.MethodDelete, r.path("Job", "llama-slice-0"), precondition(r.object("Job", "llama-slice-0"))},
+		"delete jobsets": {http.MethodDelete, r.path("JobSet", "llama"), precondition(set)},
+		"patch nodes":    {http.MethodPatch, "/api/v1/nodes/" + r.namespace + "-a", maintained},
+	}
+}
+
+// needsEach takes each verb away, and gives it back.
+func (r account) needsEach(function string, all []map[string]any, paths []string) {
+	r.t.Helper()
 	enough := func(o gke.Objects, err error) bool {
 		return err == nil && len(o.Jobs) == 1 && len(o.JobSets) == 1 && len(o.Pods) == 2 && len(o.Nodes) >= 2
 	}
 	r.until("all is read", enough)
-
-	pod := b.pods("llama-slice-0")[0]
-	objects := map[string]string{
-		"jobs": b.path("Job", "llama-slice-0"), "jobsets": b.path("JobSet", "llama"), "pods": b.path("Pod", pod.Name), "nodes": b.path("Node", pod.Spec.NodeName),
-	}
+	acts := r.acts()
 	for _, right := range rbac.Rights() {
+		if !slices.Contains(right.Functions, function) {
+			continue
+		}
 		i := slices.IndexFunc(all, func(o map[string]any) bool {
 			return o["kind"] == map[bool]string{true: "ClusterRole", false: "Role"}[right.Everywhere]
 		})
 		for _, verb := range right.Verbs {
-			b.patch(paths[i], map[string]any{"rules": without(all[i], right.Resource, verb)})
+			act, acting := acts[verb+" "+right.Resource]
+			if acting {
+				act = act.dry()
+				r.answers("with its verb", act, map[bool]int{true: http.StatusCreated, false: http.StatusOK}[verb == "create"], "")
+			}
+			r.patch(paths[i], map[string]any{"rules": without(all[i], right.Resource, verb)})
 			switch {
+			case acting:
+				r.answers("without its verb", act, http.StatusForbidden, fmt.Sprintf("cannot %s resource %q", verb, right.Resource))
 			case right.Resource == "slices" && verb == "list":
 				// This plane has no Slices. Whether they may be listed shows all the same, for rights are checked before that.
-				formed := "/apis/" + right.Group + "/v1beta1/slices"
-				r.until("no slices are listed", func(o gke.Objects, err error) bool {
-					code, message := r.ask(http.MethodGet, formed, "")
-					return enough(o, err) && code == http.StatusForbidden && strings.Contains(message, `cannot list resource "slices" in API group "accelerator.gke.io" at the cluster scope`)
-				})
-				b.patch(paths[i], map[string]any{"rules": all[i]["rules"]})
-				r.until("slices may be listed", func(gke.Objects, error) bool {
-					code, _ := r.ask(http.MethodGet, formed, "")
-					return code == http.StatusNotFound
-				})
+				formed := call{http.MethodGet, "/apis/" + right.Group + "/v1beta1/slices", ""}
+				r.answers("no slices are listed", formed, http.StatusForbidden, `cannot list resource "slices" in API group "accelerator.gke.io" at the cluster scope`)
+				r.until("all else is read", enough)
+				r.patch(paths[i], map[string]any{"rules": all[i]["rules"]})
+				r.answers("slices may be listed", formed, http.StatusNotFound, "")
 			case verb == "list":
 				r.until("no "+right.Resource+" are listed", r.denied(right.Group, right.Resource))
 			default:
-				t.Errorf("nothing here needs the verb %s of %s", verb, right.Resource)
+				r.t.Errorf("nothing here needs the verb %s of %s", verb, right.Resource)
 			}
-			b.patch(paths[i], map[string]any{"rules": all[i]["rules"]})
+			r.patch(paths[i], map[string]any{"rules": all[i]["rules"]})
 			r.until("all is read", enough)
 		}
 	}
+}
 
-	for _, other := range [][3]string{
-		{http.MethodDelete, objects["jobs"], ""},
-		{http.MethodGet, objects["jobs"], ""},
-		{http.MethodPatch, objects["jobsets"], `{"spec":{"suspend":true}}`},
-		{http.MethodPatch, objects["nodes"], `{"metadata":{"labels":{"cloud.google.com/perform-maintenance":"true"}}}`},
-		{http.MethodDelete, objects["pods"], ""},
-		{http.MethodPost, Path("Job", b.namespace), `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"other"}}`},
-		{http.MethodGet, "/api/v1/namespaces/" + b.namespace + "/secrets", ""},
+// hasNoOther tries what no account may do, and what only others may.
+func (r account) hasNoOther() {
+	r.t.Helper()
+	pod := r.pods("llama-slice-0")[0]
+	acts := r.acts()
+	for _, act := range map[string][]string{
+		Reader:       {"create jobs", "create jobsets", "delete jobs", "delete jobsets", "patch nodes"},
+		Recreator:    {"patch nodes"},
+		Checkpointer: {"create jobs", "create jobsets", "delete jobs", "delete jobsets"},
+	}[r.user] {
+		r.refused(acts[act].dry())
+	}
+	for _, c := range []call{
+		{http.MethodGet, r.path("Job", "llama-slice-0"), ""},
+		{http.MethodPatch, r.path("JobSet", "llama"), `{"spec":{"suspend":true}}`},
+		{http.MethodDelete, Path("Job", r.namespace), ""}, // all of them
+		{http.MethodDelete, r.path("Pod", pod.Name), ""},
+		{http.MethodPost, Path("Pod", r.namespace), `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"other"}}`},
+		{http.MethodPost, r.path("Pod", pod.Name) + "/exec?command=sh", ""},
+		{http.MethodGet, r.path("Pod", pod.Name) + "/exec?command=sh", ""},
+		{http.MethodPatch, "/api/v1/nodes/" + pod.Spec.NodeName + "/status", `{"status":{"phase":"Running"}}`},
+		{http.MethodDelete, "/api/v1/nodes/" + pod.Spec.NodeName, ""},
+		{http.MethodGet, "/api/v1/namespaces/" + r.namespace + "/secrets", ""},
+		{http.MethodPatch, r.path("ConfigMap", rbac.AllowedName), `{"data":{"images":"other:1"}}`},
+		{http.MethodPost, Path("RoleBinding", r.namespace), `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"name":"other"}}`},
 		{http.MethodGet, Path("Job", "default"), ""},
+		{http.MethodPost, Path("Job", "default"), r.text(r.job("again"))},
 		{http.MethodGet, "/apis/batch/v1/jobs", ""},
 	} {
-		if code, message := r.ask(other[0], other[1], other[2]); code != http.StatusForbidden || !strings.Contains(message, "cannot") {
-			t.Errorf("%s %s: %d %s", other[0], other[1], code, message)
-		}
+		r.refused(c)
+	}
+}
+
+// refused holds that no role allows a call.
+func (r account) refused(c call) {
+	r.t.Helper()
+	if code, message := r.ask(c.method, c.path, c.body); code != http.StatusForbidden || !strings.Contains(message, "cannot") {
+		r.t.Errorf("%s %s: %d %s", c.method, c.path, code, message)
 	}
 }

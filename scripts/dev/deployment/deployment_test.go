@@ -613,9 +613,11 @@ func TestPermissionsAreThoseOfTheCalls(t *testing.T) {
 			}
 		}
 	}
-	for _, r := range rbac.Rights() { // a cluster grants its own rights, and to patrol alone
-		for _, verb := range r.Verbs {
-			listed["patrol: kubernetes "+r.Resource+"."+verb] = true
+	for _, r := range rbac.Rights() { // a cluster grants its own rights
+		for _, account := range r.Functions {
+			for _, verb := range r.Verbs {
+				listed[account+": kubernetes "+r.Resource+"."+verb] = true
+			}
 		}
 	}
 	for _, call := range slices.Sorted(maps.Keys(made)) {

@@ -38,6 +38,15 @@ func TestGKERBACPrintsManifests(t *testing.T) {
 	if code != exitDone || strings.Count(out, "name: ACCOUNT") != 3 || strings.Count(out, "name: NUMERIC_ID") != 3 {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
+	out, errOut, code = call(t, "", append(args, "--allow=recreate,early_maintenance",
+		"--recreate-account=pitstop-recreate@demo.iam.gserviceaccount.com", "--recreate-id=107000000000000000002",
+		"--checkpoint-account=pitstop-checkpoint@demo.iam.gserviceaccount.com", "--checkpoint-id=107000000000000000003")...)
+	if want, err = os.ReadFile("../rbac/testdata/acting.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	if out != string(want) || errOut != "" || code != exitDone {
+		t.Errorf("exit code %d, %q and %q", code, out, errOut)
+	}
 }
 
 func TestAWrongCallOfGKEIsOneLine(t *testing.T) {
@@ -48,6 +57,7 @@ func TestAWrongCallOfGKEIsOneLine(t *testing.T) {
 		{[]string{"rabc"}, `pitstop gke has no command "rabc"; did you mean rbac?`},
 		{[]string{"rbac"}, "--namespace is missing: the namespaces with trainings, as in --namespace train"},
 		{[]string{"rbac", "train"}, `rbac takes no "train", only flags; see pitstop rbac --help`},
+		{[]string{"rbac", "--namespace", "train", "--allow", "recreate"}, "--allow=recreate lets recreate act, so --recreate-account and --recreate-id are needed; "},
 		{[]string{"rbac", "--namespace", "train", "--id", "7"}, "--account and --id belong together: GKE knows a caller by the one or the other; "},
 	} {
 		out, errOut, code := call(t, "", append([]string{"gke"}, c.args...)...)

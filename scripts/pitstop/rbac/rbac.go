@@ -1,4 +1,5 @@
-// Package rbac makes the manifests by which a cluster lets an account of Pitstop read trainings, and nothing else.
+// Package rbac makes the manifests by which a cluster lets the accounts of Pitstop read trainings and, where its owner allows it, act on
+// them: roles with their bindings, and policies that bound what a role cannot.
 package rbac
 
 import (
@@ -8,36 +9,63 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"pitstop.internal/shared/policy"
 )
 
-// Right is what the account may do with one resource of a cluster.
+// The functions whose accounts call a cluster.
+const (
+	Patrol     = "patrol"
+	Recreate   = "recreate"
+	Checkpoint = "checkpoint"
+)
+
+// switches are those that an acting function needs one of. Without it, a cluster grants its account nothing.
+var switches = map[string][]policy.Switch{
+	Recreate:   {policy.Recreate, policy.RecreateNonSpot},
+	Checkpoint: {policy.EarlyMaintenance},
+}
+
+// Right is what some functions may do with one resource of a cluster.
 type Right struct {
+	Functions []string
 	// Group is the API group, empty for the core, and Resource the plural name in it.
 	Group, Resource string
 	Verbs           []string
 	// Everywhere says that the resource belongs to no namespace.
 	Everywhere bool
+	Why        string
 }
 
-// Rights are all rights that the account has. Each manifest follows from them.
+// Rights are all rights in a cluster. Each role follows from them.
 func Rights() []Right {
 	read := []string{"list"}
+	all := []string{Patrol, Recreate, Checkpoint} // a function that acts reads first
 	return []Right{
-		{Group: "batch", Resource: "jobs", Verbs: read},
-		{Group: "jobset.x-k8s.io", Resource: "jobsets", Verbs: read},
-		{Resource: "pods", Verbs: read},
-		{Resource: "nodes", Verbs: read, Everywhere: true},
-		{Group: "accelerator.gke.io", Resource: "slices", Verbs: read, Everywhere: true}, // of TPU7x
+		{all, "batch", "jobs", read, false, "a Job is a slice"},
+		{all, "jobset.x-k8s.io", "jobsets", read, false, "a JobSet is a Multislice, and says which restarts are left"},
+		{all, "", "pods", read, false, "to see whether a slice is ready, and on which machines it is"},
+		{all, "", "nodes", read, true, "to see announced maintenance, planned ends, and machines that are gone or silent"},
+		{all, "accelerator.gke.io", "slices", read, true, "the Slices of TPU7x say why a Job cannot be used"},
+		{[]string{Recreate}, "batch", "jobs", []string{"create", "delete"}, false, "to bring a failed Job back"},
+		{[]string{Recreate}, "jobset.x-k8s.io", "jobsets", []string{"create", "delete"}, false, "to bring a failed JobSet back"},
+		{[]string{Checkpoint}, "", "nodes", []string{"patch"}, true, "to start announced maintenance early, by the label " + labelMaintain},
 	}
 }
 
-// Options say who reads what.
+// Account is a service account: its e-mail address, and its numeric ID. GKE knows a caller by the one or the other.
+// https://cloud.google.com/kubernetes-engine/docs/how-to/role-based-access-control
+type Account struct{ Email, ID string }
+
+// Options say who may do what, and where.
 type Options struct {
-	// Account is the e-mail address of a service account, and ID its numeric ID. GKE knows a caller by the one or the other.
-	// https://cloud.google.com/kubernetes-engine/docs/how-to/role-based-access-control
-	Account, ID string
+	// Patrol reads. Recreate and Checkpoint act, where Allow has a switch for them, and have no rights elsewhere.
+	Patrol, Recreate, Checkpoint Account
+	// Allow are switches of a policy, separated by commas. One that needs no right in a cluster adds none.
+	Allow string
 	// Namespaces are those with trainings. All takes every namespace instead, those that are made later too.
 	Namespaces []string
 	All        bool
@@ -59,29 +87,82 @@ var (
 func (o Options) check() error {
 	switch {
 	case o.All && len(o.Namespaces) > 0:
-		return errors.New("--all-namespaces reads every namespace, so --namespace does not go with it")
+		return errors.New("--all-namespaces takes every namespace, so --namespace does not go with it")
 	case !o.All && len(o.Namespaces) == 0:
 		return errors.New("--namespace is missing: the namespaces with trainings, as in --namespace train")
-	case (o.Account == "") != (o.ID == ""):
-		return errors.New("--account and --id belong together: GKE knows a caller by the one or the other; gcloud iam service-accounts describe ACCOUNT prints both")
-	case o.Account != "" && !account.MatchString(o.Account):
-		return fmt.Errorf("--account %.80q is no e-mail address of a service account", o.Account)
-	case o.ID != "" && !number.MatchString(o.ID):
-		return fmt.Errorf("--id %.80q is no numeric ID of a service account; gcloud iam service-accounts describe ACCOUNT --format='value(uniqueId)' prints it", o.ID)
 	}
 	for _, n := range o.Namespaces {
 		if !namespace.MatchString(n) {
 			return fmt.Errorf("--namespace %.80q is no name of a namespace", n)
 		}
 	}
+	allowed, err := policy.Allow(o.Allow)
+	if err != nil {
+		return fmt.Errorf("--%w", err)
+	}
+	flags := map[string]string{}
+	for _, a := range o.accounts() {
+		if err := a.check(); err != nil {
+			return err
+		}
+		switch other := flags[a.Email]; {
+		case a.Email == "" && len(switches[a.function]) > 0 && a.acts(allowed):
+			return fmt.Errorf("--allow=%s lets %s act, so %s and %s are needed; terraform output cluster_rights prints all flags", o.Allow, a.function, a.flag("account"), a.flag("id"))
+		case a.Email != "" && other != "":
+			return fmt.Errorf("%s and %s name one account; each function has its own", other, a.flag("account"))
+		default:
+			flags[a.Email] = a.flag("account")
+		}
+	}
 	return nil
 }
+
+// user is the account of a function.
+type user struct {
+	Account
+	function string
+}
+
+func (o Options) accounts() []user {
+	return []user{{o.Patrol, Patrol}, {o.Recreate, Recreate}, {o.Checkpoint, Checkpoint}}
+}
+
+// flag is the flag of that name for the account.
+func (u user) flag(name string) string {
+	if u.function == Patrol {
+		return "--" + name
+	}
+	return "--" + u.function + "-" + name
+}
+
+// acts reports whether the account has rights under these switches.
+func (u user) acts(allowed policy.Switches) bool {
+	needs := switches[u.function]
+	return len(needs) == 0 || slices.ContainsFunc(needs, func(s policy.Switch) bool { return allowed.Level(s) == policy.Yes })
+}
+
+func (u user) check() error {
+	email, id := u.flag("account"), u.flag("id")
+	switch {
+	case (u.Email == "") != (u.ID == ""):
+		return fmt.Errorf("%s and %s belong together: GKE knows a caller by the one or the other; gcloud iam service-accounts describe ACCOUNT prints both", email, id)
+	case u.Email != "" && !account.MatchString(u.Email):
+		return fmt.Errorf("%s %.80q is no e-mail address of a service account", email, u.Email)
+	case u.ID != "" && !number.MatchString(u.ID):
+		return fmt.Errorf("%s %.80q is no numeric ID of a service account; gcloud iam service-accounts describe ACCOUNT --format='value(uniqueId)' prints it", id, u.ID)
+	}
+	return nil
+}
+
+// names are those by which a cluster knows the account.
+func (u user) names() []string { return []string{cmp.Or(u.Email, AnyAccount), cmp.Or(u.ID, AnyID)} }
 
 // Object is one object of a manifest.
 type Object struct {
 	APIVersion string    `yaml:"apiVersion" json:"apiVersion"`
 	Kind       string    `yaml:"kind" json:"kind"`
 	Metadata   Metadata  `yaml:"metadata" json:"metadata"`
+	Spec       any       `yaml:"spec,omitempty" json:"spec,omitempty"` // of a policy or its binding
 	Rules      []Rule    `yaml:"rules,omitempty" json:"rules,omitempty"`
 	RoleRef    *RoleRef  `yaml:"roleRef,omitempty" json:"roleRef,omitempty"`
 	Subjects   []Subject `yaml:"subjects,omitempty" json:"subjects,omitempty"`
@@ -116,39 +197,60 @@ type Subject struct {
 
 const group = "rbac.authorization.k8s.io"
 
-// Objects are the roles and their bindings. All have the account's name, so that deployments in one cluster do not meet.
-func Objects(o Options) ([]Object, error) {
+// Objects are the policies, the roles and their bindings, in the order in which they are applied: an account is bounded before it may act.
+// All have the account's name, so that deployments in one cluster do not meet.
+func Objects(o Options) (all []Object, err error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	who := []Subject{{group, "User", cmp.Or(o.Account, AnyAccount)}, {group, "User", cmp.Or(o.ID, AnyID)}}
-	name := "pitstop:" + who[0].Name
-	pair := func(kind, namespace string, rules []Rule) []Object {
-		at := Metadata{Name: name, Namespace: namespace}
-		return []Object{
-			{APIVersion: group + "/v1", Kind: kind, Metadata: at, Rules: rules},
-			{APIVersion: group + "/v1", Kind: kind + "Binding", Metadata: at, RoleRef: &RoleRef{group, kind, name}, Subjects: who},
+	allowed, _ := policy.Allow(o.Allow) //nolint:errcheck // it was checked
+	var roles []Object
+	for _, u := range o.accounts() {
+		if u.acts(allowed) {
+			all = append(all, bounds(u)...)
+			roles = append(roles, o.roles(u)...)
 		}
 	}
-	all := pair("ClusterRole", "", rules(func(r Right) bool { return r.Everywhere || o.All }))
-	for _, n := range slices.Compact(slices.Sorted(slices.Values(o.Namespaces))) {
-		all = append(all, pair("Role", n, rules(func(r Right) bool { return !r.Everywhere }))...)
-	}
-	return all, nil
+	return append(all, roles...), nil
 }
 
-func rules(of func(Right) bool) (rules []Rule) {
+// roles are the roles of an account, each with its binding.
+func (o Options) roles(u user) []Object {
+	names := u.names()
+	who := []Subject{{group, "User", names[0]}, {group, "User", names[1]}}
+	pair := func(kind, namespace string, rules []Rule) []Object {
+		at := Metadata{Name: "pitstop:" + names[0], Namespace: namespace}
+		return []Object{
+			{APIVersion: group + "/v1", Kind: kind, Metadata: at, Rules: rules},
+			{APIVersion: group + "/v1", Kind: kind + "Binding", Metadata: at, RoleRef: &RoleRef{group, kind, at.Name}, Subjects: who},
+		}
+	}
+	all := pair("ClusterRole", "", u.rules(func(r Right) bool { return r.Everywhere || o.All }))
+	for _, n := range slices.Compact(slices.Sorted(slices.Values(o.Namespaces))) {
+		all = append(all, pair("Role", n, u.rules(func(r Right) bool { return !r.Everywhere }))...)
+	}
+	return all
+}
+
+func (u user) rules(of func(Right) bool) (rules []Rule) {
 	for _, r := range Rights() {
-		if of(r) {
+		if slices.Contains(r.Functions, u.function) && of(r) {
 			rules = append(rules, Rule{[]string{r.Group}, []string{r.Resource}, r.Verbs})
 		}
 	}
 	return rules
 }
 
-// YAML writes objects as documents of one file.
+// YAML writes objects as documents of one file. Where a policy asks for a ConfigMap, a comment has one to fill in: as an object, it would
+// overwrite the owner's.
 func YAML(objects []Object) (string, error) {
 	var b bytes.Buffer
+	if slices.ContainsFunc(objects, func(o Object) bool { p, is := o.Spec.(Policy); return is && p.ParamKind != nil }) {
+		b.WriteString("# Each namespace needs such a ConfigMap, which its owner keeps. Without it, Pitstop creates nothing there.\n#\n")
+		for line := range strings.Lines(Allowed) {
+			b.WriteString("#   " + line)
+		}
+	}
 	e := yaml.NewEncoder(&b)
 	e.SetIndent(2)
 	for _, o := range objects {
