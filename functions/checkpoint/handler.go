@@ -83,6 +83,9 @@ func (h handler) save(ctx context.Context, r events.CheckpointRequested) error {
 		return fault.Permanent(err)
 	}
 	for _, s := range w.Slices {
+		if w.Words().Calls[events.ActionSave].Slice == "" {
+			break // a Pod has no metadata that others may write
+		}
 		if s.Condition != incident.Ready {
 			leftOut = append(leftOut, fleet.Ref(w, s).String())
 			continue

@@ -90,8 +90,8 @@ func (b *clusterBench) workload() incident.Workload {
 	return w
 }
 
-// TestAJobIsWatched: it becomes a workload like a TPU VM, its loss opens an incident, and nothing is done about it, whatever its policy says.
-func TestAJobIsWatched(t *testing.T) {
+// TestAFailedJobIsToBeBroughtBack: it becomes a workload like a TPU VM, its loss opens an incident, and its policy lets it be replaced.
+func TestAFailedJobIsToBeBroughtBack(t *testing.T) {
 	b := newClusterBench(t)
 	b.job("")
 	b.minutes(2)
@@ -110,16 +110,11 @@ func TestAJobIsWatched(t *testing.T) {
 	}
 	b.call(http.MethodDelete, "/api/v1/nodes/n2", "")
 	b.minutes(3)
-	if w = b.workload(); w.Incident == nil || w.Incident.Phase != incident.Watching || w.Slices[0].Condition != incident.Lost {
+	if w = b.workload(); w.Incident == nil || w.Incident.Phase != incident.PhaseDeleting || w.Slices[0].Condition != incident.Lost {
 		t.Fatalf("a Job without retries lost a machine: %+v", w)
 	}
-	for _, want := range []string{"io.k8s.batch.v1.jobs.delete", "io.k8s.batch.v1.jobs.create"} {
-		if !slices.ContainsFunc(w.Incident.PlannedCalls, func(c incident.Planned) bool { return c.Method == want }) {
-			t.Errorf("no %s is planned: %+v", want, w.Incident.PlannedCalls)
-		}
-	}
-	if sent := b.sent(); slices.ContainsFunc(sent, func(typ string) bool { return strings.HasSuffix(typ, "requested.v1") }) {
-		t.Errorf("requests were sent: %q", sent)
+	if sent := b.sent(); !slices.Contains(sent, "pitstop.recreate.requested.v1") {
+		t.Errorf("its deletion is not asked for: %q", sent)
 	}
 	b.Want(strings.Contains(b.Logged(), secret), false)
 }

@@ -90,8 +90,11 @@ func (h handler) handle(ctx context.Context, w incident.Workload, r events.Recov
 func (h handler) look(ctx context.Context, w incident.Workload, r events.RecoveryRequested) (unread bool, err error) {
 	for _, a := range r.Admit {
 		known := w.Slice(a.Slice)
-		if known == nil {
+		switch {
+		case known == nil:
 			continue // the lease does not name it either
+		case !h.Fleet.Reaches(known.Zone):
+			continue // patrol read the cluster a minute ago, and a life made since then waits for a lease that names it
 		}
 		s, err := h.Fleet.Read(ctx, fleet.Ref(w, *known))
 		if err != nil {

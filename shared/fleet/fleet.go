@@ -194,8 +194,8 @@ func (f *Fleet) Listen(ctx context.Context, w incident.Workload, s provider.Slic
 	return f.Advancer.Advance(ctx, w.ID, beat)
 }
 
-// reads reports whether this function reads the provider of a zone. Patrol reads them all, a minute later at most.
-func (f *Fleet) reads(zone string) bool {
+// Reaches reports whether this function reads the provider of a zone. Patrol reads them all, a minute later at most.
+func (f *Fleet) Reaches(zone string) bool {
 	s, some := f.Provider.(provider.Set)
 	return !some || s.Has(zone)
 }
@@ -210,7 +210,7 @@ func (f *Fleet) Look(ctx context.Context, w incident.Workload) (incident.Workloa
 				ref.Zone = e.Zone
 			}
 		}
-		if !f.reads(ref.Zone) {
+		if !f.Reaches(ref.Zone) {
 			continue
 		}
 		next, err := f.LookAt(ctx, w, ref)
@@ -613,7 +613,7 @@ func (f *Fleet) Find(ctx context.Context, e events.Entry, raw []byte) (s ledger.
 // Meet reads the node of a log entry in the zone that the entry names, and gives the reading to the ledger; met is false if
 // the node is gone, or if this function does not read its provider.
 func (f *Fleet) Meet(ctx context.Context, of events.Subject) (met bool, err error) {
-	if !f.reads(of.Zone) {
+	if !f.Reaches(of.Zone) {
 		return false, nil
 	}
 	s, err := f.Read(ctx, provider.Ref{Project: of.Project, Zone: of.Zone, Name: of.Node})

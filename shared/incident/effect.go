@@ -799,10 +799,11 @@ func (m *machine) forbidden(e Forbidden) {
 func (m *machine) uncharge(a events.Action) {
 	in, b := m.inc(), &m.w.Budgets
 	switch {
-	case a == events.ActionRestart && in.Charged > 0:
+	case a == events.ActionDelete && in.Payer == Nobody:
+	case (a == events.ActionRestart || a == events.ActionDelete && in.Payer == Training) && in.Charged > 0:
 		in.Charged--
 		b.Restarts = max(0, b.Restarts-1)
-	case a == events.ActionDelete && !in.Uncharged:
+	case a == events.ActionDelete && in.Payer == Infrastructure:
 		b.Recreates = max(0, b.Recreates-1)
 	}
 }

@@ -84,22 +84,40 @@ func (m *machine) endedUnseen(s *Slot) {
 	}
 }
 
-// chargesNobody reports whether every slice that is to be replaced ended as planned, or goes with one that did.
-func (m *machine) chargesNobody() bool {
-	some := false
+// Payer is the party that is charged for a replacement.
+type Payer string
+
+// The payers of a replacement.
+const (
+	Infrastructure Payer = ""
+	Training       Payer = "training" // the slice ended by an error of its training
+	Nobody         Payer = "nobody"   // it ended as planned
+)
+
+// payer is charged for the replacement of the slices that are to go. A group has one payer: what a slice of it ended for ended it.
+func (m *machine) payer() Payer {
+	payer, some := Nobody, false
 	for _, name := range m.toBeReplaced() {
 		s := m.w.Slice(name)
 		if m.creationUnderWay(s) {
 			continue
 		}
-		planned := s.ended()
-		for _, other := range m.othersInGroup(s) {
-			planned = planned || m.w.Slice(other).ended()
-		}
-		if !planned {
-			return false
-		}
 		some = true
+		planned, crashed := s.ended(), s.Cause == events.CauseCrash
+		for _, other := range m.othersInGroup(s) {
+			o := m.w.Slice(other)
+			planned, crashed = planned || o.ended(), crashed || o.Cause == events.CauseCrash
+		}
+		switch {
+		case planned:
+		case crashed:
+			payer = Training
+		default:
+			return Infrastructure
+		}
 	}
-	return some
+	if !some {
+		return Infrastructure
+	}
+	return payer
 }

@@ -68,6 +68,9 @@ func (m *machine) replace(why string) {
 		return
 	}
 	sw := m.w.governs(events.ActionDelete)
+	if m.payer() == Training && m.level(policy.Restart) < m.level(sw) {
+		sw = policy.Restart // to begin the training again is a restart too
+	}
 	switch {
 	case m.watchOnly():
 		m.watch(why, "nothing", func(m *machine) { m.replace(why) })
@@ -149,22 +152,13 @@ func (m *machine) remove(why string) {
 			return
 		}
 	}
-	free := m.chargesNobody()
-	if !free && m.w.Budgets.Recreates >= MaxRecreates {
-		if m.waitForVerdict("replacements are spent unless the training is saved further") {
-			return
-		}
-		if m.w.Budgets.Recreates >= MaxRecreates {
-			m.escalate(CodeBudget, fmt.Sprintf("%s were replaced %d times without progress", strings.Join(m.toBeReplaced(), ", "), MaxRecreates),
-				"look at the start-up script and the hosts; a verified checkpoint of a new step refills the budget")
-			return
-		}
+	payer := m.payer()
+	if m.overspends(payer) {
+		return
 	}
 	out := m.toBeDeleted()
 	if !slices.ContainsFunc(out, m.deletionWanted) {
-		if m.inc().Uncharged = free; !free {
-			m.charge(&m.w.Budgets.Recreates)
-		}
+		m.chargeReplacement(payer)
 	} // else it joins the replacement that is under way
 	if out == nil {
 		m.recreate(why)
@@ -173,6 +167,44 @@ func (m *machine) remove(why string) {
 	m.enter(PhaseDeleting, m.now.Add(RemoveFor))
 	m.decided("recreate: delete "+strings.Join(out, ", ")+" first", why+m.saved())
 	m.sendDeletions(out, why)
+}
+
+// overspends reports whether the payer's budget for a replacement is spent. It waits for what may refill the budget, and leaves the rest
+// to a person.
+func (m *machine) overspends(payer Payer) bool {
+	spent := func() bool {
+		return payer == Infrastructure && m.w.Budgets.Recreates >= MaxRecreates || payer == Training && m.w.Budgets.Restarts >= MaxRestarts
+	}
+	if spent() && m.waitForVerdict("replacements are spent unless the training is saved further") {
+		return true
+	}
+	names := strings.Join(m.toBeReplaced(), ", ")
+	switch {
+	case spent() && payer == Training:
+		m.escalate(CodeBudget, fmt.Sprintf("%s ended by an error of the training, and %d restarts brought no progress", names, MaxRestarts),
+			"read the training's own log and mend it; a verified checkpoint of a new step refills the budget")
+	case payer == Training && len(m.restartedToday()) >= m.p.DailyRestarts():
+		m.escalate(CodeRestartsADay, fmt.Sprintf("%s ended by an error of the training; the policy allows %d restarts a day, and all are spent", names, m.p.DailyRestarts()),
+			"find out why it needs so many; recreate it by hand, or raise restarts_per_day in the policy")
+	case !spent():
+		return false
+	default:
+		m.escalate(CodeBudget, fmt.Sprintf("%s were replaced %d times without progress", names, MaxRecreates),
+			"look at the start-up script and the hosts; a verified checkpoint of a new step refills the budget")
+	}
+	return true
+}
+
+// chargeReplacement charges the payer of a replacement.
+func (m *machine) chargeReplacement(payer Payer) {
+	m.inc().Payer = payer
+	switch payer {
+	case Infrastructure:
+		m.charge(&m.w.Budgets.Recreates)
+	case Training:
+		m.chargeRestart()
+	case Nobody:
+	}
 }
 
 // deletionWanted reports whether the deletion of a slice is wanted.
@@ -386,7 +418,7 @@ func (m *machine) keepIfAlive(s *Slot) {
 	if m.deletionMayTakeEffect(s) || s.Condition != Ready && !s.onlyStopped() && !m.unsaved(s) {
 		return
 	}
-	effect, free := m.w.effect(events.ActionDelete, s.Name), m.w.Incident.Uncharged
+	effect := m.w.effect(events.ActionDelete, s.Name)
 	all := append([]string{effect.Slice}, effect.With...)
 	for _, name := range all {
 		if s.Condition == Ready && m.w.Slice(name).Condition != Ready {
@@ -404,8 +436,8 @@ func (m *machine) keepIfAlive(s *Slot) {
 	m.line(LineSeen, m.describe(s), "")
 	m.drop(events.ActionDelete, s.Name)
 	// One charge covers a deletion that goes on and the deletion of another slice.
-	if going := slices.ContainsFunc(m.w.Slices, func(o Slot) bool { return o.Replace && !m.creationUnderWay(&o) }); (m.goOnWithout(s) || !going) && !free {
-		m.w.Budgets.Recreates = max(0, m.w.Budgets.Recreates-1)
+	if going := slices.ContainsFunc(m.w.Slices, func(o Slot) bool { return o.Replace && !m.creationUnderWay(&o) }); m.goOnWithout(s) || !going {
+		m.uncharge(events.ActionDelete)
 	}
 }
 

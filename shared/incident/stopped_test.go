@@ -201,40 +201,6 @@ func TestAStoppedSliceIsNotOverlooked(t *testing.T) {
 	}
 }
 
-// TestNothingIsSavedInAStoppedSlice: what was announced for the machine that it was on opens nothing, also where its owner starts it
-// again and no reading has shown that yet.
-func TestNothingIsSavedInAStoppedSlice(t *testing.T) {
-	for name, c := range map[string]struct {
-		condition incident.Condition
-		opens     bool
-	}{
-		"it is stopped":     {incident.Stopped, false},
-		"it runs":           {incident.Ready, true},
-		"it cannot be used": {incident.Unhealthy, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := &stopped{t: t, p: policies["everything"], w: quiet(false), now: start}
-			single(&s.w)
-			s.tell(0, incident.Noticed{
-				Origin: incident.Origin{Time: s.now, Rank: events.RankReading}, Slice: "llama-8b", Incarnation: life(1), InAPI: true,
-				Notice: events.Notice{Status: events.NoticePending, WindowStart: start.Add(2 * time.Hour), WindowEnd: start.Add(6 * time.Hour)},
-			})
-			if c.condition == incident.Stopped {
-				s.called("StopNode", 0)
-			}
-			s.tell(time.Minute, incident.Read{
-				Origin: incident.Origin{Time: s.now.Add(time.Minute), Rank: events.RankReading}, Slice: "llama-8b", Zone: s.w.Slices[0].Zone,
-				Condition: c.condition, Incarnation: life(1), State: strings.ToUpper(string(c.condition)), Notice: &s.w.Slices[0].Notice.Notice,
-			})
-			s.called("StartNode", 0)
-			s.tell(2*time.Hour, incident.Ticked{})
-			if opens := s.w.Incident != nil && s.w.Incident.Cause == events.CauseMaintenance; opens != c.opens {
-				t.Errorf("an incident of the maintenance opens: %v; slice %+v, incident %+v", opens, s.w.Slices[0], s.w.Incident)
-			}
-		})
-	}
-}
-
 // TestAStartIsFollowedToItsEnd: what was started trains again, or a person hears that it does not.
 func TestAStartIsFollowedToItsEnd(t *testing.T) {
 	begin := func() (*stopped, events.Request) {

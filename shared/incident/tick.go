@@ -99,13 +99,12 @@ func (m *machine) quiet() {
 	}
 }
 
-// openDueMaintenance opens the incident of announced maintenance when its save is due. In a stopped slice nothing can be saved, and it
-// may start on another machine.
+// openDueMaintenance opens the incident of announced maintenance when its save is due.
 func (m *machine) openDueMaintenance() {
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
 		n := s.Notice
-		if !s.announced() || n.Due.IsZero() || s.Condition == Stopped || !m.mayOpen(s) {
+		if !s.announced() || n.Due.IsZero() || !m.mayOpen(s) {
 			continue
 		}
 		if m.p.Unreadable != "" && m.now.Before(m.lastDue(n)) {

@@ -472,11 +472,16 @@ func (m *machine) restart(why string) {
 
 func (m *machine) sendRestart(why string) {
 	m.enter(Restarting, m.now.Add(RestartFor))
+	m.chargeRestart()
+	m.decided(fmt.Sprintf("ask the crew for attempt %d (%d of %d)", m.w.trainingAttempt(), m.w.Budgets.Restarts, MaxRestarts), why)
+	m.send(Effect{Action: events.ActionRestart, Reason: why})
+}
+
+// chargeRestart charges the training for another attempt.
+func (m *machine) chargeRestart() {
 	m.charge(&m.w.Budgets.Restarts)
 	m.inc().Charged++
 	m.w.Crew.Restarted = append(slices.Clip(m.restartedToday()), m.now)
-	m.decided(fmt.Sprintf("ask the crew for attempt %d (%d of %d)", m.w.trainingAttempt(), m.w.Budgets.Restarts, MaxRestarts), why)
-	m.send(Effect{Action: events.ActionRestart, Reason: why})
 }
 
 // claimsEnd keeps a line that calls the training done and that no verdict has confirmed yet. It reports whether that is news.

@@ -301,6 +301,10 @@ func (m *machine) gaveUpFor(v events.CrewVerdict) {
 		m.finish(Observed, "", m.watchCode(), "the crew has given up, and the policy allows nothing", "")
 		return
 	}
+	if m.w.Provider == gke { // the crew ends with its Pod, and the Job begins another one or fails
+		m.inc().Look = true
+		return
+	}
 	if e := c.Spent; e.repeats(before) && !c.Finished {
 		m.escalate(CodeSameError, fmt.Sprintf("the same error twice without a step past %s: %s", events.Number(e.High), e.Sign),
 			"read the training's own log and mend it: another restart would meet the same error")

@@ -45,12 +45,10 @@ var byProvider = map[string]Words{cloudTPU: {
 	Delete: "gcloud compute tpus tpu-vm delete", DeleteGroup: "gcloud compute tpus queued-resources delete", After: " --force",
 }, gke: {
 	Slice: "Job", Group: "JobSet", Healer: "Kubernetes", Slices: "jobs", Groups: "jobsets",
-	// A save is asked for beside the checkpoints alone. Maintenance starts once a label on the nodes asks for it.
+	// A save is asked for beside the checkpoints alone.
 	Calls: map[events.Action]Method{
-		events.ActionMaintain: {Slice: "io.k8s.core.v1.nodes.patch"},
-		events.ActionStart:    {Slice: "io.k8s.batch.v1.jobs.patch", Group: "io.x-k8s.jobset.v1alpha2.jobsets.patch"},
-		events.ActionDelete:   {Slice: "io.k8s.batch.v1.jobs.delete", Group: "io.x-k8s.jobset.v1alpha2.jobsets.delete"},
-		events.ActionCreate:   {Slice: "io.k8s.batch.v1.jobs.create", Group: "io.x-k8s.jobset.v1alpha2.jobsets.create"},
+		events.ActionDelete: {Slice: "io.k8s.batch.v1.jobs.delete", Group: "io.x-k8s.jobset.v1alpha2.jobsets.delete"},
+		events.ActionCreate: {Slice: "io.k8s.batch.v1.jobs.create", Group: "io.x-k8s.jobset.v1alpha2.jobsets.create"},
 	},
 	States: map[Condition]string{Lost: "lost: the Job has failed", Gone: "gone", Ready: "ready"},
 	Stops:  "suspension", Describe: "kubectl describe job", Start: `kubectl patch job --patch '{"spec":{"suspend":false}}'`,
@@ -75,12 +73,14 @@ func (w Workload) Words() Words {
 func (w Workload) noun(slice string) string  { return w.Words().Slice + " " + slice }
 func (w Workload) group(group string) string { return w.Words().Group + " " + group }
 
-// Limited is the policy of a workload as far as Pitstop can act on its provider: it only watches the Jobs of GKE.
+// Limited is the policy of a workload as far as Pitstop can act on its provider. A Job stays in its cluster and its namespace, on the
+// machines that its manifest selects, and its suspension belongs to its queue or its owner.
 func (w Workload) Limited(p policy.Policy) policy.Policy {
-	if w.Provider == gke {
-		return p.Watched("this release, which only watches Jobs of GKE")
+	if w.Provider != gke {
+		return p
 	}
-	return p
+	p.Zones, p.Shapes = nil, nil
+	return p.Without("GKE, where Pitstop never resumes a Job", policy.StartStopped).Without("GKE, where maintenance waits for its window", policy.EarlyMaintenance)
 }
 
 // place is a zone as resource names have it. The scope of a Job is LOCATION/CLUSTER/NAMESPACE.

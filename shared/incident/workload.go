@@ -319,8 +319,8 @@ type Incident struct {
 	OnlyWatched bool `json:"only_watched,omitzero"`
 	// Look says that somebody has to read the API.
 	Look bool `json:"look,omitzero"`
-	// Uncharged says that nobody is charged for the last replacement: the replaced slice ended as planned.
-	Uncharged bool `json:"uncharged,omitzero"`
+	// Payer is charged for the last replacement.
+	Payer Payer `json:"payer,omitzero"`
 	// Created says that a creation was begun.
 	Created bool `json:"created,omitzero"`
 	// Of is the incident that left idle the slices that this one deletes. People know the escalation by that ID.

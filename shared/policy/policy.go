@@ -323,13 +323,13 @@ func (p *Policy) limit(s Switch, l Level, who string) {
 	}
 }
 
-// Watched is the policy where nothing may be done, whatever it allows, because of who.
-func (p Policy) Watched(who string) Policy {
+// Without is the policy where these switches are off, whatever it allows, because of who.
+func (p Policy) Without(who string, switches ...Switch) Policy {
 	p.Limits = maps.Clone(p.Limits)
 	if p.Limits == nil {
 		p.Limits = Limits{}
 	}
-	for _, s := range All() {
+	for _, s := range switches {
 		p.limit(s, No, who)
 	}
 	return p

@@ -1,0 +1,141 @@
+package incident_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/policy"
+)
+
+// job is a Job of a cluster, and what its incidents ask for.
+type job struct {
+	*testing.T
+	w    incident.Workload
+	p    policy.Policy
+	now  time.Time
+	made int
+}
+
+func newJob(t *testing.T, p policy.Policy) *job {
+	w := quiet(false)
+	w.Provider = "gke"
+	w.Slices[0].Healing = incident.HealsNever
+	return &job{T: t, w: w, p: w.Limited(p), now: start}
+}
+
+// learns returns what is asked for then.
+func (j *job) learns(e incident.Evidence) (asked string) {
+	j.now = j.now.Add(time.Minute)
+	var sent []events.Event
+	j.w, sent, _ = incident.Advance(j.p, j.w, e, j.now)
+	for _, o := range sent {
+		asked += asks(o)
+	}
+	return asked
+}
+
+// fails has the Job fail for good, by an error of its own training or because of its machines.
+func (j *job) fails(cause events.Cause) string {
+	e := found(j.w, incident.Lost, "lost: the Job has failed: BackoffLimitExceeded", j.now.Add(time.Minute))
+	e.Facts.Cause, e.Facts.Healing = cause, incident.HealsNever
+	return j.learns(e)
+}
+
+// replaced goes through a replacement that was asked for, up to a usable Job.
+func (j *job) replaced() {
+	j.Helper()
+	call := func(a events.Action) {
+		j.Helper()
+		effect := j.w.Effects[0]
+		if effect.Action != a {
+			j.Fatalf("%s is wanted, and not %s", effect.Action, a)
+		}
+		r := events.Request{Schema: events.Schema, Workload: j.w.ID, Incident: j.w.Incident.ID, Epoch: effect.Epoch, Action: a, Attempt: effect.Attempt, Slice: effect.Slice}
+		j.learns(incident.Intended{Request: r, RequestID: fmt.Sprintf("request-%d-%s", j.made, a)})
+		j.learns(incident.Answered{Request: r, Text: "accepted"})
+	}
+	call(events.ActionDelete)
+	if asked := j.learns(found(j.w, incident.Deleting, "deleting: its Pod llama-8b-0 of the former Job has not ended", j.now.Add(time.Minute))); asked != "" {
+		j.Errorf("a Pod is left, and %q is asked for", asked)
+	}
+	if asked := j.learns(found(j.w, incident.Gone, "gone", j.now.Add(time.Minute))); asked != "create llama-8b" {
+		j.Fatalf("the Job and its Pods are gone, and %q is asked for", asked)
+	}
+	call(events.ActionCreate)
+	j.made++
+	e := found(j.w, incident.Ready, "ready", j.now.Add(time.Minute))
+	e.Incident, e.Facts = j.w.Incident.ID, incident.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spec: "spec1", Label: "night", Healing: incident.HealsNever}
+	e.Incarnation = events.Incarnation{Zone: e.Zone, ID: fmt.Sprintf("uid-%d", j.made), Created: j.now.Add(time.Minute - time.Second)}
+	j.learns(e)
+	for _, effect := range j.w.Effects {
+		if effect.Action == events.ActionAdmit {
+			call(events.ActionAdmit)
+			return
+		}
+	}
+}
+
+// TestAFailedJobIsBroughtBack: what its training did is charged to the training, and what its machines did is not.
+func TestAFailedJobIsBroughtBack(t *testing.T) {
+	for cause, want := range map[events.Cause]struct {
+		times int
+		spent func(b incident.Budgets) int
+	}{
+		events.CauseCrash:      {incident.MaxRestarts, func(b incident.Budgets) int { return b.Restarts - b.Recreates }},
+		events.CauseTerminated: {incident.MaxRecreates, func(b incident.Budgets) int { return b.Recreates - b.Restarts }},
+	} {
+		t.Run(string(cause), func(t *testing.T) {
+			p := policies["everything"]
+			p.RestartsPerDay = 100
+			j := newJob(t, p)
+			for n := range want.times {
+				if asked := j.fails(cause); asked != "delete llama-8b" {
+					t.Fatalf("it has failed for the %d. time, and %q is asked for: %s", n+1, asked, stands(j.w, nil))
+				}
+				j.replaced()
+				if got := want.spent(j.w.Budgets); got != n+1 {
+					t.Fatalf("it was brought back %d times, and %+v is spent", n+1, j.w.Budgets)
+				}
+			}
+			for asked := j.fails(cause); asked != ""; { // whether more is saved is looked up first
+				asked = j.learns(incident.Ticked{})
+			}
+			for range 40 {
+				j.learns(incident.Ticked{})
+			}
+			if in := j.w.Closed; j.w.Incident != nil || in.Outcome != incident.Escalated || in.Code != incident.CodeBudget {
+				t.Errorf("its budget is spent: %s", tale(j.w))
+			}
+		})
+	}
+}
+
+// TestACrashedJobNeedsTheSwitchRestartToo: to begin its training again is a restart, in whatever way.
+func TestACrashedJobNeedsTheSwitchRestartToo(t *testing.T) {
+	for cause, want := range map[events.Cause]string{events.CauseCrash: "", events.CauseTerminated: "delete llama-8b"} {
+		p := policies["everything"]
+		p.Switches.Restart = policy.No
+		j := newJob(t, p)
+		if asked := j.fails(cause); asked != want {
+			t.Errorf("%s: %q is asked for, want %q: %s", cause, asked, want, stands(j.w, nil))
+		}
+		if in := j.w.Closed; want == "" && (in == nil || in.Code != incident.CodePolicyNo) {
+			t.Errorf("%s: %s", cause, tale(j.w))
+		}
+	}
+}
+
+// TestPitstopResumesNoJobAndMovesNone, whatever the policy allows.
+func TestPitstopResumesNoJobAndMovesNone(t *testing.T) {
+	w := quiet(false)
+	w.Provider = "gke"
+	p := policies["everything"]
+	p.Shapes = []policy.Shape{{Accelerator: "v5litepod-8"}}
+	got := w.Limited(p)
+	if got.Switches.StartStopped != policy.No || got.Switches.EarlyMaintenance != policy.No || got.Switches.RecreateNonSpot != policy.Yes || len(got.Zones)+len(got.Shapes) > 0 {
+		t.Errorf("its policy is %+v", got)
+	}
+}
