@@ -592,7 +592,7 @@ func (l *logEntry) crew(e *Entry, f *faults) {
 }
 
 // crewInPod is why Pitstop does not act on the line of a crew in a Pod.
-const crewInPod = "only noted: the crew runs in a Pod of GKE, and Pitstop takes no part in Jobs there: it only watches them"
+const crewInPod = "only noted: the crew runs in a Pod of GKE, and its lines do not name the life of the Job"
 
 // project is the project of the entry's log, which cannot be forged from another project.
 func (l *logEntry) project() string {

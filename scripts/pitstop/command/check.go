@@ -77,7 +77,7 @@ func (d deployment) checkCommand() *cobra.Command {
 			"This needs roles/datastore.viewer, roles/tpu.viewer, and roles/storage.objectViewer and roles/storage.bucketViewer on the\n" +
 			"checkpoints, and the latter on the data. To test the permissions it asks Google as the functions' accounts, which needs\n" +
 			"roles/iam.serviceAccountTokenCreator on them. It says which tests it could not make.\n\n" +
-			"Of a Job of GKE it says what Kubernetes brings back by itself, and what a person has to do: Pitstop only watches it.",
+			"Of a Job of GKE it says what Kubernetes brings back by itself, what Pitstop does once the Job has failed, and what a person has to do.",
 		Args: oneWorkload(),
 		RunE: func(c *cobra.Command, args []string) error {
 			list, err := readPrices(priced)

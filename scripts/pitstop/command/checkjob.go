@@ -27,7 +27,19 @@ func (d deployment) checkJob(ctx context.Context, l *ledger.Ledger, w incident.W
 		what, name = "jobset", s.Group
 	}
 	again := fmt.Sprintf("once it has failed: kubectl delete %s %s --namespace %s, then apply its manifest again", what, name, namespace)
-	r.find(stop, "policy", "Pitstop only watches Jobs of GKE: it says what happens, and what it would do", again)
+	p = w.Limited(p)
+	sw := policy.RecreateNonSpot
+	if s.Reclaimable {
+		sw = policy.Recreate
+	}
+	switch p.Switches.Level(sw) {
+	case policy.Yes:
+		r.find(good, "policy", fmt.Sprintf("once it has failed for good, Pitstop deletes %s %s and creates it again from its stored manifest", what, name), "")
+	case policy.Ask:
+		r.find(warn, "policy", fmt.Sprintf("once it has failed for good, Pitstop asks a person before it replaces %s %s", what, name), "")
+	case policy.No:
+		r.find(stop, "policy", w.Forbids(sw, policy.No, p)+": Pitstop says what happens, and what it would do", again)
+	}
 	if !known {
 		r.find(warn, "policy", "the ledger does not say yet what the deployment allows", "wait for patrol's next sweep, within 15 minutes")
 	}
@@ -35,7 +47,7 @@ func (d deployment) checkJob(ctx context.Context, l *ledger.Ledger, w incident.W
 		Origin: incident.Origin{Time: d.now(), Rank: events.RankReading}, Slice: s.Name, Zone: s.Zone, Condition: incident.Lost,
 		Incarnation: s.Incarnation, State: w.Words().States[incident.Lost], Facts: s.Facts,
 	}
-	r.Would = w.IfLost(w.Limited(p), s.Name, d.now())
+	r.Would = w.IfLost(p, s.Name, d.now())
 	for _, c := range w.IfAllowed(p, lost, d.now()).Calls {
 		r.Calls = append(r.Calls, "would be "+c.String())
 	}

@@ -232,7 +232,7 @@ func (c *Checks) Attach() {
 		c.called(e)
 		c.follow(e)
 	}
-	h.Cluster, h.Taken, h.Acted = c.changedIn, c.machineTaken, c.acted
+	h.Cluster, h.Taken, h.Acted, h.Ours = c.changedIn, c.machineTaken, c.acted, c.calledJob
 }
 
 // ByHand reports whether a person was asked to delete the slices of a workload.
@@ -1199,6 +1199,7 @@ func (c *Checks) moved(before, after incident.Workload) {
 		c.Violated("5 budgets", after.ID, "the budgets are %+v", b)
 	}
 	if len(c.gangs(after.ID)) > 0 {
+		c.accounts(before, after)
 		c.jobMoved(r, before, after)
 		return
 	}

@@ -186,7 +186,7 @@ func (c *Checks) mustKnow(g *gang, uid string, failed time.Time) {
 	used, since := !g.usable.IsZero() || len(g.befell) > 0, g.used
 	c.Clock.At(failed.Add(tellWithin+c.learned()), func() {
 		workload := g.Workload()
-		if c.Clock.Now().Sub(failed)-c.releases.Down(failed) <= tellWithin || c.ownerActed(g, failed) || c.releases.Documents[workload] {
+		if c.Clock.Now().Sub(failed)-c.releases.Down(failed) <= tellWithin || c.actedSince(g, failed) || c.releases.Documents[workload] {
 			return
 		}
 		doc, _, err := c.Ledger.Workload(context.Background(), workload)
@@ -208,9 +208,9 @@ func (c *Checks) mustKnow(g *gang, uid string, failed time.Time) {
 	})
 }
 
-// ownerActed reports whether the owner of a Job has done anything with it since.
-func (c *Checks) ownerActed(g *gang, since time.Time) bool {
-	return slices.ContainsFunc(g.acts, func(a act) bool { return !a.at.Before(since) && a.by == faults.Owner })
+// actedSince reports whether the owner of a Job, or one of our calls, has done anything with it since.
+func (c *Checks) actedSince(g *gang, since time.Time) bool {
+	return slices.ContainsFunc(g.acts, func(a act) bool { return !a.at.Before(since) && a.by != world.Kueue })
 }
 
 // jobMoved checks one step of a workload that trains in a cluster.
@@ -279,8 +279,8 @@ func (c *Checks) jobOpened(r *record, w incident.Workload, in *incident.Incident
 	c.decided(w, r.opened)
 }
 
-// jobClosed checks the end of an incident of a workload that trains in a cluster: it was only watched, and its cause is one of what
-// really happened.
+// jobClosed checks the end of an incident of a workload that trains in a cluster: what it says is so, and its cause is one of what really
+// happened.
 func (c *Checks) jobClosed(r *record, w incident.Workload, in *incident.Incident) {
 	c.ended[string(in.Outcome)]++
 	c.causes[string(in.Cause)]++
@@ -298,12 +298,18 @@ func (c *Checks) jobClosed(r *record, w incident.Workload, in *incident.Incident
 		how += " (" + string(in.Code) + ")"
 	}
 	c.ends[trouble][how]++
-	if len(in.Calls) > 0 {
-		c.Violated("owner's word", w.ID, "%s made %d calls, the first %s, and Jobs are only watched", in.ID, len(in.Calls), in.Calls[0].Method)
-	}
-	for _, does := range policy.All() {
+	for _, does := range []policy.Switch{policy.StartStopped, policy.EarlyMaintenance} {
 		if in.Switches.Level(does) != policy.No && in.Limits[does] == "" {
-			c.Violated("owner's word", w.ID, "%s opened with %s allowed, and Jobs are only watched", in.ID, does)
+			c.Violated("owner's word", w.ID, "%s opened with %s allowed, and there is no call for that", in.ID, does)
+		}
+	}
+	for _, g := range c.gangs(w.ID) {
+		job := g.Job()
+		if in.Outcome != incident.Resumed || job == nil {
+			continue
+		}
+		if failed := g.failed[job.UID]; !failed.IsZero() && c.Clock.Now().Sub(failed) > latelyRead {
+			c.Violated("ends", w.ID, "%s ended resumed, and %s has failed for good at %s", in.ID, g.Slice, failed.UTC().Format(time.DateTime))
 		}
 	}
 	if in.Outcome == incident.Released && !c.releasedBy(w, in) {
@@ -381,14 +387,14 @@ func (c *Checks) strucks(w incident.Workload, in *incident.Incident) map[events.
 	return all
 }
 
-// Asks follows the calls of a cluster: Jobs are only watched, and each handling lists what there is once.
+// Asks follows the calls of a cluster: patrol lists what there is once, and changes nothing.
 func (c *Checks) Asks(path string, r *http.Request) {
-	if r.Method != http.MethodGet {
-		c.Violated("owner's word", "", "%s %s in cluster %s, and Jobs are only watched", r.Method, r.URL.Path, path)
-		return
-	}
 	inst := world.InstanceOf(r.Context())
-	if r.URL.Query().Has("continue") {
+	switch {
+	case r.Method != http.MethodGet && inst.Function != recreates:
+		c.Violated("owner's word", "", "%s: %s %s in cluster %s", inst.Function, r.Method, r.URL.Path, path)
+		return
+	case inst.Function != patrols || inst.Crashed || r.URL.Query().Has("continue"):
 		return
 	}
 	if plural := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]; !slices.Contains([]string{"jobs", "jobsets", "pods", "nodes", "slices"}, plural) {

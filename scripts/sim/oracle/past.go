@@ -178,6 +178,12 @@ func (c *Checks) lastOf(slice string, kinds ...deedKind) deed {
 
 // did reports whether one of the slices of a workload has a deed, since a moment, of which something holds.
 func (c *Checks) did(workload string, since time.Time, holds func(deed) bool) bool {
+	ofJob := func(a act) bool {
+		return !a.at.Before(since) && holds(deed{at: a.at, by: a.by, kind: deedKind(a.what)})
+	}
+	if slices.ContainsFunc(c.gangs(workload), func(g *gang) bool { return slices.ContainsFunc(g.acts, ofJob) }) {
+		return true
+	}
 	return slices.ContainsFunc(c.slicesOf(workload), func(f world.SliceConfig) bool {
 		return slices.ContainsFunc(c.past[f.Name], func(d deed) bool { return !d.at.Before(since) && holds(d) })
 	})

@@ -50,10 +50,15 @@ func (w *World) overHTTP(service string, inner http.RoundTripper) http.RoundTrip
 	})
 }
 
-// overKubernetes tells of the lists of a cluster: nothing else is called.
+// overKubernetes tells of the calls of a cluster's API server.
 func (w *World) overKubernetes(inner http.RoundTripper) http.RoundTripper {
 	return RoundTripper(func(r *http.Request) (*http.Response, error) {
-		w.called(r.Context(), Call{Service: "kubernetes", Method: path.Base(r.URL.Path) + "." + map[bool]string{true: "list", false: strings.ToLower(r.Method)}[r.Method == http.MethodGet]})
+		verbs := map[string]string{http.MethodGet: "list", http.MethodPost: "create", http.MethodDelete: "delete"}
+		resource := path.Base(r.URL.Path)
+		if r.Method == http.MethodDelete {
+			resource = path.Base(path.Dir(r.URL.Path))
+		}
+		w.called(r.Context(), Call{Service: "kubernetes", Method: resource + "." + verbs[r.Method]})
 		return inner.RoundTrip(r)
 	})
 }

@@ -73,6 +73,23 @@ func (c *Cluster) Objects() gke.Objects {
 	return o
 }
 
+// Dead reports whether nothing runs on a machine any more.
+func (c *Cluster) Dead(machine string) bool { return c.dead[machine] }
+
+// Ordered is a Job or JobSet as its owner orders it: its manifest, in the form of JSON.
+func (c *Cluster) Ordered(j JobConfig) (map[string]any, error) {
+	o, err := c.manifest(j)
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(o)
+	if err != nil {
+		return nil, err
+	}
+	var plain map[string]any
+	return plain, json.Unmarshal(text, &plain)
+}
+
 // Gangs are the slices of a cluster.
 func (c *Cluster) Gangs() []*Gang { return c.gangs }
 
@@ -712,6 +729,64 @@ func (c *Cluster) write(audit bool, raw []byte) {
 	c.world.Logged(raw)
 }
 
+// audited writes into the audit log what the pipeline has done in the cluster.
+func (c *Cluster) audited(next http.RoundTripper) http.RoundTripper {
+	return RoundTripper(func(r *http.Request) (*http.Response, error) {
+		if r.Method == http.MethodGet {
+			return next.RoundTrip(r)
+		}
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, fmt.Errorf("the body of %s %s: %w", r.Method, r.URL.Path, err)
+		}
+		r = r.Clone(r.Context())
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		for _, j := range c.Jobs {
+			api, kind, path := j.paths()
+			var sent gke.Job // or a JobSet
+			switch {
+			case r.Method == http.MethodDelete && r.URL.Path == path+"/"+j.Name:
+				return c.does(r, next, j, Deleted, api+"."+kind+".delete", body)
+			case r.Method == http.MethodPost && r.URL.Path == path && json.Unmarshal(body, &sent) == nil && sent.Name == j.Name:
+				return c.does(r, next, j, Applied, api+"."+kind+".create", body)
+			}
+		}
+		return nil, fmt.Errorf("%s %s is no call about a Job of the scenario", r.Method, r.URL.Path)
+	})
+}
+
+// does makes a call of the pipeline about a Job or JobSet, and tells of it where the cluster has done it.
+func (c *Cluster) does(r *http.Request, next http.RoundTripper, j JobConfig, what, method string, sent []byte) (*http.Response, error) {
+	us, id := Ours(c.world.Project), c.world.Project+"/"+j.WorkloadName()
+	before := c.Objects()
+	res, err := next.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	said := fmt.Sprintf(": refused with %d", res.StatusCode)
+	if res.StatusCode < http.StatusMultipleChoices {
+		said = ": accepted"
+		c.world.mu.Lock()
+		c.world.Story.Calls["io."+method]++
+		c.world.mu.Unlock()
+	}
+	c.world.Tell(Line{
+		Time: c.world.Clock.Now(), Kind: Called, Function: "recreate", Subject: j.resourceName(), Workload: id, Incident: c.world.IncidentOf(id), Simulated: true,
+		Text: "io." + method + " " + j.Name + " in " + c.Scope(j.In()) + said,
+	})
+	if res.StatusCode < http.StatusMultipleChoices {
+		if what == Deleted {
+			c.asked[r.URL.Path] = true
+		}
+		c.audit(us, method, j.resourceName(), nil)
+		if c.world.Hooks.Ours != nil {
+			c.world.Hooks.Ours(r.Context(), c, j, what, sent, before)
+		}
+		c.acted(j, what, us)
+	}
+	return res, nil
+}
+
 // machineEntry writes an entry of Compute Engine about a machine.
 func (c *Cluster) machineEntry(method, machine string) {
 	w := c.world
@@ -770,6 +845,7 @@ func (w *World) clusters() (provider.Provider, error) {
 		if err != nil {
 			return nil, err
 		}
+		through = c.audited(through)
 		if w.Hooks.Kubernetes != nil {
 			through = w.Hooks.Kubernetes(c.Path(), through)
 		}

@@ -9,6 +9,7 @@ import (
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
+	"pitstop.internal/shared/provider/gke"
 )
 
 // Hooks are where faults and a judge attach to a world. One that is nil changes nothing.
@@ -29,6 +30,9 @@ type Hooks struct {
 
 	// Kubernetes stands between the functions and the API server of a cluster, whose path is LOCATION/CLUSTER.
 	Kubernetes func(path string, next http.RoundTripper) http.RoundTripper
+	// Ours is told of each call of the pipeline about a Job or JobSet that has taken effect: what it has done, its body, and what was in
+	// the cluster right before.
+	Ours func(ctx context.Context, c *Cluster, j JobConfig, what string, sent []byte, before gke.Objects)
 	// Cluster is told when something has changed in a cluster, Taken when Google takes one of its machines away, and Acted what somebody
 	// does with a Job or JobSet.
 	Cluster func(c *Cluster)

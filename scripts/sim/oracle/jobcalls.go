@@ -1,0 +1,178 @@
+package oracle
+
+import (
+	"context"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/scripts/sim/faults"
+	"pitstop.internal/scripts/sim/world"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/provider/gke"
+)
+
+// calledJob checks a call of ours about a Job or JobSet that has just taken effect. Sent is its body, and objects are what was there
+// right before.
+func (c *Checks) calledJob(ctx context.Context, cl *world.Cluster, j world.JobConfig, what string, sent []byte, objects gke.Objects) {
+	inst := world.InstanceOf(ctx)
+	if inst == nil || inst.Function != recreates {
+		c.Violated("1 fence", "", "somebody else than recreate has %s %s", what, j.Name)
+		return
+	}
+	var gangs []*gang
+	for _, g := range cl.Gangs() {
+		if g.Name == j.Name && g.In() == j.In() {
+			gangs = append(gangs, c.gangOf(g))
+		}
+	}
+	workload := gangs[0].Workload()
+	doc, _, err := c.Ledger.Workload(ctx, workload)
+	if err != nil {
+		c.Violated("1 fence", workload, "%s was %s for a workload that cannot be read: %v", j.Name, what, err)
+		return
+	}
+	c.jobAllowed(inst, doc, gangs, what)
+	now := c.Clock.Now()
+	if doc.Incident == nil && !c.takenBackFrom(inst, gangs) {
+		c.Violated("1 fence", workload, "%s was %s, and no incident is open on it", j.Name, what)
+	}
+	c.actions["Job "+what]++
+	if what == world.Deleted {
+		c.jobDeleted(c.asSeen(inst, doc), gangs, objects)
+		return
+	}
+	for _, g := range gangs {
+		for _, p := range objects.Pods {
+			if p.Namespace == g.In() && p.Labels["batch.kubernetes.io/job-name"] == g.Slice && p.Status.Phase == "Running" && !cl.Dead(p.Spec.NodeName) {
+				c.Violated("3 admitted", workload, "%s was created while the Pod %s of its former life runs", g.Slice, p.Name)
+			}
+		}
+		if owner := g.lastAct(); owner.what == world.Deleted && owner.by == faults.Owner && now.Sub(owner.at) > unseen && inst.Seen.Sub(owner.at) > c.learned() {
+			c.Violated("2 owner", workload, "%s was created, and its owner has deleted it at %s", g.Slice, owner.at.UTC().Format(time.DateTime))
+		}
+		if in := doc.Incident; in != nil && in.Clearing != "" && inst.Seen.After(in.Since) {
+			c.Violated("2 owner", workload, "%s was created for %s, which only cleans up", g.Slice, in.ID)
+		}
+	}
+	c.jobOrdered(workload, cl, j, sent)
+}
+
+// jobDeleted checks a deletion: only what has failed for good is deleted, or what we have made ourselves and nothing was let into, or what
+// has not been usable for long.
+func (c *Checks) jobDeleted(doc incident.Workload, gangs []*gang, objects gke.Objects) {
+	now := c.Clock.Now()
+	for _, g := range gangs {
+		i := slices.IndexFunc(objects.Jobs, func(j gke.Job) bool { return j.Namespace == g.In() && j.Name == g.Slice })
+		if i < 0 {
+			continue // its JobSet has not made it
+		}
+		job := &objects.Jobs[i]
+		s := doc.Slice(g.Slice)
+		if s == nil || !slices.ContainsFunc(doc.Effects, func(t incident.Effect) bool {
+			return t.Action == events.ActionDelete && t.Concerns(g.Slice) && c.taken[t.RequestID]
+		}) {
+			c.Violated("9 brake", doc.ID, "%s was deleted without a slot of the brake", g.Slice)
+			return
+		}
+		ours := job.Labels[events.LabelIncident] != "" || g.Set() != nil && g.Set().Labels[events.LabelIncident] != ""
+		_, trains := g.Running()
+		switch {
+		case jobEnded(g.Gang, job, "Complete", "Completed"):
+			c.Violated("3 admitted", doc.ID, "%s was deleted, and it is complete", g.Slice)
+		case jobEnded(g.Gang, job, "Failed", "Failed"):
+		case g.suspended[job.UID] != "" && g.suspended[job.UID] != world.Kueue && job.Spec.Suspend:
+			c.Violated("2 owner", doc.ID, "%s was deleted, and its owner has suspended it", g.Slice)
+		case g.Up() && trains && now.Sub(g.usable) > c.learned():
+			c.Violated("3 admitted", doc.ID, "%s was deleted while training ran in it, at step %d", g.Slice, g.LastStep())
+		case ours && doc.Incident != nil && doc.Incident.Clearing != "":
+		case s.Condition == incident.Lost, now.Sub(s.Since) >= incident.HealFor, slices.ContainsFunc(gangs, func(o *gang) bool { return o != g }):
+		default:
+			c.Violated("8 progress", doc.ID, "%s was deleted, and it had not failed: %s", g.Slice, s.State)
+		}
+	}
+}
+
+// jobAllowed checks that the owner allows a call, and that nothing is paused.
+func (c *Checks) jobAllowed(inst *world.Instance, doc incident.Workload, gangs []*gang, what string) {
+	switch {
+	case inst.PauseRead.IsZero():
+		c.Violated("owner's word", doc.ID, "%s was %s without a look at the pause", gangs[0].Name, what)
+	case inst.Pause.Holds(c.Clock.Now()):
+		c.Violated("owner's word", doc.ID, "%s was %s though everything is paused", gangs[0].Name, what)
+	}
+	cleans := doc.Incident != nil && doc.Incident.Clearing != ""
+	if !cleans && !c.jobMay(gangs[0], func(p policy.Policy) bool {
+		return p.Switches.Recreate != policy.No && gangs[0].Pool().Spot || p.Switches.RecreateNonSpot != policy.No
+	}) {
+		c.Violated("owner's word", doc.ID, "%s was %s, and no policy allows it", gangs[0].Name, what)
+	}
+}
+
+// jobMay reports whether one of the policies holds by which a Job may be handled at present.
+func (c *Checks) jobMay(g *gang, holds func(policy.Policy) bool) bool {
+	within := c.Clock.Now().Add(-10*time.Minute - c.learned())
+	for i := len(c.policies) - 1; i >= 0; i-- {
+		p := c.policies[i]
+		if p.fault == nil && holds(p.file.For(g.Policy, c.Opts.Ceiling())) {
+			return true
+		}
+		if p.from.Before(within) {
+			break
+		}
+	}
+	return false
+}
+
+// takenBackFrom reports whether an incident may have ended since the handler of a call looked.
+func (c *Checks) takenBackFrom(inst *world.Instance, gangs []*gang) bool {
+	return c.Clock.Now().Sub(inst.Seen) <= unseen || c.takenBack(inst, gangs[0].Workload())
+}
+
+// jobOrdered checks that what is created is what its owner has ordered.
+func (c *Checks) jobOrdered(workload string, cl *world.Cluster, j world.JobConfig, sent []byte) {
+	var made map[string]any
+	if err := json.Unmarshal(sent, &made); err != nil {
+		c.Violated(ruleOrdered, workload, "%s was created from what is no object: %v", j.Name, err)
+		return
+	}
+	want, err := cl.Ordered(j)
+	if err != nil || !holdsAll(want["spec"], made["spec"]) {
+		c.Violated(ruleOrdered, workload, "%s was created with another specification than its owner's: %v", j.Name, err)
+	}
+}
+
+// holdsAll reports whether everything in one value is in another one too. The API server adds defaults to what an owner orders.
+func holdsAll(a, b any) bool {
+	switch a := a.(type) {
+	case map[string]any:
+		other, ok := b.(map[string]any)
+		for key, value := range a {
+			ok = ok && holdsAll(value, other[key])
+		}
+		return ok
+	case []any:
+		other, ok := b.([]any)
+		return ok && slices.EqualFunc(a, other, holdsAll)
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+// lastAct is the last that somebody did with a Job's existence.
+func (g *gang) lastAct() (last act) {
+	for _, a := range g.acts {
+		if a.what == world.Deleted || a.what == world.Applied {
+			last = a
+		}
+	}
+	return last
+}
+
+// The entry points that call clusters and that the judge tells apart.
+const (
+	patrols   = "HandlePatrol"
+	recreates = "HandleRecreate"
+)
