@@ -212,7 +212,7 @@ func TestRead(t *testing.T) {
 				Kind: events.KindCrew, ID: "i3", Time: at, Rank: events.RankUser,
 				Subject: events.Subject{Project: "demo", Zone: "us-east5/research/teams", Node: "llama-8b"},
 				Crew:    &events.CrewReport{Schema: 1, Report: events.ReportFinished, Project: "demo", Zone: "us-east5/research/teams", Node: "llama-8b", Attempt: 1, Step: 48190},
-				Ignored: "only noted: the crew runs in a Pod of GKE, and Pitstop takes no part in Jobs there: it only watches them",
+				Ignored: "only noted: the crew runs in a Pod of GKE, and its lines do not name the life of the Job",
 			},
 			"crew: training is finished at step 48,190",
 		},

@@ -62,7 +62,7 @@ func TestAPodTrainsAndReportsUnderItsJob(t *testing.T) {
 			t.Fatal(err)
 		}
 		read, err := events.Read(raw)
-		if err != nil || read.Crew == nil || !strings.Contains(read.Ignored, "Pitstop takes no part in Jobs there") {
+		if err != nil || read.Crew == nil || !strings.Contains(read.Ignored, "its lines do not name the life of the Job") {
 			t.Fatalf("the pipeline makes %+v of %s: %v", read, raw, err)
 		}
 		if r := read.Crew; r.Zone != "us-east5/research/teams" || r.Node != "llama-slice-0" || r.Hostname != "llama-slice-0-0-x7k2p" {

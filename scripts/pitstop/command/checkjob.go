@@ -68,7 +68,7 @@ func (d deployment) checkJob(ctx context.Context, l *ledger.Ledger, w incident.W
 	case err != nil:
 		return nil, err
 	default:
-		r.manifest(name, spec)
+		r.manifest(name, spec, p.Switches.Level(sw) == policy.Yes)
 	}
 	if w.Directory == "" {
 		r.find(warn, "directory", "the annotation "+events.MetadataCheckpointDir+" is missing, so Pitstop cannot see what is saved",
@@ -77,8 +77,13 @@ func (d deployment) checkJob(ctx context.Context, l *ledger.Ledger, w incident.W
 	return r, d.saves(ctx, l, r, w)
 }
 
-// manifest tests what brings the training back by itself, and whether it tells of its progress.
-func (r *rehearsal) manifest(name string, spec []byte) {
+// manifest tests what brings the training back by itself, and whether it tells of its progress. Returns says that Pitstop brings a failed
+// Job back.
+func (r *rehearsal) manifest(name string, spec []byte, returns bool) {
+	once := stop // what fails with its first failure stays failed
+	if returns {
+		once = warn
+	}
 	m, err := gke.ReadManifest(spec)
 	switch {
 	case err != nil:
@@ -87,13 +92,13 @@ func (r *rehearsal) manifest(name string, spec []byte) {
 	case m.Kind == "JobSet" && m.Restarts > 0:
 		r.find(good, "restarts", fmt.Sprintf("the JobSet begins again by itself, %d times", m.Restarts), "")
 	case m.Kind == "JobSet":
-		r.find(stop, "restarts", "the JobSet fails with its first failure, and stays failed", "set failurePolicy.maxRestarts")
+		r.find(once, "restarts", "the JobSet fails with its first failure", "set failurePolicy.maxRestarts")
 	case m.BearsLoss && m.Retries == 0:
 		r.find(warn, "restarts", "the Job makes only the Pod anew that its machine took along, and the others run on", "use a JobSet with failurePolicy.maxRestarts: it restarts the whole gang")
 	case m.Retries > 0:
 		r.find(warn, "restarts", fmt.Sprintf("the Job bears %d failures, each of one Pod; it restarts no gang", m.Retries), "use a JobSet with failurePolicy.maxRestarts for several Pods")
 	default:
-		r.find(stop, "restarts", "the Job fails with its first failure, and stays failed", "use a JobSet with failurePolicy.maxRestarts")
+		r.find(once, "restarts", "the Job fails with its first failure", "use a JobSet with failurePolicy.maxRestarts")
 	}
 	if m.Crew {
 		r.find(good, "start", name+": its manifest starts pitcrew", "")

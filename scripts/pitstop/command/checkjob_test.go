@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 
@@ -12,12 +13,14 @@ import (
 func TestCheckRehearsesTheDeathOfAJob(t *testing.T) {
 	const scope = "us-east5/research/teams"
 	for name, c := range map[string]struct {
-		spec, directory string
-		says            []string
+		spec, directory, label string
+		says                   []string
+		// comes says that nothing is in the way of the training's return.
+		comes bool
 	}{
 		"a bare Job": {
 			spec: `{"apiVersion":"batch/v1","kind":"Job","spec":{"backoffLimit":0,"template":{"spec":{"containers":[{"command":["python3","train.py"]}]}}}}`,
-			says: []string{"fails with its first failure, and stays failed", "runs without pitcrew", "pitstop-checkpoint-dir is missing", "kubectl annotate job llama-8b --namespace teams"},
+			says: []string{"fails with its first failure", "runs without pitcrew", "pitstop-checkpoint-dir is missing", "kubectl annotate job llama-8b --namespace teams"}, comes: true,
 		},
 		"with a crew": {
 			spec: `{"apiVersion":"batch/v1","kind":"Job","spec":{"backoffLimit":2,"template":{"spec":{"containers":[{"command":["pitcrew","run","--","python3"]}]}}}}`, directory: "gs://ckpt/llama",
@@ -27,10 +30,14 @@ func TestCheckRehearsesTheDeathOfAJob(t *testing.T) {
 			spec: `{"apiVersion":"batch/v1","kind":"Job","spec":{"backoffLimit":0,"podFailurePolicy":{"rules":[{"action":"Ignore","onPodConditions":[{"type":"DisruptionTarget"}]}]}}}`, directory: "gs://ckpt/llama",
 			says: []string{"makes only the Pod anew that its machine took along, and the others run on"},
 		},
+		"that nobody may replace": {
+			spec: `{"apiVersion":"batch/v1","kind":"Job","spec":{"backoffLimit":0}}`, directory: "gs://ckpt/llama", label: "reserved",
+			says: []string{"the switch recreate is no, limited by preset reserved: Pitstop says what happens", "kubectl delete job llama-8b --namespace teams"},
+		},
 		"nothing that can be read": {spec: `{"kind":"Pod"}`, directory: "gs://ckpt/llama", says: []string{`its kind is "Pod", and neither Job nor JobSet`}},
 	} {
 		w := trains("llama-8b")
-		w.Provider, w.Directory, w.Label = "gke", c.directory, "spot"
+		w.Provider, w.Directory, w.Label = "gke", c.directory, cmp.Or(c.label, "spot")
 		w.Slices[0].Zone, w.Slices[0].Incarnation.Zone, w.Slices[0].Group, w.Slices[0].Healing = scope, scope, "", incident.HealsNever
 		b := deployedWith(t, ledgertest.NewStore().Open, w)
 		if err := b.ledger.SaveSpec(t.Context(), w.Slices[0].Spec, []byte(c.spec)); err != nil {
@@ -38,10 +45,13 @@ func TestCheckRehearsesTheDeathOfAJob(t *testing.T) {
 		}
 		b.bucket()
 		out, err := b.call("check", "llama-8b")
-		if err == nil {
-			t.Errorf("%s: training would come back", name)
+		if (err == nil) != c.comes {
+			t.Errorf("%s: training would come back is %t: %v", name, err == nil, err)
 		}
-		for _, want := range append(c.says, "Pitstop only watches Jobs of GKE", "kubectl delete job llama-8b --namespace teams",
+		if c.label == "" {
+			c.says = append(c.says, "once it has failed for good, Pitstop deletes job llama-8b and creates it again from its stored manifest")
+		}
+		for _, want := range append(c.says,
 			"would be io.k8s.batch.v1.jobs.create projects/demo/locations/us-east5/clusters/research/k8s/namespaces/teams/jobs/llama-8b") {
 			if !strings.Contains(strings.Join(strings.Fields(out), " "), want) {
 				t.Errorf("%s: %q is missing in\n%s", name, want, out)
