@@ -406,8 +406,9 @@ func (c *Checks) Asks(path string, r *http.Request) {
 	}
 }
 
-// mostLists is how often a handling begins each list of a cluster at most: once more where the rest has expired.
-const mostLists = 2
+// mostLists is how often a handling begins each list of a cluster at most: once more where the rest has expired, and Jobs once more where
+// a Pod runs whose Job is not listed.
+const mostLists = 3
 
 // shows checks that nothing shows the value of an environment variable.
 func (c *Checks) shows(where, text string) {
