@@ -360,6 +360,9 @@ var mutants = []mutant{
 		return true
 	}), nil},
 
+	{"jobs", "a Job is created beside a Pod of its former life", jobs, unseen, nil},
+	{"jobs", "the manifest is stored with the values of its variables", jobs, unmasked, nil},
+
 	{"10 lost", "Pub/Sub may not acknowledge dead letters", static, nil, func(d *terraform.Deployment) error {
 		return d.Function.Remove("google_pubsub_subscription_iam_member.agent_acknowledges", "")
 	}},

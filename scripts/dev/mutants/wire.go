@@ -22,6 +22,7 @@ import (
 	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider"
+	"pitstop.internal/shared/provider/gke"
 )
 
 // pushed is the message of a push request.
@@ -560,4 +561,47 @@ func emptied(fired func()) func(provider.Provider) provider.Provider {
 			return l, err
 		}}
 	}
+}
+
+// unseen has everybody take a Job for gone while a Pod of it is left.
+func unseen(fired func()) world.Seams {
+	gone := func(s *provider.Slice) {
+		if s.Remains {
+			fired()
+			s.Remains, s.Condition = false, incident.Gone
+		}
+	}
+	return world.Seams{Provider: func(_ string, next provider.Provider) provider.Provider {
+		return broken{Provider: next, read: func(ctx context.Context, r provider.Ref) (provider.Slice, error) {
+			s, err := next.Read(ctx, r)
+			gone(&s)
+			return s, err
+		}, list: func(ctx context.Context, project, zone string) (provider.Listing, error) {
+			l, err := next.List(ctx, project, zone)
+			for i := range l.Slices {
+				gone(&l.Slices[i])
+			}
+			return l, err
+		}}
+	}}
+}
+
+// unmasked has patrol store whole manifests.
+func unmasked(fired func()) world.Seams {
+	return world.Seams{Provider: only("patrol", func(next provider.Provider) provider.Provider {
+		return broken{Provider: next, list: func(ctx context.Context, project, zone string) (provider.Listing, error) {
+			l, err := next.List(ctx, project, zone)
+			for i := range l.Slices {
+				s := &l.Slices[i]
+				if provider.Of(zone) != provider.GKE || len(s.Values) == 0 {
+					continue
+				}
+				if whole, err := (gke.Orders{}).Whole(s.Spec, s.Values); err == nil {
+					fired()
+					s.Spec, s.Values = whole, nil
+				}
+			}
+			return l, err
+		}}
+	})}
 }
