@@ -15,6 +15,7 @@ import (
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
+	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 	"pitstop.internal/shared/provider/gke"
@@ -117,6 +118,27 @@ func TestAFailedJobIsToBeBroughtBack(t *testing.T) {
 		t.Errorf("its deletion is not asked for: %q", sent)
 	}
 	b.Want(strings.Contains(b.Logged(), secret), false)
+}
+
+// TestAClusterThatIsNotReadLeavesItsJobsUnread: the clock says so to their workloads.
+func TestAClusterThatIsNotReadLeavesItsJobsUnread(t *testing.T) {
+	b := newClusterBench(t)
+	b.job("")
+	b.minutes(2)
+	b.call(http.MethodDelete, "/api/v1/nodes/n2", "")
+	b.minutes(3)
+	var unread []bool
+	b.Fleet.Advancer.Decide = func(p policy.Policy, w incident.Workload, e incident.Evidence, now time.Time) (incident.Workload, []events.Event, bool) {
+		if tick, ok := e.(incident.Ticked); ok {
+			unread = append(unread, tick.Unread)
+		}
+		return incident.Advance(p, w, e, now)
+	}
+	b.minutes(1)
+	defer b.cluster.Inject(gketest.Fault{Verb: "list", Times: -1, Code: http.StatusServiceUnavailable})()
+	b.Clock.Advance(time.Minute)
+	b.Want(b.tick(), fleettest.Rejected) // the fault is logged
+	b.Want(unread, []bool{false, true})
 }
 
 // TestAClusterIsReadWithFourLists: however many Jobs it has and whatever they are in.

@@ -97,6 +97,7 @@ func (p *patrol) tick(ctx context.Context, at time.Time) error {
 	held := &ledger.Held{}
 	t := &round{
 		patrol: p, Fleet: p.Fleet.Holding(held), held: held, isDue: map[string]bool{}, hosts: hostReads, machines: machineMaps, again: map[string]map[string]bool{},
+		unread: map[string]bool{},
 	}
 	if start.Sub(p.swept) >= sweepEvery && t.try("sweep", t.sweep(ctx)) {
 		p.swept, t.sweeping = start, true
@@ -109,6 +110,8 @@ func (p *patrol) tick(ctx context.Context, at time.Time) error {
 	for _, name := range t.zoneNames() {
 		if t.try("zone "+name, t.list(ctx, name, nil)) {
 			t.listed++
+		} else {
+			t.missed(name)
 		}
 	}
 	for _, name := range t.zoneNames() {
@@ -116,7 +119,7 @@ func (p *patrol) tick(ctx context.Context, at time.Time) error {
 	}
 	t.lookAgain(ctx)
 	for _, id := range t.due {
-		_, err := t.Fleet.Advancer.Advance(ctx, id, incident.Ticked{Origin: incident.Origin{Rank: events.RankReading}})
+		_, err := t.Fleet.Advancer.Advance(ctx, id, incident.Ticked{Origin: incident.Origin{Rank: events.RankReading}, Unread: t.unread[id]})
 		t.try("workload "+id, err)
 	}
 	t.try("parked entries", t.unpark(ctx))
@@ -150,8 +153,9 @@ type round struct {
 	machines int
 	// silent are the workloads whose training may stand still, found by this tick's sweep.
 	silent []string
-	// listed is the number of zones that could be read.
+	// listed is the number of zones that could be read, and unread are the workloads with slices in another one.
 	listed int
+	unread map[string]bool
 	// open are how many incidents were open at the beginning of the tick; counted says that all workloads at which something is due could
 	// be read, without which the number would be too low.
 	open    int

@@ -62,6 +62,13 @@ func (p *patrol) zoneNames() []string {
 	})
 }
 
+// missed notes the workloads of a zone or cluster that could not be read.
+func (t *round) missed(name string) {
+	for _, workload := range t.zones[name].known {
+		t.unread[workload] = true
+	}
+}
+
 // list reads one zone or cluster and carries changes to the ledger. If workloads are named, it carries only their slices, changed or
 // not.
 func (t *round) list(ctx context.Context, name string, wanted map[string]bool) error {

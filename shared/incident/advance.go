@@ -86,6 +86,7 @@ func (m *machine) learn(e Evidence) {
 	case Ordered:
 		m.order(e.Verb, e.Word, e.Text)
 	case Ticked:
+		m.unread = e.Unread
 		m.ticked()
 	}
 	m.label()
@@ -121,6 +122,8 @@ type machine struct {
 	changed bool
 	// reading is the slice that the evidence is a reading of.
 	reading string
+	// unread says that the slices could not be read when the clock ticked.
+	unread bool
 
 	// opens says that the incident opens in this step, and that nothing is decided yet. Entered is the phase that the step has entered.
 	opens   bool

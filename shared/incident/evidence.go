@@ -282,7 +282,11 @@ type Fitted struct {
 }
 
 // Ticked is the clock.
-type Ticked struct{ Origin }
+type Ticked struct {
+	Origin
+	// Unread says that the slices of the workload could not be read at this tick: what is known of them may be old.
+	Unread bool
+}
 
 func (Mapped) kind() string      { return "Mapped" }
 func (Interrupted) kind() string { return "Interrupted" }

@@ -139,3 +139,23 @@ func TestPitstopResumesNoJobAndMovesNone(t *testing.T) {
 		t.Errorf("its policy is %+v", got)
 	}
 }
+
+// TestWhatNobodyCanReadIsNotHealthy: a slice that was usable when somebody read it last may have been lost since.
+func TestWhatNobodyCanReadIsNotHealthy(t *testing.T) {
+	j := newJob(t, policies["everything"])
+	j.w.Crew, j.w.Directory = incident.Crew{}, ""
+	j.fails(events.CauseTerminated)
+	j.replaced()
+	for range 60 {
+		j.learns(incident.Ticked{Unread: true})
+	}
+	if j.w.Incident == nil {
+		t.Fatalf("nobody could read it for an hour: %s", tale(j.w))
+	}
+	for range 10 {
+		j.learns(incident.Ticked{})
+	}
+	if in := j.w.Closed; j.w.Incident != nil || in.Outcome != incident.Resumed || in.ConfirmedBy != incident.ByHealth {
+		t.Errorf("it is read again: %s", tale(j.w))
+	}
+}

@@ -469,6 +469,8 @@ func (m *machine) noProgress(took string) {
 		m.acceptRewind()
 	case !m.w.Crew.Seen.IsZero():
 		m.restart("no progress within " + took)
+	case m.unread: // it may have been lost since
+		m.inc().Deadline = m.now.Add(CheckFor)
 	case m.w.Directory != "" && m.w.effect(events.ActionVerify, "") == nil:
 		m.inc().Deadline = m.now.Add(CheckFor)
 		m.decided("look for a new checkpoint", "no crew can tell of steps")

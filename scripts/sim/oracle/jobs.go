@@ -352,7 +352,11 @@ func (c *Checks) strucks(w incident.Workload, in *incident.Incident) map[events.
 	for _, g := range c.gangs(w.ID) {
 		lost := slices.ContainsFunc(g.acts, func(a act) bool { return a.at.After(from) && (a.by == faults.Owner || a.by == world.Kueue) })
 		for _, h := range g.befell {
-			lost = lost || h.at.After(from) && !slices.Contains([]string{"Pod fails", "training in a Job crashes"}, h.what)
+			until := h.at
+			if strings.HasPrefix(h.what, "machine silent") {
+				until = until.Add(longestSilence)
+			}
+			lost = lost || until.After(from) && !slices.Contains([]string{"Pod fails", "training in a Job crashes"}, h.what)
 			if h.at.After(from) && strings.HasPrefix(h.what, "machine broken") {
 				all[events.CauseHostError] = true
 			}
@@ -386,6 +390,9 @@ func (c *Checks) strucks(w incident.Workload, in *incident.Incident) map[events.
 	}
 	return all
 }
+
+// longestSilence is how long a machine is silent at most.
+const longestSilence = 3 * time.Hour
 
 // Asks follows the calls of a cluster: patrol lists what there is once, and changes nothing.
 func (c *Checks) Asks(path string, r *http.Request) {
