@@ -44,27 +44,29 @@ func (j *job) fails(cause events.Cause) string {
 	return j.learns(e)
 }
 
+// call makes the call that is asked for next, which is accepted.
+func (j *job) call(a events.Action) {
+	j.Helper()
+	effect := j.w.Effects[0]
+	if effect.Action != a {
+		j.Fatalf("%s is wanted, and not %s", effect.Action, a)
+	}
+	r := events.Request{Schema: events.Schema, Workload: j.w.ID, Incident: j.w.Incident.ID, Epoch: effect.Epoch, Action: a, Attempt: effect.Attempt, Slice: effect.Slice}
+	j.learns(incident.Intended{Request: r, RequestID: fmt.Sprintf("request-%d-%s", j.made, a)})
+	j.learns(incident.Answered{Request: r, Text: "accepted"})
+}
+
 // replaced goes through a replacement that was asked for, up to a usable Job.
 func (j *job) replaced() {
 	j.Helper()
-	call := func(a events.Action) {
-		j.Helper()
-		effect := j.w.Effects[0]
-		if effect.Action != a {
-			j.Fatalf("%s is wanted, and not %s", effect.Action, a)
-		}
-		r := events.Request{Schema: events.Schema, Workload: j.w.ID, Incident: j.w.Incident.ID, Epoch: effect.Epoch, Action: a, Attempt: effect.Attempt, Slice: effect.Slice}
-		j.learns(incident.Intended{Request: r, RequestID: fmt.Sprintf("request-%d-%s", j.made, a)})
-		j.learns(incident.Answered{Request: r, Text: "accepted"})
-	}
-	call(events.ActionDelete)
+	j.call(events.ActionDelete)
 	if asked := j.learns(found(j.w, incident.Deleting, "deleting: its Pod llama-8b-0 of the former Job has not ended", j.now.Add(time.Minute))); asked != "" {
 		j.Errorf("a Pod is left, and %q is asked for", asked)
 	}
 	if asked := j.learns(found(j.w, incident.Gone, "gone", j.now.Add(time.Minute))); asked != "create llama-8b" {
 		j.Fatalf("the Job and its Pods are gone, and %q is asked for", asked)
 	}
-	call(events.ActionCreate)
+	j.call(events.ActionCreate)
 	j.made++
 	e := found(j.w, incident.Ready, "ready", j.now.Add(time.Minute))
 	e.Incident, e.Facts = j.w.Incident.ID, incident.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spec: "spec1", Label: "night", Healing: incident.HealsNever}
@@ -72,7 +74,7 @@ func (j *job) replaced() {
 	j.learns(e)
 	for _, effect := range j.w.Effects {
 		if effect.Action == events.ActionAdmit {
-			call(events.ActionAdmit)
+			j.call(events.ActionAdmit)
 			return
 		}
 	}
@@ -157,5 +159,41 @@ func TestWhatNobodyCanReadIsNotHealthy(t *testing.T) {
 	}
 	if in := j.w.Closed; j.w.Incident != nil || in.Outcome != incident.Resumed || in.ConfirmedBy != incident.ByHealth {
 		t.Errorf("it is read again: %s", tale(j.w))
+	}
+}
+
+// TestAJobThatCameIsItsOwners: it trains as soon as its Pods run, so nobody takes it away when its incident ends early.
+func TestAJobThatCameIsItsOwners(t *testing.T) {
+	for name, before := range map[string]bool{"before the end": true, "after the end": false} {
+		j := newJob(t, policies["everything"])
+		j.fails(events.CauseTerminated)
+		j.call(events.ActionDelete)
+		j.learns(found(j.w, incident.Gone, "gone", j.now.Add(time.Minute)))
+		j.call(events.ActionCreate)
+		id := j.w.Incident.ID
+		made := func(c incident.Condition) {
+			e := found(j.w, c, string(c), j.now.Add(time.Minute))
+			e.Incident, e.Incarnation = id, events.Incarnation{Zone: e.Zone, ID: "uid-9", Created: start.Add(10 * time.Minute)}
+			e.Facts = incident.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spec: "spec1", Label: "night", Healing: incident.HealsNever}
+			if asked := j.learns(e); asked == "delete llama-8b" {
+				t.Errorf("%s: what is %s is asked to be deleted: %s", name, c, tale(j.w))
+			}
+		}
+		if before {
+			made(incident.Creating)
+		}
+		j.learns(incident.Cancelled{Word: ann, Incident: id})
+		if j.w.Incident != nil || j.w.Closed.Outcome != incident.Released {
+			t.Fatalf("%s: a person has taken over: %s", name, tale(j.w))
+		}
+		made(incident.Ready)
+		for range 30 {
+			if asked := j.learns(incident.Ticked{}); asked == "delete llama-8b" {
+				t.Errorf("%s: %q is asked for", name, asked)
+			}
+		}
+		if s := j.w.Slices[0]; s.Maker != "" || s.Replace || s.Incarnation.ID != "uid-9" {
+			t.Errorf("%s: the Job is still Pitstop's: %+v", name, s)
+		}
 	}
 }
