@@ -44,6 +44,7 @@ const (
 	CodeHoldsMore      Code = "holds_more"
 	CodeThere          Code = "already_there"
 	CodeNoSpec         Code = "no_spec"
+	CodeKept           Code = "kept"
 	CodeNoLife         Code = "no_life"
 	CodeUnverified     Code = "unverified"
 	CodeOtherShape     Code = "other_shape"
@@ -129,6 +130,7 @@ func Codes() []Meaning {
 		{CodeTaken, "the name belongs to another TPU in that zone"},
 		{CodeHoldsMore, "the queued resource holds a slice that the request does not name"},
 		{CodeThere, "the result was there already, so Pitstop made no call"},
+		{CodeKept, "nobody but its owner may replace it"},
 		{CodeNoSpec, "Pitstop never read its specification, so it cannot create it again"},
 		{CodeNoLife, "Pitstop never saw it alive, so a deletion could not name its life"},
 		{CodeUnverified, "it still lives, and no checkpoint of its training has been verified"},

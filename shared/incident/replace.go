@@ -372,6 +372,12 @@ func (m *machine) irreplaceable(s *Slot) (c Code, fault, advice string) {
 	if s.Spec == "" {
 		return CodeNoSpec, "the specification of " + s.Name + " was never read, so it cannot be created again", "create it by hand"
 	}
+	if s.Kept != "" {
+		return CodeKept, s.Name + " is its owner's to replace: " + s.Kept, "look at it, and create it again by hand if it is still wanted"
+	}
+	if failed := s.Condition == Lost || s.Condition == Gone || s.Condition == Deleting; m.w.Provider == gke && !failed {
+		return CodeKept, s.Name + " has not failed (" + s.State + "), and Kubernetes may still bring it back", "look at its Pods; delete and create it by hand if it does not come back"
+	}
 	if s.Condition != Gone && m.deletionHandle(s) == nil {
 		return CodeNoLife, s.Name + " was never seen alive, so no request to delete it could name its life", "delete and create it by hand"
 	}

@@ -78,6 +78,8 @@ type Facts struct {
 	Healing Heal `json:"healing,omitzero"`
 	// Cause is why it was lost, where the provider itself says so: its training ended by itself.
 	Cause events.Cause `json:"cause,omitzero"`
+	// Kept is why nobody but its owner may replace it; empty if Pitstop may.
+	Kept string `json:"kept,omitzero"`
 	// Ends is the planned end of this life: its run duration is over then. Zero means never.
 	Ends time.Time `json:"ends,omitzero"`
 	// Spec is the hash of the stored specification from which it can be created again. Bare says that the specification has no
