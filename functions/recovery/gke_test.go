@@ -41,7 +41,11 @@ func TestALeaseAdmitsAJobAsPatrolReadIt(t *testing.T) {
 	}
 	_, err := b.Fleet.Advancer.Advance(t.Context(), w.ID, lost)
 	b.Must(err)
-	b.Sender.Sent()
+	remove, _ := fleettest.One(t, b.Bench, events.DecodeRecreateRequested)
+	_, err = b.Fleet.Advancer.Begin(t.Context(), remove.Request, "request-id-0")
+	b.Must(err)
+	_, err = b.Fleet.Advancer.Answer(t.Context(), remove.Request, "", "accepted", nil)
+	b.Must(err)
 	read(incident.Gone, "")
 	create, _ := fleettest.One(t, b.Bench, events.DecodeRecreateRequested)
 	_, err = b.Fleet.Advancer.Begin(t.Context(), create.Request, "request-id")

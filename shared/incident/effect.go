@@ -803,6 +803,9 @@ func (m *machine) uncharge(a events.Action) {
 	case (a == events.ActionRestart || a == events.ActionDelete && in.Payer == Training) && in.Charged > 0:
 		in.Charged--
 		b.Restarts = max(0, b.Restarts-1)
+		if n := len(m.w.Crew.Restarted); n > 0 && a == events.ActionDelete {
+			m.w.Crew.Restarted = m.w.Crew.Restarted[:n-1]
+		}
 	case a == events.ActionDelete && in.Payer == Infrastructure:
 		b.Recreates = max(0, b.Recreates-1)
 	}

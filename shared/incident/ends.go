@@ -94,6 +94,11 @@ const (
 	Nobody         Payer = "nobody"   // it ended as planned
 )
 
+// struck reports whether something has struck the machines in this incident: then what the training did is a consequence.
+func (in *Incident) struck() bool {
+	return slices.ContainsFunc(in.Troubles, func(t Trouble) bool { return !t.Announced && strikes(t.Cause) })
+}
+
 // payer is charged for the replacement of the slices that are to go. A group has one payer: what a slice of it ended for ended it.
 func (m *machine) payer() Payer {
 	payer, some := Nobody, false
@@ -109,9 +114,9 @@ func (m *machine) payer() Payer {
 			planned, crashed = planned || o.ended(), crashed || o.Cause == events.CauseCrash
 		}
 		switch {
-		case planned:
-		case crashed:
+		case crashed && !m.w.Incident.struck():
 			payer = Training
+		case planned:
 		default:
 			return Infrastructure
 		}

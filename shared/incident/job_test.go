@@ -2,6 +2,7 @@ package incident_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -194,6 +195,100 @@ func TestAJobThatCameIsItsOwners(t *testing.T) {
 		}
 		if s := j.w.Slices[0]; s.Maker != "" || s.Replace || s.Incarnation.ID != "uid-9" {
 			t.Errorf("%s: the Job is still Pitstop's: %+v", name, s)
+		}
+	}
+}
+
+// TestAnOwnersDeletionComesBeforeOurs: the Job is gone before anybody has begun to delete it, so the log says first who did.
+func TestAnOwnersDeletionComesBeforeOurs(t *testing.T) {
+	j := newJob(t, policies["everything"])
+	j.fails(events.CauseTerminated)
+	if asked := j.learns(found(j.w, incident.Gone, "gone", j.now.Add(time.Minute))); asked != "" {
+		t.Fatalf("nobody has deleted it, and %q is asked for", asked)
+	}
+	if b := j.w.Budgets; b.Recreates != 0 {
+		t.Errorf("nothing was replaced, and %+v is spent", b)
+	}
+	j.now = j.now.Add(10 * time.Minute)
+	e := learned(j.w, j.w.Slices[0], j.now)["owner deletes"]
+	if e == nil {
+		t.Fatal("there is no word of a deletion")
+	}
+	if asked := j.learns(e); asked != "" || j.w.Incident != nil || j.w.Closed.Outcome != incident.Released {
+		t.Errorf("its owner deleted it, and %q is asked for: %s", asked, tale(j.w))
+	}
+}
+
+// TestAPodThatNeverEndsIsToldAndWaitedFor: nothing is created beside it, and once it has ended a person's word goes on.
+func TestAPodThatNeverEndsIsToldAndWaitedFor(t *testing.T) {
+	j := newJob(t, policies["everything"])
+	j.fails(events.CauseTerminated)
+	j.call(events.ActionDelete)
+	left := func() incident.Read {
+		return found(j.w, incident.Deleting, "deleting: its Pod llama-8b-0 of the former Job has not ended", j.now.Add(time.Minute))
+	}
+	j.learns(left())
+	for range 50 {
+		if asked := j.learns(incident.Ticked{}); asked == "create llama-8b" {
+			t.Fatal("it is created beside its Pod")
+		}
+	}
+	in := j.w.Closed
+	if j.w.Incident != nil || in.Outcome != incident.Escalated || !strings.Contains(in.Reason, "llama-8b-0 of the former Job") || !strings.Contains(in.Advice, "pitstop retry") {
+		t.Fatalf("nobody is told of the Pod: %s", tale(j.w))
+	}
+	j.learns(found(j.w, incident.Gone, "gone", j.now.Add(time.Minute)))
+	j.learns(incident.Retried{Word: ann})
+	if j.learns(found(j.w, incident.Gone, "gone", j.now.Add(time.Minute))); phaseOf(j.w) != "grace" {
+		t.Errorf("a person has asked for it, and whether its owner deleted it is not waited for: %s", tale(j.w))
+	}
+}
+
+// TestWhatStruckTheMachinesPays: the error of a training whose machine was lost is a consequence.
+func TestWhatStruckTheMachinesPays(t *testing.T) {
+	j := newJob(t, policies["everything"])
+	j.learns(incident.Interrupted{
+		Origin: incident.Origin{ID: "entry", Time: j.now, Rank: events.RankAudit}, Slice: "llama-8b", Incarnation: j.w.Slices[0].Incarnation, Cause: events.CauseHostError, Text: "host error",
+	})
+	j.fails(events.CauseCrash)
+	if b := j.w.Budgets; b.Restarts != 0 || b.Recreates != 1 {
+		t.Errorf("%+v is spent: %s", b, stands(j.w, nil))
+	}
+}
+
+// TestWhatMayComeBackIsNotDeleted, however long it takes: restarts are left.
+func TestWhatMayComeBackIsNotDeleted(t *testing.T) {
+	for _, c := range []incident.Condition{incident.Unhealthy, incident.Creating} {
+		j := newJob(t, policies["everything"])
+		for range 600 {
+			e := found(j.w, c, string(c), j.now.Add(time.Minute))
+			e.Facts.Healing = incident.HealsAlways
+			if asked := j.learns(e) + j.learns(incident.Ticked{}); asked == "delete llama-8b" {
+				t.Fatalf("%s: %s", c, tale(j.w))
+			}
+		}
+	}
+}
+
+// TestWhatNobodySawFailIsNotCreatedAgain: a complete Job that its time to live removes between two ticks looks like a lost one.
+func TestWhatNobodySawFailIsNotCreatedAgain(t *testing.T) {
+	for cause, want := range map[events.Cause]string{"": "", events.CauseCrash: "create llama-8b", events.CauseTerminated: "create llama-8b"} {
+		j := newJob(t, policies["everything"])
+		if cause != "" {
+			j.fails(cause)
+		}
+		j.learns(found(j.w, incident.Gone, "gone", j.now.Add(time.Minute)))
+		j.now = j.now.Add(incident.Grace)
+		asked := ""
+		for range 5 {
+			asked += j.learns(learned(j.w, j.w.Slices[0], j.now.Add(time.Minute))["unsaid"])
+			asked += j.learns(incident.Ticked{})
+		}
+		if asked != want {
+			t.Errorf("%q: %q is asked for, want %q: %s", cause, asked, want, tale(j.w))
+		}
+		if in := j.w.Closed; want == "" && (in == nil || in.Code != incident.CodeKept) {
+			t.Errorf("%q: nobody is told: %s", cause, tale(j.w))
 		}
 	}
 }

@@ -378,6 +378,9 @@ func (m *machine) irreplaceable(s *Slot) (c Code, fault, advice string) {
 	if failed := s.Condition == Lost || s.Condition == Gone || s.Condition == Deleting; m.w.Provider == gke && !failed {
 		return CodeKept, s.Name + " has not failed (" + s.State + "), and Kubernetes may still bring it back", "look at its Pods; delete and create it by hand if it does not come back"
 	}
+	if m.w.Provider == gke && s.Condition == Gone && !m.w.Incident.Retried && !m.w.Incident.saw(s) {
+		return CodeKept, s.Name + " is gone, and nobody saw whether it had failed or was complete", "create it again by hand if it was not complete; a longer time to live lets Pitstop see its end"
+	}
 	if s.Condition != Gone && m.deletionHandle(s) == nil {
 		return CodeNoLife, s.Name + " was never seen alive, so no request to delete it could name its life", "delete and create it by hand"
 	}
@@ -388,6 +391,13 @@ func (m *machine) irreplaceable(s *Slot) (c Code, fault, advice string) {
 	// The slice still lives: a replacement may lose work.
 	return CodeUnverified, s.Name + " still exists (" + s.State + ") and no checkpoint of its training has been verified",
 		"save the training if it can be saved, then recreate " + s.Name + " by hand"
+}
+
+// saw reports whether Pitstop itself read that this life failed, since it was last usable and before it was gone.
+func (in *Incident) saw(s *Slot) bool {
+	return slices.ContainsFunc(in.Troubles, func(t Trouble) bool {
+		return t.Slice == s.Name && t.Life == s.Incarnation.ID && t.Proven && !t.Announced && !t.At.Before(s.usable()) && t.At.Before(s.Since)
+	})
 }
 
 // unsaved reports whether a living slice has something to lose: training may have run there, and no save of it exists. Training may
@@ -407,6 +417,24 @@ func (m *machine) saved() string {
 		return ", last checkpoint " + events.Number(p.CheckpointStep)
 	}
 	return ""
+}
+
+// deletedByOthers reports whether a Job that was to be deleted is gone, and no call of Pitstop's can have deleted it: its owner may
+// have. Of a TPU the log tells its deletion while the next one is made, and then takes that one away again.
+func (m *machine) deletedByOthers(s *Slot) bool {
+	effect := m.w.effect(events.ActionDelete, s.Name)
+	mayHave := func(c Call) bool {
+		return c.Action == events.ActionDelete && effect.Concerns(c.Slice) && !c.NotMade && c.Code != NotFound.Code() && !c.At.Before(m.w.Incident.Since)
+	}
+	return m.w.Provider == gke && effect != nil && !slices.ContainsFunc(m.w.Incident.Calls, mayHave)
+}
+
+// explainEnd waits for word of who deleted a Job that was to be deleted, and gives its charge back.
+func (m *machine) explainEnd(s sight) {
+	m.dropEffects(func(effect Effect) bool { return effect.Action == events.ActionDelete && effect.Concerns(s.Name) })
+	m.uncharge(events.ActionDelete)
+	m.slice(s.Name).Replace = false
+	m.cannotServe(s)
 }
 
 // goOnOnceGone goes on once everything that had to go is gone.

@@ -326,6 +326,8 @@ func (m *machine) reactWhileDeleting(s sight) {
 	switch {
 	case s.made:
 		m.goOnOnceThere()
+	case s.Condition == Gone && s.Replace && m.deletedByOthers(s.Slot):
+		m.explainEnd(s)
 	case s.Condition == Gone && s.Replace:
 		m.goOnOnceGone(s.Slot)
 	case s.is == serving, s.Replace && (s.is == unusable || s.is == halted):

@@ -269,7 +269,7 @@ func (m *machine) overdueIn(p Phase, took string) {
 	case PhaseGrace:
 		m.unsaidInTime(took)
 	case PhaseDeleting:
-		m.escalate(CodeOverdue, "the deletion did not end within "+took+m.barring(), "delete "+strings.Join(m.toBeReplaced(), ", ")+" by hand; then it can be created again")
+		m.undeleted(took)
 	case PhaseCreating:
 		m.notCreated(took)
 	case Admitting, Restarting:
@@ -330,6 +330,19 @@ func (m *machine) uncleared(took string) {
 		return
 	}
 	m.escalate(CodeOverdue, "what our own request brought could not be deleted within "+took+m.barring(), advice)
+}
+
+// undeleted leaves a deletion that does not end to a person. Of a Job that is gone a Pod may be left, which may still write.
+func (m *machine) undeleted(took string) {
+	advice := "delete " + strings.Join(m.toBeReplaced(), ", ") + " by hand; then it can be created again"
+	why := "the deletion did not end within " + took + m.barring()
+	for _, name := range m.toBeReplaced() {
+		if s := m.w.Slice(name); m.w.Provider == gke && s.Condition == Deleting {
+			why += "; " + m.describe(s)
+			advice = "end that Pod, or wait until its machine answers or is gone; then pitstop retry creates " + name + " again"
+		}
+	}
+	m.escalate(CodeOverdue, why, advice)
 }
 
 // barring says which state forbids a deletion, if one does.
