@@ -218,6 +218,12 @@ type JobSet struct {
 				Spec JobSpec `json:"spec"`
 			} `json:"template"`
 		} `json:"replicatedJobs"`
+		// Volumes are those that JobSet makes, and by default deletes with it.
+		Volumes []struct {
+			Retention struct {
+				WhenDeleted string `json:"whenDeleted"`
+			} `json:"retentionPolicy"`
+		} `json:"volumeClaimPolicies"`
 	} `json:"spec"`
 	Status struct {
 		Conditions    conditions `json:"conditions"`

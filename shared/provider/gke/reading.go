@@ -63,6 +63,8 @@ type Reading struct {
 	Policy, Directory, Incident string
 	// Cause is events.CauseCrash where the training ended by itself, and no machine or Slice of it had trouble; otherwise it is empty.
 	Cause events.Cause
+	// Kept is why nobody but its owner may replace it; empty if Pitstop may. A reason of one slice of a JobSet is one of all.
+	Kept string
 	// Why says in a few words what the state rests on.
 	Why string
 
@@ -139,17 +141,24 @@ func Readings(o Objects, location, cluster string, now time.Time) []Reading {
 			all = append(all, s.reading(nodes, location+"/"+cluster+"/", now))
 		}
 	}
-	// A JobSet fails as a whole, for what one of its slices did.
-	crashed := map[string]bool{}
+	// A JobSet fails and is replaced as a whole, for what is true of one of its slices.
+	crashed, kept := map[string]bool{}, map[string]string{}
 	for _, r := range all {
-		if r.Group != "" && r.Cause == events.CauseCrash {
-			crashed[r.Scope+"/"+r.Group] = true
+		set := r.Scope + "/" + r.Group
+		crashed[set] = crashed[set] || r.Cause == events.CauseCrash
+		if kept[set] == "" || r.Kept != "" && r.Kept < kept[set] {
+			kept[set] = r.Kept
 		}
 	}
 	for i, r := range all {
-		if r.State == Lost && r.Group != "" && crashed[r.Scope+"/"+r.Group] {
+		if r.Group == "" {
+			continue
+		}
+		set := r.Scope + "/" + r.Group
+		if r.State == Lost && crashed[set] {
 			all[i].Cause = events.CauseCrash
 		}
+		all[i].Kept = cmp.Or(r.Kept, kept[set])
 	}
 	all = append(all, remains(o, slots, location+"/"+cluster+"/")...)
 	slices.SortStableFunc(all, func(a, b Reading) int { return strings.Compare(a.Scope+"/"+a.Name, b.Scope+"/"+b.Name) })
@@ -257,7 +266,7 @@ func (s slot) reading(nodes map[string]*Node, prefix string, now time.Time) Read
 	slices.Sort(r.Unended)
 	slices.Sort(r.Machines)
 	r.Machines = slices.Compact(r.Machines)
-	r.Torn = torn(s.pods)
+	r.Torn, r.Kept = torn(s.pods), s.kept()
 	r.State, r.Heals, r.Why = s.state(nodes)
 	if t := s.sliceTrouble(); t != "" && t != r.Why && (r.State == Unhealthy || r.State == Lost) {
 		r.Why += "; " + t
