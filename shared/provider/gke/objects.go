@@ -238,12 +238,13 @@ type JobSet struct {
 	order *order // likewise
 }
 
-// restarts reports whether a slice that failed so begins again by itself. Part is the replicated Job that it belongs to. The first rule
-// that fits counts, and without one each restart counts towards the maximum.
-func (s JobSet) restarts(part string, failed Condition) bool {
+// restarts says why a slice that failed so may begin again by itself; empty if it does not. Part is the replicated Job that it belongs to.
+// The first rule that fits counts, and without one each restart counts towards the maximum. What an action does that is not known here,
+// JobSet alone knows.
+func (s JobSet) restarts(part string, failed Condition) (why string) {
 	p := s.Spec.FailurePolicy
 	if p == nil || s.Status.TerminalState != "" {
-		return false
+		return ""
 	}
 	action := "RestartJobSet"
 	for _, r := range p.Rules {
@@ -258,9 +259,12 @@ func (s JobSet) restarts(part string, failed Condition) bool {
 			break
 		}
 	}
+	const left = "its JobSet has restarts left"
 	switch action {
+	case "FailJobSet":
+		return ""
 	case "RestartJobSetAndIgnoreMaxRestarts", "RestartJobAndIgnoreMaxRestarts":
-		return true
+		return left
 	case "RestartJobSet", "RestartJob":
 		counted := s.Status.Counted
 		for _, part := range s.Status.Parts {
@@ -268,9 +272,12 @@ func (s JobSet) restarts(part string, failed Condition) bool {
 				counted += n
 			}
 		}
-		return counted < p.MaxRestarts
+		if counted < p.MaxRestarts {
+			return left
+		}
+		return ""
 	}
-	return false
+	return "its JobSet has yet to say what follows from the action " + action
 }
 
 // Pod is a Pod of a Job.

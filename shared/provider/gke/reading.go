@@ -305,10 +305,10 @@ func (s slot) state(nodes map[string]*Node) (state State, heals bool, why string
 	if set := s.set; set != nil {
 		c := set.Status.Conditions
 		switch {
-		case set.Deleted != nil:
-			return Deleting, false, "its JobSet is being deleted"
 		case set.Status.TerminalState == "Completed" || c.holds("Completed"):
 			return Done, false, "its JobSet is complete"
+		case set.Deleted != nil:
+			return Deleting, false, "its JobSet is being deleted"
 		case set.Status.TerminalState == "Failed" || c.holds("Failed"):
 			return Lost, false, "its JobSet has failed: " + c.of("Failed").Reason
 		case set.Spec.Suspend:
@@ -320,18 +320,18 @@ func (s slot) state(nodes map[string]*Node) (state State, heals bool, why string
 		}
 	}
 	c := s.job.Status.Conditions
-	again := func(failed Condition) bool { return s.set != nil && s.set.restarts(s.part, failed) }
+	again := func(failed Condition) bool { return s.set != nil && s.set.restarts(s.part, failed) != "" }
 	switch {
 	case s.job.Deleted != nil && (again(failing) || again(s.job.losing())):
 		return Unhealthy, true, "its JobSet makes the Job anew"
-	case s.job.Deleted != nil:
-		return Deleting, false, "the Job is being deleted"
-	case c.holds("Complete"):
+	case c.holds("Complete"): // though its time to live may be over by now
 		return Done, false, "the Job is complete"
 	case c.holds("SuccessCriteriaMet"):
 		return Done, false, "its work is done: " + c.of("SuccessCriteriaMet").Reason
+	case s.job.Deleted != nil:
+		return Deleting, false, "the Job is being deleted"
 	case c.holds("Failed") && again(c.of("Failed")):
-		return Unhealthy, true, "the Job has failed, and its JobSet has restarts left"
+		return Unhealthy, true, "the Job has failed, and " + s.set.restarts(s.part, c.of("Failed"))
 	case c.holds("Failed"):
 		return Lost, false, "the Job has failed: " + c.of("Failed").Reason
 	case c.holds("FailureTarget"):

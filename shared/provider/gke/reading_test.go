@@ -104,6 +104,7 @@ const (
 	losses   = `,"podFailurePolicy":{"rules":[{"action":"FailJob","onExitCodes":{}},{"action":"FailJob","onPodConditions":[{"type":"DisruptionTarget","status":"True"}]}]}`
 	rules    = `,"failurePolicy":{"maxRestarts":1,"rules":[{"action":"FailJobSet","onJobFailureReasons":["PodFailurePolicy"],"onJobFailureMessagePatterns":["(","failed with exit code (2|126|127) "]},` +
 		`{"action":"RestartJobSetAndIgnoreMaxRestarts","onJobFailureReasons":["PodFailurePolicy"]}]}`
+	odd    = `,"failurePolicy":{"maxRestarts":0,"rules":[{"action":"RestartGroup"}]}`
 	queued = `,"labels":{"kueue.x-k8s.io/queue-name":"night"}`
 )
 
@@ -259,7 +260,18 @@ func TestStates(t *testing.T) {
 				o.Nodes = o.Nodes[:1]
 			}, Unhealthy, true, "its machine n2 is gone",
 		},
-		"the JobSet makes the Job anew": {inSet(aJobSet(t, "", restarts, ""), aJob(t, deleted, "", "")), Unhealthy, true, "its JobSet makes the Job anew"},
+		"a slice has failed, and the action is not known": {
+			inSet(aJobSet(t, "", odd, ""), aJob(t, "", "", condition("Failed", "x"))), Unhealthy, true, "its JobSet has yet to say what follows from the action RestartGroup",
+		},
+		"a slice has failed, the action is not known, and the JobSet has failed": {
+			inSet(aJobSet(t, "", odd, `"terminalState":"Failed"`+condition("Failed", "x")), aJob(t, "", "", condition("Failed", "x"))), Lost, false, "its JobSet has failed: x",
+		},
+		"the Job is complete, and its time to live is over":    {alone(aJob(t, deleted, "", condition("Complete", "CompletionsReached"))), Done, false, "the Job is complete"},
+		"its work is done, and it is being deleted":            {alone(aJob(t, deleted, "", condition("SuccessCriteriaMet", "x"))), Done, false, "its work is done: x"},
+		"the Job has failed, and its time to live is over":     {alone(aJob(t, deleted, "", condition("Failed", "x"))), Deleting, false, "the Job is being deleted"},
+		"the JobSet is complete, and its time to live is over": {inSet(aJobSet(t, deleted, restarts, `"terminalState":"Completed"`), aJob(t, "", "", "")), Done, false, "its JobSet is complete"},
+		"the JobSet makes a complete Job anew":                 {inSet(aJobSet(t, "", restarts, ""), aJob(t, deleted, "", condition("Complete", ""))), Unhealthy, true, "its JobSet makes the Job anew"},
+		"the JobSet makes the Job anew":                        {inSet(aJobSet(t, "", restarts, ""), aJob(t, deleted, "", "")), Unhealthy, true, "its JobSet makes the Job anew"},
 		"the JobSet has yet to make it": {
 			func(o *Objects) { *o = Objects{JobSets: []JobSet{aJobSet(t, "", restarts, "")}} }, Creating, false, "its JobSet has yet to make the Job",
 		},
