@@ -2,6 +2,7 @@ package events
 
 import (
 	"cmp"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -92,7 +93,7 @@ func (l *logEntry) jobCall(e *Entry, kind kubernetesKind, version, verb string) 
 	e.Call = Call{
 		Method: p.MethodName, Version: version, Principal: p.Authentication.PrincipalEmail,
 		First: l.Operation.First, Last: l.Operation.Last, Operation: l.Operation.ID,
-		Code: p.Status.Code, Message: refusal(p.Status.Message),
+		Code: p.Status.Code, Message: short(WithoutValue(p.Status.Message)),
 	}
 	var asked, made kubernetesObject
 	if !peek(p.Request, &asked) {
@@ -133,14 +134,17 @@ func (l *logEntry) jobCall(e *Entry, kind kubernetesKind, version, verb string) 
 	}
 }
 
-// refusal is why the API server refused a call. It may repeat the value that it refuses, as the whole template of a Job with the values of
-// its environment variables, so it counts up to there.
-func refusal(message string) string {
-	const refused = "Invalid value"
-	if before, _, is := strings.Cut(message, refused); is {
-		message = before + refused
+// refusedValue matches what stands before the value that an API server refuses.
+// https://pkg.go.dev/k8s.io/apimachinery/pkg/util/validation/field#ErrorType
+var refusedValue = regexp.MustCompile(`(?:Invalid|Unsupported|Duplicate) value`)
+
+// WithoutValue is the message of an API server that refuses a call, up to the value that it refuses: it may repeat that, as the whole
+// template of a Job with its arguments and the values of its environment variables.
+func WithoutValue(message string) string {
+	if at := refusedValue.FindStringIndex(message); at != nil {
+		return message[:at[1]]
 	}
-	return short(message)
+	return message
 }
 
 // objectName takes the name of an object out of batch/v1/namespaces/NAMESPACE/jobs/NAME. Both are empty where it has another form.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"pitstop.internal/events"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/provider"
 )
@@ -241,9 +242,9 @@ func readRefusal(code int, body io.Reader) refusal {
 // longestMessage bounds a message in a document.
 const longestMessage = 500
 
-// message is what the API server says, on one line.
+// message is what the API server says, on one line and without the value that it refuses.
 func (r refusal) message() string {
-	said := strings.ToValidUTF8(strings.Join(strings.Fields(r.Message), " "), "?")
+	said := strings.ToValidUTF8(strings.Join(strings.Fields(events.WithoutValue(r.Message)), " "), "?")
 	if len(said) > longestMessage {
 		said = strings.ToValidUTF8(said[:longestMessage], "") + "..."
 	}

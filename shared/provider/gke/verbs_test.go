@@ -54,7 +54,11 @@ func TestARefusalSaysWhy(t *testing.T) {
 		`{"kind":"Status","message":"the image\n  is not listed"}`:                  "the image is not listed",
 		`{"kind":"Status","message":"` + strings.Repeat("ö", longestMessage) + `"}`: strings.Repeat("ö", longestMessage/2) + "...",
 		`{"kind":"Status"}`: "answer 422",
-		`no JSON`:           "answer 422",
+		// The value may be a whole Pod, with arguments and the values of variables, and as short as this one.
+		`{"kind":"Status","message":"Job.batch \"a\" is invalid: [spec.template: Invalid value: core.PodTemplateSpec{Args:[]string{\"--pin=1234\"}}: field is immutable, spec.x: Required value]"}`: `Job.batch "a" is invalid: [spec.template: Invalid value`,
+		`{"kind":"Status","message":"spec.template.spec.containers[0].env[0].name: Unsupported value: \"ab\": supported values: \"A\""}`:                                                            "spec.template.spec.containers[0].env[0].name: Unsupported value",
+		`{"kind":"Status","message":"spec.rules[1]: Duplicate value: {\"key\":\"1234\"}"}`:                                                                                                          "spec.rules[1]: Duplicate value",
+		`no JSON`: "answer 422",
 	} {
 		if got := readRefusal(422, strings.NewReader(body)).message(); got != want {
 			t.Errorf("%.60s: %q, want %q", body, got, want)
@@ -87,6 +91,7 @@ func TestOnlyANameIsPutIntoAPath(t *testing.T) {
 func FuzzReadRefusal(f *testing.F) {
 	f.Add(409, `{"kind":"Status","reason":"AlreadyExists","message":"jobs.batch \"a\" already exists"}`)
 	f.Add(403, `{"kind":"Status","message":"a\u2028b\u0000"}`)
+	f.Add(422, `{"kind":"Status","message":"spec: Invalid value: 1"}`)
 	f.Add(500, `[]`)
 	f.Fuzz(func(t *testing.T, code int, body string) {
 		no := readRefusal(code, strings.NewReader(body))
