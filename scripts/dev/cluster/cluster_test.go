@@ -94,8 +94,17 @@ func TestCluster(t *testing.T) {
 			losing(t, p)
 		})
 	})
-	// Its policies concern whoever creates something with Pitstop's label, as the promises do.
-	t.Run("rights", func(t *testing.T) { rights(t, p) })
+	// Their policies concern whoever creates something with Pitstop's label, as the promises do.
+	t.Run("under policies", func(t *testing.T) {
+		t.Run("rights", func(t *testing.T) {
+			t.Parallel()
+			rights(t, p)
+		})
+		t.Run("acts", func(t *testing.T) {
+			t.Parallel()
+			acts(t, p)
+		})
+	})
 }
 
 // TestThePinsAreOfOneVersion: all of Kubernetes is of the version that the programs say they are of.

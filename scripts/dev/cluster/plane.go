@@ -1,6 +1,6 @@
 // Package cluster runs a real Kubernetes control plane on this machine: etcd, kube-apiserver, kube-controller-manager, kube-scheduler,
-// the JobSet controller, and kwok, whose machines and Pods are simulated. Its tests hold the promises of clustertest, and the readings of
-// the gke package, against it.
+// the JobSet controller, and kwok, whose machines and Pods are simulated. Its tests hold the promises of clustertest, the readings of the
+// gke package, and what the functions do about failed Jobs, against it.
 //
 // The programs are built from the module in the folder programs. Only that module knows Kubernetes. etcd has to be installed.
 package cluster
@@ -48,10 +48,13 @@ const (
 	Reader       = "pitstop-patrol@example.iam.gserviceaccount.com"
 	Recreator    = "pitstop-recreate@example.iam.gserviceaccount.com"
 	Checkpointer = "pitstop-checkpoint@example.iam.gserviceaccount.com"
+	// Watcher and Replacer are those of another deployment.
+	Watcher  = "other-patrol@example.iam.gserviceaccount.com"
+	Replacer = "other-recreate@example.iam.gserviceaccount.com"
 )
 
 // Users are all of them.
-func Users() []string { return []string{Reader, Recreator, Checkpointer} }
+func Users() []string { return []string{Reader, Recreator, Checkpointer, Watcher, Replacer} }
 
 // The annotations of a machine: kwok simulates it, and it is silent.
 const (
