@@ -79,6 +79,7 @@ const (
 	labelJobSet      = "jobset.sigs.k8s.io/jobset-name"
 	labelAccelerator = "cloud.google.com/gke-tpu-accelerator"
 	labelTopology    = "cloud.google.com/gke-tpu-topology"
+	labelPool        = "cloud.google.com/gke-nodepool"
 )
 
 // slot is a place of a slice: a Job, or where JobSet has yet to make one.
@@ -279,10 +280,10 @@ func (s slot) reading(nodes map[string]*Node, prefix string, now time.Time) Read
 	return r
 }
 
-// crash says which Pod ended by itself; empty where none did, or where a machine or a Slice had trouble: then the others followed. A Pod
-// that ended long before the Job failed did not end it: the Job had retries left.
+// crash says which Pod ended by itself; empty where none did, or where a machine or a Slice had trouble, or may have had: then the others
+// followed. A Pod that ended long before the Job failed did not end it: the Job had retries left.
 func (s slot) crash(nodes map[string]*Node) (how string) {
-	if s.sliceTrouble() != "" {
+	if s.sliceTrouble() != "" || len(s.pods) < s.spec.pods() && !s.stands(nodes) {
 		return ""
 	}
 	for _, p := range s.pods {
@@ -298,6 +299,51 @@ func (s slot) crash(nodes map[string]*Node) (how string) {
 		}
 	}
 	return how
+}
+
+// stands reports whether all machines of a slice have been well since before its Pods ended, by the machines alone: the Pods that a failed
+// Job ended are listed no more, and neither is one that was collected with its machine. A slice of several machines is a node pool.
+// https://cloud.google.com/kubernetes-engine/docs/concepts/tpus
+func (s slot) stands(nodes map[string]*Node) bool {
+	spec := s.spec.Template.Spec
+	if s.spec.pods() < 2 || s.spec.pods()*spec.chips() != chipsOf(spec.NodeSelector[labelTopology]) {
+		return false
+	}
+	pools, ended := map[string]bool{}, time.Time{}
+	for _, p := range s.pods {
+		n := nodes[p.Spec.NodeName]
+		if n == nil || p.over().IsZero() {
+			return false
+		}
+		pools[n.Labels[labelPool]] = true
+		if ended.IsZero() || p.over().Before(ended) {
+			ended = p.over()
+		}
+	}
+	well := 0
+	for _, n := range nodes {
+		if !pools[n.Labels[labelPool]] {
+			continue
+		}
+		if n.trouble() != "" || n.Created.After(ended) || n.Status.Conditions.of("Ready").Since.After(ended) {
+			return false
+		}
+		well++
+	}
+	return len(pools) == 1 && !pools[""] && well == s.spec.pods()
+}
+
+// chipsOf is how many chips a topology has, as in 2x4; 0 is not known.
+func chipsOf(topology string) int {
+	n := 1
+	for side := range strings.SplitSeq(topology, "x") {
+		k := quantity(side)
+		if k == 0 || k > mostSlices {
+			return 0
+		}
+		n *= k
+	}
+	return n
 }
 
 // state is what a slice is in, whether Kubernetes brings it back, and why. The first row that fits counts.

@@ -624,6 +624,48 @@ func TestWhatAJobHadBorneDidNotEndIt(t *testing.T) {
 	} {
 		o := gang(t)
 		o.Jobs, o.Pods = []Job{aJob(t, "", "", c.job)}, c.pods
+		if len(c.pods) == 1 {
+			one := 1
+			o.Jobs[0].Spec.Parallelism = &one
+		}
+		if r := Readings(o, "l", "c", now)[0]; r.State != Lost || r.Cause != c.want {
+			t.Errorf("%s: %s, cause %q: %s", name, r.State, r.Cause, r.Why)
+		}
+	}
+}
+
+// TestACrashIsProvenByTheWholeGang: a Pod that is listed no more may have been collected with its machine, and the others followed it. But a
+// failed Job ends its other Pods itself, and then all machines of the slice stand.
+func TestACrashIsProvenByTheWholeGang(t *testing.T) {
+	of := func(pool string) string { return `,"labels":{"cloud.google.com/gke-nodepool":"` + pool + `"}` }
+	since := func(n Node, at string) Node {
+		return parsed[Node](t, fmt.Sprintf(`{"metadata":{"name":%q,"creationTimestamp":"2026-11-12T09:00:00Z","labels":{"cloud.google.com/gke-nodepool":"a"}},`+
+			`"status":{"conditions":[{"type":"Ready","status":"True","lastTransitionTime":%q}]}}`, n.Name, at))
+	}
+	for name, c := range map[string]struct {
+		change func(*Objects)
+		want   events.Cause
+	}{
+		"its machines stand":                          {func(*Objects) {}, events.CauseCrash},
+		"the other Pod is listed":                     {func(o *Objects) { o.Nodes = o.Nodes[:1]; o.Pods = append(o.Pods, aPod(t, "b", "n1", hasFailed)) }, events.CauseCrash},
+		"the other machine is gone":                   {func(o *Objects) { o.Nodes = o.Nodes[:1] }, ""},
+		"the other machine is not ready":              {func(o *Objects) { o.Nodes[1] = aNode(t, "n2", of("a"), "", "False") }, ""},
+		"the other machine is of another pool":        {func(o *Objects) { o.Nodes[1] = aNode(t, "n2", of("b"), "", "True") }, ""},
+		"no machine names its pool":                   {func(o *Objects) { o.Nodes[0].Labels, o.Nodes[1].Labels = nil, nil }, ""},
+		"the pool has more machines":                  {func(o *Objects) { o.Nodes = append(o.Nodes, aNode(t, "n3", of("a"), "", "True")) }, ""},
+		"the other machine came later":                {func(o *Objects) { o.Nodes[1].Created = now }, ""},
+		"the other machine had been well":             {func(o *Objects) { o.Nodes[1] = since(o.Nodes[1], "2026-11-12T11:40:00Z") }, events.CauseCrash},
+		"the other machine was unwell for a while":    {func(o *Objects) { o.Nodes[1] = since(o.Nodes[1], "2026-11-12T11:50:00Z") }, ""},
+		"the slice is another one than its node pool": {func(o *Objects) { o.Jobs[0].Spec.Template.Spec.NodeSelector[labelTopology] = "2x2" }, ""},
+		"the Pod does not say when it ended":          {func(o *Objects) { o.Pods[0].Status.Containers[0].State.Terminated.At = time.Time{} }, ""},
+	} {
+		o := Objects{
+			Jobs:  []Job{aJob(t, "", "", `,"conditions":[{"type":"Failed","status":"True","reason":"BackoffLimitExceeded","lastTransitionTime":"2026-11-12T11:40:30Z"}]`)},
+			Nodes: []Node{aNode(t, "n1", of("a"), "", "True"), aNode(t, "n2", of("a"), "", "True")},
+			Pods: []Pod{parsed[Pod](t, `{"metadata":{"name":"a","namespace":"teams","ownerReferences":[{"kind":"Job","uid":"j1","controller":true}]},"spec":{"nodeName":"n1"},`+
+				`"status":{"phase":"Failed","containerStatuses":[{"state":{"terminated":{"exitCode":1,"reason":"Error","finishedAt":"2026-11-12T11:40:05Z"}}}]}}`)},
+		}
+		c.change(&o)
 		if r := Readings(o, "l", "c", now)[0]; r.State != Lost || r.Cause != c.want {
 			t.Errorf("%s: %s, cause %q: %s", name, r.State, r.Cause, r.Why)
 		}
