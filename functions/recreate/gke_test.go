@@ -103,8 +103,12 @@ func (b *clusterBench) deliver() string {
 func (b *clusterBench) changes() (all []string) {
 	for _, c := range b.cluster.Calls() {
 		if c.Method != http.MethodGet {
-			path, _, _ := strings.Cut(c.Path, "?")
-			all = append(all, fmt.Sprint(c.Method, " ", path, " ", c.Status))
+			path, options, _ := strings.Cut(c.Path, "?")
+			method := c.Method
+			if strings.Contains(options, "dryRun=All") {
+				method = "dry " + method
+			}
+			all = append(all, fmt.Sprint(method, " ", path, " ", c.Status))
 		}
 	}
 	return all
@@ -133,7 +137,7 @@ func TestAFailedJobIsDeletedAndCreatedOnce(t *testing.T) {
 	b.Want(b.deliver(), fleettest.Handled)
 	b.Want(b.effect().Stage(), incident.StageDone)
 	b.Want(b.deliver(), fleettest.Ignored)
-	b.Want(b.changes(), []string{"DELETE " + jobs + "/llama 200"})
+	b.Want(b.changes(), []string{"dry POST " + jobs + " 409", "DELETE " + jobs + "/llama 200"})
 
 	b.Clock.Advance(time.Minute)
 	b.looks(slice)
@@ -158,6 +162,73 @@ func TestAFailedJobIsDeletedAndCreatedOnce(t *testing.T) {
 		t.Errorf("the incident does not know what it created: %+v", s)
 	}
 	b.Want(strings.Contains(b.Logged(), secret), false)
+}
+
+// TestWhatWouldNotComeBackIsNotDeleted: a person is told why, and what has to be mended.
+func TestWhatWouldNotComeBackIsNotDeleted(t *testing.T) {
+	unlisted := `ValidatingAdmissionPolicy 'lists.p' with binding 'lists.p' denied request: the key images of the ConfigMap pitstop-allowed does not list train:1`
+	for name, c := range map[string]struct {
+		fault        gketest.Fault
+		code         incident.Code
+		says, advice string
+	}{
+		"an image that the owner does not list": {
+			gketest.Fault{Code: http.StatusUnprocessableEntity, Message: unlisted},
+			incident.Invalid.Code(), "delete was refused as wrong: it could not be created again: " + unlisted, "mend the specification and recreate the slice by hand",
+		},
+		"a missing right": {
+			gketest.Fault{Code: http.StatusForbidden, Message: `jobs.batch is forbidden: User "p@x" cannot create resource "jobs"`},
+			incident.Permission.Code(), `delete is not permitted: it could not be created again: jobs.batch is forbidden: User "p@x" cannot create resource "jobs"`,
+			"grant the function's account what it asks for, then start the recovery again by hand",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := loseJob(t)
+			c.fault.Verb, c.fault.Resource = "create", "jobs"
+			b.cluster.Inject(c.fault)
+			b.Want(b.deliver(), fleettest.Ignored)
+			b.Want(b.changes(), []string{fmt.Sprintf("dry POST %s %d", jobs, c.fault.Code)})
+			in := b.closed()
+			b.Want(in.Outcome, incident.Escalated)
+			b.Want(in.Code, c.code)
+			b.Want(in.Reason, c.says)
+			b.Want(in.Advice, c.advice)
+			b.Want(b.Slots(scope), 0)
+			b.Want(b.deliver(), fleettest.Ignored)
+			b.Want(b.changes(), []string(nil))
+			if o := b.objects(); len(o.Jobs) != 1 || o.Jobs[0].Deleted != nil {
+				t.Errorf("%+v", o.Jobs)
+			}
+		})
+	}
+}
+
+// TestWhatNobodyCanSayNowIsDeletedLater: without an answer nothing is deleted, and the next try asks again.
+func TestWhatNobodyCanSayNowIsDeletedLater(t *testing.T) {
+	for name, f := range map[string]gketest.Fault{
+		"the server has trouble": {Code: http.StatusServiceUnavailable}, "too many requests": {Code: http.StatusTooManyRequests, Message: "try again later"},
+		"the answer is lost": {LoseAnswer: true}, "another change": {Code: http.StatusConflict, Message: "the object has been modified"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := loseJob(t)
+			f.Verb, f.Resource = "create", "jobs"
+			b.cluster.Inject(f)
+			b.Want(b.deliver(), fleettest.Ignored)
+			effect := b.effect()
+			if effect.Stage() != incident.StageRefused || !effect.Begun.IsZero() || effect.Failures != 1 || !strings.HasPrefix(effect.LastFailure, "it could not be created again: ") {
+				t.Errorf("%+v", effect)
+			}
+			b.Want(b.Slots(scope), 0)
+			b.Want(len(b.objects().Jobs), 1)
+			b.Clock.Advance(time.Minute)
+			b.looks(slice)
+			b.tick(time.Minute)
+			b.request = b.next()
+			b.changes()
+			b.Want(b.deliver(), fleettest.Handled)
+			b.Want(b.changes(), []string{"dry POST " + jobs + " 409", "DELETE " + jobs + "/llama 200"})
+		})
+	}
 }
 
 // TestAJobThatWasReplacedIsLeftAlone, though it was read a moment before: the call names the life that was read.
@@ -213,7 +284,7 @@ func TestAJobSetIsDeletedAndCreatedWhole(t *testing.T) {
 	b.loses(jobSets, `{"metadata":{"name":"llama",`+meta+`},"spec":{"replicatedJobs":[{"name":"s","replicas":2,"template":{"spec":`+spec+`}}]}}`, 4, slices...)
 	b.Want(len(b.request.With), 1)
 	b.Want(b.deliver(), fleettest.Handled)
-	b.Want(b.changes(), []string{"DELETE " + jobSets + "/llama 200"})
+	b.Want(b.changes(), []string{"dry POST " + jobSets + " 409", "DELETE " + jobSets + "/llama 200"})
 	b.Clock.Advance(time.Minute)
 	b.looks(slices...)
 	b.request = b.next()

@@ -24,6 +24,7 @@ import (
 // Provider is the part of a provider that this function calls.
 type Provider interface {
 	Create(ctx context.Context, r provider.Ref, spec []byte, labels map[string]string, requestID string) (operation string, err error)
+	Creatable(ctx context.Context, r provider.Ref, spec []byte, labels map[string]string, requestID string) error
 	Delete(ctx context.Context, r provider.Ref, requestID string) (operation string, err error)
 }
 
@@ -135,6 +136,9 @@ func (h handler) delete(ctx context.Context, r events.RecreateRequested, ref pro
 	case !s.Incarnation.Known() && !held(r, s):
 		return fault.Ignored(incident.CodeOtherLife, "%s refused: %s %s was created at %s", what, w.Words().Group, s.QueuedResource, s.Ordered.UTC().Format(time.RFC3339))
 	}
+	if err := h.comesBack(ctx, r, w, ref, what); err != nil {
+		return err
+	}
 	if err := h.listen(ctx, r, w); err != nil {
 		return err
 	}
@@ -153,6 +157,36 @@ func (h handler) delete(ctx context.Context, r events.RecreateRequested, ref pro
 	}
 	_, err = h.Fleet.Advancer.Answer(ctx, r.Request, op, what+" accepted", nil)
 	return err
+}
+
+// comesBack asks whether what is about to be deleted could be created again. A creation that is refused once the slice is gone, by an
+// admission policy or for a missing right, would leave its owner without it. So a refusal here refuses the deletion. The Cloud TPU API
+// cannot be asked that.
+func (h handler) comesBack(ctx context.Context, r events.RecreateRequested, w incident.Workload, ref provider.Ref, what string) error {
+	if provider.Of(r.Zone) != provider.GKE {
+		return nil
+	}
+	spec, no, err := h.spec(ctx, w, r, h.Fleet.Advancer.Policies.For(ctx, w.Label))
+	if err != nil {
+		return h.unread(ctx, r, what+": its specification is not readable", err)
+	}
+	if no == nil {
+		no = h.Provider.Creatable(ctx, ref, spec, added(w, r), ledger.RequestID(r.Request, r.Zone))
+	}
+	if no == nil {
+		return nil
+	}
+	f := provider.Failure(no)
+	f.Message = "it could not be created again: " + f.Message
+	if err := h.refused(ctx, r, incident.Unbegun, what+" refused", f); err != nil {
+		return err
+	}
+	return fault.Ignored(f.Reason(), "%s refused: %s", what, f.Message)
+}
+
+// added are the labels that a slice gets when it is created.
+func added(w incident.Workload, r events.RecreateRequested) map[string]string {
+	return map[string]string{events.LabelWorkload: fleet.LabelValue(w.Name), events.LabelIncident: r.Incident}
 }
 
 // listen reads the crews' word on every idle slice before any is deleted. Somebody may have started the training again a
@@ -299,8 +333,7 @@ func (h handler) create(ctx context.Context, r events.RecreateRequested, ref pro
 	if heard != nil {
 		return h.refused(ctx, r, incident.Uncalled, what+" not asked for", heard)
 	}
-	labels := map[string]string{events.LabelWorkload: fleet.LabelValue(w.Name), events.LabelIncident: r.Incident}
-	op, err := h.Provider.Create(ctx, ref, spec, labels, id)
+	op, err := h.Provider.Create(ctx, ref, spec, added(w, r), id)
 	if err != nil {
 		return h.failed(ctx, r, what+" refused", err)
 	}

@@ -50,6 +50,9 @@ type Provider interface {
 	// Create creates a slice from a stored specification, or several together, with labels added. The same request ID
 	// creates once.
 	Create(ctx context.Context, r Ref, spec []byte, labels map[string]string, requestID string) (operation string, err error)
+	// Creatable returns why Create, with the same arguments, would be refused now: the same *Error, or nil. It changes nothing. That the
+	// slice still exists is no reason. A provider that has no such call always returns nil.
+	Creatable(ctx context.Context, r Ref, spec []byte, labels map[string]string, requestID string) error
 	// Delete deletes a slice, and the queued resource that holds it. The same request ID deletes once. Where the provider can tell lives
 	// apart, it deletes only the life that the reference names, and refuses a reference without one. An empty operation says that
 	// everything is done that the call does.

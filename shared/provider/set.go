@@ -91,6 +91,15 @@ func (s Set) Create(ctx context.Context, r Ref, spec []byte, labels map[string]s
 	return p.Create(ctx, r, spec, labels, requestID)
 }
 
+// Creatable implements Provider.
+func (s Set) Creatable(ctx context.Context, r Ref, spec []byte, labels map[string]string, requestID string) error {
+	p, err := s.of(r.Zone, "create "+r.Name)
+	if err != nil {
+		return err
+	}
+	return p.Creatable(ctx, r, spec, labels, requestID)
+}
+
 // Delete implements Provider.
 func (s Set) Delete(ctx context.Context, r Ref, requestID string) (string, error) {
 	p, err := s.of(r.Zone, "delete "+r.Name)

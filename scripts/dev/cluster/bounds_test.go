@@ -156,6 +156,7 @@ var everything = map[string]any{
 func (r account) brings() {
 	r.t.Helper()
 	kinds := map[string]func(name string) map[string]any{"Job": r.job, "JobSet": r.jobSet}
+	taken := map[string]string{"Job": "llama-slice-0", "JobSet": "llama"}
 	post := func(kind string, o map[string]any) call {
 		return call{http.MethodPost, Path(kind, r.namespace), r.text(o)}
 	}
@@ -174,6 +175,8 @@ func (r account) brings() {
 			a.wrong(o)
 			r.denies(kind+" with "+a.what, post(kind, o).dry(), a.told)
 			r.byAnother(kind+" with "+a.what, post(kind, o).dry(), o)
+			within(o, "metadata")["name"] = taken[kind] // it is denied before anybody asks for the name
+			r.denies(kind+" under a name that is taken, with "+a.what, post(kind, o).dry(), a.told)
 		}
 	}
 	second := r.jobSet("again")
@@ -208,6 +211,7 @@ func (r account) brings() {
 	r.lists(everything)
 	for kind, manifest := range kinds {
 		r.answers(kind+" that is listed", post(kind, manifest("again")).dry(), http.StatusCreated, "")
+		r.answers(kind+" that is listed, under a name that is taken", post(kind, manifest(taken[kind])).dry(), http.StatusConflict, "already exists")
 		for _, a := range abuses {
 			if strings.Contains(a.told, unlisted) {
 				o := manifest("again")

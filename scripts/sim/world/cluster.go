@@ -732,7 +732,7 @@ func (c *Cluster) write(audit bool, raw []byte) {
 // audited writes into the audit log what the pipeline has done in the cluster.
 func (c *Cluster) audited(next http.RoundTripper) http.RoundTripper {
 	return RoundTripper(func(r *http.Request) (*http.Response, error) {
-		if r.Method == http.MethodGet {
+		if r.Method == http.MethodGet || r.URL.Query().Has("dryRun") { // a dry run changes nothing
 			return next.RoundTrip(r)
 		}
 		body, err := io.ReadAll(r.Body)

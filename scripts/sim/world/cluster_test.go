@@ -1,6 +1,9 @@
 package world
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -303,6 +306,55 @@ func TestAClusterIsReached(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// TestADryRunCountsForNothing: the pipeline asks, and nobody takes it for a creation.
+func TestADryRunCountsForNothing(t *testing.T) {
+	job := JobConfig{Name: "llama", Pool: "spot"}
+	w := newClustered(t, job)
+	w.Hooks.Ours = func(context.Context, *Cluster, JobConfig, string, []byte, gke.Objects) {
+		t.Error("it was taken for a call that changes something")
+	}
+	before := len(w.entries)
+	_, _, path := job.paths()
+	manifest, err := w.Ordered(job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := json.Marshal(manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dry := func() int {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://research"+path+"?dryRun=All", bytes.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := w.audited(w.Server.Transport()).RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := res.Body.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return res.StatusCode
+	}
+	if code := dry(); code != http.StatusConflict {
+		t.Errorf("answer %d while the Job is there", code)
+	}
+	if !w.Cluster.Delete(job, "ada@example.com") {
+		t.Fatal("it is not there")
+	}
+	w.pass(time.Minute)
+	deleted := len(w.entries)
+	if code := dry(); code != http.StatusCreated {
+		t.Errorf("answer %d once it is gone", code)
+	}
+	w.pass(time.Minute)
+	if len(w.Story.Calls) > 0 || deleted-before != 1 || len(w.entries) > deleted || len(w.Objects().Jobs) > 0 {
+		t.Errorf("calls %v, entries %v, %d Jobs", w.Story.Calls, w.entries[before:], len(w.Objects().Jobs))
 	}
 }
 

@@ -47,6 +47,10 @@ func (p counting) Create(ctx context.Context, r provider.Ref, spec []byte, label
 	return op, p.count(err)
 }
 
+func (p counting) Creatable(ctx context.Context, r provider.Ref, spec []byte, labels map[string]string, requestID string) error {
+	return p.count(p.Provider.Creatable(ctx, r, spec, labels, requestID))
+}
+
 func (p counting) Delete(ctx context.Context, r provider.Ref, requestID string) (string, error) {
 	op, err := p.Provider.Delete(ctx, r, requestID)
 	return op, p.count(err)

@@ -340,6 +340,11 @@ func (c *Client) Zones(ctx context.Context, project string) ([]string, error) {
 	return zones, err
 }
 
+// Creatable implements Provider. The Cloud TPU API has no call that tries a creation, so only Create itself finds out.
+func (*Client) Creatable(context.Context, provider.Ref, []byte, map[string]string, string) error {
+	return nil
+}
+
 // Create implements Provider. A specification that was read in another zone has to be fitted to this one: see Fit.
 func (c *Client) Create(
 	ctx context.Context, r provider.Ref, spec []byte, labels map[string]string, requestID string,

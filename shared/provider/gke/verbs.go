@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -110,13 +111,7 @@ func (c *Clusters) Create(ctx context.Context, r provider.Ref, spec []byte, labe
 	if err != nil {
 		return "", err
 	}
-	what := t.call("create")
-	body, hides, err := t.manifest(spec, labels, requestID)
-	if err != nil {
-		return "", &provider.Error{Call: what, Class: incident.Invalid, Message: err.Error(), Cause: err}
-	}
-	// A field that this server does not know would be left out of the training without a word.
-	_, err = c.change(ctx, t, what, http.MethodPost, t.path(), url.Values{"fieldValidation": {"Strict"}}, body, hides)
+	err = c.creation(ctx, t, t.call("create"), spec, labels, requestID, nil)
 	var no *provider.Error
 	if !errors.As(err, &no) || no.Class != incident.Exists {
 		return "", err
@@ -129,6 +124,49 @@ func (c *Clusters) Create(ctx context.Context, r provider.Ref, spec []byte, labe
 		return "", nil
 	}
 	return "", err
+}
+
+// Creatable implements provider.Provider. A dry run passes rights, admission and quotas like the creation itself. The API server looks
+// last whether the name is taken.
+func (c *Clusters) Creatable(ctx context.Context, r provider.Ref, spec []byte, labels map[string]string, requestID string) error {
+	t, err := c.target("create", r)
+	if err != nil {
+		return err
+	}
+	err = c.creation(ctx, t, t.call("try to create"), spec, labels, requestID, url.Values{"dryRun": {"All"}})
+	var no *provider.Error
+	if errors.As(err, &no) && (no.Class == incident.Exists || no.Class == incident.Quota && fitsOnceDeleted(no.Message)) {
+		return nil
+	}
+	return err
+}
+
+// usedUp is how a quota of one resource says what is used of it, and how much there may be.
+var usedUp = regexp.MustCompile(`, used: [^\s,=]+=(\d+), limited: [^\s,=]+=(\d+)$`)
+
+// fitsOnceDeleted reports whether a quota refuses an object only because it still counts that object itself.
+func fitsOnceDeleted(refusal string) bool {
+	said := usedUp.FindStringSubmatch(refusal)
+	if said == nil {
+		return false
+	}
+	used, err := strconv.ParseInt(said[1], 10, 64)
+	limit, unread := strconv.ParseInt(said[2], 10, 64)
+	return err == nil && unread == nil && used <= limit
+}
+
+// creation makes the call that creates an object.
+func (c *Clusters) creation(
+	ctx context.Context, t target, what string, spec []byte, labels map[string]string, requestID string, options url.Values,
+) error {
+	body, hides, err := t.manifest(spec, labels, requestID)
+	if err != nil {
+		return &provider.Error{Call: what, Class: incident.Invalid, Message: err.Error(), Cause: err}
+	}
+	q := url.Values{"fieldValidation": {"Strict"}} // a field that this server does not know would be left out of the training without a word
+	maps.Copy(q, options)
+	_, err = c.change(ctx, t, what, http.MethodPost, t.path(), q, body, hides)
+	return err
 }
 
 // manifest is the body that creates the object from a stored manifest, with Pitstop's labels and annotation and no other change. Hides

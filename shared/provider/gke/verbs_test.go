@@ -48,6 +48,28 @@ func TestTheClassOfARefusal(t *testing.T) {
 	}
 }
 
+// TestAQuotaHasRoomOnceTheObjectIsDeleted: by one, for that is what the object itself counts.
+func TestAQuotaHasRoomOnceTheObjectIsDeleted(t *testing.T) {
+	said := func(end string) string {
+		return `jobs.batch "llama" is forbidden: exceeded quota: q, requested: count/jobs.batch=1` + end
+	}
+	for message, want := range map[string]bool{
+		said(", used: count/jobs.batch=4, limited: count/jobs.batch=4"):                         true,
+		said(", used: count/jobs.batch=4, limited: count/jobs.batch=3"):                         false,
+		said(", used: count/jobs.batch=4, limited: count/jobs.batch=0"):                         false,
+		said(", used: count/jobs.batch=4, limited: count/jobs.batch=1k"):                        false, // not a number that is read
+		said(", used: count/jobs.batch=99999999999999999999, limited: count/jobs.batch=4"):      false,
+		said(",pods=1, used: count/jobs.batch=4,pods=9, limited: count/jobs.batch=4,pods=1"):    false, // another one than its own
+		said(", used: count/jobs.batch=4, limited: count/jobs.batch=4") + " and something else": false,
+		`jobs.batch "llama" is forbidden: exceeded quota: q`:                                    false,
+		``: false,
+	} {
+		if got := fitsOnceDeleted(message); got != want {
+			t.Errorf("%s: %v, want %v", message, got, want)
+		}
+	}
+}
+
 // TestARefusalSaysWhy: in the words of the API server, on one line that a document can hold.
 func TestARefusalSaysWhy(t *testing.T) {
 	for body, want := range map[string]string{
@@ -92,6 +114,7 @@ func FuzzReadRefusal(f *testing.F) {
 	f.Add(409, `{"kind":"Status","reason":"AlreadyExists","message":"jobs.batch \"a\" already exists"}`)
 	f.Add(403, `{"kind":"Status","message":"a\u2028b\u0000"}`)
 	f.Add(422, `{"kind":"Status","message":"spec: Invalid value: 1"}`)
+	f.Add(403, `{"kind":"Status","message":"exceeded quota: q, requested: count/jobs.batch=1, used: count/jobs.batch=4, limited: count/jobs.batch=4"}`)
 	f.Add(500, `[]`)
 	f.Fuzz(func(t *testing.T, code int, body string) {
 		no := readRefusal(code, strings.NewReader(body))
@@ -100,6 +123,9 @@ func FuzzReadRefusal(f *testing.F) {
 		}
 		if no.Kind == "" && no.class() != incident.Transient && no.class() != incident.Permission {
 			t.Errorf("a page of somebody else is %s", no.class())
+		}
+		if fitsOnceDeleted(no.message()) && !strings.Contains(no.Message, ", limited: ") {
+			t.Errorf("%q makes room", no.message())
 		}
 	})
 }

@@ -110,6 +110,25 @@ func (s scene) creates(r provider.Ref, spec []byte, request string) error {
 	return err
 }
 
+// creatable asks whether a slice could be created, as the functions do before they delete one.
+func (s scene) creatable(r provider.Ref, spec []byte) error {
+	s.t.Helper()
+	err := s.provides().Creatable(s.t.Context(), r, spec, map[string]string{events.LabelWorkload: "big", events.LabelIncident: "llama-20261112-1"}, "request-1")
+	if err != nil && strings.Contains(err.Error(), secret) {
+		s.t.Errorf("the error has a value of a variable: %v", err)
+	}
+	return err
+}
+
+// limits makes a quota of so many Jobs, of which one is used.
+func (s scene) limits(name string, jobs string) {
+	s.t.Helper()
+	quotas := "/api/v1/namespaces/" + s.ns + "/resourcequotas"
+	hard := object{"count/jobs.batch": jobs}
+	s.do(http.MethodPost, quotas, object{"apiVersion": "v1", "kind": "ResourceQuota", "metadata": object{"name": name}, "spec": object{"hard": hard}})
+	s.do(http.MethodPatch, quotas+"/"+name+"/status", object{"status": object{"hard": hard, "used": object{"count/jobs.batch": "1"}}})
+}
+
 func (s scene) must(err error) {
 	s.t.Helper()
 	if err != nil {
@@ -213,6 +232,63 @@ func verbs() map[string]func(scene) {
 			if n := number(list(s.read(s.jobSets()+"/big"), "spec", "replicatedJobs")[0], "replicas"); n != 3 {
 				s.t.Errorf("it has %d slices", n)
 			}
+		},
+		"verb: a dry run creates nothing": func(s scene) {
+			for path, manifest := range map[string]object{s.jobs(): s.idle("j"), s.jobSets(): s.jobSet("big", 1, nil, object{"suspend": true})} {
+				name, slice, group := text(manifest, "metadata", "name"), "j", ""
+				if path == s.jobSets() {
+					slice, group = "big-slice-0", "big"
+				}
+				r := s.deleted(path, manifest, slice, group)
+				s.must(s.creatable(r.Ref, s.whole(r)))
+				if !s.gone(path + "/" + name) {
+					s.t.Errorf("%s is there", name)
+				}
+				s.must(s.creates(r.Ref, s.whole(r), "request-1"))
+				made := uid(s.read(path + "/" + name))
+				s.must(s.creatable(r.Ref, s.whole(r)))
+				if now := s.read(path + "/" + name); uid(now) != made || text(now, "metadata", "deletionTimestamp") != "" {
+					s.t.Errorf("it was %s, and is %v", made, now["metadata"])
+				}
+			}
+		},
+		"verb: a dry run says that the name is taken after all else": func(s scene) {
+			taken := s.idle("j")
+			s.do(http.MethodPost, s.jobs(), taken)
+			s.refused(s.try(http.MethodPost, s.jobs()+"?dryRun=All", s.idle("j")), http.StatusConflict, "AlreadyExists")
+			wrong := s.idle("j")
+			wrong["spec"].(object)["backoffLimit"] = -1 //nolint:forcetypeassert // it has one
+			s.refused(s.try(http.MethodPost, s.jobs()+"?dryRun=All", wrong), http.StatusUnprocessableEntity, "Invalid")
+			s.limits("none", "0")
+			s.until("the quota counts", func() bool {
+				return s.try(http.MethodPost, s.jobs()+"?dryRun=All", s.idle("j")).code == http.StatusForbidden
+			})
+		},
+		"verb: a manifest that is wrong cannot be created again": func(s scene) {
+			s.do(http.MethodPost, s.jobs(), withSecret(s.idle("j")))
+			r := s.reading("j", "")
+			s.must(s.creatable(r.Ref, s.whole(r)))
+			wrong := strings.Replace(string(s.whole(r)), `"restartPolicy":"Never"`, `"restartPolicy":"`+secret+`"`, 1)
+			s.classed(s.creatable(r.Ref, []byte(wrong)), incident.Invalid, "")
+			s.classed(s.creatable(r.Ref, r.Spec), incident.Invalid, "") // the values are missing
+			s.classed(s.creatable(s.ref("k", ""), s.whole(r)), incident.Invalid, "")
+		},
+		"verb: a quota that a Job fills has room for it once it is deleted": func(s scene) {
+			s.do(http.MethodPost, s.jobs(), s.idle("j"))
+			r := s.reading("j", "")
+			s.limits("one", "1")
+			s.until("the quota counts", func() bool {
+				a := s.try(http.MethodPost, s.jobs()+"?dryRun=All", s.idle("k"))
+				return a.code == http.StatusForbidden && strings.Contains(text(a.body, "message"), "exceeded quota: one")
+			})
+			s.must(s.creatable(r.Ref, s.whole(r)))
+			s.limits("none", "0")
+			var err error
+			s.until("the other quota counts", func() bool {
+				err = s.creatable(r.Ref, s.whole(r))
+				return err != nil
+			})
+			s.classed(err, incident.Quota, "")
 		},
 		"verb: a quota refuses a Job": func(s scene) {
 			r := s.deleted(s.jobs(), s.idle("j"), "j", "")

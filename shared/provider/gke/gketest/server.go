@@ -4,7 +4,7 @@
 // write. Objects live in memory and on a given clock. It is for tests, replays and simulations, never for production.
 //
 // It knows what Kubernetes 1.36 and JobSet 0.12 do, as far as somebody who watches such trainings sees it. There is no watch, no
-// admission policy, no strategic merge patch and no right of a user; a refusal for lack of a right is a Fault. A server is
+// admission policy, no strategic merge patch, no dry run but of a creation, and no right of a user; a refusal for lack of a right is a Fault. A server is
 // deterministic: the same calls at the same times, on the same seed, give the same names and answers. It is safe for concurrent use.
 package gketest
 
@@ -442,14 +442,17 @@ func (s *Server) serve(r *http.Request, to target, ok bool, verb string, body []
 		return 0, nil, badRequest("the object provided is unrecognized: %v", err)
 	}
 	answer := func(o object, no *refusal) (int, object, *refusal) { return http.StatusOK, shown(to.resource, o), no }
+	dry := r.URL.Query().Has("dryRun")
 	switch {
+	case dry && (verb != "create" || r.URL.Query().Get("dryRun") != "All"):
+		return 0, nil, badRequest("this server knows no dry run but All, of a creation")
 	case verb == "list":
 		o, no := s.list(to, r)
 		return http.StatusOK, o, no
 	case verb == "get":
 		return answer(s.find(to))
 	case verb == "create" && to.name == "":
-		o, no := s.create(to, sent)
+		o, no := s.create(to, sent, dry)
 		return http.StatusCreated, shown(to.resource, o), no
 	case verb == "update" && to.name != "":
 		return answer(s.update(to, sent))

@@ -59,7 +59,8 @@ func (s *Server) add(r resource, o object) object {
 	return o
 }
 
-func (s *Server) create(to target, sent object) (object, *refusal) {
+// create makes an object. A dry run goes as far as the refusals do, and stores nothing.
+func (s *Server) create(to target, sent object, dry bool) (object, *refusal) {
 	r := to.resource
 	o := clone(sent)
 	if o == nil {
@@ -91,8 +92,6 @@ func (s *Server) create(to target, sent object) (object, *refusal) {
 		return nil, r.invalid(name, "metadata.name", fmt.Sprintf("Invalid value: %q: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters", name))
 	case text(o, "metadata", "resourceVersion") != "":
 		return nil, badRequest("resourceVersion should not be set on objects to be created")
-	case s.stored[r][keyOf(o)] != nil:
-		return nil, r.exists(name)
 	}
 	for _, own := range []string{"uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "managedFields", "selfLink"} {
 		drop(o, "metadata", own)
@@ -105,6 +104,12 @@ func (s *Server) create(to target, sent object) (object, *refusal) {
 	}
 	if no := s.overQuota(r, to.namespace, name); no != nil {
 		return nil, no
+	}
+	if s.stored[r][keyOf(o)] != nil {
+		return nil, r.exists(name)
+	}
+	if dry {
+		return o, nil
 	}
 	s.add(r, o)
 	if r == jobs {
