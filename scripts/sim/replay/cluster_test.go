@@ -17,7 +17,7 @@ clusters:
   - name: research
     location: us-east5
     pools: [{name: flex, machine: ct6e-standard-4t, topology: 2x4, flex_start: true, machines: 2, runs_for: 20h}]
-    jobs: [{name: llama, pool: flex, policy: spot, directory: "gs://checkpoints/llama", trainer: {step: 1000}}]
+    jobs: [{name: llama, pool: flex, directory: "gs://checkpoints/llama", trainer: {step: 1000}}]
 `
 
 func replayed(t *testing.T, acts string) *world.Story {
@@ -36,7 +36,7 @@ func replayed(t *testing.T, acts string) *world.Story {
 	return story
 }
 
-// TestAJobIsReplayed: what happens to it is told, and how its incident ends; nothing is done.
+// TestAJobIsReplayed: what happens to it is told, and how its incident ends. Without a policy nothing is done.
 func TestAJobIsReplayed(t *testing.T) {
 	breadth.Again(t)
 	t.Parallel()

@@ -205,6 +205,14 @@ func watched(r replay.Recorded) replay.Recorded {
 		fleet[i].Policy = ""
 	}
 	r.Scenario.Fleet = fleet
+	clusters := slices.Clone(r.Scenario.Clusters)
+	for i := range clusters {
+		clusters[i].Jobs = slices.Clone(clusters[i].Jobs)
+		for j := range clusters[i].Jobs {
+			clusters[i].Jobs[j].Policy = ""
+		}
+	}
+	r.Scenario.Clusters = clusters
 	return r
 }
 
