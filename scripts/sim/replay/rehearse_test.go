@@ -65,12 +65,19 @@ func TestWhatIsRehearsedIsWhatIsCalled(t *testing.T) {
 	}
 }
 
+// jobGone is why a watched Job is another story than one that is brought back: in the end it has only to be created.
+const jobGone = "its owner deletes the failed Job in the end, while its incident is still watched"
+
 // otherwise are the recorded incidents in which later events depend on earlier actions.
 var otherwise = map[string]string{
 	"hang":                   "its policy reports a hang, whatever the switches allow",
 	"stopped-by-owner":       "nothing is opened",
 	"watched":                "nothing was allowed in the first place",
 	"maintenance-unanswered": "nobody answers the request for a save",
+	"gke-preempted":          jobGone,
+	"gke-failed":             jobGone,
+	"gke-flex-start-end":     jobGone,
+	"gke-maintenance":        jobGone,
 }
 
 // made are the calls that were made or refused for want of a zone that takes the order, each once.
