@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/http"
@@ -11,8 +12,6 @@ import (
 	"pitstop.internal/scripts/pitstop/flex"
 	"pitstop.internal/scripts/pitstop/rbac"
 )
-
-const maintained = `{"metadata":{"labels":{"cloud.google.com/perform-maintenance":"true"}}}`
 
 // precondition is the body of a deletion of that object alone.
 func precondition(o map[string]any) string {
@@ -70,6 +69,25 @@ func training(o map[string]any) map[string]any {
 	return c
 }
 
+// jobSpec is the specification of a Job, or of the first one of a JobSet.
+func jobSpec(o map[string]any) map[string]any {
+	spec := within(o, "spec")
+	if replicated, ok := spec["replicatedJobs"].([]any); ok {
+		first, _ := replicated[0].(map[string]any)
+		return within(first, "template", "spec")
+	}
+	return spec
+}
+
+// podMeta is the metadata of the Pods that a Job or JobSet makes.
+func podMeta(o map[string]any) map[string]any {
+	pods := within(jobSpec(o), "template")
+	if pods["metadata"] == nil {
+		pods["metadata"] = map[string]any{}
+	}
+	return within(pods, "metadata")
+}
+
 // abuse is a creation that Pitstop never makes: what is wrong with it, and what its caller is told.
 type abuse struct {
 	what  string
@@ -79,17 +97,27 @@ type abuse struct {
 
 // What callers are told.
 const (
-	unlisted  = " of the ConfigMap pitstop-allowed does not list "
-	toldUID   = "deletes nothing without the precondition of its uid"
-	toldLabel = "changes nothing of a machine but a label"
-	toldTPU   = "labels machines with TPUs alone"
+	unlisted    = " of the ConfigMap pitstop-allowed does not list "
+	toldMeta    = "creates nothing with an owner, a finalizer or a generated name"
+	toldUID     = "deletes nothing without the precondition of its uid"
+	toldOrphans = "deletes nothing without its Pods"
+	toldAlive   = "deletes nothing that has neither failed nor the label pitstop-incident"
+	toldWatch   = "touches nothing without the label pitstop-policy, or with watch in it"
 )
 
 // abuses are those of Jobs and of JobSets alike.
 var abuses = []abuse{
 	{"no annotation", func(o map[string]any) { delete(within(o, "metadata"), "annotations") }, "creates nothing without the annotation pitstop-request"},
 	{"no incident", func(o map[string]any) { delete(within(o, "metadata", "labels"), "pitstop-incident") }, "creates nothing without the label pitstop-incident"},
-	{"no policy", func(o map[string]any) { delete(within(o, "metadata", "labels"), "pitstop-policy") }, "touches nothing without the label pitstop-policy"},
+	{"no policy", func(o map[string]any) { delete(within(o, "metadata", "labels"), "pitstop-policy") }, toldWatch},
+	{"an empty policy", func(o map[string]any) { within(o, "metadata", "labels")["pitstop-policy"] = "" }, toldWatch},
+	{"the policy watch", func(o map[string]any) { within(o, "metadata", "labels")["pitstop-policy"] = "watch" }, toldWatch},
+	{"an owner", func(o map[string]any) {
+		adds(within(o, "metadata"), "ownerReferences", map[string]any{"apiVersion": "v1", "kind": "Pod", "name": "other", "uid": "1"})
+	}, toldMeta},
+	{"a finalizer", func(o map[string]any) { adds(within(o, "metadata"), "finalizers", "other.example/kept") }, toldMeta},
+	{"a generated name", func(o map[string]any) { within(o, "metadata")["generateName"] = "other-" }, toldMeta},
+	{"a finalizer of its Pods", func(o map[string]any) { adds(podMeta(o), "finalizers", "other.example/kept") }, toldMeta},
 	{"another image", func(o map[string]any) { training(o)["image"] = "other:1" }, "images" + unlisted + "other:1"},
 	{"a longer image", func(o map[string]any) { training(o)["image"] = "llama:12" }, "images" + unlisted + "llama:12"},
 	{"another container", func(o map[string]any) { adds(template(o), "containers", container("other:1")) }, "images" + unlisted + "other:1"},
@@ -132,6 +160,76 @@ var abuses = []abuse{
 	}, "secrets" + unlisted + "others"},
 }
 
+// fields are abuses of one field each, which the owner may list by its name.
+var fields = func() (all []abuse) {
+	type object = map[string]any
+	type part func(o object) object
+	probe := object{"httpGet": object{"host": "metadata.google.internal", "port": 80}}
+	for _, f := range []struct {
+		of    part
+		field string
+		value any
+		told  string // the field, if empty
+	}{
+		{podMeta, "labels", object{"app": "web"}, "labels.app=web"},
+		{podMeta, "annotations", object{"other.example/does": "it"}, "annotations.other.example/does=it"},
+		{template, "nodeName", "other", ""},
+		{template, "tolerations", []any{object{"operator": "Exists"}}, ""},
+		{template, "priorityClassName", "system-node-critical", ""},
+		{template, "preemptionPolicy", "PreemptLowerPriority", ""},
+		{template, "runtimeClassName", "other", ""},
+		{template, "schedulerName", "other", ""},
+		{template, "affinity", object{"podAntiAffinity": object{}}, ""},
+		{template, "hostAliases", []any{object{"ip": "10.0.0.1", "hostnames": []any{"storage.googleapis.com"}}}, ""},
+		{template, "resourceClaims", []any{object{"name": "other", "resourceClaimName": "others"}}, ""},
+		{template, "automountServiceAccountToken", true, ""},
+		{template, "securityContext", object{"runAsUser": 0}, "runAsUser"},
+		{template, "securityContext", object{"fsGroup": 0}, "fsGroup"},
+		{template, "securityContext", object{"seccompProfile": object{"type": "Unconfined"}}, "seccompProfile"},
+		{template, "securityContext", object{"appArmorProfile": object{"type": "Unconfined"}}, "appArmorProfile"},
+		{template, "securityContext", object{"seLinuxOptions": object{"type": "spc_t"}}, "seLinuxOptions"},
+		{template, "securityContext", object{"sysctls": []any{object{"name": "kernel.shm_rmid_forced", "value": "1"}}}, "sysctls"},
+		{template, "securityContext", object{"windowsOptions": object{"runAsUserName": "ContainerAdministrator"}}, "windowsOptions"},
+		{training, "securityContext", object{"runAsUser": 0}, "runAsUser"},
+		{training, "securityContext", object{"seccompProfile": object{"type": "Unconfined"}}, "seccompProfile"},
+		{training, "securityContext", object{"appArmorProfile": object{"type": "Localhost", "localhostProfile": "other"}}, "appArmorProfile"},
+		{training, "securityContext", object{"seLinuxOptions": object{"type": "spc_t"}}, "seLinuxOptions"},
+		{training, "ports", []any{object{"containerPort": 80, "hostPort": 80}}, "hostPort"},
+		{training, "livenessProbe", probe, ""},
+		{training, "lifecycle", object{"postStart": probe}, ""},
+		{jobSpec, "managedBy", "kueue.x-k8s.io/multikueue", ""},
+	} {
+		told := cmp.Or(f.told, f.field)
+		all = append(all, abuse{"the field " + told, func(o object) { f.of(o)[f.field] = f.value }, "privileges" + unlisted + told})
+	}
+	return append(all,
+		abuse{"a process of the machine", func(o object) {
+			template(o)["hostNetwork"] = true
+			template(o)["securityContext"] = object{"windowsOptions": object{"hostProcess": true}}
+			training(o)["securityContext"] = nil
+		}, "privileges" + unlisted + "hostNetwork, windowsOptions"},
+		abuse{"all of /proc", func(o object) {
+			template(o)["hostUsers"] = false
+			training(o)["securityContext"] = object{"procMount": "Unmasked"}
+		}, "privileges" + unlisted + "procMount"},
+		abuse{"a device", func(o object) {
+			adds(template(o), "volumes", object{"name": "raw", "persistentVolumeClaim": object{"claimName": "others"}})
+			training(o)["volumeDevices"] = []any{object{"name": "raw", "devicePath": "/dev/raw"}}
+		}, "privileges" + unlisted + "volumeDevices, persistentVolumeClaim"},
+		abuse{"a selector of its own", func(o object) {
+			podMeta(o)["labels"] = object{"app": "web"}
+			jobSpec(o)["manualSelector"], jobSpec(o)["selector"] = true, object{"matchLabels": object{"app": "web"}}
+		}, "privileges" + unlisted + "manualSelector, labels.app=web"},
+		abuse{"a Secret that pulls images", func(o object) { template(o)["imagePullSecrets"] = []any{object{"name": "others"}} }, "secrets" + unlisted + "others"},
+		abuse{"an image as a volume", func(o object) {
+			adds(template(o), "volumes", object{"name": "files", "image": object{"reference": "other:1"}})
+		}, "images" + unlisted + "other:1"},
+		abuse{"an image as a volume, where it is listed", func(o object) {
+			adds(template(o), "volumes", object{"name": "files", "image": object{"reference": "sidecar:1"}})
+		}, "privileges" + unlisted + "image"},
+	)
+}()
+
 func container(image string) map[string]any {
 	return map[string]any{"name": "other", "image": image, "command": []any{"sh"}}
 }
@@ -147,9 +245,14 @@ func adds(o map[string]any, list string, item any) {
 }
 
 // everything are lists with everything that the abuses want.
-var everything = map[string]any{
-	"images": "llama:1\nllama:12\nother:1\n", "serviceAccounts": " admin \ndefault\ntrainer", "secrets": "others\n",
-	"privileges": "privileged\ncapabilities\nhostNetwork\nhostPID\nhostIPC\nhostPath\npersistentVolumeClaim\ncsi\nserviceAccountToken\n",
+func everything() map[string]any {
+	lists := map[string]any{"images": "sidecar:1\nllama:1\n", "serviceAccounts": " trainer \n", "secrets": "", "privileges": "privileged\ncsi\nimage\nvolumeClaimPolicies\n"}
+	for _, a := range slices.Concat(abuses, fields) {
+		if list, items, listed := strings.Cut(a.told, unlisted); listed {
+			lists[list] = fmt.Sprint(lists[list], strings.ReplaceAll(items, ", ", "\n"), "\n")
+		}
+	}
+	return lists
 }
 
 // brings holds that recreate's account may delete and create what the owner of the namespace lists, and nothing else.
@@ -170,7 +273,7 @@ func (r account) brings() {
 			a.wrong(o)
 			r.answers("once the policy holds", post(kind, o).dry(), http.StatusUnprocessableEntity, a.told)
 		}
-		for _, a := range abuses {
+		for _, a := range slices.Concat(abuses, fields) {
 			o := manifest("again")
 			a.wrong(o)
 			r.denies(kind+" with "+a.what, post(kind, o).dry(), a.told)
@@ -188,13 +291,53 @@ func (r account) brings() {
 	part["name"] = "other"
 	spec["replicatedJobs"] = append(first, part)
 	r.denies("a JobSet of which the second part has another image", post("JobSet", second).dry(), "images"+unlisted+"other:1")
+	claiming := r.jobSet("again")
+	within(claiming, "spec")["volumeClaimPolicies"] = []any{map[string]any{"templates": []any{map[string]any{
+		"metadata": map[string]any{"name": "data"},
+		"spec":     map[string]any{"accessModes": []any{"ReadWriteOnce"}, "resources": map[string]any{"requests": map[string]any{"storage": "1Gi"}}},
+	}}}}
+	adds(training(claiming), "volumeMounts", map[string]any{"name": "data", "mountPath": "/data"})
+	r.denies("a JobSet with claims", post("JobSet", claiming).dry(), "privileges"+unlisted+"volumeClaimPolicies")
+	r.byAnother("a JobSet with claims", post("JobSet", claiming).dry(), claiming)
+	training(other)["image"] = "llama:1"                                                                      // nobody knows which of two policies is named
+	part["template"].(map[string]any)["metadata"] = map[string]any{"finalizers": []any{"other.example/kept"}} //nolint:forcetypeassert // likewise
+	r.denies("a JobSet of which the second part has a finalizer", post("JobSet", second).dry(), toldMeta)
+	bound := r.job("again")
+	within(bound, "spec")["suspend"] = true
+	template(bound)["tolerations"] = []any{map[string]any{"key": "google.com/tpu", "operator": "Exists"}}
+	template(bound)["automountServiceAccountToken"], template(bound)["hostUsers"] = false, false
+	template(bound)["securityContext"] = map[string]any{"runAsNonRoot": true, "seccompProfile": map[string]any{"type": "RuntimeDefault"}}
+	training(bound)["securityContext"] = map[string]any{
+		"allowPrivilegeEscalation": false, "privileged": false, "readOnlyRootFilesystem": true, "capabilities": map[string]any{"drop": []any{"ALL"}},
+	}
+	r.answers("a Job that is bound", post("Job", bound).dry(), http.StatusCreated, "")
 
+	large := r.jobSet("again")
+	within(large, "spec")["replicatedJobs"] = nil
+	for i := range 20 {
+		o := r.jobSet("again")
+		for k := range 200 {
+			adds(training(o), "env", map[string]any{"name": fmt.Sprint("VALUE_", k), "value": "a value"})
+		}
+		part := within(o, "spec")["replicatedJobs"].([]any)[0].(map[string]any) //nolint:forcetypeassert // likewise
+		part["name"] = fmt.Sprint("slice-", i)
+		adds(within(large, "spec"), "replicatedJobs", part)
+	}
+	r.answers("a large JobSet, which costs much to judge", post("JobSet", large).dry(), http.StatusCreated, "")
+
+	for _, propagation := range []string{`,"propagationPolicy":"Orphan"`, ""} { // without a word, a Job leaves its Pods
+		leaving := remove.dry()
+		leaving.body = strings.Replace(leaving.body, `,"propagationPolicy":"Background"`, propagation, 1)
+		r.denies("a deletion that leaves what trains: "+propagation, leaving, toldOrphans)
+	}
 	r.denies("a deletion of whatever stands there", call{method: http.MethodDelete, path: remove.path}.dry(), toldUID)
 	wrong := remove.dry()
 	wrong.body = precondition(r.object("Job", "llama-slice-0"))
 	r.answers("a deletion of another life", wrong, http.StatusConflict, "the UID in the precondition")
 	r.patch(r.path("JobSet", "llama"), map[string]any{"metadata": map[string]any{"labels": map[string]any{"pitstop-policy": nil}}})
-	r.denies("a deletion of what has no policy", remove.dry(), "touches nothing without the label pitstop-policy")
+	r.denies("a deletion of what has no policy", remove.dry(), toldWatch)
+	r.patch(r.path("JobSet", "llama"), map[string]any{"metadata": map[string]any{"labels": map[string]any{"pitstop-policy": "watch"}}})
+	r.denies("a deletion of what is only watched", remove.dry(), toldWatch)
 	r.patch(r.path("JobSet", "llama"), map[string]any{"metadata": map[string]any{"labels": map[string]any{"pitstop-policy": "spot"}}})
 
 	r.patch(lists, map[string]any{"data": map[string]any{"privileges": ""}})
@@ -208,11 +351,11 @@ func (r account) brings() {
 		r.byAnother("without the owner's lists", post(kind, o).dry(), o)
 	}
 
-	r.lists(everything)
+	r.lists(everything())
 	for kind, manifest := range kinds {
 		r.answers(kind+" that is listed", post(kind, manifest("again")).dry(), http.StatusCreated, "")
 		r.answers(kind+" that is listed, under a name that is taken", post(kind, manifest(taken[kind])).dry(), http.StatusConflict, "already exists")
-		for _, a := range abuses {
+		for _, a := range slices.Concat(abuses, fields) {
 			if strings.Contains(a.told, unlisted) {
 				o := manifest("again")
 				a.wrong(o)
@@ -222,6 +365,17 @@ func (r account) brings() {
 				}
 			}
 		}
+	}
+
+	ended := call{http.MethodDelete, r.path("Job", "llama-slice-0"), precondition(r.object("Job", "llama-slice-0"))}
+	for _, c := range []call{remove, ended} {
+		r.answers("a deletion of what Pitstop created", c.dry(), http.StatusOK, "")
+		r.patch(c.path, map[string]any{"metadata": map[string]any{"labels": map[string]any{"pitstop-incident": nil}}})
+		r.denies("a deletion of what trains", c.dry(), toldAlive)
+	}
+	r.exits(r.pods("llama-slice-0")[0], 2)
+	for _, c := range []call{ended, remove} {
+		r.answers("a deletion of what has failed", c.dry(), http.StatusOK, "")
 	}
 
 	former := within(r.object("JobSet", "llama"), "metadata")["uid"]
@@ -250,65 +404,17 @@ func (r account) denies(what string, c call, told string) {
 	}
 }
 
-const one = `"cloud.google.com/perform-maintenance":"true"`
-
-// machineAbuses are changes of a machine that Pitstop never makes, and what their caller is told.
-var machineAbuses = map[string]struct{ change, told string }{
-	"another label":           {`{"metadata":{"labels":{"other":"true"}}}`, "and no other"},
-	"another label beside it": {`{"metadata":{"labels":{` + one + `,"other":"true"}}}`, "and no other"},
-	"another value":           {`{"metadata":{"labels":{"cloud.google.com/perform-maintenance":"false"}}}`, "and no other"},
-	"a changed label":         {`{"metadata":{"labels":{` + one + `,"cloud.google.com/gke-nodepool":"other"}}}`, "and no other"},
-	"a label less":            {`{"metadata":{"labels":{` + one + `,"cloud.google.com/gke-nodepool":null}}}`, "and no other"},
-	"no schedule":             {`{"metadata":{"labels":{` + one + `}},"spec":{"unschedulable":true}}`, toldLabel},
-	"a taint":                 {`{"metadata":{"labels":{` + one + `}},"spec":{"taints":[{"key":"other","effect":"NoExecute"}]}}`, toldLabel},
-	"no taint":                {`{"metadata":{"labels":{` + one + `}},"spec":{"taints":null}}`, toldLabel},
-	"an annotation":           {`{"metadata":{"labels":{` + one + `},"annotations":{"other":"true"}}}`, toldLabel},
-	"an annotation less":      {`{"metadata":{"labels":{` + one + `},"annotations":null}}`, toldLabel},
-	"a finalizer":             {`{"metadata":{"labels":{` + one + `},"finalizers":["other.example/kept"]}}`, toldLabel},
-	"an owner":                {`{"metadata":{"labels":{` + one + `},"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"other","uid":"1"}]}}`, toldLabel},
-}
-
-// maintains holds that checkpoint's account may set the one label of machines with TPUs, and change nothing else.
-func (r account) maintains() {
-	r.t.Helper()
-	path := "/api/v1/nodes/" + r.namespace + "-a"
-	r.answers("once the policy holds", call{http.MethodPatch, path, `{"metadata":{"labels":{"other":"true"}}}`}.dry(), http.StatusUnprocessableEntity, "and no other")
-	for what, c := range machineAbuses {
-		change := call{http.MethodPatch, path, c.change}
-		r.denies(what, change.dry(), c.told)
-		if code, message := r.ask(http.MethodPut, path, c.change); code != http.StatusForbidden {
-			r.t.Errorf("an update with %s: %d %s", what, code, message)
-		}
-	}
-	r.answers("the label", call{http.MethodPatch, path, maintained}, http.StatusOK, "")
-	r.answers("the label again", call{http.MethodPatch, path, maintained}, http.StatusOK, "")
-	r.denies("no label", call{http.MethodPatch, path, `{"metadata":{"labels":{"cloud.google.com/perform-maintenance":null}}}`}, "and no other")
-	var node map[string]any
-	r.must(r.Do(r.t.Context(), http.MethodGet, path, nil, &node))
-	if labels := within(node, "metadata", "labels"); labels["cloud.google.com/perform-maintenance"] != "true" {
-		r.t.Errorf("%v", labels)
-	}
-	r.patch(path, map[string]any{"spec": map[string]any{"unschedulable": true}}) // it binds this account alone
-	r.patch(path, map[string]any{"metadata": map[string]any{"labels": map[string]any{"cloud.google.com/gke-tpu-accelerator": nil}}})
-	r.denies("a machine without TPUs", call{http.MethodPatch, path, maintained}, toldTPU)
-}
-
 // TestEveryBoundIsTried: for each thing that a policy demands there is an abuse that lacks it.
 func TestEveryBoundIsTried(t *testing.T) {
-	told := []string{toldUID, toldTPU}
-	for _, a := range abuses {
+	told := []string{toldUID, toldOrphans, toldAlive}
+	for _, a := range slices.Concat(abuses, fields) {
 		before, after, listed := strings.Cut(a.told, unlisted)
 		if listed && after == "" {
 			t.Errorf("%s: it has to say what is not listed", a.what)
 		}
 		told = append(told, map[bool]string{true: before + unlisted, false: a.told}[listed])
 	}
-	for _, a := range machineAbuses {
-		told = append(told, a.told)
-	}
-	objects, err := rbac.Objects(rbac.Options{
-		Recreate: rbac.Account{Email: Recreator, ID: "1"}, Checkpoint: rbac.Account{Email: Checkpointer, ID: "2"}, Allow: "recreate,early_maintenance", All: true,
-	})
+	objects, err := rbac.Objects(rbac.Options{Recreate: rbac.Account{Email: Recreator, ID: "1"}, Allow: "recreate", All: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,17 +8,14 @@ import (
 	"pitstop.internal/shared/provider/gke"
 )
 
-// Who may create a Job may run any program as any service account of its namespace, and who may patch a machine may also close it. Roles
-// know no smaller rights. So policies bound these two accounts in the API server, and the accounts alone:
-// https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/
+// Who may create a Job may run any program as any service account of its namespace. Roles know no smaller rights. So policies bound this
+// account in the API server, and the account alone: https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/
 
-const (
-	// AllowedName is the name of the ConfigMap in which the owner of a namespace lists what Pitstop may create there.
-	AllowedName = "pitstop-allowed"
-	// labelMaintain lets the maintenance of a machine begin. https://cloud.google.com/kubernetes-engine/docs/how-to/tpus
-	labelMaintain = "cloud.google.com/perform-maintenance"
-	labelTPU      = "cloud.google.com/gke-tpu-accelerator"
-)
+// AllowedName is the name of the ConfigMap in which the owner of a namespace lists what Pitstop may create there.
+const AllowedName = "pitstop-allowed"
+
+// presetWatch is the policy that allows nothing.
+const presetWatch = "watch"
 
 // Allowed is such a ConfigMap, to be filled in.
 const Allowed = `apiVersion: v1
@@ -33,10 +30,11 @@ data:
   # A Pod that names no service account uses default.
   serviceAccounts: |
     default
-  # The Secrets that containers get as variables or volumes.
+  # The Secrets that containers get as variables or volumes, and those that pull images.
   secrets: ""
-  # Fields of a Pod: privileged, capabilities, hostNetwork, hostPID, hostIPC, the kinds of volumes other than emptyDir, configMap,
-  # downwardAPI, secret and projected, and the sources of projected ones, such as serviceAccountToken.
+  # Other fields, by their names: privileged, hostNetwork, tolerations, priorityClassName, livenessProbe and so on. Of volumes, the kinds
+  # other than emptyDir, configMap, downwardAPI, secret and projected. Of Pods, labels.KEY=VALUE and annotations.KEY=VALUE. A refusal
+  # names what is missing.
   privileges: ""
 `
 
@@ -109,14 +107,11 @@ type ParamRef struct {
 
 // bounds are the policies of an account, each with its binding. An account that only reads has none.
 func bounds(u user) []Object {
-	name := strings.ReplaceAll(u.Email, "@", ".") // a name of this kind may have no @
-	switch u.function {
-	case Recreate:
-		return append(u.bound(name, jobs(), nil), u.bound("lists."+name, lists(), &ParamRef{AllowedName, "Deny"})...)
-	case Checkpoint:
-		return u.bound(name, machines(), nil)
+	if u.function != Recreate {
+		return nil
 	}
-	return nil
+	name := strings.ReplaceAll(u.Email, "@", ".") // a name of this kind may have no @
+	return append(u.bound(name, jobs(), nil), u.bound("lists."+name, lists(), &ParamRef{AllowedName, "Deny"})...)
 }
 
 // bound is a policy that binds the account alone.
@@ -138,12 +133,21 @@ func onJobs(operations ...string) Match {
 	}}
 }
 
+// The parts of a Job or JobSet, as variables. Each is a list.
+var (
+	partJobs = Named{"jobs", `request.resource.resource == "jobsets" ? variables.manifest.spec.?replicatedJobs.orValue([]).map(r, r.template) : [variables.manifest]`}
+	partPods = Named{"pods", `variables.jobs.map(j, j.spec.template)`}
+)
+
 // jobs bounds which Jobs and JobSets are created and deleted.
 func jobs() Policy {
+	const policyOf = `of.?metadata.labels[?"` + events.LabelPolicy + `"].orValue("")`
 	return Policy{
 		MatchConstraints: onJobs("CREATE", "DELETE"),
 		Variables: []Named{
 			{"manifest", `request.operation == "DELETE" ? oldObject : object`},
+			partJobs,
+			partPods,
 		},
 		Validations: []Validation{
 			{
@@ -155,21 +159,46 @@ func jobs() Policy {
 				Message:    "Pitstop creates nothing without the label " + events.LabelIncident,
 			},
 			{
+				// the API server has added the last four
+				Expression: `request.operation == "DELETE" ||
+([object] + variables.jobs + variables.pods).all(of, of.?metadata.orValue({}).all(f,
+  f in ["name", "namespace", "labels", "annotations", "uid", "creationTimestamp", "generation", "managedFields"]))`,
+				Message: "Pitstop creates nothing with an owner, a finalizer or a generated name",
+			},
+			{
 				Expression: `request.operation == "CREATE" || request.options.?preconditions.uid.orValue("") != ""`,
 				Message:    "Pitstop deletes nothing without the precondition of its uid",
 			},
 			{
-				Expression: `([variables.manifest] + variables.manifest.spec.?replicatedJobs.orValue([]).map(r, r.template))
-  .exists(of, "` + events.LabelPolicy + `" in of.?metadata.labels.orValue({}))`,
-				Message: "Pitstop touches nothing without the label " + events.LabelPolicy,
+				// without a word, a Job leaves its Pods
+				Expression: `request.operation == "CREATE" || request.options.?propagationPolicy.orValue("") in ["Background", "Foreground"]`,
+				Message:    "Pitstop deletes nothing without its Pods: propagationPolicy has to be Background or Foreground",
+			},
+			{
+				Expression: `request.operation == "CREATE" || "` + events.LabelIncident + `" in oldObject.metadata.?labels.orValue({}) ||
+oldObject.?status.terminalState.orValue("") == "Failed" ||
+oldObject.?status.conditions.orValue([]).exists(c, c.type == "Failed" && c.status == "True")`,
+				Message: "Pitstop deletes nothing that has neither failed nor the label " + events.LabelIncident,
+			},
+			{
+				Expression: `([variables.manifest] + variables.jobs).exists(of, ` + policyOf + ` != "") &&
+([variables.manifest] + variables.jobs).all(of, ` + policyOf + ` != "` + presetWatch + `")`,
+				Message: "Pitstop touches nothing without the label " + events.LabelPolicy + ", or with " + presetWatch + " in it",
 			},
 		},
 	}
 }
 
+// others is an expression for the names of the fields of an object that are not free. A field that is false asks for nothing.
+func others(o string, free ...string) string {
+	return fmt.Sprintf("%[1]s.filter(f, !(f in %[2]s) && %[1]s[f] != false)", o, strings.ReplaceAll(fmt.Sprintf("%q", free), " ", ", "))
+}
+
 // lists bounds what is in the Jobs and JobSets that are created. An API server looks for the ConfigMap before it asks who calls, and
 // where there is none, it denies the call to everybody. So this policy is only about objects with the label that Pitstop alone sets; the
 // other policy demands it.
+//
+// Privileges are all fields but those that are free: a field of a later Kubernetes has to be listed too.
 func lists() Policy {
 	match := onJobs("CREATE")
 	match.ObjectSelector = &Selector{[]LabelExpression{{events.LabelIncident, "Exists"}}}
@@ -177,20 +206,24 @@ func lists() Policy {
 		ParamKind:        &Kind{"v1", "ConfigMap"},
 		MatchConstraints: match,
 		Variables: []Named{
-			{"pods", `request.resource.resource == "jobsets"
-  ? object.spec.replicatedJobs.map(r, r.template.spec.template.spec)
-  : [object.spec.template.spec]`},
+			{"manifest", "object"},
+			partJobs,
+			partPods,
 			{"containers", `// a list for each Pod
-variables.pods.map(p, p.containers + p.?initContainers.orValue([]))`},
+variables.pods.map(p, p.spec.containers + p.spec.?initContainers.orValue([]))`},
 			{"volumes", `// a list for each Pod
-variables.pods.map(p, p.?volumes.orValue([]))`},
+variables.pods.map(p, p.spec.?volumes.orValue([]))`},
 			{"images", `// joined and split, a list of lists becomes one list
-variables.containers.map(of, of.map(c, c.image).join("\n")).join("\n").split("\n")`},
+(
+  variables.containers.map(of, of.map(c, c.image).join("\n")) +
+  variables.volumes.map(of, of.map(v, v.?image.reference.orValue("")).filter(image, image != "").join("\n")).filter(images, images != "")
+).join("\n").split("\n")`},
 			{"serviceAccounts", `// a Pod has an older name for the same field
-variables.pods.map(p, [p.?serviceAccountName.orValue(""), p.?serviceAccount.orValue("")])
+variables.pods.map(p, [p.spec.?serviceAccountName.orValue(""), p.spec.?serviceAccount.orValue("")])
   .map(of, of.all(name, name == "") ? "default" : of.filter(name, name != "").join("\n"))
   .join("\n").split("\n")`},
 			{"secrets", `(
+  variables.pods.map(p, p.spec.?imagePullSecrets.orValue([]).map(s, s.?name.orValue("")).join("\n")) +
   variables.containers.map(of, of.map(c, (
     c.?env.orValue([]).map(e, e.?valueFrom.secretKeyRef.name.orValue("")) +
     c.?envFrom.orValue([]).map(e, e.?secretRef.name.orValue(""))
@@ -200,14 +233,10 @@ variables.pods.map(p, [p.?serviceAccountName.orValue(""), p.?serviceAccount.orVa
     v.?projected.sources.orValue([]).map(s, s.?secret.name.orValue(""))
   ).join("\n")).join("\n"))
 ).join("\n").split("\n").filter(name, name != "")`},
-			{"privileges", `(
-  ["hostNetwork", "hostPID", "hostIPC"].filter(f, variables.pods.exists(p, p[?f].orValue(false))) +
-  ["privileged"].filter(f, variables.containers.exists(of, of.exists(c, c.?securityContext[?f].orValue(false)))) +
-  ["capabilities"].filter(f, variables.containers.exists(of, of.exists(c, c.?securityContext[?f].add.orValue([]) != []))) +
-  // what a volume has beside its name is its kind
-  variables.volumes.map(of, of.map(v, v.filter(kind, kind != "name").join("\n")).join("\n")) +
-  variables.volumes.map(of, of.map(v, v.?projected.sources.orValue([]).map(s, s.filter(kind, true).join("\n")).join("\n")).join("\n"))
-).join("\n").split("\n").filter(f, !(f in ["", "emptyDir", "configMap", "downwardAPI", "secret", "projected"]))`},
+			{"contexts", `// a list for each Pod
+variables.pods.map(p, [p.spec.?securityContext.orValue({})]) +
+variables.containers.map(of, of.map(c, c.?securityContext.orValue({})))`},
+			{"privileges", privileges()},
 		},
 	}
 	for _, list := range []string{"images", "serviceAccounts", "secrets", "privileges"} {
@@ -224,33 +253,43 @@ variables.pods.map(p, [p.?serviceAccountName.orValue(""), p.?serviceAccount.orVa
 	return p
 }
 
-// machines bounds who starts maintenance: machines with TPUs get the one label, and nothing else of them changes.
-func machines() Policy {
-	const maintain = `"` + labelMaintain + `"`
-	return Policy{
-		MatchConstraints: Match{ResourceRules: []ResourceRule{{[]string{""}, []string{"*"}, []string{"nodes"}, []string{"UPDATE"}}}},
-		Variables: []Named{
-			{"before", "oldObject.metadata.?labels.orValue({})"},
-			{"after", "object.metadata.?labels.orValue({})"},
-		},
-		Validations: []Validation{
-			{
-				Expression: `"` + labelTPU + `" in variables.before`,
-				Message:    "Pitstop labels machines with TPUs alone",
-			},
-			{
-				Expression: `variables.after[?` + maintain + `].orValue("") == "true" &&
-variables.before.all(k, k in variables.after) &&
-variables.after.all(k, k == ` + maintain + ` || k in variables.before && variables.before[k] == variables.after[k])`,
-				Message: "Pitstop sets the label " + labelMaintain + `="true" and no other`,
-			},
-			{
-				Expression: `oldObject.all(k, k in object) &&
-object.all(k, k == "metadata" || k in oldObject && oldObject[k] == object[k]) &&
-oldObject.metadata.all(k, k in object.metadata) &&
-object.metadata.all(k, k in ["labels", "managedFields"] || k in oldObject.metadata && oldObject.metadata[k] == object.metadata[k])`,
-				Message: "Pitstop changes nothing of a machine but a label",
-			},
-		},
+// privileges is an expression for what has to be listed of the fields of a JobSet, of Jobs, Pods, containers and volumes.
+func privileges() string {
+	each := func(of, o, fields string) string {
+		return of + ".map(" + o + ", " + fields + `.join("\n"))`
 	}
+	inEach := func(of, o, fields string) string {
+		return of + ".map(of, " + each("of", o, fields) + `.join("\n"))`
+	}
+	parts := []string{
+		`(request.resource.resource == "jobsets" ? ` + others("object.spec",
+			"replicatedJobs", "network", "successPolicy", "failurePolicy", "startupPolicy", "suspend", "coordinator", "ttlSecondsAfterFinished") + " : [])",
+		each("variables.jobs", "j", others("j.spec", "parallelism", "completions", "activeDeadlineSeconds", "podFailurePolicy", "successPolicy",
+			"backoffLimit", "backoffLimitPerIndex", "maxFailedIndexes", "selector", "template", "ttlSecondsAfterFinished", "completionMode",
+			"suspend", "podReplacementPolicy")),
+		`// a Service or a policy may select a Pod by its labels
+  ` + each("variables.pods", "p", `p.?metadata.labels.orValue({})
+    .filter(k, !(k in ["controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"]))
+    .map(k, "labels." + k + "=" + p.metadata.labels[k])`),
+		each("variables.pods", "p", `p.?metadata.annotations.orValue({}).map(k, "annotations." + k + "=" + p.metadata.annotations[k])`),
+		each("variables.pods", "p", others("p.spec", "containers", "initContainers", "volumes", "restartPolicy", "terminationGracePeriodSeconds",
+			"activeDeadlineSeconds", "dnsPolicy", "nodeSelector", "serviceAccountName", "serviceAccount", "shareProcessNamespace",
+			"securityContext", "imagePullSecrets", "hostname", "subdomain", "setHostnameAsFQDN", "schedulerName", "tolerations",
+			"enableServiceLinks")),
+		each("variables.pods", "p", `["schedulerName"].filter(f, p.spec[?f].orValue("default-scheduler") != "default-scheduler")`),
+		each("variables.pods", "p", `["tolerations"].filter(f, p.spec[?f].orValue([]).exists(t, t.?key.orValue("") != "google.com/tpu"))`),
+		inEach("variables.containers", "c", others("c", "name", "image", "command", "args", "workingDir", "ports", "env", "envFrom", "resources",
+			"volumeMounts", "terminationMessagePath", "terminationMessagePolicy", "imagePullPolicy", "securityContext", "stdin", "stdinOnce",
+			"tty", "restartPolicy")),
+		inEach("variables.containers", "c", `c.?ports.orValue([]).map(o, `+others("o", "name", "containerPort", "protocol")+`.join("\n"))`),
+		inEach("variables.containers", "c", others("c.?resources.orValue({})", "limits", "requests")),
+		inEach("variables.contexts", "s", `s.filter(f, !(f in ["allowPrivilegeEscalation", "readOnlyRootFilesystem", "runAsNonRoot"]) &&
+    s[f] != false && !(f == "capabilities" && s[f].?add.orValue([]) == []) &&
+    !(f in ["seccompProfile", "appArmorProfile"] && s[f].?type.orValue("") == "RuntimeDefault"))`),
+		`// what a volume has beside its name is its kind
+  ` + inEach("variables.volumes", "v", `v.filter(kind, !(kind in ["name", "emptyDir", "configMap", "downwardAPI", "secret", "projected"]))`),
+		inEach("variables.volumes", "v", `v.?projected.sources.orValue([])
+    .map(s, s.filter(kind, !(kind in ["configMap", "downwardAPI", "secret"])).join("\n"))`),
+	}
+	return "(\n  " + strings.Join(parts, " +\n  ") + "\n" + `).join("\n").split("\n").filter(f, f != "")`
 }

@@ -18,15 +18,13 @@ import (
 
 // The functions whose accounts call a cluster.
 const (
-	Patrol     = "patrol"
-	Recreate   = "recreate"
-	Checkpoint = "checkpoint"
+	Patrol   = "patrol"
+	Recreate = "recreate"
 )
 
 // switches are those that an acting function needs one of. Without it, a cluster grants its account nothing.
 var switches = map[string][]policy.Switch{
-	Recreate:   {policy.Recreate, policy.RecreateNonSpot},
-	Checkpoint: {policy.EarlyMaintenance},
+	Recreate: {policy.Recreate, policy.RecreateNonSpot},
 }
 
 // Right is what some functions may do with one resource of a cluster.
@@ -43,7 +41,7 @@ type Right struct {
 // Rights are all rights in a cluster. Each role follows from them.
 func Rights() []Right {
 	read := []string{"list"}
-	all := []string{Patrol, Recreate, Checkpoint} // a function that acts reads first
+	all := []string{Patrol, Recreate} // a function that acts reads first
 	return []Right{
 		{all, "batch", "jobs", read, false, "a Job is a slice"},
 		{all, "jobset.x-k8s.io", "jobsets", read, false, "a JobSet is a Multislice, and says which restarts are left"},
@@ -52,7 +50,6 @@ func Rights() []Right {
 		{all, "accelerator.gke.io", "slices", read, true, "the Slices of TPU7x say why a Job cannot be used"},
 		{[]string{Recreate}, "batch", "jobs", []string{"create", "delete"}, false, "to bring a failed Job back"},
 		{[]string{Recreate}, "jobset.x-k8s.io", "jobsets", []string{"create", "delete"}, false, "to bring a failed JobSet back"},
-		{[]string{Checkpoint}, "", "nodes", []string{"patch"}, true, "to start announced maintenance early, by the label " + labelMaintain},
 	}
 }
 
@@ -62,8 +59,8 @@ type Account struct{ Email, ID string }
 
 // Options say who may do what, and where.
 type Options struct {
-	// Patrol reads. Recreate and Checkpoint act, where Allow has a switch for them, and have no rights elsewhere.
-	Patrol, Recreate, Checkpoint Account
+	// Patrol reads. Recreate acts, where Allow has a switch for it, and has no rights elsewhere.
+	Patrol, Recreate Account
 	// Allow are switches of a policy, separated by commas. One that needs no right in a cluster adds none.
 	Allow string
 	// Namespaces are those with trainings. All takes every namespace instead, those that are made later too.
@@ -124,7 +121,7 @@ type user struct {
 }
 
 func (o Options) accounts() []user {
-	return []user{{o.Patrol, Patrol}, {o.Recreate, Recreate}, {o.Checkpoint, Checkpoint}}
+	return []user{{o.Patrol, Patrol}, {o.Recreate, Recreate}}
 }
 
 // flag is the flag of that name for the account.

@@ -25,9 +25,8 @@ import (
 var update = flag.Bool("update", false, "write the golden files again")
 
 var (
-	patrol     = Account{"pitstop-patrol@demo.iam.gserviceaccount.com", "107000000000000000001"}
-	recreate   = Account{"pitstop-recreate@demo.iam.gserviceaccount.com", "107000000000000000002"}
-	checkpoint = Account{"pitstop-checkpoint@demo.iam.gserviceaccount.com", "107000000000000000003"}
+	patrol   = Account{"pitstop-patrol@demo.iam.gserviceaccount.com", "107000000000000000001"}
+	recreate = Account{"pitstop-recreate@demo.iam.gserviceaccount.com", "107000000000000000002"}
 )
 
 func TestManifestsAreAsRecorded(t *testing.T) {
@@ -37,7 +36,7 @@ func TestManifestsAreAsRecorded(t *testing.T) {
 		"namespaces":    {Patrol: patrol, Namespaces: []string{"train", "research", "train"}},
 		"everywhere":    {Patrol: patrol, All: true},
 		"unnamed":       {Namespaces: train},
-		"acting":        {Patrol: patrol, Recreate: recreate, Checkpoint: checkpoint, Allow: "recreate,early_maintenance", Namespaces: train},
+		"acting":        {Patrol: patrol, Recreate: recreate, Allow: "recreate,early_maintenance", Namespaces: train},
 		"recreating":    {Patrol: patrol, Recreate: recreate, Allow: "restart,recreate_non_spot", All: true},
 	} {
 		objects, err := Objects(o)
@@ -91,7 +90,7 @@ func TestTheRightsAreThoseOfTheCalls(t *testing.T) {
 		if _, err := client.List(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		o := Options{Patrol: patrol, Recreate: recreate, Checkpoint: checkpoint, Allow: "recreate,early_maintenance", All: namespace == ""}
+		o := Options{Patrol: patrol, Recreate: recreate, Allow: "recreate", All: namespace == ""}
 		if namespace != "" {
 			o.Namespaces = []string{namespace}
 		}
@@ -103,7 +102,7 @@ func TestTheRightsAreThoseOfTheCalls(t *testing.T) {
 		for _, call := range r.calls {
 			verb, group, in, resource := parsed(t, call)
 			read[group+"/"+resource] = true
-			for _, a := range []Account{patrol, recreate, checkpoint} { // who acts reads first
+			for _, a := range []Account{patrol, recreate} { // who acts reads first
 				if !allowed(objects, a, verb, group, in, resource) {
 					t.Errorf("namespace %q: nothing allows %s to %s", namespace, call, a.Email)
 				}
@@ -241,15 +240,14 @@ func TestEachSwitchGrantsItsOwn(t *testing.T) {
 		{recreate, "create", "train", "jobset.x-k8s.io/jobsets"},
 		{recreate, "delete", "train", "jobset.x-k8s.io/jobsets"},
 	}
-	label := []grant{{checkpoint, "patch", "", "/nodes"}}
 	for _, s := range policy.All() {
-		want := map[policy.Switch][]grant{policy.Recreate: create, policy.RecreateNonSpot: create, policy.EarlyMaintenance: label}[s]
-		objects, err := Objects(Options{Patrol: patrol, Recreate: recreate, Checkpoint: checkpoint, Allow: string(s), Namespaces: []string{"train"}})
+		want := map[policy.Switch][]grant{policy.Recreate: create, policy.RecreateNonSpot: create}[s]
+		objects, err := Objects(Options{Patrol: patrol, Recreate: recreate, Allow: string(s), Namespaces: []string{"train"}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		var got []grant
-		for _, a := range []Account{patrol, recreate, checkpoint} {
+		for _, a := range []Account{patrol, recreate} {
 			for _, namespace := range []string{"train", "", "research"} {
 				for _, resource := range []string{"batch/jobs", "jobset.x-k8s.io/jobsets", "/nodes", "/pods", "/secrets", "/configmaps", "/pods/exec", "accelerator.gke.io/slices"} {
 					for _, verb := range []string{"create", "delete", "patch", "update", "get", "watch", "deletecollection", "impersonate", "*"} {
@@ -277,7 +275,7 @@ func TestEachSwitchGrantsItsOwn(t *testing.T) {
 
 // TestNobodyActsUnbounded: an account that may change something has a policy and its binding, and both come before its rights.
 func TestNobodyActsUnbounded(t *testing.T) {
-	objects, err := Objects(Options{Recreate: recreate, Checkpoint: checkpoint, Allow: "recreate,recreate_non_spot,early_maintenance", All: true})
+	objects, err := Objects(Options{Recreate: recreate, Allow: "recreate,recreate_non_spot", All: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -304,8 +302,8 @@ func TestNobodyActsUnbounded(t *testing.T) {
 			}
 		}
 	}
-	if acting != 2 {
-		t.Errorf("%d accounts act, want 2", acting)
+	if acting != 1 {
+		t.Errorf("%d accounts act, want 1", acting)
 	}
 }
 
@@ -335,7 +333,6 @@ func TestAWrongOptionIsNamed(t *testing.T) {
 		{Options{Namespaces: []string{"a\nb"}}, `--namespace "a\nb" is no name of a namespace`},
 		{Options{Namespaces: train, Allow: "recreate,fly"}, `--allow: ["fly"] is no switch; the switches are ["request_checkpoint"`},
 		{Options{Namespaces: train, Allow: "recreate_non_spot"}, "--allow=recreate_non_spot lets recreate act, so --recreate-account and --recreate-id are needed; "},
-		{Options{Namespaces: train, Allow: "early_maintenance"}, "--allow=early_maintenance lets checkpoint act, so --checkpoint-account and --checkpoint-id are needed; "},
 		{Options{Namespaces: train, Allow: "recreate", Patrol: patrol, Recreate: patrol}, "--account and --recreate-account name one account; each function has its own"},
 	} {
 		if _, err := Objects(c.options); err == nil || !strings.HasPrefix(err.Error(), c.says) {
