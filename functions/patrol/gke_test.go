@@ -50,7 +50,7 @@ func newClusterBench(t *testing.T) *clusterBench {
 		Fleet: b.Fleet, Provider: providers, Audit: b.AuditLog, Publisher: b.Sender, Project: fleettest.Project, Ours: []string{fleettest.Us}, Sleep: b.Sleep,
 	})
 	for _, name := range []string{"n1", "n2"} {
-		b.call(http.MethodPost, "/api/v1/nodes", fmt.Sprintf(`{"metadata":{"name":%q,"labels":{"cloud.google.com/gke-tpu-accelerator":"tpu-v6e-slice","cloud.google.com/gke-spot":"true"}},`+
+		b.call(http.MethodPost, "/api/v1/nodes", fmt.Sprintf(`{"metadata":{"name":%q,"labels":{"cloud.google.com/gke-nodepool":"spot","cloud.google.com/gke-tpu-accelerator":"tpu-v6e-slice","cloud.google.com/gke-tpu-topology":"2x4","cloud.google.com/gke-spot":"true"}},`+
 			`"status":{"allocatable":{"google.com/tpu":"4"},"conditions":[{"type":"Ready","status":"True"}]}}`, name))
 	}
 	return b
@@ -80,7 +80,7 @@ func (b *clusterBench) job(more string) {
 func (b *clusterBench) named(name, more string) {
 	b.T.Helper()
 	b.call(http.MethodPost, jobs, `{"metadata":{"name":"`+name+`","labels":{"pitstop-policy":"spot"},"annotations":{"pitstop-checkpoint-dir":"gs://ckpt/llama"}},`+
-		`"spec":{"completionMode":"Indexed","parallelism":2,"completions":2,"backoffLimit":0`+more+`,"template":{"spec":{"restartPolicy":"Never","nodeSelector":{"cloud.google.com/gke-tpu-accelerator":"tpu-v6e-slice"},`+
+		`"spec":{"completionMode":"Indexed","parallelism":2,"completions":2,"backoffLimit":0`+more+`,"template":{"spec":{"restartPolicy":"Never","nodeSelector":{"cloud.google.com/gke-tpu-accelerator":"tpu-v6e-slice","cloud.google.com/gke-tpu-topology":"2x4"},`+
 		`"containers":[{"name":"train","image":"train:1","env":[{"name":"TOKEN","value":"`+secret+`"}],"resources":{"limits":{"google.com/tpu":4},"requests":{"google.com/tpu":4}}}]}}}}`)
 }
 
@@ -303,7 +303,7 @@ func TestMachinesOfAJobAreMapped(t *testing.T) {
 		b.call(http.MethodDelete, "/api/v1/nodes/"+name, "")
 	}
 	node := func(name string) {
-		b.call(http.MethodPost, "/api/v1/nodes", fmt.Sprintf(`{"metadata":{"name":%q,"labels":{"cloud.google.com/gke-tpu-accelerator":"tpu-v6e-slice"}},`+
+		b.call(http.MethodPost, "/api/v1/nodes", fmt.Sprintf(`{"metadata":{"name":%q,"labels":{"cloud.google.com/gke-nodepool":"spot","cloud.google.com/gke-tpu-accelerator":"tpu-v6e-slice","cloud.google.com/gke-tpu-topology":"2x4"}},`+
 			`"status":{"allocatable":{"google.com/tpu":"4"},"conditions":[{"type":"Ready","status":"True"}]}}`, name))
 	}
 	node(machine(1))
@@ -355,7 +355,7 @@ func TestMachinesAreGivenBack(t *testing.T) {
 			b := newClusterBench(t)
 			for i, name := range []string{"n1", "n2"} {
 				b.call(http.MethodDelete, "/api/v1/nodes/"+name, "")
-				b.call(http.MethodPost, "/api/v1/nodes", fmt.Sprintf(`{"metadata":{"name":%q,"labels":{"cloud.google.com/gke-tpu-accelerator":"tpu-v6e-slice"}},`+
+				b.call(http.MethodPost, "/api/v1/nodes", fmt.Sprintf(`{"metadata":{"name":%q,"labels":{"cloud.google.com/gke-nodepool":"spot","cloud.google.com/gke-tpu-accelerator":"tpu-v6e-slice","cloud.google.com/gke-tpu-topology":"2x4"}},`+
 					`"status":{"allocatable":{"google.com/tpu":"4"},"conditions":[{"type":"Ready","status":"True"}]}}`, machine(i+1)))
 			}
 			b.job("")
