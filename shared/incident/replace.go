@@ -470,13 +470,14 @@ func (m *machine) keepIfAlive(s *Slot) {
 	m.line(LineSeen, m.describe(s), "")
 	m.drop(events.ActionDelete, s.Name)
 	// One charge covers a deletion that goes on and the deletion of another slice.
-	if going := slices.ContainsFunc(m.w.Slices, func(o Slot) bool { return o.Replace && !m.creationUnderWay(&o) }); m.goOnWithout(s) || !going {
+	if !slices.ContainsFunc(m.w.Slices, func(o Slot) bool { return o.Replace && !m.creationUnderWay(&o) }) {
 		m.uncharge(events.ActionDelete)
 	}
+	m.goOnWithout(s)
 }
 
-// goOnWithout goes on without the replacement of a slice that lives. It reports whether that was the only one.
-func (m *machine) goOnWithout(s *Slot) (only bool) {
+// goOnWithout goes on without the replacement of a slice that lives.
+func (m *machine) goOnWithout(s *Slot) {
 	why := m.w.Words().Healer + " healed the slice before it was deleted"
 	wait := "wait for " + m.w.recovery()
 	switch {
@@ -490,7 +491,6 @@ func (m *machine) goOnWithout(s *Slot) (only bool) {
 		if m.toBeDeleted() == nil {
 			m.recreate(why)
 		}
-		return false
 	case s.Condition == Ready && !m.w.admitted():
 		m.requestLease()
 	case s.Condition == Ready:
@@ -499,7 +499,6 @@ func (m *machine) goOnWithout(s *Slot) (only bool) {
 		m.enter(Healing, m.firstHealedBy())
 		m.decided(wait, why)
 	}
-	return true
 }
 
 // deletionMayTakeEffect reports whether the deletion of a slice may take effect, or has. A deletion that was begun and never
