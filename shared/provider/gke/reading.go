@@ -61,7 +61,8 @@ type Reading struct {
 	Accelerator, Topology string
 	// Policy and Directory are the owner's words on the Job or its JobSet. Incident is Pitstop's own: of the incident that created it.
 	Policy, Directory, Incident string
-	// Cause is events.CauseCrash where the training ended by itself, and no machine or Slice of it had trouble; otherwise it is empty.
+	// Cause is events.CauseCrash where the training ended by itself, and no machine or Slice of it had trouble. It is events.CauseUnknown
+	// where a machine may have had trouble before that, and otherwise empty.
 	Cause events.Cause
 	// Kept is why nobody but its owner may replace it; empty if Pitstop may. A reason of one slice of a JobSet is one of all.
 	Kept string
@@ -143,10 +144,12 @@ func Readings(o Objects, location, cluster string, now time.Time) []Reading {
 		}
 	}
 	// A JobSet fails and is replaced as a whole, for what is true of one of its slices.
-	crashed, kept := map[string]bool{}, map[string]string{}
+	cause, kept := map[string]events.Cause{}, map[string]string{}
 	for _, r := range all {
 		set := r.Scope + "/" + r.Group
-		crashed[set] = crashed[set] || r.Cause == events.CauseCrash
+		if cause[set] == "" || r.Cause == events.CauseCrash {
+			cause[set] = r.Cause
+		}
 		if kept[set] == "" || r.Kept != "" && r.Kept < kept[set] {
 			kept[set] = r.Kept
 		}
@@ -156,8 +159,8 @@ func Readings(o Objects, location, cluster string, now time.Time) []Reading {
 			continue
 		}
 		set := r.Scope + "/" + r.Group
-		if r.State == Lost && crashed[set] {
-			all[i].Cause = events.CauseCrash
+		if r.State == Lost {
+			all[i].Cause = cause[set]
 		}
 		all[i].Kept = cmp.Or(r.Kept, kept[set])
 	}
@@ -272,19 +275,23 @@ func (s slot) reading(nodes map[string]*Node, prefix string, now time.Time) Read
 	if t := s.sliceTrouble(); t != "" && t != r.Why && (r.State == Unhealthy || r.State == Lost) {
 		r.Why += "; " + t
 	}
-	if crash := s.crash(nodes); crash != "" && r.State == Lost {
-		r.Cause, r.Why = events.CauseCrash, r.Why+"; "+crash
+	if crash, certain := s.crash(nodes); crash != "" && r.State == Lost {
+		r.Cause, r.Why = events.CauseUnknown, r.Why+"; "+crash
+		if certain {
+			r.Cause = events.CauseCrash
+		}
 	}
 	// Job and JobSet wait until the machine says that the Pod has ended. One that never answers again never says it.
 	r.Heals = r.Heals && !silent
 	return r
 }
 
-// crash says which Pod ended by itself; empty where none did, or where a machine or a Slice had trouble, or may have had: then the others
-// followed. A Pod that ended long before the Job failed did not end it: the Job had retries left.
-func (s slot) crash(nodes map[string]*Node) (how string) {
-	if s.sliceTrouble() != "" || len(s.pods) < s.spec.pods() && !s.stands(nodes) {
-		return ""
+// crash says which Pod ended by itself; empty where none did, or where a machine or a Slice had trouble: then the others followed. It is
+// not certain where a Pod is listed no more, which may have gone with its machine before. A Pod that ended long before the Job failed did
+// not end it: the Job had retries left.
+func (s slot) crash(nodes map[string]*Node) (how string, certain bool) {
+	if s.sliceTrouble() != "" {
+		return "", false
 	}
 	for _, p := range s.pods {
 		if over := p.over(); p.ended() && s.job != nil && !over.IsZero() && s.job.gaveUp().Sub(over) > failsWithin {
@@ -292,13 +299,13 @@ func (s slot) crash(nodes map[string]*Node) (how string) {
 		}
 		n := nodes[p.Spec.NodeName]
 		if p.Status.Conditions.holds("DisruptionTarget") || p.Spec.NodeName != "" && (n == nil || n.trouble() != "") {
-			return ""
+			return "", false
 		}
 		if end := p.crashed(); end != "" && (how == "" || end < how) {
 			how = end
 		}
 	}
-	return how
+	return how, len(s.pods) >= s.spec.pods() || s.stands(nodes)
 }
 
 // stands reports whether all machines of a slice have been well since before its Pods ended, by the machines alone: the Pods that a failed
