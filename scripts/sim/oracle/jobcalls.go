@@ -54,17 +54,12 @@ func (c *Checks) calledJob(ctx context.Context, cl *world.Cluster, j world.JobCo
 		if owner := g.lastAct(); owner.what == world.Deleted && owner.by == faults.Owner && now.Sub(owner.at) > unseen && inst.Seen.Sub(owner.at) > c.learned() {
 			c.Violated("2 owner", workload, "%s was created, and its owner has deleted it at %s", g.Slice, owner.at.UTC().Format(time.DateTime))
 		}
-		if in := doc.Incident; in != nil && in.Clearing != "" && inst.Seen.After(in.Since) {
-			c.Violated("2 owner", workload, "%s was created for %s, which only cleans up", g.Slice, in.ID)
-		}
 	}
 	c.jobOrdered(workload, cl, j, sent)
 }
 
-// jobDeleted checks a deletion: only what has failed for good is deleted, or what we have made ourselves and nothing was let into, or what
-// has not been usable for long.
+// jobDeleted checks a deletion: its Jobs have failed for good.
 func (c *Checks) jobDeleted(doc incident.Workload, gangs []*gang, objects gke.Objects) {
-	now := c.Clock.Now()
 	for _, g := range gangs {
 		i := slices.IndexFunc(objects.Jobs, func(j gke.Job) bool { return j.Namespace == g.In() && j.Name == g.Slice })
 		if i < 0 {
@@ -78,7 +73,6 @@ func (c *Checks) jobDeleted(doc incident.Workload, gangs []*gang, objects gke.Ob
 			c.Violated("9 brake", doc.ID, "%s was deleted without a slot of the brake", g.Slice)
 			return
 		}
-		ours := job.Labels[events.LabelIncident] != "" || g.Set() != nil && g.Set().Labels[events.LabelIncident] != ""
 		_, trains := g.Running()
 		switch {
 		case jobEnded(g.Gang, job, "Complete", "Completed"):
@@ -86,10 +80,8 @@ func (c *Checks) jobDeleted(doc incident.Workload, gangs []*gang, objects gke.Ob
 		case jobEnded(g.Gang, job, "Failed", "Failed"):
 		case g.suspended[job.UID] != "" && g.suspended[job.UID] != world.Kueue && job.Spec.Suspend:
 			c.Violated("2 owner", doc.ID, "%s was deleted, and its owner has suspended it", g.Slice)
-		case g.Up() && trains && now.Sub(g.usable) > c.learned():
+		case g.Up() && trains:
 			c.Violated("3 admitted", doc.ID, "%s was deleted while training ran in it, at step %d", g.Slice, g.LastStep())
-		case ours && doc.Incident != nil && doc.Incident.Clearing != "":
-		case s.Condition == incident.Lost, now.Sub(s.Since) >= incident.HealFor, slices.ContainsFunc(gangs, func(o *gang) bool { return o != g }):
 		default:
 			c.Violated("8 progress", doc.ID, "%s was deleted, and it had not failed: %s", g.Slice, s.State)
 		}
@@ -104,8 +96,7 @@ func (c *Checks) jobAllowed(inst *world.Instance, doc incident.Workload, gangs [
 	case inst.Pause.Holds(c.Clock.Now()):
 		c.Violated("owner's word", doc.ID, "%s was %s though everything is paused", gangs[0].Name, what)
 	}
-	cleans := doc.Incident != nil && doc.Incident.Clearing != ""
-	if !cleans && !c.jobMay(gangs[0], func(p policy.Policy) bool {
+	if !c.jobMay(gangs[0], func(p policy.Policy) bool {
 		return p.Switches.Recreate != policy.No && gangs[0].Pool().Spot || p.Switches.RecreateNonSpot != policy.No
 	}) {
 		c.Violated("owner's word", doc.ID, "%s was %s, and no policy allows it", gangs[0].Name, what)
@@ -132,7 +123,7 @@ func (c *Checks) takenBackFrom(inst *world.Instance, gangs []*gang) bool {
 	return c.Clock.Now().Sub(inst.Seen) <= unseen || c.takenBack(inst, gangs[0].Workload())
 }
 
-// jobOrdered checks that what is created is what its owner has ordered.
+// jobOrdered checks the specification of a new Job or JobSet against its owner's.
 func (c *Checks) jobOrdered(workload string, cl *world.Cluster, j world.JobConfig, sent []byte) {
 	var made map[string]any
 	if err := json.Unmarshal(sent, &made); err != nil {

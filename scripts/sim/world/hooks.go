@@ -30,11 +30,11 @@ type Hooks struct {
 
 	// Kubernetes stands between the functions and the API server of a cluster, whose path is LOCATION/CLUSTER.
 	Kubernetes func(path string, next http.RoundTripper) http.RoundTripper
-	// Ours is told of each call of the pipeline about a Job or JobSet that has taken effect: what it has done, its body, and what was in
-	// the cluster right before.
+	// Ours is called after each call of the pipeline about a Job or JobSet that took effect. It gets the body, and what was in the
+	// cluster right before.
 	Ours func(ctx context.Context, c *Cluster, j JobConfig, what string, sent []byte, before gke.Objects)
-	// Cluster is told when something has changed in a cluster, Taken when Google takes one of its machines away, and Acted what somebody
-	// does with a Job or JobSet.
+	// Cluster is called after a change in a cluster, and Taken when Google takes one of its machines away. Acted is called when somebody
+	// does something with a Job or JobSet.
 	Cluster func(c *Cluster)
 	Taken   func(c *Cluster, machine string, why events.Cause)
 	Acted   func(c *Cluster, j JobConfig, what, by string)
