@@ -17,8 +17,8 @@ const (
 // late reports whether a reading shows a resource that a closed incident has ordered or created, and that nobody has ever used: a
 // queued resource that waits, was filled or died after the incident's end. Pitstop reports it once for a slice.
 func (m *machine) late(s *Slot, e Read) bool {
-	if m.w.Incident != nil || s.Condition != Gone || m.abused() || m.w.Provider == gke {
-		return false // something else holds the name, or a Job has come that trains at once
+	if m.w.Incident != nil || s.Condition != Gone || m.abused() || m.w.provider().trainsUnasked {
+		return false // something else holds the name, or what has come is its owner's
 	}
 	switch e.Condition {
 	case Unread, Deleting, Gone, Stopped, Done:

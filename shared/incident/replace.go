@@ -375,10 +375,10 @@ func (m *machine) irreplaceable(s *Slot) (c Code, fault, advice string) {
 	if s.Kept != "" {
 		return CodeKept, s.Name + " is its owner's to replace: " + s.Kept, "look at it, and create it again by hand if it is still wanted"
 	}
-	if failed := s.Condition == Lost || s.Condition == Gone || s.Condition == Deleting; m.w.Provider == gke && !failed {
-		return CodeKept, s.Name + " has not failed (" + s.State + "), and Kubernetes may still bring it back", "look at its Pods; delete and create it by hand if it does not come back"
+	if failed := s.Condition == Lost || s.Condition == Gone || s.Condition == Deleting; m.w.provider().trainsAgain && !failed {
+		return CodeKept, s.Name + " has not failed (" + s.State + "), and " + m.w.Words().Healer + " may still bring it back", "look at its " + m.w.Words().Worker + "s; delete and create it by hand if it does not come back"
 	}
-	if m.w.Provider == gke && s.Condition == Gone && !m.w.Incident.Retried && !m.w.Incident.saw(s) {
+	if m.w.provider().goesOnceDone && s.Condition == Gone && !m.w.Incident.Retried && !m.w.Incident.saw(s) {
 		return CodeKept, s.Name + " is gone, and nobody saw whether it had failed or was complete", "create it again by hand if it was not complete; a longer time to live lets Pitstop see its end"
 	}
 	if s.Condition != Gone && m.deletionHandle(s) == nil {
@@ -419,17 +419,17 @@ func (m *machine) saved() string {
 	return ""
 }
 
-// deletedByOthers reports whether a Job that was to be deleted is gone, and no call of Pitstop's can have deleted it: its owner may
-// have. Of a TPU the log tells its deletion while the next one is made, and then takes that one away again.
+// deletedByOthers reports whether a slice that was to be deleted is gone, and no call of Pitstop's can have deleted it: its owner may
+// have. Where the next one waits for admission, word of that may come while it is made, and takes it away again.
 func (m *machine) deletedByOthers(s *Slot) bool {
 	effect := m.w.effect(events.ActionDelete, s.Name)
 	mayHave := func(c Call) bool {
 		return c.Action == events.ActionDelete && effect.Concerns(c.Slice) && !c.NotMade && c.Code != NotFound.Code() && !c.At.Before(m.w.Incident.Since)
 	}
-	return m.w.Provider == gke && effect != nil && !slices.ContainsFunc(m.w.Incident.Calls, mayHave)
+	return m.w.provider().trainsUnasked && effect != nil && !slices.ContainsFunc(m.w.Incident.Calls, mayHave)
 }
 
-// explainEnd waits for word of who deleted a Job that was to be deleted, and gives its charge back.
+// explainEnd waits for word of who deleted a slice that was to be deleted, and gives its charge back.
 func (m *machine) explainEnd(s sight) {
 	m.dropEffects(func(effect Effect) bool { return effect.Action == events.ActionDelete && effect.Concerns(s.Name) })
 	m.uncharge(events.ActionDelete)

@@ -332,14 +332,14 @@ func (m *machine) uncleared(took string) {
 	m.escalate(CodeOverdue, "what our own request brought could not be deleted within "+took+m.barring(), advice)
 }
 
-// undeleted leaves a deletion that does not end to a person. Of a Job that is gone a Pod may be left, which may still write.
+// undeleted leaves a deletion that does not end to a person. Where it waits for a worker, that one may still write.
 func (m *machine) undeleted(took string) {
 	advice := "delete " + strings.Join(m.toBeReplaced(), ", ") + " by hand; then it can be created again"
 	why := "the deletion did not end within " + took + m.barring()
 	for _, name := range m.toBeReplaced() {
-		if s := m.w.Slice(name); m.w.Provider == gke && s.Condition == Deleting {
+		if s := m.w.Slice(name); m.w.provider().goesWithWorkers && s.Condition == Deleting {
 			why += "; " + m.describe(s)
-			advice = "end that Pod, or wait until its machine answers or is gone; then pitstop retry creates " + name + " again"
+			advice = "end that " + m.w.Words().Worker + ", or wait until its machine answers or is gone; then pitstop retry creates " + name + " again"
 		}
 	}
 	m.escalate(CodeOverdue, why, advice)

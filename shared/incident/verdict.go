@@ -301,7 +301,7 @@ func (m *machine) gaveUpFor(v events.CrewVerdict) {
 		m.finish(Observed, "", m.watchCode(), "the crew has given up, and the policy allows nothing", "")
 		return
 	}
-	if m.w.Provider == gke { // the crew ends with its Pod, and the Job begins another one or fails
+	if m.w.provider().trainsAgain { // it begins another attempt, or calls the slice lost
 		m.inc().Look = true
 		return
 	}

@@ -7,12 +7,11 @@ import (
 	"pitstop.internal/shared/policy"
 )
 
-// Words are a provider's names for its slices, for people. No decision rests on them, and the functions make the calls that they
-// name.
+// Words are a provider's names for its slices, for people. No decision rests on them. The functions make the calls in them.
 type Words struct {
-	// Slice and Group are nouns: for a slice, and for the resource that the provider creates and deletes as a whole with all its
-	// slices.
-	Slice, Group string
+	// Slice, Group and Worker are nouns: for a slice, for the resource that the provider creates and deletes as a whole with all its
+	// slices, and for a part of a slice.
+	Slice, Group, Worker string
 	// Healer names the party that brings a slice back by itself.
 	Healer string
 	// Slices and Groups are the collections of the provider's API, as resource names have them.
@@ -30,9 +29,27 @@ type Words struct {
 // Method is the method of an action on a slice, and on its group.
 type Method struct{ Slice, Group string }
 
-// byProvider are the words of each provider. A workload whose provider is not known gets the words of the Cloud TPU API.
-var byProvider = map[string]Words{cloudTPU: {
-	Slice: "node", Group: "queued resource", Healer: "Google", Slices: "nodes", Groups: "queuedResources",
+// provider is what Pitstop knows of an API that slices come from: the facts on which decisions rest, and its words for people.
+type provider struct {
+	Words
+	// trainsUnasked says that a new slice trains as soon as its workers run, and does not wait to be admitted. So a slice that Pitstop
+	// has created belongs to its owner once it is there, and Pitstop creates none before it knows who deleted the last one.
+	trainsUnasked bool
+	// trainsAgain says that the provider itself begins the training on a slice again after a failure, until it calls the slice lost.
+	trainsAgain bool
+	// goesOnceDone says that the provider removes a slice some time after its work is complete: one that is gone may be no loss.
+	goesOnceDone bool
+	// goesWithWorkers says that a slice is being deleted until its last worker has ended, which a lost machine may delay.
+	goesWithWorkers bool
+	// staysInPlace says that a slice can be created again only in its own zone and shape.
+	staysInPlace bool
+	// never are the switches for which there is no call, each with the reason.
+	never map[policy.Switch]string
+}
+
+// providers are all of them by name. A workload whose provider is not known gets the Cloud TPU API.
+var providers = map[string]*provider{cloudTPU: {Words: Words{
+	Slice: "node", Group: "queued resource", Worker: "worker", Healer: "Google", Slices: "nodes", Groups: "queuedResources",
 	Calls: map[events.Action]Method{
 		events.ActionSave:     {Slice: "UpdateNode"},
 		events.ActionMaintain: {Slice: "PerformMaintenance", Group: "PerformMaintenanceQueuedResource"},
@@ -43,8 +60,8 @@ var byProvider = map[string]Words{cloudTPU: {
 	States: map[Condition]string{Lost: "PREEMPTED", Gone: "gone", Ready: "READY"},
 	Stops:  "StopNode", Describe: "gcloud compute tpus tpu-vm describe", Start: "gcloud compute tpus tpu-vm start",
 	Delete: "gcloud compute tpus tpu-vm delete", DeleteGroup: "gcloud compute tpus queued-resources delete", After: " --force",
-}, gke: {
-	Slice: "Job", Group: "JobSet", Healer: "Kubernetes", Slices: "jobs", Groups: "jobsets",
+}}, gke: {Words: Words{
+	Slice: "Job", Group: "JobSet", Worker: "Pod", Healer: "Kubernetes", Slices: "jobs", Groups: "jobsets",
 	// A save is asked for beside the checkpoints alone.
 	Calls: map[events.Action]Method{
 		events.ActionDelete: {Slice: "io.k8s.batch.v1.jobs.delete", Group: "io.x-k8s.jobset.v1alpha2.jobsets.delete"},
@@ -53,7 +70,10 @@ var byProvider = map[string]Words{cloudTPU: {
 	States: map[Condition]string{Lost: "lost: the Job has failed", Gone: "gone", Ready: "ready"},
 	Stops:  "suspension", Describe: "kubectl describe job", Start: `kubectl patch job --patch '{"spec":{"suspend":false}}'`,
 	Delete: "kubectl delete job", DeleteGroup: "kubectl delete jobset",
-}}
+}, trainsUnasked: true, trainsAgain: true, goesOnceDone: true, goesWithWorkers: true, staysInPlace: true, never: map[policy.Switch]string{
+	policy.StartStopped:     "GKE, where Pitstop never resumes a Job", // its suspension is for its queue or its owner to end
+	policy.EarlyMaintenance: "GKE, where maintenance waits for its window",
+}}}
 
 // The names of the providers in a workload's document.
 const (
@@ -61,26 +81,31 @@ const (
 	gke      = "gke"
 )
 
-// Words are the words of the provider that gives the workload's slices.
-func (w Workload) Words() Words {
-	if words, known := byProvider[w.Provider]; known {
-		return words
+// provider is the provider that gives the workload's slices.
+func (w Workload) provider() *provider {
+	if p, known := providers[w.Provider]; known {
+		return p
 	}
-	return byProvider[cloudTPU]
+	return providers[cloudTPU]
 }
+
+// Words are the words of the provider that gives the workload's slices.
+func (w Workload) Words() Words { return w.provider().Words }
 
 // noun names a slice for people, and group names the resource that holds it.
 func (w Workload) noun(slice string) string  { return w.Words().Slice + " " + slice }
 func (w Workload) group(group string) string { return w.Words().Group + " " + group }
 
-// Limited is the policy of a workload as far as Pitstop can act on its provider. A Job stays in its cluster and its namespace, on the
-// machines that its manifest selects, and its suspension belongs to its queue or its owner.
+// Limited is the policy of a workload as far as Pitstop can act on its provider.
 func (w Workload) Limited(p policy.Policy) policy.Policy {
-	if w.Provider != gke {
-		return p
+	from := w.provider()
+	if from.staysInPlace {
+		p.Zones, p.Shapes = nil, nil
 	}
-	p.Zones, p.Shapes = nil, nil
-	return p.Without("GKE, where Pitstop never resumes a Job", policy.StartStopped).Without("GKE, where maintenance waits for its window", policy.EarlyMaintenance)
+	for sw, why := range from.never {
+		p = p.Without(why, sw)
+	}
+	return p
 }
 
 // place is a zone as resource names have it. The scope of a Job is LOCATION/CLUSTER/NAMESPACE.
