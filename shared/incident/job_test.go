@@ -199,23 +199,79 @@ func TestAJobThatCameIsItsOwners(t *testing.T) {
 	}
 }
 
-// TestAnOwnersDeletionComesBeforeOurs: the Job is gone before anybody has begun to delete it, so the log says first who did.
+// TestAnOwnersDeletionComesBeforeOurs: the Job is gone before anybody has begun to delete it, so the log says first who did, however
+// often it is found gone.
 func TestAnOwnersDeletionComesBeforeOurs(t *testing.T) {
-	j := newJob(t, policies["everything"])
-	j.fails(events.CauseTerminated)
-	if asked := j.learns(found(j.w, incident.Gone, "gone", j.now.Add(time.Minute))); asked != "" {
-		t.Fatalf("nobody has deleted it, and %q is asked for", asked)
-	}
-	if b := j.w.Budgets; b.Recreates != 0 {
-		t.Errorf("nothing was replaced, and %+v is spent", b)
-	}
-	j.now = j.now.Add(10 * time.Minute)
-	e := learned(j.w, j.w.Slices[0], j.now)["owner deletes"]
-	if e == nil {
-		t.Fatal("there is no word of a deletion")
-	}
-	if asked := j.learns(e); asked != "" || j.w.Incident != nil || j.w.Closed.Outcome != incident.Released {
-		t.Errorf("its owner deleted it, and %q is asked for: %s", asked, tale(j.w))
+	for name, c := range map[string]struct {
+		cause events.Cause
+		set   bool // it is one of two Jobs of a JobSet
+		heard bool // whether its training may be done is looked up first
+	}{
+		"its machines were lost":        {cause: events.CauseTerminated},
+		"its training failed":           {cause: events.CauseCrash},
+		"of a JobSet":                   {cause: events.CauseTerminated, set: true},
+		"while its verdict is read":     {cause: events.CauseTerminated, heard: true},
+		"of a JobSet, before a verdict": {cause: events.CauseTerminated, set: true, heard: true},
+	} {
+		for _, owner := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, by its owner %t", name, owner), func(t *testing.T) {
+				j := newJob(t, policies["everything"])
+				if c.set {
+					j.w.Slices[0].Group = "set"
+					other := j.w.Slices[0]
+					other.Name, other.Incarnation, other.Hosts = "other", life(50), "t1v-n-3f2a9c02"
+					j.w.Slices = append(j.w.Slices, other)
+				}
+				if c.heard {
+					j.w.Crew.Claim = incident.Claim{Finished: true, Attempt: 1, At: j.now}
+				}
+				j.fails(c.cause)
+				if c.set {
+					e := found(j.w, incident.Lost, "lost: the Job has failed: another Job of its JobSet failed", j.now.Add(time.Minute))
+					e.Slice, e.Incarnation, e.Facts.Healing = "other", life(50), incident.HealsNever
+					j.learns(e)
+				}
+				gone := func() (asked string) {
+					for range 3 {
+						for _, s := range j.w.Slices {
+							e := found(j.w, incident.Gone, "gone", j.now.Add(time.Minute))
+							e.Slice = s.Name
+							asked += j.learns(e) + j.learns(incident.Ticked{})
+						}
+					}
+					return asked
+				}
+				if asked := gone(); asked != "" {
+					t.Fatalf("nobody has said who deleted it, and %q is asked for: %s", asked, tale(j.w))
+				}
+				for _, s := range j.w.Slices {
+					if !j.w.Reads(j.now).Has(incident.ReadDeleter, s.Name) {
+						t.Errorf("nobody asks who deleted %s: %s", s.Name, tale(j.w))
+					}
+				}
+				if b := j.w.Budgets; b.Recreates != 0 || b.Restarts != 0 {
+					t.Errorf("nothing was replaced, and %+v is spent", b)
+				}
+				if !owner {
+					j.now = j.now.Add(incident.Grace)
+					asked := ""
+					for _, s := range j.w.Slices {
+						asked += j.learns(learned(j.w, s, j.now.Add(time.Minute))["unsaid"])
+					}
+					asked += gone()
+					j.now = j.now.Add(incident.HearFor)
+					if asked += gone(); !strings.Contains(asked, "create llama-8b") {
+						t.Errorf("the log names nobody, and %q is asked for: %s", asked, tale(j.w))
+					}
+					return
+				}
+				j.now = j.now.Add(10 * time.Minute)
+				e := learned(j.w, j.w.Slices[0], j.now)["owner deletes"]
+				if asked := j.learns(e); asked != "" || j.w.Incident != nil || j.w.Closed.Outcome != incident.Released {
+					t.Errorf("its owner deleted it, and %q is asked for: %s", asked, tale(j.w))
+				}
+			})
+		}
 	}
 }
 

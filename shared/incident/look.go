@@ -533,6 +533,12 @@ func (in *Incident) provesLoss(s *Slot) bool {
 	return false
 }
 
+// knowsWhyGone reports whether a slice that is gone was lost, or was deleted by Pitstop. Its owner may also have deleted it after its
+// loss. Where the next slice would train unasked, that is not assumed away.
+func (w Workload) knowsWhyGone(s *Slot) bool {
+	return w.Incident.provesLoss(s) && (s.End.Discarded || !w.provider().trainsUnasked)
+}
+
 // newLife handles another life under the slice's name. Pitstop may have created it, or the owner in quiet times, or somebody who
 // takes the slice over.
 func (m *machine) newLife(s *Slot, e Read) {

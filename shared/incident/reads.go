@@ -181,7 +181,7 @@ func (w Workload) asksWhoDeleted(s *Slot, now time.Time) bool {
 	if w.Incident == nil {
 		return !s.End.Reported || now.Sub(s.Since) < 2*Grace
 	}
-	return w.phase() != Clearing && !w.Incident.provesLoss(s)
+	return w.phase() != Clearing && !w.knowsWhyGone(s)
 }
 
 // asksWhoStopped reports whether patrol has to ask the audit log now who stopped a slice. An earlier answer may be incomplete:

@@ -429,11 +429,14 @@ func (m *machine) deletedByOthers(s *Slot) bool {
 	return m.w.provider().trainsUnasked && effect != nil && !slices.ContainsFunc(m.w.Incident.Calls, mayHave)
 }
 
-// explainEnd waits for word of who deleted a slice that was to be deleted, and gives its charge back.
+// explainEnd waits for word of who deleted a slice that was to be deleted, with its group, and gives its charge back.
 func (m *machine) explainEnd(s sight) {
-	m.dropEffects(func(effect Effect) bool { return effect.Action == events.ActionDelete && effect.Concerns(s.Name) })
+	effect := *m.w.effect(events.ActionDelete, s.Name)
+	for _, name := range append([]string{effect.Slice}, effect.With...) {
+		m.slice(name).Replace = false
+	}
+	m.drop(events.ActionDelete, s.Name)
 	m.uncharge(events.ActionDelete)
-	m.slice(s.Name).Replace = false
 	m.cannotServe(s)
 }
 

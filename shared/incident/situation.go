@@ -45,7 +45,7 @@ func (m *machine) situation(s *Slot) situation {
 	case Lost:
 		return lost
 	case Gone:
-		if m.w.Incident.provesLoss(s) {
+		if m.w.knowsWhyGone(s) {
 			return lost
 		}
 		return vanished
@@ -200,6 +200,9 @@ func (m *machine) reactWaiting(s sight) {
 		}
 		m.reactToLoss(s)
 	case vanished:
+		if s.Replace { // not before somebody has said who deleted it
+			m.slice(s.Name).Replace = false
+		}
 		if m.phase() != PhaseGrace { // its word is waited for
 			m.cannotServe(s)
 		}

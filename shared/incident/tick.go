@@ -408,7 +408,7 @@ func (m *machine) unhealed(took string) {
 func (m *machine) replaceUnhealed() (suspended bool, making string) {
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
-		unsaid := s.Condition == Gone && !s.ownerSilent(m.now) && !m.w.Incident.provesLoss(s)
+		unsaid := s.Condition == Gone && !s.ownerSilent(m.now) && !m.w.knowsWhyGone(s)
 		switch {
 		case !s.isMissed(), unsaid, s.Condition != Gone && m.now.Before(m.healedBy(s)):
 		case s.Condition == Stopped:
