@@ -195,7 +195,7 @@ func TestLinesOfUsersNeverLeadToADeletion(t *testing.T) {
 					t.Errorf("sent %q", sent)
 				}
 				for _, s := range b.Workload(id).Slices {
-					if s.Replace {
+					if s.ToReplace {
 						t.Errorf("%s is to be replaced", s.Name)
 					}
 				}

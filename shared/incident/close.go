@@ -71,7 +71,7 @@ func (m *machine) clear() {
 			continue
 		}
 		s = m.slice(s.Name)
-		s.Replace = true
+		s.ToReplace = true
 		effect := Effect{Action: events.ActionDelete, Slice: s.Name, Zone: s.Zone, Ordered: s.Ordered, Reason: "clean-up"}
 		if c := m.w.effect(events.ActionCreate, s.Name); c != nil && len(c.With) > 0 {
 			effect.With = slices.DeleteFunc(append([]string{c.Slice}, c.With...), func(name string) bool { return name == s.Name })
@@ -133,7 +133,7 @@ func (m *machine) adoptLateCapacity() bool {
 	in.Clearing, in.Outcome, in.Code, in.Reason, in.Advice = "", "", "", "", ""
 	m.w.Effects = nil
 	for _, name := range kept {
-		m.slice(name).Replace = false
+		m.slice(name).ToReplace = false
 	}
 	m.decided("keep "+strings.Join(kept, ", "), "the capacity that was given up has come before it was given back")
 	m.capacityFound()
@@ -238,14 +238,14 @@ func (m *machine) tellEnds(in *Incident) {
 		told := s.End.Reported
 		switch {
 		case !in.tellsOfAll():
-		case in.Outcome == Released && in.reportsLossOf(s), s.Condition != Ready && (s.Condition != Creating || s.Replace):
+		case in.Outcome == Released && in.reportsLossOf(s), s.Condition != Ready && (s.Condition != Creating || s.ToReplace):
 			told = s.Incarnation.Known() // its end was reported; it opens no second incident
 		case s.Condition != Creating: // an incident about another slice does not report this one's end
 			told = false
 		}
-		if s.Replace || s.leftBehind() || s.End.Reported != told {
+		if s.ToReplace || s.leftBehind() || s.End.Reported != told {
 			c := m.slice(s.Name)
-			c.Replace, c.End.Reported, c.Maker, c.Ordered = false, told, "", time.Time{}
+			c.ToReplace, c.End.Reported, c.Maker, c.Ordered = false, told, "", time.Time{}
 		}
 	}
 }
@@ -382,7 +382,7 @@ func (m *machine) watch(seen, instead string, step func(*machine)) {
 	}
 	m.w.Effects = nil
 	for _, name := range m.toBeReplaced() {
-		m.slice(name).Replace = false
+		m.slice(name).ToReplace = false
 	}
 	m.enter(Watching, m.now.Add(WatchFor))
 	if first {

@@ -317,7 +317,7 @@ func (m *machine) dropDone(a events.Action, slice string) {
 	}
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
-		open := a == events.ActionCreate && s.Replace || a == events.ActionDelete && (s.Condition != Gone || s.leftBehind())
+		open := a == events.ActionCreate && s.ToReplace || a == events.ActionDelete && (s.Condition != Gone || s.leftBehind())
 		if effect.Concerns(s.Name) && open {
 			return
 		}
@@ -440,7 +440,7 @@ func (w Workload) governs(a events.Action) policy.Switch {
 			return w.idleSwitch()
 		}
 		for i := range w.Slices {
-			if s := &w.Slices[i]; !s.Reclaimable && s.Replace {
+			if s := &w.Slices[i]; !s.Reclaimable && s.ToReplace {
 				return policy.RecreateNonSpot
 			}
 		}

@@ -68,7 +68,7 @@ func (m *machine) awaits() string {
 // endedUnseen treats a gone slice as ended as planned if it has been gone only since its planned end: that is positive evidence. An
 // owner's act, where there is one, still counts.
 func (m *machine) endedUnseen(s *Slot) {
-	if !s.ended() || !s.Incarnation.Known() || s.NeverUsable || s.Replace || s.IsReleased() || s.discarded() {
+	if !s.ended() || !s.Incarnation.Known() || s.NeverUsable || s.ToReplace || s.IsReleased() || s.discarded() {
 		return
 	}
 	t := m.loss(s)
@@ -104,7 +104,7 @@ func (m *machine) payer() Payer {
 	payer, some := Nobody, false
 	for _, name := range m.toBeReplaced() {
 		s := m.w.Slice(name)
-		if m.creationUnderWay(s) {
+		if !m.stillToReplace(s) {
 			continue
 		}
 		some = true

@@ -219,7 +219,7 @@ func TestAGroupEndsAsAWhole(t *testing.T) {
 	now := start.Add(2 * time.Hour)
 	for i := range w.Slices {
 		s := &w.Slices[i]
-		s.Condition, s.Replace, s.Spec, s.Ends = incident.Ready, false, "", now
+		s.Condition, s.ToReplace, s.Spec, s.Ends = incident.Ready, false, "", now
 	}
 	w.Slices[1].Incarnation, w.Slices[1].Ends = events.Incarnation{}, time.Time{}
 	w.Incident = nil

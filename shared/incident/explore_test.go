@@ -321,7 +321,7 @@ func key(t *testing.T, w incident.Workload) string {
 	for i := range w.Slices {
 		gone := w
 		gone.Slices = slices.Clone(w.Slices)
-		gone.Slices[i].Condition, gone.Slices[i].Replace = incident.Gone, false
+		gone.Slices[i].Condition, gone.Slices[i].ToReplace = incident.Gone, false
 		if w.Incident != nil && !gone.Reads(start).Has(incident.ReadDeleter, w.Slices[i].Name) {
 			proven = append(proven, w.Slices[i].Name)
 		}

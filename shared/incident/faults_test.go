@@ -266,7 +266,7 @@ func TestAYesIsToOneQuestion(t *testing.T) {
 	for _, approved := range append(actions[:5:5], "") {
 		for _, spot := range []bool{true, false} {
 			w := quiet(spot)
-			w.Slices[0].Replace = true
+			w.Slices[0].ToReplace = true
 			w.Incident = &incident.Incident{ID: "x", Phase: incident.Approving, Switches: policy.Everything(), Approved: approved}
 			for _, a := range actions {
 				want := policy.Ask

@@ -193,7 +193,7 @@ func TestAJobThatCameIsItsOwners(t *testing.T) {
 				t.Errorf("%s: %q is asked for", name, asked)
 			}
 		}
-		if s := j.w.Slices[0]; s.Maker != "" || s.Replace || s.Incarnation.ID != "uid-9" {
+		if s := j.w.Slices[0]; s.Maker != "" || s.ToReplace || s.Incarnation.ID != "uid-9" {
 			t.Errorf("%s: the Job is still Pitstop's: %+v", name, s)
 		}
 	}

@@ -37,7 +37,7 @@ func (m *machine) surplus(s *Slot, e Read) bool {
 	}
 	if in := m.w.Incident; in != nil {
 		let := s.Maker == in.ID || s.isAdmitted() && s.Incarnation.Created.After(in.Opened)
-		return m.phase() != Clearing && in.Created && e.Incident == in.ID && e.when().After(in.Opened) && let && !s.Replace
+		return m.phase() != Clearing && in.Created && e.Incident == in.ID && e.when().After(in.Opened) && let && !s.ToReplace
 	}
 	return s.lives() && m.createdBy(e) != nil
 }

@@ -358,7 +358,7 @@ func TestTrainingThatBeganInWhatIsCleanedUpIsKept(t *testing.T) {
 			if kept != c.keeps {
 				t.Errorf("kept is %v:%s", kept, tale(r.w))
 			}
-			if left := r.w.Slice("b"); kept && left.Replace {
+			if left := r.w.Slice("b"); kept && left.ToReplace {
 				t.Errorf("b is still to be replaced: %+v", left)
 			}
 		})

@@ -64,7 +64,7 @@ func (m *machine) interruptedAgain(s *Slot, t Trouble) {
 	case Clearing, Discarding:
 		return
 	case PhaseDeleting, PhaseCreating:
-		if s.Replace {
+		if s.ToReplace {
 			return // it is being replaced already
 		}
 	case Looking, PhaseGrace, Healing, Approving, Admitting, Resuming, Restarting, Starting, Watching, Closed:
@@ -231,7 +231,7 @@ func (m *machine) readAnother(s *Slot, e Read) bool {
 // readOrder takes a reading of a group that has brought nothing yet, and reports whether nothing more follows from it.
 func (m *machine) readOrder(s *Slot, e Read) bool {
 	clearing := m.phase() == Clearing
-	if !clearing && (m.phase() != PhaseCreating || !s.Replace) {
+	if !clearing && (m.phase() != PhaseCreating || !s.ToReplace) {
 		return e.Zone != s.Zone && s.Incarnation.Known() && s.Condition != Gone // elsewhere: the slice itself is where it was
 	}
 	if e.Zone != m.expectedZone(s) {
@@ -550,7 +550,7 @@ func (m *machine) newLife(s *Slot, e Read) {
 	brought := !s.Ordered.IsZero() && s.Ordered.Equal(e.Ordered) // by the queued resource in which another slice is lost again
 	ours := m.w.ours(s, e) || brought || m.phase() == Clearing && m.creator(s, e) != nil
 	// A slice from before the trouble, which had only not been read yet, takes nothing over.
-	before := m.phase() != Discarding && !s.Replace && !e.Incarnation.Created.IsZero() && e.Incarnation.Created.Before(in.Opened)
+	before := m.phase() != Discarding && !s.ToReplace && !e.Incarnation.Created.IsZero() && e.Incarnation.Created.Before(in.Opened)
 	// A JobSet makes its Jobs anew, and is itself as old as the life before.
 	made := m.w.Provider != cloudTPU && s.Group != "" && s.Group == e.Facts.Group && !e.Ordered.IsZero() && !e.Ordered.After(s.Incarnation.Created)
 	switch {
@@ -596,7 +596,7 @@ func (m *machine) newLifeWhileClearing(s *Slot, e Read, ours bool) {
 func (m *machine) ourLifeCame(s *Slot, e Read) {
 	m.adopt(s.Name, e, true)
 	a := m.slice(s.Name)
-	a.Replace, a.Maker = true, m.w.Incident.ID
+	a.ToReplace, a.Maker = true, m.w.Incident.ID
 	m.noteOrdered(s.Name, e)
 	switch m.phase() {
 	case PhaseCreating, PhaseDeleting, Healing, PhaseGrace, Approving: // the wait may be for another slice
@@ -676,7 +676,7 @@ func (m *machine) adoptTheirs(name string, e Read) {
 	former := m.w.Slice(name).Life
 	m.adopt(name, e, false)
 	s := m.slice(name)
-	s.Replace, s.NeverUsable = false, e.Condition == Creating
+	s.ToReplace, s.NeverUsable = false, e.Condition == Creating
 	m.trainsAgain()
 	if former.Zone != e.Zone || s.End.Released.Before(e.Incarnation.Created) {
 		s.End.Released = time.Time{} // they deleted the life before
@@ -732,7 +732,7 @@ func (m *machine) othersInGroup(s *Slot) []string {
 	var names []string
 	for i := range m.w.Slices {
 		o := &m.w.Slices[i]
-		if s.Group != "" && o.Group == s.Group && o.Zone == s.Zone && o.Name != s.Name && (!o.IsReleased() || o.Replace) {
+		if s.Group != "" && o.Group == s.Group && o.Zone == s.Zone && o.Name != s.Name && (!o.IsReleased() || o.ToReplace) {
 			names = append(names, o.Name)
 		}
 	}

@@ -617,7 +617,7 @@ func (m *machine) maintenanceOver(why string) {
 // resume waits for progress on usable slices, once training is admitted to all of them.
 func (m *machine) resume(why string) {
 	for _, name := range m.toBeReplaced() {
-		m.slice(name).Replace = false
+		m.slice(name).ToReplace = false
 	}
 	if !m.w.admitted() {
 		m.requestLease()

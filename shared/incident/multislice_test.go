@@ -892,7 +892,7 @@ func TestWhatIsGoneIsNotReplacedBeforeTheAuditLogIsAsked(t *testing.T) {
 			}
 		}
 	}
-	if s := r.w.Slice("b"); s.Replace || r.w.Incident == nil {
+	if s := r.w.Slice("b"); s.ToReplace || r.w.Incident == nil {
 		t.Errorf("it stands at %s", tale(r.w))
 	}
 }

@@ -62,7 +62,7 @@ func (m *machine) deletesPredecessor(s *Slot) bool {
 // person who deleted the lost life takes the slice over, and nobody trains in the new one yet.
 func (m *machine) replacementInProgress(s *Slot) bool {
 	in := m.w.Incident
-	return in != nil && m.phase() == PhaseCreating && s.Replace && s.Incarnation.Created.After(in.Opened) && !s.isAdmitted() && !m.beforeTrouble()
+	return in != nil && m.phase() == PhaseCreating && s.ToReplace && s.Incarnation.Created.After(in.Opened) && !s.isAdmitted() && !m.beforeTrouble()
 }
 
 // replacementFailed reports whether Pitstop created this life, never admitted it, and it is gone, and no incident creates another.
@@ -125,7 +125,7 @@ func (m *machine) ownersOrderFailed(s *Slot) bool {
 	in := m.w.Incident
 	s = m.slice(s.Name)
 	s.NeverUsable = false
-	if in != nil && (s.Replace || in.provesLoss(s)) {
+	if in != nil && (s.ToReplace || in.provesLoss(s)) {
 		return false // it existed and was lost, and Pitstop replaces it like any other
 	}
 	s.End.Released = m.now

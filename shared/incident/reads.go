@@ -175,7 +175,7 @@ func (w Workload) unheard(s *Slot, now time.Time) bool {
 // deleted, so it first asks everywhere it can. For a while it also asks about a slice that was left to a person before it was gone,
 // because the next incident may be about it.
 func (w Workload) asksWhoDeleted(s *Slot, now time.Time) bool {
-	if s.Condition != Gone || s.Replace || s.ownersBusiness(w) || s.discarded() {
+	if s.Condition != Gone || s.ToReplace || s.ownersBusiness(w) || s.discarded() {
 		return false
 	}
 	if w.Incident == nil {

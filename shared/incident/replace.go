@@ -19,7 +19,7 @@ func (m *machine) lose(s *Slot, what string) {
 		m.watch(what, "nothing", func(m *machine) { m.lose(m.w.Slice(name), what) })
 		return
 	}
-	m.slice(name).Replace = true
+	m.slice(name).ToReplace = true
 	m.replaceGone()
 	m.drop(events.ActionCreate, name) // Pitstop's creation, if there was one, took effect: the lost slice is the one that it created
 	if m.phase() == "" {
@@ -89,7 +89,7 @@ func (m *machine) replace(why string) {
 func (m *machine) bare() string {
 	var names []string
 	for i := range m.w.Slices {
-		if s := &m.w.Slices[i]; s.Replace && s.Bare {
+		if s := &m.w.Slices[i]; s.ToReplace && s.Bare {
 			names = append(names, s.Name)
 		}
 	}
@@ -101,8 +101,8 @@ func (m *machine) replaceGone() {
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
 		long := !s.End.Reported && s.ownerSilent(m.now)
-		if s.Condition == Gone && !s.IsReleased() && !s.Replace && (long || m.w.Incident.Retried && s.discarded()) {
-			m.slice(s.Name).Replace = true
+		if s.Condition == Gone && !s.IsReleased() && !s.ToReplace && (long || m.w.Incident.Retried && s.discarded()) {
+			m.slice(s.Name).ToReplace = true
 		}
 	}
 }
@@ -114,7 +114,7 @@ func (m *machine) replaceSick() bool {
 	for i := range m.w.Slices {
 		switch s := &m.w.Slices[i]; s.Condition {
 		case Unhealthy, Unclear:
-			if s.Replace && m.creationUnderWay(s) && m.now.Sub(s.Since) >= HealFor {
+			if s.ToReplace && m.creationUnderWay(s) && m.now.Sub(s.Since) >= HealFor {
 				sick = append(sick, m.w.noun(s.Name)+" is "+s.State)
 				m.drop(events.ActionCreate, s.Name)
 			}
@@ -131,7 +131,7 @@ func (m *machine) replaceSick() bool {
 func (m *machine) toBeReplaced() []string {
 	var names []string
 	for i := range m.w.Slices {
-		if m.w.Slices[i].Replace {
+		if m.w.Slices[i].ToReplace {
 			names = append(names, m.w.Slices[i].Name)
 		}
 	}
@@ -140,15 +140,14 @@ func (m *machine) toBeReplaced() []string {
 
 // remove deletes the lost slices, unless something forbids it or must be known first.
 func (m *machine) remove(why string) {
-	leaving := func(s Slot) bool { return s.Replace && !m.creationUnderWay(&s) }
 	for i := range m.w.Slices {
-		if s := &m.w.Slices[i]; leaving(*s) && m.lookAtGroup(s) {
+		if s := &m.w.Slices[i]; m.stillToReplace(s) && m.lookAtGroup(s) {
 			return
 		}
 	}
 	m.replaceGroup()
 	for i := range m.w.Slices {
-		if s := &m.w.Slices[i]; leaving(*s) && !m.mayReplace(s) {
+		if s := &m.w.Slices[i]; m.stillToReplace(s) && !m.mayReplace(s) {
 			return
 		}
 	}
@@ -248,12 +247,12 @@ func (m *machine) mayReplace(s *Slot) bool {
 func (m *machine) replaceGroup() {
 	for _, name := range m.toBeReplaced() {
 		s := m.w.Slice(name)
-		if m.creationUnderWay(s) {
+		if !m.stillToReplace(s) {
 			continue
 		}
 		for _, other := range m.othersInGroup(s) {
-			if !m.w.Slice(other).Replace {
-				m.slice(other).Replace = true
+			if !m.w.Slice(other).ToReplace {
+				m.slice(other).ToReplace = true
 			}
 		}
 	}
@@ -296,11 +295,14 @@ func (m *machine) creationUnderWay(s *Slot) bool {
 	return effect != nil && effect.inFlight()
 }
 
+// stillToReplace reports whether a slice is to be replaced, and no creation of it is under way yet.
+func (m *machine) stillToReplace(s *Slot) bool { return s.ToReplace && !m.creationUnderWay(s) }
+
 // toBeDeleted names the slices that must be gone before a new one can take their name.
 func (m *machine) toBeDeleted() []string {
 	var names []string
 	for i := range m.w.Slices {
-		if s := &m.w.Slices[i]; s.Replace && s.Condition != Gone && !m.creationUnderWay(s) {
+		if s := &m.w.Slices[i]; s.Condition != Gone && m.stillToReplace(s) {
 			names = append(names, s.Name)
 		}
 	}
@@ -310,7 +312,7 @@ func (m *machine) toBeDeleted() []string {
 // describeLossInGroup says which slice was lost in the queued resource that holds a slice.
 func (m *machine) describeLossInGroup(s *Slot) string {
 	for _, name := range m.othersInGroup(s) {
-		if o := m.w.Slice(name); o.Replace {
+		if o := m.w.Slice(name); o.ToReplace {
 			return m.w.noun(o.Name) + " is " + o.State
 		}
 	}
@@ -320,7 +322,7 @@ func (m *machine) describeLossInGroup(s *Slot) string {
 // lossInGroup reports whether another slice of the same queued resource is to be replaced.
 func (m *machine) lossInGroup(s *Slot) bool {
 	for _, name := range m.othersInGroup(s) {
-		if m.w.Slice(name).Replace {
+		if m.w.Slice(name).ToReplace {
 			return true
 		}
 	}
@@ -433,7 +435,7 @@ func (m *machine) deletedByOthers(s *Slot) bool {
 func (m *machine) explainEnd(s sight) {
 	effect := *m.w.effect(events.ActionDelete, s.Name)
 	for _, name := range append([]string{effect.Slice}, effect.With...) {
-		m.slice(name).Replace = false
+		m.slice(name).ToReplace = false
 	}
 	m.drop(events.ActionDelete, s.Name)
 	m.uncharge(events.ActionDelete)
@@ -467,13 +469,13 @@ func (m *machine) keepIfAlive(s *Slot) {
 		return
 	}
 	for _, name := range all {
-		m.slice(name).Replace = false
+		m.slice(name).ToReplace = false
 	}
 	s = m.w.Slice(s.Name)
 	m.line(LineSeen, m.describe(s), "")
 	m.drop(events.ActionDelete, s.Name)
 	// One charge covers a deletion that goes on and the deletion of another slice.
-	if !slices.ContainsFunc(m.w.Slices, func(o Slot) bool { return o.Replace && !m.creationUnderWay(&o) }) {
+	if !slices.ContainsFunc(m.w.Slices, func(o Slot) bool { return m.stillToReplace(&o) }) {
 		m.uncharge(events.ActionDelete)
 	}
 	m.goOnWithout(s)
@@ -559,7 +561,7 @@ func (m *machine) recreate(why string) {
 
 // markArrived notes that a new slice exists: nothing of it remains to be created.
 func (m *machine) markArrived(s *Slot) {
-	m.slice(s.Name).Replace = false
+	m.slice(s.Name).ToReplace = false
 	m.dropDone(events.ActionCreate, s.Name)
 }
 
@@ -600,9 +602,9 @@ func (m *machine) waitForSlices() {
 	var gone *Slot
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
-		if s.Replace && m.heals(s) && s.Condition == Lost && !m.creationUnderWay(s) && m.now.Before(m.healedBy(s)) {
+		if s.Condition == Lost && m.stillToReplace(s) && m.heals(s) && m.now.Before(m.healedBy(s)) {
 			s = m.slice(s.Name)
-			s.Replace = false // the provider may still bring this slice back, so the gone slice's replacement leaves it out
+			s.ToReplace = false // the provider may still bring this slice back, so the gone slice's replacement leaves it out
 		}
 		if s.Condition == Gone && !s.IsReleased() && (gone == nil || s.Since.Before(gone.Since)) {
 			gone = s

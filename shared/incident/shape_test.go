@@ -34,7 +34,7 @@ func bothReshaped(w *incident.Workload) { reshaped(&w.Slices[0]); reshaped(&w.Sl
 // Multislice stay alike.
 func TestOtherShapesAreAskedForBehindEveryZone(t *testing.T) {
 	const own = "us-west4-a, us-west4-b"
-	lost := func(s *incident.Slot) { s.Condition, s.Replace = incident.Gone, true }
+	lost := func(s *incident.Slot) { s.Condition, s.ToReplace = incident.Gone, true }
 	for name, c := range map[string]struct {
 		w     incident.Workload
 		but   func(w *incident.Workload)
@@ -260,7 +260,7 @@ func TestAMultisliceIsWhatItsOwnerOrderedLast(t *testing.T) {
 			t.Fatalf("it is %+v, as what its owner created", s)
 		}
 		for i := range w.Slices {
-			w.Slices[i].Condition, w.Slices[i].Replace = incident.Gone, true
+			w.Slices[i].Condition, w.Slices[i].ToReplace = incident.Gone, true
 		}
 		for _, s := range w.Slices {
 			var got []string

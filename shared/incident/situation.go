@@ -32,7 +32,7 @@ type sight struct {
 
 // situation is the slice's situation for the open incident.
 func (m *machine) situation(s *Slot) situation {
-	if s.IsReleased() && !s.Replace && s.Condition != Ready && m.phase() != Clearing {
+	if s.IsReleased() && !s.ToReplace && s.Condition != Ready && m.phase() != Clearing {
 		return foreign
 	}
 	switch s.Condition {
@@ -71,7 +71,7 @@ func (m *machine) react(s *Slot, e Read, was Condition) {
 		m.replace(m.describeLossInGroup(s) + ", and the " + m.w.group(s.Group) + " holds " + s.Name + " too")
 		return
 	}
-	made := s.Condition == Ready && s.Replace && m.w.effect(events.ActionCreate, s.Name) != nil
+	made := s.Condition == Ready && s.ToReplace && m.w.effect(events.ActionCreate, s.Name) != nil
 	if made {
 		m.markArrived(s)
 		s = m.w.Slice(s.Name)
@@ -200,8 +200,8 @@ func (m *machine) reactWaiting(s sight) {
 		}
 		m.reactToLoss(s)
 	case vanished:
-		if s.Replace { // not before somebody has said who deleted it
-			m.slice(s.Name).Replace = false
+		if s.ToReplace { // not before somebody has said who deleted it
+			m.slice(s.Name).ToReplace = false
 		}
 		if m.phase() != PhaseGrace { // its word is waited for
 			m.cannotServe(s)
@@ -329,13 +329,13 @@ func (m *machine) reactWhileDeleting(s sight) {
 	switch {
 	case s.made:
 		m.goOnOnceThere()
-	case s.Condition == Gone && s.Replace && m.deletedByOthers(s.Slot):
+	case s.Condition == Gone && s.ToReplace && m.deletedByOthers(s.Slot):
 		m.explainEnd(s)
-	case s.Condition == Gone && s.Replace:
+	case s.Condition == Gone && s.ToReplace:
 		m.goOnOnceGone(s.Slot)
-	case s.is == serving, s.Replace && (s.is == unusable || s.is == halted):
+	case s.is == serving, s.ToReplace && (s.is == unusable || s.is == halted):
 		m.keepIfAlive(s.Slot)
-	case s.is == lost && s.Replace && !m.creationUnderWay(s.Slot): // it is on its way out
+	case s.is == lost && m.stillToReplace(s.Slot): // it is on its way out
 	case s.is == lost:
 		m.joinReplacement(s)
 	}
@@ -348,7 +348,7 @@ func (m *machine) reactWhileCreating(s sight) {
 		m.goOnOnceThere()
 	case s.is == lost:
 		m.joinReplacement(s)
-	case s.Replace && (s.is == unusable || s.is == halted):
+	case s.ToReplace && (s.is == unusable || s.is == halted):
 		m.limitRecovery(s)
 	}
 }
@@ -356,7 +356,7 @@ func (m *machine) reactWhileCreating(s sight) {
 // joinReplacement adds a slice to the replacement that is lost while others are being replaced. Where its provider may bring it
 // back, the wait for that begins when the others exist again.
 func (m *machine) joinReplacement(s sight) {
-	if !s.Replace && m.mayHeal(s) {
+	if !s.ToReplace && m.mayHeal(s) {
 		m.trouble(m.loss(s.Slot), s.Incarnation)
 		return
 	}
@@ -444,7 +444,7 @@ func (m *machine) gone(s *Slot) {
 	m.clearMadeMarks(s)
 	s = m.w.Slice(s.Name)
 	in, was := m.w.Incident, s.Condition
-	if in != nil && m.phase() == PhaseCreating && s.Replace {
+	if in != nil && m.phase() == PhaseCreating && s.ToReplace {
 		m.notThereYet(s)
 		return
 	}

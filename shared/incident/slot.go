@@ -12,8 +12,9 @@ type Slot struct {
 	Name string `json:"name"`
 	// Order is the slice as its owner ordered it, once it was created in another shape.
 	Order Order `json:"order,omitzero"`
-	// Replace marks a slice that the open incident has to replace.
-	Replace bool `json:"replace,omitzero"`
+	// ToReplace is the wish of the open incident to replace the slice. It holds from the proof of its loss until the next one is there,
+	// whether or not a call for it is wanted yet.
+	ToReplace bool `json:"replace,omitzero"`
 	// Life is the life that the API showed last.
 	Life `json:"life"`
 	// Former are the earlier lives that still matter, the newest last: two at most, among them the one in which training may run.

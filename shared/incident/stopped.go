@@ -86,7 +86,7 @@ const waitForStopper = "wait for word of who stopped it"
 // changes the incident's course.
 func (m *machine) standsStopped(s *Slot) bool {
 	in := m.w.Incident
-	if !s.onlyStopped() || !s.Replace || m.w.effect(events.ActionDelete, s.Name) != nil {
+	if !s.onlyStopped() || !s.ToReplace || m.w.effect(events.ActionDelete, s.Name) != nil {
 		return false // a slice under deletion may be gone
 	}
 	switch {
@@ -97,7 +97,7 @@ func (m *machine) standsStopped(s *Slot) bool {
 			return true
 		}
 	case !m.creationUnderWay(s):
-		m.slice(s.Name).Replace = false
+		m.slice(s.Name).ToReplace = false
 	}
 	if m.phase() == Approving && in.Asked == events.ActionDelete && m.toBeReplaced() == nil {
 		m.waitForSlices()
@@ -109,7 +109,7 @@ func (m *machine) standsStopped(s *Slot) bool {
 // stillStopped names the slices that are stopped.
 func (m *machine) stillStopped() (names []string) {
 	for i := range m.w.Slices {
-		if s := &m.w.Slices[i]; s.Condition == Stopped && !s.IsReleased() && !s.Replace {
+		if s := &m.w.Slices[i]; s.Condition == Stopped && !s.IsReleased() && !s.ToReplace {
 			names = append(names, s.Name)
 		}
 	}
@@ -159,7 +159,7 @@ func (m *machine) startable() []string {
 	var names []string
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
-		if s.unsaidFor(m.now.Sub(s.Since)) && s.Workers <= 1 && !s.IsReleased() && !s.Replace {
+		if s.unsaidFor(m.now.Sub(s.Since)) && s.Workers <= 1 && !s.IsReleased() && !s.ToReplace {
 			names = append(names, s.Name)
 		}
 	}

@@ -413,13 +413,13 @@ func (m *machine) replaceUnhealed() (suspended bool, making string) {
 		case !s.isMissed(), unsaid, s.Condition != Gone && m.now.Before(m.healedBy(s)):
 		case s.Condition == Stopped:
 			suspended = suspended || !s.onlyStopped()
-			if s.Replace && m.w.effect(events.ActionDelete, s.Name) == nil {
-				m.slice(s.Name).Replace = false // a stopped slice is not deleted
+			if s.ToReplace && m.w.effect(events.ActionDelete, s.Name) == nil {
+				m.slice(s.Name).ToReplace = false // a stopped slice is not deleted
 			}
 		case s.NeverUsable && s.Condition == Creating:
 			making = s.Name
 		default:
-			m.slice(s.Name).Replace = true
+			m.slice(s.Name).ToReplace = true
 		}
 	}
 	return suspended, making
@@ -442,7 +442,7 @@ func (m *machine) stepsOn() bool {
 	for i := range m.w.Slices {
 		switch s := &m.w.Slices[i]; {
 		case !s.isMissed(), s.NeverUsable:
-		case s.Condition != Unhealthy && s.Condition != Unclear, s.Replace, !p.At.After(s.Since):
+		case s.Condition != Unhealthy && s.Condition != Unclear, s.ToReplace, !p.At.After(s.Since):
 			return false
 		}
 	}
@@ -453,7 +453,7 @@ func (m *machine) stepsOn() bool {
 func (m *machine) unexplained(took string) {
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
-		if s.Replace { // the policy could not be read when the loss was proven
+		if s.ToReplace { // the policy could not be read when the loss was proven
 			m.loseHeard(s)
 			return
 		}

@@ -159,7 +159,7 @@ func (m *machine) spareRunningTraining(s *Slot) {
 	}
 	for _, name := range kept {
 		o := m.slice(name)
-		o.Maker, o.Replace = "", false
+		o.Maker, o.ToReplace = "", false
 		m.drop(events.ActionDelete, name)
 	}
 	m.decided("keep "+strings.Join(kept, ", "), "its crew says that training runs there")
@@ -242,7 +242,7 @@ func (m *machine) started(s *Slot, r events.CrewReport) {
 // progress keeps the last step, and ends an incident whose training goes on. It refills no budget: a line proves no progress.
 func (m *machine) progress(s *Slot, r events.CrewReport) {
 	before, at := m.w.Progress, m.when()
-	if s.Replace { // its steps before the loss count, and confirm nothing
+	if s.ToReplace { // its steps before the loss count, and confirm nothing
 		if at.Before(s.Since) {
 			m.stepped(r)
 		}

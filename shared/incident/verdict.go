@@ -174,7 +174,7 @@ func (m *machine) decideHeard() {
 		return
 	}
 	for i := range m.w.Slices {
-		if s := &m.w.Slices[i]; s.Replace {
+		if s := &m.w.Slices[i]; s.ToReplace {
 			m.loseHeard(s)
 			return
 		}
@@ -277,7 +277,7 @@ func (m *machine) finishedFor(v events.CrewVerdict) {
 		m.finish(Observed, ByStep, m.watchCode(), "the training is finished", "")
 		return
 	}
-	if at.Before(in.Opened) && slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return s.Replace }) {
+	if at.Before(in.Opened) && slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return s.ToReplace }) {
 		m.finish(Released, "", CodeFinished, "the training was finished before", "")
 		return
 	}

@@ -68,7 +68,7 @@ func (m *machine) apart() bool {
 // anchors is the place in which a slice stands, or may come to stand; none while Pitstop may still create it anywhere. A slice that
 // is to be deleted keeps its place until it is gone: Google may heal it before that.
 func (m *machine) anchors(s *Slot) Place {
-	if !s.Replace || s.Maker != "" || s.Condition != Gone && m.w.effect(events.ActionDelete, s.Name) != nil {
+	if !s.ToReplace || s.Maker != "" || s.Condition != Gone && m.w.effect(events.ActionDelete, s.Name) != nil {
 		return s.place()
 	}
 	if effect := m.w.effect(events.ActionCreate, s.Name); effect != nil && effect.mayCome() {

@@ -24,7 +24,7 @@ func frozen() incident.Workload {
 		Schema: incident.Schema, ID: "demo/llama-8b", Project: "demo", Name: "llama-8b", Provider: "tpu", Label: "night",
 		Directory: "gs://ckpt/llama-8b",
 		Slices: []incident.Slot{
-			{Name: "llama-8b-0", Replace: true, Life: incident.Life{
+			{Name: "llama-8b-0", ToReplace: true, Life: incident.Life{
 				Facts: incident.Facts{Group: "llama-8b-qr", Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Reclaimable: true, Spec: "3f786850e387550fdab836ed7e6dc881de23001b", Label: "night"},
 				Zone:  "us-west4-a", Hosts: "t1v-n-3f2a9c01", Incarnation: first, Admission: incident.Admitted, Condition: incident.Gone,
 				State: "gone", Since: at("02:16:01.500000"), End: incident.End{Reported: true},

@@ -91,7 +91,7 @@ var mutants = []mutant{
 
 	{"3 admitted", "a slice that healed is deleted all the same", heavy, decides(told(func(w incident.Workload, e incident.Evidence, _ time.Time) incident.Evidence {
 		if r, ok := e.(incident.Read); ok && r.Condition == incident.Ready && phase(w) == incident.PhaseDeleting {
-			if s := w.Slice(r.Slice); s != nil && s.Replace && r.Incarnation.Same(s.Incarnation) {
+			if s := w.Slice(r.Slice); s != nil && s.ToReplace && r.Incarnation.Same(s.Incarnation) {
 				return nil
 			}
 		}

@@ -357,7 +357,7 @@ func TestCheckPlansWhatIsLeft(t *testing.T) {
 	b.change(func(w *incident.Workload) {
 		w.Incident, w.Effects = llama().Incident, llama().Effects
 		w.Effects[0].Answered = noon.Add(-60 * time.Second)
-		w.Slices[0].Condition, w.Slices[0].State, w.Slices[0].Replace = incident.Deleting, "DELETING", true
+		w.Slices[0].Condition, w.Slices[0].State, w.Slices[0].ToReplace = incident.Deleting, "DELETING", true
 	})
 	got, err := b.call("check", "llama-8b")
 	if !errors.Is(err, errFailed) {

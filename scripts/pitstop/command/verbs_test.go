@@ -27,7 +27,7 @@ func asking() incident.Workload {
 	w := llama()
 	w.Epoch = 3
 	s := &w.Slices[0]
-	s.Spec, s.Replace = "spec1", true
+	s.Spec, s.ToReplace = "spec1", true
 	s.Incarnation = events.Incarnation{Zone: s.Zone, ID: "7711", Created: noon.Add(-48 * time.Hour)}
 	s.Admission = incident.Admitted
 	in := w.Incident

@@ -110,7 +110,7 @@ type slice struct {
 
 // slot is the slice as this release has it.
 func (s slice) slot() incident.Slot {
-	next := incident.Slot{Name: s.Name, Order: s.Own, Replace: s.Replace, Life: incident.Life{
+	next := incident.Slot{Name: s.Name, Order: s.Own, ToReplace: s.Replace, Life: incident.Life{
 		Incarnation: s.Incarnation, Zone: s.Zone, SpecZone: s.SpecZone, Hosts: s.Group, HostsAsked: s.Asked,
 		Facts: incident.Facts{
 			Group: s.QueuedResource, Legacy: s.Legacy, Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips,

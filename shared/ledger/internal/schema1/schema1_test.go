@@ -46,7 +46,7 @@ func TestUnmarshal(t *testing.T) {
 		Effects:  []incident.Effect{{Maker: "m-1", Action: events.ActionDelete, Slice: "a", Epoch: 7, Attempt: 2, Sent: at("01:00:00")}},
 		Slices: []incident.Slot{
 			{
-				Name: "a", Order: incident.Order{Zone: "oz", Accelerator: "v2-32", Spec: "os"}, Replace: true,
+				Name: "a", Order: incident.Order{Zone: "oz", Accelerator: "v2-32", Spec: "os"}, ToReplace: true,
 				Life: incident.Life{
 					Incarnation: life("z", "2"), Zone: "z", SpecZone: "sz", Hosts: "t1v-n-1", HostsAsked: true,
 					Facts: incident.Facts{
