@@ -141,10 +141,12 @@ func (c *Checks) refusedAs(call incident.Call) (code incident.Code) {
 		return ""
 	}
 	for _, slice := range c.held(path.Base(call.Resource)) {
+		// An accepted call counts as refused when its operation fails, which may be before the answer is stored. An earlier delivery of it may
+		// have been refused, and nobody heard that.
+		tries, accepted := 1+call.Again, call.Operation != ""
 		for _, d := range c.past[slice] {
-			later := call.Operation != "" // an accepted call counts as refused when its operation fails, which may be before the answer is stored
 			if d.kind != turnedOff || d.at.Before(call.At) || !strings.Contains(call.Resource, "/locations/"+d.zone+"/") ||
-				!later && d.at.After(call.Answered) && !call.Answered.IsZero() {
+				!accepted && d.at.After(call.Answered) && !call.Answered.IsZero() {
 				continue
 			}
 			for _, r := range lacking {
@@ -156,7 +158,7 @@ func (c *Checks) refusedAs(call incident.Call) (code incident.Code) {
 				}
 				code = r.code
 			}
-			if later {
+			if tries--; accepted && tries == 0 {
 				break // the next one is of another call
 			}
 		}

@@ -78,7 +78,7 @@ func (c *Checks) jobDeleted(doc incident.Workload, gangs []*gang, objects gke.Ob
 		case jobEnded(g.Gang, job, "Complete", "Completed"):
 			c.Violated("3 admitted", doc.ID, "%s was deleted, and it is complete", g.Slice)
 		case jobEnded(g.Gang, job, "Failed", "Failed"):
-		case g.suspended[job.UID] != "" && g.suspended[job.UID] != world.Kueue && job.Spec.Suspend:
+		case job.Spec.Suspend && g.suspendedSince(job.Created):
 			c.Violated("2 owner", doc.ID, "%s was deleted, and its owner has suspended it", g.Slice)
 		case g.Up() && trains:
 			c.Violated("3 admitted", doc.ID, "%s was deleted while training ran in it, at step %d", g.Slice, g.LastStep())

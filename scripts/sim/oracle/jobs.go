@@ -37,8 +37,6 @@ type gang struct {
 	*world.Gang
 	// failed and complete are since when each life, by the UID of its Job, is so for good.
 	failed, complete map[string]time.Time
-	// suspended is who has suspended each life: Kueue or its owner.
-	suspended map[string]string
 	// absent is since when no Job of its name is there; zero while one is. wasAbsent is when none was there last.
 	absent, wasAbsent time.Time
 	// usable is since when the present life can train, zero where it cannot; used is when one could last.
@@ -69,7 +67,7 @@ type act struct {
 func (c *Checks) watchJobs() {
 	c.jobs = jobs{of: map[string][]*gang{}, lists: map[listing]int{}}
 	for _, g := range c.Gangs() {
-		one := &gang{Gang: g, failed: map[string]time.Time{}, complete: map[string]time.Time{}, suspended: map[string]string{}, crashed: map[string]time.Time{}}
+		one := &gang{Gang: g, failed: map[string]time.Time{}, complete: map[string]time.Time{}, crashed: map[string]time.Time{}}
 		c.jobs.of[g.Workload()] = append(c.jobs.of[g.Workload()], one)
 		if g.Secret != "" && !slices.Contains(c.jobs.secrets, g.Secret) {
 			c.jobs.secrets = append(c.jobs.secrets, g.Secret)
@@ -123,10 +121,21 @@ func (c *Checks) acted(cl *world.Cluster, j world.JobConfig, what, by string) {
 		}
 		one := c.gangOf(g)
 		one.acts = append(one.acts, act{c.Clock.Now(), what, by})
-		if job := g.Job(); job != nil && what == world.Suspended {
-			one.suspended[job.UID] = by
+	}
+}
+
+// suspendedSince reports whether a person had the Job or JobSet suspended at that time, or has suspended it since. A JobSet that is
+// suspended makes its Jobs suspended.
+func (g *gang) suspendedSince(from time.Time) bool {
+	for _, a := range slices.Backward(g.acts) {
+		switch {
+		case a.what == world.Suspended && a.by != world.Kueue:
+			return true
+		case a.at.Before(from) && (a.what == world.Resumed || a.what == world.Applied):
+			return false
 		}
 	}
+	return false
 }
 
 // changedIn follows what has changed in a cluster.
@@ -257,7 +266,7 @@ func (c *Checks) rightJob(w incident.Workload, s, was incident.Slot) {
 	case !fresh:
 	case s.Condition == incident.Lost && g.failed[id].IsZero():
 		c.Violated(ruleTruth, w.ID, "%s is called lost in its life %s, and its Job has not failed for good", s.Name, id)
-	case s.Condition == incident.Stopped && (g.suspended[id] == "" || g.suspended[id] == world.Kueue):
+	case s.Condition == incident.Stopped && !g.suspendedSince(s.Incarnation.Created):
 		c.Violated(ruleTruth, w.ID, "%s is called stopped, and no owner has suspended it", s.Name)
 	case s.Condition == incident.Done && g.complete[id].IsZero():
 		c.Violated(ruleTruth, w.ID, "%s is called done, and its Job is not complete", s.Name)
