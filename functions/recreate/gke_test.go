@@ -135,13 +135,10 @@ func TestAFailedJobIsDeletedAndCreatedOnce(t *testing.T) {
 	b.changes()
 	b.Want(b.request.Action, events.ActionDelete)
 	b.Want(b.deliver(), fleettest.Handled)
-	b.Want(b.effect().Stage(), incident.StageDone)
 	b.Want(b.deliver(), fleettest.Ignored)
 	b.Want(b.changes(), []string{"dry POST " + jobs + " 409", "DELETE " + jobs + "/llama 200"})
 
-	b.Clock.Advance(time.Minute)
-	b.looks(slice)
-	b.request = b.next()
+	b.request = b.next() // the function has seen that it is gone
 	b.Want(b.request.Action, events.ActionCreate)
 	b.Want(b.deliver(), fleettest.Handled)
 	b.Want(b.effect().Stage(), incident.StageDone)
@@ -162,6 +159,24 @@ func TestAFailedJobIsDeletedAndCreatedOnce(t *testing.T) {
 		t.Errorf("the incident does not know what it created: %+v", s)
 	}
 	b.Want(strings.Contains(b.Logged(), secret), false)
+}
+
+// TestALookAfterTheDeletionMayFail: the deletion is done and stored, and patrol sees later that the Job is gone.
+func TestALookAfterTheDeletionMayFail(t *testing.T) {
+	b := loseJob(t)
+	heals := func() {}
+	b.cluster.Inject(gketest.Fault{Verb: "delete", Resource: "jobs", Before: func() {
+		heals = b.cluster.Inject(gketest.Fault{Code: http.StatusServiceUnavailable, Times: -1})
+	}})
+	b.Want(b.deliver(), fleettest.Handled)
+	b.Want(b.effect().Stage(), incident.StageDone)
+	b.Want(b.request.Action, events.ActionDelete)
+	heals()
+	b.Want(len(b.objects().Jobs), 0)
+	b.Clock.Advance(time.Minute)
+	b.looks(slice)
+	b.request = b.next()
+	b.Want(b.request.Action, events.ActionCreate)
 }
 
 // TestWhatWouldNotComeBackIsNotDeleted: a person is told why, and what has to be mended.

@@ -155,8 +155,29 @@ func (h handler) delete(ctx context.Context, r events.RecreateRequested, ref pro
 		}
 		return h.failed(ctx, r, what+" failed", err)
 	}
-	_, err = h.Fleet.Advancer.Answer(ctx, r.Request, op, what+" accepted", nil)
-	return err
+	w, err = h.Fleet.Advancer.Answer(ctx, r.Request, op, what+" accepted", nil)
+	if err != nil || op != "" {
+		return err
+	}
+	return h.lookAfter(ctx, r, w, ref)
+}
+
+// lookAfter looks once at what a finished deletion has left, because patrol's next look may be a minute away. What cannot be read now is
+// left to that look.
+func (h handler) lookAfter(ctx context.Context, r events.RecreateRequested, w incident.Workload, ref provider.Ref) error {
+	ref.Life = ""
+	for _, m := range members(r) {
+		ref.Name = m.Slice
+		s, err := h.Fleet.Read(ctx, ref)
+		if err != nil {
+			h.Fleet.Log.InfoContext(ctx, "not read after its deletion", "workload", w.ID, "slice", m.Slice, "error", err.Error())
+			return nil
+		}
+		if w, err = h.Fleet.Feed(ctx, w, s); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // comesBack asks whether what is about to be deleted could be created again. A creation that is refused once the slice is gone, by an
