@@ -483,7 +483,7 @@ func (d *deployment) watched(kind string, o flex.Options, change ...func(spec ma
 }
 
 // grants gives the accounts the rights and the bounds that pitstop gke rbac prints, and returns what gives them those of one namespace.
-func grants(t *testing.T, p *Plane, namespaces []string) func(b *bed) {
+func grants(t testing.TB, p *Plane, namespaces []string) func(b *bed) {
 	t.Helper()
 	made, err := rbac.Objects(rbac.Options{
 		Patrol: rbac.Account{Email: Watcher, ID: "107000000000000000011"}, Recreate: rbac.Account{Email: Replacer, ID: "107000000000000000012"},

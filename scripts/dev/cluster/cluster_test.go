@@ -18,7 +18,7 @@ const programs = "programs"
 
 // plane starts a control plane for a test. PITSTOP_CLUSTER asks for it: "build" builds the programs where they are not there, and "built"
 // leaves the test out then.
-func plane(t *testing.T) *Plane {
+func plane(t testing.TB) *Plane {
 	t.Helper()
 	mode := os.Getenv("PITSTOP_CLUSTER")
 	if mode == "" {

@@ -19,14 +19,14 @@ import (
 type bed struct {
 	*Plane
 	gke.Client
-	t         *testing.T
+	t         testing.TB
 	namespace string
 	labels    map[string]any // those that the Pods' node selector asks for
 }
 
 const labelCase = "pitstop.example/case"
 
-func newBed(t *testing.T, p *Plane, name string) *bed {
+func newBed(t testing.TB, p *Plane, name string) *bed {
 	t.Helper()
 	b := &bed{Plane: p, t: t, namespace: name, Client: gke.Client{
 		HTTP: p.HTTP, URL: p.URL, Namespace: name, Token: func(context.Context) (string, error) { return p.Token, nil },

@@ -73,7 +73,7 @@ type Bench struct {
 	Secrets  *ledger.Secrets
 	Fleet    *fleet.Fleet
 
-	T *testing.T
+	T testing.TB
 
 	open ledger.Opener
 
@@ -86,7 +86,7 @@ type Bench struct {
 }
 
 // New returns an empty bench.
-func New(t *testing.T) *Bench {
+func New(t testing.TB) *Bench {
 	t.Helper()
 	b := &Bench{
 		T: t, Clock: cloudtputest.NewManualClock(Start), Sender: &Sender{}, Policies: &Policies{Ceiling: policy.Everything()},
@@ -559,7 +559,7 @@ func Types(sent []events.Envelope) []string {
 }
 
 // One is the only event that was sent since the last time, decoded.
-func One[E events.Event](t *testing.T, b *Bench, decode func([]byte) (E, error)) (E, events.Envelope) {
+func One[E events.Event](t testing.TB, b *Bench, decode func([]byte) (E, error)) (E, events.Envelope) {
 	t.Helper()
 	sent := b.Sender.Sent()
 	if len(sent) != 1 {
@@ -569,7 +569,7 @@ func One[E events.Event](t *testing.T, b *Bench, decode func([]byte) (E, error))
 }
 
 // All are the events that were sent since the last time, all of one type, decoded.
-func All[E events.Event](t *testing.T, b *Bench, decode func([]byte) (E, error)) (all []E) {
+func All[E events.Event](t testing.TB, b *Bench, decode func([]byte) (E, error)) (all []E) {
 	t.Helper()
 	for _, e := range b.Sender.Sent() {
 		all = append(all, decoded(t, e, decode))
@@ -577,7 +577,7 @@ func All[E events.Event](t *testing.T, b *Bench, decode func([]byte) (E, error))
 	return all
 }
 
-func decoded[E events.Event](t *testing.T, sent events.Envelope, decode func([]byte) (E, error)) E {
+func decoded[E events.Event](t testing.TB, sent events.Envelope, decode func([]byte) (E, error)) E {
 	t.Helper()
 	e, err := decode(sent.Data)
 	if err != nil {
