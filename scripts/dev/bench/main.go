@@ -38,6 +38,7 @@ var benches = []struct {
 	{"start", benchStart},
 	{"crew", benchCrew},
 	{"chain", benchChain},
+	{"jobs", benchJobChain},
 	{"patrol", benchPatrol},
 	{"clusters", benchClusters},
 	{"storm", benchStorm},
@@ -71,7 +72,11 @@ func main() {
 		trainee()
 		return
 	}
-	only := flag.String("only", "", "the measurements to run, separated by commas: read, hop, throughput, burst, replay, record, simulate, start, crew, chain, patrol, clusters, storm, notify, demo")
+	var names []string
+	for _, b := range benches {
+		names = append(names, b.name)
+	}
+	only := flag.String("only", "", "the measurements to run, separated by commas: "+strings.Join(names, ", "))
 	record := flag.String("record", "", "write a made-up record to this file and measure nothing; - is standard output")
 	entries := flag.Int("entries", recordEntries, "how many entries the record has")
 	seed := flag.Uint64("seed", 1, "the seed of the record: the same seed writes the same bytes")
