@@ -242,10 +242,13 @@ func (m *machine) coded(c Code) {
 	in.Timeline[len(in.Timeline)-1].Code = c
 }
 
-// enter sets the facts from which a phase follows that ends no later than the deadline. A zero deadline is for the two waits that have
-// none. Unanswered requests of the phase before are void: the fence finds no effect for them. In the window, Pitstop may still look
-// for the checkpoint of a save.
-func (m *machine) enter(p Phase, deadline time.Time) {
+// enter begins a phase, which lasts for its own time.
+func (m *machine) enter(p Phase) { m.enterUntil(p, m.lasts(p)) }
+
+// enterUntil sets the facts from which a phase follows that ends no later than the deadline. A zero deadline is for the two waits that
+// have none. Unanswered requests of the phase before are void: the fence finds no effect for them. In the window, Pitstop may still
+// look for the checkpoint of a save.
+func (m *machine) enterUntil(p Phase, deadline time.Time) {
 	in := m.inc()
 	if p != Saving && !in.Save.Requested.IsZero() && in.Save.Result == "" {
 		in.Save.Result = SaveOvertaken
@@ -285,20 +288,28 @@ func (m *machine) settle() {
 		m.resume("every slice is usable")
 	default: // a call that is under way says what is waited for
 		in := m.inc()
-		in.Phase, in.Since, in.Deadline, m.entered = p, m.now, m.now.Add(p.lasts()), p
+		in.Phase, in.Since, in.Deadline, m.entered = p, m.now, m.lasts(p), p
 	}
 }
 
-// lasts is how long the wait for a call lasts.
-func (p Phase) lasts() time.Duration {
+// lasts is the latest end of a phase that begins now; zero for the question to a person, which has none. Word of an owner has its own
+// time, with which that phase is entered.
+func (m *machine) lasts(p Phase) time.Time {
 	switch p {
-	case PhaseDeleting:
-		return RemoveFor
-	case PhaseCreating:
-		return RecreateFor
+	case Approving:
+		return time.Time{}
+	case Saving:
+		return m.saveDeadline()
+	case Window:
+		return m.windowDeadline()
+	case Healing:
+		return m.firstHealedBy()
 	}
-	return LookFor
+	return m.now.Add(lasts[p])
 }
+
+// renew gives the present phase its full time again.
+func (m *machine) renew() { m.inc().Deadline = m.lasts(m.phase()) }
 
 // inFlight reports whether a call that creates or deletes a slice may still take effect.
 func (effect Effect) inFlight() bool {

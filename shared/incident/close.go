@@ -48,7 +48,7 @@ func (l Life) leftBehind() bool { return l.Maker != "" || !l.Ordered.IsZero() }
 func (m *machine) startClearing(o Outcome) {
 	in := m.inc()
 	reason := in.Reason
-	m.enter(Clearing, m.now.Add(ClearFor))
+	m.enter(Clearing)
 	in.Outcome, in.Clearing = "", o
 	m.dropEffects(func(effect Effect) bool { // the lost slice may go
 		return effect.Action == events.ActionDelete && !effect.UnderWay(m.now)
@@ -384,7 +384,7 @@ func (m *machine) watch(seen, instead string, step func(*machine)) {
 	for _, name := range m.toBeReplaced() {
 		m.slice(name).ToReplace = false
 	}
-	m.enter(Watching, m.now.Add(WatchFor))
+	m.enter(Watching)
 	if first {
 		m.line(LineSeen, seen, "")
 	}

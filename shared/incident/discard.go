@@ -142,7 +142,7 @@ func (m *machine) openDiscard() {
 	text := namesOf(ready) + " idle for " + span + ", since " + idle.Incident + " was left to a person"
 	in := m.open(Trouble{Cause: idle.Cause, Slice: ready[0].Name, At: idle.Since, Text: text})
 	in.Down, in.Of = idle.Since, idle.Incident
-	m.enter(Discarding, m.now.Add(DiscardFor))
+	m.enter(Discarding)
 	m.line(LineSeen, text, "")
 	m.decided("incident opened: delete "+namesOf(ready)+", if no training runs there and its last checkpoint is verified",
 		"the policy's when_escalated is delete, and nobody has said a word for "+span)

@@ -569,7 +569,7 @@ func (m *machine) answered(e Answered) {
 		m.leased(*effect, "the lease names the next attempt")
 	case events.ActionCreate:
 		if s := m.w.Slice(effect.Slice); m.phase() == PhaseCreating && !(again && s.Condition == Creating) { // its time counts from its first answer
-			m.inc().Deadline = m.now.Add(RecreateFor) // the wait for capacity is over
+			m.renew() // the wait for capacity is over
 		}
 	case events.ActionDelete, events.ActionVerify, events.ActionHear, events.ActionStart:
 		// The API's own reading shows when it has happened.
@@ -813,7 +813,7 @@ func (m *machine) uncharge(a events.Action) {
 
 // ask waits for a person's approval, for as long as it takes.
 func (m *machine) ask(a events.Action) {
-	m.enter(Approving, time.Time{})
+	m.enter(Approving)
 	m.inc().Asked = a
 	why, code := "the policy says ask", CodePolicyAsk
 	if bare := m.bare(); a == events.ActionDelete && bare != "" {

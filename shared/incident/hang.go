@@ -191,14 +191,14 @@ func (m *machine) decideHang(text string) {
 		why = "it is not known that the training stands still"
 	}
 	if why != "" {
-		m.enter(Watching, m.now.Add(WatchFor))
+		m.enter(Watching)
 		m.line(LineSeen, text, "")
 		m.rehearseRestart()
 		m.decided("incident opened: the training hangs; would: ask the crew for another attempt", why)
 		m.coded(m.watchCode())
 		return
 	}
-	m.enter(Resuming, m.now.Add(ResumeFor))
+	m.enter(Resuming)
 	m.line(LineSeen, text, "")
 	m.decided("incident opened: the training hangs", "")
 	if m.w.Progress.Verified == 0 && m.w.Progress.CheckpointStep == 0 {

@@ -119,7 +119,7 @@ func (m *machine) openLook(t Trouble, text string) {
 		m.watch(text, "look at the API; what it shows decides", nil) // its former state leads to nothing
 		return
 	}
-	m.enter(Looking, m.now.Add(LookFor))
+	m.enter(Looking)
 	m.line(LineSeen, text, "")
 	m.decided("incident opened: "+words(t.Cause)+"; look at the API first", "a log entry alone proves no loss")
 }
@@ -601,7 +601,7 @@ func (m *machine) ourLifeCame(s *Slot, e Read) {
 	switch m.phase() {
 	case PhaseCreating, PhaseDeleting, Healing, PhaseGrace, Approving: // the wait may be for another slice
 	default:
-		m.enter(PhaseCreating, m.now.Add(RecreateFor))
+		m.enter(PhaseCreating)
 	}
 	m.line(LineSeen, m.w.noun(s.Name)+" lives in "+e.Zone, "incarnation "+e.Incarnation.String())
 	m.react(m.w.Slice(s.Name), e, Creating)

@@ -298,7 +298,7 @@ func (m *machine) noticeInIncident(s *Slot, text string, moved bool) {
 		m.line(LineSeen, text, "")
 		switch m.phase() {
 		case Window:
-			m.inc().Deadline = m.windowDeadline() // it may have begun long before its window
+			m.renew() // it may have begun long before its window
 		case Saving:
 			if d := m.now.Add(SaveFor); d.Before(in.Deadline) {
 				m.inc().Deadline = d
@@ -313,9 +313,9 @@ func (m *machine) noticeInIncident(s *Slot, text string, moved bool) {
 	}
 	m.line(LineSeen, text, "")
 	switch m.phase() {
-	case Saving:
-		m.inc().Deadline = m.saveDeadline()
-	case Window, Watching:
+	case Saving, Window:
+		m.renew()
+	case Watching:
 		m.inc().Deadline = m.windowDeadline()
 	}
 	m.decided("follow the window", "it was moved to "+events.Window(n.WindowStart, n.WindowEnd))
@@ -400,7 +400,7 @@ func (m *machine) openMaintenance(s *Slot) {
 	in := m.open(Trouble{Cause: cause, Slice: s.Name, Life: s.Incarnation.ID, At: m.when(), Text: text, Announced: n.Status == events.NoticePending, Proven: !n.End})
 	in.Begun = n.Status == events.NoticeOngoing
 	m.takeOrWatch(text, "nothing: no crew has been seen that could save", func(m *machine) {
-		m.enter(Saving, m.saveDeadline())
+		m.enter(Saving)
 		m.decided("incident opened: "+m.awaits(), text)
 		if n.Deaf != "" {
 			m.line(LineSeen, "a request to save may not be heard by "+s.Name, n.Deaf)
@@ -434,7 +434,7 @@ func (m *machine) windowDeadline() time.Time {
 func (m *machine) beganEarly() {
 	if in := m.w.Incident; m.phase() == Window && !in.Begun {
 		m.inc().Begun = true
-		m.inc().Deadline = m.windowDeadline()
+		m.renew()
 	}
 }
 
@@ -491,7 +491,7 @@ func (m *machine) sendMaintain() {
 		m.enterWindow(CodeNotEarly, why)
 		return
 	}
-	m.enter(Maintaining, m.now.Add(MaintainFor))
+	m.enter(Maintaining)
 	m.decided("start the maintenance now", "checkpoint "+events.Number(m.w.Progress.Verified)+" is verified, and the moment is ours to choose")
 	effects := m.earlyMaintenance()
 	if effects == nil {
@@ -547,7 +547,7 @@ func (m *machine) maintained() {
 		}
 	}
 	m.inc().Begun = true
-	m.enter(Window, m.now.Add(HealFor))
+	m.enter(Window)
 	m.decided("wait for the maintenance to pass", "it was started early")
 }
 
@@ -594,7 +594,7 @@ func (m *machine) hasBegun() {
 }
 
 func (m *machine) enterWindow(c Code, why string) {
-	m.enter(Window, m.windowDeadline())
+	m.enter(Window)
 	if m.firstNotice().End {
 		m.decided("wait for the planned end", why)
 	} else {
@@ -627,7 +627,7 @@ func (m *machine) resume(why string) {
 		m.waitForSlices()
 		return
 	}
-	m.enter(Resuming, m.now.Add(ResumeFor))
+	m.enter(Resuming)
 	m.decided("wait for progress past step "+events.Number(m.w.Incident.Baseline), why)
 }
 

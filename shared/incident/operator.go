@@ -204,7 +204,7 @@ func (m *machine) retried(e Retried) {
 	if m.w.Incident != nil {
 		m.retryNow()
 		if m.phase() == Clearing { // the next tick goes on with the clean-up, which gets its full time again
-			m.inc().Deadline = m.now.Add(ClearFor)
+			m.renew()
 		}
 		return
 	}
@@ -223,7 +223,7 @@ func (m *machine) retried(e Retried) {
 			}
 		}
 		m.openRetry(Trouble{Cause: events.CauseUnknown, Slice: s.Name, Life: s.Incarnation.ID, Text: text}, "nothing", func(m *machine) {
-			m.enter(Looking, m.now.Add(LookFor))
+			m.enter(Looking)
 			m.line(LineSeen, text, e.Why)
 			m.decided("incident opened: look at the API first", "what was read before proves no loss now")
 		})
@@ -237,7 +237,7 @@ func (m *machine) retried(e Retried) {
 		return
 	}
 	m.openRetry(Trouble{Cause: events.CauseCrash, Text: text}, "ask the crew for another attempt", func(m *machine) {
-		m.enter(Resuming, m.now) // the clock asks for it, under a policy that can be read
+		m.enterUntil(Resuming, m.now) // the clock asks for it, under a policy that can be read
 		m.line(LineSeen, text, e.Why)
 		m.decided("incident opened: ask the crew for another attempt", "the slices are usable, and the training does not go on")
 	})

@@ -187,6 +187,12 @@ const (
 	RemindEvery = 6 * time.Hour
 )
 
+// lasts is how long each phase lasts by itself. The other phases wait for a window, a slice, an owner or a person.
+var lasts = map[Phase]time.Duration{
+	Maintaining: MaintainFor, Looking: LookFor, PhaseDeleting: RemoveFor, PhaseCreating: RecreateFor, Admitting: AdmitFor, Resuming: ResumeFor,
+	Restarting: RestartFor, Starting: StartFor, Watching: WatchFor, Clearing: ClearFor, Discarding: DiscardFor,
+}
+
 // How often things may be tried without verified progress.
 const (
 	// MaxRestarts is the training budget of a workload: requests for a restart.

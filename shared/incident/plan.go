@@ -591,7 +591,7 @@ func (m *machine) rehearseLost() {
 	if m.w.Crew.Finished || !m.changed {
 		return
 	}
-	m.rehearse("", func(m *machine) { m.enter(Looking, m.now.Add(LookFor)) })
+	m.rehearse("", func(m *machine) { m.enter(Looking) })
 }
 
 // rehearseRestart keeps the call that would ask the crew for another attempt.

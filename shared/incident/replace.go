@@ -23,12 +23,12 @@ func (m *machine) lose(s *Slot, what string) {
 	m.replaceGone()
 	m.drop(events.ActionCreate, name) // Pitstop's creation, if there was one, took effect: the lost slice is the one that it created
 	if m.phase() == "" {
-		m.enter(Looking, m.now.Add(LookFor))
+		m.enter(Looking)
 		m.line(LineSeen, what, "")
 	}
 	if m.unreadable() {
 		if m.phase() != Looking {
-			m.enter(Looking, m.now.Add(LookFor))
+			m.enter(Looking)
 		}
 		return // the next reading decides, under a policy that can be read
 	}
@@ -36,7 +36,7 @@ func (m *machine) lose(s *Slot, what string) {
 		return
 	}
 	if m.heals(s) && s.Condition != Gone && m.now.Before(m.healedBy(s)) {
-		m.enter(Healing, m.firstHealedBy())
+		m.enter(Healing)
 		m.decided("wait for "+m.w.recovery(), what+", and only Spot is replaced at once")
 		return
 	}
@@ -163,7 +163,7 @@ func (m *machine) remove(why string) {
 		m.recreate(why)
 		return
 	}
-	m.enter(PhaseDeleting, m.now.Add(RemoveFor))
+	m.enter(PhaseDeleting)
 	m.decided("recreate: delete "+strings.Join(out, ", ")+" first", why+m.saved())
 	m.sendDeletions(out, why)
 }
@@ -347,7 +347,7 @@ func (m *machine) lookAtGroup(s *Slot) bool {
 		return false
 	}
 	if m.phase() != Looking {
-		m.enter(Looking, m.now.Add(LookFor))
+		m.enter(Looking)
 	}
 	if in := m.w.Incident; !in.Hearing && until.Before(in.Deadline) {
 		m.inc().Deadline = until
@@ -362,7 +362,7 @@ func (m *machine) waitForSpec(s *Slot) bool {
 	case s.Condition == Gone:
 		return false
 	case m.phase() != Looking:
-		m.enter(Looking, m.now.Add(LookFor))
+		m.enter(Looking)
 		m.decided("look at "+s.Name, "how it was ordered has not been read yet")
 		return true
 	}
@@ -501,7 +501,7 @@ func (m *machine) goOnWithout(s *Slot) {
 	case s.Condition == Ready:
 		m.resume(why)
 	default:
-		m.enter(Healing, m.firstHealedBy())
+		m.enter(Healing)
 		m.decided(wait, why)
 	}
 }
@@ -522,7 +522,7 @@ func (m *machine) deletionMayTakeEffect(s *Slot) bool {
 
 // recreate creates every slice that is to be replaced and whose creation is not under way yet.
 func (m *machine) recreate(why string) {
-	m.enter(PhaseCreating, m.now.Add(RecreateFor))
+	m.enter(PhaseCreating)
 	m.recall()
 	m.inc().Slow = time.Time{}
 	var effects, waiting []Effect
@@ -591,7 +591,7 @@ func (m *machine) requestLease() {
 		m.resume("a new slice is usable; without a checkpoint directory there is no lease")
 		return
 	}
-	m.enter(Admitting, m.now.Add(AdmitFor))
+	m.enter(Admitting)
 	m.decided("admit training to the new slice", "it is usable, and the former one is proven gone")
 	m.send(Effect{Action: events.ActionAdmit, Reason: "new incarnation"})
 }
@@ -627,12 +627,12 @@ func (m *machine) waitForWord(s *Slot) {
 	case m.now.Sub(audited) >= AuditFor:
 		m.escalate(CodeAuditUnread, m.auditUnread(s), auditAdvice+m.w.Name)
 	case m.now.Sub(s.Since) < Grace:
-		m.enter(PhaseGrace, m.orHealed(s.Since.Add(Grace)))
+		m.enterUntil(PhaseGrace, m.orHealed(s.Since.Add(Grace)))
 		m.decided("wait "+events.Span(Grace)+" for word of who deleted "+s.Name, "nothing says that it was lost; what an owner deletes is released")
 	case m.phase() == PhaseGrace:
 		m.inc().Deadline = m.orHealed(audited.Add(AuditFor))
 	default:
-		m.enter(PhaseGrace, m.orHealed(audited.Add(AuditFor)))
+		m.enterUntil(PhaseGrace, m.orHealed(audited.Add(AuditFor)))
 		m.decided("wait for the audit log", "it has not been read since word of a deletion had to be in it; what an owner deletes is released")
 		m.coded(CodeAuditUnread)
 	}
@@ -648,7 +648,7 @@ func (m *machine) orHealed(until time.Time) time.Time {
 
 // waitForRecovery waits for the provider to bring back the unusable slices, until the first of them has had its time.
 func (m *machine) waitForRecovery() {
-	m.enter(Healing, m.firstHealedBy())
+	m.enter(Healing)
 	if slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return s.isMissed() && !s.onlyStopped() }) {
 		m.decided("wait for "+m.w.recovery(), m.describeUnusable())
 		return

@@ -50,7 +50,7 @@ func (m *machine) noSave(r SaveResult, why string) {
 func (m *machine) sendSave() {
 	in := m.inc()
 	if m.phase() != Saving {
-		m.enter(Saving, m.saveDeadline())
+		m.enter(Saving)
 	}
 	in.Save = Save{ID: events.ID(in.ID, "save", m.now.UTC().Format(time.RFC3339)), Requested: m.now, Pending: true}
 	when := "the maintenance has begun"

@@ -71,7 +71,7 @@ func (l *Life) unsaidFor(since time.Duration) bool {
 func (m *machine) openStopped(s *Slot) {
 	text := m.openSince(s, s.State)
 	m.takeOrWatch(text, "nothing", func(m *machine) {
-		m.enter(Healing, m.now.Add(HealFor))
+		m.enter(Healing)
 		m.decided("incident opened: "+text, "the audit log does not say that its owner stopped it")
 		m.startOrTell(text)
 	})
@@ -176,7 +176,7 @@ func (m *machine) sendStart(why string) {
 		m.escalate(CodeOverdue, strings.Join(names, ", ")+" stopped again, or was not usable within "+events.Span(StartFor)+", after "+strconv.Itoa(MaxStarts)+" starts", m.byHandStart())
 		return
 	}
-	m.enter(Starting, m.now.Add(StartFor))
+	m.enter(Starting)
 	m.inc().Starts++
 	m.decided("start "+strings.Join(names, ", "), why)
 	var effects []Effect

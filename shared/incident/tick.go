@@ -137,7 +137,7 @@ func (m *machine) openUnusable() {
 		case (s.Condition == Unhealthy || s.Condition == Unclear) && since >= SickFor && !trains:
 			text := m.openSince(s, s.State)
 			m.takeOrWatch(text, "wait for "+m.w.recovery(), func(m *machine) {
-				m.enter(Healing, m.now.Add(HealFor))
+				m.enter(Healing)
 				m.decided("incident opened: "+text+"; wait for "+m.w.recovery(), "")
 			})
 			return
@@ -162,7 +162,7 @@ func (m *machine) openUnread(s *Slot) {
 	m.open(Trouble{Cause: events.CauseUnknown, Slice: s.Name, Life: s.Incarnation.ID, At: s.Since, Text: text, Proven: true})
 	m.stopped(s.Since)
 	m.takeOrWatch(text, "nothing", func(m *machine) {
-		m.enter(PhaseGrace, m.now)
+		m.enterUntil(PhaseGrace, m.now)
 		m.line(LineSeen, text, "")
 		m.escalate(CodeAuditUnread, text, auditAdvice+m.w.Name)
 	})

@@ -370,7 +370,7 @@ func (m *machine) exited(s *Slot, r events.CrewReport) {
 		in = m.inc()
 		in.BaseAttempt = max(in.BaseAttempt, r.Attempt)
 		if m.phase() == Resuming {
-			in.Deadline = m.now.Add(ResumeFor)
+			m.renew()
 		}
 	case Window, Healing, PhaseGrace, PhaseDeleting, PhaseCreating, Saving, Maintaining, Watching, Starting:
 		// Machines that end the training make no failure of the training.
@@ -397,7 +397,7 @@ func (m *machine) openCrash(t Trouble) {
 	in.BaseAttempt = max(in.BaseAttempt, m.w.Crew.Exited)
 	in.Down = t.At
 	m.takeOrWatch(t.Text, "leave the restart to the crew, and ask it for one when it has given up", func(m *machine) {
-		m.enter(Resuming, m.now.Add(ResumeFor))
+		m.enter(Resuming)
 		m.line(LineSeen, t.Text, "")
 		m.decided("incident opened: training crash; the crew restarts it", "the slice lives, so its crew acts first")
 		m.settle() // a slice that cannot be used comes before its training
@@ -471,7 +471,7 @@ func (m *machine) restart(why string) {
 }
 
 func (m *machine) sendRestart(why string) {
-	m.enter(Restarting, m.now.Add(RestartFor))
+	m.enter(Restarting)
 	m.chargeRestart()
 	m.decided(fmt.Sprintf("ask the crew for attempt %d (%d of %d)", m.w.trainingAttempt(), m.w.Budgets.Restarts, MaxRestarts), why)
 	m.send(Effect{Action: events.ActionRestart, Reason: why})

@@ -83,7 +83,7 @@ func (m *machine) waitForVerdict(why string) bool {
 		return false
 	case !in.Hearing:
 		if p := m.phase(); p != Looking && (p != Resuming || m.toBeReplaced() != nil) {
-			m.enter(Looking, m.now.Add(HearFor))
+			m.enter(Looking)
 		}
 		m.drop(events.ActionHear, "") // the earlier request may be tried again much later
 		m.askForVerdict(why)

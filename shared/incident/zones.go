@@ -281,7 +281,8 @@ func (m *machine) slow(took string) bool {
 		return false
 	}
 	in := m.inc()
-	in.Slow, in.Deadline, in.Look = m.now, m.now.Add(RecreateFor), true
+	in.Slow, in.Look = m.now, true
+	m.renew()
 	m.decided("wait for "+strings.Join(names, ", ")+" for "+events.Span(RecreateFor)+" more",
 		"the creation was accepted, and has neither ended nor failed within "+took)
 	return true
