@@ -23,7 +23,7 @@
 //	what would follow                           IfLost and rehearse in plan.go
 //	what somebody has to go and read            Reads in reads.go
 //	what a failed call means                    failed in effect.go
-//	how long a phase lasts                      lasts in phase.go, for a phase with a time of its own; lasts in advance.go
+//	how long a phase lasts                      lasts in advance.go
 //	what is done when time is up                overdueIn in tick.go
 //
 // # What follows
