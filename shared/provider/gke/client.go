@@ -20,7 +20,7 @@ import (
 	"pitstop.internal/shared/provider"
 )
 
-// Client lists what a cluster has, and deletes and creates Jobs and JobSets, by plain HTTP: so few calls need no library.
+// Client lists what a cluster has, deletes and creates Jobs and JobSets, and labels machines, by plain HTTP: so few calls need no library.
 type Client struct {
 	HTTP *http.Client
 	// URL is the cluster's endpoint, Namespace the one to read (empty: all), and Token makes the bearer token.
@@ -251,6 +251,9 @@ func (c Client) send(ctx context.Context, what, method, path string, q url.Value
 	req.Header.Set("Accept", "application/json")
 	if len(body) > 0 {
 		req.Header.Set("Content-Type", "application/json")
+	}
+	if method == http.MethodPatch {
+		req.Header.Set("Content-Type", "application/merge-patch+json")
 	}
 	if c.Token != nil {
 		token, err := c.Token(ctx)

@@ -22,7 +22,8 @@ const Name = provider.GKE
 // Opener makes the client of a cluster.
 type Opener func(ctx context.Context, c Cluster) (Client, error)
 
-// Clusters provides the slices of some clusters. It reads, deletes and creates them; every other call is refused with incident.Invalid.
+// Clusters provides the slices of some clusters. It reads, deletes and creates them, and starts their maintenance early; every other call is
+// refused with incident.Invalid.
 // A cluster is listed as LOCATION/CLUSTER, and the zone of a slice is its scope LOCATION/CLUSTER/NAMESPACE. It is safe for concurrent
 // use.
 type Clusters struct {
@@ -253,11 +254,6 @@ func refused(verb string, r provider.Ref) error {
 // Start implements provider.Starter.
 func (c *Clusters) Start(_ context.Context, r provider.Ref) (string, error) {
 	return "", refused("start", r)
-}
-
-// Maintain implements provider.Maintainer.
-func (c *Clusters) Maintain(_ context.Context, of []provider.Ref) (string, error) {
-	return "", refused("maintain", slices.Concat(of, []provider.Ref{{}})[0])
 }
 
 // SetMetadata implements provider.Messenger.

@@ -183,8 +183,7 @@ func TestWhatJobsDoNotHaveIsRefused(t *testing.T) {
 	ctx, r := t.Context(), provider.Ref{Project: project, Zone: "us-east5/research/default", Name: "llama"}
 	one := func(_ string, err error) error { return err }
 	for what, err := range map[string]error{
-		"start":    one(p.Start(ctx, r)),
-		"maintain": one(p.Maintain(ctx, []provider.Ref{r})), "set": p.SetMetadata(ctx, r, "a", "b"),
+		"start": one(p.Start(ctx, r)), "set": p.SetMetadata(ctx, r, "a", "b"),
 	} {
 		var e *provider.Error
 		if !errors.As(err, &e) || e.Class != incident.Invalid || !strings.Contains(err.Error(), "do it with kubectl") || !strings.Contains(err.Error(), "llama") {

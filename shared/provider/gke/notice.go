@@ -1,6 +1,7 @@
 package gke
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -98,13 +99,20 @@ func epoch(text string) time.Time {
 	return time.Unix(n, 0).UTC()
 }
 
-// sooner is the notice that counts of two machines of a slice: one that is under way, else the one that begins first.
+// sooner is the notice that counts of two machines of a slice: one that is under way, else the one that begins first. It can be moved
+// where that of both can: the slice cannot do without one of them.
 func sooner(a, b *events.Notice) *events.Notice {
+	if a == nil || b == nil {
+		return cmp.Or(a, b)
+	}
+	n := *first(a, b)
+	n.CanReschedule = a.CanReschedule && b.CanReschedule
+	return &n
+}
+
+// first is the one of two notices that is under way, else the one that begins first.
+func first(a, b *events.Notice) *events.Notice {
 	switch {
-	case a == nil:
-		return b
-	case b == nil:
-		return a
 	case (a.Status == events.NoticeOngoing) != (b.Status == events.NoticeOngoing):
 		if b.Status == events.NoticeOngoing {
 			return b

@@ -341,7 +341,8 @@ type Node struct {
 		} `json:"taints"`
 	} `json:"spec"`
 	Status struct {
-		Conditions conditions `json:"conditions"`
+		Conditions conditions     `json:"conditions"`
+		Capacity   map[string]any `json:"capacity"`
 	} `json:"status"`
 }
 

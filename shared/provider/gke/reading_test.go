@@ -402,6 +402,21 @@ func TestNoticesAndEnds(t *testing.T) {
 				Status: events.NoticePending, CanReschedule: true, WindowStart: at("2026-11-12T18:00:00Z"), WindowEnd: at("2026-11-12T22:00:00Z"), LatestWindowStart: at("2026-11-12T20:00:00Z"),
 			}, "", false,
 		},
+		"one that cannot be moved, and a later one that can": {
+			`,"labels":{"cloud.google.com/scheduled-maintenance-time":"` + six + `"}`,
+			`,"annotations":{"node.gke.io/upcoming-maintenance":"{\"maintenanceStatus\":\"PENDING\",\"canReschedule\":true,\"windowStartTime\":\"2026-11-12T20:00:00Z\"}"}`,
+			&events.Notice{Status: events.NoticePending, WindowStart: at("2026-11-12T18:00:00Z")}, "", false,
+		},
+		"one that can be moved, and a later one that cannot": {
+			`,"annotations":{"node.gke.io/upcoming-maintenance":"{\"maintenanceStatus\":\"PENDING\",\"canReschedule\":true,\"windowStartTime\":\"2026-11-12T18:00:00Z\"}"}`,
+			`,"labels":{"cloud.google.com/scheduled-maintenance-time":"` + eight + `"}`,
+			&events.Notice{Status: events.NoticePending, WindowStart: at("2026-11-12T18:00:00Z")}, "", false,
+		},
+		"two that can be moved": {
+			`,"annotations":{"node.gke.io/upcoming-maintenance":"{\"maintenanceStatus\":\"PENDING\",\"canReschedule\":true,\"windowStartTime\":\"2026-11-12T20:00:00Z\"}"}`,
+			`,"annotations":{"node.gke.io/upcoming-maintenance":"{\"maintenanceStatus\":\"PENDING\",\"canReschedule\":\"true\",\"windowStartTime\":\"2026-11-12T18:00:00Z\"}"}`,
+			&events.Notice{Status: events.NoticePending, CanReschedule: true, WindowStart: at("2026-11-12T18:00:00Z")}, "", false,
+		},
 		"an annotation with underscores": {
 			`,"annotations":{"node.gke.io/upcoming-maintenance":"{\"maintenance_type\":\"UNSCHEDULED\",\"maintenance_status\":\"ONGOING\",\"can_reschedule\":\"TRUE\",\"window_start_time\":\"2026-11-12T18:00:00Z\"}"}`, "",
 			&events.Notice{Status: events.NoticeOngoing, Unscheduled: true, CanReschedule: true, WindowStart: at("2026-11-12T18:00:00Z")}, "", false,

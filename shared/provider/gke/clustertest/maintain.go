@@ -1,0 +1,185 @@
+package clustertest
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/provider"
+	"pitstop.internal/shared/provider/gke"
+)
+
+// changing notes the paths of the calls that change something. before is called before the first of them.
+type changing struct {
+	next   http.RoundTripper
+	before func()
+	paths  []string
+}
+
+func (c *changing) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodGet {
+		if c.before != nil && len(c.paths) == 0 {
+			c.before()
+		}
+		c.paths = append(c.paths, r.Method+" "+r.URL.Path)
+	}
+	next := c.next
+	if next == nil {
+		next = http.DefaultTransport
+	}
+	return next.RoundTrip(r)
+}
+
+// maintains starts the maintenance of slices as the functions do, and returns which calls changed something. Before the first of them,
+// something else may happen.
+func (s scene) maintains(before func(), of ...provider.Ref) (calls []string, err error) {
+	s.t.Helper()
+	seen := &changing{next: s.HTTP.Transport, before: before}
+	client := gke.Client{HTTP: &http.Client{Transport: seen}, URL: s.URL, Token: func(context.Context) (string, error) { return s.Token, nil }}
+	clusters := gke.New([]gke.Cluster{{Project: project, Location: location, Name: research}}, // all namespaces of it
+		func(context.Context, gke.Cluster) (gke.Client, error) { return client, nil }, time.Now)
+	op, err := clusters.Maintain(s.t.Context(), of)
+	if op != "" {
+		s.t.Errorf("operation %s", op)
+	}
+	return seen.paths, err
+}
+
+// announces writes on a machine that maintenance comes, and whether it can be moved.
+func (s scene) announces(node string, movable bool) {
+	s.t.Helper()
+	word := map[bool]string{true: "true", false: "false"}[movable]
+	s.do(http.MethodPatch, nodes+"/"+node, object{"metadata": object{"annotations": object{
+		"node.gke.io/upcoming-maintenance": `{"maintenanceStatus":"PENDING","canReschedule":"` + word + `","windowStartTime":"2099-01-01T00:00:00Z"}`,
+	}}})
+}
+
+// labelled are the machines of this case that have the label, by the ends of their names.
+func (s scene) labelled() string {
+	s.t.Helper()
+	var all []string
+	for _, n := range list(s.read(nodes+"?labelSelector=clustertest="+s.ns), "items") {
+		if label(n, gke.LabelMaintain) == "true" {
+			all = append(all, strings.TrimPrefix(text(n, "metadata", "name"), s.ns+"-"))
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// maintaining is the verb that starts maintenance early.
+func maintaining() map[string]func(scene) {
+	// trains makes a Job on two machines, of which the first announces maintenance.
+	trains := func(s scene) provider.Slice {
+		s.announces(s.node("a"), true)
+		s.node("b")
+		s.do(http.MethodPost, s.jobs(), s.job("j", 2, nil))
+		r := s.turns("j", "", incident.Ready)
+		if r.Notice == nil || !r.Notice.CanReschedule {
+			s.t.Errorf("its notice is %+v", r.Notice)
+		}
+		return r
+	}
+	return map[string]func(scene){
+		"maintain: a machine is labelled once": func(s scene) {
+			r := trains(s)
+			before := s.read(nodes + "/" + s.ns + "-a")
+			calls, err := s.maintains(nil, r.Ref)
+			s.must(err)
+			if got := s.labelled(); got != "a" || len(calls) != 1 {
+				s.t.Errorf("%q; %q have the label", calls, got)
+			}
+			again, err := s.maintains(nil, r.Ref)
+			s.must(err)
+			after := s.read(nodes + "/" + s.ns + "-a")
+			if len(again) > 0 || label(after, "clustertest") != s.ns || field(after, "spec", "unschedulable") != nil ||
+				text(after, "metadata", "annotations", "node.gke.io/upcoming-maintenance") != text(before, "metadata", "annotations", "node.gke.io/upcoming-maintenance") {
+				s.t.Errorf("%q: it was %v, and is %v", again, before["metadata"], after["metadata"])
+			}
+		},
+		"maintain: all machines of a slice that announce it are labelled": func(s scene) {
+			r := trains(s)
+			s.announces(s.ns+"-b", true)
+			calls, err := s.maintains(nil, r.Ref)
+			s.must(err)
+			if got := s.labelled(); got != "a b" || len(calls) != 2 {
+				s.t.Errorf("%q; %q have the label", calls, got)
+			}
+		},
+		"maintain: all slices of a JobSet at once": func(s scene) {
+			for _, n := range []string{"a", "b", "c", "d"} {
+				s.announces(s.node(n), true)
+			}
+			s.do(http.MethodPost, s.jobSets(), s.jobSet("big", 2, nil, nil))
+			r, other := s.turns("big-slice-0", "big", incident.Ready), s.turns("big-slice-1", "big", incident.Ready)
+			calls, err := s.maintains(nil, r.Ref, other.Ref)
+			s.must(err)
+			if got := s.labelled(); got != "a b c d" || len(calls) != 4 {
+				s.t.Errorf("%q; %q have the label", calls, got)
+			}
+		},
+		"maintain: none is labelled where one cannot be moved": func(s scene) {
+			r := trains(s)
+			s.announces(s.ns+"-b", false)
+			calls, err := s.maintains(nil, r.Ref)
+			s.classed(err, incident.NotInState, incident.CodeNotEarly)
+			if n := s.reading("j", "").Notice; n == nil || n.CanReschedule || len(calls) > 0 {
+				s.t.Errorf("%q, and its notice is %+v", calls, n)
+			}
+		},
+		"maintain: none is labelled that announces nothing": func(s scene) {
+			s.node("a")
+			s.do(http.MethodPost, s.jobs(), s.job("j", 1, nil))
+			calls, err := s.maintains(nil, s.turns("j", "", incident.Ready).Ref)
+			s.classed(err, incident.NotInState, incident.CodeNotEarly)
+			if len(calls) > 0 {
+				s.t.Errorf("%q", calls)
+			}
+		},
+		"maintain: a machine that another training may share is not labelled": func(s scene) {
+			s.announces(s.node("a"), true)
+			j := s.job("j", 1, nil)
+			two := object{"google.com/tpu": "2"}
+			list(j, "spec", "template", "spec", "containers")[0].(object)["resources"] = object{"requests": two, "limits": two} //nolint:forcetypeassert // the template has one
+			s.do(http.MethodPost, s.jobs(), j)
+			calls, err := s.maintains(nil, s.turns("j", "", incident.Ready).Ref)
+			s.classed(err, incident.NotInState, incident.CodeNotEarly)
+			if len(calls) > 0 || !strings.Contains(err.Error(), "it has 2 of the 4 chips there") {
+				s.t.Errorf("%q: %v", calls, err)
+			}
+		},
+		"maintain: a machine that was made anew is not labelled": func(s scene) {
+			r := trains(s)
+			calls, err := s.maintains(func() {
+				s.do(http.MethodDelete, nodes+"/"+s.ns+"-a", nil)
+				s.until("the machine is gone", func() bool { return s.gone(nodes + "/" + s.ns + "-a") })
+				s.node("a")
+			}, r.Ref)
+			s.classed(err, incident.Invalid, "")
+			if got := s.labelled(); got != "" || len(calls) != 1 {
+				s.t.Errorf("%q; %q has the label", calls, got)
+			}
+		},
+		"maintain: another life is left alone": func(s scene) {
+			r := trains(s)
+			for life, class := range map[string]incident.FailureClass{otherUID: incident.NotFound, "": incident.Invalid} {
+				other := r.Ref
+				other.Life = life
+				if calls, err := s.maintains(nil, other); len(calls) > 0 || provider.Failure(err) == nil || provider.Failure(err).Class != class {
+					s.t.Errorf("%q: %v", calls, err)
+				}
+			}
+		},
+		"maintain: a slice that does not train is left alone": func(s scene) {
+			s.announces(s.node("a"), true)
+			s.do(http.MethodPost, s.jobs(), s.job("j", 2, nil)) // one of its Pods finds no machine
+			s.runs("j", 1)
+			calls, err := s.maintains(nil, s.reading("j", "").Ref)
+			s.classed(err, incident.NotInState, incident.CodeNotReady)
+			if len(calls) > 0 {
+				s.t.Errorf("%q", calls)
+			}
+		},
+	}
+}

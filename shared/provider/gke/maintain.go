@@ -1,0 +1,142 @@
+package gke
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/provider"
+)
+
+// LabelMaintain lets the announced maintenance of a machine begin, where its value is true. GKE takes it away when the maintenance is over.
+// https://cloud.google.com/kubernetes-engine/docs/how-to/perform-host-maintenance-accelerators
+const LabelMaintain = "cloud.google.com/perform-maintenance"
+
+// Maintain implements provider.Maintainer: it labels, once, each machine of the slices that has announced maintenance. It looks at all
+// machines before it labels one, and labels none where the maintenance of one cannot be moved, or where another training may run on one.
+// The references need the life that was read.
+func (c *Clusters) Maintain(ctx context.Context, of []provider.Ref) (operation string, err error) {
+	t, err := c.target("start the maintenance of", slices.Concat(of, []provider.Ref{{}})[0])
+	if err != nil {
+		return "", err
+	}
+	what := t.call("start the maintenance of")
+	refuse := func(class incident.FailureClass, code incident.Code, why string) (string, error) {
+		return "", &provider.Error{Call: what, Class: class, Code: code, Message: why}
+	}
+	if slices.ContainsFunc(of, func(r provider.Ref) bool { return r.Zone != t.zone || r.Project != t.cluster.Project || r.Life == "" }) {
+		return refuse(incident.Invalid, "", "no reading says which life of each slice is meant, in one namespace")
+	}
+	o, err := c.inNamespace(ctx, t)
+	if err != nil {
+		return "", err
+	}
+	readings := Readings(o, t.cluster.Location, t.cluster.Name, c.now())
+	var asked []Reading
+	for _, r := range of {
+		i := slices.IndexFunc(readings, func(x Reading) bool { return x.Name == r.Name && x.Group == r.QueuedResource })
+		switch {
+		case i < 0 || readings[i].Life != r.Life:
+			return refuse(incident.NotFound, incident.CodeOtherLife, r.Name+" has another life than the one that was read")
+		case readings[i].State != Ready:
+			return refuse(incident.NotInState, incident.CodeNotReady, r.Name+" is "+string(readings[i].State)+": "+readings[i].Why)
+		}
+		asked = append(asked, readings[i])
+	}
+	machines, announced, why := maintainable(o, asked)
+	switch {
+	case why != "":
+		return refuse(incident.NotInState, incident.CodeNotEarly, why)
+	case !announced:
+		return refuse(incident.NotInState, incident.CodeNotEarly, "none of its machines announces maintenance")
+	}
+	var faults []error
+	for _, n := range machines { // the slice ends with the first one, so a refusal of one is no reason to spare the others
+		faults = append(faults, c.label(ctx, t, n))
+	}
+	faults = slices.DeleteFunc(faults, func(err error) bool { return err == nil })
+	if len(faults) == 0 {
+		return "", nil
+	}
+	return "", faults[0]
+}
+
+// inNamespace lists the namespace of a call and the machines, without manifests and without the Slices.
+func (c *Clusters) inNamespace(ctx context.Context, t target) (o Objects, err error) {
+	client, err := c.clientOf(ctx, t.cluster)
+	if err != nil {
+		return o, err
+	}
+	in := *client
+	in.Namespace, in.orders = t.namespace, nil
+	if o, err = in.listIn(ctx); err == nil {
+		o.Nodes, err = list[Node](ctx, in, "/api/v1/nodes", labelAccelerator, nil)
+	}
+	if err != nil {
+		t.cluster.forget(client)
+	}
+	return o, err
+}
+
+// maintainable are the machines of slices that have yet to be labelled, and whether any of their machines announces maintenance. Why says
+// why none may be labelled.
+//
+// A machine of several hosts belongs to one slice, and so does one whose chips the Pods of the slice all have: no other training fits on
+// it. A machine with chips that they do not have may run the training of somebody who has allowed nothing, in a namespace that nobody here
+// can read. So it is never labelled.
+func maintainable(o Objects, of []Reading) (machines []Node, announced bool, why string) {
+	has, on := map[string]int{}, map[string]bool{}
+	for _, r := range of {
+		for _, p := range o.Pods {
+			if p.owner(kindJob) == r.Incarnation.ID && !p.ended() {
+				has[p.Spec.NodeName] += p.Spec.chips()
+			}
+		}
+		for _, name := range r.Machines {
+			on[name] = true
+		}
+	}
+	for _, n := range o.Nodes {
+		notice := n.notice()
+		if !on[n.Name] || notice == nil {
+			continue
+		}
+		announced = true
+		chips := quantity(n.Status.Capacity[tpuResource])
+		switch {
+		case notice.Status != events.NoticePending || !notice.CanReschedule:
+			return nil, true, "the maintenance of its machine " + n.Name + " cannot be moved"
+		case chips == 0 || has[n.Name] < chips:
+			return nil, true, fmt.Sprintf("another training may run on its machine %s: it has %d of the %d chips there", n.Name, has[n.Name], chips)
+		case n.Labels[LabelMaintain] != "true":
+			machines = append(machines, n)
+		}
+	}
+	return machines, announced, ""
+}
+
+// label sets the label on a machine. A machine that was made anew has its name too, so the call names its UID.
+func (c *Clusters) label(ctx context.Context, t target, n Node) error {
+	what := "label the machine " + n.Name + " in " + provider.Listed(t.zone)
+	type meta struct {
+		UID    string            `json:"uid"`
+		Labels map[string]string `json:"labels"`
+	}
+	body, err := json.Marshal(map[string]meta{"metadata": {n.UID, map[string]string{LabelMaintain: "true"}}})
+	if err != nil {
+		return &provider.Error{Call: what, Class: incident.Invalid, Message: err.Error(), Cause: err}
+	}
+	_, err = c.change(ctx, t, what, http.MethodPatch, "/api/v1/nodes/"+url.PathEscape(n.Name), nil, body, provider.Hidden{})
+	var no *provider.Error
+	if errors.As(err, &no) && no.Class == incident.Permission {
+		no.Message += "; pitstop gke rbac --allow=early_maintenance prints the right"
+	}
+	return err
+}
