@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pitstop.internal/scripts/pitstop/flex"
 	"pitstop.internal/scripts/pitstop/rbac"
@@ -103,6 +104,9 @@ const (
 	toldOrphans = "deletes nothing without its Pods"
 	toldAlive   = "deletes nothing that has neither failed nor the label pitstop-incident"
 	toldWatch   = "touches nothing without the label pitstop-policy, or with watch in it"
+	toldLabel   = "changes nothing of a machine but a label"
+	toldOther   = `sets the label cloud.google.com/perform-maintenance="true" and no other`
+	toldTPU     = "labels machines with TPUs that announce maintenance, and no others"
 )
 
 // abuses are those of Jobs and of JobSets alike.
@@ -404,9 +408,67 @@ func (r account) denies(what string, c call, told string) {
 	}
 }
 
+const one = `"cloud.google.com/perform-maintenance":"true"`
+
+// maintained is the one change of a machine that checkpoint's account may make.
+const maintained = `{"metadata":{"labels":{` + one + `}}}`
+
+// machineAbuses are changes of a machine that Pitstop never makes, and what their caller is told.
+var machineAbuses = map[string]struct{ change, told string }{
+	"another label":           {`{"metadata":{"labels":{"other":"true"}}}`, toldOther},
+	"another label beside it": {`{"metadata":{"labels":{` + one + `,"other":"true"}}}`, toldOther},
+	"another value":           {`{"metadata":{"labels":{"cloud.google.com/perform-maintenance":"false"}}}`, toldOther},
+	"a changed label":         {`{"metadata":{"labels":{` + one + `,"cloud.google.com/gke-nodepool":"other"}}}`, toldOther},
+	"a label less":            {`{"metadata":{"labels":{` + one + `,"cloud.google.com/gke-nodepool":null}}}`, toldOther},
+	"no labels":               {`{"metadata":{"labels":null}}`, toldOther},
+	"no change":               {`{}`, toldOther},
+	"no schedule":             {`{"metadata":{"labels":{` + one + `}},"spec":{"unschedulable":true}}`, toldLabel},
+	"a taint":                 {`{"metadata":{"labels":{` + one + `}},"spec":{"taints":[{"key":"other","effect":"NoExecute"}]}}`, toldLabel},
+	"no taint":                {`{"metadata":{"labels":{` + one + `}},"spec":{"taints":null}}`, toldLabel},
+	"a provider":              {`{"metadata":{"labels":{` + one + `}},"spec":{"providerID":"other"}}`, toldLabel},
+	"an annotation":           {`{"metadata":{"labels":{` + one + `},"annotations":{"other":"true"}}}`, toldLabel},
+	"an annotation less":      {`{"metadata":{"labels":{` + one + `},"annotations":null}}`, toldLabel},
+	"a finalizer":             {`{"metadata":{"labels":{` + one + `},"finalizers":["other.example/kept"]}}`, toldLabel},
+	"an owner":                {`{"metadata":{"labels":{` + one + `},"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"other","uid":"1"}]}}`, toldLabel},
+}
+
+// announces writes on a machine of the case that maintenance comes in three hours, and can be moved.
+func (b *bed) announces(name string) {
+	b.t.Helper()
+	b.patch("/api/v1/nodes/"+b.namespace+"-"+name, map[string]any{"metadata": map[string]any{"annotations": map[string]any{
+		"node.gke.io/upcoming-maintenance": fmt.Sprintf(`{"maintenanceStatus":"PENDING","canReschedule":true,"windowStartTime":%q}`, time.Now().UTC().Add(3*time.Hour).Format(time.RFC3339)),
+	}}})
+}
+
+// maintains holds that checkpoint's account may set the one label of machines that announce maintenance, and change nothing else.
+func (r account) maintains() {
+	r.t.Helper()
+	path := "/api/v1/nodes/" + r.namespace + "-a"
+	r.answers("once the policy holds", call{http.MethodPatch, path, `{"metadata":{"labels":{"other":"true"}}}`}.dry(), http.StatusUnprocessableEntity, toldOther)
+	for what, c := range machineAbuses {
+		r.denies(what, call{http.MethodPatch, path, c.change}.dry(), c.told)
+		if code, message := r.ask(http.MethodPut, path, c.change); code != http.StatusForbidden {
+			r.t.Errorf("an update with %s: %d %s", what, code, message)
+		}
+	}
+	node := r.object("Node", r.namespace+"-a")
+	named := fmt.Sprintf(`{"metadata":{"uid":%q,"labels":{%s}}}`, within(node, "metadata")["uid"], one)
+	r.denies("another machine of that name", call{http.MethodPatch, path, strings.Replace(named, fmt.Sprint(within(node, "metadata")["uid"]), "00000000-0000-4000-8000-000000000000", 1)}.dry(), "")
+	r.answers("the label", call{http.MethodPatch, path, named}, http.StatusOK, "")
+	r.answers("the label again", call{http.MethodPatch, path, maintained}, http.StatusOK, "")
+	r.denies("no label", call{http.MethodPatch, path, `{"metadata":{"labels":{"cloud.google.com/perform-maintenance":null}}}`}, toldOther)
+	if labels := within(r.object("Node", r.namespace+"-a"), "metadata", "labels"); labels["cloud.google.com/perform-maintenance"] != "true" {
+		r.t.Errorf("%v", labels)
+	}
+	r.patch(path, map[string]any{"spec": map[string]any{"unschedulable": true}}) // it binds this account alone
+	r.denies("a machine that announces nothing", call{http.MethodPatch, "/api/v1/nodes/" + r.namespace + "-b", maintained}.dry(), toldTPU)
+	r.patch(path, map[string]any{"metadata": map[string]any{"labels": map[string]any{"cloud.google.com/gke-tpu-accelerator": nil}}})
+	r.denies("a machine without TPUs", call{http.MethodPatch, path, maintained}.dry(), toldTPU)
+}
+
 // TestEveryBoundIsTried: for each thing that a policy demands there is an abuse that lacks it.
 func TestEveryBoundIsTried(t *testing.T) {
-	told := []string{toldUID, toldOrphans, toldAlive}
+	told := []string{toldUID, toldOrphans, toldAlive, toldTPU}
 	for _, a := range slices.Concat(abuses, fields) {
 		before, after, listed := strings.Cut(a.told, unlisted)
 		if listed && after == "" {
@@ -414,7 +476,12 @@ func TestEveryBoundIsTried(t *testing.T) {
 		}
 		told = append(told, map[bool]string{true: before + unlisted, false: a.told}[listed])
 	}
-	objects, err := rbac.Objects(rbac.Options{Recreate: rbac.Account{Email: Recreator, ID: "1"}, Allow: "recreate", All: true})
+	for _, a := range machineAbuses {
+		told = append(told, a.told)
+	}
+	objects, err := rbac.Objects(rbac.Options{
+		Recreate: rbac.Account{Email: Recreator, ID: "1"}, Checkpoint: rbac.Account{Email: Checkpointer, ID: "2"}, Allow: "recreate,early_maintenance", All: true,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,15 +45,19 @@ type Plane struct {
 
 // The names of users without rights. In a cluster of GKE they would be the e-mails of service accounts.
 const (
-	Reader    = "pitstop-patrol@example.iam.gserviceaccount.com"
-	Recreator = "pitstop-recreate@example.iam.gserviceaccount.com"
-	// Watcher and Replacer are those of another deployment.
-	Watcher  = "other-patrol@example.iam.gserviceaccount.com"
-	Replacer = "other-recreate@example.iam.gserviceaccount.com"
+	Reader       = "pitstop-patrol@example.iam.gserviceaccount.com"
+	Recreator    = "pitstop-recreate@example.iam.gserviceaccount.com"
+	Checkpointer = "pitstop-checkpoint@example.iam.gserviceaccount.com"
+	// Watcher, Replacer and Maintainer are those of another deployment.
+	Watcher    = "other-patrol@example.iam.gserviceaccount.com"
+	Replacer   = "other-recreate@example.iam.gserviceaccount.com"
+	Maintainer = "other-checkpoint@example.iam.gserviceaccount.com"
 )
 
 // Users are all of them.
-func Users() []string { return []string{Reader, Recreator, Watcher, Replacer} }
+func Users() []string {
+	return []string{Reader, Recreator, Checkpointer, Watcher, Replacer, Maintainer}
+}
 
 // The annotations of a machine: kwok simulates it, and it is silent.
 const (

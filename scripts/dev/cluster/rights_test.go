@@ -92,7 +92,8 @@ func (r account) manifest() []map[string]any {
 		all[user] = rbac.Account{Email: user, ID: fmt.Sprintf("10700000000000000000%d", i+1)}
 	}
 	made, err := rbac.Objects(rbac.Options{
-		Patrol: all[Reader], Recreate: all[Recreator], Allow: "recreate", Namespaces: []string{r.namespace},
+		Patrol: all[Reader], Recreate: all[Recreator], Checkpoint: all[Checkpointer],
+		Allow: "recreate,early_maintenance", Namespaces: []string{r.namespace},
 	})
 	r.must(err)
 	text, err := rbac.YAML(slices.DeleteFunc(made, func(o rbac.Object) bool {
@@ -172,13 +173,14 @@ func without(role map[string]any, resource, verb string) (rules []any) {
 // rights holds for each account that its rights are enough, that it needs each of them, and that it has no others.
 func rights(t *testing.T, p *Plane) {
 	t.Helper()
-	for name, user := range map[string]string{"patrol": Reader, "recreate": Recreator} {
+	for name, user := range map[string]string{"patrol": Reader, "recreate": Recreator, "checkpoint": Checkpointer} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newAccount(newBed(t, p, "rights-"+name), user)
 			r.plans(trained(asJobSet(multiHost(), 1)))
 			r.machine("a", "pool", 4)
 			r.machine("b", "pool", 4)
+			r.announces("a")
 			r.ready("llama-slice-0")
 			for _, path := range []string{r.path("JobSet", "llama"), r.path("Job", "llama-slice-0")} {
 				r.patch(path, map[string]any{"metadata": map[string]any{"labels": map[string]any{"pitstop-policy": "spot", "pitstop-incident": "llama-20261112-1"}}})
@@ -188,8 +190,11 @@ func rights(t *testing.T, p *Plane) {
 			all, paths := r.granted()
 			r.needsEach(name, all, paths)
 			r.hasNoOther()
-			if name == "recreate" {
+			switch name {
+			case "recreate":
 				r.brings()
+			case "checkpoint":
+				r.maintains()
 			}
 		})
 	}
@@ -204,6 +209,7 @@ func (r account) acts() map[string]call {
 		"create jobsets": {http.MethodPost, Path("JobSet", r.namespace), r.text(r.jobSet("again"))},
 		"delete jobs":    {http.MethodDelete, r.path("Job", "llama-slice-0"), precondition(r.object("Job", "llama-slice-0"))},
 		"delete jobsets": {http.MethodDelete, r.path("JobSet", "llama"), precondition(set)},
+		"patch nodes":    {http.MethodPatch, "/api/v1/nodes/" + r.namespace + "-a", maintained},
 	}
 }
 
@@ -254,10 +260,13 @@ func (r account) needsEach(function string, all []map[string]any, paths []string
 func (r account) hasNoOther() {
 	r.t.Helper()
 	pod := r.pods("llama-slice-0")[0]
-	if r.user == Reader {
-		for _, act := range r.acts() {
-			r.refused(act.dry())
-		}
+	acts := r.acts()
+	for _, act := range map[string][]string{
+		Reader:       {"create jobs", "create jobsets", "delete jobs", "delete jobsets", "patch nodes"},
+		Recreator:    {"patch nodes"},
+		Checkpointer: {"create jobs", "create jobsets", "delete jobs", "delete jobsets"},
+	}[r.user] {
+		r.refused(acts[act].dry())
 	}
 	for _, c := range []call{
 		{http.MethodGet, r.path("Job", "llama-slice-0"), ""},
@@ -267,7 +276,6 @@ func (r account) hasNoOther() {
 		{http.MethodPost, Path("Pod", r.namespace), `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"other"}}`},
 		{http.MethodPost, r.path("Pod", pod.Name) + "/exec?command=sh", ""},
 		{http.MethodGet, r.path("Pod", pod.Name) + "/exec?command=sh", ""},
-		{http.MethodPatch, "/api/v1/nodes/" + pod.Spec.NodeName, `{"metadata":{"labels":{"cloud.google.com/perform-maintenance":"true"}}}`},
 		{http.MethodPatch, "/api/v1/nodes/" + pod.Spec.NodeName + "/status", `{"status":{"phase":"Running"}}`},
 		{http.MethodDelete, "/api/v1/nodes/" + pod.Spec.NodeName, ""},
 		{http.MethodGet, "/api/v1/namespaces/" + r.namespace + "/secrets", ""},

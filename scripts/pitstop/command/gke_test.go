@@ -39,7 +39,8 @@ func TestGKERBACPrintsManifests(t *testing.T) {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
 	out, errOut, code = call(t, "", append(args, "--allow=recreate,early_maintenance",
-		"--recreate-account=pitstop-recreate@demo.iam.gserviceaccount.com", "--recreate-id=107000000000000000002")...)
+		"--recreate-account=pitstop-recreate@demo.iam.gserviceaccount.com", "--recreate-id=107000000000000000002",
+		"--checkpoint-account=pitstop-checkpoint@demo.iam.gserviceaccount.com", "--checkpoint-id=107000000000000000003")...)
 	if want, err = os.ReadFile("../rbac/testdata/acting.yaml"); err != nil {
 		t.Fatal(err)
 	}

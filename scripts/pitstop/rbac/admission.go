@@ -8,8 +8,9 @@ import (
 	"pitstop.internal/shared/provider/gke"
 )
 
-// Who may create a Job may run any program as any service account of its namespace. Roles know no smaller rights. So policies bound this
-// account in the API server, and the account alone: https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/
+// Who may create a Job may run any program as any service account of its namespace, and who may patch a machine may also close it. Roles
+// know no smaller rights. So policies bound these accounts in the API server, and the accounts alone:
+// https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/
 
 // AllowedName is the name of the ConfigMap in which the owner of a namespace lists what Pitstop may create there.
 const AllowedName = "pitstop-allowed"
@@ -107,11 +108,14 @@ type ParamRef struct {
 
 // bounds are the policies of an account, each with its binding. An account that only reads has none.
 func bounds(u user) []Object {
-	if u.function != Recreate {
-		return nil
-	}
 	name := strings.ReplaceAll(u.Email, "@", ".") // a name of this kind may have no @
-	return append(u.bound(name, jobs(), nil), u.bound("lists."+name, lists(), &ParamRef{AllowedName, "Deny"})...)
+	switch u.function {
+	case Recreate:
+		return append(u.bound(name, jobs(), nil), u.bound("lists."+name, lists(), &ParamRef{AllowedName, "Deny"})...)
+	case Checkpoint:
+		return u.bound(name, machines(), nil)
+	}
+	return nil
 }
 
 // bound is a policy that binds the account alone.
@@ -292,4 +296,36 @@ func privileges() string {
     .map(s, s.filter(kind, !(kind in ["configMap", "downwardAPI", "secret"])).join("\n"))`),
 	}
 	return "(\n  " + strings.Join(parts, " +\n  ") + "\n" + `).join("\n").split("\n").filter(f, f != "")`
+}
+
+// machines bounds who starts maintenance: machines with TPUs that announce it get the one label, and nothing else of any machine changes.
+func machines() Policy {
+	const maintain = `"` + gke.LabelMaintain + `"`
+	return Policy{
+		MatchConstraints: Match{ResourceRules: []ResourceRule{{[]string{""}, []string{"*"}, []string{"nodes"}, []string{"UPDATE"}}}},
+		Variables: []Named{
+			{"before", "oldObject.metadata.?labels.orValue({})"},
+			{"after", "object.metadata.?labels.orValue({})"},
+		},
+		Validations: []Validation{
+			{
+				Expression: `"` + gke.LabelAccelerator + `" in variables.before && "` + gke.AnnotationMaintenance + `" in oldObject.metadata.?annotations.orValue({})`,
+				Message:    "Pitstop labels machines with TPUs that announce maintenance, and no others",
+			},
+			{
+				Expression: `variables.after[?` + maintain + `].orValue("") == "true" &&
+variables.before.all(k, k in variables.after) &&
+variables.after.all(k, k == ` + maintain + ` || k in variables.before && variables.before[k] == variables.after[k])`,
+				Message: "Pitstop sets the label " + gke.LabelMaintain + `="true" and no other`,
+			},
+			{
+				// the API server itself writes who has managed which field
+				Expression: `oldObject.all(k, k in object) &&
+object.all(k, k == "metadata" || k in oldObject && oldObject[k] == object[k]) &&
+oldObject.metadata.all(k, k in object.metadata) &&
+object.metadata.all(k, k in ["labels", "managedFields"] || k in oldObject.metadata && oldObject.metadata[k] == object.metadata[k])`,
+				Message: "Pitstop changes nothing of a machine but a label",
+			},
+		},
+	}
 }

@@ -57,11 +57,11 @@ func (c Client) List(ctx context.Context) (Objects, error) {
 
 // addMachines reads the machines, and the Slices where they say something. A cluster that has none, or shows none, is read without them.
 func (c Client) addMachines(ctx context.Context, o *Objects) (err error) {
-	if o.Nodes, err = list[Node](ctx, c, "/api/v1/nodes", labelAccelerator, nil); err != nil {
+	if o.Nodes, err = list[Node](ctx, c, "/api/v1/nodes", LabelAccelerator, nil); err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(o.Nodes, func(n Node) bool { return n.Labels[labelAccelerator] == tpu7x }) &&
-		!slices.ContainsFunc(o.Jobs, func(j Job) bool { return j.Spec.Template.Spec.NodeSelector[labelAccelerator] == tpu7x }) {
+	if !slices.ContainsFunc(o.Nodes, func(n Node) bool { return n.Labels[LabelAccelerator] == tpu7x }) &&
+		!slices.ContainsFunc(o.Jobs, func(j Job) bool { return j.Spec.Template.Spec.NodeSelector[LabelAccelerator] == tpu7x }) {
 		return nil
 	}
 	o.Slices, err = list[Slice](ctx, c, "/apis/"+sliceAPI+"/slices", "", nil)

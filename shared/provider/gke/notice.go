@@ -13,14 +13,16 @@ import (
 
 // What GKE and its autoscaler write on a machine.
 const (
+	// AnnotationMaintenance describes announced maintenance of a machine, and whether it can be moved.
+	AnnotationMaintenance = "node.gke.io/upcoming-maintenance"
+
 	labelScheduled = "cloud.google.com/scheduled-maintenance-time"        // seconds since 1970
 	labelLatest    = "cloud.google.com/scheduled-maintenance-time-latest" // likewise
 	labelActive    = "cloud.google.com/active-node-maintenance"           // ONGOING
 	labelSpot      = "cloud.google.com/gke-spot"
 	labelFlex      = "cloud.google.com/gke-flex-start"
 
-	annotationUpcoming = "node.gke.io/upcoming-maintenance"
-	annotationEnd      = "node.gke.io/machine-termination-datetime"
+	annotationEnd = "node.gke.io/machine-termination-datetime"
 
 	taintEnding = "cloud.google.com/impending-node-termination"
 )
@@ -31,7 +33,7 @@ const flexLife = 7 * 24 * time.Hour
 
 // notice is the maintenance that a machine announces; nil is none. The annotation says more than the labels, so it counts first.
 func (n Node) notice() *events.Notice {
-	if a := upcoming(n.Annotations[annotationUpcoming]); a != nil {
+	if a := upcoming(n.Annotations[AnnotationMaintenance]); a != nil {
 		if n.Labels[labelActive] == "ONGOING" {
 			a.Status = events.NoticeOngoing
 		}

@@ -172,7 +172,7 @@ type PodSpec struct {
 }
 
 // trains reports whether a Pod is for TPUs.
-func (s PodSpec) trains() bool { return s.chips() > 0 || s.NodeSelector[labelAccelerator] != "" }
+func (s PodSpec) trains() bool { return s.chips() > 0 || s.NodeSelector[LabelAccelerator] != "" }
 
 // chips is how many TPU chips a Pod asks for.
 func (s PodSpec) chips() (n int) {

@@ -72,15 +72,17 @@ type Reading struct {
 	order *order // what it can be created from again; nil where it was not read
 }
 
+// LabelAccelerator is on every machine with TPUs.
+const LabelAccelerator = "cloud.google.com/gke-tpu-accelerator"
+
 // The labels and selectors that a reading uses.
 const (
-	labelQueue       = "kueue.x-k8s.io/queue-name"
-	labelJobUID      = "batch.kubernetes.io/controller-uid"
-	labelJobName     = "batch.kubernetes.io/job-name"
-	labelJobSet      = "jobset.sigs.k8s.io/jobset-name"
-	labelAccelerator = "cloud.google.com/gke-tpu-accelerator"
-	labelTopology    = "cloud.google.com/gke-tpu-topology"
-	labelPool        = "cloud.google.com/gke-nodepool"
+	labelQueue    = "kueue.x-k8s.io/queue-name"
+	labelJobUID   = "batch.kubernetes.io/controller-uid"
+	labelJobName  = "batch.kubernetes.io/job-name"
+	labelJobSet   = "jobset.sigs.k8s.io/jobset-name"
+	labelTopology = "cloud.google.com/gke-tpu-topology"
+	labelPool     = "cloud.google.com/gke-nodepool"
 )
 
 // slot is a place of a slice: a Job, or where JobSet has yet to make one.
@@ -231,7 +233,7 @@ func (s slot) reading(nodes map[string]*Node, prefix string, now time.Time) Read
 	spec := s.spec.Template.Spec
 	r := Reading{
 		Name: s.name, Workers: s.spec.pods(), Chips: s.spec.pods() * spec.chips(),
-		Accelerator: spec.NodeSelector[labelAccelerator], Topology: spec.NodeSelector[labelTopology],
+		Accelerator: spec.NodeSelector[LabelAccelerator], Topology: spec.NodeSelector[labelTopology],
 		Reclaimable: spec.NodeSelector[labelSpot] == "true", Workload: s.name,
 		Policy: s.word(labelled(events.LabelPolicy)), Incident: s.word(labelled(events.LabelIncident)), Directory: s.word(func(m Meta) string { return m.Annotations[events.MetadataCheckpointDir] }),
 	}

@@ -319,7 +319,7 @@ func TestOnlyTrainingsOnTPUsAreRead(t *testing.T) {
 func TestWhatIsLeftOfAJobKeepsItFromBeingGone(t *testing.T) {
 	training := func(p *Pod) {
 		p.Labels = map[string]string{labelJobName: "llama", labelJobUID: "j1"}
-		p.Spec.NodeSelector = map[string]string{labelAccelerator: "tpu-v6e-slice"}
+		p.Spec.NodeSelector = map[string]string{LabelAccelerator: "tpu-v6e-slice"}
 	}
 	orphan := func(p *Pod) { p.Owners = nil }
 	ofSet := func(p *Pod) { p.Labels[labelJobName], p.Labels[labelJobSet] = "llama-slice-0", "llama" }
