@@ -115,7 +115,7 @@ resource "google_project_iam_custom_role" "secrets" {
   depends_on = [time_sleep.apis]
 }
 
-# To list the Jobs of a cluster, or to replace one, a function has to find its endpoint and to connect there. No predefined role allows only that.
+# To list the Jobs of a cluster, to replace one, or to label its machines, a function has to find its endpoint and to connect there. No predefined role allows only that.
 resource "google_project_iam_member" "clusters" {
   for_each = local.each_cluster_project
 

@@ -49,7 +49,7 @@ variable "checkpoint_buckets" {
 }
 
 variable "clusters" {
-  description = "The clusters of GKE whose Jobs and JobSets on TPUs Pitstop watches, LOCATION/CLUSTER, or LOCATION/CLUSTER/NAMESPACE for one namespace. PROJECT: before it names another watched project than project_id. Pitstop reads them and changes nothing there. Each cluster also needs the roles that pitstop gke rbac prints. Without clusters there is no sink, grant or API for GKE."
+  description = "The clusters of GKE whose Jobs and JobSets on TPUs Pitstop watches, LOCATION/CLUSTER, or LOCATION/CLUSTER/NAMESPACE for one namespace. PROJECT: before it names another watched project than project_id. Pitstop reads them, and changes what the policies and the cluster let it. Each cluster also needs the roles that pitstop gke rbac prints. Without clusters there is no sink, grant or API for GKE."
   type        = set(string)
   default     = []
 

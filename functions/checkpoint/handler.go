@@ -198,6 +198,7 @@ func (h handler) maintain(ctx context.Context, w incident.Workload, r events.Che
 		if f := notOffered(s); f != nil {
 			return h.unbegun(ctx, r, "maintenance of "+slice.Name+" not started", f)
 		}
+		ref.Life = s.Life // the one that was read
 		refs, names = append(refs, ref), append(names, slice.Name)
 	}
 	what := "maintenance of " + strings.Join(names, ", ")

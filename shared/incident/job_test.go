@@ -138,7 +138,7 @@ func TestPitstopResumesNoJobAndMovesNone(t *testing.T) {
 	p := policies["everything"]
 	p.Shapes = []policy.Shape{{Accelerator: "v5litepod-8"}}
 	got := w.Limited(p)
-	if got.Switches.StartStopped != policy.No || got.Switches.EarlyMaintenance != policy.No || got.Switches.RecreateNonSpot != policy.Yes || len(got.Zones)+len(got.Shapes) > 0 {
+	if got.Switches.StartStopped != policy.No || got.Switches.EarlyMaintenance != policy.Yes || got.Switches.RecreateNonSpot != policy.Yes || len(got.Zones)+len(got.Shapes) > 0 {
 		t.Errorf("its policy is %+v", got)
 	}
 }

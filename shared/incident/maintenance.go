@@ -243,7 +243,6 @@ func (m *machine) notEarly() string {
 		if !m.awaited(s) {
 			continue
 		}
-		shape, err := topology.Parse(s.Accelerator)
 		switch {
 		case n.End:
 			return m.w.noun(s.Name) + " has its " + n.at()
@@ -253,11 +252,23 @@ func (m *machine) notEarly() string {
 			return "the maintenance of " + s.Name + " cannot be moved"
 		case s.Condition != Ready:
 			return m.w.noun(s.Name) + " is " + s.State
-		case err != nil:
-			return "it is not known whether maintenance of " + s.Name + " can be started early: " + err.Error()
-		case !shape.MaintainsEarly():
-			return "maintenance of a " + s.Accelerator + " cannot be started early"
+		case m.w.provider().noticeSaysEarly:
+		default:
+			if why := notInShape(s); why != "" {
+				return why
+			}
 		}
+	}
+	return ""
+}
+
+// notInShape says why maintenance of a slice cannot be started early, whatever its notice says; empty where it can.
+func notInShape(s *Slot) string {
+	switch shape, err := topology.Parse(s.Accelerator); {
+	case err != nil:
+		return "it is not known whether maintenance of " + s.Name + " can be started early: " + err.Error()
+	case !shape.MaintainsEarly():
+		return "maintenance of a " + s.Accelerator + " cannot be started early"
 	}
 	return ""
 }

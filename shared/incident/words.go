@@ -41,6 +41,8 @@ type provider struct {
 	goesOnceDone bool
 	// goesWithWorkers says that a slice is being deleted until its last worker has ended, which a lost machine may delay.
 	goesWithWorkers bool
+	// noticeSaysEarly says that a notice alone tells whether maintenance can be started early, whatever the shape of the slice.
+	noticeSaysEarly bool
 	// staysInPlace says that a slice can be created again only in its own zone and shape.
 	staysInPlace bool
 	// never are the switches for which there is no call, each with the reason.
@@ -62,17 +64,17 @@ var providers = map[string]*provider{cloudTPU: {Words: Words{
 	Delete: "gcloud compute tpus tpu-vm delete", DeleteGroup: "gcloud compute tpus queued-resources delete", After: " --force",
 }}, gke: {Words: Words{
 	Slice: "Job", Group: "JobSet", Worker: "Pod", Healer: "Kubernetes", Slices: "jobs", Groups: "jobsets",
-	// A save is asked for beside the checkpoints alone.
+	// A save is asked for beside the checkpoints alone. Maintenance begins with a label on machines.
 	Calls: map[events.Action]Method{
-		events.ActionDelete: {Slice: "io.k8s.batch.v1.jobs.delete", Group: "io.x-k8s.jobset.v1alpha2.jobsets.delete"},
-		events.ActionCreate: {Slice: "io.k8s.batch.v1.jobs.create", Group: "io.x-k8s.jobset.v1alpha2.jobsets.create"},
+		events.ActionMaintain: {Slice: "io.k8s.core.v1.nodes.patch", Group: "io.k8s.core.v1.nodes.patch"},
+		events.ActionDelete:   {Slice: "io.k8s.batch.v1.jobs.delete", Group: "io.x-k8s.jobset.v1alpha2.jobsets.delete"},
+		events.ActionCreate:   {Slice: "io.k8s.batch.v1.jobs.create", Group: "io.x-k8s.jobset.v1alpha2.jobsets.create"},
 	},
 	States: map[Condition]string{Lost: "lost: the Job has failed", Gone: "gone", Ready: "ready"},
 	Stops:  "suspension", Describe: "kubectl describe job", Start: `kubectl patch job --patch '{"spec":{"suspend":false}}'`,
 	Delete: "kubectl delete job", DeleteGroup: "kubectl delete jobset",
-}, trainsUnasked: true, trainsAgain: true, goesOnceDone: true, goesWithWorkers: true, staysInPlace: true, never: map[policy.Switch]string{
-	policy.StartStopped:     "GKE, where Pitstop never resumes a Job", // its suspension is for its queue or its owner to end
-	policy.EarlyMaintenance: "GKE, where maintenance waits for its window",
+}, trainsUnasked: true, trainsAgain: true, goesOnceDone: true, goesWithWorkers: true, noticeSaysEarly: true, staysInPlace: true, never: map[policy.Switch]string{
+	policy.StartStopped: "GKE, where Pitstop never resumes a Job", // its suspension is for its queue or its owner to end
 }}}
 
 // The names of the providers in a workload's document.

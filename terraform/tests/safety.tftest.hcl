@@ -266,8 +266,8 @@ run "clusters" {
   }
 
   assert {
-    condition     = [for name, f in module.function : name if contains(keys(f.environment), "CLUSTERS")] == ["patrol", "recreate"] && module.function["recreate"].environment.CLUSTERS == module.function["patrol"].environment.CLUSTERS && module.function["patrol"].environment.CLUSTERS == "training-a:us-central1-ai1a/big,us-east5-b/shared/train,us-east5/research"
-    error_message = "Patrol or recreate does not know its clusters, or another function does."
+    condition     = [for name, f in module.function : name if contains(keys(f.environment), "CLUSTERS")] == ["checkpoint", "patrol", "recreate"] && module.function["checkpoint"].environment.CLUSTERS == module.function["patrol"].environment.CLUSTERS && module.function["recreate"].environment.CLUSTERS == module.function["patrol"].environment.CLUSTERS && module.function["patrol"].environment.CLUSTERS == "training-a:us-central1-ai1a/big,us-east5-b/shared/train,us-east5/research"
+    error_message = "Patrol, recreate or checkpoint does not know its clusters, or another function does."
   }
 
   assert {
@@ -277,8 +277,8 @@ run "clusters" {
 
   assert {
     condition = (
-      alltrue([for flag in ["--", "--recreate-"] : strcontains(output.cluster_rights, "${flag}account=mocked@demo-project.iam.gserviceaccount.com ${flag}id=")]) &&
-      !strcontains(output.cluster_rights, "--allow") && !strcontains(output.cluster_rights, "--checkpoint-")
+      alltrue([for flag in ["--", "--recreate-", "--checkpoint-"] : strcontains(output.cluster_rights, "${flag}account=mocked@demo-project.iam.gserviceaccount.com ${flag}id=")]) &&
+      !strcontains(output.cluster_rights, "--allow")
     )
     error_message = "Nobody learns which accounts call clusters, or one of them may act there where nothing is allowed."
   }
@@ -298,6 +298,23 @@ run "clusters_whose_jobs_are_replaced" {
       alltrue([for role in google_project_iam_custom_role.clusters : toset(role.permissions) == toset(["container.clusters.connect", "container.clusters.get"])])
     )
     error_message = "Recreate cannot reach the clusters, or an account may do more there."
+  }
+}
+
+run "clusters_whose_maintenance_begins_early" {
+  command = plan
+
+  variables {
+    clusters = ["us-east5/research"]
+    allow    = ["early_maintenance"]
+  }
+
+  assert {
+    condition = (
+      toset(keys(google_project_iam_member.clusters)) == toset(["demo-project/patrol", "demo-project/checkpoint"]) &&
+      alltrue([for role in google_project_iam_custom_role.clusters : toset(role.permissions) == toset(["container.clusters.connect", "container.clusters.get"])])
+    )
+    error_message = "Checkpoint cannot reach the clusters, or an account may do more there."
   }
 }
 

@@ -18,6 +18,7 @@ import (
 	"pitstop.internal/events"
 	checkpointfn "pitstop.internal/functions/checkpoint"
 	"pitstop.internal/functions/logevent"
+	"pitstop.internal/functions/maintenance"
 	"pitstop.internal/functions/patrol"
 	"pitstop.internal/functions/recovery"
 	"pitstop.internal/functions/recreate"
@@ -55,7 +56,7 @@ type deployment struct {
 }
 
 // nightPolicy is the policy of the trainings.
-const nightPolicy = `{policies: {night: {preset: spot, switches: {recreate_non_spot: yes, restart: yes}}}}`
+const nightPolicy = `{policies: {night: {preset: spot, switches: {early_maintenance: yes, recreate_non_spot: yes, restart: yes}}}}`
 
 // deploy deploys the functions, once the rights of their accounts hold.
 func deploy(b *bed) *deployment {
@@ -85,12 +86,14 @@ func deploy(b *bed) *deployment {
 	})
 	d.logevent = logevent.New(logevent.Deps{Fleet: d.bench.Fleet, Projects: []string{fleettest.Project}, Ours: us})
 	acting, providers := of("recreate", Replacer)
+	saving, maintainers := of("checkpoint", Maintainer)
 	d.functions = map[string]trigger.Handle{
 		events.TypeCheckpointRequested: checkpointfn.New(checkpointfn.Deps{
-			Fleet: d.bench.Fleet, Provider: d.bench.Cloud, Store: d.bench.Store, Limits: ledger.DefaultLimits,
+			Fleet: saving, Provider: maintainers, Store: d.bench.Store, Limits: ledger.DefaultLimits,
 		}),
-		events.TypeRecreateRequested: recreate.New(recreate.Deps{Fleet: acting, Provider: providers, Buckets: d.bench.Buckets, Limits: ledger.DefaultLimits}),
-		events.TypeRecoveryRequested: recovery.New(recovery.Deps{Fleet: d.bench.Fleet, Provider: d.bench.Cloud, Store: d.bench.Store}),
+		events.TypeRecreateRequested:   recreate.New(recreate.Deps{Fleet: acting, Provider: providers, Buckets: d.bench.Buckets, Limits: ledger.DefaultLimits}),
+		events.TypeMaintenanceNotified: maintenance.New(maintenance.Deps{Fleet: d.bench.Fleet}),
+		events.TypeRecoveryRequested:   recovery.New(recovery.Deps{Fleet: d.bench.Fleet, Provider: d.bench.Cloud, Store: d.bench.Store}),
 	}
 	d.allowed()
 	return d
@@ -117,7 +120,10 @@ func (c counted) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, object, _ := strings.Cut(r.URL.Path, "/namespaces/"+c.d.namespace+"/")
+	_, object, within := strings.Cut(r.URL.Path, "/namespaces/"+c.d.namespace+"/")
+	if !within {
+		object = strings.Replace(strings.TrimPrefix(r.URL.Path, "/api/v1/"), c.d.namespace+"-", "", 1) // a machine of this case
+	}
 	c.d.mu.Lock()
 	defer c.d.mu.Unlock()
 	c.d.changes = append(c.d.changes, fmt.Sprint(r.Method, " ", object, " ", res.StatusCode))
@@ -267,6 +273,58 @@ var acting = map[string]func(d *deployment){
 		d.made("POST jobsets 201")
 		d.another(was)
 	},
+	"a Job whose maintenance can be moved": func(d *deployment) {
+		was := d.gang()
+		d.reports(fleettest.Progress(1000))
+		d.announces("a")
+		d.announces("b")
+		w := d.comes("a save is asked for", func(w incident.Workload) bool { return w.Incident != nil && !w.Incident.Save.Left.IsZero() })
+		d.reports(events.CrewReport{Schema: events.Schema, Report: events.ReportSaved, SaveID: w.Incident.Save.ID, CheckpointStep: 1100})
+		d.comes("it is not found", func(w incident.Workload) bool { return w.Incident.Save.Failed != "" })
+		d.made() // the crew's word alone is no save
+		d.saves(1100)
+		d.ahead += time.Minute
+		d.comes("its machines are labelled", d.has(2))
+		d.made("PATCH nodes/a 200", "PATCH nodes/b 200")
+		for _, n := range []string{"a", "b"} { // and GKE begins
+			labels := map[string]any{"cloud.google.com/active-node-maintenance": "ONGOING"}
+			d.patch("/api/v1/nodes/"+d.namespace+"-"+n, map[string]any{"metadata": map[string]any{"labels": labels}})
+		}
+		w = d.comes("it has begun", func(w incident.Workload) bool { return w.Slices[0].Notice.Status == events.NoticeOngoing })
+		d.made()
+		if w.Incident.Phase != incident.Window || w.Incident.Save.Step != 1100 {
+			d.t.Errorf("it does not wait for its maintenance: %s", tale(w))
+		}
+		for _, n := range []string{"a", "b"} {
+			d.remove("/api/v1/nodes/" + d.namespace + "-" + n)
+		}
+		d.machine("c", "pool", 4)
+		d.machine("d", "pool", 4)
+		d.comes("it is created again", d.has(2))
+		d.made("DELETE jobs/llama 200", "POST jobs 201")
+		d.another(was)
+		if w := d.workload(); w.Budgets.Restarts != 0 || w.Incident.Cause != events.CauseMaintenance {
+			d.t.Errorf("its maintenance is charged otherwise: %+v%s", w.Budgets, tale(w))
+		}
+		d.comes("its training may begin", func(w incident.Workload) bool { return w.Incident.Phase == incident.Resuming })
+		d.reports(events.CrewReport{Schema: events.Schema, Report: events.ReportProgress, Attempt: 2, Step: 1110, CheckpointStep: 1100})
+		w = d.comes("it has ended", func(w incident.Workload) bool { return w.Incident == nil })
+		if w.Closed.Outcome != incident.Resumed || w.Closed.Cause != events.CauseMaintenance {
+			d.t.Errorf("it ends otherwise: %s", tale(w))
+		}
+		d.made()
+	},
+	"a Job whose save nobody finds": func(d *deployment) {
+		d.gang()
+		d.reports(fleettest.Progress(1000))
+		d.announces("a")
+		w := d.comes("a save is asked for", func(w incident.Workload) bool { return w.Incident != nil && !w.Incident.Save.Left.IsZero() })
+		d.reports(events.CrewReport{Schema: events.Schema, Report: events.ReportSaved, SaveID: w.Incident.Save.ID, CheckpointStep: 1100})
+		d.stays(2 * time.Hour)
+		if w := d.workload(); w.Incident == nil || w.Incident.Save.Verified || w.Incident.Phase == incident.Maintaining {
+			d.t.Errorf("its window is not let come: %s", tale(w))
+		}
+	},
 	"a Job that is replaced in between": func(d *deployment) {
 		d.gang()
 		d.onCall(func() {
@@ -356,6 +414,13 @@ var acting = map[string]func(d *deployment){
 		d.comes("it waits in its queue", func(w incident.Workload) bool { return strings.Contains(w.Slices[0].State, "the queue tpus") })
 		d.stays(time.Hour)
 	},
+}
+
+// reports is a line of the crew of the Job.
+func (d *deployment) reports(r events.CrewReport) {
+	d.t.Helper()
+	d.passes()
+	d.bench.Report(d.workload(), "llama", r)
 }
 
 // gang is the guide's Job of two machines, which trains and is known.
@@ -487,7 +552,8 @@ func grants(t testing.TB, p *Plane, namespaces []string) func(b *bed) {
 	t.Helper()
 	made, err := rbac.Objects(rbac.Options{
 		Patrol: rbac.Account{Email: Watcher, ID: "107000000000000000011"}, Recreate: rbac.Account{Email: Replacer, ID: "107000000000000000012"},
-		Allow: "recreate,recreate_non_spot", Namespaces: namespaces,
+		Checkpoint: rbac.Account{Email: Maintainer, ID: "107000000000000000013"},
+		Allow:      "recreate,recreate_non_spot,early_maintenance", Namespaces: namespaces,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -536,7 +602,7 @@ func numbered(name string, n int) (all []string) {
 // allowed waits until the rights and the bounds of the accounts hold: the API server learns of them a little later.
 func (d *deployment) allowed() {
 	d.t.Helper()
-	for _, user := range []string{Watcher, Replacer} {
+	for _, user := range []string{Watcher, Replacer, Maintainer} {
 		newAccount(d.bed, user).until(user+" may read", func(_ gke.Objects, err error) bool { return err == nil })
 	}
 	r := newAccount(d.bed, Replacer)

@@ -208,6 +208,14 @@ var permissions = []permission{
 		Switches: replacing, Why: "to reach that endpoint; the cluster's own roles say what may be changed there", Source: sourceGKE,
 	},
 	{
+		Name: "container.clusters.get", Accounts: []string{"checkpoint"}, On: onClusters, Role: custom,
+		Switches: []string{"early_maintenance"}, Why: "to find the endpoint of a cluster", Source: sourceGKE,
+	},
+	{
+		Name: "container.clusters.connect", Accounts: []string{"checkpoint"}, On: onClusters, Role: custom,
+		Switches: []string{"early_maintenance"}, Why: "to reach that endpoint; the cluster's own roles say which label of machines may be set there", Source: sourceGKE,
+	},
+	{
 		Name: "run.routes.invoke", Accounts: []string{"each invoker"}, On: "its one function", Role: "roles/run.invoker",
 		Why: "to bring messages", Source: sourceRun,
 	},

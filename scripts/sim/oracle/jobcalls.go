@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"pitstop.internal/events"
@@ -35,7 +36,9 @@ func (c *Checks) calledJob(ctx context.Context, cl *world.Cluster, j world.JobCo
 		c.Violated("1 fence", workload, "%s was %s for a workload that cannot be read: %v", j.Name, what, err)
 		return
 	}
-	c.jobAllowed(inst, doc, gangs, what)
+	c.jobAllowed(inst, doc, gangs, what, func(p policy.Policy) bool {
+		return p.Switches.Recreate != policy.No && gangs[0].Pool().Spot || p.Switches.RecreateNonSpot != policy.No
+	})
 	now := c.Clock.Now()
 	if doc.Incident == nil && !c.takenBackFrom(inst, gangs) {
 		c.Violated("1 fence", workload, "%s was %s, and no incident is open on it", j.Name, what)
@@ -88,17 +91,84 @@ func (c *Checks) jobDeleted(doc incident.Workload, gangs []*gang, objects gke.Ob
 	}
 }
 
+// marked checks a call of ours about a machine that has just taken effect: it sets the one label, once, on a machine whose maintenance can
+// be moved and that one training alone is on, after a save that is complete, and where the owner allows it. Sent is its body, and objects
+// are what was there right before.
+func (c *Checks) marked(ctx context.Context, cl *world.Cluster, machine string, sent map[string]any, objects gke.Objects) {
+	i := slices.IndexFunc(objects.Nodes, func(n gke.Node) bool { return n.Name == machine })
+	if i < 0 {
+		c.Violated("1 fence", "", "%s was labelled, and it is no machine with TPUs", machine)
+		return
+	}
+	node := objects.Nodes[i]
+	var on []*gang
+	for _, g := range cl.Gangs() {
+		if slices.ContainsFunc(objects.Pods, func(p gke.Pod) bool {
+			return p.Namespace == g.In() && p.Labels["batch.kubernetes.io/job-name"] == g.Slice && p.Spec.NodeName == machine && (p.Status.Phase == "Pending" || p.Status.Phase == "Running")
+		}) {
+			on = append(on, c.gangOf(g))
+		}
+	}
+	if len(on) == 0 {
+		c.Violated("8 progress", "", "%s was labelled, and nothing trains there", machine)
+		return
+	}
+	workload := on[0].Workload()
+	for _, g := range on {
+		if g.Workload() != workload {
+			c.Violated("owner's word", workload, "%s was labelled, and %s trains there too", machine, g.Workload())
+		}
+	}
+	label := map[string]any{"metadata": map[string]any{"uid": node.UID, "labels": map[string]any{gke.LabelMaintain: "true"}}}
+	if !reflect.DeepEqual(sent, label) {
+		c.Violated("owner's word", workload, "%s was changed by %v", machine, sent)
+	}
+	if node.Labels[gke.LabelMaintain] != "" {
+		c.Violated("8 progress", workload, "%s was labelled twice", machine)
+	}
+	said := node.Annotations[gke.AnnotationMaintenance]
+	if node.Labels["cloud.google.com/active-node-maintenance"] != "" || !strings.Contains(said, `"PENDING"`) ||
+		!strings.Contains(said, `"canReschedule":true`) && !strings.Contains(said, `"can_reschedule":true`) {
+		c.Violated("8 progress", workload, "%s was labelled, and its maintenance cannot be moved: %q", machine, said)
+	}
+	c.actions["machine labelled"]++
+	inst := world.InstanceOf(ctx)
+	if inst == nil || inst.Function != checkpoints {
+		c.Violated("1 fence", workload, "somebody else than checkpoint has labelled %s", machine)
+		return
+	}
+	doc, _, err := c.Ledger.Workload(ctx, workload)
+	if err != nil {
+		c.Violated("1 fence", workload, "%s was labelled for a workload that cannot be read: %v", machine, err)
+		return
+	}
+	c.jobAllowed(inst, doc, on, "maintained by a label of "+machine, func(p policy.Policy) bool { return p.Switches.EarlyMaintenance != policy.No })
+	if doc.Incident == nil && !c.takenBackFrom(inst, on) {
+		c.Violated("1 fence", workload, "%s was labelled, and no incident is open on it", machine)
+	}
+	if !slices.ContainsFunc(c.asSeen(inst, doc).Effects, func(t incident.Effect) bool {
+		return t.Action == events.ActionMaintain && c.taken[t.RequestID]
+	}) {
+		c.Violated("9 brake", workload, "%s was labelled without a slot of the brake", machine)
+	}
+	opened, last := c.record(workload).opened, time.Time{}
+	for _, g := range c.gangs(workload) {
+		last = later(last, c.committed[g.Directory])
+	}
+	if last.Before(opened) {
+		c.Violated("8 progress", workload, "%s was labelled, and the last complete checkpoint is of %s", machine, last.UTC().Format(time.DateTime))
+	}
+}
+
 // jobAllowed checks that the owner allows a call, and that nothing is paused.
-func (c *Checks) jobAllowed(inst *world.Instance, doc incident.Workload, gangs []*gang, what string) {
+func (c *Checks) jobAllowed(inst *world.Instance, doc incident.Workload, gangs []*gang, what string, allows func(policy.Policy) bool) {
 	switch {
 	case inst.PauseRead.IsZero():
 		c.Violated("owner's word", doc.ID, "%s was %s without a look at the pause", gangs[0].Name, what)
 	case inst.Pause.Holds(c.Clock.Now()):
 		c.Violated("owner's word", doc.ID, "%s was %s though everything is paused", gangs[0].Name, what)
 	}
-	if !c.jobMay(gangs[0], func(p policy.Policy) bool {
-		return p.Switches.Recreate != policy.No && gangs[0].Pool().Spot || p.Switches.RecreateNonSpot != policy.No
-	}) {
+	if !c.jobMay(gangs[0], allows) {
 		c.Violated("owner's word", doc.ID, "%s was %s, and no policy allows it", gangs[0].Name, what)
 	}
 }
@@ -164,6 +234,7 @@ func (g *gang) lastAct() (last act) {
 
 // The entry points that call clusters and that the judge tells apart.
 const (
-	patrols   = "HandlePatrol"
-	recreates = "HandleRecreate"
+	patrols     = "HandlePatrol"
+	recreates   = "HandleRecreate"
+	checkpoints = "HandleCheckpoint"
 )

@@ -53,9 +53,9 @@ func (w *World) overHTTP(service string, inner http.RoundTripper) http.RoundTrip
 // overKubernetes tells of the calls of a cluster's API server.
 func (w *World) overKubernetes(inner http.RoundTripper) http.RoundTripper {
 	return RoundTripper(func(r *http.Request) (*http.Response, error) {
-		verbs := map[string]string{http.MethodGet: "list", http.MethodPost: "create", http.MethodDelete: "delete"}
+		verbs := map[string]string{http.MethodGet: "list", http.MethodPost: "create", http.MethodDelete: "delete", http.MethodPatch: "patch"}
 		resource := path.Base(r.URL.Path)
-		if r.Method == http.MethodDelete {
+		if r.Method == http.MethodDelete || r.Method == http.MethodPatch {
 			resource = path.Base(path.Dir(r.URL.Path))
 		}
 		w.called(r.Context(), Call{Service: "kubernetes", Method: resource + "." + verbs[r.Method]})

@@ -272,10 +272,10 @@ func (c *Cluster) addMachine(p PoolConfig) {
 		c.world.Clock.At(end, func() { c.Lose(name, events.CauseEnd, 3*time.Minute) })
 	}
 	size := object{"google.com/tpu": fmt.Sprint(slice.Machine.Chips)}
-	c.do(http.MethodPost, "/api/v1/nodes", object{
+	c.do(http.MethodPost, machines, object{
 		"metadata": object{"name": name, "labels": labels, "annotations": annotations},
 		"spec":     object{"taints": []any{object{"key": "google.com/tpu", "effect": "NoSchedule"}}},
-		"status":   object{"allocatable": size, "conditions": []any{object{"type": "Ready", "status": "True", "reason": "KubeletReady"}}},
+		"status":   object{"capacity": size, "allocatable": size, "conditions": []any{object{"type": "Ready", "status": "True", "reason": "KubeletReady"}}},
 	})
 }
 
@@ -327,7 +327,7 @@ func (c *Cluster) Marked(g *Gang) bool {
 	return slices.ContainsFunc(c.Machines(g), func(name string) bool {
 		n := c.node(name)
 		marks := []string{
-			n.Labels["cloud.google.com/scheduled-maintenance-time"], n.Labels["cloud.google.com/active-node-maintenance"], n.Annotations["node.gke.io/upcoming-maintenance"],
+			n.Labels[labelScheduled], n.Labels[labelActive], n.Annotations[gke.AnnotationMaintenance],
 		}
 		return strings.Join(marks, "") != ""
 	})
@@ -510,7 +510,7 @@ func (c *Cluster) Lose(machine string, why events.Cause, comes time.Duration) {
 	if c.world.Hooks.Taken != nil {
 		c.world.Hooks.Taken(c, machine, why)
 	}
-	c.do(http.MethodDelete, "/api/v1/nodes/"+machine, nil)
+	c.do(http.MethodDelete, machines+"/"+machine, nil)
 	if comes < 0 {
 		return
 	}
@@ -556,9 +556,18 @@ func (c *Cluster) Announce(machine string, labels, annotations map[string]any) {
 
 // mark changes a machine, as GKE does.
 func (c *Cluster) mark(machine string, patch object) {
-	c.do(http.MethodPatch, "/api/v1/nodes/"+machine, patch)
-	c.audit(gkeAgent, "core.v1.nodes.patch", "core/v1/nodes/"+machine, patch)
+	c.do(http.MethodPatch, machines+"/"+machine, patch)
+	c.audit(gkeAgent, "k8s.core.v1.nodes.patch", "core/v1/nodes/"+machine, patch)
 }
+
+// The labels of announced maintenance of a machine, and of maintenance that has begun.
+const (
+	labelScheduled = "cloud.google.com/scheduled-maintenance-time"
+	labelActive    = "cloud.google.com/active-node-maintenance"
+)
+
+// machines is the path of all machines.
+const machines = "/api/v1/nodes"
 
 // gkeAgent is GKE's own account, and the others are controllers of the cluster.
 const (
@@ -741,6 +750,9 @@ func (c *Cluster) audited(next http.RoundTripper) http.RoundTripper {
 		}
 		r = r.Clone(r.Context())
 		r.Body = io.NopCloser(bytes.NewReader(body))
+		if machine, is := strings.CutPrefix(r.URL.Path, machines+"/"); is && r.Method == http.MethodPatch {
+			return c.changes(r, next, machine, body)
+		}
 		for _, j := range c.Jobs {
 			api, kind, path := j.paths()
 			var sent gke.Job // or a JobSet
@@ -785,6 +797,66 @@ func (c *Cluster) does(r *http.Request, next http.RoundTripper, j JobConfig, wha
 		c.acted(j, what, us)
 	}
 	return res, nil
+}
+
+// changes makes a call of the pipeline that changes a machine, and tells of it where the cluster has done it.
+func (c *Cluster) changes(r *http.Request, next http.RoundTripper, machine string, sent []byte) (*http.Response, error) {
+	const method = "k8s.core.v1.nodes.patch"
+	before := c.Objects()
+	res, err := next.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	id, said := "", fmt.Sprintf(": refused with %d", res.StatusCode)
+	for _, g := range c.gangs {
+		if slices.Contains(c.Machines(g), machine) {
+			id = g.Workload()
+		}
+	}
+	if res.StatusCode < http.StatusMultipleChoices {
+		said = ": accepted"
+		c.world.mu.Lock()
+		c.world.Story.Calls["io."+method]++
+		c.world.mu.Unlock()
+	}
+	c.world.Tell(Line{
+		Time: c.world.Clock.Now(), Kind: Called, Function: "checkpoint", Subject: "core/v1/nodes/" + machine, Workload: id, Incident: c.world.IncidentOf(id), Simulated: true,
+		Text: "io." + method + " " + machine + " in " + c.Path() + said,
+	})
+	if res.StatusCode >= http.StatusMultipleChoices {
+		return res, nil
+	}
+	var patch object
+	c.world.Must(json.Unmarshal(sent, &patch))
+	c.audit(Ours(c.world.Project), method, "core/v1/nodes/"+machine, patch)
+	if c.world.Hooks.Marked != nil {
+		c.world.Hooks.Marked(r.Context(), c, machine, patch, before)
+	}
+	for _, n := range c.Objects().Nodes {
+		if n.Name == machine && n.Labels[gke.LabelMaintain] == "true" {
+			c.maintain(machine)
+		}
+	}
+	return res, nil
+}
+
+// maintain begins the announced maintenance of a machine, as GKE does where it has the label: a little later its Pods end, and another
+// machine comes in its place. A machine that announces nothing it leaves alone.
+func (c *Cluster) maintain(machine string) {
+	after := func(d time.Duration, f func()) {
+		c.world.Clock.At(c.world.Clock.Now().Add(d), func() {
+			if c.node(machine) != nil {
+				f()
+			}
+		})
+	}
+	if n := c.node(machine); n == nil || n.Annotations[gke.AnnotationMaintenance] == "" && n.Labels[labelScheduled] == "" {
+		return
+	}
+	after(20*time.Second, func() {
+		c.Announce(machine, map[string]any{labelActive: "ONGOING"}, nil)
+		after(2*time.Minute, func() { c.Lose(machine, events.CauseMaintenance, 10*time.Minute) })
+	})
 }
 
 // machineEntry writes an entry of Compute Engine about a machine.

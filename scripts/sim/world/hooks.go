@@ -33,6 +33,8 @@ type Hooks struct {
 	// Ours is called after each call of the pipeline about a Job or JobSet that took effect. It gets the body, and what was in the
 	// cluster right before.
 	Ours func(ctx context.Context, c *Cluster, j JobConfig, what string, sent []byte, before gke.Objects)
+	// Marked is called after each such call about a machine.
+	Marked func(ctx context.Context, c *Cluster, machine string, sent map[string]any, before gke.Objects)
 	// Cluster is called after a change in a cluster, and Taken when Google takes one of its machines away. Acted is called when somebody
 	// does something with a Job or JobSet.
 	Cluster func(c *Cluster)

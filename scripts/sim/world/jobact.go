@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/provider/gke"
 )
 
 // JobAct is what happens to a Job of a cluster beside the record.
@@ -33,12 +34,12 @@ var jobActs = map[JobAct]struct {
 	}},
 	"announce": {"GKE announces maintenance of a machine of %s", func(g *Gang, a Act) {
 		if m := g.machine(); m != "" {
-			g.Cluster.Announce(m, map[string]any{"cloud.google.com/scheduled-maintenance-time": fmt.Sprint(a.Starts.Unix())}, nil)
+			g.Cluster.Announce(m, map[string]any{labelScheduled: fmt.Sprint(a.Starts.Unix())}, a.movable())
 		}
 	}},
 	"maintain": {"the maintenance of a machine of %s begins", func(g *Gang, a Act) {
 		if m := g.machine(); m != "" {
-			g.Cluster.Announce(m, map[string]any{"cloud.google.com/active-node-maintenance": "ONGOING"}, nil)
+			g.Cluster.Announce(m, map[string]any{labelActive: "ONGOING"}, nil)
 			g.lose(events.CauseMaintenance, a)
 		}
 	}},
@@ -58,6 +59,15 @@ var jobActs = map[JobAct]struct {
 	"resume":  {"the owner resumes %s", func(g *Gang, a Act) { g.Cluster.Suspend(g.JobConfig, false, a.By) }},
 	"delete":  {"the owner deletes %s", func(g *Gang, a Act) { g.Cluster.Delete(g.JobConfig, a.By) }},
 	"apply":   {"the owner applies the manifest of %s", func(g *Gang, a Act) { g.Cluster.world.Try(g.Cluster.Apply(g.JobConfig, a.By)) }},
+}
+
+// movable is the annotation of announced maintenance that can be moved; nil where nobody says that it can.
+func (a Act) movable() map[string]any {
+	if !a.Movable {
+		return nil
+	}
+	return map[string]any{gke.AnnotationMaintenance: fmt.Sprintf(`{"type":"SCHEDULED","canReschedule":true,"maintenanceStatus":"PENDING","windowStartTime":%q,"windowEndTime":%q}`,
+		a.Starts.UTC().Format(time.RFC3339), a.Starts.UTC().Add(4*time.Hour).Format(time.RFC3339))}
 }
 
 // byOwner are the acts that somebody has to have a name for.

@@ -152,11 +152,12 @@ type Act struct {
 	Job    string `yaml:"job,omitempty"`
 	Does   JobAct `yaml:"does,omitempty"`
 	Silent bool   `yaml:"silent,omitempty"`
-	// Starts is when announced maintenance begins, Comes how long after a loss the next machine comes (4m when not set), and Code the
-	// exit code of a Pod.
-	Starts time.Time `yaml:"starts,omitempty"`
-	Comes  Duration  `yaml:"comes,omitempty"`
-	Code   int       `yaml:"code,omitempty"`
+	// Starts is when announced maintenance begins, and Movable says that it can be moved. Comes is how long after a loss the next machine
+	// comes (4m when not set), and Code the exit code of a Pod.
+	Starts  time.Time `yaml:"starts,omitempty"`
+	Movable bool      `yaml:"movable,omitempty"`
+	Comes   Duration  `yaml:"comes,omitempty"`
+	Code    int       `yaml:"code,omitempty"`
 	// Preempt and Withdraw are Google's acts: a slice is taken back without a log entry, announced maintenance is
 	// withdrawn.
 	Preempt  string `yaml:"preempt,omitempty"`
