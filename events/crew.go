@@ -39,9 +39,11 @@ type CrewReport struct {
 	Report Report `json:"report"`
 	// Project, Zone and Node name the slice; Hostname is the worker's own. The project of a line that was read is that of
 	// the log which it stands in.
-	Project  string `json:"project,omitzero"`
-	Zone     string `json:"zone"`
-	Node     string `json:"node"`
+	Project string `json:"project,omitzero"`
+	Zone    string `json:"zone"`
+	Node    string `json:"node"`
+	// Life is the provider's ID of the slice's life, where the crew knows it: the UID of its Job in a Pod of GKE.
+	Life     string `json:"life,omitzero"`
 	Hostname string `json:"hostname,omitzero"`
 	Worker   int    `json:"worker"`
 	// Workers is how many of the slice's workers the report speaks for.
@@ -90,11 +92,15 @@ type Measured struct {
 	Seconds float64 `json:"seconds"`
 }
 
+// longestLife bounds the ID of a life, in bytes. A UID of Kubernetes has 36.
+const longestLife = 128
+
 // Validate returns every fault in the report, joined.
 func (r CrewReport) Validate() error {
 	var f faults
 	f.require("zone", r.Zone)
 	f.require("node", r.Node)
+	f.check(len(r.Life) <= longestLife, "life has %d bytes: at most %d", len(r.Life), longestLife)
 	f.check(r.Worker >= 0, "worker %d: the first is 0", r.Worker)
 	f.check(r.Step >= 0 && r.CheckpointStep >= 0, "step %d, checkpoint_step %d: steps count from 0", r.Step, r.CheckpointStep)
 	switch r.Report {

@@ -123,7 +123,7 @@ var frozen = map[string]struct {
 		},
 	}},
 	"crew.report.v1": {anyOf(report), events.CrewReport{
-		Schema: 1, Report: events.ReportExited, Project: "demo", Zone: "us-west4-a", Node: "llama-8b-0", Hostname: "t1v-n-3f2a9c01-w-1",
+		Schema: 1, Report: events.ReportExited, Project: "demo", Zone: "us-west4-a", Node: "llama-8b-0", Life: "7711", Hostname: "t1v-n-3f2a9c01-w-1",
 		Worker: 1, Workers: 4, Attempt: 3, Step: 48190, CheckpointStep: 48000, CheckpointURI: "gs://ckpt/llama-8b/48000",
 		ExamplesPerSecond: 812.5, Measured: &events.Measured{Accelerator: "v5litepod-16", Slices: 2, GlobalBatch: 4096, Steps: 120, Seconds: 605},
 		SaveID: "5f0c3a", ExitCode: 137, Signal: "SIGKILL", Interrupted: true, Tail: []string{"step 48,190", "Killed"}, RestartsLeft: 4, OutOfMemory: true,

@@ -586,13 +586,17 @@ func (l *logEntry) crew(e *Entry, f *faults) {
 	e.Crew = &r
 	e.Text = r.Reason
 	e.Subject = Subject{Project: r.Project, Zone: r.Zone, Node: r.Node}
-	if strings.Contains(r.Zone, "/") { // LOCATION/CLUSTER/NAMESPACE: no TPU VM is meant, even one of the same name
-		e.Ignored = crewInPod
+	switch _, _, _, inPod := e.Subject.Scope(); {
+	case inPod && r.Life == "":
+		e.Ignored = crewWithoutLife
+	case !inPod && strings.Contains(r.Zone, "/"): // no TPU VM is meant, even one of the same name
+		e.Ignored = "only noted: the place " + name(r.Zone) + " is neither a zone nor LOCATION/CLUSTER/NAMESPACE"
 	}
 }
 
-// crewInPod is why Pitstop does not act on the line of a crew in a Pod.
-const crewInPod = "only noted: the crew runs in a Pod of GKE, and its lines do not name the life of the Job"
+// crewWithoutLife is why Pitstop does not act on a line of the previous release's pitcrew in a Pod: a Pod of a former Job has the same
+// names.
+const crewWithoutLife = "only noted: the crew runs in a Pod of GKE, and the line does not say in which life of the Job; it does with this release's pitcrew in the image"
 
 // project is the project of the entry's log, which cannot be forged from another project.
 func (l *logEntry) project() string {

@@ -39,8 +39,7 @@ func inPod(t *testing.T, uid, dir string, lg *logs, flags, command []string) (ou
 	return string(raw), c.ProcessState.ExitCode()
 }
 
-// TestAPodTrainsAndReportsUnderItsJob: its lines name the Pod and the Job, its lease and verdict the Job's life, and the pipeline
-// notes the lines and does nothing with them.
+// TestAPodTrainsAndReportsUnderItsJob: its lines, its lease and its verdict name the Job and its life, and the pipeline takes the lines.
 func TestAPodTrainsAndReportsUnderItsJob(t *testing.T) {
 	t.Parallel()
 	dir, log, lg := t.TempDir(), t.TempDir(), newLogs(t)
@@ -62,10 +61,10 @@ func TestAPodTrainsAndReportsUnderItsJob(t *testing.T) {
 			t.Fatal(err)
 		}
 		read, err := events.Read(raw)
-		if err != nil || read.Crew == nil || !strings.Contains(read.Ignored, "its lines do not name the life of the Job") {
+		if err != nil || read.Crew == nil || read.Ignored != "" {
 			t.Fatalf("the pipeline makes %+v of %s: %v", read, raw, err)
 		}
-		if r := read.Crew; r.Zone != "us-east5/research/teams" || r.Node != "llama-slice-0" || r.Hostname != "llama-slice-0-0-x7k2p" {
+		if r := read.Crew; r.Zone != "us-east5/research/teams" || r.Node != "llama-slice-0" || r.Life != "5d1f" || r.Hostname != "llama-slice-0-0-x7k2p" {
 			t.Errorf("the line names %+v", r)
 		}
 		kinds = append(kinds, read.Crew.Report)

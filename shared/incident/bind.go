@@ -8,8 +8,8 @@ import (
 	"pitstop.internal/events"
 )
 
-// Unbound is a line of a crew on workers that no life of the slice is known to have. It is kept until a reading says whose workers
-// they are: a new life's crew may write before the API shows that life.
+// Unbound is a line of a crew in a life that is not known, or on workers that no life of the slice is known to have. It is kept until a
+// reading shows whose it is: a new life's crew may write before the API shows that life.
 type Unbound struct {
 	ID     string            `json:"id,omitzero"`
 	Time   time.Time         `json:"time,omitzero"`
@@ -33,11 +33,14 @@ const (
 	unknownCrew speaker = "unknown"
 )
 
-// speaker finds the life of a slice whose crew wrote a line on that host at that time. It compares the names of the life's workers,
-// where those are known and have the Cloud TPU API's form; else it compares the time. For a former life it also returns the end of
-// that life.
-func (s *Slot) speaker(host string, at time.Time) (who speaker, ended time.Time) {
-	group, _, named := events.WorkerGroup(host)
+// speaker finds the life of a slice whose crew wrote a line at that time. A line that names its life is of that life. Else speaker
+// compares the names of the life's workers, where those are known and have the Cloud TPU API's form, and otherwise the time. For a
+// former life it also returns the end of that life.
+func (s *Slot) speaker(r events.CrewReport, at time.Time) (who speaker, ended time.Time) {
+	if r.Life != "" {
+		return s.speakerOf(r.Life)
+	}
+	group, _, named := events.WorkerGroup(r.Hostname)
 	if named && group == s.Hosts {
 		return newestCrew, time.Time{}
 	}
@@ -56,6 +59,28 @@ func (s *Slot) speaker(host string, at time.Time) (who speaker, ended time.Time)
 	return newestCrew, time.Time{}
 }
 
+// speakerOf finds the life with that ID among those of a slice.
+func (s *Slot) speakerOf(life string) (who speaker, ended time.Time) {
+	if life == s.Incarnation.ID {
+		return newestCrew, time.Time{}
+	}
+	next := s.Incarnation.Created
+	for i := len(s.Former) - 1; i >= 0; i-- {
+		former := &s.Former[i]
+		if life == former.Incarnation.ID {
+			return formerCrew, cmp.Or(former.End.Since, next)
+		}
+		next = former.Incarnation.Created
+	}
+	return unknownCrew, time.Time{}
+}
+
+// names reports whether a line itself says that the crew of the newest life wrote it, by the life or by its workers.
+func (s *Slot) names(r events.CrewReport) bool {
+	group, _, ok := events.WorkerGroup(r.Hostname)
+	return r.Life != "" && r.Life == s.Incarnation.ID || r.Life == "" && ok && group == s.Hosts
+}
+
 // endedBy reports whether a life was over by that time, as far as is known.
 func (l *Life) endedBy(t time.Time) bool { return !l.End.Since.IsZero() && !t.Before(l.End.Since) }
 
@@ -69,7 +94,7 @@ func (s *Slot) WasOn(group string) bool {
 func (m *machine) keep(e Reported, s *Slot) {
 	again := func(k Unbound) bool { return k.ID == e.ID && k.Slice == e.Slice }
 	r := e.Report
-	if m.when().Before(s.Incarnation.Created) || len(r.Hostname)+len(r.SaveID)+len(r.Signal) > longestText || slices.ContainsFunc(m.w.Unbound, again) {
+	if m.when().Before(s.Incarnation.Created) || len(r.Hostname)+len(r.Life)+len(r.SaveID)+len(r.Signal) > longestText || slices.ContainsFunc(m.w.Unbound, again) {
 		return
 	}
 	r.CheckpointURI, r.Measured, r.Reason, r.Tail = "", nil, clipTo(r.Reason, longestReason), r.LastWords()
@@ -84,7 +109,7 @@ func (m *machine) keep(e Reported, s *Slot) {
 // forgetFormer drops the kept lines of a slice that its newest life cannot have written.
 func (m *machine) forgetFormer(s *Slot) {
 	stale := func(k Unbound) bool {
-		who, _ := s.speaker(k.Report.Hostname, k.Time)
+		who, _ := s.speaker(k.Report, k.Time)
 		return k.Slice == s.Name && (who == formerCrew || k.Time.Before(s.Incarnation.Created))
 	}
 	if slices.ContainsFunc(m.w.Unbound, stale) {
@@ -98,7 +123,7 @@ func (w Workload) Bound() (lines []Evidence) {
 	kept := slices.SortedStableFunc(slices.Values(w.Unbound), func(a, b Unbound) int { return a.Time.Compare(b.Time) })
 	for _, k := range kept {
 		s := w.Slice(k.Slice)
-		if who, _ := s.speaker(k.Report.Hostname, k.Time); who == newestCrew && s.HostsKnown() && !s.endedBy(k.Time) {
+		if who, _ := s.speaker(k.Report, k.Time); who == newestCrew && (k.Report.Life != "" || s.HostsKnown()) && !s.endedBy(k.Time) {
 			lines = append(lines, Reported{Origin: Origin{ID: k.ID, Time: k.Time, Rank: events.RankUser}, Slice: k.Slice, Report: k.Report})
 		}
 	}

@@ -20,11 +20,13 @@ func (m *machine) reported(e Reported) {
 	if m.when().Before(m.w.Crew.Since) && r.Report != events.ReportNotice {
 		return // the line belongs to another training
 	}
-	switch who, ended := s.speaker(r.Hostname, m.when()); {
+	switch who, ended := s.speaker(r, m.when()); {
 	case who == formerCrew:
 		m.remember(r, ended)
 		m.renewLeaseRequest()
 		return
+	case who == newestCrew && r.Life != "" && s.endedBy(m.when()):
+		return // it is of a training that nobody waits for
 	case who == unknownCrew, s.endedBy(m.when()) && r.Report != events.ReportNotice:
 		m.keep(e, s) // no known crew could have written it
 		return
@@ -68,11 +70,11 @@ func (m *machine) reported(e Reported) {
 // by itself: that admits no other slice.
 func (m *machine) leaseSeen(s *Slot, r events.CrewReport) {
 	var effect *Effect
-	switch group, _, ok := events.WorkerGroup(r.Hostname); m.phase() {
+	switch m.phase() {
 	case Admitting:
 		// The former life's crew may have got as far by itself. So may the crew of a slice that stayed while another slice was
 		// replaced.
-		if ok && group == s.Hosts && !s.isAdmitted() {
+		if s.names(r) && !s.isAdmitted() {
 			effect = m.w.effect(events.ActionAdmit, "")
 		}
 	case Restarting:
@@ -104,8 +106,7 @@ func (m *machine) renewLeaseRequest() {
 
 // runsIn takes from a crew's report that training runs in its slice, though nobody admitted it.
 func (m *machine) runsIn(s *Slot, r events.CrewReport) {
-	group, _, ok := events.WorkerGroup(r.Hostname)
-	if runs := r.Report == events.ReportStarted || r.Report == events.ReportProgress || r.Report == events.ReportSaved; runs && ok && group == s.Hosts {
+	if runs := r.Report == events.ReportStarted || r.Report == events.ReportProgress || r.Report == events.ReportSaved; runs && s.names(r) {
 		m.trains(s, r.Attempt)
 	}
 }

@@ -21,6 +21,7 @@ import (
 // report says something to Pitstop.
 func (c *crew) report(now time.Time, r events.CrewReport) {
 	r.Project, r.Zone, r.Node = c.Machine.Project, c.Machine.Place(), c.Machine.Node
+	r.Life = c.Machine.Incarnation().ID
 	if r.Hostname == "" {
 		r.Hostname, r.Worker = c.Machine.Host, c.Machine.Worker
 	}

@@ -773,6 +773,9 @@ func (t *Training) report(r events.CrewReport) {
 		return
 	}
 	r.Schema, r.Project, r.Zone, r.Node, r.Hostname, r.Attempt = events.Schema, t.Project, t.life.Zone, t.Slice, t.group+"-w-0", t.attempt
+	if strings.Contains(r.Zone, "/") { // a Pod knows the UID of its Job, and a TPU VM nothing of the kind
+		r.Life = t.life.ID
+	}
 	t.entries++
 	entry := CrewEntry
 	if t.Entry != nil {
