@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 
+	"pitstop.internal/events"
 	"pitstop.internal/scripts/pitcrew/crew"
 	"pitstop.internal/scripts/pitcrew/metadata"
 )
@@ -26,8 +27,9 @@ type manifest struct {
 	APIVersion string `yaml:"apiVersion"`
 	Kind       string
 	Metadata   struct {
-		Name   string
-		Labels map[string]string
+		Name        string
+		Labels      map[string]string
+		Annotations map[string]string
 	}
 	Spec struct {
 		jobFields     `yaml:",inline"`
@@ -146,6 +148,9 @@ func TestManifestsTellACrewWhereItRuns(t *testing.T) {
 			if v.Name == metadata.VariableCluster != (v.Value == "LOCATION/CLUSTER") {
 				t.Errorf("%s: %s is %q", name, v.Name, v.Value)
 			}
+		}
+		if dir := m.Metadata.Annotations[events.MetadataCheckpointDir]; dir == "" || !slices.Contains(m.job().Template.Spec.Containers[0].Command, "--checkpoint-dir="+dir) {
+			t.Errorf("%s: Pitstop looks for checkpoints in %q, and pitcrew does not save there", name, dir)
 		}
 		whole := maps.Clone(want)
 		if m.Kind == "JobSet" {
