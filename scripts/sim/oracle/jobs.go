@@ -322,7 +322,9 @@ func (c *Checks) jobClosed(r *record, w incident.Workload, in *incident.Incident
 	if in.Outcome == incident.Released && !c.releasedBy(w, in) {
 		c.Violated("ends", w.ID, "%s ended released, and its owner has done nothing since %s", in.ID, in.Opened.UTC().Format(time.DateTime))
 	}
-	if !c.strucks(w, in)[in.Cause] {
+	// A person's retry opens an incident for what an earlier one had told.
+	retried := c.did(w.ID, in.Opened.Add(-time.Second), func(d deed) bool { return d.kind == saidRetry && !d.at.After(in.Opened) })
+	if !retried && !c.strucks(w, in)[in.Cause] {
 		c.Violated("right cause", w.ID, "%s ended %s for %s, and that has not happened: %v", in.ID, how, in.Cause, c.strucks(w, in))
 	}
 }
