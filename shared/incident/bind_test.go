@@ -81,6 +81,55 @@ func TestALineIsOfTheLifeThatWroteIt(t *testing.T) {
 	}
 }
 
+// podLine is a crew's line of attempt 2 in a Pod of a Job with that UID, written at that time. Pods of all lives have one host name.
+func podLine(uid string, at time.Time) incident.Reported {
+	r := lineOf("llama-8b-0", at)
+	r.Report.Hostname, r.Report.Life = "llama-8b-0", uid
+	return r
+}
+
+// TestALineInAPodIsOfTheLifeThatItNames, whatever its time says and whoever else has the same host name.
+func TestALineInAPodIsOfTheLifeThatItNames(t *testing.T) {
+	created, read := start.Add(10*time.Second), start.Add(time.Minute)
+	gone := incident.Read{Origin: incident.Origin{Time: start.Add(5 * time.Second), Rank: events.RankReading}, Slice: "llama-8b", Zone: "us-west4-a", Condition: incident.Gone, State: "gone"}
+	w := quiet(true)
+	w.Provider, w.Slices[0].Hosts = "gke", ""
+	former := w.Slices[0].Incarnation.ID
+	for _, c := range []struct {
+		what                 string
+		line                 incident.Reported
+		before, counts, kept bool
+	}{
+		{"of the new life, before it is read", podLine("7712", start.Add(20*time.Second)), true, true, false},
+		{"of the new life, after it is read", podLine("7712", start.Add(20*time.Second)), false, true, false},
+		{"of the new life, by a clock that is behind", podLine("7712", start.Add(8*time.Second)), false, true, false},
+		{"of the former life, late", podLine(former, start.Add(time.Second)), false, true, false},
+		{"of the former life, written after its end", podLine(former, start.Add(20*time.Second)), false, false, false},
+		{"of the former life, written after its end, before the new one is read", podLine(former, start.Add(20*time.Second)), true, false, false},
+		{"of a life that nobody knows, from the time of the new one", podLine("9999", start.Add(20*time.Second)), false, false, true},
+		{"of a life that nobody knows, from the time of the former one", podLine("9999", start.Add(time.Second)), false, false, false},
+	} {
+		w := learns(w, gone.Time, gone)
+		if c.before {
+			w = learns(w, read, c.line)
+			if w.Progress.Step == 50_000 {
+				t.Errorf("%s: it counts before anybody knows whose it is", c.what)
+			}
+		}
+		reads, _ := nextLife(created, read)
+		w = learns(w, read, reads)
+		if !c.before {
+			w = learns(w, read, c.line)
+		}
+		if got := w.Progress.Step == 50_000 && w.Crew.Attempt == 2; got != c.counts {
+			t.Errorf("%s: it counts: %v, step %d of attempt %d", c.what, got, w.Progress.Step, w.Crew.Attempt)
+		}
+		if got := len(w.Unbound) > 0; got != c.kept {
+			t.Errorf("%s: it is kept: %v", c.what, got)
+		}
+	}
+}
+
 // TestALineOfAnotherTrainingIsLeft: attempts begin anew with another checkpoint directory, and a line that comes late counts the former ones.
 func TestALineOfAnotherTrainingIsLeft(t *testing.T) {
 	w := quiet(true)

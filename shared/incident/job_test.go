@@ -348,3 +348,95 @@ func TestWhatNobodySawFailIsNotCreatedAgain(t *testing.T) {
 		}
 	}
 }
+
+// says is a line of the crew in a Pod of the Job's life with that ID, of what happens now.
+func (j *job) says(life string, kind events.Report, change func(r *events.CrewReport)) string {
+	at := j.now.Add(time.Minute)
+	r := events.CrewReport{Schema: 1, Report: kind, Zone: "us-west4-a", Node: "llama-8b", Hostname: "llama-8b-0", Life: life, Workers: 4, Attempt: 1}
+	change(&r)
+	return j.learns(incident.Reported{Origin: incident.Origin{ID: fmt.Sprintf("%s-%s", kind, at.Format(time.TimeOnly)), Time: at, Rank: events.RankUser}, Slice: "llama-8b", Report: r})
+}
+
+// TestAJobThatCameBackIsConfirmedByAStepOfItsOwn: Pods of the former Job have the same host names, and their lines come late.
+func TestAJobThatCameBackIsConfirmedByAStepOfItsOwn(t *testing.T) {
+	j := newJob(t, policies["everything"])
+	j.w.Slices[0].Hosts = ""
+	former := j.w.Slices[0].Incarnation.ID
+	j.fails(events.CauseTerminated)
+	j.replaced()
+	step := func(r *events.CrewReport) { r.Attempt, r.Step = 2, j.w.Progress.High+1000 }
+	for _, life := range []string{former, "uid-of-nobody"} {
+		if j.says(life, events.ReportProgress, step); j.w.Incident == nil {
+			t.Fatalf("a line of the life %s confirms it: %s", life, tale(j.w))
+		}
+	}
+	j.says("uid-1", events.ReportProgress, step)
+	if in := j.w.Closed; j.w.Incident != nil || in.Outcome != incident.Resumed || in.ConfirmedBy != incident.ByStep {
+		t.Errorf("its own step does not confirm it: %s", stands(j.w, nil))
+	}
+}
+
+// TestALateEndOfAFormerJobOpensNothing: its training has begun again since, in another life.
+func TestALateEndOfAFormerJobOpensNothing(t *testing.T) {
+	j := newJob(t, policies["everything"])
+	j.w.Slices[0].Hosts = ""
+	former := j.w.Slices[0].Incarnation.ID
+	e := found(j.w, incident.Ready, "ready", j.now.Add(time.Minute))
+	e.Facts, e.Incarnation = incident.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spec: "spec1", Label: "night"}, events.Incarnation{Zone: e.Zone, ID: "uid-1", Created: j.now}
+	j.learns(e)
+	fails := func(r *events.CrewReport) { r.Attempt, r.ExitCode, r.RestartsLeft = 7, 1, 4 }
+	if j.says(former, events.ReportExited, fails); j.w.Incident != nil {
+		t.Errorf("a former life's end opens an incident: %s", tale(j.w))
+	}
+	if j.says("uid-1", events.ReportExited, fails); j.w.Incident == nil {
+		t.Error("the end of an attempt in its own life opens none")
+	}
+}
+
+// TestAJobSavesBeforeItsPlannedEnd, and is brought back after it: nobody is charged.
+func TestAJobSavesBeforeItsPlannedEnd(t *testing.T) {
+	j := newJob(t, policies["everything"])
+	j.w.Slices[0].Hosts = ""
+	life, ends := j.w.Slices[0].Incarnation.ID, start.Add(2*time.Hour)
+	e := found(j.w, incident.Ready, "ready", j.now.Add(time.Minute))
+	e.Facts, e.Directory = j.w.Slices[0].Facts, j.w.Directory
+	e.Facts.Ends = ends
+	j.learns(e)
+	asked := ""
+	for j.now.Before(ends) && asked == "" {
+		asked = j.learns(incident.Ticked{})
+	}
+	if !strings.HasPrefix(asked, "save") {
+		t.Fatalf("its end comes at %s, and %q is asked for: %s", ends.Format(time.TimeOnly), asked, stands(j.w, nil))
+	}
+	id := j.w.Incident.Save.ID
+	saved := func(r *events.CrewReport) { r.SaveID, r.CheckpointStep = id, 60_000 }
+	if asked = j.says("uid-of-nobody", events.ReportSaved, saved); asked != "" {
+		t.Errorf("a life that nobody knows has saved, and %q is asked for", asked)
+	}
+	if asked = j.says(life, events.ReportSaved, saved); !strings.HasPrefix(asked, "verify") {
+		t.Fatalf("it has saved, and %q is asked for: %s", asked, stands(j.w, nil))
+	}
+	effect := j.w.Effects[0]
+	r := events.Request{Schema: events.Schema, Workload: j.w.ID, Incident: j.w.Incident.ID, Epoch: effect.Epoch, Action: events.ActionVerify, Attempt: effect.Attempt}
+	j.learns(incident.Checked{Origin: incident.Origin{Time: j.now, Rank: events.RankReading}, Request: r, Found: true, Step: 60_000, URI: "gs://ckpt/llama-8b/60000", At: j.now})
+	if s := j.w.Incident.Save; !s.Verified || phaseOf(j.w) != string(incident.Window) {
+		t.Fatalf("the save is %+v in %s", s, phaseOf(j.w))
+	}
+	for j.now.Before(ends) {
+		if asked = j.learns(incident.Ticked{}); asked != "" {
+			t.Fatalf("%q is asked for before its end", asked)
+		}
+	}
+	lost := found(j.w, incident.Lost, "lost: the Job has failed: BackoffLimitExceeded", j.now.Add(time.Minute))
+	lost.Facts.Healing = incident.HealsNever
+	if asked = j.learns(lost); asked != "delete llama-8b" {
+		t.Fatalf("it has ended, and %q is asked for: %s", asked, stands(j.w, nil))
+	}
+	j.replaced()
+	j.says("uid-1", events.ReportProgress, func(r *events.CrewReport) { r.Attempt, r.Step = 2, 60_001 })
+	in := j.w.Closed
+	if j.w.Incident != nil || in.Outcome != incident.Resumed || in.ConfirmedBy != incident.ByStep || in.Cause != events.CauseEnd || j.w.Budgets != (incident.Budgets{}) {
+		t.Errorf("it is back, %+v is charged: %s", j.w.Budgets, tale(j.w))
+	}
+}
