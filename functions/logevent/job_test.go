@@ -12,6 +12,7 @@ import (
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/provider"
+	"pitstop.internal/shared/provider/providertest/trainingtest"
 )
 
 // inCluster is a bench with a training of two Jobs of a JobSet, as patrol reads it, and one of a Job alone.
@@ -180,4 +181,55 @@ func TestADryRunDeletesNothing(t *testing.T) {
 	raw := strings.Replace(string(b.called("job-deleted", "gemma")), `"methodName"`, `"request":{"kind":"DeleteOptions","dryRun":["All"]},"methodName"`, 1)
 	b.Want(b.deliver([]byte(raw)), fleettest.Ignored)
 	b.Want(b.released("demo/gemma"), []string(nil))
+}
+
+// inPod is a line of the crew in a Pod of a Job's life, written now into the log of a project.
+func (b *bench) inPod(project, job, life string, step int64) []byte {
+	return trainingtest.PodEntry(events.CrewReport{
+		Schema: events.Schema, Report: events.ReportProgress, Project: project, Zone: "us-east5/research/train", Node: job, Life: life, Hostname: job + "-0-x7k2p", Attempt: 1, Step: step,
+	}, b.Clock.Now(), int(step))
+}
+
+// TestACrewInAPodIsHeard: its line is of the Job's life that it names, and of the project whose log has it. No call is made for it.
+func TestACrewInAPodIsHeard(t *testing.T) {
+	for name, c := range map[string]struct {
+		project, job, life string
+		want               string
+		step               int64
+		kept               int
+	}{
+		"of a Job":                            {fleettest.Project, "gemma", "uid-gemma", fleettest.Handled, 0, 0},
+		"of a Job of a JobSet":                {fleettest.Project, "llama-8b-slice-1", "uid-llama-8b-slice-1", fleettest.Handled, 100, 0},
+		"in another slice's life":             {fleettest.Project, "llama-8b-slice-1", "uid-llama-8b-slice-0", fleettest.Handled, 0, 1},
+		"in a life that is still to be read":  {fleettest.Project, "llama-8b-slice-1", "uid-next", fleettest.Handled, 0, 1},
+		"of the previous release":             {fleettest.Project, "llama-8b-slice-1", "", fleettest.Ignored, 0, 0},
+		"of a Job that nobody knows":          {fleettest.Project, "another", "uid-another", fleettest.Ignored, 0, 0},
+		"in the log of a project not watched": {"other", "llama-8b-slice-1", "uid-llama-8b-slice-1", fleettest.Ignored, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := inCluster(t)
+			b.Want(b.deliver(b.inPod(c.project, c.job, c.life, 100)), c.want)
+			w := b.Workload("demo/llama-8b")
+			b.Want(w.Progress.Step, c.step)
+			b.Want(len(w.Unbound), c.kept)
+			b.Want(b.Workload("demo/gemma").Progress.Step == 100, c.job == "gemma")
+			b.nothingSent()
+		})
+	}
+}
+
+// TestALineInAPodWaitsForTheReadingOfItsLife: JobSet has made the Job anew, and patrol lists it a minute later.
+func TestALineInAPodWaitsForTheReadingOfItsLife(t *testing.T) {
+	b := inCluster(t)
+	b.Want(b.deliver(b.inPod(fleettest.Project, "gemma", "uid-next", 100)), fleettest.Handled)
+	b.Clock.Advance(time.Minute)
+	_, err := b.Fleet.Observe(t.Context(), provider.Slice{
+		Ref:         provider.Ref{Project: fleettest.Project, Zone: "us-east5/research/train", Name: "gemma"},
+		Incarnation: events.Incarnation{Zone: "us-east5/research/train", ID: "uid-next", Created: b.Clock.Now().Add(-90 * time.Second)},
+		Condition:   incident.Ready, State: "ready", At: b.Clock.Now(),
+	})
+	b.Must(err)
+	w := b.Workload("demo/gemma")
+	b.Want(w.Progress.Step, int64(100))
+	b.Want(len(w.Unbound), 0)
 }
