@@ -31,6 +31,7 @@ import (
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/provider/gke"
+	"pitstop.internal/shared/provider/providertest/trainingtest"
 	"pitstop.internal/shared/trigger"
 )
 
@@ -249,6 +250,63 @@ var acting = map[string]func(d *deployment){
 		}
 		d.resumes(1010)
 	},
+	"a gang with a crew": func(d *deployment) {
+		was := d.gang()
+		d.reports(fleettest.Progress(1000))
+		d.remove("/api/v1/nodes/" + d.pods("llama")[1].Spec.NodeName)
+		d.machine("c", "pool", 4)
+		d.comes("it is created again", d.has(2))
+		d.made("DELETE jobs/llama 200", "POST jobs 201")
+		d.another(was)
+		d.comes("its training may begin", func(w incident.Workload) bool { return w.Incident != nil && w.Incident.Phase == incident.Resuming })
+		further := events.CrewReport{Schema: events.Schema, Report: events.ReportProgress, Attempt: 2, Step: 1010, CheckpointStep: 1000}
+		d.writesOf(was.Incarnation.ID, further)
+		if w := d.workload(); w.Incident == nil {
+			d.t.Fatalf("a line of its former life confirms it: %s", tale(w))
+		}
+		d.reports(further)
+		if w := d.workload(); w.Incident != nil || w.Closed.Outcome != incident.Resumed || w.Closed.ConfirmedBy != incident.ByStep {
+			d.t.Errorf("its own step does not confirm it: %s", tale(w))
+		}
+		d.made()
+	},
+	"a Job whose machines end as planned": func(d *deployment) {
+		was := d.gang()
+		d.reports(fleettest.Progress(1000))
+		d.passes()
+		ends := d.bench.Clock.Now().Add(3 * time.Hour).Truncate(time.Second)
+		for _, n := range []string{"a", "b"} {
+			end := map[string]any{"node.gke.io/machine-termination-datetime": ends.UTC().Format(time.RFC3339)}
+			d.patch("/api/v1/nodes/"+d.namespace+"-"+n, map[string]any{"metadata": map[string]any{"annotations": end}})
+		}
+		d.comes("its end is known", func(w incident.Workload) bool { return w.Slices[0].Ends.Equal(ends) })
+		d.made()
+		d.ahead += 2*time.Hour + 55*time.Minute
+		w := d.comes("a save is asked for", func(w incident.Workload) bool { return w.Incident != nil && !w.Incident.Save.Left.IsZero() })
+		d.saves(1100)
+		d.reports(events.CrewReport{Schema: events.Schema, Report: events.ReportSaved, SaveID: w.Incident.Save.ID, CheckpointStep: 1100})
+		d.comes("it is verified", func(w incident.Workload) bool { return w.Incident.Save.Verified && w.Incident.Phase == incident.Window })
+		d.made()
+		d.ahead += 5 * time.Minute
+		for _, n := range []string{"a", "b"} {
+			d.remove("/api/v1/nodes/" + d.namespace + "-" + n)
+		}
+		d.machine("c", "pool", 4)
+		d.machine("d", "pool", 4)
+		d.comes("it is created again", d.has(2))
+		d.made("DELETE jobs/llama 200", "POST jobs 201")
+		d.another(was)
+		d.comes("its training may begin", func(w incident.Workload) bool { return w.Incident.Phase == incident.Resuming })
+		d.reports(events.CrewReport{Schema: events.Schema, Report: events.ReportProgress, Attempt: 2, Step: 1110, CheckpointStep: 1100})
+		w = d.workload()
+		if w.Incident != nil || w.Closed.Outcome != incident.Resumed || w.Closed.ConfirmedBy != incident.ByStep || w.Closed.Cause != events.CauseEnd {
+			d.t.Errorf("it ends otherwise: %s", tale(w))
+		}
+		if w.Budgets != (incident.Budgets{}) {
+			d.t.Errorf("its end is charged: %+v", w.Budgets)
+		}
+		d.made()
+	},
 	"a JobSet with a Pod that runs on": func(d *deployment) {
 		d.watched("JobSet", asJobSet(multiHost(), 2), restarts(0))
 		for _, pool := range []string{"x", "y"} {
@@ -416,11 +474,19 @@ var acting = map[string]func(d *deployment){
 	},
 }
 
-// reports is a line of the crew of the Job.
+// reports writes a line of the crew in a Pod of the Job, which knows the life of its Job by its label.
 func (d *deployment) reports(r events.CrewReport) {
 	d.t.Helper()
+	d.writesOf(d.pods("llama")[0].Labels["batch.kubernetes.io/controller-uid"], r)
+}
+
+// writesOf writes a line of the crew in a Pod of a life of the Job.
+func (d *deployment) writesOf(life string, r events.CrewReport) {
+	d.t.Helper()
 	d.passes()
-	d.bench.Report(d.workload(), "llama", r)
+	d.entries++
+	r.Project, r.Zone, r.Node, r.Life, r.Hostname = fleettest.Project, "us-east5/research/"+d.namespace, "llama", life, d.pods("llama")[0].Name
+	d.writes(trainingtest.PodEntry(r, d.bench.Clock.Now(), d.entries))
 }
 
 // gang is the guide's Job of two machines, which trains and is known.
