@@ -59,6 +59,23 @@ func (m *machine) learn(e Evidence) {
 	case Read:
 		m.read(e)
 		m.complete()
+	case Ticked:
+		m.unread = e.Unread
+		m.ticked()
+	default:
+		m.learnOfCall(e)
+		m.learnWord(e)
+	}
+	m.label()
+	m.leaveStopped()
+	m.stopAbused()
+	m.settle()
+	m.scheduleSaves()
+}
+
+// learnOfCall takes what came of one of Pitstop's own calls.
+func (m *machine) learnOfCall(e Evidence) {
+	switch e := e.(type) {
 	case Intended:
 		m.intended(e)
 	case Answered:
@@ -75,6 +92,12 @@ func (m *machine) learn(e Evidence) {
 		m.forbidden(e)
 	case Fitted:
 		m.fitted(e)
+	}
+}
+
+// learnWord takes a person's command.
+func (m *machine) learnWord(e Evidence) {
+	switch e := e.(type) {
 	case Approved:
 		m.approved(e)
 	case Cancelled:
@@ -85,15 +108,7 @@ func (m *machine) learn(e Evidence) {
 		m.paused(e)
 	case Ordered:
 		m.order(e.Verb, e.Word, e.Text)
-	case Ticked:
-		m.unread = e.Unread
-		m.ticked()
 	}
-	m.label()
-	m.leaveStopped()
-	m.stopAbused()
-	m.settle()
-	m.scheduleSaves()
 }
 
 // label sets the workload's policy label from its slices, once a reading has been taken in whole.

@@ -46,53 +46,51 @@ const MaxCalls = 100
 // methodWrite is the method of a bucket that writes an object.
 const methodWrite = "storage.objects.create"
 
+// actors are the functions that make the calls of each action.
+var actors = map[events.Action]string{
+	events.ActionSave: "checkpoint", events.ActionMaintain: "checkpoint", events.ActionAdmit: "recovery", events.ActionRestart: "recovery",
+	events.ActionStart: "recovery", events.ActionDelete: "recreate", events.ActionCreate: "recreate",
+}
+
 // calls are the calls that an effect makes, in their order.
 func (w Workload) calls(effect Effect) []Call {
-	call := func(function, method, resource string) Call {
-		return Call{Function: function, Method: method, Resource: resource, Accelerator: effect.Accelerator, Epoch: effect.Epoch, Action: effect.Action, Slice: effect.Slice}
+	call := func(method, resource string) Call {
+		return Call{Function: actors[effect.Action], Method: method, Resource: resource, Accelerator: effect.Accelerator, Epoch: effect.Epoch, Action: effect.Action, Slice: effect.Slice}
 	}
-	object := func(function, name string) Call {
-		return call(function, methodWrite, strings.TrimRight(w.Directory, "/")+"/"+name)
+	object := func(name string) Call {
+		return call(methodWrite, strings.TrimRight(w.Directory, "/")+"/"+name)
 	}
 	// A slice is created and deleted with the group that holds it.
 	words := w.Words()
-	slice := func(function string, s *Slot, zone string) Call {
+	slice := func(s *Slot, zone string) Call {
 		at, method := "projects/"+w.Project+"/"+place(zone)+"/", words.Calls[effect.Action]
 		if s.Group != "" && method.Group != "" {
-			return call(function, method.Group, at+words.Groups+"/"+s.Group)
+			return call(method.Group, at+words.Groups+"/"+s.Group)
 		}
-		return call(function, method.Slice, at+words.Slices+"/"+s.Name)
+		return call(method.Slice, at+words.Slices+"/"+s.Name)
 	}
 	s := w.Slice(effect.Slice)
 	switch effect.Action {
 	case events.ActionSave:
 		var all []Call
 		if w.Directory != "" {
-			all = append(all, object("checkpoint", events.RequestObject))
+			all = append(all, object(events.RequestObject))
 		}
 		for i := range w.Slices {
 			if s := w.Slices[i]; s.Condition == Ready && words.Calls[effect.Action].Slice != "" {
-				all = append(all, slice("checkpoint", &s, s.Zone))
+				all = append(all, slice(&s, s.Zone))
 			}
 		}
 		return all
-	case events.ActionMaintain:
+	case events.ActionMaintain, events.ActionStart:
 		if s != nil {
-			return []Call{slice("checkpoint", s, s.Zone)}
+			return []Call{slice(s, s.Zone)}
 		}
 	case events.ActionAdmit, events.ActionRestart:
-		return []Call{object("recovery", events.LeaseObject)}
-	case events.ActionStart:
+		return []Call{object(events.LeaseObject)}
+	case events.ActionDelete, events.ActionCreate:
 		if s != nil {
-			return []Call{slice("recovery", s, s.Zone)}
-		}
-	case events.ActionDelete:
-		if s != nil {
-			return []Call{slice("recreate", s, effect.Zone)}
-		}
-	case events.ActionCreate:
-		if s != nil {
-			return []Call{slice("recreate", s, effect.Zone)}
+			return []Call{slice(s, effect.Zone)}
 		}
 	case events.ActionVerify, events.ActionHear: // which only read
 	}

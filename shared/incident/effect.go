@@ -344,6 +344,11 @@ func (w Workload) Fence(p events.Pointer, now time.Time) (Effect, error) {
 	case w.Epoch != p.Epoch:
 		return Effect{}, refuse(CodeStaleEpoch, "the epoch is %d, not %d", w.Epoch, p.Epoch)
 	}
+	return w.fenceEffect(p, now)
+}
+
+// fenceEffect is the part of the fence that concerns the effect and its slices.
+func (w Workload) fenceEffect(p events.Pointer, now time.Time) (Effect, error) {
 	effect := w.effect(p.Action, p.Slice)
 	switch {
 	case effect == nil || effect.Maker != p.Incident || effect.Slice != p.Slice || effect.Epoch != p.Epoch || w.Incident.unwanted(*effect):
@@ -549,22 +554,22 @@ func (m *machine) answered(e Answered) {
 	if e.Text != "" {
 		m.line(LineCame, e.Text, "")
 	}
+	m.accepted(effect, again)
+}
+
+// accepted goes on after the call of an effect that was not refused. Again says that it had failed before.
+func (m *machine) accepted(effect *Effect, again bool) {
 	switch effect.Action {
 	case events.ActionSave:
 		m.inc().Save.Left = m.now
 	case events.ActionMaintain:
 		m.maintained()
 	case events.ActionAdmit:
-		if !m.w.Crew.Finished {
-			m.leased(*effect, "the lease names the new slice")
+		if m.w.Crew.Finished {
+			m.admittedFinished(*effect)
 			return
 		}
-		m.markAllAdmitted(effect.admits) // the owner may use it as they like: nobody waits for a step
-		if m.w.Crew.FinishedAt.After(m.w.Incident.Opened) {
-			m.resumed(ByStep, "the training is finished")
-			return
-		}
-		m.finish(Released, "", CodeFinished, "the lease names the new slice; the training was finished before", "")
+		m.leased(*effect, "the lease names the new slice")
 	case events.ActionRestart:
 		m.leased(*effect, "the lease names the next attempt")
 	case events.ActionCreate:
@@ -574,6 +579,17 @@ func (m *machine) answered(e Answered) {
 	case events.ActionDelete, events.ActionVerify, events.ActionHear, events.ActionStart:
 		// The API's own reading shows when it has happened.
 	}
+}
+
+// admittedFinished ends the incident once the slices of a finished training are admitted: its owner may use them as they like, and
+// nobody waits for a step.
+func (m *machine) admittedFinished(effect Effect) {
+	m.markAllAdmitted(effect.admits)
+	if m.w.Crew.FinishedAt.After(m.w.Incident.Opened) {
+		m.resumed(ByStep, "the training is finished")
+		return
+	}
+	m.finish(Released, "", CodeFinished, "the lease names the new slice; the training was finished before", "")
 }
 
 // leased goes on once the lease is known to name the lives that may run.
@@ -769,10 +785,7 @@ func (m *machine) forbidden(e Forbidden) {
 	}
 	would := m.plannedCalls(m.w.governs(effect.Action), "", *effect)
 	if effect.Action == events.ActionDelete {
-		if m.phase() == Discarding && m.mayHaveCalled(e.Request) {
-			m.mayBeDiscarded(*effect)
-		}
-		m.effect(effect.Action, effect.Slice).Begun = time.Time{} // nobody calls it any more
+		m.forbidDeletion(effect, e.Request)
 	}
 	if m.watchOnly() && m.phase() != Clearing {
 		m.keepCalls(would...)
@@ -793,6 +806,14 @@ func (m *machine) forbidden(e Forbidden) {
 	}
 	m.keepCalls(would...)
 	m.escalate(e.Code, e.Why, "do by hand what the policy forbids now: "+string(e.Request.Action))
+}
+
+// forbidDeletion notes that nobody calls a deletion any more, which an earlier call may have done.
+func (m *machine) forbidDeletion(effect *Effect, r events.Request) {
+	if m.phase() == Discarding && m.mayHaveCalled(r) {
+		m.mayBeDiscarded(*effect)
+	}
+	m.effect(effect.Action, effect.Slice).Begun = time.Time{}
 }
 
 // uncharge refunds the charge of an action that may not begin now: the approval will charge it.

@@ -542,17 +542,11 @@ func (w Workload) knowsWhyGone(s *Slot) bool {
 // newLife handles another life under the slice's name. Pitstop may have created it, or the owner in quiet times, or somebody who
 // takes the slice over.
 func (m *machine) newLife(s *Slot, e Read) {
-	in := m.w.Incident
-	if in == nil {
+	if m.w.Incident == nil {
 		m.adoptTheirs(s.Name, e)
 		return
 	}
-	brought := !s.Ordered.IsZero() && s.Ordered.Equal(e.Ordered) // by the queued resource in which another slice is lost again
-	ours := m.w.ours(s, e) || brought || m.phase() == Clearing && m.creator(s, e) != nil
-	// A slice from before the trouble, which had only not been read yet, takes nothing over.
-	before := m.phase() != Discarding && !s.ToReplace && !e.Incarnation.Created.IsZero() && e.Incarnation.Created.Before(in.Opened)
-	// A JobSet makes its Jobs anew, and is itself as old as the life before.
-	made := m.w.Provider != cloudTPU && s.Group != "" && s.Group == e.Facts.Group && !e.Ordered.IsZero() && !e.Ordered.After(s.Incarnation.Created)
+	ours, before := m.madeByUs(s, e), m.fromBefore(s, e)
 	switch {
 	case m.phase() == Clearing && (ours || !before):
 		m.newLifeWhileClearing(s, e, ours)
@@ -562,7 +556,7 @@ func (m *machine) newLife(s *Slot, e Read) {
 		m.react(m.w.Slice(s.Name), e, Gone)
 	case ours:
 		m.ourLifeCame(s, e)
-	case made:
+	case m.madeByProvider(s, e):
 		m.adoptTheirs(s.Name, e)
 		m.line(LineSeen, m.w.Words().Healer+" made "+m.w.noun(s.Name)+" anew", "")
 		m.react(m.w.Slice(s.Name), e, Gone)
@@ -572,6 +566,25 @@ func (m *machine) newLife(s *Slot, e Read) {
 		}
 		m.release(CodeTakenOver, "somebody else created "+m.w.noun(s.Name)+" again in "+e.Zone+" in the middle of this incident")
 	}
+}
+
+// madeByUs reports whether one of Pitstop's calls created the life in a reading, alone or in a queued resource in which another slice is
+// lost again.
+func (m *machine) madeByUs(s *Slot, e Read) bool {
+	brought := !s.Ordered.IsZero() && s.Ordered.Equal(e.Ordered)
+	return m.w.ours(s, e) || brought || m.phase() == Clearing && m.creator(s, e) != nil
+}
+
+// fromBefore reports whether the life in a reading began before the trouble, and had only not been read yet: it takes nothing over.
+func (m *machine) fromBefore(s *Slot, e Read) bool {
+	created := e.Incarnation.Created
+	return m.phase() != Discarding && !s.ToReplace && !created.IsZero() && created.Before(m.w.Incident.Opened)
+}
+
+// madeByProvider reports whether the provider itself made the life in a reading, in a group that is as old as the life before.
+func (m *machine) madeByProvider(s *Slot, e Read) bool {
+	same := s.Group != "" && s.Group == e.Facts.Group && !e.Ordered.IsZero() && !e.Ordered.After(s.Incarnation.Created)
+	return same && m.w.provider().remakesSlices
 }
 
 // newLifeWhileClearing continues a clean-up when another life appears: Pitstop's life is deleted too, and anybody else's stays.

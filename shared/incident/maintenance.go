@@ -18,13 +18,10 @@ func (m *machine) noticed(e Noticed) {
 	}
 	m.noticeStrikes(s, e.Notice)
 	old := m.w.lastNotice(e.Slice)
-	if old != nil && m.when().Before(old.LastWord) && !begins(old.Notice, e.Notice) {
-		return // an older word
+	if old != nil && m.overrides(old, e) {
+		return
 	}
 	if old != nil && old.End {
-		if e.Notice.Status == events.NoticeGone || old.Tells(e.Notice) {
-			return // the life ends before that, and its planned end stays announced
-		}
 		old = nil
 	}
 	if e.Notice.Status == events.NoticeGone {
@@ -37,13 +34,24 @@ func (m *machine) noticed(e Noticed) {
 	if m.history(e.Notice) || old != nil && !old.newer(e) {
 		return
 	}
+	m.keepNotice(s, e, old)
+}
+
+// keepNotice keeps a word that is news in the place of the old one, and goes on with it.
+func (m *machine) keepNotice(s *Slot, e Noticed, old *Notice) {
 	next := m.notice(e, old)
 	moved := old != nil && old.Status == events.NoticePending && !old.WindowStart.Equal(next.WindowStart)
 	m.slice(s.Name).Notice = next
-	if s = m.w.Slice(s.Name); s.IsReleased() {
-		return
+	if s = m.w.Slice(s.Name); !s.IsReleased() {
+		m.followNotice(s, e.Text, moved)
 	}
-	m.followNotice(s, e.Text, moved)
+}
+
+// overrides reports whether the kept notice outweighs another word: that word is older, or the kept one is a planned end, and the life
+// does not see the time in that word.
+func (m *machine) overrides(kept *Notice, e Noticed) bool {
+	older := m.when().Before(kept.LastWord) && !begins(kept.Notice, e.Notice)
+	return older || kept.End && (e.Notice.Status == events.NoticeGone || kept.Tells(e.Notice))
 }
 
 // noticeStrikes takes from a notice the time at which a training gets the signal to end.
@@ -367,14 +375,18 @@ func (m *machine) noticeGone(s *Slot, e Noticed) {
 		return
 	}
 	m.line(LineSeen, e.Text, "")
-	if m.anyAnnounced() {
-		return // another slice of the workload still waits for its own
+	if !m.anyAnnounced() { // else another slice of the workload still waits for its own
+		m.nothingAnnounced(began || in.Begun || !in.Down.IsZero())
 	}
-	if !began && !in.Begun && in.Down.IsZero() {
-		if m.phase() == Watching {
-			m.finish(Observed, "", CodeWithdrawn, "the maintenance was withdrawn", "")
-			return
-		}
+}
+
+// nothingAnnounced goes on once no slice of an incident has announced maintenance any more.
+func (m *machine) nothingAnnounced(began bool) {
+	switch watching := m.phase() == Watching; {
+	case !began && watching:
+		m.finish(Observed, "", CodeWithdrawn, "the maintenance was withdrawn", "")
+		return
+	case !began:
 		m.finish(Withdrawn, "", CodeWithdrawn, "the maintenance was withdrawn before it began", "")
 		return
 	}
@@ -594,6 +606,12 @@ func (m *machine) notStarted(c Code, why string) {
 	m.line(LineCame, "the maintenance of the other slices comes in its window", why)
 	m.coded(c)
 	m.maintained()
+}
+
+// maintainOverdue goes on without the calls that nobody has answered in time.
+func (m *machine) maintainOverdue(took string) {
+	m.dropEffects(func(effect Effect) bool { return effect.Action == events.ActionMaintain && effect.Answered.IsZero() })
+	m.notStarted(CodeOverdue, "the early maintenance was not started within "+took)
 }
 
 // hasBegun waits for maintenance that is under way, once every slice's maintenance was requested: the slices train together.

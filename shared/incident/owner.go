@@ -11,16 +11,15 @@ import (
 func (m *machine) called(e Called) {
 	s := m.w.Slice(e.Slice)
 	deletes := e.Act == events.ActDeleted
-	switch {
-	case s == nil, m.formerly(s) && !(deletes && m.deletesPredecessor(s)):
+	if s == nil {
 		return
-	case deletes && !m.deletesPredecessor(s) && e.Zone != "" && e.Zone != s.Zone && e.Zone != m.expectedZone(s):
-		if m.w.waitsFor(s, e.Zone) {
-			s = m.slice(s.Name)
-			s.Admission = AwaitsAdmission
-			s.silentBy(m.when().Add(TakeOverFor)) // the life before may train on
-		}
-		return // the slice's life here is another one
+	}
+	switch former := deletes && m.deletesPredecessor(s); {
+	case m.formerly(s) && !former:
+		return
+	case deletes && !former && m.isElsewhere(s, e.Zone):
+		m.deletedElsewhere(s, e.Zone)
+		return
 	}
 	m.cancelIdleDeletion()
 	what := e.Method + " of " + s.Name + " by " + e.Principal
@@ -30,14 +29,8 @@ func (m *machine) called(e Called) {
 			m.ownerActed(what, "the owner deleted it")
 		}
 	case events.ActCreated:
-		if m.w.Incident != nil && m.phase() != Watching && m.phase() != Clearing && !m.beforeTrouble() {
-			m.line(LineSeen, what, "")
-			m.release(CodeTakenOver, "somebody else creates it: "+e.Principal)
-		}
+		m.takenOver(what, e.Principal)
 	case events.ActStopped:
-		if s.Maker != "" {
-			m.slice(s.Name).Maker = "" // the owner handles it now
-		}
 		if m.ownerStopped(s, e.Principal) {
 			m.ownerActed(what, "the owner stopped it")
 		}
@@ -45,6 +38,29 @@ func (m *machine) called(e Called) {
 		m.noteStopCall(s, "")
 	}
 	m.noteActivity(CodeOwner, what)
+}
+
+// isElsewhere reports whether a zone is known, and is not one in which the slice is or is to be.
+func (m *machine) isElsewhere(s *Slot, zone string) bool {
+	return zone != "" && zone != s.Zone && zone != m.expectedZone(s)
+}
+
+// deletedElsewhere notes that the owner deleted a life in another zone than the slice's. The new slice may be admitted once the training
+// of that life has certainly ended.
+func (m *machine) deletedElsewhere(s *Slot, zone string) {
+	if m.w.waitsFor(s, zone) {
+		s = m.slice(s.Name)
+		s.Admission = AwaitsAdmission
+		s.silentBy(m.when().Add(TakeOverFor)) // the life before may train on
+	}
+}
+
+// takenOver leaves an incident to somebody who creates its slice.
+func (m *machine) takenOver(what, by string) {
+	if m.w.Incident != nil && m.phase() != Watching && m.phase() != Clearing && !m.beforeTrouble() {
+		m.line(LineSeen, what, "")
+		m.release(CodeTakenOver, "somebody else creates it: "+by)
+	}
 }
 
 // formerly reports whether the evidence is older than this life of a slice.
@@ -155,6 +171,10 @@ func (l *Life) ownerSilent(now time.Time) bool {
 // ownerStopped keeps the owner's stop of a slice, also in quiet times: Pitstop never starts a slice that its owner stopped. It
 // reports whether the stop explains the slice's present state, and is not over.
 func (m *machine) ownerStopped(s *Slot, by string) bool {
+	if s.Maker != "" {
+		s = m.slice(s.Name)
+		s.Maker = "" // the owner handles it now
+	}
 	used := s.Used
 	if s.Condition == Ready {
 		used = s.Since

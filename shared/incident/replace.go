@@ -377,11 +377,8 @@ func (m *machine) irreplaceable(s *Slot) (c Code, fault, advice string) {
 	if s.Kept != "" {
 		return CodeKept, s.Name + " is its owner's to replace: " + s.Kept, "look at it, and create it again by hand if it is still wanted"
 	}
-	if failed := s.Condition == Lost || s.Condition == Gone || s.Condition == Deleting; m.w.provider().trainsAgain && !failed {
-		return CodeKept, s.Name + " has not failed (" + s.State + "), and " + m.w.Words().Healer + " may still bring it back", "look at its " + m.w.Words().Worker + "s; delete and create it by hand if it does not come back"
-	}
-	if m.w.provider().goesOnceDone && s.Condition == Gone && !m.w.Incident.Retried && !m.w.Incident.saw(s) {
-		return CodeKept, s.Name + " is gone, and nobody saw whether it had failed or was complete", "create it again by hand if it was not complete; a longer time to live lets Pitstop see its end"
+	if c, fault, advice = m.mayNotHaveFailed(s); fault != "" {
+		return c, fault, advice
 	}
 	if s.Condition != Gone && m.deletionHandle(s) == nil {
 		return CodeNoLife, s.Name + " was never seen alive, so no request to delete it could name its life", "delete and create it by hand"
@@ -393,6 +390,17 @@ func (m *machine) irreplaceable(s *Slot) (c Code, fault, advice string) {
 	// The slice still lives: a replacement may lose work.
 	return CodeUnverified, s.Name + " still exists (" + s.State + ") and no checkpoint of its training has been verified",
 		"save the training if it can be saved, then recreate " + s.Name + " by hand"
+}
+
+// mayNotHaveFailed says why a slice may still come back, or may have been complete, where its provider does either by itself.
+func (m *machine) mayNotHaveFailed(s *Slot) (c Code, fault, advice string) {
+	if failed := s.Condition == Lost || s.Condition == Gone || s.Condition == Deleting; m.w.provider().trainsAgain && !failed {
+		return CodeKept, s.Name + " has not failed (" + s.State + "), and " + m.w.Words().Healer + " may still bring it back", "look at its " + m.w.Words().Worker + "s; delete and create it by hand if it does not come back"
+	}
+	if m.w.provider().goesOnceDone && s.Condition == Gone && !m.w.Incident.Retried && !m.w.Incident.saw(s) {
+		return CodeKept, s.Name + " is gone, and nobody saw whether it had failed or was complete", "create it again by hand if it was not complete; a longer time to live lets Pitstop see its end"
+	}
+	return "", "", ""
 }
 
 // saw reports whether Pitstop itself read that this life failed, since it was last usable and before it was gone.

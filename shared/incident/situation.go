@@ -211,13 +211,18 @@ func (m *machine) reactWaiting(s sight) {
 			m.cannotServe(s)
 		}
 	case serving:
-		switch {
-		case waits && s.was != Ready:
-			m.line(LineSeen, m.w.noun(s.Name)+" is usable again", "")
-		case m.phase() == Looking && m.allReady() && m.now.Sub(m.w.Incident.Since) >= SickFor:
-			m.resume("the API has shown a usable slice for " + events.Span(SickFor))
-		}
+		m.servesWhileWaiting(s)
 	case moving, foreign: // nothing follows
+	}
+}
+
+// servesWhileWaiting notes a slice that can be used again, and ends a look that has found nothing for long enough.
+func (m *machine) servesWhileWaiting(s sight) {
+	switch p := m.phase(); {
+	case (p == PhaseGrace || p == Healing) && s.was != Ready:
+		m.line(LineSeen, m.w.noun(s.Name)+" is usable again", "")
+	case p == Looking && m.allReady() && m.now.Sub(m.w.Incident.Since) >= SickFor:
+		m.resume("the API has shown a usable slice for " + events.Span(SickFor))
 	}
 }
 

@@ -260,8 +260,7 @@ func (m *machine) overdueIn(p Phase, took string) {
 	case Saving:
 		m.noSave(m.saveOverdue())
 	case Maintaining:
-		m.dropEffects(func(effect Effect) bool { return effect.Action == events.ActionMaintain && effect.Answered.IsZero() })
-		m.notStarted(CodeOverdue, "the early maintenance was not started within "+took)
+		m.maintainOverdue(took)
 	case Window, Healing:
 		m.unhealed(took)
 	case Looking:

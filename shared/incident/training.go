@@ -38,6 +38,15 @@ func (m *machine) reported(e Reported) {
 	m.leaseSeen(s, r)
 	m.runsIn(s, r)
 	last := max(m.w.Crew.Attempt, m.w.Crew.Exited, m.w.Crew.GaveUp)
+	m.take(s, r)
+	m.renewLeaseRequest()
+	if r.Attempt > last { // the attempt began, though its own line is lost or late
+		m.noteActivity(CodeMayTrain, fmt.Sprintf("the crew tells of attempt %d", r.Attempt))
+	}
+}
+
+// take takes what the crew of a slice reports.
+func (m *machine) take(s *Slot, r events.CrewReport) {
 	switch r.Report {
 	case events.ReportStarted:
 		m.started(s, r)
@@ -58,10 +67,6 @@ func (m *machine) reported(e Reported) {
 		m.finished(r)
 	case events.ReportNotice:
 		m.crewNotice(s, r)
-	}
-	m.renewLeaseRequest()
-	if r.Attempt > last { // the attempt began, though its own line is lost or late
-		m.noteActivity(CodeMayTrain, fmt.Sprintf("the crew tells of attempt %d", r.Attempt))
 	}
 }
 
@@ -143,14 +148,8 @@ func (m *machine) spareRunningTraining(s *Slot) {
 		s.Maker = ""
 		return
 	}
-	for _, effect := range m.w.Effects {
-		if effect.Action != events.ActionDelete || !slices.ContainsFunc(m.w.Slices, func(o Slot) bool { return effect.Concerns(o.Name) && with(o) }) {
-			continue
-		}
-		goes := slices.ContainsFunc(m.w.Slices, func(o Slot) bool { return effect.Concerns(o.Name) && o.leftBehind() && !with(o) })
-		if goes || effect.UnderWay(m.now) || !m.outlived(&effect) {
-			return
-		}
+	if m.w.has(func(effect Effect) bool { return effect.Action == events.ActionDelete && m.mayDeleteSome(effect, with) }) {
+		return
 	}
 	var kept []string
 	for _, o := range m.w.Slices {
@@ -165,6 +164,15 @@ func (m *machine) spareRunningTraining(s *Slot) {
 	}
 	m.decided("keep "+strings.Join(kept, ", "), "its crew says that training runs there")
 	m.cleared(m.slice(s.Name))
+}
+
+// mayDeleteSome reports whether a deletion may still take one of some slices, alone or with leftovers that go with it.
+func (m *machine) mayDeleteSome(effect Effect, some func(Slot) bool) bool {
+	anyOf := func(is func(Slot) bool) bool {
+		return slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return effect.Concerns(s.Name) && is(s) })
+	}
+	goes := anyOf(func(s Slot) bool { return s.leftBehind() && !some(s) })
+	return anyOf(some) && (goes || effect.UnderWay(m.now) || !m.outlived(&effect))
 }
 
 // began notes that an attempt has begun.
@@ -297,23 +305,42 @@ func (m *machine) stepsConfirm(attempt int, at time.Time) bool {
 		return true
 	case Admitting:
 		return !m.awaitsAdmission()
-	case Healing, Starting: // what its owner has ordered, and was never usable, never trained
-		others := func(s Slot) bool { return s.isMissed() && !s.NeverUsable }
-		return !slices.ContainsFunc(m.w.Slices, others) && !m.awaitsAdmission()
+	case Healing, Starting:
+		return m.onlyOrderedMissing()
 	case Looking: // a worker's clock may go before, and the API has not been read since
-		return m.allReady() && !m.awaitsAdmission() && at.Sub(m.lastTrouble()) >= SickFor
+		return m.mayTrainWhole() && at.Sub(m.lastTrouble()) >= SickFor
 	case Window:
-		return !in.Down.IsZero() && m.allReady() && !m.awaitsAdmission() && attempt > in.BaseAttempt
+		return m.mayTrainWhole() && !in.Down.IsZero() && attempt > in.BaseAttempt
 	case Discarding:
 		return m.allReady() && m.w.discarding()
-	case Approving: // otherwise the maintenance is still to come
-		return in.Asked == events.ActionRestart || in.Asked == events.ActionDelete && m.allReady()
+	case Approving:
+		return m.asksAboutTraining()
 	case Watching:
-		toCome := in.Down.IsZero() && (in.Cause == events.CauseMaintenance || in.Cause == events.CauseEnd) && m.anyAnnounced()
-		return m.allReady() && !toCome
-	case Saving, Maintaining, PhaseGrace, PhaseDeleting, PhaseCreating, Clearing, Closed:
+		return m.allReady() && !m.isToCome()
 	}
 	return false
+}
+
+// onlyOrderedMissing reports whether nothing is missing that ever trained: what its owner has ordered, and was never usable, did not.
+func (m *machine) onlyOrderedMissing() bool {
+	others := func(s Slot) bool { return s.isMissed() && !s.NeverUsable }
+	return !slices.ContainsFunc(m.w.Slices, others) && !m.awaitsAdmission()
+}
+
+// asksAboutTraining reports whether a person is asked something that a training which goes on answers. Where they are asked about
+// maintenance, that is still to come.
+func (m *machine) asksAboutTraining() bool {
+	asked := m.w.Incident.Asked
+	return asked == events.ActionRestart || asked == events.ActionDelete && m.allReady()
+}
+
+// mayTrainWhole reports whether training may run in every slice that somebody waits for.
+func (m *machine) mayTrainWhole() bool { return m.allReady() && !m.awaitsAdmission() }
+
+// isToCome reports whether the announced event that the incident is about has stopped no training yet.
+func (m *machine) isToCome() bool {
+	in := m.w.Incident
+	return in.Down.IsZero() && (in.Cause == events.CauseMaintenance || in.Cause == events.CauseEnd) && m.anyAnnounced()
 }
 
 // awaitsAdmission reports whether a slice waits for admission: the others do the steps, without it.

@@ -64,12 +64,7 @@ func (in *Incident) update(w Workload) events.IncidentUpdated {
 	if n := len(u.Happened); n > maxHappened {
 		u.Happened = append(u.Happened[:maxHappened/2:maxHappened/2], u.Happened[n-maxHappened/2:]...)
 	}
-	for _, l := range slices.Backward(in.Timeline) {
-		if l.Kind == LineDecided || l.Kind == LineEnded {
-			u.Doing, u.Why = l.Text, l.Reason
-			break
-		}
-	}
+	u.Doing, u.Why = in.lastStep()
 	if in.Phase == PhaseCreating && in.Reminded.After(in.WaitingSince) {
 		u.Waiting = in.WaitingSince
 	}
@@ -80,6 +75,16 @@ func (in *Incident) update(w Workload) events.IncidentUpdated {
 		}
 	}
 	return u
+}
+
+// lastStep is what was decided last, and why.
+func (in *Incident) lastStep() (text, reason string) {
+	for _, l := range slices.Backward(in.Timeline) {
+		if l.Kind == LineDecided || l.Kind == LineEnded {
+			return l.Text, l.Reason
+		}
+	}
+	return "", ""
 }
 
 // lastAt is when the incident ended, or when its last line was written.

@@ -1,6 +1,7 @@
 package incident
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -316,13 +317,24 @@ func (m *machine) gaveUpFor(v events.CrewVerdict) {
 // struckNear describes the trouble that Pitstop itself read on a slice within StruckWithin of a time; empty where there was none.
 func (m *machine) struckNear(at time.Time) string {
 	near := func(t time.Time) bool { return !t.IsZero() && t.Sub(at).Abs() <= StruckWithin }
-	if in := m.w.Incident; in != nil {
-		for _, t := range in.Troubles {
-			if !t.Announced && t.Proven && strikes(t.Cause) && near(t.At) {
-				return t.Text
-			}
+	return cmp.Or(m.troubleThat(near), m.lossThat(near), m.maintenanceThat(near))
+}
+
+// troubleThat describes a proven trouble of the open incident from such a time.
+func (m *machine) troubleThat(near func(time.Time) bool) string {
+	if m.w.Incident == nil {
+		return ""
+	}
+	for _, t := range m.w.Incident.Troubles {
+		if !t.Announced && t.Proven && strikes(t.Cause) && near(t.At) {
+			return t.Text
 		}
 	}
+	return ""
+}
+
+// lossThat describes a slice that cannot be used since such a time.
+func (m *machine) lossThat(near func(time.Time) bool) string {
 	for i := range m.w.Slices {
 		switch s := &m.w.Slices[i]; s.Condition {
 		case Lost, Gone, Unhealthy, Unclear:
@@ -332,6 +344,11 @@ func (m *machine) struckNear(at time.Time) string {
 		case Unread, Creating, Ready, Stopped, Done, Deleting:
 		}
 	}
+	return ""
+}
+
+// maintenanceThat describes maintenance of a slice that began at such a time.
+func (m *machine) maintenanceThat(near func(time.Time) bool) string {
 	for i := range m.w.Slices {
 		if n := m.w.Slices[i].Notice; n.InAPI && m.w.Slices[i].announced() && (near(n.WindowStart) || n.Status == events.NoticeOngoing && near(n.LastWord)) {
 			return "maintenance of " + m.w.Slices[i].Name

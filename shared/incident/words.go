@@ -37,6 +37,8 @@ type provider struct {
 	trainsUnasked bool
 	// trainsAgain says that the provider itself begins the training on a slice again after a failure, until it calls the slice lost.
 	trainsAgain bool
+	// remakesSlices says that the provider itself makes the slices of a group anew.
+	remakesSlices bool
 	// goesOnceDone says that the provider removes a slice some time after its work is complete: one that is gone may be no loss.
 	goesOnceDone bool
 	// goesWithWorkers says that a slice is being deleted until its last worker has ended, which a lost machine may delay.
@@ -73,7 +75,7 @@ var providers = map[string]*provider{cloudTPU: {Words: Words{
 	States: map[Condition]string{Lost: "lost: the Job has failed", Gone: "gone", Ready: "ready"},
 	Stops:  "suspension", Describe: "kubectl describe job", Start: `kubectl patch job --patch '{"spec":{"suspend":false}}'`,
 	Delete: "kubectl delete job", DeleteGroup: "kubectl delete jobset",
-}, trainsUnasked: true, trainsAgain: true, goesOnceDone: true, goesWithWorkers: true, noticeSaysEarly: true, staysInPlace: true, never: map[policy.Switch]string{
+}, trainsUnasked: true, trainsAgain: true, remakesSlices: true, goesOnceDone: true, goesWithWorkers: true, noticeSaysEarly: true, staysInPlace: true, never: map[policy.Switch]string{
 	policy.StartStopped: "GKE, where Pitstop never resumes a Job", // its suspension is for its queue or its owner to end
 }}}
 

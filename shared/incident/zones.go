@@ -308,22 +308,27 @@ func (w Workload) OutOfCapacity(e Evidence) (Effect, bool) {
 		return Effect{}, false
 	}
 	for _, effect := range w.Effects {
-		var f *Failure
-		switch e := e.(type) {
-		case Answered:
-			if r := e.Request; w.Incident.ID == r.Incident && effect.Action == r.Action && effect.Slice == r.Slice && effect.Epoch == r.Epoch {
-				f = e.Failure
-			}
-		case Ended:
-			if e.Operation != "" && effect.Operation == e.Operation {
-				f = e.Failure
-			}
-		}
+		f := w.failureOf(effect, e)
 		if effect.Action == events.ActionCreate && f != nil && f.Class == Stockout && !f.Hearsay && w.Slice(effect.Slice) != nil {
 			return effect, true
 		}
 	}
 	return Effect{}, false
+}
+
+// failureOf is the failure of an effect of which evidence tells; nil where it tells of none.
+func (w Workload) failureOf(effect Effect, e Evidence) *Failure {
+	switch e := e.(type) {
+	case Answered:
+		if r := e.Request; w.Incident.ID == r.Incident && effect.Action == r.Action && effect.Slice == r.Slice && effect.Epoch == r.Epoch {
+			return e.Failure
+		}
+	case Ended:
+		if e.Operation != "" && effect.Operation == e.Operation {
+			return e.Failure
+		}
+	}
+	return nil
 }
 
 // pause is the time until a zone is asked again: one to two minutes. The spread follows from the effect and not from chance, so
