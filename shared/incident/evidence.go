@@ -9,7 +9,6 @@ import (
 // Evidence is one fact that a function learned, or that a person reported. It is one of the types of this file and of operator.go.
 type Evidence interface {
 	origin() Origin
-	kind() string
 }
 
 // Origin says where evidence comes from.
@@ -287,25 +286,3 @@ type Ticked struct {
 	// Unread says that the slices of the workload could not be read at this tick: what is known of them may be old.
 	Unread bool
 }
-
-func (Mapped) kind() string      { return "Mapped" }
-func (Interrupted) kind() string { return "Interrupted" }
-func (Back) kind() string        { return "Back" }
-func (Noticed) kind() string     { return "Noticed" }
-func (Beat) kind() string        { return "Beat" }
-func (Called) kind() string      { return "Called" }
-func (Unsaid) kind() string      { return "Unsaid" }
-func (Reported) kind() string    { return "Reported" }
-func (Read) kind() string        { return "Read" }
-func (Intended) kind() string    { return "Intended" }
-func (Answered) kind() string    { return "Answered" }
-func (Ended) kind() string       { return "Ended" }
-func (Checked) kind() string     { return "Checked" }
-func (VerdictRead) kind() string { return "VerdictRead" }
-func (Held) kind() string        { return "Held" }
-func (Forbidden) kind() string   { return "Forbidden" }
-func (Fitted) kind() string      { return "Fitted" }
-func (Ticked) kind() string      { return "Ticked" }
-
-// Kind is the name of the evidence's type.
-func Kind(e Evidence) string { return e.kind() }

@@ -876,7 +876,7 @@ func (o *transitions) add(before, after incident.Workload, e incident.Evidence) 
 	if o.seen[key] == nil {
 		o.seen[key] = map[string]bool{}
 	}
-	o.seen[key][incident.Kind(e)] = true
+	o.seen[key][kind(e)] = true
 	if what := situation(before, e); what != "" {
 		key := [2]string{from, what}
 		if o.follows[key] == nil {
@@ -1041,3 +1041,6 @@ func checkSent(t *testing.T, p policy.Policy, n, m node, w incident.Workload, e 
 		t.Fatalf("%s: a request was sent under the old epoch", m.path)
 	}
 }
+
+// kind names the type of evidence.
+func kind(e incident.Evidence) string { return strings.TrimPrefix(fmt.Sprintf("%T", e), "incident.") }

@@ -227,7 +227,7 @@ func (u *tpu) read() {
 
 func toldAs(all []incidenttest.Told) (lines []string) {
 	for _, t := range all {
-		line := incident.Kind(t.Evidence)
+		line := kind(t.Evidence)
 		switch e := t.Evidence.(type) {
 		case incident.Read:
 			line = fmt.Sprintf("read %s %s", e.Condition, e.Incarnation)

@@ -80,12 +80,6 @@ type Ordered struct {
 	Text string
 }
 
-func (Approved) kind() string  { return "Approved" }
-func (Cancelled) kind() string { return "Cancelled" }
-func (Retried) kind() string   { return "Retried" }
-func (Paused) kind() string    { return "Paused" }
-func (Ordered) kind() string   { return "Ordered" }
-
 // order records an order on the workload, and in the story of the open incident. Any order keeps the idle slices.
 func (m *machine) order(v Verb, w Word, text string) {
 	o := Spoken{Word: w, At: m.now, Verb: v, Text: text}

@@ -769,14 +769,3 @@ func (w Workload) effect(action events.Action, slice string) *Effect {
 	}
 	return nil
 }
-
-// MemberZones are the zones in which the workload's slices are or were.
-func (w Workload) MemberZones() []string {
-	var zones []string
-	for i := range w.Slices {
-		if z := w.Slices[i].Zone; z != "" && !slices.Contains(zones, z) {
-			zones = append(zones, z)
-		}
-	}
-	return zones
-}
