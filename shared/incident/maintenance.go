@@ -340,7 +340,7 @@ func (m *machine) noticeInIncident(s *Slot, text string, moved bool) {
 	m.decided("follow the window", "it was moved to "+events.Window(n.WindowStart, n.WindowEnd))
 }
 
-// healsInWindow gives a slice that its maintenance made unusable the time for Google's own recovery after the window.
+// healsInWindow gives a slice that its maintenance made unusable the time for the provider's own recovery after the window.
 func (m *machine) healsInWindow(s *Slot, text string) {
 	until := m.firstHealedBy()
 	if s.Notice.Status != events.NoticeOngoing || s.Condition != Unhealthy || !until.After(m.w.Incident.Deadline) {
@@ -439,7 +439,7 @@ func (m *machine) openMaintenance(s *Slot) {
 	}
 }
 
-// windowDeadline is when unfinished maintenance needs a person: the end of the last window plus the time for Google's own recovery.
+// windowDeadline is when unfinished maintenance needs a person: the end of the last window plus the time for the provider's own recovery.
 // Maintenance that began before its window counts from now.
 func (m *machine) windowDeadline() time.Time {
 	end := m.now
@@ -452,7 +452,7 @@ func (m *machine) windowDeadline() time.Time {
 	return end.Add(HealFor)
 }
 
-// beganEarly limits the wait for a slice that is not usable long before its window: to the time of Google's recovery, not to the
+// beganEarly limits the wait for a slice that is not usable long before its window: to the time of the provider's recovery, not to the
 // end of the window.
 func (m *machine) beganEarly() {
 	if in := m.w.Incident; m.phase() == Window && !in.Begun {

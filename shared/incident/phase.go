@@ -16,7 +16,7 @@ const (
 	Window        Phase = "window"      // for the maintenance to pass
 	Looking       Phase = "looking"     // for a reading of the API that explains the evidence
 	PhaseGrace    Phase = "grace"       // for word of who deleted a slice that is gone without evidence
-	Healing       Phase = "healing"     // for Google to bring the slice back
+	Healing       Phase = "healing"     // for the provider to bring the slice back
 	Approving     Phase = "approving"   // for a person's approval; no deadline
 	PhaseDeleting Phase = "deleting"    // for the lost slice to be deleted and gone
 	PhaseCreating Phase = "creating"    // for a new slice; no deadline while Spot capacity is missing

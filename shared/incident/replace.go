@@ -10,7 +10,7 @@ import (
 	"pitstop.internal/shared/policy"
 )
 
-// lose handles the proven loss of a slice: Google's own recovery first, where there is one, else replacement.
+// lose handles the proven loss of a slice: the provider's own recovery first, where there is one, else replacement.
 func (m *machine) lose(s *Slot, what string) {
 	name := s.Name
 	m.stopped(m.now)
@@ -107,7 +107,7 @@ func (m *machine) replaceGone() {
 	}
 }
 
-// replaceSick replaces again the slices that Pitstop created and that did not become usable in the time for Google's own recovery.
+// replaceSick replaces again the slices that Pitstop created and that did not become usable in the time for the provider's own recovery.
 // It reports whether there are any.
 func (m *machine) replaceSick() bool {
 	var sick []string

@@ -135,7 +135,7 @@ func (m *machine) startOrTell(text string) {
 	}
 }
 
-// startStopped starts stopped slices during the wait for Google's own recovery, as soon as it is known that their owner did not
+// startStopped starts stopped slices during the wait for the provider's own recovery, as soon as it is known that their owner did not
 // stop them.
 func (m *machine) startStopped() {
 	if m.level(policy.StartStopped) == policy.No || m.unreadable() {

@@ -377,7 +377,7 @@ func (m *machine) lastFailure() string {
 	return "nobody answered"
 }
 
-// unhealed handles a slice that Google has not brought back in time.
+// unhealed handles a slice that its provider has not brought back in time.
 func (m *machine) unhealed(took string) {
 	if m.allReady() {
 		m.resume("the slice is usable")

@@ -187,7 +187,7 @@ func (m *machine) decideHeard() {
 	m.inc().Look = true
 }
 
-// loseHeard goes on with the loss of a slice: Google's own recovery first, where it has not had its time.
+// loseHeard goes on with the loss of a slice: the provider's own recovery first, where it has not had its time.
 func (m *machine) loseHeard(s *Slot) {
 	if m.w.Incident.Hearing && m.isOverdue() {
 		m.goOnUnheard()

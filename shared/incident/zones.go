@@ -66,7 +66,7 @@ func (m *machine) apart() bool {
 }
 
 // anchors is the place in which a slice stands, or may come to stand; none while Pitstop may still create it anywhere. A slice that
-// is to be deleted keeps its place until it is gone: Google may heal it before that.
+// is to be deleted keeps its place until it is gone: its provider may heal it before that.
 func (m *machine) anchors(s *Slot) Place {
 	if !s.ToReplace || s.Maker != "" || s.Condition != Gone && m.w.effect(events.ActionDelete, s.Name) != nil {
 		return s.place()
