@@ -6,7 +6,8 @@ import (
 )
 
 // IncidentUpdated describes the whole state of an incident. Every function that decides publishes it; notify reads the
-// incident from the ledger and tells people its state there. It never holds metadata values.
+// incident from the ledger and tells people its state there. It never holds metadata values. It also describes a long wait while no
+// incident is open: then its phase is waiting, it has no cause, and each reminder has its own name in the place of an incident's.
 type IncidentUpdated struct {
 	Schema   int    `json:"schema"`
 	Workload string `json:"workload"`
@@ -37,7 +38,7 @@ type IncidentUpdated struct {
 	Advice string `json:"advice,omitzero"`
 	// Down is when the training stopped; zero while it runs.
 	Down time.Time `json:"down,omitzero"`
-	// Waiting is since when Pitstop has waited for capacity, once the wait is long.
+	// Waiting is since when Pitstop has waited for capacity, or a slice for its machines or its deletion, once the wait is long.
 	Waiting time.Time `json:"waiting,omitzero"`
 	// IdleChips are usable chips that stand idle while Pitstop waits for a person. ChipHourPrice is the policy's at the
 	// opening, in dollars; 0 is unknown.

@@ -136,12 +136,15 @@ func (h handler) handle(ctx context.Context, p events.IncidentPointer) error {
 	return nil
 }
 
-// update reads the state of an incident. It returns fault.Ignored if there is nothing to send: the incident is not in the
-// ledger, its phase passes in seconds, or the record of sent steps has expired.
+// update reads the state of an incident, or of a long wait in quiet times. It returns fault.Ignored if there is nothing to send: the
+// incident is not in the ledger, its phase passes in seconds, the record of sent steps has expired, or the wait is over.
 func (h handler) update(ctx context.Context, p events.IncidentPointer) (u events.IncidentUpdated, err error) {
 	w, _, err := h.ledger.Workload(ctx, p.Workload)
 	var in incident.Incident
 	if err == nil {
+		if u, waits := w.WaitUpdate(p.Incident); waits {
+			return u, nil
+		}
 		in, err = h.ledger.Incident(ctx, w, p.Incident)
 	}
 	switch {

@@ -303,6 +303,53 @@ func TestAnIncidentIsOneThreadInWhichEachStepIsToldOnce(t *testing.T) {
 }
 
 // TestPeopleReadTheTermsOfTheTrainingService: the function derives them from the ledger, for people and for programs.
+// TestALongWaitIsToldOnce, each reminder as a word of its own, and none once the wait is over.
+func TestALongWaitIsToldOnce(t *testing.T) {
+	r := newReceiver(t)
+	d := newDesk(t, 20, slack(r))
+	w := incident.New("demo", "llama", "gke")
+	w.Slices = []incident.Slot{{Name: "llama", Life: incident.Life{
+		Zone: "us-east5/research/teams", Facts: incident.Facts{WaitsSince: fleettest.Start.Add(-time.Hour)}, Condition: incident.Creating,
+		State: "creating: its Pod llama-0 waits for a machine: Unschedulable",
+	}}}
+	remind := func(told time.Time) events.IncidentUpdated {
+		before := w
+		w.WaitTold = told
+		_, rev, err := d.truth.Workload(t.Context(), w.ID)
+		if err != nil && !errors.Is(err, ledger.ErrNotFound) {
+			t.Fatal(err)
+		}
+		d.save(w, rev)
+		u := incident.Updates(before, w)
+		if len(u) == 0 {
+			return events.IncidentUpdated{}
+		}
+		return u[0]
+	}
+	first := remind(fleettest.Start)
+	for _, want := range []string{fleettest.Handled, fleettest.Ignored} {
+		if got := d.bring(fleettest.Request(first)); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	second := remind(fleettest.Start.Add(5 * time.Hour))
+	if got := d.bring(fleettest.Request(second)); got != fleettest.Handled {
+		t.Errorf("the reminder: %s", got)
+	}
+	if got := d.bring(fleettest.Request(first)); got != fleettest.Ignored {
+		t.Errorf("the first word, late: %s", got)
+	}
+	if n := len(r.take(t)); n != 2 {
+		t.Errorf("%d messages", n)
+	}
+	third := remind(fleettest.Start.Add(11 * time.Hour))
+	w.Slices[0].Condition = incident.Ready
+	remind(w.WaitTold)
+	if got := d.bring(fleettest.Request(third)); got != fleettest.Ignored {
+		t.Errorf("it is usable, and the reminder: %s", got)
+	}
+}
+
 func TestPeopleReadTheTermsOfTheTrainingService(t *testing.T) {
 	r := newReceiver(t)
 	d := newDesk(t, 60, webhook(r), slack(r))

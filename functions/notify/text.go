@@ -39,7 +39,7 @@ func (m Message) view() view {
 
 // single is the text of one step of one incident.
 func single(u events.IncidentUpdated) view {
-	v := view{title: fmt.Sprintf("%s of %s: %s", word(u.Cause), u.Workload, state(u))}
+	v := view{title: fmt.Sprintf("%s of %s: %s", subject(u), u.Workload, state(u))}
 	switch {
 	case u.Code == string(incident.CodeIdleDeleted):
 		v.title = "Deleted because it was idle: " + u.Workload + ", escalated to a person after " + word(u.Cause)
@@ -82,12 +82,12 @@ func digest(updates []events.IncidentUpdated) view {
 	var named []string
 	for _, u := range updates {
 		states.add(state(u))
-		causes.add(word(u.Cause))
+		causes.add(subject(u))
 		if loud(u) {
 			needed++
 		}
 		if len(named) < maxNamed {
-			named = append(named, u.Workload+" ("+word(u.Cause)+"): "+state(u))
+			named = append(named, u.Workload+" ("+subject(u)+"): "+state(u))
 		}
 	}
 	v := view{title: fmt.Sprintf("%d incidents at once", len(updates))}
@@ -206,8 +206,18 @@ func state(u events.IncidentUpdated) string {
 		return "cleaning up Pitstop's own orders"
 	case incident.Discarding:
 		return "about to delete the idle slices"
+	case incident.PhaseWaits:
+		return "it has waited for " + events.Span(u.At.Sub(u.Waiting)) + ", since " + u.Waiting.UTC().Format("Jan 2 15:04 UTC")
 	}
 	return orElse(u.Outcome, u.Phase)
+}
+
+// subject is what an update is about, in words: the cause of an incident, or a wait.
+func subject(u events.IncidentUpdated) string {
+	if u.Phase == string(incident.PhaseWaits) {
+		return "wait"
+	}
+	return word(u.Cause)
 }
 
 func word(c events.Cause) string { return orElse(strings.ReplaceAll(string(c), "_", " "), "trouble") }
@@ -242,8 +252,11 @@ func where(u events.IncidentUpdated) string {
 	return strings.Join(parts, ", ")
 }
 
-// cost is the cost of an incident until its last update.
+// cost is the cost of an incident until its last update; a wait has none.
 func cost(u events.IncidentUpdated) string {
+	if u.Phase == string(incident.PhaseWaits) {
+		return "" // whether machines are held meanwhile is not known
+	}
 	if u.Down.IsZero() || u.At.Before(u.Down) {
 		return "nothing yet: training still runs"
 	}

@@ -45,6 +45,17 @@ func phase(name string) func(*events.IncidentUpdated) {
 	return func(u *events.IncidentUpdated) { u.Phase = name }
 }
 
+// waits is the word of a long wait while no incident is open.
+func waits() events.IncidentUpdated {
+	w := incident.New("demo", "llama-8b", "gke")
+	w.Label, w.WaitTold = "night", at.Add(2*time.Minute)
+	w.Slices = []incident.Slot{{Name: "llama-8b", Life: incident.Life{
+		Zone: "us-east5/research/teams", Facts: incident.Facts{Accelerator: "tpu-v6e-slice 4x4", Chips: 16, WaitsSince: at.Add(-time.Hour)},
+		Condition: incident.Creating, State: "creating: its Pod llama-8b-0 waits for a machine: Unschedulable: Insufficient google.com/tpu",
+	}}}
+	return incident.Updates(incident.Workload{}, w)[0]
+}
+
 func ends(outcome string) func(*events.IncidentUpdated) {
 	return func(u *events.IncidentUpdated) {
 		u.Phase, u.Outcome, u.At, u.Doing = "closed", outcome, at.Add(18*time.Minute), outcome
@@ -60,6 +71,7 @@ func messages() map[string]Message {
 		"waiting": one(told(phase("creating"), func(u *events.IncidentUpdated) {
 			u.Waiting, u.Doing, u.Why = at, "keep asking for capacity", "1 h 0 m by now: no capacity in us-west4-a"
 		})),
+		"long-wait": one(waits()),
 		"approving": one(told(phase("approving"), func(u *events.IncidentUpdated) {
 			u.Asked, u.Doing, u.Why, u.ChipHourPrice = events.ActionDelete, "wait for approval: recreate llama-8b", "the policy says ask", 0
 		})),
@@ -181,6 +193,9 @@ func TestEveryPlaceInTheCourseOfAnIncidentHasWords(t *testing.T) {
 			if !stands(to[1]) {
 				t.Errorf("%s is no end", to[1])
 			}
+		}
+		if to[1] == string(incident.PhaseWaits) {
+			t.Errorf("an incident has the phase of a wait without one")
 		}
 		if state(u) == to[1] && !slices.Contains(unsaid, to[1]) {
 			t.Errorf("no words for %s", to[1])

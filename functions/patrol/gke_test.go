@@ -439,3 +439,28 @@ func TestAJobOfANamespaceThatIsNoLongerReadIsNotLost(t *testing.T) {
 		t.Errorf("%+v", w)
 	}
 }
+
+// TestAJobThatWaitsForLongIsTold: since when and why, by the cluster's own words. No call follows.
+func TestAJobThatWaitsForLongIsTold(t *testing.T) {
+	b := newClusterBench(t)
+	for _, name := range []string{"n1", "n2"} {
+		b.call(http.MethodDelete, "/api/v1/nodes/"+name, "")
+	}
+	b.job("")
+	since := b.Clock.Now()
+	var told []events.IncidentUpdated
+	b.Fleet.Advancer.Saved = func(_ context.Context, s ledger.Step) { told = append(told, incident.Updates(s.Before, s.After)...) }
+	b.minutes(50)
+	if s := b.workload().Slices[0]; s.Condition != incident.Creating || !s.WaitsSince.Equal(since.Truncate(time.Second)) || !strings.Contains(s.State, "Unschedulable: no node has what the Pod asks for") {
+		t.Errorf("it is %+v, and waits since %v", s, since)
+	}
+	b.Want(len(told), 0)
+	b.minutes(20)
+	b.Want(len(told), 1)
+	b.minutes(60)
+	b.Want(len(told), 1)
+	w := b.workload()
+	if u, waits := w.WaitUpdate(told[0].Incident); !waits || !u.Waiting.Equal(w.Slices[0].WaitsSince) || w.Incident != nil || w.Closed != nil || len(b.sent()) > 0 {
+		t.Errorf("told is %+v of %+v", u, w)
+	}
+}

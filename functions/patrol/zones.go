@@ -40,7 +40,7 @@ type sight struct {
 	healing                     incident.Heal
 	life                        events.Incarnation
 	notice                      events.Notice
-	ends                        time.Time
+	ends, waits                 time.Time
 	hosts                       bool
 }
 
@@ -114,7 +114,7 @@ func (t *round) list(ctx context.Context, name string, wanted map[string]bool) e
 func sightOf(s provider.Slice) sight {
 	now := sight{
 		state: s.State, spec: s.SpecHash, values: s.ValuesSum, queued: s.QueuedResource, life: s.Incarnation,
-		workload: s.Labels[events.LabelWorkload], policy: s.Labels[events.LabelPolicy], directory: s.Directory, ends: s.Ends, healing: s.Healing,
+		workload: s.Labels[events.LabelWorkload], policy: s.Labels[events.LabelPolicy], directory: s.Directory, ends: s.Ends, waits: s.WaitsSince, healing: s.Healing,
 	}
 	if s.Notice != nil {
 		now.notice = *s.Notice

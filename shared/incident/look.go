@@ -386,6 +386,9 @@ func (w Workload) waitsFor(s *Slot, zone string) bool {
 func (m *machine) facts(s *Slot, e Read, since time.Time) {
 	f := e.Facts
 	if f == (Facts{}) {
+		if !s.WaitsSince.IsZero() && s.Condition != e.Condition {
+			m.slice(s.Name).WaitsSince = time.Time{} // that was another wait
+		}
 		return
 	}
 	next, from := f, s.Zone

@@ -83,6 +83,8 @@ type Facts struct {
 	Kept string `json:"kept,omitzero"`
 	// Ends is the planned end of this life: its run duration is over then. Zero means never.
 	Ends time.Time `json:"ends,omitzero"`
+	// WaitsSince is since when it waits for its machines, or for the end of its deletion, where the provider's own objects say so.
+	WaitsSince time.Time `json:"waits_since,omitzero"`
 	// Spec is the hash of the stored specification from which it can be created again. Bare says that the specification has no
 	// start-up script: a new slice would be an empty machine.
 	Spec string `json:"spec,omitzero"`

@@ -89,7 +89,7 @@ func (m *machine) waitForYes() {
 	}
 }
 
-// quiet opens an incident when its time has come.
+// quiet opens an incident when its time has come, and otherwise tells of a long wait.
 func (m *machine) quiet() {
 	m.endProbe()
 	for _, open := range []func(){m.openAdmission, m.openDueMaintenance, m.openUnusable, m.hangs, m.openDiscard} {
@@ -97,6 +97,7 @@ func (m *machine) quiet() {
 			return
 		}
 	}
+	m.tellWait()
 }
 
 // openDueMaintenance opens the incident of announced maintenance when its save is due.

@@ -28,7 +28,7 @@ func Updates(before, after Workload) (updates []events.IncidentUpdated) {
 			updates = append(updates, u)
 		}
 	}
-	return updates
+	return append(updates, toldOfWait(before, after)...)
 }
 
 // Update describes the state of a workload's incident, from the document alone, so that it can be repeated. Tell is false in a

@@ -54,6 +54,8 @@ type Workload struct {
 	// LeaseDoubted is when the lease beside the checkpoints was found implausible; zero once Pitstop has written its own lease.
 	LeaseDoubted time.Time `json:"lease_doubted,omitzero"`
 	Pace         Pace      `json:"pace,omitzero"`
+	// WaitTold is when people were last told that a slice has waited for long while no incident was open.
+	WaitTold time.Time `json:"wait_told,omitzero"`
 	// PolicyHash names the policy file of the last decision. Watched says that this policy allows nothing while a slice waits for
 	// admission.
 	PolicyHash string `json:"policy_hash,omitzero"`
@@ -518,6 +520,7 @@ func (w Workload) Due() time.Time {
 	earlier(w.admissionDue())
 	earlier(w.listened())
 	earlier(w.probeDue())
+	earlier(w.waitDue())
 	if w.Idle != nil {
 		earlier(w.Idle.Due)
 	}

@@ -342,16 +342,19 @@ func (m *machine) pause(effect Effect) time.Duration {
 
 // reminds reports whether it is time for another reminder of a wait without an end, and notes that reminder.
 func (m *machine) reminds(since time.Time) bool {
-	told := m.w.Incident.Reminded
-	next := since.Add(RemindFirst)
-	if told.After(since) {
-		next = since.Add(told.Sub(since).Truncate(RemindEvery) + RemindEvery)
-	}
-	if m.now.Before(next) {
+	if m.now.Before(remindAt(since, m.w.Incident.Reminded)) {
 		return false
 	}
 	m.inc().Reminded = m.now
 	return true
+}
+
+// remindAt is when people have to hear of a wait next, of which they were told last at a time; a time before the wait is none.
+func remindAt(since, told time.Time) time.Time {
+	if told.After(since) {
+		return since.Add(told.Sub(since).Truncate(RemindEvery) + RemindEvery)
+	}
+	return since.Add(RemindFirst)
 }
 
 // remind reports a long wait for capacity.

@@ -135,6 +135,9 @@ type Slice struct {
 	Kept string
 	// Ends is when this life ends as planned; zero if it has no planned end.
 	Ends time.Time
+	// WaitsSince is since when it waits for its machines, or for the end of its deletion, by the provider's own objects; zero where it does
+	// not wait, or where that is not known.
+	WaitsSince time.Time
 	// Ordered is the creation time of the queued resource that holds the slice, or will bring it, and With names the other
 	// slices that it asks for.
 	Ordered time.Time
@@ -174,7 +177,7 @@ func (s Slice) Evidence(id string) incident.Read {
 		Slice:  s.Name, Zone: s.Zone, Condition: s.Condition, Incarnation: s.Incarnation, State: s.State, Notice: s.Notice,
 		NoticeUnread: s.NoticeUnread, Maintained: s.Maintained, Incident: s.Labels[events.LabelIncident], Ordered: s.Ordered, Abuse: s.Abuse, Directory: s.Directory,
 		Facts: incident.Facts{
-			Group: s.QueuedResource, Legacy: s.Legacy, Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Reclaimable: s.Spot, Healing: s.Healing, Cause: s.Cause, Kept: s.Kept, Ends: s.Ends,
+			Group: s.QueuedResource, Legacy: s.Legacy, Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Reclaimable: s.Spot, Healing: s.Healing, Cause: s.Cause, Kept: s.Kept, Ends: s.Ends, WaitsSince: s.WaitsSince,
 			Spec: s.SpecHash, Bare: s.Bare, Label: s.Labels[events.LabelPolicy], Account: s.Account,
 		},
 	}

@@ -248,7 +248,11 @@ func (r *rehearsal) stands(w incident.Workload, all *incident.Pause, now time.Ti
 		r.find(stop, "incident", in.ID+" is open: "+string(in.Cause)+", "+string(in.Phase), again+"; call check again after its end")
 	}
 	for _, s := range w.Slices {
-		if !s.IsReleased() && s.Condition != incident.Ready {
+		switch waits := waitsSince(s); {
+		case waits != "":
+			r.find(stop, "slice", s.Name+" is "+cmp.Or(s.State, string(s.Condition))+", "+waits+"; nothing follows but reminders",
+				"look at it: "+kubectlDescribe(w, s))
+		case !s.IsReleased() && s.Condition != incident.Ready:
 			r.find(stop, "slice", s.Name+" is "+cmp.Or(s.State, string(s.Condition), "not read yet")+" already", again)
 		}
 	}

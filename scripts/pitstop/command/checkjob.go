@@ -17,6 +17,12 @@ import (
 // isJob reports whether a workload trains in a cluster of GKE.
 func isJob(w incident.Workload) bool { return w.Provider == provider.GKE }
 
+// kubectlDescribe is the command that shows a person a Job.
+func kubectlDescribe(w incident.Workload, s incident.Slot) string {
+	_, _, namespace := scopeOf(s.Zone)
+	return w.Words().Describe + " " + s.Name + " --namespace " + namespace
+}
+
 // checkJob rehearses the death of a Job: what Kubernetes does by itself, what Pitstop says, and what a person has to do. It needs no
 // access to the cluster.
 func (d deployment) checkJob(ctx context.Context, l *ledger.Ledger, w incident.Workload, s incident.Slot, p policy.Policy, known bool) (*rehearsal, error) {

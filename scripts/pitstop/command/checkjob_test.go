@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"strings"
 	"testing"
+	"time"
 
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger/ledgertest"
@@ -56,6 +57,22 @@ func TestCheckRehearsesTheDeathOfAJob(t *testing.T) {
 			if !strings.Contains(strings.Join(strings.Fields(out), " "), want) {
 				t.Errorf("%s: %q is missing in\n%s", name, want, out)
 			}
+		}
+	}
+}
+
+// TestAWaitingJobIsShown with the cluster's words, and since when by its own objects, however late Pitstop read it.
+func TestAWaitingJobIsShown(t *testing.T) {
+	w := trains("llama-8b")
+	w.Provider, w.Slices[0].Zone, w.Slices[0].Incarnation.Zone = "gke", "us-east5/research/teams", "us-east5/research/teams"
+	w.Slices[0].Condition, w.Slices[0].State = incident.Creating, "creating: its Pod llama-8b-0 waits for a machine: Unschedulable: Insufficient google.com/tpu"
+	w.Slices[0].Since, w.Slices[0].WaitsSince = noon, noon.Add(-3*time.Hour)
+	b := deployedWith(t, ledgertest.NewStore().Open, w)
+	b.want([]string{"status"}, "Unschedulable: Insufficient google.com/tpu, waiting since 2026-11-21T09:00:00Z, for 3 h 0 m")
+	out, err := b.call("check", "llama-8b")
+	for _, want := range []string{"Insufficient google.com/tpu, waiting since 2026-11-21T09:00:00Z; nothing follows but reminders", "kubectl describe job llama-8b --namespace teams"} {
+		if err == nil || !strings.Contains(strings.Join(strings.Fields(out), " "), want) {
+			t.Errorf("%v: %q is missing in\n%s", err, want, out)
 		}
 	}
 }

@@ -336,7 +336,9 @@ func (p *printer) slice(s *incident.Slot, maintained string, now time.Time) {
 		state = p.paint(red, state)
 	}
 	line := strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), " ") + "  " + state
-	if !s.Since.IsZero() {
+	if waits := waitsSince(*s); waits != "" {
+		line += ", " + waits + ", for " + events.Span(max(0, now.Sub(s.WaitingSince())))
+	} else if !s.Since.IsZero() {
 		line += " for " + events.Span(now.Sub(s.Since))
 	}
 	if s.Incarnation.Known() {
@@ -358,6 +360,14 @@ func (p *printer) slice(s *incident.Slot, maintained string, now time.Time) {
 		line += ", " + p.paint(yellow, "but its label "+events.LabelWorkload+" names "+s.Claims+", which it does not belong to")
 	}
 	tell(p.out, "  slice     "+line)
+}
+
+// waitsSince says since when a slice waits for its machines or for its deletion, by the provider's own objects; empty where it does not.
+func waitsSince(s incident.Slot) string {
+	if s.WaitingSince().IsZero() {
+		return ""
+	}
+	return "waiting since " + s.WaitingSince().UTC().Format(time.RFC3339)
 }
 
 // gaveUp reports whether the crew has used up its own restarts, and no retry has followed.

@@ -41,6 +41,8 @@ type gang struct {
 	absent, wasAbsent time.Time
 	// usable is since when the present life can train, zero where it cannot; used is when one could last.
 	usable, used time.Time
+	// unplaced is since when its Pods wait for machines, all of them; zero while they do not.
+	unplaced time.Time
 	// told is when an incident ended last in which the document had it as unusable.
 	told time.Time
 	// crashed are the Pods, by UID, that ended with an error of their own, and when; marked is when a machine of it announced maintenance
@@ -143,6 +145,12 @@ func (c *Checks) changedIn(cl *world.Cluster) {
 	now := c.Clock.Now()
 	for _, g := range cl.Gangs() {
 		one, job := c.gangOf(g), g.Job()
+		if waits := cl.Unplaced(g); !waits {
+			one.unplaced = time.Time{}
+		} else if one.unplaced.IsZero() {
+			one.unplaced = now
+			c.mustHear(one, now)
+		}
 		if job == nil {
 			if !one.usable.IsZero() {
 				one.usable, one.used = time.Time{}, now
@@ -190,6 +198,46 @@ func jobEnded(g *world.Gang, job *gke.Job, how, ofSet string) bool {
 	return set != nil && slices.ContainsFunc(set.Status.Conditions, func(x gke.Condition) bool { return x.Type == ofSet && x.Status == "True" })
 }
 
+// rightWait checks that a slice of which people are told that it waits has been without all of its machines for as long, or that its
+// deletion has not ended.
+func (c *Checks) rightWait(w incident.Workload) {
+	now := c.Clock.Now()
+	waits := slices.ContainsFunc(c.gangs(w.ID), func(g *gang) bool {
+		s, job := w.Slice(g.Slice), g.Job()
+		if s == nil || s.WaitingSince().IsZero() || now.Sub(s.WaitingSince()) < incident.RemindFirst {
+			return false
+		}
+		leaves := job != nil && job.Deleted != nil || g.Set() != nil && g.Set().Deleted != nil
+		return g.usable.IsZero() && (leaves || s.Condition == incident.Creating) || g.used.After(now.Add(-latelyRead)) || g.usable.After(now.Add(-latelyRead))
+	})
+	if !waits {
+		c.Violated("no wait made up", w.ID, "people are told of a wait, and no slice has waited for %s: %+v", events.Span(incident.RemindFirst), w.Slices)
+	}
+}
+
+// mustHear checks, when its time is over, that a person has heard of a slice that waits for machines while no incident is open. Another
+// slice of its workload may have waited before it: the next word comes with the next reminder.
+func (c *Checks) mustHear(g *gang, since time.Time) {
+	c.Clock.At(since.Add(incident.RemindFirst+tellWithin+c.learned()), func() {
+		workload, now := g.Workload(), c.Clock.Now()
+		if !g.unplaced.Equal(since) || now.Sub(since)-c.releases.Down(since) <= incident.RemindFirst+tellWithin || c.releases.Documents[workload] {
+			return
+		}
+		doc, _, err := c.Ledger.Workload(context.Background(), workload)
+		if err != nil {
+			c.Violated("no wait untold", workload, "%s has waited for machines since %s, and no document knows it: %v", g.Slice, since.UTC().Format(time.DateTime), err)
+			return
+		}
+		s := doc.Slice(g.Slice)
+		if doc.Incident != nil || now.Sub(doc.Ended) < seenWithin || s != nil && s.Condition == incident.Unhealthy {
+			return // an incident tells of it, or will
+		}
+		if s == nil || s.WaitingSince().IsZero() || s.WaitingSince().Sub(since).Abs() > time.Minute || doc.WaitTold.Before(since.Add(-incident.RemindEvery)) {
+			c.Violated("no wait untold", workload, "%s has waited for machines since %s, and people were told last at %s: %+v", g.Slice, since.UTC().Format(time.DateTime), doc.WaitTold.UTC().Format(time.DateTime), s)
+		}
+	})
+}
+
 // mustKnow checks, when its time is over, that somebody knows that a life has failed for good.
 func (c *Checks) mustKnow(g *gang, uid string, failed time.Time) {
 	used, since := !g.usable.IsZero() || len(g.befell) > 0, g.used
@@ -232,6 +280,9 @@ func (c *Checks) jobMoved(r *record, before, after incident.Workload) {
 		if s.Condition != was.Condition || !s.Incarnation.Same(was.Incarnation) || s.IsReleased() != was.IsReleased() {
 			c.rightJob(after, s, was)
 		}
+	}
+	if !after.WaitTold.Equal(before.WaitTold) {
+		c.rightWait(after)
 	}
 	if in := after.Closed; in != nil && in.ID != r.done {
 		r.done, r.closed = in.ID, c.Clock.Now()

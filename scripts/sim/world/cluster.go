@@ -322,6 +322,21 @@ func (c *Cluster) Crashed(g *Gang) (uids []string) {
 	return uids
 }
 
+// Unplaced reports whether a slice has Pods, and none of them has a machine.
+func (c *Cluster) Unplaced(g *Gang) bool {
+	job, waits := c.job(g), false
+	for _, p := range c.seen.Pods {
+		if job == nil || !controller(p.Meta, job.UID) || p.Deleted != nil || p.Status.Phase == "Failed" || p.Status.Phase == "Succeeded" {
+			continue
+		}
+		if p.Spec.NodeName != "" {
+			return false
+		}
+		waits = true
+	}
+	return waits && job.Deleted == nil
+}
+
 // Marked reports whether a machine of a slice announces maintenance, by a label or by an annotation.
 func (c *Cluster) Marked(g *Gang) bool {
 	return slices.ContainsFunc(c.Machines(g), func(name string) bool {

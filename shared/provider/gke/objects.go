@@ -23,6 +23,7 @@ type Meta struct {
 	Deleted     *time.Time        `json:"deletionTimestamp"`
 	Labels      map[string]string `json:"labels"`
 	Annotations map[string]string `json:"annotations"`
+	Finalizers  []string          `json:"finalizers"`
 	Owners      []Owner           `json:"ownerReferences"`
 }
 
@@ -290,6 +291,9 @@ type Pod struct {
 		Started    *time.Time `json:"startTime"`
 		Containers []struct {
 			State struct {
+				Waiting *struct {
+					Reason string `json:"reason"`
+				} `json:"waiting"`
 				Terminated *struct {
 					Code   int       `json:"exitCode"`
 					Reason string    `json:"reason"`

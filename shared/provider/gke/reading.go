@@ -68,6 +68,8 @@ type Reading struct {
 	Kept string
 	// Why says in a few words what the state rests on.
 	Why string
+	// WaitsSince is since when it waits for its machines, for what starts on them, or for the end of its deletion.
+	WaitsSince time.Time
 
 	order *order // what it can be created from again; nil where it was not read
 }
@@ -277,6 +279,10 @@ func (s slot) reading(nodes map[string]*Node, prefix string, now time.Time) Read
 	if t := s.sliceTrouble(); t != "" && t != r.Why && (r.State == Unhealthy || r.State == Lost) {
 		r.Why += "; " + t
 	}
+	since, held := s.waits(r.State)
+	if r.WaitsSince = since; held != "" {
+		r.Why += "; " + held
+	}
 	if crash, certain := s.crash(nodes); crash != "" && r.State == Lost {
 		r.Cause, r.Why = events.CauseUnknown, r.Why+"; "+crash
 		if certain {
@@ -420,7 +426,8 @@ func (s slot) suspended() (state State, heals bool, why string) {
 // running is the state of a slice whose Job goes on, by its Pods. Healing says whether it comes back after a loss, and after an end whose
 // reason is not known.
 func (s slot) running(nodes map[string]*Node, healingLoss, healing bool) (state State, heals bool, why string) {
-	ready, running, active, well, failed, waits := 0, 0, 0, 0, 0, ""
+	ready, running, active, well, failed := 0, 0, 0, 0, 0
+	waits, holds := "", "" // for a machine, and for what runs on it
 	for _, p := range s.pods {
 		switch p.Status.Phase {
 		case "Succeeded":
@@ -436,10 +443,7 @@ func (s slot) running(nodes map[string]*Node, healingLoss, healing bool) (state 
 		case p.Deleted != nil:
 			return Unhealthy, healingLoss, "its Pod " + p.Name + " is being deleted"
 		case p.Spec.NodeName == "":
-			waits = "its Pod " + p.Name + " waits for a machine"
-			if c := p.Status.Conditions.of("PodScheduled"); c.Reason != "" {
-				waits += ": " + c.Reason
-			}
+			waits = p.waitsFor()
 		default:
 			running++
 			n := nodes[p.Spec.NodeName]
@@ -451,6 +455,8 @@ func (s slot) running(nodes map[string]*Node, healingLoss, healing bool) (state 
 			}
 			if p.Status.Conditions.holds("Ready") {
 				ready++
+			} else {
+				holds = cmp.Or(holds, p.waitsFor())
 			}
 		}
 	}
@@ -468,19 +474,20 @@ func (s slot) running(nodes map[string]*Node, healingLoss, healing bool) (state 
 	} else if well > 1 {
 		said += fmt.Sprintf(", and %d have ended well", well)
 	}
+	with := func(text string) string { return strings.TrimSuffix(text+"; "+cmp.Or(waits, holds), "; ") }
 	switch {
 	case want <= 0:
 		return Ready, false, fmt.Sprintf("all %d Pods have ended well", well)
 	case ready >= want:
 		return Ready, false, said
 	case ready > 0:
-		return Unhealthy, healing, said
+		return Unhealthy, healing, with(said)
 	case waits != "":
 		return Creating, false, waits
 	case active == 0 && failed > 0:
 		return Unhealthy, healing, fmt.Sprintf("%d of its Pods have failed, and the Job has made no others", failed)
 	}
-	return Creating, false, fmt.Sprintf("%d of %d Pods have a machine, and none is ready", running, all)
+	return Creating, false, with(fmt.Sprintf("%d of %d Pods have a machine, and none is ready", running, all))
 }
 
 // tornAfter is how much later than the start of another Pod of its gang a Pod has to be made to count as made anew: a Job makes the
