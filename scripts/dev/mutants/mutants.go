@@ -264,6 +264,11 @@ var mutants = []mutant{
 			next.Incident.Deadline = time.Time{}
 		}
 	})), nil},
+	{"10 lost", "a hold takes the time of a wait", heavy, decides(answered(func(was incident.Workload, next *incident.Workload, _ incident.Evidence, _ time.Time) {
+		if in := next.Incident; in != nil && same(was, *next) == in && in.HeldSeconds > was.Incident.HeldSeconds && in.Phase == was.Incident.Phase {
+			in.Deadline = was.Incident.Deadline
+		}
+	})), nil},
 	{"10 lost", "every hold postpones a deadline", heavy, decides(answered(func(_ incident.Workload, next *incident.Workload, _ incident.Evidence, now time.Time) {
 		if in := next.Incident; in != nil && in.Held != "" && !in.Deadline.IsZero() {
 			in.Deadline = now.Add(incident.HealFor)
