@@ -76,11 +76,25 @@ func (d deployment) checkJob(ctx context.Context, l *ledger.Ledger, w incident.W
 	default:
 		r.manifest(name, spec, p.Switches.Level(sw) == policy.Yes)
 	}
+	r.maintained(p)
 	if w.Directory == "" {
 		r.find(warn, "directory", "the annotation "+events.MetadataCheckpointDir+" is missing, so Pitstop cannot see what is saved",
 			fmt.Sprintf("kubectl annotate %s %s --namespace %s %s=gs://BUCKET/PATH", what, name, namespace, events.MetadataCheckpointDir))
 	}
 	return r, d.saves(ctx, l, r, w)
+}
+
+// maintained says when announced maintenance of its machines begins.
+func (r *rehearsal) maintained(p policy.Policy) {
+	const begins = "announced maintenance that can be moved begins right after a verified save, by a label on the machines"
+	switch min(p.Switches.Level(policy.EarlyMaintenance), p.Switches.Level(policy.RequestCheckpoint)) {
+	case policy.Yes:
+		r.find(good, "maintenance", begins, "")
+	case policy.Ask:
+		r.find(good, "maintenance", begins+", once a person has approved it", "")
+	case policy.No:
+		r.find(good, "maintenance", "announced maintenance comes in its window", "")
+	}
 }
 
 // manifest tests what brings the training back by itself, and whether it tells of its progress. Returns says that Pitstop brings a failed

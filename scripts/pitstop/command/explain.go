@@ -345,7 +345,7 @@ func follows(e events.Entry, p policy.Policy, does does) string {
 			does(policy.RequestCheckpoint, "ask the training to save"))
 	case events.KindLoss:
 		if e.Subject.Platform() == events.PlatformGKE {
-			return "an incident of the watched Job that is on this machine, with this cause; patrol reads the Job, and Pitstop changes nothing there. Where no Job is watched on it, nothing"
+			return "an incident of the watched Job that is on this machine, with this cause: patrol reads the Job, and that reading decides what follows. Where no Job is watched on it, nothing"
 		}
 		const again = "delete it and create it again"
 		return "an incident: look at the API; if the slice is lost and Spot, " + does(policy.Recreate, again) +
