@@ -72,7 +72,7 @@ func (c Cluster) describe(who string) string {
 }
 
 // onlyGKE is why Pitstop does not act on GKE's events.
-const onlyGKE = "only noted: patrol reads the machines of watched Jobs itself, and GKE recreates its node pools"
+const onlyGKE = "only noted: GKE recreates its node pools itself, and patrol reads the machines of watched Jobs"
 
 // onlyJob is why Pitstop does not act on an event of a Job: anybody who may write events in the cluster can forge it.
 const onlyJob = "only noted: patrol reads the Job itself each minute"

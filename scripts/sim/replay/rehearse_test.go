@@ -78,6 +78,7 @@ var otherwise = map[string]string{
 	"gke-failed":             jobGone,
 	"gke-flex-start-end":     jobGone,
 	"gke-maintenance":        jobGone,
+	"gke-maintenance-early":  jobGone,
 }
 
 // made are the calls that were made or refused for want of a zone that takes the order, each once.

@@ -41,11 +41,11 @@ func recorded(t *testing.T) []replay.Recorded {
 	return all
 }
 
-// some is every recorded incident in full, and otherwise the first of every n. A short run has one of ten.
-func some(t *testing.T, n int) (chosen []replay.Recorded) {
+// some is every recorded incident in full, and otherwise the first of every n. A short run has one of ten. Always are in each of them.
+func some(t *testing.T, n int, always ...string) (chosen []replay.Recorded) {
 	t.Helper()
 	for i, r := range recorded(t) {
-		if i%breadth.Every(breadth.Of(n, 10)) == 0 {
+		if i%breadth.Every(breadth.Of(n, 10)) == 0 || slices.Contains(always, r.Name) {
 			chosen = append(chosen, r)
 		}
 	}

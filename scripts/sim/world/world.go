@@ -381,13 +381,13 @@ func (w *World) deploy(ctx context.Context) error {
 	}
 	w.secrets = ledger.NewSecrets(open) // a collection of its own, in the place of a database of its own
 	w.stores = append(w.stores, w.Ledger, functionsLedger, w.secrets)
-	// Patrol and recreate alone call clusters, as they are deployed.
+	// Patrol, recreate and checkpoint alone call clusters, as they are deployed.
 	cloud := func(name string) provider.Provider {
 		tpus := seams.provider(name, counted(client))
 		switch {
 		case clusters == nil:
 			return tpus
-		case !slices.Contains([]string{"patrol", "recreate"}, name):
+		case !slices.Contains([]string{"patrol", "recreate", "checkpoint"}, name):
 			return provider.Set{provider.CloudTPU: tpus}
 		}
 		return provider.Set{provider.CloudTPU: tpus, provider.GKE: seams.provider(name, counted(clusters))}
