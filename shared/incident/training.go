@@ -490,7 +490,7 @@ func (m *machine) restart(why string) {
 		m.escalate(CodePolicyNo, why+", and "+m.no(policy.Restart), "restart the training by hand, or allow the switch restart")
 	case m.w.Directory == "":
 		m.escalate(CodeNoLease, why+", and without a checkpoint directory there is no lease through which a crew could be asked",
-			"restart the training by hand; set the metadata key "+events.MetadataCheckpointDir)
+			"restart the training by hand; name its directory by "+events.MetadataCheckpointDir)
 	case m.level(policy.Restart) == policy.Ask:
 		m.ask(events.ActionRestart)
 	default:

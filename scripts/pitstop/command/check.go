@@ -423,8 +423,10 @@ func (d deployment) saves(ctx context.Context, l *ledger.Ledger, r *rehearsal, w
 		r.find(good, "crew", training(w, d.now()), "")
 	}
 	if w.Directory == "" {
-		r.find(warn, "checkpoint", "the checkpoint directory is not known, so Pitstop cannot verify a checkpoint or write a lease",
-			"set the metadata key "+events.MetadataCheckpointDir+" on the TPU")
+		if w.Provider != provider.GKE { // of a Job it is told already
+			r.find(warn, "checkpoint", "the checkpoint directory is not known, so Pitstop cannot verify a checkpoint or write a lease",
+				"set the metadata key "+events.MetadataCheckpointDir+" on the TPU")
+		}
 		return d.interval(ctx, l, r, w, unsaved(w))
 	}
 	looking, end := apart(ctx)

@@ -18,6 +18,7 @@ import (
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/provider"
 )
 
 const (
@@ -132,6 +133,8 @@ func (d deployment) drills(ctx context.Context, l *ledger.Ledger, w incident.Wor
 	switch {
 	case found == nil:
 		return s, usage("%s has no slice %q", w.ID, name)
+	case w.Provider == provider.GKE:
+		return s, usage("%s trains in a Job, and a drill interrupts a TPU of the Cloud TPU API: delete a Pod of %s by hand to see what follows", w.ID, name)
 	case found.IsReleased():
 		return s, usage("%s of %s is left to its owner: Pitstop would do nothing about it", name, w.ID)
 	case w.Incident != nil:

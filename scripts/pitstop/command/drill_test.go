@@ -133,6 +133,7 @@ func TestADrillIsRefusedWhereItWouldDoHarm(t *testing.T) {
 		},
 		"has reported no step": func(w *incident.Workload) { w.Progress.At = time.Time{} },
 		"left to its owner":    func(w *incident.Workload) { w.Slices[0].End.Released = noon.Add(-time.Hour) },
+		"trains in a Job":      func(w *incident.Workload) { w.Provider = "gke" },
 		"is PREEMPTED already": func(w *incident.Workload) { w.Slices[0].Condition, w.Slices[0].State = incident.Lost, "PREEMPTED" },
 	} {
 		t.Run(why, func(t *testing.T) {
