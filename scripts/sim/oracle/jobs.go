@@ -284,6 +284,12 @@ func (c *Checks) jobMoved(r *record, before, after incident.Workload) {
 	if !after.WaitTold.Equal(before.WaitTold) {
 		c.rightWait(after)
 	}
+	if v := after.Progress; v.VerifiedURI != "" && v.VerifiedURI != before.Progress.VerifiedURI && !c.complete(v.VerifiedURI) {
+		c.Violated("8 progress", after.ID, "%s is called verified, and it is not complete", v.VerifiedURI)
+	}
+	if after.Crew.Finished && !before.Crew.Finished && !c.jobDone(after.ID) {
+		c.Violated(ruleTruth, after.ID, "the training is called finished, and it is not")
+	}
 	if in := after.Closed; in != nil && in.ID != r.done {
 		r.done, r.closed = in.ID, c.Clock.Now()
 		if in.ID != r.open {
@@ -370,6 +376,9 @@ func (c *Checks) jobClosed(r *record, w incident.Workload, in *incident.Incident
 			c.Violated("ends", w.ID, "%s ended resumed, and %s has failed for good at %s", in.ID, g.Slice, failed.UTC().Format(time.DateTime))
 		}
 	}
+	if in.Outcome == incident.Resumed && in.ConfirmedBy == incident.ByStep && !c.jobSteps(w.ID) && !c.jobDone(w.ID) && !c.blurred(w.ID) {
+		c.Violated("ends", w.ID, "%s ended resumed by a step, and no training does any", in.ID)
+	}
 	if in.Outcome == incident.Released && !c.releasedBy(w, in) {
 		c.Violated("ends", w.ID, "%s ended released, and its owner has done nothing since %s", in.ID, in.Opened.UTC().Format(time.DateTime))
 	}
@@ -378,6 +387,16 @@ func (c *Checks) jobClosed(r *record, w incident.Workload, in *incident.Incident
 	if !retried && !c.strucks(w, in)[in.Cause] {
 		c.Violated("right cause", w.ID, "%s ended %s for %s, and that has not happened: %v", in.ID, how, in.Cause, c.strucks(w, in))
 	}
+}
+
+// jobDone reports whether the training of one of the slices of a workload has ended well, or its Job is complete.
+func (c *Checks) jobDone(workload string) bool {
+	return slices.ContainsFunc(c.gangs(workload), func(g *gang) bool { return len(g.complete) > 0 || !g.FinishedAt().IsZero() })
+}
+
+// jobSteps reports whether a slice of a workload does steps of which its crew tells, in a Job's present life.
+func (c *Checks) jobSteps(workload string) bool {
+	return slices.ContainsFunc(c.gangs(workload), func(g *gang) bool { return !g.NoCrew && !g.Stepping().IsZero() })
 }
 
 // releasedBy reports whether the owner of a workload has deleted or suspended it, made it anew, or seen it finish.
