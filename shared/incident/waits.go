@@ -38,9 +38,9 @@ func (w Workload) waitDue() time.Time {
 	return time.Time{}
 }
 
-// tellWait tells people of a long wait. Nothing else follows from it: what waits is its owner's, and the cluster's to place.
+// tellWait tells people of a long wait, unless it may be over and could not be read. Nothing else follows from it: what waits is its owner's, and the cluster's to place.
 func (m *machine) tellWait() {
-	if due := m.w.waitDue(); !due.IsZero() && !m.now.Before(due) {
+	if due := m.w.waitDue(); !due.IsZero() && !m.now.Before(due) && !m.unread {
 		m.w.WaitTold, m.changed = m.now, true
 	}
 }

@@ -66,6 +66,9 @@ func TestALongWaitIsTold(t *testing.T) {
 func TestAWaitEnds(t *testing.T) {
 	j := newJob(t, policies["everything"])
 	waitsIn(j, incident.Creating, "creating: its Pod llama-8b-0 waits for a machine", start.Add(-2*time.Hour))
+	if j.learns(incident.Ticked{Unread: true}); !j.w.WaitTold.IsZero() {
+		t.Error("nobody could read whether it still waits")
+	}
 	j.learns(incident.Ticked{})
 	told := j.w.WaitTold
 	u := incident.Updates(incident.Workload{}, j.w)

@@ -249,10 +249,11 @@ func (r *rehearsal) stands(w incident.Workload, all *incident.Pause, now time.Ti
 	}
 	for _, s := range w.Slices {
 		switch waits := waitsSince(s); {
+		case s.IsReleased():
 		case waits != "":
 			r.find(stop, "slice", s.Name+" is "+cmp.Or(s.State, string(s.Condition))+", "+waits+"; nothing follows but reminders",
 				"look at it: "+kubectlDescribe(w, s))
-		case !s.IsReleased() && s.Condition != incident.Ready:
+		case s.Condition != incident.Ready:
 			r.find(stop, "slice", s.Name+" is "+cmp.Or(s.State, string(s.Condition), "not read yet")+" already", again)
 		}
 	}

@@ -45,8 +45,14 @@ func (s slot) leaves() (since time.Time, why string) {
 
 // comes is since when it waits for machines, or for what starts on them.
 func (s slot) comes() (since time.Time) {
+	if s.set != nil && s.set.Spec.Suspend || s.job != nil && s.job.Spec.Suspend {
+		return since
+	}
+	if s.slice != nil { // its Pods may have been ready for long
+		return s.slice.Status.Conditions.of("Ready").Since.UTC()
+	}
 	for _, p := range s.pods {
-		if p.ended() || p.Deleted != nil {
+		if p.ended() || p.Deleted != nil || p.Status.Conditions.holds("Ready") {
 			continue
 		}
 		at := p.Status.Conditions.of("Ready").Since

@@ -46,7 +46,12 @@ func TestSinceWhenASliceWaits(t *testing.T) {
 		"one runs, and the other has no machine": {func(o *Objects) {
 			o.Pods[1] = aPod(t, "b", "", unplaced(ago(30), scheduler))
 		}, Unhealthy, time.Time{}, "1 of 2 Pods are ready; its Pod b waits for a machine: Unschedulable: Insufficient google.com/tpu, node(s) didn't match Pod's node affinity/selector"},
-		"it has no Pods": {func(o *Objects) { o.Pods = nil }, Creating, time.Time{}, "0 of 2 Pods have a machine, and none is ready"},
+		"it has no Pods":                {func(o *Objects) { o.Pods = nil }, Creating, time.Time{}, "0 of 2 Pods have a machine, and none is ready"},
+		"it was suspended a moment ago": {func(o *Objects) { o.Jobs = []Job{aJob(t, queued, `,"suspend":true`, "")} }, Creating, time.Time{}, "it is suspended, and a label names the queue night"},
+		"its Slice is formed beside ready Pods": {func(o *Objects) {
+			o.Slices = []Slice{parsed[Slice](t, `{"metadata":{"name":"s","annotations":{"slice.accelerator.gke.io/owner-workload-namespace":"teams","slice.accelerator.gke.io/owner-workload-name":"llama"}},`+
+				`"status":{"conditions":[{"type":"Ready","status":"False","reason":"ACTIVATING","lastTransitionTime":"2026-11-12T11:50:00Z"}]}}`)}
+		}, Creating, ago(10), "its Slice s is ACTIVATING"},
 		"it waits for its turn": {func(o *Objects) {
 			o.Jobs, o.Pods = []Job{aJob(t, queued, `,"suspend":true`, "")}, nil
 		}, Creating, time.Time{}, "it is suspended, and a label names the queue night"},
