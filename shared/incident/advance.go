@@ -443,11 +443,16 @@ func (m *machine) trouble(t Trouble, life events.Incarnation) bool {
 	for i, known := range in.Troubles {
 		again := known.At.Before(usable) && !t.At.Before(usable)
 		if known.Cause == t.Cause && known.Slice == t.Slice && known.Life == life.ID && !again {
-			if proves := t.Proven && !known.Proven; !proves {
+			proves := t.Proven && !known.Proven
+			if !proves && (t.Claimed || !known.Claimed) {
 				return false
 			}
 			in = m.inc()
 			in.Troubles = slices.Clone(in.Troubles)
+			in.Troubles[i].Claimed = false
+			if !proves {
+				return false
+			}
 			in.Troubles[i].Proven = true
 			if known.Announced { // a planned end: now it has come
 				in.Troubles[i].Announced, in.Troubles[i].At, in.Troubles[i].Text = false, t.At, t.Text

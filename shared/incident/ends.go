@@ -94,9 +94,10 @@ const (
 	Nobody         Payer = "nobody"   // it ended as planned
 )
 
-// struck reports whether something has struck the machines in this incident: then what the training did is a consequence.
+// struck reports whether something is known to have struck the machines in this incident: then what the training did is a
+// consequence. A line that users can write does not count: whoever may write a log does not say who pays.
 func (in *Incident) struck() bool {
-	return slices.ContainsFunc(in.Troubles, func(t Trouble) bool { return !t.Announced && strikes(t.Cause) })
+	return slices.ContainsFunc(in.Troubles, func(t Trouble) bool { return !t.Claimed && !t.Announced && strikes(t.Cause) })
 }
 
 // payer is charged for the replacement of the slices that are to go. A group has one payer: what a slice of it ended for ended it.

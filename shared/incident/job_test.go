@@ -312,6 +312,48 @@ func TestWhatStruckTheMachinesPays(t *testing.T) {
 	}
 }
 
+// TestALineMovesNoCharge: who may write a log does not say who pays, and so not what the policy allows.
+func TestALineMovesNoCharge(t *testing.T) {
+	p := policies["everything"]
+	p.Switches.Restart = policy.No
+	for name, life := range map[string]string{"a Pod's": "of the life", "a TPU's": ""} {
+		j := newJob(t, p)
+		if life != "" {
+			j.w.Slices[0].Hosts, life = "", j.w.Slices[0].Incarnation.ID
+		}
+		j.says(life, events.ReportNotice, func(r *events.CrewReport) { r.Preempted = true })
+		if life != "" && j.w.Incident != nil {
+			t.Errorf("%s line: an incident is open", name)
+		}
+		if asked := j.fails(events.CauseCrash); asked != "" || j.w.Budgets.Recreates != 0 {
+			t.Errorf("%s line: %q is asked for, %+v: %s", name, asked, j.w.Budgets, tale(j.w))
+		}
+	}
+}
+
+// TestAPodsLineWithdrawsNoMaintenance, and announces none: no Pod is told of it.
+func TestAPodsLineWithdrawsNoMaintenance(t *testing.T) {
+	j := newJob(t, policies["everything"])
+	j.w.Slices[0].Hosts = ""
+	life := j.w.Slices[0].Incarnation.ID
+	notice := events.Notice{Status: events.NoticePending, WindowStart: j.now.Add(20 * time.Minute), WindowEnd: j.now.Add(time.Hour)}
+	j.says(life, events.ReportNotice, func(r *events.CrewReport) { r.Notice = &notice })
+	if n := j.w.Notice("llama-8b"); n != nil {
+		t.Errorf("a line announces maintenance: %+v", n)
+	}
+	j.learns(incident.Noticed{Origin: incident.Origin{Time: j.now, Rank: events.RankReading}, Slice: "llama-8b", Incarnation: j.w.Slices[0].Incarnation, Notice: notice, InAPI: true})
+	for n := 0; phaseOf(j.w) != "saving"; n++ {
+		if n > 20 {
+			t.Fatalf("no save is asked for: %s", tale(j.w))
+		}
+		j.learns(incident.Ticked{})
+	}
+	j.says(life, events.ReportNotice, func(r *events.CrewReport) { r.Notice = &events.Notice{Status: events.NoticeGone} })
+	if phaseOf(j.w) != "saving" || j.w.Notice("llama-8b").Status != events.NoticePending {
+		t.Errorf("a line drops the save: %s", tale(j.w))
+	}
+}
+
 // TestWhatMayComeBackIsNotDeleted, however long it takes: restarts are left.
 func TestWhatMayComeBackIsNotDeleted(t *testing.T) {
 	for _, c := range []incident.Condition{incident.Unhealthy, incident.Creating} {

@@ -18,7 +18,8 @@ func (m *machine) interrupted(e Interrupted) {
 		return
 	}
 	t := Trouble{
-		Cause: e.Cause, Slice: s.Name, Life: s.Incarnation.ID, At: m.when(), Text: e.Text, Proven: m.from.Rank >= events.RankReading,
+		Cause: e.Cause, Slice: s.Name, Life: s.Incarnation.ID, At: m.when(), Text: e.Text,
+		Proven: m.from.Rank >= events.RankReading, Claimed: m.from.Rank == events.RankUser,
 	}
 	if m.formerLife(s, e.Incarnation) {
 		m.attributeLate(t, e.Incarnation)

@@ -17,7 +17,10 @@ func (m *machine) reported(e Reported) {
 		return
 	}
 	r := e.Report
-	if m.when().Before(m.w.Crew.Since) && r.Report != events.ReportNotice {
+	switch notice := r.Report == events.ReportNotice; {
+	case notice && r.Life != "":
+		return // no Pod is told of preemption or maintenance
+	case !notice && m.when().Before(m.w.Crew.Since):
 		return // the line belongs to another training
 	}
 	switch who, ended := s.speaker(r, m.when()); {

@@ -391,6 +391,8 @@ type Trouble struct {
 	Announced bool `json:"announced,omitzero"`
 	// Proven says that the API or an audit log showed the trouble, not the training side alone.
 	Proven bool `json:"proven,omitzero"`
+	// Claimed says that nothing but lines that users can write tell of the trouble.
+	Claimed bool `json:"claimed,omitzero"`
 }
 
 // Save is the save that the incident asked for.
