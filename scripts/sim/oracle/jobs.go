@@ -327,7 +327,7 @@ func (c *Checks) rightJob(w incident.Workload, s, was incident.Slot) {
 		c.Violated(ruleTruth, w.ID, "%s is called stopped, and no owner has suspended it", s.Name)
 	case s.Condition == incident.Done && g.complete[id].IsZero():
 		c.Violated(ruleTruth, w.ID, "%s is called done, and its Job is not complete", s.Name)
-	case s.Condition == incident.Gone && g.absent.IsZero() && now.Sub(g.wasAbsent) > latelyRead:
+	case s.Condition == incident.Gone && g.absent.IsZero() && now.Sub(g.wasAbsent) > latelyRead && g.IsThere():
 		c.Violated(ruleTruth, w.ID, "%s is called gone, and its Job is there", s.Name)
 	}
 	theirs := func(a act) bool {

@@ -121,6 +121,11 @@ func (g *Gang) Chips() int {
 // Job is the Job as it was seen last; nil where it is not there.
 func (g *Gang) Job() *gke.Job { return g.Cluster.job(g) }
 
+// IsThere reports whether the cluster has its Job at this very moment, which Job may not have seen yet.
+func (g *Gang) IsThere() bool {
+	return slices.ContainsFunc(g.Cluster.Objects().Jobs, func(j gke.Job) bool { return j.Namespace == g.In() && j.Name == g.Slice })
+}
+
 // Set is the JobSet that it belongs to, as it was seen last; nil where it belongs to none or that is not there.
 func (g *Gang) Set() *gke.JobSet {
 	for i, s := range g.Cluster.seen.JobSets {
