@@ -482,3 +482,37 @@ func TestAJobSavesBeforeItsPlannedEnd(t *testing.T) {
 		t.Errorf("it is back, %+v is charged: %s", j.w.Budgets, tale(j.w))
 	}
 }
+
+// TestAYesToADeletionIsNoYesToItsOwners: a person was asked whether the failed Job is replaced, and somebody deleted it meanwhile. The log
+// says first who did.
+func TestAYesToADeletionIsNoYesToItsOwners(t *testing.T) {
+	for _, before := range []bool{true, false} {
+		j := newJob(t, policies["ask"])
+		j.fails(events.CauseTerminated)
+		if j.w.Incident == nil || j.w.Incident.Asked != events.ActionDelete {
+			t.Fatalf("nobody is asked: %s", tale(j.w))
+		}
+		yes := incident.Approved{Word: ann, Incident: j.w.Incident.ID, Action: events.ActionDelete}
+		gone := func() (asked string) {
+			for range 3 {
+				asked += j.learns(found(j.w, incident.Gone, "gone", j.now.Add(time.Minute))) + j.learns(incident.Ticked{})
+			}
+			return asked
+		}
+		asked := ""
+		if before {
+			asked = gone()
+		}
+		asked += j.learns(yes)
+		if asked += gone(); strings.Contains(asked, "create") {
+			t.Errorf("nobody has said who deleted it, and %q is asked for: %s", asked, tale(j.w))
+		}
+		if !j.w.Reads(j.now).Has(incident.ReadDeleter, j.w.Slices[0].Name) {
+			t.Errorf("nobody asks who deleted it: %s", tale(j.w))
+		}
+		j.now = j.now.Add(10 * time.Minute)
+		if asked := j.learns(learned(j.w, j.w.Slices[0], j.now)["owner deletes"]); asked != "" || j.w.Incident != nil || j.w.Closed.Outcome != incident.Released {
+			t.Errorf("its owner deleted it, and %q is asked for: %s", asked, tale(j.w))
+		}
+	}
+}

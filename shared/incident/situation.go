@@ -291,6 +291,11 @@ func (m *machine) reactWhileAsked(s sight) {
 		if (asked == events.ActionDelete || asked == events.ActionStart) && m.allReady() {
 			m.resume("the slice came back by itself")
 		}
+	case asked == events.ActionDelete && s.is == vanished && m.w.provider().trainsUnasked:
+		for _, name := range m.toBeReplaced() { // not before somebody has said who deleted it
+			m.slice(name).ToReplace = false
+		}
+		m.cannotServe(s)
 	case asked == events.ActionDelete: // what is asked for is decided anew once it is answered
 	default:
 		m.reactBesideStart(s)
