@@ -173,8 +173,8 @@ func (h handler) lookAfter(ctx context.Context, r events.RecreateRequested, w in
 			h.Fleet.Log.InfoContext(ctx, "not read after its deletion", "workload", w.ID, "slice", m.Slice, "error", err.Error())
 			return nil
 		}
-		if w, err = h.Fleet.Feed(ctx, w, s); err != nil {
-			return err
+		if w, err = h.Fleet.Feed(ctx, w, s); err != nil || s.Condition != incident.Gone {
+			return err // nothing is created before all of them are gone
 		}
 	}
 	return nil
