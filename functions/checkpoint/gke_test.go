@@ -73,9 +73,12 @@ func toLabel(t *testing.T, set bool) *clusterBench {
 		func(context.Context, gke.Cluster) (gke.Client, error) { return b.client, nil }, b.Clock.Now)
 	b.providers = provider.Set{provider.CloudTPU: b.Cloud, provider.GKE: clusters}
 	b.Fleet.Provider = b.providers
+	file, err := policy.Parse([]byte("policies: {job: {preset: reserved, switches: {recreate_non_spot: yes}}}"))
+	b.Must(err)
+	b.Policies.File = file
 	b.machine("n0")
 	b.machine("n1")
-	meta := `"name":"llama","labels":{"pitstop-policy":"reserved"},"annotations":{"pitstop-checkpoint-dir":"` + fleettest.Directory + `"}`
+	meta := `"name":"llama","labels":{"pitstop-policy":"job"},"annotations":{"pitstop-checkpoint-dir":"` + fleettest.Directory + `"}`
 	job := func(pods int) string {
 		return fmt.Sprintf(`{"completionMode":"Indexed","parallelism":%d,"completions":%d,"backoffLimit":0,"template":%s}`, pods, pods, template)
 	}
@@ -173,6 +176,7 @@ func TestNoMachineOfAJobIsLabelled(t *testing.T) {
 			b.cluster.Inject(gketest.Fault{Verb: "list", Resource: "nodes", Times: -1, Code: http.StatusServiceUnavailable})
 		}, incident.Maintaining},
 		"when the switch is no by now":     {func(b *clusterBench) { b.Policies.Ceiling.EarlyMaintenance = policy.No }, incident.Window},
+		"when it may not be brought back":  {func(b *clusterBench) { b.Policies.Ceiling.RecreateNonSpot = policy.No }, incident.Window},
 		"when everything is paused":        {func(b *clusterBench) { b.Must(b.Ledger.SetPause(b.T.Context(), &incident.Pause{By: "ada"})) }, incident.Maintaining},
 		"when the brake of the zone holds": {func(b *clusterBench) { b.limits.Zone = 0 }, incident.Maintaining},
 	} {

@@ -498,6 +498,9 @@ func (m *machine) intended(e Intended) {
 		m.effect(effect.Action, effect.Slice).Maybe = true
 		return
 	}
+	if m.thinksAgain(effect) {
+		return
+	}
 	effect = m.effect(effect.Action, effect.Slice)
 	effect.Begun, effect.RequestID = m.now, e.RequestID
 	m.record(*effect)

@@ -1,6 +1,7 @@
 package incident
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -260,14 +261,53 @@ func (m *machine) notEarly() string {
 			return "the maintenance of " + s.Name + " cannot be moved"
 		case s.Condition != Ready:
 			return m.w.noun(s.Name) + " is " + s.State
-		case m.w.provider().noticeSaysEarly:
-		default:
-			if why := notInShape(s); why != "" {
-				return why
-			}
+		}
+		why := ""
+		if !m.w.provider().noticeSaysEarly {
+			why = notInShape(s)
+		}
+		for _, name := range append([]string{s.Name}, m.othersInGroup(s)...) {
+			why = cmp.Or(why, m.staysAway(m.w.Slice(name)))
+		}
+		if why != "" {
+			return why
 		}
 	}
 	return ""
+}
+
+// StaysAway says why Pitstop does not start the maintenance of a slice before its window, though its notice and the policy let it: nobody
+// would bring it back. Empty is no such reason.
+func (w Workload) StaysAway(p policy.Policy, slice string) string {
+	if s := w.Slice(slice); s != nil {
+		return (&machine{p: p, w: w}).staysAway(s)
+	}
+	return ""
+}
+
+// staysAway says why nobody may bring a slice back that fails for good when its maintenance begins; empty where Pitstop does, or where no
+// maintenance makes a slice fail. In its window the maintenance comes all the same, so Pitstop must not be what begins it.
+func (m *machine) staysAway(s *Slot) string {
+	sw := policy.RecreateNonSpot
+	if s.Reclaimable {
+		sw = policy.Recreate
+	}
+	why := ""
+	switch level := m.level(sw); {
+	case !m.w.provider().trainsAgain || s.IsReleased():
+		return ""
+	case s.Kept != "":
+		why = "it is its owner's to replace: " + s.Kept
+	case s.Spec == "":
+		why = "its specification was never read, so it cannot be created again"
+	case level != policy.Yes:
+		why = m.w.Forbids(sw, level, m.p)
+	case m.w.Budgets.Recreates >= MaxRecreates:
+		why = "its replacements are spent"
+	default:
+		return ""
+	}
+	return m.w.noun(s.Name) + " may fail when its maintenance begins, and stay away: " + why
 }
 
 // notInShape says why maintenance of a slice cannot be started early, whatever its notice says; empty where it can.
@@ -552,6 +592,22 @@ func (w Workload) maintaining() (accepted, open bool) {
 		}
 	}
 	return accepted, open
+}
+
+// thinksAgain decides anew on maintenance that a function is about to start, because the request may be long under way. It reports whether
+// the maintenance is not started now. Once one call may have been made, the others follow: the slices train together.
+func (m *machine) thinksAgain(effect *Effect) bool {
+	called := func(effect Effect) bool {
+		return effect.Action == events.ActionMaintain && (effect.Maybe || !effect.Begun.IsZero())
+	}
+	if effect.Action != events.ActionMaintain || m.w.has(called) {
+		return false
+	}
+	if why := m.notEarly(); why != "" {
+		m.enterWindow(CodeNotEarly, why)
+		return true
+	}
+	return false
 }
 
 // maintained goes on when every call that starts maintenance early was accepted, or will not be any more.

@@ -136,6 +136,74 @@ func TestALongNoticeIsNotSatOut(t *testing.T) {
 	}
 }
 
+// TestMaintenanceOfAJobThatStaysAwayWaitsForItsWindow: a Job may fail for good once its maintenance begins. Where nobody may bring it
+// back, Pitstop does not begin it.
+func TestMaintenanceOfAJobThatStaysAwayWaitsForItsWindow(t *testing.T) {
+	const early, window = 0, 48*time.Hour - 10*time.Minute
+	replaces := func(spot, other policy.Level) policy.Policy {
+		p := policies["everything"]
+		p.Switches.Recreate, p.Switches.RecreateNonSpot = spot, other
+		return p
+	}
+	spot := func(w *incident.Workload) { w.Slices[0].Reclaimable = true }
+	for name, c := range map[string]struct {
+		p    policy.Policy
+		but  func(*incident.Workload)
+		save time.Duration
+	}{
+		"it may be replaced":         {replaces(policy.No, policy.Yes), nil, early},
+		"it is Spot, and may be":     {replaces(policy.Yes, policy.No), spot, early},
+		"the policy forbids it":      {replaces(policy.Yes, policy.No), nil, window},
+		"a person would be asked":    {replaces(policy.Yes, policy.Ask), nil, window},
+		"it is Spot, and may not be": {replaces(policy.No, policy.Yes), spot, window},
+		"something else made it":     {policies["everything"], func(w *incident.Workload) { w.Slices[0].Kept = "a CronJob made it" }, window},
+		"nobody has read its manifest": {
+			policies["everything"], func(w *incident.Workload) { w.Slices[0].Spec = "" }, window,
+		},
+		"its replacements are spent": {policies["everything"], func(w *incident.Workload) { w.Budgets.Recreates = incident.MaxRecreates }, window},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := quiet(false)
+			w.Provider = "gke"
+			if c.but != nil {
+				c.but(&w)
+			}
+			p := w.Limited(c.p)
+			w = announced(p, w, days)
+			if _, sent := until(p, w, 0, c.save+time.Minute); sent["save"] != c.save || len(sent) != 1 {
+				t.Errorf("requests %v, want a save after %v", sent, c.save)
+			}
+		})
+	}
+}
+
+// TestAJobThatStaysAwayByNowIsNotMaintained: what was true at the request need not be true at the call.
+func TestAJobThatStaysAwayByNowIsNotMaintained(t *testing.T) {
+	for name, c := range map[string]struct {
+		but   func(*incident.Workload, *policy.Policy)
+		phase incident.Phase
+	}{
+		"it is as it was":          {func(*incident.Workload, *policy.Policy) {}, incident.Maintaining},
+		"the policy forbids it":    {func(_ *incident.Workload, p *policy.Policy) { p.Switches.RecreateNonSpot = policy.No }, incident.Window},
+		"something else took over": {func(w *incident.Workload, _ *policy.Policy) { w.Slices[0].Kept = "a queue holds it" }, incident.Window},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := quiet(false)
+			w.Provider = "gke"
+			p := w.Limited(policies["everything"])
+			n, _ := story(t, p, announced(p, w, days), "1m, "+verified)
+			if n.w.Incident.Phase != incident.Maintaining {
+				t.Fatal(n.w.Incident.Phase)
+			}
+			c.but(&n.w, &p)
+			n, _ = storyFrom(t, p, n, "intend maintain 0")
+			if n.w.Incident.Phase != c.phase {
+				t.Errorf("%s, want %s", n.w.Incident.Phase, c.phase)
+			}
+		})
+	}
+}
+
 // story plays evidence after evidence on a workload that was told of maintenance in two days, and returns where it leads and
 // what was asked for on the way. "+" and a duration let time pass, minute by minute.
 func story(t *testing.T, p policy.Policy, w incident.Workload, path string) (node, []string) {

@@ -76,7 +76,7 @@ func (d deployment) checkJob(ctx context.Context, l *ledger.Ledger, w incident.W
 	default:
 		r.manifest(name, spec, p.Switches.Level(sw) == policy.Yes)
 	}
-	r.maintained(p)
+	r.maintained(p, w.StaysAway(p, name))
 	if w.Directory == "" {
 		r.find(warn, "directory", "the annotation "+events.MetadataCheckpointDir+" is missing, so Pitstop cannot see what is saved",
 			fmt.Sprintf("kubectl annotate %s %s --namespace %s %s=gs://BUCKET/PATH", what, name, namespace, events.MetadataCheckpointDir))
@@ -84,16 +84,19 @@ func (d deployment) checkJob(ctx context.Context, l *ledger.Ledger, w incident.W
 	return r, d.saves(ctx, l, r, w)
 }
 
-// maintained says when announced maintenance of its machines begins.
-func (r *rehearsal) maintained(p policy.Policy) {
+// maintained says when announced maintenance of its machines begins. Away is why it would not come back from one that begins early.
+func (r *rehearsal) maintained(p policy.Policy, away string) {
 	const begins = "announced maintenance that can be moved begins right after a verified save, by a label on the machines"
-	switch min(p.Switches.Level(policy.EarlyMaintenance), p.Switches.Level(policy.RequestCheckpoint)) {
-	case policy.Yes:
-		r.find(good, "maintenance", begins, "")
-	case policy.Ask:
+	const window = "announced maintenance comes in its window"
+	switch level := min(p.Switches.Level(policy.EarlyMaintenance), p.Switches.Level(policy.RequestCheckpoint)); {
+	case level == policy.No:
+		r.find(good, "maintenance", window, "")
+	case away != "":
+		r.find(good, "maintenance", window+": "+away, "")
+	case level == policy.Ask:
 		r.find(good, "maintenance", begins+", once a person has approved it", "")
-	case policy.No:
-		r.find(good, "maintenance", "announced maintenance comes in its window", "")
+	default:
+		r.find(good, "maintenance", begins, "")
 	}
 }
 
