@@ -468,10 +468,10 @@ func (in *Incident) covers(a events.Action) bool {
 
 // asked is the question behind an action: deletion and creation are one question, and so are both ways of a restart.
 func asked(a events.Action) events.Action {
-	switch a {
-	case events.ActionCreate:
+	if a == events.ActionCreate {
 		return events.ActionDelete
-	case events.ActionRenew:
+	}
+	if a == events.ActionRenew {
 		return events.ActionRestart
 	}
 	return a

@@ -52,6 +52,10 @@ func (j *job) waits(torn time.Time, restartable bool) (asked string) {
 func TestATornGangIsRestarted(t *testing.T) {
 	j := newGang(t, policies["everything"])
 	torn := j.now.Add(time.Minute)
+	j.reads(torn, true)
+	if due := j.w.Due(); !due.Equal(torn.Add(incident.ResumeFor)) { // patrol ticks no workload before that
+		t.Errorf("it is due at %v", due)
+	}
 	if asked := j.waits(torn, true); asked != "verify" || j.now.Sub(torn) < incident.NoGapFor {
 		t.Fatalf("after %v %q is asked for: %s", j.now.Sub(torn), asked, stands(j.w, nil))
 	}
