@@ -222,3 +222,22 @@ func TestALostAnswerCostsNoSecondLabel(t *testing.T) {
 	b.Want(b.changes(), []string(nil))
 	b.Want(b.open().Phase, incident.Window)
 }
+
+// TestAHeldLabelWaitsForAnotherSave: the training has gone on since the first one.
+func TestAHeldLabelWaitsForAnotherSave(t *testing.T) {
+	b := toLabel(t, false)
+	b.limits.Zone = 0
+	b.Want(b.deliver(), fleettest.Ignored)
+	b.limits.Zone = ledger.DefaultLimits.Zone
+	b.Clock.Advance(time.Hour)
+	b.Look(scope, slice)
+	b.Give(b.Workload(id), incident.Ticked{})
+	b.request = b.next()
+	b.Want(b.request.Action, events.ActionMaintain)
+	b.Want(b.deliver(), fleettest.Ignored)
+	b.Want(b.changes(), []string(nil))
+	b.Want(b.Slots(scope), 0)
+	b.Want(b.open().Phase, incident.Saving)
+	b.request = b.next()
+	b.Want(b.request.Action, events.ActionSave)
+}

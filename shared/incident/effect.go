@@ -31,7 +31,7 @@ type Effect struct {
 	Attempt int       `json:"attempt"`
 	Reason  string    `json:"reason,omitzero"`
 	// LeaseAttempt is the training attempt that the lease is to name, and Admit are the lives that it is to name; both only for
-	// effects that write the lease. Maybe says that an earlier try may have written it.
+	// effects that write the lease. Maybe says that an earlier try may have done so, or have made its call.
 	LeaseAttempt int                `json:"names,omitzero"`
 	Admit        []events.Admission `json:"admit,omitempty"`
 	Maybe        bool               `json:"maybe,omitzero"`
@@ -671,7 +671,7 @@ func (m *machine) noteFailure(effect *Effect, f Failure) {
 		// The provider has refused: this call cannot take effect any more. A transient failure of the call itself leaves that open.
 		effect.Begun, effect.RequestID = time.Time{}, ""
 		m.unmarkLease(*effect)
-	} else {
+	} else if !effect.Begun.IsZero() {
 		effect.Maybe = true
 	}
 	effect.Answered = time.Time{}

@@ -603,11 +603,17 @@ func (m *machine) thinksAgain(effect *Effect) bool {
 	if effect.Action != events.ActionMaintain || m.w.has(called) {
 		return false
 	}
-	if why := m.notEarly(); why != "" {
+	switch why := m.notEarly(); {
+	case why != "":
 		m.enterWindow(CodeNotEarly, why)
-		return true
+	case m.now.Sub(m.w.Incident.Since) < SavedFor:
+		return false
+	case m.w.Incident.covers(events.ActionSave):
+		m.sendSave()
+	default:
+		m.startSave()
 	}
-	return false
+	return true
 }
 
 // maintained goes on when every call that starts maintenance early was accepted, or will not be any more.

@@ -204,6 +204,36 @@ func TestAJobThatStaysAwayByNowIsNotMaintained(t *testing.T) {
 	}
 }
 
+// TestAHeldMaintenanceIsSavedForAnew: the training goes on while a call is held, and the maintenance ends what it trains then.
+func TestAHeldMaintenanceIsSavedForAnew(t *testing.T) {
+	for name, provider := range map[string]string{"a TPU": "", "a Job": "gke"} {
+		for held, want := range map[string]struct {
+			phase incident.Phase
+			again bool
+		}{"5m": {incident.Maintaining, false}, "9h": {incident.Saving, true}} {
+			t.Run(name+" for "+held, func(t *testing.T) {
+				w := quiet(false)
+				w.Provider = provider
+				p := w.Limited(policies["everything"])
+				n, _ := story(t, p, announced(p, w, days), "1m, "+verified)
+				d, _ := time.ParseDuration(held)
+				for until := n.now.Add(d); n.now.Before(until); {
+					n, _ = storyFrom(t, p, n, "held maintain 0, 3m")
+				}
+				n, asked := storyFrom(t, p, n, "intend maintain 0")
+				if in := n.w.Incident; in.Phase != want.phase || in.Save.Verified == want.again || (len(asked) > 0) != want.again {
+					t.Fatalf("%s, asked for %q; want %s", in.Phase, asked, want.phase)
+				}
+				if want.again {
+					if n, asked = storyFrom(t, p, n, verified+", do"); n.w.Incident.Phase != incident.Window || len(asked) != 2 {
+						t.Errorf("%s, asked for %q", n.w.Incident.Phase, asked)
+					}
+				}
+			})
+		}
+	}
+}
+
 // story plays evidence after evidence on a workload that was told of maintenance in two days, and returns where it leads and
 // what was asked for on the way. "+" and a duration let time pass, minute by minute.
 func story(t *testing.T, p policy.Policy, w incident.Workload, path string) (node, []string) {
