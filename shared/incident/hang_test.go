@@ -313,3 +313,90 @@ func TestAHangThatGoesOnBehindAStepIsToldAgain(t *testing.T) {
 		t.Error("the second standstill was not told")
 	}
 }
+
+// hung is a Job of which nobody knows whether it trains: its lines have ended, and no crew of it can be heard.
+func hung(t *testing.T, p policy.Policy) *job {
+	j := newJob(t, p)
+	j.w.Slices[0].Hosts = ""
+	for n := range 30 {
+		j.says(j.w.Slices[0].Incarnation.ID, events.ReportProgress, func(r *events.CrewReport) { r.Step = 60_000 + 10*int64(n) })
+	}
+	for range 120 {
+		j.learns(incident.Ticked{})
+		j.listens()
+	}
+	if phaseOf(j.w) != "watching" {
+		t.Fatal(tale(j.w))
+	}
+	return j
+}
+
+// listens has patrol listen for the Job's crews, which it cannot.
+func (j *job) listens() {
+	s := j.w.Slices[0]
+	j.learns(incident.Beat{Origin: incident.Origin{Time: j.now, Rank: events.RankUser}, Slice: s.Name, Incarnation: s.Incarnation})
+}
+
+// TestAHangStopsNoCare: the switches decide what becomes of a slice that cannot be used, or saves before maintenance, while the
+// training is only watched for standing still.
+func TestAHangStopsNoCare(t *testing.T) {
+	for name, c := range map[string]struct {
+		now   incident.Condition
+		phase string
+	}{
+		"lost":      {incident.Lost, "deleting"},
+		"gone":      {incident.Gone, "grace"},
+		"unhealthy": {incident.Unhealthy, "healing"},
+	} {
+		for allowed, p := range map[string]policy.Policy{c.phase: policies["everything"], "watching": policies["watch"]} {
+			j := hung(t, p)
+			e := found(j.w, c.now, name, j.now.Add(time.Minute))
+			e.Facts.Healing = incident.HealsNever
+			if j.learns(e); phaseOf(j.w) != allowed {
+				t.Errorf("%s, %s: %s", name, allowed, tale(j.w))
+			}
+		}
+	}
+	for allowed, p := range map[string]policy.Policy{"saving": policies["everything"], "watching": policies["watch"]} {
+		for _, status := range []events.NoticeStatus{events.NoticePending, events.NoticeOngoing} {
+			j := hung(t, p)
+			first := j.w.Incident.ID
+			n := events.Notice{Status: status, WindowStart: j.now.Add(30 * time.Minute), WindowEnd: j.now.Add(time.Hour)}
+			j.learns(incident.Noticed{
+				Origin: incident.Origin{Time: j.now.Add(time.Minute), Rank: events.RankReading}, Slice: "llama-8b", Incarnation: j.w.Slices[0].Incarnation, Notice: n, InAPI: true,
+			})
+			asked := ""
+			for n := 0; n < 25 && asked == ""; n++ {
+				asked += j.learns(incident.Ticked{})
+			}
+			if asked == "" && allowed == "saving" || phaseOf(j.w) != allowed || (j.w.Incident.ID == first) != (allowed == "watching") {
+				t.Errorf("%s: %q is asked for: %s", status, asked, tale(j.w))
+			}
+		}
+	}
+}
+
+// TestAStepThatNobodyDidHidesNoStep: the training's true steps are far behind it, and newer.
+func TestAStepThatNobodyDidHidesNoStep(t *testing.T) {
+	j := newJob(t, policies["everything"])
+	j.w.Slices[0].Hosts = ""
+	says := func(step int64) {
+		j.says(j.w.Slices[0].Incarnation.ID, events.ReportProgress, func(r *events.CrewReport) { r.Step = step })
+	}
+	for n := range 30 {
+		says(60_000 + 10*int64(n))
+	}
+	says(1 << 50)
+	for n := range 120 {
+		says(60_300 + 10*int64(n))
+		j.learns(incident.Ticked{})
+		j.listens()
+	}
+	if p := j.w.Progress; j.w.Incident != nil || p.Step != 61_490 || p.High != p.Step {
+		t.Errorf("step %d of %d: %s", p.Step, p.High, tale(j.w))
+	}
+	says(61_480) // a line of another slice, a little behind
+	if p := j.w.Progress; p.Step != 61_490 {
+		t.Errorf("step %d", p.Step)
+	}
+}

@@ -405,8 +405,13 @@ func (m *machine) reactWhileDiscarding(s sight) {
 	}
 }
 
-// reactWatching: Pitstop may do nothing.
+// reactWatching: Pitstop may do nothing, or nothing about the training that hangs. A slice that cannot be used is another trouble.
 func (m *machine) reactWatching(s sight) {
+	if m.onlyHangs() && s.is != serving {
+		m.enter(Resuming)
+		m.reactWaiting(s)
+		return
+	}
 	switch {
 	case s.Condition == Lost:
 		m.stopped(m.now)

@@ -63,7 +63,9 @@ func (m *machine) wait() {
 		m.stillClearing()
 	case Healing:
 		m.startStopped()
-	case Maintaining, Looking, PhaseDeleting, Admitting, Resuming, Restarting, Starting, Watching, Discarding, Closed: // nothing but their end
+	case Watching:
+		m.savesBesideHang()
+	case Maintaining, Looking, PhaseDeleting, Admitting, Resuming, Restarting, Starting, Discarding, Closed: // nothing but their end
 	}
 }
 

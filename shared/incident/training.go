@@ -189,8 +189,13 @@ func (m *machine) began(r events.CrewReport) {
 // stepped keeps the last step of the newest attempt. It reports whether the line brings one.
 func (m *machine) stepped(r events.CrewReport) bool {
 	p := &m.w.Progress
-	if r.Attempt < p.Attempt || r.Attempt == p.Attempt && r.Step <= p.Step && r.CheckpointStep <= p.CheckpointStep {
+	same := r.Attempt == p.Attempt
+	denied := same && r.Step < p.Step/2 && m.when().After(p.At) // no attempt goes back that far: the kept step is none
+	if r.Attempt < p.Attempt || same && r.Step <= p.Step && r.CheckpointStep <= p.CheckpointStep && !denied {
 		return false
+	}
+	if denied {
+		p.High = 0
 	}
 	before := *p
 	p.Step, p.Attempt, p.At = r.Step, r.Attempt, m.when()
