@@ -108,10 +108,10 @@ func (m *machine) unproven(why string, saved bool) {
 	}
 }
 
-// renews reports whether a restart deletes the workers, which the provider makes anew: where no crew can be asked, or where asking the
-// crews has not helped. All run, and restarts are left.
+// renews reports whether a restart deletes the workers, which the provider makes anew: a reading shows that the gang is torn, no crew can be
+// asked, all run, and restarts are left. Where a crew was ever heard, no line leads to a deletion.
 func (m *machine) renews() bool {
-	if !m.w.provider().trainsAgain || !m.w.Crew.Seen.IsZero() && m.w.Incident.Charged == 0 {
+	if text, _ := m.tornWithoutCrew(); text == "" || !m.w.provider().trainsAgain {
 		return false
 	}
 	return !slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return !s.IsReleased() && (s.Condition != Ready || !s.Restartable) })

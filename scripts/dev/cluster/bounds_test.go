@@ -106,7 +106,7 @@ const (
 	toldWatch   = "touches nothing without the label pitstop-policy, or with watch in it"
 	toldLabel   = "changes nothing of a machine but a label"
 	toldOther   = `sets the label cloud.google.com/perform-maintenance="true" and no other`
-	toldAtOnce  = "deletes no Pod without the time in which it may end"
+	toldAtOnce  = "leaves a Pod the time to end that its owner gives it"
 	toldPods    = "deletes the Pods of Jobs on TPUs, and no others"
 	toldTPU     = "labels machines with TPUs that announce maintenance, and no others"
 )
@@ -473,7 +473,9 @@ func (r account) restarts() {
 	r.t.Helper()
 	path, uid := r.path("Pod", r.pods("llama-slice-0")[0].Name), precondition(r.object("Pod", r.pods("llama-slice-0")[0].Name))
 	r.answers("once the policy holds", call{http.MethodDelete, path, ""}.dry(), http.StatusUnprocessableEntity, toldUID)
-	r.denies("a Pod at once", call{http.MethodDelete, path, strings.Replace(uid, `"preconditions"`, `"gracePeriodSeconds":0,"preconditions"`, 1)}.dry(), toldAtOnce)
+	for what, seconds := range map[string]string{"a Pod at once": "0", "a Pod after a second": "1"} {
+		r.denies(what, call{http.MethodDelete, path, strings.Replace(uid, `"preconditions"`, `"gracePeriodSeconds":`+seconds+`,"preconditions"`, 1)}.dry(), toldAtOnce)
+	}
 	r.answers("another Pod of that name", call{http.MethodDelete, path, strings.Replace(uid, `"uid":"`, `"uid":"0`, 1)}, http.StatusConflict, "")
 	for what, o := range map[string]map[string]any{
 		"a Pod of nobody": {"metadata": map[string]any{"name": "alone"}},

@@ -351,8 +351,8 @@ variables.resources.exists(r, "google.com/tpu" in r)`,
 				Message: "Pitstop deletes the Pods of Jobs on TPUs, and no others",
 			},
 			{
-				Expression: `request.options.?gracePeriodSeconds.orValue(-1) != 0`,
-				Message:    "Pitstop deletes no Pod without the time in which it may end",
+				Expression: `!has(request.options.gracePeriodSeconds)`,
+				Message:    "Pitstop leaves a Pod the time to end that its owner gives it",
 			},
 		},
 	}
