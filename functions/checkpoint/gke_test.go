@@ -241,3 +241,15 @@ func TestAHeldLabelWaitsForAnotherSave(t *testing.T) {
 	b.request = b.next()
 	b.Want(b.request.Action, events.ActionSave)
 }
+
+// TestMaintenanceThatBeganInPartHasBegun: GKE ends the Pods of the labelled machine, and the others follow.
+func TestMaintenanceThatBeganInPartHasBegun(t *testing.T) {
+	b := toLabel(t, false)
+	b.cluster.Inject(gketest.Fault{Verb: "patch", Resource: "nodes", Name: "n1", Times: -1, Code: http.StatusUnprocessableEntity, Message: "denied"})
+	b.Want(b.deliver(), fleettest.Handled)
+	b.Want(b.changes(), []string{"PATCH /api/v1/nodes/n0 200", "PATCH /api/v1/nodes/n1 422"})
+	b.Want(b.open().Phase, incident.Window)
+	b.Want(b.open().Begun, true)
+	b.Want(b.Workload(id).Slice(slice).Notice.Started, b.Clock.Now())
+	b.Want(b.Slots(scope), 1)
+}

@@ -207,6 +207,10 @@ func (h handler) maintain(ctx context.Context, w incident.Workload, r events.Che
 		return err
 	}
 	op, err := h.Provider.Maintain(ctx, refs)
+	var part *provider.PartError
+	if errors.As(err, &part) { // what began ends the training of all
+		return h.answer(ctx, r, op, what+" started, but not all of it: "+part.Left.Error(), nil)
+	}
 	if err != nil {
 		failure := provider.Failure(err)
 		if err := h.Fleet.Advancer.Refused(ctx, w, refs[0].Zone, id, failure); err != nil {

@@ -84,7 +84,8 @@ type Restarter interface {
 
 // Maintainer starts maintenance early.
 type Maintainer interface {
-	// Maintain starts the announced maintenance of slices now: of one, or of several that one queued resource holds.
+	// Maintain starts the announced maintenance of slices now: of one, or of several that one queued resource holds. A
+	// PartError says that it began for a part of them.
 	Maintain(ctx context.Context, slices []Ref) (operation string, err error)
 }
 
@@ -241,6 +242,15 @@ func (e *Error) Error() string { return fmt.Sprintf("%s: %s (%s)", e.Call, e.Mes
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
+
+// PartError says that a call took effect for a part of what it was for, and that nobody need try again. Left is why not for the rest.
+type PartError struct{ Left error }
+
+// Error implements error.
+func (e *PartError) Error() string { return "done in part: " + e.Left.Error() }
+
+// Unwrap returns why the rest was not done.
+func (e *PartError) Unwrap() error { return e.Left }
 
 // Failure is the classified failure in an error; any other error is transient.
 func Failure(err error) *incident.Failure {

@@ -21,7 +21,7 @@ const LabelMaintain = "cloud.google.com/perform-maintenance"
 
 // Maintain implements provider.Maintainer: it labels, once, each machine of the slices that has announced maintenance. It looks at all
 // machines before it labels one, and labels none where the maintenance of one cannot be moved, or where another training may run on one.
-// The references need the life that was read.
+// The references need the life that was read. Where a machine has the label, and that of another is refused, the error is a PartError.
 func (c *Clusters) Maintain(ctx context.Context, of []provider.Ref) (operation string, err error) {
 	t, err := c.target("start the maintenance of", slices.Concat(of, []provider.Ref{{}})[0])
 	if err != nil {
@@ -54,7 +54,7 @@ func (c *Clusters) Maintain(ctx context.Context, of []provider.Ref) (operation s
 	switch {
 	case why != "":
 		return refuse(incident.NotInState, incident.CodeNotEarly, why)
-	case !announced:
+	case announced == 0:
 		return refuse(incident.NotInState, incident.CodeNotEarly, "none of its machines announces maintenance")
 	}
 	var faults []error
@@ -62,10 +62,19 @@ func (c *Clusters) Maintain(ctx context.Context, of []provider.Ref) (operation s
 		faults = append(faults, c.label(ctx, t, n))
 	}
 	faults = slices.DeleteFunc(faults, func(err error) bool { return err == nil })
-	if len(faults) == 0 {
+	again := slices.IndexFunc(faults, func(err error) bool {
+		class := provider.Failure(err).Class
+		return class == incident.Transient || class == incident.Busy
+	})
+	switch {
+	case len(faults) == 0:
 		return "", nil
+	case again >= 0:
+		return "", faults[again]
+	case len(faults) == announced:
+		return "", faults[0]
 	}
-	return "", faults[0]
+	return "", &provider.PartError{Left: faults[0]}
 }
 
 // inNamespace lists the namespace of a call and the machines, without manifests and without the Slices.
@@ -85,13 +94,13 @@ func (c *Clusters) inNamespace(ctx context.Context, t target) (o Objects, err er
 	return o, err
 }
 
-// maintainable are the machines of slices that have yet to be labelled, and whether any of their machines announces maintenance. Why says
-// why none may be labelled.
+// maintainable are the machines of slices that have yet to be labelled, and how many of their machines announce maintenance. Why says why
+// none may be labelled.
 //
 // A machine of several hosts belongs to one slice, and so does one whose chips the Pods of the slice all have: no other training fits on
 // it. A machine with chips that they do not have may run the training of somebody who has allowed nothing, in a namespace that nobody here
 // can read. So it is never labelled.
-func maintainable(o Objects, of []Reading) (machines []Node, announced bool, why string) {
+func maintainable(o Objects, of []Reading) (machines []Node, announced int, why string) {
 	has, on := map[string]int{}, map[string]bool{}
 	for _, r := range of {
 		for _, p := range o.Pods {
@@ -108,13 +117,13 @@ func maintainable(o Objects, of []Reading) (machines []Node, announced bool, why
 		if !on[n.Name] || notice == nil {
 			continue
 		}
-		announced = true
+		announced++
 		chips := quantity(n.Status.Capacity[tpuResource])
 		switch {
 		case notice.Status != events.NoticePending || !notice.CanReschedule:
-			return nil, true, "the maintenance of its machine " + n.Name + " cannot be moved"
+			return nil, announced, "the maintenance of its machine " + n.Name + " cannot be moved"
 		case chips == 0 || has[n.Name] < chips:
-			return nil, true, fmt.Sprintf("another training may run on its machine %s: it has %d of the %d chips there", n.Name, has[n.Name], chips)
+			return nil, announced, fmt.Sprintf("another training may run on its machine %s: it has %d of the %d chips there", n.Name, has[n.Name], chips)
 		case n.Labels[LabelMaintain] != "true":
 			machines = append(machines, n)
 		}

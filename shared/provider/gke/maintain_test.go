@@ -1,6 +1,7 @@
 package gke_test
 
 import (
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -59,6 +60,23 @@ func TestARefusedLabelIsTriedAgainWhereItIsMissing(t *testing.T) {
 	}
 	if got := c.patched(); !slices.Equal(got, []string{"a? OK"}) {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestMaintenanceThatBeganInPartHasBegun: the slice ends with the machine that is labelled, now or before.
+func TestMaintenanceThatBeganInPartHasBegun(t *testing.T) {
+	c, r := announced(t)
+	p, _ := c.clusters()
+	c.Inject(gketest.Fault{Verb: "patch", Resource: "nodes", Name: "a", Times: -1, Code: http.StatusUnprocessableEntity, Message: "denied"})
+	for _, tried := range [][]string{{"a? Unprocessable Entity", "b? OK"}, {"a? Unprocessable Entity"}} {
+		_, err := p.Maintain(t.Context(), []provider.Ref{r})
+		var part *provider.PartError
+		if !errors.As(err, &part) || !strings.Contains(err.Error(), "label the machine a in us-east5/research") {
+			t.Errorf("%v", err)
+		}
+		if got := c.patched(); !slices.Equal(got, tried) {
+			t.Errorf("%q, want %q", got, tried)
+		}
 	}
 }
 
