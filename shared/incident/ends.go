@@ -100,6 +100,13 @@ func (in *Incident) struck() bool {
 	return slices.ContainsFunc(in.Troubles, func(t Trouble) bool { return !t.Claimed && !t.Announced && strikes(t.Cause) })
 }
 
+// maintenanceStruck reports whether maintenance is known to have begun on a slice of the incident, whoever began it.
+func (m *machine) maintenanceStruck() bool {
+	return m.w.Incident.Begun && slices.ContainsFunc(m.w.Slices, func(s Slot) bool {
+		return !s.Notice.Started.IsZero() || s.Notice.Status == events.NoticeOngoing && s.Notice.InAPI
+	})
+}
+
 // payer is charged for the replacement of the slices that are to go. A group has one payer: what a slice of it ended for ended it.
 func (m *machine) payer() Payer {
 	payer, some := Nobody, false
@@ -115,7 +122,7 @@ func (m *machine) payer() Payer {
 			planned, crashed = planned || o.ended(), crashed || o.Cause == events.CauseCrash
 		}
 		switch {
-		case crashed && !m.w.Incident.struck():
+		case crashed && !m.w.Incident.struck() && !m.maintenanceStruck():
 			payer = Training
 		case planned:
 		default:

@@ -312,6 +312,36 @@ func TestWhatStruckTheMachinesPays(t *testing.T) {
 	}
 }
 
+// TestMaintenanceThatBeganPays for what the training did then, whoever began it. Maintenance that is only announced does not.
+func TestMaintenanceThatBeganPays(t *testing.T) {
+	p := policies["everything"]
+	p.Switches.Restart = policy.No
+	begun, over := days, days
+	begun.Status, over.Status = events.NoticeOngoing, events.NoticeGone
+	for name, c := range map[string]struct {
+		path string
+		then []events.Notice
+		want string
+	}{
+		"it was announced":         {"1m, do, refused", nil, ""},
+		"Pitstop began it":         {"1m, " + verified + ", do", nil, "delete llama-8b"},
+		"the API shows it begun":   {"1m, do, refused", []events.Notice{begun}, "delete llama-8b"},
+		"it is over, and was ours": {"1m, " + verified + ", do", []events.Notice{begun, over}, "delete llama-8b"},
+	} {
+		j := newJob(t, p)
+		n, _ := story(t, j.p, announced(j.p, j.w, days), c.path)
+		j.w, j.now = n.w, n.now
+		for _, notice := range c.then {
+			j.learns(incident.Noticed{
+				Origin: incident.Origin{Time: j.now.Add(time.Minute), Rank: events.RankReading}, Slice: "llama-8b", Incarnation: j.w.Slices[0].Incarnation, Notice: notice, InAPI: true,
+			})
+		}
+		if asked := j.fails(events.CauseCrash); asked != c.want || j.w.Budgets.Restarts != 0 {
+			t.Errorf("%s: %q is asked for, %+v is spent: %s", name, asked, j.w.Budgets, tale(j.w))
+		}
+	}
+}
+
 // TestALineMovesNoCharge: who may write a log does not say who pays, and so not what the policy allows.
 func TestALineMovesNoCharge(t *testing.T) {
 	p := policies["everything"]

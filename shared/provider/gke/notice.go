@@ -144,6 +144,11 @@ func (n Node) ends() (at time.Time, assumed bool) {
 // answers reports whether the machine says that it can run Pods.
 func (n Node) answers() bool { return n.Status.Conditions.holds("Ready") }
 
+// maintained reports whether maintenance of a machine goes on, or may begin at any moment. Then GKE ends its Pods, though it still answers.
+func (n Node) maintained() bool {
+	return n.Labels[labelActive] == "ONGOING" || n.Labels[LabelMaintain] == "true"
+}
+
 // trouble says why a machine cannot be used; empty is no trouble.
 func (n Node) trouble() string {
 	for _, t := range n.Spec.Taints {

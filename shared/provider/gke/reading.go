@@ -308,7 +308,7 @@ func (s slot) crash(nodes map[string]*Node) (how string, certain bool) {
 			continue
 		}
 		n := nodes[p.Spec.NodeName]
-		if p.Status.Conditions.holds("DisruptionTarget") || p.Spec.NodeName != "" && (n == nil || n.trouble() != "") {
+		if p.Status.Conditions.holds("DisruptionTarget") || p.Spec.NodeName != "" && (n == nil || n.trouble() != "" || n.maintained()) {
 			return "", false
 		}
 		if end := p.crashed(); end != "" && (how == "" || end < how) {
@@ -342,7 +342,7 @@ func (s slot) stands(nodes map[string]*Node) bool {
 		if !pools[n.Labels[labelPool]] {
 			continue
 		}
-		if n.trouble() != "" || n.Created.After(ended) || n.Status.Conditions.of("Ready").Since.After(ended) {
+		if n.trouble() != "" || n.maintained() || n.Created.After(ended) || n.Status.Conditions.of("Ready").Since.After(ended) {
 			return false
 		}
 		well++
