@@ -34,7 +34,7 @@ func quiet(spot bool) incident.Workload {
 	w.Slices = []incident.Slot{{Name: "llama-8b", Life: incident.Life{
 		Facts: incident.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Reclaimable: spot, Spec: "spec1", Label: w.Label},
 		Zone:  "us-west4-a", Hosts: "t1v-n-3f2a9c01", Incarnation: life(1), Admission: incident.Admitted, Condition: incident.Ready,
-		State: "READY", Since: start.Add(-time.Hour),
+		State: "READY", Since: start.Add(-time.Hour), Spoke: start.Add(-time.Hour),
 	}}}
 	w.Crew = incident.Crew{Seen: start.Add(-time.Hour), Attempt: 1}
 	w.Progress = incident.Progress{

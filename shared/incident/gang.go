@@ -89,6 +89,10 @@ func (m *machine) savedSince() time.Time {
 
 // unproven ends the wait for progress where no crew can tell of it. Saved says that there is a checkpoint from before the trouble.
 func (m *machine) unproven(why string, saved bool) {
+	if !m.w.Crew.Seen.IsZero() { // a crew has spoken in a life before, so it ought to speak in this one
+		m.restart("no crew tells of steps, and no new checkpoint is known")
+		return
+	}
 	text, since := m.tornWithoutCrew()
 	if text == "" {
 		m.resumed(ByHealth, why)

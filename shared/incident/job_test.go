@@ -546,3 +546,46 @@ func TestAYesToADeletionIsNoYesToItsOwners(t *testing.T) {
 		}
 	}
 }
+
+// TestALineOfAFormerLifeMakesNoCrew: the image of the next Job may hold none. Then a new checkpoint shows that it trains, and a restart
+// is asked for only where there is none.
+func TestALineOfAFormerLifeMakesNoCrew(t *testing.T) {
+	for _, c := range []struct {
+		what  string
+		saves bool
+		by    incident.Confirmation
+		asked string
+	}{
+		{"it saves", true, incident.ByCheckpoint, ""},
+		{"it does not", false, "", "restart llama-8b=uid-1"},
+	} {
+		j := newJob(t, policies["everything"])
+		j.w.Slices[0].Hosts = ""
+		j.says(j.w.Slices[0].Incarnation.ID, events.ReportStarted, func(*events.CrewReport) {})
+		j.fails(events.CauseTerminated)
+		j.replaced()
+		asked := ""
+		for n := 0; n < 60 && j.w.Incident != nil && !strings.HasPrefix(asked, "restart"); n++ {
+			asked = j.learns(incident.Ticked{})
+			for _, effect := range j.w.Effects {
+				if effect.Action == events.ActionVerify && effect.Answered.IsZero() {
+					r := events.Request{Schema: events.Schema, Workload: j.w.ID, Incident: j.w.Incident.ID, Epoch: effect.Epoch, Action: effect.Action, Attempt: effect.Attempt}
+					j.learns(incident.Intended{Request: r, RequestID: "look"})
+					asked = j.learns(incident.Checked{Origin: incident.Origin{Time: j.now, Rank: events.RankReading}, Request: r, Found: c.saves, Step: 70_000, At: j.now, Text: "there is none"})
+					break
+				}
+			}
+		}
+		if by := lastOf(j.w).ConfirmedBy; by != c.by || asked != c.asked {
+			t.Errorf("%s: confirmed by %q, %q is asked for: %s", c.what, by, asked, tale(j.w))
+		}
+	}
+}
+
+// lastOf is the open incident, else the one that closed last.
+func lastOf(w incident.Workload) *incident.Incident {
+	if w.Incident != nil {
+		return w.Incident
+	}
+	return w.Closed
+}

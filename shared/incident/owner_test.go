@@ -288,7 +288,7 @@ func TestNobodyWaitsForWhatItsOwnerHasDeleted(t *testing.T) {
 	n := node{w: w, now: start, path: "peace"}
 	met := map[incident.Phase]bool{}
 	for _, what := range []string{
-		"a preempted", "a read lost", "do", "a read gone", "do", "a read ours made", "a read ours", "do", "later", "tick", "do", "a progress",
+		"a preempted", "a read lost", "do", "a read gone", "do", "a read ours made", "a read ours", "do", "later", "tick", "later", "tick", "do", "a progress",
 	} {
 		n, _ = play(t, p, n, what)
 		if n.w.Incident == nil {

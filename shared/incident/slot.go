@@ -44,6 +44,8 @@ type Life struct {
 	Used time.Time `json:"used,omitzero"`
 	// Stop is who stopped it, as far as is known.
 	Stop Stop `json:"stop,omitzero"`
+	// Spoke is when a line of its crew first came; zero where none has.
+	Spoke time.Time `json:"spoke,omitzero"`
 	// Heard is the crew's state when Pitstop last listened for it.
 	Heard Heard `json:"heard,omitzero"`
 	Abuse Abuse `json:"abuse,omitzero"`

@@ -38,6 +38,10 @@ func (m *machine) reported(e Reported) {
 	if m.w.Crew.Seen.IsZero() {
 		m.w.Crew.Seen, m.changed = m.now, true
 	}
+	if s.Spoke.IsZero() {
+		m.slice(s.Name).Spoke = m.now
+		s = m.w.Slice(s.Name)
+	}
 	m.leaseSeen(s, r)
 	m.runsIn(s, r)
 	last := max(m.w.Crew.Attempt, m.w.Crew.Exited, m.w.Crew.GaveUp)

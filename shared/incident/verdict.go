@@ -132,6 +132,10 @@ func (m *machine) verdictRead(e VerdictRead) {
 	if !e.SavedAt.IsZero() {
 		m.saves(e.Saved, e.SavedAt, e.SavedURI, e.SavedBytes)
 	}
+	if m.phase() == Resuming && e.Verdict == nil && !m.w.spoke() && e.Saved > m.w.Incident.Baseline && e.SavedAt.After(m.savedSince()) {
+		m.resumed(ByCheckpoint, "checkpoint "+events.Number(e.Saved)+" is newer than the trouble")
+		return
+	}
 	waits := m.w.Incident.Hearing
 	if e.Verdict == nil && (e.Failure != nil || !waits) && effect.Failures < MaxFailures {
 		m.readVerdictAgain(e)

@@ -235,6 +235,12 @@ type Claim struct {
 	ProbeUntil time.Time `json:"probe_until,omitzero"`
 }
 
+// spoke reports whether a crew has written a line in the present life of a slice. One from a life before may have been the last: the
+// next image may hold no crew.
+func (w Workload) spoke() bool {
+	return !w.Crew.Seen.IsZero() && slices.ContainsFunc(w.Slices, func(s Slot) bool { return !s.Spoke.IsZero() && !s.IsReleased() })
+}
+
 // knownRunning reports whether an attempt is known to have begun and not to have ended. Only the silence of such an attempt shows
 // that it hangs.
 func (c Crew) knownRunning(attempt int) bool {
