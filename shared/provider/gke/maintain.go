@@ -97,9 +97,10 @@ func (c *Clusters) inNamespace(ctx context.Context, t target) (o Objects, err er
 // maintainable are the machines of slices that have yet to be labelled, and how many of their machines announce maintenance. Why says why
 // none may be labelled.
 //
-// A machine of several hosts belongs to one slice, and so does one whose chips the Pods of the slice all have: no other training fits on
-// it. A machine with chips that they do not have may run the training of somebody who has allowed nothing, in a namespace that nobody here
-// can read. So it is never labelled.
+// A machine with chips that the Pods of the slices do not have may run the training of somebody who has allowed nothing, in a namespace that
+// nobody here can read. So it is never labelled. A slice of several machines is a node pool, and its maintenance concerns it as a whole:
+// none of them is labelled unless the Pods have all the chips of the pool.
+// https://cloud.google.com/kubernetes-engine/docs/concepts/tpus
 func maintainable(o Objects, of []Reading) (machines []Node, announced int, why string) {
 	has, on := map[string]int{}, map[string]bool{}
 	for _, r := range of {
@@ -111,6 +112,14 @@ func maintainable(o Objects, of []Reading) (machines []Node, announced int, why 
 		for _, name := range r.Machines {
 			on[name] = true
 		}
+	}
+	beside := func(n Node) string { // a machine of its node pool whose chips the Pods do not all have
+		for _, m := range o.Nodes {
+			if m.Labels[labelPool] == n.Labels[labelPool] && has[m.Name] < max(1, quantity(m.Status.Capacity[tpuResource])) {
+				return m.Name
+			}
+		}
+		return ""
 	}
 	for _, n := range o.Nodes {
 		notice := n.notice()
@@ -124,6 +133,8 @@ func maintainable(o Objects, of []Reading) (machines []Node, announced int, why 
 			return nil, announced, "the maintenance of its machine " + n.Name + " cannot be moved"
 		case chips == 0 || has[n.Name] < chips:
 			return nil, announced, fmt.Sprintf("another training may run on its machine %s: it has %d of the %d chips there", n.Name, has[n.Name], chips)
+		case chipsOf(n.Labels[labelTopology]) != chips && beside(n) != "":
+			return nil, announced, "another training may run on the slice of its machine " + n.Name + ": the Pods do not have all chips of " + beside(n)
 		case n.Labels[LabelMaintain] != "true":
 			machines = append(machines, n)
 		}

@@ -80,6 +80,38 @@ func TestMaintenanceThatBeganInPartHasBegun(t *testing.T) {
 	}
 }
 
+// TestASliceOfSeveralMachinesIsMaintainedAsAWhole: another Job may have the rest of its node pool. In some pools
+// each machine is a slice by itself.
+func TestASliceOfSeveralMachinesIsMaintainedAsAWhole(t *testing.T) {
+	for name, c := range map[string]struct {
+		topology, pool string
+		refused        bool
+	}{
+		"the rest is not the Job's":    {"2x8", "a", true},
+		"nobody knows its topology":    {"", "a", true},
+		"each machine is a slice":      {"2x2", "a", false},
+		"the third is of another pool": {"2x4", "b", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cl, r := announced(t)
+			cl.node("c")
+			cl.do(http.MethodPatch, "/api/v1/nodes/c/status", `{"status":{"capacity":{"google.com/tpu":"4"}}}`)
+			for node, pool := range map[string]string{"a": "a", "b": "a", "c": c.pool} {
+				cl.do(http.MethodPatch, "/api/v1/nodes/"+node, `{"metadata":{"labels":{"cloud.google.com/gke-nodepool":"`+pool+`","cloud.google.com/gke-tpu-topology":"`+c.topology+`"}}}`)
+			}
+			cl.Calls()
+			p, _ := cl.clusters()
+			_, err := p.Maintain(t.Context(), []provider.Ref{r})
+			if f := provider.Failure(err); (f != nil) != c.refused || f != nil && (f.Code != incident.CodeNotEarly || !strings.Contains(f.Message, "all chips of c")) {
+				t.Errorf("%v", err)
+			}
+			if got := cl.patched(); len(got) != map[bool]int{false: 2}[c.refused] {
+				t.Errorf("%q", got)
+			}
+		})
+	}
+}
+
 // TestAMissingRightIsNamed: with what gives it.
 func TestAMissingRightIsNamed(t *testing.T) {
 	c, r := announced(t)

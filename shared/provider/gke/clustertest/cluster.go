@@ -172,7 +172,7 @@ func (s scene) node(name string) string {
 	size := object{"google.com/tpu": "4", "cpu": "8", "memory": "16Gi", "pods": "16"}
 	s.do(http.MethodPost, nodes, object{
 		"apiVersion": "v1", "kind": "Node",
-		"metadata": object{"name": name, "labels": object{"clustertest": s.ns, "cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice"}, "annotations": object{"kwok.x-k8s.io/node": "fake"}},
+		"metadata": object{"name": name, "labels": object{"clustertest": s.ns, "cloud.google.com/gke-nodepool": s.ns, "cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice"}, "annotations": object{"kwok.x-k8s.io/node": "fake"}},
 		"status": object{
 			"capacity": size, "allocatable": size,
 			"conditions": []any{object{"type": "Ready", "status": "True", "reason": "KubeletReady", "lastHeartbeatTime": now, "lastTransitionTime": now}},
