@@ -3,6 +3,7 @@ package incident
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"pitstop.internal/events"
@@ -33,12 +34,16 @@ const (
 	unknownCrew speaker = "unknown"
 )
 
-// speaker finds the life of a slice whose crew wrote a line at that time. A line that names its life is of that life. Else speaker
-// compares the names of the life's workers, where those are known and have the Cloud TPU API's form, and otherwise the time. For a
-// former life it also returns the end of that life.
+// speaker finds the life of a slice whose crew wrote a line at that time. A line that names its life is of that life. A line in a
+// Pod that names none is of none that is known: Pods of any life have the same names. Else speaker compares the names of the life's
+// workers, where those are known and have the Cloud TPU API's form, and otherwise the time. For a former life it also returns the end
+// of that life.
 func (s *Slot) speaker(r events.CrewReport, at time.Time) (who speaker, ended time.Time) {
-	if r.Life != "" {
+	switch inPod := strings.Contains(r.Zone, "/"); {
+	case r.Life != "":
 		return s.speakerOf(r.Life)
+	case inPod:
+		return unknownCrew, time.Time{}
 	}
 	group, _, named := events.WorkerGroup(r.Hostname)
 	if named && group == s.Hosts {

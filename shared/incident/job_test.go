@@ -589,3 +589,30 @@ func lastOf(w incident.Workload) *incident.Incident {
 	}
 	return w.Closed
 }
+
+// TestAKeptLineThatLostItsLifeIsOfNone: a function of the release before knows no life of a line, and drops it from the document.
+func TestAKeptLineThatLostItsLifeIsOfNone(t *testing.T) {
+	const place = "us-west4-a/research/teams"
+	j := newJob(t, policies["everything"])
+	j.w.Slices[0].Hosts = ""
+	j.fails(events.CauseTerminated)
+	j.replaced()
+	j.w.Slices[0].HostsAsked = true
+	says := func(life string) {
+		j.says(life, events.ReportProgress, func(r *events.CrewReport) { r.Zone, r.Attempt, r.Step = place, 2, 90_000 })
+	}
+	says("a Job that nobody knows")
+	if len(j.w.Unbound) != 1 {
+		t.Fatalf("%d lines are kept", len(j.w.Unbound))
+	}
+	j.w.Unbound[0].Report.Life = ""
+	if lines := j.w.Bound(); len(lines) > 0 {
+		t.Errorf("it is of the newest life: %+v", lines)
+	}
+	if says(""); j.w.Progress.Step == 90_000 {
+		t.Error("a line in a Pod that names no life counts for the newest one")
+	}
+	if says(j.w.Slices[0].Incarnation.ID); j.w.Progress.Step != 90_000 {
+		t.Errorf("a line of the newest life does not count: %s", tale(j.w))
+	}
+}
