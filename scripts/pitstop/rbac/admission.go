@@ -351,7 +351,7 @@ variables.resources.exists(r, "google.com/tpu" in r)`,
 				Message: "Pitstop deletes the Pods of Jobs on TPUs, and no others",
 			},
 			{
-				Expression: `!has(request.options.gracePeriodSeconds)`,
+				Expression: `request.options.?gracePeriodSeconds.orValue(-1) == oldObject.spec.?terminationGracePeriodSeconds.orValue(-1)`,
 				Message:    "Pitstop leaves a Pod the time to end that its owner gives it",
 			},
 		},
