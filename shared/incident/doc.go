@@ -17,18 +17,18 @@
 //	what follows when it has not healed         unhealed in tick.go
 //	what its owner's acts mean                  called in owner.go
 //	whether a slice that is gone was lost       knowsWhyGone in look.go, waitForWord in replace.go
-//	what a planned end does                     planEnds, endedUnseen and payer in ends.go
+//	what a planned end does                     planEnds, endedUnseen and payer in ends.go, openMaintenance in maintenance.go
 //	what a provider's slices do by themselves   provider in words.go
 //	why a slice opens no incident               whyLeftAlone in owner.go
-//	why a lost slice is not replaced            lose, replace and mayReplace in replace.go
+//	why a lost slice is not replaced            lose, replace, overspends and irreplaceable in replace.go
 //	why a call waits                            hold in advance.go
-//	who may train                               Admitted in slot.go, requestLease in replace.go
+//	who may train                               Admitted and markAdmitted in slot.go, requestLease in replace.go
 //	what would follow                           IfLost and rehearse in plan.go
 //	what somebody has to go and read            Reads in reads.go
 //	what a failed call means                    failed in effect.go
-//	when a call is tried again                  askAgain in tick.go, again in effect.go
+//	when a call is tried again                  askAgain in tick.go, again in effect.go, refused in zones.go, backoff in phase.go
 //	what charges a budget                       chargeReplacement in replace.go, chargeRestart in training.go
-//	what refills a budget, or gives it back     proven in verdict.go, uncharge in effect.go, attribute in advance.go
+//	what refills a budget, or gives it back     proven in verdict.go, uncharge in effect.go, attribute in advance.go, retried in operator.go
 //	what a reason in one word means             Codes in code.go
 //	how long a phase lasts                      lasts in advance.go
 //	what is done when time is up                overdueIn in tick.go

@@ -835,7 +835,7 @@ func (m *machine) forbidDeletion(effect *Effect, r events.Request) {
 	m.effect(effect.Action, effect.Slice).Begun = time.Time{}
 }
 
-// uncharge refunds the charge of an action that may not begin now: the approval will charge it.
+// uncharge gives the charge of an action back that is dropped, or that a person is asked about first.
 func (m *machine) uncharge(a events.Action) {
 	in, b := m.inc(), &m.w.Budgets
 	switch {
@@ -843,7 +843,7 @@ func (m *machine) uncharge(a events.Action) {
 	case (a == events.ActionRestart || a == events.ActionDelete && in.Payer == Training) && in.Charged > 0:
 		in.Charged--
 		b.Restarts = max(0, b.Restarts-1)
-		if n := len(m.w.Crew.Restarted); n > 0 && a == events.ActionDelete {
+		if n := len(m.w.Crew.Restarted); n > 0 {
 			m.w.Crew.Restarted = m.w.Crew.Restarted[:n-1]
 		}
 	case a == events.ActionDelete && in.Payer == Infrastructure:

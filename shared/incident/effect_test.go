@@ -146,6 +146,9 @@ func TestWhatIsApprovedIsChargedOnce(t *testing.T) {
 		if got := budget(w); len(sent) != 1 || got != 1 {
 			t.Errorf("%s: approved, %d requests are sent, charged %d times", path, len(sent), got)
 		}
+		if today := len(w.Crew.Restarted); today != w.Budgets.Restarts {
+			t.Errorf("%s: approved, and %d restarts count today", path, today)
+		}
 	}
 }
 

@@ -537,8 +537,8 @@ func (in *Incident) provesLoss(s *Slot) bool {
 	return false
 }
 
-// knowsWhyGone reports whether a slice that is gone was lost, or was deleted by Pitstop. Its owner may also have deleted it after its
-// loss. Where the next slice would train unasked, that is not assumed away.
+// knowsWhyGone reports whether a slice that is gone was lost, or was deleted by Pitstop. Where a new slice trains unasked, a loss is not
+// enough: its owner may have deleted it after that, and the log is asked.
 func (w Workload) knowsWhyGone(s *Slot) bool {
 	return w.Incident.provesLoss(s) && (s.End.Discarded || !w.provider().trainsUnasked)
 }

@@ -123,6 +123,7 @@ func (m *machine) releaseDeleted(s *Slot, all bool) bool {
 	return news
 }
 
+// ownerActed leaves the whole incident to the owner, for what they did with one of its slices.
 func (m *machine) ownerActed(what, why string) {
 	if m.w.Incident == nil || m.phase() == Clearing {
 		return
@@ -230,7 +231,8 @@ func (m *machine) mayOpen(s *Slot) bool {
 // leftAlone reports whether nothing about this life of a slice opens an incident.
 func (w Workload) leftAlone(s *Slot) bool { return w.whyLeftAlone(s) != "" }
 
-// whyLeftAlone says why nothing about this life of a slice opens an incident, for people; empty where something may.
+// whyLeftAlone says why nothing about this life of a slice opens an incident, for people; empty where something newer than the last
+// progress may.
 func (w Workload) whyLeftAlone(s *Slot) string {
 	switch {
 	case s.IsReleased():

@@ -143,8 +143,7 @@ const (
 	StruckWithin = 15 * time.Minute
 	// MaintainFor bounds the call that starts maintenance early.
 	MaintainFor = 15 * time.Minute
-	// HealFor is how long the provider has to bring a slice back. It counts from when the incident begins to wait, after a person's retry
-	// from when the slice broke, and under maintenance from the end of the window.
+	// HealFor is how long the provider has to bring a slice back; healedBy says from when.
 	HealFor = 4 * time.Hour
 	// RemoveFor bounds a deletion; AdmitFor and RestartFor bound the write of a lease.
 	RemoveFor  = 45 * time.Minute
@@ -202,11 +201,12 @@ const (
 	MaxRecreates = 10
 	// MaxStarts is how often one incident starts stopped slices.
 	MaxStarts = 5
-	// MaxFailures ends an effect that fails in a row for reasons other than capacity.
+	// MaxFailures ends an effect that fails so often in a row, for reasons other than capacity. Saves, early maintenance and deletions that a
+	// state forbids end with their phase instead.
 	MaxFailures = 8
 )
 
-// backoff is the time before try n of an effect that failed, n from 1.
+// backoff is the pause of an effect after its nth failure in a row, n from 1.
 func backoff(n int) time.Duration {
 	return min(time.Minute<<min(n-1, 4), 10*time.Minute)
 }

@@ -100,7 +100,7 @@ const (
 	Ready     Condition = "ready"     // it exists and claims to be usable
 	Unhealthy Condition = "unhealthy" // it exists and is not usable now: maintenance, repair, restart
 	Stopped   Condition = "stopped"   // somebody stopped it
-	Lost      Condition = "lost"      // it exists by name only and will not come back: preempted, terminated
+	Lost      Condition = "lost"      // nothing runs there any more: preempted, terminated, failed; see Heals for whether it comes back
 	Done      Condition = "done"      // its work is complete, by the provider
 	Deleting  Condition = "deleting"  // it is being deleted
 	Gone      Condition = "gone"      // the API does not know it
