@@ -19,10 +19,13 @@ type Unbound struct {
 }
 
 const (
-	// maxUnbound bounds the lines that are kept. A crew writes few of them in the minute until its life is read.
-	maxUnbound = 16
-	// longestReason bounds the reason in one of them, in bytes.
+	// maxUnbound bounds the lines that are kept of a workload. A crew writes few of them in the minute until its life is read. Where
+	// there are more slices, each has room for one line, up to mostUnbound: a document has a limit.
+	maxUnbound  = 16
+	mostUnbound = 32
+	// longestReason bounds the reason in one of them, and longestNames all its names, in bytes.
 	longestReason = 160
+	longestNames  = 256
 )
 
 // speaker is the life whose crew wrote a line.
@@ -94,21 +97,39 @@ func (s *Slot) WasOn(group string) bool {
 	return slices.ContainsFunc(s.Former, func(l Life) bool { return l.Hosts == group })
 }
 
-// keep keeps a line once, without the parts that nobody needs: a document has a limit. If there are too many, the oldest line goes.
-// A line that is older than the newest life is not kept, because its life is forgotten.
+// keep keeps a line once, without the parts that nobody needs: a document has a limit. If there are too many, the oldest line of the
+// slice and life with the most lines goes: who makes up a life pushes out its own lines first. A line that is older than the newest
+// life is not kept, because its life is forgotten.
 func (m *machine) keep(e Reported, s *Slot) {
 	again := func(k Unbound) bool { return k.ID == e.ID && k.Slice == e.Slice }
 	r := e.Report
-	if m.when().Before(s.Incarnation.Created) || len(r.Hostname)+len(r.Life)+len(r.SaveID)+len(r.Signal) > longestText || slices.ContainsFunc(m.w.Unbound, again) {
+	if m.when().Before(s.Incarnation.Created) || len(r.Hostname)+len(r.Life)+len(r.SaveID)+len(r.Signal) > longestNames || slices.ContainsFunc(m.w.Unbound, again) {
 		return
 	}
 	r.CheckpointURI, r.Measured, r.Reason, r.Tail = "", nil, clipTo(r.Reason, longestReason), r.LastWords()
-	kept := slices.Clone(m.w.Unbound)
-	if len(kept) >= maxUnbound {
-		oldest := slices.MinFunc(kept, func(a, b Unbound) int { return a.Time.Compare(b.Time) })
-		kept = slices.DeleteFunc(kept, func(k Unbound) bool { return k.ID == oldest.ID && k.Slice == oldest.Slice })
+	kept := append(slices.Clone(m.w.Unbound), Unbound{ID: e.ID, Time: m.when(), Slice: e.Slice, Report: r})
+	if len(kept) > max(maxUnbound, min(len(m.w.Slices), mostUnbound)) {
+		spare := spareLine(kept)
+		kept = slices.DeleteFunc(kept, func(k Unbound) bool { return k.ID == spare.ID && k.Slice == spare.Slice })
 	}
-	m.w.Unbound, m.changed = append(kept, Unbound{ID: e.ID, Time: m.when(), Slice: e.Slice, Report: r}), true
+	m.w.Unbound, m.changed = kept, true
+}
+
+// spareLine is the oldest line of the slice with the most lines, and there of the life with the most.
+func spareLine(kept []Unbound) Unbound {
+	type life struct{ slice, id string }
+	ofSlice, ofLife := map[string]int{}, map[life]int{}
+	for _, k := range kept {
+		ofSlice[k.Slice]++
+		ofLife[life{k.Slice, k.Report.Life}]++
+	}
+	return slices.MinFunc(kept, func(a, b Unbound) int {
+		return cmp.Or(
+			cmp.Compare(ofSlice[b.Slice], ofSlice[a.Slice]),
+			cmp.Compare(ofLife[life{b.Slice, b.Report.Life}], ofLife[life{a.Slice, a.Report.Life}]),
+			a.Time.Compare(b.Time),
+		)
+	})
 }
 
 // forgetFormer drops the kept lines of a slice that its newest life cannot have written.

@@ -616,3 +616,47 @@ func TestAKeptLineThatLostItsLifeIsOfNone(t *testing.T) {
 		t.Errorf("a line of the newest life does not count: %s", tale(j.w))
 	}
 }
+
+// TestALineOfAMadeUpLifePushesOutNoOther: whoever may write logs can write as many as they like, of a life that will never be read.
+func TestALineOfAMadeUpLifePushesOutNoOther(t *testing.T) {
+	j := newJob(t, policies["everything"])
+	j.w.Slices[0].Hosts = ""
+	j.says("the next Job", events.ReportSaved, func(r *events.CrewReport) { r.SaveID, r.CheckpointStep = "5f0c3a", 60_000 })
+	for n := range 20 {
+		j.says("made up", events.ReportProgress, func(r *events.CrewReport) { r.Step = int64(n) })
+	}
+	lives := map[string]int{}
+	for _, k := range j.w.Unbound {
+		lives[k.Report.Life]++
+	}
+	if lives["the next Job"] != 1 || lives["made up"] != 15 {
+		t.Errorf("kept are %v", lives)
+	}
+}
+
+// TestEverySliceHasRoomForALine: the slices of a JobSet begin anew at once, before any life of them is read.
+func TestEverySliceHasRoomForALine(t *testing.T) {
+	j := newJob(t, policies["everything"])
+	for n := range 31 {
+		s := j.w.Slices[0]
+		s.Name, s.Hosts = fmt.Sprintf("llama-%d", n), ""
+		j.w.Slices = append(j.w.Slices, s)
+	}
+	for range 2 {
+		for _, s := range j.w.Slices[1:] {
+			at := j.now.Add(time.Minute / 60)
+			j.w, _, _ = incident.Advance(j.p, j.w, incident.Reported{
+				Origin: incident.Origin{ID: at.Format(time.TimeOnly), Time: at, Rank: events.RankUser}, Slice: s.Name,
+				Report: events.CrewReport{Schema: 1, Report: events.ReportStarted, Zone: s.Zone, Node: s.Name, Hostname: s.Name + "-0", Life: "next of " + s.Name, Attempt: 1},
+			}, at)
+			j.now = at
+		}
+	}
+	kept := map[string]bool{}
+	for _, k := range j.w.Unbound {
+		kept[k.Slice] = true
+	}
+	if len(kept) != 31 {
+		t.Errorf("lines of %d slices are kept, want 31", len(kept))
+	}
+}

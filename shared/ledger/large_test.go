@@ -123,14 +123,20 @@ func TestAWorkloadOf256SlicesIsSaved(t *testing.T) {
 	}
 	read(incident.Ready, 2)
 	read(incident.Lost, 0)
-	for i := range 20 { // from workers that nobody knows
-		give(incident.Reported{
-			Origin: incident.Origin{ID: fmt.Sprintf("line-%d", i), Time: l.now, Rank: events.RankUser}, Slice: w.Slices[0].Name,
+	var unknown []incident.Evidence
+	for i := range 20 + many { // from workers of each slice that nobody knows
+		s := w.Slices[i%many].Name
+		unknown = append(unknown, incident.Reported{
+			Origin: incident.Origin{ID: fmt.Sprintf("line-%d", i), Time: l.now, Rank: events.RankUser}, Slice: s,
 			Report: events.CrewReport{
-				Report: events.ReportExited, Zone: at, Node: w.Slices[0].Name, Hostname: "t1v-n-ffffffff-w-0", Attempt: i, ExitCode: 1,
+				Report: events.ReportExited, Zone: at, Node: s, Hostname: "t1v-n-ffffffff-w-0", Attempt: i, ExitCode: 1, SaveID: strings.Repeat("s", 230),
 				Reason: strings.Repeat("a long reason ", 10_000), Tail: []string{strings.Repeat("an error ", 10_000)},
 			},
 		})
+	}
+	give(unknown...)
+	if len(w.Unbound) != 32 {
+		t.Errorf("%d lines are kept, want 32", len(w.Unbound))
 	}
 	do(busy)
 
