@@ -207,17 +207,16 @@ func TestAJobThatStaysAwayByNowIsNotMaintained(t *testing.T) {
 // TestAHeldMaintenanceIsSavedForAnew: the training goes on while a call is held, and the maintenance ends what it trains then.
 func TestAHeldMaintenanceIsSavedForAnew(t *testing.T) {
 	for name, provider := range map[string]string{"a TPU": "", "a Job": "gke"} {
-		for held, want := range map[string]struct {
+		for held, want := range map[time.Duration]struct {
 			phase incident.Phase
 			again bool
-		}{"5m": {incident.Maintaining, false}, "9h": {incident.Saving, true}} {
-			t.Run(name+" for "+held, func(t *testing.T) {
+		}{5 * time.Minute: {incident.Maintaining, false}, 9 * time.Hour: {incident.Saving, true}} {
+			t.Run(name+" for "+held.String(), func(t *testing.T) {
 				w := quiet(false)
 				w.Provider = provider
 				p := w.Limited(policies["everything"])
 				n, _ := story(t, p, announced(p, w, days), "1m, "+verified)
-				d, _ := time.ParseDuration(held)
-				for until := n.now.Add(d); n.now.Before(until); {
+				for until := n.now.Add(held); n.now.Before(until); {
 					n, _ = storyFrom(t, p, n, "held maintain 0, 3m")
 				}
 				n, asked := storyFrom(t, p, n, "intend maintain 0")

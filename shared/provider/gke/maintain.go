@@ -97,8 +97,8 @@ func (c *Clusters) inNamespace(ctx context.Context, t target) (o Objects, err er
 // maintainable are the machines of slices that have yet to be labelled, and how many of their machines announce maintenance. Why says why
 // none may be labelled.
 //
-// A machine with chips that the Pods of the slices do not have may run the training of somebody who has allowed nothing, in a namespace that
-// nobody here can read. So it is never labelled. A slice of several machines is a node pool, and its maintenance concerns it as a whole:
+// A machine with chips that the Pods of the slices do not have is never labelled. It may run the training of somebody who has allowed nothing,
+// in a namespace that nobody here can read. A slice of several machines is a node pool, and its maintenance concerns it as a whole:
 // none of them is labelled unless the Pods have all the chips of the pool.
 // https://cloud.google.com/kubernetes-engine/docs/concepts/tpus
 func maintainable(o Objects, of []Reading) (machines []Node, announced int, why string) {
