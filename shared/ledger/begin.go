@@ -77,7 +77,10 @@ func (a *Advancer) Begin(ctx context.Context, r events.Request, requestID string
 		return w, err
 	}
 	t, err = w.Fence(r.Pointer(), a.Now())
-	if err != nil || t.RequestID != requestID {
+	if err != nil { // the last look found a reason against it
+		return w, a.refuse(ctx, r.Pointer(), codeOf(err), err.Error())
+	}
+	if t.RequestID != requestID {
 		return w, a.refuse(ctx, r.Pointer(), incident.CodeOvertaken, "another delivery was faster")
 	}
 	if !mine && t.UnderWay(a.Now()) {
