@@ -113,10 +113,12 @@
 //	starting      lost          approving deleting healing looking watching
 //	starting      serving       admitting healing resuming
 //	starting      time          escalated healing
-//	watching      gone          observed
+//	watching      gone          creating grace observed
+//	watching      lost          approving deleting escalated healing looking
 //	watching      serving       observed
-//	watching      stopped       observed
-//	watching      time          observed
+//	watching      stopped       healing observed
+//	watching      time          observed saving
+//	watching      unusable      healing
 //	window        gone          approving creating escalated grace looking
 //	window        lost          approving deleting escalated looking watching
 //	window        serving       admitting resuming
