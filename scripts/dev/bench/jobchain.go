@@ -71,12 +71,15 @@ func loseJob(ctx context.Context, empty bool) (time.Duration, error) {
 		func(context.Context, gke.Cluster) (gke.Client, error) { return client, nil }, g.clock.Now)}
 	g.fleet.Provider = providers
 	do := func(method, path, body string) {
-		q, _ := http.NewRequestWithContext(ctx, method, client.URL+path, strings.NewReader(body))
-		res, failed := server.Transport().RoundTrip(q)
-		if failed == nil {
-			err = errors.Join(err, res.Body.Close())
+		q, failed := http.NewRequestWithContext(ctx, method, client.URL+path, strings.NewReader(body))
+		if err = errors.Join(err, failed); failed != nil {
+			return
 		}
-		if err = errors.Join(err, failed); failed == nil && res.StatusCode >= http.StatusMultipleChoices {
+		res, failed := server.Transport().RoundTrip(q)
+		if err = errors.Join(err, failed); failed != nil {
+			return
+		}
+		if err = errors.Join(err, res.Body.Close()); res.StatusCode >= http.StatusMultipleChoices {
 			err = errors.Join(err, fmt.Errorf("%s %s: status %d", method, path, res.StatusCode))
 		}
 	}
