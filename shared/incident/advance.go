@@ -81,7 +81,7 @@ func (m *machine) learnOfCall(e Evidence) {
 	case Answered:
 		m.answered(e)
 	case Ended:
-		m.ended(e)
+		m.operationEnded(e)
 	case Checked:
 		m.checked(e)
 	case VerdictRead:

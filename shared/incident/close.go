@@ -137,7 +137,7 @@ func (m *machine) adoptLateCapacity() bool {
 	}
 	m.decided("keep "+strings.Join(kept, ", "), "the capacity that was given up has come before it was given back")
 	m.capacityFound()
-	m.requestLease()
+	m.admitOnceReady()
 	return true
 }
 
@@ -182,7 +182,7 @@ func (m *machine) failedClearing(effect *Effect, f Failure) {
 	if f.Class == NotFound {
 		m.inc().Look = true
 	}
-	m.again(effect, f.Message)
+	m.retryLater(effect, f.Message)
 }
 
 // toldOfStandstill reports whether the end of the incident leaves a standstill of the training to a person: the person has to act,
@@ -304,7 +304,7 @@ func (m *machine) summary() string {
 	return strings.Join(parts, " · ")
 }
 
-// Account names the party to which the incident is charged.
+// Account names the party to which people charge the incident, by its cause. No budget follows from it; see Payer.
 func (in *Incident) Account() string {
 	if in.Cause == events.CauseEnd {
 		return "nobody"

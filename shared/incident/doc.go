@@ -22,11 +22,11 @@
 //	why a slice opens no incident               whyLeftAlone in owner.go
 //	why a lost slice is not replaced            lose, replace, overspends and irreplaceable in replace.go
 //	why a call waits                            hold in advance.go
-//	who may train                               Admitted and markAdmitted in slot.go, requestLease in replace.go
+//	who may train                               Admitted and markAdmitted in slot.go, admitOnceReady in replace.go
 //	what would follow                           IfLost and rehearse in plan.go
 //	what somebody has to go and read            Reads in reads.go
 //	what a failed call means                    failed in effect.go
-//	when a call is tried again                  askAgain in tick.go, again in effect.go, refused in zones.go, backoff in phase.go
+//	when a call is tried again                  askAgain in tick.go, retryLater in effect.go, zoneRefused in zones.go, backoff in phase.go
 //	what charges a budget                       chargeReplacement in replace.go, chargeRestart in training.go
 //	what refills a budget, or gives it back     proven in verdict.go, uncharge in effect.go, attribute in advance.go, retried in operator.go
 //	what a reason in one word means             Codes in code.go

@@ -280,7 +280,7 @@ func (w Workload) trainingAttempt() int {
 	return max(w.Crew.Attempt, w.Crew.Exited, w.Crew.LeaseAttempt, w.Incident.BaseAttempt) + 1
 }
 
-// livesForLease are the incarnations in which training may run.
+// livesForLease are the lives that the next lease will name.
 func (w Workload) livesForLease() []events.Admission {
 	var a []events.Admission
 	for i := range w.Slices {
@@ -463,11 +463,11 @@ func (w Workload) governs(a events.Action) policy.Switch {
 
 // covers reports whether an action was approved: approving early maintenance also approves the save before it.
 func (in *Incident) covers(a events.Action) bool {
-	return in.Approved == asked(a) || a == events.ActionSave && in.Approved == events.ActionMaintain
+	return in.Approved == questionFor(a) || a == events.ActionSave && in.Approved == events.ActionMaintain
 }
 
-// asked is the question behind an action: deletion and creation are one question, and so are both ways of a restart.
-func asked(a events.Action) events.Action {
+// questionFor is the question behind an action: deletion and creation are one question, and so are both ways of a restart.
+func questionFor(a events.Action) events.Action {
 	if a == events.ActionCreate {
 		return events.ActionDelete
 	}
@@ -614,8 +614,8 @@ func (m *machine) leased(effect Effect, why string) {
 	m.resume(why)
 }
 
-// ended takes the end of one of Pitstop's operations. Success proves nothing by itself: the slice is read.
-func (m *machine) ended(e Ended) {
+// operationEnded takes the end of one of Pitstop's operations. Success proves nothing by itself: the slice is read.
+func (m *machine) operationEnded(e Ended) {
 	if m.w.Incident == nil || e.Operation == "" {
 		return
 	}
@@ -688,7 +688,7 @@ func (m *machine) failedFor(effect *Effect, f Failure) {
 	switch f.Class {
 	case Stockout, Quota, NoQuota, ReservationFull, WrongZone, CannotMove, OtherRegion:
 		if effect.Action == events.ActionCreate {
-			m.refused(*effect, f)
+			m.zoneRefused(*effect, f)
 			return
 		}
 	case Permission:
@@ -705,7 +705,7 @@ func (m *machine) failedFor(effect *Effect, f Failure) {
 	case Transient, Busy, NotInState:
 		m.rejoins(effect)
 	}
-	m.again(effect, f.Message)
+	m.retryLater(effect, f.Message)
 }
 
 // refusedAsWrong leaves a failure to a person where another try would change nothing.
@@ -752,8 +752,8 @@ func (w Workload) holder(slice string) string {
 	return w.noun(slice)
 }
 
-// again schedules another try of an effect, up to its bound.
-func (m *machine) again(effect *Effect, why string) {
+// retryLater schedules another try of an effect, up to its bound.
+func (m *machine) retryLater(effect *Effect, why string) {
 	effect.Failures++
 	if effect.Failures >= MaxFailures {
 		m.escalate(CodeRetries, fmt.Sprintf("%s failed %d times in a row, last: %s", effect.Action, effect.Failures, why), "look at the message, then start the recovery again by hand")
@@ -812,8 +812,8 @@ func (m *machine) forbidden(e Forbidden) {
 		return
 	}
 	if m.phase() != Discarding && m.level(m.w.governs(e.Request.Action)) == policy.Ask {
-		m.uncharge(asked(e.Request.Action))
-		m.ask(asked(e.Request.Action))
+		m.uncharge(questionFor(e.Request.Action))
+		m.ask(questionFor(e.Request.Action))
 		return
 	}
 	if p := m.phase(); p == Saving || p == Maintaining || p == Window {

@@ -20,11 +20,13 @@ func (l *Life) healsAt(t time.Time) bool { return l.Heals() && !l.endsBy(t) }
 // heals reports whether the provider brings a slice back by itself that is lost now. No slice of a group comes back alone once
 // another slice of the group has ended as planned.
 func (m *machine) heals(s *Slot) bool {
-	return s.healsAt(m.now) && !slices.ContainsFunc(m.othersInGroup(s), func(name string) bool { return m.w.Slice(name).ended() })
+	return s.healsAt(m.now) && !slices.ContainsFunc(m.othersInGroup(s), func(name string) bool { return m.w.Slice(name).endedAsPlanned() })
 }
 
-// ended reports whether a life is over, and ended as planned.
-func (l *Life) ended() bool { return (l.Condition == Lost || l.Condition == Gone) && l.endsBy(l.Since) }
+// endedAsPlanned reports whether a life is over, and ended as planned.
+func (l *Life) endedAsPlanned() bool {
+	return (l.Condition == Lost || l.Condition == Gone) && l.endsBy(l.Since)
+}
 
 // planEnds keeps the planned end of each life in the place of its announced maintenance, unless maintenance is announced for an
 // earlier time. Pitstop requests the save before it like any other.
@@ -68,7 +70,7 @@ func (m *machine) awaits() string {
 // endedUnseen treats a gone slice as ended as planned if it has been gone only since its planned end: that is positive evidence. An
 // owner's act, where there is one, still counts.
 func (m *machine) endedUnseen(s *Slot) {
-	if !s.ended() || !s.Incarnation.Known() || s.NeverUsable || s.ToReplace || s.IsReleased() || s.discarded() {
+	if !s.endedAsPlanned() || !s.Incarnation.Known() || s.NeverUsable || s.ToReplace || s.IsReleased() || s.discarded() {
 		return
 	}
 	t := m.loss(s)
@@ -116,10 +118,10 @@ func (m *machine) payer() Payer {
 			continue
 		}
 		some = true
-		planned, crashed := s.ended(), s.Cause == events.CauseCrash
+		planned, crashed := s.endedAsPlanned(), s.Cause == events.CauseCrash
 		for _, other := range m.othersInGroup(s) {
 			o := m.w.Slice(other)
-			planned, crashed = planned || o.ended(), crashed || o.Cause == events.CauseCrash
+			planned, crashed = planned || o.endedAsPlanned(), crashed || o.Cause == events.CauseCrash
 		}
 		switch {
 		case crashed && !m.w.Incident.struck() && !m.maintenanceStruck():

@@ -475,7 +475,7 @@ func (m *machine) openAdmission() {
 	in := m.open(Trouble{Cause: events.CauseUnknown, Slice: s.Name, Life: s.Incarnation.ID, At: m.now, Text: text})
 	in.Down = m.now
 	m.line(LineSeen, text, why)
-	m.requestLease()
+	m.admitOnceReady()
 }
 
 // othersMaintained reports whether the incident waits for another slice's maintenance. A slice without maintenance of its own, such
@@ -512,7 +512,7 @@ func (m *machine) clearMadeMarks(s *Slot) {
 func (m *machine) notThereYet(s *Slot) {
 	effect := m.w.effect(events.ActionCreate, s.Name)
 	if effect != nil && effect.Stage() == StageDone && m.now.Sub(effect.Answered) >= SickFor {
-		m.again(m.effect(events.ActionCreate, s.Name), "the creation was called done, and nothing is there")
+		m.retryLater(m.effect(events.ActionCreate, s.Name), "the creation was called done, and nothing is there")
 	}
 }
 

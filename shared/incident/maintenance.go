@@ -51,7 +51,7 @@ func (m *machine) keepNotice(s *Slot, e Noticed, old *Notice) {
 // overrides reports whether the kept notice outweighs another word: that word is older, or the kept one is a planned end, and the life
 // does not see the time in that word.
 func (m *machine) overrides(kept *Notice, e Noticed) bool {
-	older := m.when().Before(kept.LastWord) && !begins(kept.Notice, e.Notice)
+	older := m.when().Before(kept.LastWord) && !saysBegun(kept.Notice, e.Notice)
 	return older || kept.End && (e.Notice.Status == events.NoticeGone || kept.Tells(e.Notice))
 }
 
@@ -70,7 +70,7 @@ func (m *machine) noticeStrikes(s *Slot, n events.Notice) {
 // maintenance began does not.
 func (n *Notice) newer(e Noticed) bool {
 	same := n.Notice.Equal(e.Notice) && (n.InAPI || !e.InAPI)
-	return !same && !begins(e.Notice, n.Notice)
+	return !same && !saysBegun(e.Notice, n.Notice)
 }
 
 // notice turns a word into the notice to keep, with the known facts about the same window.
@@ -102,8 +102,8 @@ func (m *machine) followNotice(s *Slot, text string, moved bool) {
 	}
 }
 
-// begins reports whether one notice says that another notice's announced maintenance is under way.
-func begins(pending, ongoing events.Notice) bool {
+// saysBegun reports whether one notice says that another notice's announced maintenance is under way.
+func saysBegun(pending, ongoing events.Notice) bool {
 	return pending.Status == events.NoticePending && ongoing.Status == events.NoticeOngoing && pending.WindowStart.Equal(ongoing.WindowStart)
 }
 
@@ -710,8 +710,8 @@ func (m *machine) resume(why string) {
 	for _, name := range m.toBeReplaced() {
 		m.slice(name).ToReplace = false
 	}
-	if !m.w.admitted() {
-		m.requestLease()
+	if !m.w.allAdmitted() {
+		m.admitOnceReady()
 		return
 	}
 	if !m.allReady() {

@@ -226,7 +226,7 @@ func (m *machine) retried(e Retried) {
 	if s := m.w.unadmitted(); s != nil {
 		m.openRetry(Trouble{Cause: events.CauseUnknown, Slice: s.Name, Life: s.Incarnation.ID, Text: text}, "admit training to "+s.Name, func(m *machine) {
 			m.line(LineSeen, text, e.Why)
-			m.requestLease()
+			m.admitOnceReady()
 		})
 		return
 	}

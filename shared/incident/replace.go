@@ -504,8 +504,8 @@ func (m *machine) goOnWithout(s *Slot) {
 		if m.toBeDeleted() == nil {
 			m.recreate(why)
 		}
-	case s.Condition == Ready && !m.w.admitted():
-		m.requestLease()
+	case s.Condition == Ready && !m.w.allAdmitted():
+		m.admitOnceReady()
 	case s.Condition == Ready:
 		m.resume(why)
 	default:
@@ -585,11 +585,11 @@ func (m *machine) goOnOnceThere() {
 		return
 	}
 	m.capacityFound()
-	m.requestLease()
+	m.admitOnceReady()
 }
 
-// requestLease lets training run in the new incarnations: through the lease, where there is one.
-func (m *machine) requestLease() {
+// admitOnceReady lets training run in the new incarnations: through the lease, where there is one.
+func (m *machine) admitOnceReady() {
 	if !m.allReady() {
 		m.waitForSlices()
 		return
@@ -664,8 +664,8 @@ func (m *machine) waitForRecovery() {
 	m.decided(waitForStopper, m.describeUnusable())
 }
 
-// admitted reports whether training may run in every slice's current life.
-func (w Workload) admitted() bool {
+// allAdmitted reports whether training may run in every slice's current life.
+func (w Workload) allAdmitted() bool {
 	for i := range w.Slices {
 		if s := &w.Slices[i]; !s.IsReleased() && s.Incarnation.Known() && !s.isAdmitted() {
 			return false

@@ -152,7 +152,7 @@ func (m *machine) reactInPeace(s *Slot) {
 func (m *machine) loss(s *Slot) Trouble {
 	t := Trouble{Cause: events.CauseTerminated, Slice: s.Name, At: m.now, Text: m.describe(s), Proven: true}
 	switch {
-	case s.ended():
+	case s.endedAsPlanned():
 		t.Cause, t.Text = events.CauseEnd, t.Text+", as planned for "+s.Ends.UTC().Format(time.RFC3339)
 	case s.Cause != "":
 		t.Cause = s.Cause
@@ -195,7 +195,7 @@ func (m *machine) reactWaiting(s sight) {
 	switch s.is {
 	case lost:
 		if waits && m.mayHeal(s) && m.now.Before(m.healedBy(s.Slot)) {
-			m.healsToo(s)
+			m.noteLossWhileWaiting(s)
 			return
 		}
 		m.reactToLoss(s)
@@ -226,9 +226,9 @@ func (m *machine) servesWhileWaiting(s sight) {
 	}
 }
 
-// healsToo notes that a slice is lost which its provider may bring back, while the incident waits for slices: the wait ends no later than
+// noteLossWhileWaiting notes that a slice is lost which its provider may bring back, while the incident waits for slices: the wait ends no later than
 // that slice's time.
-func (m *machine) healsToo(s sight) {
+func (m *machine) noteLossWhileWaiting(s sight) {
 	m.stopped(s.Since)
 	if by := m.healedBy(s.Slot); by.Before(m.w.Incident.Deadline) {
 		m.inc().Deadline = by

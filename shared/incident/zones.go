@@ -156,8 +156,8 @@ func (m *machine) refusal(at Place) *Refusal {
 	return nil
 }
 
-// refused handles a zone that would not give a slice: the next zone, or this one again later.
-func (m *machine) refused(effect Effect, f Failure) {
+// zoneRefused handles a zone that would not give a slice: the next zone, or this one again later.
+func (m *machine) zoneRefused(effect Effect, f Failure) {
 	in := m.inc()
 	r := Refusal{Zone: effect.Zone, Accelerator: effect.Accelerator, At: m.now, Until: m.now.Add(m.pause(effect)), Text: f.Message, Code: f.Reason()}
 	r.Never = slices.Contains([]FailureClass{WrongZone, NoQuota, CannotMove, OtherRegion}, f.Class)
