@@ -44,10 +44,10 @@ var decode = fleet.DecodeRequest[events.RecoveryRequested]("recovery")
 // handle writes into the lease where training may run and which attempt is next. That is enough: the crews read the lease,
 // and only they start a training. A stopped slice is started first. Where no crew can be asked, the workers are deleted, and begin anew.
 func (h handler) handle(ctx context.Context, w incident.Workload, r events.RecoveryRequested) error {
-	if r.Action == events.ActionStart {
+	switch r.Action {
+	case events.ActionStart:
 		return h.start(ctx, w, r)
-	}
-	if r.Action == events.ActionRenew {
+	case events.ActionRenew:
 		return h.renew(ctx, w, r)
 	}
 	// A lease must not name a slice that is gone, so look first. A request for another attempt in admitted lives does not wait

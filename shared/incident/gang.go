@@ -31,40 +31,26 @@ func (m *machine) tornWithoutCrew() (text string, since time.Time) {
 	return fmt.Sprintf("a %s of %s was made anew while others ran on", m.w.Words().Worker, strings.Join(names, ", ")), since
 }
 
-// tornUntold is a slice that is torn and that no incident has told of; nil where there is none.
-func (w Workload) tornUntold() *Slot {
-	for i := range w.Slices {
-		if s := &w.Slices[i]; s.Condition == Ready && s.Torn.After(w.Ended) && w.Crew.Seen.IsZero() && !w.leftAlone(s) {
-			return s
-		}
-	}
-	return nil
-}
-
-// tornDue is when a torn gang is told of; zero for never.
-func (w Workload) tornDue() time.Time {
-	if w.tornUntold() == nil {
-		return time.Time{}
-	}
-	_, since := w.torn()
-	return since.Add(ResumeFor)
-}
-
 // openTorn opens an incident for a gang that has been torn for a while. A tear that another incident has seen opens none.
 func (m *machine) openTorn() {
-	due := m.w.tornDue()
-	if due.IsZero() || m.now.Before(due) || !m.allReady() {
+	text, since := m.tornWithoutCrew()
+	if text == "" || m.now.Sub(since) < ResumeFor || !m.allReady() {
 		return
 	}
-	text, since := m.tornWithoutCrew()
-	s := m.w.tornUntold()
-	m.open(Trouble{Cause: events.CauseUnknown, Slice: s.Name, Life: s.Incarnation.ID, At: s.Torn, Text: text, Proven: true})
-	m.stopped(s.Torn)
-	m.takeOrWatch(text, "look for a new checkpoint", func(m *machine) {
-		m.enterUntil(Resuming, since.Add(NoGapFor))
-		m.line(LineSeen, text, "")
-		m.decided("incident opened: wait for a new checkpoint", "no crew can tell whether it trains")
-	})
+	for i := range m.w.Slices {
+		s := &m.w.Slices[i]
+		if s.Torn.IsZero() || !s.Torn.After(m.w.Ended) || !m.mayOpen(s) {
+			continue
+		}
+		m.open(Trouble{Cause: events.CauseUnknown, Slice: s.Name, Life: s.Incarnation.ID, At: s.Torn, Text: text, Proven: true})
+		m.stopped(s.Torn)
+		m.takeOrWatch(text, "look for a new checkpoint", func(m *machine) {
+			m.enterUntil(Resuming, since.Add(NoGapFor))
+			m.line(LineSeen, text, "")
+			m.decided("incident opened: wait for a new checkpoint", "no crew can tell whether it trains")
+		})
+		return
+	}
 }
 
 // mayStandStill gives a torn gang the time in which a training saves, and reports whether it is not over.
@@ -112,10 +98,10 @@ func (m *machine) unproven(why string, saved bool) {
 	}
 }
 
-// renews reports whether a restart deletes the workers, which the provider makes anew: a reading shows that the gang is torn, no crew can be
-// asked, all run, and restarts are left. Where a crew was ever heard, no line leads to a deletion.
+// renews reports whether a restart deletes the workers, which the provider makes anew: where no crew can be asked, or where asking the
+// crews has not helped. All run, and restarts are left.
 func (m *machine) renews() bool {
-	if text, _ := m.tornWithoutCrew(); text == "" || !m.w.provider().trainsAgain {
+	if !m.w.provider().trainsAgain || !m.w.Crew.Seen.IsZero() && m.w.Incident.Charged == 0 {
 		return false
 	}
 	return !slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return !s.IsReleased() && (s.Condition != Ready || !s.Restartable) })

@@ -529,7 +529,6 @@ func (w Workload) Due() time.Time {
 	earlier(w.listened())
 	earlier(w.probeDue())
 	earlier(w.waitDue())
-	earlier(w.tornDue())
 	if w.Idle != nil {
 		earlier(w.Idle.Due)
 	}

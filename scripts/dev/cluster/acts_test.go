@@ -88,14 +88,13 @@ func deploy(b *bed) *deployment {
 	d.logevent = logevent.New(logevent.Deps{Fleet: d.bench.Fleet, Projects: []string{fleettest.Project}, Ours: us})
 	acting, providers := of("recreate", Replacer)
 	saving, maintainers := of("checkpoint", Maintainer)
-	_, restarters := of("recovery", Restarter)
 	d.functions = map[string]trigger.Handle{
 		events.TypeCheckpointRequested: checkpointfn.New(checkpointfn.Deps{
 			Fleet: saving, Provider: maintainers, Store: d.bench.Store, Limits: ledger.DefaultLimits,
 		}),
 		events.TypeRecreateRequested:   recreate.New(recreate.Deps{Fleet: acting, Provider: providers, Buckets: d.bench.Buckets, Limits: ledger.DefaultLimits}),
 		events.TypeMaintenanceNotified: maintenance.New(maintenance.Deps{Fleet: d.bench.Fleet}),
-		events.TypeRecoveryRequested:   recovery.New(recovery.Deps{Fleet: d.bench.Fleet, Provider: restarters, Store: d.bench.Store, Limits: ledger.DefaultLimits}),
+		events.TypeRecoveryRequested:   recovery.New(recovery.Deps{Fleet: d.bench.Fleet, Provider: d.bench.Cloud, Store: d.bench.Store}),
 	}
 	d.allowed()
 	return d
@@ -332,36 +331,6 @@ var acting = map[string]func(d *deployment){
 		d.made("POST jobsets 201")
 		d.another(was)
 	},
-	"a gang that one of its Pods has left": func(d *deployment) {
-		was := d.tears(9)
-		d.ahead += incident.NoGapFor
-		pods := d.pods("llama")
-		w := d.comes("its Pods are deleted", d.has(2))
-		d.made("DELETE pods/"+pods[0].Name+" 200", "DELETE pods/"+pods[1].Name+" 200")
-		if w.Budgets.Restarts != 1 || w.Budgets.Recreates != 0 {
-			d.t.Errorf("its training is charged: %+v", w.Budgets)
-		}
-		r := d.follow("llama", "it is whole again", func(r gke.Reading) bool {
-			return r.State == gke.Ready && r.Torn.IsZero() && len(d.pods("llama")) == 2
-		}, gke.Ready, gke.Unhealthy, gke.Creating)
-		if r.Incarnation != was.Incarnation {
-			d.t.Errorf("it is another Job: %+v", r)
-		}
-		d.comes("progress is waited for", func(w incident.Workload) bool {
-			return w.Incident.Phase == incident.Resuming && w.Slices[0].Torn.IsZero()
-		})
-		d.saves(1020)
-		d.resumes(1020)
-	},
-	"a gang that one of its Pods has left, without a restart": func(d *deployment) {
-		d.tears(2)
-		d.ahead += incident.NoGapFor
-		w := d.comes("it is a person's", func(w incident.Workload) bool { return w.Incident == nil && w.Closed != nil })
-		if w.Closed.Outcome != incident.Escalated || w.Closed.Code != incident.CodeNoRestart {
-			d.t.Errorf("it ends otherwise: %s", tale(w))
-		}
-		d.made()
-	},
 	"a Job whose maintenance can be moved": func(d *deployment) {
 		was := d.gang()
 		d.reports(fleettest.Progress(1000))
@@ -543,23 +512,6 @@ func (d *deployment) begins(kind, slice string, o flex.Options, change ...func(s
 	return r
 }
 
-// tears begins a Job that bears so many failures, deletes one of its Pods while the other runs on, and waits until that is told.
-func (d *deployment) tears(retries int) gke.Reading {
-	d.t.Helper()
-	r := d.begins("Job", "llama", multiHost(), func(spec map[string]any) {
-		spec["backoffLimit"], spec["podReplacementPolicy"] = retries, "TerminatingOrFailed"
-		delete(spec, "podFailurePolicy") // by which the ends of Pods are judged
-	})
-	time.Sleep(65 * time.Second) // the other has to have run for long; time passes by itself here
-	d.remove(d.path("Pod", d.pods("llama")[1].Name))
-	d.follow("llama", "it is torn", func(r gke.Reading) bool { return r.State == gke.Ready && !r.Torn.IsZero() }, gke.Ready, gke.Unhealthy, gke.Creating)
-	d.comes("it is read", func(w incident.Workload) bool { return trains(w) && !w.Slices[0].Torn.IsZero() })
-	d.ahead += incident.ResumeFor + time.Minute
-	d.comes("it is told", func(w incident.Workload) bool { return w.Incident != nil && w.Incident.Phase == incident.Resuming })
-	d.made()
-	return r
-}
-
 // restarts bounds the restarts of a JobSet, whatever they are for.
 func restarts(n int) func(spec map[string]any) {
 	return func(spec map[string]any) { spec["failurePolicy"] = map[string]any{"maxRestarts": n} }
@@ -666,8 +618,8 @@ func grants(t testing.TB, p *Plane, namespaces []string) func(b *bed) {
 	t.Helper()
 	made, err := rbac.Objects(rbac.Options{
 		Patrol: rbac.Account{Email: Watcher, ID: "107000000000000000011"}, Recreate: rbac.Account{Email: Replacer, ID: "107000000000000000012"},
-		Checkpoint: rbac.Account{Email: Maintainer, ID: "107000000000000000013"}, Recovery: rbac.Account{Email: Restarter, ID: "107000000000000000014"},
-		Allow: "recreate,recreate_non_spot,early_maintenance,restart", Namespaces: namespaces,
+		Checkpoint: rbac.Account{Email: Maintainer, ID: "107000000000000000013"},
+		Allow:      "recreate,recreate_non_spot,early_maintenance", Namespaces: namespaces,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -716,7 +668,7 @@ func numbered(name string, n int) (all []string) {
 // allowed waits until the rights and the bounds of the accounts hold: the API server learns of them a little later.
 func (d *deployment) allowed() {
 	d.t.Helper()
-	for _, user := range []string{Watcher, Replacer, Maintainer, Restarter} {
+	for _, user := range []string{Watcher, Replacer, Maintainer} {
 		newAccount(d.bed, user).until(user+" may read", func(_ gke.Objects, err error) bool { return err == nil })
 	}
 	r := newAccount(d.bed, Replacer)

@@ -106,8 +106,6 @@ const (
 	toldWatch   = "touches nothing without the label pitstop-policy, or with watch in it"
 	toldLabel   = "changes nothing of a machine but a label"
 	toldOther   = `sets the label cloud.google.com/perform-maintenance="true" and no other`
-	toldAtOnce  = "leaves a Pod the time to end that its owner gives it"
-	toldPods    = "deletes the Pods of Jobs on TPUs, and no others"
 	toldTPU     = "labels machines with TPUs that announce maintenance, and no others"
 )
 
@@ -468,33 +466,9 @@ func (r account) maintains() {
 	r.denies("a machine without TPUs", call{http.MethodPatch, path, maintained}.dry(), toldTPU)
 }
 
-// restarts holds that recovery's account may delete Pods of Jobs on TPUs, each by its UID, and no others.
-func (r account) restarts() {
-	r.t.Helper()
-	path, uid := r.path("Pod", r.pods("llama-slice-0")[0].Name), precondition(r.object("Pod", r.pods("llama-slice-0")[0].Name))
-	r.answers("once the policy holds", call{http.MethodDelete, path, ""}.dry(), http.StatusUnprocessableEntity, toldUID)
-	for what, seconds := range map[string]string{"a Pod at once": "0", "a Pod after a second": "1"} {
-		r.denies(what, call{http.MethodDelete, path, strings.Replace(uid, `"preconditions"`, `"gracePeriodSeconds":`+seconds+`,"preconditions"`, 1)}.dry(), toldAtOnce)
-	}
-	r.answers("another Pod of that name", call{http.MethodDelete, path, strings.Replace(uid, `"uid":"`, `"uid":"0`, 1)}, http.StatusConflict, "")
-	for what, o := range map[string]map[string]any{
-		"a Pod of nobody": {"metadata": map[string]any{"name": "alone"}},
-		"a Pod of a Job without TPUs": {"metadata": map[string]any{"name": "other", "ownerReferences": []any{map[string]any{
-			"apiVersion": "batch/v1", "kind": "Job", "controller": true, "name": "llama-slice-0", "uid": within(r.object("Job", "llama-slice-0"), "metadata")["uid"],
-		}}}},
-	} {
-		o["apiVersion"], o["kind"] = "v1", "Pod"
-		o["spec"] = map[string]any{"containers": []any{map[string]any{"name": "service", "image": "service:1"}}}
-		r.create(o)
-		name, _ := within(o, "metadata")["name"].(string)
-		r.denies(what, call{http.MethodDelete, r.path("Pod", name), precondition(r.object("Pod", name))}.dry(), toldPods)
-	}
-	r.answers("a Pod of the Job", call{http.MethodDelete, path, uid}, http.StatusOK, "")
-}
-
 // TestEveryBoundIsTried: for each thing that a policy demands there is an abuse that lacks it.
 func TestEveryBoundIsTried(t *testing.T) {
-	told := []string{toldUID, toldOrphans, toldAlive, toldTPU, toldAtOnce, toldPods}
+	told := []string{toldUID, toldOrphans, toldAlive, toldTPU}
 	for _, a := range slices.Concat(abuses, fields) {
 		before, after, listed := strings.Cut(a.told, unlisted)
 		if listed && after == "" {
@@ -506,8 +480,7 @@ func TestEveryBoundIsTried(t *testing.T) {
 		told = append(told, a.told)
 	}
 	objects, err := rbac.Objects(rbac.Options{
-		Recreate: rbac.Account{Email: Recreator, ID: "1"}, Checkpoint: rbac.Account{Email: Checkpointer, ID: "2"}, Recovery: rbac.Account{Email: Recoverer, ID: "3"},
-		Allow: "recreate,early_maintenance,restart", All: true,
+		Recreate: rbac.Account{Email: Recreator, ID: "1"}, Checkpoint: rbac.Account{Email: Checkpointer, ID: "2"}, Allow: "recreate,early_maintenance", All: true,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -92,8 +92,8 @@ func (r account) manifest() []map[string]any {
 		all[user] = rbac.Account{Email: user, ID: fmt.Sprintf("10700000000000000000%d", i+1)}
 	}
 	made, err := rbac.Objects(rbac.Options{
-		Patrol: all[Reader], Recreate: all[Recreator], Checkpoint: all[Checkpointer], Recovery: all[Recoverer],
-		Allow: "recreate,early_maintenance,restart", Namespaces: []string{r.namespace},
+		Patrol: all[Reader], Recreate: all[Recreator], Checkpoint: all[Checkpointer],
+		Allow: "recreate,early_maintenance", Namespaces: []string{r.namespace},
 	})
 	r.must(err)
 	text, err := rbac.YAML(slices.DeleteFunc(made, func(o rbac.Object) bool {
@@ -173,7 +173,7 @@ func without(role map[string]any, resource, verb string) (rules []any) {
 // rights holds for each account that its rights are enough, that it needs each of them, and that it has no others.
 func rights(t *testing.T, p *Plane) {
 	t.Helper()
-	for name, user := range map[string]string{"patrol": Reader, "recreate": Recreator, "checkpoint": Checkpointer, "recovery": Recoverer} {
+	for name, user := range map[string]string{"patrol": Reader, "recreate": Recreator, "checkpoint": Checkpointer} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newAccount(newBed(t, p, "rights-"+name), user)
@@ -195,8 +195,6 @@ func rights(t *testing.T, p *Plane) {
 				r.brings()
 			case "checkpoint":
 				r.maintains()
-			case "recovery":
-				r.restarts()
 			}
 		})
 	}
@@ -211,7 +209,6 @@ func (r account) acts() map[string]call {
 		"create jobsets": {http.MethodPost, Path("JobSet", r.namespace), r.text(r.jobSet("again"))},
 		"delete jobs":    {http.MethodDelete, r.path("Job", "llama-slice-0"), precondition(r.object("Job", "llama-slice-0"))},
 		"delete jobsets": {http.MethodDelete, r.path("JobSet", "llama"), precondition(set)},
-		"delete pods":    {http.MethodDelete, r.path("Pod", r.pods("llama-slice-0")[0].Name), precondition(r.object("Pod", r.pods("llama-slice-0")[0].Name))},
 		"patch nodes":    {http.MethodPatch, "/api/v1/nodes/" + r.namespace + "-a", maintained},
 	}
 }
@@ -265,10 +262,9 @@ func (r account) hasNoOther() {
 	pod := r.pods("llama-slice-0")[0]
 	acts := r.acts()
 	for _, act := range map[string][]string{
-		Reader:       {"create jobs", "create jobsets", "delete jobs", "delete jobsets", "delete pods", "patch nodes"},
-		Recreator:    {"delete pods", "patch nodes"},
-		Checkpointer: {"create jobs", "create jobsets", "delete jobs", "delete jobsets", "delete pods"},
-		Recoverer:    {"create jobs", "create jobsets", "delete jobs", "delete jobsets", "patch nodes"},
+		Reader:       {"create jobs", "create jobsets", "delete jobs", "delete jobsets", "patch nodes"},
+		Recreator:    {"patch nodes"},
+		Checkpointer: {"create jobs", "create jobsets", "delete jobs", "delete jobsets"},
 	}[r.user] {
 		r.refused(acts[act].dry())
 	}
@@ -276,6 +272,7 @@ func (r account) hasNoOther() {
 		{http.MethodGet, r.path("Job", "llama-slice-0"), ""},
 		{http.MethodPatch, r.path("JobSet", "llama"), `{"spec":{"suspend":true}}`},
 		{http.MethodDelete, Path("Job", r.namespace), ""}, // all of them
+		{http.MethodDelete, r.path("Pod", pod.Name), ""},
 		{http.MethodPost, Path("Pod", r.namespace), `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"other"}}`},
 		{http.MethodPost, r.path("Pod", pod.Name) + "/exec?command=sh", ""},
 		{http.MethodGet, r.path("Pod", pod.Name) + "/exec?command=sh", ""},

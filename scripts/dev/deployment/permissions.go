@@ -216,14 +216,6 @@ var permissions = []permission{
 		Switches: []string{"early_maintenance"}, Why: "to reach that endpoint; the cluster's own roles say which label of machines may be set there", Source: sourceGKE,
 	},
 	{
-		Name: "container.clusters.get", Accounts: []string{"recovery"}, On: onClusters, Role: custom,
-		Switches: []string{"restart"}, Why: "to find the endpoint of a cluster", Source: sourceGKE,
-	},
-	{
-		Name: "container.clusters.connect", Accounts: []string{"recovery"}, On: onClusters, Role: custom,
-		Switches: []string{"restart"}, Why: "to reach that endpoint; the cluster's own roles say which Pods may be deleted there", Source: sourceGKE,
-	},
-	{
 		Name: "run.routes.invoke", Accounts: []string{"each invoker"}, On: "its one function", Role: "roles/run.invoker",
 		Why: "to bring messages", Source: sourceRun,
 	},

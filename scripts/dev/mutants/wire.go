@@ -549,26 +549,6 @@ func misread(change func(s *provider.Slice) bool) func(fired func()) world.Seams
 	}
 }
 
-// idled has each Job that can be used be torn, and every new checkpoint be an old one.
-func idled(fired func()) world.Seams {
-	torn := misread(func(s *provider.Slice) bool {
-		if s.Condition == incident.Ready {
-			s.Torn = s.Incarnation.Created
-		}
-		return false
-	})(fired)
-	torn.Decide = told(func(w incident.Workload, e incident.Evidence, _ time.Time) incident.Evidence {
-		c, is := e.(incident.Checked)
-		if !is || !c.Found || len(w.Slices) == 0 || w.Slices[0].Torn.IsZero() {
-			return e
-		}
-		fired()
-		c.Found, c.Stale = false, true
-		return c
-	})
-	return torn
-}
-
 // emptied has a list of a cluster that fails be one without slices.
 func emptied(fired func()) func(provider.Provider) provider.Provider {
 	return func(next provider.Provider) provider.Provider {

@@ -8,7 +8,7 @@ import (
 	"pitstop.internal/shared/provider/gke"
 )
 
-// Who may delete a Pod may end any service of its namespace, too. Who may create a Job may run any program as any service account of its namespace, and who may patch a machine may also close it. Roles
+// Who may create a Job may run any program as any service account of its namespace, and who may patch a machine may also close it. Roles
 // know no smaller rights. So policies bound these accounts in the API server, and the accounts alone:
 // https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/
 
@@ -114,8 +114,6 @@ func bounds(u user) []Object {
 		return append(u.bound(name, jobs(), nil), u.bound("lists."+name, lists(), &ParamRef{AllowedName, "Deny"})...)
 	case Checkpoint:
 		return u.bound(name, machines(), nil)
-	case Recovery:
-		return u.bound(name, pods(), nil)
 	}
 	return nil
 }
@@ -327,32 +325,6 @@ object.all(k, k == "metadata" || k in oldObject && oldObject[k] == object[k]) &&
 oldObject.metadata.all(k, k in object.metadata) &&
 object.metadata.all(k, k in ["labels", "managedFields"] || k in oldObject.metadata && oldObject.metadata[k] == object.metadata[k])`,
 				Message: "Pitstop changes nothing of a machine but a label",
-			},
-		},
-	}
-}
-
-// pods bounds which Pods are deleted: those of Jobs on TPUs, each by its UID, and each with the time to end that its owner gives it. What
-// labels their Job has, an API server does not see here.
-func pods() Policy {
-	return Policy{
-		MatchConstraints: Match{ResourceRules: []ResourceRule{{[]string{""}, []string{"*"}, []string{"pods"}, []string{"DELETE"}}}},
-		Variables: []Named{
-			{"resources", "oldObject.spec.containers.map(c, c.?resources.requests.orValue({}))"},
-		},
-		Validations: []Validation{
-			{
-				Expression: `request.options.?preconditions.uid.orValue("") != ""`,
-				Message:    "Pitstop deletes nothing without the precondition of its uid",
-			},
-			{
-				Expression: `oldObject.metadata.?ownerReferences.orValue([]).exists(o, o.kind == "Job" && o.?controller.orValue(false)) &&
-variables.resources.exists(r, "google.com/tpu" in r)`,
-				Message: "Pitstop deletes the Pods of Jobs on TPUs, and no others",
-			},
-			{
-				Expression: `request.options.?gracePeriodSeconds.orValue(-1) == oldObject.spec.?terminationGracePeriodSeconds.orValue(-1)`,
-				Message:    "Pitstop leaves a Pod the time to end that its owner gives it",
 			},
 		},
 	}

@@ -28,7 +28,6 @@ var (
 	patrol     = Account{"pitstop-patrol@demo.iam.gserviceaccount.com", "107000000000000000001"}
 	recreate   = Account{"pitstop-recreate@demo.iam.gserviceaccount.com", "107000000000000000002"}
 	checkpoint = Account{"pitstop-checkpoint@demo.iam.gserviceaccount.com", "107000000000000000003"}
-	recovery   = Account{"pitstop-recovery@demo.iam.gserviceaccount.com", "107000000000000000004"}
 )
 
 func TestManifestsAreAsRecorded(t *testing.T) {
@@ -39,7 +38,7 @@ func TestManifestsAreAsRecorded(t *testing.T) {
 		"everywhere":    {Patrol: patrol, All: true},
 		"unnamed":       {Namespaces: train},
 		"acting":        {Patrol: patrol, Recreate: recreate, Checkpoint: checkpoint, Allow: "recreate,early_maintenance", Namespaces: train},
-		"recreating":    {Patrol: patrol, Recreate: recreate, Recovery: recovery, Allow: "restart,recreate_non_spot", All: true},
+		"recreating":    {Patrol: patrol, Recreate: recreate, Allow: "restart,recreate_non_spot", All: true},
 	} {
 		objects, err := Objects(o)
 		if err != nil {
@@ -92,7 +91,7 @@ func TestTheRightsAreThoseOfTheCalls(t *testing.T) {
 		if _, err := client.List(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		o := Options{Patrol: patrol, Recreate: recreate, Checkpoint: checkpoint, Recovery: recovery, Allow: "recreate,early_maintenance,restart", All: namespace == ""}
+		o := Options{Patrol: patrol, Recreate: recreate, Checkpoint: checkpoint, Allow: "recreate,early_maintenance", All: namespace == ""}
 		if namespace != "" {
 			o.Namespaces = []string{namespace}
 		}
@@ -104,7 +103,7 @@ func TestTheRightsAreThoseOfTheCalls(t *testing.T) {
 		for _, call := range r.calls {
 			verb, group, in, resource := parsed(t, call)
 			read[group+"/"+resource] = true
-			for _, a := range []Account{patrol, recreate, checkpoint, recovery} { // who acts reads first
+			for _, a := range []Account{patrol, recreate, checkpoint} { // who acts reads first
 				if !allowed(objects, a, verb, group, in, resource) {
 					t.Errorf("namespace %q: nothing allows %s to %s", namespace, call, a.Email)
 				}
@@ -230,56 +229,6 @@ func TestTheRightToLabelIsThatOfTheCall(t *testing.T) {
 	}
 }
 
-// TestTheRightToRestartIsThatOfTheCall: recovery's account may make each call that restarts a training, and no other function may.
-func TestTheRightToRestartIsThatOfTheCall(t *testing.T) {
-	clock := cloudtputest.NewManualClock(time.Date(2026, 11, 12, 2, 0, 0, 0, time.UTC))
-	server := gketest.New(gketest.Config{Clock: clock})
-	for _, post := range [][2]string{
-		{"/api/v1/namespaces", `{"metadata":{"name":"train"}}`},
-		{"/api/v1/nodes", `{"metadata":{"name":"n","labels":{"cloud.google.com/gke-tpu-accelerator":"tpu-v6e-slice"}},"status":{"capacity":{"google.com/tpu":"8"},"allocatable":{"google.com/tpu":"8"},"conditions":[{"type":"Ready","status":"True"}]}}`},
-		{"/apis/batch/v1/namespaces/train/jobs", `{"metadata":{"name":"llama"},"spec":{"template":{"spec":{"containers":[{"name":"training","resources":{"limits":{"google.com/tpu":8}}}],"restartPolicy":"Never"}}}}`},
-	} {
-		w := httptest.NewRecorder()
-		server.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, post[0], strings.NewReader(post[1])))
-		if w.Code != http.StatusCreated {
-			t.Fatal(w.Body)
-		}
-	}
-	clock.Advance(time.Minute)
-	r := &recorder{to: server.Transport()}
-	clusters := gke.New([]gke.Cluster{{Project: "demo", Location: "us-east5", Name: "research", Namespaces: []string{"train"}}}, func(context.Context, gke.Cluster) (gke.Client, error) {
-		return gke.Client{HTTP: &http.Client{Transport: r}, URL: "http://cluster.invalid", Token: func(context.Context) (string, error) { return "", nil }}, nil
-	}, clock.Now)
-	s, err := clusters.Read(t.Context(), provider.Ref{Project: "demo", Zone: "us-east5/research/train", Name: "llama"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Life = s.Incarnation.ID
-	if err := clusters.Restart(t.Context(), []provider.Ref{s.Ref}, clock.Now()); err != nil {
-		t.Fatal(err)
-	}
-	objects, err := Objects(Options{Patrol: patrol, Recreate: recreate, Recovery: recovery, Allow: "restart,recreate", Namespaces: []string{"train"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	deleted := 0
-	for _, call := range r.calls {
-		verb, group, in, resource := parsed(t, call)
-		if !allowed(objects, recovery, verb, group, in, resource) {
-			t.Errorf("nothing allows %s", call)
-		}
-		if verb == "delete" {
-			deleted++
-			if allowed(objects, patrol, verb, group, in, resource) || allowed(objects, recreate, verb, group, in, resource) {
-				t.Errorf("another function may %s", call)
-			}
-		}
-	}
-	if deleted != 1 {
-		t.Errorf("%q: it deletes %d Pods", r.calls, deleted)
-	}
-}
-
 // parsed takes the path of a call apart, as an API server does.
 func parsed(t *testing.T, call string) (verb, group, namespace, resource string) {
 	t.Helper()
@@ -345,13 +294,13 @@ func TestEachSwitchGrantsItsOwn(t *testing.T) {
 		{recreate, "delete", "train", "jobset.x-k8s.io/jobsets"},
 	}
 	for _, s := range policy.All() {
-		want := map[policy.Switch][]grant{policy.Recreate: create, policy.RecreateNonSpot: create, policy.EarlyMaintenance: {{checkpoint, "patch", "", "/nodes"}}, policy.Restart: {{recovery, "delete", "train", "/pods"}}}[s]
-		objects, err := Objects(Options{Patrol: patrol, Recreate: recreate, Checkpoint: checkpoint, Recovery: recovery, Allow: string(s), Namespaces: []string{"train"}})
+		want := map[policy.Switch][]grant{policy.Recreate: create, policy.RecreateNonSpot: create, policy.EarlyMaintenance: {{checkpoint, "patch", "", "/nodes"}}}[s]
+		objects, err := Objects(Options{Patrol: patrol, Recreate: recreate, Checkpoint: checkpoint, Allow: string(s), Namespaces: []string{"train"}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		var got []grant
-		for _, a := range []Account{patrol, recreate, checkpoint, recovery} {
+		for _, a := range []Account{patrol, recreate, checkpoint} {
 			for _, namespace := range []string{"train", "", "research"} {
 				for _, resource := range []string{"batch/jobs", "jobset.x-k8s.io/jobsets", "/nodes", "/pods", "/secrets", "/configmaps", "/pods/exec", "accelerator.gke.io/slices"} {
 					for _, verb := range []string{"create", "delete", "patch", "update", "get", "watch", "deletecollection", "impersonate", "*"} {
@@ -379,7 +328,7 @@ func TestEachSwitchGrantsItsOwn(t *testing.T) {
 
 // TestNobodyActsUnbounded: an account that may change something has a policy and its binding, and both come before its rights.
 func TestNobodyActsUnbounded(t *testing.T) {
-	objects, err := Objects(Options{Recreate: recreate, Checkpoint: checkpoint, Recovery: recovery, Allow: "recreate,recreate_non_spot,early_maintenance,restart", All: true})
+	objects, err := Objects(Options{Recreate: recreate, Checkpoint: checkpoint, Allow: "recreate,recreate_non_spot,early_maintenance", All: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -406,8 +355,8 @@ func TestNobodyActsUnbounded(t *testing.T) {
 			}
 		}
 	}
-	if acting != 3 {
-		t.Errorf("%d accounts act, want 3", acting)
+	if acting != 2 {
+		t.Errorf("%d accounts act, want 2", acting)
 	}
 }
 
@@ -438,7 +387,6 @@ func TestAWrongOptionIsNamed(t *testing.T) {
 		{Options{Namespaces: train, Allow: "recreate,fly"}, `--allow: ["fly"] is no switch; the switches are ["request_checkpoint"`},
 		{Options{Namespaces: train, Allow: "recreate_non_spot"}, "--allow=recreate_non_spot lets recreate act, so --recreate-account and --recreate-id are needed; "},
 		{Options{Namespaces: train, Allow: "early_maintenance"}, "--allow=early_maintenance lets checkpoint act, so --checkpoint-account and --checkpoint-id are needed; "},
-		{Options{Namespaces: train, Allow: "restart"}, "--allow=restart lets recovery act, so --recovery-account and --recovery-id are needed; "},
 		{Options{Namespaces: train, Allow: "recreate", Patrol: patrol, Recreate: patrol}, "--account and --recreate-account name one account; each function has its own"},
 	} {
 		if _, err := Objects(c.options); err == nil || !strings.HasPrefix(err.Error(), c.says) {

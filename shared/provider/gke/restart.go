@@ -3,6 +3,7 @@ package gke
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"time"
@@ -51,17 +52,11 @@ func (c *Clusters) Restart(ctx context.Context, of []provider.Ref, before time.T
 			return &provider.Error{Call: t.call("restart"), Class: incident.NotInState, Message: "no restart is left to " + g.Name + ", or its Pods do not all run: it is " + string(g.State) + ", " + g.Why}
 		}
 	}
-	// A gang that lost one Pod begins again, so what was begun counts as done. If the others train on, it is torn once more.
 	var faults []error
 	for _, p := range old {
-		if err := c.deletePod(ctx, t, p); err != nil {
-			faults = append(faults, err)
-		}
+		faults = append(faults, c.deletePod(ctx, t, p))
 	}
-	if len(faults) < len(old) {
-		return nil
-	}
-	return faults[0]
+	return errors.Join(faults...)
 }
 
 // deletePod deletes a Pod by its UID, with the time to end that its owner gives it. One that is gone, or another one by now, needs no
