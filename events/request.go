@@ -17,16 +17,13 @@ const (
 	ActionMaintain Action = "maintain" // checkpoint: start the announced maintenance now
 	ActionAdmit    Action = "admit"    // recovery: name the incarnations in which training may run
 	ActionRestart  Action = "restart"  // recovery: ask the crew for a new attempt
-	ActionRenew    Action = "renew"    // recovery: delete the workers, which the provider makes anew
 	ActionDelete   Action = "delete"   // recreate: delete one slice
 	ActionCreate   Action = "create"   // recreate: create one slice
 	ActionStart    Action = "start"    // recovery: start one slice that was stopped
 )
 
 // Destructive reports whether the action can end a running machine or training; the brake counts these.
-func (a Action) Destructive() bool {
-	return a == ActionDelete || a == ActionMaintain || a == ActionRenew
-}
+func (a Action) Destructive() bool { return a == ActionDelete || a == ActionMaintain }
 
 // Mutating reports whether the action changes anything outside the ledger; a pause holds these.
 func (a Action) Mutating() bool { return a != ActionVerify && a != ActionHear && a != "" }
@@ -83,7 +80,7 @@ func (r Received) Digest() string { return digest(r.Body) }
 // actionsOf lists the actions that a request of each type can ask for.
 var actionsOf = map[string][]Action{
 	TypeCheckpointRequested: {ActionSave, ActionVerify, ActionHear, ActionMaintain},
-	TypeRecoveryRequested:   {ActionAdmit, ActionRestart, ActionRenew, ActionStart},
+	TypeRecoveryRequested:   {ActionAdmit, ActionRestart, ActionStart},
 	TypeRecreateRequested:   {ActionDelete, ActionCreate},
 }
 
@@ -193,16 +190,14 @@ func DecodeCheckpointRequested(data []byte) (e CheckpointRequested, err error) {
 }
 
 // RecoveryRequested asks to bring training back on running slices. The functions logevent and patrol publish it; recovery
-// reacts by writing the lease, by starting a stopped slice, or by deleting the workers of slices, which are made anew. A repetition
-// writes the same lease, and neither starts a running slice nor deletes a new worker.
+// reacts by writing the lease, or by starting a stopped slice. A repetition writes the same lease, and does not start a
+// running slice.
 type RecoveryRequested struct {
 	Request
 	// TrainingAttempt is the attempt that the lease will name.
 	TrainingAttempt int `json:"training_attempt,omitzero"`
 	// Admit is the incarnation of each slice in which training may run.
 	Admit []Admission `json:"admit,omitempty"`
-	// Before is when the workers were decided on that are deleted: only those made before then are.
-	Before time.Time `json:"before,omitzero"`
 	// Directory holds the lease, next to the checkpoints; without a directory there is no lease.
 	Directory string `json:"directory,omitzero"`
 }
@@ -230,11 +225,7 @@ func (e RecoveryRequested) Validate() error {
 		f.check(e.Incarnation.Known(), "incarnation is missing")
 		return f.err()
 	}
-	if e.Action == ActionRenew {
-		f.check(!e.Before.IsZero(), "before is missing")
-	} else {
-		f.check(e.TrainingAttempt > 0, "training_attempt %d: the first is 1", e.TrainingAttempt)
-	}
+	f.check(e.TrainingAttempt > 0, "training_attempt %d: the first is 1", e.TrainingAttempt)
 	f.check(len(e.Admit) > 0, "admit names no incarnation")
 	for _, a := range e.Admit {
 		f.check(a.Slice != "" && a.Incarnation.Known(), "admit: slice %q has no incarnation", a.Slice)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/checkpoint"
@@ -16,12 +15,9 @@ import (
 	"pitstop.internal/shared/trigger"
 )
 
-// Provider is the part of a provider that this function calls. The fleet's own provider need not reach a cluster: a lease is written from
-// what patrol has read there.
+// Provider is the part of a provider that this function calls.
 type Provider interface {
-	Read(ctx context.Context, r provider.Ref) (provider.Slice, error)
 	Start(ctx context.Context, r provider.Ref) (operation string, err error)
-	Restart(ctx context.Context, slices []provider.Ref, before time.Time) error
 }
 
 // Deps are the function's dependencies.
@@ -29,7 +25,6 @@ type Deps struct {
 	Fleet    *fleet.Fleet
 	Provider Provider
 	Store    checkpoint.Store
-	Limits   ledger.Limits
 }
 
 // New returns the function over its dependencies.
@@ -42,13 +37,10 @@ type handler Deps
 var decode = fleet.DecodeRequest[events.RecoveryRequested]("recovery")
 
 // handle writes into the lease where training may run and which attempt is next. That is enough: the crews read the lease,
-// and only they start a training. A stopped slice is started first. Where no crew can be asked, the workers are deleted, and begin anew.
+// and only they start a training. A stopped slice is started first.
 func (h handler) handle(ctx context.Context, w incident.Workload, r events.RecoveryRequested) error {
-	switch r.Action {
-	case events.ActionStart:
+	if r.Action == events.ActionStart {
 		return h.start(ctx, w, r)
-	case events.ActionRenew:
-		return h.renew(ctx, w, r)
 	}
 	// A lease must not name a slice that is gone, so look first. A request for another attempt in admitted lives does not wait
 	// for the API.
@@ -142,57 +134,6 @@ func admitted(w incident.Workload, asked []events.Admission) []events.Admission 
 		out = append(out, a)
 	}
 	return out
-}
-
-// renew deletes the workers of all slices in the lives that the request names, if each is usable and the provider makes its workers anew.
-func (h handler) renew(ctx context.Context, w incident.Workload, r events.RecoveryRequested) error {
-	var refs []provider.Ref
-	var read time.Time
-	unfit, what := "", "restart of "+w.Name
-	for _, a := range r.Admit {
-		known := w.Slice(a.Slice)
-		if known == nil {
-			return fault.Ignored(incident.CodeNoSlice, "restart refused: there is no slice %s", a.Slice)
-		}
-		ref := fleet.Ref(w, *known)
-		at := h.Fleet.Now()
-		s, err := h.Provider.Read(ctx, ref)
-		if s.At = at; err != nil {
-			return h.unread(ctx, r, a.Slice, err)
-		}
-		if w, err = h.Fleet.Feed(ctx, w, s); err != nil {
-			return err
-		}
-		if w, _, err = h.Fleet.Advancer.Check(ctx, r.Pointer()); err != nil {
-			return err
-		}
-		if !s.Incarnation.Same(a.Incarnation) || s.Condition != incident.Ready || !s.Restartable {
-			unfit = fmt.Sprintf("%s is %s as %v, restarts left: %t", a.Slice, s.State, s.Incarnation, s.Restartable)
-		}
-		if read.IsZero() || s.At.Before(read) {
-			read = s.At
-		}
-		ref.Life = s.Incarnation.ID
-		refs = append(refs, ref)
-	}
-	if unfit != "" {
-		f := &incident.Failure{Class: incident.NotInState, Code: incident.CodeNotReady, Message: unfit}
-		_, err := h.Fleet.Advancer.Conclude(ctx, incident.Answered{Request: r.Request, NoCall: incident.Unbegun, Text: what + " refused", Failure: f})
-		return err
-	}
-	zone := refs[0].Zone
-	w, id, err := h.Fleet.Advancer.BeginDestructive(ctx, r.Request, read, zone, h.Limits)
-	if err != nil {
-		return err
-	}
-	if err := h.Provider.Restart(ctx, refs, r.Before); err != nil {
-		f := provider.Failure(err)
-		if err := h.Fleet.Advancer.Refused(ctx, w, zone, id, f); err != nil {
-			return err
-		}
-		return h.answer(ctx, r, "", what+" refused", f)
-	}
-	return h.answer(ctx, r, "", what+" accepted", nil)
 }
 
 // start starts a slice that the API shows as stopped in the life that the request names.

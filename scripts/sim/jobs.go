@@ -22,7 +22,7 @@ func MixedCluster(seed uint64) world.ClusterConfig {
 			{Name: "flex-small", Machine: "ct6e-standard-4t", FlexStart: true, RunsFor: hours(10, 60), Machines: 2},
 			{Name: "spot-large", Machine: "ct5lp-hightpu-4t", Topology: "2x4", Spot: true, Machines: 4},
 			{Name: "spot-small", Machine: "ct5lp-hightpu-4t", Spot: true, Machines: 4},
-			{Name: "kept", Machine: "ct5p-hightpu-4t", Topology: "2x2x2", Machines: 6},
+			{Name: "kept", Machine: "ct5p-hightpu-4t", Topology: "2x2x2", Machines: 4},
 		},
 		Jobs: []world.JobConfig{
 			// As Google's guide to flex-start has it.
@@ -37,8 +37,6 @@ func MixedCluster(seed uint64) world.ClusterConfig {
 			{Name: "bearing", Pool: "spot-large", BearsLoss: true, Retries: draw.IntN(4), Policy: "spot"},
 			{Name: "queued", Namespace: "teams", Pool: "kept", Queue: "teams", Retries: draw.IntN(3), Policy: "reserved"},
 			{Name: "patient", Pool: "kept", Retries: 6, Policy: "reserved"},
-			// Where one Pod is made anew, the others wait for it.
-			{Name: "torn", Pool: "kept", Retries: 1 + draw.IntN(8), Waits: true, Policy: "reserved", Crew: world.CrewConfig{Absent: true}, Directory: "gs://checkpoints/jobs/torn"},
 		},
 	}
 	for i := range c.Jobs {

@@ -328,7 +328,7 @@ func (m *machine) renew() { m.inc().Deadline = m.lasts(m.phase()) }
 
 // inFlight reports whether a call that creates or deletes a slice may still take effect.
 func (effect Effect) inFlight() bool {
-	return effect.exclusive() && effect.Action != events.ActionRenew && !effect.Begun.IsZero() && effect.Retry.IsZero()
+	return effect.exclusive() && !effect.Begun.IsZero() && effect.Retry.IsZero()
 }
 
 // open opens an incident. The caller sets the phase.

@@ -51,7 +51,6 @@ const (
 	CodeNoLease        Code = "no_lease"
 	CodeLeaseDoubted   Code = "lease_doubted"
 	CodeNoCheckpoint   Code = "no_checkpoint"
-	CodeNoRestart      Code = "no_restart"
 	CodeSeveralWorkers Code = "several_workers"
 	CodeNoZone         Code = "no_zone"
 	CodeGaveUp         Code = "gave_up"
@@ -139,7 +138,6 @@ func Codes() []Meaning {
 		{CodeNoLease, "there is no checkpoint directory, so there is no lease through which Pitstop could ask a crew"},
 		{CodeLeaseDoubted, "the lease beside the checkpoints names an epoch, an attempt or a schema that nothing can have reached; retry replaces it"},
 		{CodeNoCheckpoint, "there is no checkpoint from which another attempt could resume"},
-		{CodeNoRestart, "no crew can be asked for a restart, and Kubernetes would make no Pods anew"},
 		{CodeSeveralWorkers, "the API cannot start a TPU of several workers"},
 		{CodeNoZone, "no zone can give the slice"},
 		{CodeGaveUp, "the policy's give_up_after has passed"},

@@ -50,8 +50,7 @@ type Effect struct {
 	Failures    int    `json:"failures,omitzero"`
 	LastFailure string `json:"last_failure,omitzero"`
 	LastCode    Code   `json:"last_code,omitzero"`
-	// By is the deadline of a save; for a verification, the checkpoint must be newer than By. Workers that are
-	// to be deleted must be older.
+	// By is the deadline of a save; for a verification, the checkpoint must be newer than By.
 	By time.Time `json:"by,omitzero"`
 	// Mode says how the save is requested. Lives are the incarnations of With at the decision to delete, in the order of With.
 	Mode  events.SaveMode      `json:"mode,omitzero"`
@@ -150,9 +149,6 @@ func (m *machine) emit(effect *Effect) {
 			}
 		}
 	}
-	if effect.Action == events.ActionRenew {
-		effect.Admit = m.w.livesForLease()
-	}
 	if effect.Action == events.ActionSave {
 		effect.Mode = m.saveMode()
 	}
@@ -244,8 +240,6 @@ func (w Workload) Request(effect Effect) events.Event {
 		return events.CheckpointRequested{Request: r}
 	case events.ActionAdmit, events.ActionRestart:
 		return events.RecoveryRequested{Request: r, TrainingAttempt: effect.LeaseAttempt, Admit: effect.Admit, Directory: w.Directory}
-	case events.ActionRenew:
-		return events.RecoveryRequested{Request: r, Admit: effect.Admit, Before: effect.By}
 	case events.ActionStart:
 		return events.RecoveryRequested{Request: r}
 	case events.ActionDelete, events.ActionCreate:
@@ -439,7 +433,7 @@ func (w Workload) governs(a events.Action) policy.Switch {
 		return policy.RequestCheckpoint
 	case events.ActionMaintain:
 		return policy.EarlyMaintenance
-	case events.ActionRestart, events.ActionRenew:
+	case events.ActionRestart:
 		return policy.Restart
 	case events.ActionStart:
 		return policy.StartStopped
@@ -466,13 +460,10 @@ func (in *Incident) covers(a events.Action) bool {
 	return in.Approved == questionFor(a) || a == events.ActionSave && in.Approved == events.ActionMaintain
 }
 
-// questionFor is the question behind an action: deletion and creation are one question, and so are both ways of a restart.
+// questionFor is the question behind an action: deletion and creation are one question.
 func questionFor(a events.Action) events.Action {
 	if a == events.ActionCreate {
 		return events.ActionDelete
-	}
-	if a == events.ActionRenew {
-		return events.ActionRestart
 	}
 	return a
 }
@@ -531,7 +522,7 @@ func (m *machine) intended(e Intended) {
 // exclusive reports whether the call of an effect must not be made twice: nobody could tell its result from that of another
 // creation or deletion in between. The other calls only write the same content again.
 func (effect Effect) exclusive() bool {
-	return effect.Action == events.ActionCreate || effect.Action == events.ActionDelete || effect.Action == events.ActionRenew
+	return effect.Action == events.ActionCreate || effect.Action == events.ActionDelete
 }
 
 // UnderWay reports whether an instance has begun such a call and may still be about to make it.
@@ -584,9 +575,6 @@ func (m *machine) accepted(effect *Effect, again bool) {
 		m.leased(*effect, "the lease names the new slice")
 	case events.ActionRestart:
 		m.leased(*effect, "the lease names the next attempt")
-	case events.ActionRenew:
-		m.drop(events.ActionRenew, "")
-		m.resume("its " + m.w.Words().Worker + "s are deleted, and begin anew")
 	case events.ActionCreate:
 		if s := m.w.Slice(effect.Slice); m.phase() == PhaseCreating && !(again && s.Condition == Creating) { // its time counts from its first answer
 			m.renew() // the wait for capacity is over
@@ -639,8 +627,6 @@ func (m *machine) operationEnded(e Ended) {
 func (m *machine) failed(effect *Effect, f Failure) {
 	m.noteFailure(effect, f)
 	switch deletes := effect.Action == events.ActionDelete; {
-	case effect.Action == events.ActionRenew && (f.Class == NotInState || f.Class == NotFound):
-		m.notRenewed(f.Message)
 	case deletes && f.Class == NotInState:
 		m.waitForState(effect, f.Message)
 	case f.Class == Busy && m.groupGrew(effect):
@@ -716,8 +702,6 @@ func (m *machine) refusedAsWrong(effect *Effect, f Failure) {
 			"see who wrote it, for it may be somebody else's; if nobody needs it, pitstop retry "+m.w.Name+" replaces it")
 	case effect.Action == events.ActionStart:
 		m.escalate(f.Reason(), "the start was refused as wrong: "+f.Message, m.byHandStart())
-	case effect.Action == events.ActionRenew:
-		m.escalate(f.Reason(), "the restart was refused as wrong: "+f.Message, "restart the training by hand")
 	default:
 		m.escalate(f.Reason(), string(effect.Action)+" was refused as wrong: "+f.Message, "mend the specification and recreate the slice by hand")
 	}

@@ -22,7 +22,7 @@ const (
 	PhaseCreating Phase = "creating"    // for a new slice; no deadline while Spot capacity is missing
 	Admitting     Phase = "admitting"   // for the lease to name the new incarnation
 	Resuming      Phase = "resuming"    // for progress
-	Restarting    Phase = "restarting"  // for the lease to name a new attempt, or for the workers to be deleted
+	Restarting    Phase = "restarting"  // for the lease to name a new attempt
 	Starting      Phase = "starting"    // for a stopped slice to be usable
 	Watching      Phase = "watching"    // for the end of an incident that Pitstop may only watch
 	Clearing      Phase = "clearing"    // for the slices of Pitstop's own requests to be gone
@@ -57,7 +57,6 @@ func (w Workload) phase() Phase {
 		{events.ActionMaintain, Maintaining},
 		{events.ActionAdmit, Admitting},
 		{events.ActionRestart, Restarting},
-		{events.ActionRenew, Restarting},
 		{events.ActionStart, Starting},
 	} {
 		if w.has(func(effect Effect) bool { return effect.Action == under.action }) {

@@ -94,7 +94,7 @@ func (m *machine) waitForYes() {
 // quiet opens an incident when its time has come, and otherwise tells of a long wait.
 func (m *machine) quiet() {
 	m.endProbe()
-	for _, open := range []func(){m.openAdmission, m.openDueMaintenance, m.openUnusable, m.hangs, m.openTorn, m.openDiscard} {
+	for _, open := range []func(){m.openAdmission, m.openDueMaintenance, m.openUnusable, m.hangs, m.openDiscard} {
 		if open(); m.w.Incident != nil {
 			return
 		}
@@ -213,10 +213,6 @@ func (m *machine) unanswered(i int, why string) {
 		m.drop(effect.Action, effect.Slice)
 		return // the next tick ends the clean-up
 	}
-	if effect.Action == events.ActionRenew && !effect.Begun.IsZero() {
-		m.notRenewed("its " + m.w.Words().Worker + "s may have been deleted: " + why) // a second call would end those that have begun anew
-		return
-	}
 	effect.Failures++
 	// Their phase bounds a save and its verification: the maintenance comes all the same.
 	if effect.Failures >= MaxFailures && effect.Action != events.ActionSave && effect.Action != events.ActionVerify && effect.Action != events.ActionHear {
@@ -278,13 +274,7 @@ func (m *machine) overdueIn(p Phase, took string) {
 		m.undeleted(took)
 	case PhaseCreating:
 		m.notCreated(took)
-	case Restarting:
-		if m.w.effect(events.ActionRenew, "") != nil {
-			m.escalate(CodeOverdue, "the restart did not begin within "+took+": "+m.lastFailure(), "restart the training by hand; look at the log of the function recovery")
-			return
-		}
-		fallthrough
-	case Admitting:
+	case Admitting, Restarting:
 		m.escalate(CodeOverdue, "the lease could not be written within "+took+": "+m.lastFailure(), "look at the bucket and the permissions of the function recovery")
 	case Resuming:
 		m.noProgress(took)
@@ -496,13 +486,12 @@ func (m *machine) noProgress(took string) {
 		m.restart("no progress within " + took)
 	case m.unread: // it may have been lost since
 		m.inc().Deadline = m.now.Add(CheckFor)
-	case m.mayStandStill():
 	case m.w.Directory != "" && m.w.effect(events.ActionVerify, "") == nil:
 		m.inc().Deadline = m.now.Add(CheckFor)
 		m.decided("look for a new checkpoint", "no crew can tell of steps")
-		m.send(Effect{Action: events.ActionVerify, Reason: "no crew", By: m.savedSince()})
+		m.send(Effect{Action: events.ActionVerify, Reason: "no crew", By: m.lastTrouble()})
 	default:
-		m.unproven("the slice has been usable for "+took+"; there is no crew that tells of steps", false)
+		m.resumed(ByHealth, "the slice has been usable for "+took+"; there is no crew that tells of steps")
 	}
 }
 

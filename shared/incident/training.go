@@ -477,7 +477,7 @@ func (m *machine) gaveUp(s *Slot, r events.CrewReport) {
 	}
 }
 
-// restart has the training begin another attempt, within the training budget of the workload.
+// restart asks the crew for a new attempt, within the training budget of the workload.
 func (m *machine) restart(why string) {
 	if m.unreadable() {
 		return
@@ -486,7 +486,7 @@ func (m *machine) restart(why string) {
 	switch {
 	case m.w.Crew.Finished:
 		m.resumed(ByStep, "the training is finished")
-	case !m.w.Crew.Seen.IsZero() && (m.w.mayBeDone() || m.w.Budgets.Restarts >= MaxRestarts) && m.waitForVerdict(why):
+	case (m.w.mayBeDone() || m.w.Budgets.Restarts >= MaxRestarts) && m.waitForVerdict(why):
 	case m.w.Budgets.Restarts >= MaxRestarts:
 		m.escalate(CodeBudget, fmt.Sprintf("%s; %d restarts were asked for without progress past step %s", why, MaxRestarts, events.Number(in.Baseline)),
 			"read the training's own log and mend it; a verified checkpoint of a new step refills the budget")
@@ -511,14 +511,6 @@ func (m *machine) restart(why string) {
 }
 
 func (m *machine) sendRestart(why string) {
-	switch {
-	case m.renews():
-		m.sendRenewal(why)
-		return
-	case m.w.Crew.Seen.IsZero():
-		m.cannotRenew(why)
-		return
-	}
 	m.enter(Restarting)
 	m.chargeRestart()
 	m.decided(fmt.Sprintf("ask the crew for attempt %d (%d of %d)", m.w.trainingAttempt(), m.w.Budgets.Restarts, MaxRestarts), why)

@@ -24,8 +24,8 @@ type Ref struct {
 	QueuedResource string
 	// Legacy is a TPU Node of the API's former version, not a TPU VM.
 	Legacy bool
-	// Life is what Delete deletes and nothing else: the UID of the Job, or of its JobSet, as a reading showed it. For Restart it is that of
-	// the Job. The Cloud TPU API takes no such condition, so there it is empty.
+	// Life is what Delete deletes and nothing else: the UID of the Job, or of its JobSet, as a reading showed it. The Cloud TPU API takes
+	// no such condition, so there it is empty.
 	Life string
 }
 
@@ -62,7 +62,6 @@ type Provider interface {
 	Operations(ctx context.Context, project, zone string, names ...string) ([]Operation, error)
 
 	Starter
-	Restarter
 	Maintainer
 	Messenger
 	Guests
@@ -72,14 +71,6 @@ type Provider interface {
 type Starter interface {
 	// Start starts a slice that was stopped.
 	Start(ctx context.Context, r Ref) (operation string, err error)
-}
-
-// Restarter begins the training of slices again whose workers the provider makes anew.
-type Restarter interface {
-	// Restart deletes the workers of slices that were made before then, each slice in the life that its reference names. They are deleted
-	// only where all are made anew, as a reading says (Slice.Restartable); otherwise nothing is, and the error is incident.NotInState. So a
-	// repeated call deletes none that an earlier one brought.
-	Restart(ctx context.Context, slices []Ref, before time.Time) error
 }
 
 // Maintainer starts maintenance early.
@@ -143,10 +134,6 @@ type Slice struct {
 	Cause events.Cause
 	// Kept is why nobody but its owner may replace it: something else would go with it, or makes it anew. It is empty if Pitstop may.
 	Kept string
-	// Torn is when a worker was made anew last while others of the slice ran on; zero is never. Restartable says that the provider makes
-	// all its workers anew where they are deleted.
-	Torn        time.Time
-	Restartable bool
 	// Ends is when this life ends as planned; zero if it has no planned end.
 	Ends time.Time
 	// WaitsSince is since when it waits for its machines, or for the end of its deletion, by the provider's own objects; zero where it does
@@ -191,7 +178,7 @@ func (s Slice) Evidence(id string) incident.Read {
 		Slice:  s.Name, Zone: s.Zone, Condition: s.Condition, Incarnation: s.Incarnation, State: s.State, Notice: s.Notice,
 		NoticeUnread: s.NoticeUnread, Maintained: s.Maintained, Incident: s.Labels[events.LabelIncident], Ordered: s.Ordered, Abuse: s.Abuse, Directory: s.Directory,
 		Facts: incident.Facts{
-			Group: s.QueuedResource, Legacy: s.Legacy, Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Reclaimable: s.Spot, Healing: s.Healing, Cause: s.Cause, Kept: s.Kept, Ends: s.Ends, WaitsSince: s.WaitsSince, Torn: s.Torn, Restartable: s.Restartable,
+			Group: s.QueuedResource, Legacy: s.Legacy, Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Reclaimable: s.Spot, Healing: s.Healing, Cause: s.Cause, Kept: s.Kept, Ends: s.Ends, WaitsSince: s.WaitsSince,
 			Spec: s.SpecHash, Bare: s.Bare, Label: s.Labels[events.LabelPolicy], Account: s.Account,
 		},
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"time"
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/incident"
@@ -126,18 +125,6 @@ func (s Set) Start(ctx context.Context, r Ref) (string, error) {
 		return "", err
 	}
 	return p.Start(ctx, r)
-}
-
-// Restart implements Restarter. The slices have one provider.
-func (s Set) Restart(ctx context.Context, of []Ref, before time.Time) error {
-	if len(of) == 0 {
-		return &Error{Call: "restart", Class: incident.Invalid, Message: "no slice is named"}
-	}
-	p, err := s.of(of[0].Zone, "restart "+of[0].Name)
-	if err != nil {
-		return err
-	}
-	return p.Restart(ctx, of, before)
 }
 
 // Maintain implements Maintainer. The slices have one provider.

@@ -551,7 +551,7 @@ func (d *deployment) stays(ahead time.Duration) {
 func (d *deployment) another(former gke.Reading) gke.Reading {
 	d.t.Helper()
 	r := d.follow(former.Name, "it is ready again", is(gke.Ready), gke.Creating, gke.Unhealthy)
-	if r.Incarnation.ID == former.Incarnation.ID || !r.Torn.IsZero() {
+	if r.Incarnation.ID == former.Incarnation.ID || r.Torn {
 		d.t.Errorf("it was %+v and is %+v", former, r)
 	}
 	return r

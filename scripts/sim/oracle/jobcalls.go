@@ -20,12 +20,8 @@ import (
 // right before.
 func (c *Checks) calledJob(ctx context.Context, cl *world.Cluster, j world.JobConfig, what string, sent []byte, objects gke.Objects) {
 	inst := world.InstanceOf(ctx)
-	makes := recreates
-	if what == world.Restarted {
-		makes = recovers
-	}
-	if inst == nil || inst.Function != makes {
-		c.Violated("1 fence", "", "somebody else than %s has %s %s", makes, what, j.Name)
+	if inst == nil || inst.Function != recreates {
+		c.Violated("1 fence", "", "somebody else than recreate has %s %s", what, j.Name)
 		return
 	}
 	var gangs []*gang
@@ -41,9 +37,6 @@ func (c *Checks) calledJob(ctx context.Context, cl *world.Cluster, j world.JobCo
 		return
 	}
 	c.jobAllowed(inst, doc, gangs, what, func(p policy.Policy) bool {
-		if what == world.Restarted {
-			return p.Switches.Restart != policy.No
-		}
 		return p.Switches.Recreate != policy.No && gangs[0].Pool().Spot || p.Switches.RecreateNonSpot != policy.No
 	})
 	now := c.Clock.Now()
@@ -51,12 +44,8 @@ func (c *Checks) calledJob(ctx context.Context, cl *world.Cluster, j world.JobCo
 		c.Violated("1 fence", workload, "%s was %s, and no incident is open on it", j.Name, what)
 	}
 	c.actions["Job "+what]++
-	switch what {
-	case world.Deleted:
+	if what == world.Deleted {
 		c.jobDeleted(c.asSeen(inst, doc), gangs, objects)
-		return
-	case world.Restarted:
-		c.jobRestarted(c.asSeen(inst, doc), gangs, sent, objects)
 		return
 	}
 	for _, g := range gangs {
@@ -171,54 +160,6 @@ func (c *Checks) marked(ctx context.Context, cl *world.Cluster, machine string, 
 	}
 }
 
-// jobRestarted checks the deletion of a Pod: it is named by its UID, its gang does not train, and Kubernetes makes all Pods anew.
-func (c *Checks) jobRestarted(doc incident.Workload, gangs []*gang, sent []byte, objects gke.Objects) {
-	var options struct{ Preconditions struct{ UID string } }
-	if err := json.Unmarshal(sent, &options); err != nil || options.Preconditions.UID == "" {
-		c.Violated("1 fence", doc.ID, "a Pod of %s was deleted without its UID: %v", gangs[0].Name, err)
-		return
-	}
-	i := slices.IndexFunc(objects.Pods, func(p gke.Pod) bool { return p.UID == options.Preconditions.UID })
-	j := slices.IndexFunc(objects.Jobs, func(o gke.Job) bool {
-		return i >= 0 && slices.ContainsFunc(objects.Pods[i].Owners, func(of gke.Owner) bool { return of.UID == o.UID })
-	})
-	if j < 0 {
-		c.Violated("1 fence", doc.ID, "a Pod of %s was deleted that is none of its present life", gangs[0].Name)
-		return
-	}
-	job := &objects.Jobs[j]
-	if !slices.ContainsFunc(doc.Effects, func(t incident.Effect) bool { return t.Action == events.ActionRenew && c.taken[t.RequestID] }) {
-		c.Violated("9 brake", doc.ID, "%s was restarted without a slot of the brake", job.Name)
-	}
-	if at, before := c.jobs.restarted[job.UID]; before && c.Clock.Now().Sub(at) < time.Minute {
-		return // its first Pod was deleted by the same call
-	}
-	c.jobs.restarted[job.UID] = c.Clock.Now()
-	for _, g := range gangs {
-		if _, trains := g.Running(); g.Slice == job.Name && g.Up() && trains {
-			c.Violated("8 progress", doc.ID, "%s was restarted while training ran in it, at step %d", job.Name, g.LastStep())
-		}
-	}
-	if !restartsLeft(job, gangs[0].Set(), objects) {
-		c.Violated("8 progress", doc.ID, "%s was restarted, and no restart was left", job.Name)
-	}
-}
-
-// restartsLeft reports whether a Job survives the deletion of all its Pods, or its JobSet makes it anew. The Jobs of scenarios have neither
-// failure rules nor limits for each index.
-func restartsLeft(job *gke.Job, set *gke.JobSet, objects gke.Objects) bool {
-	pods := 0
-	for _, p := range objects.Pods {
-		if p.Status.Phase == "Running" && p.Deleted == nil && slices.ContainsFunc(p.Owners, func(of gke.Owner) bool { return of.UID == job.UID }) {
-			pods++
-		}
-	}
-	if job.Status.Failed+pods <= *job.Spec.BackoffLimit {
-		return true
-	}
-	return set != nil && set.Spec.FailurePolicy != nil && set.Status.Counted < set.Spec.FailurePolicy.MaxRestarts
-}
-
 // jobAllowed checks that the owner allows a call, and that nothing is paused.
 func (c *Checks) jobAllowed(inst *world.Instance, doc incident.Workload, gangs []*gang, what string, allows func(policy.Policy) bool) {
 	switch {
@@ -296,5 +237,4 @@ const (
 	patrols     = "HandlePatrol"
 	recreates   = "HandleRecreate"
 	checkpoints = "HandleCheckpoint"
-	recovers    = "HandleRecovery"
 )

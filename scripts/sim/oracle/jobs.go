@@ -25,8 +25,6 @@ type jobs struct {
 	secrets []string
 	// lists counts the lists of a cluster that a handling begins, by its number and the cluster.
 	lists map[listing]int
-	// restarted is when a Pod of each life, by the UID of its Job, was deleted last.
-	restarted map[string]time.Time
 }
 
 type listing struct {
@@ -69,7 +67,7 @@ type act struct {
 
 // watchJobs has the judge follow the clusters of its world.
 func (c *Checks) watchJobs() {
-	c.jobs = jobs{of: map[string][]*gang{}, lists: map[listing]int{}, restarted: map[string]time.Time{}}
+	c.jobs = jobs{of: map[string][]*gang{}, lists: map[listing]int{}}
 	for _, g := range c.Gangs() {
 		one := &gang{Gang: g, failed: map[string]time.Time{}, complete: map[string]time.Time{}, crashed: map[string]time.Time{}}
 		c.jobs.of[g.Workload()] = append(c.jobs.of[g.Workload()], one)
@@ -475,14 +473,12 @@ func (c *Checks) strucks(w incident.Workload, in *incident.Incident) map[events.
 // longestSilence is how long a machine is silent at most.
 const longestSilence = 3 * time.Hour
 
-// Asks follows the calls of a cluster: patrol lists what there is once, and changes nothing. Recovery deletes Pods alone.
+// Asks follows the calls of a cluster: patrol lists what there is once, and changes nothing.
 func (c *Checks) Asks(path string, r *http.Request) {
 	inst := world.InstanceOf(r.Context())
 	labels := r.Method == http.MethodPatch && strings.HasPrefix(r.URL.Path, "/api/v1/nodes/") && inst.Function == checkpoints
 	switch {
 	case labels:
-		return
-	case inst.Function == recovers && r.Method == http.MethodDelete && strings.Contains(r.URL.Path, "/pods/"): // see jobRestarted
 		return
 	case r.Method != http.MethodGet && inst.Function != recreates:
 		c.Violated("owner's word", "", "%s: %s %s in cluster %s", inst.Function, r.Method, r.URL.Path, path)

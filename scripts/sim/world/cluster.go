@@ -678,7 +678,6 @@ func (c *Cluster) Delete(j JobConfig, by string) bool {
 const (
 	Applied   = "applied"
 	Deleted   = "deleted"
-	Restarted = "restarted" // by the deletion of its Pods
 	Suspended = "suspended"
 	Resumed   = "resumed"
 )
@@ -776,9 +775,6 @@ func (c *Cluster) audited(next http.RoundTripper) http.RoundTripper {
 		}
 		for _, j := range c.Jobs {
 			api, kind, path := j.paths()
-			if r.Method == http.MethodDelete && c.ofJob(r.URL.Path, j) {
-				return c.does(r, next, j, Restarted, "k8s.core.v1.pods.delete", body)
-			}
 			var sent gke.Job // or a JobSet
 			switch {
 			case r.Method == http.MethodDelete && r.URL.Path == path+"/"+j.Name:
@@ -788,14 +784,6 @@ func (c *Cluster) audited(next http.RoundTripper) http.RoundTripper {
 			}
 		}
 		return nil, fmt.Errorf("%s %s is no call about a Job of the scenario", r.Method, r.URL.Path)
-	})
-}
-
-// ofJob reports whether a path is that of a Pod of a Job or JobSet.
-func (c *Cluster) ofJob(path string, j JobConfig) bool {
-	in := "/api/v1/namespaces/" + j.In() + "/pods/"
-	return slices.ContainsFunc(c.gangs, func(g *Gang) bool {
-		return g.Name == j.Name && g.In() == j.In() && slices.ContainsFunc(c.Pods(g), func(pod string) bool { return path == in+pod })
 	})
 }
 
@@ -814,27 +802,19 @@ func (c *Cluster) does(r *http.Request, next http.RoundTripper, j JobConfig, wha
 		c.world.Story.Calls["io."+method]++
 		c.world.mu.Unlock()
 	}
-	function := "recreate"
-	if what == Restarted {
-		function = "recovery"
-	}
 	c.world.Tell(Line{
-		Time: c.world.Clock.Now(), Kind: Called, Function: function, Subject: j.resourceName(), Workload: id, Incident: c.world.IncidentOf(id), Simulated: true,
+		Time: c.world.Clock.Now(), Kind: Called, Function: "recreate", Subject: j.resourceName(), Workload: id, Incident: c.world.IncidentOf(id), Simulated: true,
 		Text: "io." + method + " " + j.Name + " in " + c.Scope(j.In()) + said,
 	})
 	if res.StatusCode < http.StatusMultipleChoices {
 		if what == Deleted {
 			c.asked[r.URL.Path] = true
 		}
-		if what != Restarted { // the log of Pods has no sink
-			c.audit(us, method, j.resourceName(), nil)
-		}
+		c.audit(us, method, j.resourceName(), nil)
 		if c.world.Hooks.Ours != nil {
 			c.world.Hooks.Ours(r.Context(), c, j, what, sent, before)
 		}
-		if what != Restarted {
-			c.acted(j, what, us)
-		}
+		c.acted(j, what, us)
 	}
 	return res, nil
 }

@@ -458,11 +458,6 @@ func (c *Client) Maintain(ctx context.Context, held []provider.Ref) (operation s
 	return started(what, otherCall, h, op)
 }
 
-// Restart implements Provider. The API makes no workers anew: crews begin a training again.
-func (c *Client) Restart(context.Context, []provider.Ref, time.Time) error {
-	return &provider.Error{Call: "restart the workers of nodes", Class: incident.Invalid, Message: "the Cloud TPU API makes no workers anew"}
-}
-
 // Start implements Provider. The API has no request ID for it, and refuses what is not stopped.
 func (c *Client) Start(ctx context.Context, r provider.Ref) (operation string, err error) {
 	what := about(r, "start")

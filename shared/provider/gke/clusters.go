@@ -84,30 +84,22 @@ func (c *Clusters) named(project, zone string) *watched {
 // listTimeout bounds the listing of a cluster. One that does not answer must not keep patrol from the others.
 const listTimeout = 20 * time.Second
 
-// read reads all objects of a cluster. Unread is why those of some of its namespaces are not among them.
-func (c *Clusters) read(ctx context.Context, w *watched) (o Objects, unread, err error) {
+func (c *Clusters) list(ctx context.Context, w *watched, zone string) (l provider.Listing, err error) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	client, err := c.clientOf(ctx, w)
 	if err != nil {
-		return o, nil, err
+		return l, err
 	}
-	o, unread, err = client.listAll(ctx, w.Namespaces)
+	now := c.now()
+	o, unread, err := client.listAll(ctx, w.Namespaces)
 	if failed := cmp.Or(err, unread); failed != nil {
 		w.forget(client)
 	}
-	if err == nil {
-		w.orders.listed()
-	}
-	return o, unread, err
-}
-
-func (c *Clusters) list(ctx context.Context, w *watched, zone string) (l provider.Listing, err error) {
-	now := c.now()
-	o, unread, err := c.read(ctx, w)
 	if err != nil {
 		return l, err
 	}
+	w.orders.listed()
 	l.Partial, l.Unread = unread != nil, unread
 	for _, namespace := range w.Namespaces {
 		l.Only = append(l.Only, zone+"/"+namespace)
@@ -207,7 +199,7 @@ func (r Reading) slice(project string) provider.Slice {
 		Condition: r.State, State: string(r.State) + ": " + r.Why, Incarnation: r.Incarnation, Labels: map[string]string{}, Directory: r.Directory,
 		Accelerator: strings.TrimSpace(r.Accelerator + " " + r.Topology), Workers: r.Workers, Chips: r.Chips, Spot: r.Reclaimable,
 		Healing: incident.HealsNever, Cause: r.Cause, Kept: r.Kept, Ends: r.Ends.Truncate(time.Second), WaitsSince: r.WaitsSince, Ordered: r.Ordered, Notice: r.Notice,
-		Machines: r.Machines, Remains: r.Remains, Torn: r.Torn, Restartable: r.Restartable,
+		Machines: r.Machines, Remains: r.Remains,
 	}
 	if r.Heals {
 		s.Healing = incident.HealsAlways
@@ -219,7 +211,7 @@ func (r Reading) slice(project string) provider.Slice {
 	}
 	if r.State == Ready { // how many Pods of how many are ready is no news
 		s.State = string(Ready)
-		if !r.Torn.IsZero() {
+		if r.Torn {
 			s.State += ", and its Pods were not made together"
 		}
 	}

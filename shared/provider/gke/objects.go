@@ -89,11 +89,7 @@ type JobSpec struct {
 	Parallelism  *int `json:"parallelism"`
 	Completions  *int `json:"completions"`
 	BackoffLimit *int `json:"backoffLimit"`
-	// PerIndex counts the failures of each Pod for itself; nil where they are counted together.
-	PerIndex *int `json:"backoffLimitPerIndex"`
-	// Replaces says when a Pod that is deleted is made anew: at once, as a failure, or as its end is judged.
-	Replaces string `json:"podReplacementPolicy"`
-	Suspend  bool   `json:"suspend"`
+	Suspend      bool `json:"suspend"`
 	// FailurePolicy says which ends of Pods do not count.
 	FailurePolicy struct {
 		Rules []struct {
@@ -243,9 +239,6 @@ type JobSet struct {
 	order *order // likewise
 }
 
-// restartsLeft is why a slice of a JobSet begins again by itself.
-const restartsLeft = "its JobSet has restarts left"
-
 // restarts says why a slice that failed so may begin again by itself; empty if it does not. Part is the replicated Job that it belongs to.
 // The first rule that fits counts, and without one each restart counts towards the maximum. What an action does that is not known here,
 // JobSet alone knows.
@@ -267,11 +260,12 @@ func (s JobSet) restarts(part string, failed Condition) (why string) {
 			break
 		}
 	}
+	const left = "its JobSet has restarts left"
 	switch action {
 	case "FailJobSet":
 		return ""
 	case "RestartJobSetAndIgnoreMaxRestarts", "RestartJobAndIgnoreMaxRestarts":
-		return restartsLeft
+		return left
 	case "RestartJobSet", "RestartJob":
 		counted := s.Status.Counted
 		for _, part := range s.Status.Parts {
@@ -280,7 +274,7 @@ func (s JobSet) restarts(part string, failed Condition) (why string) {
 			}
 		}
 		if counted < p.MaxRestarts {
-			return restartsLeft
+			return left
 		}
 		return ""
 	}
@@ -300,9 +294,6 @@ type Pod struct {
 				Waiting *struct {
 					Reason string `json:"reason"`
 				} `json:"waiting"`
-				Running *struct {
-					Since time.Time `json:"startedAt"`
-				} `json:"running"`
 				Terminated *struct {
 					Code   int       `json:"exitCode"`
 					Reason string    `json:"reason"`
@@ -341,19 +332,6 @@ func (p Pod) over() (at time.Time) {
 		}
 	}
 	return at
-}
-
-// runs is since when all containers of the Pod have been running; zero is not known.
-func (p Pod) runs() (since time.Time) {
-	if p.Status.Started != nil {
-		since = *p.Status.Started
-	}
-	for _, c := range p.Status.Containers {
-		if r := c.State.Running; r != nil && r.Since.After(since) {
-			since = r.Since
-		}
-	}
-	return since
 }
 
 func (p Pod) ended() bool { return p.Status.Phase == "Succeeded" || p.Status.Phase == "Failed" }

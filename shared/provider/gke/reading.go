@@ -42,11 +42,9 @@ type Reading struct {
 	Heals bool
 	// Reclaimable says that Google may take the machines at any moment.
 	Reclaimable bool
-	// Torn is when a Pod was made last that others of its gang had not waited for: they run on, and were not made together. Whether they
-	// train together is not known. Zero is never.
-	Torn time.Time
-	// Restartable says that its Pods are made anew, all of them, where they are deleted: restarts are left.
-	Restartable bool
+	// Torn says that a Pod was made long after others of its gang had begun, and that those run on: they were not made together. Whether
+	// they train together is not known.
+	Torn bool
 	// Remains says that the Job or its JobSet is gone, and that something of it is left. Then nothing is known but names, state and reason.
 	Remains bool
 	// Unended are Pods whose time to end is over, and whose machine does not say that they have: they may still train.
@@ -276,7 +274,7 @@ func (s slot) reading(nodes map[string]*Node, prefix string, now time.Time) Read
 	slices.Sort(r.Unended)
 	slices.Sort(r.Machines)
 	r.Machines = slices.Compact(r.Machines)
-	r.Torn, r.Kept, r.Restartable = torn(s.pods), s.kept(), s.restartable()
+	r.Torn, r.Kept = torn(s.pods), s.kept()
 	r.State, r.Heals, r.Why = s.state(nodes)
 	if t := s.sliceTrouble(); t != "" && t != r.Why && (r.State == Unhealthy || r.State == Lost) {
 		r.Why += "; " + t
@@ -496,58 +494,19 @@ func (s slot) running(nodes map[string]*Node, healingLoss, healing bool) (state 
 // first Pods of a large gang while others of them start.
 const tornAfter = time.Minute
 
-// torn is when a Pod of a gang was made last, if another one that still runs had long been running then. A container that has begun again
-// since then has left what it ran before, and may have joined the new Pod.
-func torn(pods []Pod) (at time.Time) {
+// torn reports whether a Pod of a gang was made while another one that still runs had long been running.
+func torn(pods []Pod) bool {
 	var first, last time.Time
 	for _, p := range pods {
 		if p.ended() || p.Deleted != nil {
 			continue
 		}
-		if s := p.runs(); !s.IsZero() && (first.IsZero() || s.Before(first)) {
-			first = s
+		if s := p.Status.Started; s != nil && (first.IsZero() || s.Before(first)) {
+			first = *s
 		}
 		if p.Created.After(last) {
 			last = p.Created
 		}
 	}
-	if first.IsZero() || last.Sub(first) <= tornAfter {
-		return time.Time{}
-	}
-	return last.UTC()
+	return !first.IsZero() && last.Sub(first) > tornAfter
 }
-
-// restartable reports whether the Pods of a slice are all made anew where they are deleted: by its Job, or by its JobSet once that Job has
-// failed. Each deleted Pod counts as a failure of its Job.
-// https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-replacement-policy
-func (s slot) restartable() bool {
-	j := s.job
-	if j == nil || j.Deleted != nil || j.Spec.Suspend || s.kept() != "" || s.set != nil && (s.set.Deleted != nil || s.set.Spec.Suspend || s.set.Status.Conditions.holds("RestartingJobSet")) {
-		return false
-	}
-	for _, final := range []string{"Complete", "SuccessCriteriaMet", "Failed", "FailureTarget"} {
-		if j.Status.Conditions.holds(final) {
-			return false
-		}
-	}
-	gang := 0
-	for _, p := range s.pods {
-		switch {
-		case p.Status.Phase == "Failed": // it was counted
-		case p.Status.Phase != "Running", p.Deleted != nil:
-			return false // what has ended well is not made anew, and what begins or ends needs no restart
-		default:
-			gang++
-		}
-	}
-	switch {
-	case gang != j.Spec.pods() || j.Status.Succeeded > 0:
-		return false
-	case j.Spec.Replaces != replacesAtOnce, j.Spec.PerIndex != nil:
-		return false // how its Pods end would decide: one that ends well counts as complete
-	}
-	return j.Status.Failed+gang <= j.Spec.retries() || s.set != nil && s.set.restarts(s.part, failing) == restartsLeft
-}
-
-// replacesAtOnce is the pod replacement policy by which a Pod that is deleted counts as failed, however it ends.
-const replacesAtOnce = "TerminatingOrFailed"

@@ -455,98 +455,18 @@ func TestNoticesAndEnds(t *testing.T) {
 
 // TestAGangThatWasMendedAloneIsTorn: the Job made one Pod anew while the other ran on.
 func TestAGangThatWasMendedAloneIsTorn(t *testing.T) {
-	at := func(text string) time.Time {
-		t.Helper()
-		at, err := time.Parse(time.RFC3339, text)
+	for name, c := range map[string]struct {
+		created string
+		want    bool
+	}{"made together": {"2026-11-12T10:00:00Z", false}, "made while the first began": {"2026-11-12T10:05:40Z", false}, "made an hour later": {"2026-11-12T11:05:00Z", true}} {
+		o := gang(t)
+		created, err := time.Parse(time.RFC3339, c.created)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return at
-	}
-	for name, c := range map[string]struct {
-		created, runs, want string
-	}{
-		"made together":                                  {"2026-11-12T10:00:00Z", "", ""},
-		"made while the first began":                     {"2026-11-12T10:05:40Z", "", ""},
-		"made an hour later":                             {"2026-11-12T11:05:00Z", "", "2026-11-12T11:05:00Z"},
-		"made an hour later, and the other waits":        {"2026-11-12T11:05:00Z", "2026-11-12T10:06:00Z", "2026-11-12T11:05:00Z"},
-		"made an hour later, and the other begins again": {"2026-11-12T11:05:00Z", "2026-11-12T11:06:00Z", ""},
-	} {
-		o := gang(t)
-		if c.runs != "" {
-			o.Pods[0].Status.Containers = parsed[Pod](t, fmt.Sprintf(`{"status":{"containerStatuses":[{"state":{"running":{"startedAt":%q}}}]}}`, c.runs)).Status.Containers
-		}
-		o.Pods[1] = aPod(t, "b2", "n2", func(p *Pod) { p.Created, p.Status.Started = at(c.created), &now })
-		want := time.Time{}
-		if c.want != "" {
-			want = at(c.want)
-		}
-		if r := Readings(o, "l", "c", now)[0]; !r.Torn.Equal(want) || r.State != Ready {
-			t.Errorf("%s: torn at %v, %s", name, r.Torn, r.State)
-		}
-	}
-}
-
-// TestWhereRestartsAreLeft: each Pod that is deleted counts as a failure of its Job, and all of them have to be made anew.
-func TestWhereRestartsAreLeft(t *testing.T) {
-	const replaces = `,"podReplacementPolicy":"TerminatingOrFailed"`
-	job := func(spec, status string) func(*Objects) {
-		return func(o *Objects) {
-			o.Jobs = []Job{parsed[Job](t, `{"metadata":{"name":"llama","namespace":"teams","uid":"j1"},"spec":{"parallelism":2`+spec+
-				`,"template":{"spec":{"containers":[{"resources":{"limits":{"google.com/tpu":"4"}}}]}}},"status":{`+status+`}}`)}
-		}
-	}
-	set := func(policy, status, spec, of string) func(*Objects) {
-		return func(o *Objects) {
-			job(spec, of)(o)
-			inSet(aJobSet(t, "", policy, status), o.Jobs[0])(o)
-		}
-	}
-	pods := func(change func(o *Objects)) func(*Objects) {
-		return func(o *Objects) {
-			job(`,"backoffLimit":6`+replaces, "")(o)
-			change(o)
-		}
-	}
-	for name, c := range map[string]struct {
-		change func(*Objects)
-		want   bool
-	}{
-		"the Job bears both":                      {job(`,"backoffLimit":2`+replaces, ""), true},
-		"the Job bears one":                       {job(`,"backoffLimit":1`+replaces, ""), false},
-		"the Job bears none":                      {job(`,"backoffLimit":0`+replaces, ""), false},
-		"the default":                             {job(replaces, `"failed":4`), true},
-		"the default, nearly spent":               {job(replaces, `"failed":5`), false},
-		"the end of a Pod is judged":              {job(`,"backoffLimit":6,"podReplacementPolicy":"Failed"`, ""), false},
-		"what a deletion does is not known":       {job(`,"backoffLimit":6`, ""), false},
-		"failures count by index":                 {job(`,"backoffLimit":6,"backoffLimitPerIndex":3`+replaces, ""), false},
-		"it is suspended":                         {job(`,"backoffLimit":6,"suspend":true`+replaces, ""), false},
-		"it has failed":                           {job(`,"backoffLimit":6`+replaces, strings.TrimPrefix(condition("FailureTarget", "x"), ",")), false},
-		"it is done":                              {job(`,"backoffLimit":6`+replaces, strings.TrimPrefix(condition("SuccessCriteriaMet", "x"), ",")), false},
-		"a Pod has ended well":                    {job(`,"backoffLimit":6`+replaces, `"succeeded":1`), false},
-		"its JobSet restarts it":                  {set(`,"failurePolicy":{"maxRestarts":1}`, "", `,"backoffLimit":0`+replaces, ""), true},
-		"its JobSet has no restarts left":         {set(`,"failurePolicy":{"maxRestarts":1}`, `"restartsCountTowardsMax":1`, `,"backoffLimit":0`+replaces, ""), false},
-		"its JobSet has no restarts, the Job has": {set(`,"failurePolicy":{"maxRestarts":1}`, `"restartsCountTowardsMax":1`, `,"backoffLimit":2`+replaces, ""), true},
-		"its JobSet has no failure policy":        {set("", "", `,"backoffLimit":0`+replaces, ""), false},
-		"its JobSet fails with it":                {set(`,"failurePolicy":{"maxRestarts":9,"rules":[{"action":"FailJobSet"}]}`, "", `,"backoffLimit":0`+replaces, ""), false},
-		"an action of its JobSet is not known":    {set(`,"failurePolicy":{"maxRestarts":9,"rules":[{"action":"Later"}]}`, "", `,"backoffLimit":0`+replaces, ""), false},
-		"its JobSet begins again":                 {set(`,"failurePolicy":{"maxRestarts":9}`, strings.TrimPrefix(condition("RestartingJobSet", "x"), ","), `,"backoffLimit":0`+replaces, ""), false},
-		"its JobSet is suspended":                 {set(`,"suspend":true,"failurePolicy":{"maxRestarts":9}`, "", `,"backoffLimit":0`+replaces, ""), false},
-		"another controller makes it":             {pods(func(o *Objects) { o.Jobs[0].Owners = []Owner{{"RayJob", "r", "r1", true}} }), false},
-		"all its Pods run":                        {pods(func(*Objects) {}), true},
-		"a Pod that failed was counted":           {pods(func(o *Objects) { o.Pods = append(o.Pods, aPod(t, "b0", "n2", hasFailed)) }), true},
-		"a Pod waits":                             {pods(func(o *Objects) { o.Pods[1] = aPod(t, "b", "", waits) }), false},
-		"a Pod is deleted":                        {pods(func(o *Objects) { o.Pods[1].Deleted = &now }), false},
-		"a Pod is missing":                        {pods(func(o *Objects) { o.Pods = o.Pods[:1] }), false},
-		"the JobSet has yet to make the Job": {func(o *Objects) {
-			inSet(aJobSet(t, "", `,"failurePolicy":{"maxRestarts":9}`, ""), Job{})(o)
-			o.Jobs = nil
-		}, false},
-	} {
-		o := gang(t)
-		c.change(&o)
-		if r := Readings(o, "l", "c", now)[0]; r.Restartable != c.want {
-			t.Errorf("%s: %t, want %t: %+v", name, r.Restartable, c.want, r)
+		o.Pods[1] = aPod(t, "b2", "n2", func(p *Pod) { p.Created, p.Status.Started = created, &now })
+		if r := Readings(o, "l", "c", now)[0]; r.Torn != c.want || r.State != Ready {
+			t.Errorf("%s: torn %t, %s", name, r.Torn, r.State)
 		}
 	}
 }
