@@ -135,10 +135,16 @@ func TestAClusterThatIsNotReadLeavesItsJobsUnread(t *testing.T) {
 		return incident.Advance(p, w, e, now)
 	}
 	b.minutes(1)
-	defer b.cluster.Inject(gketest.Fault{Verb: "list", Times: -1, Code: http.StatusServiceUnavailable})()
+	heals := b.cluster.Inject(gketest.Fault{Verb: "list", Times: -1, Code: http.StatusServiceUnavailable})
 	b.Clock.Advance(time.Minute)
 	b.Want(b.tick(), fleettest.Rejected) // the fault is logged
-	b.Want(unread, []bool{false, true})
+	heals()
+	set, ok := b.Fleet.Provider.(provider.Set)
+	b.Want(ok, true)
+	set[provider.GKE] = gke.New([]gke.Cluster{{Project: fleettest.Project, Location: "us-east5", Name: "trainers", Namespaces: []string{"teams"}}},
+		func(context.Context, gke.Cluster) (gke.Client, error) { return gke.Client{HTTP: b.http, URL: "http://cluster.invalid"}, nil }, b.Clock.Now)
+	b.minutes(1) // the configuration does not name its namespace any more
+	b.Want(unread, []bool{false, true, true})
 }
 
 // TestAClusterIsReadWithFourLists: however many Jobs it has and whatever they are in.

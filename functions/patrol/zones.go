@@ -96,13 +96,17 @@ func (t *round) list(ctx context.Context, name string, wanted map[string]bool) e
 	if t.sweeping && wanted == nil && provider.Of(name) == provider.CloudTPU {
 		t.janitor(ctx, z, name, list)
 	}
-	if list.Partial {
-		return nil // an unlisted slice may still exist
-	}
 	for _, at := range z.places() {
-		if !listed[at] && list.Misses(at.zone) && asked(at) {
+		switch {
+		case listed[at]:
+		case !list.Misses(at.zone): // it may still exist, and nobody has read how it is
+			t.unread[z.known[at]] = true
+		case asked(at):
 			t.try("slice "+at.name, t.missing(ctx, z, at, list))
 		}
+	}
+	if list.Partial {
+		return nil
 	}
 	if len(z.known) == 0 && provider.Of(name) == provider.CloudTPU {
 		delete(t.zones, name) // until the next sweep; of a cluster no log entry may tell before that

@@ -450,6 +450,7 @@ func (m *machine) trouble(t Trouble, life events.Incarnation) bool {
 			in = m.inc()
 			in.Troubles = slices.Clone(in.Troubles)
 			in.Troubles[i].Claimed = false
+			m.attribute(in, t.Cause, t.At)
 			if !proves {
 				return false
 			}
@@ -494,7 +495,7 @@ func specific(c events.Cause) int {
 // attribute takes the better cause. It refunds the training's charges when an event of the machines came before the incident's
 // trouble. A later event explains none of that trouble.
 func (m *machine) attribute(in *Incident, c events.Cause, at time.Time) {
-	if specific(c) <= specific(in.Cause) {
+	if specific(c) <= specific(in.Cause) || m.onlyClaimsRefund(in) {
 		return
 	}
 	was := in.Cause
@@ -507,10 +508,15 @@ func (m *machine) attribute(in *Incident, c events.Cause, at time.Time) {
 	m.changed = true
 }
 
+// onlyClaimsRefund reports whether the evidence is a line that users can write, and would give charges back. What proves it does.
+func (m *machine) onlyClaimsRefund(in *Incident) bool {
+	return m.from.Rank == events.RankUser && !in.Cause.Infrastructure() && in.Charged > 0
+}
+
 // reattribute corrects the incident that closed last when evidence about it arrives late. It rewrites the archive record under the
 // same ID; a late message opens nothing.
 func (m *machine) reattribute(c events.Cause, text string) {
-	if m.w.Closed == nil || specific(c) <= specific(m.w.Closed.Cause) {
+	if m.w.Closed == nil || specific(c) <= specific(m.w.Closed.Cause) || m.onlyClaimsRefund(m.w.Closed) {
 		return
 	}
 	if first := m.w.Closed.Troubles[0].At; m.when().Before(first.Add(-Linger)) {

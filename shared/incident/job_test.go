@@ -312,6 +312,23 @@ func TestWhatStruckTheMachinesPays(t *testing.T) {
 	}
 }
 
+// TestOnlyProofGivesAChargeBack: a line that users can write says that the machines were preempted, and then an audit entry does.
+func TestOnlyProofGivesAChargeBack(t *testing.T) {
+	n := at(t, policies["everything"], true, "exit 139, gave up, its verdict", nil)
+	w := n.w
+	for _, c := range []struct {
+		rank     events.Rank
+		restarts int
+	}{{events.RankUser, 1}, {events.RankAudit, 0}} {
+		w, _, _ = incident.Advance(policies["everything"], w, incident.Interrupted{
+			Origin: incident.Origin{ID: fmt.Sprint(c.rank), Time: n.now, Rank: c.rank}, Slice: w.Slices[0].Name, Incarnation: w.Slices[0].Incarnation, Cause: events.CausePreemption, Text: "preempted",
+		}, n.now)
+		if w.Budgets.Restarts != c.restarts || w.Incident.Charged != c.restarts || w.Incident.Cause.Infrastructure() != (c.restarts == 0) {
+			t.Errorf("by rank %v: %d restarts are spent, for %s", c.rank, w.Budgets.Restarts, w.Incident.Cause)
+		}
+	}
+}
+
 // TestMaintenanceThatBeganPays for what the training did then, whoever began it. Maintenance that is only announced does not.
 func TestMaintenanceThatBeganPays(t *testing.T) {
 	p := policies["everything"]

@@ -179,7 +179,7 @@ func (m *machine) unverified(e Checked) {
 	in := m.inc()
 	if m.phase() == Resuming {
 		m.drop(events.ActionVerify, "")
-		m.resumed(ByHealth, "the slice is usable; there is no crew that tells of steps and no new checkpoint yet")
+		m.unproven("the slice is usable; there is no crew that tells of steps and no new checkpoint yet")
 		return
 	}
 	if m.phase() == Discarding && e.None && !m.w.trained() {

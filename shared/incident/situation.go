@@ -407,7 +407,8 @@ func (m *machine) reactWhileDiscarding(s sight) {
 
 // reactWatching: Pitstop may do nothing, or nothing about the training that hangs. A slice that cannot be used is another trouble.
 func (m *machine) reactWatching(s sight) {
-	if m.onlyHangs() && s.is != serving {
+	passes := s.is == unusable && m.now.Sub(s.Since) < SickFor // in quiet times it would open no incident either
+	if m.onlyHangs() && s.is != serving && !passes {
 		m.enter(Resuming)
 		m.reactWaiting(s)
 		return

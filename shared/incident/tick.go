@@ -491,8 +491,17 @@ func (m *machine) noProgress(took string) {
 		m.decided("look for a new checkpoint", "no crew can tell of steps")
 		m.send(Effect{Action: events.ActionVerify, Reason: "no crew", By: m.lastTrouble()})
 	default:
-		m.resumed(ByHealth, "the slice has been usable for "+took+"; there is no crew that tells of steps")
+		m.unproven("the slice has been usable for " + took + "; there is no crew that tells of steps")
 	}
+}
+
+// unproven ends the wait for progress that nothing has shown. A crew that has spoken in a life before ought to speak in this one.
+func (m *machine) unproven(why string) {
+	if !m.w.Crew.Seen.IsZero() {
+		m.restart("no crew tells of steps, and no new checkpoint is known")
+		return
+	}
+	m.resumed(ByHealth, why)
 }
 
 // stillClearing goes on with a clean-up, and ends one that found nothing to clean.

@@ -132,7 +132,7 @@ func (m *machine) verdictRead(e VerdictRead) {
 	if !e.SavedAt.IsZero() {
 		m.saves(e.Saved, e.SavedAt, e.SavedURI, e.SavedBytes)
 	}
-	if m.phase() == Resuming && e.Verdict == nil && !m.w.spoke() && e.Saved > m.w.Incident.Baseline && e.SavedAt.After(m.savedSince()) {
+	if m.phase() == Resuming && e.Verdict == nil && !m.w.spoke() && e.Saved > m.w.Incident.Baseline && e.SavedAt.After(m.lastTrouble()) {
 		m.resumed(ByCheckpoint, "checkpoint "+events.Number(e.Saved)+" is newer than the trouble")
 		return
 	}
