@@ -142,7 +142,9 @@ func TestAClusterThatIsNotReadLeavesItsJobsUnread(t *testing.T) {
 	set, ok := b.Fleet.Provider.(provider.Set)
 	b.Want(ok, true)
 	set[provider.GKE] = gke.New([]gke.Cluster{{Project: fleettest.Project, Location: "us-east5", Name: "trainers", Namespaces: []string{"teams"}}},
-		func(context.Context, gke.Cluster) (gke.Client, error) { return gke.Client{HTTP: b.http, URL: "http://cluster.invalid"}, nil }, b.Clock.Now)
+		func(context.Context, gke.Cluster) (gke.Client, error) {
+			return gke.Client{HTTP: b.http, URL: "http://cluster.invalid"}, nil
+		}, b.Clock.Now)
 	b.minutes(1) // the configuration does not name its namespace any more
 	b.Want(unread, []bool{false, true, true})
 }
