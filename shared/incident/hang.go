@@ -214,23 +214,6 @@ func (m *machine) onlyHangs() bool {
 	return m.phase() == Watching && in.Troubles[0].Cause == events.CauseHang && m.p.Unreadable == "" && !m.watchOnly()
 }
 
-// savesBesideHang ends the watch over a training that hangs once announced maintenance of it is due: that has an incident of its own.
-func (m *machine) savesBesideHang() {
-	if !m.onlyHangs() || !m.allReady() {
-		return
-	}
-	for i := range m.w.Slices {
-		s := &m.w.Slices[i]
-		due := m.due(s.Notice)
-		ongoing := s.Notice.Status == events.NoticeOngoing && !s.Notice.Declined
-		if s.announced() && m.mayOpen(s) && (ongoing || !due.IsZero() && !m.now.Before(due)) {
-			m.finish(Observed, "", m.watchCode(), "maintenance comes before the training goes on", "")
-			m.openMaintenance(s)
-			return
-		}
-	}
-}
-
 // crewsHeard says whether a crew's guest attribute reports a running training, and whether all attributes could be read.
 func (m *machine) crewsHeard() (runs, read bool) {
 	read = true

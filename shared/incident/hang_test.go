@@ -366,23 +366,6 @@ func TestAHangStopsNoCare(t *testing.T) {
 			}
 		}
 	}
-	for allowed, p := range map[string]policy.Policy{"saving": policies["everything"], "watching": policies["watch"]} {
-		for _, status := range []events.NoticeStatus{events.NoticePending, events.NoticeOngoing} {
-			j := hung(t, p)
-			first := j.w.Incident.ID
-			n := events.Notice{Status: status, WindowStart: j.now.Add(30 * time.Minute), WindowEnd: j.now.Add(time.Hour)}
-			j.learns(incident.Noticed{
-				Origin: incident.Origin{Time: j.now.Add(time.Minute), Rank: events.RankReading}, Slice: "llama-8b", Incarnation: j.w.Slices[0].Incarnation, Notice: n, InAPI: true,
-			})
-			asked := ""
-			for n := 0; n < 25 && asked == ""; n++ {
-				asked += j.learns(incident.Ticked{})
-			}
-			if asked == "" && allowed == "saving" || phaseOf(j.w) != allowed || (j.w.Incident.ID == first) != (allowed == "watching") {
-				t.Errorf("%s: %q is asked for: %s", status, asked, tale(j.w))
-			}
-		}
-	}
 }
 
 // TestAStepThatNobodyDidHidesNoStep: the training's true steps are far behind it, and newer.

@@ -63,9 +63,7 @@ func (m *machine) wait() {
 		m.stillClearing()
 	case Healing:
 		m.startStopped()
-	case Watching:
-		m.savesBesideHang()
-	case Maintaining, Looking, PhaseDeleting, Admitting, Resuming, Restarting, Starting, Discarding, Closed: // nothing but their end
+	case Maintaining, Looking, PhaseDeleting, Admitting, Resuming, Restarting, Starting, Watching, Discarding, Closed: // nothing but their end
 	}
 }
 
