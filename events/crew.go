@@ -178,8 +178,8 @@ const (
 	RequestObject = "pitstop-request.json"
 )
 
-// MetadataRequest is the metadata key of a CrewRequest, MetadataCheckpointDir the key of the checkpoint directory, and
-// MetadataDataDir the key of the directories that training reads its data from, with commas or spaces between them.
+// The keys of a slice's metadata: of a CrewRequest, of the checkpoint directory, and of the directories that training reads its data
+// from. Those have commas or spaces between them.
 const (
 	MetadataRequest       = "pitstop-request"
 	MetadataCheckpointDir = "pitstop-checkpoint-dir"

@@ -288,14 +288,7 @@ var acting = map[string]func(d *deployment){
 		d.comes("it is verified", func(w incident.Workload) bool { return w.Incident.Save.Verified && w.Incident.Phase == incident.Window })
 		d.made()
 		d.ahead += 5 * time.Minute
-		for _, n := range []string{"a", "b"} {
-			d.remove("/api/v1/nodes/" + d.namespace + "-" + n)
-		}
-		d.machine("c", "pool", 4)
-		d.machine("d", "pool", 4)
-		d.comes("it is created again", d.has(2))
-		d.made("DELETE jobs/llama 200", "POST jobs 201")
-		d.another(was)
+		d.moves(was)
 		d.comes("its training may begin", func(w incident.Workload) bool { return w.Incident.Phase == incident.Resuming })
 		d.reports(events.CrewReport{Schema: events.Schema, Report: events.ReportProgress, Attempt: 2, Step: 1110, CheckpointStep: 1100})
 		w = d.workload()
@@ -353,14 +346,7 @@ var acting = map[string]func(d *deployment){
 		if w.Incident.Phase != incident.Window || w.Incident.Save.Step != 1100 {
 			d.t.Errorf("it does not wait for its maintenance: %s", tale(w))
 		}
-		for _, n := range []string{"a", "b"} {
-			d.remove("/api/v1/nodes/" + d.namespace + "-" + n)
-		}
-		d.machine("c", "pool", 4)
-		d.machine("d", "pool", 4)
-		d.comes("it is created again", d.has(2))
-		d.made("DELETE jobs/llama 200", "POST jobs 201")
-		d.another(was)
+		d.moves(was)
 		if w := d.workload(); w.Budgets.Restarts != 0 || w.Incident.Cause != events.CauseMaintenance {
 			d.t.Errorf("its maintenance is charged otherwise: %+v%s", w.Budgets, tale(w))
 		}
@@ -555,6 +541,19 @@ func (d *deployment) another(former gke.Reading) gke.Reading {
 		d.t.Errorf("it was %+v and is %+v", former, r)
 	}
 	return r
+}
+
+// moves takes the two machines of a Job away and brings two others, and waits until the Job is another one there.
+func (d *deployment) moves(former gke.Reading) {
+	d.t.Helper()
+	for _, n := range []string{"a", "b"} {
+		d.remove("/api/v1/nodes/" + d.namespace + "-" + n)
+	}
+	d.machine("c", "pool", 4)
+	d.machine("d", "pool", 4)
+	d.comes("it is created again", d.has(2))
+	d.made("DELETE jobs/llama 200", "POST jobs 201")
+	d.another(former)
 }
 
 // resumes checks that the incident ends once the training has saved a later step. Without a crew's line, Pitstop looks for the checkpoint

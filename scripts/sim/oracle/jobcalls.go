@@ -91,9 +91,9 @@ func (c *Checks) jobDeleted(doc incident.Workload, gangs []*gang, objects gke.Ob
 	}
 }
 
-// marked checks a call of ours about a machine that has just taken effect: it sets the one label, once, on a machine whose maintenance can
-// be moved and that one training alone is on, after a save that is complete, and where the owner allows it. Sent is its body, and objects
-// are what was there right before.
+// marked checks a call of ours about a machine that has just taken effect. It sets the one label, once. The maintenance of the machine can
+// be moved, and one training alone is on it. Its save is complete, and the owner allows the call. Sent is its body, and objects are what
+// was there right before.
 func (c *Checks) marked(ctx context.Context, cl *world.Cluster, machine string, sent map[string]any, objects gke.Objects) {
 	i := slices.IndexFunc(objects.Nodes, func(n gke.Node) bool { return n.Name == machine })
 	if i < 0 {

@@ -198,8 +198,7 @@ func jobEnded(g *world.Gang, job *gke.Job, how, ofSet string) bool {
 	return set != nil && slices.ContainsFunc(set.Status.Conditions, func(x gke.Condition) bool { return x.Type == ofSet && x.Status == "True" })
 }
 
-// rightWait checks that a slice of which people are told that it waits has been without all of its machines for as long, or that its
-// deletion has not ended.
+// rightWait checks what people are told of a wait: the slice has lacked a machine for as long, or its deletion has not ended.
 func (c *Checks) rightWait(w incident.Workload) {
 	now := c.Clock.Now()
 	waits := slices.ContainsFunc(c.gangs(w.ID), func(g *gang) bool {
