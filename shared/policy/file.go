@@ -195,41 +195,152 @@ func target(n yaml.Node) yaml.Node {
 
 // policy is the policy of an entry. It adds the entry's faults to f.
 func (e entry) policy(name string, f *FileError) Policy {
-	fault := func(n yaml.Node, format string, args ...any) {
-		f.add(&n, "policy %s: %s", quoted(name), fmt.Sprintf(format, args...))
+	r := reader{policy: name, faults: f}
+	p := r.preset(e.Preset)
+	p.Name = name
+	r.switches(&p, e)
+	p.Zones = r.zones("zones", e.Zones)
+	r.shapes(&p, e.Shapes)
+	r.subnetworks(&p, e.Subnetworks)
+	if d, ok := r.span("lead", e.Lead, MinLead, MaxLead); ok {
+		p.Lead = d
 	}
-	// word is the single value at a node; ok is false where there is none.
-	word := func(field string, n yaml.Node) (s string, ok bool) {
-		switch t := target(n); {
-		case isNull(&t):
-			return "", false
-		case t.Kind != yaml.ScalarNode:
-			fault(n, "%s is not a single value", field)
-			return "", false
-		default:
-			return t.Value, true
-		}
+	if d, ok := r.span("give_up_after", e.GiveUpAfter, 0, math.MaxInt64); ok {
+		p.GiveUpAfter = d
 	}
-	span := func(field string, n yaml.Node) (d time.Duration, ok bool) {
-		s, ok := word(field, n)
-		if !ok {
-			return 0, false
-		}
-		d, err := time.ParseDuration(s)
-		if err != nil {
-			fault(n, "%s %.40q is no duration such as 10m or 48h", field, s)
-		}
-		return d, err == nil
+	if s, ok := r.oneOf("save", e.Save, string(events.SaveNatural), string(events.SaveSignal)); ok {
+		p.Save = events.SaveMode(s)
 	}
+	if s, ok := r.oneOf("hang", e.Hang, string(HangReport), string(HangRestart)); ok {
+		p.Hang = Hang(s)
+	}
+	if n, ok := r.number("restarts_per_day", e.RestartsADay, 1, MaxRestartsPerDay); ok {
+		p.RestartsPerDay = n
+	}
+	if s, ok := r.oneOf("when_escalated", e.WhenEscalated, string(KeepIdle), string(DeleteIdle)); ok {
+		p.WhenEscalated = WhenEscalated(s)
+	}
+	if p.WhenEscalated == DeleteIdle {
+		p.DeleteAfter = DefaultDeleteAfter
+	}
+	if d, ok := r.span("delete_after", e.DeleteAfter, MinDeleteAfter, MaxDeleteAfter); ok {
+		p.DeleteAfter = d
+	}
+	if s, ok := r.oneOf("autocheckpoint", e.Autocheckpoint, string(AutocheckpointKeep), string(AutocheckpointOn)); ok {
+		p.Autocheckpoint = Autocheckpoint(s)
+	}
+	p.ChipHourPrice, p.EgressPrice = r.price("chip_hour_price", e.ChipHourPrice), r.price("egress_price", e.EgressPrice)
+	if s, ok := r.oneOf("other_regions", e.OtherRegions, "no", "yes"); ok {
+		p.OtherRegions = s == "yes"
+	}
+	return p
+}
 
+// reader reads the fields of one entry, and notes their faults.
+type reader struct {
+	policy string
+	faults *FileError
+}
+
+func (r reader) fault(n yaml.Node, format string, args ...any) {
+	r.faults.add(&n, "policy %s: %s", quoted(r.policy), fmt.Sprintf(format, args...))
+}
+
+// word is the single value at a node; ok is false where there is none.
+func (r reader) word(field string, n yaml.Node) (s string, ok bool) {
+	switch t := target(n); {
+	case isNull(&t):
+		return "", false
+	case t.Kind != yaml.ScalarNode:
+		r.fault(n, "%s is not a single value", field)
+		return "", false
+	default:
+		return t.Value, true
+	}
+}
+
+// oneOf is a word out of two.
+func (r reader) oneOf(field string, n yaml.Node, a, b string) (s string, ok bool) {
+	s, ok = r.word(field, n)
+	if ok && s != a && s != b {
+		r.fault(n, "%s %.40q is neither %s nor %s", field, s, a, b)
+	}
+	return s, ok
+}
+
+// span is a duration within bounds.
+func (r reader) span(field string, n yaml.Node, least, most time.Duration) (d time.Duration, ok bool) {
+	s, ok := r.word(field, n)
+	if !ok {
+		return 0, false
+	}
+	d, err := time.ParseDuration(s)
+	switch {
+	case err != nil:
+		r.fault(n, "%s %.40q is no duration such as 10m or 48h", field, s)
+		return 0, false
+	case d < 0 && least == 0:
+		r.fault(n, "%s %v is negative", field, d)
+	case d < least || d > most:
+		r.fault(n, "%s %v is not between %v and %v", field, d, least, most)
+	}
+	return d, true
+}
+
+// number is a whole number within bounds.
+func (r reader) number(field string, n yaml.Node, least, most int) (i int, ok bool) {
+	s, ok := r.word(field, n)
+	if !ok {
+		return 0, false
+	}
+	i, err := strconv.Atoi(s)
+	if err != nil || i < least || i > most {
+		r.fault(n, "%s %.40q is no number from %d to %d", field, s, least, most)
+	}
+	return i, true
+}
+
+// price is in dollars; 0 where there is none.
+func (r reader) price(field string, n yaml.Node) float64 {
+	s, ok := r.word(field, n)
+	if !ok {
+		return 0
+	}
+	price, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(price >= 0 && price <= math.MaxFloat64) {
+		r.fault(n, "%s %.40q is no price in dollars", field, s)
+	}
+	return price
+}
+
+func (r reader) zones(field string, nodes []yaml.Node) (all []string) {
+	for _, n := range nodes {
+		z := target(n).Value
+		if !zoneName.MatchString(z) {
+			r.fault(n, "%s: %.40q is no zone", field, z)
+		}
+		all = append(all, z)
+	}
+	return all
+}
+
+// preset is the preset that a policy starts from: without one, it only watches.
+func (r reader) preset(n yaml.Node) Policy {
 	p, _ := preset("watch")
-	if s, ok := word("preset", e.Preset); ok {
-		if p, ok = preset(s); !ok {
-			fault(e.Preset, "preset %.40q is none of %s", s, strings.Join(presetNames, ", "))
+	s, named := r.word("preset", n)
+	if named {
+		known := false
+		if p, known = preset(s); !known {
+			r.fault(n, "preset %.40q is none of %s", s, strings.Join(presetNames, ", "))
 		}
 	}
-	who := "policy " + name
-	if p.Name = name; e.Preset.Value != "" {
+	return p
+}
+
+// switches sets what the entry itself says, and who limits what.
+func (r reader) switches(p *Policy, e entry) {
+	who := "policy " + r.policy
+	if e.Preset.Value != "" {
 		p.limitedBy(fmt.Sprintf("%s (preset %s)", who, target(e.Preset).Value))
 	} else {
 		p.limitedBy(who)
@@ -241,129 +352,53 @@ func (e entry) policy(name string, f *FileError) Policy {
 			continue // the outline has reported it
 		}
 		if err := l.UnmarshalText([]byte(target(n).Value)); err != nil {
-			fault(n, "%s: %v", s, err)
+			r.fault(n, "%s: %v", s, err)
 		}
 		delete(p.Limits, Switch(s))
 		p.limit(Switch(s), *l, who)
 	}
-	zones := func(field string, nodes []yaml.Node) (all []string) {
-		for _, n := range nodes {
-			z := target(n).Value
-			if !zoneName.MatchString(z) {
-				fault(n, "%s: %.40q is no zone", field, z)
-			}
-			all = append(all, z)
-		}
-		return all
-	}
-	p.Zones = zones("zones", e.Zones)
-	for _, n := range e.Shapes {
+}
+
+func (r reader) shapes(p *Policy, nodes []yaml.Node) {
+	for _, n := range nodes {
 		var s shape
-		f.yaml(n.Decode(&s))
+		r.faults.yaml(n.Decode(&s))
 		if isNull(&s.Accelerator) {
-			fault(n, "shapes: a shape has to name its accelerator")
+			r.fault(n, "shapes: a shape has to name its accelerator")
 			continue
 		}
-		accelerator, ok := word("shapes: accelerator", s.Accelerator)
+		accelerator, ok := r.word("shapes: accelerator", s.Accelerator)
 		if _, err := topology.Parse(accelerator); ok && (err != nil || !acceleratorType.MatchString(accelerator)) {
-			fault(s.Accelerator, "shapes: %.40q is no accelerator type such as v5litepod-8", accelerator)
+			r.fault(s.Accelerator, "shapes: %.40q is no accelerator type such as v5litepod-8", accelerator)
 		}
 		if _, twice := p.Shape(accelerator); twice {
-			fault(s.Accelerator, "shapes: %.40q is there twice", accelerator)
+			r.fault(s.Accelerator, "shapes: %.40q is there twice", accelerator)
 		}
-		version, ok := word("shapes: runtime_version", s.RuntimeVersion)
+		version, ok := r.word("shapes: runtime_version", s.RuntimeVersion)
 		if ok && !runtimeVersion.MatchString(version) {
-			fault(s.RuntimeVersion, "shapes: %.40q is no runtime version", version)
+			r.fault(s.RuntimeVersion, "shapes: %.40q is no runtime version", version)
 		}
-		p.Shapes = append(p.Shapes, Shape{accelerator, version, zones("shapes: zones", s.Zones)})
+		p.Shapes = append(p.Shapes, Shape{accelerator, version, r.zones("shapes: zones", s.Zones)})
 	}
-	if d, ok := span("lead", e.Lead); ok {
-		p.Lead = d
-		if d < MinLead || d > MaxLead {
-			fault(e.Lead, "lead %v is not between %v and %v", d, MinLead, MaxLead)
-		}
-	}
-	if d, ok := span("give_up_after", e.GiveUpAfter); ok {
-		p.GiveUpAfter = d
-		if d < 0 {
-			fault(e.GiveUpAfter, "give_up_after %v is negative", d)
-		}
-	}
-	if s, ok := word("save", e.Save); ok {
-		p.Save = events.SaveMode(s)
-		if p.Save != events.SaveNatural && p.Save != events.SaveSignal {
-			fault(e.Save, "save %.40q is neither natural nor signal", s)
-		}
-	}
-	if s, ok := word("hang", e.Hang); ok {
-		p.Hang = Hang(s)
-		if p.Hang != HangReport && p.Hang != HangRestart {
-			fault(e.Hang, "hang %.40q is neither report nor restart", s)
-		}
-	}
-	if s, ok := word("restarts_per_day", e.RestartsADay); ok {
-		n, err := strconv.Atoi(s)
-		p.RestartsPerDay = n
-		if err != nil || n < 1 || n > MaxRestartsPerDay {
-			fault(e.RestartsADay, "restarts_per_day %.40q is no number from 1 to %d", s, MaxRestartsPerDay)
-		}
-	}
-	if s, ok := word("when_escalated", e.WhenEscalated); ok {
-		p.WhenEscalated = WhenEscalated(s)
-		if p.WhenEscalated != KeepIdle && p.WhenEscalated != DeleteIdle {
-			fault(e.WhenEscalated, "when_escalated %.40q is neither keep nor delete", s)
-		}
-	}
-	if p.WhenEscalated == DeleteIdle {
-		p.DeleteAfter = DefaultDeleteAfter
-	}
-	if d, ok := span("delete_after", e.DeleteAfter); ok {
-		p.DeleteAfter = d
-		if d < MinDeleteAfter || d > MaxDeleteAfter {
-			fault(e.DeleteAfter, "delete_after %v is not between %v and %v", d, MinDeleteAfter, MaxDeleteAfter)
-		}
-	}
-	if s, ok := word("autocheckpoint", e.Autocheckpoint); ok {
-		p.Autocheckpoint = Autocheckpoint(s)
-		if p.Autocheckpoint != AutocheckpointKeep && p.Autocheckpoint != AutocheckpointOn {
-			fault(e.Autocheckpoint, "autocheckpoint %.40q is neither keep nor on", s)
-		}
-	}
-	price := func(field string, n yaml.Node) float64 {
-		s, ok := word(field, n)
-		if !ok {
-			return 0
-		}
-		price, err := strconv.ParseFloat(s, 64)
-		if err != nil || !(price >= 0 && price <= math.MaxFloat64) {
-			fault(n, "%s %.40q is no price in dollars", field, s)
-		}
-		return price
-	}
-	p.ChipHourPrice, p.EgressPrice = price("chip_hour_price", e.ChipHourPrice), price("egress_price", e.EgressPrice)
-	for _, region := range sortedKeys(e.Subnetworks) {
-		n := e.Subnetworks[region]
+}
+
+func (r reader) subnetworks(p *Policy, nodes map[string]yaml.Node) {
+	for _, region := range sortedKeys(nodes) {
+		n := nodes[region]
 		name := target(n).Value
 		switch of := subnetworkName.FindStringSubmatch(name); {
 		case !regionName.MatchString(region):
-			fault(n, "subnetworks: %.40q is no region", region)
+			r.fault(n, "subnetworks: %.40q is no region", region)
 		case of == nil:
-			fault(n, "subnetworks: %.80q is no subnetwork", name)
+			r.fault(n, "subnetworks: %.80q is no subnetwork", name)
 		case of[1] != "" && of[1] != region:
-			fault(n, "subnetworks: %.120q is not in %s", name, region)
+			r.fault(n, "subnetworks: %.120q is not in %s", name, region)
 		}
 		if p.Subnetworks == nil {
 			p.Subnetworks = map[string]string{}
 		}
 		p.Subnetworks[region] = name
 	}
-	if s, ok := word("other_regions", e.OtherRegions); ok {
-		p.OtherRegions = s == "yes"
-		if s != "yes" && s != "no" {
-			fault(e.OtherRegions, "other_regions %.40q is neither no nor yes", s)
-		}
-	}
-	return p
 }
 
 // Names lists the policies of the file.
