@@ -26,7 +26,7 @@ func (m *machine) finish(o Outcome, by Confirmation, c Code, reason, advice stri
 func (m *machine) resumed(by Confirmation, reason string) { m.finish(Resumed, by, "", reason, "") }
 
 // mayLeaveOrphans reports whether one of Pitstop's creations may still take effect, or has. A slice that lacks only its admission
-// is left to the person who has to act. A slice that trains unasked is its owner's once it is there.
+// is left to the person who has to act. A slice that trains unasked belongs to its owner once it is there.
 func (m *machine) mayLeaveOrphans(o Outcome) bool {
 	if m.w.provider().trainsUnasked {
 		return false

@@ -97,12 +97,12 @@ const (
 )
 
 // struck reports whether something is known to have struck the machines in this incident: then what the training did is a
-// consequence. A line that users can write does not count: whoever may write a log does not say who pays.
+// consequence. A line that users can write does not count: a writer of logs does not decide who pays.
 func (in *Incident) struck() bool {
 	return slices.ContainsFunc(in.Troubles, func(t Trouble) bool { return !t.Claimed && !t.Announced && strikes(t.Cause) })
 }
 
-// maintenanceStruck reports whether maintenance is known to have begun on a slice of the incident, whoever began it.
+// maintenanceStruck reports whether maintenance is known to have begun on a slice of the incident. Who began it does not matter.
 func (m *machine) maintenanceStruck() bool {
 	return m.w.Incident.Begun && slices.ContainsFunc(m.w.Slices, func(s Slot) bool {
 		return !s.Notice.Started.IsZero() || s.Notice.Status == events.NoticeOngoing && s.Notice.InAPI

@@ -283,6 +283,6 @@ type Fitted struct {
 // Ticked is the clock.
 type Ticked struct {
 	Origin
-	// Unread says that the slices of the workload could not be read at this tick: what is known of them may be old.
+	// Unread says that the slices of the workload could not be read at this tick, so the known facts may be old.
 	Unread bool
 }

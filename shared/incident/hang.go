@@ -208,7 +208,7 @@ func (m *machine) decideHang(text string) {
 	m.restart(text)
 }
 
-// onlyHangs reports whether an incident is watched for nothing but its hang: of all else that comes, the policy decides.
+// onlyHangs reports whether an incident is watched only for its hang. The policy decides about everything else.
 func (m *machine) onlyHangs() bool {
 	in := m.w.Incident
 	return m.phase() == Watching && in.Troubles[0].Cause == events.CauseHang && m.p.Unreadable == "" && !m.watchOnly()

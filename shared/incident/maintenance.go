@@ -594,7 +594,7 @@ func (w Workload) maintaining() (accepted, open bool) {
 	return accepted, open
 }
 
-// thinksAgain decides anew on maintenance that a function is about to start, because the request may be long under way. It reports whether
+// thinksAgain decides again on maintenance that a function is about to start, because the request may be long under way. It reports whether
 // the maintenance is not started now. Once one call may have been made, the others follow: the slices train together.
 func (m *machine) thinksAgain(effect *Effect) bool {
 	called := func(effect Effect) bool {

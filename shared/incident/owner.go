@@ -123,7 +123,7 @@ func (m *machine) releaseDeleted(s *Slot, all bool) bool {
 	return news
 }
 
-// ownerActed leaves the whole incident to the owner, for what they did with one of its slices.
+// ownerActed leaves the whole incident to the owner, because of an act on one of its slices.
 func (m *machine) ownerActed(what, why string) {
 	if m.w.Incident == nil || m.phase() == Clearing {
 		return

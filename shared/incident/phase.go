@@ -30,7 +30,7 @@ const (
 	Closed        Phase = "closed"      // for nothing
 )
 
-// phase is what the open incident waits for. It follows from the known facts; what is stored as Incident.Phase is only its name, for
+// phase is what the open incident waits for. It follows from the known facts. Incident.Phase stores only its name, for
 // people.
 func (w Workload) phase() Phase {
 	in := w.Incident

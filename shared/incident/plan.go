@@ -547,7 +547,7 @@ func (m *machine) keepText(text string) {
 	}
 }
 
-// WouldHave lists for people the steps that Pitstop would have taken, had the policy allowed them: each call, and each consequence
+// WouldHave lists for people the steps that Pitstop would have taken under a policy that allowed them: each call, and each consequence
 // that is no call.
 func (in Incident) WouldHave() []string {
 	all := slices.Clone(in.Would)

@@ -81,7 +81,7 @@ type Facts struct {
 	Healing Heal `json:"healing,omitzero"`
 	// Cause is why it was lost, where the provider itself says so: its training ended by itself.
 	Cause events.Cause `json:"cause,omitzero"`
-	// Kept is why nobody but its owner may replace it; empty if Pitstop may.
+	// Kept is why only its owner may replace it; empty if Pitstop may.
 	Kept string `json:"kept,omitzero"`
 	// Ends is the planned end of this life: its run duration is over then. Zero means never.
 	Ends time.Time `json:"ends,omitzero"`

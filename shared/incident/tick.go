@@ -403,8 +403,9 @@ func (m *machine) unhealed(took string) {
 	}
 }
 
-// replaceUnhealed marks the slices that have had their time to heal for replacement. It reports whether a stopped slice, which goes with
-// its group, is among those that cannot be used, and names a slice that its owner has ordered and that has not come.
+// replaceUnhealed marks the slices that have had their time to heal for replacement. It reports whether a stopped
+// slice, which goes with its group, is among those that cannot be used. Making names a slice that its owner has ordered and that has
+// not come.
 func (m *machine) replaceUnhealed() (suspended bool, making string) {
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]

@@ -333,7 +333,8 @@ func (m *machine) stepsConfirm(attempt int, at time.Time) bool {
 	return false
 }
 
-// onlyOrderedMissing reports whether nothing is missing that ever trained: what its owner has ordered, and was never usable, did not.
+// onlyOrderedMissing reports whether no slice is missing that ever trained. One that its owner has ordered, and that was never usable,
+// did not train.
 func (m *machine) onlyOrderedMissing() bool {
 	others := func(s Slot) bool { return s.isMissed() && !s.NeverUsable }
 	return !slices.ContainsFunc(m.w.Slices, others) && !m.awaitsAdmission()

@@ -77,7 +77,7 @@ func (in *Incident) update(w Workload) events.IncidentUpdated {
 	return u
 }
 
-// lastStep is what was decided last, and why.
+// lastStep is the last decision, and its reason.
 func (in *Incident) lastStep() (text, reason string) {
 	for _, l := range slices.Backward(in.Timeline) {
 		if l.Kind == LineDecided || l.Kind == LineEnded {

@@ -38,7 +38,7 @@ func (w Workload) waitDue() time.Time {
 	return time.Time{}
 }
 
-// tellWait tells people of a long wait, unless it may be over and could not be read. Nothing else follows from it: what waits is its owner's, and the cluster's to place.
+// tellWait tells people of a long wait, unless it may be over and could not be read. Nothing else follows from it: its owner and the cluster place it.
 func (m *machine) tellWait() {
 	if due := m.w.waitDue(); !due.IsZero() && !m.now.Before(due) && !m.unread {
 		m.w.WaitTold, m.changed = m.now, true

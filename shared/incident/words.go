@@ -37,7 +37,7 @@ type provider struct {
 	trainsUnasked bool
 	// trainsAgain says that the provider itself begins the training on a slice again after a failure, until it calls the slice lost.
 	trainsAgain bool
-	// remakesSlices says that the provider itself makes the slices of a group anew.
+	// remakesSlices says that the provider itself makes the slices of a group again.
 	remakesSlices bool
 	// goesOnceDone says that the provider removes a slice some time after its work is complete: one that is gone may be no loss.
 	goesOnceDone bool

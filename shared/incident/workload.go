@@ -318,8 +318,7 @@ type Incident struct {
 	Down time.Time `json:"down,omitzero"`
 	// Begun says that the maintenance was seen under way.
 	Begun bool `json:"begun,omitzero"`
-	// Announced says that nothing has happened but the announced event that the incident is about: it is to come, or has come as
-	// announced.
+	// Announced says that only the announced event has happened, or is to come, that the incident is about.
 	Announced bool `json:"announced,omitzero"`
 	// Unexplained is since when the incident waits for a reading that explains its evidence; zero where it does not.
 	Unexplained time.Time `json:"unexplained,omitzero"`
@@ -374,7 +373,7 @@ type Incident struct {
 	Code Code `json:"code,omitzero"`
 	// Advice tells a person what to do.
 	Advice string `json:"advice,omitzero"`
-	// Would lists the steps that Pitstop would have taken, had the policy allowed them.
+	// Would lists the steps that Pitstop would have taken under a policy that allowed them.
 	Would []string `json:"would,omitempty"`
 	// PlannedCalls are the exact calls that would have been made.
 	PlannedCalls []Planned `json:"plan,omitempty"`
@@ -397,7 +396,7 @@ type Trouble struct {
 	Announced bool `json:"announced,omitzero"`
 	// Proven says that the API or an audit log showed the trouble, not the training side alone.
 	Proven bool `json:"proven,omitzero"`
-	// Claimed says that nothing but lines that users can write tell of the trouble.
+	// Claimed says that only lines that users can write tell of the trouble.
 	Claimed bool `json:"claimed,omitzero"`
 }
 

@@ -349,7 +349,7 @@ func (m *machine) reminds(since time.Time) bool {
 	return true
 }
 
-// remindAt is when people have to hear of a wait next, of which they were told last at a time; a time before the wait is none.
+// remindAt is when people have to hear of a wait again after the last message about it. A time before the wait means none.
 func remindAt(since, told time.Time) time.Time {
 	if told.After(since) {
 		return since.Add(told.Sub(since).Truncate(RemindEvery) + RemindEvery)
