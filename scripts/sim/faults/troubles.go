@@ -425,6 +425,9 @@ func (t *Troubles) Calm() {
 	}
 	t.API.BlockGuestAttributes(false)
 	t.API.StickQueuedResources(0)
+	for _, c := range t.GKE {
+		c.Calm()
+	}
 	t.enforce(t.sim.Policy)
 	t.pauseAll(nil)
 	var approve func()

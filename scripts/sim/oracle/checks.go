@@ -1002,13 +1002,24 @@ func (c *Checks) answered(sub string, m world.Message, status int) {
 	}
 }
 
+// workloadOf is the workload whose crew wrote a line.
+func (c *Checks) workloadOf(line events.CrewReport) string {
+	wrote := func(g *gang) bool { return g.Slice == line.Node && g.Scope == line.Zone }
+	for id, all := range c.jobs.of {
+		if slices.ContainsFunc(all, wrote) {
+			return id
+		}
+	}
+	return c.Workload(line.Node)
+}
+
 // spoke takes note of a line of a crew that was handled.
 func (c *Checks) spoke(e events.Entry) {
 	c.trainsNow(e)
 	if e.Crew.Report != events.ReportProgress {
 		return
 	}
-	r := c.record(c.Workload(e.Crew.Node))
+	r := c.record(c.workloadOf(*e.Crew))
 	if !r.heard.IsZero() && e.Time.After(r.heard) {
 		r.gap = max(r.gap, e.Time.Sub(r.heard))
 	}

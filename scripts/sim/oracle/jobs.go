@@ -35,8 +35,9 @@ type listing struct {
 // gang is what the judge knows of a slice.
 type gang struct {
 	*world.Gang
-	// failed and complete are since when each life, by the UID of its Job, is so for good.
-	failed, complete map[string]time.Time
+	// failed and complete are since when each life, by the UID of its Job, is so for good. Done is since when the Job alone is complete:
+	// its JobSet may make it anew for another one that fails.
+	failed, complete, done map[string]time.Time
 	// absent is since when no Job of its name is there; zero while one is. wasAbsent is when none was there last.
 	absent, wasAbsent time.Time
 	// usable is since when the present life can train, zero where it cannot; used is when one could last.
@@ -46,10 +47,10 @@ type gang struct {
 	// told is when an incident ended last in which the document had it as unusable.
 	told time.Time
 	// crashed are the Pods, by UID, that ended with an error of their own, and when; marked is when a machine of it announced maintenance
-	// last, planned the end that the machines of it announced last, and ends when one of its pool ended as planned.
+	// last, and ends when one of its pool ended as planned. Planned are the ends that its machines announced, each with when one did last.
 	crashed map[string]time.Time
 	marked  time.Time
-	planned time.Time
+	planned map[time.Time]time.Time
 	ends    time.Time
 	// acts are what its owner did with it.
 	acts []act
@@ -69,7 +70,10 @@ type act struct {
 func (c *Checks) watchJobs() {
 	c.jobs = jobs{of: map[string][]*gang{}, lists: map[listing]int{}}
 	for _, g := range c.Gangs() {
-		one := &gang{Gang: g, failed: map[string]time.Time{}, complete: map[string]time.Time{}, crashed: map[string]time.Time{}}
+		one := &gang{
+			Gang: g, failed: map[string]time.Time{}, complete: map[string]time.Time{}, done: map[string]time.Time{},
+			crashed: map[string]time.Time{}, planned: map[time.Time]time.Time{},
+		}
 		c.jobs.of[g.Workload()] = append(c.jobs.of[g.Workload()], one)
 		if g.Secret != "" && !slices.Contains(c.jobs.secrets, g.Secret) {
 			c.jobs.secrets = append(c.jobs.secrets, g.Secret)
@@ -177,10 +181,13 @@ func (c *Checks) changedIn(cl *world.Cluster) {
 			one.marked = now
 		}
 		if at := cl.Ends(g); !at.IsZero() {
-			one.planned = at
+			one.planned[at] = now
 		}
 		if _, known := one.complete[job.UID]; !known && jobEnded(g, job, "Complete", "Completed") {
 			one.complete[job.UID] = now
+		}
+		if _, known := one.done[job.UID]; !known && has(job.Status.Conditions, "Complete") {
+			one.done[job.UID] = now
 		}
 		if _, known := one.failed[job.UID]; !known && jobEnded(g, job, "Failed", "Failed") {
 			one.failed[job.UID] = now
@@ -192,10 +199,15 @@ func (c *Checks) changedIn(cl *world.Cluster) {
 // jobEnded reports whether a Job has ended so for good: by itself, or as a part of its JobSet.
 func jobEnded(g *world.Gang, job *gke.Job, how, ofSet string) bool {
 	if g.Slices == 0 {
-		return slices.ContainsFunc(job.Status.Conditions, func(x gke.Condition) bool { return x.Type == how && x.Status == "True" })
+		return has(job.Status.Conditions, how)
 	}
 	set := g.Set()
-	return set != nil && slices.ContainsFunc(set.Status.Conditions, func(x gke.Condition) bool { return x.Type == ofSet && x.Status == "True" })
+	return set != nil && has(set.Status.Conditions, ofSet)
+}
+
+// has reports whether a condition holds.
+func has(all []gke.Condition, what string) bool {
+	return slices.ContainsFunc(all, func(x gke.Condition) bool { return x.Type == what && x.Status == "True" })
 }
 
 // rightWait checks what people are told of a wait: the slice has lacked a machine for as long, or its deletion has not ended.
@@ -324,7 +336,7 @@ func (c *Checks) rightJob(w incident.Workload, s, was incident.Slot) {
 		c.Violated(ruleTruth, w.ID, "%s is called lost in its life %s, and its Job has not failed for good", s.Name, id)
 	case s.Condition == incident.Stopped && !g.suspendedSince(s.Incarnation.Created):
 		c.Violated(ruleTruth, w.ID, "%s is called stopped, and no owner has suspended it", s.Name)
-	case s.Condition == incident.Done && g.complete[id].IsZero():
+	case s.Condition == incident.Done && g.complete[id].IsZero() && g.done[id].IsZero():
 		c.Violated(ruleTruth, w.ID, "%s is called done, and its Job is not complete", s.Name)
 	case s.Condition == incident.Gone && g.absent.IsZero() && now.Sub(g.wasAbsent) > latelyRead && g.IsThere():
 		c.Violated(ruleTruth, w.ID, "%s is called gone, and its Job is there", s.Name)
@@ -339,7 +351,7 @@ func (c *Checks) rightJob(w incident.Workload, s, was incident.Slot) {
 
 func (c *Checks) jobOpened(r *record, w incident.Workload, in *incident.Incident) {
 	c.Incidents++
-	r.open, r.opened, r.openedFor = in.ID, c.Clock.Now(), in.Cause
+	r.open, r.opened, r.openedFor, r.stood = in.ID, c.Clock.Now(), in.Cause, c.jobStandsOrUnheard(r, w.ID)
 	w.Incident = in
 	c.decided(w, r.opened)
 }
@@ -383,7 +395,8 @@ func (c *Checks) jobClosed(r *record, w incident.Workload, in *incident.Incident
 	}
 	// A person's retry opens an incident for what an earlier one had told.
 	retried := c.did(w.ID, in.Opened.Add(-time.Second), func(d deed) bool { return d.kind == saidRetry && !d.at.After(in.Opened) })
-	if !retried && !c.strucks(w, in)[in.Cause] {
+	hung := in.Cause == events.CauseHang && r.stood
+	if !retried && !hung && !c.strucks(w, in)[in.Cause] {
 		c.Violated("right cause", w.ID, "%s ended %s for %s, and that has not happened: %v", in.ID, how, in.Cause, c.strucks(w, in))
 	}
 }
@@ -396,6 +409,17 @@ func (c *Checks) jobDone(workload string) bool {
 // jobSteps reports whether a slice of a workload does steps of which its crew tells, in a Job's present life.
 func (c *Checks) jobSteps(workload string) bool {
 	return slices.ContainsFunc(c.gangs(workload), func(g *gang) bool { return !g.NoCrew && !g.Stepping().IsZero() })
+}
+
+// jobStandsOrUnheard reports whether no slice of a workload has done steps for a while, or no line of a step has come that is as young:
+// nothing but lines tells what a training in Pods does.
+func (c *Checks) jobStandsOrUnheard(r *record, workload string) bool {
+	now := c.Clock.Now()
+	stepping := slices.ContainsFunc(c.gangs(workload), func(g *gang) bool {
+		since := g.Stepping()
+		return !g.NoCrew && !since.IsZero() && now.Sub(since) > steppingFor
+	})
+	return !stepping || now.Sub(r.heard) >= incident.HangFor
 }
 
 // releasedBy reports whether the owner of a workload has deleted or suspended it, made it anew, or seen it finish.
@@ -411,6 +435,16 @@ func (c *Checks) releasedBy(w incident.Workload, in *incident.Incident) bool {
 			return a.at.After(from) && (a.by == faults.Owner || in.Code == incident.CodeCancelled && a.what == string(saidCancel))
 		})
 	})
+}
+
+// endsNear reports whether its machines have announced an end since a moment that is to come soon, or came since then.
+func (g *gang) endsNear(from, now time.Time) bool {
+	for end, said := range g.planned {
+		if !said.Before(from) && end.After(from) && end.Before(now.Add(longestLead)) {
+			return true
+		}
+	}
+	return false
 }
 
 // longestLead is how long before a planned end its incident opens at most: what is saved then may have to be waited for.
@@ -457,7 +491,7 @@ func (c *Checks) strucks(w incident.Workload, in *incident.Incident) map[events.
 		if g.marked.After(from) {
 			all[events.CauseMaintenance] = true
 		}
-		if g.ends.After(from) || g.planned.After(from) && g.planned.Before(c.Clock.Now().Add(longestLead)) {
+		if g.ends.After(from) || g.endsNear(from, c.Clock.Now()) {
 			all[events.CauseEnd] = true
 		}
 		if lost {

@@ -543,6 +543,16 @@ func (c *Cluster) Lose(machine string, why events.Cause, comes time.Duration) {
 	})
 }
 
+// Calm has the machines that come from now on live as long as any may.
+func (c *Cluster) Calm() {
+	c.ClusterConfig.Pools = slices.Clone(c.ClusterConfig.Pools)
+	for i := range c.ClusterConfig.Pools {
+		if p := &c.ClusterConfig.Pools[i]; p.RunsFor > 0 {
+			p.RunsFor = LongestRun
+		}
+	}
+}
+
 // Silence stops the heartbeat of a machine. Where it has died, nothing runs there any more, and else its Pods go on.
 func (c *Cluster) Silence(machine string, died bool) {
 	if c.node(machine) == nil {

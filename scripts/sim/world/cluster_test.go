@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -412,6 +413,21 @@ clusters:
 	for _, want := range []string{"pool a: topology 3x3", "pool b: it is flex_start or spot", `there is no pool "c"`, "only a JobSet", `job "y": each Job`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing in: %v", want, err)
+		}
+	}
+}
+
+// TestMachinesThatComeInTheCalmLiveLong: those that are there end as planned.
+func TestMachinesThatComeInTheCalmLiveLong(t *testing.T) {
+	w := newClustered(t, JobConfig{Name: "llama", Pool: "flex", Directory: "gs://checkpoints/llama"})
+	w.Calm()
+	before := w.Names()
+	w.pass(21 * time.Hour)
+	for _, name := range w.Names() {
+		end := w.node(name).Annotations["node.gke.io/machine-termination-datetime"]
+		at, err := time.Parse(time.RFC3339, end)
+		if n := w.node(name); n.Labels["cloud.google.com/gke-flex-start"] != "" && (err != nil || at.Sub(n.Created) != time.Duration(LongestRun) || slices.Contains(before, name)) {
+			t.Errorf("%s ends at %q", name, end)
 		}
 	}
 }
