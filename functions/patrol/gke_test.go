@@ -1,8 +1,10 @@
 package patrol_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -68,6 +70,23 @@ func (b *clusterBench) call(method, path, body string) {
 	b.Must(res.Body.Close())
 	if res.StatusCode >= 300 {
 		b.T.Fatalf("%s %s: answer %d", method, path, res.StatusCode)
+	}
+}
+
+// TestWaitsThatCannotBeExplainedAreToldOnce, with the way out, and the Jobs are read all the same.
+func TestWaitsThatCannotBeExplainedAreToldOnce(t *testing.T) {
+	b := newClusterBench(t)
+	var out bytes.Buffer
+	b.Fleet.Log = slog.New(slog.NewTextHandler(&out, nil))
+	b.job(`,"suspend":true`)
+	b.cluster.Inject(gketest.Fault{Verb: "list", Resource: "workloads", Code: http.StatusForbidden, Message: "workloads is forbidden", Times: -1})
+	b.Want(b.tick(), fleettest.Handled)
+	b.minutes(20) // past a sweep
+	if n := strings.Count(out.String(), "it cannot be read in what Jobs wait"); n != 1 {
+		t.Errorf("told %d times", n)
+	}
+	if !strings.Contains(out.String(), `way_out="apply again what pitstop gke rbac prints"`) || b.workload().Slices[0].Condition != incident.Stopped {
+		t.Errorf("%s\n%+v", out.String(), b.workload().Slices)
 	}
 }
 

@@ -74,6 +74,7 @@ type patrol struct {
 	zones map[string]*zone
 	swept time.Time
 	on    map[place]ledger.Machines // those that the ledger has, as far as they are known; a sweep forgets none
+	waits map[string]string         // why it is not known in what the Jobs of a cluster wait, as people were told
 }
 
 func decode(ce cloudevents.Event) (time.Time, error) {

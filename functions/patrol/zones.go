@@ -79,6 +79,7 @@ func (t *round) list(ctx context.Context, name string, wanted map[string]bool) e
 	if list.Unread != nil {
 		t.try("unlisted in zone "+name, list.Unread)
 	}
+	t.tellUnexplained(ctx, name, list.Unexplained)
 	z := t.zone(name)
 	asked := func(at place) bool {
 		if wanted[z.known[at]] {
@@ -112,6 +113,19 @@ func (t *round) list(ctx context.Context, name string, wanted map[string]bool) e
 		delete(t.zones, name) // until the next sweep; of a cluster no log entry may tell before that
 	}
 	return nil
+}
+
+// tellUnexplained tells once that it cannot be read in what Jobs wait, and how to mend that. Readings are complete without it.
+func (t *round) tellUnexplained(ctx context.Context, name string, no error) {
+	if no == nil || t.waits[name] == no.Error() {
+		return
+	}
+	t.waits[name] = no.Error()
+	line := t.Fleet.Log.With("cluster", name, "error", strings.Join(strings.Fields(no.Error()), " "))
+	if provider.Failure(no).Class == incident.Permission {
+		line = line.With("way_out", "apply again what pitstop gke rbac prints")
+	}
+	line.WarnContext(ctx, "it cannot be read in what Jobs wait; everything else is read")
 }
 
 // sightOf is the part of a listed slice whose change matters.

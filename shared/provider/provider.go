@@ -202,6 +202,8 @@ type Listing struct {
 	Legacy bool
 	// Unread is why legacy nodes, or the Jobs of a namespace, are not listed, if they should be.
 	Unread error
+	// Unexplained is why it is not known in what Jobs wait, if that should be. The slices are listed all the same.
+	Unexplained error
 }
 
 // Operation is a long-running operation of the provider.

@@ -270,7 +270,7 @@ func (p *Plane) until(ctx context.Context, name string, call func() (code int, b
 	}
 }
 
-// install gives the cluster the resource and the webhooks of JobSet. Its controller listens on that port.
+// install gives the cluster the resource and the webhooks of JobSet, and the resources in which Jobs wait. Its controller listens on that port.
 func (p *Plane) install(ctx context.Context, programs, port string) error {
 	authority, err := os.ReadFile(filepath.Join(p.Folder, fileAuthority))
 	if err != nil {
@@ -302,8 +302,29 @@ func (p *Plane) install(ctx context.Context, programs, port string) error {
 			}
 		}
 	}
-	return p.wait(ctx, "the API of JobSet", p.URL+"/apis/jobset.x-k8s.io/v1alpha2/jobsets")
+	queue, err := Objects(queueCRDs)
+	if err != nil {
+		return fmt.Errorf("queue-crds.yaml: %w", err)
+	}
+	for _, o := range queue {
+		if err := p.Create(ctx, "", o); err != nil {
+			return err
+		}
+	}
+	for what, path := range map[string]string{
+		"JobSet": "jobset.x-k8s.io/v1alpha2/jobsets", "ProvisioningRequest": "autoscaling.x-k8s.io/v1/provisioningrequests", "Workload": "kueue.x-k8s.io/v1beta2/workloads",
+	} {
+		if err := p.wait(ctx, "the API of "+what, p.URL+"/apis/"+path); err != nil {
+			return err
+		}
+	}
+	return nil
 }
+
+// queueCRDs define in what Jobs wait.
+//
+//go:embed queue-crds.yaml
+var queueCRDs []byte
 
 // paths are those under which objects of a kind are made.
 var paths = map[string]string{

@@ -238,13 +238,14 @@ func (r account) needsEach(function string, all []map[string]any, paths []string
 			switch {
 			case acting:
 				r.answers("without its verb", act, http.StatusForbidden, fmt.Sprintf("cannot %s resource %q", verb, right.Resource))
-			case right.Resource == "slices" && verb == "list":
-				// This plane has no Slices. Whether they may be listed shows all the same, for rights are checked before that.
-				formed := call{http.MethodGet, "/apis/" + right.Group + "/v1beta1/slices", ""}
-				r.answers("no slices are listed", formed, http.StatusForbidden, `cannot list resource "slices" in API group "accelerator.gke.io" at the cluster scope`)
+			case r.explains(right) != "" && verb == "list":
+				// Without them everything else is read. This plane has no Slices, and all the same it shows whether they may be listed: rights
+				// are checked before that.
+				formed := call{http.MethodGet, r.explains(right), ""}
+				r.answers("no "+right.Resource+" are listed", formed, http.StatusForbidden, fmt.Sprintf("cannot list resource %q in API group %q", right.Resource, right.Group))
 				r.until("all else is read", enough)
 				r.patch(paths[i], map[string]any{"rules": all[i]["rules"]})
-				r.answers("slices may be listed", formed, http.StatusNotFound, "")
+				r.answers(right.Resource+" may be listed", formed, map[bool]int{true: http.StatusNotFound, false: http.StatusOK}[right.Everywhere], "")
 			case verb == "list":
 				r.until("no "+right.Resource+" are listed", r.denied(right.Group, right.Resource))
 			default:
@@ -254,6 +255,15 @@ func (r account) needsEach(function string, all []map[string]any, paths []string
 			r.until("all is read", enough)
 		}
 	}
+}
+
+// explains is the path of a resource that only explains what other readings show; empty for those that are needed.
+func (r account) explains(right rbac.Right) string {
+	return map[string]string{
+		"slices":               "/apis/accelerator.gke.io/v1beta1/slices",
+		"provisioningrequests": "/apis/autoscaling.x-k8s.io/v1/namespaces/" + r.namespace + "/provisioningrequests",
+		"workloads":            "/apis/kueue.x-k8s.io/v1beta2/namespaces/" + r.namespace + "/workloads",
+	}[right.Resource]
 }
 
 // hasNoOther tries what no account may do, and what only others may.

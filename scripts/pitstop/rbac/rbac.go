@@ -51,6 +51,8 @@ func Rights() []Right {
 		{all, "", "pods", read, false, "to see whether a slice is ready, and on which machines it is"},
 		{all, "", "nodes", read, true, "to see announced maintenance, planned ends, and machines that are gone or silent"},
 		{all, "accelerator.gke.io", "slices", read, true, "the Slices of TPU7x say why a Job cannot be used"},
+		{all, "autoscaling.x-k8s.io", "provisioningrequests", read, false, "to say why the machines of a Job do not come"},
+		{all, "kueue.x-k8s.io", "workloads", read, false, "to say why Kueue does not let a Job begin"},
 		{[]string{Recreate}, "batch", "jobs", []string{"create", "delete"}, false, "to bring a failed Job back"},
 		{[]string{Recreate}, "jobset.x-k8s.io", "jobsets", []string{"create", "delete"}, false, "to bring a failed JobSet back"},
 		{[]string{Checkpoint}, "", "nodes", []string{"patch"}, true, "to start announced maintenance early, by the label " + gke.LabelMaintain},

@@ -81,12 +81,17 @@ func TestTheRightsAreThoseOfTheCalls(t *testing.T) {
 		server := gketest.New(gketest.Config{Clock: cloudtputest.NewManualClock(time.Date(2026, 11, 12, 2, 0, 0, 0, time.UTC))})
 		r := &recorder{to: server.Transport()}
 		client := gke.Client{HTTP: &http.Client{Transport: r}, URL: "http://cluster.invalid", Namespace: namespace, Token: func(context.Context) (string, error) { return "", nil }}
-		// Slices are read only where there is such a machine.
-		ironwood := `{"metadata":{"name":"ironwood","labels":{"cloud.google.com/gke-tpu-accelerator":"tpu7x"}}}`
-		w := httptest.NewRecorder()
-		server.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/v1/nodes", strings.NewReader(ironwood)))
-		if w.Code != http.StatusCreated {
-			t.Fatal(w.Body)
+		// Slices are read only where there is such a machine, and what a Job waits in only where one waits.
+		for _, post := range [][2]string{
+			{"/api/v1/nodes", `{"metadata":{"name":"ironwood","labels":{"cloud.google.com/gke-tpu-accelerator":"tpu7x"}}}`},
+			{"/api/v1/namespaces", `{"metadata":{"name":"train"}}`},
+			{"/apis/batch/v1/namespaces/train/jobs", `{"metadata":{"name":"llama"},"spec":{"suspend":true,"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"training","resources":{"limits":{"google.com/tpu":8}}}]}}}}`},
+		} {
+			w := httptest.NewRecorder()
+			server.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, post[0], strings.NewReader(post[1])))
+			if w.Code != http.StatusCreated {
+				t.Fatal(w.Body)
+			}
 		}
 		if _, err := client.List(t.Context()); err != nil {
 			t.Fatal(err)

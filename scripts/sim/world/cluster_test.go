@@ -300,7 +300,7 @@ func TestAClusterIsReached(t *testing.T) {
 			if err != nil || len(o.Jobs) != 12 || len(o.Nodes) != 5 || len(o.Pods) != 12 {
 				t.Errorf("%d Jobs, %d machines, %d Pods: %v", len(o.Jobs), len(o.Nodes), len(o.Pods), err)
 			}
-			if n := len(w.Server.Calls()); n != 6 {
+			if n := len(w.Server.Calls()); n != 8 { // two of them for what some of them wait in: there are fewer machines than slices
 				t.Errorf("%d calls: each page has %d objects", n, page)
 			}
 			if err := w.Close(); err != nil {

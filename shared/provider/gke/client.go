@@ -42,11 +42,13 @@ const mostBytes = 32 << 20
 const mostPages = 1000
 
 // List reads the Jobs, JobSets, Pods of Jobs and TPU machines of the cluster: four lists, however many objects there are, and the Jobs
-// once more where a Pod runs whose Job is not among them. The Slices are another one, where a TPU7x machine or a Job for one is among them. A cluster without JobSet has no JobSets; where a Job belongs to one
+// once more where a Pod runs whose Job is not among them. The Slices are another one, where a TPU7x machine or a Job for one is among them.
+// What a Job waits in is two more, where one of them waits. A cluster without JobSet has no JobSets; where a Job belongs to one
 // all the same, the list fails. Errors are *provider.Error.
 func (c Client) List(ctx context.Context) (Objects, error) {
 	o, err := c.listIn(ctx)
 	if err == nil {
+		c.addWaits(ctx, &o)
 		err = c.addMachines(ctx, &o)
 	}
 	if err != nil {

@@ -193,11 +193,13 @@ func TestAClusterIsReadInFourLists(t *testing.T) {
 	c := newCluster(t)
 	for i := range 7 {
 		c.node(fmt.Sprintf("n-%d", i))
+		c.node(fmt.Sprintf("m-%d", i))
 		c.job(fmt.Sprintf("job-%d", i), "")
 	}
+	c.clock.Advance(time.Minute)
 	c.Calls()
 	o, err := c.List(t.Context())
-	if err != nil || len(o.Jobs) != 7 || len(o.Pods) != 14 || len(o.Nodes) != 7 {
+	if err != nil || len(o.Jobs) != 7 || len(o.Pods) != 14 || len(o.Nodes) != 14 {
 		t.Fatalf("%d Jobs, %d Pods, %d nodes, %v", len(o.Jobs), len(o.Pods), len(o.Nodes), err)
 	}
 	if calls := c.Calls(); len(calls) != 4 {
@@ -205,7 +207,7 @@ func TestAClusterIsReadInFourLists(t *testing.T) {
 	}
 	c.Page = 4
 	paged, err := c.List(t.Context())
-	if err != nil || len(paged.Jobs) != 7 || len(paged.Pods) != 14 || len(paged.Nodes) != 7 {
+	if err != nil || len(paged.Jobs) != 7 || len(paged.Pods) != 14 || len(paged.Nodes) != 14 {
 		t.Errorf("%d Jobs, %d Pods, %d nodes, %v", len(paged.Jobs), len(paged.Pods), len(paged.Nodes), err)
 	}
 	c.Inject(gketest.Fault{Verb: "list", Resource: "pods", Times: 1})

@@ -100,7 +100,7 @@ func (c *Clusters) list(ctx context.Context, w *watched, zone string) (l provide
 		return l, err
 	}
 	w.orders.listed()
-	l.Partial, l.Unread = unread != nil, unread
+	l.Partial, l.Unread, l.Unexplained = unread != nil, unread, o.Unexplained
 	for _, namespace := range w.Namespaces {
 		l.Only = append(l.Only, zone+"/"+namespace)
 	}
@@ -136,7 +136,10 @@ func (c Client) listAll(ctx context.Context, namespaces []string) (o Objects, un
 			faults = append(faults, err)
 			continue
 		}
+		c.addWaits(ctx, &in)
 		o.Jobs, o.JobSets, o.Pods = append(o.Jobs, in.Jobs...), append(o.JobSets, in.JobSets...), append(o.Pods, in.Pods...)
+		o.Requests, o.Workloads = append(o.Requests, in.Requests...), append(o.Workloads, in.Workloads...)
+		o.Unexplained = errors.Join(o.Unexplained, in.Unexplained)
 	}
 	if len(faults) == len(namespaces) {
 		return o, nil, errors.Join(faults...)

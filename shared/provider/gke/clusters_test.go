@@ -63,7 +63,10 @@ func TestAClusterProvidesItsSlices(t *testing.T) {
 func TestAClusterOfNamespaces(t *testing.T) {
 	c := newCluster(t)
 	c.do(http.MethodPost, "/api/v1/namespaces", `{"metadata":{"name":"teams"}}`)
+	c.node("a")
+	c.node("b")
 	c.job("llama", "")
+	c.clock.Advance(time.Minute)
 	p, opened := c.clusters("default", "teams")
 	c.Calls()
 	if l, err := p.List(t.Context(), project, "us-east5/research"); err != nil || l.Partial || len(l.Slices) != 1 || len(c.Calls()) != 7 {
@@ -114,6 +117,52 @@ func TestTheSlicesOfATPU7xAreRead(t *testing.T) {
 	c.do(http.MethodPost, "/apis/batch/v1/namespaces/default/jobs", `{"metadata":{"name":"gemma"},"spec":`+strings.Replace(jobSpec(""), "tpu-v6e-slice", "tpu7x", 1)+`}`)
 	if o, err := c.List(t.Context()); err != nil || len(o.Slices) != 1 {
 		t.Errorf("no machine, and a Job that asks for one: %d Slices, %v", len(o.Slices), err)
+	}
+}
+
+// TestInWhatAJobWaits is read where one waits, and only there: by the newest version that the cluster has. Where it cannot be read, the
+// listing is whole without it.
+func TestInWhatAJobWaits(t *testing.T) {
+	const (
+		suspended = "it is suspended, and a label names the queue night"
+		kueue     = "/apis/kueue.x-k8s.io/v1beta2/namespaces/default/workloads"
+	)
+	for _, namespaces := range [][]string{nil, {"default"}} {
+		c := newCluster(t)
+		c.do(http.MethodPost, "/apis/batch/v1/namespaces/default/jobs", `{"metadata":{"name":"llama","labels":{"kueue.x-k8s.io/queue-name":"night"}},"spec":`+jobSpec(`,"suspend":true`)+`}`)
+		job, err := c.List(t.Context())
+		if err != nil || len(job.Jobs) != 1 {
+			t.Fatal(err)
+		}
+		c.do(http.MethodPost, kueue, `{"metadata":{"name":"job-llama","ownerReferences":[{"apiVersion":"batch/v1","kind":"Job","name":"llama","uid":"`+job.Jobs[0].UID+`","controller":true}]}}`)
+		c.do(http.MethodPatch, kueue+"/job-llama/status", `{"status":{"conditions":[{"type":"QuotaReserved","status":"False","message":"no quota left"}]}}`)
+		p, opened := c.clusters(namespaces...)
+		read := func(state string, calls int, unread string) {
+			t.Helper()
+			c.Calls()
+			l, err := p.List(t.Context(), project, "us-east5/research")
+			if err != nil || l.Partial || l.Unread != nil || len(l.Slices) != 1 || l.Slices[0].State != state || len(c.Calls()) != calls || *opened != 1 {
+				t.Errorf("namespaces %q: %+v, %v, opened %d times; want %q in %d calls", namespaces, l, err, *opened, state, calls)
+			}
+			if no := l.Unexplained; (no == nil) != (unread == "") || no != nil && !strings.Contains(no.Error(), unread) {
+				t.Errorf("namespaces %q: %v, want %q", namespaces, no, unread)
+			}
+		}
+		told := string(gke.Creating) + ": " + suspended + "; its Workload job-llama has no quota: no quota left"
+		read(told, 6, "")
+		c.Inject(gketest.Fault{Verb: "list", Resource: "workloads", Code: http.StatusForbidden, Message: "workloads is forbidden"})
+		read(string(gke.Creating)+": "+suspended, 6, "workloads is forbidden")
+		for _, resource := range []string{"provisioningrequests", "workloads"} { // the newer version, and the older one, which this cluster does not serve
+			c.Inject(gketest.Fault{Verb: "list", Resource: resource, Code: http.StatusNotFound})
+		}
+		read(string(gke.Creating)+": "+suspended, 8, "")
+		c.Inject(gketest.Fault{Verb: "list", Resource: "provisioningrequests", Code: http.StatusServiceUnavailable, Message: "not now"})
+		read(told, 6, "not now")
+		c.do(http.MethodPatch, "/apis/batch/v1/namespaces/default/jobs/llama", `{"spec":{"suspend":false}}`)
+		c.node("a")
+		c.node("b")
+		c.clock.Advance(time.Minute)
+		read(string(gke.Ready), 4, "")
 	}
 }
 

@@ -97,9 +97,15 @@ type JobSpec struct {
 			Conditions []Condition `json:"onPodConditions"`
 		} `json:"rules"`
 	} `json:"podFailurePolicy"`
-	Template struct {
-		Spec PodSpec `json:"spec"`
-	} `json:"template"`
+	Template Template `json:"template"`
+}
+
+// Template is what the Pods of a Job are made from.
+type Template struct {
+	Meta struct {
+		Annotations map[string]string `json:"annotations"`
+	} `json:"metadata"`
+	Spec PodSpec `json:"spec"`
 }
 
 // pods is how many Pods run at a time.
@@ -358,6 +364,11 @@ type Objects struct {
 	Nodes   []Node
 	// Slices are listed only where a TPU7x machine or a Job for one is among the objects, and where the cluster lets them be listed.
 	Slices []Slice
+	// Requests and Workloads are listed only where a Job waits, and where the cluster has them.
+	Requests  []ProvisioningRequest
+	Workloads []Workload
+	// Unexplained is why they could not be listed, if they should be.
+	Unexplained error
 }
 
 const tpuResource = "google.com/tpu"

@@ -98,6 +98,9 @@ type slot struct {
 	// slice is the Slice that says most about it, and shared says that it belongs to the JobSet; nil is none.
 	slice  *Slice
 	shared bool
+	// workload and request are in what it waits; nil is none.
+	workload *Workload
+	request  *ProvisioningRequest
 }
 
 // Readings are the readings of all slices of a cluster that train on TPUs, in the order of namespace and name. Location and cluster
@@ -140,9 +143,10 @@ func Readings(o Objects, location, cluster string, now time.Time) []Reading {
 		}
 	}
 	var all []Reading
-	owned := worst(o.Slices)
+	owned, queue := worst(o.Slices), askedIn(o)
 	for _, s := range slots {
 		s.forms(owned)
+		s.asks(queue)
 		if s.spec.Template.Spec.trains() {
 			all = append(all, s.reading(nodes, location+"/"+cluster+"/", now))
 		}

@@ -699,13 +699,23 @@ func TestTheOrderOfListsMeansNothing(t *testing.T) {
 		o.Jobs = append(o.Jobs, parsed[Job](t, `{"metadata":{"name":"other","namespace":"teams","uid":"j2"},"spec":{"template":{"spec":{"containers":[{"resources":{"limits":{"google.com/tpu":4}}}]}}}}`))
 		o.Nodes[0].Labels = map[string]string{labelScheduled: "1794000000"}
 		o.Slices = []Slice{aSlice("a", "llama", "ACTIVATING"), aSlice("b", "llama", "FAILED"), aSlice("c", "llama", "FAILED"), aSlice("d", "llama-slice-0", "FAILED")}
+		o.JobSets[0].Spec.Suspend = true
+		o.JobSets[0].Labels = map[string]string{labelQueue: "night"}
+		o.Workloads = []Workload{{Meta: Meta{Name: "x", UID: "w1", Owners: []Owner{{UID: "s1"}}}}, {Meta: Meta{Name: "y", UID: "w2", Owners: []Owner{{UID: "s1"}}}}}
+		o.Workloads[1].Status.Conditions = conditions{{Type: "QuotaReserved", Status: "True"}}
+		o.Requests = []ProvisioningRequest{{Meta: Meta{Name: "a", Owners: []Owner{{UID: "w2"}}}}, {Meta: Meta{Name: "b", Owners: []Owner{{UID: "w2"}}}}}
 		want := Readings(o, "l", "c", now)
 		o.Jobs = rapid.Permutation(o.Jobs).Draw(rt, "jobs")
 		o.Pods = rapid.Permutation(o.Pods).Draw(rt, "pods")
 		o.Nodes = rapid.Permutation(o.Nodes).Draw(rt, "nodes")
 		o.Slices = rapid.Permutation(o.Slices).Draw(rt, "slices")
+		o.Requests = rapid.Permutation(o.Requests).Draw(rt, "requests")
+		o.Workloads = rapid.Permutation(o.Workloads).Draw(rt, "workloads")
 		if diff := cmp.Diff(want, Readings(o, "l", "c", now), cmpopts.IgnoreUnexported(Reading{})); diff != "" || len(want) != 3 {
 			rt.Fatalf("%d readings (-want +read):\n%s", len(want), diff)
+		}
+		if !strings.HasSuffix(want[1].Why, "its ProvisioningRequest b is not provisioned") {
+			rt.Fatalf("%s", want[1].Why)
 		}
 	})
 }
@@ -716,13 +726,15 @@ func FuzzReadings(f *testing.F) {
 		`[{"metadata":{"name":"s","uid":"s1"},"spec":{"replicatedJobs":[{"name":"x","replicas":99999999,"template":{"spec":{"template":{"spec":{"nodeSelector":{"cloud.google.com/gke-tpu-accelerator":"t"}}}}}}]}}]`,
 		`[{"metadata":{"ownerReferences":[{"kind":"Job","uid":"j1","controller":true}],"deletionTimestamp":null},"spec":{"nodeName":"n"}}]`,
 		`[{"metadata":{"name":"n","annotations":{"node.gke.io/upcoming-maintenance":"{","node.gke.io/machine-termination-datetime":"-1"}}}]`,
-		`[{"metadata":{"name":"x","annotations":{"slice.accelerator.gke.io/owner-workload-name":"a"}},"status":{"conditions":[{"type":"Ready","reason":"FAILED"}]}}]`)
-	f.Fuzz(func(t *testing.T, jobs, sets, pods, nodes, formed string) {
+		`[{"metadata":{"name":"x","annotations":{"slice.accelerator.gke.io/owner-workload-name":"a"}},"status":{"conditions":[{"type":"Ready","reason":"FAILED"}]}}]`,
+		`[{"metadata":{"name":"r","ownerReferences":[{"uid":"j1"}]},"status":{"conditions":[{"type":"Failed","status":"True","message":"no\ncapacity"}]}}]`,
+		`[{"metadata":{"name":"w","ownerReferences":[{"uid":"s1"}]},"spec":{"active":false}}]`)
+	f.Fuzz(func(t *testing.T, jobs, sets, pods, nodes, formed, requests, workloads string) {
 		var o Objects
 		for _, x := range []struct {
 			text string
 			into any
-		}{{jobs, &o.Jobs}, {sets, &o.JobSets}, {pods, &o.Pods}, {nodes, &o.Nodes}, {formed, &o.Slices}} {
+		}{{jobs, &o.Jobs}, {sets, &o.JobSets}, {pods, &o.Pods}, {nodes, &o.Nodes}, {formed, &o.Slices}, {requests, &o.Requests}, {workloads, &o.Workloads}} {
 			if json.Unmarshal([]byte(x.text), x.into) != nil {
 				return
 			}

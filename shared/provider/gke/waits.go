@@ -8,17 +8,21 @@ import (
 	"time"
 )
 
-// waits says since when a slice waits that is being created or deleted, by the cluster's own objects, and what holds a deletion. A zero
-// time is not known, or no wait of which anybody has to hear: a Job that waits for its turn in a queue, or one that has no Pods, which
+// waits says since when a slice waits that is being created or deleted, by the cluster's own objects, and what more is known of it: in
+// what it waits, and what holds a deletion. A zero time is not known, or no wait of which anybody has to hear: a Job that waits for its turn in a queue, or one that has no Pods, which
 // may have had some a moment ago.
 func (s slot) waits(state State) (since time.Time, held string) {
 	if state == Deleting {
 		return s.leaves()
 	}
-	if state == Creating {
-		return s.comes(), ""
+	if state != Creating {
+		return time.Time{}, ""
 	}
-	return time.Time{}, ""
+	since, held = s.queued()
+	if comes := s.comes(); since.IsZero() || !comes.IsZero() && comes.Before(since) {
+		since = comes
+	}
+	return since, held
 }
 
 // foreground are the finalizers of an object that waits for what it owns; they name no program.

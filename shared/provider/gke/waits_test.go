@@ -17,6 +17,19 @@ func unplaced(since time.Time, message string) func(*Pod) {
 	}
 }
 
+// aWorkload is a Workload of the Job with that UID, and aRequest a ProvisioningRequest of the object with that UID.
+func aWorkload(t *testing.T, of, active, conditions string) Workload {
+	t.Helper()
+	return parsed[Workload](t, `{"metadata":{"name":"job-llama","namespace":"teams","uid":"w1","creationTimestamp":"2026-11-12T10:00:00Z","ownerReferences":[{"kind":"Job","uid":"`+of+`","controller":true}]},`+
+		`"spec":{"active":`+active+`},"status":{"conditions":[`+conditions+`]}}`)
+}
+
+func aRequest(t *testing.T, name, of, created, conditions string) ProvisioningRequest {
+	t.Helper()
+	return parsed[ProvisioningRequest](t, `{"metadata":{"name":"`+name+`","namespace":"teams","uid":"`+name+`","creationTimestamp":"`+created+`","ownerReferences":[{"kind":"Any","uid":"`+of+`"}]},`+
+		`"status":{"conditions":[`+conditions+`]}}`)
+}
+
 // TestSinceWhenASliceWaits, and for what, in the cluster's own words.
 func TestSinceWhenASliceWaits(t *testing.T) {
 	const scheduler = "0/7 nodes are available: 2 Insufficient google.com/tpu, 5 node(s) didn't match Pod's node affinity/selector. " +
@@ -55,6 +68,48 @@ func TestSinceWhenASliceWaits(t *testing.T) {
 		"it waits for its turn": {func(o *Objects) {
 			o.Jobs, o.Pods = []Job{aJob(t, queued, `,"suspend":true`, "")}, nil
 		}, Creating, time.Time{}, "it is suspended, and a label names the queue night"},
+		"Kueue has no quota for it": {func(o *Objects) {
+			o.Jobs, o.Pods = []Job{aJob(t, queued, `,"suspend":true`, "")}, nil
+			o.Workloads = []Workload{aWorkload(t, "j1", "true", `{"type":"QuotaReserved","status":"False","reason":"Pending","message":"8 more needed","lastTransitionTime":"2026-11-12T11:00:00Z"}`)}
+		}, Creating, time.Time{}, "it is suspended, and a label names the queue night; its Workload job-llama has no quota since 2026-11-12T11:00:00Z: Pending: 8 more needed"},
+		"Kueue evicted it": {func(o *Objects) {
+			o.Jobs, o.Pods = []Job{aJob(t, queued, `,"suspend":true`, "")}, nil
+			o.Workloads = []Workload{aWorkload(t, "j1", "true", `{"type":"QuotaReserved","status":"False"},{"type":"Evicted","status":"True","reason":"Preempted","lastTransitionTime":"2026-11-12T11:00:00Z"}`)}
+		}, Creating, ago(60), "it is suspended, and a label names the queue night; its Workload job-llama is evicted since 2026-11-12T11:00:00Z: Preempted"},
+		"its Workload is inactive": {func(o *Objects) {
+			o.Jobs, o.Pods = []Job{aJob(t, queued, `,"suspend":true`, "")}, nil
+			o.Workloads = []Workload{aWorkload(t, "j1", "false", `{"type":"Evicted","status":"True","reason":"Deactivated","lastTransitionTime":"2026-11-12T11:30:00Z"}`)}
+		}, Creating, ago(30), "it is suspended, and a label names the queue night; its Workload job-llama is inactive since 2026-11-12T11:30:00Z: Deactivated; Kueue does not admit it until somebody sets spec.active"},
+		"it has quota, and its machines have yet to be provided": {func(o *Objects) {
+			o.Jobs, o.Pods = []Job{aJob(t, queued, `,"suspend":true`, "")}, nil
+			o.Workloads = []Workload{aWorkload(t, "j1", "true", `{"type":"QuotaReserved","status":"True"}`)}
+			o.Requests = []ProvisioningRequest{
+				aRequest(t, "first", "w1", "2026-11-12T09:00:00Z", `{"type":"Failed","status":"True","message":"it was too long"}`),
+				aRequest(t, "second", "w1", "2026-11-12T10:00:00Z", `{"type":"Provisioned","status":"False","reason":"Waiting","message":"no capacity","lastTransitionTime":"2026-11-12T11:10:00Z"}`),
+			}
+		}, Creating, ago(50), "it is suspended, and a label names the queue night; its ProvisioningRequest second is not provisioned since 2026-11-12T11:10:00Z: Waiting: no capacity"},
+		"its Pods name a ProvisioningRequest that failed": {func(o *Objects) {
+			o.Pods = []Pod{aPod(t, "a", "", unplaced(ago(30), "")), aPod(t, "b", "", unplaced(ago(30), ""))}
+			o.Jobs[0].Spec.Template.Meta.Annotations = map[string]string{"autoscaling.x-k8s.io/consume-provisioning-request": "mine"}
+			o.Requests = []ProvisioningRequest{aRequest(t, "mine", "", "2026-11-12T09:00:00Z", `{"type":"Failed","status":"True","reason":"Quota","message":"over quota","lastTransitionTime":"2026-11-12T11:50:00Z"}`)}
+		}, Creating, ago(30), "its Pod b waits for a machine: Unschedulable; its ProvisioningRequest mine has failed since 2026-11-12T11:50:00Z: Quota: over quota"},
+		"its machines were taken back before its Pods came": {func(o *Objects) {
+			o.Pods = []Pod{aPod(t, "a", "", unplaced(ago(30), "")), aPod(t, "b", "", unplaced(ago(30), ""))}
+			o.Requests = []ProvisioningRequest{aRequest(t, "mine", "j1", "2026-11-12T09:00:00Z", `{"type":"Provisioned","status":"True"},{"type":"CapacityRevoked","status":"True","lastTransitionTime":"2026-11-12T11:20:00Z"}`)}
+		}, Creating, ago(40), "its Pod b waits for a machine: Unschedulable; its ProvisioningRequest mine has lost its machines again since 2026-11-12T11:20:00Z"},
+		"what it waited in has done its part": {func(o *Objects) {
+			o.Pods = []Pod{aPod(t, "a", "", unplaced(ago(30), "")), aPod(t, "b", "", unplaced(ago(30), ""))}
+			o.Workloads = []Workload{aWorkload(t, "j1", "true", `{"type":"QuotaReserved","status":"True"},{"type":"Admitted","status":"True"},{"type":"Evicted","status":"True"}`)}
+			o.Requests = []ProvisioningRequest{aRequest(t, "mine", "w1", "2026-11-12T09:00:00Z", `{"type":"Provisioned","status":"True"}`)}
+		}, Creating, ago(30), "its Pod b waits for a machine: Unschedulable"},
+		"what waits is another's": {func(o *Objects) {
+			o.Pods = []Pod{aPod(t, "a", "", unplaced(ago(30), "")), aPod(t, "b", "", unplaced(ago(30), ""))}
+			o.Workloads = []Workload{aWorkload(t, "j2", "false", "")}
+			o.Requests = []ProvisioningRequest{aRequest(t, "mine", "j2", "2026-11-12T09:00:00Z", "")}
+		}, Creating, ago(30), "its Pod b waits for a machine: Unschedulable"},
+		"it runs": {func(o *Objects) {
+			o.Requests = []ProvisioningRequest{aRequest(t, "mine", "j1", "2026-11-12T09:00:00Z", `{"type":"BookingExpired","status":"True"}`)}
+		}, Ready, time.Time{}, "2 of 2 Pods are ready"},
 		"a finalizer holds it": {func(o *Objects) {
 			o.Jobs, o.Pods = []Job{aJob(t, held(`"acme.dev/archive","orphan"`), "", "")}, nil
 		}, Deleting, now.Add(-10 * time.Second), "the Job is being deleted; the finalizer acme.dev/archive holds the Job"},

@@ -1,5 +1,5 @@
-// Package clustertest holds what every API server of a GKE cluster promises to Pitstop, as far as Jobs, JobSets, Pods, Nodes and Slices are
-// concerned. It asks by plain HTTP with a token. The simulated server of gketest is asked, and by scripts/check --cluster a real one.
+// Package clustertest holds what every API server of a GKE cluster promises to Pitstop, as far as Jobs, JobSets, Pods, Nodes, Slices and what
+// Jobs wait in are concerned. It asks by plain HTTP with a token. The simulated server of gketest is asked, and by scripts/check --cluster a real one.
 //
 // A real cluster needs the JobSet controller, and machines that kwok simulates: nodes are made through the API, and Pods end when a
 // case writes their status. Each case has a namespace and nodes of its own.

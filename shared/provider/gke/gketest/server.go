@@ -1,7 +1,7 @@
 // Package gketest is the API server of a GKE cluster in one process: an http.Handler with the objects that a training on TPUs has
-// (Jobs, JobSets, Pods, Nodes, Services, Namespaces, Slices of TPU7x, quotas of how many Jobs there may be), and with what happens to them. Pods are placed and run, Jobs and
-// JobSets follow their failure policies, nodes are lost, and what owns is deleted with what it owns. A Slice stays what its callers
-// write. Objects live in memory and on a given clock. It is for tests, replays and simulations, never for production.
+// (Jobs, JobSets, Pods, Nodes, Services, Namespaces, Slices of TPU7x, ProvisioningRequests, Workloads of Kueue, quotas of how many Jobs there may be), and with what happens to them. Pods are placed and run, Jobs and
+// JobSets follow their failure policies, nodes are lost, and what owns is deleted with what it owns. A Slice, a ProvisioningRequest and a Workload stay what their
+// callers write. Objects live in memory and on a given clock. It is for tests, replays and simulations, never for production.
 //
 // It knows what Kubernetes 1.36 and JobSet 0.12 do, as far as somebody who watches such trainings sees it. There is no watch, no
 // admission policy, no strategic merge patch, no dry run but of a creation, and no right of a user; a refusal for lack of a right is a Fault. A server is
@@ -110,8 +110,10 @@ var (
 	jobSets    = resource{"jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet", true, true}
 	tpuSlices  = resource{"accelerator.gke.io", "v1beta1", "slices", "Slice", false, true}
 	quotas     = resource{"", "v1", "resourcequotas", "ResourceQuota", true, false}
+	requests   = resource{"autoscaling.x-k8s.io", "v1", "provisioningrequests", "ProvisioningRequest", true, true}
+	workloads  = resource{"kueue.x-k8s.io", "v1beta2", "workloads", "Workload", true, true}
 
-	resources = []resource{namespaces, nodes, pods, services, quotas, jobs, jobSets, tpuSlices}
+	resources = []resource{namespaces, nodes, pods, services, quotas, jobs, jobSets, tpuSlices, requests, workloads}
 )
 
 // Server is the API server of one cluster.
