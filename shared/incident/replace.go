@@ -646,9 +646,10 @@ func (m *machine) waitForWord(s *Slot) {
 	}
 }
 
-// orHealed is the end of a wait for word about a slice, or the end of the time that another slice has to heal, if that comes first.
+// orHealed is the end of a wait for word about a slice, or the end of the time that another slice has to heal, if that comes first. A
+// stopped slice waits with it: whoever deleted the one may want the other stopped.
 func (m *machine) orHealed(until time.Time) time.Time {
-	if by := m.firstHealedBy(); by.Before(until) {
+	if by := m.firstHealedBy(Stopped); by.Before(until) {
 		return by
 	}
 	return until
@@ -712,12 +713,12 @@ func (m *machine) healedBy(s *Slot) time.Time {
 }
 
 // firstHealedBy is when the first of the slices that exist and cannot be used has had its time to heal, and no earlier than now. Where
-// there is none it counts from now.
-func (m *machine) firstHealedBy() time.Time {
+// there is none it counts from now. Slices in the conditions but are left out.
+func (m *machine) firstHealedBy(but ...Condition) time.Time {
 	var first time.Time
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
-		if by := m.healedBy(s); s.isMissed() && s.Condition != Gone && (first.IsZero() || by.Before(first)) {
+		if by := m.healedBy(s); s.isMissed() && s.Condition != Gone && !slices.Contains(but, s.Condition) && (first.IsZero() || by.Before(first)) {
 			first = by
 		}
 	}

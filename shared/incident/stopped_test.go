@@ -497,6 +497,16 @@ func TestAStartBesideALoss(t *testing.T) {
 			{"tick", "deleting: delete b"},
 			{"b read stopped", "healing"},
 		}},
+		"the other is gone, and its owner may have deleted it, when the time of the stopped one is over": {singles, "everything", [][2]string{
+			{"b read lost", "healing"},
+			{"b read stopped", "healing"},
+			{"later", "healing"},
+			{"a read gone", "grace"},
+			{"tick", "grace"},
+			{"a while", "grace"},
+			{"a unsaid", "grace"},
+			{"tick", "creating: create a"},
+		}},
 		"it was lost, and is shown as stopped then": {singles, "everything", [][2]string{
 			{"b read lost", "healing"},
 			{"b read stopped", "healing"},

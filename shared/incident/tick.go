@@ -292,7 +292,7 @@ func (m *machine) overdueIn(p Phase, took string) {
 // time to heal.
 func (m *machine) unsaidInTime(took string) {
 	silent := slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return s.ownerSilent(m.now) && !s.IsReleased() })
-	if !silent && !m.now.Before(m.firstHealedBy()) {
+	if !silent && !m.now.Before(m.firstHealedBy(Stopped)) {
 		m.unhealed(took)
 		return
 	}

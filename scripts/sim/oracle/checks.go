@@ -881,19 +881,28 @@ func (c *Checks) home(slice string) string {
 func (c *Checks) apart(workload string) bool {
 	placed, trained, theirs := map[string]bool{}, map[string]bool{}, false
 	for _, f := range c.slicesOf(workload) {
-		zone := f.Zone
-		for _, d := range c.past[f.Name] {
-			if d.kind == ordered && c.person(d) {
-				zone = d.zone
-			}
-		}
-		placed[zone] = true
+		placed[c.orderedIn(f)] = true
 		if life := c.Trainings[f.Name].Ran(); c.takenAway(f.Name).IsZero() {
 			trained[life.Zone] = true
 			theirs = theirs || c.maker(f.Name, life) != world.Ours(c.Project)
 		}
 	}
 	return len(placed) > 1 || theirs && len(trained) > 1
+}
+
+// orderedIn is the zone in which its owner wants a slice. An order that came to nothing leaves it at the order before.
+func (c *Checks) orderedIn(f world.SliceConfig) string {
+	zone, before := f.Zone, f.Zone
+	for _, d := range c.past[f.Name] {
+		switch {
+		case !c.person(d):
+		case d.kind == ordered:
+			zone, before = d.zone, zone
+		case d.kind == turnedOff && d.zone == zone:
+			zone = before
+		}
+	}
+	return zone
 }
 
 // shaped checks that a slice is created as its owner ordered it, or in a shape that the policy names, as those that it trains with.

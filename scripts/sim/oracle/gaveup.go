@@ -116,12 +116,15 @@ func (c *Checks) goesOn(e end) string {
 // isSaved says that a workload has had a complete checkpoint for as long as the incident looked for one.
 func (c *Checks) isSaved(e end) string {
 	for _, f := range c.slicesOf(e.w.ID) {
-		if at, ok := c.committed[f.Directory]; ok && at.Before(e.in.Opened) && c.Clock.Now().Sub(e.in.Opened) > time.Hour {
+		if at, ok := c.committed[f.Directory]; ok && at.Before(e.in.Opened) && c.Clock.Now().Sub(e.in.Opened) > time.Hour && !c.downLately() {
 			return "it had a complete checkpoint of " + at.UTC().Format(time.DateTime)
 		}
 	}
 	return ""
 }
+
+// downLately reports whether a function did not run at a time within the last hour: then nobody could look.
+func (c *Checks) downLately() bool { return c.releases.Down(c.Clock.Now().Add(-time.Hour)) > 0 }
 
 func (c *Checks) nothingRefused(e end) string {
 	if c.refusedCalls(e.w.ID, e.in.Opened.Add(-time.Minute)) > 0 {
@@ -153,7 +156,7 @@ func (c *Checks) wayOpen(e end) string {
 	}
 	open := ""
 	for _, f := range c.slicesOf(e.w.ID) {
-		if _, lives := c.livesIn(f.Name); lives || !c.takenAway(f.Name).IsZero() {
+		if _, lives := c.livesIn(f.Name); lives && !c.cameSince(f, opened) || !c.takenAway(f.Name).IsZero() {
 			continue
 		}
 		why := c.zoneOpen(e, f)
@@ -163,6 +166,15 @@ func (c *Checks) wayOpen(e end) string {
 		open = why
 	}
 	return open
+}
+
+// cameSince reports whether a person has ordered a slice after a zone refused it to us in this incident: the incident was decided on that
+// refusal, and ends a moment later.
+func (c *Checks) cameSince(f world.SliceConfig, opened time.Time) bool {
+	d := c.lastOf(f.Name, ordered, turnedOff)
+	return d.kind == ordered && c.person(d) && slices.ContainsFunc(c.past[f.Name], func(o deed) bool {
+		return o.kind == turnedOff && o.by == world.Ours(c.Project) && !o.at.Before(opened) && d.at.Sub(o.at) < askedLately && !d.at.Before(o.at)
+	})
 }
 
 // zoneOpen says which zone would have given a slice; empty where none would.

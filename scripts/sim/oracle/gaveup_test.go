@@ -1,0 +1,65 @@
+package oracle
+
+import (
+	"testing"
+	"time"
+
+	"pitstop.internal/scripts/sim/world"
+)
+
+// TestAnOrderThatCameToNothingMovesNothing: the slice belongs where its owner ordered it before.
+func TestAnOrderThatCameToNothingMovesNothing(t *testing.T) {
+	t.Parallel()
+	w := &world.World{Scenario: world.Scenario{Project: "demo"}}
+	f := world.SliceConfig{Name: "twin-0", Zone: "us-west4-a"}
+	of := func(by string, kind deedKind, zone string) deed { return deed{by: by, kind: kind, zone: zone} }
+	for name, c := range map[string]struct {
+		past []deed
+		want string
+	}{
+		"as the fleet has it":             {nil, "us-west4-a"},
+		"moved by its owner":              {[]deed{of("ann", ordered, "us-west4-b")}, "us-west4-b"},
+		"moved, and moved back in vain":   {[]deed{of("ann", ordered, "us-west4-b"), of("ann", ordered, "us-west4-a"), of("ann", turnedOff, "us-west4-a")}, "us-west4-b"},
+		"moved, and ours refused there":   {[]deed{of("ann", ordered, "us-west4-b"), of(world.Ours("demo"), turnedOff, "us-west4-b")}, "us-west4-b"},
+		"refused elsewhere at once":       {[]deed{of("ann", ordered, "us-west4-b"), of("ann", turnedOff, "us-west4-c")}, "us-west4-b"},
+		"ours is no word of the owner's":  {[]deed{of(world.Ours("demo"), ordered, "us-west4-b")}, "us-west4-a"},
+		"Google's own is no word of it":   {[]deed{of("", ordered, "us-west4-b")}, "us-west4-a"},
+		"the first order of all, in vain": {[]deed{of("ann", ordered, "us-west4-b"), of("ann", turnedOff, "us-west4-b")}, "us-west4-a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			checks := &Checks{World: w, past: map[string][]deed{"twin-0": c.past}}
+			if got := checks.orderedIn(f); got != c.want {
+				t.Errorf("it belongs in %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// TestASliceThatAPersonOrderedMeanwhile was refused to us before, and the incident was decided on that.
+func TestASliceThatAPersonOrderedMeanwhile(t *testing.T) {
+	t.Parallel()
+	w := &world.World{Scenario: world.Scenario{Project: "demo"}}
+	f := world.SliceConfig{Name: "pair-1", Zone: "us-west4-a"}
+	opened := time.Date(2026, 1, 5, 3, 50, 0, 0, time.UTC)
+	ours, theirs := world.Ours("demo"), "ann@example.com"
+	for name, c := range map[string]struct {
+		past []deed
+		want bool
+	}{
+		"a moment after the refusal":     {[]deed{{by: ours, kind: turnedOff, at: opened.Add(time.Hour)}, {by: theirs, kind: ordered, at: opened.Add(time.Hour + 3*time.Second)}}, true},
+		"long after it":                  {[]deed{{by: ours, kind: turnedOff, at: opened}, {by: theirs, kind: ordered, at: opened.Add(time.Hour)}}, false},
+		"before the incident":            {[]deed{{by: ours, kind: turnedOff, at: opened.Add(-time.Minute)}, {by: theirs, kind: ordered, at: opened}}, false},
+		"by nobody":                      {[]deed{{by: ours, kind: turnedOff, at: opened}}, false},
+		"by ours":                        {[]deed{{by: ours, kind: turnedOff, at: opened}, {by: ours, kind: ordered, at: opened.Add(time.Second)}}, false},
+		"and the person was refused too": {[]deed{{by: ours, kind: turnedOff, at: opened}, {by: theirs, kind: ordered, at: opened}, {by: theirs, kind: turnedOff, at: opened.Add(time.Second)}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			checks := &Checks{World: w, past: map[string][]deed{"pair-1": c.past}}
+			if got := checks.cameSince(f, opened); got != c.want {
+				t.Errorf("it came since: %v, want %v", got, c.want)
+			}
+		})
+	}
+}
