@@ -23,6 +23,7 @@ import (
 type Provider interface {
 	Zones(ctx context.Context, project string) ([]string, error)
 	Operations(ctx context.Context, project, zone string, names ...string) ([]provider.Operation, error)
+	provider.Janitor
 }
 
 // AuditLog answers who ended a slice that is gone. Entries makes one call; whole says that no further entries exist.
@@ -98,7 +99,7 @@ func (p *patrol) tick(ctx context.Context, at time.Time) error {
 	held := &ledger.Held{}
 	t := &round{
 		patrol: p, Fleet: p.Fleet.Holding(held), held: held, isDue: map[string]bool{}, hosts: hostReads, machines: machineMaps, again: map[string]map[string]bool{},
-		unread: map[string]bool{},
+		unread: map[string]bool{}, left: map[string][]provider.Leftover{},
 	}
 	if start.Sub(p.swept) >= sweepEvery && t.try("sweep", t.sweep(ctx)) {
 		p.swept, t.sweeping = start, true
@@ -108,13 +109,15 @@ func (p *patrol) tick(ctx context.Context, at time.Time) error {
 		}
 	}
 	t.try("due workloads", t.collect(ctx))
-	for _, name := range t.zoneNames() {
+	names := t.zoneNames() // a zone without slices is forgotten once it is listed
+	for _, name := range names {
 		if t.try("zone "+name, t.list(ctx, name, nil)) {
 			t.listed++
 		} else {
 			t.missed(name)
 		}
 	}
+	t.storeLeftovers(ctx, names)
 	for _, name := range t.zoneNames() {
 		t.try("audit log of "+name, t.askLog(ctx, name))
 	}
@@ -162,8 +165,9 @@ type round struct {
 	open    int
 	counted bool
 	faults  []error
-	// sweeping says that all zones are listed.
+	// sweeping says that all zones are listed, and left has what is left over in those that could be read.
 	sweeping bool
+	left     map[string][]provider.Leftover
 }
 
 // try records a fault and reports whether there was none.

@@ -28,12 +28,39 @@ type forgotten struct {
 // incident. It touches none: one that Pitstop ordered becomes an incident of its own as soon as it is read, and the others
 // belong to their owners.
 func (t *round) janitor(ctx context.Context, z *zone, name string, list provider.Listing) {
+	if provider.Of(name) == provider.GKE {
+		t.clusterJanitor(ctx, name)
+		return
+	}
+	t.left[name] = nil
 	for _, q := range leftBehind(list, func(slice string) (workload string, busy bool) {
 		id := z.known[place{name, slice}]
 		return id, t.isDue[id]
 	}) {
 		t.Fleet.Log.InfoContext(ctx, "queued resource forgotten", "workload", q.workload, "zone", name, "queued_resource", q.name,
 			"state", q.state, "hours", int(list.At.Sub(q.ordered).Hours()), "chips", q.chips, "incident", q.by)
+		t.left[name] = append(t.left[name], provider.Leftover{
+			Kind: "queued resource", Zone: name, Name: q.name, Since: q.ordered, Chips: q.chips, Why: "it is " + q.state + ", and brings no slice",
+		})
+	}
+}
+
+// clusterJanitor reports likewise what is left over in a cluster. Pitstop makes nothing of the kind there, so it deletes nothing.
+func (t *round) clusterJanitor(ctx context.Context, name string) {
+	found, err := t.Provider.Leftovers(ctx, t.Project, name)
+	if !t.try("leftovers in "+name, err) {
+		return
+	}
+	t.left[name] = found
+	for _, l := range found {
+		t.Fleet.Log.InfoContext(ctx, "left over", "kind", l.Kind, "zone", l.Zone, "name", l.Name, "hours", int(t.Fleet.Now().Sub(l.Since).Hours()), "chips", l.Chips, "why", l.Why)
+	}
+}
+
+// storeLeftovers keeps what the sweep found left over, for status.
+func (t *round) storeLeftovers(ctx context.Context, zones []string) {
+	if t.sweeping {
+		t.try("what is left over", t.Fleet.Ledger.SaveLeftovers(ctx, t.Project, t.left, zones))
 	}
 }
 

@@ -94,7 +94,7 @@ func (t *round) list(ctx context.Context, name string, wanted map[string]bool) e
 		}
 		t.try("slice "+s.Ref.String(), t.see(ctx, z, s))
 	}
-	if t.sweeping && wanted == nil && provider.Of(name) == provider.CloudTPU {
+	if t.sweeping && wanted == nil {
 		t.janitor(ctx, z, name, list)
 	}
 	for _, at := range z.places() {

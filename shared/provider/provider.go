@@ -65,6 +65,26 @@ type Provider interface {
 	Maintainer
 	Messenger
 	Guests
+	Janitor
+}
+
+// Janitor finds what is left over in a zone, beside its slices.
+type Janitor interface {
+	// Leftovers lists, in the order of kind, scope and name, what nothing needs any more as far as the API shows it. It is its owner's to
+	// delete. A provider whose listing shows all of it, or that knows of none, lists none.
+	Leftovers(ctx context.Context, project, zone string) ([]Leftover, error)
+}
+
+// Leftover is something that holds machines, quota or a place in a queue, and that no training uses.
+type Leftover struct {
+	// Kind is what it is: queued resource, ProvisioningRequest, Workload, node pool. Zone is its zone, its scope, or its cluster.
+	Kind string `json:"kind"`
+	Zone string `json:"zone"`
+	Name string `json:"name"`
+	// Since is since when, as far as that is known, and Chips how many chips it holds; zero is not known.
+	Since time.Time `json:"since,omitzero"`
+	Chips int       `json:"chips,omitzero"`
+	Why   string    `json:"why"`
 }
 
 // Starter starts what was stopped.

@@ -165,3 +165,12 @@ func (s Set) Crews(ctx context.Context, r Ref) ([]events.CrewState, error) {
 	}
 	return p.Crews(ctx, r)
 }
+
+// Leftovers implements Janitor.
+func (s Set) Leftovers(ctx context.Context, project, zone string) ([]Leftover, error) {
+	p, err := s.of(zone, "list leftovers")
+	if err != nil {
+		return nil, err
+	}
+	return p.Leftovers(ctx, project, zone)
+}

@@ -193,6 +193,29 @@ func (d deployment) status(ctx context.Context, l *ledger.Ledger, past *historia
 	if len(found) == 0 && !asJSON {
 		tell(out, "Pitstop has seen no workload yet; patrol looks for TPUs every minute")
 	}
+	if asJSON || len(names) > 0 {
+		return nil // an object is a workload, and who names workloads asks for nothing else
+	}
+	return d.leftBehind(ctx, l, out)
+}
+
+// leftBehind prints what patrol found left over. It is its owners', so nothing follows.
+func (d deployment) leftBehind(ctx context.Context, l *ledger.Ledger, out io.Writer) error {
+	all, err := l.Leftovers(ctx)
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	tell(out, "\nleft over, for its owners to delete:")
+	for _, o := range all {
+		line := "  " + o.Kind + " " + o.Name + " in " + o.Zone
+		if o.Chips > 0 {
+			line += ", " + events.Number(int64(o.Chips)) + " chips"
+		}
+		if !o.Since.IsZero() {
+			line += ", since " + o.Since.UTC().Format(time.RFC3339) + ", for " + events.Span(max(0, d.now().Sub(o.Since)))
+		}
+		tell(out, line+": "+o.Why)
+	}
 	return nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/publish/publishtest"
 )
 
@@ -95,6 +96,24 @@ func TestStatusTellsWhatAnIncidentWaitsFor(t *testing.T) {
 		"bert-20261121-1: preemption, looking for 0 s, until 2026-11-21T12:30:00Z", "at its deadline: wait for progress past step 0")
 }
 
+// TestStatusTellsWhatIsLeftOver, unless somebody asks for workloads.
+func TestStatusTellsWhatIsLeftOver(t *testing.T) {
+	b := deployedWith(t, ledgertest.NewStore().Open, trains("llama-8b"))
+	found := map[string][]provider.Leftover{"us-east5/trainers": {{
+		Kind: "node pool", Zone: "us-east5/trainers", Name: "spot", Since: noon.Add(-3 * time.Hour), Chips: 16, Why: "the Pod train/shell keeps it",
+	}}}
+	if err := b.ledger.SaveLeftovers(t.Context(), "demo", found, nil); err != nil {
+		t.Fatal(err)
+	}
+	const line = "left over, for its owners to delete:\n  node pool spot in us-east5/trainers, 16 chips, since 2026-11-21T09:00:00Z, for 3 h 0 m: the Pod train/shell keeps it\n"
+	b.want([]string{"status"}, line)
+	for _, args := range [][]string{{"status", "--json"}, {"status", "llama-8b"}} {
+		if got, err := b.call(args...); err != nil || strings.Contains(got, "left over") {
+			t.Errorf("%q: %v: %s", args, err, got)
+		}
+	}
+}
+
 // TestStatusReadsOneListing: a thousand workloads are no thousand reads.
 func TestStatusReadsOneListing(t *testing.T) {
 	const n = 1000
@@ -115,7 +134,7 @@ func TestStatusReadsOneListing(t *testing.T) {
 	if err != nil || strings.Count(got, "if w") != n {
 		t.Errorf("%v, %d workloads", err, strings.Count(got, "if w"))
 	}
-	if calls != 3 { // the listing, the pause, the settings
+	if calls != 4 { // the listing, the pause, the settings, what is left over
 		t.Errorf("%d calls of the store", calls)
 	}
 }

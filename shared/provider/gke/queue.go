@@ -27,11 +27,18 @@ type ProvisioningRequest struct {
 type Workload struct {
 	Meta `json:"metadata"`
 	Spec struct {
-		Active *bool `json:"active"`
+		Active  *bool    `json:"active"`
+		PodSets []PodSet `json:"podSets"`
 	} `json:"spec"`
 	Status struct {
 		Conditions conditions `json:"conditions"`
 	} `json:"status"`
+}
+
+// PodSet is a number of Pods of a Workload.
+type PodSet struct {
+	Count    int      `json:"count"`
+	Template Template `json:"template"`
 }
 
 // The APIs of what a Job waits in, with their versions, the newest first. A cluster may have none of them.
@@ -46,9 +53,12 @@ var consumes = []string{"autoscaling.x-k8s.io/consume-provisioning-request", "cl
 // addWaits reads in what the Jobs wait, where one of them does. A cluster that has no such objects has none. They only explain: where they
 // cannot be read, everything else is read all the same.
 func (c Client) addWaits(ctx context.Context, o *Objects) {
-	if !o.wait() {
-		return
+	if o.wait() {
+		c.listWaits(ctx, o)
 	}
+}
+
+func (c Client) listWaits(ctx context.Context, o *Objects) {
 	var noRequests, noWorkloads error
 	o.Requests, noRequests = listFirst[ProvisioningRequest](ctx, c, requestAPIs, "provisioningrequests")
 	o.Workloads, noWorkloads = listFirst[Workload](ctx, c, workloadAPIs, "workloads")
@@ -143,7 +153,7 @@ func (s *slot) asks(a asked) {
 // hear: its turn in a queue comes.
 func (s slot) queued() (since time.Time, why string) {
 	if s.workload != nil {
-		if since, why = s.workload.waits(); why != "" {
+		if since, why = s.workload.waits("its Workload " + s.workload.Name); why != "" {
 			return since, why
 		}
 	}
@@ -155,9 +165,9 @@ func (s slot) queued() (since time.Time, why string) {
 
 func (w Workload) inactive() bool { return w.Spec.Active != nil && !*w.Spec.Active }
 
-// waits says since when a Workload is not admitted, and why; the time is zero where its turn comes by itself.
-func (w Workload) waits() (since time.Time, why string) {
-	c, name := w.Status.Conditions, "its Workload "+w.Name
+// waits says since when a Workload is not admitted, and why, under a name; the time is zero where its turn comes by itself.
+func (w Workload) waits(name string) (since time.Time, why string) {
+	c := w.Status.Conditions
 	evicted, quota := c.of("Evicted"), c.of("QuotaReserved")
 	switch {
 	case w.inactive():
