@@ -208,10 +208,14 @@ func (m *machine) decideHang(text string) {
 	m.restart(text)
 }
 
+// watchesHang reports whether an incident was opened for a hang, and is watched.
+func (m *machine) watchesHang() bool {
+	return m.phase() == Watching && m.w.Incident.Troubles[0].Cause == events.CauseHang
+}
+
 // onlyHangs reports whether an incident is watched only for its hang. The policy decides about everything else.
 func (m *machine) onlyHangs() bool {
-	in := m.w.Incident
-	return m.phase() == Watching && in.Troubles[0].Cause == events.CauseHang && m.p.Unreadable == "" && !m.watchOnly()
+	return m.watchesHang() && m.p.Unreadable == "" && !m.watchOnly()
 }
 
 // crewsHeard says whether a crew's guest attribute reports a running training, and whether all attributes could be read.

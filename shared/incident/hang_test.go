@@ -368,6 +368,32 @@ func TestAHangStopsNoCare(t *testing.T) {
 	}
 }
 
+// notice is a reading of announced maintenance.
+func (j *job) notice(n events.Notice) incident.Noticed {
+	return incident.Noticed{
+		Origin: incident.Origin{Time: j.now.Add(time.Minute), Rank: events.RankReading}, Slice: "llama-8b", Incarnation: j.w.Slices[0].Incarnation, Notice: n, InAPI: true,
+	}
+}
+
+// TestNoWordOfMaintenanceEndsAWatchOverAHang, or lengthens it: a hang has nothing to do with maintenance that is far away.
+func TestNoWordOfMaintenanceEndsAWatchOverAHang(t *testing.T) {
+	for _, p := range []policy.Policy{policies["everything"], policies["watch"]} {
+		p.Switches.EarlyMaintenance = policy.No
+		j := hung(t, p)
+		first, deadline := j.w.Incident.ID, j.w.Incident.Deadline
+		n := events.Notice{Status: events.NoticePending, WindowStart: j.now.Add(48 * time.Hour), WindowEnd: j.now.Add(50 * time.Hour)}
+		j.learns(j.notice(n))
+		n.WindowStart, n.WindowEnd = n.WindowStart.Add(time.Hour), n.WindowEnd.Add(time.Hour)
+		j.learns(j.notice(n))
+		n.Status = events.NoticeGone
+		j.learns(j.notice(n))
+		j.learns(incident.Ticked{})
+		if in := j.w.Incident; in == nil || in.ID != first || !in.Deadline.Equal(deadline) {
+			t.Errorf("%s: %s", p.Name, tale(j.w))
+		}
+	}
+}
+
 // TestAStepThatNobodyDidHidesNoStep: the training's true steps are far behind it, and newer.
 func TestAStepThatNobodyDidHidesNoStep(t *testing.T) {
 	j := newJob(t, policies["everything"])

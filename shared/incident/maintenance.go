@@ -97,9 +97,15 @@ func (m *machine) followNotice(s *Slot, text string, moved bool) {
 		m.noticeInIncident(s, text, moved)
 	case under && !m.from.Time.IsZero() && !m.from.Time.After(m.w.Ended):
 		m.slice(s.Name).Notice.InAPI = false // its incident is over; if the maintenance still goes on, the next reading shows it
-	case under && !n.Declined && m.mayOpen(s):
+	case under && !n.Declined && m.mayOpenMaintenance(s):
 		m.openMaintenance(s)
 	}
+}
+
+// mayOpenMaintenance reports whether maintenance of a slice may open an incident. While the owner has stopped another slice, the training
+// does nothing that could be saved.
+func (m *machine) mayOpenMaintenance(s *Slot) bool {
+	return m.mayOpen(s) && !slices.ContainsFunc(m.w.Slices, func(o Slot) bool { return o.stoppedByOwner() && !o.IsReleased() })
 }
 
 // saysBegun reports whether one notice says that another notice's announced maintenance is under way.
@@ -375,6 +381,9 @@ func (m *machine) noticeInIncident(s *Slot, text string, moved bool) {
 	case Saving, Window:
 		m.renew()
 	case Watching:
+		if m.watchesHang() {
+			return
+		}
 		m.inc().Deadline = m.windowDeadline()
 	}
 	m.decided("follow the window", "it was moved to "+events.Window(n.WindowStart, n.WindowEnd))
@@ -406,7 +415,7 @@ func (m *machine) noticeGone(s *Slot, e Noticed) {
 	m.slice(s.Name).Notice = n
 
 	in := m.w.Incident
-	if in == nil || s.IsReleased() {
+	if in == nil || s.IsReleased() || m.watchesHang() {
 		return
 	}
 	switch m.phase() {

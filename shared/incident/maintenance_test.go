@@ -596,3 +596,44 @@ func TestMaintenanceOfAReleasedSliceSteersNothing(t *testing.T) {
 		t.Errorf("it stands at %s, was %s", phaseOf(w), before.Phase)
 	}
 }
+
+// TestMaintenanceBesideAStoppedSliceOpensNothing while the owner keeps another slice of the Multislice stopped. Once it runs again, what
+// is due is saved.
+func TestMaintenanceBesideAStoppedSliceOpensNothing(t *testing.T) {
+	for name, p := range map[string]policy.Policy{"saving": policies["everything"], "watching": policies["watch"]} {
+		for what, status := range map[string]events.NoticeStatus{"announced": events.NoticePending, "under way": events.NoticeOngoing, "stopped for": ""} {
+			w := multi(false)
+			b := &w.Slices[1]
+			b.Condition, b.State, b.Since, b.Stop.By, b.Stop.At = incident.Stopped, "STOPPED", start.Add(-time.Hour), "ann@example.com", start.Add(-time.Hour)
+			now := start
+			tell := func(e incident.Evidence) {
+				now = now.Add(time.Minute)
+				w, _, _ = incident.Advance(p, w, e, now)
+			}
+			read := func() incident.Origin { return incident.Origin{Time: now.Add(time.Minute), Rank: events.RankReading} }
+			for range 20 {
+				if status == "" {
+					tell(incident.Interrupted{Origin: incident.Origin{ID: "i", Time: now, Rank: events.RankAudit}, Slice: "a", Cause: events.CauseMaintenance, Text: "stopped"})
+					continue
+				}
+				tell(incident.Noticed{
+					Origin: read(), Slice: "a", Incarnation: w.Slices[0].Incarnation, InAPI: true,
+					Notice: events.Notice{Status: status, WindowStart: start.Add(30 * time.Minute), WindowEnd: start.Add(3 * time.Hour)},
+				})
+				tell(incident.Ticked{})
+			}
+			if w.Incident != nil || w.Closed != nil || w.Epoch != multi(false).Epoch {
+				t.Fatalf("%s, %s: epoch %d, %s, closed %+v", name, what, w.Epoch, tale(w), w.Closed)
+			}
+			if status != events.NoticePending {
+				continue
+			}
+			now = start.Add(25 * time.Minute)
+			tell(incident.Read{Origin: read(), Slice: "b", Zone: w.Slices[1].Zone, Condition: incident.Ready, Incarnation: w.Slices[1].Incarnation, State: "READY"})
+			tell(incident.Ticked{})
+			if w.Incident == nil || phaseOf(w) != name {
+				t.Errorf("%s: it runs again: %s", name, tale(w))
+			}
+		}
+	}
+}

@@ -105,7 +105,7 @@ func (m *machine) openDueMaintenance() {
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
 		n := s.Notice
-		if !s.announced() || n.Due.IsZero() || !m.mayOpen(s) {
+		if !s.announced() || n.Due.IsZero() || !m.mayOpenMaintenance(s) {
 			continue
 		}
 		if m.p.Unreadable != "" && m.now.Before(m.lastDue(n)) {
