@@ -751,3 +751,45 @@ func FuzzReadings(f *testing.F) {
 		}
 	})
 }
+
+// TestWhatReturnsAfterMaintenance: every Pod of it ends then, and each end may count.
+func TestWhatReturnsAfterMaintenance(t *testing.T) {
+	job := func(limit int, spec, status string) Job {
+		j := aJob(t, "", spec, status)
+		j.Spec.BackoffLimit = &limit
+		return j
+	}
+	const ignores = `,"podFailurePolicy":{"rules":[{"action":"Ignore","onPodConditions":[{"type":"DisruptionTarget"}]}]}`
+	const either = `,"failurePolicy":{"maxRestarts":3,"rules":[{"action":"RestartJobSetAndIgnoreMaxRestarts"},{"action":"FailJobSet"}]}`
+	for name, c := range map[string]struct {
+		put  func(*Objects)
+		want bool
+	}{
+		"no retries":                          {alone(job(0, "", "")), false},
+		"a retry for each of its Pods":        {alone(job(2, "", "")), true},
+		"one too few":                         {alone(job(1, "", "")), false},
+		"one spent":                           {alone(job(2, "", `,"failed":1`)), false},
+		"losses do not count, other ends do":  {alone(job(1, ignores, "")), false},
+		"losses do not count, others may":     {alone(job(2, ignores, "")), true},
+		"a rule ends it":                      {alone(job(6, losses, "")), false},
+		"each Pod has its limit":              {alone(job(6, `,"backoffLimitPerIndex":0`, "")), false},
+		"its JobSet has restarts":             {inSet(aJobSet(t, "", restarts, ""), job(0, "", "")), true},
+		"its JobSet has spent them":           {inSet(aJobSet(t, "", restarts, `"restartsCountTowardsMax":3`), job(0, "", "")), false},
+		"its JobSet has none":                 {inSet(aJobSet(t, "", "", ""), job(0, "", "")), false},
+		"a rule of its JobSet may end it":     {inSet(aJobSet(t, "", either, ""), job(0, "", "")), false},
+		"its JobSet has an action of no name": {inSet(aJobSet(t, "", odd, ""), job(0, "", "")), false},
+	} {
+		o := gang(t)
+		c.put(&o)
+		r := Readings(o, "us-east5", "research", time.Now())
+		if len(r) != 1 || r[0].Returns != c.want || c.want != r[0].slice("demo").Evidence("").Facts.Returns {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+	if set := aJobSet(t, "", restarts, ""); set.bearsAll() {
+		four := 4
+		if set.Spec.ReplicatedJobs[0].Replicas = &four; set.bearsAll() {
+			t.Error("three restarts are left for four Jobs")
+		}
+	}
+}
