@@ -1,7 +1,7 @@
 # The functions that are deployed, and the topics between them. Everything else follows from the two maps here.
 
 locals {
-  switches = ["request_checkpoint", "early_maintenance", "restart", "recreate", "recreate_non_spot", "start_stopped"]
+  switches = ["request_checkpoint", "early_maintenance", "restart", "recreate", "recreate_non_spot", "start_stopped", "release"]
 
   # Every function that decides may send the three requests: a function that acts decides too, when an answer comes back. Each may also
   # report how an incident stands, where `notify` names a target.
@@ -22,7 +22,7 @@ locals {
     decides    = { POLICY_URI = var.policy_uri, ALLOW = join(",", sort(var.allow)), LEGACY_NODE_ZONES = join(",", sort(var.legacy_node_zones)) }
     watches    = { WATCHED_PROJECTS = join(",", sort(local.watched)) }
     recognizes = { OUR_PRINCIPALS = join(",", local.our_principals) }
-    # The clusters whose Jobs patrol lists, recreate replaces, and checkpoint begins the maintenance of.
+    # The clusters whose Jobs patrol lists, recreate replaces, checkpoint begins the maintenance of, and recovery ends the Pods of.
     clusters = { CLUSTERS = join(",", sort(var.clusters)) }
     keeps    = { SECRETS_DATABASE = local.secrets_database }
     destroys = { BRAKE_PER_PROJECT = tostring(var.brake_per_project), BRAKE_PER_ZONE = tostring(var.brake_per_zone) }
@@ -93,7 +93,7 @@ locals {
       entry_point   = "HandleRecovery"
       topic         = "recovery-requests"
       publishes_to  = local.requests
-      environment   = ["every", "decides"]
+      environment   = ["every", "decides", "clusters", "destroys"]
       concurrency   = 5
       max_instances = 3
     }

@@ -40,7 +40,7 @@ type sight struct {
 	healing                     incident.Heal
 	life                        events.Incarnation
 	notice                      events.Notice
-	ends, waits                 time.Time
+	ends, waits, hung           time.Time
 	hosts                       bool
 }
 
@@ -132,7 +132,7 @@ func (t *round) tellUnexplained(ctx context.Context, name string, no error) {
 func sightOf(s provider.Slice) sight {
 	now := sight{
 		state: s.State, spec: s.SpecHash, values: s.ValuesSum, queued: s.QueuedResource, life: s.Incarnation,
-		workload: s.Labels[events.LabelWorkload], policy: s.Labels[events.LabelPolicy], directory: s.Directory, ends: s.Ends, waits: s.WaitsSince, healing: s.Healing,
+		workload: s.Labels[events.LabelWorkload], policy: s.Labels[events.LabelPolicy], directory: s.Directory, ends: s.Ends, waits: s.WaitsSince, hung: s.HungSince(), healing: s.Healing,
 	}
 	if s.Notice != nil {
 		now.notice = *s.Notice

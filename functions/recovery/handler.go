@@ -17,7 +17,9 @@ import (
 
 // Provider is the part of a provider that this function calls.
 type Provider interface {
+	Read(ctx context.Context, r provider.Ref) (provider.Slice, error)
 	Start(ctx context.Context, r provider.Ref) (operation string, err error)
+	Release(ctx context.Context, r provider.Ref, h provider.Hung) error
 }
 
 // Deps are the function's dependencies.
@@ -25,6 +27,7 @@ type Deps struct {
 	Fleet    *fleet.Fleet
 	Provider Provider
 	Store    checkpoint.Store
+	Limits   ledger.Limits
 }
 
 // New returns the function over its dependencies.
@@ -37,10 +40,14 @@ type handler Deps
 var decode = fleet.DecodeRequest[events.RecoveryRequested]("recovery")
 
 // handle writes into the lease where training may run and which attempt is next. That is enough: the crews read the lease,
-// and only they start a training. A stopped slice is started first.
+// and only they start a training. A stopped slice is started first. A slice whose workers hang is taken out of the lease, and they are
+// ended once nobody can train by it any more.
 func (h handler) handle(ctx context.Context, w incident.Workload, r events.RecoveryRequested) error {
 	if r.Action == events.ActionStart {
 		return h.start(ctx, w, r)
+	}
+	if r.Action == events.ActionRelease {
+		return h.release(ctx, w, r)
 	}
 	// A lease must not name a slice that is gone, so look first. A request for another attempt in admitted lives does not wait
 	// for the API.

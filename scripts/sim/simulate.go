@@ -334,6 +334,9 @@ const mixedPolicies = `policies:
     switches: {request_checkpoint: ask, early_maintenance: ask, restart: ask, recreate: ask, recreate_non_spot: ask, start_stopped: ask}
     zones: [us-west4-a, us-west4-b]
     lead: 30m
+  releasing:
+    preset: spot
+    switches: {release: "yes"}
 `
 
 // Few keeps a part of a fleet, drawn from the seed. The slices of a workload stay together.

@@ -49,7 +49,7 @@ const methodWrite = "storage.objects.create"
 // actors are the functions that make the calls of each action.
 var actors = map[events.Action]string{
 	events.ActionSave: "checkpoint", events.ActionMaintain: "checkpoint", events.ActionAdmit: "recovery", events.ActionRestart: "recovery",
-	events.ActionStart: "recovery", events.ActionDelete: "recreate", events.ActionCreate: "recreate",
+	events.ActionStart: "recovery", events.ActionRelease: "recovery", events.ActionDelete: "recreate", events.ActionCreate: "recreate",
 }
 
 // calls are the calls that an effect makes, in their order.
@@ -88,6 +88,13 @@ func (w Workload) calls(effect Effect) []Call {
 		}
 	case events.ActionAdmit, events.ActionRestart:
 		return []Call{object(events.LeaseObject)}
+	case events.ActionRelease:
+		if effect.By.IsZero() {
+			return []Call{object(events.LeaseObject)}
+		}
+		if s != nil {
+			return []Call{slice(s, s.Zone)}
+		}
 	case events.ActionDelete, events.ActionCreate:
 		if s != nil {
 			return []Call{slice(s, effect.Zone)}

@@ -70,7 +70,9 @@ const (
 
 	// Reasons why maintenance is not started before its window.
 	CodeNotEarly Code = "not_early"
-	CodeBegun    Code = "begun"
+	// CodeNotReleased says that a worker which hangs was left alone: no lease keeps it from writing, or it does not hang any more.
+	CodeNotReleased Code = "not_released"
+	CodeBegun       Code = "begun"
 
 	// Messages that lead to nothing.
 	CodeNotMine        Code = "not_mine"
@@ -154,6 +156,7 @@ func Codes() []Meaning {
 		{CodeIdleDeleted, "Pitstop deleted the idle slices of an escalated incident, because the policy's when_escalated is delete; retry brings them back"},
 		{CodeMayTrain, "training runs, or nobody can prove that it does not, so Pitstop keeps the idle slices"},
 
+		{CodeNotReleased, "a worker that hangs may still write"},
 		{CodeNotEarly, "the maintenance cannot be started before its window"},
 		{CodeBegun, "the maintenance has begun"},
 		{SaveForbidden.Code(), "the policy does not allow a request for a save"},

@@ -50,7 +50,8 @@ type Effect struct {
 	Failures    int    `json:"failures,omitzero"`
 	LastFailure string `json:"last_failure,omitzero"`
 	LastCode    Code   `json:"last_code,omitzero"`
-	// By is the deadline of a save; for a verification, the checkpoint must be newer than By.
+	// By is the deadline of a save. For a verification, the checkpoint must be newer than By. Since By, the lease names no life of a slice
+	// that is released.
 	By time.Time `json:"by,omitzero"`
 	// Mode says how the save is requested. Lives are the incarnations of With at the decision to delete, in the order of With.
 	Mode  events.SaveMode      `json:"mode,omitzero"`
@@ -242,6 +243,8 @@ func (w Workload) Request(effect Effect) events.Event {
 		return events.RecoveryRequested{Request: r, TrainingAttempt: effect.LeaseAttempt, Admit: effect.Admit, Directory: w.Directory}
 	case events.ActionStart:
 		return events.RecoveryRequested{Request: r}
+	case events.ActionRelease:
+		return events.RecoveryRequested{Request: r, Directory: w.Directory, Unleased: effect.By}
 	case events.ActionDelete, events.ActionCreate:
 	}
 	s := w.Slice(effect.Slice)
@@ -437,6 +440,8 @@ func (w Workload) governs(a events.Action) policy.Switch {
 		return policy.Restart
 	case events.ActionStart:
 		return policy.StartStopped
+	case events.ActionRelease:
+		return policy.Release
 	case events.ActionDelete, events.ActionCreate:
 		if w.Incident != nil && w.phase() == Clearing {
 			return "" // Pitstop's own leftovers, in which training never ran
@@ -510,6 +515,9 @@ func (m *machine) intended(e Intended) {
 	if effect.Action == events.ActionAdmit {
 		m.markAdopted()
 	}
+	if effect.Action == events.ActionRelease {
+		m.markUnleased(*effect)
+	}
 	if effect.Action == events.ActionCreate {
 		m.inc().Created = true
 		m.reshapes(*effect)
@@ -573,6 +581,8 @@ func (m *machine) accepted(effect *Effect, again bool) {
 			return
 		}
 		m.leased(*effect, "the lease names the new slice")
+	case events.ActionRelease:
+		m.unleased(effect)
 	case events.ActionRestart:
 		m.leased(*effect, "the lease names the next attempt")
 	case events.ActionCreate:
@@ -642,6 +652,8 @@ func (m *machine) failed(effect *Effect, f Failure) {
 		effect.Retry = m.now.Add(backoff(effect.Failures)) // there is time until the phase's deadline, and no other bound
 	case effect.Action == events.ActionMaintain:
 		m.notMaintained(effect, f)
+	case effect.Action == events.ActionRelease:
+		m.notReleased(effect, f)
 	default:
 		m.failedFor(effect, f)
 	}
@@ -784,6 +796,10 @@ func (m *machine) forbidden(e Forbidden) {
 	if m.othersDelete(effect) {
 		effect = m.effect(effect.Action, effect.Slice)
 		effect.Begun, effect.RequestID, effect.Retry = time.Time{}, "", m.now.Add(CallFor)
+		return
+	}
+	if effect.Action == events.ActionRelease { // the deletion goes on without it
+		m.notReleased(m.effect(effect.Action, effect.Slice), Failure{Class: Invalid})
 		return
 	}
 	would := m.plannedCalls(m.w.governs(effect.Action), "", *effect)

@@ -280,7 +280,7 @@ func (o *outlook) carryOut(effect Effect) {
 	case events.ActionHear:
 		o.heard(r)
 		return
-	case events.ActionSave, events.ActionMaintain, events.ActionAdmit, events.ActionRestart, events.ActionStart, events.ActionDelete, events.ActionCreate:
+	case events.ActionSave, events.ActionMaintain, events.ActionAdmit, events.ActionRestart, events.ActionStart, events.ActionRelease, events.ActionDelete, events.ActionCreate:
 	}
 	if effect.Action != events.ActionDelete { // a deleted slice is created again without another wait
 		clear(o.when)
@@ -300,7 +300,7 @@ func (o *outlook) carryOut(effect Effect) {
 		o.m.now = o.m.now.Add(time.Second) // its life begins after the incident
 		made := events.Incarnation{Zone: effect.Zone, ID: "planned", Created: o.m.now}
 		o.shows(concerned, func(s *Slot) { o.read(s, Ready, made, effect.Maker) })
-	case events.ActionMaintain, events.ActionAdmit, events.ActionRestart, events.ActionVerify, events.ActionHear:
+	case events.ActionMaintain, events.ActionAdmit, events.ActionRestart, events.ActionRelease, events.ActionVerify, events.ActionHear:
 	}
 }
 

@@ -62,8 +62,11 @@ func (m *machine) wait() {
 	case Clearing:
 		m.stillClearing()
 	case Healing:
+		m.releaseHung()
 		m.startStopped()
-	case Maintaining, Looking, PhaseDeleting, Admitting, Resuming, Restarting, Starting, Watching, Discarding, Closed: // nothing but their end
+	case PhaseDeleting:
+		m.releaseHung()
+	case Maintaining, Looking, Admitting, Resuming, Restarting, Starting, Watching, Discarding, Closed: // nothing but their end
 	}
 }
 

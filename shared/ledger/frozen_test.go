@@ -20,6 +20,8 @@ func frozen() incident.Workload {
 	}
 	first := events.Incarnation{Zone: "us-west4-a", ID: "7711480293716642117", Created: at("00:00:03.250000")}
 	second := events.Incarnation{Zone: "us-west4-a", ID: "7711480293716642118", Created: at("00:00:03.914223871")}
+	ofThen := policy.Everything()
+	ofThen.Release = policy.No // no release had it yet
 	return incident.Workload{
 		Schema: incident.Schema, ID: "demo/llama-8b", Project: "demo", Name: "llama-8b", Provider: "tpu", Label: "night",
 		Directory: "gs://ckpt/llama-8b",
@@ -93,7 +95,7 @@ func frozen() incident.Workload {
 		},
 		Closed: &incident.Incident{
 			ID: "llama-8b-20261112-2", Cause: events.CauseCrash, Opened: at("01:50:00"), Closed: at("01:58:30.000001"), Phase: incident.Closed,
-			Since: at("01:58:30.000001"), Switches: policy.Everything(), Policy: "night",
+			Since: at("01:58:30.000001"), Switches: ofThen, Policy: "night",
 			Troubles: []incident.Trouble{{Cause: events.CauseCrash, Slice: "llama-8b-0", At: at("01:50:00"), Text: "exit 139"}},
 			Baseline: 48000, BaseAttempt: 1, Outcome: incident.Resumed, ConfirmedBy: incident.ByStep, Reason: "step 48,013 > 48,000", Revision: 1,
 			Timeline: []incident.Line{{

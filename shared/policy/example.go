@@ -80,7 +80,7 @@ func exampleLevel(s Switch) Level {
 		return Yes
 	case EarlyMaintenance, RecreateNonSpot:
 		return Ask
-	case StartStopped:
+	case StartStopped, Release:
 	}
 	return No
 }

@@ -266,8 +266,8 @@ run "clusters" {
   }
 
   assert {
-    condition     = [for name, f in module.function : name if contains(keys(f.environment), "CLUSTERS")] == ["checkpoint", "patrol", "recreate"] && module.function["checkpoint"].environment.CLUSTERS == module.function["patrol"].environment.CLUSTERS && module.function["recreate"].environment.CLUSTERS == module.function["patrol"].environment.CLUSTERS && module.function["patrol"].environment.CLUSTERS == "training-a:us-central1-ai1a/big,us-east5-b/shared/train,us-east5/research"
-    error_message = "Patrol, recreate or checkpoint does not know its clusters, or another function does."
+    condition     = [for name, f in module.function : name if contains(keys(f.environment), "CLUSTERS")] == ["checkpoint", "patrol", "recovery", "recreate"] && module.function["recovery"].environment.CLUSTERS == module.function["patrol"].environment.CLUSTERS && module.function["checkpoint"].environment.CLUSTERS == module.function["patrol"].environment.CLUSTERS && module.function["recreate"].environment.CLUSTERS == module.function["patrol"].environment.CLUSTERS && module.function["patrol"].environment.CLUSTERS == "training-a:us-central1-ai1a/big,us-east5-b/shared/train,us-east5/research"
+    error_message = "Patrol, recreate, checkpoint or recovery does not know its clusters, or another function does."
   }
 
   assert {
@@ -277,7 +277,7 @@ run "clusters" {
 
   assert {
     condition = (
-      alltrue([for flag in ["--", "--recreate-", "--checkpoint-"] : strcontains(output.cluster_rights, "${flag}account=mocked@demo-project.iam.gserviceaccount.com ${flag}id=")]) &&
+      alltrue([for flag in ["--", "--recreate-", "--checkpoint-", "--recovery-"] : strcontains(output.cluster_rights, "${flag}account=mocked@demo-project.iam.gserviceaccount.com ${flag}id=")]) &&
       !strcontains(output.cluster_rights, "--allow")
     )
     error_message = "Nobody learns which accounts call clusters, or one of them may act there where nothing is allowed."

@@ -24,6 +24,7 @@ import (
 	"pitstop.internal/functions/recreate"
 	"pitstop.internal/scripts/pitstop/flex"
 	"pitstop.internal/scripts/pitstop/rbac"
+	"pitstop.internal/shared/checkpoint"
 	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/fleet/fleettest"
 	"pitstop.internal/shared/incident"
@@ -57,7 +58,7 @@ type deployment struct {
 }
 
 // nightPolicy is the policy of the trainings.
-const nightPolicy = `{policies: {night: {preset: spot, switches: {early_maintenance: yes, recreate_non_spot: yes, restart: yes}}}}`
+const nightPolicy = `{policies: {night: {preset: spot, switches: {early_maintenance: yes, recreate_non_spot: yes, restart: yes, release: yes}}}}`
 
 // deploy deploys the functions, once the rights of their accounts hold.
 func deploy(b *bed) *deployment {
@@ -88,13 +89,14 @@ func deploy(b *bed) *deployment {
 	d.logevent = logevent.New(logevent.Deps{Fleet: d.bench.Fleet, Projects: []string{fleettest.Project}, Ours: us})
 	acting, providers := of("recreate", Replacer)
 	saving, maintainers := of("checkpoint", Maintainer)
+	_, releasers := of("recovery", Releaser)
 	d.functions = map[string]trigger.Handle{
 		events.TypeCheckpointRequested: checkpointfn.New(checkpointfn.Deps{
 			Fleet: saving, Provider: maintainers, Store: d.bench.Store, Limits: ledger.DefaultLimits,
 		}),
 		events.TypeRecreateRequested:   recreate.New(recreate.Deps{Fleet: acting, Provider: providers, Buckets: d.bench.Buckets, Limits: ledger.DefaultLimits}),
 		events.TypeMaintenanceNotified: maintenance.New(maintenance.Deps{Fleet: d.bench.Fleet}),
-		events.TypeRecoveryRequested:   recovery.New(recovery.Deps{Fleet: d.bench.Fleet, Provider: d.bench.Cloud, Store: d.bench.Store}),
+		events.TypeRecoveryRequested:   recovery.New(recovery.Deps{Fleet: d.bench.Fleet, Provider: releasers, Store: d.bench.Store, Limits: ledger.DefaultLimits}),
 	}
 	d.allowed()
 	return d
@@ -301,28 +303,50 @@ var acting = map[string]func(d *deployment){
 		d.made()
 	},
 	"a JobSet with a Pod that runs on": func(d *deployment) {
-		d.watched("JobSet", asJobSet(multiHost(), 2), restarts(0))
-		for _, pool := range []string{"x", "y"} {
-			d.machine(pool+"-a", pool, 4)
-			d.machine(pool+"-b", pool, 4)
-		}
-		was := d.ready("llama-slice-0")
-		d.ready("llama-slice-1")
-		d.comes("it is known", trains)
-		d.saves(1000)
-		survivor := d.pods("llama-slice-1")[0]
-		d.must(d.Silence(d.t.Context(), survivor.Spec.NodeName))
-		d.exits(d.pods("llama-slice-0")[0], 1)
-		d.comes("it is deleted", d.has(1))
-		d.made("DELETE jobsets/llama 200")
-		d.comes("its Pod is waited for", func(w incident.Workload) bool {
-			return w.Slice("llama-slice-0").Condition == incident.Gone && w.Slice("llama-slice-1").Condition == incident.Deleting
-		})
+		was, survivor := d.survives()
 		d.stays(5 * time.Minute)
 		d.speaks(survivor)
 		d.comes("it is created again", d.has(1))
 		d.made("POST jobsets 201")
 		d.another(was)
+	},
+	"a JobSet with a Pod that runs on where nobody sees it": func(d *deployment) {
+		was, survivor := d.survives()
+		lease := func() checkpoint.Lease {
+			l, _, err := checkpoint.ReadLease(d.t.Context(), d.bench.Store, fleettest.Directory)
+			d.must(err)
+			return l
+		}
+		all := []events.Admission{{Slice: was.Name, Incarnation: was.Incarnation}}
+		for _, s := range d.workload().Slices[1:] {
+			all = append(all, events.Admission{Slice: s.Name, Incarnation: s.Incarnation})
+		}
+		d.must(checkpoint.WriteLease(d.t.Context(), d.bench.Store, fleettest.Directory, checkpoint.Lease{
+			Workload: d.workload().ID, Attempt: 3, Admitted: all, Written: d.bench.Clock.Now(), By: "crew",
+		}))
+		d.ahead += 7 * time.Minute // its time to end is over
+		d.comes("the lease names nobody", func(incident.Workload) bool { return len(lease().Admitted) == 0 })
+		d.made()
+		d.ahead += incident.TakeOverFor - time.Minute
+		for range 8 { // the machine is silent, and the Pod may still write
+			d.ticks()
+		}
+		d.made()
+		d.ahead += 2 * time.Minute
+		d.comes("it is created again", d.has(3))
+		d.made("PATCH pods/"+survivor.Name+"/status 200", "DELETE pods/"+survivor.Name+" 200", "POST jobsets 201")
+		if waited := d.bench.Clock.Now().Sub(lease().Written); waited < incident.TakeOverFor {
+			d.t.Errorf("it took only %s", waited)
+		}
+		d.patch("/api/v1/nodes/"+survivor.Spec.NodeName, map[string]any{"metadata": map[string]any{"annotations": map[string]any{annotationSilent: nil}}})
+		d.another(was)
+		d.comes("the lease names the next", func(incident.Workload) bool { return len(lease().Admitted) == 2 })
+		for _, a := range lease().Admitted {
+			if slices.ContainsFunc(all, func(b events.Admission) bool { return a.Incarnation.ID == b.Incarnation.ID }) {
+				d.t.Errorf("the lease names the former %s", a.Slice)
+			}
+		}
+		d.made()
 	},
 	"a Job whose maintenance can be moved": func(d *deployment) {
 		was := d.gang()
@@ -498,6 +522,31 @@ func (d *deployment) begins(kind, slice string, o flex.Options, change ...func(s
 	return r
 }
 
+// survives begins a JobSet, and has it fail and be deleted while one Pod of it hangs on a machine that does not answer.
+func (d *deployment) survives() (was gke.Reading, survivor gke.Pod) {
+	d.t.Helper()
+	o := asJobSet(multiHost(), 2)
+	o.Directory = fleettest.Directory
+	d.watched("JobSet", o, restarts(0))
+	for _, pool := range []string{"x", "y"} {
+		d.machine(pool+"-a", pool, 4)
+		d.machine(pool+"-b", pool, 4)
+	}
+	was = d.ready("llama-slice-0")
+	d.ready("llama-slice-1")
+	d.comes("it is known", trains)
+	d.saves(1000)
+	survivor = d.pods("llama-slice-1")[0]
+	d.must(d.Silence(d.t.Context(), survivor.Spec.NodeName))
+	d.exits(d.pods("llama-slice-0")[0], 1)
+	d.comes("it is deleted", d.has(1))
+	d.made("DELETE jobsets/llama 200")
+	d.comes("its Pod is waited for", func(w incident.Workload) bool {
+		return w.Slice("llama-slice-0").Condition == incident.Gone && w.Slice("llama-slice-1").Condition == incident.Deleting
+	})
+	return was, survivor
+}
+
 // restarts bounds the restarts of a JobSet, whatever they are for.
 func restarts(n int) func(spec map[string]any) {
 	return func(spec map[string]any) { spec["failurePolicy"] = map[string]any{"maxRestarts": n} }
@@ -617,8 +666,8 @@ func grants(t testing.TB, p *Plane, namespaces []string) func(b *bed) {
 	t.Helper()
 	made, err := rbac.Objects(rbac.Options{
 		Patrol: rbac.Account{Email: Watcher, ID: "107000000000000000011"}, Recreate: rbac.Account{Email: Replacer, ID: "107000000000000000012"},
-		Checkpoint: rbac.Account{Email: Maintainer, ID: "107000000000000000013"},
-		Allow:      "recreate,recreate_non_spot,early_maintenance", Namespaces: namespaces,
+		Checkpoint: rbac.Account{Email: Maintainer, ID: "107000000000000000013"}, Recovery: rbac.Account{Email: Releaser, ID: "107000000000000000014"},
+		Allow: "recreate,recreate_non_spot,early_maintenance,release", Namespaces: namespaces,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -667,7 +716,7 @@ func numbered(name string, n int) (all []string) {
 // allowed waits until the rights and the bounds of the accounts hold: the API server learns of them a little later.
 func (d *deployment) allowed() {
 	d.t.Helper()
-	for _, user := range []string{Watcher, Replacer, Maintainer} {
+	for _, user := range []string{Watcher, Replacer, Maintainer, Releaser} {
 		newAccount(d.bed, user).until(user+" may read", func(_ gke.Objects, err error) bool { return err == nil })
 	}
 	r := newAccount(d.bed, Replacer)

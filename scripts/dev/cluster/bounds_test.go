@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"net/http"
@@ -106,6 +107,9 @@ const (
 	toldWatch   = "touches nothing without the label pitstop-policy, or with watch in it"
 	toldLabel   = "changes nothing of a machine but a label"
 	toldOther   = `sets the label cloud.google.com/perform-maintenance="true" and no other`
+	toldEnding  = "ends Pods that are being deleted, and no others"
+	toldFailed  = "says of a Pod that it has failed, and changes nothing else"
+	toldPods    = "ends the Pods of Jobs on TPUs, and no others"
 	toldTPU     = "labels machines with TPUs that announce maintenance, and no others"
 )
 
@@ -466,9 +470,71 @@ func (r account) maintains() {
 	r.denies("a machine without TPUs", call{http.MethodPatch, path, maintained}.dry(), toldTPU)
 }
 
+// hasFailed is the one change of a Pod that recovery's account may make.
+const hasFailed = `{"status":{"phase":"Failed"}}`
+
+// ends makes a Pod that asks for so many chips, and whose deletion waits. Its controller is a Job of that UID, or nobody.
+func (b *bed) ends(name, job string, chips int) {
+	b.t.Helper()
+	container := map[string]any{"name": "training", "image": "training:1"}
+	if chips > 0 {
+		container["resources"] = map[string]any{"limits": map[string]any{"google.com/tpu": fmt.Sprint(chips)}}
+	}
+	meta := map[string]any{"name": name, "finalizers": []any{"example.com/test"}}
+	if job != "" {
+		meta["ownerReferences"] = []any{map[string]any{"apiVersion": "batch/v1", "kind": "Job", "controller": true, "name": "former", "uid": job}}
+	}
+	b.create(map[string]any{
+		"apiVersion": "v1", "kind": "Pod", "metadata": meta,
+		"spec": map[string]any{"nodeSelector": map[string]any{"none": "here"}, "containers": []any{container}},
+	})
+	b.t.Cleanup(func() {
+		b.must(b.Do(context.WithoutCancel(b.t.Context()), http.MethodPatch, b.path("Pod", name), map[string]any{"metadata": map[string]any{"finalizers": nil}}, nil))
+	})
+	b.remove(b.path("Pod", name))
+}
+
+// releases holds that recovery's account may end Pods of Jobs on TPUs that are being deleted, each by its UID, and say of them that they
+// have failed, and nothing else.
+func (r account) releases() {
+	r.t.Helper()
+	status, path, uid := r.path("Pod", "ending")+"/status", r.path("Pod", "ending"), precondition(r.object("Pod", "ending"))
+	r.answers("once the policy holds", call{http.MethodDelete, path, ""}.dry(), http.StatusUnprocessableEntity, toldUID)
+	r.answers("another Pod of that name", call{http.MethodDelete, path, strings.Replace(uid, `"uid":"`, `"uid":"0`, 1)}, http.StatusConflict, "")
+	r.answers("another Pod of that name, failed", call{http.MethodPatch, status, `{"metadata":{"uid":"00000000-0000-4000-8000-000000000000"},"status":{"phase":"Failed"}}`}, http.StatusUnprocessableEntity, "metadata.uid")
+	for what, change := range map[string]string{
+		"that it runs":          `{"status":{"phase":"Running"}}`,
+		"a message":             `{"status":{"phase":"Failed","message":"other"}}`,
+		"a condition":           `{"status":{"phase":"Failed","conditions":[{"type":"Ready","status":"True"}]}}`,
+		"an address":            `{"status":{"phase":"Failed","podIP":"10.0.0.1","podIPs":[{"ip":"10.0.0.1"}]}}`,
+		"a label":               `{"metadata":{"labels":{"other":"true"}},"status":{"phase":"Failed"}}`,
+		"an annotation":         `{"metadata":{"annotations":{"other":"true"}},"status":{"phase":"Failed"}}`,
+		"nothing":               `{"status":{"message":"other"}}`,
+		"that nothing holds it": `{"metadata":{"finalizers":null},"status":{"phase":"Failed"}}`,
+	} {
+		if code, message := r.ask(http.MethodPatch, status+"?dryRun=All", change); code != http.StatusUnprocessableEntity || !strings.Contains(message, toldFailed) {
+			if what != "that nothing holds it" || code != http.StatusOK { // the API server takes no finalizer from a status
+				r.t.Errorf("%s: %d %s", what, code, message)
+			}
+		}
+		if code, message := r.ask(http.MethodPatch, path+"?dryRun=All", change); code != http.StatusForbidden {
+			r.t.Errorf("%s, not of the status: %d %s", what, code, message)
+		}
+	}
+	r.ends("service", "00000000-0000-4000-8000-000000000000", 0)
+	r.ends("alone", "", 4)
+	lives := r.pods("llama-slice-0")[0].Name
+	for name, told := range map[string]string{"service": toldPods, "alone": toldPods, lives: toldEnding} {
+		r.denies("the end of "+name, call{http.MethodDelete, r.path("Pod", name), precondition(r.object("Pod", name))}.dry(), told)
+		r.denies("that it failed: "+name, call{http.MethodPatch, r.path("Pod", name) + "/status", hasFailed}.dry(), told)
+	}
+	r.answers("that it has failed", call{http.MethodPatch, status, hasFailed}, http.StatusOK, "")
+	r.answers("its end", call{http.MethodDelete, path, strings.Replace(uid, `"preconditions"`, `"gracePeriodSeconds":0,"preconditions"`, 1)}, http.StatusOK, "")
+}
+
 // TestEveryBoundIsTried: for each thing that a policy demands there is an abuse that lacks it.
 func TestEveryBoundIsTried(t *testing.T) {
-	told := []string{toldUID, toldOrphans, toldAlive, toldTPU}
+	told := []string{toldUID, toldOrphans, toldAlive, toldTPU, toldEnding, toldFailed, toldPods}
 	for _, a := range slices.Concat(abuses, fields) {
 		before, after, listed := strings.Cut(a.told, unlisted)
 		if listed && after == "" {
@@ -480,7 +546,8 @@ func TestEveryBoundIsTried(t *testing.T) {
 		told = append(told, a.told)
 	}
 	objects, err := rbac.Objects(rbac.Options{
-		Recreate: rbac.Account{Email: Recreator, ID: "1"}, Checkpoint: rbac.Account{Email: Checkpointer, ID: "2"}, Allow: "recreate,early_maintenance", All: true,
+		Recreate: rbac.Account{Email: Recreator, ID: "1"}, Checkpoint: rbac.Account{Email: Checkpointer, ID: "2"}, Recovery: rbac.Account{Email: Recoverer, ID: "3"},
+		Allow: "recreate,early_maintenance,release", All: true,
 	})
 	if err != nil {
 		t.Fatal(err)

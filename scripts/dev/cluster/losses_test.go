@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -88,7 +89,7 @@ func (b *bed) plans(o flex.Options, change ...func(spec map[string]any)) {
 func (b *bed) plan(o flex.Options) []map[string]any {
 	b.t.Helper()
 	o.Cluster, o.Location, o.Zones, o.Pool, o.Name = "research", "us-east5", "us-east5-a", "tpu-flex", "llama"
-	o.Image, o.Directory, o.Command, o.Slices = "llama:1", "gs://research/llama", []string{"python3", "train.py"}, max(o.Slices, 1)
+	o.Image, o.Directory, o.Command, o.Slices = "llama:1", cmp.Or(o.Directory, "gs://research/llama"), []string{"python3", "train.py"}, max(o.Slices, 1)
 	plan, err := flex.Make(o)
 	b.must(err)
 	objects, err := Objects([]byte(plan.Manifest))

@@ -92,8 +92,8 @@ func (r account) manifest() []map[string]any {
 		all[user] = rbac.Account{Email: user, ID: fmt.Sprintf("10700000000000000000%d", i+1)}
 	}
 	made, err := rbac.Objects(rbac.Options{
-		Patrol: all[Reader], Recreate: all[Recreator], Checkpoint: all[Checkpointer],
-		Allow: "recreate,early_maintenance", Namespaces: []string{r.namespace},
+		Patrol: all[Reader], Recreate: all[Recreator], Checkpoint: all[Checkpointer], Recovery: all[Recoverer],
+		Allow: "recreate,early_maintenance,release", Namespaces: []string{r.namespace},
 	})
 	r.must(err)
 	text, err := rbac.YAML(slices.DeleteFunc(made, func(o rbac.Object) bool {
@@ -173,7 +173,7 @@ func without(role map[string]any, resource, verb string) (rules []any) {
 // rights holds for each account that its rights are enough, that it needs each of them, and that it has no others.
 func rights(t *testing.T, p *Plane) {
 	t.Helper()
-	for name, user := range map[string]string{"patrol": Reader, "recreate": Recreator, "checkpoint": Checkpointer} {
+	for name, user := range map[string]string{"patrol": Reader, "recreate": Recreator, "checkpoint": Checkpointer, "recovery": Recoverer} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newAccount(newBed(t, p, "rights-"+name), user)
@@ -182,6 +182,7 @@ func rights(t *testing.T, p *Plane) {
 			r.machine("b", "pool", 4)
 			r.announces("a")
 			r.ready("llama-slice-0")
+			r.ends("ending", "00000000-0000-4000-8000-000000000000", 4)
 			for _, path := range []string{r.path("JobSet", "llama"), r.path("Job", "llama-slice-0")} {
 				r.patch(path, map[string]any{"metadata": map[string]any{"labels": map[string]any{"pitstop-policy": "spot", "pitstop-incident": "llama-20261112-1"}}})
 			}
@@ -195,6 +196,8 @@ func rights(t *testing.T, p *Plane) {
 				r.brings()
 			case "checkpoint":
 				r.maintains()
+			case "recovery":
+				r.releases()
 			}
 		})
 	}
@@ -205,11 +208,13 @@ func (r account) acts() map[string]call {
 	r.t.Helper()
 	set := r.object("JobSet", "llama")
 	return map[string]call{
-		"create jobs":    {http.MethodPost, Path("Job", r.namespace), r.text(r.job("again"))},
-		"create jobsets": {http.MethodPost, Path("JobSet", r.namespace), r.text(r.jobSet("again"))},
-		"delete jobs":    {http.MethodDelete, r.path("Job", "llama-slice-0"), precondition(r.object("Job", "llama-slice-0"))},
-		"delete jobsets": {http.MethodDelete, r.path("JobSet", "llama"), precondition(set)},
-		"patch nodes":    {http.MethodPatch, "/api/v1/nodes/" + r.namespace + "-a", maintained},
+		"create jobs":       {http.MethodPost, Path("Job", r.namespace), r.text(r.job("again"))},
+		"create jobsets":    {http.MethodPost, Path("JobSet", r.namespace), r.text(r.jobSet("again"))},
+		"delete jobs":       {http.MethodDelete, r.path("Job", "llama-slice-0"), precondition(r.object("Job", "llama-slice-0"))},
+		"delete jobsets":    {http.MethodDelete, r.path("JobSet", "llama"), precondition(set)},
+		"delete pods":       {http.MethodDelete, r.path("Pod", "ending"), precondition(r.object("Pod", "ending"))},
+		"patch pods/status": {http.MethodPatch, r.path("Pod", "ending") + "/status", hasFailed},
+		"patch nodes":       {http.MethodPatch, "/api/v1/nodes/" + r.namespace + "-a", maintained},
 	}
 }
 
@@ -272,9 +277,10 @@ func (r account) hasNoOther() {
 	pod := r.pods("llama-slice-0")[0]
 	acts := r.acts()
 	for _, act := range map[string][]string{
-		Reader:       {"create jobs", "create jobsets", "delete jobs", "delete jobsets", "patch nodes"},
-		Recreator:    {"patch nodes"},
-		Checkpointer: {"create jobs", "create jobsets", "delete jobs", "delete jobsets"},
+		Reader:       {"create jobs", "create jobsets", "delete jobs", "delete jobsets", "delete pods", "patch pods/status", "patch nodes"},
+		Recreator:    {"delete pods", "patch pods/status", "patch nodes"},
+		Checkpointer: {"create jobs", "create jobsets", "delete jobs", "delete jobsets", "delete pods", "patch pods/status"},
+		Recoverer:    {"create jobs", "create jobsets", "delete jobs", "delete jobsets", "patch nodes"},
 	}[r.user] {
 		r.refused(acts[act].dry())
 	}
@@ -282,7 +288,6 @@ func (r account) hasNoOther() {
 		{http.MethodGet, r.path("Job", "llama-slice-0"), ""},
 		{http.MethodPatch, r.path("JobSet", "llama"), `{"spec":{"suspend":true}}`},
 		{http.MethodDelete, Path("Job", r.namespace), ""}, // all of them
-		{http.MethodDelete, r.path("Pod", pod.Name), ""},
 		{http.MethodPost, Path("Pod", r.namespace), `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"other"}}`},
 		{http.MethodPost, r.path("Pod", pod.Name) + "/exec?command=sh", ""},
 		{http.MethodGet, r.path("Pod", pod.Name) + "/exec?command=sh", ""},

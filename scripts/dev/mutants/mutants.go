@@ -372,6 +372,7 @@ var mutants = []mutant{
 	}), nil},
 
 	{"jobs", "a Job is created beside a Pod of its former life", jobs, unseen, nil},
+	{"jobs", "a zombie is released before the lease's six minutes", jobs, hasty, nil},
 	{"jobs", "the manifest is stored with the values of its variables", jobs, unmasked, nil},
 
 	{"10 lost", "Pub/Sub may not acknowledge dead letters", static, nil, func(d *terraform.Deployment) error {

@@ -41,8 +41,8 @@ func gkeRBACCommand() *cobra.Command {
 			"-f -. It asks nothing and changes nothing. Patrol's account may list Jobs, JobSets and Pods in these namespaces, and the machines of\n" +
 			"the cluster; it may change nothing. kubectl delete -f - takes the same objects away.\n\n" +
 			"--allow names switches of a policy. With recreate or recreate_non_spot, recreate's account may also create and delete Jobs and\n" +
-			"JobSets, and with early_maintenance, checkpoint's account may set one label on machines. Admission policies bound both. Other\n" +
-			"switches need no right in a cluster.\n\n" +
+			"JobSets, and with early_maintenance, checkpoint's account may set one label on machines. With\n" +
+			"release, recovery's account may end Pods of Jobs that hang. Admission policies bound all three. Other switches need no right in a cluster.\n\n" +
 			"What recreate's account may create and delete in a namespace, its owner lists in a ConfigMap named " + rbac.AllowedName + ". The manifest\n" +
 			"begins with one to fill in, as a comment.\n\n" +
 			"GKE knows an account by its e-mail address or by its numeric ID, so the bindings name both. terraform output cluster_rights\n" +
@@ -76,7 +76,7 @@ func gkeRBACCommand() *cobra.Command {
 	for _, a := range []struct {
 		*rbac.Account
 		flag, function string
-	}{{&o.Patrol, "", rbac.Patrol}, {&o.Recreate, rbac.Recreate + "-", rbac.Recreate}, {&o.Checkpoint, rbac.Checkpoint + "-", rbac.Checkpoint}} {
+	}{{&o.Patrol, "", rbac.Patrol}, {&o.Recreate, rbac.Recreate + "-", rbac.Recreate}, {&o.Checkpoint, rbac.Checkpoint + "-", rbac.Checkpoint}, {&o.Recovery, rbac.Recovery + "-", rbac.Recovery}} {
 		f.StringVar(&a.Email, a.flag+"account", "", "the `EMAIL` address of "+a.function+"'s account")
 		f.StringVar(&a.ID, a.flag+"id", "", "the `NUMBER` that is that account's ID")
 	}

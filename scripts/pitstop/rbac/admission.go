@@ -8,8 +8,8 @@ import (
 	"pitstop.internal/shared/provider/gke"
 )
 
-// Who may create a Job may run any program as any service account of its namespace, and who may patch a machine may also close it. Roles
-// know no smaller rights. So policies bound these accounts in the API server, and the accounts alone:
+// Who may create a Job may run any program as any service account of its namespace, who may patch a machine may also close it, and who may
+// delete a Pod may end any service. Roles know no smaller rights. So policies bound these accounts in the API server, and the accounts alone:
 // https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/
 
 // AllowedName is the name of the ConfigMap in which the owner of a namespace lists what Pitstop may create there.
@@ -114,6 +114,8 @@ func bounds(u user) []Object {
 		return append(u.bound(name, jobs(), nil), u.bound("lists."+name, lists(), &ParamRef{AllowedName, "Deny"})...)
 	case Checkpoint:
 		return u.bound(name, machines(), nil)
+	case Recovery:
+		return u.bound(name, pods(), nil)
 	}
 	return nil
 }
@@ -325,6 +327,46 @@ object.all(k, k == "metadata" || k in oldObject && oldObject[k] == object[k]) &&
 oldObject.metadata.all(k, k in object.metadata) &&
 object.metadata.all(k, k in ["labels", "managedFields"] || k in oldObject.metadata && oldObject.metadata[k] == object.metadata[k])`,
 				Message: "Pitstop changes nothing of a machine but a label",
+			},
+		},
+	}
+}
+
+// pods bounds which Pods are ended: those of Jobs on TPUs that are being deleted already, each by its UID. Of their status only the phase
+// may change. Whether their machine answers, and what labels their Job had, an API server does not see here.
+func pods() Policy {
+	return Policy{
+		MatchConstraints: Match{ResourceRules: []ResourceRule{
+			{[]string{""}, []string{"*"}, []string{"pods"}, []string{"DELETE"}},
+			{[]string{""}, []string{"*"}, []string{"pods", "pods/status", "pods/ephemeralcontainers", "pods/resize"}, []string{"UPDATE"}},
+		}},
+		Variables: []Named{
+			{"resources", "oldObject.spec.containers.map(c, c.?resources.limits.orValue({}))"},
+			{"before", "oldObject.?status.orValue({})"},
+			{"after", `request.operation == "DELETE" ? {} : object.?status.orValue({})`},
+		},
+		Validations: []Validation{
+			{
+				Expression: `request.operation != "DELETE" || request.options.?preconditions.uid.orValue("") != ""`,
+				Message:    "Pitstop deletes nothing without the precondition of its uid",
+			},
+			{
+				Expression: `oldObject.metadata.?ownerReferences.orValue([]).exists(o, o.kind == "Job" && o.?controller.orValue(false)) &&
+variables.resources.exists(r, "google.com/tpu" in r)`,
+				Message: "Pitstop ends the Pods of Jobs on TPUs, and no others",
+			},
+			{
+				Expression: `has(oldObject.metadata.deletionTimestamp)`,
+				Message:    "Pitstop ends Pods that are being deleted, and no others",
+			},
+			{
+				// the API server itself writes who has managed which field, and leaves the deletion as it is
+				Expression: `request.operation == "DELETE" || request.subResource == "status" && variables.after.?phase.orValue("") == "Failed" &&
+variables.before.all(k, k in variables.after) &&
+variables.after.all(k, k == "phase" || k in variables.before && variables.before[k] == variables.after[k]) &&
+oldObject.metadata.all(k, k == "deletionTimestamp" || k in object.metadata) &&
+object.metadata.all(k, k in ["managedFields", "deletionTimestamp"] || k in oldObject.metadata && oldObject.metadata[k] == object.metadata[k])`,
+				Message: "Pitstop says of a Pod that it has failed, and changes nothing else",
 			},
 		},
 	}

@@ -22,12 +22,14 @@ const (
 	Patrol     = "patrol"
 	Recreate   = "recreate"
 	Checkpoint = "checkpoint"
+	Recovery   = "recovery"
 )
 
 // switches are those that an acting function needs one of. Without it, a cluster grants its account nothing.
 var switches = map[string][]policy.Switch{
 	Recreate:   {policy.Recreate, policy.RecreateNonSpot},
 	Checkpoint: {policy.EarlyMaintenance},
+	Recovery:   {policy.Release},
 }
 
 // Right is what some functions may do with one resource of a cluster.
@@ -44,7 +46,7 @@ type Right struct {
 // Rights are all rights in a cluster. Each role follows from them.
 func Rights() []Right {
 	read := []string{"list"}
-	all := []string{Patrol, Recreate, Checkpoint} // a function that acts reads first
+	all := []string{Patrol, Recreate, Checkpoint, Recovery} // a function that acts reads first
 	return []Right{
 		{all, "batch", "jobs", read, false, "a Job is a slice"},
 		{all, "jobset.x-k8s.io", "jobsets", read, false, "a JobSet is a Multislice, and says which restarts are left"},
@@ -56,6 +58,8 @@ func Rights() []Right {
 		{[]string{Recreate}, "batch", "jobs", []string{"create", "delete"}, false, "to bring a failed Job back"},
 		{[]string{Recreate}, "jobset.x-k8s.io", "jobsets", []string{"create", "delete"}, false, "to bring a failed JobSet back"},
 		{[]string{Checkpoint}, "", "nodes", []string{"patch"}, true, "to start announced maintenance early, by the label " + gke.LabelMaintain},
+		{[]string{Recovery}, "", "pods/status", []string{"patch"}, false, "to say that a Pod has failed that hangs on a machine which does not answer"},
+		{[]string{Recovery}, "", "pods", []string{"delete"}, false, "to end it"},
 	}
 }
 
@@ -65,8 +69,8 @@ type Account struct{ Email, ID string }
 
 // Options say who may do what, and where.
 type Options struct {
-	// Patrol reads. Recreate and Checkpoint act, where Allow has a switch for them, and have no rights elsewhere.
-	Patrol, Recreate, Checkpoint Account
+	// Patrol reads. The others act, where Allow has a switch for them, and have no rights elsewhere.
+	Patrol, Recreate, Checkpoint, Recovery Account
 	// Allow are switches of a policy, separated by commas. One that needs no right in a cluster adds none.
 	Allow string
 	// Namespaces are those with trainings. All takes every namespace instead, those that are made later too.
@@ -127,7 +131,7 @@ type user struct {
 }
 
 func (o Options) accounts() []user {
-	return []user{{o.Patrol, Patrol}, {o.Recreate, Recreate}, {o.Checkpoint, Checkpoint}}
+	return []user{{o.Patrol, Patrol}, {o.Recreate, Recreate}, {o.Checkpoint, Checkpoint}, {o.Recovery, Recovery}}
 }
 
 // flag is the flag of that name for the account.

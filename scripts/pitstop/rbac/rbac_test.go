@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -28,6 +29,7 @@ var (
 	patrol     = Account{"pitstop-patrol@demo.iam.gserviceaccount.com", "107000000000000000001"}
 	recreate   = Account{"pitstop-recreate@demo.iam.gserviceaccount.com", "107000000000000000002"}
 	checkpoint = Account{"pitstop-checkpoint@demo.iam.gserviceaccount.com", "107000000000000000003"}
+	recovery   = Account{"pitstop-recovery@demo.iam.gserviceaccount.com", "107000000000000000004"}
 )
 
 func TestManifestsAreAsRecorded(t *testing.T) {
@@ -38,7 +40,7 @@ func TestManifestsAreAsRecorded(t *testing.T) {
 		"everywhere":    {Patrol: patrol, All: true},
 		"unnamed":       {Namespaces: train},
 		"acting":        {Patrol: patrol, Recreate: recreate, Checkpoint: checkpoint, Allow: "recreate,early_maintenance", Namespaces: train},
-		"recreating":    {Patrol: patrol, Recreate: recreate, Allow: "restart,recreate_non_spot", All: true},
+		"recreating":    {Patrol: patrol, Recreate: recreate, Recovery: recovery, Allow: "release,recreate_non_spot", All: true},
 	} {
 		objects, err := Objects(o)
 		if err != nil {
@@ -96,7 +98,7 @@ func TestTheRightsAreThoseOfTheCalls(t *testing.T) {
 		if _, err := client.List(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		o := Options{Patrol: patrol, Recreate: recreate, Checkpoint: checkpoint, Allow: "recreate,early_maintenance", All: namespace == ""}
+		o := Options{Patrol: patrol, Recreate: recreate, Checkpoint: checkpoint, Recovery: recovery, Allow: "recreate,early_maintenance,release", All: namespace == ""}
 		if namespace != "" {
 			o.Namespaces = []string{namespace}
 		}
@@ -108,7 +110,7 @@ func TestTheRightsAreThoseOfTheCalls(t *testing.T) {
 		for _, call := range r.calls {
 			verb, group, in, resource := parsed(t, call)
 			read[group+"/"+resource] = true
-			for _, a := range []Account{patrol, recreate, checkpoint} { // who acts reads first
+			for _, a := range []Account{patrol, recreate, checkpoint, recovery} { // who acts reads first
 				if !allowed(objects, a, verb, group, in, resource) {
 					t.Errorf("namespace %q: nothing allows %s to %s", namespace, call, a.Email)
 				}
@@ -234,6 +236,65 @@ func TestTheRightToLabelIsThatOfTheCall(t *testing.T) {
 	}
 }
 
+// TestTheRightToReleaseIsThatOfTheCall: recovery's account may make each call that ends a Pod, and no other function may.
+func TestTheRightToReleaseIsThatOfTheCall(t *testing.T) {
+	clock := cloudtputest.NewManualClock(time.Date(2026, 11, 12, 2, 0, 0, 0, time.UTC))
+	server := gketest.New(gketest.Config{Clock: clock})
+	for _, post := range [][2]string{
+		{"/api/v1/namespaces", `{"metadata":{"name":"train"}}`},
+		{"/api/v1/nodes", `{"metadata":{"name":"n","labels":{"cloud.google.com/gke-tpu-accelerator":"tpu-v6e-slice"}},"status":{"capacity":{"google.com/tpu":"8"},"allocatable":{"google.com/tpu":"8"},"conditions":[{"type":"Ready","status":"True"}]}}`},
+		{"/apis/batch/v1/namespaces/train/jobs", `{"metadata":{"name":"llama"},"spec":{"template":{"spec":{"containers":[{"name":"training","resources":{"limits":{"google.com/tpu":8}}}],"restartPolicy":"Never"}}}}`},
+	} {
+		w := httptest.NewRecorder()
+		server.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, post[0], strings.NewReader(post[1])))
+		if w.Code != http.StatusCreated {
+			t.Fatal(w.Body)
+		}
+	}
+	clock.Advance(time.Minute)
+	r := &recorder{to: server.Transport()}
+	clusters := gke.New([]gke.Cluster{{Project: "demo", Location: "us-east5", Name: "research", Namespaces: []string{"train"}}}, func(context.Context, gke.Cluster) (gke.Client, error) {
+		return gke.Client{HTTP: &http.Client{Transport: r}, URL: "http://cluster.invalid", Token: func(context.Context) (string, error) { return "", nil }}, nil
+	}, clock.Now)
+	s, err := clusters.Read(t.Context(), provider.Ref{Project: "demo", Zone: "us-east5/research/train", Name: "llama"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Silence("n")
+	clock.Advance(time.Hour)
+	if _, err := clusters.Delete(t.Context(), s.Ref, ""); err != nil {
+		t.Fatal(err)
+	}
+	clock.Advance(time.Minute)
+	if s, err = clusters.Read(t.Context(), s.Ref); err != nil || len(s.Hung) != 1 {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	r.calls = nil
+	if err := clusters.Release(t.Context(), s.Ref, s.Hung[0]); err != nil {
+		t.Fatal(err)
+	}
+	objects, err := Objects(Options{Patrol: patrol, Recreate: recreate, Recovery: recovery, Allow: "release,recreate", Namespaces: []string{"train"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := map[string]int{}
+	for _, call := range r.calls {
+		verb, group, in, resource := parsed(t, call)
+		if !allowed(objects, recovery, verb, group, in, resource) {
+			t.Errorf("nothing allows %s", call)
+		}
+		if verb != "list" {
+			changed[verb+" "+resource]++
+			if allowed(objects, patrol, verb, group, in, resource) || allowed(objects, recreate, verb, group, in, resource) {
+				t.Errorf("another function may %s", call)
+			}
+		}
+	}
+	if want := map[string]int{"patch pods/status": 1, "delete pods": 1}; !maps.Equal(changed, want) {
+		t.Errorf("%q: %v, want %v", r.calls, changed, want)
+	}
+}
+
 // parsed takes the path of a call apart, as an API server does.
 func parsed(t *testing.T, call string) (verb, group, namespace, resource string) {
 	t.Helper()
@@ -259,6 +320,8 @@ func parsed(t *testing.T, call string) (verb, group, namespace, resource string)
 		verb = "create"
 	case method == http.MethodPatch && len(parts) == 2:
 		verb = "patch"
+	case method == http.MethodPatch && len(parts) == 3:
+		verb, parts = "patch", []string{parts[0] + "/" + parts[2]}
 	case method == http.MethodDelete && len(parts) == 2:
 		verb = "delete"
 	default:
@@ -299,15 +362,15 @@ func TestEachSwitchGrantsItsOwn(t *testing.T) {
 		{recreate, "delete", "train", "jobset.x-k8s.io/jobsets"},
 	}
 	for _, s := range policy.All() {
-		want := map[policy.Switch][]grant{policy.Recreate: create, policy.RecreateNonSpot: create, policy.EarlyMaintenance: {{checkpoint, "patch", "", "/nodes"}}}[s]
-		objects, err := Objects(Options{Patrol: patrol, Recreate: recreate, Checkpoint: checkpoint, Allow: string(s), Namespaces: []string{"train"}})
+		want := map[policy.Switch][]grant{policy.Recreate: create, policy.RecreateNonSpot: create, policy.EarlyMaintenance: {{checkpoint, "patch", "", "/nodes"}}, policy.Release: {{recovery, "delete", "train", "/pods"}, {recovery, "patch", "train", "/pods/status"}}}[s]
+		objects, err := Objects(Options{Patrol: patrol, Recreate: recreate, Checkpoint: checkpoint, Recovery: recovery, Allow: string(s), Namespaces: []string{"train"}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		var got []grant
-		for _, a := range []Account{patrol, recreate, checkpoint} {
+		for _, a := range []Account{patrol, recreate, checkpoint, recovery} {
 			for _, namespace := range []string{"train", "", "research"} {
-				for _, resource := range []string{"batch/jobs", "jobset.x-k8s.io/jobsets", "/nodes", "/pods", "/secrets", "/configmaps", "/pods/exec", "accelerator.gke.io/slices"} {
+				for _, resource := range []string{"batch/jobs", "jobset.x-k8s.io/jobsets", "/nodes", "/pods", "/pods/status", "/secrets", "/configmaps", "/pods/exec", "accelerator.gke.io/slices"} {
 					for _, verb := range []string{"create", "delete", "patch", "update", "get", "watch", "deletecollection", "impersonate", "*"} {
 						group, name, _ := strings.Cut(resource, "/")
 						if allowed(objects, a, verb, group, namespace, name) && (namespace == "" || name != "nodes") {
@@ -333,7 +396,7 @@ func TestEachSwitchGrantsItsOwn(t *testing.T) {
 
 // TestNobodyActsUnbounded: an account that may change something has a policy and its binding, and both come before its rights.
 func TestNobodyActsUnbounded(t *testing.T) {
-	objects, err := Objects(Options{Recreate: recreate, Checkpoint: checkpoint, Allow: "recreate,recreate_non_spot,early_maintenance", All: true})
+	objects, err := Objects(Options{Recreate: recreate, Checkpoint: checkpoint, Recovery: recovery, Allow: "recreate,recreate_non_spot,early_maintenance,release", All: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -360,15 +423,15 @@ func TestNobodyActsUnbounded(t *testing.T) {
 			}
 		}
 	}
-	if acting != 2 {
-		t.Errorf("%d accounts act, want 2", acting)
+	if acting != 3 {
+		t.Errorf("%d accounts act, want 3", acting)
 	}
 }
 
 // TestNoRightIsWide: no right takes in what a training hides, or any resource there is.
 func TestNoRightIsWide(t *testing.T) {
 	for _, r := range Rights() {
-		if strings.ContainsAny(r.Group+r.Resource+strings.Join(r.Verbs, ""), "*/") || r.Resource == "secrets" || r.Resource == "configmaps" || r.Why == "" {
+		if strings.ContainsAny(r.Group+strings.TrimSuffix(r.Resource, "/status")+strings.Join(r.Verbs, ""), "*/") || r.Resource == "secrets" || r.Resource == "configmaps" || r.Why == "" {
 			t.Errorf("%s of %q is more than a call needs", r.Resource, r.Group)
 		}
 	}
@@ -392,6 +455,7 @@ func TestAWrongOptionIsNamed(t *testing.T) {
 		{Options{Namespaces: train, Allow: "recreate,fly"}, `--allow: ["fly"] is no switch; the switches are ["request_checkpoint"`},
 		{Options{Namespaces: train, Allow: "recreate_non_spot"}, "--allow=recreate_non_spot lets recreate act, so --recreate-account and --recreate-id are needed; "},
 		{Options{Namespaces: train, Allow: "early_maintenance"}, "--allow=early_maintenance lets checkpoint act, so --checkpoint-account and --checkpoint-id are needed; "},
+		{Options{Namespaces: train, Allow: "release"}, "--allow=release lets recovery act, so --recovery-account and --recovery-id are needed; "},
 		{Options{Namespaces: train, Allow: "recreate", Patrol: patrol, Recreate: patrol}, "--account and --recreate-account name one account; each function has its own"},
 	} {
 		if _, err := Objects(c.options); err == nil || !strings.HasPrefix(err.Error(), c.says) {

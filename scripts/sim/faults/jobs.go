@@ -43,6 +43,11 @@ var jobHappenings = []jobHappening{
 		g.Cluster.Silence(m, false)
 		t.after(d.Of("lasts").magnitude(time.Minute, 3*time.Hour), func() { g.Cluster.Hear(m) })
 	}, nil},
+	{happening{name: "machine silent for hours, and its Pods go on", other: 0.7}, func(t *Troubles, d Dice, g *world.Gang) {
+		m := machineOf(d, g)
+		g.Cluster.Silence(m, false)
+		t.after(d.Of("lasts").magnitude(10*time.Minute, 3*time.Hour), func() { g.Cluster.Hear(m) })
+	}, func(g *world.Gang) bool { return g.Policy == "releasing" }},
 	{happening{name: "machine maintenance announced", spot: 0.1, other: 0.4}, (*Troubles).announcedOnMachine, nil},
 	{happening{name: "Pod fails", spot: 0.2, other: 0.3}, func(_ *Troubles, d Dice, g *world.Gang) {
 		pods := g.Cluster.Pods(g)

@@ -176,6 +176,9 @@ func (c ClusterConfig) manifest(j JobConfig) (object, error) {
 		"name": "training", "image": "us-docker.pkg.dev/demo/training:1", "command": []any{"pitcrew", "run", "--", "python3", "train.py"},
 		"resources": object{"requests": chips, "limits": chips},
 	}
+	if j.Directory != "" && !j.Crew.Absent {
+		container["command"] = []any{"pitcrew", "run", "--checkpoint-dir=" + j.Directory, "--", "python3", "train.py"}
+	}
 	if j.Secret != "" {
 		container["env"] = []any{object{"name": "API_TOKEN", "value": j.Secret}}
 	}

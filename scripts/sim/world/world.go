@@ -381,16 +381,19 @@ func (w *World) deploy(ctx context.Context) error {
 	}
 	w.secrets = ledger.NewSecrets(open) // a collection of its own, in the place of a database of its own
 	w.stores = append(w.stores, w.Ledger, functionsLedger, w.secrets)
-	// Patrol, recreate and checkpoint alone call clusters, as they are deployed.
-	cloud := func(name string) provider.Provider {
+	reaching := func(name string) provider.Provider {
 		tpus := seams.provider(name, counted(client))
-		switch {
-		case clusters == nil:
+		if clusters == nil {
 			return tpus
-		case !slices.Contains([]string{"patrol", "recreate", "checkpoint"}, name):
-			return provider.Set{provider.CloudTPU: tpus}
 		}
 		return provider.Set{provider.CloudTPU: tpus, provider.GKE: seams.provider(name, counted(clusters))}
+	}
+	// Patrol, recreate and checkpoint read clusters for everything, as they are deployed.
+	cloud := func(name string) provider.Provider {
+		if clusters == nil || slices.Contains([]string{"patrol", "recreate", "checkpoint"}, name) {
+			return reaching(name)
+		}
+		return provider.Set{provider.CloudTPU: seams.provider(name, counted(client))}
 	}
 	publisher := eventPublisher{
 		broker: w.Broker, topics: routes, sent: w.sent, carrier: w.Carrier, around: w.Hooks.Publication, unnotified: w.Opts.Unnotified, called: w.called,
@@ -433,7 +436,7 @@ func (w *World) deploy(ctx context.Context) error {
 			return checkpointfn.New(checkpointfn.Deps{Fleet: of("checkpoint"), Provider: cloud("checkpoint"), Store: buckets, Limits: limits})
 		},
 		"recovery": func() trigger.Handle {
-			return recovery.New(recovery.Deps{Fleet: of("recovery"), Provider: cloud("recovery"), Store: buckets})
+			return recovery.New(recovery.Deps{Fleet: of("recovery"), Provider: reaching("recovery"), Store: buckets, Limits: limits})
 		},
 		"recreate": func() trigger.Handle {
 			return recreate.New(recreate.Deps{Fleet: of("recreate"), Provider: cloud("recreate"), Buckets: buckets, Limits: limits})

@@ -184,6 +184,8 @@ type PodSpec struct {
 	NodeName     string            `json:"nodeName"`
 	NodeSelector map[string]string `json:"nodeSelector"`
 	Containers   []struct {
+		Command   []string `json:"command"`
+		Args      []string `json:"args"`
 		Resources struct {
 			Requests map[string]any `json:"requests"`
 			Limits   map[string]any `json:"limits"`

@@ -9,6 +9,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/provider"
 )
 
 // State is what a slice is in.
@@ -49,6 +50,8 @@ type Reading struct {
 	Remains bool
 	// Unended are Pods whose time to end is over, and whose machine does not say that they have: they may still train.
 	Unended []string
+	// Hung are the Pods that alone keep the Job, or a former one, from its end, while their machines do not answer.
+	Hung []provider.Hung
 	// Notice is announced maintenance of one of its machines. Ends is the planned end of the first of them that ends, and EndsAssumed
 	// says that this is an assumption: seven days after the creation of a flex-start machine.
 	Notice      *events.Notice
@@ -172,7 +175,11 @@ func Readings(o Objects, location, cluster string, now time.Time) []Reading {
 		}
 		all[i].Kept = cmp.Or(r.Kept, kept[set])
 	}
-	all = append(all, remains(o, slots, location+"/"+cluster+"/")...)
+	left := remains(o, slots, location+"/"+cluster+"/")
+	for i, r := range left {
+		left[i].Hung = hung(o.leftOf(r), nodes, now)
+	}
+	all = append(all, left...)
 	slices.SortStableFunc(all, func(a, b Reading) int { return strings.Compare(a.Scope+"/"+a.Name, b.Scope+"/"+b.Name) })
 	return all
 }
@@ -274,6 +281,9 @@ func (s slot) reading(nodes map[string]*Node, prefix string, now time.Time) Read
 			r.Unended = append(r.Unended, p.Name)
 			silent = silent || n != nil && !n.answers()
 		}
+	}
+	if s.job != nil && s.job.over() {
+		r.Hung = hung(s.pods, nodes, now)
 	}
 	slices.Sort(r.Unended)
 	slices.Sort(r.Machines)

@@ -41,7 +41,7 @@ func (s *Server) syncPod(pod object) {
 	p.next = time.Time{}
 	switch {
 	case terminal(pod):
-		if isDeleting(pod) {
+		if isDeleting(pod) && (node == "" || s.reachable(node)) { // its machine has to say so
 			p.ended = true
 		}
 	case node == "" || !s.reachable(node):

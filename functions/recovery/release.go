@@ -1,0 +1,151 @@
+package recovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/checkpoint"
+	"pitstop.internal/shared/fleet"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/provider"
+)
+
+// release takes a slice out of the lease whose workers hang. Where the lease has not named it for long enough, it ends them. Each call
+// rests on readings of its own: of the cluster, and of the lease.
+func (h handler) release(ctx context.Context, w incident.Workload, r events.RecoveryRequested) error {
+	known := w.Slice(r.Slice)
+	ref, read := fleet.Ref(w, *known), h.Fleet.Now()
+	s, err := h.Provider.Read(ctx, ref)
+	if err != nil {
+		return h.unread(ctx, r, r.Slice, err)
+	}
+	s.At = read
+	if w, err = h.Fleet.Feed(ctx, w, s); err != nil {
+		return err
+	}
+	if _, _, err = h.Fleet.Advancer.Check(ctx, r.Pointer()); err != nil {
+		return err
+	}
+	if why := maintained(s, r); why != "" {
+		return h.unreleased(ctx, r, incident.Unbegun, why)
+	}
+	if r.Unleased.IsZero() {
+		return h.unlease(ctx, w, r)
+	}
+	w, id, err := h.Fleet.Advancer.BeginDestructive(ctx, r.Request, read, ref.Zone, h.Limits)
+	if err != nil {
+		return err
+	}
+	refused := func(f *incident.Failure) error {
+		if err := h.Fleet.Advancer.Refused(ctx, w, ref.Zone, id, f); err != nil {
+			return err
+		}
+		return h.answer(ctx, r, "", "nothing of "+r.Slice+" was ended", f)
+	}
+	l, _, err := checkpoint.ReadLease(ctx, h.Store, r.Directory)
+	if f := h.unfenced(w, r, l, err); f != nil {
+		return refused(f)
+	}
+	ref.Life = r.Incarnation.ID
+	var ended []string
+	for _, worker := range s.Hung {
+		if err := h.Provider.Release(ctx, ref, worker); err != nil {
+			return refused(provider.Failure(err))
+		}
+		ended = append(ended, fmt.Sprintf("%s (UID %s) on %s", worker.Name, worker.ID, worker.Machine))
+	}
+	return h.answer(ctx, r, "", "ended unheard: "+strings.Join(ended, ", "), nil)
+}
+
+// maintained says why a reading shows no worker that may be released: it does not hang, is of another life, or obeys no lease of the
+// directory. Then it may write whatever the lease says.
+func maintained(s provider.Slice, r events.RecoveryRequested) string {
+	if len(s.Hung) == 0 {
+		return r.Slice + " does not hang on a machine that does not answer: " + s.State
+	}
+	for _, worker := range s.Hung {
+		switch {
+		case worker.Life != r.Incarnation.ID:
+			return "the worker " + worker.Name + " is of another life"
+		case worker.Lease == "":
+			return "the command of the worker " + worker.Name + " is not pitcrew with a checkpoint directory, so no lease ends its training"
+		case strings.TrimRight(worker.Lease, "/") != strings.TrimRight(r.Directory, "/"):
+			return "the worker " + worker.Name + " obeys the lease in " + worker.Lease + ", and not that in " + r.Directory
+		}
+	}
+	return ""
+}
+
+// ours is who Pitstop's lease is written by.
+const ours = "pitstop"
+
+// names reports whether a lease names any life of a slice.
+func names(l checkpoint.Lease, slice string) bool {
+	return slices.ContainsFunc(l.Admitted, func(a events.Admission) bool { return a.Slice == slice })
+}
+
+// unlease takes the slices that are replaced out of the lease. The others keep their attempt.
+func (h handler) unlease(ctx context.Context, w incident.Workload, r events.RecoveryRequested) error {
+	l, over, err := checkpoint.ReadLease(ctx, h.Store, r.Directory)
+	switch {
+	case errors.Is(err, checkpoint.ErrNotExist):
+		return h.unreleased(ctx, r, incident.Unbegun, "there is no lease, so nothing ends the training on a machine that does not answer")
+	case err != nil:
+		f := fleet.DirectoryFailure(err)
+		return h.fails(ctx, r, incident.Unbegun, f)
+	case l.Workload != r.Workload:
+		return h.unreleased(ctx, r, incident.Unbegun, "the lease is that of "+l.Workload)
+	}
+	if w, err = h.Fleet.Advancer.Begin(ctx, r.Request, ledger.RequestID(r.Request, "")); err != nil {
+		return err
+	}
+	if !names(l, r.Slice) && l.By == ours && l.Incident == r.Incident { // another slice of the same deletion was first
+		return h.answer(ctx, r, "", "the lease does not name "+r.Slice, nil)
+	}
+	l.Admitted = slices.DeleteFunc(l.Admitted, func(a events.Admission) bool {
+		s := w.Slice(a.Slice)
+		return a.Slice == r.Slice || s != nil && s.ToReplace
+	})
+	l.Incident, l.Epoch, l.Written, l.By = r.Incident, r.Epoch, h.Fleet.Now(), ours
+	if err := checkpoint.ReplaceLease(ctx, h.Store, r.Directory, l, over); err != nil {
+		return h.fails(ctx, r, incident.Uncalled, fleet.DirectoryFailure(err))
+	}
+	return h.answer(ctx, r, "", "the lease does not name "+r.Slice+" any more", nil)
+}
+
+// unfenced says why somebody may still train by the lease, or by none.
+func (h handler) unfenced(w incident.Workload, r events.RecoveryRequested, l checkpoint.Lease, unread error) *incident.Failure {
+	refuse := func(why string) *incident.Failure {
+		return &incident.Failure{Class: incident.NotInState, Code: incident.CodeNotReleased, Message: why}
+	}
+	since := r.Unleased
+	if l.Written.After(since) {
+		since = l.Written
+	}
+	switch left := since.Add(incident.TakeOverFor).Sub(h.Fleet.Now()); {
+	case errors.Is(unread, checkpoint.ErrNotExist):
+		return refuse("the lease is gone")
+	case unread != nil:
+		return fleet.DirectoryFailure(unread)
+	case l.Workload != w.ID, l.By != ours, l.Incident != r.Incident, l.Epoch > r.Epoch, names(l, r.Slice):
+		return refuse("somebody else has written the lease since")
+	case left > 0:
+		return &incident.Failure{Class: incident.Busy, Code: incident.CodeNotReleased, Message: "the lease named it until " + events.Span(incident.TakeOverFor-left) + " ago"}
+	}
+	return nil
+}
+
+func (h handler) unreleased(ctx context.Context, r events.RecoveryRequested, how incident.NoCall, why string) error {
+	return h.fails(ctx, r, how, &incident.Failure{Class: incident.NotInState, Code: incident.CodeNotReleased, Message: why})
+}
+
+// fails stores why a call was not made.
+func (h handler) fails(ctx context.Context, r events.RecoveryRequested, how incident.NoCall, f *incident.Failure) error {
+	_, err := h.Fleet.Advancer.Conclude(ctx, incident.Answered{Request: r.Request, NoCall: how, Text: r.Slice + " is left to hang", Failure: f})
+	return err
+}

@@ -1,0 +1,82 @@
+package incident
+
+import (
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/policy"
+)
+
+// hangsSince notes since when a life of a slice hangs on workers whose machines do not answer. Where they do not hang any more, nothing is
+// left of a release: if they hang again, the lease is looked at anew.
+func (m *machine) hangsSince(e Read) {
+	s := m.w.Slice(e.Slice)
+	if s == nil || m.when().Before(s.Since) || s.IsFormer(e.Incarnation) {
+		return
+	}
+	if !s.Hung.Equal(e.Hung) {
+		m.slice(s.Name).Hung = e.Hung
+	}
+	if e.Hung.IsZero() && m.w.effect(events.ActionRelease, s.Name) != nil {
+		m.drop(events.ActionRelease, s.Name)
+	}
+}
+
+// releaseHung asks for the release of workers on which Pitstop's own deletion hangs, or a failure that only counts once they have ended. A
+// release has two calls: the first takes the slice out of the lease, and the second, TakeOverFor later, ends the workers. Where no crew
+// obeys a lease, recovery refuses the first.
+func (m *machine) releaseHung() {
+	if m.unread || m.unreadable() || m.w.Directory == "" || m.level(policy.Release) != policy.Yes {
+		return // nobody is asked: a person who may say yes can end the worker, too
+	}
+	if m.now.Add(TakeOverFor + CheckFor).After(m.w.Incident.Deadline) {
+		return // a person hears of it before that
+	}
+	for i := range m.w.Slices {
+		s := &m.w.Slices[i]
+		if !m.hangsForUs(s) || m.w.effect(events.ActionRelease, s.Name) != nil {
+			continue
+		}
+		why := "it hangs since " + s.Hung.UTC().Format("15:04") + " UTC on a machine that does not answer"
+		m.decided("take "+s.Name+" out of the lease, and end its "+m.w.Words().Worker+"s "+events.Span(TakeOverFor)+" later", why)
+		m.send(Effect{Action: events.ActionRelease, Slice: s.Name, Zone: s.Zone, Incarnation: s.Incarnation, Reason: why})
+	}
+}
+
+// hangsForUs reports whether a slice hangs whose next life Pitstop or its owner has to make. A group's slices begin again together, and the
+// lease names the others.
+func (m *machine) hangsForUs(s *Slot) bool {
+	deletion := m.w.effect(events.ActionDelete, s.Name)
+	switch {
+	case s.Hung.IsZero(), s.Kept != "", s.IsReleased():
+		return false
+	case m.phase() == PhaseDeleting:
+		return s.Condition == Deleting && s.ToReplace && deletion != nil && !deletion.Answered.IsZero()
+	}
+	return m.phase() == Healing && s.Condition == Unhealthy && s.Group == ""
+}
+
+// unleased goes on once the lease names no life of the slice: whoever trains there has to end within TakeOverFor of now.
+func (m *machine) unleased(effect *Effect) {
+	if !effect.By.IsZero() {
+		return // its workers were ended; the next reading shows it
+	}
+	effect.By, effect.Retry = m.now, m.now.Add(TakeOverFor)
+	effect.Answered, effect.Begun, effect.RequestID = time.Time{}, time.Time{}, ""
+}
+
+// markUnleased notes the doubt that begins once a function has begun to take a slice out of the lease.
+func (m *machine) markUnleased(effect Effect) {
+	m.w.Crew.LeaseAttempt, m.changed = max(m.w.Crew.LeaseAttempt, 1), true
+	m.slice(effect.Slice).exclude()
+	m.slice(effect.Slice).Leased = 0
+}
+
+// notReleased tries a release again after a failure that passes. Any other leaves the worker to the time of the deletion, and then to a person.
+func (m *machine) notReleased(effect *Effect, f Failure) {
+	effect.Failures++
+	effect.Retry = m.now.Add(backoff(effect.Failures))
+	if f.Class != Transient && f.Class != Busy {
+		effect.Retry = later(effect.Retry, m.w.Incident.Deadline)
+	}
+}
