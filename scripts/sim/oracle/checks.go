@@ -884,7 +884,7 @@ func (c *Checks) apart(workload string) bool {
 		placed[c.orderedIn(f)] = true
 		if life := c.Trainings[f.Name].Ran(); c.takenAway(f.Name).IsZero() {
 			trained[life.Zone] = true
-			theirs = theirs || c.maker(f.Name, life) != world.Ours(c.Project)
+			theirs = theirs || c.placer(f, life) != world.Ours(c.Project)
 		}
 	}
 	return len(placed) > 1 || theirs && len(trained) > 1

@@ -1,9 +1,13 @@
 package oracle
 
 import (
+	"slices"
+	"strconv"
 	"testing"
 	"time"
 
+	"pitstop.internal/events"
+	"pitstop.internal/scripts/sim/faults"
 	"pitstop.internal/scripts/sim/world"
 )
 
@@ -61,5 +65,42 @@ func TestASliceThatAPersonOrderedMeanwhile(t *testing.T) {
 				t.Errorf("it came since: %v, want %v", got, c.want)
 			}
 		})
+	}
+}
+
+// TestAReplacementInItsZoneMovesNothing: whoever brought the slice there has put it where it is.
+func TestAReplacementInItsZoneMovesNothing(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, time.January, 5, 0, 0, 0, 0, time.UTC)
+	w := &world.World{Scenario: world.Scenario{Project: "demo"}}
+	f := world.SliceConfig{Name: "duo-0", Zone: "us-west4-a"}
+	ours := world.Ours("demo")
+	n := 0
+	comes := func(by, zone string) []deed {
+		n++
+		life := events.Incarnation{ID: strconv.Itoa(n), Created: start.Add(time.Duration(n) * time.Hour), Zone: zone}
+		return []deed{{by: by, kind: ordered, zone: zone}, {kind: usable, zone: zone, life: life}}
+	}
+	fails := func(zone string) []deed {
+		return []deed{{by: ours, kind: ordered, zone: zone}, {by: ours, kind: turnedOff, zone: zone}}
+	}
+	for name, c := range map[string]struct {
+		past [][]deed
+		want string
+	}{
+		"as the fleet has it":                {nil, faults.Owner},
+		"replaced by us in the fleet's zone": {[][]deed{comes(ours, "us-west4-a")}, faults.Owner},
+		"moved by us":                        {[][]deed{comes(ours, "us-west4-b")}, ours},
+		"moved by us, and replaced there":    {[][]deed{comes(ours, "us-west4-b"), comes(ours, "us-west4-b")}, ours},
+		"moved by its owner":                 {[][]deed{comes("ada", "us-west4-b")}, "ada"},
+		"moved by its owner, replaced there": {[][]deed{comes("ada", "us-west4-b"), comes(ours, "us-west4-b")}, "ada"},
+		"not moved, for want of room":        {[][]deed{comes("ada", "us-west4-b"), fails("us-west4-a"), comes(ours, "us-west4-b")}, "ada"},
+		"moved on by us":                     {[][]deed{comes("ada", "us-west4-b"), comes(ours, "us-west4-a")}, ours},
+		"moved by us, then by its owner":     {[][]deed{comes(ours, "us-west4-b"), comes("ada", "us-west4-b")}, "ada"},
+	} {
+		checks := &Checks{World: w, past: map[string][]deed{"duo-0": slices.Concat(c.past...)}}
+		if got := checks.placer(f, events.Incarnation{Created: start.Add(24 * time.Hour)}); got != c.want {
+			t.Errorf("%s: %q brought it there, want %q", name, got, c.want)
+		}
 	}
 }

@@ -200,6 +200,21 @@ func (c *Checks) maker(slice string, life events.Incarnation) string {
 	return by
 }
 
+// placer is who brought a slice to the zone of a life. A replacement of ours in that zone has moved nothing.
+func (c *Checks) placer(f world.SliceConfig, life events.Incarnation) string {
+	by, zone, last := faults.Owner, f.Zone, deed{}
+	for _, d := range c.past[f.Name] {
+		switch {
+		case d.kind == ordered:
+			last = d
+		case d.kind != usable, d.life.Created.After(life.Created), last.zone != d.zone:
+		case c.person(last), d.zone != zone:
+			by, zone = last.by, d.zone
+		}
+	}
+	return by
+}
+
 // takenAway is when a slice's owner deleted it, if nobody has ordered it since or the order failed; zero otherwise.
 func (c *Checks) takenAway(slice string) time.Time {
 	d := c.lastOf(slice, ordered, removed, turnedOff)
