@@ -239,7 +239,7 @@ func (m *machine) tellEnds(in *Incident) {
 		switch {
 		case !in.tellsOfAll():
 		case in.Outcome == Released && in.reportsLossOf(s), s.Condition != Ready && (s.Condition != Creating || s.ToReplace):
-			told = s.Incarnation.Known() // its end was reported; it opens no second incident
+			told = true // its end was reported, though no reading may have shown its life; it opens no second incident
 		case s.Condition != Creating: // an incident about another slice does not report this one's end
 			told = false
 		}

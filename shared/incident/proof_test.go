@@ -69,3 +69,34 @@ func TestSilenceOfTheOwnerIsAskedFor(t *testing.T) {
 		}
 	}
 }
+
+// TestUnseenLifeThatIsGoneIsToldOnce is about a slice of a queued resource that vanished before any reading showed its node. A person
+// hears of its end once, as of any other.
+func TestUnseenLifeThatIsGoneIsToldOnce(t *testing.T) {
+	for _, policy := range []string{"everything", "watch"} {
+		w := quiet(true)
+		s := &w.Slices[0].Life
+		s.Incarnation, s.Admission, s.Condition, s.State = events.Incarnation{}, "", incident.Stopped, "SUSPENDING"
+		r := newTour(t, w, policy)
+		told := 0
+		for end := r.now.Add(24 * time.Hour); r.now.Before(end); {
+			r.now = r.now.Add(time.Minute)
+			gone := incident.Read{
+				Origin: incident.Origin{ID: "read", Time: r.now, Rank: events.RankReading},
+				Slice:  "llama-8b", Zone: "us-west4-a", Condition: incident.Gone,
+			}
+			for _, e := range []incident.Evidence{gone, incident.Ticked{}} {
+				var sent []events.Event
+				r.w, sent, _ = incident.Advance(policies[r.policy], r.w, e, r.now)
+				for _, e := range sent {
+					if _, closed := e.(events.IncidentClosed); closed {
+						told++
+					}
+				}
+			}
+		}
+		if told != 1 {
+			t.Errorf("policy %s: %d incidents tell of it: %s", policy, told, tale(r.w))
+		}
+	}
+}
