@@ -279,10 +279,12 @@ func (in *Incident) tellsOfAll() bool {
 	return in.Outcome != Resumed && in.Outcome != Withdrawn && in.Code != CodeLeftBehind
 }
 
-// reportsLossOf reports whether a loss of this life is among the troubles, though no reading may have shown it yet.
+// reportsLossOf reports whether a loss of this life is among the troubles, though no reading may have shown it yet. A repaired loss
+// does not count: the next one is another.
 func (in *Incident) reportsLossOf(s *Slot) bool {
 	return slices.ContainsFunc(in.Troubles, func(t Trouble) bool {
-		return !t.Announced && t.Cause.Infrastructure() && t.Slice == s.Name && t.Life != "" && t.Life == s.Incarnation.ID
+		ofThisLife := t.Slice == s.Name && t.Life != "" && t.Life == s.Incarnation.ID
+		return ofThisLife && !t.Announced && t.Cause.Infrastructure() && !t.At.Before(s.usable())
 	})
 }
 

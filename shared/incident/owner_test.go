@@ -217,6 +217,21 @@ func TestALossThatItsOwnerTookInHandIsNotOpenedAgain(t *testing.T) {
 	}
 }
 
+// TestALossAfterARepairedOneIsOpened: the incident that ended with its owner told of a loss that a reading had shown repaired. The
+// next loss of the same life is another one.
+func TestALossAfterARepairedOneIsOpened(t *testing.T) {
+	r := newTour(t, multi(true), "spot")
+	r.learn("a", "preempted", "read lost", "read ready")
+	r.learn("b", "owner creates")
+	if c := r.w.Closed; r.w.Incident != nil || c == nil || c.Outcome != incident.Released {
+		t.Fatalf("it stands at %s", tale(r.w))
+	}
+	r.now = r.now.Add(10 * time.Minute)
+	if r.learn("a", "read lost"); r.w.Incident == nil {
+		t.Errorf("the next loss opened nothing: %s", tale(r.w))
+	}
+}
+
 // TestAMultisliceThatItsOwnerMovesIsAdmittedOnce, whatever slices are read again behind it.
 func TestAMultisliceThatItsOwnerMovesIsAdmittedOnce(t *testing.T) {
 	w := multi(true)
