@@ -692,6 +692,9 @@ func (w Workload) made(slice string) bool {
 // unless the last life may train on at the same time.
 func (m *machine) adoptTheirs(name string, e Read) {
 	former := m.w.Slice(name).Life
+	if !m.madeByProvider(m.w.Slice(name), e) {
+		m.w.Crew.Theirs = false // the trouble that they took over was of the training before
+	}
 	m.adopt(name, e, false)
 	s := m.slice(name)
 	s.ToReplace, s.NeverUsable = false, e.Condition == Creating

@@ -232,6 +232,22 @@ func TestALossAfterARepairedOneIsOpened(t *testing.T) {
 	}
 }
 
+// TestTheNextLifeOfATrainingInHandIsLookedAfter: a person had cancelled the incident of a failing training, so its lines open nothing.
+// Then its owner ordered the slice anew, and the training gives up there too.
+func TestTheNextLifeOfATrainingInHandIsLookedAfter(t *testing.T) {
+	for _, anew := range []bool{false, true} {
+		r := newTour(t, quiet(true), "spot")
+		r.learn("llama-8b", "gave up", "cancelled")
+		if anew {
+			r.learn("llama-8b", "owner deletes", "read gone", "owner creates", "read foreign")
+		}
+		r.now = r.now.Add(10 * time.Minute)
+		if r.learn("llama-8b", "gave up anew"); (r.w.Incident != nil) != anew {
+			t.Errorf("ordered anew %v: it stands at %s", anew, tale(r.w))
+		}
+	}
+}
+
 // TestAMultisliceThatItsOwnerMovesIsAdmittedOnce, whatever slices are read again behind it.
 func TestAMultisliceThatItsOwnerMovesIsAdmittedOnce(t *testing.T) {
 	w := multi(true)

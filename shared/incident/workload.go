@@ -202,7 +202,8 @@ type Crew struct {
 	Spent Error `json:"spent,omitzero"`
 	// Left is when Pitstop last left a trouble of the training to a person, who has heard of all that happened before.
 	Left time.Time `json:"left,omitzero"`
-	// Theirs says that a person has taken over that trouble: until there is a new step, the training's lines open nothing.
+	// Theirs says that a person has taken over that trouble: until there is a new step, or its owner orders a slice anew, the
+	// training's lines open nothing.
 	Theirs bool `json:"theirs,omitzero"`
 	// Claim is the last line about the end of the training. A line is a hint: only the crew's verdict counts.
 	Claim Claim `json:"claim,omitzero"`
