@@ -388,6 +388,10 @@ func (m *machine) unhealed(took string) {
 		return
 	}
 	if m.stepsOn() {
+		if !m.w.Progress.At.After(m.lastTrouble()) { // it may have stopped since: a person says that it may be tried again
+			m.inc().Deadline = m.now.Add(CheckFor)
+			return
+		}
 		m.resumed(ByStep, "training goes on, though "+m.describeUnusable()+": "+pastBaseline(m.w.Progress.Step, m.w.Incident.Baseline))
 		return
 	}

@@ -75,6 +75,28 @@ func TestTheTimeToHealGoesOn(t *testing.T) {
 	}
 }
 
+// TestStepsBeforeARetryProveNothing: a slice has been sick for hours beside a training that did steps, and then its host failed. The
+// steps before a person's retry do not end it; a step after it does, and nothing is replaced while the training may do one.
+func TestStepsBeforeARetryProveNothing(t *testing.T) {
+	for _, steps := range []bool{false, true} {
+		w := quiet(false)
+		s := &w.Slices[0].Life
+		s.Condition, s.State, s.Since = incident.Unhealthy, "REPAIRING", start.Add(-2*incident.HealFor)
+		w.Progress.At, w.Progress.GapSeconds = start.Add(-time.Minute), int64(time.Hour/time.Second)
+		r := newTour(t, w, "everything")
+		if asked := r.learn("llama-8b", "retried", "read unhealthy") + r.tick(time.Minute); asked != "" || r.w.Incident == nil {
+			t.Fatalf("at once asked for is %q: %s", asked, tale(r.w))
+		}
+		if steps {
+			r.learn("llama-8b", "progress")
+		}
+		asked, _ := r.asksWithin(12*time.Hour, func() { r.learn("llama-8b", "read unhealthy") })
+		if resumed := r.w.Incident == nil && r.w.Closed.Outcome == incident.Resumed; resumed != steps || (asked == "delete llama-8b") == steps {
+			t.Errorf("steps %v: asked for is %q: %s", steps, asked, tale(r.w))
+		}
+	}
+}
+
 // TestTheTimeToHealCountsFromTheEndOfTheWindow, whatever else happens meanwhile.
 func TestTheTimeToHealCountsFromTheEndOfTheWindow(t *testing.T) {
 	r := newTour(t, multi(false), "everything")
