@@ -197,10 +197,15 @@ func (c *Checks) zoneOpen(e end, f world.SliceConfig) string {
 	return ""
 }
 
-// inLine reports whether a queued resource of ours waited for a slice until it was given up: no zone had refused it.
+// inLine reports whether a queued resource of ours waited for a slice until it was given up: no zone had refused it. An order of
+// somebody else that is refused, because ours exists, takes nothing out of the line.
 func (c *Checks) inLine(e end, f world.SliceConfig) bool {
-	d := c.lastOf(f.Name, ordered, turnedOff)
-	return f.QueuedResource != "" && d.kind == ordered && d.by == world.Ours(c.Project) && !d.at.Before(e.in.Opened)
+	for _, d := range slices.Backward(c.past[f.Name]) {
+		if d.kind == ordered || d.kind == turnedOff && !c.person(d) {
+			return f.QueuedResource != "" && d.kind == ordered && d.by == world.Ours(c.Project) && !d.at.Before(e.in.Opened)
+		}
+	}
+	return false
 }
 
 // lastRefusal is how a zone refused a creation of ours last.

@@ -9,6 +9,7 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/sim/faults"
 	"pitstop.internal/scripts/sim/world"
+	"pitstop.internal/shared/incident"
 )
 
 // TestAnOrderThatCameToNothingMovesNothing: the slice belongs where its owner ordered it before.
@@ -101,6 +102,35 @@ func TestAReplacementInItsZoneMovesNothing(t *testing.T) {
 		checks := &Checks{World: w, past: map[string][]deed{"duo-0": slices.Concat(c.past...)}}
 		if got := checks.placer(f, events.Incarnation{Created: start.Add(24 * time.Hour)}); got != c.want {
 			t.Errorf("%s: %q brought it there, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestWhatWaitsInLine: the queued resource of ours that was ordered last, until a zone refuses it or somebody else orders another.
+func TestWhatWaitsInLine(t *testing.T) {
+	t.Parallel()
+	opened := time.Date(2026, time.January, 5, 15, 0, 0, 0, time.UTC)
+	w := &world.World{Scenario: world.Scenario{Project: "demo"}}
+	ours := world.Ours("demo")
+	of := func(by string, kind deedKind) deed { return deed{by: by, kind: kind, at: opened.Add(time.Minute)} }
+	for name, c := range map[string]struct {
+		queue string
+		past  []deed
+		want  bool
+	}{
+		"nothing was ordered":         {"trio", nil, false},
+		"ours waits":                  {"trio", []deed{of(ours, ordered)}, true},
+		"ours was refused":            {"trio", []deed{of(ours, ordered), of(ours, turnedOff)}, false},
+		"another's was, for ours":     {"trio", []deed{of(ours, ordered), of("ada", turnedOff)}, true},
+		"another's was, after ours":   {"trio", []deed{of(ours, ordered), of(ours, turnedOff), of("ada", turnedOff)}, false},
+		"another's waits":             {"trio", []deed{of(ours, ordered), of("ada", ordered)}, false},
+		"of the incident before":      {"trio", []deed{{by: ours, kind: ordered, at: opened.Add(-time.Minute)}}, false},
+		"no queued resource holds it": {"", []deed{of(ours, ordered)}, false},
+	} {
+		checks := &Checks{World: w, past: map[string][]deed{"trio-0": c.past}}
+		e := end{in: &incident.Incident{Opened: opened}}
+		if got := checks.inLine(e, world.SliceConfig{Name: "trio-0", QueuedResource: c.queue}); got != c.want {
+			t.Errorf("%s: it is %v that ours waits, want %v", name, got, c.want)
 		}
 	}
 }
