@@ -32,7 +32,7 @@ func (h handler) release(ctx context.Context, w incident.Workload, r events.Reco
 		return err
 	}
 	if why := maintained(s, r); why != "" {
-		return h.unreleased(ctx, r, incident.Unbegun, why)
+		return h.unreleased(ctx, r, why)
 	}
 	if r.Unleased.IsZero() {
 		return h.unlease(ctx, w, r)
@@ -89,27 +89,48 @@ func names(l checkpoint.Lease, slice string) bool {
 	return slices.ContainsFunc(l.Admitted, func(a events.Admission) bool { return a.Slice == slice })
 }
 
-// unlease takes the slices that are replaced out of the lease. The others keep their attempt.
+// unnamed says why it would end nothing, or another training, to take a life out of a lease: its crew runs by another name, or another
+// life has that name by now. A lease that Pitstop has written for this incident, and that does not name the slice, is what is wanted.
+func unnamed(w incident.Workload, r events.RecoveryRequested, l checkpoint.Lease) string {
+	for _, a := range l.Admitted {
+		switch {
+		case w.Slice(a.Slice) == nil:
+			return "the lease names " + a.Slice + ", which is no slice of " + w.Name + ", so a crew may train under a name of its own"
+		case a.Slice == r.Slice && a.Incarnation.ID != r.Incarnation.ID:
+			return fmt.Sprintf("the lease names the life %v of %s, and %v hangs", a.Incarnation, r.Slice, r.Incarnation)
+		}
+	}
+	if !names(l, r.Slice) && (l.By != ours || l.Incident != r.Incident) {
+		return "the lease does not name " + r.Slice + ", so nothing ends it"
+	}
+	return ""
+}
+
+// unlease takes the life that hangs out of the lease, with those that go together with it. The others keep their attempt.
 func (h handler) unlease(ctx context.Context, w incident.Workload, r events.RecoveryRequested) error {
 	l, over, err := checkpoint.ReadLease(ctx, h.Store, r.Directory)
 	switch {
 	case errors.Is(err, checkpoint.ErrNotExist):
-		return h.unreleased(ctx, r, incident.Unbegun, "there is no lease, so nothing ends the training on a machine that does not answer")
+		return h.unreleased(ctx, r, "there is no lease, so nothing ends the training on a machine that does not answer")
 	case err != nil:
 		f := fleet.DirectoryFailure(err)
 		return h.fails(ctx, r, incident.Unbegun, f)
 	case l.Workload != r.Workload:
-		return h.unreleased(ctx, r, incident.Unbegun, "the lease is that of "+l.Workload)
+		return h.unreleased(ctx, r, "the lease is that of "+l.Workload)
+	}
+	if why := unnamed(w, r, l); why != "" {
+		return h.unreleased(ctx, r, why)
 	}
 	if w, err = h.Fleet.Advancer.Begin(ctx, r.Request, ledger.RequestID(r.Request, "")); err != nil {
 		return err
 	}
-	if !names(l, r.Slice) && l.By == ours && l.Incident == r.Incident { // another slice of the same deletion was first
+	if !names(l, r.Slice) { // another slice of the same deletion was first
 		return h.answer(ctx, r, "", "the lease does not name "+r.Slice, nil)
 	}
 	l.Admitted = slices.DeleteFunc(l.Admitted, func(a events.Admission) bool {
-		s := w.Slice(a.Slice)
-		return a.Slice == r.Slice || s != nil && s.ToReplace
+		return slices.ContainsFunc(w.UnleasedWith(r.Slice), func(o events.Admission) bool {
+			return o.Slice == a.Slice && o.Incarnation.ID == a.Incarnation.ID
+		})
 	})
 	l.Incident, l.Epoch, l.Written, l.By = r.Incident, r.Epoch, h.Fleet.Now(), ours
 	if err := checkpoint.ReplaceLease(ctx, h.Store, r.Directory, l, over); err != nil {
@@ -134,14 +155,16 @@ func (h handler) unfenced(w incident.Workload, r events.RecoveryRequested, l che
 		return fleet.DirectoryFailure(unread)
 	case l.Workload != w.ID, l.By != ours, l.Incident != r.Incident, l.Epoch > r.Epoch, names(l, r.Slice):
 		return refuse("somebody else has written the lease since")
+	case unnamed(w, r, l) != "":
+		return refuse(unnamed(w, r, l))
 	case left > 0:
 		return &incident.Failure{Class: incident.Busy, Code: incident.CodeNotReleased, Message: "the lease named it until " + events.Span(incident.TakeOverFor-left) + " ago"}
 	}
 	return nil
 }
 
-func (h handler) unreleased(ctx context.Context, r events.RecoveryRequested, how incident.NoCall, why string) error {
-	return h.fails(ctx, r, how, &incident.Failure{Class: incident.NotInState, Code: incident.CodeNotReleased, Message: why})
+func (h handler) unreleased(ctx context.Context, r events.RecoveryRequested, why string) error {
+	return h.fails(ctx, r, incident.Unbegun, &incident.Failure{Class: incident.NotInState, Code: incident.CodeNotReleased, Message: why})
 }
 
 // fails stores why a call was not made.

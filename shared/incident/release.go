@@ -65,11 +65,34 @@ func (m *machine) unleased(effect *Effect) {
 	effect.Answered, effect.Begun, effect.RequestID = time.Time{}, time.Time{}, ""
 }
 
-// markUnleased notes the doubt that begins once a function has begun to take a slice out of the lease.
+// UnleasedWith are the lives that leave the lease together with that of a slice that is released: those whose releases were asked for with
+// it, and are as far, because the lease takes one write of an epoch; and those that the same deletion has deleted.
+func (w Workload) UnleasedWith(slice string) (all []events.Admission) {
+	of := w.effect(events.ActionRelease, slice)
+	for _, effect := range w.Effects {
+		switch {
+		case of == nil || effect.Maker != of.Maker:
+		case effect.Action == events.ActionRelease && effect.Epoch == of.Epoch && effect.By.IsZero():
+			all = append(all, events.Admission{Slice: effect.Slice, Incarnation: effect.Incarnation})
+		case effect.Action == events.ActionDelete && effect.Concerns(slice) && !effect.Answered.IsZero() && len(effect.Lives) == len(effect.With):
+			all = append(all, events.Admission{Slice: effect.Slice, Incarnation: effect.Incarnation})
+			for i, name := range effect.With {
+				all = append(all, events.Admission{Slice: name, Incarnation: effect.Lives[i]})
+			}
+		}
+	}
+	return all
+}
+
+// markUnleased notes the doubt that begins once a function has begun to take lives out of the lease.
 func (m *machine) markUnleased(effect Effect) {
 	m.w.Crew.LeaseAttempt, m.changed = max(m.w.Crew.LeaseAttempt, 1), true
-	m.slice(effect.Slice).exclude()
-	m.slice(effect.Slice).Leased = 0
+	for _, a := range m.w.UnleasedWith(effect.Slice) {
+		if s := m.w.Slice(a.Slice); s != nil && s.Incarnation.Same(a.Incarnation) {
+			m.slice(a.Slice).exclude()
+			m.slice(a.Slice).Leased = 0
+		}
+	}
 }
 
 // notReleased tries a release again after a failure that passes. Any other leaves the worker to the time of the deletion, and then to a person.

@@ -191,6 +191,13 @@ type PodSpec struct {
 			Limits   map[string]any `json:"limits"`
 		} `json:"resources"`
 	} `json:"containers"`
+	InitContainers []initContainer `json:"initContainers"`
+}
+
+// initContainer runs beside the containers if it restarts always, and before them otherwise.
+// https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/
+type initContainer struct {
+	RestartPolicy string `json:"restartPolicy"`
 }
 
 // trains reports whether a Pod is for TPUs.

@@ -59,32 +59,34 @@ func (o Objects) leftOf(r Reading) (all []Pod) {
 	return all
 }
 
-// lease is the checkpoint directory by whose lease a Pod runs: its one container that trains begins with pitcrew run, and names the
-// directory once. A shell before it, or a second directory, says nothing for certain.
+// lease is the checkpoint directory by whose lease a Pod runs: the command of its one container is pitcrew run, and names the directory
+// once. An entry point of the image, a shell, a second container, a second directory, another storage, a name that the crew gives itself, or
+// times of its own say nothing for certain.
 func (s PodSpec) lease() (dir string) {
-	const flag = "--checkpoint-dir"
-	for _, c := range s.Containers {
-		words := slices.Concat(c.Command, c.Args)
-		if i := slices.Index(words, "--"); i >= 0 {
-			words = words[:i]
-		} else {
-			return ""
+	runsOn := slices.ContainsFunc(s.InitContainers, func(c initContainer) bool { return c.RestartPolicy == "Always" })
+	if len(s.Containers) != 1 || len(s.Containers[0].Command) == 0 || runsOn {
+		return ""
+	}
+	words := slices.Concat(s.Containers[0].Command, s.Containers[0].Args)
+	end := slices.Index(words, "--")
+	if end < 2 || path.Base(words[0]) != "pitcrew" || words[1] != "run" {
+		return ""
+	}
+	words = words[:end]
+	for i, w := range words {
+		flag, value, joined := strings.Cut(w, "=")
+		if !joined {
+			value = strings.Join(words[i+1:min(i+2, end)], "")
 		}
-		if len(words) < 2 || path.Base(words[0]) != "pitcrew" || words[1] != "run" {
+		switch {
+		case strings.HasPrefix(flag, "--lease-"), strings.HasSuffix(flag, "-grace"),
+			slices.Contains([]string{"--node", "--host", "--slice", "--slices", "--zone", "--project", "--metadata", "--storage-endpoint"}, flag):
 			return ""
-		}
-		for i, w := range words {
-			value, is := strings.CutPrefix(w, flag+"=")
-			if w == flag {
-				value, is = strings.Join(words[i+1:min(i+2, len(words))], ""), true
-			}
-			switch {
-			case !is:
-			case dir != "" || value == "" || strings.Contains(value, "$("):
-				return ""
-			default:
-				dir = value
-			}
+		case flag != "--checkpoint-dir":
+		case dir != "" || value == "" || strings.Contains(value, "$("):
+			return ""
+		default:
+			dir = value
 		}
 	}
 	return dir

@@ -75,6 +75,12 @@ func TestWhichLeaseAPodObeys(t *testing.T) {
 		`["pitcrew","doctor","--checkpoint-dir=gs://b/run","--","python3"]`:                               "",
 		`["python3","train.py","--checkpoint-dir=gs://b/run","--","x"]`:                                   "",
 		`["sh","-c","pitcrew run --checkpoint-dir=gs://b/run -- python3"]`:                                "",
+		`["pitcrew","run","--node=x","--checkpoint-dir=gs://b/run","--","python3"]`:                       "",
+		`["pitcrew","run","--checkpoint-dir=gs://b/run","--host","x","--","python3"]`:                     "",
+		`["pitcrew","run","--checkpoint-dir=gs://b/run","--storage-endpoint=http://x","--","python3"]`:    "",
+		`["pitcrew","run","--checkpoint-dir=gs://b/run","--lease-unread=1h","--","python3"]`:              "",
+		`["pitcrew","run","--checkpoint-dir=gs://b/run","--stop-grace","1h","--","python3"]`:              "",
+		`["pitcrew","run","--checkpoint-dir=gs://b/run","--","python3","--node=x"]`:                       "gs://b/run",
 		`[]`: "",
 	} {
 		p := parsed[Pod](t, `{"spec":{"containers":[{"command":`+command+`}]}}`)
@@ -85,9 +91,29 @@ func TestWhichLeaseAPodObeys(t *testing.T) {
 		if got := p.Spec.lease(); got != "" {
 			t.Errorf("%s beside another container: %q", command, got)
 		}
+		p = parsed[Pod](t, `{"spec":{"containers":[{"command":`+command+`}],"initContainers":[{"command":["x"]},{"restartPolicy":"Always"}]}}`)
+		if got := p.Spec.lease(); got != "" {
+			t.Errorf("%s beside a sidecar: %q", command, got)
+		}
+		p = parsed[Pod](t, `{"spec":{"containers":[{"command":`+command+`}],"initContainers":[{"command":["x"]}]}}`)
+		if got := p.Spec.lease(); got != want {
+			t.Errorf("%s after another container: %q, want %q", command, got, want)
+		}
+		p = parsed[Pod](t, `{"spec":{"containers":[{"args":`+command+`}]}}`)
+		if got := p.Spec.lease(); got != "" {
+			t.Errorf("%s after the entry point of an image: %q", command, got)
+		}
+		p = parsed[Pod](t, `{"spec":{"containers":[{"command":`+command+`},{"command":`+command+`}]}}`)
+		if got := p.Spec.lease(); got != "" {
+			t.Errorf("%s twice: %q", command, got)
+		}
 	}
 	apart := parsed[Pod](t, `{"spec":{"containers":[{"command":["pitcrew"],"args":["run","--checkpoint-dir=gs://b/run","--","python3"]}]}}`)
 	if got := apart.Spec.lease(); got != "gs://b/run" {
 		t.Errorf("its arguments say %q", got)
+	}
+	two := parsed[Pod](t, `{"spec":{"containers":[{"command":["pitcrew","run","--checkpoint-dir=gs://b/run","--","python3"]},{"command":["pitcrew","run","--","other"]}]}}`)
+	if got := two.Spec.lease(); got != "" {
+		t.Errorf("beside a crew without a directory: %q", got)
 	}
 }
