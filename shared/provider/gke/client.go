@@ -49,11 +49,13 @@ const mostPages = 1000
 func (c Client) List(ctx context.Context) (Objects, error) {
 	o, err := c.listIn(ctx)
 	if err == nil {
-		c.addWaits(ctx, &o)
 		err = c.addMachines(ctx, &o)
 	}
 	if err != nil {
 		return Objects{}, err
+	}
+	if o.wait() {
+		c.addWaits(ctx, &o, c.Namespace)
 	}
 	return o, nil
 }

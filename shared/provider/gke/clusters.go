@@ -130,21 +130,24 @@ func (c Client) listAll(ctx context.Context, namespaces []string) (o Objects, un
 		return o, nil, err
 	}
 	var faults []error
+	var waiting []string
 	for _, c.Namespace = range namespaces {
 		in, err := c.listIn(ctx)
 		if err != nil {
 			faults = append(faults, err)
 			continue
 		}
-		c.addWaits(ctx, &in)
+		if in.wait() {
+			waiting = append(waiting, c.Namespace)
+		}
 		o.Jobs, o.JobSets, o.Pods = append(o.Jobs, in.Jobs...), append(o.JobSets, in.JobSets...), append(o.Pods, in.Pods...)
-		o.Requests, o.Workloads = append(o.Requests, in.Requests...), append(o.Workloads, in.Workloads...)
-		o.Unexplained = errors.Join(o.Unexplained, in.Unexplained)
 	}
 	if len(faults) == len(namespaces) {
 		return o, nil, errors.Join(faults...)
 	}
-	err = c.addMachines(ctx, &o)
+	if err = c.addMachines(ctx, &o); err == nil {
+		c.addWaits(ctx, &o, waiting...)
+	}
 	return o, errors.Join(faults...), err
 }
 

@@ -120,6 +120,46 @@ func TestTheSlicesOfATPU7xAreRead(t *testing.T) {
 	}
 }
 
+// hangs is a server of which one API never answers.
+type hangs struct {
+	http.RoundTripper
+
+	api string
+}
+
+func (h hangs) RoundTrip(r *http.Request) (*http.Response, error) {
+	if strings.HasPrefix(r.URL.Path, h.api) {
+		<-r.Context().Done()
+	}
+	if err := r.Context().Err(); err != nil { // as http.Transport does
+		return nil, err
+	}
+	return h.RoundTripper.RoundTrip(r)
+}
+
+// TestWhatOnlyExplainsStopsNothing: the slices and their machines are read though Kueue, whose objects a webhook converts, never answers.
+func TestWhatOnlyExplainsStopsNothing(t *testing.T) {
+	for _, namespaces := range [][]string{nil, {"default", "other"}} {
+		c := newCluster(t)
+		c.do(http.MethodPost, "/api/v1/namespaces", `{"metadata":{"name":"other"}}`)
+		c.node("a")
+		c.do(http.MethodPost, "/apis/batch/v1/namespaces/default/jobs", `{"metadata":{"name":"waits"},"spec":`+jobSpec(`,"suspend":true`)+`}`)
+		c.do(http.MethodPost, "/apis/batch/v1/namespaces/other/jobs", `{"metadata":{"name":"trains"},"spec":`+jobSpec("")+`}`)
+		c.HTTP = &http.Client{Transport: hangs{c.HTTP.Transport, "/apis/kueue.x-k8s.io/"}}
+		c.Client.HTTP = c.HTTP
+		p, _ := c.clusters(namespaces...)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		l, err := p.List(ctx, project, "us-east5/research")
+		cancel()
+		if err != nil || l.Unread != nil || len(l.Slices) != 2 {
+			t.Fatalf("namespaces %q: %d slices, %v, %v", namespaces, len(l.Slices), l.Unread, err)
+		}
+		if no := l.Unexplained; no == nil || !strings.Contains(no.Error(), "workloads") {
+			t.Errorf("namespaces %q: nobody hears that it could not be read: %v", namespaces, no)
+		}
+	}
+}
+
 // TestInWhatAJobWaits is read where one waits, and only there: by the newest version that the cluster has. Where it cannot be read, the
 // listing is whole without it.
 func TestInWhatAJobWaits(t *testing.T) {

@@ -50,13 +50,27 @@ var (
 // consumes are the annotations by which a Pod names the ProvisioningRequest whose machines it takes.
 var consumes = []string{"autoscaling.x-k8s.io/consume-provisioning-request", "cluster-autoscaler.kubernetes.io/consume-provisioning-request"}
 
-// addWaits reads in what the Jobs wait, where one of them does. A cluster that has no such objects has none. They only explain: where they
-// cannot be read, everything else is read all the same.
-func (c Client) addWaits(ctx context.Context, o *Objects) {
-	if o.wait() {
-		c.listWaits(ctx, o)
+// addWaits reads in what the Jobs of some namespaces wait. A cluster that has no such objects has none. They only explain, so they come
+// last: where they cannot be read, or not in the time that an explanation is worth, everything else is read all the same.
+func (c Client) addWaits(ctx context.Context, o *Objects, namespaces ...string) {
+	by := time.Now().Add(waitsTimeout)
+	if end, bound := ctx.Deadline(); bound {
+		if half := time.Now().Add(time.Until(end) / 2); half.Before(by) { // what comes after the listing needs time too
+			by = half
+		}
+	}
+	ctx, cancel := context.WithDeadline(ctx, by)
+	defer cancel()
+	for _, c.Namespace = range namespaces {
+		var in Objects
+		c.listWaits(ctx, &in)
+		o.Requests, o.Workloads = append(o.Requests, in.Requests...), append(o.Workloads, in.Workloads...)
+		o.Unexplained = errors.Join(o.Unexplained, in.Unexplained)
 	}
 }
+
+// waitsTimeout bounds the reading of what Jobs wait in. Kueue converts its objects by a webhook, which may hang.
+const waitsTimeout = 3 * time.Second
 
 func (c Client) listWaits(ctx context.Context, o *Objects) {
 	var noRequests, noWorkloads error
