@@ -291,9 +291,8 @@ func (w Workload) StaysAway(p policy.Policy, slice string) string {
 	return ""
 }
 
-// staysAway says why nobody may bring a slice back that fails for good when its maintenance begins; empty where Pitstop does, where the
-// provider begins it again, or where no maintenance makes a slice fail. In its window the maintenance comes all the same, so Pitstop must not
-// be what begins it.
+// staysAway says why nobody may bring a slice back that fails for good when its maintenance begins; empty where Pitstop does, or where no
+// maintenance makes a slice fail. In its window the maintenance comes all the same, so Pitstop must not be what begins it.
 func (m *machine) staysAway(s *Slot) string {
 	sw := policy.RecreateNonSpot
 	if s.Reclaimable {
@@ -301,7 +300,7 @@ func (m *machine) staysAway(s *Slot) string {
 	}
 	why := ""
 	switch level := m.level(sw); {
-	case !m.w.provider().trainsAgain || s.IsReleased() || s.Returns:
+	case !m.w.provider().trainsAgain || s.IsReleased():
 		return ""
 	case s.Kept != "":
 		why = "it is its owner's to replace: " + s.Kept

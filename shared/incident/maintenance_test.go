@@ -151,12 +151,9 @@ func TestMaintenanceOfAJobThatStaysAwayWaitsForItsWindow(t *testing.T) {
 		but  func(*incident.Workload)
 		save time.Duration
 	}{
-		"it may be replaced":     {replaces(policy.No, policy.Yes), nil, early},
-		"it is Spot, and may be": {replaces(policy.Yes, policy.No), spot, early},
-		"the policy forbids it":  {replaces(policy.Yes, policy.No), nil, window},
-		"it begins again by itself": {replaces(policy.No, policy.No), func(w *incident.Workload) {
-			w.Slices[0].Returns, w.Slices[0].Kept, w.Slices[0].Spec = true, "a CronJob made it", ""
-		}, early},
+		"it may be replaced":         {replaces(policy.No, policy.Yes), nil, early},
+		"it is Spot, and may be":     {replaces(policy.Yes, policy.No), spot, early},
+		"the policy forbids it":      {replaces(policy.Yes, policy.No), nil, window},
 		"a person would be asked":    {replaces(policy.Yes, policy.Ask), nil, window},
 		"it is Spot, and may not be": {replaces(policy.No, policy.Yes), spot, window},
 		"something else made it":     {policies["everything"], func(w *incident.Workload) { w.Slices[0].Kept = "a CronJob made it" }, window},

@@ -79,10 +79,8 @@ type Facts struct {
 	// Reclaimable says that the provider may take the capacity back, and that its owner consents to its deletion without a
 	// question: Spot.
 	Reclaimable bool `json:"reclaimable,omitzero"`
-	// Healing says whether the provider brings it back by itself once it is lost. Returns says that it begins it again after maintenance of
-	// its machines.
+	// Healing says whether the provider brings it back by itself once it is lost.
 	Healing Heal `json:"healing,omitzero"`
-	Returns bool `json:"returns,omitzero"`
 	// Cause is why it was lost, where the provider itself says so: its training ended by itself.
 	Cause events.Cause `json:"cause,omitzero"`
 	// Kept is why only its owner may replace it; empty if Pitstop may.

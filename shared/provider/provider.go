@@ -168,10 +168,8 @@ type Slice struct {
 	// Machines are the names of its machines, in order, where log entries name it by them alone.
 	Machines []string
 	Spot     bool
-	// Healing says whether the provider brings the slice back by itself once it is lost. Returns says that it begins the slice again after
-	// maintenance of its machines.
+	// Healing says whether the provider brings the slice back by itself once it is lost.
 	Healing incident.Heal
-	Returns bool
 	// Cause is why it is lost, where the provider says so.
 	Cause events.Cause
 	// Kept is why nobody but its owner may replace it: something else would go with it, or makes it anew. It is empty if Pitstop may.
@@ -224,7 +222,7 @@ func (s Slice) Evidence(id string) incident.Read {
 		NoticeUnread: s.NoticeUnread, Maintained: s.Maintained, Incident: s.Labels[events.LabelIncident], Ordered: s.Ordered, Abuse: s.Abuse, Directory: s.Directory,
 		Hung: s.HungSince(),
 		Facts: incident.Facts{
-			Group: s.QueuedResource, Legacy: s.Legacy, Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Reclaimable: s.Spot, Healing: s.Healing, Returns: s.Returns, Cause: s.Cause, Kept: s.Kept, Ends: s.Ends, WaitsSince: s.WaitsSince,
+			Group: s.QueuedResource, Legacy: s.Legacy, Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Reclaimable: s.Spot, Healing: s.Healing, Cause: s.Cause, Kept: s.Kept, Ends: s.Ends, WaitsSince: s.WaitsSince,
 			Spec: s.SpecHash, Bare: s.Bare, Label: s.Labels[events.LabelPolicy], Account: s.Account,
 		},
 	}

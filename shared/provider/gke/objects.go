@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -90,9 +89,7 @@ type JobSpec struct {
 	Parallelism  *int `json:"parallelism"`
 	Completions  *int `json:"completions"`
 	BackoffLimit *int `json:"backoffLimit"`
-	// PerIndex is the limit of each Pod of its own.
-	PerIndex *int `json:"backoffLimitPerIndex"`
-	Suspend  bool `json:"suspend"`
+	Suspend      bool `json:"suspend"`
 	// FailurePolicy says which ends of Pods do not count.
 	FailurePolicy struct {
 		Rules []struct {
@@ -167,16 +164,6 @@ var failing = Condition{Reason: "BackoffLimitExceeded", Message: "Job has reache
 func (j Job) bears(loss bool) bool {
 	action, _ := j.Spec.onLoss()
 	return action == ignore || j.Status.Failed < j.Spec.retries() && (!loss || action != failJob)
-}
-
-// bearsAll reports whether the Job makes its Pods anew though every one of them ends: one by its machine, another because that one is gone.
-// With a rule that ends the Job, or with limits of single Pods, nobody knows: the exit codes are not known before.
-func (j Job) bearsAll() bool {
-	ends := j.Spec.PerIndex != nil
-	for _, r := range j.Spec.FailurePolicy.Rules {
-		ends = ends || r.Action != ignore && r.Action != "Count"
-	}
-	return !ends && j.Status.Failed+j.Spec.pods() <= j.Spec.retries()
 }
 
 // PodSpec is what a Pod asks for.
@@ -295,46 +282,18 @@ func (s JobSet) restarts(part string, failed Condition) (why string) {
 	case "RestartJobSetAndIgnoreMaxRestarts", "RestartJobAndIgnoreMaxRestarts":
 		return left
 	case "RestartJobSet", "RestartJob":
-		if s.counted() < p.MaxRestarts {
+		counted := s.Status.Counted
+		for _, part := range s.Status.Parts {
+			for _, n := range part.Counted {
+				counted += n
+			}
+		}
+		if counted < p.MaxRestarts {
 			return left
 		}
 		return ""
 	}
 	return "its JobSet has yet to say what follows from the action " + action
-}
-
-// counted is how many restarts count towards the maximum.
-func (s JobSet) counted() int {
-	counted := s.Status.Counted
-	for _, part := range s.Status.Parts {
-		for _, n := range part.Counted {
-			counted += n
-		}
-	}
-	return counted
-}
-
-// bearsAll reports whether the JobSet makes its Jobs anew though every one of them fails. With a rule that does something else than begin
-// again nobody knows, for why a Job fails is not known before.
-func (s JobSet) bearsAll() bool {
-	p := s.Spec.FailurePolicy
-	if p == nil || s.Status.TerminalState != "" {
-		return false
-	}
-	for _, r := range p.Rules {
-		if !strings.HasPrefix(r.Action, "RestartJob") {
-			return false
-		}
-	}
-	jobs := 0
-	for _, r := range s.Spec.ReplicatedJobs {
-		if r.Replicas == nil {
-			jobs++
-		} else {
-			jobs += *r.Replicas
-		}
-	}
-	return s.counted()+jobs <= p.MaxRestarts
 }
 
 // Pod is a Pod of a Job.

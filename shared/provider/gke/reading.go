@@ -39,8 +39,8 @@ type Reading struct {
 	// Ordered is the creation of the JobSet.
 	Ordered time.Time
 	State   State
-	// Heals says that Kubernetes brings the slice back by itself. Returns says that it does so after maintenance of all its machines.
-	Heals, Returns bool
+	// Heals says that Kubernetes brings the slice back by itself.
+	Heals bool
 	// Reclaimable says that Google may take the machines at any moment.
 	Reclaimable bool
 	// Torn says that a Pod was made long after others of its gang had begun, and that those run on: they were not made together. Whether
@@ -288,7 +288,7 @@ func (s slot) reading(nodes map[string]*Node, prefix string, now time.Time) Read
 	slices.Sort(r.Unended)
 	slices.Sort(r.Machines)
 	r.Machines = slices.Compact(r.Machines)
-	r.Torn, r.Kept, r.Returns = torn(s.pods), s.kept(), s.returns()
+	r.Torn, r.Kept = torn(s.pods), s.kept()
 	r.State, r.Heals, r.Why = s.state(nodes)
 	if t := s.sliceTrouble(); t != "" && t != r.Why && (r.State == Unhealthy || r.State == Lost) {
 		r.Why += "; " + t
@@ -427,11 +427,6 @@ func (s slot) state(nodes map[string]*Node) (state State, heals bool, why string
 		return Unhealthy, healingLoss, s.sliceTrouble()
 	}
 	return Creating, false, s.sliceIs()
-}
-
-// returns reports whether Kubernetes begins the slice again though all of its Pods end.
-func (s slot) returns() bool {
-	return s.job != nil && (s.job.bearsAll() || s.set != nil && s.set.bearsAll())
 }
 
 // suspended is the state of a suspended slice. One with the label of a queue waits for its turn there.
