@@ -117,7 +117,7 @@
 //	watching      lost          approving deleting escalated healing looking
 //	watching      serving       observed
 //	watching      stopped       healing observed
-//	watching      time          observed
+//	watching      time          observed saving
 //	watching      unusable      healing
 //	window        gone          approving creating escalated grace looking
 //	window        lost          approving deleting escalated looking watching

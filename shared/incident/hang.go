@@ -218,6 +218,15 @@ func (m *machine) onlyHangs() bool {
 	return m.watchesHang() && m.p.Unreadable == "" && !m.watchOnly()
 }
 
+// hangsNoMore ends the watch over a hang once the crew's verdict says that it gave up. No process hangs then, and the switch restart
+// decides.
+func (m *machine) hangsNoMore() {
+	if m.onlyHangs() {
+		m.enter(Resuming)
+		m.settle() // a slice that cannot be used comes before its training
+	}
+}
+
 // crewsHeard says whether a crew's guest attribute reports a running training, and whether all attributes could be read.
 func (m *machine) crewsHeard() (runs, read bool) {
 	read = true

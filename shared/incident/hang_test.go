@@ -366,6 +366,23 @@ func TestAHangStopsNoCare(t *testing.T) {
 			}
 		}
 	}
+	for allowed, p := range map[string]policy.Policy{"saving": policies["everything"], "watching": policies["watch"]} {
+		for _, status := range []events.NoticeStatus{events.NoticePending, events.NoticeOngoing} {
+			j := hung(t, p)
+			first := j.w.Incident.ID
+			n := events.Notice{Status: status, WindowStart: j.now.Add(30 * time.Minute), WindowEnd: j.now.Add(time.Hour)}
+			asked := j.learns(j.notice(n))
+			for n := 0; n < 25 && asked == ""; n++ {
+				asked += j.learns(incident.Ticked{})
+			}
+			if asked == "" && allowed == "saving" || phaseOf(j.w) != allowed || (j.w.Incident.ID == first) != (allowed == "watching") {
+				t.Errorf("%s: %q is asked for: %s", status, asked, tale(j.w))
+			}
+			if c := j.w.Closed; allowed == "saving" && (c == nil || c.ID != first || c.Outcome != incident.Observed) {
+				t.Errorf("%s: the watch over the hang has not ended: %+v", status, c)
+			}
+		}
+	}
 }
 
 // notice is a reading of announced maintenance.
@@ -391,6 +408,53 @@ func TestNoWordOfMaintenanceEndsAWatchOverAHang(t *testing.T) {
 		if in := j.w.Incident; in == nil || in.ID != first || !in.Deadline.Equal(deadline) {
 			t.Errorf("%s: %s", p.Name, tale(j.w))
 		}
+	}
+}
+
+// TestACrewThatGivesUpHangsNoMore: the switch restart decides then, and the crew's verdict confirms it.
+func TestACrewThatGivesUpHangsNoMore(t *testing.T) {
+	nobody := policies["spot"]
+	nobody.Switches.Restart = policy.No
+	for name, c := range map[string]struct {
+		p      policy.Policy
+		answer string
+		phase  string
+		reason string
+	}{
+		"the verdict says so":       {policies["spot"], "spent hear 0", "restarting", ""},
+		"restart is not allowed":    {nobody, "spent hear 0", "", "the switch restart is no"},
+		"only a line says so":       {policies["spot"], "no verdict hear 0", "watching", ""},
+		"nothing at all is allowed": {policies["watch"], "", "", "the policy allows nothing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, last := steps(c.p, quiet(true), 5, 5*time.Minute)
+			w, after := silent(c.p, w, last, time.Hour, ago(0), func(at time.Time) time.Duration { return at.Sub(last) })
+			if phaseOf(w) != "watching" {
+				t.Fatal(tale(w))
+			}
+			now := last.Add(after)
+			tell := func(e incident.Evidence) {
+				now = now.Add(time.Minute)
+				w, _, _ = incident.Advance(c.p, w, e, now)
+			}
+			tell(incident.Reported{
+				Origin: incident.Origin{ID: "line", Time: now, Rank: events.RankUser}, Slice: "llama-8b",
+				Report: events.CrewReport{Report: events.ReportGaveUp, Attempt: 1, Reason: "five times"},
+			})
+			for n := 0; n < 120 && w.Incident != nil && phaseOf(w) != "restarting"; n++ {
+				if e := answers(w, w.Slices[0], now)[c.answer]; e != nil {
+					tell(e)
+				}
+				tell(incident.Ticked{})
+			}
+			in := w.Incident
+			if c.phase == "" {
+				in = w.Closed
+			}
+			if in == nil || c.phase != "" && phaseOf(w) != c.phase || !strings.Contains(in.Reason, c.reason) {
+				t.Errorf("open %s, closed %+v", tale(w), w.Closed)
+			}
+		})
 	}
 }
 

@@ -43,7 +43,7 @@ func (m *machine) interruptedInPeace(s *Slot, t Trouble) {
 		m.reattribute(t.Cause, t.Text)
 	case !at.IsZero() && !at.After(m.w.Ended): // the incident that it belonged to is over, and forgotten
 	case s.Condition == Ready && s.Since.After(at) && m.stale(): // a reading found it usable since: the word comes days late, from among the dead letters
-	case m.mayOpen(s) && (t.Cause != events.CauseMaintenance || m.mayOpenMaintenance(s)):
+	case m.mayOpen(s) && (t.Cause != events.CauseMaintenance || m.mayOpenTogether(s)):
 		m.openLook(t, t.Text)
 	}
 }

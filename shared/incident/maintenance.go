@@ -93,18 +93,18 @@ func (m *machine) notice(e Noticed, old *Notice) Notice {
 func (m *machine) followNotice(s *Slot, text string, moved bool) {
 	n := s.Notice
 	switch under := n.Status == events.NoticeOngoing; {
-	case m.w.Incident != nil:
+	case m.w.Incident != nil && !m.onlyHangs():
 		m.noticeInIncident(s, text, moved)
 	case under && !m.from.Time.IsZero() && !m.from.Time.After(m.w.Ended):
 		m.slice(s.Name).Notice.InAPI = false // its incident is over; if the maintenance still goes on, the next reading shows it
-	case under && !n.Declined && m.mayOpenMaintenance(s):
+	case under && !n.Declined && m.mayOpenTogether(s):
 		m.openMaintenance(s)
 	}
 }
 
-// mayOpenMaintenance reports whether maintenance of a slice may open an incident. While the owner has stopped another slice, the training
-// does nothing that could be saved.
-func (m *machine) mayOpenMaintenance(s *Slot) bool {
+// mayOpenTogether reports whether maintenance of a slice, or its sickness, may open an incident. While the owner has stopped another slice
+// of the workload, no training runs that could be saved, or that has to go on.
+func (m *machine) mayOpenTogether(s *Slot) bool {
 	return m.mayOpen(s) && !slices.ContainsFunc(m.w.Slices, func(o Slot) bool { return o.stoppedByOwner() && !o.IsReleased() })
 }
 
@@ -454,8 +454,12 @@ func (m *machine) anyAnnounced() bool {
 }
 
 // openMaintenance opens the incident of a notice when its save is due, or when the maintenance is under way. Where a person must
-// approve early maintenance, Pitstop asks them first, while there is time: the save comes right before the maintenance.
+// approve early maintenance, Pitstop asks them first, while there is time: the save comes right before the maintenance. A watch over a hang
+// ends for it.
 func (m *machine) openMaintenance(s *Slot) {
+	if m.w.Incident != nil {
+		m.finish(Observed, "", m.watchCode(), "maintenance comes before the training goes on", "")
+	}
 	n := s.Notice
 	sort := "maintenance"
 	if n.Unscheduled {

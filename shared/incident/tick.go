@@ -66,7 +66,11 @@ func (m *machine) wait() {
 		m.startStopped()
 	case PhaseDeleting:
 		m.releaseHung()
-	case Maintaining, Looking, Admitting, Resuming, Restarting, Starting, Watching, Discarding, Closed: // nothing but their end
+	case Watching:
+		if m.onlyHangs() {
+			m.openDueMaintenance()
+		}
+	case Maintaining, Looking, Admitting, Resuming, Restarting, Starting, Discarding, Closed: // nothing but their end
 	}
 }
 
@@ -108,10 +112,10 @@ func (m *machine) openDueMaintenance() {
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
 		n := s.Notice
-		if !s.announced() || n.Due.IsZero() || !m.mayOpenMaintenance(s) {
+		if !s.announced() || !m.mayOpenTogether(s) {
 			continue
 		}
-		if m.p.Unreadable != "" && m.now.Before(m.lastDue(n)) {
+		if m.p.Unreadable != "" && (n.Due.IsZero() || m.now.Before(m.lastDue(n))) {
 			continue // what the policy allows early is not known yet
 		}
 		if due := m.due(n); !due.IsZero() && !m.now.Before(due) {
@@ -138,7 +142,7 @@ func (m *machine) openUnusable() {
 		case s.Condition == Gone && since >= Grace+AuditFor:
 			m.openUnread(s)
 			return
-		case (s.Condition == Unhealthy || s.Condition == Unclear) && since >= SickFor && !trains:
+		case (s.Condition == Unhealthy || s.Condition == Unclear) && since >= SickFor && !trains && m.mayOpenTogether(s):
 			text := m.openSince(s, s.State)
 			m.takeOrWatch(text, "wait for "+m.w.recovery(), func(m *machine) {
 				m.enter(Healing)

@@ -469,7 +469,7 @@ func (m *machine) gaveUp(s *Slot, r events.CrewReport) {
 	m.line(LineSeen, "crew: gave up", r.Reason)
 	switch {
 	case late: // another attempt has begun since: its outcome counts
-	case m.phase() == Watching:
+	case m.phase() == Watching && !m.onlyHangs():
 		m.rehearseRestart()
 		m.finish(Observed, "", m.watchCode(), "the crew says that it has given up, and the policy allows nothing", "")
 	default:
@@ -495,7 +495,7 @@ func (m *machine) restart(why string) {
 		m.rehearseRestart()
 		m.escalate(CodeRestartsADay, fmt.Sprintf("%s; the policy allows %d restarts a day, and all are spent", why, m.p.DailyRestarts()),
 			"find out why it needs so many; restart it by hand, or raise restarts_per_day in the policy")
-	case in.Cause == events.CauseHang && m.p.Hang != policy.HangRestart:
+	case in.Cause == events.CauseHang && m.p.Hang != policy.HangRestart && m.w.Crew.GaveUp < m.w.Crew.Attempt:
 		m.rehearseRestart()
 		m.escalate(CodeHangReport, why+", and "+hangReport, "restart the training by hand, or set hang: restart in the policy")
 	case m.level(policy.Restart) == policy.No:

@@ -291,8 +291,12 @@ func (m *machine) finishedFor(v events.CrewVerdict) {
 
 // gaveUpFor takes the verdict that the crew's own restarts are spent.
 func (m *machine) gaveUpFor(v events.CrewVerdict) {
-	in, c := m.w.Incident, &m.w.Crew
-	if in == nil || v.Attempt <= c.GaveUp || m.phase() != Resuming && m.phase() != Watching && !m.onlyAnnounced() {
+	c := &m.w.Crew
+	if m.w.Incident == nil || v.Attempt <= c.GaveUp {
+		return
+	}
+	m.hangsNoMore()
+	if m.phase() != Resuming && m.phase() != Watching && !m.onlyAnnounced() {
 		return
 	}
 	before := c.Spent

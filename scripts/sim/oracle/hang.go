@@ -55,6 +55,14 @@ func (c *Checks) mute(workload string) bool {
 // unlistened reports whether nobody has read for a while what the crews of a workload write on their machines.
 func (c *Checks) unlistened(r *record) bool { return c.Clock.Now().Sub(r.listened) > incident.HearFor }
 
+// runs reports whether a process of a training is there: without one nothing hangs any more.
+func (c *Checks) runs(workload string) bool {
+	return slices.ContainsFunc(c.slicesOf(workload), func(f world.SliceConfig) bool {
+		_, runs := c.Trainings[f.Name].Running()
+		return runs
+	})
+}
+
 // restarted checks a request for another attempt of a training that hangs: its owner wants it, and it does hang. What follows when
 // nobody hears of a step of that attempt is no different from what follows after a crash.
 func (c *Checks) restarted(before, after incident.Workload) {
@@ -62,7 +70,7 @@ func (c *Checks) restarted(before, after incident.Workload) {
 	if in == nil || in.Cause != events.CauseHang || after.Budgets.Restarts <= before.Budgets.Restarts {
 		return
 	}
-	if !c.lately(after.ID, func(p policy.Policy) bool { return p.Hang == policy.HangRestart }) {
+	if c.runs(after.ID) && !c.lately(after.ID, func(p policy.Policy) bool { return p.Hang == policy.HangRestart }) {
 		c.Violated("owner's word", after.ID, "%s asks for another attempt, and its owner wants to be told of a hang and no more", in.ID)
 	}
 	if slice := c.steps(after.ID); slice != "" && before.Incident == nil {
