@@ -76,6 +76,8 @@ type patrol struct {
 	swept time.Time
 	on    map[place]ledger.Machines // those that the ledger has, as far as they are known; a sweep forgets none
 	waits map[string]string         // why it is not known in what the Jobs of a cluster wait, as people were told
+	// unswept is why the last sweep could not read what is left over in a cluster.
+	unswept map[string]string
 }
 
 func decode(ce cloudevents.Event) (time.Time, error) {
@@ -99,7 +101,7 @@ func (p *patrol) tick(ctx context.Context, at time.Time) error {
 	held := &ledger.Held{}
 	t := &round{
 		patrol: p, Fleet: p.Fleet.Holding(held), held: held, isDue: map[string]bool{}, hosts: hostReads, machines: machineMaps, again: map[string]map[string]bool{},
-		unread: map[string]bool{}, left: map[string][]provider.Leftover{},
+		unread: map[string]bool{},
 	}
 	if start.Sub(p.swept) >= sweepEvery && t.try("sweep", t.sweep(ctx)) {
 		p.swept, t.sweeping = start, true
@@ -110,6 +112,7 @@ func (p *patrol) tick(ctx context.Context, at time.Time) error {
 	}
 	t.try("due workloads", t.collect(ctx))
 	names := t.zoneNames() // a zone without slices is forgotten once it is listed
+	t.left = ledger.Sweep{At: start, Found: map[string][]provider.Leftover{}, Zones: names}
 	for _, name := range names {
 		if t.try("zone "+name, t.list(ctx, name, nil)) {
 			t.listed++
@@ -117,7 +120,6 @@ func (p *patrol) tick(ctx context.Context, at time.Time) error {
 			t.missed(name)
 		}
 	}
-	t.storeLeftovers(ctx, names)
 	for _, name := range t.zoneNames() {
 		t.try("audit log of "+name, t.askLog(ctx, name))
 	}
@@ -129,6 +131,7 @@ func (p *patrol) tick(ctx context.Context, at time.Time) error {
 	t.try("parked entries", t.unpark(ctx))
 	t.lookAgain(ctx)
 	t.followOperations(ctx, start)
+	t.leftovers(ctx)
 	// Patrol is missed by this line: an answer to Pub/Sub proves nothing, because what is ignored is acknowledged too.
 	line := t.Fleet.Log
 	if t.counted {
@@ -165,9 +168,10 @@ type round struct {
 	open    int
 	counted bool
 	faults  []error
-	// sweeping says that all zones are listed, and left has what is left over in those that could be read.
+	// sweeping says that all zones are listed. Left has what is left over in those that could be read, and clusters are those of GKE.
 	sweeping bool
-	left     map[string][]provider.Leftover
+	left     ledger.Sweep
+	clusters []string
 }
 
 // try records a fault and reports whether there was none.

@@ -15,6 +15,9 @@ import (
 // two.
 const forgottenAfter = 2 * time.Hour
 
+// queued is the kind of a queued resource.
+const queued = "queued resource"
+
 // forgotten is a queued resource that holds quota and brings no slice.
 type forgotten struct {
 	name, state, workload string
@@ -29,38 +32,54 @@ type forgotten struct {
 // belong to their owners.
 func (t *round) janitor(ctx context.Context, z *zone, name string, list provider.Listing) {
 	if provider.Of(name) == provider.GKE {
-		t.clusterJanitor(ctx, name)
+		t.clusters = append(t.clusters, name) // they are listed once more, after what is due
 		return
 	}
-	t.left[name] = nil
+	found := []provider.Leftover{}
 	for _, q := range leftBehind(list, func(slice string) (workload string, busy bool) {
 		id := z.known[place{name, slice}]
 		return id, t.isDue[id]
 	}) {
 		t.Fleet.Log.InfoContext(ctx, "queued resource forgotten", "workload", q.workload, "zone", name, "queued_resource", q.name,
 			"state", q.state, "hours", int(list.At.Sub(q.ordered).Hours()), "chips", q.chips, "incident", q.by)
-		t.left[name] = append(t.left[name], provider.Leftover{
-			Kind: "queued resource", Zone: name, Name: q.name, Since: q.ordered, Chips: q.chips, Why: "it is " + q.state + ", and brings no slice",
+		found = append(found, provider.Leftover{
+			Kind: queued, Zone: name, Name: q.name, Chips: q.chips,
+			Why: "it was ordered at " + q.ordered.UTC().Format(time.RFC3339) + ", is " + q.state + ", and brings no slice",
 		})
 	}
+	if !list.Partial { // otherwise what was found before counts on
+		t.left.Found[name] = found
+	}
 }
 
-// clusterJanitor reports likewise what is left over in a cluster. Pitstop makes nothing of the kind there, so it deletes nothing.
-func (t *round) clusterJanitor(ctx context.Context, name string) {
-	found, err := t.Provider.Leftovers(ctx, t.Project, name)
-	if !t.try("leftovers in "+name, err) {
+// leftovers finds likewise what is left over in the clusters that a sweep listed. All of it is kept for status, and what sweeps have found
+// for long is reported. Pitstop makes nothing of the kind in a cluster, so it deletes nothing. A tick does it last: nothing waits for a
+// report.
+func (t *round) leftovers(ctx context.Context) {
+	if !t.sweeping {
 		return
 	}
-	t.left[name] = found
-	for _, l := range found {
-		t.Fleet.Log.InfoContext(ctx, "left over", "kind", l.Kind, "zone", l.Zone, "name", l.Name, "hours", int(t.Fleet.Now().Sub(l.Since).Hours()), "chips", l.Chips, "why", l.Why)
+	for _, name := range t.clusters {
+		found, unread, err := t.Provider.Leftovers(ctx, t.Project, name)
+		if err == nil || len(unread) > 0 {
+			t.left.Found[name] = found
+			t.left.Unread = append(t.left.Unread, unread...)
+		}
+		if err == nil {
+			delete(t.unswept, name)
+		} else if t.unswept[name] != err.Error() {
+			t.unswept[name] = err.Error()
+			t.unreadLog(name, err).WarnContext(ctx, "it cannot be read what is left over; what was found there before counts on")
+		}
 	}
-}
-
-// storeLeftovers keeps what the sweep found left over, for status.
-func (t *round) storeLeftovers(ctx context.Context, zones []string) {
-	if t.sweeping {
-		t.try("what is left over", t.Fleet.Ledger.SaveLeftovers(ctx, t.Project, t.left, zones))
+	kept, err := t.Fleet.Ledger.SaveLeftovers(ctx, t.Project, t.left)
+	if !t.try("what is left over", err) {
+		return
+	}
+	for _, l := range kept {
+		if l.Kind != queued && l.Stays() && l.Seen.Equal(t.left.At) {
+			t.Fleet.Log.InfoContext(ctx, "left over", "kind", l.Kind, "zone", l.Zone, "name", l.Name, "hours", int(l.Seen.Sub(l.Since).Hours()), "chips", l.Chips, "why", l.Why)
+		}
 	}
 }
 

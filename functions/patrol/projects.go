@@ -17,7 +17,7 @@ type projects []*patrol
 
 func newHandler(watched []Deps) (ps projects) {
 	for _, d := range watched {
-		ps = append(ps, &patrol{Deps: d, zones: map[string]*zone{}, on: map[place]ledger.Machines{}, waits: map[string]string{}})
+		ps = append(ps, &patrol{Deps: d, zones: map[string]*zone{}, on: map[place]ledger.Machines{}, waits: map[string]string{}, unswept: map[string]string{}})
 	}
 	return ps
 }

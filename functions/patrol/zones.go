@@ -3,6 +3,7 @@ package patrol
 import (
 	"cmp"
 	"context"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -121,11 +122,16 @@ func (t *round) tellUnexplained(ctx context.Context, name string, no error) {
 		return
 	}
 	t.waits[name] = no.Error()
+	t.unreadLog(name, no).WarnContext(ctx, "it cannot be read in what Jobs wait; everything else is read")
+}
+
+// unreadLog is for a line about something in a cluster that cannot be read. It has why, and how to mend that.
+func (t *round) unreadLog(name string, no error) *slog.Logger {
 	line := t.Fleet.Log.With("cluster", name, "error", strings.Join(strings.Fields(no.Error()), " "))
 	if provider.Failure(no).Class == incident.Permission {
 		line = line.With("way_out", "apply again what pitstop gke rbac prints")
 	}
-	line.WarnContext(ctx, "it cannot be read in what Jobs wait; everything else is read")
+	return line
 }
 
 // sightOf is the part of a listed slice whose change matters.

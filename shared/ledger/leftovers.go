@@ -1,12 +1,14 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
+	"strings"
+	"time"
 
 	"pitstop.internal/shared/provider"
 )
@@ -16,44 +18,53 @@ const (
 	leftoversSchema = 1
 )
 
+// mostLeftovers is how many of a zone or cluster are kept by name. All zones share one document.
+const mostLeftovers = 100
+
+// sweptAgain is how far apart two sweeps are at most that found something all the time between. Longer ago, nobody knows.
+const sweptAgain = time.Hour
+
 // leftovers are those of a deployment, by project and by what was listed to find them: a zone, or a cluster.
 type leftovers map[string]map[string][]provider.Leftover
 
-// Leftovers reads what the last sweeps of patrol found left over in the zones of each project, in the order of project and zone.
+// Sweep is what a sweep of patrol found left over in a project.
+type Sweep struct {
+	At time.Time
+	// Found are those of the zones and clusters that could be read.
+	Found map[string][]provider.Leftover
+	// Unread are the scopes of these that could not be read, and Zones all zones and clusters that there are. Where nothing could be
+	// read, what was found before counts on.
+	Unread, Zones []string
+}
+
+// Leftovers reads what the sweeps of patrol found left over in the zones of each project, in the order of project and zone.
 func (l *Ledger) Leftovers(ctx context.Context) (all []provider.Leftover, err error) {
 	found, _, err := load[leftovers](ctx, l, Deployment, leftoversID, leftoversSchema)
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return nil, err
 	}
 	for _, project := range sorted(found) {
-		for _, zone := range sorted(found[project]) {
-			all = append(all, found[project][zone]...)
-		}
+		all = append(all, inOrder(found[project])...)
 	}
 	return all, nil
 }
 
-// SaveLeftovers stores what a sweep found left over in a project, by zone. What was found in a zone before stays where only known names it:
-// it could not be read now. Nothing is written where nothing has changed.
-func (l *Ledger) SaveLeftovers(ctx context.Context, project string, now map[string][]provider.Leftover, known []string) error {
+// SaveLeftovers stores what a sweep found left over in a project. It returns all that the ledger then has of the project. Nothing is written
+// where there is none.
+func (l *Ledger) SaveLeftovers(ctx context.Context, project string, s Sweep) ([]provider.Leftover, error) {
 	for range tries {
 		all, rev, err := load[leftovers](ctx, l, Deployment, leftoversID, leftoversSchema)
 		if err != nil && !errors.Is(err, ErrNotFound) {
-			return err
+			return nil, err
 		}
 		next := map[string][]provider.Leftover{}
-		for zone, found := range all[project] {
-			if slices.Contains(known, zone) {
-				next[zone] = found
+		for _, zone := range s.Zones {
+			if left := s.after(zone, all[project][zone]); len(left) > 0 {
+				next[zone] = left
 			}
 		}
-		for zone, found := range now {
-			if next[zone] = found; len(found) == 0 {
-				delete(next, zone)
-			}
-		}
-		if len(next) == len(all[project]) && (len(next) == 0 || reflect.DeepEqual(next, all[project])) {
-			return nil
+		if len(next) == 0 && len(all[project]) == 0 {
+			return nil, nil
 		}
 		if all == nil {
 			all = leftovers{}
@@ -62,10 +73,49 @@ func (l *Ledger) SaveLeftovers(ctx context.Context, project string, now map[stri
 			delete(all, project)
 		}
 		if _, err := l.store(ctx, Deployment, leftoversID, Record{Schema: leftoversSchema}, all, rev); !errors.Is(err, ErrConflict) {
-			return err
+			return inOrder(next), err
 		}
 	}
-	return fmt.Errorf("ledger: %s: %w", Deployment, ErrConflict)
+	return nil, fmt.Errorf("ledger: %s: %w", Deployment, ErrConflict)
+}
+
+// after are those of a zone after the sweep. Those that were found first come first, so that new ones push none of them out.
+func (s Sweep) after(zone string, before []provider.Leftover) (all []provider.Leftover) {
+	found, read := s.Found[zone]
+	if !read {
+		return before
+	}
+	for _, o := range before {
+		if slices.Contains(s.Unread, o.Zone) {
+			all = append(all, o)
+		}
+	}
+	for _, o := range found {
+		o.Since, o.Seen = s.At, s.At
+		same := func(b provider.Leftover) bool { return b.Kind == o.Kind && b.Zone == o.Zone && b.Name == o.Name }
+		if i := slices.IndexFunc(before, same); i >= 0 && s.At.Sub(before[i].Seen) <= sweptAgain {
+			o.Since = before[i].Since
+		}
+		all = append(all, o)
+	}
+	slices.SortFunc(all, func(a, b provider.Leftover) int {
+		return cmp.Or(a.Since.Compare(b.Since), strings.Compare(a.Zone, b.Zone), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name))
+	})
+	for i := range all {
+		all[i].More = 0
+	}
+	if more := len(all) - mostLeftovers; more > 0 {
+		all = all[:mostLeftovers]
+		all[mostLeftovers-1].More = more
+	}
+	return all
+}
+
+func inOrder(zones map[string][]provider.Leftover) (all []provider.Leftover) {
+	for _, zone := range sorted(zones) {
+		all = append(all, zones[zone]...)
+	}
+	return all
 }
 
 func sorted[V any](m map[string]V) []string {

@@ -71,22 +71,33 @@ type Provider interface {
 
 // Janitor finds what is left over in a zone, beside its slices.
 type Janitor interface {
-	// Leftovers lists, in the order of kind, scope and name, what nothing needs any more as far as the API shows it. It is its owner's to
-	// delete. A provider whose listing shows all of it, or that knows of none, lists none.
-	Leftovers(ctx context.Context, project, zone string) ([]Leftover, error)
+	// Leftovers lists what nothing needs any more as far as the API shows it now. It is its owner's to delete. A provider whose listing
+	// shows all of it, or that knows of none, lists none. Unread are the scopes that could not be read, and err says why; an error
+	// without any is of the whole zone.
+	Leftovers(ctx context.Context, project, zone string) (all []Leftover, unread []string, err error)
 }
 
 // Leftover is something that holds machines, quota or a place in a queue, and that no training uses.
 type Leftover struct {
-	// Kind is what it is: queued resource, ProvisioningRequest, Workload, node pool. Zone is its zone, its scope, or its cluster.
+	// Kind is what it is: queued resource, Workload, node pool. Zone is its zone, its scope, or its cluster.
 	Kind string `json:"kind"`
 	Zone string `json:"zone"`
 	Name string `json:"name"`
-	// Since is since when, as far as that is known, and Chips how many chips it holds; zero is not known.
+	// Chips is how many chips it holds or asks for; zero is not known.
+	Chips int    `json:"chips,omitzero"`
+	Why   string `json:"why"`
+	// Since and Seen are the first and the last of the sweeps of patrol that found it, one after the other. A provider leaves them zero.
 	Since time.Time `json:"since,omitzero"`
-	Chips int       `json:"chips,omitzero"`
-	Why   string    `json:"why"`
+	Seen  time.Time `json:"seen,omitzero"`
+	// More is how many more there are in what was listed with it, whose names are not kept.
+	More int `json:"more,omitzero"`
 }
+
+// leftAfter is how long something has to be found before people hear of it: machines come within an hour or two.
+const leftAfter = 2 * time.Hour
+
+// Stays reports whether sweeps have found it for so long that people hear of it.
+func (l Leftover) Stays() bool { return l.Seen.Sub(l.Since) >= leftAfter }
 
 // Starter starts what was stopped.
 type Starter interface {

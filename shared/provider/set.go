@@ -176,10 +176,10 @@ func (s Set) Crews(ctx context.Context, r Ref) ([]events.CrewState, error) {
 }
 
 // Leftovers implements Janitor.
-func (s Set) Leftovers(ctx context.Context, project, zone string) ([]Leftover, error) {
+func (s Set) Leftovers(ctx context.Context, project, zone string) (all []Leftover, unread []string, err error) {
 	p, err := s.of(zone, "list leftovers")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	return p.Leftovers(ctx, project, zone)
 }

@@ -17,6 +17,7 @@ import (
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/provider"
 )
 
 // standing is the JSON of a workload in status --json.
@@ -202,19 +203,25 @@ func (d deployment) status(ctx context.Context, l *ledger.Ledger, past *historia
 // leftBehind prints what patrol found left over. It is its owners', so nothing follows.
 func (d deployment) leftBehind(ctx context.Context, l *ledger.Ledger, out io.Writer) error {
 	all, err := l.Leftovers(ctx)
-	if err != nil || len(all) == 0 {
+	if err != nil {
 		return err
 	}
-	tell(out, "\nleft over, for its owners to delete:")
+	told := ""
 	for _, o := range all {
-		line := "  " + o.Kind + " " + o.Name + " in " + o.Zone
-		if o.Chips > 0 {
-			line += ", " + events.Number(int64(o.Chips)) + " chips"
+		if o.Stays() {
+			if told == "" {
+				tell(out, "\nleft over, for its owners to delete:")
+			}
+			told = provider.Listed(o.Zone)
+			line := "  " + o.Kind + " " + o.Name + " in " + o.Zone
+			if o.Chips > 0 {
+				line += ", " + events.Number(int64(o.Chips)) + " chips"
+			}
+			tell(out, line+", for "+events.Span(o.Seen.Sub(o.Since))+" as of "+o.Seen.UTC().Format(time.RFC3339)+": "+o.Why)
 		}
-		if !o.Since.IsZero() {
-			line += ", since " + o.Since.UTC().Format(time.RFC3339) + ", for " + events.Span(max(0, d.now().Sub(o.Since)))
+		if o.More > 0 && told == provider.Listed(o.Zone) {
+			tell(out, "  and "+events.Number(int64(o.More))+" more in "+told)
 		}
-		tell(out, line+": "+o.Why)
 	}
 	return nil
 }

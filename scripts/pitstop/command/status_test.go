@@ -99,13 +99,23 @@ func TestStatusTellsWhatAnIncidentWaitsFor(t *testing.T) {
 // TestStatusTellsWhatIsLeftOver, unless somebody asks for workloads.
 func TestStatusTellsWhatIsLeftOver(t *testing.T) {
 	b := deployedWith(t, ledgertest.NewStore().Open, trains("llama-8b"))
-	found := map[string][]provider.Leftover{"us-east5/trainers": {{
-		Kind: "node pool", Zone: "us-east5/trainers", Name: "spot", Since: noon.Add(-3 * time.Hour), Chips: 16, Why: "the Pod train/shell keeps it",
-	}}}
-	if err := b.ledger.SaveLeftovers(t.Context(), "demo", found, nil); err != nil {
-		t.Fatal(err)
+	var found []provider.Leftover
+	for i := range 102 {
+		found = append(found, provider.Leftover{Kind: "node pool", Zone: "us-east5/trainers", Name: fmt.Sprintf("spot-%03d", i), Chips: 16, Why: "the Pod train/shell may keep it"})
 	}
-	const line = "left over, for its owners to delete:\n  node pool spot in us-east5/trainers, 16 chips, since 2026-11-21T09:00:00Z, for 3 h 0 m: the Pod train/shell keeps it\n"
+	for _, minutes := range []int{180, 135, 90, 45} {
+		if got, err := b.call("status"); err != nil || strings.Contains(got, "left over") {
+			t.Errorf("sweeps have not found it for 2 hours: %v: %s", err, got)
+		}
+		_, err := b.ledger.SaveLeftovers(t.Context(), "demo", ledger.Sweep{
+			At: noon.Add(-time.Duration(minutes) * time.Minute), Found: map[string][]provider.Leftover{"us-east5/trainers": found}, Zones: []string{"us-east5/trainers"},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	const line = "left over, for its owners to delete:\n  node pool spot-000 in us-east5/trainers, 16 chips, for 2 h 15 m as of 2026-11-21T11:15:00Z: the Pod train/shell may keep it\n"
+	b.want([]string{"status"}, "  and 2 more in us-east5/trainers\n")
 	b.want([]string{"status"}, line)
 	for _, args := range [][]string{{"status", "--json"}, {"status", "llama-8b"}} {
 		if got, err := b.call(args...); err != nil || strings.Contains(got, "left over") {

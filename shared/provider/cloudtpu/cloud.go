@@ -341,8 +341,8 @@ func (c *Client) Zones(ctx context.Context, project string) ([]string, error) {
 }
 
 // Leftovers implements Janitor. A listing shows every queued resource that holds a slice.
-func (*Client) Leftovers(context.Context, string, string) ([]provider.Leftover, error) {
-	return nil, nil
+func (*Client) Leftovers(context.Context, string, string) (all []provider.Leftover, unread []string, err error) {
+	return nil, nil, nil
 }
 
 // Creatable implements Provider. The Cloud TPU API has no call that tries a creation, so only Create itself finds out.

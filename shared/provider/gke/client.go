@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -144,20 +143,13 @@ type page[T any] struct {
 // list reads a list page by page. Where the rest of a list has expired, it begins once more. Text is handed the text of each item,
 // which it must not keep.
 func list[T any](ctx context.Context, c Client, path, selector string, text func(item *T, text []byte)) ([]T, error) {
-	q := url.Values{}
-	if selector != "" {
-		q.Set("labelSelector", selector)
-	}
-	return listWhere(ctx, c, path, q, text)
-}
-
-// listWhere is list for any selectors.
-func listWhere[T any](ctx context.Context, c Client, path string, where url.Values, text func(item *T, text []byte)) ([]T, error) {
 	var all []T
 	token, again := "", false
 	for range mostPages {
-		q := maps.Clone(where)
-		q.Set("limit", strconv.Itoa(cmp.Or(c.Page, 500)))
+		q := url.Values{"limit": {strconv.Itoa(cmp.Or(c.Page, 500))}}
+		if selector != "" {
+			q.Set("labelSelector", selector)
+		}
 		if token != "" {
 			q.Set("continue", token)
 		}

@@ -75,7 +75,7 @@ const waitsTimeout = 3 * time.Second
 func (c Client) listWaits(ctx context.Context, o *Objects) {
 	var noRequests, noWorkloads error
 	o.Requests, noRequests = listFirst[ProvisioningRequest](ctx, c, requestAPIs, "provisioningrequests")
-	o.Workloads, noWorkloads = listFirst[Workload](ctx, c, workloadAPIs, "workloads")
+	o.Workloads, noWorkloads = c.workloads(ctx)
 	o.Unexplained = errors.Join(noRequests, noWorkloads)
 }
 
@@ -179,6 +179,11 @@ func (s slot) queued() (since time.Time, why string) {
 
 func (w Workload) inactive() bool { return w.Spec.Active != nil && !*w.Spec.Active }
 
+// trains reports whether a Workload is for TPUs.
+func (w Workload) trains() bool {
+	return slices.ContainsFunc(w.Spec.PodSets, func(p PodSet) bool { return p.Template.Spec.trains() })
+}
+
 // waits says since when a Workload is not admitted, and why, under a name; the time is zero where its turn comes by itself.
 func (w Workload) waits(name string) (since time.Time, why string) {
 	c := w.Status.Conditions
@@ -198,17 +203,20 @@ func (w Workload) waits(name string) (since time.Time, why string) {
 	return since, name + " has no quota" + quota.said()
 }
 
-// waits says since when the machines are not there that a ProvisioningRequest asks for, and why.
+// waits says since when the machines are not there that a ProvisioningRequest asks for, and why. The time is zero where it has done its
+// part: it keeps machines for minutes, and says so for ever, while the Pods that came run on.
 func (r ProvisioningRequest) waits() (since time.Time, why string) {
 	name := "its ProvisioningRequest " + r.Name
 	for _, end := range []struct{ typ, text string }{
 		{"Failed", " has failed"},
 		{"CapacityRevoked", " has lost its machines again"},
-		{"BookingExpired", " no longer keeps its machines"},
 	} {
 		if c := r.Status.Conditions.of(end.typ); c.Status == "True" {
 			return cmp.Or(c.Since, r.Created).UTC(), name + end.text + c.said()
 		}
+	}
+	if c := r.Status.Conditions.of("BookingExpired"); c.Status == "True" {
+		return since, name + " no longer keeps its machines" + c.said()
 	}
 	c := r.Status.Conditions.of("Provisioned")
 	if c.Status == "True" {

@@ -10,7 +10,8 @@ import (
 
 // waits says since when a slice waits that is being created or deleted, by the cluster's own objects, and what more is known of it: in
 // what it waits, and what holds a deletion. A zero time is not known, or no wait of which anybody has to hear: a Job that waits for its turn in a queue, or one that has no Pods, which
-// may have had some a moment ago.
+// may have had some a moment ago. No wait begins before the Job was created, or the JobSet that has yet to make it: what a manifest
+// names may be older.
 func (s slot) waits(state State) (since time.Time, held string) {
 	if state == Deleting {
 		return s.leaves()
@@ -22,7 +23,21 @@ func (s slot) waits(state State) (since time.Time, held string) {
 	if comes := s.comes(); since.IsZero() || !comes.IsZero() && comes.Before(since) {
 		since = comes
 	}
+	if made := s.made(); !since.IsZero() && made.After(since) {
+		since = made.UTC()
+	}
 	return since, held
+}
+
+// made is when the Job was created, or the JobSet where it has yet to make the Job.
+func (s slot) made() (at time.Time) {
+	switch {
+	case s.job != nil:
+		return s.job.Created
+	case s.set != nil:
+		return s.set.Created
+	}
+	return at
 }
 
 // foreground are the finalizers of an object that waits for what it owns; they name no program.

@@ -97,6 +97,17 @@ func TestSinceWhenASliceWaits(t *testing.T) {
 			o.Pods = []Pod{aPod(t, "a", "", unplaced(ago(30), "")), aPod(t, "b", "", unplaced(ago(30), ""))}
 			o.Requests = []ProvisioningRequest{aRequest(t, "mine", "j1", "2026-11-12T09:00:00Z", `{"type":"Provisioned","status":"True"},{"type":"CapacityRevoked","status":"True","lastTransitionTime":"2026-11-12T11:20:00Z"}`)}
 		}, Creating, ago(40), "its Pod b waits for a machine: Unschedulable; its ProvisioningRequest mine has lost its machines again since 2026-11-12T11:20:00Z"},
+		"its Pods name a ProvisioningRequest that has done its part for a former Job": {func(o *Objects) {
+			o.Pods = []Pod{aPod(t, "a", "", unplaced(ago(30), "")), aPod(t, "b", "", unplaced(ago(30), ""))}
+			o.Jobs[0].Spec.Template.Meta.Annotations = map[string]string{"autoscaling.x-k8s.io/consume-provisioning-request": "mine"}
+			o.Requests = []ProvisioningRequest{aRequest(t, "mine", "", "2026-11-07T09:00:00Z", `{"type":"Provisioned","status":"True"},{"type":"BookingExpired","status":"True","lastTransitionTime":"2026-11-07T09:30:00Z"}`)}
+		}, Creating, ago(30), "its Pod b waits for a machine: Unschedulable; its ProvisioningRequest mine no longer keeps its machines since 2026-11-07T09:30:00Z"},
+		"it was created long after its ProvisioningRequest failed": {func(o *Objects) {
+			o.Jobs[0].Created = ago(20)
+			o.Pods = []Pod{aPod(t, "a", "", unplaced(ago(19), "")), aPod(t, "b", "", unplaced(ago(19), ""))}
+			o.Jobs[0].Spec.Template.Meta.Annotations = map[string]string{"autoscaling.x-k8s.io/consume-provisioning-request": "mine"}
+			o.Requests = []ProvisioningRequest{aRequest(t, "mine", "", "2026-11-07T09:00:00Z", `{"type":"Failed","status":"True","lastTransitionTime":"2026-11-07T09:30:00Z"}`)}
+		}, Creating, ago(20), "its Pod b waits for a machine: Unschedulable; its ProvisioningRequest mine has failed since 2026-11-07T09:30:00Z"},
 		"what it waited in has done its part": {func(o *Objects) {
 			o.Pods = []Pod{aPod(t, "a", "", unplaced(ago(30), "")), aPod(t, "b", "", unplaced(ago(30), ""))}
 			o.Workloads = []Workload{aWorkload(t, "j1", "true", `{"type":"QuotaReserved","status":"True"},{"type":"Admitted","status":"True"},{"type":"Evicted","status":"True"}`)}
