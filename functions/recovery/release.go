@@ -37,29 +37,33 @@ func (h handler) release(ctx context.Context, w incident.Workload, r events.Reco
 	if r.Unleased.IsZero() {
 		return h.unlease(ctx, w, r)
 	}
-	w, id, err := h.Fleet.Advancer.BeginDestructive(ctx, r.Request, read, ref.Zone, h.Limits)
+	var all []string
+	for _, worker := range s.Hung {
+		all = append(all, fmt.Sprintf("%s (UID %s) on %s", worker.Name, worker.ID, worker.Machine))
+	}
+	w, id, err := h.Fleet.Advancer.BeginAbout(ctx, r.Request, "about to end unheard: "+strings.Join(all, ", "), read, ref.Zone, h.Limits)
 	if err != nil {
 		return err
 	}
-	refused := func(f *incident.Failure) error {
-		if err := h.Fleet.Advancer.Refused(ctx, w, ref.Zone, id, f); err != nil {
-			return err
-		}
-		return h.answer(ctx, r, "", "nothing of "+r.Slice+" was ended", f)
-	}
 	l, _, err := checkpoint.ReadLease(ctx, h.Store, r.Directory)
-	if f := h.unfenced(w, r, l, err); f != nil {
-		return refused(f)
-	}
+	ended, f := 0, h.unfenced(w, r, l, err)
 	ref.Life = r.Incarnation.ID
-	var ended []string
-	for _, worker := range s.Hung {
-		if err := h.Provider.Release(ctx, ref, worker); err != nil {
-			return refused(provider.Failure(err))
+	for ; f == nil && ended < len(all); ended++ {
+		err := h.Provider.Release(ctx, ref, s.Hung[ended])
+		var part *provider.PartError
+		if errors.As(err, &part) {
+			all[ended] += ", which stays in the listings: " + part.Left.Error()
+		} else if f = provider.Failure(err); f != nil {
+			break
 		}
-		ended = append(ended, fmt.Sprintf("%s (UID %s) on %s", worker.Name, worker.ID, worker.Machine))
 	}
-	return h.answer(ctx, r, "", "ended unheard: "+strings.Join(ended, ", "), nil)
+	text := "nothing of " + r.Slice + " was ended"
+	if ended > 0 {
+		text = "ended unheard: " + strings.Join(all[:ended], ", ")
+	} else if err := h.Fleet.Advancer.Refused(ctx, w, ref.Zone, id, f); err != nil {
+		return err
+	}
+	return h.answer(ctx, r, "", text, f)
 }
 
 // maintained says why a reading shows no worker that may be released: it does not hang, is of another life, or obeys no lease of the

@@ -26,6 +26,8 @@ type cluster struct {
 	slice    provider.Slice
 	unread   error
 	refuses  error
+	after    int // how many are released before it refuses
+	hears    func()
 	released []provider.Hung
 }
 
@@ -37,7 +39,12 @@ func (c *cluster) Release(_ context.Context, r provider.Ref, h provider.Hung) er
 	if r.Life != h.Life {
 		return errors.New("another life")
 	}
-	c.released = append(c.released, h)
+	if c.released = append(c.released, h); len(c.released) <= c.after {
+		return nil
+	}
+	if c.hears != nil {
+		c.hears()
+	}
 	return c.refuses
 }
 
@@ -347,14 +354,104 @@ func TestARefusedReleaseIsEvidence(t *testing.T) {
 		b := toRelease(t)
 		b.Want(b.deliver(), fleettest.Handled)
 		b.waits()
+		before := b.slots()
 		b.cluster.refuses = &provider.Error{Call: "release", Class: class, Message: "no"}
 		b.Want(b.deliver(), fleettest.Handled)
+		if taken := b.slots() > before; taken != (class == incident.Transient) {
+			t.Errorf("%s: the slot is taken: %t", class, taken)
+		}
 		b.cluster.refuses = nil
 		b.look()
 		b.look()
 		all := fleettest.All(t, b.Bench, events.DecodeRecoveryRequested)
 		if (len(all) > 0) != again || b.Workload(workload).Incident == nil {
 			t.Errorf("%s: %+v is asked for", class, all)
+		}
+	}
+}
+
+// slots is how many slots of the brake are taken in this hour.
+func (b *zombie) slots() int {
+	b.T.Helper()
+	n, _, err := b.Ledger.Slots(b.T.Context(), fleettest.Project, scope, b.Clock.Now())
+	b.Must(err)
+	return n
+}
+
+// said is the last line of the record.
+func (b *zombie) said() incident.Line {
+	in := b.Workload(workload).Incident
+	return in.Timeline[len(in.Timeline)-1]
+}
+
+// TestWhatWasEndedIsTold: of two Pods the one that was, and the slot stays taken for it. One that only counts as failed was ended.
+func TestWhatWasEndedIsTold(t *testing.T) {
+	const first, second = "mixtral-0-x (UID p-1) on n1", "mixtral-1-x (UID p-2) on n2"
+	denied := &provider.Error{Call: "release", Class: incident.Permission, Message: "no"}
+	for name, c := range map[string]struct {
+		after   int
+		refuses error
+		want    string
+		taken   bool
+	}{
+		"both":                {2, nil, "ended unheard: " + first + ", " + second, true},
+		"the first":           {1, denied, "ended unheard: " + first, true},
+		"none":                {0, denied, "nothing of mixtral was ended", false},
+		"both, and one stays": {1, &provider.PartError{Left: denied}, "ended unheard: " + first + ", " + second + ", which stays in the listings: release: no (permission)", true},
+	} {
+		b := toRelease(t)
+		b.Want(b.deliver(), fleettest.Handled)
+		b.waits()
+		hung := b.cluster.slice.Hung[0]
+		hung.Name, hung.ID, hung.Machine = "mixtral-1-x", "p-2", "n2"
+		b.cluster.slice.Hung = append(b.cluster.slice.Hung, hung)
+		before := b.slots()
+		b.cluster.after, b.cluster.refuses = c.after, c.refuses
+		b.Want(b.deliver(), fleettest.Handled)
+		if said := b.said(); said.Text != c.want {
+			t.Errorf("%s: the record says %+v", name, said)
+		}
+		if taken := b.slots() > before; taken != c.taken {
+			t.Errorf("%s: the slot is taken: %t", name, taken)
+		}
+	}
+}
+
+// TestWhatIsEndedIsToldBeforeIt: a reading may come before the answer, and where the function ends there, no answer comes.
+func TestWhatIsEndedIsToldBeforeIt(t *testing.T) {
+	b := toRelease(t)
+	b.Want(b.deliver(), fleettest.Handled)
+	b.waits()
+	b.cluster.hears = func() {
+		if said := b.said(); said.Text != "about to end unheard: mixtral-0-x (UID p-1) on n1" {
+			t.Errorf("before its end the record says %+v", said)
+		}
+		b.cluster.slice.Hung = nil
+		b.look()
+	}
+	b.Want(b.deliver(), fleettest.Handled)
+	told := 0
+	for _, l := range b.Workload(workload).Incident.Timeline {
+		if l.Text == "about to end unheard: mixtral-0-x (UID p-1) on n1" {
+			told++
+		}
+	}
+	b.Want(told, 1)
+}
+
+// TestAForbiddenReleaseIsTold: the policy has been tightened since the lease was written.
+func TestAForbiddenReleaseIsTold(t *testing.T) {
+	b := toRelease(t)
+	b.Want(b.deliver(), fleettest.Handled)
+	b.waits()
+	b.Policies.Ceiling.Release = policy.No
+	b.deliver()
+	if said := b.said(); said.Text != "Job mixtral is left to hang" || said.Reason == "" || said.Code != incident.CodePolicyNo {
+		t.Errorf("the record says %+v", said)
+	}
+	for _, e := range b.Workload(workload).Effects {
+		if e.Action == events.ActionRelease && (e.LastFailure == "" || e.LastCode != incident.CodePolicyNo) {
+			t.Errorf("the release is %+v", e)
 		}
 	}
 }

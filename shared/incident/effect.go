@@ -509,6 +509,9 @@ func (m *machine) intended(e Intended) {
 	effect = m.effect(effect.Action, effect.Slice)
 	effect.Begun, effect.RequestID = m.now, e.RequestID
 	m.record(*effect)
+	if e.About != "" {
+		m.line(LineCame, e.About, "")
+	}
 	if effect.LeaseAttempt > 0 {
 		m.markLeaseMayName(*effect)
 	}
@@ -799,7 +802,11 @@ func (m *machine) forbidden(e Forbidden) {
 		return
 	}
 	if effect.Action == events.ActionRelease { // the deletion goes on without it
-		m.notReleased(m.effect(effect.Action, effect.Slice), Failure{Class: Invalid})
+		m.line(LineCame, m.w.noun(effect.Slice)+" is left to hang", e.Why)
+		m.coded(e.Code)
+		effect = m.effect(effect.Action, effect.Slice)
+		effect.LastFailure, effect.LastCode = e.Why, e.Code
+		m.notReleased(effect, Failure{Class: Invalid})
 		return
 	}
 	would := m.plannedCalls(m.w.governs(effect.Action), "", *effect)

@@ -185,6 +185,8 @@ type Intended struct {
 	Origin
 	Request   events.Request
 	RequestID string
+	// About says for the record what the call is for, where the document does not: a reading may come before its answer, or none may.
+	About string
 }
 
 // Answered is the answer to the call of an effect.

@@ -1,6 +1,7 @@
 package incident
 
 import (
+	"slices"
 	"time"
 
 	"pitstop.internal/events"
@@ -93,6 +94,18 @@ func (m *machine) markUnleased(effect Effect) {
 			m.slice(a.Slice).Leased = 0
 		}
 	}
+}
+
+// howGone says how it is known that a former life is gone. Of one whose worker Pitstop ended unheard, only the lease says that it cannot
+// write.
+func (w Workload) howGone() string {
+	unheard := func(c Call) bool {
+		return c.Action == events.ActionRelease && c.Method != methodWrite && !c.NotMade && (c.Code == "" || c.Answered.IsZero())
+	}
+	if slices.ContainsFunc(w.Incident.Calls, unheard) {
+		return "was ended unheard"
+	}
+	return "is proven gone"
 }
 
 // notReleased tries a release again after a failure that passes. Any other leaves the worker to the time of the deletion, and then to a person.

@@ -84,6 +84,9 @@ func TestAHungPodIsReleasedSixMinutesAfterTheLease(t *testing.T) {
 	if asked := h.learns(found(h.w, incident.Gone, "gone", h.now.Add(time.Minute))); asked != "create llama-8b" || h.effect() != nil {
 		t.Errorf("it is gone, and %q is asked for: %+v", asked, h.effect())
 	}
+	if told := tale(h.w); strings.Contains(told, "proven gone") || !strings.Contains(told, "the old one was ended unheard, after") {
+		t.Errorf("it says %s", told)
+	}
 }
 
 // TestWhatIsNotReleased: without leave, a lease or a deletion of Pitstop's own, or while something may end it by itself.

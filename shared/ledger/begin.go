@@ -46,6 +46,10 @@ func (a *Advancer) Check(ctx context.Context, p events.Pointer) (incident.Worklo
 // left for redelivery if another delivery may be about to call, or if this delivery has become too slow: a decision made
 // between the intent and the call would go unseen.
 func (a *Advancer) Begin(ctx context.Context, r events.Request, requestID string) (incident.Workload, error) {
+	return a.begin(ctx, r, requestID, "")
+}
+
+func (a *Advancer) begin(ctx context.Context, r events.Request, requestID, about string) (incident.Workload, error) {
 	w, t, err := a.Check(ctx, r.Pointer())
 	if err != nil {
 		return w, err
@@ -72,7 +76,7 @@ func (a *Advancer) Begin(ctx context.Context, r events.Request, requestID string
 		}
 		return w, a.refuse(ctx, r.Pointer(), c, why)
 	}
-	w, mine, err := a.AdvanceChanged(ctx, w.ID, incident.Intended{Origin: a.origin(), Request: r, RequestID: requestID})
+	w, mine, err := a.AdvanceChanged(ctx, w.ID, incident.Intended{Origin: a.origin(), Request: r, RequestID: requestID, About: about})
 	if err != nil {
 		return w, err
 	}
@@ -112,6 +116,11 @@ func underWay(r events.Request, begun time.Time) error {
 // not begun. It returns the ID that the call must carry. read is the time of the reading that the call rests on. A reading taken
 // while another delivery may have been calling proves nothing about that call.
 func (a *Advancer) BeginDestructive(ctx context.Context, r events.Request, read time.Time, zone string, limits Limits) (incident.Workload, string, error) {
+	return a.BeginAbout(ctx, r, "", read, zone, limits)
+}
+
+// BeginAbout is BeginDestructive for a call of which the document does not say what it destroys: the record says it with the intent.
+func (a *Advancer) BeginAbout(ctx context.Context, r events.Request, about string, read time.Time, zone string, limits Limits) (incident.Workload, string, error) {
 	id, now := RequestID(r, zone), a.Now()
 	w, t, err := a.Check(ctx, r.Pointer())
 	if err != nil {
@@ -128,7 +137,7 @@ func (a *Advancer) BeginDestructive(ctx context.Context, r events.Request, read 
 	if err != nil {
 		return w, id, err
 	}
-	w, err = a.Begin(ctx, r, id)
+	w, err = a.begin(ctx, r, id, about)
 	if !fault.IsIgnored(err) || t.RequestID == id {
 		return w, id, err // an earlier delivery began it, and may have made the call
 	}

@@ -109,7 +109,7 @@ type Starter interface {
 type Releaser interface {
 	// Release ends one worker of the life that the reference names, where a reading made for the call still shows it among the slice's hung
 	// ones; otherwise nothing is done, and the error is incident.NotInState. The worker may run on, unseen: who calls has to know that
-	// it cannot write. One that is gone needs no call.
+	// it cannot write. One that is gone needs no call. A PartError says that it counts as ended, and stays in the listings.
 	Release(ctx context.Context, r Ref, h Hung) error
 }
 

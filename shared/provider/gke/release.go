@@ -130,9 +130,12 @@ func (c *Clusters) Release(ctx context.Context, r provider.Ref, h provider.Hung)
 	case o.Pods[i].Deleted == nil:
 		return refuse(incident.NotInState, "nobody deletes it")
 	}
-	return c.callPod(ctx, t, what, http.MethodDelete, h.Name, map[string]any{
+	if err := c.callPod(ctx, t, what, http.MethodDelete, h.Name, map[string]any{
 		"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": uidOnly(h), "gracePeriodSeconds": 0,
-	})
+	}); err != nil {
+		return &provider.PartError{Left: err}
+	}
+	return nil
 }
 
 func uidOnly(h provider.Hung) map[string]string { return map[string]string{"uid": h.ID} }
