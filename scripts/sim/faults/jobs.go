@@ -76,7 +76,7 @@ var jobHappenings = []jobHappening{
 		g.Cluster.Delete(g.JobConfig, Owner)
 		t.after(d.between(5*time.Second, 2*time.Minute), func() { t.applyAgain(g) })
 	}, nil},
-	{happening{name: "Job replaced by its owner, and its machines are gone for hours", spot: 0.2, other: 0.2}, (*Troubles).replacedWithoutMachines, nil},
+	{happening{name: "Job replaced by its owner, and its machines are gone for hours", spot: 0.2}, (*Troubles).replacedWithoutMachines, nil},
 	{happening{name: "Job suspended by its owner", spot: 0.05, other: 0.05}, func(t *Troubles, d Dice, g *world.Gang) {
 		g.Cluster.Suspend(g.JobConfig, true, Owner)
 		t.after(d.between(time.Hour, 6*time.Hour), func() { g.Cluster.Suspend(g.JobConfig, false, Owner) })
@@ -128,7 +128,9 @@ func (t *Troubles) replacedWithoutMachines(d Dice, g *world.Gang) {
 				g.Cluster.Lose(m, events.CausePreemption, d.Of("comes", m).between(3*time.Hour, 9*time.Hour))
 			}
 		}
-		t.after(time.Minute, func() { t.applyAgain(g) })
+		for _, later := range []time.Duration{time.Minute, 10 * time.Minute} { // it may still be on its way out
+			t.after(later, func() { t.applyAgain(g) })
+		}
 	})
 }
 
