@@ -529,6 +529,7 @@ func (r account) releases() {
 		r.denies("that it failed: "+name, call{http.MethodPatch, r.path("Pod", name) + "/status", hasFailed}.dry(), told)
 	}
 	r.answers("that it has failed", call{http.MethodPatch, status, hasFailed}, http.StatusOK, "")
+	r.denies("that it has failed, once it has ended", call{http.MethodPatch, status, hasFailed}.dry(), toldFailed)
 	r.answers("its end", call{http.MethodDelete, path, strings.Replace(uid, `"preconditions"`, `"gracePeriodSeconds":0,"preconditions"`, 1)}, http.StatusOK, "")
 }
 

@@ -362,6 +362,7 @@ variables.resources.exists(r, "google.com/tpu" in r)`,
 			{
 				// the API server itself writes who has managed which field, and leaves the deletion as it is
 				Expression: `request.operation == "DELETE" || request.subResource == "status" && variables.after.?phase.orValue("") == "Failed" &&
+!(variables.before.?phase.orValue("") in ["Succeeded", "Failed"]) &&
 variables.before.all(k, k in variables.after) &&
 variables.after.all(k, k == "phase" || k in variables.before && variables.before[k] == variables.after[k]) &&
 oldObject.metadata.all(k, k == "deletionTimestamp" || k in object.metadata) &&
