@@ -79,6 +79,7 @@ var otherwise = map[string]string{
 	"gke-flex-start-end":     jobGone,
 	"gke-maintenance":        jobGone,
 	"gke-maintenance-early":  jobGone,
+	"gke-zombie-released":    "only the release ends the Pod for which a watched Job waits, so that this one never fails",
 }
 
 // made are the calls that were made or refused for want of a zone that takes the order, each once.

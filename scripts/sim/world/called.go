@@ -54,9 +54,13 @@ func (w *World) overHTTP(service string, inner http.RoundTripper) http.RoundTrip
 func (w *World) overKubernetes(inner http.RoundTripper) http.RoundTripper {
 	return RoundTripper(func(r *http.Request) (*http.Response, error) {
 		verbs := map[string]string{http.MethodGet: "list", http.MethodPost: "create", http.MethodDelete: "delete", http.MethodPatch: "patch"}
-		resource := path.Base(r.URL.Path)
+		of, status := strings.CutSuffix(r.URL.Path, "/status")
+		resource := path.Base(of)
 		if r.Method == http.MethodDelete || r.Method == http.MethodPatch {
-			resource = path.Base(path.Dir(r.URL.Path))
+			resource = path.Base(path.Dir(of))
+		}
+		if status {
+			resource += "/status" // rights name it apart
 		}
 		w.called(r.Context(), Call{Service: "kubernetes", Method: resource + "." + verbs[r.Method]})
 		return inner.RoundTrip(r)
