@@ -8,8 +8,8 @@ import (
 	"pitstop.internal/shared/provider/gke"
 )
 
-// Who may create a Job may run any program as any service account of its namespace, who may patch a machine may also close it, and who may
-// delete a Pod may end any service. Roles know no smaller rights. So policies bound these accounts in the API server, and the accounts alone:
+// The right to create Jobs allows any program under any service account of the namespace. The right to patch machines allows closing them, and
+// the right to delete Pods allows ending any service. Roles know no smaller rights. So policies bound these accounts in the API server, and the accounts alone:
 // https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/
 
 // AllowedName is the name of the ConfigMap in which the owner of a namespace lists what Pitstop may create there.

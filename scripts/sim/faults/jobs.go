@@ -164,7 +164,7 @@ func (t *Troubles) announcedOnMachine(d Dice, g *world.Gang) {
 	announce(start)
 }
 
-// mindJob looks at one Job, and reports whether it trains. What has not trained for some hours its owner makes anew.
+// mindJob looks at one Job, and reports whether it trains. After some hours without training, the owner creates it again.
 func (p *People) mindJob(d Dice, g *world.Gang) bool {
 	key := g.Scope + "/" + g.Slice
 	_, trains := g.Running()
