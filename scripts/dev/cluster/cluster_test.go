@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"context"
+	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -15,6 +17,25 @@ import (
 
 // programs is the module that the programs are built from.
 const programs = "programs"
+
+// mostSilent is how many machines the cases silence at one time, at most.
+const mostSilent = 16
+
+// answering registers more machines that answer than the cases silence. They take no Pods. Where more than half of the machines are silent,
+// the node controller takes itself for cut off, and evicts nothing:
+// https://kubernetes.io/docs/concepts/architecture/nodes/#rate-limits-on-eviction
+func answering(t testing.TB, p *Plane) {
+	t.Helper()
+	for i := range mostSilent {
+		err := p.Do(t.Context(), http.MethodPost, "/api/v1/nodes", map[string]any{
+			"apiVersion": "v1", "kind": "Node", "spec": map[string]any{"unschedulable": true},
+			"metadata": map[string]any{"name": fmt.Sprintf("answers-%d", i), "annotations": map[string]any{annotationSimulated: "fake"}},
+		}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
 
 // plane starts a control plane for a test. PITSTOP_CLUSTER asks for it: "build" builds the programs where they are not there, and "built"
 // leaves the test out then.
@@ -52,6 +73,7 @@ func plane(t testing.TB) *Plane {
 		t.Fatal(err)
 	}
 	t.Logf("started in %.1f s", time.Since(began).Seconds())
+	answering(t, p)
 	t.Cleanup(func() {
 		select {
 		case err := <-p.Fell():

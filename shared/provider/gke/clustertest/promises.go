@@ -36,11 +36,8 @@ func Run(t *testing.T, c Cluster) int {
 // cases are the promises, by name.
 func (c Cluster) cases() map[string]func(scene) {
 	all := map[string]func(scene){}
-	for _, of := range []map[string]func(scene){objects(), changes(), lists(), deletions(), theJobs(), theJobSets(), verbs(), maintaining(), theQueue()} {
+	for _, of := range []map[string]func(scene){objects(), changes(), lists(), deletions(), theJobs(), theJobSets(), verbs(), maintaining(), releasing(), theQueue()} {
 		maps.Copy(all, of)
-	}
-	if !c.Parallel { // beside each other, so many silent machines keep a real control plane from evicting any Pod
-		maps.Copy(all, releasing())
 	}
 	if c.Slices {
 		maps.Copy(all, theSlices())
