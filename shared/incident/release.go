@@ -1,6 +1,7 @@
 package incident
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -85,13 +86,17 @@ func (w Workload) UnleasedWith(slice string) (all []events.Admission) {
 	return all
 }
 
+// neverAgain stands for the attempt with which the lease names a life that was taken out of it: that life is over. A crew that still trains
+// on its machine, or a line of it that comes late, does not show that a lease lets it.
+const neverAgain = math.MaxInt32
+
 // markUnleased notes the doubt that begins once a function has begun to take lives out of the lease.
 func (m *machine) markUnleased(effect Effect) {
 	m.w.Crew.LeaseAttempt, m.changed = max(m.w.Crew.LeaseAttempt, 1), true
 	for _, a := range m.w.UnleasedWith(effect.Slice) {
 		if s := m.w.Slice(a.Slice); s != nil && s.Incarnation.Same(a.Incarnation) {
 			m.slice(a.Slice).exclude()
-			m.slice(a.Slice).Leased = 0
+			m.slice(a.Slice).Leased = neverAgain
 		}
 	}
 }
