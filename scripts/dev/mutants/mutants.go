@@ -365,6 +365,12 @@ var mutants = []mutant{
 		return true
 	}), nil},
 
+	{"jobs", "a wait for machines has no beginning", jobs, misread(func(s *provider.Slice) bool {
+		is := !s.WaitsSince.IsZero()
+		s.WaitsSince = time.Time{}
+		return is
+	}), nil},
+
 	{"jobs", "a Job is created beside a Pod of its former life", jobs, unseen, nil},
 	{"jobs", "a zombie is released before the lease's six minutes", jobs, hasty, nil},
 	{"jobs", "the manifest is stored with the values of its variables", jobs, unmasked, nil},

@@ -76,6 +76,7 @@ var jobHappenings = []jobHappening{
 		g.Cluster.Delete(g.JobConfig, Owner)
 		t.after(d.between(5*time.Second, 2*time.Minute), func() { t.applyAgain(g) })
 	}, nil},
+	{happening{name: "Job replaced by its owner, and its machines are gone for hours", spot: 0.2}, (*Troubles).replacedWithoutMachines, nil},
 	{happening{name: "Job suspended by its owner", spot: 0.05, other: 0.05}, func(t *Troubles, d Dice, g *world.Gang) {
 		g.Cluster.Suspend(g.JobConfig, true, Owner)
 		t.after(d.between(time.Hour, 6*time.Hour), func() { g.Cluster.Suspend(g.JobConfig, false, Owner) })
@@ -109,6 +110,28 @@ func (t *Troubles) applyAgain(g *world.Gang) {
 	if g.Job() == nil && g.Set() == nil {
 		t.Try(g.Cluster.Apply(g.JobConfig, Owner))
 	}
+}
+
+// replacedWithoutMachines has the owner make a Job anew, while Google takes the machines of its pool on which no other Job is, for hours.
+// No incident handles that wait.
+func (t *Troubles) replacedWithoutMachines(d Dice, g *world.Gang) {
+	g.Cluster.Delete(g.JobConfig, Owner)
+	t.after(2*time.Minute, func() { // its Pods have ended
+		busy := map[string]bool{}
+		for _, one := range g.Cluster.Gangs() {
+			for _, m := range one.Cluster.Machines(one) {
+				busy[m] = true
+			}
+		}
+		for _, m := range g.Cluster.Names() {
+			if strings.Contains(m, "-"+g.JobConfig.Pool+"-") && !busy[m] {
+				g.Cluster.Lose(m, events.CausePreemption, d.Of("comes", m).between(3*time.Hour, 9*time.Hour))
+			}
+		}
+		for _, later := range []time.Duration{time.Minute, 10 * time.Minute} { // it may still be on its way out
+			t.after(later, func() { t.applyAgain(g) })
+		}
+	})
 }
 
 // announcedOnMachine has maintenance of a machine announced for later, by labels, by an annotation in one of its spellings, or by both.
