@@ -186,13 +186,14 @@ func TestTheRightsToActAreThoseOfTheCalls(t *testing.T) {
 	}
 }
 
-// TestTheRightToLabelIsThatOfTheCall: checkpoint's account may make each call that starts maintenance early, and no other function may.
-func TestTheRightToLabelIsThatOfTheCall(t *testing.T) {
-	clock := cloudtputest.NewManualClock(time.Date(2026, 11, 12, 2, 0, 0, 0, time.UTC))
-	server := gketest.New(gketest.Config{Clock: clock})
+// training is a cluster in which the Job llama runs on the machine n, which has annotations. Its calls are recorded.
+func training(t *testing.T, annotations string) (clock *cloudtputest.ManualClock, server *gketest.Server, r *recorder, clusters *gke.Clusters, s provider.Slice) {
+	t.Helper()
+	clock = cloudtputest.NewManualClock(time.Date(2026, 11, 12, 2, 0, 0, 0, time.UTC))
+	server = gketest.New(gketest.Config{Clock: clock})
 	for _, post := range [][2]string{
 		{"/api/v1/namespaces", `{"metadata":{"name":"train"}}`},
-		{"/api/v1/nodes", `{"metadata":{"name":"n","labels":{"cloud.google.com/gke-tpu-accelerator":"tpu-v6e-slice"},"annotations":{"node.gke.io/upcoming-maintenance":"{\"maintenanceStatus\":\"PENDING\",\"canReschedule\":true}"}},` +
+		{"/api/v1/nodes", `{"metadata":{"name":"n","labels":{"cloud.google.com/gke-tpu-accelerator":"tpu-v6e-slice"},"annotations":` + annotations + `},` +
 			`"status":{"capacity":{"google.com/tpu":"8"},"allocatable":{"google.com/tpu":"8"},"conditions":[{"type":"Ready","status":"True"}]}}`},
 		{"/apis/batch/v1/namespaces/train/jobs", `{"metadata":{"name":"llama"},"spec":{"template":{"spec":{"containers":[{"name":"training","resources":{"limits":{"google.com/tpu":8}}}],"restartPolicy":"Never"}}}}`},
 	} {
@@ -203,14 +204,20 @@ func TestTheRightToLabelIsThatOfTheCall(t *testing.T) {
 		}
 	}
 	clock.Advance(time.Minute)
-	r := &recorder{to: server.Transport()}
-	clusters := gke.New([]gke.Cluster{{Project: "demo", Location: "us-east5", Name: "research", Namespaces: []string{"train"}}}, func(context.Context, gke.Cluster) (gke.Client, error) {
+	r = &recorder{to: server.Transport()}
+	clusters = gke.New([]gke.Cluster{{Project: "demo", Location: "us-east5", Name: "research", Namespaces: []string{"train"}}}, func(context.Context, gke.Cluster) (gke.Client, error) {
 		return gke.Client{HTTP: &http.Client{Transport: r}, URL: "http://cluster.invalid", Token: func(context.Context) (string, error) { return "", nil }}, nil
 	}, clock.Now)
 	s, err := clusters.Read(t.Context(), provider.Ref{Project: "demo", Zone: "us-east5/research/train", Name: "llama"})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return clock, server, r, clusters, s
+}
+
+// TestTheRightToLabelIsThatOfTheCall: checkpoint's account may make each call that starts maintenance early, and no other function may.
+func TestTheRightToLabelIsThatOfTheCall(t *testing.T) {
+	_, _, r, clusters, s := training(t, `{"node.gke.io/upcoming-maintenance":"{\"maintenanceStatus\":\"PENDING\",\"canReschedule\":true}"}`)
 	if _, err := clusters.Maintain(t.Context(), []provider.Ref{s.Ref}); err != nil {
 		t.Fatal(err)
 	}
@@ -238,35 +245,15 @@ func TestTheRightToLabelIsThatOfTheCall(t *testing.T) {
 
 // TestTheRightToReleaseIsThatOfTheCall: recovery's account may make each call that ends a Pod, and no other function may.
 func TestTheRightToReleaseIsThatOfTheCall(t *testing.T) {
-	clock := cloudtputest.NewManualClock(time.Date(2026, 11, 12, 2, 0, 0, 0, time.UTC))
-	server := gketest.New(gketest.Config{Clock: clock})
-	for _, post := range [][2]string{
-		{"/api/v1/namespaces", `{"metadata":{"name":"train"}}`},
-		{"/api/v1/nodes", `{"metadata":{"name":"n","labels":{"cloud.google.com/gke-tpu-accelerator":"tpu-v6e-slice"}},"status":{"capacity":{"google.com/tpu":"8"},"allocatable":{"google.com/tpu":"8"},"conditions":[{"type":"Ready","status":"True"}]}}`},
-		{"/apis/batch/v1/namespaces/train/jobs", `{"metadata":{"name":"llama"},"spec":{"template":{"spec":{"containers":[{"name":"training","resources":{"limits":{"google.com/tpu":8}}}],"restartPolicy":"Never"}}}}`},
-	} {
-		w := httptest.NewRecorder()
-		server.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, post[0], strings.NewReader(post[1])))
-		if w.Code != http.StatusCreated {
-			t.Fatal(w.Body)
-		}
-	}
-	clock.Advance(time.Minute)
-	r := &recorder{to: server.Transport()}
-	clusters := gke.New([]gke.Cluster{{Project: "demo", Location: "us-east5", Name: "research", Namespaces: []string{"train"}}}, func(context.Context, gke.Cluster) (gke.Client, error) {
-		return gke.Client{HTTP: &http.Client{Transport: r}, URL: "http://cluster.invalid", Token: func(context.Context) (string, error) { return "", nil }}, nil
-	}, clock.Now)
-	s, err := clusters.Read(t.Context(), provider.Ref{Project: "demo", Zone: "us-east5/research/train", Name: "llama"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	clock, server, r, clusters, s := training(t, "{}")
 	server.Silence("n")
 	clock.Advance(time.Hour)
 	if _, err := clusters.Delete(t.Context(), s.Ref, ""); err != nil {
 		t.Fatal(err)
 	}
 	clock.Advance(time.Minute)
-	if s, err = clusters.Read(t.Context(), s.Ref); err != nil || len(s.Hung) != 1 {
+	s, err := clusters.Read(t.Context(), s.Ref)
+	if err != nil || len(s.Hung) != 1 {
 		t.Fatalf("%+v, %v", s, err)
 	}
 	r.calls = nil
