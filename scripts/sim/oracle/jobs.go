@@ -40,8 +40,10 @@ type gang struct {
 	failed, complete, done map[string]time.Time
 	// absent is since when no Job of its name is there; zero while one is. wasAbsent is when none was there last.
 	absent, wasAbsent time.Time
-	// usable is since when the present life can train, zero where it cannot; used is when one could last.
+	// usable is since when the present life can train, zero where it cannot; used is when one could last. Downs are all the times at which
+	// one ceased to be usable.
 	usable, used time.Time
+	downs        []time.Time
 	// unplaced is since when its Pods wait for machines, all of them; zero while they do not.
 	unplaced time.Time
 	// told is when an incident ended last in which the document had it as unusable.
@@ -157,7 +159,7 @@ func (c *Checks) changedIn(cl *world.Cluster) {
 		}
 		if job == nil {
 			if !one.usable.IsZero() {
-				one.usable, one.used = time.Time{}, now
+				one.isDown(now)
 			}
 			if one.wasAbsent = now; one.absent.IsZero() {
 				one.absent = now
@@ -170,7 +172,7 @@ func (c *Checks) changedIn(cl *world.Cluster) {
 		if g.Up() && one.usable.IsZero() {
 			one.usable = now
 		} else if !g.Up() && !one.usable.IsZero() {
-			one.usable, one.used = time.Time{}, now
+			one.isDown(now)
 		}
 		for _, uid := range cl.Crashed(g) {
 			if one.crashed[uid].IsZero() {
@@ -194,6 +196,11 @@ func (c *Checks) changedIn(cl *world.Cluster) {
 			c.mustKnow(one, job.UID, now)
 		}
 	}
+}
+
+// isDown takes note that a slice that was usable is so no more.
+func (g *gang) isDown(now time.Time) {
+	g.usable, g.used, g.downs = time.Time{}, now, append(g.downs, now)
 }
 
 // jobEnded reports whether a Job has ended so for good: by itself, or as a part of its JobSet.
@@ -302,11 +309,15 @@ func (c *Checks) jobMoved(r *record, before, after incident.Workload) {
 		c.Violated(ruleTruth, after.ID, "the training is called finished, and it is not")
 	}
 	if in := after.Closed; in != nil && in.ID != r.done {
-		r.done, r.closed = in.ID, c.Clock.Now()
+		r.done = in.ID
 		if in.ID != r.open {
 			c.jobOpened(r, after, in)
 		}
 		c.jobClosed(r, after, in)
+		r.closed = c.Clock.Now()
+		if in.Outcome == incident.Resumed {
+			r.saved = min(r.saved, c.jobStep(after.ID)) // where it goes on from further back, no more than that is saved of it
+		}
 	}
 	if in := after.Incident; in != nil {
 		if in.Deadline.IsZero() && in.Phase != incident.Approving && in.Phase != incident.PhaseCreating {
@@ -352,6 +363,7 @@ func (c *Checks) rightJob(w incident.Workload, s, was incident.Slot) {
 func (c *Checks) jobOpened(r *record, w incident.Workload, in *incident.Incident) {
 	c.Incidents++
 	r.open, r.opened, r.openedFor, r.stood = in.ID, c.Clock.Now(), in.Cause, c.jobStandsOrUnheard(r, w.ID)
+	r.baseline, r.at = r.saved, c.jobStep(w.ID)
 	w.Incident = in
 	c.decided(w, r.opened)
 }
@@ -387,8 +399,8 @@ func (c *Checks) jobClosed(r *record, w incident.Workload, in *incident.Incident
 			c.Violated("ends", w.ID, "%s ended resumed, and %s has failed for good at %s", in.ID, g.Slice, failed.UTC().Format(time.DateTime))
 		}
 	}
-	if in.Outcome == incident.Resumed && in.ConfirmedBy == incident.ByStep && !c.jobSteps(w.ID) && !c.jobDone(w.ID) && !c.blurred(w.ID) {
-		c.Violated("ends", w.ID, "%s ended resumed by a step, and no training does any", in.ID)
+	if in.Outcome == incident.Resumed && in.ConfirmedBy == incident.ByStep && !c.jobGoesPast(end{r, w, in}) && !c.jobDone(w.ID) && !c.blurred(w.ID) {
+		c.Violated("ends", w.ID, "%s ended resumed by a step, and none has been done past %d, which its crew had told was saved", in.ID, r.baseline)
 	}
 	if in.Outcome == incident.Released && !c.releasedBy(w, in) {
 		c.Violated("ends", w.ID, "%s ended released, and its owner has done nothing since %s", in.ID, in.Opened.UTC().Format(time.DateTime))
@@ -406,9 +418,45 @@ func (c *Checks) jobDone(workload string) bool {
 	return slices.ContainsFunc(c.gangs(workload), func(g *gang) bool { return len(g.complete) > 0 || !g.FinishedAt().IsZero() })
 }
 
-// jobSteps reports whether a slice of a workload does steps of which its crew tells, in a Job's present life.
-func (c *Checks) jobSteps(workload string) bool {
-	return slices.ContainsFunc(c.gangs(workload), func(g *gang) bool { return !g.NoCrew && !g.Stepping().IsZero() })
+// jobGoesPast reports whether a training with a crew has gone on past the saved step since its trouble. At the end of the time in which it
+// should, any step is enough. The life counts that the document knows as the newest: what a former one did confirms nothing.
+func (c *Checks) jobGoesPast(e end) bool {
+	since := c.jobStruck(e)
+	return slices.ContainsFunc(c.gangs(e.w.ID), func(g *gang) bool {
+		s := e.w.Slice(g.Slice)
+		if g.NoCrew || s == nil {
+			return false
+		}
+		life := s.Incarnation.ID
+		owed := c.Clock.Now().Sub(e.in.Opened) >= incident.HealFor && g.Ran().ID == life && !g.Stepping().IsZero()
+		return g.ReachedIn(life, since) > e.baseline || g.lastStep(life) > e.at || owed
+	})
+}
+
+// jobStruck is when the training of a workload first ended after the incident before: the opening of this one where it has not by then.
+func (c *Checks) jobStruck(e end) (first time.Time) {
+	first = e.in.Opened
+	for _, g := range c.gangs(e.w.ID) {
+		for _, at := range slices.Concat(g.downs, g.Failures()) {
+			if at.After(e.closed) && at.Before(first) {
+				first = at
+			}
+		}
+	}
+	return first
+}
+
+// lastStep is the last step of the attempt that runs in a life, or ran last there.
+func (g *gang) lastStep(life string) int64 { return g.ReachedIn(life, g.Began().Add(-time.Nanosecond)) }
+
+// jobStep is the last step of the attempts on a workload that run, or ran last, as far as a crew tells of them.
+func (c *Checks) jobStep(workload string) (step int64) {
+	for _, g := range c.gangs(workload) {
+		if !g.NoCrew {
+			step = max(step, g.lastStep(g.Ran().ID))
+		}
+	}
+	return step
 }
 
 // jobStandsOrUnheard reports whether no slice of a workload has done steps for a while, or no line of a step has come that is as young:

@@ -9,6 +9,7 @@ import (
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/checkpoint/buckettest"
 	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 	"pitstop.internal/shared/provider/providertest/trainingtest"
 )
 
@@ -77,5 +78,51 @@ func TestAnEndThatWasAnnouncedIsNear(t *testing.T) {
 		if got := g.endsNear(from.Add(c.from), from.Add(c.now)); got != c.want {
 			t.Errorf("%s: near is %v", name, got)
 		}
+	}
+}
+
+// TestAStepOfAJobCountsInTheLifeThatIsKnown: it is done since the trouble, by any attempt of that life, whether or not one runs now. What a
+// former life did before or after is nobody's progress.
+func TestAStepOfAJobCountsInTheLifeThatIsKnown(t *testing.T) {
+	lose := func(g *gang) {
+		g.Observe(cloudtputest.Event{Kind: cloudtputest.Lost, Zone: g.Scope, Node: g.Slice, Incarnation: g.Life()})
+	}
+	for name, c := range map[string]struct {
+		after func(g *gang, now *clock.Clock)
+		known string
+		want  bool
+	}{
+		"nothing happened since":        {func(*gang, *clock.Clock) {}, "a", false},
+		"the same attempt went on":      {func(_ *gang, now *clock.Clock) { pass(now, time.Minute) }, "a", true},
+		"the next attempt did steps":    {func(g *gang, now *clock.Clock) { g.Crash(1); pass(now, time.Hour) }, "a", true},
+		"it did, and has ended":         {func(g *gang, now *clock.Clock) { g.Crash(1); pass(now, time.Hour); g.Crash(1) }, "a", true},
+		"the next attempt did none yet": {func(g *gang, now *clock.Clock) { g.Crash(1); pass(now, time.Minute) }, "a", false},
+		"another life did": {func(g *gang, now *clock.Clock) {
+			g.Crash(1)
+			pass(now, time.Hour)
+			lose(g)
+			g.Observe(cloudtputest.Event{
+				Kind: cloudtputest.Ready, Zone: g.Scope, Node: g.Slice, Incarnation: events.Incarnation{Zone: g.Scope, ID: "b", Created: now.Now()}, Workers: 1,
+			})
+			pass(now, time.Minute)
+		}, "b", false},
+		"nobody knows yet that it is over": {func(g *gang, now *clock.Clock) {
+			g.Crash(1)
+			pass(now, time.Hour)
+			lose(g)
+		}, "a", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			checks, g, now := trainsInPods()
+			pass(now, time.Hour)
+			r := checks.record("demo/set")
+			r.baseline, r.at, r.closed = g.Saved(), checks.jobStep("demo/set"), now.Now().Add(-time.Minute)
+			in := &incident.Incident{Opened: now.Now().Add(-time.Second)}
+			c.after(g, now)
+			w := incident.Workload{ID: "demo/set", Slices: []incident.Slot{{Name: g.Slice, Life: incident.Life{Incarnation: events.Incarnation{ID: c.known}}}}}
+			if got := checks.jobGoesPast(end{r, w, in}); got != c.want {
+				t.Errorf("goes past step %d is %v", r.baseline, got)
+			}
+		})
 	}
 }

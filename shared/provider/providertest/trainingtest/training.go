@@ -168,9 +168,10 @@ type Training struct {
 	attempts []pastAttempt
 }
 
-// pastAttempt is when an attempt was begun, and the last step that it did by its end.
+// pastAttempt is when an attempt was begun, in which life, and the last step that it did by its end.
 type pastAttempt struct {
 	began   time.Time
+	life    events.Incarnation
 	reached int64
 }
 
@@ -434,14 +435,23 @@ func (t *Training) Began() time.Time {
 
 // Reached is the last step of the attempts that were begun since a moment.
 func (t *Training) Reached(since time.Time) (step int64) {
+	return t.reached(since, func(events.Incarnation) bool { return true })
+}
+
+// ReachedIn is likewise the last step of those in the life with an ID.
+func (t *Training) ReachedIn(life string, since time.Time) (step int64) {
+	return t.reached(since, func(in events.Incarnation) bool { return in.ID == life })
+}
+
+func (t *Training) reached(since time.Time, in func(life events.Incarnation) bool) (step int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, a := range t.attempts {
-		if a.began.After(since) {
+		if a.began.After(since) && in(a.life) {
 			step = max(step, a.reached)
 		}
 	}
-	if t.running && t.began.After(since) {
+	if t.running && t.began.After(since) && in(t.ran) {
 		step = max(step, t.now())
 	}
 	return step
@@ -597,7 +607,7 @@ func (t *Training) begin(attempt int, from int64, first time.Time) {
 		t.lifeFrom, t.lifeHigh = from, from
 	}
 	t.attempt, t.from, t.first, t.ran, t.began = attempt, from, first, t.life, t.Clock.Now()
-	t.attempts = append(t.attempts, pastAttempt{began: t.began})
+	t.attempts = append(t.attempts, pastAttempt{began: t.began, life: t.life})
 	if attempt > t.Attempt && !t.recorded {
 		t.report(events.CrewReport{Report: events.ReportStarted, Workers: t.workers, Step: from})
 	}
