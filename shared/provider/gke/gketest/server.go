@@ -150,7 +150,7 @@ type Server struct {
 }
 
 type page struct {
-	rest []json.RawMessage
+	rest [][]byte
 	of   resource
 	at   uint64
 	ends time.Time
@@ -343,13 +343,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	s.note(r, code)
-	raw, err := json.Marshal(result)
-	if err != nil {
-		panic(err) // what was decoded can be encoded
-	}
+	raw := encoded(result)
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_, _ = w.Write(raw) //nolint:errcheck // the caller has gone
+	_, _ = w.Write(raw) //nolint:errcheck,gosec // the caller may have gone; it is JSON, and no page
 }
 
 func (s *Server) note(r *http.Request, code int) {
@@ -544,17 +541,35 @@ func (s *Server) list(to target, r *http.Request) (object, *refusal) {
 			meta["remainingItemCount"] = len(p.rest) - limit
 		}
 	}
-	return object{"kind": to.resource.kind + "List", "apiVersion": to.resource.apiVersion(), "metadata": meta, "items": append([]json.RawMessage{}, items...)}, nil
+	return object{"kind": to.resource.kind + "List", "apiVersion": to.resource.apiVersion(), "metadata": meta, "items": items}, nil
+}
+
+// encoded is an answer as JSON. The items of a list are encoded already, and json.Marshal would read each of them again.
+func encoded(o object) []byte {
+	items, list := o["items"].([][]byte)
+	if list {
+		o = maps.Clone(o)
+		delete(o, "items")
+	}
+	raw, err := json.Marshal(o)
+	if err != nil {
+		panic(err) // what was decoded can be encoded
+	}
+	if list {
+		raw = append(raw[:len(raw)-1], `,"items":[`...)
+		raw = append(append(raw, bytes.Join(items, []byte(","))...), "]}"...)
+	}
+	return raw
 }
 
 // listed is the text of an object in a list, and its version then.
 type listed struct {
 	version string
-	text    json.RawMessage
+	text    []byte
 }
 
 // item is an object as a list has it. Most are as they were when they were listed last.
-func (s *Server) item(r resource, o object) json.RawMessage {
+func (s *Server) item(r resource, o object) []byte {
 	version := text(o, "metadata", "resourceVersion")
 	if kept := s.texts[uidOf(o)]; kept.version == version {
 		return kept.text
@@ -565,10 +580,7 @@ func (s *Server) item(r resource, o object) json.RawMessage {
 	if r.custom {
 		shows["apiVersion"], shows["kind"] = r.apiVersion(), r.kind
 	}
-	raw, err := json.Marshal(shows)
-	if err != nil {
-		panic(err) // what was decoded can be encoded
-	}
+	raw := encoded(shows)
 	s.texts[uidOf(o)] = listed{version, raw}
 	return raw
 }

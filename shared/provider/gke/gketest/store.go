@@ -212,25 +212,22 @@ func (s *Server) change(to target, old, o object) (object, *refusal) {
 	return old, nil
 }
 
-func same(a, b any) bool { return reflect.DeepEqual(plain(a), plain(b)) }
-
-// plain makes numbers of one type, as JSON has them.
-func plain(v any) any {
-	switch v := v.(type) {
-	case int:
-		return float64(v)
+func same(a, b any) bool {
+	switch x := a.(type) {
 	case object:
-		m := make(object, len(v))
-		for k, x := range v {
-			m[k] = plain(x)
-		}
-		return m
+		y, ok := b.(object)
+		return ok && maps.EqualFunc(x, y, same)
 	case []any:
-		l := make([]any, len(v))
-		for i, x := range v {
-			l[i] = plain(x)
-		}
-		return l
+		y, ok := b.([]any)
+		return ok && slices.EqualFunc(x, y, same)
+	}
+	return reflect.DeepEqual(decoded(a), decoded(b))
+}
+
+// decoded makes numbers of one type, as JSON has them.
+func decoded(v any) any {
+	if n, ok := v.(int); ok {
+		return float64(n)
 	}
 	return v
 }
