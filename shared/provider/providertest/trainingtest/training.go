@@ -535,9 +535,9 @@ func (t *Training) obey() {
 			t.stop()
 		}
 		if t.succeeds(l) {
-			// The one that is named is taken over from when it cannot write any more.
+			// The one that is named is taken over from when it cannot write any more. A lease that was written since is waited for anew.
 			t.later(6*time.Minute, func() {
-				if again, _, err := checkpoint.ReadLease(context.Background(), t.store, t.Directory); err == nil && again.Attempt == l.Attempt && t.succeeds(again) {
+				if again, _, err := checkpoint.ReadLease(context.Background(), t.store, t.Directory); err == nil && again.Epoch == l.Epoch && again.Attempt == l.Attempt && t.succeeds(again) {
 					t.lease(l.Epoch, max(t.attempt, l.Attempt)+1)
 					t.obey()
 				}

@@ -354,6 +354,23 @@ func TestACrewTakesOverALeaseThatNoPitstopHasWritten(t *testing.T) {
 	}
 }
 
+func TestACrewWaitsAnewWhereALeaseIsWrittenAgain(t *testing.T) {
+	r := train(t, trainingtest.Config{Directory: directory, Step: 100})
+	r.machine(cloudtputest.Gone, "1")
+	next := events.Incarnation{Zone: home, ID: "2", Created: start}
+	r.Observe(cloudtputest.Event{Kind: cloudtputest.Ready, Node: "llama", Zone: home, Incarnation: next, Workers: 4})
+	r.to(4 * time.Minute)
+	r.lease(8, 1, "1") // the same attempt, by Pitstop
+	r.to(10 * time.Minute)
+	r.runs("2", false)
+	r.to(10*time.Minute + 10*time.Second)
+	r.runs("2", true)
+	l, _, err := checkpoint.ReadLease(t.Context(), r.store, directory)
+	if err != nil || l.Epoch != 8 || l.Attempt != 2 || !l.Admits("llama", next, "", 2) {
+		t.Errorf("the lease is %+v, %v", l, err)
+	}
+}
+
 func TestWithoutALeaseTheTrainingStartsWithItsMachine(t *testing.T) {
 	for name, c := range map[string]struct {
 		config trainingtest.Config
