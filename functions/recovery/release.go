@@ -37,33 +37,40 @@ func (h handler) release(ctx context.Context, w incident.Workload, r events.Reco
 	if r.Unleased.IsZero() {
 		return h.unlease(ctx, w, r)
 	}
-	var all []string
+	var all, parts []string
 	for _, worker := range s.Hung {
 		all = append(all, fmt.Sprintf("%s (UID %s) on %s", worker.Name, worker.ID, worker.Machine))
+		parts = append(parts, worker.Name)
 	}
-	w, id, err := h.Fleet.Advancer.BeginAbout(ctx, r.Request, "about to end unheard: "+strings.Join(all, ", "), read, ref.Zone, h.Limits)
+	w, id, err := h.Fleet.Advancer.BeginAbout(ctx, incident.Intended{
+		Request: r.Request, About: "about to end unheard: " + strings.Join(all, ", "), Parts: parts,
+	}, read, ref.Zone, h.Limits)
 	if err != nil {
 		return err
 	}
 	l, _, err := checkpoint.ReadLease(ctx, h.Store, r.Directory)
-	ended, f := 0, h.unfenced(w, r, l, err)
+	e := incident.Answered{Request: r.Request, Failure: h.unfenced(w, r, l, err)}
+	ended := 0
 	ref.Life = r.Incarnation.ID
-	for ; f == nil && ended < len(all); ended++ {
+	for ; e.Failure == nil && ended < len(all); ended++ {
 		err := h.Provider.Release(ctx, ref, s.Hung[ended])
 		var part *provider.PartError
 		if errors.As(err, &part) {
 			all[ended] += ", which stays in the listings: " + part.Left.Error()
-		} else if f = provider.Failure(err); f != nil {
+		} else if e.Failure = provider.Failure(err); e.Failure != nil {
+			e.Failed = map[string]incident.Code{parts[ended]: e.Failure.Reason()}
 			break
 		}
 	}
-	text := "nothing of " + r.Slice + " was ended"
+	e.NotMade = parts[min(ended+len(e.Failed), len(parts)):]
+	e.Text = "nothing of " + r.Slice + " was ended"
 	if ended > 0 {
-		text = "ended unheard: " + strings.Join(all[:ended], ", ")
-	} else if err := h.Fleet.Advancer.Refused(ctx, w, ref.Zone, id, f); err != nil {
+		e.Text = "ended unheard: " + strings.Join(all[:ended], ", ")
+	} else if err := h.Fleet.Advancer.Refused(ctx, w, ref.Zone, id, e.Failure); err != nil {
 		return err
 	}
-	return h.answer(ctx, r, "", text, f)
+	_, err = h.Fleet.Advancer.Conclude(ctx, e)
+	return err
 }
 
 // maintained says why a reading shows no worker that may be released: it does not hang, is of another life, or obeys no lease of the

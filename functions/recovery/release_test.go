@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/google/go-cmp/cmp"
 
 	"pitstop.internal/events"
 	"pitstop.internal/functions/recovery"
@@ -384,6 +386,22 @@ func (b *zombie) said() incident.Line {
 	return in.Timeline[len(in.Timeline)-1]
 }
 
+// pods are the calls about single Pods in the record, each with what became of it.
+func (b *zombie) pods() (all []string) {
+	for _, c := range b.Workload(workload).Incident.Calls {
+		const pods = "projects/" + fleettest.Project + "/locations/us-east5/clusters/trainers/k8s/namespaces/default/pods/"
+		name, is := strings.CutPrefix(c.Resource, pods)
+		if !is || c.Method != "io.k8s.core.v1.pods.delete" || c.Answered.IsZero() {
+			continue
+		}
+		if c.NotMade {
+			name += " not made"
+		}
+		all = append(all, strings.TrimSpace(name+" "+string(c.Code)))
+	}
+	return all
+}
+
 // TestWhatWasEndedIsTold: of two Pods the one that was, and the slot stays taken for it. One that only counts as failed was ended.
 func TestWhatWasEndedIsTold(t *testing.T) {
 	const first, second = "mixtral-0-x (UID p-1) on n1", "mixtral-1-x (UID p-2) on n2"
@@ -391,13 +409,24 @@ func TestWhatWasEndedIsTold(t *testing.T) {
 	for name, c := range map[string]struct {
 		after   int
 		refuses error
+		lease   func(l *checkpoint.Lease)
 		want    string
+		calls   []string
 		taken   bool
 	}{
-		"both":                {2, nil, "ended unheard: " + first + ", " + second, true},
-		"the first":           {1, denied, "ended unheard: " + first, true},
-		"none":                {0, denied, "nothing of mixtral was ended", false},
-		"both, and one stays": {1, &provider.PartError{Left: denied}, "ended unheard: " + first + ", " + second + ", which stays in the listings: release: no (permission)", true},
+		"both":      {2, nil, nil, "ended unheard: " + first + ", " + second, []string{"mixtral-0-x", "mixtral-1-x"}, true},
+		"the first": {1, denied, nil, "ended unheard: " + first, []string{"mixtral-0-x", "mixtral-1-x permission"}, true},
+		"none":      {0, denied, nil, "nothing of mixtral was ended", []string{"mixtral-0-x permission", "mixtral-1-x not made permission"}, false},
+		"both, and one stays": {
+			1, &provider.PartError{Left: denied}, nil, "ended unheard: " + first + ", " + second + ", which stays in the listings: release: no (permission)",
+			[]string{"mixtral-0-x", "mixtral-1-x"},
+			true,
+		},
+		"none by another lease": {
+			2, nil, func(l *checkpoint.Lease) { l.By = "crew" }, "nothing of mixtral was ended",
+			[]string{"mixtral-0-x not made not_released", "mixtral-1-x not made not_released"},
+			false,
+		},
 	} {
 		b := toRelease(t)
 		b.Want(b.deliver(), fleettest.Handled)
@@ -407,7 +436,13 @@ func TestWhatWasEndedIsTold(t *testing.T) {
 		b.cluster.slice.Hung = append(b.cluster.slice.Hung, hung)
 		before := b.slots()
 		b.cluster.after, b.cluster.refuses = c.after, c.refuses
+		if c.lease != nil {
+			b.writes(c.lease)
+		}
 		b.Want(b.deliver(), fleettest.Handled)
+		if d := cmp.Diff(c.calls, b.pods()); d != "" {
+			t.Errorf("%s: (-want +recorded):\n%s", name, d)
+		}
 		if said := b.said(); said.Text != c.want {
 			t.Errorf("%s: the record says %+v", name, said)
 		}

@@ -1,6 +1,8 @@
 package incident
 
 import (
+	"cmp"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -52,8 +54,8 @@ var actors = map[events.Action]string{
 	events.ActionStart: "recovery", events.ActionRelease: "recovery", events.ActionDelete: "recreate", events.ActionCreate: "recreate",
 }
 
-// calls are the calls that an effect makes, in their order.
-func (w Workload) calls(effect Effect) []Call {
+// calls are the calls that an effect makes, in their order. Which parts of a slice they are about is only known when they are made.
+func (w Workload) calls(effect Effect, parts ...string) []Call {
 	call := func(method, resource string) Call {
 		return Call{Function: actors[effect.Action], Method: method, Resource: resource, Accelerator: effect.Accelerator, Epoch: effect.Epoch, Action: effect.Action, Slice: effect.Slice}
 	}
@@ -62,12 +64,13 @@ func (w Workload) calls(effect Effect) []Call {
 	}
 	// A slice is created and deleted with the group that holds it.
 	words := w.Words()
+	at := func(zone string) string { return "projects/" + w.Project + "/" + place(zone) + "/" }
 	slice := func(s *Slot, zone string) Call {
-		at, method := "projects/"+w.Project+"/"+place(zone)+"/", words.Calls[effect.Action]
+		method := words.Calls[effect.Action]
 		if s.Group != "" && method.Group != "" {
-			return call(method.Group, at+words.Groups+"/"+s.Group)
+			return call(method.Group, at(zone)+words.Groups+"/"+s.Group)
 		}
-		return call(method.Slice, at+words.Slices+"/"+s.Name)
+		return call(method.Slice, at(zone)+words.Slices+"/"+s.Name)
 	}
 	s := w.Slice(effect.Slice)
 	switch effect.Action {
@@ -92,9 +95,14 @@ func (w Workload) calls(effect Effect) []Call {
 		if effect.By.IsZero() {
 			return []Call{object(events.LeaseObject)}
 		}
-		if s != nil {
+		if s != nil && parts == nil {
 			return []Call{slice(s, s.Zone)}
 		}
+		var all []Call
+		for _, name := range parts {
+			all = append(all, call(words.Calls[effect.Action].Slice, at(effect.Zone)+words.Parts+"/"+name))
+		}
+		return all
 	case events.ActionDelete, events.ActionCreate:
 		if s != nil {
 			return []Call{slice(s, effect.Zone)}
@@ -106,8 +114,8 @@ func (w Workload) calls(effect Effect) []Call {
 
 // record keeps the calls that an effect is about to make. Calls that an earlier delivery has begun count as begun once more. So do
 // calls that this delivery leaves out: their outcome is no longer known.
-func (m *machine) record(effect Effect) {
-	calls := m.w.calls(effect)
+func (m *machine) record(effect Effect, parts []string) {
+	calls := m.w.calls(effect, parts...)
 	same := func(a, b Call) bool {
 		return a.RequestID == effect.RequestID && a.Method == b.Method && a.Resource == b.Resource
 	}
@@ -183,19 +191,17 @@ func (m *machine) callAnswered(e Answered) {
 		return
 	}
 	m.completed(e.Request, func(c *Call) {
-		code := e.Failed[c.Resource]
-		if code == "" && e.Failure != nil {
+		part := path.Base(c.Resource)
+		notMade, code := slices.Contains(e.NotMade, part), cmp.Or(e.Failed[c.Resource], e.Failed[part])
+		if e.Failure != nil && (notMade || len(e.Failed) == 0) {
 			code = e.Failure.Reason()
 		}
 		switch {
 		case slices.Contains(e.LeftOut, c.Resource): // stays open
-		case e.NoCall == "":
+		case e.NoCall == "" && !notMade:
 			c.Answered, c.Operation, c.Code = m.now, e.Operation, code
 		case c.Again == 0:
-			c.Answered, c.NotMade, c.Code = m.now, true, code
-			if code == "" {
-				c.Code = CodeThere
-			}
+			c.Answered, c.NotMade, c.Code = m.now, true, cmp.Or(code, CodeThere)
 		}
 	})
 }

@@ -499,7 +499,7 @@ func (m *machine) intended(e Intended) {
 		return
 	}
 	if !effect.Begun.IsZero() && !effect.exclusive() {
-		m.record(*effect) // another delivery may call once more
+		m.record(*effect, e.Parts) // another delivery may call once more
 		m.effect(effect.Action, effect.Slice).Maybe = true
 		return
 	}
@@ -508,7 +508,7 @@ func (m *machine) intended(e Intended) {
 	}
 	effect = m.effect(effect.Action, effect.Slice)
 	effect.Begun, effect.RequestID = m.now, e.RequestID
-	m.record(*effect)
+	m.record(*effect, e.Parts)
 	if e.About != "" {
 		m.line(LineCame, e.About, "")
 	}

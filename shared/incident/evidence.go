@@ -187,6 +187,9 @@ type Intended struct {
 	RequestID string
 	// About says for the record what the call is for, where the document does not: a reading may come before its answer, or none may.
 	About string
+	// Parts are the parts of the slice that an effect calls for, each in a call of its own, by name; nil where the effect calls for the
+	// slice itself.
+	Parts []string
 }
 
 // Answered is the answer to the call of an effect.
@@ -196,11 +199,12 @@ type Answered struct {
 	// Operation names the provider's operation that carries the call on; empty when the call did everything.
 	Operation string
 	Failure   *Failure
-	// NoCall says that this answers no call. Where an effect makes several calls, by resource, Failed are the calls that failed.
-	// LeftOut are the calls that this delivery did not make, because an earlier one may have made them.
-	NoCall  NoCall
-	Failed  map[string]Code
-	LeftOut []string
+	// NoCall says that this answers no call. Where an effect makes several calls, by resource or by part, Failed are the calls that
+	// failed, NotMade those that were not made after that, and LeftOut those that this delivery did not make, because an earlier one may
+	// have made them. Where Failed names any, the others did not fail.
+	NoCall           NoCall
+	Failed           map[string]Code
+	NotMade, LeftOut []string
 	// Text describes what the function did, for people.
 	Text string
 }

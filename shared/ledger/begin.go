@@ -46,10 +46,11 @@ func (a *Advancer) Check(ctx context.Context, p events.Pointer) (incident.Worklo
 // left for redelivery if another delivery may be about to call, or if this delivery has become too slow: a decision made
 // between the intent and the call would go unseen.
 func (a *Advancer) Begin(ctx context.Context, r events.Request, requestID string) (incident.Workload, error) {
-	return a.begin(ctx, r, requestID, "")
+	return a.begin(ctx, incident.Intended{Request: r, RequestID: requestID})
 }
 
-func (a *Advancer) begin(ctx context.Context, r events.Request, requestID, about string) (incident.Workload, error) {
+func (a *Advancer) begin(ctx context.Context, e incident.Intended) (incident.Workload, error) {
+	r := e.Request
 	w, t, err := a.Check(ctx, r.Pointer())
 	if err != nil {
 		return w, err
@@ -76,7 +77,8 @@ func (a *Advancer) begin(ctx context.Context, r events.Request, requestID, about
 		}
 		return w, a.refuse(ctx, r.Pointer(), c, why)
 	}
-	w, mine, err := a.AdvanceChanged(ctx, w.ID, incident.Intended{Origin: a.origin(), Request: r, RequestID: requestID, About: about})
+	e.Origin = a.origin()
+	w, mine, err := a.AdvanceChanged(ctx, w.ID, e)
 	if err != nil {
 		return w, err
 	}
@@ -84,7 +86,7 @@ func (a *Advancer) begin(ctx context.Context, r events.Request, requestID, about
 	if err != nil { // the last look found a reason against it
 		return w, a.refuse(ctx, r.Pointer(), codeOf(err), err.Error())
 	}
-	if t.RequestID != requestID {
+	if t.RequestID != e.RequestID {
 		return w, a.refuse(ctx, r.Pointer(), incident.CodeOvertaken, "another delivery was faster")
 	}
 	if !mine && t.UnderWay(a.Now()) {
@@ -116,11 +118,13 @@ func underWay(r events.Request, begun time.Time) error {
 // not begun. It returns the ID that the call must carry. read is the time of the reading that the call rests on. A reading taken
 // while another delivery may have been calling proves nothing about that call.
 func (a *Advancer) BeginDestructive(ctx context.Context, r events.Request, read time.Time, zone string, limits Limits) (incident.Workload, string, error) {
-	return a.BeginAbout(ctx, r, "", read, zone, limits)
+	return a.BeginAbout(ctx, incident.Intended{Request: r}, read, zone, limits)
 }
 
-// BeginAbout is BeginDestructive for a call of which the document does not say what it destroys: the record says it with the intent.
-func (a *Advancer) BeginAbout(ctx context.Context, r events.Request, about string, read time.Time, zone string, limits Limits) (incident.Workload, string, error) {
+// BeginAbout is BeginDestructive for calls of which the document does not say what they destroy: the record says it with the intent, in
+// About, and in a call for each of its Parts.
+func (a *Advancer) BeginAbout(ctx context.Context, e incident.Intended, read time.Time, zone string, limits Limits) (incident.Workload, string, error) {
+	r := e.Request
 	id, now := RequestID(r, zone), a.Now()
 	w, t, err := a.Check(ctx, r.Pointer())
 	if err != nil {
@@ -137,7 +141,8 @@ func (a *Advancer) BeginAbout(ctx context.Context, r events.Request, about strin
 	if err != nil {
 		return w, id, err
 	}
-	w, err = a.begin(ctx, r, id, about)
+	e.RequestID = id
+	w, err = a.begin(ctx, e)
 	if !fault.IsIgnored(err) || t.RequestID == id {
 		return w, id, err // an earlier delivery began it, and may have made the call
 	}
