@@ -336,7 +336,7 @@ const mixedPolicies = `policies:
     lead: 30m
   releasing:
     preset: spot
-    switches: {release: "yes"}
+    switches: {release: "yes", recreate_non_spot: "yes"}
 `
 
 // Few keeps a part of a fleet, drawn from the seed. The slices of a workload stay together.

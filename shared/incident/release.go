@@ -45,8 +45,8 @@ func (m *machine) releaseHung() {
 	}
 }
 
-// hangsForUs reports whether a slice hangs whose next life Pitstop or its owner has to make. A group's slices begin again together, and the
-// lease names the others.
+// hangsForUs reports whether a slice hangs whose next life Pitstop has to make. A group's slices begin again together, and the lease names
+// the others.
 func (m *machine) hangsForUs(s *Slot) bool {
 	deletion := m.w.effect(events.ActionDelete, s.Name)
 	switch {
@@ -55,7 +55,9 @@ func (m *machine) hangsForUs(s *Slot) bool {
 	case m.phase() == PhaseDeleting:
 		return s.Condition == Deleting && s.ToReplace && deletion != nil && !deletion.Answered.IsZero()
 	}
-	return m.phase() == Healing && s.Condition == Unhealthy && s.Group == ""
+	// What hangs may still train and save. Where Pitstop may not bring it back at once, ending it would leave nobody who trains, and a person
+	// who has to act in any case can end the worker, too.
+	return m.phase() == Healing && s.Condition == Unhealthy && s.Group == "" && m.staysAway(s) == ""
 }
 
 // unleased goes on once the lease names no life of the slice: whoever trains there has to end within TakeOverFor of now.

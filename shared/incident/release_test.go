@@ -1,6 +1,7 @@
 package incident_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -128,6 +129,36 @@ func TestAReleaseBeginsAnewWhereItHungAgain(t *testing.T) {
 	}
 }
 
+// TestWhatWasEndedUnheardIsNotProvenGone: one Pod of two was, and the other has ended by itself since.
+func TestWhatWasEndedUnheardIsNotProvenGone(t *testing.T) {
+	h := hangs(t, policies["everything"])
+	since := h.now
+	h.shows(since)
+	h.does(nil)
+	for asked := ""; asked == ""; {
+		asked = h.shows(since)
+	}
+	e := h.effect()
+	r := events.Request{Schema: events.Schema, Workload: h.w.ID, Incident: h.w.Incident.ID, Epoch: e.Epoch, Action: e.Action, Attempt: e.Attempt, Slice: e.Slice}
+	h.learns(incident.Intended{Request: r, RequestID: "r", Parts: []string{"a", "b", "c"}})
+	h.learns(incident.Answered{
+		Request: r, Text: "said", Failure: &incident.Failure{Class: incident.NotInState}, Failed: map[string]incident.Code{"b": incident.NotInState.Code()}, NotMade: []string{"c"},
+	})
+	var all []string
+	for _, c := range h.w.Incident.Calls {
+		if c.Action == events.ActionRelease && c.RequestID == "r" {
+			all = append(all, fmt.Sprintf("%s %t %s", c.What(), c.NotMade, c.Code))
+		}
+	}
+	const pods = "io.k8s.core.v1.pods.delete projects/demo/locations/us-west4-a/pods/"
+	if want := []string{pods + "a false ", pods + "b false not_in_state", pods + "c true not_in_state"}; !slices.Equal(all, want) {
+		t.Errorf("the record has %q, want %q", all, want)
+	}
+	if h.learns(found(h.w, incident.Gone, "gone", h.now.Add(time.Minute))); !strings.Contains(tale(h.w), "the old one was ended unheard") {
+		t.Errorf("it says %s", tale(h.w))
+	}
+}
+
 // TestARefusedReleaseIsLeftToAPerson: what passes is tried again, and what does not goes the way of a deletion that does not end.
 func TestARefusedReleaseIsLeftToAPerson(t *testing.T) {
 	for class, again := range map[incident.FailureClass]bool{
@@ -212,6 +243,41 @@ func TestAFailureThatHangsIsReleased(t *testing.T) {
 	}
 }
 
+// TestAFailureThatHangsWaitsForLeaveToReplaceIt: it may train and save, and nobody else would.
+func TestAFailureThatHangsWaitsForLeaveToReplaceIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(j *job)
+		want   string
+	}{
+		"every switch is yes":                {func(*job) {}, "release"},
+		"the switch for Spot is no":          {func(j *job) { j.p.Switches.Recreate = policy.No }, "release"},
+		"the switch is no":                   {func(j *job) { j.p.Switches.RecreateNonSpot = policy.No }, ""},
+		"the switch is ask":                  {func(j *job) { j.p.Switches.RecreateNonSpot = policy.Ask }, ""},
+		"the replacements are spent":         {func(j *job) { j.w.Budgets.Recreates = incident.MaxRecreates }, ""},
+		"its specification was never read":   {func(j *job) { j.w.Slices[0].Spec = "" }, ""},
+		"the switch was no at its beginning": {func(j *job) { j.w.Incident.Switches.RecreateNonSpot = policy.No }, ""},
+	} {
+		j := newJob(t, policies["everything"])
+		j.w.Directory = "gs://ckpt/llama"
+		reads := func(hung time.Time) string {
+			e := found(j.w, incident.Unhealthy, "unhealthy: the Job has failed, and waits for Pods that have not ended", j.now.Add(time.Minute))
+			e.Facts.Healing, e.Hung = incident.HealsNever, hung
+			return j.learns(e) + j.learns(incident.Ticked{})
+		}
+		for range 5 {
+			reads(time.Time{})
+		}
+		c.change(j)
+		asked := ""
+		for range 3 {
+			asked += reads(start)
+		}
+		if asked != c.want {
+			t.Errorf("%s: %q is asked for, want %q: %s", name, asked, c.want, stands(j.w, nil))
+		}
+	}
+}
+
 // TestALineOfAReleasedCrewLetsNobodyTrain: it was written before the crew read the lease, or comes late. The Job that its owner makes
 // next is let in by a lease of its own.
 func TestALineOfAReleasedCrewLetsNobodyTrain(t *testing.T) {
@@ -249,5 +315,48 @@ func TestALineOfAReleasedCrewLetsNobodyTrain(t *testing.T) {
 	}
 	if !strings.HasPrefix(asked, "admit") {
 		t.Errorf("its owner has made it anew, and %q is asked for: %s", asked, stands(j.w, nil))
+	}
+}
+
+// TestAReleaseIsRehearsed: where nothing is allowed, the record has the calls that it would be, whether the Job hung before its incident
+// opened or later.
+func TestAReleaseIsRehearsed(t *testing.T) {
+	const at = "projects/demo/locations/us-west4-a/jobs/llama-8b"
+	released := []string{
+		"storage.objects.create gs://ckpt/llama/pitstop-lease.json, if pitcrew is the command of its Pods (release)",
+		"io.k8s.core.v1.pods.delete " + at + ", 6 m 0 s later (release)",
+		"io.k8s.batch.v1.jobs.delete " + at + " (recreate_non_spot)",
+		"io.k8s.batch.v1.jobs.create " + at + " (recreate_non_spot)",
+		"storage.objects.create gs://ckpt/llama/pitstop-lease.json",
+	}
+	for name, c := range map[string]struct {
+		hung   int // the reading that first shows it
+		change func(w *incident.Workload)
+		want   bool
+	}{
+		"it hung before":               {0, func(*incident.Workload) {}, true},
+		"it hangs later":               {8, func(*incident.Workload) {}, true},
+		"it never hangs":               {99, func(*incident.Workload) {}, false},
+		"no directory has a lease":     {0, func(w *incident.Workload) { w.Directory = "" }, false},
+		"nobody may make it once more": {0, func(w *incident.Workload) { w.Slices[0].Spec = "" }, false},
+	} {
+		j := newJob(t, policies["watch"])
+		j.w.Directory = "gs://ckpt/llama"
+		c.change(&j.w)
+		for n := range 12 {
+			e := found(j.w, incident.Unhealthy, "unhealthy: the Job has failed, and waits for Pods that have not ended", j.now.Add(time.Minute))
+			e.Facts.Healing = incident.HealsNever
+			if n >= c.hung {
+				e.Hung = start
+			}
+			if asked := j.learns(e) + j.learns(incident.Ticked{}); asked != "" {
+				t.Errorf("%s: %q is asked for", name, asked)
+			}
+		}
+		if j.w.Incident == nil {
+			t.Errorf("%s: it is not watched", name)
+		} else if would := j.w.Incident.WouldHave(); slices.Equal(would[max(0, len(would)-len(released)):], released) != c.want {
+			t.Errorf("%s: would have %s", name, strings.Join(would, "\n"))
+		}
 	}
 }

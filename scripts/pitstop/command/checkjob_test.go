@@ -2,20 +2,23 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"strings"
 	"testing"
 	"time"
 
 	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
+	"pitstop.internal/shared/policy"
 )
 
 // TestCheckRehearsesTheDeathOfAJob: what Kubernetes does, what a person has to do, and what would be called.
 func TestCheckRehearsesTheDeathOfAJob(t *testing.T) {
 	const scope = "us-east5/research/teams"
 	for name, c := range map[string]struct {
-		spec, directory, label string
-		says                   []string
+		spec, directory, label, policy string
+		says                           []string
 		// comes says that nothing is in the way of the training's return.
 		comes bool
 	}{
@@ -25,11 +28,26 @@ func TestCheckRehearsesTheDeathOfAJob(t *testing.T) {
 		},
 		"with a crew": {
 			spec: `{"apiVersion":"batch/v1","kind":"Job","spec":{"backoffLimit":2,"template":{"spec":{"containers":[{"command":["pitcrew","run","--","python3"]}]}}}}`, directory: "gs://ckpt/llama",
-			says: []string{"bears 2 failures, each of one Pod; it restarts no gang", "its manifest starts pitcrew"},
+			says: []string{
+				"bears 2 failures, each of one Pod; it restarts no gang", "its manifest starts pitcrew",
+				"a Pod that hangs on a machine which does not answer is left to a person: the switch release is no, limited by preset spot",
+			},
 		},
 		"that bears a loss": {
 			spec: `{"apiVersion":"batch/v1","kind":"Job","spec":{"backoffLimit":0,"podFailurePolicy":{"rules":[{"action":"Ignore","onPodConditions":[{"type":"DisruptionTarget"}]}]}}}`, directory: "gs://ckpt/llama",
 			says: []string{"makes only the Pod anew that its machine took along, and the others run on"},
+		},
+		"whose zombies are released": {
+			spec: `{"apiVersion":"batch/v1","kind":"Job","spec":{"backoffLimit":0}}`, directory: "gs://ckpt/llama", label: "night", policy: "preset: spot, switches: {release: yes}",
+			says: []string{"a Pod that hangs on a machine which does not answer is ended 6 m 0 s after the lease stopped naming its Job, if its command is pitcrew run"},
+		},
+		"whose zombies obey no lease": {
+			spec: `{"apiVersion":"batch/v1","kind":"Job","spec":{"backoffLimit":0}}`, label: "night", policy: "preset: spot, switches: {release: yes}", comes: true,
+			says: []string{"is left to a person: without a checkpoint directory no lease ends its training"},
+		},
+		"whose zombies nobody would make anew": {
+			spec: `{"apiVersion":"batch/v1","kind":"Job","spec":{"backoffLimit":0}}`, directory: "gs://ckpt/llama", label: "night", policy: "preset: spot, switches: {recreate: ask, release: yes}",
+			says: []string{"answer is left to a person: the switch recreate is ask, limited by policy night"},
 		},
 		"that nobody may replace": {
 			spec: `{"apiVersion":"batch/v1","kind":"Job","spec":{"backoffLimit":0}}`, directory: "gs://ckpt/llama", label: "reserved",
@@ -46,6 +64,14 @@ func TestCheckRehearsesTheDeathOfAJob(t *testing.T) {
 		b := deployedWith(t, ledgertest.NewStore().Open, w)
 		if err := b.ledger.SaveSpec(t.Context(), w.Slices[0].Spec, []byte(c.spec)); err != nil {
 			t.Fatal(err)
+		}
+		if c.policy != "" {
+			if err := b.ledger.SaveSettings(t.Context(), ledger.Settings{Policy: policy.Config{URI: "gs://ops/policy.yaml", Allow: "recreate,release"}}); err != nil {
+				t.Fatal(err)
+			}
+			b.read = func(context.Context, string) ([]byte, error) {
+				return []byte("policies: {night: {" + c.policy + "}}"), nil
+			}
 		}
 		b.bucket()
 		out, err := b.call("check", "llama-8b")

@@ -79,17 +79,22 @@ var otherwise = map[string]string{
 	"gke-flex-start-end":     jobGone,
 	"gke-maintenance":        jobGone,
 	"gke-maintenance-early":  jobGone,
-	"gke-zombie-released":    "only the release ends the Pod for which a watched Job waits, so that this one never fails",
 }
 
-// made are the calls that were made or refused for want of a zone that takes the order, each once.
+// made are the calls that were made or refused for want of a zone that takes the order, each once for an action. A Pod counts as its Job:
+// a rehearsal does not know which Pods hang.
 func made(in incident.Incident) (all []string) {
+	var seen []string
 	for _, c := range in.Calls {
 		if c.NotMade {
 			continue
 		}
-		if s := c.What(); !slices.Contains(all, s) {
-			all = append(all, s)
+		s := c.What()
+		if at, pod, is := strings.Cut(s, "/pods/"); is && strings.HasPrefix(pod, c.Slice+"-") {
+			s = at + "/jobs/" + c.Slice
+		}
+		if as := string(c.Action) + " " + s; !slices.Contains(seen, as) {
+			seen, all = append(seen, as), append(all, s)
 		}
 	}
 	return all
