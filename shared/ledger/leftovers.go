@@ -66,7 +66,7 @@ func (l *Ledger) SaveLeftovers(ctx context.Context, project string, s Sweep) ([]
 		if len(next) == 0 && len(all[project]) == 0 {
 			return nil, nil
 		}
-		if all == nil {
+		if all = maps.Clone(all); all == nil { // the value is shared with other readers
 			all = leftovers{}
 		}
 		if all[project] = next; len(next) == 0 {

@@ -2,6 +2,7 @@ package ledger_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -126,5 +127,34 @@ func TestNoNoiseHidesWhatWasFoundBefore(t *testing.T) {
 	s.sweep(2*time.Minute, "p", found{"z": in("z", "n098", "zzz")}, nil, []string{"z"}, "z zzz 02:00 2m0s", "z n098 02:01 1m0s")
 	if all, err := s.Leftovers(t.Context()); err != nil || all[1].More != 0 {
 		t.Errorf("%+v: %v", all, err)
+	}
+}
+
+// TestASweepThatIsNotStoredChangesNothing: readers share the value that was read before.
+func TestASweepThatIsNotStoredChangesNothing(t *testing.T) {
+	down := errors.New("the ledger is down")
+	broken := false
+	tap := &ledgertest.Tap{Before: func(_ context.Context, c ledgertest.Call) error {
+		if c.Write && broken {
+			return down
+		}
+		return nil
+	}}
+	l := ledger.New(tap.On(ledgertest.NewStore().Open))
+	s := ledger.Sweep{At: time.Date(2026, 11, 12, 2, 0, 0, 0, time.UTC), Found: found{"a": in("a", "one")}, Zones: []string{"a"}}
+	if _, err := l.SaveLeftovers(t.Context(), "demo", s); err != nil {
+		t.Fatal(err)
+	}
+	before, err := l.Leftovers(t.Context())
+	if err != nil || len(before) != 1 {
+		t.Fatalf("%v, %v", before, err)
+	}
+	broken, s.Found = true, found{"a": nil}
+	if _, err := l.SaveLeftovers(t.Context(), "demo", s); !errors.Is(err, down) {
+		t.Errorf("the write ends with %v", err)
+	}
+	after, err := l.Leftovers(t.Context())
+	if diff := cmp.Diff(before, after); diff != "" || err != nil {
+		t.Errorf("after a sweep that was not stored (-before +after): %v\n%s", err, diff)
 	}
 }
