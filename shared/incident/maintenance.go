@@ -108,6 +108,13 @@ func (m *machine) mayOpenTogether(s *Slot) bool {
 	return m.mayOpen(s) && !slices.ContainsFunc(m.w.Slices, func(o Slot) bool { return o.stoppedByOwner() && !o.IsReleased() })
 }
 
+// standsUnmet reports whether maintenance of a usable slice is under way that opened nothing when its word came, for its owner had stopped a
+// slice. Once a step, an incident's end or a person has come after that word, it is met.
+func (m *machine) standsUnmet(s *Slot) bool {
+	n := s.Notice
+	return n.Status == events.NoticeOngoing && !n.Declined && s.Condition == Ready && !m.history(n.Notice) && n.LastWord.After(later(m.w.Ended, m.w.Progress.At))
+}
+
 // saysBegun reports whether one notice says that another notice's announced maintenance is under way.
 func saysBegun(pending, ongoing events.Notice) bool {
 	return pending.Status == events.NoticePending && ongoing.Status == events.NoticeOngoing && pending.WindowStart.Equal(ongoing.WindowStart)

@@ -625,15 +625,68 @@ func TestMaintenanceBesideAStoppedSliceOpensNothing(t *testing.T) {
 			if w.Incident != nil || w.Closed != nil || w.Epoch != multi(false).Epoch {
 				t.Fatalf("%s, %s: epoch %d, %s, closed %+v", name, what, w.Epoch, tale(w), w.Closed)
 			}
-			if status != events.NoticePending {
+			if status == "" {
 				continue
 			}
 			now = start.Add(25 * time.Minute)
 			tell(incident.Read{Origin: read(), Slice: "b", Zone: w.Slices[1].Zone, Condition: incident.Ready, Incarnation: w.Slices[1].Incarnation, State: "READY"})
 			tell(incident.Ticked{})
 			if w.Incident == nil || phaseOf(w) != name {
-				t.Errorf("%s: it runs again: %s", name, tale(w))
+				t.Errorf("%s, %s: it runs again: %s", name, what, tale(w))
 			}
+		}
+	}
+}
+
+// TestStandingMaintenanceOpensOneIncident once its owner has started the slice that stopped the training: not where an incident, a step or a
+// person has come after its last word, and not for a slice that cannot be used.
+func TestStandingMaintenanceOpensOneIncident(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(w *incident.Workload, now time.Time)
+		opens  bool
+	}{
+		"nothing has come after it": {func(*incident.Workload, time.Time) {}, true},
+		"an incident has ended":     {func(w *incident.Workload, now time.Time) { w.Ended = now }, false},
+		"the training does steps":   {func(w *incident.Workload, now time.Time) { w.Progress.At = now }, false},
+		"it was cancelled":          {func(w *incident.Workload, _ time.Time) { w.Slices[0].Notice.Declined = true }, false},
+		"its window is long over":   {func(w *incident.Workload, now time.Time) { w.Slices[0].Notice.WindowEnd = now.Add(-incident.HealFor) }, false},
+		"the slice is gone": {func(w *incident.Workload, now time.Time) {
+			w.Slices[0].Condition, w.Slices[0].State, w.Slices[0].Since = incident.Gone, "gone", now
+		}, false},
+	} {
+		w, now := multi(false), start
+		b := &w.Slices[1]
+		b.Condition, b.State, b.Since, b.Stop.By, b.Stop.At = incident.Stopped, "STOPPED", start.Add(-time.Hour), "ann@example.com", start.Add(-time.Hour)
+		tell := func(e incident.Evidence) {
+			now = now.Add(time.Minute)
+			w, _, _ = incident.Advance(policies["everything"], w, e, now)
+		}
+		word := func() incident.Noticed {
+			return incident.Noticed{
+				Origin: incident.Origin{Time: now.Add(time.Minute), Rank: events.RankReading}, Slice: "a", Incarnation: w.Slices[0].Incarnation, InAPI: true,
+				Notice: events.Notice{Status: events.NoticeOngoing, WindowStart: start.Add(-time.Minute), WindowEnd: start.Add(3 * time.Hour)},
+			}
+		}
+		tell(word())
+		now = now.Add(20 * time.Minute)
+		c.change(&w, now)
+		tell(incident.Read{
+			Origin: incident.Origin{Time: now.Add(time.Minute), Rank: events.RankReading}, Slice: "b", Zone: b.Zone, Condition: incident.Ready,
+			Incarnation: b.Incarnation, State: "READY",
+		})
+		tell(incident.Ticked{})
+		if opened := w.Incident != nil; opened != c.opens || opened && w.Incident.Cause != events.CauseMaintenance {
+			t.Errorf("%s: an incident is open: %t: %s", name, opened, tale(w))
+		}
+		if !c.opens {
+			continue
+		}
+		for range 600 { // its incident ends, and what still stands opens no other one
+			tell(word())
+			tell(incident.Ticked{})
+		}
+		if w.Epoch > 40 || w.Incident != nil && w.Incident.Opened.Sub(start) > time.Hour {
+			t.Errorf("%s: epoch %d: %s", name, w.Epoch, tale(w))
 		}
 	}
 }

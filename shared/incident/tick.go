@@ -107,7 +107,7 @@ func (m *machine) quiet() {
 	m.tellWait()
 }
 
-// openDueMaintenance opens the incident of announced maintenance when its save is due.
+// openDueMaintenance opens the incident of announced maintenance when its save is due, or when it stands that nothing was opened for it.
 func (m *machine) openDueMaintenance() {
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
@@ -118,7 +118,7 @@ func (m *machine) openDueMaintenance() {
 		if m.p.Unreadable != "" && (n.Due.IsZero() || m.now.Before(m.lastDue(n))) {
 			continue // what the policy allows early is not known yet
 		}
-		if due := m.due(n); !due.IsZero() && !m.now.Before(due) {
+		if due := m.due(n); !due.IsZero() && !m.now.Before(due) || m.standsUnmet(s) {
 			m.openMaintenance(s)
 			return
 		}
