@@ -99,6 +99,18 @@ const leftAfter = 2 * time.Hour
 // Stays reports whether sweeps have found it for so long that people hear of it.
 func (l Leftover) Stays() bool { return l.Seen.Sub(l.Since) >= leftAfter }
 
+// IdleChipHours are those for which sweeps have found its machines unused; zero where it has no machines, or where their chips are not
+// known.
+func (l Leftover) IdleChipHours() float64 {
+	if l.Kind != NodePool {
+		return 0
+	}
+	return float64(l.Chips) * l.Seen.Sub(l.Since).Hours()
+}
+
+// NodePool is the kind of what has machines.
+const NodePool = "node pool"
+
 // Starter starts what was stopped.
 type Starter interface {
 	// Start starts a slice that was stopped.

@@ -217,6 +217,9 @@ func (d deployment) leftBehind(ctx context.Context, l *ledger.Ledger, out io.Wri
 			if o.Chips > 0 {
 				line += ", " + events.Number(int64(o.Chips)) + " chips"
 			}
+			if idle := o.IdleChipHours(); idle > 0 {
+				line += fmt.Sprintf(", at least %.1f chip-hours unused", idle)
+			}
 			tell(out, line+", for "+events.Span(o.Seen.Sub(o.Since))+" as of "+o.Seen.UTC().Format(time.RFC3339)+": "+o.Why)
 		}
 		if o.More > 0 && told == provider.Listed(o.Zone) {

@@ -114,7 +114,12 @@ func TestStatusTellsWhatIsLeftOver(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const line = "left over, for its owners to delete:\n  node pool spot-000 in us-east5/trainers, 16 chips, for 2 h 15 m as of 2026-11-21T11:15:00Z: the Pod train/shell may keep it\n"
+	for kind, hours := range map[string]float64{provider.NodePool: 8, "Workload": 0, "queued resource": 0} { // only machines stand unused
+		if o := (provider.Leftover{Kind: kind, Chips: 4, Since: noon, Seen: noon.Add(2 * time.Hour)}); o.IdleChipHours() != hours {
+			t.Errorf("%s: %v chip-hours", kind, o.IdleChipHours())
+		}
+	}
+	const line = "left over, for its owners to delete:\n  node pool spot-000 in us-east5/trainers, 16 chips, at least 36.0 chip-hours unused, for 2 h 15 m as of 2026-11-21T11:15:00Z: the Pod train/shell may keep it\n"
 	b.want([]string{"status"}, "  and 2 more in us-east5/trainers\n")
 	b.want([]string{"status"}, line)
 	for _, args := range [][]string{{"status", "--json"}, {"status", "llama-8b"}} {

@@ -154,7 +154,7 @@ func held(nodes []Node, pods []Pod, wanted map[string]bool, cluster string) (all
 			machines = strconv.Itoa(p.machines) + " machines"
 		}
 		all = append(all, provider.Leftover{
-			Kind: "node pool", Zone: cluster, Name: name, Chips: p.chips,
+			Kind: provider.NodePool, Zone: cluster, Name: name, Chips: p.chips,
 			Why: "nobody uses its TPUs, and the Pod " + s.Namespace + "/" + s.Name + " on " + s.Spec.NodeName + " may keep the autoscaler from removing the pool's " + machines,
 		})
 	}
