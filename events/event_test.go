@@ -77,7 +77,7 @@ var frozen = map[string]struct {
 			r.Action, r.Attempt, r.Reason = events.ActionSave, 2, "maintenance"
 			r.Incarnation.Created = r.Incarnation.Created.Add(123456789)
 		}),
-		SaveID: "5f0c3a", Mode: events.SaveNatural, By: november(12, 2, 34, 8), Since: november(12, 2, 14, 8), MoreThan: 48000,
+		SaveID: "5f0c3a", Mode: events.SaveNatural, By: november(12, 2, 34, 8), Since: november(12, 2, 14, 8), MoreThan: 48000, Any: true,
 		Directory: "gs://ckpt/llama-8b",
 	}},
 	events.TypeRecoveryRequested: {anyOf(events.DecodeRecoveryRequested), events.RecoveryRequested{

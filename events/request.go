@@ -158,6 +158,8 @@ type CheckpointRequested struct {
 	// A verified checkpoint must be newer than Since, and its step must be above MoreThan.
 	Since    time.Time `json:"since,omitzero"`
 	MoreThan int64     `json:"more_than,omitzero"`
+	// Any says that a checkpoint of any step counts: the time alone decides.
+	Any bool `json:"any,omitzero"`
 	// Directory is where the checkpoints are: gs:// or file://.
 	Directory string `json:"directory,omitzero"`
 }

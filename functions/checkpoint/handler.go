@@ -113,17 +113,26 @@ func (h handler) save(ctx context.Context, r events.CheckpointRequested) error {
 // verify looks for a complete checkpoint. Finding none is an answer too, and so is a bucket that cannot be read.
 func (h handler) verify(ctx context.Context, w incident.Workload, r events.CheckpointRequested) error {
 	// Buckets store times in whole seconds.
-	found, err := checkpoint.Verify(ctx, h.Store, r.Directory, checkpoint.Want{Since: r.Since.Truncate(time.Second).Add(-1), MoreThan: r.MoreThan})
+	since := r.Since.Truncate(time.Second).Add(-1)
+	look := func() (checkpoint.Found, error) {
+		if r.Any {
+			return checkpoint.Newest(ctx, h.Store, r.Directory, since)
+		}
+		return checkpoint.Verify(ctx, h.Store, r.Directory, checkpoint.Want{Since: since, MoreThan: r.MoreThan})
+	}
+	found, err := look()
 	c := incident.Checked{Origin: incident.Origin{Time: h.Fleet.Now(), Rank: events.RankReading}, Request: r.Request}
 	var missing *checkpoint.Missing
 	switch {
 	case errors.As(err, &missing):
-		c.Text, c.Stale, c.None = err.Error(), missing.Stale, missing.None
+		c.Text, c.Stale, c.None, c.Saves = err.Error(), missing.Stale, missing.None, missing.Saves
+		found = missing.Last
 	case err != nil:
 		c.Text = err.Error()
 	default:
-		c.Found, c.Step, c.URI, c.At, c.Bytes, c.More = true, found.Step, found.URI, found.At, found.Bytes, found.More
+		c.Found = true
 	}
+	c.Step, c.URI, c.At, c.Bytes, c.More = found.Step, found.URI, found.At, found.Bytes, found.More
 	_, err = h.Fleet.Advancer.Advance(ctx, w.ID, c)
 	return err
 }

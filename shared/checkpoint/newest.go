@@ -16,7 +16,7 @@ const maxLooked = 64
 // says that it could not look.
 //
 // Missing.Stale says that nothing at all was written there since then, besides Pitstop's own objects, and that a complete checkpoint is
-// older. Then Missing.Saves are the times of all complete ones. What Newest cannot look at in whole may be newer, so it is not stale.
+// older. Then Missing.Saves are the times of all complete ones, and Missing.Last is the newest. What Newest cannot look at in whole may be newer, so it is not stale.
 func Newest(ctx context.Context, s Store, dir string, since time.Time) (Found, error) {
 	top, err := s.List(ctx, dir, ListOptions{})
 	if errors.Is(err, ErrNotExist) {
@@ -56,7 +56,7 @@ func Newest(ctx context.Context, s Store, dir string, since time.Time) (Found, e
 	switch {
 	case m.Stale:
 		slices.SortFunc(saves, time.Time.Compare)
-		m.Saves, m.Text = saves, fmt.Sprintf("the newest complete checkpoint is step %d of %s, and nothing was written since %s", newest.Step, clock(newest.At), clock(since))
+		m.Saves, m.Last, m.Text = saves, newest, fmt.Sprintf("the newest complete checkpoint is step %d of %s, and nothing was written since %s", newest.Step, clock(newest.At), clock(since))
 	case doubt == "" && len(c.steps) > 0:
 		m.Text = "no step is complete"
 	case doubt == "":

@@ -82,8 +82,9 @@ type Missing struct { //nolint:errname // it is a result rather than a failure
 	Stale bool
 	// None says that the directory holds only Pitstop's own objects: no checkpoint was ever saved.
 	None bool
-	// Saves are the times of all complete checkpoints, oldest first, where Newest has looked and finds the newest one too old.
+	// Saves are the times of all complete checkpoints, oldest first, where Newest has looked and finds the newest one too old: that is Last.
 	Saves []time.Time
+	Last  Found
 }
 
 // Error implements error.

@@ -243,6 +243,9 @@ type Checked struct {
 	Text  string
 	// None says that nothing at all was ever saved there.
 	None bool
+	// Saves are the times of the complete checkpoints there, oldest first, where all of them were looked at and none is new enough. Then
+	// Step, At, URI and Bytes are of the newest.
+	Saves []time.Time
 }
 
 // VerdictRead is the crew's record beside the checkpoints: its verdict on the attempt that the lease names, and how far the

@@ -85,6 +85,8 @@ type Facts struct {
 	Cause events.Cause `json:"cause,omitzero"`
 	// Kept is why only its owner may replace it; empty if Pitstop may.
 	Kept string `json:"kept,omitzero"`
+	// Torn is when a worker of it was made anew last while others ran on: whether they train together is not known. Zero is never.
+	Torn time.Time `json:"torn,omitzero"`
 	// Ends is the planned end of this life: its run duration is over then. Zero means never.
 	Ends time.Time `json:"ends,omitzero"`
 	// WaitsSince is since when it waits for its machines, or for the end of its deletion, where the provider's own objects say so.

@@ -197,6 +197,8 @@ type Slice struct {
 	Cause events.Cause
 	// Kept is why nobody but its owner may replace it: something else would go with it, or makes it anew. It is empty if Pitstop may.
 	Kept string
+	// Torn is when a worker was made anew last while others of the slice ran on; zero is never.
+	Torn time.Time
 	// Ends is when this life ends as planned; zero if it has no planned end.
 	Ends time.Time
 	// WaitsSince is since when it waits for its machines, or for the end of its deletion, by the provider's own objects; zero where it does
@@ -245,7 +247,7 @@ func (s Slice) Evidence(id string) incident.Read {
 		NoticeUnread: s.NoticeUnread, Maintained: s.Maintained, Incident: s.Labels[events.LabelIncident], Ordered: s.Ordered, Abuse: s.Abuse, Directory: s.Directory,
 		Hung: s.HungSince(),
 		Facts: incident.Facts{
-			Group: s.QueuedResource, Legacy: s.Legacy, Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Reclaimable: s.Spot, Healing: s.Healing, Cause: s.Cause, Kept: s.Kept, Ends: s.Ends, WaitsSince: s.WaitsSince,
+			Group: s.QueuedResource, Legacy: s.Legacy, Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Reclaimable: s.Spot, Healing: s.Healing, Cause: s.Cause, Kept: s.Kept, Ends: s.Ends, WaitsSince: s.WaitsSince, Torn: s.Torn,
 			Spec: s.SpecHash, Bare: s.Bare, Label: s.Labels[events.LabelPolicy], Account: s.Account,
 		},
 	}

@@ -127,7 +127,7 @@ func TestAMendedGangIsToldTorn(t *testing.T) {
 	}
 	c.node("c")
 	c.clock.Advance(time.Minute)
-	if r := c.reading("llama"); r.State != gke.Ready || !r.Torn {
+	if r := c.reading("llama"); r.State != gke.Ready || r.Torn.IsZero() {
 		t.Errorf("the member is back, and the other one never stopped: %+v", r)
 	}
 }

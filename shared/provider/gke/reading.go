@@ -43,9 +43,9 @@ type Reading struct {
 	Heals bool
 	// Reclaimable says that Google may take the machines at any moment.
 	Reclaimable bool
-	// Torn says that a Pod was made long after others of its gang had begun, and that those run on: they were not made together. Whether
-	// they train together is not known.
-	Torn bool
+	// Torn is when a Pod was made last that others of its gang had not waited for: they run on, and were not made together. Whether they
+	// train together is not known. Zero is never.
+	Torn time.Time
 	// Remains says that the Job or its JobSet is gone, and that something of it is left. Then nothing is known but names, state and reason.
 	Remains bool
 	// Unended are Pods whose time to end is over, and whose machine does not say that they have: they may still train.
@@ -508,19 +508,23 @@ func (s slot) running(nodes map[string]*Node, healingLoss, healing bool) (state 
 // first Pods of a large gang while others of them start.
 const tornAfter = time.Minute
 
-// torn reports whether a Pod of a gang was made while another one that still runs had long been running.
-func torn(pods []Pod) bool {
+// torn is when a Pod of a gang was made last, if another one that still runs had long been running then. A container that has begun again
+// since then has left what it ran before, and may have joined the new Pod.
+func torn(pods []Pod) (at time.Time) {
 	var first, last time.Time
 	for _, p := range pods {
 		if p.ended() || p.Deleted != nil {
 			continue
 		}
-		if s := p.Status.Started; s != nil && (first.IsZero() || s.Before(first)) {
-			first = *s
+		if s := p.runs(); !s.IsZero() && (first.IsZero() || s.Before(first)) {
+			first = s
 		}
 		if p.Created.After(last) {
 			last = p.Created
 		}
 	}
-	return !first.IsZero() && last.Sub(first) > tornAfter
+	if first.IsZero() || last.Sub(first) <= tornAfter {
+		return time.Time{}
+	}
+	return last.UTC()
 }
