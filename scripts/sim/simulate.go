@@ -337,6 +337,9 @@ const mixedPolicies = `policies:
   releasing:
     preset: spot
     switches: {release: "yes", recreate_non_spot: "yes"}
+  mending:
+    preset: spot
+    hang: restart
 `
 
 // Few keeps a part of a fleet, drawn from the seed. The slices of a workload stay together.

@@ -51,6 +51,7 @@ const (
 	CodeNoLease        Code = "no_lease"
 	CodeLeaseDoubted   Code = "lease_doubted"
 	CodeNoCheckpoint   Code = "no_checkpoint"
+	CodeSavesUnknown   Code = "saves_unknown"
 	CodeSeveralWorkers Code = "several_workers"
 	CodeNoZone         Code = "no_zone"
 	CodeGaveUp         Code = "gave_up"
@@ -140,6 +141,7 @@ func Codes() []Meaning {
 		{CodeNoLease, "there is no checkpoint directory, so there is no lease through which Pitstop could ask a crew"},
 		{CodeLeaseDoubted, "the lease beside the checkpoints names an epoch, an attempt or a schema that nothing can have reached; retry replaces it"},
 		{CodeNoCheckpoint, "there is no checkpoint from which another attempt could resume"},
+		{CodeSavesUnknown, "how often the training saves is not known, so nothing shows that it stands still"},
 		{CodeSeveralWorkers, "the API cannot start a TPU of several workers"},
 		{CodeNoZone, "no zone can give the slice"},
 		{CodeGaveUp, "the policy's give_up_after has passed"},

@@ -234,7 +234,13 @@ func (w Workload) Request(effect Effect) events.Event {
 		mode := cmp.Or(effect.Mode, events.SaveNatural)
 		return events.CheckpointRequested{Request: r, SaveID: w.Incident.Save.ID, Mode: mode, By: effect.By, Directory: w.Directory}
 	case events.ActionVerify:
-		return events.CheckpointRequested{Request: r, SaveID: w.Incident.Save.ID, Since: effect.By, MoreThan: w.verifyPast(), Directory: w.Directory}
+		e := events.CheckpointRequested{Request: r, SaveID: w.Incident.Save.ID, Since: effect.By, Directory: w.Directory}
+		if names, at, _ := w.torn(); w.phase() == Resuming && names != nil && w.unheardSince(at) {
+			e.Any = true
+		} else {
+			e.MoreThan = w.verifyPast()
+		}
+		return e
 	case events.ActionHear:
 		return events.CheckpointRequested{Request: r, Directory: w.Directory}
 	case events.ActionMaintain:

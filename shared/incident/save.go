@@ -178,8 +178,7 @@ func (m *machine) saves(step int64, at time.Time, uri string, bytes int64) {
 func (m *machine) unverified(e Checked) {
 	in := m.inc()
 	if m.phase() == Resuming {
-		m.drop(events.ActionVerify, "")
-		m.unproven("the slice is usable; there is no crew that tells of steps and no new checkpoint yet")
+		m.foundNone(e)
 		return
 	}
 	if m.phase() == Discarding && e.None && !m.w.trained() {

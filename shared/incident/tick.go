@@ -99,7 +99,7 @@ func (m *machine) waitForYes() {
 // quiet opens an incident when its time has come, and otherwise tells of a long wait.
 func (m *machine) quiet() {
 	m.endProbe()
-	for _, open := range []func(){m.openAdmission, m.openDueMaintenance, m.openUnusable, m.hangs, m.openDiscard} {
+	for _, open := range []func(){m.openAdmission, m.openDueMaintenance, m.openUnusable, m.hangs, m.openTorn, m.openDiscard} {
 		if open(); m.w.Incident != nil {
 			return
 		}
@@ -496,22 +496,12 @@ func (m *machine) noProgress(took string) {
 		m.restart("no progress within " + took)
 	case m.unread: // it may have been lost since
 		m.inc().Deadline = m.now.Add(CheckFor)
+	case m.mayStandStill():
 	case m.w.Directory != "" && m.w.effect(events.ActionVerify, "") == nil:
-		m.inc().Deadline = m.now.Add(CheckFor)
-		m.decided("look for a new checkpoint", "no crew can tell of steps")
-		m.send(Effect{Action: events.ActionVerify, Reason: "no crew", By: m.lastTrouble()})
+		m.lookForSave("no crew can tell of steps")
 	default:
 		m.unproven("the slice has been usable for " + took + "; there is no crew that tells of steps")
 	}
-}
-
-// unproven ends the wait for progress that nothing has shown. A crew that has spoken in a life before ought to speak in this one.
-func (m *machine) unproven(why string) {
-	if !m.w.Crew.Seen.IsZero() {
-		m.restart("no crew tells of steps, and no new checkpoint is known")
-		return
-	}
-	m.resumed(ByHealth, why)
 }
 
 // stillClearing goes on with a clean-up, and ends one that found nothing to clean.

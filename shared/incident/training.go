@@ -34,6 +34,7 @@ func (m *machine) reported(e Reported) {
 		m.keep(e, s) // no known crew could have written it
 		return
 	}
+	m.movesAgain("its crew speaks")
 	m.bound(e)
 	if m.w.Crew.Seen.IsZero() {
 		m.w.Crew.Seen, m.changed = m.now, true

@@ -186,6 +186,8 @@ type Pace struct {
 type Crew struct {
 	// Seen is when a crew of this workload first wrote a line; zero means that there is none.
 	Seen time.Time `json:"seen,omitzero"`
+	// Unbound is when a line last came whose life is not known: such a crew may be one of this workload.
+	Unbound time.Time `json:"unbound,omitzero"`
 	// Since is the start of the present count of attempts: older lines belong to another training. Zero means that the count never
 	// began again.
 	Since time.Time `json:"since,omitzero"`
@@ -347,6 +349,10 @@ type Incident struct {
 	// call waits.
 	Asked    events.Action `json:"asked,omitzero"`
 	Approved events.Action `json:"approved,omitzero"`
+	// StoodAt is when a look for a new checkpoint last showed that the training stands still, for as long as its slices are to be replaced for
+	// that; zero where it did not. Torn is since when it does: a worker was made anew then while others ran on.
+	StoodAt time.Time `json:"stood_at,omitzero"`
+	Torn    time.Time `json:"torn,omitzero"`
 	Held     string        `json:"held,omitzero"`
 	HeldCode Code          `json:"held_code,omitzero"`
 	// HeldSeconds is by how much holds have moved the incident's deadlines. HeldUntil is the time up to which this phase's hold has
@@ -529,6 +535,7 @@ func (w Workload) Due() time.Time {
 	earlier(w.listened())
 	earlier(w.probeDue())
 	earlier(w.waitDue())
+	earlier(w.tornDue())
 	if w.Idle != nil {
 		earlier(w.Idle.Due)
 	}
