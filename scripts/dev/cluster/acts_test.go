@@ -400,6 +400,11 @@ var acting = map[string]func(d *deployment){
 		}
 		d.made()
 	},
+	"a Job of one Pod that runs": func(d *deployment) {
+		d.begins("Job", "llama", multiHost(), func(spec map[string]any) { spec["parallelism"], spec["completions"] = 1, 1 })
+		r := newAccount(d.bed, Replacer)
+		r.denies("its deletion", call{http.MethodDelete, d.path("Job", "llama"), precondition(d.object("Job", "llama"))}.dry(), toldAlive)
+	},
 	"a Job whose maintenance can be moved": func(d *deployment) {
 		was := d.gang()
 		d.reports(fleettest.Progress(1000))
@@ -741,7 +746,7 @@ func grants(t testing.TB, p *Plane, namespaces []string) func(b *bed) {
 	made, err := rbac.Objects(rbac.Options{
 		Patrol: rbac.Account{Email: Watcher, ID: "107000000000000000011"}, Recreate: rbac.Account{Email: Replacer, ID: "107000000000000000012"},
 		Checkpoint: rbac.Account{Email: Maintainer, ID: "107000000000000000013"}, Recovery: rbac.Account{Email: Releaser, ID: "107000000000000000014"},
-		Allow: "recreate,recreate_non_spot,early_maintenance,release", Namespaces: namespaces,
+		Allow: "recreate,recreate_non_spot,restart,early_maintenance,release", Namespaces: namespaces,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider/gke"
 )
 
@@ -107,11 +108,11 @@ type ParamRef struct {
 }
 
 // bounds are the policies of an account, each with its binding. An account that only reads has none.
-func bounds(u user) []Object {
+func bounds(u user, allowed policy.Switches) []Object {
 	name := strings.ReplaceAll(u.Email, "@", ".") // a name of this kind may have no @
 	switch u.function {
 	case Recreate:
-		return append(u.bound(name, jobs(), nil), u.bound("lists."+name, lists(), &ParamRef{AllowedName, "Deny"})...)
+		return append(u.bound(name, jobs(allowed.Level(policy.Restart) == policy.Yes), nil), u.bound("lists."+name, lists(), &ParamRef{AllowedName, "Deny"})...)
 	case Checkpoint:
 		return u.bound(name, machines(), nil)
 	case Recovery:
@@ -145,8 +146,21 @@ var (
 	partPods = Named{"pods", `variables.jobs.map(j, j.spec.template)`}
 )
 
-// jobs bounds which Jobs and JobSets are created and deleted.
-func jobs() Policy {
+// jobs bounds which Jobs and JobSets are created and deleted. Restarts says that a gang may be deleted which has not failed: an API server
+// does not see here whether its training stands still.
+func jobs(restarts bool) Policy {
+	over := Validation{
+		Expression: `request.operation == "CREATE" || "` + events.LabelIncident + `" in oldObject.metadata.?labels.orValue({}) ||
+oldObject.?status.terminalState.orValue("") == "Failed" ||
+oldObject.?status.conditions.orValue([]).exists(c, c.type == "Failed" && c.status == "True")`,
+		Message: "Pitstop deletes nothing that has neither failed nor the label " + events.LabelIncident,
+	}
+	if restarts {
+		over.Expression += ` ||
+!oldObject.?status.conditions.orValue([]).exists(c, c.type in ["Complete", "Completed"] && c.status == "True") &&
+variables.jobs.exists(j, j.spec.?parallelism.orValue(1) > 1)`
+		over.Message += ", unless it is a gang of several Pods that is not complete"
+	}
 	const policyOf = `of.?metadata.labels[?"` + events.LabelPolicy + `"].orValue("")`
 	return Policy{
 		MatchConstraints: onJobs("CREATE", "DELETE"),
@@ -180,12 +194,7 @@ func jobs() Policy {
 				Expression: `request.operation == "CREATE" || request.options.?propagationPolicy.orValue("") in ["Background", "Foreground"]`,
 				Message:    "Pitstop deletes nothing without its Pods: propagationPolicy has to be Background or Foreground",
 			},
-			{
-				Expression: `request.operation == "CREATE" || "` + events.LabelIncident + `" in oldObject.metadata.?labels.orValue({}) ||
-oldObject.?status.terminalState.orValue("") == "Failed" ||
-oldObject.?status.conditions.orValue([]).exists(c, c.type == "Failed" && c.status == "True")`,
-				Message: "Pitstop deletes nothing that has neither failed nor the label " + events.LabelIncident,
-			},
+			over,
 			{
 				Expression: `([variables.manifest] + variables.jobs).exists(of, ` + policyOf + ` != "") &&
 ([variables.manifest] + variables.jobs).all(of, ` + policyOf + ` != "` + presetWatch + `")`,

@@ -214,7 +214,7 @@ func Objects(o Options) (all []Object, err error) {
 	var roles []Object
 	for _, u := range o.accounts() {
 		if u.acts(allowed) {
-			all = append(all, bounds(u)...)
+			all = append(all, bounds(u, allowed)...)
 			roles = append(roles, o.roles(u)...)
 		}
 	}

@@ -40,6 +40,7 @@ func TestManifestsAreAsRecorded(t *testing.T) {
 		"everywhere":    {Patrol: patrol, All: true},
 		"unnamed":       {Namespaces: train},
 		"acting":        {Patrol: patrol, Recreate: recreate, Checkpoint: checkpoint, Allow: "recreate,early_maintenance", Namespaces: train},
+		"restarting":    {Recreate: recreate, Allow: "recreate,restart", Namespaces: train},
 		"recreating":    {Patrol: patrol, Recreate: recreate, Recovery: recovery, Allow: "release,recreate_non_spot", All: true},
 	} {
 		objects, err := Objects(o)
