@@ -35,7 +35,9 @@ func (w Workload) torn() (names []string, at, since time.Time) {
 }
 
 // unheardSince reports whether no crew was ever heard, and no line has come since that time whose life is not known.
-func (w Workload) unheardSince(at time.Time) bool { return w.Crew.Seen.IsZero() && !w.Crew.Unbound.After(at) }
+func (w Workload) unheardSince(at time.Time) bool {
+	return w.Crew.Seen.IsZero() && !w.Crew.Unbound.After(at)
+}
 
 // tornUnheard is torn, where no crew can tell of steps.
 func (m *machine) tornUnheard() (text string, at, since time.Time) {

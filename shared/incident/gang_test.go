@@ -379,9 +379,11 @@ func TestTheReplacementOfAStandstillEndsWithTheTear(t *testing.T) {
 		}
 	}
 	for name, then := range map[string]func(j *job) string{
-		"it is whole":                 func(j *job) string { return j.reads(time.Time{}) },
-		"another Pod was made anew":   func(j *job) string { return j.reads(j.now) },
-		"a Pod does not run":          func(j *job) string { return j.learns(found(j.w, incident.Unhealthy, "1 of 2 Pods are ready", j.now.Add(time.Minute))) },
+		"it is whole":               func(j *job) string { return j.reads(time.Time{}) },
+		"another Pod was made anew": func(j *job) string { return j.reads(j.now) },
+		"a Pod does not run": func(j *job) string {
+			return j.learns(found(j.w, incident.Unhealthy, "1 of 2 Pods are ready", j.now.Add(time.Minute)))
+		},
 		"it has failed":               func(j *job) string { return j.fails(events.CausePreemption) },
 		"its crew speaks":             line("7711"),
 		"a crew of an unknown life":   line(""),

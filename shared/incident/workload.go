@@ -351,10 +351,10 @@ type Incident struct {
 	Approved events.Action `json:"approved,omitzero"`
 	// StoodAt is when a look for a new checkpoint last showed that the training stands still, for as long as its slices are to be replaced for
 	// that; zero where it did not. Torn is since when it does: a worker was made anew then while others ran on.
-	StoodAt time.Time `json:"stood_at,omitzero"`
-	Torn    time.Time `json:"torn,omitzero"`
-	Held     string        `json:"held,omitzero"`
-	HeldCode Code          `json:"held_code,omitzero"`
+	StoodAt  time.Time `json:"stood_at,omitzero"`
+	Torn     time.Time `json:"torn,omitzero"`
+	Held     string    `json:"held,omitzero"`
+	HeldCode Code      `json:"held_code,omitzero"`
 	// HeldSeconds is by how much holds have moved the incident's deadlines. HeldUntil is the time up to which this phase's hold has
 	// been counted.
 	HeldSeconds int64     `json:"held_seconds,omitzero"`
