@@ -20,7 +20,7 @@ func MixedCluster(seed uint64) world.ClusterConfig {
 		Pools: []world.PoolConfig{
 			{Name: "flex-large", Machine: "ct6e-standard-4t", Topology: "2x4", FlexStart: true, RunsFor: hours(10, 60), Machines: 2},
 			{Name: "flex-small", Machine: "ct6e-standard-4t", FlexStart: true, RunsFor: hours(10, 60), Machines: 2},
-			{Name: "spot-large", Machine: "ct5lp-hightpu-4t", Topology: "2x4", Spot: true, Machines: 6},
+			{Name: "spot-large", Machine: "ct5lp-hightpu-4t", Topology: "2x4", Spot: true, Machines: 8},
 			{Name: "spot-small", Machine: "ct5lp-hightpu-4t", Spot: true, Machines: 4},
 			{Name: "kept", Machine: "ct5p-hightpu-4t", Topology: "2x2x2", Machines: 4},
 		},
@@ -35,6 +35,7 @@ func MixedCluster(seed uint64) world.ClusterConfig {
 			// What bears a loss makes only the lost Pod anew.
 			{Name: "waiting", Pool: "spot-large", BearsLoss: true, Waits: true, Policy: "watch"},
 			{Name: "torn", Pool: "spot-large", BearsLoss: true, Waits: true, Policy: "mending", Crew: world.CrewConfig{Absent: true}, Directory: "gs://checkpoints/jobs/torn"},
+			{Name: "joined", Pool: "spot-large", BearsLoss: true, Joins: true, Policy: "mending", Crew: world.CrewConfig{Absent: true}, Directory: "gs://checkpoints/jobs/joined"},
 			{Name: "bearing", Pool: "spot-large", BearsLoss: true, Retries: draw.IntN(4), Policy: "spot"},
 			{Name: "queued", Namespace: "teams", Pool: "kept", Queue: "teams", Retries: draw.IntN(3), Policy: "reserved"},
 			{Name: "patient", Pool: "kept", Retries: 6, Policy: "reserved"},

@@ -372,6 +372,17 @@ var mutants = []mutant{
 	}), nil},
 
 	{"jobs", "a Job is created beside a Pod of its former life", jobs, unseen, nil},
+	{"jobs", "a gang that saves is taken to stand still", jobs, decides(told(func(w incident.Workload, e incident.Evidence, _ time.Time) incident.Evidence {
+		c, ok := e.(incident.Checked)
+		if ok && c.Found && phase(w) == incident.Resuming && !w.Slices[0].Torn.IsZero() {
+			c.Found, c.Stale = false, true
+			for n := range 3 {
+				c.Saves = append(c.Saves, w.Slices[0].Torn.Add(time.Duration(n-3)*time.Minute))
+			}
+			return c
+		}
+		return e
+	})), nil},
 	{"jobs", "a zombie is released before the lease's six minutes", jobs, hasty, nil},
 	{"jobs", "the manifest is stored with the values of its variables", jobs, unmasked, nil},
 
