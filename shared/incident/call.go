@@ -54,23 +54,36 @@ var actors = map[events.Action]string{
 	events.ActionStart: "recovery", events.ActionRelease: "recovery", events.ActionDelete: "recreate", events.ActionCreate: "recreate",
 }
 
+// call is a call that an effect makes.
+func (effect Effect) call(method, resource string) Call {
+	return Call{Function: actors[effect.Action], Method: method, Resource: resource, Accelerator: effect.Accelerator, Epoch: effect.Epoch, Action: effect.Action, Slice: effect.Slice}
+}
+
+// at is the place of a zone in the name of a resource.
+func (w Workload) at(zone string) string { return "projects/" + w.Project + "/" + place(zone) + "/" }
+
+// callsOn are the calls that an effect makes about parts of a slice.
+func (w Workload) callsOn(effect Effect, parts []string) (all []Call) {
+	words := w.Words()
+	for _, name := range parts {
+		all = append(all, effect.call(words.Calls[effect.Action].Slice, w.at(effect.Zone)+words.Parts+"/"+name))
+	}
+	return all
+}
+
 // calls are the calls that an effect makes, in their order. Which parts of a slice they are about is only known when they are made.
 func (w Workload) calls(effect Effect, parts ...string) []Call {
-	call := func(method, resource string) Call {
-		return Call{Function: actors[effect.Action], Method: method, Resource: resource, Accelerator: effect.Accelerator, Epoch: effect.Epoch, Action: effect.Action, Slice: effect.Slice}
-	}
 	object := func(name string) Call {
-		return call(methodWrite, strings.TrimRight(w.Directory, "/")+"/"+name)
+		return effect.call(methodWrite, strings.TrimRight(w.Directory, "/")+"/"+name)
 	}
 	// A slice is created and deleted with the group that holds it.
 	words := w.Words()
-	at := func(zone string) string { return "projects/" + w.Project + "/" + place(zone) + "/" }
 	slice := func(s *Slot, zone string) Call {
 		method := words.Calls[effect.Action]
 		if s.Group != "" && method.Group != "" {
-			return call(method.Group, at(zone)+words.Groups+"/"+s.Group)
+			return effect.call(method.Group, w.at(zone)+words.Groups+"/"+s.Group)
 		}
-		return call(method.Slice, at(zone)+words.Slices+"/"+s.Name)
+		return effect.call(method.Slice, w.at(zone)+words.Slices+"/"+s.Name)
 	}
 	s := w.Slice(effect.Slice)
 	switch effect.Action {
@@ -98,11 +111,7 @@ func (w Workload) calls(effect Effect, parts ...string) []Call {
 		if s != nil && parts == nil {
 			return []Call{slice(s, s.Zone)}
 		}
-		var all []Call
-		for _, name := range parts {
-			all = append(all, call(words.Calls[effect.Action].Slice, at(effect.Zone)+words.Parts+"/"+name))
-		}
-		return all
+		return w.callsOn(effect, parts)
 	case events.ActionDelete, events.ActionCreate:
 		if s != nil {
 			return []Call{slice(s, effect.Zone)}

@@ -235,11 +235,7 @@ func (w Workload) Request(effect Effect) events.Event {
 		return events.CheckpointRequested{Request: r, SaveID: w.Incident.Save.ID, Mode: mode, By: effect.By, Directory: w.Directory}
 	case events.ActionVerify:
 		e := events.CheckpointRequested{Request: r, SaveID: w.Incident.Save.ID, Since: effect.By, Directory: w.Directory}
-		if names, at, _ := w.torn(); w.phase() == Resuming && names != nil && w.unheardSince(at) {
-			e.Any = true
-		} else {
-			e.MoreThan = w.verifyPast()
-		}
+		e.MoreThan, e.Any = w.counts()
 		return e
 	case events.ActionHear:
 		return events.CheckpointRequested{Request: r, Directory: w.Directory}

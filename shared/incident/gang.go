@@ -111,6 +111,14 @@ func (m *machine) lookForSave(why string) {
 	m.send(Effect{Action: events.ActionVerify, Reason: "no crew", By: newer})
 }
 
+// counts says which checkpoints count in a look: those past a step, or any.
+func (w Workload) counts() (moreThan int64, every bool) {
+	if names, at, _ := w.torn(); w.phase() == Resuming && names != nil && w.unheardSince(at) {
+		return 0, true
+	}
+	return w.verifyPast(), false
+}
+
 // foundNone takes a look for a new checkpoint that found none.
 func (m *machine) foundNone(e Checked) {
 	text, at, since := m.tornUnheard()
