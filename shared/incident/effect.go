@@ -719,7 +719,7 @@ func (m *machine) refusedAsWrong(effect *Effect, f Failure) {
 			"see who wrote it, for it may be somebody else's; if nobody needs it, pitstop retry "+m.w.Name+" replaces it")
 	case effect.Action == events.ActionStart:
 		m.escalate(f.Reason(), "the start was refused as wrong: "+f.Message, m.byHandStart())
-	case effect.Action == events.ActionDelete:
+	case effect.Action == events.ActionDelete && !m.w.Incident.StoodAt.IsZero():
 		m.escalate(f.Reason(), "the deletion was refused as wrong: "+f.Message, "allow it, and then pitstop retry "+m.w.Name+"; or delete and create it by hand")
 	default:
 		m.escalate(f.Reason(), string(effect.Action)+" was refused as wrong: "+f.Message, "mend the specification and recreate the slice by hand")
