@@ -385,6 +385,16 @@ var mutants = []mutant{
 	})), nil},
 	{"jobs", "a zombie is released before the lease's six minutes", jobs, hasty, nil},
 	{"jobs", "the manifest is stored with the values of its variables", jobs, unmasked, nil},
+	{"jobs", "a line of a former life of a Job counts for the newest", jobs, decides(told(func(w incident.Workload, e incident.Evidence, _ time.Time) incident.Evidence {
+		r, ok := e.(incident.Reported)
+		s := w.Slice(r.Slice)
+		if ok && s != nil && r.Report.Life != "" && slices.ContainsFunc(s.Former, func(l incident.Life) bool { return l.Incarnation.ID == r.Report.Life }) {
+			r.Report.Life = s.Incarnation.ID
+			return r
+		}
+		return e
+	})), nil},
+	{"jobs", "a Job is replaced though its controller has restarts left", jobs, impatient, nil},
 
 	{"10 lost", "Pub/Sub may not acknowledge dead letters", static, nil, func(d *terraform.Deployment) error {
 		return d.Function.Remove("google_pubsub_subscription_iam_member.agent_acknowledges", "")

@@ -583,6 +583,41 @@ func (s aged) Get(ctx context.Context, uri string) (checkpoint.Object, error) {
 	return o, err
 }
 
+// impatient has recreate, and the decision, take a Job that its controller begins again for one that has failed for good. The document keeps
+// what is so.
+func impatient(fired func()) world.Seams {
+	return world.Seams{
+		Provider: only("recreate", func(next provider.Provider) provider.Provider {
+			return broken{Provider: next, read: func(ctx context.Context, r provider.Ref) (provider.Slice, error) {
+				s, err := next.Read(ctx, r)
+				if s.Condition == incident.Unhealthy && s.Healing == incident.HealsAlways {
+					fired()
+					s.Condition, s.Healing, s.State = incident.Lost, incident.HealsNever, assumed
+				}
+				return s, err
+			}}
+		}),
+		Decide: func(p policy.Policy, w incident.Workload, e incident.Evidence, now time.Time) (incident.Workload, []events.Event, bool) {
+			r, reads := e.(incident.Read)
+			switch {
+			case reads && r.State == assumed:
+				return w, nil, false
+			case !reads || r.Condition != incident.Unhealthy || r.Facts.Healing != incident.HealsAlways:
+				return incident.Advance(p, w, e, now)
+			}
+			r.Condition, r.Facts.Healing = incident.Lost, incident.HealsNever
+			next, send, changed := incident.Advance(p, w, r, now)
+			next = own(next)
+			for i := range next.Slices {
+				if s := &next.Slices[i]; s.Name == r.Slice && s.Condition == incident.Lost && changed {
+					s.Condition, s.Healing = incident.Unhealthy, incident.HealsAlways
+				}
+			}
+			return next, send, changed
+		},
+	}
+}
+
 // emptied has a list of a cluster that fails be one without slices.
 func emptied(fired func()) func(provider.Provider) provider.Provider {
 	return func(next provider.Provider) provider.Provider {

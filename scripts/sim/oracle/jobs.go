@@ -298,6 +298,7 @@ func (c *Checks) jobMoved(r *record, before, after incident.Workload) {
 		if s.Condition != was.Condition || !s.Incarnation.Same(was.Incarnation) || s.IsReleased() != was.IsReleased() {
 			c.rightJob(after, s, was)
 		}
+		c.rightCrew(after, s, was)
 	}
 	if !after.WaitTold.Equal(before.WaitTold) {
 		c.rightWait(after)
@@ -357,6 +358,16 @@ func (c *Checks) rightJob(w incident.Workload, s, was incident.Slot) {
 	}
 	if s.IsReleased() && !was.IsReleased() && !slices.ContainsFunc(g.acts, theirs) && !c.blurred(w.ID) {
 		c.Violated(ruleTruth, w.ID, "%s is called its owner's, and nobody has deleted it or made it anew", s.Name)
+	}
+}
+
+// rightCrew checks that a life whose crew is said to have written a line had one: nothing else shows that a line of a former life was taken
+// for one of the newest.
+func (c *Checks) rightCrew(w incident.Workload, s, was incident.Slot) {
+	fresh := !s.Spoke.IsZero() && (was.Spoke.IsZero() || !s.Incarnation.Same(was.Incarnation))
+	i := slices.IndexFunc(c.gangs(w.ID), func(g *gang) bool { return g.Slice == s.Name && g.Scope == s.Zone })
+	if fresh && i >= 0 && !c.gangs(w.ID)[i].RanIn(s.Incarnation.ID) {
+		c.Violated(ruleTruth, w.ID, "a crew is said to have written in %s in its life %s, and no training was begun there", s.Name, s.Incarnation.ID)
 	}
 }
 

@@ -443,6 +443,13 @@ func (t *Training) ReachedIn(life string, since time.Time) (step int64) {
 	return t.reached(since, func(in events.Incarnation) bool { return in.ID == life })
 }
 
+// RanIn reports whether an attempt was ever begun in the life with an ID.
+func (t *Training) RanIn(life string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.ContainsFunc(t.attempts, func(a pastAttempt) bool { return a.life.ID == life })
+}
+
 func (t *Training) reached(since time.Time, in func(life events.Incarnation) bool) (step int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
