@@ -281,40 +281,47 @@ func TestAFailureThatHangsWaitsForLeaveToReplaceIt(t *testing.T) {
 // TestALineOfAReleasedCrewLetsNobodyTrain: it was written before the crew read the lease, or comes late. The Job that its owner makes
 // next is let in by a lease of its own.
 func TestALineOfAReleasedCrewLetsNobodyTrain(t *testing.T) {
-	j := newJob(t, policies["everything"])
-	h := hanging{j}
-	j.w.Directory = "gs://ckpt/llama"
-	fails := func(hung time.Time) string {
-		e := found(j.w, incident.Unhealthy, "unhealthy: the Job has failed, and waits for Pods that have not ended", j.now.Add(time.Minute))
-		e.Facts.Healing, e.Hung = incident.HealsNever, hung
-		return j.learns(e) + j.learns(incident.Ticked{})
-	}
-	for range 5 {
-		fails(time.Time{})
-	}
-	if asked := fails(start); asked != "release" {
-		t.Fatalf("%q is asked for: %s", asked, stands(j.w, nil))
-	}
-	h.does(nil)
-	fails(time.Time{}) // its machine answers again
-	for _, attempt := range []int{1, 2, 50} {
-		j.says(j.w.Slices[0].Incarnation.ID, events.ReportProgress, func(r *events.CrewReport) { r.Attempt, r.Step = attempt, j.w.Progress.High+1000 })
-	}
-	if s := j.w.Slices[0]; s.Admitted().Known() {
-		t.Errorf("a line has let it in again: %+v", s)
-	}
-	j.p.Switches.Recreate, j.p.Switches.RecreateNonSpot = policy.No, policy.No
-	if j.fails(events.CauseTerminated); j.w.Incident != nil {
-		t.Fatalf("it is a person's: %s", stands(j.w, nil))
-	}
-	e := found(j.w, incident.Ready, "ready", j.now.Add(time.Minute))
-	e.Incarnation = events.Incarnation{Zone: e.Zone, ID: "uid-9", Created: j.now}
-	asked := j.learns(e)
-	for range 60 {
-		asked += j.learns(incident.Ticked{})
-	}
-	if !strings.HasPrefix(asked, "admit") {
-		t.Errorf("its owner has made it anew, and %q is asked for: %s", asked, stands(j.w, nil))
+	for _, suspended := range []bool{false, true} {
+		j := newJob(t, policies["everything"])
+		h := hanging{j}
+		j.w.Directory = "gs://ckpt/llama"
+		fails := func(hung time.Time) string {
+			e := found(j.w, incident.Unhealthy, "unhealthy: the Job has failed, and waits for Pods that have not ended", j.now.Add(time.Minute))
+			e.Facts.Healing, e.Hung = incident.HealsNever, hung
+			return j.learns(e) + j.learns(incident.Ticked{})
+		}
+		for range 5 {
+			fails(time.Time{})
+		}
+		if asked := fails(start); asked != "release" {
+			t.Fatalf("%q is asked for: %s", asked, stands(j.w, nil))
+		}
+		h.does(nil)
+		if suspended {
+			j.learns(incident.Called{Origin: incident.Origin{ID: "stop", Time: j.now, Rank: events.RankAudit}, Slice: "llama-8b", Act: events.ActStopped, Method: "jobs.patch", Principal: "ann@example.com"})
+			j.learns(found(j.w, incident.Stopped, "suspended", j.now.Add(time.Minute)))
+		} else {
+			fails(time.Time{}) // its machine answers again
+		}
+		for _, attempt := range []int{1, 2, 50} {
+			j.says(j.w.Slices[0].Incarnation.ID, events.ReportProgress, func(r *events.CrewReport) { r.Attempt, r.Step = attempt, j.w.Progress.High+1000 })
+		}
+		if s := j.w.Slices[0]; s.Admitted().Known() {
+			t.Errorf("a line has let it in again: %+v", s)
+		}
+		j.p.Switches.Recreate, j.p.Switches.RecreateNonSpot = policy.No, policy.No
+		if j.fails(events.CauseTerminated); j.w.Incident != nil {
+			t.Fatalf("it is a person's: %s", stands(j.w, nil))
+		}
+		e := found(j.w, incident.Ready, "ready", j.now.Add(time.Minute))
+		e.Incarnation = events.Incarnation{Zone: e.Zone, ID: "uid-9", Created: j.now}
+		asked := j.learns(e)
+		for range 60 {
+			asked += j.learns(incident.Ticked{})
+		}
+		if !strings.HasPrefix(asked, "admit") {
+			t.Errorf("its owner has made it anew, and %q is asked for: %s", asked, stands(j.w, nil))
+		}
 	}
 }
 

@@ -129,6 +129,7 @@ func (m *machine) runsIn(s *Slot, r events.CrewReport) {
 // a lease.
 func (m *machine) trains(s *Slot, attempt int) {
 	led := s.Admission == AwaitsAdmission || m.w.leaseNamesOtherZone(s) && attempt >= s.Leased // by the lease, whether or not the write was answered
+	led = led && s.Leased != neverAgain
 	if s.Maker == "" && !led || s.Condition == Gone || s.Condition == Lost {
 		return // or the line is late, and the training has ended since
 	}
