@@ -336,7 +336,7 @@ const mixedPolicies = `policies:
     lead: 30m
   releasing:
     preset: spot
-    switches: {release: "yes", recreate_non_spot: "yes"}
+    switches: {release: "yes", recreate_non_spot: "yes", early_maintenance: "yes"}
   mending:
     preset: spot
     hang: restart

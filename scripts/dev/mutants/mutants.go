@@ -372,6 +372,14 @@ var mutants = []mutant{
 	}), nil},
 
 	{"jobs", "a Job is created beside a Pod of its former life", jobs, unseen, nil},
+	{"jobs", "the maintenance of a machine is asked for twice", jobs, labelledTwice, nil},
+	{"jobs", "the maintenance of a machine begins without a verified save", jobs, decides(told(func(w incident.Workload, e incident.Evidence, now time.Time) incident.Evidence {
+		if c, ok := e.(incident.Checked); ok && !c.Found && (phase(w) == incident.Saving || phase(w) == incident.Window) {
+			c.Found, c.At = true, now
+			return c
+		}
+		return e
+	})), nil},
 	{"jobs", "a gang that saves is taken to stand still", jobs, decides(told(func(w incident.Workload, e incident.Evidence, _ time.Time) incident.Evidence {
 		c, ok := e.(incident.Checked)
 		if ok && c.Found && phase(w) == incident.Resuming && !w.Slices[0].Torn.IsZero() {

@@ -618,6 +618,34 @@ func impatient(fired func()) world.Seams {
 	}
 }
 
+// labelledTwice makes each call that changes a machine again.
+func labelledTwice(fired func()) world.Seams {
+	return world.Seams{Kubernetes: func(next http.RoundTripper) http.RoundTripper {
+		return world.RoundTripper(func(r *http.Request) (*http.Response, error) {
+			if r.Method != http.MethodPatch || !strings.Contains(r.URL.Path, "/nodes/") {
+				return next.RoundTrip(r)
+			}
+			sent, err := io.ReadAll(r.Body)
+			if err != nil {
+				return nil, err
+			}
+			r = r.Clone(r.Context())
+			r.Body = io.NopCloser(bytes.NewReader(sent))
+			res, err := next.RoundTrip(r)
+			if err != nil || res.StatusCode >= http.StatusMultipleChoices {
+				return res, err
+			}
+			fired()
+			r = r.Clone(r.Context())
+			r.Body = io.NopCloser(bytes.NewReader(sent))
+			if again, err := next.RoundTrip(r); err == nil {
+				_ = again.Body.Close() //nolint:errcheck // the first answer counts
+			}
+			return res, nil
+		})
+	}}
+}
+
 // emptied has a list of a cluster that fails be one without slices.
 func emptied(fired func()) func(provider.Provider) provider.Provider {
 	return func(next provider.Provider) provider.Provider {

@@ -997,7 +997,7 @@ func (w *World) clusters() (provider.Provider, error) {
 			through = w.Hooks.Kubernetes(c.Path(), through)
 		}
 		one := gke.Cluster{Project: w.Project, Location: c.Location, Name: c.Name}
-		all, clients[one.String()] = append(all, one), gke.Client{HTTP: &http.Client{Transport: w.overKubernetes(through)}, URL: url}
+		all, clients[one.String()] = append(all, one), gke.Client{HTTP: &http.Client{Transport: w.Opts.Seams.kubernetes(w.overKubernetes(through))}, URL: url}
 	}
 	open := func(_ context.Context, c gke.Cluster) (gke.Client, error) { return clients[c.String()], nil }
 	return gke.New(all, open, w.Clock.Now), nil

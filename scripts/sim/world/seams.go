@@ -21,6 +21,8 @@ type Seams struct {
 	Handler func(function string, next http.Handler) http.Handler
 	// API stands between the functions and the simulated Cloud TPU API, except for legacy nodes.
 	API func(next http.RoundTripper) http.RoundTripper
+	// Kubernetes stands between them and the API servers of the clusters.
+	Kubernetes func(next http.RoundTripper) http.RoundTripper
 	// Provider, Store, Audit, Policies and Ledger stand between a function and its services.
 	Provider func(function string, next provider.Provider) provider.Provider
 	Store    func(next Buckets) Buckets
@@ -57,6 +59,13 @@ func (s Seams) api(next http.RoundTripper) http.RoundTripper {
 		return next
 	}
 	return s.API(next)
+}
+
+func (s Seams) kubernetes(next http.RoundTripper) http.RoundTripper {
+	if s.Kubernetes == nil {
+		return next
+	}
+	return s.Kubernetes(next)
 }
 
 func (s Seams) provider(function string, next provider.Provider) provider.Provider {
