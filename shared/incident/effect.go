@@ -720,7 +720,7 @@ func (m *machine) refusedAsWrong(effect *Effect, f Failure) {
 	case effect.Action == events.ActionStart:
 		m.escalate(f.Reason(), "the start was refused as wrong: "+f.Message, m.byHandStart())
 	case effect.Action == events.ActionDelete && !m.w.Incident.StoodAt.IsZero():
-		m.escalate(f.Reason(), "the deletion was refused as wrong: "+f.Message, "allow it, and then pitstop retry "+m.w.Name+"; or delete and create it by hand")
+		m.escalate(f.Reason(), "the deletion was refused as wrong: "+f.Message, "delete it and create it again by hand, and allow it for the next time")
 	default:
 		m.escalate(f.Reason(), string(effect.Action)+" was refused as wrong: "+f.Message, "mend the specification and recreate the slice by hand")
 	}

@@ -34,24 +34,19 @@ func (w Workload) torn() (names []string, at, since time.Time) {
 	return names, at, later(since, at)
 }
 
-// unheardSince reports whether no crew was ever heard, and no line has come since that time whose life is not known.
-func (w Workload) unheardSince(at time.Time) bool {
-	return w.Crew.Seen.IsZero() && !w.Crew.Unbound.After(at)
-}
-
 // tornUnheard is torn, where no crew can tell of steps.
 func (m *machine) tornUnheard() (text string, at, since time.Time) {
 	names, at, since := m.w.torn()
-	if names == nil || !m.w.unheardSince(at) {
+	if names == nil || !m.w.Crew.Seen.IsZero() {
 		return "", time.Time{}, time.Time{}
 	}
 	return fmt.Sprintf("a %s of %s was made anew while others ran on", m.w.Words().Worker, strings.Join(names, ", ")), at, since
 }
 
-// tornUntold is a slice that is torn and that no incident has told of; nil where there is none.
+// tornUntold is a slice that is torn and that no incident has looked at; nil where there is none.
 func (w Workload) tornUntold() *Slot {
 	for i := range w.Slices {
-		if s := &w.Slices[i]; s.Condition == Ready && s.Torn.After(w.Ended) && w.unheardSince(s.Torn) && !w.leftAlone(s) {
+		if s := &w.Slices[i]; s.Condition == Ready && s.Torn.After(w.TornSeen) && w.Crew.Seen.IsZero() && !w.leftAlone(s) {
 			return s
 		}
 	}
@@ -60,26 +55,26 @@ func (w Workload) tornUntold() *Slot {
 
 // tornDue is when a torn gang is told of; zero for never. Without a directory nobody could ever tell whether it trains.
 func (w Workload) tornDue() time.Time {
-	if w.tornUntold() == nil || w.Directory == "" {
+	if w.tornUntold() == nil || w.Directory == "" || slices.ContainsFunc(w.Slices, Slot.isMissed) {
 		return time.Time{}
 	}
 	_, _, since := w.torn()
 	return since.Add(ResumeFor)
 }
 
-// openTorn opens an incident for a gang that has been torn for a while. A tear that another incident has seen opens none.
+// openTorn opens an incident for a gang that has been torn for a while. A tear that another incident has looked at opens none.
 func (m *machine) openTorn() {
 	due := m.w.tornDue()
-	if due.IsZero() || m.now.Before(due) || !m.allReady() {
+	if due.IsZero() || m.now.Before(due) {
 		return
 	}
-	text, _, since := m.tornUnheard()
+	text, at, since := m.tornUnheard()
 	s := m.w.tornUntold()
 	if text == "" {
 		return
 	}
+	m.w.TornSeen = at
 	m.open(Trouble{Cause: events.CauseUnknown, Slice: s.Name, Life: s.Incarnation.ID, At: s.Torn, Text: text, Proven: true})
-	m.stopped(s.Torn)
 	m.takeOrWatch(text, "look for a new checkpoint", func(m *machine) {
 		m.enterUntil(Resuming, since.Add(NoGapFor))
 		m.line(LineSeen, text, "")
@@ -89,7 +84,10 @@ func (m *machine) openTorn() {
 
 // mayStandStill gives a torn gang the time in which a training saves, and reports whether it is not over.
 func (m *machine) mayStandStill() bool {
-	text, _, since := m.tornUnheard()
+	text, at, since := m.tornUnheard()
+	if text != "" && at.After(m.w.TornSeen) {
+		m.w.TornSeen, m.changed = at, true
+	}
 	until := since.Add(NoGapFor)
 	if text == "" || m.w.Directory == "" || !m.now.Before(until) {
 		return false
@@ -99,12 +97,16 @@ func (m *machine) mayStandStill() bool {
 	return true
 }
 
+// newerThan is what a checkpoint of a torn gang has to be newer than to show that the training goes on. What a Pod saved at its end may be
+// complete only after the next one was made.
+func newerThan(since time.Time) time.Time { return since.Add(ResumeFor) }
+
 // lookForSave looks for a checkpoint that shows that the training goes on. For a torn gang that is any that is complete since, whatever
 // its step: somebody may have rewound the training.
 func (m *machine) lookForSave(why string) {
 	newer, until := m.lastTrouble(), m.now.Add(CheckFor)
-	if text, at, _ := m.tornUnheard(); text != "" {
-		newer, until = at, m.now.Add(ResumeFor)
+	if text, _, since := m.tornUnheard(); text != "" {
+		newer, until = newerThan(since), m.now.Add(ResumeFor)
 	}
 	m.inc().Deadline = until
 	m.decided("look for a new checkpoint", why)
@@ -113,7 +115,7 @@ func (m *machine) lookForSave(why string) {
 
 // counts says which checkpoints count in a look: those past a step, or any.
 func (w Workload) counts() (moreThan int64, every bool) {
-	if names, at, _ := w.torn(); w.phase() == Resuming && names != nil && w.unheardSince(at) {
+	if names, _, _ := w.torn(); w.phase() == Resuming && names != nil && w.Crew.Seen.IsZero() {
 		return 0, true
 	}
 	return w.verifyPast(), false
@@ -126,19 +128,20 @@ func (m *machine) foundNone(e Checked) {
 	case text == "":
 		m.drop(events.ActionVerify, "")
 		m.unproven("the slice is usable; there is no crew that tells of steps and no new checkpoint yet")
-	case e.None:
-		m.drop(events.ActionVerify, "")
-		m.leaveTorn(CodeNoCheckpoint, text+", and nothing was ever saved from which it could go on")
-	case !e.Stale || e.Saves == nil: // what is being written, or cannot be read, may be newer; and a former release does not look at all
+	case m.p.Unreadable != "", !e.None && (!e.Stale || e.Saves == nil):
+		// What is being written, or cannot be read, may be newer, and a former release does not look at all.
 		effect := m.effect(events.ActionVerify, "")
 		effect.Begun, effect.RequestID, effect.LastFailure = time.Time{}, "", e.Text
 		effect.Failures++
 		effect.Retry = m.now.Add(backoff(effect.Failures))
+	case e.None:
+		m.drop(events.ActionVerify, "")
+		m.leaveTorn(CodeNoCheckpoint, text+", and nothing was ever saved from which it could go on")
 	default:
 		m.drop(events.ActionVerify, "")
 		m.saves(e.Step, e.At, e.URI, e.Bytes)
 		every := m.savesEvery(e.Saves, at)
-		text += ", and no checkpoint is newer than that, " + events.Span(m.now.Sub(at)) + " ago"
+		text += ", and nothing was saved in the last " + events.Span(m.now.Sub(newerThan(since)))
 		m.savesNoMore(text, every, at, since.Add(max(NoGapFor, 2*every)))
 	}
 }
@@ -177,6 +180,10 @@ func (m *machine) savesNoMore(text string, every time.Duration, tear, until time
 		m.decided("wait for a new checkpoint until "+until.UTC().Format(time.RFC3339), "that is twice the longest time between two of its checkpoints")
 	case m.p.Hang != policy.HangRestart:
 		m.leaveTorn(CodeHangReport, text+", and "+hangReport)
+	case m.w.Crew.Unbound.After(tear):
+		m.leaveTorn(CodeHangReport, text+"; a crew speaks whose life is not known, and may tell of its steps")
+	case m.scattered():
+		m.leaveTorn(CodeKept, text+"; it trains in several "+m.w.Words().Slice+"s, which no one call replaces")
 	default:
 		m.standsStill(text, tear)
 	}
@@ -195,7 +202,7 @@ func (m *machine) unproven(why string) {
 	case m.w.Directory == "":
 		m.resumed(ByHealth, why+"; "+text+", and without a checkpoint directory nobody can tell whether it trains")
 	default:
-		m.leaveTorn(CodeOverdue, text+"; whether it saves could not be read: "+m.lastFailure())
+		m.leaveTorn(CodeOverdue, text+"; whether it saves is not known: "+m.lastFailure())
 	}
 }
 
@@ -208,6 +215,22 @@ func (m *machine) leaveTorn(c Code, text string) {
 	m.escalate(c, text, "look whether it trains; if it does not, delete it and create it again, or delete its "+m.w.Words().Worker+"s together")
 }
 
+// scattered reports whether the training has slices that no one call deletes. After the first of several calls a refusal of the next would
+// leave a part of it.
+func (m *machine) scattered() bool {
+	var first *Slot
+	for i := range m.w.Slices {
+		switch s := &m.w.Slices[i]; {
+		case s.IsReleased():
+		case first == nil:
+			first = s
+		case s.Group == "" || s.Group != first.Group || s.Zone != first.Zone:
+			return true
+		}
+	}
+	return false
+}
+
 // standsStill replaces every slice of a training that stands still since a tear: it needs all of them. What a person approved is about one
 // tear.
 func (m *machine) standsStill(text string, tear time.Time) {
@@ -216,6 +239,7 @@ func (m *machine) standsStill(text string, tear time.Time) {
 		in.Torn, in.Approved = tear, ""
 	}
 	in.StoodAt = m.now
+	m.stopped(tear)
 	if in.Cause == events.CauseUnknown {
 		in.Cause = events.CauseHang
 	}
@@ -256,7 +280,7 @@ func (m *machine) leaveStanding(why string) bool {
 		return false
 	}
 	deletes := func(effect Effect) bool { return effect.Action == events.ActionDelete }
-	called := func(effect Effect) bool { return deletes(effect) && !effect.Begun.IsZero() }
+	called := func(effect Effect) bool { return deletes(effect) && (effect.Maybe || !effect.Begun.IsZero()) }
 	goes := func(s Slot) bool { return s.ToReplace && (s.Condition == Gone || s.Condition == Deleting) }
 	if m.w.has(called) || slices.ContainsFunc(m.w.Slices, goes) {
 		return false
@@ -271,10 +295,13 @@ func (m *machine) leaveStanding(why string) bool {
 }
 
 // looksAgain looks once more for a new checkpoint before a training that stands still is replaced, where the last look is too long ago: a
-// person, a pause or a late message may have come between. It reports whether it does.
+// person, a pause or a late message may have come between. It does so too where the policy does not let it begin again any more: then the
+// look ends with a word to a person. It reports whether it looks.
 func (m *machine) looksAgain() bool {
 	at := m.w.Incident.StoodAt
-	if at.IsZero() || m.now.Sub(at) < SavedFor || !m.leaveStanding("what was seen "+events.Span(m.now.Sub(at))+" ago may have changed") {
+	may := m.level(policy.Restart)
+	allowed := m.p.Hang == policy.HangRestart && (may == policy.Yes || may == policy.Ask && m.w.Incident.Approved == events.ActionDelete)
+	if at.IsZero() || allowed && m.now.Sub(at) < SavedFor || !m.leaveStanding("what was decided "+events.Span(m.now.Sub(at))+" ago may have changed") {
 		return false
 	}
 	if m.phase() == Resuming {

@@ -49,6 +49,8 @@ type Workload struct {
 	Budgets  Budgets   `json:"budgets,omitzero"`
 	Progress Progress  `json:"progress,omitzero"`
 	Crew     Crew      `json:"crew,omitzero"`
+	// TornSeen is the last tear of a gang that an incident has looked at: when a worker was made anew while others ran on.
+	TornSeen time.Time `json:"torn_seen,omitzero"`
 	// Unbound are the lines of crews whose life is not known yet.
 	Unbound []Unbound `json:"unbound,omitempty"`
 	// LeaseDoubted is when the lease beside the checkpoints was found implausible; zero once Pitstop has written its own lease.

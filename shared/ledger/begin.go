@@ -77,6 +77,11 @@ func (a *Advancer) begin(ctx context.Context, e incident.Intended) (incident.Wor
 		}
 		return w, a.refuse(ctx, r.Pointer(), c, why)
 	}
+	if w.Incident != nil && !w.Incident.StoodAt.IsZero() { // the intent may ask for another look, which is no use while everything is paused
+		if err := a.paused(ctx, w, r); err != nil {
+			return w, err
+		}
+	}
 	e.Origin = a.origin()
 	w, mine, err := a.AdvanceChanged(ctx, w.ID, e)
 	if err != nil {
@@ -95,19 +100,27 @@ func (a *Advancer) begin(ctx context.Context, e incident.Intended) (incident.Wor
 	if w.Label != label {
 		return w, a.Hold(ctx, r, incident.CodeOvertaken, fmt.Sprintf("the label %s is now %q", events.LabelPolicy, w.Label), time.Time{})
 	}
-	pause, err := a.Ledger.Pause(ctx)
-	if err != nil {
+	if err := a.paused(ctx, w, r); err != nil {
 		return w, err
-	}
-	for _, held := range []*incident.Pause{pause, w.Pause} {
-		if held.Holds(a.Now()) {
-			return w, a.Hold(ctx, r, incident.CodePaused, "paused by "+held.By, held.Until)
-		}
 	}
 	if now := a.Now(); t.TooLate(now) {
 		return w, fault.Busy(fmt.Errorf("%s of %s was begun %s ago, so it is too late to call", r.Action, r.Workload, events.Span(now.Sub(t.Begun))))
 	}
 	return w, nil
+}
+
+// paused holds a call while a pause holds everything or its workload, and says so.
+func (a *Advancer) paused(ctx context.Context, w incident.Workload, r events.Request) error {
+	pause, err := a.Ledger.Pause(ctx)
+	if err != nil {
+		return err
+	}
+	for _, held := range []*incident.Pause{pause, w.Pause} {
+		if held.Holds(a.Now()) {
+			return a.Hold(ctx, r, incident.CodePaused, "paused by "+held.By, held.Until)
+		}
+	}
+	return nil
 }
 
 func underWay(r events.Request, begun time.Time) error {

@@ -513,7 +513,10 @@ const tornAfter = time.Minute
 func torn(pods []Pod) (at time.Time) {
 	var first, last time.Time
 	for _, p := range pods {
-		if p.ended() || p.Deleted != nil {
+		switch {
+		case p.Status.Phase == "Succeeded":
+			return time.Time{} // its work is complete, and the others may be about to end too
+		case p.ended(), p.Deleted != nil:
 			continue
 		}
 		if s := p.runs(); !s.IsZero() && (first.IsZero() || s.Before(first)) {
