@@ -199,9 +199,9 @@ type Answered struct {
 	// Operation names the provider's operation that carries the call on; empty when the call did everything.
 	Operation string
 	Failure   *Failure
-	// NoCall says that this answers no call. Where an effect makes several calls, by resource or by part, Failed are the calls that
-	// failed, NotMade those that were not made after that, and LeftOut those that this delivery did not make, because an earlier one may
-	// have made them. Where Failed names any, the others did not fail.
+	// NoCall says that this answers no call. An effect may make several calls, by resource or by part. Failed are those that failed, and
+	// where it names any, the others did not fail. NotMade are those that were not made after that. LeftOut are those that this delivery
+	// did not make: an earlier one may have made them.
 	NoCall           NoCall
 	Failed           map[string]Code
 	NotMade, LeftOut []string

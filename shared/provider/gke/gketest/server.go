@@ -1,7 +1,8 @@
-// Package gketest is the API server of a GKE cluster in one process: an http.Handler with the objects that a training on TPUs has
-// (Jobs, JobSets, Pods, Nodes, Services, Namespaces, Slices of TPU7x, ProvisioningRequests, Workloads of Kueue, quotas of how many Jobs there may be), and with what happens to them. Pods are placed and run, Jobs and
-// JobSets follow their failure policies, nodes are lost, and what owns is deleted with what it owns. A Slice, a ProvisioningRequest and a Workload stay what their
-// callers write. Objects live in memory and on a given clock. It is for tests, replays and simulations, never for production.
+// Package gketest is the API server of a GKE cluster in one process: an http.Handler with the objects of a training on TPUs. These are
+// Jobs, JobSets, Pods, Nodes, Services, Namespaces, Slices of TPU7x, ProvisioningRequests, Workloads of Kueue, and quotas of how many Jobs
+// there may be. Pods are placed and run, Jobs and JobSets follow their failure policies, and nodes are lost. What owns is deleted with
+// what it owns. A Slice, a ProvisioningRequest and a Workload stay what their callers write. Objects live in memory and on a given clock.
+// It is for tests, replays and simulations, never for production.
 //
 // It knows what Kubernetes 1.36 and JobSet 0.12 do, as far as somebody who watches such trainings sees it. There is no watch, no
 // admission policy, no strategic merge patch, no dry run but of a creation, and no right of a user; a refusal for lack of a right is a Fault. A server is
@@ -43,7 +44,7 @@ type Config struct {
 
 // Timing is how long things take. Zero means the duration in DefaultTiming; a negative duration takes no time.
 type Timing struct {
-	// Start is how long a Pod that has a machine takes to be ready, and Stop how long one that is asked to end takes, if its grace
+	// Start is how long a Pod takes to be ready once it has a machine. Stop is how long one takes to end that is asked to, if its grace
 	// is not over before.
 	Start, Stop time.Duration
 	// Missed is how long a node may be silent until it counts as unreachable; Evict is how long its Pods stay after that.
