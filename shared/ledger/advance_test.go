@@ -49,6 +49,7 @@ func advancing(t *testing.T, s store) {
 		{"a request that is current begins with its intent saved", begins},
 		{"a request that is not current is refused and writes nothing", refusesStale},
 		{"a pause holds, with the reason stored", holdsOnPause},
+		{"a pause asks for no other look at what stands still", looksNotWhilePaused},
 		{"an unreadable policy holds", holdsOnPolicy},
 		{"a policy that was tightened ends the request", forbids},
 		{"a label that was changed before the intent was saved holds", holdsOnLabel},
@@ -487,6 +488,23 @@ func holdsOnPause(t *testing.T, l *loop) {
 	wantIgnored(t, err, "paused by ann@example.com")
 	if w, _ := l.mustLoad(t, workload); !strings.Contains(w.Incident.Held, "paused by ann@example.com") {
 		t.Errorf("the incident is held by %q, want the pause", w.Incident.Held)
+	}
+}
+
+// looksNotWhilePaused: an intent may lead to another look, and each look would be told anew.
+func looksNotWhilePaused(t *testing.T, l *loop) {
+	r := l.requested(t)
+	w, rev := l.mustLoad(t, workload)
+	w.Incident.StoodAt = l.now.Add(-time.Hour)
+	l.mustSave(t, w, rev)
+	if err := l.SetPause(t.Context(), &incident.Pause{By: "ann@example.com", At: l.now}); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err := l.BeginDestructive(t.Context(), r, l.now, "us-west4-a", l.limits)
+	wantIgnored(t, err, "paused by ann@example.com")
+	w, _ = l.mustLoad(t, workload)
+	if w.Incident.Phase != incident.PhaseDeleting || len(w.Effects) != 1 || w.Effects[0].Action != events.ActionDelete {
+		t.Errorf("in %s, with %+v, want the deletion to wait", w.Incident.Phase, w.Effects)
 	}
 }
 
