@@ -104,7 +104,7 @@ func (busyError) Error() string {
 
 // lockFolder makes a folder and takes its lock, which goes with the process.
 func lockFolder(dir string) (unlock func(), err error) {
-	for range 10 { // the crew before this one may be taking it away
+	for range 100 { // crews before this one may be taking it away, one after the other
 		if err = os.MkdirAll(dir, 0o700); err != nil {
 			continue
 		}
