@@ -60,6 +60,9 @@ type gang struct {
 	befell []happened
 	// causes are why Google took its machines.
 	causes []cause
+	// on are the machines with Pods of it, and left is when it was on each of the others last.
+	on   []string
+	left map[string]time.Time
 }
 
 // act is what somebody did with a Job or JobSet.
@@ -74,7 +77,7 @@ func (c *Checks) watchJobs() {
 	for _, g := range c.Gangs() {
 		one := &gang{
 			Gang: g, failed: map[string]time.Time{}, complete: map[string]time.Time{}, done: map[string]time.Time{},
-			crashed: map[string]time.Time{}, planned: map[time.Time]time.Time{},
+			crashed: map[string]time.Time{}, planned: map[time.Time]time.Time{}, left: map[string]time.Time{},
 		}
 		c.jobs.of[g.Workload()] = append(c.jobs.of[g.Workload()], one)
 		if g.Secret != "" && !slices.Contains(c.jobs.secrets, g.Secret) {
@@ -105,21 +108,41 @@ func (c *Checks) Befell(what string, g *world.Gang) {
 	r.happened = append(r.happened, happened{c.Clock.Now(), what})
 }
 
-// machineTaken takes note of why Google took a machine away, for all slices that have Pods there.
+// machineTaken takes note of why Google took a machine away, for all slices that have Pods there, or had some until shortly before.
 func (c *Checks) machineTaken(cl *world.Cluster, machine string, why events.Cause) {
 	for _, g := range cl.Gangs() {
 		one := c.gangOf(g)
 		if why == events.CauseEnd && strings.Contains(machine, "-"+g.JobConfig.Pool+"-") {
 			one.ends = c.Clock.Now()
 		}
-		if slices.Contains(cl.Machines(g), machine) {
+		there := slices.Contains(cl.Machines(g), machine)
+		if there || one.hasLeft(machine, c.Clock.Now()) {
 			one.causes = append(one.causes, cause{at: c.Clock.Now(), cause: why})
-			if why == events.CauseEnd {
-				c.Befell("machine ended as planned", g)
-			}
+		}
+		if there && why == events.CauseEnd {
+			c.Befell("machine ended as planned", g)
 		}
 	}
 }
+
+// follows takes note of the machines that it is on now.
+func (g *gang) follows(on []string, now time.Time) {
+	for _, m := range g.on {
+		g.left[m] = now
+	}
+	g.on = on
+}
+
+// hasLeft reports whether the last Pod of it on a machine ended so shortly before now that the machine may have ended it: Google says a
+// while before that it takes a machine back, and the kubelet ends its Pods first.
+// https://cloud.google.com/kubernetes-engine/docs/concepts/spot-vms#termination-graceful-shutdown
+func (g *gang) hasLeft(machine string, now time.Time) bool {
+	at, was := g.left[machine]
+	return slices.Contains(g.on, machine) || was && now.Sub(at) <= leavesFirst
+}
+
+// leavesFirst is how long before its machine a Pod may end because of it.
+const leavesFirst = 30 * time.Second
 
 // acted takes note of what somebody does with a Job or JobSet.
 func (c *Checks) acted(cl *world.Cluster, j world.JobConfig, what, by string) {
@@ -151,6 +174,7 @@ func (c *Checks) changedIn(cl *world.Cluster) {
 	now := c.Clock.Now()
 	for _, g := range cl.Gangs() {
 		one, job := c.gangOf(g), g.Job()
+		one.follows(cl.Machines(g), now)
 		if waits := cl.Unplaced(g); !waits {
 			one.unplaced = time.Time{}
 		} else if one.unplaced.IsZero() {
@@ -527,7 +551,9 @@ func (c *Checks) strucks(w incident.Workload, in *incident.Incident) map[events.
 			if strings.HasPrefix(h.what, "machine silent") {
 				until = until.Add(longestSilence)
 			}
-			lost = lost || until.After(from) && !slices.Contains([]string{"Pod fails", "training in a Job crashes"}, h.what)
+			failed := h.what == podFails // its Job may be gone by the end of the moment, and the Pod with it
+			lost = lost || until.After(from) && !failed && h.what != "training in a Job crashes"
+			all[events.CauseCrash] = all[events.CauseCrash] || failed && h.at.After(from)
 			if h.at.After(from) && strings.HasPrefix(h.what, "machine broken") {
 				all[events.CauseHostError] = true
 			}
@@ -561,6 +587,9 @@ func (c *Checks) strucks(w incident.Workload, in *incident.Incident) map[events.
 	}
 	return all
 }
+
+// podFails is that a Pod ends with an error.
+const podFails = "Pod fails"
 
 // longestSilence is how long a machine is silent at most.
 const longestSilence = 3 * time.Hour

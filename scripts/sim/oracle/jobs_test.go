@@ -6,6 +6,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/sim/clock"
+	"pitstop.internal/scripts/sim/faults"
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/checkpoint/buckettest"
 	"pitstop.internal/shared/incident"
@@ -78,6 +79,57 @@ func TestAnEndThatWasAnnouncedIsNear(t *testing.T) {
 		if got := g.endsNear(from.Add(c.from), from.Add(c.now)); got != c.want {
 			t.Errorf("%s: near is %v", name, got)
 		}
+	}
+}
+
+// TestAMachineMayEndAPodBeforeItIsTaken, where the Pod has left it shortly before.
+func TestAMachineMayEndAPodBeforeItIsTaken(t *testing.T) {
+	for name, c := range map[string]struct {
+		machine string
+		after   time.Duration
+		want    bool
+	}{
+		"the Pod is on it":          {"next", time.Hour, true},
+		"it ended seconds before":   {"former", 16 * time.Second, true},
+		"it ended a while before":   {"former", time.Minute, false},
+		"it was never on this one":  {"other", time.Second, false},
+		"it has left, and is again": {"back", time.Hour, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, g, now := trainsInPods()
+			g.left = map[string]time.Time{}
+			g.follows([]string{"former", "back"}, now.Now())
+			pass(now, time.Hour)
+			g.follows([]string{"next", "back"}, now.Now())
+			pass(now, c.after)
+			if got := g.hasLeft(c.machine, now.Now()); got != c.want {
+				t.Errorf("%s counts as its machine is %v", c.machine, got)
+			}
+		})
+	}
+}
+
+// TestAPodThatFailsIsACrash, though its Job may be gone before anybody sees it as failed, and no machine explains it.
+func TestAPodThatFailsIsACrash(t *testing.T) {
+	for name, c := range map[string]struct {
+		what  string
+		since time.Duration
+		want  bool
+	}{
+		"it fails before the incident":      {podFails, 10 * time.Minute, true},
+		"it failed long before":             {podFails, 24 * time.Hour, false},
+		"the training under the crew fails": {"training in a Job crashes", 10 * time.Minute, false}, // the training itself says when
+	} {
+		t.Run(name, func(t *testing.T) {
+			checks, g, now := trainsInPods()
+			checks.releases = faults.NewReleases()
+			g.befell = []happened{{now.Now(), c.what}}
+			pass(now, c.since)
+			all := checks.strucks(incident.Workload{ID: "demo/set"}, &incident.Incident{Opened: now.Now()})
+			if all[events.CauseCrash] != c.want || all[events.CauseUnknown] != c.want || all[events.CausePreemption] {
+				t.Errorf("what struck it is %v", all)
+			}
+		})
 	}
 }
 
