@@ -6,10 +6,10 @@ import (
 )
 
 // complete takes the provider's word that the work of every slice is complete: the training is finished, and nothing is missing once
-// its slices are gone.
+// its slices are gone. What is left to its owner need not be done, unless others of its group are waited for: a group is done as a whole.
 func (m *machine) complete() {
 	c := &m.w.Crew
-	waited := func(s Slot) bool { return !s.IsReleased() }
+	waited := func(s Slot) bool { return !s.IsReleased() || len(m.othersInGroup(&s)) > 0 }
 	if c.Finished || !slices.ContainsFunc(m.w.Slices, waited) ||
 		slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return waited(s) && s.Condition != Done }) {
 		return

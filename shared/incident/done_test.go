@@ -47,6 +47,41 @@ func TestDoneIsTheEndOfTheTraining(t *testing.T) {
 	}
 }
 
+// TestAGroupIsDoneAsAWhole: a JobSet that its owner deletes while one of its Jobs is complete, and another still waits for its machines, has
+// not done its work. A slice of another group is no part of it.
+func TestAGroupIsDoneAsAWhole(t *testing.T) {
+	for name, c := range map[string]struct {
+		group string
+		want  bool
+	}{
+		"the same group": {"set", false},
+		"another one":    {"other", true},
+		"none":           {"", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := quiet(false)
+			second := w.Slices[0]
+			second.Name += "-1"
+			second.Used, second.Condition, second.NeverUsable = time.Time{}, incident.Creating, true
+			w.Slices = append(w.Slices, second)
+			now := start
+			read := func(slice int, group string, c incident.Condition) {
+				now = now.Add(time.Minute)
+				e := found(w, c, string(c), now)
+				e.Slice, e.Facts.Group = w.Slices[slice].Name, group
+				w, _, _ = incident.Advance(policies["everything"], w, e, now)
+			}
+			read(0, "set", incident.Ready)
+			read(1, c.group, incident.Creating)
+			read(0, "set", incident.Done)
+			read(1, c.group, incident.Gone)
+			if s := w.Slices[1]; !s.IsReleased() || w.Crew.Finished != c.want || w.Incident != nil {
+				t.Errorf("what came to nothing is released: %t; the training is finished: %t; the incident: %v", s.IsReleased(), w.Crew.Finished, w.Incident)
+			}
+		})
+	}
+}
+
 // TestDoneEndsAnIncident: what is done needs nobody any more.
 func TestDoneEndsAnIncident(t *testing.T) {
 	for name, c := range map[string]struct {
