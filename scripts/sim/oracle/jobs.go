@@ -38,6 +38,11 @@ type gang struct {
 	// failed and complete are since when each life, by the UID of its Job, is so for good. Done is since when the Job alone is complete:
 	// its JobSet may make it anew for another one that fails.
 	failed, complete, done map[string]time.Time
+	// over says that its JobSet has failed for good, and wasOver is when it had last. Its Job may be gone by then, or never have been made.
+	// Lived are the UIDs of its last Job and of the JobSet that made that one.
+	over    bool
+	wasOver time.Time
+	lived   struct{ job, set string }
 	// absent is since when no Job of its name is there; zero while one is. wasAbsent is when none was there last.
 	absent, wasAbsent time.Time
 	// usable is since when the present life can train, zero where it cannot; used is when one could last. Downs are all the times at which
@@ -181,6 +186,7 @@ func (c *Checks) changedIn(cl *world.Cluster) {
 			one.unplaced = now
 			c.mustHear(one, now)
 		}
+		c.setEnded(one, now)
 		if job == nil {
 			if !one.usable.IsZero() {
 				one.isDown(now)
@@ -220,6 +226,33 @@ func (c *Checks) changedIn(cl *world.Cluster) {
 			c.mustKnow(one, job.UID, now)
 		}
 	}
+}
+
+// setEnded follows whether the JobSet of a slice has failed for good. Its controller then deletes the Jobs that have not ended: the life of
+// such a one has failed with it, though nobody may have seen the Job since.
+func (c *Checks) setEnded(g *gang, now time.Time) {
+	set := g.Set()
+	over := set != nil && has(set.Status.Conditions, "Failed")
+	if over && !g.over && g.Job() == nil {
+		if g.lived.set == set.UID {
+			g.failed[g.lived.job] = now
+		}
+		c.mustKnow(g, g.lived.job, now)
+	}
+	if over || g.over {
+		g.wasOver = now
+	}
+	if g.over = over; set != nil && g.Job() != nil {
+		g.lived.job, g.lived.set = g.Job().UID, set.UID
+	}
+}
+
+// isLost reports whether a life has failed for good: that of its Job, or with no ID what was to come of its JobSet.
+func (g *gang) isLost(life string, now time.Time) bool {
+	if life == "" {
+		return g.over || !g.wasOver.IsZero() && now.Sub(g.wasOver) <= latelyRead
+	}
+	return !g.failed[life].IsZero()
 }
 
 // isDown takes note that a slice that was usable is so no more.
@@ -295,7 +328,8 @@ func (c *Checks) mustKnow(g *gang, uid string, failed time.Time) {
 			return
 		}
 		expired := s.Condition == incident.Gone && !g.absent.IsZero()
-		if s.Incarnation.ID != uid || s.Condition != incident.Lost && !expired {
+		unseen := g.over && g.Job() == nil // nobody can read a Job that went with its JobSet
+		if s.Incarnation.ID != uid && !unseen || s.Condition != incident.Lost && !expired {
 			c.Violated("no trouble untold", workload, "%s has failed for good at %s, and the document has it as %s in its life %s", g.Slice, failed.UTC().Format(time.DateTime), s.Condition, s.Incarnation.ID)
 			return
 		}
@@ -319,7 +353,7 @@ func (c *Checks) jobMoved(r *record, before, after incident.Workload) {
 		if old := before.Slice(s.Name); old != nil {
 			was = *old
 		}
-		if s.Condition != was.Condition || !s.Incarnation.Same(was.Incarnation) || s.IsReleased() != was.IsReleased() {
+		if s.Condition != was.Condition || s.Incarnation.ID != was.Incarnation.ID || s.IsReleased() != was.IsReleased() {
 			c.rightJob(after, s, was)
 		}
 		c.rightCrew(after, s, was)
@@ -365,10 +399,10 @@ func (c *Checks) rightJob(w incident.Workload, s, was incident.Slot) {
 		return
 	}
 	g, now := c.gangs(w.ID)[i], c.Clock.Now()
-	fresh := s.Condition != was.Condition || !s.Incarnation.Same(was.Incarnation)
+	fresh := s.Condition != was.Condition || s.Incarnation.ID != was.Incarnation.ID
 	switch id := s.Incarnation.ID; {
 	case !fresh:
-	case s.Condition == incident.Lost && g.failed[id].IsZero():
+	case s.Condition == incident.Lost && !g.isLost(id, now):
 		c.Violated(ruleTruth, w.ID, "%s is called lost in its life %s, and its Job has not failed for good", s.Name, id)
 	case s.Condition == incident.Stopped && !g.suspendedSince(s.Incarnation.Created):
 		c.Violated(ruleTruth, w.ID, "%s is called stopped, and no owner has suspended it", s.Name)

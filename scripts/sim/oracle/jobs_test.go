@@ -178,3 +178,27 @@ func TestAStepOfAJobCountsInTheLifeThatIsKnown(t *testing.T) {
 		})
 	}
 }
+
+// TestALifeIsLostWithItsJobSet: the controller deletes the Jobs that have not ended when their JobSet fails. What was to come of that JobSet
+// has no life yet, and is lost only as long as nobody has made the JobSet anew.
+func TestALifeIsLostWithItsJobSet(t *testing.T) {
+	now := time.Date(2026, 1, 21, 19, 50, 0, 0, time.UTC)
+	lost := map[string]time.Time{"a": now.Add(-time.Hour)}
+	for name, c := range map[string]struct {
+		gang gang
+		life string
+		want bool
+	}{
+		"its Job has failed":                    {gang{failed: lost}, "a", true},
+		"another Job of its name has":           {gang{failed: lost}, "b", false},
+		"another Job had before the JobSet did": {gang{failed: lost, over: true, wasOver: now}, "b", false},
+		"it was to come":                        {gang{over: true, wasOver: now.Add(-time.Hour)}, "", true},
+		"a reading is as old as that":           {gang{wasOver: now.Add(-latelyRead)}, "", true},
+		"the JobSet has been made anew since":   {gang{wasOver: now.Add(-latelyRead - 1)}, "", false},
+		"its JobSet has never failed":           {gang{failed: lost}, "", false},
+	} {
+		if got := c.gang.isLost(c.life, now); got != c.want {
+			t.Errorf("%s: lost is %v", name, got)
+		}
+	}
+}

@@ -187,6 +187,7 @@ func (w *World) saved(function string, s ledger.Step) {
 func (w *World) tellReadings(base Line, before, after incident.Workload) {
 	for _, s := range after.Slices {
 		old := before.Slice(s.Name)
+		same := old != nil && (old.Incarnation.Same(s.Incarnation) || !old.Incarnation.Known() && !s.Incarnation.Known())
 		l := base
 		l.Kind, l.Simulated = Reading, true
 		switch {
@@ -194,12 +195,12 @@ func (w *World) tellReadings(base Line, before, after incident.Workload) {
 			l.Text = fmt.Sprintf("%s %s is %s", after.Words().Slice, s.Name, s.State)
 			l.Reason = fmt.Sprintf("first seen: %s in %s, incarnation %s", s.Accelerator, s.Zone, s.Incarnation)
 			l.Routine = after.Incident == nil
-		case old.Condition == s.Condition && old.Incarnation.Same(s.Incarnation):
+		case old.Condition == s.Condition && same:
 			continue
 		default:
 			l.Text = fmt.Sprintf("%s %s is %s", after.Words().Slice, s.Name, s.State)
 			l.Routine = s.Condition == incident.Deleting || s.Condition == incident.Creating
-			if !old.Incarnation.Same(s.Incarnation) {
+			if !same {
 				l.Reason = fmt.Sprintf("incarnation %s in %s", s.Incarnation, s.Zone)
 			}
 		}

@@ -338,6 +338,13 @@ func theJobSets() map[string]func(scene) {
 				s.t.Errorf("%v", r["status"])
 			}
 		},
+		"JobSet: when it has failed, the Job that failed stays, and the others go": func(s scene) {
+			s.machines(4)
+			s.ends(begun(s, 2, nil, nil)["0"], 1)
+			s.becomes(s.jobSets()+"/set", "Failed")
+			s.until("the other Job is gone", func() bool { return s.gone(s.jobs() + "/set-slice-1") })
+			s.stays("nothing is made anew", func() bool { return s.gone(s.jobs()+"/set-slice-1") && !s.gone(s.jobs()+"/set-slice-0") })
+		},
 		"JobSet: without a policy one failure is its end": func(s scene) {
 			s.machines(2)
 			s.ends(begun(s, 1, nil, nil)["0"], 1)

@@ -64,7 +64,11 @@ func (s *Server) syncJobSet(set object) {
 			s.touch(set)
 		}
 	}()
-	if isDeleting(set) || holds(set, "Completed") || holds(set, "Failed") {
+	if isDeleting(set) {
+		return
+	}
+	if holds(set, "Completed") || holds(set, "Failed") {
+		s.endJobs(set)
 		return
 	}
 	attempt := strconv.Itoa(number(set, 0, "status", "restarts"))
@@ -96,6 +100,15 @@ func (s *Server) syncJobSet(set object) {
 		s.makeJobs(set, attempt)
 	}
 	s.sumJobs(set)
+}
+
+// endJobs deletes the Jobs that have not ended when their JobSet has.
+func (s *Server) endJobs(set object) {
+	for _, o := range s.dependents(uidOf(set)) {
+		if s.resourceOf(o) == jobs && !isDeleting(o) && !holds(o, "Complete") && !holds(o, "Failed") {
+			s.remove(jobs, o, "Foreground", -1)
+		}
+	}
 }
 
 func replicas(set object) (n int) {
