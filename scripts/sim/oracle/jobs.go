@@ -121,7 +121,7 @@ func (c *Checks) machineTaken(cl *world.Cluster, machine string, why events.Caus
 			one.ends = c.Clock.Now()
 		}
 		there := slices.Contains(cl.Machines(g), machine)
-		if there || one.hasLeft(machine, c.Clock.Now()) {
+		if there || one.mayHaveEnded(machine, why, c.Clock.Now()) {
 			one.causes = append(one.causes, cause{at: c.Clock.Now(), cause: why})
 		}
 		if there && why == events.CauseEnd {
@@ -138,16 +138,16 @@ func (g *gang) follows(on []string, now time.Time) {
 	g.on = on
 }
 
-// hasLeft reports whether the last Pod of it on a machine ended so shortly before now that the machine may have ended it: Google says a
-// while before that it takes a machine back, and the kubelet ends its Pods first.
-// https://cloud.google.com/kubernetes-engine/docs/concepts/spot-vms#termination-graceful-shutdown
-func (g *gang) hasLeft(machine string, now time.Time) bool {
+// mayHaveEnded reports whether the loss of a machine may have ended a Pod of it: the Pod is there, or it ended shortly before Google took a
+// Spot machine back. Google says that up to 120 s before, and the kubelet ends the Pods then.
+// https://cloud.google.com/kubernetes-engine/docs/concepts/spot-vms
+func (g *gang) mayHaveEnded(machine string, why events.Cause, now time.Time) bool {
 	at, was := g.left[machine]
-	return slices.Contains(g.on, machine) || was && now.Sub(at) <= leavesFirst
+	return slices.Contains(g.on, machine) || was && why == events.CausePreemption && now.Sub(at) <= longestNotice
 }
 
-// leavesFirst is how long before its machine a Pod may end because of it.
-const leavesFirst = 30 * time.Second
+// longestNotice is how long before Google takes a Spot machine back it says so at most.
+const longestNotice = 2 * time.Minute
 
 // acted takes note of what somebody does with a Job or JobSet.
 func (c *Checks) acted(cl *world.Cluster, j world.JobConfig, what, by string) {

@@ -82,28 +82,32 @@ func TestAnEndThatWasAnnouncedIsNear(t *testing.T) {
 	}
 }
 
-// TestAMachineMayEndAPodBeforeItIsTaken, where the Pod has left it shortly before.
+// TestAMachineMayEndAPodBeforeItIsTaken, where Google says so before: it does of Spot machines that it takes back.
 func TestAMachineMayEndAPodBeforeItIsTaken(t *testing.T) {
 	for name, c := range map[string]struct {
 		machine string
+		why     events.Cause
 		after   time.Duration
 		want    bool
 	}{
-		"the Pod is on it":          {"next", time.Hour, true},
-		"it ended seconds before":   {"former", 16 * time.Second, true},
-		"it ended a while before":   {"former", time.Minute, false},
-		"it was never on this one":  {"other", time.Second, false},
-		"it has left, and is again": {"back", time.Hour, true},
+		"the Pod is on it":                      {"next", events.CauseHostError, time.Hour, true},
+		"it ended within the longest notice":    {"former", events.CausePreemption, 80 * time.Second, true},
+		"it ended before that":                  {"former", events.CausePreemption, 3 * time.Minute, false},
+		"it ended, and nobody says host errors": {"former", events.CauseHostError, 16 * time.Second, false},
+		"it was never on this one":              {"other", events.CausePreemption, time.Second, false},
+		"it is on it again":                     {"back", events.CausePreemption, time.Hour, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, g, now := trainsInPods()
 			g.left = map[string]time.Time{}
+			g.follows([]string{"former"}, now.Now())
 			g.follows([]string{"former", "back"}, now.Now())
+			g.follows([]string{"former"}, now.Now())
 			pass(now, time.Hour)
 			g.follows([]string{"next", "back"}, now.Now())
 			pass(now, c.after)
-			if got := g.hasLeft(c.machine, now.Now()); got != c.want {
-				t.Errorf("%s counts as its machine is %v", c.machine, got)
+			if got := g.mayHaveEnded(c.machine, c.why, now.Now()); got != c.want {
+				t.Errorf("%s may have ended its Pod is %v", c.machine, got)
 			}
 		})
 	}
