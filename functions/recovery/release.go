@@ -144,8 +144,11 @@ func (h handler) unlease(ctx context.Context, w incident.Workload, r events.Reco
 		})
 	})
 	l.Incident, l.Epoch, l.Written, l.By = r.Incident, r.Epoch, h.Fleet.Now(), ours
-	if err := checkpoint.ReplaceLease(ctx, h.Store, r.Directory, l, over); err != nil {
+	switch err := checkpoint.ReplaceLease(ctx, h.Store, r.Directory, l, over); {
+	case errors.Is(err, checkpoint.ErrOvertaken):
 		return h.fails(ctx, r, incident.Uncalled, fleet.DirectoryFailure(err))
+	case err != nil: // it may have been written, and the answer lost
+		return h.fails(ctx, r, "", fleet.DirectoryFailure(err))
 	}
 	return h.answer(ctx, r, "", "the lease does not name "+r.Slice+" any more", nil)
 }
@@ -178,7 +181,7 @@ func (h handler) unreleased(ctx context.Context, r events.RecoveryRequested, why
 	return h.fails(ctx, r, incident.Unbegun, &incident.Failure{Class: incident.NotInState, Code: incident.CodeNotReleased, Message: why})
 }
 
-// fails stores why a call was not made.
+// fails stores why a call was not made, or failed.
 func (h handler) fails(ctx context.Context, r events.RecoveryRequested, how incident.NoCall, f *incident.Failure) error {
 	_, err := h.Fleet.Advancer.Conclude(ctx, incident.Answered{Request: r.Request, NoCall: how, Text: r.Slice + " is left to hang", Failure: f})
 	return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -347,6 +348,20 @@ func TestTheLeaseIsReadAgainBeforeAPodIsEnded(t *testing.T) {
 		if len(b.cluster.released) != c.released {
 			t.Errorf("%s: %d are released, want %d: %+v", name, len(b.cluster.released), c.released, b.Workload(workload).Incident.Timeline)
 		}
+	}
+}
+
+// TestALostAnswerLeavesTheCallInTheRecord: a lease that may have been written counts as called, and is looked at again.
+func TestALostAnswerLeavesTheCallInTheRecord(t *testing.T) {
+	b := toRelease(t)
+	b.Storage.Inject(buckettest.Fault{Method: buckettest.MethodInsert, LoseAnswer: true})
+	b.Storage.OnChange(func(string, string, bool) {
+		b.Storage.Inject(buckettest.Fault{Method: buckettest.MethodGet, Status: 503, Times: 1000})
+	})
+	b.Want(b.deliver(), fleettest.Handled)
+	i := slices.IndexFunc(b.Workload(workload).Incident.Calls, func(c incident.Call) bool { return c.Method == "storage.objects.create" })
+	if calls := b.Workload(workload).Incident.Calls; i < 0 || calls[i].NotMade {
+		t.Errorf("the lease was written, and the record says %+v", calls)
 	}
 }
 
