@@ -1,8 +1,8 @@
 // Package gketest is the API server of a GKE cluster in one process: an http.Handler with the objects of a training on TPUs. These are
-// Jobs, JobSets, Pods, Nodes, Services, Namespaces, Slices of TPU7x, ProvisioningRequests, Workloads of Kueue, and quotas of how many Jobs
-// there may be. Pods are placed and run, Jobs and JobSets follow their failure policies, and nodes are lost. What owns is deleted with
-// what it owns. A Slice, a ProvisioningRequest and a Workload stay what their callers write. Objects live in memory and on a given clock.
-// It is for tests, replays and simulations, never for production.
+// Jobs, JobSets, Pods, Nodes, Services, Namespaces, Slices of TPU7x, ProvisioningRequests with their PodTemplates, Workloads of Kueue, and
+// quotas of how many Jobs there may be. Pods are placed and run, Jobs and JobSets follow their failure policies, and nodes are lost. What owns
+// is deleted with what it owns. A Slice, a ProvisioningRequest, a PodTemplate and a Workload stay what their callers write. Objects live in
+// memory and on a given clock. It is for tests, replays and simulations, never for production.
 //
 // It knows what Kubernetes 1.36 and JobSet 0.12 do, as far as somebody who watches such trainings sees it. There is no watch, no
 // admission policy, no strategic merge patch, no dry run but of a creation, and no right of a user; a refusal for lack of a right is a Fault. A server is
@@ -107,6 +107,7 @@ var (
 	nodes      = resource{"", "v1", "nodes", "Node", false, false}
 	pods       = resource{"", "v1", "pods", "Pod", true, false}
 	services   = resource{"", "v1", "services", "Service", true, false}
+	templates  = resource{"", "v1", "podtemplates", "PodTemplate", true, false}
 	jobs       = resource{"batch", "v1", "jobs", "Job", true, false}
 	jobSets    = resource{"jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet", true, true}
 	tpuSlices  = resource{"accelerator.gke.io", "v1beta1", "slices", "Slice", false, true}
@@ -114,7 +115,7 @@ var (
 	requests   = resource{"autoscaling.x-k8s.io", "v1", "provisioningrequests", "ProvisioningRequest", true, true}
 	workloads  = resource{"kueue.x-k8s.io", "v1beta2", "workloads", "Workload", true, true}
 
-	resources = []resource{namespaces, nodes, pods, services, quotas, jobs, jobSets, tpuSlices, requests, workloads}
+	resources = []resource{namespaces, nodes, pods, services, templates, quotas, jobs, jobSets, tpuSlices, requests, workloads}
 )
 
 // Server is the API server of one cluster.

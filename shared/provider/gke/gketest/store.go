@@ -136,7 +136,7 @@ func (s *Server) admit(r resource, o object) *refusal {
 			put(o, 30, "spec", "terminationGracePeriodSeconds")
 		}
 		put(o, "Pending", "status", "phase")
-	case namespaces, nodes, services, quotas, tpuSlices, requests, workloads:
+	case namespaces, nodes, services, templates, quotas, tpuSlices, requests, workloads:
 	}
 	return nil
 }
@@ -291,7 +291,7 @@ func (s *Server) mayChange(r resource, old, n object) *refusal {
 			no.message = fmt.Sprintf("Pod %q is invalid: spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`", nameOf(old))
 			return no
 		}
-	case namespaces, nodes, services, quotas, tpuSlices, requests, workloads:
+	case namespaces, nodes, services, templates, quotas, tpuSlices, requests, workloads:
 	}
 	return nil
 }
