@@ -32,7 +32,7 @@ type Sweep struct {
 	At time.Time
 	// Found are those of the zones and clusters that could be read.
 	Found map[string][]provider.Leftover
-	// Unread are the scopes of these that could not be read, and Zones all zones and clusters that there are. Where nothing could be
+	// Unread are the scopes, or parts, of these that could not be read, and Zones all zones and clusters that there are. Where nothing could be
 	// read, what was found before counts on.
 	Unread, Zones []string
 }
@@ -86,14 +86,14 @@ func (s Sweep) after(zone string, before []provider.Leftover) (all []provider.Le
 		return before
 	}
 	for _, o := range before {
-		if slices.Contains(s.Unread, o.Zone) {
+		if o.Unread(s.Unread) {
 			all = append(all, o)
 		}
 	}
 	for _, o := range found {
 		o.Since, o.Seen = s.At, s.At
 		same := func(b provider.Leftover) bool { return b.Kind == o.Kind && b.Zone == o.Zone && b.Name == o.Name }
-		if i := slices.IndexFunc(before, same); i >= 0 && s.At.Sub(before[i].Seen) <= sweptAgain {
+		if i := slices.IndexFunc(before, same); i >= 0 && s.At.Sub(before[i].Seen) <= sweptAgain && !o.Made.After(before[i].Since) {
 			o.Since = before[i].Since
 		}
 		all = append(all, o)

@@ -85,7 +85,8 @@ func TestLeftoversAreThoseOfTheLastSweep(t *testing.T) {
 	s.sweep(minutes, "a", found{"z": nil}, nil, []string{"z"})
 }
 
-// TestSomethingIsLeftOverSinceASweepFoundIt, as long as each one does: neither a sweep that found it gone counts, nor hours without one.
+// TestSomethingIsLeftOverSinceASweepFoundIt, as long as each one does: neither a sweep that found it gone counts, nor hours without one. What
+// is made anew under its name is another one.
 func TestSomethingIsLeftOverSinceASweepFoundIt(t *testing.T) {
 	s := newSweeps(t)
 	zones := []string{"z"}
@@ -97,9 +98,14 @@ func TestSomethingIsLeftOverSinceASweepFoundIt(t *testing.T) {
 	s.sweep(time.Minute, "p", found{"z": nil}, nil, zones)
 	s.sweep(time.Minute, "p", there, nil, zones, "z 1 04:02 0s")
 	s.sweep(61*time.Minute, "p", there, nil, zones, "z 1 05:03 0s")
+	anew := in("z", "1")
+	anew[0].Made = time.Date(2026, 11, 12, 5, 13, 0, 0, time.UTC)
+	for _, since := range []string{"05:33 0s", "05:33 30m0s", "05:33 1h0m0s"} {
+		s.sweep(30*time.Minute, "p", found{"z": anew}, nil, zones, "z 1 "+since)
+	}
 }
 
-// TestANamespaceThatCannotBeRead keeps what was found in it, and is in the way of no other.
+// TestANamespaceThatCannotBeRead, or one kind in it, keeps what was found in it, and is in the way of no other.
 func TestANamespaceThatCannotBeRead(t *testing.T) {
 	s := newSweeps(t)
 	zones := []string{"r/c"}
@@ -108,6 +114,7 @@ func TestANamespaceThatCannotBeRead(t *testing.T) {
 	s.sweep(30*time.Minute, "p", found{"r/c": in("r/c/b", "1")}, []string{"r/c/a"}, zones, "r/c/a 1 02:00 0s", "r/c/b 1 02:00 30m0s")
 	s.sweep(30*time.Minute, "p", found{"r/c": nil}, []string{"r/c/a"}, zones, "r/c/a 1 02:00 0s")
 	s.sweep(0, "p", found{"r/c": both}, nil, zones, "r/c/a 1 02:00 1h0m0s", "r/c/b 1 03:00 0s")
+	s.sweep(30*time.Minute, "p", found{"r/c": nil}, []string{provider.Part("r/c/a", "Workload"), provider.Part("r/c/b", "node pool")}, zones, "r/c/b 1 03:00 0s")
 }
 
 // TestNoNoiseHidesWhatWasFoundBefore: a zone keeps the names of 100, and counts the others.

@@ -72,25 +72,35 @@ type Provider interface {
 // Janitor finds what is left over in a zone, beside its slices.
 type Janitor interface {
 	// Leftovers lists what nothing needs any more as far as the API shows it now. It is its owner's to delete. A provider whose listing
-	// shows all of it, or that knows of none, lists none. Unread are the scopes that could not be read, and err says why; an error
-	// without any is of the whole zone.
+	// shows all of it, or that knows of none, lists none. Unread are the scopes that could not be read, or parts of them, and err says why;
+	// an error without any is of the whole zone.
 	Leftovers(ctx context.Context, project, zone string) (all []Leftover, unread []string, err error)
 }
 
 // Leftover is something that holds machines, quota or a place in a queue, and that no training uses.
 type Leftover struct {
-	// Kind is what it is: queued resource, Workload, node pool. Zone is its zone, its scope, or its cluster.
+	// Kind is what it is: queued resource, Workload, ProvisioningRequest, node pool. Zone is its zone, its scope, or its cluster.
 	Kind string `json:"kind"`
 	Zone string `json:"zone"`
 	Name string `json:"name"`
 	// Chips is how many chips it holds or asks for; zero is not known.
 	Chips int    `json:"chips,omitzero"`
 	Why   string `json:"why"`
+	// Made is when it was made, if that is known. It is not kept: one that is made anew under the name of another is left over from then on.
+	Made time.Time `json:"-"`
 	// Since and Seen are the first and the last of the sweeps of patrol that found it, one after the other. A provider leaves them zero.
 	Since time.Time `json:"since,omitzero"`
 	Seen  time.Time `json:"seen,omitzero"`
 	// More is how many more there are in what was listed with it, whose names are not kept.
 	More int `json:"more,omitzero"`
+}
+
+// Part names what is left over of one kind in a scope, where only that could not be read.
+func Part(zone, kind string) string { return zone + " " + kind }
+
+// Unread reports whether it is of these scopes or parts.
+func (l Leftover) Unread(of []string) bool {
+	return slices.Contains(of, l.Zone) || slices.Contains(of, Part(l.Zone, l.Kind))
 }
 
 // leftAfter is how long something has to be found before people hear of it: machines come within an hour or two.
