@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -118,6 +119,54 @@ func TestWhatIsLeftOverInAClusterIsTold(t *testing.T) {
 	b.minutes(16)
 	if len(kept()) != 0 {
 		t.Errorf("it is gone: %+v", kept())
+	}
+}
+
+// TestARequestThatNothingUsesIsTold once sweeps have found it for 2 hours. Where its PodTemplate cannot be read, what else is left over in
+// its namespace is found all the same.
+func TestARequestThatNothingUsesIsTold(t *testing.T) {
+	const (
+		template = `{"spec":{"containers":[{"name":"a","resources":{"requests":{"google.com/tpu":"4"}}}]}}`
+		in       = "/namespaces/default/"
+	)
+	b := newClusterBench(t)
+	var out bytes.Buffer
+	b.Fleet.Log = slog.New(slog.NewTextHandler(&out, nil))
+	b.call(http.MethodPost, "/apis/kueue.x-k8s.io/v1beta2"+in+"workloads", `{"metadata":{"name":"old"},"spec":{"active":false,"podSets":[{"count":2,"template":`+template+`}]}}`)
+	b.call(http.MethodPost, "/api/v1"+in+"podtemplates", `{"metadata":{"name":"mine"},"template":`+template+`}`)
+	b.call(http.MethodPost, "/apis/autoscaling.x-k8s.io/v1"+in+"provisioningrequests", `{"metadata":{"name":"mine"},"spec":{"podSets":[{"count":2,"podTemplateRef":{"name":"mine"}}]}}`)
+	left := func(step string, want ...string) {
+		t.Helper()
+		all, err := b.Ledger.Leftovers(t.Context())
+		b.Must(err)
+		var got []string
+		for _, l := range all {
+			got = append(got, l.Name)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", step, got, want)
+		}
+	}
+	withdraw := b.cluster.Inject(gketest.Fault{Verb: "list", Resource: "podtemplates", Times: -1, Code: http.StatusForbidden})
+	b.Want(b.tick(), fleettest.Handled)
+	b.minutes(16)
+	left("it cannot be told", "old")
+	withdraw()
+	b.minutes(15)
+	left("it can be told", "old", "mine")
+	b.cluster.Inject(gketest.Fault{Verb: "list", Resource: "podtemplates", Times: 1, Code: http.StatusForbidden})
+	b.minutes(15)
+	left("once more it cannot", "old", "mine")
+	b.minutes(120)
+	left("it can", "old", "mine")
+	for line, want := range map[string]int{
+		`msg="left over" kind=ProvisioningRequest zone=us-east5/trainers/default name=mine hours=2 chips=8`:          2,
+		`msg="it cannot be read what is left over; what was found there before counts on" cluster=us-east5/trainers`: 2,
+		`way_out="apply again what pitstop gke rbac prints"`:                                                         2,
+	} {
+		if n := strings.Count(out.String(), line); n != want {
+			t.Errorf("%d times, want %d: %s\n%s", n, want, line, out.String())
+		}
 	}
 }
 

@@ -268,8 +268,11 @@ func (r account) explains(right rbac.Right) string {
 		"slices":               "/apis/accelerator.gke.io/v1beta1/slices",
 		"provisioningrequests": "/apis/autoscaling.x-k8s.io/v1/namespaces/" + r.namespace + "/provisioningrequests",
 		"workloads":            "/apis/kueue.x-k8s.io/v1beta2/namespaces/" + r.namespace + "/workloads",
+		"podtemplates":         r.templates(),
 	}[right.Resource]
 }
+
+func (r account) templates() string { return "/api/v1/namespaces/" + r.namespace + "/podtemplates" }
 
 // hasNoOther tries what no account may do, and what only others may.
 func (r account) hasNoOther() {
@@ -283,6 +286,9 @@ func (r account) hasNoOther() {
 		Recoverer:    {"create jobs", "create jobsets", "delete jobs", "delete jobsets", "patch nodes"},
 	}[r.user] {
 		r.refused(acts[act].dry())
+	}
+	if r.user != Reader {
+		r.refused(call{http.MethodGet, r.templates(), ""})
 	}
 	for _, c := range []call{
 		{http.MethodGet, r.path("Job", "llama-slice-0"), ""},

@@ -84,11 +84,13 @@ func TestTheRightsAreThoseOfTheCalls(t *testing.T) {
 		server := gketest.New(gketest.Config{Clock: cloudtputest.NewManualClock(time.Date(2026, 11, 12, 2, 0, 0, 0, time.UTC))})
 		r := &recorder{to: server.Transport()}
 		client := gke.Client{HTTP: &http.Client{Transport: r}, URL: "http://cluster.invalid", Namespace: namespace, Token: func(context.Context) (string, error) { return "", nil }}
-		// Slices are read only where there is such a machine, and what a Job waits in only where one waits.
+		// Slices are read only where there is such a machine, what a Job waits in only where one waits, and PodTemplates only where nothing
+		// uses a ProvisioningRequest.
 		for _, post := range [][2]string{
 			{"/api/v1/nodes", `{"metadata":{"name":"ironwood","labels":{"cloud.google.com/gke-tpu-accelerator":"tpu7x"}}}`},
 			{"/api/v1/namespaces", `{"metadata":{"name":"train"}}`},
 			{"/apis/batch/v1/namespaces/train/jobs", `{"metadata":{"name":"llama"},"spec":{"suspend":true,"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"training","resources":{"limits":{"google.com/tpu":8}}}]}}}}`},
+			{"/apis/autoscaling.x-k8s.io/v1/namespaces/train/provisioningrequests", `{"metadata":{"name":"mine"}}`},
 		} {
 			w := httptest.NewRecorder()
 			server.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, post[0], strings.NewReader(post[1])))
@@ -99,19 +101,28 @@ func TestTheRightsAreThoseOfTheCalls(t *testing.T) {
 		if _, err := client.List(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		listed := len(r.calls)
 		o := Options{Patrol: patrol, Recreate: recreate, Checkpoint: checkpoint, Recovery: recovery, Allow: "recreate,early_maintenance,release", All: namespace == ""}
 		if namespace != "" {
 			o.Namespaces = []string{namespace}
+		}
+		clusters := gke.New([]gke.Cluster{{Project: "demo", Location: "us-east5", Name: "research", Namespaces: o.Namespaces}}, func(context.Context, gke.Cluster) (gke.Client, error) { return client, nil }, time.Now)
+		if _, _, err := clusters.Leftovers(t.Context(), "demo", "us-east5/research"); err != nil {
+			t.Fatal(err)
 		}
 		objects, err := Objects(o)
 		if err != nil {
 			t.Fatal(err)
 		}
 		read := map[string]bool{}
-		for _, call := range r.calls {
+		for i, call := range r.calls {
 			verb, group, in, resource := parsed(t, call)
 			read[group+"/"+resource] = true
-			for _, a := range []Account{patrol, recreate, checkpoint, recovery} { // who acts reads first
+			readers := []Account{patrol, recreate, checkpoint, recovery} // who acts reads first
+			if i >= listed {
+				readers = readers[:1] // what is left over, patrol alone looks for
+			}
+			for _, a := range readers {
 				if !allowed(objects, a, verb, group, in, resource) {
 					t.Errorf("namespace %q: nothing allows %s to %s", namespace, call, a.Email)
 				}

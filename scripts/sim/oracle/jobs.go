@@ -642,7 +642,7 @@ func (c *Checks) Asks(path string, r *http.Request) {
 	case inst.Function != patrols || inst.Crashed || r.URL.Query().Has("continue"):
 		return
 	}
-	listed := []string{"jobs", "jobsets", "pods", "nodes", "slices", "provisioningrequests", "workloads"} // the last two where a Job waits, and in a sweep
+	listed := []string{"jobs", "jobsets", "pods", "nodes", "slices", "provisioningrequests", "workloads", "podtemplates"} // the last three where a Job waits, or in a sweep
 	if plural := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]; !slices.Contains(listed, plural) {
 		c.Violated("four lists", "", "%s reads %s of cluster %s alone", inst.Function, r.URL.Path, path)
 	}

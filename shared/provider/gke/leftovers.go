@@ -18,9 +18,11 @@ const (
 	kindDaemonSet    = "DaemonSet"
 )
 
-// Leftovers implements provider.Janitor: inactive Workloads of Kueue in the namespaces that are read and, where all are, node pools of TPUs
-// that one Pod without TPUs may hold up. It changes nothing. Each namespace is one list, or all together three, however many machines
-// there are. A ProvisioningRequest is none: only the PodTemplates that it names tell whether it asks for TPUs, and Pitstop reads none.
+const kindRequest = "ProvisioningRequest"
+
+// Leftovers implements provider.Janitor: inactive Workloads of Kueue, and ProvisioningRequests that nothing names, in the namespaces that are
+// read. Where all are read, it finds node pools of TPUs, too, that one Pod without TPUs may hold up. It changes nothing. Each namespace is two
+// lists, or all together four, however many machines there are. Up to four more follow where a ProvisioningRequest without an owner is open.
 func (c *Clusters) Leftovers(ctx context.Context, project, zone string) (all []provider.Leftover, unread []string, err error) {
 	w := c.named(project, zone)
 	if w == nil {
@@ -35,17 +37,14 @@ func (c *Clusters) Leftovers(ctx context.Context, project, zone string) (all []p
 	client := *shared // other calls use it at the same time
 	if len(w.Namespaces) == 0 {
 		client.Namespace = ""
-		all, err = client.leftovers(ctx, zone)
-		return all, nil, err
+		return client.leftovers(ctx, zone)
 	}
 	var faults []error
 	for _, client.Namespace = range w.Namespaces {
-		workloads, err := client.workloads(ctx)
-		if err != nil {
-			unread, faults = append(unread, zone+"/"+client.Namespace), append(faults, err)
-			continue
+		found, part, err := client.leftoversIn(ctx, zone)
+		if all = append(all, found...); err != nil {
+			unread, faults = append(unread, part), append(faults, err)
 		}
-		all = append(all, inactive(workloads, zone)...)
 	}
 	return all, unread, errors.Join(faults...)
 }
@@ -54,23 +53,123 @@ func (c Client) workloads(ctx context.Context) ([]Workload, error) {
 	return listFirst[Workload](ctx, c, workloadAPIs, "workloads")
 }
 
-// leftovers are those of a whole cluster.
-func (c Client) leftovers(ctx context.Context, cluster string) ([]provider.Leftover, error) {
+// leftovers are those of a whole cluster. Unread are the ProvisioningRequests of the namespaces in which some may be left over.
+func (c Client) leftovers(ctx context.Context, cluster string) (all []provider.Leftover, unread []string, err error) {
 	workloads, err := c.workloads(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	requests, err := c.ownerless(ctx)
+	if err != nil {
+		return nil, nil, err
 	}
 	nodes, err := list[Node](ctx, c, "/api/v1/nodes", LabelAccelerator, nil)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var pods []Pod
-	if len(nodes) > 0 {
-		if pods, err = list[Pod](ctx, c, "/api/v1/pods", "", nil); err != nil {
-			return nil, err
+	if len(nodes)+len(requests) > 0 {
+		if pods, err = list[Pod](ctx, c, c.path("v1", "pods"), "", nil); err != nil {
+			return nil, nil, err
 		}
 	}
-	return slices.Concat(inactive(workloads, cluster), held(nodes, pods, wanted(workloads, pods), cluster)), nil
+	unused, err := c.unused(ctx, requests, workloads, pods, cluster)
+	if err != nil {
+		for _, r := range requests {
+			unread = append(unread, provider.Part(cluster+"/"+r.Namespace, kindRequest))
+		}
+	}
+	return slices.Concat(inactive(workloads, cluster), unused, held(nodes, pods, wanted(workloads, pods), cluster)), slices.Compact(unread), err
+}
+
+// leftoversIn are those of a namespace. With an error, part is what of it could not be read.
+func (c Client) leftoversIn(ctx context.Context, cluster string) (all []provider.Leftover, part string, err error) {
+	scope := cluster + "/" + c.Namespace
+	workloads, err := c.workloads(ctx)
+	if err != nil {
+		return nil, scope, err
+	}
+	all, part = inactive(workloads, cluster), provider.Part(scope, kindRequest)
+	requests, err := c.ownerless(ctx)
+	if err != nil || len(requests) == 0 {
+		return all, part, err
+	}
+	pods, err := list[Pod](ctx, c, c.path("v1", "pods"), "", nil)
+	if err != nil {
+		return all, part, err
+	}
+	unused, err := c.unused(ctx, requests, workloads, pods, cluster)
+	return append(all, unused...), part, err
+}
+
+// ownerless are the open ProvisioningRequests that belong to nothing. Kubernetes deletes one that has owners together with the last of them.
+func (c Client) ownerless(ctx context.Context) ([]ProvisioningRequest, error) {
+	requests, err := listFirst[ProvisioningRequest](ctx, c, requestAPIs, "provisioningrequests")
+	return slices.DeleteFunc(requests, func(r ProvisioningRequest) bool { return len(r.Owners) > 0 || r.Deleted != nil || r.over() }), err
+}
+
+// unused are those of these ProvisioningRequests that ask for TPUs and that nothing names. The PodTemplates, which alone tell what they ask
+// for, are listed last.
+func (c Client) unused(ctx context.Context, requests []ProvisioningRequest, workloads []Workload, pods []Pod, cluster string) (all []provider.Leftover, err error) {
+	if requests = unnamed(requests, Objects{Workloads: workloads, Pods: pods}); len(requests) == 0 {
+		return nil, nil
+	}
+	var o Objects
+	if o.Jobs, err = list[Job](ctx, c, c.path("batch/v1", "jobs"), "", nil); err != nil {
+		return nil, err
+	}
+	if o.JobSets, err = listFirst[JobSet](ctx, c, []string{jobSetAPI}, "jobsets"); err != nil {
+		return nil, err
+	}
+	if requests = unnamed(requests, o); len(requests) == 0 {
+		return nil, nil
+	}
+	templates, err := list[PodTemplate](ctx, c, c.path("v1", "podtemplates"), "", nil)
+	if err != nil {
+		return nil, err
+	}
+	specs := map[string]PodSpec{} // by namespace/name
+	for _, t := range templates {
+		specs[t.Namespace+"/"+t.Name] = t.Template.Spec
+	}
+	for _, r := range requests {
+		chips, trains := 0, false
+		for _, p := range r.Spec.PodSets {
+			spec := specs[r.Namespace+"/"+p.Template.Name]
+			chips, trains = chips+p.Count*spec.chips(), trains || spec.trains()
+		}
+		if trains {
+			all = append(all, provider.Leftover{Kind: kindRequest, Zone: cluster + "/" + r.Namespace, Name: r.Name, Chips: chips, Why: r.idles(), Made: r.Created})
+		}
+	}
+	return all, nil
+}
+
+// unnamed are those of these ProvisioningRequests whose machines none of the objects takes, or will take.
+func unnamed(requests []ProvisioningRequest, o Objects) []ProvisioningRequest {
+	named := map[string]bool{} // by namespace/name
+	name := func(namespace string, annotations map[string]string) {
+		for _, by := range consumes {
+			named[namespace+"/"+annotations[by]] = true
+		}
+	}
+	for _, p := range o.Pods {
+		name(p.Namespace, p.Annotations)
+	}
+	for _, w := range o.Workloads {
+		for _, p := range w.Spec.PodSets {
+			name(w.Namespace, p.Template.Meta.Annotations)
+		}
+	}
+	for _, j := range o.Jobs {
+		name(j.Namespace, j.Spec.Template.Meta.Annotations)
+	}
+	for _, s := range o.JobSets {
+		for _, j := range s.Spec.ReplicatedJobs {
+			name(s.Namespace, j.Template.Spec.Template.Meta.Annotations)
+		}
+	}
+	return slices.DeleteFunc(requests, func(r ProvisioningRequest) bool { return named[r.Namespace+"/"+r.Name] })
 }
 
 // inactive are the Workloads of Kueue that ask for TPUs and that Kueue does not admit, until somebody activates them.
@@ -84,7 +183,7 @@ func inactive(workloads []Workload, cluster string) (all []provider.Leftover) {
 			chips += p.Count * p.Template.Spec.chips()
 		}
 		_, why := w.waits("it")
-		all = append(all, provider.Leftover{Kind: "Workload", Zone: cluster + "/" + w.Namespace, Name: w.Name, Chips: chips, Why: why})
+		all = append(all, provider.Leftover{Kind: "Workload", Zone: cluster + "/" + w.Namespace, Name: w.Name, Chips: chips, Why: why, Made: w.Created})
 	}
 	return all
 }

@@ -16,10 +16,25 @@ import (
 // ProvisioningRequest is a ProvisioningRequest of autoscaling.x-k8s.io: it asks GKE for all machines of a Job at once, before its Pods run.
 // https://cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest
 type ProvisioningRequest struct {
-	Meta   `json:"metadata"`
+	Meta `json:"metadata"`
+	Spec struct {
+		PodSets []struct {
+			Count int `json:"count"`
+			// Template is the PodTemplate of these Pods, in the same namespace.
+			Template struct {
+				Name string `json:"name"`
+			} `json:"podTemplateRef"`
+		} `json:"podSets"`
+	} `json:"spec"`
 	Status struct {
 		Conditions conditions `json:"conditions"`
 	} `json:"status"`
+}
+
+// PodTemplate is a PodTemplate of v1: it says for which Pods a ProvisioningRequest asks.
+type PodTemplate struct {
+	Meta     `json:"metadata"`
+	Template Template `json:"template"`
 }
 
 // Workload is a Workload of kueue.x-k8s.io: Kueue's own object for a Job or JobSet that waits in one of its queues, or has left it.
@@ -87,14 +102,22 @@ func (o Objects) wait() bool {
 		slices.ContainsFunc(o.Pods, func(p Pod) bool { return p.Spec.NodeName == "" && !p.ended() && p.Spec.trains() })
 }
 
+// path is that of a list in the client's namespace, or in all.
+func (c Client) path(api, plural string) string {
+	path := "/apis/" + api
+	if api == "v1" {
+		path = "/api/v1"
+	}
+	if c.Namespace != "" {
+		path += "/namespaces/" + url.PathEscape(c.Namespace)
+	}
+	return path + "/" + plural
+}
+
 // listFirst lists by the first version of an API that the cluster has.
 func listFirst[T any](ctx context.Context, c Client, apis []string, plural string) (all []T, err error) {
 	for _, api := range apis {
-		path := "/apis/" + api + "/" + plural
-		if c.Namespace != "" {
-			path = "/apis/" + api + "/namespaces/" + url.PathEscape(c.Namespace) + "/" + plural
-		}
-		all, err = list[T](ctx, c, path, "", nil)
+		all, err = list[T](ctx, c, c.path(api, plural), "", nil)
 		var no *provider.Error
 		if !errors.As(err, &no) || no.Class != incident.NotFound {
 			return all, err
@@ -223,6 +246,22 @@ func (r ProvisioningRequest) waits() (since time.Time, why string) {
 		return since, ""
 	}
 	return cmp.Or(c.Since, r.Created).UTC(), name + " is not provisioned" + c.said()
+}
+
+// over reports whether a ProvisioningRequest asks for no machines any more and keeps none. GKE gives up keeping them 10 minutes after they
+// have come.
+func (r ProvisioningRequest) over() bool {
+	c := r.Status.Conditions
+	return c.holds("Failed") || c.holds("CapacityRevoked") || c.holds("BookingExpired")
+}
+
+// idles says in which state a ProvisioningRequest is that nothing names.
+func (r ProvisioningRequest) idles() string {
+	c, is := r.Status.Conditions.of("Provisioned"), "it is "
+	if c.Status != "True" {
+		is += "not "
+	}
+	return is + "provisioned" + c.said() + "; no Pod, Job, JobSet or Workload names it, and GKE keeps machines that nobody uses for 10 minutes only"
 }
 
 // said is since when a condition holds, and why, in the words of who wrote it.
