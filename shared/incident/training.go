@@ -299,8 +299,10 @@ const longestGap = 6 * time.Hour
 // confirm ends the open incident if this progress proves that its trouble is over.
 func (m *machine) confirm(step int64, attempt int, at time.Time) {
 	in := m.w.Incident
-	// The attempt does not matter: an attempt that began and ended before the trouble may never have been reported.
-	if in == nil || step <= in.Baseline || !at.After(m.lastTrouble()) || !m.stepsConfirm(attempt, at) {
+	// The attempt does not matter, as long as no other one has begun since: an attempt that began and ended before the trouble may never
+	// have been reported.
+	followed := attempt < m.w.Crew.Attempt && at.Before(m.w.Crew.Started)
+	if in == nil || step <= in.Baseline || followed || !at.After(m.lastTrouble()) || !m.stepsConfirm(attempt, at) {
 		return
 	}
 	if m.phase() == Watching {

@@ -175,6 +175,30 @@ func TestALineFromBeforeTheTroubleConfirmsNothing(t *testing.T) {
 	}
 }
 
+// TestALateLineOfAnAttemptConfirmsNothingOnceAnotherRuns: that attempt has ended, whatever steps it did since the trouble.
+func TestALateLineOfAnAttemptConfirmsNothingOnceAnotherRuns(t *testing.T) {
+	w := quiet(true)
+	w.Progress.At = start.Add(-2 * time.Hour)
+	retried, begun := start, start.Add(3*time.Minute)
+	w, _, _ = incident.Advance(policies["everything"], w, incident.Retried{Word: ann}, retried)
+	if w.Incident == nil {
+		t.Fatal("a person's word opened nothing")
+	}
+	step := w.Progress.Step + 60
+	tell := func(r events.CrewReport, at time.Time) {
+		w, _, _ = incident.Advance(policies["everything"], w, incident.Reported{
+			Origin: incident.Origin{ID: string(r.Report), Time: at, Rank: events.RankUser}, Slice: "llama-8b", Report: r,
+		}, begun.Add(time.Minute))
+	}
+	tell(events.CrewReport{Report: events.ReportStarted, Attempt: 2, Workers: 4, Step: 48_000}, begun)
+	if tell(events.CrewReport{Report: events.ReportProgress, Attempt: 1, Step: step}, retried.Add(time.Minute)); w.Incident == nil {
+		t.Fatalf("a line of attempt 1 ended it: %s", w.Closed.Reason)
+	}
+	if tell(events.CrewReport{Report: events.ReportProgress, Attempt: 2, Step: step}, begun.Add(time.Second)); w.Incident != nil {
+		t.Errorf("attempt 2 went past its saved step, and it stands at %s", w.Incident.Phase)
+	}
+}
+
 // TestTheSameErrorIsNotMetAgainAndAgain: the crew has given up, was asked for another attempt, and gave up on the same error
 // without one new step. Whoever asks again only burns chips.
 func TestTheSameErrorIsNotMetAgainAndAgain(t *testing.T) {
