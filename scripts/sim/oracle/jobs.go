@@ -411,12 +411,30 @@ func (c *Checks) rightJob(w incident.Workload, s, was incident.Slot) {
 	case s.Condition == incident.Gone && g.absent.IsZero() && now.Sub(g.wasAbsent) > latelyRead && g.IsThere():
 		c.Violated(ruleTruth, w.ID, "%s is called gone, and its Job is there", s.Name)
 	}
-	theirs := func(a act) bool {
-		return a.by == faults.Owner && (a.what == world.Deleted || a.what == world.Applied) && a.at.After(s.Incarnation.Created)
-	}
-	if s.IsReleased() && !was.IsReleased() && !slices.ContainsFunc(g.acts, theirs) && !c.blurred(w.ID) {
+	if s.IsReleased() && !was.IsReleased() && !g.isOwners(s.Incarnation) && !c.blurred(w.ID) {
 		c.Violated(ruleTruth, w.ID, "%s is called its owner's, and nobody has deleted it or made it anew", s.Name)
 	}
+}
+
+// isOwners reports whether the owner of a Job has deleted it or made it anew since a life of it began, or had deleted the life that Pitstop
+// replaced by this one: word of that may come late, and the Job is theirs all the same.
+func (g *gang) isOwners(life events.Incarnation) bool {
+	theirs := false // the owner has deleted the last life
+	for _, a := range g.acts {
+		if a.what != world.Deleted && a.what != world.Applied {
+			continue
+		}
+		made := a.what == world.Applied && a.at.Truncate(time.Second).Equal(life.Created) // the API gives seconds
+		switch owner := a.by == faults.Owner; {
+		case owner && a.at.After(life.Created), made && theirs:
+			return true
+		case a.what == world.Applied:
+			theirs = false
+		case owner:
+			theirs = true
+		}
+	}
+	return false
 }
 
 // rightCrew checks that a life whose crew is said to have written a line had one: nothing else shows that a line of a former life was taken

@@ -206,3 +206,30 @@ func TestALifeIsLostWithItsJobSet(t *testing.T) {
 		}
 	}
 }
+
+// TestAJobIsItsOwnersOnceTheyHaveDeletedIt, or the life that Pitstop replaced by this one, in whatever order that is told.
+func TestAJobIsItsOwnersOnceTheyHaveDeletedIt(t *testing.T) {
+	made := time.Date(2026, 1, 5, 13, 22, 19, 0, time.UTC)
+	acted := func(at time.Duration, what, by string) act { return act{made.Add(at), what, by} }
+	ours := acted(time.Second/2, world.Applied, "pitstop")
+	for name, c := range map[string]struct {
+		acts []act
+		want bool
+	}{
+		"nobody has done anything":                     {nil, false},
+		"Pitstop replaced it":                          {[]act{acted(-time.Minute, world.Deleted, "pitstop"), ours}, false},
+		"they deleted it before Pitstop made it":       {[]act{acted(-time.Minute, world.Deleted, faults.Owner), ours}, true},
+		"and Pitstop asked for that too":               {[]act{acted(-2, world.Deleted, faults.Owner), acted(-1, world.Deleted, "pitstop"), ours}, true},
+		"they deleted an earlier one and made it anew": {[]act{acted(-3, world.Deleted, faults.Owner), acted(-2, world.Applied, faults.Owner), acted(-1, world.Deleted, "pitstop"), ours}, false},
+		"they deleted it, and another life was made":   {[]act{acted(-time.Hour, world.Deleted, faults.Owner), acted(-time.Minute, world.Applied, "pitstop")}, false},
+		"they suspended it before Pitstop made it":     {[]act{acted(-time.Minute, world.Suspended, faults.Owner), ours}, false},
+		"they deleted it since":                        {[]act{ours, acted(time.Minute, world.Deleted, faults.Owner)}, true},
+		"they made it anew since":                      {[]act{ours, acted(time.Minute, world.Applied, faults.Owner)}, true},
+		"Pitstop deleted it since":                     {[]act{ours, acted(time.Minute, world.Deleted, "pitstop")}, false},
+	} {
+		g := gang{acts: c.acts}
+		if got := g.isOwners(events.Incarnation{ID: "b", Created: made}); got != c.want {
+			t.Errorf("%s: it is theirs: %v", name, got)
+		}
+	}
+}
