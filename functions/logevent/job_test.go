@@ -33,14 +33,14 @@ func inCluster(t *testing.T) *bench {
 	return b
 }
 
-// onMachines has a Job alone be on these machines since a time, as patrol reads it, and on no others.
-func (b *bench) onMachines(job string, since time.Time, names ...string) {
+// onMachines has a Job alone be on these machines since a time, as patrol reads it, and on no others. Failed is when it failed; zero is never.
+func (b *bench) onMachines(job string, since, failed time.Time, names ...string) {
 	b.T.Helper()
 	w, ref := b.Workload(fleettest.Project+"/"+job), provider.Ref{Project: fleettest.Project, Zone: "us-east5/research/train", Name: job}
 	was, err := b.Ledger.Machines(b.T.Context(), ref.Project, ref.Zone, ref.Name)
 	b.Must(err)
 	is := ledger.Machines{Incarnation: w.Slices[0].Incarnation, Names: names}
-	b.Must(b.Fleet.MapMachines(b.T.Context(), w, provider.Slice{Ref: ref, At: since}, was, is))
+	b.Must(b.Fleet.MapMachines(b.T.Context(), w, provider.Slice{Ref: ref, At: since, Failed: failed}, was, is))
 }
 
 // called is an entry of a recorded call to a cluster, made now, about a Job or JobSet of that name.
@@ -137,7 +137,7 @@ func TestALostMachineIsTheCauseOfItsJob(t *testing.T) {
 	const machine, other = "gke-research-tpu-2f41c6aa-bq7x", "gke-research-tpu-2f41c6aa-0000"
 	lost := func(b *bench, name string) []byte { return b.preempted("zones/us-east5-a/instances/" + name) }
 	b := inCluster(t)
-	b.onMachines("gemma", b.Clock.Now().Add(-time.Hour), machine)
+	b.onMachines("gemma", b.Clock.Now().Add(-time.Hour), time.Time{}, machine)
 	before := b.Workload("demo/llama-8b")
 	b.Want(b.deliver(lost(b, other)), fleettest.Ignored)
 	b.Want(b.Workload("demo/gemma").Incident, (*incident.Incident)(nil))
@@ -154,20 +154,27 @@ func TestALostMachineIsTheCauseOfItsJob(t *testing.T) {
 func TestAMachineConcernsTheJobThatWasOnIt(t *testing.T) {
 	const machine = "gke-research-tpu-2f41c6aa-bq7x"
 	for name, c := range map[string]struct {
-		since, until time.Duration // before now; an until of zero is none
-		want         string
+		since, until, failed time.Duration // before now; an until or failed of zero is none
+		want                 string
 	}{
-		"it is on it":                 {time.Hour, 0, fleettest.Handled},
-		"it was on it then":           {time.Hour, time.Nanosecond, fleettest.Ignored},
-		"it left in the same moment":  {time.Hour, -time.Nanosecond, fleettest.Handled},
-		"it came in the same moment":  {0, 0, fleettest.Handled},
-		"it has come since the entry": {-time.Nanosecond, 0, fleettest.Ignored},
+		"it is on it":                              {time.Hour, 0, 0, fleettest.Handled},
+		"it was on it then":                        {time.Hour, time.Nanosecond, 0, fleettest.Ignored},
+		"it left in the same moment":               {time.Hour, -time.Nanosecond, 0, fleettest.Handled},
+		"it came in the same moment":               {0, 0, 0, fleettest.Handled},
+		"it has come since the entry":              {-time.Nanosecond, 0, 0, fleettest.Ignored},
+		"it had failed, and was read later":        {time.Hour, -time.Minute, incident.NoticedFor + time.Second, fleettest.Ignored},
+		"it failed within the notice of that":      {time.Hour, -time.Minute, incident.NoticedFor - time.Second, fleettest.Handled},
+		"it failed just before the reading showed": {time.Hour, time.Second, time.Minute, fleettest.Ignored},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := inCluster(t)
-			b.onMachines("gemma", b.Clock.Now().Add(-c.since), machine)
+			var failed time.Time
+			if c.failed != 0 {
+				failed = b.Clock.Now().Add(-c.failed)
+			}
+			b.onMachines("gemma", b.Clock.Now().Add(-c.since), time.Time{}, machine)
 			if c.until != 0 {
-				b.onMachines("gemma", b.Clock.Now().Add(-c.until))
+				b.onMachines("gemma", b.Clock.Now().Add(-c.until), failed)
 			}
 			b.Want(b.deliver(b.preempted("zones/us-east5-a/instances/"+machine)), c.want)
 			b.Want(b.Workload("demo/gemma").Incident != nil, c.want == fleettest.Handled)

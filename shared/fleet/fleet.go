@@ -535,14 +535,17 @@ func (f *Fleet) MapHosts(ctx context.Context, w incident.Workload, s incident.Sl
 }
 
 // MapMachines records since when a life of a slice is on machines of GKE, and until when it was on others: what happens to a machine
-// at another time does not concern it. Was and is are all of them, before and now.
+// at another time does not concern it. What has failed for good left them then. Was and is are all of them, before and now.
 func (f *Fleet) MapMachines(ctx context.Context, w incident.Workload, s provider.Slice, was, is ledger.Machines) error {
-	former := ledger.Subject{Workload: w.ID, Slice: s.Name, Incarnation: was.Incarnation}
+	former, until := ledger.Subject{Workload: w.ID, Slice: s.Name, Incarnation: was.Incarnation}, s.At
+	if at := s.Failed.Add(incident.NoticedFor); !s.Failed.IsZero() && at.Before(until) {
+		until = at
+	}
 	for _, name := range was.Names {
 		if was.Incarnation.Same(is.Incarnation) && slices.Contains(is.Names, name) {
 			continue
 		}
-		if err := f.Ledger.Leave(ctx, s.Project, name, former, s.At); err != nil {
+		if err := f.Ledger.Leave(ctx, s.Project, name, former, until); err != nil {
 			return err
 		}
 	}

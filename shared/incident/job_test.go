@@ -45,6 +45,59 @@ func (j *job) fails(cause events.Cause) string {
 	return j.learns(e)
 }
 
+// TestAMachineThatAJobHadLeftExplainsNothing: it was taken after the Job had failed, whether word of that comes before the reading that shows
+// it, or after it. What ran on a machine may end a while before the machine is taken.
+func TestAMachineThatAJobHadLeftExplainsNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		taken time.Duration // after the Job failed
+		first bool          // word of it comes before the reading
+		cause events.Cause  // in the reading
+		why   events.Cause  // in the word
+		want  events.Cause
+	}{
+		"word first":                      {incident.NoticedFor + time.Second, true, events.CauseCrash, events.CauseHostError, events.CauseCrash},
+		"word first, and no certainty":    {incident.NoticedFor + time.Second, true, events.CauseUnknown, events.CauseHostError, events.CauseUnknown},
+		"the reading first":               {incident.NoticedFor + time.Second, false, events.CauseCrash, events.CauseHostError, events.CauseCrash},
+		"word first, within the notice":   {incident.NoticedFor, true, events.CauseCrash, events.CauseHostError, events.CauseHostError},
+		"the reading first, within it":    {incident.NoticedFor, false, events.CauseCrash, events.CauseHostError, events.CauseHostError},
+		"word first, of a loss before it": {-time.Minute, true, events.CauseCrash, events.CauseHostError, events.CauseHostError},
+		"word first, of maintenance":      {time.Hour, true, events.CauseCrash, events.CauseMaintenance, events.CauseMaintenance},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := newJob(t, policies["everything"])
+			failed := j.now
+			j.now = j.now.Add(max(5*time.Minute, c.taken))
+			word := func() {
+				j.learns(incident.Interrupted{
+					Origin: incident.Origin{ID: "log-1", Time: failed.Add(c.taken), Rank: events.RankAudit}, Slice: j.w.Slices[0].Name,
+					Incarnation: j.w.Slices[0].Incarnation, Cause: c.why, Text: "its machine was lost",
+				})
+			}
+			if c.first {
+				word()
+			}
+			e := found(j.w, incident.Lost, "lost: the Job has failed", j.now.Add(time.Minute))
+			e.Facts.Cause, e.Facts.Failed, e.Facts.Healing = c.cause, failed, incident.HealsNever
+			j.learns(e)
+			if !c.first {
+				word()
+			}
+			in := j.w.Incident
+			if in == nil || in.Cause != c.want {
+				t.Fatalf("the cause is %v, want %s", in, c.want)
+			}
+			if charged := j.w.Budgets.Restarts > 0; charged != (c.want == events.CauseCrash) {
+				t.Errorf("the training is charged: %+v", j.w.Budgets)
+			}
+			next := found(j.w, incident.Ready, "ready", j.now.Add(time.Minute))
+			next.Facts.Failed, next.Incarnation = time.Time{}, events.Incarnation{Zone: next.Zone, ID: "next", Created: j.now}
+			if j.learns(next); !j.w.Slices[0].Failed.IsZero() {
+				t.Errorf("the next life has failed at %s", j.w.Slices[0].Failed)
+			}
+		})
+	}
+}
+
 // call makes the call that is asked for next, which is accepted.
 func (j *job) call(a events.Action) {
 	j.Helper()

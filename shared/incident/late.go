@@ -112,3 +112,32 @@ func (m *machine) openLate(s *Slot, e Read) {
 	}
 	m.finish(Released, "", CodeLeftBehind, text, "")
 }
+
+// failedBefore reports whether a slice had failed for good before a machine of it was lost: it had left that machine, and another slice may
+// have been on it. A machine may end what runs on it a while before it is lost, and long before maintenance or its planned end.
+func (l *Life) failedBefore(c events.Cause, lost time.Time) bool {
+	sudden := c == events.CausePreemption || c == events.CauseHostError || c == events.CauseTerminated
+	return sudden && l.Condition == Lost && !l.Failed.IsZero() && lost.After(l.Failed.Add(NoticedFor))
+}
+
+// unexplain takes back what an open incident was told of the loss of machines that a slice had left: a reading shows now that the slice had
+// failed before, and why, as far as that is known.
+func (m *machine) unexplain(s *Slot) {
+	in := m.w.Incident
+	left := func(t Trouble) bool {
+		return t.Slice == s.Name && t.Life == s.Incarnation.ID && !t.Proven && s.failedBefore(t.Cause, t.At)
+	}
+	if in == nil || !slices.ContainsFunc(in.Troubles, left) {
+		return
+	}
+	in = m.inc()
+	in.Troubles = slices.Clone(in.Troubles)
+	for i, t := range in.Troubles {
+		if left(t) {
+			m.line(LineSeen, t.Text, m.w.noun(s.Name)+" had failed before, at "+s.Failed.Format("15:04")+" UTC")
+			in.Troubles[i] = m.loss(s)
+			in.Troubles[i].Life = s.Incarnation.ID
+		}
+	}
+	in.Cause = slices.MaxFunc(in.Troubles, func(a, b Trouble) int { return specific(a.Cause) - specific(b.Cause) }).Cause
+}

@@ -25,6 +25,9 @@ func (m *machine) interrupted(e Interrupted) {
 		m.attributeLate(t, e.Incarnation)
 		return
 	}
+	if s.failedBefore(e.Cause, m.when()) {
+		return
+	}
 	if strikes(e.Cause) {
 		m.unfinish(m.when())
 	}
@@ -281,6 +284,7 @@ func (m *machine) readLife(s *Slot, e Read) {
 		}
 	}
 	m.readNotice(s, e)
+	m.unexplain(s)
 	m.react(s, e, was)
 	m.explainedByMaintenance(m.w.Slice(e.Slice), e)
 }
@@ -404,6 +408,9 @@ func (m *machine) facts(s *Slot, e Read, since time.Time) {
 		next.Reclaimable = f.Reclaimable || s.Reclaimable // likewise
 		if f.Cause == "" && e.Condition == Lost {
 			next.Cause = s.Cause // what showed it may be gone by now
+		}
+		if f.Failed.IsZero() && e.Condition == Lost {
+			next.Failed = s.Failed
 		}
 	case Unread, Creating, Ready, Gone:
 	}
@@ -723,7 +730,7 @@ func (m *machine) adopt(name string, e Read, ours bool) {
 		s.Order = Order{} // the owner's creation is their order now
 	}
 	facts := s.Facts
-	facts.Ends, facts.Cause = time.Time{}, "" // these were of the life before
+	facts.Ends, facts.Cause, facts.Failed = time.Time{}, "", time.Time{} // these were of the life before
 	s.begin(Life{
 		Incarnation: e.Incarnation, Zone: e.Zone, Facts: facts, SpecZone: s.SpecIn(),
 		Condition: e.Condition, State: e.State, Since: m.when(), Abuse: Abuse{Suspected: e.Abuse}, Stop: s.Stop.since(e.Incarnation.Created),

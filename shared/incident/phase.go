@@ -140,6 +140,9 @@ const (
 	// save and no end. Google sends SIGTERM to a training that checkpoints itself up to five minutes before maintenance, and word
 	// of it comes late.
 	StruckWithin = 15 * time.Minute
+	// NoticedFor is how long before Google takes a machine back it says so at most, and what runs on the machine ends.
+	// https://cloud.google.com/kubernetes-engine/docs/concepts/spot-vms
+	NoticedFor = 2 * time.Minute
 	// MaintainFor bounds the call that starts maintenance early.
 	MaintainFor = 15 * time.Minute
 	// HealFor is how long the provider has to bring a slice back; healedBy says from when.

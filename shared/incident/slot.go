@@ -83,6 +83,8 @@ type Facts struct {
 	Healing Heal `json:"healing,omitzero"`
 	// Cause is why it was lost, where the provider itself says so: its training ended by itself.
 	Cause events.Cause `json:"cause,omitzero"`
+	// Failed is since when it is lost for good, where the provider itself says so.
+	Failed time.Time `json:"failed,omitzero"`
 	// Kept is why only its owner may replace it; empty if Pitstop may.
 	Kept string `json:"kept,omitzero"`
 	// Torn is when a worker of it was made anew last while others ran on: whether they train together is not known. Zero is never.

@@ -205,6 +205,8 @@ type Slice struct {
 	Healing incident.Heal
 	// Cause is why it is lost, where the provider says so.
 	Cause events.Cause
+	// Failed is since when it is lost for good, by the provider's own objects; zero where it is not, or where they do not say so.
+	Failed time.Time
 	// Kept is why nobody but its owner may replace it: something else would go with it, or makes it anew. It is empty if Pitstop may.
 	Kept string
 	// Torn is when a worker was made anew last while others of the slice ran on; zero is never.
@@ -257,7 +259,7 @@ func (s Slice) Evidence(id string) incident.Read {
 		NoticeUnread: s.NoticeUnread, Maintained: s.Maintained, Incident: s.Labels[events.LabelIncident], Ordered: s.Ordered, Abuse: s.Abuse, Directory: s.Directory,
 		Hung: s.HungSince(),
 		Facts: incident.Facts{
-			Group: s.QueuedResource, Legacy: s.Legacy, Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Reclaimable: s.Spot, Healing: s.Healing, Cause: s.Cause, Kept: s.Kept, Ends: s.Ends, WaitsSince: s.WaitsSince, Torn: s.Torn,
+			Group: s.QueuedResource, Legacy: s.Legacy, Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Reclaimable: s.Spot, Healing: s.Healing, Cause: s.Cause, Failed: s.Failed, Kept: s.Kept, Ends: s.Ends, WaitsSince: s.WaitsSince, Torn: s.Torn,
 			Spec: s.SpecHash, Bare: s.Bare, Label: s.Labels[events.LabelPolicy], Account: s.Account,
 		},
 	}

@@ -67,6 +67,8 @@ type Reading struct {
 	// Cause is events.CauseCrash where the training ended by itself, and no machine or Slice of it had trouble. It is events.CauseUnknown
 	// where a machine may have had trouble before that, and otherwise empty.
 	Cause events.Cause
+	// Failed is when it failed for good: its JobSet, or else its Job. Zero is never, or not known.
+	Failed time.Time
 	// Kept is why nobody but its owner may replace it; empty if Pitstop may. A reason of one slice of a JobSet is one of all.
 	Kept string
 	// Why says in a few words what the state rests on.
@@ -290,6 +292,9 @@ func (s slot) reading(nodes map[string]*Node, prefix string, now time.Time) Read
 	r.Machines = slices.Compact(r.Machines)
 	r.Torn, r.Kept = torn(s.pods), s.kept()
 	r.State, r.Heals, r.Why = s.state(nodes)
+	if r.State == Lost {
+		r.Failed = s.failed()
+	}
 	if t := s.sliceTrouble(); t != "" && t != r.Why && (r.State == Unhealthy || r.State == Lost) {
 		r.Why += "; " + t
 	}
@@ -328,6 +333,14 @@ func (s slot) crash(nodes map[string]*Node) (how string, certain bool) {
 		}
 	}
 	return how, len(s.pods) >= s.spec.pods() || s.stands(nodes)
+}
+
+// failed is when a slot failed for good; zero is not known.
+func (s slot) failed() time.Time {
+	if s.set != nil {
+		return s.set.Status.Conditions.of("Failed").Since.UTC()
+	}
+	return s.job.gaveUp().UTC()
 }
 
 // stands reports whether all machines of a slice have been well since before its Pods ended, by the machines alone: the Pods that a failed

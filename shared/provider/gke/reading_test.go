@@ -665,6 +665,36 @@ func TestWhatAJobHadBorneDidNotEndIt(t *testing.T) {
 	}
 }
 
+// TestWhenASliceFailed: its JobSet says it, or else the Job that makes no more Pods. What comes back has not failed for good.
+func TestWhenASliceFailed(t *testing.T) {
+	const target, failed = "2026-11-12T11:38:00Z", "2026-11-12T11:40:30Z"
+	at := func(conditions ...string) string { return `"conditions":[` + strings.Join(conditions, ",") + `]` }
+	is := func(typ, since string) string {
+		return fmt.Sprintf(`{"type":%q,"status":"True","reason":"BackoffLimitExceeded","lastTransitionTime":%q}`, typ, since)
+	}
+	for name, c := range map[string]struct {
+		change func(*Objects)
+		want   string
+	}{
+		"its Job": {func(o *Objects) { o.Jobs[0] = aJob(t, "", "", ","+at(is("Failed", failed))) }, failed},
+		"its Job, once its Pods end": {func(o *Objects) {
+			o.Jobs[0] = aJob(t, "", "", ","+at(is("FailureTarget", target), is("Failed", failed)))
+		}, target},
+		"its JobSet": {
+			inSet(aJobSet(t, "", "", at(is("Failed", failed))), aJob(t, "", "", ","+at(is("Failed", target)))), failed,
+		},
+		"its JobSet, which does not say when": {inSet(aJobSet(t, "", "", `"terminalState":"Failed"`), aJob(t, "", "", ","+at(is("Failed", target)))), ""},
+		"it has not":                          {func(*Objects) {}, ""},
+	} {
+		o := gang(t)
+		c.change(&o)
+		got := Readings(o, "l", "c", now)[0].slice("demo").Evidence("id").Facts.Failed
+		if s := got.Format(time.RFC3339); s != c.want && !(got.IsZero() && c.want == "") {
+			t.Errorf("%s: it failed at %s, want %s", name, s, c.want)
+		}
+	}
+}
+
 // TestACrashIsProvenByTheWholeGang: a Pod that is listed no more may have been collected with its machine, and the others followed it. But a
 // failed Job ends its other Pods itself, and then all machines of the slice stand.
 func TestACrashIsProvenByTheWholeGang(t *testing.T) {
