@@ -337,6 +337,7 @@ const mixedPolicies = `policies:
   releasing:
     preset: spot
     switches: {release: "yes", recreate_non_spot: "yes", early_maintenance: "yes"}
+    hang: restart
   mending:
     preset: spot
     hang: restart

@@ -113,8 +113,18 @@ func (m *machine) lookForSave(why string) {
 	m.send(Effect{Action: events.ActionVerify, Reason: "no crew", By: newer})
 }
 
+// lookLater repeats a look for a checkpoint at a time.
+func (m *machine) lookLater(at time.Time, why string) {
+	effect := m.effect(events.ActionVerify, "")
+	effect.Begun, effect.RequestID, effect.LastFailure, effect.Retry = time.Time{}, "", why, at
+	effect.Failures++
+}
+
 // counts says which checkpoints count in a look: those past a step, or any.
 func (w Workload) counts() (moreThan int64, every bool) {
+	if w.phase() == Watching {
+		return 0, true
+	}
 	if names, _, _ := w.torn(); w.phase() == Resuming && names != nil && w.Crew.Seen.IsZero() {
 		return 0, true
 	}
@@ -130,10 +140,7 @@ func (m *machine) foundNone(e Checked) {
 		m.unproven("the slice is usable; there is no crew that tells of steps and no new checkpoint yet")
 	case m.p.Unreadable != "", !e.None && (!e.Stale || e.Saves == nil):
 		// What is being written, or cannot be read, may be newer, and a former release does not look at all.
-		effect := m.effect(events.ActionVerify, "")
-		effect.Begun, effect.RequestID, effect.LastFailure = time.Time{}, "", e.Text
-		effect.Failures++
-		effect.Retry = m.now.Add(backoff(effect.Failures))
+		m.lookLater(m.now.Add(backoff(m.w.effect(events.ActionVerify, "").Failures+1)), e.Text)
 	case e.None:
 		m.drop(events.ActionVerify, "")
 		m.leaveTorn(CodeNoCheckpoint, text+", and nothing was ever saved from which it could go on")
@@ -191,7 +198,11 @@ func (m *machine) savesNoMore(text string, every time.Duration, tear, until time
 
 // unproven ends the wait for progress where nothing tells of it.
 func (m *machine) unproven(why string) {
-	if !m.w.Crew.Seen.IsZero() { // a crew has spoken in a life before, so it ought to speak in this one
+	switch {
+	case m.unanswering():
+		m.escalate(CodeOverdue, "no line has come since another attempt was asked for, and no new checkpoint is known", "look whether it trains, and why its lines do not come")
+		return
+	case !m.w.Crew.Seen.IsZero(): // a crew has spoken in a life before, so it ought to speak in this one
 		m.restart("no crew tells of steps, and no new checkpoint is known")
 		return
 	}

@@ -1,6 +1,7 @@
 package incident
 
 import (
+	"slices"
 	"time"
 
 	"pitstop.internal/events"
@@ -188,7 +189,7 @@ func (m *machine) decideHang(text string) {
 	case m.p.Hang != policy.HangRestart:
 		why = hangReport
 	case !runs && !read:
-		why = "it is not known that the training stands still"
+		why = hangUnproven
 	}
 	if why != "" {
 		m.enter(Watching)
@@ -196,6 +197,9 @@ func (m *machine) decideHang(text string) {
 		m.rehearseRestart()
 		m.decided("incident opened: the training hangs; would: ask the crew for another attempt", why)
 		m.coded(m.watchCode())
+		if why == hangUnproven {
+			m.watchSaves()
+		}
 		return
 	}
 	m.enter(Resuming)
@@ -238,4 +242,63 @@ func (m *machine) crewsHeard() (runs, read bool) {
 	return runs, read
 }
 
-const hangReport = "the policy's hang is report"
+const (
+	hangReport   = "the policy's hang is report"
+	hangUnproven = "it is not known that the training stands still"
+)
+
+// watchSaves looks for a checkpoint of a training whose crew is not heard, where it may be begun again: lines may be lost, and what it
+// saves shows that it goes on.
+func (m *machine) watchSaves() {
+	if m.w.Directory == "" || m.level(policy.Restart) == policy.No {
+		return
+	}
+	since, _ := m.w.silence()
+	m.send(Effect{Action: events.ActionVerify, Reason: "no step is told", By: newerThan(since)})
+}
+
+// savedWhileWatched ends the watch over a hang: what was saved since shows that the training goes on, and that its lines are lost.
+func (m *machine) savedWhileWatched(e Checked) {
+	m.finish(Observed, ByCheckpoint, m.watchCode(), "checkpoint "+events.Number(e.Step)+" is newer than the last step that was told: the training goes on, and its lines do not come", "")
+}
+
+// foundNoSave takes a look that found nothing new while a hang is watched. The training is begun again once it has saved nothing for twice
+// the time in which it saves. Until then the watch goes on: it keeps all other care.
+func (m *machine) foundNoSave(e Checked) {
+	since, _ := m.w.silence()
+	speaks := func(k Unbound) bool { return k.Time.After(since) }
+	switch {
+	case m.p.Unreadable != "", !e.None && (!e.Stale || e.Saves == nil):
+		m.lookLater(m.now.Add(backoff(m.w.effect(events.ActionVerify, "").Failures+1)), e.Text)
+	case !m.onlyHangs(), e.None, since.After(m.w.Incident.Troubles[0].At), slices.ContainsFunc(m.w.Unbound, speaks):
+		m.drop(events.ActionVerify, "") // a person has heard of it, and it may do steps
+	default:
+		m.saves(e.Step, e.At, e.URI, e.Bytes)
+		m.hangsUnsaved(since, m.savesEvery(e.Saves, since))
+	}
+}
+
+// hangsUnsaved goes on with a training that tells of no step and has saved nothing since.
+func (m *machine) hangsUnsaved(since time.Time, every time.Duration) {
+	until := newerThan(since).Add(2 * every)
+	switch {
+	case every == 0:
+		m.drop(events.ActionVerify, "")
+		m.line(LineCame, "nothing shows that it stands still", "it has not saved "+events.Number(enoughSaves)+" times in its present life, so how often it saves is not known")
+		m.coded(CodeSavesUnknown)
+	case m.now.Before(until):
+		m.lookLater(until, "nothing new is saved")
+		m.inc().Deadline = later(m.w.Incident.Deadline, until.Add(ResumeFor))
+		m.decided("look for a new checkpoint at "+until.UTC().Format(time.RFC3339), "by then it has saved nothing for twice the longest time between two of its checkpoints")
+	default:
+		m.enter(Resuming)
+		m.restart(m.w.Incident.Troubles[0].Text + ", and nothing was saved in the last " + events.Span(m.now.Sub(newerThan(since))))
+	}
+}
+
+// unanswering reports whether no line has come of the attempt that a training which hangs was asked for, and its crew cannot be heard in
+// another way. A further request might end an attempt that trains.
+func (m *machine) unanswering() bool {
+	_, read := m.crewsHeard()
+	return !read && !m.w.Crew.Seen.IsZero() && m.w.Incident.Cause == events.CauseHang && m.w.Incident.Charged > 0 && m.w.Crew.Attempt < m.w.Crew.LeaseAttempt
+}

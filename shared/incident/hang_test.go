@@ -314,21 +314,175 @@ func TestAHangThatGoesOnBehindAStepIsToldAgain(t *testing.T) {
 	}
 }
 
-// hung is a Job of which nobody knows whether it trains: its lines have ended, and no crew of it can be heard.
-func hung(t *testing.T, p policy.Policy) *job {
-	j := newJob(t, p)
+// unheard is a Job of which nobody knows whether it trains: its lines have ended, and no crew of it can be heard. It returns what is asked
+// for then, and the time of the last step.
+func unheard(t *testing.T, p policy.Policy, but ...func(*job)) (j *job, asked string, last time.Time) {
+	j = newJob(t, p)
 	j.w.Slices[0].Hosts = ""
+	j.w.Slices[0].Incarnation.Created = j.now.Add(-48 * time.Hour)
+	for _, change := range but {
+		change(j)
+	}
 	for n := range 30 {
 		j.says(j.w.Slices[0].Incarnation.ID, events.ReportProgress, func(r *events.CrewReport) { r.Step = 60_000 + 10*int64(n) })
 	}
-	for range 120 {
-		j.learns(incident.Ticked{})
+	last = j.w.Progress.At
+	for n := 0; n < 120 && j.w.Incident == nil; n++ {
+		asked = j.learns(incident.Ticked{})
 		j.listens()
 	}
 	if phaseOf(j.w) != "watching" {
 		t.Fatal(tale(j.w))
 	}
+	return j, asked, last
+}
+
+// hung is such a Job that has never saved, an hour later.
+func hung(t *testing.T, p policy.Policy) *job {
+	j, asked, _ := unheard(t, p)
+	if asked != "" {
+		j.looks(incident.Checked{None: true, Text: "nothing is there"})
+	}
+	for range 60 {
+		if asked := j.learns(incident.Ticked{}); asked != "" {
+			t.Fatalf("%q is asked for: %s", asked, tale(j.w))
+		}
+		j.listens()
+	}
 	return j
+}
+
+// passes lets time pass in which no crew can be heard, until something is asked for or the incident ends.
+func (j *job) passes() (asked string) {
+	for range 20 * 60 {
+		if asked = j.learns(incident.Ticked{}); asked != "" || j.w.Incident == nil {
+			return asked
+		}
+		j.listens()
+	}
+	return ""
+}
+
+// TestATrainingThatNobodyHearsIsBegunAgainOnceItSavesNothing: the silence of its lines alone proves nothing.
+func TestATrainingThatNobodyHearsIsBegunAgainOnceItSavesNothing(t *testing.T) {
+	for _, apart := range []time.Duration{10 * time.Minute, time.Hour, 3 * time.Hour} {
+		j, asked, last := unheard(t, restarting())
+		newer := last.Add(incident.ResumeFor)
+		look, is := j.w.Request(j.w.Effects[0]).(events.CheckpointRequested)
+		if asked != "verify" || !is || !look.Since.Equal(newer) || !look.Any || look.MoreThan != 0 { // a save that began with the last step may end later
+			t.Fatalf("%v: %q is asked for: %+v", apart, asked, look)
+		}
+		asked = j.looks(old(last, apart))
+		for asked != "restart llama-8b=7711" {
+			if j.now.After(newer.Add(2*apart)) || phaseOf(j.w) != "watching" {
+				t.Fatalf("%v: %q is asked for after %v: %s", apart, asked, j.now.Sub(last), stands(j.w, nil))
+			}
+			if asked = j.passes(); asked == "verify" {
+				asked = j.looks(old(last, apart))
+			}
+		}
+		if after := j.now.Sub(last); phaseOf(j.w) != "restarting" || after < incident.ResumeFor+2*apart || j.w.Budgets.Restarts != 1 {
+			t.Errorf("%v: after %v: %+v, %s", apart, after, j.w.Budgets, tale(j.w))
+		}
+		j.call(events.ActionRestart)
+		j.says(j.w.Slices[0].Incarnation.ID, events.ReportProgress, func(r *events.CrewReport) { r.Attempt, r.Step = 2, 60_400 })
+		if in := j.w.Closed; j.w.Incident != nil || in.Outcome != incident.Resumed || in.ConfirmedBy != incident.ByStep {
+			t.Errorf("%v: it does steps again: %s", apart, stands(j.w, nil))
+		}
+	}
+}
+
+// TestWhatOfASilentTrainingIsNotBegunAgain: what may train, and what its owner does not want. The watch over it ends by itself.
+func TestWhatOfASilentTrainingIsNotBegunAgain(t *testing.T) {
+	p, no, report := restarting(), restarting(), restarting()
+	no.Switches.Restart = policy.No
+	report.Hang = policy.HangReport
+	const looked = "verify"
+	for name, c := range map[string]struct {
+		p      policy.Policy
+		before func(j *job)
+		asked  string
+		look   func(j *job, e *incident.Checked)
+	}{
+		"it saves": {p, nil, looked, func(j *job, e *incident.Checked) {
+			*e = incident.Checked{Found: true, Step: 4000, At: j.now, URI: "gs://b/4000"}
+		}},
+		"nothing was ever saved":             {p, nil, looked, func(_ *job, e *incident.Checked) { *e = incident.Checked{None: true, Text: "nothing is there"} }},
+		"it has saved twice":                 {p, nil, looked, func(_ *job, e *incident.Checked) { e.Saves = e.Saves[:2] }},
+		"what it writes cannot be looked at": {p, nil, looked, func(_ *job, e *incident.Checked) { e.Stale = false }},
+		"a former release looks":             {p, nil, looked, func(_ *job, e *incident.Checked) { e.Saves = nil }},
+		"a former life has saved":            {p, func(j *job) { j.w.Slices[0].Incarnation.Created = j.now.Add(-time.Minute) }, looked, func(*job, *incident.Checked) {}},
+		"it has told of a step meanwhile": {p, nil, looked, func(j *job, _ *incident.Checked) {
+			j.says(j.w.Slices[0].Incarnation.ID, events.ReportProgress, func(r *events.CrewReport) { r.Attempt, r.Step = 2, 2000 })
+		}},
+		"a crew speaks whose life is not known": {p, nil, looked, func(j *job, _ *incident.Checked) {
+			j.says("uid-of-nobody", events.ReportProgress, func(r *events.CrewReport) { r.Step = 60_400 })
+		}},
+		"the policy forbids everything meanwhile": {p, nil, looked, func(j *job, _ *incident.Checked) { j.p.Switches = policies["watch"].Switches }},
+		"the policy cannot be read meanwhile":     {p, nil, looked, func(j *job, _ *incident.Checked) { j.p.Unreadable = "it is empty" }},
+		"the policy only reports hangs":           {report, nil, "", nil},
+		"the policy forbids a restart":            {no, nil, "", nil},
+		"it has no directory":                     {p, func(j *job) { j.w.Directory = "" }, "", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := func(*job) {}
+			if c.before != nil {
+				before = c.before
+			}
+			j, asked, last := unheard(t, c.p, before)
+			if asked != c.asked {
+				t.Fatalf("%q is asked for: %s", asked, stands(j.w, nil))
+			}
+			for ; asked == looked; asked = j.passes() {
+				e := old(last, 10*time.Minute)
+				c.look(j, &e)
+				if asked = j.looks(e); asked != "" {
+					break
+				}
+			}
+			if asked != "" {
+				t.Fatalf("%q is asked for: %s", asked, stands(j.w, nil))
+			}
+			j.passes()
+			if in := j.w.Closed; j.w.Incident != nil || in.Outcome != incident.Observed || j.w.Budgets.Restarts != 0 {
+				t.Errorf("%s", stands(j.w, nil))
+			}
+		})
+	}
+}
+
+// TestNoSecondAttemptIsAskedForUnheard: without a line nobody knows whether the attempt that was asked for trains.
+func TestNoSecondAttemptIsAskedForUnheard(t *testing.T) {
+	for name, c := range map[string]struct {
+		starts bool
+		look   incident.Checked
+		asked  string
+		end    incident.Outcome
+	}{
+		"a line tells of its start": {true, incident.Checked{}, "restart llama-8b=7711", ""},
+		"no line, and it saves":     {false, incident.Checked{Found: true, Step: 4000, URI: "gs://b/4000"}, "verify", incident.Resumed},
+		"no line and no save":       {false, incident.Checked{Stale: true}, "verify", incident.Escalated},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j, _, last := unheard(t, restarting())
+			j.looks(old(last, 10*time.Minute))
+			j.call(events.ActionRestart)
+			if c.starts {
+				j.says(j.w.Slices[0].Incarnation.ID, events.ReportStarted, func(r *events.CrewReport) { r.Attempt = 2 })
+			}
+			if asked := j.passes(); asked != c.asked {
+				t.Fatalf("%q is asked for: %s", asked, stands(j.w, nil))
+			}
+			if c.end == "" {
+				return
+			}
+			c.look.At = j.now
+			asked := j.looks(c.look)
+			if in := j.w.Closed; asked != "" || j.w.Incident != nil || in.Outcome != c.end || j.w.Budgets.Restarts > 1 {
+				t.Errorf("%q is asked for: %s", asked, stands(j.w, nil))
+			}
+		})
+	}
 }
 
 // listens has patrol listen for the Job's crews, which it cannot.

@@ -163,6 +163,8 @@ func (m *machine) checked(e Checked) {
 			return
 		}
 		m.resumed(ByCheckpoint, "checkpoint "+events.Number(e.Step)+" is newer than the trouble")
+	case Watching:
+		m.savedWhileWatched(e)
 	}
 }
 
@@ -181,8 +183,12 @@ func (m *machine) saves(step int64, at time.Time, uri string, bytes int64) {
 // unverified looks again, as long as there is time.
 func (m *machine) unverified(e Checked) {
 	in := m.inc()
-	if m.phase() == Resuming {
+	switch m.phase() {
+	case Resuming:
 		m.foundNone(e)
+		return
+	case Watching:
+		m.foundNoSave(e)
 		return
 	}
 	if m.phase() == Discarding && e.None && !m.w.trained() {

@@ -492,7 +492,7 @@ func (m *machine) noProgress(took string) {
 		m.decided("wait for a step past "+events.Number(in.Baseline), "steps are done still")
 	case m.rewound():
 		m.acceptRewind()
-	case m.w.spoke():
+	case m.w.spoke() && !m.unanswering():
 		m.restart("no progress within " + took)
 	case m.unread: // it may have been lost since
 		m.inc().Deadline = m.now.Add(CheckFor)

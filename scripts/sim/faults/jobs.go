@@ -58,6 +58,8 @@ var jobHappenings = []jobHappening{
 		g.Cluster.Evict(g, pods[d.Of("Pod").intN(len(pods))])
 	}, nil},
 	{happening{name: "training in a Job crashes", spot: 0.3, other: 0.4}, func(_ *Troubles, d Dice, g *world.Gang) { g.Crash(exitCodes[d.intN(len(exitCodes))]) }, nil},
+	{happening{name: "training in a Job hangs", spot: 0.1, other: 0.2}, func(_ *Troubles, _ Dice, g *world.Gang) { g.Hang() }, func(g *world.Gang) bool { return !g.NoCrew }},
+	{happening{name: "training hangs that may be begun again", other: 0.8}, func(_ *Troubles, _ Dice, g *world.Gang) { g.Hang() }, func(g *world.Gang) bool { return g.Policy == "releasing" }},
 	{happening{name: "Job is complete", spot: 0.05, other: 0.05}, func(t *Troubles, _ Dice, g *world.Gang) {
 		for _, one := range t.Gangs() {
 			if one.Scope != g.Scope || one.Name != g.Name {
@@ -193,8 +195,9 @@ func (p *People) mindJob(d Dice, g *world.Gang) bool {
 	_, trains := g.Running()
 	now := p.Clock.Now()
 	since, seen := p.found[key]
+	hangs := trains && g.Hangs()
 	switch {
-	case trains:
+	case trains && !hangs:
 		delete(p.found, key)
 		return true
 	case !seen:
@@ -204,6 +207,11 @@ func (p *People) mindJob(d Dice, g *world.Gang) bool {
 		return false
 	}
 	delete(p.found, key)
+	if hangs {
+		p.checks.JobMends(g)
+		g.Crash(137) // killed, and begun again by its crew
+		return false
+	}
 	for _, other := range p.Gangs() { // its JobSet is made anew as a whole
 		if other.Scope == g.Scope && other.Name == g.Name {
 			delete(p.found, other.Scope+"/"+other.Slice)

@@ -48,6 +48,8 @@ type Witness interface {
 	Befell(what string, g *world.Gang)
 	// Mends is told that a person comes to look after a slice that does not train.
 	Mends(workload, slice string, usable bool)
+	// JobMends is told that a person comes to look after a Job whose training hangs.
+	JobMends(g *world.Gang)
 	// Ordered is told of the shape in which an owner orders a slice, and took of a slice that one deletes.
 	Ordered(c world.SliceConfig, shape string)
 	Took(slice string)

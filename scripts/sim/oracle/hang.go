@@ -73,7 +73,7 @@ func (c *Checks) restarted(before, after incident.Workload) {
 	if c.runs(after.ID) && !c.lately(after.ID, func(p policy.Policy) bool { return p.Hang == policy.HangRestart }) {
 		c.Violated("owner's word", after.ID, "%s asks for another attempt, and its owner wants to be told of a hang and no more", in.ID)
 	}
-	if slice := c.steps(after.ID); slice != "" && before.Incident == nil {
+	if slice := c.steps(after.ID); slice != "" && (before.Incident == nil || before.Incident.OnlyWatched) {
 		c.Violated("8 progress", after.ID, "%s asks for another attempt, and %s does steps", in.ID, slice)
 	}
 }

@@ -386,6 +386,7 @@ func (c *Checks) jobMoved(r *record, before, after incident.Workload) {
 			c.jobOpened(r, after, in)
 		}
 	}
+	c.jobRestarted(before, after)
 }
 
 // lately is how long after a change in a cluster a document may still be written that rests on a reading from before.
@@ -555,6 +556,45 @@ func (c *Checks) jobStandsOrUnheard(r *record, workload string) bool {
 		return !g.NoCrew && !since.IsZero() && now.Sub(since) > steppingFor
 	})
 	return !stepping || now.Sub(r.heard) >= incident.HangFor
+}
+
+// JobMends checks that somebody was notified of a training in Pods that stands still. It is called when its owner comes to mend it.
+func (c *Checks) JobMends(g *world.Gang) {
+	id := g.Workload()
+	r, since := c.record(id), g.Still()
+	said := c.did(id, since, func(d deed) bool { return d.kind == saidCancel })
+	if since.IsZero() || r.heard.IsZero() || r.open != r.done || r.closed.After(since) || said || c.jobDone(id) {
+		return
+	}
+	since = later(since, r.heard)
+	for _, one := range c.gangs(id) {
+		if one.usable.IsZero() {
+			return
+		}
+		since = later(since, one.usable)
+	}
+	usual := max(incident.NoGapFor, 3*r.gap) + incident.Grace + time.Hour
+	if silent := c.Clock.Now().Sub(since); silent-c.releases.Down(since) > usual {
+		c.Violated("no hang unseen", id, "%s has stood still for %s, and nobody was notified", g.Slice, silent.Round(time.Minute))
+	}
+}
+
+// jobRestarted checks that a training in Pods which hangs is asked for another attempt only where its owner wants it, and where it does no
+// step: what it saves shows that, whatever its lines say. What follows when nobody hears of a step of that attempt is as after a crash.
+func (c *Checks) jobRestarted(before, after incident.Workload) {
+	in, was := after.Incident, before.Incident
+	if in == nil || in.Cause != events.CauseHang || was == nil || !was.OnlyWatched || after.Budgets.Restarts <= before.Budgets.Restarts {
+		return
+	}
+	c.actions["attempt asked for, unheard"]++
+	for _, g := range c.gangs(after.ID) {
+		if !c.jobMay(g, func(p policy.Policy) bool { return p.Hang == policy.HangRestart && p.Switches.Restart != policy.No }) {
+			c.Violated("owner's word", after.ID, "%s asks for another attempt, and its owner wants to be told of a hang and no more", in.ID)
+		}
+		if since := g.Stepping(); !since.IsZero() && c.Clock.Now().Sub(since) > steppingFor {
+			c.Violated("8 progress", after.ID, "%s asks for another attempt, and %s does steps", in.ID, g.Slice)
+		}
+	}
 }
 
 // releasedBy reports whether the owner of a workload has deleted or suspended it, made it anew, or seen it finish.
