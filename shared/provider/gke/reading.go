@@ -43,7 +43,7 @@ type Reading struct {
 	Heals bool
 	// Reclaimable says that Google may take the machines at any moment.
 	Reclaimable bool
-	// Torn is when a Pod was made last that others of its gang had not waited for: they run on, and were not made together. Whether they
+	// Torn is since when a Pod runs that others of its gang had not waited for: they run on, and were not made together. Whether they
 	// train together is not known. Zero is never.
 	Torn time.Time
 	// Remains says that the Job or its JobSet is gone, and that something of it is left. Then nothing is known but names, state and reason.
@@ -521,10 +521,10 @@ func (s slot) running(nodes map[string]*Node, healingLoss, healing bool) (state 
 // first Pods of a large gang while others of them start.
 const tornAfter = time.Minute
 
-// torn is when a Pod of a gang was made last, if another one that still runs had long been running then. A container that has begun again
-// since then has left what it ran before, and may have joined the new Pod.
+// torn is when the Pod of a gang that was made last began to run, if another one that still runs had long been running when it was made. A
+// container that has begun again since then has left what it ran before, and may have joined the new Pod.
 func torn(pods []Pod) (at time.Time) {
-	var first, last time.Time
+	var first, last, runs time.Time
 	for _, p := range pods {
 		switch {
 		case p.Status.Phase == "Succeeded":
@@ -536,11 +536,14 @@ func torn(pods []Pod) (at time.Time) {
 			first = s
 		}
 		if p.Created.After(last) {
-			last = p.Created
+			last, runs = p.Created, p.runs()
 		}
 	}
-	if first.IsZero() || last.Sub(first) <= tornAfter {
+	switch {
+	case first.IsZero(), last.Sub(first) <= tornAfter:
 		return time.Time{}
+	case runs.After(last):
+		return runs.UTC()
 	}
 	return last.UTC()
 }

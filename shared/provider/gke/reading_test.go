@@ -468,15 +468,16 @@ func TestAGangThatWasMendedAloneIsTorn(t *testing.T) {
 	}{
 		"made together":                                  {"2026-11-12T10:00:00Z", "", ""},
 		"made while the first began":                     {"2026-11-12T10:05:40Z", "", ""},
-		"made an hour later":                             {"2026-11-12T11:05:00Z", "", "2026-11-12T11:05:00Z"},
-		"made an hour later, and the other waits":        {"2026-11-12T11:05:00Z", "2026-11-12T10:06:00Z", "2026-11-12T11:05:00Z"},
+		"made an hour later":                             {"2026-11-12T11:05:00Z", "", "2026-11-12T11:07:00Z"},
+		"made an hour later, and the other waits":        {"2026-11-12T11:05:00Z", "2026-11-12T10:06:00Z", "2026-11-12T11:07:00Z"},
 		"made an hour later, and the other begins again": {"2026-11-12T11:05:00Z", "2026-11-12T11:06:00Z", ""},
 	} {
 		o := gang(t)
 		if c.runs != "" {
 			o.Pods[0].Status.Containers = parsed[Pod](t, fmt.Sprintf(`{"status":{"containerStatuses":[{"state":{"running":{"startedAt":%q}}}]}}`, c.runs)).Status.Containers
 		}
-		o.Pods[1] = aPod(t, "b2", "n2", func(p *Pod) { p.Created, p.Status.Started = at(c.created), &now })
+		runs := at(c.created).Add(2 * time.Minute) // it could not be waited for before
+		o.Pods[1] = aPod(t, "b2", "n2", func(p *Pod) { p.Created, p.Status.Started = at(c.created), &runs })
 		want := time.Time{}
 		if c.want != "" {
 			want = at(c.want)
