@@ -519,7 +519,11 @@ func (m *machine) reattribute(c events.Cause, text string) {
 	if m.w.Closed == nil || specific(c) <= specific(m.w.Closed.Cause) || m.onlyClaimsRefund(m.w.Closed) {
 		return
 	}
-	if first := m.w.Closed.Troubles[0].At; m.when().Before(first.Add(-Linger)) {
+	first, before := m.w.Closed.Troubles[0], Linger
+	if first.Cause == events.CauseHang {
+		before = 0 // it did a step after that
+	}
+	if m.when().Before(first.At.Add(-before)) {
 		return // it explains an earlier trouble: an entry may be delivered again hours later
 	}
 	in := *m.w.Closed

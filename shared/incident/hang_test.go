@@ -636,3 +636,25 @@ func TestAStepThatNobodyDidHidesNoStep(t *testing.T) {
 		t.Errorf("step %d", p.Step)
 	}
 }
+
+// TestAHangIsNotExplainedByWhatCameBeforeItsLastStep, though the entry about that comes late: the training went on after it.
+func TestAHangIsNotExplainedByWhatCameBeforeItsLastStep(t *testing.T) {
+	for after, want := range map[time.Duration]events.Cause{-10 * time.Minute: events.CauseHang, 10 * time.Minute: events.CausePreemption} {
+		w, last := steps(policies["spot"], quiet(true), 5, 5*time.Minute)
+		w, hung := silent(policies["spot"], w, last, time.Hour, ago(0), func(at time.Time) time.Duration { return at.Sub(last) })
+		now := last.Add(hung)
+		for n := 0; n < 300 && w.Incident != nil; n++ {
+			now = now.Add(time.Minute)
+			w, _, _ = incident.Advance(policies["spot"], w, incident.Ticked{}, now)
+		}
+		if w.Closed == nil || w.Closed.Cause != events.CauseHang {
+			t.Fatal(tale(w))
+		}
+		w, _, _ = incident.Advance(policies["spot"], w, incident.Interrupted{
+			Origin: incident.Origin{ID: "entry", Time: last.Add(after), Rank: events.RankAudit}, Slice: "llama-8b", Incarnation: life(1), Cause: events.CausePreemption, Text: "it was preempted",
+		}, now.Add(time.Minute))
+		if got := w.Closed.Cause; got != want {
+			t.Errorf("preempted %v after its last step: archived as %s, want %s", after, got, want)
+		}
+	}
+}
