@@ -122,7 +122,7 @@ func (m *machine) lookLater(at time.Time, why string) {
 
 // counts says which checkpoints count in a look: those past a step, or any.
 func (w Workload) counts() (moreThan int64, every bool) {
-	if w.phase() == Watching {
+	if w.phase() == Watching || w.phase() == Resuming && (&machine{w: w}).unanswering() { // somebody may have taken it back to an older step
 		return 0, true
 	}
 	if names, _, _ := w.torn(); w.phase() == Resuming && names != nil && w.Crew.Seen.IsZero() {

@@ -247,35 +247,60 @@ const (
 	hangUnproven = "it is not known that the training stands still"
 )
 
-// watchSaves looks for a checkpoint of a training whose crew is not heard, where it may be begun again: lines may be lost, and what it
-// saves shows that it goes on.
+// watchSaves looks for a checkpoint of a training that is heard by its lines alone, where it may be begun again unasked: lines may be lost, and
+// what it saves shows that it goes on.
 func (m *machine) watchSaves() {
-	if m.w.Directory == "" || m.level(policy.Restart) == policy.No {
-		return
+	if m.w.provider().onlyLines && m.w.Directory != "" && m.mayBeginAgain() {
+		since, _ := m.w.silence()
+		m.send(Effect{Action: events.ActionVerify, Reason: "no step is told", By: newerThan(since)})
 	}
-	since, _ := m.w.silence()
-	m.send(Effect{Action: events.ActionVerify, Reason: "no step is told", By: newerThan(since)})
 }
 
-// savedWhileWatched ends the watch over a hang: what was saved since shows that the training goes on, and that its lines are lost.
+// mayBeginAgain reports whether a training that stands still may be begun again without a question. While a person is asked, a training whose
+// lines are lost may go on.
+func (m *machine) mayBeginAgain() bool {
+	return m.p.Hang == policy.HangRestart && m.level(policy.Restart) == policy.Yes
+}
+
+// savedWhileWatched ends the watch over a hang: what was saved since shows that the training goes on, and that its lines are lost. Where a
+// slice cannot be used the watch goes on.
 func (m *machine) savedWhileWatched(e Checked) {
-	m.finish(Observed, ByCheckpoint, m.watchCode(), "checkpoint "+events.Number(e.Step)+" is newer than the last step that was told: the training goes on, and its lines do not come", "")
+	if !m.allReady() {
+		return
+	}
+	m.finish(Observed, ByCheckpoint, m.watchCode(), "checkpoint "+events.Number(e.Step)+" is newer than the last step that was told: the training goes on, and its lines do not come",
+		"find out why its lines do not come; until one does, no hang of it is told")
 }
 
 // foundNoSave takes a look that found nothing new while a hang is watched. The training is begun again once it has saved nothing for twice
 // the time in which it saves. Until then the watch goes on: it keeps all other care.
 func (m *machine) foundNoSave(e Checked) {
+	effect, p := m.w.effect(events.ActionVerify, ""), m.w.Progress
+	began := m.w.Incident.Troubles[0].At
 	since, _ := m.w.silence()
-	speaks := func(k Unbound) bool { return k.Time.After(since) }
+	speaks := func(k Unbound) bool { return k.Time.After(began) }
 	switch {
 	case m.p.Unreadable != "", !e.None && (!e.Stale || e.Saves == nil):
-		m.lookLater(m.now.Add(backoff(m.w.effect(events.ActionVerify, "").Failures+1)), e.Text)
-	case !m.onlyHangs(), e.None, since.After(m.w.Incident.Troubles[0].At), slices.ContainsFunc(m.w.Unbound, speaks):
-		m.drop(events.ActionVerify, "") // a person has heard of it, and it may do steps
+		m.lookLater(m.now.Add(backoff(effect.Failures+1)), e.Text)
+	case e.None:
+		m.looksNoMore("nothing was ever saved")
+	case !m.onlyHangs(), !m.mayBeginAgain():
+		m.looksNoMore("the policy does not allow to begin it again")
+	case later(later(p.At, p.Stepped), m.w.Crew.Started).After(began), slices.ContainsFunc(m.w.Unbound, speaks):
+		m.looksNoMore("its crew has spoken since")
+	case newerThan(since).After(effect.By): // a slice could not be used for a while
+		m.drop(events.ActionVerify, "")
+		m.watchSaves()
 	default:
 		m.saves(e.Step, e.At, e.URI, e.Bytes)
-		m.hangsUnsaved(since, m.savesEvery(e.Saves, since))
+		m.hangsUnsaved(since, m.savesEvery(e.Saves, began))
 	}
+}
+
+// looksNoMore ends the look for a checkpoint. The watch goes on.
+func (m *machine) looksNoMore(why string) {
+	m.drop(events.ActionVerify, "")
+	m.line(LineCame, "no new checkpoint shows whether it stands still", why)
 }
 
 // hangsUnsaved goes on with a training that tells of no step and has saved nothing since.
@@ -283,22 +308,41 @@ func (m *machine) hangsUnsaved(since time.Time, every time.Duration) {
 	until := newerThan(since).Add(2 * every)
 	switch {
 	case every == 0:
-		m.drop(events.ActionVerify, "")
-		m.line(LineCame, "nothing shows that it stands still", "it has not saved "+events.Number(enoughSaves)+" times in its present life, so how often it saves is not known")
+		m.looksNoMore("it has not saved " + events.Number(enoughSaves) + " times in its present life, so how often it saves is not known")
 		m.coded(CodeSavesUnknown)
 	case m.now.Before(until):
 		m.lookLater(until, "nothing new is saved")
 		m.inc().Deadline = later(m.w.Incident.Deadline, until.Add(ResumeFor))
 		m.decided("look for a new checkpoint at "+until.UTC().Format(time.RFC3339), "by then it has saved nothing for twice the longest time between two of its checkpoints")
+	case !m.allReady():
+		m.lookLater(m.now.Add(CheckFor), "a slice cannot be used")
 	default:
 		m.enter(Resuming)
 		m.restart(m.w.Incident.Troubles[0].Text + ", and nothing was saved in the last " + events.Span(m.now.Sub(newerThan(since))))
+		if m.phase() == Restarting {
+			m.inc().StoodAt = m.now
+		}
 	}
 }
 
-// unanswering reports whether no line has come of the attempt that a training which hangs was asked for, and its crew cannot be heard in
-// another way. A further request might end an attempt that trains.
+// watchesAgain goes back to the watch over a training that is about to be begun again because it saved nothing, where the last look is too
+// long ago, or the policy has changed: it may save by now. It reports whether it does.
+func (m *machine) watchesAgain() bool {
+	at := m.w.Incident.StoodAt
+	if at.IsZero() || m.mayBeginAgain() && m.now.Sub(at) < SavedFor {
+		return false
+	}
+	m.uncharge(events.ActionRestart)
+	m.inc().StoodAt = time.Time{}
+	m.enter(Watching)
+	m.decided("watch on", "what was decided "+events.Span(m.now.Sub(at))+" ago may have changed")
+	m.watchSaves()
+	return true
+}
+
+// unanswering reports whether no line has come of the attempt that a training which hangs was asked for, and only lines could tell of it. A
+// further request might end an attempt that trains.
 func (m *machine) unanswering() bool {
-	_, read := m.crewsHeard()
-	return !read && !m.w.Crew.Seen.IsZero() && m.w.Incident.Cause == events.CauseHang && m.w.Incident.Charged > 0 && m.w.Crew.Attempt < m.w.Crew.LeaseAttempt
+	in, c := m.w.Incident, m.w.Crew
+	return m.w.provider().onlyLines && !c.Seen.IsZero() && in.Cause == events.CauseHang && in.Charged > 0 && c.Attempt < c.LeaseAttempt
 }

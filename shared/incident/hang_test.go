@@ -394,8 +394,8 @@ func TestATrainingThatNobodyHearsIsBegunAgainOnceItSavesNothing(t *testing.T) {
 
 // TestWhatOfASilentTrainingIsNotBegunAgain: what may train, and what its owner does not want. The watch over it ends by itself.
 func TestWhatOfASilentTrainingIsNotBegunAgain(t *testing.T) {
-	p, no, report := restarting(), restarting(), restarting()
-	no.Switches.Restart = policy.No
+	p, no, ask, report := restarting(), restarting(), restarting(), restarting()
+	no.Switches.Restart, ask.Switches.Restart = policy.No, policy.Ask
 	report.Hang = policy.HangReport
 	const looked = "verify"
 	for name, c := range map[string]struct {
@@ -422,6 +422,8 @@ func TestWhatOfASilentTrainingIsNotBegunAgain(t *testing.T) {
 		"the policy cannot be read meanwhile":     {p, nil, looked, func(j *job, _ *incident.Checked) { j.p.Unreadable = "it is empty" }},
 		"the policy only reports hangs":           {report, nil, "", nil},
 		"the policy forbids a restart":            {no, nil, "", nil},
+		"a person would be asked first":           {ask, nil, "", nil},
+		"the policy reports hangs meanwhile":      {p, nil, looked, func(j *job, _ *incident.Checked) { j.p.Hang = policy.HangReport }},
 		"it has no directory":                     {p, func(j *job) { j.w.Directory = "" }, "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -448,6 +450,66 @@ func TestWhatOfASilentTrainingIsNotBegunAgain(t *testing.T) {
 				t.Errorf("%s", stands(j.w, nil))
 			}
 		})
+	}
+}
+
+// TestASaveEndsNoWatchOverASliceThatCannotBeUsed: what it saved before that does not show that it goes on.
+func TestASaveEndsNoWatchOverASliceThatCannotBeUsed(t *testing.T) {
+	j, _, _ := unheard(t, restarting())
+	e := found(j.w, incident.Unhealthy, "unhealthy", j.now.Add(time.Minute))
+	j.learns(e)
+	j.looks(incident.Checked{Found: true, Step: 4000, At: j.now.Add(-10 * time.Minute), URI: "gs://b/4000"})
+	if phaseOf(j.w) != "watching" {
+		t.Fatalf("it cannot be used: %s", tale(j.w))
+	}
+	e = found(j.w, incident.Lost, "lost", j.now.Add(time.Minute))
+	e.Facts.Healing = incident.HealsNever
+	if asked := j.learns(e); asked != "delete llama-8b" {
+		t.Errorf("it is lost, and %q is asked for: %s", asked, tale(j.w))
+	}
+}
+
+// TestAMomentOfSicknessDelaysTheLookAtWhatIsSaved, and does not end it: no step was done.
+func TestAMomentOfSicknessDelaysTheLookAtWhatIsSaved(t *testing.T) {
+	j, _, last := unheard(t, restarting())
+	j.looks(old(last, time.Hour))
+	for _, condition := range []incident.Condition{incident.Unhealthy, incident.Ready} {
+		j.learns(found(j.w, condition, string(condition), j.now.Add(time.Minute)))
+	}
+	back, asked := j.now, ""
+	for n := 0; n < 5 && asked != "restart llama-8b=7711"; n++ {
+		if asked = j.passes(); asked == "verify" {
+			asked = j.looks(old(last, time.Hour))
+		}
+	}
+	if after := j.now.Sub(back); asked != "restart llama-8b=7711" || after < incident.ResumeFor+2*time.Hour || after > 3*time.Hour {
+		t.Errorf("after %v %q is asked for: %s", after, asked, stands(j.w, nil))
+	}
+}
+
+// TestAnotherAttemptIsNotAskedForLongAfterTheLook: a pause may have come between, and it may save again.
+func TestAnotherAttemptIsNotAskedForLongAfterTheLook(t *testing.T) {
+	for name, c := range map[string]struct {
+		after  time.Duration
+		change func(*policy.Policy)
+		asked  string
+		phase  string
+	}{
+		"soon":                              {0, func(*policy.Policy) {}, "", "restarting"},
+		"two days later":                    {48 * time.Hour, func(*policy.Policy) {}, "verify", "watching"},
+		"its owner wants to be told only":   {0, func(p *policy.Policy) { p.Hang = policy.HangReport }, "", "watching"},
+		"its owner wants to be asked first": {0, func(p *policy.Policy) { p.Switches.Restart = policy.Ask }, "", "watching"},
+	} {
+		j, _, last := unheard(t, restarting())
+		if asked := j.looks(old(last, 10*time.Minute)); asked != "restart llama-8b=7711" {
+			t.Fatalf("%q is asked for: %s", asked, tale(j.w))
+		}
+		c.change(&j.p)
+		j.now = j.now.Add(c.after)
+		asked := j.learns(incident.Intended{Request: j.request(j.w.Effects[0]), RequestID: "late"})
+		if asked != c.asked || phaseOf(j.w) != c.phase || (j.w.Budgets.Restarts == 1) != (c.phase == "restarting") {
+			t.Errorf("%s: %q is asked for, %+v is spent: %s", name, asked, j.w.Budgets, tale(j.w))
+		}
 	}
 }
 
@@ -502,8 +564,12 @@ func TestAHangStopsNoCare(t *testing.T) {
 		"gone":      {incident.Gone, "grace"},
 		"unhealthy": {incident.Unhealthy, "healing"},
 	} {
-		for allowed, p := range map[string]policy.Policy{c.phase: policies["everything"], "watching": policies["watch"]} {
+		for allowed, p := range map[string]policy.Policy{c.phase: policies["everything"], "watching": policies["watch"], c.phase + ", and a look is open": restarting()} {
 			j := hung(t, p)
+			if name, open := strings.CutSuffix(allowed, ", and a look is open"); open {
+				allowed = name
+				j, _, _ = unheard(t, p)
+			}
 			e := found(j.w, c.now, name, j.now.Add(time.Minute))
 			e.Facts.Healing = incident.HealsNever
 			j.learns(e)

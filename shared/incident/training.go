@@ -517,6 +517,7 @@ func (m *machine) restart(why string) {
 
 func (m *machine) sendRestart(why string) {
 	m.enter(Restarting)
+	m.inc().StoodAt = time.Time{}
 	m.chargeRestart()
 	m.decided(fmt.Sprintf("ask the crew for attempt %d (%d of %d)", m.w.trainingAttempt(), m.w.Budgets.Restarts, MaxRestarts), why)
 	m.send(Effect{Action: events.ActionRestart, Reason: why})

@@ -45,6 +45,8 @@ type provider struct {
 	goesWithWorkers bool
 	// noticeSaysEarly says that a notice alone tells whether maintenance can be started early, whatever the shape of the slice.
 	noticeSaysEarly bool
+	// onlyLines says that a crew is heard by its lines alone: nobody can read what it writes on its machine.
+	onlyLines bool
 	// staysInPlace says that a slice can be created again only in its own zone and shape.
 	staysInPlace bool
 	// never are the switches for which there is no call, each with the reason.
@@ -76,7 +78,7 @@ var providers = map[string]*provider{cloudTPU: {Words: Words{
 	States: map[Condition]string{Lost: "lost: the Job has failed", Gone: "gone", Ready: "ready"},
 	Stops:  "suspension", Describe: "kubectl describe job", Start: `kubectl patch job --patch '{"spec":{"suspend":false}}'`,
 	Delete: "kubectl delete job", DeleteGroup: "kubectl delete jobset",
-}, trainsUnasked: true, trainsAgain: true, remakesSlices: true, goesOnceDone: true, goesWithWorkers: true, noticeSaysEarly: true, staysInPlace: true, never: map[policy.Switch]string{
+}, trainsUnasked: true, trainsAgain: true, remakesSlices: true, goesOnceDone: true, goesWithWorkers: true, noticeSaysEarly: true, onlyLines: true, staysInPlace: true, never: map[policy.Switch]string{
 	policy.StartStopped: "GKE, where Pitstop never resumes a Job", // its suspension is for its queue or its owner to end
 }}}
 
