@@ -39,10 +39,11 @@ type gang struct {
 	// its JobSet may make it anew for another one that fails.
 	failed, complete, done map[string]time.Time
 	// over says that its JobSet has failed for good, and wasOver is when it had last. Its Job may be gone by then, or never have been made.
-	// Lived are the UIDs of its last Job and of the JobSet that made that one.
+	// Jobs are the UIDs of the Jobs that the JobSet with the UID set has made, the last one last.
 	over    bool
 	wasOver time.Time
-	lived   struct{ job, set string }
+	set     string
+	jobs    []string
 	// absent is since when no Job of its name is there; zero while one is. wasAbsent is when none was there last.
 	absent, wasAbsent time.Time
 	// usable is since when the present life can train, zero where it cannot; used is when one could last. Downs are all the times at which
@@ -228,23 +229,48 @@ func (c *Checks) changedIn(cl *world.Cluster) {
 	}
 }
 
-// setEnded follows whether the JobSet of a slice has failed for good. Its controller then deletes the Jobs that have not ended: the life of
-// such a one has failed with it, though nobody may have seen the Job since.
+// setEnded follows whether the JobSet of a slice has failed for good. Its controller then deletes the Jobs that have not ended.
 func (c *Checks) setEnded(g *gang, now time.Time) {
 	set := g.Set()
 	over := set != nil && has(set.Status.Conditions, "Failed")
-	if over && !g.over && g.Job() == nil {
-		if g.lived.set == set.UID {
-			g.failed[g.lived.job] = now
+	if over && !g.over {
+		last := g.goesWith(set.UID, now)
+		if job := g.Job(); job == nil {
+			c.mustKnow(g, last, now)
+		} else {
+			delete(g.failed, job.UID) // it is still to be read, and has to be known
 		}
-		c.mustKnow(g, g.lived.job, now)
 	}
 	if over || g.over {
 		g.wasOver = now
 	}
 	if g.over = over; set != nil && g.Job() != nil {
-		g.lived.job, g.lived.set = g.Job().UID, set.UID
+		g.makes(set.UID, g.Job().UID)
 	}
+}
+
+// makes notes a Job that a JobSet has made.
+func (g *gang) makes(set, job string) {
+	if g.set != set {
+		g.set, g.jobs = set, nil
+	}
+	if !slices.Contains(g.jobs, job) {
+		g.jobs = append(g.jobs, job)
+	}
+}
+
+// goesWith takes every life that a JobSet made for failed with it: the last one, which nobody may have seen since, and each before, which may
+// be the last that anybody has read. It returns the last one.
+func (g *gang) goesWith(set string, now time.Time) (last string) {
+	if g.set == set {
+		for _, job := range g.jobs {
+			g.failed[job] = now
+		}
+	}
+	if n := len(g.jobs); n > 0 {
+		last = g.jobs[n-1]
+	}
+	return last
 }
 
 // isLost reports whether a life has failed for good: that of its Job, or with no ID what was to come of its JobSet.

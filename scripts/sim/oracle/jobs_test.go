@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -203,6 +204,34 @@ func TestALifeIsLostWithItsJobSet(t *testing.T) {
 	} {
 		if got := c.gang.isLost(c.life, now); got != c.want {
 			t.Errorf("%s: lost is %v", name, got)
+		}
+	}
+}
+
+// TestEveryLifeOfAJobSetThatFailsIsLost: nobody may have read the last one, so a document may name the one before.
+func TestEveryLifeOfAJobSetThatFailsIsLost(t *testing.T) {
+	now := time.Date(2026, 1, 21, 19, 50, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		fails string
+		want  string
+	}{
+		"its JobSet":          {"new", "b c"},
+		"a former JobSet":     {"old", ""},
+		"one that was unseen": {"newest", ""},
+	} {
+		g := gang{failed: map[string]time.Time{}}
+		g.makes("old", "a")
+		for _, job := range []string{"b", "c", "c"} {
+			g.makes("new", job)
+		}
+		last, lost := g.goesWith(c.fails, now), []string{}
+		for _, life := range []string{"a", "b", "c"} {
+			if g.isLost(life, now) {
+				lost = append(lost, life)
+			}
+		}
+		if got := strings.Join(lost, " "); got != c.want || last != "c" {
+			t.Errorf("%s fails: lost are %q, and %s was the last", name, got, last)
 		}
 	}
 }
