@@ -59,7 +59,7 @@ var jobHappenings = []jobHappening{
 	}, nil},
 	{happening{name: "training in a Job crashes", spot: 0.3, other: 0.4}, func(_ *Troubles, d Dice, g *world.Gang) { g.Crash(exitCodes[d.intN(len(exitCodes))]) }, nil},
 	{happening{name: "training in a Job hangs", spot: 0.1, other: 0.2}, func(_ *Troubles, _ Dice, g *world.Gang) { g.Hang() }, func(g *world.Gang) bool { return !g.NoCrew }},
-	{happening{name: "training hangs that may be begun again", other: 0.8}, func(_ *Troubles, _ Dice, g *world.Gang) { g.Hang() }, func(g *world.Gang) bool { return g.Policy == "releasing" }},
+	{happening{name: "training hangs that may be begun again", other: 0.4}, func(_ *Troubles, _ Dice, g *world.Gang) { g.Hang() }, func(g *world.Gang) bool { return g.Policy == "releasing" }},
 	{happening{name: "Job is complete", spot: 0.05, other: 0.05}, func(t *Troubles, _ Dice, g *world.Gang) {
 		for _, one := range t.Gangs() {
 			if one.Scope != g.Scope || one.Name != g.Name {
