@@ -325,8 +325,8 @@ func (m *machine) hangsUnsaved(since time.Time, every time.Duration) {
 	}
 }
 
-// watchesAgain goes back to the watch over a training that is about to be begun again because it saved nothing, where the last look is too
-// long ago, or the policy has changed: it may save by now. It reports whether it does.
+// watchesAgain looks once more at what a training saves, right before the crew is asked for another attempt. It does so where the last look
+// is too long ago, or the policy has changed, and reports whether it does.
 func (m *machine) watchesAgain() bool {
 	at := m.w.Incident.StoodAt
 	if at.IsZero() || m.mayBeginAgain() && m.now.Sub(at) < SavedFor {

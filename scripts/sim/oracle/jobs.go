@@ -443,8 +443,8 @@ func (c *Checks) rightJob(w incident.Workload, s, was incident.Slot) {
 	}
 }
 
-// isOwners reports whether the owner of a Job has deleted it or made it anew since a life of it began, or had deleted the life that Pitstop
-// replaced by this one: word of that may come late, and the Job is theirs all the same.
+// isOwners reports whether a life of a Job belongs to its owner: they have deleted it or made the Job anew since it began, or they had deleted
+// the life that Pitstop replaced. Word of that may come late.
 func (g *gang) isOwners(life events.Incarnation) bool {
 	theirs := false // the owner has deleted the last life
 	for _, a := range g.acts {

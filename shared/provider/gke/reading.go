@@ -517,8 +517,8 @@ func (s slot) running(nodes map[string]*Node, healingLoss, healing bool) (state 
 	return Creating, false, with(fmt.Sprintf("%d of %d Pods have a machine, and none is ready", running, all))
 }
 
-// tornAfter is how much later than the start of another Pod of its gang a Pod has to be made to count as made anew: a Job makes the
-// first Pods of a large gang while others of them start.
+// tornAfter is the least time between the start of a Pod and the creation of one that counts as made anew. A Job makes the first Pods of a
+// large gang while others of them start.
 const tornAfter = time.Minute
 
 // torn is when the Pod of a gang that was made last began to run, if another one that still runs had long been running when it was made. A
