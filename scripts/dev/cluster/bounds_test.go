@@ -480,18 +480,19 @@ func (b *bed) ends(name, job string, chips int) {
 	if chips > 0 {
 		container["resources"] = map[string]any{"limits": map[string]any{"google.com/tpu": fmt.Sprint(chips)}}
 	}
-	meta := map[string]any{"name": name, "finalizers": []any{"example.com/test"}}
+	meta := map[string]any{"name": name, "finalizers": []any{"example.com/test"}, "annotations": map[string]any{annotationSilent: "true"}}
 	if job != "" {
 		meta["ownerReferences"] = []any{map[string]any{"apiVersion": "batch/v1", "kind": "Job", "controller": true, "name": "former", "uid": job}}
 	}
 	b.create(map[string]any{
 		"apiVersion": "v1", "kind": "Pod", "metadata": meta,
-		"spec": map[string]any{"nodeSelector": map[string]any{"none": "here"}, "containers": []any{container}},
+		// Kubernetes says of a Pod without a machine that it has failed, as soon as it is being deleted.
+		"spec": map[string]any{"nodeName": b.machine(name, name, chips), "containers": []any{container}},
 	})
 	b.t.Cleanup(func() {
 		b.must(b.Do(context.WithoutCancel(b.t.Context()), http.MethodPatch, b.path("Pod", name), map[string]any{"metadata": map[string]any{"finalizers": nil}}, nil))
 	})
-	b.remove(b.path("Pod", name))
+	b.must(b.Do(b.t.Context(), http.MethodDelete, b.path("Pod", name), map[string]any{"gracePeriodSeconds": 0}, nil))
 }
 
 // releases holds that recovery's account may end Pods of Jobs on TPUs that are being deleted, each by its UID, and say of them that they
