@@ -51,8 +51,8 @@
 //	approving     lost          deleting healing looking watching
 //	approving     serving       admitting resuming
 //	approving     stopped       healing released window
-//	approving     time          deleting healing maintaining restarting saving starting
-//	approving     unusable      window
+//	approving     time          deleting healing maintaining restarting resuming saving starting
+//	approving     unusable      healing window
 //	clearing      gone          escalated observed released
 //	clearing      serving       admitting
 //	clearing      time          escalated observed released
@@ -60,11 +60,12 @@
 //	creating      serving       admitting clearing deleting escalated grace healing resuming
 //	creating      stopped       clearing deleting escalated grace healing released
 //	creating      time          clearing deleting escalated
-//	deleting      gone          creating
-//	deleting      lost          approving clearing looking watching
+//	deleting      gone          creating grace
+//	deleting      lost          approving clearing healing looking watching
 //	deleting      serving       admitting clearing creating grace healing resuming
 //	deleting      stopped       creating escalated grace healing released
 //	deleting      time          clearing escalated
+//	deleting      unusable      healing
 //	discarding    gone          escalated
 //	discarding    stopped       escalated
 //	discarding    time          escalated
@@ -79,7 +80,7 @@
 //	healing       lost          approving deleting escalated looking watching
 //	healing       serving       admitting resuming
 //	healing       stopped       released
-//	healing       time          approving deleting escalated starting watching
+//	healing       time          approving deleting escalated looking starting watching
 //	looking       gone          approving creating deleting escalated grace watching
 //	looking       lost          approving deleting escalated grace healing watching
 //	looking       serving       admitting approving deleting resuming watching
@@ -102,7 +103,7 @@
 //	resuming      gone          approving creating escalated grace looking
 //	resuming      lost          approving deleting escalated healing looking watching
 //	resuming      stopped       healing released
-//	resuming      time          approving escalated restarting resumed
+//	resuming      time          approving escalated observed restarting resumed
 //	resuming      unusable      healing
 //	saving        gone          approving creating escalated grace looking
 //	saving        lost          approving deleting escalated healing looking watching

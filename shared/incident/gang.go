@@ -43,10 +43,16 @@ func (m *machine) tornUnheard() (text string, at, since time.Time) {
 	return fmt.Sprintf("a %s of %s was made anew while others ran on", m.w.Words().Worker, strings.Join(names, ", ")), at, since
 }
 
+// tornSlice is a slice that is torn, where no crew can tell of steps; nil where there is none.
+func (w Workload) tornSlice() *Slot { return w.tornAfter(time.Time{}) }
+
 // tornUntold is a slice that is torn and that no incident has looked at; nil where there is none.
-func (w Workload) tornUntold() *Slot {
+func (w Workload) tornUntold() *Slot { return w.tornAfter(w.TornSeen) }
+
+// tornAfter is a slice that was torn after a time.
+func (w Workload) tornAfter(t time.Time) *Slot {
 	for i := range w.Slices {
-		if s := &w.Slices[i]; s.Condition == Ready && s.Torn.After(w.TornSeen) && w.Crew.Seen.IsZero() && !w.leftAlone(s) {
+		if s := &w.Slices[i]; s.Condition == Ready && s.Torn.After(t) && w.Crew.Seen.IsZero() && !w.leftAlone(s) {
 			return s
 		}
 	}
@@ -125,7 +131,7 @@ func (w Workload) counts() (moreThan int64, every bool) {
 	if w.phase() == Watching || w.phase() == Resuming && (&machine{w: w}).unanswering() { // somebody may have taken it back to an older step
 		return 0, true
 	}
-	if names, _, _ := w.torn(); w.phase() == Resuming && names != nil && w.Crew.Seen.IsZero() {
+	if names, _, _ := w.torn(); (w.phase() == Resuming || w.phase() == Approving) && names != nil && w.Crew.Seen.IsZero() {
 		return 0, true
 	}
 	return w.verifyPast(), false
@@ -303,6 +309,21 @@ func (m *machine) leaveStanding(why string) bool {
 	m.inc().StoodAt = time.Time{}
 	m.resume(why)
 	return true
+}
+
+// LooksFirst reports whether what is about to be begun rests on a look for a new checkpoint, which may be repeated before it.
+func (w Workload) LooksFirst() bool {
+	restart := w.effect(events.ActionRestart, "")
+	return w.Incident != nil && !w.Incident.StoodAt.IsZero() || restart != nil && !restart.By.IsZero()
+}
+
+// looksMeanwhile looks for a new checkpoint while a person is asked whether a training that stands still may be replaced: it may go on by
+// itself, and then nobody has to answer.
+func (m *machine) looksMeanwhile() {
+	text, _, since := m.tornUnheard()
+	if text != "" && !m.w.Incident.StoodAt.IsZero() && m.w.effect(events.ActionVerify, "") == nil {
+		m.send(Effect{Action: events.ActionVerify, Reason: "no crew", By: newerThan(since)})
+	}
 }
 
 // looksAgain looks once more for a new checkpoint before a training that stands still is replaced, where the last look is too long ago: a

@@ -326,7 +326,11 @@ func TestAnApprovedReplacementOfAStandstillIsLookedAtAnew(t *testing.T) {
 	for _, saved := range []bool{true, false} {
 		j, torn := stood(t, p)
 		for range 24 * 60 {
-			if asked := j.reads(torn) + j.learns(incident.Ticked{}); asked != "" || phaseOf(j.w) != "approving" {
+			asked := j.reads(torn) + j.learns(incident.Ticked{})
+			if asked == "verify" { // with each reminder
+				asked = j.looks(old(torn, 20*time.Minute))
+			}
+			if asked != "" || phaseOf(j.w) != "approving" {
 				t.Fatalf("%q is asked for: %s", asked, tale(j.w))
 			}
 		}
@@ -343,6 +347,102 @@ func TestAnApprovedReplacementOfAStandstillIsLookedAtAnew(t *testing.T) {
 		if asked := j.looks(old(torn, 20*time.Minute)); asked != "delete llama-8b" || j.w.Budgets.Restarts != 1 || len(j.w.Crew.Restarted) != 1 {
 			t.Fatalf("%q is asked for: %s", asked, tale(j.w))
 		}
+	}
+}
+
+// TestAQuestionAboutAStandstillIsTakenBackWhenTheTrainingSaves: with each reminder Pitstop looks once more.
+func TestAQuestionAboutAStandstillIsTakenBackWhenTheTrainingSaves(t *testing.T) {
+	p := restarting()
+	p.Switches.Restart = policy.Ask
+	j, torn := stood(t, p)
+	for looks := range 3 {
+		if asked := j.waits(torn); asked != "verify" || phaseOf(j.w) != "approving" {
+			t.Fatalf("look %d: %q is asked for: %s", looks, asked, tale(j.w))
+		}
+		look, is := j.w.Request(j.w.Effects[0]).(events.CheckpointRequested)
+		if !is || !look.Since.Equal(torn.Add(incident.ResumeFor)) || !look.Any {
+			t.Errorf("every checkpoint counts that was written half an hour after %v: %+v", torn, look)
+		}
+		if asked := j.looks(old(torn, 20*time.Minute)); asked != "" || j.w.Question() == "" || j.w.Incident.Approved != "" {
+			t.Fatalf("look %d: nothing new is saved, and %q is asked for: %s", looks, asked, tale(j.w))
+		}
+	}
+	for range 4 { // a request that nobody begins is asked for anew, and no second one is made
+		for range 6 * 60 {
+			j.reads(torn)
+			j.learns(incident.Ticked{})
+		}
+		if len(j.w.Effects) != 1 || phaseOf(j.w) != "approving" {
+			t.Fatalf("nobody answers: %s", tale(j.w))
+		}
+	}
+	j.looks(incident.Checked{Found: true, Step: 10, At: j.now, URI: "gs://b/10"})
+	if in := j.w.Closed; j.w.Incident != nil || in.Outcome != incident.Resumed || in.ConfirmedBy != incident.ByCheckpoint || j.w.Budgets.Restarts != 0 {
+		t.Errorf("it saves: %s", tale(j.w))
+	}
+}
+
+// TestAYesDuringALookCounts: the person did not know that Pitstop looks.
+func TestAYesDuringALookCounts(t *testing.T) {
+	p := restarting()
+	p.Switches.Restart = policy.Ask
+	j, torn := stood(t, p)
+	j.waits(torn)
+	yes := incident.Approved{Incident: j.w.Incident.ID, Action: events.ActionDelete, Word: incident.Word{By: "ada"}}
+	if asked := j.learns(yes); asked != "verify" { // what was decided is old
+		t.Fatalf("%q is asked for: %s", asked, tale(j.w))
+	}
+	if asked := j.looks(old(torn, 20*time.Minute)); asked != "delete llama-8b" {
+		t.Errorf("%q is asked for: %s", asked, tale(j.w))
+	}
+}
+
+// TestRetryLooksAgainAtATornGang that was left to a person, under the policy of today.
+func TestRetryLooksAgainAtATornGang(t *testing.T) {
+	report := restarting()
+	report.Hang = policy.HangReport
+	left := func(e incident.Checked) (j *job, torn time.Time) {
+		j = newGang(t, report)
+		torn = j.now.Add(time.Minute)
+		if e.Saves == nil && !e.None {
+			e = old(torn, 20*time.Minute)
+		}
+		j.waits(torn)
+		if j.looks(e); j.w.Incident != nil || j.w.Closed.Outcome != incident.Escalated {
+			t.Fatalf("it is not left to a person: %s", tale(j.w))
+		}
+		if why := j.w.NothingToRetry(j.now); why != "" {
+			t.Fatalf("nothing is to be retried: %s", why)
+		}
+		j.now = j.now.Add(10 * time.Minute)
+		j.p = restarting()
+		if asked := j.learns(incident.Retried{Word: ann}); asked != "" || !j.w.Incident.Retried || j.w.Incident.Cause != events.CauseUnknown {
+			t.Fatalf("%q is asked for: %s", asked, tale(j.w))
+		}
+		if asked := j.learns(incident.Ticked{}); asked != "verify" {
+			t.Fatalf("%q is asked for: %s", asked, tale(j.w))
+		}
+		return j, torn
+	}
+
+	j, torn := left(incident.Checked{})
+	if asked := j.looks(old(torn, 20*time.Minute)); asked != "delete llama-8b" || j.w.Incident.Cause != events.CauseHang {
+		t.Errorf("the policy allows it now, and %q is asked for: %s", asked, tale(j.w))
+	}
+	j, _ = left(incident.Checked{None: true, Text: "nothing is there"})
+	if j.looks(incident.Checked{Found: true, Step: 10, At: j.now, URI: "gs://b/10"}); j.w.Incident != nil || j.w.Closed.Outcome != incident.Resumed {
+		t.Errorf("it saves: %s", tale(j.w))
+	}
+	j, _ = left(incident.Checked{None: true, Text: "nothing is there"})
+	if j.looks(incident.Checked{None: true, Text: "nothing is there"}); j.w.Incident != nil || j.w.Closed.Code != incident.CodeNoCheckpoint {
+		t.Errorf("nothing is saved still: %s", tale(j.w))
+	}
+
+	j = newGang(t, report)
+	j.w.Directory = ""
+	j.reads(j.now)
+	if why := j.w.NothingToRetry(j.now); !strings.Contains(why, "checkpoint directory") {
+		t.Errorf("without a directory: %q", why)
 	}
 }
 

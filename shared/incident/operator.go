@@ -230,6 +230,14 @@ func (m *machine) retried(e Retried) {
 		})
 		return
 	}
+	if torn := m.w.tornSlice(); torn != nil {
+		m.openRetry(Trouble{Cause: events.CauseUnknown, Slice: torn.Name, Life: torn.Incarnation.ID, Text: text}, "look for a new checkpoint", func(m *machine) {
+			m.enterUntil(Resuming, m.now)
+			m.line(LineSeen, text, e.Why)
+			m.decided("incident opened: look for a new checkpoint", "no crew can tell whether it trains")
+		})
+		return
+	}
 	m.openRetry(Trouble{Cause: events.CauseCrash, Text: text}, "ask the crew for another attempt", func(m *machine) {
 		m.enterUntil(Resuming, m.now) // the clock asks for it, under a policy that can be read
 		m.line(LineSeen, text, e.Why)
@@ -318,10 +326,15 @@ func (w Workload) nothingToRepeat() string {
 	return ""
 }
 
-// trainsOn says why the crew of usable slices is not asked for another attempt; empty where it can be.
+// trainsOn says why nothing is done about a training whose slices are usable; empty where its crew can be asked for another attempt, or
+// what it has saved can be looked at.
 func (w Workload) trainsOn(now time.Time) string {
 	gaveUp := w.Crew.GaveUp > 0 && w.Crew.GaveUp >= max(w.Crew.Attempt, w.Crew.Exited)
 	switch silent := now.Sub(w.Progress.At); {
+	case w.tornSlice() != nil && w.Directory != "":
+		return ""
+	case w.tornSlice() != nil:
+		return "every slice is usable, and without a crew or a checkpoint directory nobody can tell whether it trains"
 	case w.Crew.Seen.IsZero():
 		return "every slice is usable, and no crew has been heard that could be asked for another attempt"
 	case !gaveUp && silent < ResumeFor:

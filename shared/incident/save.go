@@ -157,7 +157,7 @@ func (m *machine) checked(e Checked) {
 			return
 		}
 		m.inc().Save.Verified = true
-	case Resuming:
+	case Resuming, Approving:
 		if text, _, since := m.tornUnheard(); text != "" && !e.At.After(newerThan(since)) {
 			m.inc().Deadline = m.now.Add(CheckFor) // it was looked for before the tear
 			return
@@ -189,6 +189,9 @@ func (m *machine) unverified(e Checked) {
 		return
 	case Watching:
 		m.foundNoSave(e)
+		return
+	case Approving: // the question stays
+		m.drop(events.ActionVerify, "")
 		return
 	}
 	if m.phase() == Discarding && e.None && !m.w.trained() {

@@ -93,6 +93,7 @@ func (m *machine) waitForYes() {
 	}
 	if m.reminds(in.Since) {
 		m.decided("still wait for approval: "+m.asks(in.Asked), events.Span(m.now.Sub(in.Since))+" by now")
+		m.looksMeanwhile()
 	}
 }
 

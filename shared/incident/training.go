@@ -39,7 +39,7 @@ func (m *machine) reported(e Reported) {
 	if m.w.Crew.Seen.IsZero() {
 		m.w.Crew.Seen, m.changed = m.now, true
 	}
-	if s.Spoke.IsZero() {
+	if s = m.w.Slice(s.Name); s.Spoke.IsZero() {
 		m.slice(s.Name).Spoke = m.now
 		s = m.w.Slice(s.Name)
 	}
@@ -517,7 +517,6 @@ func (m *machine) restart(why string) {
 
 func (m *machine) sendRestart(why string) {
 	m.enter(Restarting)
-	m.inc().StoodAt = time.Time{}
 	m.chargeRestart()
 	m.decided(fmt.Sprintf("ask the crew for attempt %d (%d of %d)", m.w.trainingAttempt(), m.w.Budgets.Restarts, MaxRestarts), why)
 	m.send(Effect{Action: events.ActionRestart, Reason: why})
