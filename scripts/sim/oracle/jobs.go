@@ -42,8 +42,11 @@ type gang struct {
 	// Jobs are the UIDs of the Jobs that the JobSet with the UID set has made, the last one last.
 	over    bool
 	wasOver time.Time
-	set     string
-	jobs    []string
+	// Former is the last Job of the JobSet before that one, and madeAnew is when the first Job of this one was seen.
+	set      string
+	jobs     []string
+	former   string
+	madeAnew time.Time
 	// absent is since when no Job of its name is there; zero while one is. wasAbsent is when none was there last.
 	absent, wasAbsent time.Time
 	// usable is since when the present life can train, zero where it cannot; used is when one could last. Downs are all the times at which
@@ -245,13 +248,14 @@ func (c *Checks) setEnded(g *gang, now time.Time) {
 		g.wasOver = now
 	}
 	if g.over = over; set != nil && g.Job() != nil {
-		g.makes(set.UID, g.Job().UID)
+		g.makes(set.UID, g.Job().UID, now)
 	}
 }
 
 // makes notes a Job that a JobSet has made.
-func (g *gang) makes(set, job string) {
+func (g *gang) makes(set, job string, now time.Time) {
 	if g.set != set {
+		g.former, g.madeAnew = g.lastJob(), now
 		g.set, g.jobs = set, nil
 	}
 	if !slices.Contains(g.jobs, job) {
@@ -260,17 +264,25 @@ func (g *gang) makes(set, job string) {
 }
 
 // goesWith takes every life that a JobSet made for failed with it: the last one, which nobody may have seen since, and each before, which may
-// be the last that anybody has read. It returns the last one.
+// be the last that anybody has read. Soon after the JobSet was made that may still be a life of the JobSet before. It returns the last one.
 func (g *gang) goesWith(set string, now time.Time) (last string) {
 	if g.set == set {
 		for _, job := range g.jobs {
 			g.failed[job] = now
 		}
+		if g.former != "" && now.Sub(g.madeAnew) <= latelyRead {
+			g.failed[g.former] = now
+		}
 	}
+	return g.lastJob()
+}
+
+// lastJob is the last Job that its JobSet has made; empty where none was seen.
+func (g *gang) lastJob() string {
 	if n := len(g.jobs); n > 0 {
-		last = g.jobs[n-1]
+		return g.jobs[n-1]
 	}
-	return last
+	return ""
 }
 
 // isLost reports whether a life has failed for good: that of its Job, or with no ID what was to come of its JobSet.
@@ -522,7 +534,12 @@ func (c *Checks) jobClosed(r *record, w incident.Workload, in *incident.Incident
 	// A person's retry opens an incident for what an earlier one had told.
 	retried := c.did(w.ID, in.Opened.Add(-time.Second), func(d deed) bool { return d.kind == saidRetry && !d.at.After(in.Opened) })
 	hung := in.Cause == events.CauseHang && r.stood
-	if !retried && !hung && !c.strucks(w, in)[in.Cause] {
+	same := in.Of != "" && in.Cause == r.endedFor[in.Of] // it deletes what that one left, and was judged then
+	if r.endedFor == nil {
+		r.endedFor = map[string]events.Cause{}
+	}
+	r.endedFor[in.ID] = in.Cause
+	if !retried && !hung && !same && !c.strucks(w, in)[in.Cause] {
 		c.Violated("right cause", w.ID, "%s ended %s for %s, and that has not happened: %v", in.ID, how, in.Cause, c.strucks(w, in))
 	}
 }

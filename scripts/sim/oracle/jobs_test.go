@@ -213,17 +213,20 @@ func TestEveryLifeOfAJobSetThatFailsIsLost(t *testing.T) {
 	now := time.Date(2026, 1, 21, 19, 50, 0, 0, time.UTC)
 	for name, c := range map[string]struct {
 		fails string
+		later time.Duration
 		want  string
 	}{
-		"its JobSet":          {"new", "b c"},
-		"a former JobSet":     {"old", ""},
-		"one that was unseen": {"newest", ""},
+		"its JobSet":               {"new", latelyRead + time.Second, "b c"},
+		"its JobSet, which is new": {"new", latelyRead, "a b c"},
+		"a former JobSet":          {"old", 0, ""},
+		"one that was unseen":      {"newest", 0, ""},
 	} {
 		g := gang{failed: map[string]time.Time{}}
-		g.makes("old", "a")
+		g.makes("old", "a", now.Add(-time.Hour))
 		for _, job := range []string{"b", "c", "c"} {
-			g.makes("new", job)
+			g.makes("new", job, now)
 		}
+		now := now.Add(c.later)
 		last, lost := g.goesWith(c.fails, now), []string{}
 		for _, life := range []string{"a", "b", "c"} {
 			if g.isLost(life, now) {
