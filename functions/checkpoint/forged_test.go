@@ -3,6 +3,7 @@ package checkpoint_test
 import (
 	"testing"
 
+	"pitstop.internal/shared/breadth"
 	"pitstop.internal/shared/fleet/fleettest"
 )
 
@@ -20,6 +21,9 @@ func TestARequestIsAPointer(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name != "save" {
+				breadth.Again(t)
+			}
 			fleettest.ObeysPointersAlone(t, func(t *testing.T) fleettest.Acting {
 				t.Helper()
 				b := arrange(t)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pitstop.internal/shared/breadth"
 	"pitstop.internal/shared/fleet/fleettest"
 )
 
@@ -32,6 +33,9 @@ func TestARequestIsAPointer(t *testing.T) {
 		"delete idle slices": func(t *testing.T) *bench { t.Helper(); return toDiscard(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name != "delete" {
+				breadth.Again(t)
+			}
 			fleettest.ObeysPointersAlone(t, func(t *testing.T) fleettest.Acting {
 				t.Helper()
 				b := arrange(t)

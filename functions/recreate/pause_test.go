@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/breadth"
 	"pitstop.internal/shared/fleet/fleettest"
 	"pitstop.internal/shared/incident"
 )
@@ -26,7 +27,7 @@ func TestAPauseTakesNoTimeOfAPhase(t *testing.T) {
 		}
 	}
 	b.deliver()
-	for range 6 * 60 {
+	for range breadth.Of(6*60, 30) { // minutes
 		tick()
 		w := b.Workload(id)
 		if w.Incident == nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/breadth"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 )
@@ -16,6 +17,7 @@ import (
 // TestAWorkloadOf256SlicesIsSaved loses all of them at once, has them brought back and loses them again, while nothing can be published:
 // that is the largest document. Every fact stays in it. What gives way is the middle of the timeline.
 func TestAWorkloadOf256SlicesIsSaved(t *testing.T) {
+	breadth.Again(t)
 	const many, at, project = 256, "us-central2-b", "llama3-405b-pretraining"
 	l := newLoop(t, memory)
 	l.sent.err = errors.New("away")

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/breadth"
 	"pitstop.internal/shared/logging"
 	"pitstop.internal/shared/logging/loggingtest"
 )
@@ -28,6 +29,7 @@ func sinks(t *testing.T) map[string]*loggingtest.Filter {
 // TestNoLineOfAFunctionPassesASink: what the functions say in a whole replay, as text and in the JSON that they write in
 // the cloud, made an entry as Cloud Run makes it; and lines that repeat somebody else's entry, as a whole or in words.
 func TestNoLineOfAFunctionPassesASink(t *testing.T) {
+	breadth.Again(t)
 	var said []string
 	all := some(t, 1)
 	for _, r := range all {
