@@ -55,6 +55,8 @@ type gang struct {
 	downs        []time.Time
 	// unplaced is since when its Pods wait for machines, all of them; zero while they do not.
 	unplaced time.Time
+	// opened is when the attempt was begun that ran as the last incident opened, or had run last.
+	opened time.Time
 	// told is when an incident ended last in which the document had it as unusable.
 	told time.Time
 	// crashed are the Pods, by UID, that ended with an error of their own, and when; marked is when a machine of it announced maintenance
@@ -489,7 +491,7 @@ func (c *Checks) rightCrew(w incident.Workload, s, was incident.Slot) {
 func (c *Checks) jobOpened(r *record, w incident.Workload, in *incident.Incident) {
 	c.Incidents++
 	r.open, r.opened, r.openedFor, r.stood = in.ID, c.Clock.Now(), in.Cause, c.jobStandsOrUnheard(r, w.ID)
-	r.baseline, r.at = r.saved, c.jobStep(w.ID)
+	c.jobStands(r, w.ID)
 	w.Incident = in
 	c.decided(w, r.opened)
 }
@@ -560,7 +562,7 @@ func (c *Checks) jobGoesPast(e end) bool {
 		}
 		life := s.Incarnation.ID
 		owed := c.Clock.Now().Sub(e.in.Opened) >= incident.HealFor && g.Ran().ID == life && !g.Stepping().IsZero()
-		return g.ReachedIn(life, since) > e.baseline || g.lastStep(life) > e.at || owed
+		return g.ReachedIn(life, since) > e.baseline || g.stepSince(life, g.opened) > e.at || owed
 	})
 }
 
@@ -577,14 +579,25 @@ func (c *Checks) jobStruck(e end) (first time.Time) {
 	return first
 }
 
-// lastStep is the last step of the attempt that runs in a life, or ran last there.
-func (g *gang) lastStep(life string) int64 { return g.ReachedIn(life, g.Began().Add(-time.Nanosecond)) }
+// jobStands takes note of how far a training is as its incident opens: the step that its crew has told was saved, the attempts, and their
+// last step.
+func (c *Checks) jobStands(r *record, workload string) {
+	r.baseline, r.at = r.saved, c.jobStep(workload)
+	for _, g := range c.gangs(workload) {
+		g.opened = g.Began()
+	}
+}
+
+// stepSince is the last step in a life of the attempt that was begun at a moment, and of those after it.
+func (g *gang) stepSince(life string, began time.Time) int64 {
+	return g.ReachedIn(life, began.Add(-time.Nanosecond))
+}
 
 // jobStep is the last step of the attempts on a workload that run, or ran last, as far as a crew tells of them.
 func (c *Checks) jobStep(workload string) (step int64) {
 	for _, g := range c.gangs(workload) {
 		if !g.NoCrew {
-			step = max(step, g.lastStep(g.Ran().ID))
+			step = max(step, g.stepSince(g.Ran().ID, g.Began()))
 		}
 	}
 	return step

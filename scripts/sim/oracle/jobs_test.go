@@ -151,6 +151,7 @@ func TestAStepOfAJobCountsInTheLifeThatIsKnown(t *testing.T) {
 	}{
 		"nothing happened since":        {func(*gang, *clock.Clock) {}, "a", false},
 		"the same attempt went on":      {func(_ *gang, now *clock.Clock) { pass(now, time.Minute) }, "a", true},
+		"it went on, and has ended":     {func(g *gang, now *clock.Clock) { pass(now, time.Minute); g.Crash(1); pass(now, time.Minute) }, "a", true},
 		"the next attempt did steps":    {func(g *gang, now *clock.Clock) { g.Crash(1); pass(now, time.Hour) }, "a", true},
 		"it did, and has ended":         {func(g *gang, now *clock.Clock) { g.Crash(1); pass(now, time.Hour); g.Crash(1) }, "a", true},
 		"the next attempt did none yet": {func(g *gang, now *clock.Clock) { g.Crash(1); pass(now, time.Minute) }, "a", false},
@@ -173,7 +174,8 @@ func TestAStepOfAJobCountsInTheLifeThatIsKnown(t *testing.T) {
 			checks, g, now := trainsInPods()
 			pass(now, time.Hour)
 			r := checks.record("demo/set")
-			r.baseline, r.at, r.closed = g.Saved(), checks.jobStep("demo/set"), now.Now().Add(-time.Minute)
+			checks.jobStands(r, "demo/set")
+			r.baseline, r.closed = g.Saved(), now.Now().Add(-time.Minute)
 			in := &incident.Incident{Opened: now.Now().Add(-time.Second)}
 			c.after(g, now)
 			w := incident.Workload{ID: "demo/set", Slices: []incident.Slot{{Name: g.Slice, Life: incident.Life{Incarnation: events.Incarnation{ID: c.known}}}}}
