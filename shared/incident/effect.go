@@ -50,8 +50,8 @@ type Effect struct {
 	Failures    int    `json:"failures,omitzero"`
 	LastFailure string `json:"last_failure,omitzero"`
 	LastCode    Code   `json:"last_code,omitzero"`
-	// By is the deadline of a save. For a verification, the checkpoint must be newer than By. For another attempt, By is when a look for
-	// checkpoints showed that the training stands still. Since By, the lease names no life of a slice that is released.
+	// By is the deadline of a save. For a verification, the checkpoint must be newer than By. Since By, the lease names no life of a slice
+	// that is released.
 	By time.Time `json:"by,omitzero"`
 	// Mode says how the save is requested. Lives are the incarnations of With at the decision to delete, in the order of With.
 	Mode  events.SaveMode      `json:"mode,omitzero"`
@@ -811,6 +811,9 @@ func (m *machine) forbidden(e Forbidden) {
 		effect = m.effect(effect.Action, effect.Slice)
 		effect.LastFailure, effect.LastCode = e.Why, e.Code
 		m.notReleased(effect, Failure{Class: Invalid})
+		return
+	}
+	if m.watchesAgain(effect) {
 		return
 	}
 	would := m.plannedCalls(m.w.governs(effect.Action), "", *effect)

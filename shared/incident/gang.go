@@ -256,7 +256,11 @@ func (m *machine) standsStill(text string, tear time.Time) {
 		in.Torn, in.Approved = tear, ""
 	}
 	in.StoodAt = m.now
-	m.stopped(tear)
+	if in.Retried {
+		m.stopped(in.Opened) // the incident before has counted until then
+	} else {
+		m.stopped(tear)
+	}
 	if in.Cause == events.CauseUnknown {
 		in.Cause = events.CauseHang
 	}
@@ -289,15 +293,18 @@ func (m *machine) movesAgain(why string) {
 	}
 }
 
-// leaveStanding ends the replacement of a training that stands still, unless one of its slices may be deleted by now: the others follow,
-// because they train together. It reports whether it ends it.
+// leaveStanding ends the replacement of a training that stands still, or the request for another attempt of it. It does not where the call
+// may be made by now: the other slices follow, because they train together. It reports whether it ends it.
 func (m *machine) leaveStanding(why string) bool {
 	in := m.w.Incident
 	if in == nil || in.StoodAt.IsZero() {
 		return false
 	}
 	deletes := func(effect Effect) bool { return effect.Action == events.ActionDelete }
-	called := func(effect Effect) bool { return deletes(effect) && (effect.Maybe || !effect.Begun.IsZero()) }
+	restarts := func(effect Effect) bool { return effect.Action == events.ActionRestart }
+	called := func(effect Effect) bool {
+		return (deletes(effect) || restarts(effect)) && (effect.Maybe || !effect.Begun.IsZero())
+	}
 	goes := func(s Slot) bool { return s.ToReplace && (s.Condition == Gone || s.Condition == Deleting) }
 	if m.w.has(called) || slices.ContainsFunc(m.w.Slices, goes) {
 		return false
@@ -305,23 +312,20 @@ func (m *machine) leaveStanding(why string) bool {
 	if m.w.has(deletes) {
 		m.uncharge(events.ActionDelete)
 	}
+	if m.w.has(restarts) {
+		m.uncharge(events.ActionRestart)
+	}
 	m.dropEffects(deletes)
 	m.inc().StoodAt = time.Time{}
 	m.resume(why)
 	return true
 }
 
-// LooksFirst reports whether what is about to be begun rests on a look for a new checkpoint, which may be repeated before it.
-func (w Workload) LooksFirst() bool {
-	restart := w.effect(events.ActionRestart, "")
-	return w.Incident != nil && !w.Incident.StoodAt.IsZero() || restart != nil && !restart.By.IsZero()
-}
-
 // looksMeanwhile looks for a new checkpoint while a person is asked whether a training that stands still may be replaced: it may go on by
 // itself, and then nobody has to answer.
 func (m *machine) looksMeanwhile() {
-	text, _, since := m.tornUnheard()
-	if text != "" && !m.w.Incident.StoodAt.IsZero() && m.w.effect(events.ActionVerify, "") == nil {
+	if text, _, since := m.tornUnheard(); text != "" && !m.w.Incident.StoodAt.IsZero() {
+		m.drop(events.ActionVerify, "") // nobody has answered it
 		m.send(Effect{Action: events.ActionVerify, Reason: "no crew", By: newerThan(since)})
 	}
 }

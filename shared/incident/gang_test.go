@@ -367,15 +367,22 @@ func TestAQuestionAboutAStandstillIsTakenBackWhenTheTrainingSaves(t *testing.T) 
 			t.Fatalf("look %d: nothing new is saved, and %q is asked for: %s", looks, asked, tale(j.w))
 		}
 	}
-	for range 4 { // a request that nobody begins is asked for anew, and no second one is made
-		for range 6 * 60 {
+	lines := len(j.w.Incident.Timeline)
+	for range 4 { // nobody answers, and only a reminder looks again
+		for range 3 * 60 { // two minutes each
 			j.reads(torn)
 			j.learns(incident.Ticked{})
 		}
-		if len(j.w.Effects) != 1 || phaseOf(j.w) != "approving" {
+		lines++
+		if len(j.w.Effects) != 1 || phaseOf(j.w) != "approving" || len(j.w.Incident.Timeline) > lines {
 			t.Fatalf("nobody answers: %s", tale(j.w))
 		}
 	}
+	late := j.w.Incident
+	if j.looks(incident.Checked{Found: true, Step: 10, At: torn.Add(incident.ResumeFor), URI: "gs://b/10"}); late.ID != j.w.Incident.ID || !j.w.Incident.Deadline.IsZero() {
+		t.Fatalf("what was saved by then proves nothing: %s", tale(j.w))
+	}
+	j.waits(torn)
 	j.looks(incident.Checked{Found: true, Step: 10, At: j.now, URI: "gs://b/10"})
 	if in := j.w.Closed; j.w.Incident != nil || in.Outcome != incident.Resumed || in.ConfirmedBy != incident.ByCheckpoint || j.w.Budgets.Restarts != 0 {
 		t.Errorf("it saves: %s", tale(j.w))
@@ -438,11 +445,61 @@ func TestRetryLooksAgainAtATornGang(t *testing.T) {
 		t.Errorf("nothing is saved still: %s", tale(j.w))
 	}
 
-	j = newGang(t, report)
-	j.w.Directory = ""
-	j.reads(j.now)
-	if why := j.w.NothingToRetry(j.now); !strings.Contains(why, "checkpoint directory") {
-		t.Errorf("without a directory: %q", why)
+	if in := j.w.Closed; !in.Down.IsZero() {
+		t.Errorf("nothing shows that it stood still, and it counts from %v", in.Down)
+	}
+
+	for name, c := range map[string]struct {
+		change func(*job)
+		want   string
+	}{
+		"without a directory": {func(j *job) { j.w.Directory = "" }, "checkpoint directory"},
+		"it has saved since": {func(j *job) {
+			j.w.Progress.Verified, j.w.Progress.VerifiedAt = 9000, j.now.Add(incident.ResumeFor+time.Second)
+		}, "9,000"},
+		"it has saved until then": {func(j *job) { j.w.Progress.Verified, j.w.Progress.VerifiedAt = 9000, j.now.Add(incident.ResumeFor) }, ""},
+	} {
+		j = newGang(t, report)
+		j.w.Slices[0].Since = j.now
+		c.change(j)
+		j.reads(j.now)
+		if why := j.w.NothingToRetry(j.now); !strings.Contains(why, c.want) || c.want == "" && why != "" {
+			t.Errorf("%s: %q", name, why)
+		}
+	}
+}
+
+// TestTheFirstLineOfACrewGivesATrainingItsTime: nobody expected a step of it before, so its silence until then shows nothing.
+func TestTheFirstLineOfACrewGivesATrainingItsTime(t *testing.T) {
+	started := func(j *job) string {
+		return j.says("7711", events.ReportStarted, func(r *events.CrewReport) { r.Zone = j.w.Slices[0].Zone })
+	}
+	for name, path := range map[string]func(j *job, torn time.Time){
+		"a person has just said retry": func(j *job, _ time.Time) { j.learns(incident.Retried{Word: ann}) },
+		"it waits for another look": func(j *job, torn time.Time) {
+			j.learns(incident.Retried{Word: ann})
+			j.learns(incident.Ticked{})
+			j.looks(old(torn, 2*time.Hour))
+		},
+		"the look is under way": func(j *job, _ time.Time) {
+			j.learns(incident.Retried{Word: ann})
+			j.learns(incident.Ticked{})
+		},
+	} {
+		j := newGang(t, restarting())
+		torn := j.now.Add(time.Minute)
+		j.waits(torn)
+		j.looks(incident.Checked{None: true, Text: "nothing is there"})
+		path(j, torn)
+		if j.w.Incident == nil || phaseOf(j.w) != "resuming" {
+			t.Fatalf("%s: it stands at %s", name, tale(j.w))
+		}
+		asked, spoke := started(j), j.now
+		for j.now.Sub(spoke) < incident.ResumeFor-2*time.Minute { // two minutes each
+			if asked += j.reads(torn) + j.learns(incident.Ticked{}); asked != "" || phaseOf(j.w) != "resuming" {
+				t.Fatalf("%s: %v after its first line %q is asked for: %s", name, j.now.Sub(spoke), asked, tale(j.w))
+			}
+		}
 	}
 }
 

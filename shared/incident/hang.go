@@ -319,8 +319,8 @@ func (m *machine) hangsUnsaved(since time.Time, every time.Duration) {
 	default:
 		m.enter(Resuming)
 		m.restart(m.w.Incident.Troubles[0].Text + ", and nothing was saved in the last " + events.Span(m.now.Sub(newerThan(since))))
-		if effect := m.w.effect(events.ActionRestart, ""); effect != nil {
-			m.effect(events.ActionRestart, "").By = m.now
+		if m.phase() == Restarting {
+			m.inc().StoodAt = m.now
 		}
 	}
 }
@@ -328,8 +328,8 @@ func (m *machine) hangsUnsaved(since time.Time, every time.Duration) {
 // watchesAgain looks once more at what a training saves, right before the crew is asked for another attempt. It does so where the last look
 // is too long ago, or the policy has changed, and reports whether it does.
 func (m *machine) watchesAgain(effect *Effect) bool {
-	at := effect.By
-	if at.IsZero() || m.mayBeginAgain() && m.now.Sub(at) < SavedFor {
+	at := m.w.Incident.StoodAt
+	if at.IsZero() || effect.Action != events.ActionRestart || effect.Maybe || !effect.Begun.IsZero() || m.mayBeginAgain() && m.now.Sub(at) < SavedFor {
 		return false
 	}
 	m.uncharge(events.ActionRestart)

@@ -513,6 +513,34 @@ func TestAnotherAttemptIsNotAskedForLongAfterTheLook(t *testing.T) {
 	}
 }
 
+// TestAPolicyThatAsksIsHeededBeforeTheCall: while a person is asked, a training whose lines are lost may go on.
+func TestAPolicyThatAsksIsHeededBeforeTheCall(t *testing.T) {
+	j, _, last := unheard(t, restarting())
+	j.looks(old(last, 10*time.Minute))
+	j.p.Switches.Restart = policy.Ask
+	if asked := j.learns(incident.Forbidden{Request: j.request(j.w.Effects[0]), Code: incident.CodePolicyAsk, Why: "the switch is ask"}); asked != "" || phaseOf(j.w) != "watching" || j.w.Budgets.Restarts != 0 {
+		t.Errorf("%q is asked for, %+v is spent: %s", asked, j.w.Budgets, tale(j.w))
+	}
+}
+
+// TestALineEndsTheRequestForAnotherAttempt that was made because no line came, until the lease may have been written.
+func TestALineEndsTheRequestForAnotherAttempt(t *testing.T) {
+	for name, what := range map[string]events.Report{"it saves": events.ReportSaved, "its attempt began": events.ReportStarted, "a step that is not past the last one": events.ReportProgress} {
+		for _, begun := range []bool{false, true} {
+			j, _, last := unheard(t, restarting())
+			j.looks(old(last, 10*time.Minute))
+			if begun {
+				j.learns(incident.Intended{Request: j.request(j.w.Effects[0]), RequestID: "request-1"})
+			}
+			asked := j.says(j.w.Slices[0].Incarnation.ID, what, func(r *events.CrewReport) { r.Attempt, r.Step = j.w.Crew.Attempt, j.w.Progress.Step })
+			want := map[bool]string{false: "resuming", true: "restarting"}[begun]
+			if asked != "" || phaseOf(j.w) != want || j.w.Budgets.Restarts != map[bool]int{false: 0, true: 1}[begun] {
+				t.Errorf("%s, begun %v: %q is asked for, %+v is spent: %s", name, begun, asked, j.w.Budgets, tale(j.w))
+			}
+		}
+	}
+}
+
 // TestNoSecondAttemptIsAskedForUnheard: without a line nobody knows whether the attempt that was asked for trains.
 func TestNoSecondAttemptIsAskedForUnheard(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -621,7 +621,7 @@ func (m *machine) thinksAgain(effect *Effect) bool {
 		return m.looksAgain()
 	}
 	if effect.Action == events.ActionRestart {
-		return !effect.Maybe && effect.Begun.IsZero() && m.watchesAgain(effect)
+		return m.watchesAgain(effect)
 	}
 	called := func(effect Effect) bool {
 		return effect.Action == events.ActionMaintain && (effect.Maybe || !effect.Begun.IsZero())

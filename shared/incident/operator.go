@@ -233,6 +233,7 @@ func (m *machine) retried(e Retried) {
 	if torn := m.w.tornSlice(); torn != nil {
 		m.openRetry(Trouble{Cause: events.CauseUnknown, Slice: torn.Name, Life: torn.Incarnation.ID, Text: text}, "look for a new checkpoint", func(m *machine) {
 			m.enterUntil(Resuming, m.now)
+			m.inc().Down = time.Time{} // it may train
 			m.line(LineSeen, text, e.Why)
 			m.decided("incident opened: look for a new checkpoint", "no crew can tell whether it trains")
 		})
@@ -330,15 +331,27 @@ func (w Workload) nothingToRepeat() string {
 // what it has saved can be looked at.
 func (w Workload) trainsOn(now time.Time) string {
 	gaveUp := w.Crew.GaveUp > 0 && w.Crew.GaveUp >= max(w.Crew.Attempt, w.Crew.Exited)
+	if w.tornSlice() != nil {
+		return w.savesOn()
+	}
 	switch silent := now.Sub(w.Progress.At); {
-	case w.tornSlice() != nil && w.Directory != "":
-		return ""
-	case w.tornSlice() != nil:
-		return "every slice is usable, and without a crew or a checkpoint directory nobody can tell whether it trains"
 	case w.Crew.Seen.IsZero():
 		return "every slice is usable, and no crew has been heard that could be asked for another attempt"
 	case !gaveUp && silent < ResumeFor:
 		return "training goes on: step " + events.Number(w.Progress.Step) + " was told " + events.Span(silent) + " ago"
+	}
+	return ""
+}
+
+// savesOn says why nothing is done about a torn gang; empty where what it has saved can be looked at.
+func (w Workload) savesOn() string {
+	_, _, since := w.torn()
+	switch p := w.Progress; {
+	case w.Directory == "":
+		return "every slice is usable, and without a crew or a checkpoint directory nobody can tell whether it trains"
+	case p.VerifiedAt.After(newerThan(since)):
+		return "its checkpoint " + events.Number(p.Verified) + " of " + p.VerifiedAt.UTC().Format(time.RFC3339) +
+			" was written after its " + w.Words().Worker + "s were made anew: it has trained since, and no later standstill of it is known"
 	}
 	return ""
 }

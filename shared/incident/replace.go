@@ -14,6 +14,9 @@ import (
 func (m *machine) lose(s *Slot, what string) {
 	name := s.Name
 	m.stopped(m.now)
+	if m.phase() == Restarting {
+		m.inc().StoodAt = time.Time{} // it is replaced because it is lost, and not because it stands still
+	}
 	m.raiseBaseline()
 	if m.watched() {
 		m.watch(what, "nothing", func(m *machine) { m.lose(m.w.Slice(name), what) })
@@ -539,7 +542,7 @@ func (m *machine) deletionMayTakeEffect(s *Slot) bool {
 func (m *machine) recreate(why string) {
 	m.enter(PhaseCreating)
 	m.recall()
-	m.inc().Slow, m.inc().StoodAt = time.Time{}, time.Time{}
+	m.inc().Slow = time.Time{}
 	var effects, waiting []Effect
 	for _, name := range m.toBeReplaced() {
 		s := m.w.Slice(name)

@@ -158,8 +158,10 @@ func (m *machine) checked(e Checked) {
 		}
 		m.inc().Save.Verified = true
 	case Resuming, Approving:
-		if text, _, since := m.tornUnheard(); text != "" && !e.At.After(newerThan(since)) {
-			m.inc().Deadline = m.now.Add(CheckFor) // it was looked for before the tear
+		if text, _, since := m.tornUnheard(); text != "" && !e.At.After(newerThan(since)) { // it was looked for before the tear
+			if m.phase() == Resuming {
+				m.inc().Deadline = m.now.Add(CheckFor)
+			}
 			return
 		}
 		m.resumed(ByCheckpoint, "checkpoint "+events.Number(e.Step)+" is newer than the trouble")

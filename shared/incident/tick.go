@@ -181,6 +181,9 @@ func (m *machine) openUnread(s *Slot) {
 func (m *machine) askAgain() {
 	for i := 0; m.w.Incident != nil && i < len(m.w.Effects); i++ {
 		effect := m.w.Effects[i]
+		if effect.Action == events.ActionVerify && m.phase() == Approving {
+			continue // the next reminder looks again
+		}
 		switch effect.Stage() {
 		case StageRefused:
 			if !m.now.Before(effect.Retry) {

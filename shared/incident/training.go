@@ -34,11 +34,8 @@ func (m *machine) reported(e Reported) {
 		m.keep(e, s) // no known crew could have written it
 		return
 	}
-	m.movesAgain("its crew speaks")
+	m.speaks()
 	m.bound(e)
-	if m.w.Crew.Seen.IsZero() {
-		m.w.Crew.Seen, m.changed = m.now, true
-	}
 	if s = m.w.Slice(s.Name); s.Spoke.IsZero() {
 		m.slice(s.Name).Spoke = m.now
 		s = m.w.Slice(s.Name)
@@ -51,6 +48,17 @@ func (m *machine) reported(e Reported) {
 	if r.Attempt > last { // the attempt began, though its own line is lost or late
 		m.noteActivity(CodeMayTrain, fmt.Sprintf("the crew tells of attempt %d", r.Attempt))
 	}
+}
+
+// speaks notes that a known crew has spoken. Where none had before, nobody expected a step of it: it has its full time from here on.
+func (m *machine) speaks() {
+	if m.w.Crew.Seen.IsZero() {
+		m.w.Crew.Seen, m.changed = m.now, true
+		if m.phase() == Resuming {
+			m.resume("its crew speaks")
+		}
+	}
+	m.movesAgain("its crew speaks")
 }
 
 // take takes what the crew of a slice reports.

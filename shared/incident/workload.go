@@ -351,8 +351,9 @@ type Incident struct {
 	// call waits.
 	Asked    events.Action `json:"asked,omitzero"`
 	Approved events.Action `json:"approved,omitzero"`
-	// StoodAt is when a look for a new checkpoint last showed that the training stands still, for as long as its slices are to be replaced for
-	// that; zero where it did not. Torn is since when it does: a worker was made anew then while others ran on.
+	// StoodAt is when a look for a new checkpoint last showed that the training stands still. It holds for as long as its slices are to be
+	// replaced for that, or its crew is asked for another attempt. Torn is since when it stands still: a worker was made anew then while
+	// others ran on.
 	StoodAt  time.Time `json:"stood_at,omitzero"`
 	Torn     time.Time `json:"torn,omitzero"`
 	Held     string    `json:"held,omitzero"`

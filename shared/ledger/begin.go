@@ -77,7 +77,7 @@ func (a *Advancer) begin(ctx context.Context, e incident.Intended) (incident.Wor
 		}
 		return w, a.refuse(ctx, r.Pointer(), c, why)
 	}
-	if w.LooksFirst() { // the intent may ask for another look, which is no use while everything is paused
+	if w.Incident != nil && !w.Incident.StoodAt.IsZero() { // the intent may ask for another look, which is no use while everything is paused
 		if err := a.paused(ctx, w, r); err != nil {
 			return w, err
 		}
