@@ -545,6 +545,14 @@ func (c *Checks) complete(uri string) bool {
 	return ok
 }
 
+// savedSince reports whether a checkpoint in a directory was complete at a moment or later.
+func (c *Checks) savedSince(directory string, since time.Time) bool {
+	bucket, path, _ := strings.Cut(strings.TrimPrefix(directory, "gs://"), "/")
+	return slices.ContainsFunc(c.Bucket.List(bucket, path+"/"), func(name string) bool {
+		return strings.HasSuffix(name, "/commit_success.txt") && !c.Bucket.Updated(bucket, name).Before(since)
+	})
+}
+
 func bucketOf(uri string) string {
 	bucket, _, _ := strings.Cut(strings.TrimPrefix(uri, "gs://"), "/")
 	return bucket

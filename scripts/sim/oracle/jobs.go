@@ -530,6 +530,9 @@ func (c *Checks) jobClosed(r *record, w incident.Workload, in *incident.Incident
 	if in.Outcome == incident.Resumed && in.ConfirmedBy == incident.ByStep && !c.jobGoesPast(end{r, w, in}) && !c.jobDone(w.ID) && !c.blurred(w.ID) {
 		c.Violated("ends", w.ID, "%s ended resumed by a step, and none has been done past %d, which its crew had told was saved", in.ID, r.baseline)
 	}
+	if in.Outcome == incident.Resumed && in.ConfirmedBy == incident.ByCheckpoint && !in.Retried && !c.savedSince(w.Directory, c.jobStruck(end{r, w, in})) {
+		c.Violated("ends", w.ID, "%s ended resumed by a checkpoint, and none is complete since %s", in.ID, c.jobStruck(end{r, w, in}).UTC().Format(time.DateTime))
+	}
 	if in.Outcome == incident.Released && !c.releasedBy(w, in) {
 		c.Violated("ends", w.ID, "%s ended released, and its owner has done nothing since %s", in.ID, in.Opened.UTC().Format(time.DateTime))
 	}
@@ -638,10 +641,10 @@ func (c *Checks) JobMends(g *world.Gang) {
 // jobRestarted checks that a training in Pods which hangs is asked for another attempt only where its owner wants it, and where it does no
 // step: what it saves shows that, whatever its lines say. What follows when nobody hears of a step of that attempt is as after a crash.
 func (c *Checks) jobRestarted(before, after incident.Workload) {
-	in, was := after.Incident, before.Incident
-	if in == nil || in.Cause != events.CauseHang || was == nil || !was.OnlyWatched || after.Budgets.Restarts <= before.Budgets.Restarts {
+	if !asksUnheard(before, after) {
 		return
 	}
+	in := after.Incident
 	c.actions["attempt asked for, unheard"]++
 	for _, g := range c.gangs(after.ID) {
 		if !c.jobMay(g, func(p policy.Policy) bool { return p.Hang == policy.HangRestart && p.Switches.Restart != policy.No }) {
@@ -651,6 +654,13 @@ func (c *Checks) jobRestarted(before, after incident.Workload) {
 			c.Violated("8 progress", after.ID, "%s asks for another attempt, and %s does steps", in.ID, g.Slice)
 		}
 	}
+}
+
+// asksUnheard reports whether the watch over a hang ends with the request for another attempt.
+func asksUnheard(before, after incident.Workload) bool {
+	in, was := after.Incident, before.Incident
+	restarts := func(effect incident.Effect) bool { return effect.Action == events.ActionRestart }
+	return in != nil && in.Cause == events.CauseHang && was != nil && was.OnlyWatched && slices.ContainsFunc(after.Effects, restarts)
 }
 
 // releasedBy reports whether the owner of a workload has deleted or suspended it, made it anew, or seen it finish.

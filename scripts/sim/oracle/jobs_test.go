@@ -186,6 +186,43 @@ func TestAStepOfAJobCountsInTheLifeThatIsKnown(t *testing.T) {
 	}
 }
 
+// TestACheckpointThatConfirmsWasCompleteSinceTheTrouble: one that was there before shows nothing.
+func TestACheckpointThatConfirmsWasCompleteSinceTheTrouble(t *testing.T) {
+	checks, g, now := trainsInPods()
+	checks.Bucket = buckettest.New(now.Now, "checkpoints")
+	checks.Bucket.Put("checkpoints", "set/1000/commit_success.txt", nil)
+	checks.Bucket.Put("checkpoints", "setter/9000/commit_success.txt", nil)
+	began := now.Now()
+	pass(now, time.Hour)
+	checks.Bucket.Put("checkpoints", "set/2000/state", nil)
+	for at, want := range map[time.Time]bool{began: true, began.Add(time.Second): false} {
+		if got := checks.savedSince("gs://checkpoints/set", at); got != want {
+			t.Errorf("%s has saved since %s: %v", g.Slice, at, got)
+		}
+	}
+}
+
+// TestTheWatchOverAHangEndsWithARequest for another attempt, and not where the Job is lost then and made anew.
+func TestTheWatchOverAHangEndsWithARequest(t *testing.T) {
+	for name, c := range map[string]struct {
+		watched bool
+		cause   events.Cause
+		asks    events.Action
+		want    bool
+	}{
+		"another attempt":    {true, events.CauseHang, events.ActionRestart, true},
+		"the Job is lost":    {true, events.CauseHang, events.ActionDelete, false},
+		"it was not watched": {false, events.CauseHang, events.ActionRestart, false},
+		"it has crashed":     {true, events.CauseCrash, events.ActionRestart, false},
+	} {
+		before := incident.Workload{Incident: &incident.Incident{Cause: c.cause, OnlyWatched: c.watched}}
+		after := incident.Workload{Incident: &incident.Incident{Cause: c.cause}, Effects: []incident.Effect{{Action: c.asks}}}
+		if got := asksUnheard(before, after); got != c.want {
+			t.Errorf("%s: it is asked for unheard: %v", name, got)
+		}
+	}
+}
+
 // TestALifeIsLostWithItsJobSet: the controller deletes the Jobs that have not ended when their JobSet fails. What was to come of that JobSet
 // has no life yet, and is lost only as long as nobody has made the JobSet anew.
 func TestALifeIsLostWithItsJobSet(t *testing.T) {

@@ -128,6 +128,16 @@ func (s *Server) Get(bucket, name string) (content []byte, generation int64, ok 
 	return nil, 0, false
 }
 
+// Updated is when an object was written last; zero when there is none.
+func (s *Server) Updated(bucket, name string) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b := s.buckets[bucket]; b != nil && b.objects[name] != nil {
+		return b.objects[name].updated
+	}
+	return time.Time{}
+}
+
 // List returns the names of the objects that begin with prefix, sorted.
 func (s *Server) List(bucket, prefix string) []string {
 	s.mu.Lock()
