@@ -530,8 +530,8 @@ func (c *Checks) jobClosed(r *record, w incident.Workload, in *incident.Incident
 	if in.Outcome == incident.Resumed && in.ConfirmedBy == incident.ByStep && !c.jobGoesPast(end{r, w, in}) && !c.jobDone(w.ID) && !c.blurred(w.ID) {
 		c.Violated("ends", w.ID, "%s ended resumed by a step, and none has been done past %d, which its crew had told was saved", in.ID, r.baseline)
 	}
-	if in.Outcome == incident.Resumed && in.ConfirmedBy == incident.ByCheckpoint && !in.Retried && !c.savedSince(w.Directory, c.jobStruck(end{r, w, in})) {
-		c.Violated("ends", w.ID, "%s ended resumed by a checkpoint, and none is complete since %s", in.ID, c.jobStruck(end{r, w, in}).UTC().Format(time.DateTime))
+	if down := c.jobDown(w.ID, in.Opened); in.Outcome == incident.Resumed && in.ConfirmedBy == incident.ByCheckpoint && !c.savedSince(w.Directory, down) {
+		c.Violated("ends", w.ID, "%s ended resumed by a checkpoint, and none is complete since %s", in.ID, down.UTC().Format(time.DateTime))
 	}
 	if in.Outcome == incident.Released && !c.releasedBy(w, in) {
 		c.Violated("ends", w.ID, "%s ended released, and its owner has done nothing since %s", in.ID, in.Opened.UTC().Format(time.DateTime))
@@ -589,6 +589,21 @@ func (c *Checks) jobStands(r *record, workload string) {
 	for _, g := range c.gangs(workload) {
 		g.opened = g.Began()
 	}
+}
+
+// jobDown is when a slice of a workload ceased to be usable last by a moment, or its training failed. It is that moment where none ever did.
+func (c *Checks) jobDown(workload string, by time.Time) (last time.Time) {
+	for _, g := range c.gangs(workload) {
+		for _, at := range slices.Concat(g.downs, g.Failures()) {
+			if !at.After(by) && at.After(last) {
+				last = at
+			}
+		}
+	}
+	if last.IsZero() {
+		return by
+	}
+	return last
 }
 
 // stepSince is the last step in a life of the attempt that was begun at a moment, and of those after it.

@@ -202,6 +202,29 @@ func TestACheckpointThatConfirmsWasCompleteSinceTheTrouble(t *testing.T) {
 	}
 }
 
+// TestAJobWasDownLastBeforeItsIncident: an incident may be opened long after a worker was made anew.
+func TestAJobWasDownLastBeforeItsIncident(t *testing.T) {
+	checks, g, now := trainsInPods()
+	began := now.Now()
+	for name, c := range map[string]struct {
+		downs []time.Duration
+		want  time.Duration
+	}{
+		"it never was":           {nil, 4 * time.Hour},
+		"it was twice":           {[]time.Duration{time.Hour, 2 * time.Hour}, 2 * time.Hour},
+		"it was once more since": {[]time.Duration{time.Hour, 5 * time.Hour}, time.Hour},
+		"it is as it opens":      {[]time.Duration{4 * time.Hour}, 4 * time.Hour},
+	} {
+		g.downs = nil
+		for _, after := range c.downs {
+			g.downs = append(g.downs, began.Add(after))
+		}
+		if got := checks.jobDown("demo/set", began.Add(4*time.Hour)).Sub(began); got != c.want {
+			t.Errorf("%s: it was down last after %v, want %v", name, got, c.want)
+		}
+	}
+}
+
 // TestTheWatchOverAHangEndsWithARequest for another attempt, and not where the Job is lost then and made anew.
 func TestTheWatchOverAHangEndsWithARequest(t *testing.T) {
 	for name, c := range map[string]struct {
