@@ -141,6 +141,8 @@ func (w Workload) counts() (moreThan int64, every bool) {
 func (m *machine) foundNone(e Checked) {
 	text, at, since := m.tornUnheard()
 	switch {
+	case text == "" && m.w.spoke() && !m.unanswering() && !m.isOverdue():
+		m.drop(events.ActionVerify, "") // its crew has spoken since, and has its time
 	case text == "":
 		m.drop(events.ActionVerify, "")
 		m.unproven("the slice is usable; there is no crew that tells of steps and no new checkpoint yet")
@@ -256,11 +258,11 @@ func (m *machine) standsStill(text string, tear time.Time) {
 		in.Torn, in.Approved = tear, ""
 	}
 	in.StoodAt = m.now
+	since := tear
 	if in.Retried {
-		m.stopped(in.Opened) // the incident before has counted until then
-	} else {
-		m.stopped(tear)
+		since = later(tear, in.Opened) // the incident before has counted until then
 	}
+	m.stopped(since)
 	if in.Cause == events.CauseUnknown {
 		in.Cause = events.CauseHang
 	}
@@ -305,8 +307,9 @@ func (m *machine) leaveStanding(why string) bool {
 	called := func(effect Effect) bool {
 		return (deletes(effect) || restarts(effect)) && (effect.Maybe || !effect.Begun.IsZero())
 	}
-	goes := func(s Slot) bool { return s.ToReplace && (s.Condition == Gone || s.Condition == Deleting) }
-	if m.w.has(called) || slices.ContainsFunc(m.w.Slices, goes) {
+	lost := func(s Slot) bool { return s.ToReplace && s.Condition != Ready }
+	if m.w.has(called) || slices.ContainsFunc(m.w.Slices, lost) {
+		m.inc().StoodAt = in.StoodAt.Add(-SavedFor) // if no call was made, it is looked at again before the next one
 		return false
 	}
 	if m.w.has(deletes) {
@@ -317,6 +320,10 @@ func (m *machine) leaveStanding(why string) bool {
 	}
 	m.dropEffects(deletes)
 	m.inc().StoodAt = time.Time{}
+	if m.phase() == Restarting {
+		m.watchOn(why)
+		return true
+	}
 	m.resume(why)
 	return true
 }

@@ -485,6 +485,11 @@ func TestTheFirstLineOfACrewGivesATrainingItsTime(t *testing.T) {
 			j.learns(incident.Retried{Word: ann})
 			j.learns(incident.Ticked{})
 		},
+		"it has been torn for half an hour": func(j *job, _ time.Time) {
+			j.w.Incident, j.w.Closed, j.w.TornSeen = nil, nil, time.Time{}
+			j.w.Slices[0].Torn, j.w.Slices[0].Since = j.now.Add(-incident.ResumeFor), j.now.Add(-incident.ResumeFor)
+			j.learns(incident.Ticked{})
+		},
 	} {
 		j := newGang(t, restarting())
 		torn := j.now.Add(time.Minute)
@@ -494,12 +499,51 @@ func TestTheFirstLineOfACrewGivesATrainingItsTime(t *testing.T) {
 		if j.w.Incident == nil || phaseOf(j.w) != "resuming" {
 			t.Fatalf("%s: it stands at %s", name, tale(j.w))
 		}
+		due := j.w.Incident.Deadline
 		asked, spoke := started(j), j.now
+		if j.w.Incident.Deadline.Before(due) {
+			t.Errorf("%s: its time is cut: %s", name, tale(j.w))
+		}
 		for j.now.Sub(spoke) < incident.ResumeFor-2*time.Minute { // two minutes each
-			if asked += j.reads(torn) + j.learns(incident.Ticked{}); asked != "" || phaseOf(j.w) != "resuming" {
+			asked += j.reads(torn) + j.learns(incident.Ticked{})
+			if asked == "verify" && name == "the look is under way" { // nobody has begun it
+				asked = j.looks(old(torn, 2*time.Hour))
+			}
+			if asked != "" || phaseOf(j.w) != "resuming" {
 				t.Fatalf("%s: %v after its first line %q is asked for: %s", name, j.now.Sub(spoke), asked, tale(j.w))
 			}
 		}
+	}
+}
+
+// TestALookThatIsUnderWayCountsThoughTheCrewSpeaks: a checkpoint is the better sign.
+func TestALookThatIsUnderWayCountsThoughTheCrewSpeaks(t *testing.T) {
+	j := newGang(t, restarting())
+	j.waits(j.now.Add(time.Minute))
+	j.says("7711", events.ReportStarted, func(r *events.CrewReport) { r.Zone = j.w.Slices[0].Zone })
+	j.looks(incident.Checked{Found: true, Step: 4000, At: j.now, URI: "gs://b/4000"})
+	if in := j.w.Closed; j.w.Incident != nil || in.Outcome != incident.Resumed || in.ConfirmedBy != incident.ByCheckpoint {
+		t.Errorf("it saves: %s", tale(j.w))
+	}
+}
+
+// TestAGangThatNobodyCanCreateAgainIsLeft to a person at once, and not looked at without an end.
+func TestAGangThatNobodyCanCreateAgainIsLeft(t *testing.T) {
+	j := newGang(t, restarting())
+	j.w.Slices[0].Spec = ""
+	torn := j.now.Add(time.Minute)
+	read := func() string {
+		e := found(j.w, incident.Ready, "ready", j.now.Add(time.Minute))
+		e.Facts = j.w.Slices[0].Facts
+		e.Facts.Torn = torn
+		return j.learns(e) + j.learns(incident.Ticked{})
+	}
+	asked := ""
+	for n := 0; n < 240 && asked == ""; n++ {
+		asked = read()
+	}
+	if asked = j.looks(old(torn, 20*time.Minute)); asked != "" || j.w.Incident != nil || j.w.Closed.Code != incident.CodeNoSpec {
+		t.Errorf("%q is asked for: %s", asked, tale(j.w))
 	}
 }
 

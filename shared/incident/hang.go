@@ -278,7 +278,6 @@ func (m *machine) foundNoSave(e Checked) {
 	effect, p := m.w.effect(events.ActionVerify, ""), m.w.Progress
 	began := m.w.Incident.Troubles[0].At
 	since, _ := m.w.silence()
-	speaks := func(k Unbound) bool { return k.Time.After(began) }
 	switch {
 	case m.p.Unreadable != "", !e.None && (!e.Stale || e.Saves == nil):
 		m.lookLater(m.now.Add(backoff(effect.Failures+1)), e.Text)
@@ -286,7 +285,7 @@ func (m *machine) foundNoSave(e Checked) {
 		m.looksNoMore("nothing was ever saved")
 	case !m.onlyHangs(), !m.mayBeginAgain():
 		m.looksNoMore("the policy does not allow to begin it again")
-	case later(later(p.At, p.Stepped), m.w.Crew.Started).After(began), slices.ContainsFunc(m.w.Unbound, speaks):
+	case later(later(p.At, p.Stepped), m.w.Crew.Started).After(began), m.w.speaksUnbound(began):
 		m.looksNoMore("its crew has spoken since")
 	case newerThan(since).After(effect.By): // a slice could not be used for a while
 		m.drop(events.ActionVerify, "")
@@ -295,6 +294,11 @@ func (m *machine) foundNoSave(e Checked) {
 		m.saves(e.Step, e.At, e.URI, e.Bytes)
 		m.hangsUnsaved(since, m.savesEvery(e.Saves, began))
 	}
+}
+
+// speaksUnbound reports whether a crew whose life is not known has written since a moment.
+func (w Workload) speaksUnbound(since time.Time) bool {
+	return slices.ContainsFunc(w.Unbound, func(k Unbound) bool { return k.Time.After(since) })
 }
 
 // looksNoMore ends the look for a checkpoint. The watch goes on.
@@ -326,17 +330,22 @@ func (m *machine) hangsUnsaved(since time.Time, every time.Duration) {
 }
 
 // watchesAgain looks once more at what a training saves, right before the crew is asked for another attempt. It does so where the last look
-// is too long ago, or the policy has changed, and reports whether it does.
+// is too long ago, the policy has changed, or somebody has spoken, and reports whether it does.
 func (m *machine) watchesAgain(effect *Effect) bool {
 	at := m.w.Incident.StoodAt
-	if at.IsZero() || effect.Action != events.ActionRestart || effect.Maybe || !effect.Begun.IsZero() || m.mayBeginAgain() && m.now.Sub(at) < SavedFor {
+	if at.IsZero() || effect.Action != events.ActionRestart || effect.Maybe || !effect.Begun.IsZero() || m.mayBeginAgain() && m.now.Sub(at) < SavedFor && !m.w.speaksUnbound(at) {
 		return false
 	}
 	m.uncharge(events.ActionRestart)
-	m.enter(Watching)
-	m.decided("watch on", "what was decided "+events.Span(m.now.Sub(at))+" ago may have changed")
-	m.watchSaves()
+	m.watchOn("what was decided " + events.Span(m.now.Sub(at)) + " ago may have changed")
 	return true
+}
+
+// watchOn goes back to the watch over a hang, and to what the training saves.
+func (m *machine) watchOn(why string) {
+	m.enter(Watching)
+	m.decided("watch on", why)
+	m.watchSaves()
 }
 
 // unanswering reports whether no line has come of the attempt that a training which hangs was asked for, and only lines could tell of it. A

@@ -523,7 +523,8 @@ func TestAPolicyThatAsksIsHeededBeforeTheCall(t *testing.T) {
 	}
 }
 
-// TestALineEndsTheRequestForAnotherAttempt that was made because no line came, until the lease may have been written.
+// TestALineEndsTheRequestForAnotherAttempt that was made because no line came, until the lease may have been written. Lines may be lost again, so
+// what it saves is watched on.
 func TestALineEndsTheRequestForAnotherAttempt(t *testing.T) {
 	for name, what := range map[string]events.Report{"it saves": events.ReportSaved, "its attempt began": events.ReportStarted, "a step that is not past the last one": events.ReportProgress} {
 		for _, begun := range []bool{false, true} {
@@ -533,10 +534,62 @@ func TestALineEndsTheRequestForAnotherAttempt(t *testing.T) {
 				j.learns(incident.Intended{Request: j.request(j.w.Effects[0]), RequestID: "request-1"})
 			}
 			asked := j.says(j.w.Slices[0].Incarnation.ID, what, func(r *events.CrewReport) { r.Attempt, r.Step = j.w.Crew.Attempt, j.w.Progress.Step })
-			want := map[bool]string{false: "resuming", true: "restarting"}[begun]
-			if asked != "" || phaseOf(j.w) != want || j.w.Budgets.Restarts != map[bool]int{false: 0, true: 1}[begun] {
+			want := map[bool]string{false: "watching verify", true: "restarting "}[begun]
+			if phaseOf(j.w)+" "+asked != want || j.w.Budgets.Restarts != map[bool]int{false: 0, true: 1}[begun] {
 				t.Errorf("%s, begun %v: %q is asked for, %+v is spent: %s", name, begun, asked, j.w.Budgets, tale(j.w))
 			}
+		}
+	}
+}
+
+// TestALineThatCameDuringACallIsHeededBeforeTheNext: the call may not have been made. So is a line of a life that nobody knows.
+func TestALineThatCameDuringACallIsHeededBeforeTheNext(t *testing.T) {
+	for name, life := range map[string]string{"its crew": "", "an unknown life": "9999"} {
+		j, _, last := unheard(t, restarting())
+		j.looks(old(last, 10*time.Minute))
+		r := j.request(j.w.Effects[0])
+		j.learns(incident.Intended{Request: r, RequestID: "request-1"})
+		if life == "" {
+			life = j.w.Slices[0].Incarnation.ID
+		}
+		j.says(life, events.ReportSaved, func(r *events.CrewReport) { r.Attempt = j.w.Crew.Attempt })
+		j.learns(incident.Held{Request: r, Code: incident.CodePaused, Why: "paused", Until: j.now.Add(time.Minute)})
+		for n := 0; n < 5 && j.request(j.w.Effects[0]).Attempt == r.Attempt; n++ {
+			j.learns(incident.Ticked{})
+		}
+		if asked := j.learns(incident.Intended{Request: j.request(j.w.Effects[0]), RequestID: "request-2"}); asked != "verify" || phaseOf(j.w) != "watching" {
+			t.Errorf("%s: %q is asked for: %s", name, asked, tale(j.w))
+		}
+	}
+}
+
+// TestAQuestionAboutAnotherAttemptRestsOnNoLook: a yes is carried out, and a Job that is lost meanwhile is replaced at once. The call before the
+// question may have been made.
+func TestAQuestionAboutAnotherAttemptRestsOnNoLook(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		j, _, last := unheard(t, restarting())
+		j.looks(old(last, 10*time.Minute))
+		r := j.request(j.w.Effects[0])
+		j.learns(incident.Intended{Request: r, RequestID: "request-1"})
+		j.learns(incident.Answered{Request: r, Failure: &incident.Failure{Class: incident.Transient, Message: "503"}, Text: "failed"})
+		for n := 0; n < 5 && j.request(j.w.Effects[0]).Attempt == r.Attempt; n++ {
+			j.learns(incident.Ticked{})
+		}
+		j.p.Switches.Restart = policy.Ask
+		j.learns(incident.Forbidden{Request: j.request(j.w.Effects[0]), Code: incident.CodePolicyAsk, Why: "the switch is ask"})
+		if phaseOf(j.w) != "approving" || j.w.Incident.Asked != events.ActionRestart {
+			t.Fatalf("nobody is asked: %s", tale(j.w))
+		}
+		j.now = j.now.Add(incident.SavedFor)
+		if lost {
+			if asked := j.fails(events.CausePreemption); asked != "delete llama-8b" {
+				t.Errorf("the Job is lost, and %q is asked for: %s", asked, tale(j.w))
+			}
+			continue
+		}
+		j.learns(incident.Approved{Word: ann, Incident: j.w.Incident.ID, Action: events.ActionRestart})
+		if asked := j.learns(incident.Intended{Request: j.request(j.w.Effects[0]), RequestID: "request-2"}); asked != "" || phaseOf(j.w) != "restarting" {
+			t.Errorf("ann says yes, and %q is asked for: %s", asked, tale(j.w))
 		}
 	}
 }

@@ -369,7 +369,7 @@ func (m *machine) lookAtGroup(s *Slot) bool {
 // waitForSpec waits until a reading shows how an existing slice was ordered: it may have been lost before Pitstop read that.
 func (m *machine) waitForSpec(s *Slot) bool {
 	switch {
-	case s.Condition == Gone:
+	case s.Condition == Gone, m.stands(s): // it has been read as usable for long
 		return false
 	case m.phase() != Looking:
 		m.enter(Looking)

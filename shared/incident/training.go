@@ -50,12 +50,14 @@ func (m *machine) reported(e Reported) {
 	}
 }
 
-// speaks notes that a known crew has spoken. Where none had before, nobody expected a step of it: it has its full time from here on.
+// speaks notes that a known crew has spoken. Where none had before, nobody expected a step of it: it has at least its full time from here on.
 func (m *machine) speaks() {
 	if m.w.Crew.Seen.IsZero() {
 		m.w.Crew.Seen, m.changed = m.now, true
 		if m.phase() == Resuming {
-			m.resume("its crew speaks")
+			in := m.inc()
+			in.Since, in.Deadline = m.now, later(in.Deadline, m.lasts(Resuming))
+			m.decided("wait for progress past step "+events.Number(in.Baseline), "its crew speaks")
 		}
 	}
 	m.movesAgain("its crew speaks")
@@ -525,6 +527,7 @@ func (m *machine) restart(why string) {
 
 func (m *machine) sendRestart(why string) {
 	m.enter(Restarting)
+	m.inc().StoodAt = time.Time{}
 	m.chargeRestart()
 	m.decided(fmt.Sprintf("ask the crew for attempt %d (%d of %d)", m.w.trainingAttempt(), m.w.Budgets.Restarts, MaxRestarts), why)
 	m.send(Effect{Action: events.ActionRestart, Reason: why})

@@ -78,12 +78,13 @@ func (m *machine) askForVerdict(why string) {
 // waitForVerdict makes a decision wait until the crew's verdict has been read, and reports whether it waits. It does not wait if
 // the verdict was read within HearFor, or could not be read for as long: then the decision is taken.
 func (m *machine) waitForVerdict(why string) bool {
-	in := m.w.Incident
+	in, p := m.w.Incident, m.phase()
+	elsewhere := p != Looking && (p != Resuming || m.toBeReplaced() != nil) // a slice may have been lost while the verdict is read
 	switch {
 	case m.w.Directory == "", !in.HeardAt.IsZero() && m.now.Sub(in.HeardAt) < HearFor:
 		return false
-	case !in.Hearing:
-		if p := m.phase(); p != Looking && (p != Resuming || m.toBeReplaced() != nil) {
+	case !in.Hearing, elsewhere:
+		if elsewhere {
 			m.enter(Looking)
 		}
 		m.drop(events.ActionHear, "") // the earlier request may be tried again much later
