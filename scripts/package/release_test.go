@@ -15,6 +15,8 @@ import (
 
 	cdx "github.com/CycloneDX/cyclonedx-go"
 	"github.com/google/go-cmp/cmp"
+
+	"pitstop.internal/shared/breadth"
 )
 
 // here is the target that this machine runs, or one that it builds fastest.
@@ -30,9 +32,7 @@ func here() string {
 // TestAReleaseIsTheSameBytes builds both programs twice, into two folders. pitstop names its version, and the sums and bills belong
 // to the programs.
 func TestAReleaseIsTheSameBytes(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it builds programs")
-	}
+	breadth.Rarely(t)
 	dir := t.TempDir()
 	var trees []map[string]string
 	for _, out := range []string{filepath.Join(dir, "first"), filepath.Join(dir, "elsewhere", "second")} {

@@ -3,6 +3,8 @@
 //   - go test -short, for the race detector: what the detector can learn something from, once;
 //   - go test: every assertion, on some of the cases where there are many;
 //   - with the variable PITSTOP_FULL, as scripts/check sets it: every case.
+//
+// With PITSTOP_LONG, as scripts/check --long sets it, a test also does what hardly ever shows something new.
 package breadth
 
 import (
@@ -12,6 +14,17 @@ import (
 
 // Variable is the environment variable that has tests run in full.
 const Variable = "PITSTOP_FULL"
+
+// LongVariable is the environment variable that has tests do what hardly ever shows something new.
+const LongVariable = "PITSTOP_LONG"
+
+// Rarely skips a test that hardly ever shows something new, unless LongVariable is set.
+func Rarely(t testing.TB) {
+	t.Helper()
+	if os.Getenv(LongVariable) == "" {
+		t.Skip("scripts/check --long runs it")
+	}
+}
 
 // Full reports whether a test plays every case.
 func Full() bool { return os.Getenv(Variable) != "" }

@@ -8,6 +8,20 @@ import (
 	"pitstop.internal/shared/breadth"
 )
 
+func TestLongDoesWhatOthersLeaveOut(t *testing.T) {
+	for set, want := range map[string]bool{"": false, "1": true} {
+		done := false
+		t.Run("with "+set, func(t *testing.T) {
+			t.Setenv(breadth.LongVariable, set)
+			breadth.Rarely(t)
+			done = true
+		})
+		if done != want {
+			t.Errorf("%s=%q: done %v, want %v", breadth.LongVariable, set, done, want)
+		}
+	}
+}
+
 func TestFullPlaysEveryCase(t *testing.T) {
 	for set, every := range map[string]int{"": 7, "1": 1} {
 		t.Setenv(breadth.Variable, set)

@@ -36,7 +36,7 @@ func TestNoValueOfMetadataGetsOut(t *testing.T) {
 			t.Errorf("the token was in %d creations and in %d errors: this shows nothing", created.Load(), repeated.Load())
 		}
 	})
-	for _, r := range some(t, 2, "stockout-six-hours") {
+	for _, r := range some(t, 2, "preemption") {
 		t.Run(r.Name, func(t *testing.T) {
 			t.Parallel()
 			k := &leaks{seen: map[string]string{}}
