@@ -78,7 +78,8 @@ func (d *deployment) Send(context.Context, notify.Message) (string, error) {
 func deployed(t *testing.T, c cloudtputest.NodeConfig) *deployment {
 	t.Helper()
 	d := &deployment{Bench: fleettest.New(t)}
-	d.Tapped().Before = func(_ context.Context, c ledgertest.Call) error {
+	tap := d.Tapped()
+	tap.Before = func(_ context.Context, c ledgertest.Call) error {
 		switch {
 		case !d.counting:
 		case c.Write:
@@ -97,7 +98,7 @@ func deployed(t *testing.T, c cloudtputest.NodeConfig) *deployment {
 		"logevent":    logevent.New(logevent.Deps{Fleet: d.Fleet, Projects: projects, Ours: us}),
 		"checkpoint":  checkpoint.New(checkpoint.Deps{Fleet: d.Fleet, Provider: d.Cloud, Store: d.Store, Limits: ledger.DefaultLimits}),
 		"recovery":    recovery.New(recovery.Deps{Fleet: d.Fleet, Provider: d.Cloud, Store: d.Store}),
-		"notify":      notify.New(notify.Deps{Ledger: d.Ledger, Targets: []notify.Target{d}, PerMinute: 60, Now: d.Clock.Now, Log: d.Fleet.Log}),
+		"notify":      notify.New(notify.Deps{Ledger: d.Ledger, Journal: ledger.NewJournal(tap.On(ledgertest.NewStrictStore().Open)), Targets: []notify.Target{d}, PerMinute: 60, Now: d.Clock.Now, Log: d.Fleet.Log}),
 		"recreate":    recreate.New(recreate.Deps{Fleet: d.Fleet, Provider: d.Cloud, Buckets: d.Buckets, Limits: ledger.DefaultLimits}),
 	}
 	c.Group = workers

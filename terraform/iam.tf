@@ -12,8 +12,14 @@ locals {
   watching     = { for name in keys(local.functions) : name => sort(distinct([for r in local.granted : r.permission if r.account == name && r.on == "watched projects"])) }
   changes_tpus = { for name in keys(local.functions) : name => anytrue([for r in local.granted : r.account == name && startswith(r.permission, "tpu.") && length(r.switches) > 0]) }
 
-  # The permissions of an account in the second database.
-  keeping = { for name in keys(local.functions) : name => sort(distinct([for r in local.granted : r.permission if r.account == name && r.on == "the second database"])) if contains([for r in local.granted : r.account if r.on == "the second database"], name) }
+  # The permissions of each account in each database, where it has any.
+  keeping = merge([for database, on in { ledger = "the ledger", secrets = "the metadata values", told = "what was told" } : {
+    for name in keys(local.deployed) : "${database}/${name}" => {
+      database    = database
+      function    = name
+      permissions = sort(distinct([for r in local.granted : r.permission if r.account == name && r.on == on]))
+    } if contains([for r in local.granted : r.account if r.on == on], name)
+  }]...)
 
   # The permissions of an account in the projects of clusters. What it may do inside a cluster, the cluster's own roles say.
   listing = { for name in keys(local.functions) : name => sort(distinct([for r in local.granted : r.permission if r.account == name && r.on == "clusters"])) if contains([for r in local.granted : r.account if r.on == "clusters"], name) }
@@ -22,21 +28,18 @@ locals {
 
   creators = toset([for r in local.granted : r.account if r.permission == "iam.serviceAccounts.actAs"])
 
-  # The accounts that read in buckets with checkpoints, those that write there too, and those that may only learn a bucket's location.
-  readers  = toset([for r in local.granted : r.account if r.on == "checkpoint_buckets" && startswith(r.permission, "storage.objects.")])
-  writers  = toset([for r in local.granted : r.account if r.on == "checkpoint_buckets" && r.permission == "storage.objects.create"])
-  locators = toset([for r in local.granted : r.account if r.on == "checkpoint_buckets" && r.permission == "storage.buckets.get"])
-
-  # The role of each account on a bucket with checkpoints.
-  bucket_roles = { for name in local.readers : name => contains(local.writers, name) ? "roles/storage.objectUser" : "roles/storage.objectViewer" }
+  # The grants on a bucket with checkpoints. An account may read all of it, because IAM judges a listing on the bucket. It may write objects of
+  # one name, in any directory. To replace an object counts as deleting it.
+  bucket_grants = distinct([for r in local.granted : {
+    function  = r.account
+    role      = r.role
+    condition = r.object == "" ? "" : "resource.type == \"storage.googleapis.com/Object\" && resource.name.endsWith(\"/${r.object}\")"
+  } if r.on == "checkpoint_buckets"])
 
   # The grants that a training makes on its own things where another configuration deploys Pitstop: on its bucket, on the account that its
   # TPUs run as, and on a subnetwork of a Shared VPC.
   training_grants = {
-    bucket = concat(
-      [for name, role in local.bucket_roles : { function = name, role = role, member = module.function[name].member }],
-      [for name in local.locators : { function = name, role = "roles/storage.bucketViewer", member = module.function[name].member }],
-    )
+    bucket          = [for g in local.bucket_grants : merge(g, { member = module.function[g.function].member })]
     service_account = [for name in local.creators : { function = name, role = "roles/iam.serviceAccountUser", member = module.function[name].member }]
     subnetwork      = [for name in local.creators : { function = name, role = "roles/compute.networkUser", member = module.function[name].member }]
   }
@@ -74,43 +77,29 @@ resource "google_project_iam_custom_role" "tpu" {
   depends_on = [time_sleep.apis]
 }
 
-# Every function reads and writes the ledger, and no other database.
-resource "google_project_iam_member" "ledger" {
-  for_each = local.deployed
-
-  project = var.project_id
-  role    = "roles/datastore.user"
-  member  = module.function[each.key].member
-
-  condition {
-    title      = "the database ${local.database}"
-    expression = "resource.name == \"projects/${var.project_id}/databases/${local.database}\""
-  }
-}
-
-# The second database: patrol writes there without reading, and only recreate reads. No predefined role writes without reading, so both
-# have custom roles.
-resource "google_project_iam_member" "secrets" {
+# An account may do in a database what its calls need there, and nothing in another one. No account may delete a document, and no predefined
+# role writes without that right, so each has a custom role.
+resource "google_project_iam_member" "database" {
   for_each = local.keeping
 
   project = var.project_id
-  role    = google_project_iam_custom_role.secrets[each.key].id
-  member  = module.function[each.key].member
+  role    = google_project_iam_custom_role.database[each.key].id
+  member  = module.function[each.value.function].member
 
   condition {
-    title      = "the database ${local.secrets_database}"
-    expression = "resource.name == \"projects/${var.project_id}/databases/${local.secrets_database}\""
+    title      = "the database ${local.databases[each.value.database]}"
+    expression = "resource.name == \"projects/${var.project_id}/databases/${local.databases[each.value.database]}\""
   }
 }
 
-resource "google_project_iam_custom_role" "secrets" {
+resource "google_project_iam_custom_role" "database" {
   for_each = local.keeping
 
   project     = var.project_id
-  role_id     = "${replace(var.prefix, "-", "_")}pitstop_${each.key}_secrets"
-  title       = "Pitstop: metadata values for ${each.key}"
-  description = "Exactly the permissions of the calls that the function ${each.key} makes on the second database."
-  permissions = each.value
+  role_id     = "${replace(var.prefix, "-", "_")}pitstop_${each.value.function}_${each.value.database}"
+  title       = "Pitstop: ${local.databases[each.value.database]} for ${each.value.function}"
+  description = "Exactly the permissions of the calls that the function ${each.value.function} makes on this database."
+  permissions = each.value.permissions
 
   depends_on = [time_sleep.apis]
 }
@@ -136,23 +125,24 @@ resource "google_project_iam_custom_role" "clusters" {
   depends_on = [time_sleep.apis]
 }
 
-# To verify a checkpoint a function reads the directory. It writes leases and requests to the crew beside the checkpoints. Replacing an
-# object counts as deleting it.
+# To verify a checkpoint a function reads the directory. It writes the lease, or the request to the crew, beside the checkpoints and can
+# write no other object. Before recreate creates a TPU in another region, it looks where the bucket is. A bucket without uniform bucket-level
+# access takes no condition.
 resource "google_storage_bucket_iam_member" "checkpoints" {
-  for_each = { for pair in setproduct(var.checkpoint_buckets, local.readers) : "${pair[0]}/${pair[1]}" => { bucket = pair[0], function = pair[1] } }
+  for_each = { for pair in setproduct(var.checkpoint_buckets, local.bucket_grants) : "${pair[0]}/${pair[1].function}/${pair[1].role}" => merge(pair[1], { bucket = pair[0] }) }
 
   bucket = each.value.bucket
-  role   = local.bucket_roles[each.value.function]
+  role   = each.value.role
   member = module.function[each.value.function].member
-}
 
-# Before recreate creates a TPU in another region, it looks where the checkpoints are.
-resource "google_storage_bucket_iam_member" "locations" {
-  for_each = { for pair in setproduct(var.checkpoint_buckets, local.locators) : "${pair[0]}/${pair[1]}" => { bucket = pair[0], function = pair[1] } }
+  dynamic "condition" {
+    for_each = each.value.condition == "" || contains(var.fine_grained_buckets, each.value.bucket) ? [] : [each.value.condition]
 
-  bucket = each.value.bucket
-  role   = "roles/storage.bucketViewer"
-  member = module.function[each.value.function].member
+    content {
+      title      = "objects of one name"
+      expression = condition.value
+    }
+  }
 }
 
 # The policy file, and no other object of its bucket.

@@ -1,9 +1,9 @@
-# The ledger, and a second database for values that most readers of the ledger must not read. Both are named Firestore databases, never
-# the project's default one. A database that an earlier destroy left behind has to be imported: see "Taking it away" in the README.
+# The ledger, a second database for values that most readers of the ledger must not read, and a third one for the function that must not write
+# into the ledger. All are named Firestore databases, never the project's default one. A database that an earlier destroy left behind has to be imported: see "Taking it away" in the README.
 
 resource "google_firestore_database" "ledger" {
   project         = var.project_id
-  name            = local.database
+  name            = local.databases.ledger
   location_id     = coalesce(var.ledger_location, var.region)
   type            = "FIRESTORE_NATIVE"
   deletion_policy = var.ledger_deletion_policy
@@ -31,7 +31,7 @@ resource "google_firestore_database" "ledger" {
 # The body of a document holds an incident's timeline and a workload's outbox. No query filters by it, and an index over it would cost
 # as much as the document.
 resource "google_firestore_field" "body" {
-  for_each = toset(["archive", "brake", "canary", "deployment", "parked", "pause", "specs", "stockouts", "subjects", "told", "workloads"])
+  for_each = toset(["archive", "brake", "canary", "deployment", "parked", "pause", "specs", "stockouts", "subjects", "workloads"])
 
   project    = var.project_id
   database   = google_firestore_database.ledger.name
@@ -51,7 +51,7 @@ resource "google_firestore_field" "body" {
 # A document that may be forgotten has a time of expiry, and Firestore deletes it within a day after that. These times only grow, so an
 # index over them would concentrate all writes in one place.
 resource "google_firestore_field" "expires" {
-  for_each = toset(["archive", "brake", "stockouts", "told"])
+  for_each = toset(["archive", "brake", "stockouts"])
 
   project    = var.project_id
   database   = google_firestore_database.ledger.name
@@ -67,7 +67,7 @@ resource "google_firestore_field" "expires" {
 # The values of TPUs' metadata, which may be secrets. Firestore's grants cover a whole database, so these values have a database of their own.
 resource "google_firestore_database" "secrets" {
   project         = var.project_id
-  name            = local.secrets_database
+  name            = local.databases.secrets
   location_id     = coalesce(var.ledger_location, var.region)
   type            = "FIRESTORE_NATIVE"
   deletion_policy = var.ledger_deletion_policy
@@ -112,6 +112,63 @@ resource "google_firestore_field" "values_expire" {
   project    = var.project_id
   database   = google_firestore_database.secrets.name
   collection = "values"
+  field      = "expires"
+
+  index_config {}
+  ttl_config {}
+
+  deletion_policy = var.ledger_deletion_policy
+}
+
+# What people were told. Only notify calls addresses outside, so it writes here and only reads the ledger. The database is there without notify too:
+# to take notify away and to add it again would find the abandoned one.
+resource "google_firestore_database" "told" {
+  project         = var.project_id
+  name            = local.databases.told
+  location_id     = coalesce(var.ledger_location, var.region)
+  type            = "FIRESTORE_NATIVE"
+  deletion_policy = var.ledger_deletion_policy
+
+  # If it is lost, the news of open incidents go out a second time.
+  point_in_time_recovery_enablement = "POINT_IN_TIME_RECOVERY_DISABLED"
+  delete_protection_state           = var.ledger_deletion_policy == "DELETE" ? "DELETE_PROTECTION_DISABLED" : "DELETE_PROTECTION_ENABLED"
+
+  dynamic "cmek_config" {
+    for_each = var.kms_key[*]
+
+    content {
+      kms_key_name = cmek_config.value
+    }
+  }
+
+  lifecycle {
+    ignore_changes = [location_id, cmek_config]
+  }
+
+  depends_on = [time_sleep.apis, time_sleep.key]
+}
+
+# Notify reads by key only.
+resource "google_firestore_field" "told" {
+  project    = var.project_id
+  database   = google_firestore_database.told.name
+  collection = "told"
+  field      = "body"
+
+  index_config {}
+
+  deletion_policy = var.ledger_deletion_policy
+
+  lifecycle {
+    ignore_changes = [ttl_config] # documents expire by another field
+  }
+}
+
+# A record expires long after the last message that can still come.
+resource "google_firestore_field" "told_expire" {
+  project    = var.project_id
+  database   = google_firestore_database.told.name
+  collection = "told"
   field      = "expires"
 
   index_config {}

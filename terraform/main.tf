@@ -16,7 +16,7 @@ locals {
   environment = {
     every = {
       PROJECT_ID      = var.project_id
-      LEDGER_DATABASE = local.database
+      LEDGER_DATABASE = local.databases.ledger
       LOG_LEVEL       = var.log_level
     }
     decides    = { POLICY_URI = var.policy_uri, ALLOW = join(",", sort(var.allow)), LEGACY_NODE_ZONES = join(",", sort(var.legacy_node_zones)) }
@@ -24,12 +24,13 @@ locals {
     recognizes = { OUR_PRINCIPALS = join(",", local.our_principals) }
     # The clusters whose Jobs patrol lists, recreate replaces, checkpoint begins the maintenance of, and recovery ends the Pods of.
     clusters = { CLUSTERS = join(",", sort(var.clusters)) }
-    keeps    = { SECRETS_DATABASE = local.secrets_database }
+    keeps    = { SECRETS_DATABASE = local.databases.secrets }
     destroys = { BRAKE_PER_PROJECT = tostring(var.brake_per_project), BRAKE_PER_ZONE = tostring(var.brake_per_zone) }
     tells = {
       SLACK_CHANNEL     = var.notify.slack_channel
       WEBHOOK_URL       = var.notify.webhook_url
       NOTIFY_PER_MINUTE = tostring(var.notify.per_minute)
+      TOLD_DATABASE     = local.databases.told
     }
   }
 
@@ -120,8 +121,8 @@ locals {
   deployed = { for name, f in local.functions : name => f if name != "notify" || local.tells }
   topics   = toset([for f in local.deployed : f.topic])
 
-  database         = "${var.prefix}pitstop"
-  secrets_database = "${var.prefix}pitstop-secrets"
+  # The ledger, the values of metadata, and what notify told people.
+  databases = { ledger = "${var.prefix}pitstop", secrets = "${var.prefix}pitstop-secrets", told = "${var.prefix}pitstop-told" }
 
   watched = length(var.watched_projects) > 0 ? var.watched_projects : toset([var.project_id])
 
@@ -202,5 +203,6 @@ module "function" {
     time_sleep.build,
     google_pubsub_topic.main,
     google_firestore_database.secrets,
+    google_firestore_database.told,
   ]
 }

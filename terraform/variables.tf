@@ -75,6 +75,17 @@ variable "docker_repository" {
   }
 }
 
+variable "fine_grained_buckets" {
+  description = "The buckets of checkpoint_buckets with fine-grained access control, which is to say without uniform bucket-level access. They take no condition in a grant, so checkpoint and recovery may write and delete every object in them. In other buckets they may only write leases and requests."
+  type        = set(string)
+  default     = []
+
+  validation {
+    condition     = length(setsubtract(var.fine_grained_buckets, var.checkpoint_buckets)) == 0
+    error_message = "fine_grained_buckets names buckets of checkpoint_buckets: ${join(", ", setsubtract(var.fine_grained_buckets, var.checkpoint_buckets))} is not among them."
+  }
+}
+
 variable "kms_grants" {
   description = "Whether Terraform grants the agents of Firestore, Pub/Sub and Cloud Storage the use of kms_key. It takes these grants away at a destroy or a change of key, and whatever is still under the key can then not be read. By default the key's owner grants before the first apply, with the commands in the README."
   type        = bool
@@ -109,7 +120,7 @@ variable "labels" {
 }
 
 variable "ledger_deletion_policy" {
-  description = "The fate of the ledger and of the database of metadata values at terraform destroy: ABANDON leaves both as they are, DELETE deletes them."
+  description = "The fate of the three databases at terraform destroy: ABANDON leaves them as they are, DELETE deletes them."
   type        = string
   default     = "ABANDON"
 
@@ -120,7 +131,7 @@ variable "ledger_deletion_policy" {
 }
 
 variable "ledger_location" {
-  description = "The location of both databases, such as nam5. The default is the region of the functions. Only the first apply reads it, because a database cannot be moved."
+  description = "The location of the three databases, such as nam5. The default is the region of the functions. Only the first apply reads it, because a database cannot be moved."
   type        = string
   default     = null
 

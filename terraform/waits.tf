@@ -95,9 +95,8 @@ resource "time_sleep" "grants" {
 
   depends_on = [
     google_project_iam_member.clusters,
-    google_project_iam_member.ledger,
+    google_project_iam_member.database,
     google_project_iam_member.logs,
-    google_project_iam_member.secrets,
     google_project_iam_member.tpu,
     module.log_sink,
   ]

@@ -21,14 +21,15 @@ import (
 
 func init() {
 	// Arrives: pitstop.incident.updated.v1 on the topic incident-updates. Publishes: nothing.
-	// Grants: roles/datastore.user on the database, roles/secretmanager.secretAccessor on its secrets.
+	// Grants: to read the ledger, to read and write the database of what was told, roles/secretmanager.secretAccessor on its secrets.
 	trigger.Register("HandleNotify", trigger.Function[config, events.IncidentPointer]{Decode: decode, Build: build})
 }
 
 // config names the targets; an empty setting is no target. Tokens and addresses that let anybody post come from Secret
 // Manager, and appear in no error and no log.
 type config struct {
-	Ledger ledger.Config
+	Ledger  ledger.Config
+	Journal ledger.JournalConfig
 	// SlackChannel is the ID of a channel. The bot of SlackBotToken (xoxb-...) must be invited to it.
 	SlackChannel  string `env:"SLACK_CHANNEL"`
 	SlackBotToken string `env:"SLACK_BOT_TOKEN"`
@@ -104,6 +105,7 @@ func build(_ context.Context, cfg config) (func(context.Context, events.Incident
 		return nil, err
 	}
 	return newHandler(Deps{
-		Ledger: cfg.Ledger.Open(), Targets: targets, PerMinute: cfg.PerMinute, Now: time.Now, Log: trigger.Log(),
+		Ledger: cfg.Ledger.Open(), Journal: cfg.Journal.Open(cfg.Ledger.ProjectID), Targets: targets, PerMinute: cfg.PerMinute,
+		Now: time.Now, Log: trigger.Log(),
 	}).handle, nil
 }

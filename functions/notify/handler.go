@@ -22,7 +22,7 @@ import (
 
 // Target is a place that receives notifications: people, or a program of theirs.
 type Target interface {
-	// Name is its name in the ledger and in logs.
+	// Name is its name in the journal and in logs.
 	Name() string
 	// Knows reports whether the receiver recognizes a repeated message by its ID.
 	Knows() bool
@@ -61,7 +61,9 @@ func (m Message) Loud() bool { return slices.ContainsFunc(m.Updates, loud) }
 
 // Deps are the function's dependencies.
 type Deps struct {
+	// Ledger is only read. Journal keeps what was told.
 	Ledger  *ledger.Ledger
+	Journal *ledger.Journal
 	Targets []Target
 	// PerMinute bounds the messages to each target.
 	PerMinute int
@@ -88,13 +90,13 @@ type handler struct {
 func newHandler(d Deps) handler {
 	h := handler{ledger: d.Ledger, now: d.Now}
 	for _, t := range d.Targets {
-		h.desks = append(h.desks, &desk{Target: t, ledger: d.Ledger, now: d.Now, log: d.Log, pace: pace{perMinute: d.PerMinute}})
+		h.desks = append(h.desks, &desk{Target: t, journal: d.Journal, now: d.Now, log: d.Log, pace: pace{perMinute: d.PerMinute}})
 	}
 	return h
 }
 
 // handle sends every target the state that the ledger has now. If one target fails, Pub/Sub delivers the message again. The
-// record in the ledger keeps the other targets from getting the step twice.
+// record in the journal keeps the other targets from getting the step twice.
 func (h handler) handle(ctx context.Context, p events.IncidentPointer) error {
 	if len(h.desks) == 0 {
 		return fault.Ignored(incident.CodeNobodyTold, "no notification target is configured")
@@ -163,11 +165,11 @@ func (h handler) update(ctx context.Context, p events.IncidentPointer) (u events
 	return u, nil
 }
 
-// desk serves one target. A record in the ledger makes each step of an incident go out once: the desk saves the step there
+// desk serves one target. A record in the journal makes each step of an incident go out once: the desk saves the step there
 // before the call, and the result after it.
 type desk struct {
 	Target
-	ledger  *ledger.Ledger
+	journal *ledger.Journal
 	now     func() time.Time
 	log     *slog.Logger
 	pace    pace
@@ -196,7 +198,7 @@ type claim struct {
 // tell sends a step, alone or with others that wait. It returns fault.Ignored for a step that was sent or overtaken, and
 // fault.Busy for one that has to wait.
 func (d *desk) tell(ctx context.Context, u events.IncidentUpdated) error {
-	record, rev, err := d.ledger.Told(ctx, d.Name(), u.Workload, u.Incident)
+	record, rev, err := d.journal.Told(ctx, d.Name(), u.Workload, u.Incident)
 	switch {
 	case err != nil:
 		return err
@@ -237,13 +239,13 @@ func (d *desk) claim(ctx context.Context, u events.IncidentUpdated, record ledge
 			return claim{}, fault.Ignored(incident.CodeTold, "this step or a newer one was already sent")
 		}
 		record.Sending = &ledger.Sending{Step: u.Step(), Number: u.Number, At: now.UTC()}
-		saved, err := d.ledger.SaveTold(ctx, d.Name(), u.Workload, u.Incident, record, rev, now)
+		saved, err := d.journal.Save(ctx, d.Name(), u.Workload, u.Incident, record, rev, now)
 		if err == nil {
 			return claim{u, record, saved, slices.Contains(record.Unsure, u.Step())}, nil
 		}
 		mine, unheard := record.Sending, !errors.Is(err, ledger.ErrConflict)
 		var failed error
-		if record, rev, failed = d.ledger.Told(ctx, d.Name(), u.Workload, u.Incident); failed != nil {
+		if record, rev, failed = d.journal.Told(ctx, d.Name(), u.Workload, u.Incident); failed != nil {
 			return claim{}, errors.Join(err, failed)
 		}
 		switch s := record.Sending; {
@@ -299,7 +301,7 @@ func (d *desk) others(ctx context.Context) []claim {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			record, rev, err := d.ledger.Told(ctx, d.Name(), u.Workload, u.Incident)
+			record, rev, err := d.journal.Told(ctx, d.Name(), u.Workload, u.Incident)
 			if err != nil || record.Has(u.Step(), u.Number) {
 				return // Pub/Sub delivers it again, and it is handled then
 			}
@@ -365,7 +367,7 @@ func (d *desk) send(ctx context.Context, claims []claim) error {
 
 // save replaces the claimed record.
 func (d *desk) save(ctx context.Context, c claim, record ledger.Told) error {
-	_, err := d.ledger.SaveTold(ctx, d.Name(), c.update.Workload, c.update.Incident, record, c.rev, d.now())
+	_, err := d.journal.Save(ctx, d.Name(), c.update.Workload, c.update.Incident, record, c.rev, d.now())
 	return err
 }
 
@@ -381,11 +383,11 @@ func (d *desk) told(ctx context.Context, c claim, thread string) error {
 		}
 		record.Number = max(record.Number, c.update.Number)
 		record.Thread = orElse(record.Thread, thread)
-		_, err := d.ledger.SaveTold(ctx, d.Name(), c.update.Workload, c.update.Incident, record, rev, d.now())
+		_, err := d.journal.Save(ctx, d.Name(), c.update.Workload, c.update.Incident, record, rev, d.now())
 		if !errors.Is(err, ledger.ErrConflict) {
 			return err
 		}
-		if record, rev, err = d.ledger.Told(ctx, d.Name(), c.update.Workload, c.update.Incident); err != nil {
+		if record, rev, err = d.journal.Told(ctx, d.Name(), c.update.Workload, c.update.Incident); err != nil {
 			return err
 		}
 	}

@@ -111,24 +111,44 @@ type desk struct {
 	tap   *ledgertest.Tap
 	// ledger is the function's, truth the same one for those who decide: it never fails.
 	ledger, truth *ledger.Ledger
-	mu            sync.Mutex
-	log           *bytes.Buffer
-	handle        trigger.Handle
-	deps          notify.Deps
+	// journal is a database of its own.
+	journal *ledger.Journal
+	mu      sync.Mutex
+	log     *bytes.Buffer
+	handle  trigger.Handle
+	deps    notify.Deps
 }
 
 func newDesk(t testing.TB, perMinute int, targets ...func(d *desk) notify.Target) *desk {
 	t.Helper()
 	d := &desk{t: t, clock: cloudtputest.NewManualClock(fleettest.Start), tap: &ledgertest.Tap{}, log: &bytes.Buffer{}}
 	open := ledgertest.NewStrictStore().Open
-	d.ledger, d.truth = ledger.New(d.tap.On(open)), ledger.New(open)
+	unwritten := func(ctx context.Context, name string) (ledger.Collection, error) {
+		c, err := open(ctx, name)
+		return unwritten{c, t}, err
+	}
+	d.ledger, d.truth = ledger.New(d.tap.On(unwritten)), ledger.New(open)
+	d.journal = ledger.NewJournal(d.tap.On(ledgertest.NewStrictStore().Open))
 	t.Cleanup(func() { closed(t, d.ledger) })
-	d.deps = notify.Deps{Ledger: d.ledger, PerMinute: perMinute, Now: d.clock.Now, Log: slog.New(slog.NewJSONHandler(d.log, nil))}
+	t.Cleanup(func() { closed(t, d.journal) })
+	d.deps = notify.Deps{Ledger: d.ledger, Journal: d.journal, PerMinute: perMinute, Now: d.clock.Now, Log: slog.New(slog.NewJSONHandler(d.log, nil))}
 	for _, target := range targets {
 		d.deps.Targets = append(d.deps.Targets, target(d))
 	}
 	d.restart()
 	return d
+}
+
+// unwritten is a collection of the ledger, into which the function may not write.
+type unwritten struct {
+	ledger.Collection
+	t testing.TB
+}
+
+// Put implements ledger.Collection.
+func (u unwritten) Put(_ context.Context, r *ledger.Record) error {
+	u.t.Errorf("notify writes %s into the ledger", r.ID)
+	return errors.New("not granted")
 }
 
 func closed(t testing.TB, c io.Closer) {

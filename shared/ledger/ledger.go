@@ -1,7 +1,8 @@
 // Package ledger keeps Pitstop's knowledge between two events: one document per workload. It also keeps the subjects of log
 // entries, entries with a subject still unknown, the brake, the pause, specifications and the archive of closed incidents.
-// Every document is read by key and written by compare-and-swap, never blindly; one query finds the workloads with work due.
-// Possible secrets are in a second database; see Secrets.
+// Every document is read by key and written by compare-and-swap, never blindly, and none is deleted; one query finds the
+// workloads with work due. Possible secrets are in a second database, and what people were told is in a third; see Secrets and
+// Journal.
 //
 // A document is a few columns and a JSON body. The columns are for the store itself: the key, the schema, the time from
 // which work is due (absent if none is), and the time when the document may be forgotten.
@@ -50,7 +51,8 @@ const (
 	Stockouts = "stockouts"
 	// Deployment holds a deployment's description of itself.
 	Deployment = "deployment"
-	Tellings   = "told"
+	// Tellings is the collection of the third database; see Journal.
+	Tellings = "told"
 )
 
 // Ledger is the store. It is safe for concurrent use.

@@ -37,20 +37,41 @@ const KeepTold = 90 * 24 * time.Hour
 
 const toldSchema = 1
 
+// Journal is the third database: what notify told people. Notify alone calls addresses outside, so it may write here and only
+// read the ledger. A Journal is safe for concurrent use.
+type Journal struct{ documents *Ledger }
+
+// NewJournal returns the third database; its first use opens the collection.
+func NewJournal(open Opener) *Journal { return &Journal{New(open)} }
+
+// JournalConfig is the part of a function's environment that the third database needs.
+type JournalConfig struct {
+	// Database is the Firestore database.
+	Database string `env:"TOLD_DATABASE, default=pitstop-told"`
+}
+
+// Open returns the deployed third database of a project. Nothing is connected before its first use.
+func (c JournalConfig) Open(project string) *Journal {
+	return NewJournal(Firestore(project, c.Database))
+}
+
+// Close closes the collection, if it was opened.
+func (j *Journal) Close() error { return j.documents.Close() }
+
 // Told reads the notifications sent about an incident to a target; it is empty if there is no record. It may be shared, so a
 // caller changes only a copy.
-func (l *Ledger) Told(ctx context.Context, place, workload, incident string) (t Told, rev Revision, err error) {
-	t, rev, err = load[Told](ctx, l, Tellings, toldID(place, workload, incident), toldSchema)
+func (j *Journal) Told(ctx context.Context, place, workload, incident string) (t Told, rev Revision, err error) {
+	t, rev, err = load[Told](ctx, j.documents, Tellings, toldID(place, workload, incident), toldSchema)
 	if errors.Is(err, ErrNotFound) {
 		return Told{}, Revision{}, nil
 	}
 	return t, rev, err
 }
 
-// SaveTold writes the record of notifications about an incident if it has not changed since it was read; otherwise it
+// Save writes the record of notifications about an incident if it has not changed since it was read; otherwise it
 // returns ErrConflict.
-func (l *Ledger) SaveTold(ctx context.Context, place, workload, incident string, t Told, rev Revision, now time.Time) (Revision, error) {
-	return l.store(ctx, Tellings, toldID(place, workload, incident), Record{Schema: toldSchema, Expires: now.Add(KeepTold)}, t, rev)
+func (j *Journal) Save(ctx context.Context, place, workload, incident string, t Told, rev Revision, now time.Time) (Revision, error) {
+	return j.documents.store(ctx, Tellings, toldID(place, workload, incident), Record{Schema: toldSchema, Expires: now.Add(KeepTold)}, t, rev)
 }
 
 func toldID(place, workload, incident string) string { return place + "/" + workload + "/" + incident }

@@ -10,16 +10,22 @@ import (
 )
 
 func whatWasTold(t *testing.T, s *suite) {
+	j := ledger.NewJournal(s.tap.On(s.open))
+	t.Cleanup(func() {
+		if err := j.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	read := func(place string) (ledger.Told, ledger.Revision) {
 		t.Helper()
-		got, rev, err := s.Told(t.Context(), place, workload, "llama-8b-20261112-3")
+		got, rev, err := j.Told(t.Context(), place, workload, "llama-8b-20261112-3")
 		if err != nil {
 			t.Fatal(err)
 		}
 		return got, rev
 	}
 	save := func(told ledger.Told, rev ledger.Revision) error {
-		_, err := s.SaveTold(t.Context(), "slack-C1", workload, "llama-8b-20261112-3", told, rev, start)
+		_, err := j.Save(t.Context(), "slack-C1", workload, "llama-8b-20261112-3", told, rev, start)
 		return err
 	}
 	nothing, none := read("slack-C1")

@@ -51,7 +51,7 @@ run "a_key_of_ones_own" {
   assert {
     condition = (
       alltrue([for topic in google_pubsub_topic.main : topic.kms_key_name == var.kms_key]) && one(google_storage_bucket.archives.encryption).default_kms_key_name == var.kms_key &&
-      alltrue([for db in [google_firestore_database.ledger, google_firestore_database.secrets] : one(db.cmek_config).kms_key_name == var.kms_key])
+      alltrue([for db in [google_firestore_database.ledger, google_firestore_database.secrets, google_firestore_database.told] : one(db.cmek_config).kms_key_name == var.kms_key])
     )
     error_message = "Something that is kept is not under the key that was given."
   }

@@ -163,18 +163,29 @@ run "watching" {
     error_message = "The ledger is a database of its own, named pitstop."
   }
 
-  # Patrol writes metadata values and cannot read them, recreate alone does, and nobody else touches them.
+  # Patrol writes metadata values and cannot read them, recreate alone does, and nobody else touches them. No account deletes a document.
   assert {
-    condition = { for name, role in google_project_iam_custom_role.secrets : name => toset(role.permissions) } == {
-      patrol   = toset(["datastore.entities.create", "datastore.entities.update"])
-      recreate = toset(["datastore.entities.create", "datastore.entities.get", "datastore.entities.update"])
+    condition = { for key, role in google_project_iam_custom_role.database : key => join(" ", [for p in sort(role.permissions) : trimprefix(p, "datastore.entities.")]) } == {
+      "ledger/checkpoint"  = "create get update"
+      "ledger/logevent"    = "create get update"
+      "ledger/maintenance" = "create get update"
+      "ledger/patrol"      = "create get list update"
+      "ledger/recovery"    = "create get update"
+      "ledger/recreate"    = "create get update"
+      "secrets/patrol"     = "create update"
+      "secrets/recreate"   = "create get update"
     }
-    error_message = "Metadata values can be read by another function than recreate, or are kept by nobody."
+    error_message = "An account may do more in a database than its calls need, or lacks what they need."
   }
 
+  # No grant is wider than its purpose.
   assert {
-    condition     = keys(google_project_iam_member.secrets) == keys(google_project_iam_custom_role.secrets) && alltrue([for grant in google_project_iam_member.secrets : one(grant.condition).expression == "resource.name == \"projects/demo-project/databases/pitstop-secrets\""])
-    error_message = "A grant on metadata values holds for other databases too."
+    condition = keys(google_project_iam_member.database) == keys(google_project_iam_custom_role.database) && alltrue([
+      for key, grant in google_project_iam_member.database :
+      grant.role == google_project_iam_custom_role.database[key].id &&
+      one(grant.condition).expression == "resource.name == \"projects/demo-project/databases/${local.databases[split("/", key)[0]]}\""
+    ])
+    error_message = "A grant on one database holds for others too, or is a wider role."
   }
 
   assert {
@@ -182,14 +193,13 @@ run "watching" {
     error_message = "Metadata values are not in a database of their own, or another function knows its name."
   }
 
-  # No grant is wider than its purpose.
   assert {
-    condition     = alltrue([for grant in google_project_iam_member.ledger : one(grant.condition).expression == "resource.name == \"projects/demo-project/databases/pitstop\""])
-    error_message = "An account may touch other databases than the ledger."
+    condition     = google_firestore_database.told.name == "pitstop-told" && google_firestore_database.told.deletion_policy == "ABANDON" && length([for name, f in module.function : name if contains(keys(f.environment), "TOLD_DATABASE")]) == 0
+    error_message = "What people were told is not in a database of its own, or another function than notify knows its name."
   }
 
   assert {
-    condition     = alltrue([for grant in concat(values(google_project_iam_member.tpu), values(google_project_iam_member.ledger), values(google_project_iam_member.build), values(google_project_iam_member.logs)) : !contains(["roles/owner", "roles/editor", "roles/viewer"], grant.role) && !startswith(grant.member, "all")])
+    condition     = alltrue([for grant in concat(values(google_project_iam_member.tpu), values(google_project_iam_member.database), values(google_project_iam_member.build), values(google_project_iam_member.logs)) : !contains(["roles/owner", "roles/editor", "roles/viewer"], grant.role) && !startswith(grant.member, "all")])
     error_message = "An account holds a primitive role, or everybody holds one."
   }
 
@@ -390,7 +400,12 @@ run "people_are_told" {
   }
 
   assert {
-    condition     = alltrue([for grant in google_project_iam_member.tpu : grant.role == "roles/tpu.viewer"]) && length([for key, grant in google_project_iam_member.tpu : key if endswith(key, "/notify")]) == 0 && contains(keys(google_project_iam_member.ledger), "notify")
+    condition = alltrue([for grant in google_project_iam_member.tpu : grant.role == "roles/tpu.viewer"]) && length([for key, grant in google_project_iam_member.tpu : key if endswith(key, "/notify")]) == 0 && (
+      { for key, role in google_project_iam_custom_role.database : key => toset(role.permissions) if endswith(key, "/notify") } == {
+        "ledger/notify" = toset(["datastore.entities.get"])
+        "told/notify"   = toset(["datastore.entities.create", "datastore.entities.get", "datastore.entities.update"])
+      }
+    ) && module.function["notify"].environment.TOLD_DATABASE == "pitstop-told"
     error_message = "The function notify may read TPUs, or cannot remember its messages."
   }
 
@@ -474,14 +489,14 @@ run "restarting_changes_no_tpu" {
     error_message = "A restart is a lease in the bucket: no account needs more on TPUs for it."
   }
 
+  # Who verifies checkpoints reads, who writes leases writes them alone, and where nothing is recreated nobody has to know where a bucket is.
   assert {
-    condition     = { for key, grant in google_storage_bucket_iam_member.checkpoints : key => grant.role } == { "ckpt/checkpoint" = "roles/storage.objectViewer", "ckpt/recovery" = "roles/storage.objectUser" }
-    error_message = "Who verifies checkpoints may read them, who writes leases may write, and nobody else may do either."
-  }
-
-  assert {
-    condition     = length(google_storage_bucket_iam_member.locations) == 0
-    error_message = "Where nothing is recreated, nobody has to know where a bucket is."
+    condition = { for key, grant in google_storage_bucket_iam_member.checkpoints : key => join("", grant.condition[*].expression) } == {
+      "ckpt/checkpoint/roles/storage.objectViewer" = ""
+      "ckpt/recovery/roles/storage.objectViewer"   = ""
+      "ckpt/recovery/roles/storage.objectUser"     = "resource.type == \"storage.googleapis.com/Object\" && resource.name.endsWith(\"/pitstop-lease.json\")"
+    }
+    error_message = "An account may write another object than the lease, cannot write or read that, or reads where it has nothing to read."
   }
 }
 
@@ -494,9 +509,35 @@ run "asking_for_saves" {
   }
 
   assert {
-    condition     = google_storage_bucket_iam_member.checkpoints["ckpt/checkpoint"].role == "roles/storage.objectUser"
-    error_message = "Who asks for a save cannot leave the request in the bucket."
+    condition     = one(google_storage_bucket_iam_member.checkpoints["ckpt/checkpoint/roles/storage.objectUser"].condition).expression == "resource.type == \"storage.googleapis.com/Object\" && resource.name.endsWith(\"/pitstop-request.json\")"
+    error_message = "Who asks for a save cannot leave the request in the bucket, or may write other objects."
   }
+}
+
+run "a_bucket_that_takes_no_condition" {
+  command = plan
+
+  variables {
+    allow                = ["request_checkpoint"]
+    checkpoint_buckets   = ["ckpt", "old"]
+    fine_grained_buckets = ["old"]
+  }
+
+  assert {
+    condition     = toset([for key, grant in google_storage_bucket_iam_member.checkpoints : key if length(grant.condition) > 0]) == toset(["ckpt/checkpoint/roles/storage.objectUser", "ckpt/recovery/roles/storage.objectUser"])
+    error_message = "A bucket without uniform bucket-level access would be refused, or another one is written without a condition."
+  }
+}
+
+run "a_bucket_that_is_not_listed" {
+  command = plan
+
+  variables {
+    checkpoint_buckets   = ["ckpt"]
+    fine_grained_buckets = ["old"]
+  }
+
+  expect_failures = [var.fine_grained_buckets]
 }
 
 run "starting_stopped_ones" {
@@ -612,7 +653,7 @@ run "replacing" {
   # A training with a configuration of its own makes the same grants.
   assert {
     condition = { for kind, grants in output.training_grants : kind => [for g in grants : "${g.function} ${g.role}"] } == {
-      bucket          = ["checkpoint roles/storage.objectViewer", "recovery roles/storage.objectUser", "recreate roles/storage.bucketViewer"]
+      bucket          = ["checkpoint roles/storage.objectViewer", "recovery roles/storage.objectViewer", "recovery roles/storage.objectUser", "recreate roles/storage.bucketViewer"]
       service_account = ["recreate roles/iam.serviceAccountUser"]
       subnetwork      = ["recreate roles/compute.networkUser"]
     }
@@ -767,12 +808,7 @@ run "recreating_looks_where_checkpoints_are" {
   }
 
   assert {
-    condition     = { for key, grant in google_storage_bucket_iam_member.locations : key => grant.role } == { "ckpt/recreate" = "roles/storage.bucketViewer" }
+    condition     = { for key, grant in google_storage_bucket_iam_member.checkpoints : key => grant.role if grant.bucket == "ckpt" && strcontains(key, "/recreate/") } == { "ckpt/recreate/roles/storage.bucketViewer" = "roles/storage.bucketViewer" }
     error_message = "Who creates a TPU in another region has to know where its checkpoints are, and no more."
-  }
-
-  assert {
-    condition     = !contains(keys(google_storage_bucket_iam_member.checkpoints), "ckpt/recreate")
-    error_message = "Who recreates TPUs reads no checkpoints."
   }
 }

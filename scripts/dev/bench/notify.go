@@ -55,7 +55,7 @@ func newHook() *hook {
 }
 
 // notifyFunction is the function notify, which tells a webhook.
-func notifyFunction(l *ledger.Ledger, address string, perMinute int, now func() time.Time) (*trigger.Adapter, error) {
+func notifyFunction(l *ledger.Ledger, j *ledger.Journal, address string, perMinute int, now func() time.Time) (*trigger.Adapter, error) {
 	target, err := notify.NewWebhook(address, "a secret", now)
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func notifyFunction(l *ledger.Ledger, address string, perMinute int, now func() 
 	log := slog.New(slog.DiscardHandler)
 	return &trigger.Adapter{
 		Name: "HandleNotify", Log: log, Drain: trigger.NewDrain(func() {}),
-		Handle: notify.New(notify.Deps{Ledger: l, Targets: []notify.Target{target}, PerMinute: perMinute, Now: now, Log: log}),
+		Handle: notify.New(notify.Deps{Ledger: l, Journal: j, Targets: []notify.Target{target}, PerMinute: perMinute, Now: now, Log: log}),
 	}, nil
 }
 
@@ -126,9 +126,10 @@ func benchNotify(ctx context.Context) ([]figure, error) {
 func notifyOn(ctx context.Context, on string, open ledger.Opener) (figure, error) {
 	h := newHook()
 	defer h.Close()
-	l := ledger.New(open)
+	l, j := ledger.New(open), ledger.NewJournal(open)
 	defer l.Close() //nolint:errcheck // it was only used to measure
-	tells, err := notifyFunction(l, h.URL, 1<<30, time.Now)
+	defer j.Close() //nolint:errcheck // the same
+	tells, err := notifyFunction(l, j, h.URL, 1<<30, time.Now)
 	if err != nil {
 		return figure{}, err
 	}
@@ -165,7 +166,7 @@ func notifyOn(ctx context.Context, on string, open ledger.Opener) (figure, error
 			*m.samples = append(*m.samples, time.Duration(came-at))
 		}
 		at := time.Now()
-		if err := claimed(ctx, l, u, at); err != nil {
+		if err := claimed(ctx, j, u, at); err != nil {
 			return figure{}, err
 		}
 		alone = append(alone, time.Since(at))
@@ -173,19 +174,19 @@ func notifyOn(ctx context.Context, on string, open ledger.Opener) (figure, error
 	more := percentile(took, 99) - percentile(base, 99)
 	return figure{
 		what: "update to webhook, " + on + ", p99 more than of an empty handler", reach: "at most 20 ms more", ok: more <= notifyReach,
-		value: fmt.Sprintf("%.2f ms - %.2f ms = %.2f ms more (p50 %.2f - %.2f); the ledger's read and write alone %.2f (p50 %.2f)",
+		value: fmt.Sprintf("%.2f ms - %.2f ms = %.2f ms more (p50 %.2f - %.2f); the journal's read and write alone %.2f (p50 %.2f)",
 			ms(percentile(took, 99)), ms(percentile(base, 99)), ms(more), ms(percentile(took, 50)), ms(percentile(base, 50)), ms(percentile(alone, 99)), ms(percentile(alone, 50))),
 	}, nil
 }
 
-// claimed does the work with the ledger before a notification: it reads which steps were sent, and claims the next one.
-func claimed(ctx context.Context, l *ledger.Ledger, u events.IncidentUpdated, now time.Time) error {
-	record, rev, err := l.Told(ctx, "bench", u.Workload, u.Incident)
+// claimed does the work with the journal before a notification: it reads which steps were sent, and claims the next one.
+func claimed(ctx context.Context, j *ledger.Journal, u events.IncidentUpdated, now time.Time) error {
+	record, rev, err := j.Told(ctx, "bench", u.Workload, u.Incident)
 	if err != nil {
 		return err
 	}
 	record.Sending = &ledger.Sending{Step: u.Step(), Number: u.Number, At: now}
-	_, err = l.SaveTold(ctx, "bench", u.Workload, u.Incident, record, rev, now)
+	_, err = j.Save(ctx, "bench", u.Workload, u.Incident, record, rev, now)
 	return err
 }
 
@@ -194,10 +195,11 @@ func claimed(ctx context.Context, l *ledger.Ledger, u events.IncidentUpdated, no
 func notifyStorm(ctx context.Context) ([]figure, error) {
 	h := newHook()
 	defer h.Close()
-	l := ledger.New(memory)
+	l, j := ledger.New(memory), ledger.NewJournal(memory)
 	defer l.Close() //nolint:errcheck // it was only used to measure
+	defer j.Close() //nolint:errcheck // the same
 	clock := cloudtputest.NewManualClock(time.Now())
-	tells, err := notifyFunction(l, h.URL, stormPerMinute, clock.Now)
+	tells, err := notifyFunction(l, j, h.URL, stormPerMinute, clock.Now)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"pitstop.internal/events"
 	"pitstop.internal/shared/incident"
 )
 
@@ -15,8 +16,8 @@ type permission struct {
 	Name string
 	// Accounts are functions. The name of any other account has a space in it.
 	Accounts []string
-	// On is the smallest thing that takes the grant.
-	On string
+	// On is the smallest thing that takes the grant. Object narrows it to the objects of one name, in any directory of a bucket.
+	On, Object string
 	// Role is the predefined role that carries it, or custom where each predefined role carries too much.
 	Role string
 	// Switches grant it: one of them has to be allowed. Without switches it is always granted.
@@ -26,6 +27,18 @@ type permission struct {
 	Calls []string
 	// Why is its purpose, Source the page of Google that requires it.
 	Why, Source string
+}
+
+// called are the calls of Calls, each with the name of the object that it may write.
+func (p permission) called() []string {
+	if p.Object == "" {
+		return p.Calls
+	}
+	var calls []string
+	for _, call := range p.Calls {
+		calls = append(calls, call+" "+p.Object)
+	}
+	return calls
 }
 
 // The pages of Google that name the permission of a call.
@@ -57,7 +70,9 @@ var (
 )
 
 const (
-	onSecrets  = "the second database"
+	onLedger   = "the ledger"
+	onSecrets  = "the metadata values"
+	onTold     = "what was told"
 	onClusters = "clusters"
 	custom     = "custom"
 )
@@ -123,19 +138,19 @@ var permissions = []permission{
 		Switches: acting, Calls: []string{"storage objects.list"}, Why: "to find complete checkpoints", Source: sourceStorage,
 	},
 	{
-		Name: "storage.objects.create", Accounts: []string{"checkpoint"}, On: "checkpoint_buckets", Role: "roles/storage.objectUser",
+		Name: "storage.objects.create", Accounts: []string{"checkpoint"}, On: "checkpoint_buckets", Object: events.RequestObject, Role: "roles/storage.objectUser",
 		Switches: []string{"request_checkpoint"}, Calls: []string{"storage objects.insert"}, Why: "to write the request for a save", Source: sourceStorage,
 	},
 	{
-		Name: "storage.objects.delete", Accounts: []string{"checkpoint"}, On: "checkpoint_buckets", Role: "roles/storage.objectUser",
+		Name: "storage.objects.delete", Accounts: []string{"checkpoint"}, On: "checkpoint_buckets", Object: events.RequestObject, Role: "roles/storage.objectUser",
 		Switches: []string{"request_checkpoint"}, Calls: []string{"storage objects.insert"}, Why: "to replace a request: that counts as deleting", Source: sourceStorage,
 	},
 	{
-		Name: "storage.objects.create", Accounts: []string{"recovery"}, On: "checkpoint_buckets", Role: "roles/storage.objectUser",
+		Name: "storage.objects.create", Accounts: []string{"recovery"}, On: "checkpoint_buckets", Object: events.LeaseObject, Role: "roles/storage.objectUser",
 		Switches: acting, Calls: []string{"storage objects.insert"}, Why: "to write the lease, for a TPU that Google brought back too", Source: sourceStorage,
 	},
 	{
-		Name: "storage.objects.delete", Accounts: []string{"recovery"}, On: "checkpoint_buckets", Role: "roles/storage.objectUser",
+		Name: "storage.objects.delete", Accounts: []string{"recovery"}, On: "checkpoint_buckets", Object: events.LeaseObject, Role: "roles/storage.objectUser",
 		Switches: acting, Calls: []string{"storage objects.insert"}, Why: "to replace the lease: that counts as deleting", Source: sourceStorage,
 	},
 	{
@@ -148,32 +163,44 @@ var permissions = []permission{
 		Why: "to read the owner's policies", Source: sourceStorage,
 	},
 	{
-		Name: "datastore.entities.get", Accounts: every, On: "the ledger", Role: "roles/datastore.user",
-		Calls: []string{"firestore documents.batchGet", "firestore documents.runQuery"}, Why: "to read documents by key", Source: sourceFirestore,
+		Name: "datastore.entities.get", Accounts: every, On: onLedger, Role: custom,
+		Calls: []string{"firestore ledger documents.batchGet"}, Why: "to read documents by key", Source: sourceFirestore,
 	},
 	{
-		Name: "datastore.entities.list", Accounts: []string{"patrol"}, On: "the ledger", Role: "roles/datastore.user",
-		Calls: []string{"firestore documents.runQuery"}, Why: "to find workloads that are due", Source: sourceFirestore,
+		Name: "datastore.entities.list", Accounts: []string{"patrol"}, On: onLedger, Role: custom,
+		Calls: []string{"firestore ledger documents.runQuery"}, Why: "to find workloads that are due", Source: sourceFirestore,
 	},
 	{
-		Name: "datastore.entities.create", Accounts: every, On: "the ledger", Role: "roles/datastore.user",
-		Calls: []string{"firestore documents.commit"}, Why: "to keep workloads and incidents", Source: sourceFirestore,
+		Name: "datastore.entities.create", Accounts: deciding, On: onLedger, Role: custom,
+		Calls: []string{"firestore ledger documents.commit create"}, Why: "to keep workloads and incidents; nobody may delete one", Source: sourceFirestore,
 	},
 	{
-		Name: "datastore.entities.update", Accounts: every, On: "the ledger", Role: "roles/datastore.user",
-		Calls: []string{"firestore documents.commit"}, Why: "the same", Source: sourceFirestore,
+		Name: "datastore.entities.update", Accounts: deciding, On: onLedger, Role: custom,
+		Calls: []string{"firestore ledger documents.commit update"}, Why: "the same", Source: sourceFirestore,
 	},
 	{
 		Name: "datastore.entities.create", Accounts: []string{"patrol", "recreate"}, On: onSecrets, Role: custom,
-		Calls: []string{"firestore secrets documents.commit"}, Why: "to keep the values of metadata, which may be secret", Source: sourceFirestore,
+		Calls: []string{"firestore secrets documents.commit create"}, Why: "to keep the values of metadata, which may be secret", Source: sourceFirestore,
 	},
 	{
 		Name: "datastore.entities.update", Accounts: []string{"patrol", "recreate"}, On: onSecrets, Role: custom,
-		Calls: []string{"firestore secrets documents.commit"}, Why: "to postpone their expiry while a workload needs them", Source: sourceFirestore,
+		Calls: []string{"firestore secrets documents.commit update"}, Why: "to postpone their expiry while a workload needs them", Source: sourceFirestore,
 	},
 	{
 		Name: "datastore.entities.get", Accounts: []string{"recreate"}, On: onSecrets, Role: custom,
 		Calls: []string{"firestore secrets documents.batchGet"}, Why: "to create a TPU with its metadata; no other account reads there", Source: sourceFirestore,
+	},
+	{
+		Name: "datastore.entities.get", Accounts: []string{"notify"}, On: onTold, Role: custom,
+		Calls: []string{"firestore told documents.batchGet"}, Why: "to read which news people have", Source: sourceFirestore,
+	},
+	{
+		Name: "datastore.entities.create", Accounts: []string{"notify"}, On: onTold, Role: custom,
+		Calls: []string{"firestore told documents.commit create"}, Why: "to remember them, so that each goes out once", Source: sourceFirestore,
+	},
+	{
+		Name: "datastore.entities.update", Accounts: []string{"notify"}, On: onTold, Role: custom,
+		Calls: []string{"firestore told documents.commit update"}, Why: "the same; notify writes nowhere else", Source: sourceFirestore,
 	},
 	{
 		Name: "pubsub.topics.publish", Accounts: deciding, On: "the topics in its environment", Role: "roles/pubsub.publisher",
@@ -270,6 +297,7 @@ type row struct {
 	Account    string   `json:"account"`
 	Permission string   `json:"permission"`
 	On         string   `json:"on"`
+	Object     string   `json:"object"`
 	Role       string   `json:"role"`
 	Switches   []string `json:"switches"`
 }
@@ -279,7 +307,7 @@ func permissionRows() ([]byte, error) {
 	var rows []row
 	for _, p := range permissions {
 		for _, a := range p.Accounts {
-			rows = append(rows, row{a, p.Name, p.On, p.Role, append([]string{}, p.Switches...)})
+			rows = append(rows, row{a, p.Name, p.On, p.Object, p.Role, append([]string{}, p.Switches...)})
 		}
 	}
 	return indented(rows)
@@ -332,7 +360,11 @@ func permissionTable() (string, error) {
 		case when != "":
 			when = "`" + strings.ReplaceAll(when, ", ", "`, `") + "`"
 		}
-		fmt.Fprintf(&b, "| %s | [`%s`](%s) | %s | %s | %s |\n", who, p.Name, p.Source, p.On, when, p.Why)
+		on := p.On
+		if p.Object != "" {
+			on = "`" + p.Object + "` in " + on
+		}
+		fmt.Fprintf(&b, "| %s | [`%s`](%s) | %s | %s | %s |\n", who, p.Name, p.Source, on, when, p.Why)
 		if p.Role == custom {
 			continue // it carries nothing beyond
 		}

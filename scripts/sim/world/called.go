@@ -18,8 +18,8 @@ import (
 // Call is one call of an API that a function makes, in the words of that API: tpu nodes.list.
 type Call struct {
 	Function, Service, Method string
-	// Topic is where a publication goes.
-	Topic string
+	// Topic is where a publication goes, Object the URI of the object that is written or deleted in a bucket.
+	Topic, Object string
 }
 
 type functionKey struct{}
@@ -45,9 +45,25 @@ func calling(ctx context.Context, entry string) context.Context {
 // overHTTP tells of the calls of a REST API.
 func (w *World) overHTTP(service string, inner http.RoundTripper) http.RoundTripper {
 	return RoundTripper(func(r *http.Request) (*http.Response, error) {
-		w.called(r.Context(), Call{Service: service, Method: restMethod(r.Method, r.URL.Path)})
+		object, _ := r.Context().Value(objectKey{}).(string)
+		w.called(r.Context(), Call{Service: service, Method: restMethod(r.Method, r.URL.Path), Object: object})
 		return inner.RoundTrip(r)
 	})
+}
+
+// named marks the calls that write or delete an object with its URI, which stands in the body of an upload alone.
+type named struct{ Buckets }
+
+type objectKey struct{}
+
+// Put implements checkpoint.Store.
+func (n named) Put(ctx context.Context, uri string, content []byte, generation int64) (int64, error) {
+	return n.Buckets.Put(context.WithValue(ctx, objectKey{}, uri), uri, content, generation)
+}
+
+// Delete implements checkpoint.Store.
+func (n named) Delete(ctx context.Context, uri string, generation int64) error {
+	return n.Buckets.Delete(context.WithValue(ctx, objectKey{}, uri), uri, generation)
 }
 
 // overKubernetes tells of the calls of a cluster's API server.
@@ -100,21 +116,20 @@ func restMethod(method, path string) string {
 	return what + "." + strings.ToLower(method)
 }
 
-// overStore tells of the calls of the ledger, as Firestore is asked for them.
-func (w *World) overStore(open ledger.Opener) ledger.Opener {
+// overStore tells of the calls of a database, as Firestore is asked for them. Of a write it also tells whether the document is new,
+// for that takes another permission.
+func (w *World) overStore(database string, open ledger.Opener) ledger.Opener {
 	tap := &ledgertest.Tap{Before: func(ctx context.Context, c ledgertest.Call) error {
 		method := "documents.batchGet"
 		switch {
 		case c.Query:
 			method = "documents.runQuery"
+		case c.Creates:
+			method = "documents.commit create"
 		case c.Write:
-			method = "documents.commit"
+			method = "documents.commit update"
 		}
-		service := "firestore"
-		if c.Collection == ledger.Values {
-			service = "firestore secrets"
-		}
-		w.called(ctx, Call{Service: service, Method: method})
+		w.called(ctx, Call{Service: "firestore " + database, Method: method})
 		return nil
 	}}
 	return tap.On(open)

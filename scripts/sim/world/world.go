@@ -365,22 +365,28 @@ func (w *World) deploy(ctx context.Context) error {
 	}
 	bucket := http.RoundTripper(RoundTripper(func(r *http.Request) (*http.Response, error) { return w.Bucket.Transport().RoundTrip(r) }))
 	w.Store = checkpoint.NewBucket(option.WithHTTPClient(&http.Client{Transport: bucket}), option.WithoutAuthentication())
-	store := checkpoint.Mux{"gs": checkpoint.NewBucket(option.WithHTTPClient(&http.Client{Transport: w.overHTTP("storage", around(w.Hooks.Bucket, bucket))}), option.WithoutAuthentication())}
+	store := named{checkpoint.Mux{"gs": checkpoint.NewBucket(option.WithHTTPClient(&http.Client{Transport: w.overHTTP("storage", around(w.Hooks.Bucket, bucket))}), option.WithoutAuthentication())}}
 	log := cloudlog.New(option.WithHTTPClient(&http.Client{Transport: w.overHTTP("logging", around(w.Hooks.Audit, w.Audited.Transport()))}), option.WithoutAuthentication())
 	seams := w.Opts.Seams
 	functionsLedger := w.Ledger
-	open := w.Open
-	if w.Opts.Called != nil {
-		open = w.overStore(open)
+	// Each database is collections of its own in one store.
+	database := func(name string) ledger.Opener {
+		open := w.Open
+		if w.Opts.Called != nil {
+			open = w.overStore(name, open)
+		}
+		if w.Hooks.Ledger != nil {
+			open = w.Hooks.Ledger(open)
+		}
+		return open
 	}
-	if w.Hooks.Ledger != nil {
-		open = w.Hooks.Ledger(open)
-	}
+	open := database("ledger")
 	if w.Opts.Called != nil || w.Hooks.Ledger != nil {
 		functionsLedger = ledger.New(open)
 	}
-	w.secrets = ledger.NewSecrets(open) // a collection of its own, in the place of a database of its own
-	w.stores = append(w.stores, w.Ledger, functionsLedger, w.secrets)
+	w.secrets = ledger.NewSecrets(database("secrets"))
+	journal := ledger.NewJournal(database("told"))
+	w.stores = append(w.stores, w.Ledger, functionsLedger, w.secrets, journal)
 	reaching := func(name string) provider.Provider {
 		tpus := seams.provider(name, counted(client))
 		if clusters == nil {
@@ -442,7 +448,7 @@ func (w *World) deploy(ctx context.Context) error {
 			return recreate.New(recreate.Deps{Fleet: of("recreate"), Provider: cloud("recreate"), Buckets: buckets, Limits: limits})
 		},
 		"notify": func() trigger.Handle {
-			d := notify.Deps{Ledger: functionsLedger, PerMinute: 20, Now: w.Clock.Now, Log: w.log}
+			d := notify.Deps{Ledger: functionsLedger, Journal: journal, PerMinute: 20, Now: w.Clock.Now, Log: w.log}
 			if w.Opts.Tell != nil {
 				d.Targets = w.Opts.Tell(w.Clock.Now)
 			}

@@ -30,7 +30,8 @@ type Tap struct {
 // Call is one call of the store.
 type Call struct {
 	Collection string
-	Write      bool
+	// Write says that it writes, Creates that no document may be there before.
+	Write, Creates bool
 	// About is the key of the document, or the condition of a query.
 	About string
 	// Query says that it asks for documents by a field; then there is no Doc.
@@ -108,18 +109,18 @@ func (c *tapped) Get(ctx context.Context, key string) (ledger.Record, error) {
 }
 
 func (c *tapped) Put(ctx context.Context, r *ledger.Record) error {
-	return c.write(ctx, r, c.inner.Put)
+	return c.write(ctx, r, r.Revision == ledger.Revision{}, c.inner.Put)
 }
 
 func (c *tapped) Update(ctx context.Context, r *ledger.Record) error {
 	if c.name != ledger.Values {
 		return fmt.Errorf("a ledger never updates %s: that would be a blind write", c.name)
 	}
-	return c.write(ctx, r, c.inner.Update)
+	return c.write(ctx, r, false, c.inner.Update)
 }
 
-func (c *tapped) write(ctx context.Context, r *ledger.Record, write func(context.Context, *ledger.Record) error) error {
-	call := Call{Collection: c.name, Write: true, About: r.ID, Doc: r}
+func (c *tapped) write(ctx context.Context, r *ledger.Record, creates bool, write func(context.Context, *ledger.Record) error) error {
+	call := Call{Collection: c.name, Write: true, Creates: creates, About: r.ID, Doc: r}
 	err := c.tap.before(ctx, call)
 	if errors.Is(err, ErrUnwritten) {
 		return nil

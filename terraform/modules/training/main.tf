@@ -19,7 +19,7 @@ locals {
   # Each thing with each grant on it, by the function and the role.
   on = {
     for kind, things in { bucket = var.checkpoint_buckets, service_account = var.tpu_service_accounts, subnetwork = var.shared_vpc_subnetworks } : kind => {
-      for pair in setproduct(things, local.grants[kind]) : "${pair[0]} ${pair[1].function} ${pair[1].role}" => { thing = pair[0], role = pair[1].role, member = pair[1].member }
+      for pair in setproduct(things, local.grants[kind]) : "${pair[0]} ${pair[1].function} ${pair[1].role}" => merge(pair[1], { thing = pair[0] })
     }
   }
 }
@@ -32,12 +32,22 @@ check "allowed" {
   }
 }
 
+# An account may write objects of one name alone. A bucket without uniform bucket-level access takes no condition.
 resource "google_storage_bucket_iam_member" "main" {
   for_each = local.on.bucket
 
   bucket = each.value.thing
   role   = each.value.role
   member = each.value.member
+
+  dynamic "condition" {
+    for_each = each.value.condition == "" || contains(var.fine_grained_buckets, each.value.thing) ? [] : [each.value.condition]
+
+    content {
+      title      = "objects of one name"
+      expression = condition.value
+    }
+  }
 }
 
 resource "google_service_account_iam_member" "main" {

@@ -4,6 +4,17 @@ variable "checkpoint_buckets" {
   default     = []
 }
 
+variable "fine_grained_buckets" {
+  description = "The buckets of checkpoint_buckets with fine-grained access control, which is to say without uniform bucket-level access. They take no condition in a grant, so Pitstop may write and delete every object in them."
+  type        = set(string)
+  default     = []
+
+  validation {
+    condition     = length(setsubtract(var.fine_grained_buckets, var.checkpoint_buckets)) == 0
+    error_message = "fine_grained_buckets names buckets of checkpoint_buckets: ${join(", ", setsubtract(var.fine_grained_buckets, var.checkpoint_buckets))} is not among them."
+  }
+}
+
 variable "shared_vpc_subnetworks" {
   description = "The subnetworks of a host project that the training's TPUs are in, projects/HOST/regions/R/subnetworks/S."
   type        = set(string)

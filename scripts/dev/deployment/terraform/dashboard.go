@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/zclconf/go-cty/cty/gocty"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
@@ -108,7 +107,7 @@ func (d *Deployment) Widgets() ([]Widget, error) {
 }
 
 // TrainingGrants are the grants that a training with a configuration of its own makes: by the thing that they are on, as "account has
-// role".
+// role", with the condition.
 func (d *Deployment) TrainingGrants(allow []string) (map[string][]string, error) {
 	v, err := d.under(allow).local("training_grants")
 	if err != nil {
@@ -117,15 +116,11 @@ func (d *Deployment) TrainingGrants(allow []string) (map[string][]string, error)
 	found := map[string][]string{}
 	for thing, grants := range v.AsValueMap() {
 		for _, g := range grants.AsValueSlice() {
-			var grant struct {
-				Function string `cty:"function"`
-				Role     string `cty:"role"`
-				Member   string `cty:"member"`
+			condition := ""
+			if g.Type().HasAttribute("condition") {
+				condition = g.GetAttr("condition").AsString()
 			}
-			if err := gocty.FromCtyValue(g, &grant); err != nil {
-				return nil, err
-			}
-			found[thing] = append(found[thing], grant.Member+" has "+grant.Role)
+			found[thing] = append(found[thing], grant(g.GetAttr("member").AsString(), g.GetAttr("role").AsString(), condition))
 		}
 		slices.Sort(found[thing])
 	}

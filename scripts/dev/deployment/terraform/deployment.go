@@ -13,9 +13,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Deployment is the module of a deployment, with the modules that make its functions and its log sinks.
+// Deployment is the module of a deployment, with the modules that make its functions, its log sinks, and the grants of a training.
 type Deployment struct {
-	Root, Function, Sink *Module
+	Root, Function, Sink, Training *Module
 
 	table []row
 }
@@ -25,6 +25,7 @@ type row struct {
 	Account    string   `json:"account"`
 	Permission string   `json:"permission"`
 	On         string   `json:"on"`
+	Object     string   `json:"object"`
 	Role       string   `json:"role"`
 	Switches   []string `json:"switches"`
 }
@@ -48,7 +49,11 @@ func Parse(dir string) (*Deployment, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Deployment{Root: root, Function: function, Sink: sink}
+	training, err := ParseModule(filepath.Join(dir, "modules", "training"))
+	if err != nil {
+		return nil, err
+	}
+	d := &Deployment{Root: root, Function: function, Sink: sink, Training: training}
 	data, err := os.ReadFile(filepath.Join(dir, "permissions.json"))
 	if err != nil {
 		return nil, err
@@ -58,7 +63,7 @@ func Parse(dir string) (*Deployment, error) {
 
 // Faults are the violations of the deployment's rules: on delivery, dead letters, grants, roles, builds and waits.
 func (d *Deployment) Faults() []string {
-	return slices.Concat(d.deliveries(), d.letters(), d.grants(), d.roles(), d.clusters(), d.builds(), d.waits())
+	return slices.Concat(d.deliveries(), d.letters(), d.grants(), d.buckets(), d.databases(), d.clusters(), d.builds(), d.waits())
 }
 
 // delivers are the rules of a function's module. The subscription reads the function's topic and pushes to its own address as its invoker.
@@ -130,27 +135,33 @@ func (d *Deployment) letters() (faults []string) {
 // places are the resources that make the grants, by the thing that a permission is on.
 var places = map[string][]string{
 	"watched projects":       {"google_project_iam_member.tpu", "google_project_iam_member.logs"},
-	"checkpoint_buckets":     {"google_storage_bucket_iam_member.checkpoints", "google_storage_bucket_iam_member.locations"},
+	"checkpoint_buckets":     {"google_storage_bucket_iam_member.checkpoints"},
 	"tpu_service_accounts":   {"google_service_account_iam_member.acts_as"},
 	"shared_vpc_subnetworks": {"google_compute_subnetwork_iam_member.shared_vpc"},
-	"the ledger":             {"google_project_iam_member.ledger"},
 }
 
-// covers maps a role to the smaller role that it includes.
-var covers = map[string]string{"roles/tpu.admin": "roles/tpu.viewer", "roles/storage.objectUser": "roles/storage.objectViewer"}
+// covers maps a role to the smaller role that it includes. A role under a condition includes no other.
+var covers = map[string]string{"roles/tpu.admin": "roles/tpu.viewer"}
 
-// grants compares all grants with the table of permissions: with no switch allowed, with each single one, and with all of them.
-func (d *Deployment) grants() (faults []string) {
-	allowed := [][]string{nil}
-	var all []string
+// switches are all that the table names.
+func (d *Deployment) switches() (all []string) {
 	for _, r := range d.table {
 		for _, s := range r.Switches {
 			if !slices.Contains(all, s) {
-				all, allowed = append(all, s), append(allowed, []string{s})
+				all = append(all, s)
 			}
 		}
 	}
-	for _, allow := range append(allowed, all) {
+	return all
+}
+
+// grants compares all grants with the table of permissions: with no switch allowed, with each single one, and with all of them.
+func (d *Deployment) grants() (faults []string) {
+	allowed := [][]string{nil, d.switches()}
+	for _, s := range d.switches() {
+		allowed = append(allowed, []string{s})
+	}
+	for _, allow := range allowed {
 		s := d.under(allow)
 		for on, addresses := range places {
 			want, got := d.wanted(on, allow), []string(nil)
@@ -178,29 +189,49 @@ func (d *Deployment) grants() (faults []string) {
 	return faults
 }
 
-// databases are the grants on databases, each with the database that its condition names.
-var databases = map[string]string{"google_project_iam_member.ledger": "pitstop", "google_project_iam_member.secrets": "pitstop-secrets"}
-
-// roles checks that the custom roles hold the permissions of the table. Only recreate may read in the second database.
-func (d *Deployment) roles() (faults []string) {
-	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
-	s := d.under(nil)
-	for address, b := range d.Root.Resources {
-		database, known := databases[address]
-		if role := d.Root.Written(b, "role"); !known && strings.HasPrefix(address, "google_project_iam_member.") && strings.Contains(role, "roles/datastore") {
-			fault("%s grants %s on every database", address, role)
-		}
-		if !known {
-			continue
-		}
-		want := `resource.name == "projects/pitstop/databases/` + database + `"`
-		if got, err := s.text(b, "condition", "expression"); err != nil || got != want {
-			fault("%s has the condition %q, want %s: %v", address, got, want, err)
+// buckets checks that an owner may name a bucket that takes no condition, and that a training grants under the conditions of the installation.
+func (d *Deployment) buckets() (faults []string) {
+	const address = "google_storage_bucket_iam_member.checkpoints"
+	s := d.under(d.switches())
+	given := s.given["var"].AsValueMap()
+	given["fine_grained_buckets"] = given["checkpoint_buckets"]
+	got, err := granted(s.with("var", cty.ObjectVal(given)), address)
+	if err != nil {
+		return []string{address + ": " + err.Error()}
+	}
+	for _, grant := range got {
+		if strings.Contains(grant, under) {
+			faults = append(faults, "a bucket without uniform bucket-level access is refused this grant: "+grant)
 		}
 	}
 	for path, want := range map[string]string{
-		"google_project_iam_member.secrets for_each": "local.keeping", "google_project_iam_member.secrets role": "google_project_iam_custom_role.secrets[each.key].id",
-		"google_project_iam_custom_role.secrets for_each": "local.keeping", "google_project_iam_custom_role.secrets permissions": "each.value",
+		"for_each": "local.on.bucket", "bucket": "each.value.thing", "role": "each.value.role", "member": "each.value.member",
+		"condition.for_each":           `each.value.condition == "" || contains(var.fine_grained_buckets, each.value.thing) ? [] : [each.value.condition]`,
+		"condition.content.expression": "condition.value",
+	} {
+		if got := d.Training.Written(d.Training.Resources["google_storage_bucket_iam_member.main"], path); got != want {
+			faults = append(faults, fmt.Sprintf("a training's grant on its bucket has %s = %s, want %s", path, got, want))
+		}
+	}
+	slices.Sort(faults)
+	return faults
+}
+
+// databases are the databases of a deployment, by the word for each in the table.
+var databases = map[string]string{"the ledger": "pitstop", "the metadata values": "pitstop-secrets", "what was told": "pitstop-told"}
+
+// databases checks that each account may do in each database what the table says, and in no other database anything. Nobody may delete a
+// document. Only recreate may read the values of metadata, and notify writes in its own database alone.
+func (d *Deployment) databases() (faults []string) {
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
+	const member, role = "google_project_iam_member.database", "google_project_iam_custom_role.database"
+	for address, b := range d.Root.Resources {
+		if granted := d.Root.Written(b, "role"); strings.HasPrefix(address, "google_project_iam_member.") && strings.Contains(granted, "roles/datastore") {
+			fault("%s grants %s", address, granted)
+		}
+	}
+	for path, want := range map[string]string{
+		member + " project": "var.project_id", member + " role": role + "[each.key].id", role + " project": "var.project_id",
 		"google_project_iam_custom_role.tpu permissions": "local.watching[each.value.function]",
 	} {
 		address, name, _ := strings.Cut(path, " ")
@@ -208,38 +239,64 @@ func (d *Deployment) roles() (faults []string) {
 			fault("%s is not %s", path, want)
 		}
 	}
-	if faults != nil {
-		slices.Sort(faults)
-		return faults // without these the accounts are unknown
-	}
-	instances, b, err := s.made("google_project_iam_member.secrets")
-	if err != nil {
-		return append(faults, "google_project_iam_member.secrets: "+err.Error())
-	}
 	var got, want []string
-	for _, s := range instances {
-		member, err := s.value(b.Body.Attributes["member"].Expr)
+	s := d.under(nil)
+	holds := map[string][]string{}
+	roles, b, err := s.made(role)
+	if err != nil {
+		return append(faults, role+": "+err.Error())
+	}
+	for _, s := range roles {
+		all, err := s.value(b.Body.Attributes["permissions"].Expr)
 		if err != nil {
-			return append(faults, "google_project_iam_member.secrets: "+err.Error())
+			return append(faults, role+": "+err.Error())
 		}
-		each := s.given["each"].GetAttr("value")
-		for _, p := range each.AsValueSlice() {
-			got = append(got, member.AsString()+" has "+p.AsString())
+		for it := all.ElementIterator(); it.Next(); {
+			_, p := it.Element()
+			holds[s.given["each"].GetAttr("key").AsString()] = append(holds[s.given["each"].GetAttr("key").AsString()], p.AsString())
+		}
+	}
+	members, b, err := s.made(member)
+	if err != nil {
+		return append(faults, member+": "+err.Error())
+	}
+	for _, s := range members {
+		account, err := s.value(b.Body.Attributes["member"].Expr)
+		if err != nil {
+			return append(faults, member+": "+err.Error())
+		}
+		where, err := s.condition(b)
+		if err != nil {
+			return append(faults, member+": "+err.Error())
+		}
+		for _, p := range holds[s.given["each"].GetAttr("key").AsString()] {
+			got = append(got, grant(account.AsString(), p, where))
 		}
 	}
 	for _, r := range d.table {
-		if r.On != "the second database" {
+		database := databases[r.On]
+		if database == "" {
+			if strings.HasPrefix(r.Permission, "datastore.") {
+				fault("%s has %s on %s, which is no database", r.Account, r.Permission, r.On)
+			}
 			continue
 		}
-		want = append(want, r.Account+" has "+r.Permission)
-		if writes := r.Permission == "datastore.entities.create" || r.Permission == "datastore.entities.update"; r.Account != "recreate" && !writes {
-			fault("%s may do more in the second database than write: %s", r.Account, r.Permission)
+		want = append(want, grant(r.Account, r.Permission, `resource.name == "projects/pitstop/databases/`+database+`"`))
+		writes := r.Permission == "datastore.entities.create" || r.Permission == "datastore.entities.update"
+		switch reads := r.Permission == "datastore.entities.get" || r.Permission == "datastore.entities.list"; {
+		case r.Role != "custom":
+			fault("%s has %s on %s, which may delete", r.Account, r.Role, r.On)
+		case !writes && !reads:
+			fault("%s may do more on %s than read and write: %s", r.Account, r.On, r.Permission)
+		case database == "pitstop-secrets" && reads && r.Account != "recreate", database == "pitstop-told" && r.Account != "notify",
+			database != "pitstop-told" && writes && r.Account == "notify":
+			fault("%s has %s on %s", r.Account, r.Permission, r.On)
 		}
 	}
 	slices.Sort(got)
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
-		fault("in the second database %q, want %q", got, want)
+		fault("in the databases %q, want %q", got, want)
 	}
 	slices.Sort(faults)
 	return faults
@@ -396,24 +453,51 @@ func (m *Module) SetLocal(name, expression string) error {
 	return nil
 }
 
-// text evaluates an attribute of a block inside a resource.
-func (s scope) text(b *hclsyntax.Block, block, attribute string) (string, error) {
+// condition is the condition of a grant; empty if it has none.
+func (s scope) condition(b *hclsyntax.Block) (string, error) {
 	for _, inner := range b.Body.Blocks {
-		if a := inner.Body.Attributes[attribute]; inner.Type == block && a != nil {
-			v, err := s.value(a.Expr)
+		switch {
+		case inner.Type == "condition":
+			v, err := s.value(inner.Body.Attributes["expression"].Expr)
 			if err != nil {
 				return "", err
 			}
 			return v.AsString(), nil
+		case inner.Type == "dynamic" && inner.Labels[0] == "condition":
+			all, err := s.value(inner.Body.Attributes["for_each"].Expr)
+			if err != nil || all.LengthInt() == 0 {
+				return "", err
+			}
+			s = s.with("condition", cty.ObjectVal(map[string]cty.Value{"value": all.AsValueSlice()[0]}))
+			return s.condition(&hclsyntax.Block{Body: &hclsyntax.Body{Blocks: hclsyntax.Blocks{{Type: "condition", Body: inner.Body.Blocks[0].Body}}}})
 		}
 	}
-	return "", fmt.Errorf("it has no %s.%s", block, attribute)
+	return "", nil
+}
+
+// under stands before the condition of a grant.
+const under = " under "
+
+// grant is what an account holds, with the condition, if there is one.
+func grant(account, role, condition string) string {
+	if condition != "" {
+		condition = under + condition
+	}
+	return account + " has " + role + condition
+}
+
+// oneName is the condition under which an account may write the objects of one name, in any directory of a bucket.
+func oneName(object string) string {
+	if object == "" {
+		return ""
+	}
+	return `resource.type == "storage.googleapis.com/Object" && resource.name.endsWith("/` + object + `")`
 }
 
 // wanted are the roles that accounts need on a thing, by the table.
 func (d *Deployment) wanted(on string, allow []string) (roles []string) {
 	for _, r := range d.table {
-		if grant := r.Account + " has " + r.Role; r.held(allow) && r.On == on && !slices.Contains(roles, grant) {
+		if grant := grant(r.Account, r.Role, oneName(r.Object)); r.held(allow) && r.On == on && !slices.Contains(roles, grant) {
 			roles = append(roles, grant)
 		}
 	}
@@ -447,7 +531,11 @@ func granted(s scope, address string) (roles []string, err error) {
 			}
 			said[i] = v.AsString()
 		}
-		if grant := said[0] + " has " + said[1]; !slices.Contains(roles, grant) {
+		where, err := s.condition(b)
+		if err != nil {
+			return nil, err
+		}
+		if grant := grant(said[0], said[1], where); !slices.Contains(roles, grant) {
 			roles = append(roles, grant)
 		}
 	}
@@ -469,7 +557,7 @@ func (d *Deployment) under(allow []string, clusters ...string) scope {
 	empty := cty.StringVal("")
 	s := scope{Module: d.Root, known: map[string]cty.Value{}, given: map[string]cty.Value{"var": cty.ObjectVal(map[string]cty.Value{
 		"allow": set(allow...), "project_id": cty.StringVal("pitstop"), "prefix": empty, "policy_uri": empty, "region": cty.StringVal("us-west1"), "tpu_roles": cty.StringVal("predefined"),
-		"watched_projects": set("watched"), "clusters": set(clusters...), "checkpoint_buckets": set("bucket"), "tpu_service_accounts": set("trainer"), "shared_vpc_subnetworks": set("subnetwork"),
+		"watched_projects": set("watched"), "clusters": set(clusters...), "checkpoint_buckets": set("bucket"), "fine_grained_buckets": set(), "tpu_service_accounts": set("trainer"), "shared_vpc_subnetworks": set("subnetwork"),
 		"notify": cty.ObjectVal(map[string]cty.Value{
 			"slack_token_secret": cty.StringVal("projects/pitstop/secrets/slack"), "slack_webhook_secret": empty, "chat_webhook_secret": empty, "webhook_secret": empty,
 		}),

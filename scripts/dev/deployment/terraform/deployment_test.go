@@ -1,6 +1,11 @@
 package terraform
 
-import "testing"
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
 
 func TestTheDeploymentIsWithoutFault(t *testing.T) {
 	d, err := Parse("../../../../terraform")
@@ -28,31 +33,143 @@ func TestAccountsHoldNoMoreThanTheirCallsNeed(t *testing.T) {
 	}
 }
 
-// TestWhoReadsTheSecondDatabase: a deployment in which any account except recreate reads there is at fault.
-func TestWhoReadsTheSecondDatabase(t *testing.T) {
+// TestWhatAnAccountMayDoInTheDatabases: a deployment is at fault in which an account deletes a document, notify writes into the ledger, or
+// another account than recreate reads the values of metadata.
+func TestWhatAnAccountMayDoInTheDatabases(t *testing.T) {
+	const member, role = "google_project_iam_member.database", "google_project_iam_custom_role.database"
+	holds := func(account, permission, on string) func(d *Deployment) error {
+		return func(d *Deployment) error {
+			d.table = append(d.table, row{Account: account, Permission: permission, On: on, Role: "custom"})
+			return nil
+		}
+	}
 	for name, breach := range map[string]func(d *Deployment) error{
-		"by a role that reads": func(d *Deployment) error {
-			return d.Root.Set("google_project_iam_member.secrets", "role", `"roles/datastore.user"`)
+		"a role that deletes":      func(d *Deployment) error { return d.Root.Set(member, "role", `"roles/datastore.user"`) },
+		"more than the table":      func(d *Deployment) error { return d.Root.Set(role, "permissions", `["datastore.entities.delete"]`) },
+		"a grant on all databases": func(d *Deployment) error { return d.Root.Remove(member, "condition") },
+		"a grant on all whose names begin so": func(d *Deployment) error {
+			return d.Root.Set(member, "condition.expression", `"resource.name.startsWith(\"projects/pitstop/databases/${local.databases[each.value.database]}\")"`)
 		},
-		"by a role that holds more than the table": func(d *Deployment) error {
-			return d.Root.Set("google_project_iam_custom_role.secrets", "permissions", `["datastore.entities.get"]`)
+		"a database that is another one": func(d *Deployment) error {
+			return d.Root.SetLocal("databases", `{ ledger = "pitstop", secrets = "pitstop-secrets", told = "pitstop" }`)
 		},
-		"for whoever keeps the ledger": func(d *Deployment) error {
-			return d.Root.Set("google_project_iam_member.ledger", "condition.expression", `"resource.name.startsWith(\"projects/pitstop/databases/pitstop\")"`)
-		},
-		"by the role for TPUs": func(d *Deployment) error {
+		"the role for TPUs": func(d *Deployment) error {
 			return d.Root.Set("google_project_iam_custom_role.tpu", "permissions", `["datastore.entities.get"]`)
 		},
-		"without a condition": func(d *Deployment) error { return d.Root.Remove("google_project_iam_member.secrets", "condition") },
-		"for every function": func(d *Deployment) error {
-			return d.Root.Set("google_project_iam_member.secrets", "for_each", "local.deployed")
-		},
-		"by a grant on all databases": func(d *Deployment) error {
+		"another grant": func(d *Deployment) error {
 			return d.Root.Set("google_project_iam_member.logs", "role", `"roles/datastore.viewer"`)
 		},
-		"for patrol": func(d *Deployment) error {
-			d.table = append(d.table, row{Account: "patrol", Permission: "datastore.entities.get", On: "the second database"})
+		"patrol reads the values of metadata": holds("patrol", "datastore.entities.get", "the metadata values"),
+		"notify writes into the ledger":       holds("notify", "datastore.entities.update", "the ledger"),
+		"another one writes what was told":    holds("patrol", "datastore.entities.create", "what was told"),
+		"patrol deletes in the ledger":        holds("patrol", "datastore.entities.delete", "the ledger"),
+		"a permission on some other database": holds("patrol", "datastore.entities.get", "the third database"),
+		"a predefined role stands in the table": func(d *Deployment) error {
+			d.table = append(d.table, row{Account: "patrol", Permission: "datastore.entities.get", On: "the ledger", Role: "roles/datastore.user"})
 			return nil
+		},
+	} {
+		d, err := Parse("../../../../terraform")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if faults := d.databases(); faults != nil {
+			t.Fatal(faults)
+		}
+		if err := breach(d); err != nil {
+			t.Fatal(err)
+		}
+		if d.databases() == nil {
+			t.Errorf("%s: no fault", name)
+		}
+	}
+}
+
+// holdsFor evaluates a condition of IAM, as far as those on buckets go: terms on the type and on the name, all of which have to hold.
+func holdsFor(t *testing.T, condition, kind, name string) bool {
+	t.Helper()
+	term := regexp.MustCompile(`^resource\.(type|name)(?: == |\.(startsWith|endsWith)\()"([^"]*)"\)?$`)
+	for said := range strings.SplitSeq(condition, " && ") {
+		found := term.FindStringSubmatch(said)
+		if found == nil {
+			t.Fatalf("%q is no term of a condition", said)
+		}
+		of := map[string]string{"type": kind, "name": name}[found[1]]
+		holds := of == found[3]
+		switch found[2] {
+		case "startsWith":
+			holds = strings.HasPrefix(of, found[3])
+		case "endsWith":
+			holds = strings.HasSuffix(of, found[3])
+		}
+		if !holds {
+			return false
+		}
+	}
+	return true
+}
+
+// TestAnAccountWritesObjectsOfOneName: recovery writes leases and checkpoint writes requests, in any directory, and neither writes or deletes
+// anything else. Both read the whole bucket.
+func TestAnAccountWritesObjectsOfOneName(t *testing.T) {
+	d, err := Parse("../../../../terraform")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := granted(d.under(d.switches()), "google_storage_bucket_iam_member.checkpoints")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const bucket = "projects/_/buckets/bucket"
+	for account, object := range map[string]string{"recovery": "pitstop-lease.json", "checkpoint": "pitstop-request.json"} {
+		writes := account + " has roles/storage.objectUser"
+		var where []string
+		for _, g := range got {
+			if rest, ok := strings.CutPrefix(g, writes); ok {
+				where = append(where, strings.TrimPrefix(rest, under))
+			}
+		}
+		if len(where) != 1 || where[0] == "" {
+			t.Errorf("%s writes under the conditions %q, want one", account, where)
+			continue
+		}
+		if !slices.Contains(got, account+" has roles/storage.objectViewer") {
+			t.Errorf("%s cannot read and list the bucket", account)
+		}
+		for name, may := range map[string]bool{
+			object: true, "run/" + object: true, "a/b/c/" + object: true, "run/evil/" + object: true,
+			"evil-" + object: false, "run/evil-" + object: false, object + ".bak": false, object + "/0": false, "run/100/" + object + "/data": false,
+			"run/100/_CHECKPOINT_METADATA": false, "run/pitstop-crew/attempt-000001/verdict.json": false, "": false,
+			"pitstop-lease.json": account == "recovery", "pitstop-request.json": account == "checkpoint",
+		} {
+			if holdsFor(t, where[0], "storage.googleapis.com/Object", bucket+"/objects/"+name) != may {
+				t.Errorf("%s may write %s: %v, want %v", account, name, !may, may)
+			}
+		}
+		if holdsFor(t, where[0], "storage.googleapis.com/Bucket", bucket) || holdsFor(t, where[0], "storage.googleapis.com/Folder", bucket+"/folders/"+object) {
+			t.Errorf("%s has rights on the bucket or on folders", account)
+		}
+	}
+	for name, breach := range map[string]func(d *Deployment) error{
+		"without a condition": func(d *Deployment) error {
+			return d.Root.Remove("google_storage_bucket_iam_member.checkpoints", "condition")
+		},
+		"under another condition": func(d *Deployment) error {
+			return d.Root.Set("google_storage_bucket_iam_member.checkpoints", "condition.content.expression", `"resource.name.endsWith(\"pitstop-lease.json\")"`)
+		},
+		"under each other's": func(d *Deployment) error {
+			for i := range d.table {
+				if d.table[i].Object == "pitstop-lease.json" {
+					d.table[i].Object = "pitstop-request.json"
+				}
+			}
+			return nil
+		},
+		"whatever the owner names": func(d *Deployment) error {
+			return d.Root.Set("google_storage_bucket_iam_member.checkpoints", "condition.for_each", `each.value.condition == "" ? [] : [each.value.condition]`)
+		},
+		"in a training": func(d *Deployment) error {
+			return d.Training.Remove("google_storage_bucket_iam_member.main", "condition")
 		},
 	} {
 		d, err := Parse("../../../../terraform")
@@ -62,7 +179,7 @@ func TestWhoReadsTheSecondDatabase(t *testing.T) {
 		if err := breach(d); err != nil {
 			t.Fatal(err)
 		}
-		if d.roles() == nil {
+		if d.grants() == nil && d.buckets() == nil {
 			t.Errorf("%s: no fault", name)
 		}
 	}

@@ -33,6 +33,7 @@ var (
 			changes: []string{"google_kms_crypto_key_iam_member.agent"},
 			before: []string{
 				"google_storage_bucket.archives", "google_pubsub_topic.main", "google_firestore_database.ledger", "google_firestore_database.secrets",
+				"google_firestore_database.told",
 			},
 		},
 		"build": {
@@ -43,8 +44,8 @@ var (
 		},
 		"grants": {
 			changes: []string{
-				"google_project_iam_member.tpu", "google_project_iam_member.ledger", "google_project_iam_member.secrets",
-				"google_project_iam_member.logs", "google_project_iam_member.clusters", "module.log_sink",
+				"google_project_iam_member.tpu", "google_project_iam_member.database", "google_project_iam_member.logs",
+				"google_project_iam_member.clusters", "module.log_sink",
 			},
 			before: []string{"google_cloud_scheduler_job.tick"},
 		},

@@ -18,7 +18,7 @@ override_data {
   values = {
     outputs = {
       training_grants = {
-        bucket          = [{ function = "recovery", role = "roles/storage.objectUser", member = "serviceAccount:pitstop-recovery@demo-project.iam.gserviceaccount.com" }]
+        bucket          = [{ function = "recovery", role = "roles/storage.objectUser", condition = "resource.name.endsWith(\"/pitstop-lease.json\")", member = "serviceAccount:pitstop-recovery@demo-project.iam.gserviceaccount.com" }]
         service_account = [{ function = "recreate", role = "roles/iam.serviceAccountUser", member = "serviceAccount:pitstop-recreate@demo-project.iam.gserviceaccount.com" }]
         subnetwork      = [{ function = "recreate", role = "roles/compute.networkUser", member = "serviceAccount:pitstop-recreate@demo-project.iam.gserviceaccount.com" }]
       }

@@ -8,8 +8,8 @@ override_data {
     outputs = {
       training_grants = {
         bucket = [
-          { function = "checkpoint", role = "roles/storage.objectUser", member = "serviceAccount:pitstop-checkpoint@demo-project.iam.gserviceaccount.com" },
-          { function = "recreate", role = "roles/storage.bucketViewer", member = "serviceAccount:pitstop-recreate@demo-project.iam.gserviceaccount.com" },
+          { function = "checkpoint", role = "roles/storage.objectUser", condition = "resource.name.endsWith(\"/pitstop-request.json\")", member = "serviceAccount:pitstop-checkpoint@demo-project.iam.gserviceaccount.com" },
+          { function = "recreate", role = "roles/storage.bucketViewer", condition = "", member = "serviceAccount:pitstop-recreate@demo-project.iam.gserviceaccount.com" },
         ]
         service_account = [{ function = "recreate", role = "roles/iam.serviceAccountUser", member = "serviceAccount:pitstop-recreate@demo-project.iam.gserviceaccount.com" }]
         subnetwork      = []
@@ -21,6 +21,7 @@ override_data {
 variables {
   state                = { bucket = "demo-terraform", prefix = "pitstop" }
   checkpoint_buckets   = ["a", "b"]
+  fine_grained_buckets = ["b"]
   tpu_service_accounts = ["trainer@demo-project.iam.gserviceaccount.com"]
 }
 
@@ -39,6 +40,21 @@ run "grants_what_the_installation_says" {
     condition     = google_storage_bucket_iam_member.main["a recreate roles/storage.bucketViewer"].member == "serviceAccount:pitstop-recreate@demo-project.iam.gserviceaccount.com"
     error_message = "A grant is for another account than the installation says."
   }
+
+  assert {
+    condition     = { for key, grant in google_storage_bucket_iam_member.main : key => grant.condition[0].expression if length(grant.condition) > 0 } == { "a checkpoint roles/storage.objectUser" = "resource.name.endsWith(\"/pitstop-request.json\")" }
+    error_message = "A grant holds under another condition than the installation says, or a bucket that takes no condition has one."
+  }
+}
+
+run "a_bucket_that_is_not_listed" {
+  command = plan
+
+  variables {
+    fine_grained_buckets = ["c"]
+  }
+
+  expect_failures = [var.fine_grained_buckets]
 }
 
 run "an_installation_that_only_watches" {
