@@ -18,7 +18,7 @@ import (
 
 func init() {
 	// Arrives: log entries on the topic log-events. Publishes: requests, on the three request topics.
-	// Grants: roles/pubsub.publisher on those, roles/datastore.user on the database, roles/tpu.viewer on the project.
+	// Grants: roles/pubsub.publisher on those, the right to read and write the ledger, roles/tpu.viewer on the project.
 	trigger.Register("HandleLogEvent", trigger.Function[config, entry]{Decode: decode, Build: build})
 }
 

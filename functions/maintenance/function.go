@@ -19,7 +19,7 @@ import (
 func init() {
 	// Arrives: entries of upcomingMaintenance and upcomingInfraMaintenance, and pitstop.maintenance.notified.v1, on the topic
 	// maintenance-notices. Publishes: requests, on the three request topics.
-	// Grants: roles/pubsub.publisher on those, roles/datastore.user on the database, roles/tpu.viewer on the project.
+	// Grants: roles/pubsub.publisher on those, the right to read and write the ledger, roles/tpu.viewer on the project.
 	trigger.Register("HandleMaintenance", trigger.Function[config, notice]{Decode: decode, Build: build})
 }
 

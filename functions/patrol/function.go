@@ -23,7 +23,7 @@ import (
 func init() {
 	// Arrives: a tick a minute on the topic patrol-ticks. Publishes: notices on maintenance-notices, requests on the three
 	// request topics. One instance, one tick at a time, no redelivery: the next tick continues the work of this one. Grants:
-	// roles/pubsub.publisher on those, roles/datastore.user on the ledger, the right to write but not read the second database,
+	// roles/pubsub.publisher on those, the right to read and write the ledger, the right to write but not read the second database,
 	// and on the watched projects roles/tpu.viewer, roles/logging.viewer and roles/logging.logWriter. Where CLUSTERS names
 	// clusters: container.clusters.get and container.clusters.connect, and the right to list Jobs, JobSets, Pods and nodes there.
 	trigger.Register("HandlePatrol", trigger.Function[config, time.Time]{Decode: decode, Build: build})

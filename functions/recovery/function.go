@@ -21,10 +21,11 @@ import (
 
 func init() {
 	// Arrives: pitstop.recovery.requested.v1 on the topic recovery-requests. Publishes: requests, on the three request topics.
-	// Grants: roles/pubsub.publisher on these topics, roles/datastore.user on the database, roles/tpu.viewer on the project,
-	// roles/tpu.admin if it may start stopped slices, roles/storage.objectUser on the checkpoint buckets. If it may release Pods and
-	// CLUSTERS names clusters: container.clusters.get and container.clusters.connect, and the right to list Jobs, JobSets, Pods and nodes
-	// there, to change the status of Pods, and to delete Pods.
+	// Grants: roles/pubsub.publisher on these topics, the right to read and write the ledger, roles/tpu.viewer on the project,
+	// roles/tpu.admin if it may start stopped slices, roles/storage.objectViewer on the checkpoint buckets, and the right to write
+	// pitstop-lease.json there. If it may release Pods and CLUSTERS names clusters: container.clusters.get and
+	// container.clusters.connect, and the right to list Jobs, JobSets, Pods and nodes there, to change the status of Pods, and to delete
+	// Pods.
 	trigger.Register("HandleRecovery", trigger.Function[config, events.Received]{Decode: decode, Build: build})
 }
 
