@@ -1,11 +1,17 @@
 package world
 
 import (
+	"net/http"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/api/option"
 
+	"pitstop.internal/shared/checkpoint"
+	"pitstop.internal/shared/checkpoint/buckettest"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/provider"
 )
 
@@ -69,4 +75,44 @@ func TestTheCallsOfLegacyNodesAreTold(t *testing.T) {
 		}
 		must(w.Close())
 	}
+}
+
+// TestAWriteIsToldByItsPlace: the object in a bucket, the database, and whether the document is new. A grant may name each of them.
+func TestAWriteIsToldByItsPlace(t *testing.T) {
+	var told []string
+	w := New("places", Scenario{Project: "demo", Start: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}, Options{Called: func(c Call) {
+		told = append(told, c.Service+" "+c.Method+" "+c.Object)
+	}})
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx := calling(t.Context(), "HandleNotify")
+	j := ledger.NewJournal(w.overStore("told", ledgertest.NewStore().Open))
+	record, none, err := j.Told(ctx, "chat", "demo/llama", "llama-1")
+	must(err)
+	rev, err := j.Save(ctx, "chat", "demo/llama", "llama-1", record, none, w.Clock.Now())
+	must(err)
+	_, err = j.Save(ctx, "chat", "demo/llama", "llama-1", record, rev, w.Clock.Now())
+	must(err)
+	must(j.Close())
+
+	server := buckettest.New(w.Clock.Now, "ckpt")
+	client := option.WithHTTPClient(&http.Client{Transport: w.overHTTP("storage", server.Transport())})
+	store := named{checkpoint.Mux{"gs": checkpoint.NewBucket(client, option.WithoutAuthentication())}}
+	generation, err := store.Put(ctx, "gs://ckpt/run/pitstop-lease.json", []byte("{}"), 0)
+	must(err)
+	_, err = store.Get(ctx, "gs://ckpt/run/pitstop-lease.json")
+	must(err)
+	must(store.Delete(ctx, "gs://ckpt/run/pitstop-lease.json", generation))
+	want := []string{
+		"firestore told documents.batchGet ", "firestore told documents.commit create ", "firestore told documents.commit update ",
+		"storage objects.insert gs://ckpt/run/pitstop-lease.json", "storage objects.get ", "storage objects.delete gs://ckpt/run/pitstop-lease.json",
+	}
+	if d := cmp.Diff(want, told); d != "" {
+		t.Errorf("calls (-want +got):\n%s", d)
+	}
+	must(w.Close())
 }
