@@ -1,5 +1,6 @@
-# The ledger, a second database for values that most readers of the ledger must not read, and a third one for the function that must not write
-# into the ledger. All are named Firestore databases, never the project's default one. A database that an earlier destroy left behind has to be imported: see "Taking it away" in the README.
+# The ledger, a second database for values that most readers of the ledger must not read, and a third one for the function that must not
+# write into the ledger. All are named Firestore databases, never the project's default one. A database that an earlier destroy left behind
+# has to be imported: see "Leave" in the README.
 
 resource "google_firestore_database" "ledger" {
   project         = var.project_id
@@ -120,8 +121,8 @@ resource "google_firestore_field" "values_expire" {
   deletion_policy = var.ledger_deletion_policy
 }
 
-# What people were told. Only notify calls addresses outside, so it writes here and only reads the ledger. The database is there without notify too:
-# to take notify away and to add it again would find the abandoned one.
+# What people were told. Only notify calls addresses outside, so it writes here and only reads the ledger. The database is there without notify
+# too. Otherwise an owner who takes notify away and adds it again would have to import it.
 resource "google_firestore_database" "told" {
   project         = var.project_id
   name            = local.databases.told
@@ -129,7 +130,7 @@ resource "google_firestore_database" "told" {
   type            = "FIRESTORE_NATIVE"
   deletion_policy = var.ledger_deletion_policy
 
-  # If it is lost, the news of open incidents go out a second time.
+  # Without it the news of open incidents would go out a second time, and nothing else would happen.
   point_in_time_recovery_enablement = "POINT_IN_TIME_RECOVERY_DISABLED"
   delete_protection_state           = var.ledger_deletion_policy == "DELETE" ? "DELETE_PROTECTION_DISABLED" : "DELETE_PROTECTION_ENABLED"
 
