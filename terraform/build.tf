@@ -123,6 +123,7 @@ locals {
     [for name in keys(local.functions) : "resource.name.startsWith(\"${local.sources_bucket}/objects/${var.prefix}${name}/\")"],
   ))
 
-  # The archives' bucket tells the number. Every other source needs a permission that this deployment does not need otherwise.
-  project_number = google_storage_bucket.archives.project_number
+  # Pub/Sub's agent has the number in its name. It stays as it is when anything else changes, so no plan makes the grants of that agent anew.
+  # Every other source needs a permission that this deployment does not need otherwise, or changes with the region.
+  project_number = replace(google_project_service_identity.agent["pubsub.googleapis.com"].email, "/^service-([0-9]+)@.*$/", "$1")
 }

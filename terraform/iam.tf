@@ -39,13 +39,26 @@ locals {
   # The grants that a training makes on its own things where another configuration deploys Pitstop: on its bucket, on the account that its
   # TPUs run as, and on a subnetwork of a Shared VPC.
   training_grants = {
-    bucket          = [for g in local.bucket_grants : merge(g, { member = module.function[g.function].member })]
-    service_account = [for name in local.creators : { function = name, role = "roles/iam.serviceAccountUser", member = module.function[name].member }]
-    subnetwork      = [for name in local.creators : { function = name, role = "roles/compute.networkUser", member = module.function[name].member }]
+    bucket          = [for g in local.bucket_grants : merge(g, { member = google_service_account.function[g.function].member })]
+    service_account = [for name in local.creators : { function = name, role = "roles/iam.serviceAccountUser", member = google_service_account.function[name].member }]
+    subnetwork      = [for name in local.creators : { function = name, role = "roles/compute.networkUser", member = google_service_account.function[name].member }]
   }
 
   each_watched = merge([for p in local.watched : { for name in keys(local.deployed) : "${p}/${name}" => { project = p, function = name } if length(local.watching[name]) > 0 }]...)
   policy       = var.policy_uri == "" ? null : regex("^gs://(?P<bucket>[^/]+)/(?P<object>.+)$", var.policy_uri)
+}
+
+# The account that each function acts as. It stands here and not in the function's module: a grant that is created before its
+# predecessor goes (see below) passes that order on to all that it refers to, and a reference to one account of a module refers to the
+# whole module. Grants there that stay the same in another region would be made anew, and then taken away.
+resource "google_service_account" "function" {
+  for_each = local.deployed
+
+  project      = var.project_id
+  account_id   = "pitstop-${var.prefix}${each.key}"
+  display_name = "Pitstop function ${var.prefix}${each.key}"
+
+  depends_on = [time_sleep.apis]
 }
 
 # Every function that decides reads TPUs first. Only functions that act may change a TPU, and only with the switch in allow.
@@ -53,7 +66,7 @@ resource "google_project_iam_member" "tpu" {
   for_each = local.each_watched
 
   project = each.value.project
-  member  = module.function[each.value.function].member
+  member  = google_service_account.function[each.value.function].member
   role = (
     var.tpu_roles == "custom" ? google_project_iam_custom_role.tpu[each.key].id :
     local.changes_tpus[each.value.function] ? "roles/tpu.admin" : "roles/tpu.viewer"
@@ -84,7 +97,7 @@ resource "google_project_iam_member" "database" {
 
   project = var.project_id
   role    = google_project_iam_custom_role.database[each.key].id
-  member  = module.function[each.value.function].member
+  member  = google_service_account.function[each.value.function].member
 
   condition {
     title      = "the database ${local.databases[each.value.database]}"
@@ -110,7 +123,7 @@ resource "google_project_iam_member" "clusters" {
 
   project = each.value.project
   role    = google_project_iam_custom_role.clusters[each.key].id
-  member  = module.function[each.value.function].member
+  member  = google_service_account.function[each.value.function].member
 }
 
 resource "google_project_iam_custom_role" "clusters" {
@@ -133,7 +146,7 @@ resource "google_storage_bucket_iam_member" "checkpoints" {
 
   bucket = each.value.bucket
   role   = each.value.role
-  member = module.function[each.value.function].member
+  member = google_service_account.function[each.value.function].member
 
   dynamic "condition" {
     for_each = each.value.condition == "" || contains(var.fine_grained_buckets, each.value.bucket) ? [] : [each.value.condition]
@@ -151,7 +164,7 @@ resource "google_storage_bucket_iam_member" "policy" {
 
   bucket = local.policy.bucket
   role   = "roles/storage.objectViewer"
-  member = module.function[each.key].member
+  member = google_service_account.function[each.key].member
 
   condition {
     title      = "the policy file"
@@ -170,7 +183,7 @@ resource "google_project_iam_member" "logs" {
 
   project = each.value.project
   role    = each.value.role
-  member  = module.function["patrol"].member
+  member  = google_service_account.function["patrol"].member
 }
 
 # To create a TPU that runs as an account, recreate has to be allowed to act as that account.
@@ -179,7 +192,7 @@ resource "google_service_account_iam_member" "acts_as" {
 
   service_account_id = "projects/-/serviceAccounts/${each.value.account}"
   role               = "roles/iam.serviceAccountUser"
-  member             = module.function[each.value.function].member
+  member             = google_service_account.function[each.value.function].member
 }
 
 # To create a TPU in a shared network, recreate has to be allowed to use its subnetwork.
@@ -188,5 +201,5 @@ resource "google_compute_subnetwork_iam_member" "shared_vpc" {
 
   subnetwork = each.value.subnetwork
   role       = "roles/compute.networkUser"
-  member     = module.function[each.value.function].member
+  member     = google_service_account.function[each.value.function].member
 }

@@ -179,6 +179,7 @@ module "function" {
   archive               = "${local.archive_directory}/${each.key}.zip"
   source_bucket         = google_storage_bucket.archives.name
   build_service_account = google_service_account.build.name
+  service_account       = google_service_account.function[each.key].email
   docker_repository     = local.docker_repository
 
   topic = google_pubsub_topic.main[each.value.topic].id

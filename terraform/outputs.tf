@@ -1,13 +1,13 @@
 output "accounts" {
   description = "The service account of each function."
-  value       = { for name, f in module.function : name => f.email }
+  value       = { for name, account in google_service_account.function : name => account.email }
 }
 
 output "cluster_rights" {
   description = "The accounts that call clusters, and the switches in allow, as flags of pitstop gke rbac; null without clusters."
   value = length(var.clusters) == 0 ? null : join(" ", concat(
     length(var.allow) == 0 ? [] : ["--allow=${join(",", sort(var.allow))}"],
-    [for name, flag in { patrol = "", recreate = "recreate-", checkpoint = "checkpoint-", recovery = "recovery-" } : "--${flag}account=${module.function[name].email} --${flag}id=${module.function[name].unique_id}"],
+    [for name, flag in { patrol = "", recreate = "recreate-", checkpoint = "checkpoint-", recovery = "recovery-" } : "--${flag}account=${google_service_account.function[name].email} --${flag}id=${google_service_account.function[name].unique_id}"],
   ))
 }
 
@@ -28,7 +28,7 @@ output "ledger" {
 
 output "may_change_tpus" {
   description = "The accounts that may change a TPU with the switches that allow holds now."
-  value       = [for name, f in module.function : f.email if local.changes_tpus[name]]
+  value       = [for name, account in google_service_account.function : account.email if local.changes_tpus[name]]
 }
 
 output "next" {

@@ -21,5 +21,5 @@ module "log_sink" {
   topic       = google_pubsub_topic.main[each.key].id
   filters     = each.value
   prefix      = "${var.prefix}pitstop-"
-  publishers  = toset([for name, f in local.deployed : module.function[name].member if contains(values(f.publishes_to), each.key)])
+  publishers  = toset([for name, f in local.deployed : google_service_account.function[name].member if contains(values(f.publishes_to), each.key)])
 }

@@ -13,9 +13,6 @@ mock_provider "google" {
       name   = "projects/demo-project/serviceAccounts/mocked@demo-project.iam.gserviceaccount.com"
     }
   }
-  mock_resource "google_storage_bucket" {
-    defaults = { project_number = 123456789012 }
-  }
   mock_resource "google_cloudfunctions2_function" {
     defaults = { service_config = { uri = "https://mocked.run.app" } }
   }
@@ -29,7 +26,10 @@ mock_provider "google" {
 
 mock_provider "google-beta" {
   mock_resource "google_project_service_identity" {
-    defaults = { member = "serviceAccount:mocked@gcp-sa.iam.gserviceaccount.com" }
+    defaults = {
+      email  = "service-123456789012@gcp-sa-pubsub.iam.gserviceaccount.com"
+      member = "serviceAccount:service-123456789012@gcp-sa-pubsub.iam.gserviceaccount.com"
+    }
   }
 }
 

@@ -471,6 +471,35 @@ func TestNoMetricWaitsForAFunction(t *testing.T) {
 	}
 }
 
+// TestAGrantIsNotTakenAwayByItsSuccessor: what is created before its predecessor goes passes that order on to all that it refers to. A grant
+// that is made anew without a change would then be created, which changes nothing, and taken away. So nothing in that order refers to a
+// module, and the project's number, by which grants name Pub/Sub's agent, does not change with another input.
+func TestAGrantIsNotTakenAwayByItsSuccessor(t *testing.T) {
+	m := configuration(t)
+	first := 0
+	for name, b := range m.Resources {
+		if m.Written(b, "lifecycle.create_before_destroy") != "true" {
+			continue
+		}
+		first++
+		if m.After(name, "module.function") || m.After(name, "module.log_sink") {
+			t.Errorf("%s is created before its predecessor goes, and refers to a module", name)
+		}
+	}
+	if first == 0 {
+		t.Error("nothing is created before its predecessor goes: this shows nothing")
+	}
+	number := m.NeededBy(m.Locals["project_number"])
+	if !slices.Equal(number, []string{"google_project_service_identity.agent"}) {
+		t.Errorf("the project's number comes from %v", number)
+	}
+	for _, input := range []string{"var.region", "var.prefix", "var.docker_repository"} {
+		if m.Written(m.Resources["module.function"], "project_number") != "local.project_number" || m.After("google_project_service_identity.agent", input) {
+			t.Errorf("the project's number changes with %s", input)
+		}
+	}
+}
+
 // TestWhatAnOperatorPausedStaysPaused: the documented way to leave pauses the scheduler's job and then applies. Without ignore_changes the
 // provider would resume the job at that apply.
 func TestWhatAnOperatorPausedStaysPaused(t *testing.T) {

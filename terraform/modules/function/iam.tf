@@ -1,13 +1,9 @@
 locals {
   # Pub/Sub pushes messages and stores dead letters as its agent in this project.
   pubsub_agent = "serviceAccount:service-${var.project_number}@gcp-sa-pubsub.iam.gserviceaccount.com"
-}
 
-# The account that the function acts as. This module lets it publish on its topics and read its secrets; the caller grants the rest.
-resource "google_service_account" "runtime" {
-  project      = var.project_id
-  account_id   = "${var.account_prefix}${var.name}"
-  display_name = "Pitstop function ${var.name}"
+  # The function acts as this account. The module lets it publish on its topics and read its secrets; the caller grants the rest.
+  member = "serviceAccount:${var.service_account}"
 }
 
 # The account that Pub/Sub calls the function as.
@@ -24,7 +20,7 @@ resource "google_pubsub_topic_iam_member" "publisher" {
   project = var.project_id
   topic   = each.value
   role    = "roles/pubsub.publisher"
-  member  = google_service_account.runtime.member
+  member  = local.member
 }
 
 # The function may read exactly the secrets that its environment holds.
@@ -34,7 +30,7 @@ resource "google_secret_manager_secret_iam_member" "reader" {
   project   = element(split("/", each.value), 1)
   secret_id = element(split("/", each.value), 3)
   role      = "roles/secretmanager.secretAccessor"
-  member    = google_service_account.runtime.member
+  member    = local.member
 }
 
 # IAM promises two minutes for a grant in most cases. Without the wait a first deployment could fail after its build.

@@ -39,7 +39,7 @@ resource "google_cloudfunctions2_function" "main" {
   }
 
   service_config {
-    service_account_email            = google_service_account.runtime.email
+    service_account_email            = var.service_account
     ingress_settings                 = "ALLOW_INTERNAL_ONLY" # a push by Pub/Sub of the same project counts as internal
     available_memory                 = var.memory
     available_cpu                    = "1" # several messages at a time need a whole CPU, and so does a quick start

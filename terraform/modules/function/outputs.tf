@@ -8,19 +8,9 @@ output "docker_repository" {
   value       = google_cloudfunctions2_function.main.build_config[0].docker_repository
 }
 
-output "email" {
-  description = "The service account that the function acts as."
-  value       = google_service_account.runtime.email
-}
-
 output "environment" {
   description = "The function's environment variables."
   value       = google_cloudfunctions2_function.main.service_config[0].environment_variables
-}
-
-output "member" {
-  description = "The same account, as an IAM policy names it."
-  value       = google_service_account.runtime.member
 }
 
 output "name" {
@@ -41,11 +31,6 @@ output "secrets" {
 output "subscription" {
   description = "The name of the subscription that brings the function its messages."
   value       = google_pubsub_subscription.main.name
-}
-
-output "unique_id" {
-  description = "The numeric ID of that account, by which a cluster of GKE may know it."
-  value       = google_service_account.runtime.unique_id
 }
 
 output "uri" {

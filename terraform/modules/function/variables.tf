@@ -1,5 +1,5 @@
 variable "account_prefix" {
-  description = "The beginning of the names of the function's two accounts."
+  description = "The beginning of the name of the account that Pub/Sub calls the function as."
   type        = string
   default     = "pitstop-"
 
@@ -162,6 +162,16 @@ variable "secrets" {
   validation {
     condition     = alltrue([for secret in values(var.secrets) : can(regex("^projects/[^/]+/secrets/[^/]+$", secret))])
     error_message = "secrets takes full names of secrets, projects/P/secrets/S."
+  }
+}
+
+variable "service_account" {
+  description = "The e-mail address of the account that the function acts as."
+  type        = string
+
+  validation {
+    condition     = can(regex("^[^@: ]+@[^@: ]+$", var.service_account))
+    error_message = "${var.service_account} is no e-mail address of an account."
   }
 }
 

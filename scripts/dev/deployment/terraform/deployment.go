@@ -86,12 +86,12 @@ var delivers = map[string]map[string]string{
 		"count": "var.dead_letter ? 1 : 0", "subscription": "google_pubsub_subscription.main.name", "role": `"roles/pubsub.subscriber"`, "member": "local.pubsub_agent",
 	},
 	"google_cloudfunctions2_function.main": {
-		"service_config.service_account_email": "google_service_account.runtime.email", "build_config.entry_point": "var.entry_point",
+		"service_config.service_account_email": "var.service_account", "build_config.entry_point": "var.entry_point",
 		"service_config.environment_variables": "merge(var.environment, var.publishes_to)",
 		"depends_on":                           "[time_sleep.secrets]",
 	},
-	"google_pubsub_topic_iam_member.publisher":       {"for_each": "var.publishes_to", "topic": "each.value", "member": "google_service_account.runtime.member"},
-	"google_secret_manager_secret_iam_member.reader": {"for_each": "var.secrets", "role": `"roles/secretmanager.secretAccessor"`, "member": "google_service_account.runtime.member"},
+	"google_pubsub_topic_iam_member.publisher":       {"for_each": "var.publishes_to", "topic": "each.value", "member": "local.member"},
+	"google_secret_manager_secret_iam_member.reader": {"for_each": "var.secrets", "role": `"roles/secretmanager.secretAccessor"`, "member": "local.member"},
 }
 
 func (d *Deployment) deliveries() (faults []string) {
@@ -408,7 +408,9 @@ func (d *Deployment) builds() (faults []string) {
 		}
 	}
 	s := d.under(nil)
-	s = s.with("google_storage_bucket", cty.ObjectVal(map[string]cty.Value{"archives": cty.ObjectVal(map[string]cty.Value{"project_number": cty.StringVal("7")})}))
+	s = s.with("google_project_service_identity", cty.ObjectVal(map[string]cty.Value{"agent": cty.MapVal(map[string]cty.Value{
+		"pubsub.googleapis.com": cty.ObjectVal(map[string]cty.Value{"email": cty.StringVal("service-7@gcp-sa-pubsub.iam.gserviceaccount.com")}),
+	})}))
 	own, err := s.local("own_sources")
 	if err != nil {
 		return append(faults, err.Error())
@@ -562,15 +564,17 @@ func (d *Deployment) under(allow []string, clusters ...string) scope {
 			"slack_token_secret": cty.StringVal("projects/pitstop/secrets/slack"), "slack_webhook_secret": empty, "chat_webhook_secret": empty, "webhook_secret": empty,
 		}),
 	}), "google_project_iam_custom_role": cty.DynamicVal}}
-	accounts := map[string]cty.Value{}
+	accounts, deployed := map[string]cty.Value{}, map[string]cty.Value{}
 	if functions, err := s.local("functions"); err == nil { // otherwise the evaluation that needs them fails
 		for name := range functions.AsValueMap() {
-			accounts[name] = cty.ObjectVal(map[string]cty.Value{
-				"member": cty.StringVal(name), "subscription": cty.StringVal(name), "dead_letter_subscription": cty.StringVal(name + "-dead-letters"),
+			accounts[name] = cty.ObjectVal(map[string]cty.Value{"member": cty.StringVal(name), "email": cty.StringVal(name)})
+			deployed[name] = cty.ObjectVal(map[string]cty.Value{
+				"subscription": cty.StringVal(name), "dead_letter_subscription": cty.StringVal(name + "-dead-letters"),
 			})
 		}
 	}
-	return s.with("module", cty.ObjectVal(map[string]cty.Value{"function": cty.ObjectVal(accounts)}))
+	return s.with("module", cty.ObjectVal(map[string]cty.Value{"function": cty.ObjectVal(deployed)})).
+		with("google_service_account", cty.ObjectVal(map[string]cty.Value{"function": cty.ObjectVal(accounts)}))
 }
 
 // Set replaces an attribute of a block, for a mutant of the deployment.

@@ -153,6 +153,11 @@ func (m *Module) Needed(b *hclsyntax.Body) []string {
 	for _, a := range b.Attributes {
 		queue = append(queue, a.Expr)
 	}
+	return append(names, m.NeededBy(queue...)...)
+}
+
+// NeededBy are the names that expressions refer to, as root.name, with the names that the locals among them refer to.
+func (m *Module) NeededBy(queue ...hclsyntax.Expression) (names []string) {
 	for seen := map[string]bool{}; len(queue) > 0; queue = queue[1:] {
 		for _, v := range queue[0].Variables() {
 			step, ok := v[min(1, len(v)-1)].(hcl.TraverseAttr)

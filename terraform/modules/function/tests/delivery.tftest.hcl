@@ -21,6 +21,7 @@ variables {
   entry_point           = "HandleRecreate"
   archive               = "./tests/delivery.tftest.hcl" # any file: what counts is its hash
   source_bucket         = "archives"
+  service_account       = "pitstop-recreate@demo-project.iam.gserviceaccount.com"
   build_service_account = "projects/demo-project/serviceAccounts/build@demo-project.iam.gserviceaccount.com"
   project_id            = "demo-project"
   project_number        = "123456789012"
@@ -80,8 +81,8 @@ run "is_called_by_nobody_else" {
   }
 
   assert {
-    condition     = google_service_account.runtime.account_id == "pitstop-recreate" && google_service_account.invoker.account_id == "pitstop-recreate-push"
-    error_message = "The function and its invoker are accounts of their own."
+    condition     = google_cloudfunctions2_function.main.service_config[0].service_account_email == "pitstop-recreate@demo-project.iam.gserviceaccount.com" && google_service_account.invoker.account_id == "pitstop-recreate-push"
+    error_message = "The function does not act as its account, or its invoker is no account of its own."
   }
 }
 
