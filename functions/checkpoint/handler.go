@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -71,7 +72,8 @@ func (h handler) save(ctx context.Context, r events.CheckpointRequested) error {
 	var faults []error
 	failed := map[string]incident.Code{}
 	if r.Directory != "" {
-		if err := checkpoint.WriteRequest(ctx, h.Store, r.Directory, ask); err != nil {
+		if err := checkpoint.WriteRequest(ctx, h.Store, r.Directory, ask, h.Fleet.Now()); err != nil {
+			h.Fleet.TellForeign(ctx, r.Request, r.Directory, err)
 			faults = append(faults, err)
 			failed[checkpoint.Join(r.Directory, checkpoint.RequestName)] = fleet.DirectoryFailure(err).Reason()
 		} else {
@@ -97,16 +99,22 @@ func (h handler) save(ctx context.Context, r events.CheckpointRequested) error {
 			through = append(through, "the metadata of "+s.Name)
 		}
 	}
+	foreign := slices.IndexFunc(faults, func(err error) bool { return errors.Is(err, checkpoint.ErrForeign) })
 	if through == nil {
 		failure := provider.Failure(errors.Join(append(faults, errors.New("no checkpoint directory and no usable slice"))...))
+		if foreign >= 0 { // it is tried again, because the other workload's request may be over by then
+			failure.Code = incident.CodeForeign
+		}
 		_, err := h.Fleet.Advancer.Conclude(ctx, incident.Answered{
 			Request: r.Request, Failed: failed, LeftOut: leftOut, Text: "the save request was not delivered", Failure: failure,
 		})
 		return err
 	}
-	_, err = h.Fleet.Advancer.Conclude(ctx, incident.Answered{
-		Request: r.Request, Failed: failed, LeftOut: leftOut, Text: "save request left in " + strings.Join(through, " and "),
-	})
+	text := "save request left in " + strings.Join(through, " and ")
+	if foreign >= 0 {
+		text += ", but not in the bucket: " + faults[foreign].Error()
+	}
+	_, err = h.Fleet.Advancer.Conclude(ctx, incident.Answered{Request: r.Request, Failed: failed, LeftOut: leftOut, Text: text})
 	return err
 }
 
@@ -138,11 +146,19 @@ func (h handler) verify(ctx context.Context, w incident.Workload, r events.Check
 }
 
 // hear reads the crew's files next to the checkpoints: its verdict on the attempt that the lease names, and the last saved
-// step. A missing file is an answer too.
+// step. A missing file is an answer too. What is beside the lease of another workload says nothing about this one.
 func (h handler) hear(ctx context.Context, w incident.Workload, r events.CheckpointRequested) error {
 	e := incident.VerdictRead{Origin: incident.Origin{Time: h.Fleet.Now(), Rank: events.RankReading}, Request: r.Request}
+	lease, _, unread := checkpoint.ReadLease(ctx, h.Store, r.Directory)
+	if unread == nil && lease.Foreign(w.ID, true, fleet.Places(w)...) {
+		foreign := lease.ForeignError(w.ID)
+		h.Fleet.TellForeign(ctx, r.Request, r.Directory, foreign)
+		e.Text = foreign.Error()
+		_, err := h.Fleet.Advancer.Advance(ctx, w.ID, e)
+		return err
+	}
 	var failed error // a verdict that was read counts, even if the rest cannot be read
-	e.Verdict, e.Text, failed = h.verdict(ctx, r.Directory)
+	e.Verdict, e.Text, failed = h.verdict(ctx, r.Directory, lease, unread)
 	var missing *checkpoint.Missing
 	switch found, err := checkpoint.Verify(ctx, h.Store, r.Directory, checkpoint.Want{}); {
 	case err == nil:
@@ -157,18 +173,19 @@ func (h handler) hear(ctx context.Context, w incident.Workload, r events.Checkpo
 	return err
 }
 
-// verdict reads the crew's verdict and checks it against the lease in the directory. If no verdict counts, why says the
-// reason.
-func (h handler) verdict(ctx context.Context, dir string) (v *events.CrewVerdict, why string, err error) {
+// verdict reads the crew's verdict and checks it against the lease in the directory, which was read before. If no verdict counts,
+// why says the reason. A lease that vanished confirms none; the crew that it named writes it again.
+func (h handler) verdict(ctx context.Context, dir string, lease checkpoint.Lease, unread error) (v *events.CrewVerdict, why string, err error) {
 	absent := func(err error) bool {
 		return errors.Is(err, checkpoint.ErrNotExist) || errors.Is(err, checkpoint.ErrMalformed)
 	}
-	lease, _, err := checkpoint.ReadLease(ctx, h.Store, dir)
-	if err != nil {
-		if absent(err) {
-			return nil, err.Error(), nil
-		}
-		return nil, "", err
+	switch {
+	case errors.Is(unread, checkpoint.ErrNotExist):
+		return nil, unread.Error() + ": " + checkpoint.Vanished, nil
+	case absent(unread):
+		return nil, unread.Error(), nil
+	case unread != nil:
+		return nil, "", unread
 	}
 	read, err := checkpoint.ReadVerdict(ctx, h.Store, dir, lease.Attempt)
 	switch {

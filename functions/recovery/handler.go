@@ -60,7 +60,8 @@ func (h handler) handle(ctx context.Context, w incident.Workload, r events.Recov
 	}
 	// If this call is held up, a crew may write something newer than the decision saw.
 	_, over, unreadable := checkpoint.ReadLease(ctx, h.Store, r.Directory)
-	if over > 0 || errors.Is(unreadable, checkpoint.ErrNotExist) {
+	vanished := errors.Is(unreadable, checkpoint.ErrNotExist)
+	if over > 0 || vanished {
 		unreadable = nil
 	}
 	w, err := h.Fleet.Advancer.Begin(ctx, r.Request, ledger.RequestID(r.Request, ""))
@@ -82,13 +83,17 @@ func (h handler) handle(ctx context.Context, w incident.Workload, r events.Recov
 	}
 	err = write(ctx, h.Store, r.Directory, checkpoint.Lease{
 		Schema: events.Schema, Workload: r.Workload, Incident: r.Incident, Epoch: r.Epoch, Attempt: r.TrainingAttempt,
-		Admitted: admitted(w, r.Admit), Written: h.Fleet.Now(), By: "pitstop",
-	}, over)
+		Admitted: admitted(w, r.Admit), Written: h.Fleet.Now(), By: ours,
+	}, over, fleet.Places(w)...)
+	h.Fleet.TellForeign(ctx, r.Request, r.Directory, err)
 	if errors.Is(err, checkpoint.ErrOvertaken) {
 		return h.uncalled(ctx, r, incident.CodeOvertaken, "the lease was not written: "+err.Error())
 	}
 	if err != nil {
 		return h.answer(ctx, r, "", "the lease was not written", fleet.DirectoryFailure(err))
+	}
+	if vanished && w.Crew.Attempt > 0 {
+		said += "; there was none, though a crew had trained: " + checkpoint.Vanished
 	}
 	return h.answer(ctx, r, "", said, nil)
 }

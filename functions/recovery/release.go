@@ -122,7 +122,7 @@ func (h handler) unlease(ctx context.Context, w incident.Workload, r events.Reco
 	l, over, err := checkpoint.ReadLease(ctx, h.Store, r.Directory)
 	switch {
 	case errors.Is(err, checkpoint.ErrNotExist):
-		return h.unreleased(ctx, r, "there is no lease, so nothing ends the training on a machine that does not answer")
+		return h.unreleased(ctx, r, "there is no lease, so nothing ends the training on a machine that does not answer: "+checkpoint.Vanished)
 	case err != nil:
 		f := fleet.DirectoryFailure(err)
 		return h.fails(ctx, r, incident.Unbegun, f)
@@ -164,7 +164,7 @@ func (h handler) unfenced(w incident.Workload, r events.RecoveryRequested, l che
 	}
 	switch left := since.Add(incident.TakeOverFor).Sub(h.Fleet.Now()); {
 	case errors.Is(unread, checkpoint.ErrNotExist):
-		return refuse("the lease is gone")
+		return refuse("the lease is gone: " + checkpoint.Vanished)
 	case unread != nil:
 		return fleet.DirectoryFailure(unread)
 	case l.Workload != w.ID, l.By != ours, l.Incident != r.Incident, l.Epoch > r.Epoch, names(l, r.Slice):

@@ -262,7 +262,7 @@ func TestARequestBesideTheCheckpoints(t *testing.T) {
 	store := checkpoint.NewFiles("/", time.Now)
 	if err := checkpoint.WriteRequest(t.Context(), store, "file://"+o.dir, events.CrewRequest{
 		SaveID: "save-9", Action: events.ActionSave, Mode: events.SaveSignal, By: time.Now().Add(time.Minute),
-	}); err != nil {
+	}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if r := o.logs.find(t, "saved", is(events.ReportSaved)); r.SaveID != "save-9" {

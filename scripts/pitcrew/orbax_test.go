@@ -30,7 +30,7 @@ func TestRealOrbax(t *testing.T) {
 	store := checkpoint.NewFiles("/", time.Now)
 	if err := checkpoint.WriteRequest(t.Context(), store, "file://"+dir, events.CrewRequest{
 		SaveID: "save-1", Action: events.ActionSave, Mode: events.SaveSignal, By: time.Now().Add(time.Minute),
-	}); err != nil {
+	}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	until(t, "saved", func() bool { return strings.Contains(p.output(), "the request beside the checkpoints: saved step") })

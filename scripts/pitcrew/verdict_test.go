@@ -242,7 +242,7 @@ func TestTheLastStepMakesTheEndCertain(t *testing.T) {
 			until(t, "the handler", func() bool { _, err := os.Stat(filepath.Join(dir, "ready")); return err == nil })
 			if err := checkpoint.WriteRequest(t.Context(), checkpoint.NewFiles("/", time.Now), "file://"+dir, events.CrewRequest{
 				SaveID: "save-1", Action: events.ActionSave, Mode: events.SaveSignal, By: time.Now().Add(time.Minute),
-			}); err != nil {
+			}, time.Now()); err != nil {
 				t.Fatal(err)
 			}
 		}

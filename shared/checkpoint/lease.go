@@ -17,22 +17,26 @@ import (
 // LeaseName is the object, next to the checkpoints, that says where training may run.
 const LeaseName = events.LeaseObject
 
+// Vanished says what may have become of a lease that is gone, and the way out.
+const Vanished = "somebody or a lifecycle rule of the bucket may have deleted it; a rule that deletes must not match " + LeaseName +
+	" (give it matchesPrefix or matchesSuffix)"
+
 // CrewName is the folder, next to the checkpoints, in which crews leave messages for each other.
 const CrewName = "pitstop-crew"
 
 // CrewKeyName is the object in CrewName with the key that protects the crews' messages. Files lets only its owner read it.
 const CrewKeyName = "key.json"
 
-// The reasons why a lease is not read or not written; the error says more.
+// The reasons why a lease or a request is not read or not written; the error says more.
 var (
 	// ErrStale says that the stored lease is newer than the one to write, or that another one of the same epoch and attempt
 	// came first. Trying again does not help.
 	ErrStale = errors.New("a newer lease is in place")
 	// ErrOvertaken says that another writer has replaced the lease meanwhile.
 	ErrOvertaken = errors.New("another lease was written meanwhile")
-	// ErrForeign says that the stored lease belongs to another workload. Either two workloads share the directory, or the other
-	// has ended and a person must remove its lease.
-	ErrForeign = errors.New("the lease in place belongs to another workload")
+	// ErrForeign says that the stored lease, or request, belongs to another workload. Either two workloads share the directory,
+	// or the other has ended and a person must remove its object.
+	ErrForeign = errors.New("it belongs to another workload")
 	// ErrMalformed says that an object's content does not fit its name.
 	ErrMalformed = errors.New("malformed")
 	// ErrBeyondBelief says that the stored lease has a number that no release of Pitstop can have reached. Every later lease
@@ -146,6 +150,11 @@ func (l Lease) Foreign(workload string, certain bool, ours ...events.Admission) 
 	})
 }
 
+// ForeignError is ErrForeign for a workload to which the lease does not belong. It names both, and the way out.
+func (l Lease) ForeignError(workload string) error {
+	return foreign(l.Workload, "holds it since "+clock(l.Written), workload)
+}
+
 // same reports whether both leases have the same content, apart from writer and time.
 func (l Lease) same(o Lease) bool {
 	return l.Workload == o.Workload && l.Incident == o.Incident && l.Epoch == o.Epoch && l.Attempt == o.Attempt &&
@@ -230,26 +239,27 @@ func ReadLease(ctx context.Context, s Store, dir string) (Lease, int64, error) {
 // writers at once exactly one wins.
 //
 // A crew that wrote its own lease named the workload after its node, because a machine does not see its labels. Pitstop's
-// first lease for that slice replaces it, under the right name.
+// first lease for that slice replaces it, under the right name. What it may name are the slices in l, and those in ours, where
+// they were before.
 //
 // Nil means that the stored lease has the content of l. Writing it again succeeds without a write, even after an answer was
 // lost.
-func WriteLease(ctx context.Context, s Store, dir string, l Lease) error {
-	return writeLease(ctx, s, dir, l, nil, false)
+func WriteLease(ctx context.Context, s Store, dir string, l Lease, ours ...events.Admission) error {
+	return writeLease(ctx, s, dir, l, nil, false, ours)
 }
 
 // ReplaceLease is WriteLease over one generation of the lease, 0 for none. If another lease was written since, it stays with
 // ErrOvertaken.
-func ReplaceLease(ctx context.Context, s Store, dir string, l Lease, over int64) error {
-	return writeLease(ctx, s, dir, l, &over, false)
+func ReplaceLease(ctx context.Context, s Store, dir string, l Lease, over int64, ours ...events.Admission) error {
+	return writeLease(ctx, s, dir, l, &over, false, ours)
 }
 
 // OverruleLease is ReplaceLease on a person's order: it also replaces a lease that is ErrBeyondBelief.
-func OverruleLease(ctx context.Context, s Store, dir string, l Lease, over int64) error {
-	return writeLease(ctx, s, dir, l, &over, true)
+func OverruleLease(ctx context.Context, s Store, dir string, l Lease, over int64, ours ...events.Admission) error {
+	return writeLease(ctx, s, dir, l, &over, true, ours)
 }
 
-func writeLease(ctx context.Context, s Store, dir string, l Lease, over *int64, overrule bool) error {
+func writeLease(ctx context.Context, s Store, dir string, l Lease, over *int64, overrule bool, ours []events.Admission) error {
 	l.Schema = events.Schema
 	l.Written = l.Written.UTC()
 	l.Admitted = inOrder(l.Admitted)
@@ -273,9 +283,8 @@ func writeLease(ctx context.Context, s Store, dir string, l Lease, over *int64, 
 			return nil, nil
 		case overtaken:
 			return nil, ErrOvertaken
-		case p.Workload != "" && p.Workload != l.Workload && (l.Epoch == 0 || p.Foreign(l.Workload, true, l.Admitted...)):
-			return nil, fmt.Errorf("%w: %s holds it since %s, this is %s",
-				ErrForeign, p.Workload, clock(p.Written), l.Workload)
+		case p.Workload != "" && p.Workload != l.Workload && (l.Epoch == 0 || p.Foreign(l.Workload, true, slices.Concat(l.Admitted, ours)...)):
+			return nil, p.ForeignError(l.Workload)
 		case errors.Is(err, ErrBeyondBelief):
 			if overrule {
 				return content, nil
@@ -288,6 +297,12 @@ func writeLease(ctx context.Context, s Store, dir string, l Lease, over *int64, 
 		}
 		return content, nil
 	})
+}
+
+// foreign is ErrForeign with what the other workload does, and the way out.
+func foreign(theirs, does, ours string) error {
+	return fmt.Errorf("%w: %s %s, this is %s; give each workload a directory of its own, or delete this object if %s has ended",
+		ErrForeign, theirs, does, ours, theirs)
 }
 
 // maxTries bounds how often a writer that was overtaken decides again.

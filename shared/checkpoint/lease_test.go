@@ -118,6 +118,9 @@ func TestWriteLease(t *testing.T) {
 				if !errors.Is(err, tt.want) || tt.want == nil && err != nil {
 					t.Fatalf("%s: error %v, want %v", k.name, err, tt.want)
 				}
+				if errors.Is(tt.want, ErrForeign) {
+					wantSaid(t, err, LeaseName, "this is "+tt.then.Workload, "a directory of its own", "delete this object")
+				}
 				if err != nil {
 					after, gerr := r.store.Get(t.Context(), Join(r.dir, LeaseName))
 					if gerr != nil || after.Generation != o.Generation || strings.Contains(err.Error(), "\n") {
@@ -388,7 +391,7 @@ func TestWriteRequest(t *testing.T) {
 		ctx, uri := t.Context(), Join(r.dir, RequestName)
 		_, err := ReadRequest(ctx, r.store, r.dir)
 		wantErr(t, err, ErrNotExist)
-		if err := WriteRequest(ctx, r.store, r.dir, crewRequest("a")); err != nil {
+		if err := WriteRequest(ctx, r.store, r.dir, crewRequest("a"), start); err != nil {
 			t.Fatal(err)
 		}
 		got, err := ReadRequest(ctx, r.store, r.dir)
@@ -401,13 +404,13 @@ func TestWriteRequest(t *testing.T) {
 		}
 		again := crewRequest("a")
 		again.By = again.By.Add(time.Hour)
-		if err := WriteRequest(ctx, r.store, r.dir, again); err != nil {
+		if err := WriteRequest(ctx, r.store, r.dir, again, start); err != nil {
 			t.Fatal(err)
 		}
 		if o, err := r.store.Get(ctx, uri); err != nil || o.Generation != first.Generation {
 			t.Errorf("generation %d became %d, %v", first.Generation, o.Generation, err)
 		}
-		if err := WriteRequest(ctx, r.store, r.dir, crewRequest("b")); err != nil {
+		if err := WriteRequest(ctx, r.store, r.dir, crewRequest("b"), start); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := ReadRequest(ctx, r.store, r.dir); err != nil || got.SaveID != "b" {
@@ -417,25 +420,76 @@ func TestWriteRequest(t *testing.T) {
 		if _, err := ReadRequest(ctx, r.store, r.dir); !errors.Is(err, ErrMalformed) {
 			t.Errorf("a malformed request gives %v", err)
 		}
-		if err := WriteRequest(ctx, r.store, r.dir, crewRequest("c")); err != nil {
+		if err := WriteRequest(ctx, r.store, r.dir, crewRequest("c"), start); err != nil {
 			t.Fatal(err)
 		}
 		r.seed(t, RequestName, []byte(`{"schema":2,"save_id":{}}`), start.Add(2*time.Minute))
 		if _, err := ReadRequest(ctx, r.store, r.dir); !errors.Is(err, events.ErrNewer) {
 			t.Errorf("a newer release's request gives %v", err)
 		}
-		if err := WriteRequest(ctx, r.store, r.dir, crewRequest("d")); !errors.Is(err, events.ErrNewer) {
+		if err := WriteRequest(ctx, r.store, r.dir, crewRequest("d"), start); !errors.Is(err, events.ErrNewer) {
 			t.Errorf("replacing a newer release's request gives %v", err)
 		}
-		wantErr(t, WriteRequest(ctx, r.store, r.dir, events.CrewRequest{}), ErrInvalid)
+		wantErr(t, WriteRequest(ctx, r.store, r.dir, events.CrewRequest{}, start), ErrInvalid)
 	})
+}
+
+// TestARequestOfAnotherWorkloadStays until its deadline: its crew may still save for it.
+func TestARequestOfAnotherWorkloadStays(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, of string
+		by       time.Time
+		want     error
+	}{
+		{"our own", "demo/llama-8b", start.Add(time.Hour), nil},
+		{"another workload's", "demo/other", start.Add(time.Hour), ErrForeign},
+		{"another project's", "prod/llama-8b", start.Add(time.Hour), ErrForeign},
+		{"another workload's, without a deadline", "demo/other", time.Time{}, ErrForeign},
+		{"another workload's, whose deadline is over", "demo/other", start.Add(-time.Second), nil},
+		{"nobody's", "", start.Add(time.Hour), nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			for _, k := range kinds {
+				r := k.make(t)
+				theirs := crewRequest("theirs")
+				theirs.Workload, theirs.By = tt.of, tt.by
+				if err := WriteRequest(t.Context(), r.store, r.dir, theirs, start); err != nil {
+					t.Fatal(err)
+				}
+				err := WriteRequest(t.Context(), r.store, r.dir, crewRequest("ours"), start)
+				if !errors.Is(err, tt.want) || tt.want == nil && err != nil {
+					t.Errorf("%s: error %v, want %v", k.name, err, tt.want)
+				}
+				id := "ours"
+				if tt.want != nil {
+					id = "theirs"
+					wantSaid(t, err, RequestName, tt.of, "this is demo/llama-8b", "a directory of its own", "delete this object")
+				}
+				if got, err := ReadRequest(t.Context(), r.store, r.dir); err != nil || got.SaveID != id {
+					t.Errorf("%s: the request is %s, %v; want %s", k.name, got.SaveID, err, id)
+				}
+			}
+		})
+	}
+}
+
+// wantSaid checks that an error says all of these, in one line.
+func wantSaid(t *testing.T, err error, words ...string) {
+	t.Helper()
+	for _, word := range words {
+		if err == nil || !strings.Contains(err.Error(), word) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q is not said in one line: %v", word, err)
+		}
+	}
 }
 
 func TestWriteRequestThroughALostAnswer(t *testing.T) {
 	t.Parallel()
 	r := overTransport(t)
 	r.server.Inject(buckettest.Fault{Method: buckettest.MethodInsert, LoseAnswer: true})
-	if err := WriteRequest(t.Context(), r.store, r.dir, crewRequest("a")); err != nil {
+	if err := WriteRequest(t.Context(), r.store, r.dir, crewRequest("a"), start); err != nil {
 		t.Error(err)
 	}
 	if n := r.server.Calls(buckettest.MethodInsert); n != 1 {

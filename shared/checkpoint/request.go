@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/go-json-experiment/json"
 
@@ -30,9 +31,10 @@ func ReadRequest(ctx context.Context, s Store, dir string) (events.CrewRequest, 
 }
 
 // WriteRequest puts a request in place. A stored request with the same SaveID stays, so a repetition is harmless. Any other
-// request is replaced: the caller's fence must ensure that the new one is newer. A request of a newer release stays, with
+// request of the workload is replaced: the caller's fence must ensure that the new one is newer. A request of another workload
+// stays with ErrForeign while its crew may still save, which is until its deadline. One of a newer release stays with
 // events.ErrNewer.
-func WriteRequest(ctx context.Context, s Store, dir string, r events.CrewRequest) error {
+func WriteRequest(ctx context.Context, s Store, dir string, r events.CrewRequest, now time.Time) error {
 	r.Schema = events.Schema
 	content, err := json.Marshal(r)
 	if err == nil {
@@ -48,7 +50,14 @@ func WriteRequest(ctx context.Context, s Store, dir string, r events.CrewRequest
 		switch p, err := decodeRequest(present.Content); {
 		case errors.Is(err, events.ErrNewer):
 			return nil, err
-		case err == nil && p.SaveID == r.SaveID:
+		case err != nil:
+		case p.Workload != "" && p.Workload != r.Workload && (p.By.IsZero() || now.Before(p.By)):
+			until := "without a deadline"
+			if !p.By.IsZero() {
+				until = "until " + clock(p.By)
+			}
+			return nil, foreign(p.Workload, "waits for a save "+until, r.Workload)
+		case p.SaveID == r.SaveID:
 			return nil, nil
 		}
 		return content, nil

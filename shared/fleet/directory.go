@@ -1,8 +1,11 @@
 package fleet
 
 import (
+	"context"
 	"errors"
+	"slices"
 
+	"pitstop.internal/events"
 	"pitstop.internal/shared/checkpoint"
 	"pitstop.internal/shared/incident"
 )
@@ -16,8 +19,30 @@ func DirectoryFailure(err error) *incident.Failure {
 		f.Class = incident.Permission
 	case errors.Is(err, checkpoint.ErrBeyondBelief):
 		f.Class, f.Code = incident.Invalid, incident.CodeLeaseDoubted
-	case errors.Is(err, checkpoint.ErrForeign), errors.Is(err, checkpoint.ErrInvalid):
+	case errors.Is(err, checkpoint.ErrForeign):
+		f.Class, f.Code = incident.Invalid, incident.CodeForeign
+	case errors.Is(err, checkpoint.ErrInvalid):
 		f.Class = incident.Invalid
 	}
 	return f
+}
+
+// TellForeign logs loudly if an error says that what is in a checkpoint directory belongs to another workload. Its people have no
+// incident that would tell them, so the line names both.
+func (f *Fleet) TellForeign(ctx context.Context, r events.Request, dir string, err error) {
+	if errors.Is(err, checkpoint.ErrForeign) {
+		f.Log.ErrorContext(ctx, "checkpoint directory of another workload", "workload", r.Workload, "incident", r.Incident, "directory", dir,
+			"code", string(incident.CodeForeign), "error", err.Error())
+	}
+}
+
+// Places are where the slices of a workload are, and where they were in the lives that are remembered. By them a lease that a
+// crew wrote by itself is known as the workload's; see checkpoint.Lease.Foreign.
+func Places(w incident.Workload) (all []events.Admission) {
+	for _, s := range w.Slices {
+		for _, life := range append(slices.Clone(s.Former), s.Life) {
+			all = append(all, events.Admission{Slice: s.Name, Incarnation: events.Incarnation{Zone: life.Zone}})
+		}
+	}
+	return all
 }

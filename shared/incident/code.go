@@ -50,6 +50,7 @@ const (
 	CodeOtherShape     Code = "other_shape"
 	CodeNoLease        Code = "no_lease"
 	CodeLeaseDoubted   Code = "lease_doubted"
+	CodeForeign        Code = "foreign"
 	CodeNoCheckpoint   Code = "no_checkpoint"
 	CodeSavesUnknown   Code = "saves_unknown"
 	CodeSeveralWorkers Code = "several_workers"
@@ -140,6 +141,7 @@ func Codes() []Meaning {
 		{CodeOtherShape, "the order or the training's batch does not fit the other shape, or the policy no longer names it"},
 		{CodeNoLease, "there is no checkpoint directory, so there is no lease through which Pitstop could ask a crew"},
 		{CodeLeaseDoubted, "the lease beside the checkpoints names an epoch, an attempt or a schema that nothing can have reached; retry replaces it"},
+		{CodeForeign, "the lease or the save request beside the checkpoints belongs to another workload, so Pitstop leaves it"},
 		{CodeNoCheckpoint, "there is no checkpoint from which another attempt could resume"},
 		{CodeSavesUnknown, "how often the training saves is not known, so nothing shows that it stands still"},
 		{CodeSeveralWorkers, "the API cannot start a TPU of several workers"},

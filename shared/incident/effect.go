@@ -717,6 +717,8 @@ func (m *machine) refusedAsWrong(effect *Effect, f Failure) {
 	case f.Code == CodeLeaseDoubted:
 		m.escalate(f.Code, "the lease was not written: "+f.Message,
 			"see who wrote it, for it may be somebody else's; if nobody needs it, pitstop retry "+m.w.Name+" replaces it")
+	case f.Code == CodeForeign:
+		m.escalate(f.Code, "the lease was not written: "+f.Message, "settle whose "+m.w.Directory+" is, then pitstop retry "+m.w.Name)
 	case effect.Action == events.ActionStart:
 		m.escalate(f.Reason(), "the start was refused as wrong: "+f.Message, m.byHandStart())
 	case effect.Action == events.ActionDelete && !m.w.Incident.StoodAt.IsZero():

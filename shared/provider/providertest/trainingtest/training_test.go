@@ -129,7 +129,7 @@ func (r trainer) ask(mode events.SaveMode, metadata bool) {
 	r.t.Helper()
 	req := events.CrewRequest{Schema: events.Schema, SaveID: "s1", Workload: trained, Incident: "i", Action: events.ActionSave, Mode: mode}
 	if !metadata {
-		if err := checkpoint.WriteRequest(r.t.Context(), r.store, directory, req); err != nil {
+		if err := checkpoint.WriteRequest(r.t.Context(), r.store, directory, req, r.clock.Now()); err != nil {
 			r.t.Fatal(err)
 		}
 		return
