@@ -2,18 +2,23 @@ package checkpoint
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
+
+	"google.golang.org/api/storage/v1"
 
 	"pitstop.internal/shared/topology"
 )
 
-// Location is where a bucket keeps its objects.
+// Location is where a bucket keeps its objects, and for how long.
 type Location struct {
 	// Name is the storage's own: us-west4, us, nam4, us-west4-a.
 	Name string
 	// regions are the regions that hold the objects, as far as the storage says.
 	regions []string
+	// deletes are the conditions under which the bucket deletes an object by itself.
+	deletes []*storage.BucketLifecycleRuleCondition
 }
 
 // dualRegions are the pairs with a name of their own; other pairs list their regions themselves.
@@ -50,6 +55,32 @@ func (l Location) String() string {
 	return l.Name + " (" + strings.Join(l.regions, " and ") + ")"
 }
 
+// Deletes says when a lifecycle rule of the bucket deletes the object of a URI by itself; empty is never. The object is small, and
+// is written without a time of its own.
+func (l Location) Deletes(uri string) string {
+	_, object, err := splitObject("locate", uri)
+	if err != nil {
+		return ""
+	}
+	for _, c := range l.deletes {
+		named := func(parts []string, has func(s, part string) bool) bool {
+			return len(parts) == 0 || slices.ContainsFunc(parts, func(part string) bool { return has(object, part) })
+		}
+		former := c.IsLive != nil && !*c.IsLive || c.DaysSinceNoncurrentTime > 0 || c.NoncurrentTimeBefore != "" || c.NumNewerVersions > 0
+		switch {
+		case former, c.CustomTimeBefore != "", c.DaysSinceCustomTime > 0, c.SizeAboveBytes > 0, c.MatchesPattern != "",
+			!named(c.MatchesPrefix, strings.HasPrefix), !named(c.MatchesSuffix, strings.HasSuffix):
+			continue
+		case c.Age != nil:
+			return fmt.Sprintf("%d days after it was written", *c.Age)
+		case c.CreatedBefore != "":
+			return "if it was written before " + oneLine(c.CreatedBefore)
+		}
+		return "at once"
+	}
+	return ""
+}
+
 // Location returns the location of a directory's bucket. It needs the permission storage.buckets.get.
 func (b *Bucket) Location(ctx context.Context, dir string) (Location, error) {
 	bucket, _, err := splitDir("locate", dir)
@@ -60,11 +91,18 @@ func (b *Bucket) Location(ctx context.Context, dir string) (Location, error) {
 	if err != nil {
 		return Location{}, failed("locate", dir, err)
 	}
-	found, err := svc.Buckets.Get(bucket).Context(ctx).Fields("location", "locationType", "customPlacementConfig").Do()
+	found, err := svc.Buckets.Get(bucket).Context(ctx).Fields("location", "locationType", "customPlacementConfig", "lifecycle").Do()
 	if err != nil {
 		return Location{}, failed("locate", dir, err)
 	}
 	l := Location{Name: strings.ToLower(found.Location)}
+	if found.Lifecycle != nil {
+		for _, r := range found.Lifecycle.Rule {
+			if r != nil && r.Action != nil && r.Action.Type == "Delete" && r.Condition != nil {
+				l.deletes = append(l.deletes, r.Condition)
+			}
+		}
+	}
 	switch {
 	case l.Name == "":
 		return l, &Error{Op: "locate", URI: dir, Kind: ErrTransient, Text: "the answer names no location"}

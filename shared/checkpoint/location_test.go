@@ -83,3 +83,41 @@ func TestLocation(t *testing.T) {
 		}
 	}
 }
+
+// TestALifecycleRuleMayDeleteTheLease: those that match the lease's name and are about present objects.
+func TestALifecycleRuleMayDeleteTheLease(t *testing.T) {
+	s := buckettest.New(time.Now, "ckpt")
+	store := checkpoint.NewBucket(option.WithHTTPClient(&http.Client{Transport: s.Transport()}), option.WithoutAuthentication())
+	const lease = "gs://ckpt/run/" + checkpoint.LeaseName
+	for rules, want := range map[string]string{
+		`[{"action":{"type":"Delete"},"condition":{"age":30}}]`:                                                           "30 days after it was written",
+		`[{"action":{"type":"Delete"},"condition":{"age":0}}]`:                                                            "0 days after it was written",
+		`[{"action":{"type":"Delete"},"condition":{"createdBefore":"2027-01-31"}}]`:                                       "if it was written before 2027-01-31",
+		`[{"action":{"type":"Delete"},"condition":{"matchesPrefix":["run/"]}}]`:                                           "at once",
+		`[{"action":{"type":"Delete"},"condition":{"age":30,"matchesPrefix":["old/","run/"],"matchesSuffix":[".json"]}}]`: "30 days after it was written",
+		`[{"action":{"type":"Delete"},"condition":{"age":30,"matchesPrefix":["old/"]}}]`:                                  "",
+		`[{"action":{"type":"Delete"},"condition":{"age":30,"matchesSuffix":[".ocdbt"]}}]`:                                "",
+		`[{"action":{"type":"Delete"},"condition":{"age":30,"isLive":true}}]`:                                             "30 days after it was written",
+		`[{"action":{"type":"Delete"},"condition":{"age":30,"isLive":false}}]`:                                            "",
+		`[{"action":{"type":"Delete"},"condition":{"numNewerVersions":3}}]`:                                               "",
+		`[{"action":{"type":"Delete"},"condition":{"daysSinceNoncurrentTime":7}}]`:                                        "",
+		`[{"action":{"type":"Delete"},"condition":{"daysSinceCustomTime":7}}]`:                                            "",
+		`[{"action":{"type":"Delete"},"condition":{"age":30,"sizeAboveBytes":"1048576"}}]`:                                "",
+		`[{"action":{"type":"SetStorageClass","storageClass":"NEARLINE"},"condition":{"age":30}}]`:                        "",
+		`[{"action":{"type":"AbortIncompleteMultipartUpload"},"condition":{"age":1}}]`:                                    "",
+		`[{"action":{"type":"Delete"},"condition":{"isLive":false}},{"action":{"type":"Delete"},"condition":{"age":60}}]`: "60 days after it was written",
+		`[{"action":{"type":"Delete"}},{"condition":{"age":30}},{}]`:                                                      "",
+	} {
+		s.Rules("ckpt", rules)
+		l, err := store.Location(t.Context(), "gs://ckpt/run")
+		if err != nil {
+			t.Fatalf("%s: %v", rules, err)
+		}
+		if got := l.Deletes(lease); got != want {
+			t.Errorf("%s deletes the lease %q, want %q", rules, got, want)
+		}
+	}
+	if got := (checkpoint.Location{}).Deletes(lease); got != "" {
+		t.Errorf("no rule deletes it %q", got)
+	}
+}

@@ -72,8 +72,9 @@ func (d deployment) checkCommand() *cobra.Command {
 			"and the zones in which it could create the slice. It tests the permissions of the functions, the last complete checkpoint,\n" +
 			"its age and the time between two, and whether the start-up script starts training. It compares where the checkpoints and the\n" +
 			"data are with where the slices are now; the metadata key " + events.MetadataDataDir + " names the directories of the data.\n" +
-			"It says when the last maintenance event was, and whether autocheckpoint is on. It also names present obstacles: a pause, an open\n" +
-			"incident, a slice that is not usable. Each finding has its way out. The exit code is 1 when training would not come back.\n\n" +
+			"It says when the last maintenance event was, and whether autocheckpoint is on. It says whether another workload uses the checkpoint\n" +
+			"directory, whose lease is there, and whether a lifecycle rule of the bucket deletes it. It also names present obstacles: a pause, an\n" +
+			"open incident, a slice that is not usable. Each finding has its way out. The exit code is 1 when training would not come back.\n\n" +
 			"This needs roles/datastore.viewer, roles/tpu.viewer, and roles/storage.objectViewer and roles/storage.bucketViewer on the\n" +
 			"checkpoints, and the latter on the data. To test the permissions it asks Google as the functions' accounts, which needs\n" +
 			"roles/iam.serviceAccountTokenCreator on them. It says which tests it could not make.\n\n" +
@@ -152,6 +153,7 @@ func (d deployment) checkRecovery(
 		return nil, err
 	}
 	r.labels(w, all)
+	r.shares(w, all)
 	var specs [][]byte
 	for _, s := range w.Slices {
 		if s.IsReleased() {
@@ -179,6 +181,7 @@ func (d deployment) checkRecovery(
 		}
 	}
 	r.near(w, found, p.EgressPrice)
+	r.keeps(w, found)
 	if unread != nil && !isLegacy(w) {
 		r.find(warn, "region", "check cannot read whether the metadata names the training's data ("+events.MetadataDataDir+"), so it compared no data",
 			"ask for roles/tpu.viewer on "+w.Project)
@@ -430,6 +433,7 @@ func (d deployment) saves(ctx context.Context, l *ledger.Ledger, r *rehearsal, w
 		}
 		return d.interval(ctx, l, r, w, unsaved(w))
 	}
+	d.lease(ctx, r, w)
 	looking, end := apart(ctx)
 	found, err := checkpoint.Verify(looking, d.store, w.Directory, checkpoint.Want{})
 	err = end(err)

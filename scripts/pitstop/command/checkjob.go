@@ -67,6 +67,7 @@ func (d deployment) checkJob(ctx context.Context, l *ledger.Ledger, w incident.W
 		return nil, err
 	}
 	r.labels(w, all)
+	r.shares(w, all)
 	spec, err := l.Spec(ctx, s.Spec)
 	switch {
 	case errors.Is(err, ledger.ErrNotFound) || s.Spec == "":

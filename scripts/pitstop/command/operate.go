@@ -164,6 +164,11 @@ func workloads(ctx context.Context, l *ledger.Ledger, names []string) (found []i
 	if err != nil || len(names) == 0 {
 		return all, err
 	}
+	return workloadsNamed(all, names)
+}
+
+// workloadsNamed are those of these IDs or names.
+func workloadsNamed(all []incident.Workload, names []string) ([]incident.Workload, error) {
 	for _, name := range names {
 		if !slices.ContainsFunc(all, func(w incident.Workload) bool { return isNamed(w.ID, name) }) {
 			var ids []string
@@ -173,7 +178,7 @@ func workloads(ctx context.Context, l *ledger.Ledger, names []string) (found []i
 			return nil, usage("there is no workload %q; the ledger has %s", name, cmp.Or(strings.Join(ids, ", "), "none"))
 		}
 	}
-	return slices.DeleteFunc(all, func(w incident.Workload) bool {
+	return slices.DeleteFunc(slices.Clone(all), func(w incident.Workload) bool {
 		return !slices.ContainsFunc(names, func(name string) bool { return isNamed(w.ID, name) })
 	}), nil
 }

@@ -280,11 +280,21 @@ func (d deployment) retryCommand() *cobra.Command {
 
 // one finds the one workload that is named.
 func (d deployment) one(ctx context.Context, where place, name string) (*ledger.Ledger, incident.Workload, error) {
+	l, w, _, err := d.oneOf(ctx, where, name)
+	return l, w, err
+}
+
+// oneOf is one, with all workloads of the ledger.
+func (d deployment) oneOf(ctx context.Context, where place, name string) (*ledger.Ledger, incident.Workload, []incident.Workload, error) {
 	l, err := d.at(where)
 	if err != nil {
-		return nil, incident.Workload{}, err
+		return nil, incident.Workload{}, nil, err
 	}
-	found, err := workloads(ctx, l, []string{name})
+	all, err := workloads(ctx, l, nil)
+	if err != nil {
+		return nil, incident.Workload{}, nil, err
+	}
+	found, err := workloadsNamed(all, []string{name})
 	if err == nil && len(found) > 1 {
 		var ids []string
 		for _, w := range found {
@@ -293,9 +303,9 @@ func (d deployment) one(ctx context.Context, where place, name string) (*ledger.
 		err = usage("%s may be %s: name the whole ID", name, strings.Join(ids, " or "))
 	}
 	if err != nil {
-		return nil, incident.Workload{}, err
+		return nil, incident.Workload{}, nil, err
 	}
-	return l, found[0], nil
+	return l, found[0], all, nil
 }
 
 func (d deployment) attachCommand() *cobra.Command {
@@ -341,7 +351,7 @@ func (d deployment) detachCommand() *cobra.Command {
 // label sets the policy's label on every TPU of a workload, and records that.
 func (d deployment) label(c *cobra.Command, where place, workload, value string, e incident.Ordered) error {
 	ctx, out := c.Context(), c.OutOrStdout()
-	l, w, err := d.one(ctx, where, workload)
+	l, w, all, err := d.oneOf(ctx, where, workload)
 	if err != nil {
 		return err
 	}
@@ -365,6 +375,11 @@ func (d deployment) label(c *cobra.Command, where place, workload, value string,
 	}
 	if warning != "" {
 		tell(out, warning)
+	}
+	if value != "" { // before anything is lost, and whatever comes of the label
+		var r rehearsal
+		r.shares(w, all)
+		r.advise(out)
 	}
 	e.By = d.who(ctx)
 	var failed []error
@@ -401,7 +416,7 @@ func (d deployment) label(c *cobra.Command, where place, workload, value string,
 	return together(failed)
 }
 
-// advise warns of slices without autocheckpoint, and of checkpoints or data in another region. It leaves out what it cannot read:
+// advise warns of slices without autocheckpoint, of checkpoints or data in another region, and of a bucket that deletes the lease. It leaves out what it cannot read:
 // the label is set, and check says all of it.
 func (d deployment) advise(ctx context.Context, l *ledger.Ledger, w incident.Workload, label string, out io.Writer) {
 	looking, end := apart(ctx)
@@ -421,8 +436,14 @@ func (d deployment) advise(ctx context.Context, l *ledger.Ledger, w incident.Wor
 	all := slices.DeleteFunc(d.directories(ctx, w, shown[w.ID]), func(f directory) bool { return f.unknown != nil })
 	var r rehearsal
 	r.near(w, all, p.EgressPrice)
+	r.keeps(w, all)
+	r.advise(out)
+}
+
+// advise prints the findings that are not good, each with its way out.
+func (r *rehearsal) advise(out io.Writer) {
 	for _, f := range r.Findings {
-		if f.Level == warn {
+		if f.Level != good {
 			tell(out, f.Text)
 			tell(out, "  you: "+f.WayOut)
 		}

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/btree"
 )
 
@@ -52,7 +53,14 @@ func (s *Server) Place(bucket string, l Location) {
 	s.bucket(bucket).location = l
 }
 
-// place is the API's form of a bucket's location.
+// Rules gives a bucket lifecycle rules, in the API's form. They delete nothing here. A missing bucket is made.
+func (s *Server) Rules(bucket, rules string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.bucket(bucket).rules = jsontext.Value(rules)
+}
+
+// place is the API's form of a bucket's location and lifecycle.
 func (b *bucket) place(name string) map[string]any {
 	body := map[string]any{
 		"kind": "storage#bucket", "id": name, "name": name, "location": b.location.Name, "locationType": b.location.Type,
@@ -60,11 +68,15 @@ func (b *bucket) place(name string) map[string]any {
 	if b.location.Regions != "" {
 		body["customPlacementConfig"] = map[string]any{"dataLocations": strings.Split(b.location.Regions, ",")}
 	}
+	if b.rules != nil {
+		body["lifecycle"] = map[string]any{"rule": b.rules}
+	}
 	return body
 }
 
 type bucket struct {
 	location Location
+	rules    jsontext.Value
 	names    *btree.BTreeG[string]
 	objects  map[string]*object
 }
