@@ -47,10 +47,10 @@ func WriteRequest(ctx context.Context, s Store, dir string, r events.CrewRequest
 		if present.Content == nil {
 			return content, nil
 		}
-		switch p, err := decodeRequest(present.Content); {
+		p, err := decodeRequest(present.Content) // of one that is malformed nothing is left, so it is replaced
+		switch {
 		case errors.Is(err, events.ErrNewer):
 			return nil, err
-		case err != nil:
 		case p.Workload != "" && p.Workload != r.Workload && (p.By.IsZero() || now.Before(p.By)):
 			until := "without a deadline"
 			if !p.By.IsZero() {
