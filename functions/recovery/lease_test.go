@@ -125,3 +125,16 @@ func TestALeaseThatComesBackIsHeeded(t *testing.T) {
 	l, _ = b.lease()
 	b.Want([]any{l.By, l.Attempt}, []any{"pitstop", 4})
 }
+
+// TestANewLifeIsNotAdmittedByALeaseOfAnotherWorkload: the slice that Pitstop has made stays out, and a person is told.
+func TestANewLifeIsNotAdmittedByALeaseOfAnotherWorkload(t *testing.T) {
+	b := toAdmit(t)
+	theirs := b.leaves("prod/llama", 0, zone)
+	b.Want(b.deliver(), fleettest.Handled)
+	l, _ := b.lease()
+	b.Want(l, theirs)
+	in := b.Workload(id).Closed
+	if in == nil || in.Code != incident.CodeForeign || !strings.Contains(in.Reason, "prod/llama holds it since") {
+		t.Fatalf("closed %+v, want it escalated as %s", in, incident.CodeForeign)
+	}
+}
