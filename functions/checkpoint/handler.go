@@ -142,7 +142,7 @@ func (h handler) verify(ctx context.Context, w incident.Workload, r events.Check
 func (h handler) hear(ctx context.Context, w incident.Workload, r events.CheckpointRequested) error {
 	e := incident.VerdictRead{Origin: incident.Origin{Time: h.Fleet.Now(), Rank: events.RankReading}, Request: r.Request}
 	var failed error // a verdict that was read counts, even if the rest cannot be read
-	e.Verdict, e.Text, failed = h.verdict(ctx, r.Directory)
+	e.Attempt, e.Verdict, e.Text, failed = h.verdict(ctx, r.Directory)
 	var missing *checkpoint.Missing
 	switch found, err := checkpoint.Verify(ctx, h.Store, r.Directory, checkpoint.Want{}); {
 	case err == nil:
@@ -157,29 +157,29 @@ func (h handler) hear(ctx context.Context, w incident.Workload, r events.Checkpo
 	return err
 }
 
-// verdict reads the crew's verdict and checks it against the lease in the directory. If no verdict counts, why says the
-// reason.
-func (h handler) verdict(ctx context.Context, dir string) (v *events.CrewVerdict, why string, err error) {
+// verdict reads the crew's verdict and checks it against the lease in the directory, which names an attempt. If no verdict
+// counts, why says the reason.
+func (h handler) verdict(ctx context.Context, dir string) (attempt int, v *events.CrewVerdict, why string, err error) {
 	absent := func(err error) bool {
 		return errors.Is(err, checkpoint.ErrNotExist) || errors.Is(err, checkpoint.ErrMalformed)
 	}
 	lease, _, err := checkpoint.ReadLease(ctx, h.Store, dir)
 	if err != nil {
 		if absent(err) {
-			return nil, err.Error(), nil
+			return 0, nil, err.Error(), nil
 		}
-		return nil, "", err
+		return 0, nil, "", err
 	}
 	read, err := checkpoint.ReadVerdict(ctx, h.Store, dir, lease.Attempt)
 	switch {
 	case absent(err):
-		return nil, err.Error(), nil
+		return lease.Attempt, nil, err.Error(), nil
 	case err != nil:
-		return nil, "", err
+		return lease.Attempt, nil, "", err
 	case !lease.Confirms(read):
-		return nil, fmt.Sprintf("the verdict on attempt %d is about another life than the one in the lease", read.Attempt), nil
+		return lease.Attempt, nil, fmt.Sprintf("the verdict on attempt %d is about another life than the one in the lease", read.Attempt), nil
 	}
-	return &read, "", nil
+	return lease.Attempt, &read, "", nil
 }
 
 // maintain starts the announced maintenance of a slice now, and of the slices in the same queued resource. It does so only
