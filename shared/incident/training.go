@@ -185,9 +185,10 @@ func (m *machine) stepped(r events.CrewReport) bool {
 	}
 	p.Step, p.Attempt, p.At = r.Step, r.Attempt, m.when()
 	p.High = max(p.High, r.Step)
-	if r.CheckpointStep > 0 { // the crew says it anew in each line
-		p.CheckpointStep = max(r.CheckpointStep, p.Verified)
+	if p.CheckpointStep > p.High { // nobody saves a step that nobody has done
+		p.CheckpointStep = p.Verified
 	}
+	p.CheckpointStep = max(p.CheckpointStep, r.CheckpointStep)
 	m.checkpointTold(before, r, p.At)
 	m.goesFurther(r.Attempt)
 	c := &m.w.Crew
