@@ -24,6 +24,9 @@ func (m *machine) reported(e Reported) {
 		return // the line belongs to another training
 	}
 	switch who, ended := s.speaker(r, m.when()); {
+	case who != unknownCrew && m.tooFar(r):
+		m.bound(e)
+		return
 	case who == formerCrew:
 		m.remember(r, ended)
 		return
@@ -31,10 +34,6 @@ func (m *machine) reported(e Reported) {
 		return // it is of a training that nobody waits for
 	case who == unknownCrew, s.endedBy(m.when()) && r.Report != events.ReportNotice:
 		m.keep(e, s) // no known crew could have written it
-		return
-	}
-	if m.tooFar(r) {
-		m.bound(e)
 		return
 	}
 	m.speaks()
@@ -308,16 +307,18 @@ func (m *machine) doubtBaseline(at time.Time) {
 }
 
 // boundBaseline lowers what lines told of checkpoints to the newest step that stands in the directory: a training resumes from no later one.
-func (m *machine) boundBaseline(step int64) {
+// It reports whether the baseline was above that step.
+func (m *machine) boundBaseline(step int64) bool {
 	p := &m.w.Progress
 	if p.CheckpointStep > step {
 		p.CheckpointStep, m.changed = step, true
 	}
-	if in := m.w.Incident; in.Baseline > step {
-		m.inc().Baseline = step
-		m.line(LineCame, "the newest checkpoint is "+events.Number(step)+", so a step past it is progress", "")
-		m.confirm(p.Step, p.Attempt, p.At)
+	if m.w.Incident.Baseline <= step {
+		return false
 	}
+	m.inc().Baseline = step
+	m.line(LineCame, "the newest checkpoint is "+events.Number(step)+", so a step past it is progress", "")
+	return true
 }
 
 // stepsConfirm reports whether an attempt's steps at that time confirm that the training goes on in this phase. While a slice
@@ -528,7 +529,7 @@ func (m *machine) sendRestart(why string) {
 	m.enter(Restarting)
 	m.inc().StoodAt = time.Time{}
 	m.chargeRestart()
-	m.decided(fmt.Sprintf("ask the crew for attempt %d (%d of %d)", m.w.trainingAttempt(), m.w.Budgets.Restarts, MaxRestarts), why)
+	m.decided(fmt.Sprintf("ask the crew for another attempt (%d of %d)", m.w.Budgets.Restarts, MaxRestarts), why)
 	m.send(Effect{Action: events.ActionRestart, Reason: why})
 }
 

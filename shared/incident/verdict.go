@@ -133,8 +133,12 @@ func (m *machine) verdictRead(e VerdictRead) {
 	if !e.SavedAt.IsZero() {
 		m.saves(e.Saved, e.SavedAt, e.SavedURI, e.SavedBytes)
 	}
-	if e.Failure == nil {
-		m.boundBaseline(e.Saved)
+	if e.Attempt > 0 {
+		m.leaseNames(e.Attempt)
+	}
+	if e.Failure == nil && m.boundBaseline(e.Saved) && e.Verdict == nil {
+		p := m.w.Progress
+		m.confirm(p.Step, p.Attempt, p.At)
 		if m.w.Incident == nil {
 			return
 		}
@@ -142,9 +146,6 @@ func (m *machine) verdictRead(e VerdictRead) {
 	if m.phase() == Resuming && e.Verdict == nil && !m.w.spoke() && e.Saved > m.w.Incident.Baseline && e.SavedAt.After(m.lastTrouble()) {
 		m.resumed(ByCheckpoint, "checkpoint "+events.Number(e.Saved)+" is newer than the trouble")
 		return
-	}
-	if e.Attempt > 0 {
-		m.leaseNames(e.Attempt)
 	}
 	waits := m.w.Incident.Hearing
 	if e.Verdict == nil && (waits && e.Failure != nil || !waits && m.w.Crew.Claim.Attempt > 0) && effect.Failures < MaxFailures {
