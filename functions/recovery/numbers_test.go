@@ -84,6 +84,15 @@ func TestALineSetsNoAttempt(t *testing.T) {
 	}
 }
 
+// TestTheLeaseThatIsReadSaysWhichAttemptRuns: a crew has begun its training that often, so its lines count from then on.
+func TestTheLeaseThatIsReadSaysWhichAttemptRuns(t *testing.T) {
+	b := toRestart(t)
+	b.named(5000)
+	b.Want(b.deliver(), fleettest.Handled)
+	b.says(events.CrewReport{Report: events.ReportProgress, Attempt: 5001, Step: 7000})
+	b.Want(b.Workload(id).Progress.Step, int64(7000))
+}
+
 // left puts files of crews beside the checkpoints, as attempts leave them.
 func (b *bench) left(attempts ...int) {
 	for _, n := range attempts {

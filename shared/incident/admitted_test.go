@@ -408,7 +408,7 @@ func (r *tour) keeps() bool {
 			continue
 		}
 		const there = 7
-		q := r.w.Request(effect).(events.RecoveryRequested).Request //nolint:forcetypeassert,errcheck // it admits
+		q := r.w.Request(effect).(events.RecoveryRequested).Request //nolint:forcetypeassert // it admits
 		r.give(incident.Intended{Request: q, RequestID: "kept", Lease: incident.Lease{Attempt: there, Names: true}})
 		named := r.w.Effects[0].LeaseAttempt
 		r.give(incident.Answered{Request: q, Text: "written"})
@@ -745,7 +745,7 @@ func TestOwnRestartsAdmitNothingThatARestartWasToName(t *testing.T) {
 func TestALeaseNamesNoAttemptThatRuns(t *testing.T) {
 	r := joined(t)
 	r.learn("b", "exit 139", "started", "progress")                     // attempt 4 of their own
-	q := r.w.Request(r.w.Effects[0]).(events.RecoveryRequested).Request //nolint:forcetypeassert,errcheck // it admits
+	q := r.w.Request(r.w.Effects[0]).(events.RecoveryRequested).Request //nolint:forcetypeassert // it admits
 	r.give(incident.Intended{Request: q, RequestID: "admit", Lease: incident.Lease{Attempt: r.w.Progress.Attempt}})
 	names := r.w.Effects[0].LeaseAttempt
 	r.learn("", "accepted admit 0")

@@ -88,11 +88,8 @@ func (m *machine) forgetImplausible() {
 // is read at most once in FarEvery: beside the checkpoints in an incident, else in the crews' records on their machines.
 func (m *machine) tooFar(r events.CrewReport) bool {
 	c := &m.w.Crew
-	switch r.Report {
-	case events.ReportNotice, events.ReportSaved, events.ReportRefused: // they are not about an attempt
-		return false
-	}
-	if r.Attempt <= c.Confirmed+FarAttempt {
+	other := r.Report == events.ReportNotice || r.Report == events.ReportSaved || r.Report == events.ReportRefused
+	if other || r.Attempt <= c.Confirmed+FarAttempt {
 		return false
 	}
 	if m.now.Sub(c.FarTold) < FarEvery {

@@ -60,7 +60,7 @@ func (r *run) reads(e incident.VerdictRead) {
 	r.Helper()
 	for _, effect := range r.w.Effects {
 		if effect.Action == events.ActionHear {
-			e.Request = r.w.Request(effect).(events.CheckpointRequested).Request //nolint:forcetypeassert,errcheck // it asks to hear
+			e.Request = r.w.Request(effect).(events.CheckpointRequested).Request //nolint:forcetypeassert // it asks to hear
 			e.Origin = incident.Origin{Time: r.now, Rank: events.RankReading}
 			r.learns(e)
 			return
