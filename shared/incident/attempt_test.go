@@ -217,3 +217,21 @@ func TestALeapHidesNoLaterStep(t *testing.T) {
 		t.Errorf("step %d of %d: %s", p.Step, p.High, tale(r.w))
 	}
 }
+
+// TestALineOfThePastStretchesNoGap: how long a training may be silent follows from the time between its lines, and not from the time that
+// somebody writes into one.
+func TestALineOfThePastStretchesNoGap(t *testing.T) {
+	r := newRun(t, "")
+	for n := range int64(4) {
+		r.steps(1, 1000+10*n, 0)
+		r.now = r.now.Add(5 * time.Minute)
+	}
+	r.learns(incident.Reported{
+		Origin: incident.Origin{ID: "forged", Time: r.now.Add(-6 * time.Hour), Rank: events.RankUser}, Slice: r.w.Slices[0].Name,
+		Report: events.CrewReport{Report: events.ReportProgress, Attempt: 1, Step: 1031},
+	})
+	r.steps(1, 1040, 0)
+	if p := r.w.Progress; p.GapSeconds > 6*60 || p.Step != 1040 {
+		t.Errorf("step %d, and the longest time between two lines is %d s", p.Step, p.GapSeconds)
+	}
+}

@@ -182,7 +182,7 @@ func (m *machine) stepped(r events.CrewReport) bool {
 	if denied || r.Attempt < before.Attempt {
 		p.High, p.CheckpointStep = 0, p.Verified
 	}
-	p.Step, p.Attempt, p.At = r.Step, r.Attempt, m.when()
+	p.Step, p.Attempt, p.At = r.Step, r.Attempt, later(p.At, m.when())
 	p.High = max(p.High, r.Step)
 	if p.CheckpointStep > p.High { // nobody saves a step that nobody has done
 		p.CheckpointStep = p.Verified
