@@ -392,6 +392,9 @@ var counted = []struct {
 	}},
 	{"recovery", "a request to admit", func(t *testing.T) (*deployment, func(*deployment)) {
 		d := created(t)
+		d.Storage.Put(fleettest.Bucket, "run/"+events.LeaseObject, []byte(
+			`{"schema":1,"workload":"demo/llama","epoch":0,"attempt":1,"admitted":[],"written":"2026-03-01T00:00:00Z","by":"crew"}`,
+		))
 		return d, d.takes("recovery")
 	}},
 	{"notify", "an update", func(t *testing.T) (*deployment, func(*deployment)) {

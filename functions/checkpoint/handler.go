@@ -158,7 +158,7 @@ func (h handler) hear(ctx context.Context, w incident.Workload, r events.Checkpo
 		return err
 	}
 	var failed error // a verdict that was read counts, even if the rest cannot be read
-	e.Verdict, e.Text, failed = h.verdict(ctx, r.Directory, lease, unread)
+	e.Attempt, e.Verdict, e.Text, failed = h.verdict(ctx, r.Directory, lease, unread)
 	var missing *checkpoint.Missing
 	switch found, err := checkpoint.Verify(ctx, h.Store, r.Directory, checkpoint.Want{}); {
 	case err == nil:
@@ -173,30 +173,30 @@ func (h handler) hear(ctx context.Context, w incident.Workload, r events.Checkpo
 	return err
 }
 
-// verdict reads the crew's verdict and checks it against the lease in the directory, which was read before. If no verdict counts,
-// why says the reason. A lease that vanished confirms none; the crew that it named writes it again.
-func (h handler) verdict(ctx context.Context, dir string, lease checkpoint.Lease, unread error) (v *events.CrewVerdict, why string, err error) {
+// verdict reads the crew's verdict and checks it against the lease in the directory, which was read before and names an attempt. If no
+// verdict counts, why says the reason. A lease that vanished confirms none; the crew that it named writes it again.
+func (h handler) verdict(ctx context.Context, dir string, lease checkpoint.Lease, unread error) (attempt int, v *events.CrewVerdict, why string, err error) {
 	absent := func(err error) bool {
 		return errors.Is(err, checkpoint.ErrNotExist) || errors.Is(err, checkpoint.ErrMalformed)
 	}
 	switch {
 	case errors.Is(unread, checkpoint.ErrNotExist):
-		return nil, unread.Error() + ": " + checkpoint.Vanished, nil
+		return 0, nil, unread.Error() + ": " + checkpoint.Vanished, nil
 	case absent(unread):
-		return nil, unread.Error(), nil
+		return 0, nil, unread.Error(), nil
 	case unread != nil:
-		return nil, "", unread
+		return 0, nil, "", unread
 	}
 	read, err := checkpoint.ReadVerdict(ctx, h.Store, dir, lease.Attempt)
 	switch {
 	case absent(err):
-		return nil, err.Error(), nil
+		return lease.Attempt, nil, err.Error(), nil
 	case err != nil:
-		return nil, "", err
+		return lease.Attempt, nil, "", err
 	case !lease.Confirms(read):
-		return nil, fmt.Sprintf("the verdict on attempt %d is about another life than the one in the lease", read.Attempt), nil
+		return lease.Attempt, nil, fmt.Sprintf("the verdict on attempt %d is about another life than the one in the lease", read.Attempt), nil
 	}
-	return &read, "", nil
+	return lease.Attempt, &read, "", nil
 }
 
 // maintain starts the announced maintenance of a slice now, and of the slices in the same queued resource. It does so only

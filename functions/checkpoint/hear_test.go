@@ -91,6 +91,23 @@ func TestARestartIsSpentOnAVerdictAlone(t *testing.T) {
 	}
 }
 
+// TestTheLeaseSaysWhichAttemptRuns: a line of an attempt far above it was refused, and counts once the lease that names it was read.
+func TestTheLeaseSaysWhichAttemptRuns(t *testing.T) {
+	for _, named := range []int{2, 5000} {
+		b := toHear(t)
+		l, _, err := checkpoint.ReadLease(t.Context(), b.Store, fleettest.Directory)
+		b.Must(err)
+		l.Attempt = named
+		b.Must(checkpoint.WriteLease(t.Context(), b.Store, fleettest.Directory, l))
+		b.Want(b.deliver(), fleettest.Handled)
+		b.Clock.Advance(time.Minute)
+		line := fleettest.Progress(2000)
+		line.Attempt = 5000
+		w := b.Report(b.Workload(id), slice, line)
+		b.Want(w.Progress.Step, map[int]int64{2: 1000, 5000: 2000}[named])
+	}
+}
+
 // TestWhatIsSavedIsReadBesideTheVerdict: a decision that waits for the verdict may rest on the newest complete checkpoint.
 func TestWhatIsSavedIsReadBesideTheVerdict(t *testing.T) {
 	b := toHear(t)

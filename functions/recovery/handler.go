@@ -59,12 +59,9 @@ func (h handler) handle(ctx context.Context, w incident.Workload, r events.Recov
 		return err
 	}
 	// If this call is held up, a crew may write something newer than the decision saw.
-	_, over, unreadable := checkpoint.ReadLease(ctx, h.Store, r.Directory)
-	vanished := errors.Is(unreadable, checkpoint.ErrNotExist)
-	if over > 0 || vanished {
-		unreadable = nil
-	}
-	w, err := h.Fleet.Advancer.Begin(ctx, r.Request, ledger.RequestID(r.Request, ""))
+	over, read, unreadable := h.readLease(ctx, w, r)
+	vanished := over == 0 && unreadable == nil
+	w, task, err := h.Fleet.Advancer.BeginLease(ctx, r.Request, ledger.RequestID(r.Request, ""), read)
 	if err != nil {
 		return err
 	}
@@ -77,12 +74,16 @@ func (h handler) handle(ctx context.Context, w incident.Workload, r events.Recov
 	if unreadable != nil {
 		return h.answer(ctx, r, "", "the lease was not written", fleet.DirectoryFailure(unreadable))
 	}
-	write, said := checkpoint.ReplaceLease, fmt.Sprintf("the lease names attempt %d", r.TrainingAttempt)
+	write, said := checkpoint.ReplaceLease, fmt.Sprintf("the lease names attempt %d", task.LeaseAttempt)
 	if w.OverrulesLease() {
 		write, said = checkpoint.OverruleLease, said+"; it replaces the implausible lease, as a person ordered"
 	}
+	if task.LeaseAttempt > events.MaxAttempt {
+		err := fmt.Errorf("%w: the lease would name attempt %d, and nothing gets above %d", checkpoint.ErrBeyondBelief, task.LeaseAttempt, events.MaxAttempt)
+		return h.answer(ctx, r, "", "the lease was not written", fleet.DirectoryFailure(err))
+	}
 	err = write(ctx, h.Store, r.Directory, checkpoint.Lease{
-		Schema: events.Schema, Workload: r.Workload, Incident: r.Incident, Epoch: r.Epoch, Attempt: r.TrainingAttempt,
+		Schema: events.Schema, Workload: r.Workload, Incident: r.Incident, Epoch: r.Epoch, Attempt: task.LeaseAttempt,
 		Admitted: admitted(w, r.Admit), Written: h.Fleet.Now(), By: ours,
 	}, over, fleet.Places(w)...)
 	h.Fleet.TellForeign(ctx, r.Request, r.Directory, err)
@@ -96,6 +97,31 @@ func (h handler) handle(ctx context.Context, w incident.Workload, r events.Recov
 		said += "; there was none, though a crew had trained: " + checkpoint.Vanished
 	}
 	return h.answer(ctx, r, "", said, nil)
+}
+
+// readLease reads the lease and its generation, 0 for none, and what it says about the next attempt. A lease of another workload says
+// nothing about it, nor does one that no attempt can follow, once a person has ordered its replacement. The error says why the directory
+// is not readable.
+func (h handler) readLease(ctx context.Context, w incident.Workload, r events.RecoveryRequested) (over int64, read incident.Lease, err error) {
+	l, over, err := checkpoint.ReadLease(ctx, h.Store, r.Directory)
+	if err == nil && l.Foreign(w.ID, true, fleet.Places(w)...) {
+		return over, read, nil
+	}
+	if err == nil && (l.Attempt < events.MaxAttempt || !w.OverrulesLease()) {
+		read.Attempt, read.Names = l.Attempt, len(l.Admitted) == len(r.Admit)
+		for _, a := range admitted(w, r.Admit) {
+			read.Names = read.Names && l.Admits(a.Slice, a.Incarnation, a.Workers, 0)
+		}
+		if l.By == ours {
+			read.Incident = l.Incident
+		}
+		return over, read, nil
+	}
+	if err != nil && over == 0 && !errors.Is(err, checkpoint.ErrNotExist) {
+		return over, read, err
+	}
+	read.Left, err = checkpoint.LastAttempt(ctx, h.Store, r.Directory)
+	return over, read, err
 }
 
 // look reads every slice to be admitted, and stores it if one cannot be read: an unknown slice must not be named.

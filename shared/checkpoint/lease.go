@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -44,12 +45,11 @@ var (
 	ErrBeyondBelief = errors.New("beyond belief")
 )
 
-// The greatest plausible numbers of a lease. An epoch that rises every second gets there in 31 years. Attempts leave room
-// above events.MaxAttempt, because Pitstop names the one after the last that a crew reported.
+// The greatest plausible schema and epoch of a lease. An epoch that rises every second gets there in 31 years. Its attempts have the bound
+// of lines and verdicts, events.MaxAttempt.
 const (
-	MaxSchema       = 1000
-	MaxLeaseEpoch   = 1_000_000_000
-	MaxLeaseAttempt = 2 * events.MaxAttempt
+	MaxSchema     = 1000
+	MaxLeaseEpoch = 1_000_000_000
 )
 
 // Lease names, for one workload, the incarnation of each slice in which training may run, and the attempt that may run
@@ -180,7 +180,7 @@ func DecodeLease(data []byte) (Lease, error) {
 	if err := json.Unmarshal(data, &l); err != nil {
 		return Lease{}, malformed("lease", err)
 	}
-	if err := cmp.Or(believe("epoch", l.Epoch, MaxLeaseEpoch), believe("attempt", l.Attempt, MaxLeaseAttempt)); err != nil {
+	if err := cmp.Or(believe("epoch", l.Epoch, MaxLeaseEpoch), believe("attempt", l.Attempt, events.MaxAttempt)); err != nil {
 		return l, err
 	}
 	if err := l.Validate(); err != nil {
@@ -230,6 +230,23 @@ func ReadLease(ctx context.Context, s Store, dir string) (Lease, int64, error) {
 		return Lease{}, o.Generation, fmt.Errorf("%s: %w", uri, err)
 	}
 	return l, o.Generation, nil
+}
+
+// LastAttempt is the highest attempt of which crews have left files in a checkpoint directory; zero where there are none. It leaves out
+// an attempt that no other one can follow.
+func LastAttempt(ctx context.Context, s Store, dir string) (last int, err error) {
+	const folder = "attempt-"
+	names, err := s.List(ctx, Join(dir, CrewName), ListOptions{Prefix: folder})
+	if err != nil && !errors.Is(err, ErrNotExist) {
+		return 0, err
+	}
+	for _, e := range names.Entries {
+		n, err := strconv.Atoi(strings.TrimPrefix(strings.TrimSuffix(e.Name, "/"), folder))
+		if err == nil && n < events.MaxAttempt {
+			last = max(last, n)
+		}
+	}
+	return last, nil
 }
 
 // WriteLease puts a lease in place. It never goes backwards: a stored lease of a newer epoch, or of a newer attempt in the

@@ -167,7 +167,7 @@ func TestAFlickerMakesNoRunningTrainingUnadmitted(t *testing.T) {
 			r.learn("llama-8b", what)
 		}
 	}
-	if why := r.w.NothingToRetry(r.now); !strings.Contains(why, "training goes on") {
-		t.Errorf("a word would end it: %q", why)
+	if r.learn("llama-8b", "retried"); !r.keeps() {
+		t.Errorf("a word ends it: %s", tale(r.w))
 	}
 }

@@ -22,6 +22,7 @@
 //	why a slice opens no incident               whyLeftAlone in owner.go
 //	why a lost slice is not replaced            lose, replace, overspends and irreplaceable in replace.go
 //	why a call waits                            hold in advance.go
+//	which attempt counts                        countAttempt in effect.go, outdated and tooFar in attempt.go
 //	who may train                               Admitted and markAdmitted in slot.go, admitOnceReady in replace.go
 //	what would follow                           IfLost and rehearse in plan.go
 //	what somebody has to go and read            Reads in reads.go

@@ -138,8 +138,8 @@ func (m *machine) raise() {
 func (m *machine) emit(effect *Effect) {
 	effect.Epoch, effect.Sent = m.w.Epoch, m.now
 	if effect.Action == events.ActionAdmit || effect.Action == events.ActionRestart {
-		// A repeated request asks for the same attempt, unless the crew has gone past that attempt by itself.
-		if effect.LeaseAttempt <= max(m.w.Crew.Attempt, m.w.Crew.Exited, m.w.Incident.BaseAttempt) {
+		// A repeated request asks for the same attempt. The lease that is read before the write decides.
+		if effect.LeaseAttempt == 0 {
 			effect.LeaseAttempt = m.w.trainingAttempt()
 		}
 		m.w.Crew.LeaseAttempt = effect.LeaseAttempt
@@ -273,10 +273,28 @@ func (w Workload) verifyPast() int64 {
 	return max(w.Progress.Verified, w.Incident.Save.Step-1)
 }
 
-// trainingAttempt is the next training attempt that a lease may name. A crew that hangs in the attempt named last may never have
-// reported it.
-func (w Workload) trainingAttempt() int {
-	return max(w.Crew.Attempt, w.Crew.Exited, w.Crew.LeaseAttempt, w.Incident.BaseAttempt) + 1
+// trainingAttempt is the attempt after the last one that Pitstop has put into a lease, or has read there or in a verdict. What lines tell
+// does not count.
+func (w Workload) trainingAttempt() int { return max(w.Crew.Confirmed, w.Crew.LeaseAttempt) + 1 }
+
+// countAttempt fixes the attempt that an effect puts into the lease: the one after that in the lease which was read. It stays where the
+// lease names it already: an earlier try has written it, or a crew has begun it in the lives that are to be named.
+func (m *machine) countAttempt(effect *Effect, l Lease) {
+	c := &m.w.Crew
+	begun := effect.Action == events.ActionAdmit || l.Incident == effect.Maker && l.Attempt == effect.LeaseAttempt ||
+		l.Attempt == c.Attempt && c.Started.After(m.w.Incident.Since)
+	switch {
+	case l.Attempt == 0:
+		effect.LeaseAttempt = max(effect.LeaseAttempt, l.Left+1)
+	case l.Names && begun:
+		effect.LeaseAttempt = l.Attempt
+	default:
+		effect.LeaseAttempt = l.Attempt + 1
+	}
+	if l.Attempt > 0 {
+		m.leaseNames(l.Attempt)
+	}
+	c.LeaseAttempt = effect.LeaseAttempt
 }
 
 // livesForLease are the lives that the next lease will name.
@@ -515,6 +533,7 @@ func (m *machine) intended(e Intended) {
 		m.line(LineCame, e.About, "")
 	}
 	if effect.LeaseAttempt > 0 {
+		m.countAttempt(effect, e.Lease)
 		m.markLeaseMayName(*effect)
 	}
 	if effect.Action == events.ActionAdmit {
@@ -575,6 +594,9 @@ func (m *machine) answered(e Answered) {
 
 // accepted goes on after the call of an effect that was not refused. Again says that it had failed before.
 func (m *machine) accepted(effect *Effect, again bool) {
+	if effect.LeaseAttempt > 0 {
+		m.w.Crew.Confirmed = effect.LeaseAttempt
+	}
 	switch effect.Action {
 	case events.ActionSave:
 		m.inc().Save.Left = m.now

@@ -190,6 +190,19 @@ type Intended struct {
 	// Parts are the parts of the slice that an effect calls for, each in a call of its own, by name; nil where the effect calls for the
 	// slice itself.
 	Parts []string
+	// Lease is what stands beside the checkpoints, for an effect that writes the lease: the next attempt is counted from it.
+	Lease Lease
+}
+
+// Lease is what a function has read beside the checkpoints before it writes the lease.
+type Lease struct {
+	// Attempt is the attempt that the lease names; zero where no lease can be read. Left is then the highest attempt of which crews have
+	// left files there.
+	Attempt, Left int
+	// Incident is the incident for which Pitstop has written the lease; empty where a crew has. Names says that it names the very lives
+	// that it is to name.
+	Incident string
+	Names    bool
 }
 
 // Answered is the answer to the call of an effect.
@@ -256,6 +269,8 @@ type VerdictRead struct {
 	// Verdict is nil where the crew left no verdict that the lease confirms; Text describes the content found there instead.
 	Verdict *events.CrewVerdict
 	Text    string
+	// Attempt is the attempt that the lease names; zero where there is none.
+	Attempt int
 	// Saved is the step of the newest complete checkpoint, and SavedURI is its place. It was complete at SavedAt, which is zero if
 	// none was found. It holds SavedBytes or more.
 	Saved      int64

@@ -137,7 +137,7 @@ func (m *machine) noteStep(e Beat) {
 	s = m.slice(s.Name)
 	s.Heard = Heard{At: m.now, Seen: clamped(e.Seen), Runs: e.Runs, Attempt: e.Attempt}
 	if s.Heard.runs() {
-		m.trains(s, e.Attempt) // its line may be missing
+		m.recordsTraining(s, e.Attempt) // its line may be missing
 	}
 	if at := clamped(e.StepAt); at.After(m.w.Progress.Stepped) && at.After(m.w.Progress.At) {
 		m.w.Progress.Stepped = at

@@ -106,7 +106,8 @@ func (j *job) call(a events.Action) {
 		j.Fatalf("%s is wanted, and not %s", effect.Action, a)
 	}
 	r := events.Request{Schema: events.Schema, Workload: j.w.ID, Incident: j.w.Incident.ID, Epoch: effect.Epoch, Action: a, Attempt: effect.Attempt, Slice: effect.Slice}
-	j.learns(incident.Intended{Request: r, RequestID: fmt.Sprintf("request-%d-%s", j.made, a)})
+	there := incident.Lease{Attempt: max(j.w.Crew.Attempt, 1)} // its crew counts its own restarts there
+	j.learns(incident.Intended{Request: r, RequestID: fmt.Sprintf("request-%d-%s", j.made, a), Lease: there})
 	j.learns(incident.Answered{Request: r, Text: "accepted"})
 }
 

@@ -425,7 +425,7 @@ func (m *machine) facts(s *Slot, e Read, since time.Time) {
 		if m.w.Directory != "" {
 			m.anotherTraining(since)
 		}
-		m.w.Directory, m.w.Crew.LeaseAttempt, m.w.LeaseDoubted, m.changed = e.Directory, 0, time.Time{}, true // Pitstop has no lease there
+		m.w.Directory, m.w.Crew.LeaseAttempt, m.w.Crew.Confirmed, m.w.LeaseDoubted, m.changed = e.Directory, 0, 0, time.Time{}, true // Pitstop has no lease there
 		m.leads(func(Slot) int { return 0 })
 	}
 }
@@ -749,7 +749,7 @@ func (m *machine) adopt(name string, e Read, ours bool) {
 	m.reordered()
 	if m.w.Directory == "" {
 		// Without a lease a crew counts its attempts from 1 in every life.
-		m.w.Crew.Attempt, m.w.Crew.Exited, m.w.Crew.GaveUp, m.w.Crew.LeaseAttempt, m.w.Progress.Attempt = 0, 0, 0, 0, 0
+		m.w.Crew.Attempt, m.w.Crew.Exited, m.w.Crew.GaveUp, m.w.Crew.Confirmed, m.w.Crew.LeaseAttempt, m.w.Progress.Attempt = 0, 0, 0, 0, 0, 0
 		m.w.Crew.Claim, m.w.Crew.Done, m.w.Crew.NotDone, m.w.Crew.Since = Claim{}, 0, 0, e.Incarnation.Created
 		if m.w.Incident != nil {
 			m.inc().BaseAttempt = 0

@@ -195,6 +195,7 @@ func (m *machine) retried(e Retried) {
 	m.settleAbuse()
 	m.settleLeft()
 	m.w.Crew.Theirs = false
+	m.forgetImplausible()
 	if m.w.Incident != nil {
 		m.retryNow()
 		if m.phase() == Clearing { // the next tick goes on with the clean-up, which gets its full time again

@@ -118,7 +118,7 @@ func TestTheDeadlineIsForeseen(t *testing.T) {
 	for path, want := range map[string]string{
 		"preempted":                  "wait for progress past step 48,000",
 		"host error, read unhealthy": "recreate: delete llama-8b first",
-		"exit 139":                   "ask the crew for attempt",
+		"exit 139":                   "ask the crew for another attempt",
 	} {
 		n := at(t, policies["everything"], true, path, nil)
 		before := len(n.w.Incident.Timeline)

@@ -24,9 +24,11 @@ func (m *machine) reported(e Reported) {
 		return // the line belongs to another training
 	}
 	switch who, ended := s.speaker(r, m.when()); {
+	case who != unknownCrew && m.tooFar(r):
+		m.bound(e)
+		return
 	case who == formerCrew:
 		m.remember(r, ended)
-		m.renewLeaseRequest()
 		return
 	case who == newestCrew && r.Life != "" && s.endedBy(m.when()):
 		return // it is of a training that nobody waits for
@@ -40,11 +42,9 @@ func (m *machine) reported(e Reported) {
 		m.slice(s.Name).Spoke = m.now
 		s = m.w.Slice(s.Name)
 	}
-	m.leaseSeen(s, r)
 	m.runsIn(s, r)
 	last := max(m.w.Crew.Attempt, m.w.Crew.Exited, m.w.Crew.GaveUp)
 	m.take(s, r)
-	m.renewLeaseRequest()
 	if r.Attempt > last { // the attempt began, though its own line is lost or late
 		m.noteActivity(CodeMayTrain, fmt.Sprintf("the crew tells of attempt %d", r.Attempt))
 	}
@@ -88,58 +88,24 @@ func (m *machine) take(s *Slot, r events.CrewReport) {
 	}
 }
 
-// leaseSeen infers that the lease names an attempt from a report of that attempt, even without an answer to the write. A crew
-// starts nothing else in a new slice, or after it has given up. Where no function has begun to write the lease, the crew got as far
-// by itself: that admits no other slice.
-func (m *machine) leaseSeen(s *Slot, r events.CrewReport) {
-	var effect *Effect
-	switch m.phase() {
-	case Admitting:
-		// The former life's crew may have got as far by itself. So may the crew of a slice that stayed while another slice was
-		// replaced.
-		if s.names(r) && !s.isAdmitted() {
-			effect = m.w.effect(events.ActionAdmit, "")
-		}
-	case Restarting:
-		effect = m.w.effect(events.ActionRestart, "")
-	}
-	if effect == nil || r.Attempt < effect.LeaseAttempt || r.Report == events.ReportNotice {
-		return
-	}
-	switch {
-	case !effect.Begun.IsZero():
-		m.markAllAdmitted(effect.admits)
-	case effect.Action == events.ActionAdmit:
-		m.markAllAdmitted(func(o Slot) bool { return o.Name == s.Name })
-	}
-	m.resume(fmt.Sprintf("the crew runs attempt %d", r.Attempt))
-}
-
-// renewLeaseRequest raises the attempt in a lease request that no function has begun, once the crews have reached that attempt by
-// themselves: a crew would not begin again for an attempt that runs.
-func (m *machine) renewLeaseRequest() {
-	if m.phase() != Admitting {
-		return
-	}
-	effect := m.w.effect(events.ActionAdmit, "")
-	if effect != nil && effect.Stage() == StageWanted && effect.LeaseAttempt <= max(m.w.Crew.Attempt, m.w.Crew.Exited) {
-		m.resend(m.effect(events.ActionAdmit, ""))
-	}
-}
-
 // runsIn takes from a crew's report that training runs in its slice, though nobody admitted it.
 func (m *machine) runsIn(s *Slot, r events.CrewReport) {
 	if runs := r.Report == events.ReportStarted || r.Report == events.ReportProgress || r.Report == events.ReportSaved; runs && s.names(r) {
-		m.trains(s, r.Attempt)
+		m.trains(s, false)
 	}
+}
+
+// recordsTraining takes from a crew's record on its machine that training runs in its slice. A crew begins nothing there before the lease
+// names the slice, whether or not the write was answered.
+func (m *machine) recordsTraining(s *Slot, attempt int) {
+	led := s.Admission == AwaitsAdmission || m.w.leaseNamesOtherZone(s) && attempt >= s.Leased
+	m.trains(s, led && s.Leased != neverAgain)
 }
 
 // trains notes that training runs in a slice that Pitstop created, or that waits for admission, though nobody admitted it. A crew
 // whose life has replaced the one that the lease names takes the lease over after a while. So does a crew where Pitstop never wrote
-// a lease.
-func (m *machine) trains(s *Slot, attempt int) {
-	led := s.Admission == AwaitsAdmission || m.w.leaseNamesOtherZone(s) && attempt >= s.Leased // by the lease, whether or not the write was answered
-	led = led && s.Leased != neverAgain
+// a lease. Led says that the lease is known to name the slice: a line does not show that.
+func (m *machine) trains(s *Slot, led bool) {
 	if s.Maker == "" && !led || s.Condition == Gone || s.Condition == Lost {
 		return // or the line is late, and the training has ended since
 	}
@@ -206,16 +172,21 @@ func (m *machine) began(r events.CrewReport) {
 func (m *machine) stepped(r events.CrewReport) bool {
 	p := &m.w.Progress
 	same := r.Attempt == p.Attempt
-	denied := same && r.Step < p.Step/2 && m.when().After(p.At) // no attempt goes back that far: the kept step is none
-	if r.Attempt < p.Attempt || same && r.Step <= p.Step && r.CheckpointStep <= p.CheckpointStep && !denied {
+	// No attempt goes back that far, or does fewer steps for that long: the kept step is none.
+	denied := same && (r.Step < p.Step/2 && m.when().After(p.At) || r.Step < p.Step && m.when().Sub(p.At) > staleStep)
+	if m.outdated(r.Attempt, p.Attempt, p.At) || same && r.Step <= p.Step && r.CheckpointStep <= p.CheckpointStep && !denied {
 		return false
 	}
-	if denied {
-		p.High = 0
-	}
 	before := *p
-	p.Step, p.Attempt, p.At = r.Step, r.Attempt, m.when()
+	m.stepBelies(r.Attempt)
+	if denied || r.Attempt < before.Attempt {
+		p.High, p.CheckpointStep = 0, p.Verified
+	}
+	p.Step, p.Attempt, p.At = r.Step, r.Attempt, later(p.At, m.when())
 	p.High = max(p.High, r.Step)
+	if p.CheckpointStep > p.High { // nobody saves a step that nobody has done
+		p.CheckpointStep = p.Verified
+	}
 	p.CheckpointStep = max(p.CheckpointStep, r.CheckpointStep)
 	m.checkpointTold(before, r, p.At)
 	m.goesFurther(r.Attempt)
@@ -234,7 +205,7 @@ func (m *machine) stepped(r events.CrewReport) bool {
 // reports whether the end of the attempt is news.
 func (m *machine) crashed(r events.CrewReport) bool {
 	c, at := &m.w.Crew, m.when()
-	if r.ExitCode == 0 && r.Signal == "" || r.Attempt < c.Exited {
+	if r.ExitCode == 0 && r.Signal == "" || m.outdated(r.Attempt, c.Exited, c.Error.At) {
 		return false
 	}
 	was, e := c.Error, Error{Attempt: r.Attempt, At: at, Sign: r.Sign(), High: m.w.Progress.High, Exit: r.Exit()}
@@ -287,21 +258,13 @@ func (m *machine) progress(s *Slot, r events.CrewReport) {
 	if gap := at.Sub(before.At); m.w.Incident == nil && !before.At.IsZero() && r.Attempt == before.Attempt && r.Step > before.Step {
 		m.w.Progress.GapSeconds = max(before.GapSeconds, int64(min(gap, longestGap)/time.Second))
 	}
-	m.stepsAdmit(r.Attempt, at)
 	m.confirm(r.Step, r.Attempt, at)
+	m.doubtBaseline(at)
 	m.noteActivity(CodeMayTrain, "the crew tells of step "+events.Number(r.Step))
 }
 
-// stepsAdmit infers that the lease names a life: the lease may name it with this attempt, and the attempt does steps. The answer to
-// the write may be missing. No training runs without every slice.
-func (m *machine) stepsAdmit(attempt int, at time.Time) {
-	for i := range m.w.Slices {
-		s := &m.w.Slices[i]
-		if s.Leased > 0 && attempt >= s.Leased && m.w.leaseNamesOtherZone(s) && !s.IsReleased() && at.After(s.Incarnation.Created) {
-			m.slice(s.Name).markAdmitted()
-		}
-	}
-}
+// staleStep is longer than the crews of several slices take to report one after another.
+const staleStep = 11 * time.Minute
 
 // longestGap bounds how much a single gap counts as a forecast of the next ones.
 const longestGap = 6 * time.Hour
@@ -312,14 +275,50 @@ func (m *machine) confirm(step int64, attempt int, at time.Time) {
 	// The attempt does not matter, as long as no other one has begun since: an attempt that began and ended before the trouble may never
 	// have been reported.
 	followed := attempt < m.w.Crew.Attempt && at.Before(m.w.Crew.Started)
-	if in == nil || step <= in.Baseline || followed || !at.After(m.lastTrouble()) || !m.stepsConfirm(attempt, at) {
+	if in == nil || step <= in.Baseline && !m.noBaseline(step) || followed || !at.After(m.lastTrouble()) || !m.stepsConfirm(attempt, at) {
 		return
+	}
+	if step <= in.Baseline {
+		in = m.inc()
+		in.Baseline = 0
 	}
 	if m.phase() == Watching {
 		m.finish(Observed, ByStep, m.watchCode(), "training goes on: "+pastBaseline(step, in.Baseline), "")
 		return
 	}
 	m.resumed(ByStep, pastBaseline(step, in.Baseline))
+}
+
+// noBaseline reports whether a step shows that nobody had reached the baseline, where no directory can tell: no training goes back that far.
+func (m *machine) noBaseline(step int64) bool {
+	in := m.w.Incident
+	return m.w.Directory == "" && step < in.Baseline/2
+}
+
+// doubtBaseline has Pitstop read what stands beside the checkpoints where steps do not pass a baseline of which only lines tell.
+func (m *machine) doubtBaseline(at time.Time) {
+	in := m.w.Incident
+	if in == nil || m.phase() != Resuming || in.Baseline <= m.w.Progress.Verified || m.w.Progress.Step > in.Baseline || !at.After(m.lastTrouble()) {
+		return
+	}
+	if in.HeardAt.IsZero() || m.now.Sub(in.HeardAt) >= FarEvery {
+		m.askForVerdict("no step is past " + events.Number(in.Baseline) + ", of which only lines tell")
+	}
+}
+
+// boundBaseline lowers what lines told of checkpoints to the newest step that stands in the directory: a training resumes from no later one.
+// It reports whether the baseline was above that step.
+func (m *machine) boundBaseline(step int64) bool {
+	p := &m.w.Progress
+	if p.CheckpointStep > step {
+		p.CheckpointStep, m.changed = step, true
+	}
+	if m.w.Incident.Baseline <= step {
+		return false
+	}
+	m.inc().Baseline = step
+	m.line(LineCame, "the newest checkpoint is "+events.Number(step)+", so a step past it is progress", "")
+	return true
 }
 
 // stepsConfirm reports whether an attempt's steps at that time confirm that the training goes on in this phase. While a slice
@@ -462,8 +461,9 @@ func (m *machine) openCrash(t Trouble) {
 // gaveUp notes a line that says that the crew's own restarts are spent. The line opens an incident. A restart is spent on it only
 // when the crew's verdict says the same.
 func (m *machine) gaveUp(s *Slot, r events.CrewReport) {
-	late := r.Attempt < m.w.Crew.Attempt
-	if r.Attempt <= max(m.w.Crew.GaveUp, m.w.Crew.Claim.Attempt) {
+	claim := m.w.Crew.Claim
+	late := m.outdated(r.Attempt, m.w.Crew.Attempt, m.w.Crew.Started)
+	if r.Attempt <= m.w.Crew.GaveUp || r.Attempt == claim.Attempt || m.outdated(r.Attempt, claim.Attempt, claim.At) {
 		return
 	}
 	opens := m.w.Incident == nil
@@ -529,7 +529,7 @@ func (m *machine) sendRestart(why string) {
 	m.enter(Restarting)
 	m.inc().StoodAt = time.Time{}
 	m.chargeRestart()
-	m.decided(fmt.Sprintf("ask the crew for attempt %d (%d of %d)", m.w.trainingAttempt(), m.w.Budgets.Restarts, MaxRestarts), why)
+	m.decided(fmt.Sprintf("ask the crew for another attempt (%d of %d)", m.w.Budgets.Restarts, MaxRestarts), why)
 	m.send(Effect{Action: events.ActionRestart, Reason: why})
 }
 
@@ -543,9 +543,9 @@ func (m *machine) chargeRestart() {
 // claimsEnd keeps a line that calls the training done and that no verdict has confirmed yet. It reports whether that is news.
 func (m *machine) claimsEnd(r events.CrewReport) bool {
 	c, at := m.w.Crew, m.when()
-	furtherSince := r.Attempt < c.Attempt || m.w.Progress.Attempt == r.Attempt && m.w.Progress.At.After(at)
+	furtherSince := m.outdated(r.Attempt, c.Attempt, c.Started) || m.w.Progress.Attempt == r.Attempt && m.w.Progress.At.After(at)
 	switch {
-	case c.Finished, r.Attempt <= c.NotDone, c.Claim.Finished && r.Attempt < c.Claim.Attempt, furtherSince:
+	case c.Finished, r.Attempt <= c.NotDone, c.Claim.Finished && m.outdated(r.Attempt, c.Claim.Attempt, c.Claim.At), furtherSince:
 		return false
 	case c.Claim.Finished && r.Attempt == c.Claim.Attempt:
 		if at.After(c.Claim.At) {

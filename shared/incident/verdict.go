@@ -133,12 +133,22 @@ func (m *machine) verdictRead(e VerdictRead) {
 	if !e.SavedAt.IsZero() {
 		m.saves(e.Saved, e.SavedAt, e.SavedURI, e.SavedBytes)
 	}
+	if e.Attempt > 0 {
+		m.leaseNames(e.Attempt)
+	}
+	if e.Failure == nil && m.boundBaseline(e.Saved) && e.Verdict == nil {
+		p := m.w.Progress
+		m.confirm(p.Step, p.Attempt, p.At)
+		if m.w.Incident == nil {
+			return
+		}
+	}
 	if m.phase() == Resuming && e.Verdict == nil && !m.w.spoke() && e.Saved > m.w.Incident.Baseline && e.SavedAt.After(m.lastTrouble()) {
 		m.resumed(ByCheckpoint, "checkpoint "+events.Number(e.Saved)+" is newer than the trouble")
 		return
 	}
 	waits := m.w.Incident.Hearing
-	if e.Verdict == nil && (e.Failure != nil || !waits) && effect.Failures < MaxFailures {
+	if e.Verdict == nil && (waits && e.Failure != nil || !waits && m.w.Crew.Claim.Attempt > 0) && effect.Failures < MaxFailures {
 		m.readVerdictAgain(e)
 		return
 	}
@@ -211,6 +221,9 @@ func (m *machine) takeVerdict(e Beat) {
 	if s == nil || !e.Incarnation.Same(s.Incarnation) || e.Seen.IsZero() {
 		return
 	}
+	if e.Runs {
+		m.records(e.Attempt)
+	}
 	if !e.StepAt.IsZero() {
 		m.proven(e.Step, e.StepAt)
 	}
@@ -234,6 +247,7 @@ func (m *machine) verdict(v events.CrewVerdict, leased bool) {
 	case v.Restart, !leased && v.Attempt < m.w.Crew.LeaseAttempt:
 		return
 	}
+	m.records(v.Attempt)
 	if m.w.Crew.Attempt < v.Attempt {
 		m.w.Crew.Attempt, m.changed = v.Attempt, true
 	}

@@ -197,6 +197,11 @@ type Crew struct {
 	Attempt int       `json:"attempt,omitzero"`
 	Started time.Time `json:"started,omitzero"`
 	Exited  int       `json:"exited,omitzero"`
+	// Confirmed is the attempt that the lease named when it was last read or written, or a later one of which a verdict or a crew's record
+	// on its machine tells. Only lines tell of attempts after it.
+	Confirmed int `json:"confirmed,omitzero"`
+	// FarTold is when lines far above it last had Pitstop read which attempt runs.
+	FarTold time.Time `json:"far_told,omitzero"`
 	// LeaseAttempt is the attempt that the last lease request names.
 	LeaseAttempt int `json:"named,omitzero"`
 	// GaveUp is the attempt after which the crew had spent its own restarts.

@@ -49,6 +49,20 @@ func (a *Advancer) Begin(ctx context.Context, r events.Request, requestID string
 	return a.begin(ctx, incident.Intended{Request: r, RequestID: requestID})
 }
 
+// BeginLease is Begin for a call that writes the lease. The intent fixes the attempt that the lease is to name, from what stands beside
+// the checkpoints; a redelivery keeps that attempt. The effect that is returned names it.
+func (a *Advancer) BeginLease(ctx context.Context, r events.Request, requestID string, read incident.Lease) (incident.Workload, incident.Effect, error) {
+	w, err := a.begin(ctx, incident.Intended{Request: r, RequestID: requestID, Lease: read})
+	if err != nil {
+		return w, incident.Effect{}, err
+	}
+	t, err := w.Fence(r.Pointer(), a.Now())
+	if err != nil {
+		return w, t, a.refuse(ctx, r.Pointer(), codeOf(err), err.Error())
+	}
+	return w, t, nil
+}
+
 func (a *Advancer) begin(ctx context.Context, e incident.Intended) (incident.Workload, error) {
 	r := e.Request
 	w, t, err := a.Check(ctx, r.Pointer())

@@ -134,8 +134,8 @@ var permissions = []permission{
 		Switches: acting, Calls: []string{"storage objects.get"}, Why: "to read a checkpoint's own description, and the lease", Source: sourceStorage,
 	},
 	{
-		Name: "storage.objects.list", Accounts: []string{"checkpoint"}, On: "checkpoint_buckets", Role: "roles/storage.objectViewer",
-		Switches: acting, Calls: []string{"storage objects.list"}, Why: "to find complete checkpoints", Source: sourceStorage,
+		Name: "storage.objects.list", Accounts: []string{"checkpoint", "recovery"}, On: "checkpoint_buckets", Role: "roles/storage.objectViewer",
+		Switches: acting, Calls: []string{"storage objects.list"}, Why: "to find complete checkpoints, and the last attempt where no lease names it", Source: sourceStorage,
 	},
 	{
 		Name: "storage.objects.create", Accounts: []string{"checkpoint"}, On: "checkpoint_buckets", Object: events.RequestObject, Role: "roles/storage.objectUser",

@@ -76,7 +76,7 @@ var heavy = Faults{
 	EntryLate: 0.1, EntryLost: 0.05, EntryTwice: 0.05, EntryBare: 0.03, EntrySkewed: 0.03, Forged: 0.05, Troubles: 5,
 }
 
-// hostile has incidents themselves struck as well.
+// hostile has incidents themselves struck as well, and lines forged that tell of numbers nobody has reached.
 func hostile() Faults {
 	f := heavy
 	f.Aimed, f.CrashCall = 0.2, 0.1

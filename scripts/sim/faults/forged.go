@@ -12,13 +12,17 @@ import (
 )
 
 // forged makes somebody who may write to a log write a false line: a copy of Google's own entries, or that the training of a
-// slice has ended.
+// slice has ended. Where incidents themselves are struck, the line may also tell of numbers that nobody has reached.
 func (t *Troubles) forged(d Dice, c world.SliceConfig, zone string) error {
 	state, crew := t.Trainings[c.Name].State()
 	line := events.CrewReport{
 		Schema: events.Schema, Project: t.Project, Zone: zone, Node: c.Name, Attempt: max(1, state.Attempt), Step: state.Step,
 	}
 	seq := d.bits()
+	if numbers := d.Of("numbers"); crew && t.sim.Faults.Aimed > 0 && numbers.intN(2) == 0 {
+		t.forgedNumbers(numbers, line)
+		return nil
+	}
 	switch kind := seq % 4; {
 	case crew && kind == 0:
 		line.Report, line.Reason = events.ReportFinished, "exit 0"
@@ -35,6 +39,32 @@ func (t *Troubles) forged(d Dice, c world.SliceConfig, zone string) error {
 		}
 	}
 	return nil
+}
+
+// forgedNumbers makes somebody write that an attempt has begun or failed which nobody has asked for, or that checkpoints stand which nobody
+// has made. The steps are too low to end an incident: the README says that lines can do that.
+func (t *Troubles) forgedNumbers(d Dice, line events.CrewReport) {
+	const wild = 1 << 60
+	times := 1
+	line.Step = 0
+	switch line.Report = events.ReportStarted; d.Of("kind").intN(5) {
+	case 0:
+		line.Attempt++
+		times = 15
+	case 1:
+		line.Attempt = events.MaxAttempt
+	case 2:
+		line.Report, line.ExitCode = events.ReportExited, 1
+		line.Attempt += 500
+	case 3:
+		line.Report, line.CheckpointStep = events.ReportProgress, wild
+		line.Attempt += 500
+	case 4:
+		line.Report, line.CheckpointStep = events.ReportProgress, wild
+	}
+	for n := range times {
+		t.after(time.Duration(n)*time.Minute, func() { t.Logged(trainingtest.CrewEntry(line, t.Clock.Now(), int(d.nth(n).bits()>>32))) })
+	}
 }
 
 // forgesRequest has somebody who may publish on a topic point to the effect of a request that was just sent, in a body that asks

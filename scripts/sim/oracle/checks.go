@@ -1291,10 +1291,10 @@ func (c *Checks) explained(r *record, w incident.Workload) bool {
 		return true
 	case in.Phase == incident.Admitting:
 		// If somebody created a slice where the lease names another zone, it is admitted there: once, and once more under another
-		// policy or when a person wants it tried again.
+		// policy or when a person wants it tried again. Then its crew may have taken the lease over, which only a look shows.
 		lives := c.present(w.ID)
 		again := c.policies[len(c.policies)-1].from.After(r.opened) || c.did(w.ID, r.opened, func(d deed) bool { return d.kind == saidRetry })
-		explained := c.unled(w.ID) && (lives != r.followed || again)
+		explained := again || c.unled(w.ID) && lives != r.followed
 		r.followed = lives
 		return explained
 	case in.Phase == incident.Clearing, in.Code == incident.CodeLeftBehind:
