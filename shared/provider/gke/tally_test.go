@@ -59,3 +59,24 @@ func TestWeightCountsAllThatIsKept(t *testing.T) {
 		t.Errorf("a manifest takes %d bytes", kept-none)
 	}
 }
+
+// TestWhatIsLeftOutIsNotKept: neither the manifests of a namespace that is left out, nor what a reading took before it began again.
+func TestWhatIsLeftOutIsNotKept(t *testing.T) {
+	c := Client{orders: &orders{}}
+	turns := 0
+	out, err := c.leavingOut(func(c Client) error {
+		turns++
+		c.orders.of(kindJob, Meta{Name: "a", Namespace: "bob", UID: "bob"}, []byte(`{}`))
+		if c.tally.kept.all != 0 {
+			t.Errorf("the reading begins with %d bytes", c.tally.kept.all)
+		}
+		if len(c.without) > 0 {
+			return nil
+		}
+		c.orders.of(kindJob, Meta{Name: "a", Namespace: "eve", UID: "eve"}, []byte(`{}`))
+		return c.tally.add(tally{}, "eve", 0, mostKept+1)
+	})
+	if err != nil || turns != 2 || len(out) != 1 || out[0].Namespace != "eve" || len(c.orders.kept) != 1 || c.orders.kept["bob"] == nil {
+		t.Errorf("%d turns, left out %v, kept %v, %v", turns, out, c.orders.kept, err)
+	}
+}
