@@ -1,6 +1,7 @@
 package loopback_test
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -54,7 +55,7 @@ func TestWhoIsServed(t *testing.T) {
 			t.Fatal(err)
 		}
 		text, err := io.ReadAll(res.Body)
-		if res.Body.Close(); err != nil {
+		if err := errors.Join(err, res.Body.Close()); err != nil {
 			t.Fatal(err)
 		}
 		code, calls := http.StatusOK, 1
