@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -166,6 +167,49 @@ func TestAClusterThatIsNotReadLeavesItsJobsUnread(t *testing.T) {
 		}, b.Clock.Now)
 	b.minutes(1) // the configuration does not name its namespace any more
 	b.Want(unread, []bool{false, true, true})
+}
+
+// spoilt is a cluster whose namespace eve has a JobSet that nobody can decode.
+type spoilt struct{ http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (s spoilt) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodGet || !strings.HasSuffix(r.URL.Path, "/jobsets") || r.URL.Query().Get("fieldSelector") == "metadata.namespace!=eve" {
+		return s.RoundTripper.RoundTrip(r)
+	}
+	list := `{"kind":"JobSetList","items":[{"metadata":{"name":"none","namespace":"eve"},"spec":{"replicatedJobs":[{"replicas":1e30}]}}]}`
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(list)), Request: r}, nil
+}
+
+// TestANamespaceThatIsNotReadKeepsNobodyWaiting: its own Jobs are unread, and not gone, which is told; those of other namespaces go on as
+// before.
+func TestANamespaceThatIsNotReadKeepsNobodyWaiting(t *testing.T) {
+	b := newClusterBench(t)
+	b.call(http.MethodPost, "/api/v1/namespaces", `{"metadata":{"name":"eve"}}`)
+	b.job(`,"suspend":true`)
+	theirs := strings.Replace(jobs, "default", "eve", 1)
+	b.call(http.MethodPost, theirs, `{"metadata":{"name":"bert"},"spec":{"suspend":true,"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"train","image":"train:1","resources":{"limits":{"google.com/tpu":4},"requests":{"google.com/tpu":4}}}]}}}}`)
+	b.minutes(2)
+	for _, path := range []string{jobs + "/llama", theirs + "/bert"} {
+		b.call(http.MethodDelete, path, "")
+	}
+	b.http.Transport = spoilt{b.http.Transport}
+	for range 2 {
+		b.Clock.Advance(time.Minute)
+		err := b.handle(t.Context(), fleettest.Message([]byte("{}"), b.Clock.Now()))
+		if fleettest.Outcome(err) != fleettest.Rejected || !strings.Contains(err.Error(), `namespace eve: the object "none"`) { // it is logged
+			t.Errorf("nobody is told: %v", err)
+		}
+	}
+	bert := b.Workload(fleettest.Project + "/bert")
+	if is, was := b.workload().Slices[0].Condition, bert.Slices[0].Condition; is != incident.Gone || was != incident.Stopped {
+		t.Errorf("llama is %s, and bert, which nobody could read, %s", is, was)
+	}
+	b.http.Transport = b.http.Transport.(spoilt).RoundTripper //nolint:forcetypeassert // it was just set
+	b.minutes(1)
+	if is := b.Workload(fleettest.Project + "/bert").Slices[0].Condition; is != incident.Gone {
+		t.Errorf("once it can be read, bert is %s", is)
+	}
 }
 
 // TestAClusterIsReadWithFourLists: however many Jobs it has and whatever they are in.

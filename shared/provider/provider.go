@@ -277,7 +277,7 @@ func (s Slice) HungSince() (since time.Time) {
 
 // Misses reports whether a slice that is not listed is missing: everything was reached, and its zone was read.
 func (l Listing) Misses(zone string) bool {
-	return !l.Partial && (l.Only == nil || slices.Contains(l.Only, zone))
+	return !l.Partial && (l.Only == nil || slices.Contains(l.Only, zone)) && !slices.Contains(l.Without, zone)
 }
 
 // Listing is a reading of a zone, or of a cluster.
@@ -289,6 +289,8 @@ type Listing struct {
 	Partial bool
 	// Only are the scopes that were read, where others of the cluster were not; nil is all of them.
 	Only []string
+	// Without are the scopes that could not be read, though they should be.
+	Without []string
 	// Legacy says that the zone's legacy nodes are among them; otherwise an unlisted legacy node does not count as missing.
 	Legacy bool
 	// Unread is why legacy nodes, or the Jobs of a namespace, are not listed, if they should be.

@@ -363,9 +363,9 @@ func whole(fired func()) func(provider.Provider) provider.Provider {
 	return func(next provider.Provider) provider.Provider {
 		return broken{Provider: next, list: func(ctx context.Context, project, zone string) (provider.Listing, error) {
 			l, err := next.List(ctx, project, zone)
-			if l.Partial {
+			if l.Partial || len(l.Without) > 0 {
 				fired()
-				l.Partial = false
+				l.Partial, l.Without = false, nil
 			}
 			return l, err
 		}}

@@ -105,6 +105,22 @@ func (p *process) end() {
 	}
 }
 
+// pageSends sends what a page of a browser can, and returns the code of the answer.
+func pageSends(t *testing.T, url string) (code int) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "text/plain")
+	r.Header.Set("Origin", "https://evil.example")
+	res, err := http.DefaultClient.Do(r)
+	if err != nil || res.Body.Close() != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode
+}
+
 // TestTheDemoShowsAPreemptionAndEnds runs it in a process of its own, takes a slice from another process, looks, and interrupts it.
 func TestTheDemoShowsAPreemptionAndEnds(t *testing.T) {
 	environment := ownHome(t)
@@ -115,6 +131,9 @@ func TestTheDemoShowsAPreemptionAndEnds(t *testing.T) {
 	p.until("workers 0, 1, 2, 3 were preempted")
 	p.until("RESUMED    llama-8b: step ")
 	p.until("its whole story: pitstop incident llama-8b-")
+	if code := pageSends(t, p.url()+"/v2alpha1/projects/demo/locations/us-west4-a/nodes/llama-8b:stop"); code != http.StatusForbidden {
+		t.Errorf("a page of a browser is answered %d", code)
+	}
 
 	for _, c := range []struct {
 		args []string

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc"
 
 	"pitstop.internal/scripts/sim/clock"
+	"pitstop.internal/scripts/sim/loopback"
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/checkpoint/buckettest"
 	"pitstop.internal/shared/cloudlog/cloudlogtest"
@@ -233,12 +234,12 @@ func (c *Cloud) TransportAs(principal string) http.RoundTripper {
 	})
 }
 
-// Server is a server of the protocols that Google's clients speak.
+// Server is a server of the protocols that Google's clients speak, on loopback.
 func Server(h http.Handler) *http.Server {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true) // gRPC
-	return &http.Server{Handler: h, Protocols: &protocols, ReadHeaderTimeout: 10 * time.Second}
+	return &http.Server{Handler: loopback.Only(h), Protocols: &protocols, ReadHeaderTimeout: 10 * time.Second}
 }
 
 // beat is how often the clock of a served cloud is brought to the present time when nobody calls.

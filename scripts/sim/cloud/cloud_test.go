@@ -5,19 +5,23 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/http"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"cloud.google.com/go/tpu/apiv1/tpupb"
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/api/logging/v2"
 	"google.golang.org/api/option"
 	"google.golang.org/api/storage/v1"
 	tpu "google.golang.org/api/tpu/v2alpha1"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 
 	"pitstop.internal/scripts/sim/cloud"
 	"pitstop.internal/scripts/sim/world"
@@ -159,6 +163,53 @@ func TestTheFunctionsProviderReadsBothSorts(t *testing.T) {
 	}
 }
 
+// TestNoPageReachesTheCloud: what a page of a browser can send, to this machine or by a name of its own, has no effect, and no answer but
+// why. Nor has a call by gRPC under such a name.
+func TestNoPageReachesTheCloud(t *testing.T) {
+	url := served(t, made(t, cloud.Config{Fleet: fleet(t)}))
+	const nodes = "/v2alpha1/projects/demo/locations/" + zone + "/nodes"
+	send := func(method, path, host, origin string) (code int, says string) {
+		t.Helper()
+		body := `{"acceleratorType":"v5litepod-16","runtimeVersion":"v2-alpha-tpuv5-lite"}`
+		if method == http.MethodGet {
+			body = ""
+		}
+		r, err := http.NewRequestWithContext(t.Context(), method, url+path, strings.NewReader(body))
+		must(t, err)
+		r.Header.Set("Content-Type", "text/plain")
+		if r.Host = host; origin != "" {
+			r.Header.Set("Origin", origin)
+		}
+		res, err := http.DefaultClient.Do(r)
+		must(t, err)
+		text, err := io.ReadAll(res.Body)
+		must(t, errors.Join(err, res.Body.Close()))
+		return res.StatusCode, string(text)
+	}
+	for _, c := range []struct{ method, path, host, origin string }{
+		{http.MethodPost, nodes + "?nodeId=mine", "", "https://evil.example"},
+		{http.MethodPost, nodes + "?nodeId=mine", "evil.example:8090", ""},
+		{http.MethodGet, nodes, "evil.example", ""},
+		{http.MethodPost, "/upload/storage/v1/b/ckpt/o?name=mine", "", "null"},
+	} {
+		if code, says := send(c.method, c.path, c.host, c.origin); code != http.StatusForbidden || strings.Count(says, "\n") != 1 {
+			t.Errorf("%+v: answer %d %q", c, code, says)
+		}
+	}
+	if code, says := send(http.MethodGet, nodes, "", ""); code != http.StatusOK || strings.Contains(says, "nodes/mine") {
+		t.Errorf("a page made a node: %d %s", code, says)
+	}
+	for name, want := range map[string]codes.Code{"evil.example": codes.PermissionDenied, "localhost": codes.OK} {
+		conn, err := grpc.NewClient(strings.TrimPrefix(url, "http://"), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority(name))
+		must(t, err)
+		_, err = tpupb.NewTpuClient(conn).ListNodes(t.Context(), &tpupb.ListNodesRequest{Parent: "projects/demo/locations/" + zone})
+		if status.Code(err) != want {
+			t.Errorf("by gRPC as %s: %v", name, err)
+		}
+		must(t, conn.Close())
+	}
+}
+
 // TestSpeedShortensWhatTakesTime: a creation of five minutes takes five seconds at sixty times the speed, by the clock of the machine.
 func TestSpeedShortensWhatTakesTime(t *testing.T) {
 	now := newHand()
@@ -218,7 +269,7 @@ func TestTheEndCutsEveryCall(t *testing.T) {
 	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", l.Addr().String())
 	must(t, err)
 	defer conn.Close() //nolint:errcheck // it only made the call
-	_, err = io.WriteString(conn, "POST /v2/entries:list HTTP/1.1\r\nHost: cloud\r\nExpect: 100-continue\r\nContent-Length: 100\r\n\r\n")
+	_, err = io.WriteString(conn, "POST /v2/entries:list HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 100\r\n\r\n")
 	must(t, err)
 	// The server asks for the body when the handler reads it.
 	const goOn = "HTTP/1.1 100 Continue\r\n\r\n"

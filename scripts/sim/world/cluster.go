@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/scripts/sim/loopback"
 	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 	"pitstop.internal/shared/provider/gke"
@@ -1025,7 +1026,7 @@ func (c *Cluster) reached(wire bool) (url string, through http.RoundTripper, err
 	if err != nil {
 		return "", nil, err
 	}
-	s := &http.Server{Handler: c.Server, ReadHeaderTimeout: time.Minute}
+	s := &http.Server{Handler: loopback.Only(c.Server), ReadHeaderTimeout: time.Minute}
 	go func() { _ = s.Serve(l) }() //nolint:errcheck // it ends when it is closed
 	transport := &http.Transport{}
 	c.world.stores = append(c.world.stores, closer(transport.CloseIdleConnections), s)

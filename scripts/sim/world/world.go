@@ -28,6 +28,7 @@ import (
 	"pitstop.internal/functions/recovery"
 	"pitstop.internal/functions/recreate"
 	"pitstop.internal/scripts/sim/clock"
+	"pitstop.internal/scripts/sim/loopback"
 	"pitstop.internal/shared/checkpoint"
 	"pitstop.internal/shared/checkpoint/buckettest"
 	"pitstop.internal/shared/cloudlog"
@@ -466,7 +467,7 @@ func (w *World) deploy(ctx context.Context) error {
 			if w.Carrier != nil {
 				h = w.Carrier.Serve(f.Entry, adapter, w.delivered)
 			}
-			if err := trigger.Use(f.Entry, h); err != nil {
+			if err := trigger.Use(f.Entry, loopback.Only(h)); err != nil {
 				return fmt.Errorf("scenario: %w", err)
 			}
 		}

@@ -30,12 +30,18 @@ type Client struct {
 	Page int
 
 	orders *orders // keeps the manifests of Jobs and JobSets; nil reads none
+
+	without []string // the namespaces that a reading of all leaves out
+	tally   *tally   // of the reading that a list belongs to; nil is one of its own
 }
 
 // jobSetAPI is the version of JobSet's API that is read.
 const jobSetAPI = "jobset.x-k8s.io/v1alpha2"
 
-// mostBytes bounds an answer. A Pod has a few KiB, and a page at most 500.
+// mostObjects is how many objects a page has at most.
+const mostObjects = 500
+
+// mostBytes bounds an answer. A Pod has a few KiB, so a page has a few MiB. One that is too large is asked for again in halves.
 const mostBytes = 32 << 20
 
 // mostPages bounds a list. The largest cluster has fewer Pods than so many pages hold.
@@ -44,19 +50,65 @@ const mostPages = 1000
 // List reads the Jobs, JobSets, Pods of Jobs and TPU machines of the cluster: four lists, however many objects there are, and the Jobs
 // once more where a Pod runs whose Job is not among them. The Slices are another one, where a TPU7x machine or a Job for one is among them.
 // What a Job waits in is two more, where one of them waits. A cluster without JobSet has no JobSets; where a Job belongs to one
-// all the same, the list fails. Errors are *provider.Error.
+// all the same, the list fails. A namespace that cannot be read is left out, and named. Errors are *provider.Error.
 func (c Client) List(ctx context.Context) (Objects, error) {
-	o, err := c.listIn(ctx)
-	if err == nil {
-		err = c.addMachines(ctx, &o)
+	if c.Namespace != "" {
+		return c.listAll(ctx, c.Namespace)
 	}
+	return c.listAll(ctx)
+}
+
+// listAll reads a cluster: all namespaces, or those that are named.
+func (c Client) listAll(ctx context.Context, namespaces ...string) (o Objects, err error) {
+	all := len(namespaces) == 0
+	if all {
+		namespaces = []string{""}
+	}
+	c.Namespace = ""
+	var read *tally
+	out, err := c.leavingOut(func(c Client) (err error) {
+		read = c.tally
+		o, err = c.listOnce(ctx, namespaces)
+		return err
+	})
 	if err != nil {
 		return Objects{}, err
 	}
-	if o.wait() {
-		c.addWaits(ctx, &o, c.Namespace)
+	o.Unread = append(o.Unread, out...)
+	if !all && len(o.Unread) == len(namespaces) {
+		return Objects{}, reasons(o.Unread)
 	}
+	c.tally = read
+	for _, u := range out {
+		c.without = append(c.without, u.Namespace)
+	}
+	c.addWaits(ctx, &o, slices.DeleteFunc(slices.Clone(namespaces), func(namespace string) bool { return !o.wait(namespace) })...)
 	return o, nil
+}
+
+// listOnce reads these namespaces, and the machines. One that may not be read does not keep it from the others.
+func (c Client) listOnce(ctx context.Context, namespaces []string) (o Objects, err error) {
+	read := 0
+	for _, c.Namespace = range namespaces {
+		if slices.Contains(c.without, c.Namespace) {
+			continue
+		}
+		in, err := c.listIn(ctx)
+		var no *unreadable
+		switch {
+		case err == nil:
+			read++
+			o.Jobs, o.JobSets, o.Pods = append(o.Jobs, in.Jobs...), append(o.JobSets, in.JobSets...), append(o.Pods, in.Pods...)
+		case c.Namespace == "", errors.As(err, &no):
+			return o, err
+		default:
+			o.Unread = append(o.Unread, Unread{c.Namespace, err})
+		}
+	}
+	if read == 0 {
+		return o, nil
+	}
+	return o, c.addMachines(ctx, &o)
 }
 
 // addMachines reads the machines, and the Slices where they say something. A cluster that has none, or shows none, is read without them.
@@ -135,45 +187,69 @@ func (c Client) dropNewer(ctx context.Context, in string, o *Objects) error {
 }
 
 // page is one page of a list.
-type page[T any] struct {
+type page[T listed] struct {
 	kind, next string
 	items      []T
+	tally      tally
 }
 
-// list reads a list page by page. Where the rest of a list has expired, it begins once more. Text is handed the text of each item,
-// which it must not keep.
-func list[T any](ctx context.Context, c Client, path, selector string, text func(item *T, text []byte)) ([]T, error) {
-	var all []T
-	token, again := "", false
+// list reads a list page by page. A page that is too large is asked for again in halves. Where the rest of a list has expired, it begins
+// once more. Text is handed the text of each item, which it must not keep.
+func list[T listed](ctx context.Context, c Client, path, selector string, text func(item *T, text []byte)) ([]T, error) {
+	if c.tally == nil {
+		c.tally = &tally{}
+	}
+	most := cmp.Or(c.Page, mostObjects)
+	all, sum, token, limit, again := []T(nil), *c.tally, "", most, false
 	for range mostPages {
-		q := url.Values{"limit": {strconv.Itoa(cmp.Or(c.Page, 500))}}
-		if selector != "" {
-			q.Set("labelSelector", selector)
-		}
-		if token != "" {
-			q.Set("continue", token)
-		}
 		p := page[T]{}
-		switch code, err := c.get(ctx, path, q, func(body io.Reader) error { return p.read(body, text) }); {
+		code, err := c.get(ctx, path, c.query(selector, token, limit), func(body io.Reader) error { return p.read(body, sum, text) })
+		switch {
 		case code == http.StatusGone && token != "" && !again:
-			all, token, again = nil, "", true
+			all, sum, token, again = nil, *c.tally, "", true
 			continue
+		case errors.Is(err, errLarge) && limit > 1 && len(p.items) <= limit: // otherwise the server does not heed the limit
+			sum.text = sum.text.plus(p.tally.text)
+			limit /= 2
+			continue
+		case errors.Is(err, errLarge):
+			no := &unreadable{p.tally.text.most(), errLarge.Error()}
+			return nil, &provider.Error{Call: "list " + path, Class: incident.Invalid, Message: no.Error(), Cause: no}
 		case err != nil:
 			return nil, err
 		}
 		if !strings.HasSuffix(p.kind, "List") {
 			return nil, &provider.Error{Call: "list " + path, Class: incident.Transient, Message: fmt.Sprintf("the answer is no list: its kind is %.40q", p.kind)}
 		}
-		all = append(all, p.items...)
+		all, sum = append(all, p.items...), sum.plus(p.tally)
 		if token = p.next; token == "" {
+			*c.tally = sum
 			return all, nil
+		}
+		if p.tally.text.all < mostBytes/4 { // what made a page too large is behind
+			limit = min(2*limit, most)
 		}
 	}
 	return nil, &provider.Error{Call: "list " + path, Class: incident.Invalid, Message: fmt.Sprintf("the list has more than %d pages", mostPages)}
 }
 
-// read reads a page from a stream: of the answer no more than one object is in memory.
-func (p *page[T]) read(body io.Reader, text func(item *T, text []byte)) error {
+// query asks for a page of a list.
+func (c Client) query(selector, token string, limit int) url.Values {
+	q := url.Values{"limit": {strconv.Itoa(limit)}}
+	if selector != "" {
+		q.Set("labelSelector", selector)
+	}
+	if token != "" {
+		q.Set("continue", token)
+	}
+	if c.Namespace == "" && len(c.without) > 0 {
+		q.Set("fieldSelector", "metadata.namespace!="+strings.Join(c.without, ",metadata.namespace!="))
+	}
+	return q
+}
+
+// read reads a page from a stream: of the answer no more than one object is in memory. Before is what the lists before it took.
+func (p *page[T]) read(body io.Reader, before tally, text func(item *T, text []byte)) error {
 	d := jsontext.NewDecoder(body)
 	if err := begin(d, jsontext.KindBeginObject); err != nil {
 		return err
@@ -193,7 +269,7 @@ func (p *page[T]) read(body io.Reader, text func(item *T, text []byte)) error {
 			err = json.UnmarshalDecode(d, &meta)
 			p.next = meta.Continue
 		case "items":
-			err = p.readItems(d, text)
+			err = p.readItems(d, before, text)
 		default:
 			err = d.SkipValue()
 		}
@@ -205,7 +281,7 @@ func (p *page[T]) read(body io.Reader, text func(item *T, text []byte)) error {
 	return err //nolint:wrapcheck // likewise
 }
 
-func (p *page[T]) readItems(d *jsontext.Decoder, text func(item *T, text []byte)) error {
+func (p *page[T]) readItems(d *jsontext.Decoder, before tally, text func(item *T, text []byte)) error {
 	if d.PeekKind() == jsontext.KindNull {
 		return d.SkipValue() //nolint:wrapcheck // likewise
 	}
@@ -213,22 +289,21 @@ func (p *page[T]) readItems(d *jsontext.Decoder, text func(item *T, text []byte)
 		return err
 	}
 	for d.PeekKind() != jsontext.KindEndArray {
+		raw, err := d.ReadValue()
+		if err != nil {
+			return err //nolint:wrapcheck // likewise
+		}
 		var item T
-		if text == nil {
-			if err := json.UnmarshalDecode(d, &item); err != nil {
-				return err //nolint:wrapcheck // likewise
-			}
-		} else {
-			raw, err := d.ReadValue()
-			if err != nil {
-				return err //nolint:wrapcheck // likewise
-			}
-			if err := json.Unmarshal(raw, &item); err != nil {
-				return err //nolint:wrapcheck // likewise
-			}
+		if err := json.Unmarshal(raw, &item); err != nil {
+			return undecoded(raw, err)
+		}
+		if text != nil {
 			text(&item, raw)
 		}
 		p.items = append(p.items, item)
+		if err := p.tally.add(before, item.meta().Namespace, len(raw), weight(item)); err != nil {
+			return err
+		}
 	}
 	_, err := d.ReadToken()
 	return err //nolint:wrapcheck // likewise
@@ -287,7 +362,7 @@ func (c Client) get(ctx context.Context, path string, q url.Values, read func(bo
 	if res.StatusCode == http.StatusOK {
 		switch err := read(body); {
 		case body.N <= 0:
-			return res.StatusCode, fail(incident.Invalid, fmt.Sprintf("the answer has more than %d MiB", mostBytes>>20), nil)
+			return res.StatusCode, fail(incident.Invalid, errLarge.Error(), errLarge)
 		case err != nil:
 			return res.StatusCode, fail(incident.Transient, "the answer cannot be read: "+err.Error(), err)
 		}

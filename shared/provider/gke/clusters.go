@@ -3,7 +3,6 @@ package gke
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -92,15 +91,15 @@ func (c *Clusters) list(ctx context.Context, w *watched, zone string) (l provide
 		return l, err
 	}
 	now := c.now()
-	o, unread, err := client.listAll(ctx, w.Namespaces)
-	if failed := cmp.Or(err, unread); failed != nil {
+	o, err := client.listAll(ctx, w.Namespaces...)
+	if err != nil || len(o.Unread) > 0 {
 		w.forget(client)
 	}
 	if err != nil {
 		return l, err
 	}
 	w.orders.listed()
-	l.Partial, l.Unread, l.Unexplained = unread != nil, unread, o.Unexplained
+	l.Without, l.Unread, l.Unexplained = scopesOf(o.Unread, zone), reasons(o.Unread), o.Unexplained
 	for _, namespace := range w.Namespaces {
 		l.Only = append(l.Only, zone+"/"+namespace)
 	}
@@ -121,34 +120,6 @@ func (c *Clusters) list(ctx context.Context, w *watched, zone string) (l provide
 		l.Slices = append(l.Slices, s)
 	}
 	return l, nil
-}
-
-// listAll reads a cluster: all namespaces, or those that are named. Unread is why some of these are not among the objects.
-func (c Client) listAll(ctx context.Context, namespaces []string) (o Objects, unread, err error) {
-	if len(namespaces) == 0 {
-		o, err = c.List(ctx)
-		return o, nil, err
-	}
-	var faults []error
-	var waiting []string
-	for _, c.Namespace = range namespaces {
-		in, err := c.listIn(ctx)
-		if err != nil {
-			faults = append(faults, err)
-			continue
-		}
-		if in.wait() {
-			waiting = append(waiting, c.Namespace)
-		}
-		o.Jobs, o.JobSets, o.Pods = append(o.Jobs, in.Jobs...), append(o.JobSets, in.JobSets...), append(o.Pods, in.Pods...)
-	}
-	if len(faults) == len(namespaces) {
-		return o, nil, errors.Join(faults...)
-	}
-	if err = c.addMachines(ctx, &o); err == nil {
-		c.addWaits(ctx, &o, waiting...)
-	}
-	return o, errors.Join(faults...), err
 }
 
 // clientOf opens the client of a cluster, if it is not open.
@@ -188,7 +159,7 @@ func (c *Clusters) Read(ctx context.Context, r provider.Ref) (provider.Slice, er
 	}
 	what := "read Job " + r.Name + " in " + r.Zone
 	switch {
-	case l.Unread != nil:
+	case slices.Contains(l.Without, r.Zone):
 		return provider.Slice{}, &provider.Error{Call: what, Class: provider.Failure(l.Unread).Class, Message: l.Unread.Error(), Cause: l.Unread}
 	case l.Partial:
 		return provider.Slice{}, &provider.Error{Call: what, Class: incident.Invalid, Message: "CLUSTERS does not name the cluster " + provider.Listed(r.Zone) + " of " + r.Project}

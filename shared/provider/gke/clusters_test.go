@@ -73,7 +73,7 @@ func TestAClusterOfNamespaces(t *testing.T) {
 		t.Errorf("%+v, %v", l, err)
 	}
 	c.Inject(gketest.Fault{Verb: "list", Resource: "pods", Code: http.StatusForbidden, Message: "pods is forbidden in teams"})
-	if l, err := p.List(t.Context(), project, "us-east5/research"); err != nil || !l.Partial || l.Unread == nil || !strings.Contains(l.Unread.Error(), "forbidden") {
+	if l, err := p.List(t.Context(), project, "us-east5/research"); err != nil || l.Unread == nil || !strings.Contains(l.Unread.Error(), "forbidden") || l.Misses("us-east5/research/default") || !l.Misses("us-east5/research/teams") {
 		t.Errorf("%+v, %v", l, err)
 	}
 	if _, err := p.List(t.Context(), project, "us-east5/research"); err != nil || *opened != 2 {

@@ -37,10 +37,11 @@ func (c *Clusters) Leftovers(ctx context.Context, project, zone string) (all []p
 	client := *shared // other calls use it at the same time
 	if len(w.Namespaces) == 0 {
 		client.Namespace = ""
-		return client.leftovers(ctx, zone)
+		return client.leftoversOfAll(ctx, zone)
 	}
 	var faults []error
 	for _, client.Namespace = range w.Namespaces {
+		client.tally = &tally{}
 		found, part, err := client.leftoversIn(ctx, zone)
 		if all = append(all, found...); err != nil {
 			unread, faults = append(unread, part), append(faults, err)
@@ -51,6 +52,19 @@ func (c *Clusters) Leftovers(ctx context.Context, project, zone string) (all []p
 
 func (c Client) workloads(ctx context.Context) ([]Workload, error) {
 	return listFirst[Workload](ctx, c, workloadAPIs, "workloads")
+}
+
+// leftoversOfAll are those of a whole cluster. Where a namespace cannot be read, it is not known which node pools are in use.
+func (c Client) leftoversOfAll(ctx context.Context, cluster string) (all []provider.Leftover, unread []string, err error) {
+	out, err := c.leavingOut(func(c Client) (err error) {
+		all, unread, err = c.leftovers(ctx, cluster)
+		return err
+	})
+	if len(out) > 0 && (err == nil || len(unread) > 0) {
+		all = slices.DeleteFunc(all, func(l provider.Leftover) bool { return l.Kind == provider.NodePool })
+		unread = slices.Concat(unread, scopesOf(out, cluster), []string{provider.Part(cluster, provider.NodePool)})
+	}
+	return all, unread, errors.Join(err, reasons(out))
 }
 
 // leftovers are those of a whole cluster. Unread are the ProvisioningRequests of the namespaces in which some may be left over.

@@ -394,6 +394,8 @@ type Objects struct {
 	Workloads []Workload
 	// Unexplained is why they could not be listed, if they should be.
 	Unexplained error
+	// Unread are the namespaces of which nothing is among the objects, though it should be.
+	Unread []Unread
 }
 
 const tpuResource = "google.com/tpu"

@@ -44,8 +44,8 @@ type orders struct {
 type keptOrder struct {
 	*order
 
-	version string
-	turn    int
+	namespace, version string
+	turn               int
 }
 
 // of is the order in the text of an object; nil for one that cannot be read as a manifest.
@@ -64,7 +64,7 @@ func (k *orders) of(kind string, m Meta, text []byte) *order {
 		if known != nil && known.name == o.name && known.sum == o.sum {
 			o = known.order // only its status has changed
 		}
-		known = &keptOrder{order: o, version: m.Version}
+		known = &keptOrder{order: o, namespace: m.Namespace, version: m.Version}
 		if k.kept == nil {
 			k.kept = map[string]*keptOrder{}
 		}
@@ -80,6 +80,16 @@ func (k *orders) listed() {
 	defer k.mu.Unlock()
 	maps.DeleteFunc(k.kept, func(_ string, o *keptOrder) bool { return o.turn != k.turn })
 	k.turn++
+}
+
+// forget forgets what is kept of a namespace.
+func (k *orders) forget(namespace string) {
+	if k == nil {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	maps.DeleteFunc(k.kept, func(_ string, o *keptOrder) bool { return o.namespace == namespace })
 }
 
 // What the API server, its controllers and the tools that apply manifests add to an object. The annotations repeat the manifest with its

@@ -158,8 +158,8 @@ func FuzzPage(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		var plain, texts page[Job]
 		var all []string
-		err := plain.read(strings.NewReader(text), nil)
-		again := texts.read(strings.NewReader(text), func(j *Job, text []byte) { all = append(all, j.Name+string(text)) })
+		err := plain.read(strings.NewReader(text), tally{}, nil)
+		again := texts.read(strings.NewReader(text), tally{}, func(j *Job, text []byte) { all = append(all, j.Name+string(text)) })
 		if (err == nil) != (again == nil) || err == nil && (len(plain.items) != len(texts.items) || len(all) != len(plain.items) || plain.next != texts.next) {
 			t.Errorf("read as %v, %v; with texts as %v, %v", plain, err, texts, again)
 		}

@@ -77,29 +77,31 @@ func (c Client) addWaits(ctx context.Context, o *Objects, namespaces ...string) 
 	ctx, cancel := context.WithDeadline(ctx, by)
 	defer cancel()
 	for _, c.Namespace = range namespaces {
-		var in Objects
-		c.listWaits(ctx, &in)
-		o.Requests, o.Workloads = append(o.Requests, in.Requests...), append(o.Workloads, in.Workloads...)
-		o.Unexplained = errors.Join(o.Unexplained, in.Unexplained)
+		requests, noRequests := waitsOf[ProvisioningRequest](ctx, c, requestAPIs, "provisioningrequests")
+		workloads, noWorkloads := waitsOf[Workload](ctx, c, workloadAPIs, "workloads")
+		o.Requests, o.Workloads = append(o.Requests, requests...), append(o.Workloads, workloads...)
+		o.Unexplained = errors.Join(o.Unexplained, noRequests, noWorkloads)
 	}
 }
 
 // waitsTimeout bounds the reading of what Jobs wait in. Kueue converts its objects by a webhook, which may hang.
 const waitsTimeout = 3 * time.Second
 
-func (c Client) listWaits(ctx context.Context, o *Objects) {
-	var noRequests, noWorkloads error
-	o.Requests, noRequests = listFirst[ProvisioningRequest](ctx, c, requestAPIs, "provisioningrequests")
-	o.Workloads, noWorkloads = c.workloads(ctx)
-	o.Unexplained = errors.Join(noRequests, noWorkloads)
+// waitsOf lists one kind of what Jobs wait in, without the namespaces in which it cannot be read.
+func waitsOf[T listed](ctx context.Context, c Client, apis []string, plural string) (all []T, err error) {
+	out, err := c.leavingOut(func(c Client) (err error) {
+		all, err = listFirst[T](ctx, c, apis, plural)
+		return err
+	})
+	return all, errors.Join(err, reasons(out))
 }
 
-// wait reports whether a Job or JobSet for TPUs is suspended, or has a Pod without a machine.
-func (o Objects) wait() bool {
-	trains := func(s JobSpec) bool { return s.Template.Spec.trains() }
-	return slices.ContainsFunc(o.Jobs, func(j Job) bool { return j.Spec.Suspend && trains(j.Spec) }) ||
-		slices.ContainsFunc(o.JobSets, func(s JobSet) bool { return s.Spec.Suspend }) ||
-		slices.ContainsFunc(o.Pods, func(p Pod) bool { return p.Spec.NodeName == "" && !p.ended() && p.Spec.trains() })
+// wait reports whether a Job or JobSet for TPUs is suspended in a namespace, or has a Pod without a machine; an empty one is any.
+func (o Objects) wait(namespace string) bool {
+	in := func(m Meta) bool { return namespace == "" || m.Namespace == namespace }
+	return slices.ContainsFunc(o.Jobs, func(j Job) bool { return in(j.Meta) && j.Spec.Suspend && j.Spec.Template.Spec.trains() }) ||
+		slices.ContainsFunc(o.JobSets, func(s JobSet) bool { return in(s.Meta) && s.Spec.Suspend }) ||
+		slices.ContainsFunc(o.Pods, func(p Pod) bool { return in(p.Meta) && p.Spec.NodeName == "" && !p.ended() && p.Spec.trains() })
 }
 
 // path is that of a list in the client's namespace, or in all.
@@ -115,7 +117,7 @@ func (c Client) path(api, plural string) string {
 }
 
 // listFirst lists by the first version of an API that the cluster has.
-func listFirst[T any](ctx context.Context, c Client, apis []string, plural string) (all []T, err error) {
+func listFirst[T listed](ctx context.Context, c Client, apis []string, plural string) (all []T, err error) {
 	for _, api := range apis {
 		all, err = list[T](ctx, c, c.path(api, plural), "", nil)
 		var no *provider.Error

@@ -222,7 +222,7 @@ func (c *Clusters) createdBy(ctx context.Context, t target) (requestID string, e
 	p := page[struct {
 		Meta `json:"metadata"`
 	}]{}
-	if _, err = client.get(ctx, t.path(), url.Values{"fieldSelector": {"metadata.name=" + t.name}}, func(body io.Reader) error { return p.read(body, nil) }); err != nil {
+	if _, err = client.get(ctx, t.path(), url.Values{"fieldSelector": {"metadata.name=" + t.name}}, func(body io.Reader) error { return p.read(body, tally{}, nil) }); err != nil {
 		return "", err
 	}
 	for _, o := range p.items {

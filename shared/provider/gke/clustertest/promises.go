@@ -291,6 +291,22 @@ func lists() map[string]func(scene) {
 				s.t.Errorf("%q, want %q", got, want)
 			}
 		},
+		"list: one of all namespaces leaves some out": func(s scene) {
+			s.do(http.MethodPost, s.jobs(), s.job("a", 1, nil))
+			s.do(http.MethodPost, s.jobSets(), s.jobSet("b", 1, nil, nil))
+			s.do(http.MethodPost, "/api/v1/namespaces/"+s.ns+"/podtemplates", object{"apiVersion": "v1", "kind": "PodTemplate", "metadata": object{"name": "a"}, "template": s.template()})
+			s.until("the Job has a Pod", func() bool { return len(s.podsOf("a")) == 1 })
+			for _, path := range []string{"/apis/batch/v1/jobs", "/apis/jobset.x-k8s.io/v1alpha2/jobsets", "/api/v1/pods", "/api/v1/podtemplates"} {
+				has := func(without ...string) bool {
+					return slices.ContainsFunc(list(s.read(path+"?fieldSelector="+url.QueryEscape("metadata.namespace!="+strings.Join(without, ",metadata.namespace!="))), "items"), func(o any) bool {
+						return text(o, "metadata", "namespace") == s.ns
+					})
+				}
+				if has(s.ns) || has("nobody", s.ns) || !has("nobody", "nothing") {
+					s.t.Errorf("%s: alone %t, as one of two %t, two others %t", path, has(s.ns), has("nobody", s.ns), has("nobody", "nothing"))
+				}
+			}
+		},
 		"list: only items of custom resources name their kind": func(s scene) {
 			s.service("a", nil)
 			s.do(http.MethodPost, s.jobSets(), s.jobSet("a", 1, nil, nil))
