@@ -51,7 +51,7 @@ func (l *logEntry) message(e *Entry, f *faults) (inner []byte) {
 	} else if l.Attributes == nil {
 		var several bool
 		if raw, several = wrapped(l.raw); several {
-			e.PubSub, e.Ignored = true, "several Pub/Sub messages at once: give them as an array"
+			e.Ignored = "several Pub/Sub messages at once: give them as an array"
 		}
 		if raw == nil {
 			return nil
@@ -72,7 +72,6 @@ func (l *logEntry) message(e *Entry, f *faults) (inner []byte) {
 	case known && peek(body, &sent) && sent.LogName != "":
 		return body
 	case known && len(a.SinkTime) > 0:
-		e.PubSub = true
 		e.Ignored = "a Pub/Sub message of a log sink whose data has no logName"
 		if text(m.Data) == "" && m.Data.Kind() != '{' {
 			e.Ignored = "a Pub/Sub message of a log sink without data"

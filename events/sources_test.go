@@ -181,7 +181,7 @@ func TestMessagesAsOthersWriteThem(t *testing.T) {
 		}
 	}
 	e, err := events.Read([]byte(`{"receivedMessages":[{"message":` + message + `},{"message":` + message + `}]}`))
-	if err != nil || !e.PubSub || !strings.Contains(e.Ignored, "several Pub/Sub messages") {
+	if err != nil || e.Kind != events.KindForeign || !strings.Contains(e.Ignored, "several Pub/Sub messages") {
 		t.Errorf("several messages: %+v, %v", e, err)
 	}
 	for _, empty := range []string{`{"receivedMessages":[]}`, `{"receivedMessages":[{}]}`, `{"receivedMessages":[3]}`, `{"specversion":"1.0","data":{"message":"x"}}`, `{"data":{}}`} {
@@ -209,7 +209,7 @@ func TestAMessageOfALogSinkSaysWhatItLacks(t *testing.T) {
 			"a CloudEvent": `{"specversion":"1.0","id":"7","data":` + push + `}`,
 			"a pull":       `{"receivedMessages":[{"ackId":"a","message":` + message + `}]}`,
 		} {
-			if e, err := events.Read([]byte(raw)); err != nil || !e.PubSub || e.Ignored != c.ignored {
+			if e, err := events.Read([]byte(raw)); err != nil || e.PubSub || e.Kind != events.KindForeign || e.Ignored != c.ignored {
 				t.Errorf("%s %s: ignored because %q (%v), want %q", form, raw, e.Ignored, err, c.ignored)
 			}
 		}

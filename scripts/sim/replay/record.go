@@ -73,6 +73,29 @@ type Item struct {
 	Err error
 }
 
+// Reading is a record and what it says, or why that is not known.
+type Reading struct {
+	Record
+	Entry events.Entry
+	Err   error
+}
+
+// Read understands an item. What is neither a log entry nor a message beside them is an error, with its place.
+func (it Item) Read() Reading {
+	r := Reading{Record: it.Record, Err: it.Err}
+	if r.Err != nil {
+		return r
+	}
+	switch r.Entry, r.Err = events.Read(r.Raw); {
+	case r.Err == nil && r.Entry.Kind == events.KindForeign && !r.Entry.PubSub:
+		r.Err = errors.New(r.Entry.Ignored)
+		fallthrough
+	case r.Err != nil:
+		r.Err = fmt.Errorf("%s: %w", r.Where(), r.Err)
+	}
+	return r
+}
+
 // Batch is a run of items. The records lie in the batch's memory: they are valid until it is filled again.
 type Batch struct {
 	Items []Item
@@ -595,8 +618,10 @@ func (s *Splitter) end() {
 	}
 	s.endStray(nil)
 	switch {
-	case !errors.Is(s.err, io.EOF):
+	case !errors.Is(s.err, io.EOF) && s.index == 0:
 		s.fault(Record{Line: s.line}, Unusable(s.err))
+	case !errors.Is(s.err, io.EOF):
+		s.fault(Record{Line: s.line}, fmt.Errorf("the rest cannot be read: %w", s.err))
 	case s.depth > 0:
 		s.broken("it is truncated")
 	case s.index == 0 && s.faults == 0 && !s.answered:
