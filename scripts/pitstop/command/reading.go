@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -154,26 +153,6 @@ var describedYAML = regexp.MustCompile(`(?m)^name: ['"]?projects/[^/\s]+/locatio
 
 // yamlBegins matches the first line of YAML.
 var yamlBegins = regexp.MustCompile(`^(---|[A-Za-z]+:)(\s|$)`)
-
-// asJSON hands on a file as it is, except that descriptions of TPUs in YAML, as gcloud writes them, become JSON. Each stays on the
-// line on which it begins. It waits for no more of the file than its first line.
-func asJSON(r io.Reader) io.Reader {
-	const longest = 4 << 10
-	b := bufio.NewReaderSize(r, longest)
-	for at := 1; at <= longest; at++ {
-		head, err := b.Peek(at)
-		switch text := bytes.TrimLeft(head, " \t\r\n"); {
-		case len(text) > 0 && (text[0] == '{' || text[0] == '['):
-			return b
-		case err == nil && (len(text) == 0 || text[len(text)-1] != '\n'):
-		case yamlBegins.Match(text):
-			return &converted{from: b}
-		default:
-			return b
-		}
-	}
-	return b
-}
 
 // converted is a file that may be YAML. It is read when it is read first: descriptions whole, up to the size of the largest log entry.
 type converted struct {

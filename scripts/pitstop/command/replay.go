@@ -242,9 +242,11 @@ func (r *replaying) play(ctx context.Context, one play, i, plays int) error {
 	}
 	r.total.add(story)
 	r.summary.add(story)
-	for _, f := range story.Faults {
-		tell(r.errOut, "pitstop: "+f)
+	f := faulty{errOut: r.errOut}
+	for _, text := range story.Faults {
+		f.tell(errors.New(text))
 	}
+	f.end()
 	return nil
 }
 

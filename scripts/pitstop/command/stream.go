@@ -143,7 +143,7 @@ func readAll(items []replay.Item, _ int, r *readings) {
 // split opens a file and returns what fills a batch from it, and what closes it.
 func split(name string, in io.Reader, bar *progress) (next func(*replay.Batch) bool, end func()) {
 	if name == "-" {
-		return replay.NewSplitter(asJSON(bar.reader(in)), "standard input").Next, func() {}
+		return replay.NewSplitter(decoded(bar.reader(in)), "standard input").Next, func() {}
 	}
 	f, err := open(name)
 	if err != nil {
@@ -154,7 +154,7 @@ func split(name string, in io.Reader, bar *progress) (next func(*replay.Batch) b
 			return told
 		}, func() {}
 	}
-	return replay.NewSplitter(asJSON(bar.reader(f)), name).Next, func() { _ = f.Close() } //nolint:errcheck // it was only read
+	return replay.NewSplitter(decoded(bar.reader(f)), name).Next, func() { _ = f.Close() } //nolint:errcheck // it was only read
 }
 
 func open(name string) (*os.File, error) {

@@ -115,7 +115,7 @@ const (
 //
 // A faulty entry is reported with its place, and reading goes on: from the next value of the array, else from the next entry that
 // begins a line. Lines in a row that hold no entry are one fault. An array without an entry is the answer of a log that has none,
-// and no fault. A file that begins as YAML is one fault, and the rest of it is not read.
+// and no fault. A file that begins as YAML or CSV is one fault, and the rest of it is not read.
 //
 // It finds where objects begin and end, and knows only as much JSON as that needs. The reader of an object checks the rest.
 type Splitter struct {
@@ -375,18 +375,35 @@ func (s *Splitter) endSkip() {
 	case s.told == s.line:
 	case s.strayLine > 0:
 		s.strayMore++
-	case s.index == 0 && s.faults == 0 && yamlStart.MatchString(text):
+	case s.index == 0 && s.faults == 0 && otherFormat(text) != "":
 		s.foreign = true
-		s.fault(Record{Line: s.line}, Unusable(fmt.Errorf("%.40q is YAML: read the log again with gcloud logging read --format=json", text)))
+		s.fault(Record{Line: s.line}, Unusable(fmt.Errorf("%.40q is %s: read the log again with gcloud logging read --format=json", text, otherFormat(text))))
 	default:
 		s.stray, s.strayLine, s.strayMore = text, s.line, 0
 	}
 }
 
-// yamlStart is how a file begins that gcloud logging read wrote without --format=json: with a document or a field of an entry.
+// The fields of an entry, and the columns of a table of entries, with which a file of another format begins: gcloud logging read wrote a
+// document or a field of an entry without --format=json, and the pages of Google's console write tables.
 // https://cloud.google.com/logging/docs/reference/v2/rest/v2/LogEntry
-var yamlStart = regexp.MustCompile("^(---|(- )?(apphub|errorGroups|httpRequest|insertId|jsonPayload|labels|logName|metadata|operation|protoPayload|" +
-	"receiveTimestamp|resource|severity|sourceLocation|spanId|split|textPayload|timestamp|trace|traceSampled):( |$))")
+const fieldNames = "apphub|errorGroups|httpRequest|insertId|jsonPayload|labels|logName|metadata|operation|protoPayload|" +
+	"receiveTimestamp|resource|severity|sourceLocation|spanId|split|textPayload|timestamp|trace|traceSampled"
+
+var (
+	yamlStart = regexp.MustCompile("^(---|(- )?(" + fieldNames + "):( |$))")
+	csvStart  = regexp.MustCompile(`^"?(` + fieldNames + `|[a-z]+(_[a-z]+)+)"?(\.[\w.]+)?,`)
+)
+
+// otherFormat names the format of a file that begins with this line; empty is none that is known.
+func otherFormat(line string) string {
+	switch {
+	case yamlStart.MatchString(line):
+		return "YAML"
+	case csvStart.MatchString(line):
+		return "CSV"
+	}
+	return ""
+}
 
 // endStray reports the lines before this one that hold no entry. It takes what to make of their error; nil leaves it as it is.
 func (s *Splitter) endStray(as func(error) error) {
