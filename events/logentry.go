@@ -278,11 +278,14 @@ func (l *logEntry) time(f *faults) time.Time {
 	return f.parse("timestamp", l.Timestamp)
 }
 
+// ParseTime reads a time as RFC 3339 has it: its letters may be small ones, as some exporters write them.
+func ParseTime(s string) (time.Time, error) { return time.Parse(time.RFC3339Nano, strings.ToUpper(s)) }
+
 func (f *faults) parse(name, value string) time.Time {
 	if value == "" {
 		return time.Time{}
 	}
-	t, err := time.Parse(time.RFC3339Nano, value)
+	t, err := ParseTime(value)
 	if err != nil {
 		*f = append(*f, fmt.Errorf("%s %.40q is not a time", name, value))
 	}
