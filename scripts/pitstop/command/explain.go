@@ -139,7 +139,7 @@ func explain(ctx context.Context, files []string, in io.Reader, out, errOut io.W
 		x.err.Reset()
 		x.failed, x.unusable, x.count = false, false, census{}
 		for i, it := range items {
-			x.add(first+i+1, it, chosen, asJSON, columns)
+			x.add(first+i+1, it, p, chosen, asJSON, columns)
 		}
 	})
 	bar := newProgress(files, out, errOut)
@@ -230,8 +230,8 @@ func (t *census) String() string {
 }
 
 // add explains the item that is the nth of all.
-func (x *explanations) add(n int, it replay.Item, p policy.Policy, asJSON bool, columns int) {
-	e, err := explainEntry(n, it.Read(), p)
+func (x *explanations) add(n int, it replay.Item, c chosenPolicy, p policy.Policy, asJSON bool, columns int) {
+	e, err := explainEntry(n, it.Read(), c, p)
 	if err != nil {
 		x.failed = true
 		x.unusable = x.unusable || errors.Is(err, replay.ErrUnusable)
@@ -249,15 +249,15 @@ func (x *explanations) add(n int, it replay.Item, p policy.Policy, asJSON bool, 
 	x.out.WriteByte('\n')
 }
 
-// explainEntry says what an entry means, or the description of a TPU, which is no entry.
-func explainEntry(n int, r replay.Reading, p policy.Policy) (explained, error) {
+// explainEntry says what an entry means under the policy p, or the description of a TPU, which is no entry, under the policy of the TPU.
+func explainEntry(n int, r replay.Reading, c chosenPolicy, p policy.Policy) (explained, error) {
 	e := r.Entry
 	if r.Err != nil && r.Raw != nil {
 		if s, is, err := cloudtpu.Described(r.Raw); is {
 			if err != nil {
 				return explained{Index: n}, fmt.Errorf("%s: %w", r.Where(), err)
 			}
-			return explainReading(n, s, p), nil
+			return explainReading(n, s, c.of(s.Labels[events.LabelPolicy])), nil
 		}
 	}
 	if f := cloudtpu.Audited(e.Call); f != nil {
@@ -514,7 +514,9 @@ func explainLine(out, errOut *bytes.Buffer, r replay.Record, x explained, column
 	}
 	if !x.Ignored || events.Kind(x.Kind).Known() {
 		row("kind", x.Kind+" ("+x.Rank+")")
-		row("subject", x.Subject)
+		if x.Subject != "" {
+			row("subject", x.Subject)
+		}
 	}
 	if !x.Ignored {
 		row("leads to", withCode(x.LeadsTo, string(x.Code)))

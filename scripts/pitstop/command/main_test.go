@@ -93,7 +93,7 @@ func TestExplainSaysItInPlainWords(t *testing.T) {
 	if code != exitDone || errOut != "" {
 		t.Errorf("exit code %d, stderr %q", code, errOut)
 	}
-	for _, want := range []string{"worker 2 was preempted", "loss (audit_log)", "nothing is done (the switch recreate is no, limited by the missing label pitstop-policy)"} {
+	for _, want := range []string{"worker 2 was preempted", "loss (audit_log)", "nothing is done (the switch recreate is no, limited by preset watch)"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not said in\n%s", want, out)
 		}
