@@ -182,11 +182,13 @@ func readOne(raw []byte) (e Entry, inner []byte, err error) {
 	}
 	l.raw = raw
 	var f faults
-	if id := l.logID(); (id == "" || id == systemLog || id == activityLog) && l.ProtoPayload.MethodName+l.ProtoPayload.ServiceName == "" {
+	switch l.logID() {
+	case "":
 		if form := otherForm(raw); form != nil {
 			return Entry{}, nil, form
 		}
-		f.check(id == "", "it is of an audit log, and its protoPayload names neither a service nor a method")
+	case systemLog, activityLog:
+		f.check(l.ProtoPayload.MethodName+l.ProtoPayload.ServiceName != "", "it is of an audit log, and its protoPayload names neither a service nor a method")
 	}
 	e = Entry{ID: l.InsertID, Time: l.time(&f), Received: f.parse("receiveTimestamp", l.ReceiveTimestamp)}
 	if e.ID == "" {
@@ -194,6 +196,9 @@ func readOne(raw []byte) (e Entry, inner []byte, err error) {
 	}
 	inner = l.classify(&e, &f)
 	if err := f.err(); err != nil {
+		if form := otherForm(raw); form != nil {
+			return Entry{}, nil, form
+		}
 		return Entry{}, nil, fmt.Errorf("log entry %s: %w", shownOf(e.ID), err)
 	}
 	return e, inner, nil

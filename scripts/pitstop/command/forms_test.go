@@ -94,6 +94,10 @@ func TestOtherFormsOfAnEntryAreRefusedByName(t *testing.T) {
 			"it is a row of a BigQuery export" + again, exitFailed,
 		},
 		"without the log": {`{"protopayload_auditlog":` + audit + `,"timestamp":"` + at + `"}`, "it is a row of a BigQuery export" + again, exitFailed},
+		"of another log": {
+			`{"logName":"projects/mine/logs/pitstop-crew","protopayload_auditlog":null,"jsonPayload":{"attempt":"1"},"timestamp":"2026-11-12 02:14:06 UTC"}`,
+			"it is a row of a BigQuery export" + again, exitFailed,
+		},
 		"rows of Log Analytics": {
 			`[{"log_name":"` + logName + `","log_id":"cloudaudit.googleapis.com/system_event","proto_payload":{"audit_log":{"method_name":"compute.instances.preempted"}},"timestamp":"` + at + `"}]`,
 			"it is a row of Log Analytics" + again, exitFailed,
