@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,6 +41,7 @@ const (
 	ClusterFailed      ClusterEvent = "job_failed"
 	ClusterCompleted   ClusterEvent = "job_completed"
 	ClusterEvicted     ClusterEvent = "workload_evicted"
+	ClusterRefused     ClusterEvent = "pod_refused"
 )
 
 var clusterText = map[ClusterEvent]string{
@@ -58,6 +60,7 @@ var clusterText = map[ClusterEvent]string{
 	ClusterFailed:      " has failed: ",
 	ClusterCompleted:   " is complete",
 	ClusterEvicted:     ": Kueue evicts a workload: ",
+	ClusterRefused:     " refused a Pod",
 }
 
 func (c Cluster) describe(who string) string {
@@ -106,6 +109,9 @@ func (l *logEntry) kubernetes(e *Entry) {
 			Name      string `json:"name"`
 			Namespace string `json:"namespace"`
 		} `json:"involvedObject"`
+		Source struct {
+			Host string `json:"host"`
+		} `json:"source"`
 	}
 	if len(l.JSONPayload) == 0 || !peek(l.JSONPayload, &p) {
 		e.Ignored = "an event of Kubernetes in a shape that Pitstop does not read"
@@ -120,10 +126,15 @@ func (l *logEntry) kubernetes(e *Entry) {
 	if p.Object.Kind == "Node" && e.Subject.Worker == "" {
 		e.Subject.Worker = p.Object.Name
 	}
-	if c.Event != ClusterFailed && c.Event != ClusterCompleted {
+	switch c.Event {
+	case ClusterFailed, ClusterCompleted:
+		e.Ignored = onlyJob
+	case ClusterRefused:
+		e.Ignored, e.Subject.Worker = onlyJob, cmp.Or(e.Subject.Worker, p.Source.Host)
+		return
+	default:
 		return
 	}
-	e.Ignored = onlyJob
 	if s := e.Subject; s.Zone != "" && s.Cluster != "" && p.Object.Namespace != "" && !strings.Contains(s.Zone+s.Cluster+p.Object.Namespace, "/") {
 		e.Subject = Subject{Project: s.Project, Zone: scope(s.Zone, s.Cluster, p.Object.Namespace)}
 		if p.Object.Kind == "Job" {
@@ -147,6 +158,9 @@ var (
 // evictedReason begins the reason with which Kueue says that it takes a workload's machines.
 const evictedReason = "EvictedDueTo"
 
+// refusedReason is the reason with which a machine says that it refused a Pod, as one without healthy chips does. The Pod has it, too.
+const refusedReason = "UnexpectedAdmissionError"
+
 func kubernetesEvent(reason, message, object string) Cluster {
 	switch reason {
 	case "NodeNotReady", "NodeStatusUnknown":
@@ -156,6 +170,8 @@ func kubernetesEvent(reason, message, object string) Cluster {
 		return Cluster{}
 	case "TerminationEvent", "MaintenanceEvent", "PreemptionEvent":
 		return Cluster{Event: ClusterEvent(reason)}
+	case refusedReason:
+		return Cluster{Event: ClusterRefused}
 	case "ScaleDown":
 		if object == "Node" {
 			return Cluster{Event: ClusterRemoved, State: "autoscaler"}

@@ -172,6 +172,9 @@ func Read(raw []byte) (Entry, error) {
 func readOne(raw []byte) (e Entry, inner []byte, err error) {
 	var l logEntry
 	if err := json.Unmarshal(raw, &l, lenient); err != nil {
+		if form := otherForm(raw); form != nil {
+			return Entry{}, nil, form
+		}
 		if e, ok := elsewhere(raw); ok {
 			return e, nil, nil
 		}
@@ -179,15 +182,47 @@ func readOne(raw []byte) (e Entry, inner []byte, err error) {
 	}
 	l.raw = raw
 	var f faults
+	switch l.logID() {
+	case "":
+		if form := otherForm(raw); form != nil {
+			return Entry{}, nil, form
+		}
+	case systemLog, activityLog:
+		f.check(l.ProtoPayload.MethodName+l.ProtoPayload.ServiceName != "", "it is of an audit log, and its protoPayload names neither a service nor a method")
+	}
 	e = Entry{ID: l.InsertID, Time: l.time(&f), Received: f.parse("receiveTimestamp", l.ReceiveTimestamp)}
 	if e.ID == "" {
 		e.ID = l.Operation.ID
 	}
 	inner = l.classify(&e, &f)
 	if err := f.err(); err != nil {
+		if form := otherForm(raw); form != nil {
+			return Entry{}, nil, form
+		}
 		return Entry{}, nil, fmt.Errorf("log entry %s: %w", shownOf(e.ID), err)
 	}
 	return e, inner, nil
+}
+
+// otherForm names the form of an entry that another product of Google wrote, with the way to the form that is read; nil is none.
+func otherForm(raw []byte) error {
+	var row struct {
+		BigQuery jsontext.Value `json:"protopayload_auditlog"`
+		LogName  jsontext.Value `json:"log_name"`
+		Proto    jsontext.Value `json:"proto_payload"`
+	}
+	what := ""
+	switch {
+	case !peek(raw, &row):
+	case len(row.BigQuery) > 0:
+		what = "a row of a BigQuery export"
+	case len(row.LogName)+len(row.Proto) > 0:
+		what = "a row of Log Analytics"
+	}
+	if what == "" {
+		return nil
+	}
+	return fmt.Errorf("log entry: it is %s; read the log itself with gcloud logging read --format=json", what)
 }
 
 // elsewhere reads an entry that does not fit because it comes from another service with its own shape.
@@ -248,11 +283,14 @@ func (l *logEntry) time(f *faults) time.Time {
 	return f.parse("timestamp", l.Timestamp)
 }
 
+// ParseTime reads a time as RFC 3339 has it: its letters may be small ones, as some exporters write them.
+func ParseTime(s string) (time.Time, error) { return time.Parse(time.RFC3339Nano, strings.ToUpper(s)) }
+
 func (f *faults) parse(name, value string) time.Time {
 	if value == "" {
 		return time.Time{}
 	}
-	t, err := time.Parse(time.RFC3339Nano, value)
+	t, err := ParseTime(value)
 	if err != nil {
 		*f = append(*f, fmt.Errorf("%s %.40q is not a time", name, value))
 	}

@@ -50,11 +50,11 @@ func (l *logEntry) message(e *Entry, f *faults) (inner []byte) {
 		raw = l.Message
 	} else if l.Attributes == nil {
 		var several bool
-		if raw, several = wrapped(l.raw); several {
-			e.PubSub, e.Ignored = true, "several Pub/Sub messages at once: give them as an array"
+		if raw, inner, several = wrapped(l.raw); several {
+			e.Ignored = "several Pub/Sub messages at once: give them as an array"
 		}
 		if raw == nil {
-			return nil
+			return inner
 		}
 	}
 	var m pubsubMessage
@@ -72,7 +72,6 @@ func (l *logEntry) message(e *Entry, f *faults) (inner []byte) {
 	case known && peek(body, &sent) && sent.LogName != "":
 		return body
 	case known && len(a.SinkTime) > 0:
-		e.PubSub = true
 		e.Ignored = "a Pub/Sub message of a log sink whose data has no logName"
 		if text(m.Data) == "" && m.Data.Kind() != '{' {
 			e.Ignored = "a Pub/Sub message of a log sink without data"
@@ -84,15 +83,24 @@ func (l *logEntry) message(e *Entry, f *faults) (inner []byte) {
 	return nil
 }
 
-// wrapped takes the message out of a CloudEvent in structured mode, or out of the answer to a pull with a single message.
-func wrapped(raw []byte) (message []byte, several bool) {
+// wrapped takes the message out of a CloudEvent in structured mode, or out of the answer to a pull with a single message. A CloudEvent of
+// Eventarc has the entry itself in it.
+// https://cloud.google.com/eventarc/docs/cloudevents
+func wrapped(raw []byte) (message, entry []byte, several bool) {
 	var event struct {
-		Data struct {
-			Message jsontext.Value `json:"message"`
-		} `json:"data"`
+		Data jsontext.Value `json:"data"`
 	}
-	if peek(raw, &event) && event.Data.Message.Kind() == '{' {
-		return event.Data.Message, false
+	var data struct {
+		Message jsontext.Value `json:"message"`
+		LogName string         `json:"logName"`
+	}
+	if peek(raw, &event) && event.Data.Kind() == '{' && peek(event.Data, &data) {
+		switch {
+		case data.LogName != "":
+			return nil, event.Data, false
+		case data.Message.Kind() == '{':
+			return data.Message, nil, false
+		}
 	}
 	var pulled struct {
 		Received few[struct {
@@ -100,12 +108,12 @@ func wrapped(raw []byte) (message []byte, several bool) {
 		}] `json:"receivedMessages"`
 	}
 	if !peek(raw, &pulled) || pulled.Received.count == 0 {
-		return nil, false
+		return nil, nil, false
 	}
 	if pulled.Received.count > 1 {
-		return nil, true
+		return nil, nil, true
 	}
-	return pulled.Received.first[0].Message, false
+	return pulled.Received.first[0].Message, nil, false
 }
 
 func (l *logEntry) notified(e *Entry, m *pubsubMessage) {

@@ -14,6 +14,8 @@ type Order struct {
 	Accelerator string
 	// Nodes are the names of the nodes of a queued resource.
 	Nodes []string
+	// Reserved says that it asks for the capacity of a reservation.
+	Reserved bool
 }
 
 // maxNodes bounds the nodes of one queued resource.
@@ -45,6 +47,27 @@ type manyNodes struct {
 	NodeIDPrefix string `json:"nodeIdPrefix"`
 }
 
+// reservedRequest are the fields by which a creation request asks for reserved capacity.
+type reservedRequest struct {
+	Node struct {
+		SchedulingConfig reservation `json:"schedulingConfig"`
+	} `json:"node"`
+	QueuedResource struct {
+		reservation
+		Guaranteed reservation `json:"guaranteed"`
+	} `json:"queuedResource"`
+}
+
+type reservation struct {
+	Reserved          bool   `json:"reserved"`
+	ReservationName   string `json:"reservationName"`
+	ProvisioningModel string `json:"provisioningModel"`
+}
+
+func (r reservation) asked() bool {
+	return r.Reserved || r.ReservationName != "" || r.ProvisioningModel == "RESERVATION_BOUND"
+}
+
 // order reads a creation request. An unreadable part is left empty; that is not a fault.
 func order(request jsontext.Value, queued string) (o Order) {
 	var r orderRequest
@@ -52,6 +75,11 @@ func order(request jsontext.Value, queued string) (o Order) {
 		return Order{}
 	}
 	o.Accelerator = r.Node.AcceleratorType
+	var from reservedRequest
+	if json.Unmarshal(request, &from, lenient, json.MatchCaseInsensitiveNames(true)) == nil {
+		q := from.QueuedResource
+		o.Reserved = from.Node.SchedulingConfig.asked() || q.asked() || q.Guaranteed.asked()
+	}
 	for _, n := range r.QueuedResource.TPU.NodeSpec {
 		if o.Accelerator == "" {
 			o.Accelerator = n.Node.AcceleratorType

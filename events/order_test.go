@@ -31,6 +31,18 @@ func TestTheOrderOfACreation(t *testing.T) {
 			"CreateQueuedResource", "queuedResources/q", `{"queuedResource":{"tpu":{"nodeSpec":[{"multiNodeParams":{"nodeCount":2,"nodeIdPrefix":"p"}}]}}}`,
 			events.Order{Nodes: []string{"p-0", "p-1"}},
 		},
+		"a node of a reservation": {
+			"CreateNode", "nodes/n", `{"node":{"acceleratorType":"v6e-8","schedulingConfig":{"reserved":true}}}`, events.Order{Accelerator: "v6e-8", Reserved: true},
+		},
+		"a queued resource of a reservation": {
+			"CreateQueuedResource", "queuedResources/q", `{"queued_resource":{"reservation_name":"projects/p/locations/z/reservations/r"}}`, events.Order{Reserved: true},
+		},
+		"a queued resource with its capacity guaranteed": {
+			"CreateQueuedResource", "queuedResources/q", `{"queuedResource":{"guaranteed":{"reserved":true}}}`, events.Order{Reserved: true},
+		},
+		"a reservation in another shape": {
+			"CreateNode", "nodes/n", `{"node":{"acceleratorType":"v6e-8","schedulingConfig":"spot"}}`, events.Order{Accelerator: "v6e-8"},
+		},
 		"a count that is none": {
 			"CreateQueuedResource", "queuedResources/q", `{"queuedResource":{"tpu":{"nodeSpec":[{"multiNodeParams":{"nodeCount":-5}}]}}}`, events.Order{},
 		},

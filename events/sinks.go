@@ -146,7 +146,7 @@ func gkeFilter() string {
 		all(
 			logIs(eventLog), is("resource.type", "k8s_node", "k8s_cluster", "k8s_pod"),
 			either(
-				is("jsonPayload.reason", "TerminationEvent", "MaintenanceEvent", "PreemptionEvent"),
+				is("jsonPayload.reason", "TerminationEvent", "MaintenanceEvent", "PreemptionEvent", refusedReason),
 				`(jsonPayload.involvedObject.kind="Node" AND (`+is("jsonPayload.reason", "NodeNotReady", "NodeStatusUnknown", "ScaleDown")+
 					" OR "+has("jsonPayload.message", "Kubelet stopped posting node status")+" OR "+has("jsonPayload.message", "status is now: NodeNotReady")+"))",
 				is("jsonPayload.involvedObject.kind", "ProvisioningRequest"),

@@ -181,7 +181,7 @@ func TestMessagesAsOthersWriteThem(t *testing.T) {
 		}
 	}
 	e, err := events.Read([]byte(`{"receivedMessages":[{"message":` + message + `},{"message":` + message + `}]}`))
-	if err != nil || !e.PubSub || !strings.Contains(e.Ignored, "several Pub/Sub messages") {
+	if err != nil || e.Kind != events.KindForeign || !strings.Contains(e.Ignored, "several Pub/Sub messages") {
 		t.Errorf("several messages: %+v, %v", e, err)
 	}
 	for _, empty := range []string{`{"receivedMessages":[]}`, `{"receivedMessages":[{}]}`, `{"receivedMessages":[3]}`, `{"specversion":"1.0","data":{"message":"x"}}`, `{"data":{}}`} {
@@ -209,7 +209,7 @@ func TestAMessageOfALogSinkSaysWhatItLacks(t *testing.T) {
 			"a CloudEvent": `{"specversion":"1.0","id":"7","data":` + push + `}`,
 			"a pull":       `{"receivedMessages":[{"ackId":"a","message":` + message + `}]}`,
 		} {
-			if e, err := events.Read([]byte(raw)); err != nil || !e.PubSub || e.Ignored != c.ignored {
+			if e, err := events.Read([]byte(raw)); err != nil || e.PubSub || e.Kind != events.KindForeign || e.Ignored != c.ignored {
 				t.Errorf("%s %s: ignored because %q (%v), want %q", form, raw, e.Ignored, err, c.ignored)
 			}
 		}
@@ -367,5 +367,20 @@ func TestTimesOfMaintenanceWithAnOffset(t *testing.T) {
 	}
 	if err != nil || !e.Notice.Equal(want) || !strings.Contains(e.Describe(), "announced for Nov 19 06:00-06:00") {
 		t.Errorf("%+v (%s), %v, want %+v", e.Notice, e.Describe(), err, want)
+	}
+}
+
+// TestTimesWithSmallLetters: RFC 3339 allows them, and some exporters write them.
+func TestTimesWithSmallLetters(t *testing.T) {
+	e, err := events.Read([]byte(`{"logName":"projects/demo/logs/cloudaudit.googleapis.com%2Fsystem_event","timestamp":"2026-11-12t02:14:06.5z","receiveTimestamp":"2026-11-12t03:14:07+01:00",` +
+		`"protoPayload":{"methodName":"compute.instances.upcomingMaintenance","resourceName":"projects/demo/zones/us-west4-a/instances/t1v-n-3f2a9c01-w-2",` +
+		`"metadata":{"maintenanceStatus":"PENDING","windowStartTime":"2026-11-13t00:00:00z","windowEndTime":"2026-11-13t04:00:00z"}}}`))
+	day := time.Date(2026, 11, 12, 0, 0, 0, 0, time.UTC)
+	if err != nil || !e.Time.Equal(day.Add(2*time.Hour+14*time.Minute+6500*time.Millisecond)) || !e.Received.Equal(day.Add(2*time.Hour+14*time.Minute+7*time.Second)) ||
+		!e.Notice.WindowStart.Equal(day.AddDate(0, 0, 1)) {
+		t.Errorf("%v: %+v", err, e)
+	}
+	if _, err := events.Read([]byte(`{"logName":"projects/demo/logs/syslog","timestamp":"2026-11-12 02:14:06z"}`)); err == nil {
+		t.Error("a time with a blank in it is taken")
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
@@ -276,6 +277,25 @@ func TestExitCodesMeanToKubernetesWhatTheyMean(t *testing.T) {
 		}
 		if m.Kind == "JobSet" && (m.job().BackoffLimit != 0 || m.Spec.FailurePolicy.MaxRestarts < 1) || m.Kind == "Job" && m.job().BackoffLimit < 1 {
 			t.Errorf("%s: backoffLimit %d, maxRestarts %d", name, m.job().BackoffLimit, m.Spec.FailurePolicy.MaxRestarts)
+		}
+	}
+}
+
+// TestAJobOutlivesAMachineThatRefusesItsPods: each Pod that a machine without healthy chips refuses counts as a failure. The Job makes the
+// next one after 10 seconds, then after twice as long, and so on up to six minutes. A machine takes most of an hour to be repaired.
+// https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-backoff-failure-policy
+func TestAJobOutlivesAMachineThatRefusesItsPods(t *testing.T) {
+	for name, m := range manifests(t) {
+		if m.Kind != "Job" {
+			continue
+		}
+		outlives, wait := time.Duration(0), 10*time.Second
+		for range m.job().BackoffLimit {
+			outlives += wait
+			wait = min(2*wait, 6*time.Minute)
+		}
+		if outlives < 45*time.Minute {
+			t.Errorf("%s: after %s of refusals the Job has failed", name, outlives)
 		}
 	}
 }

@@ -221,7 +221,7 @@ func Notice(text string) (*events.Notice, error) {
 	for name, into := range map[string]*time.Time{
 		"windowStartTime": &n.WindowStart, "windowEndTime": &n.WindowEnd, "latestWindowStartTime": &n.LatestWindowStart,
 	} {
-		if t, err := time.Parse(time.RFC3339, get(name, snake(name))); err == nil {
+		if t, err := events.ParseTime(get(name, snake(name))); err == nil {
 			*into = t
 		}
 	}

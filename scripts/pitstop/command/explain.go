@@ -139,7 +139,7 @@ func explain(ctx context.Context, files []string, in io.Reader, out, errOut io.W
 		x.err.Reset()
 		x.failed, x.unusable, x.count = false, false, census{}
 		for i, it := range items {
-			x.add(first+i+1, it, chosen, asJSON, columns)
+			x.add(first+i+1, it, p, chosen, asJSON, columns)
 		}
 	})
 	bar := newProgress(files, out, errOut)
@@ -230,11 +230,8 @@ func (t *census) String() string {
 }
 
 // add explains the item that is the nth of all.
-func (x *explanations) add(n int, it replay.Item, p policy.Policy, asJSON bool, columns int) {
-	e, err := explained{Index: n}, it.Err
-	if err == nil {
-		e, err = explainEntry(n, it.Record, p)
-	}
+func (x *explanations) add(n int, it replay.Item, c chosenPolicy, p policy.Policy, asJSON bool, columns int) {
+	e, err := explainEntry(n, it.Read(), c, p)
 	if err != nil {
 		x.failed = true
 		x.unusable = x.unusable || errors.Is(err, replay.ErrUnusable)
@@ -252,27 +249,24 @@ func (x *explanations) add(n int, it replay.Item, p policy.Policy, asJSON bool, 
 	x.out.WriteByte('\n')
 }
 
-func explainEntry(n int, r replay.Record, p policy.Policy) (explained, error) {
-	e, err := events.Read(r.Raw)
+// explainEntry says what an entry means under the policy p, or the description of a TPU, which is no entry, under the policy of the TPU.
+func explainEntry(n int, r replay.Reading, c chosenPolicy, p policy.Policy) (explained, error) {
+	e := r.Entry
+	if r.Err != nil && r.Raw != nil {
+		if s, is, err := cloudtpu.Described(r.Raw); is {
+			if err != nil {
+				return explained{Index: n}, fmt.Errorf("%s: %w", r.Where(), err)
+			}
+			return explainReading(n, s, c.of(s.Labels[events.LabelPolicy])), nil
+		}
+	}
 	if f := cloudtpu.Audited(e.Call); f != nil {
 		e.Call.Message = f.Message + " (" + strings.ReplaceAll(string(f.Class), "_", " ") + ")"
 	}
 	x := explained{Index: n, Kind: string(e.Kind), Subject: e.Subject.String(), Rank: e.Rank.String(), Reason: e.Describe()}
 	switch {
-	case err != nil:
-		return x, fmt.Errorf("%s: %w", r.Where(), err)
-	case e.Kind == events.KindForeign && e.Ignored != "":
-		if s, is, err := cloudtpu.Described(r.Raw); is {
-			if err != nil {
-				return x, fmt.Errorf("%s: %w", r.Where(), err)
-			}
-			return explainReading(n, s, p), nil
-		}
-		x.Ignored, x.Reason, x.Code = true, e.Ignored, incident.CodeNothing
-		if e.PubSub {
-			return x, nil
-		}
-		return x, fmt.Errorf("%s: %s", r.Where(), e.Ignored)
+	case r.Err != nil:
+		return x, r.Err
 	case e.Ignored != "":
 		x.Ignored, x.Reason, x.Code = true, e.Noted(), incident.CodeNothing
 		return x, nil
@@ -520,7 +514,9 @@ func explainLine(out, errOut *bytes.Buffer, r replay.Record, x explained, column
 	}
 	if !x.Ignored || events.Kind(x.Kind).Known() {
 		row("kind", x.Kind+" ("+x.Rank+")")
-		row("subject", x.Subject)
+		if x.Subject != "" {
+			row("subject", x.Subject)
+		}
 	}
 	if !x.Ignored {
 		row("leads to", withCode(x.LeadsTo, string(x.Code)))

@@ -227,14 +227,14 @@ func (p poolChecks) check(pools []*container.NodePool, where string, out io.Writ
 
 func readPool(name string, in io.Reader) ([]byte, error) {
 	if name == "-" {
-		return io.ReadAll(io.LimitReader(in, flex.MaxPoolBytes+1))
+		return io.ReadAll(io.LimitReader(inUTF8(in), flex.MaxPoolBytes+1))
 	}
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close() //nolint:errcheck // it was only read
-	return io.ReadAll(io.LimitReader(f, flex.MaxPoolBytes+1))
+	return io.ReadAll(io.LimitReader(inUTF8(f), flex.MaxPoolBytes+1))
 }
 
 func tellPool(c flex.Checked, out io.Writer) {

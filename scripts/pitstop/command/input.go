@@ -17,20 +17,45 @@ const (
 	maxIgnored = 10_000
 )
 
-// held are the entries to replay.
-type held struct {
-	records []replay.Record
-	faults  int
+// faulty tells what could not be read, and counts it.
+type faulty struct {
+	errOut io.Writer
+	n      int
 	// unusable says that a whole file could not be read.
 	unusable bool
+}
+
+// mostTold is how many faults are told one by one.
+const mostTold = 20
+
+func (f *faulty) tell(err error) {
+	f.n++
+	f.unusable = f.unusable || errors.Is(err, replay.ErrUnusable)
+	if f.n <= mostTold {
+		tell(f.errOut, "pitstop: "+oneLine(err))
+	}
+}
+
+// end says how many faults were not told.
+func (f *faulty) end() {
+	if more := f.n - mostTold; more > 0 {
+		tell(f.errOut, "pitstop: "+events.Number(int64(more))+" more that could not be read; explain tells each")
+	}
+}
+
+// held are the entries to replay.
+type held struct {
+	faulty
+	records []replay.Record
 	// played, ignored and left count the entries that are played, from which nothing follows, and for which there is no
 	// room.
 	played, ignored, left int
 }
 
-// readRecords reads the entries of files; - is standard input. Each faulty entry is one line on standard error, and the rest is
-// used.
+// readRecords reads the entries of files; - is standard input. Text that is no entry is a fault. An entry that says nothing is held with
+// the others: the story tells it.
 func readRecords(ctx context.Context, files []string, m *meter, in io.Reader, errOut io.Writer) (h held, err error) {
+	h.errOut = errOut
 	read := 0
 	for _, name := range files {
 		next, end := split(name, in, nil)
@@ -41,14 +66,12 @@ func readRecords(ctx context.Context, files []string, m *meter, in io.Reader, er
 				return h, unplayed(read, errOut)
 			}
 			for _, it := range b.Items {
-				if it.Err != nil {
-					h.faults++
-					m.clear()
-					h.unusable = h.unusable || errors.Is(it.Err, replay.ErrUnusable)
-					tell(errOut, "pitstop: "+oneLine(it.Err))
+				if it.Err == nil {
+					h.hold(it.Read())
 					continue
 				}
-				h.hold(it.Record)
+				m.clear()
+				h.faulty.tell(it.Err)
 			}
 			read += len(b.Items)
 			m.at(0, []string{events.Number(int64(read)) + " entries read"}, float64(read), "entries")
@@ -56,7 +79,8 @@ func readRecords(ctx context.Context, files []string, m *meter, in io.Reader, er
 		end()
 	}
 	m.clear()
-	h.tell(errOut)
+	h.faulty.end()
+	h.leftOut()
 	return h, nil
 }
 
@@ -66,23 +90,22 @@ func unplayed(read int, errOut io.Writer) error {
 	return errInterrupted
 }
 
-// tell says how many entries are neither played nor listed.
-func (h *held) tell(errOut io.Writer) {
+// leftOut says how many entries are neither played nor listed.
+func (h *held) leftOut() {
 	if h.left > 0 {
-		h.faults++
-		tell(errOut, fmt.Sprintf("pitstop: more than %s entries to play: the last %s are left out; replay takes fewer at a time, report takes any number",
+		h.n++
+		tell(h.errOut, fmt.Sprintf("pitstop: more than %s entries to play: the last %s are left out; replay takes fewer at a time, report takes any number",
 			events.Number(maxEntries), events.Number(int64(h.left))))
 	}
 	if more := h.ignored - maxIgnored; more > 0 {
-		tell(errOut, fmt.Sprintf("pitstop: nothing follows from %s entries: replay does not list the last %s of them",
+		tell(h.errOut, fmt.Sprintf("pitstop: nothing follows from %s entries: replay does not list the last %s of them",
 			events.Number(int64(h.ignored)), events.Number(int64(more))))
 	}
 }
 
-// hold keeps a record if there is room for it.
-func (h *held) hold(r replay.Record) {
-	e, err := events.Read(r.Raw)
-	if err == nil && e.Ignored != "" && (e.Kind != events.KindForeign || e.PubSub) {
+// hold keeps an entry if there is room for it.
+func (h *held) hold(r replay.Reading) {
+	if r.Err == nil && r.Entry.Ignored != "" {
 		if h.ignored++; h.ignored <= maxIgnored {
 			h.records = append(h.records, r.Clone())
 		}

@@ -93,7 +93,7 @@ func TestExplainSaysItInPlainWords(t *testing.T) {
 	if code != exitDone || errOut != "" {
 		t.Errorf("exit code %d, stderr %q", code, errOut)
 	}
-	for _, want := range []string{"worker 2 was preempted", "loss (audit_log)", "nothing is done (the switch recreate is no, limited by the missing label pitstop-policy)"} {
+	for _, want := range []string{"worker 2 was preempted", "loss (audit_log)", "nothing is done (the switch recreate is no, limited by preset watch)"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not said in\n%s", want, out)
 		}
@@ -460,18 +460,19 @@ func TestMoreEntriesThanAreHeldAreOneFault(t *testing.T) {
 	defer end()
 	for b := new(replay.Batch); next(b); {
 		for _, it := range b.Items {
-			h.hold(it.Record)
+			h.hold(it.Read())
 		}
 	}
 	if len(h.records) != 2 || h.played != maxEntries || h.left != 3 || h.ignored != maxIgnored+3 {
 		t.Errorf("%d held, %d played, %d left out, %d ignored", len(h.records), h.played, h.left, h.ignored)
 	}
 	var errOut bytes.Buffer
-	h.tell(&errOut)
+	h.errOut = &errOut
+	h.leftOut()
 	const want = "pitstop: more than 1,000,000 entries to play: the last 3 are left out; replay takes fewer at a time, report takes any number\n" +
 		"pitstop: nothing follows from 10,003 entries: replay does not list the last 3 of them\n"
-	if errOut.String() != want || h.faults != 1 {
-		t.Errorf("%d faults, stderr = %q, want %q", h.faults, errOut.String(), want)
+	if errOut.String() != want || h.n != 1 {
+		t.Errorf("%d faults, stderr = %q, want %q", h.n, errOut.String(), want)
 	}
 }
 

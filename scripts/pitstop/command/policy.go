@@ -16,6 +16,8 @@ type chosenPolicy struct {
 	file  []byte
 	// allow is the ceiling of the deployment; nil takes nothing away.
 	allow *policy.Switches
+	// assumed says that --policy names none.
+	assumed bool
 }
 
 // allowing is the deployment's list as --allow has it.
@@ -66,9 +68,27 @@ func (c chosenPolicy) policy() policy.Policy {
 	return f.For(c.label, under(c.allow))
 }
 
+// of is the policy of a TPU whose label is shown: the chosen one, and that of the label where none is chosen.
+func (c chosenPolicy) of(label string) policy.Policy {
+	if !c.assumed {
+		return c.policy()
+	}
+	c.label = label
+	p := c.policy()
+	if p.Unknown {
+		for s := range p.Limits {
+			p.Limits[s] = "the policy " + label + ", which --policy FILE:" + label + " shows"
+		}
+	}
+	return p
+}
+
 // readPolicy reads --policy: a preset, a file with one policy, or FILE:NAME. Without it Pitstop only watches.
 func readPolicy(flag string) (chosenPolicy, error) {
-	if flag == "" || policy.Preset(flag) {
+	if flag == "" {
+		return chosenPolicy{label: "watch", assumed: true}, nil
+	}
+	if policy.Preset(flag) {
 		return chosenPolicy{label: flag}, nil
 	}
 	name := ""

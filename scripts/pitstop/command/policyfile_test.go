@@ -99,7 +99,7 @@ func TestPolicyRefusesAWrongCall(t *testing.T) {
 
 func TestReplayAndSimulateShowWhatLimits(t *testing.T) {
 	out, _, _ := call(t, preempted("2"), "replay", "-")
-	if want := "allowed: nothing · no, limited by the missing label pitstop-policy:"; !strings.Contains(out, want) {
+	if want := "allowed: nothing · no, limited by preset watch:"; !strings.Contains(out, want) {
 		t.Errorf("%q is not said in\n%s", want, out)
 	}
 	out, _, _ = call(t, "", "simulate", "--days", "0.1", "--slices", "2", "--faults", "none")

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -30,6 +29,9 @@ func explainReading(n int, s provider.Slice, p policy.Policy) explained {
 		Subject: events.Subject{Project: s.Project, Zone: s.Zone, Node: s.Name}.String(),
 	}
 	x.LeadsTo, x.Code = weighed(p, func(does does) string { return readingLeadsTo(s, does) })
+	if s.Name == "" {
+		return x
+	}
 	x.Calls = decided(readingCalls(s, p), p)
 	return x
 }
@@ -37,6 +39,9 @@ func explainReading(n int, s provider.Slice, p policy.Policy) explained {
 // readingText is what the API says of a TPU.
 func readingText(s provider.Slice) string {
 	text := "node " + s.Name
+	if s.Name == "" {
+		text = "a TPU that is not named"
+	}
 	if s.Accelerator != "" {
 		text += ", " + s.Accelerator
 	}
@@ -60,7 +65,7 @@ func readingText(s provider.Slice) string {
 		text += "; " + lastMaintenance(s.Maintained)
 	}
 	switch {
-	case s.Legacy:
+	case s.Legacy, s.Name == "":
 	case s.Autocheckpoint:
 		text += "; autocheckpoint is on: " + autocheckpointDoes
 	default:
@@ -94,12 +99,17 @@ func readingLeadsTo(s provider.Slice, does does) string {
 		}
 		return "an incident: wait for Google's own recovery, then " + does(replace, again)
 	case incident.Unhealthy:
+		if s.Name == "" {
+			return "an incident, if its state is READY: wait until Google brings it back; if that takes too long, " + does(replace, again)
+		}
 		return "an incident: wait until Google brings it back; if that takes too long, " + does(replace, again)
 	case incident.Stopped:
 		return "an incident, unless its owner stopped it: " + does(policy.StartStopped, "start it")
 	case incident.Ready:
 		n := s.Notice
 		switch {
+		case s.Name == "":
+			return "nothing by itself: the lines do not show its state. The whole description does"
 		case n == nil && !s.Ends.IsZero():
 			return "before its planned end at " + s.Ends.Format(time.RFC3339) + ": " + does(policy.RequestCheckpoint, "ask the training to save") +
 				"; once it has ended: " + does(replace, again)
@@ -152,28 +162,11 @@ func readingCalls(s provider.Slice, p policy.Policy) []incident.Planned {
 // describedYAML matches the line of a YAML description that names a TPU. A log entry has no such line: its fields are others.
 var describedYAML = regexp.MustCompile(`(?m)^name: ['"]?projects/[^/\s]+/locations/[^/\s]+/[A-Za-z]+/[^/\s]+\s*$`)
 
+// healthYAML matches the lines of the health in a description, without the others: what grep health leaves of it.
+var healthYAML = regexp.MustCompile(`^\s*(?:health: +\S[^\n]*\n?)?(?:healthDescription: +\S[^\n]*\n?)?\s*$`)
+
 // yamlBegins matches the first line of YAML.
 var yamlBegins = regexp.MustCompile(`^(---|[A-Za-z]+:)(\s|$)`)
-
-// asJSON hands on a file as it is, except that descriptions of TPUs in YAML, as gcloud writes them, become JSON. Each stays on the
-// line on which it begins. It waits for no more of the file than its first line.
-func asJSON(r io.Reader) io.Reader {
-	const longest = 4 << 10
-	b := bufio.NewReaderSize(r, longest)
-	for at := 1; at <= longest; at++ {
-		head, err := b.Peek(at)
-		switch text := bytes.TrimLeft(head, " \t\r\n"); {
-		case len(text) > 0 && (text[0] == '{' || text[0] == '['):
-			return b
-		case err == nil && (len(text) == 0 || text[len(text)-1] != '\n'):
-		case yamlBegins.Match(text):
-			return &converted{from: b}
-		default:
-			return b
-		}
-	}
-	return b
-}
 
 // converted is a file that may be YAML. It is read when it is read first: descriptions whole, up to the size of the largest log entry.
 type converted struct {
@@ -190,7 +183,7 @@ func (c *converted) Read(p []byte) (int, error) {
 			c.text = io.MultiReader(bytes.NewReader(text), failing{err})
 		case len(text) > events.MaxBytes && describedYAML.Match(text):
 			c.text = failing{fmt.Errorf("it describes TPUs in YAML, and has more than %d bytes; split it, or describe them with --format=json", events.MaxBytes)}
-		case describedYAML.Match(text):
+		case describedYAML.Match(text), healthYAML.Match(text):
 			if c.text, err = yamlAsJSON(text); err != nil {
 				c.text = failing{fmt.Errorf("it describes a TPU, but not in gcloud's YAML or JSON: %w", err)}
 			}

@@ -117,8 +117,13 @@ func TestABadDescriptionIsOneClearLine(t *testing.T) {
 			aDescription("state: READY", "state: READY\ndescription: "+strings.Repeat("x", events.MaxBytes)),
 			": it describes TPUs in YAML, and has more than 10485760 bytes; split it, or describe them with --format=json", exitUsage,
 		},
-		"of other types":       {aDescription("id: '4711'", "id: [1]"), ":1: it describes node llama-8b, but not as the API does: ", exitFailed},
-		"without a state":      {aDescription("state: READY\n", ""), ":1: it describes node llama-8b without its state; describe it without naming fields", exitFailed},
+		"of other types":  {aDescription("id: '4711'", "id: [1]"), ":1: it describes node llama-8b, but not as the API does: ", exitFailed},
+		"without a state": {aDescription("state: READY\n", ""), ":1: it describes node llama-8b without its state; describe it without naming fields", exitFailed},
+		"of a queued resource that names its node": {
+			"name: projects/demo/locations/us-west4-a/queuedResources/q\nstate:\n  state: ACTIVE\ntpu:\n  nodeSpec:\n  - node:\n      acceleratorType: v5litepod-16\n    nodeId: llama-8b\n" +
+				"    parent: projects/demo/locations/us-west4-a\n",
+			":1: it describes queued resource q; describe its node: gcloud compute tpus tpu-vm describe llama-8b --zone us-west4-a", exitFailed,
+		},
 		"of a queued resource": {aDescription("nodes/llama-8b", "queuedResources/q"), ":1: it describes queued resource q; describe its node: gcloud compute tpus tpu-vm describe NODE --zone us-west4-a", exitFailed},
 		"of something else":    {"acceleratorType: v5litepod-16\nname: llama\n", `:1: "acceleratorType: v5litepod-16" is no JSON log entry`, exitUsage},
 	} {
@@ -126,5 +131,63 @@ func TestABadDescriptionIsOneClearLine(t *testing.T) {
 		if code != c.code || out != "" || strings.Count(errOut, "\n") != 1 || !strings.Contains(errOut, c.says) || strings.Contains(errOut, "s3cret") {
 			t.Errorf("%s: exit code %d, %q, %q; want %d with %q", name, code, out, errOut, c.code, c.says)
 		}
+	}
+}
+
+// TestExplainReadsTheHealthAlone: Google's guide has people pick these lines out of a description.
+func TestExplainReadsTheHealthAlone(t *testing.T) {
+	t.Setenv("COLUMNS", "1000")
+	const last = "healthDescription: The TPU had a maintenance event at 2022-01-26T03:44:36.265703305Z\n"
+	for text, says := range map[string][]string{
+		"health: HEALTHY\n" + last: {
+			"standard input:1\n", "a TPU that is not named: HEALTHY; last maintenance event at 2022-01-26T03:44:36Z", "leads to    nothing by itself: the lines do not show its state",
+		},
+		"health: UNHEALTHY_MAINTENANCE\r\n" + strings.Replace(last, "\n", "\r\n", 1): {
+			"UNHEALTHY_MAINTENANCE; last maintenance event at 2022-01-26T03:44:36Z", "leads to    an incident, if its state is READY: wait until Google brings it back; if that takes too long, ",
+		},
+		"health: UNHEALTHY_TENSORFLOW": {"UNHEALTHY_TENSORFLOW\n", "leads to    an incident, if its state is READY"},
+		last:                           {"health not shown; last maintenance event at 2022-01-26T03:44:36Z"},
+		"\n  " + last:                  {"standard input:2\n", "last maintenance event"},
+		"health: HEALTHY\nhealthDescription: The TPU had a maintenance event at 2022-01-26t03:44:36z\n": {"last maintenance event at 2022-01-26T03:44:36Z"},
+	} {
+		out, errOut, code := call(t, text, "explain", "--policy", "spot")
+		if code != exitDone || errOut != "" || strings.Contains(out, "autocheckpoint") || strings.Contains(out, "would call") {
+			t.Errorf("%q: exit code %d, %q\n%s", text, code, errOut, out)
+		}
+		wants(t, out, says...)
+	}
+	for _, text := range []string{"health: HEALTHY\nhealth: UNHEALTHY_MAINTENANCE\n", "health:\n", "health: HEALTHY\nstate: READY\n", "healthy: yes\n"} {
+		if out, _, code := call(t, text, "explain"); code == exitDone || out != "" {
+			t.Errorf("%q: exit code %d\n%s", text, code, out)
+		}
+	}
+}
+
+// TestExplainHeedsTheLabelOfTheTPU: without --policy a description has the policy that its label names.
+func TestExplainHeedsTheLabelOfTheTPU(t *testing.T) {
+	t.Setenv("COLUMNS", "1000")
+	lost := func(label string) string {
+		return aDescription("state: READY", "state: PREEMPTED", "id: '4711'", "id: '4711'\nlabels:\n  team: nlp\n"+label)
+	}
+	for name, c := range map[string]struct {
+		text      string
+		args      []string
+		says, not string
+	}{
+		"a preset":                   {lost("  pitstop-policy: spot\n"), nil, "(allowed by recreate)", "limited by"},
+		"a preset that only watches": {lost("  pitstop-policy: watch\n"), nil, "limited by preset watch)", "missing label"},
+		"a policy of a file":         {lost("  pitstop-policy: night\n"), nil, "limited by the policy night, which --policy FILE:night shows", "missing label"},
+		"none":                       {lost(""), nil, "limited by the missing label pitstop-policy", ""},
+		"--policy counts":            {lost("  pitstop-policy: watch\n"), []string{"--policy", "spot"}, "(allowed by recreate)", "limited by"},
+		"--allow counts":             {lost("  pitstop-policy: spot\n"), []string{"--allow", "request_checkpoint"}, "(blocked: recreate is no, limited by ", "missing label"},
+		"an entry shows no label":    {preempted("2"), nil, "limited by preset watch", "missing label"},
+	} {
+		out, errOut, code := call(t, c.text, append([]string{"explain"}, c.args...)...)
+		if code != exitDone || errOut != "" || !strings.Contains(out, c.says) || c.not != "" && strings.Contains(out, c.not) {
+			t.Errorf("%s: exit code %d, %q, want %q and no %q in\n%s", name, code, errOut, c.says, c.not, out)
+		}
+	}
+	if out, _, _ := call(t, preempted("2"), "replay", "-"); strings.Contains(out, "missing label") || !strings.Contains(out, "limited by preset watch") {
+		t.Errorf("replay without --policy:\n%s", out)
 	}
 }

@@ -242,9 +242,11 @@ func (r *replaying) play(ctx context.Context, one play, i, plays int) error {
 	}
 	r.total.add(story)
 	r.summary.add(story)
-	for _, f := range story.Faults {
-		tell(r.errOut, "pitstop: "+f)
+	f := faulty{errOut: r.errOut}
+	for _, text := range story.Faults {
+		f.tell(errors.New(text))
 	}
+	f.end()
 	return nil
 }
 
@@ -395,7 +397,7 @@ func plays(
 		return nil, 0, errUnusable
 	}
 	if len(h.records) == 0 {
-		return nil, h.faults, nil
+		return nil, h.n, nil
 	}
 	given.Read = func(n int) { m.at(0, []string{progressOf(n, len(h.records)) + " looked through for TPUs"}, 0, "") }
 	s, err := replay.Guess(ctx, h.records, given)
@@ -406,7 +408,7 @@ func plays(
 	if err != nil {
 		return nil, 0, usage("%w", err)
 	}
-	return []play{{name: "your entries", scenario: s, records: h.records, policy: p.file}}, h.faults, nil
+	return []play{{name: "your entries", scenario: s, records: h.records, policy: p.file}}, h.n, nil
 }
 
 // crew is what --assume says of crews.

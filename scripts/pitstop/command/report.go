@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -16,7 +15,6 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/pitstop/report"
-	"pitstop.internal/scripts/sim/replay"
 	"pitstop.internal/shared/policy"
 )
 
@@ -68,17 +66,12 @@ func tellReport(ctx context.Context, files []string, o reportOptions, in io.Read
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	faults, unusable := 0, false
-	fault := func(err error) {
-		faults++
-		unusable = unusable || errors.Is(err, replay.ErrUnusable)
-		tell(errOut, "pitstop: "+oneLine(err))
-	}
+	f := faulty{errOut: errOut}
 	work := newPool(ctx, readAll)
 	bar := newProgress(files, nil, errOut)
 	var all merged
 	for _, name := range files {
-		t := &timeline{source: work.stream(ctx, []string{name}, in, bar, underWay(len(files))), fault: fault}
+		t := &timeline{source: work.stream(ctx, []string{name}, in, bar, underWay(len(files))), fault: f.tell}
 		defer t.close()
 		all.lines = append(all.lines, t)
 	}
@@ -95,8 +88,9 @@ func tellReport(ctx context.Context, files []string, o reportOptions, in io.Read
 			bar.done()
 			return err
 		}
-		if unusable {
+		if f.unusable {
 			bar.done()
+			f.end()
 			return errUnusable // without that file the report would be wrong
 		}
 		if e == nil {
@@ -107,18 +101,19 @@ func tellReport(ctx context.Context, files []string, o reportOptions, in io.Read
 	}
 	r := a.Report()
 	bar.done()
-	if n == 0 && faults == 0 {
+	f.end()
+	if n == 0 && f.n == 0 {
 		noEntries(errOut)
 	}
 	if n > 0 || o.asJSON { // a program gets its object even of nothing
-		if err := p.end(r, faults); err != nil {
+		if err := p.end(r, f.n); err != nil {
 			return err
 		}
 	}
 	if err := buffered.Flush(); err != nil {
 		return err
 	}
-	if faults > 0 {
+	if f.n > 0 {
 		return errFailed
 	}
 	return nil
@@ -193,7 +188,7 @@ func (p *reportPrinter) end(r report.Report, faults int) error {
 		tell(p.out, "")
 	}
 	p.years = r.From.UTC().Year() != r.To.UTC().Year()
-	p.head(r)
+	p.head(r, faults)
 	p.listed()
 	p.groups(r)
 	p.recreated(r)
@@ -210,7 +205,7 @@ func (p *reportPrinter) end(r report.Report, faults int) error {
 	return nil
 }
 
-func (p *reportPrinter) head(r report.Report) {
+func (p *reportPrinter) head(r report.Report, faults int) {
 	const stamp = "Jan 2 2006 15:04"
 	when := "entries without a time"
 	if !r.From.IsZero() {
@@ -218,6 +213,9 @@ func (p *reportPrinter) head(r report.Report) {
 	}
 	tell(p.out, p.paint(bold, when)+
 		fmt.Sprintf(" · %s, %s of them about %s", numbered(r.Entries, "entry", "entries"), events.Number(int64(r.Used)), numbered(r.Slices+r.Unnamed, "TPU")))
+	if faults > 0 {
+		tell(p.out, numbered(faults, "entry or line", "entries or lines")+" could not be read: this report is of the others alone")
+	}
 	t := r.Total
 	if t.Losses == 0 {
 		tell(p.out, "no TPU was lost")

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -15,7 +14,6 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/pitcrew/peers"
 	"pitstop.internal/scripts/pitstop/scaling"
-	"pitstop.internal/scripts/sim/replay"
 	"pitstop.internal/shared/checkpoint"
 )
 
@@ -124,17 +122,16 @@ func loggedAttempts(ctx context.Context, files, nodes []string, in io.Reader, er
 	}
 	last := map[logged]told{}
 	var order []logged
-	unusable, read := false, 0
+	f := faulty{errOut: errOut}
+	read := 0
 	for r := source.next(ctx); r != nil; r = source.next(ctx) {
 		for _, x := range r.all {
-			if x.err != nil {
-				faults++
-				unusable = unusable || errors.Is(x.err, replay.ErrUnusable)
-				tell(errOut, "pitstop: "+oneLine(x.err))
+			if x.Err != nil {
+				f.tell(x.Err)
 				continue
 			}
 			read++
-			e := x.entry
+			e := x.Entry
 			if e.Kind != events.KindCrew || e.Ignored != "" || e.Crew.Measured == nil || len(nodes) > 0 && !slices.Contains(nodes, e.Crew.Node) {
 				continue
 			}
@@ -150,18 +147,19 @@ func loggedAttempts(ctx context.Context, files, nodes []string, in io.Reader, er
 		}
 	}
 	bar.done()
+	f.end()
 	switch {
 	case ctx.Err() != nil:
-		return nil, faults, ctx.Err()
-	case unusable:
-		return nil, faults, errUnusable // without that file the comparison would be wrong
-	case read == 0 && faults == 0:
+		return nil, f.n, ctx.Err()
+	case f.unusable:
+		return nil, f.n, errUnusable // without that file the comparison would be wrong
+	case read == 0 && f.n == 0:
 		noEntries(errOut)
 	}
 	for _, k := range order {
 		all = append(all, last[k].Attempt)
 	}
-	return all, faults, nil
+	return all, f.n, nil
 }
 
 // printScaling prints the comparison for people.

@@ -389,9 +389,14 @@ func (o simulateOptions) ownTraces() (traces []faults.Trace, err error) {
 func readFleet(names []string) (world.Scenario, error) {
 	var files []replay.File
 	for _, name := range names {
-		data, err := os.ReadFile(name)
+		f, err := open(name)
 		if err != nil {
 			return world.Scenario{}, usage("--fleet: %w", err)
+		}
+		data, err := io.ReadAll(inUTF8(f))
+		_ = f.Close() //nolint:errcheck // it was only read
+		if err != nil {
+			return world.Scenario{}, usage("--fleet %s: %w", name, err)
 		}
 		files = append(files, replay.File{Name: name, Data: data})
 	}

@@ -124,10 +124,26 @@ func (s *stream[T]) next(ctx context.Context) *T {
 	}
 }
 
+// readings is what a run of entries says.
+type readings struct {
+	all []replay.Reading
+}
+
+// readAll reads a run of entries. It keeps no text of them.
+func readAll(items []replay.Item, _ int, r *readings) {
+	clear(r.all) // what is kept of an entry is not to be held by what comes after it
+	r.all = r.all[:0]
+	for _, it := range items {
+		x := it.Read()
+		x.Raw = nil
+		r.all = append(r.all, x)
+	}
+}
+
 // split opens a file and returns what fills a batch from it, and what closes it.
 func split(name string, in io.Reader, bar *progress) (next func(*replay.Batch) bool, end func()) {
 	if name == "-" {
-		return replay.NewSplitter(asJSON(bar.reader(in)), "standard input").Next, func() {}
+		return replay.NewSplitter(decoded(bar.reader(in)), "standard input").Next, func() {}
 	}
 	f, err := open(name)
 	if err != nil {
@@ -138,7 +154,7 @@ func split(name string, in io.Reader, bar *progress) (next func(*replay.Batch) b
 			return told
 		}, func() {}
 	}
-	return replay.NewSplitter(asJSON(bar.reader(f)), name).Next, func() { _ = f.Close() } //nolint:errcheck // it was only read
+	return replay.NewSplitter(decoded(bar.reader(f)), name).Next, func() { _ = f.Close() } //nolint:errcheck // it was only read
 }
 
 func open(name string) (*os.File, error) {

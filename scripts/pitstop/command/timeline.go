@@ -14,36 +14,6 @@ import (
 	"pitstop.internal/scripts/sim/replay"
 )
 
-// readings is what a run of entries says.
-type readings struct {
-	all []reading
-}
-
-// reading is an entry, read, or why it cannot be.
-type reading struct {
-	entry events.Entry
-	at    replay.Record // its place alone
-	err   error
-}
-
-// readAll reads a run of entries.
-func readAll(items []replay.Item, _ int, r *readings) {
-	clear(r.all) // what is kept of an entry is not to be held by what comes after it
-	r.all = r.all[:0]
-	for _, it := range items {
-		x := reading{err: it.Err, at: it.Record}
-		x.at.Raw = nil
-		if x.err == nil {
-			if x.entry, x.err = events.Read(it.Raw); x.err != nil {
-				x.err = fmt.Errorf("%s: %w", it.Where(), x.err)
-			} else if x.entry.Kind == events.KindForeign && !x.entry.PubSub {
-				x.err = fmt.Errorf("%s: %s", it.Where(), x.entry.Ignored)
-			}
-		}
-		r.all = append(r.all, x)
-	}
-}
-
 // direction is how the times of a file go.
 type direction int
 
@@ -60,16 +30,16 @@ type timeline struct {
 	fault  func(error)
 
 	goes direction
-	// first and last are the times of the first and the last entry, least and most bound them all.
+	// first and last are the times of the first and the last entry. least and most bound the times of those that say when they happened.
 	first, last, least, most time.Time
 	kept                     *spool
 	// now are the entries handed on at present. With drain the kept ones come next, and then those that wait. back is
 	// memory for the kept ones.
-	now     []reading
+	now     []replay.Reading
 	i       int
-	back    []reading
+	back    []replay.Reading
 	drain   bool
-	waiting []reading
+	waiting []replay.Reading
 	ended   bool
 }
 
@@ -84,7 +54,7 @@ func (t *timeline) next(ctx context.Context) (*events.Entry, error) {
 		}
 	}
 	t.i++
-	return &t.now[t.i-1].entry, nil
+	return &t.now[t.i-1].Entry, nil
 }
 
 // fill finds the entries to hand on next.
@@ -94,7 +64,7 @@ func (t *timeline) fill(ctx context.Context) (err error) {
 	case t.drain:
 		t.back, err = t.kept.next(t.goes == descending, t.back[:0])
 		t.now = t.back
-		t.drain = len(t.now) > 0
+		t.drain = len(t.kept.runs) > 0
 		return err
 	case len(t.waiting) > 0:
 		t.now, t.waiting = t.waiting, nil
@@ -102,14 +72,14 @@ func (t *timeline) fill(ctx context.Context) (err error) {
 	}
 	r := t.source.next(ctx)
 	if r == nil {
-		t.ended, t.drain = true, t.kept != nil
+		t.ended, t.drain = true, t.kept != nil && len(t.kept.runs) > 0
 		if t.goes == undecided && t.last.Before(t.first) {
 			t.goes = descending
 		}
 		return ctx.Err()
 	}
 	all, err := t.ordered(r.all)
-	if err != nil || t.goes == ascending && t.kept == nil {
+	if err != nil || len(all) == 0 || t.goes == ascending && t.kept == nil {
 		t.now = all
 		return err
 	}
@@ -119,7 +89,7 @@ func (t *timeline) fill(ctx context.Context) (err error) {
 		}
 	}
 	if t.goes == ascending { // it was undecided so far
-		t.drain, t.waiting = true, all
+		t.drain, t.waiting = len(t.kept.runs) > 0, all
 		return nil
 	}
 	return t.kept.add(all)
@@ -134,18 +104,18 @@ func (t *timeline) close() {
 // errMixed says that the times of a file go neither up nor down.
 var errMixed = errors.New("its time is before and after those around it; report takes entries in ascending or descending order, as gcloud logging read --order=asc or --order=desc writes them")
 
-// ordered tells the faults of a run of entries and returns the others, whose times it holds to go one way. An entry that
-// does not say when it happened is not held to it: when it was received may be later than what happened next.
-func (t *timeline) ordered(all []reading) ([]reading, error) {
+// ordered tells the faults of a run of entries and returns the others, whose times it holds to go one way. An entry that does not say
+// when it happened is not held to it: when it was received may be later than what happened next.
+func (t *timeline) ordered(all []replay.Reading) ([]replay.Reading, error) {
 	n := 0
 	for i := range all {
 		r := &all[i]
-		if r.err != nil {
-			t.fault(r.err)
+		if r.Err != nil {
+			t.fault(r.Err)
 			continue
 		}
-		if !t.fits(r.entry) {
-			return nil, usage("%s: %w", r.at.Where(), errMixed)
+		if !t.fits(r.Entry) {
+			return nil, usage("%s: %w", r.Where(), errMixed)
 		}
 		all[n] = *r
 		n++
@@ -160,13 +130,19 @@ const jumbled = 2 * time.Second
 // fits reports whether the time of an entry goes the way of those before.
 func (t *timeline) fits(e events.Entry) bool {
 	at := e.Time
-	if at.IsZero() || at.Equal(e.Received) {
+	if at.IsZero() {
 		return true
 	}
 	if t.first.IsZero() {
-		t.first, t.least, t.most = at, at, at
+		t.first = at
 	}
 	t.last = at
+	if at.Equal(e.Received) {
+		return true
+	}
+	if t.least.IsZero() {
+		t.least, t.most = at, at
+	}
 	switch t.goes {
 	case undecided:
 		switch {
@@ -225,11 +201,11 @@ type kept struct {
 	Cluster           *events.Cluster    `json:",omitzero"`
 }
 
-func (s *spool) add(all []reading) error {
+func (s *spool) add(all []replay.Reading) error {
 	s.buf = s.buf[:0]
 	run := make([]kept, len(all))
 	for i := range all {
-		e := &all[i].entry
+		e := &all[i].Entry
 		run[i] = kept{e.ID, string(e.Kind), e.Ignored, e.Time, e.Received, e.Subject, e.Cause, e.Notice, e.Call, e.Crew, e.Cluster}
 	}
 	var err error
@@ -246,10 +222,7 @@ func (s *spool) add(all []reading) error {
 }
 
 // next gives a run back: the first one, or the last one from its end.
-func (s *spool) next(backward bool, into []reading) ([]reading, error) {
-	if len(s.runs) == 0 {
-		return into, nil
-	}
+func (s *spool) next(backward bool, into []replay.Reading) ([]replay.Reading, error) {
 	at := s.runs[0]
 	if backward {
 		at = s.runs[len(s.runs)-1]
@@ -270,7 +243,7 @@ func (s *spool) next(backward bool, into []reading) ([]reading, error) {
 		if backward {
 			k = &run[len(run)-1-i]
 		}
-		into = append(into, reading{entry: events.Entry{
+		into = append(into, replay.Reading{Entry: events.Entry{
 			ID: k.ID, Kind: events.Kind(k.Kind), Ignored: k.Ignored, Time: k.Time, Received: k.Received, Subject: k.Subject, Cause: k.Cause,
 			Notice: k.Notice, Call: k.Call, Crew: k.Crew, Cluster: k.Cluster,
 		}})

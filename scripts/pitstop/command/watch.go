@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -115,7 +116,7 @@ type watched struct {
 	p       *printer
 
 	patrol, notices, entries trigger.Handle
-	// read are the IDs of entries that were delivered. tries counts the deliveries of an entry that failed. until is the time up to
+	// read are the IDs of entries that were delivered, and the hashes of those that cannot be read. tries counts the deliveries of an entry that failed. until is the time up to
 	// which the log was read.
 	read  map[string]bool
 	tries map[string]int
@@ -240,6 +241,7 @@ func (w *watched) readLog(ctx context.Context) error {
 	for _, raw := range entries {
 		e, err := events.Read(raw)
 		if err != nil {
+			w.unreadable(raw, err)
 			continue
 		}
 		if more && e.Time.After(next) {
@@ -264,6 +266,15 @@ func (w *watched) readLog(ctx context.Context) error {
 	}
 	w.until = next
 	return errors.Join(err, failed)
+}
+
+// unreadable tells once of an entry that cannot be read. Each look may find it again.
+func (w *watched) unreadable(raw []byte, err error) {
+	sum := sha256.Sum256(raw)
+	if key := string(sum[:]); !w.read[key] {
+		w.read[key] = true
+		w.failed(fmt.Errorf("an entry in the log of project %s cannot be read: %w", w.project, err))
+	}
 }
 
 // take delivers an entry once. It delivers an entry that failed again, as the subscription would.

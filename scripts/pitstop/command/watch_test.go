@@ -36,9 +36,16 @@ func (h byHost) RoundTrip(r *http.Request) (*http.Response, error) {
 // cloudOf is a project's TPUs and its log, on a clock that passes as watch sleeps.
 func cloudOf(t *testing.T) (b *bench, api *cloudtputest.API, clock *cloudtputest.ManualClock) {
 	t.Helper()
+	b, api, clock, _ = loggedCloud(t)
+	return b, api, clock
+}
+
+// loggedCloud is cloudOf with its log.
+func loggedCloud(t *testing.T) (b *bench, api *cloudtputest.API, clock *cloudtputest.ManualClock, log *cloudlogtest.Log) {
+	t.Helper()
 	clock = cloudtputest.NewManualClock(noon)
 	api = cloudtputest.New(cloudtputest.Config{Clock: clock, Zones: map[string]int{"us-west4-a": cloudtputest.Unlimited, "us-west4-b": cloudtputest.Unlimited}})
-	log := cloudlogtest.New("demo", clock.Now)
+	log = cloudlogtest.New("demo", clock.Now)
 	api.Observe(func(e cloudtputest.Event) {
 		for _, raw := range cloudtputest.SystemEntries(e) {
 			log.Write(raw)
@@ -56,7 +63,7 @@ func cloudOf(t *testing.T) (b *bench, api *cloudtputest.API, clock *cloudtputest
 	}); err != nil {
 		t.Fatal(err)
 	}
-	return b, api, clock
+	return b, api, clock, log
 }
 
 func TestWatchTellsWhatHappensAndTouchesNothing(t *testing.T) {
@@ -281,5 +288,26 @@ func TestWatchOnlyReads(t *testing.T) {
 	}
 	if state, _ := api.State("us-west4-a", "llama-8b"); state != "READY" {
 		t.Errorf("the TPU is %s", state)
+	}
+}
+
+// TestWatchTellsWhatItCannotRead once, however often it reads the same part of the log.
+func TestWatchTellsWhatItCannotRead(t *testing.T) {
+	b, _, clock, log := loggedCloud(t)
+	minutes := 0
+	b.sleep = func(_ context.Context, d time.Duration) error {
+		clock.Advance(d)
+		if minutes++; minutes == 1 {
+			log.Write([]byte(`{"insertId":"odd","logName":"projects/demo/logs/cloudaudit.googleapis.com%2Fsystem_event","timestamp":"` + clock.Now().Format(time.RFC3339) +
+				`","resource":{"type":"gce_instance"},"protoPayload":{"methodName":"compute.instances.preempted","resourceName":"projects/demo/zones/us-west4-a/instances/t1v-n-3f2a9c01-w-2","status":"OK"}}`))
+		}
+		if minutes == 6 {
+			return context.Canceled
+		}
+		return nil
+	}
+	got, err := b.call("watch")
+	if n := strings.Count(got, "cannot be read: log entry: protoPayload.status is a string, which does not fit there"); err != nil || n != 1 {
+		t.Errorf("%v: it tells %d times, want once:\n%s", err, n, got)
 	}
 }

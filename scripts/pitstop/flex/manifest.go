@@ -136,8 +136,9 @@ const (
 	saveGrace = 300
 	// jobSetRestarts bounds the restarts that no lost machine explains. pitcrew restarts a training itself before it gives up.
 	jobSetRestarts = 10
-	// jobRetries bounds the new Pods of a Job of one machine, likewise.
-	jobRetries = 4
+	// jobRetries bounds the new Pods of a Job of one machine, likewise. A Pod that a machine without healthy chips refuses counts too, and the
+	// Job makes so many of them in about 45 minutes.
+	jobRetries = 12
 )
 
 // The labels that GKE puts on the machines of a flex-start pool with TPUs.

@@ -153,10 +153,14 @@ func (c *Checks) refusedAs(call incident.Call) (code incident.Code) {
 				if !strings.Contains(d.text, r.text) {
 					continue
 				}
-				if code != "" && code != r.code {
+				told := r.code
+				if told == incident.ReservationFull.Code() && call.Code == incident.Stockout.Code() {
+					told = call.Code // the order names no reservation
+				}
+				if code != "" && code != told {
 					return ""
 				}
-				code = r.code
+				code = told
 			}
 			if tries--; accepted && tries == 0 {
 				break // the next one is of another call

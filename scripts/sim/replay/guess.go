@@ -343,14 +343,14 @@ func listed(n tpuapi.Node, c world.SliceConfig) ([]world.SliceConfig, error) {
 	if n.QueuedResource != "" {
 		c.QueuedResource = path.Base(n.QueuedResource)
 	}
-	if at, err := time.Parse(time.RFC3339Nano, n.CreateTime); err == nil {
+	if at, err := events.ParseTime(n.CreateTime); err == nil {
 		c.Created = at
 	}
 	if s := n.SchedulingConfig; s != nil && !c.Spot && !c.Legacy {
 		if s.ProvisioningModel == flexStart && c.RunsFor == 0 {
 			c.RunsFor = world.LongestRun
 		}
-		if end, err := time.Parse(time.RFC3339Nano, s.TerminationTimestamp); err == nil && !c.Created.IsZero() {
+		if end, err := events.ParseTime(s.TerminationTimestamp); err == nil && !c.Created.IsZero() {
 			c.RunsFor = runsFor(end.Sub(c.Created))
 		}
 	}

@@ -73,6 +73,29 @@ type Item struct {
 	Err error
 }
 
+// Reading is a record and what it says, or why that is not known.
+type Reading struct {
+	Record
+	Entry events.Entry
+	Err   error
+}
+
+// Read understands an item. What is neither a log entry nor a message beside them is an error, with its place.
+func (it Item) Read() Reading {
+	r := Reading{Record: it.Record, Err: it.Err}
+	if r.Err != nil {
+		return r
+	}
+	switch r.Entry, r.Err = events.Read(r.Raw); {
+	case r.Err == nil && r.Entry.Kind == events.KindForeign && !r.Entry.PubSub:
+		r.Err = errors.New(r.Entry.Ignored)
+		fallthrough
+	case r.Err != nil:
+		r.Err = fmt.Errorf("%s: %w", r.Where(), r.Err)
+	}
+	return r
+}
+
 // Batch is a run of items. The records lie in the batch's memory: they are valid until it is filled again.
 type Batch struct {
 	Items []Item
@@ -92,7 +115,7 @@ const (
 //
 // A faulty entry is reported with its place, and reading goes on: from the next value of the array, else from the next entry that
 // begins a line. Lines in a row that hold no entry are one fault. An array without an entry is the answer of a log that has none,
-// and no fault. A file that begins as YAML is one fault, and the rest of it is not read.
+// and no fault. A file that begins as YAML or CSV is one fault, and the rest of it is not read.
 //
 // It finds where objects begin and end, and knows only as much JSON as that needs. The reader of an object checks the rest.
 type Splitter struct {
@@ -352,18 +375,35 @@ func (s *Splitter) endSkip() {
 	case s.told == s.line:
 	case s.strayLine > 0:
 		s.strayMore++
-	case s.index == 0 && s.faults == 0 && yamlStart.MatchString(text):
+	case s.index == 0 && s.faults == 0 && otherFormat(text) != "":
 		s.foreign = true
-		s.fault(Record{Line: s.line}, Unusable(fmt.Errorf("%.40q is YAML: read the log again with gcloud logging read --format=json", text)))
+		s.fault(Record{Line: s.line}, Unusable(fmt.Errorf("%.40q is %s: read the log again with gcloud logging read --format=json", text, otherFormat(text))))
 	default:
 		s.stray, s.strayLine, s.strayMore = text, s.line, 0
 	}
 }
 
-// yamlStart is how a file begins that gcloud logging read wrote without --format=json: with a document or a field of an entry.
+// The fields of an entry, and the columns of a table of entries, with which a file of another format begins: gcloud logging read wrote a
+// document or a field of an entry without --format=json, and the pages of Google's console write tables.
 // https://cloud.google.com/logging/docs/reference/v2/rest/v2/LogEntry
-var yamlStart = regexp.MustCompile("^(---|(- )?(apphub|errorGroups|httpRequest|insertId|jsonPayload|labels|logName|metadata|operation|protoPayload|" +
-	"receiveTimestamp|resource|severity|sourceLocation|spanId|split|textPayload|timestamp|trace|traceSampled):( |$))")
+const fieldNames = "apphub|errorGroups|httpRequest|insertId|jsonPayload|labels|logName|metadata|operation|protoPayload|" +
+	"receiveTimestamp|resource|severity|sourceLocation|spanId|split|textPayload|timestamp|trace|traceSampled"
+
+var (
+	yamlStart = regexp.MustCompile("^(---|(- )?(" + fieldNames + "):( |$))")
+	csvStart  = regexp.MustCompile(`^"?(` + fieldNames + `|[a-z]+(_[a-z]+)+)"?(\.[\w.]+)?,`)
+)
+
+// otherFormat names the format of a file that begins with this line; empty is none that is known.
+func otherFormat(line string) string {
+	switch {
+	case yamlStart.MatchString(line):
+		return "YAML"
+	case csvStart.MatchString(line):
+		return "CSV"
+	}
+	return ""
+}
 
 // endStray reports the lines before this one that hold no entry. It takes what to make of their error; nil leaves it as it is.
 func (s *Splitter) endStray(as func(error) error) {
@@ -595,8 +635,10 @@ func (s *Splitter) end() {
 	}
 	s.endStray(nil)
 	switch {
-	case !errors.Is(s.err, io.EOF):
+	case !errors.Is(s.err, io.EOF) && s.index == 0:
 		s.fault(Record{Line: s.line}, Unusable(s.err))
+	case !errors.Is(s.err, io.EOF):
+		s.fault(Record{Line: s.line}, fmt.Errorf("the rest cannot be read: %w", s.err))
 	case s.depth > 0:
 		s.broken("it is truncated")
 	case s.index == 0 && s.faults == 0 && !s.answered:

@@ -152,15 +152,12 @@ func read(ctx context.Context, records []Record, passed func(Passage)) (items []
 		if passed != nil {
 			passed(Passage{Read: i, Entries: len(records)})
 		}
-		e, err := events.Read(r.Raw)
-		if err != nil {
-			faults = append(faults, fmt.Sprintf("%s: %v", r.Where(), err))
+		x := Item{Record: r}.Read()
+		if x.Err != nil {
+			faults = append(faults, x.Err.Error())
 			continue
 		}
-		if e.Kind == events.KindForeign && !e.PubSub {
-			faults = append(faults, r.Where()+": "+e.Ignored)
-			continue
-		}
+		e := x.Entry
 		at := e.Received
 		if at.Before(e.Time) {
 			at = e.Time.Add(time.Second)

@@ -244,7 +244,7 @@ func (b *Both) Start(ctx context.Context, r provider.Ref) (operation string, err
 	if err := checked(what, r); err != nil {
 		return "", err
 	}
-	return b.legacy.start(ctx, what, createOther, func(ctx context.Context) (*longrunningpb.Operation, error) {
+	return b.legacy.start(ctx, what, createCall, func(ctx context.Context) (*longrunningpb.Operation, error) {
 		return b.legacy.methods.StartNode(ctx, r.String())
 	})
 }

@@ -55,10 +55,10 @@ type occasion int
 
 const (
 	otherCall occasion = iota
-	// createCall is a creation without further details: the end of an operation does not say which capacity was requested.
+	// createCall is a creation, or a start, without further details: the end of an operation does not say which capacity was requested.
 	createCall
-	createSpot
-	createOther
+	createFree     // of an order without a reservation
+	createReserved // of one with a reservation
 )
 
 // rule is one row of the table. Every condition that it names must fit.
@@ -79,7 +79,9 @@ var rules = []rule{
 	{text: []string{"rate_limit_exceeded"}, class: incident.Transient},
 	{text: []string{"quota", "per minute"}, class: incident.Transient},
 
-	{text: []string{"insufficient reserved capacity"}, class: incident.ReservationFull},
+	// Seen on orders without a reservation too: then it says only that there is no capacity, and so it does where the order is not known.
+	{text: []string{"insufficient reserved capacity"}, occasions: []occasion{createReserved}, class: incident.ReservationFull},
+	{text: []string{"insufficient reserved capacity"}, class: incident.Stockout},
 
 	{text: []string{"no more capacity"}, class: incident.Stockout},
 	{text: []string{"insufficient capacity"}, class: incident.Stockout},
@@ -103,8 +105,8 @@ var rules = []rule{
 
 	// Seen on Spot requests that name no reservation: a disguised refusal for lack of capacity. If the requested capacity is
 	// unknown, waiting is the smaller mistake.
-	{text: []string{"reservation not found"}, occasions: []occasion{createSpot, createCall}, class: incident.Stockout},
-	{text: []string{"reservation not found"}, occasions: []occasion{createOther}, class: incident.Invalid},
+	{text: []string{"reservation not found"}, occasions: []occasion{createFree, createCall}, class: incident.Stockout},
+	{text: []string{"reservation not found"}, occasions: []occasion{createReserved}, class: incident.Invalid},
 
 	// A policy of the organization, whatever code it comes with.
 	{text: []string{"constraint constraints/", "violated"}, class: incident.Permission},
@@ -151,13 +153,17 @@ func (r *rule) fits(c code, text string, o occasion) bool {
 }
 
 // Audited classifies a failure in the audit log of somebody's call, by the same table. It is nil for a call that did not
-// fail. The log does not say which capacity a creation requested.
+// fail. The log says which capacity a creation requested only where it holds the request.
 func Audited(c events.Call) *incident.Failure {
 	if c.Code == 0 {
 		return nil
 	}
 	o := otherCall
-	if strings.HasPrefix(c.Method, "Create") {
+	switch {
+	case !strings.HasPrefix(c.Method, "Create"):
+	case c.Order.Reserved:
+		o = createReserved
+	default:
 		o = createCall
 	}
 	f := failure(code(c.Code), c.Message, "", o)

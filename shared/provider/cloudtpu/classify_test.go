@@ -69,7 +69,7 @@ func TestOperationFailures(t *testing.T) {
 		},
 		"a quota under another code":               {code: 7, message: "Quota exceeded for resource.", want: incident.Quota},
 		"exhausted, on a call that orders nothing": {code: 8, message: exhausted, want: incident.Transient},
-		"exhausted, on a creation":                 {code: 8, message: exhausted, occasion: createSpot, want: incident.Quota},
+		"exhausted, on a creation":                 {code: 8, message: exhausted, occasion: createFree, want: incident.Quota},
 		"exhausted, at the end of a creation":      {code: 8, message: exhausted, occasion: createCall, want: incident.Quota},
 		"too many calls": {
 			code: 8, want: incident.Transient,
@@ -82,18 +82,24 @@ func TestOperationFailures(t *testing.T) {
 		"exhausted, and nothing says what of": {code: 8, message: "Resource has been exhausted.", want: incident.Transient},
 
 		"a full reservation": {
-			code: 9, want: incident.ReservationFull,
+			code: 9, want: incident.ReservationFull, occasion: createReserved,
 			message: "Insufficient reserved capacity. Contact customer support to increase your reservation. [EID: 0x77]",
+		},
+		"a full reservation, for an order that names none": {
+			code: 9, message: "Insufficient reserved capacity. Contact customer support to increase your reservation.", occasion: createFree, want: incident.Stockout,
+		},
+		"a full reservation, for an order that is not known": {
+			code: 8, message: "Insufficient reserved capacity. Contact customer support to increase your reservation.", occasion: createCall, want: incident.Stockout,
 		},
 		"a zone without the accelerator": {code: 3, message: wrongZone, want: incident.WrongZone},
 		"the short form of it":           {code: 3, message: "the accelerator v6e-1 was not found in zone asia-east1-a", want: incident.WrongZone},
 		"a zone that nobody knows":       {code: 7, message: "Permission denied on 'locations/us-wset4-a' (or it may not exist).", want: incident.WrongZone},
 
-		"a reservation that a Spot creation never asked for": {code: 5, message: "Reservation not found", occasion: createSpot, want: incident.Stockout},
+		"a reservation that an order never asked for": {code: 5, message: "Reservation not found", occasion: createFree, want: incident.Stockout},
 		"a reservation that some creation may have asked for": {
 			code: 5, message: "Reservation not found", occasion: createCall, want: incident.Stockout,
 		},
-		"a reservation that was asked for":     {code: 5, message: "Reservation not found", occasion: createOther, want: incident.Invalid},
+		"a reservation that was asked for":     {code: 5, message: "Reservation not found", occasion: createReserved, want: incident.Invalid},
 		"a reservation, and it is no creation": {code: 5, message: "Reservation not found", want: incident.NotFound},
 
 		"a policy of the organization": {
@@ -182,10 +188,10 @@ func TestGRPCFailures(t *testing.T) {
 		"too many calls by reason": {
 			err: answers(codes.ResourceExhausted, "Quota exceeded.", &errdetails.ErrorInfo{Reason: "RATE_LIMIT_EXCEEDED"}), want: incident.Transient, text: "Quota exceeded.",
 		},
-		"exhausted, on a creation": {err: answers(codes.ResourceExhausted, exhausted), occasion: createSpot, want: incident.Quota, text: exhausted},
+		"exhausted, on a creation": {err: answers(codes.ResourceExhausted, exhausted), occasion: createFree, want: incident.Quota, text: exhausted},
 		"exhausted, on a reading":  {err: answers(codes.ResourceExhausted, exhausted), want: incident.Transient, text: exhausted},
-		"a reservation that a Spot creation never asked for": {
-			err: answers(codes.NotFound, "Reservation not found"), occasion: createSpot, want: incident.Stockout, text: nothing,
+		"a reservation that an order never asked for": {
+			err: answers(codes.NotFound, "Reservation not found"), occasion: createFree, want: incident.Stockout, text: nothing,
 		},
 		"a wrong zone":          {err: answers(codes.InvalidArgument, wrongZone), want: incident.WrongZone, text: nothing},
 		"a precondition":        {err: answers(codes.FailedPrecondition, "not now"), want: incident.NotInState, text: "not now"},
@@ -360,6 +366,13 @@ func TestAuditedFailuresAreOfTheSameTable(t *testing.T) {
 		"a refusal in disguise": {
 			events.Call{Method: "CreateNode", Code: 5, Message: "Reservation not found [EID: 0x1f]"}, &incident.Failure{Class: incident.Stockout, Message: "Reservation not found"},
 		},
+		"a reservation that nobody asked for": {
+			events.Call{Method: "CreateNode", Code: 9, Message: "Insufficient reserved capacity."}, &incident.Failure{Class: incident.Stockout, Message: "Insufficient reserved capacity."},
+		},
+		"a full reservation": {
+			events.Call{Method: "CreateNode", Code: 9, Message: "Insufficient reserved capacity.", Order: events.Order{Reserved: true}},
+			&incident.Failure{Class: incident.ReservationFull, Message: "Insufficient reserved capacity."},
+		},
 		"nothing there": {events.Call{Method: "DeleteNode", Code: 5, Message: "no such node"}, &incident.Failure{Class: incident.NotFound, Message: "no such node"}},
 		"not allowed":   {events.Call{Method: "StopNode", Code: 7, Message: "no"}, &incident.Failure{Class: incident.Permission, Message: "no"}},
 		"without a word": {
@@ -384,7 +397,7 @@ func FuzzClassify(f *testing.F) {
 		incident.Permission: true, incident.Invalid: true,
 	}
 	f.Fuzz(func(t *testing.T, status, c int, message, body string) {
-		for _, o := range []occasion{otherCall, createCall, createSpot, createOther} {
+		for _, o := range []occasion{otherCall, createCall, createFree, createReserved} {
 			s := &api.Status{Code: int64(c), Message: message, Details: []googleapi.RawMessage{googleapi.RawMessage(body)}}
 			got := statusFailure(s, o)
 			failures := []incident.Failure{got}

@@ -376,10 +376,10 @@ func (c *Client) Create(
 		}
 	}
 	n := orders[0].Node
-	o, q := createOther, orders[0].QueuedResource
+	o, q := createFree, orders[0].QueuedResource
 	isSpot := spot(n, q)
-	if isSpot && !reserved(n, q) {
-		o = createSpot
+	if reserved(n, q) {
+		o = createReserved
 	}
 	// A Spot slice stays Spot, in whichever field the order and the new request say it: no mistake may lead to the other price.
 	switch {
@@ -475,13 +475,13 @@ func (c *Client) Start(ctx context.Context, r provider.Ref) (operation string, e
 		return "", err
 	}
 	h := c.specs.about(r)
-	op, err := callWith(ctx, what, createOther, h, func(ctx context.Context) (*api.Operation, error) {
+	op, err := callWith(ctx, what, createCall, h, func(ctx context.Context) (*api.Operation, error) {
 		return c.methods.StartNode(ctx, r.String())
 	})
 	if err != nil {
 		return "", err
 	}
-	return started(what, createOther, h, op)
+	return started(what, createCall, h, op)
 }
 
 // SetMetadata implements Provider. A change replaces the whole map and the API has no etag, so what another writer adds

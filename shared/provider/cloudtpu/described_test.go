@@ -67,10 +67,14 @@ func TestWhatDescribesNoNode(t *testing.T) {
 	const name = `"name":"projects/demo/locations/us-west4-a/nodes/n"`
 	for raw, fault := range map[string]string{
 		``: "", `{`: "", `[]`: "", `7`: "", `{}`: "", `{"name":7}`: "", `{"name":"n","state":"READY"}`: "",
-		`{` + name + `,"logName":"projects/demo/logs/x"}`:                            "",
-		`{"name":"projects/demo/locations/us-west4-a/acceleratorTypes/v3-8"}`:        "",
-		`{"name":"projects/demo/locations/us-west4-a/queuedResources/q"}`:            "it describes queued resource q; describe its node: gcloud compute tpus tpu-vm describe NODE --zone us-west4-a",
-		`{"name":"projects/demo/locations/us-west4-a/nodes/a:stop","state":"READY"}`: "is not a name of a node",
+		`{` + name + `,"logName":"projects/demo/logs/x"}`:                                                                                                 "",
+		`{"name":"projects/demo/locations/us-west4-a/acceleratorTypes/v3-8"}`:                                                                             "",
+		`{"name":"projects/demo/locations/us-west4-a/queuedResources/q"}`:                                                                                 "it describes queued resource q; describe its node: gcloud compute tpus tpu-vm describe NODE --zone us-west4-a",
+		`{"name":"projects/demo/locations/us-west4-a/queuedResources/q","tpu":{"nodeSpec":[{"nodeId":"a"},{"nodeId":"b"}]}}`:                              "describe each of its 2 nodes: gcloud compute tpus tpu-vm describe a --zone us-west4-a",
+		`{"name":"projects/demo/locations/us-west4-a/queuedResources/q","tpu":{"nodeSpec":[{"multiNodeParams":{"nodeCount":2,"nodeIdPrefix":"llama"}}]}}`: "describe each of its 2 nodes: gcloud compute tpus tpu-vm describe llama-0 --zone us-west4-a",
+		`{"name":"projects/demo/locations/us-west4-a/queuedResources/q","tpu":{"nodeSpec":[{"nodeId":"a b"}]}}`:                                           "describe its node: gcloud compute tpus tpu-vm describe NODE --zone us-west4-a",
+		`{"name":"projects/demo/locations/us-west4-a/queuedResources/q","tpu":[7]}`:                                                                       "describe its node: gcloud compute tpus tpu-vm describe NODE --zone us-west4-a",
+		`{"name":"projects/demo/locations/us-west4-a/nodes/a:stop","state":"READY"}`:                                                                      "is not a name of a node",
 		`{` + name + `}`: "it describes node n without its state",
 		`{` + name + `,"tensorflowVersion":"2.12.0"}`:               "it describes node n without its state",
 		`{` + name + `,"tensorflowVersion":"2.12.0","state":""}`:    "it describes node n without its state",

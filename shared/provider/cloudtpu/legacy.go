@@ -238,9 +238,9 @@ func (l *legacy) create(ctx context.Context, r provider.Ref, spec []byte, labels
 		}
 		n.Labels[k] = v
 	}
-	o := createOther
-	if c := n.SchedulingConfig; c != nil && c.Preemptible && !c.Reserved {
-		o = createSpot
+	o := createFree
+	if c := n.SchedulingConfig; c != nil && c.Reserved {
+		o = createReserved
 	}
 	return l.start(ctx, what, o, func(ctx context.Context) (*longrunningpb.Operation, error) {
 		return l.methods.CreateNode(ctx, zoneOf(r), r.Name, n)

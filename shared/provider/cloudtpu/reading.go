@@ -276,7 +276,7 @@ func noticeOf(m *api.UpcomingMaintenance) *events.Notice {
 // maintenanceEvent finds the last maintenance event in the description of a node's health: "The TPU had a maintenance event at
 // 2022-01-26T03:44:36.265703305Z". Healthy nodes tell of theirs too, long after it.
 // https://cloud.google.com/tpu/docs/maintenance-events
-var maintenanceEvent = regexp.MustCompile(`maintenance event at ([0-9]{4}-[0-9:.T-]+(?:Z|[+-][0-9]{2}:[0-9]{2}))`)
+var maintenanceEvent = regexp.MustCompile(`maintenance event at ([0-9]{4}-[0-9:.Tt-]+(?:[Zz]|[+-][0-9]{2}:[0-9]{2}))`)
 
 // maintained is when the last maintenance event was; zero if the description names no time.
 func maintained(description string) time.Time {
@@ -288,7 +288,7 @@ func maintained(description string) time.Time {
 
 // timeOf reads a time of the API; an invalid one is unknown.
 func timeOf(s string) time.Time {
-	t, err := time.Parse(time.RFC3339Nano, s)
+	t, err := events.ParseTime(s)
 	if err != nil {
 		return time.Time{}
 	}

@@ -69,7 +69,7 @@ func upcoming(text string) *events.Notice {
 		return ""
 	}
 	at := func(names ...string) time.Time {
-		t, err := time.Parse(time.RFC3339, get(names...))
+		t, err := events.ParseTime(get(names...))
 		if err != nil {
 			return time.Time{}
 		}
@@ -129,7 +129,7 @@ func first(a, b *events.Notice) *events.Notice {
 // ends is the planned end of a machine; zero is none that is known. Where a flex-start machine does not say it, it is assumed.
 func (n Node) ends() (at time.Time, assumed bool) {
 	text := n.Annotations[annotationEnd]
-	if t, err := time.Parse(time.RFC3339, text); err == nil {
+	if t, err := events.ParseTime(text); err == nil {
 		return t.UTC(), false
 	}
 	if t := epoch(text); !t.IsZero() {

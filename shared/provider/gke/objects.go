@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -302,6 +303,7 @@ type Pod struct {
 	Spec   PodSpec `json:"spec"`
 	Status struct {
 		Phase      string     `json:"phase"`
+		Reason     string     `json:"reason"`
 		Conditions conditions `json:"conditions"`
 		Started    *time.Time `json:"startTime"`
 		Containers []struct {
@@ -335,14 +337,25 @@ func (p Pod) crashed() string {
 	return ""
 }
 
+// refused reports whether its machine did not let the Pod in: what the machine had when the Pod was placed on it, it no longer has, as a TPU
+// without healthy chips. No container has run, and the Job counts it as a failure.
+// https://kubernetes.io/docs/concepts/extend-kubernetes/compute-storage-net/device-plugins
+func (p Pod) refused() bool {
+	why := p.Status.Reason
+	return p.Status.Phase == "Failed" && (why == "UnexpectedAdmissionError" || strings.HasPrefix(why, "OutOf"))
+}
+
 // job names the Job that the Pod is of, by its owner, or by its labels where that was deleted without it.
 func (p Pod) job() (uid, name string) {
 	owner := p.controller(kindJob)
 	return cmp.Or(owner.UID, p.Labels[labelJobUID]), cmp.Or(owner.Name, p.Labels[labelJobName])
 }
 
-// over is when the last container ended, or when the machine took the Pod along; zero is not known.
+// over is when the last container ended, or when the machine took the Pod along or refused it; zero is not known.
 func (p Pod) over() (at time.Time) {
+	if p.refused() {
+		return p.Created
+	}
 	at = p.Status.Conditions.of("DisruptionTarget").Since
 	for _, c := range p.Status.Containers {
 		if t := c.State.Terminated; t != nil && t.At.After(at) {

@@ -298,6 +298,9 @@ func (s slot) reading(nodes map[string]*Node, prefix string, now time.Time) Read
 	if t := s.sliceTrouble(); t != "" && t != r.Why && (r.State == Unhealthy || r.State == Lost) {
 		r.Why += "; " + t
 	}
+	if t := s.refusal(); t != "" && (r.State == Unhealthy || r.State == Lost) {
+		r.Why += "; " + t
+	}
 	since, held := s.waits(r.State)
 	if r.WaitsSince = since; held != "" {
 		r.Why += "; " + held
@@ -325,7 +328,7 @@ func (s slot) crash(nodes map[string]*Node) (how string, certain bool) {
 			continue
 		}
 		n := nodes[p.Spec.NodeName]
-		if p.Status.Conditions.holds("DisruptionTarget") || p.Spec.NodeName != "" && (n == nil || n.trouble() != "" || n.maintained()) {
+		if p.refused() || p.Status.Conditions.holds("DisruptionTarget") || p.Spec.NodeName != "" && (n == nil || n.trouble() != "" || n.maintained()) {
 			return "", false
 		}
 		if end := p.crashed(); end != "" && (how == "" || end < how) {
@@ -333,6 +336,20 @@ func (s slot) crash(nodes map[string]*Node) (how string, certain bool) {
 		}
 	}
 	return how, len(s.pods) >= s.spec.pods() || s.stands(nodes)
+}
+
+// refusal says which Pod its machine refused last; empty where a later one was let in.
+func (s slot) refusal() string {
+	var last Pod
+	for _, p := range s.pods {
+		if !p.Created.Before(last.Created) {
+			last = p
+		}
+	}
+	if !last.refused() {
+		return ""
+	}
+	return fmt.Sprintf("its Pod %s was refused by the machine %s: %s", last.Name, last.Spec.NodeName, last.Status.Reason)
 }
 
 // failed is when a slot failed for good; zero is not known.

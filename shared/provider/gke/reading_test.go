@@ -619,6 +619,43 @@ func TestATrainingThatLostItsSliceDidNotCrash(t *testing.T) {
 	}
 }
 
+// TestAMachineThatRefusesAPodIsAtFault: a kubelet whose TPU has no healthy chips lets no Pod in, and each refusal counts as a failure of
+// the Job.
+func TestAMachineThatRefusesAPodIsAtFault(t *testing.T) {
+	pod := func(name, created, status string) Pod {
+		return parsed[Pod](t, fmt.Sprintf(`{"metadata":{"name":%q,"namespace":"teams","creationTimestamp":%q,"ownerReferences":[{"kind":"Job","uid":"j1","controller":true}]},`+
+			`"spec":{"nodeName":"n1"},"status":{"phase":"Failed",%s}}`, name, created, status))
+	}
+	refused := func(name, created, reason string) Pod {
+		return pod(name, created, fmt.Sprintf(`"reason":%q,"message":"Pod was rejected: Allocate failed due to requested number of devices unavailable for google.com/tpu. Requested: 4, Available: 0, which is unexpected"`, reason))
+	}
+	crashed := pod("a", "2026-11-12T09:00:00Z", `"containerStatuses":[{"state":{"terminated":{"exitCode":1,"reason":"Error","finishedAt":"2026-11-12T11:38:00Z"}}}]`)
+	const says = "its Pod b was refused by the machine n1: UnexpectedAdmissionError"
+	failed := `,"conditions":[{"type":"Failed","status":"True","reason":"BackoffLimitExceeded","lastTransitionTime":"2026-11-12T11:40:30Z"}]`
+	for name, c := range map[string]struct {
+		job  string
+		pods []Pod
+		want events.Cause
+		says bool
+	}{
+		"alone":                        {failed, []Pod{refused("b", "2026-11-12T11:39:00Z", "UnexpectedAdmissionError")}, "", true},
+		"after the training had ended": {failed, []Pod{crashed, refused("b", "2026-11-12T11:39:00Z", "UnexpectedAdmissionError")}, "", true},
+		"for another resource":         {failed, []Pod{crashed, refused("b", "2026-11-12T11:39:00Z", "OutOfgoogle.com/tpu")}, "", false},
+		"long before":                  {failed, []Pod{refused("b", "2026-11-12T09:00:00Z", "UnexpectedAdmissionError"), crashed}, events.CauseCrash, false},
+		"for another reason":           {failed, []Pod{crashed, refused("b", "2026-11-12T11:39:00Z", "DeadlineExceeded")}, events.CauseCrash, false},
+		"while the Job goes on":        {`,"failed":1`, []Pod{refused("b", "2026-11-12T11:39:00Z", "UnexpectedAdmissionError")}, "", true},
+	} {
+		o := gang(t)
+		o.Jobs, o.Pods = []Job{aJob(t, "", "", c.job)}, c.pods
+		one := 1
+		o.Jobs[0].Spec.Parallelism = &one
+		r := Readings(o, "l", "c", now)[0]
+		if r.Cause != c.want || strings.Contains(r.Why, says) != c.says || (r.State == Lost) != (c.job == failed) {
+			t.Errorf("%s: %s, cause %q: %s", name, r.State, r.Cause, r.Why)
+		}
+	}
+}
+
 // TestWhatAJobHadBorneDidNotEndIt: Pods stay listed after they have ended, and what happened to one explains the failure of its Job only
 // where the Job failed with it.
 func TestWhatAJobHadBorneDidNotEndIt(t *testing.T) {

@@ -27,7 +27,7 @@ metadata:
 spec:
   parallelism: 1
   completions: 1
-  backoffLimit: 4
+  backoffLimit: 12
   podReplacementPolicy: Failed
   podFailurePolicy:
     rules:

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pitstop.internal/events"
+)
+
+// losses are entries of so many losses of one slice, in ascending order. Cloud Logging got each entry so much later; a negative time leaves
+// that out.
+func losses(slice string, n int, later time.Duration) (entries []string) {
+	at := time.Date(2026, 11, 3, 0, 0, 0, 0, time.UTC)
+	for range n {
+		received := ""
+		if later >= 0 {
+			received = `,"receiveTimestamp":"` + at.Add(later).Format(time.RFC3339) + `"`
+		}
+		entries = append(entries, fmt.Sprintf(`{"protoPayload":{"methodName":"compute.instances.preempted","resourceName":"projects/mine/zones/us-west4-a/instances/t1v-n-%s-w-0"},`+
+			`"insertId":"%s","logName":"projects/mine/logs/cloudaudit.googleapis.com%%2Fsystem_event","timestamp":"%s"%s}`,
+			slice, at.Format(time.RFC3339), at.Format(time.RFC3339), received))
+		at = at.Add(10 * time.Minute)
+	}
+	return entries
+}
+
+func reversed(all []string) []string {
+	all = slices.Clone(all)
+	slices.Reverse(all)
+	return all
+}
+
+// TestReportOfAFileWithAPartThatCannotBeRead: what cannot be read is counted, and takes nothing else with it, in either order.
+func TestReportOfAFileWithAPartThatCannotBeRead(t *testing.T) {
+	t.Setenv("COLUMNS", "300")
+	const n = 3000
+	up := losses("0a0a0a0a", n, time.Second)
+	whole := func(all []string) string { return strings.Join(all, "\n") + "\n" }
+	array := func(all []string) string { return "[\n" + strings.Join(all, ",\n") }
+	for name, c := range map[string]struct {
+		text func(all []string) string
+		most int // of the losses
+		bad  int
+	}{
+		"a download that was cut": {func(all []string) string { return array(all)[:len(array(all))-10] }, n - 1, 1},
+		"an error of gcloud":      {func(all []string) string { return whole(all) + "ERROR: (gcloud.logging.read) RESOURCE_EXHAUSTED\n" }, n, 1},
+		"a block of unreadable lines": {func(all []string) string {
+			return whole(all[:n/2]) + strings.Repeat("{\"n\":1}\n", 2500) + whole(all[n/2:])
+		}, n, 2500},
+		"a block of lines of text":    {func(all []string) string { return whole(all[:n/2]) + strings.Repeat("x\n", 200_000) + whole(all[n/2:]) }, n, 1},
+		"unreadable lines at its end": {func(all []string) string { return whole(all) + strings.Repeat("{\"n\":1}\n", 2500) }, n, 2500},
+	} {
+		for order, all := range map[string][]string{"up": up, "down": reversed(up)} {
+			t.Run(name+", "+order, func(t *testing.T) {
+				file := write(t, "entries.json", c.text(all))
+				other := write(t, "other.json", whole(reversed(losses("0b0b0b0b", 7, time.Second))))
+				for files, want := range map[string]int{file: c.most, file + " " + other: c.most + 7} {
+					out, errOut, code := call(t, "", append([]string{"report"}, strings.Fields(files)...)...)
+					if says := fmt.Sprintf("%s losses: ", events.Number(int64(want))); code != exitFailed || !strings.Contains(out, says) {
+						t.Errorf("%d files: exit code %d, no %q in\n%.600s\n%.300s", len(strings.Fields(files)), code, says, out, errOut)
+					}
+					if says := couldNot(c.bad); !strings.Contains(out, says) || !strings.Contains(errOut, "entries.json:") {
+						t.Errorf("%q is not in\n%.600s\n%.300s", says, out, errOut)
+					}
+					out, _, _ = call(t, "", append([]string{"report", "--json"}, strings.Fields(files)...)...)
+					if says := fmt.Sprintf(`"faults":%d`, c.bad); !strings.Contains(out, says) || strings.Count(out, `"at":`) != want {
+						t.Errorf("%d files as JSON: %d losses, want %d and %s", len(strings.Fields(files)), strings.Count(out, `"at":`), want, says)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestReportOfEntriesThatAreReceivedAtOnce: a log may give an entry the time at which it got it. Such a record has an order too.
+func TestReportOfEntriesThatAreReceivedAtOnce(t *testing.T) {
+	for name, later := range map[string]time.Duration{"at once": 0, "at a time that is left out": -1, "a second later": time.Second} {
+		up := losses("0a0a0a0a", 1500, later)
+		want, _, _ := call(t, strings.Join(up, "\n"), "report", "--json", "-")
+		got, errOut, code := call(t, strings.Join(reversed(up), "\n"), "report", "--json", "-")
+		if code != exitDone || errOut != "" || strings.Count(want, `"at":`) != 1500 || got != want {
+			t.Errorf("received %s: exit code %d, %q: %d losses up, %d down", name, code, errOut, strings.Count(want, `"at":`), strings.Count(got, `"at":`))
+		}
+	}
+}
+
+// couldNot is what a report says of so many faults.
+func couldNot(n int) string {
+	return numbered(n, "entry or line", "entries or lines") + " could not be read"
+}
