@@ -121,10 +121,26 @@ func (l Lease) Validate() error {
 	return nil
 }
 
-// givesWay reports whether a lease that a crew wrote by itself names slices of l's workload.
-func (l Lease) givesWay(o Lease) bool {
-	return l.Epoch == 0 && o.Epoch > 0 && slices.ContainsFunc(l.Admitted, func(a events.Admission) bool {
-		return slices.ContainsFunc(o.Admitted, func(b events.Admission) bool {
+// Foreign reports whether the lease surely belongs to another workload than this one, whose slices are those in ours. Functions
+// and crews both ask it before they train by a lease, take it over or replace it: a foreign lease is left alone.
+//
+// The project always counts, because a TPU of another project may have the same name and zone, and its directory may be a
+// copy. The name counts only where both sides are sure of it. Pitstop is, and so is a crew whose user named the workload, which
+// is what certain says. Without that, a crew knows only its machine, which does not see its labels. So it names its own
+// lease, of epoch 0, after the machine. Such a lease is not foreign if it names one of the slices in ours.
+func (l Lease) Foreign(workload string, certain bool, ours ...events.Admission) bool {
+	theirs, _, _ := strings.Cut(l.Workload, "/")
+	project, _, _ := strings.Cut(workload, "/")
+	switch {
+	case l.Workload == "", l.Workload == workload:
+		return false // without a name it is nobody's: the object is malformed
+	case theirs != project:
+		return true
+	case !certain:
+		return false
+	}
+	return l.Epoch > 0 || !slices.ContainsFunc(l.Admitted, func(a events.Admission) bool {
+		return slices.ContainsFunc(ours, func(b events.Admission) bool {
 			return a.Slice == b.Slice && a.Incarnation.Zone == b.Incarnation.Zone
 		})
 	})
@@ -257,7 +273,7 @@ func writeLease(ctx context.Context, s Store, dir string, l Lease, over *int64, 
 			return nil, nil
 		case overtaken:
 			return nil, ErrOvertaken
-		case p.Workload != "" && p.Workload != l.Workload && !p.givesWay(l):
+		case p.Workload != "" && p.Workload != l.Workload && (l.Epoch == 0 || p.Foreign(l.Workload, true, l.Admitted...)):
 			return nil, fmt.Errorf("%w: %s holds it since %s, this is %s",
 				ErrForeign, p.Workload, clock(p.Written), l.Workload)
 		case errors.Is(err, ErrBeyondBelief):

@@ -45,6 +45,8 @@ func TestWriteLease(t *testing.T) {
 	foreign.Workload = "demo/other"
 	crews := lease(0, 3, "7711")
 	crews.Workload, crews.Incident, crews.By = "demo/a-node", "", "crew"
+	abroad := crews
+	abroad.Workload = "prod/llama-8b"
 	elsewhere := lease(4, 4, "7711")
 	elsewhere.Admitted = []events.Admission{{Slice: "another", Incarnation: life("7711")}}
 	namesake := lease(4, 4, "7712")
@@ -69,6 +71,8 @@ func TestWriteLease(t *testing.T) {
 		{"a crew's own lease gives way to Pitstop's for its slice", crews, lease(4, 4, "7712"), nil},
 		{"a crew's own lease of another slice stays", crews, elsewhere, ErrForeign},
 		{"a crew's own lease of a slice of that name in another zone stays", crews, namesake, ErrForeign},
+		{"a crew's own lease of a slice of that name in another project stays", abroad, lease(4, 4, "7712"), ErrForeign},
+		{"a torn one of another project stays", `{"schema": 1, "workload": "prod/llama-8b", "epoch": 0}`, lease(4, 2, "7711"), ErrForeign},
 		{"a crew's own lease gives way to no other crew's", crews, lease(0, 9, "7711"), ErrForeign},
 		{"a newer release's lease stays", `{"schema": 2, "workload": ["x"]}`, lease(9, 9, "7711"), events.ErrNewer},
 		{"an epoch beyond belief stays", `{"schema": 1, "workload": "demo/llama-8b", "epoch": 1000000001, "attempt": 1}`, lease(9, 9, "7711"), ErrBeyondBelief},
@@ -127,6 +131,38 @@ func TestWriteLease(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestAForeignLeaseIsKnownByProjectAndWorkload compares a lease with a training. Our slice is llama-8b in us-west4-a.
+func TestAForeignLeaseIsKnownByProjectAndWorkload(t *testing.T) {
+	t.Parallel()
+	ours := events.Admission{Slice: "llama-8b", Incarnation: events.Incarnation{Zone: "us-west4-a"}}
+	for _, tt := range []struct {
+		name, theirs, workload string
+		epoch                  int64
+		certain                bool
+		slice, zone            string
+		want                   bool
+	}{
+		{"the same name", "demo/llama", "demo/llama", 4, true, "llama-8b", "us-west4-a", false},
+		{"the same name, of slices that we do not have", "demo/llama", "demo/llama", 4, true, "other", "us-east5-a", false},
+		{"no name", "", "demo/llama", 4, true, "llama-8b", "us-west4-a", false},
+		{"Pitstop's, of another workload", "demo/other", "demo/llama", 4, true, "llama-8b", "us-west4-a", true},
+		{"Pitstop's, of another project", "dev/llama", "demo/llama", 4, true, "llama-8b", "us-west4-a", true},
+		{"a crew's, named after our slice", "demo/llama-8b", "demo/llama", 0, true, "llama-8b", "us-west4-a", false},
+		{"a crew's, named after our slice in another project", "dev/llama-8b", "demo/llama", 0, true, "llama-8b", "us-west4-a", true},
+		{"a crew's, of that slice's name in another zone", "demo/llama-8b", "demo/llama", 0, true, "llama-8b", "us-west4-b", true},
+		{"a crew's, of another slice", "demo/other", "demo/llama", 0, true, "other", "us-west4-a", true},
+		{"Pitstop's, and we know our machine alone", "demo/llama", "demo/llama-8b", 4, false, "llama-8b", "us-west4-a", false},
+		{"a crew's, and we know our machine alone", "demo/before", "demo/llama-8b", 0, false, "before", "us-west4-a", false},
+		{"of another project, and we know our machine alone", "dev/llama", "demo/llama-8b", 4, false, "llama-8b", "us-west4-a", true},
+		{"of a project whose name begins alike", "demo-2/llama", "demo/llama-8b", 4, false, "llama-8b", "us-west4-a", true},
+	} {
+		l := Lease{Workload: tt.theirs, Epoch: tt.epoch, Admitted: []events.Admission{{Slice: tt.slice, Incarnation: events.Incarnation{Zone: tt.zone, ID: "7711"}}}}
+		if got := l.Foreign(tt.workload, tt.certain, ours); got != tt.want {
+			t.Errorf("%s: foreign %t, want %t", tt.name, got, tt.want)
+		}
 	}
 }
 
