@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -184,11 +185,37 @@ const (
 	PathAttributes = "instance/attributes/?recursive=true&alt=json"
 )
 
+// The words that the server has for maintenance about to begin. https://cloud.google.com/compute/docs/metadata/getting-live-migration-notice
+var maintenanceEvents = []string{"TERMINATE_ON_HOST_MAINTENANCE", "MIGRATE_ON_HOST_MAINTENANCE"}
+
+// Event reads the maintenance event. A word that the server does not have is an error: it announces nothing, and takes nothing back.
+func Event(text string) (maintenance bool, err error) {
+	return word(PathEvent, text, "NONE", maintenanceEvents...)
+}
+
+// Preempted reads whether the machine is being preempted. A word that the server does not have is an error.
+func Preempted(text string) (preempted bool, err error) {
+	return word(PathPreempted, text, "FALSE", "TRUE")
+}
+
+// word reads a value that has one word for no, and some for yes. A value that is not there is no.
+func word(path, text, no string, yes ...string) (bool, error) {
+	text = strings.TrimSpace(text)
+	is := func(w string) bool { return strings.EqualFold(w, text) }
+	if text == "" || is(no) {
+		return false, nil
+	}
+	if slices.ContainsFunc(yes, is) {
+		return true, nil
+	}
+	return false, fmt.Errorf("%s: %.80q is no word that the metadata server has for it; it counts for nothing", path, text)
+}
+
 // Notice reads an announced maintenance; nil is none. The fields are those of Google's page, and a boolean or a number
 // may come as a text.
 // https://cloud.google.com/tpu/docs/view-maintenance-notifications
 func Notice(text string) (*events.Notice, error) {
-	if strings.TrimSpace(text) == "" {
+	if t := strings.TrimSpace(text); t == "" || t == "NONE" {
 		return nil, nil //nolint:nilnil // nil says that there is none
 	}
 	var raw map[string]any
