@@ -22,8 +22,8 @@ import (
 type leaseView struct {
 	checkpoint.Lease
 	exists bool // one was read
-	// read is when one was read last. named is until when it counts as read that a lease names this machine, and beaten is when the
-	// last sign of life of this crew's was begun that stands beside the checkpoints.
+	// read is when one was read last, and named when one that names this machine counts as read last. Beaten is when this crew began to
+	// write the last of its signs of life.
 	read, named, beaten  time.Time
 	busy, again, writing bool
 	// retry is when it may be written again after a failure.
@@ -34,11 +34,13 @@ type leaseView struct {
 	// pulse is the last sign of life of another crew's. Marked is the attempt for whose training this crew gave one.
 	pulse  int64
 	marked int
-	// missing says that none stood there when somebody looked last. The place is free if nobody can train under one; first says that
-	// nobody has trained here before, as far as this crew has seen. highest is the last attempt that the crews' objects tell of.
-	missing, free, first bool
-	looked               time.Time
-	highest              int
+	// missing says that none stood there at the last look, which was at looked. Gone is when the last one was missed.
+	missing      bool
+	looked, gone time.Time
+	// free says that nobody can train under a lease that is missing, and first that nobody ever has. Highest is the last attempt that the
+	// crews' objects tell of.
+	free, first bool
+	highest     int
 	// virtual is the attempt where there is no directory, and so no lease.
 	virtual int
 }
@@ -244,7 +246,9 @@ func (c *crew) leaseRead(r reading) {
 		c.unleased(now, r, gap)
 		return
 	}
-	c.condition(noLease, "", "")
+	if now.Sub(v.gone) > c.Times.Unread {
+		c.condition(noLease, "", "") // one that vanishes again and again is told once
+	}
 	v.Lease, v.exists, v.read, v.missing, v.free = r.Lease, true, now, false, false
 	switch l := r.Lease; {
 	case c.foreign(l):
@@ -256,6 +260,7 @@ func (c *crew) leaseRead(r reading) {
 		v.rival = ""
 		c.renew(now)
 		c.fault("admission", nil)
+		c.condition("take over", "", "")
 	default:
 		c.rivalled(now, l)
 	}
@@ -301,6 +306,7 @@ func (c *crew) waitsFor(now time.Time, rival string) {
 	}
 }
 
+// noLease is the key of that condition.
 const noLease = "no lease"
 
 // unleased takes it that no lease stands there. The crew that the last one named writes it again. Any other one waits as long as the last
@@ -310,6 +316,7 @@ func (c *crew) unleased(now time.Time, r reading, gap bool) {
 		return
 	}
 	v := &c.lease
+	v.gone = now
 	if !v.missing {
 		v.missing, v.first, v.highest = true, !v.exists && !r.trained, max(v.highest, r.attempt)
 	}

@@ -424,6 +424,7 @@ func TestAnotherCrewWaitsForAMissingLease(t *testing.T) {
 	}{
 		"it has read one":               {read: true, waits: true, epoch: 7, attempt: 5},
 		"a verdict":                     {left: "attempt-000012/verdict.json", waits: true, attempt: 13},
+		"an attempt beyond belief":      {left: "attempt-1000000/verdict.json", attempt: 1},
 		"a sign of life":                {left: "holder.json", waits: true, attempt: 1},
 		"signs of life":                 {left: "holder.json", pulse: true, waits: true, attempt: 1},
 		"a speed":                       {left: "speed.json", waits: true, attempt: 1},

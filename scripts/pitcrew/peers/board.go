@@ -243,7 +243,7 @@ func (b Board) Trained(ctx context.Context) (trained bool, attempt int, err erro
 		var n int
 		var rest string
 		switch _, err := fmt.Sscanf(e.Name, "attempt-%d/%s", &n, &rest); {
-		case err == nil && !strings.HasPrefix(rest, "ready-"):
+		case err == nil && n < events.MaxAttempt && !strings.HasPrefix(rest, "ready-"):
 			trained, attempt = true, max(attempt, n)
 		case slices.Contains([]string{holderName, speedName, batchesName}, e.Name):
 			trained = true
