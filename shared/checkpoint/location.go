@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	storage "google.golang.org/api/storage/v1"
+
 	"pitstop.internal/shared/topology"
 )
 
@@ -14,6 +16,35 @@ type Location struct {
 	Name string
 	// regions are the regions that hold the objects, as far as the storage says.
 	regions []string
+	// deletes are the conditions under which the bucket's lifecycle rules delete a live object.
+	deletes []*storage.BucketLifecycleRuleCondition
+}
+
+// Deletes reports whether a lifecycle rule of the bucket deletes the object of a URI sooner or later.
+// https://cloud.google.com/storage/docs/lifecycle#conditions
+func (l Location) Deletes(uri string) bool {
+	_, name, _ := strings.Cut(strings.TrimPrefix(uri, "gs://"), "/")
+	fits := func(parts []string, is func(s, part string) bool) bool {
+		return len(parts) == 0 || slices.ContainsFunc(parts, func(part string) bool { return is(name, part) })
+	}
+	return slices.ContainsFunc(l.deletes, func(c *storage.BucketLifecycleRuleCondition) bool {
+		return fits(c.MatchesPrefix, strings.HasPrefix) && fits(c.MatchesSuffix, strings.HasSuffix)
+	})
+}
+
+// deletions are the conditions of the rules that delete live objects. One about earlier versions, or about a time that an owner sets on an
+// object, is about no object that Pitstop or a crew writes.
+func deletions(b *storage.Bucket) (found []*storage.BucketLifecycleRuleCondition) {
+	if b.Lifecycle == nil {
+		return nil
+	}
+	for _, r := range b.Lifecycle.Rule {
+		if c := r.Condition; c != nil && r.Action != nil && r.Action.Type == "Delete" && (c.IsLive == nil || *c.IsLive) && c.NumNewerVersions == 0 &&
+			c.DaysSinceNoncurrentTime == 0 && c.NoncurrentTimeBefore == "" && c.DaysSinceCustomTime == 0 && c.CustomTimeBefore == "" {
+			found = append(found, c)
+		}
+	}
+	return found
 }
 
 // dualRegions are the pairs with a name of their own; other pairs list their regions themselves.
@@ -50,7 +81,7 @@ func (l Location) String() string {
 	return l.Name + " (" + strings.Join(l.regions, " and ") + ")"
 }
 
-// Location returns the location of a directory's bucket. It needs the permission storage.buckets.get.
+// Location returns the location of a directory's bucket, with its lifecycle rules. It needs the permission storage.buckets.get.
 func (b *Bucket) Location(ctx context.Context, dir string) (Location, error) {
 	bucket, _, err := splitDir("locate", dir)
 	if err != nil {
@@ -60,11 +91,11 @@ func (b *Bucket) Location(ctx context.Context, dir string) (Location, error) {
 	if err != nil {
 		return Location{}, failed("locate", dir, err)
 	}
-	found, err := svc.Buckets.Get(bucket).Context(ctx).Fields("location", "locationType", "customPlacementConfig").Do()
+	found, err := svc.Buckets.Get(bucket).Context(ctx).Fields("location", "locationType", "customPlacementConfig", "lifecycle").Do()
 	if err != nil {
 		return Location{}, failed("locate", dir, err)
 	}
-	l := Location{Name: strings.ToLower(found.Location)}
+	l := Location{Name: strings.ToLower(found.Location), deletes: deletions(found)}
 	switch {
 	case l.Name == "":
 		return l, &Error{Op: "locate", URI: dir, Kind: ErrTransient, Text: "the answer names no location"}

@@ -83,3 +83,30 @@ func TestLocation(t *testing.T) {
 		}
 	}
 }
+
+// TestALifecycleRuleThatDeletesTheLeaseIsSeen: a rule about other objects, about earlier versions, or one that deletes nothing, is none.
+func TestALifecycleRuleThatDeletesTheLeaseIsSeen(t *testing.T) {
+	s := buckettest.New(time.Now, "ckpt")
+	store := checkpoint.NewBucket(option.WithHTTPClient(&http.Client{Transport: s.Transport()}), option.WithoutAuthentication())
+	uri := checkpoint.Join("gs://ckpt/run/1", checkpoint.LeaseName)
+	for rules, want := range map[string]bool{
+		"": false, `[]`: false,
+		`[{"action":{"type":"Delete"},"condition":{"age":30}}]`:                                                              true,
+		`[{"action":{"type":"SetStorageClass"},"condition":{"age":30}},{"action":{"type":"Delete"},"condition":{"age":90}}]`: true,
+		`[{"action":{"type":"SetStorageClass","storageClass":"NEARLINE"},"condition":{"age":30}}]`:                           false,
+		`[{"action":{"type":"Delete"},"condition":{"age":30,"isLive":true,"matchesPrefix":["logs/","run/"]}}]`:               true,
+		`[{"action":{"type":"Delete"},"condition":{"age":30,"matchesPrefix":["logs/"]}}]`:                                    false,
+		`[{"action":{"type":"Delete"},"condition":{"age":30,"matchesSuffix":[".json"]}}]`:                                    true,
+		`[{"action":{"type":"Delete"},"condition":{"age":30,"matchesSuffix":[".log"]}}]`:                                     false,
+		`[{"action":{"type":"Delete"},"condition":{"isLive":false}}]`:                                                        false,
+		`[{"action":{"type":"Delete"},"condition":{"numNewerVersions":3}}]`:                                                  false,
+		`[{"action":{"type":"Delete"},"condition":{"daysSinceNoncurrentTime":7}}]`:                                           false,
+		`[{"action":{"type":"AbortIncompleteMultipartUpload"},"condition":{"age":1}}]`:                                       false,
+	} {
+		s.Place("ckpt", buckettest.Location{Name: "US-WEST4", Rules: rules})
+		l, err := store.Location(t.Context(), "gs://ckpt/run/1")
+		if got := l.Deletes(uri); err != nil || got != want {
+			t.Errorf("%s: deletes %t, want %t, %v", rules, got, want, err)
+		}
+	}
+}

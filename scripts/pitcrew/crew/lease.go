@@ -12,6 +12,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/pitcrew/agree"
+	"pitstop.internal/scripts/pitcrew/metadata"
 	"pitstop.internal/scripts/pitcrew/peers"
 	"pitstop.internal/scripts/pitcrew/save"
 	"pitstop.internal/shared/checkpoint"
@@ -52,9 +53,23 @@ func (c *crew) admission() events.Admission {
 	return events.Admission{Slice: c.Machine.SliceName(), Incarnation: c.Machine.Incarnation(), Workers: c.life}
 }
 
-// foreign reports whether a lease surely belongs to another workload. A machine without a project cannot compare.
+// Foreign reports whether a lease surely belongs to another workload than that of a machine. The workload is the one that the user named, if
+// any. A machine without a project cannot compare.
+func Foreign(l checkpoint.Lease, workload string, m metadata.Machine) bool {
+	named := workload != ""
+	if !named {
+		workload = m.Project + "/" + m.WorkloadName()
+	}
+	return (named || m.Project != "") && l.Foreign(workload, named, events.Admission{Slice: m.SliceName(), Incarnation: m.Incarnation()})
+}
+
+// foreign reports whether a lease surely belongs to another workload.
 func (c *crew) foreign(l checkpoint.Lease) bool {
-	return (c.Named || c.Machine.Project != "") && l.Foreign(c.Workload, c.Named, c.admission())
+	named := ""
+	if c.Named {
+		named = c.Workload
+	}
+	return Foreign(l, named, c.Machine)
 }
 
 // admits reports whether a lease names this life of the slice. A crew does not know the provider's ID of its own life.
@@ -532,6 +547,10 @@ func (c *crew) write(ctx context.Context, d draft) (bool, error) {
 
 // replace writes a lease over one generation. Where that is none (it cannot be read), only a person can say what its numbers mean.
 func (c *crew) replace(ctx context.Context, l checkpoint.Lease, generation int64, none bool) error {
+	if l.Attempt > events.MaxAttempt {
+		return fmt.Errorf("%w: attempt %d, and nothing gets above %d; pitstop retry puts the number right, or remove %s",
+			checkpoint.ErrBeyondBelief, l.Attempt, events.MaxAttempt, checkpoint.LeaseName)
+	}
 	err := checkpoint.ReplaceLease(ctx, c.Store, c.Directory, l, generation)
 	if none && (errors.Is(err, checkpoint.ErrStale) || errors.Is(err, checkpoint.ErrForeign)) {
 		err = fmt.Errorf("%w; it cannot be read as a whole: remove it", err)

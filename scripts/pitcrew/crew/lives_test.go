@@ -424,7 +424,7 @@ func TestAnotherCrewWaitsForAMissingLease(t *testing.T) {
 	}{
 		"it has read one":               {read: true, waits: true, epoch: 7, attempt: 5},
 		"a verdict":                     {left: "attempt-000012/verdict.json", waits: true, attempt: 13},
-		"an attempt beyond belief":      {left: "attempt-1000000/verdict.json", attempt: 1},
+		"an attempt beyond belief":      {left: "attempt-1000000/verdict.json", waits: true, attempt: 1},
 		"a sign of life":                {left: "holder.json", waits: true, attempt: 1},
 		"signs of life":                 {left: "holder.json", pulse: true, waits: true, attempt: 1},
 		"a speed":                       {left: "speed.json", waits: true, attempt: 1},
@@ -505,6 +505,21 @@ func TestAWriteThatFailsIsSaidOnce(t *testing.T) {
 		time.Sleep(time.Minute)
 		if w.trains() != b {
 			t.Error("it waits for ever")
+		}
+	})
+}
+
+// TestNoAttemptBeyondBeliefIsNamed: every later lease would be older, and nobody could write one.
+func TestNoAttemptBeyondBeliefIsNamed(t *testing.T) {
+	place(t, func(t *testing.T, w *world) {
+		b := w.born("b")
+		w.admit(b, 8, events.MaxAttempt)
+		time.Sleep(time.Minute)
+		b.do <- func() { b.crew.name(events.MaxAttempt+1, false) }
+		time.Sleep(time.Minute)
+		l, _, err := checkpoint.ReadLease(t.Context(), w.bucket, livesDirectory)
+		if err != nil || l.Attempt != events.MaxAttempt || w.said("pitstop retry") != 1 {
+			t.Errorf("the lease is %+v, %v", l, err)
 		}
 	})
 }

@@ -243,8 +243,10 @@ func (b Board) Trained(ctx context.Context) (trained bool, attempt int, err erro
 		var n int
 		var rest string
 		switch _, err := fmt.Sscanf(e.Name, "attempt-%d/%s", &n, &rest); {
-		case err == nil && n < events.MaxAttempt && !strings.HasPrefix(rest, "ready-"):
-			trained, attempt = true, max(attempt, n)
+		case err == nil && !strings.HasPrefix(rest, "ready-"):
+			if trained = true; n < events.MaxAttempt { // another one can follow
+				attempt = max(attempt, n)
+			}
 		case slices.Contains([]string{holderName, speedName, batchesName}, e.Name):
 			trained = true
 		}

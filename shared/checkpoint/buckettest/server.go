@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/btree"
 )
 
@@ -39,8 +40,8 @@ type Server struct {
 }
 
 // Location is a bucket's location: a name in capitals, the type (region if empty), and for a pair without a name its
-// regions, separated by a comma.
-type Location struct{ Name, Type, Regions string }
+// regions, separated by a comma. Rules are the bucket's lifecycle rules, as a list in JSON.
+type Location struct{ Name, Type, Regions, Rules string }
 
 // Place puts a bucket somewhere. Without that it is in the multi-region US, as the real ones are. A missing one is made.
 func (s *Server) Place(bucket string, l Location) {
@@ -59,6 +60,9 @@ func (b *bucket) place(name string) map[string]any {
 	}
 	if b.location.Regions != "" {
 		body["customPlacementConfig"] = map[string]any{"dataLocations": strings.Split(b.location.Regions, ",")}
+	}
+	if b.location.Rules != "" {
+		body["lifecycle"] = map[string]any{"rule": jsontext.Value(b.location.Rules)}
 	}
 	return body
 }
