@@ -156,8 +156,8 @@ func (f *flags) spans() []span {
 	t := &f.times
 	return []span{
 		{"lease-every", "read the lease and the request beside the checkpoints this often", &t.Lease, false},
-		{"lease-unread", "end the training when the lease could not be read for so long", &t.Unread, false},
-		{"lease-take-over", "take over another crew's lease after so long without a sign of life", &t.TakeOver, false},
+		{"lease-unread", "end the training when the lease could not be read, or no sign of life be written, for so long", &t.Unread, false},
+		{"lease-take-over", "take over the lease of another crew, or one that is missing, after so long without a sign of life", &t.TakeOver, false},
 		{"stop-grace", "the time between SIGTERM and SIGQUIT for a training that has to end", &t.Stop, true},
 		{"dump-grace", "the time between SIGQUIT, for its stacks, and SIGKILL", &t.Dump, true},
 		{"leftovers-grace", "the time for processes that the training leaves behind", &t.Leftovers, true},
