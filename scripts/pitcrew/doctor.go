@@ -227,7 +227,7 @@ func (d *doctor) named(ctx context.Context, store checkpoint.Store, dir string) 
 
 // missing says what pitcrew does without a lease.
 func (d *doctor) missing(ctx context.Context, store checkpoint.Store, dir string, why error) {
-	trained, _, err := peers.Board{Store: store, Directory: dir}.Trained(ctx)
+	trained, _, err := peers.Board{Store: store, Directory: dir}.Trained(ctx, d.o.Machine.Slice, 0)
 	switch {
 	case err != nil:
 		d.add(failing, "lease", "%v", err)

@@ -601,10 +601,10 @@ func (l *Leader) decide(v View) bool {
 	case l.Slices > 1 && v.Outside.Verdict != nil:
 		l.verdict = v.Outside.Verdict
 	case l.Slice > 0:
-		if !v.Lease.Admitted || v.Lease.Attempt <= l.Attempt {
+		if !v.Lease.Admitted || v.Lease.Attempt <= l.Attempt && v.Lease.Last < l.Attempt {
 			return false
 		}
-		// Slice 0 has begun again, in a new life, and does not know this attempt.
+		// Slice 0 has begun again, in a new life, and does not know this attempt. Or no lease stands, and nobody trains.
 		l.Handled = max(l.Handled, l.Attempt)
 		return l.enter(Gathering, v.Now)
 	case l.verdict == nil || l.verdict.Attempt != l.Attempt:

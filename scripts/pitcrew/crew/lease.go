@@ -38,10 +38,10 @@ type leaseView struct {
 	// missing says that none stood there at the last look, which was at looked. Gone is when the last one was missed.
 	missing      bool
 	looked, gone time.Time
-	// free says that nobody can train under a lease that is missing, and first that nobody ever has. Highest is the last attempt that the
-	// crews' objects tell of.
+	// free says that nobody can train under a lease that is missing, and first that nobody ever has. Over is the last attempt that is over
+	// by what crews have left.
 	free, first bool
-	highest     int
+	over        int
 	// virtual is the attempt where there is no directory, and so no lease.
 	virtual int
 }
@@ -105,7 +105,7 @@ func (c *crew) leaseOf(now time.Time) agree.Lease {
 		return agree.Lease{Admitted: true, Attempt: v.virtual, Own: true}
 	case v.free && now.Sub(v.looked) <= c.Times.Unread:
 		l := c.known()
-		return agree.Lease{Admitted: true, Last: max(l.Attempt, v.highest), Epoch: l.Epoch, Own: true}
+		return agree.Lease{Admitted: true, Last: max(l.Attempt, v.over), Epoch: l.Epoch, Own: true}
 	case v.read.IsZero() || now.Sub(v.read) > c.Times.Unread:
 		return agree.Lease{Attempt: v.Attempt}
 	}
@@ -196,8 +196,13 @@ func (c *crew) readLease() {
 	}
 	c.lease.busy, c.lease.again = true, false
 	fresh := !c.lease.missing && c.known().Attempt == 0 // nothing is known of this place
+	fresh = fresh || c.Machine.Slices > 1               // and slices have to come to one attempt
+	ready := 0
+	if c.leader != nil && c.leader.Stage == agree.Admitting {
+		ready = c.leader.Attempt
+	}
 	c.beside(limit, func(ctx context.Context) func() {
-		r := c.reading(ctx, fresh)
+		r := c.reading(ctx, fresh, ready)
 		return func() {
 			c.lease.busy = false
 			c.leaseRead(r)
@@ -216,13 +221,14 @@ type reading struct {
 	err error
 	// pulse is the last sign of life, where another crew may have the place.
 	pulse peers.Sign
-	// trained says that crews have trained here before, and attempt is the last one that they tell of. It is found out where no lease
-	// stands and nothing is known.
+	// trained says that crews have trained here before, and over is the last attempt that is over by what they have left. It is found out
+	// where no lease stands and nothing is known.
 	trained bool
-	attempt int
+	over    int
 }
 
-func (c *crew) reading(ctx context.Context, fresh bool) (r reading) {
+// reading looks at the lease. Ready is the attempt for which this slice is ready.
+func (c *crew) reading(ctx context.Context, fresh bool, ready int) (r reading) {
 	r.Lease, r.generation, r.err = checkpoint.ReadLease(ctx, c.Store, c.Directory)
 	none := missing(r.err)
 	if c.leader == nil || !none && (r.err != nil || c.admits(r.Lease)) {
@@ -230,7 +236,7 @@ func (c *crew) reading(ctx context.Context, fresh bool) (r reading) {
 	}
 	var err error
 	if r.pulse, err = c.board.Pulse(ctx); err == nil && none && fresh {
-		r.trained, r.attempt, err = c.board.Trained(ctx)
+		r.trained, r.over, err = c.board.Trained(ctx, c.Machine.Slice, ready)
 	}
 	if err != nil {
 		r.err = fmt.Errorf("sign of life: %w", err)
@@ -332,8 +338,9 @@ func (c *crew) unleased(now time.Time, r reading, gap bool) {
 	}
 	v := &c.lease
 	v.gone = now
+	v.over = max(v.over, r.over)
 	if !v.missing {
-		v.missing, v.first, v.highest = true, !v.exists && !r.trained, max(v.highest, r.attempt)
+		v.missing, v.first = true, !v.exists && !r.trained
 	}
 	if gap {
 		v.rival = "" // a lease may have come and gone meanwhile

@@ -41,6 +41,8 @@ type world struct {
 	log   []string
 	// second says how two trainings wrote at once.
 	second string
+	// slice is the place of a life in a Multislice of two; nil is no Multislice.
+	slice func(name string) int
 	// dress changes a life before its crew starts.
 	dress func(*life)
 }
@@ -71,6 +73,10 @@ func (w *world) epoch() time.Time { return time.Date(2000, 1, 1, 0, 0, 0, 0, tim
 // born starts a crew on a new machine.
 func (w *world) born(name string) *life {
 	m := metadata.Machine{Project: "demo", Zone: "us-west4-a", Node: "llama", Host: "t1v-n-" + strings.Repeat(name, 8) + "-w-0", Workers: 1, Slices: 1}
+	if w.slice != nil {
+		m.Slice, m.Slices = w.slice(name), 2
+		m.Node = fmt.Sprintf("llama-%d", m.Slice)
+	}
 	ctx, cancel := context.WithCancel(w.t.Context())
 	f := &far{memory: w.bucket, chance: rand.New(rand.NewPCG(w.chance.Uint64(), 1))} //nolint:gosec // a test's
 	l := &life{w: w, name: name, store: f, end: cancel, died: make(chan struct{})}
@@ -97,7 +103,7 @@ func (w *world) born(name string) *life {
 		w.t.Fatal(err)
 	}
 	l.leader = agree.New(agree.Config{
-		Workers: 1, Slices: 1, Life: l.admission(), Policy: l.Rules, Silence: l.Times.Silent, Finish: l.Times.Finish, StayAfterGivingUp: true, Number: number,
+		Workers: 1, Slice: m.Slice, Slices: m.Slices, Life: l.admission(), Policy: l.Rules, Silence: l.Times.Silent, Finish: l.Times.Finish, StayAfterGivingUp: true, Number: number,
 	}, l.memory, name, time.Now())
 	w.mu.Lock()
 	w.lives = append(w.lives, l)
@@ -137,7 +143,7 @@ func (l *life) Start(s child.Spec, _ func() (*os.File, error)) (*child.Child, er
 	l.w.mu.Lock()
 	defer l.w.mu.Unlock()
 	for _, o := range l.w.lives {
-		if o != l && o.trained && (o.until.IsZero() || o.until.After(now)) && l.w.second == "" {
+		if o != l && o.Machine.Slice == l.Machine.Slice && o.trained && (o.until.IsZero() || o.until.After(now)) && l.w.second == "" {
 			l.w.second = fmt.Sprintf("%s begins at %v while the training of %s writes", l.name, now.Sub(l.w.epoch()), o.name)
 		}
 	}
@@ -175,6 +181,18 @@ func (l *life) train(now time.Time) {
 	e := restart.Exit{Attempt: l.child.Attempt, Signal: "SIGKILL", Began: l.child.Began, Ended: now}
 	l.child, l.stopping, l.until = nil, nil, now
 	l.exited(e, restart.Circumstances{Stopped: true})
+}
+
+// fail has the training end by itself.
+func (l *life) fail() {
+	if l.child == nil {
+		return
+	}
+	e := restart.Exit{Attempt: l.child.Attempt, Code: 1, Began: l.child.Began, Ended: time.Now()}
+	l.w.mu.Lock()
+	l.child, l.stopping, l.until = nil, nil, time.Now()
+	l.w.mu.Unlock()
+	l.exited(e, restart.Circumstances{})
 }
 
 // lose kills the crew; its training goes on until its parent ends it. Or the machine is lost with both.
@@ -471,6 +489,39 @@ func TestAnotherCrewWaitsForAMissingLease(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTheSlicesOfAMultisliceComeToOneAttempt though no lease stands, and one slice has read one that the other has never seen.
+func TestTheSlicesOfAMultisliceComeToOneAttempt(t *testing.T) {
+	place(t, func(t *testing.T, w *world) {
+		w.slice = func(name string) int { return strings.Count("b", name) } // c and e are the next lives of a
+		a, b := w.born("a"), w.born("b")
+		time.Sleep(time.Minute)
+		first := w.said("training begins")
+		w.bucket.put(livesLease, nil) // while they train
+		time.Sleep(time.Minute)
+		if first != 2 || w.said("training begins") != 2 || w.lease() == "" {
+			t.Errorf("%d trainings, the lease is %s", w.said("training begins"), w.lease())
+		}
+		for range 3 { // the attempt rises
+			b.do <- func() { b.fail() }
+			time.Sleep(5 * time.Minute)
+		}
+		b.store.set(func(f *far) { f.cut = true }) // so it does not write the lease again
+		a.lose(true)
+		w.bucket.put(livesLease, nil)
+		w.born("c")
+		time.Sleep(7 * time.Minute)
+		w.lives[2].lose(true) // it was ready for the next attempt
+		e := w.born("e")
+		time.Sleep(time.Minute)
+		b.store.set(func(f *far) { f.cut = false })
+		time.Sleep(25 * time.Minute)
+		l, _, err := checkpoint.ReadLease(t.Context(), w.bucket, livesDirectory)
+		if err != nil || len(l.Admitted) != 2 || e.child == nil || b.child == nil || e.child.Attempt != b.child.Attempt {
+			t.Errorf("the lease is %+v, %v; %v and %v train", l, err, b.child, e.child)
+		}
+	})
 }
 
 // TestAWriteThatFailsIsSaidOnce: the lease can be read and not written. That it works again is said after a write that worked.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"pitstop.internal/events"
@@ -232,26 +231,31 @@ const (
 	batchesName = "batches.json"
 )
 
-// Trained reports whether crews have trained in the directory, and the last attempt that their objects tell of. A key, a lock, and that a
-// slice is ready, are there before the first training.
-func (b Board) Trained(ctx context.Context) (trained bool, attempt int, err error) {
+// Trained reports whether crews have trained in the directory, and the last attempt that is over for a slice by their objects. A key, a
+// lock, and that a slice is ready, are there before the first training. An attempt for which only other slices are ready may still begin,
+// and so may the one for which this slice is ready now.
+func (b Board) Trained(ctx context.Context, slice, now int) (trained bool, over int, err error) {
 	names, err := b.Store.List(ctx, checkpoint.Join(b.Directory, Folder), checkpoint.ListOptions{Recursive: true})
 	if errors.Is(err, checkpoint.ErrNotExist) {
 		return false, 0, nil
 	}
 	for _, e := range names.Entries {
-		var n int
+		var n, ready int
 		var rest string
-		switch _, err := fmt.Sscanf(e.Name, "attempt-%d/%s", &n, &rest); {
-		case err == nil && !strings.HasPrefix(rest, "ready-"):
-			if trained = true; n < events.MaxAttempt { // another one can follow
-				attempt = max(attempt, n)
-			}
-		case slices.Contains([]string{holderName, speedName, batchesName}, e.Name):
+		if _, err := fmt.Sscanf(e.Name, "attempt-%d/%s", &n, &rest); err != nil {
+			trained = trained || slices.Contains([]string{holderName, speedName, batchesName}, e.Name)
+			continue
+		}
+		if _, err := fmt.Sscanf(rest, "ready-%d.json", &ready); err != nil {
 			trained = true
+		} else if ready != slice || n == now {
+			n--
+		}
+		if n < events.MaxAttempt { // another one can follow
+			over = max(over, n)
 		}
 	}
-	return trained, attempt, err
+	return trained, over, err
 }
 
 // Speed is how fast one attempt trained, and on what.
