@@ -289,7 +289,7 @@ func (w *world) trouble() {
 			w.note("and the lease is deleted")
 		}
 	case n < 9 && len(w.lives) < 3:
-		w.born(string(rune('a' + len(w.lives))))
+		w.born("abc"[len(w.lives):][:1])
 	default:
 		l := pick(w.alive())
 		readOnly := w.chance.IntN(3) == 0
