@@ -291,6 +291,29 @@ func TestMaintenanceSavesAndTheTrainingGoesOnLater(t *testing.T) {
 	}
 }
 
+// TestOnlyDocumentedWordsAnnounceMaintenance: what else stands there is told once. It saves nothing, and a training that ends is finished.
+func TestOnlyDocumentedWordsAnnounceMaintenance(t *testing.T) {
+	t.Parallel()
+	done := filepath.Join(t.TempDir(), "done")
+	o := tpu(t, nil, "-on-term=save-stop", "-done="+done)
+	o.server.Set("instance/preempted", "<html>")
+	o.server.Set("instance/maintenance-event", "<html>not now</html>")
+	for _, path := range []string{"instance/preempted", "instance/maintenance-event"} {
+		o.says(t, fmt.Sprintf("%s: %q is no word that the metadata server has for it; it counts for nothing", path, map[string]string{
+			"instance/preempted": "<html>", "instance/maintenance-event": "<html>not now</html>",
+		}[path]))
+	}
+	touch(t, done)
+	if code := o.code(); code != 0 || trainer.Count(o.dir, "began") != 1 || trainer.Count(o.dir, "caught terminated") != 0 {
+		t.Errorf("code %d: %v", code, trainer.Read(o.dir))
+	}
+	for _, r := range o.logs.reports(t) {
+		if r.Report == events.ReportNotice {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
 func TestAJobThatIsDoneDoesNotRaceUnderMaintenance(t *testing.T) {
 	t.Parallel()
 	o := tpu(t, []string{"--backoff=20s", "--backoff-max=1h"}, "-on-term=save", "-steps=500")

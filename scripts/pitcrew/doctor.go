@@ -211,14 +211,33 @@ func (d *doctor) named(ctx context.Context, store checkpoint.Store, dir string) 
 	slice := m.SliceName()
 	l, _, err := checkpoint.ReadLease(ctx, store, dir)
 	switch {
-	case errors.Is(err, checkpoint.ErrNotExist):
-		d.add(good, "lease", "there is none yet; pitcrew writes the first")
+	case errors.Is(err, checkpoint.ErrNotExist), errors.Is(err, checkpoint.ErrMalformed):
+		d.missing(ctx, store, dir, err)
 	case err != nil:
 		d.add(failing, "lease", "%v", err)
+	case crew.Foreign(l, d.workload, m):
+		d.add(failing, "lease", "it belongs to %s: pitcrew trains nothing here; give each workload a checkpoint directory of its own, correct --workload, "+
+			"or remove %s when %s has ended", l.Workload, checkpoint.LeaseName, l.Workload)
 	case l.Admits(slice, m.Incarnation(), crew.Life(m), 0):
 		d.add(good, "lease", "it names this life of %s, attempt %d, epoch %d", slice, l.Attempt, l.Epoch)
 	default:
 		d.add(warning, "lease", "it names another life of %s (attempt %d, epoch %d, written by %s): pitcrew waits", slice, l.Attempt, l.Epoch, l.By)
+	}
+}
+
+// missing says what pitcrew does without a lease.
+func (d *doctor) missing(ctx context.Context, store checkpoint.Store, dir string, why error) {
+	trained, _, err := peers.Board{Store: store, Directory: dir}.Trained(ctx, d.o.Machine.Slice, 0)
+	switch {
+	case err != nil:
+		d.add(failing, "lease", "%v", err)
+	case !trained && errors.Is(why, checkpoint.ErrNotExist):
+		d.add(good, "lease", "there is none yet; pitcrew writes the first")
+	case trained:
+		d.add(warning, "lease", "%v, and crews have trained here: the crew that it named writes it again, and any other waits %v; "+
+			"a lifecycle rule of the bucket has to spare %s and %s/", why, d.times.TakeOver, checkpoint.LeaseName, peers.Folder)
+	default:
+		d.add(warning, "lease", "%v; pitcrew replaces it", why)
 	}
 }
 
@@ -248,6 +267,10 @@ func (d *doctor) region(ctx context.Context, what, dir string) {
 		d.add(warning, "region", "the bucket %s is in %s, which has several regions, and the TPU in %s: what crosses is slower and may be charged", bucket, at.Name, region)
 	default:
 		d.add(warning, "region", "the bucket %s is in %s and the TPU in %s: what crosses is slower and charged", bucket, at.Name, region)
+	}
+	lease := checkpoint.Join(dir, checkpoint.LeaseName)
+	if when := at.Deletes(lease); what == events.MetadataCheckpointDir && when != "" {
+		d.add(warning, "lifecycle", "a rule of the bucket %s deletes %s %s; pitcrew writes it again only while it runs: give the rule a matchesPrefix or matchesSuffix that leaves it out", bucket, lease, when)
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"pitstop.internal/scripts/pitcrew/crew"
 	"pitstop.internal/scripts/pitcrew/metadata"
 	"pitstop.internal/scripts/pitcrew/metadata/metadatatest"
+	"pitstop.internal/shared/checkpoint"
 	"pitstop.internal/shared/checkpoint/buckettest"
 )
 
@@ -214,6 +215,42 @@ func TestDoctorOnATPU(t *testing.T) {
 	for _, want := range []string{"roles/logging.logWriter", "storage.objects.create", "there is no such command"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%s\nlacks %s", out, want)
+		}
+	}
+}
+
+// TestDoctorLooksAtTheLease: it says what run would do with a lease that is missing, foreign or no lease, and which rule deletes it.
+func TestDoctorLooksAtTheLease(t *testing.T) {
+	s := metadatatest.New("demo", "us-west4-a", "t1v-n-0123abcd-w-0", time.Now)
+	s.TPU("llama", "v5litepod-8", 0, "127.0.0.1")
+	host, stop := s.Start()
+	defer stop()
+	foreign := `{"schema":1,"workload":"dev/llama","epoch":7,"attempt":2,"admitted":[],"written":"2026-11-25T01:07:31Z","by":"pitstop"}`
+	for name, c := range map[string]struct{ lease, verdict, rules, says string }{
+		"a first start":           {"", "", "", "there is none yet; pitcrew writes the first"},
+		"it is gone":              {"", "{}", "", "the crew that it named writes it again, and any other waits 6m0s; a lifecycle rule"},
+		"it is garbage":           {"<html>", "", "", "pitcrew replaces it"},
+		"a foreign one":           {foreign, "", "", "it belongs to dev/llama: pitcrew trains nothing here"},
+		"a rule that deletes it":  {"", "", `[{"action":{"type":"Delete"},"condition":{"age":30}}]`, "a rule of the bucket doctor deletes gs://doctor/run/pitstop-lease.json"},
+		"a rule about other ones": {"", "", `[{"action":{"type":"Delete"},"condition":{"age":30,"matchesPrefix":["logs/"]}}]`, "there is none yet"},
+	} {
+		b := buckettest.New(time.Now, "doctor")
+		b.Place("doctor", buckettest.Location{Name: "US-WEST4"})
+		if c.rules != "" {
+			b.Rules("doctor", c.rules)
+		}
+		if c.lease != "" {
+			b.Put("doctor", "run/"+checkpoint.LeaseName, []byte(c.lease))
+		}
+		if c.verdict != "" {
+			b.Put("doctor", "run/"+events.VerdictObject(3), []byte(c.verdict))
+		}
+		h := httptest.NewServer(b)
+		_, out := pitcrew(t, nil, "doctor", "--metadata="+host, "--report=none", "--state="+t.TempDir(), "--storage-endpoint="+h.URL+"/storage/v1/",
+			"--checkpoint-dir=gs://doctor/run", "--", "true")
+		h.Close()
+		if !strings.Contains(out, c.says) || strings.Contains(out, "a rule of the bucket doctor") != (name == "a rule that deletes it") {
+			t.Errorf("%s: %s\nlacks %s", name, out, c.says)
 		}
 	}
 }

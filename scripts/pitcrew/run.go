@@ -156,8 +156,8 @@ func (f *flags) spans() []span {
 	t := &f.times
 	return []span{
 		{"lease-every", "read the lease and the request beside the checkpoints this often", &t.Lease, false},
-		{"lease-unread", "end the training when the lease could not be read for so long", &t.Unread, false},
-		{"lease-take-over", "take over another crew's lease after so long without a sign of life", &t.TakeOver, false},
+		{"lease-unread", "end the training when the lease could not be read, or no sign of life be written, for so long", &t.Unread, false},
+		{"lease-take-over", "take over the lease of another crew, or one that is missing, after so long without a sign of life", &t.TakeOver, false},
 		{"stop-grace", "the time between SIGTERM and SIGQUIT for a training that has to end", &t.Stop, true},
 		{"dump-grace", "the time between SIGQUIT, for its stacks, and SIGKILL", &t.Dump, true},
 		{"leftovers-grace", "the time for processes that the training leaves behind", &t.Leftovers, true},
@@ -394,7 +394,7 @@ func speak(to io.Writer, now func() time.Time, width func() int) (say func(forma
 }
 
 // identify finds out which machine this is. On a machine of Google's it waits for the metadata server: without it the crew
-// does not know which worker it is, unless an earlier crew wrote it down.
+// does not know which worker it is, unless an earlier crew wrote it down on this machine.
 func (f *flags) identify(ctx context.Context, o *crew.Options, signals <-chan os.Signal) error {
 	host := f.server()
 	if err := metadata.PodError(); err != nil {
@@ -419,11 +419,21 @@ func (f *flags) identify(ctx context.Context, o *crew.Options, signals <-chan os
 			*into = value
 		}
 	}
+	f.place(m)
+	if err := m.Unsure(); err != nil {
+		return usage("%v: give --worker and --slice", err)
+	}
+	m.Worker, m.Slice = max(0, m.Worker), max(0, m.Slice)
+	if m.Worker >= m.Workers || m.Slice >= m.Slices {
+		return usage("worker %d of %d, slice %d of %d: they count from 0", m.Worker, m.Workers, m.Slice, m.Slices)
+	}
+	return nil
+}
+
+// place takes what the flags say of the place among the others.
+func (f *flags) place(m *metadata.Machine) {
 	if len(f.peers) > 0 {
 		m.Peers, m.Workers = f.peers, len(f.peers)
-	}
-	if len(f.peers) > 1 && f.worker < 0 && o.Metadata == nil && os.Getenv("TPU_WORKER_ID") == "" {
-		return usage("--peers names %d workers, and nothing says which of them this is: give --worker", len(f.peers))
 	}
 	if f.worker >= 0 {
 		m.Worker = f.worker
@@ -435,10 +445,6 @@ func (f *flags) identify(ctx context.Context, o *crew.Options, signals <-chan os
 		m.Slice = f.slice
 	}
 	m.Workers, m.Slices = max(1, m.Workers), max(1, m.Slices)
-	if m.Worker >= m.Workers || m.Slice >= m.Slices {
-		return usage("worker %d of %d, slice %d of %d: they count from 0", m.Worker, m.Workers, m.Slice, m.Slices)
-	}
-	return nil
 }
 
 // server is the metadata server; empty is none.
@@ -455,12 +461,37 @@ func (f *flags) server() string {
 // identityWait is how long the metadata server may keep a crew waiting that knows its machine from before.
 const identityWait = 5 * time.Second
 
-// remembered is the machine as an earlier crew wrote it down. One of another Pod does not count: a volume may outlive the Job.
-func remembered(path string) (m metadata.Machine, ok bool) {
-	ok = state.Read(path, &m) == nil && m.Workers > 0 && m.Pod == metadata.Local().Pod
-	return m, ok
+// memory is the machine as an earlier crew wrote it down, with what that crew knew without the metadata server.
+type memory struct {
+	Machine metadata.Machine `json:"machine"`
+	Host    string           `json:"host"`
+	ID      string           `json:"id"`
+	Pod     metadata.Pod     `json:"pod"`
 }
 
+func memoryOf(m metadata.Machine) memory {
+	local := metadata.Local()
+	return memory{Machine: m, Host: local.Host, ID: metadata.MachineID(), Pod: local.Pod}
+}
+
+// remembered is the machine as an earlier crew wrote it down. One of another machine or Pod does not count: a volume may outlive both.
+func remembered(path string) (m metadata.Machine, ok bool) {
+	var last memory
+	ok = state.Read(path, &last) == nil && last.Machine.Workers > 0
+	this := memoryOf(last.Machine)
+	return last.Machine, ok && last.Host == this.Host && last.ID == this.ID && last.Pod == this.Pod
+}
+
+// unsure says what the metadata server does not tell yet: a machine that has just started may not know all of its neighbours.
+func (f *flags) unsure(m metadata.Machine) error {
+	f.place(&m)
+	if m.Worker >= m.Workers && f.worker < 0 {
+		return fmt.Errorf("the metadata server says worker %d of %d", m.Worker, m.Workers)
+	}
+	return m.Unsure()
+}
+
+// ask asks the metadata server who this machine is, until it answers. In a container nobody else knows either.
 func (f *flags) ask(ctx context.Context, o *crew.Options, signals <-chan os.Signal) (metadata.Machine, error) {
 	dir := firstOf(f.state, home())
 	path := filepath.Join(dir, "machine.json")
@@ -470,8 +501,11 @@ func (f *flags) ask(ctx context.Context, o *crew.Options, signals <-chan os.Sign
 		m, err := o.Metadata.Machine(call)
 		cancel()
 		if err == nil {
+			err = f.unsure(m)
+		}
+		if err == nil {
 			if os.MkdirAll(dir, 0o700) == nil {
-				_ = state.Write(path, m) //nolint:errcheck // it only helps the next crew
+				_ = state.Write(path, memoryOf(m)) //nolint:errcheck // it only helps the next crew
 			}
 			return m, nil
 		}
@@ -479,10 +513,6 @@ func (f *flags) ask(ctx context.Context, o *crew.Options, signals <-chan os.Sign
 			if m, ok := remembered(path); ok {
 				o.Say("%v; going on as worker %d of %s, as last time", err, m.Worker, m.Node)
 				return m, nil
-			}
-			if contained() {
-				o.Say("%v; going on with what the environment of this container says", err)
-				return metadata.Local(), nil
 			}
 			if !said {
 				said = true

@@ -32,6 +32,16 @@ sleep 1 # a crew that did not adopt it would have started another by now
 systemctl --user stop pitcrew
 echo "restarts $(show NRestarts), status $(show ExecMainStatus)"
 ps -C train.sh --no-headers | wc -l
+
+# pitcrew and the parent of the training are killed, and no next pitcrew can adopt it.
+systemctl --user start pitcrew
+wait_for began 2
+rm -r state && touch state
+kill -9 "$(show MainPID)" "$(ps -o ppid= -C train.sh | tr -d ' ')"
+until [ "$(show ActiveState)" = failed ]; do sleep 0.05; done
+echo "then status $(show ExecMainStatus)"
+for i in $(seq 100); do ps -C train.sh --no-headers >/dev/null || break; sleep 0.05; done
+ps -C train.sh --no-headers | wc -l
 `
 
 func TestAUnitOfSystemd(t *testing.T) {
@@ -59,11 +69,11 @@ func TestAUnitOfSystemd(t *testing.T) {
 	if cmd.ProcessState != nil && (cmd.ProcessState.ExitCode() == 77 || strings.HasPrefix(string(out), "unshare:")) {
 		t.Skipf("no systemd can be started here: %.200s", out)
 	}
-	if err != nil || !strings.HasSuffix(string(out), "restarts 1, status 143\n0\n") {
+	if err != nil || !strings.HasSuffix(string(out), "restarts 1, status 143\n0\nthen status 125\n0\n") {
 		t.Errorf("%v\n%s", err, out)
 	}
 	// The crew that was killed was followed by one that adopted the training, and the training saved itself at the end.
-	if got := read(t, filepath.Join(home, "log")); got != "began 1 with secret\nsaved\n" {
+	if got := read(t, filepath.Join(home, "log")); got != "began 1 with secret\nsaved\nbegan 2 with secret\n" {
 		t.Errorf("%q", got)
 	}
 }

@@ -98,6 +98,8 @@ type Lease struct {
 	Epoch    int64
 	// Own says that a crew wrote it.
 	Own bool
+	// Last is the last attempt that a lease named where none stands any more: then Attempt is 0.
+	Last int
 }
 
 // Outside is what the slices of a Multislice have put into the bucket about the attempt that the leader asked for.
@@ -368,7 +370,7 @@ func (l *Leader) gather(v View) bool {
 	if !v.Lease.Admitted {
 		return l.enter(Waiting, v.Now)
 	}
-	running, unhandled, highest := 0, 0, l.Handled
+	running, unhandled, highest := 0, 0, max(l.Handled, v.Lease.Last)
 	same := true
 	for _, m := range l.members {
 		highest = max(highest, m.Attempt)
@@ -420,6 +422,9 @@ func (l *Leader) admit(v View) bool {
 	case v.Lease.Attempt > l.Attempt:
 		l.Attempt = v.Lease.Attempt
 		l.refill(v.Lease)
+		return true
+	case v.Lease.Last >= l.Attempt:
+		l.Attempt = v.Lease.Last + 1
 		return true
 	}
 	if o := v.Outside; l.Slices > 1 {
@@ -596,10 +601,10 @@ func (l *Leader) decide(v View) bool {
 	case l.Slices > 1 && v.Outside.Verdict != nil:
 		l.verdict = v.Outside.Verdict
 	case l.Slice > 0:
-		if !v.Lease.Admitted || v.Lease.Attempt <= l.Attempt {
+		if !v.Lease.Admitted || v.Lease.Attempt <= l.Attempt && v.Lease.Last < l.Attempt {
 			return false
 		}
-		// Slice 0 has begun again, in a new life, and does not know this attempt.
+		// Slice 0 has begun again, in a new life, and does not know this attempt. Or no lease stands, and nobody trains.
 		l.Handled = max(l.Handled, l.Attempt)
 		return l.enter(Gathering, v.Now)
 	case l.verdict == nil || l.verdict.Attempt != l.Attempt:

@@ -152,7 +152,7 @@ type crew struct {
 	scale   scaling
 	spool   *report.Spool
 
-	keeper   child.Keeper
+	keeper   keeper
 	child    *child.Child
 	status   agree.Status
 	began    bool // a training was started by this crew or an earlier one
@@ -185,6 +185,12 @@ type crew struct {
 	finish time.Time
 	code   int
 	done   bool
+}
+
+// keeper starts trainings; it is a child.Keeper.
+type keeper interface {
+	Start(s child.Spec, hold func() (*os.File, error)) (*child.Child, error)
+	Close()
 }
 
 // step is the last finished step, as far as it is known.
@@ -222,7 +228,7 @@ func Run(ctx context.Context, o Options, signals <-chan os.Signal) int {
 	c := &crew{
 		Options: o, ctx: ctx, do: make(chan func(), 64), clock: time.Now, seen: map[string]string{}, running: map[string]bool{}, next: map[string]time.Time{},
 		step: step{n: -1, reported: -1}, board: peers.Board{Store: o.Store, Directory: o.Directory},
-		out: outside{claims: map[int]claim{}}, reader: make(chan struct{}, 1),
+		out: outside{claims: map[int]claim{}}, reader: make(chan struct{}, 1), keeper: &child.Keeper{},
 	}
 	c.introduce()
 	if err := c.open(); err != nil {
@@ -385,6 +391,7 @@ func (c *crew) adopt() error {
 		return child.Forget(c.State)
 	}
 	c.child = t
+	c.lease.beaten = c.clock() // the last crew gave its signs of life
 	c.set(agree.Status{Phase: agree.Running, Attempt: t.Attempt})
 	if t.Running() {
 		c.Say("adopted attempt %d, process %d, running since %s", t.Attempt, t.Training.PID, moment(t.Began))
@@ -472,12 +479,16 @@ func (c *crew) every(what string, d time.Duration, now time.Time) bool {
 	return due
 }
 
-// fault tells of a trouble once, and of its end.
+// fault tells of a trouble once, and of its end. The text of one trouble may change each time, as a network's ports do: it is told at most
+// every minute.
 func (c *crew) fault(what string, err error) {
 	text := ""
 	if err != nil {
 		if text = err.Error(); !strings.HasPrefix(text, what) {
 			text = what + ": " + text
+		}
+		if before := c.seen[what]; before != "" && before != text && !c.every("fault of "+what, time.Minute, c.clock()) {
+			return
 		}
 	}
 	c.condition(what, text, what+": it works again")

@@ -12,22 +12,36 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/pitcrew/agree"
+	"pitstop.internal/scripts/pitcrew/metadata"
+	"pitstop.internal/scripts/pitcrew/peers"
 	"pitstop.internal/scripts/pitcrew/save"
 	"pitstop.internal/shared/checkpoint"
 )
 
-// leaseView is the lease as it was read last.
+// leaseView is the lease as it was read last. A lease that is missing, or is no lease, does not change it: its absence counts as
+// the last reading, and renews nothing.
 type leaseView struct {
 	checkpoint.Lease
-	exists bool
-	// read is when it was read last, named when it named this machine last.
-	read, named          time.Time
+	exists bool // one was read
+	// read is when one was read last, and named when one that names this machine counts as read last. Beaten is when this crew began to
+	// write the last of its signs of life.
+	read, named, beaten  time.Time
 	busy, again, writing bool
 	// retry is when it may be written again after a failure.
 	retry time.Time
-	// rival describes a lease that names another life, and since is when it last changed.
+	// rival describes what keeps this crew from the lease: one that names another life, or none. Since is when it last changed.
 	rival string
 	since time.Time
+	// pulse is the last sign of life of another crew's. Marked is the attempt for whose training this crew gave one.
+	pulse  int64
+	marked int
+	// missing says that none stood there at the last look, which was at looked. Gone is when the last one was missed.
+	missing      bool
+	looked, gone time.Time
+	// free says that nobody can train under a lease that is missing, and first that nobody ever has. Over is the last attempt that is over
+	// by what crews have left.
+	free, first bool
+	over        int
 	// virtual is the attempt where there is no directory, and so no lease.
 	virtual int
 }
@@ -39,10 +53,32 @@ func (c *crew) admission() events.Admission {
 	return events.Admission{Slice: c.Machine.SliceName(), Incarnation: c.Machine.Incarnation(), Workers: c.life}
 }
 
+// Foreign reports whether a lease surely belongs to another workload than that of a machine. The workload is the one that the user named, if
+// any. A machine without a project cannot compare.
+func Foreign(l checkpoint.Lease, workload string, m metadata.Machine) bool {
+	named := workload != ""
+	if !named {
+		workload = m.Project + "/" + m.WorkloadName()
+	}
+	return (named || m.Project != "") && l.Foreign(workload, named, events.Admission{Slice: m.SliceName(), Incarnation: m.Incarnation()})
+}
+
+// foreign reports whether a lease surely belongs to another workload.
+func (c *crew) foreign(l checkpoint.Lease) bool {
+	named := ""
+	if c.Named {
+		named = c.Workload
+	}
+	return Foreign(l, named, c.Machine)
+}
+
 // admits reports whether a lease names this life of the slice. A crew does not know the provider's ID of its own life.
 // Where a lease says nothing else, the time counts. Only one life at a time has a name in a zone. So a machine that started
 // after the named life was created belongs to that life, or to a later one.
 func (c *crew) admits(l checkpoint.Lease) bool {
+	if c.foreign(l) {
+		return false
+	}
 	if l.Admits(c.Machine.SliceName(), c.Machine.Incarnation(), c.life, 0) {
 		return true
 	}
@@ -67,12 +103,27 @@ func (c *crew) leaseOf(now time.Time) agree.Lease {
 	switch {
 	case c.Directory == "":
 		return agree.Lease{Admitted: true, Attempt: v.virtual, Own: true}
+	case v.free && now.Sub(v.looked) <= c.Times.Unread:
+		l := c.known()
+		return agree.Lease{Admitted: true, Last: max(l.Attempt, v.over), Epoch: l.Epoch, Own: true}
 	case v.read.IsZero() || now.Sub(v.read) > c.Times.Unread:
 		return agree.Lease{Attempt: v.Attempt}
-	case !v.exists:
-		return agree.Lease{Admitted: true, Own: true}
 	}
 	return agree.Lease{Admitted: c.admits(v.Lease), Attempt: v.Attempt, Epoch: v.Epoch, Own: v.By == by}
+}
+
+// known is the last lease of this workload that was read. Without one it is the empty lease of a first start.
+func (c *crew) known() checkpoint.Lease {
+	if l := c.lease.Lease; c.lease.exists && !c.foreign(l) {
+		return l
+	}
+	return checkpoint.Lease{Workload: c.Workload}
+}
+
+// holds reports whether the last lease that was read names this life, so lately that nobody else can have taken it over.
+func (c *crew) holds(now time.Time) bool {
+	v := c.lease
+	return v.exists && c.admits(v.Lease) && now.Sub(v.named) < c.Times.Unread
 }
 
 // by is who a crew's lease is written by.
@@ -83,6 +134,9 @@ func (c *crew) mayRun(now time.Time) (bool, string) {
 	v := c.lease
 	if c.Directory == "" {
 		return true, ""
+	}
+	if v.exists && c.foreign(v.Lease) {
+		return false, fmt.Sprintf("the lease belongs to %s (attempt %d, written by %s)", v.Workload, v.Attempt, v.By)
 	}
 	if v.exists && !c.admits(v.Lease) {
 		return false, fmt.Sprintf("the lease names another life of %s (attempt %d, written by %s)", c.Machine.SliceName(), v.Attempt, v.By)
@@ -96,7 +150,11 @@ func (c *crew) mayRun(now time.Time) (bool, string) {
 		}
 	}
 	if !last.IsZero() && now.Sub(last) >= c.Times.Unread {
-		return false, fmt.Sprintf("the lease was not read for %v", c.Times.Unread)
+		why := fmt.Sprintf("the lease was not read for %v", c.Times.Unread)
+		if now.Sub(v.read) <= 3*c.Times.Lease {
+			why = fmt.Sprintf("no sign of life could be written for %v, so another crew may take the lease over", c.Times.Unread)
+		}
+		return false, why
 	}
 	if c.child != nil {
 		c.at(last.Add(c.Times.Unread))
@@ -137,17 +195,17 @@ func (c *crew) readLease() {
 		return
 	}
 	c.lease.busy, c.lease.again = true, false
+	fresh := !c.lease.missing && c.known().Attempt == 0 // nothing is known of this place
+	fresh = fresh || c.Machine.Slices > 1               // and slices have to come to one attempt
+	ready := 0
+	if c.leader != nil && c.leader.Stage == agree.Admitting {
+		ready = c.leader.Attempt
+	}
 	c.beside(limit, func(ctx context.Context) func() {
-		l, _, err := checkpoint.ReadLease(ctx, c.Store, c.Directory)
-		var pulse int64
-		if err == nil && !c.admits(l) {
-			if pulse, err = c.board.Pulse(ctx); err != nil {
-				err = fmt.Errorf("sign of life: %w", err)
-			}
-		}
+		r := c.reading(ctx, fresh, ready)
 		return func() {
 			c.lease.busy = false
-			c.leaseRead(l, pulse, err)
+			c.leaseRead(r)
 			if c.lease.again {
 				c.readLease()
 			}
@@ -155,39 +213,149 @@ func (c *crew) readLease() {
 	})
 }
 
-func (c *crew) leaseRead(l checkpoint.Lease, pulse int64, err error) {
+// reading is one look at the lease.
+type reading struct {
+	checkpoint.Lease
+	generation int64
+	// err is why there is no lease to read: none stands there, or the look failed.
+	err error
+	// pulse is the last sign of life, where another crew may have the place.
+	pulse peers.Sign
+	// trained says that crews have trained here before, and over is the last attempt that is over by what they have left. It is found out
+	// where no lease stands and nothing is known.
+	trained bool
+	over    int
+}
+
+// reading looks at the lease. Ready is the attempt for which this slice is ready.
+func (c *crew) reading(ctx context.Context, fresh bool, ready int) (r reading) {
+	r.Lease, r.generation, r.err = checkpoint.ReadLease(ctx, c.Store, c.Directory)
+	none := missing(r.err)
+	if c.leader == nil || !none && (r.err != nil || c.admits(r.Lease)) {
+		return r
+	}
+	var err error
+	if r.pulse, err = c.board.Pulse(ctx); err == nil && none && fresh {
+		r.trained, r.over, err = c.board.Trained(ctx, c.Machine.Slice, ready)
+	}
+	if err != nil {
+		r.err = fmt.Errorf("sign of life: %w", err)
+	}
+	return r
+}
+
+// missing reports whether no lease stands where it should. What cannot be read as a lease is none.
+func missing(err error) bool {
+	return errors.Is(err, checkpoint.ErrNotExist) || errors.Is(err, checkpoint.ErrMalformed)
+}
+
+func (c *crew) leaseRead(r reading) {
 	now := c.clock()
 	v := &c.lease
-	switch {
-	case errors.Is(err, checkpoint.ErrNotExist), errors.Is(err, checkpoint.ErrMalformed):
-		v.exists, v.read, v.rival = false, now, ""
-		c.fault("lease", nil)
-		return
-	case err != nil:
-		c.fault("lease", err)
+	none := missing(r.err)
+	if r.err != nil && !none {
+		c.fault("lease", r.err)
 		return
 	}
 	c.fault("lease", nil)
-	v.Lease, v.exists, v.read = l, true, now
-	if c.admits(l) {
-		v.named, v.rival = now, ""
-		if c.child != nil {
-			c.child.Led()
-		}
-		c.fault("admission", nil)
+	gap := now.Sub(v.looked) > 3*c.Times.Lease
+	v.looked = now
+	if r.pulse.Life != c.life {
+		v.pulse = r.pulse.Generation
+	}
+	if none {
+		c.unleased(now, r, gap)
 		return
 	}
+	if now.Sub(v.gone) > c.Times.Unread {
+		c.condition(noLease, "", "") // one that vanishes again and again is told once
+	}
+	v.Lease, v.exists, v.read, v.missing, v.free = r.Lease, true, now, false, false
+	switch l := r.Lease; {
+	case c.foreign(l):
+		v.rival = ""
+		c.fault("admission", fmt.Errorf("the lease in %s belongs to %s, and this is %s: nothing is trained here, and the lease stays; "+
+			"give each workload a checkpoint directory of its own, correct --workload, or remove %s when %s has ended",
+			c.Directory, l.Workload, c.Workload, checkpoint.LeaseName, l.Workload))
+	case c.admits(l):
+		v.rival = ""
+		c.renew(now)
+		c.fault("admission", nil)
+		c.condition("take over", "", "")
+	default:
+		c.rivalled(now, l)
+	}
+}
+
+// renew lets the training go on for as long as a lease may go unread. Where a crew wrote the lease, another one counts from the last sign of
+// life, so this one does, too.
+func (c *crew) renew(now time.Time) {
+	v := &c.lease
+	until := now
+	if c.child != nil && c.leader != nil && v.Epoch == 0 {
+		until = v.beaten
+	}
+	if until.After(v.named) {
+		if v.named = until; c.child != nil {
+			c.child.Led()
+		}
+	}
+}
+
+// rivalled takes a lease that names another life.
+func (c *crew) rivalled(now time.Time, l checkpoint.Lease) {
 	c.fault("admission", fmt.Errorf("the lease in %s names another life of %s; waiting", c.Directory, c.Machine.SliceName()))
 	if c.leader != nil && c.Machine.Slices > 1 && l.Epoch == 0 && names(l, c.Machine.SliceName()) != nil {
 		c.claim(l.Attempt)
 	}
-	rival := fmt.Sprint(l.Epoch, l.Attempt, l.Admitted, pulse)
-	if rival != v.rival {
+	v := &c.lease
+	c.waitsFor(now, fmt.Sprint(l.Epoch, l.Attempt, l.Admitted, v.pulse))
+	if c.leader == nil || !c.succeeds(l) || now.Sub(v.since) < c.Times.TakeOver {
+		c.condition("take over", "", "")
+		return
+	}
+	c.condition("take over", fmt.Sprintf("the owner of the lease gave no sign of life for %v; taking the lease over", c.Times.TakeOver), "")
+	if !now.Before(v.retry) {
+		c.name(l.Attempt+1, true)
+	}
+}
+
+// waitsFor notes what keeps this crew from the lease. The wait begins anew with each change.
+func (c *crew) waitsFor(now time.Time, rival string) {
+	if v := &c.lease; rival != v.rival {
 		v.rival, v.since = rival, now
 	}
-	if c.leader != nil && c.succeeds(l) && now.Sub(v.since) >= c.Times.TakeOver {
-		c.Say("the owner of the lease gave no sign of life for %v; taking the lease over", c.Times.TakeOver)
-		c.name(l.Attempt+1, true)
+}
+
+// noLease is the key of that condition.
+const noLease = "no lease"
+
+// unleased takes it that no lease stands there. The crew that the last one named writes it again. Any other one waits as long as the last
+// one's training may still write, unless nobody has ever trained here.
+func (c *crew) unleased(now time.Time, r reading, gap bool) {
+	if c.leader == nil {
+		return
+	}
+	v := &c.lease
+	v.gone = now
+	v.over = max(v.over, r.over)
+	if !v.missing {
+		v.missing, v.first = true, !v.exists && !r.trained
+	}
+	if gap {
+		v.rival = "" // a lease may have come and gone meanwhile
+	}
+	c.waitsFor(now, fmt.Sprint(noLease, v.pulse))
+	holds := c.holds(now)
+	v.free = !holds && (v.first || now.Sub(v.since) >= c.Times.TakeOver)
+	switch {
+	case v.first:
+	case holds:
+		c.condition(noLease, fmt.Sprintf("%v; this crew writes the last lease again (a lifecycle rule of the bucket has to spare %s and %s/)",
+			r.err, checkpoint.LeaseName, peers.Folder), "")
+		c.restore(now, r.generation)
+	case !v.free:
+		c.condition(noLease, fmt.Sprintf("%v; waiting for its crew to write it again, and going on without it after %v", r.err, c.Times.TakeOver), "")
 	}
 }
 
@@ -270,44 +438,105 @@ func (c *crew) name(attempt int, takeOver bool) {
 		c.lease.virtual = attempt
 		return
 	}
+	d := draft{
+		attempt: attempt, takeOver: takeOver, last: c.known(), holds: c.holds(c.clock()), free: c.lease.free, pulse: c.lease.pulse,
+		ready: slices.Collect(maps.Values(c.out.ready)),
+	}
+	if c.Machine.Slices <= 1 {
+		d.ready = []events.Admission{c.admission()}
+	}
+	c.put(func(ctx context.Context) (bool, error) { return c.write(ctx, d) }, func() {
+		if takeOver {
+			c.leader.Attempt = attempt // it is this crew's to begin
+		}
+	})
+}
+
+// restore writes the last lease again in the place of a generation that is none.
+func (c *crew) restore(now time.Time, generation int64) {
+	if now.Before(c.lease.retry) {
+		return
+	}
+	l := c.lease.Lease
+	c.put(func(ctx context.Context) (bool, error) {
+		return true, c.replace(ctx, l, generation, true)
+	}, func() {})
+}
+
+// put writes the lease, once at a time, and reads it again. The function says whether it wrote.
+func (c *crew) put(write func(context.Context) (bool, error), then func()) {
 	if c.lease.writing {
 		return
 	}
 	c.lease.writing = true
-	ready := slices.Collect(maps.Values(c.out.ready))
-	if c.Machine.Slices <= 1 {
-		ready = []events.Admission{c.admission()}
-	}
 	c.beside(limit, func(ctx context.Context) func() {
-		err := c.write(ctx, attempt, takeOver, ready)
+		wrote, err := write(ctx)
 		return func() {
-			c.lease.writing = false
-			if err != nil {
-				c.fault("lease", err)
-				c.lease.retry = c.clock().Add(time.Second)
-			} else if takeOver {
-				c.leader.Attempt = attempt // it is this crew's to begin
+			const what = "write of the lease"
+			v := &c.lease
+			v.writing = false
+			switch {
+			case errors.Is(err, errStirs):
+				v.first, v.free, v.rival = false, false, ""
+			case errors.Is(err, checkpoint.ErrOvertaken): // what stands there now is decided on
+			case err != nil:
+				c.fault(what, err)
+				v.retry = c.clock().Add(time.Second)
+			case wrote:
+				c.fault(what, nil)
+				then()
 			}
 			c.readLease()
 		}
 	})
 }
 
-// write writes the lease: an attempt more of the one that is there, or the first.
-func (c *crew) write(ctx context.Context, attempt int, takeOver bool, ready []events.Admission) error {
-	l, _, err := checkpoint.ReadLease(ctx, c.Store, c.Directory)
+// draft is what was known when it was decided to write the lease.
+type draft struct {
+	attempt int
+	// takeOver puts this crew in the place of one that the lease names.
+	takeOver bool
+	// last is the last lease that was read. Where none stands any more it counts, if it names this crew (holds) or if the place is free.
+	last        checkpoint.Lease
+	holds, free bool
+	// pulse is the last sign of life of another crew's that was seen.
+	pulse int64
+	ready []events.Admission
+}
+
+// errStirs says that somebody else has just given a sign of life.
+var errStirs = errors.New("another crew gave a sign of life")
+
+// write writes the lease: an attempt more of the one that is there, or of the last one, or the first. It reports whether it did.
+func (c *crew) write(ctx context.Context, d draft) (bool, error) {
+	l, generation, err := checkpoint.ReadLease(ctx, c.Store, c.Directory)
+	none := missing(err)
+	takes := d.takeOver && c.succeeds(l)
 	switch {
-	case errors.Is(err, checkpoint.ErrNotExist), errors.Is(err, checkpoint.ErrMalformed):
-		l = checkpoint.Lease{Workload: c.Workload, Admitted: ready}
-	case err != nil:
-		return err
-	case !takeOver && !c.admits(l):
-		return nil // it is read again, and waited for
-	case !takeOver && l.Attempt >= attempt:
-		return nil
-	case takeOver && (!c.succeeds(l) || l.Attempt >= attempt):
-		return errors.New("the lease to take over was written again; waiting")
-	case takeOver:
+	case err != nil && !none:
+		return false, err
+	case none && !d.free && !d.holds:
+		return false, nil // it is waited for
+	case none:
+		l, takes = d.last, d.free
+	case !takes && !c.admits(l):
+		return false, nil // it is read again, and waited for
+	}
+	if l.Attempt >= d.attempt {
+		return false, nil
+	}
+	if takes {
+		// Of all who want the place, one gives the sign of life that follows the last.
+		err := c.board.Succeed(ctx, c.life, c.clock(), d.pulse)
+		if errors.Is(err, checkpoint.ErrConflict) {
+			return false, errStirs
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	switch {
+	case takes && (!none || l.Epoch > 0 && c.Machine.Slices <= 1):
 		kept := []events.Admission{c.admission()}
 		for _, a := range l.Admitted {
 			// Whose lease it was may come back: only slices that train together stay.
@@ -316,11 +545,24 @@ func (c *crew) write(ctx context.Context, attempt int, takeOver bool, ready []ev
 			}
 		}
 		l.Admitted = kept
-	case l.Epoch == 0 && len(ready) > 0:
-		l.Admitted = ready
+	case (takes || l.Epoch == 0) && len(d.ready) > 0:
+		l.Admitted = d.ready
 	}
-	l.Attempt, l.Written, l.By = attempt, c.clock(), by
-	return checkpoint.WriteLease(ctx, c.Store, c.Directory, l)
+	l.Attempt, l.Written, l.By = d.attempt, c.clock(), by
+	return true, c.replace(ctx, l, generation, none)
+}
+
+// replace writes a lease over one generation. Where that is none (it cannot be read), only a person can say what its numbers mean.
+func (c *crew) replace(ctx context.Context, l checkpoint.Lease, generation int64, none bool) error {
+	if l.Attempt > events.MaxAttempt {
+		return fmt.Errorf("%w: attempt %d, and nothing gets above %d; pitstop retry puts the number right, or remove %s",
+			checkpoint.ErrBeyondBelief, l.Attempt, events.MaxAttempt, checkpoint.LeaseName)
+	}
+	err := checkpoint.ReplaceLease(ctx, c.Store, c.Directory, l, generation)
+	if none && (errors.Is(err, checkpoint.ErrStale) || errors.Is(err, checkpoint.ErrForeign)) {
+		err = fmt.Errorf("%w; it cannot be read as a whole: remove it", err)
+	}
+	return err
 }
 
 // readRequest reads the request beside the checkpoints.
@@ -364,8 +606,8 @@ func (c *crew) asked(r events.CrewRequest, where string) {
 // workload is the name of what trains here, and whether it is certain: Pitstop's lease says it, or the user did. A machine
 // does not see the label that may give it another name than the TPU's.
 func (c *crew) workload() (name string, known bool) {
-	if c.lease.exists && c.lease.Epoch > 0 {
-		return c.lease.Workload, true
+	if l := c.known(); l.Epoch > 0 {
+		return l.Workload, true
 	}
 	return c.Workload, c.Named
 }
@@ -396,12 +638,33 @@ func (c *crew) carry(now time.Time, w agree.Want) {
 	if w.Look > 0 && c.Machine.Slices > 1 && (c.every("board", c.Times.Board, now) || c.out.view.Attempt != w.Look) {
 		c.ask(w)
 	}
-	if l := c.lease; c.Directory != "" && l.exists && l.Epoch == 0 && (c.child != nil || c.means()) && c.every("beat", min(c.Times.Beat, c.Times.TakeOver/4), now) {
-		c.once("sign of life", func(ctx context.Context) func() {
-			err := c.board.Beat(ctx, c.Machine.Host, c.clock())
-			return func() { c.fault("sign of life", err) }
-		})
+	c.beat(now)
+}
+
+// beat gives a sign of life now and then, where another crew waits for that of this one: it may not take a lease over that a crew wrote, nor
+// the place of a lease that is missing. Once for each training it says under any lease that somebody trains here.
+func (c *crew) beat(now time.Time) {
+	v := &c.lease
+	attempt := 0
+	if c.child != nil {
+		attempt = c.child.Attempt
 	}
+	waited := v.Epoch == 0 || v.missing || attempt != v.marked && c.child != nil
+	if c.Directory == "" || !v.exists || !waited || c.child == nil && !c.means() || !c.every("beat", min(c.Times.Beat, c.Times.Unread/4), now) {
+		return
+	}
+	c.once("sign of life", func(ctx context.Context) func() {
+		err := c.board.Beat(ctx, c.life, c.clock())
+		return func() {
+			if errors.Is(err, checkpoint.ErrConflict) {
+				err = nil // another slice gave one at the same moment, for the same lease
+			}
+			c.fault("sign of life", err)
+			if err == nil {
+				v.beaten, v.marked = now, attempt
+			}
+		}
+	})
 }
 
 // means reports whether the training is about to begin under the lease that there is, so that nobody else may take it over.

@@ -9,6 +9,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/pitcrew/agree"
+	"pitstop.internal/scripts/pitcrew/child"
 	"pitstop.internal/scripts/pitcrew/metadata"
 	"pitstop.internal/scripts/pitcrew/peers"
 	"pitstop.internal/shared/checkpoint"
@@ -24,7 +25,7 @@ func crewOf(t *testing.T, slices int) *crew {
 			Times: DefaultTimes(), Say: func(string, ...any) {}, Note: func(string, ...any) {},
 		},
 		ctx: t.Context(), do: make(chan func(), 8), clock: time.Now, seen: map[string]string{}, next: map[string]time.Time{},
-		running: map[string]bool{}, life: Life(m), leader: &agree.Leader{}, out: outside{claims: map[int]claim{}},
+		running: map[string]bool{}, life: Life(m), leader: &agree.Leader{}, out: outside{claims: map[int]claim{}}, keeper: &child.Keeper{},
 	}
 	c.board = peers.Board{Store: c.Store, Directory: c.Directory}
 	return c
@@ -54,7 +55,7 @@ func TestALeaseThatIsTakenOverNamesNobodyElse(t *testing.T) {
 		if err := checkpoint.WriteLease(t.Context(), crew.Store, crew.Directory, l); err != nil {
 			t.Fatal(err)
 		}
-		if err := crew.write(t.Context(), 4, true, []events.Admission{crew.admission()}); err != nil {
+		if _, err := crew.write(t.Context(), draft{attempt: 4, takeOver: true, ready: []events.Admission{crew.admission()}}); err != nil {
 			t.Fatal(err)
 		}
 		l, _, err := checkpoint.ReadLease(t.Context(), crew.Store, crew.Directory)
@@ -97,24 +98,24 @@ func TestWhoMeansToTrainGivesASignOfLife(t *testing.T) {
 			(<-crew.do)()
 		}
 		pulse, err := crew.board.Pulse(t.Context())
-		if err != nil || (pulse != 0) != c.beats {
-			t.Errorf("%s of %d slices: %d, %v", c.stage, c.slices, pulse, err)
+		if err != nil || (pulse.Generation != 0) != c.beats {
+			t.Errorf("%s of %d slices: %+v, %v", c.stage, c.slices, pulse, err)
 		}
 	}
 }
 
 // TestASignOfLifeIsGivenMoreOftenThanItIsMissed, whatever the flags say.
 func TestASignOfLifeIsGivenMoreOftenThanItIsMissed(t *testing.T) {
-	for _, takeOver := range []time.Duration{DefaultTimes().TakeOver, time.Minute, 6 * time.Second} {
+	for _, unread := range []time.Duration{DefaultTimes().Unread, time.Minute, 5 * time.Second} {
 		crew := crewOf(t, 1)
-		crew.Times.TakeOver = takeOver
+		crew.Times.Unread = unread // --lease-take-over is longer
 		crew.leader.Stage = agree.Training
 		crew.lease.exists = true
 		crew.lease.Lease = checkpoint.Lease{Attempt: 1, Admitted: []events.Admission{crew.admission()}, By: by}
 		now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 		crew.carry(now, agree.Want{})
-		if every := crew.next["beat"].Sub(now); every <= 0 || every > takeOver/3 {
-			t.Errorf("every %v, and it is missed after %v", every, takeOver)
+		if every := crew.next["beat"].Sub(now); every <= 0 || every > unread/3 {
+			t.Errorf("every %v, and it is missed after %v", every, unread)
 		}
 		(<-crew.do)()
 	}
@@ -191,7 +192,7 @@ func TestATakeOverIsDecidedOnTheLeaseThatItReplaces(t *testing.T) {
 	if c.succeeds(now) {
 		t.Fatal("it must not put itself into the place of a life in another zone")
 	}
-	err := c.write(t.Context(), seen.Attempt+1, true, []events.Admission{c.admission()})
+	_, err := c.write(t.Context(), draft{attempt: seen.Attempt + 1, takeOver: true, ready: []events.Admission{c.admission()}})
 	l, _, rerr := checkpoint.ReadLease(t.Context(), c.Store, c.Directory)
 	if rerr != nil || l.By != "pitstop" {
 		t.Errorf("%v, %v: the lease of Pitstop for us-west4-b is overwritten: %+v", err, rerr, l)

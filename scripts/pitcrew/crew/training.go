@@ -86,6 +86,7 @@ func (c *crew) start(now time.Time) {
 		c.keep()
 	}
 	c.child, c.stopping = t, nil
+	c.lease.beaten = now // the lease that it begins under was just written, or just kept
 	c.saver.Begin()
 	c.set(agree.Status{Phase: agree.Running, Attempt: t.Attempt})
 	c.Say("attempt %d began, process %d%s", t.Attempt, t.Training.PID, c.resuming())
@@ -161,7 +162,11 @@ func (c *crew) environment() []string {
 // await brings the end of a training into the loop.
 func (c *crew) await(t *child.Child) {
 	go func() {
-		<-t.Done()
+		select {
+		case <-t.Done():
+		case <-c.ctx.Done():
+			return
+		}
 		p := c.progressOf(c.ctx, t)
 		c.post(func() {
 			counts := c.DoneAt != nil && c.primary() && t.Exit().Clean()

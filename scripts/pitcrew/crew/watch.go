@@ -16,8 +16,8 @@ import (
 
 // announced is what the metadata server says will happen to the machine.
 type announced struct {
-	// event is the maintenance event, upcoming the notice; last is when maintenance was last announced for about now.
-	event     string
+	// event says that there is a maintenance event, upcoming is the notice; last is when maintenance was last announced for about now.
+	event     bool
 	upcoming  *events.Notice
 	preempted bool
 	last      time.Time
@@ -30,7 +30,7 @@ func (a announced) near(now time.Time, recent time.Duration) bool {
 
 // under reports whether maintenance is under way, or about to begin.
 func (a announced) under() bool {
-	return a.event != "" && a.event != "NONE" || a.upcoming != nil && a.upcoming.Status == events.NoticeOngoing
+	return a.event || a.upcoming != nil && a.upcoming.Status == events.NoticeOngoing
 }
 
 // watch watches the metadata server.
@@ -44,7 +44,11 @@ func (c *crew) watch() {
 			func(err error) { c.post(func() { c.fault("metadata server", short(err)) }) })
 	}
 	watch(metadata.PathEvent, func(text string) {
-		c.notice(func(a *announced) { a.event = strings.TrimSpace(text) })
+		is, err := metadata.Event(text)
+		c.fault(metadata.PathEvent, err)
+		if err == nil {
+			c.notice(func(a *announced) { a.event = is })
+		}
 	})
 	watch(metadata.PathUpcoming, func(text string) {
 		n, err := metadata.Notice(text)
@@ -54,7 +58,11 @@ func (c *crew) watch() {
 		}
 	})
 	watch(metadata.PathPreempted, func(text string) {
-		c.notice(func(a *announced) { a.preempted = strings.EqualFold(strings.TrimSpace(text), "TRUE") })
+		is, err := metadata.Preempted(text)
+		c.fault(metadata.PathPreempted, err)
+		if err == nil {
+			c.notice(func(a *announced) { a.preempted = is })
+		}
 	})
 	watch(metadata.PathAttributes, func(text string) {
 		a, err := metadata.Attributes(text)

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,12 +23,12 @@ type Machine struct {
 	Project, Zone string
 	// Node is the TPU's name, Host the machine's own.
 	Node, Host string
-	// Worker is its index among the TPU's Workers; Peers are their addresses, worker 0 first.
+	// Worker is its index among the TPU's Workers, Unknown where nothing says it; Peers are their addresses, worker 0 first.
 	Worker, Workers int
 	Peers           []string
 	// Accelerator is the TPU's type, such as v5litepod-16.
 	Accelerator string
-	// Slice and Slices are the place in a Multislice; 0 of 1 where there is none.
+	// Slice and Slices are the place in a Multislice; 0 of 1 where there is none, and Unknown where nothing says which slice it is.
 	Slice, Slices int
 	// MachineID tells machines of one host name apart where there is no metadata server.
 	MachineID string
@@ -41,6 +42,20 @@ type Machine struct {
 	ServiceAccounts bool
 	// Pod is the Pod in which the crew runs, if it runs in one and its manifest says so.
 	Pod Pod
+}
+
+// Unknown is the index of a worker or a slice that nothing tells. To take it for the first would make several machines the first.
+const Unknown = -1
+
+// Unsure says what is not known of the place among the others; it is nil where everything is.
+func (m Machine) Unsure() error {
+	switch {
+	case m.Worker == Unknown && m.Workers > 1:
+		return fmt.Errorf("nothing says which of the %d workers this is", m.Workers)
+	case m.Slice == Unknown && m.Slices > 1:
+		return fmt.Errorf("nothing says which of the %d slices this is", m.Slices)
+	}
+	return nil
 }
 
 // SliceName is the name of this machine's slice, the same on all its workers: the TPU's name, else worker 0's address.
@@ -98,14 +113,14 @@ func (c *Client) Machine(ctx context.Context) (Machine, error) {
 	if m.Zone == "." {
 		m.Zone = ""
 	}
-	m.Worker = number(first(a["agent-worker-number"], a["worker-id"], env["WORKER_ID"]), 0)
+	m.Worker = number(first(a["agent-worker-number"], a["worker-id"], env["WORKER_ID"]), Unknown)
 	for endpoint := range strings.SplitSeq(a["worker-network-endpoints"], ",") {
 		if f := strings.Split(endpoint, ":"); len(f) >= 3 && f[2] != "" {
 			m.Peers = append(m.Peers, f[2])
 		}
 	}
 	m.Slices = max(1, number(env["MEGASCALE_NUM_SLICES"], 1))
-	m.Slice = number(env["MEGASCALE_SLICE_ID"], 0)
+	m.Slice = number(env["MEGASCALE_SLICE_ID"], Unknown)
 	return m.inContainer(os.Getenv), nil
 }
 
@@ -130,7 +145,7 @@ func Local() Machine {
 	if err != nil {
 		host = "localhost"
 	}
-	m := Machine{Host: strings.Split(host, ".")[0], Slices: 1}.inContainer(os.Getenv)
+	m := Machine{Host: strings.Split(host, ".")[0], Worker: Unknown, Slice: Unknown, Slices: 1}.inContainer(os.Getenv)
 	return m
 }
 
@@ -184,11 +199,37 @@ const (
 	PathAttributes = "instance/attributes/?recursive=true&alt=json"
 )
 
+// The words that the server has for maintenance about to begin. https://cloud.google.com/compute/docs/metadata/getting-live-migration-notice
+var maintenanceEvents = []string{"TERMINATE_ON_HOST_MAINTENANCE", "MIGRATE_ON_HOST_MAINTENANCE"}
+
+// Event reads the maintenance event. A word that the server does not have is an error: it announces nothing, and takes nothing back.
+func Event(text string) (maintenance bool, err error) {
+	return word(PathEvent, text, "NONE", maintenanceEvents...)
+}
+
+// Preempted reads whether the machine is being preempted. A word that the server does not have is an error.
+func Preempted(text string) (preempted bool, err error) {
+	return word(PathPreempted, text, "FALSE", "TRUE")
+}
+
+// word reads a value that has one word for no, and some for yes. A value that is not there is no.
+func word(path, text, no string, yes ...string) (bool, error) {
+	text = strings.TrimSpace(text)
+	is := func(w string) bool { return strings.EqualFold(w, text) }
+	if text == "" || is(no) {
+		return false, nil
+	}
+	if slices.ContainsFunc(yes, is) {
+		return true, nil
+	}
+	return false, fmt.Errorf("%s: %.80q is no word that the metadata server has for it; it counts for nothing", path, text)
+}
+
 // Notice reads an announced maintenance; nil is none. The fields are those of Google's page, and a boolean or a number
 // may come as a text.
 // https://cloud.google.com/tpu/docs/view-maintenance-notifications
 func Notice(text string) (*events.Notice, error) {
-	if strings.TrimSpace(text) == "" {
+	if t := strings.TrimSpace(text); t == "" || t == "NONE" {
 		return nil, nil //nolint:nilnil // nil says that there is none
 	}
 	var raw map[string]any

@@ -175,8 +175,9 @@ func TestWhatIsNoMetadataServer(t *testing.T) {
 func TestNotice(t *testing.T) {
 	at := time.Date(2026, 12, 1, 2, 0, 0, 0, time.UTC)
 	for text, want := range map[string]*events.Notice{
-		"":   nil,
-		"{}": nil,
+		"":       nil,
+		"{}":     nil,
+		"NONE\n": nil,
 		`{ "error": "no notifications have been received yet, try again later" }`:                                                                 nil,
 		`{"maintenanceStatus":"PENDING","canReschedule":"TRUE","maintenanceType":"SCHEDULED","windowStartTime":"2026-12-01T02:00:00Z"}`:           {Status: events.NoticePending, CanReschedule: true, WindowStart: at},
 		`{"maintenance_status":"ONGOING","can_reschedule":false,"type":"UNSCHEDULED","window_start_time":"2026-12-01T02:00:00Z","x":[1],"n":1e3}`: {Status: events.NoticeOngoing, Unscheduled: true, WindowStart: at},
@@ -188,6 +189,25 @@ func TestNotice(t *testing.T) {
 	}
 	if _, err := metadata.Notice("<html>"); err == nil {
 		t.Error("no error")
+	}
+}
+
+func TestOnlyDocumentedWordsCount(t *testing.T) {
+	for text, want := range map[string]struct{ announced, known bool }{
+		"": {false, true}, "NONE": {false, true}, " NONE\n": {false, true},
+		"TERMINATE_ON_HOST_MAINTENANCE": {true, true}, "MIGRATE_ON_HOST_MAINTENANCE\n": {true, true},
+		"FALSE": {}, "terminate": {}, "<html>": {}, `{"error":"try again later"}`: {}, "0": {},
+	} {
+		if got, err := metadata.Event(text); got != want.announced || (err == nil) != want.known {
+			t.Errorf("event %q: %t, %v", text, got, err)
+		}
+	}
+	for text, want := range map[string]struct{ preempted, known bool }{
+		"": {false, true}, "FALSE": {false, true}, "TRUE": {true, true}, "true\n": {true, true}, "NONE": {}, "<html>": {}, "1": {},
+	} {
+		if got, err := metadata.Preempted(text); got != want.preempted || (err == nil) != want.known {
+			t.Errorf("preempted %q: %t, %v", text, got, err)
+		}
 	}
 }
 

@@ -114,7 +114,7 @@ func (c *Client) pod(ctx context.Context) (Machine, error) {
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return Machine{}, err
 	}
-	m := Machine{Project: strings.TrimSpace(project.Text), Workers: 1, Slices: 1, ServiceAccounts: true}
+	m := Machine{Project: strings.TrimSpace(project.Text), Worker: Unknown, Workers: 1, Slice: Unknown, Slices: 1, ServiceAccounts: true}
 	if m.Zone = path.Base(strings.TrimSpace(zone.Text)); m.Zone == "." {
 		m.Zone = ""
 	}

@@ -165,32 +165,97 @@ func (b Board) Clear(ctx context.Context, attempt int) error {
 	return nil
 }
 
-// Beat is the sign of life of a crew that trains under its own lease: another crew that wants the directory waits until
-// it stops. It returns the generation that was written.
-func (b Board) Beat(ctx context.Context, host string, now time.Time) error {
-	uri := checkpoint.Join(b.Directory, Folder+"/holder.json")
-	content, err := json.Marshal(map[string]any{"host": host, "at": now.UTC()})
+// Sign is a sign of life: whose it is, and its generation; 0 is none.
+type Sign struct {
+	Life       string    `json:"life"`
+	At         time.Time `json:"at"`
+	Generation int64     `json:"-"`
+}
+
+// Beat gives the sign of life of a crew that trains under its own lease: another crew that wants the directory waits until
+// it stops.
+func (b Board) Beat(ctx context.Context, life string, now time.Time) error {
+	last, err := b.Pulse(ctx)
 	if err != nil {
 		return err
 	}
-	var generation int64
-	switch o, err := b.Store.Get(ctx, uri); {
-	case err == nil:
-		generation = o.Generation
-	case !errors.Is(err, checkpoint.ErrNotExist):
+	return b.sign(ctx, Sign{Life: life, At: now}, last)
+}
+
+// Succeed gives the sign of life that comes right after the last one that the crew has seen of others. If somebody else gave one meanwhile, it
+// is not given, and the error is checkpoint.ErrConflict.
+func (b Board) Succeed(ctx context.Context, life string, now time.Time, seen int64) error {
+	for {
+		last, err := b.Pulse(ctx)
+		if err != nil {
+			return err
+		}
+		if last.Generation != seen && last.Life != life {
+			return fmt.Errorf("sign of life: %w", checkpoint.ErrConflict)
+		}
+		if err := b.sign(ctx, Sign{Life: life, At: now}, last); !errors.Is(err, checkpoint.ErrConflict) {
+			return err
+		}
+	}
+}
+
+func (b Board) sign(ctx context.Context, s, last Sign) error {
+	s.At = s.At.UTC()
+	content, err := json.Marshal(s)
+	if err != nil {
 		return err
 	}
-	_, err = b.Store.Put(ctx, uri, content, generation)
+	_, err = b.Store.Put(ctx, b.holder(), content, last.Generation)
 	return err
 }
 
-// Pulse is the generation of the last sign of life; 0 is none.
-func (b Board) Pulse(ctx context.Context) (int64, error) {
-	o, err := b.Store.Get(ctx, checkpoint.Join(b.Directory, Folder+"/holder.json"))
+func (b Board) holder() string { return checkpoint.Join(b.Directory, Folder+"/"+holderName) }
+
+// Pulse is the last sign of life. One that cannot be read has a generation all the same.
+func (b Board) Pulse(ctx context.Context) (s Sign, err error) {
+	o, err := b.Store.Get(ctx, b.holder())
 	if errors.Is(err, checkpoint.ErrNotExist) {
-		return 0, nil
+		return s, nil
 	}
-	return o.Generation, err
+	if json.Unmarshal(o.Content, &s) != nil {
+		s = Sign{}
+	}
+	s.Generation = o.Generation
+	return s, err
+}
+
+// The objects that a training leaves, beside those of its attempts.
+const (
+	holderName  = "holder.json"
+	speedName   = "speed.json"
+	batchesName = "batches.json"
+)
+
+// Trained reports whether crews have trained in the directory, and the last attempt that is over for a slice by their objects. A key, a
+// lock, and that a slice is ready, are there before the first training. An attempt for which only other slices are ready may still begin,
+// and so may the one for which this slice is ready now.
+func (b Board) Trained(ctx context.Context, slice, now int) (trained bool, over int, err error) {
+	names, err := b.Store.List(ctx, checkpoint.Join(b.Directory, Folder), checkpoint.ListOptions{Recursive: true})
+	if errors.Is(err, checkpoint.ErrNotExist) {
+		return false, 0, nil
+	}
+	for _, e := range names.Entries {
+		var n, ready int
+		var rest string
+		if _, err := fmt.Sscanf(e.Name, "attempt-%d/%s", &n, &rest); err != nil {
+			trained = trained || slices.Contains([]string{holderName, speedName, batchesName}, e.Name)
+			continue
+		}
+		if _, err := fmt.Sscanf(rest, "ready-%d.json", &ready); err != nil {
+			trained = true
+		} else if ready != slice || n == now {
+			n--
+		}
+		if n < events.MaxAttempt { // another one can follow
+			over = max(over, n)
+		}
+	}
+	return trained, over, err
 }
 
 // Speed is how fast one attempt trained, and on what.
@@ -241,7 +306,7 @@ func (b Board) SetSpeed(ctx context.Context, s Speed) error {
 	return err
 }
 
-func (b Board) speedsURI() string { return checkpoint.Join(b.Directory, Folder+"/speed.json") }
+func (b Board) speedsURI() string { return checkpoint.Join(b.Directory, Folder+"/"+speedName) }
 
 // Batches are the global batches that the training has had, from its first step on, and the generation of their object; none where
 // nobody has written any.
@@ -275,4 +340,4 @@ func (b Board) SetBatches(ctx context.Context, all []topology.Batch, generation 
 	return err
 }
 
-func (b Board) batches() string { return checkpoint.Join(b.Directory, Folder+"/batches.json") }
+func (b Board) batches() string { return checkpoint.Join(b.Directory, Folder+"/"+batchesName) }

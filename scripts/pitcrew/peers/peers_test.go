@@ -3,6 +3,7 @@ package peers_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -314,13 +315,18 @@ func TestABoardIsWrittenOnce(t *testing.T) {
 	must(b.Clear(ctx, 1))
 	before, err := b.Pulse(ctx)
 	must(err)
-	must(b.Beat(ctx, "host", time.Now()))
+	must(b.Beat(ctx, "one", time.Now()))
 	first, err := b.Pulse(ctx)
 	must(err)
-	must(b.Beat(ctx, "host", time.Now()))
+	if err := b.Succeed(ctx, "another", time.Now(), before.Generation); !errors.Is(err, checkpoint.ErrConflict) {
+		t.Errorf("it succeeds one that is not the last: %v", err)
+	}
+	must(b.Succeed(ctx, "another", time.Now(), first.Generation))
 	second, err := b.Pulse(ctx)
-	if err != nil || before != 0 || first == 0 || second <= first {
-		t.Errorf("%d, %d, %d, %v", before, first, second, err)
+	must(err)
+	must(b.Succeed(ctx, "another", time.Now(), first.Generation)) // its own is none of others
+	if before.Generation != 0 || first.Life != "one" || second.Life != "another" || second.Generation <= first.Generation {
+		t.Errorf("%+v, %+v, %+v", before, first, second)
 	}
 }
 
