@@ -67,10 +67,6 @@ func kubernetesAct(c Call) (act Act, whole bool) {
 	return ActStarted, kind.whole
 }
 
-// Controller reports whether a principal is a part of a cluster: a controller, a service account of a Pod, a machine. It is neither an
-// owner nor Google.
-func Controller(principal string) bool { return strings.HasPrefix(principal, "system:") }
-
 // scope is where the Jobs of a namespace are: LOCATION/CLUSTER/NAMESPACE, in the place of a zone.
 func scope(location, cluster, namespace string) string {
 	return location + "/" + cluster + "/" + namespace
@@ -91,7 +87,7 @@ func (l *logEntry) jobCall(e *Entry, kind kubernetesKind, version, verb string) 
 	p, labels := &l.ProtoPayload, &l.Resource.Labels
 	e.Kind = KindCall
 	e.Call = Call{
-		Method: p.MethodName, Version: version, Principal: p.Authentication.PrincipalEmail,
+		Method: p.MethodName, Version: version, Principal: p.Authentication.caller(),
 		First: l.Operation.First, Last: l.Operation.Last, Operation: l.Operation.ID,
 		Code: p.Status.Code, Message: short(WithoutValue(p.Status.Message)),
 	}

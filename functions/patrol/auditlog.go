@@ -80,12 +80,14 @@ func (t *round) askLog(ctx context.Context, name string) error {
 // answers finds in entries what they say about the questions, by workload. Open says why the log may still name somebody.
 func (t *round) answers(ctx context.Context, asked []question, entries [][]byte) (told map[string][]incident.Evidence, open string, err error) {
 	told = map[string][]incident.Evidence{}
+	begun := events.Callers{}
 	for _, raw := range entries {
 		e, err := events.Read(raw)
 		if err != nil {
 			open = err.Error()
 			continue
 		}
+		begun.Attribute(&e.Call)
 		if e.Ignored != "" || e.Kind != events.KindLoss && e.Kind != events.KindCall {
 			continue
 		}
@@ -103,7 +105,7 @@ func (t *round) answers(ctx context.Context, asked []question, entries [][]byte)
 			continue
 		}
 		e.Rank = events.RankReading // the log itself says so, not a message
-		if evidence := fleet.Evidence(e, s, t.Ours); evidence != nil {
+		if evidence := fleet.Evidence(e, s, t.Accounts); evidence != nil {
 			told[s.Workload] = append(told[s.Workload], evidence)
 		}
 	}

@@ -88,9 +88,9 @@ func deploy(b *bed) *deployment {
 	us := []string{fleettest.Us}
 	watching, providers := of("patrol", Watcher)
 	d.patrol = patrol.New(patrol.Deps{
-		Fleet: watching, Provider: providers, Audit: d.bench.AuditLog, Publisher: d.bench.Sender, Project: fleettest.Project, Ours: us, Sleep: d.bench.Sleep,
+		Fleet: watching, Provider: providers, Audit: d.bench.AuditLog, Publisher: d.bench.Sender, Project: fleettest.Project, Accounts: events.Accounts{Ours: us}, Sleep: d.bench.Sleep,
 	})
-	d.logevent = logevent.New(logevent.Deps{Fleet: d.bench.Fleet, Projects: []string{fleettest.Project}, Ours: us})
+	d.logevent = logevent.New(logevent.Deps{Fleet: d.bench.Fleet, Projects: []string{fleettest.Project}, Accounts: events.Accounts{Ours: us}})
 	acting, providers := of("recreate", Replacer)
 	saving, maintainers := of("checkpoint", Maintainer)
 	_, releasers := of("recovery", Releaser)
