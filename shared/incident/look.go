@@ -611,8 +611,10 @@ func (m *machine) madeInOurPlace(s *Slot, e Read) bool {
 // answersOurs takes a life that somebody else made in the place of one that Pitstop has just deleted: it answers Pitstop's own creation, and
 // stays theirs. Where others have yet to be deleted, it is no longer to be replaced.
 func (m *machine) answersOurs(s *Slot, e Read) {
-	if m.phase() == PhaseDeleting {
-		m.gone(s) // the life before it
+	if m.phase() == PhaseDeleting { // the lives before it are over, and a group is made anew as a whole
+		for _, name := range append([]string{e.Slice}, m.othersInGroup(s)...) {
+			m.gone(m.w.Slice(name))
+		}
 	}
 	if m.phase() != PhaseCreating {
 		m.adoptTheirs(e.Slice, e)
