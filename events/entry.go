@@ -311,7 +311,10 @@ func (e Entry) who() string {
 	if _, n, ok := s.Group(); ok {
 		return "worker " + strconv.Itoa(n)
 	}
-	if _, _, _, ok := s.Scope(); ok {
+	if _, _, in, ok := s.Scope(); ok {
+		if s.Node+s.QueuedResource == "" {
+			return "namespace " + in
+		}
 		if s.Node == "" {
 			return "JobSet " + s.QueuedResource
 		}

@@ -41,8 +41,6 @@ const (
 	federated = `{"principalSubject":"principal://iam.googleapis.com/locations/global/workforcePools/corp/subject/ann"}`
 	unnamed   = `{}`
 	collector = `{"principalEmail":"system:serviceaccount:kube-system:generic-garbage-collector"}`
-	operator  = `{"principalEmail":"system:serviceaccount:ray-system:kuberay-operator"}`
-	elsewhere = `{"principalEmail":"system:serviceaccount:batch:jobset-controller-manager"}`
 )
 
 const (
@@ -387,6 +385,48 @@ func TestWhatSelfHealsAnswersOurCreation(t *testing.T) {
 					}
 				})
 			}
+		}
+	}
+}
+
+// TestWhatGoesWithItsOwnerIsReleased: nobody deletes the training itself. Its namespace is deleted, or the object that made it, and controllers
+// of the cluster carry that out.
+func TestWhatGoesWithItsOwnerIsReleased(t *testing.T) {
+	for _, kind := range []string{"Job", "JobSet"} {
+		for name, c := range map[string]struct {
+			more     string
+			says     func(b *clustered, path string)
+			released bool
+		}{
+			"its namespace, by a person": {"", func(b *clustered, _ string) {
+				b.said(ann, "io.k8s.core.v1.namespaces.delete", "core/v1/namespaces/default", "default")
+			}, true},
+			"its namespace, by a tool": {"", func(b *clustered, _ string) {
+				b.said(argo, "io.k8s.core.v1.namespaces.delete", "core/v1/namespaces/default", "default")
+			}, true},
+			"another namespace": {"", func(b *clustered, _ string) {
+				b.said(ann, "io.k8s.core.v1.namespaces.delete", "core/v1/namespaces/default-2", "default-2")
+			}, false},
+			"the object that made it": {
+				`,"ownerReferences":[{"apiVersion":"ray.io/v1","kind":"RayJob","name":"tune","uid":"o1","controller":true}]`, func(b *clustered, path string) {
+					b.happened(collector, http.MethodDelete, path, http.StatusOK)
+				}, true,
+			},
+		} {
+			t.Run(kind+" with "+name, func(t *testing.T) {
+				b := inCluster(t)
+				b.trains(kind, c.more)
+				path, _ := declares(kind, "")
+				b.call(http.MethodDelete, path+"/llama", "")
+				c.says(b, path+"/llama")
+				b.minutes(5)
+				for _, s := range b.workload().Slices {
+					if s.IsReleased() != c.released {
+						t.Errorf("%s is released %t", s.Name, s.IsReleased())
+					}
+				}
+				b.Want(b.changes, []string(nil))
+			})
 		}
 	}
 }

@@ -91,6 +91,10 @@ func (t *round) answers(ctx context.Context, asked []question, entries [][]byte)
 		if e.Ignored != "" || e.Kind != events.KindLoss && e.Kind != events.KindCall {
 			continue
 		}
+		if e.Everything() {
+			t.allIn(told, asked, e)
+			continue
+		}
 		s, err := t.Fleet.Known(ctx, e.Subject)
 		if errors.Is(err, ledger.ErrNotFound) {
 			if slices.ContainsFunc(asked, func(a question) bool { return a.names(e.Subject) }) {
@@ -110,6 +114,19 @@ func (t *round) answers(ctx context.Context, asked []question, entries [][]byte)
 		}
 	}
 	return told, open, nil
+}
+
+// allIn takes the deletion of a namespace as that of each slice there that is asked about.
+func (t *round) allIn(told map[string][]incident.Evidence, asked []question, e events.Entry) {
+	e.Rank = events.RankReading
+	for _, a := range asked {
+		if a.Zone != e.Subject.Zone || !a.Answers(e) {
+			continue
+		}
+		if evidence := fleet.Evidence(e, ledger.Subject{Workload: a.workload, Slice: a.Slice}, t.Accounts); evidence != nil {
+			told[a.workload] = append(told[a.workload], evidence)
+		}
+	}
 }
 
 // namespaceOf is the namespace of a scope LOCATION/CLUSTER/NAMESPACE; empty for a zone.

@@ -717,7 +717,7 @@ func Evidence(e events.Entry, s ledger.Subject, known events.Accounts) incident.
 			act, whole := e.Call.Act()
 			return incident.Called{
 				Origin: o, Slice: s.Slice, Zone: e.Subject.Zone, Act: act, Whole: whole, Method: e.Call.Method,
-				Principal: cmp.Or(e.Call.Principal, "somebody whom the log does not name"), Automatic: e.Call.Automatic(), Orphaned: e.Call.Orphaned(),
+				Principal: cmp.Or(e.Call.Principal, "somebody whom the log does not name"), Automatic: e.Call.Automatic(), Orphaned: e.Call.Orphaned(), Everything: e.Everything(),
 			}
 		}
 	case events.KindJob, events.KindCluster, events.KindLimit, events.KindCanary, events.KindForeign:

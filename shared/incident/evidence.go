@@ -97,7 +97,8 @@ type Called struct {
 	Principal string
 	// Automatic says that a service account called: a tool that keeps what somebody declared. Orphaned says that a cluster deleted the
 	// slice because its owner is gone.
-	Automatic, Orphaned bool
+	// Everything says that the call deleted the namespace with all that is in it.
+	Automatic, Orphaned, Everything bool
 }
 
 // Unsaid says that patrol asked the audit log who stopped or deleted a slice, and that the log names nobody. By then every entry

@@ -46,7 +46,7 @@ func (m *machine) called(e Called) {
 // JobSet is given up with its JobSet, and what a third object makes once the cluster collects it.
 func (m *machine) saysSomething(e Called, s *Slot) bool {
 	ofGroup := s.Group != "" && !e.Whole && m.w.provider().remakesSlices
-	return !ofGroup && s.Controlled == e.Orphaned
+	return e.Everything || !ofGroup && s.Controlled == e.Orphaned
 }
 
 // isElsewhere reports whether a zone is known, and is not one in which the slice is or is to be.
