@@ -23,7 +23,7 @@ func TestActs(t *testing.T) {
 		if act != want.act || whole != want.whole {
 			t.Errorf("%q: %q, whole %t", method, act, whole)
 		}
-		sinks := events.Sinks()
+		sinks := events.Sinks(events.Accounts{})
 		audit := sinks[slices.IndexFunc(sinks, func(s events.Sink) bool { return s.Name == "tpu-audit" })].Filter
 		of := regexp.MustCompile(`[(|]` + method + `[|)]`)
 		if selected := of.MatchString(audit); selected != (act != "" || method == "ReimageNode" || method == "ResetQueuedResource") {
@@ -62,21 +62,6 @@ func TestActsInACluster(t *testing.T) {
 	} {
 		if act, whole := (events.Call{Method: c.method, Suspend: c.suspend}).Act(); act != c.act || whole != c.whole {
 			t.Errorf("%s: %q, whole %t, want %q, %t", c.method, act, whole, c.act, c.whole)
-		}
-	}
-}
-
-func TestControllersAreNeitherOwnersNorGoogle(t *testing.T) {
-	for principal, want := range map[string]bool{
-		"system:serviceaccount:kube-system:job-controller": true, "system:kube-controller-manager": true, "system:node:gke-tpu-2f41c6aa-bq7x": true,
-		"system:serviceaccount:train:argo": true,
-		"system@google.com":                false, "": false, "ann@example.com": false, "bot@demo.iam.gserviceaccount.com": false,
-	} {
-		if got := events.Controller(principal); got != want {
-			t.Errorf("Controller(%q) = %t", principal, got)
-		}
-		if events.Controller(principal) && events.Google(principal) {
-			t.Errorf("%q is both", principal)
 		}
 	}
 }

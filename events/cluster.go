@@ -247,6 +247,10 @@ func (l *logEntry) clusterCall(e *Entry, raw []byte) {
 		l.jobCall(e, kind, version, verb)
 		return
 	}
+	if l.ProtoPayload.MethodName == namespaceDeletion {
+		l.namespaceGone(e)
+		return
+	}
 	method := strings.TrimPrefix(l.ProtoPayload.MethodName, "io.k8s.core.v1.nodes.")
 	if method != "update" && method != "patch" {
 		e.Ignored = "the call " + name(l.ProtoPayload.MethodName) + " does not belong to the TPU API"

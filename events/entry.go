@@ -202,7 +202,7 @@ type Call struct {
 	// io.k8s.batch.v1.jobs.delete.
 	Method  string
 	Version string
-	// Principal is who called.
+	// Principal is who called: an e-mail address, or the subject of an identity without one. It is empty where the log names nobody.
 	Principal string
 	// First and Last mark the two entries of a long-running operation; both are false if the log does not say.
 	First, Last bool
@@ -216,24 +216,6 @@ type Call struct {
 	// Order is the content of a creation request, if the log has it.
 	Order Order
 }
-
-// Google reports whether a principal is Google itself: nobody, the system, or a service agent.
-func Google(principal string) bool {
-	if principal == "" || principal == "system@google.com" {
-		return true
-	}
-	name, domain, _ := strings.Cut(principal, "@")
-	if domain == "cloudservices.gserviceaccount.com" {
-		return digits(name)
-	}
-	n, ok := strings.CutPrefix(name, "service-")
-	project, robot := strings.CutSuffix(domain, ".iam.gserviceaccount.com")
-	return ok && robot && digits(n) && (strings.HasPrefix(project, "gcp-sa-") || slices.Contains(agents, project))
-}
-
-// agents are the projects, besides gcp-sa-*, in which Google keeps the service agents that may handle TPUs. Anybody may give
-// an account in their own project the name of an agent. https://cloud.google.com/iam/docs/service-agents
-var agents = []string{"cloud-tpu", "compute-system", "container-engine-robot", "cloud-ml.google.com"}
 
 func digits(s string) bool {
 	for _, c := range []byte(s) {
@@ -329,7 +311,10 @@ func (e Entry) who() string {
 	if _, n, ok := s.Group(); ok {
 		return "worker " + strconv.Itoa(n)
 	}
-	if _, _, _, ok := s.Scope(); ok {
+	if _, _, in, ok := s.Scope(); ok {
+		if s.Node+s.QueuedResource == "" {
+			return "namespace " + in
+		}
 		if s.Node == "" {
 			return "JobSet " + s.QueuedResource
 		}
@@ -399,11 +384,7 @@ func Window(start, end time.Time) string {
 }
 
 func (e Entry) describeCall(who string) string {
-	c := e.Call
-	by := c.Principal
-	if by == "" {
-		by = "nobody named"
-	}
+	c, by := e.Call, e.Call.By()
 	switch {
 	case c.Code != 0:
 		return fmt.Sprintf("%s of %s by %s failed: %s", c.Method, who, by, c.Message)

@@ -365,27 +365,6 @@ func TestWorkerGroup(t *testing.T) {
 	}
 }
 
-func TestGoogle(t *testing.T) {
-	for principal, want := range map[string]bool{
-		"": true, "system@google.com": true, "service-123@cloud-tpu.iam.gserviceaccount.com": true,
-		"service-123@gcp-sa-tpu.iam.gserviceaccount.com": true, "123@cloudservices.gserviceaccount.com": true,
-		"ann@example.com": false, "service-abc@demo.iam.gserviceaccount.com": false, "service-1@example.com": false, "bot@demo.iam.gserviceaccount.com": false,
-		"x@cloudservices.gserviceaccount.com":                          false,
-		"service-12345@my-project.iam.gserviceaccount.com":             false,
-		"service-12345@my-gcp-sa-tpu.iam.gserviceaccount.com":          false,
-		"service-12345@cloud-tpu.example.com":                          false,
-		"service-12345@gcp-sa-tpu.iam.gserviceaccount.com.example.com": false,
-		"bot@gcp-sa-tpu.iam.gserviceaccount.com":                       false,
-		"service-12345@compute-system.iam.gserviceaccount.com":         true,
-		"service-12345@container-engine-robot.iam.gserviceaccount.com": true,
-		"service-12345@cloud-ml.google.com.iam.gserviceaccount.com":    true,
-	} {
-		if got := events.Google(principal); got != want {
-			t.Errorf("Google(%q) = %v, want %v", principal, got, want)
-		}
-	}
-}
-
 // TestRealEntries reads the real entries that may stand beside the project.
 func TestRealEntries(t *testing.T) {
 	files, err := filepath.Glob("../../shared/samples/*.json")

@@ -55,6 +55,8 @@ func cutLast(s string) (before, after string) {
 func kubernetesAct(c Call) (act Act, whole bool) {
 	kind, _, verb, ok := kubernetesCall(c.Method)
 	switch {
+	case c.Method == namespaceDeletion:
+		return ActDeleted, true
 	case !ok:
 		return "", false
 	case c.Suspend == nil:
@@ -66,10 +68,6 @@ func kubernetesAct(c Call) (act Act, whole bool) {
 	}
 	return ActStarted, kind.whole
 }
-
-// Controller reports whether a principal is a part of a cluster: a controller, a service account of a Pod, a machine. It is neither an
-// owner nor Google.
-func Controller(principal string) bool { return strings.HasPrefix(principal, "system:") }
 
 // scope is where the Jobs of a namespace are: LOCATION/CLUSTER/NAMESPACE, in the place of a zone.
 func scope(location, cluster, namespace string) string {
@@ -91,7 +89,7 @@ func (l *logEntry) jobCall(e *Entry, kind kubernetesKind, version, verb string) 
 	p, labels := &l.ProtoPayload, &l.Resource.Labels
 	e.Kind = KindCall
 	e.Call = Call{
-		Method: p.MethodName, Version: version, Principal: p.Authentication.PrincipalEmail,
+		Method: p.MethodName, Version: version, Principal: p.Authentication.caller(),
 		First: l.Operation.First, Last: l.Operation.Last, Operation: l.Operation.ID,
 		Code: p.Status.Code, Message: short(WithoutValue(p.Status.Message)),
 	}
@@ -133,6 +131,29 @@ func (l *logEntry) jobCall(e *Entry, kind kubernetesKind, version, verb string) 
 		e.Call.Order = asked.order(name)
 	}
 }
+
+// namespaceDeletion is the call that deletes a namespace, and everything in it.
+const namespaceDeletion = "io.k8s.core.v1.namespaces.delete"
+
+// namespaceGone reads the deletion of a namespace. Its subject is a scope without a name: all Jobs there.
+func (l *logEntry) namespaceGone(e *Entry) {
+	p, labels := &l.ProtoPayload, &l.Resource.Labels
+	_, namespace, ok := strings.Cut(p.ResourceName, "/namespaces/")
+	e.Kind = KindCall
+	e.Call = Call{
+		Method: p.MethodName, Version: "v1", Principal: p.Authentication.caller(), First: l.Operation.First, Last: l.Operation.Last,
+		Operation: l.Operation.ID, Code: p.Status.Code, Message: short(p.Status.Message),
+	}
+	e.Subject = Subject{Project: l.project(), Zone: scope(labels.Location, labels.ClusterName, namespace)}
+	if !ok || namespace == "" || labels.Location == "" || labels.ClusterName == "" || strings.Contains(namespace+labels.Location+labels.ClusterName, "/") {
+		e.Subject.Zone = ""
+		e.Missing = append(e.Missing, "resourceName")
+		e.Ignored = "the call " + p.MethodName + " does not name its namespace"
+	}
+}
+
+// Everything reports whether the entry is about all Jobs of a namespace.
+func (e Entry) Everything() bool { return e.Kind == KindCall && e.Call.Method == namespaceDeletion }
 
 // refusedValue matches what stands before the value that an API server refuses.
 // https://pkg.go.dev/k8s.io/apimachinery/pkg/util/validation/field#ErrorType

@@ -67,13 +67,12 @@ type operation struct {
 // auditLog is the part of an AuditLog that is read.
 // https://cloud.google.com/logging/docs/reference/audit/auditlog/rest/Shared.Types/AuditLog
 type auditLog struct {
-	MethodName     string `json:"methodName"`
-	ServiceName    string `json:"serviceName"`
-	ResourceName   string `json:"resourceName"`
-	Authentication struct {
-		PrincipalEmail string `json:"principalEmail"`
-	} `json:"authenticationInfo"`
-	Status struct {
+	MethodName   string `json:"methodName"`
+	ServiceName  string `json:"serviceName"`
+	ResourceName string `json:"resourceName"`
+	// Authentication is who called.
+	Authentication authentication `json:"authenticationInfo"`
+	Status         struct {
 		Code    int    `json:"code"`
 		Message string `json:"message"`
 	} `json:"status"`
@@ -537,8 +536,7 @@ func (l *logEntry) removed(e *Entry) {
 		e.Ignored = "the call " + name(l.ProtoPayload.MethodName) + " does not belong to the TPU API"
 		return
 	}
-	by := l.ProtoPayload.Authentication.PrincipalEmail
-	l.inCluster(e, RankAudit, Cluster{Event: ClusterRemoved}, "by "+cmp.Or(by, "nobody named"))
+	l.inCluster(e, RankAudit, Cluster{Event: ClusterRemoved}, "by "+Call{Principal: l.ProtoPayload.Authentication.caller()}.By())
 	e.Subject = s
 }
 
@@ -561,7 +559,7 @@ func (l *logEntry) call(e *Entry) {
 	e.Kind = KindCall
 	e.Subject = l.subject()
 	e.Call = Call{
-		Method: method, Version: version, Principal: p.Authentication.PrincipalEmail,
+		Method: method, Version: version, Principal: p.Authentication.caller(),
 		First: l.Operation.First, Last: l.Operation.Last, Operation: l.Operation.ID,
 		Code: p.Status.Code, Message: short(p.Status.Message),
 	}

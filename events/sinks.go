@@ -24,9 +24,10 @@ type Sink struct {
 // MaxFilter is the longest filter, in characters, for a sink or a query.
 const MaxFilter = 20_000
 
-// Sinks are the sinks of all sources that are read from Cloud Logging. Ours are the accounts that a deployment's functions
-// act as: only the ends of their calls are sent. An account of somebody else never counts as one of them, whatever its name.
-func Sinks(ours ...string) []Sink {
+// Sinks are the sinks of all sources that are read from Cloud Logging. Of the calls that the deployment's own accounts make only the ends
+// are sent, and what a cluster's controllers do to Jobs is not. An account that is not known never counts as one of them.
+func Sinks(known Accounts) []Sink {
+	byControllers := byControllers(known)
 	return []Sink{
 		{
 			Name: "tpu-events", Topic: TopicLogs, About: "system events of the TPU service, one for each TPU",
@@ -49,7 +50,7 @@ func Sinks(ours ...string) []Sink {
 			Filter: all(append([]string{
 				logIs(activityLog), is("resource.type", "audited_resource"), is("protoPayload.serviceName", "tpu.googleapis.com"),
 				`protoPayload.methodName=~"^google[.]cloud[.]tpu[.]v[0-9a-z]+[.]Tpu[.](` + strings.Join(slices.Sorted(maps.Keys(calls)), "|") + `)$"`,
-			}, append(begunByUs(ours), notOurs)...)...),
+			}, append(begunByUs(known.Ours), notOurs)...)...),
 		},
 		{
 			Name: "crew", Topic: TopicLogs, About: "reports of the crews next to the training",
@@ -76,7 +77,7 @@ func Sinks(ours ...string) []Sink {
 			Filter: all(logIs(systemLog), is("resource.type", "gce_instance"), onGKE, is("protoPayload.methodName", lossEvents()...), notOurs),
 		},
 		{
-			Name: "gke-controllers", About: "Jobs and JobSets of GKE that controllers of the cluster created, deleted, suspended and resumed",
+			Name: "gke-controllers", About: "Jobs and JobSets of GKE that controllers of the cluster, or Pitstop, created, deleted, suspended and resumed",
 			Filter: all(onJobs(), byControllers, notOurs),
 		},
 		{
@@ -195,8 +196,20 @@ func onJobs() string {
 	)
 }
 
-// byControllers is a call by a part of the cluster; see Controller.
-const byControllers = `protoPayload.authenticationInfo.principalEmail=~"^system:"`
+// byControllers is a call on a Job that is no owner's: a controller makes it, or Pitstop. A call by nobody who is named is not among them.
+func byControllers(known Accounts) string {
+	const by = "protoPayload.authenticationInfo.principalEmail"
+	ways := []string{by + `=~"` + byNamespace + `"`, "(" + by + `=~"^system:" AND NOT ` + by + `=~"^` + serviceAccounts + `")`}
+	if accounts := append(slices.Clone(known.Ours), known.Controllers...); len(accounts) > 0 {
+		ways = append(ways, oneOf(by, accounts))
+	}
+	return either(ways...)
+}
+
+// oneOf is a field with one of these values, in brackets however many there are: Terraform may put several into the place of one.
+func oneOf(field string, values []string) string {
+	return field + `=("` + strings.Join(values, `" OR "`) + `")`
+}
 
 // Whole is the filter that fetches the entries of all sinks.
 func Whole(sinks []Sink) string {
@@ -215,7 +228,7 @@ func begunByUs(ours []string) []string {
 	if len(ours) == 0 {
 		return nil
 	}
-	return []string{`NOT (operation.first=true AND NOT operation.last=true AND protoPayload.authenticationInfo.principalEmail=("` + strings.Join(ours, `" OR "`) + `"))`}
+	return []string{"NOT (operation.first=true AND NOT operation.last=true AND " + oneOf("protoPayload.authenticationInfo.principalEmail", ours) + ")"}
 }
 
 // onWorkers is a system event on a worker of the Cloud TPU API.
@@ -235,7 +248,7 @@ func is(field string, values ...string) string {
 	if len(values) == 1 {
 		return field + `="` + values[0] + `"`
 	}
-	return field + `=("` + strings.Join(values, `" OR "`) + `")`
+	return oneOf(field, values)
 }
 
 func all(parts ...string) string { return strings.Join(parts, "\nAND ") }

@@ -92,10 +92,10 @@ func deployed(t *testing.T, c cloudtputest.NodeConfig) *deployment {
 	us, projects := []string{fleettest.Us}, []string{fleettest.Project}
 	d.handle = map[string]trigger.Handle{
 		"patrol": patrol.New(patrol.Deps{
-			Fleet: d.Fleet, Provider: d.Cloud, Audit: d, Publisher: d.Sender, Project: fleettest.Project, Ours: us, Sleep: d.Sleep,
+			Fleet: d.Fleet, Provider: d.Cloud, Audit: d, Publisher: d.Sender, Project: fleettest.Project, Accounts: events.Accounts{Ours: us}, Sleep: d.Sleep,
 		}),
 		"maintenance": maintenance.New(maintenance.Deps{Fleet: d.Fleet, Projects: projects}),
-		"logevent":    logevent.New(logevent.Deps{Fleet: d.Fleet, Projects: projects, Ours: us}),
+		"logevent":    logevent.New(logevent.Deps{Fleet: d.Fleet, Projects: projects, Accounts: events.Accounts{Ours: us}}),
 		"checkpoint":  checkpoint.New(checkpoint.Deps{Fleet: d.Fleet, Provider: d.Cloud, Store: d.Store, Limits: ledger.DefaultLimits}),
 		"recovery":    recovery.New(recovery.Deps{Fleet: d.Fleet, Provider: d.Cloud, Store: d.Store}),
 		"notify":      notify.New(notify.Deps{Ledger: d.Ledger, Journal: ledger.NewJournal(tap.On(ledgertest.NewStrictStore().Open)), Targets: []notify.Target{d}, PerMinute: 60, Now: d.Clock.Now, Log: d.Fleet.Log}),

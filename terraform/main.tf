@@ -21,7 +21,7 @@ locals {
     }
     decides    = { POLICY_URI = var.policy_uri, ALLOW = join(",", sort(var.allow)), LEGACY_NODE_ZONES = join(",", sort(var.legacy_node_zones)) }
     watches    = { WATCHED_PROJECTS = join(",", sort(local.watched)) }
-    recognizes = { OUR_PRINCIPALS = join(",", local.our_principals) }
+    recognizes = { OUR_PRINCIPALS = join(",", local.our_principals), CONTROLLERS = join(",", sort(var.controllers)) }
     # The clusters whose Jobs patrol lists, recreate replaces, checkpoint begins the maintenance of, and recovery ends the Pods of.
     clusters = { CLUSTERS = join(",", sort(var.clusters)) }
     keeps    = { SECRETS_DATABASE = local.databases.secrets }

@@ -64,6 +64,17 @@ variable "clusters" {
   }
 }
 
+variable "controllers" {
+  description = "Service accounts of controllers, whose calls are no owner's word: system:serviceaccount:NAMESPACE:NAME, or an e-mail address. Pitstop knows those of Kubernetes, GKE, JobSet and Kueue in their usual namespaces. Every other service account is taken for a tool of the owner: what it deletes is not brought back."
+  type        = set(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for c in var.controllers : can(regex("^(system:serviceaccount:[a-z0-9][a-z0-9-]*:[a-z0-9][a-z0-9.-]*|[a-z0-9-]+@[a-z0-9.-]+[.]gserviceaccount[.]com)$", c))])
+    error_message = "controllers takes service accounts, system:serviceaccount:NAMESPACE:NAME or an e-mail address: ${join(", ", [for c in var.controllers : c if !can(regex("^(system:serviceaccount:[a-z0-9][a-z0-9-]*:[a-z0-9][a-z0-9.-]*|[a-z0-9-]+@[a-z0-9.-]+[.]gserviceaccount[.]com)$", c))])} is none. A person is no controller."
+  }
+}
+
 variable "docker_repository" {
   description = "An existing Docker repository of Artifact Registry for the functions' images, projects/P/locations/R/repositories/N in their project and region. Without it Terraform makes one and destroys it with the deployment. That one keeps the last three images of each function, and all images younger than 30 days."
   type        = string

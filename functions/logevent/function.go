@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 
+	"pitstop.internal/events"
 	"pitstop.internal/shared/checkpoint"
 	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/ledger"
@@ -27,15 +28,17 @@ type config struct {
 	Publish publish.Config
 	Policy  policy.Config
 	TPU     cloudtpu.Config
+	// Accounts are those whose calls do not count as an owner's.
+	Accounts events.Accounts
 	// WatchedProjects are the projects whose TPUs are watched, separated by commas. Empty means the function's own project
 	// alone.
 	WatchedProjects []string `env:"WATCHED_PROJECTS"`
-	// OurPrincipals are the accounts that Pitstop itself acts as, separated by commas. Their calls do not count as an owner's.
-	OurPrincipals []string `env:"OUR_PRINCIPALS, required"`
 }
 
 // Validate returns every fault in the configuration that the field tags cannot find.
-func (c config) Validate() error { return errors.Join(c.Policy.Validate(), c.TPU.Validate()) }
+func (c config) Validate() error {
+	return errors.Join(c.Policy.Validate(), c.TPU.Validate(), c.Accounts.Validate())
+}
 
 // Watched are the projects whose TPUs are watched.
 func (c config) Watched() []string {
@@ -52,5 +55,5 @@ func build(ctx context.Context, cfg config) (func(context.Context, entry) error,
 	}
 	publisher := publish.New(cfg.Publish.Topics())
 	f := fleet.New(cfg.Ledger.Open(), cfg.Policy.Source(checkpoint.Reader()), publisher, provider.Set{provider.CloudTPU: cloud}, "logevent")
-	return handler(Deps{Fleet: f, Projects: cfg.Watched(), Ours: cfg.OurPrincipals}).handle, nil
+	return handler(Deps{Fleet: f, Projects: cfg.Watched(), Accounts: cfg.Accounts}).handle, nil
 }

@@ -21,8 +21,8 @@ type Deps struct {
 	Fleet *fleet.Fleet
 	// Projects are the watched projects; entries of other projects are ignored.
 	Projects []string
-	// Ours are the principals that Pitstop itself acts as.
-	Ours []string
+	// Accounts are those that the deployment knows by name.
+	Accounts events.Accounts
 }
 
 // New returns the function over its dependencies.
@@ -71,7 +71,7 @@ func (h handler) handle(ctx context.Context, e entry) error {
 	if !found {
 		return nil // parked, or about an unknown slice that is gone
 	}
-	evidence := fleet.Evidence(e.Entry, s, h.Ours)
+	evidence := fleet.Evidence(e.Entry, s, h.Accounts)
 	if _, _, _, job := e.Subject.Scope(); job {
 		return h.job(ctx, holding, e.Entry, s, evidence)
 	}
@@ -99,7 +99,7 @@ func (h handler) handle(ctx context.Context, e entry) error {
 // job takes what its owner did to a Job. Nothing is looked at, for patrol lists each cluster every minute.
 func (h handler) job(ctx context.Context, holding *fleet.Fleet, e events.Entry, s ledger.Subject, evidence incident.Evidence) error {
 	if evidence == nil {
-		return fault.Ignored(incident.CodeNothing, "%s by %s is no word of an owner", e.Call.Method, e.Call.Principal)
+		return fault.Ignored(incident.CodeNothing, "%s by %s is no word of an owner", e.Call.Method, e.Call.By())
 	}
 	_, err := holding.Advancer.Advance(ctx, s.Workload, evidence)
 	return err

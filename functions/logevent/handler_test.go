@@ -39,7 +39,7 @@ type bench struct {
 func newBench(t *testing.T) *bench {
 	t.Helper()
 	b := &bench{Bench: fleettest.New(t)}
-	b.handle = logevent.New(logevent.Deps{Fleet: b.Fleet, Projects: []string{fleettest.Project}, Ours: []string{fleettest.Us}})
+	b.handle = logevent.New(logevent.Deps{Fleet: b.Fleet, Projects: []string{fleettest.Project}, Accounts: events.Accounts{Ours: []string{fleettest.Us}}})
 	return b
 }
 

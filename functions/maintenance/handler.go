@@ -74,7 +74,7 @@ func (h handler) handle(ctx context.Context, n notice) error {
 	if !found {
 		return nil // parked until its slice is known
 	}
-	_, err = holding.Advancer.Advance(ctx, s.Workload, fleet.Evidence(n.entry, s, nil))
+	_, err = holding.Advancer.Advance(ctx, s.Workload, fleet.Evidence(n.entry, s, events.Accounts{}))
 	return err
 }
 

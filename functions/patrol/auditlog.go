@@ -80,13 +80,19 @@ func (t *round) askLog(ctx context.Context, name string) error {
 // answers finds in entries what they say about the questions, by workload. Open says why the log may still name somebody.
 func (t *round) answers(ctx context.Context, asked []question, entries [][]byte) (told map[string][]incident.Evidence, open string, err error) {
 	told = map[string][]incident.Evidence{}
+	begun := events.Callers{}
 	for _, raw := range entries {
 		e, err := events.Read(raw)
 		if err != nil {
 			open = err.Error()
 			continue
 		}
+		begun.Attribute(&e.Call)
 		if e.Ignored != "" || e.Kind != events.KindLoss && e.Kind != events.KindCall {
+			continue
+		}
+		if e.Everything() {
+			t.allIn(told, asked, e)
 			continue
 		}
 		s, err := t.Fleet.Known(ctx, e.Subject)
@@ -103,11 +109,24 @@ func (t *round) answers(ctx context.Context, asked []question, entries [][]byte)
 			continue
 		}
 		e.Rank = events.RankReading // the log itself says so, not a message
-		if evidence := fleet.Evidence(e, s, t.Ours); evidence != nil {
+		if evidence := fleet.Evidence(e, s, t.Accounts); evidence != nil {
 			told[s.Workload] = append(told[s.Workload], evidence)
 		}
 	}
 	return told, open, nil
+}
+
+// allIn takes the deletion of a namespace as that of each slice there that is asked about.
+func (t *round) allIn(told map[string][]incident.Evidence, asked []question, e events.Entry) {
+	e.Rank = events.RankReading
+	for _, a := range asked {
+		if a.Zone != e.Subject.Zone || !a.Answers(e) {
+			continue
+		}
+		if evidence := fleet.Evidence(e, ledger.Subject{Workload: a.workload, Slice: a.Slice}, t.Accounts); evidence != nil {
+			told[a.workload] = append(told[a.workload], evidence)
+		}
+	}
 }
 
 // namespaceOf is the namespace of a scope LOCATION/CLUSTER/NAMESPACE; empty for a zone.

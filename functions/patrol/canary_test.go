@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"pitstop.internal/events"
 	"pitstop.internal/functions/patrol"
 	"pitstop.internal/shared/fleet/fleettest"
 	"pitstop.internal/shared/ledger"
@@ -39,7 +40,7 @@ func watching(t *testing.T) (*bench, *canaries, *log) {
 	b, c, l := newBench(t), &canaries{}, &log{}
 	b.Fleet.Log = slog.New(slog.NewTextHandler(l, nil))
 	b.handle = patrol.New(patrol.Deps{
-		Fleet: b.Fleet, Provider: b.Cloud, Publisher: b.Sender, Canary: c, Project: fleettest.Project, Ours: []string{fleettest.Us}, Sleep: b.Sleep,
+		Fleet: b.Fleet, Provider: b.Cloud, Publisher: b.Sender, Canary: c, Project: fleettest.Project, Accounts: events.Accounts{Ours: []string{fleettest.Us}}, Sleep: b.Sleep,
 	})
 	return b, c, l
 }
@@ -125,7 +126,7 @@ func TestASweepWritesTheSettingsDown(t *testing.T) {
 	b := newBench(t)
 	want := ledger.Settings{Policy: policy.Config{URI: "gs://ops/policy.yaml", Allow: "recreate"}, Watched: []string{fleettest.Project}}
 	b.handle = patrol.New(patrol.Deps{
-		Fleet: b.Fleet, Provider: b.Cloud, Publisher: b.Sender, Project: fleettest.Project, Ours: []string{fleettest.Us}, Settings: &want, Sleep: b.Sleep,
+		Fleet: b.Fleet, Provider: b.Cloud, Publisher: b.Sender, Project: fleettest.Project, Accounts: events.Accounts{Ours: []string{fleettest.Us}}, Settings: &want, Sleep: b.Sleep,
 	})
 	b.minutes(1)
 	got, err := b.Ledger.Settings(t.Context())

@@ -35,19 +35,19 @@ type config struct {
 	Publish publish.Config
 	Policy  policy.Config
 	TPU     cloudtpu.Config
-	GKE     gke.Config
+	// Accounts are those whose calls do not count as an owner's.
+	Accounts events.Accounts
+	GKE      gke.Config
 	// NoticeTopic is the full name of the topic maintenance-notices.
 	NoticeTopic string `env:"NOTICE_TOPIC, required"`
 	// WatchedProjects are the projects whose TPUs are watched, separated by commas. Empty means the function's own project
 	// alone.
 	WatchedProjects []string `env:"WATCHED_PROJECTS"`
-	// OurPrincipals are the accounts that Pitstop itself acts as, separated by commas. Their calls do not count as an owner's.
-	OurPrincipals []string `env:"OUR_PRINCIPALS, required"`
 }
 
 // Validate returns every fault in the configuration that the field tags cannot find.
 func (c config) Validate() error {
-	return errors.Join(c.Policy.Validate(), c.TPU.Validate(), c.GKE.Validate())
+	return errors.Join(c.Policy.Validate(), c.TPU.Validate(), c.GKE.Validate(), c.Accounts.Validate())
 }
 
 // Watched are the projects whose TPUs are watched.
@@ -77,7 +77,7 @@ func build(ctx context.Context, cfg config) (func(context.Context, time.Time) er
 	var watched []Deps
 	for _, project := range cfg.Watched() {
 		watched = append(watched, Deps{
-			Fleet: f, Provider: providers, Audit: log, Publisher: publisher, Canary: log, Project: project, Ours: cfg.OurPrincipals,
+			Fleet: f, Provider: providers, Audit: log, Publisher: publisher, Canary: log, Project: project, Accounts: cfg.Accounts,
 			Settings: settings, Sleep: ledger.Sleep,
 		})
 	}

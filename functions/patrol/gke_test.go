@@ -50,7 +50,7 @@ func newClusterBench(t *testing.T) *clusterBench {
 	providers := provider.Set{provider.CloudTPU: b.Cloud, provider.GKE: clusters}
 	b.Fleet.Provider = providers
 	b.handle = patrol.New(patrol.Deps{
-		Fleet: b.Fleet, Provider: providers, Audit: b.AuditLog, Publisher: b.Sender, Project: fleettest.Project, Ours: []string{fleettest.Us}, Sleep: b.Sleep,
+		Fleet: b.Fleet, Provider: providers, Audit: b.AuditLog, Publisher: b.Sender, Project: fleettest.Project, Accounts: events.Accounts{Ours: []string{fleettest.Us}}, Sleep: b.Sleep,
 	})
 	for _, name := range []string{"n1", "n2"} {
 		b.call(http.MethodPost, "/api/v1/nodes", fmt.Sprintf(`{"metadata":{"name":%q,"labels":{"cloud.google.com/gke-nodepool":"spot","cloud.google.com/gke-tpu-accelerator":"tpu-v6e-slice","cloud.google.com/gke-tpu-topology":"2x4","cloud.google.com/gke-spot":"true"}},`+

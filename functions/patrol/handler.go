@@ -41,8 +41,8 @@ type Deps struct {
 	// Canary writes the entry that must come back; nil writes none.
 	Canary  Canary
 	Project string
-	// Ours are the principals that Pitstop itself acts as.
-	Ours []string
+	// Accounts are those that the deployment knows by name.
+	Accounts events.Accounts
 	// Settings is the deployment's configuration, logged for its operator; nil logs none.
 	Settings *ledger.Settings
 	// Sleep waits while Pitstop's own operations run.

@@ -47,7 +47,7 @@ func newBench(t *testing.T) *bench {
 	t.Helper()
 	b := &bench{Bench: fleettest.New(t)}
 	b.handle = patrol.New(patrol.Deps{
-		Fleet: b.Fleet, Provider: b.Cloud, Audit: b.AuditLog, Publisher: b.Sender, Project: fleettest.Project, Ours: []string{fleettest.Us},
+		Fleet: b.Fleet, Provider: b.Cloud, Audit: b.AuditLog, Publisher: b.Sender, Project: fleettest.Project, Accounts: events.Accounts{Ours: []string{fleettest.Us}},
 		Sleep: func(ctx context.Context, d time.Duration) error {
 			b.waited = append(b.waited, d)
 			return b.Sleep(ctx, d)

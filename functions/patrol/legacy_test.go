@@ -19,7 +19,7 @@ func beside(t *testing.T) *bench {
 	b := training(t)
 	b.Legacy(zone)
 	b.handle = patrol.New(patrol.Deps{
-		Fleet: b.Fleet, Provider: b.Cloud, Audit: b.AuditLog, Publisher: b.Sender, Project: fleettest.Project, Ours: []string{fleettest.Us}, Sleep: b.Sleep,
+		Fleet: b.Fleet, Provider: b.Cloud, Audit: b.AuditLog, Publisher: b.Sender, Project: fleettest.Project, Accounts: events.Accounts{Ours: []string{fleettest.Us}}, Sleep: b.Sleep,
 	})
 	_, err := b.API.AddNode(cloudtputest.NodeConfig{
 		Zone: zone, Name: "resnet", Accelerator: "v3-8", Spot: true, Labels: map[string]string{events.LabelPolicy: "spot"}, Legacy: &tpupb.Node{},

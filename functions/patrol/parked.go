@@ -48,7 +48,7 @@ func (t *round) unparkIn(ctx context.Context, parked ledger.ParkedZone) error {
 		if err != nil {
 			return err
 		}
-		if evidence := fleet.Evidence(e, s, t.Ours); evidence != nil {
+		if evidence := fleet.Evidence(e, s, t.Accounts); evidence != nil {
 			if err := t.take(ctx, s.Workload, evidence); err != nil {
 				return err
 			}

@@ -127,7 +127,7 @@ func TestTheLogIsAskedOnceAMinuteForAsLongAsNobodyHasSaidAWord(t *testing.T) {
 	b.Want(len(b.Log.Filters()), 20)
 	b.Clock.Advance(time.Second) // another instance, in the same minute
 	again := patrol.New(patrol.Deps{
-		Fleet: b.Fleet, Provider: b.Cloud, Audit: b.AuditLog, Publisher: b.Sender, Project: fleettest.Project, Ours: []string{fleettest.Us}, Sleep: b.Sleep,
+		Fleet: b.Fleet, Provider: b.Cloud, Audit: b.AuditLog, Publisher: b.Sender, Project: fleettest.Project, Accounts: events.Accounts{Ours: []string{fleettest.Us}}, Sleep: b.Sleep,
 	})
 	b.Want(b.Deliver(again, fleettest.Message([]byte("{}"), b.Clock.Now())), fleettest.Handled)
 	b.Want(len(b.Log.Filters()), 0)

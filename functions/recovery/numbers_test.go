@@ -19,7 +19,7 @@ import (
 func (b *bench) says(r events.CrewReport) {
 	b.T.Helper()
 	b.Clock.Advance(time.Second)
-	h := logevent.New(logevent.Deps{Fleet: b.Fleet, Projects: []string{fleettest.Project}, Ours: []string{fleettest.Us}})
+	h := logevent.New(logevent.Deps{Fleet: b.Fleet, Projects: []string{fleettest.Project}, Accounts: events.Accounts{Ours: []string{fleettest.Us}}})
 	r.Schema, r.Project, r.Zone, r.Node, r.Hostname = events.Schema, fleettest.Project, zone, slice, group+"-w-0"
 	b.Deliver(h, fleettest.Message(trainingtest.CrewEntry(r, b.Clock.Now(), 1), b.Clock.Now()))
 }

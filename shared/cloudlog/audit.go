@@ -63,9 +63,12 @@ func (q Query) Filter() string {
 
 // inCluster is the query for Jobs. A Job ends by a deletion, and stops by a change that suspends it.
 func (q Query) inCluster(location, cluster string) string {
-	var objects []string
+	var objects, namespaces []string
 	for _, s := range q.Subjects {
 		in := "namespaces/" + s.Namespace
+		if is := fmt.Sprintf("protoPayload.resourceName=%q", "core/v1/"+in); !slices.Contains(namespaces, is) {
+			namespaces = append(namespaces, is)
+		}
 		objects = append(objects, has("resourceName", in+"/jobs/"+s.Node))
 		if s.QueuedResource != "" {
 			objects = append(objects, has("resourceName", in+"/jobsets/"+s.QueuedResource))
@@ -79,7 +82,8 @@ func (q Query) inCluster(location, cluster string) string {
 	}
 	return `timestamp>="` + q.Since.UTC().Format(time.RFC3339Nano) + `" AND log_id("cloudaudit.googleapis.com/activity") AND protoPayload.serviceName="k8s.io" AND ` +
 		fmt.Sprintf(`resource.labels.location=%q AND resource.labels.cluster_name=%q AND `, location, cluster) +
-		"(" + strings.Join(methods, " OR ") + ") AND (" + strings.Join(objects, " OR ") + ")"
+		"(((" + strings.Join(methods, " OR ") + ") AND (" + strings.Join(objects, " OR ") + ")) OR (" +
+		has("methodName", ".namespaces.delete") + " AND (" + strings.Join(namespaces, " OR ") + ")))"
 }
 
 // has says that a field of an audit entry has a text in it.

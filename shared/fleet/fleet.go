@@ -699,9 +699,9 @@ func (f *Fleet) introduce(ctx context.Context, project, zone string) error {
 // maxHosts bounds the host names read in one look.
 const maxHosts = 60
 
-// Evidence is the meaning of a log entry for one slice of a workload. It is nil if the entry has none. Ours are the
-// principals that Pitstop itself acts as.
-func Evidence(e events.Entry, s ledger.Subject, ours []string) incident.Evidence {
+// Evidence is the meaning of a log entry for one slice of a workload. It is nil if the entry has none. A call means something if it
+// succeeded and was an owner's, or if a cluster deleted what had lost its owner.
+func Evidence(e events.Entry, s ledger.Subject, known events.Accounts) incident.Evidence {
 	o := incident.Origin{ID: e.ID, Time: e.Time, Rank: e.Rank}
 	switch e.Kind {
 	case events.KindNotice:
@@ -713,10 +713,11 @@ func Evidence(e events.Entry, s ledger.Subject, ours []string) incident.Evidence
 	case events.KindCrew:
 		return incident.Reported{Origin: o, Slice: s.Slice, Report: *e.Crew}
 	case events.KindCall:
-		if Owner(e.Call, ours) {
+		if e.Call.Code == 0 && (known.Party(e.Call) == events.PartyOwner || e.Call.Orphaned()) {
 			act, whole := e.Call.Act()
 			return incident.Called{
-				Origin: o, Slice: s.Slice, Zone: e.Subject.Zone, Act: act, Whole: whole, Method: e.Call.Method, Principal: e.Call.Principal,
+				Origin: o, Slice: s.Slice, Zone: e.Subject.Zone, Act: act, Whole: whole, Method: e.Call.Method,
+				Principal: cmp.Or(e.Call.Principal, "somebody whom the log does not name"), Automatic: e.Call.Automatic(), Orphaned: e.Call.Orphaned(), Everything: e.Everything(),
 			}
 		}
 	case events.KindJob, events.KindCluster, events.KindLimit, events.KindCanary, events.KindForeign:
@@ -731,19 +732,4 @@ func lifeOf(e events.Entry, s ledger.Subject) events.Incarnation {
 		return s.Incarnation
 	}
 	return events.Incarnation{}
-}
-
-// Owner reports whether a call succeeded that neither Pitstop nor Google made, nor a controller of a cluster.
-func Owner(c events.Call, ours []string) bool {
-	return c.Code == 0 && !events.Google(c.Principal) && !events.Controller(c.Principal) && !Ours(c.Principal, ours)
-}
-
-// Ours reports whether a principal is one of Pitstop's own accounts.
-func Ours(principal string, ours []string) bool {
-	for _, o := range ours {
-		if strings.EqualFold(o, principal) {
-			return true
-		}
-	}
-	return false
 }

@@ -844,17 +844,30 @@ func TestEvidence(t *testing.T) {
 		"an owner's call": {call(fleettest.Owner, 0), incident.Called{
 			Origin: origin, Slice: "llama", Zone: "us-west4-a", Act: events.ActDeleted, Method: "DeleteNode", Principal: fleettest.Owner,
 		}},
-		"an owner's call that failed":   {call(fleettest.Owner, 7), nil},
-		"a call of ours":                {call(fleettest.Us, 0), nil},
-		"a call of Google":              {call("system@google.com", 0), nil},
-		"a call of nobody":              {call("", 0), nil},
+		"an owner's call that failed": {call(fleettest.Owner, 7), nil},
+		"a call of ours":              {call(fleettest.Us, 0), nil},
+		"a call of Google":            {call("system@google.com", 0), nil},
+		"a call of nobody who is named": {call("", 0), incident.Called{
+			Origin: origin, Slice: "llama", Zone: "us-west4-a", Act: events.ActDeleted, Method: "DeleteNode", Principal: "somebody whom the log does not name",
+		}},
+		"the end of an operation of nobody who is named": {
+			entry(events.Entry{Kind: events.KindCall, Subject: aboutNode, Call: events.Call{Method: "DeleteNode", Last: true}}), nil,
+		},
+		"a call of a tool": {call("system:serviceaccount:argocd:argocd-application-controller", 0), incident.Called{
+			Origin: origin, Slice: "llama", Zone: "us-west4-a", Act: events.ActDeleted, Method: "DeleteNode",
+			Principal: "system:serviceaccount:argocd:argocd-application-controller", Automatic: true,
+		}},
+		"a deletion of what lost its owner": {call("system:serviceaccount:kube-system:generic-garbage-collector", 0), incident.Called{
+			Origin: origin, Slice: "llama", Zone: "us-west4-a", Act: events.ActDeleted, Method: "DeleteNode",
+			Principal: "system:serviceaccount:kube-system:generic-garbage-collector", Automatic: true, Orphaned: true,
+		}},
 		"a call of a controller":        {call("system:serviceaccount:kube-system:ttl-after-finished-controller", 0), nil},
 		"a job of the training service": {entry(events.Entry{Kind: events.KindJob}), nil},
 		"a word of GKE":                 {entry(events.Entry{Kind: events.KindCluster}), nil},
 		"something else":                {entry(events.Entry{Kind: events.KindForeign}), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := fleet.Evidence(c.entry, subject, []string{"other@demo.iam.gserviceaccount.com", fleettest.Us})
+			got := fleet.Evidence(c.entry, subject, events.Accounts{Ours: []string{"other@demo.iam.gserviceaccount.com", fleettest.Us}})
 			if d := cmp.Diff(c.want, got); d != "" {
 				t.Errorf("(-want +got):\n%s", d)
 			}

@@ -95,6 +95,10 @@ type Called struct {
 	// Method is the provider's name for the call, for people.
 	Method    string
 	Principal string
+	// Automatic says that a service account called: a tool that keeps what somebody declared. Orphaned says that a cluster deleted the
+	// slice because its owner is gone.
+	// Everything says that the call deleted the namespace with all that is in it.
+	Automatic, Orphaned, Everything bool
 }
 
 // Unsaid says that patrol asked the audit log who stopped or deleted a slice, and that the log names nobody. By then every entry

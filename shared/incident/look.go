@@ -570,6 +570,8 @@ func (m *machine) newLife(s *Slot, e Read) {
 		m.react(m.w.Slice(s.Name), e, Gone)
 	case ours:
 		m.ourLifeCame(s, e)
+	case m.madeInOurPlace(s, e):
+		m.answersOurs(s, e)
 	case m.madeByProvider(s, e):
 		m.adoptTheirs(s.Name, e)
 		m.line(LineSeen, m.w.Words().Healer+" made "+m.w.noun(s.Name)+" anew", "")
@@ -598,7 +600,33 @@ func (m *machine) fromBefore(s *Slot, e Read) bool {
 // madeByProvider reports whether the provider itself made the life in a reading, in a group that is as old as the life before.
 func (m *machine) madeByProvider(s *Slot, e Read) bool {
 	same := s.Group != "" && s.Group == e.Facts.Group && !e.Ordered.IsZero() && !e.Ordered.After(s.Incarnation.Created)
-	return same && m.w.provider().remakesSlices
+	return same && m.w.provider().remakesSlices || s.Controlled && e.Facts.Controlled
+}
+
+// madeInOurPlace reports whether somebody else made the life in a reading in the place of one that Pitstop has just deleted.
+func (m *machine) madeInOurPlace(s *Slot, e Read) bool {
+	return (m.phase() == PhaseDeleting || m.phase() == PhaseCreating) && s.ToReplace && m.deletedByUs(s, e.Incarnation.Created)
+}
+
+// answersOurs takes a life that somebody else made in the place of one that Pitstop has just deleted: it answers Pitstop's own creation, and
+// stays theirs. Where others have yet to be deleted, it is no longer to be replaced.
+func (m *machine) answersOurs(s *Slot, e Read) {
+	if m.phase() == PhaseDeleting { // the lives before it are over, and a group is made anew as a whole
+		for _, name := range append([]string{e.Slice}, m.othersInGroup(s)...) {
+			m.gone(m.w.Slice(name))
+		}
+	}
+	if m.phase() != PhaseCreating {
+		m.adoptTheirs(e.Slice, e)
+		return
+	}
+	m.line(LineSeen, m.w.noun(e.Slice)+" was created again by somebody else", "Pitstop was about to create it, and takes it as the new life")
+	if effect := m.effect(events.ActionCreate, e.Slice); effect != nil && effect.Answered.IsZero() {
+		effect.Answered, effect.Retry, effect.Failures = m.now, time.Time{}, 0
+		m.accepted(effect, false)
+	}
+	m.ourLifeCame(m.w.Slice(e.Slice), e)
+	m.slice(e.Slice).Maker = ""
 }
 
 // newLifeWhileClearing continues a clean-up when another life appears: Pitstop's life is deleted too, and anybody else's stays.

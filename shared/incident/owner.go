@@ -11,7 +11,7 @@ import (
 func (m *machine) called(e Called) {
 	s := m.w.Slice(e.Slice)
 	deletes := e.Act == events.ActDeleted
-	if s == nil {
+	if s == nil || !m.saysSomething(e, s) {
 		return
 	}
 	switch former := deletes && m.deletesPredecessor(s); {
@@ -29,7 +29,9 @@ func (m *machine) called(e Called) {
 			m.ownerActed(what, "the owner deleted it")
 		}
 	case events.ActCreated:
-		m.takenOver(what, e.Principal)
+		if !e.Automatic || !m.deletedByUs(s, m.when().Truncate(time.Second)) {
+			m.takenOver(what, e.Principal)
+		}
 	case events.ActStopped:
 		if m.ownerStopped(s, e.Principal) {
 			m.ownerActed(what, "the owner stopped it")
@@ -38,6 +40,13 @@ func (m *machine) called(e Called) {
 		m.noteStopCall(s, "")
 	}
 	m.noteActivity(CodeOwner, what)
+}
+
+// saysSomething reports whether an act on a slice tells what its owner wants. What another object makes, that object makes anew: a Job of a
+// JobSet is given up with its JobSet, and what a third object makes once the cluster collects it.
+func (m *machine) saysSomething(e Called, s *Slot) bool {
+	ofGroup := s.Group != "" && !e.Whole && m.w.provider().remakesSlices
+	return e.Everything || !ofGroup && s.Controlled == e.Orphaned
 }
 
 // isElsewhere reports whether a zone is known, and is not one in which the slice is or is to be.

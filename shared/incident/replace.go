@@ -449,6 +449,18 @@ func (m *machine) deletedByOthers(s *Slot) bool {
 	return m.w.provider().trainsUnasked && effect != nil && !slices.ContainsFunc(m.w.Incident.Calls, mayHave)
 }
 
+// deletedByUs reports whether a call of Pitstop may have deleted a slice in this incident, by that time. Then a tool that creates it again
+// does what Pitstop is about to do. Times of lives are whole seconds, and so is this one.
+func (m *machine) deletedByUs(s *Slot, by time.Time) bool {
+	if m.w.Incident == nil || !m.w.provider().trainsUnasked {
+		return false
+	}
+	ours := m.w.calls(Effect{Action: events.ActionDelete, Slice: s.Name, Zone: s.Zone})
+	return slices.ContainsFunc(m.w.Incident.Calls, func(c Call) bool {
+		return c.Action == events.ActionDelete && c.Resource == ours[0].Resource && !c.NotMade && c.Code == "" && !by.Before(c.At.Truncate(time.Second))
+	})
+}
+
 // explainEnd waits for word of who deleted a slice that was to be deleted, with its group, and gives its charge back.
 func (m *machine) explainEnd(s sight) {
 	effect := *m.w.effect(events.ActionDelete, s.Name)

@@ -87,6 +87,8 @@ type Facts struct {
 	Failed time.Time `json:"failed,omitzero"`
 	// Kept is why only its owner may replace it; empty if Pitstop may.
 	Kept string `json:"kept,omitzero"`
+	// Controlled says that another object of the cluster makes it, or its group, and makes it anew.
+	Controlled bool `json:"controlled,omitzero"`
 	// Torn is when a worker of it was made anew last while others ran on: whether they train together is not known. Zero is never.
 	Torn time.Time `json:"torn,omitzero"`
 	// Ends is the planned end of this life: its run duration is over then. Zero means never.

@@ -209,6 +209,8 @@ type Slice struct {
 	Failed time.Time
 	// Kept is why nobody but its owner may replace it: something else would go with it, or makes it anew. It is empty if Pitstop may.
 	Kept string
+	// Controlled says that another object made it, or its group, and makes it anew.
+	Controlled bool
 	// Torn is when a worker was made anew last while others of the slice ran on; zero is never.
 	Torn time.Time
 	// Ends is when this life ends as planned; zero if it has no planned end.
@@ -259,7 +261,7 @@ func (s Slice) Evidence(id string) incident.Read {
 		NoticeUnread: s.NoticeUnread, Maintained: s.Maintained, Incident: s.Labels[events.LabelIncident], Ordered: s.Ordered, Abuse: s.Abuse, Directory: s.Directory,
 		Hung: s.HungSince(),
 		Facts: incident.Facts{
-			Group: s.QueuedResource, Legacy: s.Legacy, Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Reclaimable: s.Spot, Healing: s.Healing, Cause: s.Cause, Failed: s.Failed, Kept: s.Kept, Ends: s.Ends, WaitsSince: s.WaitsSince, Torn: s.Torn,
+			Group: s.QueuedResource, Legacy: s.Legacy, Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Reclaimable: s.Spot, Healing: s.Healing, Cause: s.Cause, Failed: s.Failed, Kept: s.Kept, Controlled: s.Controlled, Ends: s.Ends, WaitsSince: s.WaitsSince, Torn: s.Torn,
 			Spec: s.SpecHash, Bare: s.Bare, Label: s.Labels[events.LabelPolicy], Account: s.Account,
 		},
 	}

@@ -280,6 +280,15 @@ run "clusters" {
     error_message = "Patrol, recreate, checkpoint or recovery does not know its clusters, or another function does."
   }
 
+  # No filter has a name that is empty: it could select what nobody is named for.
+  assert {
+    condition = (
+      alltrue([for name in ["logevent", "patrol"] : !contains(keys(module.function[name].environment), "CONTROLLERS")]) &&
+      alltrue([for filters in values(local.sources) : alltrue([for f in values(filters) : !strcontains(f, "\"\"") && !strcontains(f, "$${")])])
+    )
+    error_message = "A filter names an account without a name, or a function knows a controller that nobody named."
+  }
+
   assert {
     condition     = contains(keys(google_project_service.main), "container.googleapis.com") && contains(keys(local.sources["log-events"]), "gke-jobs")
     error_message = "The API or the sink for clusters is missing."
@@ -326,6 +335,33 @@ run "clusters_whose_maintenance_begins_early" {
     )
     error_message = "Checkpoint cannot reach the clusters, or an account may do more there."
   }
+}
+
+run "controllers" {
+  command = plan
+
+  variables {
+    clusters    = ["us-east5/research"]
+    controllers = ["system:serviceaccount:ray-system:kuberay-operator", "queues@fleet.iam.gserviceaccount.com"]
+  }
+
+  assert {
+    condition = (
+      strcontains(local.sources["log-events"]["gke-jobs"], "OR \"queues@fleet.iam.gserviceaccount.com\" OR \"system:serviceaccount:ray-system:kuberay-operator\"))") &&
+      [for name, f in module.function : name if lookup(f.environment, "CONTROLLERS", "") == "queues@fleet.iam.gserviceaccount.com,system:serviceaccount:ray-system:kuberay-operator"] == ["logevent", "patrol"]
+    )
+    error_message = "A controller is not known to the filter, or to a function that judges owners."
+  }
+}
+
+run "a_controller_that_is_a_person" {
+  command = plan
+
+  variables {
+    controllers = ["ann@example.com"]
+  }
+
+  expect_failures = [var.controllers]
 }
 
 run "a_cluster_without_a_location" {

@@ -100,7 +100,7 @@ func loseJob(ctx context.Context, empty bool) (time.Duration, error) {
 		Name: "HandlePatrol", Log: g.fleet.Log, Drain: trigger.NewDrain(func() {}),
 		Handle: patrol.New(patrol.Deps{
 			Fleet: g.fleet, Provider: providers, Audit: silent{}, Publisher: r, Project: project,
-			Ours: []string{"pitstop@demo.iam.gserviceaccount.com"}, Sleep: ledger.Sleep,
+			Accounts: events.Accounts{Ours: []string{"pitstop@demo.iam.gserviceaccount.com"}}, Sleep: ledger.Sleep,
 		}),
 	}, &trigger.Adapter{
 		Name: "HandleRecreate", Log: g.fleet.Log, Drain: trigger.NewDrain(func() {}),

@@ -129,7 +129,7 @@ func (g *ground) patrolFunction(r *relay) *trigger.Adapter {
 		Name: "HandlePatrol", Log: g.fleet.Log, Drain: trigger.NewDrain(func() {}),
 		Handle: patrol.New(patrol.Deps{
 			Fleet: g.fleet, Provider: g.cloud, Audit: silent{}, Publisher: r, Project: project,
-			Ours: []string{"pitstop@demo.iam.gserviceaccount.com"}, Sleep: func(_ context.Context, d time.Duration) error {
+			Accounts: events.Accounts{Ours: []string{"pitstop@demo.iam.gserviceaccount.com"}}, Sleep: func(_ context.Context, d time.Duration) error {
 				r.left.Wait() // what it asked for is done at this time
 				g.clock.Advance(d)
 				return nil

@@ -69,7 +69,7 @@ func (r *relay) serve(ctx context.Context, workers int, h func(events.Envelope) 
 func (g *ground) logFunction() *trigger.Adapter {
 	return &trigger.Adapter{
 		Name: "HandleLogEvent", Log: g.fleet.Log, Drain: trigger.NewDrain(func() {}),
-		Handle: logevent.New(logevent.Deps{Fleet: g.fleet, Projects: []string{project}, Ours: []string{"pitstop@demo.iam.gserviceaccount.com"}}),
+		Handle: logevent.New(logevent.Deps{Fleet: g.fleet, Projects: []string{project}, Accounts: events.Accounts{Ours: []string{"pitstop@demo.iam.gserviceaccount.com"}}}),
 	}
 }
 

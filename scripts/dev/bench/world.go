@@ -57,7 +57,7 @@ func newListener(ctx context.Context, open ledger.Opener, publisher ledger.Publi
 		api: api, ledger: l, fleet: f,
 		function: &trigger.Adapter{
 			Name: "HandleLogEvent", Log: log, Drain: trigger.NewDrain(func() {}),
-			Handle: logevent.New(logevent.Deps{Fleet: f, Projects: []string{project}, Ours: []string{"pitstop@demo.iam.gserviceaccount.com"}}),
+			Handle: logevent.New(logevent.Deps{Fleet: f, Projects: []string{project}, Accounts: events.Accounts{Ours: []string{"pitstop@demo.iam.gserviceaccount.com"}}}),
 		},
 	}, nil
 }

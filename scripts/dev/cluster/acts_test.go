@@ -88,9 +88,9 @@ func deploy(b *bed) *deployment {
 	us := []string{fleettest.Us}
 	watching, providers := of("patrol", Watcher)
 	d.patrol = patrol.New(patrol.Deps{
-		Fleet: watching, Provider: providers, Audit: d.bench.AuditLog, Publisher: d.bench.Sender, Project: fleettest.Project, Ours: us, Sleep: d.bench.Sleep,
+		Fleet: watching, Provider: providers, Audit: d.bench.AuditLog, Publisher: d.bench.Sender, Project: fleettest.Project, Accounts: events.Accounts{Ours: us}, Sleep: d.bench.Sleep,
 	})
-	d.logevent = logevent.New(logevent.Deps{Fleet: d.bench.Fleet, Projects: []string{fleettest.Project}, Ours: us})
+	d.logevent = logevent.New(logevent.Deps{Fleet: d.bench.Fleet, Projects: []string{fleettest.Project}, Accounts: events.Accounts{Ours: us}})
 	acting, providers := of("recreate", Replacer)
 	saving, maintainers := of("checkpoint", Maintainer)
 	_, releasers := of("recovery", Releaser)
@@ -496,6 +496,29 @@ var acting = map[string]func(d *deployment){
 		d.deletedBy(fleettest.Owner)
 		d.comes("it is released", func(w incident.Workload) bool { return w.Slices[0].IsReleased() })
 		d.stays(time.Hour)
+	},
+	"a Job that a tool of its owner deletes": func(d *deployment) {
+		d.gang()
+		d.remove(d.path("Job", "llama") + "?propagationPolicy=Background")
+		d.gone("llama", gke.Ready, gke.Unhealthy, gke.Deleting)
+		d.deletedBy("system:serviceaccount:argocd:argocd-application-controller")
+		d.comes("it is released", func(w incident.Workload) bool { return w.Slices[0].IsReleased() })
+		d.stays(time.Hour)
+	},
+	"a Job that a tool creates again once Pitstop has deleted it": func(d *deployment) {
+		was := d.gang()
+		o := d.job("llama")
+		meta := within(o, "metadata")
+		meta["labels"], meta["annotations"] = map[string]any{events.LabelPolicy: "night"}, map[string]any{events.MetadataCheckpointDir: fleettest.Directory}
+		d.onCall(func() { // the deletion
+			d.onCall(func() { d.create(o) })
+		})
+		d.remove("/api/v1/nodes/" + d.pods("llama")[1].Spec.NodeName)
+		d.machine("c", "pool", 4)
+		d.comes("it would be created again", d.has(2))
+		d.made("DELETE jobs/llama 200", "POST jobs 409")
+		d.another(was)
+		d.resumes(1010)
 	},
 	"a failed Job that is removed": func(d *deployment) {
 		was := d.gang()

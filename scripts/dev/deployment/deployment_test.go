@@ -266,20 +266,28 @@ func TestWhatIsKeptIsUnderTheKey(t *testing.T) {
 	same(t, "the key of dead letters", "var.kms_key", m.Written(m.Resources["module.function"], "kms_key"))
 }
 
-// TestFiltersKnowTheAccountsOfThisDeployment: one filter asks which account made a call. Terraform puts the same accounts into it
+// TestFiltersKnowTheAccountsOfThisDeployment: two filters ask which account made a call. Terraform puts the same accounts into them
 // as into the functions' environment.
 func TestFiltersKnowTheAccountsOfThisDeployment(t *testing.T) {
 	for _, f := range filters {
-		want := 0
-		if f.source == "tpu-audit" {
-			want = 1
+		ours, controllers := 0, 0
+		switch f.source {
+		case "tpu-audit":
+			ours = 1
+		case "gke-jobs":
+			ours, controllers = 1, 1
 		}
-		if got := strings.Count(f.text, "${our_principals}"); got != want || strings.Count(f.text, "${")+strings.Count(f.text, "%{") != want {
-			t.Errorf("%s has %d places for our accounts, want %d, and no other: %s", f.source, got, want, f.text)
+		if strings.Count(f.text, `"${our_principals}"`) != ours || strings.Count(f.text, `"${controllers}"`) != controllers || strings.Count(f.text, "${")+strings.Count(f.text, "%{") != ours+controllers {
+			t.Errorf("%s has not %d places for our accounts and %d for controllers, and no other: %s", f.source, ours, controllers, f.text)
 		}
 	}
 	m := configuration(t)
-	for local, want := range map[string]string{"sources": `{ our_principals = join("\" OR \"", local.our_principals) }`, "environment": `{ OUR_PRINCIPALS = join(",", local.our_principals) }`} {
+	for local, want := range map[string]string{
+		"known_accounts": `our_principals = join("\" OR \"", local.our_principals)
+    controllers    = join("\" OR \"", coalescelist(sort(var.controllers), local.our_principals))`,
+		"sources":     `templatefile("${path.module}/filters/${f}", local.known_accounts)`,
+		"environment": `{ OUR_PRINCIPALS = join(",", local.our_principals), CONTROLLERS = join(",", sort(var.controllers)) }`,
+	} {
 		r := m.Locals[local].Range()
 		data, err := os.ReadFile(r.Filename)
 		if err != nil {

@@ -6,9 +6,9 @@ import "pitstop.internal/events"
 type filter struct{ topic, source, text string }
 
 // filters are the filters of the deployed sources, from the package that reads their entries. They are templates, because only Terraform
-// knows the names of the accounts.
+// knows the names of the accounts and of the controllers.
 var filters = func() (deployed []filter) {
-	for _, s := range events.Sinks("${our_principals}") {
+	for _, s := range events.Sinks(events.Accounts{Ours: []string{"${our_principals}"}, Controllers: []string{"${controllers}"}}) {
 		if s.Topic != "" {
 			deployed = append(deployed, filter{s.Topic, s.Name, s.Filter})
 		}

@@ -461,12 +461,14 @@ func trainsOn(w incident.Workload, s incident.Slot) incident.Workload {
 const maintainsEarly = "v6e-16"
 
 func callLeadsTo(c events.Call) string {
-	switch {
+	switch who := (events.Accounts{}).Party(c); {
 	case c.Code != 0:
 		return "a look at the slice, if an incident waits for it: the call changed nothing"
-	case events.Google(c.Principal):
+	case who == events.PartyNobody:
+		return "a look at the slice, if an incident waits for it: only the entry that began the operation says who called"
+	case who == events.PartyGoogle:
 		return "a look at the slice, if an incident waits for it: Google itself made the call"
-	case events.Controller(c.Principal):
+	case who == events.PartyController:
 		return "nothing: a controller of the cluster made the call, and patrol reads the Job itself each minute"
 	}
 	return "the owner's decision: an incident on this slice ends released, unless Pitstop itself made the call"

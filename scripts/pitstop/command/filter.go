@@ -29,7 +29,7 @@ func filterCommand() *cobra.Command {
 			"The last sinks are not deployed: Pitstop only notes their entries.",
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			sinks := events.Sinks()
+			sinks := events.Sinks(events.Accounts{})
 			if name != "" {
 				var err error
 				if sinks, err = named(sinks, name); err != nil {

@@ -323,11 +323,11 @@ func TestFilterPrintsWhatAShellTakes(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := strings.Split(strings.TrimSuffix(string(raw), "\x00"), "\x00")
-	want := []string{"logging", "read", events.Whole(events.Sinks()), "--project=my-project", "--format=json", "--freshness=400d", "--order=asc"}
+	want := []string{"logging", "read", events.Whole(events.Sinks(events.Accounts{})), "--project=my-project", "--format=json", "--freshness=400d", "--order=asc"}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	for _, s := range events.Sinks() {
+	for _, s := range events.Sinks(events.Accounts{}) {
 		if !strings.Contains(out, "# "+s.Name+": ") {
 			t.Errorf("%s is not told", s.Name)
 		}
@@ -335,13 +335,13 @@ func TestFilterPrintsWhatAShellTakes(t *testing.T) {
 }
 
 func TestFilterOfOneSink(t *testing.T) {
-	for _, s := range events.Sinks() {
+	for _, s := range events.Sinks(events.Accounts{}) {
 		if out, _, code := call(t, "", "filter", "--sink", s.Name); code != exitDone || out != s.Filter+"\n" {
 			t.Errorf("%s: exit code %d\n%s", s.Name, code, out)
 		}
 	}
 	out, _, code := call(t, "", "filter", "--json")
-	if got := lines(t, out); code != exitDone || len(got) != len(events.Sinks()) || got[2]["topic"] != "maintenance-notices" || got[2]["filter"] != events.Sinks()[2].Filter {
+	if got := lines(t, out); code != exitDone || len(got) != len(events.Sinks(events.Accounts{})) || got[2]["topic"] != "maintenance-notices" || got[2]["filter"] != events.Sinks(events.Accounts{})[2].Filter {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
 	if _, errOut, code := call(t, "", "filter", "--sink", "nowhere"); code != exitUsage || !strings.Contains(errOut, `no sink "nowhere"; there are tpu-events, `) {

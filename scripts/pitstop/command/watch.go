@@ -221,7 +221,7 @@ func (w *watched) look(ctx context.Context) error {
 
 func (w *watched) readLog(ctx context.Context) error {
 	var sinks []events.Sink
-	for _, s := range events.Sinks() {
+	for _, s := range events.Sinks(events.Accounts{}) {
 		if s.Topic != "" {
 			sinks = append(sinks, s)
 		}

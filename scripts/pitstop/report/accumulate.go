@@ -136,8 +136,9 @@ type queue struct {
 
 // Accumulator takes entries in the order of their times.
 type Accumulator struct {
-	who  Who
-	lead time.Duration
+	who   Who
+	begun events.Callers
+	lead  time.Duration
 	// Lost is called with each loss as soon as it is known how it ended.
 	lost func(Loss)
 
@@ -192,7 +193,7 @@ func New(who Who, lead time.Duration, lost func(Loss)) *Accumulator {
 		lost = func(Loss) {}
 	}
 	return &Accumulator{
-		who: who, lead: lead, lost: lost, machines: map[key]*machine{}, groups: map[key]*machine{}, queues: map[key]*queue{},
+		who: who, begun: events.Callers{}, lead: lead, lost: lost, machines: map[key]*machine{}, groups: map[key]*machine{}, queues: map[key]*queue{},
 		byClass: map[Class]*Sum{}, byAgent: map[Agent]*Sum{}, ids: map[string]bool{}, gaps: map[key]*machine{}, others: map[other]int{},
 		clusters: clusters{sets: map[key][]string{}, marked: map[key]*notice{}},
 	}
@@ -284,6 +285,7 @@ func (a *Accumulator) take(e events.Entry) bool {
 	case ofCluster(e):
 		return a.cluster(e)
 	case e.Kind == events.KindCall:
+		a.begun.Attribute(&e.Call)
 		return a.call(e)
 	case e.Kind == events.KindCrew:
 		return a.crew(e)

@@ -13,7 +13,7 @@ import (
 // refused has one.
 func (a *Accumulator) call(e events.Entry) bool {
 	c := e.Call
-	by := a.who.is(c.Principal)
+	by := a.who.is(c)
 	begins, ends := c.First || !c.Last, c.Last || !c.First
 	machines := a.called(e.Subject, c)
 	if failure := cloudtpu.Audited(c); failure != nil {

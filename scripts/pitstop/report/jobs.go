@@ -166,7 +166,7 @@ func (a *Accumulator) failed(s events.Subject) bool {
 func (a *Accumulator) jobCall(e events.Entry) bool {
 	c, s := e.Call, e.Subject
 	act, whole := c.Act()
-	by := a.who.is(c.Principal)
+	by := a.who.is(c)
 	names := []string{s.Node}
 	if whole {
 		set := key{s.Project, s.Zone, s.QueuedResource}

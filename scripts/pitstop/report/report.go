@@ -54,26 +54,22 @@ type Who struct {
 	Babysitters, Pitstop []string
 }
 
-func (w Who) is(principal string) By {
-	named := func(list []string) bool {
-		for _, p := range list {
-			if strings.EqualFold(p, principal) {
-				return true
-			}
-		}
-		return false
-	}
-	switch {
-	case named(w.Babysitters):
+func (w Who) is(c events.Call) By {
+	if (events.Accounts{Ours: w.Babysitters}).Party(c) == events.PartyOurs {
 		return ByBabysitter
-	case named(w.Pitstop):
-		return ByPitstop
-	case events.Google(principal):
-		return ByGoogle
-	case events.Controller(principal):
-		return ByCluster
 	}
-	name, domain, _ := strings.Cut(principal, "@")
+	switch (events.Accounts{Ours: w.Pitstop}).Party(c) {
+	case events.PartyOurs:
+		return ByPitstop
+	case events.PartyGoogle:
+		return ByGoogle
+	case events.PartyController:
+		return ByCluster
+	case events.PartyNobody:
+		return ByNobody
+	case events.PartyOwner:
+	}
+	name, domain, _ := strings.Cut(c.Principal, "@")
 	if len(w.Pitstop) == 0 && (name == "pitstop" || strings.HasPrefix(name, "pitstop-")) && strings.HasSuffix(domain, ".iam.gserviceaccount.com") {
 		return ByPitstop
 	}

@@ -1003,7 +1003,7 @@ func (c *Checks) answered(sub string, m world.Message, status int) {
 		c.spoke(e)
 		return
 	default:
-		if e.Kind != events.KindCall || e.Call.Code != 0 || e.Call.Principal == world.Ours(c.Project) || events.Google(e.Call.Principal) {
+		if e.Kind != events.KindCall || e.Call.Code != 0 || (events.Accounts{Ours: []string{world.Ours(c.Project)}}).Party(e.Call) != events.PartyOwner {
 			return
 		}
 	}

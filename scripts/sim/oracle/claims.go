@@ -32,7 +32,7 @@ func (c *Checks) claims(before, after incident.Workload) {
 		if s.IsReleased() && !was.IsReleased() && !c.givenUp(after, s) {
 			c.Violated(ruleTruth, after.ID, "%s is called its owner's, and nobody has deleted it or taken it over: it is %s", s.Name, c.stateOf(s.Name))
 		}
-		if s.Stop.By != "" && s.Stop.By != was.Stop.By && !events.Google(s.Stop.By) && !slices.ContainsFunc(c.past[s.Name], func(d deed) bool { return d.kind == halted && d.by == s.Stop.By }) {
+		if s.Stop.By != "" && s.Stop.By != was.Stop.By && !slices.ContainsFunc(c.past[s.Name], func(d deed) bool { return d.kind == halted && d.by == s.Stop.By }) {
 			c.Violated(ruleTruth, after.ID, "%s is recorded as having stopped %s, but did not", s.Stop.By, s.Name)
 		}
 		if last := c.lastOf(s.Name, ordered); s.NeverUsable && !was.NeverUsable && last.by == world.Ours(c.Project) && !c.record(after.ID).byHand && !c.atOnceWith(last, s.Name) {

@@ -146,7 +146,7 @@ func (g *guess) see(e events.Entry) {
 		}
 	case e.Kind == events.KindLoss && (e.Cause == events.CausePreemption || e.Cause == events.CauseTerminated):
 		c.Spot = true
-	case e.Kind == events.KindCall && deletes(e) && fleet.Ours(e.Call.Principal, g.given.Babysitters):
+	case e.Kind == events.KindCall && deletes(e) && events.Accounts{Ours: g.given.Babysitters}.Party(e.Call) == events.PartyOurs:
 		c.Spot = true // a script took down what was left of it
 	}
 	if c.Accelerator == "" {

@@ -13,7 +13,6 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/sim/world"
-	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
@@ -276,7 +275,7 @@ const missedFor = 35 * time.Minute
 
 // babysat reports whether an entry is a call of an older script.
 func (w *player) babysat(e events.Entry) bool {
-	return e.Kind == events.KindCall && fleet.Ours(e.Call.Principal, w.Babysitters)
+	return e.Kind == events.KindCall && events.Accounts{Ours: w.Babysitters}.Party(e.Call) == events.PartyOurs
 }
 
 // deletes reports whether an entry begins a deletion that was not refused.

@@ -16,7 +16,7 @@ import (
 func sinks(t *testing.T) map[string]*loggingtest.Filter {
 	t.Helper()
 	out := map[string]*loggingtest.Filter{}
-	for _, s := range events.Sinks() {
+	for _, s := range events.Sinks(events.Accounts{}) {
 		f, err := loggingtest.Parse(s.Filter)
 		if err != nil {
 			t.Fatal(err)
@@ -76,7 +76,7 @@ func TestEveryRecordedEntryPassesOneSink(t *testing.T) {
 				t.Fatal(err)
 			}
 			n := 0
-			for _, s := range events.Sinks() {
+			for _, s := range events.Sinks(events.Accounts{}) {
 				ok, err := filters[s.Name].Matches(rec.Raw)
 				if err != nil {
 					t.Fatal(err)

@@ -427,10 +427,10 @@ func (w *World) deploy(ctx context.Context) error {
 			return maintenance.New(maintenance.Deps{Fleet: of("maintenance"), Projects: []string{w.Project}})
 		},
 		"logevent": func() trigger.Handle {
-			return logevent.New(logevent.Deps{Fleet: of("logevent"), Projects: []string{w.Project}, Ours: us})
+			return logevent.New(logevent.Deps{Fleet: of("logevent"), Projects: []string{w.Project}, Accounts: events.Accounts{Ours: us}})
 		},
 		"patrol": func() trigger.Handle {
-			d := patrol.Deps{Fleet: of("patrol"), Provider: cloud("patrol"), Audit: seams.audit(log), Publisher: publisher, Project: w.Project, Ours: us, Sleep: w.Clock.Sleep}
+			d := patrol.Deps{Fleet: of("patrol"), Provider: cloud("patrol"), Audit: seams.audit(log), Publisher: publisher, Project: w.Project, Accounts: events.Accounts{Ours: us}, Sleep: w.Clock.Sleep}
 			if w.Opts.Called != nil {
 				d.Canary = canary{w}
 			}

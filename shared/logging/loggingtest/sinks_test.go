@@ -15,6 +15,11 @@ import (
 // us is an account that the entries in sources were made with.
 const us = "pitstop-recreate@demo.iam.gserviceaccount.com"
 
+// operator is a controller that the deployment names.
+const operator = "system:serviceaccount:ray-system:kuberay-operator"
+
+var known = events.Accounts{Ours: []string{us}, Controllers: []string{operator}}
+
 const sources = "../../../events/testdata/sources"
 
 // passed names the sinks that let an entry through.
@@ -37,7 +42,7 @@ func passed(t *testing.T, filters map[string]*loggingtest.Filter, entry []byte) 
 func filters(t *testing.T) map[string]*loggingtest.Filter {
 	t.Helper()
 	out := map[string]*loggingtest.Filter{}
-	for _, s := range events.Sinks(us) {
+	for _, s := range events.Sinks(known) {
 		f, err := loggingtest.Parse(s.Filter)
 		if err != nil {
 			t.Fatalf("%s: %v", s.Name, err)
@@ -62,7 +67,7 @@ func decode(t *testing.T, file string, into any) {
 // filter that fetches the past selects the entries of all sinks.
 func TestEachSinkLetsItsSourceThroughAndNothingElse(t *testing.T) {
 	all := filters(t)
-	whole, err := loggingtest.Parse(events.Whole(events.Sinks(us)))
+	whole, err := loggingtest.Parse(events.Whole(events.Sinks(known)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,13 +128,63 @@ func TestAStrangersAccountIsTheOwners(t *testing.T) {
 			t.Errorf("what %s begins passes %v, want %v", account, got, want)
 		}
 	}
-	for _, s := range events.Sinks() { // where nobody is known to be us
+	for _, s := range events.Sinks(events.Accounts{}) { // where nobody is known to be us
 		f, err := loggingtest.Parse(s.Filter)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if ok, err := f.Matches(entries[i]); err != nil || ok != (s.Name == "tpu-audit") {
 			t.Errorf("%s lets it through: %v, %v", s.Name, ok, err)
+		}
+	}
+}
+
+// TestAToolsCallReachesTheFunction: what a service account of a cluster does to a Job passes the deployed sink, unless it is a controller,
+// or Pitstop. What nobody is named for passes too. Whatever passes neither is noted, so together both sinks select every call.
+func TestAToolsCallReachesTheFunction(t *testing.T) {
+	deployed := filters(t)
+	var entries []json.RawMessage
+	decode(t, "gke-jobs.json", &entries)
+	for _, id := range []string{"job-deleted", "job-created", "job-suspended", "jobset-deleted"} {
+		i := slices.IndexFunc(entries, func(e json.RawMessage) bool { return strings.Contains(string(e), `"`+id+`"`) })
+		if i < 0 {
+			t.Fatalf("no entry %s", id)
+		}
+		for who, party := range map[string]events.Party{
+			`"principalEmail":"ann@example.com"`:                                                                   events.PartyOwner,
+			`"principalEmail":"system:serviceaccount:argocd:argocd-application-controller"`:                        events.PartyOwner,
+			`"principalEmail":"system:serviceaccount:flux-system:kustomize-controller"`:                            events.PartyOwner,
+			`"principalEmail":"system:serviceaccount:kube-system-2:default"`:                                       events.PartyOwner,
+			`"principalEmail":"ci@demo.iam.gserviceaccount.com"`:                                                   events.PartyOwner,
+			`"principalEmail":"pitstop-recreate@demo2.iam.gserviceaccount.com"`:                                    events.PartyOwner,
+			`"principalSubject":"principal://iam.googleapis.com/locations/global/workforcePools/corp/subject/ann"`: events.PartyOwner,
+			``: events.PartyOwner,
+			`"principalEmail":"system:serviceaccount:kube-system:job-controller"`:                   events.PartyController,
+			`"principalEmail":"system:serviceaccount:jobset-system:jobset-controller-manager"`:      events.PartyController,
+			`"principalEmail":"system:serviceaccount:kueue-system:kueue-controller-manager"`:        events.PartyController,
+			`"principalEmail":"system:serviceaccount:gke-managed-jobset:jobset-controller-manager"`: events.PartyController,
+			`"principalEmail":"system:node:gke-tpu-2f41c6aa-bq7x"`:                                  events.PartyController,
+			`"principalEmail":"` + operator + `"`:                                                   events.PartyController,
+			`"principalEmail":"` + us + `"`:                                                         events.PartyOurs,
+		} {
+			entry := strings.Replace(string(entries[i]), `"principalEmail": "ann@example.com"`, who, 1)
+			if entry == string(entries[i]) && !strings.Contains(who, "ann@example.com") {
+				t.Fatalf("%s names nobody to replace", id)
+			}
+			want := "gke-controllers"
+			if party == events.PartyOwner {
+				want = "gke-jobs"
+			}
+			if got := passed(t, deployed, []byte(entry)); !slices.Equal(got, []string{want}) {
+				t.Errorf("%s by %s passes %v, want %s", id, who, got, want)
+			}
+			e, err := events.Read([]byte(entry))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := known.Party(e.Call); got != party {
+				t.Errorf("%s by %s is judged as of %s, want %s", id, who, got, party)
+			}
 		}
 	}
 }
@@ -154,7 +209,7 @@ func TestWhatASinkSendsIsUnderstood(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, s := range events.Sinks(us) {
+			for _, s := range events.Sinks(known) {
 				if s.Topic == "" || !slices.Contains(passed(t, all, entry), s.Name) {
 					continue
 				}
@@ -172,7 +227,7 @@ func TestWhatASinkSendsIsUnderstood(t *testing.T) {
 // TestFiltersAreAsCloudLoggingTakesThem holds their length and that each names its logs and resources, and leaves out the
 // functions' own.
 func TestFiltersAreAsCloudLoggingTakesThem(t *testing.T) {
-	for _, s := range events.Sinks(us) {
+	for _, s := range events.Sinks(known) {
 		if len(s.Filter) >= events.MaxFilter || s.About == "" {
 			t.Errorf("%s: %d characters, about %q", s.Name, len(s.Filter), s.About)
 		}
@@ -184,7 +239,7 @@ func TestFiltersAreAsCloudLoggingTakesThem(t *testing.T) {
 			t.Errorf("%s cannot stand in a shell's quotes as it is:\n%s", s.Name, s.Filter)
 		}
 	}
-	if n := len(events.Whole(events.Sinks(us))); n >= events.MaxFilter {
+	if n := len(events.Whole(events.Sinks(known))); n >= events.MaxFilter {
 		t.Errorf("the whole filter has %d characters", n)
 	}
 }

@@ -20,6 +20,14 @@ func (s slot) kept() string {
 	return why
 }
 
+// whole is what is deleted and created for a slice: its JobSet, or else the Job.
+func (s slot) whole() Meta {
+	if s.set != nil {
+		return s.set.Meta
+	}
+	return s.job.Meta
+}
+
 // kept is why nobody but its owner may replace a JobSet.
 func (s JobSet) kept() string {
 	if made := s.maker(); made != "" {

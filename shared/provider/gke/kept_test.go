@@ -1,6 +1,9 @@
 package gke
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // owned is in the metadata of what such a controller made.
 func owned(kind, name string) string {
@@ -64,6 +67,9 @@ func TestWhatIsItsOwnersToReplace(t *testing.T) {
 		if len(all) != 1 || all[0].Kept != c.want {
 			t.Errorf("%s: %+v, want %q", name, all, c.want)
 			continue
+		}
+		if got := all[0].slice("p").Evidence("e").Facts.Controlled; got != strings.HasSuffix(c.want, ", which makes its own") {
+			t.Errorf("%s: its evidence says that another object makes it: %t", name, got)
 		}
 		if got := all[0].slice("p").Evidence("e").Facts.Kept; got != c.want {
 			t.Errorf("%s: its evidence says %q", name, got)

@@ -71,6 +71,8 @@ type Reading struct {
 	Failed time.Time
 	// Kept is why nobody but its owner may replace it; empty if Pitstop may. A reason of one slice of a JobSet is one of all.
 	Kept string
+	// Controlled says that another object made it, or its JobSet, and makes it anew.
+	Controlled bool
 	// Why says in a few words what the state rests on.
 	Why string
 	// WaitsSince is since when it waits for its machines, for what starts on them, or for the end of its deletion.
@@ -263,6 +265,7 @@ func (s slot) reading(nodes map[string]*Node, prefix string, now time.Time) Read
 			r.Life, r.order = s.job.UID, s.job.order
 		}
 	}
+	r.Controlled = s.whole().maker() != ""
 	if w := s.word(labelled(events.LabelWorkload)); w != "" {
 		r.Workload = w
 	}
