@@ -507,7 +507,8 @@ func livesElsewhere(w incident.Workload, s provider.Slice) bool {
 }
 
 // MapHosts reads the host names of a life of a slice and records their slice, so that entries about its workers are
-// understood. It asks once for each life: if the names are not available, a crew's lines are the second source.
+// understood. It asks once for each life, even if a line has named some. If the names are not available, the first line that names some
+// is the second source.
 func (f *Fleet) MapHosts(ctx context.Context, w incident.Workload, s incident.Slot) (incident.Workload, error) {
 	if s.HostsKnown() {
 		return w, nil
@@ -531,7 +532,7 @@ func (f *Fleet) MapHosts(ctx context.Context, w incident.Workload, s incident.Sl
 	if !forbidden && s.Condition != incident.Ready {
 		return w, nil // its workers may be about to write them
 	}
-	return f.mapped(ctx, w, s, "")
+	return f.mapped(ctx, w, s, "", events.RankReading)
 }
 
 // MapMachines records since when a life of a slice is on machines of GKE, and until when it was on others: what happens to a machine
@@ -561,18 +562,27 @@ func (f *Fleet) MapMachines(ctx context.Context, w incident.Workload, s provider
 	return f.Ledger.KeepMachines(ctx, s.Project, s.Zone, s.Name, is)
 }
 
-// MapGroup records that workers with this common name belong to a life of a slice.
+// MapGroup records that workers with this common name belong to a life of a slice, according to the API.
 func (f *Fleet) MapGroup(ctx context.Context, w incident.Workload, s incident.Slot, group string) (incident.Workload, error) {
+	return f.mapGroup(ctx, w, s, group, events.RankReading)
+}
+
+// MapToldGroup records the same according to a line. It is provisional: the API is asked all the same, and decides.
+func (f *Fleet) MapToldGroup(ctx context.Context, w incident.Workload, s incident.Slot, group string) (incident.Workload, error) {
+	return f.mapGroup(ctx, w, s, group, events.RankUser)
+}
+
+func (f *Fleet) mapGroup(ctx context.Context, w incident.Workload, s incident.Slot, group string, by events.Rank) (incident.Workload, error) {
 	subject := ledger.Subject{Workload: w.ID, Slice: s.Name, Incarnation: s.Incarnation}
 	if err := f.Ledger.Map(ctx, w.Project, s.Zone, ledger.Worker, group, subject); err != nil {
 		return w, err
 	}
-	return f.mapped(ctx, w, s, group)
+	return f.mapped(ctx, w, s, group, by)
 }
 
-func (f *Fleet) mapped(ctx context.Context, w incident.Workload, s incident.Slot, group string) (incident.Workload, error) {
+func (f *Fleet) mapped(ctx context.Context, w incident.Workload, s incident.Slot, group string, by events.Rank) (incident.Workload, error) {
 	return f.Advancer.Advance(ctx, w.ID, incident.Mapped{
-		Origin: incident.Origin{Time: f.Now(), Rank: events.RankReading}, Slice: s.Name, Incarnation: s.Incarnation, Group: group,
+		Origin: incident.Origin{Time: f.Now(), Rank: by}, Slice: s.Name, Incarnation: s.Incarnation, Group: group,
 	})
 }
 
@@ -659,7 +669,7 @@ func Broken(workloads []incident.Workload, zone string, e events.Entry) (found l
 	for _, w := range workloads {
 		for _, s := range w.Slices {
 			since := w.Broken(s.Name)
-			if s.Zone != zone || s.Hosts != "" || s.Legacy || since.IsZero() || since.Sub(e.Time).Abs() > ledger.ParkFor || e.Time.Before(s.Incarnation.Created) {
+			if s.Zone != zone || s.ProvenHosts() != "" || s.Legacy || since.IsZero() || since.Sub(e.Time).Abs() > ledger.ParkFor || e.Time.Before(s.Incarnation.Created) {
 				continue
 			}
 			if ok {

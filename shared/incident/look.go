@@ -769,17 +769,22 @@ func (m *machine) othersInGroup(s *Slot) []string {
 	return names
 }
 
-// mapped notes the host names of a life, or that nobody can find them.
+// mapped notes the host names of a life, or that nobody can find them. The name in a line stands until the API gives the names.
 func (m *machine) mapped(e Mapped) {
 	s := m.w.Slice(e.Slice)
 	if s == nil || !e.Incarnation.Same(s.Incarnation) {
 		return
 	}
-	if e.Group == "" && !s.HostsAsked {
-		m.slice(s.Name).HostsAsked = true
-	}
-	if e.Group != "" && s.Hosts != e.Group {
-		m.slice(s.Name).Hosts = e.Group
+	told := e.Rank == events.RankUser
+	switch {
+	case e.Group == "":
+		if !s.HostsAsked {
+			m.slice(s.Name).HostsAsked = true
+		}
+	case told && s.Hosts != "":
+	case s.Hosts != e.Group || s.HostsTold != told:
+		s = m.slice(s.Name)
+		s.Hosts, s.HostsTold = e.Group, told
 	}
 }
 

@@ -30,9 +30,10 @@ type Life struct {
 	Facts
 	// SpecZone is where the specification was read. Pitstop's own call may have created the life in another zone since.
 	SpecZone string `json:"spec_zone,omitzero"`
-	// Hosts is the common part of its workers' host names. HostsAsked says that the API was asked for them and did not give them:
-	// Pitstop asks once.
+	// Hosts is the common part of its workers' host names. HostsTold says that only a line gave it, which anybody can write: see
+	// ProvenHosts. HostsAsked says that the API was asked for them and did not give them: Pitstop asks once.
 	Hosts      string `json:"hosts,omitzero"`
+	HostsTold  bool   `json:"hosts_told,omitzero"`
 	HostsAsked bool   `json:"hosts_asked,omitzero"`
 
 	Condition Condition `json:"condition"`
@@ -216,7 +217,7 @@ func (s *Slot) begin(next Life) {
 	}
 	if n := len(former); n > 1 {
 		o := former[n-2] // the life before the last only has to show its workers
-		former[n-2] = Life{Incarnation: o.Incarnation, Zone: o.Zone, Hosts: o.Hosts, Admission: o.Admission, End: o.End}
+		former[n-2] = Life{Incarnation: o.Incarnation, Zone: o.Zone, Hosts: o.Hosts, HostsTold: o.HostsTold, Admission: o.Admission, End: o.End}
 	}
 	s.Former, s.Life = former, next
 }

@@ -229,7 +229,7 @@ func (m *machine) takeVerdict(e Beat) {
 func (m *machine) verdict(v events.CrewVerdict, leased bool) {
 	s := m.w.Slice(v.Life.Slice)
 	switch {
-	case s == nil, s.Hosts != "" && v.Life.Workers != "" && s.Hosts != v.Life.Workers:
+	case s == nil, s.ProvenHosts() != "" && v.Life.Workers != "" && s.Hosts != v.Life.Workers:
 		return
 	case v.Restart, !leased && v.Attempt < m.w.Crew.LeaseAttempt:
 		return

@@ -69,8 +69,17 @@ type Workload struct {
 	Outbox []events.Envelope `json:"outbox,omitempty"`
 }
 
+// ProvenHosts is the common part of the workers' host names, as the API gave it. It is empty where only a line gave one. A lease names
+// no other, and no other keeps a crew or its verdict from being heard.
+func (l Life) ProvenHosts() string {
+	if l.HostsTold {
+		return ""
+	}
+	return l.Hosts
+}
+
 // HostsKnown reports whether the host names of the slice's workers are known, or no further question can find them.
-func (l Life) HostsKnown() bool { return l.Hosts != "" || l.HostsAsked }
+func (l Life) HostsKnown() bool { return l.ProvenHosts() != "" || l.HostsAsked }
 
 // IsFormer reports whether a life is over because a newer life has come. One exception: somebody ordered this life elsewhere before
 // Pitstop created its own, and Pitstop's life is gone without having been admitted. Then the older one is not former.
