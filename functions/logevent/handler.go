@@ -92,6 +92,9 @@ func (h handler) handle(ctx context.Context, e entry) error {
 		return err
 	}
 	// The delivery that stored the evidence looks; the other workers' entries add nothing.
+	if look, err := h.Fleet.MayLook(ctx, e.Entry); err != nil || !look {
+		return err
+	}
 	_, err = h.Fleet.Look(ctx, w)
 	return err
 }

@@ -587,7 +587,8 @@ func (f *Fleet) mapped(ctx context.Context, w incident.Workload, s incident.Slot
 }
 
 // Find finds the subject of a log entry. An unknown node is read from the API. Entries of workers of an unknown slice are
-// parked, and now and then one caller reads their zone. found is false while the subject of the entry is unknown.
+// parked, and now and then one caller reads their zone. Lines share looks of their own. found is false while the subject of the entry
+// is unknown.
 func (f *Fleet) Find(ctx context.Context, e events.Entry, raw []byte) (s ledger.Subject, found bool, err error) {
 	s, err = f.Known(ctx, e.Subject)
 	if !errors.Is(err, ledger.ErrNotFound) {
@@ -596,22 +597,18 @@ func (f *Fleet) Find(ctx context.Context, e events.Entry, raw []byte) (s ledger.
 	if _, _, _, job := e.Subject.Scope(); job || e.Subject.Zone == "" || e.Subject.Project == "" {
 		return s, false, nil // patrol alone reads clusters
 	}
+	if _, _, worker := e.Subject.Group(); e.Subject.Node == "" && !worker {
+		return s, false, nil
+	}
+	if look, err := f.mayLook(ctx, e, raw); err != nil || !look {
+		return s, false, err
+	}
 	if e.Subject.Node != "" {
 		if met, err := f.Meet(ctx, e.Subject); err != nil || !met {
 			return s, false, err
 		}
 		s, err = f.Known(ctx, e.Subject)
 		return s, err == nil, err
-	}
-	group, _, ok := e.Subject.Group()
-	if !ok {
-		return s, false, nil
-	}
-	look, err := f.Ledger.Park(ctx, e.Subject.Project, e.Subject.Zone, ledger.ParkedEntry{
-		Key: group + " " + string(e.Kind) + " " + string(e.Cause) + " " + string(e.Notice.Status), Raw: raw, At: f.Now(),
-	})
-	if err != nil || !look {
-		return s, false, err
 	}
 	if err := f.introduce(ctx, e.Subject.Project, e.Subject.Zone); err != nil {
 		return s, false, err
@@ -621,6 +618,40 @@ func (f *Fleet) Find(ctx context.Context, e events.Entry, raw []byte) (s ledger.
 		return s, false, nil
 	}
 	return s, err == nil, err
+}
+
+// mayLook reports whether the caller looks for the unknown subject of an entry. It parks an entry that the look may not find. A line gets
+// no place of its own where too many were written in one minute, because each may name another zone.
+func (f *Fleet) mayLook(ctx context.Context, e events.Entry, raw []byte) (look bool, err error) {
+	line, node := e.Rank == events.RankUser, e.Subject.Node != ""
+	if node && !line {
+		return true, nil
+	}
+	var shared bool
+	if line {
+		if look, shared, err = f.Ledger.LookForLine(ctx, e.Subject.Project, e.Subject.Zone, f.Now()); err != nil || !look && !shared || look && node {
+			return look, err
+		}
+	}
+	group, _, _ := e.Subject.Group()
+	of := cmp.Or(group, "node "+e.Subject.Node)
+	if e.Crew != nil {
+		of += " " + string(e.Crew.Report)
+	}
+	parked, err := f.Ledger.Park(ctx, e.Subject.Project, e.Subject.Zone, ledger.ParkedEntry{
+		Key: of + " " + string(e.Kind) + " " + string(e.Cause) + " " + string(e.Notice.Status), Raw: raw, At: f.Now(), Line: line,
+	})
+	return look || parked, err
+}
+
+// MayLook reports whether evidence that came with an entry may cause a look now: Google's may, and lines share theirs. Patrol looks at its
+// next tick where it may not.
+func (f *Fleet) MayLook(ctx context.Context, e events.Entry) (bool, error) {
+	if e.Rank != events.RankUser {
+		return true, nil
+	}
+	may, _, err := f.Ledger.LookForLine(ctx, e.Subject.Project, e.Subject.Zone, f.Now())
+	return may, err
 }
 
 // Meet reads the node of a log entry in the zone that the entry names, and gives the reading to the ledger; met is false if
