@@ -52,6 +52,8 @@ type Life struct {
 	Abuse Abuse `json:"abuse,omitzero"`
 	// Notice is its announced maintenance.
 	Notice Notice `json:"notice,omitzero"`
+	// Alarmed says that a line has opened an incident about it. No line opens another one until the API shows maintenance or a loss.
+	Alarmed bool `json:"alarmed,omitzero"`
 	// Hung is since when nothing but workers on machines that do not answer keeps a life under this name from its end.
 	Hung time.Time `json:"hung,omitzero"`
 
