@@ -92,6 +92,9 @@ func (h handler) handle(ctx context.Context, e entry) error {
 		return err
 	}
 	// The delivery that stored the evidence looks; the other workers' entries add nothing.
+	if look, err := h.Fleet.MayLook(ctx, e.Entry); err != nil || !look {
+		return err
+	}
 	_, err = h.Fleet.Look(ctx, w)
 	return err
 }
@@ -136,8 +139,8 @@ func (h handler) canary(ctx context.Context, e events.Entry) error {
 	return nil
 }
 
-// mapCrew learns the host names of a slice from its crew's first line, if the API does not give them. A line from the crew
-// of a former life maps nothing, and is ignored where that life is forgotten.
+// mapCrew learns the host names of a slice from its crew's first line, until the API gives them. A line from the crew of a former life
+// maps nothing, and is ignored where that life is forgotten. A line takes no workers from another slice.
 func mapCrew(ctx context.Context, f *fleet.Fleet, e events.Entry, s ledger.Subject) error {
 	group, _, ok := events.WorkerGroup(e.Crew.Hostname)
 	if !ok {
@@ -160,7 +163,7 @@ func mapCrew(ctx context.Context, f *fleet.Fleet, e events.Entry, s ledger.Subje
 	case errors.Is(err, ledger.ErrNotFound):
 	case err != nil:
 		return err
-	case known.Incarnation.Same(life):
+	case known.Incarnation.Same(life), known.Workload != w.ID || known.Slice != s.Slice:
 		return nil
 	default:
 		begun = begun.Add(clocks) // host names may be used again
@@ -173,7 +176,7 @@ func mapCrew(ctx context.Context, f *fleet.Fleet, e events.Entry, s ledger.Subje
 	}
 	// A late line from a zone that the slice has left names workers of a former life.
 	if slice != nil && slice.Hosts == "" && slice.Zone == e.Subject.Zone {
-		_, err = f.MapGroup(ctx, w, *slice, group)
+		_, err = f.MapToldGroup(ctx, w, *slice, group)
 	}
 	return err
 }

@@ -186,3 +186,82 @@ func TestALineIsOfTheLifeThatWroteIt(t *testing.T) {
 	b.Want(w.Crew.Attempt, 4)
 	b.Want(len(w.Unbound), 0)
 }
+
+// TestAHostNameFromALineIsProvisional: a made-up name comes first. The crew of the slice is heard all the same, and the true names replace
+// that one as soon as the API gives them. Where it gives none, none is known.
+func TestAHostNameFromALineIsProvisional(t *testing.T) {
+	const made = "t1v-n-ffffffff"
+	for name, blocked := range map[string]bool{"the API gives the names": false, "the names may not be read": true} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.API.BlockGuestAttributes(blocked)
+			b.Slice(cloudtputest.NodeConfig{Spot: true, Group: group})
+			b.Clock.Advance(time.Minute)
+			line := func(group string, step int64) {
+				t.Helper()
+				b.Clock.Advance(time.Second)
+				report := events.CrewReport{Report: events.ReportProgress, Attempt: 1, Step: step, Hostname: group + "-w-0"}
+				b.Want(b.deliver(b.crew(report)), fleettest.Handled)
+			}
+			line(made, 5)
+			line(group, 6)
+			b.Want(b.Workload(id).Progress.Step, int64(6))
+			b.Want(b.Workload(id).Slices[0].ProvenHosts(), "")
+
+			w := b.Workload(id)
+			_, err := b.Fleet.MapHosts(t.Context(), w, w.Slices[0])
+			b.Must(err)
+			b.Want(fleettest.Count(b.Calls(), "GetGuestAttributes"), 1)
+			line(group, 7)
+			w = b.Workload(id)
+			b.Want(w.Progress.Step, int64(7))
+			_, err = b.Fleet.MapHosts(t.Context(), w, w.Slices[0])
+			b.Must(err)
+			b.Want(fleettest.Count(b.Calls(), "GetGuestAttributes"), 0) // a life is asked once
+			if blocked {
+				b.Want(w.Slices[0].ProvenHosts(), "")
+				return
+			}
+			b.Want(w.Slices[0].ProvenHosts(), group)
+			line(made, 9)
+			w = b.Workload(id)
+			b.Want(w.Progress.Step, int64(7))
+			b.Want(w.Slices[0].ProvenHosts(), group)
+		})
+	}
+}
+
+// TestALineTakesNoWorkersOfAnotherSlice: whoever names the workers of another slice gets none of their entries, and the crew there is heard.
+func TestALineTakesNoWorkersOfAnotherSlice(t *testing.T) {
+	for name, blocked := range map[string]bool{"the API gives the names": false, "the names may not be read": true} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.Slice(cloudtputest.NodeConfig{Spot: true, Group: group})
+			b.Slice(cloudtputest.NodeConfig{Name: "gemma", Spot: true, Group: "t1v-n-00000002"})
+			if !blocked {
+				w := b.Workload(id)
+				_, err := b.Fleet.MapHosts(t.Context(), w, w.Slices[0])
+				b.Must(err)
+			}
+			b.API.BlockGuestAttributes(blocked)
+			b.Clock.Advance(time.Minute)
+			line := func(node string, step int64) {
+				t.Helper()
+				b.Clock.Advance(time.Second)
+				r := events.CrewReport{
+					Schema: events.Schema, Report: events.ReportProgress, Project: fleettest.Project, Zone: zone, Node: node, Attempt: 1, Step: step, Hostname: group + "-w-0",
+				}
+				b.Want(b.deliver(trainingtest.CrewEntry(r, b.Clock.Now(), 1)), fleettest.Handled)
+			}
+			if blocked {
+				line(slice, 4) // its crew is the first to name them
+			}
+			line("gemma", 5)
+			s, err := b.Ledger.Subject(t.Context(), fleettest.Project, zone, ledger.Worker, group)
+			b.Must(err)
+			b.Want(s.Workload, id)
+			line(slice, 6)
+			b.Want(b.Workload(id).Progress.Step, int64(6))
+		})
+	}
+}

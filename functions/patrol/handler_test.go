@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"pitstop.internal/events"
+	"pitstop.internal/functions/logevent"
 	"pitstop.internal/functions/patrol"
 	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/fleet"
@@ -24,6 +25,7 @@ import (
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider/cloudtpu"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
+	"pitstop.internal/shared/provider/providertest/trainingtest"
 	"pitstop.internal/shared/trigger"
 )
 
@@ -605,6 +607,55 @@ func TestAParkedEntryIsTakenUpWhenItsSliceIsKnown(t *testing.T) {
 	b.Want(b.Workload(id).Incident.Cause, events.CauseHostError)
 	parked := b.Parked(zone, b.Clock.Now())
 	b.Want(len(parked), 0)
+}
+
+// TestALineWithoutALookIsTakenUpWithItsSlice: it came in the shadow of another line's look, and the next tick finds the slice.
+func TestALineWithoutALookIsTakenUpWithItsSlice(t *testing.T) {
+	b := training(t)
+	b.minutes(1)
+	_, err := b.API.AddNode(cloudtputest.NodeConfig{Zone: zone, Name: "gemma", Labels: fleettest.Label("spot")})
+	b.Must(err)
+	h := logevent.New(logevent.Deps{Fleet: b.Fleet, Projects: []string{fleettest.Project}, Ours: []string{fleettest.Us}})
+	for _, node := range []string{"invented", "gemma"} {
+		r := events.CrewReport{Schema: events.Schema, Report: events.ReportStarted, Attempt: 2, Project: fleettest.Project, Zone: zone, Node: node}
+		b.Want(b.Deliver(h, fleettest.Message(trainingtest.CrewEntry(r, b.Clock.Now(), 1), b.Clock.Now())), fleettest.Handled)
+	}
+	b.Want(b.Workloads(), []string{id})
+	b.minutes(1)
+	b.Want(b.Workload("demo/gemma").Crew.Attempt, 2)
+	b.Want(len(b.Parked(zone, b.Clock.Now())), 0)
+}
+
+// TestLinesUseHalfOfATicksReads: lines say of seventy trainings that they are over, or that maintenance is announced. The workers of a new
+// slice are asked for their names all the same, and a hang is listened for.
+func TestLinesUseHalfOfATicksReads(t *testing.T) {
+	for name, report := range map[string]events.CrewReport{
+		"finished": {Report: events.ReportFinished, Attempt: 1},
+		"gave up":  {Report: events.ReportGaveUp, Attempt: 1},
+		"maintenance": {Report: events.ReportNotice, Notice: &events.Notice{
+			Status: events.NoticePending, WindowStart: fleettest.Start.Add(48 * time.Hour), WindowEnd: fleettest.Start.Add(50 * time.Hour),
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			for i := range 70 {
+				node := fmt.Sprintf("n%03d", i)
+				w := b.Slice(cloudtputest.NodeConfig{Name: node})
+				b.Report(w, node, fleettest.Progress(1000))
+			}
+			b.minutes(2) // the names of all workers are known
+			b.Clock.Advance(time.Second)
+			for i := range 70 {
+				node := fmt.Sprintf("n%03d", i)
+				b.Report(b.Workload("demo/"+node), node, report)
+			}
+			b.Slice(cloudtputest.NodeConfig{Name: "new", Group: group})
+			b.Calls()
+			b.minutes(1)
+			b.Want(b.Workload("demo/new").Slices[0].ProvenHosts(), group)
+			b.Want(fleettest.Count(b.Calls(), "GetGuestAttributes"), 31)
+		})
+	}
 }
 
 func TestAParkedEntryThatConcernsNobodyExpires(t *testing.T) {

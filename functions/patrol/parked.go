@@ -74,7 +74,7 @@ func (t *round) nameless(ctx context.Context, name string) ([]incident.Workload,
 			if err != nil {
 				return nil, err
 			}
-			if slices.ContainsFunc(w.Slices, func(s incident.Slot) bool { return s.Hosts == "" }) {
+			if slices.ContainsFunc(w.Slices, func(s incident.Slot) bool { return s.ProvenHosts() == "" }) {
 				found = append(found, w)
 			}
 		}

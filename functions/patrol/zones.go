@@ -289,9 +289,15 @@ func (t *round) nameHosts(ctx context.Context, w incident.Workload, slice string
 	return t.Fleet.MapHosts(ctx, w, *w.Slice(slice))
 }
 
-// listen reads what the crew of a slice writes on its machine, if the decision needs it.
+// listen reads what the crew of a slice writes on its machine, if the decision needs it. Half of the reads of a tick are not for what lines
+// alone make due.
 func (t *round) listen(ctx context.Context, w incident.Workload, s provider.Slice) (incident.Workload, error) {
-	if all := t.Fleet.Advancer.Reads(w); t.hosts == 0 || !all.Has(incident.ReadCrew, s.Name) && !all.Has(incident.ReadSaver, s.Name) {
+	all, left := t.Fleet.Advancer.Reads(w), t.hosts
+	due := append(all.Of(incident.ReadCrew, s.Name), all.Of(incident.ReadSaver, s.Name)...)
+	if !slices.ContainsFunc(due, func(r incident.ToRead) bool { return !r.Told }) {
+		left -= hostReads / 2
+	}
+	if len(due) == 0 || left <= 0 {
 		return w, nil
 	}
 	t.hosts--

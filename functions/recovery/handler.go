@@ -167,7 +167,7 @@ func admitted(w incident.Workload, asked []events.Admission) []events.Admission 
 	var out []events.Admission
 	for _, a := range asked {
 		if s := w.Slice(a.Slice); a.Workers == "" && s != nil {
-			a.Workers = s.Hosts
+			a.Workers = s.ProvenHosts()
 		}
 		out = append(out, a)
 	}

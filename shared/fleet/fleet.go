@@ -507,7 +507,8 @@ func livesElsewhere(w incident.Workload, s provider.Slice) bool {
 }
 
 // MapHosts reads the host names of a life of a slice and records their slice, so that entries about its workers are
-// understood. It asks once for each life: if the names are not available, a crew's lines are the second source.
+// understood. It asks once for each life, even if a line has named some. If the names are not available, the first line that names some
+// is the second source.
 func (f *Fleet) MapHosts(ctx context.Context, w incident.Workload, s incident.Slot) (incident.Workload, error) {
 	if s.HostsKnown() {
 		return w, nil
@@ -531,7 +532,7 @@ func (f *Fleet) MapHosts(ctx context.Context, w incident.Workload, s incident.Sl
 	if !forbidden && s.Condition != incident.Ready {
 		return w, nil // its workers may be about to write them
 	}
-	return f.mapped(ctx, w, s, "")
+	return f.mapped(ctx, w, s, "", events.RankReading)
 }
 
 // MapMachines records since when a life of a slice is on machines of GKE, and until when it was on others: what happens to a machine
@@ -561,23 +562,33 @@ func (f *Fleet) MapMachines(ctx context.Context, w incident.Workload, s provider
 	return f.Ledger.KeepMachines(ctx, s.Project, s.Zone, s.Name, is)
 }
 
-// MapGroup records that workers with this common name belong to a life of a slice.
+// MapGroup records that workers with this common name belong to a life of a slice, according to the API.
 func (f *Fleet) MapGroup(ctx context.Context, w incident.Workload, s incident.Slot, group string) (incident.Workload, error) {
+	return f.mapGroup(ctx, w, s, group, events.RankReading)
+}
+
+// MapToldGroup records the same according to a line. It is provisional: the API is asked all the same, and decides.
+func (f *Fleet) MapToldGroup(ctx context.Context, w incident.Workload, s incident.Slot, group string) (incident.Workload, error) {
+	return f.mapGroup(ctx, w, s, group, events.RankUser)
+}
+
+func (f *Fleet) mapGroup(ctx context.Context, w incident.Workload, s incident.Slot, group string, by events.Rank) (incident.Workload, error) {
 	subject := ledger.Subject{Workload: w.ID, Slice: s.Name, Incarnation: s.Incarnation}
 	if err := f.Ledger.Map(ctx, w.Project, s.Zone, ledger.Worker, group, subject); err != nil {
 		return w, err
 	}
-	return f.mapped(ctx, w, s, group)
+	return f.mapped(ctx, w, s, group, by)
 }
 
-func (f *Fleet) mapped(ctx context.Context, w incident.Workload, s incident.Slot, group string) (incident.Workload, error) {
+func (f *Fleet) mapped(ctx context.Context, w incident.Workload, s incident.Slot, group string, by events.Rank) (incident.Workload, error) {
 	return f.Advancer.Advance(ctx, w.ID, incident.Mapped{
-		Origin: incident.Origin{Time: f.Now(), Rank: events.RankReading}, Slice: s.Name, Incarnation: s.Incarnation, Group: group,
+		Origin: incident.Origin{Time: f.Now(), Rank: by}, Slice: s.Name, Incarnation: s.Incarnation, Group: group,
 	})
 }
 
 // Find finds the subject of a log entry. An unknown node is read from the API. Entries of workers of an unknown slice are
-// parked, and now and then one caller reads their zone. found is false while the subject of the entry is unknown.
+// parked, and now and then one caller reads their zone. Lines share looks of their own. found is false while the subject of the entry
+// is unknown.
 func (f *Fleet) Find(ctx context.Context, e events.Entry, raw []byte) (s ledger.Subject, found bool, err error) {
 	s, err = f.Known(ctx, e.Subject)
 	if !errors.Is(err, ledger.ErrNotFound) {
@@ -586,22 +597,18 @@ func (f *Fleet) Find(ctx context.Context, e events.Entry, raw []byte) (s ledger.
 	if _, _, _, job := e.Subject.Scope(); job || e.Subject.Zone == "" || e.Subject.Project == "" {
 		return s, false, nil // patrol alone reads clusters
 	}
+	if _, _, worker := e.Subject.Group(); e.Subject.Node == "" && !worker {
+		return s, false, nil
+	}
+	if look, err := f.mayLook(ctx, e, raw); err != nil || !look {
+		return s, false, err
+	}
 	if e.Subject.Node != "" {
 		if met, err := f.Meet(ctx, e.Subject); err != nil || !met {
 			return s, false, err
 		}
 		s, err = f.Known(ctx, e.Subject)
 		return s, err == nil, err
-	}
-	group, _, ok := e.Subject.Group()
-	if !ok {
-		return s, false, nil
-	}
-	look, err := f.Ledger.Park(ctx, e.Subject.Project, e.Subject.Zone, ledger.ParkedEntry{
-		Key: group + " " + string(e.Kind) + " " + string(e.Cause) + " " + string(e.Notice.Status), Raw: raw, At: f.Now(),
-	})
-	if err != nil || !look {
-		return s, false, err
 	}
 	if err := f.introduce(ctx, e.Subject.Project, e.Subject.Zone); err != nil {
 		return s, false, err
@@ -611,6 +618,40 @@ func (f *Fleet) Find(ctx context.Context, e events.Entry, raw []byte) (s ledger.
 		return s, false, nil
 	}
 	return s, err == nil, err
+}
+
+// mayLook reports whether the caller looks for the unknown subject of an entry. It parks an entry that the look may not find. A line gets
+// no place of its own where too many were written in one minute, because each may name another zone.
+func (f *Fleet) mayLook(ctx context.Context, e events.Entry, raw []byte) (look bool, err error) {
+	line, node := e.Rank == events.RankUser, e.Subject.Node != ""
+	if node && !line {
+		return true, nil
+	}
+	var shared bool
+	if line {
+		if look, shared, err = f.Ledger.LookForLine(ctx, e.Subject.Project, e.Subject.Zone, f.Now()); err != nil || !look && !shared || look && node {
+			return look, err
+		}
+	}
+	group, _, _ := e.Subject.Group()
+	of := cmp.Or(group, "node "+e.Subject.Node)
+	if e.Crew != nil {
+		of += " " + string(e.Crew.Report)
+	}
+	parked, err := f.Ledger.Park(ctx, e.Subject.Project, e.Subject.Zone, ledger.ParkedEntry{
+		Key: of + " " + string(e.Kind) + " " + string(e.Cause) + " " + string(e.Notice.Status), Raw: raw, At: f.Now(), Line: line,
+	})
+	return look || parked, err
+}
+
+// MayLook reports whether evidence that came with an entry may cause a look now: Google's may, and lines share theirs. Patrol looks at its
+// next tick where it may not.
+func (f *Fleet) MayLook(ctx context.Context, e events.Entry) (bool, error) {
+	if e.Rank != events.RankUser {
+		return true, nil
+	}
+	may, _, err := f.Ledger.LookForLine(ctx, e.Subject.Project, e.Subject.Zone, f.Now())
+	return may, err
 }
 
 // Meet reads the node of a log entry in the zone that the entry names, and gives the reading to the ledger; met is false if
@@ -659,7 +700,7 @@ func Broken(workloads []incident.Workload, zone string, e events.Entry) (found l
 	for _, w := range workloads {
 		for _, s := range w.Slices {
 			since := w.Broken(s.Name)
-			if s.Zone != zone || s.Hosts != "" || s.Legacy || since.IsZero() || since.Sub(e.Time).Abs() > ledger.ParkFor || e.Time.Before(s.Incarnation.Created) {
+			if s.Zone != zone || s.ProvenHosts() != "" || s.Legacy || since.IsZero() || since.Sub(e.Time).Abs() > ledger.ParkFor || e.Time.Before(s.Incarnation.Created) {
 				continue
 			}
 			if ok {

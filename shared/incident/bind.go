@@ -56,12 +56,12 @@ func (s *Slot) speaker(r events.CrewReport, at time.Time) (who speaker, ended ti
 	for i := len(s.Former) - 1; i >= 0; i-- {
 		former := &s.Former[i]
 		inItsTime := at.Before(next) && !at.Before(former.Incarnation.Created)
-		if named && group == former.Hosts || inItsTime && (!named || former.Hosts == "") {
+		if named && group == former.Hosts || inItsTime && (!named || former.ProvenHosts() == "") {
 			return formerCrew, cmp.Or(former.End.Since, next)
 		}
 		next = former.Incarnation.Created
 	}
-	if named && s.Hosts != "" || at.Before(s.Incarnation.Created) {
+	if named && s.ProvenHosts() != "" || at.Before(s.Incarnation.Created) {
 		return unknownCrew, time.Time{}
 	}
 	return newestCrew, time.Time{}
@@ -83,10 +83,11 @@ func (s *Slot) speakerOf(life string) (who speaker, ended time.Time) {
 	return unknownCrew, time.Time{}
 }
 
-// names reports whether a line itself says that the crew of the newest life wrote it, by the life or by its workers.
+// names reports whether a line itself says that the crew of the newest life wrote it, by the life or by its workers. Where lines alone
+// name the workers, the first one has no more weight than the next.
 func (s *Slot) names(r events.CrewReport) bool {
 	group, _, ok := events.WorkerGroup(r.Hostname)
-	return r.Life != "" && r.Life == s.Incarnation.ID || r.Life == "" && ok && group == s.Hosts
+	return r.Life != "" && r.Life == s.Incarnation.ID || r.Life == "" && ok && (group == s.Hosts || s.HostsTold)
 }
 
 // endedBy reports whether a life was over by that time, as far as is known.

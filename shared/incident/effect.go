@@ -302,7 +302,7 @@ func (w Workload) livesForLease() []events.Admission {
 	var a []events.Admission
 	for i := range w.Slices {
 		if s := &w.Slices[i]; !s.IsReleased() {
-			a = append(a, events.Admission{Slice: s.Name, Incarnation: s.Incarnation, Workers: s.Hosts})
+			a = append(a, events.Admission{Slice: s.Name, Incarnation: s.Incarnation, Workers: s.ProvenHosts()})
 		}
 	}
 	return a

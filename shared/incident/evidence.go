@@ -24,7 +24,8 @@ type Origin struct {
 
 func (o Origin) origin() Origin { return o }
 
-// Mapped says which host names a life of a slice has. Without a group it says that the API was asked and does not give them.
+// Mapped says which host names a life of a slice has, according to the API or to a line. Without a group it says that the API was asked
+// and does not give them.
 type Mapped struct {
 	Origin
 	Slice       string

@@ -124,7 +124,7 @@ func (w Workload) listened() time.Time {
 // incident, because lines of users alone come in order.
 func (m *machine) noteStep(e Beat) {
 	s := m.w.Slice(e.Slice)
-	doubt, _ := m.w.doubt(m.now)
+	doubt, _, _ := m.w.doubt(m.now)
 	if s == nil || !e.Incarnation.Same(s.Incarnation) || doubt == "" && m.phase() != Discarding {
 		return
 	}

@@ -46,7 +46,11 @@ func (m *machine) interruptedInPeace(s *Slot, t Trouble) {
 		m.reattribute(t.Cause, t.Text)
 	case !at.IsZero() && !at.After(m.w.Ended): // the incident that it belonged to is over, and forgotten
 	case s.Condition == Ready && s.Since.After(at) && m.stale(): // a reading found it usable since: the word comes days late, from among the dead letters
+	case s.Alarmed && t.Claimed: // a line has opened an incident before, and the API has shown nothing since
 	case m.mayOpen(s) && (t.Cause != events.CauseMaintenance || m.mayOpenTogether(s)):
+		if t.Claimed {
+			m.slice(s.Name).Alarmed = true
+		}
 		m.openLook(t, t.Text)
 	}
 }
@@ -200,6 +204,9 @@ func (m *machine) read(e Read) {
 	s = m.w.Slice(e.Slice)
 	if s.breaks(e) && !m.when().Before(s.Since) {
 		m.unfinish(m.when())
+		if s.Alarmed {
+			m.slice(s.Name).Alarmed = false
+		}
 	}
 	if m.readAnother(s, e) || !e.Incarnation.Known() && m.readOrder(s, e) {
 		return
@@ -730,7 +737,7 @@ func (w Workload) made(slice string) bool {
 func (m *machine) adoptTheirs(name string, e Read) {
 	former := m.w.Slice(name).Life
 	if !m.madeByProvider(m.w.Slice(name), e) {
-		m.w.Crew.Theirs = false // the trouble that they took over was of the training before
+		m.w.Crew.Theirs, m.w.Crew.Doubted = false, false // the trouble that they took over was of the training before
 	}
 	m.adopt(name, e, false)
 	s := m.slice(name)
@@ -797,17 +804,22 @@ func (m *machine) othersInGroup(s *Slot) []string {
 	return names
 }
 
-// mapped notes the host names of a life, or that nobody can find them.
+// mapped notes the host names of a life, or that nobody can find them. The name in a line stands until the API gives the names.
 func (m *machine) mapped(e Mapped) {
 	s := m.w.Slice(e.Slice)
 	if s == nil || !e.Incarnation.Same(s.Incarnation) {
 		return
 	}
-	if e.Group == "" && !s.HostsAsked {
-		m.slice(s.Name).HostsAsked = true
-	}
-	if e.Group != "" && s.Hosts != e.Group {
-		m.slice(s.Name).Hosts = e.Group
+	told := e.Rank == events.RankUser
+	switch {
+	case e.Group == "":
+		if !s.HostsAsked {
+			m.slice(s.Name).HostsAsked = true
+		}
+	case told && s.Hosts != "":
+	case s.Hosts != e.Group || s.HostsTold != told:
+		s = m.slice(s.Name)
+		s.Hosts, s.HostsTold = e.Group, told
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 // already.
 func (m *machine) noticed(e Noticed) {
 	s := m.w.Slice(e.Slice)
-	if s == nil || m.formerLife(s, e.Incarnation) {
+	if s == nil || m.formerLife(s, e.Incarnation) || m.unheeded(s, e.Notice) {
 		return
 	}
 	m.noticeStrikes(s, e.Notice)
@@ -38,11 +38,26 @@ func (m *machine) noticed(e Noticed) {
 	m.keepNotice(s, e, old)
 }
 
+// unheeded reports whether a notice comes from a line that may not change what is known. Of maintenance that the API shows, a line says only
+// that it has begun. Maintenance that the API does not show, lines announce once.
+func (m *machine) unheeded(s *Slot, n events.Notice) bool {
+	if m.from.Rank != events.RankUser {
+		return false
+	}
+	old := s.Notice
+	begins := saysBegun(old.Notice, completed(n, old.Notice))
+	if old.InAPI && old.stands() {
+		return !begins
+	}
+	return s.Alarmed && n.Status != events.NoticeGone && (!begins || m.w.Incident == nil)
+}
+
 // keepNotice keeps a word that is news in the place of the old one, and goes on with it.
 func (m *machine) keepNotice(s *Slot, e Noticed, old *Notice) {
 	next := m.notice(e, old)
 	moved := old != nil && old.Status == events.NoticePending && !old.WindowStart.Equal(next.WindowStart)
-	m.slice(s.Name).Notice = next
+	kept := m.slice(s.Name)
+	kept.Notice, kept.Alarmed = next, kept.Alarmed && !e.InAPI
 	if s = m.w.Slice(s.Name); !s.IsReleased() {
 		m.followNotice(s, e.Text, moved)
 	}
@@ -75,11 +90,13 @@ func (n *Notice) newer(e Noticed) bool {
 
 // notice turns a word into the notice to keep, with the known facts about the same window.
 func (m *machine) notice(e Noticed, old *Notice) Notice {
-	n := Notice{Notice: e.Notice, LastWord: m.when(), InAPI: e.InAPI}
+	line := m.from.Rank == events.RankUser
+	n := Notice{Notice: e.Notice, LastWord: m.when(), InAPI: e.InAPI, Told: line}
 	if old == nil {
 		return n
 	}
 	n.InAPI = n.InAPI || old.InAPI
+	n.Told = line && !n.InAPI
 	if old.Notice.Equal(e.Notice) || n.LastWord.Before(old.LastWord) {
 		n.LastWord = old.LastWord // the API confirms it; an entry that was on its way may still say more
 	}
@@ -148,6 +165,9 @@ func (n Notice) stands() bool {
 // announced reports whether maintenance of a life is announced or under way. Pitstop ignores the maintenance of a released slice.
 func (l *Life) announced() bool { return l.Notice.stands() && !l.IsReleased() }
 
+// announcedInVain reports whether lines alone tell of maintenance, and have opened an incident before.
+func (l *Life) announcedInVain() bool { return l.Alarmed && l.Notice.Told }
+
 // Tells reports whether a notice already says all that another word of it says. Maintenance after the planned end of a life is no
 // news.
 func (n Notice) Tells(o events.Notice) bool {
@@ -173,7 +193,7 @@ func (m *machine) scheduleSaves() {
 			continue // nobody knows what the policy allows
 		}
 		due := m.due(n)
-		if !m.w.Slices[i].announced() {
+		if !m.w.Slices[i].announced() || m.w.Slices[i].announcedInVain() {
 			due = time.Time{}
 		}
 		if !due.Equal(n.Due) {
@@ -482,6 +502,9 @@ func (m *machine) openMaintenance(s *Slot) {
 	}
 	in := m.open(Trouble{Cause: cause, Slice: s.Name, Life: s.Incarnation.ID, At: m.when(), Text: text, Announced: n.Status == events.NoticePending, Proven: !n.End})
 	in.Begun = n.Status == events.NoticeOngoing
+	if n.Told {
+		m.slice(s.Name).Alarmed = true
+	}
 	m.takeOrWatch(text, "nothing: no crew has been seen that could save", func(m *machine) {
 		m.enter(Saving)
 		m.decided("incident opened: "+m.awaits(), text)

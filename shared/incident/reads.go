@@ -19,8 +19,10 @@ type ToRead struct {
 	Operation string
 	// Since is the time from which the audit log is searched.
 	Since time.Time
-	// Why names the missing fact; empty where the reading only confirms a known one.
-	Why string
+	// Why names the missing fact; empty where the reading only confirms a known one. Told says that lines alone make the reading due,
+	// which anybody can write.
+	Why  string
+	Told bool
 
 	// turned is when the slice entered the condition that the audit log has to explain.
 	turned time.Time
@@ -76,17 +78,21 @@ func (w Workload) Reads(now time.Time) (all Reads) {
 	if w.hushed(now) {
 		all = append(all, ToRead{Kind: ReadTraining, Why: whyHushed})
 	}
-	doubt, every := w.doubt(now)
+	doubt, every, told := w.doubt(now)
 	for i := range w.Slices {
 		s := &w.Slices[i]
 		if s.lives() && !s.HostsKnown() {
 			all = append(all, s.toRead(ReadHosts, "entries that name its workers are not understood"))
 		}
 		if doubt != "" && now.Sub(s.Heard.At) >= every && (s.Condition == Ready || every == ListenAgain) {
-			all = append(all, s.toRead(ReadCrew, doubt))
+			r := s.toRead(ReadCrew, doubt)
+			r.Told = told
+			all = append(all, r)
 		}
 		if w.unheard(s, now) {
-			all = append(all, s.toRead(ReadSaver, "maintenance is announced, and nothing shows that its crew would save"))
+			r := s.toRead(ReadSaver, "maintenance is announced, and nothing shows that its crew would save")
+			r.Told = !s.Notice.InAPI && !s.Notice.End
+			all = append(all, r)
 		}
 		all = append(all, w.auditLog(s, now)...)
 	}
@@ -143,21 +149,22 @@ func (w Workload) operations() (all Reads) {
 	return all
 }
 
-// doubt says why Pitstop has to listen for all crews of a workload, and how often; empty where there is no reason.
-func (w Workload) doubt(now time.Time) (why string, every time.Duration) {
+// doubt says why Pitstop has to listen for all crews of a workload, and how often; empty where there is no reason. Told says that lines
+// alone are the reason.
+func (w Workload) doubt(now time.Time) (why string, every time.Duration, told bool) {
 	switch {
 	case w.hushed(now):
-		return whyHushed, ListenAgain
+		return whyHushed, ListenAgain, false
 	case w.doubted(now):
-		return "the incident is nearly overdue, and no progress has been reported", ListenAgain
+		return "the incident is nearly overdue, and no progress has been reported", ListenAgain, false
 	case w.discarding():
-		return "idle slices are to be deleted, and training may run there", ListenAgain
+		return "idle slices are to be deleted, and training may run there", ListenAgain, false
 	case w.probes():
-		return "a line says that the training is over, and nothing confirms it", ListenAgain
+		return "a line says that the training is over, and nothing confirms it", ListenAgain, true
 	case w.unproven():
-		return "only lines tell of progress", ProveEvery
+		return "only lines tell of progress", ProveEvery, true
 	}
-	return "", 0
+	return "", 0, false
 }
 
 const whyHushed = "no step has been reported for longer than is usual"

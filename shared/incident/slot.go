@@ -30,9 +30,10 @@ type Life struct {
 	Facts
 	// SpecZone is where the specification was read. Pitstop's own call may have created the life in another zone since.
 	SpecZone string `json:"spec_zone,omitzero"`
-	// Hosts is the common part of its workers' host names. HostsAsked says that the API was asked for them and did not give them:
-	// Pitstop asks once.
+	// Hosts is the common part of its workers' host names. HostsTold says that only a line gave it, which anybody can write: see
+	// ProvenHosts. HostsAsked says that the API was asked for them and did not give them: Pitstop asks once.
 	Hosts      string `json:"hosts,omitzero"`
+	HostsTold  bool   `json:"hosts_told,omitzero"`
 	HostsAsked bool   `json:"hosts_asked,omitzero"`
 
 	Condition Condition `json:"condition"`
@@ -51,6 +52,8 @@ type Life struct {
 	Abuse Abuse `json:"abuse,omitzero"`
 	// Notice is its announced maintenance.
 	Notice Notice `json:"notice,omitzero"`
+	// Alarmed says that a line has opened an incident about it. No line opens another one until the API shows maintenance or a loss.
+	Alarmed bool `json:"alarmed,omitzero"`
 	// Hung is since when nothing but workers on machines that do not answer keeps a life under this name from its end.
 	Hung time.Time `json:"hung,omitzero"`
 
@@ -218,7 +221,7 @@ func (s *Slot) begin(next Life) {
 	}
 	if n := len(former); n > 1 {
 		o := former[n-2] // the life before the last only has to show its workers
-		former[n-2] = Life{Incarnation: o.Incarnation, Zone: o.Zone, Hosts: o.Hosts, Admission: o.Admission, End: o.End}
+		former[n-2] = Life{Incarnation: o.Incarnation, Zone: o.Zone, Hosts: o.Hosts, HostsTold: o.HostsTold, Admission: o.Admission, End: o.End}
 	}
 	s.Former, s.Life = former, next
 }

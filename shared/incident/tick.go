@@ -113,7 +113,7 @@ func (m *machine) openDueMaintenance() {
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
 		n := s.Notice
-		if !s.announced() || !m.mayOpenTogether(s) {
+		if !s.announced() || s.announcedInVain() || !m.mayOpenTogether(s) {
 			continue
 		}
 		if m.p.Unreadable != "" && (n.Due.IsZero() || m.now.Before(m.lastDue(n))) {

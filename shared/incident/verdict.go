@@ -242,7 +242,7 @@ func (m *machine) takeVerdict(e Beat) {
 func (m *machine) verdict(v events.CrewVerdict, leased bool) {
 	s := m.w.Slice(v.Life.Slice)
 	switch {
-	case s == nil, s.Hosts != "" && v.Life.Workers != "" && s.Hosts != v.Life.Workers:
+	case s == nil, s.ProvenHosts() != "" && v.Life.Workers != "" && s.Hosts != v.Life.Workers:
 		return
 	case v.Restart, !leased && v.Attempt < m.w.Crew.LeaseAttempt:
 		return
@@ -307,7 +307,10 @@ func (m *machine) finishedFor(v events.CrewVerdict) {
 // gaveUpFor takes the verdict that the crew's own restarts are spent.
 func (m *machine) gaveUpFor(v events.CrewVerdict) {
 	c := &m.w.Crew
-	if m.w.Incident == nil || v.Attempt <= c.GaveUp {
+	if v.Attempt <= c.GaveUp {
+		return
+	}
+	if m.w.Incident == nil && !m.opensConfirmed(v) {
 		return
 	}
 	m.hangsNoMore()
@@ -315,7 +318,7 @@ func (m *machine) gaveUpFor(v events.CrewVerdict) {
 		return
 	}
 	before := c.Spent
-	c.GaveUp, c.Claim, c.Spent, m.changed = v.Attempt, Claim{}, Error{}, true
+	c.GaveUp, c.Claim, c.Doubted, c.Spent, m.changed = v.Attempt, Claim{}, false, Error{}, true
 	if e := c.Error; e.Attempt == v.Attempt { // else the line of its end is lost, or still to come
 		c.Spent = e
 	}
@@ -335,6 +338,17 @@ func (m *machine) gaveUpFor(v events.CrewVerdict) {
 		return
 	}
 	m.restart("the crew has given up: " + v.Reason)
+}
+
+// opensConfirmed opens the incident of a line that opened none, because such lines are doubted, once a verdict confirms it. It reports
+// whether that is open.
+func (m *machine) opensConfirmed(v events.CrewVerdict) bool {
+	c, s := m.w.Crew.Claim, m.w.Slice(v.Life.Slice)
+	if c.Finished || c.Attempt != v.Attempt || !m.mayOpen(s) {
+		return false
+	}
+	m.openCrash(Trouble{Cause: events.CauseCrash, Slice: s.Name, Life: s.Incarnation.ID, At: c.At, Text: "the crew gave up: " + v.Reason})
+	return m.w.Incident != nil
 }
 
 // struckNear describes the trouble that Pitstop itself read on a slice within StruckWithin of a time; empty where there was none.

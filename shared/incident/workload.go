@@ -69,8 +69,17 @@ type Workload struct {
 	Outbox []events.Envelope `json:"outbox,omitempty"`
 }
 
+// ProvenHosts is the common part of the workers' host names, as the API gave it. It is empty where only a line gave one. A lease names
+// no other, and no other keeps a crew or its verdict from being heard.
+func (l Life) ProvenHosts() string {
+	if l.HostsTold {
+		return ""
+	}
+	return l.Hosts
+}
+
 // HostsKnown reports whether the host names of the slice's workers are known, or no further question can find them.
-func (l Life) HostsKnown() bool { return l.Hosts != "" || l.HostsAsked }
+func (l Life) HostsKnown() bool { return l.ProvenHosts() != "" || l.HostsAsked }
 
 // IsFormer reports whether a life is over because a newer life has come. One exception: somebody ordered this life elsewhere before
 // Pitstop created its own, and Pitstop's life is gone without having been admitted. Then the older one is not former.
@@ -117,6 +126,8 @@ type Notice struct {
 	// so a reading without it means something.
 	LastWord time.Time `json:"told"`
 	InAPI    bool      `json:"in_api,omitzero"`
+	// Told says that only a line tells of it, which anybody can write.
+	Told bool `json:"line,omitzero"`
 	// End says that this is the planned end of the life, and no maintenance. Its window is the moment of that end.
 	End bool `json:"end,omitzero"`
 	// Due is when the save must be requested.
@@ -214,8 +225,10 @@ type Crew struct {
 	// Theirs says that a person has taken over that trouble: until there is a new step, or its owner orders a slice anew, the
 	// training's lines open nothing.
 	Theirs bool `json:"theirs,omitzero"`
-	// Claim is the last line about the end of the training. A line is a hint: only the crew's verdict counts.
-	Claim Claim `json:"claim,omitzero"`
+	// Claim is the last line about the end of the training. A line is a hint: only the crew's verdict counts. Doubted says that a line has
+	// opened an incident for such a claim, and that no verdict has confirmed one since: until then no line opens another one.
+	Claim   Claim `json:"claim,omitzero"`
+	Doubted bool  `json:"doubted,omitzero"`
 	// Finished says that the crew's verdict calls the training done: Pitstop brings nothing back any more. FinishedAt is when the
 	// training ended. Certain says that the training reached the step that its owner named as the last one.
 	Finished   bool      `json:"finished,omitzero"`

@@ -148,6 +148,7 @@ func conformance(t *testing.T, s store) {
 		{"parked entries expire", parkedExpire},
 		{"parked entries of an earlier release are found in a reading of all", parkedByAnEarlierRelease},
 		{"the audit log is asked about a zone once a minute", askedOnce},
+		{"lines share their looks and their room", linesShare},
 		{"parked entries that have expired give way to new ones", parkedGiveWay},
 		{"the brake bounds the zone and the project of an hour", brakeBounds},
 		{"the brake never gives more slots than there are", brakeAtOnce},
@@ -694,6 +695,63 @@ func parkedBounds(t *testing.T, s *suite) {
 	parked, err = s.parkedIn(t, "us-west4-b", start)
 	if err != nil || keysOf(parked) != "k000 k001 k002 k003 k004 k999" {
 		t.Errorf("behind the large entries a small one finds its place: %s, %v", keysOf(parked), err)
+	}
+}
+
+// linesShare has anybody's lines share their looks and their room, apart from the entries of Google.
+func linesShare(t *testing.T, s *suite) {
+	ctx := t.Context()
+	for _, c := range []struct {
+		name        string
+		after       time.Duration
+		zone        string
+		may, shared bool
+		times       int
+	}{
+		{"the first looks", 0, "us-west4-a", true, false, 1},
+		{"the next is in its shadow", 5*time.Second - time.Microsecond, "us-west4-a", false, true, 100},
+		{"another zone has its own", 5*time.Second - time.Microsecond, "us-west4-b", true, false, 1},
+		{"the time is over", 5 * time.Second, "us-west4-a", true, false, 1},
+		{"a minute has a bound", 6 * time.Second, "", true, false, ledger.LineLooks - 3},
+		{"which is reached", 6 * time.Second, "us-west4-c", false, false, 100},
+		{"as long as the first looks are not a minute old", time.Minute - time.Microsecond, "us-west4-c", false, false, 1},
+		{"and then there is one more", time.Minute, "us-west4-c", true, false, 1},
+		{"and no other", time.Minute, "us-west4-d", false, false, 1},
+	} {
+		for i := range c.times {
+			zone := c.zone
+			if zone == "" {
+				zone = fmt.Sprintf("nowhere%d-a", i)
+			}
+			may, shared, err := s.LookForLine(ctx, "demo", zone, start.Add(c.after))
+			if err != nil || may != c.may || shared != c.shared {
+				t.Fatalf("%s: line %d may look %v, in a shadow %v, %v", c.name, i, may, shared, err)
+			}
+		}
+	}
+	if may, _, err := s.LookForLine(ctx, "other", "us-west4-a", start); !may || err != nil {
+		t.Errorf("another project: %v, %v", may, err)
+	}
+
+	park := func(zone, key string, line bool, bytes int) bool {
+		look, err := s.Park(ctx, "demo", zone, ledger.ParkedEntry{Key: key, Raw: make([]byte, bytes), At: start, Line: line})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return look
+	}
+	for i := range 100 {
+		if park("us-west4-a", fmt.Sprintf("line %d", i), true, 10) || park("us-west4-b", fmt.Sprintf("line %d", i), true, 20<<10) {
+			t.Error("a line has taken the look of an entry")
+		}
+	}
+	if !park("us-west4-a", "loss", false, 10) || !park("us-west4-b", "loss", false, 100<<10) {
+		t.Error("lines have taken the look of an entry")
+	}
+	for zone, want := range map[string]int{"us-west4-a": 33, "us-west4-b": 4} {
+		if parked, err := s.parkedIn(t, zone, start); err != nil || len(parked) != want || parked[want-1].Key != "loss" {
+			t.Errorf("%d entries wait in %s, want %d with the loss: %v", len(parked), zone, want, err)
+		}
 	}
 }
 

@@ -17,10 +17,12 @@ const (
 )
 
 // maxParked and maxParkedBytes bound the entries of a zone. One entry per slice and kind is parked, not one per worker. All
-// of them are in one document, where their bytes take a third more.
+// of them are in one document, where their bytes take a third more. Lines have a part of that room alone, because anybody can write one.
 const (
 	maxParked      = 256
 	maxParkedBytes = 512 << 10
+	maxLines       = 32
+	maxLineBytes   = 64 << 10
 )
 
 // ParkedEntry is a log entry with an unknown subject.
@@ -30,6 +32,8 @@ type ParkedEntry struct {
 	// Raw is the entry as received.
 	Raw []byte    `json:"raw"`
 	At  time.Time `json:"at"`
+	// Line says that anybody can have written it. Such an entry gets no look from Park: see LookForLine.
+	Line bool `json:"line,omitzero"`
 }
 
 type parking struct {
@@ -54,14 +58,19 @@ func (p *parking) since() (first time.Time) {
 
 // wants reports whether an entry is new and fits.
 func (p *parking) wants(e ParkedEntry) bool {
-	bytes := len(e.Raw) + len(e.Key)
+	count, bytes := 1, len(e.Raw)+len(e.Key)
 	for _, o := range p.Entries {
 		if o.Key == e.Key {
 			return false
 		}
-		bytes += len(o.Raw) + len(o.Key)
+		if o.Line || !e.Line {
+			count, bytes = count+1, bytes+len(o.Raw)+len(o.Key)
+		}
 	}
-	return len(p.Entries) < maxParked && bytes <= maxParkedBytes
+	if e.Line {
+		return count <= maxLines && bytes <= maxLineBytes
+	}
+	return count <= maxParked && bytes <= maxParkedBytes
 }
 
 // expired reports whether an entry has waited for too long.
@@ -73,7 +82,7 @@ func (e ParkedEntry) expired(now time.Time) bool { return now.Sub(e.At) > ParkFo
 func (l *Ledger) Park(ctx context.Context, project, zone string, e ParkedEntry) (look bool, err error) {
 	err = l.parking(ctx, project, zone, func(p *parking) bool {
 		p.Entries = slices.DeleteFunc(p.Entries, func(o ParkedEntry) bool { return o.expired(e.At) })
-		look = e.At.Sub(p.Looked) >= LookEvery
+		look = !e.Line && e.At.Sub(p.Looked) >= LookEvery
 		keep := p.wants(e)
 		if keep {
 			p.Entries = append(p.Entries, e)

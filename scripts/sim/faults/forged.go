@@ -18,6 +18,9 @@ func (t *Troubles) forged(d Dice, c world.SliceConfig, zone string) error {
 	line := events.CrewReport{
 		Schema: events.Schema, Project: t.Project, Zone: zone, Node: c.Name, Attempt: max(1, state.Attempt), Step: state.Step,
 	}
+	if crew && t.sim.Faults.Aimed > 0 {
+		t.wildLines(d.Of("wild"), line, c)
+	}
 	seq := d.bits()
 	if numbers := d.Of("numbers"); crew && t.sim.Faults.Aimed > 0 && numbers.intN(2) == 0 {
 		t.forgedNumbers(numbers, line)

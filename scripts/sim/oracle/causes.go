@@ -32,6 +32,8 @@ func (c *Checks) rightCauses(workload string) {
 		}
 		switch {
 		case struck[in.Cause], left[in.Cause], in.Cause == events.CauseHang && over.stood:
+		case in.Cause == events.CauseMaintenance && r.forged(from.Add(-2*incident.HealFor), in.Closed):
+			// The same, and another incident may have been open in between.
 		case in.Cause == events.CauseCrash && r.forged(from, in.Closed):
 			// Only a line of somebody who may write to a log says so, and the workload has no other cause.
 		case c.did(workload, in.Opened.Add(-time.Second), func(d deed) bool { return d.kind == saidRetry && !d.at.After(in.Opened) }):

@@ -78,7 +78,7 @@ func TestUnmarshal(t *testing.T) {
 		t.Errorf("read (-want +got):\n%s", d)
 	}
 	first := got.Slices[0].Life
-	if zero := zeroFields(first); !slices.Equal(zero, []string{"Spoke", "Notice", "Hung"}) { // nobody kept who spoke
+	if zero := zeroFields(first); !slices.Equal(zero, []string{"HostsTold", "Spoke", "Notice", "Alarmed", "Hung"}) { // nobody kept who spoke
 		t.Errorf("the first slice shows nothing of %v", zero)
 	}
 	if zero := zeroFields(first.Facts); !slices.Equal(zero, []string{"Healing", "Cause", "Failed", "Kept", "Torn", "Ends", "WaitsSince"}) { // which that schema did not have
