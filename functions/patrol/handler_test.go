@@ -615,7 +615,7 @@ func TestALineWithoutALookIsTakenUpWithItsSlice(t *testing.T) {
 	b.minutes(1)
 	_, err := b.API.AddNode(cloudtputest.NodeConfig{Zone: zone, Name: "gemma", Labels: fleettest.Label("spot")})
 	b.Must(err)
-	h := logevent.New(logevent.Deps{Fleet: b.Fleet, Projects: []string{fleettest.Project}, Ours: []string{fleettest.Us}})
+	h := logevent.New(logevent.Deps{Fleet: b.Fleet, Projects: []string{fleettest.Project}, Accounts: events.Accounts{Ours: []string{fleettest.Us}}})
 	for _, node := range []string{"invented", "gemma"} {
 		r := events.CrewReport{Schema: events.Schema, Report: events.ReportStarted, Attempt: 2, Project: fleettest.Project, Zone: zone, Node: node}
 		b.Want(b.Deliver(h, fleettest.Message(trainingtest.CrewEntry(r, b.Clock.Now(), 1), b.Clock.Now())), fleettest.Handled)

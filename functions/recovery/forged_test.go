@@ -36,7 +36,7 @@ func TestALeaseNamesNoHostOfALine(t *testing.T) {
 			b := toAdmit(t)
 			b.API.BlockGuestAttributes(blocked)
 			b.Clock.Advance(time.Second)
-			h := logevent.New(logevent.Deps{Fleet: b.Fleet, Projects: []string{fleettest.Project}, Ours: []string{fleettest.Us}})
+			h := logevent.New(logevent.Deps{Fleet: b.Fleet, Projects: []string{fleettest.Project}, Accounts: events.Accounts{Ours: []string{fleettest.Us}}})
 			line := events.CrewReport{
 				Schema: events.Schema, Report: events.ReportProgress, Project: fleettest.Project, Zone: zone, Node: slice, Attempt: 1, Step: 5, Hostname: made + "-w-0",
 			}
