@@ -1038,14 +1038,26 @@ func (c *Checks) spoke(e events.Entry) {
 	if e.Crew.Report != events.ReportProgress {
 		return
 	}
-	r := c.record(c.workloadOf(*e.Crew))
+	w := c.workloadOf(*e.Crew)
+	r := c.record(w)
 	if !r.heard.IsZero() && e.Time.After(r.heard) {
 		r.gap = max(r.gap, e.Time.Sub(r.heard))
 	}
 	if e.Time.After(r.heard) && r.open == r.done { // what comes in the middle of an incident may be of a former life
-		r.saved = e.Crew.CheckpointStep
+		r.saved = min(e.Crew.CheckpointStep, c.truly(w)) // a forged line may tell of any
 	}
 	r.heard = later(r.heard, e.Time)
+}
+
+// truly is the step of a workload's last complete checkpoint in the world.
+func (c *Checks) truly(workload string) (step int64) {
+	for _, f := range c.slicesOf(workload) {
+		step = max(step, c.Trainings[f.Name].Saved())
+	}
+	for _, g := range c.gangs(workload) {
+		step = max(step, g.Saved())
+	}
+	return step
 }
 
 // explains takes note of an entry of Google's that was handled and says why a machine was lost.
