@@ -68,7 +68,7 @@ type clustered struct {
 }
 
 // inCluster is one with a cluster of four machines.
-func inCluster(t *testing.T, controllers ...string) *clustered {
+func inCluster(t *testing.T) *clustered {
 	t.Helper()
 	b := &clustered{Bench: fleettest.New(t)}
 	b.server = gketest.New(gketest.Config{Clock: b.Clock, Seed: 1})
@@ -78,7 +78,7 @@ func inCluster(t *testing.T, controllers ...string) *clustered {
 	clusters := gke.New([]gke.Cluster{{Project: fleettest.Project, Location: "us-east5", Name: "trainers"}}, open, b.Clock.Now)
 	providers := provider.Set{provider.CloudTPU: b.Cloud, provider.GKE: clusters}
 	b.Fleet.Provider = providers
-	known := events.Accounts{Ours: []string{fleettest.Us}, Controllers: controllers}
+	known := events.Accounts{Ours: []string{fleettest.Us}}
 	sinks := events.Sinks(known)
 	var err error
 	b.sink, err = loggingtest.Parse(sinks[slices.IndexFunc(sinks, func(s events.Sink) bool { return s.Name == "gke-jobs" })].Filter)
@@ -133,6 +133,7 @@ func (b *clustered) call(method, path, body string) {
 	b.Must(err)
 	text, err := io.ReadAll(res.Body)
 	b.Must(err)
+	b.Must(res.Body.Close())
 	if res.StatusCode >= 300 {
 		b.T.Fatalf("%s %s: answer %d: %s", method, path, res.StatusCode, text)
 	}

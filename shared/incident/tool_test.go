@@ -15,22 +15,22 @@ const (
 	collector = "system:serviceaccount:kube-system:generic-garbage-collector"
 )
 
-// does is word that somebody did something to a slice a minute from now.
-func (j *job) does(slice, who string, act events.Act, whole bool) incident.Called {
+// does is word that somebody did something to the slice a minute from now.
+func (j *job) does(who string, act events.Act, whole bool) incident.Called {
 	at := j.now.Add(time.Minute)
 	return incident.Called{
-		Origin: incident.Origin{ID: "log-" + string(act) + at.String(), Time: at, Rank: events.RankAudit}, Slice: slice, Act: act, Whole: whole,
+		Origin: incident.Origin{ID: "log-" + string(act) + at.String(), Time: at, Rank: events.RankAudit}, Slice: "llama-8b", Act: act, Whole: whole,
 		Method: "io.k8s.batch.v1.jobs." + string(act), Principal: who, Automatic: who != ann.By, Orphaned: who == collector,
 	}
 }
 
 // shows is a reading of a life that somebody else created.
-func (j *job) shows(slice, life string, c incident.Condition, created time.Time) incident.Read {
+func (j *job) shows(life string, c incident.Condition, created time.Time) incident.Read {
 	e := found(j.w, c, string(c), j.now.Add(time.Minute))
-	e.Slice, e.Incarnation = slice, events.Incarnation{Zone: e.Zone, ID: life, Created: created}
+	e.Slice, e.Incarnation = "llama-8b", events.Incarnation{Zone: e.Zone, ID: life, Created: created}
 	e.Facts = incident.Facts{
-		Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spec: "spec1", Label: "night", Healing: incident.HealsNever, Group: j.w.Slice(slice).Group,
-		Controlled: j.w.Slice(slice).Controlled,
+		Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spec: "spec1", Label: "night", Healing: incident.HealsNever, Group: j.w.Slice("llama-8b").Group,
+		Controlled: j.w.Slice("llama-8b").Controlled,
 	}
 	return e
 }
@@ -56,7 +56,7 @@ func TestWhatAToolCreatesAgainAnswersOurCreation(t *testing.T) {
 			if c.gone {
 				j.learns(found(j.w, incident.Gone, "gone", j.now.Add(time.Minute)))
 			}
-			entry := j.does("llama-8b", tool, events.ActCreated, false)
+			entry := j.does(tool, events.ActCreated, false)
 			if c.entryFirst {
 				j.learns(entry)
 			}
@@ -66,18 +66,18 @@ func TestWhatAToolCreatesAgainAnswersOurCreation(t *testing.T) {
 				j.learns(incident.Intended{Request: r, RequestID: "request-create"})
 				j.learns(incident.Answered{Request: r, Failure: &incident.Failure{Class: incident.Exists, Message: "jobs.batch \"llama-8b\" already exists"}})
 			}
-			asked := j.learns(j.shows("llama-8b", "theirs", incident.Creating, entry.Time))
+			asked := j.learns(j.shows("theirs", incident.Creating, entry.Time))
 			if !c.entryFirst && !c.late {
 				asked += j.learns(entry)
 			}
 			for range 60 { // its machines come late
 				asked += j.learns(incident.Ticked{})
-				asked += j.learns(j.shows("llama-8b", "theirs", incident.Creating, entry.Time))
+				asked += j.learns(j.shows("theirs", incident.Creating, entry.Time))
 			}
 			if strings.Contains(asked, "delete") || j.w.Incident == nil || j.w.Incident.Phase != incident.PhaseCreating {
 				t.Fatalf("it waits for its machines, and %q is asked for: %s", asked, tale(j.w))
 			}
-			asked = j.learns(j.shows("llama-8b", "theirs", incident.Ready, entry.Time))
+			asked = j.learns(j.shows("theirs", incident.Ready, entry.Time))
 			if !strings.Contains(asked, "admit llama-8b=theirs") {
 				t.Fatalf("it is usable, and %q is asked for: %s", asked, tale(j.w))
 			}
@@ -115,9 +115,9 @@ func TestWhoeverCreatesWhatPitstopDidNotDeleteTakesItOver(t *testing.T) {
 				j.call(events.ActionDelete)
 				j.learns(found(j.w, incident.Gone, "gone", j.now.Add(time.Minute)))
 			}
-			entry := j.does("llama-8b", c.who, events.ActCreated, false)
+			entry := j.does(c.who, events.ActCreated, false)
 			if readFirst {
-				j.learns(j.shows("llama-8b", "theirs", incident.Creating, entry.Time))
+				j.learns(j.shows("theirs", incident.Creating, entry.Time))
 			}
 			j.learns(entry)
 			if in := j.w.Closed; j.w.Incident != nil || in.Outcome != incident.Released || in.Code != incident.CodeTakenOver {
@@ -134,7 +134,7 @@ func TestAToolsDeletionReleases(t *testing.T) {
 		if failed {
 			j.fails(events.CauseTerminated)
 		}
-		asked := j.learns(j.does("llama-8b", tool, events.ActDeleted, false))
+		asked := j.learns(j.does(tool, events.ActDeleted, false))
 		in := j.w.Closed
 		for range 90 {
 			asked += j.learns(found(j.w, incident.Gone, "gone", j.now.Add(time.Minute)))
@@ -180,7 +180,7 @@ func TestAnOwnedJobIsJudgedByItsOwner(t *testing.T) {
 			if opened := j.w.Incident != nil; opened != open {
 				t.Fatalf("%s: an incident is open %t: %s", name, opened, tale(j.w))
 			}
-			j.learns(j.does("llama-8b", c.who, c.act, c.whole))
+			j.learns(j.does(c.who, c.act, c.whole))
 			if s := j.w.Slices[0]; s.IsReleased() != c.released || s.Stop.By != "" || open && (j.w.Incident == nil) != c.released {
 				t.Errorf("%s, incident open %t: released %t, %+v, %s", name, open, s.IsReleased(), s.Stop, tale(j.w))
 			}
@@ -198,9 +198,9 @@ func TestAControllerThatMakesItsJobAnewTakesNothingOver(t *testing.T) {
 	if j.w.Incident == nil {
 		t.Fatalf("no incident is open: %s", tale(j.w))
 	}
-	j.learns(j.does("llama-8b", tool, events.ActDeleted, false))
+	j.learns(j.does(tool, events.ActDeleted, false))
 	j.learns(found(j.w, incident.Gone, "gone", j.now.Add(time.Minute)))
-	j.learns(j.shows("llama-8b", "anew", incident.Ready, j.now))
+	j.learns(j.shows("anew", incident.Ready, j.now))
 	if in := j.w.Incident; in == nil || j.w.Slices[0].Incarnation.ID != "anew" || j.w.Slices[0].IsReleased() {
 		t.Errorf("it was made anew: %s", tale(j.w))
 	}
