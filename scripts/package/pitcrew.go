@@ -20,7 +20,7 @@ const pitcrew = "pitcrew"
 const (
 	pitcrewOS   = "linux"
 	pitcrewArch = "amd64"
-	pitcrewMost = 20 << 20
+	pitcrewMost = 18 << 20
 )
 
 // buildPitcrew builds the program, the same bytes from the same sources, and checks it if asked to.

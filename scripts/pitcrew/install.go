@@ -19,7 +19,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/template"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -236,12 +235,19 @@ func (i *installation) render() (string, error) {
 		}
 		words[n] = quote(w)
 	}
-	var b strings.Builder
-	err = template.Must(template.New("unit").Parse(unitText)).Execute(&b, map[string]any{
-		"StopSeconds": int(math.Ceil(i.stop.Seconds())) + 10, "Path": strings.NewReplacer(`\`, `\\`, `"`, `\"`, "%", "%%").Replace(os.Getenv("PATH")),
-		"Exec": strings.Join(words, " "), "Directory": escape(i.cwd), "EnvFile": escape(i.envFile), "User": i.runAs(), "ForUser": i.user,
-	})
-	return b.String(), err
+	asRoot, ofUser, target, user, state, env := "+", "", "multi-user.target", "User="+i.runAs()+"\n", "StateDirectory=pitcrew\n", ""
+	if i.user {
+		asRoot, ofUser, target, user, state = "", "--user ", "default.target", "", ""
+	}
+	if i.envFile != "" {
+		env = "EnvironmentFile=" + escape(i.envFile) + "\n"
+	}
+	// Package text/template would keep every method of every type in the program.
+	return strings.NewReplacer(
+		"@User@", user, "@Directory@", escape(i.cwd), "@Path@", strings.NewReplacer(`\`, `\\`, `"`, `\"`, "%", "%%").Replace(os.Getenv("PATH")),
+		"@EnvFile@", env, "@Exec@", strings.Join(words, " "), "@AsRoot@", asRoot, "@OfUser@", ofUser,
+		"@StopSeconds@", strconv.Itoa(int(math.Ceil(i.stop.Seconds()))+10), "@StateDirectory@", state, "@Target@", target,
+	).Replace(unitText), nil
 }
 
 // escape keeps systemd from reading a specifier into a text.
