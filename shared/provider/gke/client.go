@@ -113,14 +113,14 @@ func (c Client) listOnce(ctx context.Context, namespaces []string) (o Objects, e
 
 // addMachines reads the machines, and the Slices where they say something. A cluster that has none, or shows none, is read without them.
 func (c Client) addMachines(ctx context.Context, o *Objects) (err error) {
-	if o.Nodes, err = list[Node](ctx, c, "/api/v1/nodes", LabelAccelerator, nil); err != nil {
+	if o.Nodes, err = list[Node](ctx, c, nodesPath, LabelAccelerator, nil); err != nil {
 		return err
 	}
 	if !slices.ContainsFunc(o.Nodes, func(n Node) bool { return n.Labels[LabelAccelerator] == tpu7x }) &&
 		!slices.ContainsFunc(o.Jobs, func(j Job) bool { return j.Spec.Template.Spec.NodeSelector[LabelAccelerator] == tpu7x }) {
 		return nil
 	}
-	o.Slices, err = list[Slice](ctx, c, "/apis/"+sliceAPI+"/slices", "", nil)
+	o.Slices, err = list[Slice](ctx, c, slicesPath, "", nil)
 	var no *provider.Error
 	if errors.As(err, &no) && (no.Class == incident.NotFound || no.Class == incident.Permission) {
 		return nil
@@ -203,7 +203,7 @@ func list[T listed](ctx context.Context, c Client, path, selector string, text f
 	all, sum, token, limit, again := []T(nil), *c.tally, "", most, false
 	for range mostPages {
 		p := page[T]{}
-		code, err := c.get(ctx, path, c.query(selector, token, limit), func(body io.Reader) error { return p.read(body, sum, text) })
+		code, err := c.get(ctx, path, c.query(path, selector, token, limit), func(body io.Reader) error { return p.read(body, sum, text) })
 		switch {
 		case code == http.StatusGone && token != "" && !again:
 			all, sum, token, again = nil, *c.tally, "", true
@@ -233,8 +233,14 @@ func list[T listed](ctx context.Context, c Client, path, selector string, text f
 	return nil, &provider.Error{Call: "list " + path, Class: incident.Invalid, Message: fmt.Sprintf("the list has more than %d pages", mostPages)}
 }
 
+// nodesPath and slicesPath are the lists of objects that belong to no namespace. The API server refuses to choose among these by one.
+const (
+	nodesPath  = "/api/v1/nodes"
+	slicesPath = "/apis/" + sliceAPI + "/slices"
+)
+
 // query asks for a page of a list.
-func (c Client) query(selector, token string, limit int) url.Values {
+func (c Client) query(path, selector, token string, limit int) url.Values {
 	q := url.Values{"limit": {strconv.Itoa(limit)}}
 	if selector != "" {
 		q.Set("labelSelector", selector)
@@ -242,7 +248,7 @@ func (c Client) query(selector, token string, limit int) url.Values {
 	if token != "" {
 		q.Set("continue", token)
 	}
-	if c.Namespace == "" && len(c.without) > 0 {
+	if c.Namespace == "" && len(c.without) > 0 && path != nodesPath && path != slicesPath {
 		q.Set("fieldSelector", "metadata.namespace!="+strings.Join(c.without, ",metadata.namespace!="))
 	}
 	return q

@@ -77,7 +77,7 @@ func (c Client) leftovers(ctx context.Context, cluster string) (all []provider.L
 	if err != nil {
 		return nil, nil, err
 	}
-	nodes, err := list[Node](ctx, c, "/api/v1/nodes", LabelAccelerator, nil)
+	nodes, err := list[Node](ctx, c, nodesPath, LabelAccelerator, nil)
 	if err != nil {
 		return nil, nil, err
 	}

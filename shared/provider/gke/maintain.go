@@ -86,7 +86,7 @@ func (c *Clusters) inNamespace(ctx context.Context, t target) (o Objects, err er
 	in := *client
 	in.Namespace, in.orders = t.namespace, nil
 	if o, err = in.listIn(ctx); err == nil {
-		o.Nodes, err = list[Node](ctx, in, "/api/v1/nodes", LabelAccelerator, nil)
+		o.Nodes, err = list[Node](ctx, in, nodesPath, LabelAccelerator, nil)
 	}
 	if err != nil {
 		t.cluster.forget(client)

@@ -307,6 +307,9 @@ func lists() map[string]func(scene) {
 				}
 			}
 		},
+		"list: what belongs to no namespace cannot be chosen by one": func(s scene) {
+			s.refused(s.try(http.MethodGet, "/api/v1/nodes?fieldSelector="+url.QueryEscape("metadata.namespace!="+s.ns), nil), http.StatusBadRequest, "BadRequest")
+		},
 		"list: only items of custom resources name their kind": func(s scene) {
 			s.service("a", nil)
 			s.do(http.MethodPost, s.jobSets(), s.jobSet("a", 1, nil, nil))

@@ -518,6 +518,9 @@ func (s *Server) list(to target, r *http.Request) (object, *refusal) {
 		if !ok {
 			return nil, badRequest("unable to parse requirement: %q", q.Get("labelSelector"))
 		}
+		if !to.resource.namespaced && strings.Contains(q.Get("fieldSelector"), "metadata.namespace") {
+			return nil, badRequest("field label not supported: metadata.namespace")
+		}
 		for _, key := range slices.Sorted(maps.Keys(s.stored[to.resource])) {
 			o := s.stored[to.resource][key]
 			if to.namespace != "" && text(o, "metadata", "namespace") != to.namespace {
