@@ -391,7 +391,6 @@ func (c *crew) adopt() error {
 		return child.Forget(c.State)
 	}
 	c.child = t
-	c.lease.beaten = c.clock() // the last crew gave its signs of life
 	c.set(agree.Status{Phase: agree.Running, Attempt: t.Attempt})
 	if t.Running() {
 		c.Say("adopted attempt %d, process %d, running since %s", t.Attempt, t.Training.PID, moment(t.Began))

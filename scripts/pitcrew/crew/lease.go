@@ -261,6 +261,7 @@ func (c *crew) leaseRead(r reading) {
 	gap := now.Sub(v.looked) > 3*c.Times.Lease
 	v.looked = now
 	if r.pulse.Life != c.life {
+		v.first = v.first && v.pulse == r.pulse.Generation // another crew has come meanwhile
 		v.pulse = r.pulse.Generation
 	}
 	if none {
@@ -347,7 +348,9 @@ func (c *crew) unleased(now time.Time, r reading, gap bool) {
 	}
 	c.waitsFor(now, fmt.Sprint(noLease, v.pulse))
 	holds := c.holds(now)
-	v.free = !holds && (v.first || now.Sub(v.since) >= c.Times.TakeOver)
+	l := c.known()
+	surplus := l.Epoch > 0 && names(l, c.Machine.SliceName()) == nil // Pitstop's lease did not name its slice, and none that follows does
+	v.free = !holds && !surplus && (v.first || now.Sub(v.since) >= c.Times.TakeOver)
 	switch {
 	case v.first:
 	case holds:
@@ -517,6 +520,8 @@ func (c *crew) write(ctx context.Context, d draft) (bool, error) {
 		return false, err
 	case none && !d.free && !d.holds:
 		return false, nil // it is waited for
+	case err == nil && c.foreign(l):
+		return false, nil // the next look says so
 	case none:
 		l, takes = d.last, d.free
 	case !takes && !c.admits(l):

@@ -590,6 +590,69 @@ func TestACrewWhoseSignsOfLifeFailEndsItsTraining(t *testing.T) {
 	})
 }
 
+// TestASliceThatTheLeaseDoesNotNameJoinsNoMissingLease: Pitstop's lease admits the slice of a alone. When it vanishes, b waits for the next.
+func TestASliceThatTheLeaseDoesNotNameJoinsNoMissingLease(t *testing.T) {
+	place(t, func(t *testing.T, w *world) {
+		a := w.born("a")
+		w.admit(a, 7, 4)
+		time.Sleep(time.Minute)
+		w.dress = func(l *life) { l.Machine.Node = "other" }
+		b := w.born("b")
+		time.Sleep(time.Minute)
+		a.store.set(func(f *far) { f.cut = true })
+		w.bucket.put(livesLease, nil)
+		time.Sleep(7 * time.Minute)
+		a.store.set(func(f *far) { f.cut = false })
+		time.Sleep(5 * time.Minute)
+		if b.child != nil {
+			t.Error("it trains, and nobody admitted its slice")
+		}
+	})
+}
+
+// TestADirectoryIsEmptyOnlyUntilSomebodyCame: b looked before anybody had trained, and could not write. Then a trained, whose crew died and
+// whose lease vanished while b was cut off.
+func TestADirectoryIsEmptyOnlyUntilSomebodyCame(t *testing.T) {
+	place(t, func(t *testing.T, w *world) {
+		w.dress = func(l *life) { l.store.set(func(f *far) { f.noWrite = true }) }
+		b := w.born("b")
+		w.dress = nil
+		time.Sleep(20 * time.Second)
+		b.store.set(func(f *far) { f.cut = true })
+		a := w.born("a")
+		time.Sleep(40 * time.Second)
+		if w.trains() != a {
+			t.Fatal("a does not train")
+		}
+		a.lose(false)
+		w.bucket.put(livesLease, nil)
+		b.store.set(func(f *far) { f.cut, f.noWrite = false, false })
+		time.Sleep(3 * time.Minute)
+		if b.child != nil {
+			t.Error("it trains as if nobody had trained there")
+		}
+	})
+}
+
+// TestAForeignLeaseThatComesBeforeTheWriteStays: the look before saw none.
+func TestAForeignLeaseThatComesBeforeTheWriteStays(t *testing.T) {
+	place(t, func(t *testing.T, w *world) {
+		b := w.born("b")
+		b.end()
+		<-b.died
+		w.bucket.put(livesLease, nil)
+		if err := checkpoint.WriteLease(t.Context(), w.bucket, livesDirectory, checkpoint.Lease{
+			Workload: "dev/llama", Attempt: 4, Written: time.Now(), By: "crew", Admitted: []events.Admission{{Slice: "llama", Workers: "x"}},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		wrote, err := b.write(t.Context(), draft{attempt: 5, takeOver: true, last: checkpoint.Lease{Workload: "demo/llama"}})
+		if wrote || err != nil || !strings.Contains(w.lease(), "dev/llama") || !strings.Contains(w.lease(), `"attempt":4`) {
+			t.Errorf("wrote %t, %v: %s", wrote, err, w.lease())
+		}
+	})
+}
+
 // TestAForeignLeaseIsLeftAlone: two workloads share a directory by mistake, and the other one has its lease. It may stop to stir for hours.
 func TestAForeignLeaseIsLeftAlone(t *testing.T) {
 	for name, c := range map[string]struct {
