@@ -48,7 +48,7 @@ var Layouts = []Layout{
 	},
 	{
 		Framework: "PyTorch's distributed checkpoints, PyTorch/XLA", Step: "each of these names",
-		Complete: "`.metadata`, and no newer or missing data; `.manager_metadata` where the step next to it has it",
+		Complete: "`.metadata`, and no newer data; a rank without data leaves an empty `.distcp`; `.manager_metadata` where the step next to it has it",
 		Source:   "pytorch/pytorch, distributed/checkpoint/filesystem.py",
 	},
 	{
@@ -185,7 +185,7 @@ func untold(all Listing) (why, doubt string) {
 	for _, e := range all.Entries {
 		item, _, parts := strings.Cut("/"+e.Name, "/ocdbt.process_")
 		if item = strings.TrimPrefix(item, "/"); parts && !manifests[item] && !all.Truncated {
-			return strings.TrimSpace("has the data of single processes, and no manifest.ocdbt " + oneLine(item)), ""
+			return "has the data of single processes, and no " + oneLine(strings.TrimPrefix(item+"/manifest.ocdbt", "/")), ""
 		}
 	}
 	if !known {

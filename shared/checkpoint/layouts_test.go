@@ -56,6 +56,7 @@ func TestALayoutIsReadAlikeInABucketAndOnADisk(t *testing.T) {
 		"Lightning, sharded":                      {torchStep("epoch=4-step=45441.ckpt", 6).without("epoch=4-step=45441.ckpt/.manager_metadata"), Want{}, sight{name: "epoch=4-step=45441.ckpt", step: 45441, age: 6, count: 2, bytes: 120}},
 		"PyTorch's, under another framework's":    {torchStep("step-9485", 6).without("step-9485/.manager_metadata"), Want{}, sight{name: "step-9485", step: 9485, age: 6, count: 2, bytes: 120}},
 		"PyTorch's, with empty metadata":          {torchStep("9485", 6).with(tree{"9485/.metadata": {0, 6}}), Want{}, sight{words: "step 9485 has no .metadata: not all ranks have written their part"}},
+		"PyTorch's, of a rank without data":       {torchStep("9485", 6).with(tree{"9485/__2_0.distcp": {0, 7}}), Want{}, sight{name: "9485", step: 9485, age: 6, count: 2, bytes: 120}},
 		"TensorFlow's, named like the Trainer's":  {bundleFiles("checkpoint-500", 6).with(stateOf(6)), Want{}, sight{name: "checkpoint-500.index", step: 500, age: 6, count: 2, bytes: 120}},
 		"a name of its own for Orbax, and marked": {orbaxStep("step-9000", 6), Want{}, sight{name: "step-9000", step: 9000, age: 6, count: 4, bytes: 120}},
 	} {
@@ -85,7 +86,7 @@ func TestAStepOnADiskIsHeldAgainstTheOnesNextToIt(t *testing.T) {
 		"a mark is due behind another torn":   {orbaxStep("1800", 20).with(torn("1820", 6)).with(torn("1840", 5)), sight{name: "1800", step: 1800, age: 20, count: 4, bytes: 120}},
 		"no mark is due":                      {old("1800", 20).with(old("1820", 6)), sight{name: "1820", step: 1820, age: 6, count: 4, bytes: 120}},
 		"a mark was not due before an update": {old("1800", 20).with(old("1820", 15)).with(torn("1840", 6)), sight{name: "1820", step: 1820, age: 15, count: 4, bytes: 120}},
-		"an item without its manifest":        {torn("1820", 6), sight{words: "step 1820 has the data of single processes, and no manifest.ocdbt default"}},
+		"an item without its manifest":        {torn("1820", 6), sight{words: "step 1820 has the data of single processes, and no default/manifest.ocdbt"}},
 		"DONE is due":                         {tree{"7/model.pt": {50, 9}, "7/DONE": {0, 8}, "9/model.pt": {50, 6}}, sight{name: "7", step: 7, age: 8, count: 1, bytes: 50}},
 		"an index is due":                     {axlearnStep("step_7", 9).with(axlearnStep("step_9", 6)).without("step_9/index"), sight{name: "step_7", step: 7, age: 9, count: 2, bytes: 120}},
 		"a part of a file":                    {tree{"9/model.part": {50, 6}}, sight{words: "step 9 has an unfinished file model.part"}},
