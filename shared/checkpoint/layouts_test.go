@@ -41,7 +41,7 @@ func TestALayoutIsReadAlikeInABucketAndOnADisk(t *testing.T) {
 		"Levanter":                                {levanterStep("step-9000", 20).with(levanterStep("step-9485", 6)), Want{}, sight{name: "step-9485", step: 9485, age: 6, count: 2, bytes: 120}},
 		"Levanter, torn":                          {levanterStep("step-9000", 20).with(levanterStep("step-9485", 6)).without("step-9485/metadata.json"), Want{MoreThan: 9000}, sight{words: "step 9485 has no metadata.json, which Levanter writes last" + older}},
 		"Levanter, its last file empty":           {levanterStep("step-9485", 6).with(tree{"step-9485/metadata.json": {0, 6}}), Want{}, sight{words: "step 9485 has no metadata.json, which Levanter writes last"}},
-		"the Trainer":                             {trainerStep("checkpoint-500", 6).with(trainerStep("checkpoint-1500", 6)), Want{}, sight{name: "checkpoint-1500", step: 1500, age: 6, count: 2, bytes: 120}},
+		"the Trainer":                             {trainerStep("checkpoint-500", 20).with(trainerStep("checkpoint-1500", 6)), Want{}, sight{name: "checkpoint-1500", step: 1500, age: 6, count: 2, bytes: 120}},
 		"the Trainer, torn":                       {trainerStep("checkpoint-500", 6).without("checkpoint-500/trainer_state.json"), Want{}, sight{words: "step 500 has no trainer_state.json, which Trainer of Hugging Face writes last"}},
 		"the Trainer, staged":                     {trainerStep("tmp-checkpoint-500", 6), Want{}, sight{words: "step 500 still has a temporary name (tmp-checkpoint-500); there is no finished step"}},
 		"OLMo-core":                               {olmoStep("step9000", 6), Want{}, sight{name: "step9000", step: 9000, age: 6, count: 2, bytes: 120}},
