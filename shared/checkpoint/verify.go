@@ -99,8 +99,8 @@ func (m *Missing) Error() string { return "no checkpoint in " + m.Dir + ": " + m
 //
 // On gs:// a step directory is complete when it holds Orbax's commit marker. A step in which each item has a marker of its
 // own counts too, unless Orbax manages the step as a whole: then Orbax would discard it. A program without Orbax marks a
-// step with a file DONE or _SUCCESS. On file:// a step directory is complete once it has its final name, and no item in it
-// has a temporary one. On both it must hold something besides markers.
+// step with a file DONE or _SUCCESS. On file:// a step directory is complete once it has its final name, no item in it
+// has a temporary one, and no step below it has a marker that it lacks. Found.Doubt says where its files tell nothing. On both it must hold something besides markers.
 //
 // A step directory of PyTorch's distributed checkpoints, PyTorch/XLA's among them, is complete on either storage when its
 // metadata is there, and none of its files is newer. TensorFlow's files PREFIX-NUMBER are complete with their index and
