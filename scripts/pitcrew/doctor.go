@@ -169,11 +169,15 @@ func (d *doctor) directory(ctx context.Context) {
 	found, err := checkpoint.Verify(ctx, store, dir, checkpoint.Want{})
 	missing := (*checkpoint.Missing)(nil)
 	switch {
-	case errors.As(err, &missing):
+	case errors.As(err, &missing) && missing.None:
 		d.add(good, "checkpoint directory", "%s can be read; %s", dir, missing.Text)
+	case errors.As(err, &missing):
+		d.add(warning, "checkpoint directory", "%s can be read, but nothing in it is known as complete: %s", dir, missing.Text)
 	case err != nil:
 		d.add(failing, "checkpoint directory", "%v: it takes storage.objects.get and list", err)
 		return
+	case found.Doubt != "":
+		d.add(warning, "checkpoint directory", "%s can be read; the last checkpoint is step %d, but %s", dir, found.Step, found.Doubt)
 	default:
 		d.add(good, "checkpoint directory", "%s can be read; the last complete checkpoint is step %d", dir, found.Step)
 	}

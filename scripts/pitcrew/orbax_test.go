@@ -3,17 +3,21 @@
 package main
 
 import (
+	"fmt"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
-	"pitstop.internal/events"
 	"pitstop.internal/shared/checkpoint"
 )
 
-// TestRealOrbax has a training on real Orbax saved by a request: what the crew takes for complete is what Orbax wrote.
+// TestRealOrbax has a training with JAX and Orbax stopped by SIGTERM in mid-step, twice: it saves itself, what pitcrew takes for complete is
+// what Orbax saved, and the next one resumes there.
 func TestRealOrbax(t *testing.T) {
 	t.Parallel()
 	if out, err := exec.CommandContext(t.Context(), "python3", "-c", "import jax, orbax.checkpoint").CombinedOutput(); err != nil {
@@ -24,18 +28,39 @@ func TestRealOrbax(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	p := launch(t, []string{"--checkpoint-dir=file://" + dir, "--node=llama", "--zone=us-west4-a", "--workload=demo/llama"}, []string{"python3", script, dir})
-	until(t, "it trains", func() bool { return strings.Contains(p.output(), "began at 0") })
-	store := checkpoint.NewFiles("/", time.Now)
-	if err := checkpoint.WriteRequest(t.Context(), store, "file://"+dir, events.CrewRequest{
-		SaveID: "save-1", Action: events.ActionSave, Mode: events.SaveSignal, By: time.Now().Add(time.Minute),
-	}, time.Now()); err != nil {
-		t.Fatal(err)
-	}
-	until(t, "saved", func() bool { return strings.Contains(p.output(), "the request beside the checkpoints: saved step") })
-	found, err := checkpoint.Verify(t.Context(), store, "file://"+dir, checkpoint.Want{})
-	if err != nil || found.Step < 1 {
-		t.Errorf("%+v, %v", found, err)
+	folder, state := t.TempDir(), t.TempDir()
+	dir, steps := folder+"/run", folder+"/step"
+	saved := regexp.MustCompile(`(?m)^saved=(\d+)$`)
+	last := int64(-1)
+	for life := range 3 {
+		p := launch(t, []string{"--state=" + state, "--checkpoint-dir=file://" + dir, "--progress-file=" + steps, "--stop-grace=30s", "--lease-take-over=60s"}, []string{"python3", script, dir, steps})
+		until(t, "it trains", func() bool { return strings.Contains(p.output(), "trains in attempt") || !p.running() })
+		want := "resume=None begins=0 trained=0\n"
+		if life > 0 {
+			want = fmt.Sprintf("resume=%d begins=%d trained=%d\n", last, last+1, last+1)
+		}
+		if !strings.Contains(p.output(), want) {
+			t.Fatalf("life %d without %q:\n%s", life, want, p.output())
+		}
+		p.signal(syscall.SIGTERM)
+		if life == 2 {
+			return // it has resumed twice
+		}
+		if code := p.code(); code != 128+int(syscall.SIGTERM) {
+			t.Errorf("life %d: code %d", life, code)
+		}
+		m := saved.FindStringSubmatch(p.output())
+		if m == nil {
+			t.Fatalf("life %d saved nothing:\n%s", life, p.output())
+		}
+		step, err := strconv.ParseInt(m[1], 10, 64)
+		if err != nil || step <= last {
+			t.Errorf("life %d saved step %s after %d: %v", life, m[1], last, err)
+		}
+		found, err := checkpoint.Verify(t.Context(), checkpoint.NewFiles("/", time.Now), "file://"+dir, checkpoint.Want{})
+		if err != nil || found.Step != step || found.Doubt != "" {
+			t.Errorf("life %d saved step %d, found %+v, %v", life, step, found, err)
+		}
+		last = step
 	}
 }

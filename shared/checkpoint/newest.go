@@ -30,7 +30,7 @@ func Newest(ctx context.Context, s Store, dir string, since time.Time) (Found, e
 	var saves []time.Time
 	var unfinished []string
 	for i, step := range c.steps[:min(len(c.steps), maxLooked)] {
-		f, why, err := inspect(ctx, s, dir, step, c.beside(i))
+		f, why, err := inspect(ctx, s, dir, step, c.beside(dir, i))
 		switch {
 		case err != nil:
 			return Found{}, err

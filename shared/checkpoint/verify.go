@@ -71,6 +71,8 @@ type Found struct {
 	Objects int
 	Bytes   int64
 	More    bool
+	// Doubt says why nobody knows whether it is complete; empty is that it is.
+	Doubt string
 }
 
 // Missing says that the look succeeded but found no checkpoint that counts.
@@ -93,10 +95,12 @@ func (m *Missing) Error() string { return "no checkpoint in " + m.Dir + ": " + m
 // Verify finds the wanted complete checkpoint with the highest step in dir. If there is none the error is *Missing; every
 // other error says that it could not look.
 //
+// Layouts says how a complete one is known.
+//
 // On gs:// a step directory is complete when it holds Orbax's commit marker. A step in which each item has a marker of its
 // own counts too, unless Orbax manages the step as a whole: then Orbax would discard it. A program without Orbax marks a
-// step with a file DONE or _SUCCESS. On file:// a step directory is complete once it has its final name, and no item in it
-// has a temporary one. On both it must hold something besides markers.
+// step with a file DONE or _SUCCESS. On file:// a step directory is complete once it has its final name, no item in it
+// has a temporary one, and no step below it has a marker that it lacks. Found.Doubt says where its files tell nothing. On both it must hold something besides markers.
 //
 // A step directory of PyTorch's distributed checkpoints, PyTorch/XLA's among them, is complete on either storage when its
 // metadata is there, and none of its files is newer. TensorFlow's files PREFIX-NUMBER are complete with their index and
@@ -123,7 +127,7 @@ func Verify(ctx context.Context, s Store, dir string, want Want) (Found, error) 
 		if complete != "" && want.MoreThan > 0 && step.number <= want.MoreThan {
 			break // neither this one nor a lower one can count
 		}
-		f, why, err := inspect(ctx, s, dir, step, c.beside(i))
+		f, why, err := inspect(ctx, s, dir, step, c.beside(dir, i))
 		if err != nil {
 			return Found{}, err
 		}
@@ -160,10 +164,12 @@ func Verify(ctx context.Context, s Store, dir string, want Want) (Found, error) 
 
 func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") + " UTC" }
 
-// candidate is a step directory, or the files of one TensorFlow checkpoint.
+// candidate is a step directory, the files of one TensorFlow checkpoint, or one file of Lightning.
 type candidate struct {
 	name   string
 	number int64
+	// file is set if the candidate is one file, and near is another such file.
+	file, near *Entry
 	// bundle is set if the candidate is files.
 	bundle *bundle
 }
@@ -210,15 +216,18 @@ func candidatesOf(entries []Entry) candidates {
 			}
 			continue
 		}
-		final, _, tmp := strings.Cut(e.Name, tmpSuffix)
+		final, tmp := finalName(e.Name)
 		n, ok := Step(final)
+		file := !e.Dir && lightning.MatchString(final)
 		switch {
 		case e.Name == LeaseName || e.Name == RequestName || e.Name == CrewName:
 			c.own = true
-		case !e.Dir || !ok:
+		case !e.Dir && !file || !ok:
 			if c.others++; c.other == "" {
 				c.other = e.Name
 			}
+		case !tmp && file:
+			c.steps = append(c.steps, candidate{name: e.Name, number: n, file: &entries[i]})
 		case !tmp:
 			c.steps = append(c.steps, candidate{name: e.Name, number: n})
 		case n > highest:
@@ -236,6 +245,12 @@ func candidatesOf(entries []Entry) candidates {
 		}
 		return strings.Compare(a.name, b.name)
 	})
+	var near *Entry
+	for i := len(c.steps) - 1; i >= 0; i-- {
+		if file := c.steps[i].file; file != nil {
+			c.steps[i].near, near = near, file
+		}
+	}
 	if len(c.steps) > 0 && highest < c.steps[0].number {
 		c.writing = "" // a crash left it long ago
 	}
@@ -265,14 +280,20 @@ func bundleOf(e Entry) (prefix string, number int64, shards int, ok bool) {
 	return prefix, number, shards, ok
 }
 
-// beside is the step directory next to candidate i, if there is one: the same program wrote it.
-func (c candidates) beside(i int) string {
-	for _, o := range append(slices.Clone(c.steps[i+1:]), c.steps[:i]...) {
-		if o.bundle == nil {
-			return o.name
+// beside are the step directories below candidate i, nearest first, or those above if it is the lowest: the same program wrote them.
+func (c candidates) beside(dir string, i int) []string {
+	for _, others := range [][]candidate{c.steps[i+1:], c.steps[:i]} {
+		var names []string
+		for _, o := range others {
+			if o.bundle == nil && o.file == nil && len(names) < maxSteps {
+				names = append(names, Join(dir, o.name))
+			}
+		}
+		if len(names) > 0 {
+			return names
 		}
 	}
-	return ""
+	return nil
 }
 
 // instead describes the content of a directory without a step.
@@ -288,22 +309,6 @@ func (c candidates) instead() string {
 		return "the directory holds only Pitstop's own objects"
 	}
 	return "the directory is empty"
-}
-
-// Step returns the step that a directory's name stands for: a number alone, or after a prefix and an underscore, as Orbax
-// writes it (48190, 00048190, step_48190). Other names, temporary ones among them, are not steps.
-func Step(name string) (int64, bool) {
-	digits := name[strings.LastIndexByte(name, '_')+1:]
-	if digits == "" || len(digits) < len(name) && len(name)-len(digits) < 2 {
-		return 0, false // no number, or an underscore without a prefix
-	}
-	for i := range len(digits) {
-		if digits[i] < '0' || digits[i] > '9' {
-			return 0, false
-		}
-	}
-	n, err := strconv.ParseInt(digits, 10, 64)
-	return n, err == nil && !strings.Contains(name, tmpSuffix)
 }
 
 // Counted reports whether the number of a found checkpoint may be a count of checkpoints. That is so for TensorFlow's files,
@@ -336,29 +341,36 @@ func (b *bundle) complete(f Found, disk bool) (Found, string) {
 	return Found{}, fmt.Sprintf("has an index, but lacks a part of its data (found %d)", most)
 }
 
-// inspect looks at one step directory. If it does not count, inspect returns the reason. beside is the name of another step
-// directory.
-func inspect(ctx context.Context, s Store, dir string, c candidate, beside string) (f Found, why string, err error) {
-	if c.bundle != nil {
-		f, why = c.bundle.complete(Found{Step: c.number, URI: Join(dir, c.name)}, strings.HasPrefix(dir, "file://"))
+// inspect looks at one step directory. If it does not count, inspect returns the reason. beside are other step
+// directories.
+func inspect(ctx context.Context, s Store, dir string, c candidate, beside []string) (f Found, why string, err error) {
+	l, disk := look{store: s, uri: Join(dir, c.name)}, strings.HasPrefix(dir, "file://")
+	f = Found{Step: c.number, URI: l.uri}
+	switch {
+	case c.bundle != nil:
+		if _, step := Step(c.name); step {
+			f.URI += bundleIndex // the name alone would be that of a step directory
+		}
+		f, why = c.bundle.complete(f, disk)
+		return f, why, nil
+	case c.file != nil:
+		f, why = single(f, c.file, c.near, disk)
 		return f, why, nil
 	}
-	l := look{store: s, uri: Join(dir, c.name)}
 	if l.top, err = s.List(ctx, l.uri, ListOptions{Limit: maxNames}); errors.Is(err, ErrNotExist) {
 		return Found{}, "is gone or empty", nil
 	}
 	if err != nil {
 		return Found{}, "", err
 	}
-	f = Found{Step: c.number, URI: l.uri}
+	layout := layoutOf(c.name)
 	switch {
 	case l.distributed():
-		if beside != "" {
-			beside = Join(dir, beside)
-		}
 		f.At, why, err = l.gathered(ctx, beside)
-	case strings.HasPrefix(dir, "file://"):
-		f.At, why, err = l.renamed(ctx)
+	case layout != nil:
+		f.At, why, err = l.ended(ctx, layout)
+	case disk:
+		f.At, why, f.Doubt, err = l.renamed(ctx, beside)
 	default:
 		f.At, why, err = l.committed(ctx)
 	}
@@ -394,7 +406,13 @@ func bookkeeping(name string) bool {
 	if strings.Contains(name, tmpSuffix) {
 		return true
 	}
-	name = name[strings.LastIndexByte(name, '/')+1:]
+	if lastFile(name) {
+		return true
+	}
+	_, name = split(name)
+	if _, tmp := finalName(name); tmp {
+		return true
+	}
 	switch name {
 	case commitMarker, stepMetadata, dcpMetadata, xlaMetadata:
 		return true
@@ -417,14 +435,14 @@ func (l *look) distributed() bool {
 	})
 }
 
-// gathered says when all ranks had written their part, or why the step does not count. beside is another step directory: if
-// PyTorch/XLA's manager wrote that one, this one counts only with the manager's own metadata.
-func (l *look) gathered(ctx context.Context, beside string) (at time.Time, why string, err error) {
+// gathered says when all ranks had written their part, or why the step does not count. beside are other step directories: if
+// PyTorch/XLA's manager wrote the first, this one counts only with the manager's own metadata.
+func (l *look) gathered(ctx context.Context, beside []string) (at time.Time, why string, err error) {
 	metadata, err := l.find(ctx, l.top, l.uri, dcpMetadata)
 	if err != nil {
 		return time.Time{}, "", err
 	}
-	if metadata == nil {
+	if metadata == nil || metadata.Size == 0 {
 		return time.Time{}, "has no " + dcpMetadata + ": not all ranks have written their part", nil
 	}
 	for _, e := range l.top.Entries {
@@ -436,10 +454,10 @@ func (l *look) gathered(ctx context.Context, beside string) (at time.Time, why s
 	if err != nil || manager != nil {
 		return timeOf(manager), "", err
 	}
-	if beside == "" {
+	if len(beside) == 0 {
 		return metadata.Updated, "", nil
 	}
-	other, err := l.find(ctx, Listing{Truncated: true}, beside, xlaMetadata)
+	other, err := l.find(ctx, Listing{Truncated: true}, beside[0], xlaMetadata)
 	if err != nil {
 		return time.Time{}, "", err
 	}
@@ -454,6 +472,10 @@ func (l *look) committed(ctx context.Context) (at time.Time, why string, err err
 	marker, err := l.find(ctx, l.top, l.uri, commitMarker)
 	if err != nil || marker != nil {
 		return timeOf(marker), "", err
+	}
+	index, err := l.find(ctx, l.top, l.uri, axlearnIndex)
+	if err != nil || index != nil && index.Size > 0 {
+		return timeOf(index), "", err
 	}
 	whole, err := l.find(ctx, l.top, l.uri, stepMetadata)
 	if err != nil {
@@ -490,10 +512,10 @@ func (l *look) committed(ctx context.Context) (at time.Time, why string, err err
 // items says when the last item of a step was committed, if each has its own marker, or why the step does not count.
 func (l *look) items(ctx context.Context) (at time.Time, why string, err error) {
 	var items []string
+	if why := unfinishedItem(l.top.Entries); why != "" {
+		return time.Time{}, why, nil
+	}
 	for _, e := range l.top.Entries {
-		if strings.Contains(e.Name, tmpSuffix) {
-			return time.Time{}, "has an unfinished item " + e.Name, nil
-		}
 		if e.Dir {
 			items = append(items, e.Name)
 		}
@@ -516,20 +538,6 @@ func (l *look) items(ctx context.Context) (at time.Time, why string, err error) 
 		}
 	}
 	return at, "", nil
-}
-
-// renamed says when a step on a file system was completed, as far as a marker shows it, or why it does not count.
-func (l *look) renamed(ctx context.Context) (at time.Time, why string, err error) {
-	marker, err := l.find(ctx, l.top, l.uri, commitMarker)
-	if err != nil || marker != nil {
-		return timeOf(marker), "", err
-	}
-	for _, e := range l.top.Entries {
-		if strings.Contains(e.Name, tmpSuffix) {
-			return time.Time{}, "has an unfinished item " + e.Name, nil
-		}
-	}
-	return time.Time{}, "", nil
 }
 
 func timeOf(e *Entry) time.Time {

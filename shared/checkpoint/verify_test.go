@@ -90,6 +90,7 @@ type sight struct {
 	age   int
 	count int
 	bytes int64
+	doubt string
 	words string
 }
 
@@ -146,7 +147,8 @@ func TestVerify(t *testing.T) {
 			tree: orbaxStep("48200", 1).without("48200/commit_success.txt").with(orbaxStep("48190", 6)),
 			gs: none("step 48200 has no commit marker; the newest complete checkpoint is step 48190 of 2026-11-12 02:08:07 UTC, " +
 				"before the request of 2026-11-12 02:09:07 UTC"),
-			file: sight{name: "48200", step: 48200, age: 1, count: 4, bytes: 120},
+			file: none("step 48200 has no commit_success.txt, unlike a step next to it; the newest complete checkpoint is step 48190 of 2026-11-12 02:08:07 UTC, " +
+				"before the request of 2026-11-12 02:09:07 UTC"),
 		},
 		{
 			name: "PyTorch/XLA's manager", tree: torchStep("48190", 6).with(torchStep("48000", 20)),
@@ -310,7 +312,7 @@ func TestVerify(t *testing.T) {
 		{
 			name: "a plain step without any marker", tree: tree{"48190/model.pt": {50, 6}},
 			gs:   none("step 48190 has no commit marker"),
-			file: sight{name: "48190", step: 48190, age: 6, count: 1, bytes: 50},
+			file: sight{name: "48190", step: 48190, age: 6, count: 1, bytes: 50, doubt: "no file in it tells whether it is complete"},
 		},
 		{
 			name: "DONE beside what Orbax has not finished",
@@ -321,7 +323,7 @@ func TestVerify(t *testing.T) {
 		{
 			name: "several steps and none complete", tree: tree{"1/x": {1, 3}, "2/x": {1, 2}, "3/x": {1, 1}},
 			gs:   none("step 3 has no commit marker; none of the 3 highest steps is complete"),
-			file: sight{name: "3", step: 3, age: 1, count: 1, bytes: 1},
+			file: sight{name: "3", step: 3, age: 1, count: 1, bytes: 1, doubt: "no file in it tells whether it is complete"},
 		},
 		{
 			name: "names that are no steps", tree: tree{"logs/48190": {5, 1}, "48190": {5, 1}, "v2-final/x": {5, 1}},
@@ -386,7 +388,7 @@ func see(t *testing.T, kind string, r rig, want sight, got Found, err error) {
 		t.Errorf("%s: %v", kind, err)
 		return
 	}
-	full := Found{Step: want.step, URI: Join(r.dir, want.name), At: at(want.age), Objects: want.count, Bytes: want.bytes}
+	full := Found{Step: want.step, URI: Join(r.dir, want.name), At: at(want.age), Objects: want.count, Bytes: want.bytes, Doubt: want.doubt}
 	if diff := cmp.Diff(full, got); diff != "" {
 		t.Errorf("%s: differs (-want +got):\n%s", kind, diff)
 	}
@@ -493,8 +495,9 @@ func TestStep(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]int64{
 		"48190": 48190, "0": 0, "000": 0, "00048190": 48190, "step_48190": 48190, "checkpoint_0048190": 48190,
-		"a_b_7": 7, "a__7": 7, "llama-8b_7": 7, "9223372036854775807": 1<<63 - 1,
-		"": -1, "step": -1, "step_": -1, "_7": -1, "_": -1, "step48190": -1, "step-7": -1, "7_step": -1, "-7": -1, "+7": -1,
+		"a_b_7": 7, "a__7": 7, "llama-8b_7": 7, "step48190": 48190, "step-7": 7, "checkpoint-7": 7,
+		"epoch=4-step=45441.ckpt": 45441, "epoch=4-step=7-loss=0.25-v1.ckpt": 7, "step=7.ckpt": 7, "last.ckpt": -1, "epoch=4.ckpt": -1, "9223372036854775807": 1<<63 - 1,
+		"": -1, "step": -1, "step_": -1, "_7": -1, "_": -1, "step-": -1, "run-7": -1, "step-7-old": -1, "7_step": -1, "-7": -1, "+7": -1,
 		"step_-7": -1, "7.0": -1, "step_7 ": -1, "9223372036854775808": -1, "٧": -1, "step_٧": -1,
 		"7.orbax-checkpoint-tmp-5": -1, "7.orbax-checkpoint-tmp_5": -1, "todelete": -1,
 	} {
@@ -512,6 +515,7 @@ func TestTheNumberOfATensorFlowCheckpointMayBeACount(t *testing.T) {
 	t.Parallel()
 	for uri, want := range map[string]bool{
 		"gs://b/run/48190": false, "file:///run/step_48190": false, "": false, "gs://b/run/ckpt-5": true, "file:///run/model.ckpt-100": true, "gs://b/my_run/my_ckpt-5": true,
+		"gs://b/run/checkpoint-500": false, "gs://b/run/epoch=4-step=45441.ckpt": false, "gs://b/run/checkpoint-5.index": true,
 	} {
 		if got := Counted(uri); got != want {
 			t.Errorf("%q: %v", uri, got)

@@ -205,6 +205,8 @@ type looked struct {
 	at   time.Time
 	// found is when the last look began that found out what there is; fresh is the moment since which nobody has looked.
 	found, fresh time.Time
+	// instead is what there is in place of a complete checkpoint; empty where nobody has saved anything.
+	instead string
 }
 
 type answered struct {

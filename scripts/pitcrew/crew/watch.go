@@ -189,13 +189,16 @@ func (c *crew) verify(then func()) {
 			missing := (*checkpoint.Missing)(nil)
 			switch {
 			case err == nil:
-				c.found = found
+				c.found, c.looked.instead = found, ""
 				if c.leader != nil {
 					c.leader.Progress(c.step.n, found.Step)
 				}
 				c.fault("checkpoint directory", nil)
 			case errors.As(err, &missing):
 				c.found = checkpoint.Found{} // what was there is gone: nothing resumes from it
+				if c.looked.instead = missing.Text; missing.None {
+					c.looked.instead = "" // nobody has saved anything yet
+				}
 				c.fault("checkpoint directory", nil)
 			default:
 				c.fault("checkpoint directory", err)

@@ -175,8 +175,12 @@ func (c *crew) resuming() string {
 	switch {
 	case c.Directory == "":
 		return ""
+	case c.plan.Checkpoint == "" && c.looked.instead != "":
+		return "; no complete checkpoint yet: " + c.looked.instead
 	case c.plan.Checkpoint == "":
 		return "; no complete checkpoint yet"
+	case c.found.Doubt != "" && c.found.URI == c.plan.Checkpoint:
+		return fmt.Sprintf("; the newest checkpoint is step %d, but %s", c.plan.Step, c.found.Doubt)
 	}
 	return fmt.Sprintf("; the newest complete checkpoint is step %d", c.plan.Step)
 }

@@ -1,8 +1,9 @@
 #!/bin/sh
-# The Trainer of Hugging Face: its progress bar tells the step. It names its checkpoints checkpoint-500, which is no name
-# that counts as a step directory; so no lease and no natural save, but restarts and reports.
+# The Trainer of Hugging Face: its progress bar tells the step. A checkpoint-500 is complete with its trainer_state.json. The folder
+# has to be one that all workers and the next machine see, such as a mounted bucket.
 set -eu
 exec pitcrew run \
+	--checkpoint-dir file:///data/out \
 	--step-pattern hf \
 	-- \
 	python3 run_clm.py --output_dir /data/out --save_steps 500

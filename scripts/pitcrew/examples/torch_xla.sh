@@ -1,7 +1,6 @@
 #!/bin/sh
-# PyTorch/XLA. CheckpointManager(chkpt_on_preemption=True), its default, notices SIGTERM in each step and saves. It leaves
-# no commit marker: where checkpoints are in a bucket, have the loop write an empty object DONE into a step's directory when
-# its save has returned, or no save counts as complete.
+# PyTorch/XLA. CheckpointManager(chkpt_on_preemption=True), its default, notices SIGTERM in each step and saves. A
+# checkpoint is complete with .metadata and .manager_metadata, which its manager writes last.
 # https://docs.pytorch.org/xla/master/perf/spmd_distributed_checkpoint.html
 set -eu
 exec pitcrew run \
