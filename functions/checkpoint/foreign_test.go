@@ -59,6 +59,22 @@ func TestWhatIsBesideTheLeaseOfAnotherWorkloadSaysNothing(t *testing.T) {
 	}
 }
 
+// TestACheckpointBesideTheLeaseOfAnotherWorkloadVerifiesNoSave, so no maintenance begins after it, and no slice is deleted for it.
+func TestACheckpointBesideTheLeaseOfAnotherWorkloadVerifiesNoSave(t *testing.T) {
+	for workload, want := range map[string]int64{"prod/llama": 0, id: 1200} {
+		b := toVerify(t)
+		b.Storage.Delete(fleettest.Bucket, "run/"+checkpoint.LeaseName)
+		b.Must(checkpoint.WriteLease(t.Context(), b.Store, fleettest.Directory, checkpoint.Lease{
+			Schema: events.Schema, Workload: workload, Epoch: 4, Attempt: 2, Written: b.Clock.Now(), By: "pitstop",
+			Admitted: []events.Admission{{Slice: slice, Incarnation: events.Incarnation{Zone: zone, ID: "77", Created: b.Clock.Now().Add(-time.Hour)}}},
+		}))
+		b.commit("1200")
+		b.Want(b.deliver(), fleettest.Handled)
+		b.Want(b.Workload(id).Progress.Verified, want)
+		b.Want(strings.Contains(b.Logged(), "checkpoint directory of another workload"), want == 0)
+	}
+}
+
 // TestALeaseThatIsNotThereConfirmsNothing: the crew that it named writes it again, and until then no budget is spent.
 func TestALeaseThatIsNotThereConfirmsNothing(t *testing.T) {
 	for name, there := range map[string]*string{"it is gone": nil, "it is empty": new(""), "it is not JSON": new("{"), "it is torn": new(`{"schema":1,"workload":"` + id + `"}`)} {

@@ -118,8 +118,15 @@ func (h handler) save(ctx context.Context, r events.CheckpointRequested) error {
 	return err
 }
 
-// verify looks for a complete checkpoint. Finding none is an answer too, and so is a bucket that cannot be read.
+// verify looks for a complete checkpoint. Finding none is an answer too, and so is a bucket that cannot be read. A checkpoint beside the
+// lease of another workload is that one's.
 func (h handler) verify(ctx context.Context, w incident.Workload, r events.CheckpointRequested) error {
+	if _, _, foreign := h.lease(ctx, w, r); foreign != nil {
+		_, err := h.Fleet.Advancer.Advance(ctx, w.ID, incident.Checked{
+			Origin: incident.Origin{Time: h.Fleet.Now(), Rank: events.RankReading}, Request: r.Request, Text: foreign.Error(),
+		})
+		return err
+	}
 	// Buckets store times in whole seconds.
 	since := r.Since.Truncate(time.Second).Add(-1)
 	look := func() (checkpoint.Found, error) {
@@ -149,11 +156,9 @@ func (h handler) verify(ctx context.Context, w incident.Workload, r events.Check
 // step. A missing file is an answer too. What is beside the lease of another workload says nothing about this one.
 func (h handler) hear(ctx context.Context, w incident.Workload, r events.CheckpointRequested) error {
 	e := incident.VerdictRead{Origin: incident.Origin{Time: h.Fleet.Now(), Rank: events.RankReading}, Request: r.Request}
-	lease, _, unread := checkpoint.ReadLease(ctx, h.Store, r.Directory)
-	if unread == nil && lease.Foreign(w.ID, true, fleet.Places(w)...) {
-		foreign := lease.ForeignError(w.ID)
-		h.Fleet.TellForeign(ctx, r.Request, r.Directory, foreign)
-		e.Text = foreign.Error()
+	lease, unread, foreign := h.lease(ctx, w, r)
+	if foreign != nil {
+		e.Text, e.Failure = foreign.Error(), fleet.DirectoryFailure(foreign)
 		_, err := h.Fleet.Advancer.Advance(ctx, w.ID, e)
 		return err
 	}
@@ -171,6 +176,16 @@ func (h handler) hear(ctx context.Context, w incident.Workload, r events.Checkpo
 	}
 	_, err := h.Fleet.Advancer.Advance(ctx, w.ID, e)
 	return err
+}
+
+// lease reads the lease beside the checkpoints. The second error says that it is another workload's, which people are told.
+func (h handler) lease(ctx context.Context, w incident.Workload, r events.CheckpointRequested) (l checkpoint.Lease, unread, foreign error) {
+	l, _, unread = checkpoint.ReadLease(ctx, h.Store, r.Directory)
+	if unread == nil && l.Foreign(w.ID, true, fleet.Places(w)...) {
+		foreign = l.ForeignError(w.ID)
+		h.Fleet.TellForeign(ctx, r.Request, r.Directory, foreign)
+	}
+	return l, unread, foreign
 }
 
 // verdict reads the crew's verdict and checks it against the lease in the directory, which was read before and names an attempt. If no

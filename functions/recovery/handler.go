@@ -114,6 +114,8 @@ func (h handler) readLease(ctx context.Context, w incident.Workload, r events.Re
 		}
 		if l.By == ours {
 			read.Incident = l.Incident
+		} else {
+			read.Began = l.Written
 		}
 		return over, read, nil
 	}

@@ -164,17 +164,31 @@ func TestAnAttemptThatRunsIsNotEnded(t *testing.T) {
 		b.Want(b.open().Phase, incident.Resuming)
 	})
 	t.Run("to restart", func(t *testing.T) {
-		for _, told := range []bool{true, false} {
-			b := toRestart(t)
-			b.named(4)
-			if told {
-				b.says(events.CrewReport{Report: events.ReportStarted, Attempt: 4})
+		for _, told := range []bool{true, false} { // which changes nothing
+			for since, want := range map[time.Duration]int{0: 5, time.Second: 4} {
+				b := toRestart(t)
+				b.Clock.Advance(since)
+				b.named(4)
+				if told {
+					b.says(events.CrewReport{Report: events.ReportStarted, Attempt: 4})
+				}
+				b.Want(b.deliver(), fleettest.Handled)
+				l, _ := b.lease()
+				b.Want(l.Attempt, want)
 			}
-			b.Want(b.deliver(), fleettest.Handled)
-			l, _ := b.lease()
-			b.Want(l.Attempt, map[bool]int{true: 4, false: 5}[told])
 		}
 	})
+}
+
+// TestLinesKeepNoAttemptInTheLease: they say that the next attempt began, and then that the former one does steps.
+func TestLinesKeepNoAttemptInTheLease(t *testing.T) {
+	b := toRestart(t)
+	b.named(3)
+	b.says(events.CrewReport{Report: events.ReportStarted, Attempt: 4})
+	b.says(events.CrewReport{Report: events.ReportProgress, Attempt: 3})
+	b.Want(b.deliver(), fleettest.Handled)
+	l, _ := b.lease()
+	b.Want(l.Attempt, 4)
 }
 
 // TestRetryPutsAnImplausibleAttemptRight: a line of an earlier day had the lease name attempt 1,000,001, and the workload knows no lower one.

@@ -13,6 +13,8 @@ const (
 	FarAttempt = 1000
 	// FarEvery is how often such lines have Pitstop read which attempt runs.
 	FarEvery = time.Hour
+	// DoubtFor is how long no line that the crew gave up opens an incident after one that nothing has confirmed.
+	DoubtFor = 24 * time.Hour
 )
 
 // outdated reports whether a line of an attempt is older than what is known of another attempt. The higher attempt is the newer one where

@@ -282,7 +282,7 @@ func (w Workload) trainingAttempt() int { return max(w.Crew.Confirmed, w.Crew.Le
 func (m *machine) countAttempt(effect *Effect, l Lease) {
 	c := &m.w.Crew
 	begun := effect.Action == events.ActionAdmit || l.Incident == effect.Maker && l.Attempt == effect.LeaseAttempt ||
-		l.Attempt == c.Attempt && c.Started.After(m.w.Incident.Since)
+		l.Attempt > c.GaveUp && l.Began.After(m.w.Incident.Since)
 	switch {
 	case l.Attempt == 0:
 		effect.LeaseAttempt = max(effect.LeaseAttempt, l.Left+1)

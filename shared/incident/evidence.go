@@ -204,9 +204,10 @@ type Lease struct {
 	// Attempt is the attempt that the lease names; zero where no lease can be read. Left is then the highest attempt of which crews have
 	// left files there.
 	Attempt, Left int
-	// Incident is the incident for which Pitstop has written the lease; empty where a crew has. Names says that it names the very lives
-	// that it is to name.
+	// Incident is the incident for which Pitstop has written the lease; empty where a crew has, at Began. Names says that it names the
+	// very lives that it is to name.
 	Incident string
+	Began    time.Time
 	Names    bool
 }
 

@@ -737,7 +737,7 @@ func (w Workload) made(slice string) bool {
 func (m *machine) adoptTheirs(name string, e Read) {
 	former := m.w.Slice(name).Life
 	if !m.madeByProvider(m.w.Slice(name), e) {
-		m.w.Crew.Theirs, m.w.Crew.Doubted = false, false // the trouble that they took over was of the training before
+		m.w.Crew.Theirs, m.w.Crew.Doubted = false, time.Time{} // the trouble that they took over was of the training before
 	}
 	m.adopt(name, e, false)
 	s := m.slice(name)

@@ -194,7 +194,7 @@ func (m *machine) retried(e Retried) {
 	m.order(VerbRetry, e.Word, "")
 	m.settleAbuse()
 	m.settleLeft()
-	m.w.Crew.Theirs, m.w.Crew.Doubted = false, false
+	m.w.Crew.Theirs, m.w.Crew.Doubted = false, time.Time{}
 	m.forgetImplausible()
 	if m.w.Incident != nil {
 		m.retryNow()

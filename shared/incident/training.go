@@ -458,8 +458,8 @@ func (m *machine) openCrash(t Trouble) {
 	})
 }
 
-// gaveUp notes a line that says that the crew's own restarts are spent. The line opens an incident, once until a verdict confirms such a
-// line. A restart is spent on it only when the crew's verdict says the same.
+// gaveUp notes a line that says that the crew's own restarts are spent. The line opens an incident, once in DoubtFor until a verdict
+// confirms such a line. A restart is spent on it only when the crew's verdict says the same.
 func (m *machine) gaveUp(s *Slot, r events.CrewReport) {
 	claim := m.w.Crew.Claim
 	late := m.outdated(r.Attempt, m.w.Crew.Attempt, m.w.Crew.Started)
@@ -471,11 +471,11 @@ func (m *machine) gaveUp(s *Slot, r events.CrewReport) {
 		if late || !m.mayOpen(s) || m.reportedBefore() {
 			return
 		}
-		if m.w.Crew.Doubted {
+		if doubted := m.w.Crew.Doubted; !doubted.IsZero() && m.now.Sub(doubted) < DoubtFor {
 			m.claim(Claim{Attempt: r.Attempt, At: m.when()})
 			return
 		}
-		m.w.Crew.Doubted = true
+		m.w.Crew.Doubted = m.now
 		m.openCrash(Trouble{Cause: events.CauseCrash, Slice: s.Name, Life: s.Incarnation.ID, At: m.when(), Text: r.Describe()})
 	}
 	if p := m.phase(); p != Resuming && p != Watching && !m.onlyAnnounced() {

@@ -148,7 +148,7 @@ func (m *machine) verdictRead(e VerdictRead) {
 		return
 	}
 	waits := m.w.Incident.Hearing
-	if e.Verdict == nil && (waits && e.Failure != nil || !waits && m.w.Crew.Claim.Attempt > 0) && effect.Failures < MaxFailures {
+	if e.Verdict == nil && (e.Failure != nil || !waits && m.w.Crew.Claim.Attempt > 0) && effect.Failures < MaxFailures {
 		m.readVerdictAgain(e)
 		return
 	}
@@ -318,7 +318,7 @@ func (m *machine) gaveUpFor(v events.CrewVerdict) {
 		return
 	}
 	before := c.Spent
-	c.GaveUp, c.Claim, c.Doubted, c.Spent, m.changed = v.Attempt, Claim{}, false, Error{}, true
+	c.GaveUp, c.Claim, c.Doubted, c.Spent, m.changed = v.Attempt, Claim{}, time.Time{}, Error{}, true
 	if e := c.Error; e.Attempt == v.Attempt { // else the line of its end is lost, or still to come
 		c.Spent = e
 	}
@@ -344,10 +344,15 @@ func (m *machine) gaveUpFor(v events.CrewVerdict) {
 // whether that is open.
 func (m *machine) opensConfirmed(v events.CrewVerdict) bool {
 	c, s := m.w.Crew.Claim, m.w.Slice(v.Life.Slice)
-	if c.Finished || c.Attempt != v.Attempt || !m.mayOpen(s) {
+	doubted := !m.w.Crew.Doubted.IsZero() // then a line may have taken the place of the true crew's
+	if !doubted && (c.Finished || c.Attempt != v.Attempt) || !m.mayOpen(s) {
 		return false
 	}
-	m.openCrash(Trouble{Cause: events.CauseCrash, Slice: s.Name, Life: s.Incarnation.ID, At: c.At, Text: "the crew gave up: " + v.Reason})
+	at := m.when()
+	if c.Attempt == v.Attempt {
+		at = c.At
+	}
+	m.openCrash(Trouble{Cause: events.CauseCrash, Slice: s.Name, Life: s.Incarnation.ID, At: at, Text: "the crew gave up: " + v.Reason})
 	return m.w.Incident != nil
 }
 

@@ -225,10 +225,10 @@ type Crew struct {
 	// Theirs says that a person has taken over that trouble: until there is a new step, or its owner orders a slice anew, the
 	// training's lines open nothing.
 	Theirs bool `json:"theirs,omitzero"`
-	// Claim is the last line about the end of the training. A line is a hint: only the crew's verdict counts. Doubted says that a line has
-	// opened an incident for such a claim, and that no verdict has confirmed one since: until then no line opens another one.
-	Claim   Claim `json:"claim,omitzero"`
-	Doubted bool  `json:"doubted,omitzero"`
+	// Claim is the last line about the end of the training. A line is a hint: only the crew's verdict counts. Doubted is when a line has
+	// opened an incident for such a claim, if no verdict has confirmed one since: for DoubtFor no line opens another one.
+	Claim   Claim     `json:"claim,omitzero"`
+	Doubted time.Time `json:"doubted,omitzero"`
 	// Finished says that the crew's verdict calls the training done: Pitstop brings nothing back any more. FinishedAt is when the
 	// training ended. Certain says that the training reached the step that its owner named as the last one.
 	Finished   bool      `json:"finished,omitzero"`
