@@ -121,7 +121,8 @@ func (h handler) save(ctx context.Context, r events.CheckpointRequested) error {
 // verify looks for a complete checkpoint. Finding none is an answer too, and so is a bucket that cannot be read. A checkpoint beside the
 // lease of another workload is that one's.
 func (h handler) verify(ctx context.Context, w incident.Workload, r events.CheckpointRequested) error {
-	if _, _, foreign := h.lease(ctx, w, r); foreign != nil {
+	lease, _, unread := checkpoint.ReadLease(ctx, h.Store, r.Directory)
+	if foreign := h.foreign(ctx, w, r, lease, unread); foreign != nil {
 		_, err := h.Fleet.Advancer.Advance(ctx, w.ID, incident.Checked{
 			Origin: incident.Origin{Time: h.Fleet.Now(), Rank: events.RankReading}, Request: r.Request, Text: foreign.Error(),
 		})
@@ -156,8 +157,8 @@ func (h handler) verify(ctx context.Context, w incident.Workload, r events.Check
 // step. A missing file is an answer too. What is beside the lease of another workload says nothing about this one.
 func (h handler) hear(ctx context.Context, w incident.Workload, r events.CheckpointRequested) error {
 	e := incident.VerdictRead{Origin: incident.Origin{Time: h.Fleet.Now(), Rank: events.RankReading}, Request: r.Request}
-	lease, unread, foreign := h.lease(ctx, w, r)
-	if foreign != nil {
+	lease, _, unread := checkpoint.ReadLease(ctx, h.Store, r.Directory)
+	if foreign := h.foreign(ctx, w, r, lease, unread); foreign != nil {
 		e.Text, e.Failure = foreign.Error(), fleet.DirectoryFailure(foreign)
 		_, err := h.Fleet.Advancer.Advance(ctx, w.ID, e)
 		return err
@@ -178,14 +179,14 @@ func (h handler) hear(ctx context.Context, w incident.Workload, r events.Checkpo
 	return err
 }
 
-// lease reads the lease beside the checkpoints. The second error says that it is another workload's, which people are told.
-func (h handler) lease(ctx context.Context, w incident.Workload, r events.CheckpointRequested) (l checkpoint.Lease, unread, foreign error) {
-	l, _, unread = checkpoint.ReadLease(ctx, h.Store, r.Directory)
+// foreign is an error if the lease that was read beside the checkpoints is another workload's. It tells people so.
+func (h handler) foreign(ctx context.Context, w incident.Workload, r events.CheckpointRequested, l checkpoint.Lease, unread error) error {
 	if unread == nil && l.Foreign(w.ID, true, fleet.Places(w)...) {
-		foreign = l.ForeignError(w.ID)
-		h.Fleet.TellForeign(ctx, r.Request, r.Directory, foreign)
+		err := l.ForeignError(w.ID)
+		h.Fleet.TellForeign(ctx, r.Request, r.Directory, err)
+		return err
 	}
-	return l, unread, foreign
+	return nil
 }
 
 // verdict reads the crew's verdict and checks it against the lease in the directory, which was read before and names an attempt. If no
