@@ -25,10 +25,10 @@ const (
 
 // Accounts are the accounts that a deployment knows by name. No other account counts as one of them, whatever its name.
 type Accounts struct {
-	// Ours are those that Pitstop itself acts as, separated by commas.
-	Ours []string `env:"OUR_PRINCIPALS, required"`
+	// Ours are those that Pitstop itself acts as.
+	Ours []string
 	// Controllers are service accounts that only carry out in a cluster what an owner declares there, beside those that Pitstop knows.
-	Controllers []string `env:"CONTROLLERS"`
+	Controllers []string
 }
 
 // controllerName matches a service account of a cluster, and one of Google Cloud. A person is no controller.

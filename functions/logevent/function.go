@@ -28,16 +28,23 @@ type config struct {
 	Publish publish.Config
 	Policy  policy.Config
 	TPU     cloudtpu.Config
-	// Accounts are those whose calls do not count as an owner's.
-	Accounts events.Accounts
+	// OurPrincipals are the accounts that Pitstop itself acts as, and Controllers are service accounts that only carry out in a cluster
+	// what an owner declares there, both separated by commas. What they do does not count as an owner's act.
+	OurPrincipals []string `env:"OUR_PRINCIPALS, required"`
+	Controllers   []string `env:"CONTROLLERS"`
 	// WatchedProjects are the projects whose TPUs are watched, separated by commas. Empty means the function's own project
 	// alone.
 	WatchedProjects []string `env:"WATCHED_PROJECTS"`
 }
 
+// accounts are those that the function knows by name.
+func (c config) accounts() events.Accounts {
+	return events.Accounts{Ours: c.OurPrincipals, Controllers: c.Controllers}
+}
+
 // Validate returns every fault in the configuration that the field tags cannot find.
 func (c config) Validate() error {
-	return errors.Join(c.Policy.Validate(), c.TPU.Validate(), c.Accounts.Validate())
+	return errors.Join(c.Policy.Validate(), c.TPU.Validate(), c.accounts().Validate())
 }
 
 // Watched are the projects whose TPUs are watched.
@@ -55,5 +62,5 @@ func build(ctx context.Context, cfg config) (func(context.Context, entry) error,
 	}
 	publisher := publish.New(cfg.Publish.Topics())
 	f := fleet.New(cfg.Ledger.Open(), cfg.Policy.Source(checkpoint.Reader()), publisher, provider.Set{provider.CloudTPU: cloud}, "logevent")
-	return handler(Deps{Fleet: f, Projects: cfg.Watched(), Accounts: cfg.Accounts}).handle, nil
+	return handler(Deps{Fleet: f, Projects: cfg.Watched(), Accounts: cfg.accounts()}).handle, nil
 }

@@ -35,9 +35,11 @@ type config struct {
 	Publish publish.Config
 	Policy  policy.Config
 	TPU     cloudtpu.Config
-	// Accounts are those whose calls do not count as an owner's.
-	Accounts events.Accounts
-	GKE      gke.Config
+	// OurPrincipals are the accounts that Pitstop itself acts as, and Controllers are service accounts that only carry out in a cluster
+	// what an owner declares there, both separated by commas. What they do does not count as an owner's act.
+	OurPrincipals []string `env:"OUR_PRINCIPALS, required"`
+	Controllers   []string `env:"CONTROLLERS"`
+	GKE           gke.Config
 	// NoticeTopic is the full name of the topic maintenance-notices.
 	NoticeTopic string `env:"NOTICE_TOPIC, required"`
 	// WatchedProjects are the projects whose TPUs are watched, separated by commas. Empty means the function's own project
@@ -45,9 +47,14 @@ type config struct {
 	WatchedProjects []string `env:"WATCHED_PROJECTS"`
 }
 
+// accounts are those that the function knows by name.
+func (c config) accounts() events.Accounts {
+	return events.Accounts{Ours: c.OurPrincipals, Controllers: c.Controllers}
+}
+
 // Validate returns every fault in the configuration that the field tags cannot find.
 func (c config) Validate() error {
-	return errors.Join(c.Policy.Validate(), c.TPU.Validate(), c.GKE.Validate(), c.Accounts.Validate())
+	return errors.Join(c.Policy.Validate(), c.TPU.Validate(), c.GKE.Validate(), c.accounts().Validate())
 }
 
 // Watched are the projects whose TPUs are watched.
@@ -77,7 +84,7 @@ func build(ctx context.Context, cfg config) (func(context.Context, time.Time) er
 	var watched []Deps
 	for _, project := range cfg.Watched() {
 		watched = append(watched, Deps{
-			Fleet: f, Provider: providers, Audit: log, Publisher: publisher, Canary: log, Project: project, Accounts: cfg.Accounts,
+			Fleet: f, Provider: providers, Audit: log, Publisher: publisher, Canary: log, Project: project, Accounts: cfg.accounts(),
 			Settings: settings, Sleep: ledger.Sleep,
 		})
 	}
