@@ -417,6 +417,8 @@ func (l *Leader) gather(v View) bool {
 // admit waits until the lease names the attempt.
 func (l *Leader) admit(v View) bool {
 	switch {
+	case !v.Lease.Admitted && l.Slices > 1 && v.Lease.Attempt == 0:
+		return false // the first lease is about to be written: it counts on this slice, which has said that it is ready
 	case !v.Lease.Admitted:
 		return l.enter(Waiting, v.Now)
 	case v.Lease.Attempt > l.Attempt:
@@ -682,7 +684,7 @@ func (l *Leader) wants(v View) {
 		if multi {
 			l.want.Ready, l.want.Look = l.Attempt, l.Attempt
 		}
-		if v.Lease.Attempt < l.Attempt && (!multi || l.Slice == 0 && v.Outside.Attempt == l.Attempt && v.Outside.Ready == l.Slices) {
+		if v.Lease.Admitted && v.Lease.Attempt < l.Attempt && (!multi || l.Slice == 0 && v.Outside.Attempt == l.Attempt && v.Outside.Ready == l.Slices) {
 			l.want.Lease = l.Attempt
 		}
 	case Training:

@@ -579,6 +579,27 @@ func TestNoSliceBeginsWhileAnotherStillTrains(t *testing.T) {
 	}
 }
 
+// TestASliceThatIsReadyWaitsForTheFirstLease: slice 0 gives a sign of life before it writes the lease, and for that moment the place is not free.
+func TestASliceThatIsReadyWaitsForTheFirstLease(t *testing.T) {
+	c := config(2)
+	c.Slice, c.Slices = 1, 2
+	f := newField(t, c, memory())
+	f.pass(time.Second)
+	f.lease.Admitted = false
+	f.pass(time.Second)
+	if f.want.Ready != 1 || f.leader.Stage != agree.Admitting {
+		t.Errorf("%s, ready for %d", f.leader.Stage, f.want.Ready)
+	}
+	f.out = agree.Outside{Attempt: 1, Ready: 2}
+	f.pass(time.Second)
+	if len(f.running()) > 0 {
+		t.Error("it begins without a lease")
+	}
+	f.lease.Admitted, f.lease.Attempt = true, 1
+	f.pass(time.Second)
+	f.all(1)
+}
+
 // TestAHungAttemptEndsWhenANewLifeOfAnotherSliceWaits: what trains here hears nothing of the slice that is gone.
 func TestAHungAttemptEndsWhenANewLifeOfAnotherSliceWaits(t *testing.T) {
 	ms := newMultislice(t, 2)

@@ -197,20 +197,28 @@ func (c *crew) readLease() {
 	c.lease.busy, c.lease.again = true, false
 	fresh := !c.lease.missing && c.known().Attempt == 0 // nothing is known of this place
 	fresh = fresh || c.Machine.Slices > 1               // and slices have to come to one attempt
-	ready := 0
-	if c.leader != nil && c.leader.Stage == agree.Admitting {
-		ready = c.leader.Attempt
-	}
+	ready := c.offered()
 	c.beside(limit, func(ctx context.Context) func() {
 		r := c.reading(ctx, fresh, ready)
 		return func() {
 			c.lease.busy = false
+			if c.offered() != ready {
+				r.over = 0 // the look may have met what this crew has said meanwhile
+			}
 			c.leaseRead(r)
 			if c.lease.again {
 				c.readLease()
 			}
 		}
 	})
+}
+
+// offered is the attempt for which this slice says that it is ready; 0 is none.
+func (c *crew) offered() int {
+	if c.leader == nil || c.leader.Stage != agree.Admitting {
+		return 0
+	}
+	return c.leader.Attempt
 }
 
 // reading is one look at the lease.

@@ -524,6 +524,27 @@ func TestTheSlicesOfAMultisliceComeToOneAttempt(t *testing.T) {
 	})
 }
 
+// TestTheFirstStartOfAMultisliceIsItsFirstAttempt: the slices look, say that they are ready and give signs of life in any order.
+func TestTheFirstStartOfAMultisliceIsItsFirstAttempt(t *testing.T) {
+	for seed := range breadth.Of(200, 10) {
+		synctest.Test(t, func(t *testing.T) {
+			w := &world{t: t, bucket: newMemory(), chance: rand.New(rand.NewPCG(uint64(seed), 0)), state: t.TempDir()} //nolint:gosec // a test's
+			w.slice = func(name string) int { return strings.Count("b", name) }
+			w.born("a")
+			time.Sleep(w.between(0, time.Second))
+			w.born("b")
+			time.Sleep(2 * time.Minute)
+			w.close()
+			if n := w.said("training begins as attempt 1"); n != 2 || w.said("training begins") != 2 || w.said("nobody saw how") > 0 {
+				t.Errorf("seed %d: %s", seed, strings.Join(w.log, "\n"))
+			}
+		})
+		if t.Failed() {
+			return
+		}
+	}
+}
+
 // TestAWriteThatFailsIsSaidOnce: the lease can be read and not written. That it works again is said after a write that worked.
 func TestAWriteThatFailsIsSaidOnce(t *testing.T) {
 	const fails, works = "write of the lease: ", "write of the lease: it works again"
