@@ -224,10 +224,8 @@ type CrewState struct {
 	SavedAt time.Time `json:"saved_at,omitzero"`
 	// RequestReadAt is when it last managed to look for a request next to the checkpoints. Finding none counts.
 	RequestReadAt time.Time `json:"request_read_at,omitzero"`
-	// Verdict is the crew's verdict on the last attempt that it ended for good; absent while an attempt may follow. Verdicts
-	// says that this crew gives verdicts; crews of the previous release do not.
-	Verdict  *CrewVerdict `json:"verdict,omitzero"`
-	Verdicts bool         `json:"verdicts,omitzero"`
+	// Verdict is the crew's verdict on the last attempt that it ended for good; absent while an attempt may follow.
+	Verdict *CrewVerdict `json:"verdict,omitzero"`
 }
 
 // CrewVerdict is the crew's last word on a training attempt: no other attempt follows unless the lease names one. The crew

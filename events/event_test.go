@@ -116,7 +116,7 @@ var frozen = map[string]struct {
 		Cause: events.CausePreemption, Policy: "night", Slices: []events.Affected{{Name: "llama-8b-0", Zone: "us-west4-a", Accelerator: "v5litepod-16", Spot: true}},
 		Chips: 32, Phase: "closed", Asked: events.ActionDelete, Outcome: "escalated", ConfirmedBy: "step", Code: "gave_up", Happened: []string{"worker 2 was preempted"},
 		Doing: "escalated", Why: "no capacity for 48 h 0 m", Advice: "create it by hand", Down: november(12, 2, 14, 7), Waiting: november(12, 2, 20, 0), IdleChips: 16,
-		ChipHourPrice: 1.2, DeleteAt: time.Date(2026, 11, 12, 3, 14, 8, 0, time.UTC),
+		ChipHourPrice: 1.2,
 		Job: events.JobTerms{
 			State:   events.JobFailed,
 			Retries: events.JobRetries{Worker: 2, Job: 1, Memory: 3, Interruption: 4, Internal: 5, Stockout: 6, Recreations: 7, Requests: 8},
@@ -138,7 +138,7 @@ var frozen = map[string]struct {
 	"crew.state.v1": {anyOf(events.DecodeCrewState), events.CrewState{
 		Schema: 1, Seen: november(12, 2, 14, 8), Worker: 1, Phase: "running", Attempt: 3, Step: 48213, StepAt: november(12, 2, 14, 5),
 		CheckpointStep: 48190, CheckpointURI: "gs://ckpt/llama-8b/48190", SaveID: "5f0c3a", SavedAt: november(12, 2, 13, 40), RequestReadAt: november(12, 2, 14, 1),
-		Verdicts: true, Verdict: &events.CrewVerdict{
+		Verdict: &events.CrewVerdict{
 			Schema: 1, Attempt: 2, Finished: true, Certain: true, Ended: november(12, 2, 12, 0), Step: 48190, Code: 3, Reason: "exit code 0",
 			Life: events.Admission{Slice: "llama-8b-0", Incarnation: events.Incarnation{Zone: "us-west4-a"}, Workers: "t1v-n-3f2a9c01"},
 		},

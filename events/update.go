@@ -44,8 +44,6 @@ type IncidentUpdated struct {
 	// opening, in dollars; 0 is unknown.
 	IdleChips     int     `json:"idle_chips,omitzero"`
 	ChipHourPrice float64 `json:"chip_hour_price,omitzero"`
-	// DeleteAt is when the idle slices are deleted, because the policy says so.
-	DeleteAt time.Time `json:"delete_at,omitzero"`
 	// Job is the state in the terms of Google's training service. Notify adds it; the update of a function that decides has none.
 	Job JobTerms `json:"job,omitzero"`
 }

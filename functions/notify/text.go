@@ -41,10 +41,6 @@ func (m Message) view() view {
 func single(u events.IncidentUpdated) view {
 	v := view{title: fmt.Sprintf("%s of %s: %s", subject(u), u.Workload, state(u))}
 	switch {
-	case u.Code == string(incident.CodeIdleDeleted):
-		v.title = "Deleted because it was idle: " + u.Workload + ", escalated to a person after " + word(u.Cause)
-	case u.Phase == string(incident.Discarding):
-		v.title = "Will be deleted because it is idle: " + u.Workload + ", escalated to a person after " + word(u.Cause)
 	case loud(u) && u.Outcome != "":
 		v.title = "A person is needed: " + word(u.Cause) + " of " + u.Workload + idle(u)
 	case loud(u):
@@ -148,10 +144,9 @@ func (c *count) String() string {
 	return strings.Join(parts, " · ")
 }
 
-// loud reports whether a person has to act, or is about to lose idle slices.
+// loud reports whether a person has to act.
 func loud(u events.IncidentUpdated) bool {
-	return u.Outcome == string(incident.Escalated) ||
-		u.Outcome == "" && (u.Phase == string(incident.Approving) || u.Phase == string(incident.Discarding))
+	return u.Outcome == string(incident.Escalated) || u.Outcome == "" && u.Phase == string(incident.Approving)
 }
 
 // stands reports whether a step is an end or a question: no later message repeats its news.
@@ -204,8 +199,6 @@ func state(u events.IncidentUpdated) string {
 		return "Pitstop only watches"
 	case incident.Clearing:
 		return "cleaning up Pitstop's own orders"
-	case incident.Discarding:
-		return "about to delete the idle slices"
 	case incident.PhaseWaits:
 		return "it has waited for " + events.Span(u.At.Sub(u.Waiting)) + ", since " + u.Waiting.UTC().Format("Jan 2 15:04 UTC")
 	}
@@ -290,13 +283,8 @@ func must(u events.IncidentUpdated) string {
 	switch {
 	case u.Outcome == "" && u.Phase == string(incident.Approving):
 		return "approve it: pitstop approve " + u.Incident + " (Pitstop waits until then)"
-	case u.Outcome == "" && u.Phase == string(incident.Discarding):
-		return "to keep it, run this now: pitstop cancel " + u.Incident
 	case u.Outcome == string(incident.Escalated):
 		text := orElse(u.Advice, "read the incident: pitstop incident "+u.Incident)
-		if !u.DeleteAt.IsZero() {
-			return text + ". READY slices will be deleted at " + u.DeleteAt.UTC().Format("Jan 2 15:04 UTC")
-		}
 		if u.IdleChips > 0 {
 			text += ". READY slices stay, and cost money, until you delete them"
 		}

@@ -92,20 +92,6 @@ func messages() map[string]Message {
 		})),
 		"escalated-unpriced": one(told(ends("escalated"), func(u *events.IncidentUpdated) { u.IdleChips, u.ChipHourPrice = 16, 0 })),
 		"observed":           one(told(ends("observed"), func(u *events.IncidentUpdated) { u.Why, u.Policy = "the policy allows nothing", "" })),
-		"escalated-deletes": one(told(ends("escalated"), func(u *events.IncidentUpdated) {
-			u.IdleChips, u.Why, u.Code, u.DeleteAt = 16, "the same error twice", "same_error", u.At.Add(time.Hour)
-			u.Advice = "read the training's own log and mend it; meanwhile 16 chips stand idle: 16 chip-hours every hour, $19.20 an hour at the policy's price; " +
-				"when_escalated: delete has them deleted in 1 h 0 m, unless you say pitstop cancel llama-8b-20261112-3, or pause or retry llama-8b"
-		})),
-		"discarding": one(told(phase("discarding"), func(u *events.IncidentUpdated) {
-			u.Happened = []string{"llama-8b idle for 1 h 0 m, since llama-8b-20261112-3 was left to a person"}
-			u.Doing = "incident opened: delete llama-8b, if no training runs there and its last checkpoint is verified"
-			u.Why = "the policy's when_escalated is delete, and nobody has said a word for 1 h 0 m"
-		})),
-		"discarded": one(told(ends("escalated"), func(u *events.IncidentUpdated) {
-			u.Code, u.Why = "idle_deleted", "llama-8b deleted, because the policy's when_escalated is delete, checkpoint 48,190 verified 2 m 0 s ago"
-			u.Advice = "pitstop retry llama-8b brings back what was deleted, from its stored specification"
-		})),
 		"evil": one(told(ends("escalated"), func(u *events.IncidentUpdated) {
 			u.Workload, u.Happened, u.Doing, u.Why, u.Advice, u.Policy = "demo/"+evil, []string{evil}, evil, evil, evil, evil
 			u.Slices[0].Name = evil

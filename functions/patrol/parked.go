@@ -14,7 +14,7 @@ import (
 
 // unpark handles the parked entries whose subject has become known.
 func (t *round) unpark(ctx context.Context) error {
-	zones, err := t.Fleet.Ledger.ParkedZones(ctx, t.Project, t.Fleet.Now(), t.sweeping)
+	zones, err := t.Fleet.Ledger.ParkedZones(ctx, t.Project, t.Fleet.Now())
 	for _, z := range zones {
 		t.try("parked entries of "+z.Zone, t.unparkIn(ctx, z))
 	}

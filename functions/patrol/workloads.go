@@ -43,7 +43,6 @@ func (t *round) known(ctx context.Context) (known []incident.Workload, err error
 		return nil, err
 	}
 	t.try("workloads", err)
-	t.try("specifications of an earlier release", t.Fleet.MoveValues(ctx))
 	for _, w := range known {
 		t.try("metadata values of "+w.ID, t.Fleet.RenewValues(ctx, w))
 	}

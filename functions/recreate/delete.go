@@ -7,7 +7,6 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/fault"
-	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/provider"
@@ -39,9 +38,6 @@ func (h handler) delete(ctx context.Context, r events.RecreateRequested, ref pro
 		return h.there(ctx, r, err, what+": it is already being deleted")
 	}
 	if err := h.comesBack(ctx, r, w, ref, what); err != nil {
-		return err
-	}
-	if err := h.listen(ctx, r, w); err != nil {
 		return err
 	}
 	var id string
@@ -124,32 +120,6 @@ func (h handler) comesBack(ctx context.Context, r events.RecreateRequested, w in
 		return err
 	}
 	return fault.Ignored(f.Reason(), "%s refused: %s", what, f.Message)
-}
-
-// listen reads the crews' word on every idle slice before any is deleted. Somebody may have started the training again a
-// moment ago: then the decision ends the incident, and the fence refuses the request.
-func (h handler) listen(ctx context.Context, r events.RecreateRequested, w incident.Workload) error {
-	crews := func() incident.Reads { // none once the decision is another one
-		if w.Incident == nil || w.Incident.ID != r.Incident {
-			return nil
-		}
-		return h.Fleet.Advancer.Reads(w).Of(incident.ReadIdleCrew, "")
-	}
-	for _, crew := range crews() {
-		var err error
-		if w, err = h.Fleet.Listen(ctx, w, provider.Slice{Ref: fleet.Ref(w, *w.Slice(crew.Slice)), Incarnation: crew.Life}); err != nil {
-			return err
-		}
-		if len(crews()) == 0 {
-			return nil
-		}
-	}
-	for _, crew := range crews() { // what could not be read
-		if why := crew.Why; why != "" {
-			return h.unread(ctx, r, why, &provider.Error{Call: "listen for the crews of " + w.ID, Class: incident.Transient, Message: why})
-		}
-	}
-	return nil
 }
 
 // asksFor reports whether a request covers a slice that its queued resource holds, or whether that slice is gone and left to

@@ -6,8 +6,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pitstop.internal/events"
 	"pitstop.internal/shared/breadth"
 	"pitstop.internal/shared/fleet/fleettest"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 )
 
 // TestARequestIsAPointer: whatever else the body of a request to delete or create says, the function obeys the ledger.
@@ -30,7 +33,6 @@ func TestARequestIsAPointer(t *testing.T) {
 			b.release()
 			return b
 		},
-		"delete idle slices": func(t *testing.T) *bench { t.Helper(); return toDiscard(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			if name != "delete" {
@@ -48,12 +50,24 @@ func TestARequestIsAPointer(t *testing.T) {
 // TestAPointerToAnotherTaskMakesItsCalls, and none of the effect that the rest of the body describes.
 func TestAPointerToAnotherTaskMakesItsCalls(t *testing.T) {
 	calls := func(forge bool) []string {
-		b := toDiscard(t, "llama-a", "llama-b")
-		b.request = b.idle[1]
-		if forge {
-			b.request = b.idle[0]
-			b.request.Slice = b.idle[1].Slice
+		names := []string{"llama-a", "llama-b"}
+		b := &bench{Bench: fleettest.New(t), limits: ledger.DefaultLimits}
+		for _, name := range names {
+			w := b.Slice(cloudtputest.NodeConfig{Name: name, Spot: true, Labels: map[string]string{events.LabelPolicy: "spot", events.LabelWorkload: slice}})
+			b.Report(w, name, fleettest.Progress(1000))
 		}
+		b.Clock.Advance(time.Minute)
+		for _, name := range names {
+			b.Must(b.API.Preempt(zone, name))
+			b.Look(zone, name)
+		}
+		requests := fleettest.All(t, b.Bench, events.DecodeRecreateRequested)[1:] // the second loss has the first one asked for anew
+		b.request = requests[1]
+		if forge {
+			b.request = requests[0]
+			b.request.Slice = requests[1].Slice
+		}
+		b.Calls()
 		b.Outside()
 		b.Want(b.deliver(), fleettest.Handled)
 		return b.Outside()

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	api "google.golang.org/api/tpu/v2alpha1"
 
 	"pitstop.internal/events"
@@ -32,8 +31,6 @@ type bench struct {
 	*fleettest.Bench
 	limits  ledger.Limits
 	request events.RecreateRequested
-	// idle are the requests to delete idle slices.
-	idle []events.RecreateRequested
 }
 
 // toDelete is a slice that was preempted, and the request to delete it.
@@ -208,127 +205,6 @@ func TestWhatIsNotWantedAnyMoreIsNotDeleted(t *testing.T) {
 			}
 		})
 	}
-}
-
-// toDiscard is a workload that an incident has left idle, and the requests to delete it for that, slice by slice.
-func toDiscard(t *testing.T, names ...string) *bench {
-	t.Helper()
-	b := &bench{Bench: fleettest.New(t), limits: ledger.DefaultLimits}
-	file, err := policy.Parse([]byte("policies:\n  night: {preset: spot, when_escalated: delete}\n"))
-	b.Must(err)
-	b.Policies.File = file
-	if names == nil {
-		names = []string{slice}
-	}
-	for _, name := range names {
-		w := b.Slice(cloudtputest.NodeConfig{Name: name, Spot: true, Labels: map[string]string{events.LabelPolicy: "night", events.LabelWorkload: slice}})
-		b.Report(w, name, fleettest.Progress(1000))
-	}
-	b.Change(id, func(w *incident.Workload) {
-		w.Idle = &incident.Idle{Incident: "llama-20260301-0", Cause: events.CauseCrash, Since: b.Clock.Now(), Due: b.Clock.Now().Add(policy.DefaultDeleteAfter)}
-	})
-	b.tick(policy.DefaultDeleteAfter)
-	for _, name := range names {
-		b.crewOf(name, "waiting", 1)
-		b.Give(b.Workload(id), b.beat(name))
-	}
-	b.tick(time.Second)
-	verify, _ := fleettest.One(t, b.Bench, events.DecodeCheckpointRequested)
-	b.Give(b.Workload(id), incident.Checked{
-		Origin: incident.Origin{Time: b.Clock.Now(), Rank: events.RankReading}, Request: verify.Request, Found: true, Step: 1000,
-		URI: fleettest.Directory + "/1000", At: fleettest.Start,
-	})
-	b.tick(time.Second)
-	b.idle = fleettest.All(t, b.Bench, events.DecodeRecreateRequested)
-	b.request = b.idle[0]
-	b.Calls()
-	return b
-}
-
-// crew lets the crew of the slice write its state on its machine.
-func (b *bench) crew(phase string, attempt int) { b.T.Helper(); b.crewOf(slice, phase, attempt) }
-
-func (b *bench) crewOf(slice, phase string, attempt int) {
-	b.T.Helper()
-	state, err := json.Marshal(events.CrewState{Schema: events.Schema, Seen: b.Clock.Now(), Phase: phase, Attempt: attempt})
-	b.Must(err)
-	b.Must(b.API.SetGuestAttribute(zone, slice, 0, events.GuestNamespace, events.GuestKey, string(state)))
-}
-
-// beat is what patrol has heard of a crew that runs nothing.
-func (b *bench) beat(slice string) incident.Beat {
-	now := b.Clock.Now()
-	return incident.Beat{Origin: incident.Origin{Time: now, Rank: events.RankUser}, Slice: slice, Incarnation: b.API.Incarnation(zone, slice), Seen: now, Attempt: 1}
-}
-
-// TestWhatStandsIdleIsListenedForBeforeItIsDeleted: somebody may have started the training again since patrol listened, and the line
-// that tells of it may be late, or lost.
-func TestWhatStandsIdleIsListenedForBeforeItIsDeleted(t *testing.T) {
-	for name, c := range map[string]struct {
-		change  func(b *bench)
-		want    string
-		deleted int
-		code    incident.Code
-	}{
-		"its crew waits":               {func(*bench) {}, fleettest.Handled, 1, ""},
-		"another attempt has begun":    {func(b *bench) { b.crew("running", 2) }, fleettest.Ignored, 0, incident.CodeMayTrain},
-		"its crew cannot be heard now": {func(b *bench) { b.API.BlockGuestAttributes(true) }, fleettest.Ignored, 0, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := toDiscard(t)
-			c.change(b)
-			b.Want(b.deliver(), c.want)
-			calls := b.Calls()
-			b.Want([]int{fleettest.Count(calls, "GetGuestAttributes"), fleettest.Count(calls, "DeleteNode")}, []int{1, c.deleted})
-			if c.code != "" {
-				b.Want(b.closed().Code, c.code)
-			} else {
-				b.Want(b.effect().Failures, 1-c.deleted) // a call that was not made is requested again
-			}
-		})
-	}
-}
-
-// TestAnIdleSliceOfAMultisliceIsNotDeletedWhereAnotherTrains: what one crew says keeps them all, and one that was just heard to wait
-// is deleted only where the others were too.
-func TestAnIdleSliceOfAMultisliceIsNotDeletedWhereAnotherTrains(t *testing.T) {
-	for name, c := range map[string]struct {
-		change  func(b *bench, other string)
-		deleted int
-	}{
-		"both wait":                      {func(*bench, string) {}, 1},
-		"the other has begun an attempt": {func(b *bench, other string) { b.crewOf(other, "running", 2) }, 0},
-		"the other cannot be heard": {func(b *bench, other string) {
-			b.Must(b.API.SetGuestAttribute(zone, other, 0, events.GuestNamespace, events.GuestKey, ""))
-		}, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := toDiscard(t, "llama-a", "llama-b")
-			for i, r := range b.idle {
-				b.request = r
-				if i == 0 {
-					c.change(b, b.idle[1].Slice)
-				}
-				b.deliver()
-				b.Want(fleettest.Count(b.Calls(), "DeleteNode"), c.deleted)
-			}
-		})
-	}
-}
-
-// TestAnIdleDeletionThatIsTakenOverIsNotCalledWhereTrainingRunsByNow: the instance that had begun it died before the call.
-func TestAnIdleDeletionThatIsTakenOverIsNotCalledWhereTrainingRunsByNow(t *testing.T) {
-	b := toDiscard(t)
-	b.CrashAfter(func(w incident.Workload) bool { return w.Incident != nil && !w.Effects[0].Begun.IsZero() })
-	b.Want(b.deliver(), fleettest.Redelivered)
-	b.Clock.Advance(incident.CallFor + 1)
-	b.crew("running", 2)
-	b.Want(b.deliver(), fleettest.Ignored)
-	b.Want(fleettest.Count(b.Calls(), "DeleteNode"), 0)
-	// It may have been called all the same: that is known when its time is over.
-	b.tick(incident.AnswerFor)
-	b.Want(b.closed().Code, incident.CodeMayTrain)
-	b.Want(fleettest.Types(b.Sender.Sent()), []string(nil))
 }
 
 // replaceByOwner has the owner put another node in the place of the one that was lost.
@@ -1257,21 +1133,6 @@ func TestNothingIsCreatedWithoutItsMetadata(t *testing.T) {
 	b.Change(id, func(w *incident.Workload) { w.Slices[0].Spec = hash + "@another" })
 	b.Want(b.deliver(), fleettest.Ignored)
 	b.Want(b.Calls(), []string{"GetNode" + at})
-}
-
-// TestWhatAnEarlierReleaseOrderedIsCreatedWhole, before its values are moved and after that.
-func TestWhatAnEarlierReleaseOrderedIsCreatedWhole(t *testing.T) {
-	for _, moved := range []bool{false, true} {
-		b := toCreate(t)
-		b.OldSpec("old", `{"node":{"acceleratorType":"v5litepod-16","metadata":{"startup-script":"export TOKEN=old"},"runtimeVersion":"tpu-ubuntu2204-base"}}`)
-		b.Change(id, func(w *incident.Workload) { w.Slices[0].Spec = "old" })
-		if moved {
-			b.Must(b.Fleet.MoveValues(t.Context()))
-		}
-		b.Want(b.deliver(), fleettest.Handled)
-		b.Clock.Advance(5 * time.Minute)
-		b.Want(b.API.Metadata(zone, slice)["startup-script"], "export TOKEN=old")
-	}
 }
 
 func TestACreationIsHeldAndForbiddenToo(t *testing.T) {

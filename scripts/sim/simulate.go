@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"regexp"
 	"slices"
 	"time"
 
@@ -124,7 +123,7 @@ func (w *simulated) simulate(ctx context.Context) (_ *oracle.Report, err error) 
 	people.Plan()
 	faults.NewOperators(t).Plan()
 	m := faults.NewMarksman(t)
-	w.checks.Entered, w.checks.Asked, w.checks.Idled = m.Entered, m.Asked, m.Idled
+	w.checks.Entered, w.checks.Asked = m.Entered, m.Asked
 	w.Tick(w.Start.Truncate(time.Minute).Add(time.Minute))
 	end := w.Start.Add(time.Duration(sim.Days * float64(24*time.Hour)))
 	var told time.Time
@@ -281,22 +280,8 @@ func MixedFleet(seed uint64) (world.Scenario, []byte) {
 		c.Crew.ReportEvery = world.Duration(10 * time.Minute)
 		s.Fleet = append(s.Fleet, c)
 	}
-	return s, idlePolicies(seed)
+	return s, []byte(mixedPolicies)
 }
-
-// idlePolicies are the policies of the mixed fleet, most of which delete the slices that an incident leaves idle. They are
-// drawn separately, so that other draws stay as they were.
-func idlePolicies(seed uint64) []byte {
-	draw := faults.NewDice(seed).Of("when_escalated").Rand()
-	return []byte(presetLine.ReplaceAllStringFunc(mixedPolicies, func(preset string) string {
-		if draw.IntN(4) == 0 {
-			return preset
-		}
-		return preset + "    when_escalated: delete\n"
-	}))
-}
-
-var presetLine = regexp.MustCompile(`(?m)^    preset: .*\n`)
 
 const mixedPolicies = `policies:
   night:

@@ -187,7 +187,7 @@ func (f *Fleet) Listen(ctx context.Context, w incident.Workload, s provider.Slic
 	for _, c := range crews {
 		if c.Worker == 0 { // it speaks for the slice
 			beat.Seen, beat.Runs, beat.Attempt, beat.StepAt = c.Seen, c.Phase == "running", c.Attempt, c.StepAt
-			beat.Step, beat.Verdict, beat.Ended = c.Step, c.Verdict, c.Phase == "ended" && !c.Verdicts
+			beat.Step, beat.Verdict = c.Step, c.Verdict
 			beat.Looked = c.RequestReadAt
 		}
 	}
@@ -357,33 +357,6 @@ func (f *Fleet) RenewValues(ctx context.Context, w incident.Workload) error {
 		}
 	}
 	return errors.Join(faults...)
-}
-
-// MoveValues takes the values of metadata out of the specifications that earlier releases stored in the ledger, into the
-// second database. A moved value is not found again, and one that could not be moved is.
-func (f *Fleet) MoveValues(ctx context.Context) error {
-	old, err := f.Ledger.OldSpecs(ctx)
-	if err != nil {
-		return err
-	}
-	var faults []error
-	for _, o := range old {
-		faults = append(faults, f.moveValues(ctx, o))
-	}
-	return errors.Join(faults...)
-}
-
-func (f *Fleet) moveValues(ctx context.Context, old ledger.OldSpec) error {
-	spec, values, err := cloudtpu.Apart(old.Spec)
-	if err != nil {
-		return fmt.Errorf("%s: %w", old.Name, err)
-	}
-	if values != nil {
-		if err := f.Secrets.Keep(ctx, old.Name, values, "moved", f.Now()); err != nil {
-			return err
-		}
-	}
-	return f.Ledger.RewriteSpec(ctx, old, spec)
 }
 
 // Observe takes a reading of any slice: it finds the workload that the slice belongs to, or introduces it.

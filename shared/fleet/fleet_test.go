@@ -224,37 +224,6 @@ func TestValuesAreNotForgottenWhileTheyMayBeNeeded(t *testing.T) {
 	b.Want(kept(), last)
 }
 
-// TestValuesThatAnEarlierReleaseStoredAreMovedOnce, whatever keeps some of them from it at first.
-func TestValuesThatAnEarlierReleaseStoredAreMovedOnce(t *testing.T) {
-	const order = `{"node":{"acceleratorType":"v5litepod-16","metadata":{"startup-script":"export TOKEN=secret"}},"queued_resource":{"spot":{}}}`
-	b := newBench(t)
-	for name, spec := range map[string]string{"waits": order, "bare": `{"node":{"acceleratorType":"v6e-8"}}`, "legacy": `{"legacy_node":{"acceleratorType":"v3-8"}}`, "torn": "{"} {
-		b.OldSpec(name, spec)
-	}
-	b.Break(ledger.Values)
-	if err := b.Fleet.MoveValues(t.Context()); err == nil {
-		t.Error("no error while the second database is away")
-	}
-	if spec, err := b.Ledger.Spec(t.Context(), "waits"); string(spec) != order {
-		t.Errorf("values that were stored nowhere else were taken out: %s, %v", spec, err)
-	}
-	b.Mend()
-	for range 2 {
-		if err := b.Fleet.MoveValues(t.Context()); err == nil || !strings.Contains(err.Error(), "torn") || strings.Contains(err.Error(), "waits") {
-			t.Errorf("%v, want only the error about the torn one", err)
-		}
-		spec, err := b.Ledger.Spec(t.Context(), "waits")
-		b.Must(err)
-		b.Want(strings.Contains(string(spec), "TOKEN"), false)
-		values, err := b.Secrets.Of(t.Context(), "waits")
-		b.Must(err)
-		whole, err := cloudtpu.Whole(spec, values)
-		b.Must(err)
-		b.Want(string(whole), order)
-		b.Want(b.Document(ledger.Specs, "waits").Schema, 2) // an earlier release reads it no more
-	}
-}
-
 // ownerDeletes has the owner begin to delete a node.
 func ownerDeletes(a *cloudtputest.API, zone, name string) error {
 	return a.OwnerDelete(zone, name, "ann@example.com")

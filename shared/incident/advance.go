@@ -49,7 +49,6 @@ func (m *machine) learn(e Evidence) {
 		m.noteDeafness(e)
 		m.noteStep(e)
 		m.takeVerdict(e)
-		m.keepIfTraining()
 	case Called:
 		m.called(e)
 	case Unsaid:
@@ -348,7 +347,7 @@ func (m *machine) open(t Trouble) *Incident {
 	if m.p.Unreadable != "" {
 		in.Switches = policy.Everything() // the first policy that can be read counts
 	}
-	m.w.Incident, m.w.Idle, m.ownIncident, m.changed, m.opens, m.entered = in, nil, true, true, true, ""
+	m.w.Incident, m.ownIncident, m.changed, m.opens, m.entered = in, true, true, true, ""
 	m.w.PolicyHash = m.p.Hash
 	if m.p.Unknown {
 		in.Would = append(in.Would, "the label pitstop-policy names no policy ("+m.p.Name+")")

@@ -101,7 +101,7 @@ func (m *machine) tooFar(r events.CrewReport) bool {
 	case "":
 		c.FarTold, c.Claim.ProbeUntil, m.changed = m.now, m.now.Add(ListenAgain), true
 		return true
-	case Watching, PhaseDeleting, PhaseCreating, Clearing, Admitting, Restarting, Discarding:
+	case Watching, PhaseDeleting, PhaseCreating, Clearing, Admitting, Restarting:
 		return true // nothing is read under a policy that allows nothing, and work under way reads the lease itself
 	}
 	c.FarTold, m.changed = m.now, true

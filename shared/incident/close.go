@@ -196,11 +196,6 @@ func (m *machine) toldOfStandstill() bool {
 func (m *machine) close() {
 	in := m.inc()
 	m.raise()
-	if m.phase() == Discarding {
-		m.noteDiscarded()
-	} else {
-		m.leaveIdle(in)
-	}
 	if m.toldOfStandstill() {
 		m.w.Progress.StallReported = m.now
 	}
@@ -321,18 +316,15 @@ func (in *Incident) Account() string {
 func (m *machine) escalate(c Code, why, advice string) {
 	if m.phase() == Clearing {
 		if len(m.w.idle()) > 0 {
-			advice += "; " + m.idleCost() + m.afterEscalation()
+			advice += "; " + m.idleCost()
 		}
 		m.inc().Outcome = Escalated
 		m.inc().Code, m.inc().Reason, m.inc().Advice = c, why, advice
 		m.close()
 		return
 	}
-	if m.phase() == Discarding {
-		advice = strings.TrimPrefix(advice+"; "+m.byHand(), "; ")
-	}
 	if cost := m.idleCost(); cost != "" {
-		advice += "; " + cost + m.afterEscalation()
+		advice += "; " + cost
 	}
 	m.finish(Escalated, "", c, why, advice)
 }
@@ -392,4 +384,23 @@ func (m *machine) watch(seen, instead string, step func(*machine)) {
 	}
 	m.decided("only watch; would: "+strings.Join(would, "; "), "the policy allows nothing")
 	m.coded(CodeWatchOnly)
+}
+
+// idle are the usable slices that cost money and belong to the workload alone.
+func (w Workload) idle() (idle []*Slot) {
+	for i := range w.Slices {
+		s := &w.Slices[i]
+		if s.Condition == Ready && s.Incarnation.Known() && !s.ownersBusiness(w) {
+			idle = append(idle, s)
+		}
+	}
+	return idle
+}
+
+func namesOf(all []*Slot) string {
+	var names []string
+	for _, s := range all {
+		names = append(names, s.Name)
+	}
+	return strings.Join(names, ", ")
 }

@@ -67,8 +67,6 @@ const (
 	CodeFinished       Code = "finished"
 
 	// The fate of slices that an incident has left idle.
-	CodeIdleDeleted Code = "idle_deleted"
-	CodeMayTrain    Code = "may_train"
 
 	// Reasons why maintenance is not started before its window.
 	CodeNotEarly Code = "not_early"
@@ -156,9 +154,6 @@ func Codes() []Meaning {
 		{CodeAbuse, "Google suspects abuse; all automation has ended"},
 		{CodeLeftBehind, "a closed incident had ordered it, and nobody waits for it"},
 		{CodeFinished, "the training was finished before; a new training finds its slice admitted"},
-
-		{CodeIdleDeleted, "Pitstop deleted the idle slices of an escalated incident, because the policy's when_escalated is delete; retry brings them back"},
-		{CodeMayTrain, "training runs, or nobody can prove that it does not, so Pitstop keeps the idle slices"},
 
 		{CodeNotReleased, "a worker that hangs may still write"},
 		{CodeNotEarly, "the maintenance cannot be started before its window"},

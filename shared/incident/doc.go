@@ -67,10 +67,6 @@
 //	deleting      stopped       creating escalated grace healing released
 //	deleting      time          clearing escalated
 //	deleting      unusable      healing
-//	discarding    gone          escalated
-//	discarding    stopped       escalated
-//	discarding    time          escalated
-//	discarding    unusable      escalated
 //	grace         gone          approving creating looking watching
 //	grace         lost          approving deleting escalated healing looking watching
 //	grace         serving       admitting healing resuming
@@ -95,7 +91,7 @@
 //	maintaining   unusable      window
 //	peace         gone          approving creating looking watching
 //	peace         lost          approving deleting healing looking watching
-//	peace         time          admitting approving creating discarding grace healing looking restarting saving starting watching window
+//	peace         time          admitting approving creating grace healing looking restarting saving starting watching window
 //	restarting    gone          creating escalated grace
 //	restarting    lost          approving deleting escalated healing looking watching
 //	restarting    stopped       healing

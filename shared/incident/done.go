@@ -15,14 +15,13 @@ func (m *machine) complete() {
 		return
 	}
 	c.Finished, c.Complete, c.Certain, c.FinishedAt, c.Claim, m.changed = true, true, true, m.when(), Claim{}, true
-	m.cancelIdleDeletion()
 	if m.w.Incident == nil {
 		return
 	}
 	text := "the training is finished, by the API"
 	m.line(LineSeen, text, "")
 	switch m.phase() {
-	case PhaseDeleting, PhaseCreating, Clearing, Admitting, Discarding: // work under way is completed
+	case PhaseDeleting, PhaseCreating, Clearing, Admitting: // work under way is completed
 	case Watching:
 		m.finish(Observed, ByHealth, m.watchCode(), text, "")
 	default:

@@ -56,7 +56,7 @@ type Effect struct {
 	// Mode says how the save is requested. Lives are the incarnations of With at the decision to delete, in the order of With.
 	Mode  events.SaveMode      `json:"mode,omitzero"`
 	Lives []events.Incarnation `json:"lives,omitempty"`
-	// Digest is the digest of the body that was sent. An early document of schema 1 has none.
+	// Digest is the digest of the body that was sent.
 	Digest string `json:"digest,omitzero"`
 }
 
@@ -230,7 +230,7 @@ func (w Workload) Request(effect Effect) events.Event {
 	}
 	switch effect.Action {
 	case events.ActionSave:
-		// An early document of schema 1 has no mode. A signal may kill a process that does not handle it.
+		// Without a mode, a signal may kill a process that does not handle it.
 		mode := cmp.Or(effect.Mode, events.SaveNatural)
 		return events.CheckpointRequested{Request: r, SaveID: w.Incident.Save.ID, Mode: mode, By: effect.By, Directory: w.Directory}
 	case events.ActionVerify:
@@ -252,7 +252,7 @@ func (w Workload) Request(effect Effect) events.Event {
 	s := w.Slice(effect.Slice)
 	e := events.RecreateRequested{Request: r, Zone: effect.Zone, Accelerator: effect.Accelerator, Spec: s.Spec, QueuedResource: s.Group, Ordered: effect.Ordered}
 	lives := effect.Lives
-	if effect.Action == events.ActionDelete && len(lives) != len(effect.With) { // an early document of schema 1 has none
+	if effect.Action == events.ActionDelete && len(lives) != len(effect.With) { // it does not say which
 		lives = w.lives(effect.With)
 	}
 	for i, name := range effect.With {
@@ -267,9 +267,6 @@ func (w Workload) Request(effect Effect) events.Event {
 
 // verifyPast is the step that a checkpoint must pass to count as the requested save.
 func (w Workload) verifyPast() int64 {
-	if w.phase() == Discarding { // nothing was saved since: the last checkpoint itself counts
-		return max(0, max(w.Progress.Verified, w.Progress.CheckpointStep)-1)
-	}
 	return max(w.Progress.Verified, w.Incident.Save.Step-1)
 }
 
@@ -399,7 +396,7 @@ func (effect Effect) expires() time.Time { return effect.Sent.Add(RequestFor) }
 
 // unwanted reports whether an effect is kept only because its call may have been made.
 func (in *Incident) unwanted(effect Effect) bool {
-	return in.Clearing != "" && effect.Action == events.ActionCreate || in.Kept != (Kept{}) && effect.Action == events.ActionDelete
+	return in.Clearing != "" && effect.Action == events.ActionCreate
 }
 
 // Allowed says how far a policy allows an action of the open incident now, and which switch limits it. A function asks right before
@@ -413,8 +410,6 @@ func (w Workload) Allowed(a events.Action, p policy.Policy) (policy.Level, polic
 	switch {
 	case s.WatchOnly():
 		return policy.No, sw
-	case a == events.ActionDelete && w.Incident != nil && w.phase() == Discarding && p.WhenEscalated != policy.DeleteIdle:
-		return policy.No, whenEscalated
 	case sw == "":
 		return policy.Yes, sw
 	case s.Level(sw) == policy.Ask && w.Incident != nil && w.Incident.covers(a):
@@ -435,9 +430,6 @@ func (w Workload) Limit(s policy.Switch, p policy.Policy) string {
 func (w Workload) Forbids(s policy.Switch, l policy.Level, p policy.Policy) string {
 	if s == "" {
 		return "the policy allows nothing any more"
-	}
-	if s == whenEscalated {
-		return "the policy's when_escalated is keep"
 	}
 	text := "the switch " + string(s) + " is " + l.String()
 	if who := w.Limit(s, p); who != "" {
@@ -465,9 +457,6 @@ func (w Workload) governs(a events.Action) policy.Switch {
 	case events.ActionDelete, events.ActionCreate:
 		if w.Incident != nil && w.phase() == Clearing {
 			return "" // Pitstop's own leftovers, in which training never ran
-		}
-		if w.Incident != nil && w.phase() == Discarding {
-			return w.idleSwitch()
 		}
 		for i := range w.Slices {
 			if s := &w.Slices[i]; !s.Reclaimable && s.ToReplace {
@@ -670,8 +659,6 @@ func (m *machine) failed(effect *Effect, f Failure) {
 		m.decideDeletionAnew(effect, f.Message)
 	case m.phase() == Clearing:
 		m.failedClearing(effect, f)
-	case m.phase() == Discarding && f.Reason() == CodeHoldsMore:
-		m.endKeepingIdle(CodeHoldsMore, f.Message)
 	case effect.Action == events.ActionSave && (f.Class == Permission || f.Class == Invalid):
 		m.noSave(SaveUndelivered, "the request could not be delivered: "+f.Message)
 	case effect.Action == events.ActionSave:
@@ -700,9 +687,6 @@ func (m *machine) noteFailure(effect *Effect, f Failure) {
 		effect.Maybe = true
 	}
 	effect.Answered = time.Time{}
-	if m.phase() == Discarding && effect.Action == events.ActionDelete && !effect.Begun.IsZero() {
-		m.mayBeDiscarded(*effect)
-	}
 }
 
 // failedFor goes on by the class of a failure: with another zone, with another try, or with a person.
@@ -804,16 +788,9 @@ func (m *machine) held(e Held) {
 		effect.Begun, effect.RequestID = time.Time{}, ""
 		m.unmarkLease(*effect)
 	}
-	if m.phase() == Discarding && !effect.Begun.IsZero() {
-		m.mayBeDiscarded(*effect)
-	}
 	effect.Retry = m.now.Add(time.Minute)
 	if e.Until.After(effect.Retry) && e.Code != CodePaused { // a person may lift a pause at any time
 		effect.Retry = e.Until
-	}
-	if m.phase() == Discarding && e.Code == CodePaused && m.w.discarding() {
-		m.endKeepingIdle(CodePaused, e.Why) // a person has stepped in
-		return
 	}
 	m.hold(e.Code, e.Why, effect.Retry.Add(askedWithin))
 }
@@ -842,14 +819,14 @@ func (m *machine) forbidden(e Forbidden) {
 	}
 	would := m.plannedCalls(m.w.governs(effect.Action), "", *effect)
 	if effect.Action == events.ActionDelete {
-		m.forbidDeletion(effect, e.Request)
+		m.effect(effect.Action, effect.Slice).Begun = time.Time{} // nobody calls it any more
 	}
 	if m.watchOnly() && m.phase() != Clearing {
 		m.keepCalls(would...)
 		m.finish(Observed, "", e.Code, e.Why, "")
 		return
 	}
-	if m.phase() != Discarding && m.level(m.w.governs(e.Request.Action)) == policy.Ask {
+	if m.level(m.w.governs(e.Request.Action)) == policy.Ask {
 		m.uncharge(questionFor(e.Request.Action))
 		m.ask(questionFor(e.Request.Action))
 		return
@@ -863,14 +840,6 @@ func (m *machine) forbidden(e Forbidden) {
 	}
 	m.keepCalls(would...)
 	m.escalate(e.Code, e.Why, "do by hand what the policy forbids now: "+string(e.Request.Action))
-}
-
-// forbidDeletion notes that nobody calls a deletion any more, which an earlier call may have done.
-func (m *machine) forbidDeletion(effect *Effect, r events.Request) {
-	if m.phase() == Discarding && m.mayHaveCalled(r) {
-		m.mayBeDiscarded(*effect)
-	}
-	m.effect(effect.Action, effect.Slice).Begun = time.Time{}
 }
 
 // uncharge gives the charge of an action back that is dropped, or that a person is asked about first.

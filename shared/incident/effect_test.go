@@ -45,8 +45,8 @@ func TestNothingIsCreatedForAnIncidentThatOnlyCleansUp(t *testing.T) {
 	}
 }
 
-// TestARequestOfTheReleaseBeforeIsMadeAgain: its effect says neither how a save is asked for nor which lives go together.
-func TestARequestOfTheReleaseBeforeIsMadeAgain(t *testing.T) {
+// TestARequestIsMadeWholeFromWhatIsKnown: its effect says neither how a save is asked for nor which lives go together.
+func TestARequestIsMadeWholeFromWhatIsKnown(t *testing.T) {
 	life := events.Incarnation{Zone: "us-west4-a", ID: "7712"}
 	w := incident.Workload{
 		ID: "demo/m", Slices: []incident.Slot{{Name: "m-0"}, {Name: "m-1", Life: incident.Life{Incarnation: life}}},

@@ -70,7 +70,7 @@ func (m *machine) awaits() string {
 // endedUnseen treats a gone slice as ended as planned if it has been gone only since its planned end: that is positive evidence. An
 // owner's act, where there is one, still counts.
 func (m *machine) endedUnseen(s *Slot) {
-	if !s.endedAsPlanned() || !s.Incarnation.Known() || s.NeverUsable || s.ToReplace || s.IsReleased() || s.discarded() {
+	if !s.endedAsPlanned() || !s.Incarnation.Known() || s.NeverUsable || s.ToReplace || s.IsReleased() {
 		return
 	}
 	t := m.loss(s)
@@ -81,7 +81,7 @@ func (m *machine) endedUnseen(s *Slot) {
 			m.open(t)
 			m.lose(s, t.Text)
 		}
-	case m.phase() != Clearing && m.phase() != Discarding:
+	case m.phase() != Clearing:
 		m.trouble(t, s.Incarnation)
 	}
 }

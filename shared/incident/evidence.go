@@ -75,11 +75,9 @@ type Beat struct {
 	Runs    bool
 	Attempt int
 	StepAt  time.Time
-	// Step is the last finished step. Verdict is the crew's verdict on that attempt, nil where it gives none. Ended says that the
-	// attempt ended; a crew of the release before reports no more than that.
+	// Step is the last finished step. Verdict is the crew's verdict on that attempt, nil where it gives none.
 	Step    int64
 	Verdict *events.CrewVerdict
-	Ended   bool
 	// Looked is when the crew could last look for a request beside the checkpoints; zero proves nothing.
 	Looked time.Time
 }

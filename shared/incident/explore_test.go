@@ -49,7 +49,7 @@ func allowed(s policy.Switches) policy.Policy {
 }
 
 var policies = map[string]policy.Policy{
-	"everything": discards(func() policy.Policy { p := allowed(policy.Everything()); p.Hang = policy.HangRestart; return p }()),
+	"everything": func() policy.Policy { p := allowed(policy.Everything()); p.Hang = policy.HangRestart; return p }(),
 	"ask": allowed(policy.Switches{
 		RequestCheckpoint: policy.Ask, EarlyMaintenance: policy.Ask, Restart: policy.Ask, Recreate: policy.Ask, RecreateNonSpot: policy.Ask,
 		StartStopped: policy.Ask,
@@ -71,12 +71,6 @@ func policyOf(name string) policy.Policy {
 	default:
 		return policies[name]
 	}
-	return p
-}
-
-// discards is a policy under which what an incident leaves idle is deleted.
-func discards(p policy.Policy) policy.Policy {
-	p.WhenEscalated, p.DeleteAfter = policy.DeleteIdle, time.Hour
 	return p
 }
 
@@ -277,10 +271,6 @@ func answers(w incident.Workload, s incident.Slot, now time.Time) map[string]inc
 		out[name("intend")] = incident.Intended{Origin: api, Request: r, RequestID: "uuid"}
 		if t.Action == events.ActionVerify {
 			found := incident.Checked{Origin: api, Request: r, Found: true, Step: 48200, URI: "gs://x", At: now.Add(-20 * time.Second), Bytes: 3 << 30, More: true}
-			if in.Phase == incident.Discarding {
-				out[name("newer")] = found
-				found.At = in.Down.Add(-20 * time.Second) // nothing has trained since
-			}
 			out[name("found")] = found
 			out[name("none")] = incident.Checked{Origin: api, Request: r, None: true, Text: "the directory is empty"}
 			out[name("torn")] = incident.Checked{Origin: api, Request: r, Text: "no commit marker"}
@@ -367,10 +357,7 @@ func key(t *testing.T, w incident.Workload) string {
 			}
 		}
 		s.Former = former
-		blur(&s.Torn, &s.Since, &s.End.Released, &s.Used, &s.Abuse.At, &s.End.DiscardBy, &s.Stop.At, &s.Stop.Unsaid, &s.Heard.At, &s.Heard.Seen, &s.Notice.LastWord, &s.Notice.Listened)
-	}
-	if w.Idle != nil {
-		w.Idle = &incident.Idle{}
+		blur(&s.Torn, &s.Since, &s.End.Released, &s.Used, &s.Abuse.At, &s.Stop.At, &s.Stop.Unsaid, &s.Heard.At, &s.Heard.Seen, &s.Notice.LastWord, &s.Notice.Listened)
 	}
 	if w.Closed != nil {
 		w.Closed = &incident.Incident{Outcome: w.Closed.Outcome, Cause: w.Closed.Cause}
@@ -380,7 +367,7 @@ func key(t *testing.T, w incident.Workload) string {
 		w.Incident = &in
 		in.ID, in.Troubles, in.Timeline, in.Zones, in.Would, in.LeftOut, in.Reason, in.Advice, in.Held, in.BaseAttempt = "", nil, nil, nil, nil, 0, "", "", "", 0
 		in.Code, in.HeldCode, in.Calls, in.CallsLeftOut, in.PlannedCalls = "", "", nil, 0, nil
-		in.Save.ID, in.Of, in.Starts, in.HeldSeconds, in.HeldUntil = "", "", min(in.Starts, 1), 0, time.Time{}
+		in.Save.ID, in.Starts, in.HeldSeconds, in.HeldUntil = "", min(in.Starts, 1), 0, time.Time{}
 		blur(&in.Torn, &in.StoodAt, &in.Opened, &in.Since, &in.HeardAt, &in.Deadline, &in.Down, &in.WaitingSince, &in.Reminded, &in.Slow, &in.Save.Requested, &in.Save.Left, &in.Save.Acked, &in.Save.At)
 	}
 	w.Effects = slices.Clone(w.Effects)
@@ -484,13 +471,6 @@ var reach = []struct {
 	{incident.Saving, "everything", true, "pending, later, tick", unadmitted},
 	{incident.Watching, "watch", true, "preempted", crewless},
 	{incident.Watching, "watch", false, "ongoing", crewless},
-	{incident.Discarding, "everything", true, idle, nil},
-	{incident.Discarding, "everything", false, idle + ", " + waits, nil},
-	{incident.Discarding, "everything", true, idle + ", " + waits + ", found verify 0, tick", nil},
-	{incident.Discarding, "everything", true, idle + ", " + waits + ", found verify 0, tick, intend delete 0", nil},
-	{incident.Discarding, "everything", true, idle + ", " + waits + ", found verify 0, tick, intend delete 0, accepted delete 0", nil},
-	{incident.Looking, "everything", true, idle + ", " + waits + ", found verify 0, tick, intend delete 0, accepted delete 0, read gone, retried", nil},
-	{incident.Discarding, "everything", true, "tick, intend admit 0, permission admit 0, later, tick", unled},
 	{incident.Resuming, "everything", false, torn, gang},
 	{incident.Resuming, "everything", false, torn + ", later, tick", gang},
 	{incident.PhaseDeleting, "everything", false, torn + ", later, tick, intend verify 0, silent verify 0", gang},
@@ -513,12 +493,6 @@ const (
 
 // again has a requested restart begin and its attempt run.
 const again = "intend restart 0, accepted restart 0, started, "
-
-// idle has a training given up, and nobody say a word for as long as it takes; waits is what a crew writes then that runs none.
-const (
-	idle  = "exit 1, gave up, its verdict, " + again + "exit 1, gave up, its verdict, later, tick"
-	waits = "a crew that waits, tick"
-)
 
 // single is a workload of one worker, which can be stopped and started.
 func single(w *incident.Workload) {

@@ -125,7 +125,7 @@ func (w Workload) listened() time.Time {
 func (m *machine) noteStep(e Beat) {
 	s := m.w.Slice(e.Slice)
 	doubt, _, _ := m.w.doubt(m.now)
-	if s == nil || !e.Incarnation.Same(s.Incarnation) || doubt == "" && m.phase() != Discarding {
+	if s == nil || !e.Incarnation.Same(s.Incarnation) || doubt == "" {
 		return
 	}
 	clamped := func(t time.Time) time.Time {

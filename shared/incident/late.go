@@ -44,7 +44,7 @@ func (m *machine) surplus(s *Slot, e Read) bool {
 
 // tellSurplus reports a surplus life once it is certain. It leaves that life to a person, for the slice itself lives elsewhere.
 func (m *machine) tellSurplus(s *Slot, e Read) {
-	if m.w.Incident != nil || m.w.Idle != nil || slices.Contains(m.createdBy(e).ReportedSlices, s.Name) {
+	if m.w.Incident != nil || slices.Contains(m.createdBy(e).ReportedSlices, s.Name) {
 		return // the name goes to this life once the other one is deleted
 	}
 	m.w.Creators = slices.Clone(m.w.Creators)

@@ -69,7 +69,7 @@ func (m *machine) interruptedAgain(s *Slot, t Trouble) {
 	switch m.phase() {
 	case Window, Saving, Maintaining:
 		m.beginsWith(t.Cause)
-	case Clearing, Discarding:
+	case Clearing:
 		return
 	case PhaseDeleting, PhaseCreating:
 		if s.ToReplace {
@@ -372,7 +372,6 @@ func (m *machine) introduce(e Read) {
 		NeverUsable: e.Condition == Creating, Abuse: Abuse{Suspected: e.Abuse},
 	}})
 	m.ownSlices, m.changed = true, true
-	m.cancelIdleDeletion()
 	s := m.w.Slice(e.Slice)
 	m.facts(s, e, e.Incarnation.Created)
 	s.endsIf(m.when())
@@ -537,9 +536,6 @@ func (m *machine) notThereYet(s *Slot) {
 // A log entry that arrives by a topic proves nothing: anyone who may publish there can write one. A repaired loss explains nothing
 // that comes after it.
 func (in *Incident) provesLoss(s *Slot) bool {
-	if in.Retried && s.End.Discarded {
-		return true // it was deleted because it stood idle
-	}
 	for _, t := range in.Troubles {
 		if t.Slice != s.Name || t.Life != s.Incarnation.ID || !t.Proven || t.At.Before(s.usable()) {
 			continue
@@ -554,10 +550,10 @@ func (in *Incident) provesLoss(s *Slot) bool {
 	return false
 }
 
-// knowsWhyGone reports whether a slice that is gone was lost, or was deleted by Pitstop. Where a new slice trains unasked, a loss is not
+// knowsWhyGone reports whether a slice that is gone was lost. Where a new slice trains unasked, a loss is not
 // enough: its owner may have deleted it after that, and the log is asked.
 func (w Workload) knowsWhyGone(s *Slot) bool {
-	return w.Incident.provesLoss(s) && (s.End.Discarded || !w.provider().trainsUnasked)
+	return w.Incident.provesLoss(s) && !w.provider().trainsUnasked
 }
 
 // newLife handles another life under the slice's name. Pitstop may have created it, or the owner in quiet times, or somebody who
@@ -601,7 +597,7 @@ func (m *machine) madeByUs(s *Slot, e Read) bool {
 // fromBefore reports whether the life in a reading began before the trouble, and had only not been read yet: it takes nothing over.
 func (m *machine) fromBefore(s *Slot, e Read) bool {
 	created := e.Incarnation.Created
-	return m.phase() != Discarding && !s.ToReplace && !created.IsZero() && created.Before(m.w.Incident.Opened)
+	return !s.ToReplace && !created.IsZero() && created.Before(m.w.Incident.Opened)
 }
 
 // madeByProvider reports whether the provider itself made the life in a reading, in a group that is as old as the life before.
@@ -759,7 +755,6 @@ func (m *machine) adoptTheirs(name string, e Read) {
 
 // adopt makes another life the current one under the slice's name.
 func (m *machine) adopt(name string, e Read, ours bool) {
-	m.cancelIdleDeletion()
 	s := m.slice(name)
 	if !ours {
 		s.Order = Order{} // the owner's creation is their order now

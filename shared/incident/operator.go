@@ -80,24 +80,16 @@ type Ordered struct {
 	Text string
 }
 
-// order records an order on the workload, and in the story of the open incident. Any order keeps the idle slices.
+// order records an order on the workload, and in the story of the open incident.
 func (m *machine) order(v Verb, w Word, text string) {
 	o := Spoken{Word: w, At: m.now, Verb: v, Text: text}
 	if m.w.Incident != nil {
 		o.Incident = m.w.Incident.ID
 		m.line(LineSeen, w.By+": "+strings.TrimSpace(string(v)+" "+text), w.Why)
 	}
-	m.cancelIdleDeletion()
 	m.w.Orders = append(slices.Clip(m.w.Orders), o)
 	m.w.Orders = m.w.Orders[max(0, len(m.w.Orders)-MaxOrders):]
 	m.changed = true
-	if v != VerbCancel { // a cancel ends it by itself
-		c := CodeCancelled
-		if v == VerbPause {
-			c = CodePaused
-		}
-		m.abortIdleDeletion(Kept{c, w.By + " says " + string(v)})
-	}
 }
 
 // approved goes on with the approved action. The answer counts for this incident, not for the next one.
@@ -160,12 +152,8 @@ func (w Workload) Question() string {
 // which training never ran. It lets announced maintenance come: it requests nothing before the maintenance, unless the window
 // moves.
 func (m *machine) cancelled(e Cancelled) {
-	in, idle := m.w.Incident, m.w.LeftIdle(e.Incident)
-	if in == nil && idle {
-		m.order(VerbCancel, e.Word, "the deletion of what "+e.Incident+" left idle")
-		return
-	}
-	if in == nil || in.ID != e.Incident && !idle || m.phase() == Clearing {
+	in := m.w.Incident
+	if in == nil || in.ID != e.Incident || m.phase() == Clearing {
 		return
 	}
 	m.order(VerbCancel, e.Word, "")
@@ -289,7 +277,7 @@ func (m *machine) retryNow() {
 
 // NothingToRetry says why there is nothing to try again; empty where there is.
 func (w Workload) NothingToRetry(now time.Time) string {
-	if w.Incident != nil && !w.discarding() {
+	if w.Incident != nil {
 		return w.nothingToRepeat()
 	}
 	m := machine{w: w}
@@ -320,8 +308,6 @@ func (w Workload) nothingToRepeat() string {
 		return ""
 	case w.phase() == Approving:
 		return in.ID + " waits for a person: approve it, or cancel it"
-	case w.phase() == Discarding:
-		return in.ID + " deletes what stands idle: try again once it is over"
 	case !w.has(func(effect Effect) bool { return effect.Stage() == StageRefused }):
 		return in.ID + " is under way (" + string(w.phase()) + "), and nothing of it waits for another try"
 	}

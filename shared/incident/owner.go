@@ -21,7 +21,6 @@ func (m *machine) called(e Called) {
 		m.deletedElsewhere(s, e.Zone)
 		return
 	}
-	m.cancelIdleDeletion()
 	what := e.Method + " of " + s.Name + " by " + e.Principal
 	switch e.Act {
 	case events.ActDeleted:
@@ -39,7 +38,6 @@ func (m *machine) called(e Called) {
 	case events.ActStarted:
 		m.noteStopCall(s, "")
 	}
-	m.noteActivity(CodeOwner, what)
 }
 
 // saysSomething reports whether an act on a slice tells what its owner wants. What another object makes, that object makes anew: a Job of a
@@ -254,8 +252,6 @@ func (w Workload) whyLeftAlone(s *Slot) string {
 		return "the training is finished"
 	case w.abuseReported():
 		return "Google suspects abuse on a slice of it, and a person was told"
-	case s.discarded():
-		return "Pitstop deleted it because it stood idle"
 	case s.End.Reported:
 		return "an incident has told its end already"
 	}

@@ -26,7 +26,6 @@ const (
 	Starting      Phase = "starting"    // for a stopped slice to be usable
 	Watching      Phase = "watching"    // for the end of an incident that Pitstop may only watch
 	Clearing      Phase = "clearing"    // for the slices of Pitstop's own requests to be gone
-	Discarding    Phase = "discarding"  // for the slices that an earlier incident left idle to be gone
 	Closed        Phase = "closed"      // for nothing
 )
 
@@ -39,8 +38,6 @@ func (w Workload) phase() Phase {
 		return ""
 	case in.Clearing != "":
 		return Clearing
-	case in.Of != "":
-		return Discarding
 	case in.OnlyWatched:
 		return Watching
 	case in.Asked != "":
@@ -80,20 +77,6 @@ func (w Workload) phase() Phase {
 		}
 	}
 	return waits
-}
-
-// FromPhase sets the facts that the release before kept as the phase alone.
-func (in *Incident) FromPhase() {
-	in.OnlyWatched, in.Save.Pending = in.Phase == Watching, in.Phase == Saving
-	if in.Phase == Looking {
-		in.Unexplained = in.Since
-	}
-	switch in.Phase {
-	case Saving, Maintaining, Window:
-		in.Announced = true
-	case Approving:
-		in.Announced = in.Asked == events.ActionSave || in.Asked == events.ActionMaintain
-	}
 }
 
 // How long things may take. Anything faster than a minute depends on events, not on these.
@@ -167,8 +150,6 @@ const (
 	WatchFor = 4 * time.Hour
 	// ClearFor bounds the clean-up after an incident.
 	ClearFor = 2 * time.Hour
-	// DiscardFor is the time to learn whether idle slices may be deleted: whether training runs there, and how far it is saved.
-	DiscardFor = 30 * time.Minute
 	// RequestFor is how long a request may wait to be begun, AnswerFor how long a begun one may stay unanswered.
 	RequestFor = 10 * time.Minute
 	AnswerFor  = 15 * time.Minute
@@ -192,7 +173,7 @@ const (
 // lasts is how long each phase lasts by itself. The other phases wait for a window, a slice, an owner or a person.
 var lasts = map[Phase]time.Duration{
 	Maintaining: MaintainFor, Looking: LookFor, PhaseDeleting: RemoveFor, PhaseCreating: RecreateFor, Admitting: AdmitFor, Resuming: ResumeFor,
-	Restarting: RestartFor, Starting: StartFor, Watching: WatchFor, Clearing: ClearFor, Discarding: DiscardFor,
+	Restarting: RestartFor, Starting: StartFor, Watching: WatchFor, Clearing: ClearFor,
 }
 
 // How often things may be tried without verified progress.

@@ -393,7 +393,7 @@ func (o *outlook) wait() bool {
 		if o.m.now.Before(in.Deadline) {
 			return false
 		}
-	case Maintaining, PhaseDeleting, PhaseCreating, Admitting, Restarting, Starting, Watching, Clearing, Discarding, Closed:
+	case Maintaining, PhaseDeleting, PhaseCreating, Admitting, Restarting, Starting, Watching, Clearing, Closed:
 		return false
 	}
 	o.passes(in.Deadline)

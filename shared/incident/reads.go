@@ -38,7 +38,6 @@ const (
 	ReadHosts     ReadKind = "hosts"     // the host names of a slice's workers
 	ReadCrew      ReadKind = "crew"      // whether the crew of a slice trains, in its guest attribute
 	ReadSaver     ReadKind = "saver"     // whether the crew of a slice would save before maintenance, in the same place
-	ReadIdleCrew  ReadKind = "idle crew" // whether the crew trains, right before its idle slice is deleted, even if that was read lately
 	ReadDeleter   ReadKind = "deleter"   // who deleted a slice that is gone, in the audit log
 	ReadStopper   ReadKind = "stopper"   // who stopped a slice, in the audit log
 	ReadOperation ReadKind = "operation" // whether one of Pitstop's operations has ended
@@ -96,7 +95,7 @@ func (w Workload) Reads(now time.Time) (all Reads) {
 		}
 		all = append(all, w.auditLog(s, now)...)
 	}
-	return append(append(all, w.beforeDiscard(now)...), w.operations()...)
+	return append(all, w.operations()...)
 }
 
 // toRead is a reading about a slice.
@@ -121,22 +120,6 @@ func (w Workload) auditLog(s *Slot, now time.Time) Reads {
 	return Reads{r}
 }
 
-// beforeDiscard are the readings that are due right before idle slices are deleted.
-func (w Workload) beforeDiscard(now time.Time) (all Reads) {
-	if w.phase() != Discarding {
-		return nil
-	}
-	_, known := w.mayTrain(now)
-	for _, s := range w.undecided() {
-		why := ""
-		if !known {
-			why = w.unknownOf(s, now)
-		}
-		all = append(all, s.toRead(ReadIdleCrew, why))
-	}
-	return all
-}
-
 // operations are Pitstop's own operations that may still run.
 func (w Workload) operations() (all Reads) {
 	for _, effect := range w.Effects {
@@ -157,8 +140,6 @@ func (w Workload) doubt(now time.Time) (why string, every time.Duration, told bo
 		return whyHushed, ListenAgain, false
 	case w.doubted(now):
 		return "the incident is nearly overdue, and no progress has been reported", ListenAgain, false
-	case w.discarding():
-		return "idle slices are to be deleted, and training may run there", ListenAgain, false
 	case w.probes():
 		return "a line says that the training is over, and nothing confirms it", ListenAgain, true
 	case w.unproven():
@@ -182,7 +163,7 @@ func (w Workload) unheard(s *Slot, now time.Time) bool {
 // deleted, so it first asks everywhere it can. For a while it also asks about a slice that was left to a person before it was gone,
 // because the next incident may be about it.
 func (w Workload) asksWhoDeleted(s *Slot, now time.Time) bool {
-	if s.Condition != Gone || s.ToReplace || s.ownersBusiness(w) || s.discarded() {
+	if s.Condition != Gone || s.ToReplace || s.ownersBusiness(w) {
 		return false
 	}
 	if w.Incident == nil {

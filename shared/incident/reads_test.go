@@ -42,7 +42,6 @@ func TestReads(t *testing.T) {
 		"read stopped, a while, unsaid":      {nil, nil},
 		"preempted, read lost, intend delete 0, accepted delete 0":                {nil, []string{"operation llama-8b: it is not known to have ended"}},
 		"preempted, read lost, intend delete 0, accepted delete 0, done delete 0": {nil, nil},
-		idle + ", " + waits: {nil, []string{"idle crew llama-8b: "}},
 	} {
 		t.Run(path, func(t *testing.T) {
 			n := at(t, policies["everything"], true, path, c.but)
@@ -72,7 +71,6 @@ func reads(n node) (all []string) {
 func TestCrewsAreListenedFor(t *testing.T) {
 	p := policies["everything"]
 	resuming := at(t, p, true, "exit 139", nil)
-	discarding := at(t, p, true, idle+", "+waits, nil)
 	unproven := at(t, p, true, "tick", func(w *incident.Workload) {
 		bare(w)
 		w.Budgets, w.Progress.Proven = incident.Budgets{Restarts: 1, Since: w.Progress.At.Add(-time.Hour)}, w.Progress.High-1
@@ -83,10 +81,7 @@ func TestCrewsAreListenedFor(t *testing.T) {
 		from time.Time
 		why  string
 	}{
-		"progress is nearly overdue": {resuming, resuming.w.Incident.Deadline.Add(-incident.ListenAgain), "the incident is nearly overdue, and no progress has been reported"},
-		"idle slices are deleted": {
-			discarding, discarding.w.Slices[0].Heard.At.Add(incident.ListenAgain), "idle slices are to be deleted, and training may run there",
-		},
+		"progress is nearly overdue":  {resuming, resuming.w.Incident.Deadline.Add(-incident.ListenAgain), "the incident is nearly overdue, and no progress has been reported"},
 		"only lines tell of progress": {unproven, start.Add(incident.ProveEvery), "only lines tell of progress"},
 	} {
 		c.n.w.Progress.GapSeconds = int64(24 * time.Hour / time.Second) // nothing hangs
@@ -156,7 +151,7 @@ func settled(p policy.Policy, w incident.Workload, r incident.ToRead, now time.T
 		answer = incident.Unsaid{Origin: origin, Slice: r.Slice, Incarnation: r.Life}
 	case incident.ReadOperation:
 		answer = incident.Ended{Origin: origin, Operation: r.Operation}
-	case incident.ReadSlices, incident.ReadTraining, incident.ReadIdleCrew, incident.ReadDeleter:
+	case incident.ReadSlices, incident.ReadTraining, incident.ReadDeleter:
 		return true
 	}
 	w, _, _ = incident.Advance(p, w, answer, now)

@@ -103,8 +103,7 @@ func (m *machine) bare() string {
 func (m *machine) replaceGone() {
 	for i := range m.w.Slices {
 		s := &m.w.Slices[i]
-		long := !s.End.Reported && s.ownerSilent(m.now)
-		if s.Condition == Gone && !s.IsReleased() && !s.ToReplace && (long || m.w.Incident.Retried && s.discarded()) {
+		if s.Condition == Gone && !s.IsReleased() && !s.ToReplace && !s.End.Reported && s.ownerSilent(m.now) {
 			m.slice(s.Name).ToReplace = true
 		}
 	}

@@ -149,14 +149,6 @@ func (m *machine) checked(e Checked) {
 			return
 		}
 		m.afterSave()
-	case Discarding:
-		// A save that was under way when the incident escalated is complete within the time that a process gets before its end. A
-		// later checkpoint comes from a training that runs, though no crew reports it.
-		if late := e.At.Sub(in.Down); late > SaveFor {
-			m.endKeepingIdle(CodeMayTrain, "checkpoint "+events.Number(e.Step)+" was written "+events.Span(late)+" after it was left to a person, so somebody trains")
-			return
-		}
-		m.inc().Save.Verified = true
 	case Resuming, Approving:
 		if text, _, since := m.tornUnheard(); text != "" && !e.At.After(newerThan(since)) { // it was looked for before the tear
 			if m.phase() == Resuming {
@@ -194,12 +186,6 @@ func (m *machine) unverified(e Checked) {
 		return
 	case Approving: // the question stays
 		m.drop(events.ActionVerify, "")
-		return
-	}
-	if m.phase() == Discarding && e.None && !m.w.trained() {
-		m.drop(events.ActionVerify, "")
-		m.line(LineCame, "nothing was ever trained here", e.Text)
-		in.Save.Nothing = true
 		return
 	}
 	in.Save.Failed, in.Save.Result = e.Text, e.result()

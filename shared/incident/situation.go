@@ -105,13 +105,11 @@ func (m *machine) reactIn(p Phase, s sight) {
 		m.reactWatching(s)
 	case Clearing:
 		m.reactWhileClearing(s)
-	case Discarding:
-		m.reactWhileDiscarding(s)
 	case Closed: // nothing is open
 	}
 }
 
-// servesAgain clears the marks that a usable slice disproves: released, unused, stopped, deleted for standing idle.
+// servesAgain clears the marks that a usable slice disproves: released, unused, stopped.
 func (m *machine) servesAgain(s *Slot) {
 	if s.IsReleased() && m.now.Sub(s.End.Released) > UnreleaseAfter {
 		s = m.slice(s.Name)
@@ -130,10 +128,6 @@ func (m *machine) servesAgain(s *Slot) {
 	if s.Stop.By != "" && m.when().Sub(s.Stop.At) > UnreleaseAfter {
 		m.noteStopCall(s, "") // it was started again, or never stopped
 		s = m.w.Slice(s.Name)
-	}
-	if s.End.Discarded && m.when().After(s.End.DiscardBy) {
-		s = m.slice(s.Name)
-		s.End.Discarded, s.End.DiscardBy = false, time.Time{} // the deletion did not happen
 	}
 	if m.w.Incident == nil && s.End.Reported {
 		m.slice(s.Name).End.Reported = false
@@ -395,16 +389,6 @@ func (m *machine) reactWhileClearing(s sight) {
 		m.adoptLateCapacity()
 	case s.is == serving:
 		m.delayDeletionRetry(s.Slot)
-	}
-}
-
-// reactWhileDiscarding: the idle slices are deleted.
-func (m *machine) reactWhileDiscarding(s sight) {
-	switch {
-	case s.Condition == Gone:
-		m.vanishedIdle(s.Slot, s.was)
-	case (s.is == unusable || s.is == halted) && s.was == Ready && m.w.discarding():
-		m.endKeepingIdle(CodeNotReady, m.describe(s.Slot)) // a person who stops a slice wants it: the log names them later
 	}
 }
 

@@ -153,10 +153,6 @@ type End struct {
 	Released time.Time `json:"released,omitzero"`
 	// Reported says that an incident has reported its end already. The end opens no second incident.
 	Reported bool `json:"told,omitzero"`
-	// Discarded says that Pitstop deleted it because it stood idle: nobody misses it, and only a person can ask for it again.
-	// DiscardBy is the latest time at which that deletion shows: a slice that is READY after that time was not deleted.
-	Discarded bool      `json:"discarded,omitzero"`
-	DiscardBy time.Time `json:"discard_by,omitzero"`
 	// SilentBy is when its training has certainly ended, where no reading shows that end.
 	SilentBy time.Time `json:"silent_by,omitzero"`
 }

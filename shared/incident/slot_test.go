@@ -19,7 +19,7 @@ func TestALifeTakesItsFactsWithIt(t *testing.T) {
 	s.Abuse = incident.Abuse{Suspected: true, At: start.Add(-time.Hour), Reported: true}
 	s.Notice = incident.Notice{Notice: events.Notice{Status: events.NoticePending, WindowStart: start.Add(time.Hour)}, LastWord: start, InAPI: true, Due: start}
 	s.NeverUsable, s.Leased = false, 3
-	s.End = incident.End{Reported: true, Discarded: true, DiscardBy: start}
+	s.End = incident.End{Reported: true}
 	before := *s
 
 	next := life(2)

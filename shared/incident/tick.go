@@ -29,9 +29,6 @@ func (m *machine) ticked() {
 		m.overdue()
 		return
 	}
-	if m.discard(); m.w.Incident == nil {
-		return
-	}
 	if m.askAgain(); m.w.Incident != nil {
 		m.wait()
 	}
@@ -70,7 +67,7 @@ func (m *machine) wait() {
 		if m.onlyHangs() {
 			m.openDueMaintenance()
 		}
-	case Maintaining, Looking, Admitting, Resuming, Restarting, Starting, Discarding, Closed: // nothing but their end
+	case Maintaining, Looking, Admitting, Resuming, Restarting, Starting, Closed: // nothing but their end
 	}
 }
 
@@ -100,7 +97,7 @@ func (m *machine) waitForYes() {
 // quiet opens an incident when its time has come, and otherwise tells of a long wait.
 func (m *machine) quiet() {
 	m.endProbe()
-	for _, open := range []func(){m.openAdmission, m.openDueMaintenance, m.openUnusable, m.hangs, m.openTorn, m.openDiscard} {
+	for _, open := range []func(){m.openAdmission, m.openDueMaintenance, m.openUnusable, m.hangs, m.openTorn} {
 		if open(); m.w.Incident != nil {
 			return
 		}
@@ -209,14 +206,6 @@ func (m *machine) askAgain() {
 // unanswered sends an effect again. The function reads the state before it calls: the effect may have happened.
 func (m *machine) unanswered(i int, why string) {
 	effect := &m.effects()[i]
-	if m.phase() == Discarding && effect.Action == events.ActionDelete && !effect.Begun.IsZero() {
-		m.mayBeDiscarded(*effect)
-		if m.w.Incident.unwanted(*effect) {
-			m.drop(effect.Action, effect.Slice)
-			m.discard()
-			return
-		}
-	}
 	if m.phase() == Clearing && m.w.Incident.unwanted(*effect) {
 		m.decided("wait no longer for the creation of "+effect.sliceList(), why)
 		m.drop(effect.Action, effect.Slice)
@@ -258,7 +247,7 @@ func (m *machine) overdue() {
 			return
 		}
 	}
-	if in.heldOut() && m.phase() != Watching && m.phase() != Discarding {
+	if in.heldOut() && m.phase() != Watching {
 		m.escalate(in.HeldCode, "it was held for "+events.Span(in.held())+" in all, and is still: "+in.Held, "put right what holds it, then pitstop retry "+m.w.Name)
 		return
 	}
@@ -293,8 +282,6 @@ func (m *machine) overdueIn(p Phase, took string) {
 		m.finish(Observed, "", m.watchCode(), m.describeUnusable()+" after "+took, "")
 	case Clearing:
 		m.uncleared(took)
-	case Discarding:
-		m.discardOverdue(took)
 	case Approving, Closed: // which have no deadline
 	}
 }

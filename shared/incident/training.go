@@ -43,11 +43,7 @@ func (m *machine) reported(e Reported) {
 		s = m.w.Slice(s.Name)
 	}
 	m.runsIn(s, r)
-	last := max(m.w.Crew.Attempt, m.w.Crew.Exited, m.w.Crew.GaveUp)
 	m.take(s, r)
-	if r.Attempt > last { // the attempt began, though its own line is lost or late
-		m.noteActivity(CodeMayTrain, fmt.Sprintf("the crew tells of attempt %d", r.Attempt))
-	}
 }
 
 // speaks notes that a known crew has spoken. Where none had before, nobody expected a step of it: it has at least its full time from here on.
@@ -231,7 +227,6 @@ func (m *machine) crashed(r events.CrewReport) bool {
 
 func (m *machine) started(s *Slot, r events.CrewReport) {
 	m.began(r)
-	m.noteActivity(CodeMayTrain, fmt.Sprintf("the crew says that attempt %d runs", r.Attempt))
 	in := m.w.Incident
 	if in == nil || r.Attempt <= in.BaseAttempt {
 		return
@@ -260,7 +255,6 @@ func (m *machine) progress(s *Slot, r events.CrewReport) {
 	}
 	m.confirm(r.Step, r.Attempt, at)
 	m.doubtBaseline(at)
-	m.noteActivity(CodeMayTrain, "the crew tells of step "+events.Number(r.Step))
 }
 
 // staleStep is longer than the crews of several slices take to report one after another.
@@ -336,8 +330,6 @@ func (m *machine) stepsConfirm(attempt int, at time.Time) bool {
 		return m.mayTrainWhole() && at.Sub(m.lastTrouble()) >= SickFor
 	case Window:
 		return m.mayTrainWhole() && !in.Down.IsZero() && attempt > in.BaseAttempt
-	case Discarding:
-		return m.allReady() && m.w.discarding()
 	case Approving:
 		return m.asksAboutTraining()
 	case Watching:
@@ -567,17 +559,12 @@ func (m *machine) finished(r events.CrewReport) {
 	if !m.claimsEnd(r) {
 		return
 	}
-	m.cancelIdleDeletion() // slices that may belong to their owner are not deleted for standing idle
 	if m.w.Incident == nil {
 		return
 	}
 	switch m.phase() {
 	case PhaseDeleting, PhaseCreating, Clearing, Admitting:
 		return // work under way is completed, and the verdict is read when it matters
-	case Discarding:
-		if m.w.discarding() {
-			m.endKeepingIdle(CodeMayTrain, "the crew says that the training is finished")
-		}
 	case Watching:
 		m.line(LineSeen, r.Describe(), "the crew's verdict decides")
 	default:

@@ -70,9 +70,6 @@ func (in *Incident) update(w Workload) events.IncidentUpdated {
 	}
 	if in.Outcome == Escalated && w.endedLast(in) {
 		u.IdleChips = w.idleChips()
-		if w.Idle != nil && w.Idle.Incident == in.ID {
-			u.DeleteAt = w.Idle.Due.UTC()
-		}
 	}
 	return u
 }

@@ -227,13 +227,8 @@ func (m *machine) takeVerdict(e Beat) {
 	if !e.StepAt.IsZero() {
 		m.proven(e.Step, e.StepAt)
 	}
-	c := m.w.Crew.Claim
-	switch {
-	case e.Verdict != nil:
+	if e.Verdict != nil {
 		m.verdict(*e.Verdict, false)
-	case e.Ended && c.Attempt > 0 && c.Attempt == e.Attempt:
-		// A crew of the release before gives no verdict, but it says that it ended.
-		m.verdict(events.CrewVerdict{Attempt: e.Attempt, Finished: c.Finished, Ended: c.At, Life: events.Admission{Slice: s.Name}, Reason: "the crew's guest attribute says that it ended"}, false)
 	}
 }
 
@@ -278,7 +273,6 @@ func (m *machine) finishedFor(v events.CrewVerdict) {
 		return
 	}
 	c.Finished, c.FinishedAt, c.Certain, c.Done = true, at, v.Certain, v.Attempt
-	m.cancelIdleDeletion()
 	m.w.Progress.Step = max(m.w.Progress.Step, v.Step)
 	in := m.w.Incident
 	if in == nil {
@@ -287,10 +281,6 @@ func (m *machine) finishedFor(v events.CrewVerdict) {
 	switch m.phase() {
 	case PhaseDeleting, PhaseCreating, Clearing, Admitting:
 		return // work under way is completed
-	case Discarding:
-		if !m.w.discarding() {
-			return
-		}
 	}
 	m.line(LineCame, "the crew's verdict: the training is finished", v.Reason)
 	if m.phase() == Watching {

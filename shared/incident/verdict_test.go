@@ -360,32 +360,6 @@ func TestAVerdictIsReadAnewForADecision(t *testing.T) {
 	}
 }
 
-// TestAnUnconfirmedEndDeletesNothing: a line is enough to keep what stands idle.
-func TestAnUnconfirmedEndDeletesNothing(t *testing.T) {
-	for claimed, deletes := range map[bool]bool{false: true, true: false} {
-		w := quiet(true)
-		w.Budgets = incident.Budgets{Restarts: incident.MaxRestarts, Since: start.Add(time.Hour)}
-		r := newTour(t, w, "everything")
-		r.w.Crew.LeaseAttempt = 1
-		if claimed {
-			r.learn("llama-8b", "finished")
-		}
-		r.learn("llama-8b", "exit 1", "gave up")
-		for range 40 { // until the crew has been silent for so long that it is left to a person
-			if all := r.w.Effects; len(all) > 0 && all[0].Retry.IsZero() {
-				r.learn("", "no verdict hear 0")
-			}
-			r.tick(time.Minute)
-		}
-		if c := r.w.Closed; r.w.Incident != nil || c == nil || c.Outcome != incident.Escalated {
-			t.Fatalf("claimed %v: it is not left to a person: %s", claimed, tale(r.w))
-		}
-		if got := r.w.Idle != nil; got != deletes {
-			t.Errorf("claimed %v: it is to be deleted: %v; %s", claimed, got, r.w.Closed.Advice)
-		}
-	}
-}
-
 // TestAClaimKeepsHangsUnseenForAWhileOnly: a forged line stops nobody from seeing for long that a training stands still.
 func TestAClaimKeepsHangsUnseenForAWhileOnly(t *testing.T) {
 	r := newTour(t, quiet(true), "everything")
@@ -403,32 +377,6 @@ func TestAClaimKeepsHangsUnseenForAWhileOnly(t *testing.T) {
 	r.learn("", "no verdict hear 0")
 	if in := r.w.Incident; in == nil || in.Phase != incident.Restarting {
 		t.Errorf("no verdict, and it stands at %s", tale(r.w))
-	}
-}
-
-// TestACrewOfTheReleaseBeforeIsBelieved: it leaves no verdict, and its guest attribute says that the attempt ended.
-func TestACrewOfTheReleaseBeforeIsBelieved(t *testing.T) {
-	ended := func(r *tour, attempt int) incident.Beat {
-		s := r.w.Slices[0]
-		return incident.Beat{Slice: s.Name, Incarnation: s.Incarnation, Seen: r.now, Ended: true, Attempt: attempt}
-	}
-	r := newTour(t, quiet(true), "everything")
-	r.w.Crew.LeaseAttempt = 1
-	r.learn("llama-8b", "finished")
-	if !r.w.Reads(r.now).Has(incident.ReadCrew, "llama-8b") || r.w.Due().After(r.now) {
-		t.Fatal("patrol does not read the guest attribute")
-	}
-	if r.give(ended(r, 7)); r.w.Crew.Finished {
-		t.Error("the end of another attempt counts")
-	}
-	if r.give(ended(r, 1)); !r.w.Crew.Finished {
-		t.Error("it is not believed")
-	}
-	r = newTour(t, quiet(true), "everything")
-	r.w.Crew.LeaseAttempt = 1
-	r.learn("llama-8b", "exit 139", "gave up")
-	if asked := r.give(ended(r, 1)); asked != "restart llama-8b=7711" {
-		t.Errorf("it gave up, and asked for is %q", asked)
 	}
 }
 

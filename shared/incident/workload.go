@@ -36,8 +36,6 @@ type Workload struct {
 	Incident *Incident `json:"incident,omitempty"`
 	// Effects are the changes that the incident wants outside and that are not known to be done.
 	Effects []Effect `json:"effects,omitempty"`
-	// Idle is the pending deletion of the slices that the last escalated incident left idle.
-	Idle *Idle `json:"idle,omitempty"`
 	// Closed is the incident that ended last, kept for Linger so that late evidence finds it.
 	Closed *Incident `json:"closed,omitempty"`
 	// Ended is when that incident ended. It is kept for good: evidence from before that time opens no other incident, however late
@@ -353,10 +351,6 @@ type Incident struct {
 	Payer Payer `json:"payer,omitzero"`
 	// Created says that a creation was begun.
 	Created bool `json:"created,omitzero"`
-	// Of is the incident that left idle the slices that this one deletes. People know the escalation by that ID.
-	Of string `json:"of,omitzero"`
-	// Kept says why only the deletions already under way continue: somebody intervened, or training showed a sign of life.
-	Kept Kept `json:"kept,omitzero"`
 	// Hearing says that a decision waits for the crew's verdict until the deadline. HeardAt is when the verdict was last read, or could
 	// not be.
 	Hearing bool      `json:"hearing,omitzero"`
@@ -442,8 +436,6 @@ type Save struct {
 	At       time.Time `json:"at,omitzero"`
 	Bytes    int64     `json:"bytes,omitzero"`
 	Verified bool      `json:"verified,omitzero"`
-	// Nothing says that there is nothing to save: no step was ever reported, and no checkpoint was ever written.
-	Nothing bool `json:"nothing,omitzero"`
 	// Result is how the save ended, or its state after a look that found nothing; empty while nothing is known. Failed says why
 	// there is no verified save.
 	Result SaveResult `json:"result,omitzero"`
@@ -557,9 +549,6 @@ func (w Workload) Due() time.Time {
 	earlier(w.probeDue())
 	earlier(w.waitDue())
 	earlier(w.tornDue())
-	if w.Idle != nil {
-		earlier(w.Idle.Due)
-	}
 	return due
 }
 
@@ -701,9 +690,6 @@ func (w Workload) labelled() string {
 	return strings.Join(labels, ",")
 }
 
-// discarded reports whether Pitstop deleted a slice because it was idle.
-func (l Life) discarded() bool { return l.Condition == Gone && l.End.Discarded }
-
 // Broken returns when the API first showed this life of a slice lost or broken; zero when it did not.
 func (w Workload) Broken(slice string) time.Time {
 	s := w.Slice(slice)
@@ -808,3 +794,5 @@ func (w Workload) effect(action events.Action, slice string) *Effect {
 	}
 	return nil
 }
+
+func (w Workload) has(is func(Effect) bool) bool { return slices.ContainsFunc(w.Effects, is) }

@@ -24,9 +24,8 @@ type Collection interface {
 
 // Query says which documents of a collection are asked for: all of them, if it is empty.
 type Query struct {
-	// Due asks only for documents with work due by this time, Below only for those of an older schema than this.
-	Due   time.Time
-	Below int
+	// Due asks only for documents with work due by this time.
+	Due time.Time
 	// Keys asks for nothing but the keys.
 	Keys bool
 }

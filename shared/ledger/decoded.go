@@ -6,9 +6,6 @@ import (
 	"sync/atomic"
 
 	"github.com/go-json-experiment/json"
-
-	"pitstop.internal/shared/incident"
-	"pitstop.internal/shared/ledger/internal/schema1"
 )
 
 // Memory keeps the values of documents, so that each version of a document is decoded once for all its readers. It is for stores
@@ -66,21 +63,14 @@ func Value[T any](r Record) (T, error) {
 }
 
 func unmarshal[T any](r Record) (v T, err error) {
-	err = unmarshalInto(&v, r)
+	err = json.Unmarshal([]byte(r.Body), &v)
 	return v, err
-}
-
-func unmarshalInto(v any, r Record) error {
-	if w, ok := v.(*incident.Workload); ok && r.Schema < incident.Schema {
-		return schema1.Unmarshal([]byte(r.Body), w)
-	}
-	return json.Unmarshal([]byte(r.Body), v)
 }
 
 // compare decodes a document again, and panics if its value was changed.
 func (d *Decoded) compare(kept any, r Record) {
 	again := reflect.New(reflect.TypeOf(kept))
-	if unmarshalInto(again.Interface(), r) == nil && reflect.DeepEqual(kept, again.Elem().Interface()) {
+	if json.Unmarshal([]byte(r.Body), again.Interface()) == nil && reflect.DeepEqual(kept, again.Elem().Interface()) {
 		return
 	}
 	changed, _ := json.Marshal(kept, json.Deterministic(true)) //nolint:errcheck // it only explains

@@ -102,9 +102,6 @@ func (c documents) Query(ctx context.Context, q Query) (found []Record, err erro
 	if !q.Due.IsZero() {
 		asked = asked.Where(colDue, "<=", q.Due)
 	}
-	if q.Below > 0 {
-		asked = asked.Where(colSchema, "<", q.Below)
-	}
 	var fields []docstore.FieldPath
 	if q.Keys {
 		fields = append(fields, colID)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"testing"
-	"time"
 
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
@@ -176,35 +175,4 @@ func holdsFound(t *testing.T, l *loop) {
 		t.Errorf("of a ledger that is away there are %v, %v", none, err)
 	}
 	l.tap.Before = nil
-}
-
-// parkedByAnEarlierRelease has entries in documents without the time that a query finds them by.
-func parkedByAnEarlierRelease(t *testing.T, s *suite) {
-	s.create(t, ledger.Parked, "demo/us-west4-a", 1, `{"entries":[{"key":"k","raw":"e30=","at":"`+start.UTC().Format(time.RFC3339Nano)+`"}]}`)
-	s.create(t, ledger.Parked, "demo/us-west4-b", 1, `{"entries":[]}`)
-	s.create(t, ledger.Parked, "others/us-west4-a", 9, `{}`)
-	for every, want := range map[bool][]string{true: {"us-west4-a"}, false: nil} {
-		zones, err := s.ParkedZones(t.Context(), "demo", start, every)
-		if got := zonesOf(zones); err != nil || !slices.Equal(got, want) {
-			t.Errorf("every %v: entries in %q, %v; want %q", every, got, err, want)
-		}
-	}
-	if _, err := s.Park(t.Context(), "demo", "us-west4-a", ledger.ParkedEntry{Key: "l", Raw: []byte("{}"), At: start.Add(time.Minute)}); err != nil {
-		t.Fatal(err)
-	}
-	zones, err := s.ParkedZones(t.Context(), "demo", start, false)
-	if err != nil || len(zones) != 1 || keysOf(zones[0].Waiting) != "k l" || zones[0].Expired {
-		t.Errorf("written again: %+v, %v; want both entries", zones, err)
-	}
-	late := start.Add(ledger.ParkFor + time.Second)
-	zones, err = s.ParkedZones(t.Context(), "demo", late, false)
-	if err != nil || len(zones) != 1 || keysOf(zones[0].Waiting) != "l" || !zones[0].Expired {
-		t.Errorf("one has waited too long: %+v, %v", zones, err)
-	}
-	if _, err := s.Unpark(t.Context(), "demo", "us-west4-a", []string{"l"}, late); err != nil {
-		t.Fatal(err)
-	}
-	if zones, err = s.ParkedZones(t.Context(), "demo", late, false); zones != nil || err != nil {
-		t.Errorf("none is left: %+v, %v", zones, err)
-	}
 }

@@ -312,32 +312,6 @@ func (l *Ledger) Spec(ctx context.Context, name string) ([]byte, error) {
 	return []byte(r.Body), nil
 }
 
-// OldSpec is a specification that an earlier release stored with the values of its metadata.
-type OldSpec struct {
-	Name string
-	Spec []byte
-
-	read Revision
-}
-
-// OldSpecs reads the specifications that earlier releases stored, in the order of their names.
-func (l *Ledger) OldSpecs(ctx context.Context) (old []OldSpec, err error) {
-	found, err := l.query(ctx, Specs, Query{Below: specSchema})
-	for _, r := range found {
-		old = append(old, OldSpec{Name: r.ID, Spec: []byte(r.Body), read: r.Revision})
-	}
-	return old, err
-}
-
-// RewriteSpec replaces an old specification by one without values. An earlier release cannot read it afterwards.
-func (l *Ledger) RewriteSpec(ctx context.Context, old OldSpec, spec []byte) error {
-	_, err := l.put(ctx, Specs, Record{ID: old.Name, Schema: specSchema, Body: string(spec), Revision: old.read})
-	if errors.Is(err, ErrConflict) {
-		return nil // another instance has done it
-	}
-	return err
-}
-
 // KeepArchive is how long a closed incident stays in the archive: as long as Cloud Logging keeps its entries.
 const KeepArchive = 400 * 24 * time.Hour
 

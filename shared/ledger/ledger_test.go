@@ -24,7 +24,6 @@ import (
 	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
-	"pitstop.internal/shared/ledger/internal/schema1"
 	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/publish/publishtest"
@@ -146,7 +145,6 @@ func conformance(t *testing.T, s store) {
 		{"entries of a zone that come at once cause one look and one write", parkedAtOnce},
 		{"parked entries are bounded in number and in bytes", parkedBounds},
 		{"parked entries expire", parkedExpire},
-		{"parked entries of an earlier release are found in a reading of all", parkedByAnEarlierRelease},
 		{"the audit log is asked about a zone once a minute", askedOnce},
 		{"lines share their looks and their room", linesShare},
 		{"parked entries that have expired give way to new ones", parkedGiveWay},
@@ -303,7 +301,6 @@ func newerRelease(t *testing.T, s *suite) {
 	writes := s.tap.Writes()
 	_, _, workload := s.Workload(ctx, "demo/llama-8b")
 	_, subject := s.Subject(ctx, "demo", "us-west4-a", ledger.Node, "llama-8b")
-	_, parked := s.ParkedZones(ctx, "demo", start, true)
 	_, park := s.Park(ctx, "demo", "us-west4-a", ledger.ParkedEntry{Key: "k", At: start})
 	_, unpark := s.Unpark(ctx, "demo", "us-west4-a", []string{"k"}, start)
 	_, _, slots := s.Slots(ctx, "demo", "us-west4-a", start)
@@ -311,20 +308,19 @@ func newerRelease(t *testing.T, s *suite) {
 	_, spec := s.Spec(ctx, "abc")
 	_, archived := s.Closed(ctx, "demo/llama-8b", "i-1")
 	for what, err := range map[string]error{
-		"Workload":    workload,
-		"Subject":     subject,
-		"Map":         s.Map(ctx, "demo", "us-west4-a", ledger.Node, "llama-8b", ledger.Subject{Workload: "w"}),
-		"Park":        park,
-		"ParkedZones": parked,
-		"Unpark":      unpark,
-		"Take":        s.Take(ctx, "demo", "us-west4-a", "c", ledger.DefaultLimits, start),
-		"GiveBack":    s.GiveBack(ctx, "demo", "us-west4-a", "c", start),
-		"Slots":       slots,
-		"Pause":       paused,
-		"SetPause":    s.SetPause(ctx, &incident.Pause{By: "ann", At: start}),
-		"Spec":        spec,
-		"Closed":      archived,
-		"SaveClosed":  s.SaveClosed(ctx, "demo/llama-8b", incident.Incident{ID: "i-1", Revision: 9}),
+		"Workload":   workload,
+		"Subject":    subject,
+		"Map":        s.Map(ctx, "demo", "us-west4-a", ledger.Node, "llama-8b", ledger.Subject{Workload: "w"}),
+		"Park":       park,
+		"Unpark":     unpark,
+		"Take":       s.Take(ctx, "demo", "us-west4-a", "c", ledger.DefaultLimits, start),
+		"GiveBack":   s.GiveBack(ctx, "demo", "us-west4-a", "c", start),
+		"Slots":      slots,
+		"Pause":      paused,
+		"SetPause":   s.SetPause(ctx, &incident.Pause{By: "ann", At: start}),
+		"Spec":       spec,
+		"Closed":     archived,
+		"SaveClosed": s.SaveClosed(ctx, "demo/llama-8b", incident.Incident{ID: "i-1", Revision: 9}),
 	} {
 		if !fault.IsBusy(err) || !errors.Is(err, events.ErrNewer) {
 			t.Errorf("%s: %v, want one that a newer release has to deal with", what, err)
@@ -615,22 +611,17 @@ func parkedLooks(t *testing.T, s *suite) {
 	}
 }
 
-// parkedIn are the entries that wait in a zone. A query for documents with entries finds them too, as soon as there are any.
+// parkedIn are the entries that wait in a zone.
 func (s *suite) parkedIn(t *testing.T, zone string, at time.Time) ([]ledger.ParkedEntry, error) {
 	t.Helper()
 	var waiting []ledger.ParkedEntry
-	every, err := s.ParkedZones(t.Context(), "demo", at, true)
-	for _, z := range every {
+	parked, err := s.ParkedZones(t.Context(), "demo", at)
+	for _, z := range parked {
 		if z.Zone == zone {
 			waiting = z.Waiting
 		}
 	}
-	const longest = 2 * ledger.ParkFor // no entry of these tests is parked later than that
-	some, failed := s.ParkedZones(t.Context(), "demo", at.Add(longest), false)
-	if zones, want := zonesOf(some), zonesOf(every); !slices.Equal(zones, want) {
-		t.Errorf("entries are parked in %q, and a query finds those in %q", want, zones)
-	}
-	return waiting, errors.Join(err, failed)
+	return waiting, err
 }
 
 func zonesOf(parked []ledger.ParkedZone) (zones []string) {
@@ -847,7 +838,7 @@ func parkedExpire(t *testing.T, s *suite) {
 			t.Errorf("%s: expired %q, %v; want %q", c.name, got, err, c.expired)
 		}
 		s.wantWrites(t, &writes, c.writes, c.name)
-		if got := keys(start); got != c.left {
+		if got := keys(start.Add(c.at)); got != c.left {
 			t.Errorf("%s: %q left, want %q", c.name, got, c.left)
 		}
 	}
@@ -1038,26 +1029,6 @@ func specs(t *testing.T, s *suite) {
 		t.Errorf("saved again by another process: %v", err)
 	}
 	s.tap.Before = nil
-	// A specification of an earlier release is read, found, and rewritten once.
-	s.create(t, ledger.Specs, "demo/old", 1, "secret")
-	if got, err := s.Spec(ctx, "demo/old"); string(got) != "secret" || err != nil {
-		t.Errorf("of an earlier release: %q, %v", got, err)
-	}
-	old, err := s.OldSpecs(ctx)
-	if err != nil || len(old) != 1 || old[0].Name != "demo/old" || string(old[0].Spec) != "secret" {
-		t.Fatalf("those of earlier releases: %+v, %v", old, err)
-	}
-	for range 2 { // the second is that of somebody who was slower
-		if err := s.RewriteSpec(ctx, old[0], []byte("none")); err != nil {
-			t.Error(err)
-		}
-	}
-	if got, err := s.Spec(ctx, "demo/old"); string(got) != "none" || err != nil {
-		t.Errorf("written anew: %q, %v", got, err)
-	}
-	if old, err := s.OldSpecs(ctx); err != nil || old != nil {
-		t.Errorf("there are still %+v, %v", old, err)
-	}
 	if err := s.SaveSpec(ctx, "large", make([]byte, ledger.MaxBody+1)); !fault.IsPermanent(err) {
 		t.Errorf("a specification that is too large: %v, want a permanent fault", err)
 	}
@@ -1189,7 +1160,7 @@ func TestAFailedOpeningIsTriedAgain(t *testing.T) {
 
 // TestFrozenSlicesHealAsTheyDid: a stored document may say only whether a slice is Spot. Google brings back all but that.
 func TestFrozenSlicesHealAsTheyDid(t *testing.T) {
-	for schema, spot := range map[int]string{1: `"spot": true`, 2: `"reclaimable": true`} {
+	for schema, spot := range map[int]string{incident.Schema: `"reclaimable": true`} {
 		body, err := os.ReadFile(fmt.Sprintf("testdata/workload-v%d.json", schema))
 		if err != nil {
 			t.Fatal(err)
@@ -1206,18 +1177,10 @@ func TestFrozenSlicesHealAsTheyDid(t *testing.T) {
 	}
 }
 
-// TestFrozenDocuments reads the documents that this release and the one before wrote. The files are never written again: as
-// long as this release reads their schema it has to read them, whatever its own documents look like by then. A release that
-// gives up a schema removes its file.
+// TestFrozenDocuments reads the documents of each schema that this release reads. The files are never written again: it has to read them,
+// whatever its own documents look like by then. A release that gives up a schema removes its file.
 func TestFrozenDocuments(t *testing.T) {
-	for schema, strictly := range map[int]func(body []byte, w *incident.Workload) error{
-		1: func(body []byte, w *incident.Workload) error {
-			return schema1.Unmarshal(body, w, json.RejectUnknownMembers(true))
-		},
-		2: func(body []byte, w *incident.Workload) error {
-			return json.Unmarshal(body, w, json.RejectUnknownMembers(true))
-		},
-	} {
+	for _, schema := range []int{incident.Schema} {
 		body, err := os.ReadFile(fmt.Sprintf("testdata/workload-v%d.json", schema))
 		if err != nil {
 			t.Fatal(err)
@@ -1230,7 +1193,7 @@ func TestFrozenDocuments(t *testing.T) {
 		}
 		// A field that this release does not know any more would be lost at the next write.
 		var strict incident.Workload
-		if err := strictly(body, &strict); err != nil {
+		if err := json.Unmarshal(body, &strict, json.RejectUnknownMembers(true)); err != nil {
 			t.Errorf("a field of schema %d has no place any more: %v", schema, err)
 		}
 		// The document that was read is written by this release, and is still the same workload.
@@ -1253,11 +1216,7 @@ func TestFrozenDocuments(t *testing.T) {
 // FuzzDecode reads any bytes as the document of a workload: that never panics, and what can be read can be written and
 // is the same then.
 func FuzzDecode(f *testing.F) {
-	first, err := os.ReadFile("testdata/workload-v1.json")
-	if err != nil {
-		f.Fatal(err)
-	}
-	second, err := os.ReadFile("testdata/workload-v2.json")
+	frozen, err := os.ReadFile("testdata/workload-v2.json")
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -1266,7 +1225,7 @@ func FuzzDecode(f *testing.F) {
 		f.Fatal(err)
 	}
 	for _, seed := range []string{
-		string(first), string(second), string(whole), "", "{}", "null", "[]", `{"id":1}`, `{"slices":[null,{}],"incident":null}`,
+		string(frozen), string(whole), "", "{}", "null", "[]", `{"id":1}`, `{"slices":[null,{}],"incident":null}`,
 		`{"incident":{"switches":{"restart":"maybe"}}}`, `{"outbox":[{"data":"%%"}]}`, `{"schema":2}`, `{"id":"a","id":"b"}`, "{\"id\":\"\xff\"}",
 		`{"budgets":{"restarts":1e99}}`, `{"progress":{"at":"9999-12-31T23:59:59.999999999Z"}}`,
 	} {

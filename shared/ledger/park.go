@@ -115,14 +115,9 @@ type ParkedZone struct {
 }
 
 // ParkedZones returns the zones of a project with parked entries, in the order of their names. It returns the readable ones
-// together with an error for the others. The query finds only documents that hold entries. An earlier release did not mark
-// them, so now and then a caller asks for every document.
-func (l *Ledger) ParkedZones(ctx context.Context, project string, now time.Time, every bool) (zones []ParkedZone, err error) {
-	q := Query{Due: now.UTC()}
-	if every {
-		q = Query{}
-	}
-	found, err := l.query(ctx, Parked, q)
+// together with an error for the others. The query finds only documents that hold entries.
+func (l *Ledger) ParkedZones(ctx context.Context, project string, now time.Time) (zones []ParkedZone, err error) {
+	found, err := l.query(ctx, Parked, Query{Due: now.UTC()})
 	if err != nil {
 		return nil, err
 	}

@@ -44,8 +44,6 @@ type entry struct {
 	GiveUpAfter    yaml.Node            `yaml:"give_up_after"`
 	Hang           yaml.Node            `yaml:"hang"`
 	RestartsADay   yaml.Node            `yaml:"restarts_per_day"`
-	WhenEscalated  yaml.Node            `yaml:"when_escalated"`
-	DeleteAfter    yaml.Node            `yaml:"delete_after"`
 	Autocheckpoint yaml.Node            `yaml:"autocheckpoint"`
 	ChipHourPrice  yaml.Node            `yaml:"chip_hour_price"`
 	Subnetworks    map[string]yaml.Node `yaml:"subnetworks"`
@@ -216,15 +214,6 @@ func (e entry) policy(name string, f *FileError) Policy {
 	}
 	if n, ok := r.number("restarts_per_day", e.RestartsADay, 1, MaxRestartsPerDay); ok {
 		p.RestartsPerDay = n
-	}
-	if s, ok := r.oneOf("when_escalated", e.WhenEscalated, string(KeepIdle), string(DeleteIdle)); ok {
-		p.WhenEscalated = WhenEscalated(s)
-	}
-	if p.WhenEscalated == DeleteIdle {
-		p.DeleteAfter = DefaultDeleteAfter
-	}
-	if d, ok := r.span("delete_after", e.DeleteAfter, MinDeleteAfter, MaxDeleteAfter); ok {
-		p.DeleteAfter = d
 	}
 	if s, ok := r.oneOf("autocheckpoint", e.Autocheckpoint, string(AutocheckpointKeep), string(AutocheckpointOn)); ok {
 		p.Autocheckpoint = Autocheckpoint(s)

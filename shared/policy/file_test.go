@@ -37,8 +37,6 @@ policies:
     give_up_after: 48h
     hang: restart
     restarts_per_day: 24
-    when_escalated: delete
-    delete_after: 2h
     autocheckpoint: on
     chip_hour_price: 1.20
     subnetworks: {us-east5: tpus, europe-west4: projects/host/regions/europe-west4/subnetworks/tpus}
@@ -46,7 +44,7 @@ policies:
     egress_price: 0.02
   bare: {}
   short:
-  nulls: {preset: , switches: , zones: ~, shapes: , lead: null, save: , give_up_after: , hang: , restarts_per_day: , when_escalated: , delete_after: , autocheckpoint: , chip_hour_price: , subnetworks: , other_regions: , egress_price: }
+  nulls: {preset: , switches: , zones: ~, shapes: , lead: null, save: , give_up_after: , hang: , restarts_per_day: , autocheckpoint: , chip_hour_price: , subnetworks: , other_regions: , egress_price: }
 `
 	f := parse(t, text)
 	if d := cmp.Diff([]string{"bare", "night", "nulls", "short"}, f.Names()); d != "" {
@@ -65,7 +63,7 @@ policies:
 		},
 		Lead: 10 * time.Minute, Save: events.SaveSignal,
 		GiveUpAfter: 48 * time.Hour, Hang: policy.HangRestart, RestartsPerDay: 24, ChipHourPrice: 1.2, Hash: hash,
-		WhenEscalated: policy.DeleteIdle, DeleteAfter: 2 * time.Hour, Autocheckpoint: policy.AutocheckpointOn,
+		Autocheckpoint: policy.AutocheckpointOn,
 		Limits: policy.Limits{
 			policy.Restart: "policy night", policy.Recreate: "policy night", policy.RecreateNonSpot: "policy night (preset spot)",
 			policy.StartStopped: "policy night (preset spot)", policy.Release: "policy night (preset spot)",
@@ -168,8 +166,6 @@ func TestParseTellsEveryFaultWithItsPlace(t *testing.T) {
   short:
     lead: 59s
     zones: us-west4-a
-    when_escalated: drop
-    delete_after: 39m
     restarts_per_day: 0
     autocheckpoint: off
 `,
@@ -181,7 +177,7 @@ func TestParseTellsEveryFaultWithItsPlace(t *testing.T) {
 				`line 8, column 22: policy "night": start_stopped: "" is none of no, ask, yes`,
 				`line 9, column 11: policy "night": lead "soon" is no duration such as 10m or 48h`,
 				`line 10, column 20: policy "night": give_up_after -1h0m0s is negative`,
-				`line 11, column 5: policy "night" has no "typo"; there are preset, switches, zones, shapes, lead, save, give_up_after, hang, restarts_per_day, when_escalated, delete_after, autocheckpoint, chip_hour_price, subnetworks, other_regions, egress_price`,
+				`line 11, column 5: policy "night" has no "typo"; there are preset, switches, zones, shapes, lead, save, give_up_after, hang, restarts_per_day, autocheckpoint, chip_hour_price, subnetworks, other_regions, egress_price`,
 				`line 12, column 25: policy "night": zones: "here" is no zone`,
 				`line 12, column 31: policy "night": zones: "" is no zone`,
 				`line 13, column 11: policy "night": save "hard" is neither natural nor signal`,
@@ -190,10 +186,8 @@ func TestParseTellsEveryFaultWithItsPlace(t *testing.T) {
 				`line 16, column 3: policy "spot": the name is a preset's`,
 				`line 18, column 11: policy "short": lead 59s is not between 1m0s and 24h0m0s`,
 				`line 19, column 12: policy "short": zones is no list`,
-				`line 20, column 21: policy "short": when_escalated "drop" is neither keep nor delete`,
-				`line 21, column 19: policy "short": delete_after 39m0s is not between 40m0s and 720h0m0s`,
-				`line 22, column 23: policy "short": restarts_per_day "0" is no number from 1 to 100`,
-				`line 23, column 21: policy "short": autocheckpoint "off" is neither keep nor on`,
+				`line 20, column 23: policy "short": restarts_per_day "0" is no number from 1 to 100`,
+				`line 21, column 21: policy "short": autocheckpoint "off" is neither keep nor on`,
 			},
 		},
 		"values where a word belongs": {
@@ -246,7 +240,7 @@ func TestParseTellsEveryFaultWithItsPlace(t *testing.T) {
 		"an unknown field at the top":    {"policies: {}\nallow: [restart]\n", []string{`line 2, column 1: a policy file has no "allow"; there are policies`}},
 		"a typed wrong switch":           {"policies:\n  a:\n    switches: {recrate: no}\n", []string{`line 3, column 16: policy "a": switches has no "recrate"; did you mean recreate?`}},
 		"a typed wrong field":            {"policies:\n  a: &a\n    giveup_after: 48h\n  b: *a\n  c: {<<: [*a, {sav: signal}]}\n", []string{`line 3, column 5: policy "a" has no "giveup_after"; did you mean give_up_after?`, `line 5, column 17: policy "c" has no "sav"; did you mean save?`}},
-		"a mapping taken for two things": {"policies:\n  a:\n    switches: &s {restart: no}\n  b: *s\n", []string{`line 3, column 19: policy "b" has no "restart"; there are preset, switches, zones, shapes, lead, save, give_up_after, hang, restarts_per_day, when_escalated, delete_after, autocheckpoint, chip_hour_price, subnetworks, other_regions, egress_price`}},
+		"a mapping taken for two things": {"policies:\n  a:\n    switches: &s {restart: no}\n  b: *s\n", []string{`line 3, column 19: policy "b" has no "restart"; there are preset, switches, zones, shapes, lead, save, give_up_after, hang, restarts_per_day, autocheckpoint, chip_hour_price, subnetworks, other_regions, egress_price`}},
 		"keys that are no words":         {"policies:\n  ? [a]\n  : {}\n", []string{`line 2, column 5: policies has a key that is no word`}},
 		"switches that are a list":       {"policies: {a: {switches: [restart]}}", []string{`line 1, column 26: policy "a": switches has to be a mapping`}},
 		"a list of policies":             {"policies: [a]", []string{`line 1, column 11: policies has to be a mapping`}},
@@ -361,16 +355,6 @@ func sound(t *testing.T, p policy.Policy) {
 	for _, z := range p.Zones {
 		if strings.Count(z, "-") != 2 {
 			t.Fatalf("zone %q", z)
-		}
-	}
-}
-
-// TestAPersonHasAnHourWhereThePolicyDoesNotSay: keep needs no time.
-func TestAPersonHasAnHourWhereThePolicyDoesNotSay(t *testing.T) {
-	f := parse(t, "policies: {a: {when_escalated: delete}, b: {when_escalated: keep}, c: {delete_after: 40m, when_escalated: delete}}")
-	for name, want := range map[string]time.Duration{"a": time.Hour, "b": 0, "c": 40 * time.Minute} {
-		if got := f.For(name, policy.Everything()).DeleteAfter; got != want {
-			t.Errorf("%s: it is deleted after %v, want %v", name, got, want)
 		}
 	}
 }

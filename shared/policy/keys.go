@@ -63,14 +63,6 @@ func keys() []key {
 			about: "how often Pitstop asks for another attempt of the training within 24 hours, from 1 to 100; by default 12",
 		},
 		{
-			name: "when_escalated", kind: word, values: idles, example: "keep",
-			about: "what Pitstop does with usable slices that an incident leaves to a person: keep them, or delete them so that they cost nothing",
-		},
-		{
-			name: "delete_after", kind: span, example: "2h",
-			about: "how long a person has to answer before when_escalated: delete deletes, from 40m to 720h; by default 1h",
-		},
-		{
 			name: "autocheckpoint", kind: word, values: autocheckpoints, example: "keep",
 			about: "whether a slice comes back with Google's autocheckpoint: as it was ordered, or on, which needs a training that saves on SIGTERM",
 		},
@@ -96,8 +88,6 @@ var presetNames = []string{"watch", "spot", "reserved"}
 var saveModes = []string{string(events.SaveNatural), string(events.SaveSignal)}
 
 var hangs = []string{string(HangReport), string(HangRestart)}
-
-var idles = []string{string(KeepIdle), string(DeleteIdle)}
 
 var autocheckpoints = []string{string(AutocheckpointKeep), string(AutocheckpointOn)}
 

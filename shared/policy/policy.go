@@ -202,10 +202,6 @@ type Policy struct {
 	EgressPrice  float64
 	// ChipHourPrice is in dollars; 0 is unknown.
 	ChipHourPrice float64
-	// WhenEscalated decides about usable slices that an incident leaves to a person; DeleteAfter is how long that person has to
-	// answer before Pitstop deletes them.
-	WhenEscalated WhenEscalated
-	DeleteAfter   time.Duration
 	// Autocheckpoint says whether a slice is created again with Google's autocheckpoint on.
 	Autocheckpoint Autocheckpoint
 	// Unreadable is why the policy could not be read. Pitstop decides nothing and does nothing until it can be read.
@@ -253,23 +249,6 @@ type Autocheckpoint string
 const (
 	AutocheckpointKeep Autocheckpoint = "keep"
 	AutocheckpointOn   Autocheckpoint = "on"
-)
-
-// WhenEscalated decides about usable slices that an incident leaves to a person.
-type WhenEscalated string
-
-// KeepIdle keeps them; DeleteIdle deletes them once a person has had time to answer, so that they cost nothing.
-const (
-	KeepIdle   WhenEscalated = "keep"
-	DeleteIdle WhenEscalated = "delete"
-)
-
-// DefaultDeleteAfter is the time of a policy that names none; MinDeleteAfter, which is longer than log entries take, and
-// MaxDeleteAfter bound what one may name.
-const (
-	DefaultDeleteAfter = time.Hour
-	MinDeleteAfter     = 40 * time.Minute
-	MaxDeleteAfter     = 30 * 24 * time.Hour
 )
 
 // DefaultLead is the lead of a policy that names none while nothing is measured; MinLead and MaxLead bound what one may name.

@@ -78,8 +78,6 @@ policies:
     give_up_after: 48h
     hang: restart
     restarts_per_day: 24
-    when_escalated: delete
-    delete_after: 2h
     autocheckpoint: on
     chip_hour_price: 1.20
     subnetworks: {us-east5: tpus, europe-west4: projects/host/regions/europe-west4/subnetworks/tpus}
@@ -309,7 +307,6 @@ func TestTheSchemaRefusesWhatTheReaderRefuses(t *testing.T) {
 		"a word for a span":    "policies: {a: {lead: soon}}",
 		"a way to save":        "policies: {a: {save: hard}}",
 		"a way with a hang":    "policies: {a: {hang: kill}}",
-		"an end of idleness":   "policies: {a: {when_escalated: drop}}",
 		"a way of Google's":    "policies: {a: {autocheckpoint: off}}",
 		"a price below 0":      "policies: {a: {chip_hour_price: -1}}",
 		"a price in words":     "policies: {a: {chip_hour_price: cheap}}",

@@ -100,22 +100,6 @@ var mutants = []mutant{
 	{"3 admitted", "the next one is created before the old one is gone", heavy, func(fired func()) world.Seams {
 		return world.Seams{Provider: goneBefore(fired)}
 	}, nil},
-	{"3 admitted", "idle slices are deleted though training runs again", hostile, decides(told(func(w incident.Workload, e incident.Evidence, now time.Time) incident.Evidence {
-		if w.Idle == nil && phase(w) != incident.Discarding {
-			return e
-		}
-		switch e := e.(type) {
-		case incident.Reported:
-			return nil
-		case incident.Beat:
-			return incident.Beat{Origin: e.Origin, Slice: e.Slice, Incarnation: e.Incarnation, Seen: now}
-		case incident.Called:
-			if e.Act != events.ActDeleted {
-				return nil
-			}
-		}
-		return e
-	})), nil},
 
 	{"4 one", "evidence older than the progress opens", heavy, decides(shown(func(w *incident.Workload, e incident.Evidence, _ time.Time) {
 		switch e.(type) {
@@ -240,11 +224,6 @@ var mutants = []mutant{
 	})), nil},
 	{"8 progress", "a crew's save is taken for verified without a look", heavy, decides(savesUnseen), nil},
 	{"8 progress", "a training hangs as soon as its lines are late", heavy, decides(hangsUnheard), nil},
-	{"8 progress", "idle slices are deleted without a look at their checkpoint", hostile, decides(shown(func(w *incident.Workload, _ incident.Evidence, _ time.Time) {
-		if phase(*w) == incident.Discarding {
-			w.Incident.Save.Verified = true
-		}
-	}, nil)), nil},
 
 	{"9 brake", "no slot is taken", heavy, func(fired func()) world.Seams {
 		return world.Seams{Ledger: unwritten(ledger.Brake, fired)}
@@ -314,15 +293,6 @@ var mutants = []mutant{
 	{"owner's word", "the pause is not read", heavy, func(fired func()) world.Seams {
 		return world.Seams{Ledger: elsewhere(ledger.Pauses, fired)}
 	}, nil},
-	{"owner's word", "idle slices are deleted at once", hostile, decides(ruled(func(p *policy.Policy) { p.DeleteAfter = 0 })), nil},
-	{"owner's word", "a person's word keeps no idle slices", hostile, decides(answered(func(was incident.Workload, next *incident.Workload, e incident.Evidence, _ time.Time) {
-		switch e.(type) {
-		case incident.Approved, incident.Cancelled, incident.Retried, incident.Paused, incident.Ordered:
-			if was.Idle != nil && next.Idle == nil && next.Incident == nil && next.Epoch == was.Epoch {
-				next.Idle = was.Idle
-			}
-		}
-	})), nil},
 	{"owner's word", "a policy that was tightened does not count", heavy, func(fired func()) world.Seams {
 		return world.Seams{Policies: firstRead(fired)}
 	}, nil},

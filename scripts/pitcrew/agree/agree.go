@@ -81,9 +81,7 @@ type Cause struct {
 	Class   restart.Class         `json:"class"`
 }
 
-// Verdict is what follows from the end of an attempt: the crew's verdict, and what only crews need to know. Crews of
-// the release before wrote a verdict without schema, life, ended and step, so the slices of a Multislice do not rely on
-// those.
+// Verdict is what follows from the end of an attempt: the crew's verdict, and what only crews need to know.
 type Verdict struct {
 	events.CrewVerdict
 	// After is how long the crews wait before they start the next attempt.
@@ -105,8 +103,7 @@ type Lease struct {
 // Outside is what the slices of a Multislice have put into the bucket about the attempt that the leader asked for.
 type Outside struct {
 	Attempt int
-	// Ready counts the slices that are ready for it. Server is where its hosts may meet, as slice 0 says; a crew of the release
-	// before says none. Claimed says that slice 0 claims its place, and does not say yet where they meet.
+	// Ready counts the slices that are ready for it. Server is where its hosts may meet, as slice 0 says. Claimed says that slice 0 claims its place, and does not say yet where they meet.
 	Ready   int
 	Server  string
 	Claimed bool

@@ -150,7 +150,7 @@ func (c *crew) putGuest(now time.Time) {
 	copy(c.puts[1:], c.puts[:])
 	c.puts[0] = now
 	s := events.CrewState{
-		Schema: events.Schema, Verdicts: true, Seen: now.UTC(), Worker: c.Machine.Worker, Phase: string(c.status.Phase), Attempt: c.status.Attempt,
+		Schema: events.Schema, Seen: now.UTC(), Worker: c.Machine.Worker, Phase: string(c.status.Phase), Attempt: c.status.Attempt,
 		Step: max(0, c.step.n), StepAt: c.step.at, CheckpointStep: c.found.Step, CheckpointURI: c.found.URI,
 		SaveID: c.answered.id, SavedAt: c.answered.at, RequestReadAt: c.requestRead.UTC(),
 	}

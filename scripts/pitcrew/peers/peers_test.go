@@ -2,7 +2,6 @@ package peers_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -196,62 +195,6 @@ func phases(all []agree.Status) (says []string) {
 	return says
 }
 
-// before is a verdict as crews of the release before write and read it.
-type before struct {
-	Attempt  int           `json:"attempt"`
-	Restart  bool          `json:"restart"`
-	After    time.Duration `json:"after,omitzero"`
-	Finished bool          `json:"finished,omitzero"`
-	Code     int           `json:"code,omitzero"`
-	Reason   string        `json:"reason,omitzero"`
-}
-
-// TestTheReleaseBeforeAndThisOneReadEachOthersVerdicts: the slices of a Multislice are upgraded one after the other.
-func TestTheReleaseBeforeAndThisOneReadEachOthersVerdicts(t *testing.T) {
-	ctx := t.Context()
-	b := peers.Board{Store: checkpoint.NewFiles("/", time.Now), Directory: "file://" + t.TempDir()}
-	for attempt, old := range map[int]string{
-		1: `{"attempt":1,"restart":true,"after":5000000000,"reason":"exit code 1; restart 1 of 5"}`,
-		2: `{"attempt":2,"restart":false,"code":7,"reason":"all restarts are spent, the last exit: exit code 7"}`,
-		3: `{"attempt":3,"restart":false,"finished":true,"reason":"exit code 0"}`,
-	} {
-		uri := checkpoint.Join(b.Directory, events.VerdictObject(attempt))
-		if _, err := b.Store.Put(ctx, uri, []byte(old), 0); err != nil {
-			t.Fatal(err)
-		}
-		o, _, err := b.Look(ctx, attempt)
-		var want before
-		if err := json.Unmarshal([]byte(old), &want); err != nil {
-			t.Fatal(err)
-		}
-		if err != nil || o.Verdict == nil {
-			t.Fatalf("%s: %+v, %v", old, o, err)
-		}
-		v := *o.Verdict
-		if got := (before{v.Attempt, v.Restart, v.After, v.Finished, v.Code, v.Reason}); got != want {
-			t.Errorf("%s is read as %+v", old, got)
-		}
-	}
-	v := agree.Verdict{After: 5 * time.Second, CrewVerdict: events.CrewVerdict{
-		Schema: 1, Attempt: 4, Life: events.Admission{Slice: "llama-0", Workers: "a"}, Restart: true,
-		Ended: time.Now(), Step: 9, Code: 3, Reason: "why",
-	}}
-	if err := b.Judge(ctx, v); err != nil {
-		t.Fatal(err)
-	}
-	o, err := b.Store.Get(ctx, checkpoint.Join(b.Directory, events.VerdictObject(4)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got before
-	if err := json.Unmarshal(o.Content, &got); err != nil || got != (before{4, true, 5 * time.Second, false, 3, "why"}) {
-		t.Errorf("%s is read as %+v, %v", o.Content, got, err)
-	}
-	if _, err := checkpoint.ReadVerdict(ctx, b.Store, b.Directory, 4); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestABoardIsWrittenOnce(t *testing.T) {
 	b := peers.Board{Store: checkpoint.NewFiles("/", time.Now), Directory: "file://" + t.TempDir()}
 	ctx := t.Context()
@@ -285,7 +228,7 @@ func TestABoardIsWrittenOnce(t *testing.T) {
 	must(b.Ready(ctx, 2, 0, admission("b"), ""))
 	must(b.Ready(ctx, 2, 0, admission("b"), "10.0.0.1:40003"))
 	if o, _, err := b.Look(ctx, 2); err != nil || o.Server != "10.0.0.1:40003" {
-		t.Errorf("a crew of the release before named no server, and this one does: %+v, %v", o, err)
+		t.Errorf("it says again where the hosts meet: %+v, %v", o, err)
 	}
 	must(b.Ready(ctx, 2, 0, first0, "10.0.0.2:40004"))
 	if o, _, err := b.Look(ctx, 2); err != nil || o.Server != "10.0.0.2:40004" {

@@ -142,7 +142,6 @@ func (d deployment) checkRecovery(
 			r.find(stop, "decision", because("Pitstop would do nothing", r.Would.Reason), "pitstop status "+w.Name+" shows its state")
 		}
 	}
-	r.escalated(w, p)
 	pause, err := l.Pause(ctx)
 	if err != nil {
 		return nil, err
@@ -217,19 +216,6 @@ func (r *rehearsal) allowed(w incident.Workload, p policy.Policy, known bool) {
 	if !known {
 		r.find(warn, "policy", "the ledger does not say yet what the deployment allows", "wait for patrol's next sweep, within 15 minutes")
 	}
-}
-
-// escalated tests whether idle slices would be deleted after an escalation.
-func (r *rehearsal) escalated(w incident.Workload, p policy.Policy) {
-	if p.Unreadable != "" || p.WhenEscalated != policy.DeleteIdle {
-		return
-	}
-	if _, why := w.Retains(p); why != "" {
-		r.find(warn, "when_escalated", "it is delete, but idle slices stay: "+why, "change that, or write keep")
-		return
-	}
-	r.find(good, "when_escalated",
-		"idle slices of an escalated incident are deleted "+events.Span(p.DeleteAfter)+" later, unless a person cancels that", "")
 }
 
 // isLegacy reports whether a workload trains on legacy nodes. These have no metadata, and their labels never change.

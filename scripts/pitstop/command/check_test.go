@@ -331,26 +331,6 @@ func TestPermissionsAreAskedOfGoogle(t *testing.T) {
 	}
 }
 
-// TestCheckSaysWhatBecomesOfIdleSlices: where the policy says delete, whether that would be done, and what is in the way.
-func TestCheckSaysWhatBecomesOfIdleSlices(t *testing.T) {
-	b, _, _ := healthy(t, startsCrew)
-	says := func(policies, want string) {
-		t.Helper()
-		b.read = func(context.Context, string) ([]byte, error) { return []byte(policies), nil }
-		got, err := b.call("check", "llama-8b")
-		if err != nil {
-			t.Fatalf("%v:\n%s", err, got)
-		}
-		wants(t, got, want)
-		if want == "" && strings.Contains(got, "when_escalated") {
-			t.Errorf("it says:\n%s", got)
-		}
-	}
-	says("policies: {night: {preset: spot}}", "")
-	says("policies: {night: {preset: spot, when_escalated: delete, delete_after: 2h}}", "idle slices of an escalated incident are deleted 2 h 0 m later")
-	says("policies: {night: {preset: spot, when_escalated: delete, switches: {recreate: ask}}}", "idle slices stay: the switch recreate is ask")
-}
-
 // TestCheckPlansWhatIsLeft: a deletion that the provider has accepted is not called again.
 func TestCheckPlansWhatIsLeft(t *testing.T) {
 	b, _, _ := healthy(t, startsCrew)

@@ -6,12 +6,10 @@ import (
 	"io"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
-	"pitstop.internal/events"
 	"pitstop.internal/shared/policy"
 )
 
@@ -76,20 +74,11 @@ type checked struct {
 type checkedPolicy struct {
 	Name     string          `json:"name"`
 	Switches []checkedSwitch `json:"switches"`
-	// WhenEscalated and DeleteAfter are set where the policy deletes slices that an incident leaves idle.
-	WhenEscalated policy.WhenEscalated `json:"when_escalated,omitzero"`
-	DeleteAfter   string               `json:"delete_after,omitzero"`
-	// wait is DeleteAfter, for people.
-	wait time.Duration
 }
 
 // checkedPolicyOf is a policy in effect.
 func checkedPolicyOf(name string, p policy.Policy) checkedPolicy {
-	c := checkedPolicy{Name: name, Switches: inEffect(p)}
-	if p.WhenEscalated == policy.DeleteIdle {
-		c.WhenEscalated, c.DeleteAfter, c.wait = p.WhenEscalated, p.DeleteAfter.String(), p.DeleteAfter
-	}
-	return c
+	return checkedPolicy{Name: name, Switches: inEffect(p)}
 }
 
 // checkedSwitch is a switch in effect; LimitedBy is empty for one that is yes.
@@ -167,10 +156,6 @@ func (c checked) tell(out, errOut io.Writer) {
 				line += "  limited by " + printable(s.LimitedBy)
 			}
 			tell(out, line)
-		}
-		if p.WhenEscalated == policy.DeleteIdle {
-			tell(out, fmt.Sprintf("  %-18s  Pitstop deletes idle slices %s after an escalation; Spot slices need recreate: yes, others recreate_non_spot: yes",
-				"when_escalated", events.Span(p.wait)))
 		}
 	}
 	tell(out, fmt.Sprintf("%s: no fault; %s", c.File, strings.Replace(count(len(c.Policies), "policy"), "policys", "policies", 1)))

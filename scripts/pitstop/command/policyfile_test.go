@@ -107,15 +107,3 @@ func TestReplayAndSimulateShowWhatLimits(t *testing.T) {
 		t.Errorf("no limit is said in\n%s", out)
 	}
 }
-
-func TestPolicyCheckSaysWhatBecomesOfIdleSlices(t *testing.T) {
-	text := "policies:\n  night: {preset: spot, when_escalated: delete, delete_after: 2h}\n  day: {preset: spot, when_escalated: keep}\n"
-	out, _, code := call(t, text, "policy", "check", "-")
-	if code != exitDone || strings.Count(out, "when_escalated") != 1 || !strings.Contains(out, "Pitstop deletes idle slices 2 h 0 m after an escalation") {
-		t.Errorf("exit code %d, it prints\n%s", code, out)
-	}
-	out, _, code = call(t, text, "policy", "check", "--json", "-")
-	if want := `"when_escalated":"delete","delete_after":"2h0m0s"`; code != exitDone || strings.Count(out, want) != 1 || strings.Count(out, "delete_after") != 1 {
-		t.Errorf("exit code %d, it prints\n%s", code, out)
-	}
-}

@@ -221,7 +221,7 @@ func historyOf(incidents []incident.Incident, since, now time.Time) (h history) 
 	h.trained = now.Sub(since)
 	for i := range incidents {
 		in := &incidents[i]
-		if in.Down.IsZero() || in.Retried || in.Of != "" { // these two deal with what another incident has lost
+		if in.Down.IsZero() || in.Retried { // a retry deals with what another incident has lost
 			continue
 		}
 		if !in.Save.Verified {

@@ -170,8 +170,8 @@ func wantsCheck(t *testing.T, b *bench, says ...string) string {
 // TestWhatCountsAsALoss: a stop with unsaved steps, once.
 func TestWhatCountsAsALoss(t *testing.T) {
 	stopped := incident.Incident{Down: noon.Add(-5 * time.Hour), Closed: noon.Add(-4 * time.Hour)}
-	saved, withdrawn, retried, tidied, open := stopped, stopped, stopped, stopped, stopped
-	saved.Save.Verified, withdrawn.Down, retried.Retried, tidied.Of, open.Closed = true, time.Time{}, true, "another", time.Time{}
+	saved, withdrawn, retried, open := stopped, stopped, stopped, stopped
+	saved.Save.Verified, withdrawn.Down, retried.Retried, open.Closed = true, time.Time{}, true, time.Time{}
 	for name, c := range map[string]struct {
 		in      incident.Incident
 		losses  int
@@ -181,7 +181,6 @@ func TestWhatCountsAsALoss(t *testing.T) {
 		"a stop after a save":             {saved, 0, 9 * time.Hour},
 		"maintenance that never came":     {withdrawn, 0, 10 * time.Hour},
 		"another try after an escalation": {retried, 0, 10 * time.Hour},
-		"idle slices are deleted":         {tidied, 0, 10 * time.Hour},
 		"a stop that lasts":               {open, 1, 5 * time.Hour},
 	} {
 		if h := historyOf([]incident.Incident{c.in}, noon.Add(-10*time.Hour), noon); h.losses != c.losses || h.trained != c.trained {

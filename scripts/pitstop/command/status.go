@@ -308,11 +308,6 @@ func (p *printer) standing(st standing, now time.Time) {
 	}
 	in := w.Incident
 	if in == nil {
-		if idle := w.Idle; idle != nil {
-			tell(p.out, "  idle      "+p.paint(yellow, fmt.Sprintf(
-				"deleted in %s: when_escalated is delete, and %s escalated; pitstop cancel %s keeps it",
-				events.Span(max(0, idle.Due.Sub(now))), idle.Incident, idle.Incident)))
-		}
 		return
 	}
 	line := fmt.Sprintf("%s: %s, %s for %s", in.ID, in.Cause, in.Phase, events.Span(now.Sub(in.Since)))

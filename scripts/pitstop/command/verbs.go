@@ -135,19 +135,12 @@ func worded(c *cobra.Command, run func(c *cobra.Command, where place, why, about
 
 // openIncident finds the workload with an open incident.
 func (d deployment) openIncident(ctx context.Context, where place, id string) (*ledger.Ledger, incident.Workload, error) {
-	return d.atIncident(ctx, where, id, func(incident.Workload, incident.Incident) bool { return false })
-}
-
-// atIncident finds the workload of an incident that is open, or that is over with an action still to follow.
-func (d deployment) atIncident(
-	ctx context.Context, where place, id string, follows func(incident.Workload, incident.Incident) bool,
-) (*ledger.Ledger, incident.Workload, error) {
 	l, err := d.at(where)
 	if err != nil {
 		return nil, incident.Workload{}, err
 	}
 	w, in, err := find(ctx, l, id)
-	if err == nil && (w.Incident == nil || w.Incident.ID != in.ID) && !follows(w, in) {
+	if err == nil && (w.Incident == nil || w.Incident.ID != in.ID) {
 		err = usage("%s is over: it ended %s at %s", id, in.Outcome, in.Closed.UTC().Format("2006-01-02 15:04"))
 	}
 	return l, w, err
@@ -191,34 +184,22 @@ func (d deployment) cancelCommand() *cobra.Command {
 			"other incident until the slice is usable again, or you call retry. Pitstop no longer prepares for the maintenance that the incident\n" +
 			"was about, unless Google moves the window. Pitstop still deletes slices that it ordered and that training never ran in; pause holds\n" +
 			"that too.\n\n" +
-			"After an incident that ended escalated, a policy with when_escalated: delete deletes idle slices later. cancel keeps them, unless the\n" +
-			"deletion is already called. A call that began a moment ago may still take effect; cancel names it.\n\n" + needs,
+			"A call that began a moment ago may still take effect; cancel names it.\n\n" + needs,
 		Args: oneIncident("incident"),
 	}, func(c *cobra.Command, where place, why, about string) error {
-		l, w, err := d.atIncident(c.Context(), where, about, func(w incident.Workload, in incident.Incident) bool { return w.LeftIdle(in.ID) })
+		l, w, err := d.openIncident(c.Context(), where, about)
 		if err != nil {
 			return err
 		}
-		e := incident.Cancelled{Word: incident.Word{By: d.who(c.Context()), Why: why}}
-		over, idle := "", ""
-		switch in := w.Incident; {
-		case in == nil:
-			e.Incident, idle = w.Idle.Incident, w.Idle.Incident
-			over = idle + " left no idle slice that is still to be deleted"
-		case in.Phase == incident.Clearing:
+		if w.Incident.Phase == incident.Clearing {
 			return usage("%s is over except for its clean-up: it deletes the slices that it ordered itself; pitstop pause %s holds that", about, w.Name)
-		default:
-			e.Incident, idle = in.ID, in.Of
-			over = in.ID + " has ended meanwhile, or its clean-up runs"
 		}
+		e := incident.Cancelled{Word: incident.Word{By: d.who(c.Context()), Why: why}, Incident: w.Incident.ID}
 		after, news, err := d.order(c.Context(), l, where, w.ID, e)
 		if err == nil && !news {
-			return usage("%s; pitstop status shows its state", over)
+			return usage("%s has ended meanwhile, or its clean-up runs; pitstop status shows its state", e.Incident)
 		}
 		lines := []string{w.ID + ": cancelled by " + e.By}
-		if idle != "" {
-			lines[0] += ": the idle slices of " + idle + " stay, and cost money, until you delete them" + butFor(after)
-		}
 		for _, e := range w.Effects {
 			if e.UnderWay(d.now()) {
 				lines = append(lines, "a call may still take effect: "+waiting(e, d.now()))
@@ -229,20 +210,6 @@ func (d deployment) cancelCommand() *cobra.Command {
 		}
 		return d.told(c, err, strings.Join(lines, "\n"))
 	})
-}
-
-// butFor names the slices whose deletion was called before the word that keeps the others.
-func butFor(w incident.Workload) string {
-	var names []string
-	for _, s := range w.Slices {
-		if s.End.Discarded {
-			names = append(names, s.Name)
-		}
-	}
-	if names == nil {
-		return ""
-	}
-	return ", but for " + strings.Join(names, ", ") + ", whose deletion was called before"
 }
 
 func (d deployment) retryCommand() *cobra.Command {

@@ -86,7 +86,7 @@ func TestWhatTheVerbsPrintFits(t *testing.T) {
 		t.Skip("it plays each verb four times")
 	}
 	data := filepath.Join("..", "..", "..", "events", "testdata")
-	policies := write(t, "policy.yaml", "policies:\n  night: {preset: spot, when_escalated: delete}\n")
+	policies := write(t, "policy.yaml", "policies:\n  night: {preset: spot}\n")
 	entries := filepath.Join(data, "preemption", "entries.json")
 	sources, err := filepath.Glob(filepath.Join(data, "sources", "t*.json"))
 	if err != nil || len(sources) < 4 {

@@ -102,9 +102,7 @@ func (m *Marksman) Asked(w incident.Workload) {
 		m.aim(d, w, d.Of("when").magnitude(soon, 10*time.Minute))
 	}
 	file, phase, likely := m.watching, w.Incident.Phase, m.aimed(w)/10
-	if phase == incident.Discarding { // which is rare, and whose last call there is only one of
-		likely *= 10
-	} else if d.Of("file").intN(2) == 0 {
+	if d.Of("file").intN(2) == 0 {
 		file = m.asking
 	}
 	if d.Of("tightened").float() >= likely {
@@ -114,25 +112,6 @@ func (m *Marksman) Asked(w incident.Workload) {
 		if !m.over && m.chaos.strikes("policy changed, while a request of %s is under way in %s", w.ID, phase) {
 			m.checks.Happened("policy changed", "")
 			m.enforced(d, file)
-		}
-	})
-}
-
-// Idled is called for slices that an incident leaves idle. Now and then their owner starts the training again, about when
-// they would be deleted.
-func (m *Marksman) Idled(w incident.Workload) {
-	d := m.occasions.next(m.dice.Of("idled", w.ID, w.Idle.Incident))
-	if d.Of("struck").float() >= m.sim.Faults.Aimed {
-		return
-	}
-	m.after(w.Idle.Due.Sub(m.Clock.Now())+d.Of("when").magnitude(time.Second, time.Hour)-10*time.Minute, func() {
-		for _, c := range m.Fleet {
-			state, _ := m.API.State(m.whereIs(c.Name), c.Name)
-			if m.over || m.checks.Workload(c.Name) != w.ID || state != "READY" || !m.chaos.strikes("started anew by its owner, left idle: %s", c.Name) {
-				continue
-			}
-			m.checks.Happened("started anew by its owner", c.Name)
-			m.Trainings[c.Name].Reboot()
 		}
 	})
 }

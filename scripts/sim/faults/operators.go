@@ -19,12 +19,11 @@ type Operators struct {
 }
 
 // onCall is how often somebody on call looks at everything. The other numbers are percentages: of the open incidents that
-// they cancel, of the failed workloads that they retry, and of the workloads whose idle slices they keep from deletion.
+// they cancel, and of the failed workloads that they retry.
 const (
 	onCall  = 71 * time.Minute
 	cancels = 4
 	retries = 25
-	keeps   = 30
 )
 
 // NewOperators are those of a fleet with its troubles.
@@ -59,8 +58,6 @@ func (o *Operators) look() {
 		switch {
 		case doc.Incident != nil && doc.Incident.Phase != incident.Clearing && drawn < cancels:
 			o.orders(doc, incident.Cancelled{Origin: origin, Word: word, Incident: doc.Incident.ID}, "incident cancelled")
-		case doc.Idle != nil && drawn < keeps:
-			o.orders(doc, incident.Cancelled{Origin: origin, Word: word, Incident: doc.Idle.Incident}, "idle slices kept")
 		case doc.NothingToRetry(o.Clock.Now()) == "" && drawn >= 100-retries:
 			o.orders(doc, incident.Retried{Origin: origin, Word: word}, "retried")
 		}

@@ -110,9 +110,6 @@ func (p *People) mind(d Dice, c world.SliceConfig) bool {
 	case state == "STOPPED":
 		p.Try(p.API.Start(zone, c.Name, Owner))
 	default:
-		if s := doc.Slice(c.Name); s != nil && s.End.Discarded {
-			p.Trainings[c.Name].Loop(0, 0, false) // it was left to them because of a crash, whose cause they mend first
-		}
 		p.replace(d, c, zone, p.shape(d, c, doc))
 	}
 	return false

@@ -61,7 +61,7 @@ func (c *Checks) suspicions(r *record, w incident.Workload, closes bool) {
 			delete(r.suspected, life)
 		}
 	}
-	if !closes || w.Closed.Code != incident.CodeAbuse || discarded(w.Closed) {
+	if !closes || w.Closed.Code != incident.CodeAbuse {
 		return
 	}
 	if len(r.suspected) > 0 {

@@ -89,7 +89,7 @@ type Checks struct {
 	Endless bool
 	// Entered is called for each phase that an incident enters, and asked for each request that it sends in the middle of one.
 	// idled is called for each workload that an incident leaves idle to be deleted.
-	Entered, Asked, Idled func(incident.Workload)
+	Entered, Asked func(incident.Workload)
 }
 
 // inForce is a policy file from a time on, or why it cannot be read.
@@ -691,10 +691,6 @@ func (c *Checks) deleted(e cloudtputest.Event, inst *world.Instance, doc inciden
 	if read.State == "STOPPED" || read.State == "STOPPING" {
 		c.Violated("2 owner", doc.ID, "%s was deleted, and it was only stopped", slice)
 	}
-	if doc.Incident.Phase == incident.Discarding {
-		c.discarded(inst, doc, s)
-		return
-	}
 	if read.State != "READY" && read.State != "STOPPED" && read.State != "REPAIRING" && read.State != "RESTARTING" {
 		return
 	}
@@ -755,37 +751,6 @@ func (c *Checks) makerOf(slice, zone, id string) string {
 	return faults.Owner
 }
 
-// discarded checks the deletion of what an incident has left idle: its owner wants that, nobody has said a word since, and no training
-// loses anything.
-func (c *Checks) discarded(inst *world.Instance, doc incident.Workload, s *incident.Slot) {
-	r, t := c.record(doc.ID), c.Trainings[s.Name]
-	if r.escalated.IsZero() || c.Clock.Now().Sub(r.escalated) < policy.DefaultDeleteAfter {
-		c.Violated("owner's word", doc.ID, "%s was deleted for being idle, and it was left to a person at %s", s.Name, r.escalated.UTC().Format(time.DateTime))
-	}
-	spot := slices.ContainsFunc(c.Fleet, func(f world.SliceConfig) bool { return f.Name == s.Name && f.Spot })
-	if !c.lately(doc.ID, func(p policy.Policy) bool {
-		return p.WhenEscalated == policy.DeleteIdle && (spot && p.Switches.Recreate == policy.Yes || p.Switches.RecreateNonSpot == policy.Yes)
-	}) {
-		c.Violated("owner's word", doc.ID, "%s was deleted for being idle, and no policy says so", s.Name)
-	}
-	for _, d := range c.past[s.Name] {
-		if spoken := d.kind == saidCancel || d.kind == saidRetry; spoken && d.at.After(r.escalated) && d.at.Before(inst.Seen) {
-			c.Violated("owner's word", doc.ID, "%s was deleted for being idle, and %s said otherwise", s.Name, d.by)
-		}
-	}
-	if r.released[s.Name].After(r.escalated) && r.released[s.Name].Before(inst.Seen) {
-		c.Violated("2 owner", doc.ID, "%s was deleted for being idle, but it belongs to its owner", s.Name)
-	}
-	listened := inst.Read[world.Place{Zone: s.Zone, Slice: s.Name}].At // or right after it
-	if _, running := t.Running(); running && !t.Hangs() && !t.Started().After(listened) {
-		c.Violated("3 admitted", doc.ID, "%s was deleted for being idle while training ran on it, at step %d", s.Name, t.LastStep())
-	}
-	p := doc.Progress
-	if t.LastStep() > 0 && (c.unlooked(doc.ID, r.opened) || !c.complete(p.VerifiedURI) || p.Verified < p.CheckpointStep) {
-		c.Violated("8 progress", doc.ID, "%s was deleted for being idle, and its last checkpoint is %q", s.Name, p.VerifiedURI)
-	}
-}
-
 // takenBack reports whether an incident ended after the handler of a call looked: by a person's order or action, or by
 // Google's suspicion.
 func (c *Checks) takenBack(inst *world.Instance, workload string) bool {
@@ -793,9 +758,6 @@ func (c *Checks) takenBack(inst *world.Instance, workload string) bool {
 	did := c.did(workload, since, func(d deed) bool { return c.person(d) && d.kind != labelled })
 	return (did || c.suspectedAny(workload)) && c.Clock.Now().Sub(inst.Seen) <= unseen
 }
-
-// discarded reports whether an incident was opened to delete what another one had left idle.
-func discarded(in *incident.Incident) bool { return in.Timeline[0].Phase == incident.Discarding }
 
 func (c *Checks) isGone(zone, slice string) bool {
 	state, _ := c.API.State(zone, slice)
@@ -1256,9 +1218,6 @@ func (c *Checks) moved(before, after incident.Workload) {
 	} else if after.Incident != nil && after.Epoch > before.Epoch {
 		c.Asked(after)
 	}
-	if before.Idle == nil && after.Idle != nil {
-		c.Idled(after)
-	}
 	c.suspicions(r, after, after.Closed != nil && after.Closed.ID != r.done)
 	if in := after.Closed; in != nil && in.ID != r.done {
 		r.done = in.ID
@@ -1311,8 +1270,6 @@ func (c *Checks) explained(r *record, w incident.Workload) bool {
 		return explained
 	case in.Phase == incident.Clearing, in.Code == incident.CodeLeftBehind:
 		return c.leftBehind(w.ID) // what an incident had ordered may come when it is over
-	case in.Phase == incident.Discarding:
-		return !r.escalated.IsZero() // what an incident has left idle is deleted, where its owner wants that
 	case in.Cause == events.CauseMaintenance && !r.announced.IsZero() && now.Sub(r.announced) < 4*24*time.Hour:
 		return true
 	case in.Cause == events.CauseEnd && c.endsNear(w):
@@ -1404,7 +1361,7 @@ func (c *Checks) closed(r *record, after incident.Workload) {
 	default:
 		r.told = false
 	}
-	if in.Outcome == incident.Escalated && !discarded(in) {
+	if in.Outcome == incident.Escalated {
 		r.escalated = r.closed
 	}
 	r.byHand = r.byHand || in.Outcome == incident.Escalated && in.Clearing != ""

@@ -539,12 +539,7 @@ func (c *Checks) jobClosed(r *record, w incident.Workload, in *incident.Incident
 	// A person's retry opens an incident for what an earlier one had told.
 	retried := c.did(w.ID, in.Opened.Add(-time.Second), func(d deed) bool { return d.kind == saidRetry && !d.at.After(in.Opened) })
 	hung := in.Cause == events.CauseHang && r.stood
-	same := in.Of != "" && in.Cause == r.endedFor[in.Of] // it deletes what that one left, and was judged then
-	if r.endedFor == nil {
-		r.endedFor = map[string]events.Cause{}
-	}
-	r.endedFor[in.ID] = in.Cause
-	if !retried && !hung && !same && !c.strucks(w, in)[in.Cause] {
+	if !retried && !hung && !c.strucks(w, in)[in.Cause] {
 		c.Violated("right cause", w.ID, "%s ended %s for %s, and that has not happened: %v", in.ID, how, in.Cause, c.strucks(w, in))
 	}
 }

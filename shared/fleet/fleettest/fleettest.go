@@ -310,7 +310,7 @@ func (b *Bench) Workloads() []string {
 // Parked are the entries that wait in a zone at a time.
 func (b *Bench) Parked(zone string, at time.Time) []ledger.ParkedEntry {
 	b.T.Helper()
-	zones, err := b.Ledger.ParkedZones(b.T.Context(), Project, at, true)
+	zones, err := b.Ledger.ParkedZones(b.T.Context(), Project, at)
 	b.Must(err)
 	for _, z := range zones {
 		if z.Zone == zone {
@@ -370,14 +370,6 @@ func (b *Bench) Break(collections ...string) {
 // Mend ends what Break began.
 func (b *Bench) Mend() {
 	b.Fleet.Ledger, b.Fleet.Advancer.Ledger, b.Fleet.Secrets = b.Ledger, b.Ledger, b.Secrets
-}
-
-// OldSpec stores a specification as an earlier release did: with the values of its metadata.
-func (b *Bench) OldSpec(name, spec string) {
-	b.T.Helper()
-	c, err := b.open(b.T.Context(), ledger.Specs)
-	b.Must(err)
-	b.Must(c.Put(b.T.Context(), &ledger.Record{ID: name, Schema: 1, Body: spec}))
 }
 
 // Document is a document as stored in its collection.

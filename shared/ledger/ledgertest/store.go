@@ -141,7 +141,7 @@ func (c *stored) Query(_ context.Context, q ledger.Query) (found []ledger.Record
 	defer c.lock()()
 	for _, r := range c.sorted {
 		switch {
-		case !q.Due.IsZero() && (r.Due.IsZero() || r.Due.After(q.Due)), q.Below > 0 && r.Schema >= q.Below:
+		case !q.Due.IsZero() && (r.Due.IsZero() || r.Due.After(q.Due)):
 		case q.Keys:
 			found = append(found, ledger.Record{ID: r.ID})
 		default:

@@ -146,7 +146,6 @@ func TestCallsAreNamedAsEver(t *testing.T) {
 		func() error { _, err := l.Due(ctx, now); return err },
 		func() error { _, err := l.Workloads(ctx); return err },
 		func() error { _, err := l.All(ctx); return err },
-		func() error { _, err := l.OldSpecs(ctx); return err },
 	} {
 		if err := ask(); err != nil {
 			t.Fatal(err)
@@ -161,7 +160,6 @@ func TestCallsAreNamedAsEver(t *testing.T) {
 		"workloads where due<= false true false",
 		"workloads  false true false",
 		"workloads only ID false true false",
-		"specs where schema< false true false",
 	}, calls); d != "" {
 		t.Error(d)
 	}

@@ -151,9 +151,6 @@ func about(q ledger.Query) (words string) {
 	if !q.Due.IsZero() {
 		words += "where due<="
 	}
-	if q.Below > 0 {
-		words += "where schema<"
-	}
 	if q.Keys {
 		words += "only ID"
 	}

@@ -69,22 +69,6 @@ func told(key, value string) string {
 	return strings.Join(words, " ")
 }
 
-// Apart takes the values of the metadata out of a specification that an earlier release stored with them. A specification
-// without metadata, or one already without its values, yields none.
-func Apart(spec []byte) (without []byte, values map[string]string, err error) {
-	var whole map[string]any
-	if err := json.Unmarshal(spec, &whole); err != nil {
-		return nil, nil, fmt.Errorf("specification: %w", err)
-	}
-	if values = apart(whole); values == nil {
-		return spec, nil, nil
-	}
-	if without, err = json.Marshal(whole, json.Deterministic(true)); err != nil {
-		return nil, nil, fmt.Errorf("specification: %w", err)
-	}
-	return without, values, nil
-}
-
 // IsApart reports whether the values of a specification's metadata are kept apart from it.
 func IsApart(spec []byte) bool {
 	r, err := readSpec(spec)

@@ -496,7 +496,7 @@ func (t *Training) State() (s events.CrewState, ok bool) {
 		return s, false
 	}
 	now := t.Clock.Now()
-	s = events.CrewState{Schema: events.Schema, Seen: now, Phase: "idle", Attempt: t.attempt, Step: t.now(), CheckpointStep: t.saved, Verdict: t.verdict, Verdicts: true}
+	s = events.CrewState{Schema: events.Schema, Seen: now, Phase: "idle", Attempt: t.attempt, Step: t.now(), CheckpointStep: t.saved, Verdict: t.verdict}
 	switch {
 	case !t.dead.IsZero():
 		s.Seen, s.Phase, s.StepAt = t.dead, "running", t.dead
