@@ -90,7 +90,6 @@ var frozen = map[string]struct {
 			Slice: "llama-8b-0", Incarnation: life("us-west4-b", "7712", november(12, 2, 21, 40)), Workers: "t1v-n-3f2a9c01",
 		}},
 		Directory: "gs://ckpt/llama-8b",
-		Unleased:  november(12, 2, 20, 0),
 	}},
 	events.TypeRecreateRequested: {anyOf(events.DecodeRecreateRequested), events.RecreateRequested{
 		Request: header, Zone: "us-west4-a", Accelerator: "v5litepod-8", Spec: "0f3c", QueuedResource: "llama-8b-qr",
@@ -349,7 +348,7 @@ func TestInvalidBodiesNameAllTheirFaults(t *testing.T) {
 		},
 		"a recovery request without anything": {
 			decoders[events.TypeRecoveryRequested], `{}`,
-			empty(`["admit" "restart" "start" "release"]`, "training_attempt 0: the first is 1", "admit names no incarnation"),
+			empty(`["admit" "restart" "start"]`, "training_attempt 0: the first is 1", "admit names no incarnation"),
 		},
 		"a recovery request that admits nobody": {
 			decoders[events.TypeRecoveryRequested],
@@ -642,7 +641,7 @@ func TestActionsAreSortedByWhatTheyCost(t *testing.T) {
 	for a, c := range map[events.Action]struct{ mutating, destructive bool }{
 		events.ActionSave: {true, false}, events.ActionVerify: {false, false}, events.ActionMaintain: {true, true},
 		events.ActionAdmit: {true, false}, events.ActionRestart: {true, false}, events.ActionDelete: {true, true},
-		events.ActionCreate: {true, false}, events.ActionRelease: {true, true}, "": {false, false}, "of a newer release": {true, false},
+		events.ActionCreate: {true, false}, "": {false, false}, "of a newer release": {true, false},
 	} {
 		if a.Mutating() != c.mutating || a.Destructive() != c.destructive {
 			t.Errorf("%q: mutating %v, destructive %v; want %v", a, a.Mutating(), a.Destructive(), c)

@@ -20,12 +20,11 @@ const (
 	ActionDelete   Action = "delete"   // recreate: delete one slice
 	ActionCreate   Action = "create"   // recreate: create one slice
 	ActionStart    Action = "start"    // recovery: start one slice that was stopped
-	ActionRelease  Action = "release"  // recovery: take one slice out of the lease, and later end its workers that hang
 )
 
 // Destructive reports whether the action can end a running machine or training; the brake counts these.
 func (a Action) Destructive() bool {
-	return a == ActionDelete || a == ActionMaintain || a == ActionRelease
+	return a == ActionDelete || a == ActionMaintain
 }
 
 // Mutating reports whether the action changes anything outside the ledger; a pause holds these.
@@ -83,7 +82,7 @@ func (r Received) Digest() string { return digest(r.Body) }
 // actionsOf lists the actions that a request of each type can ask for.
 var actionsOf = map[string][]Action{
 	TypeCheckpointRequested: {ActionSave, ActionVerify, ActionHear, ActionMaintain},
-	TypeRecoveryRequested:   {ActionAdmit, ActionRestart, ActionStart, ActionRelease},
+	TypeRecoveryRequested:   {ActionAdmit, ActionRestart, ActionStart},
 	TypeRecreateRequested:   {ActionDelete, ActionCreate},
 }
 
@@ -195,8 +194,7 @@ func DecodeCheckpointRequested(data []byte) (e CheckpointRequested, err error) {
 }
 
 // RecoveryRequested asks to bring training back on running slices. The functions logevent and patrol publish it; recovery
-// reacts by writing the lease, by starting a stopped slice, or by ending workers that hang. A repetition writes the same lease, does
-// not start a running slice, and ends no other worker.
+// reacts by writing the lease, or by starting a stopped slice. A repetition writes the same lease, and does not start a running slice.
 type RecoveryRequested struct {
 	Request
 	// TrainingAttempt is the attempt that the lease will name.
@@ -205,8 +203,6 @@ type RecoveryRequested struct {
 	Admit []Admission `json:"admit,omitempty"`
 	// Directory holds the lease, next to the checkpoints; without a directory there is no lease.
 	Directory string `json:"directory,omitzero"`
-	// Unleased is since when the lease names no life of a slice whose workers are to be ended; zero asks to take it out of the lease.
-	Unleased time.Time `json:"unleased,omitzero"`
 }
 
 // Admission names the incarnation of a slice in which training may run.
@@ -229,12 +225,6 @@ func (e RecoveryRequested) Validate() error {
 	e.check(&f, TypeRecoveryRequested)
 	if e.Action == ActionStart {
 		f.require("slice", e.Slice)
-		f.check(e.Incarnation.Known(), "incarnation is missing")
-		return f.err()
-	}
-	if e.Action == ActionRelease {
-		f.require("slice", e.Slice)
-		f.require("directory", e.Directory)
 		f.check(e.Incarnation.Known(), "incarnation is missing")
 		return f.err()
 	}

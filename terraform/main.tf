@@ -1,7 +1,7 @@
 # The functions that are deployed, and the topics between them. Everything else follows from the two maps here.
 
 locals {
-  switches = ["request_checkpoint", "early_maintenance", "restart", "recreate", "recreate_non_spot", "start_stopped", "release"]
+  switches = ["request_checkpoint", "early_maintenance", "restart", "recreate", "recreate_non_spot", "start_stopped"]
 
   # Every function that decides may send the three requests: a function that acts decides too, when an answer comes back. Each may also
   # report how an incident stands, where `notify` names a target.

@@ -53,7 +53,7 @@ func (h handler) handle(ctx context.Context, w incident.Workload, r events.Check
 		return h.hear(ctx, w, r)
 	case events.ActionMaintain:
 		return h.maintain(ctx, w, r)
-	case events.ActionAdmit, events.ActionRestart, events.ActionDelete, events.ActionCreate, events.ActionStart, events.ActionRelease:
+	case events.ActionAdmit, events.ActionRestart, events.ActionDelete, events.ActionCreate, events.ActionStart:
 	}
 	return fault.Permanentf("a checkpoint request cannot ask to %s", r.Action)
 }

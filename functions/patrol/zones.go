@@ -41,7 +41,7 @@ type sight struct {
 	healing                     incident.Heal
 	life                        events.Incarnation
 	notice                      events.Notice
-	ends, waits, hung           time.Time
+	ends, waits                 time.Time
 	hosts                       bool
 }
 
@@ -138,7 +138,7 @@ func (t *round) unreadLog(name string, no error) *slog.Logger {
 func sightOf(s provider.Slice) sight {
 	now := sight{
 		state: s.State, spec: s.SpecHash, values: s.ValuesSum, queued: s.QueuedResource, life: s.Incarnation,
-		workload: s.Labels[events.LabelWorkload], policy: s.Labels[events.LabelPolicy], directory: s.Directory, ends: s.Ends, waits: s.WaitsSince, hung: s.HungSince(), healing: s.Healing,
+		workload: s.Labels[events.LabelWorkload], policy: s.Labels[events.LabelPolicy], directory: s.Directory, ends: s.Ends, waits: s.WaitsSince, healing: s.Healing,
 	}
 	if s.Notice != nil {
 		now.notice = *s.Notice

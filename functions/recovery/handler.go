@@ -19,7 +19,6 @@ import (
 type Provider interface {
 	Read(ctx context.Context, r provider.Ref) (provider.Slice, error)
 	Start(ctx context.Context, r provider.Ref) (operation string, err error)
-	Release(ctx context.Context, r provider.Ref, h provider.Hung) error
 }
 
 // Deps are the function's dependencies.
@@ -40,14 +39,10 @@ type handler Deps
 var decode = fleet.DecodeRequest[events.RecoveryRequested]("recovery")
 
 // handle writes into the lease where training may run and which attempt is next. That is enough: the crews read the lease,
-// and only they start a training. A stopped slice is started first. A slice whose workers hang is taken out of the lease, and they are
-// ended once nobody can train by it any more.
+// and only they start a training. A stopped slice is started first.
 func (h handler) handle(ctx context.Context, w incident.Workload, r events.RecoveryRequested) error {
 	if r.Action == events.ActionStart {
 		return h.start(ctx, w, r)
-	}
-	if r.Action == events.ActionRelease {
-		return h.release(ctx, w, r)
 	}
 	// A lease must not name a slice that is gone, so look first. A request for another attempt in admitted lives does not wait
 	// for the API.
@@ -98,6 +93,9 @@ func (h handler) handle(ctx context.Context, w incident.Workload, r events.Recov
 	}
 	return h.answer(ctx, r, "", said, nil)
 }
+
+// ours is who Pitstop's lease is written by.
+const ours = "pitstop"
 
 // readLease reads the lease and its generation, 0 for none, and what it says about the next attempt. A lease of another workload says
 // nothing about it, nor does one that no attempt can follow, once a person has ordered its replacement. The error says why the directory

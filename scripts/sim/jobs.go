@@ -26,8 +26,8 @@ func MixedCluster(seed uint64) world.ClusterConfig {
 		},
 		Jobs: []world.JobConfig{
 			// As Google's guide to flex-start has it.
-			{Name: "guide", Pool: "flex-large", Policy: "releasing"},
-			{Name: "expiring", Pool: "flex-small", Expires: &day, Policy: "releasing", Trainer: world.TrainerConfig{Torn: true}},
+			{Name: "guide", Pool: "flex-large", Policy: "returning"},
+			{Name: "expiring", Pool: "flex-small", Expires: &day, Policy: "returning", Trainer: world.TrainerConfig{Torn: true}},
 			{Name: "alone", Namespace: "teams", Pool: "flex-small", Policy: "reserved", Workload: "renamed", Crew: world.CrewConfig{Absent: true}},
 			// A JobSet begins again as long as restarts are left.
 			{Name: "set", Namespace: "teams", Pool: "spot-small", Slices: 2, Restarts: draw.IntN(5), Policy: "spot"},

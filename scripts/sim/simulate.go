@@ -319,9 +319,9 @@ const mixedPolicies = `policies:
     switches: {request_checkpoint: ask, early_maintenance: ask, restart: ask, recreate: ask, recreate_non_spot: ask, start_stopped: ask}
     zones: [us-west4-a, us-west4-b]
     lead: 30m
-  releasing:
+  returning:
     preset: spot
-    switches: {release: "yes", recreate_non_spot: "yes", early_maintenance: "yes"}
+    switches: {recreate_non_spot: "yes", early_maintenance: "yes"}
     hang: restart
   mending:
     preset: spot

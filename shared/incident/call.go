@@ -51,7 +51,7 @@ const methodWrite = "storage.objects.create"
 // actors are the functions that make the calls of each action.
 var actors = map[events.Action]string{
 	events.ActionSave: "checkpoint", events.ActionMaintain: "checkpoint", events.ActionAdmit: "recovery", events.ActionRestart: "recovery",
-	events.ActionStart: "recovery", events.ActionRelease: "recovery", events.ActionDelete: "recreate", events.ActionCreate: "recreate",
+	events.ActionStart: "recovery", events.ActionDelete: "recreate", events.ActionCreate: "recreate",
 }
 
 // call is a call that an effect makes.
@@ -104,14 +104,6 @@ func (w Workload) calls(effect Effect, parts ...string) []Call {
 		}
 	case events.ActionAdmit, events.ActionRestart:
 		return []Call{object(events.LeaseObject)}
-	case events.ActionRelease:
-		if effect.By.IsZero() {
-			return []Call{object(events.LeaseObject)}
-		}
-		if s != nil && parts == nil {
-			return []Call{slice(s, s.Zone)}
-		}
-		return w.callsOn(effect, parts)
 	case events.ActionDelete, events.ActionCreate:
 		if s != nil {
 			return []Call{slice(s, effect.Zone)}

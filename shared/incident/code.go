@@ -70,9 +70,7 @@ const (
 
 	// Reasons why maintenance is not started before its window.
 	CodeNotEarly Code = "not_early"
-	// CodeNotReleased says that a worker which hangs was left alone: no lease keeps it from writing, or it does not hang any more.
-	CodeNotReleased Code = "not_released"
-	CodeBegun       Code = "begun"
+	CodeBegun    Code = "begun"
 
 	// Messages that lead to nothing.
 	CodeNotMine        Code = "not_mine"
@@ -155,7 +153,6 @@ func Codes() []Meaning {
 		{CodeLeftBehind, "a closed incident had ordered it, and nobody waits for it"},
 		{CodeFinished, "the training was finished before; a new training finds its slice admitted"},
 
-		{CodeNotReleased, "a worker that hangs may still write"},
 		{CodeNotEarly, "the maintenance cannot be started before its window"},
 		{CodeBegun, "the maintenance has begun"},
 		{SaveForbidden.Code(), "the policy does not allow a request for a save"},

@@ -245,8 +245,6 @@ func (w Workload) Request(effect Effect) events.Event {
 		return events.RecoveryRequested{Request: r, TrainingAttempt: effect.LeaseAttempt, Admit: effect.Admit, Directory: w.Directory}
 	case events.ActionStart:
 		return events.RecoveryRequested{Request: r}
-	case events.ActionRelease:
-		return events.RecoveryRequested{Request: r, Directory: w.Directory, Unleased: effect.By}
 	case events.ActionDelete, events.ActionCreate:
 	}
 	s := w.Slice(effect.Slice)
@@ -452,8 +450,6 @@ func (w Workload) governs(a events.Action) policy.Switch {
 		return policy.Restart
 	case events.ActionStart:
 		return policy.StartStopped
-	case events.ActionRelease:
-		return policy.Release
 	case events.ActionDelete, events.ActionCreate:
 		if w.Incident != nil && w.phase() == Clearing {
 			return "" // Pitstop's own leftovers, in which training never ran
@@ -528,9 +524,6 @@ func (m *machine) intended(e Intended) {
 	if effect.Action == events.ActionAdmit {
 		m.markAdopted()
 	}
-	if effect.Action == events.ActionRelease {
-		m.markUnleased(*effect)
-	}
 	if effect.Action == events.ActionCreate {
 		m.inc().Created = true
 		m.reshapes(*effect)
@@ -597,8 +590,6 @@ func (m *machine) accepted(effect *Effect, again bool) {
 			return
 		}
 		m.leased(*effect, "the lease names the new slice")
-	case events.ActionRelease:
-		m.unleased(effect)
 	case events.ActionRestart:
 		m.leased(*effect, "the lease names the next attempt")
 	case events.ActionCreate:
@@ -666,8 +657,6 @@ func (m *machine) failed(effect *Effect, f Failure) {
 		effect.Retry = m.now.Add(backoff(effect.Failures)) // there is time until the phase's deadline, and no other bound
 	case effect.Action == events.ActionMaintain:
 		m.notMaintained(effect, f)
-	case effect.Action == events.ActionRelease:
-		m.notReleased(effect, f)
 	default:
 		m.failedFor(effect, f)
 	}
@@ -804,14 +793,6 @@ func (m *machine) forbidden(e Forbidden) {
 	if m.othersDelete(effect) {
 		effect = m.effect(effect.Action, effect.Slice)
 		effect.Begun, effect.RequestID, effect.Retry = time.Time{}, "", m.now.Add(CallFor)
-		return
-	}
-	if effect.Action == events.ActionRelease { // the deletion goes on without it
-		m.line(LineCame, m.w.noun(effect.Slice)+" is left to hang", e.Why)
-		m.coded(e.Code)
-		effect = m.effect(effect.Action, effect.Slice)
-		effect.LastFailure, effect.LastCode = e.Why, e.Code
-		m.notReleased(effect, Failure{Class: Invalid})
 		return
 	}
 	if m.watchesAgain(effect) {

@@ -139,9 +139,7 @@ type Read struct {
 	Facts Facts
 	// Directory is the workload's checkpoint directory, as this slice names it.
 	Directory string
-	// Hung is since when nothing but workers on machines that do not answer keeps a life of the slice from its end; zero where that is
 	// not so.
-	Hung time.Time
 }
 
 // Failure is an error of an outside call, classified.

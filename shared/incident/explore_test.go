@@ -191,7 +191,6 @@ func learned(w incident.Workload, s incident.Slot, now time.Time) map[string]inc
 			r.Facts.Torn = tornAt(s)
 			return r
 		}(),
-		"read hung":      func() incident.Evidence { r := read(incident.Deleting, s.Incarnation, ""); r.Hung = now; return r }(),
 		"abuse":          func() incident.Evidence { r := read(incident.Ready, s.Incarnation, ""); r.Abuse = true; return r }(),
 		"abuse and lost": func() incident.Evidence { r := read(incident.Lost, s.Incarnation, ""); r.Abuse = true; return r }(),
 		"started":        crew(events.CrewReport{Report: events.ReportStarted, Attempt: w.Crew.Attempt + 1, Workers: 4, Step: 48000}),

@@ -189,7 +189,6 @@ func (m *machine) back(e Back) {
 // read takes a fresh reading of a slice. The reading decides.
 func (m *machine) read(e Read) {
 	m.reading = e.Slice
-	m.hangsSince(e)
 	if n := m.w.Notice(e.Slice); e.NoticeUnread && n != nil && n.InAPI {
 		e.Notice = &n.Notice // a notice that could not be read stays as it was
 	}

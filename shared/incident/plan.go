@@ -188,8 +188,6 @@ func (o *outlook) read(s *Slot, c Condition, life events.Incarnation, maker stri
 	}
 	if c != s.Condition {
 		e.State = o.m.w.Words().States[c]
-	} else {
-		e.Hung = s.Hung
 	}
 	o.learn(e)
 }
@@ -282,7 +280,7 @@ func (o *outlook) carryOut(effect Effect) {
 	case events.ActionHear:
 		o.heard(r)
 		return
-	case events.ActionSave, events.ActionMaintain, events.ActionAdmit, events.ActionRestart, events.ActionStart, events.ActionRelease, events.ActionDelete, events.ActionCreate:
+	case events.ActionSave, events.ActionMaintain, events.ActionAdmit, events.ActionRestart, events.ActionStart, events.ActionDelete, events.ActionCreate:
 	}
 	if effect.Action != events.ActionDelete { // a deleted slice is created again without another wait
 		clear(o.when)
@@ -302,8 +300,6 @@ func (o *outlook) carryOut(effect Effect) {
 		o.m.now = o.m.now.Add(time.Second) // its life begins after the incident
 		made := events.Incarnation{Zone: effect.Zone, ID: "planned", Created: o.m.now}
 		o.shows(concerned, func(s *Slot) { o.read(s, Ready, made, effect.Maker) })
-	case events.ActionRelease:
-		o.released(effect)
 	case events.ActionMaintain, events.ActionAdmit, events.ActionRestart, events.ActionVerify, events.ActionHear:
 	}
 }
@@ -375,7 +371,7 @@ func (o *outlook) wait() bool {
 			return true
 		}
 	case PhaseGrace, Healing:
-		if o.releases() || o.askOwner() {
+		if o.askOwner() {
 			return true
 		}
 		o.notHealed()
@@ -422,33 +418,6 @@ func (o *outlook) readAll() {
 		if s.Condition != Unread && o.m.w.Incident != nil {
 			o.read(&s, s.Condition, s.Incarnation, "")
 		}
-	}
-}
-
-// releases asks for the release of what hangs. It reports whether any is asked for. Whose command obeys a lease, recovery finds out.
-func (o *outlook) releases() (asked bool) {
-	if o.m.phase() != Healing {
-		return false
-	}
-	o.m.from = o.origin()
-	o.m.releaseHung()
-	for _, effect := range o.m.w.Effects {
-		if effect.Action == events.ActionRelease {
-			asked, o.when[effect.Slice] = true, "if pitcrew is the command of its "+o.m.w.Words().Worker+"s"
-		}
-	}
-	return asked
-}
-
-// released goes on after a call of a release: with the wait after the first, and after the second with the failure that counts once its
-// workers have ended.
-func (o *outlook) released(effect Effect) {
-	switch s := o.m.w.Slice(effect.Slice); {
-	case s == nil || o.m.w.effect(events.ActionRelease, s.Name) == nil: // another call has ended it
-	case effect.By.IsZero():
-		o.when[s.Name] = events.Span(TakeOverFor) + " later"
-	default:
-		o.read(s, Lost, s.Incarnation, "")
 	}
 }
 

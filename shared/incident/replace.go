@@ -476,7 +476,7 @@ func (m *machine) goOnOnceGone(s *Slot) {
 	took := events.Span(m.now.Sub(m.w.Incident.Since))
 	m.dropDone(events.ActionDelete, s.Name)
 	if m.toBeDeleted() == nil {
-		m.recreate("the old one " + m.w.howGone() + ", after " + took)
+		m.recreate("the old one is proven gone, after " + took)
 	}
 }
 
@@ -621,7 +621,7 @@ func (m *machine) admitOnceReady() {
 		return
 	}
 	m.enter(Admitting)
-	m.decided("admit training to the new slice", "it is usable, and the former one "+m.w.howGone())
+	m.decided("admit training to the new slice", "it is usable, and the former one is proven gone")
 	m.send(Effect{Action: events.ActionAdmit, Reason: "new incarnation"})
 }
 

@@ -417,9 +417,6 @@ func (m *machine) reactWatching(s sight) {
 		m.line(LineSeen, m.describe(s.Slot), "")
 		m.stopped(m.now)
 	}
-	if !s.Hung.IsZero() && m.w.Incident != nil {
-		m.rehearseLost()
-	}
 }
 
 // servesWhileWatched notes a slice that can be used again, and ends the incident where no crew could report more.

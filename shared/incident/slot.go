@@ -54,8 +54,6 @@ type Life struct {
 	Notice Notice `json:"notice,omitzero"`
 	// Alarmed says that a line has opened an incident about it. No line opens another one until the API shows maintenance or a loss.
 	Alarmed bool `json:"alarmed,omitzero"`
-	// Hung is since when nothing but workers on machines that do not answer keeps a life under this name from its end.
-	Hung time.Time `json:"hung,omitzero"`
 
 	// Maker is the incident that created it, for as long as training was never admitted. Ordered is the creation time of the queued
 	// resource with which an incident ordered the next life, which does not exist yet. Only that incident wants either of them.

@@ -59,10 +59,7 @@ func (m *machine) wait() {
 	case Clearing:
 		m.stillClearing()
 	case Healing:
-		m.releaseHung()
 		m.startStopped()
-	case PhaseDeleting:
-		m.releaseHung()
 	case Watching:
 		if m.onlyHangs() {
 			m.openDueMaintenance()

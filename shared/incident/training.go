@@ -95,7 +95,7 @@ func (m *machine) runsIn(s *Slot, r events.CrewReport) {
 // names the slice, whether or not the write was answered.
 func (m *machine) recordsTraining(s *Slot, attempt int) {
 	led := s.Admission == AwaitsAdmission || m.w.leaseNamesOtherZone(s) && attempt >= s.Leased
-	m.trains(s, led && s.Leased != neverAgain)
+	m.trains(s, led)
 }
 
 // trains notes that training runs in a slice that Pitstop created, or that waits for admission, though nobody admitted it. A crew

@@ -71,7 +71,6 @@ var providers = map[string]*provider{cloudTPU: {Words: Words{
 	// A save is asked for beside the checkpoints alone. Maintenance begins with a label on machines.
 	Calls: map[events.Action]Method{
 		events.ActionMaintain: {Slice: "io.k8s.core.v1.nodes.patch", Group: "io.k8s.core.v1.nodes.patch"},
-		events.ActionRelease:  {Slice: "io.k8s.core.v1.pods.delete"},
 		events.ActionDelete:   {Slice: "io.k8s.batch.v1.jobs.delete", Group: "io.x-k8s.jobset.v1alpha2.jobsets.delete"},
 		events.ActionCreate:   {Slice: "io.k8s.batch.v1.jobs.create", Group: "io.x-k8s.jobset.v1alpha2.jobsets.create"},
 	},

@@ -8,7 +8,7 @@ import (
 	"pitstop.internal/shared/policy"
 )
 
-// frozen is what testdata/workload-v1.json and workload-v2.json say, in the words of this release: a Multislice of two, one of them preempted
+// frozen is what testdata/workload-v2.json says, in the words of this release: a Multislice of two, one of them preempted
 // and created again in another zone while the other has maintenance announced, with the incident before it still there.
 func frozen() incident.Workload {
 	at := func(clock string) time.Time {
@@ -20,8 +20,6 @@ func frozen() incident.Workload {
 	}
 	first := events.Incarnation{Zone: "us-west4-a", ID: "7711480293716642117", Created: at("00:00:03.250000")}
 	second := events.Incarnation{Zone: "us-west4-a", ID: "7711480293716642118", Created: at("00:00:03.914223871")}
-	ofThen := policy.Everything()
-	ofThen.Release = policy.No // no release had it yet
 	return incident.Workload{
 		Schema: incident.Schema, ID: "demo/llama-8b", Project: "demo", Name: "llama-8b", Provider: "tpu", Label: "night",
 		Directory: "gs://ckpt/llama-8b",
@@ -95,7 +93,7 @@ func frozen() incident.Workload {
 		},
 		Closed: &incident.Incident{
 			ID: "llama-8b-20261112-2", Cause: events.CauseCrash, Opened: at("01:50:00"), Closed: at("01:58:30.000001"), Phase: incident.Closed,
-			Since: at("01:58:30.000001"), Switches: ofThen, Policy: "night",
+			Since: at("01:58:30.000001"), Switches: policy.Everything(), Policy: "night",
 			Troubles: []incident.Trouble{{Cause: events.CauseCrash, Slice: "llama-8b-0", At: at("01:50:00"), Text: "exit 139"}},
 			Baseline: 48000, BaseAttempt: 1, Outcome: incident.Resumed, ConfirmedBy: incident.ByStep, Reason: "step 48,013 > 48,000", Revision: 1,
 			Timeline: []incident.Line{{

@@ -80,7 +80,7 @@ func exampleLevel(s Switch) Level {
 		return Yes
 	case EarlyMaintenance, RecreateNonSpot:
 		return Ask
-	case StartStopped, Release:
+	case StartStopped:
 	}
 	return No
 }

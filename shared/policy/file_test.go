@@ -66,7 +66,7 @@ policies:
 		Autocheckpoint: policy.AutocheckpointOn,
 		Limits: policy.Limits{
 			policy.Restart: "policy night", policy.Recreate: "policy night", policy.RecreateNonSpot: "policy night (preset spot)",
-			policy.StartStopped: "policy night (preset spot)", policy.Release: "policy night (preset spot)",
+			policy.StartStopped: "policy night (preset spot)",
 		},
 		Subnetworks:  map[string]string{"us-east5": "tpus", "europe-west4": "projects/host/regions/europe-west4/subnetworks/tpus"},
 		OtherRegions: true, EgressPrice: 0.02,
@@ -172,7 +172,7 @@ func TestParseTellsEveryFaultWithItsPlace(t *testing.T) {
 			[]string{
 				`line 3, column 13: policy "night": preset "spott" is none of watch, spot, reserved`,
 				`line 5, column 17: policy "night": recreate: "maybe" is none of no, ask, yes`,
-				`line 6, column 7: policy "night": switches has no "fly"; there are request_checkpoint, early_maintenance, restart, recreate, recreate_non_spot, start_stopped, release`,
+				`line 6, column 7: policy "night": switches has no "fly"; there are request_checkpoint, early_maintenance, restart, recreate, recreate_non_spot, start_stopped`,
 				`line 7, column 15: policy "night": restart: "" is none of no, ask, yes`,
 				`line 8, column 22: policy "night": start_stopped: "" is none of no, ask, yes`,
 				`line 9, column 11: policy "night": lead "soon" is no duration such as 10m or 48h`,

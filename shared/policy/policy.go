@@ -57,12 +57,11 @@ const (
 	Recreate          Switch = "recreate"
 	RecreateNonSpot   Switch = "recreate_non_spot"
 	StartStopped      Switch = "start_stopped"
-	Release           Switch = "release"
 )
 
 // All lists the switches.
 func All() []Switch {
-	return []Switch{RequestCheckpoint, EarlyMaintenance, Restart, Recreate, RecreateNonSpot, StartStopped, Release}
+	return []Switch{RequestCheckpoint, EarlyMaintenance, Restart, Recreate, RecreateNonSpot, StartStopped}
 }
 
 // Switches holds a level for each switch.
@@ -73,7 +72,6 @@ type Switches struct {
 	Recreate          Level `json:"recreate" yaml:"recreate"`
 	RecreateNonSpot   Level `json:"recreate_non_spot" yaml:"recreate_non_spot"`
 	StartStopped      Level `json:"start_stopped" yaml:"start_stopped"`
-	Release           Level `json:"release,omitzero" yaml:"release"`
 }
 
 // at is the place of a switch, nil for a name that is none.
@@ -91,8 +89,6 @@ func (s *Switches) at(name Switch) *Level {
 		return &s.RecreateNonSpot
 	case StartStopped:
 		return &s.StartStopped
-	case Release:
-		return &s.Release
 	}
 	return nil
 }
@@ -114,7 +110,6 @@ func (s Switches) Lower(o Switches) Switches {
 		Recreate:          min(s.Recreate, o.Recreate),
 		RecreateNonSpot:   min(s.RecreateNonSpot, o.RecreateNonSpot),
 		StartStopped:      min(s.StartStopped, o.StartStopped),
-		Release:           min(s.Release, o.Release),
 	}
 }
 
@@ -130,7 +125,7 @@ var presets = map[string]Switches{
 
 // Everything is the ceiling that takes nothing away.
 func Everything() Switches {
-	return Switches{Yes, Yes, Yes, Yes, Yes, Yes, Yes}
+	return Switches{Yes, Yes, Yes, Yes, Yes, Yes}
 }
 
 // Allow reads the deployment's ceiling: a switch on the list is yes, any other is no. The list is separated by commas; its error

@@ -59,28 +59,27 @@ policies:
 		label, allow string
 		want         policy.Limits
 	}{
-		"a policy of the file": {"night", "request_checkpoint,early_maintenance,restart,recreate,recreate_non_spot,start_stopped,release", policy.Limits{
-			policy.EarlyMaintenance: night, policy.Restart: night, policy.Recreate: night, policy.RecreateNonSpot: preset, policy.Release: preset,
+		"a policy of the file": {"night", "request_checkpoint,early_maintenance,restart,recreate,recreate_non_spot,start_stopped", policy.Limits{
+			policy.EarlyMaintenance: night, policy.Restart: night, policy.Recreate: night, policy.RecreateNonSpot: preset,
 		}},
 		"the lower of policy and deployment": {"night", "restart", policy.Limits{
 			policy.RequestCheckpoint: "the deployment", policy.EarlyMaintenance: "the deployment", policy.Restart: night,
-			policy.Recreate: night + " and the deployment", policy.RecreateNonSpot: preset + " and the deployment", policy.StartStopped: "the deployment", policy.Release: preset + " and the deployment",
+			policy.Recreate: night + " and the deployment", policy.RecreateNonSpot: preset + " and the deployment", policy.StartStopped: "the deployment",
 		}},
 		"a policy without a preset": {"bare", "restart,recreate", policy.Limits{
 			policy.RequestCheckpoint: "policy bare and the deployment", policy.EarlyMaintenance: "policy bare and the deployment",
 			policy.Recreate: "policy bare", policy.RecreateNonSpot: "policy bare and the deployment", policy.StartStopped: "policy bare and the deployment",
-			policy.Release: "policy bare and the deployment",
 		}},
 		"a preset": {"spot", "restart,request_checkpoint", policy.Limits{
 			policy.EarlyMaintenance: "preset spot and the deployment", policy.Recreate: "the deployment",
-			policy.RecreateNonSpot: "preset spot and the deployment", policy.StartStopped: "preset spot and the deployment", policy.Release: "preset spot and the deployment",
+			policy.RecreateNonSpot: "preset spot and the deployment", policy.StartStopped: "preset spot and the deployment",
 		}},
 		"no label": {
-			"", "restart,request_checkpoint,early_maintenance,recreate,recreate_non_spot,start_stopped,release",
+			"", "restart,request_checkpoint,early_maintenance,recreate,recreate_non_spot,start_stopped",
 			below(policy.Switches{}, "the missing label pitstop-policy"),
 		},
 		"an unknown label": {
-			"nigth", "restart,request_checkpoint,early_maintenance,recreate,recreate_non_spot,start_stopped,release",
+			"nigth", "restart,request_checkpoint,early_maintenance,recreate,recreate_non_spot,start_stopped",
 			below(policy.Switches{}, "a label that names no policy"),
 		},
 	} {
@@ -119,7 +118,7 @@ func TestAllowSetsWhatItNamesToYesAndTheRestToNo(t *testing.T) {
 		" , ,":                         {},
 		"restart":                      {Restart: yes},
 		" restart ,request_checkpoint": {Restart: yes, RequestCheckpoint: yes},
-		"request_checkpoint,early_maintenance,restart,recreate,recreate_non_spot,start_stopped,release": policy.Everything(),
+		"request_checkpoint,early_maintenance,restart,recreate,recreate_non_spot,start_stopped": policy.Everything(),
 	} {
 		if got, err := policy.Allow(list); err != nil || got != want {
 			t.Errorf("Allow(%q) = %+v, %v; want %+v", list, got, err, want)

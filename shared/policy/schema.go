@@ -122,8 +122,6 @@ func (s Switch) about() string {
 		return "delete a lost TPU that is not Spot and create it again, when Google has not brought it back"
 	case StartStopped:
 		return "start a TPU that Google stopped"
-	case Release:
-		return "end a Pod of GKE that hangs on a machine which does not answer, six minutes after the lease has stopped to name it; ask counts as no"
 	}
 	return ""
 }

@@ -62,7 +62,6 @@ type Provider interface {
 	Operations(ctx context.Context, project, zone string, names ...string) ([]Operation, error)
 
 	Starter
-	Releaser
 	Maintainer
 	Messenger
 	Guests
@@ -125,25 +124,6 @@ const NodePool = "node pool"
 type Starter interface {
 	// Start starts a slice that was stopped.
 	Start(ctx context.Context, r Ref) (operation string, err error)
-}
-
-// Releaser ends what a machine that does not answer keeps from its end.
-type Releaser interface {
-	// Release ends one worker of the life that the reference names, where a reading made for the call still shows it among the slice's hung
-	// ones; otherwise nothing is done, and the error is incident.NotInState. The worker may run on, unseen: who calls has to know that
-	// it cannot write. One that is gone needs no call. A PartError says that it counts as ended, and stays in the listings.
-	Release(ctx context.Context, r Ref, h Hung) error
-}
-
-// Hung is a worker of a life that is over: it is being deleted, and its machine does not say that it has ended. It may run on.
-type Hung struct {
-	Name, ID, Machine string
-	// Life is the life of the slice that it is of.
-	Life string
-	// Since is since when its machine is silent, or its time to end is over: the later of both.
-	Since time.Time
-	// Lease is the checkpoint directory by whose lease it runs, by its own command; empty where it has no crew.
-	Lease string
 }
 
 // Maintainer starts maintenance early.
@@ -242,9 +222,6 @@ type Slice struct {
 	// Remains says that the slice itself is gone, and that something of it is left that may still train. The reading shows no life, and
 	// nothing of how the slice was.
 	Remains bool
-	// Hung are the workers that alone keep a life from its end. It has none while one of them may end by itself, and while a worker may be
-	// made in that life.
-	Hung []Hung
 }
 
 // Evidence is the meaning of the reading for its workload.
@@ -252,29 +229,18 @@ func (s Slice) Evidence(id string) incident.Read {
 	if s.Remains { // facts would replace those that are known
 		return incident.Read{
 			Origin: incident.Origin{ID: id, Time: s.At, Rank: events.RankReading}, Slice: s.Name, Zone: s.Zone, Condition: s.Condition, State: s.State,
-			Incarnation: s.Incarnation, NoticeUnread: true, Hung: s.HungSince(),
+			Incarnation: s.Incarnation, NoticeUnread: true,
 		}
 	}
 	return incident.Read{
 		Origin: incident.Origin{ID: id, Time: s.At, Rank: events.RankReading},
 		Slice:  s.Name, Zone: s.Zone, Condition: s.Condition, Incarnation: s.Incarnation, State: s.State, Notice: s.Notice,
 		NoticeUnread: s.NoticeUnread, Maintained: s.Maintained, Incident: s.Labels[events.LabelIncident], Ordered: s.Ordered, Abuse: s.Abuse, Directory: s.Directory,
-		Hung: s.HungSince(),
 		Facts: incident.Facts{
 			Group: s.QueuedResource, Legacy: s.Legacy, Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Reclaimable: s.Spot, Healing: s.Healing, Cause: s.Cause, Failed: s.Failed, Kept: s.Kept, Controlled: s.Controlled, Ends: s.Ends, WaitsSince: s.WaitsSince, Torn: s.Torn,
 			Spec: s.SpecHash, Bare: s.Bare, Label: s.Labels[events.LabelPolicy], Account: s.Account,
 		},
 	}
-}
-
-// HungSince is since when all its hung workers hang; zero where it has none.
-func (s Slice) HungSince() (since time.Time) {
-	for _, h := range s.Hung {
-		if h.Since.After(since) {
-			since = h.Since
-		}
-	}
-	return since
 }
 
 // Misses reports whether a slice that is not listed is missing: everything was reached, and its zone was read.

@@ -127,15 +127,6 @@ func (s Set) Start(ctx context.Context, r Ref) (string, error) {
 	return p.Start(ctx, r)
 }
 
-// Release implements Releaser.
-func (s Set) Release(ctx context.Context, r Ref, h Hung) error {
-	p, err := s.of(r.Zone, "release "+h.Name)
-	if err != nil {
-		return err
-	}
-	return p.Release(ctx, r, h)
-}
-
 // Maintain implements Maintainer. The slices have one provider.
 func (s Set) Maintain(ctx context.Context, of []Ref) (string, error) {
 	if len(of) == 0 {

@@ -66,7 +66,7 @@ var (
 	deciding  = []string{"maintenance", "logevent", "patrol", "checkpoint", "recovery", "recreate"}
 	replacing = []string{"recreate", "recreate_non_spot"}
 	// acting are the switches that lead to a look at checkpoints or to a lease. Only start_stopped leads to neither.
-	acting = []string{"request_checkpoint", "early_maintenance", "restart", "recreate", "recreate_non_spot", "release"}
+	acting = []string{"request_checkpoint", "early_maintenance", "restart", "recreate", "recreate_non_spot"}
 )
 
 const (
@@ -241,14 +241,6 @@ var permissions = []permission{
 	{
 		Name: "container.clusters.connect", Accounts: []string{"checkpoint"}, On: onClusters, Role: custom,
 		Switches: []string{"early_maintenance"}, Why: "to reach that endpoint; the cluster's own roles say which label of machines may be set there", Source: sourceGKE,
-	},
-	{
-		Name: "container.clusters.get", Accounts: []string{"recovery"}, On: onClusters, Role: custom,
-		Switches: []string{"release"}, Why: "to find the endpoint of a cluster", Source: sourceGKE,
-	},
-	{
-		Name: "container.clusters.connect", Accounts: []string{"recovery"}, On: onClusters, Role: custom,
-		Switches: []string{"release"}, Why: "to reach that endpoint; the cluster's own roles say which Pods may be ended there", Source: sourceGKE,
 	},
 	{
 		Name: "run.routes.invoke", Accounts: []string{"each invoker"}, On: "its one function", Role: "roles/run.invoker",

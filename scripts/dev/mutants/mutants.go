@@ -361,7 +361,6 @@ var mutants = []mutant{
 		}
 		return e
 	})), nil},
-	{"jobs", "a zombie is released before the lease's six minutes", jobs, hasty, nil},
 	{"jobs", "the manifest is stored with the values of its variables", jobs, unmasked, nil},
 	{"jobs", "a line of a former life of a Job counts for the newest", jobs, decides(told(func(w incident.Workload, e incident.Evidence, _ time.Time) incident.Evidence {
 		r, ok := e.(incident.Reported)

@@ -550,39 +550,6 @@ func misread(change func(s *provider.Slice) bool) func(fired func()) world.Seams
 	}
 }
 
-// hasty has each lease be an hour old, and a Pod be released as soon as one does not name its Job.
-func hasty(fired func()) world.Seams {
-	return world.Seams{
-		Store: func(next world.Buckets) world.Buckets { return aged{next} },
-		Decide: func(p policy.Policy, w incident.Workload, e incident.Evidence, now time.Time) (incident.Workload, []events.Event, bool) {
-			next, sent, changed := incident.Advance(p, w, e, now)
-			for i, o := range next.Effects {
-				if o.Action == events.ActionRelease && o.By.Equal(now) && !now.IsZero() {
-					next.Effects = slices.Clone(next.Effects)
-					next.Effects[i].By, next.Effects[i].Retry = now.Add(-time.Hour), now.Add(time.Second)
-					fired()
-				}
-			}
-			return next, sent, changed
-		},
-	}
-}
-
-// aged is a store in which each lease says that it was written an hour earlier.
-type aged struct{ world.Buckets }
-
-// Get implements checkpoint.Store.
-func (s aged) Get(ctx context.Context, uri string) (checkpoint.Object, error) {
-	o, err := s.Buckets.Get(ctx, uri)
-	l, unread := checkpoint.DecodeLease(o.Content)
-	if err != nil || unread != nil || !strings.HasSuffix(uri, checkpoint.LeaseName) {
-		return o, err
-	}
-	l.Written = l.Written.Add(-time.Hour)
-	o.Content, err = json.Marshal(l)
-	return o, err
-}
-
 // impatient has recreate, and the decision, take a Job that its controller begins again for one that has failed for good. The document keeps
 // what is so.
 func impatient(fired func()) world.Seams {

@@ -78,7 +78,6 @@ func (d deployment) checkJob(ctx context.Context, l *ledger.Ledger, w incident.W
 		r.manifest(name, spec, p.Switches.Level(sw) == policy.Yes)
 	}
 	r.maintained(p, w.StaysAway(p, name))
-	r.released(w, p, sw)
 	if w.Directory == "" {
 		r.find(warn, "directory", "the annotation "+events.MetadataCheckpointDir+" is missing, so Pitstop cannot see what is saved",
 			fmt.Sprintf("kubectl annotate %s %s --namespace %s %s=gs://BUCKET/PATH", what, name, namespace, events.MetadataCheckpointDir))
@@ -100,22 +99,6 @@ func (r *rehearsal) maintained(p policy.Policy, away string) {
 	default:
 		r.find(good, "maintenance", begins, "")
 	}
-}
-
-// released says what becomes of a Pod that never ends. Its Job is replaced by a switch of its own.
-func (r *rehearsal) released(w incident.Workload, p policy.Policy, replaced policy.Switch) {
-	const hangs = "a Pod that hangs on a machine which does not answer is "
-	for _, sw := range []policy.Switch{policy.Release, replaced} {
-		if level := p.Switches.Level(sw); level != policy.Yes {
-			r.find(good, "release", hangs+"left to a person: "+w.Forbids(sw, level, p), "")
-			return
-		}
-	}
-	if w.Directory == "" {
-		r.find(good, "release", hangs+"left to a person: without a checkpoint directory no lease ends its training", "")
-		return
-	}
-	r.find(good, "release", hangs+"ended "+events.Span(incident.TakeOverFor)+" after the lease stopped naming its Job, if its command is pitcrew run", "")
 }
 
 // manifest tests what brings the training back by itself, and whether it tells of its progress. Returns says that Pitstop brings a failed

@@ -30,24 +30,11 @@ func TestCheckRehearsesTheDeathOfAJob(t *testing.T) {
 			spec: `{"apiVersion":"batch/v1","kind":"Job","spec":{"backoffLimit":2,"template":{"spec":{"containers":[{"command":["pitcrew","run","--","python3"]}]}}}}`, directory: "gs://ckpt/llama",
 			says: []string{
 				"bears 2 failures, each of one Pod; it restarts no gang", "its manifest starts pitcrew",
-				"a Pod that hangs on a machine which does not answer is left to a person: the switch release is no, limited by preset spot",
 			},
 		},
 		"that bears a loss": {
 			spec: `{"apiVersion":"batch/v1","kind":"Job","spec":{"backoffLimit":0,"podFailurePolicy":{"rules":[{"action":"Ignore","onPodConditions":[{"type":"DisruptionTarget"}]}]}}}`, directory: "gs://ckpt/llama",
 			says: []string{"makes only the Pod anew that its machine took along, and the others run on"},
-		},
-		"whose zombies are released": {
-			spec: `{"apiVersion":"batch/v1","kind":"Job","spec":{"backoffLimit":0}}`, directory: "gs://ckpt/llama", label: "night", policy: "preset: spot, switches: {release: yes}",
-			says: []string{"a Pod that hangs on a machine which does not answer is ended 6 m 0 s after the lease stopped naming its Job, if its command is pitcrew run"},
-		},
-		"whose zombies obey no lease": {
-			spec: `{"apiVersion":"batch/v1","kind":"Job","spec":{"backoffLimit":0}}`, label: "night", policy: "preset: spot, switches: {release: yes}", comes: true,
-			says: []string{"is left to a person: without a checkpoint directory no lease ends its training"},
-		},
-		"whose zombies nobody would make anew": {
-			spec: `{"apiVersion":"batch/v1","kind":"Job","spec":{"backoffLimit":0}}`, directory: "gs://ckpt/llama", label: "night", policy: "preset: spot, switches: {recreate: ask, release: yes}",
-			says: []string{"answer is left to a person: the switch recreate is ask, limited by policy night"},
 		},
 		"that nobody may replace": {
 			spec: `{"apiVersion":"batch/v1","kind":"Job","spec":{"backoffLimit":0}}`, directory: "gs://ckpt/llama", label: "reserved",

@@ -29,7 +29,6 @@ const (
 var switches = map[string][]policy.Switch{
 	Recreate:   {policy.Recreate, policy.RecreateNonSpot},
 	Checkpoint: {policy.EarlyMaintenance},
-	Recovery:   {policy.Release},
 }
 
 // Right is what some functions may do with one resource of a cluster.

@@ -255,45 +255,6 @@ func TestTheRightToLabelIsThatOfTheCall(t *testing.T) {
 	}
 }
 
-// TestTheRightToReleaseIsThatOfTheCall: recovery's account may make each call that ends a Pod, and no other function may.
-func TestTheRightToReleaseIsThatOfTheCall(t *testing.T) {
-	clock, server, r, clusters, s := training(t, "{}")
-	server.Silence("n")
-	clock.Advance(time.Hour)
-	if _, err := clusters.Delete(t.Context(), s.Ref, ""); err != nil {
-		t.Fatal(err)
-	}
-	clock.Advance(time.Minute)
-	s, err := clusters.Read(t.Context(), s.Ref)
-	if err != nil || len(s.Hung) != 1 {
-		t.Fatalf("%+v, %v", s, err)
-	}
-	r.calls = nil
-	if err := clusters.Release(t.Context(), s.Ref, s.Hung[0]); err != nil {
-		t.Fatal(err)
-	}
-	objects, err := Objects(Options{Patrol: patrol, Recreate: recreate, Recovery: recovery, Allow: "release,recreate", Namespaces: []string{"train"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	changed := map[string]int{}
-	for _, call := range r.calls {
-		verb, group, in, resource := parsed(t, call)
-		if !allowed(objects, recovery, verb, group, in, resource) {
-			t.Errorf("nothing allows %s", call)
-		}
-		if verb != "list" {
-			changed[verb+" "+resource]++
-			if allowed(objects, patrol, verb, group, in, resource) || allowed(objects, recreate, verb, group, in, resource) {
-				t.Errorf("another function may %s", call)
-			}
-		}
-	}
-	if want := map[string]int{"patch pods/status": 1, "delete pods": 1}; !maps.Equal(changed, want) {
-		t.Errorf("%q: %v, want %v", r.calls, changed, want)
-	}
-}
-
 // parsed takes the path of a call apart, as an API server does.
 func parsed(t *testing.T, call string) (verb, group, namespace, resource string) {
 	t.Helper()

@@ -47,7 +47,7 @@ var jobHappenings = []jobHappening{
 		m := machineOf(d, g)
 		g.Cluster.Silence(m, false)
 		t.after(d.Of("lasts").magnitude(10*time.Minute, 3*time.Hour), func() { g.Cluster.Hear(m) })
-	}, func(g *world.Gang) bool { return g.Policy == "releasing" }},
+	}, func(g *world.Gang) bool { return g.Policy == "returning" }},
 	{happening{name: "machine maintenance announced", spot: 0.1, other: 0.4}, (*Troubles).announcedOnMachine, nil},
 	{happening{name: "Pod fails", spot: 0.2, other: 0.3}, func(_ *Troubles, d Dice, g *world.Gang) {
 		pods := g.Cluster.Pods(g)
@@ -59,7 +59,7 @@ var jobHappenings = []jobHappening{
 	}, nil},
 	{happening{name: "training in a Job crashes", spot: 0.3, other: 0.4}, func(_ *Troubles, d Dice, g *world.Gang) { g.Crash(exitCodes[d.intN(len(exitCodes))]) }, nil},
 	{happening{name: "training in a Job hangs", spot: 0.1, other: 0.2}, func(_ *Troubles, _ Dice, g *world.Gang) { g.Hang() }, func(g *world.Gang) bool { return !g.NoCrew }},
-	{happening{name: "training hangs that may be begun again", other: 0.4}, func(_ *Troubles, _ Dice, g *world.Gang) { g.Hang() }, func(g *world.Gang) bool { return g.Policy == "releasing" }},
+	{happening{name: "training hangs that may be begun again", other: 0.4}, func(_ *Troubles, _ Dice, g *world.Gang) { g.Hang() }, func(g *world.Gang) bool { return g.Policy == "returning" }},
 	{happening{name: "Job is complete", spot: 0.05, other: 0.05}, func(t *Troubles, _ Dice, g *world.Gang) {
 		for _, one := range t.Gangs() {
 			if one.Scope != g.Scope || one.Name != g.Name {

@@ -234,7 +234,7 @@ func (c *Checks) Attach() {
 		c.called(e)
 		c.follow(e)
 	}
-	h.Cluster, h.Taken, h.Acted, h.Ours, h.Marked, h.Ended = c.changedIn, c.machineTaken, c.acted, c.calledJob, c.marked, c.podEnded
+	h.Cluster, h.Taken, h.Acted, h.Ours, h.Marked = c.changedIn, c.machineTaken, c.acted, c.calledJob, c.marked
 }
 
 // ByHand reports whether a person was asked to delete the slices of a workload.

@@ -3,7 +3,6 @@ package oracle
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"reflect"
 	"slices"
 	"strings"
@@ -12,7 +11,6 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/sim/faults"
 	"pitstop.internal/scripts/sim/world"
-	"pitstop.internal/shared/checkpoint"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider/gke"
@@ -183,85 +181,6 @@ func (c *Checks) marked(ctx context.Context, cl *world.Cluster, machine string, 
 	}
 }
 
-// podEnded checks a call of ours that has just ended a Pod, or said that it has failed. The Pod is being deleted, by its UID, on a machine that
-// does not answer. Its Job makes no other. And the lease, which nobody has written for as long as a crew may go on, does not name its Job.
-// Sent is its body, and objects are what was there right before.
-func (c *Checks) podEnded(ctx context.Context, cl *world.Cluster, name string, sent map[string]any, objects gke.Objects) {
-	i := slices.IndexFunc(objects.Pods, func(p gke.Pod) bool { return p.Namespace+"/"+p.Name == name })
-	if i < 0 {
-		c.Violated("1 fence", "", "the Pod %s was ended, and there is none", name)
-		return
-	}
-	pod := objects.Pods[i]
-	life := pod.Labels["batch.kubernetes.io/controller-uid"]
-	k := slices.IndexFunc(cl.Gangs(), func(g *world.Gang) bool {
-		return g.In() == pod.Namespace && g.Slice == pod.Labels["batch.kubernetes.io/job-name"]
-	})
-	if k < 0 {
-		c.Violated("owner's word", "", "the Pod %s was ended, and it is of no Job on TPUs", name)
-		return
-	}
-	g := c.gangOf(cl.Gangs()[k])
-	workload := g.Workload()
-	named, _ := sent["preconditions"].(map[string]any)
-	if named == nil {
-		named, _ = sent["metadata"].(map[string]any)
-	}
-	if named["uid"] != pod.UID {
-		c.Violated("1 fence", workload, "the Pod %s was ended without its UID: %v", name, sent)
-	}
-	answers := func(n gke.Node) bool {
-		return n.Name == pod.Spec.NodeName && slices.ContainsFunc(n.Status.Conditions, func(x gke.Condition) bool { return x.Type == "Ready" && x.Status != "Unknown" })
-	}
-	makes := func(j gke.Job) bool {
-		failed := slices.ContainsFunc(j.Status.Conditions, func(x gke.Condition) bool { return x.Type == "FailureTarget" && x.Status == "True" })
-		return j.UID == life && j.Deleted == nil && !failed
-	}
-	switch {
-	case pod.Deleted == nil:
-		c.Violated("3 admitted", workload, "the Pod %s was ended, and nobody has deleted it", name)
-	case pod.Status.Phase != "Failed" && slices.ContainsFunc(objects.Nodes, answers):
-		c.Violated("3 admitted", workload, "the Pod %s was ended, and its machine answers", name)
-	case slices.ContainsFunc(objects.Jobs, makes):
-		c.Violated("3 admitted", workload, "the Pod %s was ended, and its Job makes another one in the same life", name)
-	case g.Crew.Absent || g.Directory == "":
-		c.Violated("3 admitted", workload, "the Pod %s was ended, and no crew of it obeys a lease", name)
-	}
-	c.unnamed(ctx, g, name)
-	c.actions["Pod ended"]++
-	inst := world.InstanceOf(ctx)
-	if inst == nil || inst.Function != recovers {
-		c.Violated("1 fence", workload, "somebody else than recovery has ended the Pod %s", name)
-		return
-	}
-	doc, _, err := c.Ledger.Workload(ctx, workload)
-	if err != nil {
-		c.Violated("1 fence", workload, "the Pod %s was ended for a workload that cannot be read: %v", name, err)
-		return
-	}
-	c.jobAllowed(inst, doc, []*gang{g}, "released from the Pod "+name, func(p policy.Policy) bool { return p.Switches.Release == policy.Yes })
-	if !slices.ContainsFunc(c.asSeen(inst, doc).Effects, func(t incident.Effect) bool {
-		return t.Action == events.ActionRelease && t.Slice == g.Slice && c.taken[t.RequestID]
-	}) {
-		c.Violated("9 brake", workload, "the Pod %s was ended without a slot of the brake", name)
-	}
-}
-
-// unnamed checks that the lease has not named the Job of a Pod that was ended for as long as its crew may go on.
-func (c *Checks) unnamed(ctx context.Context, g *gang, name string) {
-	workload, now := g.Workload(), c.Clock.Now()
-	lease, err := c.Store.Get(ctx, checkpoint.Join(g.Directory, checkpoint.LeaseName))
-	l, unread := checkpoint.DecodeLease(lease.Content)
-	switch {
-	case err != nil || unread != nil:
-		c.Violated("3 admitted", workload, "the Pod %s was ended, and the lease cannot be read: %v", name, errors.Join(err, unread))
-	case slices.ContainsFunc(l.Admitted, func(a events.Admission) bool { return a.Slice == g.Slice }):
-		c.Violated("3 admitted", workload, "the Pod %s was ended, and the lease names its Job", name)
-	case now.Sub(lease.Updated) < incident.TakeOverFor:
-		c.Violated("3 admitted", workload, "the Pod %s was ended %s after the lease named its Job", name, now.Sub(lease.Updated))
-	}
-}
-
 // jobAllowed checks that the owner allows a call, and that nothing is paused.
 func (c *Checks) jobAllowed(inst *world.Instance, doc incident.Workload, gangs []*gang, what string, allows func(policy.Policy) bool) {
 	switch {
@@ -339,5 +258,4 @@ const (
 	patrols     = "HandlePatrol"
 	recreates   = "HandleRecreate"
 	checkpoints = "HandleCheckpoint"
-	recovers    = "HandleRecovery"
 )

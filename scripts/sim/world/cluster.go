@@ -787,9 +787,6 @@ func (c *Cluster) audited(next http.RoundTripper) http.RoundTripper {
 		if machine, is := strings.CutPrefix(r.URL.Path, machines+"/"); is && r.Method == http.MethodPatch {
 			return c.changes(r, next, machine, body)
 		}
-		if in, pod, is := strings.Cut(strings.TrimPrefix(r.URL.Path, "/api/v1/namespaces/"), "/pods/"); is {
-			return c.ends(r, next, in, strings.TrimSuffix(pod, "/status"), body)
-		}
 		for _, j := range c.Jobs {
 			api, kind, path := j.paths()
 			var sent gke.Job // or a JobSet
@@ -832,45 +829,6 @@ func (c *Cluster) does(r *http.Request, next http.RoundTripper, j JobConfig, wha
 			c.world.Hooks.Ours(r.Context(), c, j, what, sent, before)
 		}
 		c.acted(j, what, us)
-	}
-	return res, nil
-}
-
-// ends makes a call of the pipeline that ends a Pod, or says that it has failed, and tells of it where the cluster has done it.
-func (c *Cluster) ends(r *http.Request, next http.RoundTripper, namespace, pod string, sent []byte) (*http.Response, error) {
-	method := map[string]string{http.MethodPatch: "k8s.core.v1.pods.status.patch", http.MethodDelete: "k8s.core.v1.pods.delete"}[r.Method]
-	before := c.Objects()
-	res, err := next.RoundTrip(r)
-	if err != nil {
-		return nil, err
-	}
-	id := ""
-	for _, g := range c.gangs {
-		if g.In() == namespace && slices.ContainsFunc(before.Pods, func(p gke.Pod) bool {
-			return p.Namespace == namespace && p.Name == pod && p.Labels["batch.kubernetes.io/job-name"] == g.Slice
-		}) {
-			id = g.Workload()
-		}
-	}
-	said := fmt.Sprintf(": refused with %d", res.StatusCode)
-	if res.StatusCode < http.StatusMultipleChoices {
-		said = ": accepted"
-		c.world.mu.Lock()
-		c.world.Story.Calls["io."+method]++
-		c.world.mu.Unlock()
-	}
-	name := "core/v1/namespaces/" + namespace + "/pods/" + pod
-	c.world.Tell(Line{
-		Time: c.world.Clock.Now(), Kind: Called, Function: "recovery", Subject: name, Workload: id, Incident: c.world.IncidentOf(id), Simulated: true,
-		Text: "io." + method + " " + pod + " in " + c.Scope(namespace) + said,
-	})
-	if res.StatusCode < http.StatusMultipleChoices {
-		var body object
-		c.world.Must(json.Unmarshal(sent, &body))
-		c.audit(Ours(c.world.Project), method, name, body)
-		if c.world.Hooks.Ended != nil {
-			c.world.Hooks.Ended(r.Context(), c, namespace+"/"+pod, body, before)
-		}
 	}
 	return res, nil
 }

@@ -35,8 +35,6 @@ type Hooks struct {
 	Ours func(ctx context.Context, c *Cluster, j JobConfig, what string, sent []byte, before gke.Objects)
 	// Marked is called after each such call about a machine.
 	Marked func(ctx context.Context, c *Cluster, machine string, sent map[string]any, before gke.Objects)
-	// Ended is called after each such call that ends a Pod, or says that it has failed.
-	Ended func(ctx context.Context, c *Cluster, pod string, sent map[string]any, before gke.Objects)
 	// Cluster is called after a change in a cluster, and Taken when Google takes one of its machines away. Acted is called when somebody
 	// does something with a Job or JobSet.
 	Cluster func(c *Cluster)

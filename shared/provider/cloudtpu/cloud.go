@@ -430,11 +430,6 @@ func (c *Client) Delete(ctx context.Context, r provider.Ref, requestID string) (
 	return started(what, otherCall, h, op)
 }
 
-// Release implements provider.Releaser. A TPU's workers end with its machines.
-func (c *Client) Release(_ context.Context, r provider.Ref, h provider.Hung) error {
-	return &provider.Error{Call: about(r, "release "+h.Name+" of"), Class: incident.Invalid, Message: "the Cloud TPU API ends every worker of a node"}
-}
-
 // Maintain implements Provider.
 func (c *Client) Maintain(ctx context.Context, held []provider.Ref) (operation string, err error) {
 	if len(held) == 0 {

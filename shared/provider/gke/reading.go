@@ -9,7 +9,6 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/incident"
-	"pitstop.internal/shared/provider"
 )
 
 // State is what a slice is in.
@@ -50,8 +49,6 @@ type Reading struct {
 	Remains bool
 	// Unended are Pods whose time to end is over, and whose machine does not say that they have: they may still train.
 	Unended []string
-	// Hung are the Pods that alone keep the Job, or a former one, from its end, while their machines do not answer.
-	Hung []provider.Hung
 	// Notice is announced maintenance of one of its machines. Ends is the planned end of the first of them that ends, and EndsAssumed
 	// says that this is an assumption: seven days after the creation of a flex-start machine.
 	Notice      *events.Notice
@@ -181,7 +178,7 @@ func Readings(o Objects, location, cluster string, now time.Time) []Reading {
 	}
 	left := remains(o, slots, location+"/"+cluster+"/")
 	for i, r := range left {
-		left[i].Hung = hung(o.leftOf(r), nodes, now)
+		left[i].Why += byHand(r.namespace(), o.leftOf(r), nodes, now)
 	}
 	all = append(all, left...)
 	slices.SortStableFunc(all, func(a, b Reading) int { return strings.Compare(a.Scope+"/"+a.Name, b.Scope+"/"+b.Name) })
@@ -287,14 +284,14 @@ func (s slot) reading(nodes map[string]*Node, prefix string, now time.Time) Read
 			silent = silent || n != nil && !n.answers()
 		}
 	}
-	if s.job != nil && s.job.over() {
-		r.Hung = hung(s.pods, nodes, now)
-	}
 	slices.Sort(r.Unended)
 	slices.Sort(r.Machines)
 	r.Machines = slices.Compact(r.Machines)
 	r.Torn, r.Kept = torn(s.pods), s.kept()
 	r.State, r.Heals, r.Why = s.state(nodes)
+	if s.job != nil && s.job.over() {
+		r.Why += byHand(s.job.Namespace, s.pods, nodes, now)
+	}
 	if r.State == Lost {
 		r.Failed = s.failed()
 	}

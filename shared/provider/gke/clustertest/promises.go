@@ -36,7 +36,7 @@ func Run(t *testing.T, c Cluster) int {
 // cases are the promises, by name.
 func (c Cluster) cases() map[string]func(scene) {
 	all := map[string]func(scene){}
-	for _, of := range []map[string]func(scene){objects(), changes(), lists(), deletions(), theJobs(), theJobSets(), verbs(), maintaining(), releasing(), theQueue()} {
+	for _, of := range []map[string]func(scene){objects(), changes(), lists(), deletions(), theJobs(), theJobSets(), verbs(), maintaining(), theQueue()} {
 		maps.Copy(all, of)
 	}
 	if c.Slices {
