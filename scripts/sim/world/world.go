@@ -137,9 +137,8 @@ type World struct {
 	handlings int
 	// tracker keeps the trail; nil where none is asked for.
 	tracker *tracker
-	// Hooks are what is attached to it, and carrier carries the messages if it is set. Both are there before it is deployed.
-	Hooks   Hooks
-	Carrier Carrier
+	// Hooks are what is attached to it, before it is deployed.
+	Hooks Hooks
 	// Store reads checkpoint directories with nothing going wrong.
 	Store checkpoint.Store
 
@@ -403,7 +402,7 @@ func (w *World) deploy(ctx context.Context) error {
 		return provider.Set{provider.CloudTPU: seams.provider(name, counted(client))}
 	}
 	publisher := eventPublisher{
-		broker: w.Broker, topics: routes, sent: w.sent, carrier: w.Carrier, around: w.Hooks.Publication, unnotified: w.Opts.Unnotified, called: w.called,
+		broker: w.Broker, topics: routes, sent: w.sent, around: w.Hooks.Publication, unnotified: w.Opts.Unnotified, called: w.called,
 	}
 	policies := policy.NewSource(policyURI(w.Opts.Policy), func(context.Context, string) ([]byte, error) { return w.Opts.Policy, nil }, w.Opts.Ceiling(), w.Clock.Now)
 	of := func(name string) *fleet.Fleet {
@@ -463,19 +462,9 @@ func (w *World) deploy(ctx context.Context) error {
 		adapter := w.make[f.Entry]()
 		w.idle[f.Entry] = []http.Handler{adapter}
 		if w.Opts.Framework != "" {
-			h := adapter
-			if w.Carrier != nil {
-				h = w.Carrier.Serve(f.Entry, adapter, w.delivered)
-			}
-			if err := trigger.Use(f.Entry, loopback.Only(h)); err != nil {
+			if err := trigger.Use(f.Entry, loopback.Only(adapter)); err != nil {
 				return fmt.Errorf("scenario: %w", err)
 			}
-		}
-		if w.Carrier != nil {
-			if err := w.Carrier.Subscribe(ctx, f.Topic, f.Name, w.Opts.Framework+"/"+f.Entry); err != nil {
-				return fmt.Errorf("scenario: %w", err)
-			}
-			continue
 		}
 		sub := Subscription{
 			Name: "projects/" + w.Project + "/subscriptions/" + f.Name, Topic: f.Topic, MinBackoff: 10 * time.Second, MaxBackoff: 600 * time.Second,
