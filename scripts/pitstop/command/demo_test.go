@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/iotest"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -477,67 +476,6 @@ type interrupting struct {
 func (i *interrupting) Write(p []byte) (int, error) {
 	i.interrupt()
 	return i.to.Write(p)
-}
-
-// TestKeysBreakSomething presses keys, each as a person does who looks at the demo's terminal.
-func TestKeysBreakSomething(t *testing.T) {
-	for _, c := range []struct {
-		keys string
-		// tells is what the story says then, shows what the terminal shows at once.
-		tells, shows string
-	}{
-		{"p", "you have Google take llama-8b back", ""},
-		{"b", "you break a host of llama-8b; Google repairs it in 15 m 0 s", ""},
-		{"m", "you have Google announce maintenance of llama-8b in 2 h 0 m", ""},
-		{"\tm", "you have Google announce maintenance of gemma-27b-0 and gemma-27b-1 in 2 h 0 m", "the keys are about gemma-27b-0 now"},
-		{"h", "you have the training of llama-8b stand still at step ", ""},
-		{"4c", "you have the training of mixtral end with exit code 1 at step ", "the keys are about mixtral now"},
-		{"4d", "you delete the queued resource mixtral-qr as its owner", ""},
-		{"5d", "you delete resnet as its owner", ""},
-		{"2s", "you leave us-east5-a no room for new slices", ""},
-		{"r", "you give us-west4-a room for every slice", ""},
-		{"o", "you have Pub/Sub deliver nothing for 10 m 0 s", ""},
-		{"k", "you kill recreate; it does not start again for 5 m 0 s", ""},
-		{"2p", "", "gemma-27b-0 is no Spot slice, so Google does not take it back"},
-		{"pp", "you have Google take llama-8b back", "llama-8b is PREEMPTED at the moment; wait until it is READY"},
-		{"hc", "", "the training of llama-8b hangs at step "},
-		{"5h", "", "resnet has no crew, so nobody sees what its training does"},
-		{"?", "", whole("p preempt ·") + " " + whole("b break a host ·") + " " + whole("m maintenance in 2 h ·")},
-		{"?", "", "The slice that they are about: " + whole("1 llama-8b ·") + " " + whole("2 gemma-27b-0 ·")},
-		{"9", "", "  no such key; ? shows them\n"},
-		{"\x1b[Bp", "you have Google take llama-8b back", ""}, // an arrow, byte by byte, is no key
-		{"\x1bp", "you have Google take llama-8b back", ""},   // Esc alone is none either
-	} {
-		d := livingDemo(t, noon)
-		before := len(d.Lines(0))
-		var shown bytes.Buffer
-		ended := 0
-		k := &keyboardOf{t: newTeller(d, &shown), ctx: t.Context(), end: func() { ended++ }}
-		k.read(iotest.OneByteReader(strings.NewReader(c.keys + "q")))
-		var story strings.Builder
-		for _, l := range d.Lines(before) {
-			story.WriteString(l.Text + "\n")
-		}
-		if !strings.Contains(story.String(), c.tells) || !strings.Contains(shown.String(), c.shows) || ended != 1 {
-			t.Errorf("%q: ended %d times; it shows\n%swant %q; it tells\n%swant %q", c.keys, ended, shown.String(), c.shows, story.String(), c.tells)
-		}
-	}
-	d := livingDemo(t, noon)
-	before := len(d.Lines(0))
-	var shown bytes.Buffer
-	ended := 0
-	k := &keyboardOf{t: newTeller(d, &shown), ctx: t.Context(), end: func() { ended++ }}
-	k.read(io.MultiReader(strings.NewReader("\x1b[B"), strings.NewReader("pasted"), strings.NewReader("more of it\x03"), strings.NewReader("p")))
-	if lines := d.Lines(before); len(lines) > 0 || shown.Len() > 0 || ended != 1 {
-		t.Errorf("an arrow and pasted text: ended %d times; it shows %q and tells %v", ended, shown.String(), lines)
-	}
-	for _, last := range []string{"\x03", "\x04", ""} {
-		ended := 0
-		(&keyboardOf{t: newTeller(livingDemo(t, noon), io.Discard), ctx: t.Context(), end: func() { ended++ }}).read(strings.NewReader(last))
-		if ended != 1 {
-			t.Errorf("%q ends it %d times", last, ended)
-		}
-	}
 }
 
 // TestGcloudSeesTheDemo follows the lines that the demo prints for gcloud, and deletes a slice there.

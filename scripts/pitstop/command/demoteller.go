@@ -211,7 +211,7 @@ func (t *teller) command(text, does string) {
 			tell(t.p.out, "  "+t.p.paint(dim, does+":"))
 		}
 	}
-	if s := screenOf(t.p.out); s != nil {
+	if s, ok := t.p.out.(*screen); ok {
 		s.unbroken(line)
 		return
 	}
