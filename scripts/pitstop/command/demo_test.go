@@ -130,8 +130,14 @@ func TestTheDemoShowsAPreemptionAndEnds(t *testing.T) {
 	p.until("workers 0, 1, 2, 3 were preempted")
 	p.until("RESUMED    llama-8b: step ")
 	p.until("its whole story: pitstop incident llama-8b-")
-	if code := pageSends(t, p.url()+"/v2alpha1/projects/demo/locations/us-west4-a/nodes/llama-8b:stop"); code != http.StatusForbidden {
-		t.Errorf("a page of a browser is answered %d", code)
+	for _, path := range []string{"/v2alpha1/projects/demo/locations/us-west4-a/nodes/llama-8b:stop", "/HandleLogEvent"} {
+		if code := pageSends(t, p.url()+path); code != http.StatusForbidden {
+			t.Errorf("a page of a browser is answered %d at %s", code, path)
+		}
+	}
+	pushed, err := http.Post(p.url()+"/HandleLogEvent", "application/json", strings.NewReader(`{"message": {"messageId": "1", "data": "e30="}}`)) //nolint:noctx // the demo answers at once
+	if err != nil || pushed.Body.Close() != nil || pushed.StatusCode != http.StatusOK {
+		t.Errorf("a push by hand through the functions framework: %v, %v", pushed, err)
 	}
 
 	for _, c := range []struct {
@@ -502,6 +508,38 @@ func TestGcloudSeesTheDemo(t *testing.T) {
 	p.end()
 }
 
+// TestAPushByHandOpensAnIncident runs what the page of the functions says, on the demo.
+func TestAPushByHandOpensAnIncident(t *testing.T) {
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip("curl is not installed")
+	}
+	d := livingDemo(t, noon)
+	_, section, _ := strings.Cut(page(t, "functions/README.md"), "\n### Call one yourself\n")
+	_, section, _ = strings.Cut(section, "```sh\n")
+	section, _, _ = strings.Cut(section, "\n```")
+	push, look, ok := strings.Cut(section, "\ngo run ./scripts/pitstop ")
+	if !ok || !strings.Contains(push, "http://127.0.0.1:8090/") {
+		t.Fatalf("the page pushes nothing to the demo, or looks at nothing:\n%s", section)
+	}
+	pushed := func(want string) {
+		t.Helper()
+		shell := exec.CommandContext(t.Context(), "sh", "-ec", strings.Replace(push, "http://127.0.0.1:8090", d.url, 1)) //nolint:gosec // what the page says
+		shell.Dir = "../../.."
+		if out, err := shell.Output(); err != nil || !strings.HasPrefix(string(out), "HTTP/1.1 "+want+"\r\n") {
+			t.Fatalf("the push is answered with %q, want %s: %v", out, want, err)
+		}
+	}
+	pushed("200 OK")
+	if out, errOut, code := d.walk(t, words(look)); code != exitDone || !strings.Contains(out, ": preemption, looking ") {
+		t.Errorf("%s: exit code %d\n%s%s", look, code, out, errOut)
+	}
+
+	if err := d.Kill(t.Context(), "logevent", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	pushed("503 Service Unavailable")
+}
+
 // TestTheGreetingBreaksNoCommand: people copy the commands, whatever the width of their terminal.
 func TestTheGreetingBreaksNoCommand(t *testing.T) {
 	d := livingDemo(t, noon)
@@ -514,6 +552,7 @@ func TestTheGreetingBreaksNoCommand(t *testing.T) {
 		for _, want := range []string{
 			"go run ./scripts/pitstop demo preempt llama-8b", "go run ./scripts/pitstop check llama-8b --demo", "gcloud compute tpus tpu-vm list --zone=us-west4-a",
 			"export CLOUDSDK_AUTH_DISABLE_CREDENTIALS=true CLOUDSDK_CORE_PROJECT=demo", "export CLOUDSDK_API_ENDPOINT_OVERRIDES_TPU=" + d.url + "/",
+			d.url + "/HandleLogEvent",
 		} {
 			if !slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l+"  ", "  "+want+"  ") }) {
 				t.Errorf("%s columns: no line begins with %q and is nothing else or a column:\n%s", columns, want, shown.String())

@@ -515,20 +515,22 @@ func policyURI(file []byte) string {
 	return "file:///policy.yaml"
 }
 
-// post delivers one push request: through the functions framework where one serves, else to the same handler in process.
+// post delivers one push request.
 func (w *World) post(ctx context.Context, entry string, body []byte) int {
-	if w.Opts.Framework == "" {
-		r, err := http.NewRequestWithContext(ctx, http.MethodPost, "/"+entry, bytes.NewReader(body))
-		if err != nil {
-			return http.StatusInternalServerError
-		}
-		return w.handle(entry, r)
-	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.Opts.Framework+"/"+entry, bytes.NewReader(body))
+	return w.Ask(ctx, http.MethodPost, entry, http.Header{"Content-Type": {"application/json"}}, body)
+}
+
+// Ask sends a request to a function, and returns the status of the answer: through the functions framework where one serves, else by the
+// same handler in process.
+func (w *World) Ask(ctx context.Context, method, entry string, header http.Header, body []byte) int {
+	r, err := http.NewRequestWithContext(ctx, method, w.Opts.Framework+"/"+entry, bytes.NewReader(body))
 	if err != nil {
 		return http.StatusInternalServerError
 	}
-	r.Header.Set("Content-Type", "application/json")
+	r.Header = header
+	if w.Opts.Framework == "" {
+		return w.handle(entry, r)
+	}
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
 		return http.StatusBadGateway
