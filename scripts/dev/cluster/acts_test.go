@@ -401,7 +401,7 @@ var acting = map[string]func(d *deployment){
 		d.made()
 	},
 	"a Job of one Pod that runs": func(d *deployment) {
-		d.begins("Job", "llama", multiHost(), func(spec map[string]any) { spec["parallelism"], spec["completions"] = 1, 1 })
+		d.begins("llama", multiHost(), func(spec map[string]any) { spec["parallelism"], spec["completions"] = 1, 1 })
 		r := newAccount(d.bed, Replacer)
 		r.denies("its deletion", call{http.MethodDelete, d.path("Job", "llama"), precondition(d.object("Job", "llama"))}.dry(), toldAlive)
 	},
@@ -582,18 +582,18 @@ func (d *deployment) writesOf(life string, r events.CrewReport) {
 // gang is the guide's Job of two machines, which trains and is known.
 func (d *deployment) gang() gke.Reading {
 	d.t.Helper()
-	return d.begins("Job", "llama", multiHost())
+	return d.begins("llama", multiHost())
 }
 
 // gangs is the same in a JobSet. Change changes its specification.
 func (d *deployment) gangs(change func(spec map[string]any)) gke.Reading {
 	d.t.Helper()
-	return d.begins("JobSet", "llama-slice-0", asJobSet(multiHost(), 1), change)
+	return d.begins("llama-slice-0", asJobSet(multiHost(), 1), change)
 }
 
-func (d *deployment) begins(kind, slice string, o flex.Options, change ...func(spec map[string]any)) gke.Reading {
+func (d *deployment) begins(slice string, o flex.Options, change ...func(spec map[string]any)) gke.Reading {
 	d.t.Helper()
-	d.watched(kind, o, change...)
+	d.watched(o, change...)
 	d.machine("a", "pool", 4)
 	d.machine("b", "pool", 4)
 	r := d.ready(slice)
@@ -605,9 +605,7 @@ func (d *deployment) begins(kind, slice string, o flex.Options, change ...func(s
 // survives begins a JobSet, and has it fail and be deleted while one Pod of it hangs on a machine that does not answer.
 func (d *deployment) survives() (was gke.Reading, survivor gke.Pod) {
 	d.t.Helper()
-	o := asJobSet(multiHost(), 2)
-	o.Directory = fleettest.Directory
-	d.watched("JobSet", o, restarts(0))
+	d.watched(asJobSet(multiHost(), 2), restarts(0))
 	for _, pool := range []string{"x", "y"} {
 		d.machine(pool+"-a", pool, 4)
 		d.machine(pool+"-b", pool, 4)
@@ -631,7 +629,7 @@ func (d *deployment) survives() (was gke.Reading, survivor gke.Pod) {
 func (d *deployment) tears() gke.Reading {
 	d.t.Helper()
 	d.aged = 2 * incident.NoGapFor
-	r := d.begins("Job", "llama", multiHost(), func(spec map[string]any) {
+	r := d.begins("llama", multiHost(), func(spec map[string]any) {
 		spec["backoffLimit"] = 9
 		delete(spec, "podFailurePolicy") // by which the ends of Pods are judged
 	})
@@ -754,19 +752,17 @@ func trains(w incident.Workload) bool {
 	return len(w.Slices) > 0 && w.Incident == nil && !slices.ContainsFunc(w.Slices, func(s incident.Slot) bool { return s.Condition != incident.Ready })
 }
 
-// watched applies a plan with the label of its owner, who lets Pitstop act on it.
-func (d *deployment) watched(kind string, o flex.Options, change ...func(spec map[string]any)) {
+// watched applies a plan whose owner lets Pitstop act on it.
+func (d *deployment) watched(o flex.Options, change ...func(spec map[string]any)) {
 	d.t.Helper()
+	o.Policy, o.Directory = "night", fleettest.Directory
 	d.plans(trained(o), change...)
-	d.patch(d.path(kind, "llama"), map[string]any{"metadata": map[string]any{
-		"labels": map[string]any{events.LabelPolicy: "night"}, "annotations": map[string]any{events.MetadataCheckpointDir: fleettest.Directory},
-	}})
 }
 
 // grants gives the accounts the rights and the bounds that pitstop gke rbac prints, and returns what gives them those of one namespace.
 func grants(t testing.TB, p *Plane, namespaces []string) func(b *bed) {
 	t.Helper()
-	made, err := rbac.Objects(rbac.Options{
+	text, err := rbac.Manifest(rbac.Options{
 		Patrol: rbac.Account{Email: Watcher, ID: "107000000000000000011"}, Recreate: rbac.Account{Email: Replacer, ID: "107000000000000000012"},
 		Checkpoint: rbac.Account{Email: Maintainer, ID: "107000000000000000013"}, Recovery: rbac.Account{Email: Releaser, ID: "107000000000000000014"},
 		Allow: "recreate,recreate_non_spot,restart,early_maintenance,release", Namespaces: namespaces,
@@ -775,11 +771,12 @@ func grants(t testing.TB, p *Plane, namespaces []string) func(b *bed) {
 		t.Fatal(err)
 	}
 	printed := func(b *bed, namespace string) {
-		text, err := rbac.YAML(slices.DeleteFunc(slices.Clone(made), func(o rbac.Object) bool { return o.Metadata.Namespace != namespace }))
-		b.must(err)
 		objects, err := Objects([]byte(text))
 		b.must(err)
 		for _, o := range objects {
+			if in, _ := within(o, "metadata")["namespace"].(string); in != namespace {
+				continue
+			}
 			b.create(o)
 			kind, _ := o["kind"].(string)
 			name, _ := within(o, "metadata")["name"].(string)

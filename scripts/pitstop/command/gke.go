@@ -1,10 +1,13 @@
 package main
 
 import (
+	"errors"
 	"io"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
 
 	"pitstop.internal/scripts/pitstop/rbac"
 )
@@ -24,11 +27,21 @@ func gkeCommand() *cobra.Command {
 	return c
 }
 
-// roleList is the object that gke rbac --json prints. kubectl takes it as it takes the documents.
-type roleList struct {
-	APIVersion string        `json:"apiVersion"`
-	Kind       string        `json:"kind"`
-	Items      []rbac.Object `json:"items"`
+// listOf is a manifest as one List in JSON, which kubectl takes as it takes the documents.
+func listOf(manifest string) (string, error) {
+	items := []map[string]any{}
+	d := yaml.NewDecoder(strings.NewReader(manifest))
+	for {
+		var item map[string]any
+		if err := d.Decode(&item); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return "", err
+		}
+		items = append(items, item)
+	}
+	text, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": items}, json.Deterministic(true))
+	return string(text), err
 }
 
 func gkeRBACCommand() *cobra.Command {
@@ -49,21 +62,16 @@ func gkeRBACCommand() *cobra.Command {
 			"prints all flags but the namespaces. Without --account and --id words in capital letters stand there, which are yours to replace.",
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			objects, err := rbac.Objects(o)
+			text, err := rbac.Manifest(o)
 			if err != nil {
 				return usageError{err}
 			}
 			if asJSON {
-				text, err := json.Marshal(roleList{"v1", "List", objects})
+				list, err := listOf(text)
 				if err != nil {
 					return err
 				}
-				tell(c.OutOrStdout(), string(text))
-				return nil
-			}
-			text, err := rbac.YAML(objects)
-			if err != nil {
-				return err
+				text = list + "\n"
 			}
 			_, err = io.WriteString(c.OutOrStdout(), text)
 			return err
