@@ -564,7 +564,7 @@ func (w *World) handle(entry string, r *http.Request) int {
 		defer inst.Cancel()
 		r = r.WithContext(context.WithValue(ctx, instanceKey{}, inst))
 	}
-	code := StatusOf(h, http.Header{}, r)
+	code := statusOf(h, http.Header{}, r)
 	if inst.Crashed {
 		runtime.Goexit()
 	}
@@ -574,8 +574,8 @@ func (w *World) handle(entry string, r *http.Request) int {
 	return code
 }
 
-// StatusOf has a handler answer a request, and returns the status of its answer.
-func StatusOf(h http.Handler, header http.Header, r *http.Request) int {
+// statusOf has a handler answer a request, and returns the status of its answer.
+func statusOf(h http.Handler, header http.Header, r *http.Request) int {
 	answer := &response{header: header, code: http.StatusOK}
 	h.ServeHTTP(answer, r)
 	return answer.code
