@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/GoogleCloudPlatform/functions-framework-go/funcframework"
+	"github.com/google/go-cmp/cmp"
 
 	"pitstop.internal/events"
 	_ "pitstop.internal/functions/checkpoint"
@@ -26,6 +28,7 @@ import (
 	_ "pitstop.internal/functions/recovery"
 	_ "pitstop.internal/functions/recreate"
 	"pitstop.internal/shared/fleet/fleettest"
+	"pitstop.internal/shared/trigger"
 )
 
 // message is what a function is sent.
@@ -164,6 +167,54 @@ func post(entry string, m message) (answer, error) {
 	defer resp.Body.Close() //nolint:errcheck // it was read to its end
 	said, err := io.ReadAll(resp.Body)
 	return answer{resp.StatusCode, strings.TrimSpace(string(said))}, err
+}
+
+// TestThePageListsEveryVariable that a function reads, with the functions that read it, and none that no function reads.
+func TestThePageListsEveryVariable(t *testing.T) {
+	read, required := map[string][]string{}, map[string]bool{}
+	entries := map[string]bool{}
+	for _, f := range functions {
+		if entries[f.entry] {
+			continue
+		}
+		entries[f.entry] = true
+		variables, err := trigger.Variables(f.entry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range variables {
+			read[v.Name] = append(read[v.Name], strings.ToLower(strings.TrimPrefix(f.entry, "Handle")))
+			required[v.Name] = v.Required
+		}
+	}
+	want := map[string]string{}
+	for name, by := range read {
+		slices.Sort(by)
+		switch want[name] = strings.Join(by, ", "); {
+		case len(by) == len(entries):
+			want[name] = "every function"
+		case len(by) == len(entries)-1 && !slices.Contains(by, "notify"):
+			want[name] = "every function but notify"
+		}
+		if required[name] {
+			want[name] += ", required"
+		}
+	}
+	page, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "\n### Their environment\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	listed := map[string]string{}
+	for _, row := range regexp.MustCompile("(?m)^\\| ((?:`[A-Z_]+`(?:, )?)+) \\| ([^|]+) \\|").FindAllStringSubmatch(section, -1) {
+		for name := range strings.SplitSeq(row[1], ", ") {
+			listed[strings.Trim(name, "`")] = row[2]
+		}
+	}
+	if d := cmp.Diff(want, listed); d != "" {
+		t.Errorf("the table of variables (-read +listed):\n%s", d)
+	}
 }
 
 func TestAFunctionWithoutItsConfigurationSaysWhatIsMissing(t *testing.T) {

@@ -89,7 +89,7 @@ func inCluster(t *testing.T) *clustered {
 	b.logevent = logevent.New(logevent.Deps{Fleet: b.Fleet, Projects: []string{fleettest.Project}, Accounts: known})
 	b.functions = map[string]trigger.Handle{
 		events.TypeRecreateRequested:   recreate.New(recreate.Deps{Fleet: b.Fleet, Provider: providers, Buckets: b.Buckets, Limits: ledger.DefaultLimits}),
-		events.TypeRecoveryRequested:   recovery.New(recovery.Deps{Fleet: b.Fleet, Provider: providers, Store: b.Store, Limits: ledger.DefaultLimits}),
+		events.TypeRecoveryRequested:   recovery.New(recovery.Deps{Fleet: b.Fleet, Provider: providers, Store: b.Store}),
 		events.TypeCheckpointRequested: checkpoint.New(checkpoint.Deps{Fleet: b.Fleet, Provider: providers, Store: b.Store, Limits: ledger.DefaultLimits}),
 	}
 	b.Fleet.Advancer.Saved = func(_ context.Context, s ledger.Step) {

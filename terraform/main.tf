@@ -22,7 +22,7 @@ locals {
     decides    = { POLICY_URI = var.policy_uri, ALLOW = join(",", sort(var.allow)), LEGACY_NODE_ZONES = join(",", sort(var.legacy_node_zones)) }
     watches    = { WATCHED_PROJECTS = join(",", sort(local.watched)) }
     recognizes = { OUR_PRINCIPALS = join(",", local.our_principals), CONTROLLERS = join(",", sort(var.controllers)) }
-    # The clusters whose Jobs patrol lists, recreate replaces, checkpoint begins the maintenance of, and recovery ends the Pods of.
+    # The clusters whose Jobs patrol lists, recreate replaces, and checkpoint begins the maintenance of.
     clusters = { CLUSTERS = join(",", sort(var.clusters)) }
     keeps    = { SECRETS_DATABASE = local.databases.secrets }
     destroys = { BRAKE_PER_PROJECT = tostring(var.brake_per_project), BRAKE_PER_ZONE = tostring(var.brake_per_zone) }
@@ -94,7 +94,7 @@ locals {
       entry_point   = "HandleRecovery"
       topic         = "recovery-requests"
       publishes_to  = local.requests
-      environment   = ["every", "decides", "clusters", "destroys"]
+      environment   = ["every", "decides"]
       concurrency   = 5
       max_instances = 3
     }

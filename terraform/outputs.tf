@@ -7,7 +7,7 @@ output "cluster_rights" {
   description = "The accounts that call clusters, and the switches in allow, as flags of pitstop gke rbac; null without clusters."
   value = length(var.clusters) == 0 ? null : join(" ", concat(
     length(var.allow) == 0 ? [] : ["--allow=${join(",", sort(var.allow))}"],
-    [for name, flag in { patrol = "", recreate = "recreate-", checkpoint = "checkpoint-", recovery = "recovery-" } : "--${flag}account=${google_service_account.function[name].email} --${flag}id=${google_service_account.function[name].unique_id}"],
+    [for name, flag in { patrol = "", recreate = "recreate-", checkpoint = "checkpoint-" } : "--${flag}account=${google_service_account.function[name].email} --${flag}id=${google_service_account.function[name].unique_id}"],
   ))
 }
 

@@ -1,6 +1,6 @@
 // Package recovery brings training back on running slices: the lease that it writes names the slices where training may run,
 // and the next attempt. The crews read the lease and do the rest. It also starts a slice that was stopped by somebody other
-// than its owner, and ends Pods that hang on machines which do not answer.
+// than its owner.
 package recovery
 
 import (
@@ -14,7 +14,6 @@ import (
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/provider/cloudtpu"
-	"pitstop.internal/shared/provider/gke"
 	"pitstop.internal/shared/publish"
 	"pitstop.internal/shared/trigger"
 )
@@ -23,9 +22,7 @@ func init() {
 	// Arrives: pitstop.recovery.requested.v1 on the topic recovery-requests. Publishes: requests, on the three request topics.
 	// Grants: roles/pubsub.publisher on these topics, the right to read and write the ledger, roles/tpu.viewer on the project,
 	// roles/tpu.admin if it may start stopped slices, roles/storage.objectViewer on the checkpoint buckets, and the right to write
-	// pitstop-lease.json there. If it may release Pods and CLUSTERS names clusters: container.clusters.get and
-	// container.clusters.connect, and the right to list Jobs, JobSets, Pods and nodes there, to change the status of Pods, and to delete
-	// Pods.
+	// pitstop-lease.json there.
 	trigger.Register("HandleRecovery", trigger.Function[config, events.Received]{Decode: decode, Build: build})
 }
 
@@ -34,13 +31,11 @@ type config struct {
 	Publish publish.Config
 	Policy  policy.Config
 	TPU     cloudtpu.Config
-	GKE     gke.Config
-	Brake   ledger.BrakeConfig
 }
 
 // Validate returns every fault in the configuration that the field tags cannot find.
 func (c config) Validate() error {
-	return errors.Join(c.Policy.Validate(), c.TPU.Validate(), c.GKE.Validate())
+	return errors.Join(c.Policy.Validate(), c.TPU.Validate())
 }
 
 func build(ctx context.Context, cfg config) (func(context.Context, events.Received) error, error) {
@@ -48,11 +43,7 @@ func build(ctx context.Context, cfg config) (func(context.Context, events.Receiv
 	if err != nil {
 		return nil, err
 	}
-	providers := provider.Set{provider.CloudTPU: cloud}
-	if clusters := cfg.GKE.Open(cfg.Ledger.ProjectID); clusters != nil {
-		providers[provider.GKE] = clusters
-	}
 	publisher := publish.New(cfg.Publish.Topics())
 	f := fleet.New(cfg.Ledger.Open(), cfg.Policy.Source(checkpoint.Reader()), publisher, provider.Set{provider.CloudTPU: cloud}, "recovery")
-	return fleet.Acting(f, handler(Deps{Fleet: f, Provider: providers, Store: checkpoint.Deployed(), Limits: cfg.Brake.Limits()}).handle), nil
+	return fleet.Acting(f, handler(Deps{Fleet: f, Provider: cloud, Store: checkpoint.Deployed()}).handle), nil
 }

@@ -26,7 +26,6 @@ type Deps struct {
 	Fleet    *fleet.Fleet
 	Provider Provider
 	Store    checkpoint.Store
-	Limits   ledger.Limits
 }
 
 // New returns the function over its dependencies.

@@ -296,7 +296,7 @@ run "clusters" {
 
   assert {
     condition = (
-      alltrue([for flag in ["--", "--recreate-", "--checkpoint-", "--recovery-"] : strcontains(output.cluster_rights, "${flag}account=mocked@demo-project.iam.gserviceaccount.com ${flag}id=")]) &&
+      alltrue([for flag in ["--", "--recreate-", "--checkpoint-"] : strcontains(output.cluster_rights, "${flag}account=mocked@demo-project.iam.gserviceaccount.com ${flag}id=")]) &&
       !strcontains(output.cluster_rights, "--allow")
     )
     error_message = "Nobody learns which accounts call clusters, or one of them may act there where nothing is allowed."

@@ -62,7 +62,7 @@ type deployment struct {
 }
 
 // nightPolicy is the policy of the trainings.
-const nightPolicy = `{policies: {night: {preset: spot, hang: restart, switches: {early_maintenance: yes, recreate_non_spot: yes, restart: yes, release: yes}}}}`
+const nightPolicy = `{policies: {night: {preset: spot, hang: restart, switches: {early_maintenance: yes, recreate_non_spot: yes, restart: yes}}}}`
 
 // deploy deploys the functions, once the rights of their accounts hold.
 func deploy(b *bed) *deployment {
@@ -93,14 +93,13 @@ func deploy(b *bed) *deployment {
 	d.logevent = logevent.New(logevent.Deps{Fleet: d.bench.Fleet, Projects: []string{fleettest.Project}, Accounts: events.Accounts{Ours: us}})
 	acting, providers := of("recreate", Replacer)
 	saving, maintainers := of("checkpoint", Maintainer)
-	_, releasers := of("recovery", Releaser)
 	d.functions = map[string]trigger.Handle{
 		events.TypeCheckpointRequested: checkpointfn.New(checkpointfn.Deps{
 			Fleet: saving, Provider: maintainers, Store: d.bench.Store, Limits: ledger.DefaultLimits,
 		}),
 		events.TypeRecreateRequested:   recreate.New(recreate.Deps{Fleet: acting, Provider: providers, Buckets: d.bench.Buckets, Limits: ledger.DefaultLimits}),
 		events.TypeMaintenanceNotified: maintenance.New(maintenance.Deps{Fleet: d.bench.Fleet}),
-		events.TypeRecoveryRequested:   recovery.New(recovery.Deps{Fleet: d.bench.Fleet, Provider: releasers, Store: d.bench.Store, Limits: ledger.DefaultLimits}),
+		events.TypeRecoveryRequested:   recovery.New(recovery.Deps{Fleet: d.bench.Fleet, Provider: d.bench.Cloud, Store: d.bench.Store}),
 	}
 	d.allowed()
 	return d
@@ -401,7 +400,7 @@ var acting = map[string]func(d *deployment){
 		d.made()
 	},
 	"a Job of one Pod that runs": func(d *deployment) {
-		d.begins("Job", "llama", multiHost(), func(spec map[string]any) { spec["parallelism"], spec["completions"] = 1, 1 })
+		d.begins("llama", multiHost(), func(spec map[string]any) { spec["parallelism"], spec["completions"] = 1, 1 })
 		r := newAccount(d.bed, Replacer)
 		r.denies("its deletion", call{http.MethodDelete, d.path("Job", "llama"), precondition(d.object("Job", "llama"))}.dry(), toldAlive)
 	},
@@ -582,18 +581,18 @@ func (d *deployment) writesOf(life string, r events.CrewReport) {
 // gang is the guide's Job of two machines, which trains and is known.
 func (d *deployment) gang() gke.Reading {
 	d.t.Helper()
-	return d.begins("Job", "llama", multiHost())
+	return d.begins("llama", multiHost())
 }
 
 // gangs is the same in a JobSet. Change changes its specification.
 func (d *deployment) gangs(change func(spec map[string]any)) gke.Reading {
 	d.t.Helper()
-	return d.begins("JobSet", "llama-slice-0", asJobSet(multiHost(), 1), change)
+	return d.begins("llama-slice-0", asJobSet(multiHost(), 1), change)
 }
 
-func (d *deployment) begins(kind, slice string, o flex.Options, change ...func(spec map[string]any)) gke.Reading {
+func (d *deployment) begins(slice string, o flex.Options, change ...func(spec map[string]any)) gke.Reading {
 	d.t.Helper()
-	d.watched(kind, o, change...)
+	d.watched(o, change...)
 	d.machine("a", "pool", 4)
 	d.machine("b", "pool", 4)
 	r := d.ready(slice)
@@ -605,9 +604,7 @@ func (d *deployment) begins(kind, slice string, o flex.Options, change ...func(s
 // survives begins a JobSet, and has it fail and be deleted while one Pod of it hangs on a machine that does not answer.
 func (d *deployment) survives() (was gke.Reading, survivor gke.Pod) {
 	d.t.Helper()
-	o := asJobSet(multiHost(), 2)
-	o.Directory = fleettest.Directory
-	d.watched("JobSet", o, restarts(0))
+	d.watched(asJobSet(multiHost(), 2), restarts(0))
 	for _, pool := range []string{"x", "y"} {
 		d.machine(pool+"-a", pool, 4)
 		d.machine(pool+"-b", pool, 4)
@@ -631,7 +628,7 @@ func (d *deployment) survives() (was gke.Reading, survivor gke.Pod) {
 func (d *deployment) tears() gke.Reading {
 	d.t.Helper()
 	d.aged = 2 * incident.NoGapFor
-	r := d.begins("Job", "llama", multiHost(), func(spec map[string]any) {
+	r := d.begins("llama", multiHost(), func(spec map[string]any) {
 		spec["backoffLimit"] = 9
 		delete(spec, "podFailurePolicy") // by which the ends of Pods are judged
 	})
@@ -754,32 +751,31 @@ func trains(w incident.Workload) bool {
 	return len(w.Slices) > 0 && w.Incident == nil && !slices.ContainsFunc(w.Slices, func(s incident.Slot) bool { return s.Condition != incident.Ready })
 }
 
-// watched applies a plan with the label of its owner, who lets Pitstop act on it.
-func (d *deployment) watched(kind string, o flex.Options, change ...func(spec map[string]any)) {
+// watched applies a plan whose owner lets Pitstop act on it.
+func (d *deployment) watched(o flex.Options, change ...func(spec map[string]any)) {
 	d.t.Helper()
+	o.Policy, o.Directory = "night", fleettest.Directory
 	d.plans(trained(o), change...)
-	d.patch(d.path(kind, "llama"), map[string]any{"metadata": map[string]any{
-		"labels": map[string]any{events.LabelPolicy: "night"}, "annotations": map[string]any{events.MetadataCheckpointDir: fleettest.Directory},
-	}})
 }
 
 // grants gives the accounts the rights and the bounds that pitstop gke rbac prints, and returns what gives them those of one namespace.
 func grants(t testing.TB, p *Plane, namespaces []string) func(b *bed) {
 	t.Helper()
-	made, err := rbac.Objects(rbac.Options{
+	text, err := rbac.Manifest(rbac.Options{
 		Patrol: rbac.Account{Email: Watcher, ID: "107000000000000000011"}, Recreate: rbac.Account{Email: Replacer, ID: "107000000000000000012"},
-		Checkpoint: rbac.Account{Email: Maintainer, ID: "107000000000000000013"}, Recovery: rbac.Account{Email: Releaser, ID: "107000000000000000014"},
-		Allow: "recreate,recreate_non_spot,restart,early_maintenance,release", Namespaces: namespaces,
+		Checkpoint: rbac.Account{Email: Maintainer, ID: "107000000000000000013"},
+		Allow:      "recreate,recreate_non_spot,restart,early_maintenance", Namespaces: namespaces,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	printed := func(b *bed, namespace string) {
-		text, err := rbac.YAML(slices.DeleteFunc(slices.Clone(made), func(o rbac.Object) bool { return o.Metadata.Namespace != namespace }))
-		b.must(err)
 		objects, err := Objects([]byte(text))
 		b.must(err)
 		for _, o := range objects {
+			if in, _ := within(o, "metadata")["namespace"].(string); in != namespace {
+				continue
+			}
 			b.create(o)
 			kind, _ := o["kind"].(string)
 			name, _ := within(o, "metadata")["name"].(string)
@@ -818,7 +814,7 @@ func numbered(name string, n int) (all []string) {
 // allowed waits until the rights and the bounds of the accounts hold: the API server learns of them a little later.
 func (d *deployment) allowed() {
 	d.t.Helper()
-	for _, user := range []string{Watcher, Replacer, Maintainer, Releaser} {
+	for _, user := range []string{Watcher, Replacer, Maintainer} {
 		newAccount(d.bed, user).until(user+" may read", func(_ gke.Objects, err error) bool { return err == nil })
 	}
 	r := newAccount(d.bed, Replacer)

@@ -90,6 +90,7 @@ func (b *bed) plan(o flex.Options) []map[string]any {
 	b.t.Helper()
 	o.Cluster, o.Location, o.Zones, o.Pool, o.Name = "research", "us-east5", "us-east5-a", "tpu-flex", "llama"
 	o.Image, o.Directory, o.Command, o.Slices = "llama:1", cmp.Or(o.Directory, "gs://research/llama"), []string{"python3", "train.py"}, max(o.Slices, 1)
+	o.Policy = cmp.Or(o.Policy, "watch")
 	plan, err := flex.Make(o)
 	b.must(err)
 	objects, err := Objects([]byte(plan.Manifest))

@@ -48,17 +48,15 @@ const (
 	Reader       = "pitstop-patrol@example.iam.gserviceaccount.com"
 	Recreator    = "pitstop-recreate@example.iam.gserviceaccount.com"
 	Checkpointer = "pitstop-checkpoint@example.iam.gserviceaccount.com"
-	Recoverer    = "pitstop-recovery@example.iam.gserviceaccount.com"
-	// Watcher, Replacer, Maintainer and Releaser are those of another deployment.
+	// Watcher, Replacer and Maintainer are those of another deployment.
 	Watcher    = "other-patrol@example.iam.gserviceaccount.com"
 	Replacer   = "other-recreate@example.iam.gserviceaccount.com"
 	Maintainer = "other-checkpoint@example.iam.gserviceaccount.com"
-	Releaser   = "other-recovery@example.iam.gserviceaccount.com"
 )
 
 // Users are all of them.
 func Users() []string {
-	return []string{Reader, Recreator, Checkpointer, Recoverer, Watcher, Replacer, Maintainer, Releaser}
+	return []string{Reader, Recreator, Checkpointer, Watcher, Replacer, Maintainer}
 }
 
 // The annotations of a machine: kwok simulates it, and it is silent.

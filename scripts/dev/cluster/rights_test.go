@@ -91,19 +91,18 @@ func (r account) manifest() []map[string]any {
 	for i, user := range Users() {
 		all[user] = rbac.Account{Email: user, ID: fmt.Sprintf("10700000000000000000%d", i+1)}
 	}
-	made, err := rbac.Objects(rbac.Options{
-		Patrol: all[Reader], Recreate: all[Recreator], Checkpoint: all[Checkpointer], Recovery: all[Recoverer],
-		Allow: "recreate,early_maintenance,release", Namespaces: []string{r.namespace},
+	text, err := rbac.Manifest(rbac.Options{
+		Patrol: all[Reader], Recreate: all[Recreator], Checkpoint: all[Checkpointer],
+		Allow: "recreate,early_maintenance", Namespaces: []string{r.namespace},
 	})
-	r.must(err)
-	text, err := rbac.YAML(slices.DeleteFunc(made, func(o rbac.Object) bool {
-		name := strings.TrimPrefix(o.Metadata.Name, "lists.")
-		return name != "pitstop:"+r.user && name != strings.ReplaceAll(r.user, "@", ".")
-	}))
 	r.must(err)
 	objects, err := Objects([]byte(text))
 	r.must(err)
-	return objects
+	return slices.DeleteFunc(objects, func(o map[string]any) bool {
+		named, _ := within(o, "metadata")["name"].(string)
+		name := strings.TrimPrefix(named, "lists.")
+		return name != "pitstop:"+r.user && name != strings.ReplaceAll(r.user, "@", ".")
+	})
 }
 
 // granted makes the objects of the manifest. Paths are where they are.
@@ -170,10 +169,28 @@ func without(role map[string]any, resource, verb string) (rules []any) {
 	return rules
 }
 
+// right is one verb on one resource.
+type right struct{ group, resource, verb string }
+
+// rightsOf are those of a role, and none of another object.
+func rightsOf(role map[string]any) (all []right) {
+	rules, _ := role["rules"].([]any)
+	for _, o := range rules {
+		rule, _ := o.(map[string]any)
+		groups, _ := rule["apiGroups"].([]any)
+		resources, _ := rule["resources"].([]any)
+		verbs, _ := rule["verbs"].([]any)
+		for _, verb := range verbs {
+			all = append(all, right{fmt.Sprint(groups...), fmt.Sprint(resources...), fmt.Sprint(verb)})
+		}
+	}
+	return all
+}
+
 // rights holds for each account that its rights are enough, that it needs each of them, and that it has no others.
 func rights(t *testing.T, p *Plane) {
 	t.Helper()
-	for name, user := range map[string]string{"patrol": Reader, "recreate": Recreator, "checkpoint": Checkpointer, "recovery": Recoverer} {
+	for name, user := range map[string]string{"patrol": Reader, "recreate": Recreator, "checkpoint": Checkpointer} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newAccount(newBed(t, p, "rights-"+name), user)
@@ -189,15 +206,13 @@ func rights(t *testing.T, p *Plane) {
 			r.until("nothing is allowed", r.denied("batch", "jobs"))
 			r.lists(plannedLists)
 			all, paths := r.granted()
-			r.needsEach(name, all, paths)
+			r.needsEach(all, paths)
 			r.hasNoOther()
 			switch name {
 			case "recreate":
 				r.brings()
 			case "checkpoint":
 				r.maintains()
-			case "recovery":
-				r.releases()
 			}
 		})
 	}
@@ -219,57 +234,52 @@ func (r account) acts() map[string]call {
 }
 
 // needsEach takes each verb away, and gives it back.
-func (r account) needsEach(function string, all []map[string]any, paths []string) {
+func (r account) needsEach(all []map[string]any, paths []string) {
 	r.t.Helper()
 	enough := func(o gke.Objects, err error) bool {
 		return err == nil && len(o.Jobs) == 1 && len(o.JobSets) == 1 && len(o.Pods) == 2 && len(o.Nodes) >= 2
 	}
 	r.until("all is read", enough)
 	acts := r.acts()
-	for _, right := range rbac.Rights() {
-		if !slices.Contains(right.Functions, function) {
-			continue
-		}
-		i := slices.IndexFunc(all, func(o map[string]any) bool {
-			return o["kind"] == map[bool]string{true: "ClusterRole", false: "Role"}[right.Everywhere]
-		})
-		for _, verb := range right.Verbs {
-			act, acting := acts[verb+" "+right.Resource]
+	for i, role := range all {
+		for _, right := range rightsOf(role) {
+			verb := right.verb
+			act, acting := acts[verb+" "+right.resource]
 			if acting {
 				act = act.dry()
 				r.answers("with its verb", act, map[bool]int{true: http.StatusCreated, false: http.StatusOK}[verb == "create"], "")
 			}
-			r.patch(paths[i], map[string]any{"rules": without(all[i], right.Resource, verb)})
+			r.patch(paths[i], map[string]any{"rules": without(role, right.resource, verb)})
 			switch {
 			case acting:
-				r.answers("without its verb", act, http.StatusForbidden, fmt.Sprintf("cannot %s resource %q", verb, right.Resource))
-			case r.explains(right) != "" && verb == "list":
+				r.answers("without its verb", act, http.StatusForbidden, fmt.Sprintf("cannot %s resource %q", verb, right.resource))
+			case r.explains(right.resource) != "" && verb == "list":
 				// Without them everything else is read. This plane has no Slices, and all the same it shows whether they may be listed: rights
 				// are checked before that.
-				formed := call{http.MethodGet, r.explains(right), ""}
-				r.answers("no "+right.Resource+" are listed", formed, http.StatusForbidden, fmt.Sprintf("cannot list resource %q in API group %q", right.Resource, right.Group))
+				formed := call{http.MethodGet, r.explains(right.resource), ""}
+				r.answers("no "+right.resource+" are listed", formed, http.StatusForbidden, fmt.Sprintf("cannot list resource %q in API group %q", right.resource, right.group))
 				r.until("all else is read", enough)
-				r.patch(paths[i], map[string]any{"rules": all[i]["rules"]})
-				r.answers(right.Resource+" may be listed", formed, map[bool]int{true: http.StatusNotFound, false: http.StatusOK}[right.Everywhere], "")
+				r.patch(paths[i], map[string]any{"rules": role["rules"]})
+				r.answers(right.resource+" may be listed", formed, map[bool]int{true: http.StatusNotFound, false: http.StatusOK}[role["kind"] == "ClusterRole"], "")
 			case verb == "list":
-				r.until("no "+right.Resource+" are listed", r.denied(right.Group, right.Resource))
+				r.until("no "+right.resource+" are listed", r.denied(right.group, right.resource))
 			default:
-				r.t.Errorf("nothing here needs the verb %s of %s", verb, right.Resource)
+				r.t.Errorf("nothing here needs the verb %s of %s", verb, right.resource)
 			}
-			r.patch(paths[i], map[string]any{"rules": all[i]["rules"]})
+			r.patch(paths[i], map[string]any{"rules": role["rules"]})
 			r.until("all is read", enough)
 		}
 	}
 }
 
 // explains is the path of a resource that only explains what other readings show; empty for those that are needed.
-func (r account) explains(right rbac.Right) string {
+func (r account) explains(resource string) string {
 	return map[string]string{
 		"slices":               "/apis/accelerator.gke.io/v1beta1/slices",
 		"provisioningrequests": "/apis/autoscaling.x-k8s.io/v1/namespaces/" + r.namespace + "/provisioningrequests",
 		"workloads":            "/apis/kueue.x-k8s.io/v1beta2/namespaces/" + r.namespace + "/workloads",
 		"podtemplates":         r.templates(),
-	}[right.Resource]
+	}[resource]
 }
 
 func (r account) templates() string { return "/api/v1/namespaces/" + r.namespace + "/podtemplates" }
@@ -283,7 +293,6 @@ func (r account) hasNoOther() {
 		Reader:       {"create jobs", "create jobsets", "delete jobs", "delete jobsets", "delete pods", "patch pods/status", "patch nodes"},
 		Recreator:    {"delete pods", "patch pods/status", "patch nodes"},
 		Checkpointer: {"create jobs", "create jobsets", "delete jobs", "delete jobsets", "delete pods", "patch pods/status"},
-		Recoverer:    {"create jobs", "create jobsets", "delete jobs", "delete jobsets", "patch nodes"},
 	}[r.user] {
 		r.refused(acts[act].dry())
 	}

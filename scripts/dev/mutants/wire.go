@@ -16,7 +16,6 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/functions/patrol"
 	"pitstop.internal/scripts/sim/world"
-	"pitstop.internal/shared/checkpoint"
 	"pitstop.internal/shared/cloudlog"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -40,11 +39,10 @@ func demoCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "demo",
 		Short: "Run Pitstop live on this machine, against a simulated Google Cloud, and break something",
-		Long: "Run Pitstop live on this machine, until Ctrl-C or the key q: its functions, an embedded Pub/Sub, the ledger in memory, and a simulated Google\n" +
+		Long: "Run Pitstop live on this machine, until Ctrl-C: its functions, an embedded Pub/Sub, the ledger in memory, and a simulated Google\n" +
 			"Cloud with a small fleet in training. Nothing is real, nothing costs money, and nothing is kept without --dir. It tells what happens as it\n" +
 			"happens, and what to try. A minute passes each second; --speed changes that.\n\n" +
-			"The commands below break something, from another terminal. In a terminal, a key does the same. Each command for a project\n" +
-			"works on the demo too, with --demo in the place of --project: status, check, incident, approve, drill and all others.",
+			"The commands below break something, from another terminal. Each command for a project works on the demo too, with --demo in the place of --project: status, check, incident, approve, drill and all others.",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return noCommand(c, args[0])
@@ -53,7 +51,7 @@ func demoCommand() *cobra.Command {
 		},
 		Annotations: map[string]string{runsItself: ""},
 		RunE: func(c *cobra.Command, _ []string) error {
-			return runDemo(c.Context(), o, c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr())
+			return runDemo(c.Context(), o, c.OutOrStdout())
 		},
 	}
 	f := c.Flags()
@@ -211,8 +209,8 @@ func scenarioOf(name string) (replay.Recorded, error) {
 	return replay.Load(filepath.Join(root, "events", "testdata", name))
 }
 
-// runDemo runs a demo until the context ends, or somebody ends it with a key.
-func runDemo(ctx context.Context, o demoOptions, in io.Reader, out, errOut io.Writer) (err error) {
+// runDemo runs a demo until the context ends.
+func runDemo(ctx context.Context, o demoOptions, out io.Writer) error {
 	if !(o.speed >= slowest && o.speed <= fastestDemo) {
 		return usage("--speed %v is not between %v and %v", o.speed, slowest, fastestDemo)
 	}
@@ -237,7 +235,7 @@ func runDemo(ctx context.Context, o demoOptions, in io.Reader, out, errOut io.Wr
 	if err != nil {
 		return err
 	}
-	ctx, end := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGHUP) // a terminal in raw mode has to be given back
+	ctx, end := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGHUP) // as Ctrl-C does, so that the note of where it runs goes away
 	defer end()
 	s := simulated.Server(d)
 	served := make(chan error, 1)
@@ -251,14 +249,7 @@ func runDemo(ctx context.Context, o demoOptions, in io.Reader, out, errOut io.Wr
 	}
 	t := newTeller(d, out)
 	t.greet(o.scenario)
-	keys, err := listenToKeys(ctx, t, in, out, end)
-	if err != nil {
-		tell(errOut, "pitstop: keys do nothing here: "+oneLine(err))
-	}
-	keys = sync.OnceFunc(keys)
-	defer keys()
 	d.Run(ctx, d.speed, t.further)
-	keys()
 	err = errors.Join(noted(), s.Close())
 	if failed := <-served; !errors.Is(failed, http.ErrServerClosed) {
 		err = errors.Join(err, fmt.Errorf("serve %s: %w", d.url, failed))

@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/iotest"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -131,8 +130,14 @@ func TestTheDemoShowsAPreemptionAndEnds(t *testing.T) {
 	p.until("workers 0, 1, 2, 3 were preempted")
 	p.until("RESUMED    llama-8b: step ")
 	p.until("its whole story: pitstop incident llama-8b-")
-	if code := pageSends(t, p.url()+"/v2alpha1/projects/demo/locations/us-west4-a/nodes/llama-8b:stop"); code != http.StatusForbidden {
-		t.Errorf("a page of a browser is answered %d", code)
+	for _, path := range []string{"/v2alpha1/projects/demo/locations/us-west4-a/nodes/llama-8b:stop", "/HandleLogEvent"} {
+		if code := pageSends(t, p.url()+path); code != http.StatusForbidden {
+			t.Errorf("a page of a browser is answered %d at %s", code, path)
+		}
+	}
+	pushed, err := http.Post(p.url()+"/HandleLogEvent", "application/json", strings.NewReader(`{"message": {"messageId": "1", "data": "e30="}}`)) //nolint:noctx // the demo answers at once
+	if err != nil || pushed.Body.Close() != nil || pushed.StatusCode != http.StatusOK {
+		t.Errorf("a push by hand through the functions framework: %v, %v", pushed, err)
 	}
 
 	for _, c := range []struct {
@@ -479,67 +484,6 @@ func (i *interrupting) Write(p []byte) (int, error) {
 	return i.to.Write(p)
 }
 
-// TestKeysBreakSomething presses keys, each as a person does who looks at the demo's terminal.
-func TestKeysBreakSomething(t *testing.T) {
-	for _, c := range []struct {
-		keys string
-		// tells is what the story says then, shows what the terminal shows at once.
-		tells, shows string
-	}{
-		{"p", "you have Google take llama-8b back", ""},
-		{"b", "you break a host of llama-8b; Google repairs it in 15 m 0 s", ""},
-		{"m", "you have Google announce maintenance of llama-8b in 2 h 0 m", ""},
-		{"\tm", "you have Google announce maintenance of gemma-27b-0 and gemma-27b-1 in 2 h 0 m", "the keys are about gemma-27b-0 now"},
-		{"h", "you have the training of llama-8b stand still at step ", ""},
-		{"4c", "you have the training of mixtral end with exit code 1 at step ", "the keys are about mixtral now"},
-		{"4d", "you delete the queued resource mixtral-qr as its owner", ""},
-		{"5d", "you delete resnet as its owner", ""},
-		{"2s", "you leave us-east5-a no room for new slices", ""},
-		{"r", "you give us-west4-a room for every slice", ""},
-		{"o", "you have Pub/Sub deliver nothing for 10 m 0 s", ""},
-		{"k", "you kill recreate; it does not start again for 5 m 0 s", ""},
-		{"2p", "", "gemma-27b-0 is no Spot slice, so Google does not take it back"},
-		{"pp", "you have Google take llama-8b back", "llama-8b is PREEMPTED at the moment; wait until it is READY"},
-		{"hc", "", "the training of llama-8b hangs at step "},
-		{"5h", "", "resnet has no crew, so nobody sees what its training does"},
-		{"?", "", whole("p preempt ·") + " " + whole("b break a host ·") + " " + whole("m maintenance in 2 h ·")},
-		{"?", "", "The slice that they are about: " + whole("1 llama-8b ·") + " " + whole("2 gemma-27b-0 ·")},
-		{"9", "", "  no such key; ? shows them\n"},
-		{"\x1b[Bp", "you have Google take llama-8b back", ""}, // an arrow, byte by byte, is no key
-		{"\x1bp", "you have Google take llama-8b back", ""},   // Esc alone is none either
-	} {
-		d := livingDemo(t, noon)
-		before := len(d.Lines(0))
-		var shown bytes.Buffer
-		ended := 0
-		k := &keyboardOf{t: newTeller(d, &shown), ctx: t.Context(), end: func() { ended++ }}
-		k.read(iotest.OneByteReader(strings.NewReader(c.keys + "q")))
-		var story strings.Builder
-		for _, l := range d.Lines(before) {
-			story.WriteString(l.Text + "\n")
-		}
-		if !strings.Contains(story.String(), c.tells) || !strings.Contains(shown.String(), c.shows) || ended != 1 {
-			t.Errorf("%q: ended %d times; it shows\n%swant %q; it tells\n%swant %q", c.keys, ended, shown.String(), c.shows, story.String(), c.tells)
-		}
-	}
-	d := livingDemo(t, noon)
-	before := len(d.Lines(0))
-	var shown bytes.Buffer
-	ended := 0
-	k := &keyboardOf{t: newTeller(d, &shown), ctx: t.Context(), end: func() { ended++ }}
-	k.read(io.MultiReader(strings.NewReader("\x1b[B"), strings.NewReader("pasted"), strings.NewReader("more of it\x03"), strings.NewReader("p")))
-	if lines := d.Lines(before); len(lines) > 0 || shown.Len() > 0 || ended != 1 {
-		t.Errorf("an arrow and pasted text: ended %d times; it shows %q and tells %v", ended, shown.String(), lines)
-	}
-	for _, last := range []string{"\x03", "\x04", ""} {
-		ended := 0
-		(&keyboardOf{t: newTeller(livingDemo(t, noon), io.Discard), ctx: t.Context(), end: func() { ended++ }}).read(strings.NewReader(last))
-		if ended != 1 {
-			t.Errorf("%q ends it %d times", last, ended)
-		}
-	}
-}
-
 // TestGcloudSeesTheDemo follows the lines that the demo prints for gcloud, and deletes a slice there.
 func TestGcloudSeesTheDemo(t *testing.T) {
 	if _, err := exec.LookPath("gcloud"); err != nil || testing.Short() {
@@ -564,6 +508,38 @@ func TestGcloudSeesTheDemo(t *testing.T) {
 	p.end()
 }
 
+// TestAPushByHandOpensAnIncident runs what the page of the functions says, on the demo.
+func TestAPushByHandOpensAnIncident(t *testing.T) {
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip("curl is not installed")
+	}
+	d := livingDemo(t, noon)
+	_, section, _ := strings.Cut(page(t, "functions/README.md"), "\n### Call one yourself\n")
+	_, section, _ = strings.Cut(section, "```sh\n")
+	section, _, _ = strings.Cut(section, "\n```")
+	push, look, ok := strings.Cut(section, "\ngo run ./scripts/pitstop ")
+	if !ok || !strings.Contains(push, "http://127.0.0.1:8090/") {
+		t.Fatalf("the page pushes nothing to the demo, or looks at nothing:\n%s", section)
+	}
+	pushed := func(want string) {
+		t.Helper()
+		shell := exec.CommandContext(t.Context(), "sh", "-ec", strings.Replace(push, "http://127.0.0.1:8090", d.url, 1)) //nolint:gosec // what the page says
+		shell.Dir = "../../.."
+		if out, err := shell.Output(); err != nil || !strings.HasPrefix(string(out), "HTTP/1.1 "+want+"\r\n") {
+			t.Fatalf("the push is answered with %q, want %s: %v", out, want, err)
+		}
+	}
+	pushed("200 OK")
+	if out, errOut, code := d.walk(t, words(look)); code != exitDone || !strings.Contains(out, ": preemption, looking ") {
+		t.Errorf("%s: exit code %d\n%s%s", look, code, out, errOut)
+	}
+
+	if err := d.Kill(t.Context(), "logevent", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	pushed("503 Service Unavailable")
+}
+
 // TestTheGreetingBreaksNoCommand: people copy the commands, whatever the width of their terminal.
 func TestTheGreetingBreaksNoCommand(t *testing.T) {
 	d := livingDemo(t, noon)
@@ -576,6 +552,7 @@ func TestTheGreetingBreaksNoCommand(t *testing.T) {
 		for _, want := range []string{
 			"go run ./scripts/pitstop demo preempt llama-8b", "go run ./scripts/pitstop check llama-8b --demo", "gcloud compute tpus tpu-vm list --zone=us-west4-a",
 			"export CLOUDSDK_AUTH_DISABLE_CREDENTIALS=true CLOUDSDK_CORE_PROJECT=demo", "export CLOUDSDK_API_ENDPOINT_OVERRIDES_TPU=" + d.url + "/",
+			d.url + "/HandleLogEvent",
 		} {
 			if !slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l+"  ", "  "+want+"  ") }) {
 				t.Errorf("%s columns: no line begins with %q and is nothing else or a column:\n%s", columns, want, shown.String())

@@ -17,6 +17,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"pitstop.internal/scripts/sim/demo"
 )
 
 // demoPlace says where the demo on this machine runs.
@@ -123,7 +125,7 @@ func notedDemo() (at demoPlace, err error) {
 	return at, json.Unmarshal(raw, &at)
 }
 
-// The paths on which a demo listens to this command. All others are those of its cloud.
+// The paths on which a demo listens to this command. All others are those of its functions and of its cloud.
 const (
 	demoPath  = "/demo/"
 	askPath   = demoPath + "here"
@@ -297,9 +299,13 @@ func (call demoCall) make(ctx context.Context, out, errOut io.Writer) error {
 	}
 }
 
-// ServeHTTP implements http.Handler: the demo's cloud, and beside it the verbs of this command.
+// ServeHTTP implements http.Handler: the demo's cloud, and beside it the functions and the verbs of this command.
 func (d *runningDemo) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !strings.HasPrefix(r.URL.Path, demoPath) {
+	switch {
+	case demo.Serves(r.URL.Path):
+		d.ServeFunction(w, r)
+		return
+	case !strings.HasPrefix(r.URL.Path, demoPath):
 		d.Cloud.ServeHTTP(w, r)
 		return
 	}

@@ -193,6 +193,8 @@ func (t *teller) greet(scenario string) {
 	t.command("export CLOUDSDK_API_ENDPOINT_OVERRIDES_LOGGING="+d.url+"/", "")
 	t.command("export CLOUDSDK_AUTH_DISABLE_CREDENTIALS=true CLOUDSDK_CORE_PROJECT="+d.Project, "")
 	t.command("gcloud compute tpus tpu-vm list --zone="+spot.Zone, "")
+	t.say("The functions framework serves " + p.paint(bold, "each function") + "; functions/README.md has a log entry to push:")
+	t.command(d.url+"/HandleLogEvent", "")
 	t.say("", "Below, "+p.paint(bold, "decided")+" and "+p.paint(bold, "sent")+" are Pitstop's, and "+p.paint(bold, "said")+" is a person's. "+
 		p.paint(bold, "SIMULATED")+" is what happens around it: in the cloud, and to the trainings.", "")
 }
@@ -211,7 +213,7 @@ func (t *teller) command(text, does string) {
 			tell(t.p.out, "  "+t.p.paint(dim, does+":"))
 		}
 	}
-	if s := screenOf(t.p.out); s != nil {
+	if s, ok := t.p.out.(*screen); ok {
 		s.unbroken(line)
 		return
 	}

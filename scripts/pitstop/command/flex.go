@@ -39,8 +39,9 @@ func flexPlanCommand() *cobra.Command {
 		Use:   "plan [flags] [-- COMMAND...]",
 		Short: "Print the node pool, the Job or JobSet, and the clean-up of a training with flex-start",
 		Long: "Print what it takes to train on TPUs with flex-start on GKE, as a script to read and run: the command that makes the node pool,\n" +
-			"with as many machines as the topology needs; the Job, with a Service if the slice has several machines, or the JobSet; and the\n" +
-			"clean-up. It asks nothing and changes nothing. Words in capital letters are yours to replace, or to name by a flag.\n\n" +
+			"with as many machines as the topology needs; the Job, with a Service if the slice has several machines, or the JobSet, with the\n" +
+			"label and the annotation by which Pitstop cares for it; and the clean-up. It asks nothing and changes nothing. Words in capital\n" +
+			"letters are yours to replace, or to name by a flag.\n\n" +
 			"COMMAND is the training's; it runs under pitcrew, which has to be in the image and resumes it from its checkpoints.",
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -80,6 +81,8 @@ func flexPlanCommand() *cobra.Command {
 	f.StringVar(&o.Image, "image", "IMAGE", "the `IMAGE`, with pitcrew and your training in it")
 	f.StringVar(&o.ServiceAccount, "service-account", "", "the Kubernetes service account `NAME` that may use the bucket")
 	f.StringVar(&o.Directory, "checkpoint-dir", "gs://BUCKET/run", "the `URI` of the checkpoints, in a bucket")
+	f.StringVar(&o.Policy, "policy", "POLICY", "the `NAME` of the policy by which Pitstop cares for the training")
+	f.Float64Var(&o.ChipHourPrice, "chip-hour-price", 0, "what an hour of one chip costs, in `DOLLARS`: say what the training costs")
 	f.BoolVar(&nodesOnly, "nodes-only", false, "print the node pool alone")
 	f.BoolVar(&onlyYAML, "yaml", false, "print the manifest alone, as for kubectl apply -f -")
 	return c

@@ -9,12 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inForeground reports whether the keys of a terminal are for this process, and not for the shell or another job.
-func inForeground(terminal *os.File) bool {
-	group, err := unix.IoctlGetInt(int(terminal.Fd()), unix.TIOCGPGRP)
-	return err == nil && group == unix.Getpgrp()
-}
-
 // lock takes a file for this process alone, until the file is closed or the process ends. It reports whether the file was free.
 func lock(f *os.File) (free bool, err error) {
 	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)

@@ -30,7 +30,6 @@ type replayOptions struct {
 	babysitters []string
 	assume      []string
 	speed       float64
-	emulator    string
 	verbose     bool
 	wire        bool
 	list        bool
@@ -57,7 +56,7 @@ func replayCommand() *cobra.Command {
 			"Ctrl-C ends a replay early: it prints all that is known so far and exits with 130. Exit code 0 means that every incident ended,\n" +
 			"1 that one did not or that an entry could not be read.",
 		RunE: func(c *cobra.Command, files []string) error {
-			if err := o.excludes(c, "speed", "pubsub-emulator", "verbose", "list", "summary"); err != nil {
+			if err := o.excludes(c, "speed", "verbose", "list", "summary"); err != nil {
 				return err
 			}
 			if o.list && (len(files) > 0 || c.Flags().NFlag() > 1) {
@@ -79,7 +78,6 @@ func replayCommand() *cobra.Command {
 	f.StringArrayVar(&o.assume, "assume", nil,
 		"for your own files: what crews do where the record is silent: crew=none, crew=fails or crew=recovers")
 	f.Float64Var(&o.speed, "speed", 0, "seconds of virtual time per second of real time; 0 does not wait")
-	f.StringVar(&o.emulator, "pubsub-emulator", "", "carry the messages through Google's Pub/Sub emulator at HOST:PORT")
 	f.BoolVar(&o.wire, "wire", false, wireHelp)
 	f.BoolVar(&o.verbose, "verbose", false, "print the logs of the functions on standard error")
 	o.flags(c)
@@ -194,7 +192,7 @@ type replaying struct {
 // play plays one story and prints it.
 func (r *replaying) play(ctx context.Context, one play, i, plays int) error {
 	shipped := one.want != nil
-	opts := replay.Options{Options: world.Options{Policy: one.policy, Allow: r.allow, Framework: r.address, Wire: r.o.wire}, Emulator: r.o.emulator}
+	opts := replay.Options{Options: world.Options{Policy: one.policy, Allow: r.allow, Framework: r.address, Wire: r.o.wire}}
 	if r.o.verbose {
 		opts.Log = r.errOut
 	}

@@ -186,9 +186,6 @@ func file(stream any) *os.File {
 	if s, ok := stream.(*screen); ok {
 		stream = s.out
 	}
-	if r, ok := stream.(rawTerminal); ok {
-		return r.File
-	}
 	f, _ := stream.(*os.File)
 	return f
 }

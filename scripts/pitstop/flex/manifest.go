@@ -7,6 +7,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"pitstop.internal/events"
 	crew "pitstop.internal/scripts/pitcrew/metadata"
 )
 
@@ -22,6 +23,7 @@ type object struct {
 type metadata struct {
 	Name        string            `yaml:"name"`
 	Namespace   string            `yaml:"namespace,omitempty"`
+	Labels      map[string]string `yaml:"labels,omitempty"`
 	Annotations map[string]string `yaml:"annotations,omitempty"`
 }
 
@@ -152,7 +154,11 @@ const (
 
 // objects are what trains on the slices.
 func (o Options) objects(s Slice) []object {
-	at := metadata{Name: o.Name, Namespace: o.Namespace}
+	at := metadata{
+		Name: o.Name, Namespace: o.Namespace,
+		// Pitstop reads the policy and the checkpoint directory here.
+		Labels: map[string]string{events.LabelPolicy: o.Policy}, Annotations: map[string]string{events.MetadataCheckpointDir: o.Directory},
+	}
 	if o.JobSet || o.Slices > 1 {
 		r := replicatedJob{Name: "slice", Replicas: o.Slices}
 		r.Template.Spec = o.job(s)
@@ -160,7 +166,7 @@ func (o Options) objects(s Slice) []object {
 		r.Template.Spec.BackoffLimit = 0
 		r.Template.Spec.PodFailurePolicy = failures("FailJob")
 		if o.Slices > 1 {
-			at.Annotations = map[string]string{"alpha.jobset.sigs.k8s.io/exclusive-topology": labelPool} // each slice in a pool of its own
+			at.Annotations["alpha.jobset.sigs.k8s.io/exclusive-topology"] = labelPool // each slice in a pool of its own
 		}
 		return []object{{"jobset.x-k8s.io/v1alpha2", "JobSet", at, jobSetSpec{
 			FailurePolicy: failurePolicy{jobSetRestarts, []failureRule{
@@ -176,8 +182,7 @@ func (o Options) objects(s Slice) []object {
 		job.BackoffLimit, job.PodFailurePolicy = jobRetries, failures("Ignore")
 		return []object{{"batch/v1", "Job", at, job}}
 	}
-	service := at
-	service.Name = o.Name + "-workers"
+	service := metadata{Name: o.Name + "-workers", Namespace: o.Namespace}
 	job.Template.Spec.Subdomain = service.Name
 	return []object{
 		{"v1", "Service", service, serviceSpec{"None", map[string]string{"batch.kubernetes.io/job-name": o.Name}}},

@@ -25,6 +25,10 @@ type Options struct {
 	// Directory is the checkpoint directory, and Command the training.
 	Directory string
 	Command   []string
+	// Policy is the one by which Pitstop cares for the training.
+	Policy string
+	// ChipHourPrice is what an hour of one chip costs, in dollars; 0 is not known.
+	ChipHourPrice float64
 }
 
 // Plan is everything that a person needs to run, in order.
@@ -42,6 +46,8 @@ var (
 	nameForm = regexp.MustCompile(`^([a-z]([a-z0-9-]{0,61}[a-z0-9])?|[A-Z_]+)$`)
 	// labelForm is that of names in Kubernetes by RFC 1123.
 	labelForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+	// valueForm is that of a label's value.
+	valueForm = regexp.MustCompile(`^[a-zA-Z0-9]([-_.a-zA-Z0-9]{0,61}[a-zA-Z0-9])?$`)
 	zonesForm = regexp.MustCompile(`^([a-z0-9-]+(,[a-z0-9-]+)*|[A-Z_]+)$`)
 )
 
@@ -85,6 +91,10 @@ func Make(o Options) (Plan, error) {
 		return Plan{}, fmt.Errorf("--image %.80q is no image: name one with pitcrew and your training in it", o.Image)
 	case !strings.HasPrefix(o.Directory, "gs://") || len(o.Directory) == len("gs://"):
 		return Plan{}, fmt.Errorf("--checkpoint-dir %.80q: a Pod that comes again finds its checkpoints in a bucket only, as in gs://BUCKET/run", o.Directory)
+	case !valueForm.MatchString(o.Policy):
+		return Plan{}, fmt.Errorf("--policy %.80q is no value of a label: name a preset or a policy of your policy file", o.Policy)
+	case !(o.ChipHourPrice >= 0): // not a number is neither
+		return Plan{}, fmt.Errorf("--chip-hour-price %v: a price is no less than nothing", o.ChipHourPrice)
 	case len(o.Command) == 0:
 		return Plan{}, fmt.Errorf("the training's command is missing: name it after --, as in -- python3 train.py")
 	}
@@ -168,7 +178,11 @@ func (p Plan) Text(nodesOnly bool) string {
 	if o.Slices > 1 {
 		say("# %d slices train together, each in a node pool of its own: %s in all.", o.Slices, count(o.Slices*s.Nodes, "machine"))
 	}
-	say("# This needs GKE %s or later. Google takes a flex-start machine away after 7 days at most.", s.Machine.since)
+	say("# This needs GKE %s or later. Google takes a flex-start machine away after %d days at most.", s.Machine.since, mostDays)
+	say("# %s", p.cost())
+	if !nodesOnly {
+		say("# Autopilot makes the machines itself and refuses privileged containers: there leave out 1, 2, privileged: true, and the node pool in 5.")
+	}
 	say("\n# 1. The node pool. It costs nothing until a Pod asks for it.")
 	say("%s", strings.Join(p.Pools, "\n"))
 	say("\n# 2. Check it.")
@@ -183,6 +197,10 @@ func (p Plan) Text(nodesOnly bool) string {
 		in = " --namespace=" + o.Namespace
 	}
 	say("\n# 3. The training. %s", p.after())
+	say("# Pitstop asks for a save before the %d days end, and brings the training back once it has failed for good. For that it needs", mostDays)
+	say("#   in its policy file:   policies: {%s: {preset: spot, switches: {recreate_non_spot: yes}}}", o.Policy)
+	say("#   in terraform.tfvars:  clusters = [\"%s/%s\"], allow = [\"request_checkpoint\", \"restart\", \"recreate_non_spot\"]", o.Location, o.Cluster)
+	say("#   and in the cluster what pitstop gke rbac prints. terraform/README.md has each step, under Jobs of GKE.")
 	say("kubectl apply -f - <<'EOF'\n%sEOF", p.Manifest)
 	say("\n# 4. Watch it. Pods wait as Pending until Google has the machines.")
 	say("kubectl get %s/%s%s", o.kind(), o.Name, in)
@@ -200,7 +218,22 @@ func (p Plan) Text(nodesOnly bool) string {
 	if s.Several() && s.Machine.workloadPolicy {
 		say("gcloud compute resource-policies delete %s --region=%s", o.policyName(s), o.region())
 	}
+	say("# If the cluster was made for this training alone:\n# gcloud container clusters delete %s --location=%s", o.Cluster, o.Location)
 	return b.String()
+}
+
+// mostDays is how long Google leaves a flex-start machine at most.
+const mostDays = 7
+
+// cost says what the chips cost while they are there.
+func (p Plan) cost() string {
+	price := p.options.ChipHourPrice
+	if price == 0 {
+		return "Name --chip-hour-price to see what it costs. Google's prices: https://cloud.google.com/products/dws/pricing"
+	}
+	chips := p.Slice.Chips * p.options.Slices
+	hour := price * float64(chips)
+	return fmt.Sprintf("At $%.2f a chip-hour, %s cost $%.2f an hour while the machines are there, and $%.2f in %d days.", price, count(chips, "chip"), hour, hour*24*mostDays, mostDays)
 }
 
 func (o Options) selector() string {
@@ -218,7 +251,7 @@ func (p Plan) after() string {
 			"# JobSet 0.10 or later has to be in the cluster: https://jobset.sigs.k8s.io/docs/installation/\n" +
 			"# An older one does not know onJobFailureMessagePatterns, and the first lost machine would end the JobSet."
 	case p.Slice.Several():
-		return "When a machine is lost, this Job stays Failed, and a person has to make it again.\n# With --jobset, JobSet begins again by itself."
+		return "When a machine is lost, this Job stays Failed until Pitstop or a person makes it again.\n# With --jobset, JobSet begins again by itself."
 	}
 	return "When the machine is lost, the Job makes a new Pod, and pitcrew resumes from the last checkpoint."
 }

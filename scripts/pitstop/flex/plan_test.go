@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -22,7 +23,7 @@ var update = flag.Bool("update", false, "write the golden files again")
 func options(change ...func(*Options)) Options {
 	o := Options{
 		Machine: "ct6e-standard-4t", Cluster: "CLUSTER", Location: "us-east5", Zones: "us-east5-a", Pool: "tpu-flex", Name: "training",
-		Slices: 1, Image: "IMAGE", Directory: "gs://BUCKET/run", Command: []string{"python3", "train.py"},
+		Slices: 1, Image: "IMAGE", Directory: "gs://BUCKET/run", Policy: "POLICY", Command: []string{"python3", "train.py"},
 	}
 	for _, c := range change {
 		c(&o)
@@ -76,6 +77,17 @@ func TestPlansAreAsRecorded(t *testing.T) {
 			if diff := cmp.Diff(string(want), text); diff != "" {
 				t.Errorf("%s (-recorded +made):\n%s", file, diff)
 			}
+		}
+	}
+}
+
+// TestAPlanSaysWhatItCosts: all chips of all slices, by the hour and until Google takes the machines away.
+func TestAPlanSaysWhatItCosts(t *testing.T) {
+	two := options(on("ct6e-standard-4t", "4x4"), slices2, func(o *Options) { o.ChipHourPrice = 1.35 })
+	const want = "# At $1.35 a chip-hour, 32 chips cost $43.20 an hour while the machines are there, and $7257.60 in 7 days.\n"
+	for _, nodesOnly := range []bool{false, true} {
+		if text := made(t, two).Text(nodesOnly); !strings.Contains(text, want) {
+			t.Errorf("%s lacks %q", text, want)
 		}
 	}
 }
@@ -340,6 +352,10 @@ func TestAWrongCallNamesTheWayOut(t *testing.T) {
 		{func(o *Options) { o.ServiceAccount = "a b" }, `--service-account "a b" is no name of a service account in Kubernetes`},
 		{func(o *Options) { o.Image = "" }, `--image "" is no image: name one with pitcrew and your training in it`},
 		{func(o *Options) { o.Directory = "file:///tmp" }, `--checkpoint-dir "file:///tmp": a Pod that comes again finds its checkpoints in a bucket only, as in gs://BUCKET/run`},
+		{func(o *Options) { o.Policy = "" }, `--policy "" is no value of a label: name a preset or a policy of your policy file`},
+		{func(o *Options) { o.Policy = "a: b" }, `--policy "a: b" is no value of a label`},
+		{func(o *Options) { o.ChipHourPrice = -1 }, `--chip-hour-price -1: a price is no less than nothing`},
+		{func(o *Options) { o.ChipHourPrice = math.NaN() }, `--chip-hour-price NaN: a price is no less than nothing`},
 		{func(o *Options) { o.Command = nil }, `the training's command is missing: name it after --, as in -- python3 train.py`},
 	} {
 		_, err := Make(options(c.change))

@@ -3,18 +3,16 @@
 package rbac
 
 import (
-	"bytes"
 	"cmp"
+	"embed"
 	"errors"
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	"pitstop.internal/shared/policy"
-	"pitstop.internal/shared/provider/gke"
 )
 
 // The functions whose accounts call a cluster.
@@ -22,45 +20,12 @@ const (
 	Patrol     = "patrol"
 	Recreate   = "recreate"
 	Checkpoint = "checkpoint"
-	Recovery   = "recovery"
 )
 
 // switches are those that an acting function needs one of. Without it, a cluster grants its account nothing.
 var switches = map[string][]policy.Switch{
 	Recreate:   {policy.Recreate, policy.RecreateNonSpot},
 	Checkpoint: {policy.EarlyMaintenance},
-}
-
-// Right is what some functions may do with one resource of a cluster.
-type Right struct {
-	Functions []string
-	// Group is the API group, empty for the core, and Resource the plural name in it.
-	Group, Resource string
-	Verbs           []string
-	// Everywhere says that the resource belongs to no namespace.
-	Everywhere bool
-	Why        string
-}
-
-// Rights are all rights in a cluster. Each role follows from them.
-func Rights() []Right {
-	read := []string{"list"}
-	all := []string{Patrol, Recreate, Checkpoint, Recovery} // a function that acts reads first
-	return []Right{
-		{all, "batch", "jobs", read, false, "a Job is a slice"},
-		{all, "jobset.x-k8s.io", "jobsets", read, false, "a JobSet is a Multislice, and says which restarts are left"},
-		{all, "", "pods", read, false, "to see whether a slice is ready, and on which machines it is"},
-		{all, "", "nodes", read, true, "to see announced maintenance, planned ends, and machines that are gone or silent"},
-		{all, "accelerator.gke.io", "slices", read, true, "the Slices of TPU7x say why a Job cannot be used"},
-		{all, "autoscaling.x-k8s.io", "provisioningrequests", read, false, "to say why the machines of a Job do not come, and which nothing uses"},
-		{all, "kueue.x-k8s.io", "workloads", read, false, "to say why Kueue does not let a Job begin"},
-		{[]string{Patrol}, "", "podtemplates", read, false, "to say whether a ProvisioningRequest that nothing uses asks for TPUs"},
-		{[]string{Recreate}, "batch", "jobs", []string{"create", "delete"}, false, "to bring a failed Job back"},
-		{[]string{Recreate}, "jobset.x-k8s.io", "jobsets", []string{"create", "delete"}, false, "to bring a failed JobSet back"},
-		{[]string{Checkpoint}, "", "nodes", []string{"patch"}, true, "to start announced maintenance early, by the label " + gke.LabelMaintain},
-		{[]string{Recovery}, "", "pods/status", []string{"patch"}, false, "to say that a Pod has failed that hangs on a machine which does not answer"},
-		{[]string{Recovery}, "", "pods", []string{"delete"}, false, "to end it"},
-	}
 }
 
 // Account is a service account: its e-mail address, and its numeric ID. GKE knows a caller by the one or the other.
@@ -70,7 +35,7 @@ type Account struct{ Email, ID string }
 // Options say who may do what, and where.
 type Options struct {
 	// Patrol reads. The others act, where Allow has a switch for them, and have no rights elsewhere.
-	Patrol, Recreate, Checkpoint, Recovery Account
+	Patrol, Recreate, Checkpoint Account
 	// Allow are switches of a policy, separated by commas. One that needs no right in a cluster adds none.
 	Allow string
 	// Namespaces are those with trainings. All takes every namespace instead, those that are made later too.
@@ -78,10 +43,13 @@ type Options struct {
 	All        bool
 }
 
+// AllowedName is the name of the ConfigMap Allowed.
+const AllowedName = "pitstop-allowed"
+
 // The words that stand for an account that is not named.
 const (
-	AnyAccount = "ACCOUNT"
-	AnyID      = "NUMERIC_ID"
+	anyAccount = "ACCOUNT"
+	anyID      = "NUMERIC_ID"
 )
 
 var (
@@ -90,38 +58,37 @@ var (
 	namespace = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 )
 
-// check returns the first fault of the options.
-func (o Options) check() error {
+// check returns what is allowed, or the first fault of the options.
+func (o Options) check() (allowed policy.Switches, err error) {
 	switch {
 	case o.All && len(o.Namespaces) > 0:
-		return errors.New("--all-namespaces takes every namespace, so --namespace does not go with it")
+		return allowed, errors.New("--all-namespaces takes every namespace, so --namespace does not go with it")
 	case !o.All && len(o.Namespaces) == 0:
-		return errors.New("--namespace is missing: the namespaces with trainings, as in --namespace train")
+		return allowed, errors.New("--namespace is missing: the namespaces with trainings, as in --namespace train")
 	}
 	for _, n := range o.Namespaces {
 		if !namespace.MatchString(n) {
-			return fmt.Errorf("--namespace %.80q is no name of a namespace", n)
+			return allowed, fmt.Errorf("--namespace %.80q is no name of a namespace", n)
 		}
 	}
-	allowed, err := policy.Allow(o.Allow)
-	if err != nil {
-		return fmt.Errorf("--%w", err)
+	if allowed, err = policy.Allow(o.Allow); err != nil {
+		return allowed, fmt.Errorf("--%w", err)
 	}
 	flags := map[string]string{}
 	for _, a := range o.accounts() {
 		if err := a.check(); err != nil {
-			return err
+			return allowed, err
 		}
 		switch other := flags[a.Email]; {
 		case a.Email == "" && len(switches[a.function]) > 0 && a.acts(allowed):
-			return fmt.Errorf("--allow=%s lets %s act, so %s and %s are needed; terraform output cluster_rights prints all flags", o.Allow, a.function, a.flag("account"), a.flag("id"))
+			return allowed, fmt.Errorf("--allow=%s lets %s act, so %s and %s are needed; terraform output cluster_rights prints all flags", o.Allow, a.function, a.flag("account"), a.flag("id"))
 		case a.Email != "" && other != "":
-			return fmt.Errorf("%s and %s name one account; each function has its own", other, a.flag("account"))
+			return allowed, fmt.Errorf("%s and %s name one account; each function has its own", other, a.flag("account"))
 		default:
 			flags[a.Email] = a.flag("account")
 		}
 	}
-	return nil
+	return allowed, nil
 }
 
 // user is the account of a function.
@@ -131,7 +98,7 @@ type user struct {
 }
 
 func (o Options) accounts() []user {
-	return []user{{o.Patrol, Patrol}, {o.Recreate, Recreate}, {o.Checkpoint, Checkpoint}, {o.Recovery, Recovery}}
+	return []user{{o.Patrol, Patrol}, {o.Recreate, Recreate}, {o.Checkpoint, Checkpoint}}
 }
 
 // flag is the flag of that name for the account.
@@ -161,112 +128,70 @@ func (u user) check() error {
 	return nil
 }
 
-// names are those by which a cluster knows the account.
-func (u user) names() []string { return []string{cmp.Or(u.Email, AnyAccount), cmp.Or(u.ID, AnyID)} }
+// Allowed is a ConfigMap to be filled in, in which the owner of a namespace lists what Pitstop may create there.
+//
+//go:embed allowed.yaml
+var Allowed string
 
-// Object is one object of a manifest.
-type Object struct {
-	APIVersion string    `yaml:"apiVersion" json:"apiVersion"`
-	Kind       string    `yaml:"kind" json:"kind"`
-	Metadata   Metadata  `yaml:"metadata" json:"metadata"`
-	Spec       any       `yaml:"spec,omitempty" json:"spec,omitempty"` // of a policy or its binding
-	Rules      []Rule    `yaml:"rules,omitempty" json:"rules,omitempty"`
-	RoleRef    *RoleRef  `yaml:"roleRef,omitempty" json:"roleRef,omitempty"`
-	Subjects   []Subject `yaml:"subjects,omitempty" json:"subjects,omitempty"`
-}
+// manifests has a file for each function. Its policies come first, because an account is bounded before it may act: what a role cannot
+// bound, they do. Then come the role for what belongs to no namespace and its binding, and the role for a namespace and its binding. All
+// objects have the account's name, so that deployments in one cluster do not meet.
+//
+//go:embed patrol.yaml recreate.yaml checkpoint.yaml
+var manifests embed.FS
 
-// Metadata names an object.
-type Metadata struct {
-	Name      string `yaml:"name" json:"name"`
-	Namespace string `yaml:"namespace,omitempty" json:"namespace,omitempty"`
-}
+// between stands between two documents of a manifest.
+const between = "---\n"
 
-// Rule allows verbs on resources.
-type Rule struct {
-	APIGroups []string `yaml:"apiGroups,flow" json:"apiGroups"`
-	Resources []string `yaml:"resources,flow" json:"resources"`
-	Verbs     []string `yaml:"verbs,flow" json:"verbs"`
-}
-
-// RoleRef is the role that a binding grants.
-type RoleRef struct {
-	APIGroup string `yaml:"apiGroup" json:"apiGroup"`
-	Kind     string `yaml:"kind" json:"kind"`
-	Name     string `yaml:"name" json:"name"`
-}
-
-// Subject is who has a role.
-type Subject struct {
-	APIGroup string `yaml:"apiGroup" json:"apiGroup"`
-	Kind     string `yaml:"kind" json:"kind"`
-	Name     string `yaml:"name" json:"name"`
-}
-
-const group = "rbac.authorization.k8s.io"
-
-// Objects are the policies, the roles and their bindings, in the order in which they are applied: an account is bounded before it may act.
-// All have the account's name, so that deployments in one cluster do not meet.
-func Objects(o Options) (all []Object, err error) {
-	if err := o.check(); err != nil {
-		return nil, err
-	}
-	allowed, _ := policy.Allow(o.Allow) //nolint:errcheck // it was checked
-	var roles []Object
-	for _, u := range o.accounts() {
-		if u.acts(allowed) {
-			all = append(all, bounds(u, allowed)...)
-			roles = append(roles, o.roles(u)...)
-		}
-	}
-	return append(all, roles...), nil
-}
-
-// roles are the roles of an account, each with its binding.
-func (o Options) roles(u user) []Object {
-	names := u.names()
-	who := []Subject{{group, "User", names[0]}, {group, "User", names[1]}}
-	pair := func(kind, namespace string, rules []Rule) []Object {
-		at := Metadata{Name: "pitstop:" + names[0], Namespace: namespace}
-		return []Object{
-			{APIVersion: group + "/v1", Kind: kind, Metadata: at, Rules: rules},
-			{APIVersion: group + "/v1", Kind: kind + "Binding", Metadata: at, RoleRef: &RoleRef{group, kind, at.Name}, Subjects: who},
-		}
-	}
-	all := pair("ClusterRole", "", u.rules(func(r Right) bool { return r.Everywhere || o.All }))
-	for _, n := range slices.Compact(slices.Sorted(slices.Values(o.Namespaces))) {
-		all = append(all, pair("Role", n, u.rules(func(r Right) bool { return !r.Everywhere }))...)
-	}
-	return all
-}
-
-func (u user) rules(of func(Right) bool) (rules []Rule) {
-	for _, r := range Rights() {
-		if slices.Contains(r.Functions, u.function) && of(r) {
-			rules = append(rules, Rule{[]string{r.Group}, []string{r.Resource}, r.Verbs})
-		}
-	}
-	return rules
-}
-
-// YAML writes objects as documents of one file. Where a policy asks for a ConfigMap, a comment has one to fill in: as an object, it would
-// overwrite the owner's.
-func YAML(objects []Object) (string, error) {
-	var b bytes.Buffer
-	if slices.ContainsFunc(objects, func(o Object) bool { p, is := o.Spec.(Policy); return is && p.ParamKind != nil }) {
-		b.WriteString("# Each namespace needs such a ConfigMap, which its owner keeps. Without it, Pitstop creates nothing there.\n#\n")
-		for line := range strings.Lines(Allowed) {
-			b.WriteString("#   " + line)
-		}
-	}
-	e := yaml.NewEncoder(&b)
-	e.SetIndent(2)
-	for _, o := range objects {
-		if err := e.Encode(o); err != nil {
-			return "", fmt.Errorf("the manifest of %s %s: %w", o.Kind, o.Metadata.Name, err)
-		}
-	}
-	if err := e.Close(); err != nil {
+// Manifest is what a cluster needs, for kubectl apply. Where a policy asks for a ConfigMap, a comment has one to fill in: as an object, it
+// would overwrite the owner's.
+func Manifest(o Options) (string, error) {
+	allowed, err := o.check()
+	if err != nil {
 		return "", err
 	}
-	return b.String(), nil
+	var text string
+	var all []string
+	for _, u := range o.accounts() {
+		if !u.acts(allowed) {
+			continue
+		}
+		if u.function == Recreate {
+			text = "# Each namespace needs such a ConfigMap, which its owner keeps. Without it, Pitstop creates nothing there.\n#\n"
+			for line := range strings.Lines(Allowed) {
+				text += "#   " + line
+			}
+		}
+		documents, err := o.documents(u, allowed.Level(policy.Restart) == policy.Yes)
+		if err != nil {
+			return "", err
+		}
+		all = append(all, documents...)
+	}
+	return text + strings.Join(all, between), nil
+}
+
+// documents are those of an account. Restart says that it may delete a gang that has not failed.
+func (o Options) documents(u user, restart bool) ([]string, error) {
+	raw, err := manifests.ReadFile(u.function + ".yaml")
+	if err != nil {
+		return nil, err
+	}
+	email := cmp.Or(u.Email, anyAccount)
+	named := strings.NewReplacer(
+		anyAccount, email, anyID, cmp.Or(u.ID, anyID), "RESTART", strconv.FormatBool(restart),
+		"BOUNDS", strings.ReplaceAll(email, "@", "."), // the name of a policy may have no @
+	).Replace(string(raw))
+	documents := strings.Split(named, between)
+	inNamespace := len(documents) - 2
+	role, binding := documents[inNamespace], documents[inNamespace+1]
+	documents = documents[:inNamespace]
+	if o.All { // the role for the cluster takes in what the one for a namespace allows
+		_, rules, _ := strings.Cut(role, "rules:\n")
+		documents[inNamespace-2] += rules
+	}
+	for _, n := range slices.Compact(slices.Sorted(slices.Values(o.Namespaces))) {
+		documents = append(documents, strings.ReplaceAll(role, "NAMESPACE", n), strings.ReplaceAll(binding, "NAMESPACE", n))
+	}
+	return documents, nil
 }

@@ -71,18 +71,6 @@ func (d *Demo) queuedZone(c world.SliceConfig) string {
 	return ""
 }
 
-// Zone is where a slice of the fleet is now, or where it was at first if it is nowhere.
-func (d *Demo) Zone(slice string) string {
-	if zone := d.zoneOf(slice); zone != "" {
-		return zone
-	}
-	i := slices.IndexFunc(d.Fleet, func(c world.SliceConfig) bool { return c.Name == slice })
-	if i < 0 {
-		return ""
-	}
-	return d.Fleet[i].Zone
-}
-
 // call is a call of the command, for people who make it.
 func (d *Demo) call(args string) string { return d.calledAs + " " + args }
 

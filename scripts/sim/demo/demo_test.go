@@ -198,8 +198,10 @@ func TestAFolderKeepsThatATPUIsGone(t *testing.T) {
 		before := len(d.Lines(0))
 		d.Forward(time.Hour)
 		for _, slice := range gone {
-			if state, _ := d.API.State(d.Zone(slice), slice); state != "" {
-				t.Errorf("demo %d: %s is %s", life, slice, state)
+			for _, zone := range d.API.Zones() {
+				if state, _ := d.API.State(zone, slice); state != "" {
+					t.Errorf("demo %d: %s is %s", life, slice, state)
+				}
 			}
 			if _, runs := d.Trainings[slice].Running(); runs {
 				t.Errorf("demo %d: the training of %s runs", life, slice)

@@ -34,8 +34,6 @@ type Options struct {
 	Passed func(Passage)
 	// Pace is how many seconds of virtual time pass in a real one; 0 does not wait.
 	Pace float64
-	// Emulator is the address of a Pub/Sub emulator that carries the messages instead of the embedded broker.
-	Emulator string
 }
 
 // Passage is how far a replay is.
@@ -58,8 +56,7 @@ func (p Passage) Share() float64 {
 // player plays a record in a world.
 type player struct {
 	*world.World
-	how    Options
-	remote *remote
+	how Options
 
 	mu sync.Mutex
 	// last is when the last entry is played, or the last announced window ends.
@@ -87,11 +84,6 @@ func Run(ctx context.Context, name string, s world.Scenario, records []Record, o
 			return nil, err
 		}
 		w.KeepTrail(0, w.Story.Broken())
-	}
-	if w.remote != nil {
-		if err := w.remote.close(context.WithoutCancel(ctx)); err != nil {
-			return nil, fmt.Errorf("scenario: %w", err)
-		}
 	}
 	if err := w.Close(); err != nil {
 		return nil, fmt.Errorf("scenario: %w", err)
@@ -121,13 +113,6 @@ func begin(ctx context.Context, name string, s world.Scenario, records []Record,
 	}
 	w := &player{World: world.New(name, s, opts.Options), how: opts, last: s.Start}
 	made(w.World)
-	if opts.Emulator != "" {
-		var err error
-		if w.remote, err = newRemote(ctx, w.Clock, opts.Emulator); err != nil {
-			return nil, fmt.Errorf("scenario: %w", err)
-		}
-		w.Carrier = w.remote
-	}
 	if err := w.Found(ctx); err != nil {
 		return nil, err
 	}
@@ -306,47 +291,27 @@ func (w *player) missed(it item) {
 // patience is how long a scenario goes on after its last entry, or after the last announced window.
 const patience = 3 * 24 * time.Hour
 
-func (w *player) loop(ctx context.Context) error {
+func (w *player) loop(ctx context.Context) (stopped error) {
 	before := w.Clock.Now()
-	// stepped is called after each step, and says whether another one follows.
-	stepped := func() (more bool, err error) {
+	w.Clock.Run(w.limit, func() (more bool) {
 		w.Show()
 		if w.Settled() {
-			return false, nil
+			return false
 		}
-		if err := ctx.Err(); err != nil {
-			return false, err
+		if stopped = ctx.Err(); stopped != nil {
+			return false
 		}
 		now := w.Clock.Now()
 		if w.how.Passed != nil {
 			w.how.Passed(w.passage(now))
 		}
 		if w.how.Pace > 0 {
-			if err := ledger.Sleep(ctx, time.Duration(float64(now.Sub(before))/w.how.Pace)); err != nil {
-				return false, err
-			}
+			stopped = ledger.Sleep(ctx, time.Duration(float64(now.Sub(before))/w.how.Pace))
 		}
 		before = now
-		return true, nil
-	}
-	if w.remote == nil {
-		var stopped error
-		w.Clock.Run(w.limit, func() (more bool) {
-			more, stopped = stepped()
-			return more
-		})
-		return stopped
-	}
-	for {
-		more, err := w.remote.step(ctx, w.limit())
-		if err == nil && more {
-			more, err = stepped()
-		}
-		if err != nil || !more {
-			w.Show()
-			return err
-		}
-	}
+		return stopped == nil
+	})
+	return stopped
 }
 
 // passage is how far the run is.

@@ -354,9 +354,7 @@ type eventPublisher struct {
 	broker *Broker
 	topics publish.Topics
 	sent   func(e events.Envelope, topic, id string)
-	// carrier carries the messages instead of the broker, if it is set.
-	carrier Carrier
-	around  func(ctx context.Context, e events.Envelope, next func()) error
+	around func(ctx context.Context, e events.Envelope, next func()) error
 	// unnotified says that nobody is informed of incidents.
 	unnotified bool
 	called     func(ctx context.Context, c Call)
@@ -378,12 +376,7 @@ func (p eventPublisher) Publish(ctx context.Context, e events.Envelope) error {
 		p.called(ctx, Call{Service: "pubsub", Method: "topics.publish", Topic: topic})
 	}
 	next := func() {
-		var id string
-		if p.carrier != nil {
-			id = p.carrier.Publish(topic, e.Data, publish.Attributes(e))
-		} else {
-			id = p.broker.Publish(topic, e.Data, publish.Attributes(e))
-		}
+		id := p.broker.Publish(topic, e.Data, publish.Attributes(e))
 		if p.sent != nil {
 			p.sent(e, topic, id)
 		}

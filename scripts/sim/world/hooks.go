@@ -70,17 +70,6 @@ type Luck interface {
 	Redriven() (luck Luck, after time.Duration)
 }
 
-// Carrier carries the messages in the place of the embedded broker.
-type Carrier interface {
-	// Subscribe makes a topic and its push subscription.
-	Subscribe(ctx context.Context, topic, name, endpoint string) error
-	// Serve is the handler of an entry point to which it pushes; delivered is called for each delivery.
-	Serve(entry string, h http.Handler, delivered func(sub string, m Message, attempt, status int)) http.Handler
-	// Publish returns the ID of the message, and Pending is how many nobody has acknowledged yet.
-	Publish(topic string, data []byte, attributes map[string]string) string
-	Pending() int
-}
-
 type luckKey struct{}
 
 // luckOf is the luck of the delivery that is handled.

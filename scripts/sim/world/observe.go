@@ -64,19 +64,7 @@ func (w *World) Deliver(raw []byte, e events.Entry, simulated bool) {
 }
 
 // Publish puts a message on its topic, and returns its ID.
-func (w *World) Publish(m Message) string {
-	if w.Carrier != nil {
-		return w.Carrier.Publish(m.Topic, m.Data, m.Attributes)
-	}
-	return w.Broker.publish(m)
-}
-
-func (w *World) inFlight() int {
-	if w.Carrier != nil {
-		return w.Carrier.Pending()
-	}
-	return w.Broker.Pending()
-}
+func (w *World) Publish(m Message) string { return w.Broker.publish(m) }
 
 // delivered completes the line of an entry when it is known whom it concerned.
 func (w *World) delivered(sub string, m Message, _, code int) {
@@ -648,7 +636,7 @@ func (w *World) Said(_ context.Context, s ledger.Step) { w.saved(operator, s) }
 
 // Publisher publishes events as the functions do.
 func (w *World) Publisher() ledger.Publisher {
-	return eventPublisher{broker: w.Broker, topics: routes, sent: w.sent, carrier: w.Carrier, unnotified: w.Opts.Unnotified}
+	return eventPublisher{broker: w.Broker, topics: routes, sent: w.sent, unnotified: w.Opts.Unnotified}
 }
 
 // SinksTake is how long the sinks take to bring an entry.

@@ -76,7 +76,7 @@ func (w *World) Must(err error) {
 func (w *World) Settled() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.inFlight() == 0 && w.Clock.Quiet() && len(w.Busy) == 0 && w.API.Running() == 0 && !w.dirty && w.left == 0
+	return w.Broker.Pending() == 0 && w.Clock.Quiet() && len(w.Busy) == 0 && w.API.Running() == 0 && !w.dirty && w.left == 0
 }
 
 // Pending reports whether something is due at a workload beside planned ends that are still far away: the next one comes with every

@@ -137,9 +137,8 @@ type World struct {
 	handlings int
 	// tracker keeps the trail; nil where none is asked for.
 	tracker *tracker
-	// Hooks are what is attached to it, and carrier carries the messages if it is set. Both are there before it is deployed.
-	Hooks   Hooks
-	Carrier Carrier
+	// Hooks are what is attached to it, before it is deployed.
+	Hooks Hooks
 	// Store reads checkpoint directories with nothing going wrong.
 	Store checkpoint.Store
 
@@ -403,7 +402,7 @@ func (w *World) deploy(ctx context.Context) error {
 		return provider.Set{provider.CloudTPU: seams.provider(name, counted(client))}
 	}
 	publisher := eventPublisher{
-		broker: w.Broker, topics: routes, sent: w.sent, carrier: w.Carrier, around: w.Hooks.Publication, unnotified: w.Opts.Unnotified, called: w.called,
+		broker: w.Broker, topics: routes, sent: w.sent, around: w.Hooks.Publication, unnotified: w.Opts.Unnotified, called: w.called,
 	}
 	policies := policy.NewSource(policyURI(w.Opts.Policy), func(context.Context, string) ([]byte, error) { return w.Opts.Policy, nil }, w.Opts.Ceiling(), w.Clock.Now)
 	of := func(name string) *fleet.Fleet {
@@ -443,7 +442,7 @@ func (w *World) deploy(ctx context.Context) error {
 			return checkpointfn.New(checkpointfn.Deps{Fleet: of("checkpoint"), Provider: cloud("checkpoint"), Store: buckets, Limits: limits})
 		},
 		"recovery": func() trigger.Handle {
-			return recovery.New(recovery.Deps{Fleet: of("recovery"), Provider: reaching("recovery"), Store: buckets, Limits: limits})
+			return recovery.New(recovery.Deps{Fleet: of("recovery"), Provider: reaching("recovery"), Store: buckets})
 		},
 		"recreate": func() trigger.Handle {
 			return recreate.New(recreate.Deps{Fleet: of("recreate"), Provider: cloud("recreate"), Buckets: buckets, Limits: limits})
@@ -463,19 +462,9 @@ func (w *World) deploy(ctx context.Context) error {
 		adapter := w.make[f.Entry]()
 		w.idle[f.Entry] = []http.Handler{adapter}
 		if w.Opts.Framework != "" {
-			h := adapter
-			if w.Carrier != nil {
-				h = w.Carrier.Serve(f.Entry, adapter, w.delivered)
-			}
-			if err := trigger.Use(f.Entry, loopback.Only(h)); err != nil {
+			if err := trigger.Use(f.Entry, loopback.Only(adapter)); err != nil {
 				return fmt.Errorf("scenario: %w", err)
 			}
-		}
-		if w.Carrier != nil {
-			if err := w.Carrier.Subscribe(ctx, f.Topic, f.Name, w.Opts.Framework+"/"+f.Entry); err != nil {
-				return fmt.Errorf("scenario: %w", err)
-			}
-			continue
 		}
 		sub := Subscription{
 			Name: "projects/" + w.Project + "/subscriptions/" + f.Name, Topic: f.Topic, MinBackoff: 10 * time.Second, MaxBackoff: 600 * time.Second,
@@ -526,20 +515,22 @@ func policyURI(file []byte) string {
 	return "file:///policy.yaml"
 }
 
-// post delivers one push request: through the functions framework where one serves, else to the same handler in process.
+// post delivers one push request.
 func (w *World) post(ctx context.Context, entry string, body []byte) int {
-	if w.Opts.Framework == "" {
-		r, err := http.NewRequestWithContext(ctx, http.MethodPost, "/"+entry, bytes.NewReader(body))
-		if err != nil {
-			return http.StatusInternalServerError
-		}
-		return w.handle(entry, r)
-	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.Opts.Framework+"/"+entry, bytes.NewReader(body))
+	return w.Ask(ctx, http.MethodPost, entry, http.Header{"Content-Type": {"application/json"}}, body)
+}
+
+// Ask sends a request to a function, and returns the status of the answer: through the functions framework where one serves, else by the
+// same handler in process.
+func (w *World) Ask(ctx context.Context, method, entry string, header http.Header, body []byte) int {
+	r, err := http.NewRequestWithContext(ctx, method, w.Opts.Framework+"/"+entry, bytes.NewReader(body))
 	if err != nil {
 		return http.StatusInternalServerError
 	}
-	r.Header.Set("Content-Type", "application/json")
+	r.Header = header
+	if w.Opts.Framework == "" {
+		return w.handle(entry, r)
+	}
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
 		return http.StatusBadGateway
@@ -573,7 +564,7 @@ func (w *World) handle(entry string, r *http.Request) int {
 		defer inst.Cancel()
 		r = r.WithContext(context.WithValue(ctx, instanceKey{}, inst))
 	}
-	code := StatusOf(h, http.Header{}, r)
+	code := statusOf(h, http.Header{}, r)
 	if inst.Crashed {
 		runtime.Goexit()
 	}
@@ -583,8 +574,8 @@ func (w *World) handle(entry string, r *http.Request) int {
 	return code
 }
 
-// StatusOf has a handler answer a request, and returns the status of its answer.
-func StatusOf(h http.Handler, header http.Header, r *http.Request) int {
+// statusOf has a handler answer a request, and returns the status of its answer.
+func statusOf(h http.Handler, header http.Header, r *http.Request) int {
 	answer := &response{header: header, code: http.StatusOK}
 	h.ServeHTTP(answer, r)
 	return answer.code

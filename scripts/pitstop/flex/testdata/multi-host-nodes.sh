@@ -1,5 +1,6 @@
 # ct6e-standard-4t (v6e), topology 4x4: 16 chips at 4 a machine are 4 machines.
 # This needs GKE 1.33.0-gke.1712000 or later. Google takes a flex-start machine away after 7 days at most.
+# Name --chip-hour-price to see what it costs. Google's prices: https://cloud.google.com/products/dws/pricing
 
 # 1. The node pool. It costs nothing until a Pod asks for it.
 gcloud container node-pools create tpu-flex \

@@ -1,5 +1,7 @@
 # ct6e-standard-4t (v6e), topology 4x4: 16 chips at 4 a machine are 4 machines.
 # This needs GKE 1.33.0-gke.1712000 or later. Google takes a flex-start machine away after 7 days at most.
+# Name --chip-hour-price to see what it costs. Google's prices: https://cloud.google.com/products/dws/pricing
+# Autopilot makes the machines itself and refuses privileged containers: there leave out 1, 2, privileged: true, and the node pool in 5.
 
 # 1. The node pool. It costs nothing until a Pod asks for it.
 gcloud container node-pools create tpu-flex \
@@ -20,8 +22,12 @@ gcloud container node-pools create tpu-flex \
 gcloud container node-pools describe tpu-flex --cluster=CLUSTER --location=us-east5 --format=json |
     pitstop flex check --topology 4x4 -
 
-# 3. The training. When a machine is lost, this Job stays Failed, and a person has to make it again.
+# 3. The training. When a machine is lost, this Job stays Failed until Pitstop or a person makes it again.
 # With --jobset, JobSet begins again by itself.
+# Pitstop asks for a save before the 7 days end, and brings the training back once it has failed for good. For that it needs
+#   in its policy file:   policies: {POLICY: {preset: spot, switches: {recreate_non_spot: yes}}}
+#   in terraform.tfvars:  clusters = ["us-east5/CLUSTER"], allow = ["request_checkpoint", "restart", "recreate_non_spot"]
+#   and in the cluster what pitstop gke rbac prints. terraform/README.md has each step, under Jobs of GKE.
 kubectl apply -f - <<'EOF'
 apiVersion: v1
 kind: Service
@@ -36,6 +42,10 @@ apiVersion: batch/v1
 kind: Job
 metadata:
   name: training
+  labels:
+    pitstop-policy: POLICY
+  annotations:
+    pitstop-checkpoint-dir: gs://BUCKET/run
 spec:
   completionMode: Indexed
   parallelism: 4
@@ -94,3 +104,5 @@ kubectl get nodes --selector=cloud.google.com/gke-flex-start=true --label-column
 # 5. Clean up.
 kubectl delete job/training service/training-workers
 gcloud container node-pools delete tpu-flex --cluster=CLUSTER --location=us-east5
+# If the cluster was made for this training alone:
+# gcloud container clusters delete CLUSTER --location=us-east5

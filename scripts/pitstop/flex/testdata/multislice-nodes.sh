@@ -1,6 +1,7 @@
 # ct5lp-hightpu-4t (v5e), topology 4x8: 32 chips at 4 a machine are 8 machines.
 # 2 slices train together, each in a node pool of its own: 16 machines in all.
 # This needs GKE 1.33.0-gke.1712000 or later. Google takes a flex-start machine away after 7 days at most.
+# Name --chip-hour-price to see what it costs. Google's prices: https://cloud.google.com/products/dws/pricing
 
 # 1. The node pool. It costs nothing until a Pod asks for it.
 gcloud container node-pools create tpu-flex-0 \

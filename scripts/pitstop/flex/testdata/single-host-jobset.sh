@@ -1,5 +1,7 @@
 # ct5lp-hightpu-1t (v5e), topology 1x1: 1 chips at 1 a machine are 1 machine.
 # This needs GKE 1.33.0-gke.1712000 or later. Google takes a flex-start machine away after 7 days at most.
+# Name --chip-hour-price to see what it costs. Google's prices: https://cloud.google.com/products/dws/pricing
+# Autopilot makes the machines itself and refuses privileged containers: there leave out 1, 2, privileged: true, and the node pool in 5.
 
 # 1. The node pool. It costs nothing until a Pod asks for it.
 gcloud container node-pools create tpu-flex \
@@ -21,11 +23,19 @@ gcloud container node-pools describe tpu-flex --cluster=CLUSTER --location=us-ea
 # 3. The training. When a machine is lost, JobSet begins again, and pitcrew resumes from the last checkpoint.
 # JobSet 0.10 or later has to be in the cluster: https://jobset.sigs.k8s.io/docs/installation/
 # An older one does not know onJobFailureMessagePatterns, and the first lost machine would end the JobSet.
+# Pitstop asks for a save before the 7 days end, and brings the training back once it has failed for good. For that it needs
+#   in its policy file:   policies: {POLICY: {preset: spot, switches: {recreate_non_spot: yes}}}
+#   in terraform.tfvars:  clusters = ["us-east5/CLUSTER"], allow = ["request_checkpoint", "restart", "recreate_non_spot"]
+#   and in the cluster what pitstop gke rbac prints. terraform/README.md has each step, under Jobs of GKE.
 kubectl apply -f - <<'EOF'
 apiVersion: jobset.x-k8s.io/v1alpha2
 kind: JobSet
 metadata:
   name: training
+  labels:
+    pitstop-policy: POLICY
+  annotations:
+    pitstop-checkpoint-dir: gs://BUCKET/run
 spec:
   failurePolicy:
     maxRestarts: 10
@@ -115,3 +125,5 @@ kubectl get nodes --selector=cloud.google.com/gke-flex-start=true --label-column
 # 5. Clean up.
 kubectl delete jobset/training
 gcloud container node-pools delete tpu-flex --cluster=CLUSTER --location=us-east5
+# If the cluster was made for this training alone:
+# gcloud container clusters delete CLUSTER --location=us-east5

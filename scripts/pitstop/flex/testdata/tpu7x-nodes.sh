@@ -1,5 +1,6 @@
 # tpu7x-standard-4t (TPU7x), topology 4x4x4: 64 chips at 4 a machine are 16 machines.
 # This needs GKE 1.34.0-gke.2201000 or later. Google takes a flex-start machine away after 7 days at most.
+# Name --chip-hour-price to see what it costs. Google's prices: https://cloud.google.com/products/dws/pricing
 
 # 1. The node pool. It costs nothing until a Pod asks for it.
 gcloud compute resource-policies create workload-policy tpu-flex-4x4x4 \

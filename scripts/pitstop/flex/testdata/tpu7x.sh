@@ -1,5 +1,7 @@
 # tpu7x-standard-4t (TPU7x), topology 4x4x4: 64 chips at 4 a machine are 16 machines.
 # This needs GKE 1.34.0-gke.2201000 or later. Google takes a flex-start machine away after 7 days at most.
+# Name --chip-hour-price to see what it costs. Google's prices: https://cloud.google.com/products/dws/pricing
+# Autopilot makes the machines itself and refuses privileged containers: there leave out 1, 2, privileged: true, and the node pool in 5.
 
 # 1. The node pool. It costs nothing until a Pod asks for it.
 gcloud compute resource-policies create workload-policy tpu-flex-4x4x4 \
@@ -24,8 +26,12 @@ gcloud container node-pools create tpu-flex \
 gcloud container node-pools describe tpu-flex --cluster=CLUSTER --location=us-central1-c --format=json |
     pitstop flex check --topology 4x4x4 -
 
-# 3. The training. When a machine is lost, this Job stays Failed, and a person has to make it again.
+# 3. The training. When a machine is lost, this Job stays Failed until Pitstop or a person makes it again.
 # With --jobset, JobSet begins again by itself.
+# Pitstop asks for a save before the 7 days end, and brings the training back once it has failed for good. For that it needs
+#   in its policy file:   policies: {POLICY: {preset: spot, switches: {recreate_non_spot: yes}}}
+#   in terraform.tfvars:  clusters = ["us-central1-c/CLUSTER"], allow = ["request_checkpoint", "restart", "recreate_non_spot"]
+#   and in the cluster what pitstop gke rbac prints. terraform/README.md has each step, under Jobs of GKE.
 kubectl apply -f - <<'EOF'
 apiVersion: v1
 kind: Service
@@ -40,6 +46,10 @@ apiVersion: batch/v1
 kind: Job
 metadata:
   name: training
+  labels:
+    pitstop-policy: POLICY
+  annotations:
+    pitstop-checkpoint-dir: gs://BUCKET/run
 spec:
   completionMode: Indexed
   parallelism: 16
@@ -99,3 +109,5 @@ kubectl get nodes --selector=cloud.google.com/gke-flex-start=true --label-column
 kubectl delete job/training service/training-workers
 gcloud container node-pools delete tpu-flex --cluster=CLUSTER --location=us-central1-c
 gcloud compute resource-policies delete tpu-flex-4x4x4 --region=us-central1
+# If the cluster was made for this training alone:
+# gcloud container clusters delete CLUSTER --location=us-central1-c
