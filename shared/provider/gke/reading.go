@@ -289,9 +289,6 @@ func (s slot) reading(nodes map[string]*Node, prefix string, now time.Time) Read
 	r.Machines = slices.Compact(r.Machines)
 	r.Torn, r.Kept = torn(s.pods), s.kept()
 	r.State, r.Heals, r.Why = s.state(nodes)
-	if s.job != nil && s.job.over() {
-		r.Why += byHand(s.job.Namespace, s.pods, nodes, now)
-	}
 	if r.State == Lost {
 		r.Failed = s.failed()
 	}
@@ -310,6 +307,9 @@ func (s slot) reading(nodes map[string]*Node, prefix string, now time.Time) Read
 		if certain {
 			r.Cause = events.CauseCrash
 		}
+	}
+	if s.job != nil && s.job.over() {
+		r.Why += byHand(s.job.Namespace, s.pods, nodes, now)
 	}
 	// Job and JobSet wait until the machine says that the Pod has ended. One that never answers again never says it.
 	r.Heals = r.Heals && !silent
