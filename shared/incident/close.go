@@ -108,54 +108,6 @@ func (m *machine) cleared(s *Slot) {
 	m.close()
 }
 
-// adoptLateCapacity continues an incident that gave up only because capacity did not come in time. The capacity has now come, whole
-// and usable, and a reading shows that it has outlived every call to delete it. It reports whether it continued the incident.
-func (m *machine) adoptLateCapacity() bool {
-	in := m.w.Incident
-	if !in.gaveUpForCapacity() || m.abused() || !m.allReady() {
-		return false
-	}
-	var kept []string
-	for i := range m.w.Slices {
-		s := &m.w.Slices[i]
-		if !s.leftBehind() {
-			continue
-		}
-		if effect := m.w.effect(events.ActionDelete, s.Name); s.IsReleased() || effect != nil && !m.outlived(effect) {
-			return false
-		}
-		kept = append(kept, s.Name)
-	}
-	if kept == nil {
-		return false // somebody else's slice has the name
-	}
-	in = m.inc()
-	in.Clearing, in.Outcome, in.Code, in.Reason, in.Advice = "", "", "", "", ""
-	m.w.Effects = nil
-	for _, name := range kept {
-		m.slice(name).ToReplace = false
-	}
-	m.decided("keep "+strings.Join(kept, ", "), "the capacity that was given up has come before it was given back")
-	m.capacityFound()
-	m.admitOnceReady()
-	return true
-}
-
-// gaveUpForCapacity reports whether the incident cleans up only because capacity did not come in time.
-func (in *Incident) gaveUpForCapacity() bool {
-	return in.Clearing == Escalated && in.Code == CodeGaveUp
-}
-
-// delayDeletionRetry requests no further deletion of a slice that a reading has just shown usable, until later readings can show
-// whether Pitstop keeps it.
-func (m *machine) delayDeletionRetry(s *Slot) {
-	if effect := m.w.effect(events.ActionDelete, s.Name); !m.w.Incident.gaveUpForCapacity() || effect == nil || effect.inFlight() {
-		return
-	}
-	effect := m.effect(events.ActionDelete, s.Name)
-	effect.Retry = later(effect.Retry, m.now.Add(CallFor+2*time.Minute))
-}
-
 // outlived reports whether a slice that a reading or a line shows alive has outlived every call to delete it. A request that nobody has
 // begun makes no call once the effect is dropped.
 func (m *machine) outlived(effect *Effect) bool {

@@ -51,58 +51,16 @@ func TestAReadingFromBeforeItsFailureShowsOurOwnCreation(t *testing.T) {
 	}
 }
 
-// TestCapacityThatComesAfterAllIsKept: the policy has given up, and the queued resource brings the slice before anybody begins to delete it.
-func TestCapacityThatComesAfterAllIsKept(t *testing.T) {
-	for name, c := range map[string]struct {
-		deletes string
-		// reads is how much later than after a minute it is read again.
-		reads time.Duration
-		want  string
-	}{
-		"nobody has begun to delete it":      {"", 0, "admitting"},
-		"ticks have come close together":     {"", -20 * time.Second, "admitting"},
-		"one tick has read it twice":         {"", -55 * time.Second, "clearing"},
-		"its deletion was called":            {"intend delete 0, accepted delete 0", incident.CallFor, "clearing"},
-		"its deletion was begun a while ago": {"intend delete 0", incident.CallFor, "admitting"},
-		"its deletion was begun just now":    {"intend delete 0", 0, "clearing"},
-		"it has outlived a call that failed": {"intend delete 0, transient delete 0", incident.CallFor, "admitting"},
-		"a call has just failed":             {"intend delete 0, transient delete 0", 0, "clearing"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p, n := givenUp(t)
-			for answer := range strings.SplitSeq(c.deletes, ", ") {
-				if e := evidence(n.w, n.now)[answer]; e != nil {
-					n.w, _, _ = incident.Advance(p, n.w, e, n.now)
-				}
-			}
-			for _, after := range []time.Duration{time.Minute, time.Minute + c.reads} {
-				n.now = n.now.Add(after)
-				n.w, _, _ = incident.Advance(p, n.w, evidence(n.w, n.now)["read ready"], n.now)
-			}
-			if got := phaseOf(n.w); got != c.want {
-				t.Errorf("it stands at %s, want %s", got, c.want)
-			}
-		})
-	}
-}
-
-// TestGivenUpButThere: what was given up and can be used is not asked to be deleted in the minute before another tick reads it.
-func TestGivenUpButThere(t *testing.T) {
+// TestCapacityThatComesAfterAllIsGivenBack: the policy has given up, and the queued resource brings the slice before anybody begins to delete
+// it.
+func TestCapacityThatComesAfterAllIsGivenBack(t *testing.T) {
 	p, n := givenUp(t)
-	for _, answer := range []string{"intend delete 0", "transient delete 0"} {
-		n.w, _, _ = incident.Advance(p, n.w, evidence(n.w, n.now)[answer], n.now)
-	}
-	n.now = n.w.Effects[0].Retry // the very minute in which it is asked for again
-	for range 4 {
-		n.w, _, _ = incident.Advance(p, n.w, evidence(n.w, n.now)["read ready"], n.now)
-		var sent []events.Event
-		if n.w, sent, _ = tick(p, n.w, n.now); len(sent) > 0 && phaseOf(n.w) == "clearing" {
-			t.Fatalf("%+v is sent while a reading shows it usable", sent)
-		}
+	for range 2 {
 		n.now = n.now.Add(time.Minute)
+		n.w, _, _ = incident.Advance(p, n.w, evidence(n.w, n.now)["read ready"], n.now)
 	}
-	if got := phaseOf(n.w); got != "admitting" {
-		t.Errorf("it stands at %s, want admitting", got)
+	if got := phaseOf(n.w); got != "clearing" || n.w.Effects[0].Action != events.ActionDelete {
+		t.Errorf("it stands at %s, and asks for %+v", got, n.w.Effects)
 	}
 }
 

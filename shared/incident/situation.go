@@ -382,13 +382,8 @@ func (m *machine) limitRecovery(s sight) {
 
 // reactWhileClearing: Pitstop cleans up the slices that its own requests have brought, or may still bring.
 func (m *machine) reactWhileClearing(s sight) {
-	switch {
-	case s.Condition == Gone:
+	if s.Condition == Gone {
 		m.cleared(s.Slot)
-	case s.is == serving && m.when().Sub(s.Since) >= time.Minute/2: // another tick has read it: they may be late, and come less than a minute apart
-		m.adoptLateCapacity()
-	case s.is == serving:
-		m.delayDeletionRetry(s.Slot)
 	}
 }
 
