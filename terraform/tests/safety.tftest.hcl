@@ -615,7 +615,7 @@ run "counted_lines_tell_each_time" {
   # The first row answers what a person asks first.
   assert {
     condition = [for tile in jsondecode(google_monitoring_dashboard.main.dashboard_json).mosaicLayout.tiles : tile.widget.title if lookup(tile, "yPos", 0) == 0] == [
-      "Open incidents", "Chip-hours lost, closed incidents of 7 days", "Loss to training resumed: p50 of 7 days, in seconds", "Loss to training resumed: p95 of 7 days, in seconds",
+      "Open incidents", "Chip-hours lost, closed incidents of 7 days", "Trouble to training resumed: p50 of 7 days, in seconds", "Trouble to training resumed: p95 of 7 days, in seconds",
       "Losses missed by the logs, found by patrol, 7 days", "Dead letters that wait",
     ]
     error_message = "The numbers on top are others, or stand in another order."
