@@ -544,6 +544,9 @@ func granted(s scope, address string) (roles []string, err error) {
 	return roles, nil
 }
 
+// Local evaluates a local value where nothing is allowed.
+func (d *Deployment) Local(name string) (cty.Value, error) { return d.under(nil).local(name) }
+
 // under is a scope of a deployment with one of each input but clusters, and with a target in notify.
 func (d *Deployment) under(allow []string, clusters ...string) scope {
 	set := func(all ...string) cty.Value {
@@ -560,8 +563,8 @@ func (d *Deployment) under(allow []string, clusters ...string) scope {
 	s := scope{Module: d.Root, known: map[string]cty.Value{}, given: map[string]cty.Value{"var": cty.ObjectVal(map[string]cty.Value{
 		"allow": set(allow...), "project_id": cty.StringVal("pitstop"), "prefix": empty, "policy_uri": empty, "region": cty.StringVal("us-west1"), "tpu_roles": cty.StringVal("predefined"),
 		"watched_projects": set("watched"), "clusters": set(clusters...), "checkpoint_buckets": set("bucket"), "fine_grained_buckets": set(), "tpu_service_accounts": set("trainer"), "shared_vpc_subnetworks": set("subnetwork"),
-		"notify": cty.ObjectVal(map[string]cty.Value{
-			"slack_token_secret": cty.StringVal("projects/pitstop/secrets/slack"), "slack_webhook_secret": empty, "chat_webhook_secret": empty, "webhook_secret": empty,
+		"notify": cty.MapVal(map[string]cty.Value{
+			"slack_token_secret": cty.StringVal("projects/pitstop/secrets/slack"),
 		}),
 	}), "google_project_iam_custom_role": cty.DynamicVal}}
 	accounts, deployed := map[string]cty.Value{}, map[string]cty.Value{}

@@ -32,8 +32,7 @@ var (
 		"key": {
 			changes: []string{"google_kms_crypto_key_iam_member.agent"},
 			before: []string{
-				"google_storage_bucket.archives", "google_pubsub_topic.main", "google_firestore_database.ledger", "google_firestore_database.secrets",
-				"google_firestore_database.told",
+				"google_storage_bucket.archives", "google_pubsub_topic.main", "google_firestore_database.main",
 			},
 		},
 		"build": {

@@ -18,7 +18,7 @@ func TestTheFirstApplyWaits(t *testing.T) {
 			return d.Root.Set("google_pubsub_topic.main", "depends_on", "[time_sleep.apis]")
 		},
 		"the ledger comes before its API": func(d *Deployment) error {
-			return d.Root.Set("google_firestore_database.ledger", "depends_on", "[google_project_service.main]")
+			return d.Root.Set("google_firestore_database.main", "depends_on", "[google_project_service.main]")
 		},
 		"a tick comes before the grants": func(d *Deployment) error {
 			return d.Root.Set("google_cloud_scheduler_job.tick", "depends_on", "[module.function]")
