@@ -1,4 +1,4 @@
-// Package terraform reads the text of a Terraform module without Terraform. It checks the deployment's grants, deliveries, waits and dashboard
+// Package terraform reads the text of a Terraform module without Terraform. It checks the deployment's grants, waits and dashboard
 // against their rules.
 package terraform
 
