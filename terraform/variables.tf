@@ -209,8 +209,13 @@ variable "notify" {
   }
 
   validation {
-    condition     = alltrue([for key, value in var.notify : can(regex("^(https://.*)?$", value)) if key == "webhook_url" && value != null])
-    error_message = "webhook_url begins with https://."
+    condition     = alltrue([for key, value in var.notify : can(regex("^([A-Z][A-Z0-9]+)?$", value)) if key == "slack_channel" && value != null])
+    error_message = "slack_channel is the ID of a channel, such as C0123456789. It is at the end of the channel's details in Slack."
+  }
+
+  validation {
+    condition     = alltrue([for key, value in var.notify : can(regex("^(https://.*)?$", value)) && !can(regex("^https://(hooks[.]slack[.]com|chat[.]googleapis[.]com)/", value)) if key == "webhook_url" && value != null])
+    error_message = "webhook_url begins with https://, and it is no webhook of Slack or Google Chat: the address of such a webhook is a secret, for slack_webhook_secret or chat_webhook_secret."
   }
 
   validation {

@@ -489,6 +489,26 @@ run "a_misspelt_key_of_notify" {
   expect_failures = [var.notify]
 }
 
+run "a_token_is_no_channel" {
+  command = plan
+
+  variables {
+    notify = { slack_channel = "xoxb-1", slack_token_secret = "projects/demo-project/secrets/slack" }
+  }
+
+  expect_failures = [var.notify]
+}
+
+run "an_address_that_is_a_secret" {
+  command = plan
+
+  variables {
+    notify = { webhook_url = "https://hooks.slack.com/services/T0/B0/x", webhook_secret = "projects/demo-project/secrets/signature" }
+  }
+
+  expect_failures = [var.notify]
+}
+
 run "a_channel_without_its_token" {
   command = plan
 

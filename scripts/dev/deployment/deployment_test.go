@@ -420,6 +420,8 @@ func TestAlertsReadLinesThatAreWritten(t *testing.T) {
 		}
 		return map[string]any{"jsonPayload": map[string]any{"message": message}}
 	}
+	tick := function("event rejected")
+	tick["jsonPayload"].(map[string]any)["function"] = "HandlePatrol" //nolint:forcetypeassert // it is one
 	run := func(text string) map[string]any {
 		return map[string]any{"logName": "projects/demo/logs/run.googleapis.com%2Fvarlog%2Fsystem", "textPayload": text}
 	}
@@ -429,7 +431,7 @@ func TestAlertsReadLinesThatAreWritten(t *testing.T) {
 		"memory":    {run("Memory limit of 512 MiB exceeded with 524 MiB used. Consider increasing the memory limit, see https://cloud.google.com/run/docs/configuring/memory-limits")},
 		"unstarted": {run(`Default STARTUP TCP probe failed 1 time consecutively for container "worker" on port 8080. The instance was not started.`)},
 		"": {
-			function("event handled"), function("event left for redelivery"), run("Container called exit(0)."),
+			function("event handled"), function("event left for redelivery"), tick, run("Container called exit(0)."),
 			run(`Default STARTUP TCP probe succeeded after 1 attempt for container "worker" on port 8080.`),
 			{"logName": "projects/demo/logs/run.googleapis.com%2Fstderr", "textPayload": "Container called exit(1)."},
 		},
