@@ -279,8 +279,8 @@ run "clusters" {
   }
 
   assert {
-    condition     = [for name, f in module.function : name if contains(keys(f.environment), "CLUSTERS")] == ["checkpoint", "patrol", "recovery", "recreate"] && module.function["recovery"].environment.CLUSTERS == module.function["patrol"].environment.CLUSTERS && module.function["checkpoint"].environment.CLUSTERS == module.function["patrol"].environment.CLUSTERS && module.function["recreate"].environment.CLUSTERS == module.function["patrol"].environment.CLUSTERS && module.function["patrol"].environment.CLUSTERS == "training-a:us-central1-ai1a/big,us-east5-b/shared/train,us-east5/research"
-    error_message = "Patrol, recreate, checkpoint or recovery does not know its clusters, or another function does."
+    condition     = [for name, f in module.function : name if contains(keys(f.environment), "CLUSTERS")] == ["checkpoint", "patrol", "recreate"] && module.function["checkpoint"].environment.CLUSTERS == module.function["patrol"].environment.CLUSTERS && module.function["recreate"].environment.CLUSTERS == module.function["patrol"].environment.CLUSTERS && module.function["patrol"].environment.CLUSTERS == "training-a:us-central1-ai1a/big,us-east5-b/shared/train,us-east5/research"
+    error_message = "Patrol, recreate or checkpoint does not know its clusters, or another function does."
   }
 
   # No filter has a name that is empty: it could select what nobody is named for.
