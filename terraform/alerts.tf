@@ -18,10 +18,20 @@ locals {
       fires = "the daily canary of a watched project is not back after half an hour, or cannot be written"
       act   = "Run `terraform apply`: it repairs the sinks and their right to publish. Then `pitstop canary` shows whether entries arrive."
     }
+    crashed = {
+      title = "a function crashes"
+      fires = "a function panicked, or its process ended with an exit code other than 0"
+      act   = "Read the line `function panicked`: it has the stack. If there is none, read the function's log before the line `Container called exit`. If an upgrade brought this, apply the older release."
+    }
     dead_letter = {
       title = "a message could not be handled"
       fires = "a dead-letter subscription holds a message"
       act   = "Find the reason in the function's WARNING lines with its message_id and fix that. Then run `pitstop redrive TOPIC`."
+    }
+    dropped = {
+      title = "a message was dropped"
+      fires = "a function rejected a message that no delivery can cure, such as one that it cannot read"
+      act   = "Read the line `event rejected`: it names the message and its fault."
     }
     errors = {
       title = "a function reports errors"
@@ -32,6 +42,11 @@ locals {
       title = "an incident needs a person"
       fires = "an incident ended escalated"
       act   = "Run `pitstop incident ID`, with the ID in the line `incident closed`: it says why, and what to do. After that, run `pitstop retry WORKLOAD`."
+    }
+    memory = {
+      title = "a function runs out of memory"
+      fires = "Cloud Run ended an instance that took more memory than it has"
+      act   = "Read which function it was. If it comes again, lower its `concurrency` in `main.tf` or raise `memory` in `modules/function`, and apply."
     }
     patrol = {
       title = "patrol does not run"
@@ -47,6 +62,11 @@ locals {
       title = "messages wait too long"
       fires = "for 5 minutes a function has had a message that is older than 15 minutes and not acknowledged"
       act   = "Read the function's log from WARNING on. Then check that `terraform plan` is empty."
+    }
+    unstarted = {
+      title = "a function does not start"
+      fires = "an instance did not answer Cloud Run's first probe"
+      act   = "Read the function's log just before that line. If it says nothing and later instances start, the fault was Cloud Run's."
     }
   }
 }
@@ -152,6 +172,70 @@ locals {
       documents = "notification refused"
     }
   }
+}
+
+# Alerts on single lines. Cloud Run writes those of the log varlog/system about an instance.
+locals {
+  system_lines = "log_id(\"run.googleapis.com/varlog/system\")"
+
+  lines = {
+    crashed = {
+      severity = "ERROR"
+      filter   = "(jsonPayload.message=\"function panicked\" OR (${local.system_lines} AND textPayload=~\"^Container called exit[(][1-9]\"))"
+      runbook  = "Pub/Sub brings the message again, so a message that always crashes its function ends as a dead letter. When it is cured, bring it back: ${local.pitstop.redrive}."
+    }
+    dropped = {
+      severity = "ERROR"
+      filter   = "jsonPayload.message=\"event rejected\" AND NOT jsonPayload.function=\"${local.functions.patrol.entry_point}\"" # the next tick repeats the work of one that failed in part
+      runbook  = "The message is acknowledged, and Pub/Sub does not bring it again. Its topic keeps it for 7 days: once the fault is cured, see gcloud pubsub subscriptions seek. What the message reported, patrol mostly finds in the API."
+    }
+    memory = {
+      severity = "ERROR"
+      filter   = "${local.system_lines} AND textPayload=~\"^Memory limit of .* exceeded\""
+      runbook  = "Pub/Sub brings the messages again that the instance was handling."
+    }
+    unstarted = {
+      severity = "ERROR"
+      filter   = "${local.system_lines} AND textPayload=~\"STARTUP .*probe failed\""
+      runbook  = "A secret of notify that was deleted, or an exit at the start, keeps every instance from starting. Messages wait meanwhile, and patrol does not run if it is patrol's. If an upgrade brought this, apply the older release."
+    }
+  }
+}
+
+resource "google_monitoring_alert_policy" "line" {
+  for_each = local.lines
+
+  project               = var.project_id
+  display_name          = "${var.prefix}Pitstop: ${local.alerts[each.key].title}"
+  combiner              = "OR"
+  severity              = each.value.severity
+  notification_channels = var.notification_channels
+  user_labels           = local.labels
+
+  conditions {
+    display_name = local.alerts[each.key].fires
+
+    condition_matched_log {
+      filter           = "${local.own_lines} AND ${each.value.filter}"
+      label_extractors = { function = "EXTRACT(resource.labels.service_name)" }
+    }
+  }
+
+  alert_strategy {
+    auto_close = "1800s"
+
+    notification_rate_limit {
+      period = "3600s"
+    }
+  }
+
+  documentation {
+    subject   = "Pitstop in ${var.project_id}: ${local.alerts[each.key].title}"
+    content   = "${local.alerts[each.key].act}\n\n${each.value.runbook}"
+    mime_type = "text/markdown"
+  }
+
+  depends_on = [time_sleep.apis]
 }
 
 resource "google_monitoring_alert_policy" "threshold" {

@@ -27,9 +27,9 @@ locals {
     keeps    = { SECRETS_DATABASE = local.databases.secrets }
     destroys = { BRAKE_PER_PROJECT = tostring(var.brake_per_project), BRAKE_PER_ZONE = tostring(var.brake_per_zone) }
     tells = {
-      SLACK_CHANNEL     = var.notify.slack_channel
-      WEBHOOK_URL       = var.notify.webhook_url
-      NOTIFY_PER_MINUTE = tostring(var.notify.per_minute)
+      SLACK_CHANNEL     = local.notify.slack_channel
+      WEBHOOK_URL       = local.notify.webhook_url
+      NOTIFY_PER_MINUTE = local.notify.per_minute
       TOLD_DATABASE     = local.databases.told
     }
   }
@@ -37,12 +37,23 @@ locals {
   # The secret variables of those groups. Each holds the newest version of its secret.
   secrets = {
     tells = {
-      SLACK_BOT_TOKEN   = var.notify.slack_token_secret
-      SLACK_WEBHOOK_URL = var.notify.slack_webhook_secret
-      CHAT_WEBHOOK_URL  = var.notify.chat_webhook_secret
-      WEBHOOK_SECRET    = var.notify.webhook_secret
+      SLACK_BOT_TOKEN   = local.notify.slack_token_secret
+      SLACK_WEBHOOK_URL = local.notify.slack_webhook_secret
+      CHAT_WEBHOOK_URL  = local.notify.chat_webhook_secret
+      WEBHOOK_SECRET    = local.notify.webhook_secret
     }
   }
+
+  notify_defaults = {
+    slack_channel        = ""
+    slack_token_secret   = ""
+    slack_webhook_secret = ""
+    chat_webhook_secret  = ""
+    webhook_url          = ""
+    webhook_secret       = ""
+    per_minute           = "20"
+  }
+  notify = merge(local.notify_defaults, { for key, value in var.notify : key => value if value != null })
 
   # Whether `notify` names a target.
   tells = anytrue([for secret in values(local.secrets.tells) : secret != ""])
@@ -120,9 +131,6 @@ locals {
   # Without a target in `notify` there is no function notify, and no topic that leads to it.
   deployed = { for name, f in local.functions : name => f if name != "notify" || local.tells }
   topics   = toset([for f in local.deployed : f.topic])
-
-  # The ledger, the values of metadata, and what notify told people.
-  databases = { ledger = "${var.prefix}pitstop", secrets = "${var.prefix}pitstop-secrets", told = "${var.prefix}pitstop-told" }
 
   watched = length(var.watched_projects) > 0 ? var.watched_projects : toset([var.project_id])
 
@@ -203,7 +211,6 @@ module "function" {
     time_sleep.agents,
     time_sleep.build,
     google_pubsub_topic.main,
-    google_firestore_database.secrets,
-    google_firestore_database.told,
+    google_firestore_database.main,
   ]
 }

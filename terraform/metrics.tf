@@ -118,9 +118,3 @@ resource "google_logging_metric" "distribution" {
 
   depends_on = [time_sleep.apis]
 }
-
-# Earlier releases had one metric of this sort.
-moved {
-  from = google_logging_metric.reaction
-  to   = google_logging_metric.distribution["reaction_seconds"]
-}

@@ -23,7 +23,7 @@ output "dead_letters" {
 
 output "ledger" {
   description = "The Firestore database that holds workloads and incidents."
-  value       = google_firestore_database.ledger.id
+  value       = google_firestore_database.main["ledger"].id
 }
 
 output "may_change_tpus" {

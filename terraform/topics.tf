@@ -45,7 +45,6 @@ resource "google_cloud_scheduler_job" "tick" {
   depends_on = [
     time_sleep.grants,
     module.function,
-    google_firestore_database.ledger,
-    google_firestore_database.secrets,
+    google_firestore_database.main,
   ]
 }

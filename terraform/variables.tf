@@ -186,35 +186,40 @@ variable "notification_channels" {
 }
 
 variable "notify" {
-  description = "The targets that hear of incidents. A Slack bot posts to slack_channel, the ID of a channel that it was invited to, with the token in slack_token_secret. slack_webhook_secret holds the address of a Slack webhook instead, and chat_webhook_secret that of a Google Chat space. webhook_url calls any program, with a signature by the key in webhook_secret. Each secret is one of Secret Manager, projects/P/secrets/S. per_minute bounds the messages to each target."
-  type = object({
-    slack_channel        = optional(string, "")
-    slack_token_secret   = optional(string, "")
-    slack_webhook_secret = optional(string, "")
-    chat_webhook_secret  = optional(string, "")
-    webhook_url          = optional(string, "")
-    webhook_secret       = optional(string, "")
-    per_minute           = optional(number, 20)
-  })
-  default = {}
+  description = "The targets that hear of incidents. A Slack bot posts to slack_channel, the ID of a channel that it was invited to, with the token in slack_token_secret. slack_webhook_secret holds the address of a Slack webhook instead, and chat_webhook_secret that of a Google Chat space. webhook_url calls any program, with a signature by the key in webhook_secret. Each secret is one of Secret Manager, projects/P/secrets/S. per_minute, 20 by default, bounds the messages to each target."
+  type        = map(string) # of an object Terraform would drop a misspelt key before any validation
+  default     = {}
+
+  # An error shows the value of each expression in a condition, except for a map's. So no condition reads a single value: it may be a token
+  # that somebody pasted.
 
   validation {
-    condition     = alltrue([for s in [var.notify.slack_token_secret, var.notify.slack_webhook_secret, var.notify.chat_webhook_secret, var.notify.webhook_secret] : s == "" || can(regex("^projects/[^/]+/secrets/[^/]+$", s))])
-    error_message = "A secret needs its full name, projects/P/secrets/S. Its value stays in Secret Manager."
+    condition     = length(setsubtract(keys(var.notify), keys(local.notify_defaults))) == 0
+    error_message = "notify has no ${join(", ", setsubtract(keys(var.notify), keys(local.notify_defaults)))}, only ${join(", ", keys(local.notify_defaults))}."
   }
 
   validation {
-    condition     = (var.notify.slack_channel == "") == (var.notify.slack_token_secret == "") && (var.notify.webhook_url == "") == (var.notify.webhook_secret == "")
+    condition     = alltrue([for key, value in var.notify : can(regex("^(projects/[^/]+/secrets/[^/]+)?$", value)) if endswith(key, "_secret") && value != null])
+    error_message = "A secret needs its full name, projects/P/secrets/S. Its value stays in Secret Manager. ${join(", ", [for key, value in var.notify : key if endswith(key, "_secret") && value != null && !can(regex("^(projects/[^/]+/secrets/[^/]+)?$", value))])} has another form."
+  }
+
+  validation {
+    condition     = alltrue([for pair in [["slack_channel", "slack_token_secret"], ["webhook_url", "webhook_secret"]] : length(setintersection(pair, [for key, value in var.notify : key if try(length(value), 0) > 0])) != 1])
     error_message = "slack_channel needs slack_token_secret, webhook_url needs webhook_secret, and the other way round."
   }
 
   validation {
-    condition     = var.notify.webhook_url == "" || startswith(var.notify.webhook_url, "https://")
-    error_message = "webhook_url begins with https://."
+    condition     = alltrue([for key, value in var.notify : can(regex("^([A-Z][A-Z0-9]+)?$", value)) if key == "slack_channel" && value != null])
+    error_message = "slack_channel is the ID of a channel, such as C0123456789. It is at the end of the channel's details in Slack."
   }
 
   validation {
-    condition     = var.notify.per_minute >= 1 && floor(var.notify.per_minute) == var.notify.per_minute
+    condition     = alltrue([for key, value in var.notify : can(regex("^(https://.*)?$", value)) && !can(regex("^https://(hooks[.]slack[.]com|chat[.]googleapis[.]com)/", value)) if key == "webhook_url" && value != null])
+    error_message = "webhook_url begins with https://, and it is no webhook of Slack or Google Chat: the address of such a webhook is a secret, for slack_webhook_secret or chat_webhook_secret."
+  }
+
+  validation {
+    condition     = alltrue([for key, value in var.notify : can(regex("^[1-9][0-9]*$", value)) if key == "per_minute" && value != null])
     error_message = "per_minute has to be a whole number, at least 1. To send no messages, leave the targets out."
   }
 }

@@ -21,9 +21,10 @@ import (
 func init() {
 	// Arrives: pitstop.checkpoint.requested.v1 on the topic checkpoint-requests. Publishes: requests, on the three request
 	// topics. Grants: roles/pubsub.publisher on these topics, the right to read and write the ledger,
-	// roles/storage.objectViewer on the checkpoint buckets, the right to write pitstop-request.json there, and roles/tpu.admin on the
-	// project if the switches ask for it. If they let maintenance start early and CLUSTERS names clusters: container.clusters.get and
-	// container.clusters.connect, and the right to list Jobs, JobSets, Pods and nodes there, and to patch nodes.
+	// roles/storage.objectViewer on the checkpoint buckets, the right to write pitstop-request.json there, and the right to read TPUs in
+	// the watched projects. If the switches ask for it: the right to change the metadata of these TPUs, and to start their maintenance. If
+	// they let maintenance start early and CLUSTERS names clusters: container.clusters.get and container.clusters.connect, and the right
+	// to list Jobs, JobSets, Pods and nodes there, and to patch nodes.
 	trigger.Register("HandleCheckpoint", trigger.Function[config, events.Received]{Decode: decode, Build: build})
 }
 

@@ -19,7 +19,8 @@ import (
 
 func init() {
 	// Arrives: log entries on the topic log-events. Publishes: requests, on the three request topics.
-	// Grants: roles/pubsub.publisher on those, the right to read and write the ledger, roles/tpu.viewer on the project.
+	// Grants: roles/pubsub.publisher on those, the right to read and write the ledger, the right to read TPUs in the
+	// watched projects.
 	trigger.Register("HandleLogEvent", trigger.Function[config, entry]{Decode: decode, Build: build})
 }
 

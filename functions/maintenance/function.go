@@ -19,7 +19,8 @@ import (
 func init() {
 	// Arrives: entries of upcomingMaintenance and upcomingInfraMaintenance, and pitstop.maintenance.notified.v1, on the topic
 	// maintenance-notices. Publishes: requests, on the three request topics.
-	// Grants: roles/pubsub.publisher on those, the right to read and write the ledger, roles/tpu.viewer on the project.
+	// Grants: roles/pubsub.publisher on those, the right to read and write the ledger, the right to read TPUs in the
+	// watched projects.
 	trigger.Register("HandleMaintenance", trigger.Function[config, notice]{Decode: decode, Build: build})
 }
 

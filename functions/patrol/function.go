@@ -24,7 +24,7 @@ func init() {
 	// Arrives: a tick a minute on the topic patrol-ticks. Publishes: notices on maintenance-notices, requests on the three
 	// request topics. One instance, one tick at a time, no redelivery: the next tick continues the work of this one. Grants:
 	// roles/pubsub.publisher on those, the right to read and write the ledger, the right to write but not read the second database,
-	// and on the watched projects roles/tpu.viewer, roles/logging.viewer and roles/logging.logWriter. Where CLUSTERS names
+	// and in the watched projects the right to read TPUs, to read logs and to write the canary. Where CLUSTERS names
 	// clusters: container.clusters.get and container.clusters.connect, and the right to list Jobs, JobSets, Pods and nodes there.
 	trigger.Register("HandlePatrol", trigger.Function[config, time.Time]{Decode: decode, Build: build})
 }

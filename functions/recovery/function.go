@@ -20,9 +20,9 @@ import (
 
 func init() {
 	// Arrives: pitstop.recovery.requested.v1 on the topic recovery-requests. Publishes: requests, on the three request topics.
-	// Grants: roles/pubsub.publisher on these topics, the right to read and write the ledger, roles/tpu.viewer on the project,
-	// roles/tpu.admin if it may start stopped slices, roles/storage.objectViewer on the checkpoint buckets, and the right to write
-	// pitstop-lease.json there.
+	// Grants: roles/pubsub.publisher on these topics, the right to read and write the ledger, the right to read TPUs in the
+	// watched projects, roles/storage.objectViewer on the checkpoint buckets, and the right to write pitstop-lease.json there. If the
+	// switches ask for it: the right to start TPUs in the watched projects.
 	trigger.Register("HandleRecovery", trigger.Function[config, events.Received]{Decode: decode, Build: build})
 }
 

@@ -20,10 +20,10 @@ import (
 
 func init() {
 	// Arrives: pitstop.recreate.requested.v1 on the topic recreate-requests. Publishes: requests, on the three request topics.
-	// Grants: roles/pubsub.publisher on those, the right to read and write the ledger, and the right to write and read the second
-	// database. If the switches ask for it: roles/tpu.admin on the project, and roles/storage.bucketViewer on the checkpoint
-	// buckets; where CLUSTERS names clusters: container.clusters.get and container.clusters.connect, and the right to list Jobs,
-	// JobSets, Pods and nodes there, and to delete and create Jobs and JobSets.
+	// Grants: roles/pubsub.publisher on those, the right to read and write the ledger, the right to write and read the second database,
+	// and the right to read TPUs in the watched projects. If the switches ask for it: the right to delete TPUs there and to create them,
+	// and roles/storage.bucketViewer on the checkpoint buckets; where CLUSTERS names clusters: container.clusters.get and
+	// container.clusters.connect, and the right to list Jobs, JobSets, Pods and nodes there, and to delete and create Jobs and JobSets.
 	trigger.Register("HandleRecreate", trigger.Function[config, events.Received]{Decode: decode, Build: build})
 }
 

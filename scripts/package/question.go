@@ -112,7 +112,7 @@ func questions(m module, function string) ([]question, error) {
 	}
 	all := []question{
 		{"a message of unknown kind", push([]byte("{}"), attributes("unknown.v1")), 200, []string{ignored}, nil},
-		{"a body that is no push message", []byte(`{"hello":"world"}`), 400, []string{"ERROR request refused"}, nil},
+		{"a body that is no push message", []byte(`{"hello":"world"}`), 400, []string{"ERROR request without a message"}, nil},
 	}
 	if function == "patrol" {
 		all = append(all, question{"a tick of long ago", push(nil, nil), 200, []string{ignored}, []string{"is too old"}})

@@ -36,6 +36,9 @@ type Bucket struct {
 // EmulatorHost names the variable with the address of another Cloud Storage, HOST:PORT, as Google's libraries know it.
 const EmulatorHost = "STORAGE_EMULATOR_HOST"
 
+// callTimeout bounds each call: the generated client has no bound of its own.
+const callTimeout = 60 * time.Second
+
 // NewBucket makes the store. Without options it has the default credentials, or calls the emulator of EmulatorHost without any. The
 // first call makes the client, and the next call tries again if that fails: credentials may be missing for a moment, and a cold
 // start should not pay for an unused client.
@@ -101,6 +104,8 @@ func (b *Bucket) Get(ctx context.Context, uri string) (Object, error) {
 	if err != nil {
 		return Object{}, failed("get", uri, err)
 	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
 	res, err := svc.Objects.Get(bucket, object).Context(ctx).Download() //nolint:bodyclose // CloseBody does
 	if err != nil {
 		return Object{}, failed("get", uri, err)
@@ -145,7 +150,7 @@ func (b *Bucket) List(ctx context.Context, dir string, o ListOptions) (Listing, 
 	if err != nil {
 		return Listing{}, failed("list", dir, err)
 	}
-	call := svc.Objects.List(bucket).Context(ctx).Prefix(prefix+o.Prefix).
+	call := svc.Objects.List(bucket).Prefix(prefix+o.Prefix).
 		Fields("nextPageToken", "prefixes", "items(name,size,updated,generation)")
 	if !o.Recursive {
 		call.Delimiter("/")
@@ -158,7 +163,9 @@ func (b *Bucket) List(ctx context.Context, dir string, o ListOptions) (Listing, 
 	)
 	for range maxPages {
 		// One name more than wanted tells whether there are more.
-		objects, err := call.MaxResults(int64(min(page, limit-len(entries)+1))).Do()
+		ctx, cancel := context.WithTimeout(ctx, callTimeout)
+		objects, err := call.Context(ctx).MaxResults(int64(min(page, limit-len(entries)+1))).Do()
+		cancel()
 		if err != nil {
 			return Listing{}, failed("list", dir, err)
 		}
@@ -206,6 +213,8 @@ func (b *Bucket) Put(ctx context.Context, uri string, content []byte, generation
 	if err != nil {
 		return 0, failed("put", uri, err)
 	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
 	// Without "no-store", a public bucket would serve the lease from a cache for an hour.
 	o, err := svc.Objects.Insert(bucket, &storage.Object{Name: object, CacheControl: "no-store"}).Context(ctx).
 		IfGenerationMatch(generation).Fields("generation").
@@ -229,6 +238,8 @@ func (b *Bucket) Delete(ctx context.Context, uri string, generation int64) error
 	if err != nil {
 		return failed("delete", uri, err)
 	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
 	if err := svc.Objects.Delete(bucket, object).Context(ctx).IfGenerationMatch(generation).Do(); err != nil {
 		return failed("delete", uri, err)
 	}

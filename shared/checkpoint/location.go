@@ -91,6 +91,8 @@ func (b *Bucket) Location(ctx context.Context, dir string) (Location, error) {
 	if err != nil {
 		return Location{}, failed("locate", dir, err)
 	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
 	found, err := svc.Buckets.Get(bucket).Context(ctx).Fields("location", "locationType", "customPlacementConfig", "lifecycle").Do()
 	if err != nil {
 		return Location{}, failed("locate", dir, err)

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -835,5 +836,46 @@ func TestALockThatIsALinkIsNotWrittenTo(t *testing.T) {
 	}
 	if raw, err := os.ReadFile(victim); err != nil || string(raw) != "precious" {
 		t.Errorf("%q, %v", raw, err)
+	}
+}
+
+// silent answers no request.
+type silent struct{}
+
+func (silent) RoundTrip(r *http.Request) (*http.Response, error) {
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
+
+// TestABucketThatDoesNotAnswerEndsACall after a minute. The time is that of the bubble.
+func TestABucketThatDoesNotAnswerEndsACall(t *testing.T) {
+	const uri = "gs://ckpt/llama-8b/" + LeaseName
+	for name, call := range map[string]func(ctx context.Context, b *Bucket) error{
+		"get": func(ctx context.Context, b *Bucket) error {
+			_, err := b.Get(ctx, uri)
+			return err
+		},
+		"list": func(ctx context.Context, b *Bucket) error {
+			_, err := b.List(ctx, "gs://ckpt/llama-8b", ListOptions{})
+			return err
+		},
+		"put": func(ctx context.Context, b *Bucket) error {
+			_, err := b.Put(ctx, uri, []byte("{}"), 0)
+			return err
+		},
+		"delete": func(ctx context.Context, b *Bucket) error { return b.Delete(ctx, uri, 1) },
+		"location": func(ctx context.Context, b *Bucket) error {
+			_, err := b.Location(ctx, "gs://ckpt/llama-8b")
+			return err
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := NewBucket(option.WithHTTPClient(&http.Client{Transport: silent{}}), option.WithoutAuthentication())
+			start := time.Now()
+			err := call(t.Context(), b)
+			if took := time.Since(start); !errors.Is(err, ErrTransient) || took != time.Minute {
+				t.Errorf("%s: %v after %s, want a failure of the storage after a minute", name, err, took)
+			}
+		})
 	}
 }

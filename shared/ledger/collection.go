@@ -2,6 +2,8 @@ package ledger
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 )
 
@@ -55,4 +57,46 @@ func microseconds(t time.Time) time.Time {
 		return t
 	}
 	return t.UTC().Truncate(time.Microsecond)
+}
+
+// callTimeout bounds each call: Firestore's client repeats one that nobody answers for as long as its context lasts.
+const callTimeout = 60 * time.Second
+
+var errSilent = fmt.Errorf("no answer within %d seconds", callTimeout/time.Second)
+
+// bounded is a collection of which no call takes longer than callTimeout.
+type bounded struct{ Collection }
+
+func within(ctx context.Context, call func(context.Context) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, callTimeout, errSilent)
+	defer cancel()
+	err := call(ctx)
+	if err != nil && errors.Is(context.Cause(ctx), errSilent) {
+		return fmt.Errorf("%w: %w", errSilent, err)
+	}
+	return err
+}
+
+func (c bounded) Get(ctx context.Context, key string) (r Record, err error) {
+	err = within(ctx, func(ctx context.Context) error {
+		r, err = c.Collection.Get(ctx, key)
+		return err
+	})
+	return r, err
+}
+
+func (c bounded) Put(ctx context.Context, r *Record) error {
+	return within(ctx, func(ctx context.Context) error { return c.Collection.Put(ctx, r) })
+}
+
+func (c bounded) Update(ctx context.Context, r *Record) error {
+	return within(ctx, func(ctx context.Context) error { return c.Collection.Update(ctx, r) })
+}
+
+func (c bounded) Query(ctx context.Context, q Query) (found []Record, err error) {
+	err = within(ctx, func(ctx context.Context) error {
+		found, err = c.Collection.Query(ctx, q)
+		return err
+	})
+	return found, err
 }

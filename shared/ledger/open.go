@@ -33,8 +33,8 @@ func (c *connections) get(ctx context.Context, open Opener, name string) (Collec
 	if err != nil {
 		return nil, err
 	}
-	c.open[name] = got
-	return got, nil
+	c.open[name] = bounded{got}
+	return c.open[name], nil
 }
 
 func (c *connections) close() error {

@@ -3,13 +3,17 @@ package ledger_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"gocloud.dev/docstore"
 	"gocloud.dev/docstore/memdocstore"
 
+	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/publish/publishtest"
@@ -84,5 +88,55 @@ func remove(t testing.TB, c ledger.Collection, key string) {
 	}
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// silent is a store that answers no call.
+type silent struct{ ledger.Collection }
+
+func (silent) Get(ctx context.Context, _ string) (ledger.Record, error) {
+	<-ctx.Done()
+	return ledger.Record{}, ctx.Err()
+}
+
+func (silent) Put(ctx context.Context, _ *ledger.Record) error    { <-ctx.Done(); return ctx.Err() }
+func (silent) Update(ctx context.Context, _ *ledger.Record) error { <-ctx.Done(); return ctx.Err() }
+
+func (silent) Query(ctx context.Context, _ ledger.Query) ([]ledger.Record, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// TestALedgerThatDoesNotAnswerEndsACall after a minute. The time is that of the bubble.
+func TestALedgerThatDoesNotAnswerEndsACall(t *testing.T) {
+	open := func(context.Context, string) (ledger.Collection, error) { return silent{}, nil }
+	l, secrets := ledger.New(open), ledger.NewSecrets(open)
+	for name, call := range map[string]func(ctx context.Context) error{
+		"a reading": func(ctx context.Context) error {
+			_, _, err := l.Workload(ctx, "llama")
+			return err
+		},
+		"a write": func(ctx context.Context) error {
+			_, err := l.Save(ctx, incident.Workload{ID: "llama"}, ledger.Revision{})
+			return err
+		},
+		"a query": func(ctx context.Context) error {
+			_, err := l.Due(ctx, time.Now())
+			return err
+		},
+		"an update": func(ctx context.Context) error { return secrets.Renew(ctx, "llama@1", time.Now()) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			start := time.Now()
+			err := call(t.Context())
+			if took := time.Since(start); took != time.Minute || err == nil || !strings.Contains(err.Error(), "no answer within 60 seconds") {
+				t.Errorf("%s: %v after %s, want an error that says so after a minute", name, err, took)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if err := call(ctx); err == nil || strings.Contains(err.Error(), "60 seconds") {
+				t.Errorf("%s whose caller leaves after a second: %v, want the caller's own end", name, err)
+			}
+		})
 	}
 }

@@ -75,9 +75,6 @@ var errTooLarge = errors.New("the body is larger than a Pub/Sub message can be")
 // decode reads a request: the push body of Pub/Sub, or a CloudEvent in binary or structured form with one of Pitstop's
 // events or a Pub/Sub message.
 func decode(w http.ResponseWriter, r *http.Request) (cloudevents.Event, Delivery, error) {
-	if r.Method != http.MethodPost {
-		return cloudevents.Event{}, Delivery{}, fmt.Errorf("%s: events come only by POST", r.Method)
-	}
 	d := Delivery{Trace: trace(r.Header.Get("Traceparent"))}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {

@@ -201,6 +201,11 @@ func (a *Adapter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // serve handles a request and returns its answer.
 func (a *Adapter) serve(w http.ResponseWriter, r *http.Request) (status int, text string) {
+	if r.Method != http.MethodPost { // a prober, or a person with a browser
+		a.log().DebugContext(r.Context(), "request ignored", "function", a.Name, "method", r.Method)
+		w.Header().Set("Allow", http.MethodPost)
+		return http.StatusMethodNotAllowed, r.Method + ": events come only by POST"
+	}
 	ce, d, err := decode(w, r)
 	if err != nil {
 		return a.refuse(r.Context(), err)
@@ -214,11 +219,19 @@ func (a *Adapter) serve(w http.ResponseWriter, r *http.Request) (status int, tex
 	return status, text
 }
 
+// panicError is a panic of a handler.
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func (p *panicError) Error() string { return fmt.Sprintf("panic: %v", p.value) }
+
 // call runs the handler; a panic is an error of the handler and does not end the process.
 func (a *Adapter) call(ctx context.Context, ce cloudevents.Event) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+			err = &panicError{p, debug.Stack()}
 		}
 	}()
 	return a.Handle(ctx, ce)
@@ -235,6 +248,7 @@ func (a *Adapter) report(ctx context.Context, ce cloudevents.Event, d Delivery, 
 	if d.Trace != "" {
 		log = log.With(logging.Trace(os.Getenv("PROJECT_ID"), d.Trace))
 	}
+	var panicked *panicError
 	switch {
 	case err == nil:
 		log.InfoContext(ctx, "event handled")
@@ -249,6 +263,10 @@ func (a *Adapter) report(ctx context.Context, ce cloudevents.Event, d Delivery, 
 		// Only a deployment can cure that, so it must show at once, and not when the messages are dead-lettered.
 		log.ErrorContext(ctx, "function not configured", "error", err.Error())
 		return http.StatusInternalServerError
+	case errors.As(err, &panicked):
+		// The form in which Error Reporting knows the stack of a Go program: https://cloud.google.com/error-reporting/docs/formatting-error-messages
+		log.ErrorContext(ctx, "function panicked", "error", err.Error(), "stack_trace", fmt.Sprintf("%v\n\n%s", err, panicked.stack))
+		return http.StatusInternalServerError
 	default:
 		log.WarnContext(ctx, "event left for redelivery", "error", err.Error())
 		return http.StatusInternalServerError
@@ -256,9 +274,9 @@ func (a *Adapter) report(ctx context.Context, ce cloudevents.Event, d Delivery, 
 	return http.StatusOK
 }
 
-// refuse logs a request that is not a message and returns its answer.
+// refuse logs a request without a message and returns its answer.
 func (a *Adapter) refuse(ctx context.Context, err error) (status int, text string) {
-	a.log().ErrorContext(ctx, "request refused", "function", a.Name, "error", err.Error())
+	a.log().ErrorContext(ctx, "request without a message", "function", a.Name, "error", err.Error())
 	if errors.Is(err, errTooLarge) {
 		return http.StatusOK, "" // Pub/Sub would send it for ever
 	}

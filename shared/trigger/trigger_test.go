@@ -75,7 +75,7 @@ func TestOutcomeDecidesStatus(t *testing.T) {
 		"what no redelivery can cure is acknowledged":    {func() error { return fault.Permanentf("bad") }, 200, "event rejected"},
 		"anything else is left for redelivery":           {func() error { return errors.New("down") }, 500, "event left for redelivery"},
 		"what a newer release wrote is left for that":    {func() error { return fault.Busy(events.ErrNewer) }, 503, "event left for later"},
-		"a panic is left for redelivery and ends nobody": {func() error { panic("at the disco") }, 500, "event left for redelivery"},
+		"a panic is left for redelivery and ends nobody": {func() error { panic("at the disco") }, 500, "function panicked"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, log := adapter(func(context.Context, cloudevents.Event) error { return c.handle() })
@@ -86,6 +86,26 @@ func TestOutcomeDecidesStatus(t *testing.T) {
 				t.Errorf("log = %q, want one line %q", log, c.log)
 			}
 		})
+	}
+}
+
+// TestAPanicIsAnErrorWithItsStack, and whoever sent the message learns nothing of the stack.
+func TestAPanicIsAnErrorWithItsStack(t *testing.T) {
+	a, log := adapter(func(context.Context, cloudevents.Event) error { panic("at the disco") })
+	w := post(t, a, pushBody(t, "{}", nil), nil)
+	var line struct {
+		Level string `json:"level"`
+		Error string `json:"error"`
+		Stack string `json:"stack_trace"`
+	}
+	if err := json.Unmarshal(log.Bytes(), &line); err != nil {
+		t.Fatal(err)
+	}
+	if line.Level != "ERROR" || line.Error != "panic: at the disco" || !strings.HasPrefix(line.Stack, "panic: at the disco\n\ngoroutine ") || !strings.Contains(line.Stack, "trigger_test.go") {
+		t.Errorf("logged %+v, want an error with the stack of the handler", line)
+	}
+	if got := strings.TrimSpace(w.Body.String()); got != "panic: at the disco" {
+		t.Errorf("answered %q, want the reason alone", got)
 	}
 }
 
@@ -193,11 +213,23 @@ func TestWhatIsNoMessageIsRefused(t *testing.T) {
 	if w.Code != 400 || !strings.Contains(w.Body.String(), "CloudEvent: it has no data") {
 		t.Errorf("a CloudEvent without data: status %d: %s, want 400 and the missing part", w.Code, w.Body)
 	}
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
-	w = httptest.NewRecorder()
-	a.ServeHTTP(w, r)
-	if w.Code != 400 {
-		t.Errorf("GET: status %d, want 400", w.Code)
+}
+
+// TestAProbeIsNoError: whoever asks without a message, such as a prober, opens no alert.
+func TestAProbeIsNoError(t *testing.T) {
+	a, log := adapter(func(context.Context, cloudevents.Event) error {
+		t.Error("the handler was called")
+		return nil
+	})
+	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodOptions} {
+		w := httptest.NewRecorder()
+		a.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, "/", nil))
+		if w.Code != 405 || w.Header().Get("Allow") != "POST" {
+			t.Errorf("%s: status %d, allowed %q, want 405 and POST", method, w.Code, w.Header().Get("Allow"))
+		}
+	}
+	if s := log.String(); strings.Count(s, "\n") != 3 || strings.Count(s, `"level":"DEBUG"`) != 3 {
+		t.Errorf("log = %s, want a line of DEBUG for each", s)
 	}
 }
 

@@ -36,8 +36,9 @@ mock_provider "google-beta" {
 mock_provider "time" {}
 
 variables {
-  project_id        = "demo-project"
-  archive_directory = "./tests/archives"
+  project_id            = "demo-project"
+  archive_directory     = "./tests/archives"
+  notification_channels = ["projects/demo-project/notificationChannels/1"]
 }
 
 run "a_key_of_ones_own" {
@@ -51,7 +52,7 @@ run "a_key_of_ones_own" {
   assert {
     condition = (
       alltrue([for topic in google_pubsub_topic.main : topic.kms_key_name == var.kms_key]) && one(google_storage_bucket.archives.encryption).default_kms_key_name == var.kms_key &&
-      alltrue([for db in [google_firestore_database.ledger, google_firestore_database.secrets, google_firestore_database.told] : one(db.cmek_config).kms_key_name == var.kms_key])
+      alltrue([for db in google_firestore_database.main : one(db.cmek_config).kms_key_name == var.kms_key])
     )
     error_message = "Something that is kept is not under the key that was given."
   }

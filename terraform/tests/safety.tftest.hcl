@@ -37,8 +37,11 @@ mock_provider "google-beta" {
 mock_provider "time" {}
 
 variables {
-  project_id        = "demo-project"
-  archive_directory = "./tests/archives"
+  project_id            = "demo-project"
+  archive_directory     = "./tests/archives"
+  notification_channels = ["projects/demo-project/notificationChannels/1"]
+  checkpoint_buckets    = ["ckpt"]
+  tpu_service_accounts  = ["trainer@demo-project.iam.gserviceaccount.com"]
 }
 
 run "watching" {
@@ -154,13 +157,13 @@ run "watching" {
 
   # APIs stay when Pitstop goes, and so does the ledger.
   assert {
-    condition     = alltrue([for api in google_project_service.main : api.disable_on_destroy == false]) && google_firestore_database.ledger.deletion_policy == "ABANDON"
-    error_message = "To destroy the deployment would take away what others use, or the ledger."
+    condition     = alltrue([for api in google_project_service.main : api.disable_on_destroy == false]) && alltrue([for db in google_firestore_database.main : db.deletion_policy == "ABANDON"])
+    error_message = "To destroy the deployment would take away what others use, or a database."
   }
 
   assert {
-    condition     = google_firestore_database.ledger.name == "pitstop" && google_firestore_database.ledger.type == "FIRESTORE_NATIVE"
-    error_message = "The ledger is a database of its own, named pitstop."
+    condition     = { for key, db in google_firestore_database.main : key => db.name } == { ledger = "pitstop", secrets = "pitstop-secrets", told = "pitstop-told" }
+    error_message = "The ledger, metadata values and what people were told are not in databases of their own."
   }
 
   # Patrol writes metadata values and cannot read them, recreate alone does, and nobody else touches them. No account deletes a document.
@@ -189,13 +192,13 @@ run "watching" {
   }
 
   assert {
-    condition     = google_firestore_database.secrets.name == "pitstop-secrets" && google_firestore_database.secrets.deletion_policy == "ABANDON" && [for name, f in module.function : name if contains(keys(f.environment), "SECRETS_DATABASE")] == ["patrol", "recreate"]
-    error_message = "Metadata values are not in a database of their own, or another function knows its name."
+    condition     = [for name, f in module.function : name if contains(keys(f.environment), "SECRETS_DATABASE")] == ["patrol", "recreate"]
+    error_message = "Another function than patrol and recreate knows the database of metadata values, or one of them does not."
   }
 
   assert {
-    condition     = google_firestore_database.told.name == "pitstop-told" && google_firestore_database.told.deletion_policy == "ABANDON" && length([for name, f in module.function : name if contains(keys(f.environment), "TOLD_DATABASE")]) == 0
-    error_message = "What people were told is not in a database of its own, or another function than notify knows its name."
+    condition     = length([for name, f in module.function : name if contains(keys(f.environment), "TOLD_DATABASE")]) == 0
+    error_message = "Another function than notify knows the database of what people were told."
   }
 
   assert {
@@ -204,7 +207,7 @@ run "watching" {
   }
 
   assert {
-    condition     = alltrue([for policy in concat(values(google_monitoring_alert_policy.threshold), [google_monitoring_alert_policy.patrol]) : length(policy.documentation[0].content) > 80])
+    condition     = alltrue([for policy in concat(values(google_monitoring_alert_policy.threshold), values(google_monitoring_alert_policy.line), [google_monitoring_alert_policy.patrol]) : length(policy.documentation[0].content) > 80])
     error_message = "An alert does not say what to do."
   }
 
@@ -218,7 +221,7 @@ run "watching" {
   }
 
   assert {
-    condition     = toset(concat(keys(google_monitoring_alert_policy.threshold), ["patrol", "refused"])) == toset(keys(local.alerts))
+    condition     = toset(concat(keys(google_monitoring_alert_policy.threshold), keys(google_monitoring_alert_policy.line), ["patrol", "refused"])) == toset(keys(local.alerts))
     error_message = "There is an alert too many or too few: see local.alerts."
   }
 
@@ -276,8 +279,8 @@ run "clusters" {
   }
 
   assert {
-    condition     = [for name, f in module.function : name if contains(keys(f.environment), "CLUSTERS")] == ["checkpoint", "patrol", "recovery", "recreate"] && module.function["recovery"].environment.CLUSTERS == module.function["patrol"].environment.CLUSTERS && module.function["checkpoint"].environment.CLUSTERS == module.function["patrol"].environment.CLUSTERS && module.function["recreate"].environment.CLUSTERS == module.function["patrol"].environment.CLUSTERS && module.function["patrol"].environment.CLUSTERS == "training-a:us-central1-ai1a/big,us-east5-b/shared/train,us-east5/research"
-    error_message = "Patrol, recreate, checkpoint or recovery does not know its clusters, or another function does."
+    condition     = [for name, f in module.function : name if contains(keys(f.environment), "CLUSTERS")] == ["checkpoint", "patrol", "recreate"] && module.function["checkpoint"].environment.CLUSTERS == module.function["patrol"].environment.CLUSTERS && module.function["recreate"].environment.CLUSTERS == module.function["patrol"].environment.CLUSTERS && module.function["patrol"].environment.CLUSTERS == "training-a:us-central1-ai1a/big,us-east5-b/shared/train,us-east5/research"
+    error_message = "Patrol, recreate or checkpoint does not know its clusters, or another function does."
   }
 
   # No filter has a name that is empty: it could select what nobody is named for.
@@ -406,6 +409,7 @@ run "people_are_told" {
       slack_token_secret = "projects/demo-project/secrets/slack"
       webhook_url        = "https://example.com/pitstop"
       webhook_secret     = "projects/other-project/secrets/signature"
+      per_minute         = 5
     }
   }
 
@@ -431,8 +435,8 @@ run "people_are_told" {
 
   # Each function that decides may have people told, and who tells them may do nothing else: no TPU, no topic, no policy.
   assert {
-    condition     = alltrue([for name, f in module.function : contains(keys(f.publishes_to), "UPDATE_TOPIC") == (name != "notify")]) && length(module.function["notify"].publishes_to) == 0
-    error_message = "A function cannot have people told, or who tells them may publish."
+    condition     = alltrue([for name, f in module.function : contains(keys(f.publishes_to), "UPDATE_TOPIC") == (name != "notify")]) && length(module.function["notify"].publishes_to) == 0 && module.function["notify"].environment.NOTIFY_PER_MINUTE == "5"
+    error_message = "A function cannot have people told, or who tells them may publish, or sends more than it should."
   }
 
   assert {
@@ -475,6 +479,36 @@ run "a_token_is_no_secret" {
   expect_failures = [var.notify]
 }
 
+run "a_misspelt_key_of_notify" {
+  command = plan
+
+  variables {
+    notify = { slack_chanel = "C0123456789", per_minute = "5" }
+  }
+
+  expect_failures = [var.notify]
+}
+
+run "a_token_is_no_channel" {
+  command = plan
+
+  variables {
+    notify = { slack_channel = "xoxb-1", slack_token_secret = "projects/demo-project/secrets/slack" }
+  }
+
+  expect_failures = [var.notify]
+}
+
+run "an_address_that_is_a_secret" {
+  command = plan
+
+  variables {
+    notify = { webhook_url = "https://hooks.slack.com/services/T0/B0/x", webhook_secret = "projects/demo-project/secrets/signature" }
+  }
+
+  expect_failures = [var.notify]
+}
+
 run "a_channel_without_its_token" {
   command = plan
 
@@ -483,6 +517,48 @@ run "a_channel_without_its_token" {
   }
 
   expect_failures = [var.notify]
+}
+
+run "nobody_hears_of_alerts" {
+  command = plan
+
+  variables {
+    notification_channels = []
+  }
+
+  expect_failures = [check.alerts]
+}
+
+run "creating_as_an_account_that_is_not_named" {
+  command = plan
+
+  variables {
+    allow                = ["recreate"]
+    tpu_service_accounts = []
+  }
+
+  expect_failures = [check.recreate]
+}
+
+run "restarting_without_a_bucket" {
+  command = plan
+
+  variables {
+    allow              = ["restart"]
+    checkpoint_buckets = []
+  }
+
+  expect_failures = [check.recreate]
+}
+
+run "a_region_that_there_is_not" {
+  command = plan
+
+  variables {
+    region = "us-east9"
+  }
+
+  expect_failures = [check.regions]
 }
 
 run "images_in_a_repository_that_is_there" {
@@ -515,9 +591,8 @@ run "restarting_changes_no_tpu" {
   command = plan
 
   variables {
-    tpu_roles          = "predefined"
-    allow              = ["restart"]
-    checkpoint_buckets = ["ckpt"]
+    tpu_roles = "predefined"
+    allow     = ["restart"]
   }
 
   assert {
@@ -540,8 +615,7 @@ run "asking_for_saves" {
   command = plan
 
   variables {
-    allow              = ["request_checkpoint"]
-    checkpoint_buckets = ["ckpt"]
+    allow = ["request_checkpoint"]
   }
 
   assert {
@@ -569,7 +643,6 @@ run "a_bucket_that_is_not_listed" {
   command = plan
 
   variables {
-    checkpoint_buckets   = ["ckpt"]
     fine_grained_buckets = ["old"]
   }
 
@@ -580,8 +653,7 @@ run "starting_stopped_ones" {
   command = plan
 
   variables {
-    allow              = ["start_stopped"]
-    checkpoint_buckets = ["ckpt"]
+    allow = ["start_stopped"]
   }
 
   assert {
@@ -615,7 +687,7 @@ run "counted_lines_tell_each_time" {
   # The first row answers what a person asks first.
   assert {
     condition = [for tile in jsondecode(google_monitoring_dashboard.main.dashboard_json).mosaicLayout.tiles : tile.widget.title if lookup(tile, "yPos", 0) == 0] == [
-      "Open incidents", "Chip-hours lost, closed incidents of 7 days", "Loss to training resumed: p50 of 7 days, in seconds", "Loss to training resumed: p95 of 7 days, in seconds",
+      "Open incidents", "Chip-hours lost, closed incidents of 7 days", "Trouble to training resumed: p50 of 7 days, in seconds", "Trouble to training resumed: p95 of 7 days, in seconds",
       "Losses missed by the logs, found by patrol, 7 days", "Dead letters that wait",
     ]
     error_message = "The numbers on top are others, or stand in another order."
@@ -677,7 +749,6 @@ run "replacing" {
   variables {
     tpu_roles              = "predefined"
     allow                  = ["recreate"]
-    tpu_service_accounts   = ["trainer@demo-project.iam.gserviceaccount.com"]
     shared_vpc_subnetworks = ["projects/host-project/regions/us-west4/subnetworks/tpus"]
   }
 
@@ -839,8 +910,7 @@ run "recreating_looks_where_checkpoints_are" {
   command = plan
 
   variables {
-    allow              = ["recreate"]
-    checkpoint_buckets = ["ckpt"]
+    allow = ["recreate"]
   }
 
   assert {

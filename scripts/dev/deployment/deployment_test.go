@@ -118,8 +118,8 @@ func TestThePagesNameWhatThereIs(t *testing.T) {
 	}
 
 	told := []string{"patrol"}
-	for name := range keysOf(t, m.Locals["thresholds"]) {
-		told = append(told, name)
+	for _, kind := range []string{"thresholds", "lines"} {
+		told = slices.AppendSeq(told, maps.Keys(keysOf(t, m.Locals[kind])))
 	}
 	same(t, "alerts", slices.Sorted(slices.Values(told)), slices.Sorted(maps.Keys(keysOf(t, m.Locals["alerts"]))))
 }
@@ -262,7 +262,7 @@ func TestWhatIsKeptIsUnderTheKey(t *testing.T) {
 			}
 		}
 	}
-	if held != 3*3+2*1+2 {
+	if held != 3+2*1+2 {
 		t.Errorf("%d attributes were held", held)
 	}
 	m := configuration(t)
@@ -313,37 +313,27 @@ func TestSwitchesAndCollectionsAreThoseOfTheCode(t *testing.T) {
 		got = append(got, policy.Switch(s.AsString()))
 	}
 	same(t, "switches", policy.All(), got)
-	for name, want := range map[string][]string{
-		"body":    {ledger.Archive, ledger.Brake, ledger.Canaries, ledger.Deployment, ledger.Parked, ledger.Pauses, ledger.Specs, ledger.Stockouts, ledger.Subjects, ledger.Workloads},
-		"expires": {ledger.Archive, ledger.Brake, ledger.Stockouts},
+	for name, want := range map[string]map[string][]string{
+		"bodies": {
+			"ledger": {
+				ledger.Archive, ledger.Brake, ledger.Canaries, ledger.Deployment, ledger.Parked, ledger.Pauses, ledger.Specs, ledger.Stockouts,
+				ledger.Subjects, ledger.Workloads,
+			},
+			"secrets": {ledger.Values}, "told": {ledger.Tellings},
+		},
+		"expiring": {"ledger": {ledger.Archive, ledger.Brake, ledger.Stockouts}, "secrets": {ledger.Values}, "told": {ledger.Tellings}},
 	} {
-		b := m.Resources["google_firestore_field."+name]
-		if b == nil {
-			t.Fatalf("there is no rule for the field %s", name)
+		v, err := m.Local(name)
+		if err != nil {
+			t.Fatal(err)
 		}
-		set, ok := b.Body.Attributes["for_each"].Expr.(*hclsyntax.FunctionCallExpr)
-		if !ok {
-			t.Fatalf("the collections of the field %s are not written as a set", name)
+		got := map[string][]string{}
+		for database, collections := range v.AsValueMap() {
+			for _, c := range collections.AsValueSlice() {
+				got[database] = append(got[database], c.AsString())
+			}
 		}
-		list, diags := set.Args[0].Value(nil)
-		if diags.HasErrors() {
-			t.Fatal(diags)
-		}
-		var collections []string
-		for _, c := range list.AsValueSlice() {
-			collections = append(collections, c.AsString())
-		}
-		same(t, "collections with a field "+name, want, collections)
-	}
-	for name, in := range map[string][2]string{
-		"values": {ledger.Values, "secrets"}, "values_expire": {ledger.Values, "secrets"}, "told": {ledger.Tellings, "told"}, "told_expire": {ledger.Tellings, "told"},
-	} {
-		b := m.Resources["google_firestore_field."+name]
-		if b == nil {
-			t.Fatalf("there is no rule for %s", name)
-		}
-		same(t, "the collection of "+name, `"`+in[0]+`"`, m.Written(b, "collection"))
-		same(t, "its database", "google_firestore_database."+in[1]+".name", m.Written(b, "database"))
+		same(t, "local."+name, want, got)
 	}
 }
 
@@ -410,6 +400,78 @@ func TestMetricsReadLinesThatAreWritten(t *testing.T) {
 		if !written || !strings.Contains(call, `"`+m.Label+`"`) || !strings.HasSuffix(m.Filter, `jsonPayload.message="`+message+`"`) {
 			t.Errorf("the metric %s counts the line %q by %s, and no function writes it so", key, message, m.Label)
 		}
+	}
+}
+
+// TestAlertsReadLinesThatAreWritten holds the filter of each alert on a line against lines that functions and Cloud Run write.
+func TestAlertsReadLinesThatAreWritten(t *testing.T) {
+	d, err := terraform.Parse(root + "/terraform")
+	if err != nil {
+		t.Fatal(err)
+	}
+	alerts, err := d.Local("lines")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources := sourcesOf(t, "shared/trigger")
+	function := func(message string) map[string]any {
+		if !strings.Contains(sources, `Context(ctx, "`+message+`"`) {
+			t.Errorf("no function writes the line %q", message)
+		}
+		return map[string]any{"jsonPayload": map[string]any{"message": message}}
+	}
+	tick := function("event rejected")
+	tick["jsonPayload"].(map[string]any)["function"] = "HandlePatrol" //nolint:forcetypeassert // it is one
+	run := func(text string) map[string]any {
+		return map[string]any{"logName": "projects/demo/logs/run.googleapis.com%2Fvarlog%2Fsystem", "textPayload": text}
+	}
+	opens := map[string][]map[string]any{
+		"crashed":   {function("function panicked"), run("Container called exit(1)."), run("Container called exit(137).")},
+		"dropped":   {function("event rejected")},
+		"memory":    {run("Memory limit of 512 MiB exceeded with 524 MiB used. Consider increasing the memory limit, see https://cloud.google.com/run/docs/configuring/memory-limits")},
+		"unstarted": {run(`Default STARTUP TCP probe failed 1 time consecutively for container "worker" on port 8080. The instance was not started.`)},
+		"": {
+			function("event handled"), function("event left for redelivery"), tick, run("Container called exit(0)."),
+			run(`Default STARTUP TCP probe succeeded after 1 attempt for container "worker" on port 8080.`),
+			{"logName": "projects/demo/logs/run.googleapis.com%2Fstderr", "textPayload": "Container called exit(1)."},
+		},
+	}
+	for alert, v := range alerts.AsValueMap() {
+		filter, err := loggingtest.Parse(v.GetAttr("filter").AsString())
+		if err != nil {
+			t.Fatalf("%s: %v", alert, err)
+		}
+		for other, entries := range opens {
+			for _, entry := range entries {
+				if filter.MatchesFields(entry) != (alert == other) {
+					t.Errorf("the alert %s and %v: want it to open: %v", alert, entry, alert == other)
+				}
+			}
+		}
+		if len(opens[alert]) == 0 {
+			t.Errorf("no line is known that opens the alert %s", alert)
+		}
+	}
+}
+
+// TestAnErrorShowsNoSecret: Terraform shows the values of the expressions in a condition that fails, but of a map only how long it is. So no
+// condition on an input that somebody may paste a token into reads one of its values.
+func TestAnErrorShowsNoSecret(t *testing.T) {
+	held := 0
+	for _, v := range configuration(t).Variables {
+		if v.Name != "notify" {
+			continue
+		}
+		for _, condition := range v.Conditions {
+			for _, read := range condition.Variables() {
+				if held++; len(read) != 2 {
+					t.Errorf("a condition on notify reads a single value, at %v", read.SourceRange())
+				}
+			}
+		}
+	}
+	if held < 5 {
+		t.Errorf("only %d readings were held", held)
 	}
 }
 

@@ -373,17 +373,8 @@ var mutants = []mutant{
 	})), nil},
 	{"jobs", "a Job is replaced though its controller has restarts left", jobs, impatient, nil},
 
-	{"10 lost", "Pub/Sub may not acknowledge dead letters", static, nil, func(d *terraform.Deployment) error {
-		return d.Function.Remove("google_pubsub_subscription_iam_member.agent_acknowledges", "")
-	}},
-	{"10 lost", "a subscription puts nothing aside", static, nil, func(d *terraform.Deployment) error {
-		return d.Function.Remove("google_pubsub_subscription.main", "dead_letter_policy")
-	}},
 	{"10 lost", "no function keeps its dead letters", static, nil, func(d *terraform.Deployment) error {
 		return d.Root.Set("module.function", "dead_letter", "false")
-	}},
-	{"10 lost", "a message is put aside after 5 deliveries", static, nil, func(d *terraform.Deployment) error {
-		return d.Function.Set("google_pubsub_subscription.main", "dead_letter_policy.content.max_delivery_attempts", "5")
 	}},
 	{"grants", "every function may delete TPUs", static, nil, func(d *terraform.Deployment) error {
 		return d.Root.Set("google_project_iam_member.tpu", "role", `"roles/tpu.admin"`)

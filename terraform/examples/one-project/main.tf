@@ -21,12 +21,6 @@ locals {
   allow = ["request_checkpoint", "restart", "recreate"]
 }
 
-# Earlier releases deployed Pitstop in any case.
-moved {
-  from = module.pitstop
-  to   = module.pitstop[0]
-}
-
 # What the module above would have granted.
 module "training" {
   source = "../../modules/training"
@@ -62,8 +56,13 @@ variable "pitstop_installed" {
 
 variable "pitstop_state" {
   description = "The place of that installation's state in Cloud Storage, for the grants of Pitstop's accounts on the buckets and accounts. Without it, add the lines of the output terraform_tfvars to the installation."
-  type        = object({ bucket = string, prefix = string })
+  type        = map(string)
   default     = null
+
+  validation {
+    condition     = var.pitstop_state == null || var.pitstop_installed
+    error_message = "pitstop_state is the state of an installation that is there already: set pitstop_installed = true too."
+  }
 }
 
 variable "project_id" {

@@ -100,12 +100,7 @@ module "pitstop" {
   tpu_service_accounts = [google_service_account.trainer.email]
 
   shared_vpc_subnetworks = local.shared_vpc_subnetworks
-}
-
-# Earlier releases deployed Pitstop in any case.
-moved {
-  from = module.pitstop
-  to   = module.pitstop[0]
+  notification_channels  = var.notification_channels
 }
 
 # What the module above would have granted.
@@ -142,6 +137,12 @@ variable "name" {
   }
 }
 
+variable "notification_channels" {
+  description = "The full names of the Cloud Monitoring channels that receive the alerts, projects/P/notificationChannels/N."
+  type        = list(string)
+  default     = []
+}
+
 variable "pitcrew" {
   description = "The program pitcrew, built for the machines of the TPU."
   type        = string
@@ -161,8 +162,13 @@ variable "pitstop_installed" {
 
 variable "pitstop_state" {
   description = "The place of that installation's state in Cloud Storage, for the grants of Pitstop's accounts on the bucket and the account. Without it, add the lines of the output terraform_tfvars to the installation."
-  type        = object({ bucket = string, prefix = string })
+  type        = map(string)
   default     = null
+
+  validation {
+    condition     = var.pitstop_state == null || var.pitstop_installed
+    error_message = "pitstop_state is the state of an installation that is there already: set pitstop_installed = true too."
+  }
 }
 
 variable "project_id" {

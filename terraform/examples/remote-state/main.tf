@@ -22,9 +22,10 @@
 module "pitstop" {
   source = "../.."
 
-  project_id         = var.project_id
-  allow              = var.allow
-  checkpoint_buckets = var.checkpoint_buckets
+  project_id            = var.project_id
+  allow                 = var.allow
+  checkpoint_buckets    = var.checkpoint_buckets
+  notification_channels = var.notification_channels
 }
 
 variable "allow" {
@@ -36,6 +37,12 @@ variable "allow" {
 variable "checkpoint_buckets" {
   description = "The buckets that hold checkpoint directories, without gs://. A training with its own configuration makes its grants by itself."
   type        = set(string)
+  default     = []
+}
+
+variable "notification_channels" {
+  description = "The full names of the Cloud Monitoring channels that receive the alerts, projects/P/notificationChannels/N."
+  type        = list(string)
   default     = []
 }
 

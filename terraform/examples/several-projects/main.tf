@@ -9,14 +9,15 @@ module "pitstop" {
   source = "../.."
   count  = var.pitstop_installed ? 0 : 1
 
-  project_id       = var.project_id
-  watched_projects = var.watched_projects
+  project_id            = var.project_id
+  watched_projects      = var.watched_projects
+  notification_channels = var.notification_channels
 }
 
-# Earlier releases deployed Pitstop in any case.
-moved {
-  from = module.pitstop
-  to   = module.pitstop[0]
+variable "notification_channels" {
+  description = "The full names of the Cloud Monitoring channels that receive the alerts, projects/P/notificationChannels/N."
+  type        = list(string)
+  default     = []
 }
 
 variable "pitstop_installed" {

@@ -33,7 +33,7 @@ resource "google_pubsub_topic_iam_binding" "publishers" {
   project = split("/", var.topic)[1]
   topic   = var.topic
   role    = "roles/pubsub.publisher"
-  members = setunion(values(google_logging_project_sink.main)[*].writer_identity, var.publishers)
+  members = setunion(compact(values(google_logging_project_sink.main)[*].writer_identity), var.publishers)
 
   lifecycle {
     precondition {

@@ -28,7 +28,12 @@ variable "shared_vpc_subnetworks" {
 
 variable "state" {
   description = "The place of the installation's state in Cloud Storage: its bucket and its prefix, as in the installation's backend."
-  type        = object({ bucket = string, prefix = string })
+  type        = map(string) # of an object Terraform would drop a key that it does not have
+
+  validation {
+    condition     = toset(keys(var.state)) == toset(["bucket", "prefix"])
+    error_message = "state has a bucket and a prefix, and no other key: ${join(", ", keys(var.state))}."
+  }
 }
 
 variable "tpu_service_accounts" {

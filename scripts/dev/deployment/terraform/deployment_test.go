@@ -53,9 +53,6 @@ func TestWhatAnAccountMayDoInTheDatabases(t *testing.T) {
 		"a database that is another one": func(d *Deployment) error {
 			return d.Root.SetLocal("databases", `{ ledger = "pitstop", secrets = "pitstop-secrets", told = "pitstop" }`)
 		},
-		"the role for TPUs": func(d *Deployment) error {
-			return d.Root.Set("google_project_iam_custom_role.tpu", "permissions", `["datastore.entities.get"]`)
-		},
 		"another grant": func(d *Deployment) error {
 			return d.Root.Set("google_project_iam_member.logs", "role", `"roles/datastore.viewer"`)
 		},
@@ -168,9 +165,6 @@ func TestAnAccountWritesObjectsOfOneName(t *testing.T) {
 		"whatever the owner names": func(d *Deployment) error {
 			return d.Root.Set("google_storage_bucket_iam_member.checkpoints", "condition.for_each", `each.value.condition == "" ? [] : [each.value.condition]`)
 		},
-		"in a training": func(d *Deployment) error {
-			return d.Training.Remove("google_storage_bucket_iam_member.main", "condition")
-		},
 	} {
 		d, err := Parse("../../../../terraform")
 		if err != nil {
@@ -195,9 +189,6 @@ func TestClustersAreReachedAndNothingElse(t *testing.T) {
 		"a grant in every watched project": func(d *Deployment) error {
 			return d.Root.SetLocal("cluster_projects", `length(var.clusters) > 0 ? local.watched : toset([])`)
 		},
-		"a predefined role": func(d *Deployment) error {
-			return d.Root.Set("google_project_iam_member.clusters", "role", `"roles/container.viewer"`)
-		},
 		"a role with more permissions": func(d *Deployment) error {
 			return d.Root.Set("google_project_iam_custom_role.clusters", "permissions", `["container.clusters.get", "container.clusters.connect", "container.jobs.create"]`)
 		},
@@ -205,7 +196,6 @@ func TestClustersAreReachedAndNothingElse(t *testing.T) {
 			d.table = append(d.table, row{Account: "patrol", Permission: "container.jobs.create", On: "clusters"})
 			return nil
 		},
-		"sinks without a cluster": func(d *Deployment) error { return d.Root.SetLocal("sources", `{}`) },
 	} {
 		d, err := Parse("../../../../terraform")
 		if err != nil {

@@ -1,4 +1,4 @@
-// Package terraform reads the text of a Terraform module without Terraform. It checks the deployment's grants, deliveries, waits and dashboard
+// Package terraform reads the text of a Terraform module without Terraform. It checks the deployment's grants, waits and dashboard
 // against their rules.
 package terraform
 
@@ -47,6 +47,8 @@ type Declared struct {
 	Name, Kind, Description string
 	// Preset is the text of the default. It is empty where a value is required.
 	Preset string
+	// Conditions are those of a variable's validations.
+	Conditions []hclsyntax.Expression
 }
 
 // ParseModule reads a module.
@@ -79,9 +81,13 @@ func ParseModule(dir string) (*Module, error) {
 
 func (m *Module) add(b *hclsyntax.Block) {
 	d := func() Declared {
-		return Declared{
+		d := Declared{
 			Name: b.Labels[0], Kind: m.Written(b, "type"), Preset: m.Written(b, "default"), Description: strings.Trim(m.Written(b, "description"), `"`),
 		}
+		for _, inner := range b.Body.Blocks {
+			d.Conditions = append(d.Conditions, inner.Body.Attributes["condition"].Expr)
+		}
+		return d
 	}
 	switch b.Type {
 	case "variable":

@@ -13,68 +13,13 @@ import (
 // longestWait is the longest time that Google gives for a propagation: that of a new metric to alerts.
 const longestWait = 10 * time.Minute
 
-// wait is a pause of a module, between the changes that Google propagates and the resources that would fail before.
-type wait struct {
-	changes, before []string
-}
-
-// rootWaits, functionWaits and sinkWaits are the pauses that the first apply needs, by their names.
-var (
-	rootWaits = map[string]wait{
-		"apis": {
-			changes: []string{"google_project_service.main"},
-			before:  []string{"google_storage_bucket.archives", "google_project_service_identity.agent", "google_logging_metric.counter"},
-		},
-		"agents": {
-			changes: []string{"google_project_service_identity.agent"},
-			before:  []string{"module.function", "google_kms_crypto_key_iam_member.agent"},
-		},
-		"key": {
-			changes: []string{"google_kms_crypto_key_iam_member.agent"},
-			before: []string{
-				"google_storage_bucket.archives", "google_pubsub_topic.main", "google_firestore_database.ledger", "google_firestore_database.secrets",
-				"google_firestore_database.told",
-			},
-		},
-		"build": {
-			changes: []string{
-				"google_project_iam_member.build", "google_storage_bucket_iam_member.build", "google_artifact_registry_repository_iam_member.build",
-			},
-			before: []string{"module.function"},
-		},
-		"grants": {
-			changes: []string{
-				"google_project_iam_member.tpu", "google_project_iam_member.database", "google_project_iam_member.logs",
-				"google_project_iam_member.clusters", "module.log_sink",
-			},
-			before: []string{"google_cloud_scheduler_job.tick"},
-		},
-		"metrics": {
-			changes: []string{"google_logging_metric.counter", "google_logging_metric.distribution"},
-			before:  []string{"google_monitoring_alert_policy.threshold", "google_monitoring_alert_policy.patrol"},
-		},
-	}
-	functionWaits = map[string]wait{
-		"secrets": {[]string{"google_secret_manager_secret_iam_member.reader"}, []string{"google_cloudfunctions2_function.main"}},
-	}
-	sinkWaits = map[string]wait{
-		"writers": {[]string{"google_logging_project_sink.main"}, []string{"google_pubsub_topic_iam_binding.publishers"}},
-	}
-)
-
-// waits checks the waits of the first apply. Each stands between its changes and the resources that need them. It has a bound, and repeats
-// only when its trigger changes. No resource of the deployment is made before the APIs answer.
+// waits checks the waits of the first apply. Each comes after a change and before what needs it, has a bound, and repeats only when its
+// trigger changes. No resource of the deployment is made before the APIs answer.
 func (d *Deployment) waits() (faults []string) {
-	for _, m := range []struct {
-		*Module
-		waits map[string]wait
-	}{{d.Root, rootWaits}, {d.Function, functionWaits}, {d.Sink, sinkWaits}} {
-		for name, w := range m.waits {
-			faults = append(faults, m.wait("time_sleep."+name, w)...)
-		}
-		for address := range m.Resources {
-			if name, ok := strings.CutPrefix(address, "time_sleep."); ok && len(m.waits[name].before) == 0 {
-				faults = append(faults, address+" is a wait without a known purpose")
+	for _, m := range []*Module{d.Root, d.Function, d.Sink} {
+		for address, b := range m.Resources {
+			if strings.HasPrefix(address, "time_sleep.") {
+				faults = append(faults, m.wait(address, b)...)
 			}
 		}
 	}
@@ -87,12 +32,8 @@ func (d *Deployment) waits() (faults []string) {
 	return faults
 }
 
-// wait checks one wait. Both sides have to be named directly: a resource in between may have no instance.
-func (m *Module) wait(address string, w wait) (faults []string) {
-	b := m.Resources[address]
-	if b == nil {
-		return []string{"there is no wait " + address}
-	}
+// wait checks one wait.
+func (m *Module) wait(address string, b *hclsyntax.Block) (faults []string) {
 	length, err := time.ParseDuration(strings.Trim(m.Written(b, "create_duration"), `"`))
 	if err != nil || length <= 0 || length > longestWait {
 		faults = append(faults, fmt.Sprintf("%s lasts %s, want some time and %s at most", address, m.Written(b, "create_duration"), longestWait))
@@ -103,17 +44,15 @@ func (m *Module) wait(address string, w wait) (faults []string) {
 	if !m.explained(b) {
 		faults = append(faults, address+" has no comment that gives its reason")
 	}
-	for _, change := range w.changes {
-		if !slices.Contains(m.Needed(b.Body), change) {
-			faults = append(faults, address+" does not come after "+change)
+	if m.Written(b, "depends_on") == "" {
+		faults = append(faults, address+" comes after no change")
+	}
+	for other, later := range m.Resources {
+		if other != address && slices.Contains(m.Needed(later.Body), address) {
+			return faults
 		}
 	}
-	for _, later := range w.before {
-		if l := m.Resources[later]; l == nil || !slices.Contains(m.Needed(l.Body), address) {
-			faults = append(faults, later+" does not wait for "+address)
-		}
-	}
-	return faults
+	return append(faults, "nothing waits for "+address)
 }
 
 // explained reports whether a comment stands right above a block.

@@ -40,6 +40,7 @@ run "prints_what_the_installation_needs" {
 
   assert {
     condition = output.terraform_tfvars == join("\n", [
+      "allow                  = [\"request_checkpoint\", \"restart\", \"recreate\"]",
       "checkpoint_buckets     = [\"demo-project-llama-8b-checkpoints\"]", "tpu_service_accounts   = [\"llama-8b-trainer@demo-project.iam.gserviceaccount.com\"]", "shared_vpc_subnetworks = []", "",
     ])
     error_message = "The installation does not learn of the bucket, the account or the subnetwork."

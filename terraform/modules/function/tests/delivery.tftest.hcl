@@ -19,6 +19,7 @@ mock_provider "time" {}
 variables {
   name                  = "recreate"
   entry_point           = "HandleRecreate"
+  kms_key               = "projects/keys/locations/us-central1/keyRings/pitstop/cryptoKeys/pitstop"
   archive               = "./tests/delivery.tftest.hcl" # any file: what counts is its hash
   source_bucket         = "archives"
   service_account       = "pitstop-recreate@demo-project.iam.gserviceaccount.com"
@@ -49,7 +50,17 @@ run "keeps_what_it_cannot_handle" {
   }
 
   assert {
-    condition     = google_pubsub_topic_iam_member.agent_dead_letters[0].member == local.pubsub_agent && google_pubsub_subscription_iam_member.agent_acknowledges[0].member == local.pubsub_agent
+    condition     = google_pubsub_subscription.dead_letter[0].topic == google_pubsub_topic.dead_letter[0].id && google_pubsub_topic.dead_letter[0].kms_key_name == var.kms_key
+    error_message = "Nobody keeps what comes to the dead-letter topic, or not under the customer's key."
+  }
+
+  assert {
+    condition = (
+      google_pubsub_topic_iam_member.agent_dead_letters[0].member == local.pubsub_agent && google_pubsub_topic_iam_member.agent_dead_letters[0].role == "roles/pubsub.publisher" &&
+      google_pubsub_topic_iam_member.agent_dead_letters[0].topic == google_pubsub_topic.dead_letter[0].id &&
+      google_pubsub_subscription_iam_member.agent_acknowledges[0].member == local.pubsub_agent && google_pubsub_subscription_iam_member.agent_acknowledges[0].role == "roles/pubsub.subscriber" &&
+      google_pubsub_subscription_iam_member.agent_acknowledges[0].subscription == google_pubsub_subscription.main.name
+    )
     error_message = "Without both grants Pub/Sub cannot put a message aside."
   }
 
@@ -76,13 +87,13 @@ run "is_called_by_nobody_else" {
   }
 
   assert {
-    condition     = google_pubsub_subscription.main.push_config[0].oidc_token[0].audience == "https://recreate.run.app" && google_pubsub_subscription.main.push_config[0].push_endpoint == "https://recreate.run.app/recreate-requests"
-    error_message = "Pushes carry a token for this service."
+    condition     = google_pubsub_subscription.main.push_config[0].oidc_token[0].audience == "https://recreate.run.app" && google_pubsub_subscription.main.push_config[0].push_endpoint == "https://recreate.run.app/recreate-requests" && google_pubsub_subscription.main.push_config[0].oidc_token[0].service_account_email == google_service_account.invoker.email && google_pubsub_subscription.main.topic == var.topic
+    error_message = "Messages of the topic do not come to this service, with a token of its invoker."
   }
 
   assert {
-    condition     = google_cloudfunctions2_function.main.service_config[0].service_account_email == "pitstop-recreate@demo-project.iam.gserviceaccount.com" && google_service_account.invoker.account_id == "pitstop-recreate-push"
-    error_message = "The function does not act as its account, or its invoker is no account of its own."
+    condition     = google_cloudfunctions2_function.main.service_config[0].service_account_email == "pitstop-recreate@demo-project.iam.gserviceaccount.com" && google_service_account.invoker.account_id == "pitstop-recreate-push" && google_cloudfunctions2_function.main.build_config[0].entry_point == "HandleRecreate"
+    error_message = "The function does not act as its account, its invoker is no account of its own, or another entry point is served."
   }
 }
 

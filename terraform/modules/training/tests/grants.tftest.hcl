@@ -57,6 +57,16 @@ run "a_bucket_that_is_not_listed" {
   expect_failures = [var.fine_grained_buckets]
 }
 
+run "a_key_that_the_state_has_not" {
+  command = plan
+
+  variables {
+    state = { bucket = "demo-terraform", prefix = "pitstop", workspace = "prod" }
+  }
+
+  expect_failures = [var.state]
+}
+
 run "an_installation_that_only_watches" {
   command = plan
 
