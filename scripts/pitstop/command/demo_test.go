@@ -87,7 +87,7 @@ func (p *process) url() string {
 	return found[1]
 }
 
-// endsWithin bounds a demo that hangs. How fast it ends is measured elsewhere: scripts/dev/bench -only demo.
+// endsWithin bounds a demo that hangs.
 const endsWithin = 30 * time.Second
 
 // end interrupts it, and waits for its end.
