@@ -82,7 +82,7 @@ func built(b *testing.B, src []byte) (binary string) {
 	if err := os.WriteFile(main, src, 0o600); err != nil {
 		b.Fatal(err)
 	}
-	c := exec.CommandContext(b.Context(), "go", "build", "-o", binary, main)
+	c := exec.CommandContext(b.Context(), "go", "build", "-o", binary, main) //nolint:gosec // our own names
 	if out, err := c.CombinedOutput(); err != nil {
 		b.Fatalf("%v: %s", err, out)
 	}
