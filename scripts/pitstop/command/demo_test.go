@@ -155,7 +155,7 @@ func TestTheDemoShowsAPreemptionAndEnds(t *testing.T) {
 		{[]string{"demo"}, exitUsage, "a demo is running already, at " + p.url()},
 	} {
 		a := ownProcess(t, environment, c.args)
-		if said := a.out + a.err; a.code != c.code || !strings.Contains(said, c.says) || c.code == exitUsage && strings.Count(said, "\n") != 1 {
+		if said := strings.ReplaceAll(a.out+a.err, "\n  ", " "); a.code != c.code || !strings.Contains(said, c.says) || c.code == exitUsage && strings.Count(said, "\n") != 1 {
 			t.Errorf("%v ends with %d, want %d, and says\n%swant %q", c.args, a.code, c.code, said, c.says)
 		}
 	}

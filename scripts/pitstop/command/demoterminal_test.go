@@ -50,7 +50,7 @@ func TestTheDemosTerminal(t *testing.T) {
 		columns     uint16
 		environment string
 		colour      bool
-	}{{80, "TERM=xterm", true}, {120, "NO_COLOR=1", false}} {
+	}{{100, "TERM=xterm", true}, {100, "NO_COLOR=1", false}} {
 		keys, shown := terminalOf(t, c.columns)
 		before, err := unix.IoctlGetTermios(int(shown.Fd()), unix.TCGETS)
 		if err != nil {
