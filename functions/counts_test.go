@@ -75,7 +75,7 @@ func (d *deployment) Send(context.Context, notify.Message) (string, error) {
 }
 
 // deployed is a deployment with a slice that trains, after the first tick.
-func deployed(t *testing.T, c cloudtputest.NodeConfig) *deployment {
+func deployed(t testing.TB, c cloudtputest.NodeConfig) *deployment {
 	t.Helper()
 	d := &deployment{Bench: fleettest.New(t)}
 	tap := d.Tapped()

@@ -1,4 +1,4 @@
-// Package layout fits the text that the commands here print to the terminal.
+// Package layout breaks the text that the commands here print.
 package layout
 
 import (
@@ -6,36 +6,21 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-
-	"github.com/rivo/uniseg"
-	"golang.org/x/term"
+	"unicode/utf8"
 )
 
 const (
-	defaultWidth = 100 // where there is no terminal
-	leastWidth   = 40  // in fewer columns a hanging line has no room
-	mostWidth    = 10_000
+	usualWidth = 100
+	leastWidth = 40 // in fewer columns a hanging line has no room
+	mostWidth  = 10_000
 )
 
-// Width is how many columns a line has that goes to out: COLUMNS says it, or the terminal. A pipe, as to less, takes the width of
-// the terminal that the command has elsewhere. Where there is no terminal, or out is nil, it is 100.
-func Width(out *os.File) int {
+// Width is how many columns a line has at most: 100, or what COLUMNS says.
+func Width() int {
 	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n >= leastWidth && n <= mostWidth {
 		return n
 	}
-	if out == nil {
-		return defaultWidth
-	}
-	streams := []*os.File{out}
-	if info, err := out.Stat(); err == nil && info.Mode()&os.ModeNamedPipe != 0 {
-		streams = []*os.File{os.Stderr, os.Stdin}
-	}
-	for _, f := range streams {
-		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
-			return max(n, leastWidth)
-		}
-	}
-	return defaultWidth
+	return usualWidth
 }
 
 // colour is what paints the text behind it.
@@ -46,7 +31,7 @@ func Columns(s string) int {
 	if strings.IndexByte(s, '\x1b') >= 0 {
 		s = colour.ReplaceAllString(s, "")
 	}
-	return uniseg.StringWidth(s)
+	return utf8.RuneCountInString(s)
 }
 
 // Break breaks a line at spaces and indents what follows the first break. It breaks no word. Spaces at a break are dropped,

@@ -1,28 +1,16 @@
 package layout
 
 import (
-	"os"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 )
 
 func TestTheWidthIsColumnsOrAHundred(t *testing.T) {
-	f, err := os.Create(t.TempDir() + "/file")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := f.Close(); err != nil {
-			t.Error(err)
-		}
-	})
 	for columns, want := range map[string]int{"": 100, "80": 80, "160": 160, "0": 100, "12": 100, "wide": 100, "99999": 100} {
 		t.Setenv("COLUMNS", columns)
-		for _, out := range []*os.File{nil, f} {
-			if got := Width(out); got != want {
-				t.Errorf("COLUMNS=%q: %d, want %d", columns, got, want)
-			}
+		if got := Width(); got != want {
+			t.Errorf("COLUMNS=%q: %d, want %d", columns, got, want)
 		}
 	}
 }
@@ -36,7 +24,7 @@ func TestALineIsBrokenAtSpacesAndHangs(t *testing.T) {
 		{"", 4, 0, []string{""}},
 		{"a verylongword b c", 4, 0, []string{"a", "verylongword", "b c"}},
 		{"a  b  c d", 7, 2, []string{"a  b  c", "  d"}},
-		{"ümläut · 日本 x", 12, 2, []string{"ümläut ·", "  日本 x"}},
+		{"ümläut · über x", 12, 2, []string{"ümläut ·", "  über x"}},
 		{"one \x1b[31mtwo\x1b[0m three", 9, 2, []string{"one \x1b[31mtwo\x1b[0m", "  three"}},
 	} {
 		if d := cmp.Diff(c.want, Break(c.line, c.width, c.indent)); d != "" {

@@ -42,7 +42,6 @@ type night struct {
 
 type nightTrace struct {
 	File string `yaml:"file"`
-	Zone string `yaml:"zone,omitempty"`
 }
 
 // The files of a fixture.
@@ -69,9 +68,6 @@ func (f Fixture) Save(dir string, story []byte) error {
 	files := map[string][]byte{policyFile: f.Policy, storyFile: story}
 	for i, t := range f.Traces {
 		one := nightTrace{File: fmt.Sprintf("%d-%s", i+1, t.Name)}
-		if bytes.HasPrefix(bytes.TrimSpace(t.Data), []byte("{")) {
-			one.Zone = t.Zone
-		}
 		n.Traces = append(n.Traces, one)
 		files[one.File] = t.Data
 	}
@@ -139,7 +135,7 @@ func LoadFixture(dir string) (Fixture, error) {
 		if err != nil {
 			return fail(err)
 		}
-		trace, err := faults.ParseTrace(t.File, t.Zone, data)
+		trace, err := faults.ParseTrace(t.File, data)
 		if err == nil {
 			err = trace.Fits(f.World)
 		}

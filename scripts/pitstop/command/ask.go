@@ -4,15 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 )
 
 const (
@@ -27,82 +25,58 @@ const (
 // verb is one run of a verb that asks Google.
 type verb struct {
 	// ctx ends when the caller interrupts the verb.
-	ctx   context.Context //nolint:containedctx // inquiries that follow each other begin from it
+	ctx   context.Context //nolint:containedctx // questions that follow each other begin from it
 	limit time.Duration
 	tell  func(line string)
 	// as says with which credentials the verb asks.
 	as func() string
 
+	// mu guards what is below, and the questions.
 	mu sync.Mutex
-	// notice fires once the verb has waited for quietFor. It is due when nothing was waited for just then, and told once.
-	notice    *time.Timer
-	due, told bool
-	pending   []*request
+	// pending is the last request that waits. The verb says so once, and then it is told.
+	pending *request
+	told    bool
 	// silent are the services that gave no answer to a question that the verb can do without. They are not asked again.
 	silent map[string]bool
-}
-
-// inquiry is one question to Google with everything that it takes: tokens, pages, retries. It is cut off when no answer has come
-// for the limit, whichever client waits or retries by then. Each answer starts the time anew, so a long listing is read to its end.
-type inquiry struct {
-	verb  *verb
-	limit time.Duration
-	cut   context.CancelCauseFunc
-	// ctx is that of its calls.
-	ctx context.Context //nolint:containedctx // see lifetime
-	// outer is the inquiry whose time this one uses, if any.
-	outer *inquiry
-	// optional says that the verb goes on without this answer.
-	optional bool
-
-	mu    sync.Mutex
-	open  []*request
-	timer *time.Timer
-	// armed counts the timers, because one may fire while the next takes its place.
-	armed int
-	// last is the call that failed last without an answer since, and failure its error.
-	last    *request
-	failure error
-	// owed says that an inquiry which uses this one's time was cut off: what it waited for counts here until an answer comes.
-	owed bool
-	// doubtful is the first change that was sent and not answered, until one to the same service is answered: it may have been made,
-	// whatever its retry comes to.
-	doubtful *request
-	// refusals are the answers by which Google refused something, and fault says why there is no token.
-	refusals []refusal
-	fault    error
-	gone     *unanswered
-}
-
-// request is one call to a service of Google's.
-type request struct {
-	service service
-	// mu guards the names below where the request is already waited for: a stream names them with its first message.
-	mu sync.Mutex
-	// project, database and permission are those of the request, as far as it names them.
-	project, database, permission string
-	// waits says that an answer may take as long as it likes once the request has been sent.
-	waits, changes bool
-	sent, replied  atomic.Bool
-}
-
-// unanswered says that a call had no answer within the limit.
-type unanswered struct {
-	request *request
-	limit   time.Duration
-	// failure is what the last try came to, if any ended.
-	failure error
-	as      string
-	// doubt says that a change may have been made.
+	// doubt says that a change was sent and not answered: it may have been made.
 	doubt bool
 }
 
-type inquiryKey struct{}
+// question is what a verb asks of Google, with everything that it takes: tokens, pages, retries. Its context ends when no answer has
+// come for the limit, whichever client waits or retries by then.
+type question struct {
+	verb  *verb
+	cut   context.CancelCauseFunc
+	ctx   context.Context //nolint:containedctx // see lifetime
+	timer *time.Timer
+	// since is when the last answer came, or when the wait for the next one began.
+	since time.Time
+	// optional says that the verb goes on without an answer.
+	optional bool
 
-// inquiryOf is the inquiry that a context belongs to. It is nil where nothing is bounded: a token that is renewed early, say.
-func inquiryOf(ctx context.Context) *inquiry {
-	a, _ := ctx.Value(inquiryKey{}).(*inquiry)
-	return a
+	open []*request
+	// failed is the last call that ended without an answer, until an answer comes.
+	failed *request
+	// refused says why Google was not asked, or what it refused.
+	refused error
+}
+
+// request is one call of a service of Google's.
+type request struct {
+	service service
+	changes bool
+	sent    atomic.Bool
+	failure error
+}
+
+var errUnanswered = errors.New("no answer has come")
+
+type questionKey struct{}
+
+// questionOf is the question that a context belongs to. It is nil where nothing is bounded: a token that is renewed early, say.
+func questionOf(ctx context.Context) *question {
+	q, _ := ctx.Value(questionKey{}).(*question)
+	return q
 }
 
 // bounds adds --timeout to a verb, and sees that it never waits longer.
@@ -121,282 +95,178 @@ func (d deployment) bounds(c *cobra.Command) {
 		if d.google != nil {
 			v.as = d.google.caller
 		}
-		defer v.quiet()
-		ctx, end := v.ask(v.ctx, nil, limit)
-		c.SetContext(ctx)
+		q, end := v.ask(v.ctx)
+		notice := time.AfterFunc(quietFor, v.notice)
+		defer notice.Stop()
+		c.SetContext(q.ctx)
 		return end(run(c, args))
 	}
 }
 
-// ask begins an inquiry. Its end turns the error that came of it into one line.
-func (v *verb) ask(ctx context.Context, outer *inquiry, limit time.Duration) (context.Context, func(error) error) {
-	ctx, cut := context.WithCancelCause(ctx)
-	a := &inquiry{verb: v, limit: limit, cut: cut, ctx: ctx, outer: outer}
-	return context.WithValue(ctx, inquiryKey{}, a), func(err error) error {
-		err = a.explain(err)
-		a.stop()
-		cut(nil)
+// ask begins a question. Its end turns the error that came of it into one line.
+func (v *verb) ask(ctx context.Context) (*question, func(error) error) {
+	q := &question{verb: v}
+	ctx, q.cut = context.WithCancelCause(ctx)
+	q.ctx = context.WithValue(ctx, questionKey{}, q)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	q.timer = time.AfterFunc(v.limit, q.expire)
+	return q, func(err error) error {
+		err = q.explain(err)
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		q.timer.Stop()
+		q.cut(nil)
 		return err
 	}
 }
 
-// again begins an inquiry for a verb that looks again and again: what one look waited for does not count for the next.
+// again begins a question for a verb that looks again and again: what one look waited for does not count for the next.
 func again(ctx context.Context) (context.Context, func(error) error) {
-	a := inquiryOf(ctx)
-	if a == nil {
+	q := questionOf(ctx)
+	if q == nil {
 		return ctx, func(err error) error { return err }
 	}
-	ctx, end := a.verb.ask(a.verb.ctx, nil, a.verb.limit)
-	return ctx, func(err error) error {
-		a.verb.quiet() // from now on the verb prints what it sees
+	look, end := q.verb.ask(ctx)
+	return look.ctx, func(err error) error {
+		q.verb.quiet() // from now on the verb prints what it sees
 		return end(err)
 	}
 }
 
-// apart begins an inquiry for something that the verb can do without. If no answer comes, the verb goes on, and asks that service
+// apart begins a question for something that the verb can do without. If no answer comes, the verb goes on, and asks that service
 // no more.
 func apart(ctx context.Context) (context.Context, func(error) error) {
-	a := inquiryOf(ctx)
-	if a == nil {
+	q := questionOf(ctx)
+	if q == nil {
 		return ctx, func(err error) error { return err }
 	}
-	ctx, end := a.verb.ask(ctx, nil, a.limit)
-	inquiryOf(ctx).optional = true
-	return ctx, end
+	look, end := q.verb.ask(ctx)
+	look.optional = true
+	return look.ctx, end
 }
 
-// within begins an inquiry of at most that long. Its time counts for the one around it too.
-func within(ctx context.Context, limit time.Duration) (context.Context, func(error) error) {
-	a := inquiryOf(ctx)
-	if a == nil {
-		ctx, cancel := context.WithTimeout(ctx, limit)
-		return ctx, func(err error) error { cancel(); return err }
+// atMost is a time, and at most half of that which a verb waits for an answer.
+func atMost(ctx context.Context, d time.Duration) time.Duration {
+	if q := questionOf(ctx); q != nil {
+		return min(d, q.verb.limit/2)
 	}
-	return a.verb.ask(ctx, a, min(limit, a.limit/2))
+	return d
 }
 
-// quiet has the verb say no more that it waits: it has ended, or it prints what it sees.
+// quiet has the verb say no more that it waits.
 func (v *verb) quiet() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.told = true
-	if v.notice != nil {
-		v.notice.Stop()
-	}
 }
 
-// waits notes that a call waits for its answer. After a second the verb says so, once.
-func (v *verb) waits(c *request) {
+// notice says what the verb waits for, unless it has said so.
+func (v *verb) notice() {
+	as := v.as()
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.pending = append(v.pending, c)
-	if v.due {
-		v.say(c)
-	}
-	if v.notice == nil && !v.told {
-		v.notice = time.AfterFunc(quietFor, func() {
-			v.mu.Lock()
-			defer v.mu.Unlock()
-			if n := len(v.pending); n > 0 {
-				v.say(v.pending[n-1])
-			}
-			v.due = true
-		})
-	}
-}
-
-// say tells that a call is waited for, once.
-func (v *verb) say(c *request) {
-	if v.told {
+	if v.told || v.pending == nil {
 		return
 	}
 	v.told = true
-	line := "waiting for " + c.where()
-	if as := v.as(); as != "" {
+	line := "waiting for " + v.pending.service.String()
+	if as != "" {
 		line += ", as " + as
 	}
 	v.tell(line + fmt.Sprintf("; --timeout is %s", v.limit))
 }
 
 // begin notes a call that waits for its answer.
-func (a *inquiry) begin(c *request) error {
-	if a == nil {
+func (q *question) begin(c *request) error {
+	if q == nil {
 		return nil
 	}
-	a.verb.mu.Lock()
-	silent := a.optional && a.verb.silent[c.service.host]
-	a.verb.mu.Unlock()
-	if silent {
-		return &unanswered{request: c, limit: a.limit, as: a.verb.as()}
+	q.verb.mu.Lock()
+	defer q.verb.mu.Unlock()
+	if q.optional && q.verb.silent[c.service.host] {
+		q.failed = c
+		return errUnanswered
 	}
-	a.verb.waits(c)
-	for ; a != nil; a = a.outer {
-		a.mu.Lock()
-		a.open = append(a.open, c)
-		if a.timer == nil {
-			a.arm()
-		}
-		a.mu.Unlock()
+	if q.idle() {
+		q.since = time.Now()
 	}
+	q.open, q.verb.pending = append(q.open, c), c
 	return nil
 }
 
-// arm starts the time in which an answer has to come.
-func (a *inquiry) arm() {
-	a.armed++
-	n := a.armed
-	a.timer = time.AfterFunc(a.limit, func() { a.expire(n) })
-}
-
-// disarm stops that time.
-func (a *inquiry) disarm() {
-	if a.timer != nil {
-		a.timer.Stop()
-		a.timer = nil
-	}
-}
-
-// anew has what was waited for so far count no more. The calls that still wait have the whole time again.
-func (a *inquiry) anew() {
-	a.last, a.failure, a.owed = nil, nil, false
-	a.disarm()
-	if len(a.open) > 0 {
-		a.arm()
-	}
-}
-
-// progress notes that an answer, or a part of one, has come.
-func (a *inquiry) progress() {
-	for ; a != nil; a = a.outer {
-		a.mu.Lock()
-		a.anew()
-		a.mu.Unlock()
-	}
-}
-
-// end notes that a call waits no more. Unless it may be tried again, the time ends with the last call that waits: a verb that waits
-// for nothing cannot be late, and its next call has the whole time.
-func (a *inquiry) end(c *request) {
-	if a == nil {
+// hear notes that an answer, or a part of one, has come: the whole time is there again.
+func (q *question) hear(c *request) {
+	if q == nil {
 		return
 	}
-	a.verb.mu.Lock()
-	a.verb.pending = slices.DeleteFunc(a.verb.pending, func(o *request) bool { return o == c })
-	a.verb.mu.Unlock()
-	for ; a != nil; a = a.outer {
-		a.mu.Lock()
-		if a.doubtful == nil && c.inDoubt() {
-			a.doubtful = c
-		}
-		if i := slices.Index(a.open, c); i >= 0 {
-			a.open = slices.Delete(a.open, i, i+1)
-			if len(a.open) == 0 && a.last == nil && !a.owed {
-				a.disarm()
-			}
-		}
-		a.mu.Unlock()
+	q.verb.mu.Lock()
+	defer q.verb.mu.Unlock()
+	if q.ctx.Err() != nil {
+		return // it comes too late
 	}
+	if c.changes {
+		q.verb.doubt = false
+	}
+	q.failed, q.since = nil, time.Now()
 }
 
-// inDoubt says that a change was sent and not answered.
-func (c *request) inDoubt() bool { return c.changes && c.sent.Load() && !c.replied.Load() }
-
-// replied notes that a call has its answer, or a first part of it.
-func (a *inquiry) replied(c *request) {
-	c.replied.Store(true)
-	for o := a; o != nil && c.changes; o = o.outer {
-		o.mu.Lock()
-		if o.doubtful != nil && o.doubtful.service == c.service {
-			o.doubtful = nil
-		}
-		o.mu.Unlock()
-	}
-	a.progress()
-}
-
-// answered notes the whole answer to a call.
-func (a *inquiry) answered(c *request) {
-	a.replied(c)
-	a.end(c)
-}
-
-// failed notes that a call ended without an answer. Whether it is tried again is for its client, and the time goes on.
-func (a *inquiry) failed(c *request, err error) {
-	defer a.end(c) // once the failure is noted: without it, the time would end
-	var cut *unanswered
-	if errors.As(err, &cut) || errors.Is(err, context.Canceled) {
-		return // it was given up here
-	}
-	if errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded {
-		err = nil // with the longest --timeout, its client may give up first: that is no answer either
-	}
-	for o := a; o != nil; o = o.outer {
-		o.mu.Lock()
-		if o.gone == nil {
-			o.last, o.failure = c, err
-		}
-		o.mu.Unlock()
-	}
-}
-
-// refuse notes an answer by which Google refused a call.
-func (a *inquiry) refuse(r refusal) {
-	if a == nil {
+// end notes that a call waits no more. Without an answer, failure says what it came to, if that is known. Its client may try again.
+func (q *question) end(c *request, answered bool, failure error) {
+	if q == nil {
 		return
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if !slices.Contains(a.refusals, r) {
-		a.refusals = append(a.refusals, r)
+	if answered {
+		q.hear(c)
+	}
+	q.verb.mu.Lock()
+	defer q.verb.mu.Unlock()
+	if !answered && q.ctx.Err() == nil && !errors.Is(failure, context.Canceled) {
+		c.failure = failure
+		q.failed = c
+	}
+	q.verb.doubt = q.verb.doubt || !answered && c.changes && c.sent.Load()
+	q.open = slices.DeleteFunc(q.open, func(o *request) bool { return o == c })
+	if q.verb.pending == c {
+		q.verb.pending = nil
 	}
 }
 
-// lacks notes that there is no token to ask with.
-func (a *inquiry) lacks(err error) {
-	if a == nil {
+// refuse notes why Google was not asked, or what it refused. The first reason counts.
+func (q *question) refuse(err error) {
+	if q == nil {
 		return
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.fault == nil {
-		a.fault = err
+	q.verb.mu.Lock()
+	defer q.verb.mu.Unlock()
+	if q.refused == nil {
+		q.refused = err
 	}
 }
 
-// expire cuts the inquiry off: no answer has come for its limit.
-func (a *inquiry) expire(armed int) {
-	as := a.verb.as()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.timer == nil || a.armed != armed || a.gone != nil {
-		return // an answer has come
+// idle reports whether the question waits for nothing.
+func (q *question) idle() bool { return len(q.open) == 0 && q.failed == nil }
+
+// expire cuts the question off if no answer has come for the limit.
+func (q *question) expire() {
+	q.verb.mu.Lock()
+	defer q.verb.mu.Unlock()
+	if q.idle() {
+		q.since = time.Now()
 	}
-	c := a.last
-	if len(a.open) > 0 {
-		c = a.open[len(a.open)-1]
-	}
-	if c == nil { // it waits for nothing
-		a.anew()
+	if left := q.verb.limit - time.Since(q.since); left > 0 {
+		q.timer.Reset(left)
 		return
 	}
-	a.gone = &unanswered{request: c, limit: a.limit, failure: a.failure, as: as}
-	if a.optional {
-		a.verb.mu.Lock()
-		a.verb.silent[c.service.host] = true
-		a.verb.mu.Unlock()
+	if len(q.open) > 0 {
+		last := q.open[len(q.open)-1]
+		if q.failed != nil && last.failure == nil {
+			last.failure = q.failed.failure
+		}
+		q.failed = last
 	}
-	for o := a.outer; o != nil; o = o.outer {
-		o.mu.Lock()
-		o.owed = true
-		o.mu.Unlock()
-	}
-	a.cut(a.gone)
-}
-
-func (a *inquiry) stop() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.disarm()
+	q.verb.silent[q.failed.service.host] = true
+	q.cut(errUnanswered)
 }
 
 // reported is an error whose text says why Google could not be asked, and the way out.
@@ -409,54 +279,84 @@ type reported struct {
 func (e reported) Error() string { return e.text }
 func (e reported) Unwrap() error { return e.of }
 
+// mayBeMade says what to do about a change that was sent and not answered.
+const mayBeMade = "; the change may have been made: look with pitstop status before you repeat it"
+
 // explain turns an error into one that says what could not be reached or was refused, as whom, and the way out.
-func (a *inquiry) explain(err error) error {
-	a.mu.Lock()
-	gone, fault, refusals, last, failure := a.gone, a.fault, a.refusals, a.last, a.failure
-	doubt := a.doubtful != nil || slices.ContainsFunc(a.open, (*request).inDoubt)
-	a.mu.Unlock()
-	var may string
-	if doubt {
+func (q *question) explain(err error) error {
+	as := q.verb.as()
+	q.verb.mu.Lock()
+	defer q.verb.mu.Unlock()
+	cut := errors.Is(context.Cause(q.ctx), errUnanswered)
+	may := ""
+	if q.verb.doubt || slices.ContainsFunc(q.open, func(c *request) bool { return c.changes && c.sent.Load() }) {
 		may = mayBeMade
 	}
 	var done reported
 	var wrong usageError
-	var silent *unanswered
 	switch {
 	case err == nil, errors.As(err, &done):
 		return err
-	case a.verb.ctx.Err() != nil:
-		return reported{errInterrupted.Error() + may, a.verb.ctx.Err()}
-	case gone != nil:
-		said := *gone
-		said.doubt = doubt
-		return reported{text: said.Error()}
-	case errors.As(err, &wrong), errors.Is(err, errFailed):
+	case q.verb.ctx.Err() != nil:
+		return reported{errInterrupted.Error() + may, q.verb.ctx.Err()}
+	case !cut && (errors.As(err, &wrong) || errors.Is(err, errFailed)):
 		return err
-	case fault != nil:
-		return reported{text: fault.Error() + may}
-	case len(refusals) > 0:
-		return reported{refused(refusals, a.verb.as()), err}
-	case errors.As(err, &silent):
-		return reported{text: silent.Error()}
-	case last != nil:
-		return reported{text: (&unanswered{last, a.limit, failure, a.verb.as(), doubt}).Error()}
+	case !cut && q.refused != nil:
+		return reported{q.refused.Error() + may, err}
+	case q.failed != nil:
+		return reported{text: q.failed.unanswered(as, q.verb.limit, may)}
 	}
 	return err
 }
 
-// settle explains an error as the end of its inquiry would, for a verb that goes on with something else. What failed is not tried again,
-// so its time ends.
+// unanswered says that a call had no answer, and the way out.
+func (c *request) unanswered(as string, limit time.Duration, may string) string {
+	line := c.service.String()
+	if c.failure != nil {
+		line += " cannot be reached"
+	} else {
+		line += fmt.Sprintf(" did not answer within %s", limit)
+	}
+	if as != "" {
+		line += " as " + as
+	}
+	if c.failure != nil {
+		line += ": " + reason(c.failure)
+	}
+	switch {
+	case may != "":
+		line += may
+	case c.service == machine:
+		line += "; run gcloud auth application-default login, unless this machine is Google's and its metadata server is only slow"
+	default:
+		line += "; check the network, HTTPS_PROXY and, in a VPC, Private Google Access"
+	}
+	if c.failure == nil && limit < answerMost {
+		line += "; a longer --timeout waits longer"
+	}
+	return line
+}
+
+// reason is the innermost text of a failure: clients put their own around it.
+func reason(err error) string {
+	text := strings.Join(strings.Fields(err.Error()), " ")
+	if i := strings.LastIndex(text, "desc = "); i >= 0 {
+		text = strings.Trim(text[i+len("desc = "):], `"`)
+	}
+	text = strings.TrimPrefix(text, "transport: ")
+	return strings.TrimPrefix(text, "Error while dialing: ")
+}
+
+// settle explains an error as the end of its question would, for a verb that goes on with something else.
 func settle(ctx context.Context, err error) error {
-	a := inquiryOf(ctx)
-	if a == nil || err == nil {
+	q := questionOf(ctx)
+	if q == nil || err == nil {
 		return err
 	}
-	err = a.explain(err)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.refusals = nil
-	a.anew()
+	err = q.explain(err)
+	q.verb.mu.Lock()
+	defer q.verb.mu.Unlock()
+	q.refused, q.failed = nil, nil
 	return err
 }
 
@@ -472,40 +372,5 @@ func together(all []error) error {
 	})...)
 }
 
-// lasting reports whether an inquiry may go on: it was not cut off.
-func lasting(ctx context.Context) bool {
-	a := inquiryOf(ctx)
-	if a == nil {
-		return true
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.gone == nil
-}
-
-// body tells of each part of an answer that is read.
-type body struct {
-	io.ReadCloser
-	a *inquiry
-	c *request
-}
-
-// Read implements io.Reader.
-func (b body) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	switch {
-	case errors.Is(err, io.EOF):
-		b.a.answered(b.c)
-	case err != nil:
-		b.a.failed(b.c, err)
-	case n > 0:
-		b.a.progress()
-	}
-	return n, err
-}
-
-// Close implements io.Closer.
-func (b body) Close() error {
-	b.a.end(b.c)
-	return b.ReadCloser.Close()
-}
+// lasting reports whether a question may go on: it was not cut off.
+func lasting(ctx context.Context) bool { return !errors.Is(context.Cause(ctx), errUnanswered) }

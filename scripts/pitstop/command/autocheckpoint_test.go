@@ -222,8 +222,8 @@ func TestOnlyTheWayOutThatHelpsIsNamed(t *testing.T) {
 		base http.RoundTripper
 		says string
 	}{
-		"a refusal": {forbidden{}, "the Cloud TPU API refuses ada: permission tpu.queuedresources.list is missing in project demo; " +
-			"ask for a role that has it: the verb's --help names one\n"},
+		"a refusal": {forbidden{}, "the Cloud TPU API refuses ada: The caller does not have permission; " +
+			"ask for a role that allows it: the verb's --help names one\n"},
 		"silence": {wire{}, "the Cloud TPU API (tpu.googleapis.com) did not answer within 300ms as ada; " +
 			"check the network, HTTPS_PROXY and, in a VPC, Private Google Access; a longer --timeout waits longer\n"},
 	} {
@@ -239,8 +239,8 @@ func TestOnlyTheWayOutThatHelpsIsNamed(t *testing.T) {
 	}
 }
 
-// TestStatusNamesThePermissionThatLegacyNodesNeed: they are listed over gRPC, unlike all others.
-func TestStatusNamesThePermissionThatLegacyNodesNeed(t *testing.T) {
+// TestStatusSaysThatLegacyNodesAreRefused: they are listed over gRPC, unlike all others.
+func TestStatusSaysThatLegacyNodesAreRefused(t *testing.T) {
 	w := trains("old")
 	w.Slices[0].Legacy = true
 	b := deployedWith(t, ledgertest.NewStore().Open, w)
@@ -255,8 +255,8 @@ func TestStatusNamesThePermissionThatLegacyNodesNeed(t *testing.T) {
 	b.tpus = func(ctx context.Context, legacyZones []string) (tpus, error) {
 		return cloudtpu.Config{Endpoint: server.URL, LegacyZones: legacyZones}.OpenWith(ctx, cloudtpu.Clients{Former: heardRPC()})
 	}
-	b.want([]string{"status"}, "are not shown: the Cloud TPU API refuses the caller: permission tpu.nodes.list is missing in project demo; "+
-		"ask for a role that has it: the verb's --help names one\n")
+	b.want([]string{"status"}, "are not shown: the Cloud TPU API refuses the caller: The caller does not have permission; "+
+		"ask for a role that allows it: the verb's --help names one\n")
 }
 
 // TestAVerbThatLooksAgainOpensNoOtherClient, however the zones of legacy nodes are ordered.

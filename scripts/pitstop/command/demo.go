@@ -49,7 +49,6 @@ func demoCommand() *cobra.Command {
 			}
 			return nil
 		},
-		Annotations: map[string]string{runsItself: ""},
 		RunE: func(c *cobra.Command, _ []string) error {
 			return runDemo(c.Context(), o, c.OutOrStdout())
 		},
@@ -62,9 +61,6 @@ func demoCommand() *cobra.Command {
 	c.AddCommand(actCommands(nil)...)
 	return c
 }
-
-// runsItself marks a command that has subcommands and can be called without one.
-const runsItself = "runs itself"
 
 // actCommands are the commands that break something in a demo: in this process, or else in that of the demo which runs.
 func actCommands(d *demo.Demo) []*cobra.Command {

@@ -86,7 +86,7 @@ func (p *process) url() string {
 	return found[1]
 }
 
-// endsWithin bounds a demo that hangs. How fast it ends is measured elsewhere: scripts/dev/bench -only demo.
+// endsWithin bounds a demo that hangs.
 const endsWithin = 30 * time.Second
 
 // end interrupts it, and waits for its end.
@@ -160,7 +160,7 @@ func TestTheDemoShowsAPreemptionAndEnds(t *testing.T) {
 		{[]string{"demo"}, exitUsage, "a demo is running already, at " + p.url()},
 	} {
 		a := ownProcess(t, environment, c.args)
-		if said := a.out + a.err; a.code != c.code || !strings.Contains(said, c.says) || c.code == exitUsage && strings.Count(said, "\n") != 1 {
+		if said := strings.ReplaceAll(a.out+a.err, "\n  ", " "); a.code != c.code || !strings.Contains(said, c.says) || c.code == exitUsage && strings.Count(said, "\n") != 1 {
 			t.Errorf("%v ends with %d, want %d, and says\n%swant %q", c.args, a.code, c.code, said, c.says)
 		}
 	}

@@ -167,9 +167,8 @@ func (at demoPlace) ask(ctx context.Context, path string, body io.Reader) (*http
 
 // demoCall is a call of a verb in the process of the demo.
 type demoCall struct {
-	Args    []string `json:"args"`
-	Columns int      `json:"columns"`
-	Colour  bool     `json:"colour"`
+	Args   []string `json:"args"`
+	Colour bool     `json:"colour"`
 }
 
 // demoAnswer is a part of what the verb prints. The last one has its exit code.
@@ -218,7 +217,6 @@ func callDemo(c *cobra.Command, args []string) error {
 	})
 	call.Args = append(append(call.Args, "--"), args...)
 	out, errOut := c.OutOrStdout(), c.ErrOrStderr()
-	call.Columns = width(out)
 	if s, ok := out.(*screen); ok {
 		call.Colour = s.colour
 		out = s.out // the demo's screen has made it fit to be printed
@@ -350,8 +348,8 @@ func (d *runningDemo) serveVerb(w http.ResponseWriter, r *http.Request) {
 
 // carryOut carries a verb out as its own process would.
 func (d *runningDemo) carryOut(ctx context.Context, call demoCall, a *answering) int {
-	out := newScreen(remote{a, false, call.Columns, call.Colour})
-	errOut := newScreen(remote{a, true, call.Columns, false})
+	out := newScreen(remote{a, false, call.Colour})
+	errOut := newScreen(remote{a, true, false})
 	root := d.commands()
 	root.SetArgs(call.Args)
 	root.SetIn(strings.NewReader(""))
@@ -385,10 +383,9 @@ func (a *answering) send(part demoAnswer) error {
 
 // remote is the output of a verb in another process, and what that knows of its terminal.
 type remote struct {
-	to      *answering
-	err     bool
-	columns int
-	colour  bool
+	to     *answering
+	err    bool
+	colour bool
 }
 
 // Write implements io.Writer.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/scripts/layout"
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/incident"
 )
@@ -207,7 +208,7 @@ func (t *teller) command(text, does string) {
 	line := "  " + text
 	if does != "" {
 		beside := fmt.Sprintf("  %-*s  %s", len(calledAs())+27, text, t.p.paint(dim, does))
-		if columns(beside) <= width(t.p.out) {
+		if columns(beside) <= layout.Width() {
 			line = beside
 		} else {
 			tell(t.p.out, "  "+t.p.paint(dim, does+":"))

@@ -48,7 +48,7 @@ func TestTheDemosTerminal(t *testing.T) {
 		columns     uint16
 		environment string
 		colour      bool
-	}{{80, "TERM=xterm", true}, {120, "NO_COLOR=1", false}} {
+	}{{100, "TERM=xterm", true}, {100, "NO_COLOR=1", false}} {
 		keys, shown := terminalOf(t, c.columns)
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "demo", "--listen", "127.0.0.1:0", "--speed", "900") //nolint:gosec // this test
 		environment := ownHome(t)

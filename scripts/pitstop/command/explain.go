@@ -133,7 +133,7 @@ type explanations struct {
 func explain(ctx context.Context, files []string, in io.Reader, out, errOut io.Writer, p chosenPolicy, asJSON bool) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	chosen, columns := p.policy(), width(out)
+	chosen, columns := p.policy(), layout.Width()
 	work := newPool(ctx, func(items []replay.Item, first int, x *explanations) {
 		x.out.Reset()
 		x.err.Reset()

@@ -11,6 +11,7 @@ import (
 	"net/http/httptrace"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -19,12 +20,11 @@ import (
 	"cloud.google.com/go/auth/credentials/impersonate"
 	"cloud.google.com/go/compute/metadata"
 	"github.com/go-json-experiment/json"
+	"google.golang.org/api/googleapi"
 	"google.golang.org/api/option"
 	transport "google.golang.org/api/transport/http"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/stats"
-	"google.golang.org/grpc/status"
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/ledger"
@@ -35,7 +35,7 @@ import (
 const scope = "https://www.googleapis.com/auth/cloud-platform"
 
 // google is Google as the caller reaches it: with the caller's own credentials, which are looked for at the first call. Each call
-// through it belongs to the inquiry of its context, so that nothing waits or retries for longer than that.
+// through it belongs to the question of its context, so that nothing waits or retries for longer than that.
 type google struct {
 	base http.RoundTripper
 
@@ -61,22 +61,23 @@ func (g *google) credentials(ctx context.Context) (*auth.Credentials, error) {
 	if found != nil {
 		return found, nil
 	}
-	a, c := inquiryOf(ctx), &request{service: machine}
-	if err := a.begin(c); err != nil {
+	q, c := questionOf(ctx), &request{service: machine}
+	if err := q.begin(c); err != nil {
 		return nil, err
 	}
 	found, err := bounded(ctx, func(context.Context) (*auth.Credentials, error) {
 		return credentials.DetectDefault(&credentials.DetectOptions{Scopes: []string{scope}, Client: &http.Client{Transport: g.base}})
 	})
+	if lifetime(ctx).Err() != nil {
+		q.end(c, false, nil)
+		return nil, context.Cause(lifetime(ctx))
+	}
+	q.end(c, false, context.Canceled) // a file of this machine is no answer: it is read again as long as there is no token
 	if err != nil {
-		a.end(c)
-		if lifetime(ctx).Err() == nil {
-			err = credentialsError{err}
-			a.lacks(err)
-		}
+		err = credentialsError{err}
+		q.refuse(err)
 		return nil, err
 	}
-	a.end(c) // a file of this machine is no answer: it is read again as long as there is no token
 	of := tokenService
 	if found.JSON() == nil {
 		of = machine
@@ -152,10 +153,10 @@ func bounded[T any](ctx context.Context, f func(context.Context) (T, error)) (T,
 	}
 }
 
-// lifetime is a context, or that of the inquiry which it belongs to: clients open their connections with a context that never ends.
+// lifetime is a context, or that of the question which it belongs to: clients open their connections with a context that never ends.
 func lifetime(ctx context.Context) context.Context {
-	if a := inquiryOf(ctx); ctx.Done() == nil && a != nil {
-		return a.ctx
+	if q := questionOf(ctx); ctx.Done() == nil && q != nil {
+		return q.ctx
 	}
 	return ctx
 }
@@ -169,27 +170,24 @@ type tokens struct {
 
 // Token implements auth.TokenProvider.
 func (t tokens) Token(ctx context.Context) (*auth.Token, error) {
-	a, c := inquiryOf(ctx), &request{service: t.of}
-	if err := a.begin(c); err != nil {
+	q, c := questionOf(ctx), &request{service: t.of}
+	if err := q.begin(c); err != nil {
 		return nil, err
 	}
 	token, err := bounded(ctx, t.from.Token)
 	var said *auth.Error
 	var undefined metadata.NotDefinedError
 	switch {
-	case err == nil:
-		a.answered(c)
 	case errors.As(err, &said) && !said.Temporary() && said.Response != nil:
-		a.answered(c)
 		err = tokenError{t.g.caller(), answerOf(said)}
-		a.lacks(err)
 	case errors.As(err, &undefined):
-		a.answered(c)
 		err = credentialsError{errors.New("this machine has no service account")}
-		a.lacks(err)
 	default:
-		a.failed(c, err)
+		q.end(c, err == nil, failureOf(err))
+		return token, err
 	}
+	q.end(c, true, nil)
+	q.refuse(err)
 	return token, err
 }
 
@@ -250,51 +248,68 @@ func (g *google) impersonate(account string) (http.RoundTripper, error) {
 	return transport.NewTransport(context.Background(), heard{g.base}, option.WithAuthCredentials(creds))
 }
 
-// heard tells the inquiry of each request, and of its answer.
+// heard tells the question of each request, and of its answer.
 type heard struct{ base http.RoundTripper }
-
-// refusalBytes is how much of a refusal is read.
-const refusalBytes = 64 << 10
 
 // RoundTrip implements http.RoundTripper.
 func (h heard) RoundTrip(r *http.Request) (*http.Response, error) {
-	a, c := inquiryOf(r.Context()), restCall(r)
-	if err := a.begin(c); err != nil {
+	q, c := questionOf(r.Context()), &request{
+		service: serviceAt(r.URL.Hostname()), changes: r.Method == http.MethodPatch || strings.HasSuffix(r.URL.Path, ":simulateMaintenanceEvent"),
+	}
+	if err := q.begin(c); err != nil {
 		return nil, err
 	}
 	trace := &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { c.sent.Store(true) }}
 	resp, err := h.base.RoundTrip(r.WithContext(httptrace.WithClientTrace(r.Context(), trace)))
 	if err != nil {
-		a.failed(c, err)
+		q.ends(c, err)
 		return nil, err
 	}
-	switch code := resp.StatusCode; {
-	case code == http.StatusTooManyRequests:
-		a.failed(c, rateError("HTTP status "+resp.Status))
-	case code == http.StatusRequestTimeout, code >= http.StatusInternalServerError:
-		a.failed(c, errors.New("HTTP status "+resp.Status))
-	case code == http.StatusUnauthorized, code == http.StatusForbidden:
-		raw, err := io.ReadAll(io.LimitReader(resp.Body, refusalBytes))
-		if err != nil {
-			a.failed(c, err)
-			return nil, errors.Join(err, resp.Body.Close())
-		}
-		resp.Body = struct {
-			io.Reader
-			io.Closer
-		}{io.MultiReader(bytes.NewReader(raw), resp.Body), resp.Body}
-		said := restRefusal(c, code, raw)
-		if said.why == tooOften { // as with the status for it, the call may pass later
-			a.failed(c, rateError("HTTP status "+resp.Status+": "+said.text))
-			break
-		}
-		a.answered(c)
-		a.refuse(said)
-	default:
-		a.replied(c)
-		resp.Body = body{resp.Body, a, c}
+	if resp.StatusCode < http.StatusBadRequest {
+		q.hear(c)
+		resp.Body = &body{resp.Body, q, c}
+		return resp, nil
 	}
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, refusalBytes))
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{bytes.NewReader(raw), resp.Body}
+	if err == nil {
+		again := *resp
+		again.Body = io.NopCloser(bytes.NewReader(raw))
+		err = googleapi.CheckResponse(&again)
+	}
+	q.ends(c, err)
 	return resp, nil
+}
+
+// refusalBytes is how much of a refusal is read.
+const refusalBytes = 64 << 10
+
+// body tells of each part of an answer that is read.
+type body struct {
+	io.ReadCloser
+	q *question
+	c *request
+}
+
+// Read implements io.Reader.
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if n > 0 {
+		b.q.hear(b.c)
+	}
+	if err != nil {
+		b.q.end(b.c, errors.Is(err, io.EOF), failureOf(err))
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (b *body) Close() error {
+	b.q.end(b.c, true, nil)
+	return b.ReadCloser.Close()
 }
 
 // rpc are the options of a client that asks one of Google's gRPC APIs as the caller.
@@ -306,89 +321,54 @@ func (g *google) rpc(ctx context.Context) ([]option.ClientOption, error) {
 	return append(heardRPC(), option.WithAuthCredentials(creds)), nil
 }
 
-// heardRPC are the options by which the inquiry hears of each call and of its answer.
+// heardRPC are the options by which the question hears of each call and of its answer.
 func heardRPC() []option.ClientOption {
 	return []option.ClientOption{
-		option.WithGRPCDialOption(grpc.WithChainUnaryInterceptor(heardCall)),
-		option.WithGRPCDialOption(grpc.WithChainStreamInterceptor(heardStream)),
+		option.WithGRPCDialOption(grpc.WithChainUnaryInterceptor(func(
+			ctx context.Context, method string, in, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
+		) error {
+			q, c := questionOf(ctx), &request{service: serviceOf(method), changes: slices.Contains(changing, method)}
+			if err := q.begin(c); err != nil {
+				return err
+			}
+			err := invoke(whenSent(ctx, func() { c.sent.Store(true) }), method, in, reply, conn, opts...)
+			q.ends(c, err)
+			return err
+		})),
+		option.WithGRPCDialOption(grpc.WithChainStreamInterceptor(func(
+			ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption,
+		) (grpc.ClientStream, error) {
+			q, c := questionOf(ctx), &request{service: serviceOf(method)}
+			if err := q.begin(c); err != nil {
+				return nil, err
+			}
+			s, err := open(ctx, desc, conn, method, opts...)
+			if err != nil {
+				q.ends(c, err)
+				return nil, err
+			}
+			// Its reader may leave. The stream's own context ends also when a try fails, whose time goes on.
+			context.AfterFunc(ctx, func() { q.end(c, false, context.Canceled) })
+			return &answers{s, q, c}, nil
+		})),
 		option.WithGRPCDialOption(grpc.WithStatsHandler(sentCalls{})),
 	}
 }
 
-type callKey struct{}
-
-// ends notes how a call over gRPC ended. What its client may try again is no answer.
-func (a *inquiry) ends(c *request, err error) {
-	switch code := status.Code(err); {
-	case err == nil, errors.Is(err, io.EOF):
-		a.answered(c)
-	case code == codes.Unavailable, code == codes.ResourceExhausted, code == codes.DeadlineExceeded, code == codes.Internal:
-		a.failed(c, err)
-	case code == codes.Canceled, errors.Is(err, context.Canceled):
-		a.end(c)
-	default:
-		r, ok := rpcRefusal(c, status.Convert(err))
-		if ok && r.why == tooOften {
-			a.failed(c, rateError(r.text))
-			return
-		}
-		a.answered(c)
-		if ok {
-			a.refuse(r)
-		}
-	}
-}
-
-func heardCall(
-	ctx context.Context, method string, q, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
-) error {
-	a, c := inquiryOf(ctx), rpcCall(method)
-	c.read(q)
-	if err := a.begin(c); err != nil {
-		return err
-	}
-	err := invoke(context.WithValue(ctx, callKey{}, c), method, q, reply, conn, opts...)
-	a.ends(c, err)
-	return err
-}
-
-func heardStream(
-	ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption,
-) (grpc.ClientStream, error) {
-	a, c := inquiryOf(ctx), rpcCall(method)
-	if err := a.begin(c); err != nil {
-		return nil, err
-	}
-	s, err := open(context.WithValue(ctx, callKey{}, c), desc, conn, method, opts...)
-	if err != nil {
-		a.ends(c, err)
-		return nil, err
-	}
-	// Its reader may leave. The stream's own context ends also when a try fails, whose time goes on.
-	context.AfterFunc(ctx, func() { a.end(c) })
-	return &answers{s, a, c}, nil
-}
-
-// answers tells the inquiry of each message.
+// answers tells the question of each message.
 type answers struct {
 	grpc.ClientStream
-	a *inquiry
+	q *question
 	c *request
-}
-
-// SendMsg implements grpc.ClientStream.
-func (s *answers) SendMsg(m any) error {
-	s.c.read(m)
-	return s.ClientStream.SendMsg(m)
 }
 
 // RecvMsg implements grpc.ClientStream.
 func (s *answers) RecvMsg(m any) error {
 	err := s.ClientStream.RecvMsg(m)
 	if err == nil {
-		s.a.replied(s.c)
+		s.q.hear(s.c)
 	} else {
-		s.a.ends(s.c, err)
+		s.q.ends(s.c, err)
 	}
 	return err
 }
@@ -404,12 +384,6 @@ func (sentCalls) HandleRPC(ctx context.Context, s stats.RPCStats) {
 	if _, ok := s.(*stats.OutHeader); !ok {
 		return
 	}
-	if c, ok := ctx.Value(callKey{}).(*request); ok {
-		c.sent.Store(true)
-		if c.waits {
-			inquiryOf(ctx).answered(c)
-		}
-	}
 	if sent, ok := ctx.Value(sentKey{}).(func()); ok {
 		sent()
 	}
@@ -423,9 +397,15 @@ func (sentCalls) HandleConn(context.Context, stats.ConnStats) {}
 
 type sentKey struct{}
 
-// whenSent has a function called once a call over gRPC has been sent over a connection.
+// whenSent has a function called once a call over gRPC has been sent over a connection, beside those that are called then already.
 func whenSent(ctx context.Context, sent func()) context.Context {
-	return context.WithValue(ctx, sentKey{}, sync.OnceFunc(sent))
+	before, _ := ctx.Value(sentKey{}).(func())
+	return context.WithValue(ctx, sentKey{}, sync.OnceFunc(func() {
+		sent()
+		if before != nil {
+			before()
+		}
+	}))
 }
 
 // ledger opens the ledger of a deployment.

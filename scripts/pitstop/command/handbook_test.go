@@ -90,63 +90,6 @@ func TestEveryCallOnThePagesIsOne(t *testing.T) {
 	}
 }
 
-// TestTheHandbookIsTrue makes every call of the documents that needs a deployment, word for word, each where it belongs in the life
-// of one, and holds the table of verbs against the verbs that there are.
-func TestTheHandbookIsTrue(t *testing.T) {
-	verbs := page(t, "scripts/pitstop/README.md")
-	text := page(t, "README.md") + page(t, "terraform/README.md") + verbs
-	t.Chdir(t.TempDir())
-	if err := os.WriteFile("prices.yaml", []byte("v5litepod: {spot: 0.48, other: 1.20}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	called := map[string]bool{}
-	for _, call := range callsOn(text) {
-		args := words(call)
-		if !slices.ContainsFunc(deployed.commands(), func(c *cobra.Command) bool { return c.Name() == args[0] }) {
-			continue
-		}
-		i := slices.Index(args, "--project")
-		if slices.Contains(args, "--demo") {
-			continue // demo_test.go makes it
-		}
-		if i < 0 || args[i+1] != "MINE" {
-			t.Fatalf("%q names no project MINE", call)
-		}
-		b := scene(t, args[0])
-		if got, err := b.call(slices.Delete(args, i, i+2)...); err != nil || got == "" {
-			t.Errorf("%s: %v\n%s", call, err, got)
-		}
-		called[args[0]] = true
-	}
-	if len(called) < 9 {
-		t.Errorf("only %v were called", called)
-	}
-
-	_, section, _ := strings.Cut(verbs, "\n| verb |")
-	section, _, ok := strings.Cut(section, "\n\n")
-	if !ok {
-		t.Fatal("the command's page has no table of verbs any more")
-	}
-	var told []string
-	for _, row := range regexp.MustCompile("(?m)^\\| (`[^|]+) \\|").FindAllStringSubmatch(section, -1) {
-		for _, verb := range regexp.MustCompile("`([a-z]+)").FindAllStringSubmatch(row[1], -1) {
-			told = append(told, verb[1])
-		}
-	}
-	var there []string
-	for _, c := range deployed.commands() {
-		there = append(there, c.Name())
-		if c.Short == "" || c.Long == "" || c.RunE == nil {
-			t.Errorf("%s says nothing of itself", c.Name())
-		}
-	}
-	slices.Sort(told)
-	slices.Sort(there)
-	if !slices.Equal(told, there) {
-		t.Errorf("the command's page has the verbs %v, and there are %v", told, there)
-	}
-}
-
 // TestTheReadmeShowsARealReplay holds the output on the first page against what the command beside it prints: line by line, with gaps
 // where the page says so.
 func TestTheReadmeShowsARealReplay(t *testing.T) {
@@ -177,7 +120,7 @@ func TestTheReadmeShowsARealReplay(t *testing.T) {
 	}
 }
 
-// scene is a deployment as it stands when the handbook comes to a verb.
+// scene is a deployment as it stands when somebody calls a verb.
 func scene(t *testing.T, verb string) *bench {
 	t.Helper()
 	switch verb {

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 
@@ -14,9 +12,6 @@ import (
 	"pitstop.internal/scripts/layout"
 	"pitstop.internal/shared/policy"
 )
-
-// proseWidth is the greatest width of help: longer lines of prose are hard to read.
-const proseWidth = 100
 
 // The groups of verbs.
 const (
@@ -110,36 +105,6 @@ pitstop canary --watched OTHER --for 10m --project MINE`,
 	"pitstop watch": `pitstop watch --project MINE
 pitstop watch --once --since 24h --project MINE`,
 	"pitstop help": `pitstop help replay`,
-	"pitstop completion": `source <(pitstop completion bash)
-pitstop completion bash > /etc/bash_completion.d/pitstop
-pitstop completion zsh > "${fpath[1]}/_pitstop"
-pitstop completion fish > ~/.config/fish/completions/pitstop.fish
-pitstop completion powershell | Out-String | Invoke-Expression`,
-}
-
-// shells are those that complete commands and flags by a script, and how that script is made.
-var shells = map[string]func(root *cobra.Command, out io.Writer) error{
-	"bash":       func(root *cobra.Command, out io.Writer) error { return root.GenBashCompletionV2(out, true) },
-	"fish":       func(root *cobra.Command, out io.Writer) error { return root.GenFishCompletion(out, true) },
-	"powershell": (*cobra.Command).GenPowerShellCompletionWithDesc,
-	"zsh":        (*cobra.Command).GenZshCompletion,
-}
-
-func completionCommand() *cobra.Command {
-	names := slices.Sorted(maps.Keys(shells))
-	return &cobra.Command{
-		Use:   "completion SHELL",
-		Short: "Print the script by which a shell completes commands and flags",
-		Long: "Print the script by which a shell completes commands and flags. SHELL is " + strings.Join(names, ", ") + ".\n" +
-			"The script calls pitstop, so pitstop must be in the PATH. In bash it needs the package bash-completion.",
-		ValidArgs: names,
-		RunE: func(c *cobra.Command, args []string) error {
-			if len(args) != 1 || shells[args[0]] == nil {
-				return usage("%s takes one shell: %s", c.CommandPath(), strings.Join(names, ", "))
-			}
-			return shells[args[0]](c.Root(), c.OutOrStdout())
-		},
-	}
 }
 
 // described gives every command its example, its group and its help, and adds the commands about the command itself.
@@ -161,15 +126,24 @@ func described(root *cobra.Command) {
 			c.Run, c.RunE = nil, helpOf
 		}
 	}
-	root.AddCommand(completionCommand())
 	everyCommand(root, func(c *cobra.Command) {
 		if c.Example == "" {
-			c.Example = examples[c.CommandPath()]
+			c.Example = indented(examples[c.CommandPath()])
 		}
 	})
-	root.SetHelpFunc(func(c *cobra.Command, _ []string) {
-		tell(c.OutOrStdout(), help(c, min(width(c.OutOrStdout()), proseWidth)))
+	plain := root.HelpFunc()
+	root.SetHelpFunc(func(c *cobra.Command, args []string) {
+		c.Long = strings.Join(flowed(c.Long, layout.Width()), "\n")
+		plain(c, args)
 	})
+}
+
+// indented moves every line of a text to the right.
+func indented(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "  " + strings.ReplaceAll(text, "\n", "\n  ")
 }
 
 // helpOf prints the help of the command that args name. The help of cobra would print that of the root for a name that there is not,
@@ -182,6 +156,8 @@ func helpOf(c *cobra.Command, args []string) error {
 	case named.HasSubCommands() && len(rest) > 0:
 		return noCommand(named, rest[0])
 	}
+	named.InitDefaultHelpFlag()
+	named.InitDefaultVersionFlag()
 	return named.Help()
 }
 
@@ -189,63 +165,6 @@ func everyCommand(c *cobra.Command, do func(*cobra.Command)) {
 	do(c)
 	for _, sub := range c.Commands() {
 		everyCommand(sub, do)
-	}
-}
-
-// help is the help of a command in lines of that width.
-func help(c *cobra.Command, width int) string {
-	c.InitDefaultHelpFlag()
-	c.InitDefaultVersionFlag()
-	var b strings.Builder
-	line := func(s string) { b.WriteString(s + "\n") }
-	for _, l := range flowed(cmp.Or(c.Long, c.Short+"."), width) {
-		line(l)
-	}
-	line("\nUsage:")
-	_, itself := c.Annotations[runsItself]
-	if c.Runnable() && !c.HasAvailableSubCommands() || itself {
-		line(strings.Join(layout.Break("  "+c.UseLine(), width, 6), "\n"))
-	}
-	if c.HasAvailableSubCommands() {
-		line("  " + c.CommandPath() + " COMMAND [flags]")
-	}
-	for _, g := range append(c.Groups(), &cobra.Group{Title: "Other commands:"}) {
-		if !c.HasParent() || g.ID != "" {
-			listed(line, c, g, width)
-			continue
-		}
-		g.Title = "Commands:"
-		listed(line, c, g, width)
-	}
-	if c.Example != "" {
-		line("\nExamples:")
-		for l := range strings.SplitSeq(c.Example, "\n") {
-			line("  " + l)
-		}
-	}
-	if c.HasAvailableFlags() {
-		line("\nFlags:")
-		line(strings.TrimRight(c.Flags().FlagUsagesWrapped(width), "\n"))
-	}
-	if c.HasAvailableSubCommands() {
-		line("\n" + c.CommandPath() + " COMMAND --help tells more about a command.")
-	}
-	return strings.TrimRight(b.String(), "\n")
-}
-
-// listed lists the commands of a group.
-func listed(line func(string), c *cobra.Command, g *cobra.Group, width int) {
-	head := "\n" + g.Title
-	for _, sub := range c.Commands() {
-		if sub.GroupID != g.ID || !sub.IsAvailableCommand() && sub.Name() != "help" {
-			continue
-		}
-		if head != "" {
-			line(head)
-			head = ""
-		}
-		name := "  " + sub.Name() + strings.Repeat(" ", max(0, sub.NamePadding()-len(sub.Name()))) + "  "
-		line(strings.Join(layout.Break(name+sub.Short, width, len(name)), "\n"))
 	}
 }
 
@@ -286,8 +205,8 @@ func forPrograms(c *cobra.Command) bool {
 		}
 	}
 	return slices.Contains([]string{
-		"pitstop filter", "pitstop flex plan", "pitstop gke rbac", "pitstop policy example", "pitstop policy schema", "pitstop completion", "pitstop " + cobra.ShellCompRequestCmd, "pitstop " + cobra.ShellCompNoDescRequestCmd,
-	}, c.CommandPath())
+		"pitstop filter", "pitstop flex plan", "pitstop gke rbac", "pitstop policy example", "pitstop policy schema", "pitstop " + cobra.ShellCompRequestCmd, "pitstop " + cobra.ShellCompNoDescRequestCmd,
+	}, c.CommandPath()) || strings.HasPrefix(c.CommandPath(), "pitstop completion ")
 }
 
 // printsVerbatim stops the screen from breaking the lines of a command that prints for programs.

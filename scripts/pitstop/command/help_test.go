@@ -61,29 +61,6 @@ func TestEveryVerbHasExamplesThatAreCalls(t *testing.T) {
 	}
 }
 
-// TestHelpFitsItsWidthAndBreaksNoWord walks through all commands: at each width the help has the same words, and no line that is wider.
-func TestHelpFitsItsWidthAndBreaksNoWord(t *testing.T) {
-	everyCommand(commands(), func(c *cobra.Command) {
-		whole := strings.Fields(help(c, 10_000))
-		for _, columns := range []int{80, 100} {
-			text := help(c, columns)
-			for line := range strings.SplitSeq(text, "\n") {
-				if n := len([]rune(line)); n > columns || strings.TrimRight(line, " ") != line {
-					t.Errorf("%s: a line has %d of %d columns: %q", c.CommandPath(), n, columns, line)
-				}
-			}
-			if got := strings.Fields(text); !slices.Equal(got, whole) {
-				t.Errorf("%s: at %d columns the words are others: %q", c.CommandPath(), columns, text)
-			}
-		}
-		for _, part := range []string{"\nUsage:\n", "\nExamples:\n", "\nFlags:\n"} {
-			if c.Name() != "help" && !strings.Contains(help(c, 80), part) {
-				t.Errorf("%s: its help has no %q", c.CommandPath(), part)
-			}
-		}
-	})
-}
-
 func TestParagraphsAreBrokenAnewAndListsKeepTheirPlace(t *testing.T) {
 	text := "One\ntwo three four.\n\n  a     five six\n        seven\n  causes:\n    eight: 9   # ten\n    b\nEnd\nof it."
 	want := []string{"One two three", "four.", "", "  a     five six", "        seven", "  causes:", "    eight: 9   #", "      ten", "    b", "End of it."}
@@ -92,20 +69,12 @@ func TestParagraphsAreBrokenAnewAndListsKeepTheirPlace(t *testing.T) {
 	}
 }
 
-// TestHelpIsPrinted: by the flag, by the command, and for each width of the terminal.
+// TestHelpIsPrinted by the flag and by the command.
 func TestHelpIsPrinted(t *testing.T) {
-	for columns, most := range map[string]int{"80": 80, "100": 100, "300": proseWidth} {
-		t.Setenv("COLUMNS", columns)
-		byFlag, _, _ := call(t, "", "simulate", "--help")
-		byCommand, _, _ := call(t, "", "help", "simulate")
-		if byFlag != byCommand || !strings.Contains(byFlag, "pitstop simulate --seed 42") {
-			t.Errorf("help is %q and %q", byFlag, byCommand)
-		}
-		for line := range strings.Lines(byFlag) {
-			if n := len([]rune(line)) - 1; n > most {
-				t.Errorf("COLUMNS=%s: %d columns: %q", columns, n, line)
-			}
-		}
+	byFlag, _, _ := call(t, "", "simulate", "--help")
+	byCommand, _, _ := call(t, "", "help", "simulate")
+	if byFlag != byCommand || !strings.Contains(byFlag, "pitstop simulate --seed 42") || !strings.Contains(byFlag, "\nFlags:\n") {
+		t.Errorf("help is %q and %q", byFlag, byCommand)
 	}
 	out, _, _ := call(t, "", "--help")
 	if !strings.Contains(out, "130 when Ctrl-C ended it") {
@@ -113,11 +82,6 @@ func TestHelpIsPrinted(t *testing.T) {
 	}
 	if byCommand, _, code := call(t, "", "help"); byCommand != out || code != exitDone {
 		t.Errorf("exit code %d, help of everything is %q and %q", code, out, byCommand)
-	}
-	for _, c := range commands().Commands() {
-		if !strings.Contains(out, "\n  "+c.Name()+" ") {
-			t.Errorf("the help does not list %s", c.Name())
-		}
 	}
 }
 
@@ -137,7 +101,6 @@ func TestAWrongNameNamesTheNearest(t *testing.T) {
 		{[]string{"status", "--projct=mine"}, `pitstop status has no flag --projct; did you mean --project?`},
 		{[]string{"--versin"}, `pitstop has no flag --versin; did you mean --version?`},
 		{[]string{"simulate", "--frobnicate"}, `pitstop simulate has no flag --frobnicate; pitstop simulate --help lists all`},
-		{[]string{"completion", "tcsh"}, `pitstop completion takes one shell: bash, fish, powershell, zsh`},
 		{[]string{"simulate", "-x"}, `unknown shorthand flag: 'x' in -x; pitstop simulate --help lists the flags`},
 		{[]string{"simulate", "--days", "many"}, `invalid argument "many" for "--days" flag: strconv.ParseFloat: parsing "many": invalid syntax; pitstop simulate --help lists the flags`},
 	} {

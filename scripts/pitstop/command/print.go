@@ -38,7 +38,7 @@ const (
 )
 
 // width is how many columns a line of a story has.
-func (p *printer) width() int { return min(width(p.out), lineWidth) }
+func (p *printer) width() int { return min(layout.Width(), lineWidth) }
 
 // ANSI colours.
 const (

@@ -12,6 +12,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 
 	"pitstop.internal/events"
+	"pitstop.internal/scripts/layout"
 )
 
 // progress shows how far the reading of large files is, but only on a terminal. A nil one shows nothing.
@@ -91,7 +92,7 @@ type meter struct {
 
 // newMeter starts a meter. The clock is the caller's.
 func newMeter(out io.Writer, now func() time.Time) *meter {
-	m := &meter{out: out, now: now, width: width(out), began: now()}
+	m := &meter{out: out, now: now, width: min(layout.Width(), meterWidth), began: now()}
 	m.told = m.began
 	if terminal(out) {
 		m.bar = newBar(file(out))
@@ -99,10 +100,12 @@ func newMeter(out io.Writer, now func() time.Time) *meter {
 	return m
 }
 
-// barParts is how many parts a bar has, and barWidth how many columns it takes at most.
+// barParts is how many parts a bar has, and barWidth how many columns it takes at most. With the text beside it those are meterWidth,
+// which every terminal has.
 const (
-	barParts = 1000
-	barWidth = 24
+	barParts   = 1000
+	barWidth   = 24
+	meterWidth = 80
 )
 
 func newBar(out io.Writer) *progressbar.ProgressBar {

@@ -303,11 +303,11 @@ func TestEveryVerbSaysHowToGetCredentials(t *testing.T) {
 	})
 }
 
-func TestEveryVerbNamesThePermissionThatIsMissing(t *testing.T) {
+func TestEveryVerbSaysWhatGoogleRefuses(t *testing.T) {
 	g := newRefusing(t)
 	walk(t, ample, append(g.environment(), "GOOGLE_APPLICATION_CREDENTIALS="+robot(t)),
 		`(Firestore|Pub/Sub|the Cloud TPU API) refuses robot@demo\.iam\.gserviceaccount\.com: `+
-			`permission (datastore|pubsub|tpu)\.\w+\.\w+ is missing in project demo`, `ask for a role`)
+			`(Missing or insufficient permissions|User not authorized to perform this action|Permission 'tpu\.locations\.list' denied)`, `ask for a role`)
 }
 
 // refusing is Google for a credential that may do nothing: a proxy that answers for every host with the refusals that Google sends.

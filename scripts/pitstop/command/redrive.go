@@ -65,7 +65,7 @@ func newBroker(ctx context.Context, wait time.Duration, opts ...option.ClientOpt
 func (b *broker) Pull(ctx context.Context, subscription string) ([]*pubsubpb.ReceivedMessage, error) {
 	pulling, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	sent := whenSent(pulling, func() { time.AfterFunc(b.wait, func() { stop(errNoMessages) }) })
+	sent := whenSent(pulling, func() { time.AfterFunc(atMost(ctx, b.wait), func() { stop(errNoMessages) }) })
 	r, err := b.subs.Pull(sent, &pubsubpb.PullRequest{Subscription: subscription, MaxMessages: atOnce})
 	if err != nil && errors.Is(context.Cause(pulling), errNoMessages) {
 		return nil, nil

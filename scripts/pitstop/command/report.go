@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"pitstop.internal/events"
+	"pitstop.internal/scripts/layout"
 	"pitstop.internal/scripts/pitstop/report"
 	"pitstop.internal/shared/policy"
 )
@@ -78,7 +79,7 @@ func tellReport(ctx context.Context, files []string, o reportOptions, in io.Read
 
 	// Losses wait here while the record is read: the record may turn out to be unusable.
 	buffered := bufio.NewWriterSize(out, 1<<20)
-	p := reportPrinter{printer: newPrinter(out, o.asJSON), every: o.every, columns: width(out)}
+	p := reportPrinter{printer: newPrinter(out, o.asJSON), every: o.every, columns: layout.Width()}
 	p.printer.out = buffered
 	a := report.New(o.who, o.lead, p.loss)
 	n := 0

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"pitstop.internal/events"
+	"pitstop.internal/scripts/layout"
 	"pitstop.internal/scripts/pitcrew/peers"
 	"pitstop.internal/scripts/pitstop/scaling"
 	"pitstop.internal/shared/checkpoint"
@@ -164,7 +165,7 @@ func loggedAttempts(ctx context.Context, files, nodes []string, in io.Reader, er
 
 // printScaling prints the comparison for people.
 func printScaling(t scaling.Table, out io.Writer) {
-	p := reportPrinter{printer: newPrinter(out, false), columns: width(out)}
+	p := reportPrinter{printer: newPrinter(out, false), columns: layout.Width()}
 	if len(t.Rows) == 0 {
 		tell(out, "no attempt with a known speed: pitcrew run measures it with --examples-per-step N, --scale-from TYPE or --examples-pattern EXPRESSION")
 	} else {

@@ -11,11 +11,13 @@ import (
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"pitstop.internal/scripts/layout"
 )
 
 // screen is where the command prints every text, from a log entry, the API, the ledger, a file or a flag. A character that is not
 // graphic it writes as JSON does, \u202e. So people see the character, no terminal obeys it, and the value of a JSON string stays
-// the same. The command's own colours pass on a terminal. It breaks a line that is wider than the terminal at spaces, unless the
+// the same. The command's own colours pass on a terminal. It breaks a line that is wider than layout.Width at spaces, unless the
 // line is for programs.
 type screen struct {
 	mu     sync.Mutex
@@ -112,7 +114,7 @@ func (s *screen) lines(text []byte) error {
 
 // fit breaks lines that are too wide. A line that begins as a JSON object does is for a program.
 func (s *screen) fit(text []byte) []byte {
-	columns := width(s.out)
+	columns := layout.Width()
 	var b bytes.Buffer
 	for line := range bytes.Lines(text) {
 		program := bytes.HasPrefix(line, []byte(`{"`))

@@ -74,23 +74,15 @@ func simulateCommand() *cobra.Command {
 			"drawn from one seed. Report the interruptions, how each ended, how fast and at what cost, and which rule was broken.\n\n" +
 			"The same seed makes the same run. For a violation it prints the shortest run that still shows it, and the timeline of its\n" +
 			"workload. Exit code 1 means that a rule was broken. Ctrl-C ends a run early: it prints the report so far and exits with 130.\n\n" +
-			"A file of rates (YAML) says how often things happen, and how the gaps between are distributed:\n\n" +
-			"  gaps: weibull 0.7          # exponential (as built in), weibull SHAPE, lognormal SIGMA\n" +
+			"A file of rates (YAML) says how often things happen:\n\n" +
 			"  unnamed: none              # causes that are not named do not happen; without this line they do, as built in\n" +
 			"  causes:\n" +
-			"    preempted:\n" +
-			"      per_day: 1.2           # times per slice and day; or spot: and other: apart\n" +
-			"      generations: {v5p: 0.4, v6e: 3}\n" +
-			"      gaps: lognormal 1.5\n" +
-			"    stockout: {per_day: 2}   # of what concerns no single slice, times per day\n\n" +
-			"A trace lists when each cause happens; a cause that it lists is not drawn as well. It has one of three forms:\n\n" +
-			"  events        CSV with the header seconds,slice,cause or seconds,slice,cause,minutes. The slice is a name or *, one that\n" +
-			"                is drawn; of a stockout it is a zone or *. Minutes is how long it lasts, where it has a length\n" +
-			"  availability  JSON {\"metadata\": {\"gap_seconds\": 300}, \"data\": [1, 1, 0, ...]}, the number of instances to be had: at 0\n" +
-			"                all Spot slices of the zone are preempted and it gives none until there is another number. The zone is\n" +
-			"                what the name of the file has before its first _, or FILE=ZONE\n" +
-			"  nodes         CSV milliseconds,add|remove,node without a header: with a removed node a Spot slice is preempted, the\n" +
-			"                nodes standing for the Spot slices in turn\n\n" +
+			"    preempted: 1.2           # times per slice and day\n" +
+			"    host_error_repaired: {spot: 0.1, other: 0.2}\n" +
+			"    stockout: 2              # of what concerns no single slice, times per day\n\n" +
+			"A trace lists when each cause happens; a cause that it lists is not drawn as well. It is CSV with the header\n" +
+			"seconds,slice,cause or seconds,slice,cause,minutes. The slice is a name, or * for one that is drawn; of a stockout it is a\n" +
+			"zone or *. Minutes is how long it lasts, where it has a length.\n\n" +
 			"Causes: " + strings.Join(slices, ", ") + ";\nof Jobs in clusters: " + strings.Join(jobs, ", ") + ";\nof no single slice: " + strings.Join(all, ", ") + ".",
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -121,7 +113,7 @@ func simulateCommand() *cobra.Command {
 	f.StringVar(&o.policy, "policy", "", "the policy file; without it the mixed fleet's")
 	o.allow.flag(c)
 	f.StringVar(&o.rates, "rates", "", "a YAML file that says how often things happen, as above; without it the built-in rates")
-	f.StringArrayVar(&o.traces, "trace", nil, "a file that tells what happens when, as above, FILE or FILE=ZONE; may be given several times")
+	f.StringArrayVar(&o.traces, "trace", nil, "a file that tells what happens when, as above; may be given several times")
 	f.StringVar(&o.save, "save-fixture", "", "when a rule is broken, write the shortest run that breaks it to this folder")
 	f.StringVar(&o.fixture, "fixture", "", "run again what --save-fixture wrote to this folder; exit code 0 when the rule holds now")
 	f.BoolVar(&o.wire, "wire", false, wireHelp)
@@ -367,16 +359,11 @@ func (o simulateOptions) ownRates() (faults.Rates, error) {
 
 func (o simulateOptions) ownTraces() (traces []faults.Trace, err error) {
 	for _, name := range o.traces {
-		zone := ""
 		data, err := os.ReadFile(name)
-		if before, after, ok := cutLast(name, "="); err != nil && ok {
-			name, zone = before, after
-			data, err = os.ReadFile(name)
-		}
 		if err != nil {
 			return nil, usage("--trace: %w", err)
 		}
-		t, err := faults.ParseTrace(name, zone, data)
+		t, err := faults.ParseTrace(name, data)
 		if err != nil {
 			return nil, usage("--trace %w", err)
 		}

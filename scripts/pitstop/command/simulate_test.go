@@ -54,8 +54,6 @@ func TestSimulateUsage(t *testing.T) {
 		{[]string{"--rates", write(t, "rates.yaml", "causes: {preemptd: 1}\n")}, `rates.yaml: rates: line 1: causes has no "preemptd"; did you mean preempted?`},
 		{[]string{"--trace", filepath.Join(full, "none.csv")}, "none.csv"},
 		{[]string{"--trace", write(t, "events.csv", ownTrace)}, `events.csv: line 2: "llama" is no slice of the fleet`},
-		{[]string{"--trace", write(t, "series.json", `{"metadata": {"gap_seconds": 60}, "data": [0, 1]}`)}, "name one with FILE=ZONE"},
-		{[]string{"--trace", write(t, "events.csv", ownTrace) + "=us-west4-a"}, "the zone us-west4-a is for an availability series"},
 		{[]string{"--save-fixture", full}, "there is something in it"},
 		{[]string{"--fixture", full}, "simulation.yaml"},
 		{[]string{"--fixture", full, "--days", "3"}, "leave out --days"},

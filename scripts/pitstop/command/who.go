@@ -24,9 +24,9 @@ const askFor = 5 * time.Second
 // who is the caller, for people who read the record later: the account of the caller's credentials. If Google does not name it, it
 // is the user of this machine, and says so; the database's audit log has the account.
 func (g *google) who(ctx context.Context) string {
-	ctx, end := within(ctx, askFor)
-	account, err := g.account(ctx)
-	if end(err) == nil {
+	ctx, cancel := context.WithTimeout(ctx, atMost(ctx, askFor))
+	defer cancel()
+	if account, err := g.account(ctx); err == nil {
 		return account
 	}
 	if u, err := user.Current(); err == nil && u.Username != "" {

@@ -1,22 +1,10 @@
 package main
 
 import (
-	"io"
 	"strings"
 
 	"pitstop.internal/scripts/layout"
 )
-
-// width is how many columns a line of the command's output has.
-func width(out io.Writer) int {
-	if s, ok := out.(*screen); ok {
-		out = s.out
-	}
-	if far, ok := out.(remote); ok {
-		return far.columns
-	}
-	return layout.Width(file(out))
-}
 
 // columns is how many columns a text takes. Colours take none.
 func columns(s string) int { return layout.Columns(s) }

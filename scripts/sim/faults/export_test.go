@@ -16,13 +16,11 @@ func Come(s world.Scenario, d Draws) (slice, all map[string]bool) {
 	}
 	for _, c := range s.Fleet {
 		for _, h := range happenings {
-			often, gaps := d.Rates.of(h, c)
-			t.again(h.name, c.Name, often, gaps, 0, comes(slice, h.name+": "+c.Name))
+			t.again(h.name, c.Name, d.Rates.of(h, c), 0, comes(slice, h.name+": "+c.Name))
 		}
 	}
 	for _, e := range elsewheres {
-		often, gaps := d.Rates.ofAll(e)
-		t.again(e.name, "", often, gaps, 0, comes(all, e.name))
+		t.again(e.name, "", d.Rates.ofAll(e), 0, comes(all, e.name))
 	}
 	for w.Clock.Step(s.Start.Add(24 * time.Hour)) {
 		continue

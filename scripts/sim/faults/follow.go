@@ -38,8 +38,7 @@ func (f *follower) next(d Dice, left []moment) {
 }
 
 func (f *follower) happen(d Dice, m moment) {
-	switch m.cause {
-	case noCapacity, "stockout":
+	if m.cause == "stockout" {
 		f.shortage(d, m)
 		return
 	}
@@ -72,20 +71,17 @@ func (f *follower) slice(d Dice, h happening, m moment) (world.SliceConfig, bool
 			return c, true
 		}
 		state, _ := f.API.State(f.whereIs(c.Name), c.Name)
-		if h.befalls(c.Spot) && (m.node > 0 || state == "READY") {
+		if h.befalls(c.Spot) && state == "READY" {
 			possible = append(possible, c)
 		}
 	}
-	switch {
-	case len(possible) == 0:
+	if len(possible) == 0 {
 		return world.SliceConfig{}, false
-	case m.node > 0:
-		return possible[(m.node-1)%len(possible)], true
 	}
 	return possible[d.Of("slice").intN(len(possible))], true
 }
 
-// shortage makes a zone give no slices for a while and, if all Spot capacity is gone, take back the given ones.
+// shortage makes a zone give no slices for a while.
 func (f *follower) shortage(d Dice, m moment) {
 	zone := m.where
 	if zone == drawn {
@@ -107,15 +103,6 @@ func (f *follower) shortage(d Dice, m moment) {
 			f.API.SetCapacity(zone, cloudtputest.Unlimited)
 		}
 	})
-	if m.cause != noCapacity {
-		return
-	}
-	for _, c := range f.Fleet {
-		if state, _ := f.API.State(zone, c.Name); c.Spot && state == "READY" {
-			f.checks.Happened("preempted", c.Name)
-			f.Must(f.API.Preempt(zone, c.Name))
-		}
-	}
 }
 
 // everywhere lets something happen that concerns no single slice, for the time that a trace says.

@@ -16,13 +16,10 @@ import (
 
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/policy"
-	"pitstop.internal/shared/topology"
 )
 
-// Rates are how often what happens to a fleet happens, and how the gaps between are distributed. The zero value has the
-// built-in ones.
+// Rates are how often what happens to a fleet happens. The zero value has the built-in ones.
 type Rates struct {
-	gaps   Gaps
 	causes map[string]rate
 	// alone has nothing happen that is not named.
 	alone bool
@@ -30,44 +27,10 @@ type Rates struct {
 
 // rate is how often one cause happens: times per slice and day, or times per day for a cause without a single slice. Nil
 // keeps the built-in rate.
-type rate struct {
-	spot, other *float64
-	// generations are the rates of some generations of TPUs, Spot or not.
-	generations map[string]float64
-	gaps        *Gaps
-}
+type rate struct{ spot, other *float64 }
 
-// Gaps is how the time between two happenings is distributed around its mean.
-type Gaps struct {
-	kind string
-	// shape is that of a Weibull distribution, or the sigma of a lognormal one.
-	shape float64
-}
-
-// The distributions; the empty one is exponential.
-const (
-	weibull   = "weibull"
-	lognormal = "lognormal"
-)
-
-// String is how a file says it.
-func (g Gaps) String() string {
-	if g.kind == "" {
-		return "exponential"
-	}
-	return g.kind + " " + strconv.FormatFloat(g.shape, 'g', -1, 64)
-}
-
-// draw is one gap, in units of the mean gap.
-func (g Gaps) draw(r *rand.Rand) float64 {
-	switch g.kind {
-	case weibull:
-		return math.Pow(-math.Log(1-r.Float64()), 1/g.shape) / math.Gamma(1+1/g.shape)
-	case lognormal:
-		return math.Exp(g.shape*r.NormFloat64() - g.shape*g.shape/2)
-	}
-	return -math.Log(1 - r.Float64())
-}
+// gap is the time between two happenings, in units of its mean.
+func gap(r *rand.Rand) float64 { return -math.Log(1 - r.Float64()) }
 
 // causeKey is the name of a cause in files.
 func causeKey(name string) string {
@@ -94,71 +57,46 @@ func JobCauses() (all []string) {
 }
 
 // of is how often something happens to a slice, in times per day.
-func (r Rates) of(h happening, c world.SliceConfig) (float64, Gaps) {
-	built := h.other
-	if c.Spot {
-		built = h.spot
-	}
+func (r Rates) of(h happening, c world.SliceConfig) float64 {
 	named, ok := r.causes[causeKey(h.name)]
-	own := named.other
+	built, own := h.other, named.other
 	if c.Spot {
-		own = named.spot
+		built, own = h.spot, named.spot
 	}
-	often := built
-	switch shape, err := topology.Parse(c.Accelerator); {
+	switch {
 	case !ok && r.alone, !h.befalls(c.Spot):
-		often = 0
-	case err == nil && has(named.generations, shape.Generation):
-		often = named.generations[shape.Generation]
+		return 0
 	case own != nil:
-		often = *own
+		return *own
 	}
-	return often, r.gapsOf(named)
+	return built
 }
 
 // ofAll is how often something happens to everything, in times per day.
-func (r Rates) ofAll(e elsewhere) (float64, Gaps) {
+func (r Rates) ofAll(e elsewhere) float64 {
 	named, ok := r.causes[causeKey(e.name)]
 	switch {
 	case named.spot != nil:
-		return *named.spot, r.gapsOf(named)
+		return *named.spot
 	case !ok && r.alone:
-		return 0, r.gaps
+		return 0
 	}
-	return e.often, r.gapsOf(named)
-}
-
-func (r Rates) gapsOf(named rate) Gaps {
-	if named.gaps != nil {
-		return *named.gaps
-	}
-	return r.gaps
-}
-
-func has[V any](m map[string]V, key string) bool {
-	_, ok := m[key]
-	return ok
+	return e.often
 }
 
 // befalls reports whether something can happen to a Spot slice, or to another one.
 func (h happening) befalls(spot bool) bool { return spot && h.spot > 0 || !spot && h.other > 0 }
 
-// The bounds of what a file of rates may say.
+// mostPerDay bounds what a file of rates may say.
 const mostPerDay = 1000
-
-// shapes are the bounds of what shapes a distribution: beyond them everything would happen at once, after a very long time.
-var shapes = map[string][2]float64{weibull: {0.3, 10}, lognormal: {0.1, 3}}
 
 // ParseRates reads a file of rates. Its error is one line that lists every fault with its line.
 //
-//	gaps: weibull 0.7        # between two of the same cause: exponential, weibull SHAPE or lognormal SIGMA
-//	unnamed: none            # what is not named does not happen; without this line it happens as often as built in
+//	unnamed: none                           # what is not named does not happen; without this line it happens as often as built in
 //	causes:
-//	  preempted:
-//	    per_day: 1.2         # times per slice and day; or spot: and other: apart
-//	    generations: {v5p: 0.4, v6e: 3}
-//	    gaps: lognormal 1.5
-//	  stockout: {per_day: 2} # of what concerns no single slice, times per day
+//	  preempted: 1.2                        # times per slice and day
+//	  host_error_repaired: {spot: 0.1, other: 0.2}
+//	  stockout: 2                           # of what concerns no single slice, times per day
 func ParseRates(data []byte) (Rates, error) {
 	var doc yaml.Node
 	d := yaml.NewDecoder(bytes.NewReader(data))
@@ -170,7 +108,6 @@ func ParseRates(data []byte) (Rates, error) {
 	r := Rates{causes: map[string]rate{}}
 	var f ratesFile
 	f.fields(&doc, "a file of rates", map[string]func(*yaml.Node){
-		"gaps": func(n *yaml.Node) { r.gaps = f.gaps(n) },
 		"unnamed": func(n *yaml.Node) {
 			if r.alone = n.Value == "none"; !r.alone {
 				f.fault(n, "unnamed is %.40q; it can be none", n.Value)
@@ -185,7 +122,7 @@ func ParseRates(data []byte) (Rates, error) {
 				known[causeKey(h.name)] = func(n *yaml.Node) { r.causes[causeKey(h.name)] = f.rate(n, h.happening) }
 			}
 			for _, e := range elsewheres {
-				known[causeKey(e.name)] = func(n *yaml.Node) { r.causes[causeKey(e.name)] = f.rateOfAll(n, e) }
+				known[causeKey(e.name)] = func(n *yaml.Node) { r.causes[causeKey(e.name)] = rate{spot: f.perDay(n)} }
 			}
 			f.fields(n, "causes", known)
 		},
@@ -250,39 +187,8 @@ func (f *ratesFile) rate(n *yaml.Node, h happening) (r rate) {
 		return v
 	}
 	f.fields(n, name, map[string]func(*yaml.Node){
-		"per_day": func(n *yaml.Node) {
-			if r.spot != nil || r.other != nil {
-				f.fault(n, "%s has per_day, and spot or other as well", name)
-			}
-			r.spot = f.perDay(n)
-			r.other = r.spot
-		},
-		"spot":        func(n *yaml.Node) { r.spot = only(n, true, "Spot slices") },
-		"other":       func(n *yaml.Node) { r.other = only(n, false, "slices that are not Spot") },
-		"generations": func(n *yaml.Node) { r.generations = f.generations(n) },
-		"gaps":        func(n *yaml.Node) { g := f.gaps(n); r.gaps = &g },
-	})
-	return r
-}
-
-func (f *ratesFile) generations(n *yaml.Node) map[string]float64 {
-	out := map[string]float64{}
-	known := map[string]func(*yaml.Node){}
-	for _, g := range topology.Generations() {
-		known[g] = func(n *yaml.Node) { out[g] = *f.perDay(n) }
-	}
-	f.fields(n, "generations", known)
-	return out
-}
-
-func (f *ratesFile) rateOfAll(n *yaml.Node, e elsewhere) (r rate) {
-	if n.Kind == yaml.ScalarNode && n.Tag != "!!null" {
-		r.spot = f.perDay(n)
-		return r
-	}
-	f.fields(n, causeKey(e.name), map[string]func(*yaml.Node){
-		"per_day": func(n *yaml.Node) { r.spot = f.perDay(n) },
-		"gaps":    func(n *yaml.Node) { g := f.gaps(n); r.gaps = &g },
+		"spot":  func(n *yaml.Node) { r.spot = only(n, true, "Spot slices") },
+		"other": func(n *yaml.Node) { r.other = only(n, false, "slices that are not Spot") },
 	})
 	return r
 }
@@ -296,46 +202,18 @@ func (f *ratesFile) perDay(n *yaml.Node) *float64 {
 	return &v
 }
 
-func (f *ratesFile) gaps(n *yaml.Node) Gaps {
-	kind, arg, more := strings.Cut(n.Value, " ")
-	if kind == "exponential" && !more {
-		return Gaps{}
-	}
-	shape, err := strconv.ParseFloat(strings.TrimSpace(arg), 64)
-	bounds, known := shapes[kind]
-	if !known || err != nil || !(shape >= bounds[0] && shape <= bounds[1]) {
-		f.fault(n, "gaps is %.40q; it can be exponential, weibull SHAPE (0.3 to 10) or lognormal SIGMA (0.1 to 3)", n.Value)
-		return Gaps{}
-	}
-	return Gaps{kind, shape}
-}
-
 // File writes the rates in force, each by name, so that the file means the same when other causes are built in.
 func (r Rates) File() ([]byte, error) {
-	type one struct {
-		PerDay      *float64           `yaml:"per_day,omitempty"`
-		Spot        *float64           `yaml:"spot,omitempty"`
-		Other       *float64           `yaml:"other,omitempty"`
-		Generations map[string]float64 `yaml:"generations,omitempty"`
-		Gaps        string             `yaml:"gaps"`
-	}
-	causes := map[string]one{}
+	causes := map[string]any{}
 	all := slices.Clone(happenings)
 	for _, h := range jobHappenings {
 		all = append(all, h.happening)
 	}
 	for _, h := range all {
-		named := r.causes[causeKey(h.name)]
-		o := one{Generations: named.generations, Gaps: r.gapsOf(named).String()}
-		// A fleet of no generation in particular has the rates that hold for those not named.
-		spot, _ := r.of(h, world.SliceConfig{Spot: true})
-		other, _ := r.of(h, world.SliceConfig{})
-		o.Spot, o.Other = &spot, &other
-		causes[causeKey(h.name)] = o
+		causes[causeKey(h.name)] = map[string]float64{"spot": r.of(h, world.SliceConfig{Spot: true}), "other": r.of(h, world.SliceConfig{})}
 	}
 	for _, e := range elsewheres {
-		often, gaps := r.ofAll(e)
-		causes[causeKey(e.name)] = one{PerDay: &often, Gaps: gaps.String()}
+		causes[causeKey(e.name)] = r.ofAll(e)
 	}
 	return yaml.Marshal(map[string]any{"unnamed": "none", "causes": causes})
 }

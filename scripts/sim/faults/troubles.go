@@ -184,19 +184,17 @@ func (t *Troubles) after(d time.Duration, f func()) { t.Clock.At(t.Clock.Now().A
 func (t *Troubles) Plan() {
 	for _, c := range t.Fleet {
 		for _, h := range happenings {
-			often, gaps := t.sim.Rates.of(h, c)
-			t.again(h.name, c.Name, often, gaps, 0, func(d Dice) { t.befall(d, h, c) })
+			t.again(h.name, c.Name, t.sim.Rates.of(h, c), 0, func(d Dice) { t.befall(d, h, c) })
 		}
 	}
 	for _, g := range t.Gangs() {
 		for _, h := range jobHappenings {
-			often, gaps := t.sim.Rates.of(h.happening, world.SliceConfig{Spot: g.Pool().Spot})
-			t.again(h.name, g.Scope+"/"+g.Slice, often, gaps, 0, func(d Dice) { t.befallJob(d, h, g) })
+			often := t.sim.Rates.of(h.happening, world.SliceConfig{Spot: g.Pool().Spot})
+			t.again(h.name, g.Scope+"/"+g.Slice, often, 0, func(d Dice) { t.befallJob(d, h, g) })
 		}
 	}
 	for _, e := range elsewheres {
-		often, gaps := t.sim.Rates.ofAll(e)
-		t.again(e.name, "", often, gaps, 0, func(d Dice) {
+		t.again(e.name, "", t.sim.Rates.ofAll(e), 0, func(d Dice) {
 			if t.chaos.strikes("%s", e.name) {
 				t.checks.Happened(e.name, "")
 				e.strike(t, d)
@@ -208,19 +206,19 @@ func (t *Troubles) Plan() {
 
 // again does something so and so often a day, from now on, until everything calms down, except for causes that a trace
 // supplies. Its times and draws depend on its name, the slice, and how often it has happened.
-func (t *Troubles) again(name, slice string, often float64, gaps Gaps, before int, f func(d Dice)) {
+func (t *Troubles) again(name, slice string, often float64, before int, f func(d Dice)) {
 	rate := often * t.sim.Faults.Troubles
 	if rate == 0 || t.sim.traced(name) {
 		return
 	}
 	d := t.dice.Of(name, slice).nth(before)
-	wait := time.Duration(min(gaps.draw(d.Of("gap").Rand())/rate, Longest.Hours()/24) * float64(24*time.Hour))
+	wait := time.Duration(min(gap(d.Of("gap").Rand())/rate, Longest.Hours()/24) * float64(24*time.Hour))
 	t.Clock.At(t.Clock.Now().Add(wait), func() {
 		if t.over {
 			return
 		}
 		f(d)
-		t.again(name, slice, often, gaps, before+1, f)
+		t.again(name, slice, often, before+1, f)
 	})
 }
 
