@@ -624,13 +624,6 @@ func (s *suite) parkedIn(t *testing.T, zone string, at time.Time) ([]ledger.Park
 	return waiting, err
 }
 
-func zonesOf(parked []ledger.ParkedZone) (zones []string) {
-	for _, z := range parked {
-		zones = append(zones, z.Zone)
-	}
-	return zones
-}
-
 func parkedAtOnce(t *testing.T, s *suite) {
 	const workers = 256
 	looks := make([]bool, workers)
