@@ -139,7 +139,11 @@ func (d deployment) openIncident(ctx context.Context, where place, id string) (*
 	if err != nil {
 		return nil, incident.Workload{}, err
 	}
-	w, in, err := find(ctx, l, id)
+	all, err := workloads(ctx, l, nil)
+	if err != nil {
+		return l, incident.Workload{}, err
+	}
+	w, in, err := find(ctx, l, all, id)
 	if err == nil && (w.Incident == nil || w.Incident.ID != in.ID) {
 		err = usage("%s is over: it ended %s at %s", id, in.Outcome, in.Closed.UTC().Format("2006-01-02 15:04"))
 	}
@@ -153,7 +157,7 @@ func (d deployment) approveCommand() *cobra.Command {
 		Long: "Approve the action that an incident asks for, because a switch of its policy is ask. The approval counts for this question of this\n" +
 			"incident alone: a later question, or the next incident, waits again. Right before the call Pitstop still checks the policy, a pause\n" +
 			"and the brake.\n\n" + needs,
-		Args: oneIncident("incident"),
+		Args: oneIncident(),
 	}, func(c *cobra.Command, where place, why, about string) error {
 		l, w, err := d.openIncident(c.Context(), where, about)
 		if err != nil {
@@ -185,7 +189,7 @@ func (d deployment) cancelCommand() *cobra.Command {
 			"was about, unless Google moves the window. Pitstop still deletes slices that it ordered and that training never ran in; pause holds\n" +
 			"that too.\n\n" +
 			"A call that began a moment ago may still take effect; cancel names it.\n\n" + needs,
-		Args: oneIncident("incident"),
+		Args: oneIncident(),
 	}, func(c *cobra.Command, where place, why, about string) error {
 		l, w, err := d.openIncident(c.Context(), where, about)
 		if err != nil {
