@@ -387,17 +387,20 @@ func (d deployment) label(c *cobra.Command, where place, workload, value string,
 	return together(failed)
 }
 
-// advise warns of slices without autocheckpoint, of checkpoints or data in another region, and of a bucket that deletes the lease. It leaves out what it cannot read:
-// the label is set, and check says all of it.
+// advise warns of slices that the policy never brings back, of slices without autocheckpoint, of checkpoints or data in another region,
+// and of a bucket that deletes the lease. It leaves out what it cannot read: the label is set, and check says all of it.
 func (d deployment) advise(ctx context.Context, l *ledger.Ledger, w incident.Workload, label string, out io.Writer) {
 	looking, end := apart(ctx)
-	off, _, err := autocheckpointOff(looking, l, w)
 	policies, _, unread := d.policies(looking, l)
-	if end(errors.Join(err, unread)) != nil {
+	off, _, err := autocheckpointOff(looking, l, w)
+	if err = end(errors.Join(err, unread)); unread != nil {
 		return
 	}
 	p := w.Limited(policies.For(ctx, label))
-	if len(off) > 0 {
+	var never rehearsal
+	never.returns(w, p)
+	never.advise(out)
+	if err == nil && len(off) > 0 {
 		tell(out, "autocheckpoint is off for "+namesOf(off)+": "+autocheckpointCost)
 		tell(out, "  you: "+switchesOn(w, off, p))
 	}
@@ -409,6 +412,42 @@ func (d deployment) advise(ctx context.Context, l *ledger.Ledger, w incident.Wor
 	r.near(w, all, p.EgressPrice)
 	r.keeps(w, all)
 	r.advise(out)
+}
+
+// returns finds slices that a policy never brings back, because its switches are for other machines. A policy that recreates nothing
+// waits for Google's own recovery, and that brings back what is no Spot slice.
+func (r *rehearsal) returns(w incident.Workload, p policy.Policy) {
+	if p.Unreadable != "" || p.Switches.WatchOnly() {
+		return
+	}
+	var spot, others, several []string
+	for _, s := range w.Slices {
+		switch {
+		case s.IsReleased():
+			continue
+		case s.Reclaimable:
+			spot = append(spot, s.Name)
+		default:
+			others = append(others, s.Name)
+		}
+		if s.Workers > 1 {
+			several = append(several, s.Name)
+		}
+	}
+	never := func(names []string, kind string, sw policy.Switch, end string) {
+		if len(names) > 0 && p.Switches.Level(sw) == policy.No {
+			r.find(stop, "policy", strings.Join(names, ", ")+": "+kind+", and "+w.Forbids(sw, policy.No, p)+", so the policy "+p.Name+" never creates it again"+end,
+				"attach a policy with the switch "+string(sw)+", which the deployment has to allow, too")
+		}
+	}
+	never(spot, "a Spot slice", policy.Recreate, "")
+	if p.Switches.Recreate != policy.No {
+		never(others, "no Spot slice", policy.RecreateNonSpot, ", and only waits for "+w.Words().Healer+"'s own recovery")
+	}
+	if len(several) > 0 && p.Switches.StartStopped != policy.No {
+		r.find(warn, "policy", strings.Join(several, ", ")+": the API cannot start a TPU of several workers, so the switch start_stopped of policy "+p.Name+" does nothing for it",
+			"start it, or create it again, by hand once it is stopped")
+	}
 }
 
 // advise prints the findings that are not good, each with its way out.
