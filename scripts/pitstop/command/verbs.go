@@ -231,7 +231,7 @@ func (d deployment) retryCommand() *cobra.Command {
 			return err
 		}
 		if why := w.NothingToRetry(d.now()); why != "" {
-			return usage("there is nothing to retry of %s: %s", w.ID, why)
+			return usage("there is nothing to retry of %s: %s%s", w.ID, why, d.narrow(c.Context(), l, w))
 		}
 		e := incident.Retried{Word: incident.Word{By: d.who(c.Context()), Why: why}}
 		after, news, err := d.order(c.Context(), l, where, w.ID, e)
@@ -245,8 +245,36 @@ func (d deployment) retryCommand() *cobra.Command {
 				text += "; patrol looks at it within a minute"
 			}
 		}
-		return d.told(c, err, text)
+		return d.told(c, err, text+d.narrow(c.Context(), l, after))
 	})
+}
+
+// narrow says that an open incident may do less than the policy would allow it now, or nothing at all, and the way out. It is empty
+// elsewhere, and where the policy cannot be read.
+func (d deployment) narrow(ctx context.Context, l *ledger.Ledger, w incident.Workload) string {
+	in := w.Incident
+	if in == nil {
+		return ""
+	}
+	policies, _, err := d.policies(ctx, l)
+	if err != nil {
+		return ""
+	}
+	var more []string
+	now := w.Limited(policies.For(ctx, w.Label)).Switches
+	for _, s := range policy.All() {
+		if now.Level(s) > in.Switches.Level(s) {
+			more = append(more, string(s))
+		}
+	}
+	anew := "pitstop cancel " + in.ID + ", and then pitstop retry " + w.Name
+	switch {
+	case len(more) > 0:
+		return "; it opened before the policy allowed " + strings.Join(more, ", ") + ", which counts from the next incident on: " + anew
+	case in.OnlyWatched:
+		return "; nothing is allowed, so it is only watched: allow what it needs, and once pitstop status shows that, " + anew
+	}
+	return ""
 }
 
 // one finds the one workload that is named.

@@ -145,6 +145,25 @@ func TestRetryOpensWhatWasGivenUp(t *testing.T) {
 	})
 }
 
+// TestARetryUnderALooserPolicyNamesTheWayOut: an open incident keeps the switches of its opening.
+func TestARetryUnderALooserPolicyNamesTheWayOut(t *testing.T) {
+	w := llama()
+	w.Incident, w.Effects = nil, nil
+	w.Slices[0].Spec, w.Slices[0].Incarnation = "spec", events.Incarnation{ID: "7", Zone: "us-west4-a", Created: noon.Add(-time.Hour)}
+	b := deployedWith(t, ledgertest.NewStore().Open, w)
+	b.allows("")
+	b.want([]string{"retry", "llama-8b"}, "tried again in llama-8b-20261121-1", "; nothing is allowed, so it is only watched: allow what it needs, and once pitstop status "+
+		"shows that, pitstop cancel llama-8b-20261121-1, and then pitstop retry llama-8b")
+	b.refused([]string{"retry", "llama-8b"}, "is under way (watching), and nothing of it waits for another try; nothing is allowed")
+	b.allows("recreate,restart")
+	b.refused([]string{"retry", "llama-8b"}, "; it opened before the policy allowed restart, recreate, which counts from the next incident on: "+
+		"pitstop cancel llama-8b-20261121-1, and then pitstop retry llama-8b")
+	b.want([]string{"cancel", "llama-8b-20261121-1"}, "cancelled by ada@example.com")
+	if got, err := b.call("retry", "llama-8b"); err != nil || strings.Contains(got, "allowed") || b.workload().Incident.Switches.Recreate != policy.Yes {
+		t.Errorf("after the way out: %v, %s", err, got)
+	}
+}
+
 func TestAttachAndDetachLabelTheTPUs(t *testing.T) {
 	eachStore(t, func(t *testing.T, open ledger.Opener) {
 		w := llama()
