@@ -1,11 +1,12 @@
-// Package cloudlog calls Cloud Logging's API: it asks the audit log who ended a slice that is gone, and it writes the canary.
-// Entries of others arrive on topics, through sinks; package events reads them.
+// Package cloudlog calls Cloud Logging's API: it asks the audit log who ended a slice that is gone, reads a log page by page for the
+// verbs of people, and writes the canary. Entries of others arrive on topics, through sinks; package events reads them.
 package cloudlog
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"strings"
 	"sync"
@@ -53,11 +54,18 @@ func (l *Log) service(ctx context.Context) (*api.Service, error) {
 	return svc, nil
 }
 
+// ErrTooOften says that the project's quota of calls is used up for now. It counts by the minute.
+var ErrTooOften = errors.New("no more calls for now")
+
 // plain makes one line of an error of the log.
 func plain(err error) error {
 	var answer *googleapi.Error
 	if !errors.As(err, &answer) {
 		return err
 	}
-	return fmt.Errorf("HTTP status %d: %s", answer.Code, strings.Join(strings.Fields(answer.Message), " "))
+	text := fmt.Sprintf("HTTP status %d: %s", answer.Code, strings.Join(strings.Fields(answer.Message), " "))
+	if answer.Code == http.StatusTooManyRequests {
+		return fmt.Errorf("%w: %s", ErrTooOften, text)
+	}
+	return errors.New(text)
 }

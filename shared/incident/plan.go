@@ -146,7 +146,9 @@ type outlook struct {
 	when map[string]string
 	// looked says that this look has read the slices.
 	looked bool
-	calls  []Planned
+	// unknown says that what follows depends on what a look finds.
+	unknown bool
+	calls   []Planned
 	// told is the number of timeline lines that the open incident had at the beginning, and over the ID of the incident that closed
 	// last.
 	told int
@@ -198,7 +200,7 @@ const mostSteps = 200
 // plan plays the open incident forward until it has ended, its training goes on, it waits for maintenance, or it asks a person.
 func (o *outlook) plan() Plan {
 	for range mostSteps {
-		if !o.next() {
+		if !o.next() || o.unknown {
 			break
 		}
 	}
@@ -304,8 +306,13 @@ func (o *outlook) carryOut(effect Effect) {
 	}
 }
 
-// verified plays the find of a complete checkpoint that is new enough.
+// verified plays the find of the complete checkpoint that this plan has requested. What another look would find nobody knows, and the plan
+// ends there.
 func (o *outlook) verified(r events.Request) {
+	if phase := o.m.phase(); phase != Saving && phase != Window {
+		o.unknown = true
+		return
+	}
 	step := max(o.m.w.verifyPast()+1, o.m.w.Incident.Save.Step)
 	o.learn(Checked{Origin: o.origin(), Request: r, Found: true, Step: step, At: o.m.now, URI: o.m.w.Directory})
 	o.when[""] = "once the save is verified"

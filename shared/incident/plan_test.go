@@ -153,3 +153,23 @@ func TestZonesAreThoseThatWouldBeAsked(t *testing.T) {
 		t.Errorf("zones of one of two are %s", got)
 	}
 }
+
+// TestAPlanFindsNoCheckpointThatNobodyHasTold: what a look will find is not foreseen.
+func TestAPlanFindsNoCheckpointThatNobodyHasTold(t *testing.T) {
+	const admitted = "preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0, accepted create 0, read ours, intend admit 0, accepted admit 0"
+	for name, c := range map[string]struct {
+		path     string
+		progress incident.Progress
+		want     string
+	}{
+		"of a training without a crew": {admitted, incident.Progress{}, "look for a new checkpoint"},
+		"of one that has saved before": {admitted, incident.Progress{Verified: 48_000, VerifiedAt: start, CheckpointStep: 48_000}, "look for a new checkpoint"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := at(t, policies["everything"], true, c.path, func(w *incident.Workload) { w.Progress, w.Crew = c.progress, incident.Crew{} })
+			if got := texts(n.w.AtDeadline(policies["everything"])); got != c.want {
+				t.Errorf("foreseen is %q, want %q", got, c.want)
+			}
+		})
+	}
+}

@@ -23,6 +23,23 @@ func Of(w incident.Workload, in incident.Incident) events.JobTerms {
 	return t
 }
 
+// Now describes a workload as it stands: by its open incident, or by the last one where that was given up and nothing has trained since.
+func Now(w incident.Workload) events.JobTerms {
+	kept := func(s incident.Slot) bool { return !s.IsReleased() }
+	c := w.Closed
+	switch {
+	case w.Incident != nil:
+		return Of(w, *w.Incident)
+	case w.Crew.Finished:
+		return events.JobTerms{State: events.JobSucceeded}
+	case !slices.ContainsFunc(w.Slices, kept):
+		return events.JobTerms{State: events.JobCancelled}
+	case c != nil && (c.Outcome == incident.Escalated || hasGivenUp(w.Crew)) && isLast(w, *c) && !w.Progress.At.After(c.Closed):
+		return Of(w, *c)
+	}
+	return events.JobTerms{State: stateNow(w, incident.Incident{})}
+}
+
 func stateOf(w incident.Workload, in incident.Incident) events.JobState {
 	if in.Outcome == "" {
 		switch {

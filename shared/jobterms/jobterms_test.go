@@ -300,3 +300,38 @@ func TestRetries(t *testing.T) {
 		t.Errorf("without retries: %q", got)
 	}
 }
+
+// TestAWorkloadHasAStateWithoutAnIncident, and keeps that of one that was given up until something trains again.
+func TestAWorkloadHasAStateWithoutAnIncident(t *testing.T) {
+	closed := func(changes ...change) change {
+		return func(w *incident.Workload, in *incident.Incident) {
+			for _, c := range append(changes, ends(incident.Escalated, incident.CodeSameError)) {
+				c(w, in)
+			}
+			w.Closed = in
+		}
+	}
+	trainsOn := func(w *incident.Workload, _ *incident.Incident) { w.Progress.At = noon.Add(2 * time.Hour) }
+	begun := func(w *incident.Workload, _ *incident.Incident) { w.Crew.Attempt, w.Crew.Exited = 2, 1 }
+	for name, c := range map[string]struct {
+		changes []change
+		want    events.JobState
+	}{
+		"an open incident":                      {[]change{condition(incident.Lost, "PREEMPTED")}, events.JobQueued},
+		"one that was given up":                 {[]change{closed()}, events.JobFailed},
+		"given up, and brought back by hand":    {[]change{closed(nextRuns, trainsOn)}, events.JobRunning},
+		"nothing has happened":                  {[]change{begun}, events.JobRunning},
+		"it waits for its machines":             {[]change{begun, condition(incident.Creating, "WAITING_FOR_RESOURCES")}, events.JobQueued},
+		"its owner has deleted it":              {[]change{begun, func(w *incident.Workload, _ *incident.Incident) { w.Slices[0].End.Released = noon }}, events.JobCancelled},
+		"the crew has not begun":                {[]change{func(w *incident.Workload, _ *incident.Incident) { w.Crew.Attempt = 1 }}, events.JobPreparing},
+		"finished, after one that was given up": {[]change{closed(finished(noon.Add(2 * time.Hour)))}, events.JobSucceeded},
+	} {
+		w, _ := crashed(c.changes...)
+		if name != "an open incident" {
+			w.Incident = nil
+		}
+		if got := jobterms.Now(w).State; got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}

@@ -1,12 +1,59 @@
 package main
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
+
+const day = 24 * time.Hour
+
+// days is a span of time as people write it: that of time.ParseDuration, and days before it, as in 30d or 1d12h.
+type days time.Duration
+
+// Set and the methods below implement pflag.Value.
+func (d *days) Set(text string) error {
+	count, rest, in := strings.Cut(text, "d")
+	if !in {
+		count, rest = "0", text
+	}
+	n, err := strconv.ParseInt(count, 10, 32)
+	var more time.Duration
+	if rest != "" && err == nil {
+		more, err = time.ParseDuration(rest)
+	}
+	if err != nil || n > 100*365 || n < 0 {
+		return fmt.Errorf("%q is no span of time such as 30d, 12h or 1d12h", text)
+	}
+	*d = days(time.Duration(n)*day + more)
+	return nil
+}
+
+func (d *days) String() string {
+	whole, rest := time.Duration(*d)/day, time.Duration(*d)%day
+	switch {
+	case whole <= 0:
+		return time.Duration(*d).String()
+	case rest == 0:
+		return strconv.Itoa(int(whole)) + "d"
+	}
+	return strconv.Itoa(int(whole)) + "d" + rest.String()
+}
+
+// Type is how pflag calls it in help.
+func (*days) Type() string { return "duration" }
+
+// spanVar adds a flag for a span of time that may be days.
+func spanVar(f *pflag.FlagSet, span *time.Duration, name string, value time.Duration, usage string) {
+	*span = value
+	f.Var((*days)(span), name, usage)
+}
 
 // What the arguments look like. A verb checks them before it asks Google anything.
 var (
@@ -85,6 +132,6 @@ func oneWorkload() cobra.PositionalArgs {
 }
 
 // oneIncident is for verbs about one incident.
-func oneIncident(noun string) cobra.PositionalArgs {
-	return cobra.MatchAll(oneName(noun, "llama-8b-20261112-3"), func(_ *cobra.Command, args []string) error { return checkIncident(args[0]) })
+func oneIncident() cobra.PositionalArgs {
+	return cobra.MatchAll(oneName("incident", "llama-8b-20261112-3"), func(_ *cobra.Command, args []string) error { return checkIncident(args[0]) })
 }

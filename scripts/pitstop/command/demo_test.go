@@ -341,7 +341,7 @@ func TestTheHandbookWalksThroughTheDemo(t *testing.T) {
 		prints map[string]string
 	}{
 		{"README.md", func(*testing.T, *runningDemo) {}, map[string]string{
-			"watch": "demo/llama-8b", "canary": "in total, from its timestamp to the ledger", "status": "if llama-8b died now: recreate", "check": "its start-up script starts pitcrew",
+			"report": "1 loss: 1 back", "watch": "demo/llama-8b", "canary": "in total, from its timestamp to the ledger", "status": "if llama-8b died now: recreate", "check": "its start-up script starts pitcrew",
 		}},
 		{"terraform/README.md", func(t *testing.T, d *runningDemo) {
 			d.crashed(t, "llama-8b")
@@ -356,7 +356,7 @@ func TestTheHandbookWalksThroughTheDemo(t *testing.T) {
 			}
 			d.Forward(30 * time.Minute)
 		}, map[string]string{
-			"status": "demo/llama-8b  policy night", "incident": "save", "pause": "demo/llama-8b: paused by", "approve": "approved by", "scale": "advice: ",
+			"status": "demo/llama-8b  policy night", "incident": "save", "incidents": "maintenance, open", "report": "no TPU was lost", "pause": "demo/llama-8b: paused by", "approve": "approved by", "scale": "advice: ",
 		}},
 	} {
 		t.Run(c.page, func(t *testing.T) {
@@ -399,7 +399,7 @@ func TestTheHandbookWalksThroughTheDemo(t *testing.T) {
 func TestTheOtherVerbsWorkOnTheDemo(t *testing.T) {
 	d := livingDemo(t, noon)
 	made := map[string]bool{}
-	for _, verb := range []string{"watch", "canary", "status", "check", "incident", "attach", "drill", "pause", "approve", "scale"} {
+	for _, verb := range []string{"watch", "canary", "status", "check", "incident", "incidents", "report", "attach", "drill", "pause", "approve", "scale"} {
 		made[verb] = true // TestTheHandbookWalksThroughTheDemo makes it
 	}
 	want := func(code int, says string, args ...string) {
@@ -588,7 +588,7 @@ func TestAdviceIsForTheDemo(t *testing.T) {
 		says string
 	}{
 		{[]string{"check", "llama-8b", "--demo"}, "go run ./scripts/pitstop resume llama-8b --demo"},
-		{[]string{"incident", "llama-8b-20200101-1", "--demo"}, "go run ./scripts/pitstop status --demo lists open incidents"},
+		{[]string{"incident", "llama-8b-20200101-1", "--demo"}, "go run ./scripts/pitstop incidents --demo lists those of the last days"},
 		{[]string{"demo", "preempt", "gemma-27b-0"}, "go run ./scripts/pitstop demo host-error gemma-27b-0"},
 	} {
 		out, errOut, _ := d.walk(t, c.args)

@@ -109,7 +109,7 @@ func (t *teller) after(l world.Line) {
 
 // deployedCall is a call that the functions and the verbs advise, as for a deployment.
 var deployedCall = regexp.MustCompile(
-	`(^|[\s("])pitstop ((?:incident|pause|resume|approve|cancel|retry|attach|detach|redrive|check|drill) [^\s;,:)"]+(?: --policy [^\s;,:)"]+)?|status)`)
+	`(^|[\s("])pitstop ((?:incident|pause|resume|approve|cancel|retry|attach|detach|redrive|check|drill) [^\s;,:)"]+(?: --policy [^\s;,:)"]+)?|status|incidents)`)
 
 // forDemo has the calls in a text be for the demo, as its reader makes them. A text that has --demo is for it already.
 func forDemo(text string) string {

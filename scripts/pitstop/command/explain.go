@@ -143,7 +143,7 @@ func explain(ctx context.Context, files []string, in io.Reader, out, errOut io.W
 		}
 	})
 	bar := newProgress(files, out, errOut)
-	all := work.stream(ctx, files, in, bar, underWay(1))
+	all := work.stream(ctx, filesOf(files, in, bar), bar, underWay(1))
 	failed, unusable := false, false
 	var count census
 	for x := all.next(ctx); x != nil; x = all.next(ctx) {

@@ -1,17 +1,21 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/api/option"
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/dev/guides"
 	"pitstop.internal/shared/checkpoint/buckettest"
+	"pitstop.internal/shared/cloudlog/cloudlogtest"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 )
@@ -69,7 +73,7 @@ func shows(t *testing.T, args []string) string {
 
 // guided is a deployment with two workloads. One saves every three hours, was lost often, had a maintenance event, has no
 // autocheckpoint, reads its data from another region, and trained on two sizes. Its training gave up in the last incident. The other
-// workload waits for capacity.
+// workload waits for capacity. The log tells of three losses.
 func guided(t *testing.T) *bench {
 	t.Helper()
 	b, _, bucket := healthy(t, startsCrew)
@@ -86,6 +90,14 @@ func guided(t *testing.T) *bench {
 			Error: incident.Error{Attempt: 24, Exit: events.Exit{Code: 137, Retries: events.JobRetries{Worker: 5, Job: 3}}},
 		}
 	})
+	written := noon
+	log := cloudlogtest.New("demo", func() time.Time { written = written.Add(time.Second); return written })
+	for _, entry := range night() {
+		log.Write([]byte(selected(entry)))
+	}
+	b.look = func(ctx context.Context) (sight, error) {
+		return sightThrough(ctx, option.WithHTTPClient(&http.Client{Transport: readOnly{log.Transport()}}))
+	}
 	waits := trains("bert")
 	waits.Slices[0].Condition, waits.Slices[0].State = incident.Creating, "WAITING_FOR_RESOURCES"
 	waits.Incident = &incident.Incident{

@@ -172,6 +172,7 @@ func TestEveryVerbNeedsItsPlace(t *testing.T) {
 	for _, args := range [][]string{
 		{"status"},
 		{"incident", "llama-8b-20261112-3"},
+		{"incidents"},
 		{"pause", "w"},
 		{"resume", "w"},
 		{"approve", "llama-8b-20261112-3"},

@@ -39,7 +39,7 @@ pitstop explain < entry.json`,
 	"pitstop filter": `pitstop filter --project MINE
 pitstop filter --project MINE | sh
 pitstop filter --sink tpu-audit`,
-	"pitstop report": `pitstop report entries.json
+	"pitstop report": `pitstop report --project MINE --since 30d
 pitstop report --losses --lead 10m entries.json
 pitstop report --json entries.json > report.json`,
 	"pitstop simulate": `pitstop simulate
@@ -82,8 +82,11 @@ pitstop gke rbac --all-namespaces --json`,
 	"pitstop status": `pitstop status --project MINE
 pitstop status llama-8b --project MINE
 pitstop status --watch --project MINE`,
-	"pitstop incident": `pitstop incident llama-8b-20261112-3 --project MINE
+	"pitstop incident": `pitstop incident llama-8b --project MINE
+pitstop incident llama-8b-20261112-3 --project MINE
 pitstop incident llama-8b-20261112-3 --prices prices.yaml --project MINE`,
+	"pitstop incidents": `pitstop incidents --project MINE
+pitstop incidents --since 30d --json --project MINE`,
 	"pitstop pause": `pitstop pause llama-8b --for 2h --why "the host is debugged" --project MINE
 pitstop pause --all --why "calls look wrong" --project MINE`,
 	"pitstop resume": `pitstop resume llama-8b --why "debugging is over" --project MINE

@@ -66,7 +66,7 @@ func commands() *cobra.Command {
 	}
 	root.SetVersionTemplate("{{.Version}}")
 	root.SetFlagErrorFunc(wrongFlag)
-	root.AddCommand(replayCommand(), explainCommand(), filterCommand(), reportCommand(), simulateCommand(), cloudCommand(), demoCommand(), policyCommand(), deployed.flexCommand(), gkeCommand())
+	root.AddCommand(replayCommand(), explainCommand(), filterCommand(), simulateCommand(), cloudCommand(), demoCommand(), policyCommand(), deployed.flexCommand(), gkeCommand())
 	root.AddCommand(deployed.commands()...)
 	described(root)
 	return root

@@ -146,7 +146,7 @@ func (d deployment) at(a place) (*ledger.Ledger, error) {
 
 func (d deployment) commands() []*cobra.Command {
 	all := []*cobra.Command{
-		d.statusCommand(), d.incidentCommand(), d.pauseCommand(), d.resumeCommand(), d.approveCommand(), d.cancelCommand(), d.retryCommand(),
+		d.statusCommand(), d.reportCommand(), d.incidentCommand(), d.incidentsCommand(), d.pauseCommand(), d.resumeCommand(), d.approveCommand(), d.cancelCommand(), d.retryCommand(),
 		d.attachCommand(), d.detachCommand(), d.redriveCommand(), d.checkCommand(), d.scaleCommand(), d.canaryCommand(), d.drillCommand(), d.watchCommand(),
 	}
 	for _, c := range all {
@@ -191,15 +191,17 @@ func (d deployment) incidentCommand() *cobra.Command {
 	var asJSON bool
 	var priced string
 	c := &cobra.Command{
-		Use:   "incident ID",
-		Short: "Print the whole story of an incident",
+		Use:   "incident ID|WORKLOAD",
+		Short: "Print the whole story of an incident, or list those of a workload",
 		Long: "Print the whole story of an incident, open or closed: each observation, each decision with its reason, the switches with\n" +
 			"their limits, the calls with their results, the save, the zones that refused, the cost and the budget. The line job has the\n" +
-			"terms of Google's training service: state, error and retries. status lists open incidents. The log line at the end of an\n" +
-			"incident names a closed one. If two projects have an incident of the same ID, write PROJECT/ID.\n\n" +
+			"terms of Google's training service: state, error and retries. If two projects have an incident of the same ID, write\n" +
+			"PROJECT/ID.\n\n" +
+			"Of a workload it lists every incident, open or in the archive, one line each, the newest first. incidents lists those of all\n" +
+			"workloads.\n\n" +
 			"--prices names a YAML file with your prices: dollars for a chip-hour, by generation or accelerator type, as in v5litepod:\n" +
 			"{spot: 0.48, other: 1.20}. The cost counts the chips of the workload as it is now.",
-		Args: oneIncident("ID"),
+		Args: oneName("ID or workload", "llama-8b-20261112-3"),
 		RunE: func(c *cobra.Command, args []string) error {
 			list, err := readPrices(priced)
 			if err != nil {
@@ -209,7 +211,24 @@ func (d deployment) incidentCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			w, in, err := find(c.Context(), l, args[0])
+			noIncident := checkIncident(args[0])
+			if noIncident != nil && checkWorkload(args[0]) != nil {
+				return noIncident
+			}
+			all, err := workloads(c.Context(), l, nil)
+			if err != nil {
+				return err
+			}
+			named, noWorkload := workloadsNamed(all, args)
+			switch {
+			case noWorkload == nil && priced != "":
+				return usage("--prices is for one incident, as in llama-8b-20261112-3, and %s is a workload", args[0])
+			case noWorkload == nil:
+				return d.list(c, l, named, time.Time{}, asJSON, args[0]+" has had no incident")
+			case noIncident != nil:
+				return noWorkload
+			}
+			w, in, err := find(c.Context(), l, all, args[0])
 			if err != nil {
 				return err
 			}
@@ -232,24 +251,20 @@ func (d deployment) incidentCommand() *cobra.Command {
 		},
 	}
 	where.flags(c)
-	c.Flags().BoolVar(&asJSON, "json", false, "print the incident, its cost and its job as one JSON object")
+	c.Flags().BoolVar(&asJSON, "json", false, "print the incident, its cost and its job as one JSON object; of a workload, one short object per incident")
 	c.Flags().StringVar(&priced, "prices", "", "a file of prices, in dollars for a chip-hour")
 	readsFile(c, "prices")
 	return c
 }
 
-// find looks for an incident by its ID. If incidents of several projects have that ID, the word has to be PROJECT/ID or
+// find looks for an incident of these workloads by its ID. If incidents of several projects have that ID, the word has to be PROJECT/ID or
 // PROJECT/NAME/ID.
-func find(ctx context.Context, l *ledger.Ledger, word string) (incident.Workload, incident.Incident, error) {
+func find(ctx context.Context, l *ledger.Ledger, all []incident.Workload, word string) (incident.Workload, incident.Incident, error) {
 	type match struct {
 		w  incident.Workload
 		in incident.Incident
 	}
 	var found []match
-	all, err := workloads(ctx, l, nil)
-	if err != nil {
-		return incident.Workload{}, incident.Incident{}, err
-	}
 	of, id := "", word
 	if i := strings.LastIndexByte(word, '/'); i >= 0 {
 		of, id = word[:i], word[i+1:]
@@ -268,7 +283,7 @@ func find(ctx context.Context, l *ledger.Ledger, word string) (incident.Workload
 	}
 	switch len(found) {
 	case 0:
-		return incident.Workload{}, incident.Incident{}, usage("there is no incident %q; pitstop status lists open incidents", word)
+		return incident.Workload{}, incident.Incident{}, usage("there is no incident %q; pitstop incidents lists those of the last days", word)
 	case 1:
 		return found[0].w, found[0].in, nil
 	}
@@ -398,7 +413,7 @@ func (d deployment) pauseCommand() *cobra.Command {
 	}
 	where.flags(c)
 	c.Flags().BoolVar(&all, "all", false, "pause everything")
-	c.Flags().DurationVar(&lasts, "for", 0, "how long to pause, as in 2h; without it the pause lasts until resume")
+	spanVar(c.Flags(), &lasts, "for", 0, "how long to pause, as in 2h or 3d; without it the pause lasts until resume")
 	whyFlag(c, &why)
 	return c
 }

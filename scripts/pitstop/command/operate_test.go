@@ -182,6 +182,7 @@ func (d deployment) callAt(project string, args ...string) (string, error) {
 	root.AddCommand(d.commands()...)
 	root.SetArgs(append(args, "--project", project))
 	root.SetOut(&out)
+	root.SetErr(&out)
 	err := root.ExecuteContext(context.Background())
 	return out.String(), err
 }
@@ -273,10 +274,68 @@ func TestAnIncidentIsFoundOpenClosedAndInTheArchive(t *testing.T) {
 		}
 		wants(t, got, id, "preemption · workload demo/llama-8b · policy spot", "Sat Nov 21, 2026", "11:58:40", says)
 	}
-	var wrong usageError
-	if _, err := d.call("incident", "llama-8b-1"); !errors.As(err, &wrong) {
-		t.Errorf("an incident that is not there: %v", err)
-	}
+	d.refused([]string{"incident", "llama-8b-20261101-9"}, "there is no incident")
+	d.refused([]string{"incident", "llama-8b-1"}, "there is no workload")
+}
+
+// TestIncidentsAreListed: those of one workload however old, those of all since a time or open; each once, the newest first.
+func TestIncidentsAreListed(t *testing.T) {
+	eachStore(t, func(t *testing.T, open ledger.Opener) {
+		w := llama()
+		ended := func(id string, at time.Time) incident.Incident {
+			return incident.Incident{ID: id, Cause: events.CauseHostError, Opened: at, Closed: at.Add(12 * time.Minute), Phase: incident.Closed, Outcome: incident.Resumed}
+		}
+		w.Incident.Opened = noon.Add(-20 * day) // it is open, and so listed
+		w.Closed = new(ended("llama-8b-20261120-2", noon.Add(-day)))
+		other := incident.New("demo", "gemma-20261101-1", "tpu") // whose name looks like an incident
+		d := deployedWith(t, open, w, other)
+		for id, in := range map[string]incident.Incident{
+			w.ID:     *w.Closed,
+			other.ID: ended("gemma-20261101-1-20261118-7", noon.Add(-3*day)),
+		} {
+			if err := d.ledger.SaveClosed(t.Context(), id, in); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := d.ledger.SaveClosed(t.Context(), w.ID, ended("llama-8b-20261001-1", noon.Add(-51*day))); err != nil {
+			t.Fatal(err)
+		}
+		const (
+			first  = "2026-11-20 12:00  llama-8b-20261120-2"
+			gemma  = "2026-11-18 12:00  gemma-20261101-1-20261118-7  host error, resumed after 12 m 0 s\n"
+			opened = "2026-11-01 12:00  llama-8b-20261121-3"
+			older  = "2026-10-01 12:00  llama-8b-20261001-1  host error, resumed after 12 m 0 s\n"
+		)
+		for _, c := range []struct {
+			args []string
+			want string
+		}{
+			{[]string{"incidents"}, first + "          host error, resumed after 12 m 0 s\n" + gemma + opened + "          preemption, open: deleting for 1 m 20 s\n"},
+			{[]string{"incidents", "--since", "1d12h"}, first + "  host error, resumed after 12 m 0 s\n" + opened + "  preemption, open: deleting for 1 m 20 s\n"},
+			{[]string{"incident", "llama-8b"}, first + "  host error, resumed after 12 m 0 s\n" + opened + "  preemption, open: deleting for 1 m 20 s\n" + older},
+			{[]string{"incident", "demo/gemma-20261101-1"}, gemma},
+			{[]string{"incident", "gemma-20261101-1", "--json"}, `{"id":"gemma-20261101-1-20261118-7","workload":"demo/gemma-20261101-1","cause":"host_error",` +
+				`"opened":"2026-11-18T12:00:00Z","closed":"2026-11-18T12:12:00Z","phase":"closed","outcome":"resumed"}` + "\n"},
+		} {
+			if got, err := d.call(c.args...); err != nil || got != c.want {
+				t.Errorf("%v: %v\n%s\nwant\n%s", c.args, err, got, c.want)
+			}
+		}
+		d.refused([]string{"incident", "llama-8b", "--prices", pricesOf(t, "v5litepod: {spot: 0.50}")}, "--prices is for one incident")
+	})
+}
+
+// TestIncidentsOfSeveralProjectsAreNamedWithTheirs, as the verb incident takes them; and nothing is told as nothing.
+func TestIncidentsOfSeveralProjectsAreNamedWithTheirs(t *testing.T) {
+	theirs := llama()
+	theirs.ID, theirs.Project = "apart/llama-8b", "apart"
+	b := deployedWith(t, ledgertest.NewStore().Open, llama(), theirs)
+	b.want([]string{"incidents"}, "  apart/llama-8b-20261121-3  preemption", "  demo/llama-8b-20261121-3   preemption")
+	quiet := llama()
+	quiet.Incident = nil
+	b = deployedWith(t, ledgertest.NewStore().Open, quiet)
+	b.want([]string{"incidents"}, "no incident is open, and none has opened since 2026-11-14T12:00:00Z; --since looks further back")
+	b.want([]string{"incident", "llama-8b"}, "llama-8b has had no incident")
 }
 
 // TestAnIncidentHasTheTermsOfTheTrainingService, for people and as JSON.

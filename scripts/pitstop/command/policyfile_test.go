@@ -23,7 +23,6 @@ func TestPolicyCheckSaysWhatIsAllowedAndWhatLimitsIt(t *testing.T) {
   recreate            yes
   recreate_non_spot   no   limited by policy night (preset spot) and the deployment
   start_stopped       no   limited by policy night (preset spot) and the deployment
-  release             no   limited by policy night (preset spot) and the deployment
 ` + file + ": no fault; 1 policy\n"
 	if out != want {
 		t.Errorf("it prints\n%s\nwant\n%s", out, want)

@@ -41,7 +41,7 @@ import (
 
 // placeholders are what the words in a verb's usage stand for. A word that is missing here has to be added.
 var placeholders = map[string][]string{
-	"WORKLOAD": {"llama-8b"}, "[WORKLOAD...]": {"llama-8b"}, "WORKLOAD...": {"llama-8b"}, "INCIDENT": {"llama-8b-20261112-3"}, "ID": {"llama-8b-20261112-3"},
+	"WORKLOAD": {"llama-8b"}, "[WORKLOAD...]": {"llama-8b"}, "WORKLOAD...": {"llama-8b"}, "INCIDENT": {"llama-8b-20261112-3"}, "ID|WORKLOAD": {"llama-8b-20261112-3"}, "[FILE...]": {},
 	"TOPIC": {"recreate-requests"}, "POLICY": {"spot"}, "P": {"demo"},
 }
 
@@ -306,8 +306,8 @@ func TestEveryVerbSaysHowToGetCredentials(t *testing.T) {
 func TestEveryVerbSaysWhatGoogleRefuses(t *testing.T) {
 	g := newRefusing(t)
 	walk(t, ample, append(g.environment(), "GOOGLE_APPLICATION_CREDENTIALS="+robot(t)),
-		`(Firestore|Pub/Sub|the Cloud TPU API) refuses robot@demo\.iam\.gserviceaccount\.com: `+
-			`(Missing or insufficient permissions|User not authorized to perform this action|Permission 'tpu\.locations\.list' denied)`, `ask for a role`)
+		`(Firestore|Pub/Sub|the Cloud TPU API|Cloud Logging) refuses robot@demo\.iam\.gserviceaccount\.com: `+
+			`(Missing or insufficient permissions|User not authorized to perform this action|Permission '(tpu\.locations|logging\.logEntries)\.list' denied)`, `ask for a role`)
 }
 
 // refusing is Google for a credential that may do nothing: a proxy that answers for every host with the refusals that Google sends.

@@ -381,7 +381,7 @@ func TestNoJSONHasATimeBeforeTime(t *testing.T) {
 		{"simulate", "--trail", "--days", "0.3", "--slices", "2"},
 		{"filter", "--json"},
 		{"policy", "check", "--json", write(t, "policy.yaml", ownPolicyFile)},
-		{"replay", "--json", "maintenance", "idle-deleted", "watched"},
+		{"replay", "--json", "maintenance", "watched"},
 	} {
 		out, _, _ := call(t, "", args...)
 		held(strings.Join(args, " "), out)

@@ -25,20 +25,33 @@ type reportOptions struct {
 	lead          time.Duration
 }
 
-func reportCommand() *cobra.Command {
+func (d deployment) reportCommand() *cobra.Command {
 	var o reportOptions
+	var project string
+	var since time.Duration
 	c := &cobra.Command{
-		Use:   "report FILE...",
+		Use:   "report [FILE...]",
 		Short: "Say what really happened to TPUs, from the logs alone",
 		Long: "Say what happened: every loss by cause, zone and generation, how long until the slice was back, and who brought it back.\n" +
 			"The report adds up the chip-hours lost, lists the queued resources left over, and counts the losses that a notice announced\n" +
 			"in time. It simulates nothing, and it says which facts the logs do not hold.\n\n" +
+			"With --project it reads the entries that the sinks would select from the project's log, page by page, a page each second. That\n" +
+			"needs roles/logging.viewer, and no deployment. Cloud Logging keeps system events and audit entries for 400 days, and crews'\n" +
+			"lines for 30 days unless your log bucket says otherwise.\n\n" +
 			"Files hold what gcloud logging read --format=json writes, or answers of Logging's entries.list, of any size. The entries of\n" +
 			"a file go up or down in time. - is standard input.\n\n" +
 			"Exit codes: 0 when all entries are read, 1 when some are not, 2 when the call or a file cannot be used.",
 		RunE: func(c *cobra.Command, files []string) error {
-			if len(files) == 0 {
-				return usage("report: name the files with your log entries; - is standard input")
+			fromLog := c.Flags().Changed("project")
+			switch {
+			case fromLog && len(files) > 0:
+				return usage("report reads files or the log of --project: leave out %s, or --project", files[0])
+			case !fromLog && c.Flags().Changed("since"):
+				return usage("--since bounds the log of --project; a file is reported whole")
+			case !fromLog && len(files) == 0:
+				return usage("report: name the project whose log is read (--project), or the files with your log entries; - is standard input")
+			case since <= 0:
+				return usage("--since %s: it has to be more than 0", since)
 			}
 			if slices.Contains(o.who.Babysitters, "") || slices.Contains(o.who.Pitstop, "") {
 				return usage("--babysitter and --pitstop name a principal, as the log has it: name@PROJECT.iam.gserviceaccount.com")
@@ -46,10 +59,26 @@ func reportCommand() *cobra.Command {
 			if o.lead < 0 {
 				return usage("--lead %v: it cannot be negative", o.lead)
 			}
-			return tellReport(c.Context(), files, o, c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr())
+			if !fromLog {
+				if len(files) > largest {
+					return usage("report: %d files are more than the %d that it reads at once; join some of them", len(files), largest)
+				}
+				bar := newProgress(files, nil, c.ErrOrStderr())
+				n, err := tellReport(c.Context(), filesOf(files, c.InOrStdin(), bar), o, bar, c.OutOrStdout(), c.ErrOrStderr())
+				if err == nil && n == 0 {
+					noEntries(c.ErrOrStderr())
+				}
+				return err
+			}
+			if err := checkProject("--project", project); err != nil {
+				return err
+			}
+			return d.reportLog(c.Context(), project, since, o, c.OutOrStdout(), c.ErrOrStderr())
 		},
 	}
 	f := c.Flags()
+	f.StringVar(&project, "project", "", "the project whose log is read, in the place of files")
+	spanVar(f, &since, "since", 30*day, "how far back the log of --project is read, as in 30d or 12h")
 	f.BoolVar(&o.asJSON, "json", false, "print one JSON object, with every loss")
 	f.BoolVar(&o.every, "losses", false, "list every loss, however many there are")
 	f.StringArrayVar(&o.who.Babysitters, "babysitter", nil, "the principal of an older script that deletes and creates TPUs; repeat it for each")
@@ -61,18 +90,38 @@ func reportCommand() *cobra.Command {
 // largest bounds the streams that are read at once.
 const largest = 256
 
-func tellReport(ctx context.Context, files []string, o reportOptions, in io.Reader, out, errOut io.Writer) error {
-	if len(files) > largest {
-		return usage("report: %d files are more than the %d that it reads at once; join some of them", len(files), largest)
+// reportLog tells the report of a project's log. What was read is no report where the rest cannot be read.
+func (d deployment) reportLog(ctx context.Context, project string, since time.Duration, o reportOptions, out, errOut io.Writer) error {
+	s, err := d.look(ctx)
+	if err != nil {
+		return err
 	}
+	reading, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	r := &logReader{
+		deployment: d, ctx: ctx, fail: fail, log: s.log, project: project, from: d.now().Add(-since), until: d.now(),
+		meter: newMeter(errOut, d.now), errOut: errOut,
+	}
+	n, err := tellReport(reading, []source{r.open}, o, nil, out, errOut)
+	switch why := context.Cause(reading); {
+	case why != nil:
+		return why
+	case err == nil && n == 0:
+		tell(errOut, "pitstop: 0 entries in the log of project "+project+" since "+r.from.UTC().Format(time.RFC3339)+
+			"; --since looks further back; --project has to be that of the TPUs")
+	}
+	return err
+}
+
+// tellReport tells the report of what the sources hold together, each in the order of its times. It returns how many entries they hold.
+func tellReport(ctx context.Context, sources []source, o reportOptions, bar *progress, out, errOut io.Writer) (n int, err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	f := faulty{errOut: errOut}
 	work := newPool(ctx, readAll)
-	bar := newProgress(files, nil, errOut)
 	var all merged
-	for _, name := range files {
-		t := &timeline{source: work.stream(ctx, []string{name}, in, bar, underWay(len(files))), fault: f.tell}
+	for i := range sources {
+		t := &timeline{source: work.stream(ctx, sources[i:i+1], bar, underWay(len(sources))), fault: f.tell}
 		defer t.close()
 		all.lines = append(all.lines, t)
 	}
@@ -82,17 +131,16 @@ func tellReport(ctx context.Context, files []string, o reportOptions, in io.Read
 	p := reportPrinter{printer: newPrinter(out, o.asJSON), every: o.every, columns: layout.Width()}
 	p.printer.out = buffered
 	a := report.New(o.who, o.lead, p.loss)
-	n := 0
 	for {
 		e, err := all.next(ctx)
 		if err != nil {
 			bar.done()
-			return err
+			return n, err
 		}
 		if f.unusable {
 			bar.done()
 			f.end()
-			return errUnusable // without that file the report would be wrong
+			return n, errUnusable // without that file the report would be wrong
 		}
 		if e == nil {
 			break
@@ -103,21 +151,18 @@ func tellReport(ctx context.Context, files []string, o reportOptions, in io.Read
 	r := a.Report()
 	bar.done()
 	f.end()
-	if n == 0 && f.n == 0 {
-		noEntries(errOut)
-	}
 	if n > 0 || o.asJSON { // a program gets its object even of nothing
 		if err := p.end(r, f.n); err != nil {
-			return err
+			return n, err
 		}
 	}
 	if err := buffered.Flush(); err != nil {
-		return err
+		return n, err
 	}
 	if f.n > 0 {
-		return errFailed
+		return n, errFailed
 	}
-	return nil
+	return n, nil
 }
 
 // reportPrinter tells a report: to programs as one object, whose losses are written as they become known.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pitstop.internal/shared/breadth"
+	"pitstop.internal/shared/cloudlog/cloudlogtest"
 )
 
 const watchdog = "watchdog@mine.iam.gserviceaccount.com"
@@ -462,6 +464,87 @@ func TestLessThanAChipHourIsNotToldAsZero(t *testing.T) {
 		out, errOut, code := call(t, strings.Join(entries, "\n"), "report", "-")
 		if code != exitDone || !strings.Contains(out, "1 not back") || strings.Contains(out, "not counted: ") != want {
 			t.Errorf("until %g: exit code %d, %q and\n%s", end, code, errOut, out)
+		}
+	}
+}
+
+// selected is an entry as the sinks select it.
+func selected(entry string) string {
+	kind := "audited_resource"
+	if strings.Contains(entry, `"compute.instances.`) {
+		kind = "gce_instance"
+	}
+	return strings.Replace(entry, `"insertId"`, `"resource":{"type":"`+kind+`"},"insertId"`, 1)
+}
+
+// TestTheLogOfAProjectIsReportedAsAFile: page by page, whatever the log holds besides, and through a quota that is used up meanwhile.
+func TestTheLogOfAProjectIsReportedAsAFile(t *testing.T) {
+	t.Setenv("COLUMNS", "300")
+	b, _, clock, log := loggedCloud(t)
+	var waited time.Duration
+	b.sleep = func(_ context.Context, d time.Duration) error {
+		if waited == 0 { // once the first page is read
+			log.Fail(cloudlogtest.Fault{Code: 429, Status: "RESOURCE_EXHAUSTED", Message: "Quota exceeded for quota metric 'Read requests'"})
+		}
+		waited += d
+		clock.Advance(d)
+		return nil
+	}
+	var record []string
+	for _, e := range night() {
+		record = append(record, selected(e))
+	}
+	for i := range 2400 {
+		record = append(record, selected(called(300+float64(i)/100, "StopNode", "t5", "ann@example.com", "last")))
+	}
+	for _, e := range record {
+		log.Write([]byte(e))
+	}
+	log.Write([]byte(selected(called(10, "ListNodes", "llama", "ann@example.com", "last")))) // no sink selects it
+	clock.Advance(time.Minute)
+	want, _, code := call(t, strings.Join(record, "\n"), "report", "-")
+	got, err := b.call("report", "--since", "30d")
+	if err != nil || code != exitDone || !strings.Contains(got, "3 losses: ") {
+		t.Fatalf("exit code %d, %v:\n%s", code, err, got)
+	}
+	if !strings.HasSuffix(got, "\n"+want) {
+		t.Errorf("of the log it reports\n%s\nof a file\n%s", got, want)
+	}
+	if n := len(log.Filters()); n != 4 || waited < quotaAgain+2*time.Second-time.Millisecond || waited > quotaAgain+3*time.Second {
+		t.Errorf("%d calls, %s waited; want 4 calls a second apart, and one wait of %s", n, waited, quotaAgain)
+	}
+	if got, err = b.call("report", "--since", "1d12h"); err != nil || !strings.Contains(got, "0 entries in the log of project demo since 2026-11-20T00:0") {
+		t.Errorf("of the last day: %v, %s", err, got)
+	}
+}
+
+// TestALogThatCannotBeReadIsNoReport: not even of what was read before.
+func TestALogThatCannotBeReadIsNoReport(t *testing.T) {
+	b, _, clock, log := loggedCloud(t)
+	for i := range 1100 {
+		log.Write([]byte(selected(called(float64(i)/100, "StopNode", "t5", "ann@example.com", "last"))))
+	}
+	clock.Advance(time.Minute)
+	b.sleep = func(context.Context, time.Duration) error {
+		log.Fail(cloudlogtest.Fault{Code: 403, Status: "PERMISSION_DENIED", Message: "Permission 'logging.logEntries.list' denied"})
+		return nil
+	}
+	if got, err := b.call("report"); err == nil || strings.Contains(got, "no TPU was lost") || !strings.Contains(err.Error(), "read log of demo: HTTP status 403: Permission 'logging.logEntries.list' denied") {
+		t.Errorf("%v: %s", err, got)
+	}
+}
+
+func TestReportReadsEitherFilesOrALog(t *testing.T) {
+	for why, args := range map[string][]string{
+		"name the project whose log is read (--project), or the files": {},
+		"leave out entries.json, or --project":                         {"--project", "mine", "entries.json"},
+		"--since bounds the log of --project":                          {"--since", "7d", "entries.json"},
+		"--since 0s: it has to be more than 0":                         {"--since", "0s", "--project", "mine"},
+		`"a week" is no span of time such as 30d, 12h or 1d12h`:        {"--since", "a week", "--project", "mine"},
+		`--project "MINE" is no ID of a project`:                       {"--project", "MINE"},
+	} {
+		if _, errOut, code := call(t, "", append([]string{"report"}, args...)...); code != exitUsage || !strings.Contains(errOut, why) {
+			t.Errorf("%v: exit code %d, %s; want %s", args, code, errOut, why)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -178,12 +177,6 @@ func (r *historian) of(ctx context.Context, w incident.Workload, now time.Time) 
 			return history{}, err
 		}
 	}
-	var incidents []incident.Incident
-	for _, in := range []*incident.Incident{w.Incident, w.Closed} {
-		if in != nil {
-			incidents = append(incidents, *in)
-		}
-	}
 	since, ids := w.Seen, r.archived[w.ID]
 	if since.IsZero() {
 		since = w.Crew.Seen
@@ -191,20 +184,15 @@ func (r *historian) of(ctx context.Context, w incident.Workload, now time.Time) 
 	if len(ids) > lastLosses {
 		ids, since = ids[:lastLosses], time.Time{} // the oldest one that is read says since when
 	}
-	for _, id := range ids {
-		if w.Closed != nil && w.Closed.ID == id {
-			continue
-		}
-		in, err := r.ledger.Closed(ctx, w.ID, id)
-		if errors.Is(err, ledger.ErrNotFound) {
-			continue // it has expired since the listing
-		}
-		if err != nil {
-			return history{}, err
-		}
-		incidents = append(incidents, in)
-		if since.IsZero() || in.Opened.Before(since) {
-			since = in.Opened
+	found, err := incidentsOf(ctx, r.ledger, []incident.Workload{w}, map[string][]string{w.ID: ids})
+	if err != nil {
+		return history{}, err
+	}
+	var incidents []incident.Incident
+	for _, t := range found {
+		incidents = append(incidents, t.Incident)
+		if since.IsZero() || t.Opened.Before(since) {
+			since = t.Opened
 		}
 	}
 	h := historyOf(incidents, since, now)

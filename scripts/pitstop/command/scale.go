@@ -116,7 +116,7 @@ func loggedAttempts(ctx context.Context, files, nodes []string, in io.Reader, er
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	bar := newProgress(files, nil, errOut)
-	source := newPool(ctx, readAll).stream(ctx, files, in, bar, underWay(1))
+	source := newPool(ctx, readAll).stream(ctx, filesOf(files, in, bar), bar, underWay(1))
 	type told struct {
 		at time.Time
 		scaling.Attempt

@@ -15,6 +15,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/jobterms"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider"
@@ -27,6 +28,8 @@ type standing struct {
 	Due time.Time `json:"due,omitzero"`
 	// Policy is the policy in effect, as far as the caller may read it.
 	Policy effective `json:"policy"`
+	// Job is how it stands in the terms of Google's training service.
+	Job events.JobTerms `json:"job"`
 	// IfLost is the decision if its first usable slice were lost now, AtDeadline that at the deadline of its open incident.
 	IfLost     *incident.Plan `json:"if_lost,omitzero"`
 	AtDeadline *incident.Plan `json:"at_deadline,omitzero"`
@@ -57,8 +60,8 @@ func (d deployment) statusCommand() *cobra.Command {
 		Use:   "status [WORKLOAD...]",
 		Short: "Print the state of every workload of a deployment",
 		Long: "Print the state of every workload of a deployment, or of these workloads: its slices as the API showed them last, its\n" +
-			"policy with the limit of each switch, its training, announced maintenance, its pause, and its open incident with the\n" +
-			"deadline and the next step. status also says what Pitstop would do if the slice died now; the functions decide with the\n" +
+			"policy with the limit of each switch, its training, its state in the terms of Google's training service (job), announced\n" +
+			"maintenance, its pause, and its open incident with the deadline and the next step. status also says what Pitstop would do if the slice died now; the functions decide with the\n" +
 			"same code.\n\n" +
 			"For a workload that saves less often than hourly, status also reads its last incidents, and names the time between two saves\n" +
 			"that loses least.\n\n" +
@@ -232,7 +235,7 @@ func (d deployment) leftBehind(ctx context.Context, l *ledger.Ledger, out io.Wri
 // stands is the state of a workload under its policy.
 func (d deployment) stands(p policy.Policy, w incident.Workload) standing {
 	st := standing{
-		Workload: shown(w), Due: w.Due(),
+		Workload: shown(w), Due: w.Due(), Job: jobterms.Now(w),
 		holds:  p,
 		Policy: effective{checkedPolicyOf(p.Name, p), p.Unknown, p.Unreadable},
 	}
@@ -287,9 +290,8 @@ func (p *printer) standing(st standing, now time.Time) {
 	if off := without(st.Shown); len(off) > 0 {
 		tell(p.out, "  advice    autocheckpoint is off for "+strings.Join(off, ", ")+": "+autocheckpointCost+"; pitstop check "+w.Name+" says how to turn it on")
 	}
-	if t := training(w, now); t != "" {
-		tell(p.out, "  training  "+t)
-	}
+	tell(p.out, "  training  "+training(w, now))
+	tell(p.out, "  job       "+jobterms.Describe(st.Job))
 	if s := st.Saving; s != nil {
 		do, because := s.advice()
 		line := "  saves     " + p.paint(yellow, s.state()+"; "+do)

@@ -51,15 +51,26 @@ func newPool[T any](ctx context.Context, work func(items []replay.Item, first in
 	return p
 }
 
-// stream is a sequence of files, read in order.
+// stream is a sequence of sources, read in order.
 type stream[T any] struct {
 	ordered chan *parcel[T]
 	free    chan *parcel[T]
 	last    *parcel[T]
 }
 
-// stream begins to read files, "-" being standard input, and keeps so many runs of entries under way.
-func (p *pool[T]) stream(ctx context.Context, files []string, in io.Reader, bar *progress, underWay int) *stream[T] {
+// source opens a source of entries: it returns what fills a batch from it, and what closes it.
+type source func() (next func(*replay.Batch) bool, end func())
+
+// filesOf are files as sources, "-" being standard input.
+func filesOf(names []string, in io.Reader, bar *progress) (all []source) {
+	for _, name := range names {
+		all = append(all, func() (func(*replay.Batch) bool, func()) { return split(name, in, bar) })
+	}
+	return all
+}
+
+// stream begins to read sources, one after the other, and keeps so many runs of entries under way.
+func (p *pool[T]) stream(ctx context.Context, sources []source, bar *progress, underWay int) *stream[T] {
 	s := &stream[T]{ordered: make(chan *parcel[T], underWay), free: make(chan *parcel[T], underWay)}
 	for range underWay {
 		s.free <- &parcel[T]{done: make(chan struct{}, 1)}
@@ -67,8 +78,8 @@ func (p *pool[T]) stream(ctx context.Context, files []string, in io.Reader, bar 
 	go func() {
 		defer close(s.ordered)
 		n := 0
-		for _, name := range files {
-			next, end := split(name, in, bar)
+		for _, open := range sources {
+			next, end := open()
 			more := true
 			for more {
 				var j *parcel[T]

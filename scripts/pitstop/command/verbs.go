@@ -139,7 +139,11 @@ func (d deployment) openIncident(ctx context.Context, where place, id string) (*
 	if err != nil {
 		return nil, incident.Workload{}, err
 	}
-	w, in, err := find(ctx, l, id)
+	all, err := workloads(ctx, l, nil)
+	if err != nil {
+		return l, incident.Workload{}, err
+	}
+	w, in, err := find(ctx, l, all, id)
 	if err == nil && (w.Incident == nil || w.Incident.ID != in.ID) {
 		err = usage("%s is over: it ended %s at %s", id, in.Outcome, in.Closed.UTC().Format("2006-01-02 15:04"))
 	}
@@ -153,7 +157,7 @@ func (d deployment) approveCommand() *cobra.Command {
 		Long: "Approve the action that an incident asks for, because a switch of its policy is ask. The approval counts for this question of this\n" +
 			"incident alone: a later question, or the next incident, waits again. Right before the call Pitstop still checks the policy, a pause\n" +
 			"and the brake.\n\n" + needs,
-		Args: oneIncident("incident"),
+		Args: oneIncident(),
 	}, func(c *cobra.Command, where place, why, about string) error {
 		l, w, err := d.openIncident(c.Context(), where, about)
 		if err != nil {
@@ -185,7 +189,7 @@ func (d deployment) cancelCommand() *cobra.Command {
 			"was about, unless Google moves the window. Pitstop still deletes slices that it ordered and that training never ran in; pause holds\n" +
 			"that too.\n\n" +
 			"A call that began a moment ago may still take effect; cancel names it.\n\n" + needs,
-		Args: oneIncident("incident"),
+		Args: oneIncident(),
 	}, func(c *cobra.Command, where place, why, about string) error {
 		l, w, err := d.openIncident(c.Context(), where, about)
 		if err != nil {
@@ -227,7 +231,7 @@ func (d deployment) retryCommand() *cobra.Command {
 			return err
 		}
 		if why := w.NothingToRetry(d.now()); why != "" {
-			return usage("there is nothing to retry of %s: %s", w.ID, why)
+			return usage("there is nothing to retry of %s: %s%s", w.ID, why, d.narrow(c.Context(), l, w))
 		}
 		e := incident.Retried{Word: incident.Word{By: d.who(c.Context()), Why: why}}
 		after, news, err := d.order(c.Context(), l, where, w.ID, e)
@@ -241,8 +245,36 @@ func (d deployment) retryCommand() *cobra.Command {
 				text += "; patrol looks at it within a minute"
 			}
 		}
-		return d.told(c, err, text)
+		return d.told(c, err, text+d.narrow(c.Context(), l, after))
 	})
+}
+
+// narrow says that an open incident may do less than the policy would allow it now, or nothing at all, and the way out. It is empty
+// elsewhere, and where the policy cannot be read.
+func (d deployment) narrow(ctx context.Context, l *ledger.Ledger, w incident.Workload) string {
+	in := w.Incident
+	if in == nil {
+		return ""
+	}
+	policies, _, err := d.policies(ctx, l)
+	if err != nil {
+		return ""
+	}
+	var more []string
+	now := w.Limited(policies.For(ctx, w.Label)).Switches
+	for _, s := range policy.All() {
+		if now.Level(s) > in.Switches.Level(s) {
+			more = append(more, string(s))
+		}
+	}
+	anew := "pitstop cancel " + in.ID + ", and then pitstop retry " + w.Name
+	switch {
+	case len(more) > 0:
+		return "; it opened before the policy allowed " + strings.Join(more, ", ") + ", which counts from the next incident on: " + anew
+	case in.OnlyWatched:
+		return "; nothing is allowed, so it is only watched: allow what it needs, and once pitstop status shows that, " + anew
+	}
+	return ""
 }
 
 // one finds the one workload that is named.
@@ -383,17 +415,20 @@ func (d deployment) label(c *cobra.Command, where place, workload, value string,
 	return together(failed)
 }
 
-// advise warns of slices without autocheckpoint, of checkpoints or data in another region, and of a bucket that deletes the lease. It leaves out what it cannot read:
-// the label is set, and check says all of it.
+// advise warns of slices that the policy never brings back, of slices without autocheckpoint, of checkpoints or data in another region,
+// and of a bucket that deletes the lease. It leaves out what it cannot read: the label is set, and check says all of it.
 func (d deployment) advise(ctx context.Context, l *ledger.Ledger, w incident.Workload, label string, out io.Writer) {
 	looking, end := apart(ctx)
-	off, _, err := autocheckpointOff(looking, l, w)
 	policies, _, unread := d.policies(looking, l)
-	if end(errors.Join(err, unread)) != nil {
+	off, _, err := autocheckpointOff(looking, l, w)
+	if err = end(errors.Join(err, unread)); unread != nil {
 		return
 	}
 	p := w.Limited(policies.For(ctx, label))
-	if len(off) > 0 {
+	var never rehearsal
+	never.returns(w, p)
+	never.advise(out)
+	if err == nil && len(off) > 0 {
 		tell(out, "autocheckpoint is off for "+namesOf(off)+": "+autocheckpointCost)
 		tell(out, "  you: "+switchesOn(w, off, p))
 	}
@@ -405,6 +440,42 @@ func (d deployment) advise(ctx context.Context, l *ledger.Ledger, w incident.Wor
 	r.near(w, all, p.EgressPrice)
 	r.keeps(w, all)
 	r.advise(out)
+}
+
+// returns finds slices that a policy never brings back, because its switches are for other machines. A policy that recreates nothing
+// waits for Google's own recovery, and that brings back what is no Spot slice.
+func (r *rehearsal) returns(w incident.Workload, p policy.Policy) {
+	if p.Unreadable != "" || p.Switches.WatchOnly() {
+		return
+	}
+	var spot, others, several []string
+	for _, s := range w.Slices {
+		switch {
+		case s.IsReleased():
+			continue
+		case s.Reclaimable:
+			spot = append(spot, s.Name)
+		default:
+			others = append(others, s.Name)
+		}
+		if s.Workers > 1 {
+			several = append(several, s.Name)
+		}
+	}
+	never := func(names []string, kind string, sw policy.Switch, end string) {
+		if len(names) > 0 && p.Switches.Level(sw) == policy.No {
+			r.find(stop, "policy", strings.Join(names, ", ")+": "+kind+", and "+w.Forbids(sw, policy.No, p)+", so the policy "+p.Name+" never creates it again"+end,
+				"attach a policy with the switch "+string(sw)+", which the deployment has to allow, too")
+		}
+	}
+	never(spot, "a Spot slice", policy.Recreate, "")
+	if p.Switches.Recreate != policy.No {
+		never(others, "no Spot slice", policy.RecreateNonSpot, ", and only waits for "+w.Words().Healer+"'s own recovery")
+	}
+	if len(several) > 0 && p.Switches.StartStopped != policy.No {
+		r.find(warn, "policy", strings.Join(several, ", ")+": the API cannot start a TPU of several workers, so the switch start_stopped of policy "+p.Name+" does nothing for it",
+			"start it, or create it again, by hand once it is stopped")
+	}
 }
 
 // advise prints the findings that are not good, each with its way out.

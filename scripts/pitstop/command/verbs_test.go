@@ -145,6 +145,25 @@ func TestRetryOpensWhatWasGivenUp(t *testing.T) {
 	})
 }
 
+// TestARetryUnderALooserPolicyNamesTheWayOut: an open incident keeps the switches of its opening.
+func TestARetryUnderALooserPolicyNamesTheWayOut(t *testing.T) {
+	w := llama()
+	w.Incident, w.Effects = nil, nil
+	w.Slices[0].Spec, w.Slices[0].Incarnation = "spec", events.Incarnation{ID: "7", Zone: "us-west4-a", Created: noon.Add(-time.Hour)}
+	b := deployedWith(t, ledgertest.NewStore().Open, w)
+	b.allows("")
+	b.want([]string{"retry", "llama-8b"}, "tried again in llama-8b-20261121-1", "; nothing is allowed, so it is only watched: allow what it needs, and once pitstop status "+
+		"shows that, pitstop cancel llama-8b-20261121-1, and then pitstop retry llama-8b")
+	b.refused([]string{"retry", "llama-8b"}, "is under way (watching), and nothing of it waits for another try; nothing is allowed")
+	b.allows("recreate,restart")
+	b.refused([]string{"retry", "llama-8b"}, "; it opened before the policy allowed restart, recreate, which counts from the next incident on: "+
+		"pitstop cancel llama-8b-20261121-1, and then pitstop retry llama-8b")
+	b.want([]string{"cancel", "llama-8b-20261121-1"}, "cancelled by ada@example.com")
+	if got, err := b.call("retry", "llama-8b"); err != nil || strings.Contains(got, "allowed") || b.workload().Incident.Switches.Recreate != policy.Yes {
+		t.Errorf("after the way out: %v, %s", err, got)
+	}
+}
+
 func TestAttachAndDetachLabelTheTPUs(t *testing.T) {
 	eachStore(t, func(t *testing.T, open ledger.Opener) {
 		w := llama()
@@ -172,6 +191,52 @@ func TestAttachAndDetachLabelTheTPUs(t *testing.T) {
 			t.Errorf("one that cannot be labelled: %v", err)
 		}
 	})
+}
+
+// TestAttachSaysWhatAPolicyNeverBringsBack: the label is set all the same.
+func TestAttachSaysWhatAPolicyNeverBringsBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		policy  string
+		spot    bool
+		workers int
+		says    []string
+		not     string
+	}{
+		"an on-demand slice under spot": {"spot", false, 4, []string{
+			"llama-8b: no Spot slice, and the switch recreate_non_spot is no, limited by preset spot and the deployment, so the policy spot never creates it again, and only waits for Google's own recovery",
+			"you: attach a policy with the switch recreate_non_spot, which the deployment has to allow, too",
+		}, "start_stopped"},
+		"a Spot slice under reserved": {"reserved", true, 1, []string{
+			"llama-8b: a Spot slice, and the switch recreate is no, limited by preset reserved, so the policy reserved never creates it again\n",
+			"you: attach a policy with the switch recreate, which",
+		}, "start_stopped"},
+		"a Spot slice that the deployment does not bring back": {"spot", true, 4, []string{"the switch recreate is no, limited by the deployment"}, "no Spot slice"},
+		"several workers, which cannot be started": {"reserved", false, 4, []string{
+			"llama-8b: the API cannot start a TPU of several workers, so the switch start_stopped of policy reserved does nothing for it",
+		}, "never creates it again"},
+		"a Spot slice under spot":         {"spot", true, 4, nil, "never creates it again"},
+		"a reserved slice under reserved": {"reserved", false, 1, nil, "you: "},
+		"nothing is expected of watching": {"watch", true, 4, nil, "you: "},
+		"one that is left to its owner":   {"spot", false, 4, nil, "never creates it again"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := llama()
+			w.Slices[0].Reclaimable, w.Slices[0].Workers, w.Directory = c.spot, c.workers, ""
+			if strings.Contains(name, "its owner") {
+				w.Slices[0].End.Released = noon
+			}
+			b := deployedWith(t, ledgertest.NewStore().Open, w)
+			b.allows("request_checkpoint,early_maintenance,restart,recreate,start_stopped")
+			if strings.Contains(name, "the deployment") {
+				b.allows("restart")
+			}
+			got, err := b.call("attach", "llama-8b", "--policy", c.policy)
+			if err != nil || c.not != "" && strings.Contains(got, c.not) {
+				t.Errorf("%v; it says %q in\n%s", err, c.not, got)
+			}
+			wants(t, got, append(c.says, "labelled pitstop-policy="+c.policy)...)
+		})
+	}
 }
 
 // TestALegacyNodeKeepsItsLabels: version 1 of the API changes none, so the way out is said at once.

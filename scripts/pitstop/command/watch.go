@@ -103,7 +103,7 @@ func (d deployment) watchCommand() *cobra.Command {
 	c.Flags().StringVar(&project, "project", "", "the project with the TPUs to watch")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object for each workload, line of a story and failed look")
 	c.Flags().BoolVar(&once, "once", false, "look once, print the state of each workload, and end")
-	c.Flags().DurationVar(&since, "since", time.Hour, "how far back the first look reads the log")
+	spanVar(c.Flags(), &since, "since", time.Hour, "how far back the first look reads the log, as in 24h or 7d")
 	return c
 }
 
