@@ -46,8 +46,9 @@ func Parent(args []string) int {
 	callItself(parentName)
 	outlive()
 	catchAll()
-	led := make(chan os.Signal, 1)
+	led, rest := make(chan os.Signal, 1), make(chan os.Signal, 1)
 	signal.Notify(led, ledSignal)
+	signal.Notify(rest, restSignal)
 	orders, words := gob.NewDecoder(files[0]), json.NewEncoder(files[1])
 	say := func(a answer) {
 		if err := words.Encode(a); err != nil {
@@ -68,6 +69,7 @@ func Parent(args []string) int {
 			say(answer{Exit: t.outlast()})
 			continue
 		}
+		said(rest) // of the last training
 		t, err := o.start()
 		if err != nil {
 			say(answer{Code: 126, Fault: fmt.Sprintf("%s: it cannot be executed: %s", o.Spec.Command[0], cause(err))})
@@ -80,7 +82,17 @@ func Parent(args []string) int {
 		if o.Spec.Unled > 0 {
 			go t.guard(led)
 		}
-		say(answer{Exit: t.wait()})
+		say(answer{Exit: t.wait(rest)})
+	}
+}
+
+// said takes a signal that has come, and reports whether one had.
+func said(by <-chan os.Signal) bool {
+	select {
+	case <-by:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -214,7 +226,7 @@ func (t *training) guard(led <-chan os.Signal) {
 		sig  syscall.Signal
 		wait time.Duration
 	}{{syscall.SIGTERM, t.spec.Stop}, {syscall.SIGQUIT, t.spec.Dump}, {syscall.SIGKILL, 0}} {
-		_ = syscall.Kill(-t.pid, stage.sig) //nolint:errcheck // it may have ended just now
+		_ = signalAll(os.Getpid(), t.pid, stage.sig) //nolint:errcheck // it may have ended just now
 		timer.Reset(stage.wait)
 		select {
 		case <-t.over:
@@ -224,36 +236,36 @@ func (t *training) guard(led <-chan os.Signal) {
 	}
 }
 
-// wait reaps until the training has ended and nothing of it is left, and returns how it ended.
-func (t *training) wait() restart.Exit {
-	var status syscall.WaitStatus
-	var used syscall.Rusage
+// wait reaps until the training has ended and nothing of it is left, and returns how it ended. On rest comes what EndRest says.
+func (t *training) wait(rest <-chan os.Signal) restart.Exit {
+	e := restart.Exit{Attempt: t.spec.Attempt, Began: t.record.Began}
 	for {
 		var s syscall.WaitStatus
-		var r syscall.Rusage
-		pid, err := syscall.Wait4(-1, &s, 0, &r)
+		var used syscall.Rusage
+		pid, err := syscall.Wait4(-1, &s, 0, &used)
 		if errors.Is(err, syscall.EINTR) {
 			continue
 		}
 		if pid == t.pid {
-			status, used = s, r
+			e.Code, e.Signal = outcome(s)
+			e.MaxRSS = used.Maxrss << 10
 			break
 		}
 		if err != nil {
 			tell("the training cannot be waited for: %v", err)
 			close(t.over)
-			return restart.Exit{Attempt: t.spec.Attempt, Unknown: true, Began: t.record.Began, Ended: time.Now().UTC()}
+			e.Unknown, e.Ended = true, time.Now().UTC()
+			return e
 		}
 	}
-	close(t.over)
-	e := restart.Exit{Attempt: t.spec.Attempt, Unled: t.unled.Load(), Began: t.record.Began, Ended: time.Now().UTC(), MaxRSS: used.Maxrss << 10}
-	e.Code, e.Signal = outcome(status)
-	e.OOMKilled = oomKills() > t.ooms
-	t.finish(e)
 	if t.tty {
 		reclaim()
 	}
-	end(t.pid, t.spec.Leftovers)
+	told := e.Clean() && t.stay(&e, rest) || said(rest)
+	close(t.over)
+	e.Unled, e.OOMKilled, e.Ended = t.unled.Load(), oomKills() > t.ooms, time.Now().UTC()
+	t.finish(e)
+	end(t.pid, t.spec.Leftovers, told)
 	if t.output != nil {
 		t.output.wait(max(t.spec.Leftovers, time.Second))
 		e.Tail, e.SignalAt = t.output.tail()
@@ -265,6 +277,55 @@ func (t *training) wait() restart.Exit {
 func (t *training) finish(e restart.Exit) {
 	if err := state.Write(filepath.Join(t.spec.Dir, exitFile), e); err != nil {
 		tell("the exit of the training cannot be written down: %v", err)
+	}
+}
+
+// stay goes on while processes run that the command has left: one that ends with exit code 0 may only have launched the training.
+// How they end is then how the attempt does, and so does what they leave in turn. It ends early, and returns true, when the crew
+// knows that no training is left.
+func (t *training) stay(e *restart.Exit, rest <-chan os.Signal) bool {
+	ended := make(chan os.Signal, 1)
+	signal.Notify(ended, syscall.SIGCHLD)
+	defer signal.Stop(ended)
+	left := map[int]bool{} // whether their exit codes tell how the training ended
+	add := func() {
+		for _, pid := range children() {
+			left[pid] = !hides(pid)
+		}
+	}
+	add()
+	named := time.After(t.spec.Leftovers) // what ends until then has only helped
+	for {
+		var s syscall.WaitStatus
+		var used syscall.Rusage
+		pid, err := syscall.Wait4(-1, &s, syscall.WNOHANG, &used)
+		tells, counts := left[pid]
+		switch {
+		case errors.Is(err, syscall.EINTR):
+			continue
+		case err != nil:
+			return false // nothing runs any more
+		case counts:
+			e.Code, e.Signal = outcome(s)
+			e.MaxRSS = max(e.MaxRSS, used.Maxrss<<10)
+			if e.Unknown = e.Clean() && !tells; !e.Clean() {
+				tell("process %d, which the command had left, has ended: %s", pid, e.Describe())
+				return false
+			}
+			delete(left, pid)
+			add()
+			continue
+		case pid > 0:
+			continue
+		}
+		select {
+		case <-rest:
+			return true
+		case <-ended:
+		case <-named:
+			tell("the command has ended with exit code 0, and left processes that still run: %s. The attempt goes on until they end. "+
+				"If none of them trains, end them with the command", names(children()))
+		}
 	}
 }
 
@@ -282,14 +343,17 @@ func reap() (left bool) {
 }
 
 // end ends what the training left behind: the rest of its process group, and whatever was left to this process by a
-// parent that ended. They are asked first.
-func end(group int, grace time.Duration) {
+// parent that ended. They are asked first. They are named, unless the training was told to end and they end with it.
+func end(group int, grace time.Duration, told bool) {
 	alive := func() bool {
 		left := reap()
 		return left || syscall.Kill(-group, 0) == nil
 	}
 	if !alive() {
 		return
+	}
+	if !told {
+		tell("ending what the command has left: %s", names(children()))
 	}
 	deadline := time.Now().Add(grace)
 	send := func(sig syscall.Signal) {
@@ -301,6 +365,10 @@ func end(group int, grace time.Duration) {
 	send(syscall.SIGCONT)
 	for wait := time.Millisecond; alive(); wait = min(2*wait, 50*time.Millisecond) {
 		if time.Now().After(deadline) {
+			if told {
+				told = false
+				tell("killing what the command has left, %v after SIGTERM: %s", grace, names(children()))
+			}
 			send(syscall.SIGKILL)
 		}
 		time.Sleep(wait)

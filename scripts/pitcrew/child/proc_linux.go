@@ -180,6 +180,47 @@ func children() (pids []int) {
 	return pids
 }
 
+// signalAll sends a signal to a process group, and to what else a parent of it has to reap, each with a group that it leads.
+func signalAll(parent, group int, sig syscall.Signal) error {
+	err := syscall.Kill(-group, sig)
+	for _, pid := range childrenOf(parent) {
+		switch s, _ := statOf(pid); s.group {
+		case group:
+			continue
+		case pid:
+			pid = -pid
+		}
+		if syscall.Kill(pid, sig) == nil {
+			err = nil
+		}
+	}
+	return err
+}
+
+// hides reports whether a process keeps a terminal for others, and to itself how they end.
+func hides(pid int) bool {
+	name, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
+	return err == nil && (bytes.HasPrefix(name, []byte("screen")) || bytes.HasPrefix(name, []byte("tmux")))
+}
+
+// names lists processes with the beginning of their commands, as many as fit a line.
+func names(pids []int) string {
+	const most, width = 8, 60
+	var list []string
+	for i, pid := range pids {
+		if i == most {
+			list = append(list, fmt.Sprintf("and %d more", len(pids)-most))
+			break
+		}
+		raw, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline") //nolint:errcheck // it may have ended just now
+		words := strings.Split(strings.TrimRight(string(raw), "\x00"), "\x00")
+		words[0] = path.Base(words[0])
+		command := strings.Join(words[:min(2, len(words))], " ") // a secret may come later
+		list = append(list, fmt.Sprintf("process %d (%s)", pid, strings.ToValidUTF8(command[:min(width, len(command))], "?")))
+	}
+	return strings.Join(list, ", ")
+}
+
 func childrenOf(pid int) []int {
 	return slices.DeleteFunc(processes(), func(p int) bool {
 		s, ok := statOf(p)
@@ -194,7 +235,7 @@ func sweep(run string) {
 		return
 	}
 	mark := []byte(RunVariable + "=" + run)
-	for range 50 {
+	for round := range 50 {
 		var left []int
 		for _, pid := range processes() {
 			env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
@@ -204,6 +245,9 @@ func sweep(run string) {
 		}
 		if len(left) == 0 {
 			return
+		}
+		if round == 0 {
+			tell("killing what is left of a training whose parent was killed: %s", names(left))
 		}
 		for _, pid := range left {
 			_ = syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // it may have ended just now
@@ -294,11 +338,17 @@ func catches(pid int, sig syscall.Signal) bool {
 }
 
 // Handlers are the processes of the training that handle a signal.
-func (c *Child) Handlers(sig syscall.Signal) []int {
-	if !c.Running() {
-		return nil
+func (c *Child) Handlers(sig syscall.Signal) (found []int) {
+	switch {
+	case !c.Running():
+	case c.Left():
+		for _, pid := range childrenOf(c.Parent.PID) {
+			found = append(found, HandlersOf(pid, sig)...)
+		}
+	default:
+		found = HandlersOf(c.Training.PID, sig)
 	}
-	return HandlersOf(c.Training.PID, sig)
+	return found
 }
 
 // tpuDevices are how the names of a TPU's devices begin.

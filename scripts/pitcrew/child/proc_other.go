@@ -37,6 +37,12 @@ func children() []int { return nil }
 
 func sweep(string) {}
 
+func signalAll(_, group int, sig syscall.Signal) error { return syscall.Kill(-group, sig) }
+
+func hides(int) bool { return false }
+
+func names([]int) string { return "the rest of its process group" }
+
 func oomKills() int64 { return 0 }
 
 func reclaim() {}

@@ -302,7 +302,7 @@ func (c *crew) open() error {
 		c.leader = agree.New(agree.Config{
 			Workers: c.Machine.Workers, Slice: c.Machine.Slice, Slices: c.Machine.Slices, Life: c.admission(), Policy: c.Rules,
 			Silence: c.Times.Silent, Finish: c.Times.Finish, WaitSaved: c.WaitSaved, StayAfterGivingUp: c.StayAfterGivingUp,
-			Number: number,
+			DoneAt: c.DoneAt, Number: number,
 		}, c.memory, fmt.Sprintf("%s-%d-%x", c.Machine.Host, os.Getpid(), now.UnixNano()), now)
 	}
 	if err := c.adopt(); err != nil {
@@ -531,6 +531,7 @@ func (c *crew) advance(now time.Time) {
 		c.silent(c.unheard) // what follows from it changes when a training begins or ends
 	}
 	c.saves(now)
+	c.stays(now)
 	if c.unsynced && c.every("sync", time.Second, now) {
 		c.unsynced = false
 		// Beside the loop: a restart does not wait for the disk.
@@ -601,7 +602,7 @@ func (c *crew) keep() {
 func (c *crew) view(now time.Time) agree.View {
 	return agree.View{
 		Now: now, Lease: c.leaseOf(now), Outside: c.out.view, Replaced: c.out.replaced, Step: c.found.Step, Checkpoint: c.found.URI,
-		LastStep: c.lastStep(c.status.Exit.Began),
+		LastStep: c.lastStep(c.status.Exit.Began), Saved: c.savedNew(),
 		Chance:   rand.Float64(), //nolint:gosec // it spreads restarts
 		Hold:     c.announced.preempted || c.told != nil,
 		Looked:   c.seenSince(now),

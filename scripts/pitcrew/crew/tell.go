@@ -49,12 +49,7 @@ func (c *crew) happened(now time.Time, e agree.Event) {
 	cause, next := e.Ended, e.Verdict
 	own := cause.Slice == c.Machine.Slice
 	switch cause.Class {
-	case restart.Finished, restart.Stopped:
-	case restart.Saved:
-		if cause.When.Short {
-			break // it was said
-		}
-		c.Say("attempt %d saved itself and ended; the job is not done", e.Attempt)
+	case restart.Finished, restart.Stopped, restart.Saved:
 	case restart.Failed, restart.Crashed, restart.OutOfMemory, restart.Interrupted, restart.NotRun:
 		if own {
 			r := events.CrewReport{
@@ -80,9 +75,13 @@ func (c *crew) happened(now time.Time, e agree.Event) {
 			}
 			c.Say("%s; gave up%s", e.Why, what)
 		}
-	case c.told != nil, cause.Class == restart.Saved && (next.After == 0 || c.WaitSaved):
+	case c.told != nil:
 	case cause.Class == restart.Stopped:
 		c.Say("%s", e.Why)
+	case c.announced.preempted:
+		c.Say("%s; nothing starts on this machine any more: it is preempted", e.Why)
+	case cause.Class == restart.Saved && c.WaitSaved:
+		c.Say("%s; waiting until the lease names a new attempt", e.Why)
 	default:
 		c.Say("%s; starting again %s", e.Why, within(next.After))
 	}

@@ -76,6 +76,7 @@ func (c *crew) start(now time.Time) {
 	}
 	c.forgetEnd()
 	c.step = step{n: -1, reported: -1}
+	delete(c.seen, beyondLast)
 	c.next["report"] = now.Add(c.Times.Report)
 	if err != nil {
 		c.unstarted(now, err)
@@ -423,6 +424,9 @@ func (c *crew) take(r save.Request) {
 
 // act does what the open request takes.
 func (c *crew) act(act save.Act, handlers []int) {
+	if (act == save.Signal || act == save.Command) && !c.child.Left() {
+		c.child.EndRest() // with the save the command may end
+	}
 	switch act {
 	case save.Signal:
 		for _, pid := range handlers {
