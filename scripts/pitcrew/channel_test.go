@@ -318,7 +318,9 @@ func TestAJobThatIsDoneDoesNotRaceUnderMaintenance(t *testing.T) {
 	t.Parallel()
 	o := tpu(t, []string{"--backoff=20s", "--backoff-max=1h"}, "-on-term=save", "-steps=500")
 	o.server.Set("instance/maintenance-event", "TERMINATE_ON_HOST_MAINTENANCE")
-	until(t, "it waits", func() bool { return strings.Contains(o.output(), "exit code 0 without a new checkpoint; the job is not done; starting again in") })
+	until(t, "it waits", func() bool {
+		return strings.Contains(o.output(), "exit code 0 without a new checkpoint; the job is not done; starting again in")
+	})
 	if n := trainer.Count(o.dir, "began"); n != 2 || !o.running() {
 		t.Errorf("%d starts: %v", n, trainer.Read(o.dir))
 	}
@@ -353,7 +355,9 @@ func TestAPreemptionSavesAndStartsNothing(t *testing.T) {
 	o := tpu(t, nil, "-on-term=save-stop")
 	o.server.Set("instance/preempted", "TRUE")
 	o.logs.find(t, "notice", func(r events.CrewReport) bool { return r.Preempted })
-	until(t, "saved", func() bool { return strings.Contains(o.output(), "it saved itself; the job is not done; nothing starts on this machine any more") })
+	until(t, "saved", func() bool {
+		return strings.Contains(o.output(), "it saved itself; the job is not done; nothing starts on this machine any more")
+	})
 	o.signal(syscall.SIGTERM) // the machine shuts down
 	if code := o.code(); code != 143 || trainer.Count(o.dir, "began") != 1 {
 		t.Errorf("code %d: %v", code, trainer.Read(o.dir))

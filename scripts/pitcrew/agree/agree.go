@@ -127,6 +127,8 @@ type View struct {
 	Chance     float64
 	// LastStep is the last finished step of the attempt, as far as worker 0 knows it.
 	LastStep int64
+	// Remark is what a person has to know of how the attempt ran, for the reason of its end.
+	Remark string
 	// Saved says that the last complete checkpoint came since the attempt began, or was asked to save.
 	Saved bool
 	// Looked is when the look began that found it, or found that there is none.
@@ -649,6 +651,9 @@ func (l *Leader) judge(v View, cause Cause) *Verdict {
 		Certain: next.Finished && cause.When.Done, Ended: cause.Exit.Ended.UTC(), Step: max(0, v.LastStep),
 		Reason: next.Reason,
 	}}
+	if v.Remark != "" && !next.Finished {
+		d.Reason += "; " + v.Remark
+	}
 	if !next.Restart && !next.Finished {
 		d.Code = cause.Exit.ShellCode(l.Number)
 	}

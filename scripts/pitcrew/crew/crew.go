@@ -170,11 +170,13 @@ type crew struct {
 	last      *lastWord              // nil while an attempt may follow
 	puts      [putsAMinute]time.Time // when the guest attribute was put last, the latest first
 
-	step   step
-	speed  speed
-	reader chan struct{} // whoever reads the progress file
-	found  checkpoint.Found
-	looked looked
+	step  step
+	speed speed
+	// forgets says that the attempt does not go on from its checkpoint; empty where it does, or nobody knows.
+	forgets string
+	reader  chan struct{} // whoever reads the progress file
+	found   checkpoint.Found
+	looked  looked
 	// requestRead is when the request beside the checkpoints was read last, or that there was none.
 	requestRead time.Time
 
@@ -602,10 +604,10 @@ func (c *crew) keep() {
 func (c *crew) view(now time.Time) agree.View {
 	return agree.View{
 		Now: now, Lease: c.leaseOf(now), Outside: c.out.view, Replaced: c.out.replaced, Step: c.found.Step, Checkpoint: c.found.URI,
-		LastStep: c.lastStep(c.status.Exit.Began), Saved: c.savedNew(),
-		Chance:   rand.Float64(), //nolint:gosec // it spreads restarts
-		Hold:     c.announced.preempted || c.told != nil,
-		Looked:   c.seenSince(now),
+		LastStep: c.lastStep(c.status.Exit.Began), Saved: c.savedNew(), Remark: c.forgets,
+		Chance: rand.Float64(), //nolint:gosec // it spreads restarts
+		Hold:   c.announced.preempted || c.told != nil,
+		Looked: c.seenSince(now),
 	}
 }
 

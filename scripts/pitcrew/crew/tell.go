@@ -55,7 +55,8 @@ func (c *crew) happened(now time.Time, e agree.Event) {
 			r := events.CrewReport{
 				Report: events.ReportExited, Attempt: e.Attempt, Worker: cause.Worker, Hostname: cause.Host,
 				ExitCode: cause.Exit.Code, Signal: cause.Exit.Signal, RestartsLeft: e.Left, Retries: e.Retries, Tail: cause.Exit.Tail,
-				Interrupted: cause.Class == restart.Interrupted, OutOfMemory: cause.Class == restart.OutOfMemory, Reason: cause.Exit.Describe(),
+				Interrupted: cause.Class == restart.Interrupted, OutOfMemory: cause.Class == restart.OutOfMemory,
+				Reason: strings.TrimSuffix(cause.Exit.Describe()+"; "+c.forgets, "; "),
 			}
 			if cause.Exit.Unknown {
 				r.Signal = "unknown"
@@ -225,6 +226,9 @@ func (c *crew) stepOf(t *child.Child, p progressed) {
 			c.speed.printed(o)
 		}
 	}
+	if n >= 0 && !t.Adopted {
+		c.resumes(n)
+	}
 	if n < 0 && c.found.URI != "" && c.found.At.After(t.Began) {
 		n, at = c.found.Step, c.found.At
 	}
@@ -232,6 +236,19 @@ func (c *crew) stepOf(t *child.Child, p progressed) {
 		c.step.n, c.step.at = n, at.UTC()
 		c.speed.step(n, at)
 	}
+}
+
+// resumes takes a step of an attempt. One that lies before the checkpoint which the training was given is told of at once: each attempt
+// would do the same steps, until no restart is left. Some frameworks tell the step of the checkpoint, others the one before.
+func (c *crew) resumes(n int64) {
+	if c.leader == nil || c.forgets != "" || c.plan.Checkpoint == "" || n >= c.plan.Step-1 {
+		return
+	}
+	c.forgets = fmt.Sprintf("it does not resume: it was given step %s and is at step %s", events.Number(c.plan.Step), events.Number(n))
+	c.Say("WARNING: attempt %d: %s. Each attempt does the steps in between again. The training has to load the newest checkpoint of %s, "+
+		"which PITCREW_CHECKPOINT and PITCREW_RESUME_STEP name", c.plan.Attempt, c.forgets, c.Directory)
+	now := c.clock()
+	c.report(now, events.CrewReport{Report: events.ReportProgress, Step: n, Workers: c.leader.Heard(now), Reason: c.forgets})
 }
 
 // progressed is what a progress file says; less than 0 is nothing.

@@ -3,12 +3,15 @@
 package crew
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"pitstop.internal/scripts/pitcrew/agree"
 	"pitstop.internal/scripts/pitcrew/child"
 )
 
@@ -52,5 +55,23 @@ func TestAProgressFileThatDoesNotAnswerKeepsNothingBack(t *testing.T) {
 	(<-c.do)()
 	if c.step.n != 7 || c.seen["progress file"] != "" {
 		t.Errorf("%+v, %v", c.step, c.seen)
+	}
+}
+
+// TestATrainingThatDoesNotResumeIsToldOf in a line and a report of that attempt.
+func TestATrainingThatDoesNotResumeIsToldOf(t *testing.T) {
+	for n, tells := range map[int64]bool{0: true, 28: true, 29: false, 30: false, 31: false} {
+		d := decidingCrew(t)
+		d.plan = agree.Plan{Attempt: 2, Run: true, Step: 30, Checkpoint: d.Directory + "/30"}
+		d.resumes(n)
+		want := fmt.Sprintf("it does not resume: it was given step 30 and is at step %d", n)
+		if said := strings.Join(d.said, "\n"); strings.HasPrefix(said, "WARNING: attempt 2: "+want) != tells || strings.Contains(d.lines(), want) != tells {
+			t.Errorf("step %d: %q, %s", n, said, d.lines())
+		}
+	}
+	d := decidingCrew(t)
+	d.plan = agree.Plan{Attempt: 1, Run: true}
+	if d.resumes(0); len(d.said) > 0 {
+		t.Errorf("without a checkpoint: %q", d.said)
 	}
 }

@@ -75,7 +75,7 @@ func (c *crew) start(now time.Time) {
 		return
 	}
 	c.forgetEnd()
-	c.step = step{n: -1, reported: -1}
+	c.step, c.forgets = step{n: -1, reported: -1}, ""
 	delete(c.seen, beyondLast)
 	c.next["report"] = now.Add(c.Times.Report)
 	if err != nil {
