@@ -46,6 +46,9 @@ func TestTheTrainingsEndIsPitcrews(t *testing.T) {
 		if code := p.code(); code != c.code || trainer.Count(dir, "began") != c.starts {
 			t.Errorf("%s: code %d after %d starts, want %d after %d", c.name, code, trainer.Count(dir, "began"), c.code, c.starts)
 		}
+		if gave := regexp.MustCompile(fmt.Sprintf(`attempt %d ended on worker 0: .*; gave up; ending with exit code %d\. `, c.starts, c.code)).FindString(p.output()); (gave == "") != (c.code == 0) {
+			t.Errorf("%s: it says %q", c.name, gave)
+		}
 		nobodyLeft(t, dir)
 	}
 }

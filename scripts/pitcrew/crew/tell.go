@@ -65,17 +65,8 @@ func (c *crew) happened(now time.Time, e agree.Event) {
 		}
 	}
 	switch {
-	case e.Finished:
+	case e.Finished, e.GaveUp:
 		c.conclude(now, e)
-	case e.GaveUp:
-		c.conclude(now, e)
-		if e.Attempt > 1 || c.Machine.Workers > 1 {
-			what := ""
-			if c.StayAfterGivingUp {
-				what = "; waiting until the lease names a new attempt (--give-up exit ends pitcrew instead)"
-			}
-			c.Say("%s; gave up%s", e.Why, what)
-		}
 	case c.told != nil:
 	case cause.Class == restart.Stopped:
 		c.Say("%s", e.Why)

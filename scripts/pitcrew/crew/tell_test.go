@@ -75,3 +75,19 @@ func TestATrainingThatDoesNotResumeIsToldOf(t *testing.T) {
 		t.Errorf("without a checkpoint: %q", d.said)
 	}
 }
+
+// TestNobodyGivesUpInSilence: the first attempt of a single worker has a last word, too, which says what comes next.
+func TestNobodyGivesUpInSilence(t *testing.T) {
+	for stays, next := range map[bool]string{
+		false: "gave up; ending with exit code 0. When the cause is mended, start pitcrew again",
+		true:  "gave up; waiting until the lease names a new attempt",
+	} {
+		d := decidingCrew(t)
+		d.StayAfterGivingUp = stays
+		d.end(1, false)
+		d.pass(time.Second)
+		if said := strings.Join(d.said, "\n"); strings.Count(said, next) != 1 {
+			t.Errorf("stays %v: %q", stays, said)
+		}
+	}
+}

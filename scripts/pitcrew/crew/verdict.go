@@ -79,6 +79,12 @@ func (c *crew) reportEnd(w *lastWord) {
 	switch {
 	case w.event.GaveUp:
 		r.Report, r.Reason = events.ReportGaveUp, w.verdict.Reason
+		next := fmt.Sprintf("ending with exit code %d. When the cause is mended, start pitcrew again", w.verdict.Code)
+		if c.StayAfterGivingUp {
+			next = "waiting until the lease names a new attempt, as Pitstop may have it (pitstop retry). Without Pitstop, mend the cause, end " +
+				"pitcrew and start it again; with --give-up exit it ends by itself"
+		}
+		c.Say("%s; gave up; %s", w.event.Why, next)
 	case w.event.Ended.Exit.Clean():
 		c.Say("finished: attempt %d ended with exit code 0", w.event.Attempt)
 	default:

@@ -340,7 +340,7 @@ func Decide(p Policy, b Budget, end End, chance float64) (Budget, Next) {
 	switch {
 	case class == OutOfMemory:
 		if b.Memory >= p.Memory {
-			return b, Next{Reason: cmp.Or(spent(p.Memory, "restart", "out of memory"), "out of memory, which a restart would not mend")}
+			return b, Next{Reason: cmp.Or(spent(p.Memory, "restart", "out of memory"), "out of memory, which a restart would not mend; --memory-restarts allows some")}
 		}
 		b.Memory++
 		return again("out of memory")

@@ -84,7 +84,7 @@ func TestTheTrainingServicesNumbers(t *testing.T) {
 	}{
 		{name: "five restarts, then the job three times more", class: restart.Failed, starts: 24, reason: "all restarts are spent"},
 		{name: "a crash restarts the job, three times", class: restart.Crashed, starts: 4, reason: "all restarts are spent"},
-		{name: "out of memory is not mended by a restart", class: restart.OutOfMemory, starts: 1, reason: "would not mend"},
+		{name: "out of memory is not mended by a restart", class: restart.OutOfMemory, starts: 1, reason: "would not mend; --memory-restarts allows some"},
 		{name: "interruptions have a budget of their own", class: restart.Interrupted, starts: 101, reason: "100 interruptions"},
 		{
 			name: "no step past the highest one stops earlier", class: restart.Failed, starts: 6, reason: "5 restarts without a step past 1,000",

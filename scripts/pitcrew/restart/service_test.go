@@ -18,7 +18,7 @@ func TestTheRulesOfTheTrainingService(t *testing.T) {
 		starts int
 		reason string
 	}{
-		{name: "an exception of the training's own", exit: restart.Exit{Code: 1}, starts: 1, reason: "exit code 1, which is permanent"},
+		{name: "an exception of the training's own", exit: restart.Exit{Code: 1}, starts: 1, reason: "exit code 1, which is permanent by --service-rules"},
 		{name: "another exit code", exit: restart.Exit{Code: 2}, starts: 1, reason: "permanent"},
 		{name: "SIGABRT", exit: restart.Exit{Signal: "SIGABRT"}, starts: 4, reason: "all 3 restarts of the whole job are spent"},
 		{name: "134", exit: restart.Exit{Code: 134}, starts: 4, reason: "of the whole job"},
