@@ -129,6 +129,13 @@ func tell(format string, a ...any) {
 	_, _ = fmt.Fprintf(os.Stderr, Prefix(time.Now())+format+"\n", a...)
 }
 
+// unwritten tells of what could not be written into the state directory. Of a full disk the crew tells, once.
+func unwritten(format string, err error) {
+	if !errors.Is(err, syscall.ENOSPC) {
+		tell(format, err)
+	}
+}
+
 // training is the parent's view of the process that it started.
 type training struct {
 	spec   Spec
@@ -174,7 +181,7 @@ func (o order) start() (*training, error) {
 	t.pid = p.Pid
 	t.record.Parent, t.record.Training = identify(os.Getpid()), identify(t.pid)
 	if err := state.Write(filepath.Join(s.Dir, recordFile), t.record); err != nil {
-		tell("the training cannot be adopted if pitcrew is killed: %v", err)
+		unwritten("the training cannot be adopted if pitcrew is killed: %v", err)
 	}
 	return t, nil
 }
@@ -184,7 +191,7 @@ func (o order) watch() *training {
 	r := *o.Watch
 	r.Parent = identify(os.Getpid())
 	if err := state.Write(filepath.Join(o.Spec.Dir, recordFile), r); err != nil {
-		tell("the training cannot be adopted if pitcrew is killed: %v", err)
+		unwritten("the training cannot be adopted if pitcrew is killed: %v", err)
 	}
 	return &training{
 		spec: Spec{Dir: o.Spec.Dir, Attempt: r.Attempt, Unled: r.Unled, Stop: r.Stop, Dump: r.Dump, Named: time.Now()},
@@ -276,7 +283,7 @@ func (t *training) wait(rest <-chan os.Signal) restart.Exit {
 
 func (t *training) finish(e restart.Exit) {
 	if err := state.Write(filepath.Join(t.spec.Dir, exitFile), e); err != nil {
-		tell("the exit of the training cannot be written down: %v", err)
+		unwritten("the exit of the training cannot be written down: %v", err)
 	}
 }
 

@@ -10,10 +10,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -165,7 +167,8 @@ type crew struct {
 	early     *events.CrewRequest // came before the first training
 	announced announced
 	seen      map[string]string
-	running   map[string]bool // what is asked beside the loop
+	full      map[string]string // the disk on which something finds no room
+	running   map[string]bool   // what is asked beside the loop
 	answered  answered
 	last      *lastWord              // nil while an attempt may follow
 	puts      [putsAMinute]time.Time // when the guest attribute was put last, the latest first
@@ -230,7 +233,7 @@ func Run(ctx context.Context, o Options, signals <-chan os.Signal) int {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	c := &crew{
-		Options: o, ctx: ctx, do: make(chan func(), 64), clock: time.Now, seen: map[string]string{}, running: map[string]bool{}, next: map[string]time.Time{},
+		Options: o, ctx: ctx, do: make(chan func(), 64), clock: time.Now, seen: map[string]string{}, full: map[string]string{}, running: map[string]bool{}, next: map[string]time.Time{},
 		step: step{n: -1, reported: -1}, board: peers.Board{Store: o.Store, Directory: o.Directory},
 		out: outside{claims: map[int]claim{}}, reader: make(chan struct{}, 1), keeper: &child.Keeper{},
 	}
@@ -483,8 +486,19 @@ func (c *crew) every(what string, d time.Duration, now time.Time) bool {
 }
 
 // fault tells of a trouble once, and of its end. The text of one trouble may change each time, as a network's ports do: it is told at most
-// every minute.
+// every minute. A full disk is one trouble, whatever finds no room on it.
 func (c *crew) fault(what string, err error) {
+	disk, before := fullDisk(err), c.full[what]
+	if before != "" && before != disk {
+		if delete(c.full, what); !slices.Contains(slices.Collect(maps.Values(c.full)), before) {
+			c.condition(before, "", before+" has room again")
+		}
+	}
+	if disk != "" {
+		c.full[what] = disk
+		c.condition(disk, disk+" is full: make room there. What pitcrew has to write there is missing until then", "")
+		return
+	}
 	text := ""
 	if err != nil {
 		if text = err.Error(); !strings.HasPrefix(text, what) {
@@ -495,6 +509,29 @@ func (c *crew) fault(what string, err error) {
 		}
 	}
 	c.condition(what, text, what+": it works again")
+}
+
+// fullDisk names the disk on which an error found no room, by the highest folder of it; empty where that is not the error.
+func fullDisk(err error) string {
+	path := (*fs.PathError)(nil)
+	if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) || !errors.As(err, &path) {
+		return ""
+	}
+	device := func(dir string) (any, error) {
+		info, err := os.Stat(dir)
+		if err != nil {
+			return nil, err
+		}
+		s, _ := info.Sys().(*syscall.Stat_t) //nolint:errcheck // a system that tells no device has one
+		return s.Dev, nil
+	}
+	dir := filepath.Dir(path.Path)
+	for own, err := device(dir); err == nil && dir != "/"; dir = filepath.Dir(dir) {
+		if above, err := device(filepath.Dir(dir)); err != nil || above != own {
+			break
+		}
+	}
+	return "the disk of " + dir
 }
 
 // condition prints a text once as long as it stays the same, and the last one when it is over, which an empty text says.
