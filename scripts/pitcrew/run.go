@@ -77,7 +77,7 @@ func (f *flags) define(c *cobra.Command) {
 	s.StringVar(&f.signal, "save-signal", "SIGTERM", "the `SIGNAL` on which the training saves")
 	s.StringVar(&f.saveCommand, "save-command", "", "a `COMMAND` for sh that makes the training save, instead of the signal")
 	s.StringVar(&f.onMaintenance, "on-maintenance", "signal",
-		"`HOW` to save when maintenance or a preemption begins: signal, natural (wait for the next checkpoint), none")
+		"`HOW` to save when maintenance or a preemption begins: signal, natural (the next checkpoint if it comes in time, else as signal), none")
 	s.StringVar(&f.afterSave, "after-save", "restart",
 		"`WHAT` to do when the training saved and ended: restart, or wait for a new attempt in the lease")
 	mark(c, "Saving")

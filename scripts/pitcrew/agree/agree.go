@@ -52,6 +52,8 @@ type Plan struct {
 	// Step and Checkpoint are what the attempt resumes from.
 	Step       int64  `json:"step"`
 	Checkpoint string `json:"checkpoint,omitzero"`
+	// Save names a request to save for which each worker asks its training, whatever the request itself says.
+	Save string `json:"save,omitzero"`
 	// Server is where the hosts of the attempt may meet: worker 0 of slice 0, and a port that is free there. The crew of a single slice
 	// chooses it when the attempt is to run.
 	Server string `json:"server,omitzero"`
@@ -127,6 +129,8 @@ type View struct {
 	Chance     float64
 	// LastStep is the last finished step of the attempt, as far as worker 0 knows it.
 	LastStep int64
+	// Save names the request for which every worker has to ask its training to save; empty is none.
+	Save string
 	// Remark is what a person has to know of how the attempt ran, for the reason of its end.
 	Remark string
 	// Saved says that the last complete checkpoint came since the attempt began, or was asked to save.
@@ -472,6 +476,11 @@ func (l *Leader) train(v View) bool {
 			Grace:  l.grace(o.Ended.Class),
 			Reason: fmt.Sprintf("it ended on slice %d: %s", o.Ended.Slice, o.Ended.Exit.Describe()),
 		})
+	}
+	if v.Save != l.plan.Save {
+		p := l.plan
+		p.Save = v.Save
+		l.announce(p)
 	}
 	var first *member
 	for w := range l.Workers {

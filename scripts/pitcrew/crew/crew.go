@@ -175,6 +175,8 @@ type crew struct {
 
 	step  step
 	speed speed
+	// rhythm is the time between the last two checkpoints that nobody asked for, or between the begin of the attempt and its first one.
+	rhythm time.Duration
 	// forgets says that the attempt does not go on from its checkpoint; empty where it does, or nobody knows.
 	forgets string
 	reader  chan struct{} // whoever reads the progress file
@@ -641,7 +643,7 @@ func (c *crew) keep() {
 func (c *crew) view(now time.Time) agree.View {
 	return agree.View{
 		Now: now, Lease: c.leaseOf(now), Outside: c.out.view, Replaced: c.out.replaced, Step: c.found.Step, Checkpoint: c.found.URI,
-		LastStep: c.lastStep(c.status.Exit.Began), Saved: c.savedNew(), Remark: c.forgets,
+		LastStep: c.lastStep(c.status.Exit.Began), Saved: c.savedNew(), Remark: c.forgets, Save: c.urged(),
 		Chance: rand.Float64(), //nolint:gosec // it spreads restarts
 		Hold:   c.announced.preempted || c.told != nil,
 		Looked: c.seenSince(now),
