@@ -47,6 +47,7 @@ func TestALauncherThatEndsIsNoEndOfTheTraining(t *testing.T) {
 				"--checkpoint-dir=file://" + dir, "--leftovers-grace=100ms", "--stop-grace=3s", "--restarts=0", "--job-tries=0",
 			}), through(t, launcher, "-log="+dir, "-done="+dir+"/done", "-when="+dir+"/fail", "-exit=7", "-on-term=save-stop"))
 			p.says(t, "the command has ended with exit code 0, and left processes that still run: process ")
+			journal(t, dir, "began", 1)
 			if strings.Contains(p.output(), "finished") || !p.running() {
 				t.Errorf("%s: it counts as the end of the training", launcher)
 			}
@@ -95,6 +96,7 @@ func TestTheNextPitcrewAdoptsWhatALauncherLeft(t *testing.T) {
 	command := through(t, "in a session of its own", "-dir="+dir, "-on-term=save-stop")
 	p := launch(t, flags, command)
 	p.says(t, "still run")
+	journal(t, dir, "began", 1)
 	if err := p.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -144,5 +146,20 @@ func TestATrainingThatStaysAtItsLastStep(t *testing.T) {
 	p = launch(t, append(flags, "--state="+t.TempDir()), []string{"sh", "-c", script + "sleep 600 & exit 0"})
 	if code := p.code(); code != 0 || !strings.Contains(p.output(), "its checkpoint is complete: ending what the command has left") {
 		t.Errorf("code %d", code)
+	}
+}
+
+// TestAHelperThatIsLeftHoldsNothingUp: what does nothing for long is no training, and what does steps is one.
+func TestAHelperThatIsLeftHoldsNothingUp(t *testing.T) {
+	t.Parallel()
+	flags := []string{"--leftovers-grace=50ms", "--helpers-idle=600ms"}
+	p := launch(t, flags, []string{"sh", "-c", "sleep 600 & exit 0"})
+	if code := p.code(); code != 0 || strings.Count(p.output(), ": ending it as a helper") != 1 || !strings.Contains(p.output(), "still run: process ") {
+		t.Errorf("code %d", code)
+	}
+	dir := t.TempDir()
+	p = launch(t, append(flags, "--progress-file="+dir+"/step"), through(t, "in the background", "-log="+dir, "-progress="+dir+"/step", "-step=20ms", "-steps=100"))
+	if code := p.code(); code != 0 || trainer.Count(dir, "finished") != 1 || strings.Contains(p.output(), "helper") {
+		t.Errorf("code %d, %v", code, trainer.Read(dir))
 	}
 }

@@ -420,18 +420,17 @@ func (c *Child) Running() bool {
 // Left reports whether the command has ended, and processes run that it has left.
 func (c *Child) Left() bool { return c.Running() && !c.Training.alive() && c.Parent.alive() }
 
-// Signal sends a signal that is to end the training to all of it. What the command leaves afterwards is no training.
+// Signal sends a signal that is to end the training to its process group, and when the command has ended to all that it has left.
+// What the command leaves afterwards is no training.
 func (c *Child) Signal(sig syscall.Signal) error {
-	if !c.Running() {
+	switch {
+	case !c.Running():
 		return os.ErrProcessDone
+	case c.Left():
+		return signalAll(c.Parent.PID, c.Training.PID, sig)
 	}
-	if !c.Left() {
-		c.EndRest()
-	}
-	if !c.Parent.alive() {
-		return syscall.Kill(-c.Training.PID, sig)
-	}
-	return signalAll(c.Parent.PID, c.Training.PID, sig)
+	c.EndRest()
+	return syscall.Kill(-c.Training.PID, sig)
 }
 
 // restSignal tells the parent that no training is left when the command ends.

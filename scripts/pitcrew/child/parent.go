@@ -146,6 +146,7 @@ type training struct {
 	tty    bool
 	over   chan struct{} // closed when the training has ended
 	unled  atomic.Bool
+	left   atomic.Bool // the command has ended
 }
 
 func (o order) start() (*training, error) {
@@ -233,7 +234,11 @@ func (t *training) guard(led <-chan os.Signal) {
 		sig  syscall.Signal
 		wait time.Duration
 	}{{syscall.SIGTERM, t.spec.Stop}, {syscall.SIGQUIT, t.spec.Dump}, {syscall.SIGKILL, 0}} {
-		_ = signalAll(os.Getpid(), t.pid, stage.sig) //nolint:errcheck // it may have ended just now
+		if t.left.Load() {
+			_ = signalAll(os.Getpid(), t.pid, stage.sig) //nolint:errcheck // it may have ended just now
+		} else {
+			_ = syscall.Kill(-t.pid, stage.sig) //nolint:errcheck // likewise
+		}
 		timer.Reset(stage.wait)
 		select {
 		case <-t.over:
@@ -246,6 +251,7 @@ func (t *training) guard(led <-chan os.Signal) {
 // wait reaps until the training has ended and nothing of it is left, and returns how it ended. On rest comes what EndRest says.
 func (t *training) wait(rest <-chan os.Signal) restart.Exit {
 	e := restart.Exit{Attempt: t.spec.Attempt, Began: t.record.Began}
+	var behind func(e *restart.Exit) (failed bool) // the first one that ended right behind the command, and was reaped before it
 	for {
 		var s syscall.WaitStatus
 		var used syscall.Rusage
@@ -258,6 +264,9 @@ func (t *training) wait(rest <-chan os.Signal) restart.Exit {
 			e.MaxRSS = used.Maxrss << 10
 			break
 		}
+		if err == nil && behind == nil && s != 0 && !t.record.Training.alive() {
+			behind = func(e *restart.Exit) bool { return failed(e, pid, s, used) }
+		}
 		if err != nil {
 			tell("the training cannot be waited for: %v", err)
 			close(t.over)
@@ -268,7 +277,8 @@ func (t *training) wait(rest <-chan os.Signal) restart.Exit {
 	if t.tty {
 		reclaim()
 	}
-	told := e.Clean() && t.stay(&e, rest) || said(rest)
+	t.left.Store(true)
+	told := e.Clean() && (behind == nil || !behind(&e)) && t.stay(&e, rest) || said(rest)
 	close(t.over)
 	e.Unled, e.OOMKilled, e.Ended = t.unled.Load(), oomKills() > t.ooms, time.Now().UTC()
 	t.finish(e)
@@ -285,6 +295,17 @@ func (t *training) finish(e restart.Exit) {
 	if err := state.Write(filepath.Join(t.spec.Dir, exitFile), e); err != nil {
 		unwritten("the exit of the training cannot be written down: %v", err)
 	}
+}
+
+// failed takes the end of a process that the command had left for that of the attempt, and reports whether it has failed.
+func failed(e *restart.Exit, pid int, s syscall.WaitStatus, used syscall.Rusage) bool {
+	e.Code, e.Signal = outcome(s)
+	e.MaxRSS = max(e.MaxRSS, used.Maxrss<<10)
+	if e.Clean() {
+		return false
+	}
+	tell("process %d, which the command had left, has ended: %s", pid, e.Describe())
+	return true
 }
 
 // stay goes on while processes run that the command has left: one that ends with exit code 0 may only have launched the training.
@@ -313,12 +334,10 @@ func (t *training) stay(e *restart.Exit, rest <-chan os.Signal) bool {
 		case err != nil:
 			return false // nothing runs any more
 		case counts:
-			e.Code, e.Signal = outcome(s)
-			e.MaxRSS = max(e.MaxRSS, used.Maxrss<<10)
-			if e.Unknown = e.Clean() && !tells; !e.Clean() {
-				tell("process %d, which the command had left, has ended: %s", pid, e.Describe())
+			if failed(e, pid, s, used) {
 				return false
 			}
+			e.Unknown = !tells
 			delete(left, pid)
 			add()
 			continue

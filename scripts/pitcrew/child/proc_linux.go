@@ -23,7 +23,11 @@ type stat struct {
 	ppid, group int
 	start       string
 	zombie      bool
+	used        time.Duration // of processors, with that of children that were waited for
 }
+
+// tick is the unit of processor time there: 100 a second on each Linux that Go runs on.
+const tick = 10 * time.Millisecond
 
 // statOf reads the fields behind the name, which may hold spaces and brackets of its own.
 func statOf(pid int) (s stat, ok bool) {
@@ -37,6 +41,10 @@ func statOf(pid int) (s stat, ok bool) {
 	}
 	s.ppid, _ = strconv.Atoi(f[1])  //nolint:errcheck // the kernel writes numbers
 	s.group, _ = strconv.Atoi(f[2]) //nolint:errcheck // likewise
+	for _, ticks := range f[11:15] {
+		n, _ := strconv.ParseInt(ticks, 10, 64) //nolint:errcheck // likewise
+		s.used += time.Duration(n) * tick
+	}
 	s.start, s.zombie = f[19], f[0] == "Z" || f[0] == "X"
 	return s, true
 }
@@ -373,12 +381,7 @@ func HandlersOf(pid int, sig syscall.Signal) []int {
 	if usesTPU(pid) {
 		return nil
 	}
-	below := map[int][]int{}
-	for _, p := range processes() {
-		if s, ok := statOf(p); ok && !s.zombie {
-			below[s.ppid] = append(below[s.ppid], p)
-		}
-	}
+	below := families()
 	var found []int
 	var walk func(pid int)
 	walk = func(pid int) {
@@ -393,6 +396,28 @@ func HandlersOf(pid int, sig syscall.Signal) []int {
 	}
 	walk(pid)
 	return found
+}
+
+// families are the processes by their parents.
+func families() map[int][]int {
+	below := map[int][]int{}
+	for _, p := range processes() {
+		if s, ok := statOf(p); ok && !s.zombie {
+			below[s.ppid] = append(below[s.ppid], p)
+		}
+	}
+	return below
+}
+
+// Work is the processor time that what the command has left has used, and whether some of it has a TPU open.
+func (c *Child) Work() (used time.Duration, tpu bool) {
+	below := families()
+	for open := below[c.Parent.PID]; len(open) > 0; open = open[1:] {
+		s, _ := statOf(open[0])
+		used, tpu = used+s.used, tpu || usesTPU(open[0])
+		open = append(open, below[open[0]]...)
+	}
+	return used, tpu
 }
 
 // Find finds a process that runs this very command, other than this one.

@@ -53,6 +53,9 @@ func Terminal() bool { return false }
 // Handlers are known on Linux alone: nothing is sent to a process that might die of it.
 func (c *Child) Handlers(syscall.Signal) []int { return nil }
 
+// Work is known on Linux alone.
+func (c *Child) Work() (used time.Duration, tpu bool) { return 0, true }
+
 // Send sends a signal to one process.
 func Send(pid int, sig syscall.Signal) error { return syscall.Kill(pid, sig) }
 

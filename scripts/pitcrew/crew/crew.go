@@ -91,6 +91,8 @@ type Times struct {
 	Lease, Unread, TakeOver time.Duration
 	// Stop is how long a training that is ended has after SIGTERM, Dump after SIGQUIT, Leftovers the processes that it leaves.
 	Stop, Dump, Leftovers time.Duration
+	// Idle is after how long without any work what an ended command has left counts as helpers.
+	Idle time.Duration
 	// Finish is how long the others may take after one is done, and the verdict to be written; Silent is after how long a
 	// worker counts as lost.
 	Finish, Silent time.Duration
@@ -113,7 +115,7 @@ func (t Times) Unled() time.Duration { return t.Unread + t.Unread/20 }
 func DefaultTimes() Times {
 	return Times{
 		Lease: 10 * time.Second, Unread: 5 * time.Minute, TakeOver: 6 * time.Minute,
-		Stop: 20 * time.Second, Dump: 2 * time.Second, Leftovers: 5 * time.Second,
+		Stop: 20 * time.Second, Dump: 2 * time.Second, Leftovers: 5 * time.Second, Idle: 15 * time.Minute,
 		Finish: time.Minute, Silent: 2 * time.Minute,
 		Save: 5 * time.Minute, Recent: 10 * time.Minute,
 		Look: 30 * time.Second, Hurry: time.Second, Step: 5 * time.Second, Board: 2 * time.Second,
@@ -175,6 +177,7 @@ type crew struct {
 
 	step  step
 	speed speed
+	left  work
 	// rhythm is the time between the last two checkpoints that nobody asked for, or between the begin of the attempt and its first one.
 	rhythm time.Duration
 	// forgets says that the attempt does not go on from its checkpoint; empty where it does, or nobody knows.
@@ -524,7 +527,10 @@ func fullDisk(err error) string {
 		if err != nil {
 			return nil, err
 		}
-		s, _ := info.Sys().(*syscall.Stat_t) //nolint:errcheck // a system that tells no device has one
+		s, ok := info.Sys().(*syscall.Stat_t)
+		if !ok {
+			return nil, errors.ErrUnsupported
+		}
 		return s.Dev, nil
 	}
 	dir := filepath.Dir(path.Path)
@@ -573,6 +579,7 @@ func (c *crew) advance(now time.Time) {
 	}
 	c.saves(now)
 	c.stays(now)
+	c.helpers(now)
 	if c.unsynced && c.every("sync", time.Second, now) {
 		c.unsynced = false
 		// Beside the loop: a restart does not wait for the disk.

@@ -76,7 +76,7 @@ func (c *crew) start(now time.Time) {
 		return
 	}
 	c.forgetEnd()
-	c.step, c.forgets = step{n: -1, reported: -1}, ""
+	c.step, c.forgets, c.left = step{n: -1, reported: -1}, "", work{}
 	delete(c.seen, beyondLast)
 	c.next["report"] = now.Add(c.Times.Report)
 	if err != nil {
@@ -96,6 +96,40 @@ func (c *crew) start(now time.Time) {
 	if r := c.early; r != nil {
 		c.early = nil
 		c.asked(*r, "a request from before the training began")
+	}
+}
+
+// work is what the processes that a command has left have done when they were looked at last, and since when that is nothing.
+type work struct {
+	at, since time.Time
+	used      time.Duration
+	step      int64
+}
+
+// idle takes a look at them, and returns for how long they have done nothing: no step, less than a hundredth of a processor, and
+// without a TPU.
+func (w *work) idle(now time.Time, used time.Duration, tpu bool, step int64) time.Duration {
+	if w.at.IsZero() || tpu || step != w.step || used < w.used || used-w.used > now.Sub(w.at)/100 {
+		w.since = now
+	}
+	w.at, w.used, w.step = now, used, step
+	return now.Sub(w.since)
+}
+
+// helpers ends what a command has left that does nothing for long, such as a mount. The command itself has trained then.
+func (c *crew) helpers(now time.Time) {
+	if c.child == nil || !c.every("helpers", c.Times.Idle/15, now) {
+		return
+	}
+	if c.stopping != nil || !c.child.Left() {
+		c.left = work{}
+		return
+	}
+	used, tpu := c.child.Work()
+	if idle := c.left.idle(now, used, tpu, c.step.n); idle >= c.Times.Idle {
+		c.Say("what the command has left has done nothing for %v, and has no TPU open: ending it as a helper", brief(idle))
+		c.child.EndRest()
+		c.left = work{}
 	}
 }
 
