@@ -117,6 +117,12 @@ func TestWhatACommandLeavesIsNamed(t *testing.T) {
 	if code := p.code(); code != 7 || strings.Count(p.output(), "ending what the command has left: process ") != 1 || !strings.Contains(p.output(), "(sleep 600)") {
 		t.Errorf("code %d", code)
 	}
+	p = launch(t, nil, []string{"sh", "-c", "trap 'exit 0' TERM; setsid sleep 600 & until grep -q ^sleep /proc/$!/cmdline; do :; done; echo ready; wait"})
+	p.says(t, "ready")
+	p.signal(syscall.SIGTERM)
+	if code := p.code(); code != 143 || strings.Count(p.output(), "ending what the command has left: process ") != 1 {
+		t.Errorf("code %d", code)
+	}
 	p = launch(t, nil, []string{"sh", "-c", "trap 'exit 0' TERM; (trap '' TERM; echo ready; while :; do sleep 0.1; done) & wait"})
 	p.says(t, "ready")
 	p.signal(syscall.SIGTERM)

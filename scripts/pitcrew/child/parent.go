@@ -369,7 +369,7 @@ func reap() (left bool) {
 }
 
 // end ends what the training left behind: the rest of its process group, and whatever was left to this process by a
-// parent that ended. They are asked first. They are named, unless the training was told to end and they end with it.
+// parent that ended. They are asked first. They are named; but where the training was told to end, so was its process group.
 func end(group int, grace time.Duration, told bool) {
 	alive := func() bool {
 		left := reap()
@@ -378,8 +378,12 @@ func end(group int, grace time.Duration, told bool) {
 	if !alive() {
 		return
 	}
-	if !told {
-		tell("ending what the command has left: %s", names(children()))
+	left := children()
+	if told {
+		left = slices.DeleteFunc(left, func(pid int) bool { return belongs(pid, group) })
+	}
+	if !told || len(left) > 0 {
+		tell("ending what the command has left: %s", names(left))
 	}
 	deadline := time.Now().Add(grace)
 	send := func(sig syscall.Signal) {

@@ -205,6 +205,12 @@ func signalAll(parent, group int, sig syscall.Signal) error {
 	return err
 }
 
+// belongs reports whether a process is one of the group.
+func belongs(pid, group int) bool {
+	s, _ := statOf(pid)
+	return s.group == group
+}
+
 // hides reports whether a process keeps a terminal for others, and to itself how they end.
 func hides(pid int) bool {
 	name, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")

@@ -39,6 +39,8 @@ func sweep(string) {}
 
 func signalAll(_, group int, sig syscall.Signal) error { return syscall.Kill(-group, sig) }
 
+func belongs(int, int) bool { return true }
+
 func hides(int) bool { return false }
 
 func names([]int) string { return "the rest of its process group" }
