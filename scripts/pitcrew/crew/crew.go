@@ -180,7 +180,9 @@ type crew struct {
 	left  work
 	// rhythm is the time between the last two checkpoints that nobody asked for, or between the begin of the attempt and its first one.
 	rhythm time.Duration
-	// forgets says that the attempt does not go on from its checkpoint; empty where it does, or nobody knows.
+	// resumed says that the attempt was seen at the step of its checkpoint, forgets that it does not go on from there; empty where it
+	// does, or nobody knows.
+	resumed bool
 	forgets string
 	reader  chan struct{} // whoever reads the progress file
 	found   checkpoint.Found

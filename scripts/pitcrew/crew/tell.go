@@ -217,7 +217,7 @@ func (c *crew) stepOf(t *child.Child, p progressed) {
 			c.speed.printed(o)
 		}
 	}
-	if n >= 0 && !t.Adopted {
+	if n >= 0 && !t.Adopted && !at.Before(t.Began) { // else the last attempt may have written it
 		c.resumes(n)
 	}
 	if n < 0 && c.found.URI != "" && c.found.At.After(t.Began) {
@@ -230,9 +230,10 @@ func (c *crew) stepOf(t *child.Child, p progressed) {
 }
 
 // resumes takes a step of an attempt. One that lies before the checkpoint which the training was given is told of at once: each attempt
-// would do the same steps, until no restart is left. Some frameworks tell the step of the checkpoint, others the one before.
+// would do the same steps, until no restart is left. Some frameworks tell the step of the checkpoint, others the one before. The bar of
+// the Trainer stands at 0 until its first step is done, and one of an evaluation counts anew.
 func (c *crew) resumes(n int64) {
-	if c.leader == nil || c.forgets != "" || c.plan.Checkpoint == "" || n >= c.plan.Step-1 {
+	if c.resumed = c.resumed || n >= c.plan.Step-1; c.resumed || n == 0 || c.leader == nil || c.forgets != "" || c.plan.Checkpoint == "" {
 		return
 	}
 	c.forgets = fmt.Sprintf("it does not resume: it was given step %s and is at step %s", events.Number(c.plan.Step), events.Number(n))

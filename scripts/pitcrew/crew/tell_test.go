@@ -60,18 +60,30 @@ func TestAProgressFileThatDoesNotAnswerKeepsNothingBack(t *testing.T) {
 
 // TestATrainingThatDoesNotResumeIsToldOf in a line and a report of that attempt.
 func TestATrainingThatDoesNotResumeIsToldOf(t *testing.T) {
-	for n, tells := range map[int64]bool{0: true, 28: true, 29: false, 30: false, 31: false} {
+	for _, c := range []struct {
+		steps []int64
+		at    int64 // the step that it is told of
+	}{
+		{[]int64{0, 1, 2}, 1},
+		{[]int64{28}, 28},
+		{[]int64{29}, 0},
+		{[]int64{0, 31, 32}, 0}, // the bar of the Trainer
+		{[]int64{30, 1, 2}, 0},  // and one of an evaluation
+	} {
 		d := decidingCrew(t)
 		d.plan = agree.Plan{Attempt: 2, Run: true, Step: 30, Checkpoint: d.Directory + "/30"}
-		d.resumes(n)
-		want := fmt.Sprintf("it does not resume: it was given step 30 and is at step %d", n)
-		if said := strings.Join(d.said, "\n"); strings.HasPrefix(said, "WARNING: attempt 2: "+want) != tells || strings.Contains(d.lines(), want) != tells {
-			t.Errorf("step %d: %q, %s", n, said, d.lines())
+		for _, n := range c.steps {
+			d.resumes(n)
+		}
+		want := fmt.Sprintf("it does not resume: it was given step 30 and is at step %d", c.at)
+		said := strings.Join(d.said, "\n")
+		if tells := c.at > 0; strings.HasPrefix(said, "WARNING: attempt 2: "+want) != tells || strings.Contains(d.lines(), want) != tells || len(d.said) > 1 {
+			t.Errorf("steps %d: %q, %s", c.steps, said, d.lines())
 		}
 	}
 	d := decidingCrew(t)
 	d.plan = agree.Plan{Attempt: 1, Run: true}
-	if d.resumes(0); len(d.said) > 0 {
+	if d.resumes(1); len(d.said) > 0 {
 		t.Errorf("without a checkpoint: %q", d.said)
 	}
 }

@@ -76,7 +76,7 @@ func (c *crew) start(now time.Time) {
 		return
 	}
 	c.forgetEnd()
-	c.step, c.forgets, c.left = step{n: -1, reported: -1}, "", work{}
+	c.step, c.resumed, c.forgets, c.left = step{n: -1, reported: -1}, false, "", work{}
 	delete(c.seen, beyondLast)
 	c.next["report"] = now.Add(c.Times.Report)
 	if err != nil {
