@@ -139,8 +139,10 @@ func TestATrainingThatStaysAtItsLastStep(t *testing.T) {
 	if err := os.MkdirAll(dir+"/10", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	touch(t, dir+"/10/data")
-	script := fmt.Sprintf("echo x > %s/10/data; echo 10 > %s; ", dir, step)
+	if err := os.WriteFile(dir+"/10/data", []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	script := fmt.Sprintf("echo 10 > %s; ", step)
 	p := launch(t, flags, []string{"sh", "-c", script + "exec sleep 600"})
 	p.says(t, "attempt 1 reached the last step (--done-at 10) and has not ended 100ms later; waiting for the end of process ")
 	p.says(t, "SIGTERM to that process ends the job")

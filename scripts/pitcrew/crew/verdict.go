@@ -159,6 +159,8 @@ func (c *crew) stays(now time.Time) {
 	case saved && left:
 		then = "its checkpoint is complete: ending what the command has left"
 		c.child.EndRest()
+	case c.seen[beyondLast] != "":
+		return
 	case saved:
 		then += "; its checkpoint is complete, so SIGTERM to that process ends the job"
 	default:
