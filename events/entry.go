@@ -400,7 +400,8 @@ func (r CrewReport) Describe() string {
 	case ReportStarted:
 		return fmt.Sprintf("crew: attempt %d runs on %s from step %s", r.Attempt, plural(max(r.Workers, 1), "worker"), Number(r.Step))
 	case ReportProgress:
-		return "crew: step " + Number(r.Step) + ", last checkpoint " + Number(r.CheckpointStep)
+		text := "crew: step " + Number(r.Step) + ", last checkpoint " + Number(r.CheckpointStep)
+		return strings.TrimSuffix(text+"; "+r.Reason, "; ")
 	case ReportSaved:
 		return "crew: saved step " + Number(r.CheckpointStep)
 	case ReportRefused:

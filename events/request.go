@@ -138,7 +138,8 @@ func (r Request) check(f *faults, eventType string) {
 // SaveMode is the way to ask the training to save.
 type SaveMode string
 
-// Natural waits for the next periodic checkpoint and sends no signal; Signal sends a signal to a process that handles it.
+// Natural waits for the next periodic checkpoint where the crew knows that it comes in time, and asks as Signal does otherwise; Signal
+// sends a signal to a process that handles it.
 const (
 	SaveNatural SaveMode = "natural"
 	SaveSignal  SaveMode = "signal"

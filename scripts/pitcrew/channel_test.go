@@ -128,11 +128,40 @@ func TestASignalledSaveIsAcknowledged(t *testing.T) {
 
 func TestANaturalSaveSendsNothing(t *testing.T) {
 	t.Parallel()
-	o := tpu(t, nil, "-on-term=save", "-every=100")
+	o := tpu(t, nil, "-on-term=save", "-every=1000")
+	o.logs.find(t, "the first checkpoint", func(r events.CrewReport) bool { return r.Report == events.ReportProgress && r.CheckpointStep > 0 })
 	o.ask("save-1", events.SaveNatural, time.Now().Add(time.Minute))
 	r := o.logs.find(t, "saved", is(events.ReportSaved))
-	if r.CheckpointStep == 0 || r.CheckpointStep%100 != 0 || trainer.Count(o.dir, "caught terminated") != 0 {
+	if r.CheckpointStep == 0 || r.CheckpointStep%1000 != 0 || trainer.Count(o.dir, "caught terminated") != 0 {
 		t.Errorf("%+v", r)
+	}
+}
+
+// TestASaveThatDoesNotComeByItselfIsAskedFor on every worker, though only worker 0 sees how often the training saves.
+func TestASaveThatDoesNotComeByItselfIsAskedFor(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	peers := fmt.Sprintf("--peers=127.0.0.1:%d,127.0.0.1:%d", freePort(t), freePort(t))
+	for w := range 2 {
+		launch(t, []string{
+			"--checkpoint-dir=file://" + dir, "--workload=demo/llama", "--node=llama", "--zone=us-west4-a", peers,
+			fmt.Sprintf("--host=t1v-n-0123abcd-w-%d", w), fmt.Sprintf("--worker=%d", w),
+		}, train(t, "-dir="+dir, "-on-term=save"))
+	}
+	journal(t, dir, "began", 2)
+	if err := checkpoint.WriteRequest(t.Context(), checkpoint.NewFiles("/", time.Now), "file://"+dir, events.CrewRequest{
+		SaveID: "save-1", Action: events.ActionSave, Mode: events.SaveNatural, By: time.Now().Add(time.Minute),
+	}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	journal(t, dir, "caught terminated", 2)
+	journal(t, dir, "saved", 1)
+	workers := map[string]bool{}
+	for _, e := range trainer.Read(dir) {
+		workers[e.Worker] = workers[e.Worker] || e.What == "caught terminated"
+	}
+	if !workers["0"] || !workers["1"] || trainer.Count(dir, "caught terminated") != 2 || trainer.Count(dir, "began") != 2 {
+		t.Errorf("%v", trainer.Read(dir))
 	}
 }
 
@@ -146,7 +175,7 @@ func TestASaveIsRefusedWithAReason(t *testing.T) {
 		reason string
 	}{
 		{name: "it ignores the signal", train: []string{"-on-term=ignore"}, mode: events.SaveSignal, by: 500 * time.Millisecond, reason: "no process of the training handles SIGTERM"},
-		{name: "nothing is saved in time", train: []string{"-on-term=save"}, mode: events.SaveNatural, by: 300 * time.Millisecond, reason: "no checkpoint was complete by"},
+		{name: "nothing is saved in time", train: []string{"-on-term=ignore"}, mode: events.SaveNatural, by: 300 * time.Millisecond, reason: "no checkpoint was complete by"},
 		{name: "it crashes while saving", train: []string{"-on-term=save", "-save-takes=50ms", "-crash-saving", "-once"}, mode: events.SaveSignal, by: time.Minute, reason: "ended before a new checkpoint was complete: SIGKILL"},
 		{name: "it stops without a save", train: []string{"-on-term=stop"}, mode: events.SaveSignal, by: time.Minute, reason: "ended before a new checkpoint was complete"},
 		{name: "it came too late", train: []string{"-on-term=save"}, mode: events.SaveSignal, by: -time.Second, reason: "too late"},
@@ -318,7 +347,9 @@ func TestAJobThatIsDoneDoesNotRaceUnderMaintenance(t *testing.T) {
 	t.Parallel()
 	o := tpu(t, []string{"--backoff=20s", "--backoff-max=1h"}, "-on-term=save", "-steps=500")
 	o.server.Set("instance/maintenance-event", "TERMINATE_ON_HOST_MAINTENANCE")
-	until(t, "it waits", func() bool { return strings.Contains(o.output(), "nothing new since the last end; starting again") })
+	until(t, "it waits", func() bool {
+		return strings.Contains(o.output(), "exit code 0 without a new checkpoint; the job is not done; starting again in")
+	})
 	if n := trainer.Count(o.dir, "began"); n != 2 || !o.running() {
 		t.Errorf("%d starts: %v", n, trainer.Read(o.dir))
 	}
@@ -353,7 +384,9 @@ func TestAPreemptionSavesAndStartsNothing(t *testing.T) {
 	o := tpu(t, nil, "-on-term=save-stop")
 	o.server.Set("instance/preempted", "TRUE")
 	o.logs.find(t, "notice", func(r events.CrewReport) bool { return r.Preempted })
-	until(t, "saved", func() bool { return strings.Contains(o.output(), "saved itself and ended") })
+	until(t, "saved", func() bool {
+		return strings.Contains(o.output(), "it saved itself; the job is not done; nothing starts on this machine any more")
+	})
 	o.signal(syscall.SIGTERM) // the machine shuts down
 	if code := o.code(); code != 143 || trainer.Count(o.dir, "began") != 1 {
 		t.Errorf("code %d: %v", code, trainer.Read(o.dir))

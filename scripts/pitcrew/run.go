@@ -77,7 +77,7 @@ func (f *flags) define(c *cobra.Command) {
 	s.StringVar(&f.signal, "save-signal", "SIGTERM", "the `SIGNAL` on which the training saves")
 	s.StringVar(&f.saveCommand, "save-command", "", "a `COMMAND` for sh that makes the training save, instead of the signal")
 	s.StringVar(&f.onMaintenance, "on-maintenance", "signal",
-		"`HOW` to save when maintenance or a preemption begins: signal, natural (wait for the next checkpoint), none")
+		"`HOW` to save when maintenance or a preemption begins: signal, natural (the next checkpoint if it comes in time, else as signal), none")
 	s.StringVar(&f.afterSave, "after-save", "restart",
 		"`WHAT` to do when the training saved and ended: restart, or wait for a new attempt in the lease")
 	mark(c, "Saving")
@@ -161,6 +161,7 @@ func (f *flags) spans() []span {
 		{"stop-grace", "the time between SIGTERM and SIGQUIT for a training that has to end", &t.Stop, true},
 		{"dump-grace", "the time between SIGQUIT, for its stacks, and SIGKILL", &t.Dump, true},
 		{"leftovers-grace", "the time for processes that the training leaves behind", &t.Leftovers, true},
+		{"helpers-idle", "what an ended command has left, and has done nothing for so long, is ended: it has only helped", &t.Idle, false},
 		{"finish-grace", "the time for the other workers, and for the verdict, when the training is done or saved", &t.Finish, true},
 		{"worker-silence", "a worker that is silent for so long counts as lost", &t.Silent, false},
 		{"save-within", "the time for a save before maintenance", &t.Save, false},

@@ -46,6 +46,9 @@ func TestTheTrainingsEndIsPitcrews(t *testing.T) {
 		if code := p.code(); code != c.code || trainer.Count(dir, "began") != c.starts {
 			t.Errorf("%s: code %d after %d starts, want %d after %d", c.name, code, trainer.Count(dir, "began"), c.code, c.starts)
 		}
+		if gave := regexp.MustCompile(fmt.Sprintf(`attempt %d ended on worker 0: .*; gave up; ending with exit code %d\. `, c.starts, c.code)).FindString(p.output()); (gave == "") != (c.code == 0) {
+			t.Errorf("%s: it says %q", c.name, gave)
+		}
 		nobodyLeft(t, dir)
 	}
 }
@@ -1147,4 +1150,29 @@ func TestTheSlicesOfAMultisliceRestartTogether(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 	nobodyLeft(t, dir)
+}
+
+// TestRestartsOfATrainingThatDoesNotResumeAreNotSpentInSilence: each attempt and the last word say why it comes no further.
+func TestRestartsOfATrainingThatDoesNotResumeAreNotSpentInSilence(t *testing.T) {
+	t.Parallel()
+	dir, step := t.TempDir(), filepath.Join(t.TempDir(), "step")
+	script := fmt.Sprintf("sleep 0.1; echo $((PITCREW_ATTEMPT == 1 ? 30 : 3)) > %s; mkdir -p %[2]s/30; echo x > %[2]s/30/data; exit 7", step, dir)
+	p := launch(t, []string{"--checkpoint-dir=file://" + dir, "--progress-file=" + step, "--no-progress=2"}, []string{"sh", "-c", script})
+	if code := p.code(); code != 7 {
+		t.Errorf("code %d", code)
+	}
+	attempts := strings.Count(p.output(), " began, process ")
+	for n := 2; n <= attempts; n++ {
+		for _, want := range []string{
+			"WARNING: attempt %d: it does not resume: it was given step 30 and is at step 3. ",
+			"attempt %d ended on worker 0: .*; it does not resume: it was given step 30 and is at step 3; ",
+		} {
+			if found := regexp.MustCompile(fmt.Sprintf(want, n)).FindAllString(p.output(), -1); len(found) != 1 {
+				t.Errorf("attempt %d: %q", n, found)
+			}
+		}
+	}
+	if attempts < 3 || !strings.Contains(p.output(), "is at step 3; gave up") {
+		t.Errorf("%d attempts", attempts)
+	}
 }

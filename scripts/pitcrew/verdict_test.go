@@ -225,8 +225,17 @@ func TestTheLastStepMakesTheEndCertain(t *testing.T) {
 		},
 		{
 			name:   "the checkpoint that it resumes from tells it",
-			script: `if [ $PITCREW_ATTEMPT = 1 ]; then mkdir 10; echo x > 10/data; exit 1; fi`,
-			flags:  []string{"--done-at=10"}, starts: 2, certain: true,
+			script: `if [ $PITCREW_ATTEMPT = 1 ]; then mkdir 10; echo x > 10/data; exit 127; fi`,
+			flags:  []string{"--done-at=10"}, starts: 1, certain: true,
+		},
+		{
+			name: "it aborts when the last step is saved", script: `echo 10 > step; mkdir 10; echo x > 10/data; ulimit -c 0; kill -6 $$`,
+			flags: []string{"--done-at=10", "--look-every=1h"}, starts: 1, certain: true,
+			says: "finished: attempt 1 ended on worker 0: its last step was saved before it ended: SIGABRT",
+		},
+		{
+			name: "it aborts before the last step is saved", script: `echo 10 > step; if [ $PITCREW_ATTEMPT = 1 ]; then ulimit -c 0; kill -6 $$; fi`,
+			flags: []string{"--done-at=10"}, starts: 2, certain: true,
 		},
 		{
 			name:   "a save was asked for",

@@ -49,7 +49,7 @@ func keys() []key {
 			name: "lead", kind: span, example: "10m",
 			about: "how long before a maintenance window Pitstop requests the save, from 1m to 24h; by default as measured, 20m at first",
 		},
-		{name: "save", kind: word, values: saveModes, example: "natural", about: "how Pitstop asks the training to save: by its own next checkpoint, or by a signal"},
+		{name: "save", kind: word, values: saveModes, example: "natural", about: "how Pitstop asks the training to save: natural, by its own next checkpoint if that comes in time and else by a signal that it handles; or signal, at once"},
 		{
 			name: "give_up_after", kind: span, example: "48h",
 			about: "ends the wait for Spot capacity; without it, or with 0, the wait has no end",

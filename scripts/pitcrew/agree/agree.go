@@ -52,6 +52,8 @@ type Plan struct {
 	// Step and Checkpoint are what the attempt resumes from.
 	Step       int64  `json:"step"`
 	Checkpoint string `json:"checkpoint,omitzero"`
+	// Save names a request to save for which each worker asks its training, whatever the request itself says.
+	Save string `json:"save,omitzero"`
 	// Server is where the hosts of the attempt may meet: worker 0 of slice 0, and a port that is free there. The crew of a single slice
 	// chooses it when the attempt is to run.
 	Server string `json:"server,omitzero"`
@@ -124,6 +126,12 @@ type View struct {
 	Chance     float64
 	// LastStep is the last finished step of the attempt, as far as worker 0 knows it.
 	LastStep int64
+	// Save names the request for which every worker has to ask its training to save; empty is none.
+	Save string
+	// Remark is what a person has to know of how the attempt ran, for the reason of its end.
+	Remark string
+	// Saved says that the last complete checkpoint came since the attempt began, or was asked to save.
+	Saved bool
 	// Looked is when the look began that found it, or found that there is none.
 	Looked time.Time
 	// Hold keeps the next attempt from starting: the machine is about to go.
@@ -144,6 +152,8 @@ type Config struct {
 	WaitSaved bool
 	// StayAfterGivingUp has it wait for a new attempt in the lease where it would be over.
 	StayAfterGivingUp bool
+	// DoneAt is the last step of the training; nil where its owner did not name one.
+	DoneAt *int64
 	// Number is the number of a signal.
 	Number func(signal string) int
 }
@@ -466,6 +476,11 @@ func (l *Leader) train(v View) bool {
 			Reason: fmt.Sprintf("it ended on slice %d: %s", o.Ended.Slice, o.Ended.Exit.Describe()),
 		})
 	}
+	if v.Save != l.plan.Save {
+		p := l.plan
+		p.Save = v.Save
+		l.announce(p)
+	}
 	var first *member
 	for w := range l.Workers {
 		m, ok := l.members[w]
@@ -484,6 +499,9 @@ func (l *Leader) train(v View) bool {
 	}
 	if first != nil {
 		class := restart.Classify(first.Exit, first.When)
+		if l.done(v) {
+			class = restart.Finished
+		}
 		return l.end(v.Now, Plan{Grace: l.grace(class), Reason: fmt.Sprintf("it ended on worker %d: %s", first.Worker, first.Exit.Describe())})
 	}
 	if m, leaves := l.leaver(); leaves {
@@ -596,6 +614,14 @@ func (l *Leader) decide(v View) bool {
 			cause = l.cause // the last step was reached, whatever ended another slice first
 		}
 	}
+	if l.Slice == 0 && cause.Class != restart.Stopped && cause.Class != restart.NotRun && cause.Class != restart.Finished {
+		if (l.DoneAt != nil || cause.Class == restart.Saved) && v.Looked.Before(l.quiet) {
+			return false // what was saved last decides
+		}
+		if l.done(v) {
+			cause.Class, cause.When.Done = restart.Finished, true
+		}
+	}
 	switch {
 	case l.Slices > 1 && v.Outside.Verdict != nil:
 		l.verdict = v.Outside.Verdict
@@ -616,10 +642,16 @@ func (l *Leader) decide(v View) bool {
 	return l.follow(v, cause)
 }
 
+// done reports whether the last step that the owner named is reached, and its checkpoint complete: then the job is done, however the
+// attempt ends.
+func (l *Leader) done(v View) bool {
+	return l.DoneAt != nil && v.Checkpoint != "" && min(v.LastStep, v.Step) >= *l.DoneAt
+}
+
 func (l *Leader) judge(v View, cause Cause) *Verdict {
 	b := l.Budget.Progress(-1, v.Step)
 	b, next := restart.Decide(l.Policy, b, restart.End{
-		Class: cause.Class, Exit: cause.Exit, Worker: fmt.Sprintf("%d/%d", cause.Slice, cause.Worker), Lost: cause.When.Lost,
+		Class: cause.Class, Exit: cause.Exit, Worker: fmt.Sprintf("%d/%d", cause.Slice, cause.Worker), Lost: cause.When.Lost, Saved: v.Saved,
 	}, v.Chance)
 	l.Budget = b
 	d := &Verdict{After: next.After, CrewVerdict: events.CrewVerdict{
@@ -627,7 +659,10 @@ func (l *Leader) judge(v View, cause Cause) *Verdict {
 		Certain: next.Finished && cause.When.Done, Ended: cause.Exit.Ended.UTC(), Step: max(0, v.LastStep),
 		Reason: next.Reason,
 	}}
-	if !next.Restart {
+	if v.Remark != "" && !next.Finished {
+		d.Reason += "; " + v.Remark
+	}
+	if !next.Restart && !next.Finished {
 		d.Code = cause.Exit.ShellCode(l.Number)
 	}
 	return d

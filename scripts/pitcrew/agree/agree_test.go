@@ -36,11 +36,13 @@ type field struct {
 	// replaced are the slices of which others have a new life.
 	replaced []int
 	blind    bool // nobody has looked at the checkpoints yet
+	// step and saved are the last step and the last complete checkpoint; less than 0 is none.
+	step, saved int64
 }
 
 func newField(t *testing.T, c agree.Config, m agree.Memory) *field {
 	t.Helper()
-	f := &field{t: t, now: start, leader: agree.New(c, m, "id", start), lease: agree.Lease{Admitted: true, Own: true}, deaf: map[int]bool{}, slow: map[int]bool{}}
+	f := &field{t: t, now: start, step: -1, saved: -1, leader: agree.New(c, m, "id", start), lease: agree.Lease{Admitted: true, Own: true}, deaf: map[int]bool{}, slow: map[int]bool{}}
 	for w := range c.Workers {
 		f.status = append(f.status, agree.Status{Worker: w, Host: "h", Phase: agree.Idle})
 	}
@@ -72,8 +74,12 @@ func (f *field) turn() {
 	if f.blind {
 		looked = time.Time{}
 	}
+	v := agree.View{Now: f.now, Lease: f.lease, Outside: f.out, Chance: 0.5, Looked: looked, Replaced: f.replaced, LastStep: f.step}
+	if f.saved >= 0 {
+		v.Step, v.Checkpoint = f.saved, "a checkpoint"
+	}
 	var happened []agree.Event
-	f.plan, f.want, happened = f.leader.Advance(agree.View{Now: f.now, Lease: f.lease, Outside: f.out, Chance: 0.5, Looked: looked, Replaced: f.replaced})
+	f.plan, f.want, happened = f.leader.Advance(v)
 	f.events = append(f.events, happened...)
 	if w := f.want.Wake; !w.IsZero() && !w.After(f.now) {
 		f.t.Fatalf("%v: %s wants to be asked again at %v, for ever", f.now.Sub(start), f.leader.Stage, w.Sub(start))
@@ -680,6 +686,58 @@ func TestOneWorkersSignalEndsTheTrainingOnAllOfThem(t *testing.T) {
 	f.all(2)
 	if c := f.cause(); c.Class != restart.Saved {
 		t.Errorf("%+v", c)
+	}
+}
+
+// TestTheEndAfterTheLastStepWasSavedIsTheEndOfTheJob: on each worker, in each order, and however it ends.
+func TestTheEndAfterTheLastStepWasSavedIsTheEndOfTheJob(t *testing.T) {
+	abort, clean := restart.Exit{Signal: "SIGABRT"}, restart.Exit{}
+	for _, c := range []struct {
+		name        string
+		step, saved int64
+		ends        func(f *field)
+		finished    bool
+	}{
+		{"worker 0 aborts", 10, 10, func(f *field) { f.end(0, abort, restart.Circumstances{}) }, true},
+		{"worker 1 aborts", 10, 10, func(f *field) { f.end(1, abort, restart.Circumstances{}) }, true},
+		{"an exception", 11, 10, func(f *field) { f.end(1, restart.Exit{Code: 1}, restart.Circumstances{}) }, true},
+		{"worker 1 aborts before worker 0 ends", 10, 10, func(f *field) {
+			f.end(1, abort, restart.Circumstances{})
+			f.pass(time.Second)
+			f.end(0, clean, restart.Circumstances{Done: true})
+		}, true},
+		{"worker 1 aborts after worker 0 ended", 10, 10, func(f *field) {
+			f.end(0, clean, restart.Circumstances{Done: true})
+			f.pass(time.Second)
+			f.end(1, abort, restart.Circumstances{})
+		}, true},
+		{"a step is missing", 9, 9, func(f *field) { f.end(0, abort, restart.Circumstances{}) }, false},
+		{"the last step is not saved", 10, 9, func(f *field) { f.end(0, abort, restart.Circumstances{}) }, false},
+		{"nothing is saved", 10, -1, func(f *field) { f.end(0, abort, restart.Circumstances{}) }, false},
+		{"the lease asks for another attempt", 10, 10, func(f *field) { f.lease = agree.Lease{Admitted: true, Attempt: 2, Epoch: 1} }, false},
+	} {
+		cfg, last := config(2), int64(10)
+		cfg.DoneAt = &last
+		cfg.Number = func(string) int { return 6 }
+		f := newField(t, cfg, memory())
+		f.pass(20 * time.Second)
+		f.all(1)
+		f.step, f.slow[0], f.slow[1], f.blind = c.step, true, true, true
+		c.ends(f)
+		f.pass(time.Second)
+		f.slow[0], f.slow[1] = false, false
+		f.pass(2 * time.Minute)
+		if f.plan.Over && !f.status[0].When.Done || f.leader.Stage == agree.Deciding && f.want.Fresh.IsZero() {
+			t.Errorf("%s: %s: it decides before it knows what was saved last", c.name, f.leader.Stage)
+		}
+		f.saved, f.blind = c.saved, false
+		f.pass(5 * time.Minute)
+		if f.plan.Over != c.finished || c.finished && f.plan.Code != 0 {
+			t.Errorf("%s: %s %+v", c.name, f.leader.Stage, f.plan)
+		}
+		if last := f.events[len(f.events)-1]; c.finished && (!last.Finished || !last.Verdict.Certain || last.Ended.Class != restart.Finished) {
+			t.Errorf("%s: %+v", c.name, last)
+		}
 	}
 }
 

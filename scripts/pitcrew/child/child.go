@@ -417,12 +417,30 @@ func (c *Child) Running() bool {
 	}
 }
 
-// Signal sends a signal to the whole process group of the training.
+// Left reports whether the command has ended, and processes run that it has left.
+func (c *Child) Left() bool { return c.Running() && !c.Training.alive() && c.Parent.alive() }
+
+// Signal sends a signal that is to end the training to its process group, and when the command has ended to all that it has left.
+// What the command leaves afterwards is no training.
 func (c *Child) Signal(sig syscall.Signal) error {
-	if !c.Running() {
+	switch {
+	case !c.Running():
 		return os.ErrProcessDone
+	case c.Left():
+		return signalAll(c.Parent.PID, c.Training.PID, sig)
 	}
+	c.EndRest()
 	return syscall.Kill(-c.Training.PID, sig)
+}
+
+// restSignal tells the parent that no training is left when the command ends.
+const restSignal = syscall.SIGUSR2
+
+// EndRest tells the parent to end what the command leaves, or has left, whatever its exit code.
+func (c *Child) EndRest() {
+	if c.Running() && c.Parent.alive() {
+		_ = syscall.Kill(c.Parent.PID, restSignal) //nolint:errcheck // it may just have ended
+	}
 }
 
 // ledSignal tells the parent that a crew has just seen the lease name this training.

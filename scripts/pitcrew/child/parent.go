@@ -46,8 +46,9 @@ func Parent(args []string) int {
 	callItself(parentName)
 	outlive()
 	catchAll()
-	led := make(chan os.Signal, 1)
+	led, rest := make(chan os.Signal, 1), make(chan os.Signal, 1)
 	signal.Notify(led, ledSignal)
+	signal.Notify(rest, restSignal)
 	orders, words := gob.NewDecoder(files[0]), json.NewEncoder(files[1])
 	say := func(a answer) {
 		if err := words.Encode(a); err != nil {
@@ -68,6 +69,7 @@ func Parent(args []string) int {
 			say(answer{Exit: t.outlast()})
 			continue
 		}
+		said(rest) // of the last training
 		t, err := o.start()
 		if err != nil {
 			say(answer{Code: 126, Fault: fmt.Sprintf("%s: it cannot be executed: %s", o.Spec.Command[0], cause(err))})
@@ -80,7 +82,17 @@ func Parent(args []string) int {
 		if o.Spec.Unled > 0 {
 			go t.guard(led)
 		}
-		say(answer{Exit: t.wait()})
+		say(answer{Exit: t.wait(rest)})
+	}
+}
+
+// said takes a signal that has come, and reports whether one had.
+func said(by <-chan os.Signal) bool {
+	select {
+	case <-by:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -117,6 +129,13 @@ func tell(format string, a ...any) {
 	_, _ = fmt.Fprintf(os.Stderr, Prefix(time.Now())+format+"\n", a...)
 }
 
+// unwritten tells of what could not be written into the state directory. Of a full disk the crew tells, once.
+func unwritten(format string, err error) {
+	if !errors.Is(err, syscall.ENOSPC) {
+		tell(format, err)
+	}
+}
+
 // training is the parent's view of the process that it started.
 type training struct {
 	spec   Spec
@@ -127,6 +146,7 @@ type training struct {
 	tty    bool
 	over   chan struct{} // closed when the training has ended
 	unled  atomic.Bool
+	left   atomic.Bool // the command has ended
 }
 
 func (o order) start() (*training, error) {
@@ -162,7 +182,7 @@ func (o order) start() (*training, error) {
 	t.pid = p.Pid
 	t.record.Parent, t.record.Training = identify(os.Getpid()), identify(t.pid)
 	if err := state.Write(filepath.Join(s.Dir, recordFile), t.record); err != nil {
-		tell("the training cannot be adopted if pitcrew is killed: %v", err)
+		unwritten("the training cannot be adopted if pitcrew is killed: %v", err)
 	}
 	return t, nil
 }
@@ -172,7 +192,7 @@ func (o order) watch() *training {
 	r := *o.Watch
 	r.Parent = identify(os.Getpid())
 	if err := state.Write(filepath.Join(o.Spec.Dir, recordFile), r); err != nil {
-		tell("the training cannot be adopted if pitcrew is killed: %v", err)
+		unwritten("the training cannot be adopted if pitcrew is killed: %v", err)
 	}
 	return &training{
 		spec: Spec{Dir: o.Spec.Dir, Attempt: r.Attempt, Unled: r.Unled, Stop: r.Stop, Dump: r.Dump, Named: time.Now()},
@@ -214,7 +234,11 @@ func (t *training) guard(led <-chan os.Signal) {
 		sig  syscall.Signal
 		wait time.Duration
 	}{{syscall.SIGTERM, t.spec.Stop}, {syscall.SIGQUIT, t.spec.Dump}, {syscall.SIGKILL, 0}} {
-		_ = syscall.Kill(-t.pid, stage.sig) //nolint:errcheck // it may have ended just now
+		if t.left.Load() {
+			_ = signalAll(os.Getpid(), t.pid, stage.sig) //nolint:errcheck // it may have ended just now
+		} else {
+			_ = syscall.Kill(-t.pid, stage.sig) //nolint:errcheck // likewise
+		}
 		timer.Reset(stage.wait)
 		select {
 		case <-t.over:
@@ -224,36 +248,41 @@ func (t *training) guard(led <-chan os.Signal) {
 	}
 }
 
-// wait reaps until the training has ended and nothing of it is left, and returns how it ended.
-func (t *training) wait() restart.Exit {
-	var status syscall.WaitStatus
-	var used syscall.Rusage
+// wait reaps until the training has ended and nothing of it is left, and returns how it ended. On rest comes what EndRest says.
+func (t *training) wait(rest <-chan os.Signal) restart.Exit {
+	e := restart.Exit{Attempt: t.spec.Attempt, Began: t.record.Began}
+	var behind func(e *restart.Exit) (failed bool) // the first one that ended right behind the command, and was reaped before it
 	for {
 		var s syscall.WaitStatus
-		var r syscall.Rusage
-		pid, err := syscall.Wait4(-1, &s, 0, &r)
+		var used syscall.Rusage
+		pid, err := syscall.Wait4(-1, &s, 0, &used)
 		if errors.Is(err, syscall.EINTR) {
 			continue
 		}
 		if pid == t.pid {
-			status, used = s, r
+			e.Code, e.Signal = outcome(s)
+			e.MaxRSS = used.Maxrss << 10
 			break
+		}
+		if err == nil && behind == nil && s != 0 && !t.record.Training.alive() {
+			behind = func(e *restart.Exit) bool { return failed(e, pid, s, used) }
 		}
 		if err != nil {
 			tell("the training cannot be waited for: %v", err)
 			close(t.over)
-			return restart.Exit{Attempt: t.spec.Attempt, Unknown: true, Began: t.record.Began, Ended: time.Now().UTC()}
+			e.Unknown, e.Ended = true, time.Now().UTC()
+			return e
 		}
 	}
-	close(t.over)
-	e := restart.Exit{Attempt: t.spec.Attempt, Unled: t.unled.Load(), Began: t.record.Began, Ended: time.Now().UTC(), MaxRSS: used.Maxrss << 10}
-	e.Code, e.Signal = outcome(status)
-	e.OOMKilled = oomKills() > t.ooms
-	t.finish(e)
 	if t.tty {
 		reclaim()
 	}
-	end(t.pid, t.spec.Leftovers)
+	t.left.Store(true)
+	told := e.Clean() && (behind == nil || !behind(&e)) && t.stay(&e, rest) || said(rest)
+	close(t.over)
+	e.Unled, e.OOMKilled, e.Ended = t.unled.Load(), oomKills() > t.ooms, time.Now().UTC()
+	t.finish(e)
+	end(t.pid, t.spec.Leftovers, told)
 	if t.output != nil {
 		t.output.wait(max(t.spec.Leftovers, time.Second))
 		e.Tail, e.SignalAt = t.output.tail()
@@ -264,7 +293,65 @@ func (t *training) wait() restart.Exit {
 
 func (t *training) finish(e restart.Exit) {
 	if err := state.Write(filepath.Join(t.spec.Dir, exitFile), e); err != nil {
-		tell("the exit of the training cannot be written down: %v", err)
+		unwritten("the exit of the training cannot be written down: %v", err)
+	}
+}
+
+// failed takes the end of a process that the command had left for that of the attempt, and reports whether it has failed.
+func failed(e *restart.Exit, pid int, s syscall.WaitStatus, used syscall.Rusage) bool {
+	e.Code, e.Signal = outcome(s)
+	e.MaxRSS = max(e.MaxRSS, used.Maxrss<<10)
+	if e.Clean() {
+		return false
+	}
+	tell("process %d, which the command had left, has ended: %s", pid, e.Describe())
+	return true
+}
+
+// stay goes on while processes run that the command has left: one that ends with exit code 0 may only have launched the training.
+// How they end is then how the attempt does, and so does what they leave in turn. It ends early, and returns true, when the crew
+// knows that no training is left.
+func (t *training) stay(e *restart.Exit, rest <-chan os.Signal) bool {
+	ended := make(chan os.Signal, 1)
+	signal.Notify(ended, syscall.SIGCHLD)
+	defer signal.Stop(ended)
+	left := map[int]bool{} // whether their exit codes tell how the training ended
+	add := func() {
+		for _, pid := range children() {
+			left[pid] = !hides(pid)
+		}
+	}
+	add()
+	named := time.After(t.spec.Leftovers) // what ends until then has only helped
+	for {
+		var s syscall.WaitStatus
+		var used syscall.Rusage
+		pid, err := syscall.Wait4(-1, &s, syscall.WNOHANG, &used)
+		tells, counts := left[pid]
+		switch {
+		case errors.Is(err, syscall.EINTR):
+			continue
+		case err != nil:
+			return false // nothing runs any more
+		case counts:
+			if failed(e, pid, s, used) {
+				return false
+			}
+			e.Unknown = !tells
+			delete(left, pid)
+			add()
+			continue
+		case pid > 0:
+			continue
+		}
+		select {
+		case <-rest:
+			return true
+		case <-ended:
+		case <-named:
+			tell("the command has ended with exit code 0, and left processes that still run: %s. The attempt goes on until they end. "+
+				"If none of them trains, end them with the command", names(children()))
+		}
 	}
 }
 
@@ -282,14 +369,21 @@ func reap() (left bool) {
 }
 
 // end ends what the training left behind: the rest of its process group, and whatever was left to this process by a
-// parent that ended. They are asked first.
-func end(group int, grace time.Duration) {
+// parent that ended. They are asked first. They are named; but where the training was told to end, so was its process group.
+func end(group int, grace time.Duration, told bool) {
 	alive := func() bool {
 		left := reap()
 		return left || syscall.Kill(-group, 0) == nil
 	}
 	if !alive() {
 		return
+	}
+	left := children()
+	if told {
+		left = slices.DeleteFunc(left, func(pid int) bool { return belongs(pid, group) })
+	}
+	if !told || len(left) > 0 {
+		tell("ending what the command has left: %s", names(left))
 	}
 	deadline := time.Now().Add(grace)
 	send := func(sig syscall.Signal) {
@@ -301,6 +395,10 @@ func end(group int, grace time.Duration) {
 	send(syscall.SIGCONT)
 	for wait := time.Millisecond; alive(); wait = min(2*wait, 50*time.Millisecond) {
 		if time.Now().After(deadline) {
+			if told {
+				told = false
+				tell("killing what the command has left, %v after SIGTERM: %s", grace, names(children()))
+			}
 			send(syscall.SIGKILL)
 		}
 		time.Sleep(wait)

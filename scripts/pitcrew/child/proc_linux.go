@@ -23,7 +23,11 @@ type stat struct {
 	ppid, group int
 	start       string
 	zombie      bool
+	used        time.Duration // of processors, with that of children that were waited for
 }
+
+// tick is the unit of processor time there: 100 a second on each Linux that Go runs on.
+const tick = 10 * time.Millisecond
 
 // statOf reads the fields behind the name, which may hold spaces and brackets of its own.
 func statOf(pid int) (s stat, ok bool) {
@@ -37,6 +41,10 @@ func statOf(pid int) (s stat, ok bool) {
 	}
 	s.ppid, _ = strconv.Atoi(f[1])  //nolint:errcheck // the kernel writes numbers
 	s.group, _ = strconv.Atoi(f[2]) //nolint:errcheck // likewise
+	for _, ticks := range f[11:15] {
+		n, _ := strconv.ParseInt(ticks, 10, 64) //nolint:errcheck // likewise
+		s.used += time.Duration(n) * tick
+	}
 	s.start, s.zombie = f[19], f[0] == "Z" || f[0] == "X"
 	return s, true
 }
@@ -180,6 +188,53 @@ func children() (pids []int) {
 	return pids
 }
 
+// signalAll sends a signal to a process group, and to what else a parent of it has to reap, each with a group that it leads.
+func signalAll(parent, group int, sig syscall.Signal) error {
+	err := syscall.Kill(-group, sig)
+	for _, pid := range childrenOf(parent) {
+		switch s, _ := statOf(pid); s.group {
+		case group:
+			continue
+		case pid:
+			pid = -pid
+		}
+		if syscall.Kill(pid, sig) == nil {
+			err = nil
+		}
+	}
+	return err
+}
+
+// belongs reports whether a process is one of the group.
+func belongs(pid, group int) bool {
+	s, _ := statOf(pid)
+	return s.group == group
+}
+
+// hides reports whether a process keeps a terminal for others, and to itself how they end.
+func hides(pid int) bool {
+	name, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
+	return err == nil && (bytes.HasPrefix(name, []byte("screen")) || bytes.HasPrefix(name, []byte("tmux")))
+}
+
+// names lists processes with the beginning of their commands, as many as fit a line.
+func names(pids []int) string {
+	const most, width = 8, 60
+	var list []string
+	for i, pid := range pids {
+		if i == most {
+			list = append(list, fmt.Sprintf("and %d more", len(pids)-most))
+			break
+		}
+		raw, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline") //nolint:errcheck // it may have ended just now
+		words := strings.Split(strings.TrimRight(string(raw), "\x00"), "\x00")
+		words[0] = path.Base(words[0])
+		command := strings.Join(words[:min(2, len(words))], " ") // a secret may come later
+		list = append(list, fmt.Sprintf("process %d (%s)", pid, strings.ToValidUTF8(command[:min(width, len(command))], "?")))
+	}
+	return strings.Join(list, ", ")
+}
+
 func childrenOf(pid int) []int {
 	return slices.DeleteFunc(processes(), func(p int) bool {
 		s, ok := statOf(p)
@@ -194,7 +249,7 @@ func sweep(run string) {
 		return
 	}
 	mark := []byte(RunVariable + "=" + run)
-	for range 50 {
+	for round := range 50 {
 		var left []int
 		for _, pid := range processes() {
 			env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
@@ -204,6 +259,9 @@ func sweep(run string) {
 		}
 		if len(left) == 0 {
 			return
+		}
+		if round == 0 {
+			tell("killing what is left of a training whose parent was killed: %s", names(left))
 		}
 		for _, pid := range left {
 			_ = syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // it may have ended just now
@@ -294,11 +352,17 @@ func catches(pid int, sig syscall.Signal) bool {
 }
 
 // Handlers are the processes of the training that handle a signal.
-func (c *Child) Handlers(sig syscall.Signal) []int {
-	if !c.Running() {
-		return nil
+func (c *Child) Handlers(sig syscall.Signal) (found []int) {
+	switch {
+	case !c.Running():
+	case c.Left():
+		for _, pid := range childrenOf(c.Parent.PID) {
+			found = append(found, HandlersOf(pid, sig)...)
+		}
+	default:
+		found = HandlersOf(c.Training.PID, sig)
 	}
-	return HandlersOf(c.Training.PID, sig)
+	return found
 }
 
 // tpuDevices are how the names of a TPU's devices begin.
@@ -323,12 +387,7 @@ func HandlersOf(pid int, sig syscall.Signal) []int {
 	if usesTPU(pid) {
 		return nil
 	}
-	below := map[int][]int{}
-	for _, p := range processes() {
-		if s, ok := statOf(p); ok && !s.zombie {
-			below[s.ppid] = append(below[s.ppid], p)
-		}
-	}
+	below := families()
 	var found []int
 	var walk func(pid int)
 	walk = func(pid int) {
@@ -343,6 +402,28 @@ func HandlersOf(pid int, sig syscall.Signal) []int {
 	}
 	walk(pid)
 	return found
+}
+
+// families are the processes by their parents.
+func families() map[int][]int {
+	below := map[int][]int{}
+	for _, p := range processes() {
+		if s, ok := statOf(p); ok && !s.zombie {
+			below[s.ppid] = append(below[s.ppid], p)
+		}
+	}
+	return below
+}
+
+// Work is the processor time that what the command has left has used, and whether some of it has a TPU open.
+func (c *Child) Work() (used time.Duration, tpu bool) {
+	below := families()
+	for open := below[c.Parent.PID]; len(open) > 0; open = open[1:] {
+		s, _ := statOf(open[0])
+		used, tpu = used+s.used, tpu || usesTPU(open[0])
+		open = append(open, below[open[0]]...)
+	}
+	return used, tpu
 }
 
 // Find finds a process that runs this very command, other than this one.

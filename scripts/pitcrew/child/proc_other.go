@@ -37,6 +37,14 @@ func children() []int { return nil }
 
 func sweep(string) {}
 
+func signalAll(_, group int, sig syscall.Signal) error { return syscall.Kill(-group, sig) }
+
+func belongs(int, int) bool { return true }
+
+func hides(int) bool { return false }
+
+func names([]int) string { return "the rest of its process group" }
+
 func oomKills() int64 { return 0 }
 
 func reclaim() {}
@@ -46,6 +54,9 @@ func Terminal() bool { return false }
 
 // Handlers are known on Linux alone: nothing is sent to a process that might die of it.
 func (c *Child) Handlers(syscall.Signal) []int { return nil }
+
+// Work is known on Linux alone.
+func (c *Child) Work() (used time.Duration, tpu bool) { return 0, true }
 
 // Send sends a signal to one process.
 func Send(pid int, sig syscall.Signal) error { return syscall.Kill(pid, sig) }

@@ -10,10 +10,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -89,6 +91,8 @@ type Times struct {
 	Lease, Unread, TakeOver time.Duration
 	// Stop is how long a training that is ended has after SIGTERM, Dump after SIGQUIT, Leftovers the processes that it leaves.
 	Stop, Dump, Leftovers time.Duration
+	// Idle is after how long without any work what an ended command has left counts as helpers.
+	Idle time.Duration
 	// Finish is how long the others may take after one is done, and the verdict to be written; Silent is after how long a
 	// worker counts as lost.
 	Finish, Silent time.Duration
@@ -111,7 +115,7 @@ func (t Times) Unled() time.Duration { return t.Unread + t.Unread/20 }
 func DefaultTimes() Times {
 	return Times{
 		Lease: 10 * time.Second, Unread: 5 * time.Minute, TakeOver: 6 * time.Minute,
-		Stop: 20 * time.Second, Dump: 2 * time.Second, Leftovers: 5 * time.Second,
+		Stop: 20 * time.Second, Dump: 2 * time.Second, Leftovers: 5 * time.Second, Idle: 15 * time.Minute,
 		Finish: time.Minute, Silent: 2 * time.Minute,
 		Save: 5 * time.Minute, Recent: 10 * time.Minute,
 		Look: 30 * time.Second, Hurry: time.Second, Step: 5 * time.Second, Board: 2 * time.Second,
@@ -165,16 +169,24 @@ type crew struct {
 	early     *events.CrewRequest // came before the first training
 	announced announced
 	seen      map[string]string
-	running   map[string]bool // what is asked beside the loop
+	full      map[string]string // the disk on which something finds no room
+	running   map[string]bool   // what is asked beside the loop
 	answered  answered
 	last      *lastWord              // nil while an attempt may follow
 	puts      [putsAMinute]time.Time // when the guest attribute was put last, the latest first
 
-	step   step
-	speed  speed
-	reader chan struct{} // whoever reads the progress file
-	found  checkpoint.Found
-	looked looked
+	step  step
+	speed speed
+	left  work
+	// rhythm is the time between the last two checkpoints that nobody asked for, or between the begin of the attempt and its first one.
+	rhythm time.Duration
+	// resumed says that the attempt was seen at the step of its checkpoint, forgets that it does not go on from there; empty where it
+	// does, or nobody knows.
+	resumed bool
+	forgets string
+	reader  chan struct{} // whoever reads the progress file
+	found   checkpoint.Found
+	looked  looked
 	// requestRead is when the request beside the checkpoints was read last, or that there was none.
 	requestRead time.Time
 
@@ -228,7 +240,7 @@ func Run(ctx context.Context, o Options, signals <-chan os.Signal) int {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	c := &crew{
-		Options: o, ctx: ctx, do: make(chan func(), 64), clock: time.Now, seen: map[string]string{}, running: map[string]bool{}, next: map[string]time.Time{},
+		Options: o, ctx: ctx, do: make(chan func(), 64), clock: time.Now, seen: map[string]string{}, full: map[string]string{}, running: map[string]bool{}, next: map[string]time.Time{},
 		step: step{n: -1, reported: -1}, board: peers.Board{Store: o.Store, Directory: o.Directory},
 		out: outside{claims: map[int]claim{}}, reader: make(chan struct{}, 1), keeper: &child.Keeper{},
 	}
@@ -302,7 +314,7 @@ func (c *crew) open() error {
 		c.leader = agree.New(agree.Config{
 			Workers: c.Machine.Workers, Slice: c.Machine.Slice, Slices: c.Machine.Slices, Life: c.admission(), Policy: c.Rules,
 			Silence: c.Times.Silent, Finish: c.Times.Finish, WaitSaved: c.WaitSaved, StayAfterGivingUp: c.StayAfterGivingUp,
-			Number: number,
+			DoneAt: c.DoneAt, Number: number,
 		}, c.memory, fmt.Sprintf("%s-%d-%x", c.Machine.Host, os.Getpid(), now.UnixNano()), now)
 	}
 	if err := c.adopt(); err != nil {
@@ -481,8 +493,19 @@ func (c *crew) every(what string, d time.Duration, now time.Time) bool {
 }
 
 // fault tells of a trouble once, and of its end. The text of one trouble may change each time, as a network's ports do: it is told at most
-// every minute.
+// every minute. A full disk is one trouble, whatever finds no room on it.
 func (c *crew) fault(what string, err error) {
+	disk, before := fullDisk(err), c.full[what]
+	if before != "" && before != disk {
+		if delete(c.full, what); !slices.Contains(slices.Collect(maps.Values(c.full)), before) {
+			c.condition(before, "", before+" has room again")
+		}
+	}
+	if disk != "" {
+		c.full[what] = disk
+		c.condition(disk, disk+" is full: make room there. What pitcrew has to write there is missing until then", "")
+		return
+	}
 	text := ""
 	if err != nil {
 		if text = err.Error(); !strings.HasPrefix(text, what) {
@@ -493,6 +516,32 @@ func (c *crew) fault(what string, err error) {
 		}
 	}
 	c.condition(what, text, what+": it works again")
+}
+
+// fullDisk names the disk on which an error found no room, by the highest folder of it; empty where that is not the error.
+func fullDisk(err error) string {
+	path := (*fs.PathError)(nil)
+	if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) || !errors.As(err, &path) {
+		return ""
+	}
+	device := func(dir string) (any, error) {
+		info, err := os.Stat(dir)
+		if err != nil {
+			return nil, err
+		}
+		s, ok := info.Sys().(*syscall.Stat_t)
+		if !ok {
+			return nil, errors.ErrUnsupported
+		}
+		return s.Dev, nil
+	}
+	dir := filepath.Dir(path.Path)
+	for own, err := device(dir); err == nil && dir != "/"; dir = filepath.Dir(dir) {
+		if above, err := device(filepath.Dir(dir)); err != nil || above != own {
+			break
+		}
+	}
+	return "the disk of " + dir
 }
 
 // condition prints a text once as long as it stays the same, and the last one when it is over, which an empty text says.
@@ -531,6 +580,8 @@ func (c *crew) advance(now time.Time) {
 		c.silent(c.unheard) // what follows from it changes when a training begins or ends
 	}
 	c.saves(now)
+	c.stays(now)
+	c.helpers(now)
 	if c.unsynced && c.every("sync", time.Second, now) {
 		c.unsynced = false
 		// Beside the loop: a restart does not wait for the disk.
@@ -601,10 +652,10 @@ func (c *crew) keep() {
 func (c *crew) view(now time.Time) agree.View {
 	return agree.View{
 		Now: now, Lease: c.leaseOf(now), Outside: c.out.view, Replaced: c.out.replaced, Step: c.found.Step, Checkpoint: c.found.URI,
-		LastStep: c.lastStep(c.status.Exit.Began),
-		Chance:   rand.Float64(), //nolint:gosec // it spreads restarts
-		Hold:     c.announced.preempted || c.told != nil,
-		Looked:   c.seenSince(now),
+		LastStep: c.lastStep(c.status.Exit.Began), Saved: c.savedNew(), Remark: c.forgets, Save: c.urged(),
+		Chance: rand.Float64(), //nolint:gosec // it spreads restarts
+		Hold:   c.announced.preempted || c.told != nil,
+		Looked: c.seenSince(now),
 	}
 }
 

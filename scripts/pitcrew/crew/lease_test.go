@@ -24,7 +24,7 @@ func crewOf(t *testing.T, slices int) *crew {
 			Machine: m, Workload: "demo/llama", Directory: "file://" + t.TempDir(), Store: checkpoint.NewFiles("/", time.Now),
 			Times: DefaultTimes(), Say: func(string, ...any) {}, Note: func(string, ...any) {},
 		},
-		ctx: t.Context(), do: make(chan func(), 8), clock: time.Now, seen: map[string]string{}, next: map[string]time.Time{},
+		ctx: t.Context(), do: make(chan func(), 8), clock: time.Now, seen: map[string]string{}, full: map[string]string{}, next: map[string]time.Time{},
 		running: map[string]bool{}, life: Life(m), leader: &agree.Leader{}, out: outside{claims: map[int]claim{}}, keeper: &child.Keeper{},
 	}
 	c.board = peers.Board{Store: c.Store, Directory: c.Directory}

@@ -90,7 +90,7 @@ func (w *world) born(name string) *life {
 			Times: DefaultTimes(), Rules: restart.Defaults(), StayAfterGivingUp: true, Note: func(string, ...any) {},
 			Say: func(format string, a ...any) { w.note("%s: %s", name, fmt.Sprintf(format, a...)) },
 		},
-		ctx: ctx, do: make(chan func(), 64), clock: time.Now, seen: map[string]string{}, running: map[string]bool{}, next: map[string]time.Time{},
+		ctx: ctx, do: make(chan func(), 64), clock: time.Now, seen: map[string]string{}, full: map[string]string{}, running: map[string]bool{}, next: map[string]time.Time{},
 		step: step{n: -1, reported: -1}, board: peers.Board{Store: f, Directory: livesDirectory},
 		out: outside{claims: map[int]claim{}}, reader: make(chan struct{}, 1), life: Life(m), keeper: l,
 	}

@@ -168,3 +168,30 @@ func TestWithoutATrainingASecondSignalEndsAtOnce(t *testing.T) {
 		t.Errorf("%q, %v", *said, crew.finish)
 	}
 }
+
+// TestWhatCountsAsWork: a step, a hundredth of a processor, or an open TPU.
+func TestWhatCountsAsWork(t *testing.T) {
+	for name, c := range map[string]struct {
+		used time.Duration // in each minute
+		tpu  bool
+		step int64
+		idle bool
+	}{
+		"nothing":          {idle: true},
+		"a mount":          {used: 500 * time.Millisecond, idle: true},
+		"a data loader":    {used: time.Second},
+		"a TPU that waits": {tpu: true},
+		"a step a minute":  {step: 1},
+		"a process ended":  {used: -time.Second},
+	} {
+		w, now := work{}, time.Date(2026, 7, 4, 9, 0, 0, 0, time.UTC)
+		idle := w.idle(now, time.Hour, c.tpu, 0)
+		for n := int64(1); n <= 15; n++ {
+			now = now.Add(time.Minute)
+			idle = w.idle(now, time.Hour+time.Duration(n)*c.used, c.tpu, n*c.step)
+		}
+		if (idle == 15*time.Minute) != c.idle || !c.idle && idle != 0 {
+			t.Errorf("%s: idle for %v", name, idle)
+		}
+	}
+}

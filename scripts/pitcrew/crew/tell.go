@@ -49,18 +49,14 @@ func (c *crew) happened(now time.Time, e agree.Event) {
 	cause, next := e.Ended, e.Verdict
 	own := cause.Slice == c.Machine.Slice
 	switch cause.Class {
-	case restart.Finished, restart.Stopped:
-	case restart.Saved:
-		if cause.When.Short {
-			break // it was said
-		}
-		c.Say("attempt %d saved itself and ended; the job is not done", e.Attempt)
+	case restart.Finished, restart.Stopped, restart.Saved:
 	case restart.Failed, restart.Crashed, restart.OutOfMemory, restart.Interrupted, restart.NotRun:
 		if own {
 			r := events.CrewReport{
 				Report: events.ReportExited, Attempt: e.Attempt, Worker: cause.Worker, Hostname: cause.Host,
 				ExitCode: cause.Exit.Code, Signal: cause.Exit.Signal, RestartsLeft: e.Left, Retries: e.Retries, Tail: cause.Exit.Tail,
-				Interrupted: cause.Class == restart.Interrupted, OutOfMemory: cause.Class == restart.OutOfMemory, Reason: cause.Exit.Describe(),
+				Interrupted: cause.Class == restart.Interrupted, OutOfMemory: cause.Class == restart.OutOfMemory,
+				Reason: strings.TrimSuffix(cause.Exit.Describe()+"; "+c.forgets, "; "),
 			}
 			if cause.Exit.Unknown {
 				r.Signal = "unknown"
@@ -69,20 +65,15 @@ func (c *crew) happened(now time.Time, e agree.Event) {
 		}
 	}
 	switch {
-	case e.Finished:
+	case e.Finished, e.GaveUp:
 		c.conclude(now, e)
-	case e.GaveUp:
-		c.conclude(now, e)
-		if e.Attempt > 1 || c.Machine.Workers > 1 {
-			what := ""
-			if c.StayAfterGivingUp {
-				what = "; waiting until the lease names a new attempt (--give-up exit ends pitcrew instead)"
-			}
-			c.Say("%s; gave up%s", e.Why, what)
-		}
-	case c.told != nil, cause.Class == restart.Saved && (next.After == 0 || c.WaitSaved):
+	case c.told != nil:
 	case cause.Class == restart.Stopped:
 		c.Say("%s", e.Why)
+	case c.announced.preempted:
+		c.Say("%s; nothing starts on this machine any more: it is preempted", e.Why)
+	case cause.Class == restart.Saved && c.WaitSaved:
+		c.Say("%s; waiting until the lease names a new attempt", e.Why)
 	default:
 		c.Say("%s; starting again %s", e.Why, within(next.After))
 	}
@@ -226,6 +217,9 @@ func (c *crew) stepOf(t *child.Child, p progressed) {
 			c.speed.printed(o)
 		}
 	}
+	if n >= 0 && !t.Adopted && !at.Before(t.Began) { // else the last attempt may have written it
+		c.resumes(n)
+	}
 	if n < 0 && c.found.URI != "" && c.found.At.After(t.Began) {
 		n, at = c.found.Step, c.found.At
 	}
@@ -233,6 +227,20 @@ func (c *crew) stepOf(t *child.Child, p progressed) {
 		c.step.n, c.step.at = n, at.UTC()
 		c.speed.step(n, at)
 	}
+}
+
+// resumes takes a step of an attempt. One that lies before the checkpoint which the training was given is told of at once: each attempt
+// would do the same steps, until no restart is left. Some frameworks tell the step of the checkpoint, others the one before. The bar of
+// the Trainer stands at 0 until its first step is done, and one of an evaluation counts anew.
+func (c *crew) resumes(n int64) {
+	if c.resumed = c.resumed || n >= c.plan.Step-1; c.resumed || n == 0 || c.leader == nil || c.forgets != "" || c.plan.Checkpoint == "" {
+		return
+	}
+	c.forgets = fmt.Sprintf("it does not resume: it was given step %s and is at step %s", events.Number(c.plan.Step), events.Number(n))
+	c.Say("WARNING: attempt %d: %s. Each attempt does the steps in between again. The training has to load the newest checkpoint of %s, "+
+		"which PITCREW_CHECKPOINT and PITCREW_RESUME_STEP name", c.plan.Attempt, c.forgets, c.Directory)
+	now := c.clock()
+	c.report(now, events.CrewReport{Report: events.ReportProgress, Step: n, Workers: c.leader.Heard(now), Reason: c.forgets})
 }
 
 // progressed is what a progress file says; less than 0 is nothing.

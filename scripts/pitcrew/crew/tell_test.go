@@ -3,12 +3,15 @@
 package crew
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"pitstop.internal/scripts/pitcrew/agree"
 	"pitstop.internal/scripts/pitcrew/child"
 )
 
@@ -52,5 +55,51 @@ func TestAProgressFileThatDoesNotAnswerKeepsNothingBack(t *testing.T) {
 	(<-c.do)()
 	if c.step.n != 7 || c.seen["progress file"] != "" {
 		t.Errorf("%+v, %v", c.step, c.seen)
+	}
+}
+
+// TestATrainingThatDoesNotResumeIsToldOf in a line and a report of that attempt.
+func TestATrainingThatDoesNotResumeIsToldOf(t *testing.T) {
+	for _, c := range []struct {
+		steps []int64
+		at    int64 // the step that it is told of
+	}{
+		{[]int64{0, 1, 2}, 1},
+		{[]int64{28}, 28},
+		{[]int64{29}, 0},
+		{[]int64{0, 31, 32}, 0}, // the bar of the Trainer
+		{[]int64{30, 1, 2}, 0},  // and one of an evaluation
+	} {
+		d := decidingCrew(t)
+		d.plan = agree.Plan{Attempt: 2, Run: true, Step: 30, Checkpoint: d.Directory + "/30"}
+		for _, n := range c.steps {
+			d.resumes(n)
+		}
+		want := fmt.Sprintf("it does not resume: it was given step 30 and is at step %d", c.at)
+		said := strings.Join(d.said, "\n")
+		if tells := c.at > 0; strings.HasPrefix(said, "WARNING: attempt 2: "+want) != tells || strings.Contains(d.lines(), want) != tells || len(d.said) > 1 {
+			t.Errorf("steps %d: %q, %s", c.steps, said, d.lines())
+		}
+	}
+	d := decidingCrew(t)
+	d.plan = agree.Plan{Attempt: 1, Run: true}
+	if d.resumes(1); len(d.said) > 0 {
+		t.Errorf("without a checkpoint: %q", d.said)
+	}
+}
+
+// TestNobodyGivesUpInSilence: the first attempt of a single worker has a last word, too, which says what comes next.
+func TestNobodyGivesUpInSilence(t *testing.T) {
+	for stays, next := range map[bool]string{
+		false: "gave up; ending with exit code 0. When the cause is mended, start pitcrew again",
+		true:  "gave up; waiting until the lease names a new attempt",
+	} {
+		d := decidingCrew(t)
+		d.StayAfterGivingUp = stays
+		d.end(1, false)
+		d.pass(time.Second)
+		if said := strings.Join(d.said, "\n"); strings.Count(said, next) != 1 {
+			t.Errorf("stays %v: %q", stays, said)
+		}
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"pitstop.internal/scripts/pitcrew/metadata"
 	"pitstop.internal/scripts/pitcrew/restart"
 	"pitstop.internal/scripts/pitcrew/save"
+	"pitstop.internal/shared/checkpoint"
 )
 
 // stopping is a training that is being ended.
@@ -75,7 +76,8 @@ func (c *crew) start(now time.Time) {
 		return
 	}
 	c.forgetEnd()
-	c.step = step{n: -1, reported: -1}
+	c.step, c.resumed, c.forgets, c.left = step{n: -1, reported: -1}, false, "", work{}
+	delete(c.seen, beyondLast)
 	c.next["report"] = now.Add(c.Times.Report)
 	if err != nil {
 		c.unstarted(now, err)
@@ -94,6 +96,40 @@ func (c *crew) start(now time.Time) {
 	if r := c.early; r != nil {
 		c.early = nil
 		c.asked(*r, "a request from before the training began")
+	}
+}
+
+// work is what the processes that a command has left have done when they were looked at last, and since when that is nothing.
+type work struct {
+	at, since time.Time
+	used      time.Duration
+	step      int64
+}
+
+// idle takes a look at them, and returns for how long they have done nothing: no step, less than a hundredth of a processor, and
+// without a TPU.
+func (w *work) idle(now time.Time, used time.Duration, tpu bool, step int64) time.Duration {
+	if w.at.IsZero() || tpu || step != w.step || used < w.used || used-w.used > now.Sub(w.at)/100 {
+		w.since = now
+	}
+	w.at, w.used, w.step = now, used, step
+	return now.Sub(w.since)
+}
+
+// helpers ends what a command has left that does nothing for long, such as a mount. The command itself has trained then.
+func (c *crew) helpers(now time.Time) {
+	if c.child == nil || !c.every("helpers", c.Times.Idle/15, now) {
+		return
+	}
+	if c.stopping != nil || !c.child.Left() {
+		c.left = work{}
+		return
+	}
+	used, tpu := c.child.Work()
+	if idle := c.left.idle(now, used, tpu, c.step.n); idle >= c.Times.Idle {
+		c.Say("what the command has left has done nothing for %v, and has no TPU open: ending it as a helper", brief(idle))
+		c.child.EndRest()
+		c.left = work{}
 	}
 }
 
@@ -227,7 +263,7 @@ func (c *crew) saving(now time.Time) syscall.Signal {
 	r := c.saver.Request
 	switch {
 	case len(c.SaveCommand) > 0:
-	case r != nil && r.Mode == events.SaveSignal && !c.saver.Unsent,
+	case r != nil && c.saver.Signals(),
 		c.leader == nil && c.saver.Marked.After(now.Add(-c.Times.Save)):
 		return c.Signal
 	}
@@ -401,18 +437,52 @@ func (c *crew) world(now time.Time, handlers []int) save.World {
 		Coarse: coarse, Young: c.child != nil && now.Sub(c.child.Began) < c.Times.Save,
 		Now: now, Running: c.child != nil && c.stopping == nil, Handled: len(handlers) > 0, Command: len(c.SaveCommand) > 0,
 		Directory: c.Directory != "", Signal: child.SignalName(c.Signal), Step: max(0, c.step.n),
-		Checkpoint: save.Checkpoint{Step: c.found.Step, URI: c.found.URI, At: c.found.At},
+		Checkpoint: save.Checkpoint{Step: c.found.Step, URI: c.found.URI, At: c.found.At}, Next: c.nextCheckpoint(),
 	}
+}
+
+// keepRhythm takes a complete checkpoint that was found, before it takes the place of the last one.
+func (c *crew) keepRhythm(found checkpoint.Found) {
+	if c.child == nil || found.URI == c.found.URI || !found.At.After(c.lastSaved()) || c.saver.Marked.After(c.lastSaved()) {
+		return
+	}
+	c.rhythm = found.At.Sub(c.lastSaved())
+}
+
+// lastSaved is when the training last had a checkpoint to count from: in this attempt, or as it began.
+func (c *crew) lastSaved() time.Time {
+	if c.found.At.After(c.child.Began) {
+		return c.found.At
+	}
+	return c.child.Began
+}
+
+// nextCheckpoint is until when the rhythm of the training brings another checkpoint, with a quarter of it to spare; zero is not known.
+func (c *crew) nextCheckpoint() time.Time {
+	if c.child == nil || c.rhythm == 0 {
+		return time.Time{}
+	}
+	return c.lastSaved().Add(c.rhythm + c.rhythm/4)
+}
+
+// urged is the request for which all workers have to ask their trainings to save: worker 0 alone sees their rhythm.
+func (c *crew) urged() string {
+	if !c.saver.Urged {
+		return ""
+	}
+	return c.saver.Request.ID
 }
 
 // take takes a request to save, and carries it out at once.
 func (c *crew) take(r save.Request) {
 	now := c.clock()
 	var handlers []int
-	if c.child != nil && r.Mode == events.SaveSignal && len(c.SaveCommand) == 0 {
+	if c.child != nil && (c.leader != nil || r.Mode == events.SaveSignal) && len(c.SaveCommand) == 0 {
 		handlers = c.child.Handlers(c.Signal)
 	}
-	act, answers := c.saver.Take(r, c.world(now, handlers))
+	w := c.world(now, handlers)
+	w.Command = w.Command && (c.leader != nil || r.Mode == events.SaveSignal) // else worker 0 sees whether a save comes by itself
+	act, answers := c.saver.Take(r, w)
 	if act == save.Nothing && answers == nil {
 		return // it is known
 	}
@@ -423,6 +493,12 @@ func (c *crew) take(r save.Request) {
 
 // act does what the open request takes.
 func (c *crew) act(act save.Act, handlers []int) {
+	if (act == save.Signal || act == save.Command) && !c.child.Left() {
+		c.child.EndRest() // with the save the command may end
+	}
+	if act != save.Watch && c.saver.Urged {
+		c.Say("%s: no checkpoint of the training's own is sure to come in time; asking for one", c.saver.Request.Why)
+	}
 	switch act {
 	case save.Signal:
 		for _, pid := range handlers {

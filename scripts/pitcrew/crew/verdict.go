@@ -76,10 +76,20 @@ func (c *crew) reportEnd(w *lastWord) {
 	}
 	w.reported = true
 	r := events.CrewReport{Report: events.ReportFinished, Attempt: w.event.Attempt}
-	if w.event.GaveUp {
+	switch {
+	case w.event.GaveUp:
 		r.Report, r.Reason = events.ReportGaveUp, w.verdict.Reason
-	} else {
+		next := fmt.Sprintf("ending with exit code %d. When the cause is mended, start pitcrew again", w.verdict.Code)
+		if c.StayAfterGivingUp {
+			next = "waiting until the lease names a new attempt, as Pitstop may have it (pitstop retry). Without Pitstop, mend the cause, end " +
+				"pitcrew and start it again; with --give-up exit it ends by itself"
+		}
+		c.Say("%s; gave up; %s", w.event.Why, next)
+	case w.event.Ended.Exit.Clean():
 		c.Say("finished: attempt %d ended with exit code 0", w.event.Attempt)
+	default:
+		r.Reason = w.verdict.Reason
+		c.Say("finished: %s", w.event.Why)
 	}
 	c.report(w.at, r)
 }
@@ -113,6 +123,51 @@ func (c *crew) lastStep(began time.Time) int64 {
 		return max(c.step.n, c.saved())
 	}
 	return c.step.n
+}
+
+// savedNew reports whether the newest complete checkpoint came since the attempt of this worker began that has ended, and since it
+// was last asked to save.
+func (c *crew) savedNew() bool {
+	asked := c.status.Exit.Began
+	for _, at := range []time.Time{c.saver.Asked, c.saver.Marked, c.status.Exit.SignalAt} {
+		if at.After(asked) {
+			asked = at
+		}
+	}
+	return c.found.URI != "" && !asked.IsZero() && !c.found.At.Before(asked.Add(-c.world(asked, nil).Coarse))
+}
+
+// beyondLast is the condition that a training goes on beyond the last step that its owner named.
+const beyondLast = "--done-at reached"
+
+// stays tells of a training that has not ended long after its last step. What a command has left then trains no more.
+func (c *crew) stays(now time.Time) {
+	if c.child == nil || c.DoneAt == nil || !c.primary() || c.stopping != nil || c.lastStep(c.child.Began) < *c.DoneAt {
+		delete(c.next, beyondLast)
+		return
+	}
+	if c.next[beyondLast].IsZero() {
+		c.next[beyondLast] = now.Add(c.Times.Finish)
+	}
+	if now.Before(c.next[beyondLast]) {
+		c.at(c.next[beyondLast])
+		return
+	}
+	saved, left := c.saved() >= *c.DoneAt, c.child.Left()
+	then := fmt.Sprintf("waiting for the end of process %d", c.child.Training.PID)
+	switch {
+	case saved && left:
+		then = "its checkpoint is complete: ending what the command has left"
+		c.child.EndRest()
+	case c.seen[beyondLast] != "":
+		return
+	case saved:
+		then += "; its checkpoint is complete, so SIGTERM to that process ends the job"
+	default:
+		then += "; no complete checkpoint of that step is there yet"
+	}
+	c.condition(beyondLast, fmt.Sprintf("attempt %d reached the last step (--done-at %s) and has not ended %v later; %s",
+		c.child.Attempt, events.Number(*c.DoneAt), brief(c.Times.Finish), then), "")
 }
 
 // reached compares an exit 0 of the primary with the last step that the owner named.

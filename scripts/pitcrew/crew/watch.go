@@ -189,6 +189,7 @@ func (c *crew) verify(then func()) {
 			missing := (*checkpoint.Missing)(nil)
 			switch {
 			case err == nil:
+				c.keepRhythm(found)
 				c.found, c.looked.instead = found, ""
 				if c.leader != nil {
 					c.leader.Progress(c.step.n, found.Step)
@@ -222,7 +223,7 @@ func (c *crew) saves(now time.Time) {
 		return
 	}
 	var handlers []int
-	if c.saver.Unsent && c.child != nil && c.every("handlers", c.Times.Hurry, now) {
+	if c.saver.Seeks() && c.child != nil && c.every("handlers", c.Times.Hurry, now) {
 		handlers = c.child.Handlers(c.Signal)
 	}
 	act, answers := c.saver.Look(c.world(now, handlers))

@@ -8,8 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"pitstop.internal/events"
 	"pitstop.internal/scripts/pitcrew/agree"
 	"pitstop.internal/scripts/pitcrew/peers"
+	"pitstop.internal/scripts/pitcrew/save"
 )
 
 // soon is for how long a worker may be missing before a person reads about it: all start within moments of each other.
@@ -167,6 +169,9 @@ func (c *crew) follow(p agree.Plan) {
 		c.why = p.Before
 	}
 	c.plan = p
+	if p.Save != "" && c.child != nil {
+		c.take(save.Request{ID: "urged " + p.Save, Own: true, Mode: events.SaveSignal, Why: "a request that worker 0 has"})
+	}
 	c.readLease()
 }
 

@@ -3,12 +3,18 @@
 package crew
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"pitstop.internal/scripts/pitcrew/agree"
+	"pitstop.internal/shared/checkpoint"
 )
 
 // TestEveryWorkerSaysWhatWorker0WaitsFor, once for each change, whether there is a plan yet or not.
@@ -56,5 +62,29 @@ func TestEveryWorkerSaysOnceWhyItsAttemptRestarted(t *testing.T) {
 		if !slices.Equal(said, c.want) {
 			t.Errorf("%s: %q, want %q", name, said, c.want)
 		}
+	}
+}
+
+// TestAFullDiskIsSaidOnce, whatever finds no room on it, and so is its end.
+func TestAFullDiskIsSaidOnce(t *testing.T) {
+	c, now, said := atNine(t)
+	full := func(name string) error {
+		return &fs.PathError{Op: "write", Path: filepath.Join(t.TempDir(), name), Err: syscall.ENOSPC}
+	}
+	lease := &checkpoint.Error{Op: "put", URI: "file:///run/pitstop-lease.json", Kind: checkpoint.ErrTransient, Cause: full("lease")}
+	for range 3 {
+		*now = now.Add(time.Hour)
+		c.fault("state directory", full("memory.json.7"))
+		c.fault("write of the lease", lease)
+		c.fault("sign of life", lease)
+	}
+	c.fault("state directory", nil)
+	c.fault("sign of life", nil)
+	if len(*said) != 1 || !strings.HasPrefix((*said)[0], "the disk of /") || !strings.Contains((*said)[0], " is full: make room there") {
+		t.Errorf("%q", *said)
+	}
+	c.fault("write of the lease", errors.New("denied"))
+	if n := len(*said); n != 3 || !strings.HasSuffix((*said)[1], " has room again") || (*said)[2] != "write of the lease: denied" {
+		t.Errorf("%q", *said)
 	}
 }

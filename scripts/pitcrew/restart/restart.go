@@ -93,10 +93,10 @@ type Class string
 
 // The classes.
 const (
-	// Finished is exit 0 in quiet times, or at the last step: the job is done.
+	// Finished is exit 0 in quiet times, or any end after the last step was saved: the job is done.
 	Finished Class = "finished"
-	// Saved is exit 0 that was asked for, comes near maintenance or a received signal, or comes before the last step: the
-	// training saved itself and goes on later.
+	// Saved is exit 0 that was asked for, comes near maintenance or a received signal, or comes before the last step: it is no
+	// end of the job, and follows a save as a rule.
 	Saved Class = "saved"
 	// Stopped is an end that the crew decided on itself.
 	Stopped Class = "stopped"
@@ -286,6 +286,8 @@ type End struct {
 	// Worker names the worker that ended first, Lost says that it, or its crew, was not to be heard any more.
 	Worker string
 	Lost   bool
+	// Saved says that a new checkpoint is complete.
+	Saved bool
 }
 
 // Decide says what follows from an end, and the budget after it. Chance is between 0 and 1.
@@ -299,13 +301,20 @@ func Decide(p Policy, b Budget, end End, chance float64) (Budget, Next) {
 	}
 	switch class {
 	case Finished:
+		if !e.Clean() {
+			return b, Next{Finished: true, Reason: "its last step was saved before it ended: " + e.Describe()}
+		}
 		return b, Next{Finished: true, Reason: "exit code 0"}
 	case Saved:
+		why := "it saved itself; the job is not done"
+		if !end.Saved {
+			why = "exit code 0 without a new checkpoint; the job is not done"
+		}
 		if b.Waits == 0 {
 			b.Waits++
-			return b, Next{Restart: true, Reason: "it saved itself"}
+			return b, Next{Restart: true, Reason: why}
 		}
-		return again("it saved itself, and nothing new since the last end")
+		return again(why)
 	case Stopped:
 		return b, Next{Restart: true, Reason: "the crew had stopped it"}
 	case NotRun:
@@ -331,7 +340,7 @@ func Decide(p Policy, b Budget, end End, chance float64) (Budget, Next) {
 	switch {
 	case class == OutOfMemory:
 		if b.Memory >= p.Memory {
-			return b, Next{Reason: cmp.Or(spent(p.Memory, "restart", "out of memory"), "out of memory, which a restart would not mend")}
+			return b, Next{Reason: cmp.Or(spent(p.Memory, "restart", "out of memory"), "out of memory, which a restart would not mend; --memory-restarts allows some")}
 		}
 		b.Memory++
 		return again("out of memory")

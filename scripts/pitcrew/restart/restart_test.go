@@ -84,7 +84,7 @@ func TestTheTrainingServicesNumbers(t *testing.T) {
 	}{
 		{name: "five restarts, then the job three times more", class: restart.Failed, starts: 24, reason: "all restarts are spent"},
 		{name: "a crash restarts the job, three times", class: restart.Crashed, starts: 4, reason: "all restarts are spent"},
-		{name: "out of memory is not mended by a restart", class: restart.OutOfMemory, starts: 1, reason: "would not mend"},
+		{name: "out of memory is not mended by a restart", class: restart.OutOfMemory, starts: 1, reason: "would not mend; --memory-restarts allows some"},
 		{name: "interruptions have a budget of their own", class: restart.Interrupted, starts: 101, reason: "100 interruptions"},
 		{
 			name: "no step past the highest one stops earlier", class: restart.Failed, starts: 6, reason: "5 restarts without a step past 1,000",
@@ -148,17 +148,17 @@ func TestBackoffDoublesWithJitter(t *testing.T) {
 	if _, n := restart.Decide(p, b, restart.End{Class: restart.Failed, Exit: restart.Exit{Code: 1}}, 0.5); n.After != p.First {
 		t.Errorf("after progress it waits %v, want %v", n.After, p.First)
 	}
-	b, n := restart.Decide(p, b, restart.End{Class: restart.Saved, Exit: restart.Exit{}}, 0.5)
-	if n.After != 0 {
-		t.Errorf("what saved itself waits %v", n.After)
+	b, n := restart.Decide(p, b, restart.End{Class: restart.Saved, Saved: true}, 0.5)
+	if n.After != 0 || !strings.HasPrefix(n.Reason, "it saved itself") {
+		t.Errorf("what saved itself waits %v: %s", n.After, n.Reason)
 	}
 	// One that is done would begin and end at once as long as maintenance is announced.
 	for want := 2 * p.First; want < p.Longest; want *= 2 {
-		if b, n = restart.Decide(p, b, restart.End{Class: restart.Saved, Exit: restart.Exit{}}, 0.5); !n.Restart || n.After != want {
+		if b, n = restart.Decide(p, b, restart.End{Class: restart.Saved}, 0.5); !n.Restart || n.After != want || strings.Contains(n.Reason, "saved itself") {
 			t.Errorf("what saved nothing new waits %v, want %v", n.After, want)
 		}
 	}
-	if _, n = restart.Decide(p, b.Progress(11, 11), restart.End{Class: restart.Saved}, 0.5); n.After != 0 {
+	if _, n = restart.Decide(p, b.Progress(11, 11), restart.End{Class: restart.Saved, Saved: true}, 0.5); n.After != 0 {
 		t.Errorf("what saved something new waits %v", n.After)
 	}
 }

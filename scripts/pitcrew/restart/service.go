@@ -51,7 +51,7 @@ func (b Budget) service(p Policy, end End) (Budget, Next) {
 	}
 	switch {
 	case end.Class == OutOfMemory:
-		return b, Next{Reason: "out of memory, which is permanent"}
+		return b, Next{Reason: "out of memory, which is permanent by --service-rules"}
 	case end.Class == Crashed, end.Class == Failed && e.Signal == "" && (e.Code == 6 || e.Code == 11):
 		return job(e.Describe() + ", possibly transient")
 	case end.Class == Interrupted && e.Unknown && !end.Lost, end.Class == Failed && e.Signal == "" && e.Code == codeInternal:
@@ -71,5 +71,5 @@ func (b Budget) service(p Policy, end End) (Budget, Next) {
 		}
 		return job("interrupted: " + e.Describe())
 	}
-	return b, Next{Reason: e.Describe() + ", which is permanent"}
+	return b, Next{Reason: e.Describe() + ", which is permanent by --service-rules"}
 }

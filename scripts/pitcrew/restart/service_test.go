@@ -18,7 +18,7 @@ func TestTheRulesOfTheTrainingService(t *testing.T) {
 		starts int
 		reason string
 	}{
-		{name: "an exception of the training's own", exit: restart.Exit{Code: 1}, starts: 1, reason: "exit code 1, which is permanent"},
+		{name: "an exception of the training's own", exit: restart.Exit{Code: 1}, starts: 1, reason: "exit code 1, which is permanent by --service-rules"},
 		{name: "another exit code", exit: restart.Exit{Code: 2}, starts: 1, reason: "permanent"},
 		{name: "SIGABRT", exit: restart.Exit{Signal: "SIGABRT"}, starts: 4, reason: "all 3 restarts of the whole job are spent"},
 		{name: "134", exit: restart.Exit{Code: 134}, starts: 4, reason: "of the whole job"},
@@ -34,7 +34,7 @@ func TestTheRulesOfTheTrainingService(t *testing.T) {
 		{name: "nobody saw it", exit: restart.Exit{Unknown: true}, starts: 3, reason: "2 restarts after internal errors are spent"},
 		{name: "pitcrew could not begin it", exit: restart.Exit{Code: 125}, starts: 3, reason: "internal errors"},
 		{name: "no such command", exit: restart.Exit{Code: 127}, when: restart.Circumstances{First: true}, starts: 1, reason: "cannot be run"},
-		{name: "a save", when: restart.Circumstances{Maintenance: true}, starts: 1000, reason: "it saved itself"},
+		{name: "a save", when: restart.Circumstances{Maintenance: true}, starts: 1000, reason: "exit code 0 without a new checkpoint"},
 		{name: "our own stop", exit: restart.Exit{Code: 1}, when: restart.Circumstances{Stopped: true}, starts: 1000, reason: "the crew had stopped it"},
 		{name: "success", starts: 1, reason: "exit code 0"},
 	} {
@@ -44,7 +44,7 @@ func TestTheRulesOfTheTrainingService(t *testing.T) {
 			starts++
 			b = b.Progress(int64(starts), int64(starts)) // it refills nothing
 			b, next = restart.Decide(p, b, restart.End{Class: restart.Classify(c.exit, c.when), Exit: c.exit, Worker: "0/1", Lost: c.when.Lost}, 0.5)
-			if next.After != 0 && next.Reason != "it saved itself, and nothing new since the last end" {
+			if next.After != 0 && !strings.HasPrefix(next.Reason, "exit code 0 without a new checkpoint") {
 				t.Errorf("%s: it waits %v", c.name, next.After)
 			}
 		}

@@ -34,9 +34,11 @@ type World struct {
 	Coarse time.Duration
 	// Signal is the signal's name.
 	Signal string
-	// Step is the last step, Checkpoint the newest complete checkpoint.
+	// Step is the last step, Checkpoint the newest complete checkpoint, and Next until when the rhythm of the training brings another
+	// one; zero is not known.
 	Step       int64
 	Checkpoint Checkpoint
+	Next       time.Time
 }
 
 // Checkpoint is a complete checkpoint; none has no time.
@@ -72,6 +74,8 @@ type Memory struct {
 	Request *Request  `json:"request,omitzero"`
 	Asked   time.Time `json:"asked,omitzero"`
 	Unsent  bool      `json:"unsent,omitzero"`
+	// Urged says that the training was asked for what it does not do of its own accord in time.
+	Urged bool `json:"urged,omitzero"`
 	// Marked is when the training was last sent a signal.
 	Marked time.Time `json:"marked,omitzero"`
 	// Answered are the requests that were answered last.
@@ -120,16 +124,31 @@ func (s *Saver) Take(r Request, w World) (Act, []Answer) {
 		}
 		answers = append(answers, s.refuse("request "+r.ID+" came in its place"))
 	}
-	s.Request, s.Asked, s.Unsent = &r, w.Now, r.Mode == events.SaveSignal && !w.Command
+	s.Request, s.Asked, s.Unsent, s.Urged = &r, w.Now, r.Mode == events.SaveSignal && !w.Command, false
 	switch {
 	case r.Mode == events.SaveNatural:
-		return Watch, answers
+		return s.natural(w), answers
 	case w.Command:
 		s.Marked = w.Now
 		return Command, answers
 	}
 	act, refused := s.signal(w)
 	return act, append(answers, refused...)
+}
+
+// natural waits for the training's own next checkpoint where its rhythm brings that in time. Otherwise it asks for one, where the
+// training takes that.
+func (s *Saver) natural(w World) Act {
+	by := s.Request.By
+	comes := by.IsZero() || !w.Next.Before(w.Now) && !w.Next.After(by)
+	if comes || s.Urged || !w.Command && !w.Handled {
+		return Watch
+	}
+	s.Urged, s.Marked = true, w.Now
+	if w.Command {
+		return Command
+	}
+	return Signal
 }
 
 // signal has the signal sent as soon as a process handles it. A training that began lately may be about to.
@@ -162,6 +181,9 @@ func (s *Saver) Look(w World) (Act, []Answer) {
 	case s.Unsent:
 		return s.signal(w)
 	case s.Request.By.IsZero() || s.Request.By.After(w.Now):
+		if s.Request.Mode == events.SaveNatural {
+			return s.natural(w), nil
+		}
 		return Watch, nil
 	case !w.Directory:
 		return Nothing, []Answer{s.refuse("it was asked to save, and without a checkpoint directory nobody can see whether it did")}
@@ -182,6 +204,16 @@ func (s *Saver) Ended(w World, how string, clean bool) []Answer {
 		return []Answer{s.done(Checkpoint{Step: w.Step, At: w.Now})}
 	}
 	return []Answer{s.refuse("the training ended before a new checkpoint was complete: " + how)}
+}
+
+// Signals reports whether the signal to save was sent for the open request.
+func (s *Saver) Signals() bool {
+	return s.Request != nil && (s.Urged || s.Request.Mode == events.SaveSignal && !s.Unsent)
+}
+
+// Seeks reports whether the open request depends on who handles the signal to save.
+func (s *Saver) Seeks() bool {
+	return s.Request != nil && (s.Unsent || s.Request.Mode == events.SaveNatural && !s.Urged)
 }
 
 // Deadline is when the open request has to be looked at again.
@@ -211,7 +243,7 @@ func (s *Saver) turnDown(r Request, why string) Answer {
 // Leave lets go of the open request without an answer: somebody else gives it.
 func (s *Saver) Leave() {
 	s.remember(s.Request.ID)
-	s.Request, s.Unsent = nil, false
+	s.Request, s.Unsent, s.Urged = nil, false, false
 }
 
 func (s *Saver) remember(id string) {

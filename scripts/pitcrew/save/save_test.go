@@ -24,7 +24,6 @@ func TestTake(t *testing.T) {
 		reason string
 	}{
 		{name: "signal to who handles it", r: save.Request{ID: "a", Mode: events.SaveSignal}, act: save.Signal},
-		{name: "natural sends nothing", r: save.Request{ID: "a", Mode: events.SaveNatural}, act: save.Watch},
 		{name: "a command goes before a signal", r: save.Request{ID: "a", Mode: events.SaveSignal}, w: func(w *save.World) { w.Command = true }, act: save.Command},
 		{name: "nobody handles the signal", r: save.Request{ID: "a", Mode: events.SaveSignal}, w: func(w *save.World) { w.Handled = false }, reason: "would die"},
 		{name: "nothing to look at", r: save.Request{ID: "a", Mode: events.SaveNatural}, w: func(w *save.World) { w.Directory = false }, reason: "no checkpoint directory"},
@@ -43,6 +42,49 @@ func TestTake(t *testing.T) {
 		}
 		if act, again := s.Take(c.r, w); act != save.Nothing || again != nil {
 			t.Errorf("%s: a repetition asks for %v %+v", c.name, act, again)
+		}
+	}
+}
+
+// TestANaturalSaveIsAskedForWhereItDoesNotComeInTime, at the first look that shows so.
+func TestANaturalSaveIsAskedForWhereItDoesNotComeInTime(t *testing.T) {
+	const by = 10 * time.Minute
+	for _, c := range []struct {
+		name   string
+		w      func(*save.World)
+		act    save.Act
+		asked  time.Duration // when it is asked for, if not at once; 0 is never
+		noTime bool
+	}{
+		{name: "its rhythm brings it in time", w: func(w *save.World) { w.Next = now.Add(5 * time.Minute) }, act: save.Watch, asked: 6 * time.Minute},
+		{name: "its rhythm brings it too late", w: func(w *save.World) { w.Next = now.Add(11 * time.Minute) }, act: save.Signal},
+		{name: "it is overdue", w: func(w *save.World) { w.Next = now.Add(-time.Minute) }, act: save.Signal},
+		{name: "nobody knows its rhythm", w: func(*save.World) {}, act: save.Signal},
+		{name: "a command asks it", w: func(w *save.World) { w.Command, w.Handled = true, false }, act: save.Command},
+		{name: "it takes no signal", w: func(w *save.World) { w.Handled = false }, act: save.Watch},
+		{name: "there is time without end", w: func(*save.World) {}, act: save.Watch, noTime: true},
+	} {
+		w := world()
+		c.w(&w)
+		r := save.Request{ID: "a", Mode: events.SaveNatural, By: now.Add(by)}
+		if c.noTime {
+			r.By = time.Time{}
+		}
+		var s save.Saver
+		if act, answers := s.Take(r, w); act != c.act || answers != nil || s.Signals() == (act == save.Watch) {
+			t.Errorf("%s: %v %+v", c.name, act, answers)
+		}
+		asked := time.Duration(0)
+		for d := time.Minute; d < by; d += time.Minute {
+			w.Now = now.Add(d)
+			if act, _ := s.Look(w); act != save.Watch && asked == 0 {
+				asked = d
+			} else if act != save.Watch {
+				t.Errorf("%s: it is asked again", c.name)
+			}
+		}
+		if asked != c.asked {
+			t.Errorf("%s: asked after %v, want %v", c.name, asked, c.asked)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"pitstop.internal/shared/breadth"
 	"pitstop.internal/shared/checkpoint"
 )
 
@@ -20,11 +21,28 @@ import (
 // what Orbax saved, and the next one resumes there.
 func TestRealOrbax(t *testing.T) {
 	t.Parallel()
-	if out, err := exec.CommandContext(t.Context(), "python3", "-c", "import jax, orbax.checkpoint").CombinedOutput(); err != nil {
+	resumesWhereItSaved(t, 3, 1, "jax, orbax.checkpoint", "testdata/orbax_train.py")
+}
+
+// TestRealTorch does the same once with PyTorch's distributed checkpoints, and with the Trainer of Hugging Face.
+func TestRealTorch(t *testing.T) {
+	t.Parallel()
+	breadth.Rarely(t)
+	t.Run("dcp", func(t *testing.T) { resumesWhereItSaved(t, 2, 0, "torch", "testdata/torch_train.py", "dcp") })
+	t.Run("trainer", func(t *testing.T) {
+		resumesWhereItSaved(t, 2, 0, "transformers, accelerate", "testdata/torch_train.py", "trainer")
+	})
+}
+
+// resumesWhereItSaved starts a training in Python as often as lives says, and ends each with SIGTERM. It has to begin that many steps after
+// the one that it saved.
+func resumesWhereItSaved(t *testing.T, lives int, after int64, needs, script string, args ...string) {
+	t.Helper()
+	if out, err := exec.CommandContext(t.Context(), "python3", "-c", "import "+needs).CombinedOutput(); err != nil {
 		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-		t.Skipf("Python with JAX and Orbax is not here: %s", lines[len(lines)-1])
+		t.Skipf("Python cannot import %s here: %s", needs, lines[len(lines)-1])
 	}
-	script, err := filepath.Abs("testdata/orbax_train.py")
+	script, err := filepath.Abs(script)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,19 +50,20 @@ func TestRealOrbax(t *testing.T) {
 	dir, steps := folder+"/run", folder+"/step"
 	saved := regexp.MustCompile(`(?m)^saved=(\d+)$`)
 	last := int64(-1)
-	for life := range 3 {
-		p := launch(t, []string{"--state=" + state, "--checkpoint-dir=file://" + dir, "--progress-file=" + steps, "--stop-grace=30s", "--lease-take-over=60s"}, []string{"python3", script, dir, steps})
+	for life := range lives {
+		p := launch(t, []string{"--state=" + state, "--checkpoint-dir=file://" + dir, "--progress-file=" + steps, "--stop-grace=30s", "--lease-take-over=60s"},
+			append(append([]string{"python3", script}, args...), dir, steps))
 		until(t, "it trains", func() bool { return strings.Contains(p.output(), "trains in attempt") || !p.running() })
 		want := "resume=None begins=0 trained=0\n"
 		if life > 0 {
-			want = fmt.Sprintf("resume=%d begins=%d trained=%d\n", last, last+1, last+1)
+			want = fmt.Sprintf("resume=%d begins=%d trained=%d\n", last, last+after, last+after)
 		}
 		if !strings.Contains(p.output(), want) {
 			t.Fatalf("life %d without %q:\n%s", life, want, p.output())
 		}
 		p.signal(syscall.SIGTERM)
-		if life == 2 {
-			return // it has resumed twice
+		if life == lives-1 {
+			return // it has resumed as often as it should
 		}
 		if code := p.code(); code != 128+int(syscall.SIGTERM) {
 			t.Errorf("life %d: code %d", life, code)
