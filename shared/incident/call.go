@@ -2,7 +2,6 @@ package incident
 
 import (
 	"cmp"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -62,17 +61,8 @@ func (effect Effect) call(method, resource string) Call {
 // at is the place of a zone in the name of a resource.
 func (w Workload) at(zone string) string { return "projects/" + w.Project + "/" + place(zone) + "/" }
 
-// callsOn are the calls that an effect makes about parts of a slice.
-func (w Workload) callsOn(effect Effect, parts []string) (all []Call) {
-	words := w.Words()
-	for _, name := range parts {
-		all = append(all, effect.call(words.Calls[effect.Action].Slice, w.at(effect.Zone)+words.Parts+"/"+name))
-	}
-	return all
-}
-
-// calls are the calls that an effect makes, in their order. Which parts of a slice they are about is only known when they are made.
-func (w Workload) calls(effect Effect, parts ...string) []Call {
+// calls are the calls that an effect makes, in their order.
+func (w Workload) calls(effect Effect) []Call {
 	object := func(name string) Call {
 		return effect.call(methodWrite, strings.TrimRight(w.Directory, "/")+"/"+name)
 	}
@@ -115,8 +105,8 @@ func (w Workload) calls(effect Effect, parts ...string) []Call {
 
 // record keeps the calls that an effect is about to make. Calls that an earlier delivery has begun count as begun once more. So do
 // calls that this delivery leaves out: their outcome is no longer known.
-func (m *machine) record(effect Effect, parts []string) {
-	calls := m.w.calls(effect, parts...)
+func (m *machine) record(effect Effect) {
+	calls := m.w.calls(effect)
 	same := func(a, b Call) bool {
 		return a.RequestID == effect.RequestID && a.Method == b.Method && a.Resource == b.Resource
 	}
@@ -192,14 +182,13 @@ func (m *machine) callAnswered(e Answered) {
 		return
 	}
 	m.completed(e.Request, func(c *Call) {
-		part := path.Base(c.Resource)
-		notMade, code := slices.Contains(e.NotMade, part), cmp.Or(e.Failed[c.Resource], e.Failed[part])
-		if e.Failure != nil && (notMade || len(e.Failed) == 0) {
+		code := e.Failed[c.Resource]
+		if e.Failure != nil && len(e.Failed) == 0 {
 			code = e.Failure.Reason()
 		}
 		switch {
 		case slices.Contains(e.LeftOut, c.Resource): // stays open
-		case e.NoCall == "" && !notMade:
+		case e.NoCall == "":
 			c.Answered, c.Operation, c.Code = m.now, e.Operation, code
 		case c.Again == 0:
 			c.Answered, c.NotMade, c.Code = m.now, true, cmp.Or(code, CodeThere)

@@ -348,11 +348,3 @@ func (w Workload) idle() (idle []*Slot) {
 	}
 	return idle
 }
-
-func namesOf(all []*Slot) string {
-	var names []string
-	for _, s := range all {
-		names = append(names, s.Name)
-	}
-	return strings.Join(names, ", ")
-}

@@ -504,7 +504,7 @@ func (m *machine) intended(e Intended) {
 		return
 	}
 	if !effect.Begun.IsZero() && !effect.exclusive() {
-		m.record(*effect, e.Parts) // another delivery may call once more
+		m.record(*effect) // another delivery may call once more
 		m.effect(effect.Action, effect.Slice).Maybe = true
 		return
 	}
@@ -513,10 +513,7 @@ func (m *machine) intended(e Intended) {
 	}
 	effect = m.effect(effect.Action, effect.Slice)
 	effect.Begun, effect.RequestID = m.now, e.RequestID
-	m.record(*effect, e.Parts)
-	if e.About != "" {
-		m.line(LineCame, e.About, "")
-	}
+	m.record(*effect)
 	if effect.LeaseAttempt > 0 {
 		m.countAttempt(effect, e.Lease)
 		m.markLeaseMayName(*effect)

@@ -186,11 +186,6 @@ type Intended struct {
 	Origin
 	Request   events.Request
 	RequestID string
-	// About says for the record what the call is for, where the document does not: a reading may come before its answer, or none may.
-	About string
-	// Parts are the parts of the slice that an effect calls for, each in a call of its own, by name; nil where the effect calls for the
-	// slice itself.
-	Parts []string
 	// Lease is what stands beside the checkpoints, for an effect that writes the lease: the next attempt is counted from it.
 	Lease Lease
 }
@@ -214,12 +209,11 @@ type Answered struct {
 	// Operation names the provider's operation that carries the call on; empty when the call did everything.
 	Operation string
 	Failure   *Failure
-	// NoCall says that this answers no call. An effect may make several calls, by resource or by part. Failed are those that failed, and
-	// where it names any, the others did not fail. NotMade are those that were not made after that. LeftOut are those that this delivery
-	// did not make: an earlier one may have made them.
-	NoCall           NoCall
-	Failed           map[string]Code
-	NotMade, LeftOut []string
+	// NoCall says that this answers no call. An effect may make several calls, by resource. Failed are those that failed, and where it
+	// names any, the others did not fail. LeftOut are those that this delivery did not make: an earlier one may have made them.
+	NoCall  NoCall
+	Failed  map[string]Code
+	LeftOut []string
 	// Text describes what the function did, for people.
 	Text string
 }

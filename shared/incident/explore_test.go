@@ -549,11 +549,6 @@ func admittedIn(s *incident.Slot, zone string) {
 	admitted(s, life)
 }
 
-// unled is one whose lease names no slice yet.
-func unled(w *incident.Workload) {
-	w.Slices[0].Admission, w.Crew.LeaseAttempt = incident.AwaitsAdmission, 1
-}
-
 // tick is one minute of patrol, which asks the audit log before it lets time pass. The log names nobody.
 func tick(p policy.Policy, w incident.Workload, now time.Time) (incident.Workload, []events.Event, bool) {
 	changed := false

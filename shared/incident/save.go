@@ -124,7 +124,6 @@ func (m *machine) saveRefused(r events.CrewReport) {
 
 // checked takes the result of a look for a complete checkpoint.
 func (m *machine) checked(e Checked) {
-	in := m.w.Incident
 	switch {
 	case m.asked(e.Request) == nil:
 		return
@@ -139,7 +138,7 @@ func (m *machine) checked(e Checked) {
 	m.drop(events.ActionVerify, "")
 	switch m.phase() {
 	case Saving, Window:
-		in = m.inc()
+		in := m.inc()
 		in.Baseline = max(in.Baseline, e.Step)
 		s := &in.Save
 		m.saveTook(e.At.Sub(s.Requested))

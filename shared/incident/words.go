@@ -14,8 +14,8 @@ type Words struct {
 	Slice, Group, Worker string
 	// Healer names the party that brings a slice back by itself.
 	Healer string
-	// Slices, Groups and Parts are the collections of the provider's API, as resource names have them: Parts has a slice's workers.
-	Slices, Groups, Parts string
+	// Slices and Groups are the collections of the provider's API, as resource names have them.
+	Slices, Groups string
 	// Calls are the methods of the provider's API that carry out an action on a slice, or on its group.
 	Calls map[events.Action]Method
 	// States are the API's words for a slice that is lost, gone or usable.
@@ -67,7 +67,7 @@ var providers = map[string]*provider{cloudTPU: {Words: Words{
 	Stops:  "StopNode", Describe: "gcloud compute tpus tpu-vm describe", Start: "gcloud compute tpus tpu-vm start",
 	Delete: "gcloud compute tpus tpu-vm delete", DeleteGroup: "gcloud compute tpus queued-resources delete", After: " --force",
 }}, gke: {Words: Words{
-	Slice: "Job", Group: "JobSet", Worker: "Pod", Healer: "Kubernetes", Slices: "jobs", Groups: "jobsets", Parts: "pods",
+	Slice: "Job", Group: "JobSet", Worker: "Pod", Healer: "Kubernetes", Slices: "jobs", Groups: "jobsets",
 	// A save is asked for beside the checkpoints alone. Maintenance begins with a label on machines.
 	Calls: map[events.Action]Method{
 		events.ActionMaintain: {Slice: "io.k8s.core.v1.nodes.patch", Group: "io.k8s.core.v1.nodes.patch"},

@@ -262,12 +262,6 @@ func (w Workload) spoke() bool {
 	return !w.Crew.Seen.IsZero() && slices.ContainsFunc(w.Slices, func(s Slot) bool { return !s.Spoke.IsZero() && !s.IsReleased() })
 }
 
-// knownRunning reports whether an attempt is known to have begun and not to have ended. Only the silence of such an attempt shows
-// that it hangs.
-func (c Crew) knownRunning(attempt int) bool {
-	return attempt <= c.Attempt && attempt > max(c.Exited, c.GaveUp)
-}
-
 // Error is how a training attempt failed.
 type Error struct {
 	Attempt int `json:"attempt,omitzero"`

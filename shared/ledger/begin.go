@@ -145,13 +145,6 @@ func underWay(r events.Request, begun time.Time) error {
 // not begun. It returns the ID that the call must carry. read is the time of the reading that the call rests on. A reading taken
 // while another delivery may have been calling proves nothing about that call.
 func (a *Advancer) BeginDestructive(ctx context.Context, r events.Request, read time.Time, zone string, limits Limits) (incident.Workload, string, error) {
-	return a.BeginAbout(ctx, incident.Intended{Request: r}, read, zone, limits)
-}
-
-// BeginAbout is BeginDestructive for calls of which the document does not say what they destroy: the record says it with the intent, in
-// About, and in a call for each of its Parts.
-func (a *Advancer) BeginAbout(ctx context.Context, e incident.Intended, read time.Time, zone string, limits Limits) (incident.Workload, string, error) {
-	r := e.Request
 	id, now := RequestID(r, zone), a.Now()
 	w, t, err := a.Check(ctx, r.Pointer())
 	if err != nil {
@@ -168,8 +161,7 @@ func (a *Advancer) BeginAbout(ctx context.Context, e incident.Intended, read tim
 	if err != nil {
 		return w, id, err
 	}
-	e.RequestID = id
-	w, err = a.begin(ctx, e)
+	w, err = a.begin(ctx, incident.Intended{Request: r, RequestID: id})
 	if !fault.IsIgnored(err) || t.RequestID == id {
 		return w, id, err // an earlier delivery began it, and may have made the call
 	}

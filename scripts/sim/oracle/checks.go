@@ -115,8 +115,6 @@ type record struct {
 	opened     time.Time
 	// openedFor is the cause that the incident was opened for.
 	openedFor events.Cause
-	// endedFor is the cause for which each incident in Pods has ended.
-	endedFor map[string]events.Cause
 	// deaf says that by then nobody had read what the crews write on their machines, or that one of them had written nothing.
 	deaf      bool
 	called    time.Time
