@@ -55,7 +55,6 @@
 //	approving     time          deleting healing maintaining restarting resuming saving starting
 //	approving     unusable      healing window
 //	clearing      gone          escalated observed released
-//	clearing      serving       admitting
 //	clearing      time          escalated observed released
 //	creating      lost          approving clearing deleting healing looking watching
 //	creating      serving       admitting clearing deleting escalated grace healing resuming
