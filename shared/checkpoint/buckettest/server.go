@@ -24,7 +24,6 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/google/btree"
 )
 
 // Server is the simulated storage: an http.Handler for a socket, a Transport for none. Safe for concurrent use.
@@ -77,7 +76,7 @@ func (b *bucket) place(name string) map[string]any {
 type bucket struct {
 	location Location
 	rules    jsontext.Value
-	names    *btree.BTreeG[string]
+	names    []string // of the objects, sorted
 	objects  map[string]*object
 }
 
@@ -114,7 +113,7 @@ func (s *Server) OnChange(f func(bucket, name string, deleted bool)) { s.onChang
 func (s *Server) bucket(name string) *bucket {
 	b := s.buckets[name]
 	if b == nil {
-		b = &bucket{location: Location{Name: "US", Type: "multi-region"}, names: btree.NewOrderedG[string](32), objects: map[string]*object{}}
+		b = &bucket{location: Location{Name: "US", Type: "multi-region"}, objects: map[string]*object{}}
 		s.buckets[name] = b
 	}
 	return b
@@ -163,13 +162,13 @@ func (s *Server) List(bucket, prefix string) []string {
 
 // from returns the names that begin with prefix, sorted, and none before after.
 func (b *bucket) from(prefix, after string) (names []string) {
-	b.names.AscendGreaterOrEqual(max(prefix, after), func(name string) bool {
+	i, _ := slices.BinarySearch(b.names, max(prefix, after))
+	for _, name := range b.names[i:] {
 		if !strings.HasPrefix(name, prefix) {
-			return false
+			break
 		}
 		names = append(names, name)
-		return true
-	})
+	}
 	return names
 }
 
@@ -190,7 +189,8 @@ func (b *bucket) remove(name string) bool {
 		return false
 	}
 	delete(b.objects, name)
-	b.names.Delete(name)
+	i, _ := slices.BinarySearch(b.names, name)
+	b.names = slices.Delete(b.names, i, i+1)
 	return true
 }
 
@@ -202,7 +202,9 @@ func (s *Server) write(b *bucket, name string, content []byte, contentType, cach
 		content: slices.Clone(content), generation: s.last, updated: now.Truncate(time.Millisecond),
 		contentType: contentType, cacheControl: cacheControl, md5: md5Of(content), crc32c: crcOf(content),
 	}
-	b.names.ReplaceOrInsert(name)
+	if i, known := slices.BinarySearch(b.names, name); !known {
+		b.names = slices.Insert(b.names, i, name)
+	}
 	b.objects[name] = o
 	return o
 }
