@@ -143,9 +143,6 @@ var mutants = []mutant{
 	}), nil},
 	{"10 lost", "nobody asks the audit log who deleted a slice", heavy, unasked(incident.ReadDeleter), nil},
 	{"10 lost", "the first stockout is given up on", heavy, ruled(func(p *policy.Policy) { p.GiveUpAfter = time.Nanosecond }), nil},
-	{"10 lost", "a subscription puts nothing aside", static, nil, func(d *terraform.Deployment) error {
-		return d.Function.Remove("google_pubsub_subscription.main", "dead_letter_policy")
-	}},
 
 	{"owner's word", "the pause is not read", heavy, func(fired func()) world.Seams {
 		return world.Seams{Ledger: elsewhere(ledger.Pauses, fired)}
