@@ -66,8 +66,6 @@ const (
 	CodeLeftBehind     Code = "left_behind"
 	CodeFinished       Code = "finished"
 
-	// The fate of slices that an incident has left idle.
-
 	// Reasons why maintenance is not started before its window.
 	CodeNotEarly Code = "not_early"
 	CodeBegun    Code = "begun"

@@ -148,5 +148,5 @@
 //
 // The known facts may not suffice for the next decision. Then Reads lists the facts that somebody has to go and read, and why: the
 // slices themselves, the host names of their workers, what their crews write in guest attributes, the audit log, an operation.
-// Patrol reads them at each tick, and recreate right before it deletes idle slices. Both only read; this package decides.
+// Patrol reads them at each tick. It only reads; this package decides.
 package incident

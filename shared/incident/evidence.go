@@ -139,7 +139,6 @@ type Read struct {
 	Facts Facts
 	// Directory is the workload's checkpoint directory, as this slice names it.
 	Directory string
-	// not so.
 }
 
 // Failure is an error of an outside call, classified.

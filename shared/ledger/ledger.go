@@ -274,8 +274,7 @@ func (l *Ledger) query(ctx context.Context, collection string, q Query) ([]Recor
 	return found, nil
 }
 
-// specSchema is the schema of a specification without the values of its metadata. Earlier releases stored these values in
-// it, as schema 1.
+// specSchema is the schema of a specification. It is without the values of its metadata: see Secrets.
 const specSchema = 2
 
 // specKey is the key of a specification: the first part of its name. The rest names the values of its metadata; see Secrets.

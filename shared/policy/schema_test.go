@@ -191,6 +191,40 @@ func TestTheDocumentsPolicyHasEveryKey(t *testing.T) {
 	}
 }
 
+// TestTheDocumentsTablesAreThoseOfTheSwitches: every switch has its row, and a column in the table of presets.
+func TestTheDocumentsTablesAreThoseOfTheSwitches(t *testing.T) {
+	page, err := os.ReadFile("../../functions/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "\n## What you allow\n")
+	switches, rest, _ := strings.Cut(section, "\n\nThe label ")
+	_, presets, _ := strings.Cut(rest, "\n| preset |")
+	presets, _, _ = strings.Cut(presets, "\n\n")
+	header := ""
+	for _, s := range policy.All() {
+		header += " " + string(s) + " |"
+		if strings.Count(switches, "\n| `"+string(s)+"` |") != 1 {
+			t.Errorf("the page has no row of %s", s)
+		}
+	}
+	if rows := strings.Count(switches, "\n| `"); rows != len(policy.All()) {
+		t.Errorf("%d switches have a row, and %d are there", rows, len(policy.All()))
+	}
+	var none *policy.File // it has the presets
+	want := header + "\n|" + strings.Repeat("---|", 1+len(policy.All()))
+	for _, name := range []string{"watch", "spot", "reserved"} {
+		p := none.For(name, policy.Everything())
+		want += "\n| `" + name + "` |"
+		for _, s := range policy.All() {
+			want += " " + p.Switches.Level(s).String() + " |"
+		}
+	}
+	if presets != want {
+		t.Errorf("the table of presets is\n%s\nwant\n%s", presets, want)
+	}
+}
+
 // TestTheExampleHasEveryKey: of the policy, of its switches and of a shape, and nothing that the reader refuses or the schema lacks.
 func TestTheExampleHasEveryKey(t *testing.T) {
 	f := parse(t, string(policy.Example()))

@@ -108,6 +108,35 @@ func TestEveryProgramOnThePagesIsOne(t *testing.T) {
 	}
 }
 
+// TestEveryTestOnThePagesIsOne: a page that rests on a test names one that is there.
+func TestEveryTestOnThePagesIsOne(t *testing.T) {
+	there := map[string]bool{}
+	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	if err := filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		source, err := os.ReadFile(path) //nolint:gosec // the repository of this test
+		for _, found := range declared.FindAllStringSubmatch(string(source), -1) {
+			there[found[1]] = true
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	held := 0
+	for name, text := range documents(t) {
+		for _, named := range regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(text, -1) {
+			if held++; !there[named[1]] {
+				t.Errorf("%s: there is no test %s", name, named[1])
+			}
+		}
+	}
+	if held < 100 {
+		t.Errorf("only %d tests were looked for", held)
+	}
+}
+
 // TestTheReadmeIsShort: the first page stays one that a visitor reads in five minutes.
 func TestTheReadmeIsShort(t *testing.T) {
 	const lines, size = 130, 9 << 10

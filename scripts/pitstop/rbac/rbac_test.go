@@ -121,6 +121,21 @@ func TestAManifestIsFilledIn(t *testing.T) {
 	}
 }
 
+// TestANamespaceIsAWord though YAML would read another value in its name: kubectl takes null for the namespace that it is in.
+func TestANamespaceIsAWord(t *testing.T) {
+	for _, name := range []string{"null", "true", "123", "1e3"} {
+		o := everybody
+		o.Namespaces = []string{name}
+		text, err := Manifest(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if quoted := strings.Count(text, `namespace: "`+name+`"`); quoted != 6 || strings.Contains(text, "namespace: "+name) {
+			t.Errorf("%d of 6 objects have %s as a word in\n%s", quoted, name, text)
+		}
+	}
+}
+
 // TestManifestsNameWhatPitstopWrites: the words of the policies are those of the product.
 func TestManifestsNameWhatPitstopWrites(t *testing.T) {
 	for file, words := range map[string][]string{

@@ -88,7 +88,6 @@ type Checks struct {
 	// Endless says that two steps lead to each other for ever: the run ends.
 	Endless bool
 	// Entered is called for each phase that an incident enters, and asked for each request that it sends in the middle of one.
-	// idled is called for each workload that an incident leaves idle to be deleted.
 	Entered, Asked func(incident.Workload)
 }
 
