@@ -157,6 +157,16 @@ func TestATrainingThatStaysAtItsLastStep(t *testing.T) {
 	}
 }
 
+// TestAHelperThatItsCommandEndsIsNoTraining: a shell sends SIGTERM to it as it ends, and does not wait.
+func TestAHelperThatItsCommandEndsIsNoTraining(t *testing.T) {
+	t.Parallel()
+	p := launch(t, []string{"--restarts=0", "--job-tries=0", "--interruptions=0"},
+		[]string{"sh", "-c", "sleep 600 & trap \"kill $!\" EXIT; until grep -q ^sleep /proc/$!/cmdline; do :; done"})
+	if code := p.code(); code != 0 || !strings.Contains(p.output(), "finished: attempt 1 ended with exit code 0") {
+		t.Errorf("code %d", code)
+	}
+}
+
 // TestAHelperThatIsLeftHoldsNothingUp: what does nothing for long is no training, and what does steps is one.
 func TestAHelperThatIsLeftHoldsNothingUp(t *testing.T) {
 	t.Parallel()

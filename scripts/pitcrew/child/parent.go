@@ -265,7 +265,7 @@ func (t *training) wait(rest <-chan os.Signal) restart.Exit {
 			break
 		}
 		if err == nil && behind == nil && s != 0 && !t.record.Training.alive() {
-			behind = func(e *restart.Exit) bool { return failed(e, pid, s, used) }
+			behind = func(e *restart.Exit) bool { return failed(e, pid, s, used, true) }
 		}
 		if err != nil {
 			tell("the training cannot be waited for: %v", err)
@@ -297,9 +297,14 @@ func (t *training) finish(e restart.Exit) {
 	}
 }
 
-// failed takes the end of a process that the command had left for that of the attempt, and reports whether it has failed.
-func failed(e *restart.Exit, pid int, s syscall.WaitStatus, used syscall.Rusage) bool {
-	e.Code, e.Signal = outcome(s)
+// failed takes the end of a process that the command had left for that of the attempt, and reports whether it has failed. One that
+// SIGTERM ends soon after the command was no training: a command ends its helpers so as it ends.
+func failed(e *restart.Exit, pid int, s syscall.WaitStatus, used syscall.Rusage, soon bool) bool {
+	code, sig := outcome(s)
+	if soon && sig == "SIGTERM" {
+		return false
+	}
+	e.Code, e.Signal = code, sig
 	e.MaxRSS = max(e.MaxRSS, used.Maxrss<<10)
 	if e.Clean() {
 		return false
@@ -322,7 +327,7 @@ func (t *training) stay(e *restart.Exit, rest <-chan os.Signal) bool {
 		}
 	}
 	add()
-	named := time.After(t.spec.Leftovers) // what ends until then has only helped
+	soon, named := true, time.After(t.spec.Leftovers)
 	for {
 		var s syscall.WaitStatus
 		var used syscall.Rusage
@@ -334,7 +339,7 @@ func (t *training) stay(e *restart.Exit, rest <-chan os.Signal) bool {
 		case err != nil:
 			return false // nothing runs any more
 		case counts:
-			if failed(e, pid, s, used) {
+			if failed(e, pid, s, used, soon) {
 				return false
 			}
 			e.Unknown = !tells
@@ -349,6 +354,7 @@ func (t *training) stay(e *restart.Exit, rest <-chan os.Signal) bool {
 			return true
 		case <-ended:
 		case <-named:
+			soon = false
 			tell("the command has ended with exit code 0, and left processes that still run: %s. The attempt goes on until they end. "+
 				"If none of them trains, end them with the command", names(children()))
 		}

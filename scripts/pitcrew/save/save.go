@@ -141,7 +141,7 @@ func (s *Saver) Take(r Request, w World) (Act, []Answer) {
 func (s *Saver) natural(w World) Act {
 	by := s.Request.By
 	comes := by.IsZero() || !w.Next.Before(w.Now) && !w.Next.After(by)
-	if comes || s.Urged || !w.Command && !w.Handled {
+	if comes || s.Urged || !w.Running || !w.Command && !w.Handled {
 		return Watch
 	}
 	s.Urged, s.Marked = true, w.Now

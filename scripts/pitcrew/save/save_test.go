@@ -203,6 +203,17 @@ func TestANewerRequestTakesThePlaceOfAnOlderOne(t *testing.T) {
 	}
 }
 
+// TestNobodyIsAskedWhereNoTrainingRuns: a crew that begins again after its machine did may find a request of before.
+func TestNobodyIsAskedWhereNoTrainingRuns(t *testing.T) {
+	r := save.Request{ID: "a", Mode: events.SaveNatural, By: now.Add(time.Minute)}
+	s := save.Saver{Memory: save.Memory{Request: &r, Asked: now}}
+	w := world()
+	w.Running, w.Command = false, true
+	if act, answers := s.Look(w); act != save.Watch || answers != nil || s.Urged {
+		t.Errorf("%v %+v", act, answers)
+	}
+}
+
 // TestWhatCannotBeCarriedOutTakesNobodysPlace: two channels carry requests, and one of them may still hold the last one.
 func TestWhatCannotBeCarriedOutTakesNobodysPlace(t *testing.T) {
 	for _, r := range []save.Request{
