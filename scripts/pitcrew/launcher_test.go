@@ -181,3 +181,15 @@ func TestAHelperThatIsLeftHoldsNothingUp(t *testing.T) {
 		t.Errorf("code %d, %v", code, trainer.Read(dir))
 	}
 }
+
+// TestATrainingThatIsLeftAndHangsIsNotFinished: it has done steps, so it is no helper, however long it does nothing.
+func TestATrainingThatIsLeftAndHangsIsNotFinished(t *testing.T) {
+	t.Parallel()
+	step := t.TempDir() + "/step"
+	train := "(for i in 1 2 3 4 5 6 7 8 9; do echo $i > %s; sleep 0.1; done; exec sleep 600) & exit 0"
+	p := launch(t, []string{"--leftovers-grace=50ms", "--helpers-idle=600ms", "--progress-file=" + step}, []string{"sh", "-c", fmt.Sprintf(train, step)})
+	p.says(t, "has trained, and does nothing since step 9: it may hang")
+	if !p.running() || strings.Contains(p.output(), "finished") {
+		t.Error("it counts as finished")
+	}
+}

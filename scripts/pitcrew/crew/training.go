@@ -99,16 +99,24 @@ func (c *crew) start(now time.Time) {
 	}
 }
 
-// work is what the processes that a command has left have done when they were looked at last, and since when that is nothing.
+// work is what the processes that a command has left have done when they were looked at last, and since when that is nothing. Trains says
+// that one of them has done a step.
 type work struct {
 	at, since time.Time
 	used      time.Duration
 	step      int64
+	trains    bool
 }
 
 // idle takes a look at them, and returns for how long they have done nothing: no step, less than a hundredth of a processor, and
 // without a TPU.
 func (w *work) idle(now time.Time, used time.Duration, tpu bool, step int64) time.Duration {
+	switch { // what used a processor before, and counts no more, has ended: it may be what trained
+	case used < w.used:
+		w.trains = false
+	case !w.at.IsZero() && step != w.step:
+		w.trains = true
+	}
 	if w.at.IsZero() || tpu || step != w.step || used < w.used || used-w.used > now.Sub(w.at)/100 {
 		w.since = now
 	}
@@ -116,7 +124,8 @@ func (w *work) idle(now time.Time, used time.Duration, tpu bool, step int64) tim
 	return now.Sub(w.since)
 }
 
-// helpers ends what a command has left that does nothing for long, such as a mount. The command itself has trained then.
+// helpers ends what a command has left that does nothing for long, such as a mount. The command itself has trained then. A training that
+// hangs is left alone, as any other.
 func (c *crew) helpers(now time.Time) {
 	if c.child == nil || !c.every("helpers", c.Times.Idle/15, now) {
 		return
@@ -126,7 +135,12 @@ func (c *crew) helpers(now time.Time) {
 		return
 	}
 	used, tpu := c.child.Work()
-	if idle := c.left.idle(now, used, tpu, c.step.n); idle >= c.Times.Idle {
+	switch idle := c.left.idle(now, used, tpu, c.step.n); {
+	case idle < c.Times.Idle:
+	case c.left.trains:
+		c.condition("left hangs", fmt.Sprintf("what the command has left has trained, and does nothing since step %s: it may hang, and the attempt goes on",
+			events.Number(c.step.n)), "")
+	default:
 		c.Say("what the command has left has done nothing for %v, and has no TPU open: ending it as a helper", brief(idle))
 		c.child.EndRest()
 		c.left = work{}
