@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/policy"
 )
 
@@ -30,7 +31,7 @@ var machines = sync.Pool{New: func() any { return new(machine) }}
 
 // learn takes one piece of evidence, and decides what follows.
 func (m *machine) learn(e Evidence) {
-	m.from, m.reading, m.opens, m.entered = e.origin(), "", false, m.w.phase()
+	m.from, m.reading, m.opens, m.entered = evidence.OriginOf(e), "", false, m.w.phase()
 	if m.from.Time.After(m.now) {
 		m.from.Time = m.now // a clock ahead of Pitstop's orders nothing
 	}

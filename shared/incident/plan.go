@@ -51,6 +51,13 @@ type ZoneFit struct {
 	Text    string `json:"text,omitzero"`
 }
 
+// Fitted says how a slice's order fits the zones that would be asked for it. No decision rests on it.
+type Fitted struct {
+	Origin
+	Slice string
+	Zones []ZoneFit
+}
+
 // String is the call for people: method, resource, and the order in which zones are asked.
 func (c Planned) String() string {
 	text := c.Method + " " + c.Resource

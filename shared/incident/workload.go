@@ -99,23 +99,6 @@ func (l Life) lives() bool {
 	return false
 }
 
-// Condition is the meaning of a slice's reading, the same for every provider.
-type Condition string
-
-// The conditions of a slice.
-const (
-	Unread    Condition = ""          // never read
-	Creating  Condition = "creating"  // it is being created, or waits for capacity
-	Ready     Condition = "ready"     // it exists and claims to be usable
-	Unhealthy Condition = "unhealthy" // it exists and is not usable now: maintenance, repair, restart
-	Stopped   Condition = "stopped"   // somebody stopped it
-	Lost      Condition = "lost"      // nothing runs there any more: preempted, terminated, failed; see Heals for whether it comes back
-	Done      Condition = "done"      // its work is complete, by the provider
-	Deleting  Condition = "deleting"  // it is being deleted
-	Gone      Condition = "gone"      // the API does not know it
-	Unclear   Condition = "unclear"   // the provider reports an unknown state
-)
-
 // Notice is announced maintenance of a life. It is no incident by itself.
 type Notice struct {
 	events.Notice
@@ -436,23 +419,6 @@ type Save struct {
 	Failed string     `json:"failed,omitzero"`
 }
 
-// SaveResult is how a save ended.
-type SaveResult string
-
-// The ends of a save, best first.
-const (
-	SaveVerified    SaveResult = "verified"    // complete and verified in time
-	SaveLate        SaveResult = "late"        // complete and verified after its deadline: it counts as progress
-	SaveStale       SaveResult = "stale"       // acknowledged, but the complete checkpoint is older than the request or the last one
-	SaveIncomplete  SaveResult = "incomplete"  // acknowledged, but not complete or not visible in time
-	SaveUnanswered  SaveResult = "unanswered"  // delivered to the crew, which has not answered in time
-	SaveRefused     SaveResult = "refused"     // the crew cannot save, and says why
-	SaveUndelivered SaveResult = "undelivered" // it could not be delivered
-	SaveForbidden   SaveResult = "forbidden"   // the policy does not allow the request
-	SaveUnheard     SaveResult = "unheard"     // no crew is there to answer
-	SaveOvertaken   SaveResult = "overtaken"   // something else happened first
-)
-
 // Refusal is a zone that refused a slice, and the time until which Pitstop does not ask it again.
 type Refusal struct {
 	Zone string `json:"zone"`
@@ -512,9 +478,6 @@ type Line struct {
 	Code  Code  `json:"code,omitzero"`
 	Phase Phase `json:"phase"`
 }
-
-// MaxLines bounds a timeline: the first and the last half stay. The bound is lower where lines are long.
-const MaxLines = 200
 
 // Due is the time from which patrol has to look at the workload; zero when nothing is due.
 func (w Workload) Due() time.Time {
@@ -624,7 +587,7 @@ func (w Workload) Stranger(e Read) (why string) {
 		}
 	}
 	other := func(value string, known []string) bool { return value != "" && !slices.Contains(known, value) }
-	newcomer := !e.when().Before(w.Seen)
+	newcomer := !orderedAt(e).Before(w.Seen)
 	switch {
 	case e.Directory != "" && !sameDirectory(e.Directory, w.Directory) && (newcomer || w.Directory != ""):
 		return "its checkpoint directory is " + e.Directory + ", and that of " + w.Name + " is " + cmp.Or(w.Directory, "not known")
