@@ -64,3 +64,19 @@ type Ordered struct {
 	Verb Verb
 	Text string
 }
+
+// Pause holds every mutating call for a workload. Until is its end by the clock of the person who paused.
+type Pause struct {
+	By    string    `json:"by"`
+	Why   string    `json:"why,omitzero"`
+	At    time.Time `json:"at"`
+	Until time.Time `json:"until,omitzero"`
+}
+
+// PauseMargin is how long a pause still holds after its end: by then the clock of every instance has passed that end.
+const PauseMargin = time.Minute
+
+// Holds reports whether the pause holds calls at this moment, by any instance's clock.
+func (p *Pause) Holds(now time.Time) bool {
+	return p != nil && (p.Until.IsZero() || now.Before(p.Until.Add(PauseMargin)))
+}

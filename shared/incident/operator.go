@@ -8,16 +8,6 @@ import (
 	"pitstop.internal/events"
 )
 
-// Spoken is an order that a person gave, as the workload keeps it.
-type Spoken struct {
-	Word
-	At   time.Time `json:"at"`
-	Verb Verb      `json:"verb"`
-	// Incident is the incident that was open then; Text is the order's content, where the verb alone does not give it.
-	Incident string `json:"incident,omitzero"`
-	Text     string `json:"text,omitzero"`
-}
-
 // order records an order on the workload, and in the story of the open incident.
 func (m *machine) order(v Verb, w Word, text string) {
 	o := Spoken{Word: w, At: m.now, Verb: v, Text: text}

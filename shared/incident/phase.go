@@ -6,29 +6,6 @@ import (
 	"pitstop.internal/events"
 )
 
-// Phase says what an open incident waits for.
-type Phase string
-
-// The phases. Each has a deadline, except for the two waits that only a person or the cloud can end.
-const (
-	Saving        Phase = "saving"      // for the save to be acknowledged and verified
-	Maintaining   Phase = "maintaining" // for the announced maintenance to be started now
-	Window        Phase = "window"      // for the maintenance to pass
-	Looking       Phase = "looking"     // for a reading of the API that explains the evidence
-	PhaseGrace    Phase = "grace"       // for word of who deleted a slice that is gone without evidence
-	Healing       Phase = "healing"     // for the provider to bring the slice back
-	Approving     Phase = "approving"   // for a person's approval; no deadline
-	PhaseDeleting Phase = "deleting"    // for the lost slice to be deleted and gone
-	PhaseCreating Phase = "creating"    // for a new slice; no deadline while Spot capacity is missing
-	Admitting     Phase = "admitting"   // for the lease to name the new incarnation
-	Resuming      Phase = "resuming"    // for progress
-	Restarting    Phase = "restarting"  // for the lease to name a new attempt
-	Starting      Phase = "starting"    // for a stopped slice to be usable
-	Watching      Phase = "watching"    // for the end of an incident that Pitstop may only watch
-	Clearing      Phase = "clearing"    // for the slices of Pitstop's own requests to be gone
-	Closed        Phase = "closed"      // for nothing
-)
-
 // phase is what the open incident waits for. It follows from the known facts. Incident.Phase stores only its name, for
 // people.
 func (w Workload) phase() Phase {

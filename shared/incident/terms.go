@@ -4,6 +4,7 @@ import (
 	"pitstop.internal/shared/bounds"
 	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/reason"
+	"pitstop.internal/shared/view"
 )
 
 // The words of the packages evidence, reason and bounds have a second name here, for the callers of this package.
@@ -42,10 +43,25 @@ type (
 	Retried      = evidence.Retried
 	Paused       = evidence.Paused
 	Ordered      = evidence.Ordered
+	Pause        = evidence.Pause
 	Code         = reason.Code
 	Meaning      = reason.Meaning
 	FailureClass = reason.FailureClass
 	SaveResult   = reason.SaveResult
+	Phase        = view.Phase
+	Outcome      = view.Outcome
+	Confirmation = view.Confirmation
+	LineKind     = view.LineKind
+	Line         = view.Line
+	Trouble      = view.Trouble
+	Refusal      = view.Refusal
+	Call         = view.Call
+	Spoken       = view.Spoken
+	Plan         = view.Plan
+	Planned      = view.Planned
+	ZoneFit      = view.ZoneFit
+	Place        = view.Place
+	Stage        = view.Stage
 )
 
 // How far a function came that made no call.
@@ -241,6 +257,7 @@ const (
 	MaxFailures    = bounds.MaxFailures
 	MaxLines       = bounds.MaxLines
 	MaxOrders      = bounds.MaxOrders
+	PauseMargin    = evidence.PauseMargin
 )
 
 // Codes are all codes with their meanings.
@@ -248,3 +265,46 @@ func Codes() []Meaning { return reason.Codes() }
 
 // FailureClasses are all classes of failures.
 func FailureClasses() []FailureClass { return reason.FailureClasses() }
+
+// The phases.
+const (
+	Saving        = view.Saving
+	Maintaining   = view.Maintaining
+	Window        = view.Window
+	Looking       = view.Looking
+	PhaseGrace    = view.PhaseGrace
+	Healing       = view.Healing
+	Approving     = view.Approving
+	PhaseDeleting = view.PhaseDeleting
+	PhaseCreating = view.PhaseCreating
+	Admitting     = view.Admitting
+	Resuming      = view.Resuming
+	Restarting    = view.Restarting
+	Starting      = view.Starting
+	Watching      = view.Watching
+	Clearing      = view.Clearing
+	Closed        = view.Closed
+	PhaseWaits    = view.PhaseWaits
+)
+
+// The five ends, the proofs that training goes on, the kinds of lines, and the stages of an effect.
+const (
+	Resumed       = view.Resumed
+	Withdrawn     = view.Withdrawn
+	Released      = view.Released
+	Escalated     = view.Escalated
+	Observed      = view.Observed
+	ByStep        = view.ByStep
+	ByCheckpoint  = view.ByCheckpoint
+	ByHealth      = view.ByHealth
+	LineSeen      = view.LineSeen
+	LineDecided   = view.LineDecided
+	LineAsked     = view.LineAsked
+	LineCame      = view.LineCame
+	LineEnded     = view.LineEnded
+	StageWanted   = view.StageWanted
+	StageBegun    = view.StageBegun
+	StageAccepted = view.StageAccepted
+	StageDone     = view.StageDone
+	StageRefused  = view.StageRefused
+)
