@@ -90,6 +90,37 @@ func TestEveryLinkLeadsSomewhere(t *testing.T) {
 	}
 }
 
+// TestWhereToChangeNamesWhatIsThere holds the files that a newcomer is sent to, and the folders. A file without a folder is in the one named
+// before it.
+func TestWhereToChangeNamesWhatIsThere(t *testing.T) {
+	_, section, _ := strings.Cut(documents(t)["shared/README.md"], "\n## Where do I change ...\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	rows, held := 0, 0
+	for row := range strings.Lines(section) {
+		if !strings.HasPrefix(row, "| ") {
+			continue
+		}
+		rows++
+		dir := ""
+		for _, named := range regexp.MustCompile("`([\\w*-]+(?:/[\\w*.-]+)+|\\w+\\.go)`").FindAllStringSubmatch(row, -1) {
+			path := named[1]
+			switch {
+			case !strings.Contains(path, "/"):
+				path = filepath.Join(dir, path)
+			case filepath.Ext(path) == "":
+				dir = path
+			}
+			held++
+			if there, err := filepath.Glob(filepath.Join(root, path)); err != nil || len(there) != 1 {
+				t.Errorf("%s leads to %q\n%s", named[1], there, row)
+			}
+		}
+	}
+	if rows != 13 || held < 30 { // with the head of the table
+		t.Errorf("%d rows with %d files and folders", rows, held)
+	}
+}
+
 // TestEveryProgramOnThePagesIsOne holds each "go run ./DIR" and "go test ./DIR" of a document against the folders.
 func TestEveryProgramOnThePagesIsOne(t *testing.T) {
 	call := regexp.MustCompile(`go (?:run|test|build)(?: -\S+)* (\./[a-z/]+|\./\.\.\.)`)
