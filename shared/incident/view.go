@@ -115,7 +115,7 @@ func (s Slot) shown() view.Slice {
 	if s.Reshaped() {
 		v.Ordered = s.own().Accelerator
 	}
-	if n := s.Notice; n.Status != "" && n.stands() {
+	if n := s.Notice; n.Status != "" {
 		v.Notice = &view.Notice{Notice: n.Notice, End: n.End, Due: n.Due, Declined: n.Declined, Deaf: n.Deaf}
 	}
 	return v

@@ -417,6 +417,17 @@ func (w Workload) Due() time.Time {
 	return due
 }
 
+// HasDue reports whether something is due beside planned ends that are still far away: the next one comes with every life.
+func (w Workload) HasDue(now time.Time) bool {
+	w.Slices = slices.Clone(w.Slices)
+	for i := range w.Slices {
+		if n := &w.Slices[i].Notice; n.End && n.Due.After(now) {
+			*n = Notice{}
+		}
+	}
+	return !w.Due().IsZero()
+}
+
 // noticeDue is when the save before a slice's announced maintenance is due, and when somebody has to listen for its crew; zero for never.
 func (w Workload) noticeDue(s *Slot) (save, listen time.Time) {
 	n := s.Notice

@@ -125,7 +125,7 @@ type Slice struct {
 	Admitted bool `json:"admitted,omitzero"`
 	Awaits   bool `json:"awaits_admission,omitzero"`
 	Released bool `json:"released,omitzero"`
-	// Notice is its announced maintenance, or its planned end; nil without one.
+	// Notice is the last word on its announced maintenance or its planned end, though that may be over; nil without one.
 	Notice *Notice `json:"notice,omitempty"`
 }
 
@@ -330,9 +330,9 @@ func (w Workload) Slice(name string) *Slice {
 	return nil
 }
 
-// Notice is the announced maintenance of a slice, or nil.
-func (w Workload) Notice(slice string) *Notice {
-	if s := w.Slice(slice); s != nil {
+// Announced is the maintenance of a slice that is announced and not over, or its planned end; nil without one.
+func (w Workload) Announced(slice string) *Notice {
+	if s := w.Slice(slice); s != nil && s.Notice != nil && (s.Notice.Status == events.NoticePending || s.Notice.Status == events.NoticeOngoing) {
 		return s.Notice
 	}
 	return nil

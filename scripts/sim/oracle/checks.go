@@ -1237,7 +1237,7 @@ func (c *Checks) pending(body string) bool {
 	if !strings.Contains(body, `"end":true`) || json.Unmarshal([]byte(body), &w) != nil {
 		return true
 	}
-	return world.Pending(w, c.Clock.Now())
+	return w.HasDue(c.Clock.Now())
 }
 
 func (c *Checks) opened(r *record, w incident.Workload) {
