@@ -23,6 +23,7 @@ func TestMain(m *testing.M) {
 	if err := os.Setenv("COLUMNS", "10000"); err != nil {
 		panic(err)
 	}
+	benchVerbs = verbs
 	os.Exit(m.Run())
 }
 

@@ -79,8 +79,8 @@ func questionOf(ctx context.Context) *question {
 	return q
 }
 
-// bounds adds --timeout to a verb, and sees that it never waits longer.
-func (d deployment) bounds(c *cobra.Command) {
+// bounds adds --timeout to a verb, and sees that it never waits longer. As says with which credentials the verb asks.
+func bounds(c *cobra.Command, as func() string) {
 	var limit time.Duration
 	c.Flags().DurationVar(&limit, "timeout", answerFor, "how long to wait for each answer from Google, at most "+answerMost.String())
 	run := c.RunE
@@ -90,10 +90,7 @@ func (d deployment) bounds(c *cobra.Command) {
 		}
 		v := &verb{
 			ctx: c.Context(), limit: limit, tell: func(line string) { tell(c.ErrOrStderr(), "pitstop: "+line) },
-			as: func() string { return "" }, silent: map[string]bool{},
-		}
-		if d.google != nil {
-			v.as = d.google.caller
+			as: as, silent: map[string]bool{},
 		}
 		q, end := v.ask(v.ctx)
 		notice := time.AfterFunc(quietFor, v.notice)

@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptrace"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -95,7 +97,7 @@ func verbOf(
 		Use: "look", SilenceErrors: true, SilenceUsage: true,
 		RunE: func(c *cobra.Command, _ []string) error { return run(c.Context()) },
 	}
-	deployment{}.bounds(c)
+	bounds(c, func() string { return "" })
 	c.SetArgs([]string{"--timeout", limit})
 	c.SetErr(&errOut)
 	begun := time.Now()
@@ -205,7 +207,12 @@ func TestNoTimeoutIsLongerThanItsClients(t *testing.T) {
 
 // TestAFileOfThisMachineIsNoAnswer: credentials that never become a token are read again by each call, out of the same time.
 func TestAFileOfThisMachineIsNoAnswer(t *testing.T) {
-	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", person(t))
+	file := filepath.Join(t.TempDir(), "person.json")
+	const credentials = `{"type":"authorized_user","client_id":"c","client_secret":"s","refresh_token":"r"}` //nolint:gosec // of nobody
+	if err := os.WriteFile(file, []byte(credentials), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", file)
 	synctest.Test(t, func(t *testing.T) {
 		g := &google{base: wire{}}
 		_, took, err := verbOf(t.Context(), t, "4s", func(ctx context.Context) error {
@@ -456,8 +463,8 @@ func through(w http.RoundTripper) option.ClientOption {
 func TestCheckSaysWhatDidNotAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, _, _ := healthy(t, startsCrew)
-		b.store = checkpoint.Mux{"gs": checkpoint.NewBucket(through(wire{}))}
-		b.access = iamAccess{opts: []option.ClientOption{through(wire{})}}
+		b.store = checkpoint.Mux{"gs": checkpoint.NewBucket(through(silence{}))}
+		b.access = iamAccess{opts: []option.ClientOption{through(silence{})}}
 		begun := time.Now()
 		got, err := b.call("check", "llama-8b", "--timeout", "300ms")
 		if took := time.Since(begun); err != nil || took > 3*300*time.Millisecond {
@@ -467,6 +474,15 @@ func TestCheckSaysWhatDidNotAnswer(t *testing.T) {
 			"not tested: the Resource Manager API (cloudresourcemanager.googleapis.com) did not answer within 300ms",
 			"not tested: the IAM API (iam.googleapis.com) did not answer within 300ms")
 	})
+}
+
+// silence answers nothing.
+type silence struct{}
+
+// RoundTrip implements http.RoundTripper.
+func (silence) RoundTrip(r *http.Request) (*http.Response, error) {
+	<-r.Context().Done()
+	return nil, r.Context().Err()
 }
 
 // forbidden is Google's REST APIs for a credential that may do nothing.

@@ -205,7 +205,7 @@ func TestAListingThatIsNotWholeIsSaid(t *testing.T) {
 
 // asAda is Google behind this wire, for a caller who has a token.
 func asAda(base http.RoundTripper) *google {
-	return &google{base: base, as: "ada", creds: auth.NewCredentials(&auth.CredentialsOptions{TokenProvider: aToken{}})}
+	return asCaller(base, auth.NewCredentials(&auth.CredentialsOptions{TokenProvider: aToken{}}), "ada")
 }
 
 type aToken struct{}
@@ -224,7 +224,7 @@ func TestOnlyTheWayOutThatHelpsIsNamed(t *testing.T) {
 	}{
 		"a refusal": {forbidden{}, "the Cloud TPU API refuses ada: The caller does not have permission; " +
 			"ask for a role that allows it: the verb's --help names one\n"},
-		"silence": {wire{}, "the Cloud TPU API (tpu.googleapis.com) did not answer within 300ms as ada; " +
+		"silence": {silence{}, "the Cloud TPU API (tpu.googleapis.com) did not answer within 300ms as ada; " +
 			"check the network, HTTPS_PROXY and, in a VPC, Private Google Access; a longer --timeout waits longer\n"},
 	} {
 		t.Run(name, func(t *testing.T) {

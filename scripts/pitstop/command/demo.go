@@ -34,7 +34,10 @@ type demoOptions struct {
 // fastestDemo is the greatest --speed of the demo: nobody can follow more than an hour a second.
 const fastestDemo = 3600
 
-func demoCommand() *cobra.Command {
+// verbsOf is a command with the verbs for a deployment.
+type verbsOf func(deployment) *cobra.Command
+
+func demoCommand(verbs verbsOf) *cobra.Command {
 	var o demoOptions
 	c := &cobra.Command{
 		Use:   "demo",
@@ -50,7 +53,7 @@ func demoCommand() *cobra.Command {
 			return nil
 		},
 		RunE: func(c *cobra.Command, _ []string) error {
-			return runDemo(c.Context(), o, c.OutOrStdout())
+			return runDemo(c.Context(), o, verbs, c.OutOrStdout())
 		},
 	}
 	f := c.Flags()
@@ -80,7 +83,7 @@ func actCommands(d *demo.Demo) []*cobra.Command {
 				}
 				at := d.Now()
 				if err := do(c, args[0]); err != nil {
-					return usageError{err}
+					return wrongUsage(err)
 				}
 				tell(c.OutOrStdout(), fmt.Sprintf("%s  %s %s: done. The demo's terminal tells what follows; so does %s status --demo",
 					at.UTC().Format("15:04:05"), name, args[0], calledAs()))
@@ -161,6 +164,7 @@ type runningDemo struct {
 	speed      float64
 	// grants are those of the folder in which the demo began.
 	grants func() ([]grant, error)
+	verbs  verbsOf
 }
 
 // grantsFrom are grants that were read.
@@ -169,7 +173,7 @@ func grantsFrom(all []grant, err error) func() ([]grant, error) {
 }
 
 // startDemo founds a demo as the options say.
-func startDemo(ctx context.Context, o demoOptions, framework, url string) (*runningDemo, error) {
+func startDemo(ctx context.Context, o demoOptions, verbs verbsOf, framework, url string) (*runningDemo, error) {
 	c := demo.Config{Start: time.Now(), Framework: framework, Token: rand.Text(), Dir: o.dir, CalledAs: calledAs()}
 	if o.scenario != "" {
 		s, err := scenarioOf(o.scenario)
@@ -180,9 +184,9 @@ func startDemo(ctx context.Context, o demoOptions, framework, url string) (*runn
 	}
 	d, err := demo.New(ctx, c)
 	if err != nil {
-		return nil, usageError{err}
+		return nil, wrongUsage(err)
 	}
-	return &runningDemo{d, url, c.Token, o.speed, grantsFrom(readGrants())}, nil
+	return &runningDemo{d, url, c.Token, o.speed, grantsFrom(readGrants()), verbs}, nil
 }
 
 // scenarioOf loads a recorded incident.
@@ -206,7 +210,7 @@ func scenarioOf(name string) (replay.Recorded, error) {
 }
 
 // runDemo runs a demo until the context ends.
-func runDemo(ctx context.Context, o demoOptions, out io.Writer) error {
+func runDemo(ctx context.Context, o demoOptions, verbs verbsOf, out io.Writer) error {
 	if !(o.speed >= slowest && o.speed <= fastestDemo) {
 		return usage("--speed %v is not between %v and %v", o.speed, slowest, fastestDemo)
 	}
@@ -227,7 +231,7 @@ func runDemo(ctx context.Context, o demoOptions, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("the functions framework: %w", err)
 	}
-	d, err := startDemo(ctx, o, framework, "http://"+l.Addr().String())
+	d, err := startDemo(ctx, o, verbs, framework, "http://"+l.Addr().String())
 	if err != nil {
 		return err
 	}

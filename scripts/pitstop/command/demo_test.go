@@ -277,7 +277,7 @@ func livingDemo(t *testing.T, start time.Time) *runningDemo {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d = &runningDemo{Demo: inner, url: "http://" + l.Addr().String(), token: "secret", speed: 60, grants: grantsFrom(readGrants())}
+	d = &runningDemo{Demo: inner, url: "http://" + l.Addr().String(), token: "secret", speed: 60, grants: grantsFrom(readGrants()), verbs: demoVerbs}
 	s := &http.Server{Handler: d, ReadHeaderTimeout: time.Minute}
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(l) }()
@@ -297,20 +297,20 @@ func livingDemo(t *testing.T, start time.Time) *runningDemo {
 	return d
 }
 
-// preempted takes a slice from the demo and waits until its training is back.
-func (d *runningDemo) preempted(t *testing.T, slice string) {
+// seePreemption takes a slice from the demo and waits until its training is back.
+func seePreemption(t *testing.T, d *runningDemo, slice string) {
 	t.Helper()
-	d.back(t, slice, d.Preempt(t.Context(), slice))
+	seeBack(t, d, slice, d.Preempt(t.Context(), slice))
 }
 
-// crashed ends the training of a slice and waits until its crew has brought it back.
-func (d *runningDemo) crashed(t *testing.T, slice string) {
+// seeCrash ends the training of a slice and waits until its crew has brought it back.
+func seeCrash(t *testing.T, d *runningDemo, slice string) {
 	t.Helper()
-	d.back(t, slice, d.Crash(t.Context(), slice, 1, 1))
+	seeBack(t, d, slice, d.Crash(t.Context(), slice, 1, 1))
 }
 
-// back waits until the training of a slice is back.
-func (d *runningDemo) back(t *testing.T, slice string, err error) {
+// seeBack waits until the training of a slice is back.
+func seeBack(t *testing.T, d *runningDemo, slice string, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -344,13 +344,13 @@ func TestTheHandbookWalksThroughTheDemo(t *testing.T) {
 			"report": "1 loss: 1 back", "watch": "demo/llama-8b", "canary": "in total, from its timestamp to the ledger", "status": "if llama-8b died now: recreate", "check": "its start-up script starts pitcrew",
 		}},
 		{"terraform/README.md", func(t *testing.T, d *runningDemo) {
-			d.crashed(t, "llama-8b")
-			d.preempted(t, "llama-8b")
+			seeCrash(t, d, "llama-8b")
+			seePreemption(t, d, "llama-8b")
 		}, map[string]string{
 			"canary": "in total", "status": "demo/gemma-27b", "incident": "RESUMED", "check": "recreate has all", "attach": "labelled pitstop-policy=spot", "drill": "PASSED",
 		}},
 		{"scripts/pitstop/README.md", func(t *testing.T, d *runningDemo) {
-			d.crashed(t, "llama-8b")
+			seeCrash(t, d, "llama-8b")
 			if err := d.Maintain(t.Context(), "llama-8b", 2*time.Hour); err != nil {
 				t.Fatal(err)
 			}
@@ -371,16 +371,16 @@ func TestTheHandbookWalksThroughTheDemo(t *testing.T) {
 			for _, line := range callsOn(text) {
 				args := words(line)
 				if args[0] == "demo" && len(args) == 3 && args[1] == "preempt" {
-					d.preempted(t, args[2])
+					seePreemption(t, d, args[2])
 					continue
 				}
-				if !slices.ContainsFunc(deployed.commands(), func(v *cobra.Command) bool { return v.Name() == args[0] }) {
+				if !slices.ContainsFunc(verbs(deployed), func(v *cobra.Command) bool { return v.Name() == args[0] }) {
 					continue
 				}
 				if at := slices.Index(args, "--project"); at >= 0 {
 					args = slices.Replace(args, at, at+2, "--demo")
 				}
-				out, errOut, code := d.walk(t, args)
+				out, errOut, code := callDemoVerb(t, args)
 				if want := c.prints[args[0]]; code != exitDone || errOut != "" || want == "" || !strings.Contains(out, want) {
 					t.Errorf("%v: exit code %d, want %q in\n%s%s", args, code, want, out, errOut)
 				}
@@ -405,7 +405,7 @@ func TestTheOtherVerbsWorkOnTheDemo(t *testing.T) {
 	want := func(code int, says string, args ...string) {
 		t.Helper()
 		made[args[0]] = true
-		out, errOut, got := d.walk(t, append(args, "--demo"))
+		out, errOut, got := callDemoVerb(t, append(args, "--demo"))
 		if got != code || !strings.Contains(out+errOut, says) {
 			t.Errorf("%v: exit code %d, want %d, and %q in\n%s%s", args, got, code, says, out, errOut)
 		}
@@ -441,7 +441,7 @@ func TestTheOtherVerbsWorkOnTheDemo(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(exitDone, "demo/llama-8b: tried again", "retry", "llama-8b", "--why", "recreate is back")
-	d.back(t, "llama-8b", nil)
+	seeBack(t, d, "llama-8b", nil)
 
 	if err := d.Maintain(t.Context(), "llama-8b", 4*time.Hour); err != nil {
 		t.Fatal(err)
@@ -452,15 +452,15 @@ func TestTheOtherVerbsWorkOnTheDemo(t *testing.T) {
 	d.Forward(2 * time.Minute)
 	want(exitDone, "demo/llama-8b  no label pitstop-policy: watched", "status", "llama-8b")
 
-	for _, c := range deployed.commands() {
+	for _, c := range verbs(deployed) {
 		if !made[c.Name()] {
 			t.Errorf("nobody has tried %s on the demo", c.Name())
 		}
 	}
 }
 
-// walk makes a call. One that looks until somebody interrupts it is interrupted at its first output.
-func (d *runningDemo) walk(t *testing.T, args []string) (out, errOut string, code int) {
+// callDemoVerb makes a call. One that looks until somebody interrupts it is interrupted at its first output.
+func callDemoVerb(t *testing.T, args []string) (out, errOut string, code int) {
 	t.Helper()
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
@@ -530,7 +530,7 @@ func TestAPushByHandOpensAnIncident(t *testing.T) {
 		}
 	}
 	pushed("200 OK")
-	if out, errOut, code := d.walk(t, words(look)); code != exitDone || !strings.Contains(out, ": preemption, looking ") {
+	if out, errOut, code := callDemoVerb(t, words(look)); code != exitDone || !strings.Contains(out, ": preemption, looking ") {
 		t.Errorf("%s: exit code %d\n%s%s", look, code, out, errOut)
 	}
 
@@ -579,8 +579,8 @@ func TestAdviceIsForTheDemo(t *testing.T) {
 			t.Errorf("%q becomes %q, want %q", c.text, got, c.want)
 		}
 	}
-	d := livingDemo(t, noon)
-	if _, _, code := d.walk(t, []string{"pause", "llama-8b", "--demo"}); code != exitDone {
+	livingDemo(t, noon)
+	if _, _, code := callDemoVerb(t, []string{"pause", "llama-8b", "--demo"}); code != exitDone {
 		t.Fatalf("pause ends with %d", code)
 	}
 	for _, c := range []struct {
@@ -591,7 +591,7 @@ func TestAdviceIsForTheDemo(t *testing.T) {
 		{[]string{"incident", "llama-8b-20200101-1", "--demo"}, "go run ./scripts/pitstop incidents --demo lists those of the last days"},
 		{[]string{"demo", "preempt", "gemma-27b-0"}, "go run ./scripts/pitstop demo host-error gemma-27b-0"},
 	} {
-		out, errOut, _ := d.walk(t, c.args)
+		out, errOut, _ := callDemoVerb(t, c.args)
 		if said := strings.Join(strings.Fields(out+errOut), " "); !strings.Contains(said, c.says) {
 			t.Errorf("%v: want %q in\n%s%s", c.args, c.says, out, errOut)
 		}
@@ -614,7 +614,7 @@ func TestTheTerminalShowsWhatAPersonSays(t *testing.T) {
 	var shown bytes.Buffer
 	teller := newTeller(d, newScreen(&shown))
 	for _, args := range [][]string{{"pause", "mixtral"}, {"pause", "--all"}, {"resume", "--all"}, {"approve", id}, {"cancel", id}} {
-		if out, errOut, code := d.walk(t, append(args, "--why", "a test", "--demo")); code != exitDone {
+		if out, errOut, code := callDemoVerb(t, append(args, "--why", "a test", "--demo")); code != exitDone {
 			t.Errorf("%v: exit code %d, %s%s", args, code, out, errOut)
 		}
 	}

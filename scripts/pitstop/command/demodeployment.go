@@ -26,12 +26,10 @@ const demoProject = "demo"
 
 // commands are the verbs on the demo's deployment, and the acts, for another process that asks for them.
 func (d *runningDemo) commands() *cobra.Command {
-	root := &cobra.Command{Use: "pitstop", SilenceErrors: true, SilenceUsage: true, PersistentPreRun: printsVerbatim}
-	root.SetFlagErrorFunc(wrongFlag)
+	root := d.verbs(d.deployment())
 	acts := &cobra.Command{Use: "demo"}
 	acts.AddCommand(actCommands(d.Demo)...)
 	root.AddCommand(acts)
-	root.AddCommand(d.deployment().commands()...)
 	return root
 }
 
@@ -74,7 +72,6 @@ func (d *runningDemo) deployment() deployment {
 			}
 			d.Tell(world.Line{Time: d.Now(), Kind: world.Spoken, Text: by + ": " + string(verb) + " everything"})
 		},
-		demo: true,
 	}
 }
 
@@ -125,7 +122,7 @@ type demoLetters struct {
 // Pull implements letters.
 func (l *demoLetters) Pull(_ context.Context, subscription string) (pulled []*pubsubpb.ReceivedMessage, err error) {
 	for _, m := range l.demo.Broker.Dead() {
-		if _, taken := l.out[m.ID]; taken || path.Base(subscription) != functionOn(m.Topic)+"-dead-letters" {
+		if _, taken := l.out[m.ID]; taken || path.Base(subscription) != handlers()[m.Topic]+"-dead-letters" {
 			continue
 		}
 		l.out[m.ID] = m
@@ -139,9 +136,10 @@ func (l *demoLetters) Pull(_ context.Context, subscription string) (pulled []*pu
 	return pulled, nil
 }
 
-func functionOn(topic string) string {
-	reacts, _ := world.Wiring()
-	return reacts[topic]
+// handlers name the function that reads each topic.
+func handlers() map[string]string {
+	reads, _ := world.Wiring()
+	return reads
 }
 
 // Publish implements letters.

@@ -348,8 +348,8 @@ func (d *runningDemo) serveVerb(w http.ResponseWriter, r *http.Request) {
 
 // carryOut carries a verb out as its own process would.
 func (d *runningDemo) carryOut(ctx context.Context, call demoCall, a *answering) int {
-	out := newScreen(remote{a, false, call.Colour})
-	errOut := newScreen(remote{a, true, false})
+	out := &screen{out: remote{to: a}, colour: call.Colour, advised: forDemo}
+	errOut := &screen{out: remote{to: a, err: true}, advised: forDemo}
 	root := d.commands()
 	root.SetArgs(call.Args)
 	root.SetIn(strings.NewReader(""))
@@ -381,11 +381,10 @@ func (a *answering) send(part demoAnswer) error {
 	return http.NewResponseController(a.w).Flush()
 }
 
-// remote is the output of a verb in another process, and what that knows of its terminal.
+// remote is the output of a verb in another process.
 type remote struct {
-	to     *answering
-	err    bool
-	colour bool
+	to  *answering
+	err bool
 }
 
 // Write implements io.Writer.

@@ -18,7 +18,7 @@ import (
 // teller tells what happens in a demo, as it happens.
 type teller struct {
 	demo *runningDemo
-	p    *printer
+	p    *storyPrinter
 
 	mu sync.Mutex
 	// next is the place in the story of the first line that is not told yet.
@@ -30,7 +30,7 @@ type teller struct {
 }
 
 func newTeller(d *runningDemo, out io.Writer) *teller {
-	t := &teller{demo: d, p: newPrinter(out, false), asked: map[string]bool{}, steps: d.Now().Add(stepsEvery)}
+	t := &teller{demo: d, p: newStoryPrinter(out, false), asked: map[string]bool{}, steps: d.Now().Add(stepsEvery)}
 	if d.Story.Name == demoProject { // what came before is no news
 		t.next = len(d.Lines(0))
 	}

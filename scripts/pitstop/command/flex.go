@@ -57,7 +57,7 @@ func flexPlanCommand() *cobra.Command {
 			}
 			plan, err := flex.Make(o)
 			if err != nil {
-				return usageError{err}
+				return wrongUsage(err)
 			}
 			text := plan.Manifest
 			if !onlyYAML {
@@ -137,7 +137,7 @@ func (d deployment) flexCheckCommand() *cobra.Command {
 	f.StringVar(&p.pool, "pool", "", "check the pool of this `NAME` alone")
 	f.StringVar(&p.topology, "topology", "", "the `TOPOLOGY` that a slice should have, as in 4x4")
 	f.BoolVar(&p.asJSON, "json", false, "print one JSON object for each pool")
-	d.bounds(c)
+	d.bounded(c)
 	return c
 }
 
@@ -145,7 +145,7 @@ func (d deployment) flexCheckCommand() *cobra.Command {
 func (p poolChecks) file(name string, in io.Reader, out io.Writer) error {
 	raw, err := readPool(name, in)
 	if err != nil {
-		return usageError{err}
+		return wrongUsage(err)
 	}
 	pool, err := flex.ReadPool(raw)
 	if err != nil {

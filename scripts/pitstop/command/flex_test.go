@@ -148,7 +148,7 @@ func checksCluster(t *testing.T, d deployment, args ...string) (string, error) {
 }
 
 func TestFlexCheckReadsACluster(t *testing.T) {
-	raw, err := os.ReadFile(soundPool)
+	raw, err := os.ReadFile("../command/testdata/flex/sound.json")
 	if err != nil {
 		t.Fatal(err)
 	}

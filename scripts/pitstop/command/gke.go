@@ -64,7 +64,7 @@ func gkeRBACCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			text, err := rbac.Manifest(o)
 			if err != nil {
-				return usageError{err}
+				return wrongUsage(err)
 			}
 			if asJSON {
 				list, err := listOf(text)

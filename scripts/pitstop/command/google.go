@@ -46,6 +46,11 @@ type google struct {
 	as string
 }
 
+// asCaller is Google behind base, for a caller with known credentials.
+func asCaller(base http.RoundTripper, creds *auth.Credentials, as string) *google {
+	return &google{base: base, creds: creds, as: as}
+}
+
 // caller says with which credentials the caller asks. It is empty while none were looked for.
 func (g *google) caller() string {
 	g.mu.Lock()

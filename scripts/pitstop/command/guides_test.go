@@ -53,7 +53,7 @@ func TestWhatTheGuidesAskIsShown(t *testing.T) {
 // shows is what a call prints. One that needs a deployment is made in the one of guided.
 func shows(t *testing.T, args []string) string {
 	t.Helper()
-	if !slices.ContainsFunc(deployed.commands(), func(c *cobra.Command) bool { return c.Name() == args[0] }) {
+	if !slices.ContainsFunc(verbs(deployed), func(c *cobra.Command) bool { return c.Name() == args[0] }) {
 		out, errOut, code := call(t, "", args...)
 		if code != 0 {
 			t.Errorf("pitstop %s ends with %d:\n%s", strings.Join(args, " "), code, errOut)

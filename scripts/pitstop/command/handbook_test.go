@@ -188,7 +188,7 @@ func TestEveryVerbNeedsItsPlace(t *testing.T) {
 		{"watch"},
 	} {
 		root := &cobra.Command{Use: "pitstop", SilenceErrors: true, SilenceUsage: true}
-		root.AddCommand(d.commands()...)
+		root.AddCommand(verbs(d)...)
 		root.SetArgs(args)
 		var wrong usageError
 		if err := root.ExecuteContext(t.Context()); !errors.As(err, &wrong) || !strings.Contains(err.Error(), "--project is missing") {

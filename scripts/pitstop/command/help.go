@@ -155,7 +155,7 @@ func helpOf(c *cobra.Command, args []string) error {
 	named, rest, err := c.Root().Find(args)
 	switch {
 	case err != nil:
-		return usageError{err}
+		return wrongUsage(err)
 	case named.HasSubCommands() && len(rest) > 0:
 		return noCommand(named, rest[0])
 	}

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -44,6 +46,9 @@ type usageError struct{ error }
 
 func usage(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
+// wrongUsage says that an error is one of a wrong call.
+func wrongUsage(err error) error { return usageError{err} }
+
 // noArgs is for commands that only take flags.
 func noArgs(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
@@ -66,9 +71,30 @@ func commands() *cobra.Command {
 	}
 	root.SetVersionTemplate("{{.Version}}")
 	root.SetFlagErrorFunc(wrongFlag)
-	root.AddCommand(replayCommand(), explainCommand(), filterCommand(), simulateCommand(), cloudCommand(), demoCommand(), policyCommand(), deployed.flexCommand(), gkeCommand())
-	root.AddCommand(deployed.commands()...)
+	root.AddCommand(logCommands()...)
+	root.AddCommand(labCommands(demoVerbs)...)
+	root.AddCommand(preparing(deployed)...)
+	for _, c := range verbs(deployed) {
+		throughDemo(c)
+		root.AddCommand(c)
+	}
 	described(root)
+	return root
+}
+
+// deployed is the deployment that --project and its companions name.
+var deployed = connected(&google{base: http.DefaultTransport})
+
+// verbs are those on a deployment.
+func verbs(d deployment) []*cobra.Command {
+	return slices.Concat(operateCommands(d, handlers()), showCommands(d), deployedLogCommands(d))
+}
+
+// demoVerbs is a command with the verbs on a demo's deployment.
+func demoVerbs(d deployment) *cobra.Command {
+	root := &cobra.Command{Use: "pitstop", SilenceErrors: true, SilenceUsage: true, PersistentPreRun: printsVerbatim}
+	root.SetFlagErrorFunc(wrongFlag)
+	root.AddCommand(verbs(d)...)
 	return root
 }
 

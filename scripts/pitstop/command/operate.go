@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -54,8 +53,6 @@ type deployment struct {
 	worded func(ctx context.Context, s ledger.Step)
 	// heldAll is told who has paused everything, or has lifted that; nil is not.
 	heldAll func(by string, lift bool)
-	// demo says that this is the demo itself, in its own process.
-	demo bool
 }
 
 // cloud is the part of the Cloud TPU API that the verbs call.
@@ -68,8 +65,6 @@ type cloud interface {
 type tpus interface {
 	List(ctx context.Context, project, zone string) (provider.Listing, error)
 }
-
-var deployed = connected(&google{base: http.DefaultTransport})
 
 // connected is a deployment behind this connection.
 func connected(g *google) deployment {
@@ -86,22 +81,22 @@ func connected(g *google) deployment {
 			return newBroker(ctx, pullFor, opts...)
 		},
 		cloud:  func(ctx context.Context) (cloud, error) { return cloudtpu.New(ctx, rest) },
-		tpus:   g.tpus(rest),
+		tpus:   listers(g, rest),
 		read:   checkpoint.Reader(rest),
 		store:  checkpoint.Deployed(rest),
 		access: iamAccess{google: g},
 		grants: readGrants,
 		who:    g.who,
 		canary: cloudlog.New(rest),
-		look:   g.look,
+		look:   func(ctx context.Context) (sight, error) { return look(ctx, g) },
 		pools:  nodePools(rest),
 		now:    time.Now,
 		sleep:  ledger.Sleep,
 	}
 }
 
-// tpus opens each client once: a verb that looks again and again would otherwise leave a connection behind at each look.
-func (g *google) tpus(rest option.ClientOption) func(ctx context.Context, legacyZones []string) (tpus, error) {
+// listers opens each client once: a verb that looks again and again would otherwise leave a connection behind at each look.
+func listers(g *google, rest option.ClientOption) func(ctx context.Context, legacyZones []string) (tpus, error) {
 	var mu sync.Mutex
 	open := map[string]tpus{}
 	return func(ctx context.Context, legacyZones []string) (tpus, error) {
@@ -144,16 +139,14 @@ func (d deployment) at(a place) (*ledger.Ledger, error) {
 	return d.open(a.project, cmp.Or(a.database, a.prefix+ledger.Database)), nil
 }
 
-func (d deployment) commands() []*cobra.Command {
-	all := []*cobra.Command{
-		d.statusCommand(), d.reportCommand(), d.incidentCommand(), d.incidentsCommand(), d.pauseCommand(), d.resumeCommand(), d.approveCommand(), d.cancelCommand(), d.retryCommand(),
-		d.attachCommand(), d.detachCommand(), d.redriveCommand(), d.checkCommand(), d.scaleCommand(), d.canaryCommand(), d.drillCommand(), d.watchCommand(),
+// bounded adds --timeout to verbs, and sees that they never wait longer for Google.
+func (d deployment) bounded(all ...*cobra.Command) []*cobra.Command {
+	as := func() string { return "" }
+	if d.google != nil {
+		as = d.google.caller
 	}
 	for _, c := range all {
-		d.bounds(c)
-		if !d.demo {
-			throughDemo(c)
-		}
+		bounds(c, as)
 	}
 	return all
 }

@@ -173,13 +173,17 @@ func (b *bench) refused(args []string, why string) {
 	}
 }
 
-// call calls one of the deployment's verbs.
-func (d deployment) call(args ...string) (string, error) { return d.callAt("demo", args...) }
+// benchVerbs are the verbs that the tests of a package call on a deployment. Its TestMain sets them.
+var benchVerbs func(deployment) []*cobra.Command
 
-func (d deployment) callAt(project string, args ...string) (string, error) {
+// call calls one of the deployment's verbs.
+func (b *bench) call(args ...string) (string, error) { return b.callAt("demo", args...) }
+
+// callAt is call in a project.
+func (b *bench) callAt(project string, args ...string) (string, error) {
 	var out bytes.Buffer
 	root := &cobra.Command{Use: "pitstop", SilenceErrors: true, SilenceUsage: true}
-	root.AddCommand(d.commands()...)
+	root.AddCommand(benchVerbs(b.deployment)...)
 	root.SetArgs(append(args, "--project", project))
 	root.SetOut(&out)
 	root.SetErr(&out)

@@ -97,7 +97,7 @@ func checkPolicy(name string, ceiling policy.Switches, in io.Reader, out, errOut
 		raw, err = os.ReadFile(name)
 	}
 	if err != nil {
-		return usageError{err}
+		return wrongUsage(err)
 	}
 	c := checked{File: name, Faults: []policy.Fault{}, Policies: []checkedPolicy{}}
 	f, err := policy.Parse(raw)

@@ -13,20 +13,29 @@ import (
 	"pitstop.internal/scripts/sim/world"
 )
 
-// printer prints stories: for people aligned, and in colour on a terminal; for programs one JSON object per line.
+// printer prints for people, aligned, and in colour on a terminal, or for programs one JSON object per line.
 type printer struct {
 	out    io.Writer
 	asJSON bool
 	colour bool
-	// said is the reason in the row before. A request and an answer do not repeat it.
-	said string
-	// day is the day of the line before.
-	day string
 }
 
 func newPrinter(out io.Writer, asJSON bool) *printer {
 	s, ok := out.(*screen)
 	return &printer{out: out, asJSON: asJSON, colour: ok && s.colour}
+}
+
+// storyPrinter prints stories.
+type storyPrinter struct {
+	*printer
+	// reason is that of the row before. A request and an answer do not repeat it.
+	reason string
+	// day is the day of the line before.
+	day string
+}
+
+func newStoryPrinter(out io.Writer, asJSON bool) *storyPrinter {
+	return &storyPrinter{printer: newPrinter(out, asJSON)}
 }
 
 // The widths of a line. A reason that does not fit to the right of the text goes under it. A story is never wider than lineWidth,
@@ -61,7 +70,7 @@ func (p *printer) paint(colour, s string) string {
 }
 
 // line prints one line as it happens.
-func (p *printer) line(l world.Line) {
+func (p *storyPrinter) line(l world.Line) {
 	if p.asJSON {
 		raw, err := asLine(l)
 		if err == nil {
@@ -78,7 +87,7 @@ func (p *printer) line(l world.Line) {
 func (p *printer) heading(name, title string) { tell(p.out, p.paint(bold, name)+"  "+title) }
 
 // ends prints the limits and the advice of each incident, after the lines of the story.
-func (p *printer) ends(s *world.Story) {
+func (p *storyPrinter) ends(s *world.Story) {
 	for _, g := range group(s).incidents {
 		tell(p.out, p.paint(dim, g.title()))
 		p.after(g)
@@ -87,7 +96,7 @@ func (p *printer) ends(s *world.Story) {
 }
 
 // story prints a story, incident by incident. Of an incident that was printed when it ended it prints what came later.
-func (p *printer) story(s *world.Story, shipped, live bool) {
+func (p *storyPrinter) story(s *world.Story, shipped, live bool) {
 	groups := group(s)
 	for _, g := range groups.incidents {
 		if live && !g.open {
@@ -119,7 +128,7 @@ func (p *printer) story(s *world.Story, shipped, live bool) {
 }
 
 // ended prints an incident that has just ended.
-func (p *printer) ended(r world.Result, lines []world.Line) {
+func (p *storyPrinter) ended(r world.Result, lines []world.Line) {
 	elsewhere := func(l world.Line) bool { return l.Routine || l.Kind == world.Assumed }
 	g := incidentGroup{result: r, lines: slices.DeleteFunc(lines, elsewhere)}
 	tell(p.out, p.paint(bold, g.title()))
@@ -129,7 +138,7 @@ func (p *printer) ended(r world.Result, lines []world.Line) {
 }
 
 // lines prints lines, with the day where it changes. It folds lines that several workers report alike into one.
-func (p *printer) lines(lines []world.Line) {
+func (p *storyPrinter) lines(lines []world.Line) {
 	p.day = ""
 	p.further(lines)
 	if len(lines) == 0 {
@@ -138,7 +147,7 @@ func (p *printer) lines(lines []world.Line) {
 }
 
 // further prints lines as lines does, after others.
-func (p *printer) further(lines []world.Line) {
+func (p *storyPrinter) further(lines []world.Line) {
 	first, end, again := 0, 0, 0 // the repetitions are the lines from first to end
 	for i := 0; i < len(lines); i++ {
 		if i == first && again > 0 {
@@ -289,7 +298,7 @@ func mark(l world.Line) (word, colour string) {
 	return string(l.Kind), ""
 }
 
-func (p *printer) print(l world.Line) {
+func (p *storyPrinter) print(l world.Line) {
 	word, colour := mark(l)
 	at := l.Time.Format("15:04:05")
 	if l.Kind == world.Assumed || l.Time.Year() <= 1 {
@@ -299,9 +308,9 @@ func (p *printer) print(l world.Line) {
 	if l.Kind == world.End {
 		text, reason = ending(l), ""
 	}
-	said := p.said
-	p.said = reason
-	if (l.Kind == world.Sent || l.Kind == world.Answer) && strings.Contains(said, reason) {
+	before := p.reason
+	p.reason = reason
+	if (l.Kind == world.Sent || l.Kind == world.Answer) && strings.Contains(before, reason) {
 		reason = ""
 	}
 	if l.Kind == world.End {
@@ -350,7 +359,7 @@ func ending(l world.Line) string {
 }
 
 // after prints the limits, the advice and the phase of an incident, after its story.
-func (p *printer) after(g incidentGroup) {
+func (p *storyPrinter) after(g incidentGroup) {
 	indent := strings.Repeat(" ", 2+8+2+markWidth)
 	in := g.result.Incident
 	hang := func(text string, paint func(string) string) {
@@ -459,7 +468,7 @@ func (g grouped) last(workload string) int {
 }
 
 // total is the last line: how everything ended.
-func (p *printer) total(t tally, took time.Duration) {
+func (p *storyPrinter) total(t tally, took time.Duration) {
 	ended := 0
 	var parts []string
 	for _, o := range []string{"resumed", "withdrawn", "released", "escalated", "observed"} {

@@ -24,7 +24,7 @@ func TestWhatComesAgainAndAgainIsFolded(t *testing.T) {
 		}
 		lines = append(lines, world.Line{Time: at.Add(6 * time.Hour), Kind: world.Reading, Text: "node a is READY"})
 		var out strings.Builder
-		p := &printer{out: &out}
+		p := storyPrinter{printer: &printer{out: &out}}
 		p.lines(lines)
 		told := out.String()
 		if sent := strings.Count(told, "recreate.requested"); want == "" && sent != rounds || want != "" && (sent != 1 || !strings.Contains(told, want)) {

@@ -49,7 +49,7 @@ var placeholders = map[string][]string{
 func verbsThatAsk(t *testing.T) map[string][]string {
 	t.Helper()
 	calls := map[string][]string{}
-	for _, c := range deployed.commands() {
+	for _, c := range verbs(deployed) {
 		var args []string
 		for i, word := range strings.Fields(c.Use) {
 			switch stands, ok := placeholders[word]; {

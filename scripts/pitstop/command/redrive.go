@@ -15,7 +15,6 @@ import (
 	"google.golang.org/api/option"
 
 	"pitstop.internal/events"
-	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/trigger"
@@ -91,12 +90,12 @@ func (b *broker) GiveBack(ctx context.Context, subscription string, ackIDs []str
 
 func (b *broker) Close() error { return errors.Join(b.topics.Close(), b.subs.Close()) }
 
-func (d deployment) redriveCommand() *cobra.Command {
+// redriveCommand needs the names of the functions, by the topics that they read.
+func (d deployment) redriveCommand(handlers map[string]string) *cobra.Command {
 	var where place
 	var why string
-	reacts, _ := world.Wiring()
-	names := slices.Sorted(maps.Keys(reacts))
-	names = slices.DeleteFunc(names, func(name string) bool { return reacts[name] == patrols })
+	names := slices.Sorted(maps.Keys(handlers))
+	names = slices.DeleteFunc(names, func(name string) bool { return handlers[name] == patrols })
 	c := &cobra.Command{
 		Use:   "redrive TOPIC",
 		Short: "Publish the dead letters of a topic again",
@@ -118,7 +117,7 @@ func (d deployment) redriveCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			from := "projects/" + where.project + "/subscriptions/" + where.prefix + reacts[topic] + "-dead-letters"
+			from := "projects/" + where.project + "/subscriptions/" + where.prefix + handlers[topic] + "-dead-letters"
 			broker, err := d.letters(c.Context())
 			if err != nil {
 				return err

@@ -84,7 +84,7 @@ func deadLettersComeBack(t *testing.T, address string) {
 		return newBroker(ctx, wait, append(heardRPC(), publishtest.Options(address)...)...)
 	}
 	redrive := func(args ...string) (string, error) {
-		return b.deployment.callAt(project, append([]string{"redrive", "--prefix", "dev-", "--why", "the bucket is there again"}, args...)...)
+		return b.callAt(project, append([]string{"redrive", "--prefix", "dev-", "--why", "the bucket is there again"}, args...)...)
 	}
 	request := func(epoch int64) []byte {
 		r := events.RecreateRequested{Request: events.Request{

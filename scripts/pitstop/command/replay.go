@@ -147,7 +147,7 @@ func replayRecords(ctx context.Context, files []string, o replayOptions, in io.R
 		return fmt.Errorf("the functions framework: %w", err)
 	}
 	r := replaying{
-		o: o, allow: allow, address: address, m: newMeter(errOut, o.now), p: newPrinter(out, o.asJSON), errOut: errOut,
+		o: o, allow: allow, address: address, m: newMeter(errOut, o.now), p: newStoryPrinter(out, o.asJSON), errOut: errOut,
 		total: tally{ends: map[string]int{}, faults: faults}, summary: summary{recorded: plays[0].want != nil},
 	}
 	began := o.now()
@@ -181,7 +181,7 @@ type replaying struct {
 	allow   *policy.Switches
 	address string
 	m       *meter
-	p       *printer
+	p       *storyPrinter
 	errOut  io.Writer
 	total   tally
 	summary summary

@@ -336,7 +336,7 @@ func (p *reportPrinter) listed() {
 	for _, l := range list {
 		rows = append(rows, p.lossRow(l))
 	}
-	p.rows(title, 0, lossHead, rows)
+	p.table(title, 0, lossHead, rows)
 }
 
 // lossColumns are those of a list of losses. The first lossHead of them say which loss it is.
@@ -426,8 +426,6 @@ func agent(by report.By, principal string) string {
 	return "an unknown caller"
 }
 
-func causeText(c events.Cause) string { return strings.ReplaceAll(string(c), "_", " ") }
-
 func (p *reportPrinter) groups(r report.Report) {
 	if len(r.Groups) == 0 {
 		return
@@ -441,7 +439,7 @@ func (p *reportPrinter) groups(r report.Report) {
 		row := []string{events.Number(int64(g.Losses)), causeText(g.Cause), g.Zone, generation, events.Number(int64(g.Back))}
 		rows = append(rows, append(append(row, gaps(g.Sum)...), events.Number(int64(g.Announced)), events.Number(int64(g.InTime))))
 	}
-	p.rows("by cause, zone and generation", 60, 4, rows)
+	p.table("by cause, zone and generation", 60, 4, rows)
 }
 
 // gaps are the columns of a sum that speak of gaps, and of chip-hours.
@@ -467,7 +465,7 @@ func (p *reportPrinter) recreated(r report.Report) {
 	for _, w := range r.Recreated {
 		rows = append(rows, append([]string{events.Number(int64(w.Losses)), agent(w.By, w.Principal)}, gaps(w.Sum)...))
 	}
-	p.rows("who brought them back", 60, 2, rows)
+	p.table("who brought them back", 60, 2, rows)
 }
 
 func (p *reportPrinter) notices(r report.Report) {
@@ -505,7 +503,7 @@ func (p *reportPrinter) leaks(r report.Report) {
 	if len(l.Left) == 0 {
 		tell(p.out, p.paint(bold, "no queued resource is left over"))
 	} else {
-		p.rows(title, 0, 2, rows)
+		p.table(title, 0, 2, rows)
 	}
 	if more := len(l.Left) - fewLosses; more > 0 {
 		tell(p.out, fmt.Sprintf("and %s more (--json has all)", events.Number(int64(more))))
@@ -515,72 +513,4 @@ func (p *reportPrinter) leaks(r report.Report) {
 			numbered(l.Late, "queued resource"), span(l.LateHours*3600)))
 		tell(p.out, "")
 	}
-}
-
-// rows prints a table and an empty line; beyond so many rows it says how many more there are. 0 is no bound. Where the screen is too
-// narrow for the table, only the first columns, head of them, stand side by side. The others follow under them, with their names.
-func (p *reportPrinter) rows(title string, most, head int, rows [][]string) {
-	tell(p.out, p.paint(bold, title))
-	shown := rows
-	if most > 0 && len(rows) > most+1 {
-		shown = rows[:most+1]
-	}
-	widths := make([]int, len(rows[0]))
-	whole := 2 * (len(widths) - 1)
-	for i := range widths {
-		for _, r := range shown {
-			widths[i] = max(widths[i], columns(r[i]))
-		}
-		whole += widths[i]
-	}
-	if whole <= p.columns {
-		head = len(widths)
-	}
-	for i, r := range shown {
-		tell(p.out, beside(r[:head], widths))
-		if i > 0 && head < len(r) {
-			tell(p.out, labelled(rows[0][head:], r[head:]))
-		}
-	}
-	if more := len(rows) - len(shown); more > 0 {
-		tell(p.out, fmt.Sprintf("and %s more rows (--json has all)", events.Number(int64(more))))
-	}
-	tell(p.out, "")
-}
-
-// beside puts cells side by side.
-func beside(cells []string, widths []int) string {
-	var b strings.Builder
-	for i, c := range cells {
-		b.WriteString(c + strings.Repeat(" ", widths[i]-columns(c)+2))
-	}
-	return strings.TrimRight(b.String(), " ")
-}
-
-// labelled writes cells in a line that hangs under the row they belong to, each with the name of its column. Empty ones are left out.
-func labelled(names, cells []string) string {
-	var parts []string
-	for i, c := range cells {
-		if c != "-" {
-			parts = append(parts, names[i]+": "+c)
-		}
-	}
-	return "    " + strings.Join(parts, " · ")
-}
-
-// span writes seconds as the incidents do.
-func span(seconds float64) string {
-	return events.Span(time.Duration(seconds * float64(time.Second)))
-}
-
-// numbered counts things; many is their name where it does not end in s.
-func numbered(n int, one string, many ...string) string {
-	name := one + "s"
-	if len(many) > 0 {
-		name = many[0]
-	}
-	if n == 1 {
-		name = one
-	}
-	return events.Number(int64(n)) + " " + name
 }

@@ -416,11 +416,7 @@ func TestReplayTakesBothKindsOfListings(t *testing.T) {
 
 // TestRealEntries reads the real entries that lie beside the repository on the machines of its authors.
 func TestRealEntries(t *testing.T) {
-	root, err := moduleRoot()
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := filepath.Glob(filepath.Join(root, "..", "shared", "samples", "*.json"))
+	files, err := filepath.Glob(filepath.Join("..", "..", "..", "..", "shared", "samples", "*.json"))
 	if err != nil || len(files) == 0 {
 		t.Skip("there are no real entries beside the repository")
 	}
@@ -510,8 +506,8 @@ func TestTheLogOfAProjectIsReportedAsAFile(t *testing.T) {
 	if !strings.HasSuffix(got, "\n"+want) {
 		t.Errorf("of the log it reports\n%s\nof a file\n%s", got, want)
 	}
-	if n := len(log.Filters()); n != 4 || waited < quotaAgain+2*time.Second-time.Millisecond || waited > quotaAgain+3*time.Second {
-		t.Errorf("%d calls, %s waited; want 4 calls a second apart, and one wait of %s", n, waited, quotaAgain)
+	if n := len(log.Filters()); n != 4 || waited < 32*time.Second-time.Millisecond || waited > 33*time.Second {
+		t.Errorf("%d calls, %s waited; want 4 calls a second apart, and one wait of 30 s", n, waited)
 	}
 	if got, err = b.call("report", "--since", "1d12h"); err != nil || !strings.Contains(got, "0 entries in the log of project demo since 2026-11-20T00:0") {
 		t.Errorf("of the last day: %v, %s", err, got)

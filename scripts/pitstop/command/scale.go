@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"pitstop.internal/events"
-	"pitstop.internal/scripts/layout"
 	"pitstop.internal/scripts/pitcrew/peers"
 	"pitstop.internal/scripts/pitstop/scaling"
 	"pitstop.internal/shared/checkpoint"
@@ -165,7 +164,7 @@ func loggedAttempts(ctx context.Context, files, nodes []string, in io.Reader, er
 
 // printScaling prints the comparison for people.
 func printScaling(t scaling.Table, out io.Writer) {
-	p := reportPrinter{printer: newPrinter(out, false), columns: layout.Width()}
+	p := newPrinter(out, false)
 	if len(t.Rows) == 0 {
 		tell(out, "no attempt with a known speed: pitcrew run measures it with --examples-per-step N, --scale-from TYPE or --examples-pattern EXPRESSION")
 	} else {
@@ -190,7 +189,7 @@ func printScaling(t scaling.Table, out io.Writer) {
 			}
 			rows = append(rows, row)
 		}
-		p.rows("examples a second by size", 0, 5, rows)
+		p.table("examples a second by size", 0, 5, rows)
 		tell(out, "advice: "+t.Advice)
 	}
 	if t.LeftOut > 0 {

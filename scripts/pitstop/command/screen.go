@@ -32,9 +32,6 @@ type screen struct {
 }
 
 func newScreen(out io.Writer) *screen {
-	if far, ok := out.(remote); ok {
-		return &screen{out: out, colour: far.colour, advised: forDemo}
-	}
 	return &screen{out: out, colour: os.Getenv("NO_COLOR") == "" && terminal(out)}
 }
 

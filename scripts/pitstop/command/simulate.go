@@ -132,7 +132,7 @@ func simulate(ctx context.Context, o simulateOptions, out, errOut io.Writer) err
 	if o.fixture != "" {
 		f, err := sim.LoadFixture(o.fixture)
 		if err != nil {
-			return usageError{err}
+			return wrongUsage(err)
 		}
 		fixture, sims = &f, []sim.Simulation{f.Simulation}
 	} else {
@@ -170,7 +170,7 @@ func simulate(ctx context.Context, o simulateOptions, out, errOut io.Writer) err
 	case err != nil && !interrupted:
 		return err
 	}
-	p := simulationPrinter{newPrinter(out, false)}
+	p := simulationPrinter{newStoryPrinter(out, false)}
 	if o.asJSON {
 		shown := reports
 		if o.sum {
@@ -262,7 +262,7 @@ func saveFixture(dir string, one sim.Simulation, short *oracle.Report, faults in
 	v := short.Violations[0]
 	one.Limit = v.Faults
 	var story bytes.Buffer
-	simulationPrinter{&printer{out: &story}}.violation(short, faults, len(short.Told))
+	simulationPrinter{newStoryPrinter(&story, false)}.violation(short, faults, len(short.Told))
 	return sim.Fixture{Simulation: one, Rule: v.Rule, Workload: v.Workload, Text: v.Text}.Save(dir, story.Bytes())
 }
 
@@ -584,7 +584,7 @@ func countOf(n int, word string) string {
 }
 
 // simulationPrinter tells people what simulations came to.
-type simulationPrinter struct{ *printer }
+type simulationPrinter struct{ *storyPrinter }
 
 func (p simulationPrinter) report(r *oracle.Report, one sim.Simulation, faults string, took time.Duration) {
 	what := fmt.Sprintf("seed %d", r.Seed)

@@ -148,7 +148,7 @@ func chipText(n float64) string {
 const columnGap = "  "
 
 // table prints the rows and their sums, no wider than the line.
-func (p *printer) table(s *summary) {
+func (p *storyPrinter) table(s *summary) {
 	if len(s.rows) == 0 {
 		return
 	}
@@ -261,7 +261,7 @@ func endColour(outcome string) string {
 const mostAssumed = 12
 
 // assumptions prints what the entries do not say.
-func (p *printer) assumptions(all []string) {
+func (p *storyPrinter) assumptions(all []string) {
 	if len(all) == 0 {
 		return
 	}

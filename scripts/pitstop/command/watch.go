@@ -54,7 +54,7 @@ type sight struct {
 }
 
 // look opens both with the caller's credentials, behind readOnly.
-func (g *google) look(ctx context.Context) (sight, error) {
+func look(ctx context.Context, g *google) (sight, error) {
 	return sightThrough(ctx, option.WithHTTPClient(&http.Client{Transport: readOnly{g}}))
 }
 
