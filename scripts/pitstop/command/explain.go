@@ -17,7 +17,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/layout"
-	"pitstop.internal/scripts/sim/replay"
+	"pitstop.internal/scripts/logfile"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider/cloudtpu"
@@ -134,7 +134,7 @@ func explain(ctx context.Context, files []string, in io.Reader, out, errOut io.W
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	chosen, columns := p.policy(), layout.Width()
-	work := newPool(ctx, func(items []replay.Item, first int, x *explanations) {
+	work := newPool(ctx, func(items []logfile.Item, first int, x *explanations) {
 		x.out.Reset()
 		x.err.Reset()
 		x.failed, x.unusable, x.count = false, false, census{}
@@ -230,11 +230,11 @@ func (t *census) String() string {
 }
 
 // add explains the item that is the nth of all.
-func (x *explanations) add(n int, it replay.Item, c chosenPolicy, p policy.Policy, asJSON bool, columns int) {
+func (x *explanations) add(n int, it logfile.Item, c chosenPolicy, p policy.Policy, asJSON bool, columns int) {
 	e, err := explainEntry(n, it.Read(), c, p)
 	if err != nil {
 		x.failed = true
-		x.unusable = x.unusable || errors.Is(err, replay.ErrUnusable)
+		x.unusable = x.unusable || errors.Is(err, logfile.ErrUnusable)
 		e.Error = oneLine(err)
 	}
 	x.count.add(e)
@@ -250,7 +250,7 @@ func (x *explanations) add(n int, it replay.Item, c chosenPolicy, p policy.Polic
 }
 
 // explainEntry says what an entry means under the policy p, or the description of a TPU, which is no entry, under the policy of the TPU.
-func explainEntry(n int, r replay.Reading, c chosenPolicy, p policy.Policy) (explained, error) {
+func explainEntry(n int, r logfile.Reading, c chosenPolicy, p policy.Policy) (explained, error) {
 	e := r.Entry
 	if r.Err != nil && r.Raw != nil {
 		if s, is, err := cloudtpu.Described(r.Raw); is {
@@ -496,7 +496,7 @@ func crewLeadsTo(r events.Report, does does) string {
 }
 
 // explainLine prints an entry for people, in lines of that many columns. Every text hangs under itself, with a name before it or not.
-func explainLine(out, errOut *bytes.Buffer, r replay.Record, x explained, columns int) {
+func explainLine(out, errOut *bytes.Buffer, r logfile.Record, x explained, columns int) {
 	row := func(name, text string) {
 		head := fmt.Sprintf("  %-10s  ", name)
 		line := head + text

@@ -7,7 +7,7 @@ import (
 	"io"
 
 	"pitstop.internal/events"
-	"pitstop.internal/scripts/sim/replay"
+	"pitstop.internal/scripts/logfile"
 )
 
 // A replay holds every entry that it plays, for it orders them by time before it begins, and these many at most. Of the entries
@@ -30,7 +30,7 @@ const mostTold = 20
 
 func (f *faulty) tell(err error) {
 	f.n++
-	f.unusable = f.unusable || errors.Is(err, replay.ErrUnusable)
+	f.unusable = f.unusable || errors.Is(err, logfile.ErrUnusable)
 	if f.n <= mostTold {
 		tell(f.errOut, "pitstop: "+oneLine(err))
 	}
@@ -46,7 +46,7 @@ func (f *faulty) end() {
 // held are the entries to replay.
 type held struct {
 	faulty
-	records []replay.Record
+	records []logfile.Record
 	// played, ignored and left count the entries that are played, from which nothing follows, and for which there is no
 	// room.
 	played, ignored, left int
@@ -59,7 +59,7 @@ func readRecords(ctx context.Context, files []string, m *meter, in io.Reader, er
 	read := 0
 	for _, name := range files {
 		next, end := split(name, in, nil)
-		for b := new(replay.Batch); next(b); {
+		for b := new(logfile.Batch); next(b); {
 			if ctx.Err() != nil {
 				end()
 				m.clear()
@@ -104,7 +104,7 @@ func (h *held) leftOut() {
 }
 
 // hold keeps an entry if there is room for it.
-func (h *held) hold(r replay.Reading) {
+func (h *held) hold(r logfile.Reading) {
 	if r.Err == nil && r.Entry.Ignored != "" {
 		if h.ignored++; h.ignored <= maxIgnored {
 			h.records = append(h.records, r.Clone())

@@ -10,7 +10,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"pitstop.internal/events"
-	"pitstop.internal/scripts/sim/replay"
+	"pitstop.internal/scripts/logfile"
 	"pitstop.internal/shared/cloudlog"
 )
 
@@ -44,8 +44,8 @@ type logReader struct {
 }
 
 // open is the log as a source.
-func (r *logReader) open() (next func(*replay.Batch) bool, end func()) {
-	return replay.NewSplitter(r, "log of "+r.project).Next, r.meter.clear
+func (r *logReader) open() (next func(*logfile.Batch) bool, end func()) {
+	return logfile.NewSplitter(r, "log of "+r.project).Next, r.meter.clear
 }
 
 // Read implements io.Reader.

@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pitstop.internal/events"
-	"pitstop.internal/scripts/sim/replay"
+	"pitstop.internal/scripts/logfile"
 	"pitstop.internal/shared/breadth"
 )
 
@@ -458,7 +458,7 @@ func TestMoreEntriesThanAreHeldAreOneFault(t *testing.T) {
 	file := write(t, "entries.json", strings.Repeat(preempted("2")+"\n"+`{"logName":"projects/mine/logs/syslog"}`+"\n", 4))
 	next, end := split(file, nil, nil)
 	defer end()
-	for b := new(replay.Batch); next(b); {
+	for b := new(logfile.Batch); next(b); {
 		for _, it := range b.Items {
 			h.hold(it.Read())
 		}

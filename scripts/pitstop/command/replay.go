@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"pitstop.internal/events"
+	"pitstop.internal/scripts/logfile"
 	"pitstop.internal/scripts/sim/replay"
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/scripts/trail"
@@ -88,7 +89,7 @@ func replayCommand() *cobra.Command {
 type play struct {
 	name     string
 	scenario world.Scenario
-	records  []replay.Record
+	records  []logfile.Record
 	policy   []byte
 	want     *replay.Want
 }

@@ -8,7 +8,7 @@ import (
 	"runtime"
 	"runtime/debug"
 
-	"pitstop.internal/scripts/sim/replay"
+	"pitstop.internal/scripts/logfile"
 )
 
 // memory is how much is used before the garbage collector runs more often.
@@ -21,7 +21,7 @@ type pool[T any] struct {
 
 // parcel is a run of entries on its way: split off, worked on, handed on in order, and used again.
 type parcel[T any] struct {
-	batch replay.Batch
+	batch logfile.Batch
 	// first is how many items of the stream come before this one.
 	first  int
 	result T
@@ -30,7 +30,7 @@ type parcel[T any] struct {
 
 // newPool starts workers that end with ctx. Work gets how many items of the stream come before. Its result
 // still holds an earlier run, whose memory it may use again.
-func newPool[T any](ctx context.Context, work func(items []replay.Item, first int, result *T)) *pool[T] {
+func newPool[T any](ctx context.Context, work func(items []logfile.Item, first int, result *T)) *pool[T] {
 	// Entries make much garbage and need little memory, unless they are very large.
 	debug.SetGCPercent(400)
 	debug.SetMemoryLimit(memory)
@@ -59,12 +59,12 @@ type stream[T any] struct {
 }
 
 // source opens a source of entries: it returns what fills a batch from it, and what closes it.
-type source func() (next func(*replay.Batch) bool, end func())
+type source func() (next func(*logfile.Batch) bool, end func())
 
 // filesOf are files as sources, "-" being standard input.
 func filesOf(names []string, in io.Reader, bar *progress) (all []source) {
 	for _, name := range names {
-		all = append(all, func() (func(*replay.Batch) bool, func()) { return split(name, in, bar) })
+		all = append(all, func() (func(*logfile.Batch) bool, func()) { return split(name, in, bar) })
 	}
 	return all
 }
@@ -137,11 +137,11 @@ func (s *stream[T]) next(ctx context.Context) *T {
 
 // readings is what a run of entries says.
 type readings struct {
-	all []replay.Reading
+	all []logfile.Reading
 }
 
 // readAll reads a run of entries. It keeps no text of them.
-func readAll(items []replay.Item, _ int, r *readings) {
+func readAll(items []logfile.Item, _ int, r *readings) {
 	clear(r.all) // what is kept of an entry is not to be held by what comes after it
 	r.all = r.all[:0]
 	for _, it := range items {
@@ -152,20 +152,20 @@ func readAll(items []replay.Item, _ int, r *readings) {
 }
 
 // split opens a file and returns what fills a batch from it, and what closes it.
-func split(name string, in io.Reader, bar *progress) (next func(*replay.Batch) bool, end func()) {
+func split(name string, in io.Reader, bar *progress) (next func(*logfile.Batch) bool, end func()) {
 	if name == "-" {
-		return replay.NewSplitter(decoded(bar.reader(in)), "standard input").Next, func() {}
+		return logfile.NewSplitter(decoded(bar.reader(in)), "standard input").Next, func() {}
 	}
 	f, err := open(name)
 	if err != nil {
 		told := false
-		return func(b *replay.Batch) bool {
-			b.Items = append(b.Items[:0], replay.Item{Record: replay.Record{File: name}, Err: replay.Unusable(err)})
+		return func(b *logfile.Batch) bool {
+			b.Items = append(b.Items[:0], logfile.Item{Record: logfile.Record{File: name}, Err: logfile.Unusable(err)})
 			told = !told
 			return told
 		}, func() {}
 	}
-	return replay.NewSplitter(decoded(bar.reader(f)), name).Next, func() { _ = f.Close() } //nolint:errcheck // it was only read
+	return logfile.NewSplitter(decoded(bar.reader(f)), name).Next, func() { _ = f.Close() } //nolint:errcheck // it was only read
 }
 
 func open(name string) (*os.File, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"pitstop.internal/events"
-	"pitstop.internal/scripts/sim/replay"
+	"pitstop.internal/scripts/logfile"
 )
 
 // direction is how the times of a file go.
@@ -35,11 +35,11 @@ type timeline struct {
 	kept                     *spool
 	// now are the entries handed on at present. With drain the kept ones come next, and then those that wait. back is
 	// memory for the kept ones.
-	now     []replay.Reading
+	now     []logfile.Reading
 	i       int
-	back    []replay.Reading
+	back    []logfile.Reading
 	drain   bool
-	waiting []replay.Reading
+	waiting []logfile.Reading
 	ended   bool
 }
 
@@ -106,7 +106,7 @@ var errMixed = errors.New("its time is before and after those around it; report 
 
 // ordered tells the faults of a run of entries and returns the others, whose times it holds to go one way. An entry that does not say
 // when it happened is not held to it: when it was received may be later than what happened next.
-func (t *timeline) ordered(all []replay.Reading) ([]replay.Reading, error) {
+func (t *timeline) ordered(all []logfile.Reading) ([]logfile.Reading, error) {
 	n := 0
 	for i := range all {
 		r := &all[i]
@@ -201,7 +201,7 @@ type kept struct {
 	Cluster           *events.Cluster    `json:",omitzero"`
 }
 
-func (s *spool) add(all []replay.Reading) error {
+func (s *spool) add(all []logfile.Reading) error {
 	s.buf = s.buf[:0]
 	run := make([]kept, len(all))
 	for i := range all {
@@ -222,7 +222,7 @@ func (s *spool) add(all []replay.Reading) error {
 }
 
 // next gives a run back: the first one, or the last one from its end.
-func (s *spool) next(backward bool, into []replay.Reading) ([]replay.Reading, error) {
+func (s *spool) next(backward bool, into []logfile.Reading) ([]logfile.Reading, error) {
 	at := s.runs[0]
 	if backward {
 		at = s.runs[len(s.runs)-1]
@@ -243,7 +243,7 @@ func (s *spool) next(backward bool, into []replay.Reading) ([]replay.Reading, er
 		if backward {
 			k = &run[len(run)-1-i]
 		}
-		into = append(into, replay.Reading{Entry: events.Entry{
+		into = append(into, logfile.Reading{Entry: events.Entry{
 			ID: k.ID, Kind: events.Kind(k.Kind), Ignored: k.Ignored, Time: k.Time, Received: k.Received, Subject: k.Subject, Cause: k.Cause,
 			Notice: k.Notice, Call: k.Call, Crew: k.Crew, Cluster: k.Cluster,
 		}})

@@ -1,4 +1,5 @@
-package replay
+// Package logfile reads log entries out of files, one after another, whatever lies between them.
+package logfile
 
 import (
 	"bytes"

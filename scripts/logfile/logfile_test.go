@@ -1,4 +1,4 @@
-package replay_test
+package logfile_test
 
 import (
 	"bytes"
@@ -11,13 +11,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pitstop.internal/events"
-	"pitstop.internal/scripts/sim/replay"
-	"pitstop.internal/scripts/sim/world"
+	"pitstop.internal/scripts/logfile"
 )
 
 // split reads a text as a file and writes down what was handed on: the entries, and the places of the faults.
 func split(text string) (entries, faults []string) {
-	replay.Records(strings.NewReader(text), "f", func(r replay.Record, err error) {
+	logfile.Records(strings.NewReader(text), "f", func(r logfile.Record, err error) {
 		if err != nil {
 			faults = append(faults, err.Error())
 			return
@@ -116,7 +115,7 @@ func TestRecordsPassOverWhatIsTooLarge(t *testing.T) {
 
 func TestRecordsAreNumbered(t *testing.T) {
 	var where []string
-	replay.Records(strings.NewReader("[\n{},\n{},{}]"), "f", func(r replay.Record, _ error) {
+	logfile.Records(strings.NewReader("[\n{},\n{},{}]"), "f", func(r logfile.Record, _ error) {
 		where = append(where, fmt.Sprintf("%s %d", r.Where(), r.Index))
 	})
 	if d := cmp.Diff([]string{"f:2 1", "f:3 2", "f:3, entry 3 3"}, where); d != "" {
@@ -135,7 +134,7 @@ func FuzzRecords(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		total := 0
 		calls := 0
-		replay.Records(bytes.NewReader(text), "f", func(r replay.Record, err error) {
+		logfile.Records(bytes.NewReader(text), "f", func(r logfile.Record, err error) {
 			calls++
 			total += len(r.Raw)
 			if err == nil && (r.Raw[0] != '{' || r.Raw[len(r.Raw)-1] != '}') {
@@ -157,7 +156,7 @@ func FuzzRecords(f *testing.F) {
 // told is everything that is handed on of a file.
 func told(r io.Reader) []string {
 	var all []string
-	replay.Records(r, "f", func(r replay.Record, err error) {
+	logfile.Records(r, "f", func(r logfile.Record, err error) {
 		all = append(all, fmt.Sprintf("%s %d %q %v", r.Where(), r.Index, r.Raw, err))
 	})
 	return all
@@ -172,8 +171,8 @@ func TestAnEntryMayLieInTwoBatches(t *testing.T) {
 		want = append(want, entry)
 		text.WriteString(entry + ",\n")
 	}
-	s := replay.NewSplitter(strings.NewReader("["+text.String()+"]"), "f")
-	var b replay.Batch
+	s := logfile.NewSplitter(strings.NewReader("["+text.String()+"]"), "f")
+	var b logfile.Batch
 	var got []string
 	batches := 0
 	for s.Next(&b) {
@@ -193,8 +192,8 @@ func TestAnEntryMayLieInTwoBatches(t *testing.T) {
 // TestABatchIsBounded: tiny entries do not make a large batch, and none of them is lost between two.
 func TestABatchIsBounded(t *testing.T) {
 	const n = 200_000
-	s := replay.NewSplitter(strings.NewReader(strings.Repeat("{}\n", n)+"x"), "f")
-	var b replay.Batch
+	s := logfile.NewSplitter(strings.NewReader(strings.Repeat("{}\n", n)+"x"), "f")
+	var b logfile.Batch
 	entries, faults, most := 0, 0, 0
 	for s.Next(&b) {
 		most = max(most, len(b.Items))
@@ -218,24 +217,14 @@ func BenchmarkSplitter(b *testing.B) {
 	entry := "  {\n" + strings.Repeat("    \"aKey\": \"a value of thirty two characters\",\n", 22) + "    \"last\": {}\n  },\n"
 	text := "[\n" + strings.Repeat(entry, 4000) + "]\n"
 	b.SetBytes(int64(len(text)))
-	var batch replay.Batch
+	var batch logfile.Batch
 	for b.Loop() {
 		n := 0
-		for s := replay.NewSplitter(strings.NewReader(text), "f"); s.Next(&batch); {
+		for s := logfile.NewSplitter(strings.NewReader(text), "f"); s.Next(&batch); {
 			n += len(batch.Items)
 		}
 		if n != 4000 {
 			b.Fatalf("%d entries", n)
 		}
 	}
-}
-
-func FuzzParse(f *testing.F) {
-	f.Add([]byte("project: demo\nfleet:\n  - {name: a, zone: us-west4-a, accelerator: v5litepod-16}\n"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		s, err := world.Parse(data)
-		if err == nil && s.Project == "" {
-			t.Error("a scenario without a project was taken")
-		}
-	})
 }
