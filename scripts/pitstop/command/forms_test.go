@@ -133,7 +133,7 @@ func TestOtherFormsOfAnEntryAreRefusedByName(t *testing.T) {
 // TestADownloadOfGzipThatWasCutIsReadAsFarAsItGoes.
 func TestADownloadOfGzipThatWasCutIsReadAsFarAsItGoes(t *testing.T) {
 	t.Setenv("COLUMNS", "300")
-	packed := zipped(t, strings.Join(reversed(losses("0a0a0a0a", 5000, 1e9)), "\n"))
+	packed := zipped(t, strings.Join(reversed(manyLosses("0a0a0a0a", 5000, 1e9)), "\n"))
 	file := filepath.Join(t.TempDir(), "entries.json.gz")
 	if err := os.WriteFile(file, []byte(packed[:len(packed)*2/3]), 0o600); err != nil {
 		t.Fatal(err)

@@ -15,13 +15,13 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/layout"
-	"pitstop.internal/scripts/pitstop/report"
+	"pitstop.internal/scripts/pitstop/losses"
 	"pitstop.internal/shared/policy"
 )
 
 type reportOptions struct {
 	asJSON, every bool
-	who           report.Who
+	who           losses.Who
 	lead          time.Duration
 }
 
@@ -130,7 +130,7 @@ func tellReport(ctx context.Context, sources []source, o reportOptions, bar *pro
 	buffered := bufio.NewWriterSize(out, 1<<20)
 	p := reportPrinter{printer: newPrinter(out, o.asJSON), every: o.every, columns: layout.Width()}
 	p.printer.out = buffered
-	a := report.New(o.who, o.lead, p.loss)
+	a := losses.New(o.who, o.lead, p.loss)
 	for {
 		e, err := all.next(ctx)
 		if err != nil {
@@ -172,7 +172,7 @@ type reportPrinter struct {
 	columns int // of the screen
 	told    int
 	// few are the first losses, worst those with the longest gaps.
-	few, worst []report.Loss
+	few, worst []losses.Loss
 	// years says that the record spans more than one, so that a date needs its year.
 	years bool
 }
@@ -183,7 +183,7 @@ const (
 )
 
 // loss takes a loss as soon as it is known how it ended.
-func (p *reportPrinter) loss(l report.Loss) {
+func (p *reportPrinter) loss(l losses.Loss) {
 	p.told++
 	switch {
 	case p.asJSON:
@@ -210,15 +210,15 @@ func (p *reportPrinter) loss(l report.Loss) {
 		return
 	}
 	p.worst = append(p.worst, l)
-	slices.SortStableFunc(p.worst, func(a, b report.Loss) int { return cmp.Compare(b.Gap, a.Gap) })
+	slices.SortStableFunc(p.worst, func(a, b losses.Loss) int { return cmp.Compare(b.Gap, a.Gap) })
 	p.worst = p.worst[:min(len(p.worst), worstLosses)]
 }
 
 // end tells the sums.
-func (p *reportPrinter) end(r report.Report, faults int) error {
+func (p *reportPrinter) end(r losses.Report, faults int) error {
 	if p.asJSON {
 		raw, err := json.Marshal(struct {
-			report.Report
+			losses.Report
 			Faults int `json:"faults"`
 		}{r, faults})
 		if err != nil {
@@ -251,7 +251,7 @@ func (p *reportPrinter) end(r report.Report, faults int) error {
 	return nil
 }
 
-func (p *reportPrinter) head(r report.Report, faults int) {
+func (p *reportPrinter) head(r losses.Report, faults int) {
 	const stamp = "Jan 2 2006 15:04"
 	when := "entries without a time"
 	if !r.From.IsZero() {
@@ -281,7 +281,7 @@ func (p *reportPrinter) head(r report.Report, faults int) {
 }
 
 // lost tells the sum of all losses.
-func (p *reportPrinter) lost(t report.Sum) {
+func (p *reportPrinter) lost(t losses.Sum) {
 	parts := []string{numbered(t.Losses, "loss", "losses")}
 	for _, o := range []struct {
 		n    int
@@ -308,7 +308,7 @@ func (p *reportPrinter) lost(t report.Sum) {
 }
 
 // hours are the chip-hours of a sum, as far as they are known.
-func hours(s report.Sum) string {
+func hours(s losses.Sum) string {
 	if s.ChipHours+s.ChipHoursAtLeast == 0 {
 		return "unknown"
 	}
@@ -330,7 +330,7 @@ func (p *reportPrinter) listed() {
 	if p.told > fewLosses {
 		list, title = p.worst, "the longest gaps (--losses lists all "+events.Number(int64(p.told))+")"
 	} else {
-		slices.SortStableFunc(list, func(a, b report.Loss) int { return a.At.Compare(b.At) })
+		slices.SortStableFunc(list, func(a, b losses.Loss) int { return a.At.Compare(b.At) })
 	}
 	rows := [][]string{lossColumns}
 	for _, l := range list {
@@ -353,7 +353,7 @@ func (p *reportPrinter) date(t time.Time) string {
 }
 
 // lossRow is a loss as people read it.
-func (p *reportPrinter) lossRow(l report.Loss) []string {
+func (p *reportPrinter) lossRow(l losses.Loss) []string {
 	what := l.Accelerator
 	if what == "" {
 		what = "unknown"
@@ -377,24 +377,24 @@ func (p *reportPrinter) lossRow(l report.Loss) []string {
 }
 
 // ended says what became of a loss.
-func ended(l report.Loss) string {
+func ended(l losses.Loss) string {
 	var s string
 	switch l.Outcome {
-	case report.Back:
+	case losses.Back:
 		s = "back after " + span(l.Gap) + " by " + agent(l.RecreatedBy, l.Principal)
 		if l.BackZone != "" {
 			s += " in " + l.BackZone
 		}
-	case report.BackUnseen:
+	case losses.BackUnseen:
 		s = "back at an unknown time by " + agent(l.RecreatedBy, l.Principal)
-	case report.GivenUp:
+	case losses.GivenUp:
 		s = "given up after " + span(l.Gap) + ": deleted by " + l.DeletedBy
-	case report.NotBack:
+	case losses.NotBack:
 		s = "not back"
 		if l.DeletedBy != "" {
 			s += ", deleted by " + l.DeletedBy
 		}
-	case report.NotTold:
+	case losses.NotTold:
 		s = "unknown"
 	}
 	if l.FailedCreates > 0 {
@@ -409,24 +409,24 @@ func ended(l report.Loss) string {
 }
 
 // agent names who brought something back.
-func agent(by report.By, principal string) string {
+func agent(by losses.By, principal string) string {
 	switch by {
-	case report.ByGoogle:
+	case losses.ByGoogle:
 		return strings.TrimSpace("Google itself " + principal)
-	case report.ByPitstop:
+	case losses.ByPitstop:
 		return "Pitstop"
-	case report.ByBabysitter:
+	case losses.ByBabysitter:
 		return "the script " + principal
-	case report.ByOwner:
+	case losses.ByOwner:
 		return "the owner " + principal
-	case report.ByCluster:
+	case losses.ByCluster:
 		return "the cluster itself, by " + principal
-	case report.ByNobody:
+	case losses.ByNobody:
 	}
 	return "an unknown caller"
 }
 
-func (p *reportPrinter) groups(r report.Report) {
+func (p *reportPrinter) groups(r losses.Report) {
 	if len(r.Groups) == 0 {
 		return
 	}
@@ -443,7 +443,7 @@ func (p *reportPrinter) groups(r report.Report) {
 }
 
 // gaps are the columns of a sum that speak of gaps, and of chip-hours.
-func gaps(s report.Sum) []string {
+func gaps(s losses.Sum) []string {
 	size := fmt.Sprintf("%.1f", s.ChipHours)
 	switch {
 	case s.ChipHours+s.ChipHoursAtLeast == 0:
@@ -457,7 +457,7 @@ func gaps(s report.Sum) []string {
 	return []string{span(s.GapP50), span(s.GapP95), span(s.GapMost), size}
 }
 
-func (p *reportPrinter) recreated(r report.Report) {
+func (p *reportPrinter) recreated(r losses.Report) {
 	if len(r.Recreated) == 0 {
 		return
 	}
@@ -468,7 +468,7 @@ func (p *reportPrinter) recreated(r report.Report) {
 	p.table("who brought them back", 60, 2, rows)
 }
 
-func (p *reportPrinter) notices(r report.Report) {
+func (p *reportPrinter) notices(r losses.Report) {
 	n, t := r.Notices, r.Total
 	if n.Announced == 0 && t.Losses == 0 {
 		return
@@ -486,7 +486,7 @@ func (p *reportPrinter) notices(r report.Report) {
 	tell(p.out, "")
 }
 
-func (p *reportPrinter) leaks(r report.Report) {
+func (p *reportPrinter) leaks(r losses.Report) {
 	l := r.Leaks
 	if len(l.Left) == 0 && l.Late == 0 {
 		return

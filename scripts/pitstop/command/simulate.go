@@ -188,7 +188,7 @@ func simulate(ctx context.Context, o simulateOptions, out, errOut io.Writer) err
 		if fixture != nil {
 			what = "fixture " + o.fixture
 		}
-		p.report(oracle.Sum(reports), sims[0], what, o.now().Sub(began))
+		p.result(oracle.Sum(reports), sims[0], what, o.now().Sub(began))
 	}
 	if interrupted {
 		tell(errOut, "pitstop: "+interruption(reports, len(sims)))
@@ -586,7 +586,7 @@ func countOf(n int, word string) string {
 // simulationPrinter tells people what simulations came to.
 type simulationPrinter struct{ *storyPrinter }
 
-func (p simulationPrinter) report(r *oracle.Report, one sim.Simulation, faults string, took time.Duration) {
+func (p simulationPrinter) result(r *oracle.Report, one sim.Simulation, faults string, took time.Duration) {
 	what := fmt.Sprintf("seed %d", r.Seed)
 	if r.Seeds > 1 {
 		what = fmt.Sprintf("seeds %d to %d", r.Seed, r.Seed+uint64(r.Seeds)-1)

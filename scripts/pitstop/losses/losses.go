@@ -1,10 +1,10 @@
-// Package report reads from log entries alone what happened to TPUs. It lists each loss, its cause, the time until the TPU was
+// Package losses reads from log entries alone what happened to TPUs. It lists each loss, its cause, the time until the TPU was
 // back, and who brought it back. It adds up the chip-hours lost, finds the queued resources left over, and counts the losses that
 // a notice announced in time.
 //
 // It is pure: entries go in one after another in the order of their times, losses come out as soon as their end is known, the
 // sums at the end. Its memory is bounded by the slices and the open gaps, not by the entries.
-package report
+package losses
 
 import (
 	"strings"

@@ -1,4 +1,4 @@
-package report_test
+package losses_test
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pitstop.internal/events"
-	"pitstop.internal/scripts/pitstop/report"
+	"pitstop.internal/scripts/pitstop/losses"
 )
 
 const (
@@ -87,14 +87,14 @@ func line(t *testing.T, s string, n int) events.Entry {
 	if worker != "" {
 		e.Subject.Worker = group + "-w-" + worker[1:]
 	}
-	losses := map[string]events.Cause{
+	all := map[string]events.Cause{
 		"preempted": events.CausePreemption, "hosterror": events.CauseHostError, "stopped": events.CauseMaintenance,
 		"terminate": events.CauseTerminated, "guest": events.CauseGuest,
 	}
 	calls := map[string]string{"create": "Create", "delete": "Delete", "start": "Start", "stop": "Stop", "reset": "Reset"}
 	switch {
-	case losses[verb] != "":
-		e.Kind, e.Cause = events.KindLoss, losses[verb]
+	case all[verb] != "":
+		e.Kind, e.Cause = events.KindLoss, all[verb]
 	case calls[verb] != "":
 		e.Kind, e.Call.Method = events.KindCall, calls[verb]+"Node"
 		if e.Subject.QueuedResource != "" {
@@ -116,18 +116,18 @@ func line(t *testing.T, s string, n int) events.Entry {
 }
 
 // of runs a record through an accumulator.
-func of(t *testing.T, record string) (report.Report, []report.Loss) {
+func of(t *testing.T, record string) (losses.Report, []losses.Loss) {
 	t.Helper()
-	var losses []report.Loss
-	a := report.New(report.Who{Babysitters: []string{script}}, 20*time.Minute, func(l report.Loss) { losses = append(losses, l) })
+	var all []losses.Loss
+	a := losses.New(losses.Who{Babysitters: []string{script}}, 20*time.Minute, func(l losses.Loss) { all = append(all, l) })
 	for n, s := range strings.Split(strings.TrimSpace(record), "\n") {
 		a.Add(line(t, s, n))
 	}
-	return a.Report(), losses
+	return a.Report(), all
 }
 
 // short is a loss in a few words.
-func short(l report.Loss) string {
+func short(l losses.Loss) string {
 	s := fmt.Sprintf("%s %s %s %s %s", strconv.FormatFloat(l.At.Sub(start).Minutes(), 'g', 4, 64), l.Cause, l.Zone, l.Slice, l.Outcome)
 	if l.Gap > 0 {
 		s += fmt.Sprintf(" gap %gm", math.Round(l.Gap/6)/10)
@@ -436,18 +436,18 @@ func TestLosses(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, losses := of(t, c.record)
+			r, all := of(t, c.record)
 			var got []string
-			for i, l := range losses {
-				if got = append(got, short(l)); i < len(c.want) && c.want[i] == "" && l.Outcome == report.BackUnseen {
+			for i, l := range all {
+				if got = append(got, short(l)); i < len(c.want) && c.want[i] == "" && l.Outcome == losses.BackUnseen {
 					got[i] = "" // of many alike only the outcome counts
 				}
 			}
 			if d := cmp.Diff(c.want, got); d != "" {
 				t.Errorf("(-want +got):\n%s", d)
 			}
-			if r.Total.Losses != len(losses) {
-				t.Errorf("%d losses in all, %d told", r.Total.Losses, len(losses))
+			if r.Total.Losses != len(all) {
+				t.Errorf("%d losses in all, %d told", r.Total.Losses, len(all))
 			}
 		})
 	}
@@ -456,18 +456,18 @@ func TestLosses(t *testing.T) {
 func TestNotices(t *testing.T) {
 	for name, c := range map[string]struct {
 		record string
-		want   report.Notices
+		want   losses.Notices
 	}{
-		"told again when the window moves":  {"0 ongoing w0 0-60\n1 stopped w0\n10 restart w0\n11 ongoing w0 0-90\n30 gone w0", report.Notices{Announced: 1, Began: 1}},
-		"withdrawn for one worker":          {"0 pending w0 90-99\n0 pending w1 90-99\n5 gone w0\n91 stopped w1\n92 restart w1\n93 gone w1", report.Notices{Announced: 1}},
-		"withdrawn for all":                 {"0 pending w0 90-99\n0 pending w1 90-99\n5 gone w0\n6 gone w1", report.Notices{Announced: 1, Withdrawn: 1}},
-		"withdrawn for the node":            {"0 pending n 90-99\n5 gone n", report.Notices{Announced: 1, Withdrawn: 1}},
-		"put off":                           {"0 pending w0 90-99\n5 pending w0 190-199", report.Notices{Announced: 1}},
-		"one after another":                 {"0 pending w0 90-99\n91 ongoing w0\n95 restart w0\n200 pending w0 290-299\n201 gone w0", report.Notices{Announced: 2, Began: 1, Withdrawn: 1}},
-		"deleted before it came":            {"0 pending n 90-99\n5 delete n " + ann + "\n6 gone n", report.Notices{Announced: 1}},
-		"lost and deleted before it came":   {"0 pending n 90-99\n5 preempted n\n6 delete n " + script + "\n7 create n " + script + "\n8 gone n", report.Notices{Announced: 1}},
-		"at the end of the ordered time":    {"0 pending w0 90-99\n5 limit w0\n6 gone w0", report.Notices{Announced: 1}},
-		"gone for a worker that had it not": {"0 pending w0 90-99\n5 gone w1\n91 ongoing w0", report.Notices{Announced: 1, Began: 1}},
+		"told again when the window moves":  {"0 ongoing w0 0-60\n1 stopped w0\n10 restart w0\n11 ongoing w0 0-90\n30 gone w0", losses.Notices{Announced: 1, Began: 1}},
+		"withdrawn for one worker":          {"0 pending w0 90-99\n0 pending w1 90-99\n5 gone w0\n91 stopped w1\n92 restart w1\n93 gone w1", losses.Notices{Announced: 1}},
+		"withdrawn for all":                 {"0 pending w0 90-99\n0 pending w1 90-99\n5 gone w0\n6 gone w1", losses.Notices{Announced: 1, Withdrawn: 1}},
+		"withdrawn for the node":            {"0 pending n 90-99\n5 gone n", losses.Notices{Announced: 1, Withdrawn: 1}},
+		"put off":                           {"0 pending w0 90-99\n5 pending w0 190-199", losses.Notices{Announced: 1}},
+		"one after another":                 {"0 pending w0 90-99\n91 ongoing w0\n95 restart w0\n200 pending w0 290-299\n201 gone w0", losses.Notices{Announced: 2, Began: 1, Withdrawn: 1}},
+		"deleted before it came":            {"0 pending n 90-99\n5 delete n " + ann + "\n6 gone n", losses.Notices{Announced: 1}},
+		"lost and deleted before it came":   {"0 pending n 90-99\n5 preempted n\n6 delete n " + script + "\n7 create n " + script + "\n8 gone n", losses.Notices{Announced: 1}},
+		"at the end of the ordered time":    {"0 pending w0 90-99\n5 limit w0\n6 gone w0", losses.Notices{Announced: 1}},
+		"gone for a worker that had it not": {"0 pending w0 90-99\n5 gone w1\n91 ongoing w0", losses.Notices{Announced: 1, Began: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if r, _ := of(t, c.record); r.Notices != c.want {
@@ -548,7 +548,7 @@ func TestSums(t *testing.T) {
 	record += "2000 hosterror w3\n2001 terminate m in:us-east5-a\n2002 exited m in:us-east5-a\n2010 delete n " + ann
 	r, _ := of(t, record)
 	type row struct {
-		Class              report.Class
+		Class              losses.Class
 		N, Back, NotBack   int
 		P50, P95, Most, CH float64
 	}
@@ -557,9 +557,9 @@ func TestSums(t *testing.T) {
 		got = append(got, row{g.Class, g.Losses, g.Back, g.NotBack, g.GapP50 / 60, g.GapP95 / 60, g.GapMost / 60, math.Round(g.ChipHours*100) / 100})
 	}
 	want := []row{
-		{report.Class{Cause: events.CauseTerminated, Zone: zone, Generation: "v5litepod"}, 10, 10, 0, 5, 10, 10, 14.67},
-		{report.Class{Cause: events.CauseHostError, Zone: zone, Generation: "v5litepod"}, 1, 0, 0, 0, 0, 0, 2.67},
-		{report.Class{Cause: events.CauseTerminated, Zone: "us-east5-a", Generation: "v4"}, 1, 0, 1, 0, 0, 0, 0},
+		{losses.Class{Cause: events.CauseTerminated, Zone: zone, Generation: "v5litepod"}, 10, 10, 0, 5, 10, 10, 14.67},
+		{losses.Class{Cause: events.CauseHostError, Zone: zone, Generation: "v5litepod"}, 1, 0, 0, 0, 0, 0, 2.67},
+		{losses.Class{Cause: events.CauseTerminated, Zone: "us-east5-a", Generation: "v4"}, 1, 0, 1, 0, 0, 0, 0},
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
@@ -571,7 +571,7 @@ func TestSums(t *testing.T) {
 	if d := cmp.Diff([]string{"babysitter " + script + " 5 25", "owner " + ann + " 5 30"}, agents); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	if n := (report.Notices{Announced: 1, Withdrawn: 1}); r.Notices != n || r.TrainingExits != 1 || r.Total.Losses != 12 || r.Total.NotBackChipHours == 0 {
+	if n := (losses.Notices{Announced: 1, Withdrawn: 1}); r.Notices != n || r.TrainingExits != 1 || r.Total.Losses != 12 || r.Total.NotBackChipHours == 0 {
 		t.Errorf("notices %+v, %d exits, %+v", r.Notices, r.TrainingExits, r.Total)
 	}
 }
@@ -590,7 +590,7 @@ func TestPercentilesOfMany(t *testing.T) {
 }
 
 func TestAnEntryTakenTwiceIsNoNews(t *testing.T) {
-	a := report.New(report.Who{}, 0, nil)
+	a := losses.New(losses.Who{}, 0, nil)
 	for range 2 {
 		a.Add(line(t, "4 create n "+ann+" failed", 1))
 		a.Add(line(t, "4 terminate n", 2))
@@ -603,14 +603,14 @@ func TestAnEntryTakenTwiceIsNoNews(t *testing.T) {
 
 func TestWhoActs(t *testing.T) {
 	record := "0 create n " + ann + "\n1 terminate n\n2 create n %s"
-	for principal, want := range map[string]report.By{
-		ann: report.ByOwner, script: report.ByBabysitter, us: report.ByPitstop, "pitstop-recreate@mine.iam.gserviceaccount.com": report.ByPitstop,
-		"pitstop@example.com": report.ByOwner, "pitstopper@mine.iam.gserviceaccount.com": report.ByOwner, "system@google.com": report.ByGoogle,
-		"service-123@cloud-tpu.iam.gserviceaccount.com": report.ByGoogle,
+	for principal, want := range map[string]losses.By{
+		ann: losses.ByOwner, script: losses.ByBabysitter, us: losses.ByPitstop, "pitstop-recreate@mine.iam.gserviceaccount.com": losses.ByPitstop,
+		"pitstop@example.com": losses.ByOwner, "pitstopper@mine.iam.gserviceaccount.com": losses.ByOwner, "system@google.com": losses.ByGoogle,
+		"service-123@cloud-tpu.iam.gserviceaccount.com": losses.ByGoogle,
 	} {
-		_, losses := of(t, fmt.Sprintf(record, principal))
-		if len(losses) != 1 || losses[0].RecreatedBy != want || losses[0].Principal != principal {
-			t.Errorf("%s: %+v, want %s", principal, losses, want)
+		_, all := of(t, fmt.Sprintf(record, principal))
+		if len(all) != 1 || all[0].RecreatedBy != want || all[0].Principal != principal {
+			t.Errorf("%s: %+v, want %s", principal, all, want)
 		}
 	}
 }
@@ -639,14 +639,14 @@ func FuzzAccumulator(f *testing.F) {
 		if len(record) == 0 {
 			return
 		}
-		r, losses := of(t, strings.Join(record, "\n"))
+		r, all := of(t, strings.Join(record, "\n"))
 		again, _ := of(t, strings.Join(record, "\n"))
-		if d := cmp.Diff(r, again, cmp.AllowUnexported(report.Sum{}), cmp.Comparer(func(a, b report.Sum) bool { return fmt.Sprintf("%+v", a) == fmt.Sprintf("%+v", b) })); d != "" {
+		if d := cmp.Diff(r, again, cmp.AllowUnexported(losses.Sum{}), cmp.Comparer(func(a, b losses.Sum) bool { return fmt.Sprintf("%+v", a) == fmt.Sprintf("%+v", b) })); d != "" {
 			t.Errorf("the same entries give another report:\n%s", d)
 		}
 		s := r.Total
-		if s.Losses != len(losses) || s.Losses != s.Back+s.BackUnseen+s.GivenUp+s.NotBack+s.NotTold {
-			t.Errorf("%d losses told, sum %+v", len(losses), s)
+		if s.Losses != len(all) || s.Losses != s.Back+s.BackUnseen+s.GivenUp+s.NotBack+s.NotTold {
+			t.Errorf("%d losses told, sum %+v", len(all), s)
 		}
 		groups, agents := 0, 0
 		for _, g := range r.Groups {
@@ -658,7 +658,7 @@ func FuzzAccumulator(f *testing.F) {
 		if groups != s.Losses || agents != s.Back+s.BackUnseen {
 			t.Errorf("%d losses by cause, %d by agent, sum %+v", groups, agents, s)
 		}
-		for _, l := range losses {
+		for _, l := range all {
 			if l.Gap < 0 || l.Lead < 0 || l.ChipHours < 0 || l.Slice == "" || l.Cause == "" || l.Outcome == "" || l.InTime && !l.Announced || l.At.After(r.To) {
 				t.Errorf("%+v", l)
 			}
@@ -673,7 +673,7 @@ func FuzzAccumulator(f *testing.F) {
 
 // BenchmarkAccumulator adds entries as they come of a fleet that is lost and brought back by a script.
 func BenchmarkAccumulator(b *testing.B) {
-	a := report.New(report.Who{Babysitters: []string{script}}, 0, nil)
+	a := losses.New(losses.Who{Babysitters: []string{script}}, 0, nil)
 	i := 0
 	for b.Loop() {
 		at := start.Add(time.Duration(i) * time.Second)

@@ -1,4 +1,4 @@
-package report_test
+package losses_test
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pitstop.internal/events"
-	"pitstop.internal/scripts/pitstop/report"
+	"pitstop.internal/scripts/pitstop/losses"
 )
 
 const (
@@ -98,14 +98,14 @@ func inCluster(t *testing.T, s string, n int) events.Entry {
 	return e
 }
 
-func ofJobs(t *testing.T, record ...string) (report.Report, []string) {
+func ofJobs(t *testing.T, record ...string) (losses.Report, []string) {
 	t.Helper()
-	var losses []string
-	a := report.New(report.Who{}, 20*time.Minute, func(l report.Loss) { losses = append(losses, short(l)) })
+	var all []string
+	a := losses.New(losses.Who{}, 20*time.Minute, func(l losses.Loss) { all = append(all, short(l)) })
 	for n, s := range record {
 		a.Add(inCluster(t, s, n))
 	}
-	return a.Report(), losses
+	return a.Report(), all
 }
 
 func TestLossesOfJobs(t *testing.T) {
@@ -174,8 +174,8 @@ func TestLossesOfJobs(t *testing.T) {
 		"a creation that is refused":                             {[]string{"0 create llama refused v6e-16 " + ann, "61 failed llama"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, losses := ofJobs(t, c.record...)
-			if d := cmp.Diff(c.want, losses); d != "" {
+			_, all := ofJobs(t, c.record...)
+			if d := cmp.Diff(c.want, all); d != "" {
 				t.Errorf("(-want +got):\n%s", d)
 			}
 		})
