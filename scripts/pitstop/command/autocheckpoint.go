@@ -33,17 +33,17 @@ type shownNow struct {
 	Data []string `json:"data,omitempty"`
 }
 
-// shows lists the slices of workloads as the API shows them now, by workload. It reads each zone once.
-func (d deployment) shows(ctx context.Context, all []incident.Workload) (map[string][]shownNow, error) {
-	type place struct{ project, zone string }
-	var places []place
-	var legacy []string
+// projectZone is a zone of a project.
+type projectZone struct{ project, zone string }
+
+// zonesOf are those in which workloads have TPUs, and the zones with legacy nodes among them.
+func zonesOf(all []incident.Workload) (places []projectZone, legacy []string) {
 	for _, w := range all {
 		for _, s := range w.Slices {
 			if s.IsReleased() || s.Condition == incident.Gone || provider.Of(s.Zone) != provider.CloudTPU {
 				continue
 			}
-			if at := (place{w.Project, s.Zone}); !slices.Contains(places, at) {
+			if at := (projectZone{w.Project, s.Zone}); !slices.Contains(places, at) {
 				places = append(places, at)
 			}
 			if s.Legacy && !slices.Contains(legacy, s.Zone) {
@@ -51,6 +51,12 @@ func (d deployment) shows(ctx context.Context, all []incident.Workload) (map[str
 			}
 		}
 	}
+	return places, legacy
+}
+
+// shows lists the slices of workloads as the API shows them now, by workload. It reads each zone once.
+func (d deployment) shows(ctx context.Context, all []incident.Workload) (map[string][]shownNow, error) {
+	places, legacy := zonesOf(all)
 	if len(places) == 0 {
 		return nil, nil
 	}
@@ -59,7 +65,7 @@ func (d deployment) shows(ctx context.Context, all []incident.Workload) (map[str
 		return nil, err
 	}
 	type key struct {
-		place
+		projectZone
 		name string
 	}
 	found := map[key]provider.Slice{}
@@ -80,7 +86,7 @@ func (d deployment) shows(ctx context.Context, all []incident.Workload) (map[str
 			if s.IsReleased() {
 				continue
 			}
-			if is, ok := found[key{place{w.Project, s.Zone}, s.Name}]; ok {
+			if is, ok := found[key{projectZone{w.Project, s.Zone}, s.Name}]; ok {
 				shown[w.ID] = append(shown[w.ID], shownNow{s.Name, is.Maintained, onOff(is.Legacy, is.Autocheckpoint), is.Data})
 			}
 		}

@@ -145,23 +145,33 @@ func (d deployment) drills(ctx context.Context, l *ledger.Ledger, w incident.Wor
 		return s, usage("the policy of %s cannot be read from here: %s", w.ID, p.Unreadable)
 	case p.Switches.Level(policy.Restart) == policy.No:
 		return s, usage("Pitstop may not bring the training of %s back: %s", w.ID, w.Forbids(policy.Restart, policy.No, p))
+	}
+	if err := d.trains(w); err != nil {
+		return s, err
+	}
+	return *found, d.saved(ctx, w)
+}
+
+// trains refuses a workload of which nobody knows that it trains on all its slices.
+func (d deployment) trains(w incident.Workload) error {
+	switch {
 	case w.Crew.Seen.IsZero() || w.Crew.Finished:
-		return s, usage("Pitstop knows of no running training of %s: its crew has sent nothing, or training is finished", w.ID)
+		return usage("Pitstop knows of no running training of %s: its crew has sent nothing, or training is finished", w.ID)
 	case gaveUp(w.Crew):
-		return s, usage("the training of %s does not run: its crew gave up after attempt %d; pitstop retry %s starts another attempt", w.ID,
+		return usage("the training of %s does not run: its crew gave up after attempt %d; pitstop retry %s starts another attempt", w.ID,
 			w.Crew.GaveUp, w.Name)
 	case w.Progress.At.IsZero():
-		return s, usage("the crew of %s has reported no step, so a drill could not show that training goes on", w.ID)
+		return usage("the crew of %s has reported no step, so a drill could not show that training goes on", w.ID)
 	case d.now().Sub(lastStep(w)) >= unusual(w):
-		return s, usage("the crew of %s is silent: it reported step %s %s ago", w.ID, events.Number(w.Progress.Step),
+		return usage("the crew of %s is silent: it reported step %s %s ago", w.ID, events.Number(w.Progress.Step),
 			events.Span(d.now().Sub(lastStep(w))))
 	}
 	for _, o := range w.Slices {
 		if o.Condition != incident.Ready && !o.IsReleased() {
-			return s, usage("%s of %s is %s already", o.Name, w.ID, o.State)
+			return usage("%s of %s is %s already", o.Name, w.ID, o.State)
 		}
 	}
-	return *found, d.saved(ctx, w)
+	return nil
 }
 
 // saved refuses a workload without a complete checkpoint. Pitstop verifies checkpoints during an incident, so before the first
@@ -265,6 +275,11 @@ func (d deployment) drill(
 	if v.Text == "" {
 		v.Text = "the incident has not ended within " + lasts.String() + "; it goes on, and pitstop status shows it"
 	}
+	v.print(p)
+	return v, nil
+}
+
+func (v verdict) print(p *printer) {
 	head, colour := "PASSED", green
 	if !v.Passed {
 		head, colour = "FAILED", red
@@ -274,7 +289,6 @@ func (d deployment) drill(
 		tell(p.out, fmt.Sprintf("          noticed after %s; pitstop incident %s prints the story",
 			events.Span(time.Duration(v.Noticed*float64(time.Second))), v.Incident))
 	}
-	return v, nil
 }
 
 // drilled is the incident that was opened since a drill began.

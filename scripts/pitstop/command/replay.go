@@ -192,30 +192,13 @@ type replaying struct {
 
 // play plays one story and prints it.
 func (r *replaying) play(ctx context.Context, one play, i, plays int) error {
-	shipped := one.want != nil
-	opts := replay.Options{Options: world.Options{Policy: one.policy, Allow: r.allow, Framework: r.address, Wire: r.o.wire}}
-	if r.o.verbose {
-		opts.Log = r.errOut
-	}
-	timelines := !r.o.asJSON && !r.o.summary
+	shipped, timelines := one.want != nil, !r.o.asJSON && !r.o.summary
 	live := timelines && !shipped && r.o.speed == 0
-	switch {
-	case r.o.speed > 0:
-		opts.Pace, opts.Told = r.o.speed, r.p.line
-	case live:
-		opts.Ended = func(res world.Result, lines []world.Line) {
-			r.m.clear()
-			r.p.ended(res, lines)
-		}
-	}
-	if r.o.speed == 0 {
-		opts.Passed = func(at replay.Passage) { showPassage(r.m, at, shipped, i, plays, len(r.summary.rows)) }
-	}
 	if shipped && timelines {
 		r.m.clear()
 		r.p.heading(one.name, one.scenario.Title)
 	}
-	story, err := replay.Run(ctx, one.name, one.scenario, one.records, opts)
+	story, err := replay.Run(ctx, one.name, one.scenario, one.records, r.options(one, live, i, plays))
 	r.m.clear()
 	switch {
 	case story == nil && ctx.Err() == nil:
@@ -247,6 +230,27 @@ func (r *replaying) play(ctx context.Context, one play, i, plays int) error {
 	}
 	f.end()
 	return nil
+}
+
+// options are how a story is played. A live one prints incidents as they end.
+func (r *replaying) options(one play, live bool, i, plays int) replay.Options {
+	opts := replay.Options{Options: world.Options{Policy: one.policy, Allow: r.allow, Framework: r.address, Wire: r.o.wire}}
+	if r.o.verbose {
+		opts.Log = r.errOut
+	}
+	switch {
+	case r.o.speed > 0:
+		opts.Pace, opts.Told = r.o.speed, r.p.line
+	case live:
+		opts.Ended = func(res world.Result, lines []world.Line) {
+			r.m.clear()
+			r.p.ended(res, lines)
+		}
+	}
+	if r.o.speed == 0 {
+		opts.Passed = func(at replay.Passage) { showPassage(r.m, at, one.want != nil, i, plays, len(r.summary.rows)) }
+	}
+	return opts
 }
 
 // showPassage shows how far a replay is: in the story with this number, after so many incidents of the stories before it.

@@ -127,27 +127,9 @@ func simulate(ctx context.Context, o simulateOptions, out, errOut io.Writer) err
 	if err := o.check(); err != nil {
 		return err
 	}
-	var fixture *sim.Fixture
-	var sims []sim.Simulation
-	if o.fixture != "" {
-		f, err := sim.LoadFixture(o.fixture)
-		if err != nil {
-			return wrongUsage(err)
-		}
-		fixture, sims = &f, []sim.Simulation{f.Simulation}
-	} else {
-		var err error
-		if sims, err = o.simulations(errOut); err != nil {
-			return err
-		}
-	}
-	for i := range sims {
-		sims[i].Wire = o.wire
-	}
-	for _, t := range sims[0].Traces {
-		if lasts := t.Lasts.Hours() / 24; lasts < sims[0].Days {
-			tell(errOut, fmt.Sprintf("pitstop: %s ends after %.1f of %g days; its causes do not happen from then on", t.Name, lasts, sims[0].Days))
-		}
+	fixture, sims, err := o.load(errOut)
+	if err != nil {
+		return err
 	}
 	// A simulation makes much garbage and needs little memory.
 	debug.SetGCPercent(200)
@@ -157,7 +139,7 @@ func simulate(ctx context.Context, o simulateOptions, out, errOut io.Writer) err
 	began := o.now()
 	var reports []*oracle.Report
 	m := newMeter(errOut, o.now)
-	err := simulateAll(ctx, sims, o.least, runtime.GOMAXPROCS(0), m, func(runs []*oracle.Report) error {
+	err = simulateAll(ctx, sims, o.least, runtime.GOMAXPROCS(0), m, func(runs []*oracle.Report) error {
 		reports = append(reports, runs[len(runs)-1])
 		return nil
 	})
@@ -171,55 +153,89 @@ func simulate(ctx context.Context, o simulateOptions, out, errOut io.Writer) err
 		return err
 	}
 	p := simulationPrinter{newStoryPrinter(out, false)}
-	if o.asJSON {
-		shown := reports
-		if o.sum {
-			shown = []*oracle.Report{oracle.Sum(reports)}
+	switch {
+	case o.asJSON:
+		if err := o.printJSON(reports, out); err != nil {
+			return err
 		}
-		for _, r := range shown {
-			raw, err := json.Marshal(r, json.Deterministic(true))
-			if err != nil {
-				return err
-			}
-			tell(out, string(raw))
-		}
-	} else {
-		what := "faults " + o.faults
-		if fixture != nil {
-			what = "fixture " + o.fixture
-		}
-		p.result(oracle.Sum(reports), sims[0], what, o.now().Sub(began))
+	case fixture != nil:
+		p.result(oracle.Sum(reports), sims[0], "fixture "+o.fixture, o.now().Sub(began))
+	default:
+		p.result(oracle.Sum(reports), sims[0], "faults "+o.faults, o.now().Sub(began))
 	}
 	if interrupted {
 		tell(errOut, "pitstop: "+interruption(reports, len(sims)))
 		return errInterrupted
 	}
 	i := slices.IndexFunc(reports, func(r *oracle.Report) bool { return len(r.Violations) > 0 })
-	if i < 0 {
-		switch {
-		case o.save != "":
-			tell(errOut, "pitstop: no rule was broken; --save-fixture has written nothing")
-		case fixture != nil && fixture.Rule != "" && !o.asJSON:
-			tell(out, "the rule that was broken holds now: "+fixture.Rule+", "+fixture.Text)
-		}
-		return nil
+	switch {
+	case i >= 0:
+		return o.shrink(ctx, sims[i], reports[i], fixture, p, errOut)
+	case o.save != "":
+		tell(errOut, "pitstop: no rule was broken; --save-fixture has written nothing")
+	case fixture != nil && fixture.Rule != "" && !o.asJSON:
+		tell(out, "the rule that was broken holds now: "+fixture.Rule+", "+fixture.Text)
 	}
-	if fixture != nil && !fixture.Breaks(reports[i]) {
-		tell(errOut, fmt.Sprintf("pitstop: the fixture breaks %q, not %q as it did", reports[i].Violations[0].Rule, fixture.Rule))
+	return nil
+}
+
+// load is the simulation of a fixture, or those of the flags.
+func (o simulateOptions) load(errOut io.Writer) (fixture *sim.Fixture, sims []sim.Simulation, err error) {
+	if o.fixture != "" {
+		f, err := sim.LoadFixture(o.fixture)
+		if err != nil {
+			return nil, nil, wrongUsage(err)
+		}
+		fixture, sims = &f, []sim.Simulation{f.Simulation}
+	} else if sims, err = o.simulations(errOut); err != nil {
+		return nil, nil, err
+	}
+	for i := range sims {
+		sims[i].Wire = o.wire
+	}
+	for _, t := range sims[0].Traces {
+		if lasts := t.Lasts.Hours() / 24; lasts < sims[0].Days {
+			tell(errOut, fmt.Sprintf("pitstop: %s ends after %.1f of %g days; its causes do not happen from then on", t.Name, lasts, sims[0].Days))
+		}
+	}
+	return fixture, sims, nil
+}
+
+// printJSON prints one object per report, or one for all.
+func (o simulateOptions) printJSON(reports []*oracle.Report, out io.Writer) error {
+	if o.sum {
+		reports = []*oracle.Report{oracle.Sum(reports)}
+	}
+	for _, r := range reports {
+		raw, err := json.Marshal(r, json.Deterministic(true))
+		if err != nil {
+			return err
+		}
+		tell(out, string(raw))
+	}
+	return nil
+}
+
+// shrink looks for the shortest run that breaks a rule, prints it and saves it as the flags say. It always fails.
+func (o simulateOptions) shrink(
+	ctx context.Context, one sim.Simulation, broken *oracle.Report, fixture *sim.Fixture, p simulationPrinter, errOut io.Writer,
+) error {
+	if fixture != nil && !fixture.Breaks(broken) {
+		tell(errOut, fmt.Sprintf("pitstop: the fixture breaks %q, not %q as it did", broken.Violations[0].Rule, fixture.Rule))
 	}
 	if o.asJSON && o.save == "" {
 		return errFailed
 	}
 	tell(errOut, "pitstop: a rule was broken; looking for the shortest run that breaks it")
-	short, err := sim.Shrink(ctx, sims[i], reports[i])
+	shortest, err := sim.Shrink(ctx, one, broken)
 	if err != nil {
 		return err
 	}
 	if !o.asJSON {
-		p.violation(short, reports[i].Faults, 30)
+		p.violation(shortest, broken.Faults, 30)
 	}
 	if o.save != "" {
-		if err := saveFixture(o.save, sims[i], short, reports[i].Faults); err != nil {
+		if err := saveFixture(o.save, one, shortest, broken.Faults); err != nil {
 			return err
 		}
 		tell(errOut, fmt.Sprintf("pitstop: written to %s; run it again with simulate --fixture %s", o.save, o.save))

@@ -158,37 +158,7 @@ func (p *storyPrinter) table(s *summary) {
 		sum.chips += r.chips
 		sum.still = sum.still || r.still
 	}
-	shown := s.columns()
-	widths := func() (each []int, all int) {
-		for _, c := range shown {
-			wide := max(columns(c.title), columns(c.cell(sum)))
-			for _, r := range s.rows {
-				wide = max(wide, columns(c.cell(r)))
-			}
-			each = append(each, wide)
-			all += wide + len(columnGap)
-		}
-		return each, all - len(columnGap)
-	}
-	each, all := widths()
-	for all > p.width() {
-		i := 0
-		for j, c := range shown {
-			if c.leaves > shown[i].leaves {
-				i = j
-			}
-		}
-		if shown[i].leaves == 0 {
-			break
-		}
-		shown = slices.Delete(shown, i, i+1)
-		each, all = widths()
-	}
-	for i, c := range shown {
-		if c.shrinks && all > p.width() {
-			each[i] = max(leastName, each[i]-(all-p.width()))
-		}
-	}
+	shown, each := s.fitting(sum, p.width())
 	line := func(cell func(summaryColumn) string, colour func(summaryColumn) string) {
 		var b strings.Builder
 		for i, c := range shown {
@@ -229,6 +199,42 @@ func (p *storyPrinter) table(s *summary) {
 		tell(p.out, p.paint(dim, ">= counts until the incident ended, when the training was not back yet"))
 	}
 	tell(p.out, "")
+}
+
+// fitting are the columns that fit side by side, each with its width.
+func (s *summary) fitting(sum summaryRow, width int) (shown []summaryColumn, each []int) {
+	shown = s.columns()
+	widths := func() (each []int, all int) {
+		for _, c := range shown {
+			wide := max(columns(c.title), columns(c.cell(sum)))
+			for _, r := range s.rows {
+				wide = max(wide, columns(c.cell(r)))
+			}
+			each = append(each, wide)
+			all += wide + len(columnGap)
+		}
+		return each, all - len(columnGap)
+	}
+	each, all := widths()
+	for all > width {
+		i := 0
+		for j, c := range shown {
+			if c.leaves > shown[i].leaves {
+				i = j
+			}
+		}
+		if shown[i].leaves == 0 {
+			break
+		}
+		shown = slices.Delete(shown, i, i+1)
+		each, all = widths()
+	}
+	for i, c := range shown {
+		if c.shrinks && all > width {
+			each[i] = max(leastName, each[i]-(all-width))
+		}
+	}
+	return shown, each
 }
 
 // leastName is how many columns of a name are always shown.
