@@ -385,6 +385,11 @@ func (a *Accumulator) loss(m *machine, worker int, c events.Cause) {
 		m.gap.loss.Again++
 		m.gap.ordered = time.Time{}
 	}
+	a.note(m, worker, c)
+}
+
+// note adds to the gap of a machine what one more entry about its loss says.
+func (a *Accumulator) note(m *machine, worker int, c events.Cause) {
 	g := m.gap
 	if vague(g.loss.Cause) && !vague(c) {
 		g.loss.Cause = c
@@ -757,6 +762,22 @@ func (a *Accumulator) close(m *machine, o Outcome) {
 	if q := a.queues[key{m.project, m.zone, m.queued}]; q != nil && (o == Back || o == BackUnseen) {
 		q.lost = time.Time{} // it holds a slice again
 	}
+	l := a.ended(m, g, o)
+	a.attribute(&l, g)
+	if n := m.notice; n != nil && (o == Back || o == BackUnseen) {
+		n.mend(-1, a.now)
+		n.met = n.met || l.Announced && n.first.Equal(g.notice.first)
+	}
+	a.report.Total.add(l)
+	sum(a.byClass, Class{Cause: l.Cause, Zone: l.Zone, Generation: l.Generation}).add(l)
+	if o == Back || o == BackUnseen {
+		sum(a.byAgent, Agent{By: l.RecreatedBy, Principal: l.Principal}).add(l)
+	}
+	a.lost(l)
+}
+
+// ended is the loss of a gap that ends so: what was lost, for how long, and who brought it back.
+func (a *Accumulator) ended(m *machine, g *gap, o Outcome) Loss {
 	l := g.loss
 	l.Outcome, l.Workers, l.Accelerator = o, len(g.lost), cmp.Or(g.accelerator, m.accelerator)
 	if m.zone != l.Zone {
@@ -781,17 +802,7 @@ func (a *Accumulator) close(m *machine, o Outcome) {
 	}
 	l.ChipHours = float64(l.Chips) * l.Gap / 3600
 	l.ChipHoursAtLeast = float64(l.ChipsAtLeast) * l.Gap / 3600
-	a.attribute(&l, g)
-	if n := m.notice; n != nil && (o == Back || o == BackUnseen) {
-		n.mend(-1, a.now)
-		n.met = n.met || l.Announced && n.first.Equal(g.notice.first)
-	}
-	a.report.Total.add(l)
-	sum(a.byClass, Class{Cause: l.Cause, Zone: l.Zone, Generation: l.Generation}).add(l)
-	if o == Back || o == BackUnseen {
-		sum(a.byAgent, Agent{By: l.RecreatedBy, Principal: l.Principal}).add(l)
-	}
-	a.lost(l)
+	return l
 }
 
 // attribute says whether a notice announced a loss. Maintenance may be started by hand, so it counts at any time between its
