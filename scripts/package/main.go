@@ -48,25 +48,33 @@ func main() {
 	os.Exit(code)
 }
 
+func say(w io.Writer, format string, a ...any) {
+	_, _ = fmt.Fprintf(w, format+"\n", a...) //nolint:errcheck // there is nobody else to tell
+}
+
+// failed prints faults and returns the exit code.
+func failed(errOut io.Writer, code int, faults ...error) int {
+	for _, err := range faults {
+		say(errOut, "package: %v", err)
+	}
+	return code
+}
+
+func runRelease(ctx context.Context, args []string, out, errOut io.Writer) int {
+	var wrong usageError
+	switch err := release(ctx, args, out, errOut); {
+	case errors.As(err, &wrong):
+		return failed(errOut, exitUsage, err)
+	case err != nil:
+		return failed(errOut, exitFailed, err)
+	}
+	return 0
+}
+
 func run(ctx context.Context, args []string, out, errOut io.Writer) int {
-	say := func(w io.Writer, format string, a ...any) {
-		_, _ = fmt.Fprintf(w, format+"\n", a...) //nolint:errcheck // there is nobody else to tell
-	}
-	fail := func(code int, faults ...error) int {
-		for _, err := range faults {
-			say(errOut, "package: %v", err)
-		}
-		return code
-	}
+	fail := func(code int, faults ...error) int { return failed(errOut, code, faults...) }
 	if len(args) > 0 && args[0] == "release" {
-		var wrong usageError
-		switch err := release(ctx, args[1:], out, errOut); {
-		case errors.As(err, &wrong):
-			return fail(exitUsage, err)
-		case err != nil:
-			return fail(exitFailed, err)
-		}
-		return 0
+		return runRelease(ctx, args[1:], out, errOut)
 	}
 	flags := flag.NewFlagSet("package", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
@@ -121,15 +129,19 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 		return 0
 	}
 	say(errOut, "package: verifying; a first build takes a minute")
-	code := 0
+	return verifyAll(ctx, m, chosen, *dir, width, out, errOut)
+}
+
+// verifyAll verifies staged functions, and returns the exit code.
+func verifyAll(ctx context.Context, m module, chosen []process.Function, dir string, width int, out, errOut io.Writer) (code int) {
 	for _, f := range chosen {
 		began := time.Now()
-		checks, faults := verify(ctx, m, f, filepath.Join(*dir, f.Name))
+		checks, faults := verify(ctx, m, f, filepath.Join(dir, f.Name))
 		if ctx.Err() != nil {
-			return fail(exitFailed, errors.New("interrupted"))
+			return failed(errOut, exitFailed, errors.New("interrupted"))
 		}
 		if len(faults) > 0 {
-			code = fail(exitFailed, faults...)
+			code = failed(errOut, exitFailed, faults...)
 			continue
 		}
 		say(out, "%-*s verified: %d checks in %.1f s", width, f.Name, checks, time.Since(began).Seconds())

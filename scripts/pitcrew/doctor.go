@@ -377,7 +377,8 @@ func (d *doctor) program(ctx context.Context, args []string) {
 		d.add(warning, "signal", "whether the command handles %s is seen only while it runs: start it, or give --try 2m, which starts it and kills it", name)
 		return
 	}
-	d.o.Signal, d.o.Read, d.o.Pattern, d.o.ProgressFile, d.o.Batch, d.o.Examples = sig, d.read, d.pattern, d.progress, d.examples, d.rate
+	d.o.Signal = sig
+	d.follow(&d.o)
 	if d.o.Scale, err = d.scaled(d.o.Machine); err != nil {
 		d.add(failing, "command", "%v", err)
 		return

@@ -114,38 +114,12 @@ func (i *installation) install(ctx context.Context, args []string, out io.Writer
 	if n := slices.Index(args, "--"); n >= 0 {
 		i.runFlags, i.args = args[:n], args[n+1:]
 	}
-	if len(i.args) == 0 {
-		return usage("there is no command behind the second --")
-	}
-	// What run would refuse is refused here, and not at the next start of the machine.
-	var check flags
-	c := &cobra.Command{}
-	check.define(c)
-	if err := c.ParseFlags(i.runFlags); err != nil {
-		return usage("the flags of run: %v", err)
-	}
-	if err := check.check(i.args); err != nil {
+	run, err := i.check()
+	if err != nil {
 		return err
 	}
-	if i.root == "" && !i.all && i.pip == "" { // an image may get the command later, and so may a package bring it
-		if _, err := child.Look(i.args); err != nil {
-			return exit{crew.CodeUsage, err}
-		}
-	}
-	if i.from != "" && i.user {
-		return usage("--from with --user: a start-up script is run by root; install for the whole machine")
-	}
-	i.stop = check.times.Stop + check.times.Dump + check.times.Leftovers
-	if i.from != "" && !object.MatchString(i.from) {
-		return usage("--from %s: it is gs://BUCKET/OBJECT", i.from)
-	}
-	if !unitName.MatchString(i.name) {
-		return usage("--name %s: letters, digits, and - _ . @", i.name)
-	}
-	if i.root != "" && i.pip != "" && !i.dryRun {
-		return usage("--pip with --root: an image gets its packages when it is built")
-	}
-	if err := i.takeKey(check.peerKey != ""); err != nil {
+	i.stop = run.times.Stop + run.times.Dump + run.times.Leftovers
+	if err := i.takeKey(run.peerKey != ""); err != nil {
 		return err
 	}
 	if i.all {
@@ -163,19 +137,7 @@ func (i *installation) install(ctx context.Context, args []string, out io.Writer
 		files = append(files, file{i.script, []byte(i.startup(unit)), 0o755})
 	}
 	if i.dryRun {
-		if len(i.packages()) > 0 {
-			files = append([]file{{path: "first, packages", content: []byte(quoted(i.pipCall()) + "\n")}}, files...)
-		}
-		for _, f := range files {
-			if _, err := fmt.Fprintf(out, "# %s\n%s\n", f.path, f.content); err != nil {
-				return err
-			}
-		}
-		if i.key != nil {
-			_, err := fmt.Fprintf(out, "# %s\nthe key in %s\n", i.keyPath(), i.peerKey)
-			return err
-		}
-		return nil
+		return i.preview(files, out)
 	}
 	starts := i.start && i.root == ""
 	if starts { // a machine without systemd is left as it was
@@ -195,6 +157,56 @@ func (i *installation) install(ctx context.Context, args []string, out io.Writer
 		}
 	}
 	return i.advise(unit, out)
+}
+
+// check refuses what cannot be installed. It returns the flags of run, which run would refuse at the next start of the machine.
+func (i *installation) check() (run flags, err error) {
+	if len(i.args) == 0 {
+		return run, usage("there is no command behind the second --")
+	}
+	c := &cobra.Command{}
+	run.define(c)
+	if err := c.ParseFlags(i.runFlags); err != nil {
+		return run, usage("the flags of run: %v", err)
+	}
+	if err := run.check(i.args); err != nil {
+		return run, err
+	}
+	if i.root == "" && !i.all && i.pip == "" { // an image may get the command later, and so may a package bring it
+		if _, err := child.Look(i.args); err != nil {
+			return run, exit{crew.CodeUsage, err}
+		}
+	}
+	if i.from != "" && i.user {
+		return run, usage("--from with --user: a start-up script is run by root; install for the whole machine")
+	}
+	if i.from != "" && !object.MatchString(i.from) {
+		return run, usage("--from %s: it is gs://BUCKET/OBJECT", i.from)
+	}
+	if !unitName.MatchString(i.name) {
+		return run, usage("--name %s: letters, digits, and - _ . @", i.name)
+	}
+	if i.root != "" && i.pip != "" && !i.dryRun {
+		return run, usage("--pip with --root: an image gets its packages when it is built")
+	}
+	return run, nil
+}
+
+// preview prints what would be written.
+func (i *installation) preview(files []file, out io.Writer) error {
+	if len(i.packages()) > 0 {
+		files = append([]file{{path: "first, packages", content: []byte(quoted(i.pipCall()) + "\n")}}, files...)
+	}
+	for _, f := range files {
+		if _, err := fmt.Fprintf(out, "# %s\n%s\n", f.path, f.content); err != nil {
+			return err
+		}
+	}
+	if i.key != nil {
+		_, err := fmt.Fprintf(out, "# %s\nthe key in %s\n", i.keyPath(), i.peerKey)
+		return err
+	}
+	return nil
 }
 
 // place decides where everything goes.

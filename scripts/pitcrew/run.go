@@ -216,77 +216,104 @@ func runCommand() *cobra.Command {
 
 // check returns every fault of the command line, in one line.
 func (f *flags) check(args []string) error {
-	var faults []string
-	no := func(format string, a ...any) { faults = append(faults, fmt.Sprintf(format, a...)) }
+	var all faults
+	f.checkRules(&all)
+	f.checkSaving(&all)
+	f.checkSteps(&all)
+	f.checkTimes(&all)
+	if f.worker < -1 || f.slice < -1 || f.slices < 0 || f.port < 1 || f.port > 65535 {
+		all.add("--worker %d, --slice %d, --slices %d, --peer-port %d: they count from 0, and ports from 1 to 65535", f.worker, f.slice, f.slices, f.port)
+	}
+	if f.workload != "" && (strings.Count(f.workload, "/") != 1 || strings.HasPrefix(f.workload, "/") || strings.HasSuffix(f.workload, "/")) {
+		all.add("--workload %s: it is PROJECT/NAME", f.workload)
+	}
+	if why := endsEarly(args); why != "" {
+		all.add("%s", why)
+	}
+	if len(all) > 0 {
+		return exit{crew.CodeUsage, errors.New(strings.Join(all, "; "))}
+	}
+	return nil
+}
+
+// faults are those of a command line.
+type faults []string
+
+func (all *faults) add(format string, a ...any) { *all = append(*all, fmt.Sprintf(format, a...)) }
+
+// choice is a fault if a flag has none of these values.
+func (all *faults) choice(name, value string, of ...string) {
+	if !slices.Contains(of, value) {
+		all.add("--%s %s: it is one of %s", name, value, strings.Join(of, ", "))
+	}
+}
+
+func (f *flags) checkRules(all *faults) {
 	if err := f.rules.Validate(); err != nil {
-		no("%v", err)
+		all.add("%v", err)
 	}
 	if f.service && f.rules != restart.Defaults() {
-		no("--service-rules has numbers of its own: leave out --restarts, --job-tries, --memory-restarts, --interruptions, --no-progress and --backoff")
+		all.add("--service-rules has numbers of its own: leave out --restarts, --job-tries, --memory-restarts, --interruptions, --no-progress and --backoff")
 	}
+}
+
+func (f *flags) checkSaving(all *faults) {
 	if f.directory != "" && !strings.HasPrefix(f.directory, "gs://") && !strings.HasPrefix(f.directory, "file:///") {
-		no("--checkpoint-dir %s: it begins with gs:// or file:///", f.directory)
+		all.add("--checkpoint-dir %s: it begins with gs:// or file:///", f.directory)
 	}
 	if sig, ok := child.SignalOf(f.signal); !ok || sig == syscall.SIGKILL || sig == syscall.SIGSTOP {
-		no("--save-signal %s: no signal of that name can be handled", f.signal)
+		all.add("--save-signal %s: no signal of that name can be handled", f.signal)
 	}
-	choice := func(name, value string, of ...string) {
-		if !slices.Contains(of, value) {
-			no("--%s %s: it is one of %s", name, value, strings.Join(of, ", "))
-		}
-	}
-	choice("on-maintenance", f.onMaintenance, "signal", "natural", "none")
-	choice("after-save", f.afterSave, "restart", "wait")
-	choice("give-up", f.giveUp, "auto", "exit", "wait")
-	choice("report", f.report, "auto", "cloud", "none")
+	all.choice("on-maintenance", f.onMaintenance, "signal", "natural", "none")
+	all.choice("after-save", f.afterSave, "restart", "wait")
+	all.choice("give-up", f.giveUp, "auto", "exit", "wait")
+	all.choice("report", f.report, "auto", "cloud", "none")
+}
+
+// checkSteps looks at what says how far the training is, and how fast.
+func (f *flags) checkSteps(all *faults) {
 	if f.pattern != "" {
-		p, err := child.PatternOf(f.pattern)
-		if err != nil {
-			no("%v", err)
+		if _, err := child.PatternOf(f.pattern); err != nil {
+			all.add("%v", err)
 		}
-		f.pattern, f.read = p, true
 	}
 	if f.rate != "" {
 		if err := child.CheckExamples(f.rate); err != nil {
-			no("%v", err)
+			all.add("%v", err)
 		}
-		f.read = true
 	}
 	if f.examples < 0 || f.examples > 0 && f.from != "" {
-		no("--examples-per-step %d: it is more than 0, and --scale-from says it already", f.examples)
+		all.add("--examples-per-step %d: it is more than 0, and --scale-from says it already", f.examples)
 	}
 	switch given := (f.from != "") || f.batch != 0 || f.steps != 0; {
 	case given && (f.from == "" || f.batch == 0 || f.steps == 0):
-		no("--scale-from, --global-batch and --steps belong together")
+		all.add("--scale-from, --global-batch and --steps belong together")
 	case f.batch < 0 || f.steps < 0:
-		no("--global-batch %d, --steps %d: they count from 1", f.batch, f.steps)
+		all.add("--global-batch %d, --steps %d: they count from 1", f.batch, f.steps)
 	}
+}
+
+func (f *flags) checkTimes(all *faults) {
 	for _, d := range f.spans() {
 		if *d.into < 0 || *d.into == 0 && !d.grace {
-			no("--%s %v: it is longer", d.name, *d.into)
+			all.add("--%s %v: it is longer", d.name, *d.into)
 		}
 	}
-	if f.worker < -1 || f.slice < -1 || f.slices < 0 || f.port < 1 || f.port > 65535 {
-		no("--worker %d, --slice %d, --slices %d, --peer-port %d: they count from 0, and ports from 1 to 65535", f.worker, f.slice, f.slices, f.port)
-	}
 	if f.times.Unread < 2*f.times.Lease || f.times.TakeOver <= f.times.Unread {
-		no("--lease-every %v, --lease-unread %v, --lease-take-over %v: each has to be longer than the one before", f.times.Lease, f.times.Unread, f.times.TakeOver)
+		all.add("--lease-every %v, --lease-unread %v, --lease-take-over %v: each has to be longer than the one before", f.times.Lease, f.times.Unread, f.times.TakeOver)
 	}
 	if f.directory != "" {
 		if err := f.fence(); err != nil {
-			no("%v", err)
+			all.add("%v", err)
 		}
 	}
-	if f.workload != "" && (strings.Count(f.workload, "/") != 1 || strings.HasPrefix(f.workload, "/") || strings.HasSuffix(f.workload, "/")) {
-		no("--workload %s: it is PROJECT/NAME", f.workload)
-	}
-	if why := endsEarly(args); why != "" {
-		no("%s", why)
-	}
-	if len(faults) > 0 {
-		return exit{crew.CodeUsage, errors.New(strings.Join(faults, "; "))}
-	}
-	return nil
+}
+
+// follow tells the crew how it learns how far the training is, and how fast.
+func (f *flags) follow(o *crew.Options) {
+	o.Pattern, _ = child.PatternOf(f.pattern) //nolint:errcheck // check has refused what is none
+	o.Read = f.read || f.pattern != "" || f.rate != ""
+	o.ProgressFile, o.Batch, o.Examples = f.progress, f.examples, f.rate
 }
 
 // fence returns an error if a training could still write when another may begin: one whose lease this crew's kind takes
@@ -551,29 +578,17 @@ func (f *flags) settle(o *crew.Options) (unlock func(), err error) {
 	}
 	o.Workload = firstOf(f.workload, firstOf(m.Project, "local")+"/"+m.WorkloadName())
 	o.Named = f.workload != ""
-	o.Signal, _ = child.SignalOf(f.signal)
-	if f.saveCommand != "" {
-		o.SaveCommand = []string{"sh", "-c", f.saveCommand}
+	if err := f.settleSaving(o); err != nil {
+		return nil, err
 	}
-	if f.onMaintenance != "none" {
-		o.OnMaintenance = events.SaveMode(f.onMaintenance)
-	}
-	o.WaitSaved = f.afterSave == "wait"
-	o.StayAfterGivingUp = f.giveUp == "wait" || f.giveUp == "auto" && o.Metadata != nil && m.Node != "" && o.Directory != "" && !contained()
-	if (o.WaitSaved || f.giveUp == "wait") && o.Directory == "" {
-		return nil, usage("to wait for a new attempt in the lease takes a checkpoint directory: there is none")
-	}
-	o.Read, o.Pattern, o.ProgressFile, o.DoneAt = f.read, f.pattern, f.progress, f.doneAt
-	o.Batch, o.Examples = f.examples, f.rate
+	f.follow(o)
+	o.DoneAt = f.doneAt
 	o.Terminal = child.Terminal()
 	if o.Scale, err = f.scaled(m); err != nil {
 		return nil, err
 	}
-	if f.report == "cloud" || f.report == "auto" && o.Metadata != nil && m.Project != "" && m.Node != "" && m.Place() != "" {
-		if m.Project == "" || m.Place() == "" || m.Node == "" {
-			return nil, usage("--report cloud takes a project, a zone and a node: give --project, --zone and --node")
-		}
-		o.Send = report.NewCloud(m, f.logging()...).Send
+	if err := f.settleReports(o); err != nil {
+		return nil, err
 	}
 	if m.Workers > 1 {
 		if o.Key, err = f.key(m, o.Directory); err != nil {
@@ -587,6 +602,37 @@ func (f *flags) settle(o *crew.Options) (unlock func(), err error) {
 		o.Lock = func() (*os.File, error) { return hold(o.Directory, m, "training") }
 	}
 	return unlock, f.network(o)
+}
+
+// settleSaving prepares how the training is asked to save, and what follows when it has saved or given up.
+func (f *flags) settleSaving(o *crew.Options) error {
+	o.Signal, _ = child.SignalOf(f.signal)
+	if f.saveCommand != "" {
+		o.SaveCommand = []string{"sh", "-c", f.saveCommand}
+	}
+	if f.onMaintenance != "none" {
+		o.OnMaintenance = events.SaveMode(f.onMaintenance)
+	}
+	o.WaitSaved = f.afterSave == "wait"
+	o.StayAfterGivingUp = f.giveUp == "wait" ||
+		f.giveUp == "auto" && o.Metadata != nil && o.Machine.Node != "" && o.Directory != "" && !contained()
+	if (o.WaitSaved || f.giveUp == "wait") && o.Directory == "" {
+		return usage("to wait for a new attempt in the lease takes a checkpoint directory: there is none")
+	}
+	return nil
+}
+
+// settleReports prepares where reports go. Without a place in Google Cloud, auto sends none.
+func (f *flags) settleReports(o *crew.Options) error {
+	m := o.Machine
+	placed := m.Project != "" && m.Place() != "" && m.Node != ""
+	switch {
+	case f.report == "cloud" && !placed:
+		return usage("--report cloud takes a project, a zone and a node: give --project, --zone and --node")
+	case f.report == "cloud", f.report == "auto" && o.Metadata != nil && placed:
+		o.Send = report.NewCloud(m, f.logging()...).Send
+	}
+	return nil
 }
 
 // makeFolder makes the folder of a first run. What lies above it is there, or its name is misspelt.

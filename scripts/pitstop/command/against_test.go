@@ -8,6 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"pitstop.internal/scripts/pitstop/cli"
+	"pitstop.internal/scripts/pitstop/deployment/deploymenttest"
+	"pitstop.internal/scripts/pitstop/entries/entriestest"
+	"pitstop.internal/scripts/pitstop/lab"
 	"pitstop.internal/scripts/trail"
 	"pitstop.internal/shared/breadth"
 )
@@ -23,6 +27,7 @@ func TestMain(m *testing.M) {
 	if err := os.Setenv("COLUMNS", "10000"); err != nil {
 		panic(err)
 	}
+	deploymenttest.Verbs = verbs
 	os.Exit(m.Run())
 }
 
@@ -50,8 +55,8 @@ func doctored(t *testing.T, rest string) string {
 func ownNight(t *testing.T) []string {
 	t.Helper()
 	return []string{
-		"simulate", "--days", "0.5", "--faults", "none", "--fleet", write(t, "fleet.yaml", ownFleetFile), "--policy", write(t, "policy.yaml", ownPolicyFile),
-		"--rates", write(t, "rates.yaml", "unnamed: none\n"), "--trace", write(t, "events.csv", ownTrace),
+		"simulate", "--days", "0.5", "--faults", "none", "--fleet", entriestest.Write(t, "fleet.yaml", ownFleetFile), "--policy", entriestest.Write(t, "policy.yaml", ownPolicyFile),
+		"--rates", entriestest.Write(t, "rates.yaml", "unnamed: none\n"), "--trace", entriestest.Write(t, "events.csv", ownTrace),
 	}
 }
 
@@ -62,19 +67,19 @@ func TestABuildIsTheSameAsItself(t *testing.T) {
 	}
 	t.Setenv(isCommand, "1")
 	out, errOut, code := call(t, "", "simulate", "--seed", "4", "--seeds", "2", "--days", "0.2", "--slices", "2", "--faults", "heavy", "--incidents", "2", "--against", self)
-	if code != exitDone || !regexp.MustCompile(`^2 seeds, \d+ workloads: the same\n$`).MatchString(out) {
+	if code != cli.ExitDone || !regexp.MustCompile(`^2 seeds, \d+ workloads: the same\n$`).MatchString(out) {
 		t.Errorf("exit code %d, stderr %q\n%s", code, errOut, out)
 	}
 	entries := filepath.Join("..", "..", "..", "events", "testdata", "preemption", "entries.json")
 	out, errOut, code = call(t, "", "replay", "--policy", "spot", "--allow", "recreate,restart", "--against", self, entries)
-	if code != exitDone || out != "1 record, 1 workload: the same\n" || errOut != "" {
+	if code != cli.ExitDone || out != "1 record, 1 workload: the same\n" || errOut != "" {
 		t.Errorf("exit code %d, stderr %q\n%s", code, errOut, out)
 	}
 }
 
 // TestAnotherPolicyMakesADifference: the other build only watches, and so sends nothing.
 func TestAnotherPolicyMakesADifference(t *testing.T) {
-	watch := write(t, "watch.yaml", strings.Replace(ownPolicyFile, "spot", "watch", 1))
+	watch := entriestest.Write(t, "watch.yaml", strings.Replace(ownPolicyFile, "spot", "watch", 1))
 	other := doctored(t, `--policy "`+watch+`"`)
 	out, _, code := call(t, "", append(ownNight(t), "--against", other)...)
 	for _, want := range []string{
@@ -93,7 +98,7 @@ func TestAnotherPolicyMakesADifference(t *testing.T) {
 			t.Errorf("%q is not said", want)
 		}
 	}
-	if code != exitFailed || t.Failed() {
+	if code != cli.ExitFailed || t.Failed() {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
 	out, _, code = call(t, "", append(ownNight(t), "--json", "--against", other)...)
@@ -107,7 +112,7 @@ func TestAnotherPolicyMakesADifference(t *testing.T) {
 	if effect.Kind != trail.Call || effect.This.Method != "DeleteNode" || effect.Other != nil || s.Effects.Kinds[trail.Call].First != 1 {
 		t.Errorf("in effect\n%s", out)
 	}
-	if code != exitFailed || d.Kind != trail.Request || d.Workload != "mine/llama" || d.This.Action != "delete" || d.Other.Outcome != "observed" || s.DifferingWorkloads != 1 {
+	if code != cli.ExitFailed || d.Kind != trail.Request || d.Workload != "mine/llama" || d.This.Action != "delete" || d.Other.Outcome != "observed" || s.DifferingWorkloads != 1 {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
 }
@@ -120,19 +125,19 @@ func TestADoctoredTrail(t *testing.T) {
 		code int
 		says []string
 	}{
-		"end": {`s/"outcome":"resumed"/"outcome":"escalated"/`, exitFailed, []string{
+		"end": {`s/"outcome":"resumed"/"outcome":"escalated"/`, cli.ExitFailed, []string{
 			"· end\n  both ", "recovery.requested to admit", "  resumed by step preemption", "  escalated by step preemption",
 		}},
-		"request": {`s/"epoch":2/"epoch":7/`, exitFailed, []string{
+		"request": {`s/"epoch":2/"epoch":7/`, cli.ExitFailed, []string{
 			"In effect both do the same: 3 accepted calls and 1 ended incident, within 2 minutes.\n",
 		}},
-		"document": {`s/"name":"gemma","provider":"[a-z-]*"/"name":"gemma","provider":"gke"/`, exitFailed, []string{
+		"document": {`s/"name":"gemma","provider":"[a-z-]*"/"name":"gemma","provider":"gke"/`, cli.ExitFailed, []string{
 			"seed 1, 0.5 days · mine/gemma · Mon Jan 5 12:00:00, 2026 · document\n  document     provider: this build ", `, other build "gke"`,
 		}},
-		"violation": {`s/"broken":\[\]/"broken":[{"rule":"9 brake","workload":"mine\/llama","at":"2026-01-05T02:00:00Z","text":"31 slots"}]/`, exitFailed, []string{
+		"violation": {`s/"broken":\[\]/"broken":[{"rule":"9 brake","workload":"mine\/llama","at":"2026-01-05T02:00:00Z","text":"31 slots"}]/`, cli.ExitFailed, []string{
 			"mine/llama · Mon Jan 5 02:00:00, 2026 · violation\n  this build   does not break the rule\n  other build  breaks 9 brake: 31 slots\n",
 		}},
-		"wording": {`s/is PREEMPTED/was preempted/g`, exitDone, []string{
+		"wording": {`s/is PREEMPTED/was preempted/g`, cli.ExitDone, []string{
 			"wording: other words, not counted as different   1           1\n\n1 seed, 2 workloads: the same\n",
 		}},
 	} {
@@ -157,24 +162,24 @@ func TestAgainstUsage(t *testing.T) {
 		code int
 		says string
 	}{
-		"no argument":       {[]string{"simulate", "--against"}, exitUsage, "flag needs an argument: --against"},
-		"an empty one":      {[]string{"simulate", "--against", ""}, exitUsage, "--against names another build"},
-		"not there":         {[]string{"simulate", "--against", filepath.Join(t.TempDir(), "none")}, exitUsage, "no such file"},
-		"not executable":    {[]string{"simulate", "--against", write(t, "other", "")}, exitUsage, "it is not executable"},
-		"no checkout":       {[]string{"simulate", "--against", t.TempDir()}, exitUsage, "it is no checkout of Pitstop"},
-		"a fixture":         {[]string{"simulate", "--against", "x", "--fixture", "y"}, exitUsage, "leave out --fixture"},
-		"a fixture to save": {[]string{"simulate", "--against", "x", "--save-fixture", "y"}, exitUsage, "leave out --save-fixture"},
-		"a trail":           {[]string{"replay", "--against", "x", "--trail"}, exitUsage, "leave out --trail"},
-		"a trail and JSON":  {[]string{"replay", "--json", "--trail"}, exitUsage, "leave out --json"},
-		"speed":             {[]string{"replay", "--against", "x", "--speed", "60"}, exitUsage, "leave out --speed"},
-		"standard input":    {[]string{"replay", "--against", "x", "-"}, exitUsage, "name a file instead of -"},
+		"no argument":       {[]string{"simulate", "--against"}, cli.ExitUsage, "flag needs an argument: --against"},
+		"an empty one":      {[]string{"simulate", "--against", ""}, cli.ExitUsage, "--against names another build"},
+		"not there":         {[]string{"simulate", "--against", filepath.Join(t.TempDir(), "none")}, cli.ExitUsage, "no such file"},
+		"not executable":    {[]string{"simulate", "--against", entriestest.Write(t, "other", "")}, cli.ExitUsage, "it is not executable"},
+		"no checkout":       {[]string{"simulate", "--against", t.TempDir()}, cli.ExitUsage, "it is no checkout of Pitstop"},
+		"a fixture":         {[]string{"simulate", "--against", "x", "--fixture", "y"}, cli.ExitUsage, "leave out --fixture"},
+		"a fixture to save": {[]string{"simulate", "--against", "x", "--save-fixture", "y"}, cli.ExitUsage, "leave out --save-fixture"},
+		"a trail":           {[]string{"replay", "--against", "x", "--trail"}, cli.ExitUsage, "leave out --trail"},
+		"a trail and JSON":  {[]string{"replay", "--json", "--trail"}, cli.ExitUsage, "leave out --json"},
+		"speed":             {[]string{"replay", "--against", "x", "--speed", "60"}, cli.ExitUsage, "leave out --speed"},
+		"standard input":    {[]string{"replay", "--against", "x", "-"}, cli.ExitUsage, "name a file instead of -"},
 		"a release without trails": {
-			append(ownNight(t), "--against", script(t, `echo "pitstop: unknown flag: --trail" >&2; exit 2`)), exitUsage, "cannot be compared; it says: unknown flag: --trail",
+			append(ownNight(t), "--against", script(t, `echo "pitstop: unknown flag: --trail" >&2; exit 2`)), cli.ExitUsage, "cannot be compared; it says: unknown flag: --trail",
 		},
-		"another version":    {append(ownNight(t), "--against", script(t, `echo '{"trail":2}'`)), exitUsage, "it has version 2, and this build reads version 1"},
-		"another program":    {append(ownNight(t), "--against", script(t, `echo hello`)), exitUsage, "it is no JSON"},
-		"it breaks off":      {append(ownNight(t), "--against", script(t, `echo "panic: no" >&2; exit 3`)), exitFailed, "exit status 3; it says: panic: no"},
-		"it does too little": {append(ownNight(t), "--against", script(t, `exit 0`)), exitFailed, "ends too early: before seed 1"},
+		"another version":    {append(ownNight(t), "--against", script(t, `echo '{"trail":2}'`)), cli.ExitUsage, "it has version 2, and this build reads version 1"},
+		"another program":    {append(ownNight(t), "--against", script(t, `echo hello`)), cli.ExitUsage, "it is no JSON"},
+		"it breaks off":      {append(ownNight(t), "--against", script(t, `echo "panic: no" >&2; exit 3`)), cli.ExitFailed, "exit status 3; it says: panic: no"},
+		"it does too little": {append(ownNight(t), "--against", script(t, `exit 0`)), cli.ExitFailed, "ends too early: before seed 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, errOut, code := call(t, "", c.args...)
@@ -189,11 +194,11 @@ func TestAgainstUsage(t *testing.T) {
 // TestACheckoutIsBuilt builds a checkout whose command only says which version its trail has.
 func TestACheckoutIsBuilt(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(dir, commandPath), 0o750); err != nil {
+	if err := os.MkdirAll(filepath.Join(dir, lab.CommandPath), 0o750); err != nil {
 		t.Fatal(err)
 	}
 	for name, text := range map[string]string{
-		"go.mod": "module pitstop.internal\n\ngo 1.26\n", commandPath + "/main.go": "package main\n\nfunc main() { println(`hello`); print(`x`) }\n",
+		"go.mod": "module pitstop.internal\n\ngo 1.26\n", lab.CommandPath + "/main.go": "package main\n\nfunc main() { println(`hello`); print(`x`) }\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -201,14 +206,14 @@ func TestACheckoutIsBuilt(t *testing.T) {
 	}
 	args := append(ownNight(t), "--against", dir)
 	_, errOut, code := call(t, "", args...)
-	if code != exitFailed || !strings.Contains(errOut, "pitstop: building "+dir+"\n") || !strings.Contains(errOut, "pitstop: the other build: hello\n") {
+	if code != cli.ExitFailed || !strings.Contains(errOut, "pitstop: building "+dir+"\n") || !strings.Contains(errOut, "pitstop: the other build: hello\n") {
 		t.Errorf("exit code %d, stderr %q", code, errOut)
 	}
-	if err := os.WriteFile(filepath.Join(dir, commandPath, "main.go"), []byte("package main\n\nfunc main() { none() }\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, lab.CommandPath, "main.go"), []byte("package main\n\nfunc main() { none() }\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	_, errOut, code = call(t, "", args...)
-	if code != exitFailed || !strings.Contains(errOut, "undefined: none") || !strings.Contains(errOut, dir+" cannot be built: exit status 1\n") {
+	if code != cli.ExitFailed || !strings.Contains(errOut, "undefined: none") || !strings.Contains(errOut, dir+" cannot be built: exit status 1\n") {
 		t.Errorf("exit code %d, stderr %q", code, errOut)
 	}
 }

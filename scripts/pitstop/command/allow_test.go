@@ -3,13 +3,15 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"pitstop.internal/scripts/pitstop/entries/entriestest"
 )
 
 // TestWhatTheDeploymentAllowsIsACeiling: each command that decides says that it is the deployment which keeps a switch where
 // it is, and goes by it.
 func TestWhatTheDeploymentAllowsIsACeiling(t *testing.T) {
-	fleet := write(t, "fleet.yaml", ownFleetFile)
-	policies := write(t, "policy.yaml", ownPolicyFile)
+	fleet := entriestest.Write(t, "fleet.yaml", ownFleetFile)
+	policies := entriestest.Write(t, "policy.yaml", ownPolicyFile)
 	simulate := []string{"simulate", "--days", "0.2", "--faults", "none", "--fleet", fleet, "--policy", policies}
 	for name, c := range map[string]struct {
 		in   string
@@ -18,8 +20,8 @@ func TestWhatTheDeploymentAllowsIsACeiling(t *testing.T) {
 		// otherwise is what is said without it.
 		otherwise string
 	}{
-		"replay":   {preempted("2"), []string{"replay", "--policy", "spot", "-"}, "the switch recreate is no, limited by the deployment", "RESUMED"},
-		"explain":  {preempted("2"), []string{"explain", "--policy", "spot"}, "the switch recreate is no, limited by the deployment", ""},
+		"replay":   {entriestest.Preempted("2"), []string{"replay", "--policy", "spot", "-"}, "the switch recreate is no, limited by the deployment", "RESUMED"},
+		"explain":  {entriestest.Preempted("2"), []string{"explain", "--policy", "spot"}, "the switch recreate is no, limited by the deployment", ""},
 		"simulate": {"", simulate, "limited by the deployment: recreate", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"pitstop.internal/scripts/pitstop/cli"
 )
 
 // TestArgumentsAreCheckedBeforeAnythingIsAsked: none of these calls may reach the port, and each says what is wrong.
@@ -48,7 +50,7 @@ func TestArgumentsAreCheckedBeforeAnythingIsAsked(t *testing.T) {
 		"watch":                                    "--project is missing",
 	} {
 		out, errOut, code := call(t, "", strings.Fields(args)...)
-		if code != exitUsage || out != "" || strings.Count(errOut, "\n") != 1 || !strings.Contains(errOut, says) {
+		if code != cli.ExitUsage || out != "" || strings.Count(errOut, "\n") != 1 || !strings.Contains(errOut, says) {
 			t.Errorf("%s: exit code %d, %s%s; want %s", args, code, out, errOut, says)
 		}
 	}
@@ -56,7 +58,7 @@ func TestArgumentsAreCheckedBeforeAnythingIsAsked(t *testing.T) {
 		"incident llama-8b" + here, "incidents --since 1d12h" + here, "status demo/llama-8b.us-west4-a --project example.com:tpus --prefix dev- --database (default)",
 		"incident demo/llama-8b/llama-8b-20261112-3" + here, "pause llama_8b+x --for 1h" + here, "drill llama --yes --slice s-0" + here,
 	} {
-		if _, errOut, code := call(t, "", strings.Fields(args)...); code != exitFailed || !strings.Contains(errOut, "/none/key.json") {
+		if _, errOut, code := call(t, "", strings.Fields(args)...); code != cli.ExitFailed || !strings.Contains(errOut, "/none/key.json") {
 			t.Errorf("%s: exit code %d, %s; want it to ask", args, code, errOut)
 		}
 	}

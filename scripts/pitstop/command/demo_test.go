@@ -19,6 +19,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pitstop.internal/scripts/pitstop/cli"
+	"pitstop.internal/scripts/pitstop/deployment"
+	"pitstop.internal/scripts/pitstop/deployment/deploymenttest"
+	"pitstop.internal/scripts/pitstop/lab"
+	"pitstop.internal/scripts/pitstop/show"
+	"pitstop.internal/scripts/pitstop/terminal"
 	"pitstop.internal/scripts/sim/demo"
 )
 
@@ -124,7 +130,7 @@ func pageSends(t *testing.T, url string) (code int) {
 func TestTheDemoShowsAPreemptionAndEnds(t *testing.T) {
 	environment := ownHome(t)
 	p := demoProcess(t, environment, "--speed", "900")
-	if a := ownProcess(t, environment, []string{"demo", "preempt", "llama-8b"}); a.code != exitDone || !strings.Contains(a.out, "preempt llama-8b: done") {
+	if a := ownProcess(t, environment, []string{"demo", "preempt", "llama-8b"}); a.code != cli.ExitDone || !strings.Contains(a.out, "preempt llama-8b: done") {
 		t.Errorf("preempt: %+v", a)
 	}
 	p.until("workers 0, 1, 2, 3 were preempted")
@@ -145,22 +151,22 @@ func TestTheDemoShowsAPreemptionAndEnds(t *testing.T) {
 		code int
 		says string
 	}{
-		{[]string{"status", "llama-8b", "--demo"}, exitDone, "demo/llama-8b  policy night"},
-		{[]string{"status", "llama-9b", "--demo"}, exitUsage, `pitstop: there is no workload "llama-9b"; the ledger has demo/`},
-		{[]string{"status", "--demo", "--project", "mine"}, exitUsage, "--demo and --project contradict each other"},
-		{[]string{"demo", "preempt", "llama-9b"}, exitUsage, `pitstop: the demo has no slice "llama-9b"; did you mean llama-8b`},
-		{[]string{"demo", "preempt", "gemma-27b-0"}, exitUsage, "gemma-27b-0 is no Spot slice"},
-		{[]string{"demo", "stockout", "moon-1-a"}, exitUsage, `the demo has no zone "moon-1-a"`},
-		{[]string{"demo", "hold", "firestore"}, exitUsage, `the demo has no service to hold "firestore"; there is pubsub`},
-		{[]string{"demo", "kill", "recrate"}, exitUsage, `the demo has no function "recrate"; did you mean recreate`},
-		{[]string{"demo", "crash", "llama-8b", "--exit", "0"}, exitUsage, "--exit 0"},
-		{[]string{"demo", "crash", "resnet"}, exitUsage, "resnet has no crew"},
-		{[]string{"demo", "preempt"}, exitUsage, "demo preempt takes one slice; got 0"},
-		{[]string{"demo", "hold", "pubsub", "--for", "-1m"}, exitUsage, "--for -1m0s: it cannot be negative"},
-		{[]string{"demo"}, exitUsage, "a demo is running already, at " + p.url()},
+		{[]string{"status", "llama-8b", "--demo"}, cli.ExitDone, "demo/llama-8b  policy night"},
+		{[]string{"status", "llama-9b", "--demo"}, cli.ExitUsage, `pitstop: there is no workload "llama-9b"; the ledger has demo/`},
+		{[]string{"status", "--demo", "--project", "mine"}, cli.ExitUsage, "--demo and --project contradict each other"},
+		{[]string{"demo", "preempt", "llama-9b"}, cli.ExitUsage, `pitstop: the demo has no slice "llama-9b"; did you mean llama-8b`},
+		{[]string{"demo", "preempt", "gemma-27b-0"}, cli.ExitUsage, "gemma-27b-0 is no Spot slice"},
+		{[]string{"demo", "stockout", "moon-1-a"}, cli.ExitUsage, `the demo has no zone "moon-1-a"`},
+		{[]string{"demo", "hold", "firestore"}, cli.ExitUsage, `the demo has no service to hold "firestore"; there is pubsub`},
+		{[]string{"demo", "kill", "recrate"}, cli.ExitUsage, `the demo has no function "recrate"; did you mean recreate`},
+		{[]string{"demo", "crash", "llama-8b", "--exit", "0"}, cli.ExitUsage, "--exit 0"},
+		{[]string{"demo", "crash", "resnet"}, cli.ExitUsage, "resnet has no crew"},
+		{[]string{"demo", "preempt"}, cli.ExitUsage, "demo preempt takes one slice; got 0"},
+		{[]string{"demo", "hold", "pubsub", "--for", "-1m"}, cli.ExitUsage, "--for -1m0s: it cannot be negative"},
+		{[]string{"demo"}, cli.ExitUsage, "a demo is running already, at " + p.url()},
 	} {
 		a := ownProcess(t, environment, c.args)
-		if said := strings.ReplaceAll(a.out+a.err, "\n  ", " "); a.code != c.code || !strings.Contains(said, c.says) || c.code == exitUsage && strings.Count(said, "\n") != 1 {
+		if said := strings.ReplaceAll(a.out+a.err, "\n  ", " "); a.code != c.code || !strings.Contains(said, c.says) || c.code == cli.ExitUsage && strings.Count(said, "\n") != 1 {
 			t.Errorf("%v ends with %d, want %d, and says\n%swant %q", c.args, a.code, c.code, said, c.says)
 		}
 	}
@@ -171,13 +177,13 @@ func TestTheDemoShowsAPreemptionAndEnds(t *testing.T) {
 	if err != nil || l.Close() != nil {
 		t.Errorf("its port is not free: %v", err)
 	}
-	if name, err := demoFile(); err != nil {
+	if name, err := lab.DemoFile(); err != nil {
 		t.Error(err)
 	} else if _, err := os.Stat(name); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("it left %s: %v", name, err)
 	}
 	for _, args := range [][]string{{"status", "--demo"}, {"demo", "preempt", "llama-8b"}} {
-		if a := ownProcess(t, environment, args); a.code != exitUsage || a.err != "pitstop: no demo is running; start one in another terminal: pitstop demo\n" {
+		if a := ownProcess(t, environment, args); a.code != cli.ExitUsage || a.err != "pitstop: no demo is running; start one in another terminal: pitstop demo\n" {
 			t.Errorf("%v, without a demo: %+v", args, a)
 		}
 	}
@@ -186,17 +192,17 @@ func TestTheDemoShowsAPreemptionAndEnds(t *testing.T) {
 // TestADemoThatBeginsIsTheOnlyOne: a second one sees it before the first has noted where it runs, and may begin after its end.
 func TestADemoThatBeginsIsTheOnlyOne(t *testing.T) {
 	ownHome(t)
-	first, err := onlyDemo(t.Context())
+	first, err := lab.OnlyDemo(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, errOut, code := call(t, "", "demo", "--listen", "127.0.0.1:0"); code != exitUsage || errOut != "pitstop: a demo is running already; Ctrl-C in its terminal ends it\n" {
+	if _, errOut, code := call(t, "", "demo", "--listen", "127.0.0.1:0"); code != cli.ExitUsage || errOut != "pitstop: a demo is running already; Ctrl-C in its terminal ends it\n" {
 		t.Errorf("a second demo: exit code %d, %q", code, errOut)
 	}
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	next, err := onlyDemo(t.Context())
+	next, err := lab.OnlyDemo(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +219,7 @@ func TestAKilledDemoIsNoDemo(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = p.Wait() //nolint:errcheck // it was killed
-	if a := ownProcess(t, environment, []string{"status", "--demo"}); a.code != exitUsage || !strings.HasPrefix(a.err, "pitstop: no demo is running; ") {
+	if a := ownProcess(t, environment, []string{"status", "--demo"}); a.code != cli.ExitUsage || !strings.HasPrefix(a.err, "pitstop: no demo is running; ") {
 		t.Errorf("%+v", a)
 	}
 	next := demoProcess(t, environment, "--scenario", "hang-restarted")
@@ -250,7 +256,7 @@ func TestADemoThatCannotBegin(t *testing.T) {
 		{[]string{"premept"}, `pitstop demo has no command "premept"; did you mean preempt`},
 	} {
 		out, errOut, code := call(t, "", append([]string{"demo"}, c.args...)...)
-		if code != exitUsage || out != "" || !strings.Contains(errOut, c.says) || strings.Count(errOut, "\n") != 1 {
+		if code != cli.ExitUsage || out != "" || !strings.Contains(errOut, c.says) || strings.Count(errOut, "\n") != 1 {
 			t.Errorf("%v: exit code %d, %q%q", c.args, code, out, errOut)
 		}
 	}
@@ -258,12 +264,12 @@ func TestADemoThatCannotBegin(t *testing.T) {
 
 // livingDemo is a demo in this process whose clock moves when a verb waits, with the command led to it. A verb that looks again and
 // again waits until it is interrupted.
-func livingDemo(t *testing.T, start time.Time) *runningDemo {
+func livingDemo(t *testing.T, start time.Time) *lab.RunningDemo {
 	t.Helper()
 	ownHome(t)
-	var d *runningDemo
-	inner, err := demo.New(t.Context(), demo.Config{Start: start, Token: "secret", CalledAs: calledAs(), Sleep: func(ctx context.Context, long time.Duration) error {
-		if long == watchEvery || long == lookEvery {
+	var d *lab.RunningDemo
+	inner, err := demo.New(t.Context(), demo.Config{Start: start, Token: "secret", CalledAs: lab.CalledAs(), Sleep: func(ctx context.Context, long time.Duration) error {
+		if long == show.WatchEvery || long == show.LookEvery {
 			<-ctx.Done()
 			return ctx.Err()
 		}
@@ -277,11 +283,11 @@ func livingDemo(t *testing.T, start time.Time) *runningDemo {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d = &runningDemo{Demo: inner, url: "http://" + l.Addr().String(), token: "secret", speed: 60, grants: grantsFrom(readGrants())}
+	d = &lab.RunningDemo{Demo: inner, URL: "http://" + l.Addr().String(), Token: "secret", Speed: 60, Grants: lab.GrantsFrom(deployment.ReadGrants()), Verbs: demoVerbs}
 	s := &http.Server{Handler: d, ReadHeaderTimeout: time.Minute}
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(l) }()
-	remove, err := noteDemo(demoPlace{URL: d.url, Token: d.token})
+	remove, err := lab.NoteDemo(lab.DemoPlace{URL: d.URL, Token: d.Token})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -297,20 +303,20 @@ func livingDemo(t *testing.T, start time.Time) *runningDemo {
 	return d
 }
 
-// preempted takes a slice from the demo and waits until its training is back.
-func (d *runningDemo) preempted(t *testing.T, slice string) {
+// seePreemption takes a slice from the demo and waits until its training is back.
+func seePreemption(t *testing.T, d *lab.RunningDemo, slice string) {
 	t.Helper()
-	d.back(t, slice, d.Preempt(t.Context(), slice))
+	seeBack(t, d, slice, d.Preempt(t.Context(), slice))
 }
 
-// crashed ends the training of a slice and waits until its crew has brought it back.
-func (d *runningDemo) crashed(t *testing.T, slice string) {
+// seeCrash ends the training of a slice and waits until its crew has brought it back.
+func seeCrash(t *testing.T, d *lab.RunningDemo, slice string) {
 	t.Helper()
-	d.back(t, slice, d.Crash(t.Context(), slice, 1, 1))
+	seeBack(t, d, slice, d.Crash(t.Context(), slice, 1, 1))
 }
 
-// back waits until the training of a slice is back.
-func (d *runningDemo) back(t *testing.T, slice string, err error) {
+// seeBack waits until the training of a slice is back.
+func seeBack(t *testing.T, d *lab.RunningDemo, slice string, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -336,21 +342,21 @@ func TestTheHandbookWalksThroughTheDemo(t *testing.T) {
 	for _, c := range []struct {
 		page string
 		// before is what has happened when the page is read.
-		before func(t *testing.T, d *runningDemo)
+		before func(t *testing.T, d *lab.RunningDemo)
 		// prints are lines that its calls print, by the verb.
 		prints map[string]string
 	}{
-		{"README.md", func(*testing.T, *runningDemo) {}, map[string]string{
+		{"README.md", func(*testing.T, *lab.RunningDemo) {}, map[string]string{
 			"report": "1 loss: 1 back", "watch": "demo/llama-8b", "canary": "in total, from its timestamp to the ledger", "status": "if llama-8b died now: recreate", "check": "its start-up script starts pitcrew",
 		}},
-		{"terraform/README.md", func(t *testing.T, d *runningDemo) {
-			d.crashed(t, "llama-8b")
-			d.preempted(t, "llama-8b")
+		{"terraform/README.md", func(t *testing.T, d *lab.RunningDemo) {
+			seeCrash(t, d, "llama-8b")
+			seePreemption(t, d, "llama-8b")
 		}, map[string]string{
 			"canary": "in total", "status": "demo/gemma-27b", "incident": "RESUMED", "check": "recreate has all", "attach": "labelled pitstop-policy=spot", "drill": "PASSED",
 		}},
-		{"scripts/pitstop/README.md", func(t *testing.T, d *runningDemo) {
-			d.crashed(t, "llama-8b")
+		{"scripts/pitstop/README.md", func(t *testing.T, d *lab.RunningDemo) {
+			seeCrash(t, d, "llama-8b")
 			if err := d.Maintain(t.Context(), "llama-8b", 2*time.Hour); err != nil {
 				t.Fatal(err)
 			}
@@ -371,17 +377,17 @@ func TestTheHandbookWalksThroughTheDemo(t *testing.T) {
 			for _, line := range callsOn(text) {
 				args := words(line)
 				if args[0] == "demo" && len(args) == 3 && args[1] == "preempt" {
-					d.preempted(t, args[2])
+					seePreemption(t, d, args[2])
 					continue
 				}
-				if !slices.ContainsFunc(deployed.commands(), func(v *cobra.Command) bool { return v.Name() == args[0] }) {
+				if !slices.ContainsFunc(verbs(deployed), func(v *cobra.Command) bool { return v.Name() == args[0] }) {
 					continue
 				}
 				if at := slices.Index(args, "--project"); at >= 0 {
 					args = slices.Replace(args, at, at+2, "--demo")
 				}
-				out, errOut, code := d.walk(t, args)
-				if want := c.prints[args[0]]; code != exitDone || errOut != "" || want == "" || !strings.Contains(out, want) {
+				out, errOut, code := callDemoVerb(t, args)
+				if want := c.prints[args[0]]; code != cli.ExitDone || errOut != "" || want == "" || !strings.Contains(out, want) {
 					t.Errorf("%v: exit code %d, want %q in\n%s%s", args, code, want, out, errOut)
 				}
 				called[args[0]] = true
@@ -397,7 +403,7 @@ func TestTheHandbookWalksThroughTheDemo(t *testing.T) {
 
 // TestTheOtherVerbsWorkOnTheDemo makes a call of each verb that is not in the handbook, and has every one of them made somewhere.
 func TestTheOtherVerbsWorkOnTheDemo(t *testing.T) {
-	d := livingDemo(t, noon)
+	d := livingDemo(t, deploymenttest.Noon)
 	made := map[string]bool{}
 	for _, verb := range []string{"watch", "canary", "status", "check", "incident", "incidents", "report", "attach", "drill", "pause", "approve", "scale"} {
 		made[verb] = true // TestTheHandbookWalksThroughTheDemo makes it
@@ -405,7 +411,7 @@ func TestTheOtherVerbsWorkOnTheDemo(t *testing.T) {
 	want := func(code int, says string, args ...string) {
 		t.Helper()
 		made[args[0]] = true
-		out, errOut, got := d.walk(t, append(args, "--demo"))
+		out, errOut, got := callDemoVerb(t, append(args, "--demo"))
 		if got != code || !strings.Contains(out+errOut, says) {
 			t.Errorf("%v: exit code %d, want %d, and %q in\n%s%s", args, got, code, says, out, errOut)
 		}
@@ -419,9 +425,9 @@ func TestTheOtherVerbsWorkOnTheDemo(t *testing.T) {
 		}
 		return w.Incident.ID
 	}
-	want(exitDone, "demo/llama-8b: it was not paused", "resume", "llama-8b")
-	want(exitUsage, "there is nothing to retry of demo/llama-8b", "retry", "llama-8b")
-	want(exitDone, "0 published again", "redrive", "recreate-requests")
+	want(cli.ExitDone, "demo/llama-8b: it was not paused", "resume", "llama-8b")
+	want(cli.ExitUsage, "there is nothing to retry of demo/llama-8b", "retry", "llama-8b")
+	want(cli.ExitDone, "0 published again", "redrive", "recreate-requests")
 
 	// A request that no instance has answered for hours is a dead letter. By then patrol has sent another one.
 	if err := errors.Join(d.Kill(t.Context(), "recreate", 12*time.Hour), d.Preempt(t.Context(), "llama-8b")); err != nil {
@@ -432,35 +438,35 @@ func TestTheOtherVerbsWorkOnTheDemo(t *testing.T) {
 	if len(d.Broker.Dead()) == 0 {
 		t.Fatal("no message is dead")
 	}
-	want(exitDone, ": dropped, refused: no incident is open on demo/llama-8b", "redrive", "recreate-requests", "--why", "it is back")
-	want(exitDone, "0 published again", "redrive", "recreate-requests")
+	want(cli.ExitDone, ": dropped, refused: no incident is open on demo/llama-8b", "redrive", "recreate-requests", "--why", "it is back")
+	want(cli.ExitDone, "0 published again", "redrive", "recreate-requests")
 
-	want(exitDone, "ESCALATED", "incident", id)
+	want(cli.ExitDone, "ESCALATED", "incident", id)
 
 	if err := d.Kill(t.Context(), "recreate", 0); err != nil {
 		t.Fatal(err)
 	}
-	want(exitDone, "demo/llama-8b: tried again", "retry", "llama-8b", "--why", "recreate is back")
-	d.back(t, "llama-8b", nil)
+	want(cli.ExitDone, "demo/llama-8b: tried again", "retry", "llama-8b", "--why", "recreate is back")
+	seeBack(t, d, "llama-8b", nil)
 
 	if err := d.Maintain(t.Context(), "llama-8b", 4*time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	id = opened()
-	want(exitDone, "demo/llama-8b: cancelled by ", "cancel", id, "--why", "I do it")
-	want(exitDone, "llama-8b in us-west4-a: ", "detach", "llama-8b", "--why", "handed over")
+	want(cli.ExitDone, "demo/llama-8b: cancelled by ", "cancel", id, "--why", "I do it")
+	want(cli.ExitDone, "llama-8b in us-west4-a: ", "detach", "llama-8b", "--why", "handed over")
 	d.Forward(2 * time.Minute)
-	want(exitDone, "demo/llama-8b  no label pitstop-policy: watched", "status", "llama-8b")
+	want(cli.ExitDone, "demo/llama-8b  no label pitstop-policy: watched", "status", "llama-8b")
 
-	for _, c := range deployed.commands() {
+	for _, c := range verbs(deployed) {
 		if !made[c.Name()] {
 			t.Errorf("nobody has tried %s on the demo", c.Name())
 		}
 	}
 }
 
-// walk makes a call. One that looks until somebody interrupts it is interrupted at its first output.
-func (d *runningDemo) walk(t *testing.T, args []string) (out, errOut string, code int) {
+// callDemoVerb makes a call. One that looks until somebody interrupts it is interrupted at its first output.
+func callDemoVerb(t *testing.T, args []string) (out, errOut string, code int) {
 	t.Helper()
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
@@ -513,7 +519,7 @@ func TestAPushByHandOpensAnIncident(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("curl is not installed")
 	}
-	d := livingDemo(t, noon)
+	d := livingDemo(t, deploymenttest.Noon)
 	_, section, _ := strings.Cut(page(t, "functions/README.md"), "\n### Call one yourself\n")
 	_, section, _ = strings.Cut(section, "```sh\n")
 	section, _, _ = strings.Cut(section, "\n```")
@@ -523,14 +529,14 @@ func TestAPushByHandOpensAnIncident(t *testing.T) {
 	}
 	pushed := func(want string) {
 		t.Helper()
-		shell := exec.CommandContext(t.Context(), "sh", "-ec", strings.Replace(push, "http://127.0.0.1:8090", d.url, 1)) //nolint:gosec // what the page says
+		shell := exec.CommandContext(t.Context(), "sh", "-ec", strings.Replace(push, "http://127.0.0.1:8090", d.URL, 1)) //nolint:gosec // what the page says
 		shell.Dir = "../../.."
 		if out, err := shell.Output(); err != nil || !strings.HasPrefix(string(out), "HTTP/1.1 "+want+"\r\n") {
 			t.Fatalf("the push is answered with %q, want %s: %v", out, want, err)
 		}
 	}
 	pushed("200 OK")
-	if out, errOut, code := d.walk(t, words(look)); code != exitDone || !strings.Contains(out, ": preemption, looking ") {
+	if out, errOut, code := callDemoVerb(t, words(look)); code != cli.ExitDone || !strings.Contains(out, ": preemption, looking ") {
 		t.Errorf("%s: exit code %d\n%s%s", look, code, out, errOut)
 	}
 
@@ -542,17 +548,17 @@ func TestAPushByHandOpensAnIncident(t *testing.T) {
 
 // TestTheGreetingBreaksNoCommand: people copy the commands, whatever the width of their terminal.
 func TestTheGreetingBreaksNoCommand(t *testing.T) {
-	d := livingDemo(t, noon)
+	d := livingDemo(t, deploymenttest.Noon)
 	t.Setenv("PITSTOP_CALLED_AS", "go run ./scripts/pitstop")
 	for _, columns := range []string{"40", "80", "150"} {
 		t.Setenv("COLUMNS", columns)
 		var shown bytes.Buffer
-		newTeller(d, newScreen(&shown)).greet("")
+		lab.NewTeller(d, terminal.NewScreen(&shown)).Greet("")
 		lines := strings.Split(shown.String(), "\n")
 		for _, want := range []string{
 			"go run ./scripts/pitstop demo preempt llama-8b", "go run ./scripts/pitstop check llama-8b --demo", "gcloud compute tpus tpu-vm list --zone=us-west4-a",
-			"export CLOUDSDK_AUTH_DISABLE_CREDENTIALS=true CLOUDSDK_CORE_PROJECT=demo", "export CLOUDSDK_API_ENDPOINT_OVERRIDES_TPU=" + d.url + "/",
-			d.url + "/HandleLogEvent",
+			"export CLOUDSDK_AUTH_DISABLE_CREDENTIALS=true CLOUDSDK_CORE_PROJECT=demo", "export CLOUDSDK_API_ENDPOINT_OVERRIDES_TPU=" + d.URL + "/",
+			d.URL + "/HandleLogEvent",
 		} {
 			if !slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l+"  ", "  "+want+"  ") }) {
 				t.Errorf("%s columns: no line begins with %q and is nothing else or a column:\n%s", columns, want, shown.String())
@@ -575,12 +581,12 @@ func TestAdviceIsForTheDemo(t *testing.T) {
 		{"call pitstop status a --demo", "call pitstop status a --demo"},
 		{"the label pitstop-policy, and pitstop policy schema", "the label pitstop-policy, and pitstop policy schema"},
 	} {
-		if got := forDemo(c.text); got != c.want {
+		if got := lab.ForDemo(c.text); got != c.want {
 			t.Errorf("%q becomes %q, want %q", c.text, got, c.want)
 		}
 	}
-	d := livingDemo(t, noon)
-	if _, _, code := d.walk(t, []string{"pause", "llama-8b", "--demo"}); code != exitDone {
+	livingDemo(t, deploymenttest.Noon)
+	if _, _, code := callDemoVerb(t, []string{"pause", "llama-8b", "--demo"}); code != cli.ExitDone {
 		t.Fatalf("pause ends with %d", code)
 	}
 	for _, c := range []struct {
@@ -591,7 +597,7 @@ func TestAdviceIsForTheDemo(t *testing.T) {
 		{[]string{"incident", "llama-8b-20200101-1", "--demo"}, "go run ./scripts/pitstop incidents --demo lists those of the last days"},
 		{[]string{"demo", "preempt", "gemma-27b-0"}, "go run ./scripts/pitstop demo host-error gemma-27b-0"},
 	} {
-		out, errOut, _ := d.walk(t, c.args)
+		out, errOut, _ := callDemoVerb(t, c.args)
 		if said := strings.Join(strings.Fields(out+errOut), " "); !strings.Contains(said, c.says) {
 			t.Errorf("%v: want %q in\n%s%s", c.args, c.says, out, errOut)
 		}
@@ -601,7 +607,7 @@ func TestAdviceIsForTheDemo(t *testing.T) {
 // TestTheTerminalShowsWhatAPersonSays: one line has who, which word, and which incident.
 func TestTheTerminalShowsWhatAPersonSays(t *testing.T) {
 	t.Setenv("COLUMNS", "150")
-	d := livingDemo(t, noon)
+	d := livingDemo(t, deploymenttest.Noon)
 	if err := d.Maintain(t.Context(), "llama-8b", 2*time.Hour); err != nil {
 		t.Fatal(err)
 	}
@@ -612,17 +618,17 @@ func TestTheTerminalShowsWhatAPersonSays(t *testing.T) {
 	}
 	id := w.Incident.ID
 	var shown bytes.Buffer
-	teller := newTeller(d, newScreen(&shown))
+	teller := lab.NewTeller(d, terminal.NewScreen(&shown))
 	for _, args := range [][]string{{"pause", "mixtral"}, {"pause", "--all"}, {"resume", "--all"}, {"approve", id}, {"cancel", id}} {
-		if out, errOut, code := d.walk(t, append(args, "--why", "a test", "--demo")); code != exitDone {
+		if out, errOut, code := callDemoVerb(t, append(args, "--why", "a test", "--demo")); code != cli.ExitDone {
 			t.Errorf("%v: exit code %d, %s%s", args, code, out, errOut)
 		}
 	}
 	d.Forward(time.Minute)
-	teller.further()
+	teller.Further()
 	for _, want := range []string{
-		"said       mixtral: " + visitor() + ": pause", "said       " + visitor() + ": pause everything", "said       " + visitor() + ": resume everything",
-		"said       " + visitor() + ": approve", "said       " + visitor() + ": cancel, in " + id,
+		"said       mixtral: " + lab.Visitor() + ": pause", "said       " + lab.Visitor() + ": pause everything", "said       " + lab.Visitor() + ": resume everything",
+		"said       " + lab.Visitor() + ": approve", "said       " + lab.Visitor() + ": cancel, in " + id,
 	} {
 		if strings.Count(shown.String(), want) != 1 {
 			t.Errorf("want %q once in\n%s", want, shown.String())
@@ -633,12 +639,12 @@ func TestTheTerminalShowsWhatAPersonSays(t *testing.T) {
 // TestStepsSayWhatStandsStill names no training that hangs as one that goes on.
 func TestStepsSayWhatStandsStill(t *testing.T) {
 	t.Setenv("COLUMNS", "150")
-	d := livingDemo(t, noon)
+	d := livingDemo(t, deploymenttest.Noon)
 	if err := errors.Join(d.Hang(t.Context(), "llama-8b"), d.Preempt(t.Context(), "mixtral")); err != nil {
 		t.Fatal(err)
 	}
 	var shown bytes.Buffer
-	newTeller(d, newScreen(&shown)).tellSteps(d.Now())
+	lab.NewTeller(d, terminal.NewScreen(&shown)).TellSteps(d.Now())
 	for _, want := range []string{"llama-8b stands at ", "mixtral stands at ", "gemma-27b 120,"} {
 		if !strings.Contains(shown.String(), want) {
 			t.Errorf("want %q in %s", want, shown.String())

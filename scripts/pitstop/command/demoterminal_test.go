@@ -13,6 +13,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"pitstop.internal/scripts/pitstop/cli"
+	"pitstop.internal/scripts/pitstop/terminal"
 )
 
 // terminalOf opens a terminal with so many columns: the keyboard writes into the first, programs have the second.
@@ -45,11 +48,11 @@ func terminalOf(t *testing.T, columns uint16) (keys, shown *os.File) {
 // TestTheDemosTerminal runs the demo in a terminal: its lines fit, it is in colour unless somebody wants none, and Ctrl-C ends it.
 func TestTheDemosTerminal(t *testing.T) {
 	for _, c := range []struct {
-		columns     uint16
+		Columns     uint16
 		environment string
 		colour      bool
 	}{{100, "TERM=xterm", true}, {100, "NO_COLOR=1", false}} {
-		keys, shown := terminalOf(t, c.columns)
+		keys, shown := terminalOf(t, c.Columns)
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "demo", "--listen", "127.0.0.1:0", "--speed", "900") //nolint:gosec // this test
 		environment := ownHome(t)
 		cmd.Env = append([]string{isCommand + "=1", endsAtOnce, c.environment}, environment...)
@@ -72,8 +75,8 @@ func TestTheDemosTerminal(t *testing.T) {
 					t.Errorf("the line %q does not end as on a terminal", line)
 				}
 				line = strings.TrimSuffix(line, "\r\n")
-				if n := columns(line); n > int(c.columns) && len(strings.Fields(line)) > 1 {
-					t.Errorf("the line %q takes %d columns of %d", line, n, c.columns)
+				if n := terminal.Columns(line); n > int(c.Columns) && len(strings.Fields(line)) > 1 {
+					t.Errorf("the line %q takes %d columns of %d", line, n, c.Columns)
 				}
 				if strings.Contains(line, text) {
 					return
@@ -81,7 +84,7 @@ func TestTheDemosTerminal(t *testing.T) {
 			}
 		}
 		until("gcloud compute tpus tpu-vm list")
-		if a := ownProcess(t, environment, []string{"demo", "preempt", "llama-8b"}); a.code != exitDone {
+		if a := ownProcess(t, environment, []string{"demo", "preempt", "llama-8b"}); a.code != cli.ExitDone {
 			t.Errorf("preempt: %+v", a)
 		}
 		until("RESUMED")

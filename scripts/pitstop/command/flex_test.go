@@ -2,15 +2,11 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
 
-	"google.golang.org/api/option"
+	"pitstop.internal/scripts/pitstop/cli"
 )
 
 const soundPool = "testdata/flex/sound.json"
@@ -35,7 +31,7 @@ func TestFlexPlanPrintsWhatItIsAskedFor(t *testing.T) {
 	} {
 		t.Setenv("COLUMNS", "60") // a script keeps its lines
 		out, errOut, code := call(t, "", append(machines, c.args...)...)
-		if code != exitDone || errOut != "" {
+		if code != cli.ExitDone || errOut != "" {
 			t.Errorf("%q: exit code %d, %s", c.args, code, errOut)
 		}
 		for _, text := range c.has {
@@ -72,7 +68,7 @@ func TestAWrongCallOfFlexIsOneLine(t *testing.T) {
 		{[]string{"check", soundPool, "--topology", "4x4", "more"}, "flex check takes one file, not 2"},
 	} {
 		out, errOut, code := call(t, "", append([]string{"flex"}, c.args...)...)
-		if out != "" || !strings.HasPrefix(errOut, "pitstop: "+c.says) || strings.Count(errOut, "\n") != 1 || code != exitUsage {
+		if out != "" || !strings.HasPrefix(errOut, "pitstop: "+c.says) || strings.Count(errOut, "\n") != 1 || code != cli.ExitUsage {
 			t.Errorf("%q: exit code %d, %q and %q, want %q", c.args, code, out, errOut, c.says)
 		}
 	}
@@ -85,7 +81,7 @@ func TestFlexCheckSaysWhatIsWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, errOut, code := call(t, string(raw), "flex", "check", "-")
-	if out != "tpu-flex: no fault; ct6e-standard-4t with topology 4x4, 4 machines of 4 chips each\n" || errOut != "" || code != exitDone {
+	if out != "tpu-flex: no fault; ct6e-standard-4t with topology 4x4, 4 machines of 4 chips each\n" || errOut != "" || code != cli.ExitDone {
 		t.Errorf("exit code %d, %q and %q", code, out, errOut)
 	}
 	broken := strings.NewReplacer(`"maxNodeCount": 4`, `"maxNodeCount": 1`, `"flexStart": true,`, "").Replace(string(raw))
@@ -94,7 +90,7 @@ func TestFlexCheckSaysWhatIsWrong(t *testing.T) {
 		"  the way out: make the pool anew; pitstop flex plan prints the command\n" +
 		"tpu-flex: autoscaling.maxNodeCount is 1, and should be 4: 16 chips at 4 a machine are 4 machines in one zone, and a pool holds one slice\n" +
 		"  the way out: gcloud container node-pools update tpu-flex --cluster=research --location=us-east5 --enable-autoscaling --min-nodes=0 --max-nodes=4\n"
-	if out != want || errOut != "" || code != exitFailed {
+	if out != want || errOut != "" || code != cli.ExitFailed {
 		t.Errorf("exit code %d, %q and %q, want %q", code, out, errOut, want)
 	}
 	out, _, code = call(t, broken, "flex", "check", "--json", "-")
@@ -103,13 +99,13 @@ func TestFlexCheckSaysWhatIsWrong(t *testing.T) {
 		Chips, Nodes            int
 		Findings                []struct{ Field, Got, Want, Why, Fix string }
 	}
-	if err := json.Unmarshal([]byte(out), &o); err != nil || code != exitFailed {
+	if err := json.Unmarshal([]byte(out), &o); err != nil || code != cli.ExitFailed {
 		t.Fatalf("exit code %d, %q: %v", code, out, err)
 	}
 	short := strings.Replace(string(raw), `"604800s"`, `"3600s"`, 1)
 	out, errOut, code = call(t, short, "flex", "check", "-")
 	const noted = "tpu-flex: note: config.maxRunDuration is 1h0m0s: Google takes each machine away after that, and not only after 7 days\n"
-	if !strings.HasPrefix(out, "tpu-flex: no fault; ") || !strings.HasSuffix(out, noted) || errOut != "" || code != exitDone {
+	if !strings.HasPrefix(out, "tpu-flex: no fault; ") || !strings.HasSuffix(out, noted) || errOut != "" || code != cli.ExitDone {
 		t.Errorf("exit code %d, %q and %q", code, out, errOut)
 	}
 	out, _, _ = call(t, short, "flex", "check", "--json", "-")
@@ -119,73 +115,5 @@ func TestFlexCheckSaysWhatIsWrong(t *testing.T) {
 	if o.Pool != "tpu-flex" || o.Machine != "ct6e-standard-4t" || o.Topology != "4x4" || o.Chips != 16 || o.Nodes != 4 ||
 		len(o.Findings) != 2 || o.Findings[1].Got != "1" || o.Findings[1].Want != "4" {
 		t.Errorf("%+v", o)
-	}
-}
-
-// cluster is the GKE API with one cluster, whose node pools are these.
-func cluster(t *testing.T, status int, body string) (deployment, *[]string) {
-	t.Helper()
-	var asked []string
-	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked = append(asked, r.Method+" "+r.URL.Path+"?fields="+r.URL.Query().Get("fields"))
-		w.WriteHeader(status)
-		_, _ = io.WriteString(w, body) //nolint:errcheck // the caller sees it
-	}))
-	t.Cleanup(api.Close)
-	return deployment{pools: nodePools(option.WithEndpoint(api.URL), option.WithHTTPClient(api.Client()))}, &asked
-}
-
-// checksCluster makes the call on a cluster.
-func checksCluster(t *testing.T, d deployment, args ...string) (string, error) {
-	t.Helper()
-	c := d.flexCommand()
-	c.SilenceErrors, c.SilenceUsage = true, true
-	var out strings.Builder
-	c.SetOut(&out)
-	c.SetArgs(append([]string{"check", "--cluster", "us-east5/research", "--project", "mine-1"}, args...))
-	err := c.ExecuteContext(t.Context())
-	return out.String(), err
-}
-
-func TestFlexCheckReadsACluster(t *testing.T) {
-	raw, err := os.ReadFile(soundPool)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sound := string(raw)
-	broken := strings.NewReplacer(`"maxNodeCount": 4`, `"maxNodeCount": 1`, `"name": "tpu-flex"`, `"name": "tpu-small"`).Replace(sound)
-	other := `{"name": "cpu", "config": {"machineType": "e2-standard-4"}}`
-	d, asked := cluster(t, http.StatusOK, `{"nodePools": [`+sound+`,`+other+`,`+broken+`]}`)
-	const isSound = "tpu-flex: no fault; ct6e-standard-4t with topology 4x4, 4 machines of 4 chips each\n"
-
-	out, err := checksCluster(t, d)
-	if !errors.Is(err, errFailed) || !strings.HasPrefix(out, isSound+"tpu-small: autoscaling.maxNodeCount is 1, and should be 4") || strings.Contains(out, "cpu:") {
-		t.Errorf("%v\n%s", err, out)
-	}
-	if want := "GET /v1/projects/mine-1/locations/us-east5/clusters/research?fields=nodePools"; len(*asked) != 1 || (*asked)[0] != want {
-		t.Errorf("it asks %q, want %q once", *asked, want)
-	}
-	if out, err := checksCluster(t, d, "--pool", "tpu-flex"); err != nil || out != isSound {
-		t.Errorf("%v\n%s", err, out)
-	}
-	if out, err := checksCluster(t, d, "--json"); !errors.Is(err, errFailed) || strings.Count(out, "\n") != 2 || !strings.HasPrefix(out, `{"pool":"tpu-flex"`) {
-		t.Errorf("%v\n%s", err, out)
-	}
-	if out, err := checksCluster(t, d, "--pool", "cpu"); !errors.Is(err, errFailed) || !strings.HasPrefix(out, `cpu: config.machineType is e2-standard-4`) {
-		t.Errorf("%v\n%s", err, out)
-	}
-	var wrong usageError
-	_, err = checksCluster(t, d, "--pool", "tpu")
-	if !errors.As(err, &wrong) || err.Error() != "cluster us-east5/research has no node pool tpu; it has tpu-flex, cpu, tpu-small" {
-		t.Error(err)
-	}
-	d, _ = cluster(t, http.StatusOK, `{"nodePools": [`+other+`]}`)
-	_, err = checksCluster(t, d)
-	if !errors.As(err, &wrong) || err.Error() != "cluster us-east5/research has no node pool with flex-start; it has cpu, and --pool checks one of them all the same" {
-		t.Error(err)
-	}
-	d, _ = cluster(t, http.StatusNotFound, `{"error": {"code": 404, "message": "Not found: projects/mine-1/locations/us-east5/clusters/research.", "status": "NOT_FOUND"}}`)
-	if _, err = checksCluster(t, d); err == nil || err.Error() != "cluster us-east5/research of mine-1: Not found: projects/mine-1/locations/us-east5/clusters/research." {
-		t.Error(err)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"pitstop.internal/scripts/pitstop/cli"
+	"pitstop.internal/scripts/pitstop/deployment/deploymenttest"
 	"pitstop.internal/shared/breadth"
 )
 
@@ -35,9 +37,9 @@ fleet:
 	}
 	for _, faults := range []string{"none", "heavy"} {
 		out, errOut, code := call(t, "", "simulate", "--fleet", fleet, "--policy", policies, "--seeds", "2", "--days", "1", "--faults", faults)
-		if code != exitDone {
+		if code != cli.ExitDone {
 			t.Errorf("faults %s: exit code %d: %s\n%s", faults, code, errOut, out)
 		}
-		wants(t, out, "planned end", "violations: none")
+		deploymenttest.WantText(t, out, "planned end", "violations: none")
 	}
 }

@@ -14,6 +14,9 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/dev/guides"
+	"pitstop.internal/scripts/pitstop/cli"
+	"pitstop.internal/scripts/pitstop/deployment"
+	"pitstop.internal/scripts/pitstop/deployment/deploymenttest"
 	"pitstop.internal/shared/checkpoint/buckettest"
 	"pitstop.internal/shared/cloudlog/cloudlogtest"
 	"pitstop.internal/shared/incident"
@@ -53,7 +56,7 @@ func TestWhatTheGuidesAskIsShown(t *testing.T) {
 // shows is what a call prints. One that needs a deployment is made in the one of guided.
 func shows(t *testing.T, args []string) string {
 	t.Helper()
-	if !slices.ContainsFunc(deployed.commands(), func(c *cobra.Command) bool { return c.Name() == args[0] }) {
+	if !slices.ContainsFunc(verbs(deployed), func(c *cobra.Command) bool { return c.Name() == args[0] }) {
 		out, errOut, code := call(t, "", args...)
 		if code != 0 {
 			t.Errorf("pitstop %s ends with %d:\n%s", strings.Join(args, " "), code, errOut)
@@ -64,8 +67,8 @@ func shows(t *testing.T, args []string) string {
 	if i < 0 || args[i+1] != "MINE" {
 		t.Fatalf("%q names no project MINE", args)
 	}
-	out, err := guided(t).call(slices.Delete(args, i, i+2)...)
-	if err != nil && !errors.Is(err, errFailed) {
+	out, err := guided(t).Call(slices.Delete(args, i, i+2)...)
+	if err != nil && !errors.Is(err, cli.ErrFailed) {
 		t.Errorf("pitstop %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
 	return out
@@ -74,36 +77,36 @@ func shows(t *testing.T, args []string) string {
 // guided is a deployment with two workloads. One saves every three hours, was lost often, had a maintenance event, has no
 // autocheckpoint, reads its data from another region, and trained on two sizes. Its training gave up in the last incident. The other
 // workload waits for capacity. The log tells of three losses.
-func guided(t *testing.T) *bench {
+func guided(t *testing.T) *deploymenttest.Bench {
 	t.Helper()
-	b, _, bucket := healthy(t, startsCrew)
+	b, _, bucket := deploymenttest.Healthy(t, deploymenttest.StartsCrew)
 	bucket.Place("corpus", buckettest.Location{Name: "EUROPE-WEST4"})
-	b.loses(20, 12*time.Hour)
-	b.reads("us-west4-a", "gs://corpus/c4")
-	b.measures("gs://ckpt/llama-8b", speedOn(1, "v5litepod-16", 512, 4000), speedOn(2, "v5litepod-64", 512, 7000))
-	b.change(func(w *incident.Workload) {
-		saves(3 * time.Hour)(w)
+	b.Loses(20, 12*time.Hour)
+	b.ShowsData("us-west4-a", "gs://corpus/c4")
+	b.Measures("gs://ckpt/llama-8b", deploymenttest.SpeedOn(1, "v5litepod-16", 512, 4000), deploymenttest.SpeedOn(2, "v5litepod-64", 512, 7000))
+	b.Change(func(w *incident.Workload) {
+		deploymenttest.SavesEvery(3 * time.Hour)(w)
 		w.Pace.Saves, w.Pace.Mode = []int64{20, 30, 40}, events.SaveSignal
 		w.Closed = &incident.Incident{
-			ID: "llama-8b-20261121-3", Cause: events.CauseCrash, Opened: noon.Add(-time.Minute), Down: noon.Add(-time.Minute), Closed: noon,
+			ID: "llama-8b-20261121-3", Cause: events.CauseCrash, Opened: deploymenttest.Noon.Add(-time.Minute), Down: deploymenttest.Noon.Add(-time.Minute), Closed: deploymenttest.Noon,
 			Phase: incident.Closed, Outcome: incident.Escalated, Code: incident.CodeSameError,
 			Error: incident.Error{Attempt: 24, Exit: events.Exit{Code: 137, Retries: events.JobRetries{Worker: 5, Job: 3}}},
 		}
 	})
-	written := noon
+	written := deploymenttest.Noon
 	log := cloudlogtest.New("demo", func() time.Time { written = written.Add(time.Second); return written })
 	for _, entry := range night() {
 		log.Write([]byte(selected(entry)))
 	}
-	b.look = func(ctx context.Context) (sight, error) {
-		return sightThrough(ctx, option.WithHTTPClient(&http.Client{Transport: readOnly{log.Transport()}}))
+	b.OpenReadOnly = func(ctx context.Context) (deployment.ReadOnlyClients, error) {
+		return deployment.ReadOnlyThrough(ctx, option.WithHTTPClient(&http.Client{Transport: deployment.ReadOnlyTransport{RoundTripper: log.Transport()}}))
 	}
-	waits := trains("bert")
+	waits := deploymenttest.Trains("bert")
 	waits.Slices[0].Condition, waits.Slices[0].State = incident.Creating, "WAITING_FOR_RESOURCES"
 	waits.Incident = &incident.Incident{
-		ID: "bert-20261121-1", Cause: events.CausePreemption, Opened: noon, Down: noon, Phase: incident.PhaseCreating,
+		ID: "bert-20261121-1", Cause: events.CausePreemption, Opened: deploymenttest.Noon, Down: deploymenttest.Noon, Phase: incident.PhaseCreating,
 	}
-	if _, err := b.ledger.Save(t.Context(), waits, ledger.Revision{}); err != nil {
+	if _, err := b.Ledger.Save(t.Context(), waits, ledger.Revision{}); err != nil {
 		t.Fatal(err)
 	}
 	return b

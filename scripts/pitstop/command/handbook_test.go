@@ -12,6 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pitstop.internal/scripts/pitstop/cli"
+	"pitstop.internal/scripts/pitstop/deployment"
+	"pitstop.internal/scripts/pitstop/deployment/deploymenttest"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
@@ -121,36 +124,36 @@ func TestTheReadmeShowsARealReplay(t *testing.T) {
 }
 
 // scene is a deployment as it stands when somebody calls a verb.
-func scene(t *testing.T, verb string) *bench {
+func scene(t *testing.T, verb string) *deploymenttest.Bench {
 	t.Helper()
 	switch verb {
 	case "check":
-		b, _, _ := healthy(t, startsCrew)
+		b, _, _ := deploymenttest.Healthy(t, deploymenttest.StartsCrew)
 		return b
 	case "scale":
-		b, _, _ := healthy(t, startsCrew)
-		b.measures("gs://ckpt/llama-8b", speedOn(1, "v5litepod-16", 512, 4000))
+		b, _, _ := deploymenttest.Healthy(t, deploymenttest.StartsCrew)
+		b.Measures("gs://ckpt/llama-8b", deploymenttest.SpeedOn(1, "v5litepod-16", 512, 4000))
 		return b
 	case "drill":
-		return exercise(t, ledgertest.NewStore().Open, map[int]func(*bench, time.Time){2: opens, 8: closes(incident.Resumed)})
+		return deploymenttest.Exercise(t, ledgertest.NewStore().Open, map[int]func(*deploymenttest.Bench, time.Time){2: deploymenttest.Opens, 8: deploymenttest.Closes(incident.Resumed)})
 	case "canary":
-		b := deployedWith(t, ledgertest.NewStore().Open)
-		s := &sink{b: b}
-		b.canary = s
-		b.sleep = func(ctx context.Context, _ time.Duration) error {
-			_, err := b.ledger.CanaryReturned(ctx, s.project, s.id, ledger.Way{Written: s.written, Received: s.written, Published: s.written}, s.written)
+		b := deploymenttest.New(t, ledgertest.NewStore().Open)
+		s := &deploymenttest.CanarySink{B: b}
+		b.Canary = s
+		b.Sleep = func(ctx context.Context, _ time.Duration) error {
+			_, err := b.Ledger.CanaryReturned(ctx, s.Project, s.ID, ledger.Way{Written: s.Written, Received: s.Written, Published: s.Written}, s.Written)
 			return err
 		}
 		return b
 	}
-	b, _, _ := cloudOf(t) // with a sleep that ends what would look again for ever
-	b.sleep = func(context.Context, time.Duration) error { return context.Canceled }
-	w := asking()
+	b, _, _ := deploymenttest.CloudOf(t) // with a sleep that ends what would look again for ever
+	b.Sleep = func(context.Context, time.Duration) error { return context.Canceled }
+	w := deploymenttest.Asking()
 	w.Incident.ID = "llama-8b-20261112-3"
-	if _, err := b.ledger.Save(t.Context(), w, ledger.Revision{}); err != nil {
+	if _, err := b.Ledger.Save(t.Context(), w, ledger.Revision{}); err != nil {
 		t.Fatal(err)
 	}
-	b.allows("recreate")
+	b.Allows("recreate")
 	return b
 }
 
@@ -168,7 +171,7 @@ func words(line string) (all []string) {
 
 // TestEveryVerbNeedsItsPlace: a call without a project ends before anything is opened.
 func TestEveryVerbNeedsItsPlace(t *testing.T) {
-	d := deployment{now: func() time.Time { return noon }}
+	d := deployment.Deployment{Now: func() time.Time { return deploymenttest.Noon }}
 	for _, args := range [][]string{
 		{"status"},
 		{"incident", "llama-8b-20261112-3"},
@@ -188,9 +191,9 @@ func TestEveryVerbNeedsItsPlace(t *testing.T) {
 		{"watch"},
 	} {
 		root := &cobra.Command{Use: "pitstop", SilenceErrors: true, SilenceUsage: true}
-		root.AddCommand(d.commands()...)
+		root.AddCommand(verbs(d)...)
 		root.SetArgs(args)
-		var wrong usageError
+		var wrong cli.UsageError
 		if err := root.ExecuteContext(t.Context()); !errors.As(err, &wrong) || !strings.Contains(err.Error(), "--project is missing") {
 			t.Errorf("%v: %v", args, err)
 		}

@@ -1,16 +1,15 @@
 package main
 
 import (
-	"errors"
 	"io"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"pitstop.internal/scripts/layout"
-	"pitstop.internal/shared/policy"
+	"pitstop.internal/scripts/pitstop/cli"
+	"pitstop.internal/scripts/pitstop/terminal"
 )
 
 // The groups of verbs.
@@ -155,9 +154,9 @@ func helpOf(c *cobra.Command, args []string) error {
 	named, rest, err := c.Root().Find(args)
 	switch {
 	case err != nil:
-		return usageError{err}
+		return cli.WrongUsage(err)
 	case named.HasSubCommands() && len(rest) > 0:
-		return noCommand(named, rest[0])
+		return cli.NoCommand(named, rest[0])
 	}
 	named.InitDefaultHelpFlag()
 	named.InitDefaultVersionFlag()
@@ -179,15 +178,15 @@ func flowed(text string, width int) (lines []string) {
 		switch {
 		case open == "":
 		case open[0] == ' ':
-			lines = append(lines, fitted(open, width)...)
+			lines = append(lines, terminal.Fit(open, width)...)
 		default:
-			lines = append(lines, wrap(open, width)...)
+			lines = append(lines, terminal.Wrap(open, width)...)
 		}
 	}
 	for l := range strings.SplitSeq(text, "\n") {
 		bare := strings.TrimLeft(l, " ")
 		indent := len(l) - len(bare)
-		if bare != "" && open != "" && (indent == 0) == (open[0] != ' ') && (indent == 0 || indent == lastColumn(open, width/2)) {
+		if bare != "" && open != "" && (indent == 0) == (open[0] != ' ') && (indent == 0 || indent == terminal.LastColumn(open, width/2)) {
 			open += " " + bare
 			continue
 		}
@@ -218,46 +217,8 @@ func printsVerbatim(c *cobra.Command, _ []string) {
 		return
 	}
 	for _, w := range []io.Writer{c.OutOrStdout(), c.ErrOrStderr()} {
-		if s, ok := w.(*screen); ok {
-			s.verbatim = true
+		if s, ok := w.(*terminal.Screen); ok {
+			s.Verbatim = true
 		}
 	}
-}
-
-// noCommand says that there is no such command, and names the nearest.
-func noCommand(c *cobra.Command, name string) error {
-	var names []string
-	for _, sub := range c.Commands() {
-		if sub.IsAvailableCommand() {
-			names = append(names, sub.Name())
-		}
-	}
-	return usage("%s has no command %q; %s", c.CommandPath(), name, nearest(c, name, names))
-}
-
-// wrongFlag is the error of a wrong flag. For an unknown flag it names the nearest.
-func wrongFlag(c *cobra.Command, err error) error {
-	if args := c.Flags().Args(); c.HasSubCommands() && len(args) > 0 {
-		return noCommand(c, args[0]) // the flags belong to the command that was meant
-	}
-	var unknown *pflag.NotExistError
-	if !errors.As(err, &unknown) || unknown.GetSpecifiedShortnames() != "" {
-		return usage("%w; %s --help lists the flags", err, c.CommandPath())
-	}
-	var names []string
-	c.Flags().VisitAll(func(f *pflag.Flag) {
-		if !f.Hidden {
-			names = append(names, "--"+f.Name)
-		}
-	})
-	name := "--" + unknown.GetSpecifiedName()
-	return usage("%s has no flag %s; %s", c.CommandPath(), name, nearest(c, name, names))
-}
-
-// nearest names the flag or command that is probably meant, or the help that lists all.
-func nearest(c *cobra.Command, name string, known []string) string {
-	if hint := policy.Nearest(name, known); strings.HasPrefix(hint, "did you mean ") {
-		return hint
-	}
-	return c.CommandPath() + " --help lists all"
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io"
 	"regexp"
 	"runtime/debug"
 	"slices"
@@ -9,6 +8,9 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"pitstop.internal/scripts/pitstop/cli"
+	"pitstop.internal/scripts/pitstop/entries/entriestest"
 )
 
 // callsIn are the calls of the command in a line of a shell, without what the shell itself reads.
@@ -80,7 +82,7 @@ func TestHelpIsPrinted(t *testing.T) {
 	if !strings.Contains(out, "130 when Ctrl-C ended it") {
 		t.Errorf("the help names no exit code of Ctrl-C: %q", out)
 	}
-	if byCommand, _, code := call(t, "", "help"); byCommand != out || code != exitDone {
+	if byCommand, _, code := call(t, "", "help"); byCommand != out || code != cli.ExitDone {
 		t.Errorf("exit code %d, help of everything is %q and %q", code, out, byCommand)
 	}
 }
@@ -105,7 +107,7 @@ func TestAWrongNameNamesTheNearest(t *testing.T) {
 		{[]string{"simulate", "--days", "many"}, `invalid argument "many" for "--days" flag: strconv.ParseFloat: parsing "many": invalid syntax; pitstop simulate --help lists the flags`},
 	} {
 		out, errOut, code := call(t, "", c.args...)
-		if out != "" || errOut != "pitstop: "+c.says+"\n" || code != exitUsage {
+		if out != "" || errOut != "pitstop: "+c.says+"\n" || code != cli.ExitUsage {
 			t.Errorf("%q: exit code %d, %q and %q, want %q", c.args, code, out, errOut, c.says)
 		}
 	}
@@ -122,14 +124,14 @@ func TestWhatIsForProgramsKeepsItsLines(t *testing.T) {
 		{cobra.ShellCompRequestCmd, "re"},
 	} {
 		t.Setenv("COLUMNS", "10000")
-		wide, _, _ := call(t, preempted("2"), args...)
+		wide, _, _ := call(t, entriestest.Preempted("2"), args...)
 		t.Setenv("COLUMNS", "40")
-		if narrow, _, _ := call(t, preempted("2"), args...); narrow != wide || wide == "" {
+		if narrow, _, _ := call(t, entriestest.Preempted("2"), args...); narrow != wide || wide == "" {
 			t.Errorf("%q depends on the width:\n%s\n%s", args, wide, narrow)
 		}
 	}
 	t.Setenv("COLUMNS", "80")
-	out, _, _ := call(t, preempted("2"), "explain", "-")
+	out, _, _ := call(t, entriestest.Preempted("2"), "explain", "-")
 	for line := range strings.Lines(out) {
 		if len([]rune(line)) > 81 {
 			t.Errorf("explain prints %q", line)
@@ -140,7 +142,7 @@ func TestWhatIsForProgramsKeepsItsLines(t *testing.T) {
 func TestTheVersionSaysWhatThisIsAndWhatItReads(t *testing.T) {
 	out, _, code := call(t, "", "--version")
 	for _, want := range []string{"pitstop  ", "\ncommit   ", "\nbuilt    with go1.", "\nreads    ledger documents up to schema ", "policy files of schema "} {
-		if !strings.Contains(out, want) || code != exitDone {
+		if !strings.Contains(out, want) || code != cli.ExitDone {
 			t.Errorf("exit code %d, %q, want %q", code, out, want)
 		}
 	}
@@ -163,16 +165,5 @@ func TestTheVersionSaysWhatThisIsAndWhatItReads(t *testing.T) {
 		if got := buildText(c.bi, c.version, c.commit); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
 		}
-	}
-}
-
-// TestAVerbWithoutALineEndIsPrintedWhole: what a verb printed last needs no end of line.
-func TestAVerbWithoutALineEndIsPrintedWhole(t *testing.T) {
-	s := newScreen(io.Discard)
-	if _, err := s.Write([]byte("half")); err != nil || string(s.line) != "half" {
-		t.Errorf("%q waits, %v", s.line, err)
-	}
-	if err := s.flush(); err != nil || s.line != nil {
-		t.Errorf("%q waits, %v", s.line, err)
 	}
 }

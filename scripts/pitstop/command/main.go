@@ -5,22 +5,22 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/signal"
-	"strings"
+	"slices"
 
 	"github.com/spf13/cobra"
-)
 
-// The exit codes.
-const (
-	exitDone   = 0
-	exitFailed = 1 // it ran, and something failed
-	exitUsage  = 2 // wrong usage, or input that cannot be used
-
-	exitInterrupted = 130 // interrupted before its end, as shells call it
+	"pitstop.internal/scripts/pitstop/cli"
+	"pitstop.internal/scripts/pitstop/deployment"
+	"pitstop.internal/scripts/pitstop/google"
+	"pitstop.internal/scripts/pitstop/lab"
+	"pitstop.internal/scripts/pitstop/logs"
+	"pitstop.internal/scripts/pitstop/operate"
+	"pitstop.internal/scripts/pitstop/show"
+	"pitstop.internal/scripts/pitstop/terminal"
 )
 
 func main() {
@@ -30,28 +30,6 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// errFailed says that a command ran, and that something in its input or its result failed. The command has printed the fault.
-var errFailed = errors.New("failed")
-
-// errInterrupted says that somebody interrupted a command, which has printed its results so far.
-var errInterrupted = errors.New("interrupted")
-
-// errUnusable says that a file cannot be used; why is reported already.
-var errUnusable = errors.New("a file cannot be used")
-
-// usageError is a wrong call, printed in one line.
-type usageError struct{ error }
-
-func usage(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
-
-// noArgs is for commands that only take flags.
-func noArgs(c *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return usage("%s takes no %q, only flags; see pitstop %s --help", c.Name(), args[0], c.Name())
-	}
-	return nil
-}
-
 // commands is the command with all its verbs.
 func commands() *cobra.Command {
 	root := &cobra.Command{
@@ -59,22 +37,43 @@ func commands() *cobra.Command {
 		Args: cobra.ArbitraryArgs, Version: versionText(), PersistentPreRun: printsVerbatim,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return noCommand(c, args[0])
+				return cli.NoCommand(c, args[0])
 			}
 			return c.Help()
 		},
 	}
 	root.SetVersionTemplate("{{.Version}}")
-	root.SetFlagErrorFunc(wrongFlag)
-	root.AddCommand(replayCommand(), explainCommand(), filterCommand(), simulateCommand(), cloudCommand(), demoCommand(), policyCommand(), deployed.flexCommand(), gkeCommand())
-	root.AddCommand(deployed.commands()...)
+	root.SetFlagErrorFunc(cli.WrongFlag)
+	root.AddCommand(logs.Commands()...)
+	root.AddCommand(lab.Commands(demoVerbs)...)
+	root.AddCommand(operate.LocalCommands(deployed)...)
+	for _, c := range verbs(deployed) {
+		lab.ThroughDemo(c)
+		root.AddCommand(c)
+	}
 	described(root)
 	return root
 }
 
+// deployed is the deployment that --project and its companions name.
+var deployed = deployment.Connect(&google.Connection{Base: http.DefaultTransport})
+
+// verbs are those on a deployment.
+func verbs(d deployment.Deployment) []*cobra.Command {
+	return slices.Concat(operate.Commands(d, lab.Handlers()), show.Commands(d), logs.DeploymentCommands(d))
+}
+
+// demoVerbs is a command with the verbs on a demo's deployment.
+func demoVerbs(d deployment.Deployment) *cobra.Command {
+	root := &cobra.Command{Use: "pitstop", SilenceErrors: true, SilenceUsage: true, PersistentPreRun: printsVerbatim}
+	root.SetFlagErrorFunc(cli.WrongFlag)
+	root.AddCommand(verbs(d)...)
+	return root
+}
+
 func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
-	outScreen, errScreen := newScreen(out), newScreen(errOut)
-	defer func() { _ = errors.Join(outScreen.flush(), errScreen.flush()) }() //nolint:errcheck // there is nobody else to tell
+	outScreen, errScreen := terminal.NewScreen(out), terminal.NewScreen(errOut)
+	defer func() { _ = errors.Join(outScreen.Flush(), errScreen.Flush()) }() //nolint:errcheck // there is nobody else to tell
 	out, errOut = outScreen, errScreen
 	root := commands()
 	root.SetArgs(args)
@@ -82,45 +81,5 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	root.SetOut(out)
 	root.SetErr(errOut)
 	err := root.ExecuteContext(ctx)
-	return exitCode(ctx, err, errOut)
-}
-
-// exitCode is the exit code of a command that ended so. It tells an error that nobody has told yet.
-func exitCode(ctx context.Context, err error, errOut io.Writer) int {
-	var wrong usageError
-	var ended endedError
-	switch {
-	case err == nil:
-		return exitDone
-	case errors.As(err, &ended):
-		return int(ended)
-	case errors.Is(err, errFailed):
-		return exitFailed
-	case errors.Is(err, errInterrupted):
-		return exitInterrupted
-	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
-		var said reported // it also tells what may have been done
-		if !errors.As(err, &said) {
-			said.text = errInterrupted.Error()
-		}
-		tell(errOut, "pitstop: "+said.text)
-		return exitInterrupted
-	case errors.Is(err, errUnusable):
-		return exitUsage
-	case errors.As(err, &wrong):
-		tell(errOut, "pitstop: "+oneLine(err))
-		return exitUsage
-	}
-	tell(errOut, "pitstop: "+oneLine(err))
-	return exitFailed
-}
-
-// oneLine puts the faults that an error lists side by side.
-func oneLine(err error) string {
-	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' }), "; ")
-}
-
-// tell writes a line to people. Where that is not possible there is nobody to tell.
-func tell(w io.Writer, line string) {
-	_, _ = fmt.Fprintln(w, line) //nolint:errcheck // see above
+	return cli.ExitCode(ctx, err, errOut)
 }

@@ -17,7 +17,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pitstop.internal/events"
-	"pitstop.internal/scripts/sim/replay"
+	"pitstop.internal/scripts/pitstop/cli"
+	"pitstop.internal/scripts/pitstop/entries/entriestest"
+	"pitstop.internal/scripts/pitstop/terminal"
 	"pitstop.internal/shared/breadth"
 )
 
@@ -32,29 +34,10 @@ func call(t *testing.T, stdin string, args ...string) (out, errOut string, code 
 // progressLine says how far a run is. Whether a run is slow enough for one depends on the machine.
 var progressLine = regexp.MustCompile(`(?m)^pitstop: (scenario )?[\d,.]+ (of [\d,.]+|entries read)\b.*(\n  .*)?\n`)
 
-func write(t *testing.T, name, content string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-// preempted is an entry about one worker of a slice.
-func preempted(worker string) string {
-	return `{"protoPayload":{"serviceName":"compute.googleapis.com","methodName":"compute.instances.preempted",` +
-		`"resourceName":"projects/mine/zones/us-west4-a/instances/t1v-n-3f2a9c01-w-` + worker + `"},"insertId":"i` + worker + `",` +
-		`"resource":{"type":"gce_instance","labels":{"project_id":"mine","zone":"us-west4-a","instance_id":"7"}},` +
-		`"logName":"projects/mine/logs/cloudaudit.googleapis.com%2Fsystem_event","timestamp":"` + at + `","receiveTimestamp":"` + at + `"}`
-}
-
-const at = "2026-11-12T02:14:06Z"
-
 func TestExplainTellsEveryEntryAsJSON(t *testing.T) {
-	text := preempted("2") + "\n" + `{"logName":"projects/mine/logs/syslog","timestamp":"` + at + `"}` + "\n{\"logName\": 3}\n"
+	text := entriestest.Preempted("2") + "\n" + `{"logName":"projects/mine/logs/syslog","timestamp":"` + entriestest.At + `"}` + "\n{\"logName\": 3}\n"
 	out, errOut, code := call(t, text, "explain", "--json", "--policy", "spot", "-")
-	if code != exitFailed || errOut != "" {
+	if code != cli.ExitFailed || errOut != "" {
 		t.Errorf("exit code %d, stderr %q; want 1 for the faulty entry and nothing on stderr", code, errOut)
 	}
 	var got []map[string]any
@@ -89,8 +72,8 @@ func TestExplainTellsEveryEntryAsJSON(t *testing.T) {
 }
 
 func TestExplainSaysItInPlainWords(t *testing.T) {
-	out, errOut, code := call(t, preempted("2"), "explain")
-	if code != exitDone || errOut != "" {
+	out, errOut, code := call(t, entriestest.Preempted("2"), "explain")
+	if code != cli.ExitDone || errOut != "" {
 		t.Errorf("exit code %d, stderr %q", code, errOut)
 	}
 	for _, want := range []string{"worker 2 was preempted", "loss (audit_log)", "nothing is done (the switch recreate is no, limited by preset watch)"} {
@@ -149,7 +132,7 @@ func TestExplainTellsWhatFollows(t *testing.T) {
 			Reason  string `json:"reason"`
 			Error   string `json:"error"`
 		}
-		if err := json.Unmarshal([]byte(out), &x); err != nil || code != exitDone || errOut != "" || x.Error != "" {
+		if err := json.Unmarshal([]byte(out), &x); err != nil || code != cli.ExitDone || errOut != "" || x.Error != "" {
 			t.Errorf("%s/%s: exit code %d, %v, stderr %q, error %q", c.source, c.id, code, err, errOut, x.Error)
 		}
 		if !strings.Contains(x.LeadsTo, c.leadsTo) || !strings.Contains(x.Reason, c.reason) || x.Ignored != (c.leadsTo == "") || x.Ignored != (x.LeadsTo == "") {
@@ -161,15 +144,15 @@ func TestExplainTellsWhatFollows(t *testing.T) {
 // TestExplainSaysWhyInOneWord: the code is that of the refusal that meets what would come first.
 func TestExplainSaysWhyInOneWord(t *testing.T) {
 	for policy, want := range map[string]string{"watch": "watch_only", "spot": "", "reserved": "policy_no"} {
-		out, _, code := call(t, preempted("2"), "explain", "--json", "--policy", policy)
+		out, _, code := call(t, entriestest.Preempted("2"), "explain", "--json", "--policy", policy)
 		var x struct {
 			Code string `json:"code"`
 		}
-		if err := json.Unmarshal([]byte(out), &x); err != nil || code != exitDone || x.Code != want {
+		if err := json.Unmarshal([]byte(out), &x); err != nil || code != cli.ExitDone || x.Code != want {
 			t.Errorf("policy %s: code %q, %v; want %q", policy, x.Code, err, want)
 		}
 	}
-	out, _, _ := call(t, preempted("2"), "explain", "--policy", "reserved")
+	out, _, _ := call(t, entriestest.Preempted("2"), "explain", "--policy", "reserved")
 	if !strings.Contains(out, "[policy_no]") {
 		t.Errorf("the code is not beside the words:\n%s", out)
 	}
@@ -178,7 +161,7 @@ func TestExplainSaysWhyInOneWord(t *testing.T) {
 // TestExplainNamesTheCalls: exactly those that would be made, with the zones of the policy in their order; what the entry does not
 // name is marked.
 func TestExplainNamesTheCalls(t *testing.T) {
-	policy := write(t, "policy.yaml", "policies: {night: {preset: watch, zones: [us-west4-b, us-east5-a]}}\n")
+	policy := entriestest.Write(t, "policy.yaml", "policies: {night: {preset: watch, zones: [us-west4-b, us-east5-a]}}\n")
 	t.Setenv("COLUMNS", "1000")
 	const slice, blocked = "projects/mine/locations/us-west4-a/nodes/<its-slice>", " (blocked: recreate is no, limited by policy night (preset watch))\n"
 	holds := func(out string, wants ...string) {
@@ -189,26 +172,26 @@ func TestExplainNamesTheCalls(t *testing.T) {
 			}
 		}
 	}
-	out, errOut, code := call(t, preempted("2"), "explain", "--policy", policy+":night")
-	if code != exitDone || errOut != "" || strings.Contains(out, "  calls ") {
+	out, errOut, code := call(t, entriestest.Preempted("2"), "explain", "--policy", policy+":night")
+	if code != cli.ExitDone || errOut != "" || strings.Contains(out, "  calls ") {
 		t.Errorf("exit code %d, stderr %q", code, errOut)
 	}
 	holds(out, "\n  would call  DeleteNode "+slice+blocked,
 		"\n              CreateNode "+slice+", zone after zone: us-west4-a, us-west4-b (if the order fits), us-east5-a (if the checkpoints' bucket is there too)"+blocked,
 		"\n              storage.objects.create gs://<pitstop-checkpoint-dir>/pitstop-lease.json"+blocked)
-	out, _, _ = call(t, preempted("2"), "explain", "--policy", "spot", "--allow", "restart")
+	out, _, _ = call(t, entriestest.Preempted("2"), "explain", "--policy", "spot", "--allow", "restart")
 	holds(out, "DeleteNode "+slice+" (blocked: recreate is no, limited by the deployment)\n")
-	out, _, _ = call(t, preempted("2"), "explain", "--policy", "spot")
+	out, _, _ = call(t, entriestest.Preempted("2"), "explain", "--policy", "spot")
 	holds(out, "DeleteNode "+slice+" (allowed by recreate)\n", "pitstop-lease.json (allowed by recreate)\n")
-	asks := write(t, "asks.yaml", "policies: {night: {preset: spot, switches: {recreate: ask}}}\n")
-	out, _, _ = call(t, preempted("2"), "explain", "--policy", asks)
+	asks := entriestest.Write(t, "asks.yaml", "policies: {night: {preset: spot, switches: {recreate: ask}}}\n")
+	out, _, _ = call(t, entriestest.Preempted("2"), "explain", "--policy", asks)
 	holds(out, "DeleteNode "+slice+" (after a person approves: recreate is ask, limited by policy night)\n")
 	for _, columns := range []string{"80", "100", "160"} {
 		t.Setenv("COLUMNS", columns)
-		out, _, _ = call(t, preempted("2"), "explain", "--policy", policy+":night")
+		out, _, _ = call(t, entriestest.Preempted("2"), "explain", "--policy", policy+":night")
 		_, calls, _ := strings.Cut(out, "\n  would call")
 		for line := range strings.SplitSeq(strings.TrimRight(calls, "\n"), "\n") {
-			if n := indentation(line); n != 2 && n != 14 { // that of the first is what is left of its name
+			if n := terminal.Indentation(line); n != 2 && n != 14 { // that of the first is what is left of its name
 				t.Errorf("COLUMNS=%s: a call begins at %d: %q", columns, n, line)
 			}
 		}
@@ -231,8 +214,8 @@ func noticed(before time.Duration) string {
 
 // TestExplainAndReplayAskForASaveAtTheSameTime: of notices long before and shortly before the window.
 func TestExplainAndReplayAskForASaveAtTheSameTime(t *testing.T) {
-	lead := write(t, "lead.yaml", "policies: {night: {preset: spot, lead: 35m}}\n")
-	signal := write(t, "signal.yaml", "policies: {night: {preset: spot, save: signal}}\n")
+	lead := entriestest.Write(t, "lead.yaml", "policies: {night: {preset: spot, lead: 35m}}\n")
+	signal := entriestest.Write(t, "signal.yaml", "policies: {night: {preset: spot, save: signal}}\n")
 	for _, c := range []struct {
 		before       time.Duration
 		policy, want string
@@ -274,28 +257,28 @@ func TestExplainAsksForFiles(t *testing.T) {
 	defer func() { _ = in.Close() }() //nolint:errcheck // it is only read
 	var out, errOut bytes.Buffer
 	code := run(t.Context(), []string{"explain"}, in, &out, &errOut)
-	if want := "pitstop: explain: name the files with your log entries; - is standard input\n"; code != exitUsage || out.Len() > 0 || errOut.String() != want {
+	if want := "pitstop: explain: name the files with your log entries; - is standard input\n"; code != cli.ExitUsage || out.Len() > 0 || errOut.String() != want {
 		t.Errorf("exit code %d, stdout %q, stderr %q", code, &out, &errOut)
 	}
 }
 
 // TestExplainCounts has unknown kinds counted, and none of them an error.
 func TestExplainCounts(t *testing.T) {
-	text := preempted("2") + "\n" + preempted("1") + strings.ReplaceAll(preempted("0"), "t1v-n-3f2a9c01-w-0", "gke-tpu-2f41c6aa-bq7x") +
+	text := entriestest.Preempted("2") + "\n" + entriestest.Preempted("1") + strings.ReplaceAll(entriestest.Preempted("0"), "t1v-n-3f2a9c01-w-0", "gke-tpu-2f41c6aa-bq7x") +
 		`{"logName":"projects/mine/logs/syslog"}{"logName":"projects/mine/logs/events","jsonPayload":{"reason":"Pulled"}}{"data":"x","attributes":{}}`
 	out, errOut, code := call(t, text, "explain")
 	want := "6 entries: 3 lead to something, 0 noted only, 3 of unknown kinds (loss 3)\n"
-	if code != exitDone || errOut != "" || !strings.HasSuffix(out, want) {
+	if code != cli.ExitDone || errOut != "" || !strings.HasSuffix(out, want) {
 		t.Errorf("exit code %d, stderr %q; want the end %q of\n%s", code, errOut, want, out)
 	}
 	out, _, code = call(t, text+`{"logName":3}`, "explain")
-	if code != exitFailed || !strings.Contains(out, "3 of unknown kinds, 1 refused (loss 3)") {
+	if code != cli.ExitFailed || !strings.Contains(out, "3 of unknown kinds, 1 refused (loss 3)") {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
 }
 
 func TestExplainObeysNoEntry(t *testing.T) {
-	text := strings.ReplaceAll(preempted("2"), "us-west4-a", `us\u001b[2J`)
+	text := strings.ReplaceAll(entriestest.Preempted("2"), "us-west4-a", `us\u001b[2J`)
 	out, _, _ := call(t, text, "explain")
 	if !strings.Contains(out, "us\ufffd[2J") || strings.Contains(out, "\x1b") {
 		t.Errorf("%q", out)
@@ -305,7 +288,7 @@ func TestExplainObeysNoEntry(t *testing.T) {
 // TestFilterPrintsWhatAShellTakes runs the printed line with a gcloud that repeats its arguments.
 func TestFilterPrintsWhatAShellTakes(t *testing.T) {
 	out, errOut, code := call(t, "", "filter", "--project", "my-project")
-	if code != exitDone || errOut != "" {
+	if code != cli.ExitDone || errOut != "" {
 		t.Fatalf("exit code %d, stderr %q", code, errOut)
 	}
 	sh, err := exec.LookPath("sh")
@@ -336,18 +319,18 @@ func TestFilterPrintsWhatAShellTakes(t *testing.T) {
 
 func TestFilterOfOneSink(t *testing.T) {
 	for _, s := range events.Sinks(events.Accounts{}) {
-		if out, _, code := call(t, "", "filter", "--sink", s.Name); code != exitDone || out != s.Filter+"\n" {
+		if out, _, code := call(t, "", "filter", "--sink", s.Name); code != cli.ExitDone || out != s.Filter+"\n" {
 			t.Errorf("%s: exit code %d\n%s", s.Name, code, out)
 		}
 	}
 	out, _, code := call(t, "", "filter", "--json")
-	if got := lines(t, out); code != exitDone || len(got) != len(events.Sinks(events.Accounts{})) || got[2]["topic"] != "maintenance-notices" || got[2]["filter"] != events.Sinks(events.Accounts{})[2].Filter {
+	if got := lines(t, out); code != cli.ExitDone || len(got) != len(events.Sinks(events.Accounts{})) || got[2]["topic"] != "maintenance-notices" || got[2]["filter"] != events.Sinks(events.Accounts{})[2].Filter {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
-	if _, errOut, code := call(t, "", "filter", "--sink", "nowhere"); code != exitUsage || !strings.Contains(errOut, `no sink "nowhere"; there are tpu-events, `) {
+	if _, errOut, code := call(t, "", "filter", "--sink", "nowhere"); code != cli.ExitUsage || !strings.Contains(errOut, `no sink "nowhere"; there are tpu-events, `) {
 		t.Errorf("exit code %d, %q", code, errOut)
 	}
-	if out, errOut, code := call(t, "", "filter", "extra"); code != exitUsage || out != "" || strings.Count(errOut, "\n") != 1 || !strings.Contains(errOut, `filter takes no "extra"`) {
+	if out, errOut, code := call(t, "", "filter", "extra"); code != cli.ExitUsage || out != "" || strings.Count(errOut, "\n") != 1 || !strings.Contains(errOut, `filter takes no "extra"`) {
 		t.Errorf("exit code %d, %q, %q", code, out, errOut)
 	}
 }
@@ -355,7 +338,7 @@ func TestFilterOfOneSink(t *testing.T) {
 // TestBadInputIsOneClearLine holds the table of bad input for every command that reads entries: one line with file and place. The
 // good entries around a bad one are still used, and the exit code is 1. A file without any entry cannot be used, which is 2.
 func TestBadInputIsOneClearLine(t *testing.T) {
-	good := preempted("2")
+	good := entriestest.Preempted("2")
 	for name, c := range map[string]struct {
 		content string
 		says    string
@@ -372,12 +355,12 @@ func TestBadInputIsOneClearLine(t *testing.T) {
 	} {
 		for _, command := range []string{"explain", "replay", "report"} {
 			t.Run(command+" "+name, func(t *testing.T) {
-				file := write(t, "entries.json", c.content)
+				file := entriestest.Write(t, "entries.json", c.content)
 				t.Setenv("COLUMNS", "1000")
 				out, errOut, code := call(t, "", command, file)
-				want := exitFailed
+				want := cli.ExitFailed
 				if !c.used {
-					want = exitUsage
+					want = cli.ExitUsage
 				}
 				if code != want {
 					t.Errorf("exit code %d, want %d", code, want)
@@ -392,7 +375,7 @@ func TestBadInputIsOneClearLine(t *testing.T) {
 		}
 	}
 	// One good file does not make up for another that is missing: only explain still explains the good one.
-	missing, good := filepath.Join(t.TempDir(), "nowhere.json"), write(t, "entries.json", good)
+	missing, good := filepath.Join(t.TempDir(), "nowhere.json"), entriestest.Write(t, "entries.json", good)
 	for _, args := range [][]string{
 		{"explain", missing},
 		{"replay", missing},
@@ -405,7 +388,7 @@ func TestBadInputIsOneClearLine(t *testing.T) {
 		{"report", "--json", good, missing},
 	} {
 		out, errOut, code := call(t, "", args...)
-		if code != exitUsage || strings.Count(errOut, "pitstop: ") != 1 || !strings.Contains(errOut, filepath.Base(args[1])) && !strings.Contains(errOut, "nowhere.json") {
+		if code != cli.ExitUsage || strings.Count(errOut, "pitstop: ") != 1 || !strings.Contains(errOut, filepath.Base(args[1])) && !strings.Contains(errOut, "nowhere.json") {
 			t.Errorf("%v: exit code %d, stderr %q", args, code, errOut)
 		}
 		if explained := args[0] == "explain" && len(args) > 2; (out != "") != explained {
@@ -413,28 +396,28 @@ func TestBadInputIsOneClearLine(t *testing.T) {
 		}
 	}
 	out, errOut, code := call(t, "", "explain", "--json", missing)
-	if code != exitUsage || errOut != "" || !strings.Contains(out, "nowhere.json") || len(lines(t, out)) != 1 {
+	if code != cli.ExitUsage || errOut != "" || !strings.Contains(out, "nowhere.json") || len(lines(t, out)) != 1 {
 		t.Errorf("as JSON: exit code %d, stderr %q, stdout %q", code, errOut, out)
 	}
 }
 
 // TestAnAnswerOfTheAPIIsRead: what entries.list answers, in any layout, is read as what gcloud prints.
 func TestAnAnswerOfTheAPIIsRead(t *testing.T) {
-	entries := preempted("2") + ",\n" + preempted("0")
+	entries := entriestest.Preempted("2") + ",\n" + entriestest.Preempted("0")
 	for _, verb := range []string{"explain", "report", "replay"} {
 		want, _, _ := call(t, "["+entries+"]", verb, "--json", "-")
 		for _, answer := range []string{
 			`{"entries":[` + entries + `],"nextPageToken":"E]}"}`,
 			"{\n  \"entries\": [\n" + entries + "\n  ]\n}\n",
 			`{"nextPageToken": "x", "entries": [` + entries + `]}`,
-			`{"entries":[` + preempted("2") + `],"nextPageToken":"x"}` + "\n" + `{"entries":[` + preempted("0") + `]}`,
+			`{"entries":[` + entriestest.Preempted("2") + `],"nextPageToken":"x"}` + "\n" + `{"entries":[` + entriestest.Preempted("0") + `]}`,
 		} {
 			got, errOut, code := call(t, answer, verb, "--json", "-")
-			if code != exitDone || errOut != "" || got != want {
+			if code != cli.ExitDone || errOut != "" || got != want {
 				t.Errorf("%s of %.30q: exit code %d, stderr %q; the same as of the entries: %v", verb, answer, code, errOut, got == want)
 			}
 		}
-		if out, errOut, code := call(t, `{"entries":[]}`, verb, "-"); code != exitDone || out != "" || !strings.Contains(errOut, "0 entries") {
+		if out, errOut, code := call(t, `{"entries":[]}`, verb, "-"); code != cli.ExitDone || out != "" || !strings.Contains(errOut, "0 entries") {
 			t.Errorf("%s of an answer without an entry: exit code %d, stdout %q, stderr %q", verb, code, out, errOut)
 		}
 	}
@@ -445,34 +428,10 @@ func TestAnAnswerWithoutEntriesIsNoFault(t *testing.T) {
 	for _, args := range [][]string{{"explain"}, {"explain", "--json"}, {"replay", "-"}, {"replay", "--json", "-"}} {
 		for _, text := range []string{"[]", "\n[ ]\n"} {
 			out, errOut, code := call(t, text, args...)
-			if code != exitDone || out != "" || strings.Count(errOut, "\n") != 1 || !strings.Contains(errOut, "0 entries") {
+			if code != cli.ExitDone || out != "" || strings.Count(errOut, "\n") != 1 || !strings.Contains(errOut, "0 entries") {
 				t.Errorf("%v of %q: exit code %d, stdout %q, stderr %q; want 0 and one line on stderr", args, text, code, out, errOut)
 			}
 		}
-	}
-}
-
-// TestMoreEntriesThanAreHeldAreOneFault: an entry from which nothing follows takes no room.
-func TestMoreEntriesThanAreHeldAreOneFault(t *testing.T) {
-	h := held{played: maxEntries - 1, ignored: maxIgnored - 1}
-	file := write(t, "entries.json", strings.Repeat(preempted("2")+"\n"+`{"logName":"projects/mine/logs/syslog"}`+"\n", 4))
-	next, end := split(file, nil, nil)
-	defer end()
-	for b := new(replay.Batch); next(b); {
-		for _, it := range b.Items {
-			h.hold(it.Read())
-		}
-	}
-	if len(h.records) != 2 || h.played != maxEntries || h.left != 3 || h.ignored != maxIgnored+3 {
-		t.Errorf("%d held, %d played, %d left out, %d ignored", len(h.records), h.played, h.left, h.ignored)
-	}
-	var errOut bytes.Buffer
-	h.errOut = &errOut
-	h.leftOut()
-	const want = "pitstop: more than 1,000,000 entries to play: the last 3 are left out; replay takes fewer at a time, report takes any number\n" +
-		"pitstop: nothing follows from 10,003 entries: replay does not list the last 3 of them\n"
-	if errOut.String() != want || h.n != 1 {
-		t.Errorf("%d faults, stderr = %q, want %q", h.n, errOut.String(), want)
 	}
 }
 
@@ -482,10 +441,10 @@ func TestARefusedEntryIsToldOnce(t *testing.T) {
 	for _, c := range []struct{ text, total string }{
 		{bad + "\n", "0 incidents, 1 fault  ("},
 		{bad + "\n" + bad + "\n", "0 incidents, 2 faults  ("},
-		{preempted("2") + "\n" + bad + "\n", "1 incident: 1 observed, 1 fault  ("},
+		{entriestest.Preempted("2") + "\n" + bad + "\n", "1 incident: 1 observed, 1 fault  ("},
 	} {
 		out, errOut, code := call(t, c.text, "replay", "-")
-		if code != exitFailed || !strings.Contains(out, c.total) || strings.Contains(out, "logName") {
+		if code != cli.ExitFailed || !strings.Contains(out, c.total) || strings.Contains(out, "logName") {
 			t.Errorf("exit code %d, want 1, %q and no row of what stderr tells:\n%s", code, c.total, out)
 		}
 		if n := strings.Count(errOut, "logName is a number"); n != strings.Count(c.text, bad) {
@@ -500,13 +459,13 @@ func TestARefusedEntryIsToldOnce(t *testing.T) {
 
 func TestWhatIsGuessedIsTold(t *testing.T) {
 	node := strings.NewReplacer("compute.instances.preempted", "tpu.nodes.terminate", "zones/us-west4-a/instances/t1v-n-3f2a9c01-w-2", "locations/us-west4-a/nodes/llama-8b").
-		Replace(preempted("2"))
+		Replace(entriestest.Preempted("2"))
 	for name, c := range map[string]struct{ text, says string }{
-		"a name": {preempted("2"), "tpu-3f2a9c01 in us-west4-a has this name, because only its workers t1v-n-3f2a9c01-w-* are named; "},
+		"a name": {entriestest.Preempted("2"), "tpu-3f2a9c01 in us-west4-a has this name, because only its workers t1v-n-3f2a9c01-w-* are named; "},
 		"whose workers they are": {
-			preempted("2") + node, "llama-8b in us-west4-a has the workers t1v-n-3f2a9c01-w-*, because it alone in its zone has none yet; ",
+			entriestest.Preempted("2") + node, "llama-8b in us-west4-a has the workers t1v-n-3f2a9c01-w-*, because it alone in its zone has none yet; ",
 		},
-		"durations": {preempted("2"), "maintenance that no entry ends takes 20 m 0 s, a broken host 18 m 0 s"},
+		"durations": {entriestest.Preempted("2"), "maintenance that no entry ends takes 20 m 0 s, a broken host 18 m 0 s"},
 	} {
 		out, _, _ := call(t, c.text, "replay", "--json", "-")
 		var assumed []string
@@ -525,27 +484,27 @@ func TestWhatIsGuessedIsTold(t *testing.T) {
 }
 
 func TestAnEntryWithoutATimeIsPlayed(t *testing.T) {
-	text := strings.ReplaceAll(strings.ReplaceAll(preempted("2"), `,"receiveTimestamp":"`+at+`"`, ""), `,"timestamp":"`+at+`"`, "")
+	text := strings.ReplaceAll(strings.ReplaceAll(entriestest.Preempted("2"), `,"receiveTimestamp":"`+entriestest.At+`"`, ""), `,"timestamp":"`+entriestest.At+`"`, "")
 	out, errOut, code := call(t, text+`{"data":"x","attributes":{}}`, "replay", "--policy", "spot", "-")
-	if code != exitDone || !strings.Contains(out, "RESUMED") || !strings.Contains(out, "1 incident: 1 resumed") {
+	if code != cli.ExitDone || !strings.Contains(out, "RESUMED") || !strings.Contains(out, "1 incident: 1 resumed") {
 		t.Errorf("exit code %d, stderr %q\n%s", code, errOut, out)
 	}
 }
 
 func TestReplayInStepTellsEachLineOnce(t *testing.T) {
-	out, errOut, code := call(t, preempted("2"), "replay", "--speed", "1e9", "-")
+	out, errOut, code := call(t, entriestest.Preempted("2"), "replay", "--speed", "1e9", "-")
 	for _, once := range []string{"RECORDED   worker 2 was preempted", "decided    only watch", "OBSERVED", "has this name", "would have: DeleteNode", "would have: CreateNode", "1 incident: 1 observed"} {
 		if n := strings.Count(out, once); n != 1 {
 			t.Errorf("%q is told %d times", once, n)
 		}
 	}
-	if code != exitDone || errOut != "" {
+	if code != cli.ExitDone || errOut != "" {
 		t.Errorf("exit code %d, stderr %q", code, errOut)
 	}
 }
 
 func TestAMessageNamesItsReceiver(t *testing.T) {
-	out, _, _ := call(t, preempted("2"), "replay", "--json", "--policy", "spot", "-")
+	out, _, _ := call(t, entriestest.Preempted("2"), "replay", "--json", "--policy", "spot", "-")
 	got := map[string]bool{}
 	for _, l := range lines(t, out) {
 		to, _ := l["to"].(string)
@@ -560,9 +519,9 @@ func TestAMessageNamesItsReceiver(t *testing.T) {
 }
 
 func TestWrongUsageIsTwo(t *testing.T) {
-	two := write(t, "two.yaml", "policies: {a: {preset: spot}, b: {preset: watch}}")
-	bad := write(t, "bad.yaml", "policies:\n  a: {preset: spott}\n")
-	entries := write(t, "entries.json", preempted("2"))
+	two := entriestest.Write(t, "two.yaml", "policies: {a: {preset: spot}, b: {preset: watch}}")
+	bad := entriestest.Write(t, "bad.yaml", "policies:\n  a: {preset: spott}\n")
+	entries := entriestest.Write(t, "entries.json", entriestest.Preempted("2"))
 	for name, c := range map[string]struct {
 		args []string
 		says string
@@ -580,7 +539,7 @@ func TestWrongUsageIsTwo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, errOut, code := call(t, "", c.args...)
-			if code != exitUsage || strings.Count(errOut, "\n") != 1 || !strings.Contains(errOut, c.says) {
+			if code != cli.ExitUsage || strings.Count(errOut, "\n") != 1 || !strings.Contains(errOut, c.says) {
 				t.Errorf("exit code %d, stderr %q; want 2 and one line that says %q", code, errOut, c.says)
 			}
 		})
@@ -602,14 +561,14 @@ func lines(t *testing.T, out string) []map[string]any {
 }
 
 func TestReplayOfOnesOwnEntries(t *testing.T) {
-	text := "[" + preempted("2") + "," + preempted("0") + "]"
+	text := "[" + entriestest.Preempted("2") + "," + entriestest.Preempted("0") + "]"
 	for policy, want := range map[string]string{"": "observed", "watch": "observed", "spot": "resumed"} {
 		args := []string{"replay", "--json", "-"}
 		if policy != "" {
 			args = append(args, "--policy", policy)
 		}
 		out, errOut, code := call(t, text, args...)
-		if code != exitDone || errOut != "" {
+		if code != cli.ExitDone || errOut != "" {
 			t.Errorf("policy %q: exit code %d, stderr %q", policy, code, errOut)
 		}
 		var outcomes []string
@@ -635,21 +594,21 @@ func TestReplayOfOnesOwnEntries(t *testing.T) {
 func TestReplayCountsNoTimeThatAnEntryDoesNotGive(t *testing.T) {
 	timeless := `{"data":"the pool is upgrading","attributes":{"cluster_name":"c","cluster_location":"us-west4-a","project_id":"mine",
 "type_url":"type.googleapis.com/google.container.v1beta1.UpgradeEvent","payload":"{\"resourceType\":\"NODE_POOL\"}"}}`
-	timed := `{"logName":"projects/mine/logs/syslog","timestamp":"` + at + `"}`
+	timed := `{"logName":"projects/mine/logs/syslog","timestamp":"` + entriestest.At + `"}`
 	for _, text := range []string{timeless, timed, timeless + timed, timed + timeless} {
 		out, errOut, code := call(t, text, "replay", "-")
-		if code != exitDone || !strings.Contains(out, "ignored") || !strings.Contains(out, "(0 s of virtual time") {
+		if code != cli.ExitDone || !strings.Contains(out, "ignored") || !strings.Contains(out, "(0 s of virtual time") {
 			t.Errorf("exit code %d, stderr %q\n%s", code, errOut, out)
 		}
 	}
 }
 
 func TestReplayTakesTheFleetFromAListing(t *testing.T) {
-	fleet := write(t, "fleet.json", `[{"name":"projects/mine/locations/us-west4-a/nodes/llama-8b","acceleratorType":"v5litepod-32","id":"7711",
+	fleet := entriestest.Write(t, "fleet.json", `[{"name":"projects/mine/locations/us-west4-a/nodes/llama-8b","acceleratorType":"v5litepod-32","id":"7711",
 "createTime":"2026-11-01T00:00:00Z","state":"READY","schedulingConfig":{"spot":true},"metadata":{"pitstop-checkpoint-dir":"gs://mine/llama"}},
 {"name":"projects/mine/locations/us-west4-a/queuedResources/q1","state":{"state":"ACTIVE"}}]`)
-	out, errOut, code := call(t, preempted("2"), "replay", "--policy", "spot", "--fleet", fleet, "-")
-	if code != exitDone || !strings.Contains(out, "workload mine/llama-8b · v5litepod-32 spot in us-west4-a") || !strings.Contains(out, "RESUMED") {
+	out, errOut, code := call(t, entriestest.Preempted("2"), "replay", "--policy", "spot", "--fleet", fleet, "-")
+	if code != cli.ExitDone || !strings.Contains(out, "workload mine/llama-8b · v5litepod-32 spot in us-west4-a") || !strings.Contains(out, "RESUMED") {
 		t.Errorf("exit code %d, stderr %q\n%s", code, errOut, out)
 	}
 }
@@ -657,7 +616,7 @@ func TestReplayTakesTheFleetFromAListing(t *testing.T) {
 func TestReplayOfTheRecordedIncidents(t *testing.T) {
 	breadth.Again(t)
 	out, errOut, code := call(t, "", "replay")
-	if code != exitDone || errOut != "" {
+	if code != cli.ExitDone || errOut != "" {
 		t.Fatalf("exit code %d, stderr %q", code, errOut)
 	}
 	for _, want := range []string{
@@ -701,7 +660,7 @@ func TestReplayOfOneNameInTwoZones(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, errOut, code := call(t, c.log, "replay", "--policy", "spot", "--assume", "crew=recovers", "-")
-			if code != exitDone || errOut != "" {
+			if code != cli.ExitDone || errOut != "" {
 				t.Fatalf("exit code %d, stderr %q", code, errOut)
 			}
 			if n := strings.Count(out, "RESUMED"); n != len(c.want) {
@@ -725,9 +684,9 @@ func TestReplayOfADirectoryThatServesNoLease(t *testing.T) {
 	tpu := func(name, directory string) string {
 		return fmt.Sprintf(`{"name":"projects/mine/locations/us-west4-a/nodes/%s","acceleratorType":"v5litepod-16","metadata":{"pitstop-checkpoint-dir":%q}}`, name, directory)
 	}
-	fleet := write(t, "fleet.json", "["+tpu("one", "gs://b/run")+","+tpu("two", "gs://b/run")+","+tpu("three", "gs://b/ru\n")+"]")
-	_, errOut, code := call(t, preempted("0"), "replay", "--fleet", fleet, "-")
-	if code != exitDone || errOut != "" {
+	fleet := entriestest.Write(t, "fleet.json", "["+tpu("one", "gs://b/run")+","+tpu("two", "gs://b/run")+","+tpu("three", "gs://b/ru\n")+"]")
+	_, errOut, code := call(t, entriestest.Preempted("0"), "replay", "--fleet", fleet, "-")
+	if code != cli.ExitDone || errOut != "" {
 		t.Errorf("exit code %d, stderr %q", code, errOut)
 	}
 }

@@ -8,11 +8,14 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/scripts/pitstop/cli"
+	"pitstop.internal/scripts/pitstop/entries/entriestest"
+	"pitstop.internal/scripts/pitstop/terminal"
 )
 
 // losses are entries of so many losses of one slice, in ascending order. Cloud Logging got each entry so much later; a negative time leaves
 // that out.
-func losses(slice string, n int, later time.Duration) (entries []string) {
+func manyLosses(slice string, n int, later time.Duration) (entries []string) {
 	at := time.Date(2026, 11, 3, 0, 0, 0, 0, time.UTC)
 	for range n {
 		received := ""
@@ -37,7 +40,7 @@ func reversed(all []string) []string {
 func TestReportOfAFileWithAPartThatCannotBeRead(t *testing.T) {
 	t.Setenv("COLUMNS", "300")
 	const n = 3000
-	up := losses("0a0a0a0a", n, time.Second)
+	up := manyLosses("0a0a0a0a", n, time.Second)
 	whole := func(all []string) string { return strings.Join(all, "\n") + "\n" }
 	array := func(all []string) string { return "[\n" + strings.Join(all, ",\n") }
 	for name, c := range map[string]struct {
@@ -55,11 +58,11 @@ func TestReportOfAFileWithAPartThatCannotBeRead(t *testing.T) {
 	} {
 		for order, all := range map[string][]string{"up": up, "down": reversed(up)} {
 			t.Run(name+", "+order, func(t *testing.T) {
-				file := write(t, "entries.json", c.text(all))
-				other := write(t, "other.json", whole(reversed(losses("0b0b0b0b", 7, time.Second))))
+				file := entriestest.Write(t, "entries.json", c.text(all))
+				other := entriestest.Write(t, "other.json", whole(reversed(manyLosses("0b0b0b0b", 7, time.Second))))
 				for files, want := range map[string]int{file: c.most, file + " " + other: c.most + 7} {
 					out, errOut, code := call(t, "", append([]string{"report"}, strings.Fields(files)...)...)
-					if says := fmt.Sprintf("%s losses: ", events.Number(int64(want))); code != exitFailed || !strings.Contains(out, says) {
+					if says := fmt.Sprintf("%s losses: ", events.Number(int64(want))); code != cli.ExitFailed || !strings.Contains(out, says) {
 						t.Errorf("%d files: exit code %d, no %q in\n%.600s\n%.300s", len(strings.Fields(files)), code, says, out, errOut)
 					}
 					if says := couldNot(c.bad); !strings.Contains(out, says) || !strings.Contains(errOut, "entries.json:") {
@@ -78,10 +81,10 @@ func TestReportOfAFileWithAPartThatCannotBeRead(t *testing.T) {
 // TestReportOfEntriesThatAreReceivedAtOnce: a log may give an entry the time at which it got it. Such a record has an order too.
 func TestReportOfEntriesThatAreReceivedAtOnce(t *testing.T) {
 	for name, later := range map[string]time.Duration{"at once": 0, "at a time that is left out": -1, "a second later": time.Second} {
-		up := losses("0a0a0a0a", 1500, later)
+		up := manyLosses("0a0a0a0a", 1500, later)
 		want, _, _ := call(t, strings.Join(up, "\n"), "report", "--json", "-")
 		got, errOut, code := call(t, strings.Join(reversed(up), "\n"), "report", "--json", "-")
-		if code != exitDone || errOut != "" || strings.Count(want, `"at":`) != 1500 || got != want {
+		if code != cli.ExitDone || errOut != "" || strings.Count(want, `"at":`) != 1500 || got != want {
 			t.Errorf("received %s: exit code %d, %q: %d losses up, %d down", name, code, errOut, strings.Count(want, `"at":`), strings.Count(got, `"at":`))
 		}
 	}
@@ -89,5 +92,5 @@ func TestReportOfEntriesThatAreReceivedAtOnce(t *testing.T) {
 
 // couldNot is what a report says of so many faults.
 func couldNot(n int) string {
-	return numbered(n, "entry or line", "entries or lines") + " could not be read"
+	return terminal.Numbered(n, "entry or line", "entries or lines") + " could not be read"
 }

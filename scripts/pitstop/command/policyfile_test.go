@@ -6,14 +6,17 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"pitstop.internal/scripts/pitstop/cli"
+	"pitstop.internal/scripts/pitstop/entries/entriestest"
 )
 
 const soundPolicy = "policies:\n  night:\n    preset: spot\n    switches: {restart: ask}\n"
 
 func TestPolicyCheckSaysWhatIsAllowedAndWhatLimitsIt(t *testing.T) {
-	file := write(t, "policy.yaml", soundPolicy)
+	file := entriestest.Write(t, "policy.yaml", soundPolicy)
 	out, errOut, code := call(t, "", "policy", "check", "--allow", "restart,recreate", file)
-	if code != exitDone || errOut != "" {
+	if code != cli.ExitDone || errOut != "" {
 		t.Fatalf("exit code %d, stderr %q", code, errOut)
 	}
 	want := `policy night
@@ -30,16 +33,16 @@ func TestPolicyCheckSaysWhatIsAllowedAndWhatLimitsIt(t *testing.T) {
 }
 
 func TestPolicyCheckPointsAtEveryFault(t *testing.T) {
-	file := write(t, "policy.yaml", "policies:\n  night:\n    preset: spott\n    giveup_after: 48h\n")
+	file := entriestest.Write(t, "policy.yaml", "policies:\n  night:\n    preset: spott\n    giveup_after: 48h\n")
 	out, errOut, code := call(t, "", "policy", "check", file)
 	want := file + `:3:13: policy "night": preset "spott" is none of watch, spot, reserved` + "\n" +
 		file + `:4:5: policy "night" has no "giveup_after"; did you mean give_up_after?` + "\n"
-	if code != exitFailed || out != "" || errOut != want {
+	if code != cli.ExitFailed || out != "" || errOut != want {
 		t.Errorf("exit code %d, stdout %q, stderr\n%s\nwant\n%s", code, out, errOut, want)
 	}
 	out, errOut, code = call(t, "policies: {a: {sav: x}}", "policy", "check", "--json", "-")
 	want = `{"file":"-","faults":[{"line":1,"column":16,"text":"policy \"a\" has no \"sav\"; did you mean save?"}],"policies":[]}` + "\n"
-	if code != exitFailed || out != want || errOut != "" {
+	if code != cli.ExitFailed || out != want || errOut != "" {
 		t.Errorf("exit code %d, stderr %q, stdout\n%s\nwant\n%s", code, errOut, out, want)
 	}
 }
@@ -49,7 +52,7 @@ func TestPolicyCheckAsJSON(t *testing.T) {
 	for _, want := range []string{
 		`"faults":[]`, `{"switch":"restart","level":"ask","limited_by":"policy night"}`, `{"switch":"recreate","level":"yes","limited_by":""}`,
 	} {
-		if code != exitDone || errOut != "" || !strings.Contains(out, want) {
+		if code != cli.ExitDone || errOut != "" || !strings.Contains(out, want) {
 			t.Errorf("exit code %d, stderr %q, and %s is not in\n%s", code, errOut, want, out)
 		}
 	}
@@ -61,7 +64,7 @@ func TestPolicySchemaPrintsThePublishedOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, errOut, code := call(t, "", "policy", "schema")
-	if code != exitDone || errOut != "" || !bytes.Equal([]byte(out), published) {
+	if code != cli.ExitDone || errOut != "" || !bytes.Equal([]byte(out), published) {
 		t.Errorf("exit code %d, stderr %q, %d bytes of %d", code, errOut, len(out), len(published))
 	}
 }
@@ -71,10 +74,10 @@ func TestPolicyExampleIsSound(t *testing.T) {
 	for _, columns := range []string{"80", "160"} {
 		t.Setenv("COLUMNS", columns)
 		example, errOut, code := call(t, "", "policy", "example")
-		if code != exitDone || errOut != "" {
+		if code != cli.ExitDone || errOut != "" {
 			t.Fatalf("exit code %d, stderr %q", code, errOut)
 		}
-		if out, errOut, code := call(t, example, "policy", "check", "-"); code != exitDone || errOut != "" || !strings.HasPrefix(out, "policy llama\n") {
+		if out, errOut, code := call(t, example, "policy", "check", "-"); code != cli.ExitDone || errOut != "" || !strings.HasPrefix(out, "policy llama\n") {
 			t.Errorf("%s columns: exit code %d, stderr %q, stdout %q", columns, code, errOut, out)
 		}
 	}
@@ -86,18 +89,18 @@ func TestPolicyRefusesAWrongCall(t *testing.T) {
 		{"policy", "check"},
 		{"policy", "check", "a", "b"},
 		{"policy", "check", filepath.Join(t.TempDir(), "none.yaml")},
-		{"policy", "check", "--allow", "fly", write(t, "policy.yaml", soundPolicy)},
+		{"policy", "check", "--allow", "fly", entriestest.Write(t, "policy.yaml", soundPolicy)},
 		{"policy", "schema", "x"},
 	} {
 		out, errOut, code := call(t, "", args...)
-		if code != exitUsage || out != "" || strings.Count(errOut, "\n") != 1 {
+		if code != cli.ExitUsage || out != "" || strings.Count(errOut, "\n") != 1 {
 			t.Errorf("%q: exit code %d, stdout %q, stderr %q", args, code, out, errOut)
 		}
 	}
 }
 
 func TestReplayAndSimulateShowWhatLimits(t *testing.T) {
-	out, _, _ := call(t, preempted("2"), "replay", "-")
+	out, _, _ := call(t, entriestest.Preempted("2"), "replay", "-")
 	if want := "allowed: nothing · no, limited by preset watch:"; !strings.Contains(out, want) {
 		t.Errorf("%q is not said in\n%s", want, out)
 	}

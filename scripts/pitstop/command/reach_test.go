@@ -36,6 +36,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"pitstop.internal/scripts/pitstop/cli"
+	"pitstop.internal/scripts/pitstop/entries/entriestest"
+	"pitstop.internal/scripts/pitstop/google"
 	"pitstop.internal/shared/breadth"
 )
 
@@ -49,7 +52,7 @@ var placeholders = map[string][]string{
 func verbsThatAsk(t *testing.T) map[string][]string {
 	t.Helper()
 	calls := map[string][]string{}
-	for _, c := range deployed.commands() {
+	for _, c := range verbs(deployed) {
 		var args []string
 		for i, word := range strings.Fields(c.Use) {
 			switch stands, ok := placeholders[word]; {
@@ -124,10 +127,10 @@ func ownProcess(t *testing.T, environment, args []string) answer {
 // within checks that the command failed in time, with one line that says all of that. It returns what is wrong.
 func (a answer) within(limit time.Duration, says ...string) (wrong []string) {
 	fault := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
-	if first, rest, _ := strings.Cut(a.err, "\n"); limit > quietFor && strings.HasPrefix(first, "pitstop: waiting for ") {
+	if first, rest, _ := strings.Cut(a.err, "\n"); limit > google.QuietFor && strings.HasPrefix(first, "pitstop: waiting for ") {
 		a.err = rest // a machine that is busy may take a second
 	}
-	if a.code != exitFailed || a.out != "" || strings.Count(a.err, "\n") != 1 {
+	if a.code != cli.ExitFailed || a.out != "" || strings.Count(a.err, "\n") != 1 {
 		fault("exit code %d, want 1 and one line: %s%s", a.code, a.out, a.err)
 	}
 	if a.took > limit+time.Second {
@@ -223,14 +226,14 @@ func robot(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return write(t, "robot.json", string(raw))
+	return entriestest.Write(t, "robot.json", string(raw))
 }
 
 // person is a file with the credentials of a person, as gcloud writes it.
 func person(t *testing.T) string {
 	t.Helper()
 	const file = `{"type":"authorized_user","client_id":"c","client_secret":"s","refresh_token":"r"}`
-	return write(t, "person.json", file)
+	return entriestest.Write(t, "person.json", file)
 }
 
 func TestNoVerbWaitsForANetworkThatLeadsNowhere(t *testing.T) {

@@ -5,6 +5,9 @@ import (
 	"testing"
 
 	"pitstop.internal/events"
+	"pitstop.internal/scripts/pitstop/cli"
+	"pitstop.internal/scripts/pitstop/deployment/deploymenttest"
+	"pitstop.internal/scripts/pitstop/entries/entriestest"
 )
 
 // aDescription is what gcloud compute tpus tpu-vm describe writes, with other lines in the place of some.
@@ -82,7 +85,7 @@ func TestExplainReadsDescriptions(t *testing.T) {
 		"as JSON": {`{"name":"projects/demo/locations/us-west4-a/nodes/llama-8b","state":"READY","healthDescription":"The TPU had a maintenance event at 2022-01-26T03:44:36Z"}`, []string{
 			"node llama-8b: READY", "last maintenance event at 2022-01-26T03:44:36Z",
 		}, ""},
-		"as a JSON list": {`[{"name":"projects/demo/locations/us-west4-a/nodes/llama-8b","state":"READY"},` + preempted("2") + `]`, []string{
+		"as a JSON list": {`[{"name":"projects/demo/locations/us-west4-a/nodes/llama-8b","state":"READY"},` + entriestest.Preempted("2") + `]`, []string{
 			"node llama-8b: READY", "preempted",
 		}, ""},
 		"of a legacy node": {`{"name":"projects/demo/locations/us-west4-a/nodes/old","createTime":"2022-01-25T03:44:36Z","state":"PREEMPTED","acceleratorType":"v3-8","tensorflowVersion":"2.12.0","schedulingConfig":{"preemptible":true},` +
@@ -92,17 +95,17 @@ func TestExplainReadsDescriptions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, errOut, code := call(t, c.text, "explain", "--policy", "spot")
-			if code != exitDone || errOut != "" {
+			if code != cli.ExitDone || errOut != "" {
 				t.Errorf("exit code %d: %s", code, errOut)
 			}
-			wants(t, out, c.says...)
+			deploymenttest.WantText(t, out, c.says...)
 			if c.not != "" && strings.Contains(out, c.not) || strings.Contains(out, "s3cret") {
 				t.Errorf("it says %q, or a secret:\n%s", c.not, out)
 			}
 		})
 	}
 	out, _, _ := call(t, aDescription(), "explain", "--json", "--policy", "spot")
-	wants(t, out, `"kind":"reading"`, `"rank":"api_reading"`, `"ignored":false`, `"leads_to":"nothing: the API says that it is usable.`)
+	deploymenttest.WantText(t, out, `"kind":"reading"`, `"rank":"api_reading"`, `"ignored":false`, `"leads_to":"nothing: the API says that it is usable.`)
 }
 
 // TestABadDescriptionIsOneClearLine that names the place and the way out.
@@ -112,20 +115,20 @@ func TestABadDescriptionIsOneClearLine(t *testing.T) {
 		text, says string
 		code       int
 	}{
-		"broken off": {aDescription("state: READY", "state: ["), ": it describes a TPU, but not in gcloud's YAML or JSON: yaml: line ", exitUsage},
+		"broken off": {aDescription("state: READY", "state: ["), ": it describes a TPU, but not in gcloud's YAML or JSON: yaml: line ", cli.ExitUsage},
 		"too large": {
 			aDescription("state: READY", "state: READY\ndescription: "+strings.Repeat("x", events.MaxBytes)),
-			": it describes TPUs in YAML, and has more than 10485760 bytes; split it, or describe them with --format=json", exitUsage,
+			": it describes TPUs in YAML, and has more than 10485760 bytes; split it, or describe them with --format=json", cli.ExitUsage,
 		},
-		"of other types":  {aDescription("id: '4711'", "id: [1]"), ":1: it describes node llama-8b, but not as the API does: ", exitFailed},
-		"without a state": {aDescription("state: READY\n", ""), ":1: it describes node llama-8b without its state; describe it without naming fields", exitFailed},
+		"of other types":  {aDescription("id: '4711'", "id: [1]"), ":1: it describes node llama-8b, but not as the API does: ", cli.ExitFailed},
+		"without a state": {aDescription("state: READY\n", ""), ":1: it describes node llama-8b without its state; describe it without naming fields", cli.ExitFailed},
 		"of a queued resource that names its node": {
 			"name: projects/demo/locations/us-west4-a/queuedResources/q\nstate:\n  state: ACTIVE\ntpu:\n  nodeSpec:\n  - node:\n      acceleratorType: v5litepod-16\n    nodeId: llama-8b\n" +
 				"    parent: projects/demo/locations/us-west4-a\n",
-			":1: it describes queued resource q; describe its node: gcloud compute tpus tpu-vm describe llama-8b --zone us-west4-a", exitFailed,
+			":1: it describes queued resource q; describe its node: gcloud compute tpus tpu-vm describe llama-8b --zone us-west4-a", cli.ExitFailed,
 		},
-		"of a queued resource": {aDescription("nodes/llama-8b", "queuedResources/q"), ":1: it describes queued resource q; describe its node: gcloud compute tpus tpu-vm describe NODE --zone us-west4-a", exitFailed},
-		"of something else":    {"acceleratorType: v5litepod-16\nname: llama\n", `:1: "acceleratorType: v5litepod-16" is no JSON log entry`, exitUsage},
+		"of a queued resource": {aDescription("nodes/llama-8b", "queuedResources/q"), ":1: it describes queued resource q; describe its node: gcloud compute tpus tpu-vm describe NODE --zone us-west4-a", cli.ExitFailed},
+		"of something else":    {"acceleratorType: v5litepod-16\nname: llama\n", `:1: "acceleratorType: v5litepod-16" is no JSON log entry`, cli.ExitUsage},
 	} {
 		out, errOut, code := call(t, c.text, "explain")
 		if code != c.code || out != "" || strings.Count(errOut, "\n") != 1 || !strings.Contains(errOut, c.says) || strings.Contains(errOut, "s3cret") {
@@ -151,13 +154,13 @@ func TestExplainReadsTheHealthAlone(t *testing.T) {
 		"health: HEALTHY\nhealthDescription: The TPU had a maintenance event at 2022-01-26t03:44:36z\n": {"last maintenance event at 2022-01-26T03:44:36Z"},
 	} {
 		out, errOut, code := call(t, text, "explain", "--policy", "spot")
-		if code != exitDone || errOut != "" || strings.Contains(out, "autocheckpoint") || strings.Contains(out, "would call") {
+		if code != cli.ExitDone || errOut != "" || strings.Contains(out, "autocheckpoint") || strings.Contains(out, "would call") {
 			t.Errorf("%q: exit code %d, %q\n%s", text, code, errOut, out)
 		}
-		wants(t, out, says...)
+		deploymenttest.WantText(t, out, says...)
 	}
 	for _, text := range []string{"health: HEALTHY\nhealth: UNHEALTHY_MAINTENANCE\n", "health:\n", "health: HEALTHY\nstate: READY\n", "healthy: yes\n"} {
-		if out, _, code := call(t, text, "explain"); code == exitDone || out != "" {
+		if out, _, code := call(t, text, "explain"); code == cli.ExitDone || out != "" {
 			t.Errorf("%q: exit code %d\n%s", text, code, out)
 		}
 	}
@@ -180,14 +183,14 @@ func TestExplainHeedsTheLabelOfTheTPU(t *testing.T) {
 		"none":                       {lost(""), nil, "limited by the missing label pitstop-policy", ""},
 		"--policy counts":            {lost("  pitstop-policy: watch\n"), []string{"--policy", "spot"}, "(allowed by recreate)", "limited by"},
 		"--allow counts":             {lost("  pitstop-policy: spot\n"), []string{"--allow", "request_checkpoint"}, "(blocked: recreate is no, limited by ", "missing label"},
-		"an entry shows no label":    {preempted("2"), nil, "limited by preset watch", "missing label"},
+		"an entry shows no label":    {entriestest.Preempted("2"), nil, "limited by preset watch", "missing label"},
 	} {
 		out, errOut, code := call(t, c.text, append([]string{"explain"}, c.args...)...)
-		if code != exitDone || errOut != "" || !strings.Contains(out, c.says) || c.not != "" && strings.Contains(out, c.not) {
+		if code != cli.ExitDone || errOut != "" || !strings.Contains(out, c.says) || c.not != "" && strings.Contains(out, c.not) {
 			t.Errorf("%s: exit code %d, %q, want %q and no %q in\n%s", name, code, errOut, c.says, c.not, out)
 		}
 	}
-	if out, _, _ := call(t, preempted("2"), "replay", "-"); strings.Contains(out, "missing label") || !strings.Contains(out, "limited by preset watch") {
+	if out, _, _ := call(t, entriestest.Preempted("2"), "replay", "-"); strings.Contains(out, "missing label") || !strings.Contains(out, "limited by preset watch") {
 		t.Errorf("replay without --policy:\n%s", out)
 	}
 }

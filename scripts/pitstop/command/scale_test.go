@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
-	"pitstop.internal/scripts/pitcrew/peers"
+	"pitstop.internal/scripts/pitstop/deployment/deploymenttest"
 	"pitstop.internal/scripts/pitstop/scaling"
 	"pitstop.internal/shared/checkpoint"
 	"pitstop.internal/shared/incident"
@@ -17,35 +17,17 @@ import (
 	"pitstop.internal/shared/provider/providertest/trainingtest"
 )
 
-// speedOn is the speed of an attempt as its crew keeps it.
-func speedOn(attempt int, accelerator string, batch int64, rate float64) peers.Speed {
-	return peers.Speed{
-		Attempt: attempt, ExamplesPerSecond: rate, At: noon,
-		Measured: events.Measured{Accelerator: accelerator, Slices: 1, GlobalBatch: batch, Steps: 100, Seconds: 100 * float64(batch) / rate},
-	}
-}
-
-// measures keeps speeds in a directory as a crew does.
-func (b *bench) measures(directory string, all ...peers.Speed) {
-	b.t.Helper()
-	for _, s := range all {
-		if err := (peers.Board{Store: b.store, Directory: directory}).SetSpeed(b.t.Context(), s); err != nil {
-			b.t.Fatal(err)
-		}
-	}
-}
-
 func TestScaleComparesTheAttemptsOfAWorkload(t *testing.T) {
-	b, _, _ := healthy(t, startsCrew)
-	b.want([]string{"scale", "llama-8b"}, "no attempt with a known speed: pitcrew run measures it with --examples-per-step N")
-	b.measures("gs://ckpt/llama-8b", speedOn(1, "v5litepod-16", 512, 4000), speedOn(2, "v5litepod-64", 512, 7000), speedOn(4, "", 512, 10))
-	b.want([]string{"scale", "llama-8b"},
+	b, _, _ := deploymenttest.Healthy(t, deploymenttest.StartsCrew)
+	b.Want([]string{"scale", "llama-8b"}, "no attempt with a known speed: pitcrew run measures it with --examples-per-step N")
+	b.Measures("gs://ckpt/llama-8b", deploymenttest.SpeedOn(1, "v5litepod-16", 512, 4000), deploymenttest.SpeedOn(2, "v5litepod-64", 512, 7000), deploymenttest.SpeedOn(4, "", 512, 10))
+	b.Want([]string{"scale", "llama-8b"},
 		"v5litepod-16  16     4,000       250       100 %       512           32        1         100\n",
 		"v5litepod-64  64     7,000       109       44 %        512           8         1         100\n",
 		"advice: give each core of v5litepod-64 32 examples a step, a global batch of 2,048: now it gets 8, too small a batch per core",
 		"1 attempt left out: the accelerator type is not known (--accelerator names it)",
 	)
-	got, err := b.call("scale", "llama-8b", "--json")
+	got, err := b.Call("scale", "llama-8b", "--json")
 	var table scaling.Table
 	if err == nil {
 		err = json.Unmarshal([]byte(got), &table)
@@ -57,32 +39,32 @@ func TestScaleComparesTheAttemptsOfAWorkload(t *testing.T) {
 
 // TestScaleComparesDirectories: each size may have trained in a directory of its own, and nobody needs a ledger for that.
 func TestScaleComparesDirectories(t *testing.T) {
-	b, _, _ := healthy(t, startsCrew)
-	b.open = func(string, string) *ledger.Ledger { t.Error("it opens the ledger"); return b.ledger }
-	b.measures("gs://ckpt/small", speedOn(1, "v5litepod-16", 512, 4000))
+	b, _, _ := deploymenttest.Healthy(t, deploymenttest.StartsCrew)
+	b.OpenLedger = func(string, string) *ledger.Ledger { t.Error("it opens the ledger"); return b.Ledger }
+	b.Measures("gs://ckpt/small", deploymenttest.SpeedOn(1, "v5litepod-16", 512, 4000))
 	dir := "file://" + t.TempDir()
-	in := b.store
-	b.store = checkpoint.Mux{"file": checkpoint.NewFiles("/", time.Now)}
-	b.measures(dir, speedOn(1, "v5litepod-64", 2048, 15_000))
-	b.store = in
-	b.want([]string{"scale", "gs://ckpt/small", dir},
+	in := b.Checkpoints
+	b.Checkpoints = checkpoint.Mux{"file": checkpoint.NewFiles("/", time.Now)}
+	b.Measures(dir, deploymenttest.SpeedOn(1, "v5litepod-64", 2048, 15_000))
+	b.Checkpoints = in
+	b.Want([]string{"scale", "gs://ckpt/small", dir},
 		"  of\n", "gs://ckpt/small\n", dir+"\n", "advice: go on with v5litepod-64: it scales well, because a chip of v5litepod-64 (batch 2,048) does 94 %")
 }
 
 func TestScaleRefusesWhatItCannotCompare(t *testing.T) {
-	b, _, _ := healthy(t, startsCrew)
-	b.refused([]string{"scale"}, "scale takes a workload, as in llama-8b, or a checkpoint directory")
-	b.refused([]string{"scale", "llama 8b"}, `"llama 8b" is no workload`)
-	b.refused([]string{"scale", "other"}, `there is no workload "other"`)
-	b.change(func(w *incident.Workload) { w.Directory = "" })
-	b.refused([]string{"scale", "llama-8b"}, "the checkpoint directory of demo/llama-8b is not known: set the metadata key pitstop-checkpoint-dir")
-	if _, err := b.call("scale", "s3://bucket/run"); err == nil || !strings.Contains(err.Error(), "a URI has to begin with gs://") {
+	b, _, _ := deploymenttest.Healthy(t, deploymenttest.StartsCrew)
+	b.Refused([]string{"scale"}, "scale takes a workload, as in llama-8b, or a checkpoint directory")
+	b.Refused([]string{"scale", "llama 8b"}, `"llama 8b" is no workload`)
+	b.Refused([]string{"scale", "other"}, `there is no workload "other"`)
+	b.Change(func(w *incident.Workload) { w.Directory = "" })
+	b.Refused([]string{"scale", "llama-8b"}, "the checkpoint directory of demo/llama-8b is not known: set the metadata key pitstop-checkpoint-dir")
+	if _, err := b.Call("scale", "s3://bucket/run"); err == nil || !strings.Contains(err.Error(), "a URI has to begin with gs://") {
 		t.Error(err)
 	}
-	if _, err := b.store.Put(t.Context(), "gs://ckpt/broken/pitstop-crew/speed.json", []byte("{"), 0); err != nil {
+	if _, err := b.Checkpoints.Put(t.Context(), "gs://ckpt/broken/pitstop-crew/speed.json", []byte("{"), 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.call("scale", "gs://ckpt/broken"); err == nil || !strings.Contains(err.Error(), "gs://ckpt/broken/pitstop-crew/speed.json: ") {
+	if _, err := b.Call("scale", "gs://ckpt/broken"); err == nil || !strings.Contains(err.Error(), "gs://ckpt/broken/pitstop-crew/speed.json: ") {
 		t.Error(err)
 	}
 }
@@ -92,7 +74,7 @@ func crewLine(n int, node string, attempt int, rate float64, m *events.Measured)
 	return string(trainingtest.CrewEntry(events.CrewReport{
 		Schema: events.Schema, Report: events.ReportProgress, Project: "demo", Zone: "us-west4-a", Node: node, Hostname: "t1v-n-0123abcd-w-0",
 		Attempt: attempt, Step: int64(100 * n), ExamplesPerSecond: rate, Measured: m,
-	}, noon.Add(time.Duration(n)*5*time.Minute), n))
+	}, deploymenttest.Noon.Add(time.Duration(n)*5*time.Minute), n))
 }
 
 // TestScaleReadsLogs: of each attempt the last line counts, in whatever order the lines stand.
@@ -111,7 +93,7 @@ func TestScaleReadsLogs(t *testing.T) {
 	if code != 0 || strings.Contains(out, "other") {
 		t.Errorf("%d: %s", code, out)
 	}
-	wants(t, out, "v2-8    4      1,000       250       100 %       1,024         128       1         100    small\n",
+	deploymenttest.WantText(t, out, "v2-8    4      1,000       250       100 %       1,024         128       1         100    small\n",
 		"2xv2-8  8      1,050       131       53 %        2,048         128       2         200    large\n",
 		"advice: profile a step on 2xv2-8 for the input and for the network between the slices: a chip of 2xv2-8 (batch 2,048) does 53 % of")
 	out, _, code = call(t, "", "scale", "--logs", file)

@@ -11,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"pitstop.internal/scripts/pitstop/terminal"
 	"pitstop.internal/shared/breadth"
 )
 
@@ -104,17 +105,17 @@ func poisoned(t *testing.T, entry any, into io.Writer) {
 // TestTheScreenShowsAndDoesNotObey has texts as somebody else than an entry writes them, in pieces of every length.
 func TestTheScreenShowsAndDoesNotObey(t *testing.T) {
 	for text, want := range map[string]string{
-		"plain → ümläut · 日本 👍\n\tx": "plain → ümläut · 日本 👍\n\tx",
-		"a\x1b[2Jb":                  `a\u001b[2Jb`,
-		"a\x9bb\xe2\x80":             "a\ufffdb",
-		"\u202eevil\u2028":           `\u202eevil\u2028`,
-		"\r\x7f\ufeff\U000e0041":     `\u000d\u007f\ufeff\udb40\udc41`,
-		bold + "x" + reset:           `\u001b[1mx\u001b[0m`,
-		`{"a":"` + "\u202e\u009b\"}": `{"a":"\u202e\u009b"}`,
+		"plain → ümläut · 日本 👍\n\tx":         "plain → ümläut · 日本 👍\n\tx",
+		"a\x1b[2Jb":                          `a\u001b[2Jb`,
+		"a\x9bb\xe2\x80":                     "a\ufffdb",
+		"\u202eevil\u2028":                   `\u202eevil\u2028`,
+		"\r\x7f\ufeff\U000e0041":             `\u000d\u007f\ufeff\udb40\udc41`,
+		terminal.Bold + "x" + terminal.Reset: `\u001b[1mx\u001b[0m`,
+		`{"a":"` + "\u202e\u009b\"}":         `{"a":"\u202e\u009b"}`,
 	} {
 		for size := 1; size <= len(text); size++ {
 			var b bytes.Buffer
-			s := newScreen(&b)
+			s := terminal.NewScreen(&b)
 			for rest := text; rest != ""; {
 				piece := rest[:min(size, len(rest))]
 				rest = rest[len(piece):]
@@ -122,7 +123,7 @@ func TestTheScreenShowsAndDoesNotObey(t *testing.T) {
 					t.Fatal(n, err)
 				}
 			}
-			if err := s.flush(); err != nil {
+			if err := s.Flush(); err != nil {
 				t.Fatal(err)
 			}
 			if b.String() != want {
@@ -131,10 +132,10 @@ func TestTheScreenShowsAndDoesNotObey(t *testing.T) {
 		}
 	}
 	var b bytes.Buffer
-	s := &screen{out: &b, colour: true}
-	p := newPrinter(s, false)
-	tell(s, p.paint(red, "red")+"\x1b[5m")
-	if want := red + "red" + reset + `\u001b[5m` + "\n"; b.String() != want {
+	s := &terminal.Screen{Out: &b, Colour: true}
+	p := terminal.NewPrinter(s, false)
+	terminal.Print(s, p.Paint(terminal.Red, "red")+"\x1b[5m")
+	if want := terminal.Red + "red" + terminal.Reset + `\u001b[5m` + "\n"; b.String() != want {
 		t.Errorf("%q on a terminal, want %q", b.String(), want)
 	}
 }

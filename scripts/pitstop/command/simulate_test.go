@@ -11,9 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"pitstop.internal/scripts/pitstop/cli"
+	"pitstop.internal/scripts/pitstop/entries/entriestest"
+	"pitstop.internal/scripts/pitstop/lab"
 	"pitstop.internal/scripts/sim"
 	"pitstop.internal/scripts/sim/oracle"
-	"pitstop.internal/scripts/sim/world"
 )
 
 const (
@@ -47,13 +49,13 @@ func TestSimulateUsage(t *testing.T) {
 		{[]string{"--faults", "some"}, `"some" is no degree of faults; there are none, light, heavy and hostile`},
 		{[]string{"--sum"}, "--sum goes with --json"},
 		{[]string{"--fleet", filepath.Join(full, "none.yaml")}, "none.yaml"},
-		{[]string{"--fleet", write(t, "fleet.yaml", "project: mine\n")}, "it names no slice"},
-		{[]string{"--fleet", write(t, "fleet.yaml", "projects: mine\n")}, "field projects not found"},
-		{[]string{"--fleet", write(t, "fleet.json", "[]")}, "fleet.json: it names no slice"},
-		{[]string{"--policy", write(t, "policy.yaml", "policies: {a: {preset: spott}}\n")}, "policy.yaml: policy file: line 1"},
-		{[]string{"--rates", write(t, "rates.yaml", "causes: {preemptd: 1}\n")}, `rates.yaml: rates: line 1: causes has no "preemptd"; did you mean preempted?`},
+		{[]string{"--fleet", entriestest.Write(t, "fleet.yaml", "project: mine\n")}, "it names no slice"},
+		{[]string{"--fleet", entriestest.Write(t, "fleet.yaml", "projects: mine\n")}, "field projects not found"},
+		{[]string{"--fleet", entriestest.Write(t, "fleet.json", "[]")}, "fleet.json: it names no slice"},
+		{[]string{"--policy", entriestest.Write(t, "policy.yaml", "policies: {a: {preset: spott}}\n")}, "policy.yaml: policy file: line 1"},
+		{[]string{"--rates", entriestest.Write(t, "rates.yaml", "causes: {preemptd: 1}\n")}, `rates.yaml: rates: line 1: causes has no "preemptd"; did you mean preempted?`},
 		{[]string{"--trace", filepath.Join(full, "none.csv")}, "none.csv"},
-		{[]string{"--trace", write(t, "events.csv", ownTrace)}, `events.csv: line 2: "llama" is no slice of the fleet`},
+		{[]string{"--trace", entriestest.Write(t, "events.csv", ownTrace)}, `events.csv: line 2: "llama" is no slice of the fleet`},
 		{[]string{"--save-fixture", full}, "there is something in it"},
 		{[]string{"--fixture", full}, "simulation.yaml"},
 		{[]string{"--fixture", full, "--days", "3"}, "leave out --days"},
@@ -61,7 +63,7 @@ func TestSimulateUsage(t *testing.T) {
 		{[]string{"now"}, `simulate takes no "now", only flags`},
 	} {
 		out, errOut, code := call(t, "", append([]string{"simulate"}, c.args...)...)
-		if code != exitUsage || out != "" {
+		if code != cli.ExitUsage || out != "" {
 			t.Errorf("%v: exit code %d, stdout %q", c.args, code, out)
 		}
 		if strings.Count(errOut, "\n") != 1 || !strings.Contains(errOut, c.says) {
@@ -74,11 +76,11 @@ func TestSimulateUsage(t *testing.T) {
 // of it.
 func TestSimulateAnOwnFleet(t *testing.T) {
 	args := []string{
-		"simulate", "--json", "--days", "0.5", "--faults", "none", "--fleet", write(t, "fleet.yaml", ownFleetFile), "--policy", write(t, "policy.yaml", ownPolicyFile),
-		"--rates", write(t, "rates.yaml", "unnamed: none\n"), "--trace", write(t, "events.csv", ownTrace),
+		"simulate", "--json", "--days", "0.5", "--faults", "none", "--fleet", entriestest.Write(t, "fleet.yaml", ownFleetFile), "--policy", entriestest.Write(t, "policy.yaml", ownPolicyFile),
+		"--rates", entriestest.Write(t, "rates.yaml", "unnamed: none\n"), "--trace", entriestest.Write(t, "events.csv", ownTrace),
 	}
 	out, errOut, code := call(t, "", args...)
-	if code != exitDone || errOut != "pitstop: events.csv ends after 0.0 of 0.5 days; its causes do not happen from then on\n" {
+	if code != cli.ExitDone || errOut != "pitstop: events.csv ends after 0.0 of 0.5 days; its causes do not happen from then on\n" {
 		t.Fatalf("exit code %d, stderr %q\n%s", code, errOut, out)
 	}
 	got := lines(t, out)
@@ -125,7 +127,7 @@ func jsonFields(t *testing.T) (fields []string) {
 func TestSimulateSeveralSeeds(t *testing.T) {
 	args := []string{"simulate", "--json", "--days", "0.2", "--slices", "2", "--seed", "4", "--seeds", "2"}
 	out, errOut, code := call(t, "", args...)
-	if code != exitDone || errOut != "" {
+	if code != cli.ExitDone || errOut != "" {
 		t.Fatalf("exit code %d, stderr %q", code, errOut)
 	}
 	each := lines(t, out)
@@ -152,7 +154,7 @@ func TestSimulateUntilEnoughHappened(t *testing.T) {
 	out, _, _ := call(t, "", args...)
 	short := lines(t, out)
 	out, errOut, code := call(t, "", append(args, "--incidents", "2")...)
-	if code != exitDone || errOut != "" {
+	if code != cli.ExitDone || errOut != "" {
 		t.Fatalf("exit code %d, stderr %q", code, errOut)
 	}
 	again := 0
@@ -177,7 +179,7 @@ func TestSimulateTellsPeople(t *testing.T) {
 	}
 	dir := filepath.Join(t.TempDir(), "night")
 	out, errOut, code := call(t, "", "simulate", "--days", "0.2", "--slices", "2", "--faults", "heavy", "--save-fixture", dir)
-	if code != exitDone || errOut != "pitstop: no rule was broken; --save-fixture has written nothing\n" {
+	if code != cli.ExitDone || errOut != "pitstop: no rule was broken; --save-fixture has written nothing\n" {
 		t.Errorf("exit code %d, stderr %q", code, errOut)
 	}
 	if _, err := os.Stat(dir); err == nil {
@@ -193,28 +195,13 @@ func TestSimulateTellsPeople(t *testing.T) {
 	}
 }
 
-func TestSimulateCountsOneAsOne(t *testing.T) {
-	for _, c := range []struct {
-		days   float64
-		slices int
-		want   string
-	}{{1, 1, "seed 7 · 1 day of 1 slice · faults none\n"}, {0.5, 2, "seed 7 · 0.5 days of 2 slices · faults none\n"}} {
-		var out strings.Builder
-		one := sim.Simulation{World: world.Scenario{Fleet: make([]world.SliceConfig, c.slices)}}
-		simulationPrinter{&printer{out: &out}}.report(&oracle.Report{Seed: 7, Seeds: 1, Days: c.days}, one, "faults none", 0)
-		if !strings.HasPrefix(out.String(), c.want) {
-			t.Errorf("%s\ndoes not begin with %s", out.String(), c.want)
-		}
-	}
-}
-
 // TestAFixtureOfAViolation writes what a broken rule leaves behind, and runs it again with the rule mended.
 func TestAFixtureOfAViolation(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it simulates, as other tests do")
 	}
-	o := simulateOptions{seed: 3, seeds: 1, days: 0.2, slices: 2, faults: "heavy"}
-	sims, err := o.simulations(io.Discard)
+	o := lab.SimulateOptions{Seed: 3, Seeds: 1, Days: 0.2, Slices: 2, Faults: "heavy"}
+	sims, err := o.Simulations(io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +213,7 @@ func TestAFixtureOfAViolation(t *testing.T) {
 	short.Violations = []oracle.Violation{{Rule: "6 progress", At: time.Now(), Workload: "demo/t5", Text: "ended too early", Faults: 40}}
 	dir := filepath.Join(t.TempDir(), "night")
 	sims[0].Limit, sims[0].Lines = sim.NoLimit, false
-	if err := saveFixture(dir, sims[0], short, 1234); err != nil {
+	if err := lab.SaveFixture(dir, sims[0], short, 1234); err != nil {
 		t.Fatal(err)
 	}
 	story, err := os.ReadFile(filepath.Join(dir, "story.txt"))
@@ -239,7 +226,7 @@ func TestAFixtureOfAViolation(t *testing.T) {
 		}
 	}
 	out, errOut, code := call(t, "", "simulate", "--json", "--fixture", dir)
-	if code != exitDone || errOut != "" {
+	if code != cli.ExitDone || errOut != "" {
 		t.Errorf("exit code %d, stderr %q", code, errOut)
 	}
 	var again, want map[string]any
@@ -255,7 +242,7 @@ func TestAFixtureOfAViolation(t *testing.T) {
 		t.Errorf("%v: %v messages and %v faults, want %v and 40", err, again["handled"], again["faults"], want["handled"])
 	}
 	out, _, code = call(t, "", "simulate", "--fixture", dir)
-	if code != exitDone || !strings.Contains(out, "fixture "+dir) || !strings.Contains(out, "the rule that was broken holds now: 6 progress, ended too early") {
+	if code != cli.ExitDone || !strings.Contains(out, "fixture "+dir) || !strings.Contains(out, "the rule that was broken holds now: 6 progress, ended too early") {
 		t.Errorf("exit code %d:\n%s", code, out)
 	}
 }

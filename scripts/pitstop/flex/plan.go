@@ -60,49 +60,65 @@ func Make(o Options) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	for _, named := range [][2]string{{"--cluster", o.Cluster}, {"--location", o.Location}, {"--pool", o.Pool}} {
-		if !nameForm.MatchString(named[1]) {
-			return Plan{}, fmt.Errorf("%s %.80q is no name: one has up to 63 small letters, digits and hyphens, and begins with a letter", named[0], named[1])
-		}
+	if err := o.checkNames(); err != nil {
+		return Plan{}, err
 	}
-	for _, named := range [][2]string{{"--name", o.Name}, {"--namespace", o.Namespace}} {
-		if !labelForm.MatchString(named[1]) && (named[1] != "" || named[0] == "--name") {
-			return Plan{}, fmt.Errorf("%s %.80q is no name: one has up to 63 small letters, digits and hyphens, and begins with a letter or a digit", named[0], named[1])
-		}
-	}
-	const podName = len("-slice-00-0000-00000") // what Kubernetes adds to the name of a JobSet for a Pod
-	switch {
-	case !zonesForm.MatchString(o.Zones):
-		return Plan{}, fmt.Errorf("--zones %.80q: it names zones, separated by commas, as in us-east5-a,us-east5-b", o.Zones)
-	case len(o.Name) > 63-podName:
-		return Plan{}, fmt.Errorf("--name %s has %d letters: it takes at most %d, because Kubernetes makes the Pods' names from it", o.Name, len(o.Name), 63-podName)
-	case len(o.Pool) > 40-len("-99"):
-		return Plan{}, fmt.Errorf("--pool %s has %d letters: GKE takes at most %d for a node pool, with its number", o.Pool, len(o.Pool), 40-len("-99"))
-	case o.Name[0] <= '9' && (o.kind() == "jobset" || s.Several()):
-		return Plan{}, fmt.Errorf("--name %s begins with a digit: JobSet, and the Service of several machines, take a name that begins with a letter", o.Name)
-	case o.ServiceAccount != "" && !nameForm.MatchString(o.ServiceAccount):
-		return Plan{}, fmt.Errorf("--service-account %.80q is no name of a service account in Kubernetes", o.ServiceAccount)
-	case o.Slices < 1 || o.Slices > 99:
-		return Plan{}, fmt.Errorf("--slices %d: it is 1 to 99", o.Slices)
-	case o.Slices > 1 && !s.Several():
-		return Plan{}, fmt.Errorf("--slices %d: GKE's Multislice takes slices of several machines, and %s with topology %s is one machine; name a larger --topology",
-			o.Slices, s.Machine.Type, s.Topology)
-	case o.Image == "" || strings.ContainsAny(o.Image, " \t\n"):
-		return Plan{}, fmt.Errorf("--image %.80q is no image: name one with pitcrew and your training in it", o.Image)
-	case !strings.HasPrefix(o.Directory, "gs://") || len(o.Directory) == len("gs://"):
-		return Plan{}, fmt.Errorf("--checkpoint-dir %.80q: a Pod that comes again finds its checkpoints in a bucket only, as in gs://BUCKET/run", o.Directory)
-	case !valueForm.MatchString(o.Policy):
-		return Plan{}, fmt.Errorf("--policy %.80q is no value of a label: name a preset or a policy of your policy file", o.Policy)
-	case !(o.ChipHourPrice >= 0): // not a number is neither
-		return Plan{}, fmt.Errorf("--chip-hour-price %v: a price is no less than nothing", o.ChipHourPrice)
-	case len(o.Command) == 0:
-		return Plan{}, fmt.Errorf("the training's command is missing: name it after --, as in -- python3 train.py")
+	if err := o.check(s); err != nil {
+		return Plan{}, err
 	}
 	manifest, err := yamlOf(o.objects(s))
 	if err != nil {
 		return Plan{}, err
 	}
 	return Plan{Slice: s, Pools: o.pools(s), Manifest: manifest, options: o}, nil
+}
+
+// checkNames refuses what Kubernetes and GKE take for no name.
+func (o Options) checkNames() error {
+	for _, named := range [][2]string{{"--cluster", o.Cluster}, {"--location", o.Location}, {"--pool", o.Pool}} {
+		if !nameForm.MatchString(named[1]) {
+			return fmt.Errorf("%s %.80q is no name: one has up to 63 small letters, digits and hyphens, and begins with a letter", named[0], named[1])
+		}
+	}
+	for _, named := range [][2]string{{"--name", o.Name}, {"--namespace", o.Namespace}} {
+		if !labelForm.MatchString(named[1]) && (named[1] != "" || named[0] == "--name") {
+			return fmt.Errorf("%s %.80q is no name: one has up to 63 small letters, digits and hyphens, and begins with a letter or a digit", named[0], named[1])
+		}
+	}
+	return nil
+}
+
+// check refuses what no plan for a slice can have.
+func (o Options) check(s Slice) error {
+	const podName = len("-slice-00-0000-00000") // what Kubernetes adds to the name of a JobSet for a Pod
+	switch {
+	case !zonesForm.MatchString(o.Zones):
+		return fmt.Errorf("--zones %.80q: it names zones, separated by commas, as in us-east5-a,us-east5-b", o.Zones)
+	case len(o.Name) > 63-podName:
+		return fmt.Errorf("--name %s has %d letters: it takes at most %d, because Kubernetes makes the Pods' names from it", o.Name, len(o.Name), 63-podName)
+	case len(o.Pool) > 40-len("-99"):
+		return fmt.Errorf("--pool %s has %d letters: GKE takes at most %d for a node pool, with its number", o.Pool, len(o.Pool), 40-len("-99"))
+	case o.Name[0] <= '9' && (o.kind() == "jobset" || s.Several()):
+		return fmt.Errorf("--name %s begins with a digit: JobSet, and the Service of several machines, take a name that begins with a letter", o.Name)
+	case o.ServiceAccount != "" && !nameForm.MatchString(o.ServiceAccount):
+		return fmt.Errorf("--service-account %.80q is no name of a service account in Kubernetes", o.ServiceAccount)
+	case o.Slices < 1 || o.Slices > 99:
+		return fmt.Errorf("--slices %d: it is 1 to 99", o.Slices)
+	case o.Slices > 1 && !s.Several():
+		return fmt.Errorf("--slices %d: GKE's Multislice takes slices of several machines, and %s with topology %s is one machine; name a larger --topology",
+			o.Slices, s.Machine.Type, s.Topology)
+	case o.Image == "" || strings.ContainsAny(o.Image, " \t\n"):
+		return fmt.Errorf("--image %.80q is no image: name one with pitcrew and your training in it", o.Image)
+	case !strings.HasPrefix(o.Directory, "gs://") || len(o.Directory) == len("gs://"):
+		return fmt.Errorf("--checkpoint-dir %.80q: a Pod that comes again finds its checkpoints in a bucket only, as in gs://BUCKET/run", o.Directory)
+	case !valueForm.MatchString(o.Policy):
+		return fmt.Errorf("--policy %.80q is no value of a label: name a preset or a policy of your policy file", o.Policy)
+	case !(o.ChipHourPrice >= 0): // not a number is neither
+		return fmt.Errorf("--chip-hour-price %v: a price is no less than nothing", o.ChipHourPrice)
+	case len(o.Command) == 0:
+		return fmt.Errorf("the training's command is missing: name it after --, as in -- python3 train.py")
+	}
+	return nil
 }
 
 // poolNames are the node pools: a slice of several machines has one of its own.

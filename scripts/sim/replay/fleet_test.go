@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pitstop.internal/scripts/logfile"
 	"pitstop.internal/scripts/sim/replay"
 	"pitstop.internal/scripts/sim/world"
 )
@@ -96,13 +97,13 @@ func TestAQueuedResourceOfSeveralTPUsIsThereOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	record := replay.Record{Raw: []byte(`{"logName":"projects/p/logs/cloudaudit.googleapis.com%2Fsystem_event","timestamp":"2026-11-12T02:14:06Z",` +
+	record := logfile.Record{Raw: []byte(`{"logName":"projects/p/logs/cloudaudit.googleapis.com%2Fsystem_event","timestamp":"2026-11-12T02:14:06Z",` +
 		`"protoPayload":{"methodName":"tpu.nodes.terminate","resourceName":"projects/p/locations/z/nodes/two-1"}}`)}
-	s, err := replay.Guess(t.Context(), []replay.Record{record}, replay.Given{World: world.Scenario{Fleet: fleet}})
+	s, err := replay.Guess(t.Context(), []logfile.Record{record}, replay.Given{World: world.Scenario{Fleet: fleet}})
 	if err != nil || len(s.Fleet) != 2 {
 		t.Fatalf("%d slices, %v", len(s.Fleet), err)
 	}
-	story, err := replay.Run(t.Context(), "two", s, []replay.Record{record}, replay.Options{})
+	story, err := replay.Run(t.Context(), "two", s, []logfile.Record{record}, replay.Options{})
 	if err != nil || len(story.Faults) > 0 || len(story.Ended) != 1 || story.Ended[0].Workload != "p/two" {
 		t.Errorf("%v, faults %v, ended %+v", err, story, story)
 	}
@@ -115,13 +116,13 @@ func TestAFlexStartTPUThatIsTerminatedIsNotSpot(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		record := replay.Record{Raw: []byte(`{"logName":"projects/p/logs/cloudaudit.googleapis.com%2Fsystem_event","timestamp":"2026-11-08T00:00:20Z",` +
+		record := logfile.Record{Raw: []byte(`{"logName":"projects/p/logs/cloudaudit.googleapis.com%2Fsystem_event","timestamp":"2026-11-08T00:00:20Z",` +
 			`"protoPayload":{"methodName":"tpu.nodes.terminate","resourceName":"projects/p/locations/z/nodes/f"}}`)}
-		s, err := replay.Guess(t.Context(), []replay.Record{record}, replay.Given{World: world.Scenario{Fleet: fleet}})
+		s, err := replay.Guess(t.Context(), []logfile.Record{record}, replay.Given{World: world.Scenario{Fleet: fleet}})
 		if err != nil || len(s.Fleet) != 1 || s.Fleet[0].Spot {
 			t.Fatalf("%s: %+v, %v", name, s.Fleet, err)
 		}
-		story, err := replay.Run(t.Context(), "flex", s, []replay.Record{record}, replay.Options{})
+		story, err := replay.Run(t.Context(), "flex", s, []logfile.Record{record}, replay.Options{})
 		if err != nil || len(story.Faults) > 0 || len(story.Ended) != 1 || story.Ended[0].Cause != "planned_end" || story.Ended[0].Cost.Account != "nobody" {
 			t.Errorf("%s: %v, faults %v, ended %+v", name, err, story.Faults, story.Ended)
 		}

@@ -14,6 +14,7 @@ import (
 	tpuapi "google.golang.org/api/tpu/v2alpha1"
 
 	"pitstop.internal/events"
+	"pitstop.internal/scripts/logfile"
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/topology"
@@ -35,7 +36,7 @@ type Given struct {
 
 // Guess infers the world of somebody's own entries: the TPUs that they name, and what no entry says. Each assumption is in the
 // scenario that it returns. Of a million entries it takes a while: when the context ends before, it returns that error.
-func Guess(ctx context.Context, records []Record, given Given) (world.Scenario, error) {
+func Guess(ctx context.Context, records []logfile.Record, given Given) (world.Scenario, error) {
 	g := guess{
 		given: given, slices: map[string]*world.SliceConfig{}, highest: map[string]int{}, guessed: map[string]string{}, crews: map[string]crewLines{}, ended: map[string]bool{},
 	}
@@ -46,7 +47,7 @@ func Guess(ctx context.Context, records []Record, given Given) (world.Scenario, 
 		g.add(c.Zone+"/"+c.Name, c)
 	}
 	// Entries that name a TPU come first: those that name workers alone may be about it.
-	var unnamed []Record
+	var unnamed []logfile.Record
 	for i, r := range records {
 		if err := ctx.Err(); err != nil {
 			return world.Scenario{}, err

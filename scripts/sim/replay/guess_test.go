@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"pitstop.internal/scripts/logfile"
 	"pitstop.internal/scripts/sim/replay"
 	"pitstop.internal/shared/topology"
 )
@@ -18,7 +19,7 @@ func TestGuessedAcceleratorHasTheWorker(t *testing.T) {
 	} {
 		raw := fmt.Appendf(nil, `{"logName":"projects/p/logs/cloudaudit.googleapis.com%%2Fsystem_event","protoPayload":{"methodName":"compute.instances.preempted",
 "resourceName":"projects/p/zones/z/instances/t1v-n-3f2a9c01-w-%d"}}`, worker)
-		s, err := replay.Guess(t.Context(), []replay.Record{{Raw: raw}}, replay.Given{})
+		s, err := replay.Guess(t.Context(), []logfile.Record{{Raw: raw}}, replay.Given{})
 		if err != nil || len(s.Fleet) != 1 {
 			t.Fatalf("worker %d: %d slices, %v", worker, len(s.Fleet), err)
 		}
@@ -39,9 +40,9 @@ func TestNoTPUIsGuessedFromAJob(t *testing.T) {
 	if err := json.Unmarshal(raw, &entries); err != nil {
 		t.Fatal(err)
 	}
-	var records []replay.Record
+	var records []logfile.Record
 	for _, e := range entries {
-		records = append(records, replay.Record{Raw: e})
+		records = append(records, logfile.Record{Raw: e})
 	}
 	s, err := replay.Guess(t.Context(), records, replay.Given{})
 	if err != nil || len(s.Fleet) != 0 || s.Project != "demo" || len(s.Assumed) != 1 || !strings.HasPrefix(s.Assumed[0], "no Job of GKE is played") {

@@ -6,13 +6,14 @@ import (
 	"os"
 	"path/filepath"
 
+	"pitstop.internal/scripts/logfile"
 	"pitstop.internal/scripts/sim/world"
 )
 
 // Recorded is a recorded incident: a folder with its entries, its scenario, its policy and its expected result.
 type Recorded struct {
 	Name     string
-	Records  []Record
+	Records  []logfile.Record
 	Scenario world.Scenario
 	Policy   []byte
 	Want     Want
@@ -47,7 +48,7 @@ func Load(dir string) (Recorded, error) {
 		return r, fmt.Errorf("%s/entries.json: %w", r.Name, err)
 	}
 	for i, e := range entries {
-		r.Records = append(r.Records, Record{Raw: e, File: fmt.Sprintf("%s entry %d", r.Name, i+1)})
+		r.Records = append(r.Records, logfile.Record{Raw: e, File: fmt.Sprintf("%s entry %d", r.Name, i+1)})
 	}
 	if raw, err = os.ReadFile(filepath.Join(dir, "scenario.yaml")); err != nil {
 		return r, err

@@ -11,28 +11,29 @@ import (
 	"testing"
 	"time"
 
+	"pitstop.internal/scripts/logfile"
 	"pitstop.internal/scripts/sim/replay"
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/incident"
 )
 
 // crewSaid is an entry of the crew of llama, at a clock time of one day.
-func crewSaid(clock, report string, attempt, step int, more string) replay.Record {
+func crewSaid(clock, report string, attempt, step int, more string) logfile.Record {
 	at := "2026-11-12T" + clock + "Z"
-	return replay.Record{File: "own", Raw: fmt.Appendf(nil, `{"logName":"projects/mine/logs/pitstop-crew","insertId":"%[1]s-%[2]s","timestamp":"%[2]s",`+
+	return logfile.Record{File: "own", Raw: fmt.Appendf(nil, `{"logName":"projects/mine/logs/pitstop-crew","insertId":"%[1]s-%[2]s","timestamp":"%[2]s",`+
 		`"receiveTimestamp":"%[2]s","resource":{"type":"gce_instance","labels":{"project_id":"mine","zone":"us-west4-a"}},"jsonPayload":{"schema":1,`+
 		`"report":"%[1]s","zone":"us-west4-a","node":"llama","worker":0,"workers":4,"attempt":%[3]d,"step":%[4]d%[5]s}}`, report, at, attempt, step, more)}
 }
 
 // preempted is an entry that says that llama was lost.
-func preempted(clock string) replay.Record {
+func preempted(clock string) logfile.Record {
 	at := "2026-11-12T" + clock + "Z"
-	return replay.Record{File: "own", Raw: fmt.Appendf(nil, `{"logName":"projects/mine/logs/cloudaudit.googleapis.com%%2Fsystem_event","insertId":"p%[1]s",`+
+	return logfile.Record{File: "own", Raw: fmt.Appendf(nil, `{"logName":"projects/mine/logs/cloudaudit.googleapis.com%%2Fsystem_event","insertId":"p%[1]s",`+
 		`"timestamp":"%[1]s","receiveTimestamp":"%[1]s","protoPayload":{"methodName":"tpu.nodes.terminate","resourceName":"projects/mine/locations/us-west4-a/nodes/llama"}}`, at)}
 }
 
 // guessed plays somebody's own entries under the preset spot.
-func guessed(t *testing.T, records []replay.Record, crew world.Crew) *world.Story {
+func guessed(t *testing.T, records []logfile.Record, crew world.Crew) *world.Story {
 	t.Helper()
 	s, err := replay.Guess(t.Context(), records, replay.Given{Policy: "spot", Crew: crew})
 	if err != nil {
@@ -77,10 +78,10 @@ func TestOwnEntriesLookNoRosierThanTheirScenario(t *testing.T) {
 
 // TestWhatACrewDoesWhereTheRecordIsSilent has a crash and a preemption as last words, under each assumption.
 func TestWhatACrewDoesWhereTheRecordIsSilent(t *testing.T) {
-	crash := []replay.Record{crewSaid("02:00:00", "progress", 1, 100, ""), crewSaid("02:04:00", "exited", 1, 110, `,"exit_code":1,"restarts_left":4`)}
-	loss := []replay.Record{preempted("02:00:00")}
+	crash := []logfile.Record{crewSaid("02:00:00", "progress", 1, 100, ""), crewSaid("02:04:00", "exited", 1, 110, `,"exit_code":1,"restarts_left":4`)}
+	loss := []logfile.Record{preempted("02:00:00")}
 	for _, c := range []struct {
-		records []replay.Record
+		records []logfile.Record
 		crew    world.Crew
 		ends    string
 		assumed string
@@ -106,7 +107,7 @@ func TestWhatACrewDoesWhereTheRecordIsSilent(t *testing.T) {
 
 // TestTheRecordedAttemptsAreThoseOfTheReplay: an attempt that the record shows begins when the record says, and how it went counts.
 func TestTheRecordedAttemptsAreThoseOfTheReplay(t *testing.T) {
-	record := []replay.Record{
+	record := []logfile.Record{
 		crewSaid("02:00:00", "progress", 3, 1000, `,"checkpoint_step":750`), crewSaid("02:05:00", "exited", 3, 1030, `,"exit_code":1,"restarts_left":4`),
 		crewSaid("02:20:00", "started", 4, 750, ""), crewSaid("02:30:00", "progress", 4, 860, `,"checkpoint_step":750`),
 		crewSaid("02:50:00", "progress", 4, 1080, `,"checkpoint_step":750`),
@@ -131,7 +132,7 @@ func TestTheRecordedAttemptsAreThoseOfTheReplay(t *testing.T) {
 
 // TestAnInterruptedReplayTellsWhatItKnows: the story is there as far as it came, with what is still open.
 func TestAnInterruptedReplayTellsWhatItKnows(t *testing.T) {
-	records := []replay.Record{preempted("02:00:00"), preempted("12:00:00"), preempted("23:00:00")}
+	records := []logfile.Record{preempted("02:00:00"), preempted("12:00:00"), preempted("23:00:00")}
 	s, err := replay.Guess(t.Context(), records, replay.Given{Policy: "spot"})
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/scripts/logfile"
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
@@ -21,7 +22,7 @@ import (
 
 // item is a record, read.
 type item struct {
-	Record
+	logfile.Record
 	entry events.Entry
 	// at is when it reaches the pipeline; zero until the start is known, where the entry has no time.
 	at time.Time
@@ -65,7 +66,7 @@ type player struct {
 
 // Run plays a scenario to its end and returns its story. When the context ends before, it returns that error and the story so
 // far, or none where it has not begun.
-func Run(ctx context.Context, name string, s world.Scenario, records []Record, opts Options) (*world.Story, error) {
+func Run(ctx context.Context, name string, s world.Scenario, records []logfile.Record, opts Options) (*world.Story, error) {
 	w, err := begin(ctx, name, s, records, opts, func(*world.World) {})
 	if err != nil {
 		return nil, err
@@ -93,12 +94,12 @@ func Run(ctx context.Context, name string, s world.Scenario, records []Record, o
 
 // Begin sets a scenario up in a world on whose clock all that the records tell will happen. Its caller moves that clock, and closes
 // both. Made is called with the world before anything is in it, and attaches the hooks.
-func Begin(ctx context.Context, name string, s world.Scenario, records []Record, opts Options, made func(*world.World)) error {
+func Begin(ctx context.Context, name string, s world.Scenario, records []logfile.Record, opts Options, made func(*world.World)) error {
 	_, err := begin(ctx, name, s, records, opts, made)
 	return err
 }
 
-func begin(ctx context.Context, name string, s world.Scenario, records []Record, opts Options, made func(*world.World)) (*player, error) {
+func begin(ctx context.Context, name string, s world.Scenario, records []logfile.Record, opts Options, made func(*world.World)) (*player, error) {
 	items, faults := read(ctx, records, opts.Passed)
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -128,7 +129,7 @@ func begin(ctx context.Context, name string, s world.Scenario, records []Record,
 }
 
 // read understands the records and orders them by their arrival; it ends with the context.
-func read(ctx context.Context, records []Record, passed func(Passage)) (items []item, faults []string) {
+func read(ctx context.Context, records []logfile.Record, passed func(Passage)) (items []item, faults []string) {
 	for i, r := range records {
 		if ctx.Err() != nil {
 			return nil, nil
@@ -136,7 +137,7 @@ func read(ctx context.Context, records []Record, passed func(Passage)) (items []
 		if passed != nil {
 			passed(Passage{Read: i, Entries: len(records)})
 		}
-		x := Item{Record: r}.Read()
+		x := logfile.Item{Record: r}.Read()
 		if x.Err != nil {
 			faults = append(faults, x.Err.Error())
 			continue

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pitstop.internal/events"
+	"pitstop.internal/scripts/logfile"
 	"pitstop.internal/scripts/sim/replay"
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/breadth"
@@ -315,13 +316,13 @@ func TestRealEntries(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Skip("no real entries stand beside the project")
 	}
-	var records []replay.Record
+	var records []logfile.Record
 	for _, f := range files {
 		in, err := os.Open(f)
 		if err != nil {
 			t.Fatal(err)
 		}
-		replay.Records(in, filepath.Base(f), func(r replay.Record, err error) {
+		logfile.Records(in, filepath.Base(f), func(r logfile.Record, err error) {
 			if err != nil {
 				t.Error(err)
 				return
@@ -350,4 +351,14 @@ func TestRealEntries(t *testing.T) {
 			}
 		}
 	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte("project: demo\nfleet:\n  - {name: a, zone: us-west4-a, accelerator: v5litepod-16}\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s, err := world.Parse(data)
+		if err == nil && s.Project == "" {
+			t.Error("a scenario without a project was taken")
+		}
+	})
 }

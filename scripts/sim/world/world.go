@@ -466,20 +466,25 @@ func (w *World) deploy(ctx context.Context) error {
 				return fmt.Errorf("scenario: %w", err)
 			}
 		}
-		sub := Subscription{
-			Name: "projects/" + w.Project + "/subscriptions/" + f.Name, Topic: f.Topic, MinBackoff: 10 * time.Second, MaxBackoff: 600 * time.Second,
-			MaxAttempts: 20, DeadLetter: f.Topic + "-dead",
-			Push: func(ctx context.Context, body []byte) int { return w.post(ctx, f.Entry, body) },
-		}
-		if w.Hooks.Intercept != nil {
-			sub.Intercept = func(m Message) int { return w.Hooks.Intercept(f.Entry, m) }
-		}
-		if f.Topic == events.TopicTicks {
-			sub.MaxAttempts, sub.DeadLetter = 1, "" // the next tick takes up what this one left
-		}
-		w.Broker.Subscribe(sub)
+		w.subscribe(f.Name, f.Entry, f.Topic)
 	}
 	return nil
+}
+
+// subscribe has a function get the messages of a topic.
+func (w *World) subscribe(name, entry, topic string) {
+	sub := Subscription{
+		Name: "projects/" + w.Project + "/subscriptions/" + name, Topic: topic, MinBackoff: 10 * time.Second, MaxBackoff: 600 * time.Second,
+		MaxAttempts: 20, DeadLetter: topic + "-dead",
+		Push: func(ctx context.Context, body []byte) int { return w.post(ctx, entry, body) },
+	}
+	if w.Hooks.Intercept != nil {
+		sub.Intercept = func(m Message) int { return w.Hooks.Intercept(entry, m) }
+	}
+	if topic == events.TopicTicks {
+		sub.MaxAttempts, sub.DeadLetter = 1, "" // the next tick takes up what this one left
+	}
+	w.Broker.Subscribe(sub)
 }
 
 // RoundTripper is a function that makes the calls of an HTTP client.

@@ -1,0 +1,136 @@
+package deploymenttest
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"google.golang.org/api/option"
+
+	"pitstop.internal/events"
+	"pitstop.internal/scripts/pitstop/deployment"
+	"pitstop.internal/shared/cloudlog/cloudlogtest"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/ledger/ledgertest"
+	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
+)
+
+// CanarySink brings a canary back to the ledger once it has been slept for so often.
+type CanarySink struct {
+	B      *Bench
+	Sleeps int
+	Err    error
+
+	Project, ID string
+	Written     time.Time
+}
+
+// WriteCanary implements deployment.CanaryWriter.
+func (s *CanarySink) WriteCanary(_ context.Context, project, id string, at time.Time) error {
+	s.Project, s.ID, s.Written = project, id, at
+	return s.Err
+}
+
+// Exercise is a deployment on a clock of its own, in which time passes as it is slept.
+func Exercise(t *testing.T, open ledger.Opener, happens map[int]func(b *Bench, now time.Time)) *Bench {
+	t.Helper()
+	w := Trains("llama-8b")
+	w.Progress.Verified, w.Progress.VerifiedAt = 48_000, Noon.Add(-time.Hour)
+	b := New(t, open, w)
+	b.Bucket()
+	now, sleeps := Noon, 0
+	b.Now = func() time.Time { return now }
+	b.Sleep = func(_ context.Context, d time.Duration) error {
+		now = now.Add(d)
+		sleeps++
+		if f := happens[sleeps]; f != nil {
+			f(b, now)
+		}
+		return nil
+	}
+	return b
+}
+
+// Opens opens an incident: maintenance has begun.
+func Opens(b *Bench, now time.Time) {
+	b.Change(func(w *incident.Workload) {
+		w.Incident = &incident.Incident{
+			ID: "llama-8b-20261121-9", Cause: events.CauseMaintenance, Opened: now, Since: now, Down: now, Phase: incident.Window, Deadline: now.Add(time.Hour),
+			Timeline: []incident.Line{{At: now, Kind: incident.LineSeen, Text: "maintenance is under way"}},
+		}
+	})
+}
+
+// Closes ends the open incident.
+func Closes(o incident.Outcome) func(b *Bench, now time.Time) {
+	return func(b *Bench, now time.Time) {
+		b.Change(func(w *incident.Workload) {
+			in := *w.Incident
+			in.Outcome, in.Closed, in.Phase, in.Reason = o, now, incident.Closed, "step 48,300 > 48,000"
+			in.Timeline = append(in.Timeline, incident.Line{At: now, Kind: incident.LineEnded, Text: string(o)})
+			w.Incident, w.Closed = nil, &in
+		})
+	}
+}
+
+// Asking is a workload whose policy asks whether it may be created again.
+func Asking() incident.Workload {
+	w := Llama()
+	w.Epoch = 3
+	s := &w.Slices[0]
+	s.Spec, s.ToReplace = "spec1", true
+	s.Incarnation = events.Incarnation{Zone: s.Zone, ID: "7711", Created: Noon.Add(-48 * time.Hour)}
+	s.Admission = incident.Admitted
+	in := w.Incident
+	in.Phase, in.Asked, in.Deadline, w.Effects = incident.Approving, events.ActionDelete, time.Time{}, nil
+	in.Switches.Recreate = policy.Ask
+	return w
+}
+
+// ByHost has each of Google's APIs answered by its own.
+type ByHost map[string]http.RoundTripper
+
+// RoundTrip implements http.RoundTripper.
+func (h ByHost) RoundTrip(r *http.Request) (*http.Response, error) {
+	if t := h[r.URL.Host]; t != nil {
+		return t.RoundTrip(r)
+	}
+	return nil, errors.New("nobody answers at " + r.URL.Host)
+}
+
+// CloudOf is a project's TPUs and its log, on a clock that passes as watch sleeps.
+func CloudOf(t *testing.T) (b *Bench, api *cloudtputest.API, clock *cloudtputest.ManualClock) {
+	t.Helper()
+	b, api, clock, _ = LoggedCloud(t)
+	return b, api, clock
+}
+
+// LoggedCloud is CloudOf with its log.
+func LoggedCloud(t *testing.T) (b *Bench, api *cloudtputest.API, clock *cloudtputest.ManualClock, log *cloudlogtest.Log) {
+	t.Helper()
+	clock = cloudtputest.NewManualClock(Noon)
+	api = cloudtputest.New(cloudtputest.Config{Clock: clock, Zones: map[string]int{"us-west4-a": cloudtputest.Unlimited, "us-west4-b": cloudtputest.Unlimited}})
+	log = cloudlogtest.New("demo", clock.Now)
+	api.Observe(func(e cloudtputest.Event) {
+		for _, raw := range cloudtputest.SystemEntries(e) {
+			log.Write(raw)
+		}
+	})
+	b = New(t, ledgertest.NewStore().Open)
+	b.Now = clock.Now
+	b.Deployment.OpenReadOnly = func(ctx context.Context) (deployment.ReadOnlyClients, error) {
+		through := deployment.ReadOnlyTransport{RoundTripper: ByHost{"tpu.googleapis.com": api.Transport(), "logging.googleapis.com": log.Transport()}}
+		return deployment.ReadOnlyThrough(ctx, option.WithHTTPClient(&http.Client{Transport: through}))
+	}
+	if _, err := api.AddNode(cloudtputest.NodeConfig{
+		Zone: "us-west4-a", Name: "llama-8b", Accelerator: "v5litepod-16", Spot: true, Created: Noon.Add(-48 * time.Hour),
+		Labels: map[string]string{events.LabelPolicy: "spot"}, Metadata: map[string]string{"startup-script": "pitcrew run -- python3 train.py"},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return b, api, clock, log
+}

@@ -1,0 +1,113 @@
+package deployment
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"pitstop.internal/scripts/pitstop/cli"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
+)
+
+// Workloads reads the workloads of these IDs or names, or all, in one listing.
+func Workloads(ctx context.Context, l *ledger.Ledger, names []string) (found []incident.Workload, err error) {
+	all, err := l.Workloads(ctx)
+	if err != nil || len(names) == 0 {
+		return all, err
+	}
+	return WorkloadsNamed(all, names)
+}
+
+// WorkloadsNamed are those of these IDs or names.
+func WorkloadsNamed(all []incident.Workload, names []string) ([]incident.Workload, error) {
+	for _, name := range names {
+		if !slices.ContainsFunc(all, func(w incident.Workload) bool { return isNamed(w.ID, name) }) {
+			var ids []string
+			for _, w := range all {
+				ids = append(ids, w.ID)
+			}
+			return nil, cli.Usage("there is no workload %q; the ledger has %s", name, cmp.Or(strings.Join(ids, ", "), "none"))
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(w incident.Workload) bool {
+		return !slices.ContainsFunc(names, func(name string) bool { return isNamed(w.ID, name) })
+	}), nil
+}
+
+// isNamed reports whether a word is the ID of a workload, or its name.
+func isNamed(id, word string) bool { return id == word || strings.HasSuffix(id, "/"+word) }
+
+// FindIncident looks for an incident of these workloads by its ID. If incidents of several projects have that ID, the word has to be PROJECT/ID or
+// PROJECT/NAME/ID.
+func FindIncident(ctx context.Context, l *ledger.Ledger, all []incident.Workload, word string) (incident.Workload, incident.Incident, error) {
+	type match struct {
+		w  incident.Workload
+		in incident.Incident
+	}
+	var found []match
+	of, id := "", word
+	if i := strings.LastIndexByte(word, '/'); i >= 0 {
+		of, id = word[:i], word[i+1:]
+	}
+	for _, w := range all {
+		if of != "" && w.ID != of && !strings.HasPrefix(w.ID, of+"/") {
+			continue
+		}
+		in, err := l.Incident(ctx, w, id)
+		switch {
+		case err == nil:
+			found = append(found, match{w, in})
+		case !errors.Is(err, ledger.ErrNotFound):
+			return w, in, err
+		}
+	}
+	switch len(found) {
+	case 0:
+		return incident.Workload{}, incident.Incident{}, cli.Usage("there is no incident %q; pitstop incidents lists those of the last days", word)
+	case 1:
+		return found[0].w, found[0].in, nil
+	}
+	var open, over []string
+	for _, f := range found {
+		if f.in.Outcome == "" {
+			open = append(open, f.w.ID+"/"+id+" (open)")
+		} else {
+			over = append(over, f.w.ID+"/"+id+" ("+string(f.in.Outcome)+")")
+		}
+	}
+	return incident.Workload{}, incident.Incident{}, cli.Usage("%s may be %s: write it with its project", word,
+		strings.Join(append(open, over...), " or "))
+}
+
+// Workload finds the one workload that is named.
+func (d Deployment) Workload(ctx context.Context, where Place, name string) (*ledger.Ledger, incident.Workload, error) {
+	l, w, _, err := d.WorkloadAndAll(ctx, where, name)
+	return l, w, err
+}
+
+// WorkloadAndAll is one, with all workloads of the ledger.
+func (d Deployment) WorkloadAndAll(ctx context.Context, where Place, name string) (*ledger.Ledger, incident.Workload, []incident.Workload, error) {
+	l, err := d.Ledger(where)
+	if err != nil {
+		return nil, incident.Workload{}, nil, err
+	}
+	all, err := Workloads(ctx, l, nil)
+	if err != nil {
+		return nil, incident.Workload{}, nil, err
+	}
+	found, err := WorkloadsNamed(all, []string{name})
+	if err == nil && len(found) > 1 {
+		var ids []string
+		for _, w := range found {
+			ids = append(ids, w.ID)
+		}
+		err = cli.Usage("%s may be %s: name the whole ID", name, strings.Join(ids, " or "))
+	}
+	if err != nil {
+		return nil, incident.Workload{}, nil, err
+	}
+	return l, found[0], all, nil
+}

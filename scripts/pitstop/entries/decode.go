@@ -1,0 +1,111 @@
+package entries
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+
+	"golang.org/x/text/encoding/unicode"
+)
+
+// longestHead bounds how much of a file is looked at to tell its form.
+const longestHead = 4 << 10
+
+// decoded hands on the text of a file of entries, as inUTF8 does. Descriptions of TPUs in YAML, as gcloud writes them, become JSON, and
+// each stays on the line on which it begins. It waits for no more of a file than its first line.
+func decoded(r io.Reader) io.Reader { return asJSON(InUTF8(r)) }
+
+// InUTF8 hands on the text of a file: as it is, or out of gzip or UTF-16. A file in a form that is not read fails with the name of that
+// form.
+func InUTF8(r io.Reader) *bufio.Reader {
+	b := bufio.NewReaderSize(r, longestHead)
+	begins := func(with string) bool {
+		for n := 1; n <= len(with); n++ { // no more than is needed: standard input may have no more for now
+			if head, _ := b.Peek(n); string(head) != with[:n] { //nolint:errcheck // what comes of a short file is told where it is read
+				return false
+			}
+		}
+		return true
+	}
+	for form, why := range unreadForms {
+		if begins(form) {
+			return bufio.NewReader(failing{errors.New(why)})
+		}
+	}
+	if begins("\x1f\x8b") {
+		return unzipped(b)
+	}
+	two, _ := b.Peek(2) //nolint:errcheck // likewise
+	if order := byteOrder(two); order != nil {
+		return InUTF8(unicode.UTF16(*order, unicode.UseBOM).NewDecoder().Reader(b))
+	}
+	if mark := "\uFEFF"; begins(mark) {
+		_, _ = b.Discard(len(mark)) //nolint:errcheck // they are there
+	}
+	return b
+}
+
+// byteOrder is that of a text in UTF-16 that begins so; nil is another encoding. No text of JSON or YAML has a zero in it.
+func byteOrder(two []byte) *unicode.Endianness {
+	if len(two) < 2 {
+		return nil
+	}
+	little, big := unicode.LittleEndian, unicode.BigEndian
+	switch {
+	case two[0] == 0xFF && two[1] == 0xFE, two[0] != 0 && two[1] == 0:
+		return &little
+	case two[0] == 0xFE && two[1] == 0xFF, two[0] == 0 && two[1] != 0:
+		return &big
+	}
+	return nil
+}
+
+// unreadForms are forms of files that are no text, by the bytes with which they begin, each with the way out.
+var unreadForms = map[string]string{
+	"PK\x03\x04":       "it is a ZIP file; unpack it first: unzip -p FILE | pitstop VERB -",
+	"BZh":              "it is packed with bzip2; unpack it first: bzip2 -dc FILE | pitstop VERB -",
+	"\xfd7zXZ\x00":     "it is packed with xz; unpack it first: xz -dc FILE | pitstop VERB -",
+	"\x28\xb5\x2f\xfd": "it is packed with zstd; unpack it first: zstd -dc FILE | pitstop VERB -",
+	"Obj\x01":          "it is an Avro file; read the log again with gcloud logging read --format=json",
+	"PAR1":             "it is a Parquet file; read the log again with gcloud logging read --format=json",
+}
+
+func unzipped(r io.Reader) *bufio.Reader {
+	z, err := gzip.NewReader(r)
+	if err != nil {
+		return bufio.NewReader(failing{fmt.Errorf("it is packed with gzip: %w", err)})
+	}
+	return InUTF8(&gzipped{z})
+}
+
+// gzipped says of a fault that it is one of the packing.
+type gzipped struct{ from io.Reader }
+
+// Read implements io.Reader.
+func (g *gzipped) Read(p []byte) (int, error) {
+	n, err := g.from.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = fmt.Errorf("it is packed with gzip: %w", err)
+	}
+	return n, err
+}
+
+// asJSON hands on a text as it is, except that descriptions of TPUs in YAML become JSON.
+func asJSON(b *bufio.Reader) io.Reader {
+	for at := 1; at <= longestHead; at++ {
+		head, err := b.Peek(at)
+		switch text := bytes.TrimLeft(head, " \t\r\n"); {
+		case len(text) > 0 && (text[0] == '{' || text[0] == '['):
+			return b
+		case err == nil && (len(text) == 0 || text[len(text)-1] != '\n'):
+		case yamlBegins.Match(text):
+			return &converted{from: b}
+		default:
+			return b
+		}
+	}
+	return b
+}

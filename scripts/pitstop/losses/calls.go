@@ -1,0 +1,241 @@
+package losses
+
+import (
+	"strings"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/provider/cloudtpu"
+)
+
+// call takes a call of the TPU API. A long-running one has two entries, of which either may be missing; one that was
+// refused has one.
+func (a *Accumulator) call(e events.Entry) bool {
+	c := e.Call
+	by := a.who.is(c)
+	begins, ends := c.First || !c.Last, c.Last || !c.First
+	machines := a.called(e.Subject, c)
+	if failure := cloudtpu.Audited(c); failure != nil {
+		if strings.HasPrefix(c.Method, "Create") {
+			a.refused(machines, failure.Class)
+		}
+		return true
+	}
+	switch c.Method {
+	case "CreateNode":
+		for _, m := range machines {
+			a.create(m, c, by, begins, ends)
+		}
+	case "CreateQueuedResource":
+		a.enqueue(e.Subject, c, machines, by)
+	case "DeleteNode":
+		for _, m := range machines {
+			a.remove(m, c.Principal, by)
+		}
+	case "DeleteQueuedResource":
+		a.dequeue(e.Subject)
+		for _, m := range machines {
+			a.remove(m, c.Principal, by)
+			m.queued = ""
+		}
+	case "StartNode", "ResetQueuedResource":
+		for _, m := range machines {
+			a.ordered(m, c.Principal, by)
+			if c.Method == "StartNode" && ends {
+				a.up(m)
+			}
+		}
+	case "StopNode":
+		for _, m := range machines {
+			if m.gap == nil {
+				m.alive, m.deleted = false, a.now
+				a.taken = append(a.taken, m)
+			}
+		}
+	}
+	return true
+}
+
+// called are the slices that a call is about. Where no entry names the nodes of a queued resource, the report assumes one slice
+// with the same name, which is usual.
+func (a *Accumulator) called(s events.Subject, c events.Call) []*machine {
+	if s.Node != "" {
+		return []*machine{a.node(key{s.Project, s.Zone, s.Node})}
+	}
+	names := c.Order.Nodes
+	if q := a.queues[key{s.Project, s.Zone, s.QueuedResource}]; q != nil && len(names) == 0 {
+		names = q.nodes
+	}
+	if len(names) == 0 {
+		k := key{s.Project, s.Zone, s.QueuedResource}
+		if a.machines[k] == nil && !strings.HasPrefix(c.Method, "Create") {
+			return nil
+		}
+		names = []string{s.QueuedResource}
+	}
+	var machines []*machine
+	for _, n := range names {
+		machines = append(machines, a.node(key{s.Project, s.Zone, n}))
+	}
+	return machines
+}
+
+// queuedAs finds the queued resource of a node by the names that they usually have: the same name, or one with a number at its
+// end.
+func (a *Accumulator) queuedAs(k key) string {
+	name := k.name
+	if i := strings.LastIndexByte(name, '-'); i > 0 && strings.Trim(name[i+1:], "0123456789") == "" {
+		if q := a.queues[key{k.project, k.zone, name[:i]}]; q != nil && len(q.nodes) == 0 {
+			return name[:i]
+		}
+	}
+	if q := a.queues[k]; q != nil && len(q.nodes) == 0 {
+		return name
+	}
+	return ""
+}
+
+// refused counts a creation that failed.
+func (a *Accumulator) refused(machines []*machine, class incident.FailureClass) {
+	for _, m := range machines {
+		g := m.gap
+		if g == nil {
+			if o := a.gaps[key{m.project, "", m.name}]; o != nil {
+				o.gap.refused(class) // another zone was tried
+			}
+			continue
+		}
+		g.refused(class)
+		g.ordered, g.by, g.byWhom = time.Time{}, "", ""
+	}
+}
+
+func (g *gap) refused(class incident.FailureClass) {
+	l := &g.loss
+	if l.FailedCreates++; l.FailedBy == nil {
+		l.FailedBy = map[incident.FailureClass]int{}
+	}
+	l.FailedBy[class]++
+}
+
+func (a *Accumulator) create(m *machine, c events.Call, by By, begins, ends bool) {
+	if begins {
+		if m.gap == nil && m.alive {
+			a.vanished(m)
+		}
+		if by != ByGoogle {
+			m.queued = "" // it stands alone; what it was in may still be there
+		}
+		a.ordered(m, c.Principal, by)
+		m.created, m.alive, m.deleted, m.notice = a.now, false, time.Time{}, nil
+		a.forget(m)
+	} else if a.now.Sub(m.created) > createTakes {
+		m.notice = nil // it is made anew, and no entry says when that began
+	}
+	if c.Order.Accelerator != "" {
+		m.accelerator = c.Order.Accelerator
+	}
+	if ends {
+		if g := m.gap; g != nil && g.ordered.IsZero() {
+			a.ordered(m, c.Principal, by)
+		}
+		a.up(m)
+	}
+}
+
+// vanished notes that a running node is created again: it was lost before, and no entry of its own says so.
+func (a *Accumulator) vanished(m *machine) {
+	if o := a.lostWorkers(m, "", unnamedFor, unnamedFor); o != nil {
+		a.merge(o, m)
+		return
+	}
+	a.begin(m, events.CauseUnknown)
+	m.gap.unseen = true
+}
+
+// ordered notes that somebody asks for a slice. Where one of its name is missing in another zone, it is to take its place.
+func (a *Accumulator) ordered(m *machine, principal string, by By) {
+	if o := a.gaps[key{m.project, "", m.name}]; m.gap == nil && !m.alive && o != nil && !m.isJob() {
+		m.gap, o.gap = o.gap, nil
+		a.gaps[key{m.project, "", m.name}] = m
+	}
+	if g := m.gap; g != nil {
+		g.ordered, g.by, g.byWhom = a.now, by, principal
+	}
+}
+
+// up notes that a slice is there.
+func (a *Accumulator) up(m *machine) {
+	if m.gap != nil {
+		a.close(m, Back)
+	}
+	m.alive, m.deleted = true, time.Time{}
+}
+
+// remove notes that somebody takes a slice down. What an owner takes down in quiet times is released; what a script or
+// Pitstop takes down was lost, whether an entry says so or not.
+func (a *Accumulator) remove(m *machine, principal string, by By) {
+	if m.gap == nil {
+		if !m.deleted.IsZero() && m.created.Before(m.deleted) {
+			return // the other entry of the same call
+		}
+		far := noticedWithin
+		if by != ByOwner {
+			far = unnamedFor // it was lost, the question is only since when
+		}
+		if o := a.lostWorkers(m, "", noticedWithin, far); o != nil {
+			a.merge(o, m)
+		}
+	}
+	m.alive, m.deleted = false, a.now
+	switch g := m.gap; {
+	case g != nil && !g.deleted.IsZero():
+	case g != nil:
+		g.deleted, g.released, g.loss.DeletedBy = a.now, by == ByOwner, principal
+	case by == ByOwner:
+		a.report.Released++
+		a.takeDown(m)
+	default:
+		a.begin(m, events.CauseUnknown)
+		m.gap.deleted, m.gap.loss.DeletedBy = a.now, principal
+	}
+	m.notice = nil // it is void with its incarnation
+}
+
+// enqueue notes a queued resource. That its operation ended does not mean that its slice is there: no entry says when.
+func (a *Accumulator) enqueue(s events.Subject, c events.Call, machines []*machine, by By) {
+	k := key{s.Project, s.Zone, s.QueuedResource}
+	if q := a.queues[k]; q != nil {
+		if a.now.Sub(q.created) < createTakes && q.lost.IsZero() {
+			return // the other entry of the same call
+		}
+		a.dequeue(s) // its name was free again, so it was deleted
+	}
+	a.queues[k] = &queue{nodes: c.Order.Nodes, accelerator: c.Order.Accelerator, created: a.now}
+	for _, m := range machines {
+		if m.gap == nil && m.alive {
+			a.vanished(m)
+		}
+		a.ordered(m, c.Principal, by)
+		m.queued, m.created, m.deleted, m.alive, m.notice = s.QueuedResource, a.now, time.Time{}, false, nil
+		a.forget(m)
+		if c.Order.Accelerator != "" {
+			m.accelerator = c.Order.Accelerator
+		}
+	}
+}
+
+// dequeue notes that a queued resource is deleted.
+func (a *Accumulator) dequeue(s events.Subject) {
+	k := key{s.Project, s.Zone, s.QueuedResource}
+	q := a.queues[k]
+	if q == nil {
+		return
+	}
+	delete(a.queues, k)
+	if held := a.now.Sub(q.lost); !q.lost.IsZero() && held > lateAfter {
+		a.report.Leaks.Late++
+		a.report.Leaks.LateHours += held.Hours()
+	}
+}

@@ -1,0 +1,112 @@
+package operate
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"pitstop.internal/scripts/pitstop/cli"
+	"pitstop.internal/scripts/pitstop/deployment"
+	"pitstop.internal/scripts/pitstop/google"
+	"pitstop.internal/scripts/pitstop/show"
+	"pitstop.internal/scripts/pitstop/terminal"
+	"pitstop.internal/shared/incident"
+)
+
+func (d verbs) pauseCommand() *cobra.Command {
+	var where deployment.Place
+	var all bool
+	var lasts time.Duration
+	var why string
+	c := &cobra.Command{
+		Use:   "pause [WORKLOAD...]",
+		Short: "Stop Pitstop from changing anything, for some workloads or for all",
+		Long: "Stop every call that changes something, for these workloads, or with --all for everything. Pitstop reads the pause right\n" +
+			"before each call. It still watches and reports, and a call that has begun runs to its end.\n\n" + needs,
+		RunE: func(c *cobra.Command, names []string) error {
+			if lasts < 0 {
+				return cli.Usage("--for %s: it has to be more than 0; leave it out to pause until resume", lasts)
+			}
+			p := incident.Paused{Word: incident.Word{Why: why}}
+			if lasts > 0 {
+				p.Until = d.Now().Add(lasts)
+			}
+			return d.setPause(c, where, names, all, p)
+		},
+	}
+	where.Flags(c)
+	c.Flags().BoolVar(&all, "all", false, "pause everything")
+	cli.SpanVar(c.Flags(), &lasts, "for", 0, "how long to pause, as in 2h or 3d; without it the pause lasts until resume")
+	cli.WhyFlag(c, &why)
+	return c
+}
+
+func (d verbs) resumeCommand() *cobra.Command {
+	var where deployment.Place
+	var all bool
+	var why string
+	c := &cobra.Command{
+		Use:   "resume [WORKLOAD...]",
+		Short: "Lift the pause of some workloads, or of all",
+		Long:  "Lift the pause of these workloads, or with --all the pause of everything.\n\n" + needs,
+		RunE: func(c *cobra.Command, names []string) error {
+			return d.setPause(c, where, names, all, incident.Paused{Word: incident.Word{Why: why}, Lift: true})
+		},
+	}
+	where.Flags(c)
+	c.Flags().BoolVar(&all, "all", false, "lift the pause of everything; a workload that was paused by its name stays paused")
+	cli.WhyFlag(c, &why)
+	return c
+}
+
+func (d verbs) setPause(c *cobra.Command, where deployment.Place, names []string, all bool, e incident.Paused) error {
+	if all == (len(names) > 0) {
+		return cli.Usage("name the workloads, or add --all")
+	}
+	if err := cli.CheckWorkloads(names); err != nil {
+		return err
+	}
+	ctx, out := c.Context(), c.OutOrStdout()
+	l, err := d.Ledger(where)
+	if err != nil {
+		return err
+	}
+	e.By = d.Caller(ctx)
+	p := &incident.Pause{By: e.By, Why: e.Why, At: d.Now(), Until: e.Until}
+	what := "paused " + show.PausedText(p)
+	if e.Lift {
+		p.Until = p.At.Add(-incident.PauseMargin) // it is over by every clock, and names the person who lifted it
+		what = e.By + " lifted the pause"
+	}
+	if all {
+		if err := l.SetPause(ctx, p); err != nil {
+			return err
+		}
+		if d.PausedAll != nil {
+			d.PausedAll(e.By, e.Lift)
+		}
+		terminal.Print(out, "everything: "+what)
+		return nil
+	}
+	found, err := deployment.Workloads(ctx, l, names)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, w := range found { // a workload that fails does not stop the others
+		if !google.MayGoOn(ctx) {
+			break
+		}
+		if w.Pause == nil && e.Lift {
+			terminal.Print(out, w.ID+": it was not paused")
+			continue
+		}
+		_, _, err := d.record(ctx, l, where, w.ID, e)
+		if err := d.printRecorded(c, google.ExplainError(ctx, err), w.ID+": "+what); err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", w.ID, err))
+		}
+	}
+	return errors.Join(failed...)
+}

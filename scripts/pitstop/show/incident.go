@@ -1,0 +1,180 @@
+package show
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/spf13/cobra"
+
+	"pitstop.internal/events"
+	"pitstop.internal/scripts/pitstop/cli"
+	"pitstop.internal/scripts/pitstop/deployment"
+	"pitstop.internal/scripts/pitstop/terminal"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/jobterms"
+)
+
+func (d verbs) incidentCommand() *cobra.Command {
+	var where deployment.Place
+	var asJSON bool
+	var priced string
+	c := &cobra.Command{
+		Use:   "incident ID|WORKLOAD",
+		Short: "Print the whole story of an incident, or list those of a workload",
+		Long: "Print the whole story of an incident, open or closed: each observation, each decision with its reason, the switches with\n" +
+			"their limits, the calls with their results, the save, the zones that refused, the cost and the budget. The line job has the\n" +
+			"terms of Google's training service: state, error and retries. If two projects have an incident of the same ID, write\n" +
+			"PROJECT/ID.\n\n" +
+			"Of a workload it lists every incident, open or in the archive, one line each, the newest first. incidents lists those of all\n" +
+			"workloads.\n\n" +
+			"--prices names a YAML file with your prices: dollars for a chip-hour, by generation or accelerator type, as in v5litepod:\n" +
+			"{spot: 0.48, other: 1.20}. The cost counts the chips of the workload as it is now.",
+		Args: cli.OneName("ID or workload", "llama-8b-20261112-3"),
+		RunE: func(c *cobra.Command, args []string) error {
+			list, err := ReadPrices(priced)
+			if err != nil {
+				return err
+			}
+			l, err := d.Ledger(where)
+			if err != nil {
+				return err
+			}
+			noIncident := cli.CheckIncident(args[0])
+			if noIncident != nil && cli.CheckWorkload(args[0]) != nil {
+				return noIncident
+			}
+			all, err := deployment.Workloads(c.Context(), l, nil)
+			if err != nil {
+				return err
+			}
+			named, noWorkload := deployment.WorkloadsNamed(all, args)
+			switch {
+			case noWorkload == nil && priced != "":
+				return cli.Usage("--prices is for one incident, as in llama-8b-20261112-3, and %s is a workload", args[0])
+			case noWorkload == nil:
+				return d.list(c, l, named, time.Time{}, asJSON, args[0]+" has had no incident")
+			case noIncident != nil:
+				return noWorkload
+			}
+			w, in, err := deployment.FindIncident(c.Context(), l, all, args[0])
+			if err != nil {
+				return err
+			}
+			spent := list.CostOf(w, in, d.Now())
+			if asJSON {
+				raw, err := json.Marshal(struct {
+					incident.Incident
+					Workload string          `json:"workload"`
+					Cost     Cost            `json:"cost"`
+					Job      events.JobTerms `json:"job"`
+				}{in, w.ID, spent, jobterms.Of(w, in)}, json.Deterministic(true))
+				if err != nil {
+					return err
+				}
+				terminal.Print(c.OutOrStdout(), string(raw))
+				return nil
+			}
+			printIncident(terminal.NewPrinter(c.OutOrStdout(), false), w, in, spent)
+			return nil
+		},
+	}
+	where.Flags(c)
+	c.Flags().BoolVar(&asJSON, "json", false, "print the incident, its cost and its job as one JSON object; of a workload, one short object per incident")
+	c.Flags().StringVar(&priced, "prices", "", "a file of prices, in dollars for a chip-hour")
+	cli.ReadsFile(c, "prices")
+	return c
+}
+
+func printIncident(p *terminal.Printer, w incident.Workload, in incident.Incident, spent Cost) {
+	p.Heading(in.ID, fmt.Sprintf("%s · workload %s · policy %s", in.Cause, w.ID, cmp.Or(in.Policy, "none")))
+	terminal.Print(p.Out, "  "+p.Paint(terminal.Dim, "when it opened: "+cli.LimitsText(in.Switches, in.Limits)))
+	day := ""
+	for _, l := range in.Timeline {
+		if d := l.At.UTC().Format("Mon Jan 2, 2006"); d != day {
+			terminal.Print(p.Out, "  "+d)
+			day = d
+		}
+		word, colour := string(l.Kind), ""
+		switch l.Kind {
+		case incident.LineDecided:
+			colour = terminal.Bold
+		case incident.LineEnded:
+			word, colour = strings.ToUpper(string(in.Outcome)), terminal.Yellow
+		case incident.LineSeen, incident.LineAsked, incident.LineCame:
+		}
+		why := l.Reason
+		if l.Source != "" && l.Kind == incident.LineSeen {
+			why = strings.TrimPrefix(why+" ["+l.Source+"]", " ")
+		}
+		p.Row(l.At.UTC().Format("15:04:05"), word, colour, l.Text, terminal.WithCode(why, string(l.Code)))
+	}
+	if in.LeftOut > 0 {
+		terminal.Print(p.Out, fmt.Sprintf("  %d lines in the middle are not stored", in.LeftOut))
+	}
+	for _, t := range in.Troubles {
+		line := "  trouble   " + strings.TrimSpace(string(t.Cause)+" "+t.Slice) + " at " + t.At.UTC().Format(time.RFC3339) + ": " + t.Text
+		if !t.Proven && t.Cause.Infrastructure() {
+			line += " (not proven)"
+		}
+		terminal.Print(p.Out, line)
+	}
+	if s := in.Save; !s.Requested.IsZero() {
+		line := "  save      " + s.ID + " requested at " + s.Requested.UTC().Format(time.RFC3339) + ": " + cmp.Or(string(s.Result), "running")
+		if s.Failed != "" {
+			line += ", " + s.Failed
+		}
+		terminal.Print(p.Out, line)
+	}
+	for _, z := range in.Zones {
+		until := "asked again after " + z.Until.UTC().Format(time.RFC3339)
+		if z.Never {
+			until = "not asked again"
+		}
+		terminal.Print(p.Out, "  refused   "+z.Place().String()+" at "+z.At.UTC().Format(time.RFC3339)+", "+until+": "+terminal.WithCode(z.Text, string(z.Code)))
+	}
+	printCalls(p, in)
+	for _, would := range in.WouldHave() {
+		terminal.Print(p.Out, "  would have: "+would)
+	}
+	terminal.Print(p.Out, "  cost      "+spent.String())
+	terminal.Print(p.Out, "  job       "+jobterms.Describe(jobterms.Of(w, in)))
+	if in.Advice != "" {
+		terminal.Print(p.Out, "  "+p.Paint(terminal.Red, "you: "+in.Advice))
+	}
+}
+
+// printCalls prints the calls that an incident caused, with their results.
+func printCalls(p *terminal.Printer, in incident.Incident) {
+	if len(in.Calls) > 0 {
+		terminal.Print(p.Out, "  "+p.Paint(terminal.Bold, "calls"))
+	}
+	if in.CallsLeftOut > 0 {
+		terminal.Print(p.Out, "  the "+terminal.Count(in.CallsLeftOut, "oldest call")+" not stored")
+	}
+	for _, c := range in.Calls {
+		p.Row(c.At.UTC().Format("15:04:05"), c.Function, "", c.What(), came(c))
+	}
+}
+
+// came is the result of a call.
+func came(c incident.Call) string {
+	text := "accepted"
+	switch {
+	case c.NotMade:
+		text = "not made"
+	case c.Answered.IsZero():
+		text = "its result is not known"
+	case c.Operation != "" && c.Code != "":
+		text = "accepted, then its operation failed"
+	case c.Code != "":
+		text = "refused"
+	}
+	text = terminal.WithCode(text, string(c.Code))
+	if c.Folded > 0 {
+		text += fmt.Sprintf(", and %d more times until %s", c.Folded, c.Until.UTC().Format("Jan 2 15:04:05"))
+	}
+	return text
+}

@@ -1,0 +1,258 @@
+package show
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/scripts/pitstop/interval"
+	"pitstop.internal/scripts/pitstop/terminal"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
+)
+
+const (
+	// oftenEnough is the longest time between two saves without a warning. Google's guides advise to save about hourly.
+	oftenEnough = time.Hour
+	// worthwhile is the least gain for which another interval is advised, in points of goodput. The optimum is flat.
+	worthwhile = 0.5
+	// fewestGaps is from how many measured times between saves on their median is believed.
+	fewestGaps = 5
+	// coarse is the time between two saves below which the measured time says only "at most": crews tell of a checkpoint with their
+	// progress, every five minutes.
+	coarse = 10 * time.Minute
+	// assumedSave and assumedBack stand for a save that was never timed, and for the time from a loss until training goes on.
+	assumedSave = time.Minute
+	assumedBack = 10 * time.Minute
+	// lastLosses is how many incidents of a workload are read at most, the latest first.
+	lastLosses = 30
+)
+
+// history is what a workload has lost: how often unsaved steps, and during how much training.
+type history struct {
+	losses  int
+	trained time.Duration
+}
+
+// saving is how often a workload saves, and how often it would lose least.
+type saving struct {
+	// EverySeconds is the time between two saves. AtLeast says that the next save is overdue and only this long is known.
+	EverySeconds float64 `json:"every_seconds"`
+	AtLeast      bool    `json:"at_least,omitzero"`
+	// BestSeconds is the time that loses least, and GainPoints the points of goodput that it gains. For a workload that saves at least
+	// hourly it is an hour at most.
+	BestSeconds float64 `json:"best_seconds"`
+	GainPoints  float64 `json:"gain_points"`
+	// HourlyLoses says that hourly saves would lose more than those in use.
+	HourlyLoses bool `json:"hourly_loses,omitzero"`
+	// SaveSeconds is how long a save takes: the median of SavesTimed, or an assumption where that is 0.
+	SaveSeconds float64 `json:"save_seconds"`
+	SavesTimed  int     `json:"saves_timed"`
+	// Losses is how often unsaved steps were lost in TrainedSeconds.
+	Losses         int     `json:"losses"`
+	TrainedSeconds float64 `json:"trained_seconds"`
+}
+
+// everySaved is the time between two saves of a workload, as its crew has told. Since is how long the training runs without a new
+// checkpoint. The time is zero if too little is known.
+func everySaved(w incident.Workload, since time.Duration) (every time.Duration, atLeast bool) {
+	if len(w.Pace.Gaps) >= fewestGaps {
+		every = median(w.Pace.Gaps)
+	}
+	if since > max(every, oftenEnough) {
+		return since, true
+	}
+	return every, false
+}
+
+// savingOf compares the time between two saves in use with the one that loses least.
+func savingOf(w incident.Workload, every time.Duration, atLeast bool, h history) saving {
+	save, timed := assumedSave, 0
+	if w.Pace.Mode == events.SaveSignal && len(w.Pace.Saves) > 0 { // a natural save waits for the next checkpoint
+		save, timed = max(median(w.Pace.Saves), time.Second), len(w.Pace.Saves)
+	}
+	between := interval.BetweenLosses(h.losses, h.trained)
+	best := interval.Best(save, between)
+	if every <= oftenEnough && save < oftenEnough/2 {
+		best = min(best, oftenEnough-save) // a history without losses is no reason to save less often than the guides say
+	}
+	reached := func(every time.Duration) float64 { return interval.Goodput(every, save, between, assumedBack) }
+	inUse := reached(max(every-save, time.Second))
+	gain := 100 * (reached(best) - inUse)
+	return saving{
+		EverySeconds: every.Seconds(), AtLeast: atLeast, BestSeconds: rounded(best + save).Seconds(), GainPoints: math.Floor(10*max(gain, 0)) / 10,
+		HourlyLoses: reached(oftenEnough-save) < inUse,
+		SaveSeconds: save.Seconds(), SavesTimed: timed, Losses: h.losses, TrainedSeconds: h.trained.Seconds(),
+	}
+}
+
+// advises reports whether another interval is worth the trouble. Nobody is told to save less often because of a save that was only
+// assumed: many frameworks train on while they save.
+func (s saving) advises() bool {
+	switch {
+	case s.GainPoints < worthwhile:
+		return false
+	case s.shorter():
+		return s.EverySeconds > coarse.Seconds()
+	}
+	return s.SavesTimed > 0
+}
+
+// shorter reports whether the workload should save more often.
+func (s saving) shorter() bool { return s.BestSeconds < s.EverySeconds }
+
+// seldom reports whether the saves are further apart than Google's guides advise.
+func (s saving) seldom() bool { return s.EverySeconds > oftenEnough.Seconds() }
+
+// state says how often the workload saves.
+func (s saving) state() string {
+	every := terminal.SecondsText(s.EverySeconds)
+	if s.AtLeast {
+		return "no checkpoint for " + every
+	}
+	return "it saves every " + every
+}
+
+// advice names the time that loses least and what that rests on; the second part is empty if there is no advice.
+func (s saving) advice() (do, because string) {
+	switch {
+	case s.advises():
+	case s.HourlyLoses:
+		return "Google's guides say to save about every hour; so few losses are known that this would lose more", ""
+	default:
+		return "save about every hour, as Google's guides say", ""
+	}
+	saves := fmt.Sprintf("no save was timed, so one of %s is assumed", terminal.SecondsText(s.SaveSeconds))
+	if s.SavesTimed > 0 {
+		saves = fmt.Sprintf("a save takes %s (%d timed)", terminal.SecondsText(s.SaveSeconds), s.SavesTimed)
+	}
+	do = fmt.Sprintf("save every %s: it loses least, and gains %.1f points of goodput", terminal.SecondsText(s.BestSeconds), s.GainPoints)
+	if s.BestSeconds == oftenEnough.Seconds() {
+		do = fmt.Sprintf("save about every hour, as Google's guides say: it gains %.1f points of goodput", s.GainPoints)
+	}
+	meanwhile := "save more often still"
+	if !s.shorter() {
+		meanwhile = "change nothing"
+	}
+	because = fmt.Sprintf("%s of unsaved steps in %s of training, besides an assumed one in %d h; %s; if training goes on during a save, %s",
+		terminal.Numbered(s.Losses, "loss", "losses"), terminal.SecondsText(s.TrainedSeconds), int(interval.Prior.Hours()), saves, meanwhile)
+	return do, because
+}
+
+// historian reads what workloads have lost.
+type historian struct {
+	ledger *ledger.Ledger
+	// archived are the keys of the archive, listed at most once between two calls of again.
+	archived map[string][]string
+	// known is what was read, and for which state of the workload: a look at a workload without news reads nothing.
+	known map[string]remembered
+}
+
+type remembered struct {
+	state string
+	history
+}
+
+func newHistorian(l *ledger.Ledger) *historian {
+	return &historian{ledger: l, known: map[string]remembered{}}
+}
+
+// again begins another look.
+func (r *historian) again() { r.archived = nil }
+
+// of reads what a workload has lost: from its document, and from its latest incidents in the archive.
+func (r *historian) of(ctx context.Context, w incident.Workload, now time.Time) (history, error) {
+	state := w.Ended.String()
+	if w.Incident != nil {
+		state = w.Incident.ID
+	}
+	if k, ok := r.known[w.ID]; ok && k.state == state {
+		return k.history, nil
+	}
+	if r.archived == nil {
+		var err error
+		if r.archived, err = r.ledger.Archived(ctx); err != nil {
+			return history{}, err
+		}
+	}
+	since, ids := w.Seen, r.archived[w.ID]
+	if since.IsZero() {
+		since = w.Crew.Seen
+	}
+	if len(ids) > lastLosses {
+		ids, since = ids[:lastLosses], time.Time{} // the oldest one that is read says since when
+	}
+	found, err := incidentsOf(ctx, r.ledger, []incident.Workload{w}, map[string][]string{w.ID: ids})
+	if err != nil {
+		return history{}, err
+	}
+	var incidents []incident.Incident
+	for _, t := range found {
+		incidents = append(incidents, t.Incident)
+		if since.IsZero() || t.Opened.Before(since) {
+			since = t.Opened
+		}
+	}
+	h := historyOf(incidents, since, now)
+	r.known[w.ID] = remembered{state, h}
+	return h, nil
+}
+
+// historyOf counts the incidents in which a training stopped without a verified save. The time in which it stood still is no
+// training.
+func historyOf(incidents []incident.Incident, since, now time.Time) (h history) {
+	if since.IsZero() {
+		return h
+	}
+	h.trained = now.Sub(since)
+	for i := range incidents {
+		in := &incidents[i]
+		if in.Down.IsZero() || in.Retried { // a retry deals with what another incident has lost
+			continue
+		}
+		if !in.Save.Verified {
+			h.losses++
+		}
+		end := in.Closed
+		if end.IsZero() {
+			end = now
+		}
+		h.trained -= max(0, end.Sub(in.Down))
+	}
+	h.trained = max(0, h.trained)
+	return h
+}
+
+// unsaved is for how long the training of a workload has made steps since its newest checkpoint, as its crew has told.
+func unsaved(w incident.Workload) time.Duration {
+	if p := w.Progress; !p.CheckpointAt.IsZero() {
+		return p.At.Sub(p.CheckpointAt)
+	}
+	return 0
+}
+
+// resumed is when the training of a workload began again for the last time, as far as that is known: an outage is no time in which it
+// could have saved.
+func resumed(w incident.Workload) time.Time {
+	at := w.Crew.Started
+	if w.Closed != nil && w.Closed.Closed.After(at) && !w.Closed.Down.IsZero() {
+		at = w.Closed.Closed
+	}
+	return at
+}
+
+// rounded is a time between saves as a person sets it: whole minutes, or tens of seconds.
+func rounded(d time.Duration) time.Duration {
+	if d < 2*time.Minute {
+		return max(d.Round(10*time.Second), 10*time.Second)
+	}
+	return d.Round(time.Minute)
+}
+
+func median(seconds []int64) time.Duration {
+	sorted := slices.Sorted(slices.Values(seconds))
+	return time.Duration(sorted[len(sorted)/2]) * time.Second
+}
