@@ -124,7 +124,7 @@ func (s Slot) shown() view.Slice {
 func (w Workload) training() view.Training {
 	c, p := w.Crew, w.Progress
 	v := view.Training{
-		Seen: c.Seen, Spoke: later(later(c.Seen, c.Started), later(p.At, p.Stepped)), Attempt: c.Attempt, Exited: c.Exited, GaveUp: c.GaveUp,
+		Seen: c.Seen, Spoke: later(later(c.Seen, c.Started), later(p.At, p.Stepped)), Attempt: c.Attempt, Started: c.Started, Exited: c.Exited, GaveUp: c.GaveUp,
 		Finished: c.Finished, FinishedAt: c.FinishedAt, Claimed: c.Claim.Finished, Step: p.Step, StepAt: p.At, SteppedAt: later(p.At, p.Stepped),
 		QuietSeconds: p.GapSeconds, Checkpoint: p.CheckpointStep, CheckpointAt: p.CheckpointAt, Verified: p.Verified, VerifiedAt: p.VerifiedAt,
 		VerifiedURI: p.VerifiedURI, SaveSeconds: w.Pace.Saves, SaveMode: w.Pace.Mode, GapSeconds: w.Pace.Gaps,
@@ -157,10 +157,10 @@ func (w Workload) ShownIncident(in Incident, now time.Time) view.Incident {
 		Switches: in.Switches, Limits: in.Limits, Troubles: in.Troubles, Calls: in.Calls, CallsLeftOut: in.CallsLeftOut, Zones: in.Zones, Down: in.Down,
 		Asked: in.Asked, Granted: in.Granted, OnlyWatched: in.OnlyWatched, Retried: in.Retried, Attempt: in.BaseAttempt, Outcome: in.Outcome,
 		ConfirmedBy: in.ConfirmedBy, Reason: in.Reason, Code: in.Code, Advice: in.Advice, Would: in.Would, PlannedCalls: in.PlannedCalls,
-		Timeline: in.Timeline, LeftOut: in.LeftOut, Revision: in.Revision, Error: view.Exit{Attempt: in.Error.Attempt, Exit: in.Error.Exit}, Cost: view.Cost{Account: in.Account(), Restarts: in.Charged},
+		Timeline: in.Timeline, LeftOut: in.LeftOut, Revision: in.Revision, Error: view.Exit{Attempt: in.Error.Attempt, Exit: in.Error.Exit}, Cost: view.Cost{ChargedTo: in.Account(), Restarts: in.Charged, ChipHourPrice: in.ChipHourPrice},
 	}
 	if s := in.Save; !s.Requested.IsZero() {
-		v.Save = &view.Save{ID: s.ID, Requested: s.Requested, Result: s.Result, Failed: s.Failed}
+		v.Save = view.Save{ID: s.ID, Requested: s.Requested, Verified: s.Verified, Result: s.Result, Failed: s.Failed}
 	}
 	if in.Down.IsZero() {
 		return v
@@ -173,6 +173,7 @@ func (w Workload) ShownIncident(in Incident, now time.Time) view.Incident {
 	for i := range w.Slices {
 		s := in.Lost(w.Slices[i])
 		v.Cost.Lost = append(v.Cost.Lost, view.Lost{Slice: s.Name, Accelerator: s.Accelerator, Chips: s.Chips, Reclaimable: s.Reclaimable})
+		v.Cost.ChipHours += v.Cost.Away().Hours() * float64(s.Chips)
 	}
 	return v
 }

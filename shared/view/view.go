@@ -146,11 +146,12 @@ type Training struct {
 	// Seen is when its crew first wrote a line; zero means that there is none. Spoke is when it was last heard.
 	Seen  time.Time `json:"seen,omitzero"`
 	Spoke time.Time `json:"spoke,omitzero"`
-	// Attempt is the newest attempt that started, Exited the newest one that ended, and GaveUp the one after which the crew last had
+	// Attempt is the newest attempt that started, at Started, Exited the newest one that ended, and GaveUp the one after which the crew last had
 	// spent its restarts; 0 for none.
-	Attempt int `json:"attempt,omitzero"`
-	Exited  int `json:"exited,omitzero"`
-	GaveUp  int `json:"gave_up,omitzero"`
+	Attempt int       `json:"attempt,omitzero"`
+	Started time.Time `json:"started,omitzero"`
+	Exited  int       `json:"exited,omitzero"`
+	GaveUp  int       `json:"gave_up,omitzero"`
 	// Finished says that the training is done, since FinishedAt. Claimed says that only a line says so.
 	Finished   bool      `json:"finished,omitzero"`
 	FinishedAt time.Time `json:"finished_at,omitzero"`
@@ -225,7 +226,7 @@ type Incident struct {
 	// Calls are oldest first; CallsLeftOut counts older ones that are not stored.
 	Calls        []Call    `json:"calls,omitempty"`
 	CallsLeftOut int       `json:"calls_left_out,omitzero"`
-	Save         *Save     `json:"save,omitempty"`
+	Save         Save      `json:"save,omitzero"`
 	Zones        []Refusal `json:"zones,omitempty"`
 	// Down is since when the training stands still; zero while it runs.
 	Down time.Time `json:"down,omitzero"`
@@ -258,6 +259,11 @@ type Incident struct {
 // Lines is how many lines the story has, with those that are not stored.
 func (in Incident) Lines() int { return len(in.Timeline) + in.LeftOut }
 
+// LinesAfter are the stored lines after the first so many.
+func (in Incident) LinesAfter(told int) []Line {
+	return in.Timeline[min(max(0, told-in.LeftOut), len(in.Timeline)):]
+}
+
 // WouldHave lists for people the steps that Pitstop would have taken under a policy that allowed them: each call, and each consequence
 // that is no call.
 func (in Incident) WouldHave() []string {
@@ -279,19 +285,23 @@ type Save struct {
 	ID        string    `json:"id"`
 	Requested time.Time `json:"requested"`
 	// Result is how it ended; empty while it runs. Failed says why there is no verified save.
-	Result reason.SaveResult `json:"result,omitzero"`
-	Failed string            `json:"failed,omitzero"`
+	Verified bool              `json:"verified,omitzero"`
+	Result   reason.SaveResult `json:"result,omitzero"`
+	Failed   string            `json:"failed,omitzero"`
 }
 
 // Cost is what an incident has cost by its end, or by now.
 type Cost struct {
-	// AwaySeconds is how long the training stood still.
+	// AwaySeconds is how long the training stood still, and ChipHours what the slices could have done in that time.
 	AwaySeconds float64 `json:"away_seconds"`
+	ChipHours   float64 `json:"chip_hours"`
 	// Lost are the slices that the workload was without.
 	Lost []Lost `json:"lost,omitempty"`
-	// Account is who is charged, and Restarts how many training restarts were spent.
-	Account  string `json:"account"`
-	Restarts int    `json:"restarts,omitzero"`
+	// ChipHourPrice is the policy's price at the opening, in dollars; 0 where it names none.
+	ChipHourPrice float64 `json:"chip_hour_price,omitzero"`
+	// ChargedTo is who is charged, and Restarts how many training restarts were spent.
+	ChargedTo string `json:"charged_to"`
+	Restarts  int    `json:"restarts,omitzero"`
 }
 
 // Lost is a slice as it was at its loss, to count the cost.
@@ -304,15 +314,6 @@ type Lost struct {
 
 // Away is how long the training stood still.
 func (c Cost) Away() time.Duration { return time.Duration(c.AwaySeconds * float64(time.Second)) }
-
-// ChipHours is what the lost slices could have done in that time.
-func (c Cost) ChipHours() float64 {
-	chips := 0
-	for _, l := range c.Lost {
-		chips += l.Chips
-	}
-	return c.Away().Hours() * float64(chips)
-}
 
 // Loss is what would follow from the loss of one slice.
 type Loss struct {

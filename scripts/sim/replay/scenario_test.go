@@ -127,7 +127,7 @@ func ends(s *world.Story) []replay.WantIncident {
 	var got []replay.WantIncident
 	for _, r := range s.Ended {
 		got = append(got, replay.WantIncident{
-			Workload: r.Workload, Cause: string(r.Cause), Outcome: string(r.Outcome), ConfirmedBy: string(r.ConfirmedBy), Account: r.Account(),
+			Workload: r.Workload, Cause: string(r.Cause), Outcome: string(r.Outcome), ConfirmedBy: string(r.ConfirmedBy), Account: r.Cost.ChargedTo,
 		})
 	}
 	return got

@@ -246,8 +246,7 @@ func (w *World) tellTimeline(base Line, before, after view.Workload) {
 			told = old.Lines()
 		}
 	}
-	gained := in.Lines() - told
-	for _, t := range in.Timeline[max(0, len(in.Timeline)-gained):] {
+	for _, t := range in.LinesAfter(told) {
 		l := base
 		l.Incident = in.ID
 		l.Phase, l.Reason, l.Code, l.Text = string(t.Phase), t.Reason, string(t.Code), t.Text

@@ -121,7 +121,7 @@ func (s *Story) Result(d view.Workload, in view.Incident) Result {
 // ended is the result of an incident that has just ended, with its cost.
 func (s *Story) ended(d view.Workload, in view.Incident) Result {
 	r := s.Result(d, in)
-	r.Away, r.ChipHours = in.Cost.Away(), in.Cost.ChipHours()
+	r.Away, r.ChipHours = in.Cost.Away(), in.Cost.ChipHours
 	return r
 }
 
