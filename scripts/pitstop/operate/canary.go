@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
@@ -75,11 +74,9 @@ func (d verbs) canaryCommand() *cobra.Command {
 				return err
 			}
 			if asJSON {
-				raw, err := json.Marshal(f, json.Deterministic(true))
-				if err != nil {
+				if err := terminal.PrintJSON(c.OutOrStdout(), f); err != nil {
 					return err
 				}
-				terminal.Print(c.OutOrStdout(), string(raw))
 			} else {
 				for _, s := range f.Stages {
 					terminal.Print(c.OutOrStdout(), fmt.Sprintf("  %8.3f s  %s", s.Seconds, s.Name))

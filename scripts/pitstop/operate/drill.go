@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
 	"pitstop.internal/events"
@@ -97,11 +96,9 @@ func (d verbs) drillCommand() *cobra.Command {
 				return err
 			}
 			if asJSON {
-				raw, err := json.Marshal(v, json.Deterministic(true))
-				if err != nil {
+				if err := terminal.PrintJSON(c.OutOrStdout(), v); err != nil {
 					return err
 				}
-				terminal.Print(c.OutOrStdout(), string(raw))
 			}
 			if !v.Passed {
 				return cli.ErrFailed

@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 	"google.golang.org/api/container/v1"
 
@@ -20,18 +19,7 @@ import (
 )
 
 func (d verbs) flexCommand() *cobra.Command {
-	c := &cobra.Command{
-		Use: "flex", Short: "Plan TPUs with flex-start on GKE, or check a node pool for them",
-		Args: cobra.ArbitraryArgs,
-		RunE: func(c *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return cli.NoCommand(c, args[0])
-			}
-			return c.Help()
-		},
-	}
-	c.AddCommand(flexPlanCommand(), d.flexCheckCommand())
-	return c
+	return cli.Group("flex", "Plan TPUs with flex-start on GKE, or check a node pool for them", flexPlanCommand(), d.flexCheckCommand())
 }
 
 func flexPlanCommand() *cobra.Command {
@@ -203,11 +191,9 @@ func (p poolChecks) check(pools []*container.NodePool, where string, out io.Writ
 			continue
 		}
 		o := checkedPool{c.Pool, c.Slice.Machine.Type, c.Slice.Topology, c.Slice.Chips, c.Slice.Nodes, append([]flex.Finding{}, c.Findings...), append([]string{}, c.Notes...)}
-		text, err := json.Marshal(o)
-		if err != nil {
+		if err := terminal.PrintJSON(out, o); err != nil {
 			return err
 		}
-		terminal.Print(out, string(text))
 	}
 	if failed {
 		return cli.ErrFailed

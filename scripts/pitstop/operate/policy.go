@@ -7,7 +7,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
 	"pitstop.internal/scripts/pitstop/cli"
@@ -16,16 +15,6 @@ import (
 )
 
 func policyCommand() *cobra.Command {
-	c := &cobra.Command{
-		Use: "policy", Short: "Check a policy file, or print an example or the schema of one",
-		Args: cobra.ArbitraryArgs,
-		RunE: func(c *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return cli.NoCommand(c, args[0])
-			}
-			return c.Help()
-		},
-	}
 	var asJSON bool
 	var allow cli.AllowFlag
 	check := &cobra.Command{
@@ -62,8 +51,7 @@ func policyCommand() *cobra.Command {
 			return err
 		},
 	}
-	c.AddCommand(check, example, schema)
-	return c
+	return cli.Group("policy", "Check a policy file, or print an example or the schema of one", check, example, schema)
 }
 
 // checked is the object that policy check --json prints.
@@ -98,11 +86,9 @@ func checkPolicy(name string, ceiling policy.Switches, in io.Reader, out, errOut
 		}
 	}
 	if asJSON {
-		text, err := json.Marshal(c)
-		if err != nil {
+		if err := terminal.PrintJSON(out, c); err != nil {
 			return err
 		}
-		terminal.Print(out, string(text))
 	} else {
 		c.tell(out, errOut)
 	}
