@@ -19,9 +19,9 @@ import (
 // longestHead bounds how much of a file is looked at to tell its form.
 const longestHead = 4 << 10
 
-// decoded hands on the text of a file of entries, as inUTF8 does. Descriptions of TPUs in YAML, as gcloud writes them, become JSON, and
+// decode hands on the text of a file of entries, as InUTF8 does. Descriptions of TPUs in YAML, as gcloud writes them, become JSON, and
 // each stays on the line on which it begins. It waits for no more of a file than its first line.
-func decoded(r io.Reader) io.Reader { return asJSON(InUTF8(r)) }
+func decode(r io.Reader) io.Reader { return asJSON(InUTF8(r)) }
 
 // InUTF8 hands on the text of a file: as it is, or out of gzip or UTF-16. A file in a form that is not read fails with the name of that
 // form.
@@ -37,7 +37,7 @@ func InUTF8(r io.Reader) *bufio.Reader {
 	}
 	for form, why := range unreadForms {
 		if begins(form) {
-			return bufio.NewReader(failing{errors.New(why)})
+			return bufio.NewReader(readError{errors.New(why)})
 		}
 	}
 	if begins("\x1f\x8b") {
@@ -81,7 +81,7 @@ var unreadForms = map[string]string{
 func unzipped(r io.Reader) *bufio.Reader {
 	z, err := gzip.NewReader(r)
 	if err != nil {
-		return bufio.NewReader(failing{fmt.Errorf("it is packed with gzip: %w", err)})
+		return bufio.NewReader(readError{fmt.Errorf("it is packed with gzip: %w", err)})
 	}
 	return InUTF8(&gzipped{z})
 }
@@ -107,7 +107,7 @@ func asJSON(b *bufio.Reader) io.Reader {
 			return b
 		case err == nil && (len(text) == 0 || text[len(text)-1] != '\n'):
 		case yamlBegins.Match(text):
-			return &converted{from: b}
+			return &yamlReader{from: b}
 		default:
 			return b
 		}
@@ -124,24 +124,24 @@ var healthYAML = regexp.MustCompile(`^\s*(?:health: +\S[^\n]*\n?)?(?:healthDescr
 // yamlBegins matches the first line of YAML.
 var yamlBegins = regexp.MustCompile(`^(---|[A-Za-z]+:)(\s|$)`)
 
-// converted is a file that may be YAML. It is read when it is read first: descriptions whole, up to the size of the largest log entry.
-type converted struct {
+// yamlReader is a file that may be YAML. It is read when it is read first: descriptions whole, up to the size of the largest log entry.
+type yamlReader struct {
 	from io.Reader
 	text io.Reader
 }
 
 // Read implements io.Reader.
-func (c *converted) Read(p []byte) (int, error) {
+func (c *yamlReader) Read(p []byte) (int, error) {
 	if c.text == nil {
 		text, err := io.ReadAll(io.LimitReader(c.from, events.MaxBytes+1))
 		switch {
 		case err != nil:
-			c.text = io.MultiReader(bytes.NewReader(text), failing{err})
+			c.text = io.MultiReader(bytes.NewReader(text), readError{err})
 		case len(text) > events.MaxBytes && describedYAML.Match(text):
-			c.text = failing{fmt.Errorf("it describes TPUs in YAML, and has more than %d bytes; split it, or describe them with --format=json", events.MaxBytes)}
+			c.text = readError{fmt.Errorf("it describes TPUs in YAML, and has more than %d bytes; split it, or describe them with --format=json", events.MaxBytes)}
 		case describedYAML.Match(text), healthYAML.Match(text):
 			if c.text, err = yamlAsJSON(text); err != nil {
-				c.text = failing{fmt.Errorf("it describes a TPU, but not in gcloud's YAML or JSON: %w", err)}
+				c.text = readError{fmt.Errorf("it describes a TPU, but not in gcloud's YAML or JSON: %w", err)}
 			}
 		default:
 			c.text = io.MultiReader(bytes.NewReader(text), c.from)
@@ -150,11 +150,11 @@ func (c *converted) Read(p []byte) (int, error) {
 	return c.text.Read(p)
 }
 
-// failing is the end of a file that could not be read any further.
-type failing struct{ error }
+// readError is the end of a file that could not be read any further.
+type readError struct{ error }
 
 // Read implements io.Reader.
-func (f failing) Read([]byte) (int, error) { return 0, f.error }
+func (f readError) Read([]byte) (int, error) { return 0, f.error }
 
 // yamlAsJSON writes each document of YAML as JSON.
 func yamlAsJSON(text []byte) (io.Reader, error) {

@@ -159,7 +159,7 @@ func ReadAll(items []logfile.Item, _ int, r *Readings) {
 // Batches opens a file and returns what fills a batch from it, and what closes it.
 func Batches(name string, in io.Reader, bar *terminal.Progress) (next func(*logfile.Batch) bool, end func()) {
 	if name == "-" {
-		return logfile.NewSplitter(decoded(bar.Reader(in)), "standard input").Next, func() {}
+		return logfile.NewSplitter(decode(bar.Reader(in)), "standard input").Next, func() {}
 	}
 	f, err := OpenFile(name)
 	if err != nil {
@@ -170,7 +170,7 @@ func Batches(name string, in io.Reader, bar *terminal.Progress) (next func(*logf
 			return told
 		}, func() {}
 	}
-	return logfile.NewSplitter(decoded(bar.Reader(f)), name).Next, func() { _ = f.Close() } //nolint:errcheck // it was only read
+	return logfile.NewSplitter(decode(bar.Reader(f)), name).Next, func() { _ = f.Close() } //nolint:errcheck // it was only read
 }
 
 // OpenFile opens a file, which a folder is not.

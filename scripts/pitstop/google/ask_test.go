@@ -462,7 +462,7 @@ func TestAConnectionEndsWithItsInquiry(t *testing.T) {
 			}
 			end := make(chan struct{})
 			defer close(end)
-			_, err := bounded(context.WithoutCancel(ctx), func(context.Context) (int, error) { <-end; return 0, nil })
+			_, err := runOrAbandon(context.WithoutCancel(ctx), func(context.Context) (int, error) { <-end; return 0, nil })
 			return err
 		})
 		if err == nil || took != 10*time.Second {

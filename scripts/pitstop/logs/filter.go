@@ -12,8 +12,8 @@ import (
 	"pitstop.internal/scripts/pitstop/terminal"
 )
 
-// fetched is the object that filter --json prints for each sink.
-type fetched struct {
+// writtenFilter is the object that filter --json prints for each sink.
+type writtenFilter struct {
 	Name   string `json:"name"`
 	Topic  string `json:"topic"`
 	Filter string `json:"filter"`
@@ -61,7 +61,7 @@ func printFilter(out io.Writer, sinks []events.Sink, alone bool, project string,
 	switch {
 	case asJSON:
 		for _, s := range sinks {
-			if err := terminal.PrintJSON(out, fetched(s)); err != nil {
+			if err := terminal.PrintJSON(out, writtenFilter(s)); err != nil {
 				return err
 			}
 		}

@@ -80,7 +80,7 @@ func (d verbs) drillCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			s, err := d.drills(c.Context(), l, w, slice)
+			s, err := d.sliceToDrill(c.Context(), l, w, slice)
 			if err != nil {
 				return err
 			}
@@ -117,8 +117,8 @@ func (d verbs) drillCommand() *cobra.Command {
 	return c
 }
 
-// drills is the slice for the drill. Its error says why there must be none.
-func (d verbs) drills(ctx context.Context, l *ledger.Ledger, w incident.Workload, name string) (s incident.Slot, err error) {
+// sliceToDrill is the slice for the drill. Its error says why there must be none.
+func (d verbs) sliceToDrill(ctx context.Context, l *ledger.Ledger, w incident.Workload, name string) (s incident.Slot, err error) {
 	policies, _, err := d.Policies(ctx, l)
 	if err != nil {
 		return s, err
@@ -148,14 +148,14 @@ func (d verbs) drills(ctx context.Context, l *ledger.Ledger, w incident.Workload
 	case p.Switches.Level(policy.Restart) == policy.No:
 		return s, cli.Usage("Pitstop may not bring the training of %s back: %s", w.ID, w.Forbids(policy.Restart, policy.No, p))
 	}
-	if err := d.trains(w); err != nil {
+	if err := d.refuseIdle(w); err != nil {
 		return s, err
 	}
-	return *found, d.saved(ctx, w)
+	return *found, d.refuseUnsaved(ctx, w)
 }
 
-// trains refuses a workload of which nobody knows that it trains on all its slices.
-func (d verbs) trains(w incident.Workload) error {
+// refuseIdle refuses a workload of which nobody knows that it trains on all its slices.
+func (d verbs) refuseIdle(w incident.Workload) error {
 	switch {
 	case w.Crew.Seen.IsZero() || w.Crew.Finished:
 		return cli.Usage("Pitstop knows of no running training of %s: its crew has sent nothing, or training is finished", w.ID)
@@ -164,7 +164,7 @@ func (d verbs) trains(w incident.Workload) error {
 			w.Crew.GaveUp, w.Name)
 	case w.Progress.At.IsZero():
 		return cli.Usage("the crew of %s has reported no step, so a drill could not show that training goes on", w.ID)
-	case d.Now().Sub(lastStep(w)) >= unusual(w):
+	case d.Now().Sub(lastStep(w)) >= longestSilence(w):
 		return cli.Usage("the crew of %s is silent: it reported step %s %s ago", w.ID, events.Number(w.Progress.Step),
 			events.Span(d.Now().Sub(lastStep(w))))
 	}
@@ -176,9 +176,9 @@ func (d verbs) trains(w incident.Workload) error {
 	return nil
 }
 
-// saved refuses a workload without a complete checkpoint. Pitstop verifies checkpoints during an incident, so before the first
+// refuseUnsaved refuses a workload without a complete checkpoint. Pitstop verifies checkpoints during an incident, so before the first
 // incident the verb looks for one itself.
-func (d verbs) saved(ctx context.Context, w incident.Workload) error {
+func (d verbs) refuseUnsaved(ctx context.Context, w incident.Workload) error {
 	if !w.Progress.VerifiedAt.IsZero() {
 		return nil
 	}
@@ -201,8 +201,8 @@ func lastStep(w incident.Workload) time.Time {
 	return w.Progress.At
 }
 
-// unusual is how long a running crew may report no step: three times the longest gap so far.
-func unusual(w incident.Workload) time.Duration {
+// longestSilence is how long a running crew may report no step: three times the longest gap so far.
+func longestSilence(w incident.Workload) time.Duration {
 	if w.Progress.GapSeconds == 0 {
 		return incident.NoGapFor
 	}
@@ -251,7 +251,7 @@ func (d verbs) drill(
 			}
 			continue
 		}
-		in := drilled(w, begun)
+		in := incidentSince(w, begun)
 		if in != nil {
 			v.Incident, v.Noticed = in.ID, in.Opened.Sub(begun).Seconds()
 			for lines := in.Timeline; told < len(lines); told++ {
@@ -293,8 +293,8 @@ func (v verdict) print(p *terminal.Printer) {
 	}
 }
 
-// drilled is the incident that was opened since a drill began.
-func drilled(w incident.Workload, begun time.Time) *incident.Incident {
+// incidentSince is the incident that was opened since a drill began.
+func incidentSince(w incident.Workload, begun time.Time) *incident.Incident {
 	for _, in := range []*incident.Incident{w.Incident, w.Closed} {
 		if in != nil && !in.Opened.Before(begun) {
 			return in

@@ -187,7 +187,7 @@ func (p poolChecks) check(pools []*container.NodePool, where string, out io.Writ
 		}
 		failed = failed || len(c.Findings) > 0
 		if !p.asJSON {
-			tellPool(c, out)
+			printPool(c, out)
 			continue
 		}
 		o := checkedPool{c.Pool, c.Slice.Machine.Type, c.Slice.Topology, c.Slice.Chips, c.Slice.Nodes, append([]flex.Finding{}, c.Findings...), append([]string{}, c.Notes...)}
@@ -213,7 +213,7 @@ func readPool(name string, in io.Reader) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(entries.InUTF8(f), flex.MaxPoolBytes+1))
 }
 
-func tellPool(c flex.Checked, out io.Writer) {
+func printPool(c flex.Checked, out io.Writer) {
 	for _, f := range c.Findings {
 		terminal.Print(out, fmt.Sprintf("%s: %s is %s, and should be %s: %s", terminal.Printable(c.Pool), f.Field, terminal.Printable(f.Got), terminal.Printable(f.Want), terminal.Printable(f.Why)))
 		terminal.Print(out, "  the way out: "+terminal.Printable(f.Fix))

@@ -54,8 +54,8 @@ func policyCommand() *cobra.Command {
 	return cli.Group("policy", "Check a policy file, or print an example or the schema of one", check, example, schema)
 }
 
-// checked is the object that policy check --json prints.
-type checked struct {
+// checkedFile is the object that policy check --json prints.
+type checkedFile struct {
 	File     string               `json:"file"`
 	Faults   []policy.Fault       `json:"faults"`
 	Policies []cli.PolicyInEffect `json:"policies"`
@@ -72,7 +72,7 @@ func checkPolicy(name string, ceiling policy.Switches, in io.Reader, out, errOut
 	if err != nil {
 		return cli.WrongUsage(err)
 	}
-	c := checked{File: name, Faults: []policy.Fault{}, Policies: []cli.PolicyInEffect{}}
+	c := checkedFile{File: name, Faults: []policy.Fault{}, Policies: []cli.PolicyInEffect{}}
 	f, err := policy.Parse(raw)
 	var faults policy.FileError
 	switch {
@@ -90,7 +90,7 @@ func checkPolicy(name string, ceiling policy.Switches, in io.Reader, out, errOut
 			return err
 		}
 	} else {
-		c.tell(out, errOut)
+		c.print(out, errOut)
 	}
 	if len(c.Faults) > 0 {
 		return cli.ErrFailed
@@ -98,7 +98,7 @@ func checkPolicy(name string, ceiling policy.Switches, in io.Reader, out, errOut
 	return nil
 }
 
-func (c checked) tell(out, errOut io.Writer) {
+func (c checkedFile) print(out, errOut io.Writer) {
 	for _, f := range c.Faults {
 		place := c.File
 		for _, n := range []int{f.Line, f.Column} {
