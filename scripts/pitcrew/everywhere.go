@@ -179,17 +179,7 @@ func (i *installation) everywhere(ctx context.Context, given []string, out io.Wr
 		}
 	}
 	if i.dryRun {
-		_, err := fmt.Fprintf(out, "# on every worker of %s in %s\n", s, s.zone)
-		if packages := i.remotePackages(); err == nil && packages != "" {
-			_, err = fmt.Fprintf(out, "# first, packages\n%s\n# then\n", packages)
-		}
-		if err == nil {
-			_, err = fmt.Fprintln(out, command)
-		}
-		if err == nil && i.from != "" {
-			_, err = fmt.Fprintf(out, "# the start-up script of %s\n%s", s, i.startup(unit))
-		}
-		return err
+		return i.previewEverywhere(s, command, unit, out)
 	}
 	if err := s.each(func(node string) error { return i.replaceable(ctx, s, node) }); err != nil { // before anything is changed
 		return err
@@ -224,6 +214,21 @@ func (i *installation) everywhere(ctx context.Context, given []string, out io.Wr
 		return err
 	}
 	return i.nextLife(ctx, s, unit, out)
+}
+
+// previewEverywhere prints what would run on every worker.
+func (i *installation) previewEverywhere(s target, command, unit string, out io.Writer) error {
+	_, err := fmt.Fprintf(out, "# on every worker of %s in %s\n", s, s.zone)
+	if packages := i.remotePackages(); err == nil && packages != "" {
+		_, err = fmt.Fprintf(out, "# first, packages\n%s\n# then\n", packages)
+	}
+	if err == nil {
+		_, err = fmt.Fprintln(out, command)
+	}
+	if err == nil && i.from != "" {
+		_, err = fmt.Fprintf(out, "# the start-up script of %s\n%s", s, i.startup(unit))
+	}
+	return err
 }
 
 // copied is what this program is called in the home directory of each worker for as long as it installs, copiedKey the

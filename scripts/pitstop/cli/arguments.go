@@ -133,6 +133,21 @@ func ReadsFile(c *cobra.Command, flag string) {
 	}
 }
 
+// Group is a command that only others below it carry out.
+func Group(use, short string, of ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{
+		Use: use, Short: short, Args: cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return NoCommand(c, args[0])
+			}
+			return c.Help()
+		},
+	}
+	c.AddCommand(of...)
+	return c
+}
+
 // NoCommand says that there is no such command, and names the nearest.
 func NoCommand(c *cobra.Command, name string) error {
 	var names []string

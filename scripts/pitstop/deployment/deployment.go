@@ -5,6 +5,7 @@ package deployment
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -14,10 +15,13 @@ import (
 	"google.golang.org/api/container/v1"
 	"google.golang.org/api/option"
 
+	"pitstop.internal/events"
+	"pitstop.internal/scripts/pitstop/cli"
 	"pitstop.internal/scripts/pitstop/google"
 	"pitstop.internal/shared/checkpoint"
 	"pitstop.internal/shared/cloudlog"
 	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/provider/cloudtpu"
 	"pitstop.internal/shared/publish"
@@ -149,4 +153,81 @@ func (d Deployment) Bound(all ...*cobra.Command) []*cobra.Command {
 		google.Bound(c, as)
 	}
 	return all
+}
+
+// check refuses what no deployment is called.
+func (a Place) check() error {
+	if a.Project == "" {
+		return cli.Usage("--project is missing: the project in which Pitstop is deployed; --demo asks the demo on this machine instead")
+	}
+	if err := cli.CheckProject("--project", a.Project); err != nil {
+		return err
+	}
+	switch {
+	case !cli.PrefixForm.MatchString(a.Prefix):
+		return cli.Usage("--prefix %q is no prefix of a deployment: one has up to 5 small letters and digits, and ends with a hyphen, as in dev-",
+			a.Prefix)
+	case a.database != "" && !cli.DatabaseForm.MatchString(a.database):
+		return cli.Usage("--database %q is no name of a database: one has 4 to 63 small letters, digits and hyphens", a.database)
+	}
+	return nil
+}
+
+// Place names a deployment on the command line.
+type Place struct{ Project, Prefix, database string }
+
+// Flags adds the flags that name a deployment.
+func (a *Place) Flags(c *cobra.Command) {
+	c.Flags().StringVar(&a.Project, "project", "", "the project in which Pitstop is deployed")
+	c.Flags().StringVar(&a.Prefix, "prefix", "", "the prefix of the deployment's names, if it has one")
+	c.Flags().StringVar(&a.database, "database", "", "its Firestore database; the default is the prefix and "+ledger.Database)
+}
+
+// Topics are those of a deployment, in full.
+func (a Place) Topics() publish.Topics {
+	topics := publish.Topics{}
+	for typ, topic := range events.Topics() {
+		topics[typ] = a.Topic(topic)
+	}
+	return topics
+}
+
+// Topic is a topic of the deployment, in full.
+func (a Place) Topic(name string) string {
+	return "projects/" + a.Project + "/topics/" + a.Prefix + strings.TrimPrefix(name, a.Prefix)
+}
+
+// Policies are those of a deployment. Its patrol records where they are and what the deployment allows. Before that, known is false:
+// then there are presets alone, without a ceiling.
+func (d Deployment) Policies(ctx context.Context, l *ledger.Ledger) (source *policy.Source, known bool, err error) {
+	s, err := l.Settings(ctx)
+	switch {
+	case errors.Is(err, ledger.ErrNotFound):
+		return policy.NewSource("", nil, policy.Everything(), d.Now), false, nil
+	case err != nil:
+		return nil, false, err
+	}
+	return s.Policy.Source(d.ReadPolicy), true, nil
+}
+
+// ReadPolicy reads the policy file. The verbs go on without it.
+func (d Deployment) ReadPolicy(ctx context.Context, uri string) ([]byte, error) {
+	ctx, end := google.OptionalQuestion(ctx)
+	raw, err := d.ReadFile(ctx, uri)
+	return raw, end(err)
+}
+
+// ReadNodePools reads the node pools of a cluster from GKE.
+func ReadNodePools(opts ...option.ClientOption) func(ctx context.Context, project, location, cluster string) ([]*container.NodePool, error) {
+	return func(ctx context.Context, project, location, cluster string) ([]*container.NodePool, error) {
+		svc, err := container.NewService(ctx, opts...)
+		if err != nil {
+			return nil, err
+		}
+		found, err := svc.Projects.Locations.Clusters.Get("projects/" + project + "/locations/" + location + "/clusters/" + cluster).Fields("nodePools").Context(ctx).Do()
+		if err != nil {
+			return nil, google.ShortError(err)
+		}
+		return found.NodePools, nil
+	}
 }

@@ -3,13 +3,16 @@ package entries
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"runtime"
 	"runtime/debug"
 
+	"pitstop.internal/events"
 	"pitstop.internal/scripts/logfile"
+	"pitstop.internal/scripts/pitstop/cli"
 	"pitstop.internal/scripts/pitstop/terminal"
 )
 
@@ -156,7 +159,7 @@ func ReadAll(items []logfile.Item, _ int, r *Readings) {
 // Batches opens a file and returns what fills a batch from it, and what closes it.
 func Batches(name string, in io.Reader, bar *terminal.Progress) (next func(*logfile.Batch) bool, end func()) {
 	if name == "-" {
-		return logfile.NewSplitter(decoded(bar.Reader(in)), "standard input").Next, func() {}
+		return logfile.NewSplitter(decode(bar.Reader(in)), "standard input").Next, func() {}
 	}
 	f, err := OpenFile(name)
 	if err != nil {
@@ -167,7 +170,7 @@ func Batches(name string, in io.Reader, bar *terminal.Progress) (next func(*logf
 			return told
 		}, func() {}
 	}
-	return logfile.NewSplitter(decoded(bar.Reader(f)), name).Next, func() { _ = f.Close() } //nolint:errcheck // it was only read
+	return logfile.NewSplitter(decode(bar.Reader(f)), name).Next, func() { _ = f.Close() } //nolint:errcheck // it was only read
 }
 
 // OpenFile opens a file, which a folder is not.
@@ -185,3 +188,35 @@ func OpenFile(name string) (*os.File, error) {
 
 // RunsAtOnce is how many runs of entries of a stream are held at once: enough that no processor waits.
 func RunsAtOnce(streams int) int { return max(2, (runtime.GOMAXPROCS(0)+2)/streams) }
+
+// Faults tells what could not be read, and counts it.
+type Faults struct {
+	ErrOut io.Writer
+	N      int
+	// Unusable says that a whole file could not be read.
+	Unusable bool
+}
+
+// mostTold is how many faults are told one by one.
+const mostTold = 20
+
+// Add tells a fault, unless there were too many, and counts it.
+func (f *Faults) Add(err error) {
+	f.N++
+	f.Unusable = f.Unusable || errors.Is(err, logfile.ErrUnusable)
+	if f.N <= mostTold {
+		terminal.Print(f.ErrOut, "pitstop: "+cli.OneLine(err))
+	}
+}
+
+// PrintRest says how many faults were not told.
+func (f *Faults) PrintRest() {
+	if more := f.N - mostTold; more > 0 {
+		terminal.Print(f.ErrOut, "pitstop: "+events.Number(int64(more))+" more that could not be read; explain tells each")
+	}
+}
+
+// PrintNone reports that there was no entry, and a likely reason.
+func PrintNone(errOut io.Writer) {
+	terminal.Print(errOut, "pitstop: 0 entries; gcloud logging read looks back one day, unless --freshness says more")
+}

@@ -25,8 +25,8 @@ const (
 	QuietFor = time.Second
 )
 
-// verb is one run of a verb that asks Google.
-type verb struct {
+// verbRun is one run of a verb that asks Google.
+type verbRun struct {
 	// ctx ends when the caller interrupts the verb.
 	ctx   context.Context //nolint:containedctx // questions that follow each other begin from it
 	limit time.Duration
@@ -48,7 +48,7 @@ type verb struct {
 // question is what a verb asks of Google, with everything that it takes: tokens, pages, retries. Its context ends when no answer has
 // come for the limit, whichever client waits or retries by then.
 type question struct {
-	verb  *verb
+	verb  *verbRun
 	cut   context.CancelCauseFunc
 	ctx   context.Context //nolint:containedctx // see lifetime
 	timer *time.Timer
@@ -91,7 +91,7 @@ func Bound(c *cobra.Command, as func() string) {
 		if limit <= 0 || limit > answerMost {
 			return cli.Usage("--timeout %s: it has to be more than 0 and at most %s", limit, answerMost)
 		}
-		v := &verb{
+		v := &verbRun{
 			ctx: c.Context(), limit: limit, tell: func(line string) { terminal.Print(c.ErrOrStderr(), "pitstop: "+line) },
 			as: as, silent: map[string]bool{},
 		}
@@ -104,7 +104,7 @@ func Bound(c *cobra.Command, as func() string) {
 }
 
 // ask begins a question. Its end turns the error that came of it into one line.
-func (v *verb) ask(ctx context.Context) (*question, func(error) error) {
+func (v *verbRun) ask(ctx context.Context) (*question, func(error) error) {
 	q := &question{verb: v}
 	ctx, q.cut = context.WithCancelCause(ctx)
 	q.ctx = context.WithValue(ctx, questionKey{}, q)
@@ -155,14 +155,14 @@ func AtMostHalfOfTimeout(ctx context.Context, d time.Duration) time.Duration {
 }
 
 // quiet has the verb say no more that it waits.
-func (v *verb) quiet() {
+func (v *verbRun) quiet() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.told = true
 }
 
 // notice says what the verb waits for, unless it has said so.
-func (v *verb) notice() {
+func (v *verbRun) notice() {
 	as := v.as()
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -72,7 +72,7 @@ func (g *Connection) credentials(ctx context.Context) (*auth.Credentials, error)
 	if err := q.begin(c); err != nil {
 		return nil, err
 	}
-	found, err := bounded(ctx, func(context.Context) (*auth.Credentials, error) {
+	found, err := runOrAbandon(ctx, func(context.Context) (*auth.Credentials, error) {
 		return credentials.DetectDefault(&credentials.DetectOptions{Scopes: []string{scope}, Client: &http.Client{Transport: g.Base}})
 	})
 	if lifetime(ctx).Err() != nil {
@@ -90,7 +90,7 @@ func (g *Connection) credentials(ctx context.Context) (*auth.Credentials, error)
 		of = machine
 	}
 	g.mu.Lock()
-	g.as = holder(found.JSON())
+	g.as = holderOf(found.JSON())
 	g.mu.Unlock()
 	found = auth.NewCredentials(&auth.CredentialsOptions{
 		TokenProvider: auth.NewCachedTokenProvider(tokens{found, of, g}, nil), JSON: found.JSON(),
@@ -105,8 +105,8 @@ func (g *Connection) credentials(ctx context.Context) (*auth.Credentials, error)
 	return g.creds, nil
 }
 
-// holder is the account that credentials name, or else where they were found.
-func holder(raw []byte) string {
+// holderOf is the account that credentials name, or else where they were found.
+func holderOf(raw []byte) string {
 	if raw == nil {
 		return "the service account of this machine"
 	}
@@ -140,8 +140,8 @@ func accountIn(raw []byte) string {
 	return cmp.Or(file.Email, file.Account)
 }
 
-// bounded runs what may not heed its context, and leaves it behind when the context ends.
-func bounded[T any](ctx context.Context, f func(context.Context) (T, error)) (T, error) {
+// runOrAbandon runs what may not heed its context, and leaves it behind when the context ends.
+func runOrAbandon[T any](ctx context.Context, f func(context.Context) (T, error)) (T, error) {
 	type outcome struct {
 		v   T
 		err error
@@ -181,7 +181,7 @@ func (t tokens) Token(ctx context.Context) (*auth.Token, error) {
 	if err := q.begin(c); err != nil {
 		return nil, err
 	}
-	token, err := bounded(ctx, t.from.Token)
+	token, err := runOrAbandon(ctx, t.from.Token)
 	var said *auth.Error
 	var undefined metadata.NotDefinedError
 	switch {

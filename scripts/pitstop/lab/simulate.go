@@ -19,7 +19,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
 	"pitstop.internal/events"
@@ -211,11 +210,9 @@ func (o SimulateOptions) printJSON(reports []*oracle.Report, out io.Writer) erro
 		reports = []*oracle.Report{oracle.Sum(reports)}
 	}
 	for _, r := range reports {
-		raw, err := json.Marshal(r, json.Deterministic(true))
-		if err != nil {
+		if err := terminal.PrintJSON(out, r); err != nil {
 			return err
 		}
-		terminal.Print(out, string(raw))
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"io"
 	"strings"
 
-	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
 	"pitstop.internal/events"
@@ -13,8 +12,8 @@ import (
 	"pitstop.internal/scripts/pitstop/terminal"
 )
 
-// fetched is the object that filter --json prints for each sink.
-type fetched struct {
+// writtenFilter is the object that filter --json prints for each sink.
+type writtenFilter struct {
 	Name   string `json:"name"`
 	Topic  string `json:"topic"`
 	Filter string `json:"filter"`
@@ -62,11 +61,9 @@ func printFilter(out io.Writer, sinks []events.Sink, alone bool, project string,
 	switch {
 	case asJSON:
 		for _, s := range sinks {
-			line, err := json.Marshal(fetched(s))
-			if err != nil {
+			if err := terminal.PrintJSON(out, writtenFilter(s)); err != nil {
 				return err
 			}
-			terminal.Print(out, string(line))
 		}
 		return nil
 	case alone:

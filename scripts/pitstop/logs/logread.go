@@ -57,7 +57,7 @@ func (r *logReader) Read(p []byte) (int, error) {
 		if r.ended || r.begun && r.token == "" {
 			return 0, io.EOF
 		}
-		if err := r.turn(); err != nil {
+		if err := r.nextPage(); err != nil {
 			r.ended = true
 			r.meter.Clear()
 			r.fail(err)
@@ -66,21 +66,21 @@ func (r *logReader) Read(p []byte) (int, error) {
 	return r.page.Read(p)
 }
 
-// turn reads the next page. Where it is begun and the quota is used up, it waits: what was read would be lost.
-func (r *logReader) turn() error {
+// nextPage reads the next page. Where it is begun and the quota is used up, it waits: what was read would be lost.
+func (r *logReader) nextPage() error {
 	if wait := r.next.Sub(r.Now()); r.begun && wait > 0 {
 		if err := r.Sleep(r.ctx, wait); err != nil {
 			return err
 		}
 	}
-	entries, often, err := r.ask()
+	entries, often, err := r.askPage()
 	for try := 1; try < quotaTries && r.begun && often; try++ {
 		r.meter.Clear()
 		terminal.Print(r.errOut, "pitstop: Cloud Logging takes no more calls for project "+r.project+" for now; it is asked again in "+events.Span(quotaAgain))
 		if err = r.Sleep(r.ctx, quotaAgain); err != nil {
 			return err
 		}
-		entries, often, err = r.ask()
+		entries, often, err = r.askPage()
 	}
 	if err != nil {
 		return err
@@ -90,12 +90,12 @@ func (r *logReader) turn() error {
 	r.page.Write(bytes.Join(entries, []byte(",\n")))
 	r.page.WriteString("]}\n")
 	r.read += len(entries)
-	r.meter.Show(r.share(entries), []string{events.Number(int64(r.read)) + " entries read"}, float64(r.read), "entries")
+	r.meter.Show(r.shareRead(entries), []string{events.Number(int64(r.read)) + " entries read"}, float64(r.read), "entries")
 	return nil
 }
 
-// ask asks for the next page. Often says that the quota of calls is used up.
-func (r *logReader) ask() (entries [][]byte, often bool, err error) {
+// askPage asks for the next page. Often says that the quota of calls is used up.
+func (r *logReader) askPage() (entries [][]byte, often bool, err error) {
 	r.next = r.Now().Add(pageEvery)
 	looking, end := google.NextQuestion(r.ctx)
 	entries, token, err := r.log.Page(looking, r.project, events.Whole(events.Sinks(events.Accounts{})), r.from, r.token)
@@ -105,8 +105,8 @@ func (r *logReader) ask() (entries [][]byte, often bool, err error) {
 	return entries, errors.Is(err, cloudlog.ErrTooOften), end(err)
 }
 
-// share is how much of the time that is read lies before the last of these entries.
-func (r *logReader) share(entries [][]byte) float64 {
+// shareRead is how much of the time that is read lies before the last of these entries.
+func (r *logReader) shareRead(entries [][]byte) float64 {
 	var last struct {
 		Timestamp time.Time `json:"timestamp"`
 	}

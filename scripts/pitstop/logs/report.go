@@ -67,7 +67,7 @@ func (d verbs) reportCommand() *cobra.Command {
 					return cli.Usage("report: %d files are more than the %d that it reads at once; join some of them", len(files), largest)
 				}
 				bar := terminal.NewProgress(files, nil, c.ErrOrStderr())
-				n, err := tellReport(c.Context(), entries.FilesOf(files, c.InOrStdin(), bar), o, bar, c.OutOrStdout(), c.ErrOrStderr())
+				n, err := printReport(c.Context(), entries.FilesOf(files, c.InOrStdin(), bar), o, bar, c.OutOrStdout(), c.ErrOrStderr())
 				if err == nil && n == 0 {
 					entries.PrintNone(c.ErrOrStderr())
 				}
@@ -105,7 +105,7 @@ func (d verbs) reportLog(ctx context.Context, project string, since time.Duratio
 		Deployment: d.Deployment, ctx: ctx, fail: fail, log: s.Log, project: project, from: d.Now().Add(-since), until: d.Now(),
 		meter: terminal.NewMeter(errOut, d.Now), errOut: errOut,
 	}
-	n, err := tellReport(reading, []entries.Source{r.open}, o, nil, out, errOut)
+	n, err := printReport(reading, []entries.Source{r.open}, o, nil, out, errOut)
 	switch why := context.Cause(reading); {
 	case why != nil:
 		return why
@@ -116,8 +116,8 @@ func (d verbs) reportLog(ctx context.Context, project string, since time.Duratio
 	return err
 }
 
-// tellReport tells the report of what the sources hold together, each in the order of its times. It returns how many entries they hold.
-func tellReport(ctx context.Context, sources []entries.Source, o reportOptions, bar *terminal.Progress, out, errOut io.Writer) (n int, err error) {
+// printReport tells the report of what the sources hold together, each in the order of its times. It returns how many entries they hold.
+func printReport(ctx context.Context, sources []entries.Source, o reportOptions, bar *terminal.Progress, out, errOut io.Writer) (n int, err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	f := entries.Faults{ErrOut: errOut}
@@ -304,14 +304,14 @@ func (p *reportPrinter) lost(t losses.Sum) {
 	if t.Back > 0 {
 		terminal.Print(p.Out, fmt.Sprintf("gap until back: half within %s, 95 %% within %s, the longest %s", terminal.SecondsText(t.GapP50), terminal.SecondsText(t.GapP95), terminal.SecondsText(t.GapMost)))
 	}
-	terminal.Print(p.Out, "chip-hours lost: "+hours(t))
+	terminal.Print(p.Out, "chip-hours lost: "+chipHoursText(t))
 	if n := int64(t.NotBackChipHours); n > 0 { // less than one would be told as 0
 		terminal.Print(p.Out, fmt.Sprintf("not counted: %s chip-hours of TPUs that were not back when the record ended", events.Number(n)))
 	}
 }
 
-// hours are the chip-hours of a sum, as far as they are known.
-func hours(s losses.Sum) string {
+// chipHoursText are the chip-hours of a sum, as far as they are known.
+func chipHoursText(s losses.Sum) string {
 	if s.ChipHours+s.ChipHoursAtLeast == 0 {
 		return "unknown"
 	}
@@ -376,20 +376,20 @@ func (p *reportPrinter) lossRow(l losses.Loss) []string {
 	if size < 0.05 {
 		chipHours = "-"
 	}
-	return []string{p.date(l.At), l.Slice, what, l.Zone, terminal.CauseText(l.Cause), ended(l), chipHours, announced}
+	return []string{p.date(l.At), l.Slice, what, l.Zone, terminal.CauseText(l.Cause), endText(l), chipHours, announced}
 }
 
-// ended says what became of a loss.
-func ended(l losses.Loss) string {
+// endText says what became of a loss.
+func endText(l losses.Loss) string {
 	var s string
 	switch l.Outcome {
 	case losses.Back:
-		s = "back after " + terminal.SecondsText(l.Gap) + " by " + agent(l.RecreatedBy, l.Principal)
+		s = "back after " + terminal.SecondsText(l.Gap) + " by " + agentText(l.RecreatedBy, l.Principal)
 		if l.BackZone != "" {
 			s += " in " + l.BackZone
 		}
 	case losses.BackUnseen:
-		s = "back at an unknown time by " + agent(l.RecreatedBy, l.Principal)
+		s = "back at an unknown time by " + agentText(l.RecreatedBy, l.Principal)
 	case losses.GivenUp:
 		s = "given up after " + terminal.SecondsText(l.Gap) + ": deleted by " + l.DeletedBy
 	case losses.NotBack:
@@ -411,8 +411,8 @@ func ended(l losses.Loss) string {
 	return s
 }
 
-// agent names who brought something back.
-func agent(by losses.By, principal string) string {
+// agentText names who brought something back.
+func agentText(by losses.By, principal string) string {
 	switch by {
 	case losses.ByGoogle:
 		return strings.TrimSpace("Google itself " + principal)
@@ -440,13 +440,13 @@ func (p *reportPrinter) groups(r losses.Report) {
 			generation = "unknown"
 		}
 		row := []string{events.Number(int64(g.Losses)), terminal.CauseText(g.Cause), g.Zone, generation, events.Number(int64(g.Back))}
-		rows = append(rows, append(append(row, gaps(g.Sum)...), events.Number(int64(g.Announced)), events.Number(int64(g.InTime))))
+		rows = append(rows, append(append(row, gapCells(g.Sum)...), events.Number(int64(g.Announced)), events.Number(int64(g.InTime))))
 	}
 	p.Table("by cause, zone and generation", 60, 4, rows)
 }
 
-// gaps are the columns of a sum that speak of gaps, and of chip-hours.
-func gaps(s losses.Sum) []string {
+// gapCells are the columns of a sum that speak of gaps, and of chip-hours.
+func gapCells(s losses.Sum) []string {
 	size := fmt.Sprintf("%.1f", s.ChipHours)
 	switch {
 	case s.ChipHours+s.ChipHoursAtLeast == 0:
@@ -466,7 +466,7 @@ func (p *reportPrinter) recreated(r losses.Report) {
 	}
 	rows := [][]string{{"losses", "brought back by", "half within", "95 % within", "longest", "chip-hours"}}
 	for _, w := range r.Recreated {
-		rows = append(rows, append([]string{events.Number(int64(w.Losses)), agent(w.By, w.Principal)}, gaps(w.Sum)...))
+		rows = append(rows, append([]string{events.Number(int64(w.Losses)), agentText(w.By, w.Principal)}, gapCells(w.Sum)...))
 	}
 	p.Table("who brought them back", 60, 2, rows)
 }

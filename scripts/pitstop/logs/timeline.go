@@ -116,7 +116,7 @@ func (t *timeline) ordered(all []logfile.Reading) ([]logfile.Reading, error) {
 			t.fault(r.Err)
 			continue
 		}
-		if !t.fits(r.Entry) {
+		if !t.inOrder(r.Entry) {
 			return nil, cli.Usage("%s: %w", r.Where(), errMixed)
 		}
 		all[n] = *r
@@ -129,8 +129,8 @@ func (t *timeline) ordered(all []logfile.Reading) ([]logfile.Reading, error) {
 // to know of it.
 const jumbled = 2 * time.Second
 
-// fits reports whether the time of an entry goes the way of those before.
-func (t *timeline) fits(e events.Entry) bool {
+// inOrder reports whether the time of an entry goes the way of those before.
+func (t *timeline) inOrder(e events.Entry) bool {
 	at := e.Time
 	if at.IsZero() {
 		return true
@@ -191,8 +191,8 @@ func newSpool() (*spool, error) {
 	return &spool{f: f}, nil
 }
 
-// kept are the fields of an entry that report reads.
-type kept struct {
+// keptEntry are the fields of an entry that report reads.
+type keptEntry struct {
 	ID, Kind, Ignored string `json:",omitzero"`
 	Time, Received    time.Time
 	Subject           events.Subject     `json:",omitzero"`
@@ -205,10 +205,10 @@ type kept struct {
 
 func (s *spool) add(all []logfile.Reading) error {
 	s.buf = s.buf[:0]
-	run := make([]kept, len(all))
+	run := make([]keptEntry, len(all))
 	for i := range all {
 		e := &all[i].Entry
-		run[i] = kept{e.ID, string(e.Kind), e.Ignored, e.Time, e.Received, e.Subject, e.Cause, e.Notice, e.Call, e.Crew, e.Cluster}
+		run[i] = keptEntry{e.ID, string(e.Kind), e.Ignored, e.Time, e.Received, e.Subject, e.Cause, e.Notice, e.Call, e.Crew, e.Cluster}
 	}
 	var err error
 	if s.buf, err = json.Marshal(run); err != nil {
@@ -236,7 +236,7 @@ func (s *spool) next(backward bool, into []logfile.Reading) ([]logfile.Reading, 
 	if _, err := s.f.ReadAt(raw, at.from); err != nil && !errors.Is(err, io.EOF) {
 		return into, err
 	}
-	var run []kept
+	var run []keptEntry
 	if err := json.Unmarshal(raw, &run); err != nil {
 		return into, err
 	}

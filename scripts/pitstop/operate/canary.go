@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
@@ -26,8 +25,8 @@ const (
 	canaryEvery = time.Second
 )
 
-// flown is the output of canary --json: the seconds of each stage. A stage that no clock recorded is missing.
-type flown struct {
+// canaryFlight is the output of canary --json: the seconds of each stage. A stage that no clock recorded is missing.
+type canaryFlight struct {
 	ID      string  `json:"id"`
 	Project string  `json:"project"`
 	Back    bool    `json:"back"`
@@ -70,16 +69,14 @@ func (d verbs) canaryCommand() *cobra.Command {
 					return err
 				}
 			}
-			f, err := d.fly(c.Context(), l, watched, lasts)
+			f, err := d.flyCanary(c.Context(), l, watched, lasts)
 			if err != nil {
 				return err
 			}
 			if asJSON {
-				raw, err := json.Marshal(f, json.Deterministic(true))
-				if err != nil {
+				if err := terminal.PrintJSON(c.OutOrStdout(), f); err != nil {
 					return err
 				}
-				terminal.Print(c.OutOrStdout(), string(raw))
 			} else {
 				for _, s := range f.Stages {
 					terminal.Print(c.OutOrStdout(), fmt.Sprintf("  %8.3f s  %s", s.Seconds, s.Name))
@@ -120,9 +117,9 @@ func watchedBy(ctx context.Context, l *ledger.Ledger, own string) (string, error
 	return "", cli.Usage("--watched is missing: the deployment does not watch %s; it watches %s", own, strings.Join(s.Watched, ", "))
 }
 
-// fly writes a canary and waits for it.
-func (d verbs) fly(ctx context.Context, l *ledger.Ledger, project string, lasts time.Duration) (flown, error) {
-	f := flown{ID: "operator-" + uuid.NewString(), Project: project, Stages: []stage{}}
+// flyCanary writes a canary and waits for it.
+func (d verbs) flyCanary(ctx context.Context, l *ledger.Ledger, project string, lasts time.Duration) (canaryFlight, error) {
+	f := canaryFlight{ID: "operator-" + uuid.NewString(), Project: project, Stages: []stage{}}
 	written := d.Now()
 	if err := d.Canary.WriteCanary(ctx, project, f.ID, written); err != nil {
 		return f, err

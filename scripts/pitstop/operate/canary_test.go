@@ -40,7 +40,7 @@ func TestACanaryTellsHowLongEachStageTook(t *testing.T) {
 
 		s.Sleeps = 10
 		got, err = b.Call("canary", "--watched", "tpus", "--json", "--for", "30s")
-		var f flown
+		var f canaryFlight
 		if !errors.Is(err, cli.ErrFailed) || json.Unmarshal([]byte(got), &f) != nil || f.Back || f.ID != s.ID || f.Project != "tpus" {
 			t.Errorf("one that does not come back: %v, %s", err, got)
 		}

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
 	"pitstop.internal/events"
@@ -82,7 +81,7 @@ func (d verbs) drillCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			s, err := d.drills(c.Context(), l, w, slice)
+			s, err := d.sliceToDrill(c.Context(), l, w, slice)
 			if err != nil {
 				return err
 			}
@@ -98,11 +97,9 @@ func (d verbs) drillCommand() *cobra.Command {
 				return err
 			}
 			if asJSON {
-				raw, err := json.Marshal(v, json.Deterministic(true))
-				if err != nil {
+				if err := terminal.PrintJSON(c.OutOrStdout(), v); err != nil {
 					return err
 				}
-				terminal.Print(c.OutOrStdout(), string(raw))
 			}
 			if !v.Passed {
 				return cli.ErrFailed
@@ -121,8 +118,8 @@ func (d verbs) drillCommand() *cobra.Command {
 	return c
 }
 
-// drills is the slice for the drill. Its error says why there must be none.
-func (d verbs) drills(ctx context.Context, l *ledger.Ledger, w deployment.Workload, name string) (s view.Slice, err error) {
+// sliceToDrill is the slice for the drill. Its error says why there must be none.
+func (d verbs) sliceToDrill(ctx context.Context, l *ledger.Ledger, w deployment.Workload, name string) (s view.Slice, err error) {
 	policies, _, err := d.Policies(ctx, l)
 	if err != nil {
 		return s, err
@@ -152,14 +149,14 @@ func (d verbs) drills(ctx context.Context, l *ledger.Ledger, w deployment.Worklo
 	case p.Switches.Level(policy.Restart) == policy.No:
 		return s, cli.Usage("Pitstop may not bring the training of %s back: %s", w.ID, w.Document.Forbids(policy.Restart, policy.No, p))
 	}
-	if err := d.trains(w); err != nil {
+	if err := d.refuseIdle(w); err != nil {
 		return s, err
 	}
-	return *found, d.saved(ctx, w)
+	return *found, d.refuseUnsaved(ctx, w)
 }
 
-// trains refuses a workload of which nobody knows that it trains on all its slices.
-func (d verbs) trains(w deployment.Workload) error {
+// refuseIdle refuses a workload of which nobody knows that it trains on all its slices.
+func (d verbs) refuseIdle(w deployment.Workload) error {
 	switch {
 	case w.Training.Seen.IsZero() || w.Training.Finished:
 		return cli.Usage("Pitstop knows of no running training of %s: its crew has sent nothing, or training is finished", w.ID)
@@ -168,7 +165,7 @@ func (d verbs) trains(w deployment.Workload) error {
 			w.Training.GaveUp, w.Name)
 	case w.Training.StepAt.IsZero():
 		return cli.Usage("the crew of %s has reported no step, so a drill could not show that training goes on", w.ID)
-	case d.Now().Sub(w.Training.SteppedAt) >= unusual(w):
+	case d.Now().Sub(w.Training.SteppedAt) >= longestSilence(w):
 		return cli.Usage("the crew of %s is silent: it reported step %s %s ago", w.ID, events.Number(w.Training.Step),
 			events.Span(d.Now().Sub(w.Training.SteppedAt)))
 	}
@@ -180,9 +177,9 @@ func (d verbs) trains(w deployment.Workload) error {
 	return nil
 }
 
-// saved refuses a workload without a complete checkpoint. Pitstop verifies checkpoints during an incident, so before the first
+// refuseUnsaved refuses a workload without a complete checkpoint. Pitstop verifies checkpoints during an incident, so before the first
 // incident the verb looks for one itself.
-func (d verbs) saved(ctx context.Context, w deployment.Workload) error {
+func (d verbs) refuseUnsaved(ctx context.Context, w deployment.Workload) error {
 	if !w.Training.VerifiedAt.IsZero() {
 		return nil
 	}
@@ -197,8 +194,8 @@ func (d verbs) saved(ctx context.Context, w deployment.Workload) error {
 	return nil
 }
 
-// unusual is how long a running crew may report no step: three times the longest gap so far.
-func unusual(w deployment.Workload) time.Duration {
+// longestSilence is how long a running crew may report no step: three times the longest gap so far.
+func longestSilence(w deployment.Workload) time.Duration {
 	if w.Training.QuietSeconds == 0 {
 		return bounds.NoGapFor
 	}
@@ -247,7 +244,7 @@ func (d verbs) drill(
 			}
 			continue
 		}
-		in := drilled(w, begun)
+		in := incidentSince(w, begun)
 		if in != nil {
 			v.Incident, v.Noticed = in.ID, in.Opened.Sub(begun).Seconds()
 			for lines := in.Timeline; told < len(lines); told++ {
@@ -289,8 +286,8 @@ func (v verdict) print(p *terminal.Printer) {
 	}
 }
 
-// drilled is the incident that was opened since a drill began.
-func drilled(w deployment.Workload, begun time.Time) *view.Incident {
+// incidentSince is the incident that was opened since a drill began.
+func incidentSince(w deployment.Workload, begun time.Time) *view.Incident {
 	for _, in := range []*view.Incident{w.Incident, w.Closed} {
 		if in != nil && !in.Opened.Before(begun) {
 			return in

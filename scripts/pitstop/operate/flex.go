@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 	"google.golang.org/api/container/v1"
 
@@ -20,18 +19,7 @@ import (
 )
 
 func (d verbs) flexCommand() *cobra.Command {
-	c := &cobra.Command{
-		Use: "flex", Short: "Plan TPUs with flex-start on GKE, or check a node pool for them",
-		Args: cobra.ArbitraryArgs,
-		RunE: func(c *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return cli.NoCommand(c, args[0])
-			}
-			return c.Help()
-		},
-	}
-	c.AddCommand(flexPlanCommand(), d.flexCheckCommand())
-	return c
+	return cli.Group("flex", "Plan TPUs with flex-start on GKE, or check a node pool for them", flexPlanCommand(), d.flexCheckCommand())
 }
 
 func flexPlanCommand() *cobra.Command {
@@ -199,15 +187,13 @@ func (p poolChecks) check(pools []*container.NodePool, where string, out io.Writ
 		}
 		failed = failed || len(c.Findings) > 0
 		if !p.asJSON {
-			tellPool(c, out)
+			printPool(c, out)
 			continue
 		}
 		o := checkedPool{c.Pool, c.Slice.Machine.Type, c.Slice.Topology, c.Slice.Chips, c.Slice.Nodes, append([]flex.Finding{}, c.Findings...), append([]string{}, c.Notes...)}
-		text, err := json.Marshal(o)
-		if err != nil {
+		if err := terminal.PrintJSON(out, o); err != nil {
 			return err
 		}
-		terminal.Print(out, string(text))
 	}
 	if failed {
 		return cli.ErrFailed
@@ -227,7 +213,7 @@ func readPool(name string, in io.Reader) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(entries.InUTF8(f), flex.MaxPoolBytes+1))
 }
 
-func tellPool(c flex.Checked, out io.Writer) {
+func printPool(c flex.Checked, out io.Writer) {
 	for _, f := range c.Findings {
 		terminal.Print(out, fmt.Sprintf("%s: %s is %s, and should be %s: %s", terminal.Printable(c.Pool), f.Field, terminal.Printable(f.Got), terminal.Printable(f.Want), terminal.Printable(f.Why)))
 		terminal.Print(out, "  the way out: "+terminal.Printable(f.Fix))

@@ -14,18 +14,7 @@ import (
 )
 
 func gkeCommand() *cobra.Command {
-	c := &cobra.Command{
-		Use: "gke", Short: "Print what a cluster of GKE needs so that Pitstop reads its trainings, and acts on them",
-		Args: cobra.ArbitraryArgs,
-		RunE: func(c *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return cli.NoCommand(c, args[0])
-			}
-			return c.Help()
-		},
-	}
-	c.AddCommand(gkeRBACCommand())
-	return c
+	return cli.Group("gke", "Print what a cluster of GKE needs so that Pitstop reads its trainings, and acts on them", gkeRBACCommand())
 }
 
 // listOf is a manifest as one List in JSON, which kubectl takes as it takes the documents.

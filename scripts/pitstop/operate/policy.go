@@ -7,7 +7,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
 	"pitstop.internal/scripts/pitstop/cli"
@@ -16,16 +15,6 @@ import (
 )
 
 func policyCommand() *cobra.Command {
-	c := &cobra.Command{
-		Use: "policy", Short: "Check a policy file, or print an example or the schema of one",
-		Args: cobra.ArbitraryArgs,
-		RunE: func(c *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return cli.NoCommand(c, args[0])
-			}
-			return c.Help()
-		},
-	}
 	var asJSON bool
 	var allow cli.AllowFlag
 	check := &cobra.Command{
@@ -62,12 +51,11 @@ func policyCommand() *cobra.Command {
 			return err
 		},
 	}
-	c.AddCommand(check, example, schema)
-	return c
+	return cli.Group("policy", "Check a policy file, or print an example or the schema of one", check, example, schema)
 }
 
-// checked is the object that policy check --json prints.
-type checked struct {
+// checkedFile is the object that policy check --json prints.
+type checkedFile struct {
 	File     string               `json:"file"`
 	Faults   []policy.Fault       `json:"faults"`
 	Policies []cli.PolicyInEffect `json:"policies"`
@@ -84,7 +72,7 @@ func checkPolicy(name string, ceiling policy.Switches, in io.Reader, out, errOut
 	if err != nil {
 		return cli.WrongUsage(err)
 	}
-	c := checked{File: name, Faults: []policy.Fault{}, Policies: []cli.PolicyInEffect{}}
+	c := checkedFile{File: name, Faults: []policy.Fault{}, Policies: []cli.PolicyInEffect{}}
 	f, err := policy.Parse(raw)
 	var faults policy.FileError
 	switch {
@@ -98,13 +86,11 @@ func checkPolicy(name string, ceiling policy.Switches, in io.Reader, out, errOut
 		}
 	}
 	if asJSON {
-		text, err := json.Marshal(c)
-		if err != nil {
+		if err := terminal.PrintJSON(out, c); err != nil {
 			return err
 		}
-		terminal.Print(out, string(text))
 	} else {
-		c.tell(out, errOut)
+		c.print(out, errOut)
 	}
 	if len(c.Faults) > 0 {
 		return cli.ErrFailed
@@ -112,7 +98,7 @@ func checkPolicy(name string, ceiling policy.Switches, in io.Reader, out, errOut
 	return nil
 }
 
-func (c checked) tell(out, errOut io.Writer) {
+func (c checkedFile) print(out, errOut io.Writer) {
 	for _, f := range c.Faults {
 		place := c.File
 		for _, n := range []int{f.Line, f.Column} {

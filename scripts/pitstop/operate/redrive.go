@@ -103,7 +103,7 @@ func (r *redrive) run(ctx context.Context) (err error) {
 			case at != nil && at.AsTime().After(r.start):
 				r.kept = append(r.kept, m.GetAckId())
 			default:
-				err = r.bring(ctx, m)
+				err = r.handle(ctx, m)
 			}
 			if err == nil {
 				continue
@@ -135,14 +135,14 @@ func (r *redrive) giveBack(ctx context.Context) error {
 	return nil
 }
 
-func (r *redrive) bring(ctx context.Context, m *pubsubpb.ReceivedMessage) error {
+func (r *redrive) handle(ctx context.Context, m *pubsubpb.ReceivedMessage) error {
 	msg := m.GetMessage()
 	name := msg.GetAttributes()["ce-type"]
 	if name == "" {
 		name = "message"
 	}
 	name += " " + msg.GetMessageId()
-	why, err := r.unwanted(ctx, msg)
+	why, err := r.whyOutdated(ctx, msg)
 	if err != nil {
 		return err
 	}
@@ -171,8 +171,8 @@ func (r *redrive) bring(ctx context.Context, m *pubsubpb.ReceivedMessage) error 
 	return r.letters.Acknowledge(ctx, r.from, m.GetAckId())
 }
 
-// unwanted says why a request is outdated. Its function judges all other messages, and those of a newer release.
-func (r *redrive) unwanted(ctx context.Context, m *pubsubpb.PubsubMessage) (string, error) {
+// whyOutdated says why a request is outdated. Its function judges all other messages, and those of a newer release.
+func (r *redrive) whyOutdated(ctx context.Context, m *pubsubpb.PubsubMessage) (string, error) {
 	eventType := m.GetAttributes()["ce-type"]
 	if !events.IsRequest(eventType) {
 		return "", nil

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
 	"pitstop.internal/events"
@@ -50,11 +49,9 @@ func (d verbs) scaleCommand() *cobra.Command {
 			}
 			table := scaling.Compare(all)
 			if asJSON {
-				raw, err := json.Marshal(table, json.Deterministic(true))
-				if err != nil {
+				if err := terminal.PrintJSON(c.OutOrStdout(), table); err != nil {
 					return err
 				}
-				terminal.Print(c.OutOrStdout(), string(raw))
 			} else {
 				printScaling(table, c.OutOrStdout())
 			}

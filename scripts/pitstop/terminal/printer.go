@@ -6,8 +6,19 @@ import (
 	"io"
 	"strings"
 
+	"github.com/go-json-experiment/json"
+
 	"pitstop.internal/scripts/layout"
 )
+
+// PrintJSON writes a value to programs, as one line.
+func PrintJSON(w io.Writer, v any) error {
+	raw, err := json.Marshal(v, json.Deterministic(true))
+	if err == nil {
+		Print(w, string(raw))
+	}
+	return err
+}
 
 // Printer prints for people, aligned, and in colour on a terminal, or for programs one JSON object per line.
 type Printer struct {

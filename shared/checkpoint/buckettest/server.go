@@ -345,6 +345,18 @@ var (
 	}
 )
 
+// shape is what tells one method from another: the parts of its path from the bucket on, the verb of HTTP, and whether it uploads.
+type shape struct {
+	parts  int
+	verb   string
+	upload bool
+}
+
+var calls = map[shape]Method{
+	{1, http.MethodGet, false}: MethodLocate, {2, http.MethodGet, false}: MethodList, {2, http.MethodPost, true}: MethodInsert,
+	{3, http.MethodGet, false}: MethodGet, {3, http.MethodDelete, false}: MethodDelete,
+}
+
 func parse(r *http.Request) (call, error) {
 	c := call{query: r.URL.Query()}
 	path := r.URL.EscapedPath()
@@ -361,19 +373,18 @@ func parse(r *http.Request) (call, error) {
 		parts[i] = p
 	}
 	c.bucket = parts[0]
-	switch {
-	case len(parts) == 1 && r.Method == http.MethodGet && !c.upload:
-		c.method = MethodLocate
-	case len(parts) == 2 && parts[1] == "o" && r.Method == http.MethodGet && !c.upload:
-		c.method, c.name = MethodList, c.query.Get("prefix")
-	case len(parts) == 2 && parts[1] == "o" && r.Method == http.MethodPost && c.upload:
-		c.method = MethodInsert
-	case len(parts) == 3 && parts[1] == "o" && r.Method == http.MethodGet && !c.upload:
-		c.method, c.name = MethodGet, parts[2]
-	case len(parts) == 3 && parts[1] == "o" && r.Method == http.MethodDelete && !c.upload:
-		c.method, c.name = MethodDelete, parts[2]
-	default:
+	if len(parts) > 1 && parts[1] != "o" {
 		return c, notSimulated(r.Method + " " + path)
+	}
+	if len(parts) == 3 {
+		c.name = parts[2]
+	}
+	var known bool
+	if c.method, known = calls[shape{len(parts), r.Method, c.upload}]; !known {
+		return c, notSimulated(r.Method + " " + path)
+	}
+	if c.method == MethodList {
+		c.name = c.query.Get("prefix")
 	}
 	for p := range c.query {
 		if !slices.Contains(common, p) && !slices.Contains(params[c.method], p) {

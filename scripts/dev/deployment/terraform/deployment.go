@@ -162,6 +162,44 @@ func (d *Deployment) buckets() (faults []string) {
 // databases are the databases of a deployment, by the word for each in the table.
 var databases = map[string]string{"the ledger": "pitstop", "the metadata values": "pitstop-secrets", "what was told": "pitstop-told"}
 
+// granted are the permissions of a role that its members have, each with the condition.
+func (d *Deployment) granted(member, role string) (got []string, err error) {
+	s := d.under(nil)
+	holds := map[string][]string{}
+	roles, b, err := s.made(role)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", role, err)
+	}
+	for _, s := range roles {
+		all, err := s.value(b.Body.Attributes["permissions"].Expr)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", role, err)
+		}
+		for it := all.ElementIterator(); it.Next(); {
+			_, p := it.Element()
+			holds[s.given["each"].GetAttr("key").AsString()] = append(holds[s.given["each"].GetAttr("key").AsString()], p.AsString())
+		}
+	}
+	members, b, err := s.made(member)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", member, err)
+	}
+	for _, s := range members {
+		account, err := s.value(b.Body.Attributes["member"].Expr)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", member, err)
+		}
+		where, err := s.condition(b)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", member, err)
+		}
+		for _, p := range holds[s.given["each"].GetAttr("key").AsString()] {
+			got = append(got, grant(account.AsString(), p, where))
+		}
+	}
+	return got, nil
+}
+
 // databases checks that each account may do in each database what the table says, and in no other database anything. Nobody may delete a
 // document. Only recreate may read the values of metadata, and notify writes in its own database alone.
 func (d *Deployment) databases() (faults []string) {
@@ -172,40 +210,11 @@ func (d *Deployment) databases() (faults []string) {
 			fault("%s grants %s", address, granted)
 		}
 	}
-	var got, want []string
-	s := d.under(nil)
-	holds := map[string][]string{}
-	roles, b, err := s.made(role)
+	got, err := d.granted(member, role)
 	if err != nil {
-		return append(faults, role+": "+err.Error())
+		return append(faults, err.Error())
 	}
-	for _, s := range roles {
-		all, err := s.value(b.Body.Attributes["permissions"].Expr)
-		if err != nil {
-			return append(faults, role+": "+err.Error())
-		}
-		for it := all.ElementIterator(); it.Next(); {
-			_, p := it.Element()
-			holds[s.given["each"].GetAttr("key").AsString()] = append(holds[s.given["each"].GetAttr("key").AsString()], p.AsString())
-		}
-	}
-	members, b, err := s.made(member)
-	if err != nil {
-		return append(faults, member+": "+err.Error())
-	}
-	for _, s := range members {
-		account, err := s.value(b.Body.Attributes["member"].Expr)
-		if err != nil {
-			return append(faults, member+": "+err.Error())
-		}
-		where, err := s.condition(b)
-		if err != nil {
-			return append(faults, member+": "+err.Error())
-		}
-		for _, p := range holds[s.given["each"].GetAttr("key").AsString()] {
-			got = append(got, grant(account.AsString(), p, where))
-		}
-	}
+	var want []string
 	for _, r := range d.table {
 		database := databases[r.On]
 		if database == "" {
@@ -260,14 +269,7 @@ func (d *Deployment) clusters() (faults []string) {
 			}
 		}
 		s := d.under(c.allow, given...)
-		projects := map[string]bool{}
-		for _, c := range given {
-			project, _, named := strings.Cut(c, ":")
-			if !named {
-				project = "pitstop"
-			}
-			projects[project] = true
-		}
+		projects := projectsOf(given)
 		var got, want []string
 		for _, address := range []string{"google_project_iam_member.clusters", "google_project_iam_custom_role.clusters"} {
 			instances, b, err := s.made(address)
@@ -304,6 +306,19 @@ func (d *Deployment) clusters() (faults []string) {
 	}
 	slices.Sort(faults)
 	return faults
+}
+
+// projectsOf are the projects of clusters as the variable names them; without a name it is that of the deployment.
+func projectsOf(clusters []string) map[string]bool {
+	projects := map[string]bool{}
+	for _, c := range clusters {
+		project, _, named := strings.Cut(c, ":")
+		if !named {
+			project = "pitstop"
+		}
+		projects[project] = true
+	}
+	return projects
 }
 
 // building are the grants of the account that builds functions, each with the thing that it is on.

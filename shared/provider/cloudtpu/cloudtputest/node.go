@@ -537,23 +537,9 @@ func (a *API) updateNode(c *request) (any, *status) {
 	if refused := c.decode(&change); refused != nil {
 		return nil, refused
 	}
-	var fields []string
-	for f := range strings.SplitSeq(c.query.Get("updateMask"), ",") {
-		if masks[f] == "" {
-			return nil, a.bad("update_mask %q: supported are description, tags, labels, metadata, data_disks, "+
-				"network_config.enable_external_ips.", f)
-		}
-		fields = append(fields, masks[f])
-	}
-	if slices.Contains(fields, "labels") {
-		if refused := a.checkLabels(change.Labels); refused != nil {
-			return nil, refused
-		}
-	}
-	if slices.Contains(fields, "disks") {
-		if refused := a.checkPlaces(c.zone, &api.Node{DataDisks: change.DataDisks}); refused != nil {
-			return nil, refused
-		}
+	fields, refused := a.changed(c, &change)
+	if refused != nil {
+		return nil, refused
 	}
 	n, refused := a.find(c)
 	switch {
@@ -572,29 +558,54 @@ func (a *API) updateNode(c *request) (any, *status) {
 			return nil, late
 		}
 		for _, f := range fields {
-			switch f {
-			case "description":
-				n.api.Description = change.Description
-			case "tags":
-				n.api.Tags = change.Tags
-			case "labels":
-				n.api.Labels = change.Labels
-			case "metadata":
-				a.setMetadata(n, change.Metadata)
-			case "disks":
-				n.api.DataDisks = change.DataDisks
-			case "ips":
-				config := api.NetworkConfig{}
-				if n.api.NetworkConfig != nil {
-					config = *n.api.NetworkConfig
-				}
-				config.EnableExternalIps = change.NetworkConfig != nil && change.NetworkConfig.EnableExternalIps
-				n.api.NetworkConfig, n.api.NetworkEndpoints = &config, nil
-				n.endpoints()
-			}
+			a.setField(n, f, &change)
 		}
 		return n.shown(), nil
 	}), nil
+}
+
+// changed are the fields that the mask of an update names.
+func (a *API) changed(c *request, change *api.Node) (fields []string, refused *status) {
+	for f := range strings.SplitSeq(c.query.Get("updateMask"), ",") {
+		if masks[f] == "" {
+			return nil, a.bad("update_mask %q: supported are description, tags, labels, metadata, data_disks, "+
+				"network_config.enable_external_ips.", f)
+		}
+		fields = append(fields, masks[f])
+	}
+	if slices.Contains(fields, "labels") {
+		if refused := a.checkLabels(change.Labels); refused != nil {
+			return nil, refused
+		}
+	}
+	if slices.Contains(fields, "disks") {
+		return fields, a.checkPlaces(c.zone, &api.Node{DataDisks: change.DataDisks})
+	}
+	return fields, nil
+}
+
+// setField gives a field of a node the value that it has in the change.
+func (a *API) setField(n *node, field string, change *api.Node) {
+	switch field {
+	case "description":
+		n.api.Description = change.Description
+	case "tags":
+		n.api.Tags = change.Tags
+	case "labels":
+		n.api.Labels = change.Labels
+	case "metadata":
+		a.setMetadata(n, change.Metadata)
+	case "disks":
+		n.api.DataDisks = change.DataDisks
+	case "ips":
+		config := api.NetworkConfig{}
+		if n.api.NetworkConfig != nil {
+			config = *n.api.NetworkConfig
+		}
+		config.EnableExternalIps = change.NetworkConfig != nil && change.NetworkConfig.EnableExternalIps
+		n.api.NetworkConfig, n.api.NetworkEndpoints = &config, nil
+		n.endpoints()
+	}
 }
 
 // setMetadata replaces the whole map, as an update does.

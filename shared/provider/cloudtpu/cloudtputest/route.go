@@ -169,22 +169,27 @@ func (a *API) route(c *request) (*method, *status) {
 		return nil, none
 	}
 	c.called = m.name
+	return m, a.admit(c, m)
+}
+
+// admit says why a call of a method is refused before it is read.
+func (a *API) admit(c *request, m *method) *status {
 	if c.project != a.project {
-		return m, refuse(permissionDenied, "Permission denied on resource project %s.", c.project)
+		return refuse(permissionDenied, "Permission denied on resource project %s.", c.project)
 	}
 	for name := range c.query {
 		if !slices.Contains(commonQuery, name) && !slices.Contains(m.query, name) {
-			return m, refuse(invalidArgument,
+			return refuse(invalidArgument,
 				"Invalid JSON payload received. Unknown name %q: Cannot bind query parameter.", name)
 		}
 	}
 	if !m.body && len(bytes.TrimSpace(c.body)) > 0 {
-		return m, refuse(invalidArgument, "Invalid JSON payload received. %s takes no body.", m.name)
+		return refuse(invalidArgument, "Invalid JSON payload received. %s takes no body.", m.name)
 	}
 	if id := c.query.Get("requestId"); id != "" && !uuid.MatchString(id) {
-		return m, refuse(invalidArgument, "Invalid value at 'request_id': %q is not a UUID.", id)
+		return refuse(invalidArgument, "Invalid value at 'request_id': %q is not a UUID.", id)
 	}
-	return m, nil
+	return nil
 }
 
 var (

@@ -63,88 +63,122 @@ func (s scene) idle(name string) object { return s.job(name, 1, object{"suspend"
 
 func objects() map[string]func(scene) {
 	return map[string]func(scene){
-		"object: a new one gets an identity": func(s scene) {
-			j := s.do(http.MethodPost, s.jobs(), s.idle("a"))
-			if uid(j) == "" || text(j, "metadata", "creationTimestamp") == "" || text(j, "metadata", "resourceVersion") == "" ||
-				number(j, "metadata", "generation") != 1 || text(j, "metadata", "namespace") != s.ns || text(j, "kind") != "Job" || text(j, "apiVersion") != "batch/v1" {
-				s.t.Errorf("%v", j["metadata"])
-			}
-			if r := s.read(s.jobs() + "/a"); uid(r) != uid(j) {
-				s.t.Errorf("read is %v", r["metadata"])
-			}
-		},
-		"object: creating is answered with 201": func(s scene) {
-			if a := s.try(http.MethodPost, s.services(), service("a", nil)); a.code != http.StatusCreated {
-				s.t.Errorf("answer %d", a.code)
-			}
-		},
-		"object: a name is taken once": func(s scene) {
-			s.service("a", nil)
-			s.refused(s.try(http.MethodPost, s.services(), service("a", nil)), http.StatusConflict, "AlreadyExists")
-		},
-		"object: one that is not there is not found": func(s scene) {
-			no := s.refused(s.try(http.MethodGet, s.jobs()+"/nobody", nil), http.StatusNotFound, "NotFound")
-			if text(no, "message") != `jobs.batch "nobody" not found` || text(no, "details", "name") != "nobody" || text(no, "details", "kind") != "jobs" {
-				s.t.Errorf("%v", no)
-			}
-		},
-		"object: there is none in an unknown namespace": func(s scene) {
-			s.refused(s.try(http.MethodPost, "/apis/batch/v1/namespaces/nowhere-at-all/jobs", s.idle("a")), http.StatusNotFound, "NotFound")
-		},
-		"object: its namespace is that of the path": func(s scene) {
-			j := s.idle("a")
-			j["metadata"] = object{"name": "a", "namespace": "other"}
-			s.refused(s.try(http.MethodPost, s.jobs(), j), http.StatusBadRequest, "BadRequest")
-		},
-		"object: its kind is that of the path": func(s scene) {
-			s.refused(s.try(http.MethodPost, s.jobs(), service("a", nil)), http.StatusBadRequest, "BadRequest")
-		},
-		"object: what is no JSON is refused": func(s scene) {
-			s.refused(s.try(http.MethodPost, s.jobs(), `{"kind": `), http.StatusBadRequest, "BadRequest")
-		},
-		"object: it needs a name": func(s scene) {
-			s.refused(s.try(http.MethodPost, s.services(), service("", nil)), http.StatusUnprocessableEntity, "Invalid")
-		},
-		"object: its name has a form": func(s scene) {
-			s.refused(s.try(http.MethodPost, s.services(), service("A_b", nil)), http.StatusUnprocessableEntity, "Invalid")
-		},
-		"object: a name can be generated": func(s scene) {
-			j := s.idle("")
-			j["metadata"] = object{"generateName": "night-"}
-			a, b := s.do(http.MethodPost, s.jobs(), j), s.do(http.MethodPost, s.jobs(), j)
-			if n := text(a, "metadata", "name"); !strings.HasPrefix(n, "night-") || len(n) != len("night-")+5 || n == text(b, "metadata", "name") {
-				s.t.Errorf("%q and %q", n, text(b, "metadata", "name"))
-			}
-		},
-		"object: its identity is not the caller's to choose": func(s scene) {
-			j := s.idle("a")
-			j["metadata"] = object{"name": "a", "uid": "mine", "creationTimestamp": "2001-01-01T00:00:00Z", "generation": 7}
-			if r := s.do(http.MethodPost, s.jobs(), j); uid(r) == "mine" || strings.HasPrefix(text(r, "metadata", "creationTimestamp"), "2001") || number(r, "metadata", "generation") != 1 {
-				s.t.Errorf("%v", r["metadata"])
-			}
-		},
-		"object: a new one has no status": func(s scene) {
-			j := s.idle("a")
-			j["status"] = object{"succeeded": 3}
-			if r := s.do(http.MethodPost, s.jobs(), j); number(r, "status", "succeeded") != 0 {
-				s.t.Errorf("%v", r["status"])
-			}
-		},
-		"object: a new node keeps its status": func(s scene) {
-			if n := s.read(nodes + "/" + s.node("a")); status(n, "Ready") != "True" || text(n, "status", "allocatable", "google.com/tpu") != "4" {
-				s.t.Errorf("%v", n["status"])
-			}
-		},
-		"call: a path that nobody knows is not found": func(s scene) {
-			s.refused(s.try(http.MethodGet, "/apis/batch/v1/namespaces/"+s.ns+"/trains", nil), http.StatusNotFound, "NotFound")
-		},
-		"call: creating under a name is not allowed": func(s scene) {
-			s.refused(s.try(http.MethodPost, s.jobs()+"/a", s.idle("a")), http.StatusMethodNotAllowed, "MethodNotAllowed")
-		},
-		"call: a wrong token is refused": func(s scene) {
-			s.refused(s.send(http.MethodGet, s.jobs(), "", "wrong", nil), http.StatusUnauthorized, "Unauthorized")
-		},
+		"object: a new one gets an identity":                 objectANewOneGetsAnIdentity,
+		"object: creating is answered with 201":              objectCreatingIsAnsweredWith201,
+		"object: a name is taken once":                       objectANameIsTakenOnce,
+		"object: one that is not there is not found":         objectOneThatIsNotThereIsNotFound,
+		"object: there is none in an unknown namespace":      objectThereIsNoneInAnUnknownNamespace,
+		"object: its namespace is that of the path":          objectItsNamespaceIsThatOfThePath,
+		"object: its kind is that of the path":               objectItsKindIsThatOfThePath,
+		"object: what is no JSON is refused":                 objectWhatIsNoJSONIsRefused,
+		"object: it needs a name":                            objectItNeedsAName,
+		"object: its name has a form":                        objectItsNameHasAForm,
+		"object: a name can be generated":                    objectANameCanBeGenerated,
+		"object: its identity is not the caller's to choose": objectItsIdentityIsNotTheCallersToChoose,
+		"object: a new one has no status":                    objectANewOneHasNoStatus,
+		"object: a new node keeps its status":                objectANewNodeKeepsItsStatus,
+		"call: a path that nobody knows is not found":        objectAPathThatNobodyKnowsIsNotFound,
+		"call: creating under a name is not allowed":         objectCreatingUnderANameIsNotAllowed,
+		"call: a wrong token is refused":                     objectAWrongTokenIsRefused,
 	}
+}
+
+func objectANewOneGetsAnIdentity(s scene) {
+	j := s.do(http.MethodPost, s.jobs(), s.idle("a"))
+	if uid(j) == "" || text(j, "metadata", "creationTimestamp") == "" || text(j, "metadata", "resourceVersion") == "" ||
+		number(j, "metadata", "generation") != 1 || text(j, "metadata", "namespace") != s.ns || text(j, "kind") != "Job" || text(j, "apiVersion") != "batch/v1" {
+		s.t.Errorf("%v", j["metadata"])
+	}
+	if r := s.read(s.jobs() + "/a"); uid(r) != uid(j) {
+		s.t.Errorf("read is %v", r["metadata"])
+	}
+}
+
+func objectCreatingIsAnsweredWith201(s scene) {
+	if a := s.try(http.MethodPost, s.services(), service("a", nil)); a.code != http.StatusCreated {
+		s.t.Errorf("answer %d", a.code)
+	}
+}
+
+func objectANameIsTakenOnce(s scene) {
+	s.service("a", nil)
+	s.refused(s.try(http.MethodPost, s.services(), service("a", nil)), http.StatusConflict, "AlreadyExists")
+}
+
+func objectOneThatIsNotThereIsNotFound(s scene) {
+	no := s.refused(s.try(http.MethodGet, s.jobs()+"/nobody", nil), http.StatusNotFound, "NotFound")
+	if text(no, "message") != `jobs.batch "nobody" not found` || text(no, "details", "name") != "nobody" || text(no, "details", "kind") != "jobs" {
+		s.t.Errorf("%v", no)
+	}
+}
+
+func objectThereIsNoneInAnUnknownNamespace(s scene) {
+	s.refused(s.try(http.MethodPost, "/apis/batch/v1/namespaces/nowhere-at-all/jobs", s.idle("a")), http.StatusNotFound, "NotFound")
+}
+
+func objectItsNamespaceIsThatOfThePath(s scene) {
+	j := s.idle("a")
+	j["metadata"] = object{"name": "a", "namespace": "other"}
+	s.refused(s.try(http.MethodPost, s.jobs(), j), http.StatusBadRequest, "BadRequest")
+}
+
+func objectItsKindIsThatOfThePath(s scene) {
+	s.refused(s.try(http.MethodPost, s.jobs(), service("a", nil)), http.StatusBadRequest, "BadRequest")
+}
+
+func objectWhatIsNoJSONIsRefused(s scene) {
+	s.refused(s.try(http.MethodPost, s.jobs(), `{"kind": `), http.StatusBadRequest, "BadRequest")
+}
+
+func objectItNeedsAName(s scene) {
+	s.refused(s.try(http.MethodPost, s.services(), service("", nil)), http.StatusUnprocessableEntity, "Invalid")
+}
+
+func objectItsNameHasAForm(s scene) {
+	s.refused(s.try(http.MethodPost, s.services(), service("A_b", nil)), http.StatusUnprocessableEntity, "Invalid")
+}
+
+func objectANameCanBeGenerated(s scene) {
+	j := s.idle("")
+	j["metadata"] = object{"generateName": "night-"}
+	a, b := s.do(http.MethodPost, s.jobs(), j), s.do(http.MethodPost, s.jobs(), j)
+	if n := text(a, "metadata", "name"); !strings.HasPrefix(n, "night-") || len(n) != len("night-")+5 || n == text(b, "metadata", "name") {
+		s.t.Errorf("%q and %q", n, text(b, "metadata", "name"))
+	}
+}
+
+func objectItsIdentityIsNotTheCallersToChoose(s scene) {
+	j := s.idle("a")
+	j["metadata"] = object{"name": "a", "uid": "mine", "creationTimestamp": "2001-01-01T00:00:00Z", "generation": 7}
+	if r := s.do(http.MethodPost, s.jobs(), j); uid(r) == "mine" || strings.HasPrefix(text(r, "metadata", "creationTimestamp"), "2001") || number(r, "metadata", "generation") != 1 {
+		s.t.Errorf("%v", r["metadata"])
+	}
+}
+
+func objectANewOneHasNoStatus(s scene) {
+	j := s.idle("a")
+	j["status"] = object{"succeeded": 3}
+	if r := s.do(http.MethodPost, s.jobs(), j); number(r, "status", "succeeded") != 0 {
+		s.t.Errorf("%v", r["status"])
+	}
+}
+
+func objectANewNodeKeepsItsStatus(s scene) {
+	if n := s.read(nodes + "/" + s.node("a")); status(n, "Ready") != "True" || text(n, "status", "allocatable", "google.com/tpu") != "4" {
+		s.t.Errorf("%v", n["status"])
+	}
+}
+
+func objectAPathThatNobodyKnowsIsNotFound(s scene) {
+	s.refused(s.try(http.MethodGet, "/apis/batch/v1/namespaces/"+s.ns+"/trains", nil), http.StatusNotFound, "NotFound")
+}
+
+func objectCreatingUnderANameIsNotAllowed(s scene) {
+	s.refused(s.try(http.MethodPost, s.jobs()+"/a", s.idle("a")), http.StatusMethodNotAllowed, "MethodNotAllowed")
+}
+
+func objectAWrongTokenIsRefused(s scene) {
+	s.refused(s.send(http.MethodGet, s.jobs(), "", "wrong", nil), http.StatusUnauthorized, "Unauthorized")
 }
 
 func changes() map[string]func(scene) {
@@ -242,95 +276,111 @@ func changes() map[string]func(scene) {
 
 func lists() map[string]func(scene) {
 	return map[string]func(scene){
-		"list: selectors choose by labels": func(s scene) {
-			s.service("a", object{"app": "x", "tier": "1"})
-			s.service("b", object{"app": "y"})
-			s.service("c", nil)
-			for sel, want := range map[string]string{
-				"": "a b c", "app=x": "a", "app==y": "b", "app!=x": "b c", "app": "a b", "!app": "c", "app in (x,y)": "a b", "app notin (x)": "b c",
-				"app in (x, y),tier": "a", "app=x,tier=2": "",
-			} {
-				if got := names(s.read(s.services() + "?labelSelector=" + url.QueryEscape(sel))); got != want {
-					s.t.Errorf("%q: %q, want %q", sel, got, want)
-				}
+		"list: selectors choose by labels":                           listSelectorsChooseByLabels,
+		"list: a selector that cannot be read is refused":            listASelectorThatCannotBeReadIsRefused,
+		"list: one of all namespaces has them all":                   listOneOfAllNamespacesHasThemAll,
+		"list: pages hold what was there at the first":               listPagesHoldWhatWasThereAtTheFirst,
+		"list: one of all namespaces leaves some out":                listOneOfAllNamespacesLeavesSomeOut,
+		"list: what belongs to no namespace cannot be chosen by one": listWhatBelongsToNoNamespaceCannotBeChosenByOne,
+		"list: only items of custom resources name their kind":       listOnlyItemsOfCustomResourcesNameTheirKind,
+		"list: Pods are found by their node":                         listPodsAreFoundByTheirNode,
+	}
+}
+
+func listSelectorsChooseByLabels(s scene) {
+	s.service("a", object{"app": "x", "tier": "1"})
+	s.service("b", object{"app": "y"})
+	s.service("c", nil)
+	for sel, want := range map[string]string{
+		"": "a b c", "app=x": "a", "app==y": "b", "app!=x": "b c", "app": "a b", "!app": "c", "app in (x,y)": "a b", "app notin (x)": "b c",
+		"app in (x, y),tier": "a", "app=x,tier=2": "",
+	} {
+		if got := names(s.read(s.services() + "?labelSelector=" + url.QueryEscape(sel))); got != want {
+			s.t.Errorf("%q: %q, want %q", sel, got, want)
+		}
+	}
+}
+
+func listASelectorThatCannotBeReadIsRefused(s scene) {
+	s.refused(s.try(http.MethodGet, s.services()+"?labelSelector="+url.QueryEscape("app in x"), nil), http.StatusBadRequest, "BadRequest")
+}
+
+func listOneOfAllNamespacesHasThemAll(s scene) {
+	s.service("a", object{"clustertest": s.ns})
+	if got := names(s.read("/api/v1/services?labelSelector=clustertest=" + s.ns)); got != "a" {
+		s.t.Errorf("%q", got)
+	}
+	if l := s.read("/apis/batch/v1/jobs?labelSelector=clustertest=nobody"); l["items"] == nil || len(list(l, "items")) > 0 || text(l, "kind") != "JobList" {
+		s.t.Errorf("%v", l)
+	}
+}
+
+func listPagesHoldWhatWasThereAtTheFirst(s scene) {
+	for _, n := range []string{"a", "b", "c", "d", "e"} {
+		s.service(n, nil)
+	}
+	var got []string
+	token := ""
+	for range 5 {
+		l := s.read(s.services() + "?limit=2&continue=" + url.QueryEscape(token))
+		got = append(got, names(l))
+		if token = text(l, "metadata", "continue"); token == "" {
+			break
+		}
+		if len(got) == 1 {
+			if n := number(l, "metadata", "remainingItemCount"); n != 3 {
+				s.t.Errorf("%d remain", n)
 			}
-		},
-		"list: a selector that cannot be read is refused": func(s scene) {
-			s.refused(s.try(http.MethodGet, s.services()+"?labelSelector="+url.QueryEscape("app in x"), nil), http.StatusBadRequest, "BadRequest")
-		},
-		"list: one of all namespaces has them all": func(s scene) {
-			s.service("a", object{"clustertest": s.ns})
-			if got := names(s.read("/api/v1/services?labelSelector=clustertest=" + s.ns)); got != "a" {
-				s.t.Errorf("%q", got)
-			}
-			if l := s.read("/apis/batch/v1/jobs?labelSelector=clustertest=nobody"); l["items"] == nil || len(list(l, "items")) > 0 || text(l, "kind") != "JobList" {
-				s.t.Errorf("%v", l)
-			}
-		},
-		"list: pages hold what was there at the first": func(s scene) {
-			for _, n := range []string{"a", "b", "c", "d", "e"} {
-				s.service(n, nil)
-			}
-			var got []string
-			token := ""
-			for range 5 {
-				l := s.read(s.services() + "?limit=2&continue=" + url.QueryEscape(token))
-				got = append(got, names(l))
-				if token = text(l, "metadata", "continue"); token == "" {
-					break
-				}
-				if len(got) == 1 {
-					if n := number(l, "metadata", "remainingItemCount"); n != 3 {
-						s.t.Errorf("%d remain", n)
-					}
-					s.do(http.MethodDelete, s.services()+"/d", nil)
-					s.service("bb", nil)
-				}
-			}
-			if want := []string{"a b", "c d", "e"}; !slices.Equal(got, want) {
-				s.t.Errorf("%q, want %q", got, want)
-			}
-		},
-		"list: one of all namespaces leaves some out": func(s scene) {
-			s.do(http.MethodPost, s.jobs(), s.job("a", 1, nil))
-			s.do(http.MethodPost, s.jobSets(), s.jobSet("b", 1, nil, nil))
-			s.do(http.MethodPost, "/api/v1/namespaces/"+s.ns+"/podtemplates", object{"apiVersion": "v1", "kind": "PodTemplate", "metadata": object{"name": "a"}, "template": s.template()})
-			s.until("the Job has a Pod", func() bool { return len(s.podsOf("a")) == 1 })
-			for _, path := range []string{"/apis/batch/v1/jobs", "/apis/jobset.x-k8s.io/v1alpha2/jobsets", "/api/v1/pods", "/api/v1/podtemplates"} {
-				has := func(without ...string) bool {
-					return slices.ContainsFunc(list(s.read(path+"?fieldSelector="+url.QueryEscape("metadata.namespace!="+strings.Join(without, ",metadata.namespace!="))), "items"), func(o any) bool {
-						return text(o, "metadata", "namespace") == s.ns
-					})
-				}
-				if has(s.ns) || has("nobody", s.ns) || !has("nobody", "nothing") {
-					s.t.Errorf("%s: alone %t, as one of two %t, two others %t", path, has(s.ns), has("nobody", s.ns), has("nobody", "nothing"))
-				}
-			}
-		},
-		"list: what belongs to no namespace cannot be chosen by one": func(s scene) {
-			s.refused(s.try(http.MethodGet, "/api/v1/nodes?fieldSelector="+url.QueryEscape("metadata.namespace!="+s.ns), nil), http.StatusBadRequest, "BadRequest")
-		},
-		"list: only items of custom resources name their kind": func(s scene) {
-			s.service("a", nil)
-			s.do(http.MethodPost, s.jobSets(), s.jobSet("a", 1, nil, nil))
-			if l := list(s.read(s.services()), "items"); len(l) != 1 || text(l[0], "kind") != "" {
-				s.t.Errorf("services: %v", l)
-			}
-			if l := list(s.read(s.jobSets()), "items"); len(l) != 1 || text(l[0], "kind") != "JobSet" || text(l[0], "apiVersion") != "jobset.x-k8s.io/v1alpha2" {
-				s.t.Errorf("JobSets: %v", l)
-			}
-		},
-		"list: Pods are found by their node": func(s scene) {
-			name := s.node("a")
-			s.do(http.MethodPost, s.jobs(), s.job("j", 1, nil))
-			s.runs("j", 1)
-			if l := s.read(s.pods() + "?fieldSelector=spec.nodeName=" + name); len(list(l, "items")) != 1 {
-				s.t.Errorf("%q", names(l))
-			}
-			if l := s.read(s.pods() + "?fieldSelector=spec.nodeName=another"); len(list(l, "items")) != 0 {
-				s.t.Errorf("%q", names(l))
-			}
-		},
+			s.do(http.MethodDelete, s.services()+"/d", nil)
+			s.service("bb", nil)
+		}
+	}
+	if want := []string{"a b", "c d", "e"}; !slices.Equal(got, want) {
+		s.t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func listOneOfAllNamespacesLeavesSomeOut(s scene) {
+	s.do(http.MethodPost, s.jobs(), s.job("a", 1, nil))
+	s.do(http.MethodPost, s.jobSets(), s.jobSet("b", 1, nil, nil))
+	s.do(http.MethodPost, "/api/v1/namespaces/"+s.ns+"/podtemplates", object{"apiVersion": "v1", "kind": "PodTemplate", "metadata": object{"name": "a"}, "template": s.template()})
+	s.until("the Job has a Pod", func() bool { return len(s.podsOf("a")) == 1 })
+	for _, path := range []string{"/apis/batch/v1/jobs", "/apis/jobset.x-k8s.io/v1alpha2/jobsets", "/api/v1/pods", "/api/v1/podtemplates"} {
+		has := func(without ...string) bool {
+			return slices.ContainsFunc(list(s.read(path+"?fieldSelector="+url.QueryEscape("metadata.namespace!="+strings.Join(without, ",metadata.namespace!="))), "items"), func(o any) bool {
+				return text(o, "metadata", "namespace") == s.ns
+			})
+		}
+		if has(s.ns) || has("nobody", s.ns) || !has("nobody", "nothing") {
+			s.t.Errorf("%s: alone %t, as one of two %t, two others %t", path, has(s.ns), has("nobody", s.ns), has("nobody", "nothing"))
+		}
+	}
+}
+
+func listWhatBelongsToNoNamespaceCannotBeChosenByOne(s scene) {
+	s.refused(s.try(http.MethodGet, "/api/v1/nodes?fieldSelector="+url.QueryEscape("metadata.namespace!="+s.ns), nil), http.StatusBadRequest, "BadRequest")
+}
+
+func listOnlyItemsOfCustomResourcesNameTheirKind(s scene) {
+	s.service("a", nil)
+	s.do(http.MethodPost, s.jobSets(), s.jobSet("a", 1, nil, nil))
+	if l := list(s.read(s.services()), "items"); len(l) != 1 || text(l[0], "kind") != "" {
+		s.t.Errorf("services: %v", l)
+	}
+	if l := list(s.read(s.jobSets()), "items"); len(l) != 1 || text(l[0], "kind") != "JobSet" || text(l[0], "apiVersion") != "jobset.x-k8s.io/v1alpha2" {
+		s.t.Errorf("JobSets: %v", l)
+	}
+}
+
+func listPodsAreFoundByTheirNode(s scene) {
+	name := s.node("a")
+	s.do(http.MethodPost, s.jobs(), s.job("j", 1, nil))
+	s.runs("j", 1)
+	if l := s.read(s.pods() + "?fieldSelector=spec.nodeName=" + name); len(list(l, "items")) != 1 {
+		s.t.Errorf("%q", names(l))
+	}
+	if l := s.read(s.pods() + "?fieldSelector=spec.nodeName=another"); len(list(l, "items")) != 0 {
+		s.t.Errorf("%q", names(l))
 	}
 }
 

@@ -23,6 +23,32 @@ const mostPods = 100_000
 
 // admitJob completes a new Job, or says why it cannot be.
 func admitJob(o object) *refusal {
+	if no := wrongJob(o); no != nil {
+		return no
+	}
+	if field(o, "spec", "parallelism") == nil && field(o, "spec", "completions") == nil {
+		put(o, 1, "spec", "completions")
+	}
+	replace := "TerminatingOrFailed"
+	if field(o, "spec", "podFailurePolicy") != nil {
+		replace = "Failed"
+	}
+	defaults := object{
+		"parallelism": 1, "backoffLimit": 6, "completionMode": "NonIndexed", "suspend": false, "podReplacementPolicy": replace, "manualSelector": false,
+	}
+	for k, v := range defaults {
+		if field(o, "spec", k) == nil {
+			put(o, v, "spec", k)
+		}
+	}
+	if field(o, "spec", "template", "spec", "terminationGracePeriodSeconds") == nil {
+		put(o, 30, "spec", "template", "spec", "terminationGracePeriodSeconds")
+	}
+	return nil
+}
+
+// wrongJob says why a Job cannot be.
+func wrongJob(o object) *refusal {
 	no := func(path, why string) *refusal { return jobs.invalid(nameOf(o), path, why) }
 	policy := text(o, "spec", "template", "spec", "restartPolicy")
 	switch {
@@ -42,24 +68,6 @@ func admitJob(o object) *refusal {
 		return no("spec.completions", "Required value: when completion mode is Indexed")
 	case field(o, "spec", "podFailurePolicy") != nil && policy != "Never":
 		return no("spec.template.spec.restartPolicy", `Invalid value: only "Never" is supported when podFailurePolicy is specified`)
-	}
-	if field(o, "spec", "parallelism") == nil && field(o, "spec", "completions") == nil {
-		put(o, 1, "spec", "completions")
-	}
-	replace := "TerminatingOrFailed"
-	if field(o, "spec", "podFailurePolicy") != nil {
-		replace = "Failed"
-	}
-	defaults := object{
-		"parallelism": 1, "backoffLimit": 6, "completionMode": "NonIndexed", "suspend": false, "podReplacementPolicy": replace, "manualSelector": false,
-	}
-	for k, v := range defaults {
-		if field(o, "spec", k) == nil {
-			put(o, v, "spec", k)
-		}
-	}
-	if field(o, "spec", "template", "spec", "terminationGracePeriodSeconds") == nil {
-		put(o, 30, "spec", "template", "spec", "terminationGracePeriodSeconds")
 	}
 	return nil
 }

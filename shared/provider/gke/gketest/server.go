@@ -398,12 +398,8 @@ func route(path string) (t target, ok bool) {
 		return t, false
 	}
 	t.resource = resources[i]
-	if len(parts) > 1 {
-		t.name = parts[1]
-	}
-	if len(parts) > 2 {
-		t.sub = parts[2]
-	}
+	named := append(parts[1:], "", "")
+	t.name, t.sub = named[0], named[1]
 	if t.sub != "" && t.sub != "status" || t.name != "" && t.resource.namespaced && t.namespace == "" {
 		return t, false
 	}
@@ -425,7 +421,7 @@ func (t target) verb(method string) string {
 	return strings.ToLower(method)
 }
 
-// serve does what a call asks for.
+// serve does what a call asks for, under the lock.
 func (s *Server) serve(r *http.Request, to target, ok bool, verb string, body []byte) (int, object, *refusal) {
 	s.mu.Lock()
 	defer s.release()
@@ -435,6 +431,11 @@ func (s *Server) serve(r *http.Request, to target, ok bool, verb string, body []
 	if !ok {
 		return 0, nil, &refusal{code: http.StatusNotFound, reason: "NotFound", message: "the server could not find the requested resource", details: object{}}
 	}
+	return s.carryOut(r, to, verb, body)
+}
+
+// carryOut does what a call asks for that may be made here.
+func (s *Server) carryOut(r *http.Request, to target, verb string, body []byte) (int, object, *refusal) {
 	if len(body) > maxBody {
 		return 0, nil, &refusal{code: http.StatusRequestEntityTooLarge, reason: "RequestEntityTooLarge", message: "limit is 3145728"}
 	}

@@ -69,29 +69,14 @@ func (s *Server) create(to target, sent object, dry bool) (object, *refusal) {
 	if k := text(o, "kind"); k != "" && k != r.kind || text(o, "apiVersion") != "" && text(o, "apiVersion") != r.apiVersion() {
 		return nil, badRequest("%s in version %q cannot be handled as a %s", k, text(o, "apiVersion"), r.kind)
 	}
-	if ns := text(o, "metadata", "namespace"); ns != "" && ns != to.namespace {
-		return nil, badRequest("the namespace of the provided object does not match the namespace sent on the request")
-	}
-	if r.namespaced {
-		if to.namespace == "" {
-			return nil, badRequest("an empty namespace may not be set during creation")
-		}
-		if s.stored[namespaces]["/"+to.namespace] == nil {
-			return nil, namespaces.notFound(to.namespace)
-		}
-		put(o, to.namespace, "metadata", "namespace")
+	if no := s.place(to, o); no != nil {
+		return nil, no
 	}
 	if prefix := text(o, "metadata", "generateName"); nameOf(o) == "" && prefix != "" {
 		put(o, s.generate(r, to.namespace, prefix), "metadata", "name")
 	}
-	name := nameOf(o)
-	switch {
-	case name == "":
-		return nil, r.invalid("", "metadata.name", "Required value: name or generateName is required")
-	case !nameForm.MatchString(name):
-		return nil, r.invalid(name, "metadata.name", fmt.Sprintf("Invalid value: %q: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters", name))
-	case text(o, "metadata", "resourceVersion") != "":
-		return nil, badRequest("resourceVersion should not be set on objects to be created")
+	if no := wrongMetadata(r, o); no != nil {
+		return nil, no
 	}
 	for _, own := range []string{"uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "managedFields", "selfLink"} {
 		drop(o, "metadata", own)
@@ -102,11 +87,11 @@ func (s *Server) create(to target, sent object, dry bool) (object, *refusal) {
 	if no := s.admit(r, o); no != nil {
 		return nil, no
 	}
-	if no := s.overQuota(r, to.namespace, name); no != nil {
+	if no := s.overQuota(r, to.namespace, nameOf(o)); no != nil {
 		return nil, no
 	}
 	if s.stored[r][keyOf(o)] != nil {
-		return nil, r.exists(name)
+		return nil, r.exists(nameOf(o))
 	}
 	if dry {
 		return o, nil
@@ -116,6 +101,36 @@ func (s *Server) create(to target, sent object, dry bool) (object, *refusal) {
 		s.selects(o)
 	}
 	return o, nil
+}
+
+// place puts a new object into its namespace, or says why it cannot be there.
+func (s *Server) place(to target, o object) *refusal {
+	ns := text(o, "metadata", "namespace")
+	switch {
+	case ns != "" && ns != to.namespace:
+		return badRequest("the namespace of the provided object does not match the namespace sent on the request")
+	case !to.resource.namespaced:
+		return nil
+	case to.namespace == "":
+		return badRequest("an empty namespace may not be set during creation")
+	case s.stored[namespaces]["/"+to.namespace] == nil:
+		return namespaces.notFound(to.namespace)
+	}
+	put(o, to.namespace, "metadata", "namespace")
+	return nil
+}
+
+// wrongMetadata says why an object cannot be created under its name.
+func wrongMetadata(r resource, o object) *refusal {
+	switch name := nameOf(o); {
+	case name == "":
+		return r.invalid("", "metadata.name", "Required value: name or generateName is required")
+	case !nameForm.MatchString(name):
+		return r.invalid(name, "metadata.name", fmt.Sprintf("Invalid value: %q: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters", name))
+	case text(o, "metadata", "resourceVersion") != "":
+		return badRequest("resourceVersion should not be set on objects to be created")
+	}
+	return nil
 }
 
 // admit completes a new object, or says why it cannot be.

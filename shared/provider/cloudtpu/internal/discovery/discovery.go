@@ -269,19 +269,7 @@ func (d *Document) check(s *Schema, v any, at string, sent bool) (errs []error) 
 		if s.Additional != nil && s.Additional.Type == "any" {
 			return d.checkAny(m, at, sent)
 		}
-		for name, value := range m {
-			p := s.Properties[name]
-			switch {
-			case p == nil && s.Additional != nil:
-				p = s.Additional
-			case p == nil:
-				errs = append(errs, fmt.Errorf("%s.%s: no such field", at, name))
-				continue
-			case sent && p.ReadOnly:
-				errs = append(errs, fmt.Errorf("%s.%s: only the API may say that", at, name))
-			}
-			errs = append(errs, d.check(p, value, at+"."+name, sent)...)
-		}
+		return d.checkFields(s, m, at, sent)
 	case "array":
 		list, ok := v.([]any)
 		if !ok {
@@ -304,6 +292,24 @@ func (d *Document) check(s *Schema, v any, at string, sent bool) (errs []error) 
 		if _, ok := v.(bool); !ok {
 			return bad("%v is neither true nor false", v)
 		}
+	}
+	return errs
+}
+
+// checkFields checks the fields of an object.
+func (d *Document) checkFields(s *Schema, m map[string]any, at string, sent bool) (errs []error) {
+	for name, value := range m {
+		p := s.Properties[name]
+		switch {
+		case p == nil && s.Additional != nil:
+			p = s.Additional
+		case p == nil:
+			errs = append(errs, fmt.Errorf("%s.%s: no such field", at, name))
+			continue
+		case sent && p.ReadOnly:
+			errs = append(errs, fmt.Errorf("%s.%s: only the API may say that", at, name))
+		}
+		errs = append(errs, d.check(p, value, at+"."+name, sent)...)
 	}
 	return errs
 }
