@@ -9,7 +9,6 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/sim/faults"
 	"pitstop.internal/scripts/sim/world"
-	"pitstop.internal/shared/incident"
 )
 
 // TestAnOrderThatCameToNothingMovesNothing: the slice belongs where its owner ordered it before.
@@ -128,7 +127,7 @@ func TestWhatWaitsInLine(t *testing.T) {
 		"no queued resource holds it": {"", []deed{of(ours, ordered)}, false},
 	} {
 		checks := &Checks{World: w, past: map[string][]deed{"trio-0": c.past}}
-		e := end{in: &incident.Incident{Opened: opened}}
+		e := end{in: &seenIncident{Opened: opened}}
 		if got := checks.inLine(e, world.SliceConfig{Name: "trio-0", QueuedResource: c.queue}); got != c.want {
 			t.Errorf("%s: it is %v that ours waits, want %v", name, got, c.want)
 		}

@@ -1,13 +1,9 @@
 package oracle
 
 import (
-	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"sync"
-
-	"github.com/go-json-experiment/json"
 
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
@@ -67,14 +63,14 @@ func newRepeater(decide ledger.Decision, transitions map[string]int, atOnce bool
 }
 
 // repeats checks that the same evidence makes the same decision.
-func (c *Checks) repeats(s ledger.Step) {
+func (c *Checks) repeats(s ledger.Step, workload string) {
 	if len(s.Evidence) == 0 {
 		return
 	}
 	if c.again == nil {
 		c.again = newRepeater(c.Opts.Seams.Decision(), c.transitions, c.atOnce)
 	}
-	again := repeat{s, foundLate{c.violation("history", s.After.ID, ""), len(c.Violations)}}
+	again := repeat{s, foundLate{c.violation("history", workload, ""), len(c.Violations)}}
 	if c.again.steps == nil {
 		c.again.repeat(again)
 		c.CaughtUp()
@@ -104,15 +100,9 @@ func (r *repeater) repeat(s repeat) {
 	for _, e := range s.Evidence {
 		was := again
 		again, _, _ = r.decide(s.Policy, again, e, s.At)
-		r.stepped(s.foundLate, was, again)
+		r.stepped(s.foundLate, see(was), see(again))
 	}
-	again.Outbox, s.After.Outbox = nil, nil
-	if reflect.DeepEqual(again, s.After) {
-		return
-	}
-	one, err := json.Marshal(again, json.Deterministic(true))
-	two, err2 := json.Marshal(s.After, json.Deterministic(true))
-	if err = errors.Join(err, err2); err != nil || !slices.Equal(one, two) {
+	if same, err := alike(again, s.After); !same || err != nil {
 		r.violated(s.foundLate, "the same evidence makes another document: %v", err)
 	}
 }
@@ -120,13 +110,13 @@ func (r *repeater) repeat(s repeat) {
 var transitions = incident.Transitions()
 
 // stepped counts what one piece of evidence did, as the table of transitions names it.
-func (r *repeater) stepped(l foundLate, before, after incident.Workload) {
-	from, to := phaseOf(before), phaseOf(after)
-	if from == to && (before.Incident == nil || before.Incident.ID == after.Incident.ID) {
+func (r *repeater) stepped(l foundLate, before, after seen) {
+	from, to := before.phase(), after.phase()
+	if from == to && (before.Open == nil || before.Open.ID == after.Open.ID) {
 		return
 	}
-	if after.Incident == nil {
-		to = string(after.Closed.Outcome)
+	if after.Open == nil {
+		to = string(after.Over.Outcome)
 	}
 	r.transitions[from+" -> "+to]++
 	if !slices.Contains(transitions, [2]string{from, to}) {
@@ -137,12 +127,4 @@ func (r *repeater) stepped(l foundLate, before, after incident.Workload) {
 func (r *repeater) violated(l foundLate, format string, args ...any) {
 	l.Text = fmt.Sprintf(format, args...)
 	r.late = append(r.late, l)
-}
-
-// phaseOf is where a workload stands.
-func phaseOf(w incident.Workload) string {
-	if w.Incident == nil {
-		return "peace"
-	}
-	return string(w.Incident.Phase)
 }

@@ -8,33 +8,19 @@ import (
 	"strings"
 	"time"
 
-	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/checkpoint"
 	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/incident"
-	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 )
 
 // ruleRecord compares the record of calls with the calls that the simulated APIs saw: every mutating call of ours is in the
 // record before it arrives, and every call recorded as accepted has arrived.
 const ruleRecord = "record of calls"
 
-// seenCall is one that a simulated API saw.
-type seenCall struct {
+// arrival is one that a simulated API saw.
+type arrival struct {
 	method, resource, request string
 	at                        time.Time
-}
-
-// arrived holds a call of ours that reached the simulated TPU API, refused by it or not, against the record.
-func (c *Checks) arrived(e cloudtputest.Event) {
-	if e.Kind != cloudtputest.Called || e.Principal != world.Ours(c.Project) || !world.Mutates(e.Method) {
-		return
-	}
-	slice := e.Node
-	if e.QueuedResource != "" {
-		slice = c.held(e.QueuedResource)[0]
-	}
-	c.wrote(c.Workload(slice), "", seenCall{e.Method, e.Resource(), e.RequestID, c.Clock.Now()})
 }
 
 // written holds an object of ours beside the checkpoints against the record.
@@ -52,15 +38,15 @@ func (c *Checks) written(uri string) {
 		}
 	}
 	if workload != "" {
-		c.wrote(workload, id, seenCall{method: "storage.objects.create", resource: uri, at: c.Clock.Now()})
+		c.wrote(workload, id, arrival{method: "storage.objects.create", resource: uri, at: c.Clock.Now()})
 	}
 }
 
 // wrote finds a call in the record of its incident, and keeps it. Without an ID it is the incident whose record has it.
-func (c *Checks) wrote(workload, id string, call seenCall) {
+func (c *Checks) wrote(workload, id string, call arrival) {
 	r := c.record(workload)
 	r.calls = append(r.calls, call)
-	doc, _, err := c.Ledger.Workload(context.Background(), workload)
+	doc, err := c.document(workload)
 	if fault.IsBusy(err) {
 		return // the newer release has taken the document meanwhile
 	}
@@ -68,14 +54,14 @@ func (c *Checks) wrote(workload, id string, call seenCall) {
 		c.Violated(ruleRecord, workload, "%s of %s for a workload that cannot be read: %v", call.method, call.resource, err)
 		return
 	}
-	told := func(in *incident.Incident) bool {
-		return in != nil && (id == "" || in.ID == id) && slices.ContainsFunc(in.Calls, call.is)
+	told := func(in *seenIncident) bool {
+		return in != nil && (id == "" || in.ID == id) && slices.ContainsFunc(in.calls(), call.is)
 	}
-	if told(doc.Incident) || told(doc.Closed) {
+	if told(doc.Open) || told(doc.Over) {
 		return
 	}
 	for _, past := range r.past { // it was under way for long
-		if in, err := c.Ledger.Closed(context.Background(), doc.ID, past.id); err == nil && told(&in) {
+		if in, err := c.archived(doc.ID, past.id); err == nil && told(in) {
 			return
 		}
 	}
@@ -83,28 +69,28 @@ func (c *Checks) wrote(workload, id string, call seenCall) {
 }
 
 // is reports whether the record tells of this call.
-func (s seenCall) is(c incident.Call) bool {
+func (s arrival) is(c seenCall) bool {
 	return c.Method == s.method && c.Resource == s.resource && (s.request == "" || c.RequestID == s.request) && !c.NotMade && !c.At.After(s.at)
 }
 
 // told checks, at the end of an incident, that the APIs saw every call recorded as accepted, and no call recorded as not
 // made. Folded records stand for calls of which only the number is left.
-func (c *Checks) told(workload string, in incident.Incident) {
-	seen := c.record(workload).calls
-	for _, call := range in.Calls {
+func (c *Checks) told(workload string, in *seenIncident) {
+	came := c.record(workload).calls
+	for _, call := range in.calls() {
 		what := fmt.Sprintf("%s of %s at %s", call.Method, call.Resource, call.At.UTC().Format(time.DateTime))
-		same := func(s seenCall) bool {
+		same := func(s arrival) bool {
 			return s.method == call.Method && s.resource == call.Resource && (s.request == "" || s.request == call.RequestID)
 		}
 		switch {
 		case call.Answered.IsZero() || call.Folded > 0:
 		case call.NotMade:
-			if slices.ContainsFunc(seen, func(s seenCall) bool { return same(s) && s.request != "" }) {
+			if slices.ContainsFunc(came, func(s arrival) bool { return same(s) && s.request != "" }) {
 				c.Violated(ruleRecord, workload, "%s is told as not made (%s), and was seen", what, call.Code)
 			}
 		case call.Code == "" || call.Operation != "":
 			// A value that is already in place is not written again, whoever wrote it.
-			if !slices.ContainsFunc(seen, func(s seenCall) bool { return same(s) && !s.at.Before(in.Opened) }) {
+			if !slices.ContainsFunc(came, func(s arrival) bool { return same(s) && !s.at.Before(in.Opened) }) {
 				c.Violated(ruleRecord, workload, "%s is told as accepted, and was not seen", what)
 			}
 		}
@@ -129,7 +115,7 @@ var lacking = []struct {
 }
 
 // refusedAs is the missing resource for which a creation was refused; empty if the refusal names none or several.
-func (c *Checks) refusedAs(call incident.Call) (code incident.Code) {
+func (c *Checks) refusedAs(call seenCall) (code incident.Code) {
 	lacks := slices.ContainsFunc(lacking, func(r struct {
 		code incident.Code
 		text string
