@@ -102,7 +102,7 @@ func (sim Simulation) world(ctx context.Context) (*simulated, error) {
 		Limits: ledger.Limits{Project: 4, Zone: 2}, // so small that they are met
 	})
 	s := &simulated{World: w, sim: sim, chaos: faults.NewChaos(w.Clock, sim.Faults, sim.Seed, sim.Limit), releases: faults.NewReleases()}
-	s.checks = oracle.New(w, s.chaos, s.releases, sim.UntilBroken)
+	s.checks = oracle.New(w, s.chaos, s.releases)
 	read.Checks = s.checks
 	s.chaos.Attach(w, s.releases, s.checks)
 	s.checks.Attach()
@@ -117,7 +117,6 @@ func (w *simulated) simulate(ctx context.Context) (_ *oracle.Report, err error) 
 	t := faults.NewTroubles(w.World, w.chaos, w.releases, w.checks, sim.draws())
 	t.Plan()
 	defer w.Clock.Close()
-	defer w.checks.CaughtUp()
 	defer func() { err = errors.Join(err, w.Close()) }()
 	people := faults.NewPeople(t)
 	people.Plan()

@@ -100,8 +100,8 @@ func (c *Checks) struckBy(workload string, from, to time.Time) map[events.Cause]
 	return all
 }
 
-// strucks are the causes of what really happened to a workload around an incident, as far as its cluster can show it: of a machine that
-// is gone the cluster does not say why.
+// strucks are the causes of what really happened to a workload around the opening of an incident, as far as its cluster can show it: of a machine
+// that is gone the cluster does not say why.
 func (c *Checks) strucks(workload string, opened time.Time) map[events.Cause]bool {
 	from := opened
 	for _, g := range c.gangs(workload) {
@@ -112,47 +112,36 @@ func (c *Checks) strucks(workload string, opened time.Time) map[events.Cause]boo
 	from = from.Add(-2*incident.Grace - c.learned())
 	all := map[events.Cause]bool{}
 	for _, g := range c.gangs(workload) {
-		lost := slices.ContainsFunc(g.acts, func(a act) bool { return a.at.After(from) && (a.by == faults.Owner || a.by == world.Kueue) })
-		for _, h := range g.befell {
-			until := h.at
-			if strings.HasPrefix(h.what, "machine silent") {
-				until = until.Add(longestSilence)
-			}
-			failed := h.what == podFails // its Job may be gone by the end of the moment, and the Pod with it
-			lost = lost || until.After(from) && !failed && h.what != "training in a Job crashes"
-			all[events.CauseCrash] = all[events.CauseCrash] || failed && h.at.After(from)
-			if h.at.After(from) && strings.HasPrefix(h.what, "machine broken") {
-				all[events.CauseHostError] = true
-			}
-		}
-		for _, x := range g.causes {
-			if x.at.After(from) {
-				lost, all[x.cause] = true, true
-			}
-		}
-		for _, crashed := range g.crashed {
-			if crashed.After(from) {
-				all[events.CauseCrash] = true
-			}
-		}
-		for _, failed := range g.Failures() {
-			if failed.After(from) {
-				all[events.CauseCrash] = true
-			}
-		}
-		if g.marked.After(from) {
-			all[events.CauseMaintenance] = true
-		}
-		if g.ends.After(from) || g.endsNear(from, c.Clock.Now()) {
-			all[events.CauseEnd] = true
-		}
-		if lost {
-			all[events.CauseUnknown] = true
-			all[map[bool]events.Cause{true: events.CausePreemption, false: events.CauseTerminated}[g.Pool().Spot]] = true
-		}
-		all[events.CauseUnknown] = all[events.CauseUnknown] || all[events.CauseCrash]
+		c.strikesJob(g, from, all)
 	}
 	return all
+}
+
+// strikesJob puts the causes there of what has happened to a slice since a moment.
+func (c *Checks) strikesJob(g *gang, from time.Time, all map[events.Cause]bool) {
+	since := func(at time.Time) bool { return at.After(from) }
+	note := func(cause events.Cause, struck bool) { all[cause] = all[cause] || struck }
+	lost := slices.ContainsFunc(g.acts, func(a act) bool { return since(a.at) && (a.by == faults.Owner || a.by == world.Kueue) })
+	note(events.CauseCrash, slices.ContainsFunc(g.Failures(), since) || slices.ContainsFunc(slices.Collect(maps.Values(g.crashed)), since))
+	for _, h := range g.befell {
+		until := h.at
+		if strings.HasPrefix(h.what, "machine silent") {
+			until = until.Add(longestSilence)
+		}
+		failed := h.what == podFails // its Job may be gone by the end of the moment, and the Pod with it
+		lost = lost || since(until) && !failed && h.what != "training in a Job crashes"
+		note(events.CauseCrash, failed && since(h.at))
+		note(events.CauseHostError, since(h.at) && strings.HasPrefix(h.what, "machine broken"))
+	}
+	for _, x := range g.causes {
+		lost = lost || since(x.at)
+		note(x.cause, since(x.at))
+	}
+	note(events.CauseMaintenance, since(g.marked))
+	note(events.CauseEnd, since(g.ends) || g.endsNear(from, c.Clock.Now()))
+	note(events.CauseUnknown, lost || all[events.CauseCrash])
+	note(events.CausePreemption, lost && g.Pool().Spot)
+	note(events.CauseTerminated, lost && !g.Pool().Spot)
 }
 
 // podFails is that a Pod ends with an error.

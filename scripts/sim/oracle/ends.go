@@ -220,15 +220,11 @@ func (c *Checks) wronglyObserved(e end) string {
 	if c.did(e.w.ID, e.in.Opened, func(d deed) bool { return d.kind == saidCancel }) {
 		return ""
 	}
-	hangs := e.openedFor == events.CauseHang
-	if leaseless := !slices.ContainsFunc(c.slicesOf(e.w.ID), func(f world.SliceConfig) bool { return f.Directory != "" }); hangs && leaseless {
-		return "" // no crew could be asked for another attempt
-	}
-	if hangs && c.record(e.w.ID).deaf {
-		return "" // nobody knew that it stood still
+	if e.openedFor == events.CauseHang {
+		return "" // what may be done about it hangs on what its crew is known to write
 	}
 	if !c.under(e.w.ID, e.in.Opened, func(p policy.Policy) bool {
-		return p.Switches.WatchOnly() || hangs && p.Hang != policy.HangRestart || hangs && p.Switches.Restart != policy.Yes
+		return p.Switches.WatchOnly()
 	}) {
 		return "its policy allows more than to watch"
 	}
@@ -428,103 +424,35 @@ func (c *Checks) wayOpen(e end) string {
 	}) {
 		return "its policy waits for longer than the " + events.Span(c.Clock.Now().Sub(first)) + " since a zone refused first"
 	}
-	open := ""
-	for _, f := range c.slicesOf(e.w.ID) {
-		if _, lives := c.livesIn(f.Name); lives && !c.cameSince(f, opened) || !c.takenAway(f.Name).IsZero() {
-			continue
-		}
-		why := c.zoneOpen(e, f)
-		if why == "" {
-			return "" // one that cannot be had is enough
-		}
-		open = why
-	}
-	return open
+	return c.zoneOpen(e)
 }
 
-// cameSince reports whether a person has ordered a slice after a zone refused it to us in this incident: the incident was decided on that
-// refusal, and ends a moment later.
-func (c *Checks) cameSince(f world.SliceConfig, opened time.Time) bool {
-	d := c.lastOf(f.Name, ordered, turnedOff)
-	return d.kind == ordered && c.person(d) && slices.ContainsFunc(c.past[f.Name], func(o deed) bool {
-		return o.kind == turnedOff && o.by == world.Ours(c.Project) && !o.at.Before(opened) && d.at.Sub(o.at) < askedLately && !d.at.Before(o.at)
-	})
-}
-
-// zoneOpen says which zone would have given a slice; empty where none would.
-func (c *Checks) zoneOpen(e end, f world.SliceConfig) string {
-	if c.inLine(e, f) {
+// zoneOpen says which zone would have given a slice that may go anywhere its policy says: it had room all the time and was never asked, or lacked
+// nothing but room. What a queued resource holds, what names something of its own zone, and what others are beside goes nowhere else.
+func (c *Checks) zoneOpen(e end) string {
+	f := c.slicesOf(e.w.ID)[0]
+	bound := f.QueuedResource+f.Reservation+f.Disk+f.Subnetwork+c.Buckets[bucketOf(f.Directory)] != "" || len(c.slicesOf(e.w.ID)) > 1
+	if _, lives := c.livesIn(f.Name); bound || lives || !c.takenAway(f.Name).IsZero() {
 		return ""
 	}
-	for _, z := range c.mayAsk(e, f) {
-		asked := func(d deed) bool {
-			return d.by == world.Ours(c.Project) && d.zone == z && (d.kind == ordered || d.kind == turnedOff)
+	for _, z := range c.Zones() {
+		if c.under(e.w.ID, e.in.Opened, func(p policy.Policy) bool { return !slices.Contains(p.Zones, z) }) {
+			continue
 		}
-		if since, room := c.room[z]; room && !since.After(e.in.Opened) && !c.did(e.w.ID, e.in.Opened, asked) {
+		var last deed
+		for _, d := range c.past[f.Name] {
+			if d.by == world.Ours(c.Project) && d.zone == z && (d.kind == ordered || d.kind == turnedOff) && !d.at.Before(e.in.Opened) {
+				last = d
+			}
+		}
+		if since, room := c.room[z]; room && !since.After(e.in.Opened) && last.kind == "" {
 			return fmt.Sprintf("%s had room for %s all the time, and was never asked", z, f.Name)
 		}
-		last := c.lastRefusal(f.Name, z)
-		if e.in.Code == incident.CodeNoZone && !last.at.Before(e.in.Opened) && noRoom.MatchString(last.text) && !never.MatchString(last.text) {
+		if e.in.Code == incident.CodeNoZone && noRoom.MatchString(last.text) && !never.MatchString(last.text) {
 			return fmt.Sprintf("%s lacked only room for %s", z, f.Name)
 		}
 	}
 	return ""
-}
-
-// inLine reports whether a queued resource of ours waited for a slice until it was given up: no zone had refused it. An order of
-// somebody else that is refused, because ours exists, takes nothing out of the line.
-func (c *Checks) inLine(e end, f world.SliceConfig) bool {
-	for _, d := range slices.Backward(c.past[f.Name]) {
-		if d.kind == ordered || d.kind == turnedOff && !c.person(d) {
-			return f.QueuedResource != "" && d.kind == ordered && d.by == world.Ours(c.Project) && !d.at.Before(e.in.Opened)
-		}
-	}
-	return false
-}
-
-// lastRefusal is how a zone refused a creation of ours last.
-func (c *Checks) lastRefusal(slice, zone string) deed {
-	for _, d := range slices.Backward(c.past[slice]) {
-		if d.kind == turnedOff && d.zone == zone && d.by == world.Ours(c.Project) {
-			return d
-		}
-	}
-	return deed{}
-}
-
-// askedLately is how long the answer to a creation may take to be known.
-const askedLately = 10 * time.Minute
-
-// mayAsk are the zones in which a slice may be created: where the others of its workload live, else where it was, and where every
-// policy in question lets it go. What names something of its own zone goes nowhere else.
-func (c *Checks) mayAsk(e end, f world.SliceConfig) []string {
-	zones := []string{f.Zone}
-	if d := c.lastOf(f.Name, usable); d.zone != "" {
-		zones = []string{d.zone}
-	}
-	if c.apart(e.w.ID) {
-		return zones
-	}
-	for _, o := range c.slicesOf(e.w.ID) {
-		if o.Name == f.Name {
-			continue
-		}
-		if z, stands := c.standsIn(o.Name); stands {
-			return []string{z} // and comes back there, if it is sick
-		}
-		if d := c.lastOf(o.Name, ordered); d.by == world.Ours(c.Project) && c.Clock.Now().Sub(d.at) < askedLately {
-			return []string{d.zone} // whatever has become of it, nobody may know yet
-		}
-	}
-	if f.Reservation+f.Disk+f.Subnetwork != "" || c.Buckets[bucketOf(f.Directory)] != "" {
-		return zones
-	}
-	for _, z := range c.Zones() {
-		if !slices.Contains(zones, z) && !c.under(e.w.ID, e.in.Opened, func(p policy.Policy) bool { return !slices.Contains(p.Zones, z) }) {
-			zones = append(zones, z)
-		}
-	}
-	return zones
 }
 
 // budgetLeft says that the requests for replacements and restarts since training last went on stay below the budgets. It

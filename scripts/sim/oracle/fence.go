@@ -103,7 +103,7 @@ func (c *Checks) trainedIn(k call) bool {
 	}
 	life := t.Ran()
 	forThis := c.maker(k.slice, life) == world.Ours(c.Project) && life.Created.After(c.record(k.doc.ID).opened)
-	return !forThis || c.letIn(k.slice, life, k.by.Seen)
+	return !forThis || c.letIn(k.slice, life)
 }
 
 // takenBack reports whether an incident may have ended since the handler of a call looked.
@@ -136,15 +136,12 @@ func (c *Checks) makerOf(slice, zone, id string) string {
 	return faults.Owner
 }
 
-// letIn reports whether a lease names a life of a slice: written by us, or by a crew that put itself there, where somebody knew by a
-// moment that training runs in it.
-func (c *Checks) letIn(slice string, life events.Incarnation, known time.Time) bool {
-	since, told := c.trainsIn[life.ID]
+// letIn reports whether a lease of ours names a life of a slice.
+func (c *Checks) letIn(slice string, life events.Incarnation) bool {
 	return slices.ContainsFunc(c.slicesOf(c.Workload(slice)), func(f world.SliceConfig) bool {
 		l, _, err := checkpoint.ReadLease(context.Background(), c.Store, f.Directory)
-		names := f.Directory != "" && err == nil && slices.ContainsFunc(l.Admitted, func(a events.Admission) bool {
+		return f.Directory != "" && err == nil && l.By != "crew" && slices.ContainsFunc(l.Admitted, func(a events.Admission) bool {
 			return a.Slice == slice && a.Incarnation.Same(life)
 		})
-		return names && (l.By != "crew" || told && since.Before(known))
 	})
 }

@@ -92,7 +92,7 @@ func (c *Checks) called(e cloudtputest.Event) {
 // saved checks one write of a workload's document, and what led to it.
 func (c *Checks) saved(s ledger.Step) {
 	before, after := see(s.Before), see(s.After)
-	c.repeats(s, after.ID)
+	c.repeats(s, before)
 	for _, e := range s.Evidence {
 		if e, held := e.(incident.Held); held && strings.Contains(e.Why, ledger.ErrBraked.Error()) {
 			c.braked++
@@ -174,7 +174,7 @@ func (c *Checks) opened(r *record, w seen) {
 	}
 	c.standstill(w)
 	r.open, r.opened, r.openedFor, r.called, r.ready = w.Open.ID, c.Clock.Now(), w.Open.Cause, time.Time{}, time.Time{}
-	r.baseline, r.at, r.stood, r.deaf = r.saved, c.step(w.ID), c.standsOrUnheard(w.ID), c.unlistened(r) || c.mute(w.ID)
+	r.baseline, r.at, r.stood = r.saved, c.step(w.ID), c.standsOrUnheard(w.ID)
 	for _, g := range c.gangs(w.ID) {
 		g.opened = g.Began()
 	}
@@ -238,13 +238,9 @@ func (c *Checks) closed(r *record, w seen) {
 // the simulated world, and every write, call and message.
 type Checks struct {
 	*world.World
-	chaos    *faults.Chaos
-	releases *faults.Releases
-	// atOnce makes each decision again at once.
-	atOnce     bool
+	chaos      *faults.Chaos
+	releases   *faults.Releases
 	Violations []Violation
-	// again makes decisions again, on another processor.
-	again *repeater
 	// belongs is the workload of each slice, fleetOf are the slices of each workload.
 	belongs map[string]string
 	fleetOf map[string][]world.SliceConfig
@@ -261,8 +257,6 @@ type Checks struct {
 	// past is what happened to each slice, room since when each zone has had room for slices without bound.
 	past map[string][]deed
 	room map[string]time.Time
-	// trainsIn is since when somebody knows of each life, by ID, that training runs in it: by a line or a reading of its crew.
-	trainsIn map[string]time.Time
 	// mapped are the lives, by ID, of which somebody has read the names of the workers.
 	mapped map[string]bool
 	// committed is when a checkpoint was complete last in each directory.
@@ -275,8 +269,6 @@ type Checks struct {
 	jobs jobs
 	// policies are the policy files that were in force, each from a time on.
 	policies []inForce
-	// pauses are when everything was paused.
-	pauses []faults.Period
 
 	handled                                   int
 	happen, ended, confirmed, causes, actions map[string]int
@@ -304,20 +296,9 @@ type record struct {
 	opened     time.Time
 	// openedFor is the cause that the incident was opened for.
 	openedFor events.Cause
-	// deaf says that by then nobody had read what the crews write on their machines, or that one of them had written nothing.
-	deaf      bool
 	called    time.Time
 	ready     time.Time
 	happened  []happened
-	announced time.Time
-	// released is when a word of the owner's about a slice was handled, by slice.
-	released map[string]time.Time
-	// usable is when a slice last became usable: earlier reports concern another life.
-	usable map[string]time.Time
-	// wanted is the life that its owner ordered last of a slice, where that was lost before it was usable.
-	wanted map[string]events.Incarnation
-	// put is the zone in which somebody else created a slice last, by slice.
-	put map[string]string
 	// skewed is when an entry about a slice had the time of a clock that goes wrong last: whether it tells of an old loss or of a
 	// new one, nobody can know.
 	skewed time.Time
@@ -325,8 +306,6 @@ type record struct {
 	taken map[string]time.Time
 	// shapes are those besides the first in which the owner has created a slice.
 	shapes []string
-	// stopped is who stopped a slice that is stopped, where a person did, by slice.
-	stopped map[string]string
 	// broken is since when an unreported slice has not been usable, by slice.
 	broken map[string]time.Time
 	// heard is when a line of the crew about its steps was last handled, and gap the longest time between two such lines.
@@ -345,8 +324,6 @@ type record struct {
 	left, closed time.Time
 	// suspected are the lives on which Google suspects abuse, and when a person was notified of it.
 	suspected map[string]time.Time
-	// followed are the lives for which an incident was opened last that was to admit them.
-	followed string
 	// byHand says that a person was asked to delete the slices that a clean-up could not.
 	byHand bool
 	// refilled is when the budgets were refilled last, and spent what has been done since the training did its last new step.
@@ -387,14 +364,14 @@ type cause struct {
 	untimely bool
 }
 
-// New is the judge of a world with these faults and other releases in it; atOnce makes each decision again at once.
-func New(w *world.World, drawn *faults.Chaos, others *faults.Releases, atOnce bool) *Checks {
+// New is the judge of a world with these faults and other releases in it.
+func New(w *world.World, drawn *faults.Chaos, others *faults.Releases) *Checks {
 	c := &Checks{
-		World: w, chaos: drawn, releases: others, atOnce: atOnce, of: map[string]*record{}, abuse: map[string]suspicion{}, taken: map[string]bool{}, untimely: map[string]bool{}, happen: map[string]int{}, ended: map[string]int{}, confirmed: map[string]int{},
+		World: w, chaos: drawn, releases: others, of: map[string]*record{}, abuse: map[string]suspicion{}, taken: map[string]bool{}, untimely: map[string]bool{}, happen: map[string]int{}, ended: map[string]int{}, confirmed: map[string]int{},
 		causes: map[string]int{}, actions: map[string]int{}, transitions: map[string]int{}, classes: map[string]int{},
 		reaction: map[string][]time.Duration{}, lost: map[string]time.Duration{}, ends: map[string]map[string]int{},
 		belongs: map[string]string{}, fleetOf: map[string][]world.SliceConfig{}, policies: []inForce{putInForce(w.Start, w.Opts.Policy)}, shape: map[string]string{},
-		past: map[string][]deed{}, room: map[string]time.Time{}, mapped: map[string]bool{}, trainsIn: map[string]time.Time{}, committed: map[string]time.Time{}, savedTo: map[string]int64{}, lookedAt: map[string]time.Time{},
+		past: map[string][]deed{}, room: map[string]time.Time{}, mapped: map[string]bool{}, committed: map[string]time.Time{}, savedTo: map[string]int64{}, lookedAt: map[string]time.Time{},
 	}
 	for _, f := range w.Fleet {
 		if _, twice := c.belongs[f.Name]; !twice {
@@ -428,7 +405,7 @@ func (c *Checks) Attach() {
 func (c *Checks) record(workload string) *record {
 	r := c.of[workload]
 	if r == nil {
-		r = &record{stopped: map[string]string{}, released: map[string]time.Time{}, taken: map[string]time.Time{}, usable: map[string]time.Time{}, wanted: map[string]events.Incarnation{}, put: map[string]string{}, suspected: map[string]time.Time{}, broken: map[string]time.Time{}}
+		r = &record{taken: map[string]time.Time{}, suspected: map[string]time.Time{}, broken: map[string]time.Time{}}
 		c.of[workload] = r
 	}
 	return r
@@ -463,11 +440,6 @@ func (c *Checks) Enforced(file []byte) {
 	c.policies = append(c.policies, putInForce(c.Clock.Now(), file))
 }
 
-// Paused takes note of a pause of everything.
-func (c *Checks) Paused(until time.Time) {
-	c.pauses = append(c.pauses, faults.Period{From: c.Clock.Now(), To: until})
-}
-
 // Happened takes note of a trouble, and of the slice that it concerns, if it does.
 func (c *Checks) Happened(what, slice string) {
 	c.happen[what]++
@@ -477,9 +449,6 @@ func (c *Checks) Happened(what, slice string) {
 	}
 	r := c.record(c.Workload(slice))
 	r.happened = append(r.happened, happened{now, what})
-	if what == "maintenance announced" {
-		r.announced = now
-	}
 }
 
 // Skewed takes note of an entry about a slice, or about one of its workers, whose time is wrong.
@@ -526,20 +495,25 @@ func (c *Checks) Stored(ctx context.Context, call ledgertest.Call, err error) {
 			r.prior, r.stored = r.stored, *call.Doc
 		}
 	case ledger.Pauses:
-		if call.Write || err != nil && !errors.Is(err, ledger.ErrNotFound) {
-			return
-		}
-		inst.PauseRead, inst.Pause = c.Clock.Now(), nil
-		if err != nil {
-			return
-		}
-		if p, err := ledger.Value[incident.Pause](*call.Doc); err == nil && p != (incident.Pause{}) {
-			inst.Pause = &p
-		}
+		pauses(inst, c.Clock.Now(), call, err)
 	case ledger.Brake:
 		if err == nil {
 			c.brakes(call)
 		}
+	}
+}
+
+// pauses takes note of what a handling reads of the pause of all.
+func pauses(inst *world.Instance, now time.Time, call ledgertest.Call, err error) {
+	if call.Write || err != nil && !errors.Is(err, ledger.ErrNotFound) {
+		return
+	}
+	inst.PauseRead, inst.Pause = now, nil
+	if err != nil {
+		return
+	}
+	if p, err := ledger.Value[incident.Pause](*call.Doc); err == nil && p != (incident.Pause{}) {
+		inst.Pause = &p
 	}
 }
 
@@ -642,31 +616,11 @@ func (c *Checks) answered(sub string, m world.Message, status int) {
 	e, err := m.Read()
 	switch {
 	case err != nil:
-		return
 	case e.Kind == events.KindLoss:
 		c.explains(e)
-		return
 	case c.untimely[e.ID]:
-		return
 	case e.Kind == events.KindCrew:
 		c.spoke(e)
-		return
-	default:
-		if e.Kind != events.KindCall || e.Call.Code != 0 || (events.Accounts{Ours: []string{world.Ours(c.Project)}}).Party(e.Call) != events.PartyOwner {
-			return
-		}
-	}
-	for _, f := range c.Fleet {
-		if f.Name != e.Subject.Node && (f.QueuedResource == "" || f.QueuedResource != e.Subject.QueuedResource) {
-			continue
-		}
-		r := c.record(c.Workload(f.Name))
-		wanted := r.wanted[f.Name]
-		// A deletion elsewhere makes room for it.
-		moved := wanted.Created.After(r.usable[f.Name]) && wanted.Zone == r.put[f.Name] && wanted.Zone != e.Subject.Zone
-		if strings.HasPrefix(e.Call.Method, "Delete") && e.Time.After(r.usable[f.Name]) && e.Time.After(wanted.Created) && !moved {
-			r.released[f.Name] = c.Clock.Now()
-		}
 	}
 }
 
@@ -683,7 +637,6 @@ func (c *Checks) workloadOf(line events.CrewReport) string {
 
 // spoke takes note of a line of a crew that was handled.
 func (c *Checks) spoke(e events.Entry) {
-	c.trainsNow(e)
 	if e.Crew.Report != events.ReportProgress {
 		return
 	}
@@ -704,37 +657,20 @@ func (c *Checks) follow(e cloudtputest.Event) {
 	if e.Kind == cloudtputest.Called && e.Method == "GetGuestAttributes" && e.Code == 0 {
 		c.record(c.Workload(e.Node)).listened = c.Clock.Now()
 		c.mapped[e.Incarnation.ID] = true
-		if t := c.Trainings[e.Node]; t != nil {
-			if life, trains := t.Running(); trains {
-				c.knowsOf(life)
-			}
-		}
-	}
-	if e.Kind == cloudtputest.Called && e.Method == "StopNode" && e.Code == 0 {
-		c.record(c.Workload(e.Node)).stopped[e.Node] = e.Principal
 	}
 	c.breaks(e)
 	if e.Node == "" {
 		return
 	}
-	r := c.record(c.Workload(e.Node))
 	if e.Kind == cloudtputest.Called && e.Method == "CreateNode" && e.Code == 0 && e.Principal != world.Ours(c.Project) {
 		if n := c.API.Node(e.Zone, e.Node); n != nil {
-			c.shape[e.Node], r.put[e.Node] = n.AcceleratorType, e.Zone
+			c.shape[e.Node] = n.AcceleratorType
 		}
-	}
-	if created := e.Incarnation.Created; e.Kind == cloudtputest.Lost && created.After(r.released[e.Node]) && created.After(r.taken[e.Node]) {
-		delete(r.released, e.Node) // they have ordered it again, so they want it, and Google took it before it could be used
-		delete(r.taken, e.Node)
-		r.wanted[e.Node] = e.Incarnation
 	}
 	if e.Kind != cloudtputest.Ready {
 		return
 	}
-	delete(r.stopped, e.Node)
-	r.usable[e.Node] = c.Clock.Now()
-	delete(r.released, e.Node)
-	delete(r.taken, e.Node)
+	r := c.record(c.Workload(e.Node))
 	if c.maker(e.Node, e.Incarnation) == world.Ours(c.Project) {
 		c.spends(c.Workload(e.Node), e.Node+" was replaced")
 	}

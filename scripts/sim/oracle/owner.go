@@ -22,7 +22,6 @@ import (
 
 // ownersWord checks a call against what its owner has said and done.
 func (c *Checks) ownersWord(k call) {
-	r := c.record(k.doc.ID)
 	if k.Method != "UpdateNode" && c.suspected(k.read.Life, k.read.At) { // asking for a save harms nobody
 		c.Violated("owner's word", k.doc.ID, "%s of %s, and Google suspects abuse on it since %s", k.Method, k.slice, c.abuse[k.read.Life].Since.UTC().Format(time.DateTime))
 	}
@@ -34,19 +33,14 @@ func (c *Checks) ownersWord(k call) {
 			}
 		}
 	case "StartNode":
-		if by := r.stopped[k.slice]; by != "" {
-			c.Violated("2 owner", k.doc.ID, "%s was started, and %s had stopped it", k.slice, by)
+		if d := c.lastOf(k.slice, halted, usable); d.kind == halted {
+			c.Violated("2 owner", k.doc.ID, "%s was started, and %s had stopped it", k.slice, d.by)
 		}
 		if !c.lately(k.doc.ID, func(p policy.Policy) bool { return p.Switches.StartStopped != policy.No }) {
 			c.Violated("owner's word", k.doc.ID, "%s was started, and start_stopped is no", k.slice)
 		}
 	case "CreateNode", "CreateQueuedResource":
-		if at, ok := r.taken[k.slice]; ok && k.by.Began.After(at) {
-			c.Violated("2 owner", k.doc.ID, "%s was created in %s after its owner had deleted it in quiet times", k.slice, k.Zone)
-		}
-		if said, ok := r.released[k.slice]; ok && k.by.Began.After(said) {
-			c.Violated("2 owner", k.doc.ID, "%s was created in %s after its owner had deleted it", k.slice, k.Zone)
-		}
+		c.notTaken(k)
 		home, region := c.home(k.slice), topology.Region(k.Zone)
 		there := topology.Region(c.lastOf(k.slice, usable).zone) == region
 		if home != "" && home != region && !there && !c.lately(k.doc.ID, func(p policy.Policy) bool { return p.OtherRegions }) {
@@ -54,6 +48,23 @@ func (c *Checks) ownersWord(k call) {
 		}
 		c.shaped(k.Event, k.doc.ID, k.slice)
 		c.asOrdered(k.Event, k.doc.ID, k.slice)
+	}
+}
+
+// notTaken checks that nothing is created which its owner has deleted, as soon as that can be known: of what they delete in quiet times the audit
+// log tells before anything else is done.
+func (c *Checks) notTaken(k call) {
+	last := c.lastOf(k.slice, ordered, removed)
+	if last.kind != removed || !c.person(last) || c.lastOf(k.slice, ordered, usable).zone != last.zone {
+		return // or it was deleted where it had moved away
+	}
+	at := last.at
+	known := at.Add(c.learned())
+	if quiet := c.record(k.doc.ID).taken[k.slice]; !quiet.Before(at) {
+		known = at
+	}
+	if k.by.Began.After(known) {
+		c.Violated("2 owner", k.doc.ID, "%s was created in %s after its owner had deleted it at %s", k.slice, k.Zone, at.UTC().Format(time.DateTime))
 	}
 }
 

@@ -199,21 +199,6 @@ func (c *Checks) maker(slice string, life events.Incarnation) string {
 	return by
 }
 
-// placer is who brought a slice to the zone of a life. A replacement of ours in that zone has moved nothing.
-func (c *Checks) placer(f world.SliceConfig, life events.Incarnation) string {
-	by, zone, last := faults.Owner, f.Zone, deed{}
-	for _, d := range c.past[f.Name] {
-		switch {
-		case d.kind == ordered:
-			last = d
-		case d.kind != usable, d.life.Created.After(life.Created), last.zone != d.zone:
-		case c.person(last), d.zone != zone:
-			by, zone = last.by, d.zone
-		}
-	}
-	return by
-}
-
 // takenAway is when a slice's owner deleted it, if nobody has ordered it since or the order failed; zero otherwise.
 func (c *Checks) takenAway(slice string) time.Time {
 	d := c.lastOf(slice, ordered, removed, turnedOff)
@@ -345,35 +330,6 @@ func (c *Checks) lately(workload string, holds func(policy.Policy) bool) bool {
 	return c.under(workload, since, holds)
 }
 
-// apart reports whether somebody else has spread the slices of a Multislice over several zones, by an order of their own or
-// by replacing ours.
-func (c *Checks) apart(workload string) bool {
-	placed, trained, theirs := map[string]bool{}, map[string]bool{}, false
-	for _, f := range c.slicesOf(workload) {
-		placed[c.orderedIn(f)] = true
-		if life := c.Trainings[f.Name].Ran(); c.takenAway(f.Name).IsZero() {
-			trained[life.Zone] = true
-			theirs = theirs || c.placer(f, life) != world.Ours(c.Project)
-		}
-	}
-	return len(placed) > 1 || theirs && len(trained) > 1
-}
-
-// orderedIn is the zone in which its owner wants a slice. An order that came to nothing leaves it at the order before.
-func (c *Checks) orderedIn(f world.SliceConfig) string {
-	zone, before := f.Zone, f.Zone
-	for _, d := range c.past[f.Name] {
-		switch {
-		case !c.person(d):
-		case d.kind == ordered:
-			zone, before = d.zone, zone
-		case d.kind == turnedOff && d.zone == zone:
-			zone = before
-		}
-	}
-	return zone
-}
-
 // unusable reports whether a slice is READY in no zone.
 func (c *Checks) unusable(f world.SliceConfig) bool {
 	return !slices.ContainsFunc(c.Zones(), func(zone string) bool {
@@ -452,4 +408,11 @@ func (c *Checks) explains(e events.Entry) {
 			r.causes = append(r.causes, cause{e.Time, c.Clock.Now(), e.Cause, c.untimely[e.ID]})
 		}
 	}
+}
+
+// apart reports whether somebody else has placed a slice of a workload, or its owner began with several zones.
+func (c *Checks) apart(workload string) bool {
+	all := c.slicesOf(workload)
+	return slices.ContainsFunc(all, func(f world.SliceConfig) bool { return f.Zone != all[0].Zone }) ||
+		c.did(workload, time.Time{}, func(d deed) bool { return d.kind == ordered && c.person(d) })
 }

@@ -175,55 +175,64 @@ func (g *gang) suspendedSince(from time.Time) bool {
 
 // changedIn follows what has changed in a cluster.
 func (c *Checks) changedIn(cl *world.Cluster) {
-	now := c.Clock.Now()
 	for _, g := range cl.Gangs() {
-		one, job := c.gangOf(g), g.Job()
-		one.follows(cl.Machines(g), now)
-		if waits := cl.Unplaced(g); !waits {
-			one.unplaced = time.Time{}
-		} else if one.unplaced.IsZero() {
-			one.unplaced = now
-			c.mustHear(one, now)
+		c.changedOf(cl, c.gangOf(g))
+	}
+}
+
+// changedOf follows a slice in a cluster.
+func (c *Checks) changedOf(cl *world.Cluster, g *gang) {
+	job, now := g.Job(), c.Clock.Now()
+	g.follows(cl.Machines(g.Gang), now)
+	if waits := cl.Unplaced(g.Gang); !waits {
+		g.unplaced = time.Time{}
+	} else if g.unplaced.IsZero() {
+		g.unplaced = now
+		c.mustHear(g, now)
+	}
+	c.setEnded(g, now)
+	if job == nil {
+		if !g.usable.IsZero() {
+			g.isDown(now)
 		}
-		c.setEnded(one, now)
-		if job == nil {
-			if !one.usable.IsZero() {
-				one.isDown(now)
-			}
-			if one.wasAbsent = now; one.absent.IsZero() {
-				one.absent = now
-			}
-			continue
+		if g.wasAbsent = now; g.absent.IsZero() {
+			g.absent = now
 		}
-		if !one.absent.IsZero() {
-			one.wasAbsent, one.absent = now, time.Time{}
+		return
+	}
+	c.jobChanged(cl, g, job, now)
+}
+
+// jobChanged follows the Job of a slice.
+func (c *Checks) jobChanged(cl *world.Cluster, g *gang, job *gke.Job, now time.Time) {
+	if !g.absent.IsZero() {
+		g.wasAbsent, g.absent = now, time.Time{}
+	}
+	if g.Up() && g.usable.IsZero() {
+		g.usable = now
+	} else if !g.Up() && !g.usable.IsZero() {
+		g.isDown(now)
+	}
+	for _, uid := range cl.Crashed(g.Gang) {
+		if g.crashed[uid].IsZero() {
+			g.crashed[uid] = now
 		}
-		if g.Up() && one.usable.IsZero() {
-			one.usable = now
-		} else if !g.Up() && !one.usable.IsZero() {
-			one.isDown(now)
-		}
-		for _, uid := range cl.Crashed(g) {
-			if one.crashed[uid].IsZero() {
-				one.crashed[uid] = now
-			}
-		}
-		if cl.Marked(g) {
-			one.marked = now
-		}
-		if at := cl.Ends(g); !at.IsZero() {
-			one.planned[at] = now
-		}
-		if _, known := one.complete[job.UID]; !known && jobEnded(g, job, "Complete", "Completed") {
-			one.complete[job.UID] = now
-		}
-		if _, known := one.done[job.UID]; !known && has(job.Status.Conditions, "Complete") {
-			one.done[job.UID] = now
-		}
-		if _, known := one.failed[job.UID]; !known && jobEnded(g, job, "Failed", "Failed") {
-			one.failed[job.UID] = now
-			c.mustKnow(one, job.UID, now)
-		}
+	}
+	if cl.Marked(g.Gang) {
+		g.marked = now
+	}
+	if at := cl.Ends(g.Gang); !at.IsZero() {
+		g.planned[at] = now
+	}
+	if _, known := g.complete[job.UID]; !known && jobEnded(g.Gang, job, "Complete", "Completed") {
+		g.complete[job.UID] = now
+	}
+	if _, known := g.done[job.UID]; !known && has(job.Status.Conditions, "Complete") {
+		g.done[job.UID] = now
+	}
+	if _, known := g.failed[job.UID]; !known && jobEnded(g.Gang, job, "Failed", "Failed") {
+		g.failed[job.UID] = now
+		c.mustKnow(g, job.UID, now)
 	}
 }
 

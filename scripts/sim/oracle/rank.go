@@ -47,9 +47,23 @@ func (c *Checks) rightJob(w seen, s, was seenSlice) {
 		}
 		return
 	}
-	g, now, id := c.gangs(w.ID)[i], c.Clock.Now(), s.Life.ID
+	g, id := c.gangs(w.ID)[i], s.Life.ID
+	if s.Condition != was.Condition || id != was.Life.ID {
+		c.rightCondition(w, g, s)
+	}
+	if s.Released && !was.Released && !g.isOwners(s.Life) && !c.blurred(w.ID) {
+		c.Violated(ruleTruth, w.ID, "%s is called its owner's, and nobody has deleted it or made it anew", s.Name)
+	}
+	// Nothing else shows that a line of a former life was taken for one of the newest.
+	if !s.Spoke.IsZero() && (was.Spoke.IsZero() || !s.Life.Same(was.Life)) && !g.RanIn(id) {
+		c.Violated(ruleTruth, w.ID, "a crew is said to have written in %s in its life %s, and no training was begun there", s.Name, id)
+	}
+}
+
+// rightCondition holds the condition of a slice against its cluster, which a document may know from a while ago.
+func (c *Checks) rightCondition(w seen, g *gang, s seenSlice) {
+	now, id := c.Clock.Now(), s.Life.ID
 	switch {
-	case s.Condition == was.Condition && id == was.Life.ID:
 	case s.Condition == incident.Lost && !g.isLost(id, now):
 		c.Violated(ruleTruth, w.ID, "%s is called lost in its life %s, and its Job has not failed for good", s.Name, id)
 	case s.Condition == incident.Stopped && !g.suspendedSince(s.Life.Created):
@@ -58,13 +72,6 @@ func (c *Checks) rightJob(w seen, s, was seenSlice) {
 		c.Violated(ruleTruth, w.ID, "%s is called done, and its Job is not complete", s.Name)
 	case s.Condition == incident.Gone && g.absent.IsZero() && now.Sub(g.wasAbsent) > latelyRead && g.IsThere():
 		c.Violated(ruleTruth, w.ID, "%s is called gone, and its Job is there", s.Name)
-	}
-	if s.Released && !was.Released && !g.isOwners(s.Life) && !c.blurred(w.ID) {
-		c.Violated(ruleTruth, w.ID, "%s is called its owner's, and nobody has deleted it or made it anew", s.Name)
-	}
-	// Nothing else shows that a line of a former life was taken for one of the newest.
-	if !s.Spoke.IsZero() && (was.Spoke.IsZero() || !s.Life.Same(was.Life)) && !g.RanIn(id) {
-		c.Violated(ruleTruth, w.ID, "a crew is said to have written in %s in its life %s, and no training was begun there", s.Name, id)
 	}
 }
 

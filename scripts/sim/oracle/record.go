@@ -3,7 +3,6 @@ package oracle
 import (
 	"context"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -97,63 +96,7 @@ func (c *Checks) told(workload string, in *seenIncident) {
 		if _, known := meaningOf[call.Code]; call.Code != "" && !known {
 			c.Violated(ruleRecord, workload, "%s has the code %q, which means nothing", what, call.Code)
 		}
-		if was := c.refusedAs(call); was != "" && was != call.Code {
-			c.Violated(ruleRecord, workload, "%s is told as refused for %s, and it was for %s", what, call.Code, was)
-		}
 	}
-}
-
-// lacking is what the simulated cloud says that has no room or no quota, by its reason.
-var lacking = []struct {
-	code incident.Code
-	text string
-}{
-	{incident.NoQuota.Code(), "Limit: 0 in"},
-	{incident.Quota.Code(), "Quota '"},
-	{incident.Stockout.Code(), "no more capacity"},
-	{incident.ReservationFull.Code(), "insufficient reserved capacity"},
-}
-
-// refusedAs is the missing resource for which a creation was refused; empty if the refusal names none or several.
-func (c *Checks) refusedAs(call seenCall) (code incident.Code) {
-	lacks := slices.ContainsFunc(lacking, func(r struct {
-		code incident.Code
-		text string
-	},
-	) bool {
-		return r.code == call.Code
-	})
-	if !strings.HasPrefix(call.Method, "Create") || !lacks || call.Folded > 0 {
-		return ""
-	}
-	for _, slice := range c.held(path.Base(call.Resource)) {
-		// An accepted call counts as refused when its operation fails, which may be before the answer is stored. An earlier delivery of it may
-		// have been refused, and nobody heard that.
-		tries, accepted := 1+call.Again, call.Operation != ""
-		for _, d := range c.past[slice] {
-			if d.kind != turnedOff || d.at.Before(call.At) || !strings.Contains(call.Resource, "/locations/"+d.zone+"/") ||
-				!accepted && d.at.After(call.Answered) && !call.Answered.IsZero() {
-				continue
-			}
-			for _, r := range lacking {
-				if !strings.Contains(d.text, r.text) {
-					continue
-				}
-				told := r.code
-				if told == incident.ReservationFull.Code() && call.Code == incident.Stockout.Code() {
-					told = call.Code // the order names no reservation
-				}
-				if code != "" && code != told {
-					return ""
-				}
-				code = told
-			}
-			if tries--; accepted && tries == 0 {
-				break // the next one is of another call
-			}
-		}
-	}
-	return code
 }
 
 // meaningOf is the table of codes.

@@ -224,7 +224,6 @@ func (c *Checks) Measure(end time.Time) {
 
 // Result is the report on a run of so many days from a seed.
 func (c *Checks) Result(seed uint64, days float64) *Report {
-	c.CaughtUp()
 	r := &Report{
 		Seed: seed, Seeds: 1, Days: days, Incidents: c.Incidents, Ended: c.ended, Confirmed: c.confirmed, Causes: c.causes, Violations: c.Violations,
 		samples: c.reaction, Goodput: c.goodput, LostHours: map[string]float64{}, Actions: c.actions,

@@ -96,7 +96,7 @@ func (c *Checks) breaks(e cloudtputest.Event) {
 	}
 	now := c.Clock.Now()
 	taken := e.Kind == cloudtputest.Lost || e.Kind == cloudtputest.Unhealthy || e.Kind == cloudtputest.Gone && e.Cause != ""
-	if since := r.usable[e.Node]; taken && !since.Before(e.Incarnation.Created) && now.Sub(since) > seenWithin && r.broken[e.Node].IsZero() && !r.told {
+	if since := c.lastOf(e.Node, usable).at; taken && !since.Before(e.Incarnation.Created) && now.Sub(since) > seenWithin && r.broken[e.Node].IsZero() && !r.told {
 		r.broken[e.Node] = now
 		c.Clock.At(now.Add(tellWithin+c.learned()), func() {
 			if r.broken[e.Node].Equal(now) {
@@ -110,14 +110,14 @@ func (c *Checks) breaks(e cloudtputest.Event) {
 // it, or that its training failed.
 func (c *Checks) untold(workload, slice string, ready bool) {
 	r, t := c.record(workload), c.Trainings[slice]
-	if r.stopped[slice] != "" || c.done(workload) || !c.takenAway(slice).IsZero() || r.open != r.done {
+	if c.lastOf(slice, halted, usable).kind == halted || c.done(workload) || !c.takenAway(slice).IsZero() || r.open != r.done {
 		return // a person has stopped it or taken it away, nothing is left to be done there, or it is looked after
 	}
 	since, what := r.broken[slice], "has not been usable"
 	if failures := t.Failures(); ready && len(failures) > 0 && !t.NoCrew {
 		last := failures[len(failures)-1]
 		said := c.did(workload, last, func(d deed) bool { return d.kind == saidCancel })
-		if _, trains := t.Running(); !trains && !r.told && last.After(r.closed) && last.After(r.usable[slice]) && !said {
+		if _, trains := t.Running(); !trains && !r.told && last.After(r.closed) && last.After(c.lastOf(slice, usable).at) && !said {
 			since, what = last, "has not trained"
 		}
 	}

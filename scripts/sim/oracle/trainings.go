@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"pitstop.internal/events"
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/provider/providertest/trainingtest"
@@ -105,42 +104,8 @@ func (c *Checks) crewed(workload string) []world.SliceConfig {
 	return slices.DeleteFunc(slices.Clone(c.slicesOf(workload)), func(f world.SliceConfig) bool { return c.Trainings[f.Name].NoCrew })
 }
 
-// mute reports whether the crew of a slice has written nothing on its machine.
-func (c *Checks) mute(workload string) bool {
-	return slices.ContainsFunc(c.slicesOf(workload), func(f world.SliceConfig) bool {
-		t := c.Trainings[f.Name]
-		if t == nil {
-			return true
-		}
-		_, wrote := t.State()
-		return !wrote
-	})
-}
-
 // unlistened reports whether nobody has read for a while what the crews of a workload write on their machines.
 func (c *Checks) unlistened(r *record) bool { return c.Clock.Now().Sub(r.listened) > incident.HearFor }
-
-// knowsOf keeps that somebody knows of a life that training runs in it.
-func (c *Checks) knowsOf(life events.Incarnation) {
-	if _, told := c.trainsIn[life.ID]; !told {
-		c.trainsIn[life.ID] = c.Clock.Now()
-	}
-}
-
-// trainsNow takes note of a line that says of the attempt that runs that it does. A Multislice trains in all of its slices.
-func (c *Checks) trainsNow(e events.Entry) {
-	t := c.Trainings[e.Crew.Node]
-	group, _, _ := events.WorkerGroup(e.Crew.Hostname)
-	runs := e.Crew.Report == events.ReportStarted || e.Crew.Report == events.ReportProgress || e.Crew.Report == events.ReportSaved
-	if t == nil || !runs || t.Group() != group || e.Time.Before(t.Began()) {
-		return
-	}
-	for _, f := range c.slicesOf(c.Workload(e.Crew.Node)) {
-		if life, trains := c.Trainings[f.Name].Running(); trains {
-			c.knowsOf(life)
-		}
-	}
-}
 
 func later(a, b time.Time) time.Time {
 	if b.After(a) {

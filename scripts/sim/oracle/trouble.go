@@ -22,27 +22,14 @@ func (c *Checks) explained(r *record, w seen) bool {
 		return true
 	case in.Cause == events.CauseHang:
 		return c.standsOrUnheard(w.ID) // a training that stands still for a new reason is reported too
-	case in.Cause == events.CauseMaintenance && !r.announced.IsZero() && now.Sub(r.announced) < 4*24*time.Hour, in.Cause == events.CauseEnd && c.endsNear(w):
+	case in.Cause == events.CauseMaintenance && c.did(w.ID, now.Add(-4*24*time.Hour), func(d deed) bool { return d.kind == announced }), in.Cause == events.CauseEnd && c.endsNear(w):
 		return true
-	case c.movedByOthers(r, w.ID), c.leftBehind(w.ID): // what an incident had ordered may come when it is over
+	case c.unled(w.ID), c.leftBehind(w.ID): // somebody created a slice, or what an incident had ordered came when that was over
 		return true
 	case r.told && !c.whole(w.ID): // what ended without being mended may be told again while it lasts
 		return true
 	}
 	return c.did(w.ID, r.opened, c.strikes) || r.forged(r.opened, now) || c.suspectedAny(w.ID)
-}
-
-// movedByOthers reports whether somebody created a slice where the lease names another zone. It is admitted there: once, and once more under
-// another policy or when a person wants it tried again.
-func (c *Checks) movedByOthers(r *record, workload string) bool {
-	if !c.unled(workload) {
-		return false
-	}
-	lives := c.present(workload)
-	again := c.policies[len(c.policies)-1].from.After(r.opened) || c.did(workload, r.opened, func(d deed) bool { return d.kind == saidRetry })
-	fresh := lives != r.followed
-	r.followed = lives
-	return again || fresh
 }
 
 // endsNear reports whether a life of a workload in the simulated cloud is about to end by its order, or has just ended so.
@@ -171,16 +158,4 @@ func (c *Checks) unled(workload string) bool {
 		}
 		return false
 	})
-}
-
-// present names the lives of a workload's slices that are usable.
-func (c *Checks) present(workload string) (lives string) {
-	for _, f := range c.slicesOf(workload) {
-		for _, z := range c.Zones() {
-			if state, life := c.API.State(z, f.Name); state == "READY" {
-				lives += f.Name + "=" + life.String() + " "
-			}
-		}
-	}
-	return lives
 }
