@@ -200,9 +200,9 @@ func (r *replaying) play(ctx context.Context, one play, i, plays int) error {
 	live := timelines && !shipped && r.o.speed == 0
 	switch {
 	case r.o.speed > 0:
-		opts.Pace, opts.Told = r.o.speed, r.p.line
+		opts.Pace, opts.Hooks.Told = r.o.speed, r.p.line
 	case live:
-		opts.Ended = func(res world.Result, lines []world.Line) {
+		opts.Hooks.Ended = func(res world.Result, lines []world.Line) {
 			r.m.clear()
 			r.p.ended(res, lines)
 		}

@@ -16,7 +16,7 @@ func (c *Checks) repeats(s ledger.Step, before seen) {
 	if len(s.Evidence) == 0 {
 		return
 	}
-	again, decide := s.Before, c.Opts.Seams.Decision()
+	again, decide := s.Before, c.Hooks.Decision()
 	for _, e := range s.Evidence {
 		again, _, _ = decide(s.Policy, again, e, s.At)
 		after := see(again)

@@ -392,14 +392,15 @@ func New(w *world.World, drawn *faults.Chaos, others *faults.Releases) *Checks {
 
 // Attach has the judge see the world. It is called before the world is founded.
 func (c *Checks) Attach() {
-	h := &c.Hooks
-	h.Delivered, h.Saved, h.Said, h.Changed, h.Committed = c.answered, c.saved, c.words, c.changed, c.commits
-	h.Failed = func(class incident.FailureClass) { c.classes[string(class)]++ }
-	h.Observed = func(e cloudtputest.Event) {
-		c.called(e)
-		c.follow(e)
-	}
-	h.Cluster, h.Taken, h.Acted, h.Ours, h.Marked = c.changedIn, c.machineTaken, c.acted, c.calledJob, c.marked
+	c.Hooks.Join(world.Hooks{
+		Delivered: c.answered, Saved: c.saved, Said: c.words, Changed: c.changed, Committed: c.commits,
+		Failed: func(class incident.FailureClass) { c.classes[string(class)]++ },
+		Observed: func(e cloudtputest.Event) {
+			c.called(e)
+			c.follow(e)
+		},
+		Cluster: c.changedIn, Taken: c.machineTaken, Acted: c.acted, Ours: c.calledJob, Marked: c.marked,
+	})
 }
 
 func (c *Checks) record(workload string) *record {
