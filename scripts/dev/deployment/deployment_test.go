@@ -483,7 +483,7 @@ func logged(t *testing.T, name string) (lines []map[string]any) {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	o := world.Options{Policy: r.Policy, Log: &b, Called: func(world.Call) {}} // with Called there is a canary a day
+	o := world.Options{Policy: r.Policy, Log: &b, Hooks: world.Hooks{Called: func(world.Call) {}}} // with Called there is a canary a day
 	if _, err := replay.Run(t.Context(), r.Name, r.Scenario, r.Records, replay.Options{Options: o}); err != nil {
 		t.Fatal(err)
 	}
@@ -687,7 +687,7 @@ func TestPermissionsAreThoseOfTheCalls(t *testing.T) {
 		}
 		for _, start := range starts {
 			r.Scenario.Start = start
-			if _, err := replay.Run(t.Context(), r.Name, r.Scenario, r.Records, replay.Options{Options: world.Options{Policy: r.Policy, Called: called, Tell: tell}}); err != nil {
+			if _, err := replay.Run(t.Context(), r.Name, r.Scenario, r.Records, replay.Options{Options: world.Options{Policy: r.Policy, Hooks: world.Hooks{Called: called, Tell: tell}}}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -705,7 +705,7 @@ func TestPermissionsAreThoseOfTheCalls(t *testing.T) {
 	for seed := range uint64(most) {
 		fleet, policies := sim.MixedFleet(seed)
 		_, err := sim.Simulate(t.Context(), sim.Simulation{
-			Seed: seed, Days: 1, World: sim.Few(fleet, seed, 5), Policy: policies, Faults: faults, Limit: sim.NoLimit, Called: called,
+			Seed: seed, Days: 1, World: sim.Few(fleet, seed, 5), Policy: policies, Faults: faults, Limit: sim.NoLimit, Hooks: world.Hooks{Called: called},
 		})
 		if err != nil {
 			t.Fatal(err)

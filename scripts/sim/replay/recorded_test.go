@@ -141,12 +141,12 @@ func TestAnInterruptedReplayTellsWhatItKnows(t *testing.T) {
 	var shown []string
 	var last replay.Passage
 	story, err := replay.Run(ctx, "own", s, records, replay.Options{
-		Options: world.Options{Ended: func(r world.Result, lines []world.Line) {
+		Options: world.Options{Hooks: world.Hooks{Ended: func(r world.Result, lines []world.Line) {
 			shown = append(shown, r.ID)
 			if end := lines[len(lines)-1]; end.Kind != world.End || end.Incident != r.ID {
 				t.Errorf("the last line of %s is %+v", r.ID, end)
 			}
-		}},
+		}}},
 		Passed: func(p replay.Passage) {
 			if p.Now.After(time.Date(2026, 11, 12, 12, 0, 30, 0, time.UTC)) {
 				stop()

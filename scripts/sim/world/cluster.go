@@ -959,16 +959,13 @@ func (w *World) clusters() (provider.Provider, error) {
 	var all []gke.Cluster
 	clients := map[string]gke.Client{}
 	for _, c := range w.GKE {
-		url, through, err := c.reached(w.Opts.Wire)
+		url, reached, err := c.reached(w.Opts.Wire)
 		if err != nil {
 			return nil, err
 		}
-		through = c.audited(through)
-		if w.Hooks.Kubernetes != nil {
-			through = w.Hooks.Kubernetes(c.Path(), through)
-		}
+		hooked := throughOf(w.Hooks.Kubernetes, c.Path(), c.audited(reached))
 		one := gke.Cluster{Project: w.Project, Location: c.Location, Name: c.Name}
-		all, clients[one.String()] = append(all, one), gke.Client{HTTP: &http.Client{Transport: w.Opts.Seams.kubernetes(w.overKubernetes(through))}, URL: url}
+		all, clients[one.String()] = append(all, one), gke.Client{HTTP: &http.Client{Transport: w.overKubernetes(hooked)}, URL: url}
 	}
 	open := func(_ context.Context, c gke.Cluster) (gke.Client, error) { return clients[c.String()], nil }
 	return gke.New(all, open, w.Clock.Now), nil

@@ -31,8 +31,8 @@ func (w *World) Tell(l Line) int {
 	l.Time = l.Time.UTC()
 	w.Story.Lines = append(w.Story.Lines, l)
 	w.placed(l.Workload, len(w.Story.Lines)-1)
-	if w.Opts.Told != nil {
-		w.Opts.Told(l)
+	if w.Hooks.Told != nil {
+		w.Hooks.Told(l)
 	}
 	return len(w.Story.Lines) - 1
 }
@@ -284,7 +284,7 @@ const (
 
 // placed notes that a line is about a workload, for the moment at which its incident ends.
 func (w *World) placed(workload string, place int) {
-	if w.Opts.Ended != nil && workload != "" {
+	if w.Hooks.Ended != nil && workload != "" {
 		w.places[workload] = append(w.places[workload], place)
 	}
 }
@@ -301,7 +301,7 @@ func (w *World) ended(d view.Workload, in view.Incident) {
 		}
 	}
 	w.Story.Ended = append(w.Story.Ended, r)
-	if w.Opts.Ended != nil {
+	if w.Hooks.Ended != nil {
 		w.justEnded = append(w.justEnded, r)
 	}
 }
@@ -323,7 +323,7 @@ func (w *World) Show() {
 	}
 	w.mu.Unlock()
 	for i, r := range ended {
-		w.Opts.Ended(r, shown[i])
+		w.Hooks.Ended(r, shown[i])
 	}
 }
 
@@ -615,7 +615,7 @@ func (w *World) Says(id string, e incident.Evidence) {
 		w.Hooks.Said(id, e)
 	}
 	a := &ledger.Advancer{
-		Ledger: w.Ledger, Now: w.Clock.Now, Sleep: w.Clock.Sleep, Source: "//pitstop/operator", Log: w.log, Decide: w.Opts.Seams.Decide,
+		Ledger: w.Ledger, Now: w.Clock.Now, Sleep: w.Clock.Sleep, Source: "//pitstop/operator", Log: w.log, Decide: w.Hooks.Decide,
 		Cause:     func(context.Context) string { return ApprovalID },
 		Policies:  policy.NewSource(policyURI(w.Opts.Policy), func(context.Context, string) ([]byte, error) { return w.Opts.Policy, nil }, w.Opts.Ceiling(), w.Clock.Now),
 		Publisher: w.Publisher(),
