@@ -17,11 +17,9 @@ import (
 	"github.com/googleapis/gax-go/v2/apierror"
 	"google.golang.org/api/googleapi"
 	api "google.golang.org/api/tpu/v2alpha1"
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
-	rpcstatus "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/protoadapt"
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"pitstop.internal/events"
@@ -164,12 +162,17 @@ func rpc(status int, name, message, details string) string {
 
 // TestGRPCFailures checks that a status by gRPC means the same as an answer over HTTP.
 func TestGRPCFailures(t *testing.T) {
-	answers := func(c codes.Code, message string, details ...protoadapt.MessageV1) error {
-		s, err := status.New(c, message).WithDetails(details...)
-		if err != nil {
+	answers := func(c codes.Code, message string, details ...*anypb.Any) error {
+		s := status.New(c, message).Proto()
+		s.Details = details
+		return status.FromProto(s).Err()
+	}
+	detail := func(text string) *anypb.Any {
+		a := new(anypb.Any)
+		if err := protojson.Unmarshal([]byte(text), a); err != nil {
 			t.Fatal(err)
 		}
-		return s.Err()
+		return a
 	}
 	const nothing = "" // of the message, nothing is asked
 	for name, c := range map[string]struct {
@@ -183,10 +186,11 @@ func TestGRPCFailures(t *testing.T) {
 			want: incident.Stockout, text: strings.TrimSuffix(noCapacity, " [EID: 0xf3bb52b78a15cd16]"),
 		},
 		"a quota in the details": {
-			err: answers(codes.ResourceExhausted, "Limit reached.", &errdetails.QuotaFailure{}), want: incident.Quota, text: "Limit reached.",
+			err: answers(codes.ResourceExhausted, "Limit reached.", detail(`{"@type":"type.googleapis.com/google.rpc.QuotaFailure"}`)), want: incident.Quota, text: "Limit reached.",
 		},
 		"too many calls by reason": {
-			err: answers(codes.ResourceExhausted, "Quota exceeded.", &errdetails.ErrorInfo{Reason: "RATE_LIMIT_EXCEEDED"}), want: incident.Transient, text: "Quota exceeded.",
+			err:  answers(codes.ResourceExhausted, "Quota exceeded.", detail(`{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"RATE_LIMIT_EXCEEDED"}`)),
+			want: incident.Transient, text: "Quota exceeded.",
 		},
 		"exhausted, on a creation": {err: answers(codes.ResourceExhausted, exhausted), occasion: createFree, want: incident.Quota, text: exhausted},
 		"exhausted, on a reading":  {err: answers(codes.ResourceExhausted, exhausted), want: incident.Transient, text: exhausted},
@@ -213,7 +217,7 @@ func TestGRPCFailures(t *testing.T) {
 		"too late":               {err: answers(codes.DeadlineExceeded, "context deadline exceeded"), want: incident.Transient, text: "context deadline exceeded"},
 		"no message":             {err: answers(codes.Internal, ""), want: incident.Transient, text: "an error without a message"},
 		"a detail that nobody knows": {
-			err:  status.FromProto(&rpcstatus.Status{Code: 8, Message: "full", Details: []*anypb.Any{{TypeUrl: "type.googleapis.com/google.rpc.QuotaFailure.V9"}}}).Err(),
+			err:  answers(codes.ResourceExhausted, "full", &anypb.Any{TypeUrl: "type.googleapis.com/google.rpc.QuotaFailure.V9"}),
 			want: incident.Quota, text: "full",
 		},
 	} {

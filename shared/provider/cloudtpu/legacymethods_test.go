@@ -8,9 +8,10 @@ import (
 	tpu "cloud.google.com/go/tpu/apiv1"
 	"cloud.google.com/go/tpu/apiv1/tpupb"
 	"google.golang.org/api/option"
-	rpcstatus "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/emptypb"
@@ -34,9 +35,9 @@ func TestAnOperationThatIsDoneAtOnce(t *testing.T) {
 		"that leaves a node":       {holding(&tpupb.Node{Name: "n"}), ""},
 		"that leaves nothing":      {holding(&emptypb.Empty{}), ""},
 		"that says nothing":        {&longrunningpb.Operation{Name: name, Done: true}, ""},
-		"that fails with no error": {&longrunningpb.Operation{Name: name, Done: true, Result: &longrunningpb.Operation_Error{Error: &rpcstatus.Status{}}}, ""},
+		"that fails with no error": {&longrunningpb.Operation{Name: name, Done: true, Result: &longrunningpb.Operation_Error{Error: status.New(codes.OK, "").Proto()}}, ""},
 		"that failed": {
-			&longrunningpb.Operation{Name: name, Done: true, Result: &longrunningpb.Operation_Error{Error: &rpcstatus.Status{Code: 8, Message: "full"}}}, "full",
+			&longrunningpb.Operation{Name: name, Done: true, Result: &longrunningpb.Operation_Error{Error: status.New(codes.ResourceExhausted, "full").Proto()}}, "full",
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
