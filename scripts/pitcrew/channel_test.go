@@ -285,20 +285,6 @@ func TestACommandThatCannotSave(t *testing.T) {
 	until(t, "what is left has ended", func() bool { return !alive(left) })
 }
 
-func TestARequestBesideTheCheckpoints(t *testing.T) {
-	t.Parallel()
-	o := tpu(t, nil, "-on-term=save")
-	store := checkpoint.NewFiles("/", time.Now)
-	if err := checkpoint.WriteRequest(t.Context(), store, "file://"+o.dir, events.CrewRequest{
-		SaveID: "save-9", Action: events.ActionSave, Mode: events.SaveSignal, By: time.Now().Add(time.Minute),
-	}, time.Now()); err != nil {
-		t.Fatal(err)
-	}
-	if r := o.logs.find(t, "saved", is(events.ReportSaved)); r.SaveID != "save-9" {
-		t.Errorf("%+v", r)
-	}
-}
-
 func TestMaintenanceSavesAndTheTrainingGoesOnLater(t *testing.T) {
 	t.Parallel()
 	o := tpu(t, nil, "-on-term=save-stop")

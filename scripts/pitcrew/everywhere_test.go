@@ -312,31 +312,28 @@ func TestInstallShowsItsPackages(t *testing.T) {
 	}
 }
 
-// TestInstallOnAllSlicesFromOne: Google's names of the slices tell what the others are called.
+// TestInstallOnAllSlicesFromOne: what is right on one worker is right on all, and Google's names of the slices tell what the others are
+// called.
 func TestInstallOnAllSlicesFromOne(t *testing.T) {
-	for node, want := range map[string]string{
-		"llama-1": "# on every worker of llama-0, llama-1 and llama-2 in us-west4-a\n", "llama": "its name does not end with -1, so the names of the others are not known",
+	for node, c := range map[string]struct {
+		slices, code int
+		want         string
+	}{
+		"one":     {1, 0, "# on every worker of one in us-west4-a\n"},
+		"llama-1": {3, 0, "# on every worker of llama-0, llama-1 and llama-2 in us-west4-a\n"},
+		"llama":   {3, 2, "its name does not end with -1, so the names of the others are not known"},
 	} {
 		s := metadatatest.New("demo", "us-west4-a", "t1v-n-0123abcd-w-0", time.Now)
 		s.TPU(node, "v5litepod-8", 0, "127.0.0.1")
 		host, stop := s.Start()
-		code, out := pitcrew(t, []string{metadata.HostVariable + "=" + host, "MEGASCALE_NUM_SLICES=3", "MEGASCALE_SLICE_ID=1"},
-			"install", "--all-workers", "--user", "--dry-run", "--", "sh", "train.sh")
-		if code != map[bool]int{true: 0, false: 2}[node == "llama-1"] || !strings.Contains(out, want) {
+		env := []string{metadata.HostVariable + "=" + host}
+		if c.slices > 1 {
+			env = append(env, fmt.Sprintf("MEGASCALE_NUM_SLICES=%d", c.slices), "MEGASCALE_SLICE_ID=1")
+		}
+		code, out := pitcrew(t, env, "install", "--all-workers", "--user", "--dry-run", "--", "sh", "train.sh")
+		if code != c.code || !strings.Contains(out, c.want) {
 			t.Errorf("%s: %d %s", node, code, out)
 		}
 		stop()
-	}
-}
-
-// TestInstallOnAllWorkersFromOne: what is right on one worker is right on all.
-func TestInstallOnAllWorkersFromOne(t *testing.T) {
-	s := metadatatest.New("demo", "us-west4-a", "t1v-n-0123abcd-w-0", time.Now)
-	s.TPU("llama", "v5litepod-8", 0, "127.0.0.1")
-	host, stop := s.Start()
-	defer stop()
-	code, out := pitcrew(t, []string{metadata.HostVariable + "=" + host}, "install", "--all-workers", "--user", "--dry-run", "--", "sh", "train.sh")
-	if code != 0 || !strings.HasPrefix(out, "# on every worker of llama in us-west4-a\n") {
-		t.Errorf("%d %s", code, out)
 	}
 }

@@ -129,23 +129,6 @@ func TestInstallForOneUser(t *testing.T) {
 	}
 }
 
-func TestInstallStartsTheUnitAnew(t *testing.T) {
-	home, bin := t.TempDir(), t.TempDir()
-	said := filepath.Join(home, "systemctl")
-	script := "#!/bin/sh\necho \"$@\" >> " + said + "\n"
-	if err := os.WriteFile(filepath.Join(bin, "systemctl"), []byte(script), 0o755); err != nil { //nolint:gosec // it is run
-		t.Fatal(err)
-	}
-	code, out := pitcrew(t, []string{"HOME=" + home, "PATH=" + bin + ":" + os.Getenv("PATH")}, "install", "--user", "--name=llama", "--", "sh", "train.sh")
-	if code != 0 || !strings.Contains(out, "journalctl --user -f -u llama") || !strings.Contains(out, "./pitcrew install --user ...") || strings.Contains(out, "startup-script") {
-		t.Errorf("%d %s", code, out)
-	}
-	want := "--user show --property=Version\n--user daemon-reload\n--user enable llama\n--user restart llama\n"
-	if raw, err := os.ReadFile(said); err != nil || string(raw) != want {
-		t.Errorf("%q, %v", raw, err)
-	}
-}
-
 func TestInstallRefusesWhatRunWould(t *testing.T) {
 	for _, c := range []struct {
 		args []string
@@ -284,24 +267,6 @@ func TestAStartUpScriptOutlivesPip(t *testing.T) {
 	}
 }
 
-func TestDoctorOnALaptop(t *testing.T) {
-	dir := t.TempDir()
-	code, out := pitcrew(t, nil, "doctor", "--metadata=none", "--state="+t.TempDir(), "--checkpoint-dir=file://"+dir, "--try=300ms", "--", "sleep", "10")
-	if code != 0 || !strings.Contains(out, "there is none: no requests") || !strings.Contains(out, "no process of the command handles SIGTERM") {
-		t.Errorf("%d\n%s", code, out)
-	}
-}
-
-// TestDoctorStartsTheCommandAsRunDoes: a training may read its checkpoint directory from the environment.
-func TestDoctorStartsTheCommandAsRunDoes(t *testing.T) {
-	dir := t.TempDir()
-	code, out := pitcrew(t, nil, "doctor", "--metadata=none", "--state="+t.TempDir(), "--checkpoint-dir=file://"+dir, "--try=20s", "--", "sh", "-c",
-		`test "$PITCREW_CHECKPOINT_DIR $PITCREW_ATTEMPT $PITCREW_WORKERS" = "file://`+dir+` 1 1" && trap : TERM; while :; do sleep 0.1; done`)
-	if code != 0 || !strings.Contains(out, "processes of the command handle SIGTERM") {
-		t.Errorf("%d\n%s", code, out)
-	}
-}
-
 func TestAMisspeltFolderIsNotMade(t *testing.T) {
 	dir := t.TempDir()
 	missing := filepath.Join(dir, "dsik", "run")
@@ -409,11 +374,13 @@ func TestDoctorTriesTheCommand(t *testing.T) {
 	}
 }
 
-// TestDoctorTriesWithTheNumbersOfRun: a training may read its batch and where to meet from the environment.
+// TestDoctorTriesWithTheNumbersOfRun: a training may read its batch, its checkpoint directory and where to meet from the environment.
 func TestDoctorTriesWithTheNumbersOfRun(t *testing.T) {
-	code, out := pitcrew(t, []string{"PITCREW_STEPS=9"}, "doctor", "--metadata=none", "--state="+t.TempDir(), "--checkpoint-dir=file://"+t.TempDir(), "--try=20s",
+	dir := t.TempDir()
+	code, out := pitcrew(t, []string{"PITCREW_STEPS=9"}, "doctor", "--metadata=none", "--state="+t.TempDir(), "--checkpoint-dir=file://"+dir, "--try=20s",
 		"--scale-from=v2-8", "--accelerator=v2-32", "--global-batch=1024", "--steps=1000", "--", "sh", "-c",
-		`test "$PITCREW_GLOBAL_BATCH $PITCREW_STEPS ${PITCREW_SERVER_ADDR%:*}" = "4096 250 127.0.0.1" && trap : TERM; while :; do sleep 0.1; done`)
+		`test "$PITCREW_GLOBAL_BATCH $PITCREW_STEPS ${PITCREW_SERVER_ADDR%:*} $PITCREW_CHECKPOINT_DIR $PITCREW_ATTEMPT $PITCREW_WORKERS" = "4096 250 127.0.0.1 file://`+
+			dir+` 1 1" && trap : TERM; while :; do sleep 0.1; done`)
 	if code != 0 || !strings.Contains(out, "processes of the command handle SIGTERM") {
 		t.Errorf("%d\n%s", code, out)
 	}

@@ -363,15 +363,6 @@ func TestRunIsItsCommand(t *testing.T) {
 // ownLine is a line of pitcrew's own.
 var ownLine = regexp.MustCompile(`(?m)^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ pitcrew: .*\n`)
 
-func TestHelpSaysWhatAnExitCodeMeans(t *testing.T) {
-	code, out := pitcrew(t, nil, "run", "--help")
-	for _, want := range []string{"125", "143", "python3 train.py", "--checkpoint-dir"} {
-		if code != 0 || !strings.Contains(out, want) {
-			t.Errorf("%d %s\nlacks %s", code, out, want)
-		}
-	}
-}
-
 // TestWhatIsSaidIsOneLine: several troubles may come as one.
 func TestWhatIsSaidIsOneLine(t *testing.T) {
 	at := func() time.Time { return time.Date(2026, 7, 4, 9, 5, 1, 7, time.UTC) }
@@ -391,38 +382,6 @@ func TestWhatIsSaidIsOneLine(t *testing.T) {
 		said()
 		if out.String() != c.want {
 			t.Errorf("%d columns: %q, want %q", c.width, out.String(), c.want)
-		}
-	}
-}
-
-// TestHelpFitsATerminal: it shows examples for every command, and the timings on a page of their own.
-func TestHelpFitsATerminal(t *testing.T) {
-	pages := [][]string{{"--help"}, {"help", "timings"}}
-	for _, c := range commands().Commands() {
-		if c.IsAvailableCommand() && c.Name() != "help" && c.Name() != "completion" {
-			pages = append(pages, []string{"help", c.Name()})
-		}
-	}
-	if len(pages) != 6 {
-		t.Errorf("the pages are %v", pages)
-	}
-	for _, args := range pages {
-		code, out := pitcrew(t, nil, args...)
-		example := regexp.MustCompile(`\nExamples:\n  (sudo )?pitcrew `).MatchString(out)
-		if code != 0 || !example && args[len(args)-1] != "timings" {
-			t.Errorf("%v: %d %s", args, code, out)
-		}
-		for line := range strings.Lines(out) {
-			if len(line) > 81 {
-				t.Errorf("%v: %d columns: %s", args, len(line)-1, line)
-			}
-		}
-	}
-	_, first := pitcrew(t, nil, "help", "run")
-	_, second := pitcrew(t, nil, "help", "timings")
-	for _, s := range new(flags).spans() {
-		if strings.Contains(first, "--"+s.name+" ") || !strings.Contains(second, "--"+s.name+" ") {
-			t.Errorf("--%s is on the wrong page", s.name)
 		}
 	}
 }

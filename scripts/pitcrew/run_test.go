@@ -538,23 +538,47 @@ func TestAnotherPitcrewIsRefusedByWhateverPathItComes(t *testing.T) {
 	}
 }
 
+// TestPitcrewIsTheFirstProcessOfAContainer, as Docker and Kubernetes start it.
 func TestPitcrewIsTheFirstProcessOfAContainer(t *testing.T) {
 	t.Parallel()
 	inside := []string{"--fork", "--pid", "--mount-proc"}
 	if out, err := exec.CommandContext(t.Context(), "unshare", append(inside, "true")...).CombinedOutput(); err != nil {
 		t.Skipf("no container of its own can be made here: %v %s", err, out)
 	}
-	dir := t.TempDir()
-	args := slices.Concat(inside, []string{self(t), "run", "--metadata=none", "--state=" + t.TempDir(), "--restarts=0", "--job-tries=0"},
-		quick, []string{"--"}, train(t, "-log="+dir, "-children=3", "-detached", "-at=5", "-exit=6"))
-	cmd := exec.CommandContext(t.Context(), "unshare", args...)
-	cmd.Env = append(os.Environ(), asPitcrew+"=1")
-	out, err := cmd.CombinedOutput()
-	if code := cmd.ProcessState.ExitCode(); code != 6 {
-		t.Errorf("code %d, %v: %s", code, err, out)
-	}
-	if n := len(trainer.Read(dir)); n != 5 {
-		t.Errorf("%v", trainer.Read(dir))
+	for name, c := range map[string]struct {
+		train []string
+		told  bool // to end, from outside, once a training runs
+		code  int
+		last  string // what the training wrote at its end
+	}{
+		"the training's exit code":      {[]string{"-children=3", "-detached", "-at=5", "-exit=6"}, false, 6, "exits"},
+		"a save at the end by a signal": {[]string{"-on-term=save-stop"}, true, 143, "stopped"},
+	} {
+		dir := t.TempDir()
+		args := slices.Concat(inside, []string{self(t), "run", "--metadata=none", "--state=" + t.TempDir(), "--restarts=0", "--job-tries=0"},
+			quick, []string{"--"}, train(t, append([]string{"-log=" + dir}, c.train...)...))
+		var out strings.Builder
+		cmd := exec.CommandContext(t.Context(), "unshare", args...)
+		cmd.Env = append(os.Environ(), asPitcrew+"=1")
+		cmd.Stdout, cmd.Stderr = &out, &out
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if c.told {
+			journal(t, dir, "began", 1)
+			first := 0
+			raw, err := os.ReadFile(fmt.Sprintf("/proc/%[1]d/task/%[1]d/children", cmd.Process.Pid))
+			if _, serr := fmt.Sscan(string(raw), &first); err != nil || serr != nil {
+				t.Fatal(err, serr)
+			}
+			if err := syscall.Kill(first, syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := cmd.Wait()
+		if code := cmd.ProcessState.ExitCode(); code != c.code || trainer.Count(dir, c.last) != 1 {
+			t.Errorf("%s: code %d, want %d; %v: %s\n%v", name, code, c.code, err, out.String(), trainer.Read(dir))
+		}
 	}
 }
 
@@ -807,25 +831,6 @@ func TestTheWholeSliceEndsWithItsPrimary(t *testing.T) {
 	nobodyLeft(t, dir)
 }
 
-func TestASliceGivesUpTogether(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	fail := filepath.Join(t.TempDir(), "fail")
-	crews := slice(t, 2, []string{"--restarts=1", "--job-tries=0"}, train(t, "-dir="+dir, "-when="+fail, "-only-worker=1", "-exit=9"))
-	journal(t, dir, "began", 2)
-	touch(t, fail+"1")
-	journal(t, dir, "began", 4)
-	touch(t, fail+"2")
-	for w, p := range crews {
-		if code := p.code(); code != 9 {
-			t.Errorf("worker %d: code %d", w, code)
-		}
-	}
-	if n := trainer.Count(dir, "began"); n != 4 {
-		t.Errorf("%d starts", n)
-	}
-}
-
 // TestWhoIsToldToEndTellsTheOthers: they would wait for it in the middle of a step, as long as a silent worker is waited for.
 func TestWhoIsToldToEndTellsTheOthers(t *testing.T) {
 	t.Parallel()
@@ -896,27 +901,18 @@ func TestWorkersEndWithoutWorker0(t *testing.T) {
 	}
 }
 
-func TestASliceThatWaitsSaysForWhom(t *testing.T) {
-	t.Parallel()
-	peers := fmt.Sprintf("127.0.0.1:%d,127.0.0.1:%d", freePort(t), freePort(t))
-	p := launch(t, []string{"--worker=0", "--worker-silence=400ms", "--peers=" + peers, "--peer-key=" + keyFileOf(t, aKey, 0o600)}, []string{"true"})
-	_, second, _ := strings.Cut(peers, ",")
-	until(t, "it says so", func() bool {
-		return strings.Contains(p.output(), "the training starts when all workers are here; waiting for 1 of 2: worker 1 ("+second+"), not heard yet\n")
-	})
-}
-
 // TestEveryWorkerSaysForWhomTheSliceWaits: a person may read the output of any of them.
 func TestEveryWorkerSaysForWhomTheSliceWaits(t *testing.T) {
 	t.Parallel()
 	third := fmt.Sprintf("127.0.0.1:%d", freePort(t))
 	peers := fmt.Sprintf("--peers=127.0.0.1:%d,127.0.0.1:%d,%s", freePort(t), freePort(t), third)
 	key := "--peer-key=" + keyFileOf(t, aKey, 0o600)
+	var crews []*crewProcess
 	for w := range 2 {
-		p := launch(t, []string{fmt.Sprintf("--worker=%d", w), peers, key}, []string{"true"})
-		if w == 1 {
-			p.says(t, "the training starts when all workers are here; waiting for 1 of 3: worker 2 ("+third+"), not heard yet\n")
-		}
+		crews = append(crews, launch(t, []string{fmt.Sprintf("--worker=%d", w), "--worker-silence=400ms", peers, key}, []string{"true"}))
+	}
+	for _, p := range crews {
+		p.says(t, "the training starts when all workers are here; waiting for 1 of 3: worker 2 ("+third+"), not heard yet\n")
 	}
 }
 

@@ -143,38 +143,28 @@ func shared(t *testing.T) string {
 	return dir
 }
 
-func TestALockThatIsALinkIsRefused(t *testing.T) {
+// TestALinkInASharedFolderIsRefused: in the place of the crews' folder, and of a lock in it.
+func TestALinkInASharedFolderIsRefused(t *testing.T) {
 	t.Parallel()
-	dir := shared(t)
-	folder := filepath.Join(dir, "pitstop-crew")
-	if err := os.Mkdir(folder, 0o755); err != nil { //nolint:gosec // as a crew makes it
-		t.Fatal(err)
-	}
-	link := filepath.Join(folder, "crew-h-0-0.lock")
-	target := victim(t, link)
-	code, out := pitcrew(t, nil, "run", "--metadata=none", "--state="+t.TempDir(), "--host=h", "--checkpoint-dir=file://"+dir, "--", "true")
-	if code != 125 || strings.Count(out, "\n") != 1 || !strings.Contains(out, link+" is a link") {
-		t.Errorf("%d %q", code, out)
-	}
-	if _, err := os.Lstat(target); err == nil {
-		t.Error("the link was followed")
-	}
-}
-
-func TestACrewFolderThatIsALinkIsRefused(t *testing.T) {
-	t.Parallel()
-	dir := shared(t)
-	link := filepath.Join(dir, "pitstop-crew")
-	target := victim(t, link)
-	if err := os.Mkdir(target, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	code, out := pitcrew(t, nil, "run", "--metadata=none", "--state="+t.TempDir(), "--checkpoint-dir=file://"+dir, "--", "true")
-	if code != 125 || strings.Count(out, "\n") != 1 || !strings.Contains(out, link+" is a link") {
-		t.Errorf("%d %q", code, out)
-	}
-	if made, err := os.ReadDir(target); err != nil || len(made) != 0 {
-		t.Errorf("the link was followed: %v, %v", made, err)
+	for path, folder := range map[string]bool{"pitstop-crew": true, "pitstop-crew/crew-h-0-0.lock": false} {
+		dir := shared(t)
+		link := filepath.Join(dir, path)
+		if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil { //nolint:gosec // as a crew makes it
+			t.Fatal(err)
+		}
+		target := victim(t, link)
+		if folder {
+			if err := os.Mkdir(target, 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		code, out := pitcrew(t, nil, "run", "--metadata=none", "--state="+t.TempDir(), "--host=h", "--checkpoint-dir=file://"+dir, "--", "true")
+		if code != 125 || strings.Count(out, "\n") != 1 || !strings.Contains(out, link+" is a link") {
+			t.Errorf("%d %q", code, out)
+		}
+		if made, err := os.ReadDir(target); len(made) > 0 || (err == nil) != folder {
+			t.Errorf("%s: the link was followed: %v, %v", path, made, err)
+		}
 	}
 }
 
