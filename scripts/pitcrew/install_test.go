@@ -302,7 +302,7 @@ func TestInstallLeavesNothingWhereNoSystemdRuns(t *testing.T) {
 // TestDoctorTriesTheCommand: it says what it saw of steps, checkpoints and a save, and leaves no process.
 func TestDoctorTriesTheCommand(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
+	for _, c := range some(2, []struct {
 		name             string
 		flags            []string
 		trainer, command []string
@@ -350,7 +350,7 @@ func TestDoctorTriesTheCommand(t *testing.T) {
 			name: "it ends at once", flags: []string{"--step-pattern=maxtext", "--try=20s"}, command: []string{"sh", "-c", "exit 3"},
 			says: []string{`warning +signal +the command ended with exit code 3 before it handled SIGTERM`},
 		},
-	} {
+	}) {
 		dir := t.TempDir()
 		args := append([]string{"doctor", "--metadata=none", "--state=" + t.TempDir(), "--checkpoint-dir=file://" + dir}, c.flags...)
 		if c.command == nil {

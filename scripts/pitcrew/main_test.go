@@ -47,6 +47,7 @@ func TestMain(m *testing.M) {
 	case os.Getenv(trainer.Variable) != "":
 		os.Exit(trainer.Main(os.Args[1:]))
 	case os.Getenv(asPitcrew) != "":
+		identityWait = 300 * time.Millisecond
 		os.Exit(Main(context.Background(), os.Args[1:]))
 	}
 	// Most tests wait for processes and for the spans below, so more of them run at a time than there are processors.

@@ -150,8 +150,11 @@ func TestATrainingThatMovesToOtherHardwareSeesAsManyExamples(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		p := launch(t, []string{"--checkpoint-dir=file://" + dir, "--scale-from=v2-8", "--accelerator=" + c.accelerator, "--global-batch=1024", "--steps=1000"},
-			[]string{"sh", "-c", "echo $PITCREW_STEPS > " + dir + "/told"})
+		p := launch(t, []string{
+			"--checkpoint-dir=file://" + dir, "--scale-from=v2-8", "--accelerator=" + c.accelerator, "--global-batch=1024", "--steps=1000",
+			// Each attempt waits that long, because somebody has trained there before.
+			"--lease-take-over=2500ms", "--lease-unread=600ms", "--stop-grace=200ms", "--dump-grace=100ms",
+		}, []string{"sh", "-c", "echo $PITCREW_STEPS > " + dir + "/told"})
 		if code := p.code(); code != 0 {
 			t.Fatalf("%s: exit code %d", name, code)
 		}

@@ -31,7 +31,7 @@ func sinks(t *testing.T) map[string]*loggingtest.Filter {
 func TestNoLineOfAFunctionPassesASink(t *testing.T) {
 	breadth.Again(t)
 	var said []string
-	all := some(t, 1)
+	all := some(t, 3)
 	for _, r := range all {
 		said = append(said, strings.Split(string(played(t, r).log), "\n")...)
 	}

@@ -16,7 +16,7 @@ import (
 func TestTheWireChangesNothingOfARecord(t *testing.T) {
 	breadth.Again(t)
 	t.Parallel()
-	for _, r := range some(t, 1) {
+	for _, r := range some(t, 3) {
 		direct, wire := run(t, r, world.Options{Trail: true}), run(t, r, world.Options{Trail: true, Wire: true})
 		if d := cmp.Diff(direct.Lines, wire.Lines); d != "" {
 			t.Errorf("%s: the lines differ (-direct +wire):\n%s", r.Name, d)
