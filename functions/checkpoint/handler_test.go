@@ -600,31 +600,6 @@ func TestASaveIsHeldAndForbiddenToo(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeStoredIsLeftForRedelivery(t *testing.T) {
-	for name, bench := range map[string]func(*testing.T) *bench{"save": toSave, "verify": toVerify, "maintain": toMaintain} {
-		t.Run(name, func(t *testing.T) {
-			b := bench(t)
-			b.Break(ledger.Workloads)
-			b.Want(b.deliver(), fleettest.Redelivered)
-			b.Want(b.Calls(), []string(nil))
-		})
-	}
-}
-
-func TestWhatIsNoRequestIsNotActedOn(t *testing.T) {
-	b := toSave(t)
-	deliver := func(change func(*events.CheckpointRequested)) string {
-		r := b.request
-		change(&r)
-		return b.Deliver(b.handle(), fleettest.Request(r))
-	}
-	b.Want(deliver(func(r *events.CheckpointRequested) { r.Incident = "" }), fleettest.Rejected)
-	b.Want(deliver(func(r *events.CheckpointRequested) { r.Action = events.ActionDelete }), fleettest.Rejected)
-	b.Want(deliver(func(r *events.CheckpointRequested) { r.Schema = events.Schema + 1 }), fleettest.Later)
-	b.Want(b.Deliver(b.handle(), fleettest.Message([]byte("{}"), fleettest.Start)), fleettest.Ignored)
-	b.Want(b.Calls(), []string(nil))
-}
-
 // TestAHoldLeavesOpenWhatAnEarlierDeliveryMayHaveTold: the instance that began the call died, perhaps after it. The node is
 // no longer usable, and a pause holds the second delivery.
 func TestAHoldLeavesOpenWhatAnEarlierDeliveryMayHaveTold(t *testing.T) {

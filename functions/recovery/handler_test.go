@@ -272,31 +272,6 @@ func TestACrashIsMadeGood(t *testing.T) {
 	})
 }
 
-func TestWhatCannotBeStoredIsLeftForRedelivery(t *testing.T) {
-	for _, collection := range []string{ledger.Workloads, ledger.Pauses} {
-		b := toRestart(t)
-		b.Break(collection)
-		b.Want(b.deliver(), fleettest.Redelivered)
-		if _, ok := b.lease(); ok {
-			t.Errorf("without %s there is a lease", collection)
-		}
-	}
-}
-
-func TestWhatIsNoRequestIsNotActedOn(t *testing.T) {
-	b := toRestart(t)
-	deliver := func(change func(*events.RecoveryRequested)) string {
-		r := b.request
-		change(&r)
-		return b.Deliver(b.handle(), fleettest.Request(r))
-	}
-	b.Want(deliver(func(r *events.RecoveryRequested) { r.Incident = "" }), fleettest.Rejected)
-	b.Want(deliver(func(r *events.RecoveryRequested) { r.Action = events.ActionDelete }), fleettest.Rejected)
-	b.Want(deliver(func(r *events.RecoveryRequested) { r.Schema = events.Schema + 1 }), fleettest.Later)
-	b.Want(b.Deliver(b.handle(), fleettest.Message([]byte("{}"), fleettest.Start)), fleettest.Ignored)
-	b.Want(b.Calls(), []string(nil))
-}
-
 // TestALeaseIsNotWrittenOnALookThatFailed: the slice to be admitted is gone again, and the API cannot be read.
 func TestALeaseIsNotWrittenOnALookThatFailed(t *testing.T) {
 	b := toAdmit(t)
