@@ -255,9 +255,7 @@ func TestStagedFunctionsResumeTrainingOverEmulators(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	l := &live{processes: map[string]*running{}}
 	var err error

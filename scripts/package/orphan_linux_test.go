@@ -17,9 +17,7 @@ const orphanVariable = "PITSTOP_TEST_ORPHAN"
 func TestAProcessDiesWithItsParent(t *testing.T) {
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	if os.Getenv(orphanVariable) != "" {
 		c := exec.CommandContext(t.Context(), "cat")

@@ -40,9 +40,7 @@ func pitcrew(t *testing.T, env []string, args ...string) (code int, out string) 
 func TestInstall(t *testing.T) {
 	root := t.TempDir()
 	env := filepath.Join(t.TempDir(), "secrets.env")
-	if err := os.WriteFile(env, []byte("HF_TOKEN=x\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(env, []byte("HF_TOKEN=x\n"), 0o600))
 	code, out := pitcrew(t, []string{"PATH=/opt/a b:/bin:/usr/bin:/usr/local/bin"}, "install", "--root="+root, "--env-file="+env, "--name=llama", "--from=gs://b/pitcrew-1", "--",
 		"--checkpoint-dir=gs://b/run", "--step-pattern=maxtext", "--stop-grace=5m", "--lease-unread=30s", "--", "python3", "train.py", "--name=50% of $HOME", `"quoted" \ 'too'`, "")
 	if code != 0 {
@@ -57,9 +55,7 @@ func TestInstall(t *testing.T) {
 	}
 	unit := filepath.Join(root, "etc/systemd/system/llama.service")
 	raw, err := os.ReadFile(unit)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, want := range []string{
 		`ExecStart=/usr/local/bin/pitcrew run --checkpoint-dir=gs://b/run --step-pattern=maxtext --stop-grace=5m --lease-unread=30s -- python3 train.py "--name=50%% of $$HOME" "\"quoted\" \\ 'too'" ""` + "\n",
 		"EnvironmentFile=" + env + "\n", "KillMode=process\n", "TimeoutStopSec=317\n",
@@ -110,9 +106,7 @@ func TestInstall(t *testing.T) {
 	// What is verified has to exist.
 	there := filepath.Join(root, "there.service")
 	unitThere := strings.ReplaceAll(string(raw), "/usr/local/bin/pitcrew", filepath.Join(root, "usr/local/bin/pitcrew"))
-	if err := os.WriteFile(there, []byte(unitThere), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(there, []byte(unitThere), 0o600))
 	if out, err := exec.CommandContext(t.Context(), "systemd-analyze", "verify", "--man=no", there).CombinedOutput(); err != nil || strings.Contains(string(out), "there.service:") {
 		t.Errorf("systemd does not take it: %v %s", err, out)
 	}
@@ -251,9 +245,7 @@ func TestAStartUpScriptOutlivesPip(t *testing.T) {
 		for program, text := range map[string]string{
 			"python3": fmt.Sprintf("#!/bin/sh\necho $PWD $* >> %s; [ $(wc -l < %[1]s) -gt %d ]\n", calls, c.fails), "sleep": "#!/bin/sh\n",
 		} {
-			if err := os.WriteFile(filepath.Join(bin, program), []byte(text), 0o755); err != nil { //nolint:gosec // it is run
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(filepath.Join(bin, program), []byte(text), 0o755)) //nolint:gosec // it is run
 		}
 		t.Setenv("PATH", bin+":/usr/bin:/bin")
 		i := installation{user: true, pip: "-r requirements.txt", cwd: cwd}
@@ -289,9 +281,7 @@ func TestAMisspeltFolderIsNotMade(t *testing.T) {
 func TestInstallLeavesNothingWhereNoSystemdRuns(t *testing.T) {
 	home, bin := t.TempDir(), t.TempDir()
 	script := "#!/bin/sh\necho System has not been booted with systemd.; exit 1\n"
-	if err := os.WriteFile(filepath.Join(bin, "systemctl"), []byte(script), 0o755); err != nil { //nolint:gosec // it is run
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(bin, "systemctl"), []byte(script), 0o755)) //nolint:gosec // it is run
 	code, out := pitcrew(t, []string{"HOME=" + home, "PATH=" + bin + ":" + os.Getenv("PATH")}, "install", "--user", "--", "true")
 	left, err := os.ReadDir(home)
 	if code != 125 || !strings.Contains(out, "nothing was installed: ") || strings.Count(out, "\n") != 1 || err != nil || len(left) != 0 {

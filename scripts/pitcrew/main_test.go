@@ -73,9 +73,7 @@ const deadline = 40 * time.Second
 func self(t testing.TB) string {
 	t.Helper()
 	path, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return path
 }
 
@@ -112,13 +110,9 @@ func launch(t testing.TB, flags, command []string) *crewProcess {
 	}
 	// A file, not a pipe: the training holds it, too, and outlives pitcrew.
 	f, err := os.Create(filepath.Join(t.TempDir(), "output"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c.Stdout, c.Stderr = f, f
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Start())
 	go func() {
 		defer close(c.done)
 		_ = c.Wait() //nolint:errcheck // the code is looked at
@@ -259,9 +253,7 @@ func newLogs(t testing.TB) *logs {
 	t.Helper()
 	var lc net.ListenConfig
 	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := grpc.NewServer()
 	lg := &logs{address: l.Addr().String()}
 	loggingpb.RegisterLoggingServiceV2Server(s, lg)
@@ -308,9 +300,7 @@ func (l *logs) reports(t testing.TB) (all []events.CrewReport) {
 	defer l.mu.Unlock()
 	for _, e := range l.entries {
 		raw, err := protojson.Marshal(e)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		read, err := events.Read(raw)
 		if err != nil || read.Kind != events.KindCrew || read.Crew == nil || read.Ignored != "" {
 			t.Fatalf("the pipeline does not understand %s: %+v, %v", raw, read, err)
@@ -514,9 +504,7 @@ func freePort(t testing.TB) int {
 	t.Helper()
 	var lc net.ListenConfig
 	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close() //nolint:errcheck // a test's
 	a, ok := l.Addr().(*net.TCPAddr)
 	if !ok {

@@ -305,13 +305,9 @@ func TestASingleSliceClearsWhatEarlierAttemptsLeft(t *testing.T) {
 	for attempt := range 6 {
 		verdictIn(t, dir, attempt+1)
 		l, _, err := checkpoint.ReadLease(t.Context(), store, "file://"+dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		l.Epoch, l.Attempt, l.By = int64(attempt+2), attempt+2, "pitstop"
-		if err := checkpoint.WriteLease(t.Context(), store, "file://"+dir, l); err != nil {
-			t.Fatal(err)
-		}
+		must(t, checkpoint.WriteLease(t.Context(), store, "file://"+dir, l))
 	}
 	verdictIn(t, dir, 7)
 	until(t, "attempts 1 to 4 are cleared", func() bool {

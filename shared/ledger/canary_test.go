@@ -12,9 +12,7 @@ func canary(t *testing.T, s *suite) {
 	ctx := t.Context()
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	read := func() ledger.Canary {
 		t.Helper()

@@ -19,17 +19,13 @@ func TestValuesAreWrittenAnewOnceADay(t *testing.T) {
 	patrol, recreate, now := ledger.NewSecrets(open), ledger.NewSecrets(open), start
 	keep := func(s *ledger.Secrets, value string) {
 		t.Helper()
-		if err := s.Keep(t.Context(), "h@l", map[string]string{"k": value}, value, now); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Keep(t.Context(), "h@l", map[string]string{"k": value}, value, now))
 	}
 	keep(patrol, "new")
 	keep(recreate, "old")
 	for range 25 * 4 {
 		now = now.Add(15 * time.Minute)
-		if err := patrol.Renew(t.Context(), "h@l", now); err != nil {
-			t.Fatal(err)
-		}
+		must(t, patrol.Renew(t.Context(), "h@l", now))
 		keep(patrol, "new")
 	}
 	if v, err := recreate.Of(t.Context(), "h@l"); err != nil || v["k"] != "new" {
@@ -62,9 +58,7 @@ func secrets(t *testing.T, s store) {
 	})
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	wrote := func(want int) {
 		t.Helper()

@@ -31,9 +31,7 @@ func documents(t *testing.T) map[string]string {
 		pages[name] = string(text)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return pages
 }
 

@@ -55,9 +55,7 @@ func TestNoValueOfMetadataGetsOut(t *testing.T) {
 					Ledger:  func(_ string, open ledger.Opener) ledger.Opener { return tap.On(open) },
 				},
 			}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			k.look("the log", log.String())
 			k.look("the story", fmt.Sprintf("%+v", story.Lines))
 			for where, what := range k.seen {

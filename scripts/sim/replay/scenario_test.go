@@ -33,9 +33,7 @@ func recorded(t *testing.T) []replay.Recorded {
 	var all []replay.Recorded
 	for _, d := range dirs {
 		r, err := replay.Load(filepath.Dir(d))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		all = append(all, r)
 	}
 	return all
@@ -62,9 +60,7 @@ func run(t *testing.T, r replay.Recorded, opts world.Options) *world.Story {
 		opts.Policy = r.Policy
 	}
 	s, err := replay.Run(t.Context(), r.Name, r.Scenario, r.Records, replay.Options{Options: opts})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ended(t, s)
 	return s
 }
@@ -318,9 +314,7 @@ func TestRealEntries(t *testing.T) {
 	var records []replay.Record
 	for _, f := range files {
 		in, err := os.Open(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		replay.Records(in, filepath.Base(f), func(r replay.Record, err error) {
 			if err != nil {
 				t.Error(err)
@@ -328,19 +322,13 @@ func TestRealEntries(t *testing.T) {
 			}
 			records = append(records, r)
 		})
-		if err := in.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, in.Close())
 	}
 	for label, want := range map[string]incident.Outcome{"": incident.Observed, "reserved": incident.Resumed} {
 		s, err := replay.Guess(t.Context(), records, replay.Given{Policy: label})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		story, err := replay.Run(t.Context(), "real", s, records, replay.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if len(story.Ended) == 0 || len(story.Open) > 0 || len(story.Faults) > 0 {
 			t.Errorf("policy %q: %d ended, %d open, faults %v", label, len(story.Ended), len(story.Open), story.Faults)
 		}

@@ -31,9 +31,7 @@ func TestTheWireChangesNothingOfARecord(t *testing.T) {
 func trails(t *testing.T, s *world.Story) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := trail.Write(&b, *s.Trail); err != nil {
-		t.Fatal(err)
-	}
+	must(t, trail.Write(&b, *s.Trail))
 	return b.String()
 }
 
@@ -46,13 +44,9 @@ func TestARecordedIncidentLeavesTheSameTrailTwice(t *testing.T) {
 	for _, r := range some(t, 3) {
 		var other bytes.Buffer
 		this := run(t, r, world.Options{Trail: true}).Trail
-		if err := trail.Write(&other, *run(t, r, world.Options{Trail: true}).Trail); err != nil {
-			t.Fatal(err)
-		}
+		must(t, trail.Write(&other, *run(t, r, world.Options{Trail: true}).Trail))
 		c := trail.NewComparison(trail.NewReader(&other), func(d trail.Divergence) { t.Errorf("%s: %+v", r.Name, d) })
-		if err := c.Add(*this); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Add(*this))
 		if s, err := c.End(); err != nil || len(s.Kinds) > 0 {
 			t.Errorf("%s: %v, %+v", r.Name, err, s)
 		}

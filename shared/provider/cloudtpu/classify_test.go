@@ -169,9 +169,7 @@ func TestGRPCFailures(t *testing.T) {
 	}
 	detail := func(text string) *anypb.Any {
 		a := new(anypb.Any)
-		if err := protojson.Unmarshal([]byte(text), a); err != nil {
-			t.Fatal(err)
-		}
+		must(t, protojson.Unmarshal([]byte(text), a))
 		return a
 	}
 	const nothing = "" // of the message, nothing is asked

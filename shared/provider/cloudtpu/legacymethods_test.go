@@ -22,9 +22,7 @@ func TestAnOperationThatIsDoneAtOnce(t *testing.T) {
 	const name = "projects/demo/locations/us-central1-a/operations/operation-1"
 	holding := func(m proto.Message) *longrunningpb.Operation {
 		held, err := anypb.New(m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return &longrunningpb.Operation{Name: name, Done: true, Result: &longrunningpb.Operation_Response{Response: held}}
 	}
 	for what, c := range map[string]struct {
@@ -46,13 +44,9 @@ func TestAnOperationThatIsDoneAtOnce(t *testing.T) {
 					proto.Merge(into.(proto.Message), c.answer) //nolint:forcetypeassert // every answer is one
 					return nil
 				}))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			client, err := tpu.NewClient(t.Context(), option.WithGRPCConn(conn))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer client.Close() //nolint:errcheck // nothing was sent
 			calls := legacyGRPC{client}
 			for method, call := range map[string]func() (*longrunningpb.Operation, error){
