@@ -114,28 +114,3 @@ func TestEveryFlagOnThePageIsOne(t *testing.T) {
 		t.Errorf("only %d flags were held", len(found))
 	}
 }
-
-// TestEveryTestOnThePageIsOne: the page says which test makes which attempt.
-func TestEveryTestOnThePageIsOne(t *testing.T) {
-	page, err := os.ReadFile("README.md")
-	must(t, err)
-	var tests []byte
-	for _, pattern := range []string{"*_test.go", "*/*_test.go", "../../shared/checkpoint/*_test.go"} {
-		files, err := filepath.Glob(pattern)
-		must(t, err)
-		for _, name := range files {
-			raw, err := os.ReadFile(name)
-			must(t, err)
-			tests = append(tests, raw...)
-		}
-	}
-	found := regexp.MustCompile("`(Test[A-Za-z0-9]+)`").FindAllStringSubmatch(string(page), -1)
-	for _, m := range found {
-		if !strings.Contains(string(tests), "func "+m[1]+"(t *testing.T)") {
-			t.Errorf("%s: there is no such test", m[1])
-		}
-	}
-	if len(found) < 10 {
-		t.Errorf("only %d tests are named", len(found))
-	}
-}
