@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 		os.Exit(Main(context.Background(), os.Args[1:]))
 	}
 	// Most tests wait for processes and for the spans below, so more of them run at a time than there are processors.
-	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
+	if err := flag.Set("test.parallel", strconv.Itoa(3*runtime.GOMAXPROCS(0))); err != nil {
 		panic(err)
 	}
 	os.Exit(m.Run())
