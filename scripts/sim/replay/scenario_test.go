@@ -261,20 +261,6 @@ func lossAt(t *testing.T, r replay.Recorded, at time.Time, usual incident.Outcom
 	}
 }
 
-// TestSameStoryTwice plays every recorded incident twice: the stories are the same, line by line, whether the functions log
-// or not.
-func TestSameStoryTwice(t *testing.T) {
-	breadth.Again(t)
-	for _, r := range some(t, 6) {
-		t.Run(r.Name, func(t *testing.T) {
-			t.Parallel()
-			if d := cmp.Diff(played(t, r).story.Lines, run(t, r, world.Options{}).Lines); d != "" {
-				t.Errorf("(-first +second):\n%s", d)
-			}
-		})
-	}
-}
-
 // TestRecordedEntriesAreSound reads every recorded entry loosely and holds that each has its place and its shape.
 func TestRecordedEntriesAreSound(t *testing.T) {
 	for _, r := range recorded(t) {
