@@ -316,18 +316,14 @@ func TestAFunctionCallsTheEndpointOfItsEnvironment(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	m, err := findModule(ctx)
 	must(t, err)
-	must := func(err error) {
-		t.Helper()
-		must(t, err)
-	}
 	_, _, err = pack(ctx, m, "patrol", filepath.Join(dir, "out"))
-	must(err)
-	must(build(ctx, m, filepath.Join(dir, "out", "patrol"), dir))
+	must(t, err)
+	must(t, build(ctx, m, filepath.Join(dir, "out", "patrol"), dir))
 	database, err := emptyDatabase(ctx)
-	must(err)
+	must(t, err)
 	defer database.Stop()
 	world, err := noCloud(dir, database.address)
-	must(err)
+	must(t, err)
 	called := make(chan string, 100)
 	fake := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		called <- r.URL.Path
@@ -343,11 +339,11 @@ func TestAFunctionCallsTheEndpointOfItsEnvironment(t *testing.T) {
 		{endpoint: "http://tpu.example.com/", says: "TPU_ENDPOINT"},
 	} {
 		p, err := start(ctx, dir, "HandlePatrol", append(append(process.Environment(), world...), "TPU_ENDPOINT="+c.endpoint))
-		must(err)
+		must(t, err)
 		_ = p.ask(ctx, question{body: tick}) //nolint:errcheck // what it answers is not asked here
 		said, err := os.ReadFile(p.log)
-		must(err)
-		must(p.end())
+		must(t, err)
+		must(t, p.end())
 		if !strings.Contains(string(said), c.says) {
 			t.Errorf("%s: it does not say %q: %s", c.endpoint, c.says, said)
 		}
@@ -372,20 +368,16 @@ func TestASignalLosesNoAnswerOfAFunction(t *testing.T) {
 	}
 	const requests = 200
 	ctx, dir := t.Context(), t.TempDir()
-	must := func(err error) {
-		t.Helper()
-		must(t, err)
-	}
 	m, err := findModule(ctx)
-	must(err)
+	must(t, err)
 	_, _, err = pack(ctx, m, "logevent", filepath.Join(dir, "out"))
-	must(err)
-	must(build(ctx, m, filepath.Join(dir, "out", "logevent"), dir))
+	must(t, err)
+	must(t, build(ctx, m, filepath.Join(dir, "out", "logevent"), dir))
 	database, err := emptyDatabase(ctx)
-	must(err)
+	must(t, err)
 	defer database.Stop()
 	world, err := noCloud(dir, database.address)
-	must(err)
+	must(t, err)
 	waiting, release := make(chan struct{}, 10*requests), make(chan struct{})
 	fake := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		waiting <- struct{}{}
@@ -394,7 +386,7 @@ func TestASignalLosesNoAnswerOfAFunction(t *testing.T) {
 	}))
 	defer fake.Close()
 	p, err := start(ctx, dir, "HandleLogEvent", append(append(process.Environment(), world...), "TPU_ENDPOINT="+fake.URL))
-	must(err)
+	must(t, err)
 
 	client := &http.Client{Transport: &http.Transport{}}
 	ask := func(method string, body []byte) (int, error) {
@@ -428,10 +420,10 @@ func TestASignalLosesNoAnswerOfAFunction(t *testing.T) {
 	for range requests {
 		<-waiting
 	}
-	must(p.cmd.Process.Signal(syscall.SIGTERM))
+	must(t, p.cmd.Process.Signal(syscall.SIGTERM))
 	for status := 0; status != http.StatusServiceUnavailable; { // until the signal has arrived it is told that it is wrong
 		status, err = ask(http.MethodGet, nil)
-		must(err)
+		must(t, err)
 	}
 	close(release)
 	for range requests {
