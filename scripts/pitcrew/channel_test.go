@@ -128,11 +128,11 @@ func TestASignalledSaveIsAcknowledged(t *testing.T) {
 
 func TestANaturalSaveSendsNothing(t *testing.T) {
 	t.Parallel()
-	o := tpu(t, nil, "-on-term=save", "-step=20ms", "-every=100")
+	o := tpu(t, nil, "-on-term=save", "-step=20ms", "-every=40")
 	o.logs.find(t, "the first checkpoint", func(r events.CrewReport) bool { return r.Report == events.ReportProgress && r.CheckpointStep > 0 })
 	o.ask("save-1", events.SaveNatural, time.Now().Add(time.Minute))
 	r := o.logs.find(t, "saved", is(events.ReportSaved))
-	if r.CheckpointStep == 0 || r.CheckpointStep%100 != 0 || trainer.Count(o.dir, "caught terminated") != 0 {
+	if r.CheckpointStep == 0 || r.CheckpointStep%40 != 0 || trainer.Count(o.dir, "caught terminated") != 0 {
 		t.Errorf("%+v", r)
 	}
 }
