@@ -36,7 +36,7 @@ func TestAProcessDiesWithItsParent(t *testing.T) {
 	must(t, parent.Start())
 	must(t, in.Close())
 	must(t, into.Close())
-	must(t, out.SetReadDeadline(time.Now().Add(20 * time.Second)))
+	must(t, out.SetReadDeadline(time.Now().Add(20*time.Second)))
 	lines := bufio.NewReader(out)
 	if said, err := lines.ReadString('\n'); said != "started\n" {
 		t.Fatalf("the parent said %q, %v", said, err)
