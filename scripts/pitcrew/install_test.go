@@ -123,6 +123,15 @@ func TestInstallForOneUser(t *testing.T) {
 	}
 }
 
+// TestInstallSaysWhatComesNext on this machine and on the others.
+func TestInstallSaysWhatComesNext(t *testing.T) {
+	_, env := aTPU(t)
+	code, out := pitcrew(t, append(env, "HOME="+t.TempDir()), "install", "--user", "--name=llama", "--", "sh", "train.sh")
+	if code != 0 || !strings.Contains(out, "journalctl --user -f -u llama") || !strings.Contains(out, "./pitcrew install --user ...") || strings.Contains(out, "startup-script") {
+		t.Errorf("%d %s", code, out)
+	}
+}
+
 func TestInstallRefusesWhatRunWould(t *testing.T) {
 	for _, c := range []struct {
 		args []string
@@ -303,7 +312,7 @@ func TestDoctorTriesTheCommand(t *testing.T) {
 			name: "all is well", flags: []string{"--step-pattern=maxtext", "--examples-per-step=64", "--try=20s"}, trainer: []string{"-print-steps", "-every=10", "-on-term=save-stop"},
 			says: []string{
 				`ok +signal +1 processes of the command handle SIGTERM`, `ok +steps +step \d+ was seen, and \d+ more in \S+, \S+ examples a second`,
-				`ok +checkpoint +step \d+ came and is complete: file://`, `ok +save +SIGTERM: the training was saved within \S+; the command ended with exit code 0`,
+				`warning +metadata server +there is none: no requests`, `ok +checkpoint +step \d+ came and is complete: file://`, `ok +save +SIGTERM: the training was saved within \S+; the command ended with exit code 0`,
 			},
 		},
 		{
