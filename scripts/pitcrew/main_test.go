@@ -324,6 +324,20 @@ func (l *logs) find(t testing.TB, what string, is func(events.CrewReport) bool) 
 	return found
 }
 
+// TestTheTimingsHaveAPageOfTheirOwn, so that the page of run shows what each training needs, and what an exit code means.
+func TestTheTimingsHaveAPageOfTheirOwn(t *testing.T) {
+	code, first := pitcrew(t, nil, "help", "run")
+	if code != 0 || !strings.Contains(first, "125") || !strings.Contains(first, "143") {
+		t.Errorf("%d %s", code, first)
+	}
+	_, second := pitcrew(t, nil, "help", "timings")
+	for _, s := range new(flags).spans() {
+		if strings.Contains(first, "--"+s.name+" ") || !strings.Contains(second, "--"+s.name+" ") {
+			t.Errorf("--%s is on the wrong page", s.name)
+		}
+	}
+}
+
 func TestRunIsItsCommand(t *testing.T) {
 	for _, c := range []struct {
 		command   []string
