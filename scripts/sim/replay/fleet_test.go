@@ -93,7 +93,9 @@ func TestFleetReadsBothKindsOfListings(t *testing.T) {
 // TestAQueuedResourceOfSeveralTPUsIsThereOnce plays a loss in one of two TPUs that stand in one queued resource.
 func TestAQueuedResourceOfSeveralTPUsIsThereOnce(t *testing.T) {
 	fleet, err := replay.Fleet([]byte("[" + strings.Replace(someNodes, "SUSPENDED", "ACTIVE", 1) + "]"))
-	must(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	record := replay.Record{Raw: []byte(`{"logName":"projects/p/logs/cloudaudit.googleapis.com%2Fsystem_event","timestamp":"2026-11-12T02:14:06Z",` +
 		`"protoPayload":{"methodName":"tpu.nodes.terminate","resourceName":"projects/p/locations/z/nodes/two-1"}}`)}
 	s, err := replay.Guess(t.Context(), []replay.Record{record}, replay.Given{World: world.Scenario{Fleet: fleet}})
@@ -110,7 +112,9 @@ func TestAQueuedResourceOfSeveralTPUsIsThereOnce(t *testing.T) {
 func TestAFlexStartTPUThatIsTerminatedIsNotSpot(t *testing.T) {
 	for name, listing := range map[string]string{"a node": aFlex, "a queued resource": aFlexQueue} {
 		fleet, err := replay.Fleet([]byte("[" + listing + "]"))
-		must(t, err)
+		if err != nil {
+			t.Fatal(err)
+		}
 		record := replay.Record{Raw: []byte(`{"logName":"projects/p/logs/cloudaudit.googleapis.com%2Fsystem_event","timestamp":"2026-11-08T00:00:20Z",` +
 			`"protoPayload":{"methodName":"tpu.nodes.terminate","resourceName":"projects/p/locations/z/nodes/f"}}`)}
 		s, err := replay.Guess(t.Context(), []replay.Record{record}, replay.Given{World: world.Scenario{Fleet: fleet}})

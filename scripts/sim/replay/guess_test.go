@@ -32,9 +32,13 @@ func TestGuessedAcceleratorHasTheWorker(t *testing.T) {
 // TestNoTPUIsGuessedFromAJob: entries about Jobs of GKE make no TPU, and the scenario says that they are not played.
 func TestNoTPUIsGuessedFromAJob(t *testing.T) {
 	raw, err := os.ReadFile("../../../events/testdata/sources/gke-jobs.json")
-	must(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var entries []json.RawMessage
-	must(t, json.Unmarshal(raw, &entries))
+	if err := json.Unmarshal(raw, &entries); err != nil {
+		t.Fatal(err)
+	}
 	var records []replay.Record
 	for _, e := range entries {
 		records = append(records, replay.Record{Raw: e})

@@ -300,7 +300,9 @@ func TestRealEntries(t *testing.T) {
 	var records []replay.Record
 	for _, f := range files {
 		in, err := os.Open(f)
-		must(t, err)
+		if err != nil {
+			t.Fatal(err)
+		}
 		replay.Records(in, filepath.Base(f), func(r replay.Record, err error) {
 			if err != nil {
 				t.Error(err)
@@ -308,13 +310,19 @@ func TestRealEntries(t *testing.T) {
 			}
 			records = append(records, r)
 		})
-		must(t, in.Close())
+		if err := in.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for label, want := range map[string]incident.Outcome{"": incident.Observed, "reserved": incident.Resumed} {
 		s, err := replay.Guess(t.Context(), records, replay.Given{Policy: label})
-		must(t, err)
+		if err != nil {
+			t.Fatal(err)
+		}
 		story, err := replay.Run(t.Context(), "real", s, records, replay.Options{})
-		must(t, err)
+		if err != nil {
+			t.Fatal(err)
+		}
 		if len(story.Ended) == 0 || len(story.Open) > 0 || len(story.Faults) > 0 {
 			t.Errorf("policy %q: %d ended, %d open, faults %v", label, len(story.Ended), len(story.Open), story.Faults)
 		}
