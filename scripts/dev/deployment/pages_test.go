@@ -31,9 +31,7 @@ func documents(t *testing.T) map[string]string {
 		pages[name] = string(text)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return pages
 }
 
@@ -165,31 +163,5 @@ func TestEveryTestOnThePagesIsOne(t *testing.T) {
 	}
 	if held < 100 {
 		t.Errorf("only %d tests were looked for", held)
-	}
-}
-
-// TestTheReadmeIsShort: the first page stays one that a visitor reads in five minutes.
-func TestTheReadmeIsShort(t *testing.T) {
-	const lines, size = 130, 9 << 10
-	text := documents(t)["README.md"]
-	if n := strings.Count(text, "\n"); n > lines || len(text) > size || n < 50 {
-		t.Errorf("README.md has %d lines and %d bytes; it may have %d and %d: move the rest to the page of its folder", n, len(text), lines, size)
-	}
-}
-
-// TestEveryPageHasItsContentsOnTop: a page of more than 100 lines begins with links to all its sections.
-func TestEveryPageHasItsContentsOnTop(t *testing.T) {
-	for name, text := range documents(t) {
-		if name == "README.md" || strings.Count(text, "\n") <= 100 {
-			continue
-		}
-		top, _, _ := strings.Cut(text, "\n## ")
-		for _, heading := range regexp.MustCompile(`(?m)^## (.+)$`).FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
-			for anchor := range anchors("## " + heading[1]) {
-				if !strings.Contains(top, "(#"+anchor+")") {
-					t.Errorf("%s: the contents on top do not lead to %q", name, heading[1])
-				}
-			}
-		}
 	}
 }

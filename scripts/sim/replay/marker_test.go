@@ -61,9 +61,7 @@ func TestNoValueOfMetadataGetsOut(t *testing.T) {
 					},
 				},
 			}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			k.look("the log", log.String())
 			k.look("the story", fmt.Sprintf("%+v", story.Lines))
 			for where, what := range k.seen {

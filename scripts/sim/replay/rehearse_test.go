@@ -22,17 +22,13 @@ func dry(t *testing.T, file []byte) []byte {
 	var f struct {
 		Policies map[string]map[string]any `yaml:"policies"`
 	}
-	if err := yaml.Unmarshal(file, &f); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal(file, &f))
 	for _, p := range f.Policies {
 		p["preset"] = "watch"
 		delete(p, "switches")
 	}
 	raw, err := yaml.Marshal(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return raw
 }
 
