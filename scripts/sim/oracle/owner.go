@@ -17,8 +17,8 @@ import (
 	"pitstop.internal/shared/topology"
 )
 
-// Rule 2, the owner's word: what its owner has deleted or stopped is left alone, a slice comes back as its owner ordered it, and nothing is
-// done that no policy allows, that is paused, or that Google suspects.
+// Rule 2, the owner's word: what its owner has deleted or stopped is left alone. A slice comes back as its owner ordered it. Nothing is done
+// that no policy allows, while everything is paused, or where Google suspects abuse.
 
 // ownersWord checks a call against what its owner has said and done.
 func (c *Checks) ownersWord(k call) {

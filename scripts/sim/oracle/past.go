@@ -221,18 +221,6 @@ func (c *Checks) livesIn(slice string) (zone string, lives bool) {
 	return "", false
 }
 
-// standsIn is the zone in which a slice exists and was not taken away, whether or not it can be used.
-func (c *Checks) standsIn(slice string) (zone string, stands bool) {
-	for _, z := range c.Zones() {
-		switch state, _ := c.API.State(z, slice); state {
-		case "", "PREEMPTED", "TERMINATED", "DELETING":
-		default:
-			return z, true
-		}
-	}
-	return "", false
-}
-
 // livesOf are the existing lives of a slice, at most one in each zone.
 func (c *Checks) livesOf(slice string) (lives []events.Incarnation) {
 	for _, z := range c.Zones() {

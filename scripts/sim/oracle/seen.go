@@ -47,7 +47,7 @@ type seenIncident struct {
 	Code           incident.Code
 	Reason         string
 	ConfirmedBy    incident.Confirmation
-	// Phase is what it waits for, and Until is when that wait ends at the latest; zero without an end, which it may lack only if it is Patient.
+	// Phase names its wait. Until bounds that wait; only a Patient one may have no bound.
 	Phase   incident.Phase
 	Until   time.Time
 	Patient bool

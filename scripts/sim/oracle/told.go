@@ -12,8 +12,8 @@ import (
 	"pitstop.internal/shared/provider/providertest/trainingtest"
 )
 
-// Told: a person is informed of every trouble in time, be it a slice that cannot be used, a training that has failed or stands still, or a wait
-// for machines, and of nothing that is not so.
+// Told: a person is informed in time of a slice that cannot be used, of a training that has failed or stands still, and of a wait for machines.
+// Nobody is told of a hang or of a wait that is none.
 
 // standstill checks the report about a training at the opening of an incident. A training that does steps does not hang, however slow the
 // steps are and even if its lines were lost. If nobody could know what it does, the incident may say so.
