@@ -34,6 +34,7 @@ func (w Workload) Shown(now time.Time) view.Workload {
 	v := view.Workload{
 		ID: w.ID, Project: w.Project, Name: w.Name, Provider: w.Provider, Label: w.Label, Directory: w.Directory, Seen: w.Seen,
 		Slices: make([]view.Slice, len(w.Slices)), Training: w.training(), Pause: w.Pause, Orders: w.Orders, Ended: w.Ended, Due: w.Due(), Wait: w.wait(),
+		Unsent: len(w.Outbox), Epoch: w.Epoch, BudgetsSince: w.Budgets.Since, WaitTold: w.WaitTold,
 	}
 	for i := range w.Slices {
 		v.Slices[i] = w.Slices[i].shown()
@@ -110,7 +111,7 @@ func (s Slot) shown() view.Slice {
 	v := view.Slice{
 		Name: s.Name, Zone: s.Zone, Condition: s.Condition, State: s.State, Since: s.Since, WaitingSince: s.WaitingSince(), Incarnation: s.Incarnation,
 		Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Reclaimable: s.Reclaimable, Legacy: s.Legacy, Group: s.Group, Spec: s.Spec,
-		Claims: s.Claims, Admitted: s.isAdmitted(), Awaits: s.Admission == AwaitsAdmission, Released: s.IsReleased(),
+		Used: s.Used, Spoke: s.Spoke, StoppedBy: s.Stop.By, Suspected: s.Abuse.Suspected, Claims: s.Claims, Admitted: s.isAdmitted(), Awaits: s.Admission == AwaitsAdmission, Released: s.IsReleased(),
 	}
 	if s.Reshaped() {
 		v.Ordered = s.own().Accelerator
@@ -125,7 +126,7 @@ func (w Workload) training() view.Training {
 	c, p := w.Crew, w.Progress
 	v := view.Training{
 		Seen: c.Seen, Spoke: later(later(c.Seen, c.Started), later(p.At, p.Stepped)), Attempt: c.Attempt, Started: c.Started, Exited: c.Exited, GaveUp: c.GaveUp,
-		Finished: c.Finished, FinishedAt: c.FinishedAt, Claimed: c.Claim.Finished, Step: p.Step, StepAt: p.At, SteppedAt: later(p.At, p.Stepped),
+		Finished: c.Finished, FinishedAt: c.FinishedAt, Claimed: c.Claim.Finished, Step: p.Step, StepAt: p.At, Proven: p.Proven, SteppedAt: later(p.At, p.Stepped),
 		QuietSeconds: p.GapSeconds, Checkpoint: p.CheckpointStep, CheckpointAt: p.CheckpointAt, Verified: p.Verified, VerifiedAt: p.VerifiedAt,
 		VerifiedURI: p.VerifiedURI, SaveSeconds: w.Pace.Saves, SaveMode: w.Pace.Mode, GapSeconds: w.Pace.Gaps,
 	}
@@ -137,7 +138,8 @@ func (w Workload) training() view.Training {
 
 func (effect Effect) shown(now time.Time) view.Request {
 	v := view.Request{
-		Action: effect.Action, Slice: effect.Slice, Zone: effect.Zone, Stage: effect.Stage(), At: effect.Sent, Retry: effect.Retry,
+		Incident: effect.Maker, Reason: effect.Reason, Action: effect.Action, Slice: effect.Slice, With: effect.With, Zone: effect.Zone, Epoch: effect.Epoch,
+		Attempt: effect.Attempt, Sent: effect.Sent, Stage: effect.Stage(), Begun: effect.Begun, RequestID: effect.RequestID, At: effect.Sent, Retry: effect.Retry,
 		Failures: effect.Failures, Failure: effect.LastFailure, Code: effect.LastCode, UnderWay: effect.UnderWay(now),
 	}
 	switch v.Stage {
@@ -155,7 +157,7 @@ func (w Workload) ShownIncident(in Incident, now time.Time) view.Incident {
 	v := view.Incident{
 		ID: in.ID, Cause: in.Cause, Opened: in.Opened, Closed: in.Closed, Phase: in.Phase, Since: in.Since, Deadline: in.Deadline, Policy: in.Policy,
 		Switches: in.Switches, Limits: in.Limits, Troubles: in.Troubles, Calls: in.Calls, CallsLeftOut: in.CallsLeftOut, Zones: in.Zones, Down: in.Down,
-		Asked: in.Asked, Granted: in.Granted, OnlyWatched: in.OnlyWatched, Retried: in.Retried, Attempt: in.BaseAttempt, Outcome: in.Outcome,
+		Asked: in.Asked, Granted: in.Granted, OnlyWatched: in.OnlyWatched, Retried: in.Retried, Attempt: in.BaseAttempt, Clears: in.Clearing, Outcome: in.Outcome,
 		ConfirmedBy: in.ConfirmedBy, Reason: in.Reason, Code: in.Code, Advice: in.Advice, Would: in.Would, PlannedCalls: in.PlannedCalls,
 		Timeline: in.Timeline, LeftOut: in.LeftOut, Revision: in.Revision, Error: view.Exit{Attempt: in.Error.Attempt, Exit: in.Error.Exit}, Cost: view.Cost{ChargedTo: in.Account(), Restarts: in.Charged, ChipHourPrice: in.ChipHourPrice},
 	}

@@ -428,6 +428,15 @@ func (w Workload) HasDue(now time.Time) bool {
 	return !w.Due().IsZero()
 }
 
+// WithoutOutbox is the document without the events that are still to be published.
+func (w Workload) WithoutOutbox() Workload {
+	w.Outbox = nil
+	return w
+}
+
+// HasOpenIncident reports whether an incident is open.
+func (w Workload) HasOpenIncident() bool { return w.Incident != nil }
+
 // noticeDue is when the save before a slice's announced maintenance is due, and when somebody has to listen for its crew; zero for never.
 func (w Workload) noticeDue(s *Slot) (save, listen time.Time) {
 	n := s.Notice

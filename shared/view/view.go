@@ -47,8 +47,14 @@ type Workload struct {
 	Closed   *Incident `json:"closed,omitempty"`
 	// Ended is when the last one ended.
 	Ended time.Time `json:"ended,omitzero"`
-	// Due is when Pitstop acts next by itself; zero for never.
-	Due time.Time `json:"due,omitzero"`
+	// Due is when Pitstop acts next by itself; zero for never. Unsent is how many events are not published yet.
+	Due    time.Time `json:"due,omitzero"`
+	Unsent int       `json:"unsent,omitzero"`
+	// Epoch rises with each request and incident. BudgetsSince is since when the budgets have been spent; zero where they are full.
+	// WaitTold is when people were last told of a long wait in quiet times.
+	Epoch        int64     `json:"epoch"`
+	BudgetsSince time.Time `json:"budgets_since,omitzero"`
+	WaitTold     time.Time `json:"wait_told,omitzero"`
 
 	// IfLost is what would follow if the first usable slice were lost now, and AtDeadline what follows at the deadline of the open
 	// incident. Both are nil where they do not apply, or where the policy is not known.
@@ -118,6 +124,13 @@ type Slice struct {
 	Group string `json:"group,omitzero"`
 	// Spec is the hash of the stored specification.
 	Spec string `json:"spec,omitzero"`
+	// Used is since when it had been usable before its condition last changed, and Spoke when its crew first wrote a line in this life; zero
+	// for never.
+	Used  time.Time `json:"used,omitzero"`
+	Spoke time.Time `json:"spoke,omitzero"`
+	// StoppedBy is who stopped it, as far as is known. Suspected says that Google suspects abuse.
+	StoppedBy string `json:"stopped_by,omitzero"`
+	Suspected bool   `json:"suspected,omitzero"`
 	// Claims is the value of its label pitstop-workload where that names a workload which it does not belong to.
 	Claims string `json:"claims,omitzero"`
 	// Admitted says that training may run in this life, and Awaits that Pitstop must admit it first. Released says that Pitstop leaves it
@@ -160,6 +173,8 @@ type Training struct {
 	Step      int64     `json:"step,omitzero"`
 	StepAt    time.Time `json:"step_at,omitzero"`
 	SteppedAt time.Time `json:"stepped_at,omitzero"`
+	// Proven is the highest step that a checkpoint, or the crew's record on its machine, has shown.
+	Proven int64 `json:"proven,omitzero"`
 	// QuietSeconds is the longest time between two steps in quiet times.
 	QuietSeconds int64 `json:"quiet_seconds,omitzero"`
 	// Checkpoint is the newest complete checkpoint that the crew reported, first at CheckpointAt. Verified is the newest one that
@@ -192,11 +207,22 @@ const (
 
 // Request is one change that an incident wants outside.
 type Request struct {
-	Action events.Action `json:"action"`
-	// Slice is empty for a request about the whole workload.
-	Slice string `json:"slice,omitzero"`
-	Zone  string `json:"zone,omitzero"`
-	Stage Stage  `json:"stage"`
+	// Incident wants it, for Reason.
+	Incident string        `json:"incident"`
+	Reason   string        `json:"reason,omitzero"`
+	Action   events.Action `json:"action"`
+	// Slice is empty for a request about the whole workload. With are the others of a queued resource.
+	Slice string   `json:"slice,omitzero"`
+	With  []string `json:"with,omitempty"`
+	Zone  string   `json:"zone,omitzero"`
+	// Epoch and Attempt number it, and Sent is when it was first sent.
+	Epoch   int64     `json:"epoch"`
+	Attempt int       `json:"attempt"`
+	Sent    time.Time `json:"sent"`
+	Stage   Stage     `json:"stage"`
+	// Begun is when the intent was stored, with the ID that the call carries.
+	Begun     time.Time `json:"begun,omitzero"`
+	RequestID string    `json:"request_id,omitzero"`
 	// At is when it came to that stage. Retry is when it is sent again after a failure.
 	At    time.Time `json:"at"`
 	Retry time.Time `json:"retry,omitzero"`
@@ -237,6 +263,8 @@ type Incident struct {
 	// OnlyWatched says that Pitstop may do nothing about it. Retried says that a person opened it to try again.
 	OnlyWatched bool `json:"only_watched,omitzero"`
 	Retried     bool `json:"retried,omitzero"`
+	// Clears is the outcome that follows once what Pitstop's own requests create is cleaned up; empty for no clean-up.
+	Clears Outcome `json:"clears,omitzero"`
 	// Error is the last attempt that failed in it. Attempt is the training attempt at the time of the trouble.
 	Error   Exit `json:"error,omitzero"`
 	Attempt int  `json:"attempt"`

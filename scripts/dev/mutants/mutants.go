@@ -136,7 +136,7 @@ var mutants = []mutant{
 	}, nil},
 	{"10 lost", "no incident is ever opened", heavy, decides(func(p policy.Policy, w incident.Workload, e incident.Evidence, now time.Time) (incident.Workload, []events.Event, bool) {
 		next, send, changed := incident.Advance(p, w, e, now)
-		if w.Incident == nil && next.Incident != nil {
+		if !w.HasOpenIncident() && next.HasOpenIncident() {
 			return w, nil, false
 		}
 		return next, send, changed

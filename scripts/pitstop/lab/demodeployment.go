@@ -80,14 +80,15 @@ func (d *RunningDemo) deployment() deployment.Deployment {
 
 // worded tells of a person's word, and of what follows from it.
 func (d *RunningDemo) worded(ctx context.Context, s ledger.Step) {
-	if n := len(s.After.Orders); n > 0 {
-		o := s.After.Orders[n-1]
-		if m := len(s.Before.Orders); m == 0 || s.Before.Orders[m-1] != o {
+	before, after := s.Before.Shown(s.At), s.After.Shown(s.At)
+	if n := len(after.Orders); n > 0 {
+		o := after.Orders[n-1]
+		if m := len(before.Orders); m == 0 || before.Orders[m-1] != o {
 			text := o.By + ": " + strings.TrimSpace(string(o.Verb)+" "+o.Text)
 			if o.Incident != "" {
 				text += ", in " + o.Incident
 			}
-			d.Tell(world.Line{Time: d.Now(), Kind: world.Spoken, Workload: s.After.ID, Incident: o.Incident, Text: text, Reason: o.Why})
+			d.Tell(world.Line{Time: d.Now(), Kind: world.Spoken, Workload: after.ID, Incident: o.Incident, Text: text, Reason: o.Why})
 		}
 	}
 	d.Said(ctx, s)

@@ -10,9 +10,11 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/sim/world"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/view"
 )
 
 // Marksman lets troubles strike a workload in the middle of its incident. Troubles drawn per day hardly ever hit a phase
@@ -83,12 +85,12 @@ func (m *Marksman) pick(d Dice, shots []shot) shot {
 }
 
 // occasion are the dice of what an incident comes to, once more.
-func (m *Marksman) occasion(what string, w incident.Workload) Dice {
+func (m *Marksman) occasion(what string, w view.Workload) Dice {
 	return m.occasions.next(m.dice.Of(what, w.ID, w.Incident.ID, string(w.Incident.Phase)))
 }
 
 // Entered is called for each phase that an incident enters.
-func (m *Marksman) Entered(w incident.Workload) {
+func (m *Marksman) Entered(w view.Workload) {
 	if d := m.occasion("entered", w); d.Of("struck").float() < m.aimed(w) {
 		m.aim(d, w, d.Of("when").magnitude(soon, 3*time.Hour))
 	}
@@ -96,7 +98,7 @@ func (m *Marksman) Entered(w incident.Workload) {
 
 // Asked is called for each request that an incident sends in the middle of a phase. Now and then a policy is tightened
 // before the request arrives, or a trouble strikes while it is carried out.
-func (m *Marksman) Asked(w incident.Workload) {
+func (m *Marksman) Asked(w view.Workload) {
 	d := m.occasion("asked", w)
 	if d.Of("struck").float() < m.aimed(w)/2 {
 		m.aim(d, w, d.Of("when").magnitude(soon, 10*time.Minute))
@@ -117,7 +119,7 @@ func (m *Marksman) Asked(w incident.Workload) {
 }
 
 // aimed is how likely an incident is struck where it stands.
-func (m *Marksman) aimed(w incident.Workload) float64 {
+func (m *Marksman) aimed(w view.Workload) float64 {
 	if string(w.Incident.Phase) == m.favourite {
 		return 4 * m.sim.Faults.Aimed
 	}
@@ -129,7 +131,7 @@ const soon = 10 * time.Millisecond
 
 // aim lets a trouble strike a workload some time from now, if its incident is still in the same phase. Now and then one or
 // two more follow shortly after.
-func (m *Marksman) aim(d Dice, w incident.Workload, wait time.Duration) {
+func (m *Marksman) aim(d Dice, w view.Workload, wait time.Duration) {
 	id, phase := w.Incident.ID, w.Incident.Phase
 	m.after(wait, func() {
 		doc, _, err := m.Ledger.Workload(context.Background(), w.ID)
@@ -137,7 +139,7 @@ func (m *Marksman) aim(d Dice, w incident.Workload, wait time.Duration) {
 			return // the newer release has it
 		}
 		m.Must(err)
-		if in := doc.Incident; in == nil || in.ID != id || in.Phase != phase {
+		if in := doc.Shown(m.Clock.Now()).Incident; in == nil || in.ID != id || in.Phase != phase {
 			return
 		}
 		var of []world.SliceConfig
@@ -163,12 +165,12 @@ type shot struct {
 }
 
 // strike lets something happen to a slice, whatever state it is in, or has somebody say something about its workload.
-func (m *Marksman) strike(d Dice, w incident.Workload, c world.SliceConfig) {
+func (m *Marksman) strike(d Dice, doc incident.Workload, c world.SliceConfig) {
 	zone := m.whereIs(c.Name)
 	state, _ := m.API.State(zone, c.Name)
-	shots := append(m.mishaps(d, c, zone, state), m.words(d, w, c, zone)...)
+	shots := append(m.mishaps(d, c, zone, state), m.words(d, doc, c, zone)...)
 	s := m.pick(d.Of("shot"), shots)
-	if !m.chaos.strikes("%s, in the middle of %s: %s in %s, %s", s.name, w.Incident.Phase, c.Name, zone, cmp.Or(state, "gone")) {
+	if !m.chaos.strikes("%s, in the middle of %s: %s in %s, %s", s.name, doc.Shown(m.Clock.Now()).Incident.Phase, c.Name, zone, cmp.Or(state, "gone")) {
 		return
 	}
 	if err := s.strike(); err != nil {
@@ -259,16 +261,17 @@ func (m *Marksman) moved(d Dice, c world.SliceConfig, zone string) error {
 }
 
 // words are the orders that a person may give about a workload.
-func (m *Marksman) words(d Dice, w incident.Workload, c world.SliceConfig, zone string) []shot {
-	said := func(e incident.Evidence) func() error {
+func (m *Marksman) words(d Dice, doc incident.Workload, c world.SliceConfig, zone string) []shot {
+	w := doc.Shown(m.Clock.Now())
+	said := func(e evidence.Evidence) func() error {
 		return func() error {
 			m.Clock.Go(func() { m.Says(w.ID, e) })
 			m.Clock.Settle()
 			return nil
 		}
 	}
-	origin := incident.Origin{ID: world.ApprovalID, Time: m.Clock.Now()}
-	word := incident.Word{By: Owner, Why: "in the middle of it"}
+	origin := evidence.Origin{ID: world.ApprovalID, Time: m.Clock.Now()}
+	word := evidence.Word{By: Owner, Why: "in the middle of it"}
 	shots := []shot{
 		{"another policy named", func() error {
 			labels := []string{"watch"}
@@ -300,10 +303,10 @@ func (m *Marksman) words(d Dice, w incident.Workload, c world.SliceConfig, zone 
 			m.Trainings[c.Name].ProveFinished()
 			return nil
 		}},
-		{"incident cancelled", said(incident.Cancelled{Origin: origin, Word: word, Incident: w.Incident.ID})},
+		{"incident cancelled", said(evidence.Cancelled{Origin: origin, Word: word, Incident: w.Incident.ID})},
 	}
-	if w.NothingToRetry(m.Clock.Now()) == "" {
-		shots = append(shots, shot{"retried", said(incident.Retried{Origin: origin, Word: word})})
+	if doc.NothingToRetry(m.Clock.Now()) == "" {
+		shots = append(shots, shot{"retried", said(evidence.Retried{Origin: origin, Word: word})})
 	}
 	return shots
 }

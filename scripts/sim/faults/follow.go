@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"pitstop.internal/scripts/sim/world"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 )
 
@@ -112,7 +112,7 @@ func (f *follower) everywhere(d Dice, e elsewhere, m moment) {
 	case m.lasts == 0:
 		e.strike(f.Troubles, d)
 	case m.cause == "everything_paused":
-		f.pauseAll(&incident.Pause{By: "ann@example.com", At: now, Until: now.Add(m.lasts)})
+		f.pauseAll(&evidence.Pause{By: "ann@example.com", At: now, Until: now.Add(m.lasts)})
 	case m.cause == "guest_attributes_blocked":
 		f.API.BlockGuestAttributes(true)
 		f.after(m.lasts, func() { f.API.BlockGuestAttributes(false) })

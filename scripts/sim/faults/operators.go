@@ -5,8 +5,9 @@ import (
 	"time"
 
 	"pitstop.internal/scripts/sim/world"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fault"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/view"
 )
 
 // Operators are on call for a simulated deployment: now and then one takes an incident over, or has tried again what waits or
@@ -53,19 +54,19 @@ func (o *Operators) look() {
 		}
 		o.Must(err)
 		drawn := o.dice.Of(id).nth(o.looks).intN(100)
-		word := incident.Word{By: "eve@example.com", Why: "on call"}
-		origin := incident.Origin{ID: world.ApprovalID, Time: o.Clock.Now()}
-		switch {
-		case doc.Incident != nil && doc.Incident.Phase != incident.Clearing && drawn < cancels:
-			o.orders(doc, incident.Cancelled{Origin: origin, Word: word, Incident: doc.Incident.ID}, "incident cancelled")
+		word := evidence.Word{By: "eve@example.com", Why: "on call"}
+		origin := evidence.Origin{ID: world.ApprovalID, Time: o.Clock.Now()}
+		switch w := doc.Shown(o.Clock.Now()); {
+		case w.Incident != nil && w.Incident.Phase != view.Clearing && drawn < cancels:
+			o.orders(w, evidence.Cancelled{Origin: origin, Word: word, Incident: w.Incident.ID}, "incident cancelled")
 		case doc.NothingToRetry(o.Clock.Now()) == "" && drawn >= 100-retries:
-			o.orders(doc, incident.Retried{Origin: origin, Word: word}, "retried")
+			o.orders(w, evidence.Retried{Origin: origin, Word: word}, "retried")
 		}
 	}
 }
 
 // orders gives a word to a workload. That somebody did is a reason for what follows.
-func (t *Troubles) orders(w incident.Workload, e incident.Evidence, what string) {
+func (t *Troubles) orders(w view.Workload, e evidence.Evidence, what string) {
 	t.checks.Happened(what, w.Slices[0].Name)
 	t.Clock.Go(func() { t.Says(w.ID, e) })
 	t.Clock.Settle()

@@ -6,9 +6,10 @@ import (
 	"time"
 
 	"pitstop.internal/scripts/sim/world"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
+	"pitstop.internal/shared/view"
 )
 
 // People are the owners of a simulated fleet. They mend troubles left to them some hours later, as people do. Otherwise a
@@ -70,7 +71,7 @@ func (p *People) mind(d Dice, c world.SliceConfig) bool {
 	doc, _, err := p.Ledger.Workload(context.Background(), id) // a slice lost before it was ever seen has none
 	_, trains := p.Trainings[c.Name].Running()
 	hangs := trains && p.Trainings[c.Name].Hangs()
-	if trains && !hangs || err != nil && !errors.Is(err, ledger.ErrNotFound) || doc.Incident != nil {
+	if trains && !hangs || err != nil && !errors.Is(err, ledger.ErrNotFound) || doc.Shown(p.Clock.Now()).Incident != nil {
 		delete(p.found, c.Name)
 		return trains && !hangs
 	}
@@ -95,14 +96,14 @@ func (p *People) mind(d Dice, c world.SliceConfig) bool {
 	switch {
 	case p.checks.ByHand(id) && !p.deleted[c.Name]: // they were asked to delete it
 		p.deleted[c.Name] = true
-		p.replace(d, c, zone, p.shape(d, c, doc))
+		p.replace(d, c, zone, p.shape(d, c, doc.Shown(now)))
 	case usable:
 		switch {
 		case hangs:
 			p.Trainings[c.Name].Crash(137) // killed, and restarted by the crew
 		case p.rebooted[c.Name] && doc.NothingToRetry(now) == "":
 			delete(p.rebooted, c.Name)
-			p.orders(doc, incident.Retried{Origin: incident.Origin{ID: world.ApprovalID, Time: now}, Word: incident.Word{By: Owner, Why: "it does not train"}}, "retried")
+			p.orders(doc.Shown(now), evidence.Retried{Origin: evidence.Origin{ID: world.ApprovalID, Time: now}, Word: evidence.Word{By: Owner, Why: "it does not train"}}, "retried")
 		default:
 			p.rebooted[c.Name] = true
 			p.Trainings[c.Name].Reboot()
@@ -110,14 +111,14 @@ func (p *People) mind(d Dice, c world.SliceConfig) bool {
 	case state == "STOPPED":
 		p.Try(p.API.Start(zone, c.Name, Owner))
 	default:
-		p.replace(d, c, zone, p.shape(d, c, doc))
+		p.replace(d, c, zone, p.shape(d, c, doc.Shown(now)))
 	}
 	return false
 }
 
 // shape is the owner's new order for a slice: their first order, or now and then the last shape of a slice of a Multislice.
-func (p *People) shape(d Dice, c world.SliceConfig, doc incident.Workload) string {
-	if s := doc.Slice(c.Name); s != nil && s.Reshaped() && c.Workload != "" && d.Of("shape").intN(2) == 0 {
+func (p *People) shape(d Dice, c world.SliceConfig, doc view.Workload) string {
+	if s := doc.Slice(c.Name); s != nil && s.Ordered != "" && c.Workload != "" && d.Of("shape").intN(2) == 0 {
 		return s.Accelerator
 	}
 	return c.Accelerator

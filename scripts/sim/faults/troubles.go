@@ -8,9 +8,10 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/sim/world"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fault"
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
+	"pitstop.internal/shared/view"
 )
 
 // Troubles are the events of a fleet: caused by Google, by the training itself, and by people. The seed decides which ones
@@ -147,7 +148,7 @@ var elsewheres = []elsewhere{
 	}},
 	{"everything paused", 0.3, func(t *Troubles, d Dice) {
 		until := t.Clock.Now().Add(d.between(10*time.Minute, 3*time.Hour))
-		t.pauseAll(&incident.Pause{By: "ann@example.com", At: t.Clock.Now(), Until: until})
+		t.pauseAll(&evidence.Pause{By: "ann@example.com", At: t.Clock.Now(), Until: until})
 	}},
 	{"policy changed", 0.5, func(t *Troubles, d Dice) {
 		t.enforce(t.policies[d.Of("file").intN(len(t.policies))])
@@ -516,7 +517,7 @@ func (t *Troubles) approveAll() {
 			continue
 		}
 		t.Must(err)
-		if doc.Incident != nil && doc.Incident.Phase == incident.Approving {
+		if in := doc.Shown(t.Clock.Now()).Incident; in != nil && in.Phase == view.Approving {
 			t.Clock.Go(func() { t.Approve(id, "ann@example.com") })
 			t.Clock.Settle()
 		}
@@ -524,6 +525,6 @@ func (t *Troubles) approveAll() {
 }
 
 // pauseAll pauses everything, or lifts that.
-func (t *Troubles) pauseAll(p *incident.Pause) {
+func (t *Troubles) pauseAll(p *evidence.Pause) {
 	t.Must(t.Ledger.SetPause(context.Background(), p))
 }

@@ -96,17 +96,18 @@ func (t *Troubles) rewrite(id string, schema int) error {
 // newerEvent publishes a request of the newer release: were it carried out by this one, a slice would be deleted.
 func (t *Troubles) newerEvent(id string, takes time.Duration) {
 	doc, _, err := t.Ledger.Workload(context.Background(), id)
-	if err != nil || len(doc.Slices) == 0 {
+	w := doc.Shown(t.Clock.Now())
+	if err != nil || len(w.Slices) == 0 {
 		return
 	}
-	s := doc.Slices[0]
+	s := w.Slices[0]
 	name := "newer"
-	if doc.Incident != nil {
-		name = doc.Incident.ID
+	if w.Incident != nil {
+		name = w.Incident.ID
 	}
 	e, err := events.Wrap(events.RecreateRequested{
 		Request: events.Request{
-			Schema: events.Schema, Workload: id, Incident: name, Epoch: max(doc.Epoch, 1), Action: events.ActionDelete, Slice: s.Name,
+			Schema: events.Schema, Workload: id, Incident: name, Epoch: max(w.Epoch, 1), Action: events.ActionDelete, Slice: s.Name,
 			Incarnation: s.Incarnation, Attempt: 1, Expires: t.Clock.Now().Add(time.Hour),
 		},
 		Zone: s.Zone, QueuedResource: s.Group,

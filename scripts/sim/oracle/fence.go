@@ -38,7 +38,7 @@ func (c *Checks) current(k call) {
 	if nameless := k.Method == "StartNode" || k.Method == "UpdateNode" || strings.HasPrefix(k.Method, "PerformMaintenance"); nameless && k.RequestID == "" {
 		return
 	}
-	doc, err := handed(k.by)
+	doc, err := c.handed(k.by)
 	if err != nil || doc.Open == nil {
 		c.Violated("1 fence", k.doc.ID, "%s of %s, and its handler has seen no incident: %v", k.Method, k.Resource(), err)
 		return
@@ -52,8 +52,8 @@ func (c *Checks) current(k call) {
 }
 
 // legacyID is the ID of the request that a call to the former version of the API is of, which carries none.
-func (k call) legacyID() string {
-	doc, err := handed(k.by)
+func (c *Checks) legacyID(k call) string {
+	doc, err := c.handed(k.by)
 	does := map[string]events.Action{"DeleteNode": events.ActionDelete, "CreateNode": events.ActionCreate}[k.Method]
 	i := slices.IndexFunc(doc.Requests, func(r seenRequest) bool {
 		return r.Begun && r.Action == does && r.concerns(k.Node) && r.Zone == k.Zone
@@ -111,7 +111,7 @@ func (c *Checks) takenBack(inst *world.Instance) bool { return c.Clock.Now().Sub
 
 // asSeen is a workload as the handler of a call saw it last: what came to it since then, the call cannot know.
 func (c *Checks) asSeen(inst *world.Instance, doc seen) seen {
-	known, err := handed(inst)
+	known, err := c.handed(inst)
 	if err != nil || known.ID != doc.ID || !c.takenBack(inst) {
 		return doc
 	}

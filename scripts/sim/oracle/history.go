@@ -19,7 +19,7 @@ func (c *Checks) repeats(s ledger.Step, before seen) {
 	again, decide := s.Before, c.Hooks.Decision()
 	for _, e := range s.Evidence {
 		again, _, _ = decide(s.Policy, again, e, s.At)
-		after := see(again)
+		after := see(again, c.Clock.Now())
 		c.stepped(before, after)
 		before = after
 	}

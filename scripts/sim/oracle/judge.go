@@ -24,6 +24,7 @@ import (
 	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
+	"pitstop.internal/shared/view"
 )
 
 // A rule stands in a file of its own, named after it: the ten of the design from fence.go to lost.go, and those of ends.go, told.go, leaked.go,
@@ -71,7 +72,7 @@ func (c *Checks) called(e cloudtputest.Event) {
 		k := call{Event: e, by: inst, slice: slice, doc: doc, known: doc.slice(slice)}
 		k.read, k.looked = inst.Read[world.Place{Zone: e.Zone, Slice: slice}]
 		if e.Legacy {
-			k.RequestID = k.legacyID()
+			k.RequestID = c.legacyID(k)
 		}
 		if i == 0 {
 			c.current(k)
@@ -91,7 +92,7 @@ func (c *Checks) called(e cloudtputest.Event) {
 
 // saved checks one write of a workload's document, and what led to it.
 func (c *Checks) saved(s ledger.Step) {
-	before, after := see(s.Before), see(s.After)
+	before, after := see(s.Before, c.Clock.Now()), see(s.After, c.Clock.Now())
 	c.repeats(s, before)
 	for _, e := range s.Evidence {
 		if e, held := e.(incident.Held); held && strings.Contains(e.Why, ledger.ErrBraked.Error()) {
@@ -111,13 +112,13 @@ func (c *Checks) Unheard(call ledgertest.Call) {
 		return
 	}
 	// If others have written since, only their reports show it.
-	after := see(doc)
+	after := see(doc, c.Clock.Now())
 	r := c.record(after.ID)
 	if r.last == nil || r.stored.Body != call.Body() {
 		return
 	}
 	doc, err = ledger.Value[incident.Workload](r.prior)
-	before := see(doc)
+	before := see(doc, c.Clock.Now())
 	if err != nil || before.Epoch < r.last.Epoch {
 		before = *r.last
 	}
@@ -161,9 +162,9 @@ func (c *Checks) aim(before, after seen) {
 	switch {
 	case after.Open == nil:
 	case before.phase() != after.phase():
-		c.Entered(after.document)
+		c.Entered(after.shown)
 	case after.Epoch > before.Epoch:
-		c.Asked(after.document)
+		c.Asked(after.shown)
 	}
 }
 
@@ -282,7 +283,7 @@ type Checks struct {
 	// Endless says that two steps lead to each other for ever: the run ends.
 	Endless bool
 	// Entered is called for each phase that an incident enters, and asked for each request that it sends in the middle of one.
-	Entered, Asked func(incident.Workload)
+	Entered, Asked func(view.Workload)
 }
 
 // record is what a simulation remembers of one workload.

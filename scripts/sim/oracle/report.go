@@ -186,7 +186,7 @@ func (c *Checks) decided(w seen, now time.Time) {
 
 // prompt measures from the sending of a request to the call that it led to.
 func (c *Checks) prompt(k call) {
-	doc, err := handed(k.by)
+	doc, err := c.handed(k.by)
 	if err != nil || doc.Open == nil {
 		return
 	}

@@ -10,11 +10,14 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/sim/world"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/reason"
+	"pitstop.internal/shared/view"
 )
 
-// seen is what the judge sees of a workload's document. This file alone names the fields of the document.
+// seen is what the judge sees of a workload's document. It is taken from what is shown of it.
 type seen struct {
 	ID, Directory string
 	// Epoch counts the requests and the incidents.
@@ -35,6 +38,7 @@ type seen struct {
 	// Unsent is how many events are not published yet.
 	Unsent int
 
+	shown    view.Workload
 	document incident.Workload
 }
 
@@ -43,12 +47,12 @@ type seenIncident struct {
 	ID             string
 	Cause          events.Cause
 	Opened, Closed time.Time
-	Outcome        incident.Outcome
-	Code           incident.Code
+	Outcome        view.Outcome
+	Code           reason.Code
 	Reason         string
-	ConfirmedBy    incident.Confirmation
+	ConfirmedBy    view.Confirmation
 	// Phase names its wait. Until bounds that wait; only a Patient one may have no bound.
-	Phase   incident.Phase
+	Phase   view.Phase
 	Until   time.Time
 	Patient bool
 	// First is when its first evidence gave itself, or was to be acted on, and Text what that evidence said.
@@ -62,7 +66,7 @@ type seenIncident struct {
 	// Clears says that it only deletes what another one has left.
 	Clears bool
 
-	document *incident.Incident
+	shown *view.Incident
 }
 
 // seenSlice is what it sees of a slice.
@@ -70,7 +74,7 @@ type seenSlice struct {
 	Name, Zone string
 	// Life is the one that is known last, in a Condition which the API calls State.
 	Life      events.Incarnation
-	Condition incident.Condition
+	Condition evidence.Condition
 	State     string
 	// Released says that it is called its owner's, StoppedBy who is said to have stopped it, Suspected that Google suspects abuse.
 	Released  bool
@@ -104,36 +108,37 @@ type seenCall struct {
 	At, Answered                           time.Time
 	// Again and Folded count its later deliveries and the later calls that it stands for.
 	Again, Folded int
-	Code          incident.Code
+	Code          reason.Code
 	NotMade       bool
 }
 
 // see is what the judge sees of a document.
-func see(w incident.Workload) seen {
+func see(w incident.Workload, now time.Time) seen {
+	v := w.Shown(now)
 	s := seen{
-		ID: w.ID, Directory: w.Directory, Epoch: w.Epoch, Open: seeIncident(w, w.Incident), Over: seeIncident(w, w.Closed), Ended: w.Ended,
-		Verified: w.Progress.VerifiedURI, Proven: w.Progress.Proven, Spending: w.Budgets.Since, Finished: w.Crew.Finished, WaitTold: w.WaitTold,
-		Unsent: len(w.Outbox), document: w,
+		ID: v.ID, Directory: v.Directory, Epoch: v.Epoch, Open: seeIncident(v, v.Incident), Over: seeIncident(v, v.Closed), Ended: v.Ended,
+		Verified: v.Training.VerifiedURI, Proven: v.Training.Proven, Spending: v.BudgetsSince, Finished: v.Training.Finished, WaitTold: v.WaitTold,
+		Unsent: v.Unsent, shown: v, document: w,
 	}
-	for _, l := range w.Slices {
+	for _, l := range v.Slices {
 		s.Slices = append(s.Slices, seenSlice{
-			l.Name, l.Zone, l.Incarnation, l.Condition, l.State, l.IsReleased(), l.Stop.By, l.Abuse.Suspected, l.Spoke, l.Used, l.WaitingSince(),
+			l.Name, l.Zone, l.Incarnation, l.Condition, l.State, l.Released, l.StoppedBy, l.Suspected, l.Spoke, l.Used, l.WaitingSince,
 		})
 	}
-	for _, e := range w.Effects {
-		s.Requests = append(s.Requests, seenRequest{e.Action, e.Slice, e.Zone, e.With, e.Epoch, e.Attempt, e.Sent, !e.Begun.IsZero(), e.RequestID})
+	for _, r := range v.Requests {
+		s.Requests = append(s.Requests, seenRequest{r.Action, r.Slice, r.Zone, r.With, r.Epoch, r.Attempt, r.Sent, !r.Begun.IsZero(), r.RequestID})
 	}
 	return s
 }
 
-func seeIncident(w incident.Workload, in *incident.Incident) *seenIncident {
+func seeIncident(w view.Workload, in *view.Incident) *seenIncident {
 	if in == nil {
 		return nil
 	}
 	s := &seenIncident{
 		ID: in.ID, Cause: in.Cause, Opened: in.Opened, Closed: in.Closed, Outcome: in.Outcome, Code: in.Code, Reason: in.Reason, ConfirmedBy: in.ConfirmedBy,
-		Phase: in.Phase, Patient: in.Phase == incident.Approving || in.Phase == incident.PhaseCreating, Down: in.Down, Watches: in.OnlyWatched,
-		Forbidden: in.Switches.WatchOnly(), Clears: in.Clearing != "", document: in,
+		Phase: in.Phase, Patient: in.Phase == view.Approving || in.Phase == view.PhaseCreating, Down: in.Down, Watches: in.OnlyWatched,
+		Forbidden: in.Switches.WatchOnly(), Clears: in.Clears != "", shown: in,
 	}
 	if s.Until = in.Deadline; !s.Until.IsZero() {
 		s.Until = later(s.Until, in.Since) // its wait may be over when it begins
@@ -141,19 +146,19 @@ func seeIncident(w incident.Workload, in *incident.Incident) *seenIncident {
 	if len(in.Troubles) > 0 {
 		first := in.Troubles[0]
 		s.First, s.Text = first.At, first.Text
-		if n := w.Notice(first.Slice); first.Announced && n != nil {
+		if n := w.Announced(first.Slice); first.Announced && n != nil {
 			s.First = later(s.First, n.Due) // that maintenance is announced is no reason to do anything before the save is due
 		}
 	}
-	for _, l := range w.Slices {
-		s.Chips += in.Lost(l).Chips
+	for _, l := range in.Cost.Lost {
+		s.Chips += l.Chips
 	}
 	return s
 }
 
 // calls are those in the record of an incident.
 func (in *seenIncident) calls() (all []seenCall) {
-	for _, c := range in.document.Calls {
+	for _, c := range in.shown.Calls {
 		all = append(all, seenCall{c.Method, c.Resource, c.RequestID, c.Operation, c.At, c.Answered, c.Again, c.Folded, c.Code, c.NotMade})
 	}
 	return all
@@ -171,7 +176,7 @@ func (w seen) slice(name string) *seenSlice {
 func (w seen) asks(is func(r seenRequest) bool) bool { return slices.ContainsFunc(w.Requests, is) }
 
 // due is when somebody has to look at it again.
-func (w seen) due() time.Time { return w.document.Due() }
+func (w seen) due() time.Time { return w.shown.Due }
 
 // phase is where a workload stands.
 func (w seen) phase() string {
@@ -184,24 +189,25 @@ func (w seen) phase() string {
 // document is what the judge sees of a workload in the ledger.
 func (c *Checks) document(workload string) (seen, error) {
 	w, _, err := c.Ledger.Workload(context.Background(), workload)
-	return see(w), err
+	return see(w, c.Clock.Now()), err
 }
 
 // archived is an incident in the archive.
 func (c *Checks) archived(workload, id string) (*seenIncident, error) {
 	in, err := c.Ledger.Closed(context.Background(), workload, id)
-	return seeIncident(incident.Workload{}, &in), err
+	v := incident.Workload{}.ShownIncident(in, c.Clock.Now())
+	return seeIncident(view.Workload{}, &v), err
 }
 
 // handed is the document that a handling has read or written last.
-func handed(inst *world.Instance) (seen, error) {
+func (c *Checks) handed(inst *world.Instance) (seen, error) {
 	w, err := ledger.Value[incident.Workload](inst.Workload)
-	return see(w), err
+	return see(w, c.Clock.Now()), err
 }
 
 // alike reports whether two documents say the same, whatever of it is published.
 func alike(a, b incident.Workload) (bool, error) {
-	a.Outbox, b.Outbox = nil, nil
+	a, b = a.WithoutOutbox(), b.WithoutOutbox()
 	if reflect.DeepEqual(a, b) {
 		return true, nil
 	}

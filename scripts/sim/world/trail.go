@@ -15,9 +15,9 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/trail"
 	"pitstop.internal/shared/fault"
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
+	"pitstop.internal/shared/view"
 )
 
 // tracker follows what the functions do, for a comparison with another build. Without one, nobody compares.
@@ -82,8 +82,9 @@ func (t *tracker) wrote(workload, uri string) {
 func (t *tracker) call(workload, request, recorded string, s trail.Step) {
 	s.Kind = trail.Call
 	if doc, _, err := t.Ledger.Workload(context.Background(), workload); err == nil { // another release may hold it
-		for _, in := range []*incident.Incident{doc.Incident, doc.Closed} {
-			if in != nil && explain(&s, doc, in, request, recorded) {
+		w := doc.Shown(t.Clock.Now())
+		for _, in := range []*view.Incident{w.Incident, w.Closed} {
+			if in != nil && explain(&s, w, in, request, recorded) {
 				break
 			}
 		}
@@ -92,15 +93,15 @@ func (t *tracker) call(workload, request, recorded string, s trail.Step) {
 }
 
 // explain adds to a call what the record of an incident says of it. It reports whether the call stands there.
-func explain(s *trail.Step, doc incident.Workload, in *incident.Incident, request, recorded string) bool {
+func explain(s *trail.Step, w view.Workload, in *view.Incident, request, recorded string) bool {
 	for _, c := range slices.Backward(in.Calls) {
 		if c.Method != s.Method || c.Resource != recorded || request != "" && c.RequestID != request {
 			continue
 		}
 		s.Action, s.Slice, s.Epoch, s.Accelerator = string(c.Action), c.Slice, c.Epoch, c.Accelerator
-		for _, e := range doc.Effects {
-			if e.Maker == in.ID && e.Action == c.Action && e.Slice == c.Slice {
-				s.Reason = e.Reason
+		for _, r := range w.Requests {
+			if r.Incident == in.ID && r.Action == c.Action && r.Slice == c.Slice {
+				s.Reason = r.Reason
 			}
 		}
 		return true
@@ -141,16 +142,16 @@ func (t *tracker) sent(e events.Envelope) {
 
 // saved notes the ends of incidents. If a function crashed before it could report a save, the next one reads it.
 func (t *tracker) saved(s ledger.Step) {
-	t.closed(s.Before)
-	t.closed(s.After)
+	t.closed(s.Before.Shown(s.At))
+	t.closed(s.After.Shown(s.At))
 }
 
-func (t *tracker) closed(doc incident.Workload) {
-	in := doc.Closed
+func (t *tracker) closed(w view.Workload) {
+	in := w.Closed
 	if in == nil {
 		return
 	}
-	key := fmt.Sprintf("%s %s %d", doc.ID, in.ID, in.Revision)
+	key := fmt.Sprintf("%s %s %d", w.ID, in.ID, in.Revision)
 	t.mu.Lock()
 	told := t.ended[key]
 	t.ended[key] = true
@@ -158,7 +159,7 @@ func (t *tracker) closed(doc incident.Workload) {
 	if told {
 		return
 	}
-	t.note(doc.ID, trail.Step{
+	t.note(w.ID, trail.Step{
 		Kind: trail.End, Incident: in.ID, Revision: in.Revision, Outcome: string(in.Outcome), Code: string(in.Code), Cause: string(in.Cause),
 		ConfirmedBy: string(in.ConfirmedBy), Opened: in.Opened.UTC(), Ended: in.Closed.UTC(), Reason: in.Reason,
 	})
