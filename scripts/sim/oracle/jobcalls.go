@@ -61,7 +61,7 @@ func (c *Checks) calledJob(ctx context.Context, cl *world.Cluster, j world.JobCo
 	c.jobOrdered(workload, cl, j, sent)
 }
 
-// jobDeleted checks a deletion: its Jobs have failed for good, or their training stands still.
+// jobDeleted checks a deletion: its Jobs have failed for good.
 func (c *Checks) jobDeleted(doc incident.Workload, gangs []*gang, objects gke.Objects) {
 	for _, g := range gangs {
 		i := slices.IndexFunc(objects.Jobs, func(j gke.Job) bool { return j.Namespace == g.In() && j.Name == g.Slice })
@@ -85,30 +85,9 @@ func (c *Checks) jobDeleted(doc incident.Workload, gangs []*gang, objects gke.Ob
 			c.Violated("2 owner", doc.ID, "%s was deleted, and its owner has suspended it", g.Slice)
 		case g.Up() && trains:
 			c.Violated("3 admitted", doc.ID, "%s was deleted while training ran in it, at step %d", g.Slice, g.LastStep())
-		case c.waitsForItself(g):
-			c.actions["Job deleted that stood still"]++
-			c.stoodStill(doc.ID, g)
 		default:
 			c.Violated("8 progress", doc.ID, "%s was deleted, and it had not failed: %s", g.Slice, s.State)
 		}
-	}
-}
-
-// waitsForItself reports whether the Pods of a workload have waited for each other for as long as a training may take to save.
-func (c *Checks) waitsForItself(g *gang) bool {
-	return slices.ContainsFunc(c.gangs(g.Workload()), func(o *gang) bool {
-		return !o.Parted().IsZero() && c.Clock.Now().Sub(o.Parted()) >= incident.NoGapFor
-	})
-}
-
-// stoodStill checks the deletion of a Job that stands still: its owner lets Pitstop begin such a training again, and it can go on from a
-// checkpoint.
-func (c *Checks) stoodStill(workload string, g *gang) {
-	if !c.jobMay(g, func(p policy.Policy) bool { return p.Hang == policy.HangRestart && p.Switches.Restart != policy.No }) {
-		c.Violated("owner's word", workload, "%s was deleted for standing still, and no policy allows that", g.Slice)
-	}
-	if c.committed[g.Directory].IsZero() {
-		c.Violated("8 progress", workload, "%s was deleted for standing still, and nothing is saved from which it could go on", g.Slice)
 	}
 }
 

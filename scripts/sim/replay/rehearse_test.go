@@ -71,7 +71,6 @@ const jobGone = "its owner deletes the failed Job in the end, while its incident
 // otherwise are the recorded incidents in which later events depend on earlier actions.
 var otherwise = map[string]string{
 	"hang":                    "its policy reports a hang, whatever the switches allow",
-	"gke-gang-without-member": "what is only watched has its checkpoints looked at by nobody, so it is not seen to stand still",
 	"stopped-by-owner":        "nothing is opened",
 	"watched":                 "nothing was allowed in the first place",
 	"maintenance-unanswered":  "nobody answers the request for a save",
