@@ -178,7 +178,7 @@ func (o Options) documents(u user) ([]string, error) {
 	}
 	email := cmp.Or(u.Email, anyAccount)
 	named := strings.NewReplacer(
-		anyAccount, email, anyID, cmp.Or(u.ID, anyID), 
+		anyAccount, email, anyID, cmp.Or(u.ID, anyID),
 		"BOUNDS", strings.ReplaceAll(email, "@", "."), // the name of a policy may have no @
 	).Replace(string(raw))
 	documents := strings.Split(named, between)

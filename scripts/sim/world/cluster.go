@@ -443,7 +443,7 @@ func (c *Cluster) follow(g *Gang) {
 		}
 	}
 	whole := running == slice.Nodes
-	parted := whole && !g.Joins && last.Sub(first) > gangWithin
+	parted := whole && last.Sub(first) > gangWithin
 	if !parted {
 		g.parted = time.Time{}
 	} else if g.parted.IsZero() {
