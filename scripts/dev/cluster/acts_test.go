@@ -249,7 +249,7 @@ var acting = map[string]func(d *deployment){
 		if w := d.workload(); w.Budgets.Recreates != 1 || w.Budgets.Restarts != 0 || w.Incident.Cause != events.CauseTerminated {
 			d.t.Errorf("its machines are charged: %+v%s", w.Budgets, tale(w))
 		}
-		d.resumes(1010)
+		d.resumes()
 	},
 	"a gang with a crew": func(d *deployment) {
 		was := d.gang()
@@ -425,7 +425,7 @@ var acting = map[string]func(d *deployment){
 		if w := d.workload(); w.Budgets.Recreates != 1 || w.Budgets.Restarts != 0 {
 			d.t.Errorf("its machines are charged: %+v%s", w.Budgets, tale(w))
 		}
-		d.resumes(1010)
+		d.resumes()
 	},
 	"a JobSet with restarts left": func(d *deployment) {
 		was := d.gangs(restarts(1))
@@ -463,7 +463,7 @@ var acting = map[string]func(d *deployment){
 		d.comes("it would be created again", d.has(2))
 		d.made("DELETE jobs/llama 200", "POST jobs 409")
 		d.another(was)
-		d.resumes(1010)
+		d.resumes()
 	},
 	"a failed Job that is removed": func(d *deployment) {
 		was := d.gang()
@@ -479,7 +479,7 @@ var acting = map[string]func(d *deployment){
 		d.comes("it is created again", d.has(1))
 		d.made("POST jobs 201")
 		d.another(was)
-		d.resumes(1010)
+		d.resumes()
 	},
 	"a Job whose training fails": func(d *deployment) {
 		was := d.gang()
@@ -630,8 +630,9 @@ func (d *deployment) moves(former gke.Reading) {
 
 // resumes checks that the incident ends once the training has saved a later step. Without a crew's line, Pitstop looks for the checkpoint
 // when the time to resume is over.
-func (d *deployment) resumes(step int64) {
+func (d *deployment) resumes() {
 	d.t.Helper()
+	const step = 1010
 	d.comes("its training may begin", func(w incident.Workload) bool { return w.Incident != nil && w.Incident.Phase == incident.Resuming })
 	d.saves(step)
 	d.ahead += incident.ResumeFor + time.Minute
