@@ -34,8 +34,6 @@ func MixedCluster(seed uint64) world.ClusterConfig {
 			{Name: "once", Pool: "spot-small", Slices: 2},
 			// What bears a loss makes only the lost Pod anew.
 			{Name: "waiting", Pool: "spot-large", BearsLoss: true, Waits: true, Policy: "watch"},
-			{Name: "torn", Pool: "spot-large", BearsLoss: true, Waits: true, Policy: "mending", Crew: world.CrewConfig{Absent: true}, Directory: "gs://checkpoints/jobs/torn"},
-			{Name: "joined", Pool: "spot-large", BearsLoss: true, Joins: true, Policy: "mending", Crew: world.CrewConfig{Absent: true}, Directory: "gs://checkpoints/jobs/joined"},
 			{Name: "bearing", Pool: "spot-large", BearsLoss: true, Retries: draw.IntN(4), Policy: "spot"},
 			{Name: "queued", Namespace: "teams", Pool: "kept", Queue: "teams", Retries: draw.IntN(3), Policy: "reserved"},
 			{Name: "patient", Pool: "kept", Retries: 6, Policy: "reserved"},

@@ -321,9 +321,6 @@ const mixedPolicies = `policies:
     preset: spot
     switches: {recreate_non_spot: "yes", early_maintenance: "yes"}
     hang: restart
-  mending:
-    preset: spot
-    hang: restart
 `
 
 // Few keeps a part of a fleet, drawn from the seed. The slices of a workload stay together.

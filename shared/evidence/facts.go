@@ -28,8 +28,6 @@ type Facts struct {
 	Kept string `json:"kept,omitzero"`
 	// Controlled says that another object of the cluster makes it, or its group, and makes it anew.
 	Controlled bool `json:"controlled,omitzero"`
-	// Torn is when a worker of it was made anew last while others ran on: whether they train together is not known. Zero is never.
-	Torn time.Time `json:"torn,omitzero"`
 	// Ends is the planned end of this life: its run duration is over then. Zero means never.
 	Ends time.Time `json:"ends,omitzero"`
 	// WaitsSince is since when it waits for its machines, or for the end of its deletion, where the provider's own objects say so.

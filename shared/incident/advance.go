@@ -283,9 +283,7 @@ func (m *machine) enterUntil(p Phase, deadline time.Time) {
 	}
 	in.Asked, in.Held, in.HeldCode, in.Granted = "", "", "", false
 	in.Hearing, in.HeldUntil = false, time.Time{}
-	if p != Approving && p != PhaseDeleting && p != Restarting {
-		in.StoodAt = time.Time{} // nothing that is done from here on rests on that look
-	}
+	in.StoodAt = time.Time{} // nothing that is done from here on rests on that look
 	in.Look = p == Looking
 	m.dropEffects(func(effect Effect) bool {
 		return !effect.inFlight() && (p != Window || effect.Action != events.ActionVerify)

@@ -102,7 +102,6 @@ func (s *Slot) WasOn(group string) bool {
 // slice and life with the most lines goes: who makes up a life pushes out its own lines first. A line that is older than the newest
 // life is not kept, because its life is forgotten.
 func (m *machine) keep(e Reported, s *Slot) {
-	m.heardUnbound()
 	again := func(k Unbound) bool { return k.ID == e.ID && k.Slice == e.Slice }
 	r := e.Report
 	if m.when().Before(s.Incarnation.Created) || len(r.Hostname)+len(r.Life)+len(r.SaveID)+len(r.Signal) > longestNames || slices.ContainsFunc(m.w.Unbound, again) {
@@ -115,18 +114,6 @@ func (m *machine) keep(e Reported, s *Slot) {
 		kept = slices.DeleteFunc(kept, func(k Unbound) bool { return k.ID == spare.ID && k.Slice == spare.Slice })
 	}
 	m.w.Unbound, m.changed = kept, true
-}
-
-// heardUnbound notes when such a line came last where no crew is known, whether or not it is kept.
-func (m *machine) heardUnbound() {
-	at := m.when()
-	if at.After(m.now) {
-		at = m.now
-	}
-	if m.w.Crew.Seen.IsZero() && at.After(m.w.Crew.Unbound) {
-		m.w.Crew.Unbound, m.changed = at, true
-		m.movesAgain("a crew speaks whose life is not known")
-	}
 }
 
 // spareLine is the oldest line of the slice with the most lines, and there of the life with the most.

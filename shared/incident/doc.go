@@ -52,8 +52,8 @@
 //	approving     lost          deleting healing looking watching
 //	approving     serving       admitting resuming
 //	approving     stopped       healing released window
-//	approving     time          deleting healing maintaining restarting resuming saving starting
-//	approving     unusable      healing window
+//	approving     time          deleting healing maintaining restarting saving starting
+//	approving     unusable      window
 //	clearing      gone          escalated observed released
 //	clearing      time          escalated observed released
 //	creating      lost          approving clearing deleting healing looking watching
@@ -61,11 +61,10 @@
 //	creating      stopped       clearing deleting escalated grace healing released
 //	creating      time          clearing deleting escalated
 //	deleting      gone          creating grace
-//	deleting      lost          approving clearing healing looking watching
+//	deleting      lost          approving clearing looking watching
 //	deleting      serving       admitting clearing creating grace healing resuming
 //	deleting      stopped       creating escalated grace healing released
 //	deleting      time          clearing escalated
-//	deleting      unusable      healing
 //	grace         gone          approving creating looking watching
 //	grace         lost          approving deleting escalated healing looking watching
 //	grace         serving       admitting healing resuming
@@ -76,7 +75,7 @@
 //	healing       lost          approving deleting escalated looking watching
 //	healing       serving       admitting resuming
 //	healing       stopped       released
-//	healing       time          approving deleting escalated looking starting watching
+//	healing       time          approving deleting escalated starting watching
 //	looking       gone          approving creating deleting escalated grace watching
 //	looking       lost          approving deleting escalated grace healing watching
 //	looking       serving       admitting approving deleting resuming watching
@@ -99,7 +98,7 @@
 //	resuming      gone          approving creating escalated grace looking
 //	resuming      lost          approving deleting escalated healing looking watching
 //	resuming      stopped       healing released
-//	resuming      time          approving escalated observed restarting resumed
+//	resuming      time          approving escalated restarting resumed
 //	resuming      unusable      healing
 //	saving        gone          approving creating escalated grace looking
 //	saving        lost          approving deleting escalated healing looking watching

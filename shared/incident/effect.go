@@ -701,8 +701,6 @@ func (m *machine) refusedAsWrong(effect *Effect, f Failure) {
 		m.escalate(f.Code, "the lease was not written: "+f.Message, "settle whose "+m.w.Directory+" is, then pitstop retry "+m.w.Name)
 	case effect.Action == events.ActionStart:
 		m.escalate(f.Reason(), "the start was refused as wrong: "+f.Message, m.byHandStart())
-	case effect.Action == events.ActionDelete && !m.w.Incident.StoodAt.IsZero():
-		m.escalate(f.Reason(), "the deletion was refused as wrong: "+f.Message, "delete it and create it again by hand, and allow it for the next time")
 	default:
 		m.escalate(f.Reason(), string(effect.Action)+" was refused as wrong: "+f.Message, "mend the specification and recreate the slice by hand")
 	}

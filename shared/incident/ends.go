@@ -124,7 +124,7 @@ func (m *machine) payer() Payer {
 			planned, crashed = planned || o.endedAsPlanned(), crashed || o.Cause == events.CauseCrash
 		}
 		switch {
-		case m.stands(s), crashed && !m.w.Incident.struck() && !m.maintenanceStruck():
+		case crashed && !m.w.Incident.struck() && !m.maintenanceStruck():
 			payer = Training
 		case planned:
 		default:

@@ -62,15 +62,11 @@ var policies = map[string]policy.Policy{
 
 // policyOf is a policy by its name. One that gives up is no other where nothing waits, so it is not explored from peace.
 func policyOf(name string) policy.Policy {
-	p := policies["everything"]
-	switch name {
-	case "bounded":
-		p.GiveUpAfter = time.Hour
-	case "ask to restart":
-		p.Switches.Restart = policy.Ask
-	default:
+	if name != "bounded" {
 		return policies[name]
 	}
+	p := policies["everything"]
+	p.GiveUpAfter = time.Hour
 	return p
 }
 
@@ -186,11 +182,6 @@ func learned(w incident.Workload, s incident.Slot, now time.Time) map[string]inc
 			there.Zone = elsewhere(s.Zone)
 			return read(incident.Ready, there, "")
 		}(),
-		"read torn": func() incident.Evidence {
-			r := read(incident.Ready, s.Incarnation, "")
-			r.Facts.Torn = tornAt(s)
-			return r
-		}(),
 		"abuse":          func() incident.Evidence { r := read(incident.Ready, s.Incarnation, ""); r.Abuse = true; return r }(),
 		"abuse and lost": func() incident.Evidence { r := read(incident.Lost, s.Incarnation, ""); r.Abuse = true; return r }(),
 		"started":        crew(events.CrewReport{Report: events.ReportStarted, Attempt: w.Crew.Attempt + 1, Workers: 4, Step: 48000}),
@@ -229,14 +220,6 @@ func learned(w incident.Workload, s incident.Slot, now time.Time) map[string]inc
 		}
 	}
 	return out
-}
-
-// tornAt is when a slice was torn first.
-func tornAt(s incident.Slot) time.Time {
-	if s.Torn.IsZero() {
-		return start
-	}
-	return s.Torn
 }
 
 func elsewhere(zone string) string {
@@ -341,7 +324,7 @@ func key(t *testing.T, w incident.Workload) string {
 	w.Crew.Error.Attempt, w.Crew.Spent.Attempt, w.Crew.Error.High, w.Crew.Spent.High = 0, 0, 0, 0
 	w.Crew.Attempt, w.Crew.Exited, w.Crew.GaveUp, w.Progress.Attempt = 0, 0, 0, 0
 	w.Crew.Claim.Attempt, w.Crew.Done, w.Crew.NotDone, w.Progress.Proven, w.Crew.Restarted = min(w.Crew.Claim.Attempt, 1), 0, 0, 0, nil
-	blur(&w.TornSeen, &w.Crew.Claim.At, &w.Crew.Claim.ProbeUntil, &w.Crew.FinishedAt, &w.Budgets.Since)
+	blur(&w.Crew.Claim.At, &w.Crew.Claim.ProbeUntil, &w.Crew.FinishedAt, &w.Budgets.Since)
 	blur(&w.Crew.Seen, &w.Crew.Started, &w.Progress.At, &w.Progress.VerifiedAt, &w.Progress.Stepped, &w.Progress.StallReported, &w.Ended, &w.Crew.Left)
 	w.Pace, w.Progress.CheckpointAt, w.Progress.GapSeconds, w.Orders = incident.Pace{}, time.Time{}, 0, nil
 	w.Slices = slices.Clone(w.Slices)
@@ -356,7 +339,7 @@ func key(t *testing.T, w incident.Workload) string {
 			}
 		}
 		s.Former = former
-		blur(&s.Torn, &s.Since, &s.End.Released, &s.Used, &s.Abuse.At, &s.Stop.At, &s.Stop.Unsaid, &s.Heard.At, &s.Heard.Seen, &s.Notice.LastWord, &s.Notice.Listened)
+		blur(&s.Since, &s.End.Released, &s.Used, &s.Abuse.At, &s.Stop.At, &s.Stop.Unsaid, &s.Heard.At, &s.Heard.Seen, &s.Notice.LastWord, &s.Notice.Listened)
 	}
 	if w.Closed != nil {
 		w.Closed = &incident.Incident{Outcome: w.Closed.Outcome, Cause: w.Closed.Cause}
@@ -367,7 +350,7 @@ func key(t *testing.T, w incident.Workload) string {
 		in.ID, in.Troubles, in.Timeline, in.Zones, in.Would, in.LeftOut, in.Reason, in.Advice, in.Held, in.BaseAttempt = "", nil, nil, nil, nil, 0, "", "", "", 0
 		in.Code, in.HeldCode, in.Calls, in.CallsLeftOut, in.PlannedCalls = "", "", nil, 0, nil
 		in.Save.ID, in.Starts, in.HeldSeconds, in.HeldUntil = "", min(in.Starts, 1), 0, time.Time{}
-		blur(&in.Torn, &in.StoodAt, &in.Opened, &in.Since, &in.HeardAt, &in.Deadline, &in.Down, &in.WaitingSince, &in.Reminded, &in.Slow, &in.Save.Requested, &in.Save.Left, &in.Save.Acked, &in.Save.At)
+		blur(&in.StoodAt, &in.Opened, &in.Since, &in.HeardAt, &in.Deadline, &in.Down, &in.WaitingSince, &in.Reminded, &in.Slow, &in.Save.Requested, &in.Save.Left, &in.Save.Acked, &in.Save.At)
 	}
 	w.Effects = slices.Clone(w.Effects)
 	for i := range w.Effects {
@@ -470,25 +453,14 @@ var reach = []struct {
 	{incident.Saving, "everything", true, "pending, later, tick", unadmitted},
 	{incident.Watching, "watch", true, "preempted", crewless},
 	{incident.Watching, "watch", false, "ongoing", crewless},
-	{incident.Resuming, "everything", false, torn, gang},
-	{incident.Resuming, "everything", false, torn + ", later, tick", gang},
-	{incident.PhaseDeleting, "everything", false, torn + ", later, tick, intend verify 0, silent verify 0", gang},
-	{incident.PhaseDeleting, "everything", false, torn + ", later, tick, intend verify 0, silent verify 0, intend delete 0, accepted delete 0", gang},
-	{incident.Approving, "ask to restart", false, torn + ", later, tick, intend verify 0, silent verify 0", gang},
-	{incident.Approving, "ask to restart", false, torn + ", later, tick, intend verify 0, silent verify 0, an hour, tick", gang},
-	{incident.Resuming, "spot", false, torn + ", later, tick, intend verify 0, none verify 0, retried", gang},
-	{incident.Watching, "watch", false, torn, gang},
 	{incident.Watching, "everything", false, mute, lines},
 	{incident.Restarting, "everything", false, mute + ", intend verify 0, silent verify 0", lines},
 	{incident.Restarting, "everything", false, mute + ", intend verify 0, silent verify 0, intend restart 0", lines},
 	{incident.Resuming, "everything", false, mute + ", intend verify 0, silent verify 0, intend restart 0, accepted restart 0", lines},
 }
 
-// torn has a worker made anew while others run on, and mute a training tell of no step.
-const (
-	torn = "read torn, later, tick"
-	mute = "half a day, no crew, tick"
-)
+// mute has a training tell of no step.
+const mute = "half a day, no crew, tick"
 
 // again has a requested restart begin and its attempt run.
 const again = "intend restart 0, accepted restart 0, started, "
@@ -498,16 +470,10 @@ func single(w *incident.Workload) {
 	w.Slices[0].Accelerator, w.Slices[0].Workers, w.Slices[0].Chips = "v5litepod-8", 1, 8
 }
 
-// lines is a Job, whose crew is heard by its lines alone, and gang one that no crew tells of.
+// lines is a Job, whose crew is heard by its lines alone.
 func lines(w *incident.Workload) {
 	w.Provider = "gke"
 	w.Slices[0].Healing = incident.HealsNever
-}
-
-func gang(w *incident.Workload) {
-	lines(w)
-	crewless(w)
-	w.Slices[0].Healing, w.Progress = incident.HealsAlways, incident.Progress{}
 }
 
 // crewless is a workload beside which no crew runs, bare one without a checkpoint directory either.

@@ -247,6 +247,18 @@ const (
 	hangUnproven = "it is not known that the training stands still"
 )
 
+// counts says which checkpoints count in a look: those past a step, or any.
+func (w Workload) counts() (moreThan int64, every bool) {
+	if w.phase() == Watching || w.phase() == Resuming && (&machine{w: w}).unanswering() { // somebody may have taken it back to an older step
+		return 0, true
+	}
+	return w.verifyPast(), false
+}
+
+// newerThan is what a checkpoint has to be newer than to show that a training goes on which tells of no step. What was begun before may be
+// complete only after that.
+func newerThan(since time.Time) time.Time { return since.Add(ResumeFor) }
+
 // watchSaves looks for a checkpoint of a training that is heard by its lines alone, where it may be begun again unasked: lines may be lost, and
 // what it saves shows that it goes on.
 func (m *machine) watchSaves() {
@@ -296,6 +308,13 @@ func (m *machine) foundNoSave(e Checked) {
 	}
 }
 
+// lookLater repeats a look for a checkpoint at a time.
+func (m *machine) lookLater(at time.Time, why string) {
+	effect := m.effect(events.ActionVerify, "")
+	effect.Begun, effect.RequestID, effect.LastFailure, effect.Retry = time.Time{}, "", why, at
+	effect.Failures++
+}
+
 // speaksUnbound reports whether a crew whose life is not known has written since a moment.
 func (w Workload) speaksUnbound(since time.Time) bool {
 	return slices.ContainsFunc(w.Unbound, func(k Unbound) bool { return k.Time.After(since) })
@@ -305,6 +324,29 @@ func (w Workload) speaksUnbound(since time.Time) bool {
 func (m *machine) looksNoMore(why string) {
 	m.drop(events.ActionVerify, "")
 	m.line(LineCame, "no new checkpoint shows whether it stands still", why)
+}
+
+// enoughSaves is how many checkpoints of its present lives tell how often a training saves.
+const enoughSaves = 3
+
+// savesEvery is the longest time between two checkpoints of the present lives, or between the last of them and the time of the last step. It is
+// zero where too little is known: how often an earlier life saved says nothing of this one, and a training may save more often at its
+// beginning.
+func (m *machine) savesEvery(saves []time.Time, last time.Time) (most time.Duration) {
+	var born time.Time
+	for i := range m.w.Slices {
+		if s := &m.w.Slices[i]; !s.IsReleased() {
+			born = later(born, s.Incarnation.Created)
+		}
+	}
+	saves = slices.DeleteFunc(slices.Clone(saves), func(t time.Time) bool { return !t.After(born) || t.After(last) })
+	if len(saves) < enoughSaves || last.Sub(born) < NoGapFor {
+		return 0
+	}
+	for i, next := range append(saves[1:len(saves):len(saves)], last) {
+		most = max(most, next.Sub(saves[i]))
+	}
+	return most
 }
 
 // hangsUnsaved goes on with a training that tells of no step and has saved nothing since.
@@ -327,6 +369,24 @@ func (m *machine) hangsUnsaved(since time.Time, every time.Duration) {
 			m.inc().StoodAt = m.now
 		}
 	}
+}
+
+// movesAgain takes a sign that a training which stood still may do so no longer. The request for another attempt is taken back, unless the
+// call may be made by now.
+func (m *machine) movesAgain(why string) {
+	in := m.w.Incident
+	if in == nil || in.StoodAt.IsZero() {
+		return
+	}
+	called := func(effect Effect) bool {
+		return effect.Action == events.ActionRestart && (effect.Maybe || !effect.Begun.IsZero())
+	}
+	if m.w.has(called) {
+		m.inc().StoodAt = in.StoodAt.Add(-SavedFor) // if no call was made, it is looked at again before the next one
+		return
+	}
+	m.uncharge(events.ActionRestart)
+	m.watchOn(why)
 }
 
 // watchesAgain looks once more at what a training saves, right before the crew is asked for another attempt. It does so where the last look

@@ -314,6 +314,41 @@ func TestAHangThatGoesOnBehindAStepIsToldAgain(t *testing.T) {
 	}
 }
 
+// restarting is the policy under which a training that hangs is begun again.
+func restarting() policy.Policy {
+	p := policies["everything"]
+	p.Hang = policy.HangRestart
+	return p
+}
+
+// old is a look that finds three checkpoints from before a time, so far apart.
+func old(last time.Time, apart time.Duration) incident.Checked {
+	return incident.Checked{
+		Stale: true, Text: "the newest is older", Saves: []time.Time{last.Add(-3 * apart), last.Add(-2 * apart), last.Add(-apart)},
+		Step: 3000, At: last.Add(-apart), URI: "gs://b/3000", Bytes: 1,
+	}
+}
+
+// looks answers the request for a new checkpoint.
+func (j *job) looks(e incident.Checked) string {
+	j.Helper()
+	for _, effect := range j.w.Effects {
+		if effect.Action == events.ActionVerify {
+			e.Request = j.request(effect)
+			return j.learns(e)
+		}
+	}
+	j.Fatalf("no checkpoint is looked for: %s", tale(j.w))
+	return ""
+}
+
+// request is the request for an effect.
+func (j *job) request(effect incident.Effect) events.Request {
+	return events.Request{
+		Schema: events.Schema, Workload: j.w.ID, Incident: j.w.Incident.ID, Epoch: effect.Epoch, Action: effect.Action, Slice: effect.Slice, Attempt: effect.Attempt,
+	}
+}
+
 // unheard is a Job of which nobody knows whether it trains: its lines have ended, and no crew of it can be heard. It returns what is asked
 // for then, and the time of the last step.
 func unheard(t *testing.T, p policy.Policy, but ...func(*job)) (j *job, asked string, last time.Time) {
@@ -632,6 +667,25 @@ func TestNoSecondAttemptIsAskedForUnheard(t *testing.T) {
 func (j *job) listens() {
 	s := j.w.Slices[0]
 	j.learns(incident.Beat{Origin: incident.Origin{Time: j.now, Rank: events.RankUser}, Slice: s.Name, Incarnation: s.Incarnation})
+}
+
+// TestNothingIsDeletedForAHang: anybody may write the lines of a crew. It is asked for another attempt, and that alone, whatever its lines say.
+func TestNothingIsDeletedForAHang(t *testing.T) {
+	j := newJob(t, restarting())
+	j.w.Progress.Verified, j.w.Progress.VerifiedAt = 900, start
+	all := ""
+	for range 1200 {
+		for i := range j.w.Slices {
+			j.w.Slices[i].Heard = incident.Heard{At: j.now, Seen: j.now, Runs: true, Attempt: 1}
+		}
+		asked := j.learns(found(j.w, incident.Ready, "ready", j.now.Add(time.Minute))) + j.learns(incident.Ticked{})
+		if all += asked; strings.Contains(asked, "restart") {
+			j.call(events.ActionRestart)
+		}
+	}
+	if !strings.Contains(all, "restart llama-8b=7711") || strings.Contains(all, "delete") {
+		t.Errorf("it does no steps, and %q is asked for: %s", all, stands(j.w, nil))
+	}
 }
 
 // TestAHangStopsNoCare: the switches decide what becomes of a slice that cannot be used, or saves before maintenance, while the

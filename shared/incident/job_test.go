@@ -504,6 +504,61 @@ func (j *job) says(life string, kind events.Report, change func(r *events.CrewRe
 	return j.learns(incident.Reported{Origin: incident.Origin{ID: fmt.Sprintf("%s-%s", kind, at.Format(time.TimeOnly)), Time: at, Rank: events.RankUser}, Slice: "llama-8b", Report: r})
 }
 
+// mended is a Job of whose crew nothing was ever heard, and that Kubernetes has mended.
+func mended(t *testing.T) *job {
+	t.Helper()
+	j := newJob(t, policies["everything"])
+	j.w.Crew, j.w.Progress = incident.Crew{}, incident.Progress{}
+	j.w.Slices[0].Healing = incident.HealsAlways
+	for n := 0; n < 60 && j.w.Incident == nil; n++ {
+		j.learns(found(j.w, incident.Unhealthy, "1 of 2 Pods are ready", j.now.Add(time.Minute)))
+		j.learns(incident.Ticked{})
+	}
+	j.learns(found(j.w, incident.Ready, "ready", j.now.Add(time.Minute)))
+	if phaseOf(j.w) != "resuming" {
+		t.Fatal(stands(j.w, nil))
+	}
+	return j
+}
+
+// TestTheFirstLineOfACrewGivesATrainingItsTime: nobody expected a step of it before, so its silence until then shows nothing.
+func TestTheFirstLineOfACrewGivesATrainingItsTime(t *testing.T) {
+	for _, looked := range []bool{false, true} {
+		j := mended(t)
+		asked := ""
+		for !looked && j.now.Before(j.w.Incident.Deadline.Add(-2*time.Minute)) || looked && asked == "" {
+			asked = j.learns(incident.Ticked{})
+		}
+		asked = j.says("7711", events.ReportStarted, func(r *events.CrewReport) { r.Zone = j.w.Slices[0].Zone })
+		for spoke := j.now; j.now.Sub(spoke) < incident.ResumeFor-2*time.Minute; {
+			if asked += j.learns(incident.Ticked{}); asked == "verify" { // nobody has begun it
+				asked = j.looks(old(start, time.Hour))
+			}
+			if asked != "" || phaseOf(j.w) != "resuming" {
+				t.Fatalf("looked %t: %v after its first line %q is asked for: %s", looked, j.now.Sub(spoke), asked, tale(j.w))
+			}
+		}
+	}
+}
+
+// TestALookThatIsUnderWayCountsThoughTheCrewSpeaks: a checkpoint is the better sign.
+func TestALookThatIsUnderWayCountsThoughTheCrewSpeaks(t *testing.T) {
+	for _, saved := range []bool{false, true} {
+		j := mended(t)
+		for asked := ""; asked != "verify"; {
+			asked = j.learns(incident.Ticked{})
+		}
+		j.says("7711", events.ReportStarted, func(r *events.CrewReport) { r.Zone = j.w.Slices[0].Zone })
+		asked := j.looks(incident.Checked{Found: saved, Step: 4000, At: j.now, URI: "gs://b/4000"})
+		if in := j.w.Closed; saved && (j.w.Incident != nil || in.Outcome != incident.Resumed || in.ConfirmedBy != incident.ByCheckpoint) {
+			t.Errorf("it saves: %s", tale(j.w))
+		}
+		if !saved && (asked != "" || phaseOf(j.w) != "resuming") {
+			t.Errorf("it has its time, and %q is asked for: %s", asked, tale(j.w))
+		}
+	}
+}
+
 // TestAJobThatCameBackIsConfirmedByAStepOfItsOwn: Pods of the former Job have the same host names, and their lines come late.
 func TestAJobThatCameBackIsConfirmedByAStepOfItsOwn(t *testing.T) {
 	j := newJob(t, policies["everything"])

@@ -199,8 +199,6 @@ func (m *machine) read(e Read) {
 		}
 		return
 	}
-	m.readStanding(s, e)
-	s = m.w.Slice(e.Slice)
 	if s.breaks(e) && !m.when().Before(s.Since) {
 		m.unfinish(m.when())
 		if s.Alarmed {

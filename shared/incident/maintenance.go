@@ -637,12 +637,9 @@ func (w Workload) maintaining() (accepted, open bool) {
 	return accepted, open
 }
 
-// thinksAgain decides again on maintenance, a deletion, or another attempt that a function is about to begin, because the request may be long
-// under way. It reports whether that is not begun now. Once one call may have been made, the others follow: the slices train together.
+// thinksAgain decides again on maintenance, or another attempt, that a function is about to begin, because the request may be long under way.
+// It reports whether that is not begun now. Once one call may have been made, the others follow: the slices train together.
 func (m *machine) thinksAgain(effect *Effect) bool {
-	if effect.Action == events.ActionDelete {
-		return m.looksAgain()
-	}
 	if effect.Action == events.ActionRestart {
 		return m.watchesAgain(effect)
 	}

@@ -147,15 +147,6 @@ func (m *machine) retried(e Retried) {
 		})
 		return
 	}
-	if torn := m.w.tornSlice(); torn != nil {
-		m.openRetry(Trouble{Cause: events.CauseUnknown, Slice: torn.Name, Life: torn.Incarnation.ID, Text: text}, "look for a new checkpoint", func(m *machine) {
-			m.enterUntil(Resuming, m.now)
-			m.inc().Down = time.Time{} // it may train
-			m.line(LineSeen, text, e.Why)
-			m.decided("incident opened: look for a new checkpoint", "no crew can tell whether it trains")
-		})
-		return
-	}
 	m.openRetry(Trouble{Cause: events.CauseCrash, Text: text}, "ask the crew for another attempt", func(m *machine) {
 		m.enterUntil(Resuming, m.now) // the clock asks for it, under a policy that can be read
 		m.line(LineSeen, text, e.Why)
@@ -242,31 +233,14 @@ func (w Workload) nothingToRepeat() string {
 	return ""
 }
 
-// trainsOn says why nothing is done about a training whose slices are usable; empty where its crew can be asked for another attempt, or
-// what it has saved can be looked at.
+// trainsOn says why the crew of usable slices is not asked for another attempt; empty where it can be.
 func (w Workload) trainsOn(now time.Time) string {
 	gaveUp := w.Crew.GaveUp > 0 && w.Crew.GaveUp >= max(w.Crew.Attempt, w.Crew.Exited)
-	if w.tornSlice() != nil {
-		return w.savesOn()
-	}
 	switch silent := now.Sub(w.Progress.At); {
 	case w.Crew.Seen.IsZero():
 		return "every slice is usable, and no crew has been heard that could be asked for another attempt"
 	case !gaveUp && silent < ResumeFor:
 		return "training goes on: step " + events.Number(w.Progress.Step) + " was told " + events.Span(silent) + " ago"
-	}
-	return ""
-}
-
-// savesOn says why nothing is done about a torn gang; empty where what it has saved can be looked at.
-func (w Workload) savesOn() string {
-	_, _, since := w.torn()
-	switch p := w.Progress; {
-	case w.Directory == "":
-		return "every slice is usable, and without a crew or a checkpoint directory nobody can tell whether it trains"
-	case p.VerifiedAt.After(newerThan(since)):
-		return "its checkpoint " + events.Number(p.Verified) + " of " + p.VerifiedAt.UTC().Format(time.RFC3339) +
-			" was written after its " + w.Words().Worker + "s were made anew: it has trained since, and no later standstill of it is known"
 	}
 	return ""
 }

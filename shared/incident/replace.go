@@ -14,9 +14,7 @@ import (
 func (m *machine) lose(s *Slot, what string) {
 	name := s.Name
 	m.stopped(m.now)
-	if m.phase() == Restarting {
-		m.inc().StoodAt = time.Time{} // it is replaced because it is lost, and not because it stands still
-	}
+	m.inc().StoodAt = time.Time{} // it is replaced because it is lost, and not because it stands still
 	m.raiseBaseline()
 	if m.watched() {
 		m.watch(what, "nothing", func(m *machine) { m.lose(m.w.Slice(name), what) })
@@ -142,9 +140,6 @@ func (m *machine) toBeReplaced() []string {
 
 // remove deletes the lost slices, unless something forbids it or must be known first.
 func (m *machine) remove(why string) {
-	if m.looksAgain() {
-		return
-	}
 	for i := range m.w.Slices {
 		if s := &m.w.Slices[i]; m.stillToReplace(s) && m.lookAtGroup(s) {
 			return
@@ -179,25 +174,21 @@ func (m *machine) overspends(payer Payer) bool {
 	spent := func() bool {
 		return payer == Infrastructure && m.w.Budgets.Recreates >= MaxRecreates || payer == Training && m.w.Budgets.Restarts >= MaxRestarts
 	}
-	hung := !m.w.Incident.StoodAt.IsZero() // then all that was saved has just been looked at
-	if spent() && !hung && m.waitForVerdict("replacements are spent unless the training is saved further") {
+	if spent() && m.waitForVerdict("replacements are spent unless the training is saved further") {
 		return true
 	}
-	what := strings.Join(m.toBeReplaced(), ", ") + " ended by an error of the training"
-	if hung {
-		what = "the training stands still"
-	}
+	names := strings.Join(m.toBeReplaced(), ", ")
 	switch {
 	case spent() && payer == Training:
-		m.escalate(CodeBudget, fmt.Sprintf("%s, and %d restarts brought no progress", what, MaxRestarts),
+		m.escalate(CodeBudget, fmt.Sprintf("%s ended by an error of the training, and %d restarts brought no progress", names, MaxRestarts),
 			"read the training's own log and mend it; a verified checkpoint of a new step refills the budget")
 	case payer == Training && len(m.restartedToday()) >= m.p.DailyRestarts():
-		m.escalate(CodeRestartsADay, fmt.Sprintf("%s; the policy allows %d restarts a day, and all are spent", what, m.p.DailyRestarts()),
+		m.escalate(CodeRestartsADay, fmt.Sprintf("%s ended by an error of the training; the policy allows %d restarts a day, and all are spent", names, m.p.DailyRestarts()),
 			"find out why it needs so many; recreate it by hand, or raise restarts_per_day in the policy")
 	case !spent():
 		return false
 	default:
-		m.escalate(CodeBudget, fmt.Sprintf("%s were replaced %d times without progress", strings.Join(m.toBeReplaced(), ", "), MaxRecreates),
+		m.escalate(CodeBudget, fmt.Sprintf("%s were replaced %d times without progress", names, MaxRecreates),
 			"look at the start-up script and the hosts; a verified checkpoint of a new step refills the budget")
 	}
 	return true
@@ -344,7 +335,7 @@ func (m *machine) lookAtGroup(s *Slot) bool {
 	unread := ""
 	for _, name := range m.othersInGroup(s) {
 		switch o := m.w.Slice(name); {
-		case o.Condition == Lost || o.Condition == Gone || m.stands(o):
+		case o.Condition == Lost || o.Condition == Gone:
 		case name == m.reading:
 			return false
 		default:
@@ -368,7 +359,7 @@ func (m *machine) lookAtGroup(s *Slot) bool {
 // waitForSpec waits until a reading shows how an existing slice was ordered: it may have been lost before Pitstop read that.
 func (m *machine) waitForSpec(s *Slot) bool {
 	switch {
-	case s.Condition == Gone, m.stands(s): // it has been read as usable for long
+	case s.Condition == Gone:
 		return false
 	case m.phase() != Looking:
 		m.enter(Looking)
@@ -403,7 +394,7 @@ func (m *machine) irreplaceable(s *Slot) (c Code, fault, advice string) {
 
 // mayNotHaveFailed says why a slice may still come back, or may have been complete, where its provider does either by itself.
 func (m *machine) mayNotHaveFailed(s *Slot) (c Code, fault, advice string) {
-	if failed := s.Condition == Lost || s.Condition == Gone || s.Condition == Deleting || m.stands(s); m.w.provider().trainsAgain && !failed {
+	if failed := s.Condition == Lost || s.Condition == Gone || s.Condition == Deleting; m.w.provider().trainsAgain && !failed {
 		return CodeKept, s.Name + " has not failed (" + s.State + "), and " + m.w.Words().Healer + " may still bring it back", "look at its " + m.w.Words().Worker + "s; delete and create it by hand if it does not come back"
 	}
 	if m.w.provider().goesOnceDone && s.Condition == Gone && !m.w.Incident.Retried && !m.w.Incident.saw(s) {
@@ -483,7 +474,7 @@ func (m *machine) goOnOnceGone(s *Slot) {
 // keepIfAlive stops a deletion that has not been called when the API shows that the slice lives. Its provider has brought it back
 // meanwhile, or is about to, and its training is not saved.
 func (m *machine) keepIfAlive(s *Slot) {
-	if m.deletionMayTakeEffect(s) || m.stands(s) || s.Condition != Ready && !s.onlyStopped() && !m.unsaved(s) {
+	if m.deletionMayTakeEffect(s) || s.Condition != Ready && !s.onlyStopped() && !m.unsaved(s) {
 		return
 	}
 	effect := m.w.effect(events.ActionDelete, s.Name)

@@ -148,13 +148,7 @@ func (m *machine) checked(e Checked) {
 			return
 		}
 		m.afterSave()
-	case Resuming, Approving:
-		if text, _, since := m.tornUnheard(); text != "" && !e.At.After(newerThan(since)) { // it was looked for before the tear
-			if m.phase() == Resuming {
-				m.inc().Deadline = m.now.Add(CheckFor)
-			}
-			return
-		}
+	case Resuming:
 		m.resumed(ByCheckpoint, "checkpoint "+events.Number(e.Step)+" is newer than the trouble")
 	case Watching:
 		m.savedWhileWatched(e)
@@ -178,13 +172,13 @@ func (m *machine) unverified(e Checked) {
 	in := m.inc()
 	switch m.phase() {
 	case Resuming:
-		m.foundNone(e)
+		m.drop(events.ActionVerify, "")
+		if !m.w.spoke() || m.unanswering() || m.isOverdue() { // else its crew has spoken since, and has its time
+			m.unproven("the slice is usable; there is no crew that tells of steps and no new checkpoint yet")
+		}
 		return
 	case Watching:
 		m.foundNoSave(e)
-		return
-	case Approving: // the question stays
-		m.drop(events.ActionVerify, "")
 		return
 	}
 	in.Save.Failed, in.Save.Result = e.Text, resultOf(e)

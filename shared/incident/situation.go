@@ -35,9 +35,6 @@ func (m *machine) situation(s *Slot) situation {
 	if s.IsReleased() && !s.ToReplace && s.Condition != Ready && m.phase() != Clearing {
 		return foreign
 	}
-	if m.stands(s) {
-		return unusable
-	}
 	switch s.Condition {
 	case Ready:
 		return serving

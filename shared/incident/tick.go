@@ -87,14 +87,13 @@ func (m *machine) waitForYes() {
 	}
 	if m.reminds(in.Since) {
 		m.decided("still wait for approval: "+m.asks(in.Asked), events.Span(m.now.Sub(in.Since))+" by now")
-		m.looksMeanwhile()
 	}
 }
 
 // quiet opens an incident when its time has come, and otherwise tells of a long wait.
 func (m *machine) quiet() {
 	m.endProbe()
-	for _, open := range []func(){m.openAdmission, m.openDueMaintenance, m.openUnusable, m.hangs, m.openTorn} {
+	for _, open := range []func(){m.openAdmission, m.openDueMaintenance, m.openUnusable, m.hangs} {
 		if open(); m.w.Incident != nil {
 			return
 		}
@@ -175,9 +174,6 @@ func (m *machine) openUnread(s *Slot) {
 func (m *machine) askAgain() {
 	for i := 0; m.w.Incident != nil && i < len(m.w.Effects); i++ {
 		effect := m.w.Effects[i]
-		if effect.Action == events.ActionVerify && m.phase() == Approving {
-			continue // the next reminder looks again
-		}
 		switch effect.Stage() {
 		case StageRefused:
 			if !m.now.Before(effect.Retry) {
@@ -484,11 +480,24 @@ func (m *machine) noProgress(took string) {
 		m.restart("no progress within " + took)
 	case m.unread: // it may have been lost since
 		m.inc().Deadline = m.now.Add(CheckFor)
-	case m.mayStandStill():
 	case m.w.Directory != "" && m.w.effect(events.ActionVerify, "") == nil:
-		m.lookForSave("no crew can tell of steps")
+		m.inc().Deadline = m.now.Add(CheckFor)
+		m.decided("look for a new checkpoint", "no crew can tell of steps")
+		m.send(Effect{Action: events.ActionVerify, Reason: "no crew", By: m.lastTrouble()})
 	default:
 		m.unproven("the slice has been usable for " + took + "; there is no crew that tells of steps")
+	}
+}
+
+// unproven ends the wait for progress that nothing has shown.
+func (m *machine) unproven(why string) {
+	switch {
+	case m.unanswering():
+		m.escalate(CodeOverdue, "no line has come since another attempt was asked for, and no new checkpoint is known", "look whether it trains, and why its lines do not come")
+	case !m.w.Crew.Seen.IsZero(): // a crew has spoken in a life before, so it ought to speak in this one
+		m.restart("no crew tells of steps, and no new checkpoint is known")
+	default:
+		m.resumed(ByHealth, why)
 	}
 }
 

@@ -524,7 +524,6 @@ func (m *machine) restart(why string) {
 
 func (m *machine) sendRestart(why string) {
 	m.enter(Restarting)
-	m.inc().StoodAt = time.Time{}
 	m.chargeRestart()
 	m.decided(fmt.Sprintf("ask the crew for another attempt (%d of %d)", m.w.Budgets.Restarts, MaxRestarts), why)
 	m.send(Effect{Action: events.ActionRestart, Reason: why})

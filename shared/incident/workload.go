@@ -47,8 +47,6 @@ type Workload struct {
 	Budgets  Budgets   `json:"budgets,omitzero"`
 	Progress Progress  `json:"progress,omitzero"`
 	Crew     Crew      `json:"crew,omitzero"`
-	// TornSeen is the last tear of a gang that an incident has looked at: when a worker was made anew while others ran on.
-	TornSeen time.Time `json:"torn_seen,omitzero"`
 	// Unbound are the lines of crews whose life is not known yet.
 	Unbound []Unbound `json:"unbound,omitempty"`
 	// LeaseDoubted is when the lease beside the checkpoints was found implausible; zero once Pitstop has written its own lease.
@@ -180,8 +178,6 @@ type Pace struct {
 type Crew struct {
 	// Seen is when a crew of this workload first wrote a line; zero means that there is none.
 	Seen time.Time `json:"seen,omitzero"`
-	// Unbound is when a line last came whose life is not known: such a crew may be one of this workload.
-	Unbound time.Time `json:"unbound,omitzero"`
 	// Since is the start of the present count of attempts: older lines belong to another training. Zero means that the count never
 	// began again.
 	Since time.Time `json:"since,omitzero"`
@@ -324,11 +320,9 @@ type Incident struct {
 	// call waits.
 	Asked    events.Action `json:"asked,omitzero"`
 	Approved events.Action `json:"approved,omitzero"`
-	// StoodAt is when a look for a new checkpoint last showed that the training stands still. It holds for as long as its slices are to be
-	// replaced for that, or its crew is asked for another attempt. Torn is since when it stands still: a worker was made anew then while
-	// others ran on.
+	// StoodAt is when a look for a new checkpoint showed that the training stands still. It holds for as long as its crew is asked for another
+	// attempt for that.
 	StoodAt  time.Time `json:"stood_at,omitzero"`
-	Torn     time.Time `json:"torn,omitzero"`
 	Held     string    `json:"held,omitzero"`
 	HeldCode Code      `json:"held_code,omitzero"`
 	// HeldSeconds is by how much holds have moved the incident's deadlines. HeldUntil is the time up to which this phase's hold has
@@ -413,7 +407,6 @@ func (w Workload) Due() time.Time {
 	earlier(w.listened())
 	earlier(w.probeDue())
 	earlier(w.waitDue())
-	earlier(w.tornDue())
 	return due
 }
 

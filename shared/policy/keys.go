@@ -56,7 +56,7 @@ func keys() []key {
 		},
 		{
 			name: "hang", kind: word, values: hangs, example: "report",
-			about: "what Pitstop does when the training makes no steps any more: report it, or also begin it again",
+			about: "what Pitstop does when the training makes no steps any more: report it, or also ask for another attempt",
 		},
 		{
 			name: "restarts_per_day", kind: count, example: "24",

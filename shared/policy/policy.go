@@ -231,7 +231,7 @@ func (p Policy) Shape(accelerator string) (Shape, bool) {
 // Hang is the reaction when a training makes no steps any more.
 type Hang string
 
-// HangReport only reports it. HangRestart asks the crew for another attempt, which ends the hanging one, or replaces a Job without a crew.
+// HangReport only reports it. HangRestart asks the crew for another attempt, which ends the hanging one.
 const (
 	HangReport  Hang = "report"
 	HangRestart Hang = "restart"

@@ -191,8 +191,6 @@ type Slice struct {
 	Kept string
 	// Controlled says that another object made it, or its group, and makes it anew.
 	Controlled bool
-	// Torn is when a worker was made anew last while others of the slice ran on; zero is never.
-	Torn time.Time
 	// Ends is when this life ends as planned; zero if it has no planned end.
 	Ends time.Time
 	// WaitsSince is since when it waits for its machines, or for the end of its deletion, by the provider's own objects; zero where it does
@@ -237,7 +235,7 @@ func (s Slice) Evidence(id string) incident.Read {
 		Slice:  s.Name, Zone: s.Zone, Condition: s.Condition, Incarnation: s.Incarnation, State: s.State, Notice: s.Notice,
 		NoticeUnread: s.NoticeUnread, Maintained: s.Maintained, Incident: s.Labels[events.LabelIncident], Ordered: s.Ordered, Abuse: s.Abuse, Directory: s.Directory,
 		Facts: incident.Facts{
-			Group: s.QueuedResource, Legacy: s.Legacy, Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Reclaimable: s.Spot, Healing: s.Healing, Cause: s.Cause, Failed: s.Failed, Kept: s.Kept, Controlled: s.Controlled, Ends: s.Ends, WaitsSince: s.WaitsSince, Torn: s.Torn,
+			Group: s.QueuedResource, Legacy: s.Legacy, Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Reclaimable: s.Spot, Healing: s.Healing, Cause: s.Cause, Failed: s.Failed, Kept: s.Kept, Controlled: s.Controlled, Ends: s.Ends, WaitsSince: s.WaitsSince,
 			Spec: s.SpecHash, Bare: s.Bare, Label: s.Labels[events.LabelPolicy], Account: s.Account,
 		},
 	}

@@ -1,11 +1,9 @@
 package cluster
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -57,8 +55,6 @@ type deployment struct {
 	// changes are the calls that change something in the cluster, as the functions made them. before is called before the next one.
 	changes []string
 	before  func()
-	// aged is how much longer ago than they were the Jobs were created, for the functions.
-	aged time.Duration
 }
 
 // nightPolicy is the policy of the trainings.
@@ -113,11 +109,7 @@ type counted struct {
 
 func (c counted) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method == http.MethodGet || r.URL.Query().Has("dryRun") {
-		res, err := c.next.RoundTrip(r)
-		if err == nil && r.Method == http.MethodGet && c.d.aged > 0 && strings.HasSuffix(r.URL.Path, "/jobs") {
-			err = c.d.age(res)
-		}
-		return res, err
+		return c.next.RoundTrip(r)
 	}
 	c.d.mu.Lock()
 	before := c.d.before
@@ -138,30 +130,6 @@ func (c counted) RoundTrip(r *http.Request) (*http.Response, error) {
 	defer c.d.mu.Unlock()
 	c.d.changes = append(c.d.changes, fmt.Sprint(r.Method, " ", object, " ", res.StatusCode))
 	return res, nil
-}
-
-// age has the Jobs of a list be older than they are.
-func (d *deployment) age(res *http.Response) error {
-	var list struct {
-		Kind       string           `json:"kind"`
-		APIVersion string           `json:"apiVersion"`
-		Metadata   map[string]any   `json:"metadata"`
-		Items      []map[string]any `json:"items"`
-	}
-	if err := json.UnmarshalRead(res.Body, &list); err != nil {
-		return err
-	}
-	for _, job := range list.Items {
-		meta := within(job, "metadata")
-		created, err := time.Parse(time.RFC3339, fmt.Sprint(meta["creationTimestamp"]))
-		if err != nil {
-			return err
-		}
-		meta["creationTimestamp"] = created.Add(-d.aged).Format(time.RFC3339)
-	}
-	body, err := json.Marshal(list)
-	res.Body, res.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	return err
 }
 
 // ticks plays a tick of patrol now, and delivers what follows from it.
@@ -281,7 +249,7 @@ var acting = map[string]func(d *deployment){
 		if w := d.workload(); w.Budgets.Recreates != 1 || w.Budgets.Restarts != 0 || w.Incident.Cause != events.CauseTerminated {
 			d.t.Errorf("its machines are charged: %+v%s", w.Budgets, tale(w))
 		}
-		d.resumes(1010)
+		d.resumes()
 	},
 	"a gang with a crew": func(d *deployment) {
 		was := d.gang()
@@ -377,28 +345,8 @@ var acting = map[string]func(d *deployment){
 		}
 		d.made()
 	},
-	"a gang that one of its Pods has left": func(d *deployment) {
-		was := d.tears()
-		d.ahead += incident.NoGapFor
-		w := d.comes("it is created again", d.has(2))
-		d.made("DELETE jobs/llama 200", "POST jobs 201")
-		if w.Budgets.Restarts != 1 || w.Budgets.Recreates != 0 {
-			d.t.Errorf("its training is charged: %+v", w.Budgets)
-		}
-		d.another(was)
-		d.resumes(1040)
-	},
-	"a gang that one of its Pods has left, and that saves": func(d *deployment) {
-		d.tears()
-		d.saves(1040)
-		d.ahead += incident.NoGapFor
-		if w := d.comes("it has ended", func(w incident.Workload) bool { return w.Incident == nil }); w.Closed.Outcome != incident.Resumed {
-			d.t.Errorf("it ends otherwise: %s", tale(w))
-		}
-		d.made()
-	},
-	"a Job of one Pod that runs": func(d *deployment) {
-		d.begins("llama", multiHost(), func(spec map[string]any) { spec["parallelism"], spec["completions"] = 1, 1 })
+	"a gang that runs": func(d *deployment) {
+		d.gang()
 		r := newAccount(d.bed, Replacer)
 		r.denies("its deletion", call{http.MethodDelete, d.path("Job", "llama"), precondition(d.object("Job", "llama"))}.dry(), toldAlive)
 	},
@@ -477,7 +425,7 @@ var acting = map[string]func(d *deployment){
 		if w := d.workload(); w.Budgets.Recreates != 1 || w.Budgets.Restarts != 0 {
 			d.t.Errorf("its machines are charged: %+v%s", w.Budgets, tale(w))
 		}
-		d.resumes(1010)
+		d.resumes()
 	},
 	"a JobSet with restarts left": func(d *deployment) {
 		was := d.gangs(restarts(1))
@@ -515,7 +463,7 @@ var acting = map[string]func(d *deployment){
 		d.comes("it would be created again", d.has(2))
 		d.made("DELETE jobs/llama 200", "POST jobs 409")
 		d.another(was)
-		d.resumes(1010)
+		d.resumes()
 	},
 	"a failed Job that is removed": func(d *deployment) {
 		was := d.gang()
@@ -531,7 +479,7 @@ var acting = map[string]func(d *deployment){
 		d.comes("it is created again", d.has(1))
 		d.made("POST jobs 201")
 		d.another(was)
-		d.resumes(1010)
+		d.resumes()
 	},
 	"a Job whose training fails": func(d *deployment) {
 		was := d.gang()
@@ -622,28 +570,6 @@ func (d *deployment) survives() (was gke.Reading, survivor gke.Pod) {
 	return was, survivor
 }
 
-// tears begins a Job that bears failures, deletes one of its Pods while the other runs on, and waits until that is told.
-func (d *deployment) tears() gke.Reading {
-	d.t.Helper()
-	d.aged = 2 * incident.NoGapFor
-	r := d.begins("llama", multiHost(), func(spec map[string]any) {
-		spec["backoffLimit"] = 9
-		delete(spec, "podFailurePolicy") // by which the ends of Pods are judged
-	})
-	for _, step := range []int64{1010, 1020, 1030} {
-		time.Sleep(time.Second) // time passes by itself here
-		d.saves(step)
-	}
-	time.Sleep(63 * time.Second) // the other has to have run for long
-	d.remove(d.path("Pod", d.pods("llama")[1].Name))
-	d.follow("llama", "it is torn", func(r gke.Reading) bool { return r.State == gke.Ready && !r.Torn.IsZero() }, gke.Ready, gke.Unhealthy, gke.Creating)
-	d.comes("it is read", func(w incident.Workload) bool { return trains(w) && !w.Slices[0].Torn.IsZero() })
-	d.ahead += incident.ResumeFor + time.Minute
-	d.comes("it is told", func(w incident.Workload) bool { return w.Incident != nil && w.Incident.Phase == incident.Resuming })
-	d.made()
-	return r
-}
-
 // restarts bounds the restarts of a JobSet, whatever they are for.
 func restarts(n int) func(spec map[string]any) {
 	return func(spec map[string]any) { spec["failurePolicy"] = map[string]any{"maxRestarts": n} }
@@ -683,7 +609,7 @@ func (d *deployment) stays(ahead time.Duration) {
 func (d *deployment) another(former gke.Reading) gke.Reading {
 	d.t.Helper()
 	r := d.follow(former.Name, "it is ready again", is(gke.Ready), gke.Creating, gke.Unhealthy)
-	if r.Incarnation.ID == former.Incarnation.ID || !r.Torn.IsZero() {
+	if r.Incarnation.ID == former.Incarnation.ID {
 		d.t.Errorf("it was %+v and is %+v", former, r)
 	}
 	return r
@@ -704,8 +630,9 @@ func (d *deployment) moves(former gke.Reading) {
 
 // resumes checks that the incident ends once the training has saved a later step. Without a crew's line, Pitstop looks for the checkpoint
 // when the time to resume is over.
-func (d *deployment) resumes(step int64) {
+func (d *deployment) resumes() {
 	d.t.Helper()
+	const step = 1010
 	d.comes("its training may begin", func(w incident.Workload) bool { return w.Incident != nil && w.Incident.Phase == incident.Resuming })
 	d.saves(step)
 	d.ahead += incident.ResumeFor + time.Minute

@@ -270,7 +270,7 @@ var losses = map[string]func(b *bed){
 		b.follow("llama", "its machine is gone", says(gke.Unhealthy, true, "its machine "+node+" is gone"), gke.Ready)
 		b.follow("llama", "another Pod waits for a machine", says(gke.Creating, false, "waits for a machine: Unschedulable"), gke.Unhealthy, gke.Creating)
 		b.machine("b", "pool", 8)
-		if n := b.ready("llama"); n.Incarnation != r.Incarnation || !n.Torn.IsZero() {
+		if n := b.ready("llama"); n.Incarnation != r.Incarnation {
 			b.t.Errorf("the Job is the same: %+v was %+v", n, r)
 		}
 	},
@@ -296,7 +296,7 @@ var losses = map[string]func(b *bed){
 		b.machine("a", "pool", 4)
 		b.follow("llama", "one of two runs", says(gke.Unhealthy, false, "1 of 2 Pods are ready"), gke.Creating, gke.Unhealthy)
 		b.machine("b", "pool", 4)
-		if r := b.ready("llama"); r.Workers != 2 || r.Chips != 8 || !r.Torn.IsZero() {
+		if r := b.ready("llama"); r.Workers != 2 || r.Chips != 8 {
 			b.t.Errorf("%+v", r)
 		}
 		node := b.pods("llama")[1].Spec.NodeName
@@ -360,7 +360,7 @@ var losses = map[string]func(b *bed){
 		b.remove("/api/v1/nodes/" + node)
 		b.follow("llama", "its machine is gone", says(gke.Unhealthy, true, "its machine "+node+" is gone"), gke.Ready)
 		b.machine("c", "pool", 4)
-		b.follow("llama", "it is ready, and torn", func(r gke.Reading) bool { return r.State == gke.Ready && !r.Torn.IsZero() }, gke.Unhealthy)
+		b.follow("llama", "it is ready", is(gke.Ready), gke.Unhealthy)
 	},
 	"a gang that is suspended": func(b *bed) {
 		b.plans(multiHost())
@@ -477,7 +477,7 @@ func (b *bed) restarted(former gke.Reading, counted int) {
 	r := b.follow(former.Name, "it begins again", func(r gke.Reading) bool {
 		return r.State == gke.Ready && r.Incarnation.ID != former.Incarnation.ID
 	}, gke.Ready, gke.Unhealthy, gke.Creating)
-	if !r.Torn.IsZero() || len(r.Unended) > 0 || r.Incarnation.Created.Before(former.Incarnation.Created) {
+	if len(r.Unended) > 0 || r.Incarnation.Created.Before(former.Incarnation.Created) {
 		b.t.Errorf("%+v", r)
 	}
 	o, err := b.List(b.t.Context())

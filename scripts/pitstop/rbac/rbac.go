@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"pitstop.internal/shared/policy"
@@ -162,7 +161,7 @@ func Manifest(o Options) (string, error) {
 				text += "#   " + line
 			}
 		}
-		documents, err := o.documents(u, allowed.Level(policy.Restart) == policy.Yes)
+		documents, err := o.documents(u)
 		if err != nil {
 			return "", err
 		}
@@ -171,15 +170,15 @@ func Manifest(o Options) (string, error) {
 	return text + strings.Join(all, between), nil
 }
 
-// documents are those of an account. Restart says that it may delete a gang that has not failed.
-func (o Options) documents(u user, restart bool) ([]string, error) {
+// documents are those of an account.
+func (o Options) documents(u user) ([]string, error) {
 	raw, err := manifests.ReadFile(u.function + ".yaml")
 	if err != nil {
 		return nil, err
 	}
 	email := cmp.Or(u.Email, anyAccount)
 	named := strings.NewReplacer(
-		anyAccount, email, anyID, cmp.Or(u.ID, anyID), "RESTART", strconv.FormatBool(restart),
+		anyAccount, email, anyID, cmp.Or(u.ID, anyID),
 		"BOUNDS", strings.ReplaceAll(email, "@", "."), // the name of a policy may have no @
 	).Replace(string(raw))
 	documents := strings.Split(named, between)

@@ -64,7 +64,7 @@ func (c *Checks) calledIn(ctx context.Context, function, workload, what string, 
 	return c.asSeen(inst, doc), true
 }
 
-// jobDeleted checks a deletion: the Job has failed for good, or its training stands still.
+// jobDeleted checks a deletion: the Job has failed for good.
 func (c *Checks) jobDeleted(doc seen, g *gang, objects gke.Objects) {
 	i := slices.IndexFunc(objects.Jobs, func(j gke.Job) bool { return j.Namespace == g.In() && j.Name == g.Slice })
 	if i < 0 {
@@ -80,9 +80,6 @@ func (c *Checks) jobDeleted(doc seen, g *gang, objects gke.Objects) {
 		c.Violated("2 owner", doc.ID, "%s was deleted, and its owner has suspended it", g.Slice)
 	case g.Up() && trains:
 		c.Violated("3 admitted", doc.ID, "%s was deleted while training ran in it, at step %d", g.Slice, g.LastStep())
-	case c.waitsForItself(g):
-		c.actions["Job deleted that stood still"]++
-		c.stoodStill(doc.ID, g)
 	default:
 		c.Violated("8 progress", doc.ID, "%s was deleted, and it had not failed", g.Slice)
 	}
@@ -145,16 +142,5 @@ func (c *Checks) mayBeLabelled(workload string, node gke.Node, sent map[string]a
 	if node.Labels[gke.LabelMaintain] != "" || node.Labels["cloud.google.com/active-node-maintenance"] != "" || !strings.Contains(said, `"PENDING"`) ||
 		!strings.Contains(said, `"canReschedule":true`) && !strings.Contains(said, `"can_reschedule":true`) {
 		c.Violated("8 progress", workload, "%s was labelled, and its maintenance cannot be moved or was moved before: %q", node.Name, said)
-	}
-}
-
-// stoodStill checks the deletion of a Job that stands still: its owner lets Pitstop begin such a training again, and it can go on from a
-// checkpoint.
-func (c *Checks) stoodStill(workload string, g *gang) {
-	if !c.lately(workload, mayBeginAgain) {
-		c.Violated("owner's word", workload, "%s was deleted for standing still, and no policy allows that", g.Slice)
-	}
-	if c.committed[g.Directory].IsZero() {
-		c.Violated("8 progress", workload, "%s was deleted for standing still, and nothing is saved from which it could go on", g.Slice)
 	}
 }

@@ -6,7 +6,6 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/sim/world"
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
 )
 
@@ -77,11 +76,4 @@ func mayBeginAgain(p policy.Policy) bool {
 // unlooked reports whether no function has looked since a moment at what a workload has saved.
 func (c *Checks) unlooked(workload string, since time.Time) bool {
 	return !slices.ContainsFunc(c.slicesOf(workload), func(f world.SliceConfig) bool { return c.lookedAt[f.Directory].After(since) })
-}
-
-// waitsForItself reports whether the Pods of a workload have waited for each other for as long as a training may take to save.
-func (c *Checks) waitsForItself(g *gang) bool {
-	return slices.ContainsFunc(c.gangs(g.Workload()), func(o *gang) bool {
-		return !o.Parted().IsZero() && c.Clock.Now().Sub(o.Parted()) >= incident.NoGapFor
-	})
 }

@@ -105,9 +105,6 @@ func (w *World) Gangs() (all []*Gang) {
 // Up reports whether all Pods of the gang run, and were made together.
 func (g *Gang) Up() bool { return g.up }
 
-// Parted is since when its Pods all run and were not made together, so that they wait for each other; zero where they do not.
-func (g *Gang) Parted() time.Time { return g.parted }
-
 // Pool is the node pool whose machines it takes.
 func (g *Gang) Pool() PoolConfig {
 	p, _, err := g.Cluster.pool(g.JobConfig.Pool)
@@ -446,7 +443,7 @@ func (c *Cluster) follow(g *Gang) {
 		}
 	}
 	whole := running == slice.Nodes
-	parted := whole && !g.Joins && last.Sub(first) > gangWithin
+	parted := whole && last.Sub(first) > gangWithin
 	if !parted {
 		g.parted = time.Time{}
 	} else if g.parted.IsZero() {

@@ -212,7 +212,7 @@ func TestAGangWithoutAMember(t *testing.T) {
 			w.pass(time.Hour)
 			w.Lose(w.Machines(g)[0], events.CausePreemption, 3*time.Minute)
 			w.pass(8 * time.Minute)
-			if _, trains := g.Running(); trains || w.reading(g).Torn.IsZero() {
+			if _, trains := g.Running(); trains || w.reading(g).State != gke.Ready {
 				t.Fatalf("%+v", w.reading(g))
 			}
 			w.pass(time.Hour)

@@ -61,9 +61,7 @@ type JobConfig struct {
 	// Secret is the value of an environment variable of its containers.
 	Secret string `yaml:"secret,omitempty"`
 	// Waits has the Pods of a gang wait for one that was made anew, and never end. Without it they end some minutes after the loss.
-	Waits bool `yaml:"waits,omitempty"`
-	// Joins has them train on with it.
-	Joins   bool          `yaml:"joins,omitempty"`
+	Waits   bool          `yaml:"waits,omitempty"`
 	Crew    CrewConfig    `yaml:"crew,omitempty"`
 	Trainer TrainerConfig `yaml:"trainer,omitempty"`
 }

@@ -176,7 +176,7 @@ func (r Reading) slice(project string) provider.Slice {
 		Condition: r.State, State: string(r.State) + ": " + r.Why, Incarnation: r.Incarnation, Labels: map[string]string{}, Directory: r.Directory,
 		Accelerator: strings.TrimSpace(r.Accelerator + " " + r.Topology), Workers: r.Workers, Chips: r.Chips, Spot: r.Reclaimable,
 		Healing: incident.HealsNever, Cause: r.Cause, Failed: r.Failed, Kept: r.Kept, Controlled: r.Controlled, Ends: r.Ends.Truncate(time.Second), WaitsSince: r.WaitsSince, Ordered: r.Ordered, Notice: r.Notice,
-		Machines: r.Machines, Remains: r.Remains, Torn: r.Torn,
+		Machines: r.Machines, Remains: r.Remains,
 	}
 	if r.Heals {
 		s.Healing = incident.HealsAlways
@@ -188,9 +188,6 @@ func (r Reading) slice(project string) provider.Slice {
 	}
 	if r.State == Ready { // how many Pods of how many are ready is no news
 		s.State = string(Ready)
-		if !r.Torn.IsZero() {
-			s.State += ", and its Pods were not made together"
-		}
 	}
 	if r.EndsAssumed {
 		s.Ends = s.Ends.Truncate(time.Minute)

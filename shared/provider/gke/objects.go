@@ -311,9 +311,6 @@ type Pod struct {
 				Waiting *struct {
 					Reason string `json:"reason"`
 				} `json:"waiting"`
-				Running *struct {
-					Since time.Time `json:"startedAt"`
-				} `json:"running"`
 				Terminated *struct {
 					Code   int       `json:"exitCode"`
 					Reason string    `json:"reason"`
@@ -363,19 +360,6 @@ func (p Pod) over() (at time.Time) {
 		}
 	}
 	return at
-}
-
-// runs is since when all containers of the Pod have been running; zero is not known.
-func (p Pod) runs() (since time.Time) {
-	if p.Status.Started != nil {
-		since = *p.Status.Started
-	}
-	for _, c := range p.Status.Containers {
-		if r := c.State.Running; r != nil && r.Since.After(since) {
-			since = r.Since
-		}
-	}
-	return since
 }
 
 func (p Pod) ended() bool { return p.Status.Phase == "Succeeded" || p.Status.Phase == "Failed" }

@@ -42,9 +42,6 @@ type Reading struct {
 	Heals bool
 	// Reclaimable says that Google may take the machines at any moment.
 	Reclaimable bool
-	// Torn is since when a Pod runs that others of its gang had not waited for: they run on, and were not made together. Whether they
-	// train together is not known. Zero is never.
-	Torn time.Time
 	// Remains says that the Job or its JobSet is gone, and that something of it is left. Then nothing is known but names, state and reason.
 	Remains bool
 	// Unended are Pods whose time to end is over, and whose machine does not say that they have: they may still train.
@@ -287,7 +284,7 @@ func (s slot) reading(nodes map[string]*Node, prefix string, now time.Time) Read
 	slices.Sort(r.Unended)
 	slices.Sort(r.Machines)
 	r.Machines = slices.Compact(r.Machines)
-	r.Torn, r.Kept = torn(s.pods), s.kept()
+	r.Kept = s.kept()
 	r.State, r.Heals, r.Why = s.state(nodes)
 	if r.State == Lost {
 		r.Failed = s.failed()
@@ -532,35 +529,4 @@ func (s slot) running(nodes map[string]*Node, healingLoss, healing bool) (state 
 		return Unhealthy, healing, fmt.Sprintf("%d of its Pods have failed, and the Job has made no others", failed)
 	}
 	return Creating, false, with(fmt.Sprintf("%d of %d Pods have a machine, and none is ready", running, all))
-}
-
-// tornAfter is the least time between the start of a Pod and the creation of one that counts as made anew. A Job makes the first Pods of a
-// large gang while others of them start.
-const tornAfter = time.Minute
-
-// torn is when the Pod of a gang that was made last began to run, if another one that still runs had long been running when it was made. A
-// container that has begun again since then has left what it ran before, and may have joined the new Pod.
-func torn(pods []Pod) (at time.Time) {
-	var first, last, runs time.Time
-	for _, p := range pods {
-		switch {
-		case p.Status.Phase == "Succeeded":
-			return time.Time{} // its work is complete, and the others may be about to end too
-		case p.ended(), p.Deleted != nil:
-			continue
-		}
-		if s := p.runs(); !s.IsZero() && (first.IsZero() || s.Before(first)) {
-			first = s
-		}
-		if p.Created.After(last) {
-			last, runs = p.Created, p.runs()
-		}
-	}
-	switch {
-	case first.IsZero(), last.Sub(first) <= tornAfter:
-		return time.Time{}
-	case runs.After(last):
-		return runs.UTC()
-	}
-	return last.UTC()
 }

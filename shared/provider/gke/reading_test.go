@@ -453,41 +453,6 @@ func TestNoticesAndEnds(t *testing.T) {
 	}
 }
 
-// TestAGangThatWasMendedAloneIsTorn: the Job made one Pod anew while the other ran on.
-func TestAGangThatWasMendedAloneIsTorn(t *testing.T) {
-	at := func(text string) time.Time {
-		t.Helper()
-		at, err := time.Parse(time.RFC3339, text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return at
-	}
-	for name, c := range map[string]struct {
-		created, runs, want string
-	}{
-		"made together":                                  {"2026-11-12T10:00:00Z", "", ""},
-		"made while the first began":                     {"2026-11-12T10:05:40Z", "", ""},
-		"made an hour later":                             {"2026-11-12T11:05:00Z", "", "2026-11-12T11:07:00Z"},
-		"made an hour later, and the other waits":        {"2026-11-12T11:05:00Z", "2026-11-12T10:06:00Z", "2026-11-12T11:07:00Z"},
-		"made an hour later, and the other begins again": {"2026-11-12T11:05:00Z", "2026-11-12T11:06:00Z", ""},
-	} {
-		o := gang(t)
-		if c.runs != "" {
-			o.Pods[0].Status.Containers = parsed[Pod](t, fmt.Sprintf(`{"status":{"containerStatuses":[{"state":{"running":{"startedAt":%q}}}]}}`, c.runs)).Status.Containers
-		}
-		runs := at(c.created).Add(2 * time.Minute) // it could not be waited for before
-		o.Pods[1] = aPod(t, "b2", "n2", func(p *Pod) { p.Created, p.Status.Started = at(c.created), &runs })
-		want := time.Time{}
-		if c.want != "" {
-			want = at(c.want)
-		}
-		if r := Readings(o, "l", "c", now)[0]; !r.Torn.Equal(want) || r.State != Ready {
-			t.Errorf("%s: torn at %v, %s", name, r.Torn, r.State)
-		}
-	}
-}
-
 func TestAPodThatDoesNotEndIsNamed(t *testing.T) {
 	o := gang(t)
 	due, lately := now.Add(-2*time.Minute), now.Add(-30*time.Second)
