@@ -116,9 +116,7 @@ func TestTheEndOfAnOperationIsItsCallers(t *testing.T) {
 		{`{}`, "", ""},
 	} {
 		e, err := events.Read([]byte(deletion("DeleteNode", c.who, c.operation)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if begun.Attribute(&e.Call); e.Call.Principal != c.want {
 			t.Errorf("entry %d is by %q, want %q", i, e.Call.Principal, c.want)
 		}

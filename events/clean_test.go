@@ -24,16 +24,12 @@ func TestNoEntryLeavesWhatATerminalObeys(t *testing.T) {
 	n := 0
 	for _, entry := range samples(t) {
 		var value any
-		if err := json.Unmarshal(entry, &value); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(entry, &value))
 		leaves(value, func(v string, set func(string)) {
 			for _, s := range []string{hostile, hostile + v, v + hostile, v[:len(v)/2] + hostile + v[len(v)/2:]} {
 				set(s)
 				raw, err := json.Marshal(value)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				n++
 				e, err := events.Read(raw)
 				if err != nil {
@@ -55,18 +51,12 @@ func TestNoEntryLeavesWhatATerminalObeys(t *testing.T) {
 // TestNoVerdictLeavesWhatATerminalObeys does the same to what crews leave elsewhere.
 func TestNoVerdictLeavesWhatATerminalObeys(t *testing.T) {
 	reason, err := json.Marshal(hostile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	verdict := `{"schema":1,"attempt":1,"life":{"slice":` + string(reason) + `},"reason":` + string(reason) + `}`
 	v, err := events.DecodeCrewVerdict([]byte(verdict))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s, err := events.DecodeCrewState([]byte(`{"schema":1,"seen":"2026-11-12T02:14:06Z","phase":"ended","checkpoint_uri":` + string(reason) + `,"verdict":` + verdict + `}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, v := range []any{v, s} {
 		every(reflect.ValueOf(v), func(s string) { harmless(t, []byte(verdict), s) })
 	}
@@ -101,9 +91,7 @@ func samples(t *testing.T) (all []json.RawMessage) {
 		for _, f := range files {
 			var entries []json.RawMessage
 			raw, err := os.ReadFile(f)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if json.Unmarshal(raw, &entries) == nil { // otherwise the text is as wanted
 				all = append(all, entries...)
 			}

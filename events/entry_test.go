@@ -258,9 +258,7 @@ func TestRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := events.Read([]byte(c.entry))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if d := cmp.Diff(c.want, got); d != "" {
 				t.Errorf("(-want +got):\n%s", d)
 			}
@@ -373,9 +371,7 @@ func TestRealEntries(t *testing.T) {
 	}
 	for _, f := range files {
 		raw, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		e, err := events.Read(raw)
 		if err != nil {
 			t.Errorf("%s: %v", filepath.Base(f), err)

@@ -156,17 +156,13 @@ var frozen = map[string]struct {
 func fixture(t testing.TB, name string) []byte {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join("testdata", "events", name+".json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return raw
 }
 
 func TestFrozenBodiesMeanWhatTheyAlwaysMeant(t *testing.T) {
 	files, err := filepath.Glob("testdata/events/*.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, f := range files {
 		if name := strings.TrimSuffix(filepath.Base(f), ".json"); frozen[name].want == nil {
 			t.Errorf("nothing is held against %s", f)
@@ -176,9 +172,7 @@ func TestFrozenBodiesMeanWhatTheyAlwaysMeant(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			raw := fixture(t, name)
 			got, err := c.decode(raw)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if d := cmp.Diff(c.want, got); d != "" {
 				t.Errorf("(-want +got):\n%s", d)
 			}
@@ -187,9 +181,7 @@ func TestFrozenBodiesMeanWhatTheyAlwaysMeant(t *testing.T) {
 				t.Errorf("read strictly: %v", err)
 			}
 			back, err := json.Marshal(got)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if d := cmp.Diff(canonical(t, raw), canonical(t, back)); d != "" {
 				t.Errorf("written again (-frozen +written):\n%s", d)
 			}
@@ -204,9 +196,7 @@ func TestFrozenBodiesMeanWhatTheyAlwaysMeant(t *testing.T) {
 func canonical(t *testing.T, raw []byte) string {
 	t.Helper()
 	v := jsontext.Value(bytes.Clone(raw))
-	if err := v.Canonicalize(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, v.Canonicalize())
 	return string(v)
 }
 
@@ -247,9 +237,7 @@ func TestDecodersTakeFieldsThatANewerPublisherAdds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			more := append([]byte(`{"added_later": {"by": ["a", 3]}, `), bytes.TrimLeft(fixture(t, name), "{ \n")...)
 			got, err := c.decode(more)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if d := cmp.Diff(c.want, got); d != "" {
 				t.Errorf("(-want +got):\n%s", d)
 			}
@@ -463,9 +451,7 @@ func TestABodyPoints(t *testing.T) {
 func TestADigestIsThatOfTheBody(t *testing.T) {
 	e := events.RecreateRequested{Request: header, Zone: "us-west4-a", Spec: "0f3c"}
 	env, err := events.Wrap(e, "//test", "", "", november(12, 2, 14, 8))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got, err := events.DecodeRequest(env.Type, env.Data)
 	if err != nil || got.Digest() != events.Digest(e) || len(got.Digest()) != 16 {
 		t.Errorf("digest %q of the body, %q of the event: %v", got.Digest(), events.Digest(e), err)
@@ -568,9 +554,7 @@ func TestWrapMakesAnEnvelopeOfAValidEventOnly(t *testing.T) {
 	e := events.RecreateRequested{Request: header, Zone: "us-west4-a"}
 	when := time.Date(2026, 11, 12, 3, 14, 8, 0, time.FixedZone("", 3600))
 	got, err := events.Wrap(e, "//functions/patrol", "m-17", header.Incident, when)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	back, err := events.DecodeRecreateRequested(got.Data)
 	if d := cmp.Diff(e, back); err != nil || d != "" {
 		t.Errorf("the data says something else: %v (-want +got):\n%s", err, d)
@@ -807,9 +791,7 @@ func FuzzCrewReport(f *testing.F) {
 			t.Fatalf("read without an error, and: %v, known %v, described as %q", err, r.Report.Known(), r.Describe())
 		}
 		written, err := json.Marshal(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		again, err := report(written)
 		if d := cmp.Diff(r, again); err != nil || d != "" {
 			t.Fatalf("means something else when it is read again: %v (-first +again):\n%s", err, d)
@@ -838,5 +820,13 @@ func TestSign(t *testing.T) {
 		if got := c.report.Sign(); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
 		}
+	}
+}
+
+// must ends a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -51,9 +51,7 @@ func sourceEntries(t testing.TB) []sourceEntry {
 					MessageID string `json:"messageId"`
 				} `json:"message"`
 			}
-			if err := json.Unmarshal(raw, &id); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal(raw, &id))
 			name := id.InsertID + id.MessageID + id.Message.MessageID
 			w, ok := byName[name]
 			if !ok {
@@ -72,9 +70,7 @@ func sourceEntries(t testing.TB) []sourceEntry {
 func read(t testing.TB, file string, into any) {
 	t.Helper()
 	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := json.Unmarshal(raw, into); err != nil {
 		t.Fatalf("%s: %v", file, err)
 	}
@@ -84,9 +80,7 @@ func TestSources(t *testing.T) {
 	for _, f := range sourceEntries(t) {
 		t.Run(f.source+"/"+f.name, func(t *testing.T) {
 			e, err := events.Read(f.raw)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			got := want{
 				Sink: f.want.Sink, Kind: string(e.Kind), Rank: e.Rank.String(), Subject: e.Subject.String(), Says: e.Describe(),
 				Ignored: e.Ignored, Missing: e.Missing,
@@ -131,9 +125,7 @@ func TestJobs(t *testing.T) {
 			"logName": "projects/demo/logs/ml.googleapis.com%2F7", "textPayload": message,
 			"resource": map[string]any{"type": "ml_job", "labels": map[string]any{"job_id": "7", "task_name": "service"}},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		e, err := events.Read(raw)
 		if err != nil || e.Kind != events.KindJob || e.Ignored == "" {
 			t.Fatalf("%q: %+v, %v", message, e, err)
@@ -153,9 +145,7 @@ func TestReasonsOfJobs(t *testing.T) {
 		exited + "Termination reason: Error":                                                                          "Error",
 	} {
 		raw, err := json.Marshal(map[string]any{"logName": "projects/demo/logs/ml.googleapis.com%2F7", "textPayload": message})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if e, err := events.Read(raw); err != nil || e.Text != want {
 			t.Errorf("%q is described as %q (%v), want %q", message, e.Text, err, want)
 		}
@@ -285,9 +275,7 @@ func TestTextsFromOutsideAreOneLine(t *testing.T) {
 		`{"logName":"projects/p/logs/ml.googleapis.com%2F7","textPayload":"first\nsecond \u001b[2Jthird"}`,
 	} {
 		e, err := events.Read([]byte(entry))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if s := e.Describe(); !strings.Contains(s, "first second [2Jthird") {
 			t.Errorf("%q", s)
 		}

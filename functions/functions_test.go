@@ -231,6 +231,19 @@ func TestAFunctionWithoutItsConfigurationSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
+// TestAFunctionLeavesWhatANewerReleaseWroteForThat.
+func TestAFunctionLeavesWhatANewerReleaseWroteForThat(t *testing.T) {
+	for _, f := range functions {
+		eventType := f.malformed.attributes["ce-type"]
+		if eventType == "" || f.malformed.data == unknown.data {
+			continue
+		}
+		if got, err := post(f.entry, event(eventType, fmt.Sprintf(`{"schema":%d}`, events.Schema+1))); err != nil || got.status != http.StatusServiceUnavailable {
+			t.Errorf("%s: %+v, %v, want 503", f.entry, got, err)
+		}
+	}
+}
+
 // TestAFunctionAcknowledgesWhatItCannotActOn needs no client. A message that is unreadable or not for the function is
 // acknowledged before a client is made, and this test has no credentials to make one.
 func TestAFunctionAcknowledgesWhatItCannotActOn(t *testing.T) {

@@ -52,6 +52,6 @@ func build(ctx context.Context, cfg config) (func(context.Context, events.Receiv
 		providers[provider.GKE] = clusters
 	}
 	publisher := publish.New(cfg.Publish.Topics())
-	f := fleet.New(cfg.Ledger.Open(), cfg.Policy.Source(checkpoint.Reader()), publisher, providers, "checkpoint")
-	return fleet.Acting(f, handler(Deps{Fleet: f, Provider: providers, Store: checkpoint.Deployed(), Limits: cfg.Brake.Limits()}).handle), nil
+	f := fleet.Deployed(cfg.Ledger.Open(), cfg.Policy.Source(checkpoint.Reader()), publisher, providers, "checkpoint")
+	return acting(Deps{Fleet: f, Provider: providers, Store: checkpoint.Deployed(), Limits: cfg.Brake.Limits()}), nil
 }

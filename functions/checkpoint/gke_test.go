@@ -164,8 +164,7 @@ func TestNoMachineOfAJobIsLabelled(t *testing.T) {
 		change func(b *clusterBench)
 		phase  incident.Phase
 	}{
-		"of a request whose epoch is over": {func(b *clusterBench) { b.request.Epoch-- }, incident.Maintaining},
-		"that cannot be moved any more":    {func(b *clusterBench) { b.announces("n1", false) }, incident.Window},
+		"that cannot be moved any more": {func(b *clusterBench) { b.announces("n1", false) }, incident.Window},
 		"that begins": {func(b *clusterBench) {
 			b.call(http.MethodPatch, "/api/v1/nodes/n1", `{"metadata":{"labels":{"cloud.google.com/active-node-maintenance":"ONGOING"}}}`)
 		}, incident.Window},
@@ -177,7 +176,6 @@ func TestNoMachineOfAJobIsLabelled(t *testing.T) {
 		}, incident.Maintaining},
 		"when the switch is no by now":     {func(b *clusterBench) { b.Policies.Ceiling.EarlyMaintenance = policy.No }, incident.Window},
 		"when it may not be brought back":  {func(b *clusterBench) { b.Policies.Ceiling.RecreateNonSpot = policy.No }, incident.Window},
-		"when everything is paused":        {func(b *clusterBench) { b.Must(b.Ledger.SetPause(b.T.Context(), &incident.Pause{By: "ada"})) }, incident.Maintaining},
 		"when the brake of the zone holds": {func(b *clusterBench) { b.limits.Zone = 0 }, incident.Maintaining},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -316,11 +316,9 @@ func TestMaintenanceIsNotStarted(t *testing.T) {
 		phase incident.Phase
 	}{
 		"of a request whose epoch is over": {change: func(b *bench) { b.request.Epoch-- }, phase: incident.Maintaining},
-		"of a request that has expired":    {change: func(b *bench) { b.Clock.Advance(incident.RequestFor + time.Second) }, phase: incident.Maintaining},
 		"of another life": {change: func(b *bench) {
 			b.Change(id, func(w *incident.Workload) { w.Slices[0].Incarnation.ID = "0" })
 		}, phase: incident.Maintaining},
-		"of another incident":          {change: func(b *bench) { b.request.Incident = "other" }, phase: incident.Maintaining},
 		"of a slice that is lost":      {change: func(b *bench) { b.Must(b.API.Preempt(zone, slice)) }, read: true, phase: incident.Healing},
 		"of a slice that is under way": {change: func(b *bench) { b.Must(b.API.BeginMaintenance(zone, slice, time.Hour)) }, read: true, phase: incident.Window},
 		"of a slice that is gone":      {change: func(b *bench) { b.Must(b.API.Vanish(zone, slice)) }, read: true, phase: incident.PhaseGrace},
@@ -343,11 +341,8 @@ func TestMaintenanceIsNotStarted(t *testing.T) {
 		"when the switch is no by now":     {change: func(b *bench) { b.Policies.Ceiling.EarlyMaintenance = policy.No }, read: true, phase: incident.Window},
 		"when the switch is ask by now":    {change: func(b *bench) { b.Policies.Ceiling.EarlyMaintenance = policy.Ask }, read: true, phase: incident.Approving},
 		"when nothing is allowed by now":   {change: func(b *bench) { b.Policies.Ceiling = policy.Switches{} }, read: true},
-		"when the policy cannot be read":   {change: func(b *bench) { b.Policies.Unreadable = "away" }, read: true, phase: incident.Maintaining},
-		"when everything is paused":        {change: func(b *bench) { b.Must(b.Ledger.SetPause(b.T.Context(), &incident.Pause{By: "ada"})) }, read: true, phase: incident.Maintaining},
 		"when the workload is paused":      {change: func(b *bench) { b.Change(id, func(w *incident.Workload) { w.Pause = &incident.Pause{By: "ada"} }) }, read: true, phase: incident.Maintaining},
 		"when the brake of the zone holds": {change: func(b *bench) { b.limits.Zone = 0 }, read: true, phase: incident.Maintaining},
-		"when that of the project holds":   {change: func(b *bench) { b.limits.Project = 0 }, read: true, phase: incident.Maintaining},
 		"when somebody created the slice again": {change: func(b *bench) {
 			b.Must(b.API.Vanish(zone, slice))
 			b.Must(b.API.OwnerCreate(cloudtputest.NodeConfig{Zone: zone, Name: slice}, fleettest.Owner))
@@ -582,11 +577,7 @@ func TestASaveIsHeldAndForbiddenToo(t *testing.T) {
 		"when everything is paused": {
 			func(b *bench) { b.Must(b.Ledger.SetPause(b.T.Context(), &incident.Pause{By: "ada"})) }, incident.Saving, "paused by ada",
 		},
-		"when the policy cannot be read": {
-			func(b *bench) { b.Policies.Unreadable = "away" }, incident.Saving, "the policy cannot be read: away",
-		},
 		"when the switch is no by now": {func(b *bench) { b.Policies.Ceiling.RequestCheckpoint = policy.No }, incident.Window, ""},
-		"when its epoch is over":       {func(b *bench) { b.request.Epoch-- }, incident.Saving, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := toSave(t)
@@ -598,31 +589,6 @@ func TestASaveIsHeldAndForbiddenToo(t *testing.T) {
 			b.Want(b.open().Held, c.held)
 		})
 	}
-}
-
-func TestWhatCannotBeStoredIsLeftForRedelivery(t *testing.T) {
-	for name, bench := range map[string]func(*testing.T) *bench{"save": toSave, "verify": toVerify, "maintain": toMaintain} {
-		t.Run(name, func(t *testing.T) {
-			b := bench(t)
-			b.Break(ledger.Workloads)
-			b.Want(b.deliver(), fleettest.Redelivered)
-			b.Want(b.Calls(), []string(nil))
-		})
-	}
-}
-
-func TestWhatIsNoRequestIsNotActedOn(t *testing.T) {
-	b := toSave(t)
-	deliver := func(change func(*events.CheckpointRequested)) string {
-		r := b.request
-		change(&r)
-		return b.Deliver(b.handle(), fleettest.Request(r))
-	}
-	b.Want(deliver(func(r *events.CheckpointRequested) { r.Incident = "" }), fleettest.Rejected)
-	b.Want(deliver(func(r *events.CheckpointRequested) { r.Action = events.ActionDelete }), fleettest.Rejected)
-	b.Want(deliver(func(r *events.CheckpointRequested) { r.Schema = events.Schema + 1 }), fleettest.Later)
-	b.Want(b.Deliver(b.handle(), fleettest.Message([]byte("{}"), fleettest.Start)), fleettest.Ignored)
-	b.Want(b.Calls(), []string(nil))
 }
 
 // TestAHoldLeavesOpenWhatAnEarlierDeliveryMayHaveTold: the instance that began the call died, perhaps after it. The node is

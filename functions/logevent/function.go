@@ -62,6 +62,6 @@ func build(ctx context.Context, cfg config) (func(context.Context, entry) error,
 		return nil, err
 	}
 	publisher := publish.New(cfg.Publish.Topics())
-	f := fleet.New(cfg.Ledger.Open(), cfg.Policy.Source(checkpoint.Reader()), publisher, provider.Set{provider.CloudTPU: cloud}, "logevent")
+	f := fleet.Deployed(cfg.Ledger.Open(), cfg.Policy.Source(checkpoint.Reader()), publisher, provider.Set{provider.CloudTPU: cloud}, "logevent")
 	return handler(Deps{Fleet: f, Projects: cfg.Watched(), Accounts: cfg.accounts()}).handle, nil
 }

@@ -14,7 +14,6 @@ import (
 	"pitstop.internal/shared/fleet/fleettest"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
-	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 	"pitstop.internal/shared/provider/providertest/trainingtest"
@@ -134,32 +133,6 @@ func TestALossThatCannotBeLookedAtIsKept(t *testing.T) {
 	in := b.Workload(id).Incident
 	b.Want(in.Phase, incident.Looking)
 	b.Want(in.Look, true)
-}
-
-func TestEvidenceThatIsNotNewerThanTheLastProgressOpensNothing(t *testing.T) {
-	b := training(t)
-	b.Want(b.deliver(fleettest.SystemEvent("compute.instances.preempted", worker(0), fleettest.Start, nil)), fleettest.Handled)
-	b.nothingSent()
-	b.Want(b.Workload(id).Incident, (*incident.Incident)(nil))
-}
-
-func TestUnderWatchAndWithoutAPolicyNothingIsAskedFor(t *testing.T) {
-	for name, c := range map[string]struct {
-		policies fleettest.Policies
-		phase    incident.Phase
-	}{
-		"only watched":                {fleettest.Policies{}, incident.Watching},
-		"a policy that is unreadable": {fleettest.Policies{Ceiling: policy.Everything(), Unreadable: "away"}, incident.Looking},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := training(t)
-			*b.Policies = c.policies
-			b.Must(b.API.Preempt(zone, slice))
-			b.Want(b.deliver(b.preempted(worker(0))), fleettest.Handled)
-			b.Want(fleettest.Types(b.Sender.Sent()), []string(nil))
-			b.Want(b.Workload(id).Incident.Phase, c.phase)
-		})
-	}
 }
 
 // TestLinesOfUsersNeverLeadToADeletion gives the function every line that a user's code can write, in every state of the
@@ -415,19 +388,6 @@ func TestALateLineNamesNoWorkersOfAnotherLife(t *testing.T) {
 	}
 }
 
-func TestACrewThatGivesUpIsAskedForAnotherAttempt(t *testing.T) {
-	b := training(t)
-	b.Want(b.deliver(b.crew(events.CrewReport{Report: events.ReportGaveUp, Attempt: 2, Reason: "exit code 1"})), fleettest.Handled)
-	asked, _ := fleettest.One(t, b.Bench, events.DecodeCheckpointRequested)
-	b.Want(asked.Action, events.ActionHear)
-	b.Want(b.Workload(id).Budgets.Restarts, 0) // a line spends nothing
-	b.Confirm(b.Workload(id), slice, 2, false)
-	got, _ := fleettest.One(t, b.Bench, events.DecodeRecoveryRequested)
-	b.Want(got.Action, events.ActionRestart)
-	b.Want(got.TrainingAttempt, 3)
-	b.Want(b.Calls(), []string(nil))
-}
-
 func TestAnUnknownNodeIsLookedAt(t *testing.T) {
 	for name, c := range map[string]struct {
 		world   func(b *bench)
@@ -506,17 +466,6 @@ func TestWhatIsNoneOfOurConcernIsNotActedOn(t *testing.T) {
 	b.Want(b.Deliver(b.handle, fleettest.Request(events.RecreateRequested{})), fleettest.Ignored)
 	b.nothingSent()
 	b.Want(b.Workload(id).Incident, (*incident.Incident)(nil))
-}
-
-func TestWhatCannotBeStoredIsLeftForRedelivery(t *testing.T) {
-	b := training(t)
-	b.Must(b.API.Preempt(zone, slice))
-	b.Break(ledger.Workloads)
-	b.Want(b.deliver(b.preempted(worker(0))), fleettest.Redelivered)
-	b.nothingSent()
-	b.Mend()
-	b.Want(b.deliver(b.preempted(worker(0))), fleettest.Handled)
-	b.Want(fleettest.Types(b.Sender.Sent()), []string{events.TypeRecreateRequested})
 }
 
 func TestWhatCannotBeSentStaysInTheOutbox(t *testing.T) {

@@ -51,6 +51,6 @@ func build(ctx context.Context, cfg config) (func(context.Context, notice) error
 		return nil, err
 	}
 	publisher := publish.New(cfg.Publish.Topics())
-	f := fleet.New(cfg.Ledger.Open(), cfg.Policy.Source(checkpoint.Reader()), publisher, provider.Set{provider.CloudTPU: cloud}, "maintenance")
+	f := fleet.Deployed(cfg.Ledger.Open(), cfg.Policy.Source(checkpoint.Reader()), publisher, provider.Set{provider.CloudTPU: cloud}, "maintenance")
 	return handler(Deps{Fleet: f, Projects: cfg.Watched()}).handle, nil
 }

@@ -246,18 +246,3 @@ func TestWhatIsNoneOfOurConcernIsNotActedOn(t *testing.T) {
 	b.Want(b.writes, 0)
 	b.nothingSent()
 }
-
-func TestWhatCannotBeStoredIsLeftForRedelivery(t *testing.T) {
-	for _, collection := range []string{ledger.Workloads, ledger.Subjects} {
-		t.Run(collection, func(t *testing.T) {
-			b := training(t)
-			b.Break(collection)
-			b.Want(b.deliver(b.entry(0, "ONGOING", b.Clock.Now())), fleettest.Redelivered)
-			b.Want(b.Deliver(b.handle, fleettest.Request(b.notified(events.NoticeOngoing))), fleettest.Redelivered)
-			b.nothingSent()
-			b.Mend()
-			b.Want(b.deliver(b.entry(0, "ONGOING", b.Clock.Now())), fleettest.Handled)
-			b.Want(fleettest.Types(b.Sender.Sent()), []string{events.TypeCheckpointRequested})
-		})
-	}
-}

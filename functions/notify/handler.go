@@ -154,14 +154,16 @@ func (h handler) update(ctx context.Context, p events.IncidentPointer) (u events
 		return u, fault.Ignored(incident.CodeNoSuchIncident, "%s has no incident %s", p.Workload, p.Incident)
 	case err != nil:
 		return u, err
-	case !in.Closed.IsZero() && h.now().Sub(in.Closed) >= ledger.KeepTold:
-		return u, fault.Ignored(incident.CodeTold, "%s ended at %s, too long ago for a notification", p.Incident, in.Closed)
+	}
+	shown := w.ShownIncident(in, h.now())
+	if !shown.Closed.IsZero() && h.now().Sub(shown.Closed) >= ledger.KeepTold {
+		return u, fault.Ignored(incident.CodeTold, "%s ended at %s, too long ago for a notification", p.Incident, shown.Closed)
 	}
 	u, tell := in.Update(w)
 	if !tell {
-		return u, fault.Ignored(incident.CodePassing, "%s is %s, which passes in seconds: the next step is sent", p.Incident, in.Phase)
+		return u, fault.Ignored(incident.CodePassing, "%s is %s, which passes in seconds: the next step is sent", p.Incident, shown.Phase)
 	}
-	u.Job = jobterms.Of(w, in)
+	u.Job = jobterms.Of(w.Shown(h.now()), shown)
 	return u, nil
 }
 

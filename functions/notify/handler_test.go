@@ -322,7 +322,6 @@ func TestAnIncidentIsOneThreadInWhichEachStepIsToldOnce(t *testing.T) {
 	}
 }
 
-// TestPeopleReadTheTermsOfTheTrainingService: the function derives them from the ledger, for people and for programs.
 // TestALongWaitIsToldOnce, each reminder as a word of its own, and none once the wait is over.
 func TestALongWaitIsToldOnce(t *testing.T) {
 	r := newReceiver(t)
@@ -370,6 +369,7 @@ func TestALongWaitIsToldOnce(t *testing.T) {
 	}
 }
 
+// TestPeopleReadTheTermsOfTheTrainingService: the function derives them from the ledger, for people and for programs.
 func TestPeopleReadTheTermsOfTheTrainingService(t *testing.T) {
 	r := newReceiver(t)
 	d := newDesk(t, 60, webhook(r), slack(r))
@@ -418,19 +418,6 @@ func TestWhatAPersonHasToDoIsShownInTheChannel(t *testing.T) {
 	}
 	if want := "A person is needed: preemption of demo/llama, and idle chips cost $19.20 an hour"; said[2] != want {
 		t.Errorf("it says %q, want %q", said[2], want)
-	}
-}
-
-func TestOutOfOrderTheNewestIsToldAlone(t *testing.T) {
-	r := newReceiver(t)
-	d := newDesk(t, 20, slack(r))
-	steps := course("llama")
-	d.want(steps[3], fleettest.Handled)
-	for _, u := range steps[:3] {
-		d.want(u, fleettest.Ignored)
-	}
-	if got := len(r.take(t)); got != 1 {
-		t.Errorf("%d messages, want the end alone", got)
 	}
 }
 
@@ -758,20 +745,6 @@ func TestWithoutATargetEverythingIsAcknowledged(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoUpdateIsNotActedOn(t *testing.T) {
-	d := newDesk(t, 20)
-	bad, newer := course("llama")[0], course("llama")[0]
-	bad.Incident, newer.Schema = "", events.Schema+1
-	for u, want := range map[*events.IncidentUpdated]string{&bad: fleettest.Rejected, &newer: fleettest.Later} {
-		if got := d.bring(fleettest.Request(*u)); got != want {
-			t.Errorf("%+v is %s, want %s", u, got, want)
-		}
-	}
-	if got := fleettest.Outcome(d.handle(t.Context(), fleettest.Message([]byte("{}"), fleettest.Start))); got != fleettest.Ignored {
-		t.Errorf("another event: %s", got)
-	}
-}
-
 // pubsub redelivers unacknowledged messages, each with its own backoff, on the desk's clock.
 type pubsub struct {
 	d     *desk
@@ -827,11 +800,11 @@ func (p *pubsub) drain(after func()) (most int) {
 	return most
 }
 
-// TestAStorm: 10,000 updates at once, in any order, every tenth of them twice. Each phase of an incident is sent at most
+// TestAStorm: thousands of updates at once, in any order, every tenth of them twice. Each phase of an incident is sent at most
 // once, each end is sent, and no minute brings more messages than the limit.
 func TestAStorm(t *testing.T) {
 	const perMinute = 20
-	incidents := breadth.Of(2500, 100)
+	incidents := breadth.Of(2500/breadth.Every(5), 100)
 	r := newReceiver(t)
 	d := newDesk(t, perMinute, webhook(r))
 	told := map[string]int{}

@@ -77,7 +77,7 @@ func build(ctx context.Context, cfg config) (func(context.Context, time.Time) er
 	topics := cfg.Publish.Topics()
 	topics[events.TypeMaintenanceNotified] = cfg.NoticeTopic
 	publisher := publish.New(topics)
-	f := fleet.New(cfg.Ledger.Open(), cfg.Policy.Source(checkpoint.Reader()), publisher, providers, "patrol")
+	f := fleet.Deployed(cfg.Ledger.Open(), cfg.Policy.Source(checkpoint.Reader()), publisher, providers, "patrol")
 	f.Secrets = cfg.Secrets.Open(cfg.Ledger.ProjectID)
 	log := cloudlog.New()
 	settings := &ledger.Settings{Policy: cfg.Policy, Watched: cfg.Watched()}

@@ -22,7 +22,6 @@ import (
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
-	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider/cloudtpu"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 	"pitstop.internal/shared/provider/providertest/trainingtest"
@@ -658,31 +657,21 @@ func TestLinesUseHalfOfATicksReads(t *testing.T) {
 	}
 }
 
+// TestAParkedEntryThatConcernsNobodyExpires, also in a zone without slices: nothing else would ever forget it.
 func TestAParkedEntryThatConcernsNobodyExpires(t *testing.T) {
-	b := training(t)
-	entry := fleettest.SystemEvent("compute.instances.hostError", "zones/"+zone+"/instances/t1v-n-ffffffff-w-1", b.Clock.Now(), nil)
-	_, err := b.Ledger.Park(t.Context(), fleettest.Project, zone, ledger.ParkedEntry{Key: "k", Raw: entry, At: b.Clock.Now()})
-	b.Must(err)
-	parkedAt := b.Clock.Now()
-	b.minutes(31)
-	// Looked for at the time of its parking, an entry that is still there would be among them.
-	parked := b.Parked(zone, parkedAt)
-	b.Want(len(parked), 0)
-	b.Want(b.Workload(id).Incident, (*incident.Incident)(nil))
-}
-
-// TestAParkedEntryOfAZoneWithoutSlicesExpires: nothing else would ever forget it.
-func TestAParkedEntryOfAZoneWithoutSlicesExpires(t *testing.T) {
-	b := training(t)
-	entry := fleettest.SystemEvent("compute.instances.hostError", "zones/"+other+"/instances/t1v-n-ffffffff-w-1", b.Clock.Now(), nil)
-	at := b.Clock.Now()
-	_, err := b.Ledger.Park(t.Context(), fleettest.Project, other, ledger.ParkedEntry{Key: "k", Raw: entry, At: at})
-	b.Must(err)
-	b.minutes(30)
-	b.Want(len(b.Parked(other, at)), 1)
-	b.minutes(1)
-	b.Want(len(b.Parked(other, at)), 0)
-	b.Want(strings.Count(b.Logged(), "parked entry matched no slice"), 1)
+	for _, z := range []string{zone, other} {
+		b := training(t)
+		entry := fleettest.SystemEvent("compute.instances.hostError", "zones/"+z+"/instances/t1v-n-ffffffff-w-1", b.Clock.Now(), nil)
+		at := b.Clock.Now()
+		_, err := b.Ledger.Park(t.Context(), fleettest.Project, z, ledger.ParkedEntry{Key: "k", Raw: entry, At: at})
+		b.Must(err)
+		b.minutes(30)
+		b.Want(len(b.Parked(z, at)), 1)
+		b.minutes(1)
+		b.Want(len(b.Parked(z, at)), 0)
+		b.Want(strings.Count(b.Logged(), "parked entry matched no slice"), 1)
+		b.Want(b.Workload(id).Incident, (*incident.Incident)(nil))
+	}
 }
 
 // TestALogEntryMeetsTheDocumentAsItIsNow: the tick has read the document before, and another function has written it since. A log
@@ -746,28 +735,6 @@ func TestASweepThatMeetsOneBadDocumentStillKnowsTheOthers(t *testing.T) {
 	b.Calls()
 	b.tick()
 	b.Want(fleettest.Count(b.Calls(), "ListLocations"), 0)
-}
-
-func TestALedgerThatIsAwayIsNoReasonForARedelivery(t *testing.T) {
-	b := training(t)
-	b.Must(b.API.Preempt(zone, slice))
-	b.Break(ledger.Workloads, ledger.Subjects, ledger.Parked)
-	b.Want(b.tick(), fleettest.Rejected)
-	b.Want(b.sent(), []string(nil))
-	b.Mend()
-	b.minutes(1)
-	b.Want(b.sent(), []string{events.TypeRecreateRequested})
-}
-
-func TestUnderWatchNothingIsAskedFor(t *testing.T) {
-	b := training(t)
-	b.Policies.Ceiling = policy.Switches{}
-	b.Must(b.API.Preempt(zone, slice))
-	b.Want(b.tick(), fleettest.Handled)
-	b.minutes(300)
-	b.Want(b.sent(), []string(nil))
-	b.Want(b.Workload(id).Closed.Outcome, incident.Observed)
-	b.Want(b.Workload(id).Incident, (*incident.Incident)(nil))
 }
 
 func TestWhatIsNoTickIsIgnored(t *testing.T) {

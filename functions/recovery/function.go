@@ -44,6 +44,6 @@ func build(ctx context.Context, cfg config) (func(context.Context, events.Receiv
 		return nil, err
 	}
 	publisher := publish.New(cfg.Publish.Topics())
-	f := fleet.New(cfg.Ledger.Open(), cfg.Policy.Source(checkpoint.Reader()), publisher, provider.Set{provider.CloudTPU: cloud}, "recovery")
-	return fleet.Acting(f, handler(Deps{Fleet: f, Provider: cloud, Store: checkpoint.Deployed()}).handle), nil
+	f := fleet.Deployed(cfg.Ledger.Open(), cfg.Policy.Source(checkpoint.Reader()), publisher, provider.Set{provider.CloudTPU: cloud}, "recovery")
+	return acting(Deps{Fleet: f, Provider: cloud, Store: checkpoint.Deployed()}), nil
 }

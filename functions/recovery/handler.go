@@ -30,7 +30,12 @@ type Deps struct {
 
 // New returns the function over its dependencies.
 func New(d Deps) trigger.Handle {
-	return trigger.Chain(decode, fleet.Acting(d.Fleet, handler(d).handle))
+	return trigger.Chain(decode, acting(d))
+}
+
+// acting carries out the requests that are current.
+func acting(d Deps) func(context.Context, events.Received) error {
+	return fleet.Acting(d.Fleet, handler(d).handle)
 }
 
 type handler Deps

@@ -154,19 +154,13 @@ func TestALeaseIsNotWritten(t *testing.T) {
 		phase  incident.Phase
 		held   string
 	}{
-		"for an epoch that is over":    {change: func(b *bench) { b.request.Epoch-- }, phase: incident.Restarting},
-		"for another incident":         {change: func(b *bench) { b.request.Incident = "other" }, phase: incident.Restarting},
-		"for a request that expired":   {change: func(b *bench) { b.Clock.Advance(incident.RequestFor + time.Second) }, phase: incident.Restarting},
-		"for a slice that is lost":     {change: func(b *bench) { b.Must(b.API.Preempt(zone, slice)) }, calls: []string{read}, phase: incident.PhaseDeleting},
-		"for a slice under repair":     {change: func(b *bench) { b.Must(b.API.HostError(zone, slice, time.Hour)) }, calls: []string{read}, phase: incident.Healing},
-		"for a slice that is gone":     {change: func(b *bench) { b.Must(b.API.Vanish(zone, slice)) }, calls: []string{read}, phase: incident.PhaseGrace},
-		"when the switch is ask":       {change: func(b *bench) { b.Policies.Ceiling.Restart = policy.Ask }, calls: []string{read}, phase: incident.Approving},
-		"when the switch is no":        {change: func(b *bench) { b.Policies.Ceiling.Restart = policy.No }, calls: []string{read}},
-		"when nothing is allowed":      {change: func(b *bench) { b.Policies.Ceiling = policy.Switches{} }, calls: []string{read}},
-		"when the policy is not known": {change: func(b *bench) { b.Policies.Unreadable = "away" }, calls: []string{read}, phase: incident.Restarting, held: "the policy cannot be read: away"},
-		"when everything is paused": {change: func(b *bench) {
-			b.Must(b.Ledger.SetPause(b.T.Context(), &incident.Pause{By: "ada"}))
-		}, calls: []string{read}, phase: incident.Restarting, held: "paused by ada"},
+		"for an epoch that is over": {change: func(b *bench) { b.request.Epoch-- }, phase: incident.Restarting},
+		"for a slice that is lost":  {change: func(b *bench) { b.Must(b.API.Preempt(zone, slice)) }, calls: []string{read}, phase: incident.PhaseDeleting},
+		"for a slice under repair":  {change: func(b *bench) { b.Must(b.API.HostError(zone, slice, time.Hour)) }, calls: []string{read}, phase: incident.Healing},
+		"for a slice that is gone":  {change: func(b *bench) { b.Must(b.API.Vanish(zone, slice)) }, calls: []string{read}, phase: incident.PhaseGrace},
+		"when the switch is ask":    {change: func(b *bench) { b.Policies.Ceiling.Restart = policy.Ask }, calls: []string{read}, phase: incident.Approving},
+		"when the switch is no":     {change: func(b *bench) { b.Policies.Ceiling.Restart = policy.No }, calls: []string{read}},
+		"when nothing is allowed":   {change: func(b *bench) { b.Policies.Ceiling = policy.Switches{} }, calls: []string{read}},
 		"when the workload is paused": {change: func(b *bench) {
 			b.Change(id, func(w *incident.Workload) { w.Pause = &incident.Pause{By: "grace"} })
 		}, calls: []string{read}, phase: incident.Restarting, held: "paused by grace"},
@@ -270,31 +264,6 @@ func TestACrashIsMadeGood(t *testing.T) {
 		b.Want(b.Storage.Calls(buckettest.MethodInsert), 1)
 		b.Want(b.open().Phase, incident.Resuming)
 	})
-}
-
-func TestWhatCannotBeStoredIsLeftForRedelivery(t *testing.T) {
-	for _, collection := range []string{ledger.Workloads, ledger.Pauses} {
-		b := toRestart(t)
-		b.Break(collection)
-		b.Want(b.deliver(), fleettest.Redelivered)
-		if _, ok := b.lease(); ok {
-			t.Errorf("without %s there is a lease", collection)
-		}
-	}
-}
-
-func TestWhatIsNoRequestIsNotActedOn(t *testing.T) {
-	b := toRestart(t)
-	deliver := func(change func(*events.RecoveryRequested)) string {
-		r := b.request
-		change(&r)
-		return b.Deliver(b.handle(), fleettest.Request(r))
-	}
-	b.Want(deliver(func(r *events.RecoveryRequested) { r.Incident = "" }), fleettest.Rejected)
-	b.Want(deliver(func(r *events.RecoveryRequested) { r.Action = events.ActionDelete }), fleettest.Rejected)
-	b.Want(deliver(func(r *events.RecoveryRequested) { r.Schema = events.Schema + 1 }), fleettest.Later)
-	b.Want(b.Deliver(b.handle(), fleettest.Message([]byte("{}"), fleettest.Start)), fleettest.Ignored)
-	b.Want(b.Calls(), []string(nil))
 }
 
 // TestALeaseIsNotWrittenOnALookThatFailed: the slice to be admitted is gone again, and the API cannot be read.

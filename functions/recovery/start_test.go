@@ -53,7 +53,6 @@ func TestWhatMustNotBeStartedIsNot(t *testing.T) {
 		calls  []string
 		phase  incident.Phase
 	}{
-		"for an epoch that is over": {func(b *bench) { b.request.Epoch-- }, nil, incident.Starting},
 		"for another life": {func(b *bench) {
 			b.Change(id, func(w *incident.Workload) { w.Slices[0].Incarnation.ID = "1" })
 		}, nil, incident.Starting},
@@ -63,7 +62,6 @@ func TestWhatMustNotBeStartedIsNot(t *testing.T) {
 		"its owner stopped it, and the entry came late": {func(b *bench) { b.Give(b.Workload(id), owners(b)) }, nil, ""},
 		"when the switch is ask":                        {func(b *bench) { b.Policies.Ceiling.StartStopped = policy.Ask }, []string{read}, incident.Approving},
 		"when the switch is no":                         {func(b *bench) { b.Policies.Ceiling.StartStopped = policy.No }, []string{read}, ""},
-		"when the policy is not known":                  {func(b *bench) { b.Policies.Unreadable = "away" }, []string{read}, incident.Starting},
 		"when everything is paused": {func(b *bench) {
 			b.Must(b.Ledger.SetPause(b.T.Context(), &incident.Pause{By: "ada"}))
 		}, []string{read}, incident.Starting},

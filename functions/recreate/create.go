@@ -173,7 +173,7 @@ func (h handler) heard(ctx context.Context, w incident.Workload, r events.Recrea
 		return nil
 	}
 	now := h.Fleet.Now()
-	o, ok, err := h.Fleet.Ledger.Stockout(ctx, w.Project, r.Zone, place(r).In(*w.Slice(r.Slice)), now)
+	o, ok, err := h.Fleet.Ledger.Stockout(ctx, w.Project, r.Zone, w.Slice(r.Slice).In(place(r)), now)
 	if err != nil {
 		h.Fleet.Log.WarnContext(ctx, "stockouts not read", "workload", w.ID, "zone", r.Zone, "error", err.Error())
 	}

@@ -52,7 +52,7 @@ func build(ctx context.Context, cfg config) (func(context.Context, events.Receiv
 		providers[provider.GKE] = clusters
 	}
 	publisher := publish.New(cfg.Publish.Topics())
-	f := fleet.New(cfg.Ledger.Open(), cfg.Policy.Source(checkpoint.Reader()), publisher, providers, "recreate")
+	f := fleet.Deployed(cfg.Ledger.Open(), cfg.Policy.Source(checkpoint.Reader()), publisher, providers, "recreate")
 	f.Secrets = cfg.Secrets.Open(cfg.Ledger.ProjectID)
-	return fleet.Acting(f, handler(Deps{Fleet: f, Provider: providers, Buckets: checkpoint.Deployed(), Limits: cfg.Brake.Limits()}).handle), nil
+	return acting(Deps{Fleet: f, Provider: providers, Buckets: checkpoint.Deployed(), Limits: cfg.Brake.Limits()}), nil
 }

@@ -253,19 +253,13 @@ func (m *machine) said() string {
 func TestStagedFunctionsResumeTrainingOverEmulators(t *testing.T) {
 	pubsubAt, firestoreAt := publishtest.Emulator(t, publishtest.PubSub), publishtest.Emulator(t, publishtest.Firestore)
 	ctx, dir := t.Context(), t.TempDir()
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	l := &live{processes: map[string]*running{}}
 	var err error
 	l.topics, err = pubsub.NewTopicAdminClient(ctx, publishtest.Options(pubsubAt)...)
-	must(err)
+	must(t, err)
 	defer l.topics.Close() //nolint:errcheck // nothing is under way any more
 	subscriptions, err := pubsub.NewSubscriptionAdminClient(ctx, publishtest.Options(pubsubAt)...)
-	must(err)
+	must(t, err)
 	defer subscriptions.Close() //nolint:errcheck // likewise
 	t.Setenv(ledger.EmulatorHost, firestoreAt)
 	l.ledger = ledger.New(ledger.Firestore("demo", ledger.Database))
@@ -277,7 +271,7 @@ func TestStagedFunctionsResumeTrainingOverEmulators(t *testing.T) {
 	}
 	fleet, err := world.Parse([]byte("project: demo\ncapacity: {" + liveZone + ": 3}\nfleet:\n" +
 		slice(liveSlice, "v5litepod-16", "llama") + slice(crewSlice, "v5litepod-8", "gemma")))
-	must(err)
+	must(t, err)
 	entries := make(chan []byte, 10_000)
 	var training atomic.Pointer[trainingtest.Training]
 	tpu := &machine{dir: filepath.Join(dir, "machine")}
@@ -291,16 +285,16 @@ func TestStagedFunctionsResumeTrainingOverEmulators(t *testing.T) {
 			}
 		},
 	})
-	must(err)
+	must(t, err)
 	listener, err := cloud.Listen(ctx, "127.0.0.1:0")
-	must(err)
+	must(t, err)
 	at := listener.Addr().String()
 
 	// Crew and training of the other slice.
 	tpu.at = at
 	tpu.absent = unbootable(ctx)
-	must(os.MkdirAll(filepath.Join(tpu.dir, "source"), 0o700))
-	must(os.WriteFile(filepath.Join(tpu.dir, "source", "main.go"), []byte(liveTrainer), 0o600))
+	must(t, os.MkdirAll(filepath.Join(tpu.dir, "source"), 0o700))
+	must(t, os.WriteFile(filepath.Join(tpu.dir, "source", "main.go"), []byte(liveTrainer), 0o600))
 	for program, source := range map[string]string{"pitcrew": "./scripts/pitcrew", "trainer": filepath.Join(tpu.dir, "source", "main.go")} {
 		c := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(tpu.dir, program), source) //nolint:gosec // our own arguments
 		c.Dir = "../.."
@@ -311,9 +305,9 @@ func TestStagedFunctionsResumeTrainingOverEmulators(t *testing.T) {
 
 	// The functions, each behind its own push subscription.
 	m, err := findModule(ctx)
-	must(err)
+	must(t, err)
 	functions, err := process.Functions(m.Dir)
-	must(err)
+	must(t, err)
 	environment := append(process.Environment(),
 		"UPDATE_TOPIC=projects/demo/topics/"+events.TopicUpdates, "ALLOW=request_checkpoint,early_maintenance,restart,recreate",
 		"TPU_ENDPOINT=http://"+at, "STORAGE_EMULATOR_HOST="+at, "LOGGING_EMULATOR_HOST="+at,
@@ -323,16 +317,16 @@ func TestStagedFunctionsResumeTrainingOverEmulators(t *testing.T) {
 	for topic, function := range reacts {
 		topicOf[function] = topic
 		_, err := l.topics.CreateTopic(ctx, &pubsubpb.Topic{Name: "projects/demo/topics/" + topic})
-		must(err)
+		must(t, err)
 	}
 	for _, f := range functions {
 		own := filepath.Join(dir, f.Name)
 		_, _, err := pack(ctx, m, f.Name, filepath.Join(dir, "out"))
-		must(err)
-		must(os.MkdirAll(own, 0o750))
-		must(build(ctx, m, filepath.Join(dir, "out", f.Name), own))
+		must(t, err)
+		must(t, os.MkdirAll(own, 0o750))
+		must(t, build(ctx, m, filepath.Join(dir, "out", f.Name), own))
 		p, err := start(context.WithoutCancel(ctx), own, f.Target, environment)
-		must(err)
+		must(t, err)
 		l.processes[f.Name] = p
 		t.Cleanup(func() {
 			if err := p.kill(); err != nil { // one that never had a message knows no other end
@@ -344,7 +338,7 @@ func TestStagedFunctionsResumeTrainingOverEmulators(t *testing.T) {
 			PushConfig:  &pubsubpb.PushConfig{PushEndpoint: p.url},
 			RetryPolicy: &pubsubpb.RetryPolicy{MinimumBackoff: durationpb.New(time.Second), MaximumBackoff: durationpb.New(10 * time.Second)},
 		})
-		must(err)
+		must(t, err)
 	}
 	if len(l.processes) != len(world.Functions) {
 		t.Fatalf("%d functions are served, and %d react to topics", len(l.processes), len(world.Functions))
@@ -392,7 +386,7 @@ func TestStagedFunctionsResumeTrainingOverEmulators(t *testing.T) {
 		l.until(t, "Pitstop knows "+name+" and a checkpoint of it", func() bool { return workload(name).Progress.Step > 0 && l.saved(name) > 0 })
 		first, saved := l.cloud.API.Incarnation(liveZone, name), l.saved(name)
 		began := time.Now()
-		must(l.cloud.API.Preempt(liveZone, name))
+		must(t, l.cloud.API.Preempt(liveZone, name))
 		l.until(t, "an incident of "+name+" ended", func() bool { return workload(name).Closed != nil })
 		w := workload(name)
 		if w.Closed.Outcome != incident.Resumed || w.Closed.Cause != events.CausePreemption {

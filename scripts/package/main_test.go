@@ -53,12 +53,8 @@ func checkout(t *testing.T) module {
 
 func write(t *testing.T, name, content string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(name), 0o750); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(name), 0o750))
+	must(t, os.WriteFile(name, []byte(content), 0o600))
 }
 
 // packed packs the function a and returns its archive and the staged tree, by name.
@@ -66,17 +62,13 @@ func packed(t *testing.T, m module) (zipped []byte, tree map[string]string) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "build")
 	n, zipped, err := pack(t.Context(), m, "a", out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if stored, err := os.ReadFile(filepath.Join(out, "a.zip")); err != nil || !bytes.Equal(stored, zipped) {
 		t.Errorf("the archive is not the stored one: %v", err)
 	}
 	tree = staged(t, filepath.Join(out, "a"))
 	z, err := zip.NewReader(bytes.NewReader(zipped), int64(len(zipped)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var names []string
 	for _, f := range z.File {
 		names = append(names, f.Name)
@@ -99,9 +91,7 @@ func staged(t *testing.T, dir string) map[string]string {
 		tree[name] = string(data)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return tree
 }
 
@@ -128,9 +118,7 @@ func TestArchivesAreTheSameBytes(t *testing.T) {
 		long := time.Date(2001, 2, 3, 4, 5, 6, 7, time.UTC)
 		return errors.Join(os.Chtimes(name, long, long), os.Chmod(name, 0o777)) //nolint:gosec // it is to differ
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	elsewhere, _ := packed(t, other)
 	if !bytes.Equal(first, again) || !bytes.Equal(first, elsewhere) {
 		t.Error("the same files made archives that differ")
@@ -161,9 +149,7 @@ func TestAnUpgradeOfOneFunctionChangesOneArchive(t *testing.T) {
 		all := map[string]string{}
 		for _, name := range []string{"a", "b"} {
 			_, zipped, err := pack(t.Context(), m, name, filepath.Join(t.TempDir(), "build"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			all[name] = string(zipped)
 		}
 		return all
@@ -180,9 +166,7 @@ func TestStagingTakesThePlaceOfWhatWasStaged(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a")
 	content := root("example.test", "a")
 	for _, files := range [][]file{{{"functions/a/old.go", nil}, {rootName, content}}, {{rootName, content}, {"functions/a/new.go", nil}}} {
-		if err := stage(dir, files); err != nil {
-			t.Fatal(err)
-		}
+		must(t, stage(dir, files))
 	}
 	want := map[string]string{rootName: string(content), "functions/a/new.go": ""}
 	if d := cmp.Diff(want, staged(t, dir)); d != "" {
@@ -206,9 +190,7 @@ func TestWhatWasNotStagedHereIsLeftAlone(t *testing.T) {
 func TestRootFile(t *testing.T) {
 	source := root("example.test", "maintenance")
 	formatted, err := format.Source(source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if d := cmp.Diff(string(formatted), string(source)); d != "" {
 		t.Errorf("it is not formatted (-formatted +generated):\n%s", d)
 	}
@@ -245,13 +227,9 @@ func TestTheFunctionsOfThisRepository(t *testing.T) {
 
 func TestEveryFunctionHasItsExam(t *testing.T) {
 	m, err := findModule(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	functions, err := process.Functions(m.Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, f := range functions {
 		if _, err := questions(m, f.Name); err != nil {
 			t.Errorf("%s: %v", f.Name, err)
@@ -337,23 +315,15 @@ func TestAFunctionCallsTheEndpointOfItsEnvironment(t *testing.T) {
 	}
 	ctx, dir := t.Context(), t.TempDir()
 	m, err := findModule(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	must(t, err)
 	_, _, err = pack(ctx, m, "patrol", filepath.Join(dir, "out"))
-	must(err)
-	must(build(ctx, m, filepath.Join(dir, "out", "patrol"), dir))
+	must(t, err)
+	must(t, build(ctx, m, filepath.Join(dir, "out", "patrol"), dir))
 	database, err := emptyDatabase(ctx)
-	must(err)
+	must(t, err)
 	defer database.Stop()
 	world, err := noCloud(dir, database.address)
-	must(err)
+	must(t, err)
 	called := make(chan string, 100)
 	fake := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		called <- r.URL.Path
@@ -369,11 +339,11 @@ func TestAFunctionCallsTheEndpointOfItsEnvironment(t *testing.T) {
 		{endpoint: "http://tpu.example.com/", says: "TPU_ENDPOINT"},
 	} {
 		p, err := start(ctx, dir, "HandlePatrol", append(append(process.Environment(), world...), "TPU_ENDPOINT="+c.endpoint))
-		must(err)
+		must(t, err)
 		_ = p.ask(ctx, question{body: tick}) //nolint:errcheck // what it answers is not asked here
 		said, err := os.ReadFile(p.log)
-		must(err)
-		must(p.end())
+		must(t, err)
+		must(t, p.end())
 		if !strings.Contains(string(said), c.says) {
 			t.Errorf("%s: it does not say %q: %s", c.endpoint, c.says, said)
 		}
@@ -398,22 +368,16 @@ func TestASignalLosesNoAnswerOfAFunction(t *testing.T) {
 	}
 	const requests = 200
 	ctx, dir := t.Context(), t.TempDir()
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	m, err := findModule(ctx)
-	must(err)
+	must(t, err)
 	_, _, err = pack(ctx, m, "logevent", filepath.Join(dir, "out"))
-	must(err)
-	must(build(ctx, m, filepath.Join(dir, "out", "logevent"), dir))
+	must(t, err)
+	must(t, build(ctx, m, filepath.Join(dir, "out", "logevent"), dir))
 	database, err := emptyDatabase(ctx)
-	must(err)
+	must(t, err)
 	defer database.Stop()
 	world, err := noCloud(dir, database.address)
-	must(err)
+	must(t, err)
 	waiting, release := make(chan struct{}, 10*requests), make(chan struct{})
 	fake := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		waiting <- struct{}{}
@@ -422,7 +386,7 @@ func TestASignalLosesNoAnswerOfAFunction(t *testing.T) {
 	}))
 	defer fake.Close()
 	p, err := start(ctx, dir, "HandleLogEvent", append(append(process.Environment(), world...), "TPU_ENDPOINT="+fake.URL))
-	must(err)
+	must(t, err)
 
 	client := &http.Client{Transport: &http.Transport{}}
 	ask := func(method string, body []byte) (int, error) {
@@ -456,10 +420,10 @@ func TestASignalLosesNoAnswerOfAFunction(t *testing.T) {
 	for range requests {
 		<-waiting
 	}
-	must(p.cmd.Process.Signal(syscall.SIGTERM))
+	must(t, p.cmd.Process.Signal(syscall.SIGTERM))
 	for status := 0; status != http.StatusServiceUnavailable; { // until the signal has arrived it is told that it is wrong
 		status, err = ask(http.MethodGet, nil)
-		must(err)
+		must(t, err)
 	}
 	close(release)
 	for range requests {
@@ -469,5 +433,13 @@ func TestASignalLosesNoAnswerOfAFunction(t *testing.T) {
 	}
 	if err := <-p.ended; err != nil {
 		t.Errorf("the process ended with %v", err)
+	}
+}
+
+// must ends a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -74,9 +74,7 @@ func TestAReleaseIsTheSameBytes(t *testing.T) {
 func mustWD(t *testing.T) string {
 	t.Helper()
 	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return dir
 }
 
@@ -84,9 +82,7 @@ func mustWD(t *testing.T) string {
 func holdsBill(t *testing.T, name, binary, bill string) {
 	t.Helper()
 	var b cdx.BOM
-	if err := cdx.NewBOMDecoder(strings.NewReader(bill), cdx.BOMFileFormatJSON).Decode(&b); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cdx.NewBOMDecoder(strings.NewReader(bill), cdx.BOMFileFormatJSON).Decode(&b))
 	c := b.Metadata.Component
 	sum := sha256.Sum256([]byte(binary))
 	if c.Name != name || !strings.HasPrefix(c.Version, "v1.2.3") || (*c.Hashes)[0].Value != hex.EncodeToString(sum[:]) {
@@ -163,9 +159,7 @@ func TestAReleaseTakesThePlaceOfTheOneBeforeAndOfNothingElse(t *testing.T) {
 		write(t, filepath.Join(dir, name), name)
 	}
 	write(t, filepath.Join(dir, sumsName), "00  pitstop-linux-amd64\n00  gone\n")
-	if err := clearRelease(dir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, clearRelease(dir))
 	if d := cmp.Diff(map[string]string{"pitcrew-linux-amd64": "pitcrew-linux-amd64", "notes.txt": "notes.txt"}, staged(t, dir)); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
@@ -189,9 +183,7 @@ func TestAReleaseThatIsCutShortLeavesTheOneBefore(t *testing.T) {
 	before := staged(t, dir)
 	write(t, filepath.Join(dir, unfinished, "pitstop-darwin-arm64"), "half")
 	chosen, err := chooseTargets(here())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var said bytes.Buffer
 	err = releaseInto(t.Context(), dir, module{Dir: source}, chosen, edition{version: "v1", commit: "c"}, &said, &said)
 	if err == nil || !strings.Contains(err.Error(), "pitcrew for "+here()) || !strings.Contains(said.String(), "MB") {

@@ -53,9 +53,7 @@ func aTPU(t *testing.T) (dir string, env []string) {
 		"systemctl": "#!/bin/sh\necho \"$@\" | tee -a \"${0%/*}/events\" >> \"$HOME/systemctl\"\n",
 		"sudo":      "#!/bin/sh\necho sudo >> \"$HOME/systemctl\"; exec \"$@\"\n",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil { //nolint:gosec // it is run
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755)) //nolint:gosec // it is run
 	}
 	return dir, []string{"TPU=" + dir, "PATH=" + dir + ":" + os.Getenv("PATH"), asPitcrew + "=1"}
 }
@@ -63,9 +61,7 @@ func aTPU(t *testing.T) (dir string, env []string) {
 func read(t *testing.T, path string) string {
 	t.Helper()
 	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(raw)
 }
 
@@ -77,9 +73,7 @@ func TestInstallOnAllWorkers(t *testing.T) {
 		t.Fatalf("%d\n%s", code, out)
 	}
 	cwd, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !strings.Contains(out, "Its folder "+cwd+", its user ") {
 		t.Errorf("%s\ndoes not say what is taken over from this machine", out)
 	}
@@ -110,15 +104,11 @@ func TestInstallOnAllWorkersAndForTheNextLife(t *testing.T) {
 	args := []string{"install", "--all-workers", "--node=llama", "--zone=us-west4-a", "--project=demo", "--root=" + root, "--from=gs://b/pitcrew-1", "--", "sh", "-c", "sh train.sh || echo a,b=c"}
 	// What somebody else wrote stays, and then nothing is done at all.
 	script := filepath.Join(dir, "metadata/startup-script")
-	if err := os.Mkdir(filepath.Dir(script), 0o750); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Dir(script), 0o750))
 	others := map[string]string{"pitstop-checkpoint-dir": "gs://b/run", "ssh-keys": "ada:ssh-ed25519 AAAA ada", "enable-oslogin": "TRUE"}
 	write := func(name, text string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, "metadata", name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, "metadata", name), []byte(text), 0o600))
 	}
 	for name, text := range others {
 		write(name, text)
@@ -128,9 +118,7 @@ func TestInstallOnAllWorkersAndForTheNextLife(t *testing.T) {
 	if code != 2 || !strings.Contains(out, "llama has a start-up script of its own") || strings.Contains(read(t, filepath.Join(dir, "calls")), "ssh ") {
 		t.Fatalf("%d\n%s", code, out)
 	}
-	if err := os.Remove(script); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(script))
 	for range 2 { // its own is replaced
 		if code, out := pitcrew(t, env, args...); code != 0 || !strings.Contains(out, "so will its next life") || strings.Contains(out, "without which systemd") {
 			t.Fatalf("%d\n%s", code, out)
@@ -152,9 +140,7 @@ func TestInstallOnAllWorkersAndForTheNextLife(t *testing.T) {
 	}
 	// What the script does not bring is named.
 	secrets := filepath.Join(t.TempDir(), "secrets.env")
-	if err := os.WriteFile(secrets, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(secrets, nil, 0o600))
 	code, out = pitcrew(t, env, append([]string{"install", "--env-file=" + secrets}, args[1:]...)...)
 	if code != 0 || !strings.Contains(out, "and so has "+secrets+", without which systemd does not start it") {
 		t.Errorf("%d\n%s", code, out)
@@ -193,9 +179,7 @@ func someSlices(t *testing.T, names ...string) (dir string, env []string) {
 	t.Helper()
 	dir, env = aTPU(t)
 	for _, name := range names {
-		if err := os.Mkdir(filepath.Join(dir, name), 0o750); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Mkdir(filepath.Join(dir, name), 0o750))
 	}
 	return dir, env
 }
@@ -209,18 +193,16 @@ func order(events string) (before, after int) {
 // TestInstallOnAllSlices: every worker of every slice gets the program, the same key, the packages and the unit; and each TPU its
 // start-up script.
 func TestInstallOnAllSlices(t *testing.T) {
-	for name, flags := range map[string][]string{
-		"named": {"--node=llama-0,llama-1"}, "named one by one": {"--node=llama-0", "--node=llama-1"}, "by their queued resource": {"--queued-resource=order"},
-		"by a queued resource without a prefix": {"--queued-resource=llama"}, "by a queued resource of v2alpha1": {"--queued-resource=alpha"},
-	} {
+	for _, flags := range some(2, [][]string{
+		{"--queued-resource=order"}, {"--node=llama-0,llama-1"}, {"--queued-resource=llama"}, {"--node=llama-0", "--node=llama-1"}, {"--queued-resource=alpha"},
+	}) {
+		name := strings.Join(flags, " ")
 		dir, env := someSlices(t, "llama-0", "llama-1")
 		for order, text := range map[string]string{
 			"order": `{"tpu":{"nodeSpec":[{"multisliceParams":{"nodeCount":2,"nodeIdPrefix":"llama"}}]}}`, "llama": `{"tpu":{"nodeSpec":[{"multisliceParams":{"nodeCount":2}}]}}`,
 			"alpha": `{"tpu":{"nodeSpec":[{"multiNodeParams":{"nodeCount":2,"nodeIdPrefix":"llama"}}]}}`,
 		} {
-			if err := os.WriteFile(filepath.Join(dir, order+".json"), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(filepath.Join(dir, order+".json"), []byte(text), 0o600))
 		}
 		args := slices.Concat([]string{"install", "--all-workers", "--user", "--zone=us-west4-a", "--pip=paxml jax[tpu]"}, flags, []string{"--", "--checkpoint-dir=gs://b/run", "--", "sh", "train.sh"})
 		if code, out := pitcrew(t, env, args...); code != 0 || !strings.Contains(out, "Every worker of llama-0 and llama-1 runs it") {
@@ -252,19 +234,13 @@ func TestInstallOnAllSlicesForTheNextLife(t *testing.T) {
 	dir, env := someSlices(t, "llama-0", "llama-1")
 	args := []string{"install", "--all-workers", "--zone=us-west4-a", "--node=llama-0,llama-1", "--root=" + t.TempDir(), "--from=gs://b/pitcrew-1", "--", "sh", "train.sh"}
 	foreign := filepath.Join(dir, "llama-1/metadata/startup-script")
-	if err := os.Mkdir(filepath.Dir(foreign), 0o750); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(foreign, []byte("#!/bin/sh\nmount /data\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Dir(foreign), 0o750))
+	must(t, os.WriteFile(foreign, []byte("#!/bin/sh\nmount /data\n"), 0o600))
 	code, out := pitcrew(t, env, args...)
 	if code != 2 || !strings.Contains(out, "llama-1 has a start-up script of its own") || strings.Contains(read(t, filepath.Join(dir, "calls")), "scp ") {
 		t.Fatalf("%d\n%s", code, out)
 	}
-	if err := os.Remove(foreign); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(foreign))
 	if code, out := pitcrew(t, env, args...); code != 0 || !strings.Contains(out, "Every worker of llama-0 and llama-1 runs it, and so will its next life") {
 		t.Fatalf("%d\n%s", code, out)
 	}
@@ -312,31 +288,28 @@ func TestInstallShowsItsPackages(t *testing.T) {
 	}
 }
 
-// TestInstallOnAllSlicesFromOne: Google's names of the slices tell what the others are called.
+// TestInstallOnAllSlicesFromOne: what is right on one worker is right on all, and Google's names of the slices tell what the others are
+// called.
 func TestInstallOnAllSlicesFromOne(t *testing.T) {
-	for node, want := range map[string]string{
-		"llama-1": "# on every worker of llama-0, llama-1 and llama-2 in us-west4-a\n", "llama": "its name does not end with -1, so the names of the others are not known",
+	for node, c := range map[string]struct {
+		slices, code int
+		want         string
+	}{
+		"one":     {1, 0, "# on every worker of one in us-west4-a\n"},
+		"llama-1": {3, 0, "# on every worker of llama-0, llama-1 and llama-2 in us-west4-a\n"},
+		"llama":   {3, 2, "its name does not end with -1, so the names of the others are not known"},
 	} {
 		s := metadatatest.New("demo", "us-west4-a", "t1v-n-0123abcd-w-0", time.Now)
 		s.TPU(node, "v5litepod-8", 0, "127.0.0.1")
 		host, stop := s.Start()
-		code, out := pitcrew(t, []string{metadata.HostVariable + "=" + host, "MEGASCALE_NUM_SLICES=3", "MEGASCALE_SLICE_ID=1"},
-			"install", "--all-workers", "--user", "--dry-run", "--", "sh", "train.sh")
-		if code != map[bool]int{true: 0, false: 2}[node == "llama-1"] || !strings.Contains(out, want) {
+		env := []string{metadata.HostVariable + "=" + host}
+		if c.slices > 1 {
+			env = append(env, fmt.Sprintf("MEGASCALE_NUM_SLICES=%d", c.slices), "MEGASCALE_SLICE_ID=1")
+		}
+		code, out := pitcrew(t, env, "install", "--all-workers", "--user", "--dry-run", "--", "sh", "train.sh")
+		if code != c.code || !strings.Contains(out, c.want) {
 			t.Errorf("%s: %d %s", node, code, out)
 		}
 		stop()
-	}
-}
-
-// TestInstallOnAllWorkersFromOne: what is right on one worker is right on all.
-func TestInstallOnAllWorkersFromOne(t *testing.T) {
-	s := metadatatest.New("demo", "us-west4-a", "t1v-n-0123abcd-w-0", time.Now)
-	s.TPU("llama", "v5litepod-8", 0, "127.0.0.1")
-	host, stop := s.Start()
-	defer stop()
-	code, out := pitcrew(t, []string{metadata.HostVariable + "=" + host}, "install", "--all-workers", "--user", "--dry-run", "--", "sh", "train.sh")
-	if code != 0 || !strings.HasPrefix(out, "# on every worker of llama in us-west4-a\n") {
-		t.Errorf("%d %s", code, out)
 	}
 }

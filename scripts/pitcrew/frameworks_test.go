@@ -50,12 +50,8 @@ func TestTheFrameworksExamplesTrain(t *testing.T) {
 			name: example(t, name, folder), "maxtext.sh": example(t, "maxtext.sh", folder), "setup.sh": "echo is set up\n",
 			"maxtext/llama-8b/of-the-run": "", "pax/lm/of-the-run": "", "bin/pitcrew": pitcrew, "pitcrew": pitcrew, "bin/python3": python,
 		} {
-			if err := os.MkdirAll(filepath.Dir(filepath.Join(folder, file)), 0o755); err != nil { //nolint:gosec // a test's
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(folder, file), []byte(content), 0o755); err != nil { //nolint:gosec // they are programs
-				t.Fatal(err)
-			}
+			must(t, os.MkdirAll(filepath.Dir(filepath.Join(folder, file)), 0o755))     //nolint:gosec // a test's
+			must(t, os.WriteFile(filepath.Join(folder, file), []byte(content), 0o755)) //nolint:gosec // they are programs
 		}
 		shell := exec.CommandContext(t.Context(), "sh", name)
 		shell.Dir, shell.Env = folder, append(os.Environ(), "PATH="+folder+"/bin:"+os.Getenv("PATH"))
@@ -88,8 +84,6 @@ func TestTheFrameworksExamplesTrain(t *testing.T) {
 func example(t *testing.T, name, folder string) string {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join("examples", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return strings.ReplaceAll(string(raw), "gs://BUCKET", "file://"+folder)
 }

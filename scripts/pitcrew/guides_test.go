@@ -20,18 +20,12 @@ import (
 func TestWhatTheGuidesAskIsShown(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../functions/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	rows, err := guides.Read(string(page))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	bin := t.TempDir()
 	script := fmt.Sprintf("#!/bin/sh\nexport %s=1\nexec '%s' \"$@\"\n", asPitcrew, self(t))
-	if err := os.WriteFile(filepath.Join(bin, "pitcrew"), []byte(script), 0o700); err != nil { //nolint:gosec // a shell executes it
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(bin, "pitcrew"), []byte(script), 0o700)) //nolint:gosec // a shell executes it
 	held := 0
 	for _, r := range rows {
 		if !strings.HasPrefix(r.Command, "pitcrew ") {

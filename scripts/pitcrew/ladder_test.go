@@ -24,9 +24,7 @@ func ladder(t *testing.T) (folder string, climb func(rung, accelerator string) (
 	t.Helper()
 	folder = t.TempDir()
 	raw, err := os.ReadFile("examples/ladder.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	script, bin := filepath.Join(folder, "ladder.sh"), filepath.Join(folder, "bin")
 	text := strings.NewReplacer("gs://BUCKET", "file://"+folder, "/tmp/step", filepath.Join(folder, "step"), "--steps 4000", "--steps 400").Replace(string(raw))
 	pitcrew := fmt.Sprintf("#!/bin/sh\nshift\nexec env %s=1 %s= %s run --metadata=none --state=%s/state %s \"$@\"\n",
@@ -34,14 +32,10 @@ func ladder(t *testing.T) (folder string, climb func(rung, accelerator string) (
 	training := fmt.Sprintf("#!/bin/sh\necho \"$@\" >%s/called\nexec env %s=1 %s -steps=${3#--steps=} -progress=%s/step\n",
 		folder, trainer.Variable, self(t), folder)
 	for _, dir := range []string{bin, filepath.Join(folder, "ladder")} { // a bucket has no folders that must be there
-		if err := os.Mkdir(dir, 0o755); err != nil { //nolint:gosec // a test's
-			t.Fatal(err)
-		}
+		must(t, os.Mkdir(dir, 0o755)) //nolint:gosec // a test's
 	}
 	for name, content := range map[string]string{script: text, bin + "/pitcrew": pitcrew, bin + "/python3": training} {
-		if err := os.WriteFile(name, []byte(content), 0o755); err != nil { //nolint:gosec // they are programs
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(name, []byte(content), 0o755)) //nolint:gosec // they are programs
 	}
 	return folder, func(rung, accelerator string) (string, error) {
 		c := exec.CommandContext(t.Context(), "sh", script, rung)

@@ -15,9 +15,7 @@ import (
 func TestThePageHasTheTableOfLayouts(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, l := range checkpoint.Layouts {
 		if row := "\n| " + strings.Join([]string{l.Framework, l.Step, l.Complete, l.Source}, " | ") + " |\n"; !strings.Contains(string(page), row) {
 			t.Errorf("the page lacks%s", row)
@@ -41,12 +39,8 @@ func TestWhatIsNotKnownOfCheckpointsIsSaid(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		for _, file := range c.files {
-			if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o755); err != nil { //nolint:gosec // a test's
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(dir, file), []byte("x"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o755)) //nolint:gosec // a test's
+			must(t, os.WriteFile(filepath.Join(dir, file), []byte("x"), 0o600))
 		}
 		if _, out := pitcrew(t, nil, "doctor", "--metadata=none", "--state="+t.TempDir(), "--checkpoint-dir=file://"+dir, "--", "true"); !strings.Contains(out, c.doctor) {
 			t.Errorf("%s: doctor says\n%s\nwithout %q", name, out, c.doctor)

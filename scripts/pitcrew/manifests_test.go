@@ -101,15 +101,11 @@ type podFields struct {
 func manifests(t *testing.T) map[string]manifest {
 	t.Helper()
 	files, err := filepath.Glob("examples/job*.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	all := map[string]manifest{}
 	for _, name := range files {
 		raw, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		d := yaml.NewDecoder(bytes.NewReader(raw))
 		d.KnownFields(true)
 		var m manifest

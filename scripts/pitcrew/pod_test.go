@@ -57,9 +57,7 @@ func TestAPodTrainsAndReportsUnderItsJob(t *testing.T) {
 			t.Errorf("the line is about %v", e.GetResource())
 		}
 		raw, err := protojson.Marshal(e)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		read, err := events.Read(raw)
 		if err != nil || read.Crew == nil || read.Ignored != "" {
 			t.Fatalf("the pipeline makes %+v of %s: %v", read, raw, err)

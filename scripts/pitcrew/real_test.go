@@ -43,9 +43,7 @@ func resumesWhereItSaved(t *testing.T, lives int, after int64, needs, script str
 		t.Skipf("Python cannot import %s here: %s", needs, lines[len(lines)-1])
 	}
 	script, err := filepath.Abs(script)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	folder, state := t.TempDir(), t.TempDir()
 	dir, steps := folder+"/run", folder+"/step"
 	saved := regexp.MustCompile(`(?m)^saved=(\d+)$`)

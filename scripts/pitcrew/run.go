@@ -486,8 +486,8 @@ func (f *flags) server() string {
 	return f.metadata
 }
 
-// identityWait is how long the metadata server may keep a crew waiting that knows its machine from before.
-const identityWait = 5 * time.Second
+// identityWait is how long the metadata server may keep a crew waiting that knows its machine from before. Tests shorten it.
+var identityWait = 5 * time.Second
 
 // memory is the machine as an earlier crew wrote it down, with what that crew knew without the metadata server.
 type memory struct {

@@ -62,9 +62,7 @@ func TestEachAttemptKnowsItsNumberAndWhatItResumesFrom(t *testing.T) {
 		t.Fatal(code)
 	}
 	raw, err := os.ReadFile(filepath.Join(dir, "2"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, want := range []string{
 		"PITCREW_ATTEMPT=2\n", "PITCREW_RESUME_STEP=40\n", "PITCREW_CHECKPOINT=file://" + dir + "/40\n", "PITCREW_CHECKPOINT_DIR=file://" + dir + "\n",
 		"PITCREW_GLOBAL_BATCH=4096\n", "PITCREW_STEPS=250\n", "PITCREW_WORKER=0\n", "PITCREW_WORKERS=1\n",
@@ -106,9 +104,7 @@ until [ $(ls %[1]s/$PITCREW_ATTEMPT-* | wc -l) = %[2]d ]; do sleep 0.02; done; e
 			server := ""
 			for host := range hosts {
 				raw, err := os.ReadFile(filepath.Join(told, fmt.Sprintf("%d-%d", attempt, host)))
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				f := strings.Fields(string(raw))
 				if len(f) != 3 || f[0] != fmt.Sprint(hosts) || f[1] != fmt.Sprint(host) || server != "" && f[2] != server {
 					t.Fatalf("%d slices, attempt %d, host %d: %q, and another host met at %q", slices, attempt, host, raw, server)
@@ -143,15 +139,14 @@ func TestATrainingThatMovesToOtherHardwareSeesAsManyExamples(t *testing.T) {
 			if content == "" {
 				continue
 			}
-			if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.MkdirAll(filepath.Dir(file), 0o700))
+			must(t, os.WriteFile(file, []byte(content), 0o600))
 		}
-		p := launch(t, []string{"--checkpoint-dir=file://" + dir, "--scale-from=v2-8", "--accelerator=" + c.accelerator, "--global-batch=1024", "--steps=1000"},
-			[]string{"sh", "-c", "echo $PITCREW_STEPS > " + dir + "/told"})
+		p := launch(t, []string{
+			"--checkpoint-dir=file://" + dir, "--scale-from=v2-8", "--accelerator=" + c.accelerator, "--global-batch=1024", "--steps=1000",
+			// Each attempt waits that long, because somebody has trained there before.
+			"--lease-take-over=2500ms", "--lease-unread=600ms", "--stop-grace=200ms", "--dump-grace=100ms",
+		}, []string{"sh", "-c", "echo $PITCREW_STEPS > " + dir + "/told"})
 		if code := p.code(); code != 0 {
 			t.Fatalf("%s: exit code %d", name, code)
 		}
@@ -170,9 +165,7 @@ func TestATrainingWhoseStepsNobodyKnowsIsNotScaled(t *testing.T) {
 	for accelerator, want := range map[string]int{"v2-8": 0, "v2-32": 125} {
 		dir := t.TempDir()
 		for _, name := range []string{"ckpt-5.data-00000-of-00001", "ckpt-5.index", "checkpoint"} {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600))
 		}
 		p := launch(t, []string{
 			"--checkpoint-dir=file://" + dir, "--scale-from=v2-8", "--accelerator=" + accelerator, "--global-batch=1024", "--steps=100", "--restarts=0", "--job-tries=0",
@@ -353,15 +346,11 @@ func TestAnEndThatNobodySawIsChargedToTheMachine(t *testing.T) {
 	p.code()
 	first := trainer.Read(dir)[0].PID
 	parent := parentOf(t, first)
-	if err := syscall.Kill(parent, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(parent, syscall.SIGKILL))
 	until(t, "the parent is gone", func() bool { return !alive(parent) })
 	p = launch(t, flags, command)
 	until(t, "adopted", func() bool { return strings.Contains(p.output(), "adopted attempt 1") })
-	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(first, syscall.SIGKILL))
 	if code := p.code(); code != 0 || !strings.Contains(p.output(), "interrupted: nobody saw how") {
 		t.Errorf("code %d", code)
 	}
@@ -370,9 +359,7 @@ func TestAnEndThatNobodySawIsChargedToTheMachine(t *testing.T) {
 func parentOf(t testing.TB, pid int) int {
 	t.Helper()
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var ppid int
 	if _, err := fmt.Sscanf(string(raw[strings.LastIndexByte(string(raw), ')')+1:]), " %s %d", new(string), &ppid); err != nil {
 		t.Fatal(err)
@@ -424,9 +411,7 @@ func TestATrainingWhoseParentAndCrewWereKilledEndsBeforeAnotherMayTakeOver(t *te
 			p.signal(syscall.SIGKILL)
 			p.code()
 		}
-		if err := syscall.Kill(parent, syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
+		must(t, syscall.Kill(parent, syscall.SIGKILL))
 		if adopted {
 			p = launch(t, flags, command)
 		}
@@ -475,9 +460,7 @@ func TestStateThatACrashToreIsPutAside(t *testing.T) {
 	for _, content := range []string{"", `{"leader":{"at`} {
 		dir, folder := t.TempDir(), t.TempDir()
 		for _, name := range []string{"memory.json", "training.json", "exit.json", "reports.jsonl"} {
-			if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600))
 		}
 		p := launch(t, []string{"--state=" + folder}, train(t, "-log="+dir, "-steps=3"))
 		if code := p.code(); code != 0 || trainer.Count(dir, "began") != 1 || strings.Count(p.output(), ".unreadable; ") != 2 {
@@ -524,9 +507,7 @@ func TestAnotherPitcrewIsRefusedByWhateverPathItComes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	link := filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink(dir, link); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(dir, link))
 	launch(t, []string{"--checkpoint-dir=file://" + dir}, train(t, "-dir="+dir))
 	journal(t, dir, "began", 1)
 	p := launch(t, []string{"--checkpoint-dir=file://" + link}, train(t, "-dir="+link))
@@ -538,23 +519,43 @@ func TestAnotherPitcrewIsRefusedByWhateverPathItComes(t *testing.T) {
 	}
 }
 
+// TestPitcrewIsTheFirstProcessOfAContainer, as Docker and Kubernetes start it.
 func TestPitcrewIsTheFirstProcessOfAContainer(t *testing.T) {
 	t.Parallel()
 	inside := []string{"--fork", "--pid", "--mount-proc"}
 	if out, err := exec.CommandContext(t.Context(), "unshare", append(inside, "true")...).CombinedOutput(); err != nil {
 		t.Skipf("no container of its own can be made here: %v %s", err, out)
 	}
-	dir := t.TempDir()
-	args := slices.Concat(inside, []string{self(t), "run", "--metadata=none", "--state=" + t.TempDir(), "--restarts=0", "--job-tries=0"},
-		quick, []string{"--"}, train(t, "-log="+dir, "-children=3", "-detached", "-at=5", "-exit=6"))
-	cmd := exec.CommandContext(t.Context(), "unshare", args...)
-	cmd.Env = append(os.Environ(), asPitcrew+"=1")
-	out, err := cmd.CombinedOutput()
-	if code := cmd.ProcessState.ExitCode(); code != 6 {
-		t.Errorf("code %d, %v: %s", code, err, out)
-	}
-	if n := len(trainer.Read(dir)); n != 5 {
-		t.Errorf("%v", trainer.Read(dir))
+	for name, c := range map[string]struct {
+		train []string
+		told  bool // to end, from outside, once a training runs
+		code  int
+		last  string // what the training wrote at its end
+	}{
+		"the training's exit code":      {[]string{"-children=3", "-detached", "-at=5", "-exit=6"}, false, 6, "exits"},
+		"a save at the end by a signal": {[]string{"-on-term=save-stop"}, true, 143, "stopped"},
+	} {
+		dir := t.TempDir()
+		args := slices.Concat(inside, []string{self(t), "run", "--metadata=none", "--state=" + t.TempDir(), "--restarts=0", "--job-tries=0"},
+			quick, []string{"--"}, train(t, append([]string{"-log=" + dir}, c.train...)...))
+		var out strings.Builder
+		cmd := exec.CommandContext(t.Context(), "unshare", args...)
+		cmd.Env = append(os.Environ(), asPitcrew+"=1")
+		cmd.Stdout, cmd.Stderr = &out, &out
+		must(t, cmd.Start())
+		if c.told {
+			journal(t, dir, "began", 1)
+			first := 0
+			raw, err := os.ReadFile(fmt.Sprintf("/proc/%[1]d/task/%[1]d/children", cmd.Process.Pid))
+			if _, serr := fmt.Sscan(string(raw), &first); err != nil || serr != nil {
+				t.Fatal(err, serr)
+			}
+			must(t, syscall.Kill(first, syscall.SIGTERM))
+		}
+		err := cmd.Wait()
+		if code := cmd.ProcessState.ExitCode(); code != c.code || trainer.Count(dir, c.last) != 1 {
+			t.Errorf("%s: code %d, want %d; %v: %s\n%v", name, code, c.code, err, out.String(), trainer.Read(dir))
+		}
 	}
 }
 
@@ -602,18 +603,14 @@ func TestTheCrewsOwnLease(t *testing.T) {
 	}
 	// Pitstop asks for a new attempt: the training is ended and begun as that one.
 	l.Epoch, l.Attempt, l.By, l.Incident = 3, 5, "pitstop", "i1"
-	if err := checkpoint.WriteLease(t.Context(), checkpoint.NewFiles("/", time.Now), "file://"+dir, l); err != nil {
-		t.Fatal(err)
-	}
+	must(t, checkpoint.WriteLease(t.Context(), checkpoint.NewFiles("/", time.Now), "file://"+dir, l))
 	until(t, "attempt 5", func() bool {
 		all := trainer.Read(dir)
 		return all[len(all)-1].Attempt == "5"
 	})
 	// Pitstop admits another life: the training ends, and does not begin again.
 	l.Epoch, l.Attempt, l.Admitted = 4, 6, []events.Admission{{Slice: "llama", Incarnation: events.Incarnation{Zone: "us-west4-b", ID: "9"}, Workers: "t1v-n-ffffffff"}}
-	if err := checkpoint.WriteLease(t.Context(), checkpoint.NewFiles("/", time.Now), "file://"+dir, l); err != nil {
-		t.Fatal(err)
-	}
+	must(t, checkpoint.WriteLease(t.Context(), checkpoint.NewFiles("/", time.Now), "file://"+dir, l))
 	until(t, "nobody trains", func() bool {
 		all := trainer.Read(dir)
 		return !alive(all[len(all)-1].PID)
@@ -646,9 +643,7 @@ func TestTwoIncarnationsFightForOneLease(t *testing.T) {
 	first.signal(syscall.SIGKILL)
 	first.code()
 	pid := trainer.Read(dir)[0].PID
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(pid, syscall.SIGKILL))
 	journal(t, dir, "began", 2)
 	l, _ := lease(t, dir)
 	if l.Attempt != 2 || l.Admitted[0].Workers != "t1v-n-bbbbbbbb" {
@@ -703,9 +698,7 @@ func TestFourCrewsOfOneSliceRestartTogether(t *testing.T) {
 
 func touch(t testing.TB, path string) {
 	t.Helper()
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, nil, 0o600))
 }
 
 // slice launches the crews of a slice.
@@ -749,15 +742,11 @@ func TestABrokenPipeDoesNotEndPitcrew(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cmd := exec.CommandContext(t.Context(), self(t), slices.Concat([]string{"run", "--metadata=none", "-v", "--state=" + t.TempDir()}, quick, []string{"--"},
 		train(t, "-log="+dir, "-at=5", "-exit=1", "-once", "-steps=20"))...)
 	cmd.Env, cmd.Stderr = append(os.Environ(), asPitcrew+"=1"), w
-	if err := errors.Join(r.Close(), cmd.Start(), w.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(r.Close(), cmd.Start(), w.Close()))
 	if err := cmd.Wait(); err != nil || trainer.Count(dir, "began") != 2 {
 		t.Errorf("%v: %v", err, trainer.Read(dir))
 	}
@@ -769,9 +758,7 @@ func TestTheTrainingGetsTheFilesThatPitcrewWasStartedWith(t *testing.T) {
 	var files []*os.File
 	for _, name := range []string{"3", "4"} {
 		f, err := os.Create(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer f.Close() //nolint:errcheck // a test's
 		files = append(files, f)
 	}
@@ -805,25 +792,6 @@ func TestTheWholeSliceEndsWithItsPrimary(t *testing.T) {
 		t.Errorf("%d starts", n)
 	}
 	nobodyLeft(t, dir)
-}
-
-func TestASliceGivesUpTogether(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	fail := filepath.Join(t.TempDir(), "fail")
-	crews := slice(t, 2, []string{"--restarts=1", "--job-tries=0"}, train(t, "-dir="+dir, "-when="+fail, "-only-worker=1", "-exit=9"))
-	journal(t, dir, "began", 2)
-	touch(t, fail+"1")
-	journal(t, dir, "began", 4)
-	touch(t, fail+"2")
-	for w, p := range crews {
-		if code := p.code(); code != 9 {
-			t.Errorf("worker %d: code %d", w, code)
-		}
-	}
-	if n := trainer.Count(dir, "began"); n != 4 {
-		t.Errorf("%d starts", n)
-	}
 }
 
 // TestWhoIsToldToEndTellsTheOthers: they would wait for it in the middle of a step, as long as a silent worker is waited for.
@@ -896,27 +864,18 @@ func TestWorkersEndWithoutWorker0(t *testing.T) {
 	}
 }
 
-func TestASliceThatWaitsSaysForWhom(t *testing.T) {
-	t.Parallel()
-	peers := fmt.Sprintf("127.0.0.1:%d,127.0.0.1:%d", freePort(t), freePort(t))
-	p := launch(t, []string{"--worker=0", "--worker-silence=400ms", "--peers=" + peers, "--peer-key=" + keyFileOf(t, aKey, 0o600)}, []string{"true"})
-	_, second, _ := strings.Cut(peers, ",")
-	until(t, "it says so", func() bool {
-		return strings.Contains(p.output(), "the training starts when all workers are here; waiting for 1 of 2: worker 1 ("+second+"), not heard yet\n")
-	})
-}
-
 // TestEveryWorkerSaysForWhomTheSliceWaits: a person may read the output of any of them.
 func TestEveryWorkerSaysForWhomTheSliceWaits(t *testing.T) {
 	t.Parallel()
 	third := fmt.Sprintf("127.0.0.1:%d", freePort(t))
 	peers := fmt.Sprintf("--peers=127.0.0.1:%d,127.0.0.1:%d,%s", freePort(t), freePort(t), third)
 	key := "--peer-key=" + keyFileOf(t, aKey, 0o600)
+	var crews []*crewProcess
 	for w := range 2 {
-		p := launch(t, []string{fmt.Sprintf("--worker=%d", w), peers, key}, []string{"true"})
-		if w == 1 {
-			p.says(t, "the training starts when all workers are here; waiting for 1 of 3: worker 2 ("+third+"), not heard yet\n")
-		}
+		crews = append(crews, launch(t, []string{fmt.Sprintf("--worker=%d", w), "--worker-silence=400ms", peers, key}, []string{"true"}))
+	}
+	for _, p := range crews {
+		p.says(t, "the training starts when all workers are here; waiting for 1 of 3: worker 2 ("+third+"), not heard yet\n")
 	}
 }
 
@@ -926,18 +885,14 @@ func TestNobodyHasToReadWhatPitcrewSays(t *testing.T) {
 	for _, killed := range []bool{false, true} {
 		dir := t.TempDir()
 		r, w, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer r.Close() //nolint:errcheck // a test's
 		defer w.Close() //nolint:errcheck // likewise
 		fill(t, w)
 		cmd := exec.CommandContext(t.Context(), self(t), slices.Concat([]string{"run", "--metadata=none", "-v", "--state=" + t.TempDir(), "--checkpoint-dir=file://" + dir}, quick,
 			[]string{"--stop-grace=300ms", "--"}, train(t, "-dir="+dir, "-on-term=ignore"))...)
 		cmd.Env, cmd.Stderr = append(os.Environ(), asPitcrew+"=1"), w
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, cmd.Start())
 		journal(t, dir, "began", 1)
 		pid := trainer.Read(dir)[0].PID
 		parent := parentOf(t, pid)
@@ -945,9 +900,7 @@ func TestNobodyHasToReadWhatPitcrewSays(t *testing.T) {
 		if killed {
 			sig = syscall.SIGKILL
 		}
-		if err := cmd.Process.Signal(sig); err != nil {
-			t.Fatal(err)
-		}
+		must(t, cmd.Process.Signal(sig))
 		// Its parent writes down how, where a folder of this test is.
 		until(t, "the training has ended", func() bool { return !alive(pid) && !alive(parent) })
 		_ = cmd.Wait() //nolint:errcheck // the training is looked at
@@ -958,9 +911,7 @@ func TestNobodyHasToReadWhatPitcrewSays(t *testing.T) {
 func TestATrainingWhoseOutputNobodyTakesEnds(t *testing.T) {
 	t.Parallel()
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer r.Close() //nolint:errcheck // a test's, and never read
 	defer w.Close() //nolint:errcheck // likewise
 	fill(t, w)
@@ -968,9 +919,7 @@ func TestATrainingWhoseOutputNobodyTakesEnds(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), self(t), slices.Concat([]string{"run", "--metadata=none", "--state=" + t.TempDir(), "--read-output", "--restarts=1", "--job-tries=0"}, quick,
 		[]string{"--", "sh", "-c", "head -c 60000 /dev/zero; echo x >> " + begun + "; exit 7"})...)
 	cmd.Env, cmd.Stdout = append(os.Environ(), asPitcrew+"=1"), w
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -992,9 +941,7 @@ func TestATrainingWhoseOutputNobodyTakesEnds(t *testing.T) {
 func fill(t testing.TB, w *os.File) {
 	t.Helper()
 	err := w.SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for err == nil {
 		_, err = w.Write(make([]byte, 1<<10))
 	}
@@ -1038,9 +985,7 @@ func TestAWorkersPitcrewIsReplaced(t *testing.T) {
 		// The slice still is one: what ends worker 1 ends and restarts both.
 		for _, e := range trainer.Read(dir) {
 			if e.Worker == "1" {
-				if err := syscall.Kill(e.PID, syscall.SIGABRT); err != nil {
-					t.Fatal(err)
-				}
+				must(t, syscall.Kill(e.PID, syscall.SIGABRT))
 			}
 		}
 		journal(t, dir, "began", 4)
@@ -1174,5 +1119,13 @@ func TestRestartsOfATrainingThatDoesNotResumeAreNotSpentInSilence(t *testing.T) 
 	}
 	if attempts < 3 || !strings.Contains(p.output(), "is at step 3; gave up") {
 		t.Errorf("%d attempts", attempts)
+	}
+}
+
+// must ends a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -56,9 +56,7 @@ func TestAUnitOfSystemd(t *testing.T) {
 		"env":      asPitcrew + "=1\nTOKEN=secret\n",
 		"log":      "",
 	} {
-		if err := os.WriteFile(filepath.Join(home, name), []byte(text), 0o755); err != nil { //nolint:gosec // one of them is run
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(home, name), []byte(text), 0o755)) //nolint:gosec // one of them is run
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()

@@ -49,9 +49,7 @@ func endedBefore(t *testing.T) string {
 		"training.json": `{"attempt":1,"command":["true"],"began":"2026-07-04T09:00:00Z","parent":{"pid":1,"start":"x"},"training":{"pid":1,"start":"x"}}`,
 		"exit.json":     `{"attempt":1,"signal":"SIGINT","began":"2026-07-04T09:00:00Z","ended":"2026-07-04T09:01:00Z"}`,
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	return dir
 }
@@ -84,9 +82,7 @@ func TestThePersonAtTheTerminal(t *testing.T) {
 		cmd.Env = append(os.Environ(), asPitcrew+"=1", metadata.HostVariable+"=")
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = screen, screen, screen
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, cmd.Start())
 		seen := ""
 		buf := make([]byte, 4096)
 		for !strings.Contains(seen, c.until) {

@@ -156,33 +156,6 @@ func TestACrewThatWasKilledBeforeItsVerdictWritesItLater(t *testing.T) {
 	}
 }
 
-func TestTheGuestAttributeHasTheVerdict(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		script string
-		code   int
-	}{"finished": {"exit 0", 0}, "gave up": {"exit 4", 4}} {
-		s := metadatatest.New("demo", "us-west4-a", "t1v-n-0123abcd-w-0", time.Now)
-		s.TPU("llama", "v5litepod-8", 0, "127.0.0.1")
-		host, stop := s.Start()
-		defer stop()
-		flags := []string{"--metadata=" + host, "--report=none", "--restarts=0", "--job-tries=0"}
-		p := launch(t, flags, []string{"sh", "-c", c.script})
-		if code := p.code(); code != c.code {
-			t.Errorf("%s: code %d", name, code)
-		}
-		value, refused := s.Guest(events.GuestNamespace, events.GuestKey)
-		state, err := events.DecodeCrewState([]byte(value))
-		if err != nil || refused > 0 || state.Verdict == nil {
-			t.Fatalf("%s: %s, %v, %d refused", name, value, err, refused)
-		}
-		v := *state.Verdict
-		if v.Finished != (c.code == 0) || v.Code != c.code || v.Life.Workers != "t1v-n-0123abcd" || v.Attempt != 1 {
-			t.Errorf("%s: %+v", name, v)
-		}
-	}
-}
-
 // TestAMetadataServerThatIsAwayDoesNotKeepACrewFromExiting: the crew does not know its machine from it, and exits
 // without it.
 func TestAMetadataServerThatIsAwayDoesNotKeepACrewFromExiting(t *testing.T) {
@@ -332,13 +305,9 @@ func TestASingleSliceClearsWhatEarlierAttemptsLeft(t *testing.T) {
 	for attempt := range 6 {
 		verdictIn(t, dir, attempt+1)
 		l, _, err := checkpoint.ReadLease(t.Context(), store, "file://"+dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		l.Epoch, l.Attempt, l.By = int64(attempt+2), attempt+2, "pitstop"
-		if err := checkpoint.WriteLease(t.Context(), store, "file://"+dir, l); err != nil {
-			t.Fatal(err)
-		}
+		must(t, checkpoint.WriteLease(t.Context(), store, "file://"+dir, l))
 	}
 	verdictIn(t, dir, 7)
 	until(t, "attempts 1 to 4 are cleared", func() bool {

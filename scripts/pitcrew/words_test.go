@@ -26,13 +26,9 @@ func post(t *testing.T, address, word string) int {
 	t.Helper()
 	client := http.Client{Timeout: deadline}
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address+"/pitcrew/v1/status", strings.NewReader(word))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	res, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer res.Body.Close() //nolint:errcheck // it was only read
 	if _, err := io.Copy(io.Discard, res.Body); err != nil {
 		t.Error(err)
@@ -86,9 +82,7 @@ func TestAFakeWorker0EndsNobody(t *testing.T) {
 	dir, done := t.TempDir(), filepath.Join(t.TempDir(), "done")
 	var lc net.ListenConfig
 	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	fake := &http.Server{ReadHeaderTimeout: deadline, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"version":"x.1","over":true,"code":0}`) //nolint:errcheck // the crew is looked at
 	})}
@@ -102,9 +96,7 @@ func TestAFakeWorker0EndsNobody(t *testing.T) {
 	if !second.running() {
 		t.Fatalf("it ended with %d", second.code())
 	}
-	if err := fake.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, fake.Close())
 	first := crew(0)
 	journal(t, dir, "began", 2)
 	touch(t, done)
@@ -119,13 +111,9 @@ func TestAFakeWorker0EndsNobody(t *testing.T) {
 func victim(t *testing.T, link string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "victim")
-	if err := os.Symlink(path, link); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(path, link))
 	if os.Geteuid() == 0 { // as another user of the machine makes it
-		if err := os.Lchown(link, 65534, 65534); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Lchown(link, 65534, 65534))
 	}
 	return path
 }
@@ -134,47 +122,29 @@ func victim(t *testing.T, link string) (path string) {
 func shared(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "shared")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(dir, 0o777); err != nil { //nolint:gosec // that is the point
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(dir, 0o700))
+	must(t, os.Chmod(dir, 0o777)) //nolint:gosec // that is the point
 	return dir
 }
 
-func TestALockThatIsALinkIsRefused(t *testing.T) {
+// TestALinkInASharedFolderIsRefused: in the place of the crews' folder, and of a lock in it.
+func TestALinkInASharedFolderIsRefused(t *testing.T) {
 	t.Parallel()
-	dir := shared(t)
-	folder := filepath.Join(dir, "pitstop-crew")
-	if err := os.Mkdir(folder, 0o755); err != nil { //nolint:gosec // as a crew makes it
-		t.Fatal(err)
-	}
-	link := filepath.Join(folder, "crew-h-0-0.lock")
-	target := victim(t, link)
-	code, out := pitcrew(t, nil, "run", "--metadata=none", "--state="+t.TempDir(), "--host=h", "--checkpoint-dir=file://"+dir, "--", "true")
-	if code != 125 || strings.Count(out, "\n") != 1 || !strings.Contains(out, link+" is a link") {
-		t.Errorf("%d %q", code, out)
-	}
-	if _, err := os.Lstat(target); err == nil {
-		t.Error("the link was followed")
-	}
-}
-
-func TestACrewFolderThatIsALinkIsRefused(t *testing.T) {
-	t.Parallel()
-	dir := shared(t)
-	link := filepath.Join(dir, "pitstop-crew")
-	target := victim(t, link)
-	if err := os.Mkdir(target, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	code, out := pitcrew(t, nil, "run", "--metadata=none", "--state="+t.TempDir(), "--checkpoint-dir=file://"+dir, "--", "true")
-	if code != 125 || strings.Count(out, "\n") != 1 || !strings.Contains(out, link+" is a link") {
-		t.Errorf("%d %q", code, out)
-	}
-	if made, err := os.ReadDir(target); err != nil || len(made) != 0 {
-		t.Errorf("the link was followed: %v, %v", made, err)
+	for path, folder := range map[string]bool{"pitstop-crew": true, "pitstop-crew/crew-h-0-0.lock": false} {
+		dir := shared(t)
+		link := filepath.Join(dir, path)
+		must(t, os.MkdirAll(filepath.Dir(link), 0o755)) //nolint:gosec // as a crew makes it
+		target := victim(t, link)
+		if folder {
+			must(t, os.Mkdir(target, 0o700))
+		}
+		code, out := pitcrew(t, nil, "run", "--metadata=none", "--state="+t.TempDir(), "--host=h", "--checkpoint-dir=file://"+dir, "--", "true")
+		if code != 125 || strings.Count(out, "\n") != 1 || !strings.Contains(out, link+" is a link") {
+			t.Errorf("%d %q", code, out)
+		}
+		if made, err := os.ReadDir(target); len(made) > 0 || (err == nil) != folder {
+			t.Errorf("%s: the link was followed: %v, %v", path, made, err)
+		}
 	}
 }
 
@@ -187,9 +157,7 @@ func TestAStateFolderThatIsALinkIsRefused(t *testing.T) {
 	}{{shared(t), 125}, {t.TempDir(), 0}} {
 		link := filepath.Join(c.above, "state")
 		target := victim(t, link)
-		if err := os.Mkdir(target, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Mkdir(target, 0o700))
 		code, out := pitcrew(t, nil, "run", "--metadata=none", "--state="+link, "--", "true")
 		if code != c.code || (code != 0) != strings.Contains(out, link+" is a link") {
 			t.Errorf("%d %q", code, out)
@@ -204,12 +172,8 @@ func TestAStateFolderThatIsALinkIsRefused(t *testing.T) {
 func keyFileOf(t *testing.T, content string, mode os.FileMode) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(path, mode); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(content), 0o600))
+	must(t, os.Chmod(path, mode))
 	return path
 }
 
@@ -219,9 +183,7 @@ func TestAKeyFileThatOthersKnowIsRefused(t *testing.T) {
 	t.Parallel()
 	good := keyFileOf(t, aKey, 0o600)
 	link := filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink(good, link); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(good, link))
 	type refusal struct{ name, path, want string }
 	all := []refusal{
 		{"others may read it", keyFileOf(t, aKey, 0o644), "may be read by other users (mode 0644)"},
@@ -233,9 +195,7 @@ func TestAKeyFileThatOthersKnowIsRefused(t *testing.T) {
 	}
 	if os.Geteuid() == 0 {
 		path := keyFileOf(t, aKey, 0o600)
-		if err := os.Chown(path, 65534, 65534); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chown(path, 65534, 65534))
 		all = append(all, refusal{"another user's", path, "belongs to user 65534, who knows it"})
 	}
 	for _, c := range all {
@@ -259,9 +219,7 @@ func TestSeveralWorkersWithoutAKeyAreRefused(t *testing.T) {
 	if code != 2 || strings.Count(out, "\n") != 1 || !strings.Contains(out, filepath.Join(home, "key")) || !strings.Contains(out, "head -c 32 /dev/urandom") {
 		t.Errorf("%d %q", code, out)
 	}
-	if err := os.WriteFile(filepath.Join(home, "key"), []byte("short"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(home, "key"), []byte("short"), 0o600))
 	if code, out := pitcrew(t, env, args...); code != 2 || !strings.Contains(out, "holds 5 bytes") {
 		t.Errorf("%d %q", code, out)
 	}
@@ -307,12 +265,8 @@ func TestCrewsWaitForAKeyThatIsOne(t *testing.T) {
 	t.Parallel()
 	dir, done := t.TempDir(), filepath.Join(t.TempDir(), "done")
 	path := filepath.Join(dir, "pitstop-crew", "key.json")
-	if err := os.Mkdir(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // as a crew makes it
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(`{"schema":1,"key":"c2hvcnQ="}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Dir(path), 0o755)) //nolint:gosec // as a crew makes it
+	must(t, os.WriteFile(path, []byte(`{"schema":1,"key":"c2hvcnQ="}`), 0o600))
 	crews := slice(t, 2, nil, train(t, "-dir="+dir, "-done="+done))
 	const told = "key.json holds no key: delete it, and the crews make another"
 	for _, p := range crews {
@@ -327,9 +281,7 @@ func TestCrewsWaitForAKeyThatIsOne(t *testing.T) {
 	if n := trainer.Count(dir, "began"); n != 0 {
 		t.Errorf("%d starts", n)
 	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(path))
 	journal(t, dir, "began", 2)
 	touch(t, done)
 	for w, p := range crews {
@@ -352,9 +304,7 @@ func TestCrewsTakeTheKeyThatReplacedADeletedOne(t *testing.T) {
 		if code := post(t, leader, "{}"); code != http.StatusUnauthorized { // what is told once must not hide what follows
 			t.Errorf("answer %d", code)
 		}
-		if err := os.Remove(filepath.Join(dir, "pitstop-crew", "key.json")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Remove(filepath.Join(dir, "pitstop-crew", "key.json")))
 		crews[killed].signal(syscall.SIGKILL)
 		crews[killed].code()
 		crews[killed] = relaunch(t, crews[killed])
@@ -384,12 +334,8 @@ func TestDoctorSaysWhoMaySpeak(t *testing.T) {
 	open, closed, readable := shared(t), t.TempDir(), t.TempDir()
 	folder := filepath.Join(readable, "pitstop-crew")
 	content := `{"schema":1,"key":"` + strings.Repeat("A", 43) + `="}`
-	if err := os.Mkdir(folder, 0o755); err != nil { //nolint:gosec // as a crew makes it
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(folder, "key.json"), []byte(content), 0o644); err != nil { //nolint:gosec // that is the point
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(folder, 0o755))                                                 //nolint:gosec // as a crew makes it
+	must(t, os.WriteFile(filepath.Join(folder, "key.json"), []byte(content), 0o644)) //nolint:gosec // that is the point
 	key := keyFileOf(t, aKey, 0o600)
 	// Only root can try as another user.
 	tried := "as root, doctor tries it"
@@ -437,9 +383,7 @@ func TestInstallPlacesTheKey(t *testing.T) {
 			t.Fatalf("%v, %v", info, err)
 		}
 		k, err := readKeyFile(path, os.Geteuid())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return string(k)
 	}
 	dir, env := aTPU(t)
@@ -469,9 +413,7 @@ func TestInstallPlacesTheKey(t *testing.T) {
 	if code, out := pitcrew(t, env, slices.Concat(all, []string{"--peer-key=" + mine, "--", "sh", "train.sh"})...); code != 0 || placed(filepath.Join(dir, "3/state/key")) != strings.TrimSpace(aKey) {
 		t.Errorf("%d %s", code, out)
 	}
-	if err := os.Remove(filepath.Join(dir, "3/state/key")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(dir, "3/state/key")))
 	if code, out := pitcrew(t, env, slices.Concat(all, []string{"--", "--peer-key=" + mine, "--", "sh", "train.sh"})...); code != 0 {
 		t.Errorf("%d %s", code, out)
 	}
@@ -481,9 +423,7 @@ func TestInstallPlacesTheKey(t *testing.T) {
 	// For the machine, the folder may be the user's, who could have put a link there.
 	root := t.TempDir()
 	path := filepath.Join(root, "var/lib/pitcrew/key")
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // as systemd makes it
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(path), 0o755)) //nolint:gosec // as systemd makes it
 	target := victim(t, path+".new")
 	if code, out := pitcrew(t, nil, "install", "--root="+root, "--peer-key="+mine, "--", "sh", "train.sh"); code != 0 || placed(path) != strings.TrimSpace(aKey) {
 		t.Errorf("%d %s", code, out)

@@ -24,7 +24,7 @@ func jobsSimulation(tb testing.TB, seed uint64, degree string, days float64) sim
 func TestJobsBreakNoRule(t *testing.T) {
 	t.Parallel()
 	var told []string
-	days := breadth.Of(0.5, 0.1)
+	days := breadth.Of(0.5/float64(breadth.Every(3)), 0.1)
 	for _, wire := range breadth.Of([]bool{false, true}, []bool{true}) {
 		one := jobsSimulation(t, 1, "heavy", days)
 		one.Wire = wire

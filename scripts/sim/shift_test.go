@@ -25,11 +25,11 @@ func TestOneReadMoreShiftsNothing(t *testing.T) {
 		fleet, policy := MixedFleet(seed)
 		sim := Simulation{Seed: seed, Days: 0.5, World: Few(fleet, seed, 4), Policy: policy, Faults: faults, Limit: NoLimit}
 		var cloud provider.Provider
-		sim.Seams.Provider = func(_ string, next provider.Provider) provider.Provider {
+		sim.Hooks.Provider = func(_ string, next provider.Provider) provider.Provider {
 			cloud = next
 			return next
 		}
-		sim.Seams.Handler = func(function string, next http.Handler) http.Handler {
+		sim.Hooks.Handler = func(function string, next http.Handler) http.Handler {
 			if function != "patrol" || node == "" {
 				return next
 			}

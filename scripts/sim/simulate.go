@@ -37,10 +37,9 @@ type Simulation struct {
 	Traces []faults.Trace
 	// Limit is how many faults and troubles happen at most; the shortest run that still fails is found by it.
 	Limit int
-	// Called gets every call of an API that a function makes. Passed gets, every few minutes of virtual time, how much of it has passed
+	// Passed gets, every few minutes of virtual time, how much of it has passed
 	// and how many incidents have opened so far; at the end, while everything settles, Days stay the time that has passed. Both may be
 	// nil, and neither changes what happens.
-	Called func(world.Call)
 	Passed func(passed time.Duration, incidents int)
 	// Lines keeps the story, which takes a while.
 	Lines bool
@@ -48,8 +47,8 @@ type Simulation struct {
 	Trail bool
 	// Wire takes the calls of the TPU API through its clients, over HTTP and by gRPC. The run is the same.
 	Wire bool
-	// Seams are where the pipeline is broken on purpose; the zero value leaves it whole.
-	Seams world.Seams
+	// Hooks are what hangs in the world beside its faults and its judge: where the pipeline is broken on purpose, or watched.
+	Hooks world.Hooks
 	// UntilBroken ends the run with the first rule that is broken: what follows from that proves nothing.
 	UntilBroken bool
 }
@@ -97,12 +96,12 @@ func (sim Simulation) world(ctx context.Context) (*simulated, error) {
 		log = read
 	}
 	w := world.New(fmt.Sprintf("seed %d", sim.Seed), sim.World, world.Options{
-		Log: log, Policy: sim.Policy, Allow: sim.Allow, Called: sim.Called, Trail: sim.Trail, Wire: sim.Wire, Seams: sim.Seams,
+		Log: log, Policy: sim.Policy, Allow: sim.Allow, Trail: sim.Trail, Wire: sim.Wire, Hooks: sim.Hooks,
 		Mute: !sim.Lines, Unnotified: true, Mingled: sim.Seed%2 == 1,
 		Limits: ledger.Limits{Project: 4, Zone: 2}, // so small that they are met
 	})
 	s := &simulated{World: w, sim: sim, chaos: faults.NewChaos(w.Clock, sim.Faults, sim.Seed, sim.Limit), releases: faults.NewReleases()}
-	s.checks = oracle.New(w, s.chaos, s.releases, sim.UntilBroken)
+	s.checks = oracle.New(w, s.chaos, s.releases)
 	read.Checks = s.checks
 	s.chaos.Attach(w, s.releases, s.checks)
 	s.checks.Attach()
@@ -117,7 +116,6 @@ func (w *simulated) simulate(ctx context.Context) (_ *oracle.Report, err error) 
 	t := faults.NewTroubles(w.World, w.chaos, w.releases, w.checks, sim.draws())
 	t.Plan()
 	defer w.Clock.Close()
-	defer w.checks.CaughtUp()
 	defer func() { err = errors.Join(err, w.Close()) }()
 	people := faults.NewPeople(t)
 	people.Plan()

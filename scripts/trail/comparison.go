@@ -11,6 +11,8 @@ type Comparison struct {
 	// Other are the trails of the other build. Found is called with every divergence except harmless ones.
 	Other *Reader
 	Found func(Divergence)
+	// Differs, if it is set, is called with every difference in effect.
+	Differs func(Difference)
 
 	summary Summary
 	// next is a trail of the other build that was read and not compared yet.
@@ -32,6 +34,27 @@ type Summary struct {
 	DifferingWorkloads int `json:"differing_workloads"`
 	// Kinds counts by kind.
 	Kinds map[Kind]Count `json:"kinds"`
+	// Effects counts the differences in effect, which are looked for in the whole of each run.
+	Effects Effects `json:"effects"`
+}
+
+// Effects counts in what two builds differ in effect.
+type Effects struct {
+	// Incidents and Calls are how many this build had: incidents that ended, and calls that were accepted.
+	Incidents int `json:"incidents"`
+	Calls     int `json:"calls"`
+	// Kinds counts by kind.
+	Kinds map[Kind]EffectCount `json:"kinds"`
+}
+
+// EffectCount counts the differences in effect of one kind.
+type EffectCount struct {
+	Count
+	Differences int `json:"differences"`
+	// First is in how many runs such a difference is the earliest.
+	First int `json:"first"`
+	// Example is the first one that was found.
+	Example Difference `json:"-"`
 }
 
 // Count is in how many workloads and runs there is a difference of one kind.
@@ -43,7 +66,7 @@ type Count struct {
 // NewComparison compares with the trails of another build. It tells of every divergence but harmless ones.
 func NewComparison(other *Reader, found func(Divergence)) *Comparison {
 	return &Comparison{
-		Other: other, Found: found, summary: Summary{Kinds: map[Kind]Count{}}, counted: map[string]bool{}, differing: map[string]bool{},
+		Other: other, Found: found, summary: Summary{Kinds: map[Kind]Count{}, Effects: Effects{Kinds: map[Kind]EffectCount{}}}, counted: map[string]bool{}, differing: map[string]bool{},
 	}
 }
 
@@ -138,6 +161,46 @@ func (c *Comparison) compare(this, other Trail) {
 		c.first(&c.summary.DifferingWorkloads, c.differing, d.Run, d.Workload)
 		c.Found(d)
 	}
+	c.effects(this, other)
+}
+
+// effects compares a run in effect. A run that is made again is longer, and begins with what was counted already.
+func (c *Comparison) effects(this, other Trail) {
+	all := &c.summary.Effects
+	for _, w := range this.Workloads {
+		for _, s := range ends(w) {
+			c.first(&all.Incidents, c.counted, "incident", this.Run, w.ID, s.Incident)
+		}
+		for i, s := range calls(w, true) {
+			c.first(&all.Calls, c.counted, "call", this.Run, w.ID, s.At.String(), fmt.Sprint(i))
+		}
+	}
+	for _, d := range effects(this, other) {
+		n := all.Kinds[d.Kind]
+		was := n.Differences
+		c.first(&n.Differences, c.counted, "in effect", d.Run, d.Workload, string(d.Kind), d.This.key(), d.Other.key())
+		if n.Differences == was {
+			continue
+		}
+		c.first(&n.Workloads, c.counted, "in effect", d.Run, d.Workload, string(d.Kind))
+		c.first(&n.Runs, c.counted, "in effect", d.Run, "", string(d.Kind))
+		c.first(&n.First, c.counted, "in effect", d.Run)
+		if was == 0 {
+			n.Example = d
+		}
+		all.Kinds[d.Kind] = n
+		if c.Differs != nil {
+			c.Differs(d)
+		}
+	}
+}
+
+// key tells a step from every other one of its workload.
+func (s *Step) key() string {
+	if s == nil {
+		return ""
+	}
+	return fmt.Sprintf("%+v", *s)
 }
 
 // first counts only items not counted before.

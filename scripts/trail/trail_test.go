@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"pitstop.internal/scripts/trail"
 )
@@ -230,7 +231,10 @@ func TestOtherWordsAreNoDifference(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := trail.Summary{Runs: 1, Workloads: 2, Kinds: map[trail.Kind]trail.Count{c.want: {Workloads: 1, Runs: 1}}}
+			want := trail.Summary{
+				Runs: 1, Workloads: 2, Kinds: map[trail.Kind]trail.Count{c.want: {Workloads: 1, Runs: 1}},
+				Effects: trail.Effects{Incidents: 1, Calls: 2, Kinds: map[trail.Kind]trail.EffectCount{}},
+			}
 			if d := cmp.Diff(want, s); d != "" || len(found) > 0 {
 				t.Errorf("%s found, summary (-want +got):\n%s", told(found), d)
 			}
@@ -253,8 +257,11 @@ func TestTheSummaryCountsWorkloadsAndRunsOnce(t *testing.T) {
 	want := trail.Summary{
 		Runs: 3, Workloads: 6, DifferingRuns: 2, DifferingWorkloads: 4,
 		Kinds: map[trail.Kind]trail.Count{trail.End: {Workloads: 2, Runs: 2}, trail.Rule: {Workloads: 4, Runs: 2}},
+		Effects: trail.Effects{Incidents: 3, Calls: 6, Kinds: map[trail.Kind]trail.EffectCount{
+			trail.Incident: {Count: trail.Count{Workloads: 2, Runs: 2}, Differences: 2, First: 2},
+		}},
 	}
-	if d := cmp.Diff(want, s); d != "" {
+	if d := cmp.Diff(want, s, cmpopts.IgnoreFields(trail.EffectCount{}, "Example")); d != "" {
 		t.Errorf("summary (-want +got):\n%s", d)
 	}
 }

@@ -11,9 +11,7 @@ import (
 func TestTheTableHoldsForWhatFrameworksWrote(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("testdata/frameworks.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var records []struct {
 		Framework, Version string
 		Step               int64

@@ -103,17 +103,13 @@ func TestWriteLease(t *testing.T) {
 				var before []byte
 				switch first := tt.first.(type) {
 				case Lease:
-					if err := WriteLease(t.Context(), r.store, r.dir, first); err != nil {
-						t.Fatal(err)
-					}
+					must(t, WriteLease(t.Context(), r.store, r.dir, first))
 				case string:
 					before = []byte(first)
 					r.seed(t, LeaseName, before, start)
 				}
 				o, err := r.store.Get(t.Context(), Join(r.dir, LeaseName))
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				err = WriteLease(t.Context(), r.store, r.dir, tt.then)
 				if !errors.Is(err, tt.want) || tt.want == nil && err != nil {
 					t.Fatalf("%s: error %v, want %v", k.name, err, tt.want)
@@ -177,9 +173,7 @@ func TestLeaseReadsAsItWasWritten(t *testing.T) {
 		wantErr(t, err, ErrNotExist)
 		want := lease(4, 2, "7711")
 		want.Written = start.Add(123456789 * time.Nanosecond)
-		if err := WriteLease(t.Context(), r.store, r.dir, want); err != nil {
-			t.Fatal(err)
-		}
+		must(t, WriteLease(t.Context(), r.store, r.dir, want))
 		got, generation, err := ReadLease(t.Context(), r.store, r.dir)
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
 			t.Errorf("%v, the lease differs (-want +got):\n%s", err, diff)
@@ -187,9 +181,7 @@ func TestLeaseReadsAsItWasWritten(t *testing.T) {
 		// The same once more, by somebody else and later: a success that writes nothing.
 		again := want
 		again.By, again.Written = "patrol", start.Add(time.Hour)
-		if err := WriteLease(t.Context(), r.store, r.dir, again); err != nil {
-			t.Fatal(err)
-		}
+		must(t, WriteLease(t.Context(), r.store, r.dir, again))
 		if got, g, err := ReadLease(t.Context(), r.store, r.dir); err != nil || g != generation || got.By != "recovery" {
 			t.Errorf("generation %d became %d by %s, %v", generation, g, got.By, err)
 		}
@@ -391,28 +383,20 @@ func TestWriteRequest(t *testing.T) {
 		ctx, uri := t.Context(), Join(r.dir, RequestName)
 		_, err := ReadRequest(ctx, r.store, r.dir)
 		wantErr(t, err, ErrNotExist)
-		if err := WriteRequest(ctx, r.store, r.dir, crewRequest("a"), start); err != nil {
-			t.Fatal(err)
-		}
+		must(t, WriteRequest(ctx, r.store, r.dir, crewRequest("a"), start))
 		got, err := ReadRequest(ctx, r.store, r.dir)
 		if diff := cmp.Diff(crewRequest("a"), got); err != nil || diff != "" {
 			t.Errorf("%v, the request differs (-want +got):\n%s", err, diff)
 		}
 		first, err := r.store.Get(ctx, uri)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		again := crewRequest("a")
 		again.By = again.By.Add(time.Hour)
-		if err := WriteRequest(ctx, r.store, r.dir, again, start); err != nil {
-			t.Fatal(err)
-		}
+		must(t, WriteRequest(ctx, r.store, r.dir, again, start))
 		if o, err := r.store.Get(ctx, uri); err != nil || o.Generation != first.Generation {
 			t.Errorf("generation %d became %d, %v", first.Generation, o.Generation, err)
 		}
-		if err := WriteRequest(ctx, r.store, r.dir, crewRequest("b"), start); err != nil {
-			t.Fatal(err)
-		}
+		must(t, WriteRequest(ctx, r.store, r.dir, crewRequest("b"), start))
 		if got, err := ReadRequest(ctx, r.store, r.dir); err != nil || got.SaveID != "b" {
 			t.Errorf("read %s, %v; want b", got.SaveID, err)
 		}
@@ -420,9 +404,7 @@ func TestWriteRequest(t *testing.T) {
 		if _, err := ReadRequest(ctx, r.store, r.dir); !errors.Is(err, ErrMalformed) {
 			t.Errorf("a malformed request gives %v", err)
 		}
-		if err := WriteRequest(ctx, r.store, r.dir, crewRequest("c"), start); err != nil {
-			t.Fatal(err)
-		}
+		must(t, WriteRequest(ctx, r.store, r.dir, crewRequest("c"), start))
 		r.seed(t, RequestName, []byte(`{"schema":2,"save_id":{}}`), start.Add(2*time.Minute))
 		if _, err := ReadRequest(ctx, r.store, r.dir); !errors.Is(err, events.ErrNewer) {
 			t.Errorf("a newer release's request gives %v", err)
@@ -455,9 +437,7 @@ func TestARequestOfAnotherWorkloadStays(t *testing.T) {
 				r := k.make(t)
 				theirs := crewRequest("theirs")
 				theirs.Workload, theirs.By = tt.of, tt.by
-				if err := WriteRequest(t.Context(), r.store, r.dir, theirs, start); err != nil {
-					t.Fatal(err)
-				}
+				must(t, WriteRequest(t.Context(), r.store, r.dir, theirs, start))
 				err := WriteRequest(t.Context(), r.store, r.dir, crewRequest("ours"), start)
 				if !errors.Is(err, tt.want) || tt.want == nil && err != nil {
 					t.Errorf("%s: error %v, want %v", k.name, err, tt.want)
@@ -499,9 +479,7 @@ func TestWriteRequestThroughALostAnswer(t *testing.T) {
 
 func FuzzLease(f *testing.F) {
 	valid, err := json.Marshal(lease(4, 2, "7711"))
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	for _, data := range [][]byte{
 		valid, bytes.Replace(valid, []byte(`"schema":1`), []byte(`"schema":2`), 1), valid[:len(valid)/2], nil,
 		[]byte(`{}`), []byte(`[]`),
@@ -538,9 +516,7 @@ func FuzzLease(f *testing.F) {
 
 func FuzzRequest(f *testing.F) {
 	valid, err := json.Marshal(crewRequest("a"))
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	for _, data := range [][]byte{
 		valid, bytes.Replace(valid, []byte(`"schema":1`), []byte(`"schema":2`), 1), valid[:len(valid)/2], nil,
 		[]byte(`{}`), []byte("null"),
@@ -627,9 +603,7 @@ func TestOverruleLease(t *testing.T) {
 				t.Helper()
 				r.seed(t, LeaseName, []byte(c.first), start)
 				o, err := r.store.Get(t.Context(), Join(r.dir, LeaseName))
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				err = OverruleLease(t.Context(), r.store, r.dir, lease(4, 2, "7711"), o.Generation-c.since)
 				if !errors.Is(err, c.want) || c.want == nil && err != nil {
 					t.Fatalf("error %v, want %v", err, c.want)

@@ -119,15 +119,9 @@ func overFilesOf(tb testing.TB, behind bool) rig {
 		seed: func(tb testing.TB, name string, content []byte, at time.Time) {
 			tb.Helper()
 			p := filepath.Join(root, name)
-			if err := os.MkdirAll(filepath.Dir(p), 0o750); err != nil {
-				tb.Fatal(err)
-			}
-			if err := os.WriteFile(p, content, 0o600); err != nil {
-				tb.Fatal(err)
-			}
-			if err := os.Chtimes(p, at, at); err != nil {
-				tb.Fatal(err)
-			}
+			must(tb, os.MkdirAll(filepath.Dir(p), 0o750))
+			must(tb, os.WriteFile(p, content, 0o600))
+			must(tb, os.Chtimes(p, at, at))
 		},
 	}
 }
@@ -151,9 +145,7 @@ func each(t *testing.T, f func(t *testing.T, r rig)) {
 func mustPut(tb testing.TB, s Store, uri, content string, generation int64) int64 {
 	tb.Helper()
 	g, err := s.Put(tb.Context(), uri, []byte(content), generation)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	return g
 }
 
@@ -183,9 +175,7 @@ func TestStoreWritesOnceByGeneration(t *testing.T) {
 
 		first := mustPut(t, r.store, uri, "one", 0)
 		got, err := r.store.Get(ctx, uri)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if diff := cmp.Diff(Object{Content: []byte("one"), Generation: first, Updated: start}, got); diff != "" {
 			t.Errorf("the object differs (-want +got):\n%s", diff)
 		}
@@ -205,9 +195,7 @@ func TestStoreWritesOnceByGeneration(t *testing.T) {
 			t.Errorf("got %q of %d, %v; want two of %d", got.Content, got.Generation, err, second)
 		}
 
-		if err := r.store.Delete(ctx, uri, second); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.store.Delete(ctx, uri, second))
 		_, err = r.store.Get(ctx, uri)
 		wantErr(t, err, ErrNotExist)
 		wantErr(t, r.store.Delete(ctx, uri, second), ErrNotExist)
@@ -548,9 +536,7 @@ func TestBucketMakesItsClientAgain(t *testing.T) {
 func TestFilesStayInTheirRoot(t *testing.T) {
 	t.Parallel()
 	outside, root := t.TempDir(), filepath.Join(t.TempDir(), "root")
-	if err := os.MkdirAll(filepath.Join(root, "in"), 0o750); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Join(root, "in"), 0o750))
 	for link, target := range map[string]string{"out": outside, "up": "..", "alias": "in", "loose": "nothing"} {
 		if err := os.Symlink(target, filepath.Join(root, link)); err != nil {
 			t.Skip(err)
@@ -608,9 +594,7 @@ func TestFilesSeeAnEditNobodyCoordinated(t *testing.T) {
 	wantErr(t, err, ErrConflict)
 	// A file whose time lies ahead of the clock is replaced by a newer one all the same.
 	o, err := r.store.Get(t.Context(), uri)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if g := mustPut(t, r.store, uri, "two", o.Generation); g <= o.Generation {
 		t.Errorf("generation %d after %d", g, o.Generation)
 	}
@@ -619,9 +603,7 @@ func TestFilesSeeAnEditNobodyCoordinated(t *testing.T) {
 	if o, err = r.store.Get(t.Context(), uri); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.store.Delete(t.Context(), uri, o.Generation); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.store.Delete(t.Context(), uri, o.Generation))
 	if g := mustPut(t, r.store, uri, "three", 0); g <= o.Generation {
 		t.Errorf("generation %d after %d of a deleted file", g, o.Generation)
 	}
@@ -636,9 +618,7 @@ func TestFilesLeaveNothingBehind(t *testing.T) {
 	wantErr(t, err, ErrConflict)
 	mustPut(t, r.store, uri, "two", generation)
 	names, err := os.ReadDir(strings.TrimPrefix(r.dir, "file://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var got []string
 	for _, n := range names {
 		got = append(got, n.Name())
@@ -667,9 +647,7 @@ func TestFilesRefuseWhatStandsInTheWay(t *testing.T) {
 	if os.Getuid() == 0 {
 		return // root may everything
 	}
-	if err := os.Chmod(strings.TrimPrefix(Join(r.dir, "dir"), "file://"), 0); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(strings.TrimPrefix(Join(r.dir, "dir"), "file://"), 0))
 	_, err = r.store.Get(t.Context(), Join(r.dir, "dir/x"))
 	wantErr(t, err, ErrPermission)
 }
@@ -678,9 +656,7 @@ func TestFilesWaitForTheLockAsLongAsTheCallerDoes(t *testing.T) {
 	t.Parallel()
 	r := overFiles(t)
 	held, err := os.Create(filepath.Join(strings.TrimPrefix(r.dir, "file://"), lockName))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer held.Close() //nolint:errcheck // closing releases the lock in any case
 	if ok, err := tryLock(held); !ok || err != nil {
 		t.Fatalf("lock: %v, %v", ok, err)
@@ -795,9 +771,7 @@ func TestCrewsFollowNoLink(t *testing.T) {
 		}
 		victim := strings.TrimSuffix(target, "/holder.json") + "/holder.json"
 		link := filepath.Join(root, c.link)
-		if err := errors.Join(os.WriteFile(victim, []byte(secret), 0o600), os.MkdirAll(filepath.Dir(link), 0o700), os.Symlink(target, link)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.WriteFile(victim, []byte(secret), 0o600), os.MkdirAll(filepath.Dir(link), 0o700), os.Symlink(target, link)))
 		s := NewFiles("/", time.Now)
 		uri := "file://" + filepath.Join(root, c.uri)
 		o, err := s.Get(t.Context(), uri)
@@ -808,9 +782,7 @@ func TestCrewsFollowNoLink(t *testing.T) {
 			continue
 		}
 		info, err := os.Stat(victim)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_, created := s.Put(t.Context(), strings.Replace(uri, "holder", "new", 1), []byte("x"), 0)
 		_, replaced := s.Put(t.Context(), uri, []byte("x"), generationOf(info))
 		if deleted := s.Delete(t.Context(), uri, generationOf(info)); deleted == nil || replaced == nil || created == nil && c.name != "a file in it" {
@@ -827,9 +799,7 @@ func TestCrewsFollowNoLink(t *testing.T) {
 func TestALockThatIsALinkIsNotWrittenTo(t *testing.T) {
 	root, victim := t.TempDir(), filepath.Join(t.TempDir(), "victim")
 	link := filepath.Join(root, lockName)
-	if err := errors.Join(os.WriteFile(victim, []byte("precious"), 0o600), os.Symlink(victim, link)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.WriteFile(victim, []byte("precious"), 0o600), os.Symlink(victim, link)))
 	_, err := NewFiles("/", time.Now).Put(t.Context(), "file://"+root+"/a.json", []byte("x"), 0)
 	if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), link+" is a link") {
 		t.Error(err)
@@ -877,5 +847,13 @@ func TestABucketThatDoesNotAnswerEndsACall(t *testing.T) {
 				t.Errorf("%s: %v after %s, want a failure of the storage after a minute", name, err, took)
 			}
 		})
+	}
+}
+
+// must ends a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

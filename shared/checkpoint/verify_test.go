@@ -445,9 +445,7 @@ func TestVerifyOfAHugeStepReadsAPage(t *testing.T) {
 	}
 	grow(t, r, step.with(orbaxStep("48000", 60)))
 	got, err := Verify(t.Context(), r.store, r.dir, Want{Since: at(7)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	// One of the thousand is Orbax's own record.
 	want := Found{Step: 48190, URI: Join(r.dir, "48190"), At: at(6), Objects: 999, Bytes: 2 * 999, More: true}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -44,15 +44,19 @@ type Fleet struct {
 	Log     *slog.Logger
 }
 
-// New returns the fleet of a deployed function, on the real clock, with the loop that stores decisions.
-func New(l *ledger.Ledger, policies ledger.Policies, publisher ledger.Publisher, providers provider.Set, function string) *Fleet {
-	log := trigger.Log()
-	f := &Fleet{Ledger: l, Provider: providers, Now: time.Now, Log: log, Advancer: &ledger.Advancer{
-		Ledger: l, Policies: policies, Publisher: publisher, Now: time.Now, Sleep: ledger.Sleep,
-		Source: "//pitstop/functions/" + function, Cause: trigger.MessageID, Log: log,
-	}}
-	f.Advancer.Fits = f.Fits
+// New returns the fleet of a function over the loop that stores its decisions.
+func New(a *ledger.Advancer, reader Reader) *Fleet {
+	f := &Fleet{Ledger: a.Ledger, Advancer: a, Provider: reader, Now: a.Now, Log: a.Log}
+	a.Fits = f.Fits
 	return f
+}
+
+// Deployed returns the fleet of a deployed function, on the real clock.
+func Deployed(l *ledger.Ledger, policies ledger.Policies, publisher ledger.Publisher, providers provider.Set, function string) *Fleet {
+	return New(&ledger.Advancer{
+		Ledger: l, Policies: policies, Publisher: publisher, Now: time.Now, Sleep: ledger.Sleep,
+		Source: "//pitstop/functions/" + function, Cause: trigger.MessageID, Log: trigger.Log(),
+	}, providers)
 }
 
 // Holding returns the fleet for one event, which reads no document of a workload twice; see ledger.Held for what follows.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/policy"
 )
 
@@ -30,7 +31,7 @@ var machines = sync.Pool{New: func() any { return new(machine) }}
 
 // learn takes one piece of evidence, and decides what follows.
 func (m *machine) learn(e Evidence) {
-	m.from, m.reading, m.opens, m.entered = e.origin(), "", false, m.w.phase()
+	m.from, m.reading, m.opens, m.entered = evidence.OriginOf(e), "", false, m.w.phase()
 	if m.from.Time.After(m.now) {
 		m.from.Time = m.now // a clock ahead of Pitstop's orders nothing
 	}
@@ -212,7 +213,7 @@ func (m *machine) forget() {
 func (m *machine) line(kind LineKind, text, reason string) {
 	in := m.inc()
 	l := Line{At: m.now, Kind: kind, Text: clip(text), Reason: clip(reason), Source: m.from.ID, Phase: m.phase()}
-	for n := len(in.Timeline); n >= MaxLines || n > 2*spare && in.told()+l.size() > maxStory; n = len(in.Timeline) {
+	for n := len(in.Timeline); n >= MaxLines || n > 2*spare && in.told()+sizeOf(l) > maxStory; n = len(in.Timeline) {
 		in.Timeline = slices.Concat(in.Timeline[:n/2], in.Timeline[n/2+spare:])
 		in.LeftOut += spare
 	}
@@ -231,12 +232,12 @@ const (
 // told is how many bytes the words of the timeline have.
 func (in *Incident) told() (n int) {
 	for _, l := range in.Timeline {
-		n += l.size()
+		n += sizeOf(l)
 	}
 	return n
 }
 
-func (l Line) size() int { return len(l.Text) + len(l.Reason) }
+func sizeOf(l Line) int { return len(l.Text) + len(l.Reason) }
 
 func (m *machine) decided(text, reason string) { m.line(LineDecided, text, reason) }
 

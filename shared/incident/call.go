@@ -4,42 +4,9 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"time"
 
 	"pitstop.internal/events"
 )
-
-// Call is one call by Pitstop that changes something outside: in the provider's API, or in a bucket. It is recorded before it is
-// made, with the intent, and completed by its answer. Its content is not kept.
-type Call struct {
-	// At is when the intent was stored: no call came before.
-	At time.Time `json:"at"`
-	// Function makes the call of this method on this resource, each by its own name: recreate, CreateNode,
-	// projects/P/locations/Z/nodes/N.
-	Function string `json:"function"`
-	Method   string `json:"method"`
-	Resource string `json:"resource"`
-	// Accelerator is the shape that a creation requests, where the owner ordered another one.
-	Accelerator string `json:"accelerator,omitzero"`
-	// RequestID is the ID of the request; creations and deletions carry it to the provider. Epoch, Action and Slice name the
-	// request.
-	RequestID string        `json:"request_id,omitzero"`
-	Epoch     int64         `json:"epoch"`
-	Action    events.Action `json:"action"`
-	Slice     string        `json:"slice,omitzero"`
-	// Again counts the later deliveries that began the call once more. Each of them reads the state before it calls.
-	Again int `json:"again,omitzero"`
-	// Answered is when its outcome was stored; zero while the outcome is not known. Operation names the provider's operation that
-	// followed.
-	Answered  time.Time `json:"answered,omitzero"`
-	Operation string    `json:"operation,omitzero"`
-	// Code says why the call, or its operation, failed, or why it was not made; empty for an accepted call.
-	Code    Code `json:"code,omitzero"`
-	NotMade bool `json:"not_made,omitzero"`
-	// Folded counts the later calls like this one that it stands for, the last of them at Until.
-	Folded int       `json:"folded,omitzero"`
-	Until  time.Time `json:"until,omitzero"`
-}
 
 // MaxCalls bounds the record: the oldest calls of the same kind are folded into one.
 const MaxCalls = 100
@@ -224,12 +191,4 @@ func (m *machine) operationFailed(e Ended) {
 			m.call(i).Code = e.Failure.Reason()
 		}
 	}
-}
-
-// What is the call for people: method and resource, and the shape of a creation where the owner ordered another one.
-func (c Call) What() string {
-	if c.Accelerator == "" {
-		return c.Method + " " + c.Resource
-	}
-	return c.Method + " " + c.Resource + " as " + c.Accelerator
 }

@@ -30,7 +30,7 @@
 //	when a call is tried again                  askAgain in tick.go, retryLater in effect.go, zoneRefused in zones.go, backoff in phase.go
 //	what charges a budget                       chargeReplacement in replace.go, chargeRestart in training.go
 //	what refills a budget, or gives it back     proven in verdict.go, uncharge in effect.go, attribute in advance.go, retried in operator.go
-//	what a reason in one word means             Codes in code.go
+//	what a reason in one word means             Codes in package reason
 //	how long a phase lasts                      lasts in advance.go
 //	what is done when time is up                overdueIn in tick.go
 //

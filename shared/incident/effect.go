@@ -60,18 +60,6 @@ type Effect struct {
 	Digest string `json:"digest,omitzero"`
 }
 
-// Stage says how far an effect has come.
-type Stage string
-
-// The stages of an effect.
-const (
-	StageWanted   Stage = "wanted"   // requested, and nobody has begun
-	StageBegun    Stage = "begun"    // the intent is stored: whether the call was made, and its outcome, are unknown
-	StageAccepted Stage = "accepted" // an operation of the provider works on it
-	StageDone     Stage = "done"     // the provider reports that the call did it; a reading proves it
-	StageRefused  Stage = "refused"  // it failed or was held, and is requested again at Retry
-)
-
 // Stage says how far the effect has come.
 func (effect Effect) Stage() Stage {
 	switch {

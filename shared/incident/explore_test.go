@@ -1070,4 +1070,4 @@ func checkSent(t *testing.T, p policy.Policy, n, m node, w incident.Workload, e 
 }
 
 // kind names the type of evidence.
-func kind(e incident.Evidence) string { return strings.TrimPrefix(fmt.Sprintf("%T", e), "incident.") }
+func kind(e incident.Evidence) string { return reflect.TypeOf(e).Name() }

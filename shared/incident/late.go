@@ -37,7 +37,7 @@ func (m *machine) surplus(s *Slot, e Read) bool {
 	}
 	if in := m.w.Incident; in != nil {
 		let := s.Maker == in.ID || s.isAdmitted() && s.Incarnation.Created.After(in.Opened)
-		return m.phase() != Clearing && in.Created && e.Incident == in.ID && e.when().After(in.Opened) && let && !s.ToReplace
+		return m.phase() != Clearing && in.Created && e.Incident == in.ID && orderedAt(e).After(in.Opened) && let && !s.ToReplace
 	}
 	return s.lives() && m.createdBy(e) != nil
 }
@@ -68,7 +68,7 @@ func (m *machine) tellSurplus(s *Slot, e Read) {
 // createdBy is the closed incident that may have ordered the slice in a reading.
 func (m *machine) createdBy(e Read) *Creator {
 	for i := range m.w.Creators {
-		if c := &m.w.Creators[i]; c.Incident == e.Incident && e.when().After(c.Opened) && e.when().Before(c.Closed.Add(lateMargin)) {
+		if c := &m.w.Creators[i]; c.Incident == e.Incident && orderedAt(e).After(c.Opened) && orderedAt(e).Before(c.Closed.Add(lateMargin)) {
 			return c
 		}
 	}
@@ -78,7 +78,7 @@ func (m *machine) createdBy(e Read) *Creator {
 // creator is the closed incident that ordered the slice in a reading. The label alone proves nothing, for a person who creates a
 // slice again from its old order may copy the label: the order must also be from the time of that incident.
 func (m *machine) creator(s *Slot, e Read) *Creator {
-	if e.Incident == "" || e.Incarnation.Same(s.Incarnation) || e.Incarnation.Same(s.Admitted()) || !e.when().After(s.Incarnation.Created) {
+	if e.Incident == "" || e.Incarnation.Same(s.Incarnation) || e.Incarnation.Same(s.Admitted()) || !orderedAt(e).After(s.Incarnation.Created) {
 		return nil
 	}
 	return m.createdBy(e)

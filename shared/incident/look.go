@@ -273,7 +273,7 @@ func (m *machine) readLife(s *Slot, e Read) {
 		s = m.slice(e.Slice)
 		s.End.Released, s.NeverUsable = time.Time{}, e.Condition == Creating
 	}
-	if e.older(s) {
+	if older(e, s) {
 		e.Directory, e.Facts.Label, e.Facts.Spec, e.Facts.Account, e.Facts.Claims = "", s.Label, "", s.Account, s.Claims
 	}
 	m.facts(s, e, time.Time{})
@@ -666,7 +666,7 @@ func (m *machine) ourLifeCame(s *Slot, e Read) {
 
 // older reports whether a reading only shows the order of a queued resource from which the slice's life came. The owner's later
 // changes to that life are newer.
-func (e Read) older(s *Slot) bool {
+func older(e Read, s *Slot) bool {
 	return !e.Incarnation.Known() && s.Incarnation.Known() && !e.Ordered.IsZero() && !e.Ordered.After(s.Incarnation.Created)
 }
 
@@ -708,12 +708,12 @@ func (m *machine) pointDeletionAtLife(slice string) {
 // be under way while it fails, or a failed creation may still have brought a slice.
 func (w Workload) ours(s *Slot, e Read) bool {
 	in := w.Incident
-	late := in.Created && e.when().After(in.Opened)
+	late := in.Created && orderedAt(e).After(in.Opened)
 	return e.Incident == in.ID && (w.made(s.Name) || late)
 }
 
-// when is the time of the order in a reading, or the beginning of the life in it.
-func (e Read) when() time.Time {
+// orderedAt is the time of the order in a reading, or the beginning of the life in it.
+func orderedAt(e Read) time.Time {
 	if e.Ordered.IsZero() {
 		return e.Incarnation.Created
 	}

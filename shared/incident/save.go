@@ -187,7 +187,7 @@ func (m *machine) unverified(e Checked) {
 		m.drop(events.ActionVerify, "")
 		return
 	}
-	in.Save.Failed, in.Save.Result = e.Text, e.result()
+	in.Save.Failed, in.Save.Result = e.Text, resultOf(e)
 	effect := m.effect(events.ActionVerify, "")
 	effect.Begun, effect.RequestID = time.Time{}, ""
 	effect.Failures++
@@ -223,8 +223,8 @@ func (m *machine) saveOverdue() (SaveResult, string) {
 	return SaveUndelivered, "the request for a save was not delivered in time"
 }
 
-// result is the save's result after a look that found nothing.
-func (e Checked) result() SaveResult {
+// resultOf is the save's result after a look that found nothing.
+func resultOf(e Checked) SaveResult {
 	if e.Stale {
 		return SaveStale
 	}

@@ -7,21 +7,6 @@ import (
 	"pitstop.internal/events"
 )
 
-// Place is where a slice may be created.
-type Place struct {
-	Zone string `json:"zone"`
-	// Accelerator is another shape than the one that its owner ordered; empty means that one.
-	Accelerator string `json:"accelerator,omitzero"`
-}
-
-// String is the place for people.
-func (p Place) String() string {
-	if p.Accelerator == "" {
-		return p.Zone
-	}
-	return p.Zone + " as " + p.Accelerator
-}
-
 // Order is a slice as its owner ordered it. It is kept once the slice is created in another shape: Pitstop asks for it first the
 // next time.
 type Order struct {
@@ -57,22 +42,16 @@ func (s Slot) Reshaped() bool { return s.Accelerator != s.own().Accelerator }
 // place is where the slice is, or last was.
 func (s Slot) place() Place {
 	if s.Reshaped() {
-		return Place{s.Zone, s.Accelerator}
+		return Place{Zone: s.Zone, Accelerator: s.Accelerator}
 	}
 	return Place{Zone: s.Zone}
 }
 
 // Place is where an effect creates.
-func (effect Effect) Place() Place { return Place{effect.Zone, effect.Accelerator} }
-
-// Place is where the slice was requested.
-func (r Refusal) Place() Place { return Place{r.Zone, r.Accelerator} }
-
-// Place is where a call would create.
-func (z ZoneFit) Place() Place { return Place{z.Zone, z.Accelerator} }
+func (effect Effect) Place() Place { return Place{Zone: effect.Zone, Accelerator: effect.Accelerator} }
 
 // In is a slice as it is once it is created in a place: the facts about one shape do not hold for another.
-func (p Place) In(s Slot) Slot {
+func (s Slot) In(p Place) Slot {
 	s.Accelerator = s.own().Accelerator
 	if p.Accelerator != "" {
 		s.Accelerator = p.Accelerator
@@ -82,13 +61,13 @@ func (p Place) In(s Slot) Slot {
 
 // beside is the place of a slice that is created beside another slice in this place. It takes the other's present shape, whatever
 // its owner ordered first. Slices that were ordered in several shapes, and never came in another one, keep their own.
-func (p Place) beside(o, s Slot) Place {
-	is := p.In(o).Accelerator
+func beside(p Place, o, s Slot) Place {
+	is := o.In(p).Accelerator
 	unlike := s.Order == (Order{}) && o.Order == (Order{}) && s.Accelerator != o.Accelerator
 	if unlike || is == s.own().Accelerator {
 		is = ""
 	}
-	return Place{p.Zone, is}
+	return Place{Zone: p.Zone, Accelerator: is}
 }
 
 // Before is the lost state of a slice that comes back in another shape.
@@ -130,7 +109,7 @@ func (w Workload) Training() (n int) {
 func (m *machine) reshapes(effect Effect) {
 	for _, name := range append([]string{effect.Slice}, effect.With...) {
 		s := m.w.Slice(name)
-		if effect.Place().In(*s).Accelerator == s.Accelerator {
+		if s.In(effect.Place()).Accelerator == s.Accelerator {
 			continue
 		}
 		if s.Order == (Order{}) {
@@ -166,7 +145,7 @@ func (m *machine) comesAsOther(s *Slot) bool {
 		return false
 	}
 	effect := m.w.effect(events.ActionCreate, s.Name)
-	return effect != nil && effect.mayCome() && effect.Place().In(*s).Accelerator != s.Accelerator
+	return effect != nil && effect.mayCome() && s.In(effect.Place()).Accelerator != s.Accelerator
 }
 
 // shapes are the other shapes in which a slice may be created, zone after zone. The slices of a Multislice are alike, and stay
@@ -189,7 +168,7 @@ func (m *machine) shapes(s *Slot, zones []Place) (all []Place) {
 			}
 		}
 		for _, zone := range in {
-			if at := (Place{zone, shape.Accelerator}); !slices.Contains(all, at) {
+			if at := (Place{Zone: zone, Accelerator: shape.Accelerator}); !slices.Contains(all, at) {
 				all = append(all, at)
 			}
 		}
@@ -200,5 +179,5 @@ func (m *machine) shapes(s *Slot, zones []Place) (all []Place) {
 // reshapedCreation reports whether a creation has another shape than the slice.
 func (m *machine) reshapedCreation(effect Effect) bool {
 	s := m.w.Slice(effect.Slice)
-	return effect.Action == events.ActionCreate && effect.Place().In(*s).Accelerator != s.Accelerator
+	return effect.Action == events.ActionCreate && s.In(effect.Place()).Accelerator != s.Accelerator
 }

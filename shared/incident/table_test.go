@@ -5,7 +5,6 @@ import (
 	"go/parser"
 	"go/token"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -40,16 +39,6 @@ func TestTransitionsAreTheTable(t *testing.T) {
 		if !seen[name] && name != string(incident.Closed) {
 			t.Errorf("no transition leads to or from %s", name)
 		}
-	}
-}
-
-func TestFailureClassesAreAll(t *testing.T) {
-	var got []string
-	for _, c := range incident.FailureClasses() {
-		got = append(got, string(c))
-	}
-	if want := constants(t, "evidence.go", "FailureClass"); !slices.Equal(got, want) {
-		t.Errorf("FailureClasses are %v; the constants are %v", got, want)
 	}
 }
 

@@ -34,11 +34,11 @@ func Updates(before, after Workload) (updates []events.IncidentUpdated) {
 // Update describes the state of a workload's incident, from the document alone, so that it can be repeated. Tell is false in a
 // phase that passes in seconds: the next one reports.
 func (in *Incident) Update(w Workload) (u events.IncidentUpdated, tell bool) {
-	return in.update(w), !in.Phase.passing()
+	return in.update(w), !passing(in.Phase)
 }
 
 // passing reports whether a phase lasts for seconds when there is no obstacle.
-func (p Phase) passing() bool {
+func passing(p Phase) bool {
 	switch p {
 	case Looking, Maintaining, Admitting, Restarting:
 		return true

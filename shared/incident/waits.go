@@ -7,9 +7,6 @@ import (
 	"pitstop.internal/events"
 )
 
-// PhaseWaits is the phase of an update that tells of a long wait while no incident is open. No incident has it.
-const PhaseWaits Phase = "waiting"
-
 // WaitingSince is since when the life waits for its machines, or for the end of its deletion, by the provider's own objects; zero where
 // it does not wait, or nothing says since when.
 func (l Life) WaitingSince() time.Time {

@@ -98,6 +98,9 @@ func (w Workload) provider() *provider {
 // Words are the words of the provider that gives the workload's slices.
 func (w Workload) Words() Words { return w.provider().Words }
 
+// WordsOf are the words of the provider of that name.
+func WordsOf(provider string) Words { return Workload{Provider: provider}.Words() }
+
 // noun names a slice for people, and group names the resource that holds it.
 func (w Workload) noun(slice string) string  { return w.Words().Slice + " " + slice }
 func (w Workload) group(group string) string { return w.Words().Group + " " + group }

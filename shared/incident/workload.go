@@ -99,23 +99,6 @@ func (l Life) lives() bool {
 	return false
 }
 
-// Condition is the meaning of a slice's reading, the same for every provider.
-type Condition string
-
-// The conditions of a slice.
-const (
-	Unread    Condition = ""          // never read
-	Creating  Condition = "creating"  // it is being created, or waits for capacity
-	Ready     Condition = "ready"     // it exists and claims to be usable
-	Unhealthy Condition = "unhealthy" // it exists and is not usable now: maintenance, repair, restart
-	Stopped   Condition = "stopped"   // somebody stopped it
-	Lost      Condition = "lost"      // nothing runs there any more: preempted, terminated, failed; see Heals for whether it comes back
-	Done      Condition = "done"      // its work is complete, by the provider
-	Deleting  Condition = "deleting"  // it is being deleted
-	Gone      Condition = "gone"      // the API does not know it
-	Unclear   Condition = "unclear"   // the provider reports an unknown state
-)
-
 // Notice is announced maintenance of a life. It is no incident by itself.
 type Notice struct {
 	events.Notice
@@ -278,22 +261,6 @@ type Error struct {
 // repeats reports whether an error equals an earlier one, without a new step in between.
 func (e Error) repeats(o Error) bool { return e.Sign != "" && e.Sign == o.Sign && e.High == o.High }
 
-// Pause holds every mutating call for a workload. Until is its end by the clock of the person who paused.
-type Pause struct {
-	By    string    `json:"by"`
-	Why   string    `json:"why,omitzero"`
-	At    time.Time `json:"at"`
-	Until time.Time `json:"until,omitzero"`
-}
-
-// PauseMargin is how long a pause still holds after its end: by then the clock of every instance has passed that end.
-const PauseMargin = time.Minute
-
-// Holds reports whether the pause holds calls at this moment, by any instance's clock.
-func (p *Pause) Holds(now time.Time) bool {
-	return p != nil && (p.Until.IsZero() || now.Before(p.Until.Add(PauseMargin)))
-}
-
 // Incident is one interruption of a workload.
 type Incident struct {
 	ID    string       `json:"id"`
@@ -400,22 +367,6 @@ type Incident struct {
 	LeftOut int `json:"left_out,omitzero"`
 }
 
-// Trouble is one thing that went wrong within an incident, charged separately.
-type Trouble struct {
-	Cause events.Cause `json:"cause"`
-	Slice string       `json:"slice,omitzero"`
-	At    time.Time    `json:"at"`
-	Text  string       `json:"text,omitzero"`
-	// Life is the provider's ID of the slice's life that the trouble struck.
-	Life string `json:"life,omitzero"`
-	// Announced says that it has not happened yet.
-	Announced bool `json:"announced,omitzero"`
-	// Proven says that the API or an audit log showed the trouble, not the training side alone.
-	Proven bool `json:"proven,omitzero"`
-	// Claimed says that only lines that users can write tell of the trouble.
-	Claimed bool `json:"claimed,omitzero"`
-}
-
 // Save is the save that the incident asked for.
 type Save struct {
 	ID        string    `json:"id,omitzero"`
@@ -435,86 +386,6 @@ type Save struct {
 	Result SaveResult `json:"result,omitzero"`
 	Failed string     `json:"failed,omitzero"`
 }
-
-// SaveResult is how a save ended.
-type SaveResult string
-
-// The ends of a save, best first.
-const (
-	SaveVerified    SaveResult = "verified"    // complete and verified in time
-	SaveLate        SaveResult = "late"        // complete and verified after its deadline: it counts as progress
-	SaveStale       SaveResult = "stale"       // acknowledged, but the complete checkpoint is older than the request or the last one
-	SaveIncomplete  SaveResult = "incomplete"  // acknowledged, but not complete or not visible in time
-	SaveUnanswered  SaveResult = "unanswered"  // delivered to the crew, which has not answered in time
-	SaveRefused     SaveResult = "refused"     // the crew cannot save, and says why
-	SaveUndelivered SaveResult = "undelivered" // it could not be delivered
-	SaveForbidden   SaveResult = "forbidden"   // the policy does not allow the request
-	SaveUnheard     SaveResult = "unheard"     // no crew is there to answer
-	SaveOvertaken   SaveResult = "overtaken"   // something else happened first
-)
-
-// Refusal is a zone that refused a slice, and the time until which Pitstop does not ask it again.
-type Refusal struct {
-	Zone string `json:"zone"`
-	// Accelerator is the requested shape, where the owner ordered another one.
-	Accelerator string    `json:"accelerator,omitzero"`
-	At          time.Time `json:"at"`
-	Until       time.Time `json:"until"`
-	// Never says that the zone cannot give this slice at all.
-	Never bool   `json:"never,omitzero"`
-	Text  string `json:"text"`
-	Code  Code   `json:"code,omitzero"`
-}
-
-// Outcome is how an incident ended.
-type Outcome string
-
-// The five ends.
-const (
-	Resumed   Outcome = "resumed"   // training goes on, and ConfirmedBy says what proved it
-	Withdrawn Outcome = "withdrawn" // the maintenance was cancelled
-	Released  Outcome = "released"  // the owner took over or deleted the TPU
-	Escalated Outcome = "escalated" // a person must act
-	Observed  Outcome = "observed"  // policy said: only watch
-)
-
-// Confirmation is the proof that training goes on.
-type Confirmation string
-
-// The confirmations, best first.
-const (
-	ByStep       Confirmation = "step"
-	ByCheckpoint Confirmation = "checkpoint"
-	ByHealth     Confirmation = "health"
-)
-
-// LineKind is the kind of a timeline line.
-type LineKind string
-
-// The kinds of lines.
-const (
-	LineSeen    LineKind = "seen"    // evidence
-	LineDecided LineKind = "decided" // the next step, and why
-	LineAsked   LineKind = "asked"   // a call to the outside
-	LineCame    LineKind = "came"    // the answer
-	LineEnded   LineKind = "ended"   // the end
-)
-
-// Line is one line of an incident's story. Its time is by the clock of the function that wrote it.
-type Line struct {
-	At   time.Time `json:"at"`
-	Kind LineKind  `json:"kind"`
-	Text string    `json:"text"`
-	// Reason says why; Source is the ID of the log entry or message behind the line.
-	Reason string `json:"reason,omitzero"`
-	Source string `json:"source,omitzero"`
-	// Code is the reason of a refusal, a hold or an end, in one word.
-	Code  Code  `json:"code,omitzero"`
-	Phase Phase `json:"phase"`
-}
-
-// MaxLines bounds a timeline: the first and the last half stay. The bound is lower where lines are long.
-const MaxLines = 200
 
 // Due is the time from which patrol has to look at the workload; zero when nothing is due.
 func (w Workload) Due() time.Time {
@@ -544,6 +415,17 @@ func (w Workload) Due() time.Time {
 	earlier(w.waitDue())
 	earlier(w.tornDue())
 	return due
+}
+
+// HasDue reports whether something is due beside planned ends that are still far away: the next one comes with every life.
+func (w Workload) HasDue(now time.Time) bool {
+	w.Slices = slices.Clone(w.Slices)
+	for i := range w.Slices {
+		if n := &w.Slices[i].Notice; n.End && n.Due.After(now) {
+			*n = Notice{}
+		}
+	}
+	return !w.Due().IsZero()
 }
 
 // noticeDue is when the save before a slice's announced maintenance is due, and when somebody has to listen for its crew; zero for never.
@@ -624,7 +506,7 @@ func (w Workload) Stranger(e Read) (why string) {
 		}
 	}
 	other := func(value string, known []string) bool { return value != "" && !slices.Contains(known, value) }
-	newcomer := !e.when().Before(w.Seen)
+	newcomer := !orderedAt(e).Before(w.Seen)
 	switch {
 	case e.Directory != "" && !sameDirectory(e.Directory, w.Directory) && (newcomer || w.Directory != ""):
 		return "its checkpoint directory is " + e.Directory + ", and that of " + w.Name + " is " + cmp.Or(w.Directory, "not known")

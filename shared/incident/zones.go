@@ -24,7 +24,7 @@ func (m *machine) candidates(s *Slot) []Place {
 		}
 		if o.Name != s.Name && !m.together(o, s) {
 			if at := m.anchors(o); at != (Place{}) {
-				at = at.beside(*o, *s)
+				at = beside(at, *o, *s)
 				switch {
 				case apart && at.Accelerator == "":
 					at.Zone = s.own().Zone
@@ -232,7 +232,7 @@ func refusalWords(c FailureClass) string {
 // nowhere ends an incident whose slice no zone can give.
 func (m *machine) nowhere(effect Effect, f Failure) {
 	s := m.w.Slice(effect.Slice)
-	asked := effect.Place().In(*s).Accelerator
+	asked := s.In(effect.Place()).Accelerator
 	advice := "add zones to the policy that offer " + s.own().Accelerator
 	if f.Class == NoQuota {
 		advice = "ask Google for quota for " + asked + ", or add zones to the policy where there is some"

@@ -1,5 +1,5 @@
 // Package jobterms describes an incident in the terms of Google's training service: the state of the job, its retries, and the
-// error that ended it. It derives them from the workload's document and does no I/O.
+// error that ended it. It derives them from what is shown of the workload and does no I/O.
 package jobterms
 
 import (
@@ -9,13 +9,15 @@ import (
 	"time"
 
 	"pitstop.internal/events"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/evidence"
+	"pitstop.internal/shared/reason"
 	"pitstop.internal/shared/topology"
+	"pitstop.internal/shared/view"
 )
 
 // Of describes an incident of a workload. An open incident has the state of the training now, a closed one the state in which it
 // left the training.
-func Of(w incident.Workload, in incident.Incident) events.JobTerms {
+func Of(w view.Workload, in view.Incident) events.JobTerms {
 	t := events.JobTerms{State: stateOf(w, in), Retries: retriesOf(in)}
 	if t.State == events.JobFailed {
 		t.Error = errorOf(w, in)
@@ -24,26 +26,26 @@ func Of(w incident.Workload, in incident.Incident) events.JobTerms {
 }
 
 // Now describes a workload as it stands: by its open incident, or by the last one where that was given up and nothing has trained since.
-func Now(w incident.Workload) events.JobTerms {
-	kept := func(s incident.Slot) bool { return !s.IsReleased() }
+func Now(w view.Workload) events.JobTerms {
+	kept := func(s view.Slice) bool { return !s.Released }
 	c := w.Closed
 	switch {
 	case w.Incident != nil:
 		return Of(w, *w.Incident)
-	case w.Crew.Finished:
+	case w.Training.Finished:
 		return events.JobTerms{State: events.JobSucceeded}
 	case !slices.ContainsFunc(w.Slices, kept):
 		return events.JobTerms{State: events.JobCancelled}
-	case c != nil && (c.Outcome == incident.Escalated || hasGivenUp(w.Crew)) && isLast(w, *c) && !w.Progress.At.After(c.Closed):
+	case c != nil && (c.Outcome == view.Escalated || w.Training.HasGivenUp()) && isLast(w, *c) && !w.Training.StepAt.After(c.Closed):
 		return Of(w, *c)
 	}
-	return events.JobTerms{State: stateNow(w, incident.Incident{})}
+	return events.JobTerms{State: stateNow(w, view.Incident{})}
 }
 
-func stateOf(w incident.Workload, in incident.Incident) events.JobState {
+func stateOf(w view.Workload, in view.Incident) events.JobState {
 	if in.Outcome == "" {
 		switch {
-		case w.Crew.Finished:
+		case w.Training.Finished:
 			return events.JobSucceeded
 		case in.Down.IsZero():
 			return events.JobRunning
@@ -51,13 +53,13 @@ func stateOf(w incident.Workload, in incident.Incident) events.JobState {
 		return stateNow(w, in)
 	}
 	switch {
-	case in.Code == incident.CodeFinished, finishedBy(w, in.Closed):
+	case in.Code == reason.CodeFinished, finishedBy(w, in.Closed):
 		return events.JobSucceeded
-	case in.Code == incident.CodeOwner:
+	case in.Code == reason.CodeOwner:
 		return events.JobCancelled
-	case in.Outcome == incident.Resumed, in.Outcome == incident.Withdrawn, in.ConfirmedBy != "", in.Down.IsZero():
+	case in.Outcome == view.Resumed, in.Outcome == view.Withdrawn, in.ConfirmedBy != "", in.Down.IsZero():
 		return events.JobRunning
-	case in.Outcome == incident.Escalated, hasGivenUp(w.Crew) && isLast(w, in):
+	case in.Outcome == view.Escalated, w.Training.HasGivenUp() && isLast(w, in):
 		return events.JobFailed
 	case isLast(w, in):
 		return stateNow(w, in)
@@ -66,43 +68,41 @@ func stateOf(w incident.Workload, in incident.Incident) events.JobState {
 }
 
 // finishedBy reports whether the training was finished by then.
-func finishedBy(w incident.Workload, at time.Time) bool {
-	return w.Crew.Finished && !w.Crew.FinishedAt.After(at)
+func finishedBy(w view.Workload, at time.Time) bool {
+	return w.Training.Finished && !w.Training.FinishedAt.After(at)
 }
 
-// isLast reports whether no later incident has changed what the document says.
-func isLast(w incident.Workload, in incident.Incident) bool {
+// isLast reports whether no later incident has changed what is known.
+func isLast(w view.Workload, in view.Incident) bool {
 	return w.Incident == nil && !w.Ended.After(in.Closed)
 }
 
-func hasGivenUp(c incident.Crew) bool { return c.GaveUp > 0 && c.GaveUp >= max(c.Attempt, c.Exited) }
-
 // stateNow is the state of a training that stopped, from what was last seen of its slices and its crew.
-func stateNow(w incident.Workload, in incident.Incident) events.JobState {
+func stateNow(w view.Workload, in view.Incident) events.JobState {
 	ready := true
 	for _, s := range w.Slices {
-		if s.IsReleased() {
+		if s.Released {
 			continue
 		}
 		switch s.Condition {
-		case incident.Lost, incident.Gone, incident.Deleting, incident.Unread:
+		case evidence.Lost, evidence.Gone, evidence.Deleting, evidence.Unread:
 			return events.JobQueued
-		case incident.Creating:
+		case evidence.Creating:
 			if s.State == "ACCEPTED" || s.State == "WAITING_FOR_RESOURCES" {
 				return events.JobQueued // its queued resource has no capacity yet
 			}
 			ready = false
-		case incident.Unhealthy, incident.Stopped, incident.Unclear:
+		case evidence.Unhealthy, evidence.Stopped, evidence.Unclear:
 			ready = false
-		case incident.Done: // nothing of it runs, and nobody waits for it
-		case incident.Ready:
-			ready = ready && s.Admission != incident.AwaitsAdmission
+		case evidence.Done: // nothing of it runs, and nobody waits for it
+		case evidence.Ready:
+			ready = ready && !s.Awaits
 		}
 	}
-	c := w.Crew
+	c := w.Training
 	began := c.Attempt > max(c.Exited, c.GaveUp)
 	if in.Cause != events.CauseHang { // a training that hangs still runs
-		began = began && c.Attempt > in.BaseAttempt
+		began = began && c.Attempt > in.Attempt
 	}
 	if ready && (began || c.Seen.IsZero()) {
 		return events.JobRunning
@@ -110,13 +110,13 @@ func stateNow(w incident.Workload, in incident.Incident) events.JobState {
 	return events.JobPreparing
 }
 
-func retriesOf(in incident.Incident) events.JobRetries {
+func retriesOf(in view.Incident) events.JobRetries {
 	r := in.Error.Exit.Retries // a copy
 	for _, c := range in.Calls {
 		if c.NotMade {
 			continue
 		}
-		full := c.Code == incident.Code(incident.Stockout) || c.Code == incident.Code(incident.ReservationFull)
+		full := c.Code == reason.Code(reason.Stockout) || c.Code == reason.Code(reason.ReservationFull)
 		accepted := c.Code == "" && !c.Answered.IsZero()
 		n := 1 + c.Folded
 		switch {
@@ -132,9 +132,9 @@ func retriesOf(in incident.Incident) events.JobRetries {
 }
 
 // errorOf is the error of a failed job: the exit of its training, a lack of capacity, or the reason why the incident ended.
-func errorOf(w incident.Workload, in incident.Incident) events.JobError {
+func errorOf(w view.Workload, in view.Incident) events.JobError {
 	switch e := in.Error.Exit; {
-	case in.Code == incident.CodeGaveUp: // no_zone is none: every zone refused for good, and not for lack of capacity
+	case in.Code == reason.CodeGaveUp: // no_zone is none: every zone refused for good, and not for lack of capacity
 		return events.JobError{Code: 8, Status: "RESOURCE_EXHAUSTED", Message: "Resources are insufficient in region: " + regions(w, in) + "."}
 	case in.Error.Attempt > 0 && !e.Interrupted && causedByTraining(w, in):
 		return events.JobError{Code: 3, Status: "INVALID_ARGUMENT", Message: exitMessage(w, in)}
@@ -147,19 +147,19 @@ func errorOf(w incident.Workload, in incident.Incident) events.JobError {
 // causedByTraining reports whether the training itself is why the incident was left to a person. After a loss of machines, some
 // codes say so of an incident that met a crash later. Others are those of a replacement, too: then the crew has to have given up
 // since, and no loss may have followed the crash.
-func causedByTraining(w incident.Workload, in incident.Incident) bool {
+func causedByTraining(w view.Workload, in view.Incident) bool {
 	switch c := in.Code; {
-	case in.Cause == events.CauseCrash, c == incident.CodeSameError, c == incident.CodeRestartsADay:
+	case in.Cause == events.CauseCrash, c == reason.CodeSameError, c == reason.CodeRestartsADay:
 		return true
-	case c == incident.CodeBudget, c == incident.CodePolicyNo, c == incident.CodeNoLease:
-		return w.Crew.GaveUp >= in.Error.Attempt && lastCause(in) == events.CauseCrash
+	case c == reason.CodeBudget, c == reason.CodePolicyNo, c == reason.CodeNoLease:
+		return w.Training.GaveUp >= in.Error.Attempt && lastCause(in) == events.CauseCrash
 	}
 	return false
 }
 
 // lastCause is the cause of the last trouble that happened and was not only announced.
-func lastCause(in incident.Incident) events.Cause {
-	var last incident.Trouble
+func lastCause(in view.Incident) events.Cause {
+	var last view.Trouble
 	for _, t := range in.Troubles {
 		if !t.Announced && !t.At.Before(last.At) {
 			last = t
@@ -169,7 +169,7 @@ func lastCause(in incident.Incident) events.Cause {
 }
 
 // exitMessage is the service's message about the replica that exited first. An end by a signal has the signal's number and name.
-func exitMessage(w incident.Workload, in incident.Incident) string {
+func exitMessage(w view.Workload, in view.Incident) string {
 	e := in.Error.Exit
 	replica := fmt.Sprintf("worker %d", e.Worker)
 	if len(w.Slices) > 1 {
@@ -195,7 +195,7 @@ var signalNumbers = map[string]int{
 }
 
 // regions are those without capacity for a slice. A queued resource that waits is not refused: then they are those of the slices.
-func regions(w incident.Workload, in incident.Incident) string {
+func regions(w view.Workload, in view.Incident) string {
 	var all []string
 	for _, z := range in.Zones {
 		if !z.Never {
@@ -212,7 +212,7 @@ func regions(w incident.Workload, in incident.Incident) string {
 }
 
 // reasonOf is why the incident ended; without a reason it is the cause.
-func reasonOf(in incident.Incident) string {
+func reasonOf(in view.Incident) string {
 	if in.Reason == "" {
 		return string(in.Cause)
 	}

@@ -10,12 +10,13 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/jobterms"
+	"pitstop.internal/shared/view"
 )
 
 var noon = time.Date(2026, 11, 12, 12, 0, 0, 0, time.UTC)
 
 // crashed is a workload of one slice whose training failed in attempt 1, with its open incident.
-func crashed(changes ...func(*incident.Workload, *incident.Incident)) (incident.Workload, incident.Incident) {
+func crashed(changes ...func(*incident.Workload, *incident.Incident)) (view.Workload, view.Incident) {
 	w := incident.Workload{
 		ID: "demo/llama-8b", Crew: incident.Crew{Seen: noon.Add(-time.Hour), Attempt: 1, Exited: 1},
 		Slices: []incident.Slot{{Name: "llama-8b", Life: incident.Life{Zone: "us-west4-a", Condition: incident.Ready, Admission: incident.Admitted}}},
@@ -27,7 +28,7 @@ func crashed(changes ...func(*incident.Workload, *incident.Incident)) (incident.
 	if in.Outcome == "" {
 		w.Incident = &in
 	}
-	return w, in
+	return w.Shown(noon), w.ShownIncident(in, noon)
 }
 
 type change = func(*incident.Workload, *incident.Incident)

@@ -140,9 +140,7 @@ func (l *loop) requested(t *testing.T) events.Request {
 		t.Fatalf("sent: %v, want one request to recreate", typesOf(l.sent.events))
 	}
 	r, err := events.DecodeRecreateRequested(l.sent.events[0].Data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return r.Request
 }
 
@@ -305,9 +303,7 @@ func lostAnswer(t *testing.T, l *loop) {
 	if _, changed, err := l.AdvanceChanged(t.Context(), workload, l.preempted(), l.lost()); changed || err != nil {
 		t.Errorf("the redelivery changed something: %v, %v", changed, err)
 	}
-	if err := l.Flush(t.Context(), workload); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Flush(t.Context(), workload))
 	l.wantOutbox(t, 0)
 	if len(l.sent.events) != 1 || l.sent.events[0].ID != stored.Outbox[0].ID {
 		t.Errorf("sent %s, want %s once", typesOf(l.sent.events), stored.Outbox[0].ID)
@@ -323,15 +319,11 @@ func leftInOutbox(t *testing.T, l *loop) {
 	if due, err := l.due(t, l.now); err != nil || !slices.Contains(due, workload) {
 		t.Errorf("due are %v, %v; want the workload whose outbox is full", due, err)
 	}
-	if err := l.Flush(t.Context(), workload); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Flush(t.Context(), workload))
 	l.wantOutbox(t, 1)
 	l.sent.err = nil
 	for range 2 {
-		if err := l.Flush(t.Context(), workload); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.Flush(t.Context(), workload))
 	}
 	l.wantOutbox(t, 0)
 	if len(l.sent.events) != 1 || l.sent.events[0].ID != w.Outbox[0].ID {
@@ -353,9 +345,7 @@ func notCleared(t *testing.T, l *loop) {
 		t.Fatal(err)
 	}
 	l.wantOutbox(t, 1)
-	if err := l.Flush(t.Context(), workload); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Flush(t.Context(), workload))
 	l.wantOutbox(t, 0)
 	if s := l.sent.events; len(s) != 2 || s[0].ID != s[1].ID || string(s[0].Data) != string(s[1].Data) {
 		t.Errorf("sent %s, want the same event twice", typesOf(s))
@@ -481,9 +471,7 @@ func refusesStale(t *testing.T, l *loop) {
 
 func holdsOnPause(t *testing.T, l *loop) {
 	r := l.requested(t)
-	if err := l.SetPause(t.Context(), &incident.Pause{By: "ann@example.com", At: l.now, Until: l.now.Add(time.Hour)}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.SetPause(t.Context(), &incident.Pause{By: "ann@example.com", At: l.now, Until: l.now.Add(time.Hour)}))
 	_, _, err := l.BeginDestructive(t.Context(), r, l.now, "us-west4-a", l.limits)
 	wantIgnored(t, err, "paused by ann@example.com")
 	if w, _ := l.mustLoad(t, workload); !strings.Contains(w.Incident.Held, "paused by ann@example.com") {
@@ -497,9 +485,7 @@ func looksNotWhilePaused(t *testing.T, l *loop) {
 	w, rev := l.mustLoad(t, workload)
 	w.Incident.StoodAt = l.now.Add(-time.Hour)
 	l.mustSave(t, w, rev)
-	if err := l.SetPause(t.Context(), &incident.Pause{By: "ann@example.com", At: l.now}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.SetPause(t.Context(), &incident.Pause{By: "ann@example.com", At: l.now}))
 	_, _, err := l.BeginDestructive(t.Context(), r, l.now, "us-west4-a", l.limits)
 	wantIgnored(t, err, "paused by ann@example.com")
 	w, _ = l.mustLoad(t, workload)
@@ -551,9 +537,7 @@ func holdsOnLabel(t *testing.T, l *loop) {
 func brakes(t *testing.T, l *loop) {
 	r := l.requested(t)
 	l.limits = ledger.Limits{Project: 30, Zone: 1}
-	if err := l.Take(t.Context(), "demo", "us-west4-a", "another", l.limits, l.now); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Take(t.Context(), "demo", "us-west4-a", "another", l.limits, l.now))
 	_, _, err := l.BeginDestructive(t.Context(), r, l.now, "us-west4-a", l.limits)
 	wantIgnored(t, err, "the brake holds")
 	w, _ := l.mustLoad(t, workload)
@@ -566,16 +550,12 @@ func brakes(t *testing.T, l *loop) {
 func slotComesBack(t *testing.T, l *loop) {
 	r := l.requested(t)
 	w, id, err := l.BeginDestructive(t.Context(), r, l.now, "us-west4-a", l.limits)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, c := range []struct {
 		class incident.FailureClass
 		want  int
 	}{{incident.Transient, 1}, {incident.Permission, 0}} {
-		if err := l.Refused(t.Context(), w, "us-west4-a", id, &incident.Failure{Class: c.class}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.Refused(t.Context(), w, "us-west4-a", id, &incident.Failure{Class: c.class}))
 		if _, zone, err := l.Slots(t.Context(), "demo", "us-west4-a", l.now); err != nil || zone != c.want {
 			t.Errorf("after the failure %s %d slots are taken, %v; want %d", c.class, zone, err, c.want)
 		}
@@ -626,9 +606,7 @@ func (s *telling) Takes(eventType string) bool {
 func tells(t *testing.T, l *loop) {
 	l.Publisher = &telling{l.sent, true}
 	w, err := l.Advance(t.Context(), workload, l.preempted(), l.lost())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(l.sent.events) != 2 || l.sent.events[0].Type != events.TypeRecreateRequested || l.sent.events[1].Type != events.TypeIncidentUpdated || len(w.Outbox) != 0 {
 		t.Fatalf("sent %s, and %d wait; want the request, then the update", typesOf(l.sent.events), len(w.Outbox))
 	}
@@ -648,9 +626,7 @@ func tellsTheNewest(t *testing.T, l *loop) {
 	gone := l.lost().(incident.Read) //nolint:forcetypeassert // it was made here
 	gone.Condition, gone.State = incident.Gone, "gone"
 	w, err := l.Advance(t.Context(), workload, gone)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	updates := slices.DeleteFunc(slices.Clone(w.Outbox), func(e events.Envelope) bool { return e.Type != events.TypeIncidentUpdated })
 	if len(updates) != 1 {
 		t.Fatalf("%d updates wait, want the newest alone", len(updates))
@@ -660,9 +636,7 @@ func tellsTheNewest(t *testing.T, l *loop) {
 	}
 	// Once this deployment no longer notifies anybody, the update holds nothing up.
 	l.sent.err, p.takes = nil, false
-	if err := l.Flush(t.Context(), workload); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Flush(t.Context(), workload))
 	if w = l.wantOutbox(t, 0); len(l.sent.events) != 2 {
 		t.Errorf("sent %s, want the two requests of %s alone", typesOf(l.sent.events), w.ID)
 	}

@@ -91,9 +91,7 @@ func readDue(b *testing.B, l, _ *ledger.Ledger) {
 func stores(b *testing.B, l *ledger.Ledger, w *incident.Workload, rev ledger.Revision) ledger.Revision {
 	b.Helper()
 	rev, err := l.Save(b.Context(), *w, rev)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	return rev
 }
 

@@ -10,22 +10,16 @@ import (
 
 func canary(t *testing.T, s *suite) {
 	ctx := t.Context()
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	read := func() ledger.Canary {
 		t.Helper()
 		c, err := s.Canary(ctx, "demo")
-		must(err)
+		must(t, err)
 		return c
 	}
 	returned := func(id string, written, at time.Time, want bool) {
 		t.Helper()
 		news, err := s.CanaryReturned(ctx, "demo", id, ledger.Way{Written: written, Received: written.Add(time.Second), Published: written.Add(2 * time.Second)}, at)
-		must(err)
+		must(t, err)
 		if news != want {
 			t.Errorf("the return of %s is news: %v", id, news)
 		}
@@ -33,7 +27,7 @@ func canary(t *testing.T, s *suite) {
 	if c := read(); !c.Due(start) || c.Missing(start) {
 		t.Errorf("before the first: %+v", c)
 	}
-	must(s.CanaryWritten(ctx, "demo", "one", start))
+	must(t, s.CanaryWritten(ctx, "demo", "one", start))
 	late := start.Add(time.Hour)
 	if c := read(); c.Due(late) || !c.Missing(late) || c.Missing(start.Add(time.Minute)) {
 		t.Errorf("not back: %+v", c)
@@ -48,7 +42,7 @@ func canary(t *testing.T, s *suite) {
 	if c := read(); c.Missing(tomorrow) || !c.Due(tomorrow) || !c.Way.Published.Equal(start.Add(2*time.Second)) {
 		t.Errorf("back: %+v", c)
 	}
-	must(s.CanaryWritten(ctx, "demo", "two", tomorrow))
+	must(t, s.CanaryWritten(ctx, "demo", "two", tomorrow))
 	returned("one", start, tomorrow.Add(time.Hour), false) // yesterday's once more proves nothing today
 	if c := read(); !c.Missing(tomorrow.Add(time.Hour)) {
 		t.Errorf("the second is not back: %+v", c)
@@ -56,7 +50,7 @@ func canary(t *testing.T, s *suite) {
 	// The sink may be faster than the note that the entry was written.
 	after := tomorrow.Add(24 * time.Hour)
 	returned("three", after, after.Add(time.Second), true)
-	must(s.CanaryWritten(ctx, "demo", "three", after))
+	must(t, s.CanaryWritten(ctx, "demo", "three", after))
 	if c := read(); c.Missing(after.Add(time.Hour)) {
 		t.Errorf("the third was back before it was noted: %+v", c)
 	}

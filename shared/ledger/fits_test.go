@@ -58,9 +58,7 @@ func TestEverySliceOfWhatIsWatchedIsHeldAgainstItsZones(t *testing.T) {
 			l := newLoop(t, memory)
 			l.policies.Policy = policy.Policy{Name: "watch", Zones: []string{"us-west4-b"}}
 			w, rev, err := l.suite.Ledger.Workload(t.Context(), workload)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			second := w.Slices[0]
 			second.Name, second.Hosts, second.Incarnation.ID = "second", "", second.Incarnation.ID+"2"
 			w.Slices = append(slices.Clone(w.Slices), second)

@@ -51,9 +51,7 @@ func holds(t *testing.T, l *loop) {
 	advance := func(e incident.Evidence) bool {
 		t.Helper()
 		_, changed, err := one.AdvanceChanged(t.Context(), workload, e)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return changed
 	}
 	if w, err := one.Workload(t.Context(), workload); err != nil || w.ID != workload {

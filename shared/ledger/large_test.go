@@ -55,9 +55,7 @@ func TestAWorkloadOf256SlicesIsSaved(t *testing.T) {
 		}
 		stored, _ := l.mustLoad(t, w.ID)
 		body, err := json.Marshal(stored)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		most = max(most, len(body))
 		w.Outbox = nil // it has gone out
 	}

@@ -68,45 +68,35 @@ func newSuite(t testing.TB, s store) *suite {
 func (s *suite) raw(t *testing.T, collection, id string) ledger.Record {
 	t.Helper()
 	r, err := s.collection(t, collection).Get(t.Context(), url.PathEscape(id))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return r
 }
 
 func (s *suite) collection(t *testing.T, name string) ledger.Collection {
 	t.Helper()
 	c, err := s.open(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 
 // create writes a document as another release may.
 func (s *suite) create(t *testing.T, collection, id string, schema int, body string) {
 	t.Helper()
-	if err := s.collection(t, collection).Put(t.Context(), &ledger.Record{ID: url.PathEscape(id), Schema: schema, Body: body}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.collection(t, collection).Put(t.Context(), &ledger.Record{ID: url.PathEscape(id), Schema: schema, Body: body}))
 }
 
 // mustSave saves a workload that has to be savable.
 func (s *suite) mustSave(t *testing.T, w incident.Workload, rev ledger.Revision) ledger.Revision {
 	t.Helper()
 	rev, err := s.Save(t.Context(), w, rev)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return rev
 }
 
 func (s *suite) mustLoad(t *testing.T, id string) (incident.Workload, ledger.Revision) {
 	t.Helper()
 	w, rev, err := s.Workload(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return w, rev
 }
 
@@ -257,9 +247,7 @@ func largestBody(t *testing.T, s *suite) {
 	w := quiet()
 	w.Slices[0].State = "x"
 	body, err := json.Marshal(w)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.Slices[0].State += strings.Repeat("x", ledger.MaxBody-len(body))
 	rev := s.mustSave(t, w, ledger.Revision{})
 	calls := 0
@@ -366,9 +354,7 @@ func due(t *testing.T, s *suite) {
 		{start.In(time.FixedZone("", -5*3600)), []string{"demo/now", "demo/past", "demo/within"}},
 	} {
 		got, err := s.due(t, c.at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		slices.Sort(got)
 		if d := cmp.Diff(c.want, got); d != "" {
 			t.Errorf("due by %s (-want +got):\n%s", c.at, d)
@@ -480,9 +466,7 @@ func subjects(t *testing.T, s *suite) {
 		{"demo", "us-west4-a", ledger.QueuedResource, "one"},
 		{"demo", "us-west4-a", ledger.Worker, "t1v-n-3f2a9c01"},
 	} {
-		if err := s.Map(ctx, m.project, m.zone, m.kind, m.name, of(m.project+m.zone+string(m.kind)+m.name)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Map(ctx, m.project, m.zone, m.kind, m.name, of(m.project+m.zone+string(m.kind)+m.name)))
 	}
 	for name, c := range map[string]struct {
 		subject events.Subject
@@ -533,9 +517,7 @@ func mappedAgain(t *testing.T, s *suite) {
 		{"no life yet", ledger.Subject{Workload: "demo/b", Slice: "b"}, 1},
 		{"still no life", ledger.Subject{Workload: "demo/b", Slice: "b"}, 0},
 	} {
-		if err := s.Map(t.Context(), "demo", "us-west4-a", ledger.Node, "n", c.subject); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Map(t.Context(), "demo", "us-west4-a", ledger.Node, "n", c.subject))
 		s.wantWrites(t, &writes, c.writes, c.name)
 		got, err := s.Subject(t.Context(), "demo", "us-west4-a", ledger.Node, "n")
 		if d := cmp.Diff(c.subject, got); d != "" || err != nil {
@@ -553,9 +535,7 @@ func formerLives(t *testing.T, s *suite) {
 		group string
 		of    ledger.Subject
 	}{{"t1v-n-00000001", first}, {"t1v-n-00000002", second}} {
-		if err := errors.Join(s.Map(ctx, "demo", "us-west4-a", ledger.Node, "a", m.of), s.Map(ctx, "demo", "us-west4-a", ledger.Worker, m.group, m.of)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(s.Map(ctx, "demo", "us-west4-a", ledger.Node, "a", m.of), s.Map(ctx, "demo", "us-west4-a", ledger.Worker, m.group, m.of)))
 	}
 	for subject, want := range map[events.Subject]ledger.Subject{
 		{Project: "demo", Zone: "us-west4-a", Node: "a"}:                    second,
@@ -719,9 +699,7 @@ func linesShare(t *testing.T, s *suite) {
 
 	park := func(zone, key string, line bool, bytes int) bool {
 		look, err := s.Park(ctx, "demo", zone, ledger.ParkedEntry{Key: key, Raw: make([]byte, bytes), At: start, Line: line})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return look
 	}
 	for i := range 100 {
@@ -800,9 +778,7 @@ func parkedExpire(t *testing.T, s *suite) {
 	}
 	keys := func(at time.Time) string {
 		parked, err := s.parkedIn(t, "us-west4-a", at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return keysOf(parked)
 	}
 	if got := keys(start.Add(ledger.ParkFor)); got != "a b c d" {
@@ -934,9 +910,7 @@ func brakeAtOnce(t *testing.T, s *suite) {
 func brakeReturns(t *testing.T, s *suite) {
 	limits := ledger.Limits{Project: 1, Zone: 5}
 	ctx := t.Context()
-	if err := s.Take(ctx, "demo", "a", "c1", limits, start); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Take(ctx, "demo", "a", "c1", limits, start))
 	if err := s.Take(ctx, "demo", "b", "c2", limits, start); !errors.Is(err, ledger.ErrBraked) {
 		t.Fatalf("%v, want the brake", err)
 	}
@@ -967,18 +941,14 @@ func pause(t *testing.T, s *suite) {
 		"without an end":            {By: "ann@example.com", At: start},
 		"without its own beginning": {By: "ann@example.com"},
 	} {
-		if err := s.SetPause(ctx, want); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.SetPause(ctx, want))
 		got, err := s.Pause(ctx)
 		if d := cmp.Diff(want, got); d != "" || err != nil {
 			t.Errorf("%s: %v (-want +got):\n%s", name, err, d)
 		}
 	}
 	for range 2 {
-		if err := s.SetPause(ctx, nil); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.SetPause(ctx, nil))
 		if got, err := s.Pause(ctx); got != nil || err != nil {
 			t.Errorf("lifted: %v, %v", got, err)
 		}
@@ -989,9 +959,7 @@ func specs(t *testing.T, s *suite) {
 	ctx := t.Context()
 	spec := []byte("{\"acceleratorType\":\"v5litepod-16\",\"startup\":\"#!/bin/sh\\necho ü \\u0000\"}\n")
 	for range 3 {
-		if err := s.SaveSpec(ctx, "abc", spec); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.SaveSpec(ctx, "abc", spec))
 	}
 	if n := s.tap.Writes(); n != 1 {
 		t.Errorf("%d writes, want 1", n)
@@ -1045,9 +1013,7 @@ func archive(t *testing.T, s *suite) {
 		{"a later attribution", 3, events.CauseHostError, events.CauseHostError, 1},
 	} {
 		in.Revision, in.Cause = c.revision, c.cause
-		if err := s.SaveClosed(ctx, "demo/llama-8b", in); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.SaveClosed(ctx, "demo/llama-8b", in))
 		s.wantWrites(t, &writes, c.writes, c.name)
 		if got, err := s.Closed(ctx, "demo/llama-8b", in.ID); got.Cause != c.want || err != nil {
 			t.Errorf("%s: %s, %v; want %s", c.name, got.Cause, err, c.want)
@@ -1062,9 +1028,7 @@ func archive(t *testing.T, s *suite) {
 		t.Errorf("it is kept until %s, want %s", expires, want)
 	}
 	for _, id := range []string{"llama-8b-20261101-4", "llama-8b-20261103-12", "llama-8b-of-old"} {
-		if err := s.SaveClosed(ctx, "demo/llama-8b", incident.Incident{ID: id}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.SaveClosed(ctx, "demo/llama-8b", incident.Incident{ID: id}))
 	}
 	ids, err := s.Archived(ctx)
 	want := map[string][]string{"demo/llama-8b": {"llama-8b-20261103-12", "llama-8b-20261101-4", "llama-8b-of-old"}}
@@ -1093,9 +1057,7 @@ func underThisSchema(t *testing.T, s *suite) {
 func closed(t *testing.T, s *suite) {
 	w := quiet()
 	s.mustSave(t, w, ledger.Revision{})
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
 	if s.tap.Closed() != 1 {
 		t.Errorf("%d collections were closed, want the one that was open", s.tap.Closed())
 	}
@@ -1155,9 +1117,7 @@ func TestAFailedOpeningIsTriedAgain(t *testing.T) {
 func TestFrozenSlicesHealAsTheyDid(t *testing.T) {
 	for schema, spot := range map[int]string{incident.Schema: `"reclaimable": true`} {
 		body, err := os.ReadFile(fmt.Sprintf("testdata/workload-v%d.json", schema))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if n := strings.Count(string(body), spot); n != 2 {
 			t.Fatalf("the document of schema %d has %s %d times, not 2", schema, spot, n)
 		}
@@ -1175,9 +1135,7 @@ func TestFrozenSlicesHealAsTheyDid(t *testing.T) {
 func TestFrozenDocuments(t *testing.T) {
 	for _, schema := range []int{incident.Schema} {
 		body, err := os.ReadFile(fmt.Sprintf("testdata/workload-v%d.json", schema))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		s := newSuite(t, memory)
 		s.create(t, ledger.Workloads, "demo/llama-8b", schema, string(body))
 		got, rev := s.mustLoad(t, "demo/llama-8b")
@@ -1210,13 +1168,9 @@ func TestFrozenDocuments(t *testing.T) {
 // is the same then.
 func FuzzDecode(f *testing.F) {
 	frozen, err := os.ReadFile("testdata/workload-v2.json")
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	whole, err := json.Marshal(full())
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	for _, seed := range []string{
 		string(frozen), string(whole), "", "{}", "null", "[]", `{"id":1}`, `{"slices":[null,{}],"incident":null}`,
 		`{"incident":{"switches":{"restart":"maybe"}}}`, `{"outbox":[{"data":"%%"}]}`, `{"schema":2}`, `{"id":"a","id":"b"}`, "{\"id\":\"\xff\"}",
@@ -1343,5 +1297,13 @@ func fill(v reflect.Value, n *int) {
 		}
 	default:
 		panic(fmt.Sprintf("a document holds a %s", v.Type()))
+	}
+}
+
+// must ends a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

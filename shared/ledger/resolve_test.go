@@ -29,18 +29,12 @@ func (l *loop) resolve(t *testing.T, body []byte) (r events.RecreateRequested, w
 	var b bytes.Buffer
 	l.Log = slog.New(slog.NewJSONHandler(&b, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	received, err := events.DecodeRequest(events.TypeRecreateRequested, body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, r, err = ledger.Resolve[events.RecreateRequested](t.Context(), l.Advancer, received)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for raw := range strings.Lines(b.String()) {
 		var line map[string]any
-		if err := json.Unmarshal([]byte(raw), &line); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(raw), &line))
 		delete(line, "time")
 		warnings = append(warnings, line)
 	}
@@ -73,9 +67,7 @@ func TestABodyThatDiffersIsToldAndNotObeyed(t *testing.T) {
 			l := newLoop(t, memory)
 			sent := l.deletion(t)
 			want, err := events.DecodeRecreateRequested(sent)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			forged := strings.Replace(string(sent), c.old, c.forged, 1)
 			if c.told && forged == string(sent) {
 				t.Fatalf("nothing is forged in %s", sent)
@@ -139,9 +131,7 @@ func TestWhatIsSentAgainIsComparedWithThat(t *testing.T) {
 func TestARequestOfAnotherFunctionIsNotResolved(t *testing.T) {
 	l := newLoop(t, memory)
 	received, err := events.DecodeRequest(events.TypeRecreateRequested, l.deletion(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, _, err := ledger.Resolve[events.RecoveryRequested](t.Context(), l.Advancer, received); !fault.IsPermanent(err) {
 		t.Errorf("error %v, want a permanent one", err)
 	}

@@ -19,17 +19,13 @@ func TestValuesAreWrittenAnewOnceADay(t *testing.T) {
 	patrol, recreate, now := ledger.NewSecrets(open), ledger.NewSecrets(open), start
 	keep := func(s *ledger.Secrets, value string) {
 		t.Helper()
-		if err := s.Keep(t.Context(), "h@l", map[string]string{"k": value}, value, now); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Keep(t.Context(), "h@l", map[string]string{"k": value}, value, now))
 	}
 	keep(patrol, "new")
 	keep(recreate, "old")
 	for range 25 * 4 {
 		now = now.Add(15 * time.Minute)
-		if err := patrol.Renew(t.Context(), "h@l", now); err != nil {
-			t.Fatal(err)
-		}
+		must(t, patrol.Renew(t.Context(), "h@l", now))
 		keep(patrol, "new")
 	}
 	if v, err := recreate.Of(t.Context(), "h@l"); err != nil || v["k"] != "new" {
@@ -60,12 +56,6 @@ func secrets(t *testing.T, s store) {
 			t.Error(err)
 		}
 	})
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	wrote := func(want int) {
 		t.Helper()
 		if got := tap.Writes(); got != want {
@@ -75,41 +65,41 @@ func secrets(t *testing.T, s store) {
 	expires := func(want time.Time) {
 		t.Helper()
 		c, err := open(ctx, ledger.Values)
-		must(err)
+		must(t, err)
 		r, err := c.Get(ctx, name)
-		must(err)
+		must(t, err)
 		if !r.Expires.Equal(want) {
 			t.Errorf("it is kept until %v, want %v", r.Expires, want)
 		}
 	}
-	must(k.Renew(ctx, name, now)) // a missing name stays missing
+	must(t, k.Renew(ctx, name, now)) // a missing name stays missing
 	wrote(0)
 	first := map[string]string{"startup-script": "#!/bin/sh\necho ü \u0000 \"$TOKEN\"\n", "empty": ""}
 	for range 3 {
-		must(k.Keep(ctx, name, first, "1", now))
+		must(t, k.Keep(ctx, name, first, "1", now))
 	}
 	wrote(1)
-	must(other.Keep(ctx, name, first, "1", now)) // it does not know of that
+	must(t, other.Keep(ctx, name, first, "1", now)) // it does not know of that
 	wrote(2)
 	expires(now.Add(ledger.KeepValues))
 
 	now = now.Add(23 * time.Hour)
-	must(k.Renew(ctx, name, now))
+	must(t, k.Renew(ctx, name, now))
 	wrote(2)
 	now = now.Add(time.Hour)
-	must(k.Renew(ctx, name, now))
-	must(k.Keep(ctx, name, first, "1", now))
+	must(t, k.Renew(ctx, name, now))
+	must(t, k.Keep(ctx, name, first, "1", now))
 	wrote(4) // somebody with an older reading may have written since
 	expires(now.Add(ledger.KeepValues))
 
 	second := map[string]string{"startup-script": "another"}
-	must(k.Keep(ctx, name, second, "2", now))
+	must(t, k.Keep(ctx, name, second, "2", now))
 	wrote(5)
 	if reads != 0 {
 		t.Errorf("who writes has read %d times", reads)
 	}
 	got, err := other.Of(ctx, name)
-	must(err)
+	must(t, err)
 	if !maps.Equal(got, second) {
 		t.Errorf("%q, want %q", got, second)
 	}
@@ -121,11 +111,11 @@ func secrets(t *testing.T, s store) {
 	}
 	// Somebody deleted it: the next one that has the values stores them again.
 	c, err := open(ctx, ledger.Values)
-	must(err)
+	must(t, err)
 	remove(t, c, name)
 	now = now.Add(25 * time.Hour)
-	must(k.Renew(ctx, name, now))
-	must(k.Keep(ctx, name, second, "2", now))
+	must(t, k.Renew(ctx, name, now))
+	must(t, k.Keep(ctx, name, second, "2", now))
 	if got, err := other.Of(ctx, name); err != nil || !maps.Equal(got, second) {
 		t.Errorf("%q, %v, want %q", got, err, second)
 	}

@@ -15,16 +15,12 @@ func stockout(t *testing.T, s *suite) {
 	spot := incident.Slot{Name: "llama-8b", Life: incident.Life{Facts: incident.Facts{Accelerator: "v5litepod-16", Reclaimable: true}}}
 	remember := func(by string, at time.Time) {
 		t.Helper()
-		if err := s.RememberStockout(ctx, "demo", "us-west4-a", spot, by, at); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.RememberStockout(ctx, "demo", "us-west4-a", spot, by, at))
 	}
 	known := func(project, zone string, slice incident.Slot, at time.Time) string {
 		t.Helper()
 		o, ok, err := s.Stockout(ctx, project, zone, slice, at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if !ok {
 			return ""
 		}

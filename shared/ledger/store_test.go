@@ -86,9 +86,7 @@ func remove(t testing.TB, c ledger.Collection, key string) {
 	default:
 		t.Fatalf("%T deletes nothing", c)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 // silent is a store that answers no call.

@@ -24,9 +24,7 @@ func told(l *loop) func(t *testing.T) []map[string]any {
 		t.Helper()
 		for raw := range strings.Lines(b.String()) {
 			all, line := map[string]any{}, map[string]any{}
-			if err := json.Unmarshal([]byte(raw), &all); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal([]byte(raw), &all))
 			for _, key := range []string{
 				"msg", "cause", "outcome", "event_type", "reaction_seconds", "zone", "level", "found_by", "loss", "away_seconds", "chip_hours",
 			} {
@@ -68,13 +66,9 @@ func TestWhatIsDecidedIsLoggedAsTheMetricsCountIt(t *testing.T) {
 	wantTold(t, lines(t)) // the same once more is no news
 
 	r, err := events.DecodeRecreateRequested(l.sent.events[0].Data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	l.limits = ledger.Limits{Project: 1, Zone: 1}
-	if err := l.Take(t.Context(), "demo", "us-west4-a", "another", l.limits, l.now); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Take(t.Context(), "demo", "us-west4-a", "another", l.limits, l.now))
 	_, _, err = l.BeginDestructive(t.Context(), r.Request, l.now, "us-west4-a", l.limits)
 	wantIgnored(t, err, "the brake holds")
 	wantTold(t, lines(t), map[string]any{"msg": "brake holds", "zone": "us-west4-a", "level": "WARN"})

@@ -19,9 +19,7 @@ func whatWasTold(t *testing.T, s *suite) {
 	read := func(place string) (ledger.Told, ledger.Revision) {
 		t.Helper()
 		got, rev, err := j.Told(t.Context(), place, workload, "llama-8b-20261112-3")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return got, rev
 	}
 	save := func(told ledger.Told, rev ledger.Revision) error {
@@ -35,9 +33,7 @@ func whatWasTold(t *testing.T, s *suite) {
 	want := ledger.Told{
 		Thread: "17.1", Steps: []string{"deleting"}, Number: 3, Sending: &ledger.Sending{Step: "resumed", Number: 9, At: start}, Unsure: []string{"approving/delete"},
 	}
-	if err := save(want, none); err != nil {
-		t.Fatal(err)
-	}
+	must(t, save(want, none))
 	if err := save(ledger.Told{}, none); !errors.Is(err, ledger.ErrConflict) {
 		t.Errorf("who has not read it writes it: %v", err)
 	}
@@ -49,9 +45,7 @@ func whatWasTold(t *testing.T, s *suite) {
 		t.Errorf("another target got %v", other.Steps)
 	}
 	got.Sending, got.Steps, got.Number = nil, append(got.Steps, "resumed"), 9
-	if err := save(got, rev); err != nil {
-		t.Fatal(err)
-	}
+	must(t, save(got, rev))
 	if err := save(got, rev); !errors.Is(err, ledger.ErrConflict) {
 		t.Errorf("who read an older one writes it: %v", err)
 	}

@@ -18,9 +18,7 @@ import (
 func parse(t testing.TB, text string) *policy.File {
 	t.Helper()
 	f, err := policy.Parse([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return f
 }
 

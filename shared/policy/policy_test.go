@@ -84,9 +84,7 @@ policies:
 		},
 	} {
 		ceiling, err := policy.Allow(c.allow)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for range 2 { // what one is told changes nothing for the next
 			if d := cmp.Diff(c.want, f.For(c.label, ceiling).Limits); d != "" {
 				t.Errorf("%s (-want +got):\n%s", name, d)
@@ -145,9 +143,7 @@ func TestEffectiveIsTheLowerOfAllowAndPolicy(t *testing.T) {
 		"recreate,restart,recreate": {Recreate: ask, Restart: ask},
 	} {
 		ceiling, err := policy.Allow(allow)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got := f.For("a", ceiling).Switches; got != want {
 			t.Errorf("allow %q: %+v, want %+v", allow, got, want)
 		}
@@ -203,9 +199,7 @@ func TestASwitchIsKnownByItsNameAlone(t *testing.T) {
 	// One switch at a time, so that no two can be mixed up.
 	for _, s := range policy.All() {
 		only, err := policy.Allow(string(s))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, other := range policy.All() {
 			want := no
 			if other == s {

@@ -15,9 +15,7 @@ import (
 
 func TestThePublishedSchemaIsTheOneOfTheReader(t *testing.T) {
 	published, err := os.ReadFile("schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !bytes.Equal(published, policy.Schema()) {
 		t.Error("schema.json is not what the reader knows; write it anew: go run ./scripts/pitstop policy schema > shared/policy/schema.json")
 	}
@@ -27,13 +25,9 @@ func TestThePublishedSchemaIsTheOneOfTheReader(t *testing.T) {
 func schema(t testing.TB) *jsonschema.Resolved {
 	t.Helper()
 	var s jsonschema.Schema
-	if err := json.Unmarshal(policy.Schema(), &s); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(policy.Schema(), &s))
 	resolved, err := s.Resolve(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return resolved
 }
 
@@ -41,9 +35,7 @@ func schema(t testing.TB) *jsonschema.Resolved {
 func valid(t testing.TB, s *jsonschema.Resolved, text string) error {
 	t.Helper()
 	var content any
-	if err := yaml.Unmarshal([]byte(text), &content); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal([]byte(text), &content))
 	return s.Validate(content)
 }
 
@@ -88,9 +80,7 @@ policies:
 // TestTheReaderAcceptsEveryExampleOfTheSchema: each stands in a file of its own, under the key that it is of.
 func TestTheReaderAcceptsEveryExampleOfTheSchema(t *testing.T) {
 	var s any
-	if err := json.Unmarshal(policy.Schema(), &s); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(policy.Schema(), &s))
 	resolved := schema(t)
 	tried := map[string]bool{}
 	at := func(v any, path ...string) any {
@@ -105,9 +95,7 @@ func TestTheReaderAcceptsEveryExampleOfTheSchema(t *testing.T) {
 		for _, e := range examples {
 			tried[name] = true
 			text, err := yaml.Marshal(file(e))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if _, err := policy.Parse(text); err != nil {
 				t.Errorf("%s: the reader refuses the example %v: %v", name, e, err)
 			}
@@ -158,9 +146,7 @@ func keysOf(v any, path string, into map[string]bool) {
 // TestTheDocumentsPolicyHasEveryKey: the page of the functions shows a whole policy, which the reader takes.
 func TestTheDocumentsPolicyHasEveryKey(t *testing.T) {
 	page, err := os.ReadFile("../../functions/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, shown, _ := strings.Cut(string(page), "```yaml\n")
 	shown, _, ok := strings.Cut(shown, "```")
 	if !ok {
@@ -170,17 +156,13 @@ func TestTheDocumentsPolicyHasEveryKey(t *testing.T) {
 	var written struct {
 		Policies map[string]map[string]any
 	}
-	if err := yaml.Unmarshal([]byte(shown), &written); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal([]byte(shown), &written))
 	var s struct {
 		Defs struct {
 			Policy struct{ Properties map[string]any }
 		} `json:"$defs"`
 	}
-	if err := json.Unmarshal(policy.Schema(), &s); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(policy.Schema(), &s))
 	for key := range s.Defs.Policy.Properties {
 		if written.Policies["night"][key] == nil {
 			t.Errorf("the page's policy has no key %s", key)
@@ -194,9 +176,7 @@ func TestTheDocumentsPolicyHasEveryKey(t *testing.T) {
 // TestTheDocumentsTablesAreThoseOfTheSwitches: every switch has its row, and a column in the table of presets.
 func TestTheDocumentsTablesAreThoseOfTheSwitches(t *testing.T) {
 	page, err := os.ReadFile("../../functions/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, section, _ := strings.Cut(string(page), "\n## What you allow\n")
 	switches, rest, _ := strings.Cut(section, "\n\nThe label ")
 	_, presets, _ := strings.Cut(rest, "\n| preset |")
@@ -229,9 +209,7 @@ func TestTheDocumentsTablesAreThoseOfTheSwitches(t *testing.T) {
 func TestTheExampleHasEveryKey(t *testing.T) {
 	f := parse(t, string(policy.Example()))
 	var written map[string]any
-	if err := yaml.Unmarshal(policy.Example(), &written); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal(policy.Example(), &written))
 	policies, _ := written["policies"].(map[string]any)
 	names := f.Names()
 	if len(names) != 1 || policies[names[0]] == nil {
@@ -249,9 +227,7 @@ func TestTheExampleHasEveryKey(t *testing.T) {
 			}
 		} `json:"$defs"`
 	}
-	if err := json.Unmarshal(policy.Schema(), &s); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(policy.Schema(), &s))
 	for name, p := range s.Defs.Policy.Properties {
 		want["/"+name] = true
 		for inner := range p.Properties {
@@ -293,13 +269,9 @@ func TestTheSchemaNamesEveryKey(t *testing.T) {
 			}
 		} `json:"$defs"`
 	}
-	if err := json.Unmarshal(policy.Schema(), &file); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(policy.Schema(), &file))
 	var written struct{ Policies map[string]map[string]any }
-	if err := yaml.Unmarshal([]byte(everyKey), &written); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal([]byte(everyKey), &written))
 	for name, p := range file.Defs.Policy.Properties {
 		if _, ok := written.Policies["night"][name]; !ok || p.Description == "" {
 			t.Errorf("%s is not tried here, or has no description", name)
@@ -357,5 +329,13 @@ func TestTheSchemaRefusesWhatTheReaderRefuses(t *testing.T) {
 	}
 	if strings.Contains(string(policy.Schema()), "\t") {
 		t.Error("the schema is not indented by spaces")
+	}
+}
+
+// must ends a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

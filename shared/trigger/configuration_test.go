@@ -29,9 +29,7 @@ func TestTheVariablesOfAFunctionAreThoseOfItsConfiguration(t *testing.T) {
 		Build:  func(context.Context, whole) (func(context.Context, string) error, error) { return nil, nil },
 	})
 	got, err := trigger.Variables("HandleVariables")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := []trigger.Variable{
 		{Name: "LIMIT"}, {Name: "LOG_LEVEL"}, {Name: "MODE"}, {Name: "NAMES", Required: true}, {Name: "TOPIC", Required: true},
 	}

@@ -68,9 +68,7 @@ func TestDrainLetsRequestsEnd(t *testing.T) {
 		t.Error("the process ended before it had answered the request that it refuses")
 	default:
 	}
-	if err := sends.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, sends.Close())
 	if code := <-refused; code != 503 {
 		t.Errorf("the refused request: status %d, want 503", code)
 	}
@@ -144,31 +142,21 @@ type heldProcess struct {
 func startHeld(ctx context.Context, t *testing.T) heldProcess {
 	t.Helper()
 	addr, err := freeAddress(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, port, _ := strings.Cut(addr, ":")
 	c := exec.CommandContext(ctx, os.Args[0]) //nolint:gosec // this test
 	c.Env = append(os.Environ(), heldPort+"="+port, "FUNCTION_TARGET=HandleHeld")
 	c.Stderr = os.Stderr
 	stdin, err := c.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	stdout, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, c.Start())
 	t.Cleanup(func() { _ = c.Process.Kill() }) //nolint:errcheck // it has ended, unless the test failed
 	for {
 		var d net.Dialer
 		if conn, err := d.DialContext(ctx, "tcp", addr); err == nil {
-			if err := conn.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, conn.Close())
 			break
 		}
 		if ctx.Err() != nil {
@@ -233,15 +221,11 @@ func TestSIGTERMLosesNoAnswer(t *testing.T) {
 			t.Fatalf("the process said %q (%v), want a line for every request", p.said.Text(), p.said.Err())
 		}
 	}
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.cmd.Process.Signal(syscall.SIGTERM))
 	for {
 		// Before the signal has arrived a GET is answered 400.
 		refusal, err := p.send(ctx, client, http.MethodGet, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if refusal.status == http.StatusServiceUnavailable {
 			if !refusal.closes {
 				t.Error("the refusal does not close the connection")
@@ -249,9 +233,7 @@ func TestSIGTERMLosesNoAnswer(t *testing.T) {
 			break
 		}
 	}
-	if err := p.stdin.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.stdin.Close())
 	wg.Wait()
 	if err := p.cmd.Wait(); err != nil {
 		t.Errorf("the process ended with %v, want exit code 0", err)

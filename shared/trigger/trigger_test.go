@@ -38,9 +38,7 @@ func pushBody(t *testing.T, data string, attributes map[string]string) []byte {
 		},
 		"subscription": "projects/demo/subscriptions/s", "deliveryAttempt": 3,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return body
 }
 
@@ -98,9 +96,7 @@ func TestAPanicIsAnErrorWithItsStack(t *testing.T) {
 		Error string `json:"error"`
 		Stack string `json:"stack_trace"`
 	}
-	if err := json.Unmarshal(log.Bytes(), &line); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(log.Bytes(), &line))
 	if line.Level != "ERROR" || line.Error != "panic: at the disco" || !strings.HasPrefix(line.Stack, "panic: at the disco\n\ngoroutine ") || !strings.Contains(line.Stack, "trigger_test.go") {
 		t.Errorf("logged %+v, want an error with the stack of the handler", line)
 	}
@@ -352,21 +348,13 @@ func request(t *testing.T, id, ceType string) []byte {
 
 func TestRegisteredFunction(t *testing.T) {
 	addr, err := serve()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	send := func(id, ceType string) int {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+addr+"/HandleRegistered", bytes.NewReader(request(t, id, ceType)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		resp, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := resp.Body.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, resp.Body.Close())
 		return resp.StatusCode
 	}
 	if got := send("1", "test.v1"); got != 500 {
@@ -394,9 +382,7 @@ func TestRegisteredFunction(t *testing.T) {
 	}
 	t.Run("ten thousand requests at once, none lost", func(t *testing.T) { flood(t, addr) })
 	t.Run("the local pipeline takes its place", func(t *testing.T) {
-		if err := trigger.Use("HandleRegistered", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(418) })); err != nil {
-			t.Fatal(err)
-		}
+		must(t, trigger.Use("HandleRegistered", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(418) })))
 		if got := send("1", "test.v1"); got != 418 {
 			t.Errorf("status %d, want 418", got)
 		}
@@ -473,21 +459,13 @@ func TestEveryFaultOfAConfigurationIsNamedAtOnce(t *testing.T) {
 	t.Setenv("TRIGGER_TEST_LIMIT", "many")
 	t.Setenv("TRIGGER_TEST_MODE", "unheard-of")
 	addr, err := serve()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+addr+"/HandleStrict", bytes.NewReader(request(t, "1", "test.v1")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	answer, err := io.ReadAll(resp.Body)
-	if err := errors.Join(err, resp.Body.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, resp.Body.Close()))
 	if resp.StatusCode != 500 {
 		t.Errorf("status %d, want 500", resp.StatusCode)
 	}
@@ -517,5 +495,13 @@ func TestWhoBroughtAMessageBackIsLogged(t *testing.T) {
 	post(t, a, pushBody(t, `{"a":1}`, back), nil)
 	if s := log.String(); !strings.Contains(s, `"redriven_by":"ada@example.com"`) || !strings.Contains(s, `"redriven_why":"the bucket is there again"`) {
 		t.Errorf("log = %s", s)
+	}
+}
+
+// must ends a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

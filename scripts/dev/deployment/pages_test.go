@@ -31,9 +31,7 @@ func documents(t *testing.T) map[string]string {
 		pages[name] = string(text)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return pages
 }
 
@@ -90,6 +88,37 @@ func TestEveryLinkLeadsSomewhere(t *testing.T) {
 	}
 }
 
+// TestWhereToChangeNamesWhatIsThere holds the files that a newcomer is sent to, and the folders. A file without a folder is in the one named
+// before it.
+func TestWhereToChangeNamesWhatIsThere(t *testing.T) {
+	_, section, _ := strings.Cut(documents(t)["shared/README.md"], "\n## Where do I change ...\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	rows, held := 0, 0
+	for row := range strings.Lines(section) {
+		if !strings.HasPrefix(row, "| ") {
+			continue
+		}
+		rows++
+		dir := ""
+		for _, named := range regexp.MustCompile("`([\\w*-]+(?:/[\\w*.-]+)+|\\w+\\.go)`").FindAllStringSubmatch(row, -1) {
+			path := named[1]
+			switch {
+			case !strings.Contains(path, "/"):
+				path = filepath.Join(dir, path)
+			case filepath.Ext(path) == "":
+				dir = path
+			}
+			held++
+			if there, err := filepath.Glob(filepath.Join(root, path)); err != nil || len(there) != 1 {
+				t.Errorf("%s leads to %q\n%s", named[1], there, row)
+			}
+		}
+	}
+	if rows != 13 || held < 30 { // with the head of the table
+		t.Errorf("%d rows with %d files and folders", rows, held)
+	}
+}
+
 // TestEveryProgramOnThePagesIsOne holds each "go run ./DIR" and "go test ./DIR" of a document against the folders.
 func TestEveryProgramOnThePagesIsOne(t *testing.T) {
 	call := regexp.MustCompile(`go (?:run|test|build)(?: -\S+)* (\./[a-z/]+|\./\.\.\.)`)
@@ -134,31 +163,5 @@ func TestEveryTestOnThePagesIsOne(t *testing.T) {
 	}
 	if held < 100 {
 		t.Errorf("only %d tests were looked for", held)
-	}
-}
-
-// TestTheReadmeIsShort: the first page stays one that a visitor reads in five minutes.
-func TestTheReadmeIsShort(t *testing.T) {
-	const lines, size = 130, 9 << 10
-	text := documents(t)["README.md"]
-	if n := strings.Count(text, "\n"); n > lines || len(text) > size || n < 50 {
-		t.Errorf("README.md has %d lines and %d bytes; it may have %d and %d: move the rest to the page of its folder", n, len(text), lines, size)
-	}
-}
-
-// TestEveryPageHasItsContentsOnTop: a page of more than 100 lines begins with links to all its sections.
-func TestEveryPageHasItsContentsOnTop(t *testing.T) {
-	for name, text := range documents(t) {
-		if name == "README.md" || strings.Count(text, "\n") <= 100 {
-			continue
-		}
-		top, _, _ := strings.Cut(text, "\n## ")
-		for _, heading := range regexp.MustCompile(`(?m)^## (.+)$`).FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
-			for anchor := range anchors("## " + heading[1]) {
-				if !strings.Contains(top, "(#"+anchor+")") {
-					t.Errorf("%s: the contents on top do not lead to %q", name, heading[1])
-				}
-			}
-		}
 	}
 }

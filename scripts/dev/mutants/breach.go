@@ -12,14 +12,14 @@ import (
 )
 
 // decides is a mutant of the decision alone.
-func decides(d ledger.Decision) func(func()) world.Seams {
-	return func(func()) world.Seams { return world.Seams{Decide: d} }
+func decides(d ledger.Decision) func(func()) world.Hooks {
+	return func(func()) world.Hooks { return world.Hooks{Decide: d} }
 }
 
 // unasked is a mutant that leaves out some kinds of what somebody has to go and read.
-func unasked(kinds ...incident.ReadKind) func(func()) world.Seams {
-	return func(fired func()) world.Seams {
-		return world.Seams{Reads: func(all incident.Reads) incident.Reads {
+func unasked(kinds ...incident.ReadKind) func(func()) world.Hooks {
+	return func(fired func()) world.Hooks {
+		return world.Hooks{Reads: func(all incident.Reads) incident.Reads {
 			left := slices.DeleteFunc(slices.Clone(all), func(r incident.ToRead) bool { return slices.Contains(kinds, r.Kind) })
 			if len(left) < len(all) {
 				fired()
@@ -40,7 +40,7 @@ func told(change func(e incident.Evidence) incident.Evidence) ledger.Decision {
 }
 
 // reports changes what crews report.
-func reports(change func(r *events.CrewReport)) func(func()) world.Seams {
+func reports(change func(r *events.CrewReport)) func(func()) world.Hooks {
 	return decides(told(func(e incident.Evidence) incident.Evidence {
 		if r, ok := e.(incident.Reported); ok {
 			change(&r.Report)
@@ -51,7 +51,7 @@ func reports(change func(r *events.CrewReport)) func(func()) world.Seams {
 }
 
 // reads changes what readings show.
-func reads(change func(r *incident.Read)) func(func()) world.Seams {
+func reads(change func(r *incident.Read)) func(func()) world.Hooks {
 	return decides(told(func(e incident.Evidence) incident.Evidence {
 		if r, ok := e.(incident.Read); ok {
 			change(&r)
@@ -62,7 +62,7 @@ func reads(change func(r *incident.Read)) func(func()) world.Seams {
 }
 
 // ruled decides under another policy.
-func ruled(change func(p *policy.Policy)) func(func()) world.Seams {
+func ruled(change func(p *policy.Policy)) func(func()) world.Hooks {
 	return decides(func(p policy.Policy, w incident.Workload, e incident.Evidence, now time.Time) (incident.Workload, []events.Event, bool) {
 		change(&p)
 		return incident.Advance(p, w, e, now)

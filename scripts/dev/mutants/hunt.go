@@ -121,12 +121,12 @@ func (h hunt) seed(ctx context.Context, m mutant, seed uint64) (*oracle.Violatio
 	if err != nil {
 		return nil, err
 	}
-	one.Seams, one.UntilBroken = m.seams(func() {}), true
+	one.Hooks, one.UntilBroken = m.hooks(func() {}), true
 	r, err := sim.Simulate(ctx, one)
 	if err != nil || len(r.Violations) == 0 {
 		return nil, err
 	}
-	one.Seams = world.Seams{}
+	one.Hooks = world.Hooks{}
 	whole, err := sim.Simulate(ctx, one)
 	if err != nil || len(whole.Violations) > 0 {
 		return nil, err

@@ -16,8 +16,8 @@ type mutant struct {
 	rule, name string
 	// faults are those that it takes to notice; of what a line of Terraform grants, none.
 	faults degree
-	// seams break the pipeline. They report each breach, except Decide, whose caller can see it.
-	seams func(fired func()) world.Seams
+	// hooks break the pipeline. They report each breach, except Decide, whose caller can see it.
+	hooks func(fired func()) world.Hooks
 	// grant breaks the deployment instead.
 	grant func(d *terraform.Deployment) error
 }
@@ -39,8 +39,8 @@ const whoever = "somebody@example.com"
 // reads, and never the workload's document: so they stay when the heart changes.
 var mutants = []mutant{
 	{"1 fence", "the body of a request is believed", heavy, believed, nil},
-	{"1 fence", "nothing is read before a deletion", heavy, func(fired func()) world.Seams {
-		return world.Seams{Handler: hears, Provider: unread(fired), Decide: told(func(e incident.Evidence) incident.Evidence {
+	{"1 fence", "nothing is read before a deletion", heavy, func(fired func()) world.Hooks {
+		return world.Hooks{Handler: hears, Provider: unread(fired), Decide: told(func(e incident.Evidence) incident.Evidence {
 			if r, ok := e.(incident.Read); ok && r.State == assumed {
 				return nil
 			}
@@ -71,8 +71,8 @@ var mutants = []mutant{
 		return e
 	})), nil},
 
-	{"3 admitted", "the next one is created before the old one is gone", heavy, func(fired func()) world.Seams {
-		return world.Seams{Provider: goneBefore(fired)}
+	{"3 admitted", "the next one is created before the old one is gone", heavy, func(fired func()) world.Hooks {
+		return world.Hooks{Provider: goneBefore(fired)}
 	}, nil},
 	{"3 admitted", "a Job is created beside a Pod of its former life", jobs, unseen, nil},
 
@@ -111,28 +111,28 @@ var mutants = []mutant{
 		return e
 	})), nil},
 
-	{"7 rank", "what a listing does not reach is gone", heavy, func(fired func()) world.Seams {
-		return world.Seams{Provider: only("patrol", whole(fired))}
+	{"7 rank", "what a listing does not reach is gone", heavy, func(fired func()) world.Hooks {
+		return world.Hooks{Provider: only("patrol", whole(fired))}
 	}, nil},
-	{"7 rank", "a list that fails is taken for an empty one", jobs, func(fired func()) world.Seams {
-		return world.Seams{Provider: only("patrol", emptied(fired))}
+	{"7 rank", "a list that fails is taken for an empty one", jobs, func(fired func()) world.Hooks {
+		return world.Hooks{Provider: only("patrol", emptied(fired))}
 	}, nil},
 
 	{"8 save", "maintenance begins though the save is torn", heavy, decides(torn), nil},
 	{"8 save", "the maintenance of a machine begins without a verified save", jobs, decides(torn), nil},
 
-	{"9 brake", "no slot is taken", heavy, func(fired func()) world.Seams {
-		return world.Seams{Ledger: unwritten(ledger.Brake, fired)}
+	{"9 brake", "no slot is taken", heavy, func(fired func()) world.Hooks {
+		return world.Hooks{Ledger: unwritten(ledger.Brake, fired)}
 	}, nil},
-	{"9 brake", "the bound is not looked at", heavy, func(fired func()) world.Seams {
-		return world.Seams{Limits: func(l ledger.Limits) ledger.Limits {
+	{"9 brake", "the bound is not looked at", heavy, func(fired func()) world.Hooks {
+		return world.Hooks{Limits: func(l ledger.Limits) ledger.Limits {
 			fired()
 			return ledger.Limits{Project: l.Project + 100, Zone: l.Zone + 100}
 		}}
 	}, nil},
 
-	{"10 lost", "acknowledged though nothing was stored", heavy, func(fired func()) world.Seams {
-		return world.Seams{Handler: acknowledges(fired)}
+	{"10 lost", "acknowledged though nothing was stored", heavy, func(fired func()) world.Hooks {
+		return world.Hooks{Handler: acknowledges(fired)}
 	}, nil},
 	{"10 lost", "no incident is ever opened", heavy, decides(func(p policy.Policy, w incident.Workload, e incident.Evidence, now time.Time) (incident.Workload, []events.Event, bool) {
 		next, send, changed := incident.Advance(p, w, e, now)
@@ -144,15 +144,15 @@ var mutants = []mutant{
 	{"10 lost", "nobody asks the audit log who deleted a slice", heavy, unasked(incident.ReadDeleter), nil},
 	{"10 lost", "the first stockout is given up on", heavy, ruled(func(p *policy.Policy) { p.GiveUpAfter = time.Nanosecond }), nil},
 
-	{"owner's word", "the pause is not read", heavy, func(fired func()) world.Seams {
-		return world.Seams{Ledger: elsewhere(ledger.Pauses, fired)}
+	{"owner's word", "the pause is not read", heavy, func(fired func()) world.Hooks {
+		return world.Hooks{Ledger: elsewhere(ledger.Pauses, fired)}
 	}, nil},
-	{"owner's word", "a policy that was tightened does not count", heavy, func(fired func()) world.Seams {
-		return world.Seams{Policies: firstRead(fired)}
+	{"owner's word", "a policy that was tightened does not count", heavy, func(fired func()) world.Hooks {
+		return world.Hooks{Policies: firstRead(fired)}
 	}, nil},
 	{"owner's word", "suspected abuse stops nothing", hostile, reads(func(r *incident.Read) { r.Abuse = false }), nil},
-	{"as ordered", "a recreate forgets the labels", heavy, func(fired func()) world.Seams {
-		return world.Seams{Provider: forgetful(fired, "labels")}
+	{"as ordered", "a recreate forgets the labels", heavy, func(fired func()) world.Hooks {
+		return world.Hooks{Provider: forgetful(fired, "labels")}
 	}, nil},
 	{"jobs", "the maintenance of a machine is asked for twice", jobs, labelledTwice, nil},
 	{"grants", "every function may delete TPUs", static, nil, func(d *terraform.Deployment) error {

@@ -36,7 +36,7 @@ func TestEveryRuleIsBrokenInTwoWays(t *testing.T) {
 			t.Errorf("there are two mutants %q", m.name)
 		}
 		names[m.name] = true
-		if (m.seams == nil) != (m.faults == static) || (m.grant == nil) != (m.faults != static) {
+		if (m.hooks == nil) != (m.faults == static) || (m.grant == nil) != (m.faults != static) {
 			t.Errorf("%s: it breaks the pipeline or the deployment, and its faults are %s", m.name, m.faults)
 		}
 	}
@@ -57,8 +57,8 @@ func TestEveryMutantOfADecisionChangesSomething(t *testing.T) {
 	for _, faults := range []degree{heavy, hostile} {
 		left := map[string]ledger.Decision{}
 		for _, m := range some(mutants) {
-			if m.faults == faults && onlyDecides(m.seams(func() {})) {
-				left[m.name] = m.seams(func() {}).Decide
+			if m.faults == faults && onlyDecides(m.hooks(func() {})) {
+				left[m.name] = m.hooks(func() {}).Decide
 			}
 		}
 		for seed := uint64(1); seed <= most && len(left) > 0; seed++ {
@@ -67,7 +67,7 @@ func TestEveryMutantOfADecisionChangesSomething(t *testing.T) {
 				t.Fatal(err)
 			}
 			ctx, cancel := context.WithCancel(t.Context())
-			one.Seams.Decide = func(p policy.Policy, w incident.Workload, e incident.Evidence, now time.Time) (incident.Workload, []events.Event, bool) {
+			one.Hooks.Decide = func(p policy.Policy, w incident.Workload, e incident.Evidence, now time.Time) (incident.Workload, []events.Event, bool) {
 				next, send, changed := incident.Advance(p, w, e, now)
 				for name, decide := range left {
 					other, sends, changes := decide(p, w, e, now)
@@ -91,14 +91,14 @@ func TestEveryMutantOfADecisionChangesSomething(t *testing.T) {
 	}
 }
 
-// TestEveryMutantAtAnotherSeamFires: likewise, each in a run of its own, up to where it does.
-func TestEveryMutantAtAnotherSeamFires(t *testing.T) {
+// TestEveryMutantAtAnotherHookFires: likewise, each in a run of its own, up to where it does.
+func TestEveryMutantAtAnotherHookFires(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it plays some seeds for each mutant")
 	}
 	h := ofAll(t)
 	for _, m := range some(mutants) {
-		if m.seams == nil || onlyDecides(m.seams(func() {})) {
+		if m.hooks == nil || onlyDecides(m.hooks(func() {})) {
 			continue
 		}
 		t.Run(m.name, func(t *testing.T) {
@@ -110,7 +110,7 @@ func TestEveryMutantAtAnotherSeamFires(t *testing.T) {
 					t.Fatal(err)
 				}
 				ctx, cancel := context.WithCancel(t.Context())
-				one.Seams = m.seams(func() {
+				one.Hooks = m.hooks(func() {
 					did.Store(true)
 					cancel()
 				})
@@ -142,16 +142,16 @@ func ofAll(t *testing.T) hunt {
 	return h
 }
 
-// some are all mutants in full, and otherwise every twelfth: each plays a fleet until it fires.
+// some are all mutants in full, and otherwise every tenth: each plays fleets until it fires.
 func some(all []mutant) (chosen []mutant) {
-	for i := 0; i < len(all); i += breadth.Every(12) {
+	for i := 0; i < len(all); i += breadth.Every(10) {
 		chosen = append(chosen, all[i])
 	}
 	return chosen
 }
 
-// onlyDecides reports whether no other seam than the decision is broken.
-func onlyDecides(s world.Seams) bool {
+// onlyDecides reports whether no other hook than the decision is broken.
+func onlyDecides(s world.Hooks) bool {
 	s.Decide = nil
 	return reflect.ValueOf(s).IsZero()
 }

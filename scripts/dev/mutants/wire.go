@@ -194,7 +194,7 @@ func (s believing) Put(ctx context.Context, uri string, content []byte, generati
 }
 
 // believed has recreate and the buckets do what the body of a request says.
-func believed(fired func()) world.Seams {
+func believed(fired func()) world.Hooks {
 	where := func(ctx context.Context, r provider.Ref) provider.Ref {
 		if b := saidIn(ctx); b != nil && b.Zone != "" && b.Zone != r.Zone {
 			fired()
@@ -202,7 +202,7 @@ func believed(fired func()) world.Seams {
 		}
 		return r
 	}
-	return world.Seams{
+	return world.Hooks{
 		Handler: hears,
 		Store:   func(next world.Buckets) world.Buckets { return believing{next, fired} },
 		Provider: only("recreate", func(next provider.Provider) provider.Provider {
@@ -343,8 +343,8 @@ func split(collection string, others, this ledger.Opener) ledger.Opener {
 // impatient has recreate, and the decision, take a Job that its controller begins again for one that has failed for good. The document keeps
 // what is so.
 // labelledTwice makes each call that changes a machine again.
-func labelledTwice(fired func()) world.Seams {
-	return world.Seams{Kubernetes: func(next http.RoundTripper) http.RoundTripper {
+func labelledTwice(fired func()) world.Hooks {
+	return world.Hooks{Kubernetes: func(_ string, next http.RoundTripper) http.RoundTripper {
 		return world.RoundTripper(func(r *http.Request) (*http.Response, error) {
 			if r.Method != http.MethodPatch || !strings.Contains(r.URL.Path, "/nodes/") {
 				return next.RoundTrip(r)
@@ -385,14 +385,14 @@ func emptied(fired func()) func(provider.Provider) provider.Provider {
 }
 
 // unseen has everybody take a Job for gone while a Pod of it is left.
-func unseen(fired func()) world.Seams {
+func unseen(fired func()) world.Hooks {
 	gone := func(s *provider.Slice) {
 		if s.Remains {
 			fired()
 			s.Remains, s.Condition = false, incident.Gone
 		}
 	}
-	return world.Seams{Provider: func(_ string, next provider.Provider) provider.Provider {
+	return world.Hooks{Provider: func(_ string, next provider.Provider) provider.Provider {
 		return broken{Provider: next, read: func(ctx context.Context, r provider.Ref) (provider.Slice, error) {
 			s, err := next.Read(ctx, r)
 			gone(&s)

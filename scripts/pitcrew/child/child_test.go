@@ -39,9 +39,7 @@ func TestMain(m *testing.M) {
 func spec(t *testing.T, args ...string) child.Spec {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return child.Spec{
 		Dir: t.TempDir(), Attempt: 3, Command: append([]string{self}, args...), Leftovers: 2 * time.Second,
 		Env: append(os.Environ(), trainer.Variable+"=1"),
@@ -53,9 +51,7 @@ func start(t *testing.T, s child.Spec) *child.Child {
 	var k child.Keeper
 	t.Cleanup(k.Close)
 	c, err := k.Start(s, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if c.Running() {
 			_ = c.Signal(syscall.SIGKILL) //nolint:errcheck // it may just have ended
@@ -129,9 +125,7 @@ func TestEverySignalThatKills(t *testing.T) {
 func TestCommandsThatCannotRun(t *testing.T) {
 	dir := t.TempDir()
 	for name, mode := range map[string]os.FileMode{"notexecutable": 0o644, "nonsense": 0o755} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("nothing that runs\n"), mode); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte("nothing that runs\n"), mode))
 	}
 	for command, want := range map[string]int{
 		"pitcrew-no-such-command": 127, dir + "/missing": 127, dir: 126, dir + "/notexecutable": 126, dir + "/nonsense": 126,
@@ -175,16 +169,12 @@ func TestOutputIsInheritedOrCopiedWhole(t *testing.T) {
 		s.Read, s.Pattern = read, child.Patterns["maxtext"]
 		out := filepath.Join(t.TempDir(), "out")
 		f, err := os.Create(out)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		old := os.Stdout
 		os.Stdout = f
 		c, err := new(child.Keeper).Start(s, nil)
 		os.Stdout = old
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		e := ended(t, c)
 		got, err := os.ReadFile(out)
 		if err != nil || f.Close() != nil {
@@ -232,9 +222,7 @@ func TestSignalsGoToWhoHandlesThem(t *testing.T) {
 			continue
 		}
 		for _, pid := range pids {
-			if err := child.Send(pid, syscall.SIGTERM); err != nil {
-				t.Fatal(err)
-			}
+			must(t, child.Send(pid, syscall.SIGTERM))
 			until(t, "caught", func() bool { return trainer.Count(dir, "caught terminated") > 0 })
 		}
 		if !h.Running() {
@@ -262,9 +250,7 @@ func crewThatIsKilled() int {
 func abandoned(t *testing.T, read bool, args ...string) (state string) {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	state = t.TempDir()
 	crew := exec.CommandContext(t.Context(), self, append([]string{"env", trainer.Variable + "=1", self}, args...)...)
 	crew.Env = append(os.Environ(), "CHILD_TEST_CREW="+state)
@@ -272,12 +258,8 @@ func abandoned(t *testing.T, read bool, args ...string) (state string) {
 		crew.Env = append(crew.Env, "CHILD_TEST_READ=1")
 	}
 	out, err := crew.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := crew.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, crew.Start())
 	buf := make([]byte, 100)
 	for said := ""; !strings.Contains(said, "started"); {
 		n, err := out.Read(buf)
@@ -285,9 +267,7 @@ func abandoned(t *testing.T, read bool, args ...string) (state string) {
 			t.Fatal(said, err)
 		}
 	}
-	if err := crew.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, crew.Process.Kill())
 	_ = crew.Wait() //nolint:errcheck // it was killed, and its output is closed
 	return state
 }
@@ -318,21 +298,15 @@ func TestAnEndThatNobodySawIsUnknown(t *testing.T) {
 	log := t.TempDir()
 	state := abandoned(t, false, "-log", log, "-children", "1", "-detached")
 	c, err := child.Adopt(state, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	until(t, "forked", func() bool { return len(trainer.Read(log)) > 1 })
 	// The parent is killed, too: the training goes on, and is still watched.
-	if err := syscall.Kill(c.Parent.PID, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(c.Parent.PID, syscall.SIGKILL))
 	until(t, "the parent is gone", func() bool { return !alive(c.Parent.PID) })
 	if !alive(c.Training.PID) || !c.Running() {
 		t.Fatal("the training ended with its parent")
 	}
-	if err := syscall.Kill(c.Training.PID, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(c.Training.PID, syscall.SIGKILL))
 	if e := ended(t, c); !e.Unknown {
 		t.Errorf("it ended with %+v", e)
 	}
@@ -350,13 +324,9 @@ func TestARecordOfAnotherLifeOfTheMachineTouchesNobody(t *testing.T) {
 	dir := t.TempDir()
 	other := exec.CommandContext(t.Context(), "sleep", "60")
 	other.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := other.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, other.Start())
 	record := fmt.Sprintf(`{"attempt": 4, "run": "before", "parent": {"pid": %d, "start": "x/1"}, "training": {"pid": %d, "start": "x/2"}}`, other.Process.Pid, other.Process.Pid)
-	if err := os.WriteFile(filepath.Join(dir, "training.json"), []byte(record), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "training.json"), []byte(record), 0o600))
 	c, err := child.Adopt(dir, nil)
 	if err != nil || c == nil {
 		t.Fatal(c, err)
@@ -383,14 +353,10 @@ func TestAParentThatIsKilledBeforeItTellsLeavesNoTraining(t *testing.T) {
 	os.Stderr = full
 	c, err := k.Start(s, nil)
 	os.Stderr = stderr
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	<-c.Done()
 	// It cannot write the training down, and its line about that goes into a pipe that nobody reads.
-	if err := os.MkdirAll(filepath.Join(s.Dir, fmt.Sprintf("training.json.%d", c.Parent.PID), "full"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Join(s.Dir, fmt.Sprintf("training.json.%d", c.Parent.PID), "full"), 0o700))
 	journal := t.TempDir()
 	s.Command = append(s.Command[:1:1], "-log="+journal)
 	started := make(chan *child.Child, 1)
@@ -404,9 +370,7 @@ func TestAParentThatIsKilledBeforeItTellsLeavesNoTraining(t *testing.T) {
 	for trainer.Count(journal, "began") == 0 {
 		time.Sleep(time.Millisecond)
 	}
-	if err := syscall.Kill(c.Parent.PID, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(c.Parent.PID, syscall.SIGKILL))
 	again := <-started
 	if again == nil {
 		return
@@ -426,9 +390,7 @@ func TestAParentThatIsKilledBeforeItTellsLeavesNoTraining(t *testing.T) {
 func fullPipe(t *testing.T) *os.File {
 	t.Helper()
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = errors.Join(r.Close(), w.Close()) }) //nolint:errcheck // a test's
 	err = w.SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
 	for err == nil {
@@ -459,17 +421,13 @@ func TestOneParentForOneAttemptAfterTheOther(t *testing.T) {
 	for n := range 4 {
 		s.Attempt, s.Env = n, append(s.Env, "ODD=\xff\xfe")
 		c, err := k.Start(s, hold)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if e := ended(t, c); e.Code != 7 || e.Attempt != n {
 			t.Errorf("attempt %d: %+v", n, e)
 		}
 		parents = append(parents, c.Parent.PID)
 		if n == 1 { // killed between two attempts
-			if err := syscall.Kill(c.Parent.PID, syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
+			must(t, syscall.Kill(c.Parent.PID, syscall.SIGKILL))
 			until(t, "it is gone", func() bool { return !alive(c.Parent.PID) })
 		}
 	}
@@ -479,5 +437,13 @@ func TestOneParentForOneAttemptAfterTheOther(t *testing.T) {
 	k.Close()
 	if alive(parents[3]) {
 		t.Error("the parent stays")
+	}
+}
+
+// must ends a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -526,7 +526,7 @@ func TestTheSlicesOfAMultisliceComeToOneAttempt(t *testing.T) {
 
 // TestTheFirstStartOfAMultisliceIsItsFirstAttempt: the slices look, say that they are ready and give signs of life in any order.
 func TestTheFirstStartOfAMultisliceIsItsFirstAttempt(t *testing.T) {
-	for seed := range breadth.Of(200, 10) {
+	for seed := range breadth.Of(200/breadth.Every(5), 10) {
 		synctest.Test(t, func(t *testing.T) {
 			w := &world{t: t, bucket: newMemory(), chance: rand.New(rand.NewPCG(uint64(seed), 0)), state: t.TempDir()} //nolint:gosec // a test's
 			w.slice = func(name string) int { return strings.Count("b", name) }

@@ -62,18 +62,3 @@ func TestNoSliceBeginsBeforeSlice0SaysWhereTheHostsMeet(t *testing.T) {
 	(<-first.do)()
 	see(2, first.meeting)
 }
-
-// TestACrewOfTheReleaseBeforeIsReadyWithoutAServer: slices of one training may run different releases.
-func TestACrewOfTheReleaseBeforeIsReadyWithoutAServer(t *testing.T) {
-	first, second := crewOf(t, 2), crewOf(t, 2)
-	second.Machine.Slice, second.Machine.Node, second.Machine.Host = 1, "llama-1", "t1v-n-cccccccc-w-0"
-	second.board = first.board
-	if err := second.board.Ready(t.Context(), 7, 0, first.admission(), ""); err != nil {
-		t.Fatal(err)
-	}
-	second.ask(agree.Want{Look: 7, Ready: 7})
-	(<-second.do)()
-	if v := second.out.view; v.Ready != 2 || v.Server != "" {
-		t.Errorf("%d are ready and meet at %q; want 2, and no place", v.Ready, v.Server)
-	}
-}

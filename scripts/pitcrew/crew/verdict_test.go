@@ -218,23 +218,6 @@ func TestTheGuestAttributeHasTheVerdictUntilAnotherAttemptStarts(t *testing.T) {
 	}
 }
 
-// TestAVerdictOfTheReleaseBeforeIsNotShown: it names no life, and readers would refuse the whole attribute.
-func TestAVerdictOfTheReleaseBeforeIsNotShown(t *testing.T) {
-	d := decidingCrew(t)
-	s := metadatatest.New("demo", "us-west4-a", "t1v-n-bbbbbbbb-w-0", func() time.Time { return d.now })
-	host, stop := s.Start()
-	defer stop()
-	d.Metadata, d.Machine.Slices = metadata.New(host), 2
-	d.status.Phase = agree.Ended
-	v := agree.Verdict{CrewVerdict: events.CrewVerdict{Attempt: 1, Finished: true}}
-	d.happened(d.now, agree.Event{Attempt: 1, Ended: &agree.Cause{}, Verdict: &v, Finished: true})
-	d.pass(0)
-	value, _ := s.Guest(events.GuestNamespace, events.GuestKey)
-	if state, err := events.DecodeCrewState([]byte(value)); err != nil || state.Verdict != nil || !d.concluded(d.now) {
-		t.Errorf("%q, %v", value, err)
-	}
-}
-
 // TestAnotherAttemptDoesNotWaitForAVerdict: Pitstop names one while the bucket takes nothing.
 func TestAnotherAttemptDoesNotWaitForAVerdict(t *testing.T) {
 	d := decidingCrew(t)

@@ -88,6 +88,10 @@ func TestAnotherPolicyMakesADifference(t *testing.T) {
 		"  other build  nothing then; next: Jan 5 ",
 		"observed preemption llama-20260105-1",
 		"request: another one, or none   1           1\n",
+		"call: one build alone makes it         3       1           1       1\n",
+		"The first call: seed 1 · mine/llama\n  this build   Jan 5 01:00:00.261  DeleteNode of ",
+		"  other build  nothing of the kind\n",
+		"This compares 3 accepted calls and 1 ended incident with those of the other build, within 2 minutes",
 		"1 seed, 2 workloads: 1 in 1 seed differ\n",
 	} {
 		if !strings.Contains(out, want) {
@@ -101,8 +105,12 @@ func TestAnotherPolicyMakesADifference(t *testing.T) {
 	told := strings.Split(strings.TrimSpace(out), "\n")
 	var d trail.Divergence
 	var s trail.Summary
-	if len(told) != 2 || json.Unmarshal([]byte(told[0]), &d) != nil || json.Unmarshal([]byte(told[1]), &s) != nil {
-		t.Fatalf("%s\nis no divergence and a summary", out)
+	var effect trail.Difference
+	if len(told) < 3 || json.Unmarshal([]byte(told[0]), &d) != nil || json.Unmarshal([]byte(told[1]), &effect) != nil || json.Unmarshal([]byte(told[len(told)-1]), &s) != nil {
+		t.Fatalf("%s\nis no divergence, differences in effect and a summary", out)
+	}
+	if effect.Kind != trail.Call || effect.This.Method != "DeleteNode" || effect.Other != nil || s.Effects.Kinds[trail.Call].First != 1 {
+		t.Errorf("in effect\n%s", out)
 	}
 	if code != cli.ExitFailed || d.Kind != trail.Request || d.Workload != "mine/llama" || d.This.Action != "delete" || d.Other.Outcome != "observed" || s.DifferingWorkloads != 1 {
 		t.Errorf("exit code %d\n%s", code, out)
@@ -119,6 +127,9 @@ func TestADoctoredTrail(t *testing.T) {
 	}{
 		"end": {`s/"outcome":"resumed"/"outcome":"escalated"/`, cli.ExitFailed, []string{
 			"· end\n  both ", "recovery.requested to admit", "  resumed by step preemption", "  escalated by step preemption",
+		}},
+		"request": {`s/"epoch":2/"epoch":7/`, cli.ExitFailed, []string{
+			"In effect both do the same: 3 accepted calls and 1 ended incident, within 2 minutes.\n",
 		}},
 		"document": {`s/"name":"gemma","provider":"[a-z-]*"/"name":"gemma","provider":"gke"/`, cli.ExitFailed, []string{
 			"seed 1, 0.5 days · mine/gemma · Mon Jan 5 12:00:00, 2026 · document\n  document     provider: this build ", `, other build "gke"`,

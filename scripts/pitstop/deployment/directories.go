@@ -9,7 +9,6 @@ import (
 
 	"pitstop.internal/scripts/pitstop/google"
 	"pitstop.internal/shared/checkpoint"
-	"pitstop.internal/shared/incident"
 )
 
 // Contents of a directory.
@@ -31,7 +30,7 @@ var ErrNoBucket = errors.New("it is no bucket")
 
 // Directories are those of a workload. It asks once for each bucket where that is. A checkpoint directory outside of buckets is
 // none of them.
-func (d Deployment) Directories(ctx context.Context, w incident.Workload, shown []SliceShown) (all []Directory) {
+func (d Deployment) Directories(ctx context.Context, w Workload, shown []SliceShown) (all []Directory) {
 	known := map[string]Directory{}
 	add := func(holds, uri string) {
 		path, isBucket := strings.CutPrefix(uri, "gs://")
@@ -64,10 +63,10 @@ func (d Deployment) Directories(ctx context.Context, w incident.Workload, shown 
 }
 
 // TransferText says what the way between a directory and another region costs, at a price in dollars for each GiB; 0 is unknown.
-func (f Directory) TransferText(w incident.Workload, price float64) string {
+func (f Directory) TransferText(w Workload, price float64) string {
 	switch {
 	case f.Holds == HoldsCheckpoints:
-		return w.Egress(price)
+		return w.Document.Egress(price)
 	case price == 0:
 		return "each GiB that training reads from there is charged, at a price that the policy does not name (egress_price)"
 	}

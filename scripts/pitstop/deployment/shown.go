@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"pitstop.internal/scripts/pitstop/google"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/provider"
 )
 
@@ -32,10 +32,10 @@ type SliceShown struct {
 type projectZone struct{ project, zone string }
 
 // zonesOf are those in which workloads have TPUs, and the zones with legacy nodes among them.
-func zonesOf(all []incident.Workload) (places []projectZone, legacy []string) {
+func zonesOf(all []Workload) (places []projectZone, legacy []string) {
 	for _, w := range all {
 		for _, s := range w.Slices {
-			if s.IsReleased() || s.Condition == incident.Gone || provider.Of(s.Zone) != provider.CloudTPU {
+			if s.Released || s.Condition == evidence.Gone || provider.Of(s.Zone) != provider.CloudTPU {
 				continue
 			}
 			if at := (projectZone{w.Project, s.Zone}); !slices.Contains(places, at) {
@@ -50,7 +50,7 @@ func zonesOf(all []incident.Workload) (places []projectZone, legacy []string) {
 }
 
 // ListSlices lists the slices of workloads as the API shows them now, by workload. It reads each zone once.
-func (d Deployment) ListSlices(ctx context.Context, all []incident.Workload) (map[string][]SliceShown, error) {
+func (d Deployment) ListSlices(ctx context.Context, all []Workload) (map[string][]SliceShown, error) {
 	places, legacy := zonesOf(all)
 	if len(places) == 0 {
 		return nil, nil
@@ -78,7 +78,7 @@ func (d Deployment) ListSlices(ctx context.Context, all []incident.Workload) (ma
 	shown := map[string][]SliceShown{}
 	for _, w := range all {
 		for _, s := range w.Slices {
-			if s.IsReleased() {
+			if s.Released {
 				continue
 			}
 			if is, ok := found[key{projectZone{w.Project, s.Zone}, s.Name}]; ok {

@@ -6,25 +6,55 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"pitstop.internal/scripts/pitstop/cli"
+	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/provider"
+	"pitstop.internal/shared/view"
 )
 
+// Workload is what is shown of a workload, with its document: for the ledger, and for questions that the heart answers.
+type Workload struct {
+	view.Workload
+	Document incident.Workload
+}
+
+// ShownAt is a workload as it is shown at one moment.
+func ShownAt(w incident.Workload, now time.Time) Workload { return Workload{w.Shown(now), w} }
+
+// Ref names a slice of it for its provider.
+func (w Workload) Ref(slice string) provider.Ref {
+	return fleet.Ref(w.Document, *w.Document.Slice(slice))
+}
+
+// ReadIncident reads one of its incidents, open or in the archive. It returns ledger.ErrNotFound for one that is in neither.
+func (w Workload) ReadIncident(ctx context.Context, l *ledger.Ledger, id string, now time.Time) (view.Incident, error) {
+	in, err := l.Incident(ctx, w.Document, id)
+	return w.Document.ShownIncident(in, now), err
+}
+
 // Workloads reads the workloads of these IDs or names, or all, in one listing.
-func Workloads(ctx context.Context, l *ledger.Ledger, names []string) (found []incident.Workload, err error) {
-	all, err := l.Workloads(ctx)
-	if err != nil || len(names) == 0 {
-		return all, err
+func (d Deployment) Workloads(ctx context.Context, l *ledger.Ledger, names []string) (found []Workload, err error) {
+	documents, err := l.Workloads(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return WorkloadsNamed(all, names)
+	for _, w := range documents {
+		found = append(found, ShownAt(w, d.Now()))
+	}
+	if len(names) == 0 {
+		return found, nil
+	}
+	return WorkloadsNamed(found, names)
 }
 
 // WorkloadsNamed are those of these IDs or names.
-func WorkloadsNamed(all []incident.Workload, names []string) ([]incident.Workload, error) {
+func WorkloadsNamed(all []Workload, names []string) ([]Workload, error) {
 	for _, name := range names {
-		if !slices.ContainsFunc(all, func(w incident.Workload) bool { return isNamed(w.ID, name) }) {
+		if !slices.ContainsFunc(all, func(w Workload) bool { return isNamed(w.ID, name) }) {
 			var ids []string
 			for _, w := range all {
 				ids = append(ids, w.ID)
@@ -32,7 +62,7 @@ func WorkloadsNamed(all []incident.Workload, names []string) ([]incident.Workloa
 			return nil, cli.Usage("there is no workload %q; the ledger has %s", name, cmp.Or(strings.Join(ids, ", "), "none"))
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(all), func(w incident.Workload) bool {
+	return slices.DeleteFunc(slices.Clone(all), func(w Workload) bool {
 		return !slices.ContainsFunc(names, func(name string) bool { return isNamed(w.ID, name) })
 	}), nil
 }
@@ -42,10 +72,10 @@ func isNamed(id, word string) bool { return id == word || strings.HasSuffix(id, 
 
 // FindIncident looks for an incident of these workloads by its ID. If incidents of several projects have that ID, the word has to be PROJECT/ID or
 // PROJECT/NAME/ID.
-func FindIncident(ctx context.Context, l *ledger.Ledger, all []incident.Workload, word string) (incident.Workload, incident.Incident, error) {
+func (d Deployment) FindIncident(ctx context.Context, l *ledger.Ledger, all []Workload, word string) (Workload, view.Incident, error) {
 	type match struct {
-		w  incident.Workload
-		in incident.Incident
+		w  Workload
+		in view.Incident
 	}
 	var found []match
 	of, id := "", word
@@ -56,7 +86,7 @@ func FindIncident(ctx context.Context, l *ledger.Ledger, all []incident.Workload
 		if of != "" && w.ID != of && !strings.HasPrefix(w.ID, of+"/") {
 			continue
 		}
-		in, err := l.Incident(ctx, w, id)
+		in, err := w.ReadIncident(ctx, l, id, d.Now())
 		switch {
 		case err == nil:
 			found = append(found, match{w, in})
@@ -66,7 +96,7 @@ func FindIncident(ctx context.Context, l *ledger.Ledger, all []incident.Workload
 	}
 	switch len(found) {
 	case 0:
-		return incident.Workload{}, incident.Incident{}, cli.Usage("there is no incident %q; pitstop incidents lists those of the last days", word)
+		return Workload{}, view.Incident{}, cli.Usage("there is no incident %q; pitstop incidents lists those of the last days", word)
 	case 1:
 		return found[0].w, found[0].in, nil
 	}
@@ -78,25 +108,25 @@ func FindIncident(ctx context.Context, l *ledger.Ledger, all []incident.Workload
 			over = append(over, f.w.ID+"/"+id+" ("+string(f.in.Outcome)+")")
 		}
 	}
-	return incident.Workload{}, incident.Incident{}, cli.Usage("%s may be %s: write it with its project", word,
+	return Workload{}, view.Incident{}, cli.Usage("%s may be %s: write it with its project", word,
 		strings.Join(append(open, over...), " or "))
 }
 
 // Workload finds the one workload that is named.
-func (d Deployment) Workload(ctx context.Context, where Place, name string) (*ledger.Ledger, incident.Workload, error) {
+func (d Deployment) Workload(ctx context.Context, where Place, name string) (*ledger.Ledger, Workload, error) {
 	l, w, _, err := d.WorkloadAndAll(ctx, where, name)
 	return l, w, err
 }
 
 // WorkloadAndAll is one, with all workloads of the ledger.
-func (d Deployment) WorkloadAndAll(ctx context.Context, where Place, name string) (*ledger.Ledger, incident.Workload, []incident.Workload, error) {
+func (d Deployment) WorkloadAndAll(ctx context.Context, where Place, name string) (*ledger.Ledger, Workload, []Workload, error) {
 	l, err := d.Ledger(where)
 	if err != nil {
-		return nil, incident.Workload{}, nil, err
+		return nil, Workload{}, nil, err
 	}
-	all, err := Workloads(ctx, l, nil)
+	all, err := d.Workloads(ctx, l, nil)
 	if err != nil {
-		return nil, incident.Workload{}, nil, err
+		return nil, Workload{}, nil, err
 	}
 	found, err := WorkloadsNamed(all, []string{name})
 	if err == nil && len(found) > 1 {
@@ -107,7 +137,7 @@ func (d Deployment) WorkloadAndAll(ctx context.Context, where Place, name string
 		err = cli.Usage("%s may be %s: name the whole ID", name, strings.Join(ids, " or "))
 	}
 	if err != nil {
-		return nil, incident.Workload{}, nil, err
+		return nil, Workload{}, nil, err
 	}
 	return l, found[0], all, nil
 }

@@ -5,10 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
-	"golang.org/x/mod/semver"
 	"google.golang.org/api/container/v1"
 )
 
@@ -132,7 +133,7 @@ func (c *Checked) works(pool *container.NodePool, wrong func(field, got, want, w
 		wrong("status", pool.Status, "RUNNING", "the pool is being deleted", anew)
 	}
 	since := c.Slice.Machine.since
-	if has := "v" + pool.Version; since != "" && semver.IsValid(has) && semver.Compare(has, "v"+since) < 0 {
+	if has := numbers(pool.Version); since != "" && len(has) > 0 && slices.Compare(has, numbers(since)) < 0 {
 		wrong("version", said(pool.Version), since+" or later", "an older version has no flex-start for these TPUs",
 			fmt.Sprintf("gcloud container clusters upgrade %s --location=%s --node-pool=%s, after the same without --node-pool", cluster, location, name))
 	}
@@ -154,6 +155,15 @@ func (c *Checked) lives(pool *container.NodePool, wrong func(field, got, want, w
 	case most < flexLife:
 		c.Notes = append(c.Notes, fmt.Sprintf("config.maxRunDuration is %s: Google takes each machine away after that, and not only after 7 days", most))
 	}
+}
+
+// numbers are those of a version of GKE, such as 1.33.0-gke.1712000, in the order in which versions are compared.
+func numbers(version string) (all []int) {
+	for n := range strings.FieldsFuncSeq(version, func(r rune) bool { return !unicode.IsDigit(r) }) {
+		i, _ := strconv.Atoi(n) //nolint:errcheck // it is the largest there is, or a zero, where it is no int
+		all = append(all, i)
+	}
+	return all
 }
 
 // flexLife is how long a flex-start machine lives at most.

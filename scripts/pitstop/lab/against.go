@@ -128,6 +128,9 @@ func (o comparing) compare(ctx context.Context, args []string, p *againstPrinter
 		return cli.Usage("--against %s: %w", o.against, err)
 	}
 	comparison := trail.NewComparison(trail.NewReader(bufio.NewReader(out)), p.divergence)
+	if p.AsJSON {
+		comparison.Differs = func(d trail.Difference) { p.object(d) }
+	}
 	err = run(ctx, func(t *trail.Trail) error { return comparison.Add(*t) })
 	var summary trail.Summary
 	if err == nil {
@@ -349,12 +352,64 @@ func (p *againstPrinter) summary(s trail.Summary) {
 			terminal.Print(p.Out, "")
 		}
 	}
+	if s.DifferingWorkloads > 0 {
+		p.effects(s.Effects)
+	}
 	text := terminal.Count(s.Runs, p.what) + ", " + terminal.Count(s.Workloads, "workload") + ": "
 	if s.DifferingWorkloads == 0 {
 		terminal.Print(p.Out, p.Paint(terminal.Green, text+"the same"))
 		return
 	}
 	terminal.Print(p.Out, p.Paint(terminal.Red, fmt.Sprintf("%s%s in %s differ", text, events.Number(int64(s.DifferingWorkloads)), terminal.Count(s.DifferingRuns, p.what))))
+}
+
+// effects counts the differences in effect, gives an example of each kind, and says what such a comparison can tell.
+func (p *againstPrinter) effects(e trail.Effects) {
+	all := countOf(e.Calls, "accepted call") + " and " + countOf(e.Incidents, "ended incident")
+	if len(e.Kinds) == 0 {
+		terminal.Print(p.Out, fmt.Sprintf("In effect both do the same: %s, within %.0f minutes.\n", all, trail.Near.Minutes()))
+		return
+	}
+	t := tabwriter.NewWriter(p.Out, 0, 0, 3, ' ', 0)
+	_, _ = fmt.Fprintf(t, "difference in effect\tcount\tworkloads\t%ss\tfirst in\n", p.what) //nolint:errcheck // Flush tells
+	for _, k := range trail.EffectKinds() {
+		if n, ok := e.Kinds[k]; ok {
+			_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", effectOf[k], events.Number(int64(n.Differences)), events.Number(int64(n.Workloads)), events.Number(int64(n.Runs)), events.Number(int64(n.First))) //nolint:errcheck // Flush tells
+		}
+	}
+	if err := t.Flush(); err != nil {
+		return
+	}
+	terminal.Print(p.Out, "")
+	for _, k := range trail.EffectKinds() {
+		if n, ok := e.Kinds[k]; ok {
+			terminal.Print(p.Out, terminal.Printable("The first "+string(k)+": "+n.Example.Run+" · "+n.Example.Workload))
+			p.side("this build", alone(n.Example.This))
+			p.side("other build", alone(n.Example.Other))
+		}
+	}
+	terminal.Print(p.Out, "")
+	terminal.Print(p.Out, fmt.Sprintf("This compares %s with those of the other build, within %.0f minutes and in any order. It leaves out epochs, requests, "+
+		"wording and documents, and an incident that is still open.", all, trail.Near.Minutes()))
+	terminal.Print(p.Out, "Faults follow what a build asks. So after the first difference of a "+p.what+" the builds may meet other faults, and a later one need not "+
+		"be their own.\n")
+}
+
+func alone(s *trail.Step) string {
+	if s == nil {
+		return "nothing of the kind"
+	}
+	return said(*s)
+}
+
+// effectOf says what each kind of difference in effect is.
+var effectOf = map[trail.Kind]string{
+	trail.Call:     "call: one build alone makes it",
+	trail.Incident: "incident: one build alone has it",
+	trail.End:      "end: an incident ends in another way",
+	trail.Cause:    "cause: an incident has another one",
+	trail.Time:     "time: the same, earlier or later",
+	trail.Refused:  "refused: a call that one build alone makes in vain",
 }
 
 // meaningOf says what each kind of difference is.

@@ -16,7 +16,7 @@ import (
 	"pitstop.internal/scripts/pitstop/deployment"
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/checkpoint"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/provider/cloudtpu"
 	"pitstop.internal/shared/publish"
@@ -69,9 +69,9 @@ func (d *RunningDemo) deployment() deployment.Deployment {
 		Sleep:    d.Sleep,
 		Recorded: d.worded,
 		PausedAll: func(by string, lift bool) {
-			verb := incident.VerbPause
+			verb := evidence.VerbPause
 			if lift {
-				verb = incident.VerbResume
+				verb = evidence.VerbResume
 			}
 			d.Tell(world.Line{Time: d.Now(), Kind: world.Spoken, Text: by + ": " + string(verb) + " everything"})
 		},

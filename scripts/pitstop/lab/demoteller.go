@@ -13,7 +13,7 @@ import (
 	"pitstop.internal/scripts/layout"
 	"pitstop.internal/scripts/pitstop/terminal"
 	"pitstop.internal/scripts/sim/world"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/reason"
 )
 
 // Teller tells what happens in a demo, as it happens.
@@ -91,7 +91,7 @@ func (t *Teller) whose(l world.Line) world.Line {
 
 // asks reports whether an incident asks for the first time.
 func (t *Teller) asks(l world.Line) bool {
-	return l.Kind == world.Decision && l.Code == string(incident.CodePolicyAsk) && !t.asked[l.Incident]
+	return l.Kind == world.Decision && l.Code == string(reason.CodePolicyAsk) && !t.asked[l.Incident]
 }
 
 // after says what a person can do after a line.

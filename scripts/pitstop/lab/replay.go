@@ -243,9 +243,9 @@ func (r *replaying) options(one play, live bool, i, plays int) replay.Options {
 	}
 	switch {
 	case r.o.speed > 0:
-		opts.Pace, opts.Told = r.o.speed, r.p.line
+		opts.Pace, opts.Hooks.Told = r.o.speed, r.p.line
 	case live:
-		opts.Ended = func(res world.Result, lines []world.Line) {
+		opts.Hooks.Ended = func(res world.Result, lines []world.Line) {
 			r.m.Clear()
 			r.p.ended(res, lines)
 		}

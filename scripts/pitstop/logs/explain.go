@@ -21,9 +21,12 @@ import (
 	"pitstop.internal/scripts/pitstop/cli"
 	"pitstop.internal/scripts/pitstop/entries"
 	"pitstop.internal/scripts/pitstop/terminal"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider/cloudtpu"
+	"pitstop.internal/shared/reason"
+	"pitstop.internal/shared/view"
 )
 
 // explained is the object that explain --json prints for each entry.
@@ -37,7 +40,7 @@ type explained struct {
 	Ignored bool   `json:"ignored"`
 	Reason  string `json:"reason"`
 	// Code is the reason why nothing follows, or why Pitstop would do nothing, in one word.
-	Code incident.Code `json:"code"`
+	Code reason.Code `json:"code"`
 	// Calls are the calls that Pitstop would make in the end, as far as an entry alone can tell: for a Spot slice, if all goes well.
 	Calls []wouldCall `json:"calls,omitempty"`
 	Error string      `json:"error"`
@@ -45,7 +48,7 @@ type explained struct {
 
 // wouldCall is a call that Pitstop would make, and the level of the switch that decides about it.
 type wouldCall struct {
-	incident.Planned
+	view.Planned
 	Level string `json:"level"`
 	// LimitedBy names the policy or the deployment that keeps the switch below yes; it is empty for yes.
 	LimitedBy string `json:"limited_by"`
@@ -75,7 +78,7 @@ func (c wouldCall) String() string {
 }
 
 // decided adds to each call the level of its switch under a policy.
-func decided(calls []incident.Planned, p policy.Policy) (all []wouldCall) {
+func decided(calls []view.Planned, p policy.Policy) (all []wouldCall) {
 	var last policy.Switch
 	for _, c := range calls {
 		last = cmp.Or(c.Switch, last)
@@ -271,7 +274,7 @@ func explainEntry(n int, r logfile.Reading, c cli.ChosenPolicy, p policy.Policy)
 	case r.Err != nil:
 		return x, r.Err
 	case e.Ignored != "":
-		x.Ignored, x.Reason, x.Code = true, e.Noted(), incident.CodeNothing
+		x.Ignored, x.Reason, x.Code = true, e.Noted(), reason.CodeNothing
 		return x, nil
 	}
 	x.LeadsTo, x.Code = leadsTo(e, p)
@@ -281,7 +284,7 @@ func explainEntry(n int, r logfile.Reading, c cli.ChosenPolicy, p policy.Policy)
 
 // leadsTo says in plain words what follows from an entry about a workload that is training. The code names the refusal of the policy
 // that blocks the first step of it.
-func leadsTo(e events.Entry, p policy.Policy) (text string, code incident.Code) {
+func leadsTo(e events.Entry, p policy.Policy) (text string, code reason.Code) {
 	return weighed(p, func(does does) string { return follows(e, p, does) })
 }
 
@@ -289,12 +292,12 @@ func leadsTo(e events.Entry, p policy.Policy) (text string, code incident.Code) 
 type does = func(s policy.Switch, what string) string
 
 // weighed is what follows under a policy, and the code of the refusal that blocks the first step of it.
-func weighed(p policy.Policy, follows func(does) string) (text string, code incident.Code) {
+func weighed(p policy.Policy, follows func(does) string) (text string, code reason.Code) {
 	asked := 0
 	text = follows(func(s policy.Switch, what string) string {
 		first := asked == 0
 		asked++
-		refused := func(c incident.Code) {
+		refused := func(c reason.Code) {
 			if first {
 				code = c
 			}
@@ -303,14 +306,14 @@ func weighed(p policy.Policy, follows func(does) string) (text string, code inci
 		case policy.Yes:
 			return what
 		case policy.Ask:
-			refused(incident.CodePolicyAsk)
+			refused(reason.CodePolicyAsk)
 			return what + ", once a person approves (" + (incident.Workload{}).Forbids(s, policy.Ask, p) + ")"
 		case policy.No:
 		}
 		if p.Switches.WatchOnly() {
-			refused(incident.CodeWatchOnly)
+			refused(reason.CodeWatchOnly)
 		} else {
-			refused(incident.CodePolicyNo)
+			refused(reason.CodePolicyNo)
 		}
 		return "nothing is done (" + (incident.Workload{}).Forbids(s, policy.No, p) + "); otherwise Pitstop would " + what
 	})
@@ -372,20 +375,11 @@ const (
 // incident computes it, as in a replay.
 func saveDue(e events.Entry, p policy.Policy) (at time.Time, why string) {
 	p.Switches.EarlyMaintenance = policy.No // what may start early is another sentence
-	life := events.Incarnation{Zone: e.Subject.Zone, ID: "1"}
-	w := incident.New(e.Subject.Project, "it", cloudtpu.Name)
-	w.Directory = "gs://" + events.MetadataCheckpointDir
-	w.Slices = []incident.Slot{{Name: "it", Life: incident.Life{Zone: e.Subject.Zone, Incarnation: life, Condition: incident.Ready}}}
-	w.Crew.Seen = e.Time
+	slice := evidence.Read{
+		Slice: "it", Zone: e.Subject.Zone, Incarnation: events.Incarnation{Zone: e.Subject.Zone, ID: "1"}, Directory: "gs://" + events.MetadataCheckpointDir,
+	}
 	due := func(checkpoints int) time.Time {
-		w.Pace.Gaps = slices.Repeat([]int64{int64(replaySaves.Seconds())}, checkpoints)
-		noticed, _, _ := incident.Advance(p, w, incident.Noticed{
-			Origin: incident.Origin{ID: "entry", Time: e.Time, Rank: e.Rank}, Slice: "it", Incarnation: life, Notice: e.Notice,
-		}, e.Time)
-		if n := noticed.Notice("it"); n != nil {
-			return n.Due
-		}
-		return time.Time{}
+		return incident.SaveDue(p, slice, e.Notice, evidence.Origin{ID: "entry", Time: e.Time, Rank: e.Rank}, replaySaves, checkpoints)
 	}
 	const many = 20
 	if at = due(many); at.Before(e.Time.Add(replayMeasured)) {
@@ -404,7 +398,7 @@ func saveDue(e events.Entry, p policy.Policy) (at time.Time, why string) {
 
 // rehearsed are the calls to which an entry would lead if the policy allowed them all. A name that the entry does not give stands in
 // angle brackets.
-func rehearsed(e events.Entry, p policy.Policy) []incident.Planned {
+func rehearsed(e events.Entry, p policy.Policy) []view.Planned {
 	switch e.Kind {
 	case events.KindLoss, events.KindNotice:
 	case events.KindCrew:
@@ -421,43 +415,27 @@ func rehearsed(e events.Entry, p policy.Policy) []incident.Planned {
 	if name == "" {
 		return nil
 	}
-	w := trainsOn(incident.New(e.Subject.Project, name, cloudtpu.Name), incident.Slot{Name: name, Life: incident.Life{
-		Facts: incident.Facts{Group: e.Subject.QueuedResource, Reclaimable: true}, Zone: e.Subject.Zone,
-	}})
-	w.Directory = "gs://<" + events.MetadataCheckpointDir + ">"
-	origin, now := incident.Origin{Time: e.Time}, e.Time
+	slice := evidence.Read{
+		Slice: name, Zone: e.Subject.Zone, Directory: "gs://<" + events.MetadataCheckpointDir + ">",
+		Facts: evidence.Facts{Group: e.Subject.QueuedResource, Reclaimable: true},
+	}
+	if e.Kind == events.KindNotice {
+		slice.Facts.Accelerator = maintainsEarly // the notice names no shape, and says whether its maintenance can be started early
+	}
+	w := incident.Assumed(e.Subject.Project, cloudtpu.Name, slice, time.Time{})
+	origin, now := evidence.Origin{Time: e.Time}, e.Time
 	if now.IsZero() {
 		now = time.Unix(0, 0)
 	}
 	switch e.Kind {
 	case events.KindLoss:
-		return w.IfAllowed(p, readAs(w, incident.Lost), now).Calls
+		return w.IfRead(p, name, evidence.Lost, now).Calls
 	case events.KindNotice:
-		w.Slices[0].Accelerator = maintainsEarly // the notice names no shape, and says whether its maintenance can be started early
-		return w.IfAllowed(p, incident.Noticed{Origin: origin, Slice: name, Notice: e.Notice}, now).Calls
+		return w.IfAllowed(p, evidence.Noticed{Origin: origin, Slice: name, Notice: e.Notice}, now).Calls
 	default:
 		report := events.CrewReport{Report: events.ReportGaveUp, Attempt: max(e.Crew.Attempt, 1)}
-		return w.IfAllowed(p, incident.Reported{Origin: origin, Slice: name, Report: report}, now).Calls
+		return w.IfAllowed(p, evidence.Reported{Origin: origin, Slice: name, Report: report}, now).Calls
 	}
-}
-
-// readAs is a reading of the only slice of a workload in that condition.
-func readAs(w incident.Workload, c incident.Condition) incident.Read {
-	s := w.Slices[0]
-	return incident.Read{
-		Origin: incident.Origin{Rank: events.RankReading}, Slice: s.Name, Zone: s.Zone, Condition: c, Incarnation: s.Incarnation, Facts: s.Facts,
-	}
-}
-
-// trainsOn is a workload of one slice that can be used, of which nothing more is known than is needed for a plan.
-func trainsOn(w incident.Workload, s incident.Slot) incident.Workload {
-	s.Condition, s.State, s.Spec, s.Admission = incident.Ready, "READY", "its own", incident.Admitted
-	if !s.Incarnation.Known() {
-		s.Incarnation = events.Incarnation{Zone: s.Zone, ID: "the one that is there"}
-	}
-	w.Slices = []incident.Slot{s}
-	w.Crew.Seen = time.Unix(0, 0)
-	return w
 }
 
 // maintainsEarly is a shape whose maintenance can be started before its window.

@@ -7,10 +7,12 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/pitstop/deployment"
 	"pitstop.internal/scripts/pitstop/terminal"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/provider/cloudtpu"
+	"pitstop.internal/shared/view"
 )
 
 // kindReading is the kind of a description of a TPU, beside those of log entries.
@@ -79,7 +81,7 @@ func readingLeadsTo(s provider.Slice, does does) string {
 		return "Google suspects abuse: an open incident ends escalated, and Pitstop does nothing by itself while the node shows it"
 	}
 	switch s.Condition {
-	case incident.Lost:
+	case evidence.Lost:
 		if s.Spot {
 			return "an incident: the API shows the loss; " + does(replace, again)
 		}
@@ -87,14 +89,14 @@ func readingLeadsTo(s provider.Slice, does does) string {
 			return "an incident: wait for Google's own recovery, not past its planned end at " + s.Ends.Format(time.RFC3339) + ", then " + does(replace, again)
 		}
 		return "an incident: wait for Google's own recovery, then " + does(replace, again)
-	case incident.Unhealthy:
+	case evidence.Unhealthy:
 		if s.Name == "" {
 			return "an incident, if its state is READY: wait until Google brings it back; if that takes too long, " + does(replace, again)
 		}
 		return "an incident: wait until Google brings it back; if that takes too long, " + does(replace, again)
-	case incident.Stopped:
+	case evidence.Stopped:
 		return "an incident, unless its owner stopped it: " + does(policy.StartStopped, "start it")
-	case incident.Ready:
+	case evidence.Ready:
 		n := s.Notice
 		switch {
 		case s.Name == "":
@@ -111,39 +113,40 @@ func readingLeadsTo(s provider.Slice, does does) string {
 		}
 		return "Pitstop keeps the notice; before the window at " + n.WindowStart.UTC().Format("2006-01-02 15:04 UTC") + ": " +
 			does(policy.RequestCheckpoint, "ask the training to save")
-	case incident.Done:
+	case evidence.Done:
 		return "nothing: the training is finished, by the API"
-	case incident.Creating, incident.Deleting, incident.Gone, incident.Unclear, incident.Unread:
+	case evidence.Creating, evidence.Deleting, evidence.Gone, evidence.Unclear, evidence.Unread:
 	}
 	return "nothing by itself: Pitstop reads it again within a minute"
 }
 
 // readingCalls are the calls to which a reading would lead if the policy allowed them all.
-func readingCalls(s provider.Slice, p policy.Policy) []incident.Planned {
+func readingCalls(s provider.Slice, p policy.Policy) []view.Planned {
 	if s.Abuse {
 		return nil
 	}
-	w := trainsOn(incident.New(s.Project, s.Name, cloudtpu.Name), incident.Slot{Name: s.Name, Life: incident.Life{
-		Zone: s.Zone, Incarnation: s.Incarnation,
-		Facts: incident.Facts{Group: s.QueuedResource, Legacy: s.Legacy, Accelerator: s.Accelerator, Reclaimable: s.Spot, Healing: s.Healing, Ends: s.Ends},
-	}})
-	w.Directory = s.Directory
 	now := s.Incarnation.Created // whenever that was, what follows is the same
 	if now.IsZero() {
 		now = time.Unix(0, 0)
 	}
-	switch s.Condition {
-	case incident.Lost, incident.Unhealthy:
-		w.Progress.VerifiedAt = now // the reading does not tell what is saved
-		return w.IfAllowed(p, readAs(w, s.Condition), now).Calls
-	case incident.Ready:
-		if s.Notice == nil && !s.Ends.IsZero() {
-			return w.IfAllowed(p, incident.Ticked{}, now).Calls
-		}
-		if s.Notice != nil {
-			return w.IfAllowed(p, incident.Noticed{Slice: s.Name, Notice: *s.Notice}, now).Calls
-		}
-	case incident.Done, incident.Stopped, incident.Creating, incident.Deleting, incident.Gone, incident.Unclear, incident.Unread:
+	lost := s.Condition == evidence.Lost || s.Condition == evidence.Unhealthy
+	saved := time.Time{}
+	if lost {
+		saved = now // the reading does not tell what is saved
+	}
+	w := incident.Assumed(s.Project, cloudtpu.Name, evidence.Read{
+		Slice: s.Name, Zone: s.Zone, Incarnation: s.Incarnation, Directory: s.Directory,
+		Facts: evidence.Facts{Group: s.QueuedResource, Legacy: s.Legacy, Accelerator: s.Accelerator, Reclaimable: s.Spot, Healing: s.Healing, Ends: s.Ends},
+	}, saved)
+	switch {
+	case lost:
+		return w.IfRead(p, s.Name, s.Condition, now).Calls
+	case s.Condition != evidence.Ready:
+		return nil
+	case s.Notice != nil:
+		return w.IfAllowed(p, evidence.Noticed{Slice: s.Name, Notice: *s.Notice}, now).Calls
+	case !s.Ends.IsZero():
+		return w.IfAllowed(p, evidence.Ticked{}, now).Calls
 	}
 	return nil
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"pitstop.internal/events"
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/provider/cloudtpu"
+	"pitstop.internal/shared/reason"
 )
 
 // call takes a call of the TPU API. A long-running one has two entries, of which either may be missing; one that was
@@ -97,7 +97,7 @@ func (a *Accumulator) queuedAs(k key) string {
 }
 
 // refused counts a creation that failed.
-func (a *Accumulator) refused(machines []*machine, class incident.FailureClass) {
+func (a *Accumulator) refused(machines []*machine, class reason.FailureClass) {
 	for _, m := range machines {
 		g := m.gap
 		if g == nil {
@@ -111,10 +111,10 @@ func (a *Accumulator) refused(machines []*machine, class incident.FailureClass) 
 	}
 }
 
-func (g *gap) refused(class incident.FailureClass) {
+func (g *gap) refused(class reason.FailureClass) {
 	l := &g.loss
 	if l.FailedCreates++; l.FailedBy == nil {
-		l.FailedBy = map[incident.FailureClass]int{}
+		l.FailedBy = map[reason.FailureClass]int{}
 	}
 	l.FailedBy[class]++
 }

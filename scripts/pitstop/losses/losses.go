@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/reason"
 )
 
 // Outcome is how a loss ended, as far as the logs tell.
@@ -109,9 +109,9 @@ type Loss struct {
 	DeletedBy string `json:"deleted_by"`
 	// FailedCreates counts the creations that failed meanwhile, FailedBy the same by what their failure means; Again how
 	// often it was lost again before it was back.
-	FailedCreates int                           `json:"failed_creates"`
-	FailedBy      map[incident.FailureClass]int `json:"failed_creates_by_class"`
-	Again         int                           `json:"again"`
+	FailedCreates int                         `json:"failed_creates"`
+	FailedBy      map[reason.FailureClass]int `json:"failed_creates_by_class"`
+	Again         int                         `json:"again"`
 	// ChipHours are lost between loss and return. ChipHoursAtLeast is a lower bound where the size is not known.
 	ChipHours        float64 `json:"chip_hours"`
 	ChipHoursAtLeast float64 `json:"chip_hours_at_least"`

@@ -17,12 +17,13 @@ import (
 	"pitstop.internal/scripts/pitstop/google"
 	"pitstop.internal/scripts/pitstop/show"
 	"pitstop.internal/scripts/pitstop/terminal"
+	"pitstop.internal/shared/bounds"
 	"pitstop.internal/shared/checkpoint"
-	"pitstop.internal/shared/fleet"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider"
+	"pitstop.internal/shared/view"
 )
 
 const (
@@ -31,7 +32,7 @@ const (
 	drillEvery = 5 * time.Second
 	// noticedWithin is how soon Pitstop has to notice a drill. Patrol looks once a minute, and opens an incident once a slice has not
 	// been usable for SickFor.
-	noticedWithin = incident.SickFor + 5*time.Minute
+	noticedWithin = bounds.SickFor + 5*time.Minute
 	// unreadFor is how many reads of the ledger in a row may fail.
 	unreadFor = 12
 )
@@ -43,10 +44,10 @@ type verdict struct {
 	Incident string `json:"incident,omitzero"`
 	Passed   bool   `json:"passed"`
 	// Text says why. Noticed is the seconds until the incident was opened.
-	Text    string           `json:"text"`
-	Noticed float64          `json:"noticed_seconds,omitzero"`
-	Outcome incident.Outcome `json:"outcome,omitzero"`
-	Cost    show.Cost        `json:"cost,omitzero"`
+	Text    string       `json:"text"`
+	Noticed float64      `json:"noticed_seconds,omitzero"`
+	Outcome view.Outcome `json:"outcome,omitzero"`
+	Cost    show.Cost    `json:"cost,omitzero"`
 }
 
 func (d verbs) drillCommand() *cobra.Command {
@@ -118,7 +119,7 @@ func (d verbs) drillCommand() *cobra.Command {
 }
 
 // sliceToDrill is the slice for the drill. Its error says why there must be none.
-func (d verbs) sliceToDrill(ctx context.Context, l *ledger.Ledger, w incident.Workload, name string) (s incident.Slot, err error) {
+func (d verbs) sliceToDrill(ctx context.Context, l *ledger.Ledger, w deployment.Workload, name string) (s view.Slice, err error) {
 	policies, _, err := d.Policies(ctx, l)
 	if err != nil {
 		return s, err
@@ -128,7 +129,7 @@ func (d verbs) sliceToDrill(ctx context.Context, l *ledger.Ledger, w incident.Wo
 		return s, err
 	}
 	if name == "" && len(w.Slices) > 0 {
-		name = w.Slices[max(0, slices.IndexFunc(w.Slices, func(s incident.Slot) bool { return !s.IsReleased() }))].Name
+		name = w.Slices[max(0, slices.IndexFunc(w.Slices, func(s view.Slice) bool { return !s.Released }))].Name
 	}
 	found := w.Slice(name)
 	p := policies.For(ctx, w.Label)
@@ -137,7 +138,7 @@ func (d verbs) sliceToDrill(ctx context.Context, l *ledger.Ledger, w incident.Wo
 		return s, cli.Usage("%s has no slice %q", w.ID, name)
 	case w.Provider == provider.GKE:
 		return s, cli.Usage("%s trains in a Job, and a drill interrupts a TPU of the Cloud TPU API: delete a Pod of %s by hand to see what follows", w.ID, name)
-	case found.IsReleased():
+	case found.Released:
 		return s, cli.Usage("%s of %s is left to its owner: Pitstop would do nothing about it", name, w.ID)
 	case w.Incident != nil:
 		return s, cli.Usage("incident %s is open on %s: a drill would make it worse", w.Incident.ID, w.ID)
@@ -146,7 +147,7 @@ func (d verbs) sliceToDrill(ctx context.Context, l *ledger.Ledger, w incident.Wo
 	case p.Unreadable != "":
 		return s, cli.Usage("the policy of %s cannot be read from here: %s", w.ID, p.Unreadable)
 	case p.Switches.Level(policy.Restart) == policy.No:
-		return s, cli.Usage("Pitstop may not bring the training of %s back: %s", w.ID, w.Forbids(policy.Restart, policy.No, p))
+		return s, cli.Usage("Pitstop may not bring the training of %s back: %s", w.ID, w.Document.Forbids(policy.Restart, policy.No, p))
 	}
 	if err := d.refuseIdle(w); err != nil {
 		return s, err
@@ -155,21 +156,21 @@ func (d verbs) sliceToDrill(ctx context.Context, l *ledger.Ledger, w incident.Wo
 }
 
 // refuseIdle refuses a workload of which nobody knows that it trains on all its slices.
-func (d verbs) refuseIdle(w incident.Workload) error {
+func (d verbs) refuseIdle(w deployment.Workload) error {
 	switch {
-	case w.Crew.Seen.IsZero() || w.Crew.Finished:
+	case w.Training.Seen.IsZero() || w.Training.Finished:
 		return cli.Usage("Pitstop knows of no running training of %s: its crew has sent nothing, or training is finished", w.ID)
-	case show.GaveUp(w.Crew):
+	case w.Training.HasGivenUp():
 		return cli.Usage("the training of %s does not run: its crew gave up after attempt %d; pitstop retry %s starts another attempt", w.ID,
-			w.Crew.GaveUp, w.Name)
-	case w.Progress.At.IsZero():
+			w.Training.GaveUp, w.Name)
+	case w.Training.StepAt.IsZero():
 		return cli.Usage("the crew of %s has reported no step, so a drill could not show that training goes on", w.ID)
-	case d.Now().Sub(lastStep(w)) >= longestSilence(w):
-		return cli.Usage("the crew of %s is silent: it reported step %s %s ago", w.ID, events.Number(w.Progress.Step),
-			events.Span(d.Now().Sub(lastStep(w))))
+	case d.Now().Sub(w.Training.SteppedAt) >= longestSilence(w):
+		return cli.Usage("the crew of %s is silent: it reported step %s %s ago", w.ID, events.Number(w.Training.Step),
+			events.Span(d.Now().Sub(w.Training.SteppedAt)))
 	}
 	for _, o := range w.Slices {
-		if o.Condition != incident.Ready && !o.IsReleased() {
+		if o.Condition != evidence.Ready && !o.Released {
 			return cli.Usage("%s of %s is %s already", o.Name, w.ID, o.State)
 		}
 	}
@@ -178,8 +179,8 @@ func (d verbs) refuseIdle(w incident.Workload) error {
 
 // refuseUnsaved refuses a workload without a complete checkpoint. Pitstop verifies checkpoints during an incident, so before the first
 // incident the verb looks for one itself.
-func (d verbs) refuseUnsaved(ctx context.Context, w incident.Workload) error {
-	if !w.Progress.VerifiedAt.IsZero() {
+func (d verbs) refuseUnsaved(ctx context.Context, w deployment.Workload) error {
+	if !w.Training.VerifiedAt.IsZero() {
 		return nil
 	}
 	if w.Directory == "" {
@@ -193,25 +194,17 @@ func (d verbs) refuseUnsaved(ctx context.Context, w incident.Workload) error {
 	return nil
 }
 
-// lastStep is the time of the last reported step, by a log line or by the crew's clock.
-func lastStep(w incident.Workload) time.Time {
-	if p := w.Progress; p.Stepped.After(p.At) {
-		return p.Stepped
-	}
-	return w.Progress.At
-}
-
 // longestSilence is how long a running crew may report no step: three times the longest gap so far.
-func longestSilence(w incident.Workload) time.Duration {
-	if w.Progress.GapSeconds == 0 {
-		return incident.NoGapFor
+func longestSilence(w deployment.Workload) time.Duration {
+	if w.Training.QuietSeconds == 0 {
+		return bounds.NoGapFor
 	}
-	return max(incident.ResumeFor, 3*time.Duration(w.Progress.GapSeconds)*time.Second)
+	return max(bounds.ResumeFor, 3*time.Duration(w.Training.QuietSeconds)*time.Second)
 }
 
 // drill simulates the event on the slice and follows the recovery.
 func (d verbs) drill(
-	ctx context.Context, where deployment.Place, l *ledger.Ledger, w incident.Workload, s incident.Slot,
+	ctx context.Context, where deployment.Place, l *ledger.Ledger, w deployment.Workload, s view.Slice,
 	why string, lasts time.Duration, list show.Prices, p *terminal.Printer,
 ) (v verdict, err error) {
 	v = verdict{Workload: w.ID, Slice: s.Name}
@@ -221,16 +214,16 @@ func (d verbs) drill(
 	}
 	begun := d.Now()
 	// The record comes first, so that a person who finds the trouble also finds its author.
-	word := incident.Ordered{Word: incident.Word{By: d.Caller(ctx), Why: why}, Verb: incident.VerbDrill, Text: "a maintenance event on " + s.Name}
+	word := evidence.Ordered{Word: evidence.Word{By: d.Caller(ctx), Why: why}, Verb: evidence.VerbDrill, Text: "a maintenance event on " + s.Name}
 	var left unpublished
 	if _, _, err := d.record(ctx, l, where, w.ID, word); err != nil && !errors.As(err, &left) {
 		return v, err
 	}
-	op, err := api.Simulate(ctx, fleet.Ref(w, s))
+	op, err := api.Simulate(ctx, w.Ref(s.Name))
 	if err != nil {
 		return v, err
 	}
-	p.Heading("drill", "workload "+w.ID+" · "+s.Name+" in "+s.Zone+" · step "+events.Number(w.Progress.Step))
+	p.Heading("drill", "workload "+w.ID+" · "+s.Name+" in "+s.Zone+" · step "+events.Number(w.Training.Step))
 	row := func(at time.Time, word, colour, text, reason string) {
 		p.Row(at.UTC().Format("15:04:05"), word, colour, text, reason)
 	}
@@ -241,7 +234,7 @@ func (d verbs) drill(
 		now, _, err := l.Workload(looking, w.ID)
 		switch err = end(err); {
 		case err == nil:
-			w, unread = now, 0
+			w, unread = deployment.ShownAt(now, d.Now()), 0
 		case ctx.Err() != nil || unread >= unreadFor:
 			return v, fmt.Errorf("the drill goes on, but the ledger cannot be read: %w", err)
 		default:
@@ -255,7 +248,7 @@ func (d verbs) drill(
 		if in != nil {
 			v.Incident, v.Noticed = in.ID, in.Opened.Sub(begun).Seconds()
 			for lines := in.Timeline; told < len(lines); told++ {
-				row(lines[told].At, string(lines[told].Kind), map[incident.LineKind]string{incident.LineDecided: terminal.Bold}[lines[told].Kind],
+				row(lines[told].At, string(lines[told].Kind), map[view.LineKind]string{view.LineDecided: terminal.Bold}[lines[told].Kind],
 					lines[told].Text, terminal.WithCode(lines[told].Reason, string(lines[told].Code)))
 			}
 		}
@@ -263,8 +256,8 @@ func (d verbs) drill(
 		case in == nil && d.Now().Sub(begun) > noticedWithin:
 			v.Text = "Pitstop noticed nothing within " + events.Span(noticedWithin) + ": read the log of patrol, and call pitstop canary"
 		case in != nil && !in.Closed.IsZero():
-			v.Outcome, v.Cost = in.Outcome, list.CostOf(w, *in, d.Now())
-			v.Passed = in.Outcome == incident.Resumed
+			v.Outcome, v.Cost = in.Outcome, list.CostOf(*in)
+			v.Passed = in.Outcome == view.Resumed
 			v.Text = strings.TrimSuffix(string(in.Outcome)+": "+in.Reason, ": ") + "; " + v.Cost.String()
 		}
 		if v.Text != "" {
@@ -294,8 +287,8 @@ func (v verdict) print(p *terminal.Printer) {
 }
 
 // incidentSince is the incident that was opened since a drill began.
-func incidentSince(w incident.Workload, begun time.Time) *incident.Incident {
-	for _, in := range []*incident.Incident{w.Incident, w.Closed} {
+func incidentSince(w deployment.Workload, begun time.Time) *view.Incident {
+	for _, in := range []*view.Incident{w.Incident, w.Closed} {
 		if in != nil && !in.Opened.Before(begun) {
 			return in
 		}

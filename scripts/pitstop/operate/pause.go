@@ -12,7 +12,7 @@ import (
 	"pitstop.internal/scripts/pitstop/google"
 	"pitstop.internal/scripts/pitstop/show"
 	"pitstop.internal/scripts/pitstop/terminal"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/evidence"
 )
 
 func (d verbs) pauseCommand() *cobra.Command {
@@ -29,7 +29,7 @@ func (d verbs) pauseCommand() *cobra.Command {
 			if lasts < 0 {
 				return cli.Usage("--for %s: it has to be more than 0; leave it out to pause until resume", lasts)
 			}
-			p := incident.Paused{Word: incident.Word{Why: why}}
+			p := evidence.Paused{Word: evidence.Word{Why: why}}
 			if lasts > 0 {
 				p.Until = d.Now().Add(lasts)
 			}
@@ -52,7 +52,7 @@ func (d verbs) resumeCommand() *cobra.Command {
 		Short: "Lift the pause of some workloads, or of all",
 		Long:  "Lift the pause of these workloads, or with --all the pause of everything.\n\n" + needs,
 		RunE: func(c *cobra.Command, names []string) error {
-			return d.setPause(c, where, names, all, incident.Paused{Word: incident.Word{Why: why}, Lift: true})
+			return d.setPause(c, where, names, all, evidence.Paused{Word: evidence.Word{Why: why}, Lift: true})
 		},
 	}
 	where.Flags(c)
@@ -61,7 +61,7 @@ func (d verbs) resumeCommand() *cobra.Command {
 	return c
 }
 
-func (d verbs) setPause(c *cobra.Command, where deployment.Place, names []string, all bool, e incident.Paused) error {
+func (d verbs) setPause(c *cobra.Command, where deployment.Place, names []string, all bool, e evidence.Paused) error {
 	if all == (len(names) > 0) {
 		return cli.Usage("name the workloads, or add --all")
 	}
@@ -74,10 +74,10 @@ func (d verbs) setPause(c *cobra.Command, where deployment.Place, names []string
 		return err
 	}
 	e.By = d.Caller(ctx)
-	p := &incident.Pause{By: e.By, Why: e.Why, At: d.Now(), Until: e.Until}
+	p := &evidence.Pause{By: e.By, Why: e.Why, At: d.Now(), Until: e.Until}
 	what := "paused " + show.PausedText(p)
 	if e.Lift {
-		p.Until = p.At.Add(-incident.PauseMargin) // it is over by every clock, and names the person who lifted it
+		p.Until = p.At.Add(-evidence.PauseMargin) // it is over by every clock, and names the person who lifted it
 		what = e.By + " lifted the pause"
 	}
 	if all {
@@ -90,7 +90,7 @@ func (d verbs) setPause(c *cobra.Command, where deployment.Place, names []string
 		terminal.Print(out, "everything: "+what)
 		return nil
 	}
-	found, err := deployment.Workloads(ctx, l, names)
+	found, err := d.Workloads(ctx, l, names)
 	if err != nil {
 		return err
 	}

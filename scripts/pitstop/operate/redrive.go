@@ -17,7 +17,7 @@ import (
 	"pitstop.internal/scripts/pitstop/deployment"
 	"pitstop.internal/scripts/pitstop/google"
 	"pitstop.internal/scripts/pitstop/terminal"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/trigger"
 )
@@ -55,7 +55,7 @@ func (d verbs) redriveCommand(handlers map[string]string) *cobra.Command {
 				return err
 			}
 			r := redrive{
-				letters: broker, ledger: l, from: from, to: where.Topic(topic), word: incident.Word{By: d.Caller(c.Context()), Why: why}, start: d.Now(),
+				letters: broker, ledger: l, from: from, to: where.Topic(topic), word: evidence.Word{By: d.Caller(c.Context()), Why: why}, start: d.Now(),
 				tell: func(line string) { terminal.Print(c.OutOrStdout(), line) }, seen: map[string]bool{},
 			}
 			return errors.Join(r.run(c.Context()), broker.Close())
@@ -75,7 +75,7 @@ type redrive struct {
 	ledger  *ledger.Ledger
 	// from is the dead-letter subscription, to the topic of the letters.
 	from, to string
-	word     incident.Word
+	word     evidence.Word
 	start    time.Time
 	tell     func(line string)
 

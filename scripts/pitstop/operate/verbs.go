@@ -19,10 +19,11 @@ import (
 	"pitstop.internal/scripts/pitstop/google"
 	"pitstop.internal/scripts/pitstop/show"
 	"pitstop.internal/scripts/pitstop/terminal"
-	"pitstop.internal/shared/fleet"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/view"
 )
 
 // needs ends the help of every verb that records a person's word.
@@ -60,7 +61,7 @@ func (k *publishing) Publish(ctx context.Context, e events.Envelope) error {
 
 // record records a person's word on a workload, by compare-and-swap, with the requests that follow in its outbox. It reports whether
 // the word was news. Its error is an outbox error if the word is stored and a request could not be published.
-func (d verbs) record(ctx context.Context, l *ledger.Ledger, where deployment.Place, id string, e incident.Evidence) (w incident.Workload, news bool, err error) {
+func (d verbs) record(ctx context.Context, l *ledger.Ledger, where deployment.Place, id string, e evidence.Evidence) (w deployment.Workload, news bool, err error) {
 	source, known, err := d.Policies(ctx, l)
 	if err != nil {
 		return w, false, err
@@ -75,11 +76,11 @@ func (d verbs) record(ctx context.Context, l *ledger.Ledger, where deployment.Pl
 		Ledger: l, Policies: policies, Publisher: k, Now: d.Now, Sleep: ledger.Sleep, Source: "//pitstop/operator",
 		Cause: func(context.Context) string { return run }, Log: slog.New(slog.DiscardHandler), Saved: d.Recorded,
 	}
-	w, news, err = a.AdvanceChanged(ctx, id, e)
+	document, news, err := a.AdvanceChanged(ctx, id, e)
 	if err == nil && k.why != nil {
 		err = unpublished{k.why}
 	}
-	return w, news, err
+	return deployment.ShownAt(document, d.Now()), news, err
 }
 
 // unpublished says that a word is stored, and that patrol has to publish the requests that follow.
@@ -111,16 +112,16 @@ func withReason(c *cobra.Command, run func(c *cobra.Command, where deployment.Pl
 }
 
 // openIncident finds the workload with an open incident.
-func (d verbs) openIncident(ctx context.Context, where deployment.Place, id string) (*ledger.Ledger, incident.Workload, error) {
+func (d verbs) openIncident(ctx context.Context, where deployment.Place, id string) (*ledger.Ledger, deployment.Workload, error) {
 	l, err := d.Ledger(where)
 	if err != nil {
-		return nil, incident.Workload{}, err
+		return nil, deployment.Workload{}, err
 	}
-	all, err := deployment.Workloads(ctx, l, nil)
+	all, err := d.Workloads(ctx, l, nil)
 	if err != nil {
-		return l, incident.Workload{}, err
+		return l, deployment.Workload{}, err
 	}
-	w, in, err := deployment.FindIncident(ctx, l, all, id)
+	w, in, err := d.FindIncident(ctx, l, all, id)
 	if err == nil && (w.Incident == nil || w.Incident.ID != in.ID) {
 		err = cli.Usage("%s is over: it ended %s at %s", id, in.Outcome, in.Closed.UTC().Format("2006-01-02 15:04"))
 	}
@@ -140,11 +141,11 @@ func (d verbs) approveCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		question := w.Question()
+		question := w.Document.Question()
 		if question == "" {
 			return cli.Usage("%s waits for no approval: it is %s", about, w.Incident.Phase)
 		}
-		e := incident.Approved{Word: incident.Word{By: d.Caller(c.Context()), Why: why}, Incident: w.Incident.ID, Action: w.Incident.Asked}
+		e := evidence.Approved{Word: evidence.Word{By: d.Caller(c.Context()), Why: why}, Incident: w.Incident.ID, Action: w.Incident.Asked}
 		after, news, err := d.record(c.Context(), l, where, w.ID, e)
 		if err == nil && !news {
 			return cli.Usage("%s does not ask for that any more; pitstop status shows its state", about)
@@ -172,21 +173,21 @@ func (d verbs) cancelCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if w.Incident.Phase == incident.Clearing {
+		if w.Incident.Phase == view.Clearing {
 			return cli.Usage("%s is over except for its clean-up: it deletes the slices that it ordered itself; pitstop pause %s holds that", about, w.Name)
 		}
-		e := incident.Cancelled{Word: incident.Word{By: d.Caller(c.Context()), Why: why}, Incident: w.Incident.ID}
+		e := evidence.Cancelled{Word: evidence.Word{By: d.Caller(c.Context()), Why: why}, Incident: w.Incident.ID}
 		after, news, err := d.record(c.Context(), l, where, w.ID, e)
 		if err == nil && !news {
 			return cli.Usage("%s has ended meanwhile, or its clean-up runs; pitstop status shows its state", e.Incident)
 		}
 		lines := []string{w.ID + ": cancelled by " + e.By}
-		for _, e := range w.Effects {
-			if e.UnderWay(d.Now()) {
-				lines = append(lines, "a call may still take effect: "+show.EffectText(e, d.Now()))
+		for _, r := range w.Requests {
+			if r.UnderWay {
+				lines = append(lines, "a call may still take effect: "+show.RequestText(r, d.Now()))
 			}
 		}
-		if after.Incident != nil && after.Incident.Phase == incident.Clearing {
+		if after.Incident != nil && after.Incident.Phase == view.Clearing {
 			lines = append(lines, "first it deletes the slices that it ordered itself; pitstop status shows that")
 		}
 		return d.printRecorded(c, err, strings.Join(lines, "\n"))
@@ -207,10 +208,10 @@ func (d verbs) retryCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if why := w.NothingToRetry(d.Now()); why != "" {
+		if why := w.Document.NothingToRetry(d.Now()); why != "" {
 			return cli.Usage("there is nothing to retry of %s: %s%s", w.ID, why, d.narrow(c.Context(), l, w))
 		}
-		e := incident.Retried{Word: incident.Word{By: d.Caller(c.Context()), Why: why}}
+		e := evidence.Retried{Word: evidence.Word{By: d.Caller(c.Context()), Why: why}}
 		after, news, err := d.record(c.Context(), l, where, w.ID, e)
 		if err == nil && !news {
 			return cli.Usage("%s has moved on meanwhile; pitstop status shows its state", w.ID)
@@ -228,7 +229,7 @@ func (d verbs) retryCommand() *cobra.Command {
 
 // narrow says that an open incident may do less than the policy would allow it now, or nothing at all, and the way out. It is empty
 // elsewhere, and where the policy cannot be read.
-func (d verbs) narrow(ctx context.Context, l *ledger.Ledger, w incident.Workload) string {
+func (d verbs) narrow(ctx context.Context, l *ledger.Ledger, w deployment.Workload) string {
 	in := w.Incident
 	if in == nil {
 		return ""
@@ -238,7 +239,7 @@ func (d verbs) narrow(ctx context.Context, l *ledger.Ledger, w incident.Workload
 		return ""
 	}
 	var more []string
-	now := w.Limited(policies.For(ctx, w.Label)).Switches
+	now := w.Document.Limited(policies.For(ctx, w.Label)).Switches
 	for _, s := range policy.All() {
 		if now.Level(s) > in.Switches.Level(s) {
 			more = append(more, string(s))
@@ -272,7 +273,7 @@ func (d verbs) attachCommand() *cobra.Command {
 			if !cli.LabelForm.MatchString(name) {
 				return cli.Usage("--policy %q cannot be the value of a label: one has up to 63 small letters, digits, hyphens and underscores", name)
 			}
-			return d.label(c, where, args[0], name, incident.Ordered{Word: incident.Word{Why: why}, Verb: incident.VerbAttach, Text: "to policy " + name})
+			return d.label(c, where, args[0], name, evidence.Ordered{Word: evidence.Word{Why: why}, Verb: evidence.VerbAttach, Text: "to policy " + name})
 		},
 	}
 	where.Flags(c)
@@ -290,12 +291,12 @@ func (d verbs) detachCommand() *cobra.Command {
 			"This needs the same permissions as attach.",
 		Args: cli.OneWorkload(),
 	}, func(c *cobra.Command, where deployment.Place, why, about string) error {
-		return d.label(c, where, about, "", incident.Ordered{Word: incident.Word{Why: why}, Verb: incident.VerbDetach})
+		return d.label(c, where, about, "", evidence.Ordered{Word: evidence.Word{Why: why}, Verb: evidence.VerbDetach})
 	})
 }
 
 // label sets the policy's label on every TPU of a workload, and records that.
-func (d verbs) label(c *cobra.Command, where deployment.Place, workload, value string, e incident.Ordered) error {
+func (d verbs) label(c *cobra.Command, where deployment.Place, workload, value string, e evidence.Ordered) error {
 	ctx, out := c.Context(), c.OutOrStdout()
 	l, w, all, err := d.WorkloadAndAll(ctx, where, workload)
 	if err != nil {
@@ -306,7 +307,7 @@ func (d verbs) label(c *cobra.Command, where deployment.Place, workload, value s
 		return err
 	}
 	for _, s := range w.Slices {
-		if !s.Legacy || s.Condition == incident.Gone {
+		if !s.Legacy || s.Condition == evidence.Gone {
 			continue
 		}
 		wayOut := "with the label " + events.LabelPolicy + "=" + value
@@ -334,11 +335,11 @@ func (d verbs) label(c *cobra.Command, where deployment.Place, workload, value s
 		if !google.MayGoOn(ctx) {
 			break
 		}
-		if s.Condition == incident.Gone {
+		if s.Condition == evidence.Gone {
 			terminal.Print(out, s.Name+": it is gone and cannot be labelled")
 			continue
 		}
-		if err := api.SetLabel(ctx, fleet.Ref(w, s), events.LabelPolicy, value); err != nil {
+		if err := api.SetLabel(ctx, w.Ref(s.Name), events.LabelPolicy, value); err != nil {
 			failed = append(failed, google.ExplainError(ctx, err))
 			continue
 		}
@@ -364,14 +365,14 @@ func (d verbs) label(c *cobra.Command, where deployment.Place, workload, value s
 
 // advise warns of slices that the policy never brings back, of slices without autocheckpoint, of checkpoints or data in another region,
 // and of a bucket that deletes the lease. It leaves out what it cannot read: the label is set, and check says all of it.
-func (d verbs) advise(ctx context.Context, l *ledger.Ledger, w incident.Workload, label string, out io.Writer) {
+func (d verbs) advise(ctx context.Context, l *ledger.Ledger, w deployment.Workload, label string, out io.Writer) {
 	looking, end := google.OptionalQuestion(ctx)
 	policies, _, unread := d.Policies(looking, l)
 	off, _, err := show.AutocheckpointOff(looking, l, w)
 	if err = end(errors.Join(err, unread)); unread != nil {
 		return
 	}
-	p := w.Limited(policies.For(ctx, label))
+	p := w.Document.Limited(policies.For(ctx, label))
 	var never show.Rehearsal
 	returns(&never, w, p)
 	advise(&never, out)
@@ -380,7 +381,7 @@ func (d verbs) advise(ctx context.Context, l *ledger.Ledger, w incident.Workload
 		terminal.Print(out, "  you: "+show.SwitchesOn(w, off, p))
 	}
 	looking, end = google.OptionalQuestion(ctx)
-	shown, err := d.ListSlices(looking, []incident.Workload{w})
+	shown, err := d.ListSlices(looking, []deployment.Workload{w})
 	_ = end(err) //nolint:errcheck // then the data is not compared
 	all := slices.DeleteFunc(d.Directories(ctx, w, shown[w.ID]), func(f deployment.Directory) bool { return f.Unknown != nil })
 	var r show.Rehearsal
@@ -391,14 +392,14 @@ func (d verbs) advise(ctx context.Context, l *ledger.Ledger, w incident.Workload
 
 // returns finds slices that a policy never brings back, because its switches are for other machines. A policy that recreates nothing
 // waits for Google's own recovery, and that brings back what is no Spot slice.
-func returns(r *show.Rehearsal, w incident.Workload, p policy.Policy) {
+func returns(r *show.Rehearsal, w deployment.Workload, p policy.Policy) {
 	if p.Unreadable != "" || p.Switches.WatchOnly() {
 		return
 	}
 	var spot, others, several []string
 	for _, s := range w.Slices {
 		switch {
-		case s.IsReleased():
+		case s.Released:
 			continue
 		case s.Reclaimable:
 			spot = append(spot, s.Name)
@@ -411,13 +412,13 @@ func returns(r *show.Rehearsal, w incident.Workload, p policy.Policy) {
 	}
 	never := func(names []string, kind string, sw policy.Switch, end string) {
 		if len(names) > 0 && p.Switches.Level(sw) == policy.No {
-			r.Add(show.Stop, "policy", strings.Join(names, ", ")+": "+kind+", and "+w.Forbids(sw, policy.No, p)+", so the policy "+p.Name+" never creates it again"+end,
+			r.Add(show.Stop, "policy", strings.Join(names, ", ")+": "+kind+", and "+w.Document.Forbids(sw, policy.No, p)+", so the policy "+p.Name+" never creates it again"+end,
 				"attach a policy with the switch "+string(sw)+", which the deployment has to allow, too")
 		}
 	}
 	never(spot, "a Spot slice", policy.Recreate, "")
 	if p.Switches.Recreate != policy.No {
-		never(others, "no Spot slice", policy.RecreateNonSpot, ", and only waits for "+w.Words().Healer+"'s own recovery")
+		never(others, "no Spot slice", policy.RecreateNonSpot, ", and only waits for "+incident.WordsOf(w.Provider).Healer+"'s own recovery")
 	}
 	if len(several) > 0 && p.Switches.StartStopped != policy.No {
 		r.Add(show.Warn, "policy", strings.Join(several, ", ")+": the API cannot start a TPU of several workers, so the switch start_stopped of policy "+p.Name+" does nothing for it",

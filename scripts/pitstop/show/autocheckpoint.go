@@ -15,6 +15,7 @@ import (
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider/cloudtpu"
+	"pitstop.internal/shared/view"
 )
 
 // maintainedText is the last maintenance event of a slice; empty if the API tells of none.
@@ -39,9 +40,9 @@ func without(shown []deployment.SliceShown) (names []string) {
 
 // AutocheckpointOff lists the slices of a workload that are ordered without autocheckpoint, and those that are ordered with it, by
 // their specifications in the ledger. A slice that was never read is in neither.
-func AutocheckpointOff(ctx context.Context, l *ledger.Ledger, w incident.Workload) (off, on []incident.Slot, err error) {
+func AutocheckpointOff(ctx context.Context, l *ledger.Ledger, w deployment.Workload) (off, on []view.Slice, err error) {
 	for _, s := range w.Slices {
-		if s.IsReleased() || s.Legacy || s.Spec == "" {
+		if s.Released || s.Legacy || s.Spec == "" {
 			continue
 		}
 		spec, err := l.Spec(ctx, s.Spec)
@@ -64,7 +65,7 @@ func AutocheckpointOff(ctx context.Context, l *ledger.Ledger, w incident.Workloa
 }
 
 // NamesOf are the names of slices, in a line.
-func NamesOf(all []incident.Slot) string {
+func NamesOf(all []view.Slice) string {
 	var names []string
 	for _, s := range all {
 		names = append(names, s.Name)
@@ -73,7 +74,7 @@ func NamesOf(all []incident.Slot) string {
 }
 
 // SwitchesOn says how autocheckpoint is turned on for slices of a workload. The API turns it on only at a creation.
-func SwitchesOn(w incident.Workload, off []incident.Slot, p policy.Policy) string {
+func SwitchesOn(w deployment.Workload, off []view.Slice, p policy.Policy) string {
 	byHand := "make sure that the training saves on SIGTERM, then delete it and create it again with autocheckpoint: " +
 		strings.Join(creations(w, off), "; ")
 	approval, refusal := replacing(off, p)
@@ -91,7 +92,7 @@ func SwitchesOn(w incident.Workload, off []incident.Slot, p policy.Policy) strin
 }
 
 // replacing says what of a policy stands against creating slices again: that a person has to approve, or that it is not allowed.
-func replacing(all []incident.Slot, p policy.Policy) (approval, refusal string) {
+func replacing(all []view.Slice, p policy.Policy) (approval, refusal string) {
 	var asks, refuses []string
 	for _, s := range all {
 		needed := policy.RecreateNonSpot
@@ -114,7 +115,7 @@ func replacing(all []incident.Slot, p policy.Policy) (approval, refusal string) 
 }
 
 // creations are the commands that create slices with autocheckpoint.
-func creations(w incident.Workload, off []incident.Slot) (commands []string) {
+func creations(w deployment.Workload, off []view.Slice) (commands []string) {
 	for _, s := range off {
 		command := "gcloud alpha compute tpus tpu-vm create " + s.Name + " --autocheckpoint-enabled --zone " + s.Zone + " ..."
 		if s.Group != "" {
@@ -133,7 +134,7 @@ func creations(w incident.Workload, off []incident.Slot) (commands []string) {
 }
 
 // heldWith counts the slices that the queued resource of a slice holds.
-func heldWith(w incident.Workload, s incident.Slot) (n int) {
+func heldWith(w deployment.Workload, s view.Slice) (n int) {
 	for _, o := range w.Slices {
 		if o.Group == s.Group && o.Zone == s.Zone {
 			n++

@@ -18,20 +18,22 @@ import (
 	"pitstop.internal/scripts/pitstop/google"
 	"pitstop.internal/scripts/pitstop/terminal"
 	"pitstop.internal/shared/checkpoint"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fleet"
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/provider/cloudtpu"
+	"pitstop.internal/shared/reason"
 	"pitstop.internal/shared/topology"
+	"pitstop.internal/shared/view"
 )
 
 // Rehearsal is the output of check --json.
 type Rehearsal struct {
-	Workload string        `json:"workload"`
-	Slice    string        `json:"slice"`
-	Would    incident.Plan `json:"would"`
+	Workload string    `json:"workload"`
+	Slice    string    `json:"slice"`
+	Would    view.Plan `json:"would"`
 	// Calls are the calls that the decisions would cause, in order.
 	Calls    []string  `json:"calls"`
 	Findings []finding `json:"findings"`
@@ -120,9 +122,9 @@ func (d verbs) checkCommand() *cobra.Command {
 
 // checkRecovery tests whether training would come back after the loss of its first slice.
 func (d verbs) checkRecovery(
-	ctx context.Context, where deployment.Place, l *ledger.Ledger, w incident.Workload, p policy.Policy, known bool, list Prices,
+	ctx context.Context, where deployment.Place, l *ledger.Ledger, w deployment.Workload, p policy.Policy, known bool, list Prices,
 ) (*Rehearsal, error) {
-	i := slices.IndexFunc(w.Slices, func(s incident.Slot) bool { return !s.IsReleased() })
+	i := slices.IndexFunc(w.Slices, func(s view.Slice) bool { return !s.Released })
 	if i < 0 {
 		return nil, cli.Usage("all slices of %s are left to their owner: Pitstop would do nothing", w.ID)
 	}
@@ -133,11 +135,11 @@ func (d verbs) checkRecovery(
 	r := &Rehearsal{Workload: w.ID, Slice: s.Name, Findings: []finding{}}
 	r.allowed(w, p, known)
 	if p.Unreadable == "" {
-		r.Would = w.IfLost(p, s.Name, d.Now())
+		r.Would = w.Document.IfLost(p, s.Name, d.Now())
 		switch {
-		case r.Would.Outcome == incident.Escalated:
+		case r.Would.Outcome == view.Escalated:
 			r.Add(Stop, "decision", r.Would.Reason, r.Would.Advice)
-		case r.Would.Outcome == "" && len(r.Would.Decisions) == 0 && w.Incident == nil && !w.Crew.Finished:
+		case r.Would.Outcome == "" && len(r.Would.Decisions) == 0 && w.Incident == nil && !w.Training.Finished:
 			r.Add(Stop, "decision", because("Pitstop would do nothing", r.Would.Reason), "pitstop status "+w.Name+" shows its state")
 		}
 	}
@@ -146,7 +148,7 @@ func (d verbs) checkRecovery(
 		return nil, err
 	}
 	r.stands(w, pause, d.Now())
-	all, err := deployment.Workloads(ctx, l, nil)
+	all, err := d.Workloads(ctx, l, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +156,7 @@ func (d verbs) checkRecovery(
 	r.AddSharedDirectories(w, all)
 	var specs [][]byte
 	for _, s := range w.Slices {
-		if s.IsReleased() {
+		if s.Released {
 			continue
 		}
 		spec, err := l.Spec(ctx, s.Spec)
@@ -170,7 +172,7 @@ func (d verbs) checkRecovery(
 		r.startUp(s, spec, p, list)
 	}
 	looking, end := google.OptionalQuestion(ctx)
-	shown, err := d.ListSlices(looking, []incident.Workload{w})
+	shown, err := d.ListSlices(looking, []deployment.Workload{w})
 	unread := end(err)
 	found := d.Directories(ctx, w, shown[w.ID])
 	if len(specs) > 0 {
@@ -195,7 +197,7 @@ func (d verbs) checkRecovery(
 }
 
 // allowed tests the policy.
-func (r *Rehearsal) allowed(w incident.Workload, p policy.Policy, known bool) {
+func (r *Rehearsal) allowed(w deployment.Workload, p policy.Policy, known bool) {
 	attach := "pitstop attach " + w.Name + " --policy spot"
 	if isLegacy(w) {
 		attach = "create it again with the label " + events.LabelPolicy + "=spot: a legacy node keeps its labels"
@@ -218,12 +220,12 @@ func (r *Rehearsal) allowed(w incident.Workload, p policy.Policy, known bool) {
 }
 
 // isLegacy reports whether a workload trains on legacy nodes. These have no metadata, and their labels never change.
-func isLegacy(w incident.Workload) bool {
-	return slices.ContainsFunc(w.Slices, func(s incident.Slot) bool { return s.Legacy && !s.IsReleased() })
+func isLegacy(w deployment.Workload) bool {
+	return slices.ContainsFunc(w.Slices, func(s view.Slice) bool { return s.Legacy && !s.Released })
 }
 
 // stands tests for present obstacles.
-func (r *Rehearsal) stands(w incident.Workload, all *incident.Pause, now time.Time) {
+func (r *Rehearsal) stands(w deployment.Workload, all *evidence.Pause, now time.Time) {
 	if all.Holds(now) {
 		r.Add(Stop, "pause", "everything is paused "+PausedText(all), "pitstop resume --all")
 	}
@@ -237,22 +239,22 @@ func (r *Rehearsal) stands(w incident.Workload, all *incident.Pause, now time.Ti
 	}
 	for _, s := range w.Slices {
 		switch waits := waitsSince(s); {
-		case s.IsReleased():
+		case s.Released:
 		case waits != "":
 			r.Add(Stop, "slice", s.Name+" is "+cmp.Or(s.State, string(s.Condition))+", "+waits+"; nothing follows but reminders",
 				"look at it: "+kubectlDescribe(w, s))
-		case s.Condition != incident.Ready:
+		case s.Condition != evidence.Ready:
 			r.Add(Stop, "slice", s.Name+" is "+cmp.Or(s.State, string(s.Condition), "not read yet")+" already", again)
 		}
 	}
 }
 
 // labels finds slices whose label names another workload than their own: slices of this workload, or slices that name it.
-func (r *Rehearsal) labels(w incident.Workload, all []incident.Workload) {
+func (r *Rehearsal) labels(w deployment.Workload, all []deployment.Workload) {
 	for _, o := range all {
 		for _, s := range o.Slices {
 			switch {
-			case s.Claims == "" || s.IsReleased():
+			case s.Claims == "" || s.Released:
 			case o.ID == w.ID:
 				r.Add(Warn, "label", s.Name+" has the label "+events.LabelWorkload+"="+s.Claims+", but does not belong to that workload",
 					"remove the label; or, if it belongs there, create it again with the checkpoint directory, policy and service account of "+s.Claims)
@@ -265,7 +267,7 @@ func (r *Rehearsal) labels(w incident.Workload, all []incident.Workload) {
 }
 
 // startUp tests whether training begins on a new machine by itself.
-func (r *Rehearsal) startUp(s incident.Slot, spec []byte, p policy.Policy, list Prices) {
+func (r *Rehearsal) startUp(s view.Slice, spec []byte, p policy.Policy, list Prices) {
 	up, err := cloudtpu.StartUpOf(spec)
 	switch {
 	case err != nil:
@@ -274,7 +276,7 @@ func (r *Rehearsal) startUp(s incident.Slot, spec []byte, p policy.Policy, list 
 		r.Add(Warn, "start-up", s.Name+" is a legacy node: training runs on your own machine, and may not connect to a new node",
 			"connect to the node by its name once it is ready: its address may change")
 	case !up.Script:
-		price, ok := list.of(s)
+		price, ok := list.of(s.Accelerator, s.Reclaimable)
 		if !ok {
 			price = p.ChipHourPrice
 		}
@@ -297,15 +299,15 @@ func (r *Rehearsal) startUp(s incident.Slot, spec []byte, p policy.Policy, list 
 
 // places tests each place in which the slice may be created, and adds the calls.
 func (d verbs) places(
-	ctx context.Context, l *ledger.Ledger, r *Rehearsal, w incident.Workload, s incident.Slot, p policy.Policy, all []deployment.Directory,
+	ctx context.Context, l *ledger.Ledger, r *Rehearsal, w deployment.Workload, s view.Slice, p policy.Policy, all []deployment.Directory,
 ) error {
-	ref := fleet.Ref(w, s)
+	ref := w.Ref(s.Name)
 	what := "node " + s.Name
 	if s.Group != "" {
 		what = "queued resource " + s.Group + ", with every node in it"
 	}
 	calls := func(a events.Action) bool {
-		return slices.ContainsFunc(r.Would.Calls, func(c incident.Planned) bool { return c.Action == a })
+		return slices.ContainsFunc(r.Would.Calls, func(c view.Planned) bool { return c.Action == a })
 	}
 	acts := calls(events.ActionCreate)
 	if calls(events.ActionDelete) { // which an open incident may have called already
@@ -317,9 +319,9 @@ func (d verbs) places(
 	}
 	where, unknown, home := saved.At, saved.Unknown, topology.Region(s.Zone)
 	possible := 0
-	for _, at := range w.PlacesFor(p, s.Name) {
+	for _, at := range w.Document.PlacesFor(p, s.Name) {
 		zone := at.String()
-		_, unfit, err := fleet.Order(ctx, l, w, s, at, p)
+		_, unfit, err := fleet.Order(ctx, l, w.Document, *w.Document.Slice(s.Name), at, p)
 		if errors.Is(err, ledger.ErrNotFound) {
 			continue // there is a finding about its specification already
 		}
@@ -328,7 +330,7 @@ func (d verbs) places(
 		}
 		if f := provider.Failure(unfit); f != nil {
 			advice := "replace it with something that the zone has, or remove the zone from the policy"
-			if f.Code == incident.CodeOtherShape {
+			if f.Code == reason.CodeOtherShape {
 				advice = "add the missing part, or remove the shape from the policy"
 			}
 			r.Add(Warn, "zone "+zone, cli.OneLine(errors.New(f.Message)), advice)
@@ -346,11 +348,11 @@ func (d verbs) places(
 					"let the function recreate read the bucket's location, or set other_regions: yes")
 				continue
 			case far && !p.OtherRegions:
-				r.Add(Warn, "zone "+zone, "the checkpoints are in "+where.String()+"; "+w.Egress(p.EgressPrice),
+				r.Add(Warn, "zone "+zone, "the checkpoints are in "+where.String()+"; "+w.Document.Egress(p.EgressPrice),
 					"set other_regions: yes in the policy, or remove the zone")
 				continue
 			case far:
-				r.Add(l, "zone "+zone, "Pitstop may create it there; the checkpoints are in "+where.String()+"; "+w.Egress(p.EgressPrice)+read, wayOut)
+				r.Add(l, "zone "+zone, "Pitstop may create it there; the checkpoints are in "+where.String()+"; "+w.Document.Egress(p.EgressPrice)+read, wayOut)
 			default:
 				r.Add(l, "zone "+zone, "Pitstop may create it there"+read, wayOut)
 			}
@@ -372,7 +374,7 @@ func (d verbs) places(
 
 // maintenance tests what maintenance of the slices would cost, and says when the last was.
 func (d verbs) maintenance(
-	ctx context.Context, l *ledger.Ledger, r *Rehearsal, w incident.Workload, p policy.Policy, shown []deployment.SliceShown, unread error,
+	ctx context.Context, l *ledger.Ledger, r *Rehearsal, w deployment.Workload, p policy.Policy, shown []deployment.SliceShown, unread error,
 ) error {
 	off, on, err := AutocheckpointOff(ctx, l, w)
 	if err != nil {
@@ -396,20 +398,20 @@ func (d verbs) maintenance(
 }
 
 // saves tests the checkpoint that training would resume from, how often it saves, and whether a crew admits and saves.
-func (d verbs) saves(ctx context.Context, l *ledger.Ledger, r *Rehearsal, w incident.Workload) error {
+func (d verbs) saves(ctx context.Context, l *ledger.Ledger, r *Rehearsal, w deployment.Workload) error {
 	if isLegacy(w) {
 		r.Add(Warn, "checkpoint", "a legacy node names no directory and takes no request to save; only its health shows that it is back",
 			"save about every hour, on the machine where training runs")
 		return nil
 	}
 	switch {
-	case w.Crew.Finished:
+	case w.Training.Finished:
 		r.Add(Warn, "training", "it is finished, so Pitstop brings nothing back", "")
-	case w.Crew.Seen.IsZero():
+	case w.Training.Seen.IsZero():
 		r.Add(Warn, "crew", "no crew has reported: training does not save on request, and only checkpoints show its progress",
 			"start training with pitcrew run -- ...")
 	default:
-		r.Add(Good, "crew", training(w, d.Now()), "")
+		r.Add(Good, "crew", training(w.Workload, d.Now()), "")
 	}
 	if w.Directory == "" {
 		if w.Provider != provider.GKE { // of a Job it is told already
@@ -443,9 +445,9 @@ func (d verbs) saves(ctx context.Context, l *ledger.Ledger, r *Rehearsal, w inci
 }
 
 // interval tests how often training saves. Since is how long it runs without a new checkpoint.
-func (d verbs) interval(ctx context.Context, l *ledger.Ledger, r *Rehearsal, w incident.Workload, since time.Duration) error {
+func (d verbs) interval(ctx context.Context, l *ledger.Ledger, r *Rehearsal, w deployment.Workload, since time.Duration) error {
 	every, atLeast := everySaved(w, since)
-	if every == 0 || w.Crew.Finished {
+	if every == 0 || w.Training.Finished {
 		return nil
 	}
 	h, err := newHistorian(l).of(ctx, w, d.Now())
@@ -467,7 +469,7 @@ func (d verbs) interval(ctx context.Context, l *ledger.Ledger, r *Rehearsal, w i
 }
 
 // permissions tests the permissions of the functions that act, as their accounts.
-func (d verbs) permissions(ctx context.Context, where deployment.Place, r *Rehearsal, w incident.Workload, specs [][]byte, p policy.Policy) {
+func (d verbs) permissions(ctx context.Context, where deployment.Place, r *Rehearsal, w deployment.Workload, specs [][]byte, p policy.Policy) {
 	all, err := d.Grants()
 	if err != nil {
 		r.Add(Warn, "permissions", "not tested: "+cli.OneLine(err), "")

@@ -9,25 +9,27 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/pitstop/cli"
 	"pitstop.internal/scripts/pitstop/deployment"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/provider/gke"
+	"pitstop.internal/shared/view"
 )
 
 // isJob reports whether a workload trains in a cluster of GKE.
-func isJob(w incident.Workload) bool { return w.Provider == provider.GKE }
+func isJob(w deployment.Workload) bool { return w.Provider == provider.GKE }
 
 // kubectlDescribe is the command that shows a person a Job.
-func kubectlDescribe(w incident.Workload, s incident.Slot) string {
+func kubectlDescribe(w deployment.Workload, s view.Slice) string {
 	_, _, namespace := scopeOf(s.Zone)
-	return w.Words().Describe + " " + s.Name + " --namespace " + namespace
+	return incident.WordsOf(w.Provider).Describe + " " + s.Name + " --namespace " + namespace
 }
 
 // checkJob rehearses the death of a Job: what Kubernetes does by itself, what Pitstop says, and what a person has to do. It needs no
 // access to the cluster.
-func (d verbs) checkJob(ctx context.Context, l *ledger.Ledger, w incident.Workload, s incident.Slot, p policy.Policy, known bool) (*Rehearsal, error) {
+func (d verbs) checkJob(ctx context.Context, l *ledger.Ledger, w deployment.Workload, s view.Slice, p policy.Policy, known bool) (*Rehearsal, error) {
 	r := &Rehearsal{Workload: w.ID, Slice: s.Name, Findings: []finding{}}
 	_, _, namespace := scopeOf(s.Zone)
 	what, name := "job", s.Name
@@ -35,7 +37,7 @@ func (d verbs) checkJob(ctx context.Context, l *ledger.Ledger, w incident.Worklo
 		what, name = "jobset", s.Group
 	}
 	again := fmt.Sprintf("once it has failed: kubectl delete %s %s --namespace %s, then apply its manifest again", what, name, namespace)
-	p = w.Limited(p)
+	p = w.Document.Limited(p)
 	sw := policy.RecreateNonSpot
 	if s.Reclaimable {
 		sw = policy.Recreate
@@ -46,17 +48,13 @@ func (d verbs) checkJob(ctx context.Context, l *ledger.Ledger, w incident.Worklo
 	case policy.Ask:
 		r.Add(Warn, "policy", fmt.Sprintf("once it has failed for good, Pitstop asks a person before it replaces %s %s", what, name), "")
 	case policy.No:
-		r.Add(Stop, "policy", w.Forbids(sw, policy.No, p)+": Pitstop says what happens, and what it would do", again)
+		r.Add(Stop, "policy", w.Document.Forbids(sw, policy.No, p)+": Pitstop says what happens, and what it would do", again)
 	}
 	if !known {
 		r.Add(Warn, "policy", "the ledger does not say yet what the deployment allows", "wait for patrol's next sweep, within 15 minutes")
 	}
-	lost := incident.Read{
-		Origin: incident.Origin{Time: d.Now(), Rank: events.RankReading}, Slice: s.Name, Zone: s.Zone, Condition: incident.Lost,
-		Incarnation: s.Incarnation, State: w.Words().States[incident.Lost], Facts: s.Facts,
-	}
-	r.Would = w.IfLost(p, s.Name, d.Now())
-	for _, c := range w.IfAllowed(p, lost, d.Now()).Calls {
+	r.Would = w.Document.IfLost(p, s.Name, d.Now())
+	for _, c := range w.Document.IfRead(p, s.Name, evidence.Lost, d.Now()).Calls {
 		r.Calls = append(r.Calls, "would be "+c.String())
 	}
 	pause, err := l.Pause(ctx)
@@ -64,7 +62,7 @@ func (d verbs) checkJob(ctx context.Context, l *ledger.Ledger, w incident.Worklo
 		return nil, err
 	}
 	r.stands(w, pause, d.Now())
-	all, err := deployment.Workloads(ctx, l, nil)
+	all, err := d.Workloads(ctx, l, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +77,7 @@ func (d verbs) checkJob(ctx context.Context, l *ledger.Ledger, w incident.Worklo
 	default:
 		r.manifest(name, spec, p.Switches.Level(sw) == policy.Yes)
 	}
-	r.maintained(p, w.StaysAway(p, name))
+	r.maintained(p, w.Document.StaysAway(p, name))
 	if w.Directory == "" {
 		r.Add(Warn, "directory", "the annotation "+events.MetadataCheckpointDir+" is missing, so Pitstop cannot see what is saved",
 			fmt.Sprintf("kubectl annotate %s %s --namespace %s %s=gs://BUCKET/PATH", what, name, namespace, events.MetadataCheckpointDir))

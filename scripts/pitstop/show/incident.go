@@ -13,8 +13,8 @@ import (
 	"pitstop.internal/scripts/pitstop/cli"
 	"pitstop.internal/scripts/pitstop/deployment"
 	"pitstop.internal/scripts/pitstop/terminal"
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/jobterms"
+	"pitstop.internal/shared/view"
 )
 
 func (d verbs) incidentCommand() *cobra.Command {
@@ -46,7 +46,7 @@ func (d verbs) incidentCommand() *cobra.Command {
 			if noIncident != nil && cli.CheckWorkload(args[0]) != nil {
 				return noIncident
 			}
-			all, err := deployment.Workloads(c.Context(), l, nil)
+			all, err := d.Workloads(c.Context(), l, nil)
 			if err != nil {
 				return err
 			}
@@ -59,18 +59,18 @@ func (d verbs) incidentCommand() *cobra.Command {
 			case noIncident != nil:
 				return noWorkload
 			}
-			w, in, err := deployment.FindIncident(c.Context(), l, all, args[0])
+			w, in, err := d.FindIncident(c.Context(), l, all, args[0])
 			if err != nil {
 				return err
 			}
-			spent := list.CostOf(w, in, d.Now())
+			spent := list.CostOf(in)
 			if asJSON {
 				raw, err := json.Marshal(struct {
-					incident.Incident
+					view.Incident
 					Workload string          `json:"workload"`
 					Cost     Cost            `json:"cost"`
 					Job      events.JobTerms `json:"job"`
-				}{in, w.ID, spent, jobterms.Of(w, in)}, json.Deterministic(true))
+				}{in, w.ID, spent, jobterms.Of(w.Workload, in)}, json.Deterministic(true))
 				if err != nil {
 					return err
 				}
@@ -88,7 +88,7 @@ func (d verbs) incidentCommand() *cobra.Command {
 	return c
 }
 
-func printIncident(p *terminal.Printer, w incident.Workload, in incident.Incident, spent Cost) {
+func printIncident(p *terminal.Printer, w deployment.Workload, in view.Incident, spent Cost) {
 	p.Heading(in.ID, fmt.Sprintf("%s · workload %s · policy %s", in.Cause, w.ID, cmp.Or(in.Policy, "none")))
 	terminal.Print(p.Out, "  "+p.Paint(terminal.Dim, "when it opened: "+cli.LimitsText(in.Switches, in.Limits)))
 	day := ""
@@ -99,14 +99,14 @@ func printIncident(p *terminal.Printer, w incident.Workload, in incident.Inciden
 		}
 		word, colour := string(l.Kind), ""
 		switch l.Kind {
-		case incident.LineDecided:
+		case view.LineDecided:
 			colour = terminal.Bold
-		case incident.LineEnded:
+		case view.LineEnded:
 			word, colour = strings.ToUpper(string(in.Outcome)), terminal.Yellow
-		case incident.LineSeen, incident.LineAsked, incident.LineCame:
+		case view.LineSeen, view.LineAsked, view.LineCame:
 		}
 		why := l.Reason
-		if l.Source != "" && l.Kind == incident.LineSeen {
+		if l.Source != "" && l.Kind == view.LineSeen {
 			why = strings.TrimPrefix(why+" ["+l.Source+"]", " ")
 		}
 		p.Row(l.At.UTC().Format("15:04:05"), word, colour, l.Text, terminal.WithCode(why, string(l.Code)))
@@ -140,14 +140,14 @@ func printIncident(p *terminal.Printer, w incident.Workload, in incident.Inciden
 		terminal.Print(p.Out, "  would have: "+would)
 	}
 	terminal.Print(p.Out, "  cost      "+spent.String())
-	terminal.Print(p.Out, "  job       "+jobterms.Describe(jobterms.Of(w, in)))
+	terminal.Print(p.Out, "  job       "+jobterms.Describe(jobterms.Of(w.Workload, in)))
 	if in.Advice != "" {
 		terminal.Print(p.Out, "  "+p.Paint(terminal.Red, "you: "+in.Advice))
 	}
 }
 
 // printCalls prints the calls that an incident caused, with their results.
-func printCalls(p *terminal.Printer, in incident.Incident) {
+func printCalls(p *terminal.Printer, in view.Incident) {
 	if len(in.Calls) > 0 {
 		terminal.Print(p.Out, "  "+p.Paint(terminal.Bold, "calls"))
 	}
@@ -160,7 +160,7 @@ func printCalls(p *terminal.Printer, in incident.Incident) {
 }
 
 // came is the result of a call.
-func came(c incident.Call) string {
+func came(c view.Call) string {
 	text := "accepted"
 	switch {
 	case c.NotMade:

@@ -15,8 +15,8 @@ import (
 	"pitstop.internal/scripts/pitstop/cli"
 	"pitstop.internal/scripts/pitstop/deployment"
 	"pitstop.internal/scripts/pitstop/terminal"
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/view"
 )
 
 func (d verbs) incidentsCommand() *cobra.Command {
@@ -39,7 +39,7 @@ func (d verbs) incidentsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			all, err := deployment.Workloads(c.Context(), l, nil)
+			all, err := d.Workloads(c.Context(), l, nil)
 			if err != nil {
 				return err
 			}
@@ -54,7 +54,7 @@ func (d verbs) incidentsCommand() *cobra.Command {
 }
 
 // list lists the incidents of these workloads that are open or have opened since a time.
-func (d verbs) list(c *cobra.Command, l *ledger.Ledger, all []incident.Workload, from time.Time, asJSON bool, none string) error {
+func (d verbs) list(c *cobra.Command, l *ledger.Ledger, all []deployment.Workload, from time.Time, asJSON bool, none string) error {
 	archived, err := l.Archived(c.Context())
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ func (d verbs) list(c *cobra.Command, l *ledger.Ledger, all []incident.Workload,
 	for of, ids := range archived {
 		archived[of] = slices.DeleteFunc(ids, func(id string) bool { return openedBefore(id, from) })
 	}
-	found, err := incidentsOf(c.Context(), l, all, archived)
+	found, err := incidentsOf(c.Context(), l, all, archived, d.Now())
 	if err != nil {
 		return err
 	}
@@ -71,13 +71,13 @@ func (d verbs) list(c *cobra.Command, l *ledger.Ledger, all []incident.Workload,
 	if asJSON {
 		for _, t := range found {
 			raw, err := json.Marshal(struct {
-				ID       string           `json:"id"`
-				Workload string           `json:"workload"`
-				Cause    events.Cause     `json:"cause"`
-				Opened   time.Time        `json:"opened"`
-				Closed   time.Time        `json:"closed,omitzero"`
-				Phase    incident.Phase   `json:"phase"`
-				Outcome  incident.Outcome `json:"outcome,omitzero"`
+				ID       string       `json:"id"`
+				Workload string       `json:"workload"`
+				Cause    events.Cause `json:"cause"`
+				Opened   time.Time    `json:"opened"`
+				Closed   time.Time    `json:"closed,omitzero"`
+				Phase    view.Phase   `json:"phase"`
+				Outcome  view.Outcome `json:"outcome,omitzero"`
 			}{t.ID, t.of.ID, t.Cause, t.Opened, t.Closed, t.Phase, t.Outcome})
 			if err != nil {
 				return err
@@ -118,31 +118,33 @@ func printIncidents(p *terminal.Printer, all []past, now time.Time) {
 
 // past is an incident with its workload.
 type past struct {
-	of incident.Workload
-	incident.Incident
+	of deployment.Workload
+	view.Incident
 }
 
 // readAtOnce is how many incidents are read at the same time.
 const readAtOnce = 16
 
 // incidentsOf reads incidents of workloads: those in their documents, and those of the archive with these IDs, by the workloads' IDs.
-func incidentsOf(ctx context.Context, l *ledger.Ledger, all []incident.Workload, archived map[string][]string) (found []past, err error) {
+func incidentsOf(
+	ctx context.Context, l *ledger.Ledger, all []deployment.Workload, archived map[string][]string, now time.Time,
+) (found []past, err error) {
 	for _, w := range all {
 		ids := slices.Clone(archived[w.ID])
-		for _, in := range []*incident.Incident{w.Incident, w.Closed} {
+		for _, in := range []*view.Incident{w.Incident, w.Closed} {
 			if in != nil && !slices.Contains(ids, in.ID) {
 				ids = append(ids, in.ID)
 			}
 		}
 		for _, id := range ids {
-			found = append(found, past{w, incident.Incident{ID: id}})
+			found = append(found, past{w, view.Incident{ID: id}})
 		}
 	}
 	var reading errgroup.Group
 	reading.SetLimit(readAtOnce)
 	for i := range found {
 		reading.Go(func() error {
-			in, err := l.Incident(ctx, found[i].of, found[i].ID)
+			in, err := found[i].of.ReadIncident(ctx, l, found[i].ID, now)
 			found[i].Incident = in
 			if errors.Is(err, ledger.ErrNotFound) {
 				return nil // it has expired since the listing

@@ -7,16 +7,16 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/pitstop/cli"
 	"pitstop.internal/scripts/pitstop/deployment"
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/topology"
+	"pitstop.internal/shared/view"
 )
 
 // AddRegions compares where the directories are with where the slices are now.
-func (r *Rehearsal) AddRegions(w incident.Workload, all []deployment.Directory, price float64) {
+func (r *Rehearsal) AddRegions(w deployment.Workload, all []deployment.Directory, price float64) {
 	var regions []string
-	in := map[string][]incident.Slot{}
+	in := map[string][]view.Slice{}
 	for _, s := range w.Slices {
-		if s.IsReleased() || s.Legacy {
+		if s.Released || s.Legacy {
 			continue
 		}
 		region := topology.Region(s.Zone)
@@ -33,7 +33,7 @@ func (r *Rehearsal) AddRegions(w incident.Workload, all []deployment.Directory, 
 }
 
 // compare compares where a directory is with the region of slices.
-func (r *Rehearsal) compare(w incident.Workload, f deployment.Directory, region, names string, price float64) {
+func (r *Rehearsal) compare(w deployment.Workload, f deployment.Directory, region, names string, price float64) {
 	const about = "region"
 	what, are, key := "the data in "+f.URI, " is ", events.MetadataDataDir
 	if f.Holds == deployment.HoldsCheckpoints {
@@ -67,7 +67,7 @@ func (r *Rehearsal) compare(w incident.Workload, f deployment.Directory, region,
 }
 
 // dataFrom says which data a slice in a region would read from elsewhere, and the price; it is empty if there is none.
-func dataFrom(w incident.Workload, all []deployment.Directory, region string, price float64) (text string) {
+func dataFrom(w deployment.Workload, all []deployment.Directory, region string, price float64) (text string) {
 	for _, f := range all {
 		if f.Holds == deployment.HoldsData && f.Unknown == nil && !f.At.Covers(region) {
 			text += "; the data in " + f.URI + " is in " + f.At.String() + ", and " + f.TransferText(w, price)

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"time"
 
 	"go.yaml.in/yaml/v3"
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/pitstop/cli"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/bounds"
+	"pitstop.internal/shared/view"
 )
 
 // Prices are dollars for a chip-hour, by accelerator type or generation: what an owner pays, from a file of theirs.
@@ -49,11 +49,11 @@ func ReadPrices(name string) (Prices, error) {
 }
 
 // of is the price of a slice, by its type or its generation; unknown for one that the file does not name.
-func (p Prices) of(s incident.Slot) (dollars float64, known bool) {
-	generation, _, _ := strings.Cut(s.Accelerator, "-")
-	for _, key := range []string{s.Accelerator, generation} {
+func (p Prices) of(accelerator string, spot bool) (dollars float64, known bool) {
+	generation, _, _ := strings.Cut(accelerator, "-")
+	for _, key := range []string{accelerator, generation} {
 		if c, ok := p[key]; ok {
-			if s.Reclaimable {
+			if spot {
 				return c.Spot, c.Spot > 0
 			}
 			return c.Other, c.Other > 0
@@ -64,38 +64,21 @@ func (p Prices) of(s incident.Slot) (dollars float64, known bool) {
 
 // Cost is what an incident cost until its end, or until now.
 type Cost struct {
-	// Away is how long training stood, in seconds; ChipHours what the slices of the workload could have done in that time.
-	Away      float64 `json:"away_seconds"`
-	ChipHours float64 `json:"chip_hours"`
-	// Dollars is what these are worth; Unpriced are the slices that the file has no price for.
+	view.Cost
+	// Dollars is what the chip-hours are worth; Unpriced are the slices that the file has no price for.
 	Dollars  float64  `json:"dollars,omitzero"`
 	Unpriced []string `json:"unpriced,omitempty"`
-	// Charged is the budget that the incident is charged to, Restarts how many of the training budget it spent.
-	Charged  string `json:"charged_to"`
-	Restarts int    `json:"restarts,omitzero"`
 }
 
-// CostOf is what an incident of a workload has cost by now. It counts the chips that the workload had.
-func (p Prices) CostOf(w incident.Workload, in incident.Incident, now time.Time) Cost {
-	c := Cost{Charged: in.Account(), Restarts: in.Charged}
-	if in.Down.IsZero() {
-		return c
-	}
-	end := in.Closed
-	if end.IsZero() {
-		end = now
-	}
-	away := end.Sub(in.Down)
-	c.Away = away.Seconds()
-	for _, s := range w.Slices {
-		s = in.Lost(s)
-		hours := away.Hours() * float64(s.Chips)
-		c.ChipHours += hours
-		switch dollars, known := p.of(s); {
+// CostOf is what an incident has cost, at these prices.
+func (p Prices) CostOf(in view.Incident) Cost {
+	c := Cost{Cost: in.Cost}
+	for _, s := range c.Lost {
+		switch dollars, known := p.of(s.Accelerator, s.Reclaimable); {
 		case known:
-			c.Dollars += hours * dollars
+			c.Dollars += c.Away().Hours() * float64(s.Chips) * dollars
 		case p != nil:
-			c.Unpriced = append(c.Unpriced, s.Name)
+			c.Unpriced = append(c.Unpriced, s.Slice)
 		}
 	}
 	return c
@@ -104,8 +87,8 @@ func (p Prices) CostOf(w incident.Workload, in incident.Incident, now time.Time)
 // String says it in a line.
 func (c Cost) String() string {
 	line := "training never stood"
-	if c.Away > 0 {
-		line = "away " + events.Span(time.Duration(c.Away*float64(time.Second))) + fmt.Sprintf(", %.1f chip-hours", c.ChipHours)
+	if c.AwaySeconds > 0 {
+		line = "away " + events.Span(c.Away()) + fmt.Sprintf(", %.1f chip-hours", c.ChipHours)
 		if c.Dollars > 0 {
 			line += fmt.Sprintf(" worth $%.2f", c.Dollars)
 		}
@@ -113,9 +96,9 @@ func (c Cost) String() string {
 			line += ", without the price of " + strings.Join(c.Unpriced, ", ")
 		}
 	}
-	line += "; charged to " + c.Charged
+	line += "; charged to " + c.ChargedTo
 	if c.Restarts > 0 {
-		line += fmt.Sprintf(", %d of %d restarts", c.Restarts, incident.MaxRestarts)
+		line += fmt.Sprintf(", %d of %d restarts", c.Restarts, bounds.MaxRestarts)
 	}
 	return line
 }

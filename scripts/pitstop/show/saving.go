@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/scripts/pitstop/deployment"
 	"pitstop.internal/scripts/pitstop/interval"
 	"pitstop.internal/scripts/pitstop/terminal"
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/view"
 )
 
 const (
@@ -58,9 +59,9 @@ type saving struct {
 
 // everySaved is the time between two saves of a workload, as its crew has told. Since is how long the training runs without a new
 // checkpoint. The time is zero if too little is known.
-func everySaved(w incident.Workload, since time.Duration) (every time.Duration, atLeast bool) {
-	if len(w.Pace.Gaps) >= fewestGaps {
-		every = median(w.Pace.Gaps)
+func everySaved(w deployment.Workload, since time.Duration) (every time.Duration, atLeast bool) {
+	if len(w.Training.GapSeconds) >= fewestGaps {
+		every = median(w.Training.GapSeconds)
 	}
 	if since > max(every, oftenEnough) {
 		return since, true
@@ -69,10 +70,10 @@ func everySaved(w incident.Workload, since time.Duration) (every time.Duration, 
 }
 
 // savingOf compares the time between two saves in use with the one that loses least.
-func savingOf(w incident.Workload, every time.Duration, atLeast bool, h history) saving {
+func savingOf(w deployment.Workload, every time.Duration, atLeast bool, h history) saving {
 	save, timed := assumedSave, 0
-	if w.Pace.Mode == events.SaveSignal && len(w.Pace.Saves) > 0 { // a natural save waits for the next checkpoint
-		save, timed = max(median(w.Pace.Saves), time.Second), len(w.Pace.Saves)
+	if w.Training.SaveMode == events.SaveSignal && len(w.Training.SaveSeconds) > 0 { // a natural save waits for the next checkpoint
+		save, timed = max(median(w.Training.SaveSeconds), time.Second), len(w.Training.SaveSeconds)
 	}
 	between := interval.BetweenLosses(h.losses, h.trained)
 	best := interval.Best(save, between)
@@ -164,7 +165,7 @@ func newHistorian(l *ledger.Ledger) *historian {
 func (r *historian) again() { r.archived = nil }
 
 // of reads what a workload has lost: from its document, and from its latest incidents in the archive.
-func (r *historian) of(ctx context.Context, w incident.Workload, now time.Time) (history, error) {
+func (r *historian) of(ctx context.Context, w deployment.Workload, now time.Time) (history, error) {
 	state := w.Ended.String()
 	if w.Incident != nil {
 		state = w.Incident.ID
@@ -180,16 +181,16 @@ func (r *historian) of(ctx context.Context, w incident.Workload, now time.Time) 
 	}
 	since, ids := w.Seen, r.archived[w.ID]
 	if since.IsZero() {
-		since = w.Crew.Seen
+		since = w.Training.Seen
 	}
 	if len(ids) > lastLosses {
 		ids, since = ids[:lastLosses], time.Time{} // the oldest one that is read says since when
 	}
-	found, err := incidentsOf(ctx, r.ledger, []incident.Workload{w}, map[string][]string{w.ID: ids})
+	found, err := incidentsOf(ctx, r.ledger, []deployment.Workload{w}, map[string][]string{w.ID: ids}, now)
 	if err != nil {
 		return history{}, err
 	}
-	var incidents []incident.Incident
+	var incidents []view.Incident
 	for _, t := range found {
 		incidents = append(incidents, t.Incident)
 		if since.IsZero() || t.Opened.Before(since) {
@@ -203,7 +204,7 @@ func (r *historian) of(ctx context.Context, w incident.Workload, now time.Time) 
 
 // historyOf counts the incidents in which a training stopped without a verified save. The time in which it stood still is no
 // training.
-func historyOf(incidents []incident.Incident, since, now time.Time) (h history) {
+func historyOf(incidents []view.Incident, since, now time.Time) (h history) {
 	if since.IsZero() {
 		return h
 	}
@@ -227,17 +228,17 @@ func historyOf(incidents []incident.Incident, since, now time.Time) (h history) 
 }
 
 // unsaved is for how long the training of a workload has made steps since its newest checkpoint, as its crew has told.
-func unsaved(w incident.Workload) time.Duration {
-	if p := w.Progress; !p.CheckpointAt.IsZero() {
-		return p.At.Sub(p.CheckpointAt)
+func unsaved(w deployment.Workload) time.Duration {
+	if t := w.Training; !t.CheckpointAt.IsZero() {
+		return t.StepAt.Sub(t.CheckpointAt)
 	}
 	return 0
 }
 
 // resumed is when the training of a workload began again for the last time, as far as that is known: an outage is no time in which it
 // could have saved.
-func resumed(w incident.Workload) time.Time {
-	at := w.Crew.Started
+func resumed(w deployment.Workload) time.Time {
+	at := w.Training.Started
 	if w.Closed != nil && w.Closed.Closed.After(at) && !w.Closed.Down.IsZero() {
 		at = w.Closed.Closed
 	}

@@ -10,10 +10,12 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"pitstop.internal/events"
+	"pitstop.internal/scripts/pitstop/deployment"
 	"pitstop.internal/scripts/pitstop/deployment/deploymenttest"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
+	"pitstop.internal/shared/view"
 )
 
 func TestCheckNamesTheIntervalThatLosesLeast(t *testing.T) {
@@ -145,11 +147,11 @@ func wantsCheck(t *testing.T, b *deploymenttest.Bench, says ...string) string {
 
 // TestWhatCountsAsALoss: a stop with unsaved steps, once.
 func TestWhatCountsAsALoss(t *testing.T) {
-	stopped := incident.Incident{Down: deploymenttest.Noon.Add(-5 * time.Hour), Closed: deploymenttest.Noon.Add(-4 * time.Hour)}
+	stopped := view.Incident{Down: deploymenttest.Noon.Add(-5 * time.Hour), Closed: deploymenttest.Noon.Add(-4 * time.Hour)}
 	saved, withdrawn, retried, open := stopped, stopped, stopped, stopped
 	saved.Save.Verified, withdrawn.Down, retried.Retried, open.Closed = true, time.Time{}, true, time.Time{}
 	for name, c := range map[string]struct {
-		in      incident.Incident
+		in      view.Incident
 		losses  int
 		trained time.Duration
 	}{
@@ -159,7 +161,7 @@ func TestWhatCountsAsALoss(t *testing.T) {
 		"another try after an escalation": {retried, 0, 10 * time.Hour},
 		"a stop that lasts":               {open, 1, 5 * time.Hour},
 	} {
-		if h := historyOf([]incident.Incident{c.in}, deploymenttest.Noon.Add(-10*time.Hour), deploymenttest.Noon); h.losses != c.losses || h.trained != c.trained {
+		if h := historyOf([]view.Incident{c.in}, deploymenttest.Noon.Add(-10*time.Hour), deploymenttest.Noon); h.losses != c.losses || h.trained != c.trained {
 			t.Errorf("%s: %d losses in %v, want %d in %v", name, h.losses, h.trained, c.losses, c.trained)
 		}
 	}
@@ -184,7 +186,7 @@ func TestALongHistoryIsReadFromItsEnd(t *testing.T) {
 	past := newHistorian(b.Ledger)
 	for range 3 {
 		past.again()
-		h, err := past.of(t.Context(), b.Workload(), deploymenttest.Noon)
+		h, err := past.of(t.Context(), deployment.ShownAt(b.Workload(), deploymenttest.Noon), deploymenttest.Noon)
 		if want := lastLosses * 3 * time.Hour / 2; err != nil || h.losses != lastLosses || h.trained != want {
 			t.Errorf("%v: %d losses in %v, want %d in %v", err, h.losses, h.trained, lastLosses, want)
 		}

@@ -17,32 +17,28 @@ import (
 	"pitstop.internal/scripts/pitstop/deployment"
 	"pitstop.internal/scripts/pitstop/google"
 	"pitstop.internal/scripts/pitstop/terminal"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/jobterms"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider"
+	"pitstop.internal/shared/view"
 )
 
 // standing is the JSON of a workload in status --json.
 type standing struct {
-	incident.Workload
-	// Due is when Pitstop acts next by itself.
-	Due time.Time `json:"due,omitzero"`
+	view.Workload
 	// Policy is the policy in effect, as far as the caller may read it.
 	Policy effective `json:"policy"`
 	// Job is how it stands in the terms of Google's training service.
 	Job events.JobTerms `json:"job"`
-	// IfLost is the decision if its first usable slice were lost now, AtDeadline that at the deadline of its open incident.
-	IfLost     *incident.Plan `json:"if_lost,omitzero"`
-	AtDeadline *incident.Plan `json:"at_deadline,omitzero"`
 	// Saving is how often it saves, if that is less often than about hourly.
 	Saving *saving `json:"saving,omitzero"`
 	// Shown is what the API shows of the slices now, NotShown why it could not be read.
 	Shown    []deployment.SliceShown `json:"shown,omitempty"`
 	NotShown string                  `json:"not_shown,omitzero"`
 
-	first string
 	holds policy.Policy
 }
 
@@ -125,7 +121,7 @@ func (d verbs) watchStatus(ctx context.Context, l *ledger.Ledger, names []string
 }
 
 func (d verbs) status(ctx context.Context, l *ledger.Ledger, past *historian, names []string, asJSON bool, out io.Writer) error {
-	found, err := deployment.Workloads(ctx, l, names)
+	found, err := d.Workloads(ctx, l, names)
 	if err != nil {
 		return err
 	}
@@ -151,8 +147,8 @@ func (d verbs) status(ctx context.Context, l *ledger.Ledger, past *historian, na
 		unread = cli.OneLine(err)
 	}
 	for i, w := range found {
-		st := d.stands(w.Limited(policies.For(ctx, w.Label)), w)
-		if every, atLeast := everySaved(w, unsaved(w)); every > oftenEnough && !w.Crew.Finished {
+		st := d.stands(w.Document.Limited(policies.For(ctx, w.Label)), w)
+		if every, atLeast := everySaved(w, unsaved(w)); every > oftenEnough && !w.Training.Finished {
 			h, err := past.of(ctx, w, d.Now())
 			if err != nil {
 				return err
@@ -216,36 +212,13 @@ func (d verbs) leftBehind(ctx context.Context, l *ledger.Ledger, out io.Writer) 
 }
 
 // stands is the state of a workload under its policy.
-func (d verbs) stands(p policy.Policy, w incident.Workload) standing {
-	st := standing{
-		Workload: shown(w), Due: w.Due(), Job: jobterms.Now(w),
-		holds:  p,
-		Policy: effective{cli.PolicyInEffectOf(p.Name, p), p.Unknown, p.Unreadable},
-	}
+func (d verbs) stands(p policy.Policy, w deployment.Workload) standing {
+	v := incident.View(p, w.Document, d.Now())
+	st := standing{Workload: v, Job: jobterms.Now(v), holds: p, Policy: effective{cli.PolicyInEffectOf(p.Name, p), p.Unknown, p.Unreadable}}
 	if p.Unreadable != "" {
 		st.Policy.Switches = nil
-		return st // the next decision depends on the policy
-	}
-	if w.Incident != nil {
-		if f := w.AtDeadline(p); len(f.Decisions) > 0 || f.Outcome != "" {
-			st.AtDeadline = &f
-		}
-		return st
-	}
-	for _, s := range w.Slices {
-		if s.Condition == incident.Ready && !s.IsReleased() && !w.Crew.Finished {
-			f := w.IfLost(p, s.Name, d.Now())
-			st.IfLost, st.first = &f, s.Name
-			break
-		}
 	}
 	return st
-}
-
-// shown is a workload without its outbox, whose events may hold secrets.
-func shown(w incident.Workload) incident.Workload {
-	w.Outbox = nil
-	return w
 }
 
 func printStanding(p *terminal.Printer, st standing, now time.Time) {
@@ -284,12 +257,12 @@ func printStanding(p *terminal.Printer, st standing, now time.Time) {
 		terminal.Print(p.Out, line)
 	}
 	for i := range w.Slices {
-		if n := w.Notice(w.Slices[i].Name); n != nil {
+		if n := w.Announced(w.Slices[i].Name); n != nil {
 			terminal.Print(p.Out, "  notice    "+w.Slices[i].Name+": "+announced(*n, now))
 		}
 	}
 	if st.IfLost != nil {
-		terminal.Print(p.Out, "  if "+st.first+" died now: "+foreseen(*st.IfLost))
+		terminal.Print(p.Out, "  if "+st.IfLost.Slice+" died now: "+foreseen(st.IfLost.Plan))
 	}
 	in := w.Incident
 	if in == nil {
@@ -300,14 +273,14 @@ func printStanding(p *terminal.Printer, st standing, now time.Time) {
 		line += ", until " + in.Deadline.UTC().Format(time.RFC3339)
 	}
 	terminal.Print(p.Out, "  incident  "+p.Paint(terminal.Yellow, line))
-	if q := w.Question(); q != "" {
-		terminal.Print(p.Out, "            "+p.Paint(terminal.Yellow, "it waits for approval: "+q+"; pitstop approve "+in.ID))
+	if n := w.Need; n != nil {
+		terminal.Print(p.Out, "            "+p.Paint(terminal.Yellow, "it waits for approval: "+n.Text+"; "+n.Command))
 	}
-	if in.Held != "" {
-		terminal.Print(p.Out, "            held: "+terminal.WithCode(in.Held, string(in.HeldCode)))
+	if w.Wait.Held != "" {
+		terminal.Print(p.Out, "            held: "+terminal.WithCode(w.Wait.Held, string(w.Wait.HeldCode)))
 	}
-	for _, e := range w.Effects {
-		terminal.Print(p.Out, "            "+EffectText(e, now))
+	for _, r := range w.Requests {
+		terminal.Print(p.Out, "            "+RequestText(r, now))
 	}
 	if st.AtDeadline != nil {
 		terminal.Print(p.Out, "            at its deadline: "+foreseen(*st.AtDeadline))
@@ -315,12 +288,12 @@ func printStanding(p *terminal.Printer, st standing, now time.Time) {
 }
 
 // foreseen prints a decision that would be made, in a line.
-func foreseen(f incident.Plan) string {
+func foreseen(f view.Plan) string {
 	var parts []string
 	for _, l := range f.Decisions {
 		parts = append(parts, l.Text)
 	}
-	if n := len(f.Decisions); n > 0 && f.Phase == incident.Approving {
+	if n := len(f.Decisions); n > 0 && f.Phase == view.Approving {
 		parts[n-1] += " (" + f.Decisions[n-1].Reason + ")"
 	}
 	if f.Outcome != "" {
@@ -336,21 +309,21 @@ func foreseen(f incident.Plan) string {
 // because adds the reason, if there is one.
 func because(text, reason string) string { return strings.TrimSuffix(text+": "+reason, ": ") }
 
-func printSlice(p *terminal.Printer, s *incident.Slot, maintained string, now time.Time) {
+func printSlice(p *terminal.Printer, s *view.Slice, maintained string, now time.Time) {
 	parts := []string{s.Name, s.Zone, s.Accelerator}
-	if s.Reshaped() {
-		parts = append(parts, "in place of "+s.Order.Accelerator)
+	if s.Ordered != "" {
+		parts = append(parts, "in place of "+s.Ordered)
 	}
 	if s.Reclaimable {
 		parts = append(parts, "spot")
 	}
 	state := cmp.Or(s.State, string(s.Condition))
-	if s.Condition != incident.Ready {
+	if s.Condition != evidence.Ready {
 		state = p.Paint(terminal.Red, state)
 	}
 	line := strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), " ") + "  " + state
 	if waits := waitsSince(*s); waits != "" {
-		line += ", " + waits + ", for " + events.Span(max(0, now.Sub(s.WaitingSince())))
+		line += ", " + waits + ", for " + events.Span(max(0, now.Sub(s.WaitingSince)))
 	} else if !s.Since.IsZero() {
 		line += " for " + events.Span(now.Sub(s.Since))
 	}
@@ -359,14 +332,14 @@ func printSlice(p *terminal.Printer, s *incident.Slot, maintained string, now ti
 		if !s.Incarnation.Created.IsZero() {
 			line += " since " + s.Incarnation.Created.UTC().Format(time.RFC3339)
 		}
-		if s.Condition == incident.Ready && s.Admission != incident.Admitted {
+		if s.Condition == evidence.Ready && !s.Admitted {
 			line += ", training is not admitted yet"
 		}
 	}
 	if maintained != "" {
 		line += ", " + maintained
 	}
-	if s.IsReleased() {
+	if s.Released {
 		line += ", left to its owner"
 	}
 	if s.Claims != "" {
@@ -376,53 +349,51 @@ func printSlice(p *terminal.Printer, s *incident.Slot, maintained string, now ti
 }
 
 // waitsSince says since when a slice waits for its machines or for its deletion, by the provider's own objects; empty where it does not.
-func waitsSince(s incident.Slot) string {
-	if s.WaitingSince().IsZero() {
+func waitsSince(s view.Slice) string {
+	if s.WaitingSince.IsZero() {
 		return ""
 	}
-	return "waiting since " + s.WaitingSince().UTC().Format(time.RFC3339)
+	return "waiting since " + s.WaitingSince.UTC().Format(time.RFC3339)
 }
 
-// GaveUp reports whether the crew has used up its own restarts, and no retry has followed.
-func GaveUp(c incident.Crew) bool { return c.GaveUp > 0 && c.GaveUp >= max(c.Attempt, c.Exited) }
-
 // training is the state of the training.
-func training(w incident.Workload, now time.Time) string {
+func training(w view.Workload, now time.Time) string {
+	t := w.Training
 	var parts []string
 	switch {
-	case w.Crew.Seen.IsZero():
+	case t.Seen.IsZero():
 		parts = append(parts, "no word from a crew yet")
-	case GaveUp(w.Crew):
-		parts = append(parts, fmt.Sprintf("the crew gave up after attempt %d", w.Crew.GaveUp))
-	case w.Crew.Attempt > 0:
-		parts = append(parts, fmt.Sprintf("crew in touch, attempt %d", w.Crew.Attempt))
+	case t.HasGivenUp():
+		parts = append(parts, fmt.Sprintf("the crew gave up after attempt %d", t.GaveUp))
+	case t.Attempt > 0:
+		parts = append(parts, fmt.Sprintf("crew in touch, attempt %d", t.Attempt))
 	default:
 		parts = append(parts, "crew in touch")
 	}
-	switch pr := w.Progress; {
-	case w.Crew.Finished:
-		parts = append(parts, "finished at step "+events.Number(pr.Step))
-	case w.Crew.Claim.Finished:
+	switch {
+	case t.Finished:
+		parts = append(parts, "finished at step "+events.Number(t.Step))
+	case t.Claimed:
 		parts = append(parts, "a log line says that it is finished; the crew's verdict is not read yet")
-	case !pr.At.IsZero():
-		parts = append(parts, "step "+events.Number(pr.Step)+" "+events.Span(now.Sub(pr.At))+" ago")
-	case !w.Crew.Seen.IsZero():
+	case !t.StepAt.IsZero():
+		parts = append(parts, "step "+events.Number(t.Step)+" "+events.Span(now.Sub(t.StepAt))+" ago")
+	case !t.Seen.IsZero():
 		parts = append(parts, "no step yet")
 	}
-	switch pr := w.Progress; {
-	case !pr.VerifiedAt.IsZero():
-		parts = append(parts, "checkpoint "+events.Number(pr.Verified)+" verified, "+events.Span(now.Sub(pr.VerifiedAt))+" old")
+	switch {
+	case !t.VerifiedAt.IsZero():
+		parts = append(parts, "checkpoint "+events.Number(t.Verified)+" verified, "+events.Span(now.Sub(t.VerifiedAt))+" old")
 	case w.Directory == "":
 		parts = append(parts, "no checkpoint directory")
-	case pr.CheckpointStep > 0:
-		parts = append(parts, "checkpoint "+events.Number(pr.CheckpointStep)+" reported by the crew, not verified")
+	case t.Checkpoint > 0:
+		parts = append(parts, "checkpoint "+events.Number(t.Checkpoint)+" reported by the crew, not verified")
 	default:
 		parts = append(parts, "no checkpoint yet")
 	}
 	return strings.Join(parts, ", ")
 }
 
-func announced(n incident.Notice, now time.Time) string {
+func announced(n view.Notice, now time.Time) string {
 	line := "maintenance " + strings.ToLower(string(n.Status))
 	if n.End {
 		line = "planned end at " + n.WindowStart.UTC().Format(time.RFC3339)
@@ -441,23 +412,23 @@ func announced(n incident.Notice, now time.Time) string {
 	return line
 }
 
-// EffectText is the state of a request.
-func EffectText(t incident.Effect, now time.Time) string {
-	line := strings.TrimSpace(string(t.Action)+" "+t.Slice) + ": "
-	switch t.Stage() {
-	case incident.StageRefused:
-		return line + "tried again in " + events.Span(max(0, t.Retry.Sub(now))) + ", last result: " + terminal.WithCode(t.LastFailure, string(t.LastCode))
-	case incident.StageAccepted, incident.StageDone:
-		return line + "accepted " + events.Span(now.Sub(t.Answered)) + " ago"
-	case incident.StageBegun:
-		return line + "begun " + events.Span(now.Sub(t.Begun)) + " ago"
-	case incident.StageWanted:
+// RequestText is the state of a request.
+func RequestText(r view.Request, now time.Time) string {
+	line := strings.TrimSpace(string(r.Action)+" "+r.Slice) + ": "
+	switch r.Stage {
+	case view.StageRefused:
+		return line + "tried again in " + events.Span(max(0, r.Retry.Sub(now))) + ", last result: " + terminal.WithCode(r.Failure, string(r.Code))
+	case view.StageAccepted, view.StageDone:
+		return line + "accepted " + events.Span(now.Sub(r.At)) + " ago"
+	case view.StageBegun:
+		return line + "begun " + events.Span(now.Sub(r.At)) + " ago"
+	case view.StageWanted:
 	}
-	return line + "requested " + events.Span(now.Sub(t.Sent)) + " ago"
+	return line + "requested " + events.Span(now.Sub(r.At)) + " ago"
 }
 
 // PausedText says who paused, until when and why.
-func PausedText(p *incident.Pause) string {
+func PausedText(p *evidence.Pause) string {
 	line := "by " + p.By
 	if !p.Until.IsZero() {
 		line += " until " + p.Until.UTC().Format(time.RFC3339)

@@ -21,6 +21,7 @@ import (
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/publish/publishtest"
+	"pitstop.internal/shared/view"
 )
 
 func TestStatusTellsHowEveryWorkloadStands(t *testing.T) {
@@ -231,7 +232,7 @@ func benchmarkStatus(b *testing.B, open ledger.Opener) {
 // TestAPlannedEndIsNoMaintenance: status tells when a TPU ends, and when the save before it comes.
 func TestAPlannedEndIsNoMaintenance(t *testing.T) {
 	now := time.Date(2026, 11, 12, 2, 0, 0, 0, time.UTC)
-	end := incident.Notice{
+	end := view.Notice{
 		Notice: events.Notice{Status: events.NoticePending, WindowStart: now.Add(2 * time.Hour), WindowEnd: now.Add(2 * time.Hour)}, End: true, Due: now.Add(time.Hour),
 	}
 	if got, want := announced(end, now), "planned end at 2026-11-12T04:00:00Z, the save is requested in 1 h 0 m"; got != want {

@@ -22,11 +22,11 @@ import (
 	"pitstop.internal/scripts/pitstop/terminal"
 	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/fleet"
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/trigger"
+	"pitstop.internal/shared/view"
 )
 
 const (
@@ -268,7 +268,7 @@ func (w *watched) take(ctx context.Context, e events.Entry, raw []byte) error {
 
 // stand prints the state of each workload.
 func (w *watched) stand(ctx context.Context) error {
-	all, err := w.ledger.Workloads(ctx)
+	all, err := w.Workloads(ctx, w.ledger, nil)
 	if err != nil {
 		return err
 	}
@@ -296,7 +296,7 @@ func (w *watched) stand(ctx context.Context) error {
 type watchedLine struct {
 	Workload string `json:"workload"`
 	Incident string `json:"incident"`
-	incident.Line
+	view.Line
 }
 
 // tell prints the lines that a step added to the story of its workload.
@@ -304,32 +304,33 @@ func (w *watched) tell(s ledger.Step) {
 	if w.quiet {
 		return
 	}
-	if len(s.Before.Slices) == 0 && !w.p.AsJSON {
-		for _, one := range s.After.Slices {
-			w.p.Row(s.At.UTC().Format("15:04:05"), "seen", "", s.After.ID+": "+one.Name+" in "+one.Zone+" is "+one.State, "first seen")
+	before, after := s.Before.Shown(s.At), s.After.Shown(s.At)
+	if len(before.Slices) == 0 && !w.p.AsJSON {
+		for _, one := range after.Slices {
+			w.p.Row(s.At.UTC().Format("15:04:05"), "seen", "", after.ID+": "+one.Name+" in "+one.Zone+" is "+one.State, "first seen")
 		}
 	}
-	for _, in := range []*incident.Incident{s.After.Closed, s.After.Incident} {
+	for _, in := range []*view.Incident{after.Closed, after.Incident} {
 		if in == nil {
 			continue
 		}
 		told := 0
-		for _, before := range []*incident.Incident{s.Before.Closed, s.Before.Incident} {
-			if before != nil && before.ID == in.ID {
-				told = len(before.Timeline) + before.LeftOut
+		for _, old := range []*view.Incident{before.Closed, before.Incident} {
+			if old != nil && old.ID == in.ID {
+				told = old.Lines()
 			}
 		}
-		for _, l := range in.Timeline[min(max(0, told-in.LeftOut), len(in.Timeline)):] {
+		for _, l := range in.LinesAfter(told) {
 			if w.p.AsJSON {
-				if raw, err := json.Marshal(watchedLine{s.After.ID, in.ID, l}, json.Deterministic(true)); err == nil {
+				if raw, err := json.Marshal(watchedLine{after.ID, in.ID, l}, json.Deterministic(true)); err == nil {
 					terminal.Print(w.p.Out, string(raw))
 				}
 				continue
 			}
-			w.p.Row(l.At.UTC().Format("15:04:05"), string(l.Kind), map[incident.LineKind]string{
-				incident.LineDecided: terminal.Bold,
-				incident.LineEnded:   terminal.Yellow,
-			}[l.Kind], s.After.ID+": "+l.Text, terminal.WithCode(l.Reason, string(l.Code)))
+			w.p.Row(l.At.UTC().Format("15:04:05"), string(l.Kind), map[view.LineKind]string{
+				view.LineDecided: terminal.Bold,
+				view.LineEnded:   terminal.Yellow,
+			}[l.Kind], after.ID+": "+l.Text, terminal.WithCode(l.Reason, string(l.Code)))
 		}
 	}
 }

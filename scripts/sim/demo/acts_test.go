@@ -11,9 +11,7 @@ func TestAnOwnerCreatesAgainWhatIsLeftAsAnEmptyQueuedResource(t *testing.T) {
 	for _, after := range []time.Duration{2*time.Minute + time.Second, time.Hour} {
 		d := found(t)
 		before := len(d.Lines(0))
-		if err := d.API.OwnerDelete("us-central1-a", "mixtral", d.Owner()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.API.OwnerDelete("us-central1-a", "mixtral", d.Owner()))
 		if err := d.Create(t.Context(), "mixtral"); err == nil || err.Error() != "mixtral is DELETING; wait until it is gone" {
 			t.Errorf("while it is deleted: %v", err)
 		}
@@ -31,13 +29,9 @@ func TestAnOwnerCreatesAgainWhatIsLeftAsAnEmptyQueuedResource(t *testing.T) {
 // TestAnOwnerDeletesAnEmptyQueuedResource: it goes, and there is nothing to delete after that.
 func TestAnOwnerDeletesAnEmptyQueuedResource(t *testing.T) {
 	d := found(t)
-	if err := d.API.OwnerDelete("us-central1-a", "mixtral", d.Owner()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.API.OwnerDelete("us-central1-a", "mixtral", d.Owner()))
 	d.Forward(time.Hour)
-	if err := d.Delete(t.Context(), "mixtral"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Delete(t.Context(), "mixtral"))
 	d.Forward(time.Hour)
 	if q := d.API.QueuedResource("us-central1-a", "mixtral-qr"); q != nil {
 		t.Errorf("mixtral-qr is %s", q.State.State)
@@ -50,13 +44,9 @@ func TestAnOwnerDeletesAnEmptyQueuedResource(t *testing.T) {
 // TestARefusalOfTheAPINamesNoPackage: a queued resource cannot be deleted while its TPU is made.
 func TestARefusalOfTheAPINamesNoPackage(t *testing.T) {
 	d := found(t)
-	if err := d.Delete(t.Context(), "mixtral"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Delete(t.Context(), "mixtral"))
 	d.Forward(time.Hour)
-	if err := d.Create(t.Context(), "mixtral"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Create(t.Context(), "mixtral"))
 	d.Forward(time.Minute)
 	err := d.Delete(t.Context(), "mixtral")
 	if err == nil || !strings.HasPrefix(err.Error(), "the simulated Cloud TPU API refuses that: ") || strings.Contains(err.Error(), "cloudtputest") {
@@ -68,9 +58,7 @@ func TestARefusalOfTheAPINamesNoPackage(t *testing.T) {
 func TestWhatFailsIsNotTold(t *testing.T) {
 	d := found(t)
 	before := len(d.Lines(0))
-	if err := d.HostError(t.Context(), "gemma-27b-1", time.Hour); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.HostError(t.Context(), "gemma-27b-1", time.Hour))
 	if err := d.Maintain(t.Context(), "gemma-27b-0", time.Hour); err == nil || err.Error() != "gemma-27b-1 is REPAIRING at the moment; wait until it is READY" {
 		t.Errorf("maintenance of a Multislice under repair: %v", err)
 	}
@@ -89,9 +77,7 @@ func TestWhatFailsIsNotTold(t *testing.T) {
 			t.Errorf("it tells %q, which did not happen\n%s", never, told(d, before))
 		}
 	}
-	if err := d.Hang(t.Context(), "llama-8b"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Hang(t.Context(), "llama-8b"))
 	if err := d.Crash(t.Context(), "llama-8b", 1, 1); err == nil || !strings.Contains(err.Error(), "the training of llama-8b hangs at step ") {
 		t.Errorf("a crash of what hangs: %v", err)
 	}

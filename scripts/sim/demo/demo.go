@@ -90,7 +90,7 @@ func New(ctx context.Context, c Config) (*Demo, error) {
 	opts := replay.Options{Options: world.Options{Policy: played.Policy, Framework: c.Framework, Settings: true, Store: store}}
 	err := replay.Begin(ctx, played.Name, played.Scenario, played.Records, opts, func(w *world.World) {
 		d.World = w
-		w.Hooks = world.Hooks{Seen: d.seen, Intercept: d.intercept, Logged: d.logged}
+		w.Hooks.Join(world.Hooks{Seen: d.seen, Intercept: d.intercept, Logged: d.logged})
 	})
 	if err != nil {
 		return nil, err

@@ -35,9 +35,7 @@ func foundWith(t *testing.T, c demo.Config) *demo.Demo {
 		return ctx.Err()
 	}
 	d, err := demo.New(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return d
 }
 
@@ -92,9 +90,7 @@ func TestTroubleEndsWithTheTrainingBack(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			d := found(t)
 			from := len(d.Lines(0))
-			if err := c.trouble(t.Context(), d); err != nil {
-				t.Fatal(err)
-			}
+			must(t, c.trouble(t.Context(), d))
 			for until := d.Now().Add(c.within); d.Now().Before(until); d.Forward(10 * time.Second) {
 				for _, l := range d.Lines(from) {
 					if l.Kind == world.End && l.Workload == c.workload {
@@ -130,9 +126,7 @@ func TestAFolderKeepsTheDemo(t *testing.T) {
 			}
 		}
 		before := len(d.Lines(0))
-		if err := d.Preempt(t.Context(), "llama-8b"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.Preempt(t.Context(), "llama-8b"))
 		d.Forward(2 * time.Hour)
 		w, _, err := d.Ledger.Workload(t.Context(), "demo/llama-8b")
 		if err != nil || w.Incident != nil {
@@ -143,9 +137,7 @@ func TestAFolderKeepsTheDemo(t *testing.T) {
 			t.Errorf("demo %d: the ledger has %v, %v, want %d incidents of llama-8b", life, past, err, life+1)
 		}
 		step = d.Trainings["llama-8b"].LastStep()
-		if err := d.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.Close())
 		start = start.Add(time.Minute) // the machine's clock is behind that of the demo
 	}
 }
@@ -158,16 +150,12 @@ func TestWhatAnOwnerDeletesComesBackWhenTheOwnerCreatesIt(t *testing.T) {
 		if err := d.Create(t.Context(), slice); err == nil || !strings.Contains(err.Error(), slice+" is there already") {
 			t.Errorf("%s: %v", slice, err)
 		}
-		if err := d.Delete(t.Context(), slice); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.Delete(t.Context(), slice))
 		d.Forward(time.Hour)
 		if err := d.Preempt(t.Context(), slice); err == nil || !strings.Contains(err.Error(), "pitstop demo create "+slice+" makes one") {
 			t.Errorf("%s: %v", slice, err)
 		}
-		if err := d.Create(t.Context(), slice); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.Create(t.Context(), slice))
 		d.Forward(time.Hour)
 		if _, runs := d.Trainings[slice].Running(); !runs {
 			t.Errorf("the training of %s does not run\n%s", slice, told(d, before))
@@ -185,15 +173,11 @@ func TestAFolderKeepsThatATPUIsGone(t *testing.T) {
 	gone := []string{"llama-8b", "mixtral", "resnet"}
 	d := foundWith(t, demo.Config{Start: noon, Dir: dir})
 	for _, slice := range gone {
-		if err := d.Delete(t.Context(), slice); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.Delete(t.Context(), slice))
 	}
 	d.Forward(time.Hour)
 	for life := range 2 {
-		if err := d.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.Close())
 		d = foundWith(t, demo.Config{Start: noon.Add(time.Hour), Dir: dir})
 		before := len(d.Lines(0))
 		d.Forward(time.Hour)
@@ -216,9 +200,7 @@ func TestAFolderKeepsThatATPUIsGone(t *testing.T) {
 	}
 	before := len(d.Lines(0))
 	for _, slice := range gone {
-		if err := d.Create(t.Context(), slice); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.Create(t.Context(), slice))
 	}
 	d.Forward(time.Hour)
 	for _, slice := range gone {
@@ -234,9 +216,7 @@ func TestAFolderKeepsThatATPUIsGone(t *testing.T) {
 // TestAFolderThatCannotBeReadSaysTheWayOut, and a demo that ends leaves only its two files there.
 func TestAFolderThatCannotBeReadSaysTheWayOut(t *testing.T) {
 	dir := t.TempDir()
-	if err := foundWith(t, demo.Config{Start: noon, Dir: dir}).Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, foundWith(t, demo.Config{Start: noon, Dir: dir}).Close())
 	files, err := os.ReadDir(dir)
 	if err != nil || len(files) != 2 || files[0].Name() != "fleet.json" || files[1].Name() != "ledger.jsonl" {
 		t.Errorf("the folder has %v, %v", files, err)
@@ -250,12 +230,18 @@ func TestAFolderThatCannotBeReadSaysTheWayOut(t *testing.T) {
 		{"fleet.json", func(file string) error { return os.WriteFile(file, []byte("{"), 0o600) }},
 	} {
 		file := filepath.Join(dir, c.name)
-		if err := c.destroy(file); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.destroy(file))
 		_, err := demo.New(t.Context(), demo.Config{Start: noon, Dir: dir})
 		if err == nil || !strings.HasPrefix(err.Error(), file+": ") || !strings.HasSuffix(err.Error(), "; remove the folder "+dir+" to begin anew") {
 			t.Errorf("%s: %v", c.name, err)
 		}
+	}
+}
+
+// must ends a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -49,7 +49,7 @@ func (d *Demo) keep() error {
 		t := d.Trainings[c.Name]
 		s, _ := t.State()
 		w, _, err := d.Ledger.Workload(context.Background(), d.Project+"/"+c.WorkloadName())
-		if zone == "" && d.queuedZone(c) == "" && err == nil && w.Incident == nil {
+		if zone == "" && d.queuedZone(c) == "" && err == nil && w.Shown(d.Now()).Incident == nil {
 			l.Slices = append(l.Slices, leftSlice{
 				Name: c.Name, Zone: c.Zone, ID: c.ID, Workers: t.Group(), Step: t.LastStep(), Attempt: s.Attempt, Gone: true,
 			})

@@ -425,18 +425,19 @@ type Listener interface {
 
 // Attach has the faults strike a world. It is called before the world is founded.
 func (c *Chaos) Attach(w *world.World, others *Releases, hears Listener) {
-	h := &w.Hooks
-	h.Luck = c.luck
-	h.Provider = c.provider(w.API, hears.Read, hears.RefusedCall)
-	h.Bucket = func(next http.RoundTripper) http.RoundTripper { return c.storage(next, hears.Looks) }
-	h.Audit = c.audit
-	h.Kubernetes = func(path string, next http.RoundTripper) http.RoundTripper {
-		return c.kubernetes(path, next, hears.Asks)
-	}
-	h.Ledger = func(next ledger.Opener) ledger.Opener { return c.tap(hears.Stored, hears.Unheard).On(next) }
-	h.Publication = c.publication
-	h.Intercept = func(entry string, m world.Message) int { return others.intercept(w.Clock.Now(), entry, m) }
-	h.Logged = func(raw []byte) { c.logged(w, raw, hears.Skewed) }
-	h.Struck = c.struck
-	h.Sent = func(e events.Envelope, topic string) { c.forgesRequest(w, e, topic) }
+	w.Hooks.Join(world.Hooks{
+		Luck:   c.luck,
+		Cloud:  c.provider(w.API, hears.Read, hears.RefusedCall),
+		Bucket: func(next http.RoundTripper) http.RoundTripper { return c.storage(next, hears.Looks) },
+		Audit:  c.audit,
+		Kubernetes: func(path string, next http.RoundTripper) http.RoundTripper {
+			return c.kubernetes(path, next, hears.Asks)
+		},
+		Ledger:      func(_ string, next ledger.Opener) ledger.Opener { return c.tap(hears.Stored, hears.Unheard).On(next) },
+		Publication: c.publication,
+		Intercept:   func(entry string, m world.Message) int { return others.intercept(w.Clock.Now(), entry, m) },
+		Logged:      func(raw []byte) { c.logged(w, raw, hears.Skewed) },
+		Struck:      c.struck,
+		Sent:        func(e events.Envelope, topic string) { c.forgesRequest(w, e, topic) },
+	})
 }

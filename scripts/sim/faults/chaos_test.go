@@ -31,7 +31,7 @@ func TestAFunctionCrashesWithAllThatItDoes(t *testing.T) {
 			}
 		})
 	}
-	w := world.New("crash", world.Scenario{Project: "demo", Start: outset}, world.Options{Seams: world.Seams{Handler: handler}})
+	w := world.New("crash", world.Scenario{Project: "demo", Start: outset}, world.Options{Hooks: world.Hooks{Handler: handler}})
 	chaos = NewChaos(w.Clock, Faults{Crash: 1}, 1, 1)
 	w.Hooks.Luck = chaos.luck
 	var statuses []int

@@ -59,7 +59,7 @@ func TestWhatIsLeftOutShiftsNothing(t *testing.T) {
 				}
 			})
 		}
-		w = world.New("left out", world.Scenario{Project: "demo", Start: outset}, world.Options{Seams: world.Seams{Handler: handler}})
+		w = world.New("left out", world.Scenario{Project: "demo", Start: outset}, world.Options{Hooks: world.Hooks{Handler: handler}})
 		chaos = NewChaos(w.Clock, Faults{
 			APIRefused: 0.2, APILost: 0.2, APIAnswerLost: 0.2, LedgerDown: 0.2, Delayed: 0.2, Twice: 0.2, Again: 0.2,
 		}, 1, math.MaxInt)

@@ -55,9 +55,8 @@ type Witness interface {
 	Took(slice string)
 	// Suspects is told what Google suspects on a life, or does not any more.
 	Suspects(life string, suspected bool)
-	// Enforced is told of the policy file in force from now on, paused of a pause of everything until then.
+	// Enforced is told of the policy file in force from now on.
 	Enforced(file []byte)
-	Paused(until time.Time)
 }
 
 // happening is one thing that may happen to a slice.
@@ -527,7 +526,4 @@ func (t *Troubles) approveAll() {
 // pauseAll pauses everything, or lifts that.
 func (t *Troubles) pauseAll(p *incident.Pause) {
 	t.Must(t.Ledger.SetPause(context.Background(), p))
-	if p != nil {
-		t.checks.Paused(p.Until)
-	}
 }

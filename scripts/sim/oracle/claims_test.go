@@ -47,9 +47,9 @@ func TestStepsWithoutACrewAreNobodysProgress(t *testing.T) {
 				w.Trainings["twin-0"].Hang()
 			}
 			r.at = c.step("demo/twin")
-			in := &incident.Incident{Opened: now.Now(), ConfirmedBy: incident.ByStep}
+			in := &seenIncident{Opened: now.Now(), ConfirmedBy: incident.ByStep}
 			pass(10 * time.Minute)
-			why := c.wronglyResumed(end{r, incident.Workload{ID: "demo/twin"}, in})
+			why := c.wronglyResumed(end{r, seen{ID: "demo/twin"}, in})
 			if (why == "") != trains {
 				t.Errorf("wrong is %q, at step %d, then %d", why, r.at, c.step("demo/twin"))
 			}

@@ -54,7 +54,7 @@ func TestAHangOfAJobIsTrue(t *testing.T) {
 				g.Hang()
 			}
 			pass(now, c.heard)
-			if got := checks.jobStandsOrUnheard(checks.record("demo/set"), "demo/set"); got != c.want {
+			if got := checks.standsOrUnheard("demo/set"); got != c.want {
 				t.Errorf("true is %v", got)
 			}
 		})
@@ -130,7 +130,7 @@ func TestAPodThatFailsIsACrash(t *testing.T) {
 			checks.releases = faults.NewReleases()
 			g.befell = []happened{{now.Now(), c.what}}
 			pass(now, c.since)
-			all := checks.strucks(incident.Workload{ID: "demo/set"}, &incident.Incident{Opened: now.Now()})
+			all := checks.strucks("demo/set", now.Now())
 			if all[events.CauseCrash] != c.want || all[events.CauseUnknown] != c.want || all[events.CausePreemption] {
 				t.Errorf("what struck it is %v", all)
 			}
@@ -174,11 +174,11 @@ func TestAStepOfAJobCountsInTheLifeThatIsKnown(t *testing.T) {
 			checks, g, now := trainsInPods()
 			pass(now, time.Hour)
 			r := checks.record("demo/set")
-			checks.jobStands(r, "demo/set")
+			r.at, g.opened = checks.step("demo/set"), g.Began()
 			r.baseline, r.closed = g.Saved(), now.Now().Add(-time.Minute)
-			in := &incident.Incident{Opened: now.Now().Add(-time.Second)}
+			in := &seenIncident{Opened: now.Now().Add(-time.Second)}
 			c.after(g, now)
-			w := incident.Workload{ID: "demo/set", Slices: []incident.Slot{{Name: g.Slice, Life: incident.Life{Incarnation: events.Incarnation{ID: c.known}}}}}
+			w := seen{ID: "demo/set", Slices: []seenSlice{{Name: g.Slice, Life: events.Incarnation{ID: c.known}}}}
 			if got := checks.jobGoesPast(end{r, w, in}); got != c.want {
 				t.Errorf("goes past step %d is %v", r.baseline, got)
 			}
@@ -225,24 +225,32 @@ func TestAJobWasDownLastBeforeItsIncident(t *testing.T) {
 	}
 }
 
-// TestTheWatchOverAHangEndsWithARequest for another attempt, and not where the Job is lost then and made anew.
-func TestTheWatchOverAHangEndsWithARequest(t *testing.T) {
+// TestATrainingThatDoesStepsIsNotBegunAgain for a hang that is only watched, and what follows from that request is as after a crash.
+func TestATrainingThatDoesStepsIsNotBegunAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		watched bool
 		cause   events.Cause
 		asks    events.Action
-		want    bool
+		want    int
 	}{
-		"another attempt":    {true, events.CauseHang, events.ActionRestart, true},
-		"the Job is lost":    {true, events.CauseHang, events.ActionDelete, false},
-		"it was not watched": {false, events.CauseHang, events.ActionRestart, false},
-		"it has crashed":     {true, events.CauseCrash, events.ActionRestart, false},
+		"another attempt":    {true, events.CauseHang, events.ActionRestart, 1},
+		"the Job is lost":    {true, events.CauseHang, events.ActionDelete, 0},
+		"it was not watched": {false, events.CauseHang, events.ActionRestart, 0},
+		"it has crashed":     {true, events.CauseCrash, events.ActionRestart, 0},
 	} {
-		before := incident.Workload{Incident: &incident.Incident{Cause: c.cause, OnlyWatched: c.watched}}
-		after := incident.Workload{Incident: &incident.Incident{Cause: c.cause}, Effects: []incident.Effect{{Action: c.asks}}}
-		if got := asksUnheard(before, after); got != c.want {
-			t.Errorf("%s: it is asked for unheard: %v", name, got)
-		}
+		t.Run(name, func(t *testing.T) {
+			checks, g, now := trainsInPods()
+			checks.releases, checks.chaos, checks.actions = faults.NewReleases(), &faults.Chaos{}, map[string]int{}
+			checks.policies = []inForce{putInForce(now.Now(), []byte("{policies: {night: {preset: spot, hang: restart}}}"))}
+			g.JobConfig.Policy = "night"
+			pass(now, time.Hour)
+			before := seen{ID: "demo/set", Open: &seenIncident{Cause: c.cause, Watches: c.watched}}
+			after := seen{ID: "demo/set", Open: &seenIncident{Cause: c.cause}, Requests: []seenRequest{{Action: c.asks}}}
+			checks.restarted(before, after)
+			if got := len(checks.Violations); got != c.want {
+				t.Errorf("%s: %v, want %d", g.Slice, checks.Violations, c.want)
+			}
+		})
 	}
 }
 

@@ -2,7 +2,6 @@ package oracle
 
 import (
 	"cmp"
-	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -200,21 +199,6 @@ func (c *Checks) maker(slice string, life events.Incarnation) string {
 	return by
 }
 
-// placer is who brought a slice to the zone of a life. A replacement of ours in that zone has moved nothing.
-func (c *Checks) placer(f world.SliceConfig, life events.Incarnation) string {
-	by, zone, last := faults.Owner, f.Zone, deed{}
-	for _, d := range c.past[f.Name] {
-		switch {
-		case d.kind == ordered:
-			last = d
-		case d.kind != usable, d.life.Created.After(life.Created), last.zone != d.zone:
-		case c.person(last), d.zone != zone:
-			by, zone = last.by, d.zone
-		}
-	}
-	return by
-}
-
 // takenAway is when a slice's owner deleted it, if nobody has ordered it since or the order failed; zero otherwise.
 func (c *Checks) takenAway(slice string) time.Time {
 	d := c.lastOf(slice, ordered, removed, turnedOff)
@@ -249,6 +233,30 @@ func (c *Checks) standsIn(slice string) (zone string, stands bool) {
 	return "", false
 }
 
+// livesOf are the existing lives of a slice, at most one in each zone.
+func (c *Checks) livesOf(slice string) (lives []events.Incarnation) {
+	for _, z := range c.Zones() {
+		if state, life := c.API.State(z, slice); state != "" {
+			lives = append(lives, life)
+		}
+	}
+	return lives
+}
+
+// held are the slices that a queued resource holds.
+func (c *Checks) held(queue string) []string {
+	var names []string
+	for _, f := range c.Fleet {
+		if f.QueuedResource == queue {
+			names = append(names, f.Name)
+		}
+	}
+	if names == nil {
+		names = []string{queue}
+	}
+	return names
+}
+
 // learnedWithin is how long a change may take to reach a handler: readings fail for a while, and a broken function does not
 // read.
 const learnedWithin = 30 * time.Minute
@@ -276,6 +284,11 @@ func (c *Checks) labels(workload string, since time.Time) []string {
 		}
 		if !slices.Contains(all, last) {
 			all = append(all, last)
+		}
+	}
+	for _, g := range c.gangs(workload) {
+		if !slices.Contains(all, g.Policy) {
+			all = append(all, g.Policy)
 		}
 	}
 	if len(all) > 1 {
@@ -310,47 +323,96 @@ func (c *Checks) under(workload string, since time.Time, holds func(policy.Polic
 
 // lately is under, for a deed of this moment.
 func (c *Checks) lately(workload string, holds func(policy.Policy) bool) bool {
-	return c.under(workload, c.Clock.Now(), holds)
+	since := c.Clock.Now()
+	if len(c.gangs(workload)) > 0 {
+		since = since.Add(-c.learned()) // what a cluster shows is read once a minute, and may be unreadable
+	}
+	return c.under(workload, since, holds)
 }
 
-// struckBy returns the causes that really struck a workload between two moments, or had struck before and still kept it from training.
-func (c *Checks) struckBy(workload string, from, to time.Time) map[events.Cause]bool {
-	all := map[events.Cause]bool{}
-	for _, f := range c.slicesOf(workload) {
-		standing, planned := map[events.Cause]bool{}, false
-		for _, d := range c.past[f.Name] {
-			switch {
-			case d.at.After(to):
-			case d.kind == usable && d.at.Before(from):
-				clear(standing)
-			case d.kind == withdrawn && d.at.Before(from):
-				planned = false
-			case d.kind == announced:
-				planned = true
-			case d.kind == broken:
-				standing[d.cause] = true
-			case d.kind == gone && f.QueuedResource != "":
-				standing[events.CausePreemption] = true // its queued resource is suspended, as for a preemption
-			}
-		}
-		maps.Copy(all, standing)
-		if end := c.API.PlannedEnd(f.Zone, f.Name); !end.IsZero() && end.After(from) && end.Before(to.Add(2*time.Hour)) {
-			all[events.CauseEnd] = true // the save before it
-		}
-		all[events.CauseMaintenance] = all[events.CauseMaintenance] || planned
-		t := c.Trainings[f.Name]
-		failed := slices.ContainsFunc(t.Failures(), func(at time.Time) bool { return !at.Before(from) && !at.After(to) })
-		all[events.CauseCrash] = all[events.CauseCrash] || failed || t.FailedAt(from)
-	}
-	return all
+// unusable reports whether a slice is READY in no zone.
+func (c *Checks) unusable(f world.SliceConfig) bool {
+	return !slices.ContainsFunc(c.Zones(), func(zone string) bool {
+		state, _ := c.API.State(zone, f.Name)
+		return state == "READY"
+	})
 }
 
-// words keeps what a person says of a workload.
-func (c *Checks) words(workload string, e incident.Evidence) {
-	switch e := e.(type) {
-	case incident.Cancelled:
-		c.said(workload, e.By, saidCancel)
-	case incident.Retried:
-		c.said(workload, e.By, saidRetry)
+// whole reports whether all slices of a workload are usable, because a Multislice with one unusable slice cannot train.
+// Slices that their owner took away do not count.
+func (c *Checks) whole(workload string) bool {
+	return !slices.ContainsFunc(c.slicesOf(workload), func(f world.SliceConfig) bool {
+		return c.unusable(f) && c.takenAway(f.Name).IsZero()
+	})
+}
+
+func (c *Checks) stateOf(slice string) string {
+	var states []string
+	for _, z := range c.Zones() {
+		if n := c.API.Node(z, slice); n != nil {
+			states = append(states, n.State+" "+n.Health+" in "+z)
+		}
 	}
+	if len(states) == 0 {
+		return "gone"
+	}
+	return strings.Join(states, ", ")
+}
+
+// blurred reports whether a recent entry about a workload had the time of a wrong clock, so that the order of events is
+// unknown.
+func (c *Checks) blurred(workload string) bool {
+	return c.Clock.Now().Sub(c.record(workload).skewed) < incident.Grace
+}
+
+// suspicion is Google's word that it suspects abuse on a life of a slice, as the simulated world has it.
+type suspicion struct {
+	// Since is when the symptom came, Ended when it went; zero while it lasts. A slice that is gone keeps its symptom.
+	Since, Ended time.Time
+}
+
+// commits takes note of a checkpoint that is complete.
+func (c *Checks) commits(directory, step string) {
+	n, err := strconv.ParseInt(step, 10, 64)
+	c.Must(err)
+	c.committed[directory], c.savedTo[directory] = c.Clock.Now(), max(c.savedTo[directory], n)
+}
+
+// complete reports whether a checkpoint has its commit marker.
+func (c *Checks) complete(uri string) bool {
+	bucket, path, _ := strings.Cut(strings.TrimPrefix(uri, "gs://"), "/")
+	_, _, ok := c.Bucket.Get(bucket, path+"/commit_success.txt")
+	return ok
+}
+
+// savedSince reports whether a checkpoint in a directory was complete at a moment or later.
+func (c *Checks) savedSince(directory string, since time.Time) bool {
+	bucket, path, _ := strings.Cut(strings.TrimPrefix(directory, "gs://"), "/")
+	return slices.ContainsFunc(c.Bucket.List(bucket, path+"/"), func(name string) bool {
+		return strings.HasSuffix(name, "/commit_success.txt") && !c.Bucket.Updated(bucket, name).Before(since)
+	})
+}
+
+func bucketOf(uri string) string {
+	bucket, _, _ := strings.Cut(strings.TrimPrefix(uri, "gs://"), "/")
+	return bucket
+}
+
+// explains takes note of an entry of Google's that was handled and says why a machine was lost.
+func (c *Checks) explains(e events.Entry) {
+	group, _, _ := e.Subject.Group()
+	for _, f := range c.Fleet {
+		t, trains := c.Trainings[f.Name]
+		if trains && (f.Name == e.Subject.Node || group != "" && t.Group() == group && c.mapped[t.Life().ID]) {
+			r := c.record(c.Workload(f.Name))
+			r.causes = append(r.causes, cause{e.Time, c.Clock.Now(), e.Cause, c.untimely[e.ID]})
+		}
+	}
+}
+
+// apart reports whether somebody else has placed a slice of a workload, or its owner began with several zones.
+func (c *Checks) apart(workload string) bool {
+	all := c.slicesOf(workload)
+	return slices.ContainsFunc(all, func(f world.SliceConfig) bool { return f.Zone != all[0].Zone }) ||
+		c.did(workload, time.Time{}, func(d deed) bool { return d.kind == ordered && c.person(d) })
 }

@@ -9,8 +9,7 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/incident"
-	"pitstop.internal/shared/ledger"
-	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
+	"pitstop.internal/shared/topology"
 )
 
 // Violation is a rule that was broken.
@@ -179,31 +178,67 @@ func added[N int | float64](a, b map[string]N) map[string]N {
 
 // decided measures from the first evidence of an incident to its opening. That maintenance is announced is no reason to do
 // anything before the save is due.
-func (c *Checks) decided(w incident.Workload, now time.Time) {
-	if len(w.Incident.Troubles) == 0 {
-		return
-	}
-	first := w.Incident.Troubles[0]
-	from := first.At
-	if n := w.Notice(first.Slice); first.Announced && n != nil && n.Due.After(from) {
-		from = n.Due
-	}
-	if !from.IsZero() && !from.After(now) {
+func (c *Checks) decided(w seen, now time.Time) {
+	if from := w.Open.First; !from.IsZero() && !from.After(now) {
 		c.reaction["evidence_to_decision"] = append(c.reaction["evidence_to_decision"], now.Sub(from))
 	}
 }
 
 // prompt measures from the sending of a request to the call that it led to.
-func (c *Checks) prompt(e cloudtputest.Event, inst *world.Instance) {
-	doc, err := ledger.Value[incident.Workload](inst.Workload)
-	if err != nil || doc.Incident == nil {
+func (c *Checks) prompt(k call) {
+	doc, err := handed(k.by)
+	if err != nil || doc.Open == nil {
 		return
 	}
-	for _, t := range doc.Effects {
-		saves := e.RequestID == "" && t.Action == events.ActionSave && !t.Begun.IsZero()
-		if saves || e.RequestID != "" && e.RequestID == t.RequestID {
-			c.reaction["decision_to_call"] = append(c.reaction["decision_to_call"], c.Clock.Now().Sub(t.Sent))
+	for _, r := range doc.Requests {
+		saves := k.RequestID == "" && r.Action == events.ActionSave && r.Begun
+		if saves || k.RequestID != "" && k.RequestID == r.ID {
+			c.reaction["decision_to_call"] = append(c.reaction["decision_to_call"], c.Clock.Now().Sub(r.Sent))
 			return
 		}
 	}
+}
+
+// Measure takes stock of the training at the end of the time that counts.
+func (c *Checks) Measure(end time.Time) {
+	days := end.Sub(c.Start)
+	var done, total float64
+	for _, f := range c.Fleet {
+		t := c.Trainings[f.Name]
+		steps := t.LastStep() - f.Trainer.Step
+		done += float64(steps) * t.StepTakes.Hours()
+		total += days.Hours()
+		if a, err := topology.Parse(f.Accelerator); err == nil {
+			c.chipHours += days.Hours() * float64(a.Chips)
+		}
+	}
+	for _, g := range c.Gangs() {
+		done += float64(g.LastStep()-g.Trainer.Step) * g.StepTakes.Hours()
+		total += days.Hours()
+		c.chipHours += days.Hours() * float64(g.Chips())
+	}
+	if total > 0 {
+		c.goodput = math.Round(1000*done/total) / 1000
+	}
+}
+
+// Result is the report on a run of so many days from a seed.
+func (c *Checks) Result(seed uint64, days float64) *Report {
+	r := &Report{
+		Seed: seed, Seeds: 1, Days: days, Incidents: c.Incidents, Ended: c.ended, Confirmed: c.confirmed, Causes: c.causes, Violations: c.Violations,
+		samples: c.reaction, Goodput: c.goodput, LostHours: map[string]float64{}, Actions: c.actions,
+		ChipHours: ChipHours{Total: math.Round(c.chipHours), Lost: math.Round(c.chipHoursLost)}, Transitions: c.transitions, ErrorClasses: c.classes,
+		Ends: c.ends, Happened: c.happen, Faults: min(c.chaos.Count, c.chaos.Limit), Handled: c.handled, Braked: c.braked, Told: c.chaos.Told, Story: c.Story,
+	}
+	if r.Violations == nil {
+		r.Violations = []Violation{}
+	}
+	r.complete()
+	for cause, d := range c.lost {
+		r.LostHours[cause] = math.Round(d.Hours()*10) / 10
+	}
+	for _, f := range c.Story.Faults {
+		r.Violations = append(r.Violations, Violation{Rule: "simulator", Text: f, At: c.Clock.Now(), Faults: r.Faults})
+	}
+	return r
 }

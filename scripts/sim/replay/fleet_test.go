@@ -123,7 +123,7 @@ func TestAFlexStartTPUThatIsTerminatedIsNotSpot(t *testing.T) {
 			t.Fatalf("%s: %+v, %v", name, s.Fleet, err)
 		}
 		story, err := replay.Run(t.Context(), "flex", s, []logfile.Record{record}, replay.Options{})
-		if err != nil || len(story.Faults) > 0 || len(story.Ended) != 1 || story.Ended[0].Cause != "planned_end" || story.Ended[0].Account() != "nobody" {
+		if err != nil || len(story.Faults) > 0 || len(story.Ended) != 1 || story.Ended[0].Cause != "planned_end" || story.Ended[0].Cost.ChargedTo != "nobody" {
 			t.Errorf("%s: %v, faults %v, ended %+v", name, err, story.Faults, story.Ended)
 		}
 	}

@@ -57,10 +57,10 @@ func TestTheErrorOfAJobIsToldWithinAMinute(t *testing.T) {
 		delete(ends, r.Name)
 		t.Run(r.Name, func(t *testing.T) {
 			l := &listener{}
-			s := run(t, r, world.Options{Tell: func(now func() time.Time) []notify.Target {
+			s := run(t, r, world.Options{Hooks: world.Hooks{Tell: func(now func() time.Time) []notify.Target {
 				l.now = now
 				return []notify.Target{l}
-			}})
+			}}})
 			var exited time.Time
 			for _, line := range s.Lines {
 				if c := line.Crew; c != nil && (c.Report == events.ReportExited || c.Report == events.ReportGaveUp) {

@@ -34,7 +34,7 @@ func TestRecordedEntriesJoin(t *testing.T) {
 			var mu sync.Mutex
 			begin, told := map[string]incident.Workload{}, map[string][]incidenttest.Told{}
 			var opts world.Options
-			opts.Seams.Decide = func(p policy.Policy, w incident.Workload, e incident.Evidence, now time.Time) (incident.Workload, []events.Event, bool) {
+			opts.Hooks.Decide = func(p policy.Policy, w incident.Workload, e incident.Evidence, now time.Time) (incident.Workload, []events.Event, bool) {
 				mu.Lock()
 				defer mu.Unlock()
 				if _, met := begin[w.ID]; !met {

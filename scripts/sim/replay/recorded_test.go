@@ -36,9 +36,7 @@ func preempted(clock string) logfile.Record {
 func guessed(t *testing.T, records []logfile.Record, crew world.Crew) *world.Story {
 	t.Helper()
 	s, err := replay.Guess(t.Context(), records, replay.Given{Policy: "spot", Crew: crew})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	story, err := replay.Run(t.Context(), "own", s, records, replay.Options{})
 	if err != nil || len(story.Faults) > 0 || len(story.Open) > 0 {
 		t.Fatalf("%v, faults %v, %d open", err, story.Faults, len(story.Open))
@@ -59,13 +57,9 @@ func outcomes(s *world.Story) (all []string) {
 func TestOwnEntriesLookNoRosierThanTheirScenario(t *testing.T) {
 	for _, name := range []string{"crash-loop", "crash-loop-changing"} {
 		r, err := replay.Load(filepath.Join("..", "..", "..", "events", "testdata", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		whole, err := replay.Run(t.Context(), name, r.Scenario, r.Records, replay.Options{Options: world.Options{Policy: r.Policy}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		own := guessed(t, r.Records, world.CrewAsRecorded)
 		if own.Ended[0].Outcome != incident.Escalated || whole.Ended[0].Outcome != incident.Escalated {
 			t.Errorf("%s: the entries end %v, their scenario %v", name, outcomes(own), outcomes(whole))
@@ -134,19 +128,17 @@ func TestTheRecordedAttemptsAreThoseOfTheReplay(t *testing.T) {
 func TestAnInterruptedReplayTellsWhatItKnows(t *testing.T) {
 	records := []logfile.Record{preempted("02:00:00"), preempted("12:00:00"), preempted("23:00:00")}
 	s, err := replay.Guess(t.Context(), records, replay.Given{Policy: "spot"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	var shown []string
 	var last replay.Passage
 	story, err := replay.Run(ctx, "own", s, records, replay.Options{
-		Options: world.Options{Ended: func(r world.Result, lines []world.Line) {
+		Options: world.Options{Hooks: world.Hooks{Ended: func(r world.Result, lines []world.Line) {
 			shown = append(shown, r.ID)
 			if end := lines[len(lines)-1]; end.Kind != world.End || end.Incident != r.ID {
 				t.Errorf("the last line of %s is %+v", r.ID, end)
 			}
-		}},
+		}}},
 		Passed: func(p replay.Passage) {
 			if p.Now.After(time.Date(2026, 11, 12, 12, 0, 30, 0, time.UTC)) {
 				stop()
@@ -206,30 +198,26 @@ func TestFleetFilesTakesBothForms(t *testing.T) {
 func TestOwnEntriesWithTheFleetOfTheirScenario(t *testing.T) {
 	dir := filepath.Join("..", "..", "..", "events", "testdata", "crash-loop")
 	r, err := replay.Load(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	raw, err := os.ReadFile(filepath.Join(dir, "scenario.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	there, err := replay.FleetFiles([]replay.File{{Name: "scenario.yaml", Data: raw}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s, err := replay.Guess(t.Context(), r.Records, replay.Given{World: there, Policy: "night"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	own, err := replay.Run(t.Context(), "own", s, r.Records, replay.Options{Options: world.Options{Policy: r.Policy}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	whole, err := replay.Run(t.Context(), "own", r.Scenario, r.Records, replay.Options{Options: world.Options{Policy: r.Policy}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !slices.Equal(outcomes(own), outcomes(whole)) || own.Ended[0].Away != whole.Ended[0].Away {
 		t.Errorf("%v in %v, and by the scenario %v in %v", outcomes(own), own.Ended[0].Away, outcomes(whole), whole.Ended[0].Away)
+	}
+}
+
+// must ends a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

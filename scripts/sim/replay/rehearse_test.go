@@ -13,6 +13,7 @@ import (
 	"pitstop.internal/shared/breadth"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/view"
 )
 
 // dry has the policies of a file allow nothing, and leaves the rest of them as it is.
@@ -21,17 +22,13 @@ func dry(t *testing.T, file []byte) []byte {
 	var f struct {
 		Policies map[string]map[string]any `yaml:"policies"`
 	}
-	if err := yaml.Unmarshal(file, &f); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal(file, &f))
 	for _, p := range f.Policies {
 		p["preset"] = "watch"
 		delete(p, "switches")
 	}
 	raw, err := yaml.Marshal(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return raw
 }
 
@@ -84,7 +81,7 @@ var otherwise = map[string]string{
 
 // made are the calls that were made or refused for want of a zone that takes the order, each once for an action. A Pod counts as its Job:
 // a rehearsal does not know which Pods hang.
-func made(in incident.Incident) (all []string) {
+func made(in view.Incident) (all []string) {
 	var seen []string
 	for _, c := range in.Calls {
 		if c.NotMade {
@@ -102,7 +99,7 @@ func made(in incident.Incident) (all []string) {
 }
 
 // rehearsed are the calls of a rehearsal, with a creation for each zone up to the one that gave the slice.
-func rehearsed(watched, acted incident.Incident) (all []string) {
+func rehearsed(watched, acted view.Incident) (all []string) {
 	given := func(what string) bool {
 		return slices.ContainsFunc(acted.Calls, func(c incident.Call) bool { return c.What() == what && c.Code == "" })
 	}

@@ -341,8 +341,8 @@ func (w *player) finish() {
 			w.Story.Faults = append(w.Story.Faults, err.Error())
 			continue
 		}
-		if doc.Incident != nil {
-			w.Story.Open = append(w.Story.Open, w.Story.Result(doc, *doc.Incident))
+		if v := doc.Shown(w.Clock.Now()); v.Incident != nil {
+			w.Story.Open = append(w.Story.Open, w.Story.Result(v, *v.Incident))
 		}
 	}
 	for _, m := range w.Broker.Dead() {

@@ -18,9 +18,7 @@ func sinks(t *testing.T) map[string]*loggingtest.Filter {
 	out := map[string]*loggingtest.Filter{}
 	for _, s := range events.Sinks(events.Accounts{}) {
 		f, err := loggingtest.Parse(s.Filter)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		out[s.Name] = f
 	}
 	return out
@@ -31,7 +29,7 @@ func sinks(t *testing.T) map[string]*loggingtest.Filter {
 func TestNoLineOfAFunctionPassesASink(t *testing.T) {
 	breadth.Again(t)
 	var said []string
-	all := some(t, 1)
+	all := some(t, 3)
 	for _, r := range all {
 		said = append(said, strings.Split(string(played(t, r).log), "\n")...)
 	}
@@ -55,9 +53,7 @@ func TestNoLineOfAFunctionPassesASink(t *testing.T) {
 		entry["logName"], entry["severity"] = "projects/demo/logs/run.googleapis.com%2Fstdout", "ERROR"
 		entry["resource"] = map[string]any{"type": "cloud_run_revision", "labels": map[string]any{"service_name": "logevent", "location": "us-central1"}}
 		raw, err := json.Marshal(entry)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for name, f := range filters {
 			if ok, err := f.Matches(raw); err != nil || ok {
 				t.Fatalf("%s lets a function's own line through (%v):\n%s", name, err, raw)
@@ -72,15 +68,11 @@ func TestEveryRecordedEntryPassesOneSink(t *testing.T) {
 	for _, r := range recorded(t) {
 		for _, rec := range r.Records {
 			e, err := events.Read(rec.Raw)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			n := 0
 			for _, s := range events.Sinks(events.Accounts{}) {
 				ok, err := filters[s.Name].Matches(rec.Raw)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				if !ok {
 					continue
 				}

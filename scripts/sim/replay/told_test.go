@@ -51,13 +51,13 @@ func TestPeopleAreToldOfRecordedIncidents(t *testing.T) {
 				}
 			}))
 			defer server.Close()
-			s := run(t, r, world.Options{Duplicates: true, Tell: func(now func() time.Time) []notify.Target {
+			s := run(t, r, world.Options{Duplicates: true, Hooks: world.Hooks{Tell: func(now func() time.Time) []notify.Target {
 				hook, err := notify.NewWebhook(server.URL+"/hook", "a secret", now)
 				if err != nil {
 					t.Error(err)
 				}
 				return []notify.Target{hook, notify.NewSlackBot(server.URL+"/slack", "C1", "none")}
-			}})
+			}}})
 			if posts != len(steps) {
 				t.Errorf("Slack got %d messages, and there were %d steps", posts, len(steps))
 			}

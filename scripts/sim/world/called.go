@@ -27,8 +27,8 @@ type functionKey struct{}
 // called tells of a call, if a function makes it and somebody listens.
 func (w *World) called(ctx context.Context, c Call) {
 	var ok bool
-	if c.Function, ok = ctx.Value(functionKey{}).(string); ok && w.Opts.Called != nil {
-		w.Opts.Called(c)
+	if c.Function, ok = ctx.Value(functionKey{}).(string); ok && w.Hooks.Called != nil {
+		w.Hooks.Called(c)
 	}
 }
 

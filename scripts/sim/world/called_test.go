@@ -48,7 +48,7 @@ func TestTheCallsOfLegacyNodesAreTold(t *testing.T) {
 		w := New("legacy", Scenario{
 			Project: "demo", Start: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
 			Fleet: []SliceConfig{{Name: "resnet", Zone: "us-central1-a", Accelerator: "v3-8", Legacy: true, Crew: CrewConfig{Absent: true}}},
-		}, Options{Wire: wire, Called: func(c Call) { told = append(told, c.Function+": "+c.Service+" "+c.Method) }})
+		}, Options{Wire: wire, Hooks: Hooks{Called: func(c Call) { told = append(told, c.Function+": "+c.Service+" "+c.Method) }}})
 		must := func(err error) {
 			t.Helper()
 			if err != nil {
@@ -80,9 +80,9 @@ func TestTheCallsOfLegacyNodesAreTold(t *testing.T) {
 // TestAWriteIsToldByItsPlace: the object in a bucket, the database, and whether the document is new. A grant may name each of them.
 func TestAWriteIsToldByItsPlace(t *testing.T) {
 	var told []string
-	w := New("places", Scenario{Project: "demo", Start: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}, Options{Called: func(c Call) {
+	w := New("places", Scenario{Project: "demo", Start: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}, Options{Hooks: Hooks{Called: func(c Call) {
 		told = append(told, c.Service+" "+c.Method+" "+c.Object)
-	}})
+	}}})
 	must := func(err error) {
 		t.Helper()
 		if err != nil {

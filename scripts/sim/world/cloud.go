@@ -22,7 +22,7 @@ func (w *World) cloud(ctx context.Context) (provider.Provider, error) {
 	if slices.ContainsFunc(w.Fleet, func(c SliceConfig) bool { return c.Legacy }) {
 		versions.LegacyZones = w.Zones()
 	}
-	faulty := w.Hooks.Provider
+	faulty := w.Hooks.Cloud
 	if faulty == nil {
 		faulty = func(_ context.Context, _ cloudtputest.Request, next func() error) error { return next() }
 	}
@@ -30,9 +30,9 @@ func (w *World) cloud(ctx context.Context) (provider.Provider, error) {
 		w.called(ctx, Call{Service: "tpu", Method: restMethod(r.Method, r.Path)})
 		return faulty(ctx, r, next)
 	}
-	if w.Opts.Wire || w.Opts.Seams.API != nil {
-		through := w.Opts.Seams.api(overWire(around, w.API.Transport()))
-		clients := cloudtpu.Clients{Present: []option.ClientOption{option.WithHTTPClient(&http.Client{Transport: through}), option.WithoutAuthentication()}}
+	if w.Opts.Wire || w.Hooks.API != nil {
+		tpus := through(w.Hooks.API, overWire(around, w.API.Transport()))
+		clients := cloudtpu.Clients{Present: []option.ClientOption{option.WithHTTPClient(&http.Client{Transport: tpus}), option.WithoutAuthentication()}}
 		if versions.LegacyZones != nil {
 			ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 			w.stores = append(w.stores, closer(cancel))

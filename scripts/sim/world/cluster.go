@@ -643,6 +643,12 @@ func (j JobConfig) resourceName() string {
 	return "batch/v1/namespaces/" + j.In() + "/jobs/" + j.Name
 }
 
+// inCluster is the path of a Job or JobSet in its cluster.
+func (j JobConfig) inCluster() string {
+	_, kind, _ := j.paths()
+	return "namespaces/" + j.In() + "/" + kind + "/" + j.Name
+}
+
 // apply makes a Job or JobSet, as kubectl apply does: with the manifest in an annotation.
 func (c *Cluster) apply(j JobConfig) error {
 	o, err := c.manifest(j)
@@ -809,6 +815,9 @@ func (c *Cluster) does(r *http.Request, next http.RoundTripper, j JobConfig, wha
 	if err != nil {
 		return nil, err
 	}
+	if t := c.world.tracker; t != nil {
+		t.calledKubernetes(c, id, "io."+method, j.inCluster(), j.inCluster(), res.StatusCode)
+	}
 	said := fmt.Sprintf(": refused with %d", res.StatusCode)
 	if res.StatusCode < http.StatusMultipleChoices {
 		said = ": accepted"
@@ -841,11 +850,14 @@ func (c *Cluster) changes(r *http.Request, next http.RoundTripper, machine strin
 	if err != nil {
 		return nil, err
 	}
-	id, said := "", fmt.Sprintf(": refused with %d", res.StatusCode)
+	id, of, said := "", "", fmt.Sprintf(": refused with %d", res.StatusCode)
 	for _, g := range c.gangs {
 		if slices.Contains(c.Machines(g), machine) {
-			id = g.Workload()
+			id, of = g.Workload(), g.inCluster()
 		}
+	}
+	if t := c.world.tracker; t != nil {
+		t.calledKubernetes(c, id, "io."+method, "nodes/"+machine, of, res.StatusCode)
 	}
 	if res.StatusCode < http.StatusMultipleChoices {
 		said = ": accepted"
@@ -947,16 +959,13 @@ func (w *World) clusters() (provider.Provider, error) {
 	var all []gke.Cluster
 	clients := map[string]gke.Client{}
 	for _, c := range w.GKE {
-		url, through, err := c.reached(w.Opts.Wire)
+		url, reached, err := c.reached(w.Opts.Wire)
 		if err != nil {
 			return nil, err
 		}
-		through = c.audited(through)
-		if w.Hooks.Kubernetes != nil {
-			through = w.Hooks.Kubernetes(c.Path(), through)
-		}
+		hooked := throughOf(w.Hooks.Kubernetes, c.Path(), c.audited(reached))
 		one := gke.Cluster{Project: w.Project, Location: c.Location, Name: c.Name}
-		all, clients[one.String()] = append(all, one), gke.Client{HTTP: &http.Client{Transport: w.Opts.Seams.kubernetes(w.overKubernetes(through))}, URL: url}
+		all, clients[one.String()] = append(all, one), gke.Client{HTTP: &http.Client{Transport: w.overKubernetes(hooked)}, URL: url}
 	}
 	open := func(_ context.Context, c gke.Cluster) (gke.Client, error) { return clients[c.String()], nil }
 	return gke.New(all, open, w.Clock.Now), nil

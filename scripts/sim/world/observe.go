@@ -11,11 +11,13 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/checkpoint"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
+	"pitstop.internal/shared/view"
 )
 
 // Tell adds a line to the story and returns its place.
@@ -29,8 +31,8 @@ func (w *World) Tell(l Line) int {
 	l.Time = l.Time.UTC()
 	w.Story.Lines = append(w.Story.Lines, l)
 	w.placed(l.Workload, len(w.Story.Lines)-1)
-	if w.Opts.Told != nil {
-		w.Opts.Told(l)
+	if w.Hooks.Told != nil {
+		w.Hooks.Told(l)
 	}
 	return len(w.Story.Lines) - 1
 }
@@ -128,7 +130,8 @@ func (w *World) IncidentOf(workload string) string {
 
 // saved reports decisions: only stored ones are real.
 func (w *World) saved(function string, s ledger.Step) {
-	before, after := s.Before, s.After
+	now := w.Clock.Now()
+	before, after := s.Before.Shown(now), s.After.Shown(now)
 	w.mu.Lock()
 	id := ""
 	switch {
@@ -146,7 +149,7 @@ func (w *World) saved(function string, s ledger.Step) {
 	}
 	switch {
 	case w.Hooks.Saved != nil && function != operator: // the judge sees the write itself, and not when its answer comes
-	case !Pending(after, w.Clock.Now()):
+	case !s.After.HasDue(now):
 		delete(w.Busy, after.ID)
 	default:
 		w.Busy[after.ID] = true
@@ -165,14 +168,14 @@ func (w *World) saved(function string, s ledger.Step) {
 	if w.Opts.Mute {
 		return
 	}
-	base := Line{Time: w.Clock.Now(), Incident: id, Workload: after.ID, Function: function, Subject: after.ID}
+	base := Line{Time: now, Incident: id, Workload: after.ID, Function: function, Subject: after.ID}
 	w.tellReadings(base, before, after)
 	w.tellNotices(base, before, after)
 	w.tellTimeline(base, before, after)
 }
 
 // tellReadings tells of slices that the API shows in another condition than before.
-func (w *World) tellReadings(base Line, before, after incident.Workload) {
+func (w *World) tellReadings(base Line, before, after view.Workload) {
 	for _, s := range after.Slices {
 		old := before.Slice(s.Name)
 		same := old != nil && (old.Incarnation.Same(s.Incarnation) || !old.Incarnation.Known() && !s.Incarnation.Known())
@@ -180,14 +183,14 @@ func (w *World) tellReadings(base Line, before, after incident.Workload) {
 		l.Kind, l.Simulated = Reading, true
 		switch {
 		case old == nil:
-			l.Text = fmt.Sprintf("%s %s is %s", after.Words().Slice, s.Name, s.State)
+			l.Text = fmt.Sprintf("%s %s is %s", incident.WordsOf(after.Provider).Slice, s.Name, s.State)
 			l.Reason = fmt.Sprintf("first seen: %s in %s, incarnation %s", s.Accelerator, s.Zone, s.Incarnation)
 			l.Routine = after.Incident == nil
 		case old.Condition == s.Condition && same:
 			continue
 		default:
-			l.Text = fmt.Sprintf("%s %s is %s", after.Words().Slice, s.Name, s.State)
-			l.Routine = s.Condition == incident.Deleting || s.Condition == incident.Creating
+			l.Text = fmt.Sprintf("%s %s is %s", incident.WordsOf(after.Provider).Slice, s.Name, s.State)
+			l.Routine = s.Condition == evidence.Deleting || s.Condition == evidence.Creating
 			if !same {
 				l.Reason = fmt.Sprintf("incarnation %s in %s", s.Incarnation, s.Zone)
 			}
@@ -197,13 +200,13 @@ func (w *World) tellReadings(base Line, before, after incident.Workload) {
 }
 
 // tellNotices reports the handling of a notice while no incident is open.
-func (w *World) tellNotices(base Line, before, after incident.Workload) {
+func (w *World) tellNotices(base Line, before, after view.Workload) {
 	if after.Incident != nil || before.Incident != nil {
 		return
 	}
 	for i := range after.Slices {
 		n, was := after.Slices[i].Notice, before.Slice(after.Slices[i].Name)
-		if n.Status == "" || was != nil && was.Notice.Equal(n.Notice) && was.Notice.Due.Equal(n.Due) {
+		if n == nil || was != nil && was.Notice != nil && was.Notice.Equal(n.Notice) && was.Notice.Due.Equal(n.Due) {
 			continue
 		}
 		l := base
@@ -225,7 +228,7 @@ func (w *World) tellNotices(base Line, before, after incident.Workload) {
 }
 
 // tellTimeline tells the lines that an incident's own story has gained.
-func (w *World) tellTimeline(base Line, before, after incident.Workload) {
+func (w *World) tellTimeline(base Line, before, after view.Workload) {
 	in := after.Incident
 	if in == nil && before.Incident != nil {
 		in = after.Closed
@@ -238,29 +241,28 @@ func (w *World) tellTimeline(base Line, before, after incident.Workload) {
 		}
 	}
 	told := 0
-	for _, old := range []*incident.Incident{before.Incident, before.Closed} {
+	for _, old := range []*view.Incident{before.Incident, before.Closed} {
 		if old != nil && old.ID == in.ID {
-			told = len(old.Timeline) + old.LeftOut
+			told = old.Lines()
 		}
 	}
-	gained := len(in.Timeline) + in.LeftOut - told
-	for _, t := range in.Timeline[max(0, len(in.Timeline)-gained):] {
+	for _, t := range in.LinesAfter(told) {
 		l := base
 		l.Incident = in.ID
 		l.Phase, l.Reason, l.Code, l.Text = string(t.Phase), t.Reason, string(t.Code), t.Text
 		switch t.Kind {
-		case incident.LineSeen:
+		case view.LineSeen:
 			if !w.newsFrom(t.Source) {
 				continue // the entry or the reading that led to it has its own line
 			}
 			l.Kind, l.MessageID, l.Simulated = Reading, t.Source, true
-		case incident.LineDecided:
+		case view.LineDecided:
 			l.Kind, l.Decision = Decision, t.Text
-		case incident.LineAsked, incident.LineCame:
+		case view.LineAsked, view.LineCame:
 			l.Kind, l.Simulated = Answer, true
 			// That a call was accepted its own line says.
-			l.Routine = t.Reason == "" && (t.Phase == incident.PhaseDeleting || t.Phase == incident.PhaseCreating || t.Phase == incident.Maintaining)
-		case incident.LineEnded:
+			l.Routine = t.Reason == "" && (t.Phase == view.PhaseDeleting || t.Phase == view.PhaseCreating || t.Phase == view.Maintaining)
+		case view.LineEnded:
 			l.Kind, l.Outcome, l.Code = End, string(in.Outcome), string(in.Code)
 			l.Calls, l.Plan = in.Calls, in.PlannedCalls
 			l.Decision = in.Advice
@@ -282,12 +284,12 @@ const (
 
 // placed notes that a line is about a workload, for the moment at which its incident ends.
 func (w *World) placed(workload string, place int) {
-	if w.Opts.Ended != nil && workload != "" {
+	if w.Hooks.Ended != nil && workload != "" {
 		w.places[workload] = append(w.places[workload], place)
 	}
 }
 
-func (w *World) ended(d incident.Workload, in incident.Incident) {
+func (w *World) ended(d view.Workload, in view.Incident) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r := w.Story.ended(d, in)
@@ -299,7 +301,7 @@ func (w *World) ended(d incident.Workload, in incident.Incident) {
 		}
 	}
 	w.Story.Ended = append(w.Story.Ended, r)
-	if w.Opts.Ended != nil {
+	if w.Hooks.Ended != nil {
 		w.justEnded = append(w.justEnded, r)
 	}
 }
@@ -321,7 +323,7 @@ func (w *World) Show() {
 	}
 	w.mu.Unlock()
 	for i, r := range ended {
-		w.Opts.Ended(r, shown[i])
+		w.Hooks.Ended(r, shown[i])
 	}
 }
 
@@ -361,7 +363,7 @@ func (w *World) sent(e events.Envelope, topic, id string) {
 		}
 	case events.TypeRecreateRequested:
 		if r, err := events.DecodeRecreateRequested(e.Data); err == nil {
-			what, l.Reason = what+" ("+string(r.Action)+" "+r.Slice+" in "+incident.Place{Zone: r.Zone, Accelerator: r.Accelerator}.String()+")", r.Reason
+			what, l.Reason = what+" ("+string(r.Action)+" "+r.Slice+" in "+view.Place{Zone: r.Zone, Accelerator: r.Accelerator}.String()+")", r.Reason
 			w.count(r.Action)
 		}
 	}
@@ -600,9 +602,9 @@ func (w *World) Approve(id, by string) {
 		return
 	}
 	w.Must(err)
-	if in := doc.Incident; in != nil {
-		w.Says(id, incident.Approved{
-			Origin: incident.Origin{ID: ApprovalID, Time: w.Clock.Now()}, Word: incident.Word{By: by}, Incident: in.ID, Action: in.Asked,
+	if in := doc.Shown(w.Clock.Now()).Incident; in != nil {
+		w.Says(id, evidence.Approved{
+			Origin: evidence.Origin{ID: ApprovalID, Time: w.Clock.Now()}, Word: evidence.Word{By: by}, Incident: in.ID, Action: in.Asked,
 		})
 	}
 }
@@ -613,7 +615,7 @@ func (w *World) Says(id string, e incident.Evidence) {
 		w.Hooks.Said(id, e)
 	}
 	a := &ledger.Advancer{
-		Ledger: w.Ledger, Now: w.Clock.Now, Sleep: w.Clock.Sleep, Source: "//pitstop/operator", Log: w.log, Decide: w.Opts.Seams.Decide,
+		Ledger: w.Ledger, Now: w.Clock.Now, Sleep: w.Clock.Sleep, Source: "//pitstop/operator", Log: w.log, Decide: w.Hooks.Decide,
 		Cause:     func(context.Context) string { return ApprovalID },
 		Policies:  policy.NewSource(policyURI(w.Opts.Policy), func(context.Context, string) ([]byte, error) { return w.Opts.Policy, nil }, w.Opts.Ceiling(), w.Clock.Now),
 		Publisher: w.Publisher(),

@@ -8,7 +8,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/trail"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/view"
 )
 
 // Kind is what a line of a story is.
@@ -50,8 +50,8 @@ type Line struct {
 	Phase   string `json:"phase"`
 	Outcome string `json:"outcome"`
 	// Calls are, at the end of an incident, its calls, and Plan the calls that it would have made with permission.
-	Calls []incident.Call    `json:"calls,omitempty"`
-	Plan  []incident.Planned `json:"plan,omitempty"`
+	Calls []view.Call    `json:"calls,omitempty"`
+	Plan  []view.Planned `json:"plan,omitempty"`
 	// Simulated says that the world made it up; recorded entries, and decisions on them, are real.
 	Simulated bool   `json:"simulated"`
 	Text      string `json:"text"`
@@ -69,7 +69,7 @@ type Line struct {
 // Result is how an incident ended, or that it did not.
 type Result struct {
 	Workload string
-	incident.Incident
+	view.Incident
 	// Where describes the interrupted slices, as they were at the opening.
 	Where string
 	// Away is how long the training was away, and ChipHours what that cost; 0 where it was never away, or is still.
@@ -79,7 +79,7 @@ type Result struct {
 
 // StillAway reports whether the training was away and not back when the incident ended. Then Away is how long it was away at least.
 func (r Result) StillAway() bool {
-	return r.Away > 0 && (r.Outcome == incident.Escalated || r.Outcome == incident.Observed && r.ConfirmedBy == "")
+	return r.Away > 0 && (r.Outcome == view.Escalated || r.Outcome == view.Observed && r.ConfirmedBy == "")
 }
 
 // Story is everything that happened in a scenario.
@@ -106,7 +106,7 @@ type Story struct {
 }
 
 // open notes where a workload is when its incident opens.
-func (s *Story) open(d incident.Workload) {
+func (s *Story) open(d view.Workload) {
 	if s.opened == nil {
 		s.opened = map[string]string{}
 	}
@@ -114,27 +114,19 @@ func (s *Story) open(d incident.Workload) {
 }
 
 // Result is an incident as it stands, with the place at which it opened.
-func (s *Story) Result(d incident.Workload, in incident.Incident) Result {
+func (s *Story) Result(d view.Workload, in view.Incident) Result {
 	return Result{Workload: d.ID, Incident: in, Where: cmp.Or(s.opened[d.ID+" "+in.ID], where(d))}
 }
 
 // ended is the result of an incident that has just ended, with its cost.
-func (s *Story) ended(d incident.Workload, in incident.Incident) Result {
+func (s *Story) ended(d view.Workload, in view.Incident) Result {
 	r := s.Result(d, in)
-	if in.Down.IsZero() {
-		return r
-	}
-	r.Away = in.Closed.Sub(in.Down)
-	chips := 0
-	for _, slice := range d.Slices {
-		chips += in.Lost(slice).Chips
-	}
-	r.ChipHours = r.Away.Hours() * float64(chips)
+	r.Away, r.ChipHours = in.Cost.Away(), in.Cost.ChipHours
 	return r
 }
 
 // where describes the slices of a workload.
-func where(d incident.Workload) string {
+func where(d view.Workload) string {
 	var parts []string
 	for _, s := range d.Slices {
 		kind := ""

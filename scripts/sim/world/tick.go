@@ -2,11 +2,9 @@ package world
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"pitstop.internal/events"
-	"pitstop.internal/shared/incident"
 )
 
 // Tick is the scheduler: once a minute. A tick is skipped if no work is due, no operation runs and the cloud has not
@@ -77,18 +75,6 @@ func (w *World) Settled() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.Broker.Pending() == 0 && w.Clock.Quiet() && len(w.Busy) == 0 && w.API.Running() == 0 && !w.dirty && w.left == 0
-}
-
-// Pending reports whether something is due at a workload beside planned ends that are still far away: the next one comes with every
-// life, and no run could ever end.
-func Pending(w incident.Workload, now time.Time) bool {
-	w.Slices = slices.Clone(w.Slices)
-	for i := range w.Slices {
-		if n := &w.Slices[i].Notice; n.End && n.Due.After(now) {
-			*n = incident.Notice{}
-		}
-	}
-	return !w.Due().IsZero()
 }
 
 // IsDue keeps whether something is due at a workload.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -56,20 +58,32 @@ func (t *tracker) called(e cloudtputest.Event) {
 	if e.Code != 0 {
 		s.Code = codes.Code(e.Code).String() //nolint:gosec // a code of google.rpc is small
 	}
-	t.call(t.concerned(e), e.RequestID, s)
+	t.call(t.concerned(e), e.RequestID, s.Resource, s)
+}
+
+// calledKubernetes notes a call of a cluster's API server on an object, which a path in the cluster names. The record has the call under
+// the name of the Job or JobSet that it is made for.
+func (t *tracker) calledKubernetes(c *Cluster, workload, method, object, of string, status int) {
+	in := "projects/" + t.Project + "/locations/" + c.Location + "/clusters/" + c.Name + "/k8s/"
+	s := trail.Step{Method: method, Resource: in + object}
+	if status >= http.StatusMultipleChoices {
+		s.Code = strconv.Itoa(status)
+	}
+	t.call(workload, "", in+of, s)
 }
 
 // wrote notes an object of ours beside the checkpoints.
 func (t *tracker) wrote(workload, uri string) {
-	t.call(workload, "", trail.Step{Method: "storage.objects.create", Resource: uri})
+	t.call(workload, "", uri, trail.Step{Method: "storage.objects.create", Resource: uri})
 }
 
-// call notes a call, with what the document says of it: a call stands there before it is made.
-func (t *tracker) call(workload, request string, s trail.Step) {
+// call notes a call, with what the document says of it: a call stands there before it is made, with the request and the resource that it
+// is recorded with.
+func (t *tracker) call(workload, request, recorded string, s trail.Step) {
 	s.Kind = trail.Call
 	if doc, _, err := t.Ledger.Workload(context.Background(), workload); err == nil { // another release may hold it
 		for _, in := range []*incident.Incident{doc.Incident, doc.Closed} {
-			if in != nil && explain(&s, doc, in, request) {
+			if in != nil && explain(&s, doc, in, request, recorded) {
 				break
 			}
 		}
@@ -78,9 +92,9 @@ func (t *tracker) call(workload, request string, s trail.Step) {
 }
 
 // explain adds to a call what the record of an incident says of it. It reports whether the call stands there.
-func explain(s *trail.Step, doc incident.Workload, in *incident.Incident, request string) bool {
+func explain(s *trail.Step, doc incident.Workload, in *incident.Incident, request, recorded string) bool {
 	for _, c := range slices.Backward(in.Calls) {
-		if c.Method != s.Method || c.Resource != s.Resource || request != "" && c.RequestID != request {
+		if c.Method != s.Method || c.Resource != recorded || request != "" && c.RequestID != request {
 			continue
 		}
 		s.Action, s.Slice, s.Epoch, s.Accelerator = string(c.Action), c.Slice, c.Epoch, c.Accelerator

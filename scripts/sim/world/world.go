@@ -79,14 +79,6 @@ type Options struct {
 	NoOwnAudit, Duplicates bool
 	// Log takes what the functions log; nil takes it nowhere.
 	Log io.Writer
-	// Told is called with every line as it is written; nil waits for the story.
-	Told func(Line)
-	// Ended is called with every incident that ends, and with its lines; nil waits for the story.
-	Ended func(Result, []Line)
-	// Called is called for every call of an API that a function makes; with it a canary is written every day.
-	Called func(Call)
-	// Tell are the targets that the function notify tells, over the ledger and the clock of the scenario; without any it tells nobody.
-	Tell func(now func() time.Time) []notify.Target
 	// Store keeps the ledger; nil is a new one in memory.
 	Store *ledgertest.Store
 	// Settings has patrol keep the deployment's configuration in the ledger, where an operator's verbs read it.
@@ -95,8 +87,8 @@ type Options struct {
 	Trail bool
 	// Wire takes the calls of the TPU API through its clients, over HTTP and by gRPC. Without it they take the short way, with the same ends.
 	Wire bool
-	// Seams are where the pipeline is broken on purpose; the zero value leaves it whole.
-	Seams Seams
+	// Hooks are the first ones in it.
+	Hooks Hooks
 	// Mute keeps no story, and Unnotified has nobody informed of incidents.
 	Mute, Unnotified bool
 	// Mingled is that of the simulated API's Config.
@@ -137,7 +129,7 @@ type World struct {
 	handlings int
 	// tracker keeps the trail; nil where none is asked for.
 	tracker *tracker
-	// Hooks are what is attached to it, before it is deployed.
+	// Hooks are what hangs in it, before it is deployed.
 	Hooks Hooks
 	// Store reads checkpoint directories with nothing going wrong.
 	Store checkpoint.Store
@@ -182,7 +174,7 @@ func New(name string, s Scenario, opts Options) *World {
 	}
 	clock := clock.NewClock(s.Start)
 	w := &World{
-		Scenario: s, Opts: opts, Clock: clock, Broker: NewBroker(clock),
+		Scenario: s, Opts: opts, Hooks: opts.Hooks, Clock: clock, Broker: NewBroker(clock),
 		Story:     &Story{Name: name, Title: s.Title, About: s.About, Calls: map[string]int{}, Requests: map[string]int{}},
 		Trainings: map[string]*trainingtest.Training{}, lines: map[string]int{}, places: map[string][]int{}, incidents: map[string]string{}, owners: map[string]string{},
 		Busy: map[string]bool{}, closed: map[string]int{}, silent: map[string]int{}, make: map[string]func() http.Handler{},
@@ -365,62 +357,54 @@ func (w *World) deploy(ctx context.Context) error {
 	}
 	bucket := http.RoundTripper(RoundTripper(func(r *http.Request) (*http.Response, error) { return w.Bucket.Transport().RoundTrip(r) }))
 	w.Store = checkpoint.NewBucket(option.WithHTTPClient(&http.Client{Transport: bucket}), option.WithoutAuthentication())
-	store := named{checkpoint.Mux{"gs": checkpoint.NewBucket(option.WithHTTPClient(&http.Client{Transport: w.overHTTP("storage", around(w.Hooks.Bucket, bucket))}), option.WithoutAuthentication())}}
-	log := cloudlog.New(option.WithHTTPClient(&http.Client{Transport: w.overHTTP("logging", around(w.Hooks.Audit, w.Audited.Transport()))}), option.WithoutAuthentication())
-	seams := w.Opts.Seams
+	store := named{checkpoint.Mux{"gs": checkpoint.NewBucket(option.WithHTTPClient(&http.Client{Transport: w.overHTTP("storage", through(w.Hooks.Bucket, bucket))}), option.WithoutAuthentication())}}
+	log := cloudlog.New(option.WithHTTPClient(&http.Client{Transport: w.overHTTP("logging", through(w.Hooks.Audit, w.Audited.Transport()))}), option.WithoutAuthentication())
 	functionsLedger := w.Ledger
 	// Each database is collections of its own in one store.
 	database := func(name string) ledger.Opener {
 		open := w.Open
-		if w.Opts.Called != nil {
+		if w.Hooks.Called != nil {
 			open = w.overStore(name, open)
 		}
-		if w.Hooks.Ledger != nil {
-			open = w.Hooks.Ledger(open)
-		}
-		return open
+		return throughOf(w.Hooks.Ledger, name, open)
 	}
-	open := database("ledger")
-	if w.Opts.Called != nil || w.Hooks.Ledger != nil {
-		functionsLedger = ledger.New(open)
+	if w.Hooks.Called != nil || w.Hooks.Ledger != nil {
+		functionsLedger = ledger.New(database("ledger"))
 	}
 	w.secrets = ledger.NewSecrets(database("secrets"))
 	journal := ledger.NewJournal(database("told"))
 	w.stores = append(w.stores, w.Ledger, functionsLedger, w.secrets, journal)
 	reaching := func(name string) provider.Provider {
-		tpus := seams.provider(name, counted(client))
+		tpus := throughOf(w.Hooks.Provider, name, counted(client))
 		if clusters == nil {
 			return tpus
 		}
-		return provider.Set{provider.CloudTPU: tpus, provider.GKE: seams.provider(name, counted(clusters))}
+		return provider.Set{provider.CloudTPU: tpus, provider.GKE: throughOf(w.Hooks.Provider, name, counted(clusters))}
 	}
 	// Patrol, recreate and checkpoint read clusters for everything, as they are deployed.
 	cloud := func(name string) provider.Provider {
 		if clusters == nil || slices.Contains([]string{"patrol", "recreate", "checkpoint"}, name) {
 			return reaching(name)
 		}
-		return provider.Set{provider.CloudTPU: seams.provider(name, counted(client))}
+		return provider.Set{provider.CloudTPU: throughOf(w.Hooks.Provider, name, counted(client))}
 	}
 	publisher := eventPublisher{
 		broker: w.Broker, topics: routes, sent: w.sent, around: w.Hooks.Publication, unnotified: w.Opts.Unnotified, called: w.called,
 	}
 	policies := policy.NewSource(policyURI(w.Opts.Policy), func(context.Context, string) ([]byte, error) { return w.Opts.Policy, nil }, w.Opts.Ceiling(), w.Clock.Now)
 	of := func(name string) *fleet.Fleet {
-		kept := seams.ledger(name, functionsLedger, open)
-		w.stores = append(w.stores, kept)
-		f := &fleet.Fleet{Ledger: kept, Provider: cloud(name), Now: w.Clock.Now, Log: w.log, Advancer: &ledger.Advancer{
-			Ledger: kept, Policies: seams.policies(name, policies), Publisher: publisher, Now: w.Clock.Now, Sleep: w.Clock.Sleep,
-			Decide: seams.Decide, Omit: seams.Reads, Source: "//pitstop/functions/" + name, Cause: trigger.MessageID, Log: w.log,
+		f := fleet.New(&ledger.Advancer{
+			Ledger: functionsLedger, Policies: throughOf(w.Hooks.Policies, name, ledger.Policies(policies)), Publisher: publisher, Now: w.Clock.Now, Sleep: w.Clock.Sleep,
+			Decide: w.Hooks.Decide, Omit: w.Hooks.Reads, Source: "//pitstop/functions/" + name, Cause: trigger.MessageID, Log: w.log,
 			Saved: func(_ context.Context, s ledger.Step) { w.saved(name, s) },
-		}}
-		f.Advancer.Fits = f.Fits
+		}, cloud(name))
 		if name == "patrol" || name == "recreate" {
 			f.Secrets = w.secrets
 		}
 		return f
 	}
 	us := []string{Ours(w.Project)}
-	buckets, limits := seams.store(store), seams.limits(w.Opts.Limits)
+	buckets, limits := through(w.Hooks.Store, Buckets(store)), through(w.Hooks.Limits, w.Opts.Limits)
 	handles := map[string]func() trigger.Handle{
 		"maintenance": func() trigger.Handle {
 			return maintenance.New(maintenance.Deps{Fleet: of("maintenance"), Projects: []string{w.Project}})
@@ -429,8 +413,8 @@ func (w *World) deploy(ctx context.Context) error {
 			return logevent.New(logevent.Deps{Fleet: of("logevent"), Projects: []string{w.Project}, Accounts: events.Accounts{Ours: us}})
 		},
 		"patrol": func() trigger.Handle {
-			d := patrol.Deps{Fleet: of("patrol"), Provider: cloud("patrol"), Audit: seams.audit(log), Publisher: publisher, Project: w.Project, Accounts: events.Accounts{Ours: us}, Sleep: w.Clock.Sleep}
-			if w.Opts.Called != nil {
+			d := patrol.Deps{Fleet: of("patrol"), Provider: cloud("patrol"), Audit: log, Publisher: publisher, Project: w.Project, Accounts: events.Accounts{Ours: us}, Sleep: w.Clock.Sleep}
+			if w.Hooks.Called != nil {
 				d.Canary = canary{w}
 			}
 			if w.Opts.Settings {
@@ -449,15 +433,15 @@ func (w *World) deploy(ctx context.Context) error {
 		},
 		"notify": func() trigger.Handle {
 			d := notify.Deps{Ledger: functionsLedger, Journal: journal, PerMinute: 20, Now: w.Clock.Now, Log: w.log}
-			if w.Opts.Tell != nil {
-				d.Targets = w.Opts.Tell(w.Clock.Now)
+			if w.Hooks.Tell != nil {
+				d.Targets = w.Hooks.Tell(w.Clock.Now)
 			}
 			return notify.New(d)
 		},
 	}
 	for _, f := range Functions {
 		w.make[f.Entry] = func() http.Handler {
-			return seams.handler(f.Name, &trigger.Adapter{Name: f.Entry, Handle: handles[f.Name](), Log: w.log, Drain: trigger.NewDrain(func() {})})
+			return throughOf(w.Hooks.Handler, f.Name, http.Handler(&trigger.Adapter{Name: f.Entry, Handle: handles[f.Name](), Log: w.log, Drain: trigger.NewDrain(func() {})}))
 		}
 		adapter := w.make[f.Entry]()
 		w.idle[f.Entry] = []http.Handler{adapter}
@@ -492,14 +476,6 @@ type RoundTripper func(*http.Request) (*http.Response, error)
 
 // RoundTrip implements http.RoundTripper.
 func (f RoundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-// around is a hook before a service, if there is one.
-func around(hook func(next http.RoundTripper) http.RoundTripper, next http.RoundTripper) http.RoundTripper {
-	if hook == nil {
-		return next
-	}
-	return hook(next)
-}
 
 // settings are the configuration of the simulated deployment.
 func (w *World) settings() *ledger.Settings {
@@ -559,7 +535,7 @@ func (w *World) handle(entry string, r *http.Request) int {
 	w.handlings++
 	number := w.handlings
 	w.mu.Unlock()
-	if w.Opts.Called != nil {
+	if w.Hooks.Called != nil {
 		r = r.WithContext(calling(r.Context(), entry))
 	}
 	inst := &Instance{Number: number, Function: entry, Luck: luckOf(r.Context()), Read: map[Place]SliceRead{}, Began: w.Clock.Now()}

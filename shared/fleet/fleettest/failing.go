@@ -11,6 +11,7 @@ import (
 	cloudevents "github.com/cloudevents/sdk-go/v2"
 	"github.com/go-json-experiment/json"
 
+	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/trigger"
@@ -24,6 +25,8 @@ type Delivery struct {
 	Deliver func() string
 	// Stored is the ledger's content and the sent messages afterwards.
 	Stored func() string
+	// Later lets the time pass after which nobody else may still be at it, before the message is delivered again.
+	Later func()
 	// Told names a collection whose failures are themselves stored, with a time for the next try; empty is none.
 	Told string
 }
@@ -33,7 +36,10 @@ func (b *Bench) Delivery(workload string, h trigger.Handle, e cloudevents.Event)
 	tap := &ledgertest.Tap{}
 	l := ledger.New(tap.On(b.open))
 	b.Fleet.Ledger, b.Fleet.Advancer.Ledger = l, l
-	return Delivery{Tap: tap, Deliver: func() string { return b.Deliver(h, e) }, Stored: func() string { return b.stored(workload) }}
+	return Delivery{
+		Tap: tap, Deliver: func() string { return b.Deliver(h, e) }, Stored: func() string { return b.stored(workload) },
+		Later: func() { b.Clock.Advance(incident.CallFor) },
+	}
 }
 
 // stored is the document of a workload, and all that was sent or waits in its outbox.
@@ -52,7 +58,7 @@ func (b *Bench) stored(workload string) string {
 
 // WithoutLedger checks that a function acknowledges no message whose effect it could not store. It delivers the message of
 // begin again and again. Each time another call of the ledger fails, alone or with all later ones. Each time the message
-// must stay unacknowledged, unless the ledger and the sent messages are the same as without the failure.
+// must stay unacknowledged, unless the ledger and the sent messages are the same as without the failure. Delivered again, it is carried out.
 func WithoutLedger(t *testing.T, begin func(t *testing.T) Delivery, undone ...string) {
 	t.Helper()
 	away := errors.New("the database is away")
@@ -85,6 +91,12 @@ func WithoutLedger(t *testing.T, begin func(t *testing.T) Delivery, undone ...st
 			outcome := d.Deliver()
 			if slices.Contains(undone, outcome) {
 				failed++
+				if d.Tap.Before = nil; d.Later != nil {
+					d.Later()
+					if outcome := d.Deliver(); outcome != Handled && outcome != Ignored {
+						t.Errorf("call %d of %d fails, %s, and all that follow: %v. Delivered again, the message is %s", nth, calls, about, rest, outcome)
+					}
+				}
 				continue
 			}
 			if d.Told != "" && strings.HasPrefix(about, d.Told+" ") {

@@ -105,11 +105,11 @@ func New(t testing.TB) *Bench {
 	b.open = ledgertest.NewStrictStore().Open
 	b.Ledger, b.Secrets = ledger.New(b.open), ledger.NewSecrets(b.open)
 	log := slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), &b.logged), nil))
-	b.Fleet = &fleet.Fleet{Ledger: b.Ledger, Secrets: b.Secrets, Provider: b.Cloud, Now: b.Clock.Now, Log: log, Advancer: &ledger.Advancer{
+	b.Fleet = fleet.New(&ledger.Advancer{
 		Ledger: b.Ledger, Policies: b.Policies, Publisher: b.Sender, Now: b.Clock.Now, Sleep: b.Sleep, Source: Source,
 		Cause: func(context.Context) string { return Cause }, Log: log,
-	}}
-	b.Fleet.Advancer.Fits = b.Fleet.Fits
+	}, b.Cloud)
+	b.Fleet.Secrets = b.Secrets
 	return b
 }
 

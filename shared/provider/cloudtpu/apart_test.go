@@ -53,17 +53,11 @@ func TestWhatIsToldOfAScriptSaysTheSame(t *testing.T) {
 		"pitcrew run --scale-from=nonsense --global-batch=1 --steps=1 -- t", `pitcrew run --scale-from="2xv5litepod-16" --global-batch='1024' --steps 100 -- t`,
 	} {
 		whole, err := specOf(provider.Ref{Name: "n"}, &api.Node{AcceleratorType: "v5litepod-16", Metadata: map[string]string{"startup-script": script}}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		with, err := Whole(whole.spec, whole.values)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		before, err := StartUpOf(with)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if after, err := StartUpOf(whole.spec); err != nil || after != before {
 			t.Errorf("%q begins as %+v, and without its values as %+v: %v", script, before, after, err)
 		}
@@ -109,9 +103,7 @@ func TestValuesAreTakenOutOnceAndPutBackWhole(t *testing.T) {
 		t.Error("a value that is not kept was made up")
 	}
 	joined, err := Together([]string{"a", "b"}, [][]byte{[]byte(spec), without})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := readSpecs("", joined); err == nil {
 		t.Error("of several, one could be created without its metadata")
 	}
@@ -119,5 +111,13 @@ func TestValuesAreTakenOutOnceAndPutBackWhole(t *testing.T) {
 		if got, values, err := takenApart(legacy); err != nil || values != nil || string(got) != legacy {
 			t.Errorf("%s: %s, %q, %v", legacy, got, values, err)
 		}
+	}
+}
+
+// must ends a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

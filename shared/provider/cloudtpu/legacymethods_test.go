@@ -8,9 +8,10 @@ import (
 	tpu "cloud.google.com/go/tpu/apiv1"
 	"cloud.google.com/go/tpu/apiv1/tpupb"
 	"google.golang.org/api/option"
-	rpcstatus "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/emptypb"
@@ -21,9 +22,7 @@ func TestAnOperationThatIsDoneAtOnce(t *testing.T) {
 	const name = "projects/demo/locations/us-central1-a/operations/operation-1"
 	holding := func(m proto.Message) *longrunningpb.Operation {
 		held, err := anypb.New(m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return &longrunningpb.Operation{Name: name, Done: true, Result: &longrunningpb.Operation_Response{Response: held}}
 	}
 	for what, c := range map[string]struct {
@@ -34,9 +33,9 @@ func TestAnOperationThatIsDoneAtOnce(t *testing.T) {
 		"that leaves a node":       {holding(&tpupb.Node{Name: "n"}), ""},
 		"that leaves nothing":      {holding(&emptypb.Empty{}), ""},
 		"that says nothing":        {&longrunningpb.Operation{Name: name, Done: true}, ""},
-		"that fails with no error": {&longrunningpb.Operation{Name: name, Done: true, Result: &longrunningpb.Operation_Error{Error: &rpcstatus.Status{}}}, ""},
+		"that fails with no error": {&longrunningpb.Operation{Name: name, Done: true, Result: &longrunningpb.Operation_Error{Error: status.New(codes.OK, "").Proto()}}, ""},
 		"that failed": {
-			&longrunningpb.Operation{Name: name, Done: true, Result: &longrunningpb.Operation_Error{Error: &rpcstatus.Status{Code: 8, Message: "full"}}}, "full",
+			&longrunningpb.Operation{Name: name, Done: true, Result: &longrunningpb.Operation_Error{Error: status.New(codes.ResourceExhausted, "full").Proto()}}, "full",
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -45,13 +44,9 @@ func TestAnOperationThatIsDoneAtOnce(t *testing.T) {
 					proto.Merge(into.(proto.Message), c.answer) //nolint:forcetypeassert // every answer is one
 					return nil
 				}))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			client, err := tpu.NewClient(t.Context(), option.WithGRPCConn(conn))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer client.Close() //nolint:errcheck // nothing was sent
 			calls := legacyGRPC{client}
 			for method, call := range map[string]func() (*longrunningpb.Operation, error){

@@ -34,9 +34,7 @@ func TestAListingDecodesOnlyWhatIsNew(t *testing.T) {
 	list := func(token string) []*api.Node {
 		t.Helper()
 		items, _, _, err := l.page(context.Background(), "projects/p/locations/z", token)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return items
 	}
 	first := list("")

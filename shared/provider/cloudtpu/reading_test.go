@@ -73,14 +73,10 @@ func TestTheLastMaintenanceEventIsRead(t *testing.T) {
 
 func TestEveryStateIsMapped(t *testing.T) {
 	d, err := discovery.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	unclear := map[string]bool{"STATE_UNSPECIFIED": true, "UNKNOWN": true, "ACTIVE": true}
 	former, err := discovery.LoadLegacy()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, health := range former.Schemas["Node"].Properties["health"].Enum {
 		if got := conditionOf("READY", health); (got == incident.Ready) != (health == "HEALTHY" || health == "HEALTH_UNSPECIFIED") {
 			t.Errorf("a node that is READY and %s is %s", health, got)
@@ -143,9 +139,7 @@ func TestSliceOf(t *testing.T) {
 	n.UpcomingMaintenance = nil
 	r := provider.Ref{Project: "p", Zone: "us-west4-a", Name: "n", QueuedResource: "q"}
 	got, err := new(specs).sliceOf(r, n, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got.Spec, got.SpecHash, got.Values, got.ValuesSum = nil, "", nil, ""
 	want := provider.Slice{
 		Ref: r, Condition: incident.Ready, State: "READY, HBM_OUT_OF_MEMORY, LOW_MEMORY",
@@ -232,9 +226,7 @@ func TestNotices(t *testing.T) {
 	at := func(s string) time.Time {
 		t.Helper()
 		v, err := time.Parse(time.RFC3339, s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return v
 	}
 	window := api.UpcomingMaintenance{

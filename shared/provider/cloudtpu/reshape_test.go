@@ -120,9 +120,7 @@ func TestAReshapedSpecificationIsAnotherSliceAndNothingElse(t *testing.T) {
 func TestARestoredSpecificationIsInItsOwnShapeAgain(t *testing.T) {
 	own := ordered(`"acceleratorConfig":{"topology":"4x4x4_twisted","type":"V4"}`, scales, "")
 	other, err := Reshape([]byte(own), policy.Shape{Accelerator: "v6e-8", RuntimeVersion: "v2-alpha-tpuv6e"}, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	relabelled := strings.Replace(string(other), `"team":"a"`, `"team":"b"`, 1)
 	got, err := Restore([]byte(relabelled), []byte(own), false)
 	if want := canonicalSpec(t, strings.Replace(own, `"team":"a"`, `"team":"b"`, 1)); err != nil || string(got) != want {

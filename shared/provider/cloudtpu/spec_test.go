@@ -22,9 +22,7 @@ func TestEveryFieldOfTheAPIIsClassed(t *testing.T) {
 	}{"v2alpha1": {discovery.Load, fields}, "v1": {discovery.LoadLegacy, legacyFields}} {
 		t.Run(name, func(t *testing.T) {
 			d, err := version.load()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			classed(t, d, version.fields)
 		})
 	}
@@ -104,9 +102,7 @@ func TestSpec(t *testing.T) {
 	}
 	r := provider.Ref{Project: "p", Zone: "z", Name: "n"}
 	o, err := specOf(r, full(), q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	spec := o.spec
 	want := `{"metadata_apart":true,"node":{"acceleratorType":"v5litepod-16","autocheckpointEnabled":true,` +
 		`"bootDiskConfig":{"customerEncryptionKey":{"kmsKeyName":"k"},"diskSizeGb":"200"},"cidrBlock":"10.1.0.0/29",` +
@@ -136,13 +132,9 @@ func TestSpec(t *testing.T) {
 		t.Errorf("something could be created without its metadata: %v", err)
 	}
 	whole, err := Whole(spec, o.values)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	read, err := readSpec(whole)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	twice, err := specOf(r, read.Node, read.QueuedResource)
 	if err != nil || string(twice.spec) != string(spec) || twice.sum != o.sum {
 		t.Errorf("the reading makes another specification: %s, %v", twice.spec, err)

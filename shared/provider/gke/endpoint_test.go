@@ -1,6 +1,7 @@
 package gke
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -14,9 +15,17 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/oauth2"
+	"cloud.google.com/go/auth"
 	"google.golang.org/api/option"
 )
+
+// static is a token that never changes.
+type static string
+
+// Token implements auth.TokenProvider.
+func (s static) Token(context.Context) (*auth.Token, error) {
+	return &auth.Token{Value: string(s)}, nil
+}
 
 // public is a cluster with a public endpoint, as the GKE API describes it with a certificate authority. It returns the tokens that came.
 func public(t *testing.T, authority func(*httptest.Server) []byte) (c Client, tokens *[]string) {
@@ -33,7 +42,7 @@ func public(t *testing.T, authority func(*httptest.Server) []byte) (c Client, to
 		_, _ = io.WriteString(w, `{"endpoint":"`+host+`","masterAuth":{"clusterCaCertificate":"`+ca+`"}}`) //nolint:errcheck // likewise
 	}))
 	t.Cleanup(api.Close)
-	a := &access{endpoint: api.URL, opts: []option.ClientOption{option.WithTokenSource(oauth2.StaticTokenSource(&oauth2.Token{AccessToken: "token"}))}}
+	a := &access{endpoint: api.URL, opts: []option.ClientOption{option.WithAuthCredentials(auth.NewCredentials(&auth.CredentialsOptions{TokenProvider: static("token")}))}}
 	c, err := a.open(t.Context(), Cluster{Project: "demo", Location: "us-east5", Name: "research"})
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +97,7 @@ func TestARedirectGetsNoToken(t *testing.T) {
 		_, _ = io.WriteString(w, `{"endpoint":"`+strings.TrimPrefix(cluster.URL, "https://")+`","masterAuth":{"clusterCaCertificate":"`+ca+`"}}`) //nolint:errcheck // likewise
 	}))
 	t.Cleanup(api.Close)
-	a := &access{endpoint: api.URL, opts: []option.ClientOption{option.WithTokenSource(oauth2.StaticTokenSource(&oauth2.Token{AccessToken: "token"}))}}
+	a := &access{endpoint: api.URL, opts: []option.ClientOption{option.WithAuthCredentials(auth.NewCredentials(&auth.CredentialsOptions{TokenProvider: static("token")}))}}
 	c, err := a.open(t.Context(), Cluster{Project: "demo", Location: "us-east5", Name: "research"})
 	if err != nil {
 		t.Fatal(err)

@@ -27,9 +27,7 @@ var (
 // of those metrics.
 func TestTheDashboardShowsWhatThereIs(t *testing.T) {
 	d, err := Parse("../../../../terraform")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, fault := range asked(t, d) {
 		t.Error(fault)
 	}
@@ -43,9 +41,7 @@ func TestTheDashboardShowsWhatThereIs(t *testing.T) {
 		if d, err = Parse("../../../../terraform"); err != nil {
 			t.Fatal(err)
 		}
-		if err := breach(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, breach())
 		if _, err := d.Widgets(); err == nil && asked(t, d) == nil {
 			t.Errorf("%s: no fault", name)
 		}
@@ -56,13 +52,9 @@ func TestTheDashboardShowsWhatThereIs(t *testing.T) {
 func asked(t *testing.T, d *Deployment) (faults []string) {
 	t.Helper()
 	metrics, err := d.Metrics()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	widgets, err := d.Widgets()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	labels := maps.Clone(builtIn)
 	byQuery := map[string]LogMetric{}
 	for _, m := range metrics {
@@ -111,15 +103,11 @@ func asked(t *testing.T, d *Deployment) (faults []string) {
 // TestATrainingGrantsWhatTheTableSays: a training with a configuration of its own makes the grants that the installation would make.
 func TestATrainingGrantsWhatTheTableSays(t *testing.T) {
 	d, err := Parse("../../../../terraform")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	held := 0
 	for _, allow := range [][]string{nil, {"request_checkpoint"}, {"restart"}, {"recreate"}, {"request_checkpoint", "restart", "recreate"}} {
 		got, err := d.TrainingGrants(allow)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for thing, on := range map[string]string{
 			"bucket": "checkpoint_buckets", "service_account": "tpu_service_accounts", "subnetwork": "shared_vpc_subnetworks",
 		} {

@@ -9,9 +9,7 @@ import (
 
 func TestTheDeploymentIsWithoutFault(t *testing.T) {
 	d, err := Parse("../../../../terraform")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, fault := range d.Faults() {
 		t.Error(fault)
 	}
@@ -20,9 +18,7 @@ func TestTheDeploymentIsWithoutFault(t *testing.T) {
 // TestAccountsHoldNoMoreThanTheirCallsNeed, unless tpu_roles asks for predefined roles: these carry more.
 func TestAccountsHoldNoMoreThanTheirCallsNeed(t *testing.T) {
 	d, err := Parse("../../../../terraform")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, v := range d.Root.Variables {
 		if v.Name == "tpu_roles" && v.Preset != `"custom"` {
 			t.Errorf("tpu_roles is %s by default", v.Preset)
@@ -67,15 +63,11 @@ func TestWhatAnAccountMayDoInTheDatabases(t *testing.T) {
 		},
 	} {
 		d, err := Parse("../../../../terraform")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if faults := d.databases(); faults != nil {
 			t.Fatal(faults)
 		}
-		if err := breach(d); err != nil {
-			t.Fatal(err)
-		}
+		must(t, breach(d))
 		if d.databases() == nil {
 			t.Errorf("%s: no fault", name)
 		}
@@ -110,13 +102,9 @@ func holdsFor(t *testing.T, condition, kind, name string) bool {
 // anything else. Both read the whole bucket.
 func TestAnAccountWritesObjectsOfOneName(t *testing.T) {
 	d, err := Parse("../../../../terraform")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got, err := granted(d.under(d.switches()), "google_storage_bucket_iam_member.checkpoints")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	const bucket = "projects/_/buckets/bucket"
 	for account, object := range map[string]string{"recovery": "pitstop-lease.json", "checkpoint": "pitstop-request.json"} {
 		writes := account + " has roles/storage.objectUser"
@@ -167,12 +155,8 @@ func TestAnAccountWritesObjectsOfOneName(t *testing.T) {
 		},
 	} {
 		d, err := Parse("../../../../terraform")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := breach(d); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, breach(d))
 		if d.grants() == nil && d.buckets() == nil {
 			t.Errorf("%s: no fault", name)
 		}
@@ -198,15 +182,11 @@ func TestClustersAreReachedAndNothingElse(t *testing.T) {
 		},
 	} {
 		d, err := Parse("../../../../terraform")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if faults := d.clusters(); faults != nil {
 			t.Fatal(faults)
 		}
-		if err := breach(d); err != nil {
-			t.Fatal(err)
-		}
+		must(t, breach(d))
 		if d.clusters() == nil {
 			t.Errorf("%s: no fault", name)
 		}
@@ -216,9 +196,7 @@ func TestClustersAreReachedAndNothingElse(t *testing.T) {
 // TestTheBuildAccountReadsItsOwnSources, and no other object in the project.
 func TestTheBuildAccountReadsItsOwnSources(t *testing.T) {
 	d, err := Parse("../../../../terraform")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, fault := range d.builds() {
 		t.Error(fault)
 	}
@@ -238,14 +216,18 @@ func TestTheBuildAccountReadsItsOwnSources(t *testing.T) {
 		},
 	} {
 		d, err := Parse("../../../../terraform")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := breach(d); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, breach(d))
 		if d.builds() == nil {
 			t.Errorf("it reads %s: no fault", name)
 		}
+	}
+}
+
+// must ends a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -15,12 +15,8 @@ func TestTheFirstApplyWaits(t *testing.T) {
 		},
 	} {
 		d, err := Parse("../../../../terraform")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := breach(d); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, breach(d))
 		if d.waits() == nil {
 			t.Errorf("%s: no fault", name)
 		}

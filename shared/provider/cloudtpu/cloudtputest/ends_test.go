@@ -26,9 +26,7 @@ func TestANodeEndsWhenItsRunDurationIsOver(t *testing.T) {
 				n.RunsFor = 2 * time.Hour
 				_, err = a.AddNode(n)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			clock.Advance(time.Hour - time.Second)
 			if n := a.Node(home, "n"); n == nil || n.State != "READY" {
 				t.Fatalf("%d, queued %t: before its end it is %+v", id, queued, n)

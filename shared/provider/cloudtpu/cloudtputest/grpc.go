@@ -15,8 +15,6 @@ import (
 	"cloud.google.com/go/tpu/apiv1/tpupb"
 	"google.golang.org/api/googleapi"
 	api "google.golang.org/api/tpu/v2alpha1"
-	locationpb "google.golang.org/genproto/googleapis/cloud/location"
-	rpc "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
 	grpccodes "google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -30,15 +28,15 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// overHTTP is the call over HTTP that a request of v1 by gRPC stands for; nil for a request of no method. Both forms have the
-// same methods, faults and events, and the same Request.
+// overHTTP is the call over HTTP that a request of v1 by gRPC stands for; nil for a request that no LegacyMethods make. Both forms have
+// the same faults and events, and the same Request. The other methods of v1 are served over HTTP alone.
 // https://cloud.google.com/tpu/docs/reference/rpc/google.cloud.tpu.v1
 func overHTTP(ask any) *request {
 	one := func(method, path string, body any, query ...string) *request {
 		return newRequest(former, method, path, body, query...)
 	}
-	list := func(path string, size int32, token string, query ...string) *request {
-		query = append([]string{"pageToken", token}, query...)
+	list := func(path string, size int32, token string) *request {
+		query := []string{"pageToken", token}
 		if size != 0 {
 			query = append(query, "pageSize", strconv.Itoa(int(size)))
 		}
@@ -53,45 +51,12 @@ func overHTTP(ask any) *request {
 		return one(http.MethodPost, ask.Parent+"/nodes", ask.Node, "nodeId", ask.NodeId)
 	case *tpupb.DeleteNodeRequest:
 		return one(http.MethodDelete, ask.Name, nil)
-	case *tpupb.ReimageNodeRequest:
-		return one(http.MethodPost, ask.Name+":reimage", map[string]string{"tensorflowVersion": ask.TensorflowVersion})
-	case *tpupb.StopNodeRequest:
-		return one(http.MethodPost, ask.Name+":stop", empty{})
 	case *tpupb.StartNodeRequest:
 		return one(http.MethodPost, ask.Name+":start", empty{})
-	case *tpupb.ListTensorFlowVersionsRequest:
-		return list(ask.Parent+"/tensorflowVersions", ask.PageSize, ask.PageToken, find(ask)...)
-	case *tpupb.GetTensorFlowVersionRequest:
-		return one(http.MethodGet, ask.Name, nil)
-	case *tpupb.ListAcceleratorTypesRequest:
-		return list(ask.Parent+"/acceleratorTypes", ask.PageSize, ask.PageToken, find(ask)...)
-	case *tpupb.GetAcceleratorTypeRequest:
-		return one(http.MethodGet, ask.Name, nil)
-	case *locationpb.ListLocationsRequest:
-		return list(ask.Name+"/locations", ask.PageSize, ask.PageToken, find(ask)...)
-	case *locationpb.GetLocationRequest:
-		return one(http.MethodGet, ask.Name, nil)
 	case *longrunningpb.ListOperationsRequest:
-		return list(ask.Name+"/operations", ask.PageSize, ask.PageToken, find(ask)...)
-	case *longrunningpb.GetOperationRequest:
-		return one(http.MethodGet, ask.Name, nil)
-	case *longrunningpb.DeleteOperationRequest:
-		return one(http.MethodDelete, ask.Name, nil)
-	case *longrunningpb.CancelOperationRequest:
-		return one(http.MethodPost, ask.Name+":cancel", nil)
+		return list(ask.Name+"/operations", ask.PageSize, ask.PageToken)
 	}
 	return nil
-}
-
-// find are the parameters of a listing that select and sort, as far as they are set.
-func find(ask interface{ GetFilter() string }) (query []string) {
-	if f := ask.GetFilter(); f != "" {
-		query = append(query, "filter", f)
-	}
-	if o, ok := ask.(interface{ GetOrderBy() string }); ok && o.GetOrderBy() != "" {
-		query = append(query, "orderBy", o.GetOrderBy())
-	}
-	return query
 }
 
 // asked makes a call of v1. An answer that both versions give alike has the form of v2alpha1 until here.
@@ -117,27 +82,15 @@ func message(v any) proto.Message {
 			list.Operations = append(list.Operations, operationMessage(o))
 		}
 		return list
-	case *api.Location:
-		return locationMessage(v)
-	case *api.ListLocationsResponse:
-		list := &locationpb.ListLocationsResponse{NextPageToken: v.NextPageToken}
-		for _, l := range v.Locations {
-			list.Locations = append(list.Locations, locationMessage(l))
-		}
-		return list
 	}
 	return &emptypb.Empty{}
-}
-
-func locationMessage(l *api.Location) *locationpb.Location {
-	return &locationpb.Location{Name: l.Name, LocationId: l.LocationId, Labels: l.Labels}
 }
 
 func operationMessage(o *api.Operation) *longrunningpb.Operation {
 	out := &longrunningpb.Operation{Name: o.Name, Done: o.Done, Metadata: anyMessage(o.Metadata)}
 	switch {
 	case o.Error != nil:
-		out.Result = &longrunningpb.Operation_Error{Error: &rpc.Status{Code: int32(o.Error.Code), Message: o.Error.Message}} //nolint:gosec // a code
+		out.Result = &longrunningpb.Operation_Error{Error: grpcstatus.New(grpccodes.Code(o.Error.Code), o.Error.Message).Proto()} //nolint:gosec // a code
 	case o.Done:
 		out.Result = &longrunningpb.Operation_Response{Response: anyMessage(o.Response)}
 	}
@@ -210,7 +163,7 @@ func (a *API) former() *grpc.Server {
 		a.formerServer = grpc.NewServer(grpc.UnaryInterceptor(func(ctx context.Context, ask any, info *grpc.UnaryServerInfo, _ grpc.UnaryHandler) (any, error) {
 			c := overHTTP(ask)
 			if c == nil {
-				return nil, grpcstatus.Error(grpccodes.Unimplemented, info.FullMethod+" is no method of the Cloud TPU API, v1")
+				return nil, grpcstatus.Error(grpccodes.Unimplemented, info.FullMethod+" is not simulated by gRPC")
 			}
 			c.principal = a.principal
 			if in, ok := metadata.FromIncomingContext(ctx); ok {
@@ -231,7 +184,6 @@ func (a *API) former() *grpc.Server {
 		}))
 		tpupb.RegisterTpuServer(a.formerServer, tpupb.UnimplementedTpuServer{})
 		longrunningpb.RegisterOperationsServer(a.formerServer, longrunningpb.UnimplementedOperationsServer{})
-		locationpb.RegisterLocationsServer(a.formerServer, &locationpb.UnimplementedLocationsServer{})
 	})
 	return a.formerServer
 }

@@ -1,12 +1,15 @@
-package incident
+// Package evidence has the words for what Pitstop learns: each kind of evidence, the condition of a slice and the facts about it, and
+// the orders of people. It says nothing of what follows from them: functions make evidence, and the heart decides.
+package evidence
 
 import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/reason"
 )
 
-// Evidence is one fact that a function learned, or that a person reported. It is one of the types of this file and of operator.go.
+// Evidence is one fact that a function learned, or that a person reported. What embeds Origin is evidence.
 type Evidence interface {
 	origin() Origin
 }
@@ -23,6 +26,9 @@ type Origin struct {
 }
 
 func (o Origin) origin() Origin { return o }
+
+// OriginOf says where evidence comes from.
+func OriginOf(e Evidence) Origin { return e.origin() }
 
 // Mapped says which host names a life of a slice has, according to the API or to a line. Without a group it says that the API was asked
 // and does not give them.
@@ -143,41 +149,20 @@ type Read struct {
 
 // Failure is an error of an outside call, classified.
 type Failure struct {
-	Class   FailureClass
+	Class   reason.FailureClass
 	Message string
 	// Code is the reason, where the class alone does not give it; see Reason.
-	Code Code
+	Code reason.Code
 	// Hearsay says that the provider was not asked: it has just given this answer to somebody else.
 	Hearsay bool
 }
 
-// FailureClass is the meaning of a provider's error. shared/provider/cloudtpu has the table for the Cloud TPU API.
-type FailureClass string
-
-// The classes of failures.
-const (
-	Transient       FailureClass = "transient"        // try again
-	Busy            FailureClass = "busy"             // another update is in flight: try again soon
-	NotInState      FailureClass = "not_in_state"     // not allowed in this state: try again when it has changed
-	Stockout        FailureClass = "stockout"         // no capacity in the zone
-	Quota           FailureClass = "quota"            // the project's own limit
-	NoQuota         FailureClass = "no_quota"         // the project's own limit, and it is zero
-	ReservationFull FailureClass = "reservation_full" // no capacity in the reservation
-	WrongZone       FailureClass = "wrong_zone"       // the zone does not have this at all
-	CannotMove      FailureClass = "cannot_move"      // the order is of another zone, and does not fit this one
-	OtherRegion     FailureClass = "other_region"     // the checkpoints are elsewhere, and the policy does not allow that
-	Exists          FailureClass = "exists"           // the name is taken
-	NotFound        FailureClass = "not_found"        // it is gone
-	Permission      FailureClass = "permission"       // Pitstop may not do that
-	Invalid         FailureClass = "invalid"          // the request is wrong: never again
-)
-
-// FailureClasses are all of them.
-func FailureClasses() []FailureClass {
-	return []FailureClass{
-		Transient, Busy, NotInState, Stockout, Quota, NoQuota, ReservationFull, WrongZone, CannotMove, OtherRegion, Exists, NotFound, Permission,
-		Invalid,
+// Reason is the code of a failure: its own code, where the failure comes from no call of a provider, else its class.
+func (f Failure) Reason() reason.Code {
+	if f.Code != "" {
+		return f.Code
 	}
+	return f.Class.Code()
 }
 
 // Intended says that a function begins an effect: the call comes after this is stored.
@@ -211,7 +196,7 @@ type Answered struct {
 	// NoCall says that this answers no call. An effect may make several calls, by resource. Failed are those that failed, and where it
 	// names any, the others did not fail. LeftOut are those that this delivery did not make: an earlier one may have made them.
 	NoCall  NoCall
-	Failed  map[string]Code
+	Failed  map[string]reason.Code
 	LeftOut []string
 	// Text describes what the function did, for people.
 	Text string
@@ -280,7 +265,7 @@ type VerdictRead struct {
 type Held struct {
 	Origin
 	Request events.Request
-	Code    Code
+	Code    reason.Code
 	Why     string
 	Until   time.Time
 	// Begun says that the intent was stored before, and no call was made.
@@ -291,15 +276,8 @@ type Held struct {
 type Forbidden struct {
 	Origin
 	Request events.Request
-	Code    Code
+	Code    reason.Code
 	Why     string
-}
-
-// Fitted says how a slice's order fits the zones that would be asked for it. No decision rests on it.
-type Fitted struct {
-	Origin
-	Slice string
-	Zones []ZoneFit
 }
 
 // Ticked is the clock.

@@ -13,13 +13,13 @@ import (
 	"pitstop.internal/shared/policy"
 )
 
-// TestABrokenPipelineIsJudged: the pipeline and the judge both follow a decision made at a seam, and the run ends with the
+// TestABrokenPipelineIsJudged: the pipeline and the judge both follow a decision made at a hook, and the run ends with the
 // rule that it breaks.
 func TestABrokenPipelineIsJudged(t *testing.T) {
 	t.Parallel()
 	one := simulation(t, 1, "none", 5)
 	one.UntilBroken = true
-	one.Seams.Decide = func(p policy.Policy, w incident.Workload, e incident.Evidence, now time.Time) (incident.Workload, []events.Event, bool) {
+	one.Hooks.Decide = func(p policy.Policy, w incident.Workload, e incident.Evidence, now time.Time) (incident.Workload, []events.Event, bool) {
 		next, send, changed := incident.Advance(p, w, e, now)
 		if w.Incident == nil && next.Incident != nil {
 			return w, nil, false // nobody looks after anything

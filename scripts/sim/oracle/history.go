@@ -1,0 +1,44 @@
+package oracle
+
+import (
+	"slices"
+
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
+)
+
+// History: a decision depends on its evidence alone, nobody changes that, and it takes a transition which the table knows.
+
+var transitions = incident.Transitions()
+
+// repeats makes a decision again.
+func (c *Checks) repeats(s ledger.Step, before seen) {
+	if len(s.Evidence) == 0 {
+		return
+	}
+	again, decide := s.Before, c.Hooks.Decision()
+	for _, e := range s.Evidence {
+		again, _, _ = decide(s.Policy, again, e, s.At)
+		after := see(again)
+		c.stepped(before, after)
+		before = after
+	}
+	if same, err := alike(again, s.After); !same || err != nil {
+		c.Violated("history", before.ID, "the same evidence makes another document: %v", err)
+	}
+}
+
+// stepped counts what one piece of evidence did, as the table of transitions names it.
+func (c *Checks) stepped(before, after seen) {
+	from, to := before.phase(), after.phase()
+	if from == to && (before.Open == nil || before.Open.ID == after.Open.ID) {
+		return
+	}
+	if after.Open == nil {
+		to = string(after.Over.Outcome)
+	}
+	c.transitions[from+" -> "+to]++
+	if !slices.Contains(transitions, [2]string{from, to}) {
+		c.Violated("history", after.ID, "the table of transitions does not know %s -> %s", from, to)
+	}
+}

@@ -1,0 +1,214 @@
+package oracle
+
+import (
+	"context"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"pitstop.internal/events"
+	"pitstop.internal/scripts/sim/world"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
+)
+
+// seen is what the judge sees of a workload's document. This file alone names the fields of the document.
+type seen struct {
+	ID, Directory string
+	// Epoch counts the requests and the incidents.
+	Epoch int64
+	// Open is the incident that is open, Over the one that ended last; nil where there is none. Ended is when the last one ended.
+	Open, Over *seenIncident
+	Ended      time.Time
+	Slices     []seenSlice
+	Requests   []seenRequest
+	// Verified is the checkpoint that is called complete, Proven the step that is called done, and Spending is since when the budgets have
+	// been spent.
+	Verified string
+	Proven   int64
+	Spending time.Time
+	// Finished says that the training is called finished, and WaitTold is when people were told last of a wait without an incident.
+	Finished bool
+	WaitTold time.Time
+	// Unsent is how many events are not published yet.
+	Unsent int
+
+	document incident.Workload
+}
+
+// seenIncident is what it sees of an incident.
+type seenIncident struct {
+	ID             string
+	Cause          events.Cause
+	Opened, Closed time.Time
+	Outcome        incident.Outcome
+	Code           incident.Code
+	Reason         string
+	ConfirmedBy    incident.Confirmation
+	// Phase is what it waits for, and Until is when that wait ends at the latest; zero without an end, which it may lack only if it is Patient.
+	Phase   incident.Phase
+	Until   time.Time
+	Patient bool
+	// First is when its first evidence gave itself, or was to be acted on, and Text what that evidence said.
+	First time.Time
+	Text  string
+	// Down is when the training stopped, on so many Chips.
+	Down  time.Time
+	Chips int
+	// Watches says that Pitstop may do nothing about it, and Forbidden that the policy allowed nothing when it opened.
+	Watches, Forbidden bool
+	// Clears says that it only deletes what another one has left.
+	Clears bool
+
+	document *incident.Incident
+}
+
+// seenSlice is what it sees of a slice.
+type seenSlice struct {
+	Name, Zone string
+	// Life is the one that is known last, in a Condition which the API calls State.
+	Life      events.Incarnation
+	Condition incident.Condition
+	State     string
+	// Released says that it is called its owner's, StoppedBy who is said to have stopped it, Suspected that Google suspects abuse.
+	Released  bool
+	StoppedBy string
+	Suspected bool
+	// Spoke is when its crew was heard first in that life, Used since when it had been usable, and Waits since when it waits for a machine.
+	Spoke, Used, Waits time.Time
+}
+
+// seenRequest is what it sees of a request that is not answered.
+type seenRequest struct {
+	Action events.Action
+	// Slice and With are those that it is about, in a zone.
+	Slice, Zone string
+	With        []string
+	Epoch       int64
+	Attempt     int
+	Sent        time.Time
+	// Begun says that its call may be under way, with an ID.
+	Begun bool
+	ID    string
+}
+
+func (r seenRequest) concerns(slice string) bool {
+	return r.Slice == slice || slices.Contains(r.With, slice)
+}
+
+// seenCall is what it sees of a call in the record of an incident.
+type seenCall struct {
+	Method, Resource, RequestID, Operation string
+	At, Answered                           time.Time
+	// Again and Folded count its later deliveries and the later calls that it stands for.
+	Again, Folded int
+	Code          incident.Code
+	NotMade       bool
+}
+
+// see is what the judge sees of a document.
+func see(w incident.Workload) seen {
+	s := seen{
+		ID: w.ID, Directory: w.Directory, Epoch: w.Epoch, Open: seeIncident(w, w.Incident), Over: seeIncident(w, w.Closed), Ended: w.Ended,
+		Verified: w.Progress.VerifiedURI, Proven: w.Progress.Proven, Spending: w.Budgets.Since, Finished: w.Crew.Finished, WaitTold: w.WaitTold,
+		Unsent: len(w.Outbox), document: w,
+	}
+	for _, l := range w.Slices {
+		s.Slices = append(s.Slices, seenSlice{
+			l.Name, l.Zone, l.Incarnation, l.Condition, l.State, l.IsReleased(), l.Stop.By, l.Abuse.Suspected, l.Spoke, l.Used, l.WaitingSince(),
+		})
+	}
+	for _, e := range w.Effects {
+		s.Requests = append(s.Requests, seenRequest{e.Action, e.Slice, e.Zone, e.With, e.Epoch, e.Attempt, e.Sent, !e.Begun.IsZero(), e.RequestID})
+	}
+	return s
+}
+
+func seeIncident(w incident.Workload, in *incident.Incident) *seenIncident {
+	if in == nil {
+		return nil
+	}
+	s := &seenIncident{
+		ID: in.ID, Cause: in.Cause, Opened: in.Opened, Closed: in.Closed, Outcome: in.Outcome, Code: in.Code, Reason: in.Reason, ConfirmedBy: in.ConfirmedBy,
+		Phase: in.Phase, Patient: in.Phase == incident.Approving || in.Phase == incident.PhaseCreating, Down: in.Down, Watches: in.OnlyWatched,
+		Forbidden: in.Switches.WatchOnly(), Clears: in.Clearing != "", document: in,
+	}
+	if s.Until = in.Deadline; !s.Until.IsZero() {
+		s.Until = later(s.Until, in.Since) // its wait may be over when it begins
+	}
+	if len(in.Troubles) > 0 {
+		first := in.Troubles[0]
+		s.First, s.Text = first.At, first.Text
+		if n := w.Notice(first.Slice); first.Announced && n != nil {
+			s.First = later(s.First, n.Due) // that maintenance is announced is no reason to do anything before the save is due
+		}
+	}
+	for _, l := range w.Slices {
+		s.Chips += in.Lost(l).Chips
+	}
+	return s
+}
+
+// calls are those in the record of an incident.
+func (in *seenIncident) calls() (all []seenCall) {
+	for _, c := range in.document.Calls {
+		all = append(all, seenCall{c.Method, c.Resource, c.RequestID, c.Operation, c.At, c.Answered, c.Again, c.Folded, c.Code, c.NotMade})
+	}
+	return all
+}
+
+// slice is one of a workload; nil where it has none of that name.
+func (w seen) slice(name string) *seenSlice {
+	if i := slices.IndexFunc(w.Slices, func(s seenSlice) bool { return s.Name == name }); i >= 0 {
+		return &w.Slices[i]
+	}
+	return nil
+}
+
+// asks reports whether one of its requests is as it should be.
+func (w seen) asks(is func(r seenRequest) bool) bool { return slices.ContainsFunc(w.Requests, is) }
+
+// due is when somebody has to look at it again.
+func (w seen) due() time.Time { return w.document.Due() }
+
+// phase is where a workload stands.
+func (w seen) phase() string {
+	if w.Open == nil {
+		return "peace"
+	}
+	return string(w.Open.Phase)
+}
+
+// document is what the judge sees of a workload in the ledger.
+func (c *Checks) document(workload string) (seen, error) {
+	w, _, err := c.Ledger.Workload(context.Background(), workload)
+	return see(w), err
+}
+
+// archived is an incident in the archive.
+func (c *Checks) archived(workload, id string) (*seenIncident, error) {
+	in, err := c.Ledger.Closed(context.Background(), workload, id)
+	return seeIncident(incident.Workload{}, &in), err
+}
+
+// handed is the document that a handling has read or written last.
+func handed(inst *world.Instance) (seen, error) {
+	w, err := ledger.Value[incident.Workload](inst.Workload)
+	return see(w), err
+}
+
+// alike reports whether two documents say the same, whatever of it is published.
+func alike(a, b incident.Workload) (bool, error) {
+	a.Outbox, b.Outbox = nil, nil
+	if reflect.DeepEqual(a, b) {
+		return true, nil
+	}
+	one, err := json.Marshal(a, json.Deterministic(true))
+	if err != nil {
+		return false, err
+	}
+	two, err := json.Marshal(b, json.Deterministic(true))
+	return slices.Equal(one, two), err
+}

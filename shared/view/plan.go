@@ -1,0 +1,96 @@
+package view
+
+import (
+	"strings"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/reason"
+)
+
+// Plan says what would follow from the present knowledge. It takes the decisions of Advance one after the other, as if every call
+// did its work and every wait ran to its end. Nothing of it is stored or sent.
+type Plan struct {
+	// Calls are in the order of the calls, and Decisions in the order of the decisions.
+	Calls     []Planned `json:"calls,omitempty"`
+	Decisions []Line    `json:"decisions"`
+	// Phase is the phase that the incident would reach; Outcome, Reason and Advice describe the end that it would have. Where
+	// nothing would follow, the reason says why.
+	Phase   Phase   `json:"phase,omitzero"`
+	Outcome Outcome `json:"outcome,omitzero"`
+	Reason  string  `json:"reason,omitzero"`
+	Advice  string  `json:"advice,omitzero"`
+}
+
+// Planned is a call that would be made.
+type Planned struct {
+	Function string        `json:"function"`
+	Method   string        `json:"method"`
+	Resource string        `json:"resource"`
+	Action   events.Action `json:"action"`
+	// Slice is the slice to create, or the first of those that are created together.
+	Slice string `json:"slice,omitzero"`
+	// Switch is the policy switch that has to allow the call.
+	Switch policy.Switch `json:"switch,omitzero"`
+	// When is the condition for the call, besides the end of the call before it.
+	When string `json:"when,omitzero"`
+	// Zones are the zones that a creation asks, one after the other, until one gives the slice; Resource names the first.
+	Zones []ZoneFit `json:"zones,omitempty"`
+}
+
+// ZoneFit says whether the order of a slice fits a zone.
+type ZoneFit struct {
+	Zone string `json:"zone"`
+	// Accelerator is the shape, where the owner ordered another one.
+	Accelerator string `json:"accelerator,omitzero"`
+	// Checked says that the specification was compared with the zone. Code and Text say why the zone is not asked.
+	Checked bool        `json:"checked,omitzero"`
+	Code    reason.Code `json:"code,omitzero"`
+	Text    string      `json:"text,omitzero"`
+}
+
+// String is the call for people: method, resource, and the order in which zones are asked.
+func (c Planned) String() string {
+	text := c.Method + " " + c.Resource
+	if len(c.Zones) > 0 && (len(c.Zones) > 1 || c.Zones[0].Code != "" || c.Zones[0].Accelerator != "") {
+		var zones []string
+		for _, z := range c.Zones {
+			switch at := z.Place().String(); {
+			case z.Code != "":
+				zones = append(zones, at+" is not asked ("+z.Text+")")
+			case z.Text != "":
+				zones = append(zones, at+" ("+z.Text+")")
+			case !z.Checked:
+				zones = append(zones, at+" (if the order fits)")
+			default:
+				zones = append(zones, at)
+			}
+		}
+		text += ", zone after zone: " + strings.Join(zones, ", ")
+	}
+	if c.When != "" {
+		text += ", " + c.When
+	}
+	if c.Switch != "" {
+		text += " (" + string(c.Switch) + ")"
+	}
+	return text
+}
+
+// Place is where a call would create.
+func (z ZoneFit) Place() Place { return Place{z.Zone, z.Accelerator} }
+
+// Place is where a slice may be created.
+type Place struct {
+	Zone string `json:"zone"`
+	// Accelerator is another shape than the one that its owner ordered; empty means that one.
+	Accelerator string `json:"accelerator,omitzero"`
+}
+
+// String is the place for people.
+func (p Place) String() string {
+	if p.Accelerator == "" {
+		return p.Zone
+	}
+	return p.Zone + " as " + p.Accelerator
+}

@@ -1,0 +1,104 @@
+package view
+
+import (
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/evidence"
+	"pitstop.internal/shared/reason"
+)
+
+// Line is one line of an incident's story. Its time is by the clock of the function that wrote it.
+type Line struct {
+	At   time.Time `json:"at"`
+	Kind LineKind  `json:"kind"`
+	Text string    `json:"text"`
+	// Reason says why; Source is the ID of the log entry or message behind the line.
+	Reason string `json:"reason,omitzero"`
+	Source string `json:"source,omitzero"`
+	// Code is the reason of a refusal, a hold or an end, in one word.
+	Code  reason.Code `json:"code,omitzero"`
+	Phase Phase       `json:"phase"`
+}
+
+// Trouble is one thing that went wrong within an incident, charged separately.
+type Trouble struct {
+	Cause events.Cause `json:"cause"`
+	Slice string       `json:"slice,omitzero"`
+	At    time.Time    `json:"at"`
+	Text  string       `json:"text,omitzero"`
+	// Life is the provider's ID of the slice's life that the trouble struck.
+	Life string `json:"life,omitzero"`
+	// Announced says that it has not happened yet.
+	Announced bool `json:"announced,omitzero"`
+	// Proven says that the API or an audit log showed the trouble, not the training side alone.
+	Proven bool `json:"proven,omitzero"`
+	// Claimed says that only lines that users can write tell of the trouble.
+	Claimed bool `json:"claimed,omitzero"`
+}
+
+// Refusal is a zone that refused a slice, and the time until which Pitstop does not ask it again.
+type Refusal struct {
+	Zone string `json:"zone"`
+	// Accelerator is the requested shape, where the owner ordered another one.
+	Accelerator string    `json:"accelerator,omitzero"`
+	At          time.Time `json:"at"`
+	Until       time.Time `json:"until"`
+	// Never says that the zone cannot give this slice at all.
+	Never bool        `json:"never,omitzero"`
+	Text  string      `json:"text"`
+	Code  reason.Code `json:"code,omitzero"`
+}
+
+// Place is where the slice was requested.
+func (r Refusal) Place() Place { return Place{r.Zone, r.Accelerator} }
+
+// Call is one call by Pitstop that changes something outside: in the provider's API, or in a bucket. It is recorded before it is
+// made, with the intent, and completed by its answer. Its content is not kept.
+type Call struct {
+	// At is when the intent was stored: no call came before.
+	At time.Time `json:"at"`
+	// Function makes the call of this method on this resource, each by its own name: recreate, CreateNode,
+	// projects/P/locations/Z/nodes/N.
+	Function string `json:"function"`
+	Method   string `json:"method"`
+	Resource string `json:"resource"`
+	// Accelerator is the shape that a creation requests, where the owner ordered another one.
+	Accelerator string `json:"accelerator,omitzero"`
+	// RequestID is the ID of the request; creations and deletions carry it to the provider. Epoch, Action and Slice name the
+	// request.
+	RequestID string        `json:"request_id,omitzero"`
+	Epoch     int64         `json:"epoch"`
+	Action    events.Action `json:"action"`
+	Slice     string        `json:"slice,omitzero"`
+	// Again counts the later deliveries that began the call once more. Each of them reads the state before it calls.
+	Again int `json:"again,omitzero"`
+	// Answered is when its outcome was stored; zero while the outcome is not known. Operation names the provider's operation that
+	// followed.
+	Answered  time.Time `json:"answered,omitzero"`
+	Operation string    `json:"operation,omitzero"`
+	// Code says why the call, or its operation, failed, or why it was not made; empty for an accepted call.
+	Code    reason.Code `json:"code,omitzero"`
+	NotMade bool        `json:"not_made,omitzero"`
+	// Folded counts the later calls like this one that it stands for, the last of them at Until.
+	Folded int       `json:"folded,omitzero"`
+	Until  time.Time `json:"until,omitzero"`
+}
+
+// What is the call for people: method and resource, and the shape of a creation where the owner ordered another one.
+func (c Call) What() string {
+	if c.Accelerator == "" {
+		return c.Method + " " + c.Resource
+	}
+	return c.Method + " " + c.Resource + " as " + c.Accelerator
+}
+
+// Spoken is an order that a person gave, as the workload keeps it.
+type Spoken struct {
+	evidence.Word
+	At   time.Time     `json:"at"`
+	Verb evidence.Verb `json:"verb"`
+	// Incident is the incident that was open then; Text is the order's content, where the verb alone does not give it.
+	Incident string `json:"incident,omitzero"`
+	Text     string `json:"text,omitzero"`
+}
