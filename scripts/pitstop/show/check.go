@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
 	"pitstop.internal/events"
@@ -99,11 +98,9 @@ func (d verbs) checkCommand() *cobra.Command {
 				return err
 			}
 			if asJSON {
-				raw, err := json.Marshal(r, json.Deterministic(true))
-				if err != nil {
+				if err := terminal.PrintJSON(c.OutOrStdout(), r); err != nil {
 					return err
 				}
-				terminal.Print(c.OutOrStdout(), string(raw))
 			} else {
 				printRehearsal(terminal.NewPrinter(c.OutOrStdout(), false), r)
 			}
@@ -154,22 +151,9 @@ func (d verbs) checkRecovery(
 	}
 	r.labels(w, all)
 	r.AddSharedDirectories(w, all)
-	var specs [][]byte
-	for _, s := range w.Slices {
-		if s.Released {
-			continue
-		}
-		spec, err := l.Spec(ctx, s.Spec)
-		if errors.Is(err, ledger.ErrNotFound) || s.Spec == "" {
-			r.Add(Stop, "specification", "Pitstop has never read "+s.Name+", so it cannot create it again",
-				"wait until it is usable and patrol has read it")
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		specs = append(specs, spec)
-		r.startUp(s, spec, p, list)
+	specs, err := r.specifications(ctx, l, w, p, list)
+	if err != nil {
+		return nil, err
 	}
 	looking, end := google.OptionalQuestion(ctx)
 	shown, err := d.ListSlices(looking, []deployment.Workload{w})
@@ -194,6 +178,27 @@ func (d verbs) checkRecovery(
 	}
 	d.permissions(ctx, where, r, w, specs, p)
 	return r, nil
+}
+
+// specifications tests those of the slices, and returns them.
+func (r *Rehearsal) specifications(ctx context.Context, l *ledger.Ledger, w deployment.Workload, p policy.Policy, list Prices) (specs [][]byte, err error) {
+	for _, s := range w.Slices {
+		if s.Released {
+			continue
+		}
+		spec, err := l.Spec(ctx, s.Spec)
+		if errors.Is(err, ledger.ErrNotFound) || s.Spec == "" {
+			r.Add(Stop, "specification", "Pitstop has never read "+s.Name+", so it cannot create it again",
+				"wait until it is usable and patrol has read it")
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		specs = append(specs, spec)
+		r.startUp(s, spec, p, list)
+	}
+	return specs, nil
 }
 
 // allowed tests the policy.
@@ -317,8 +322,7 @@ func (d verbs) places(
 	if i := slices.IndexFunc(all, func(f deployment.Directory) bool { return f.Holds == deployment.HoldsCheckpoints }); i >= 0 {
 		saved = all[i]
 	}
-	where, unknown, home := saved.At, saved.Unknown, topology.Region(s.Zone)
-	possible := 0
+	home, possible := topology.Region(s.Zone), 0
 	for _, at := range w.Document.PlacesFor(p, s.Name) {
 		zone := at.String()
 		_, unfit, err := fleet.Order(ctx, l, w.Document, *w.Document.Slice(s.Name), at, p)
@@ -336,28 +340,10 @@ func (d verbs) places(
 			r.Add(Warn, "zone "+zone, cli.OneLine(errors.New(f.Message)), advice)
 			continue
 		}
-		if region := topology.Region(at.Zone); region != home && len(all) > 0 {
-			far, read := saved.URI != "" && unknown == nil && !where.Covers(region), dataFrom(w, all, region, p.EgressPrice)
-			l, wayOut := Good, ""
-			if read != "" {
-				l, wayOut = Warn, "remove the zone from the policy, or copy the data into a bucket in "+region
-			}
-			switch {
-			case unknown != nil && !p.OtherRegions:
-				r.Add(Warn, "zone "+zone, "the location of the checkpoints is not known, so the zone counts as another region: "+cli.OneLine(unknown),
-					"let the function recreate read the bucket's location, or set other_regions: yes")
-				continue
-			case far && !p.OtherRegions:
-				r.Add(Warn, "zone "+zone, "the checkpoints are in "+where.String()+"; "+w.Document.Egress(p.EgressPrice),
-					"set other_regions: yes in the policy, or remove the zone")
-				continue
-			case far:
-				r.Add(l, "zone "+zone, "Pitstop may create it there; the checkpoints are in "+where.String()+"; "+w.Document.Egress(p.EgressPrice)+read, wayOut)
-			default:
-				r.Add(l, "zone "+zone, "Pitstop may create it there"+read, wayOut)
-			}
-		} else {
+		if region := topology.Region(at.Zone); region == home || len(all) == 0 {
 			r.Add(Good, "zone "+zone, "Pitstop may create it there", "")
+		} else if !r.otherRegion("zone "+zone, region, w, p, saved, dataFrom(w, all, region, p.EgressPrice)) {
+			continue
 		}
 		possible++
 		if acts {
@@ -370,6 +356,31 @@ func (d verbs) places(
 		r.Calls = append(r.Calls, "write the lease "+checkpoint.Join(w.Directory, checkpoint.LeaseName))
 	}
 	return nil
+}
+
+// otherRegion tests a zone in another region than that of the slice now, and reports whether Pitstop may create the slice there. Read
+// says which data it would read from elsewhere.
+func (r *Rehearsal) otherRegion(about, region string, w deployment.Workload, p policy.Policy, saved deployment.Directory, read string) bool {
+	far := saved.URI != "" && saved.Unknown == nil && !saved.At.Covers(region)
+	l, wayOut := Good, ""
+	if read != "" {
+		l, wayOut = Warn, "remove the zone from the policy, or copy the data into a bucket in "+region
+	}
+	switch {
+	case saved.Unknown != nil && !p.OtherRegions:
+		r.Add(Warn, about, "the location of the checkpoints is not known, so the zone counts as another region: "+cli.OneLine(saved.Unknown),
+			"let the function recreate read the bucket's location, or set other_regions: yes")
+		return false
+	case far && !p.OtherRegions:
+		r.Add(Warn, about, "the checkpoints are in "+saved.At.String()+"; "+w.Document.Egress(p.EgressPrice),
+			"set other_regions: yes in the policy, or remove the zone")
+		return false
+	case far:
+		r.Add(l, about, "Pitstop may create it there; the checkpoints are in "+saved.At.String()+"; "+w.Document.Egress(p.EgressPrice)+read, wayOut)
+	default:
+		r.Add(l, about, "Pitstop may create it there"+read, wayOut)
+	}
+	return true
 }
 
 // maintenance tests what maintenance of the slices would cost, and says when the last was.

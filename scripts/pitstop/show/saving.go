@@ -202,6 +202,20 @@ func (r *historian) of(ctx context.Context, w deployment.Workload, now time.Time
 	return h, nil
 }
 
+// seldomSaved is how a workload saves that saves less often than about hourly; nil is no such one.
+func (r *historian) seldomSaved(ctx context.Context, w deployment.Workload, now time.Time) (*saving, error) {
+	every, atLeast := everySaved(w, unsaved(w))
+	if every <= oftenEnough || w.Training.Finished {
+		return nil, nil //nolint:nilnil // most save often enough
+	}
+	h, err := r.of(ctx, w, now)
+	if err != nil {
+		return nil, err
+	}
+	s := savingOf(w, every, atLeast, h)
+	return &s, nil
+}
+
 // historyOf counts the incidents in which a training stopped without a verified save. The time in which it stood still is no
 // training.
 func historyOf(incidents []view.Incident, since, now time.Time) (h history) {

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
 	"pitstop.internal/events"
@@ -140,29 +139,17 @@ func (d verbs) status(ctx context.Context, l *ledger.Ledger, past *historian, na
 	if !asJSON && !known && len(found) > 0 {
 		terminal.Print(out, p.Paint(terminal.Yellow, "the ledger does not say yet what the deployment allows; the switches below are those of the presets"))
 	}
-	looking, end := google.OptionalQuestion(ctx)
-	shown, err := d.ListSlices(looking, found)
-	unread := ""
-	if err = end(err); err != nil {
-		unread = cli.OneLine(err)
-	}
+	shown, unread := d.shownNow(ctx, found)
 	for i, w := range found {
 		st := d.stands(w.Document.Limited(policies.For(ctx, w.Label)), w)
-		if every, atLeast := everySaved(w, unsaved(w)); every > oftenEnough && !w.Training.Finished {
-			h, err := past.of(ctx, w, d.Now())
-			if err != nil {
-				return err
-			}
-			s := savingOf(w, every, atLeast, h)
-			st.Saving = &s
+		if st.Saving, err = past.seldomSaved(ctx, w, d.Now()); err != nil {
+			return err
 		}
 		st.Shown, st.NotShown = shown[w.ID], unread
 		if asJSON {
-			raw, err := json.Marshal(st, json.Deterministic(true))
-			if err != nil {
+			if err := terminal.PrintJSON(out, st); err != nil {
 				return err
 			}
-			terminal.Print(out, string(raw))
 			continue
 		}
 		if i > 0 {
@@ -180,6 +167,16 @@ func (d verbs) status(ctx context.Context, l *ledger.Ledger, past *historian, na
 		return nil // an object is a workload, and who names workloads asks for nothing else
 	}
 	return d.leftBehind(ctx, l, out)
+}
+
+// shownNow are the slices as the API shows them now, and why it shows them not.
+func (d verbs) shownNow(ctx context.Context, all []deployment.Workload) (shown map[string][]deployment.SliceShown, unread string) {
+	looking, end := google.OptionalQuestion(ctx)
+	shown, err := d.ListSlices(looking, all)
+	if err = end(err); err != nil {
+		unread = cli.OneLine(err)
+	}
+	return shown, unread
 }
 
 // leftBehind prints what patrol found left over. It is its owners', so nothing follows.
