@@ -1,7 +1,6 @@
 package sim_test
 
 import (
-	"maps"
 	"strings"
 	"testing"
 
