@@ -14,10 +14,10 @@ import (
 // TestTransitionsAreTheTable: TestExplore holds the table itself against the machine.
 func TestTransitionsAreTheTable(t *testing.T) {
 	known := map[string]bool{"peace": true}
-	for _, name := range constants(t, "phase.go", "Phase") {
+	for _, name := range constants(t, "../view/words.go", "Phase") {
 		known[name] = true
 	}
-	for _, name := range constants(t, "workload.go", "Outcome") {
+	for _, name := range constants(t, "../view/words.go", "Outcome") {
 		known[name] = true
 	}
 	table := incident.Transitions()

@@ -8,6 +8,9 @@ import (
 	"pitstop.internal/shared/reason"
 )
 
+// PhaseWaits is the phase of an update that tells of a long wait while no incident is open. No incident has it.
+const PhaseWaits Phase = "waiting"
+
 // Line is one line of an incident's story. Its time is by the clock of the function that wrote it.
 type Line struct {
 	At   time.Time `json:"at"`

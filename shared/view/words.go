@@ -23,9 +23,6 @@ const (
 	Closed        Phase = "closed"      // for nothing
 )
 
-// PhaseWaits is the phase of an update that tells of a long wait while no incident is open. No incident has it.
-const PhaseWaits Phase = "waiting"
-
 // Outcome is how an incident ended.
 type Outcome string
 

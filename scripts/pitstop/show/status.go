@@ -83,7 +83,7 @@ func (d verbs) statusCommand() *cobra.Command {
 	}
 	where.Flags(c)
 	c.Flags().BoolVar(&asJSON, "json", false,
-		"print one JSON object per workload: its document in the ledger, its policy, the next decision, and what the API shows")
+		"print one JSON object per workload: how it stands, its policy, the next decision, and what the API shows")
 	c.Flags().BoolVar(&watch, "watch", false, "look again and again, until you interrupt it")
 	return c
 }
