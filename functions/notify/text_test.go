@@ -352,10 +352,13 @@ func TestLimits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.HasSuffix(f, ".slack.json") {
+		switch {
+		case strings.HasSuffix(f, ".slack.json"):
 			checkSlack(t, data)
-		} else {
+		case strings.HasSuffix(f, ".chat.json"):
 			checkChat(t, data)
+		default:
+			t.Errorf("nobody says what the limits of %s are", f)
 		}
 	}
 }

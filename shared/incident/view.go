@@ -117,7 +117,7 @@ func (s Slot) shown() view.Slice {
 		v.Ordered = s.own().Accelerator
 	}
 	if n := s.Notice; n.Status != "" {
-		v.Notice = &view.Notice{Notice: n.Notice, End: n.End, Due: n.Due, Declined: n.Declined, Deaf: n.Deaf}
+		v.LastNotice = &view.Notice{Notice: n.Notice, End: n.End, Due: n.Due, Declined: n.Declined, Deaf: n.Deaf}
 	}
 	return v
 }

@@ -138,8 +138,8 @@ type Slice struct {
 	Admitted bool `json:"admitted,omitzero"`
 	Awaits   bool `json:"awaits_admission,omitzero"`
 	Released bool `json:"released,omitzero"`
-	// Notice is the last word on its announced maintenance or its planned end, though that may be over; nil without one.
-	Notice *Notice `json:"notice,omitempty"`
+	// LastNotice is the last word on its announced maintenance or its planned end, though that may be over; nil without one. See Announced.
+	LastNotice *Notice `json:"last_notice,omitempty"`
 }
 
 // Notice is announced maintenance, or the planned end, of a slice.
@@ -361,8 +361,9 @@ func (w Workload) Slice(name string) *Slice {
 
 // Announced is the maintenance of a slice that is announced and not over, or its planned end; nil without one.
 func (w Workload) Announced(slice string) *Notice {
-	if s := w.Slice(slice); s != nil && s.Notice != nil && (s.Notice.Status == events.NoticePending || s.Notice.Status == events.NoticeOngoing) {
-		return s.Notice
+	s := w.Slice(slice)
+	if s == nil || s.LastNotice == nil || s.LastNotice.Status != events.NoticePending && s.LastNotice.Status != events.NoticeOngoing {
+		return nil
 	}
-	return nil
+	return s.LastNotice
 }

@@ -205,8 +205,8 @@ func (w *World) tellNotices(base Line, before, after view.Workload) {
 		return
 	}
 	for i := range after.Slices {
-		n, was := after.Slices[i].Notice, before.Slice(after.Slices[i].Name)
-		if n == nil || was != nil && was.Notice != nil && was.Notice.Equal(n.Notice) && was.Notice.Due.Equal(n.Due) {
+		n, was := after.Slices[i].LastNotice, before.Slice(after.Slices[i].Name)
+		if n == nil || was != nil && was.LastNotice != nil && was.LastNotice.Equal(n.Notice) && was.LastNotice.Due.Equal(n.Due) {
 			continue
 		}
 		l := base
