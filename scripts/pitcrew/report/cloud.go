@@ -78,16 +78,6 @@ func resource(m metadata.Machine) *mrpb.MonitoredResource {
 	}}
 }
 
-// Close ends the connection.
-func (c *Cloud) Close() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.client == nil {
-		return nil
-	}
-	return c.client.Close()
-}
-
 func severity(r events.Report) logging.Severity {
 	switch r {
 	case events.ReportExited, events.ReportGaveUp, events.ReportRefused:

@@ -28,9 +28,6 @@ func Come(s world.Scenario, d Draws) (slice, all map[string]bool) {
 	return slice, all
 }
 
-// Moments is how often something happens in a trace.
-func (t Trace) Moments() int { return len(t.moments) }
-
 // With is the trace with one more happening at its end.
 func (t Trace) With(at time.Duration, where, cause string) Trace {
 	t.moments = append(t.moments, moment{at: at, where: where, cause: cause})
