@@ -151,7 +151,7 @@ func LoadFixture(dir string) (Fixture, error) {
 }
 
 // Breaks reports whether a run breaks the rule of the fixture.
-func (f Fixture) Breaks(r *oracle.Report) bool {
+func (f Fixture) Breaks(r *oracle.Result) bool {
 	for _, v := range r.Violations {
 		if v.Rule == f.Rule {
 			return true

@@ -96,7 +96,7 @@ func TestAFixtureIsTheSameRun(t *testing.T) {
 				rule string
 				want bool
 			}{{"6 progress", true}, {"9 brake", false}} {
-				if got := read.Breaks(&oracle.Report{Violations: []oracle.Violation{{Rule: v.rule}}}); got != v.want {
+				if got := read.Breaks(&oracle.Result{Violations: []oracle.Violation{{Rule: v.rule}}}); got != v.want {
 					t.Errorf("%s breaks the rule of the fixture: %v", v.rule, got)
 				}
 			}

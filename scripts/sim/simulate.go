@@ -63,7 +63,7 @@ const passesEvery = 10 * time.Minute
 const settleFor = 6 * 24 * time.Hour
 
 // Simulate runs a simulation to its end. When the context ends before, it returns that error and a report of the time until then.
-func Simulate(ctx context.Context, sim Simulation) (*oracle.Report, error) {
+func Simulate(ctx context.Context, sim Simulation) (*oracle.Result, error) {
 	w, err := sim.world(ctx)
 	if err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (sim Simulation) world(ctx context.Context) (*simulated, error) {
 // reader has the judge read what functions log. It is there before the judge.
 type reader struct{ *oracle.Checks }
 
-func (w *simulated) simulate(ctx context.Context) (_ *oracle.Report, err error) {
+func (w *simulated) simulate(ctx context.Context) (_ *oracle.Result, err error) {
 	sim := w.sim
 	t := faults.NewTroubles(w.World, w.chaos, w.releases, w.checks, sim.draws())
 	t.Plan()
@@ -163,7 +163,7 @@ func (w *simulated) simulate(ctx context.Context) (_ *oracle.Report, err error) 
 }
 
 // interrupted is the report of a simulation that somebody ended early; nil where nothing has happened yet.
-func (w *simulated) interrupted(ctx context.Context) *oracle.Report {
+func (w *simulated) interrupted(ctx context.Context) *oracle.Result {
 	now := w.Clock.Now()
 	days := now.Sub(w.Start).Hours() / 24
 	if ctx.Err() == nil || days <= 0 {
@@ -188,7 +188,7 @@ func (w *simulated) until(ctx context.Context, end time.Time, done func() bool) 
 }
 
 // Shrink finds the shortest beginning of the faults and troubles of a run with which it still violates a rule.
-func Shrink(ctx context.Context, sim Simulation, failed *oracle.Report) (*oracle.Report, error) {
+func Shrink(ctx context.Context, sim Simulation, failed *oracle.Result) (*oracle.Result, error) {
 	low, high := 0, failed.Violations[0].Faults
 	best := failed
 	for low < high {

@@ -33,7 +33,7 @@ func simulation(tb testing.TB, seed uint64, degree string, days float64) sim.Sim
 	return sim.Simulation{Seed: seed, Days: days, World: sim.Few(world, seed, 4), Policy: policy, Faults: f, Limit: sim.NoLimit}
 }
 
-func simulate(tb testing.TB, one sim.Simulation) *oracle.Report {
+func simulate(tb testing.TB, one sim.Simulation) *oracle.Result {
 	tb.Helper()
 	r, err := sim.Simulate(tb.Context(), one)
 	if err != nil {
@@ -74,7 +74,7 @@ func TestTheSameSeedMakesTheSameRun(t *testing.T) {
 		one.Lines = true
 		r := simulate(t, one)
 		out, err := json.Marshal(struct {
-			*oracle.Report
+			*oracle.Result
 			Lines []world.Line
 		}{r, r.Story.Lines})
 		if err != nil {

@@ -39,7 +39,7 @@ func TestTheWireChangesNothing(t *testing.T) {
 }
 
 // written is a report as a program reads it.
-func written(t *testing.T, r *oracle.Report) string {
+func written(t *testing.T, r *oracle.Result) string {
 	t.Helper()
 	raw, err := json.Marshal(r, json.Deterministic(true))
 	if err != nil {

@@ -199,7 +199,7 @@ func TestSimulateCountsOneAsOne(t *testing.T) {
 	}{{1, 1, "seed 7 · 1 day of 1 slice · faults none\n"}, {0.5, 2, "seed 7 · 0.5 days of 2 slices · faults none\n"}} {
 		var out strings.Builder
 		one := sim.Simulation{World: world.Scenario{Fleet: make([]world.SliceConfig, c.slices)}}
-		simulationPrinter{newStoryPrinter(&out, false)}.result(&oracle.Report{Seed: 7, Seeds: 1, Days: c.days}, one, "faults none", 0)
+		simulationPrinter{newStoryPrinter(&out, false)}.result(&oracle.Result{Seed: 7, Seeds: 1, Days: c.days}, one, "faults none", 0)
 		if !strings.HasPrefix(out.String(), c.want) {
 			t.Errorf("%s\ndoes not begin with %s", out.String(), c.want)
 		}

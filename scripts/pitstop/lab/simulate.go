@@ -140,9 +140,9 @@ func simulate(ctx context.Context, o SimulateOptions, out, errOut io.Writer) err
 		return o.compared(ctx, sims, out, errOut)
 	}
 	began := o.now()
-	var reports []*oracle.Report
+	var reports []*oracle.Result
 	m := terminal.NewMeter(errOut, o.now)
-	err = simulateAll(ctx, sims, o.least, runtime.GOMAXPROCS(0), m, func(runs []*oracle.Report) error {
+	err = simulateAll(ctx, sims, o.least, runtime.GOMAXPROCS(0), m, func(runs []*oracle.Result) error {
 		reports = append(reports, runs[len(runs)-1])
 		return nil
 	})
@@ -170,7 +170,7 @@ func simulate(ctx context.Context, o SimulateOptions, out, errOut io.Writer) err
 		terminal.Print(errOut, "pitstop: "+interruption(reports, len(sims)))
 		return cli.ErrInterrupted
 	}
-	i := slices.IndexFunc(reports, func(r *oracle.Report) bool { return len(r.Violations) > 0 })
+	i := slices.IndexFunc(reports, func(r *oracle.Result) bool { return len(r.Violations) > 0 })
 	switch {
 	case i >= 0:
 		return o.shrink(ctx, sims[i], reports[i], fixture, p, errOut)
@@ -205,9 +205,9 @@ func (o SimulateOptions) load(errOut io.Writer) (fixture *sim.Fixture, sims []si
 }
 
 // printJSON prints one object per report, or one for all.
-func (o SimulateOptions) printJSON(reports []*oracle.Report, out io.Writer) error {
+func (o SimulateOptions) printJSON(reports []*oracle.Result, out io.Writer) error {
 	if o.sum {
-		reports = []*oracle.Report{oracle.Sum(reports)}
+		reports = []*oracle.Result{oracle.Sum(reports)}
 	}
 	for _, r := range reports {
 		if err := terminal.PrintJSON(out, r); err != nil {
@@ -219,7 +219,7 @@ func (o SimulateOptions) printJSON(reports []*oracle.Report, out io.Writer) erro
 
 // shrink looks for the shortest run that breaks a rule, prints it and saves it as the flags say. It always fails.
 func (o SimulateOptions) shrink(
-	ctx context.Context, one sim.Simulation, broken *oracle.Report, fixture *sim.Fixture, p simulationPrinter, errOut io.Writer,
+	ctx context.Context, one sim.Simulation, broken *oracle.Result, fixture *sim.Fixture, p simulationPrinter, errOut io.Writer,
 ) error {
 	if fixture != nil && !fixture.Breaks(broken) {
 		terminal.Print(errOut, fmt.Sprintf("pitstop: the fixture breaks %q, not %q as it did", broken.Violations[0].Rule, fixture.Rule))
@@ -245,7 +245,7 @@ func (o SimulateOptions) shrink(
 }
 
 // interruption says what the reports of an interrupted run hold.
-func interruption(reports []*oracle.Report, seeds int) string {
+func interruption(reports []*oracle.Result, seeds int) string {
 	whole := 0
 	last := reports[len(reports)-1]
 	for _, r := range reports {
@@ -275,7 +275,7 @@ func dayText(n float64) string {
 }
 
 // SaveFixture writes the shortest run that still breaks a rule.
-func SaveFixture(dir string, one sim.Simulation, short *oracle.Report, faults int) error {
+func SaveFixture(dir string, one sim.Simulation, short *oracle.Result, faults int) error {
 	v := short.Violations[0]
 	one.Limit = v.Faults
 	var story bytes.Buffer
@@ -420,7 +420,7 @@ func (o SimulateOptions) compared(ctx context.Context, sims []sim.Simulation, ou
 	run := func(ctx context.Context, workers int, add func(*trail.Trail) error) error {
 		m := terminal.NewMeter(errOut, o.now)
 		defer m.Clear()
-		return simulateAll(ctx, sims, o.least, workers, m, func(runs []*oracle.Report) error {
+		return simulateAll(ctx, sims, o.least, workers, m, func(runs []*oracle.Result) error {
 			for _, r := range runs {
 				if err := add(r.Story.Trail); err != nil {
 					return err
@@ -466,7 +466,7 @@ func (o SimulateOptions) args() []string {
 // what there is of each simulation that has begun, and simulateAll returns an error. Of one that was run again that are its complete
 // runs: the last, partial one may be shorter than they are.
 func simulateAll(
-	ctx context.Context, sims []sim.Simulation, least, workers int, m *terminal.Meter, done func(runs []*oracle.Report) error,
+	ctx context.Context, sims []sim.Simulation, least, workers int, m *terminal.Meter, done func(runs []*oracle.Result) error,
 ) error {
 	interrupted := ctx
 	ctx, stop := context.WithCancel(ctx)
@@ -474,8 +474,8 @@ func simulateAll(
 	passed := newPassed(sims, m)
 	var mu sync.Mutex
 	var failed error
-	waiting, turn := map[int][]*oracle.Report{}, 0
-	ended := func(i int, runs []*oracle.Report, err error) {
+	waiting, turn := map[int][]*oracle.Result{}, 0
+	ended := func(i int, runs []*oracle.Result, err error) {
 		mu.Lock()
 		defer mu.Unlock()
 		if runs[len(runs)-1] != nil {
@@ -503,7 +503,7 @@ func simulateAll(
 				meter := passed.run(one.Days)
 				one.Passed = meter.at
 				r, err := sim.Simulate(ctx, one)
-				runs := []*oracle.Report{r}
+				runs := []*oracle.Result{r}
 				for err == nil && r.Incidents < least && len(r.Violations) == 0 && one.Days < longest {
 					days = one.Days
 					one.Days = min(2*one.Days, longest)
@@ -603,7 +603,7 @@ func countOf(n int, word string) string {
 // simulationPrinter tells people what simulations came to.
 type simulationPrinter struct{ *storyPrinter }
 
-func (p simulationPrinter) result(r *oracle.Report, one sim.Simulation, faults string, took time.Duration) {
+func (p simulationPrinter) result(r *oracle.Result, one sim.Simulation, faults string, took time.Duration) {
 	what := fmt.Sprintf("seed %d", r.Seed)
 	if r.Seeds > 1 {
 		what = fmt.Sprintf("seeds %d to %d", r.Seed, r.Seed+uint64(r.Seeds)-1)
@@ -672,7 +672,7 @@ func (p simulationPrinter) policies(one sim.Simulation) {
 }
 
 // classes tells which classes of errors of the TPU API were met.
-func (p simulationPrinter) classes(r *oracle.Report) {
+func (p simulationPrinter) classes(r *oracle.Result) {
 	var met []string
 	for _, c := range slices.Sorted(maps.Keys(r.ErrorClasses)) {
 		met = append(met, fmt.Sprintf("%s (%s)", c, events.Number(int64(r.ErrorClasses[c]))))
@@ -688,7 +688,7 @@ func (p simulationPrinter) classes(r *oracle.Report) {
 }
 
 // transitions tells which transitions of the state machine were taken: a row for each place from which they lead.
-func (p simulationPrinter) transitions(r *oracle.Report) {
+func (p simulationPrinter) transitions(r *oracle.Result) {
 	known := incident.Transitions()
 	taken, missing := map[string][]string{}, map[string][]string{}
 	for _, name := range slices.Sorted(maps.Keys(r.Transitions)) {
@@ -796,7 +796,7 @@ func seconds(s float64) string {
 	return time.Duration(s * float64(time.Second)).Round(100 * time.Millisecond).String()
 }
 
-func (p simulationPrinter) lost(r *oracle.Report) {
+func (p simulationPrinter) lost(r *oracle.Result) {
 	terminal.Print(p.Out, p.Paint(terminal.Bold, "training"))
 	terminal.Print(p.Out, fmt.Sprintf("  goodput %.1f %%; %.0f of %.0f chip-hours lost", 100*r.Goodput, r.ChipHours.Lost, r.ChipHours.Total))
 	for _, cause := range slices.Sorted(maps.Keys(r.LostHours)) {
@@ -806,7 +806,7 @@ func (p simulationPrinter) lost(r *oracle.Report) {
 }
 
 // violation tells of a broken rule: the shortest run that still breaks one, the last of its faults, and the timeline.
-func (p simulationPrinter) violation(short *oracle.Report, faults, most int) {
+func (p simulationPrinter) violation(short *oracle.Result, faults, most int) {
 	v := short.Violations[0]
 	terminal.Print(p.Out, "")
 	terminal.Print(p.Out, p.Paint(terminal.Red, fmt.Sprintf("seed %d breaks a rule, with the first %d of %d faults and troubles alone:", short.Seed, v.Faults, faults)))

@@ -33,7 +33,7 @@ func TestTracesHappen(t *testing.T) {
 	t.Parallel()
 	world, policy := sim.MixedFleet(3)
 	world.Fleet = world.Fleet[:4]
-	run := func(t *testing.T, rates string, traces ...faults.Trace) *oracle.Report {
+	run := func(t *testing.T, rates string, traces ...faults.Trace) *oracle.Result {
 		t.Helper()
 		none, err := faults.Named("none")
 		if err != nil {

@@ -16,7 +16,7 @@ func TestPercentilesOfSeveralSeeds(t *testing.T) {
 	}
 	t.Parallel()
 	world, policy := sim.MixedFleet(1)
-	var reports []*oracle.Report
+	var reports []*oracle.Result
 	n := 0
 	for seed := uint64(1); seed <= 3; seed++ {
 		r, err := sim.Simulate(t.Context(), sim.Simulation{

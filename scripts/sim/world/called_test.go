@@ -56,7 +56,7 @@ func TestTheCallsOfLegacyNodesAreTold(t *testing.T) {
 			}
 		}
 		must(w.Found(t.Context()))
-		cloud, err := w.cloud(t.Context())
+		cloud, err := w.tpuAPI(t.Context())
 		must(err)
 		r := provider.Ref{Project: "demo", Zone: "us-central1-a", Name: "resnet", Legacy: true}
 		_, err = cloud.Read(t.Context(), r) // by nobody: it is not told

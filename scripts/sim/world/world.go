@@ -341,7 +341,7 @@ func (w *World) guest(zone, name string, worker int) (string, bool) {
 // deploy builds the functions over the simulated cloud and subscribes them.
 func (w *World) deploy(ctx context.Context) error {
 	w.API.OnGuests(w.guest)
-	client, err := w.cloud(ctx)
+	client, err := w.tpuAPI(ctx)
 	if err != nil {
 		return fmt.Errorf("scenario: %w", err)
 	}

@@ -15,9 +15,9 @@ import (
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 )
 
-// cloud is the simulated Cloud TPU API as the functions call it: directly, or over the wire, through the clients: HTTP
+// tpuAPI is the simulated Cloud TPU API as the functions call it: directly, or over the wire, through the clients: HTTP
 // and JSON, and gRPC to legacy nodes. The same seed makes the same calls with the same ends both ways.
-func (w *World) cloud(ctx context.Context) (provider.Provider, error) {
+func (w *World) tpuAPI(ctx context.Context) (provider.Provider, error) {
 	var versions cloudtpu.Config
 	if slices.ContainsFunc(w.Fleet, func(c SliceConfig) bool { return c.Legacy }) {
 		versions.LegacyZones = w.Zones()

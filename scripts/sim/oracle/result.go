@@ -23,8 +23,8 @@ type Violation struct {
 	Faults int `json:"faults"`
 }
 
-// Report is what a simulation came to. Its JSON form is what simulate --json prints.
-type Report struct {
+// Result is what a simulation came to. Its JSON form is what simulate --json prints.
+type Result struct {
 	// Seed is the first of Seeds in a row.
 	Seed      uint64  `json:"seed"`
 	Seeds     int     `json:"seeds"`
@@ -102,7 +102,7 @@ func percentiles(samples []time.Duration) Percentiles {
 }
 
 // complete works out what follows from the counts and samples of a report.
-func (r *Report) complete() {
+func (r *Result) complete() {
 	r.Reaction = map[string]Percentiles{}
 	for stage, samples := range r.samples {
 		r.Reaction[stage] = percentiles(samples)
@@ -124,7 +124,7 @@ func (r *Report) complete() {
 }
 
 // Sum is one report of several seeds in a row. Its percentiles are those of all samples together, its goodput is the mean.
-func Sum(reports []*Report) *Report {
+func Sum(reports []*Result) *Result {
 	sum := *reports[0]
 	sum.samples = map[string][]time.Duration{}
 	for stage, samples := range reports[0].samples {
@@ -223,8 +223,8 @@ func (c *Checks) Measure(end time.Time) {
 }
 
 // Result is the report on a run of so many days from a seed.
-func (c *Checks) Result(seed uint64, days float64) *Report {
-	r := &Report{
+func (c *Checks) Result(seed uint64, days float64) *Result {
+	r := &Result{
 		Seed: seed, Seeds: 1, Days: days, Incidents: c.Incidents, Ended: c.ended, Confirmed: c.confirmed, Causes: c.causes, Violations: c.Violations,
 		samples: c.reaction, Goodput: c.goodput, LostHours: map[string]float64{}, Actions: c.actions,
 		ChipHours: ChipHours{Total: math.Round(c.chipHours), Lost: math.Round(c.chipHoursLost)}, Transitions: c.transitions, ErrorClasses: c.classes,
