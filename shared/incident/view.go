@@ -1,6 +1,7 @@
 package incident
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -69,8 +70,8 @@ func stands(v view.Workload) (view.State, time.Time) {
 		return view.Prepares, in.Opened
 	case in != nil:
 		return view.Recovers, in.Down
-	case v.Closed != nil && v.Closed.Outcome == Escalated && !t.StepAt.After(v.Closed.Closed):
-		return view.GivenUp, v.Closed.Closed
+	case t.HasGivenUp(), isLeft(v) && !v.Closed.Down.IsZero():
+		return view.GivenUp, v.Ended
 	case bad >= 0:
 		return view.Unusable, kept[bad].Since
 	case !t.Seen.IsZero() && t.StepAt.IsZero():
@@ -83,13 +84,28 @@ func stands(v view.Workload) (view.State, time.Time) {
 	return view.Trains, since
 }
 
-// need is what a person has to do: answer the question of the open incident, or do what the last one left to them.
+// isLeft reports whether the last incident was left to a person, and no step has followed.
+func isLeft(v view.Workload) bool {
+	c := v.Closed
+	return v.Incident == nil && c != nil && c.Outcome == Escalated && !v.Training.StepAt.After(c.Closed)
+}
+
+// need is what a person has to do: answer the question of the open incident, do what the last one left to them, or start a crew again that
+// has given up.
 func (w Workload) need(v view.Workload) *view.Need {
+	otherwise := ""
+	if v.State == view.GivenUp {
+		otherwise = "the training stays away"
+	}
 	switch q := w.Question(); {
 	case q != "":
 		return &view.Need{Text: q, Command: "pitstop approve " + v.Incident.ID, Otherwise: "Pitstop does nothing about it, and reminds"}
+	case v.State == view.Finished, v.State == view.Left:
+		return nil
+	case isLeft(v):
+		return &view.Need{Text: v.Closed.Advice, Command: "pitstop incident " + v.Closed.ID, Otherwise: otherwise}
 	case v.State == view.GivenUp:
-		return &view.Need{Text: v.Closed.Advice, Command: "pitstop incident " + v.Closed.ID, Otherwise: "the training stays away"}
+		return &view.Need{Text: fmt.Sprintf("look why its crew gave up after attempt %d", v.Training.GaveUp), Command: "pitstop retry " + v.Name, Otherwise: otherwise}
 	}
 	return nil
 }

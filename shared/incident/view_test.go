@@ -52,6 +52,16 @@ func TestTheStateOfAWorkloadInAWord(t *testing.T) {
 		"an incident asks for a yes":   {interrupted(func(in *incident.Incident) { in.Asked = events.ActionRestart }), view.Recovers, start, "pitstop approve llama-1"},
 		"an incident was given up":     {left(start.Add(2 * time.Minute)), view.GivenUp, start.Add(2 * time.Minute), "pitstop incident llama-1"},
 		"it trains again after giving": {left(start), view.Trains, start, ""},
+		"it never stood still": {func(w *incident.Workload) {
+			left(hour)(w)
+			w.Closed.Down = time.Time{}
+		}, view.Trains, hour, "pitstop incident llama-1"},
+		"its crew gave up while Pitstop only watched": {func(w *incident.Workload) {
+			left(hour)(w)
+			w.Closed.Outcome, w.Crew.GaveUp = incident.Observed, 1
+		}, view.GivenUp, hour, "pitstop retry llama"},
+		"its crew gave up long ago":         {func(w *incident.Workload) { w.Crew.GaveUp, w.Ended = 1, hour }, view.GivenUp, hour, "pitstop retry llama"},
+		"its crew goes on after it gave up": {func(w *incident.Workload) { w.Crew.GaveUp, w.Crew.Attempt = 1, 2 }, view.Trains, start, ""},
 	} {
 		w := seenTraining()
 		c.change(&w)
@@ -72,7 +82,7 @@ func TestTheStateOfAWorkloadInAWord(t *testing.T) {
 // left has the last incident left to a person at a time.
 func left(at time.Time) func(*incident.Workload) {
 	return func(w *incident.Workload) {
-		w.Closed = &incident.Incident{ID: "llama-1", Opened: start, Closed: at, Outcome: incident.Escalated, Advice: "look at it"}
+		w.Closed = &incident.Incident{ID: "llama-1", Opened: start, Down: start, Closed: at, Outcome: incident.Escalated, Advice: "look at it"}
 		w.Ended = at
 	}
 }

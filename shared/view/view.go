@@ -69,13 +69,13 @@ type State string
 const (
 	Finished  State = "finished"  // the training is done
 	Left      State = "released"  // every slice is left to its owner
-	Recovers  State = "recovers"  // an incident is open, and the training stands still
-	Prepares  State = "prepares"  // an incident is open, and the training goes on
 	Watched   State = "watched"   // an incident is open, and Pitstop may only watch
-	GivenUp   State = "escalated" // the last incident was left to a person, and the training is not back
+	Prepares  State = "prepares"  // an incident is open, and the training goes on
+	Recovers  State = "recovers"  // an incident is open, and the training stands still
+	GivenUp   State = "escalated" // the crew has given up, or the last incident left a training that stands still to a person
 	Unusable  State = "unusable"  // a slice is not usable, and no incident tells of it yet
-	Trains    State = "trains"    // the crew spoke, or the slices are usable and no crew is known
 	Beginning State = "begins"    // the slices are usable, and the crew has reported no step yet
+	Trains    State = "trains"    // the crew spoke, or the slices are usable and no crew is known
 )
 
 // Need is what a person has to do.
@@ -83,7 +83,7 @@ type Need struct {
 	// Text is the question, or what to do. Command answers it; empty where no command of Pitstop's does.
 	Text    string `json:"text"`
 	Command string `json:"command,omitzero"`
-	// Otherwise is what happens without an answer.
+	// Otherwise is what happens without an answer; empty where the training goes on.
 	Otherwise string `json:"otherwise,omitzero"`
 }
 
