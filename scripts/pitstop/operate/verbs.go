@@ -60,7 +60,7 @@ func (k *publishing) Publish(ctx context.Context, e events.Envelope) error {
 }
 
 // record records a person's word on a workload, by compare-and-swap, with the requests that follow in its outbox. It reports whether
-// the word was news. Its error is an outbox error if the word is stored and a request could not be published.
+// the word was news. Its error is unpublished if the word is stored and a request could not be published.
 func (d verbs) record(ctx context.Context, l *ledger.Ledger, where deployment.Place, id string, e evidence.Evidence) (w deployment.Workload, news bool, err error) {
 	source, known, err := d.Policies(ctx, l)
 	if err != nil {

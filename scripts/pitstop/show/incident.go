@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
 	"pitstop.internal/events"
@@ -65,17 +64,12 @@ func (d verbs) incidentCommand() *cobra.Command {
 			}
 			spent := list.CostOf(in)
 			if asJSON {
-				raw, err := json.Marshal(struct {
+				return terminal.PrintJSON(c.OutOrStdout(), struct {
 					view.Incident
 					Workload string          `json:"workload"`
 					Cost     Cost            `json:"cost"`
 					Job      events.JobTerms `json:"job"`
-				}{in, w.ID, spent, jobterms.Of(w.Workload, in)}, json.Deterministic(true))
-				if err != nil {
-					return err
-				}
-				terminal.Print(c.OutOrStdout(), string(raw))
-				return nil
+				}{in, w.ID, spent, jobterms.Of(w.Workload, in)})
 			}
 			printIncident(terminal.NewPrinter(c.OutOrStdout(), false), w, in, spent)
 			return nil

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
@@ -70,7 +69,7 @@ func (d verbs) list(c *cobra.Command, l *ledger.Ledger, all []deployment.Workloa
 	slices.SortStableFunc(found, func(a, b past) int { return b.Opened.Compare(a.Opened) })
 	if asJSON {
 		for _, t := range found {
-			raw, err := json.Marshal(struct {
+			if err := terminal.PrintJSON(c.OutOrStdout(), struct {
 				ID       string       `json:"id"`
 				Workload string       `json:"workload"`
 				Cause    events.Cause `json:"cause"`
@@ -78,11 +77,9 @@ func (d verbs) list(c *cobra.Command, l *ledger.Ledger, all []deployment.Workloa
 				Closed   time.Time    `json:"closed,omitzero"`
 				Phase    view.Phase   `json:"phase"`
 				Outcome  view.Outcome `json:"outcome,omitzero"`
-			}{t.ID, t.of.ID, t.Cause, t.Opened, t.Closed, t.Phase, t.Outcome})
-			if err != nil {
+			}{t.ID, t.of.ID, t.Cause, t.Opened, t.Closed, t.Phase, t.Outcome}); err != nil {
 				return err
 			}
-			terminal.Print(c.OutOrStdout(), string(raw))
 		}
 		return nil
 	}
@@ -125,7 +122,7 @@ type past struct {
 // readAtOnce is how many incidents are read at the same time.
 const readAtOnce = 16
 
-// incidentsOf reads incidents of workloads: those in their documents, and those of the archive with these IDs, by the workloads' IDs.
+// incidentsOf reads incidents of workloads: those that are shown with them, and those of the archive with these IDs, by the workloads' IDs.
 func incidentsOf(
 	ctx context.Context, l *ledger.Ledger, all []deployment.Workload, archived map[string][]string, now time.Time,
 ) (found []past, err error) {

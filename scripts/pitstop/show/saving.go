@@ -164,7 +164,7 @@ func newHistorian(l *ledger.Ledger) *historian {
 // again begins another look.
 func (r *historian) again() { r.archived = nil }
 
-// of reads what a workload has lost: from its document, and from its latest incidents in the archive.
+// of reads what a workload has lost: from what is shown of it, and from its latest incidents in the archive.
 func (r *historian) of(ctx context.Context, w deployment.Workload, now time.Time) (history, error) {
 	state := w.Ended.String()
 	if w.Incident != nil {

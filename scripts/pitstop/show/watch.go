@@ -9,7 +9,6 @@ import (
 	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2"
-	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
 	"pitstop.internal/events"
@@ -174,9 +173,7 @@ func (w *watched) failed(err error) {
 		terminal.Print(w.p.Out, w.p.Paint(terminal.Red, w.Now().UTC().Format("15:04:05")+"  "+cli.OneLine(err)))
 		return
 	}
-	if raw, err := json.Marshal(watchedFault{w.Now(), cli.OneLine(err)}, json.Deterministic(true)); err == nil {
-		terminal.Print(w.p.Out, string(raw))
-	}
+	_ = terminal.PrintJSON(w.p.Out, watchedFault{w.Now(), cli.OneLine(err)}) //nolint:errcheck // there is nobody else to tell
 }
 
 // look is one minute: a tick for patrol, and the log entries that the sinks would have brought.
@@ -276,11 +273,9 @@ func (w *watched) stand(ctx context.Context) error {
 	for _, one := range all {
 		st := w.stands(policies.For(ctx, one.Label), one)
 		if w.p.AsJSON {
-			raw, err := json.Marshal(st, json.Deterministic(true))
-			if err != nil {
+			if err := terminal.PrintJSON(w.p.Out, st); err != nil {
 				return err
 			}
-			terminal.Print(w.p.Out, string(raw))
 			continue
 		}
 		printStanding(w.p, st, w.Now())
@@ -322,9 +317,7 @@ func (w *watched) tell(s ledger.Step) {
 		}
 		for _, l := range in.LinesAfter(told) {
 			if w.p.AsJSON {
-				if raw, err := json.Marshal(watchedLine{after.ID, in.ID, l}, json.Deterministic(true)); err == nil {
-					terminal.Print(w.p.Out, string(raw))
-				}
+				_ = terminal.PrintJSON(w.p.Out, watchedLine{after.ID, in.ID, l}) //nolint:errcheck // likewise
 				continue
 			}
 			w.p.Row(l.At.UTC().Format("15:04:05"), string(l.Kind), map[view.LineKind]string{
