@@ -190,7 +190,7 @@ func (w Workload) ShownIncident(in Incident, now time.Time) view.Incident {
 	v.Cost.AwaySeconds = end.Sub(in.Down).Seconds()
 	for i := range w.Slices {
 		s := in.Lost(w.Slices[i])
-		v.Cost.Lost = append(v.Cost.Lost, view.Lost{Slice: s.Name, Accelerator: s.Accelerator, Chips: s.Chips, Reclaimable: s.Reclaimable})
+		v.Cost.Slices = append(v.Cost.Slices, view.IdleSlice{Slice: s.Name, Accelerator: s.Accelerator, Chips: s.Chips, Reclaimable: s.Reclaimable})
 		v.Cost.ChipHours += v.Cost.Away().Hours() * float64(s.Chips)
 	}
 	return v

@@ -102,7 +102,7 @@ func TestAViewOfAnIncident(t *testing.T) {
 	}
 	want := view.Cost{
 		AwaySeconds: now.Sub(v.Incident.Down).Seconds(), ChipHours: now.Sub(v.Incident.Down).Hours() * 16, ChargedTo: v.Incident.Cost.ChargedTo,
-		Lost: []view.Lost{{Slice: "llama", Accelerator: "v5litepod-16", Chips: 16, Reclaimable: true}},
+		Slices: []view.IdleSlice{{Slice: "llama", Accelerator: "v5litepod-16", Chips: 16, Reclaimable: true}},
 	}
 	if d := cmp.Diff(want, v.Incident.Cost); d != "" || v.Incident.Cost.ChargedTo == "" {
 		t.Errorf("cost (-want +got):\n%s", d)

@@ -323,8 +323,8 @@ type Cost struct {
 	// AwaySeconds is how long the training stood still, and ChipHours what the slices could have done in that time.
 	AwaySeconds float64 `json:"away_seconds"`
 	ChipHours   float64 `json:"chip_hours"`
-	// Lost are the slices that the workload was without.
-	Lost []Lost `json:"lost,omitempty"`
+	// Slices are all of the workload's, which stand still together.
+	Slices []IdleSlice `json:"slices,omitempty"`
 	// ChipHourPrice is the policy's price at the opening, in dollars; 0 where it names none.
 	ChipHourPrice float64 `json:"chip_hour_price,omitzero"`
 	// ChargedTo is who is charged, and Restarts how many training restarts were spent.
@@ -332,8 +332,8 @@ type Cost struct {
 	Restarts  int    `json:"restarts,omitzero"`
 }
 
-// Lost is a slice as it was at its loss, to count the cost.
-type Lost struct {
+// IdleSlice is a slice while the training stood still: a lost one as it was at its loss.
+type IdleSlice struct {
 	Slice       string `json:"slice"`
 	Accelerator string `json:"accelerator,omitzero"`
 	Chips       int    `json:"chips,omitzero"`

@@ -73,7 +73,7 @@ type Cost struct {
 // CostOf is what an incident has cost, at these prices.
 func (p Prices) CostOf(in view.Incident) Cost {
 	c := Cost{Cost: in.Cost}
-	for _, s := range c.Lost {
+	for _, s := range c.Slices {
 		switch dollars, known := p.of(s.Accelerator, s.Reclaimable); {
 		case known:
 			c.Dollars += c.Away().Hours() * float64(s.Chips) * dollars

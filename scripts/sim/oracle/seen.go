@@ -150,7 +150,7 @@ func seeIncident(w view.Workload, in *view.Incident) *seenIncident {
 			s.First = later(s.First, n.Due) // that maintenance is announced is no reason to do anything before the save is due
 		}
 	}
-	for _, l := range in.Cost.Lost {
+	for _, l := range in.Cost.Slices {
 		s.Chips += l.Chips
 	}
 	return s
