@@ -495,6 +495,22 @@ func (n noting) List(ctx context.Context, project, zone string) (provider.Listin
 	return n.Provider.List(ctx, project, zone)
 }
 
+// TestAJobOfANamespaceThatIsNoLongerReadIsNotLost: the configuration named the whole cluster, and now names one namespace.
+func TestAJobOfANamespaceThatIsNoLongerReadIsNotLost(t *testing.T) {
+	b := newClusterBench(t)
+	b.job("")
+	b.minutes(2)
+	set, _ := b.Fleet.Provider.(provider.Set)
+	set[provider.GKE] = gke.New([]gke.Cluster{{Project: fleettest.Project, Location: "us-east5", Name: "trainers", Namespaces: []string{"teams"}}},
+		func(context.Context, gke.Cluster) (gke.Client, error) {
+			return gke.Client{HTTP: b.http, URL: "http://cluster.invalid"}, nil
+		}, b.Clock.Now)
+	b.minutes(3)
+	if w := b.workload(); w.Incident != nil || w.Slices[0].Condition != incident.Ready {
+		t.Errorf("%+v", w)
+	}
+}
+
 // TestAJobThatWaitsForLongIsTold: since when and why, by the cluster's own words. No call follows.
 func TestAJobThatWaitsForLongIsTold(t *testing.T) {
 	b := newClusterBench(t)

@@ -220,11 +220,13 @@ func (c *Checks) wronglyObserved(e end) string {
 	if c.did(e.w.ID, e.in.Opened, func(d deed) bool { return d.kind == saidCancel }) {
 		return ""
 	}
-	if e.openedFor == events.CauseHang {
-		return "" // what may be done about it hangs on what its crew is known to write
+	hangs := e.openedFor == events.CauseHang
+	leased := slices.ContainsFunc(c.slicesOf(e.w.ID), func(f world.SliceConfig) bool { return f.Directory != "" })
+	if hangs && (e.deaf || !leased) {
+		return "" // nobody knew that it stood still, or no crew could be asked for another attempt
 	}
 	if !c.under(e.w.ID, e.in.Opened, func(p policy.Policy) bool {
-		return p.Switches.WatchOnly()
+		return p.Switches.WatchOnly() || hangs && (p.Hang != policy.HangRestart || p.Switches.Restart != policy.Yes)
 	}) {
 		return "its policy allows more than to watch"
 	}

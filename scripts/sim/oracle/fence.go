@@ -81,7 +81,7 @@ func (c *Checks) overtaken(k call) {
 // ordered by another one of ours.
 func (c *Checks) aimed(k call) {
 	switch {
-	case k.known == nil || k.doc.Open == nil && c.Clock.Now().Sub(k.by.Seen) > unseen:
+	case k.known == nil || k.doc.Open == nil && (k.Method == "StartNode" || c.Clock.Now().Sub(k.by.Seen) > unseen):
 		c.Violated("1 fence", k.doc.ID, "%s of %s, and no incident is open on it", k.Method, k.slice)
 	case strings.HasPrefix(k.Method, "Create"), k.doc.Open == nil, k.read.State == "gone":
 	case strings.HasPrefix(k.Method, "Delete") && !k.looked && !c.takenAway(k.slice).IsZero() && c.isGone(k.Zone, k.slice):

@@ -175,7 +175,7 @@ func (c *Checks) opened(r *record, w seen) {
 	}
 	c.standstill(w)
 	r.open, r.opened, r.openedFor, r.called, r.ready = w.Open.ID, c.Clock.Now(), w.Open.Cause, time.Time{}, time.Time{}
-	r.baseline, r.at, r.stood = r.saved, c.step(w.ID), c.standsOrUnheard(w.ID)
+	r.baseline, r.at, r.stood, r.deaf = r.saved, c.step(w.ID), c.standsOrUnheard(w.ID), c.unlistened(r) || c.mute(w.ID)
 	for _, g := range c.gangs(w.ID) {
 		g.opened = g.Began()
 	}
@@ -297,9 +297,11 @@ type record struct {
 	opened     time.Time
 	// openedFor is the cause that the incident was opened for.
 	openedFor events.Cause
-	called    time.Time
-	ready     time.Time
-	happened  []happened
+	// deaf says that by then nobody had read what the crews write on their machines, or that one of them had written nothing.
+	deaf     bool
+	called   time.Time
+	ready    time.Time
+	happened []happened
 	// skewed is when an entry about a slice had the time of a clock that goes wrong last: whether it tells of an old loss or of a
 	// new one, nobody can know.
 	skewed time.Time

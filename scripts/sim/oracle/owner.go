@@ -40,6 +40,9 @@ func (c *Checks) ownersWord(k call) {
 			c.Violated("owner's word", k.doc.ID, "%s was started, and start_stopped is no", k.slice)
 		}
 	case "CreateNode", "CreateQueuedResource":
+		if in := c.asSeen(k.by, k.doc).Open; in != nil && in.Clears {
+			c.Violated("2 owner", k.doc.ID, "%s was created in %s for %s, which only cleans up", k.slice, k.Zone, in.ID)
+		}
 		c.notTaken(k)
 		home, region := c.home(k.slice), topology.Region(k.Zone)
 		there := topology.Region(c.lastOf(k.slice, usable).zone) == region

@@ -398,9 +398,46 @@ func (c *Checks) explains(e events.Entry) {
 	}
 }
 
-// apart reports whether somebody else has placed a slice of a workload, or its owner began with several zones.
+// apart reports whether somebody else has spread the slices of a Multislice over several zones, by an order of their own or
+// by replacing ours.
 func (c *Checks) apart(workload string) bool {
-	all := c.slicesOf(workload)
-	return slices.ContainsFunc(all, func(f world.SliceConfig) bool { return f.Zone != all[0].Zone }) ||
-		c.did(workload, time.Time{}, func(d deed) bool { return d.kind == ordered && c.person(d) })
+	placed, trained, theirs := map[string]bool{}, map[string]bool{}, false
+	for _, f := range c.slicesOf(workload) {
+		placed[c.orderedIn(f)] = true
+		if life := c.Trainings[f.Name].Ran(); c.takenAway(f.Name).IsZero() {
+			trained[life.Zone] = true
+			theirs = theirs || c.placer(f, life) != world.Ours(c.Project)
+		}
+	}
+	return len(placed) > 1 || theirs && len(trained) > 1
+}
+
+// orderedIn is the zone in which its owner wants a slice. An order that came to nothing leaves it at the order before.
+func (c *Checks) orderedIn(f world.SliceConfig) string {
+	zone, before := f.Zone, f.Zone
+	for _, d := range c.past[f.Name] {
+		switch {
+		case !c.person(d):
+		case d.kind == ordered:
+			zone, before = d.zone, zone
+		case d.kind == turnedOff && d.zone == zone:
+			zone = before
+		}
+	}
+	return zone
+}
+
+// placer is who brought a slice to the zone of a life. A replacement of ours in that zone has moved nothing.
+func (c *Checks) placer(f world.SliceConfig, life events.Incarnation) string {
+	by, zone, last := faults.Owner, f.Zone, deed{}
+	for _, d := range c.past[f.Name] {
+		switch {
+		case d.kind == ordered:
+			last = d
+		case d.kind != usable, d.life.Created.After(life.Created), last.zone != d.zone:
+		case c.person(last), d.zone != zone:
+			by, zone = last.by, d.zone
+		}
+	}
+	return by
 }

@@ -45,10 +45,10 @@ func (c *Checks) unseen(workload string, t *trainingtest.Training) {
 		return
 	}
 	said := c.did(workload, since, func(d deed) bool { return d.kind == saidCancel })
-	if said || r.closed.After(since) || !r.heard.After(r.left) || !c.whole(workload) {
+	if said || r.left.After(since) || !r.heard.After(r.left) || !c.whole(workload) {
 		return // a person has taken it over or was told of it, or nobody has heard of a step since
 	}
-	since = later(since, r.heard)
+	since = later(since, later(r.heard, r.closed))
 	for _, f := range c.slicesOf(workload) {
 		for _, life := range c.livesOf(f.Name) {
 			if c.suspected(life.ID, c.Clock.Now()) {

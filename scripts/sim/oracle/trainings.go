@@ -94,6 +94,18 @@ func (c *Checks) unheard(workload string) bool {
 	return c.unlistened(r)
 }
 
+// mute reports whether the crew of a slice has written nothing on its machine.
+func (c *Checks) mute(workload string) bool {
+	return slices.ContainsFunc(c.slicesOf(workload), func(f world.SliceConfig) bool {
+		t := c.Trainings[f.Name]
+		if t == nil {
+			return true
+		}
+		_, wrote := t.State()
+		return !wrote
+	})
+}
+
 // standsStill reports whether a training of a workload does nothing, and nobody says so.
 func (c *Checks) standsStill(workload string) bool {
 	return slices.ContainsFunc(c.trainings(workload), func(t *trainingtest.Training) bool { return !t.Still().IsZero() })

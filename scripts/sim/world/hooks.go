@@ -83,20 +83,26 @@ type Hooks struct {
 	Tell func(now func() time.Time) []notify.Target
 }
 
-// Join adds the hooks that others are. Where both stand between a caller and a service, the first ones stay nearer to the caller. In any
-// other place only one may be.
+// Join adds the hooks that others are. Before the ledger and before clusters both may stand, and the first ones stay nearer to the caller. In
+// any other place a second one would silence the first, so there only one may be.
 func (h *Hooks) Join(others Hooks) {
 	if first, second := h.Ledger, others.Ledger; first != nil && second != nil {
 		others.Ledger = func(database string, next ledger.Opener) ledger.Opener {
 			return first(database, second(database, next))
 		}
+		h.Ledger = nil
 	}
 	if first, second := h.Kubernetes, others.Kubernetes; first != nil && second != nil {
 		others.Kubernetes = func(path string, next http.RoundTripper) http.RoundTripper { return first(path, second(path, next)) }
+		h.Kubernetes = nil
 	}
 	to, from := reflect.ValueOf(h).Elem(), reflect.ValueOf(others)
 	for i := range from.NumField() {
-		if !from.Field(i).IsNil() {
+		switch {
+		case from.Field(i).IsNil():
+		case !to.Field(i).IsNil():
+			panic("two hooks " + from.Type().Field(i).Name + " in one world")
+		default:
 			to.Field(i).Set(from.Field(i))
 		}
 	}

@@ -43,3 +43,14 @@ func TestHooksJoin(t *testing.T) {
 		t.Errorf("asked were %q, want %q", asked, want)
 	}
 }
+
+// TestNoHookSilencesAnother: a judge that no longer hears would find nothing wrong.
+func TestNoHookSilencesAnother(t *testing.T) {
+	h := Hooks{Saved: func(ledger.Step) {}}
+	defer func() {
+		if recover() == nil {
+			t.Error("the second hook took the place of the first")
+		}
+	}()
+	h.Join(Hooks{Saved: func(ledger.Step) {}})
+}
