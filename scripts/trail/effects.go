@@ -27,7 +27,8 @@ type Difference struct {
 	Run      string  `json:"run"`
 	Days     float64 `json:"days,omitzero"`
 	Workload string  `json:"workload"`
-	// Incident is the one in which the builds differ, by this build's name for it; empty where a call is made outside any that ended.
+	// Incident is the one in which the builds differ, by this build's name for it, or by the other's where this build has none; empty where
+	// a call is made outside any that ended.
 	Incident string `json:"incident,omitzero"`
 	// At is when the first of both steps was done.
 	At time.Time `json:"at"`
