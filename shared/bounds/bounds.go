@@ -113,3 +113,6 @@ const MaxLines = 200
 
 // MaxOrders is how many orders a workload keeps; the orders on an incident stand in its timeline too.
 const MaxOrders = 20
+
+// LookEvery is how often Pitstop looks again for a checkpoint that it waits for.
+const LookEvery = time.Minute

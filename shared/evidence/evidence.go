@@ -179,8 +179,9 @@ type Lease struct {
 	// Attempt is the attempt that the lease names; zero where no lease can be read. Left is then the highest attempt of which crews have
 	// left files there.
 	Attempt, Left int
-	// Incident is the incident for which Pitstop has written the lease; empty where a crew has, at Began. Names says that it names the
-	// very lives that it is to name.
+	// Lives are those that it names. Incident is the incident for which Pitstop has written it; empty where a crew has, at Began. Names
+	// says that it names the very lives that it is to name.
+	Lives    []events.Admission
 	Incident string
 	Began    time.Time
 	Names    bool

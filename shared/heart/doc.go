@@ -1,0 +1,39 @@
+// Package heart decides. The document of a workload holds the known facts, the calls under way and what people were told. Advance takes one
+// piece of evidence into it, and says what to send. Nothing here reads a clock, a network or a disk, so the same evidence always makes the
+// same decision.
+//
+// # One decision, in five stages
+//
+//	record    facts (record*.go)        merges evidence into the facts; sees no policy and no plan, and decides nothing
+//	diagnose  diagnosis (diagnosis.go)  says how each slot stands, and until when its provider may heal it; is never stored
+//	plan      rules (plan.go)           the first rule that has a Step decides; a rule writes nothing
+//	follow    effects (effects.go)      makes what is under way what the Step wants; chooses nothing
+//	tell      teller (tell.go)          writes the Step into the story if it is another one than was told last
+//
+// A rule is a file, rule_*.go: when it applies, which calls it wants, how long it waits, and why. The order of the rules is the list in
+// plan.go. No phase and no deadline is stored to be moved: what an incident waits for is the rule that won, and a wait ends at the time of
+// a fact plus a span (clock.go), in which time does not count while calls are held back.
+//
+// # Where do I change ...
+//
+//	when an incident opens                   openings in opens.go: an ordered list, as the rules are
+//	how a slot stands, what counts as lost   situationOf in diagnosis.go
+//	how long the provider may heal it        healFor in diagnosis.go; from when: healedBy
+//	what an owner's acts mean                rule_owner.go
+//	when a lost slice is made again          rule_replace.go
+//	where it is made again                   place.go
+//	what the policy allows, and who is asked mayBe in plan.go
+//	when training is let in, and where       rule_admit.go, lease.go
+//	when the training is restarted           rule_crash.go
+//	what proves that it goes on              rule_progress.go
+//	what maintenance leads to                rule_maintenance.go
+//	how long before a window is saved        lead in lead.go
+//	how often the training saves             savePace in training.go
+//	what is cleaned up                       rule_cleanup.go
+//	when a call is made again                effects.go, backoff in record_call.go
+//	what charges a budget                    charge in effects.go
+//	what refills it                          inspected in record_crew.go
+//	when people hear of a wait again         remind in tell.go
+//	a sentence that people read              story/english.go
+//	what would follow                        forecast.go
+package heart

@@ -1,0 +1,198 @@
+package heart_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/evidence"
+	"pitstop.internal/shared/heart"
+	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/reason"
+)
+
+// TestOperators plays what people order.
+func TestOperators(t *testing.T) {
+	t.Parallel()
+	asked := func(p *policy.Policy) {
+		p.Switches = policy.Switches{Recreate: policy.Ask, RecreateNonSpot: policy.Ask, Restart: policy.Ask}
+	}
+	never := forbids(policy.Recreate, policy.RecreateNonSpot)
+	spot := func(w *heart.Workload) { w.Slices[0].Reclaimable = true }
+	for name, c := range map[string]history{
+		"a yes goes on at once":               {p: asked, w: spot, steps: []string{"a lost", "approving", "approved", "deleting: delete a"}},
+		"nobody says yes, and it waits":       {p: asked, w: spot, steps: []string{"a lost", "approving", "240h", "approving"}},
+		"a cancelled loss is a person's":      {w: spot, steps: []string{"a lost", "deleting: delete a", "cancelled", "released", "a lost", "released", "48h", "released"}},
+		"what comes back after it is watched": {w: spot, steps: []string{"a lost", "", "cancelled", "released", "a ready", "released", "1h", "released", "a lost", "deleting: delete a"}},
+		"a cancelled save lets it come":       {steps: []string{"a log ongoing", "saving: save", "cancelled", "released", "a shows ongoing", "released", "48h", "released"}},
+		"under watch, a cancel only ends it":  {p: func(p *policy.Policy) { p.Switches = policy.Switches{} }, w: spot, steps: []string{"a lost", "watching", "cancelled", "observed"}},
+		"a training that goes on is left be":  {steps: []string{"retried", "peace"}},
+		"what somebody deletes has time to go, counted from a retry": {
+			steps: []string{"a deleting", "peace", "5h", "peace", "retried", "healing", "3h", "healing", "2h", "escalated"},
+		},
+		"what may not be done stays so": {p: never, w: spot, steps: []string{"a lost", "escalated", "1h", "escalated", "retried", "escalated"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c.plays(t)
+		})
+	}
+}
+
+// TestWhatWasGivenUpIsTriedAgain with a budget that starts anew, once the obstacle is removed.
+func TestWhatWasGivenUpIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	n := newStory(t, true, "a")
+	all := n.p
+	forbids(policy.Recreate, policy.RecreateNonSpot)(&n.p)
+	n.w.Charges = []heart.Charge{{Action: events.ActionDelete, Incident: "before", At: start}}
+	n.plays("a lost")
+	if n.ended().Outcome != "escalated" {
+		t.Fatal(n.tale())
+	}
+	n.p = all
+	n.plays("10m")
+	if got := n.stands(n.plays("retried")); got != "deleting: delete a" || !n.w.Charges[0].Void {
+		t.Errorf("it stands at %s, charged is %+v:\n%s", got, n.w.Charges, n.tale())
+	}
+}
+
+// TestARetryAsksEveryPlaceAtOnce in the middle of an incident.
+func TestARetryAsksEveryPlaceAtOnce(t *testing.T) {
+	t.Parallel()
+	n := newStory(t, true, "a")
+	n.plays("a lost")
+	n.begins(events.ActionDelete, "a")
+	n.plays("a gone")
+	n.fails(n.begins(events.ActionCreate, "a"), reason.Stockout)
+	n.fails(n.begins(events.ActionCreate, "a"), reason.Stockout)
+	if len(n.w.Incident.Refusals) != 2 || n.w.NothingToRetry(n.now) != "" {
+		t.Fatalf("it does not wait: %s\n%s", n.w.NothingToRetry(n.now), n.tale())
+	}
+	if got := n.stands(n.plays("retried")); got != "creating: create a" || len(n.w.Incident.Refusals) > 0 {
+		t.Errorf("it stands at %s, refused have %+v", got, n.w.Incident.Refusals)
+	}
+}
+
+// TestNothingIsRetriedThatGoesOn, and people hear why.
+func TestNothingIsRetriedThatGoesOn(t *testing.T) {
+	t.Parallel()
+	for steps, why := range map[string]string{
+		"":                       "training goes on: step 48,180",
+		"a log movable, 1m":      "waits for a person",
+		"a lost":                 "waits for a person",
+		"a unhealthy, 6m":        "is under way (healing)",
+		"a owner deletes":        "its owner deleted every slice",
+		"a stopped by its owner": "its owner stopped it",
+	} {
+		n := newStory(t, false, "a")
+		asks(&n.p)
+		n.p.Switches.RecreateNonSpot = policy.Ask
+		if steps == "a lost" {
+			n.w.Slices[0].Reclaimable, n.p.Switches.Recreate = true, policy.Ask
+		}
+		for step := range strings.SplitSeq(steps, ", ") {
+			switch step {
+			case "":
+			case "a owner deletes":
+				n.give(evidence.Called{Origin: n.reading(), Slice: "a", Act: events.ActDeleted, Principal: "ann@example.com"})
+			case "a stopped by its owner":
+				n.give(evidence.Called{Origin: n.reading(), Slice: "a", Act: events.ActStopped, Principal: "ann@example.com"})
+				n.plays("a stopped")
+			default:
+				n.plays(step)
+			}
+		}
+		if got := n.w.NothingToRetry(n.now); !strings.Contains(got, why) {
+			t.Errorf("%s: %q, want %q\n%s", steps, got, why, n.tale())
+		}
+		if _, _, changed := heart.Advance(n.p, n.w, evidence.Retried{Origin: n.reading(), Word: evidence.Word{By: "ann"}}, n.now); changed {
+			t.Errorf("%s: it is retried", steps)
+		}
+	}
+}
+
+// TestQuestionsAreAskedInWords, and once a person has said yes no more.
+func TestQuestionsAreAskedInWords(t *testing.T) {
+	t.Parallel()
+	n := newStory(t, true, "a")
+	asks(&n.p)
+	n.p.Switches.Recreate = policy.Ask
+	n.plays("a lost")
+	if q := n.w.Question(); q != "recreate a" {
+		t.Errorf("a loss asks %q", q)
+	}
+	read := n.p
+	n.p = policy.Policy{Unreadable: "503"}
+	n.plays("approved") // the command cannot read the policy
+	if q := n.w.Question(); q != "" || n.w.Incident.Status.Label != "approving" {
+		t.Errorf("after the yes it asks %q, and stands at %s", q, n.w.Incident.Status.Label)
+	}
+	n.p = read
+	if got := n.stands(n.passes(time.Minute)); got != "deleting: delete a" {
+		t.Errorf("under a policy that can be read it stands at %s", got)
+	}
+	m := newStory(t, false, "a")
+	asks(&m.p)
+	m.plays("a log movable")
+	m.plays("1m")
+	if q := m.w.Question(); q != "save, and start the maintenance now" {
+		t.Errorf("early maintenance asks %q", q)
+	}
+}
+
+// TestWhatTheTrainingMeetsAfterACancelIsAPersons, until it does a step again.
+func TestWhatTheTrainingMeetsAfterACancelIsAPersons(t *testing.T) {
+	t.Parallel()
+	n := newStory(t, true, "a")
+	exit := func(attempt int) {
+		n.now = n.now.Add(time.Minute)
+		n.line("a", events.CrewReport{Report: events.ReportExited, Attempt: attempt, ExitCode: 139})
+	}
+	exit(1)
+	if n.w.Incident == nil {
+		t.Fatal("a crash opens nothing")
+	}
+	n.plays("cancelled")
+	exit(2)
+	if n.plays("3h"); n.w.Incident != nil {
+		t.Fatalf("it is opened again:\n%s", n.tale())
+	}
+	n.now = n.now.Add(time.Minute)
+	n.line("a", events.CrewReport{Report: events.ReportProgress, Attempt: 3, Step: 60_000})
+	if exit(4); n.w.Incident == nil {
+		t.Error("a crash behind a new step opens nothing")
+	}
+}
+
+// TestWhatMayOnlyBeWatchedStaysSo: a policy that cannot be read allows no more than the one at the opening.
+func TestWhatMayOnlyBeWatchedStaysSo(t *testing.T) {
+	t.Parallel()
+	n := newStory(t, true, "a")
+	n.p.Switches = policy.Switches{}
+	n.plays("a lost")
+	n.p.Unreadable = "line 1 is wrong"
+	n.plays("3m")
+	if n.plays("cancelled"); n.ended().Outcome != "observed" {
+		t.Errorf("it ended %s:\n%s", n.ended().Outcome, n.tale())
+	}
+}
+
+// TestItGivesUpAfterTheFirstRefusal: before that, nobody knew that there is no room.
+func TestItGivesUpAfterTheFirstRefusal(t *testing.T) {
+	t.Parallel()
+	n := newStory(t, true, "a")
+	n.p.GiveUpAfter, n.p.Zones = 2*time.Hour, []string{"us-west4-a"}
+	for _, step := range []string{"a lost", "does delete a", "a gone", "7m"} {
+		n.plays(step)
+	}
+	first := n.now
+	for n.w.Incident != nil && n.now.Sub(first) < 6*time.Hour {
+		n.fails(n.begins(events.ActionCreate, "a"), reason.Stockout)
+		n.plays("5m")
+	}
+	if waited := n.now.Sub(first); n.ended().Code != reason.CodeGaveUp || waited < n.p.GiveUpAfter || waited > n.p.GiveUpAfter+5*time.Minute {
+		t.Errorf("it has waited for %s:\n%s", waited, n.tale())
+	}
+}

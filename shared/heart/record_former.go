@@ -1,0 +1,109 @@
+package heart
+
+import (
+	"slices"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/evidence"
+)
+
+// maxFormer is how many lives before the present one are kept: entries that concern them come late, and training may still run there.
+const maxFormer = 2
+
+// keep keeps a life that is not the present one. Of too many, the oldest goes in which nothing runs.
+func (s *Slot) keep(l Life) {
+	l.Ordered = time.Time{}
+	s.Former = append(s.Former, l)
+	for i := range s.Former {
+		if o := &s.Former[i]; o.Zone == s.Zone && o.Condition != evidence.Gone { // only one lives in a zone at a time
+			o.Condition, o.State, o.Since = evidence.Gone, "gone", later(o.Since, s.Incarnation.Created)
+		}
+	}
+	over := slices.IndexFunc(s.Former, func(l Life) bool { return l.isOver() })
+	if n := len(s.Former); n > maxFormer && over >= 0 || n > 2*maxFormer {
+		s.Former = slices.Delete(s.Former, max(0, over), max(0, over)+1)
+	}
+}
+
+// readFormer records what became of a life before the present one: training may still run there, whatever the answer to a call said.
+func (f *facts) readFormer(s *Slot, e evidence.Read) bool {
+	l := s.find(func(l *Life) bool {
+		gone := e.Condition == evidence.Gone && e.Zone == l.Zone && e.Zone != s.Zone
+		return l != &s.Life && (gone || e.Incarnation.Same(l.Incarnation)) && l.Condition != e.Condition && !f.from.Time.Before(l.Since)
+	})
+	if l != nil {
+		l.turnsTo(e, f.from.Time)
+	}
+	return l != nil
+}
+
+// fallsBack makes an earlier life the present one again, where the one after it is gone and that one is still there.
+func (s *Slot) fallsBack() {
+	l := s.find(func(l *Life) bool { return l.Maker == "" && l.Released.IsZero() && l.exists() && !l.isOver() })
+	if l != nil && s.Ordered.IsZero() {
+		s.Life, *l = *l, s.Life
+	}
+}
+
+// wasOfFormer takes a deletion that did not happen for one of the life before in another zone, and reports whether there is one.
+func (s *Slot) wasOfFormer(at time.Time) bool {
+	l := s.find(func(l *Life) bool {
+		return l.Zone != s.Zone && !l.isOver() && at.After(later(l.Released, l.Incarnation.Created))
+	})
+	if l != nil {
+		l.Released = at
+	}
+	return l != nil
+}
+
+// readAnother records a life that stands beside the present one, or has outlived it: an older one, or a second one that a call of ours has
+// made, which has to go before anybody is let in.
+func (f *facts) readAnother(s *Slot, e evidence.Read) bool {
+	if !e.Incarnation.Known() || e.Zone == s.Zone || s.knows(e.Incarnation) || s.isUndone() {
+		return false
+	}
+	l := newLife(e)
+	l.Condition, l.State, l.Since = e.Condition, e.State, f.from.Time
+	switch stands := s.exists() && !s.isOver() && s.Condition != evidence.Deleting; {
+	case l.isOver():
+		return false
+	case !f.isOurs(s, e):
+		if !e.Incarnation.Older(s.Incarnation) {
+			return false
+		}
+	case stands:
+		l.Maker = e.Incident
+	default:
+		return false
+	}
+	s.keep(l)
+	if s.Condition == evidence.Gone {
+		s.fallsBack()
+	}
+	return true
+}
+
+// isUndone reports whether a call of Pitstop's ended the present life.
+func (l *Life) isUndone() bool { return l.Condition == evidence.Gone && l.EndedBy != "" }
+
+// knows reports whether a slot remembers a life.
+func (s *Slot) knows(life events.Incarnation) bool {
+	return s.find(func(l *Life) bool { return l.Incarnation.Same(life) }) != nil
+}
+
+// remembered is the life of a slice with that ID of the provider, or nil.
+func (w *Workload) remembered(slice, id string) *Life {
+	if s := w.slot(slice); s != nil {
+		return s.find(func(l *Life) bool { return l.Incarnation.ID == id })
+	}
+	return nil
+}
+
+// lifeOf is the life that an effect is about, present or former; nil where it is not remembered.
+func (w *Workload) lifeOf(x *Effect) *Life {
+	if s := w.slot(x.Slice); s != nil {
+		return s.find(func(l *Life) bool { return l.Incarnation.Same(x.Life) })
+	}
+	return nil
+}

@@ -1,0 +1,295 @@
+package heart
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/bounds"
+	"pitstop.internal/shared/evidence"
+	"pitstop.internal/shared/reason"
+	"pitstop.internal/shared/view"
+)
+
+// read records a reading of a slice: of the present life, of the next one, or of an order for it. What is older than the last reading that
+// counted, and what is of a life that is over, teaches nothing.
+func (f *facts) read(e evidence.Read) bool {
+	s := f.w.slot(e.Slice)
+	switch {
+	case s == nil:
+		return f.firstSeen(e)
+	case f.readFormer(s, e) || f.readAnother(s, e):
+		return true
+	case f.from.Time.Before(later(s.Since, s.Read)):
+		return false
+	case e.Condition == evidence.Gone:
+		return f.expects(s, e.Zone) && f.shows(s, e)
+	case !e.Incarnation.Known():
+		return f.readOrder(s, e)
+	case e.Incarnation.Same(s.Incarnation):
+		return f.shows(s, e)
+	case f.isFormer(s, e) || f.isSurplus(s, e):
+		return false
+	}
+	return f.begins(s, e)
+}
+
+// expects reports whether a slice that is gone in a zone is missing there. What was complete is not, nor what nobody expects in that zone.
+func (f *facts) expects(s *Slot, zone string) bool {
+	create := f.w.effect(events.ActionCreate, s.Name)
+	return s.Condition != evidence.Done && (zone == s.Zone || !s.exists() && create != nil && zone == create.Zone)
+}
+
+// readOrder records a reading of what is ordered, and has brought nothing yet: by Pitstop, by somebody else, or before the life began.
+func (f *facts) readOrder(s *Slot, e evidence.Read) bool {
+	here, known := e.Zone == s.Zone, s.Incarnation.Known()
+	switch {
+	case f.isOurs(s, e):
+		return f.readOurs(s, e)
+	case known && !e.Ordered.After(s.Incarnation.Created), !known && here:
+		return here && f.shows(s, e)
+	case !here && s.Condition != evidence.Gone:
+		return false // the slice itself is where it was
+	}
+	return f.begins(s, e)
+}
+
+// readOurs records a reading of what a call of Pitstop's has ordered. Where that is lost, its slice came and was lost unseen, or will not come.
+func (f *facts) readOurs(s *Slot, e evidence.Read) bool {
+	if s.exists() || e.Condition == evidence.Deleting && f.w.Incident == nil { // somebody deletes it
+		return false
+	}
+	news := f.ordersNext(s, e)
+	return e.Condition == evidence.Lost && f.shows(s, e) || news
+}
+
+// isFormer reports whether a reading is of a life that is over, because a newer one has come. Where that newer one was Pitstop's and is gone,
+// an older one elsewhere may be somebody else's.
+func (f *facts) isFormer(s *Slot, e evidence.Read) bool {
+	return s.knows(e.Incarnation) || e.Incarnation.Older(s.Incarnation) && (!s.isUndone() || s.Zone == e.Zone)
+}
+
+// isSurplus reports whether a reading shows a second life that a call of Pitstop's has made, while the slice lives elsewhere.
+func (f *facts) isSurplus(s *Slot, e evidence.Read) bool {
+	return s.lives() && e.Zone != s.Zone && (f.isOurs(s, e) || e.Condition == evidence.Deleting)
+}
+
+// firstSeen begins a slot. What exists already had been usable before Pitstop came.
+func (f *facts) firstSeen(e evidence.Read) bool {
+	if e.Condition == evidence.Gone || e.Condition == evidence.Unread {
+		return false
+	}
+	if f.w.Seen.IsZero() {
+		f.w.Seen = f.from.Time
+	}
+	l := newLife(e)
+	if !l.Unused {
+		l.Used = e.Incarnation.Created
+	}
+	f.w.Slices = append(f.w.Slices, Slot{Name: e.Slice, Life: l})
+	f.shows(f.w.slot(e.Slice), e)
+	return true
+}
+
+func newLife(e evidence.Read) Life {
+	return Life{Incarnation: e.Incarnation, Zone: e.Zone, Facts: e.Facts, Unused: e.Condition == evidence.Creating}
+}
+
+// lateMargin allows for the difference between the provider's clock and Pitstop's.
+const lateMargin = time.Minute
+
+// begins begins another life under the name, as a reading shows it. What was called since it began was about it already.
+func (f *facts) begins(s *Slot, e evidence.Read) bool {
+	was, own, next, began := s.Life, s.Order, newLife(e), orderedAt(e)
+	if e.Facts == (evidence.Facts{}) {
+		next.Facts = was.Facts
+		next.Ends, next.Cause, next.Failed, next.WaitsSince = time.Time{}, "", time.Time{}, time.Time{}
+	}
+	ours := f.isOurs(s, e)
+	if ours {
+		next.Maker, next.Unused, next.Released = e.Incident, false, was.Released // an owner's word on the life before counts for this one
+		s.Order = f.orderOf(s, e)
+	} else {
+		next.Anew, s.Order, f.w.Training.Complete = f.isMadeAnew(s, e), Order{}, false
+	}
+	switch {
+	case e.Facts.Spec != "" || !ours:
+		next.Spec, next.Bare = e.Facts.Spec, e.Facts.Bare
+	case own != (Order{}) && own.Accelerator == e.Facts.Accelerator:
+		next.Spec, next.SpecZone = own.Spec, own.SpecZone
+	default:
+		next.Spec, next.Bare, next.SpecZone = was.Spec, was.Bare, was.SpecZone
+	}
+	if !was.Stop.At.Before(began) {
+		next.Stop.By, next.Stop.At = was.Stop.By, was.Stop.At
+	}
+	if was.Released.After(began.Add(lateMargin)) {
+		next.Released = was.Released
+	}
+	s.Life = next
+	if was.Zone == next.Zone && was.exists() { // no two lives have one name in a zone
+		was.turnsTo(evidence.Read{Condition: evidence.Gone, State: "gone"}, later(was.Since, began))
+	}
+	if was.Incarnation.Known() {
+		s.keep(was)
+	}
+	f.countAnew(e.Incarnation.Created)
+	f.dropForeignLines(s)
+	return f.shows(s, e)
+}
+
+// orderOf is the order of its owner's that a slot keeps while it has another shape than that.
+func (f *facts) orderOf(s *Slot, e evidence.Read) Order {
+	switch shape := e.Facts.Accelerator; {
+	case shape == "":
+		return s.Order
+	case shape == s.ownShape():
+		return Order{}
+	case s.Order != (Order{}):
+		return s.Order
+	}
+	return Order{Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Spec: s.Spec, SpecZone: cmp.Or(f.w.trainedIn(s), s.Zone)}
+}
+
+// isMadeAnew reports whether the provider itself made what a reading shows: in a group that is as old as the life before, or for the object
+// that controls both.
+func (f *facts) isMadeAnew(s *Slot, e evidence.Read) bool {
+	same := s.Group != "" && s.Group == e.Facts.Group && !e.Ordered.IsZero() && !e.Ordered.After(s.Incarnation.Created)
+	return same && f.w.provider().remakesSlices || s.Controlled && e.Facts.Controlled
+}
+
+// orderedAt is the time of the order in a reading, or the beginning of the life in it.
+func orderedAt(e evidence.Read) time.Time { return cmp.Or(e.Ordered, e.Incarnation.Created) }
+
+// isOurs reports whether one of Pitstop's calls made what a reading shows, or ordered it. The label alone is no proof, for anybody can write
+// one: the order must be from the time of its incident.
+func (f *facts) isOurs(s *Slot, e evidence.Read) bool {
+	at := orderedAt(e)
+	if !s.Ordered.IsZero() && s.Ordered.Equal(e.Ordered) {
+		return true
+	}
+	if in := f.w.Incident; in != nil && e.Incident == in.ID {
+		x := f.w.effect(events.ActionCreate, e.Slice)
+		return x != nil && (!x.Begun.IsZero() || x.Attempt > 1) || in.hasMade() && at.After(in.Opened)
+	}
+	return slices.ContainsFunc(f.w.Made, func(m Making) bool {
+		return m.Incident == e.Incident && at.After(m.Opened) && at.Before(m.Closed.Add(lateMargin))
+	})
+}
+
+// ordersNext records that the queued resource of the next life exists, and has brought nothing yet: for every slice that it is to bring.
+func (f *facts) ordersNext(s *Slot, e evidence.Read) bool {
+	if e.Ordered.IsZero() || s.Ordered.Equal(e.Ordered) && s.Zone == e.Zone {
+		return false
+	}
+	names := []string{s.Name}
+	if x := f.w.effect(events.ActionCreate, s.Name); x != nil {
+		names = x.all()
+	}
+	for _, name := range names {
+		if l := f.w.life(name); l != nil && !l.exists() {
+			l.Ordered, l.Zone = e.Ordered, e.Zone
+			if e.Facts.Group != "" {
+				l.Group = e.Facts.Group
+			}
+		}
+	}
+	return true
+}
+
+// shows records what a reading shows of the present life.
+func (f *facts) shows(s *Slot, e evidence.Read) bool {
+	was := s.Life
+	another := f.describes(s, e)
+	f.turns(s, e)
+	news := []bool{another, f.showsNotice(s, e), f.showsLoss(s), f.showsMaintenance(s, e), f.together()}
+	if s.Life == was && !slices.Contains(news, true) && !f.isAwaited(s) {
+		return false
+	}
+	if s.Read = f.from.Time; e.Condition == evidence.Gone {
+		s.fallsBack()
+	}
+	return true
+}
+
+// turns records the condition, and what follows from it. A usable slice that breaks was struck, unless its owner took it over.
+func (f *facts) turns(s *Slot, e evidence.Read) {
+	l, at := &s.Life, f.from.Time
+	worked := l.Condition == evidence.Ready && l.Released.IsZero() && e.Zone == l.Zone
+	l.turnsTo(e, at)
+	switch e.Condition {
+	case evidence.Lost, evidence.Gone, evidence.Unhealthy, evidence.Unclear:
+		if worked {
+			f.strike(at)
+		}
+	case evidence.Ready:
+		l.Unused = false
+		s.disproves(at)
+	default:
+	}
+	if e.Condition == evidence.Gone {
+		f.vanishes(s)
+	}
+	if e.Abuse != s.Suspected && (e.Abuse || e.Condition == evidence.Ready) { // a lost slice may not show it any more
+		s.Suspected, s.SuspectedAt = e.Abuse, at
+	}
+}
+
+// turnsTo records a condition, since when it is so, and since when nothing runs there and nothing brings it back.
+func (l *Life) turnsTo(e evidence.Read, at time.Time) {
+	if l.Condition != e.Condition {
+		if l.Condition == evidence.Ready {
+			l.Used = l.Since
+		}
+		l.Condition, l.Since, l.Stop.Unsaid = e.Condition, at, time.Time{}
+	}
+	l.State = e.State
+	switch over := l.Condition == evidence.Gone || l.Condition == evidence.Lost && (!l.Heals() || l.endsBy(at)); {
+	case !over:
+		l.Over = time.Time{}
+	case l.Over.IsZero():
+		l.Over = at
+	}
+}
+
+// disproves drops what cannot be true of a life that was usable at that time: a deletion, which was of another life or did not happen, or a
+// stop, long before.
+func (s *Slot) disproves(at time.Time) {
+	if r := s.Released; !r.IsZero() && at.Sub(r) > bounds.UnreleaseAfter {
+		s.Released = time.Time{}
+		s.wasOfFormer(r)
+	}
+	if s.Stop.By != "" && at.Sub(s.Stop.At) > bounds.UnreleaseAfter {
+		s.Stop.By, s.Stop.At = "", at
+	}
+}
+
+// vanishes records that nothing is left of a life. It was a deletion of ours where one was begun; where a new slice trains unasked, only where one
+// was called.
+func (f *facts) vanishes(s *Slot) {
+	s.Ordered = time.Time{}
+	x := f.w.effect(events.ActionDelete, s.Name)
+	if x == nil || x.Begun.IsZero() {
+		return
+	}
+	called := func(c view.Call) bool {
+		return c.Action == x.Action && x.concerns(c.Slice) && !c.NotMade && c.Code != reason.NotFound.Code() && !c.At.Before(x.First)
+	}
+	if !f.w.provider().trainsUnasked || f.w.Incident != nil && slices.ContainsFunc(f.w.Incident.Calls, called) {
+		s.EndedBy = x.Maker
+	}
+}
+
+// isAwaited reports whether somebody may wait for this very reading, though it shows nothing new: the first one since the incident opened,
+// since a while after word of a trouble, and since what goes with the slice was lost.
+func (f *facts) isAwaited(s *Slot) bool {
+	in := f.w.Incident
+	waits := func(t time.Time) bool { return s.Read.Before(t) && !f.from.Time.Before(t) }
+	if in == nil {
+		return false
+	}
+	return waits(in.Opened) || f.w.awaits(s.Name, f.from.Time) ||
+		slices.ContainsFunc(in.Troubles, func(t Trouble) bool { return t.Slice == s.Name && waits(t.Heard.Add(bounds.SickFor)) }) ||
+		slices.ContainsFunc(f.w.group(s.Name), func(name string) bool { return waits(f.w.life(name).Over) })
+}

@@ -1,0 +1,111 @@
+package heart
+
+import (
+	"slices"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/bounds"
+	"pitstop.internal/shared/evidence"
+	"pitstop.internal/shared/heart/story"
+	"pitstop.internal/shared/reason"
+	"pitstop.internal/shared/view"
+)
+
+// cleanUp deletes what the incident's own calls made, or may still make, once the incident is ending and nobody waits for it.
+func (d *diagnosis) cleanUp() *Step {
+	if d.in.Ending == nil {
+		return nil
+	}
+	s := call(view.Clearing, story.CleanUp.With(), later(d.by(later(d.in.Ending.At, d.retriedAt()), bounds.ClearFor), d.barredBy()))
+	for _, o := range d.those(d.isLeftover) {
+		if !covers(s.Wants, o.Name) {
+			s.Wants = append(s.Wants, d.deletion(o, s.Why))
+		}
+	}
+	for _, w := range d.surplus(s.Why) {
+		if !covers(s.Wants, w.Slice) {
+			s.Wants = append(s.Wants, w)
+		}
+	}
+	switch {
+	case s.Wants == nil && !d.leavesBehind():
+		return ends(*d.in.Ending)
+	case d.over(s.Until):
+		return escalate(reason.CodeOverdue, story.ClearLasts.With(d.barring()), story.DeleteLabelled.With(d.in.ID))
+	}
+	return s
+}
+
+// clearLate ends an incident that was opened for what came late of another one: it is cleaned up.
+func (d *diagnosis) clearLate() *Step {
+	t := d.in.Troubles[0]
+	s := d.slot(t.Slice)
+	switch {
+	case t.Life != "" || s == nil || s.surplus() == nil && (!s.isOurs() || s.Maker == d.in.ID):
+		return nil
+	case d.watchOnly():
+		return ends(End{Outcome: view.Observed, Code: reason.CodeWatchOnly, Reason: story.CameLate.With(s.Name), Advice: story.DeleteIt.With()})
+	}
+	return ends(End{Outcome: view.Released, Code: reason.CodeLeftBehind, Reason: story.CameLate.With(s.Name)})
+}
+
+// isLeftover reports whether a call of ours has made or ordered something that training was never let into, and that its owner has not deleted since.
+// Where a new slice trains unasked, it is its owner's once it is there, and without a directory there is no lease.
+func (d *diagnosis) isLeftover(s *slot) bool {
+	if d.w.provider().trainsUnasked {
+		return false
+	}
+	trains := d.w.Directory == "" && !s.usable().IsZero() || d.w.mayName(s.Slot)
+	taken := !s.usable().IsZero() && s.Released.After(s.usable()) // its owner deletes it
+	deleted := !s.Released.IsZero() && (!s.Released.Before(s.Since) || s.Condition == evidence.Deleting)
+	return s.Maker != "" && s.exists() && !trains && !taken && !deleted || !s.Ordered.IsZero()
+}
+
+// mayName reports whether a lease that was begun, and whose outcome is not known, names a life.
+func (w *Workload) mayName(s *Slot) bool {
+	return slices.ContainsFunc(w.Lease.Maybe, func(m Write) bool {
+		return slices.ContainsFunc(m.Lives, func(a events.Admission) bool { return a.Slice == s.Name && a.Incarnation.Same(s.Incarnation) })
+	})
+}
+
+// leavesBehind reports whether an end that does not resume the training leaves something behind that our own calls made, or may still make. What
+// lacks only its admission is left to the person who has to act.
+func (d *diagnosis) leavesBehind() bool {
+	unsaved := d.in.Ending.Code == reason.CodeUnverified // what still lives, and is saved nowhere
+	if d.in.Ending.Outcome == view.Resumed || unsaved || d.w.provider().trainsUnasked {
+		return false
+	}
+	making := slices.ContainsFunc(d.w.Effects, d.mayBring)
+	unfinished := d.in.Ending.Outcome == view.Released || len(d.those(func(s *slot) bool { return s.replace })) > 0
+	return making || unfinished && len(d.those(d.isLeftover)) > 0 || len(d.surplus(story.Reason{})) > 0
+}
+
+// surplus are the deletions of lives that our calls made, and in whose place others stand.
+func (d *diagnosis) surplus(why story.Reason) (wants []Want) {
+	for i := range d.slots {
+		s := &d.slots[i]
+		if l := s.surplus(); l != nil {
+			wants = append(wants, Want{Action: events.ActionDelete, Slice: s.Name, Place: view.Place{Zone: l.Zone}, Life: l.Incarnation, Why: why})
+		}
+	}
+	return wants
+}
+
+// surplus is a life beside the present one that a call of ours has made; nil where there is none.
+func (s *Slot) surplus() *Life {
+	for i := range s.Former {
+		if l := &s.Former[i]; l.Maker != "" && l.exists() {
+			return l
+		}
+	}
+	return nil
+}
+
+// mayBring reports whether a creation may still bring something that no reading has shown yet.
+func (d *diagnosis) mayBring(x Effect) bool {
+	came := func(l Life) bool { return l.Maker == x.Maker && l.Since.After(x.Begun) }
+	if x.Action != events.ActionCreate || !x.inFlight() || slices.ContainsFunc(d.w.slot(x.Slice).Former, came) {
+		return false
+	}
+	return x.Operation != "" || x.Answered.IsZero() && !d.passed(x.Begun, bounds.AnswerFor)
+}

@@ -1,0 +1,307 @@
+package heart
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/evidence"
+	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/reason"
+	"pitstop.internal/shared/view"
+)
+
+// View is what is shown of a workload under its policy. What would follow is left out where the policy cannot be read.
+func View(p policy.Policy, w Workload, now time.Time) view.Workload {
+	v := w.Shown(now)
+	if p.Unreadable != "" {
+		return v
+	}
+	if w.Incident != nil {
+		if f := w.AtDeadline(p); len(f.Decisions) > 0 || f.Outcome != "" {
+			v.AtDeadline = &f
+		}
+		return v
+	}
+	for _, s := range v.Slices {
+		if s.Condition == evidence.Ready && !s.Released && !v.Training.Finished {
+			v.IfLost = &view.Loss{Slice: s.Name, Plan: w.IfLost(p, s.Name, now)}
+			break
+		}
+	}
+	return v
+}
+
+// Shown is what is shown of a workload, without what would follow under its policy.
+func (w Workload) Shown(now time.Time) view.Workload {
+	v := view.Workload{
+		ID: w.ID, Project: w.Project, Name: w.Name, Provider: w.Provider, Label: w.Label, Directory: w.Directory, Seen: w.Seen, Slices: make([]view.Slice, len(w.Slices)),
+		Training: w.shownTraining(), Pause: w.Pause, Orders: w.Orders, Ended: w.Ended, Due: w.Due(), Wait: w.shownWait(now), Unsent: len(w.Outbox), Epoch: w.Epoch,
+		BudgetsSince: w.spentSince(), WaitTold: w.waitTold(),
+	}
+	for i := range w.Slices {
+		v.Slices[i] = w.shownSlice(&w.Slices[i])
+	}
+	for i := range w.Effects {
+		if w.Effects[i].Attempt > 0 {
+			v.Requests = append(v.Requests, w.Effects[i].shown(now))
+		}
+	}
+	if w.Incident != nil {
+		v.Incident = new(w.ShownIncident(*w.Incident, now))
+	}
+	if w.Closed != nil {
+		v.Closed = new(w.ShownIncident(*w.Closed, now))
+	}
+	v.State, v.Since = stateOf(v)
+	v.Need = w.need(v)
+	return v
+}
+
+// stateOf is how a workload stands, in a word, and since when.
+func stateOf(v view.Workload) (view.State, time.Time) {
+	kept := slices.DeleteFunc(slices.Clone(v.Slices), func(s view.Slice) bool { return s.Released })
+	switch {
+	case v.Training.Finished:
+		return view.Finished, v.Training.FinishedAt
+	case len(kept) == 0:
+		return view.Left, v.Ended
+	case v.Incident != nil:
+		return stateIn(v.Incident)
+	case v.Training.HasGivenUp(), wasLeft(v) && !v.Closed.Down.IsZero():
+		return view.GivenUp, v.Ended
+	}
+	since := v.Ended
+	for _, s := range kept {
+		if s.Condition != evidence.Ready && s.Condition != evidence.Done {
+			return view.Unusable, s.Since
+		}
+		since = later(since, s.Since)
+	}
+	if t := v.Training; !t.Seen.IsZero() && t.StepAt.IsZero() {
+		return view.Beginning, t.Seen
+	}
+	return view.Trains, since
+}
+
+// stateIn is how a workload stands in an open incident.
+func stateIn(in *view.Incident) (view.State, time.Time) {
+	switch {
+	case in.OnlyWatched:
+		return view.Watched, in.Opened
+	case in.Down.IsZero():
+		return view.Prepares, in.Opened
+	}
+	return view.Recovers, in.Down
+}
+
+// wasLeft reports whether the last incident was left to a person, and no step has followed.
+func wasLeft(v view.Workload) bool {
+	c := v.Closed
+	return v.Incident == nil && c != nil && c.Outcome == view.Escalated && !v.Training.StepAt.After(c.Closed)
+}
+
+// need is what a person has to do: answer the question of the open incident, do what the last one left to them, or start a crew again that
+// has given up.
+func (w *Workload) need(v view.Workload) *view.Need {
+	otherwise := ""
+	if v.State == view.GivenUp {
+		otherwise = "the training stays away"
+	}
+	switch q := w.Question(); {
+	case q != "":
+		return &view.Need{Text: q, Command: "pitstop approve " + v.Incident.ID, Otherwise: "Pitstop does nothing about it, and reminds"}
+	case v.State == view.Finished, v.State == view.Left:
+		return nil
+	case wasLeft(v):
+		return &view.Need{Text: v.Closed.Advice, Command: "pitstop incident " + v.Closed.ID, Otherwise: otherwise}
+	case v.State == view.GivenUp:
+		return &view.Need{Text: "look why its crew gave up after attempt " + events.Number(int64(v.Training.GaveUp)), Command: "pitstop retry " + v.Name, Otherwise: otherwise}
+	}
+	return nil
+}
+
+// shownWait is what the open incident waits for. It names the hold that goes on now.
+func (w *Workload) shownWait(now time.Time) *view.Wait {
+	in := w.Incident
+	if in == nil {
+		return nil
+	}
+	v := &view.Wait{For: in.Status.Label, Since: in.Status.Since, Until: in.Status.Until}
+	if n := len(w.Holds); n > 0 && now.Before(w.Holds[n-1].Until) {
+		v.Held, v.HeldCode = w.Holds[n-1].Why, w.Holds[n-1].Code
+	}
+	for _, x := range w.Effects {
+		v.Tries = max(v.Tries, x.Failures)
+	}
+	return v
+}
+
+func (w *Workload) shownSlice(s *Slot) view.Slice {
+	v := view.Slice{
+		Name: s.Name, Zone: s.Zone, Condition: s.Condition, State: s.State, Since: s.Since, WaitingSince: s.waitingSince(), Incarnation: s.Incarnation,
+		Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Reclaimable: s.Reclaimable, Legacy: s.Legacy, Group: s.Group, Spec: s.Spec,
+		Used: s.Used, Spoke: s.Spoke, StoppedBy: s.Stop.By, Suspected: s.Suspected, Claims: s.Claims, Admitted: w.admits(s), Awaits: !w.admits(s) && s.Condition == evidence.Ready, Released: s.IsReleased(),
+	}
+	if s.Reshaped() {
+		v.Ordered = s.Order.Accelerator
+	}
+	if n := w.announcedFor(s); n.Status != "" {
+		v.LastNotice = &view.Notice{Notice: n.Notice, End: n.End, Due: n.Due, Declined: !n.Declined.IsZero(), Deaf: w.deaf(s)}
+	}
+	return v
+}
+
+func (w *Workload) shownTraining() view.Training {
+	t := w.Training
+	v := view.Training{
+		Seen: t.Seen, Spoke: later(later(t.Seen, t.Began), later(t.StepAt, t.Stepped)), Attempt: t.Attempt, Started: t.Began, Exited: t.Exit.Attempt, GaveUp: t.gaveUp(),
+		Finished: w.isFinished(), Claimed: t.Claim.Finished, Step: t.Step, StepAt: t.StepAt, Proven: t.Proven, SteppedAt: later(t.StepAt, t.Stepped),
+		QuietSeconds: t.GapSeconds, Checkpoint: t.Reported.Step, CheckpointAt: t.Reported.At, Verified: t.Saved.Step, VerifiedAt: t.Saved.At,
+		VerifiedURI: t.Saved.URI, SaveSeconds: t.SaveSeconds, SaveMode: t.SaveMode, GapSeconds: t.GapsBetween,
+	}
+	if v.Finished {
+		v.FinishedAt = t.Verdict.At
+	}
+	for i := range w.Slices {
+		v.Spoke = later(v.Spoke, later(w.Slices[i].Spoke, w.Slices[i].Heard.Seen))
+	}
+	return v
+}
+
+func (x *Effect) shown(now time.Time) view.Request {
+	v := view.Request{
+		Incident: x.Maker, Reason: x.Why.String(), Action: x.Action, Slice: x.Slice, With: x.With, Zone: x.Zone, Epoch: x.Epoch, Attempt: x.Attempt, Sent: x.Sent,
+		Stage: x.Stage(), Begun: x.Begun, RequestID: x.RequestID, At: x.Sent, Retry: x.Retry, Failures: x.Failures, Failure: x.Last.Text, Code: x.Last.Code, UnderWay: x.UnderWay(now),
+	}
+	switch v.Stage {
+	case view.StageAccepted, view.StageDone:
+		v.At = x.Answered
+	case view.StageBegun:
+		v.At = x.Begun
+	case view.StageWanted, view.StageRefused:
+	}
+	return v
+}
+
+// ShownIncident is what is shown of an incident of the workload, open or closed. Its cost counts the chips that the workload has now.
+func (w Workload) ShownIncident(in Incident, now time.Time) view.Incident {
+	st := in.Status
+	v := view.Incident{
+		ID: in.ID, Cause: in.cause(), Opened: in.Opened, Closed: in.Closed, Phase: st.Label, Since: st.Since, Deadline: st.Until, Policy: in.Policy,
+		Switches: in.Ceiling, Limits: in.Limits, Calls: in.Calls, CallsLeftOut: in.CallsLeftOut, Zones: in.Refusals, Down: in.Down, Asked: st.Asks,
+		Granted: st.Asks != "" && in.isGranted(), OnlyWatched: st.Label == view.Watching, Attempt: in.BaseAttempt, PlannedCalls: in.Planned,
+		Timeline: make([]view.Line, len(in.Lines)), LeftOut: in.LeftOut, Revision: in.Revision, Cost: view.Cost{ChargedTo: in.Account(), Restarts: w.restarts(in.ID), ChipHourPrice: in.ChipHourPrice},
+	}
+	for _, t := range in.Troubles {
+		v.Troubles = append(v.Troubles, view.Trouble{
+			Cause: t.Cause, Slice: t.Slice, At: t.At, Text: t.Text, Life: t.Life, Announced: t.Announced, Proven: t.Rank >= events.RankAudit, Claimed: t.Rank <= events.RankUser,
+		})
+	}
+	if e := w.Training.Exit; !e.At.Before(in.Opened) && (in.Closed.IsZero() || !e.At.After(in.Closed)) {
+		v.Error = view.Exit{Attempt: e.Attempt, Exit: e.Exit}
+	}
+	switch e := in.Ending; {
+	case e == nil:
+	case in.Closed.IsZero():
+		v.Clears = e.Outcome
+	default:
+		v.Outcome, v.ConfirmedBy, v.Reason, v.Code, v.Advice = e.Outcome, e.By, e.Reason.String(), e.Code, e.Advice.String()
+		v.OnlyWatched = e.Outcome == view.Observed && e.Code == reason.CodeWatchOnly
+	}
+	if !in.Would.IsZero() {
+		v.Would = []string{in.Would.String()}
+	}
+	v.Save = w.shownSave(in, now)
+	w.addCost(&v, cmp.Or(in.Closed, now))
+	for i, l := range in.Lines {
+		if v.Timeline[i] = l.shown(); l.Kind == view.LineEnded {
+			v.Timeline[i].Text = summary(v)
+		}
+	}
+	return v
+}
+
+// summary is how an incident ended, and what it cost.
+func summary(v view.Incident) string {
+	parts := []string{string(v.Outcome)}
+	if v.ConfirmedBy != "" {
+		parts[0] += ", confirmed by " + string(v.ConfirmedBy)
+	}
+	if !v.Down.IsZero() {
+		parts = append(parts, "away "+events.Span(v.Cost.Away()))
+		if v.Cost.ChipHours > 0 {
+			parts = append(parts, strconv.FormatFloat(v.Cost.ChipHours, 'f', 1, 64)+" chip-hours")
+		}
+	}
+	return strings.Join(append(parts, "charged to "+v.Cost.ChargedTo), " · ")
+}
+
+// addCost adds what the incident has cost until its end, if the training stood still.
+func (w *Workload) addCost(v *view.Incident, end time.Time) {
+	if v.Down.IsZero() {
+		return
+	}
+	v.Cost.AwaySeconds = max(0, end.Sub(v.Down).Seconds())
+	for i := range w.Slices {
+		s := &w.Slices[i]
+		v.Cost.Slices = append(v.Cost.Slices, view.IdleSlice{Slice: s.Name, Accelerator: s.Accelerator, Chips: s.Chips, Reclaimable: s.Reclaimable})
+		v.Cost.ChipHours += v.Cost.Away().Hours() * float64(s.Chips)
+	}
+}
+
+// restarts counts the restarts of the training that an incident has spent.
+func (w *Workload) restarts(id string) (n int) {
+	for _, c := range w.Charges {
+		if c.Action == events.ActionRestart && c.Incident == id && !w.isPaidBack(c) {
+			n++
+		}
+	}
+	return n
+}
+
+// waitTold is when people were last told that a slice waits for long; zero for never.
+func (w *Workload) waitTold() (at time.Time) {
+	for _, t := range w.Told {
+		if t.Of == ToldWait {
+			at = later(at, t.At)
+		}
+	}
+	return at
+}
+
+// Account names the party to which people charge the incident, by its cause. No budget follows from it.
+func (in *Incident) Account() string {
+	switch c := in.cause(); {
+	case c == events.CauseEnd:
+		return "nobody"
+	case c.Infrastructure():
+		return "infrastructure"
+	}
+	return "training"
+}
+
+// waitingSince is since when a life waits for its machines, or for the end of its deletion, by the provider's own objects; zero where it
+// does not wait, or nothing says since when.
+func (l *Life) waitingSince() time.Time {
+	if l.Condition != evidence.Creating && l.Condition != evidence.Deleting {
+		return time.Time{}
+	}
+	return l.WaitsSince
+}
+
+// standsStill is since when the training stands still, as far as the facts of now tell; zero while it may run.
+func (d *diagnosis) standsStill() (since time.Time) {
+	for _, t := range d.in.Troubles {
+		if !t.Announced && (t.proven() || !t.Cause.Infrastructure()) {
+			since = earliest(since, t.At)
+		}
+	}
+	for _, s := range d.those(func(s *slot) bool { return !s.is(serving, foreign, finished) }) {
+		since = earliest(since, s.Since)
+	}
+	return since
+}

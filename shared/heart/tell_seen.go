@@ -1,0 +1,121 @@
+package heart
+
+import (
+	"cmp"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/evidence"
+	"pitstop.internal/shared/heart/story"
+	"pitstop.internal/shared/reason"
+	"pitstop.internal/shared/view"
+)
+
+// seen tells the evidence that was news to the open incident.
+func (t *teller) seen(e evidence.Evidence) {
+	t.saw(whatHappened(e))
+	switch e := e.(type) {
+	case evidence.Read:
+		t.sawReading(e)
+	case evidence.VerdictRead:
+		t.came(e.Text, e.Failure)
+	case evidence.Checked:
+		t.came(e.Text, nil)
+	case evidence.Answered:
+		t.came(e.Text, e.Failure)
+	case evidence.Ended:
+		if e.Failure != nil {
+			t.came(story.CallFailed.With(e.Operation).String(), e.Failure)
+		}
+	case evidence.Held:
+		t.held(e.Why, e.Code, true)
+	case evidence.Forbidden:
+		t.held(e.Why, e.Code, false)
+	}
+	t.ordered(e)
+}
+
+// whatHappened is what evidence says of the machines or of the training; empty for any other.
+func whatHappened(e evidence.Evidence) string {
+	switch e := e.(type) {
+	case evidence.Interrupted:
+		return e.Text
+	case evidence.Back:
+		return e.Text
+	case evidence.Noticed:
+		return e.Text
+	case evidence.Called:
+		return cmp.Or(e.Method, string(e.Act)) + " of " + e.Slice + " by " + e.Principal
+	case evidence.Reported:
+		return "crew: " + e.Report.Describe()
+	}
+	return ""
+}
+
+// held tells why calls are held back; once, if nothing else has happened since.
+func (t *teller) held(why string, c reason.Code, once bool) {
+	l, known := Line{Kind: view.LineDecided, What: story.Hold.With(), Why: story.Said.With(why), Code: c}, t.w.Incident.Lines
+	if n := len(known); !once || n == 0 || !known[n-1].What.Equal(l.What) || !known[n-1].Why.Equal(l.Why) {
+		t.line(l)
+	}
+}
+
+// ordered tells a person's order.
+func (t *teller) ordered(e evidence.Evidence) {
+	by := func(w evidence.Word, verb evidence.Verb, about string) {
+		t.line(Line{Kind: view.LineSeen, What: story.Order.With(w.By, string(verb), about), Why: story.Said.With(w.Why)})
+	}
+	switch e := e.(type) {
+	case evidence.Approved:
+		by(e.Word, evidence.VerbApprove, t.w.asks(e.Action, t.w.Incident.Status.Questions).String())
+	case evidence.Cancelled:
+		by(e.Word, evidence.VerbCancel, "")
+	case evidence.Retried:
+		by(e.Word, evidence.VerbRetry, "")
+	case evidence.Paused:
+		verb := evidence.VerbPause
+		if e.Lift {
+			verb = evidence.VerbResume
+		}
+		by(e.Word, verb, "")
+	case evidence.Ordered:
+		by(e.Word, e.Verb, e.Text)
+	}
+}
+
+func (t *teller) saw(text string) {
+	if text != "" {
+		t.line(Line{Kind: view.LineSeen, What: story.Said.With(text)})
+	}
+}
+
+// sawReading tells a condition that was read, or a life that has begun.
+func (t *teller) sawReading(e evidence.Read) {
+	noun := t.w.Words().Slice + " " + e.Slice
+	if l := t.w.life(e.Slice); l != nil && e.Condition == evidence.Creating && l.Incarnation.Created.After(t.w.Incident.Opened) {
+		t.line(Line{Kind: view.LineSeen, What: story.LivesIn.With(noun, e.Zone), Why: story.IsIncarnation.With(e.Incarnation.String())})
+		return
+	}
+	t.line(Line{Kind: view.LineSeen, What: story.IsNow.With(noun, cmp.Or(e.State, string(e.Condition)))})
+}
+
+func (t *teller) came(text string, failure *evidence.Failure) {
+	l := Line{Kind: view.LineCame, What: story.Said.With(text)}
+	if failure != nil {
+		l.Why, l.Code = story.Said.With(failure.Message), failure.Reason()
+	}
+	if text != "" || failure != nil {
+		t.line(l)
+	}
+}
+
+// deaf tells why the crew of a slice may not hear a request to save.
+func (t *teller) deaf(slice, why string) {
+	if why != "" {
+		t.line(Line{Kind: view.LineSeen, What: story.MayNotHear.With(slice), Why: story.Said.With(why)})
+	}
+}
+
+// opened tells what the incident is about.
+func (t *teller) opened(c events.Cause) {
+	t.line(Line{Kind: view.LineDecided, What: story.Opened.With(story.Cause(c))})
+}
