@@ -73,16 +73,16 @@ func (h handler) handle(ctx context.Context, w incident.Workload, r events.Recov
 	if unreadable != nil {
 		return h.answer(ctx, r, "", "the lease was not written", fleet.DirectoryFailure(unreadable))
 	}
-	write, said := checkpoint.ReplaceLease, fmt.Sprintf("the lease names attempt %d", task.LeaseAttempt)
+	write, said := checkpoint.ReplaceLease, fmt.Sprintf("the lease names attempt %d", task.NamesAttempt())
 	if w.OverrulesLease() {
 		write, said = checkpoint.OverruleLease, said+"; it replaces the implausible lease, as a person ordered"
 	}
-	if task.LeaseAttempt > events.MaxAttempt {
-		err := fmt.Errorf("%w: the lease would name attempt %d, and nothing gets above %d", checkpoint.ErrBeyondBelief, task.LeaseAttempt, events.MaxAttempt)
+	if task.NamesAttempt() > events.MaxAttempt {
+		err := fmt.Errorf("%w: the lease would name attempt %d, and nothing gets above %d", checkpoint.ErrBeyondBelief, task.NamesAttempt(), events.MaxAttempt)
 		return h.answer(ctx, r, "", "the lease was not written", fleet.DirectoryFailure(err))
 	}
 	err = write(ctx, h.Store, r.Directory, checkpoint.Lease{
-		Schema: events.Schema, Workload: r.Workload, Incident: r.Incident, Epoch: r.Epoch, Attempt: task.LeaseAttempt,
+		Schema: events.Schema, Workload: r.Workload, Incident: r.Incident, Epoch: r.Epoch, Attempt: task.NamesAttempt(),
 		Admitted: admitted(w, r.Admit), Written: h.Fleet.Now(), By: ours,
 	}, over, fleet.Places(w)...)
 	h.Fleet.TellForeign(ctx, r.Request, r.Directory, err)
@@ -92,7 +92,7 @@ func (h handler) handle(ctx context.Context, w incident.Workload, r events.Recov
 	if err != nil {
 		return h.answer(ctx, r, "", "the lease was not written", fleet.DirectoryFailure(err))
 	}
-	if vanished && w.Crew.Attempt > 0 {
+	if vanished && w.LastAttempt() > 0 {
 		said += "; there was none, though a crew had trained: " + checkpoint.Vanished
 	}
 	return h.answer(ctx, r, "", said, nil)
@@ -110,7 +110,7 @@ func (h handler) readLease(ctx context.Context, w incident.Workload, r events.Re
 		return over, read, nil
 	}
 	if err == nil && (l.Attempt < events.MaxAttempt || !w.OverrulesLease()) {
-		read.Attempt, read.Names = l.Attempt, len(l.Admitted) == len(r.Admit)
+		read.Attempt, read.Lives, read.Names = l.Attempt, l.Admitted, len(l.Admitted) == len(r.Admit)
 		for _, a := range admitted(w, r.Admit) {
 			read.Names = read.Names && l.Admits(a.Slice, a.Incarnation, a.Workers, 0)
 		}

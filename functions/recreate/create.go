@@ -212,7 +212,7 @@ func (h handler) lookBehind(ctx context.Context, r events.RecreateRequested, w i
 	if known == nil {
 		return w, nil
 	}
-	for _, zone := range slices.Compact([]string{known.Zone, known.Admitted().Zone}) {
+	for _, zone := range slices.Compact([]string{known.Zone, w.AdmittedIn(known.Name).Zone}) {
 		if zone == "" || zone == r.Zone {
 			continue
 		}

@@ -107,10 +107,10 @@ func Order(ctx context.Context, l *ledger.Ledger, w incident.Workload, s inciden
 	shape, named := p.Shape(at.Accelerator)
 	switch other := at.Accelerator != ""; {
 	case !other && !s.Reshaped():
-	case other && !named && s.Accelerator == at.Accelerator && w.Training() > 1: // like the slices that it trains with
+	case other && !named && s.Accelerator == at.Accelerator && w.TrainsOn() > 1: // like the slices that it trains with
 	case other && !named:
 		return nil, otherShape(s, "the policy does not name "+at.Accelerator), nil
-	case other && s.Accelerator != at.Accelerator && checkpoint.Counted(w.Progress.VerifiedURI):
+	case other && s.Accelerator != at.Accelerator && checkpoint.Counted(w.VerifiedURI()):
 		return nil, otherShape(s, "the number of a TensorFlow checkpoint may be a count of checkpoints, so the steps left there are unknown"), nil
 	default:
 		if s.Reshaped() {
@@ -127,7 +127,7 @@ func Order(ctx context.Context, l *ledger.Ledger, w incident.Workload, s inciden
 			}
 		}
 		if other {
-			if spec, unfit = cloudtpu.Reshape(spec, shape, w.Training()); unfit != nil {
+			if spec, unfit = cloudtpu.Reshape(spec, shape, w.TrainsOn()); unfit != nil {
 				return nil, unfit, nil
 			}
 		}
@@ -258,7 +258,7 @@ func (f *Fleet) holder(ctx context.Context, w incident.Workload, r provider.Ref,
 	s, err := f.Ledger.Subject(ctx, r.Project, r.Zone, kind, name)
 	if err == nil && s.Workload != w.ID {
 		var other incident.Workload
-		if other, err = f.Advancer.Workload(ctx, s.Workload); err == nil && other.Holds(s.Slice, r.Zone) {
+		if other, err = f.Advancer.Workload(ctx, s.Workload); err == nil && other.Owns(s.Slice, r.Zone) {
 			return other.ID, nil
 		}
 	}
@@ -296,7 +296,7 @@ func (f *Fleet) keep(ctx context.Context, w incident.Workload, s *provider.Slice
 		return nil
 	}
 	known := w.Slice(s.Name)
-	if known != nil && known.IsFormer(s.Incarnation) {
+	if known != nil && w.IsFormer(s.Name, s.Incarnation) {
 		return nil // it is not the slice, or no longer
 	}
 	if err := f.keepSpec(ctx, w, s); err != nil {
@@ -480,7 +480,7 @@ func livesElsewhere(w incident.Workload, s provider.Slice) bool {
 		return len(w.Slices) > 0 && w.Slices[0].Zone != s.Zone
 	}
 	over := known.Condition == incident.Gone || known.Condition == incident.Lost || known.Condition == incident.Deleting
-	return known.Zone != s.Zone && (!over || known.IsFormer(s.Incarnation))
+	return known.Zone != s.Zone && (!over || w.IsFormer(s.Name, s.Incarnation))
 }
 
 // MapHosts reads the host names of a life of a slice and records their slice, so that entries about its workers are

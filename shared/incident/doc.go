@@ -1,3 +1,5 @@
+//go:build !heart
+
 // Package incident is the heart of Pitstop: the document of a workload, and the pure function that advances it.
 //
 // Everything that a function knows goes in as evidence, everything that should happen comes out as an event. Nothing

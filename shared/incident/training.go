@@ -1,3 +1,5 @@
+//go:build !heart
+
 package incident
 
 import (

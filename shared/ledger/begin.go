@@ -91,7 +91,7 @@ func (a *Advancer) begin(ctx context.Context, e incident.Intended) (incident.Wor
 		}
 		return w, a.refuse(ctx, r.Pointer(), c, why)
 	}
-	if w.Incident != nil && !w.Incident.StoodAt.IsZero() { // the intent may ask for another look, which is no use while everything is paused
+	if w.Incident != nil && w.Incident.LooksAgain() { // the intent may ask for another look, which is no use while everything is paused
 		if err := a.paused(ctx, w, r); err != nil {
 			return w, err
 		}
@@ -104,6 +104,9 @@ func (a *Advancer) begin(ctx context.Context, e incident.Intended) (incident.Wor
 	t, err = w.Fence(r.Pointer(), a.Now())
 	if err != nil { // the last look found a reason against it
 		return w, a.refuse(ctx, r.Pointer(), codeOf(err), err.Error())
+	}
+	if t.Begun.IsZero() { // it was decided anew
+		return w, a.refuse(ctx, r.Pointer(), incident.CodeNotWanted, "it is not wanted any more")
 	}
 	if t.RequestID != e.RequestID {
 		return w, a.refuse(ctx, r.Pointer(), incident.CodeOvertaken, "another delivery was faster")

@@ -8,6 +8,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/view"
 )
 
 // tell logs what a write decided, now that it is stored. The deployment's metrics count these lines and read their
@@ -19,12 +20,13 @@ func (a *Advancer) tell(ctx context.Context, before, after incident.Workload, se
 	}
 	for _, in := range []*incident.Incident{after.Closed, after.Incident} {
 		if id := idOf(in); id != "" && id != idOf(before.Incident) && (id == open || id == closed) {
-			a.Log.InfoContext(ctx, "incident opened", "workload", after.ID, "incident", id, "cause", string(in.Cause), "policy", in.Policy,
-				"found_by", path.Base(a.Source), "loss", isLoss(*in))
+			shown := after.ShownIncident(*in, now)
+			a.Log.InfoContext(ctx, "incident opened", "workload", after.ID, "incident", id, "cause", string(shown.Cause), "policy", shown.Policy,
+				"found_by", path.Base(a.Source), "loss", isLoss(shown))
 		}
 	}
 	if closed != "" {
-		in := after.Closed
+		in := after.ShownIncident(*after.Closed, now)
 		level := slog.LevelInfo
 		if in.Outcome == incident.Escalated {
 			level = slog.LevelWarn
@@ -38,8 +40,8 @@ func (a *Advancer) tell(ctx context.Context, before, after incident.Workload, se
 	}
 	for i := range after.Slices {
 		n, slice := after.Slices[i].Notice, after.Slices[i].Name
-		if was := before.Notice(slice); n.Deaf != "" && n.Status == events.NoticePending && (was == nil || was.Deaf == "") {
-			a.Log.WarnContext(ctx, "a request to save may not be heard", "workload", after.ID, "slice", slice, "reason", n.Deaf,
+		if deaf := after.Deaf(slice); deaf != "" && n.Status == events.NoticePending && (before.Notice(slice) == nil || before.Deaf(slice) == "") {
+			a.Log.WarnContext(ctx, "a request to save may not be heard", "workload", after.ID, "slice", slice, "reason", deaf,
 				"window_start", n.WindowStart)
 		}
 	}
@@ -64,7 +66,7 @@ func idOf(in *incident.Incident) string {
 
 // isLoss reports whether an incident began with a machine that failed: training that failed by itself, maintenance that was announced,
 // and an end that was planned are no loss.
-func isLoss(in incident.Incident) bool {
+func isLoss(in view.Incident) bool {
 	return in.Cause != events.CauseEnd && in.Cause.Infrastructure() && len(in.Troubles) > 0 && !in.Troubles[0].Announced
 }
 

@@ -1,15 +1,11 @@
 package oracle
 
 import (
-	"slices"
-
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 )
 
 // History: a decision depends on its evidence alone, nobody changes that, and it takes a transition which the table knows.
-
-var transitions = incident.Transitions()
 
 // repeats makes a decision again.
 func (c *Checks) repeats(s ledger.Step, before seen) {
@@ -38,7 +34,7 @@ func (c *Checks) stepped(before, after seen) {
 		to = string(after.Over.Outcome)
 	}
 	c.transitions[from+" -> "+to]++
-	if !slices.Contains(transitions, [2]string{from, to}) {
+	if !incident.Knows(from, to) {
 		c.Violated("history", after.ID, "the table of transitions does not know %s -> %s", from, to)
 	}
 }

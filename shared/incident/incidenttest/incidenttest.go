@@ -1,3 +1,5 @@
+//go:build !heart
+
 // Package incidenttest holds what tests ask of facts that are learned in any order.
 package incidenttest
 

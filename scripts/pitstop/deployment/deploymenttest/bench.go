@@ -1,3 +1,5 @@
+//go:build !heart
+
 // Package deploymenttest is a deployment for the tests of the verbs: its ledger in memory, what was published, and TPUs.
 package deploymenttest
 
