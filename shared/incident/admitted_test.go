@@ -29,7 +29,7 @@ func (r *tour) give(e incident.Evidence) (asked string) {
 	if _, ticks := e.(incident.Ticked); ticks {
 		r.w, sent, _ = tick(policies[r.policy], r.w, r.now)
 	} else {
-		r.w, sent, _ = incident.Advance(policies[r.policy], r.w, e, r.now)
+		r.w, sent, _ = advance(policies[r.policy], r.w, e, r.now)
 	}
 	for _, o := range sent {
 		asked += asks(o)
@@ -130,12 +130,11 @@ func TestWhatTheLeaseDoesNotNameIsAdmitted(t *testing.T) {
 			r.learn("llama-8b", "owner deletes", "read gone")
 			was := r.w.Slices[0].Admitted()
 			asked := r.read("llama-8b", incident.Ready, r.made(far, "9001")) + r.tick(time.Minute) + r.tick(time.Hour)
-			if w := r.w; asked != "" || w.Incident != nil || !w.Due().IsZero() || !w.Slices[0].Admitted().Same(was) {
-				r.Errorf("under watch it asks for %q, has opened %v, is due at %v, and calls %v admitted", asked, w.Incident, w.Due(), w.Slices[0].Admitted())
+			if w := r.w; asked != "" || w.Incident != nil || !due(w).IsZero() || !w.Slices[0].Admitted().Same(was) {
+				r.Errorf("under watch it asks for %q, has opened %v, is due at %v, and calls %v admitted", asked, w.Incident, due(w), w.Slices[0].Admitted())
 			}
 			r.policy = "everything"
-			r.tick(time.Minute) // the first word of the policy
-			return r.tick(time.Minute)
+			return r.tick(time.Minute) + r.tick(time.Minute) // the first word of the policy
 		}, "admit llama-8b=9001"},
 		"but not where the lease names the life before, in its zone": {multi(true), func(r *tour) string {
 			restarted(r)
@@ -154,8 +153,7 @@ func TestWhatTheLeaseDoesNotNameIsAdmitted(t *testing.T) {
 			r.tick(time.Minute)
 			r.learn("b", "owner deletes", "read gone")
 			r.tick(5 * time.Minute)
-			r.read("b", incident.Ready, r.made("us-west4-a", "9002"))
-			return r.tick(time.Minute)
+			return r.read("b", incident.Ready, r.made("us-west4-a", "9002")) + r.tick(time.Minute)
 		}, "admit a=9001 b=9002"},
 		"the policy only watched in the middle": {multi(true), func(r *tour) string {
 			r.learn("a", "owner deletes", "read gone")
@@ -165,8 +163,7 @@ func TestWhatTheLeaseDoesNotNameIsAdmitted(t *testing.T) {
 			r.learn("", "forbidden admit 0")
 			r.tick(time.Hour)
 			r.policy = "everything"
-			r.tick(time.Minute)
-			return r.tick(time.Minute)
+			return r.tick(time.Minute) + r.tick(time.Minute)
 		}, "admit a=9001 b=7760"},
 		"nobody has read the end of what its owner deleted": {multi(true), func(r *tour) string {
 			r.learn("a", "owner deletes")
@@ -237,7 +234,7 @@ func TestWhatTheLeaseDoesNotNameIsAdmitted(t *testing.T) {
 			r.learn("a", "owner deletes", "read gone")
 			r.read("a", incident.Ready, r.made(far, "9001"))
 			asked := r.tick(time.Hour)
-			if due := r.w.Due(); !due.IsZero() {
+			if due := due(r.w); !due.IsZero() {
 				r.Errorf("it is due at %v, and there is nothing to do", due)
 			}
 			return asked
@@ -483,7 +480,7 @@ func TestATrainingThatOnlyItsMachineTellsOfIsNotAdmittedAgain(t *testing.T) {
 			r.policy = "watch"
 			life := r.made(far, "9001")
 			r.read("llama-8b", incident.Ready, life)
-			for r.w.Incident != nil || !r.w.Reads(r.now).Has(incident.ReadTraining, "") {
+			for r.w.Incident != nil || !readsOf(r.w, r.now).Has(incident.ReadTraining, "") {
 				r.tick(time.Minute)
 			}
 			r.give(incident.Beat{

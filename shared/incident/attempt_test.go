@@ -25,7 +25,7 @@ func newRun(t *testing.T, directory string) *run {
 // learns takes evidence a second later.
 func (r *run) learns(e incident.Evidence) {
 	r.now = r.now.Add(time.Second)
-	r.w, r.sent, _ = incident.Advance(policies["everything"], r.w, e, r.now)
+	r.w, r.sent, _ = advance(policies["everything"], r.w, e, r.now)
 }
 
 func (r *run) says(c events.CrewReport) {
@@ -149,7 +149,7 @@ func TestAFarAttemptIsReadOnTheMachineInQuietTimes(t *testing.T) {
 	r := newRun(t, "gs://ckpt/llama-8b")
 	r.steps(1, 1000, 990)
 	r.steps(5000, 2000, 1990)
-	if due := r.w.Due(); due.IsZero() || due.After(r.now.Add(time.Minute)) || r.w.Progress.Step != 1000 {
+	if due := due(r.w); due.IsZero() || due.After(r.now.Add(time.Minute)) || r.w.Progress.Step != 1000 {
 		t.Fatalf("due at %v, step %d", due, r.w.Progress.Step)
 	}
 	r.learns(incident.Beat{Slice: r.w.Slices[0].Name, Incarnation: r.w.Slices[0].Incarnation, Seen: r.now, Runs: true, Attempt: 5000})
@@ -161,7 +161,7 @@ func TestAFarAttemptIsReadOnTheMachineInQuietTimes(t *testing.T) {
 		r.now = r.now.Add(incident.ListenAgain)
 		r.learns(incident.Ticked{})
 	}
-	if due := r.w.Due(); !due.IsZero() {
+	if due := due(r.w); !due.IsZero() {
 		t.Errorf("it is due at %v, %v from now", due, due.Sub(r.now))
 	}
 }

@@ -36,8 +36,8 @@ func TestProvisioningIsNotGivenUpAfterEightTries(t *testing.T) {
 						}
 						tries++
 						r := events.Request{Schema: 1, Workload: n.w.ID, Incident: n.w.Incident.ID, Epoch: effect.Epoch, Action: effect.Action, Slice: effect.Slice, Attempt: effect.Attempt}
-						n.w, _, _ = incident.Advance(policies["spot"], n.w, incident.Intended{Request: r, RequestID: "uuid"}, n.now)
-						n.w, _, _ = incident.Advance(policies["spot"], n.w, incident.Answered{
+						n.w, _, _ = advance(policies["spot"], n.w, incident.Intended{Request: r, RequestID: "uuid"}, n.now)
+						n.w, _, _ = advance(policies["spot"], n.w, incident.Answered{
 							Request: r, Text: "delete failed", Failure: &incident.Failure{Class: incident.NotInState, Message: refusal},
 						}, n.now)
 					}

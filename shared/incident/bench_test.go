@@ -36,7 +36,7 @@ func BenchmarkAdvance(b *testing.B) {
 				e := evidence(n.w, n.now)[c.last]
 				b.ReportAllocs()
 				for b.Loop() {
-					incident.Advance(policies["everything"], n.w, e, n.now)
+					advance(policies["everything"], n.w, e, n.now)
 				}
 			})
 		}
@@ -55,12 +55,12 @@ func BenchmarkRehearsal(b *testing.B) {
 				w.Slices = append(w.Slices, one)
 			}
 			for i := range n - 1 {
-				w, _, _ = incident.Advance(policies["watch"], w, lossOf(w, w.Slices[i].Name, incident.Lost), start)
+				w, _, _ = advance(policies["watch"], w, lossOf(w, w.Slices[i].Name, incident.Lost), start)
 			}
 			last := lossOf(w, w.Slices[n-1].Name, incident.Lost)
 			b.ReportAllocs()
 			for b.Loop() {
-				incident.Advance(policies["watch"], w, last, start)
+				advance(policies["watch"], w, last, start)
 			}
 		})
 	}

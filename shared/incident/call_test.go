@@ -105,7 +105,7 @@ func TestACallThatWasNotMadeSaysSo(t *testing.T) {
 		"refused before it":         {incident.Answered{Request: r, NoCall: incident.Unbegun, Failure: failure}, " open"},
 		"refused by the provider":   {incident.Answered{Request: r, Failure: failure}, " cannot_move"},
 	} {
-		w, _, _ := incident.Advance(p, n.w, c.e, n.now)
+		w, _, _ := advance(p, n.w, c.e, n.now)
 		if w.Incident == nil {
 			w.Incident = w.Closed
 		}
@@ -114,8 +114,8 @@ func TestACallThatWasNotMadeSaysSo(t *testing.T) {
 		}
 	}
 	// The answer may come when nothing waits for it any more.
-	over, _, _ := incident.Advance(p, n.w, incident.Held{Request: r, Code: incident.CodeBraked, Why: "braked"}, n.now)
-	over, _, _ = incident.Advance(p, over, incident.Answered{Request: r, Operation: "op"}, n.now)
+	over, _, _ := advance(p, n.w, incident.Held{Request: r, Code: incident.CodeBraked, Why: "braked"}, n.now)
+	over, _, _ = advance(p, over, incident.Answered{Request: r, Operation: "op"}, n.now)
 	if got := calls(over); !strings.HasSuffix(got[0], " as op") {
 		t.Errorf("a late answer is lost: %q", got)
 	}
@@ -133,15 +133,15 @@ func TestADeliveryOnceMoreIsOneCall(t *testing.T) {
 	} {
 		n := at(t, p, true, c.path, nil)
 		e := incident.Intended{Request: asked(n.w, n.now), RequestID: "id"}
-		w, _, _ := incident.Advance(p, n.w, e, n.now)
-		again, _, changed := incident.Advance(p, w, e, n.now.Add(c.later))
+		w, _, _ := advance(p, n.w, e, n.now)
+		again, _, changed := advance(p, w, e, n.now.Add(c.later))
 		if got := calls(again); !changed || len(got) != 1 || !strings.HasSuffix(got[0], " open again 1") {
 			t.Errorf("%s: begun twice %q", c.path, got)
 		}
 		if w.Incident.Calls[0].Again != 0 {
 			t.Error("Advance changed what it was given")
 		}
-		held, _, _ := incident.Advance(p, again, incident.Held{Request: asked(again, n.now), Code: incident.CodePaused, Why: "paused", Begun: true}, n.now.Add(c.later))
+		held, _, _ := advance(p, again, incident.Held{Request: asked(again, n.now), Code: incident.CodePaused, Why: "paused", Begun: true}, n.now.Add(c.later))
 		if got := calls(held); !strings.HasSuffix(got[0], " open again 1") {
 			t.Errorf("%s: what the first delivery may have called is told as not made: %q", c.path, got)
 		}
@@ -186,8 +186,8 @@ func TestTheRecordOfCallsIsBounded(t *testing.T) {
 			continue
 		}
 		made++
-		n.w, _, _ = incident.Advance(p, n.w, incident.Intended{Request: r, RequestID: fmt.Sprint(made)}, n.now)
-		n.w, _, _ = incident.Advance(p, n.w, incident.Answered{Request: r, Text: "refused", Failure: &incident.Failure{Class: incident.Stockout, Message: "no capacity"}}, n.now)
+		n.w, _, _ = advance(p, n.w, incident.Intended{Request: r, RequestID: fmt.Sprint(made)}, n.now)
+		n.w, _, _ = advance(p, n.w, incident.Answered{Request: r, Text: "refused", Failure: &incident.Failure{Class: incident.Stockout, Message: "no capacity"}}, n.now)
 	}
 	in := n.w.Incident
 	if len(in.Calls) != incident.MaxCalls {

@@ -45,7 +45,7 @@ func TestWhatWasOrderedIsNotLeftBehind(t *testing.T) {
 				t.Fatalf("there is no %q in this state", c.last)
 			}
 			var sent []events.Event
-			n.w, sent, _ = incident.Advance(policies["everything"], n.w, e, n.now)
+			n.w, sent, _ = advance(policies["everything"], n.w, e, n.now)
 			checkDocument(t, n, n.w)
 			checkSent(t, policies["everything"], before, n, n.w, e, sent)
 			if d := cmp.Diff(c.want, stands(n.w, sent)); d != "" {
@@ -76,12 +76,12 @@ func TestAQueuedResourceIsNotLeftWaiting(t *testing.T) {
 	}
 	for _, what := range []string{"intend delete 0", "accepted delete 0", "read gone"} {
 		n.now = n.now.Add(time.Second)
-		n.w, _, _ = incident.Advance(p, n.w, evidence(n.w, n.now)[what], n.now)
+		n.w, _, _ = advance(p, n.w, evidence(n.w, n.now)[what], n.now)
 	}
 	if n.w.Incident != nil || n.w.Closed.Outcome != incident.Escalated || !strings.HasPrefix(n.w.Closed.Reason, "no capacity for 1 h") {
 		t.Errorf("it stands at %s; %s", phaseOf(n.w), tale(n.w))
 	}
-	if due := n.w.Due(); !due.IsZero() {
+	if due := due(n.w); !due.IsZero() {
 		t.Errorf("something is still due at %s", due)
 	}
 }
@@ -96,7 +96,7 @@ func TestAQueuedResourceThatFailedElsewhereIsDeletedThere(t *testing.T) {
 		Origin: incident.Origin{Time: now, Rank: events.RankReading}, Slice: "llama-8b", Zone: zone, Condition: incident.Lost, State: "FAILED (queued resource)",
 		Incident: n.w.Incident.ID, Ordered: n.now, Facts: incident.Facts{Group: "qr", Reclaimable: true, Spec: "spec1"},
 	}
-	_, sent, _ := incident.Advance(policies["spot"], n.w, failed, now)
+	_, sent, _ := advance(policies["spot"], n.w, failed, now)
 	if len(sent) != 1 {
 		t.Fatalf("sent %v, want one deletion", sent)
 	}

@@ -187,7 +187,7 @@ func sets(e ast.Expr, fields []string) bool {
 // TestWhatIsHeldSaysWhy: the code stays beside the words for as long as it is held, and goes with them.
 func TestWhatIsHeldSaysWhy(t *testing.T) {
 	n := at(t, policies["everything"], true, "preempted, read lost", nil)
-	held, _, _ := incident.Advance(policies["everything"], n.w, incident.Held{Request: asked(n.w, n.now), Code: incident.CodePaused, Why: "paused by ann"}, n.now)
+	held, _, _ := advance(policies["everything"], n.w, incident.Held{Request: asked(n.w, n.now), Code: incident.CodePaused, Why: "paused by ann"}, n.now)
 	last := held.Incident.Timeline[len(held.Incident.Timeline)-1]
 	if held.Incident.HeldCode != incident.CodePaused || last.Code != incident.CodePaused || last.Reason != "paused by ann" {
 		t.Errorf("held as %q, the last line is %+v", held.Incident.HeldCode, last)
@@ -196,7 +196,7 @@ func TestWhatIsHeldSaysWhy(t *testing.T) {
 		t.Error("Advance changed what it was given")
 	}
 	again, _, _ := tick(policies["everything"], held, n.now.Add(incident.HearFor))
-	begun, _, _ := incident.Advance(policies["everything"], again, incident.Intended{Request: asked(again, n.now), RequestID: "id"}, n.now)
+	begun, _, _ := advance(policies["everything"], again, incident.Intended{Request: asked(again, n.now), RequestID: "id"}, n.now)
 	if begun.Incident.Held != "" || begun.Incident.HeldCode != "" {
 		t.Errorf("still held by %q (%s)", begun.Incident.Held, begun.Incident.HeldCode)
 	}
@@ -208,7 +208,7 @@ func TestAZoneThatRefusesSaysWhy(t *testing.T) {
 	r := asked(n.w, n.now)
 	r.Action = events.ActionCreate
 	f := &incident.Failure{Class: incident.WrongZone, Code: incident.CodeTaken, Message: "the name is taken there by demo/other"}
-	w, _, _ := incident.Advance(policies["everything"], n.w, incident.Answered{Request: r, Text: "create refused", Failure: f}, n.now)
+	w, _, _ := advance(policies["everything"], n.w, incident.Answered{Request: r, Text: "create refused", Failure: f}, n.now)
 	in := w.Incident
 	if in == nil || len(in.Zones) != 1 || in.Zones[0].Code != incident.CodeTaken {
 		t.Fatalf("the zones are %+v", in)

@@ -22,7 +22,7 @@ func TestDoneIsTheEndOfTheTraining(t *testing.T) {
 		now = now.Add(time.Minute)
 		e := found(w, c, state, now)
 		e.Slice = w.Slices[slice].Name
-		w, _, _ = incident.Advance(policies["everything"], w, e, now)
+		w, _, _ = advance(policies["everything"], w, e, now)
 	}
 	read(0, incident.Done, "done")
 	if w.Crew.Finished || w.Incident != nil {
@@ -35,13 +35,13 @@ func TestDoneIsTheEndOfTheTraining(t *testing.T) {
 	}
 	read(1, incident.Gone, "gone")
 	now = now.Add(time.Hour)
-	w, _, _ = incident.Advance(policies["everything"], w, incident.Ticked{}, now)
-	if w.Incident != nil || !w.Due().IsZero() {
-		t.Errorf("an incident is open, or due at %s: %v", w.Due(), w.Incident)
+	w, _, _ = advance(policies["everything"], w, incident.Ticked{}, now)
+	if w.Incident != nil || !due(w).IsZero() {
+		t.Errorf("an incident is open, or due at %s: %v", due(w), w.Incident)
 	}
 	e := found(w, incident.Ready, "ready", now)
 	e.Incarnation = events.Incarnation{Zone: e.Zone, ID: "next", Created: now}
-	w, _, _ = incident.Advance(policies["everything"], w, e, now)
+	w, _, _ = advance(policies["everything"], w, e, now)
 	if w.Crew.Finished || w.Crew.Certain || !w.Crew.FinishedAt.IsZero() {
 		t.Errorf("another life trains, and the training counts as finished: %+v", w.Crew)
 	}
@@ -69,7 +69,7 @@ func TestAGroupIsDoneAsAWhole(t *testing.T) {
 				now = now.Add(time.Minute)
 				e := found(w, c, string(c), now)
 				e.Slice, e.Facts.Group = w.Slices[slice].Name, group
-				w, _, _ = incident.Advance(policies["everything"], w, e, now)
+				w, _, _ = advance(policies["everything"], w, e, now)
 			}
 			read(0, "set", incident.Ready)
 			read(1, c.group, incident.Creating)
@@ -98,7 +98,7 @@ func TestDoneEndsAnIncident(t *testing.T) {
 			if step != incident.Unread {
 				e = found(w, step, string(step), now)
 			}
-			w, _, _ = incident.Advance(c.policy, w, e, now)
+			w, _, _ = advance(c.policy, w, e, now)
 			if step == incident.Unread && w.Incident == nil {
 				t.Fatalf("%s: no incident is open", name)
 			}

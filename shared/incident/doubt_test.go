@@ -68,7 +68,7 @@ func TestNoLineTakesAwayADoubtedVerdict(t *testing.T) {
 		s, asked := r.w.Slices[0], ""
 		for range 3 {
 			asked += r.tick(time.Minute)
-			if r.w.Reads(r.now).Has(incident.ReadCrew, s.Name) {
+			if readsOf(r.w, r.now).Has(incident.ReadCrew, s.Name) {
 				v := events.CrewVerdict{Attempt: a, Reason: "exit code 1", Ended: r.now.Add(-5 * time.Minute), Life: events.Admission{Slice: s.Name, Incarnation: s.Incarnation}}
 				asked += r.give(incident.Beat{Origin: incident.Origin{Time: r.now, Rank: events.RankReading}, Slice: s.Name, Incarnation: s.Incarnation, Seen: r.now, Attempt: a, Verdict: &v})
 			}

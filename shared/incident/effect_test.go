@@ -32,14 +32,14 @@ func TestNothingIsCreatedForAnIncidentThatOnlyCleansUp(t *testing.T) {
 		t.Fatalf("the incident is %+v, want one that waits for what it has begun", n.w.Incident)
 	}
 	later := n.now.Add(incident.CallFor)
-	if _, err := n.w.Fence(r.Pointer(), later); err == nil {
+	if _, _, err := fence(n.w, r.Pointer(), later); err == nil {
 		t.Error("the fence lets a creation through")
 	}
-	w, _, _ := incident.Advance(p, n.w, incident.Intended{Request: r, RequestID: "again"}, later)
+	w, _, _ := advance(p, n.w, incident.Intended{Request: r, RequestID: "again"}, later)
 	if got := w.Effects[0]; got.RequestID == "again" || !got.Begun.Equal(n.w.Effects[0].Begun) {
 		t.Errorf("it was begun anew: %+v", got)
 	}
-	w, _, _ = incident.Advance(p, n.w, incident.Answered{Request: r, Failure: &incident.Failure{Class: incident.Stockout, Message: "none"}}, n.now)
+	w, _, _ = advance(p, n.w, incident.Answered{Request: r, Failure: &incident.Failure{Class: incident.Stockout, Message: "none"}}, n.now)
 	if w.Incident != nil {
 		t.Errorf("the answer to what was begun ends nothing: %+v", w.Incident)
 	}
@@ -84,7 +84,7 @@ func TestAFenceRefusesATaskWhoseSlicesAreNotThere(t *testing.T) {
 	p := events.Pointer{Workload: w.ID, Incident: "m-1", Epoch: 3, Action: events.ActionDelete, Slice: "m-0"}
 	code := func(w incident.Workload, p events.Pointer) incident.Code {
 		var refused *incident.RefusedError
-		if _, err := w.Fence(p, start); errors.As(err, &refused) {
+		if _, _, err := fence(w, p, start); errors.As(err, &refused) {
 			return refused.Code
 		}
 		return ""
@@ -111,7 +111,7 @@ func TestAHoldWithAnEndIsNoFailure(t *testing.T) {
 	for _, wait := range []time.Duration{time.Minute, 55 * time.Minute, 3 * time.Hour} {
 		n := at(t, p, true, "preempted, read lost", nil)
 		end := n.now.Add(wait)
-		w, _, _ := incident.Advance(p, n.w, incident.Held{Request: asked(n.w, n.now), Why: "the brake holds", Until: end}, n.now)
+		w, _, _ := advance(p, n.w, incident.Held{Request: asked(n.w, n.now), Why: "the brake holds", Until: end}, n.now)
 		var sent []events.Event
 		for now := n.now; w.Incident != nil && len(sent) == 0 && !now.After(end); {
 			now = now.Add(time.Minute)
@@ -138,11 +138,11 @@ func TestWhatIsApprovedIsChargedOnce(t *testing.T) {
 		if got := budget(n.w); got != 1 {
 			t.Fatalf("%s: charged %d times", path, got)
 		}
-		w, _, _ := incident.Advance(policies["ask"], n.w, incident.Forbidden{Request: asked(n.w, n.now), Why: "the switch is ask"}, n.now)
+		w, _, _ := advance(policies["ask"], n.w, incident.Forbidden{Request: asked(n.w, n.now), Why: "the switch is ask"}, n.now)
 		if got := budget(w); w.Incident.Phase != incident.Approving || got != 0 || w.Incident.Charged != 0 {
 			t.Errorf("%s: while nobody has approved, phase %s, charged %d times", path, w.Incident.Phase, got)
 		}
-		w, sent, _ := incident.Advance(policies["ask"], w, incident.Approved{Word: ann, Incident: w.Incident.ID, Action: w.Incident.Asked}, n.now)
+		w, sent, _ := advance(policies["ask"], w, incident.Approved{Word: ann, Incident: w.Incident.ID, Action: w.Incident.Asked}, n.now)
 		if got := budget(w); len(sent) != 1 || got != 1 {
 			t.Errorf("%s: approved, %d requests are sent, charged %d times", path, len(sent), got)
 		}
@@ -214,7 +214,7 @@ func TestNoDeadlineEndsACallThatMayStillBeMade(t *testing.T) {
 		ends  bool
 	}{{time.Second, false}, {incident.CallFor, true}} {
 		now := deadline.Add(-c.begun)
-		w, _, _ := incident.Advance(policies["everything"], n.w, answers(n.w, n.w.Slices[0], now)["intend delete 0"], now)
+		w, _, _ := advance(policies["everything"], n.w, answers(n.w, n.w.Slices[0], now)["intend delete 0"], now)
 		w, _, _ = tick(policies["everything"], w, deadline)
 		if ended := w.Incident == nil; ended != c.ends {
 			t.Fatalf("begun %v before the deadline: ended %v, want %v", c.begun, ended, c.ends)

@@ -38,7 +38,7 @@ func saves(t *testing.T, p policy.Policy, w incident.Workload, now time.Time) in
 		if !ok {
 			t.Fatalf("there is no %q", what)
 		}
-		n.w, _, _ = incident.Advance(p, n.w, e, n.now)
+		n.w, _, _ = advance(p, n.w, e, n.now)
 	}
 	return n.w
 }
@@ -93,12 +93,12 @@ func TestAPlannedEnd(t *testing.T) {
 			}
 			budgets := w.Budgets
 			now := start.Add(end + 90*time.Second)
-			w, _, _ = incident.Advance(p, w, found(w, incident.Ready, "READY", now), now) // a machine lives a little longer
+			w, _, _ = advance(p, w, found(w, incident.Ready, "READY", now), now) // a machine lives a little longer
 			if w.Incident == nil || !w.Incident.Down.IsZero() {
 				t.Fatalf("usable past its end: %+v", w.Incident)
 			}
 			now = now.Add(time.Minute)
-			w, out, _ := incident.Advance(p, w, found(w, c.now, c.state, now), now)
+			w, out, _ := advance(p, w, found(w, c.now, c.state, now), now)
 			in := w.Incident
 			if c.outcome != "" {
 				in = w.Closed
@@ -134,16 +134,16 @@ func TestHealingIsWaitedForUntilThePlannedEnd(t *testing.T) {
 	p := policies["everything"]
 	w := ending(2 * time.Hour)
 	now := start.Add(time.Minute)
-	w, _, _ = incident.Advance(p, w, found(w, incident.Lost, "TERMINATED", now), now)
+	w, _, _ = advance(p, w, found(w, incident.Lost, "TERMINATED", now), now)
 	if w.Incident.Phase != incident.Healing || w.Incident.Cause != events.CauseTerminated {
 		t.Fatalf("%s, %s", w.Incident.Phase, w.Incident.Cause)
 	}
 	now = start.Add(2*time.Hour - incident.EndMargin - time.Second)
-	if w, _, _ = incident.Advance(p, w, found(w, incident.Lost, "TERMINATED", now), now); w.Incident.Phase != incident.Healing {
+	if w, _, _ = advance(p, w, found(w, incident.Lost, "TERMINATED", now), now); w.Incident.Phase != incident.Healing {
 		t.Fatalf("before its end: %s", w.Incident.Phase)
 	}
 	now = now.Add(time.Second)
-	w, _, _ = incident.Advance(p, w, found(w, incident.Lost, "TERMINATED", now), now)
+	w, _, _ = advance(p, w, found(w, incident.Lost, "TERMINATED", now), now)
 	if in := w.Incident; in.Phase != incident.PhaseDeleting || in.Cause != events.CauseTerminated || in.Account() != "infrastructure" || w.Budgets.Recreates != 1 {
 		t.Errorf("%s, %s, charged to %s, %d replacements", in.Phase, in.Cause, in.Account(), w.Budgets.Recreates)
 	}
@@ -171,7 +171,7 @@ func TestAPlannedEndWithoutASave(t *testing.T) {
 			c.but(&w)
 		}
 		before, now := w.Budgets.Recreates, start.Add(2*time.Hour+c.missed)
-		w, _, _ = incident.Advance(p, w, found(w, incident.Lost, "TERMINATED", now), now)
+		w, _, _ = advance(p, w, found(w, incident.Lost, "TERMINATED", now), now)
 		if in := w.Incident; in == nil || in.Phase != incident.PhaseDeleting || in.Cause != c.cause || w.Budgets.Recreates != before+c.charged {
 			t.Errorf("%s: %+v, %d replacements", name, in, w.Budgets.Recreates)
 		}
@@ -193,7 +193,7 @@ func TestTheOwnerDeletesAtThePlannedEnd(t *testing.T) {
 			all = []incident.Evidence{gone, word}
 		}
 		for _, e := range all {
-			w, _, _ = incident.Advance(p, w, e, now)
+			w, _, _ = advance(p, w, e, now)
 		}
 		if !w.Slices[0].IsReleased() || w.Incident != nil && w.Incident.Phase != incident.Clearing {
 			t.Errorf("%s: released %t, incident %+v", name, w.Slices[0].IsReleased(), w.Incident)
@@ -206,7 +206,7 @@ func TestADeletionBeforeThePlannedEndIsNone(t *testing.T) {
 	p := policies["everything"]
 	w, _ := until(p, ending(2*time.Hour), 0, 2*time.Hour-p.Lead)
 	now := start.Add(2*time.Hour - incident.EndMargin - time.Second)
-	w, out, _ := incident.Advance(p, w, found(w, incident.Gone, "gone", now), now)
+	w, out, _ := advance(p, w, found(w, incident.Gone, "gone", now), now)
 	if w.Incident == nil || w.Incident.Phase != incident.PhaseGrace || len(out) > 0 {
 		t.Errorf("%+v, asked for %v", w.Incident, out)
 	}
@@ -226,7 +226,7 @@ func TestAGroupEndsAsAWhole(t *testing.T) {
 	for minute := range 3 * 60 {
 		at := now.Add(time.Duration(minute) * time.Minute)
 		for _, s := range w.Slices {
-			w, _, _ = incident.Advance(p, w, incident.Read{
+			w, _, _ = advance(p, w, incident.Read{
 				Origin: incident.Origin{Time: at, Rank: events.RankReading}, Slice: s.Name, Zone: s.Zone, Condition: incident.Lost, Incarnation: s.Incarnation,
 				State: "SUSPENDED (queued resource)", Facts: s.Facts,
 			}, at)
@@ -252,7 +252,7 @@ func TestAPlannedEndAndMaintenance(t *testing.T) {
 		return events.Notice{Status: events.NoticePending, CanReschedule: true, WindowStart: start.Add(at), WindowEnd: start.Add(at + time.Hour)}
 	}
 	tells := func(w incident.Workload, n events.Notice) incident.Workload {
-		w, _, _ = incident.Advance(p, w, incident.Noticed{
+		w, _, _ = advance(p, w, incident.Noticed{
 			Origin: incident.Origin{ID: "n", Time: start, Rank: events.RankReading}, Slice: "llama-8b", Incarnation: w.Slices[0].Incarnation, Notice: n, InAPI: true,
 		}, start)
 		return w
@@ -284,7 +284,7 @@ func TestAPlannedEndFarAwayLetsMaintenanceStartEarly(t *testing.T) {
 	}
 	w, _ = until(p, w, 0, 0)
 	early := days
-	w, _, _ = incident.Advance(p, w, incident.Noticed{
+	w, _, _ = advance(p, w, incident.Noticed{
 		Origin: incident.Origin{ID: "entry", Time: start, Rank: events.RankAudit}, Slice: w.Slices[1].Name, Incarnation: w.Slices[1].Incarnation, Notice: early, Text: "notice",
 	}, start)
 	if due := w.Notice(w.Slices[1].Name).Due; !due.Equal(start.Add(incident.NoticeFor)) {

@@ -47,7 +47,7 @@ func TestNothingIsKeptFromTheFuture(t *testing.T) {
 	r := newTour(t, quiet(true), "everything")
 	r.w.Progress.GapSeconds = 60
 	r.now = r.now.Add(time.Hour)
-	if !r.w.Reads(r.now).Has(incident.ReadCrew, "llama-8b") {
+	if !readsOf(r.w, r.now).Has(incident.ReadCrew, "llama-8b") {
 		t.Fatal("nobody listens to a crew that has been silent for an hour")
 	}
 	r.give(beat(r.now, -fast, -fast))
@@ -149,7 +149,7 @@ func TestALineOfUnknownWorkersChangesNothing(t *testing.T) {
 			w := quiet(true)
 			rep.Schema, rep.Zone, rep.Node, rep.Hostname = 1, "us-west4-a", "llama-8b", group+"-w-0"
 			e := incident.Reported{Origin: incident.Origin{ID: "line", Time: start, Rank: events.RankUser}, Slice: "llama-8b", Report: rep}
-			next, sent, changed := incident.Advance(policies["everything"], w, e, start)
+			next, sent, changed := advance(policies["everything"], w, e, start)
 			if counts {
 				if !changed || len(next.Unbound) > 0 {
 					t.Errorf("%s of %s is not taken", rep.Report, group)
@@ -427,7 +427,7 @@ func TestARetryWaitsForTheAuditLogAnew(t *testing.T) {
 			r.now = r.now.Add(time.Minute)
 			for _, e := range []incident.Evidence{evidence(r.w, r.now)["read gone"], incident.Ticked{}} {
 				var sent []events.Event
-				r.w, sent, _ = incident.Advance(policies["everything"], r.w, e, r.now)
+				r.w, sent, _ = advance(policies["everything"], r.w, e, r.now)
 				for _, e := range sent {
 					asked += asks(e)
 				}

@@ -16,7 +16,7 @@ func steps(p policy.Policy, w incident.Workload, n int, apart time.Duration) (in
 	w.Progress.At = start
 	for i := range n {
 		now = now.Add(apart)
-		w, _, _ = incident.Advance(p, w, incident.Reported{
+		w, _, _ = advance(p, w, incident.Reported{
 			Origin: incident.Origin{ID: "line", Time: now, Rank: events.RankUser}, Slice: "llama-8b",
 			Report: events.CrewReport{Report: events.ReportProgress, Attempt: 1, Step: 48_200 + 10*int64(i), CheckpointStep: 48_000},
 		}, now)
@@ -41,8 +41,8 @@ func beat(now time.Time, seen, step time.Duration) incident.Beat {
 // silent passes the time without a line, listens as patrol does, and returns when an incident was opened; 0 is never.
 func silent(p policy.Policy, w incident.Workload, last time.Time, d time.Duration, seen, step func(now time.Time) time.Duration) (incident.Workload, time.Duration) {
 	for now := last; now.Sub(last) <= d; now = now.Add(time.Minute) {
-		if w.Reads(now).Has(incident.ReadCrew, "llama-8b") {
-			w, _, _ = incident.Advance(p, w, beat(now, seen(now), step(now)), now)
+		if readsOf(w, now).Has(incident.ReadCrew, "llama-8b") {
+			w, _, _ = advance(p, w, beat(now, seen(now), step(now)), now)
 		}
 		if w, _, _ = tick(p, w, now); w.Incident != nil {
 			return w, now.Sub(last)
@@ -88,13 +88,13 @@ func TestNoHangGoesUnseen(t *testing.T) {
 			now := last.Add(after)
 			for range 24 * 60 {
 				now = now.Add(time.Minute)
-				w, _, _ = incident.Advance(p, w, beat(now, c.seen, step(now)), now)
+				w, _, _ = advance(p, w, beat(now, c.seen, step(now)), now)
 				w, _, _ = tick(p, w, now)
 			}
 			if w.Incident != nil || w.Epoch != quiet(true).Epoch+2 {
 				t.Errorf("it is told again: %+v", w.Incident)
 			}
-			if due := w.Due(); !due.IsZero() {
+			if due := due(w); !due.IsZero() {
 				t.Errorf("due at %v", due)
 			}
 		})
@@ -141,10 +141,10 @@ func TestALostLineIsNoHang(t *testing.T) {
 	if w.Incident != nil || len(sent) > 0 {
 		t.Fatalf("unheard: %+v", w.Incident)
 	}
-	w, _, _ = incident.Advance(p, w, beat(now, 0, 2*time.Minute), now)
+	w, _, _ = advance(p, w, beat(now, 0, 2*time.Minute), now)
 	w, _, _ = tick(p, w, now)
-	if w.Incident != nil || w.Progress.Step != 48_240 || !w.Due().IsZero() {
-		t.Fatalf("%+v, progress %+v, due at %v", w.Incident, w.Progress, w.Due())
+	if w.Incident != nil || w.Progress.Step != 48_240 || !due(w).IsZero() {
+		t.Fatalf("%+v, progress %+v, due at %v", w.Incident, w.Progress, due(w))
 	}
 	// And what then stands still is found from the step on that the crew told of.
 	if w, after := silent(p, w, now.Add(-2*time.Minute), time.Hour, ago(0), func(at time.Time) time.Duration { return at.Sub(now.Add(-2 * time.Minute)) }); after != 15*time.Minute {
@@ -214,7 +214,7 @@ func TestAHangIsNotHiddenByWhatIsToldOfSomethingElse(t *testing.T) {
 	n := events.Notice{Status: events.NoticePending, WindowStart: now.Add(5 * time.Minute), WindowEnd: now.Add(4 * time.Hour)}
 	word := func(status events.NoticeStatus) {
 		n.Status = status
-		w, _, _ = incident.Advance(p, w, incident.Noticed{
+		w, _, _ = advance(p, w, incident.Noticed{
 			Origin: incident.Origin{Time: now, Rank: events.RankReading}, Slice: "llama-8b", Incarnation: life(1), Notice: n, InAPI: true,
 		}, now)
 		w, _, _ = tick(p, w, now)
@@ -245,7 +245,7 @@ func TestAHangIsNotEndedWhenItsOwnerHasTakenTheWordBack(t *testing.T) {
 	}
 	now := last.Add(after)
 	do := func(what string) {
-		w, _, _ = incident.Advance(p, w, evidence(w, now)[what], now)
+		w, _, _ = advance(p, w, evidence(w, now)[what], now)
 	}
 	do("intend restart 0")
 	do("accepted restart 0")
@@ -279,9 +279,9 @@ func TestATrainingThatGoesOnIsNotRestartedForLinesThatAreLate(t *testing.T) {
 			began, listened := n.now, 0
 			for n.now.Sub(began) < c.lasts && n.w.Incident.Phase == incident.Resuming {
 				n.now = n.now.Add(time.Minute)
-				if n.w.Reads(n.now).Has(incident.ReadCrew, "llama-8b") {
+				if readsOf(n.w, n.now).Has(incident.ReadCrew, "llama-8b") {
 					listened++
-					n.w, _, _ = incident.Advance(p, n.w, beat(n.now, 0, c.step), n.now)
+					n.w, _, _ = advance(p, n.w, beat(n.now, 0, c.step), n.now)
 				}
 				n.w, _, _ = tick(p, n.w, n.now)
 			}
@@ -302,7 +302,7 @@ func TestAHangThatGoesOnBehindAStepIsToldAgain(t *testing.T) {
 	}
 	step := last.Add(after).Add(30 * time.Minute)
 	now := step.Add(5 * time.Second)
-	w, _, _ = incident.Advance(p, w, incident.Reported{
+	w, _, _ = advance(p, w, incident.Reported{
 		Origin: incident.Origin{ID: "line", Time: step, Rank: events.RankUser}, Slice: "llama-8b",
 		Report: events.CrewReport{Report: events.ReportProgress, Attempt: 1, Step: 49_000, CheckpointStep: 48_000},
 	}, now)
@@ -790,7 +790,7 @@ func TestACrewThatGivesUpHangsNoMore(t *testing.T) {
 			now := last.Add(after)
 			tell := func(e incident.Evidence) {
 				now = now.Add(time.Minute)
-				w, _, _ = incident.Advance(c.p, w, e, now)
+				w, _, _ = advance(c.p, w, e, now)
 			}
 			tell(incident.Reported{
 				Origin: incident.Origin{ID: "line", Time: now, Rank: events.RankUser}, Slice: "llama-8b",
@@ -846,12 +846,12 @@ func TestAHangIsNotExplainedByWhatCameBeforeItsLastStep(t *testing.T) {
 		now := last.Add(hung)
 		for n := 0; n < 300 && w.Incident != nil; n++ {
 			now = now.Add(time.Minute)
-			w, _, _ = incident.Advance(policies["spot"], w, incident.Ticked{}, now)
+			w, _, _ = advance(policies["spot"], w, incident.Ticked{}, now)
 		}
 		if w.Closed == nil || w.Closed.Cause != events.CauseHang {
 			t.Fatal(tale(w))
 		}
-		w, _, _ = incident.Advance(policies["spot"], w, incident.Interrupted{
+		w, _, _ = advance(policies["spot"], w, incident.Interrupted{
 			Origin: incident.Origin{ID: "entry", Time: last.Add(after), Rank: events.RankAudit}, Slice: "llama-8b", Incarnation: life(1), Cause: events.CausePreemption, Text: "it was preempted",
 		}, now.Add(time.Minute))
 		if got := w.Closed.Cause; got != want {

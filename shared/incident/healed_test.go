@@ -23,12 +23,12 @@ func TestWhatTheProviderMakesAnewIsNobodyElses(t *testing.T) {
 				}
 				e.Incarnation = events.Incarnation{Zone: e.Zone, ID: id, Created: now.Add(-time.Second)}
 			}
-			w, _, _ = incident.Advance(policies["everything"], w, e, now)
+			w, _, _ = advance(policies["everything"], w, e, now)
 		}
 		read(incident.Ready, "")
 		read(incident.Unhealthy, "")
 		now = now.Add(incident.SickFor)
-		w, _, _ = incident.Advance(policies["everything"], w, incident.Ticked{}, now)
+		w, _, _ = advance(policies["everything"], w, incident.Ticked{}, now)
 		if w.Incident == nil {
 			t.Fatalf("%s: no incident is open", name)
 		}
@@ -48,7 +48,7 @@ func TestTheCauseOfALossIsKept(t *testing.T) {
 		if e.Facts.Cause = cause; id != "" {
 			e.Incarnation = events.Incarnation{Zone: e.Zone, ID: id, Created: now.Add(-time.Second)}
 		}
-		w, _, _ = incident.Advance(policies["watch"], w, e, now)
+		w, _, _ = advance(policies["watch"], w, e, now)
 	}
 	read(incident.Lost, events.CauseCrash, "")
 	read(incident.Lost, "", "")

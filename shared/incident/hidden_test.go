@@ -272,7 +272,7 @@ func TestWhatIsGoneWaitsForNoYes(t *testing.T) {
 		}
 		r.learn("llama-8b", "read gone")
 		r.until("llama-8b", incident.Gone, time.Hour)
-		if q := r.w.Question(); q != "recreate llama-8b" {
+		if q := question(r.w); q != "recreate llama-8b" {
 			t.Errorf("proven %v: the question is %q", proven, q)
 		}
 	}
@@ -321,7 +321,7 @@ func TestAnotherDirectoryIsAnotherTraining(t *testing.T) {
 	for i := range 60 {
 		r.now = r.now.Add(5 * time.Minute)
 		r.line("llama-8b", events.CrewReport{Report: events.ReportProgress, Attempt: 1, Step: int64(100 + 10*i)})
-		if r.w.Reads(r.now).Has(incident.ReadCrew, "llama-8b") {
+		if readsOf(r.w, r.now).Has(incident.ReadCrew, "llama-8b") {
 			t.Fatal("it is taken to hang")
 		}
 		r.tick(time.Second)

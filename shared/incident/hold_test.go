@@ -69,10 +69,10 @@ func TestAHoldIsTold(t *testing.T) {
 						h.Until = end
 					}
 					if h.Begun = h.Code == incident.CodePaused; h.Begun { // it is read behind the intent
-						r.w, _, _ = incident.Advance(c.policy, r.w, incident.Intended{Request: h.Request, RequestID: "1"}, r.now)
+						r.w, _, _ = advance(c.policy, r.w, incident.Intended{Request: h.Request, RequestID: "1"}, r.now)
 					}
-					r.w, _, _ = incident.Advance(c.policy, r.w, h, r.now)
-					r.w, _, _ = incident.Advance(c.policy, r.w, h, r.now.Add(time.Second)) // delivered again
+					r.w, _, _ = advance(c.policy, r.w, h, r.now)
+					r.w, _, _ = advance(c.policy, r.w, h, r.now.Add(time.Second)) // delivered again
 				}
 				r.w, _, _ = tick(c.policy, r.w, r.now)
 			}
@@ -116,7 +116,7 @@ func TestWhatIsHeldIsNotOverdue(t *testing.T) {
 		r := newTour(t, quiet(true), "everything")
 		r.learn("llama-8b", "preempted", "read lost")
 		r.now = r.w.Incident.Deadline.Add(-left)
-		r.w, _, _ = incident.Advance(policies["everything"], r.w, incident.Held{Code: incident.CodePaused, Why: "paused by ann", Request: asked(r.w, r.now)}, r.now)
+		r.w, _, _ = advance(policies["everything"], r.w, incident.Held{Code: incident.CodePaused, Why: "paused by ann", Request: asked(r.w, r.now)}, r.now)
 		if asked := r.tick(2*time.Minute - 4*time.Second); asked != "delete llama-8b" { // the last moment at which it is due to be asked again
 			t.Errorf("left %v: asked for is %q: %s", left, asked, tale(r.w))
 		}

@@ -31,7 +31,7 @@ func newJob(t *testing.T, p policy.Policy) *job {
 func (j *job) learns(e incident.Evidence) (asked string) {
 	j.now = j.now.Add(time.Minute)
 	var sent []events.Event
-	j.w, sent, _ = incident.Advance(j.p, j.w, e, j.now)
+	j.w, sent, _ = advance(j.p, j.w, e, j.now)
 	for _, o := range sent {
 		asked += asks(o)
 	}
@@ -299,7 +299,7 @@ func TestAnOwnersDeletionComesBeforeOurs(t *testing.T) {
 					t.Fatalf("nobody has said who deleted it, and %q is asked for: %s", asked, tale(j.w))
 				}
 				for _, s := range j.w.Slices {
-					if !j.w.Reads(j.now).Has(incident.ReadDeleter, s.Name) {
+					if !readsOf(j.w, j.now).Has(incident.ReadDeleter, s.Name) {
 						t.Errorf("nobody asks who deleted %s: %s", s.Name, tale(j.w))
 					}
 				}
@@ -378,7 +378,7 @@ func TestOnlyProofGivesAChargeBack(t *testing.T) {
 		rank     events.Rank
 		restarts int
 	}{{events.RankUser, 1}, {events.RankAudit, 0}} {
-		w, _, _ = incident.Advance(policies["everything"], w, incident.Interrupted{
+		w, _, _ = advance(policies["everything"], w, incident.Interrupted{
 			Origin: incident.Origin{ID: fmt.Sprint(c.rank), Time: n.now, Rank: c.rank}, Slice: w.Slices[0].Name, Incarnation: w.Slices[0].Incarnation, Cause: events.CausePreemption, Text: "preempted",
 		}, n.now)
 		if w.Budgets.Restarts != c.restarts || w.Incident.Charged != c.restarts || w.Incident.Cause.Infrastructure() != (c.restarts == 0) {
@@ -667,7 +667,7 @@ func TestAYesToADeletionIsNoYesToItsOwners(t *testing.T) {
 		if asked += gone(); strings.Contains(asked, "create") {
 			t.Errorf("nobody has said who deleted it, and %q is asked for: %s", asked, tale(j.w))
 		}
-		if !j.w.Reads(j.now).Has(incident.ReadDeleter, j.w.Slices[0].Name) {
+		if !readsOf(j.w, j.now).Has(incident.ReadDeleter, j.w.Slices[0].Name) {
 			t.Errorf("nobody asks who deleted it: %s", tale(j.w))
 		}
 		j.now = j.now.Add(10 * time.Minute)
@@ -775,7 +775,7 @@ func TestEverySliceHasRoomForALine(t *testing.T) {
 	for range 2 {
 		for _, s := range j.w.Slices[1:] {
 			at := j.now.Add(time.Minute / 60)
-			j.w, _, _ = incident.Advance(j.p, j.w, incident.Reported{
+			j.w, _, _ = advance(j.p, j.w, incident.Reported{
 				Origin: incident.Origin{ID: at.Format(time.TimeOnly), Time: at, Rank: events.RankUser}, Slice: s.Name,
 				Report: events.CrewReport{Schema: 1, Report: events.ReportStarted, Zone: s.Zone, Node: s.Name, Hostname: s.Name + "-0", Life: "next of " + s.Name, Attempt: 1},
 			}, at)

@@ -24,7 +24,7 @@ func relabelled(t *testing.T, p string) (incident.Workload, bool) {
 	n := at(t, policies["everything"], true, "tick", inQueue)
 	e := evidence(n.w, n.now)["read ready"].(incident.Read) //nolint:forcetypeassert // it is one
 	e.Facts.Label, e.Facts.Spec, e.Facts.Group, e.Time = "watch", "watched", "qr", n.now.Add(time.Minute)
-	w, _, changed := incident.Advance(policies[p], n.w, e, e.Time)
+	w, _, changed := advance(policies[p], n.w, e, e.Time)
 	return w, changed
 }
 
@@ -43,7 +43,7 @@ func TestAnOrderSaysNothingNewerThanTheNodeThatCameOfIt(t *testing.T) {
 		e.Ordered = w.Slices[0].Incarnation.Created.Add(c.ordered)
 		e.Incarnation, e.Condition, e.State = events.Incarnation{}, incident.Lost, "SUSPENDED (queued resource)"
 		e.Facts.Label, e.Facts.Spec, e.Facts.Group = "night", "s", "qr"
-		w, _, _ = incident.Advance(policies["watch"], w, e, start.Add(time.Hour))
+		w, _, _ = advance(policies["watch"], w, e, start.Add(time.Hour))
 		if got := w.Label + " " + w.Slices[0].Spec; got != c.want {
 			t.Errorf("%s: label and order are %q, want %q", name, got, c.want)
 		}

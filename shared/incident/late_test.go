@@ -61,14 +61,14 @@ func TestNothingOfOursKeepsQuotaBehindAnIncident(t *testing.T) {
 			}
 			before := n
 			var sent []events.Event
-			n.w, sent, _ = incident.Advance(policies[c.policy], n.w, f.Read, n.now)
+			n.w, sent, _ = advance(policies[c.policy], n.w, f.Read, n.now)
 			if d := cmp.Diff(c.want, stands(n.w, sent)); d != "" {
 				t.Fatalf("(-want +got):\n%s%s", d, tale(n.w))
 			}
 			checkDocument(t, n, n.w)
 			checkSent(t, policies[c.policy], before, n, n.w, f.Read, sent)
 			if n.w.Closed != nil && n.w.Closed.ID != f.closed.ID {
-				again, _, _ := incident.Advance(policies[c.policy], n.w, f.Read, n.now.Add(time.Minute))
+				again, _, _ := advance(policies[c.policy], n.w, f.Read, n.now.Add(time.Minute))
 				if again.Incident != nil || again.Closed.ID != n.w.Closed.ID {
 					t.Error("it is told twice")
 				}
@@ -85,20 +85,20 @@ func TestWhatCameLateIsCleanedUpToItsEnd(t *testing.T) {
 	n.now = n.now.Add(time.Second)
 	f.Time = n.now
 	var sent []events.Event
-	n.w, sent, _ = incident.Advance(policies["everything"], n.w, f, n.now)
+	n.w, sent, _ = advance(policies["everything"], n.w, f, n.now)
 	r, ok := sent[0].(events.RecreateRequested)
 	if !ok || !r.Incarnation.Same(f.Incarnation) {
 		t.Fatalf("sent %+v, want the deletion of the life that has come", sent)
 	}
 	for _, what := range []string{"intend delete 0", "accepted delete 0", "read gone"} {
 		n.now = n.now.Add(time.Second)
-		n.w, _, _ = incident.Advance(policies["everything"], n.w, evidence(n.w, n.now)[what], n.now)
+		n.w, _, _ = advance(policies["everything"], n.w, evidence(n.w, n.now)[what], n.now)
 	}
 	if n.w.Incident != nil || n.w.Closed.Outcome != incident.Released || !strings.Contains(n.w.Closed.Reason, "which had ordered it, is over") {
 		t.Errorf("it stands at %s; %s", phaseOf(n.w), tale(n.w))
 	}
-	if !n.w.Due().IsZero() {
-		t.Errorf("something is still due at %s", n.w.Due())
+	if !due(n.w).IsZero() {
+		t.Errorf("something is still due at %s", due(n.w))
 	}
 }
 

@@ -46,7 +46,7 @@ func history(t *rapid.T) (p policy.Policy, n node, all map[string]incident.Evide
 		n.now = n.now.Add(time.Duration(rapid.IntRange(0, 600).Draw(t, "seconds")) * time.Second)
 		all := learn(n.w, n.now)
 		name := rapid.SampledFrom(slices.Sorted(maps.Keys(all))).Draw(t, "evidence")
-		n.w, _, _ = incident.Advance(p, n.w, all[name], n.now)
+		n.w, _, _ = advance(p, n.w, all[name], n.now)
 		if rapid.Bool().Draw(t, "ticks") {
 			n.w, _, _ = tick(p, n.w, n.now)
 		}
@@ -64,8 +64,8 @@ func TestWhatIsDeliveredTwiceIsLearnedOnce(t *testing.T) {
 			if _, begins := all[name].(incident.Intended); begins {
 				continue
 			}
-			once, _, _ := incident.Advance(p, n.w, all[name], n.now)
-			twice, sent, _ := incident.Advance(p, once, all[name], n.now)
+			once, _, _ := advance(p, n.w, all[name], n.now)
+			twice, sent, _ := advance(p, once, all[name], n.now)
 			if d := cmp.Diff(once, twice, cmpopts.IgnoreFields(incident.Incident{}, "PlannedCalls")); d != "" || len(sent) > 0 {
 				t.Fatalf("%s: sent %v, and the document is another one (-once +twice):\n%s", name, sent, d)
 			}
@@ -91,7 +91,7 @@ func TestAnAnswerCountsForItsAttemptAlone(t *testing.T) {
 					continue
 				}
 				answers++
-				after, sent, _ := incident.Advance(p, n.w, e, n.now)
+				after, sent, _ := advance(p, n.w, e, n.now)
 				if d := cmp.Diff(n.w.Effects, after.Effects); d != "" || len(sent) > 0 || phaseOf(after) != phaseOf(n.w) {
 					t.Fatalf("%s of %s: it stands at %s, sent %v, and the effects are others:\n%s", what, name, phaseOf(after), sent, d)
 				}
@@ -124,7 +124,7 @@ func TestADecisionChangesNothingThatItWasGiven(t *testing.T) {
 		p, n, all := history(t)
 		before := marshal(t, n.w)
 		for _, name := range slices.Sorted(maps.Keys(all)) {
-			incident.Advance(p, n.w, all[name], n.now)
+			advance(p, n.w, all[name], n.now)
 			if d := cmp.Diff(before, marshal(t, n.w)); d != "" {
 				t.Fatalf("%s has changed the document that it was given:\n%s", name, d)
 			}

@@ -59,7 +59,7 @@ func TestThePaceIsThatOfTheTraining(t *testing.T) {
 	w.Progress = incident.Progress{}
 	tell := func(minutes, attempt int, step, checkpoint int64) {
 		now = now.Add(time.Duration(minutes) * time.Minute)
-		w, _, _ = incident.Advance(p, w, incident.Reported{
+		w, _, _ = advance(p, w, incident.Reported{
 			Origin: incident.Origin{Time: now, Rank: events.RankUser}, Slice: w.Slices[0].Name,
 			Report: events.CrewReport{Report: events.ReportProgress, Attempt: attempt, Step: step, CheckpointStep: checkpoint},
 		}, now)

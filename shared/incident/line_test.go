@@ -215,7 +215,7 @@ func TestACrewThatGaveUpIsHeardAgain(t *testing.T) {
 	if asked := gaveUp(); r.w.Incident != nil || asked != "" {
 		t.Fatalf("a doubted line asks for %q: %s", asked, tale(r.w))
 	}
-	if r.now = r.now.Add(incident.ListenAgain); !r.w.Reads(r.now).Has(incident.ReadCrew, "llama-8b") || r.w.Due().After(r.now) {
+	if r.now = r.now.Add(incident.ListenAgain); !readsOf(r.w, r.now).Has(incident.ReadCrew, "llama-8b") || due(r.w).After(r.now) {
 		t.Error("nobody reads the verdict")
 	}
 	if asked := r.learn("llama-8b", "its verdict"); asked != "restart llama-8b=7711" {

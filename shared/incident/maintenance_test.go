@@ -36,7 +36,7 @@ func TestANoticeThatIsShownForEverIsWaitedForOnce(t *testing.T) {
 			}},
 			incident.Ticked{Origin: incident.Origin{Rank: events.RankReading}},
 		} {
-			w, _, _ = incident.Advance(p, w, e, now)
+			w, _, _ = advance(p, w, e, now)
 			if w.Incident != nil {
 				opened[w.Incident.ID] = true
 			}
@@ -48,7 +48,7 @@ func TestANoticeThatIsShownForEverIsWaitedForOnce(t *testing.T) {
 	if w.Incident != nil {
 		t.Errorf("an incident is open still: %s", w.Incident.Phase)
 	}
-	if due := w.Due(); !due.IsZero() {
+	if due := due(w); !due.IsZero() {
 		t.Errorf("something is due at %s for ever", due)
 	}
 }
@@ -61,7 +61,7 @@ var days = events.Notice{
 // announced is a workload that has been told of maintenance.
 func announced(p policy.Policy, w incident.Workload, n events.Notice) incident.Workload {
 	for _, s := range w.Slices {
-		w, _, _ = incident.Advance(p, w, incident.Noticed{
+		w, _, _ = advance(p, w, incident.Noticed{
 			Origin: incident.Origin{ID: "entry", Time: start, Rank: events.RankAudit}, Slice: s.Name, Incarnation: s.Incarnation, Notice: n, Text: "notice",
 		}, start)
 	}
@@ -342,7 +342,7 @@ func TestTheSlicesOfAMultisliceAreMaintainedTogether(t *testing.T) {
 	p := policies["everything"]
 	tell := func(w incident.Workload, slice string, n events.Notice, at time.Duration) incident.Workload {
 		now := start.Add(at)
-		w, _, _ = incident.Advance(p, w, incident.Noticed{
+		w, _, _ = advance(p, w, incident.Noticed{
 			Origin: incident.Origin{Time: now, Rank: events.RankAudit}, Slice: slice, Incarnation: w.Slice(slice).Incarnation, Notice: n, Text: "notice",
 		}, now)
 		return w
@@ -457,7 +457,7 @@ func TestSilenceIsToldWhereItProvesSomething(t *testing.T) {
 		}
 		w = announced(p, w, days)
 		epoch := w.Epoch
-		w, sent, _ := incident.Advance(p, w, incident.Beat{Slice: w.Slices[0].Name, Incarnation: w.Slices[0].Incarnation, Seen: c.seen, Looked: c.looked}, now)
+		w, sent, _ := advance(p, w, incident.Beat{Slice: w.Slices[0].Name, Incarnation: w.Slices[0].Incarnation, Seen: c.seen, Looked: c.looked}, now)
 		if got := w.Slices[0].Notice.Deaf; got != c.want || w.Incident != nil || len(sent) > 0 || w.Epoch != epoch {
 			t.Errorf("%s: %q, want %q; sent %v", name, got, c.want, sent)
 		}
@@ -492,7 +492,7 @@ func TestMaintenanceThatIsOverOpensNothing(t *testing.T) {
 			w := quiet(true)
 			w.Ended = start
 			now := start.Add(2 * time.Hour)
-			w, sent, _ := incident.Advance(policies["everything"], w, incident.Noticed{
+			w, sent, _ := advance(policies["everything"], w, incident.Noticed{
 				Origin: incident.Origin{ID: "late", Time: start.Add(-c.at), Rank: events.RankAudit}, Slice: "llama-8b", Incarnation: w.Slices[0].Incarnation,
 				Notice: events.Notice{Status: events.NoticeOngoing}, InAPI: c.inAPI, Text: "unscheduled maintenance of worker 0 is under way",
 			}, now)
@@ -530,7 +530,7 @@ func TestTheDateOfTheLastMaintenanceExplains(t *testing.T) {
 		}
 		read.Condition = n.w.Slices[0].Condition
 		read.Maintained = in.Troubles[0].At.Add(-c.maintained)
-		w, _, _ := incident.Advance(p, n.w, read, n.now)
+		w, _, _ := advance(p, n.w, read, n.now)
 		now := w.Incident
 		if now == nil {
 			now = w.Closed
@@ -541,7 +541,7 @@ func TestTheDateOfTheLastMaintenanceExplains(t *testing.T) {
 		if c.want == events.CauseMaintenance && w.Budgets.Restarts != 0 {
 			t.Errorf("%s: the training is charged for it", c.what)
 		}
-		if again, _, changed := incident.Advance(p, w, read, n.now); changed || again.Incident != nil && len(again.Incident.Troubles) != len(now.Troubles) {
+		if again, _, changed := advance(p, w, read, n.now); changed || again.Incident != nil && len(again.Incident.Troubles) != len(now.Troubles) {
 			t.Errorf("%s: it is told again with the next reading", c.what)
 		}
 	}
@@ -557,14 +557,14 @@ func TestMaintenanceThatWasToldTooLateIsReadAgain(t *testing.T) {
 		n.Status = status
 		return incident.Noticed{Origin: incident.Origin{Time: at, Rank: events.RankReading}, Slice: "llama-8b", Incarnation: life(1), Notice: n, InAPI: true, Text: "notice"}
 	}
-	w, _, _ = incident.Advance(p, w, read(events.NoticePending, start), start)
+	w, _, _ = advance(p, w, read(events.NoticePending, start), start)
 	w.Ended = start.Add(time.Minute)
 	late := read(events.NoticeOngoing, start.Add(50*time.Second))
 	late.Rank, late.InAPI = events.RankAudit, false
-	if w, _, _ = incident.Advance(p, w, late, start.Add(80*time.Second)); w.Incident != nil {
+	if w, _, _ = advance(p, w, late, start.Add(80*time.Second)); w.Incident != nil {
 		t.Fatal("it opens an incident for what has ended")
 	}
-	if w, _, _ = incident.Advance(p, w, read(events.NoticeOngoing, start.Add(2*time.Minute)), start.Add(2*time.Minute)); w.Incident == nil {
+	if w, _, _ = advance(p, w, read(events.NoticeOngoing, start.Add(2*time.Minute)), start.Add(2*time.Minute)); w.Incident == nil {
 		t.Error("nobody handles maintenance that goes on")
 	}
 }
@@ -580,18 +580,18 @@ func TestMaintenanceOfAReleasedSliceSteersNothing(t *testing.T) {
 			Notice: events.Notice{Status: status, WindowStart: start.Add(2 * time.Hour), WindowEnd: start.Add(6 * time.Hour)},
 		}
 	}
-	w, _, _ = incident.Advance(p, w, notice(0, events.NoticePending, start), start)
+	w, _, _ = advance(p, w, notice(0, events.NoticePending, start), start)
 	now := start.Add(111 * time.Minute)
 	w, _, _ = tick(p, w, now)
 	if w.Incident == nil {
 		t.Fatal("no incident")
 	}
 	before := *w.Incident
-	w, _, _ = incident.Advance(p, w, notice(1, events.NoticeOngoing, now), now)
+	w, _, _ = advance(p, w, notice(1, events.NoticeOngoing, now), now)
 	if w.Incident.Begun || !w.Incident.Deadline.Equal(before.Deadline) {
 		t.Errorf("begun %v, until %s, was %s", w.Incident.Begun, w.Incident.Deadline, before.Deadline)
 	}
-	w, _, _ = incident.Advance(p, w, notice(1, events.NoticeGone, now.Add(time.Second)), now.Add(time.Second))
+	w, _, _ = advance(p, w, notice(1, events.NoticeGone, now.Add(time.Second)), now.Add(time.Second))
 	if w.Incident == nil || w.Incident.Phase != before.Phase {
 		t.Errorf("it stands at %s, was %s", phaseOf(w), before.Phase)
 	}
@@ -608,7 +608,7 @@ func TestMaintenanceBesideAStoppedSliceOpensNothing(t *testing.T) {
 			now := start
 			tell := func(e incident.Evidence) {
 				now = now.Add(time.Minute)
-				w, _, _ = incident.Advance(p, w, e, now)
+				w, _, _ = advance(p, w, e, now)
 			}
 			read := func() incident.Origin { return incident.Origin{Time: now.Add(time.Minute), Rank: events.RankReading} }
 			for range 20 {
@@ -659,7 +659,7 @@ func TestStandingMaintenanceOpensOneIncident(t *testing.T) {
 		b.Condition, b.State, b.Since, b.Stop.By, b.Stop.At = incident.Stopped, "STOPPED", start.Add(-time.Hour), "ann@example.com", start.Add(-time.Hour)
 		tell := func(e incident.Evidence) {
 			now = now.Add(time.Minute)
-			w, _, _ = incident.Advance(policies["everything"], w, e, now)
+			w, _, _ = advance(policies["everything"], w, e, now)
 		}
 		word := func() incident.Noticed {
 			return incident.Noticed{

@@ -33,7 +33,7 @@ func TestAZoneThatDoesNotTakeTheOrderEndsNothing(t *testing.T) {
 				n = at(t, p, true, created+", stockout create 0, intend create 0", nil)
 				e = incident.Answered{Request: asked(n.w, n.now), Failure: failure}
 			}
-			w, sent, _ := incident.Advance(p, n.w, e, n.now)
+			w, sent, _ := advance(p, n.w, e, n.now)
 			var zones []string
 			for _, s := range sent {
 				if r, ok := s.(events.RecreateRequested); ok {
@@ -54,7 +54,7 @@ func TestAZoneThatDoesNotTakeTheOrderEndsNothing(t *testing.T) {
 	}
 	// Where it was itself, what is wrong is wrong everywhere.
 	n := at(t, p, true, created, nil)
-	w, _, _ := incident.Advance(p, n.w, incident.Answered{Request: asked(n.w, n.now), Failure: &incident.Failure{Class: incident.Invalid, Message: "bad"}}, n.now)
+	w, _, _ := advance(p, n.w, incident.Answered{Request: asked(n.w, n.now), Failure: &incident.Failure{Class: incident.Invalid, Message: "bad"}}, n.now)
 	if w.Incident != nil {
 		t.Error("a specification that is refused where it was read is asked for again")
 	}
@@ -72,7 +72,7 @@ func TestAZoneThatJustFailedIsNotAskedForTheNextLoss(t *testing.T) {
 		if e == nil {
 			t.Fatalf("there is no %s in %s", what, tale(n.w))
 		}
-		n.w, _, _ = incident.Advance(p, n.w, e, n.now)
+		n.w, _, _ = advance(p, n.w, e, n.now)
 	}
 	learn("read lost")
 	for _, what := range []string{"intend delete 0", "accepted delete 0", "read gone"} {
@@ -108,8 +108,8 @@ func TestAWaitForCapacityIsToldOf(t *testing.T) {
 	}
 	refuse := func() {
 		if e := evidence(n.w, n.now)["intend create 0"]; e != nil && n.w.Effects[0].Retry.IsZero() {
-			n.w, _, _ = incident.Advance(p, n.w, e, n.now)
-			n.w, _, _ = incident.Advance(p, n.w, evidence(n.w, n.now)["stockout create 0"], n.now)
+			n.w, _, _ = advance(p, n.w, e, n.now)
+			n.w, _, _ = advance(p, n.w, evidence(n.w, n.now)["stockout create 0"], n.now)
 		}
 	}
 	for n.now.Sub(began) < 14*time.Hour {
@@ -125,11 +125,11 @@ func TestAWaitForCapacityIsToldOf(t *testing.T) {
 		n.now = n.now.Add(time.Minute)
 		n.w, _, _ = tick(p, n.w, n.now)
 		if e := evidence(n.w, n.now)["intend create 0"]; e != nil {
-			n.w, _, _ = incident.Advance(p, n.w, e, n.now)
+			n.w, _, _ = advance(p, n.w, e, n.now)
 		}
 	}
 	for _, what := range []string{"accepted create 0", "read ours"} {
-		n.w, _, _ = incident.Advance(p, n.w, evidence(n.w, n.now)[what], n.now)
+		n.w, _, _ = advance(p, n.w, evidence(n.w, n.now)[what], n.now)
 	}
 	note()
 	want := []string{"1h0m0s keep asking for capacity", "6h0m0s keep asking for capacity", "12h0m0s keep asking for capacity", "14h0m0s capacity was found in us-west4-a"}

@@ -378,7 +378,7 @@ func play(t *testing.T, p policy.Policy, n node, what string) (node, []events.Ev
 		t.Fatalf("%s: there is no such evidence in this state", next.path)
 	}
 	var sent []events.Event
-	next.w, sent, _ = incident.Advance(p, n.w, e, next.now)
+	next.w, sent, _ = advance(p, n.w, e, next.now)
 	checkDocument(t, next, next.w)
 	checkSent(t, p, n, next, next.w, e, sent)
 	return next, sent
@@ -387,11 +387,23 @@ func play(t *testing.T, p policy.Policy, n node, what string) (node, []events.Ev
 // plays tells a whole story: each step, and what follows from it.
 func plays(t *testing.T, p policy.Policy, n node, steps [][2]string) node {
 	t.Helper()
-	for _, s := range steps {
+	early := "" // what follows from a step although it was to follow from the next tick
+	for i, s := range steps {
 		var sent []events.Event
 		n, sent = play(t, p, n, s[0])
-		if d := cmp.Diff(s[1], stands(n.w, sent)); d != "" {
-			t.Fatalf("%s (-want +got):\n%s", n.path, d)
+		played.Add(1)
+		switch got := stands(n.w, sent); {
+		case got == s[1] || isAccepted(n.path, s[1], got):
+			same.Add(1)
+		case *third && i+1 < len(steps) && steps[i+1][0] == "tick" && got == steps[i+1][1]:
+			same.Add(1)
+			early = got
+		case early != "" && s[1] == early && strings.HasPrefix(early, got+": "):
+			same.Add(1)
+		case *third:
+			t.Errorf("%s: want %q, got %q", n.path, s[1], got)
+		default:
+			t.Fatalf("%s: want %q, got %q", n.path, s[1], got)
 		}
 	}
 	return n
@@ -404,7 +416,7 @@ func do(t *testing.T, p policy.Policy, n node) node {
 		for i, effect := range slices.Clone(n.w.Effects) {
 			name := fmt.Sprintf("%s %s %d", what, effect.Action, i)
 			if e, ok := answers(n.w, n.w.Slices[0], n.now)[name]; ok && effect.Answered.IsZero() {
-				n.w, _, _ = incident.Advance(p, n.w, e, n.now)
+				n.w, _, _ = advance(p, n.w, e, n.now)
 			}
 			if n.w.Incident == nil || len(n.w.Effects) == 0 {
 				return n
@@ -522,7 +534,7 @@ func (c *cloud) learn(e incident.Evidence) {
 	if _, ticks := e.(incident.Ticked); ticks {
 		c.n.w, sent, _ = tick(c.p, c.n.w, c.n.now)
 	} else {
-		c.n.w, sent, _ = incident.Advance(c.p, c.n.w, e, c.n.now)
+		c.n.w, sent, _ = advance(c.p, c.n.w, e, c.n.now)
 	}
 	checkDocument(c.t, c.n, c.n.w)
 	checkSent(c.t, c.p, before, c.n, c.n.w, e, sent)
@@ -545,10 +557,14 @@ func (c *cloud) carryOut(e events.Event) {
 		c.t.Fatalf("%s: %s is sent to nobody", c.n.path, e.EventType())
 	}
 	r := h.Header()
-	if _, err := c.n.w.Fence(r.Pointer(), c.n.now); err != nil {
+	if _, _, err := fence(c.n.w, r.Pointer(), c.n.now); err != nil {
 		return
 	}
 	c.learn(incident.Intended{Origin: c.origin(events.RankReading), Request: r, RequestID: "uuid"})
+	begun := func(x incident.Effect) bool { return x.Action == r.Action && x.Slice == r.Slice && !x.Begun.IsZero() }
+	if !slices.ContainsFunc(c.n.w.Effects, begun) {
+		return // the last look found a reason against it
+	}
 	answer := incident.Answered{Origin: c.origin(events.RankReading), Request: r, Text: "accepted"}
 	fail := func(class incident.FailureClass) {
 		answer.Failure = &incident.Failure{Class: class, Message: string(class)}
@@ -565,7 +581,7 @@ func (c *cloud) carryOut(e events.Event) {
 			fail(incident.NotFound)
 		case r.Action == events.ActionDelete:
 			if m.condition == incident.Ready {
-				c.t.Fatalf("%s: %s is deleted and nothing is wrong with it", c.n.path, r.Slice)
+				c.t.Fatalf("%s: %s is deleted and nothing is wrong with it; %s", c.n.path, r.Slice, tale(c.n.w))
 			}
 			m.condition, answer.Operation = incident.Deleting, "delete-"+r.Slice
 		case m.condition != incident.Gone:
@@ -885,7 +901,7 @@ func TestWhatIsGoneIsNotReplacedBeforeTheAuditLogIsAsked(t *testing.T) {
 	for range 90 { // until the first slice has had its time, and the second one's hour and a half is over
 		r.now = r.now.Add(time.Minute)
 		var sent []events.Event
-		r.w, sent, _ = incident.Advance(policies[r.policy], r.w, incident.Ticked{}, r.now)
+		r.w, sent, _ = advance(policies[r.policy], r.w, incident.Ticked{}, r.now)
 		for _, e := range sent {
 			if asked := asks(e); strings.Contains(asked, "b") && asked != "delete a" {
 				t.Fatalf("asked for is %q: %s", asked, tale(r.w))

@@ -52,7 +52,7 @@ func TestNoticesOfAllWaysAreOne(t *testing.T) {
 			for _, name := range order {
 				now = now.Add(10 * time.Second)
 				var sent []events.Event
-				w, sent, _ = incident.Advance(policies["spot"], w, words(w, status, at)[name], now)
+				w, sent, _ = advance(policies["spot"], w, words(w, status, at)[name], now)
 				if w.Incident != nil {
 					incidents[w.Incident.ID] = true
 				}
@@ -104,10 +104,10 @@ func permutations(names []string, f func([]string)) {
 func TestANoticeThatCouldNotBeReadIsNotGone(t *testing.T) {
 	for _, unread := range []bool{true, false} {
 		w, now := quiet(true), start
-		w, _, _ = incident.Advance(policies["spot"], w, words(w, events.NoticePending, now)["api"], now)
+		w, _, _ = advance(policies["spot"], w, words(w, events.NoticePending, now)["api"], now)
 		s := w.Slices[0]
 		now = now.Add(time.Minute)
-		w, _, _ = incident.Advance(policies["spot"], w, incident.Read{
+		w, _, _ = advance(policies["spot"], w, incident.Read{
 			Origin: incident.Origin{Time: now, Rank: events.RankReading}, Slice: s.Name, Zone: s.Zone, Condition: incident.Ready, Incarnation: s.Incarnation,
 			State: "READY", NoticeUnread: unread,
 		}, now)

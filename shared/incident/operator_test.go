@@ -41,7 +41,7 @@ func TestACancelledIncidentIsAPersons(t *testing.T) {
 			n.now = n.now.Add(time.Minute)
 			for _, e := range []incident.Evidence{evidence(n.w, n.now)[want.shows], incident.Ticked{}} {
 				var sent []events.Event
-				if n.w, sent, _ = incident.Advance(p, n.w, e, n.now); n.w.Incident != nil || len(sent) > 0 {
+				if n.w, sent, _ = advance(p, n.w, e, n.now); n.w.Incident != nil || len(sent) > 0 {
 					t.Fatalf("%s: %s later %+v is open, and %d events are sent", path, n.now.Sub(start), n.w.Incident, len(sent))
 				}
 			}
@@ -59,7 +59,7 @@ func TestWhatTheTrainingMeetsAfterACancelIsAPersons(t *testing.T) {
 			t.Helper()
 			n.now = n.now.Add(after)
 			var sent []events.Event
-			if n.w, sent, _ = incident.Advance(p, n.w, e, n.now); n.w.Incident != nil || len(sent) > 0 {
+			if n.w, sent, _ = advance(p, n.w, e, n.now); n.w.Incident != nil || len(sent) > 0 {
 				t.Fatalf("%s: %s later %+v is open, and %d events are sent", path, n.now.Sub(start), n.w.Incident, len(sent))
 			}
 		}
@@ -81,7 +81,7 @@ func TestWhatTheTrainingMeetsAfterACancelIsAPersons(t *testing.T) {
 		tell(time.Minute, step)
 		exit := line(events.ReportExited, n.w.Crew.Attempt+1)
 		exit.Time = n.now.Add(time.Minute)
-		if w, _, _ := incident.Advance(p, n.w, exit, exit.Time); w.Incident == nil {
+		if w, _, _ := advance(p, n.w, exit, exit.Time); w.Incident == nil {
 			t.Errorf("%s: a failure behind a new step opens nothing", path)
 		}
 	}
@@ -95,11 +95,11 @@ func TestAnIncidentEndsWithTheLastSliceThatItIsAbout(t *testing.T) {
 		s := &w.Slices[0]
 		s.Condition, s.State, s.End.Reported = incident.Gone, "gone", true
 		now := start.Add(8 * time.Hour)
-		w, _, _ = incident.Advance(p, w, incident.Retried{Word: ann}, now)
+		w, _, _ = advance(p, w, incident.Retried{Word: ann}, now)
 		theirs := events.Incarnation{Zone: s.Zone, ID: "9000", Created: now.Add(-time.Second)}
 		read := func(after time.Duration, c incident.Condition, life events.Incarnation) {
 			now = now.Add(after)
-			w, _, _ = incident.Advance(p, w, incident.Read{
+			w, _, _ = advance(p, w, incident.Read{
 				Origin: incident.Origin{Time: now, Rank: events.RankReading}, Slice: s.Name, Zone: s.Zone, Condition: c, Incarnation: life, State: string(c),
 			}, now)
 		}
@@ -122,7 +122,7 @@ func at1(t *testing.T, p policy.Policy, n node, name string) node {
 	if !ok {
 		t.Fatalf("%s: there is no %q in this state", n.path, name)
 	}
-	n.w, _, _ = incident.Advance(p, n.w, e, n.now)
+	n.w, _, _ = advance(p, n.w, e, n.now)
 	return n
 }
 
@@ -168,14 +168,14 @@ func TestAnAnswerIsForItsQuestionAlone(t *testing.T) {
 		"another incident": {Word: ann, Incident: "llama-8b-20261101-1", Action: in.Asked},
 		"another question": {Word: ann, Incident: in.ID, Action: events.ActionMaintain},
 	} {
-		if _, _, changed := incident.Advance(policies["ask"], n.w, e, n.now); changed {
+		if _, _, changed := advance(policies["ask"], n.w, e, n.now); changed {
 			t.Errorf("%s: it counts", name)
 		}
 	}
-	if q := n.w.Question(); q != "recreate llama-8b" {
+	if q := question(n.w); q != "recreate llama-8b" {
 		t.Errorf("it asks %q", q)
 	}
-	w, sent, _ := incident.Advance(policies["ask"], n.w, incident.Approved{Word: ann, Incident: in.ID, Action: in.Asked}, n.now)
+	w, sent, _ := advance(policies["ask"], n.w, incident.Approved{Word: ann, Incident: in.ID, Action: in.Asked}, n.now)
 	if len(sent) != 1 || asks(sent[0]) != "delete llama-8b" {
 		t.Errorf("sent is %v", sent)
 	}
@@ -189,11 +189,11 @@ func TestAYesWaitsForAPolicyThatCanBeRead(t *testing.T) {
 	for path, want := range map[string]string{"preempted, read lost": "delete llama-8b", "exit 139, gave up, its verdict": "restart llama-8b=7711", "pending, later, tick": "save"} {
 		n := at(t, policies["ask"], true, path, nil)
 		e := incident.Approved{Word: ann, Incident: n.w.Incident.ID, Action: n.w.Incident.Asked}
-		w, sent, _ := incident.Advance(policies["unreadable"], n.w, e, n.now)
-		if len(sent) > 0 || w.Incident.Phase != incident.Approving || w.Question() != "" {
+		w, sent, _ := advance(policies["unreadable"], n.w, e, n.now)
+		if len(sent) > 0 || w.Incident.Phase != incident.Approving || question(w) != "" {
 			t.Fatalf("%s: sent is %v, in phase %s", path, sent, w.Incident.Phase)
 		}
-		if _, _, changed := incident.Advance(policies["ask"], w, e, n.now); changed {
+		if _, _, changed := advance(policies["ask"], w, e, n.now); changed {
 			t.Errorf("%s: it is approved twice", path)
 		}
 		if w, sent, _ = tick(policies["ask"], w, n.now.Add(time.Minute)); len(sent) != 1 || asks(sent[0]) != want {
@@ -214,7 +214,7 @@ func TestAnEmptyMachineIsNotCreatedUnasked(t *testing.T) {
 			t.Fatal("there is no reading of a loss")
 		}
 		e.Facts.Bare = bare
-		n.w, _, _ = incident.Advance(p, n.w, e, n.now)
+		n.w, _, _ = advance(p, n.w, e, n.now)
 		return n
 	}
 	n := lose(policies["spot"], true)
@@ -226,7 +226,7 @@ func TestAnEmptyMachineIsNotCreatedUnasked(t *testing.T) {
 		t.Errorf("it says %+v", last)
 	}
 	e := evidence(n.w, n.now)["approved"]
-	w, sent, _ := incident.Advance(policies["spot"], n.w, e, n.now)
+	w, sent, _ := advance(policies["spot"], n.w, e, n.now)
 	if len(sent) != 1 || asks(sent[0]) != "delete llama-8b" {
 		t.Errorf("approved, sent is %v", sent)
 	}
@@ -300,7 +300,7 @@ func TestRetryTriesAgainWhatWasGivenUp(t *testing.T) {
 				if what == "tick" {
 					n.w, out, _ = tick(policies["everything"], n.w, n.now)
 				} else {
-					n.w, out, _ = incident.Advance(policies["everything"], n.w, evidence(n.w, n.now)[what], n.now)
+					n.w, out, _ = advance(policies["everything"], n.w, evidence(n.w, n.now)[what], n.now)
 				}
 				sent = append(sent, out...)
 			}
@@ -316,7 +316,7 @@ func TestRetryDecidesNothingByItself(t *testing.T) {
 	for path, next := range map[string]string{"preempted, read lost": "read lost", "exit 139, gave up, its verdict": "tick"} {
 		n := at(t, policies["seldom"], true, path, nil)
 		n.now = n.now.Add(time.Second)
-		w, sent, _ := incident.Advance(policies["unreadable"], n.w, evidence(n.w, n.now)["retried"], n.now)
+		w, sent, _ := advance(policies["unreadable"], n.w, evidence(n.w, n.now)["retried"], n.now)
 		if w.Incident == nil || len(sent) > 0 {
 			t.Fatalf("%s: %+v, sent %v", path, w.Incident, sent)
 		}
@@ -334,7 +334,7 @@ func TestRetryAsksForCapacityAtOnce(t *testing.T) {
 		t.Fatalf("it does not wait: %+v", in)
 	}
 	n.now = n.now.Add(time.Second)
-	w, sent, _ := incident.Advance(p, n.w, evidence(n.w, n.now)["retried"], n.now)
+	w, sent, _ := advance(p, n.w, evidence(n.w, n.now)["retried"], n.now)
 	if len(sent) != 1 || asks(sent[0]) != "create llama-8b" || len(w.Incident.Zones) != 0 {
 		t.Errorf("sent is %v, refused have %v", sent, w.Incident.Zones)
 	}
@@ -362,7 +362,7 @@ func TestNothingIsRetriedThatGoesOn(t *testing.T) {
 		if got := n.w.NothingToRetry(n.now); !strings.Contains(got, why) {
 			t.Errorf("%s: %q, want %q", path, got, why)
 		}
-		if _, _, changed := incident.Advance(policies["ask"], n.w, incident.Retried{Word: ann}, n.now); changed {
+		if _, _, changed := advance(policies["ask"], n.w, incident.Retried{Word: ann}, n.now); changed {
 			t.Errorf("%s: it is retried", path)
 		}
 	}
@@ -378,7 +378,7 @@ func TestEveryWordIsRecorded(t *testing.T) {
 	say := func(e incident.Evidence) {
 		t.Helper()
 		var sent []events.Event
-		if w, sent, _ = incident.Advance(p, w, e, start); len(sent) > 0 {
+		if w, sent, _ = advance(p, w, e, start); len(sent) > 0 {
 			t.Errorf("%+v sends %v", e, sent)
 		}
 	}

@@ -28,7 +28,7 @@ func TestACreationFromBeforeTheTroubleTakesNothingOver(t *testing.T) {
 				Origin: incident.Origin{ID: "late", Time: c.at, Rank: events.RankAudit}, Slice: n.w.Slices[0].Name, Act: events.ActCreated, Method: "CreateNode",
 				Principal: "babysitter@example.com",
 			}
-			after, _, _ := incident.Advance(policies["ask"], n.w, called, start.Add(time.Minute))
+			after, _, _ := advance(policies["ask"], n.w, called, start.Add(time.Minute))
 			if took := after.Incident == nil; took != c.takes {
 				t.Errorf("it took the incident over: %v, want %v", took, c.takes)
 			}
@@ -70,8 +70,8 @@ func TestAnOrderOfTheOwnersThatCameToNothingStaysTheirs(t *testing.T) {
 			w := c.before
 			w.Label = "spot"
 			if len(w.Slices) > 0 {
-				w, _, _ = incident.Advance(p, w, deleted, start.Add(time.Hour))
-				w, _, _ = incident.Advance(p, w, read(61*time.Minute, incident.Gone, events.Incarnation{}), start.Add(61*time.Minute))
+				w, _, _ = advance(p, w, deleted, start.Add(time.Hour))
+				w, _, _ = advance(p, w, read(61*time.Minute, incident.Gone, events.Incarnation{}), start.Add(61*time.Minute))
 				if !w.Slices[0].IsReleased() {
 					t.Fatal("what its owner deleted is not released")
 				}
@@ -82,14 +82,14 @@ func TestAnOrderOfTheOwnersThatCameToNothingStaysTheirs(t *testing.T) {
 				if shown == incident.Gone {
 					life = events.Incarnation{}
 				}
-				w, _, _ = incident.Advance(p, w, read(at, shown, life), start.Add(at))
+				w, _, _ = advance(p, w, read(at, shown, life), start.Add(at))
 			}
 			later := start.Add(4 * time.Hour)
 			w, _, _ = tick(p, w, later)
 			if opened := w.Incident != nil; opened != c.opens {
 				t.Errorf("an incident was opened: %v, want %v", opened, c.opens)
 			}
-			if due := w.Due(); !c.opens && !due.IsZero() {
+			if due := due(w); !c.opens && !due.IsZero() {
 				t.Errorf("something is still due at %s", due)
 			}
 		})
@@ -110,12 +110,12 @@ func TestALifeFromBeforeTheTroubleTakesNothingOver(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := multi(true)
 			w.Slices[1].Condition, w.Slices[1].State, w.Slices[1].End.Released = incident.Gone, "gone", start.Add(-time.Hour)
-			w, _, _ = incident.Advance(policies["spot"], w, incident.Interrupted{
+			w, _, _ = advance(policies["spot"], w, incident.Interrupted{
 				Origin: incident.Origin{ID: "p", Time: start, Rank: events.RankAudit}, Slice: w.Slices[0].Name, Incarnation: w.Slices[0].Incarnation,
 				Cause: events.CausePreemption, Text: "preempted",
 			}, start)
 			again := events.Incarnation{Zone: "us-west4-a", ID: "9100", Created: start.Add(c.created)}
-			w, _, _ = incident.Advance(policies["spot"], w, incident.Read{
+			w, _, _ = advance(policies["spot"], w, incident.Read{
 				Origin: incident.Origin{Time: start.Add(time.Minute), Rank: events.RankReading}, Slice: w.Slices[1].Name, Zone: "us-west4-a",
 				Condition: incident.Ready, Incarnation: again, State: "READY",
 			}, start.Add(time.Minute))
@@ -174,12 +174,12 @@ func TestTrainingFollowsWhatItsOwnerCreatesInAnotherZone(t *testing.T) {
 			for i, condition := range []incident.Condition{incident.Creating, incident.Ready, incident.Ready, incident.Ready} {
 				now := start.Add(time.Duration(i*i+1) * time.Minute)
 				var out []events.Event
-				w, out, _ = incident.Advance(policies[c.policy], w, incident.Read{
+				w, out, _ = advance(policies[c.policy], w, incident.Read{
 					Origin: incident.Origin{Time: now, Rank: events.RankReading}, Slice: "llama-8b", Zone: c.zone, Condition: condition, Incarnation: next,
 					State: string(condition),
 				}, now)
 				sent = append(sent, out...)
-				w, out, _ = incident.Advance(policies[c.policy], w, incident.Ticked{Origin: incident.Origin{Time: now, Rank: events.RankReading}}, now)
+				w, out, _ = advance(policies[c.policy], w, incident.Ticked{Origin: incident.Origin{Time: now, Rank: events.RankReading}}, now)
 				sent = append(sent, out...)
 			}
 			if c.want == "" {
@@ -204,7 +204,7 @@ func TestALossThatItsOwnerTookInHandIsNotOpenedAgain(t *testing.T) {
 	}
 	give := func(what string) []events.Event {
 		n.now = n.now.Add(time.Minute)
-		w, sent, _ := incident.Advance(policies["everything"], n.w, learned(n.w, n.w.Slices[0], n.now)[what], n.now)
+		w, sent, _ := advance(policies["everything"], n.w, learned(n.w, n.w.Slices[0], n.now)[what], n.now)
 		n.w = w
 		return sent
 	}
@@ -255,7 +255,7 @@ func TestAMultisliceThatItsOwnerMovesIsAdmittedOnce(t *testing.T) {
 	read := func(slice int, at time.Duration) []events.Event {
 		s, now := &w.Slices[slice], start.Add(at)
 		next := events.Incarnation{Zone: "us-west4-b", ID: "900" + s.Name, Created: start}
-		w2, sent, _ := incident.Advance(policies["everything"], w, incident.Read{
+		w2, sent, _ := advance(policies["everything"], w, incident.Read{
 			Origin: incident.Origin{Time: now, Rank: events.RankReading}, Slice: s.Name, Zone: next.Zone, Condition: incident.Ready, Incarnation: next, State: "READY",
 		}, now)
 		w = w2
@@ -274,7 +274,7 @@ func TestAMultisliceThatItsOwnerMovesIsAdmittedOnce(t *testing.T) {
 			t.Fatalf("before all of it is read, it opened %+v and sent %v", w.Incident, sent)
 		}
 	}
-	if due := w.Due(); due.IsZero() || due.After(start.Add(time.Minute)) {
+	if due := due(w); due.IsZero() || due.After(start.Add(time.Minute)) {
 		t.Errorf("due at %v, want now", due)
 	}
 	if sent := tick(time.Minute); len(sent) != 1 || asks(sent[0]) != "admit a=900a b=900b" {
@@ -294,7 +294,7 @@ func TestWhatItsOwnerHasTakenAwayNamesNoPolicy(t *testing.T) {
 	relabel := func() string {
 		r := learned(w, w.Slices[1], start)["read ready"].(incident.Read) //nolint:forcetypeassert // it is one
 		r.Facts.Label = "day"
-		w, _, _ = incident.Advance(policies["everything"], w, r, start)
+		w, _, _ = advance(policies["everything"], w, r, start)
 		return w.Label
 	}
 	if got := relabel(); got != "day,night" {
@@ -354,7 +354,7 @@ func TestWhatAnotherIncidentHasAdmittedIsNotAdmittedAgain(t *testing.T) {
 		if !ok {
 			t.Fatalf("there is no %q in %s", what, phaseOf(n.w))
 		}
-		n.w, _, _ = incident.Advance(policies["everything"], n.w, e, n.now)
+		n.w, _, _ = advance(policies["everything"], n.w, e, n.now)
 	}
 	if n.w.Incident != nil || n.w.Closed.Outcome != incident.Resumed {
 		t.Fatalf("open is %+v, closed %+v; want it resumed", n.w.Incident, n.w.Closed)
@@ -383,7 +383,7 @@ func TestWhatWaitsForThePolicyIsTold(t *testing.T) {
 			incident.Ticked{Origin: origin},
 		} {
 			var out []events.Event
-			w, out, _ = incident.Advance(p, w, e, now)
+			w, out, _ = advance(p, w, e, now)
 			for _, o := range out {
 				if asked := asks(o); asked != "" {
 					sent = append(sent, o)
@@ -401,7 +401,7 @@ func TestWhatWaitsForThePolicyIsTold(t *testing.T) {
 		t.Fatalf("it stands at %s and sent %v, want the admission that is held back", phaseOf(w), sent)
 	}
 	opened := w.Incident.ID
-	w, _, _ = incident.Advance(p, w, answers(w, w.Slices[0], now)["held admit 0"], now)
+	w, _, _ = advance(p, w, answers(w, w.Slices[0], now)["held admit 0"], now)
 	for end := now.Add(10 * time.Hour); now.Before(end); {
 		read()
 	}
@@ -421,14 +421,14 @@ func TestTheDeletionOfWhatWasLostIsHeardBetweenTwoCreations(t *testing.T) {
 		Slice:  "llama-8b", Act: events.ActDeleted, Method: "DeleteNode", Principal: "ada@example.com",
 	}
 	n.now = n.now.Add(5 * time.Minute)
-	n.w, _, _ = incident.Advance(policies["everything"], n.w, incident.Ended{
+	n.w, _, _ = advance(policies["everything"], n.w, incident.Ended{
 		Origin: word.Origin, Operation: "operation-create", Failure: &incident.Failure{Class: incident.Transient, Message: "unavailable"},
 	}, n.now)
-	n.w, _, _ = incident.Advance(policies["everything"], n.w, evidence(n.w, n.now)["read gone"], n.now)
+	n.w, _, _ = advance(policies["everything"], n.w, evidence(n.w, n.now)["read gone"], n.now)
 	if phaseOf(n.w) != "creating" {
 		t.Fatalf("it stands at %s", phaseOf(n.w))
 	}
-	n.w, _, _ = incident.Advance(policies["everything"], n.w, word, n.now)
+	n.w, _, _ = advance(policies["everything"], n.w, word, n.now)
 	if n.w.Incident != nil || n.w.Closed == nil || n.w.Closed.Outcome != incident.Released {
 		t.Errorf("it stands as %s, want it released", stands(n.w, nil))
 	}
@@ -556,7 +556,7 @@ func TestWhatItsOwnerTakesBackBeforeItIsThereIsNotMissed(t *testing.T) {
 		Condition: incident.Deleting, State: "DELETING", Incarnation: events.Incarnation{Zone: "us-west4-a", ID: "7799", Created: n.now.Add(-time.Second)},
 	}
 	n.now = going.Time
-	n.w, _, _ = incident.Advance(p, n.w, going, n.now)
+	n.w, _, _ = advance(p, n.w, going, n.now)
 	n = plays(t, p, n, [][2]string{{"llama-8b read gone", "peace"}, {"a while", "peace"}, {"tick", "peace"}})
 	if s := n.w.Slices[0]; !s.IsReleased() || n.w.Incident != nil {
 		t.Errorf("it is missed: %s", tale(n.w))
@@ -564,7 +564,7 @@ func TestWhatItsOwnerTakesBackBeforeItIsThereIsNotMissed(t *testing.T) {
 	// What they create and keep is looked after again.
 	going.Condition, going.State, going.Time = incident.Ready, "READY", n.now.Add(time.Minute)
 	going.Incarnation.ID, going.Incarnation.Created = "7800", n.now
-	if n.w, _, _ = incident.Advance(p, n.w, going, going.Time); n.w.Slices[0].IsReleased() {
+	if n.w, _, _ = advance(p, n.w, going, going.Time); n.w.Slices[0].IsReleased() {
 		t.Error("what its owner has created again is not looked after")
 	}
 }
@@ -579,7 +579,7 @@ func TestWhatItsOwnerDeletesTwiceStaysDeleted(t *testing.T) {
 	n = at1(t, p, n, "owner creates")
 	n = at1(t, p, n, "owner deletes")
 	n.now = n.now.Add(time.Minute)
-	n.w, _, _ = incident.Advance(p, n.w, incident.Read{
+	n.w, _, _ = advance(p, n.w, incident.Read{
 		Origin: incident.Origin{Time: n.now, Rank: events.RankReading}, Slice: "llama-8b", Zone: "us-west4-a", Condition: incident.Deleting, State: "DELETING",
 		Incarnation: events.Incarnation{Zone: "us-west4-a", ID: "7799", Created: created},
 	}, n.now)

@@ -54,7 +54,7 @@ func TestReads(t *testing.T) {
 
 // reads are what has to be read, and why.
 func reads(n node) (all []string) {
-	for _, r := range n.w.Reads(n.now) {
+	for _, r := range readsOf(n.w, n.now) {
 		what := string(r.Kind)
 		if r.Slice != "" {
 			what += " " + r.Slice
@@ -87,7 +87,7 @@ func TestCrewsAreListenedFor(t *testing.T) {
 		c.n.w.Progress.GapSeconds = int64(24 * time.Hour / time.Second) // nothing hangs
 		for after, want := range map[time.Duration][]string{-time.Second: nil, 0: {c.why}} {
 			var got []string
-			for _, r := range c.n.w.Reads(c.from.Add(after)).Of(incident.ReadCrew, "llama-8b") {
+			for _, r := range readsOf(c.n.w, c.from.Add(after)).Of(incident.ReadCrew, "llama-8b") {
 				got = append(got, r.Why)
 			}
 			if !slices.Equal(got, want) {
@@ -96,7 +96,7 @@ func TestCrewsAreListenedFor(t *testing.T) {
 		}
 	}
 	unproven.w.Slices[0].Condition = incident.Unhealthy
-	if unproven.w.Reads(start.Add(incident.ProveEvery)).Has(incident.ReadCrew, "") {
+	if readsOf(unproven.w, start.Add(incident.ProveEvery)).Has(incident.ReadCrew, "") {
 		t.Error("a machine that is not usable is to prove progress")
 	}
 }
@@ -110,10 +110,10 @@ func TestWhatWasReadIsNotReadAgainAtOnce(t *testing.T) {
 		from := at(t, p, r.spot, r.path, r.but)
 		all := evidence(from.w, from.now)
 		for _, what := range sorted(all) {
-			w, _, _ := incident.Advance(p, from.w, all[what], from.now)
+			w, _, _ := advance(p, from.w, all[what], from.now)
 			for _, later := range []time.Duration{0, 10 * time.Minute, incident.Grace, 12 * time.Hour} {
 				now := from.now.Add(later)
-				for _, r := range w.Reads(now) {
+				for _, r := range readsOf(w, now) {
 					read[r.Kind]++
 					if !settled(p, w, r, now) {
 						t.Fatalf("%s, %s, after %s: %s of %s is read again: %s", from.path, what, later, r.Kind, r.Slice, r.Why)
@@ -154,8 +154,8 @@ func settled(p policy.Policy, w incident.Workload, r incident.ToRead, now time.T
 	case incident.ReadSlices, incident.ReadTraining, incident.ReadDeleter:
 		return true
 	}
-	w, _, _ = incident.Advance(p, w, answer, now)
-	return !slices.ContainsFunc(w.Reads(now).Of(r.Kind, r.Slice), func(again incident.ToRead) bool { return again.Operation == r.Operation })
+	w, _, _ = advance(p, w, answer, now)
+	return !slices.ContainsFunc(readsOf(w, now).Of(r.Kind, r.Slice), func(again incident.ToRead) bool { return again.Operation == r.Operation })
 }
 
 // TestTheAnswersOfTheAuditLog: a stop may have happened long before it was seen, an end not, and silence counts only once late
@@ -183,7 +183,7 @@ func TestTheAnswersOfTheAuditLog(t *testing.T) {
 		"it was started":               {stopped, incident.ReadStopper, call("StartNode", turned), true},
 		"it was started a week ago":    {stopped, incident.ReadStopper, call("StartNode", turned.Add(-7*24*time.Hour)), false},
 	} {
-		asked := c.n.w.Reads(c.n.now).Of(c.kind, "llama-8b")
+		asked := readsOf(c.n.w, c.n.now).Of(c.kind, "llama-8b")
 		if len(asked) != 1 {
 			t.Fatalf("%s: asked for is %+v", name, asked)
 		}
@@ -191,7 +191,7 @@ func TestTheAnswersOfTheAuditLog(t *testing.T) {
 			t.Errorf("%s: it answers: %v, want %v", name, got, c.want)
 		}
 	}
-	asked := gone.w.Reads(gone.now).Of(incident.ReadDeleter, "llama-8b")[0]
+	asked := readsOf(gone.w, gone.now).Of(incident.ReadDeleter, "llama-8b")[0]
 	for after, want := range map[time.Duration]bool{0: false, incident.Grace - time.Second: false, incident.Grace: true} {
 		if got := asked.Silence(turned.Add(after)); got != want {
 			t.Errorf("silence after %s is an answer: %v, want %v", after, got, want)
@@ -204,7 +204,7 @@ func TestAStopIsSearchedForAMonth(t *testing.T) {
 	n := at(t, policies["everything"], true, "read stopped, a while", nil)
 	for used, want := range map[time.Duration]time.Duration{time.Hour: time.Hour, 40 * 24 * time.Hour: 30 * 24 * time.Hour} {
 		n.w.Slices[0].Used = n.now.Add(-used)
-		r := n.w.Reads(n.now).Of(incident.ReadStopper, "llama-8b")
+		r := readsOf(n.w, n.now).Of(incident.ReadStopper, "llama-8b")
 		if len(r) != 1 || n.now.Sub(r[0].Since) != want {
 			t.Errorf("used %s ago: it is searched for in %s", used, fmt.Sprint(r))
 		}

@@ -84,7 +84,7 @@ func TestARehearsalAsksTheZonesOfThePolicy(t *testing.T) {
 		{Zone: "us-east5-a", Checked: true},
 		{Zone: "us-west4-c", Checked: true, Code: incident.CannotMove.Code(), Text: "reservation r is in us-west4-a"},
 	}
-	w, sent, changed := incident.Advance(p, n.w, incident.Fitted{Slice: slice, Zones: fits}, n.now)
+	w, sent, changed := advance(p, n.w, incident.Fitted{Slice: slice, Zones: fits}, n.now)
 	if !changed || len(sent) > 0 {
 		t.Errorf("changed %v, sent %v", changed, sent)
 	}
@@ -138,7 +138,7 @@ func TestAMultisliceIsRehearsedWhereItStands(t *testing.T) {
 	w.Slices[1].Name = "llama-8b-1"
 	p := policy.Policy{Switches: policies["watch"].Switches, Zones: []string{"us-west4-b"}}
 	lost := func(w incident.Workload, slice string) incident.Workload {
-		w, _, _ = incident.Advance(p, w, incident.Read{
+		w, _, _ = advance(p, w, incident.Read{
 			Origin: incident.Origin{Time: start, Rank: events.RankReading}, Slice: slice, Zone: "us-west4-a", Condition: incident.Lost,
 			Incarnation: w.Slice(slice).Incarnation, State: "PREEMPTED",
 		}, start)
@@ -181,11 +181,11 @@ func lossOf(w incident.Workload, slice string, c incident.Condition) incident.Re
 func TestAPlanThatIsVoidGoes(t *testing.T) {
 	w := multi(true)
 	w.Slices[1].Spec = ""
-	w, _, _ = incident.Advance(policies["watch"], w, lossOf(w, "a", incident.Lost), start)
+	w, _, _ = advance(policies["watch"], w, lossOf(w, "a", incident.Lost), start)
 	if len(w.Incident.PlannedCalls) == 0 {
 		t.Fatal("nothing is planned for a")
 	}
-	w, _, _ = incident.Advance(policies["watch"], w, lossOf(w, "b", incident.Lost), start)
+	w, _, _ = advance(policies["watch"], w, lossOf(w, "b", incident.Lost), start)
 	if would := w.Incident.WouldHave(); len(would) != 1 || !strings.HasPrefix(would[0], "nothing: the specification of b was never read") {
 		t.Errorf("would have %q", would)
 	}
@@ -195,7 +195,7 @@ func TestAPlanThatIsVoidGoes(t *testing.T) {
 func TestAWaitBelongsToItsSlice(t *testing.T) {
 	w := multi(false)
 	for _, e := range []incident.Read{lossOf(w, "a", incident.Lost), lossOf(w, "b", incident.Gone)} {
-		w, _, _ = incident.Advance(policies["watch"], w, e, start)
+		w, _, _ = advance(policies["watch"], w, e, start)
 	}
 	for _, c := range w.Incident.PlannedCalls {
 		if c.Action != events.ActionCreate {
@@ -255,7 +255,7 @@ func TestALossOpensNothingOfAnother(t *testing.T) {
 func TestWhatWasNeverSeenAliveIsNotAskedAboutForEver(t *testing.T) {
 	w := multi(true)
 	w.Slices[1].Incarnation, w.Slices[1].Condition, w.Slices[1].Since = events.Incarnation{}, incident.Gone, start.Add(-time.Hour)
-	w, _, _ = incident.Advance(policies["watch"], w, lossOf(w, "a", incident.Lost), start)
+	w, _, _ = advance(policies["watch"], w, lossOf(w, "a", incident.Lost), start)
 	if plan := w.Incident.PlannedCalls; len(plan) == 0 || plan[0].Method != "DeleteNode" {
 		t.Errorf("would have %q", w.Incident.WouldHave())
 	}

@@ -22,14 +22,14 @@ func TestLateWordExplainsAnIncidentThatItsOwnerEnded(t *testing.T) {
 			Cause: events.CauseHostError, Text: "host error",
 		}
 	}
-	after, out, changed := incident.Advance(policies["everything"], n.w, said(n.w.Closed.Opened), n.now.Add(10*time.Minute))
+	after, out, changed := advance(policies["everything"], n.w, said(n.w.Closed.Opened), n.now.Add(10*time.Minute))
 	if !changed || after.Incident != nil || after.Closed.Cause != events.CauseHostError || after.Closed.Revision != 2 || len(out) != 1 {
 		t.Errorf("late word of the loss: changed %v, incident %v, closed for %s, revision %d, %d events", changed, after.Incident != nil, after.Closed.Cause, after.Closed.Revision, len(out))
 	}
-	if after, _, _ := incident.Advance(policies["everything"], n.w, said(n.w.Closed.Opened.Add(-2*time.Hour)), n.now.Add(10*time.Minute)); after.Closed.Cause != events.CauseUnknown {
+	if after, _, _ := advance(policies["everything"], n.w, said(n.w.Closed.Opened.Add(-2*time.Hour)), n.now.Add(10*time.Minute)); after.Closed.Cause != events.CauseUnknown {
 		t.Errorf("word of what happened two hours before is taken for the cause: %s", after.Closed.Cause)
 	}
-	if after, _, changed := incident.Advance(policies["everything"], n.w, said(n.w.Closed.Closed.Add(time.Minute)), n.now.Add(10*time.Minute)); changed {
+	if after, _, changed := advance(policies["everything"], n.w, said(n.w.Closed.Closed.Add(time.Minute)), n.now.Add(10*time.Minute)); changed {
 		t.Errorf("word of what came after its owner had deleted it changes the document: %s, %s", phaseOf(after), after.Closed.Cause)
 	}
 }
@@ -42,7 +42,7 @@ func TestAReadingFromBeforeItsFailureShowsOurOwnCreation(t *testing.T) {
 	n := at(t, one, true, "preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0, accepted create 0", nil)
 	made := evidence(n.w, n.now)["read ours made"]
 	full := at(t, one, true, n.path+", late stockout create 0", nil)
-	full.w, _, _ = incident.Advance(one, full.w, made, full.now)
+	full.w, _, _ = advance(one, full.w, made, full.now)
 	if full.w.Incident == nil || !strings.HasPrefix(phaseOf(full.w), string(incident.PhaseCreating)) {
 		t.Fatalf("it stands at %s, closed %+v", phaseOf(full.w), full.w.Closed)
 	}
@@ -57,7 +57,7 @@ func TestCapacityThatComesAfterAllIsGivenBack(t *testing.T) {
 	p, n := givenUp(t)
 	for range 2 {
 		n.now = n.now.Add(time.Minute)
-		n.w, _, _ = incident.Advance(p, n.w, evidence(n.w, n.now)["read ready"], n.now)
+		n.w, _, _ = advance(p, n.w, evidence(n.w, n.now)["read ready"], n.now)
 	}
 	if got := phaseOf(n.w); got != "clearing" || n.w.Effects[0].Action != events.ActionDelete {
 		t.Errorf("it stands at %s, and asks for %+v", got, n.w.Effects)
@@ -68,7 +68,7 @@ func TestCapacityThatComesAfterAllIsGivenBack(t *testing.T) {
 func TestADeletionThatIsCalledIsNotSpared(t *testing.T) {
 	p, n := givenUp(t)
 	for _, learned := range []string{"intend delete 0", "read ready", "accepted delete 0"} {
-		n.w, _, _ = incident.Advance(p, n.w, evidence(n.w, n.now)[learned], n.now)
+		n.w, _, _ = advance(p, n.w, evidence(n.w, n.now)[learned], n.now)
 		n.now = n.now.Add(5 * time.Second)
 	}
 	if all := n.w.Effects; len(all) != 1 || all[0].Answered.IsZero() {
@@ -76,7 +76,7 @@ func TestADeletionThatIsCalledIsNotSpared(t *testing.T) {
 	}
 	for range 5 {
 		n.now = n.now.Add(time.Minute)
-		n.w, _, _ = incident.Advance(p, n.w, evidence(n.w, n.now)["read ready"], n.now)
+		n.w, _, _ = advance(p, n.w, evidence(n.w, n.now)["read ready"], n.now)
 	}
 	if got := phaseOf(n.w); got != "clearing" {
 		t.Errorf("it stands at %s, while the provider deletes it", got)
@@ -89,7 +89,7 @@ func givenUp(t *testing.T) (policy.Policy, node) {
 	p := policies["everything"]
 	p.GiveUpAfter = time.Hour
 	n := at(t, p, true, "preempted, read lost, intend delete 0, accepted delete 0, read gone, intend create 0, accepted create 0, done create 0", inQueue)
-	n.w, _, _ = incident.Advance(p, n.w, evidence(n.w, n.now)["read ours made"], n.now)
+	n.w, _, _ = advance(p, n.w, evidence(n.w, n.now)["read ours made"], n.now)
 	n.w.Incident.WaitingSince = n.now // the queued resource was read as waiting before
 	for end := n.now.Add(3 * time.Hour); n.now.Before(end) && phaseOf(n.w) != "clearing"; n.now = n.now.Add(time.Minute) {
 		n.w, _, _ = tick(p, n.w, n.now)

@@ -36,7 +36,7 @@ func TestALateSaveThatIsTornIsNotLookedForForEver(t *testing.T) {
 		n.now = n.now.Add(time.Minute)
 		n.w, _, _ = tick(policies["spot"], n.w, n.now)
 		if e, ok := evidence(n.w, n.now)["torn verify 0"]; ok && n.w.Effects[0].Retry.IsZero() {
-			n.w, _, _ = incident.Advance(policies["spot"], n.w, e, n.now)
+			n.w, _, _ = advance(policies["spot"], n.w, e, n.now)
 			looked++
 		}
 	}

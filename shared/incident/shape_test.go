@@ -141,7 +141,7 @@ func refuse(t *testing.T, p policy.Policy, n *node) (sent []events.Event) {
 		if !ok {
 			t.Fatalf("nothing can be refused; %s", tale(n.w))
 		}
-		n.w, sent, _ = incident.Advance(p, n.w, e, n.now)
+		n.w, sent, _ = advance(p, n.w, e, n.now)
 	}
 	return sent
 }
@@ -173,7 +173,7 @@ func TestASliceComesBackInAnotherShape(t *testing.T) {
 
 	step := func(e incident.Evidence) {
 		n.now = n.now.Add(time.Minute)
-		n.w, _, _ = incident.Advance(p, n.w, e, n.now)
+		n.w, _, _ = advance(p, n.w, e, n.now)
 	}
 	n.w.Slices[0].Zone, n.w.Slices[0].SpecZone = "us-west4-b", "us-west4-b" // it was seen there for a moment
 	step(evidence(n.w, n.now)["intend create 0"])
@@ -206,10 +206,10 @@ func TestASliceComesBackInAnotherShape(t *testing.T) {
 	w.Incident, w.Closed = nil, nil
 	w.Slices = []incident.Slot{s}
 	w.Slices[0].Admission, w.Slices[0].Former, w.Slices[0].Maker = incident.Admitted, nil, ""
-	again, _, _ := incident.Advance(p, w, read(incident.Lost, "8000", ours, "v5litepod-8", "spec8"), n.now.Add(time.Hour))
+	again, _, _ := advance(p, w, read(incident.Lost, "8000", ours, "v5litepod-8", "spec8"), n.now.Add(time.Hour))
 	gone := read(incident.Gone, "8000", "", "", "")
 	gone.Incarnation, gone.Facts, gone.Time = events.Incarnation{}, incident.Facts{}, n.now.Add(2*time.Hour)
-	_, sent, _ := incident.Advance(p, again, gone, n.now.Add(2*time.Hour))
+	_, sent, _ := advance(p, again, gone, n.now.Add(2*time.Hour))
 	if d := cmp.Diff([]string{"us-west4-a"}, created(sent)); d != "" {
 		t.Errorf("lost again (-want +got):\n%s", d)
 	}
@@ -250,7 +250,7 @@ func TestAMultisliceIsWhatItsOwnerOrderedLast(t *testing.T) {
 		w := multi(true)
 		bothReshaped(&w)
 		b := w.Slices[1]
-		w, _, _ = incident.Advance(shaped(smaller), w, incident.Read{
+		w, _, _ = advance(shaped(smaller), w, incident.Read{
 			Origin: incident.Origin{ID: "read", Time: start.Add(time.Hour), Rank: events.RankReading}, Slice: "b", Zone: b.Zone,
 			Condition: incident.Ready, State: "READY",
 			Incarnation: events.Incarnation{Zone: b.Zone, ID: "9000", Created: start.Add(30 * time.Minute)},
@@ -296,8 +296,8 @@ func TestAdviceIsForWhatWasAskedFor(t *testing.T) {
 				break
 			}
 			n.now = n.now.Add(time.Second)
-			n.w, _, _ = incident.Advance(p, n.w, evidence(n.w, n.now)["intend create 0"], n.now)
-			n.w, _, _ = incident.Advance(p, n.w, incident.Answered{Request: asked(n.w, n.now), Failure: &incident.Failure{Class: c.class, Message: "no"}}, n.now)
+			n.w, _, _ = advance(p, n.w, evidence(n.w, n.now)["intend create 0"], n.now)
+			n.w, _, _ = advance(p, n.w, incident.Answered{Request: asked(n.w, n.now), Failure: &incident.Failure{Class: c.class, Message: "no"}}, n.now)
 		}
 		if n.w.Incident != nil || !strings.Contains(n.w.Closed.Advice, c.want) {
 			t.Errorf("%s: the advice is not %q; %s", name, c.want, tale(n.w))

@@ -28,7 +28,7 @@ func TestALifeTakesItsFactsWithIt(t *testing.T) {
 		Origin: incident.Origin{Time: start.Add(time.Minute), Rank: events.RankReading}, Slice: s.Name, Zone: next.Zone, Condition: incident.Ready,
 		State: "READY", Incarnation: next, Facts: incident.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Reclaimable: true, Spec: "spec2"},
 	}
-	w, _, _ = incident.Advance(policies["everything"], w, read, start.Add(time.Minute))
+	w, _, _ = advance(policies["everything"], w, read, start.Add(time.Minute))
 	got := w.Slices[0]
 	want := incident.Life{
 		Incarnation: next, Zone: next.Zone, Facts: read.Facts, SpecZone: next.Zone, Condition: incident.Ready, State: "READY",
@@ -58,7 +58,7 @@ func TestASlotKeepsTheLifeInWhichTrainingMayRun(t *testing.T) {
 			if c == incident.Ready {
 				read.Zone, read.Incarnation = next.Zone, next
 			}
-			w, _, _ = incident.Advance(policies["watch"], w, read, read.Time)
+			w, _, _ = advance(policies["watch"], w, read, read.Time)
 		}
 		s := w.Slices[0]
 		if !s.Incarnation.Same(next) || !s.Admitted().Same(life(1)) || len(s.Former) > 2 {
@@ -81,7 +81,7 @@ func TestANoticeIsOfItsLife(t *testing.T) {
 		"of another life":                     {start, life(2), false},
 		"of none, from before this one began": {began.Add(-time.Second), events.Incarnation{}, false},
 	} {
-		got, _, _ := incident.Advance(policies["everything"], w, incident.Noticed{
+		got, _, _ := advance(policies["everything"], w, incident.Noticed{
 			Origin: incident.Origin{ID: "entry", Time: c.at, Rank: events.RankAudit}, Slice: w.Slices[0].Name, Incarnation: c.life,
 			Notice: events.Notice{Status: events.NoticePending, WindowStart: start.Add(3 * time.Hour)},
 		}, start)
@@ -103,7 +103,7 @@ func TestWhoDeletedTheLifeBeforeHasGivenUpTheSlice(t *testing.T) {
 		s.Zone, s.Condition, s.State = "us-west4-b", incident.Gone, "gone"
 		admitted(s, before)
 		s.Admission = admission
-		w, _, _ = incident.Advance(policies["everything"], w, incident.Called{
+		w, _, _ = advance(policies["everything"], w, incident.Called{
 			Origin: incident.Origin{ID: "late", Time: start.Add(-10 * time.Minute), Rank: events.RankAudit}, Slice: s.Name, Zone: before.Zone,
 			Act: events.ActDeleted, Method: "DeleteNode", Principal: "ann@example.com",
 		}, start)
@@ -120,7 +120,7 @@ func TestNothingWaitsWhereNoLeaseIsOurs(t *testing.T) {
 		w.Crew.LeaseAttempt = named
 		s := &w.Slices[0]
 		s.Admission, s.End.Released = incident.AwaitsAdmission, start.Add(-incident.UnreleaseAfter-time.Minute)
-		w, _, _ = incident.Advance(policies["everything"], w, learned(w, *s, start)["read ready"], start)
+		w, _, _ = advance(policies["everything"], w, learned(w, *s, start)["read ready"], start)
 		if got := w.Slices[0]; got.Admission != want || got.IsReleased() {
 			t.Errorf("with lease %d its admission is %q, released: %v; want %q", named, got.Admission, got.IsReleased(), want)
 		}

@@ -40,8 +40,8 @@ func TestASlowCreationIsNotDeleted(t *testing.T) {
 							continue
 						}
 						// Its operation runs for longer than one may: it is looked at anew, and is there.
-						n.w, _, _ = incident.Advance(p, n.w, incident.Intended{Request: r.Request, RequestID: "x"}, n.now)
-						n.w, _, _ = incident.Advance(p, n.w, incident.Answered{Request: r.Request, Text: "it is there already"}, n.now)
+						n.w, _, _ = advance(p, n.w, incident.Intended{Request: r.Request, RequestID: "x"}, n.now)
+						n.w, _, _ = advance(p, n.w, incident.Answered{Request: r.Request, Text: "it is there already"}, n.now)
 					}
 				}
 			}
@@ -57,7 +57,7 @@ func TestASlowCreationIsNotDeleted(t *testing.T) {
 				Incarnation: s.Incarnation, State: "READY", Incident: n.w.Incident.ID,
 				Facts: incident.Facts{Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Spec: s.Spec, Label: n.w.Label}, Directory: n.w.Directory,
 			}
-			n.w, _, _ = incident.Advance(p, n.w, ready, n.now)
+			n.w, _, _ = advance(p, n.w, ready, n.now)
 			if deleted != nil || n.w.Incident == nil || n.w.Incident.Phase != c.want {
 				t.Errorf("%d deletions; %s", len(deleted), tale(n.w))
 			}

@@ -36,7 +36,7 @@ func TestWhatIsWatchedMayGoOn(t *testing.T) {
 	}
 	for _, what := range []string{"read ready", "progress"} {
 		n.now = n.now.Add(time.Minute)
-		n.w, _, _ = incident.Advance(p, n.w, evidence(n.w, n.now)[what], n.now)
+		n.w, _, _ = advance(p, n.w, evidence(n.w, n.now)[what], n.now)
 	}
 	if n.w.Incident != nil || n.w.Closed.ConfirmedBy != incident.ByStep {
 		t.Errorf("it stands as %s, want progress to end it", stands(n.w, nil))
@@ -78,7 +78,7 @@ func TestWhatItsOwnerDeletesIsNoLeftover(t *testing.T) {
 	}
 	n.now = n.now.Add(time.Second)
 	var sent []events.Event
-	n.w, sent, _ = incident.Advance(p, n.w, evidence(n.w, n.now)["owner deletes"], n.now)
+	n.w, sent, _ = advance(p, n.w, evidence(n.w, n.now)["owner deletes"], n.now)
 	if n.w.Incident != nil || n.w.Closed.Outcome != incident.Released {
 		t.Errorf("it stands as %s, want it released", stands(n.w, sent))
 	}
@@ -92,7 +92,7 @@ func TestALateDeletionOfAFormerLifeEndsNothing(t *testing.T) {
 	if phaseOf(n.w) != "creating" {
 		t.Fatalf("it stands as %s", stands(n.w, nil))
 	}
-	n.w, _, _ = incident.Advance(p, n.w, incident.Called{
+	n.w, _, _ = advance(p, n.w, incident.Called{
 		Origin: incident.Origin{ID: "late", Time: n.w.Slices[0].Incarnation.Created.Add(-time.Millisecond), Rank: events.RankAudit},
 		Slice:  "llama-8b", Act: events.ActDeleted, Method: "DeleteNode", Principal: "ada@example.com",
 	}, n.now.Add(time.Minute))
@@ -130,7 +130,7 @@ func TestWhatWasMovedForNothingComesBack(t *testing.T) {
 		}
 	}
 	n, _ = play(t, p, n, "b read ready")
-	n.w, _, _ = incident.Advance(p, n.w, incident.Ended{
+	n.w, _, _ = advance(p, n.w, incident.Ended{
 		Operation: create().Operation, Failure: &incident.Failure{Class: incident.Transient, Message: "an internal error"},
 	}, n.now.Add(time.Minute))
 	if at := create().Place().String(); at != "us-west4-a" {

@@ -18,12 +18,12 @@ func TestAnExitThatComesAfterTheCrewGaveUpOpensNothing(t *testing.T) {
 		Origin: incident.Origin{ID: "line", Time: start, Rank: events.RankUser}, Slice: w.Slices[0].Name,
 		Report: events.CrewReport{Report: events.ReportExited, ExitCode: 1, Attempt: 24, Step: 48_250},
 	}
-	after, sent, _ := incident.Advance(policies["everything"], w, exited, start)
+	after, sent, _ := advance(policies["everything"], w, exited, start)
 	if after.Incident != nil || len(sent) > 0 {
 		t.Errorf("it opened %+v and sent %v", after.Incident, sent)
 	}
 	exited.Report.Attempt = 25
-	if after, _, _ = incident.Advance(policies["everything"], after, exited, start); after.Incident == nil {
+	if after, _, _ = advance(policies["everything"], after, exited, start); after.Incident == nil {
 		t.Error("the exit of a later attempt opened nothing")
 	}
 }
@@ -47,7 +47,7 @@ func TestAFailureThatWasLeftToAPersonIsNotToldAgain(t *testing.T) {
 	} {
 		for at, opens := range map[time.Duration]bool{-time.Minute: false, 0: false, time.Minute: true} {
 			now := left.Add(2 * time.Hour)
-			after, _, _ := incident.Advance(policies["everything"], w, incident.Reported{
+			after, _, _ := advance(policies["everything"], w, incident.Reported{
 				Origin: incident.Origin{ID: "line", Time: left.Add(at), Rank: events.RankUser}, Slice: w.Slices[0].Name, Report: report,
 			}, now)
 			if got := after.Incident != nil; got != opens {
@@ -81,7 +81,7 @@ func TestANoticeOfALifeThatIsLeftAloneIsNotDue(t *testing.T) {
 	} {
 		w := noticed()
 		change(&w)
-		if due := w.Due(); !due.IsZero() {
+		if due := due(w); !due.IsZero() {
 			t.Errorf("%s: due at %v, want never", name, due)
 		}
 	}
@@ -91,7 +91,7 @@ func TestANoticeOfALifeThatIsLeftAloneIsNotDue(t *testing.T) {
 func TestAnInterruptedTrainingIsTheMachines(t *testing.T) {
 	for interrupted, want := range map[bool]events.Cause{false: events.CauseCrash, true: events.CauseUnknown} {
 		w := quiet(true)
-		after, _, _ := incident.Advance(policies["everything"], w, incident.Reported{
+		after, _, _ := advance(policies["everything"], w, incident.Reported{
 			Origin: incident.Origin{ID: "line", Time: start, Rank: events.RankUser}, Slice: w.Slices[0].Name,
 			Report: events.CrewReport{Report: events.ReportExited, Signal: "SIGKILL", Interrupted: interrupted, Attempt: w.Crew.Attempt + 1},
 		}, start)
@@ -118,7 +118,7 @@ func TestARestartNamesAnotherAttemptThanTheLeaseDoes(t *testing.T) {
 		}
 		for len(evidence) > 0 && w.Incident != nil {
 			var sent []events.Event
-			w, sent, _ = incident.Advance(p, w, evidence[0], now)
+			w, sent, _ = advance(p, w, evidence[0], now)
 			evidence = evidence[1:]
 			for _, e := range sent {
 				if r, ok := e.(events.RecoveryRequested); ok {
@@ -160,11 +160,11 @@ func TestALineFromBeforeTheTroubleConfirmsNothing(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := quiet(true)
 			w.Crew, w.Progress = incident.Crew{Attempt: c.heard}, incident.Progress{}
-			w, _, _ = incident.Advance(policies["spot"], w, incident.Interrupted{
+			w, _, _ = advance(policies["spot"], w, incident.Interrupted{
 				Origin: incident.Origin{ID: "p", Time: start, Rank: events.RankAudit}, Slice: "llama-8b", Incarnation: w.Slices[0].Incarnation,
 				Cause: events.CausePreemption, Text: "preempted",
 			}, start.Add(time.Second))
-			w, _, _ = incident.Advance(policies["spot"], w, incident.Reported{
+			w, _, _ = advance(policies["spot"], w, incident.Reported{
 				Origin: incident.Origin{ID: "c", Time: start.Add(c.at), Rank: events.RankUser}, Slice: "llama-8b",
 				Report: events.CrewReport{Report: events.ReportProgress, Attempt: c.heard + 1, Step: 19_754, Hostname: "t1v-n-3f2a9c01-w-0"},
 			}, start.Add(max(c.at, 20*time.Second)))
@@ -180,13 +180,13 @@ func TestALateLineOfAnAttemptConfirmsNothingOnceAnotherRuns(t *testing.T) {
 	w := quiet(true)
 	w.Progress.At = start.Add(-2 * time.Hour)
 	retried, begun := start, start.Add(3*time.Minute)
-	w, _, _ = incident.Advance(policies["everything"], w, incident.Retried{Word: ann}, retried)
+	w, _, _ = advance(policies["everything"], w, incident.Retried{Word: ann}, retried)
 	if w.Incident == nil {
 		t.Fatal("a person's word opened nothing")
 	}
 	step := w.Progress.Step + 60
 	tell := func(r events.CrewReport, at time.Time) {
-		w, _, _ = incident.Advance(policies["everything"], w, incident.Reported{
+		w, _, _ = advance(policies["everything"], w, incident.Reported{
 			Origin: incident.Origin{ID: string(r.Report), Time: at, Rank: events.RankUser}, Slice: "llama-8b", Report: r,
 		}, begun.Add(time.Minute))
 	}
@@ -230,7 +230,7 @@ func TestTheSameErrorIsNotMetAgainAndAgain(t *testing.T) {
 				if r.Report == "" {
 					return
 				}
-				w, _, _ = incident.Advance(p, w, incident.Reported{
+				w, _, _ = advance(p, w, incident.Reported{
 					Origin: incident.Origin{ID: "line", Time: now, Rank: events.RankUser}, Slice: "llama-8b", Report: r,
 				}, now)
 			}
@@ -244,7 +244,7 @@ func TestTheSameErrorIsNotMetAgainAndAgain(t *testing.T) {
 				}
 				tell(lines[0])
 				tell(lines[1])
-				w, _, _ = incident.Advance(p, w, verdictOf(w, attempt, false, now), now)
+				w, _, _ = advance(p, w, verdictOf(w, attempt, false, now), now)
 			}
 			fail(c.first, 1, c.late)
 			if w.Incident == nil || w.Incident.Phase != incident.Restarting {
@@ -252,8 +252,8 @@ func TestTheSameErrorIsNotMetAgainAndAgain(t *testing.T) {
 			}
 			effect := w.Effects[0]
 			r := events.Request{Workload: w.ID, Incident: w.Incident.ID, Epoch: effect.Epoch, Action: effect.Action, Attempt: effect.Attempt}
-			w, _, _ = incident.Advance(p, w, incident.Intended{Request: r, RequestID: "r"}, now)
-			w, _, _ = incident.Advance(p, w, incident.Answered{Request: r, Text: "written"}, now)
+			w, _, _ = advance(p, w, incident.Intended{Request: r, RequestID: "r"}, now)
+			w, _, _ = advance(p, w, incident.Answered{Request: r, Text: "written"}, now)
 			if c.progress > 0 {
 				tell(events.CrewReport{Report: events.ReportProgress, Attempt: 2, Step: c.progress})
 			}
@@ -285,7 +285,7 @@ func TestAGiveUpThatComesLateEndsNothing(t *testing.T) {
 	var sent []events.Event
 	tell := func(r events.CrewReport) {
 		now = now.Add(time.Second)
-		w, sent, _ = incident.Advance(p, w, incident.Reported{
+		w, sent, _ = advance(p, w, incident.Reported{
 			Origin: incident.Origin{ID: "line", Time: now, Rank: events.RankUser}, Slice: "llama-8b", Report: r,
 		}, now)
 	}
@@ -297,14 +297,14 @@ func TestAGiveUpThatComesLateEndsNothing(t *testing.T) {
 	}
 	confirmed := func(attempt int) {
 		givesUp(attempt)
-		w, sent, _ = incident.Advance(p, w, verdictOf(w, attempt, false, now), now)
+		w, sent, _ = advance(p, w, verdictOf(w, attempt, false, now), now)
 	}
 	exits(1)
 	confirmed(1)
 	effect := w.Effects[0]
 	r := events.Request{Workload: w.ID, Incident: w.Incident.ID, Epoch: effect.Epoch, Action: effect.Action, Attempt: effect.Attempt}
-	w, _, _ = incident.Advance(p, w, incident.Intended{Request: r, RequestID: "r"}, now)
-	w, _, _ = incident.Advance(p, w, incident.Answered{Request: r, Text: "written"}, now)
+	w, _, _ = advance(p, w, incident.Intended{Request: r, RequestID: "r"}, now)
+	w, _, _ = advance(p, w, incident.Answered{Request: r, Text: "written"}, now)
 	exits(2)
 	tell(events.CrewReport{Report: events.ReportStarted, Attempt: 3, Workers: 4, Step: 48_000})
 	phase := w.Incident.Phase
@@ -326,7 +326,7 @@ func TestAMachinesErrorIsNotTheTrainings(t *testing.T) {
 		t.Fatalf("the error was not kept: %+v", n.w.Crew)
 	}
 	e := evidence(n.w, n.now)["host error"]
-	if w, _, _ := incident.Advance(policies["everything"], n.w, e, n.now.Add(time.Second)); w.Crew.Spent != (incident.Error{}) {
+	if w, _, _ := advance(policies["everything"], n.w, e, n.now.Add(time.Second)); w.Crew.Spent != (incident.Error{}) {
 		t.Errorf("it is charged still: %+v", w.Crew.Spent)
 	}
 }
@@ -348,7 +348,7 @@ func TestALineAdmitsNoSlice(t *testing.T) {
 		if report.Hostname == "" {
 			report.Hostname = "t1v-n-00000002-w-0"
 		}
-		w, _, _ := incident.Advance(policies["everything"], n.w, incident.Reported{
+		w, _, _ := advance(policies["everything"], n.w, incident.Reported{
 			Origin: incident.Origin{ID: "line", Time: n.now, Rank: events.RankUser}, Slice: n.w.Slices[0].Name, Report: report,
 		}, n.now)
 		if w.Incident.Phase != incident.Admitting || w.Slices[0].Admitted().Same(w.Slices[0].Incarnation) || w.Effects[0].Epoch != n.w.Effects[0].Epoch {
@@ -363,7 +363,7 @@ func TestAnIncidentKeepsHowItsLastAttemptEnded(t *testing.T) {
 		w := quiet(true)
 		w.Crew.Attempt = 5
 		for i, attempt := range order {
-			w, _, _ = incident.Advance(policies["everything"], w, incident.Reported{
+			w, _, _ = advance(policies["everything"], w, incident.Reported{
 				Origin: incident.Origin{ID: "line", Time: start, Rank: events.RankUser}, Slice: w.Slices[0].Name,
 				Report: events.CrewReport{
 					Report: events.ReportExited, Node: w.Slices[0].Name, Worker: 2, ExitCode: 128 + attempt, Attempt: attempt,
@@ -389,12 +389,12 @@ func TestALineThatComesAgainTellsNothingOfALaterIncident(t *testing.T) {
 		Origin: incident.Origin{ID: "line", Time: start, Rank: events.RankUser}, Slice: w.Slices[0].Name,
 		Report: events.CrewReport{Report: events.ReportExited, Node: w.Slices[0].Name, ExitCode: 1, Attempt: 5},
 	}
-	w, _, _ = incident.Advance(policies["everything"], w, line, start)
+	w, _, _ = advance(policies["everything"], w, line, start)
 	if w.Incident == nil || w.Incident.Error.Attempt != 5 {
 		t.Fatalf("the crash: %+v", w.Incident)
 	}
 	first := w.Incident.ID
-	w, _, _ = incident.Advance(policies["everything"], w, incident.Reported{
+	w, _, _ = advance(policies["everything"], w, incident.Reported{
 		Origin: incident.Origin{ID: "step", Time: start.Add(time.Minute), Rank: events.RankUser}, Slice: w.Slices[0].Name,
 		Report: events.CrewReport{Report: events.ReportProgress, Node: w.Slices[0].Name, Attempt: 6, Step: w.Incident.Baseline + 1000},
 	}, start.Add(time.Minute))
@@ -402,14 +402,14 @@ func TestALineThatComesAgainTellsNothingOfALaterIncident(t *testing.T) {
 		t.Fatalf("it does not end: %s", w.Incident.Phase)
 	}
 	at := start.Add(time.Hour)
-	w, _, _ = incident.Advance(policies["everything"], w, incident.Interrupted{
+	w, _, _ = advance(policies["everything"], w, incident.Interrupted{
 		Origin: incident.Origin{ID: "preempted", Time: at, Rank: events.RankReading}, Slice: w.Slices[0].Name,
 		Incarnation: w.Slices[0].Incarnation, Cause: events.CausePreemption, Text: "preempted",
 	}, at)
 	if w.Incident == nil || w.Incident.ID == first {
 		t.Fatalf("the preemption opens none: %+v", w.Incident)
 	}
-	w, _, _ = incident.Advance(policies["everything"], w, line, at.Add(time.Second))
+	w, _, _ = advance(policies["everything"], w, line, at.Add(time.Second))
 	if got := w.Incident.Error; got != (incident.Error{}) {
 		t.Errorf("the second incident shows attempt %d: %+v", got.Attempt, got)
 	}

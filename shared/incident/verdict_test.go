@@ -366,7 +366,7 @@ func TestAClaimKeepsHangsUnseenForAWhileOnly(t *testing.T) {
 	r.learn("llama-8b", "finished")
 	asked := ""
 	for end := r.now.Add(4 * time.Hour); asked != "hear" && r.now.Before(end); {
-		if r.w.Reads(r.now).Has(incident.ReadCrew, "llama-8b") {
+		if readsOf(r.w, r.now).Has(incident.ReadCrew, "llama-8b") {
 			r.learn("llama-8b", "a crew that runs")
 		}
 		asked = r.tick(time.Minute)
@@ -388,14 +388,14 @@ func TestWithoutADirectoryPatrolReadsForAWhile(t *testing.T) {
 	r.learn("llama-8b", "finished")
 	reads := 0
 	for range 60 {
-		if r.w.Reads(r.now).Has(incident.ReadCrew, "llama-8b") {
+		if readsOf(r.w, r.now).Has(incident.ReadCrew, "llama-8b") {
 			reads++
 			r.learn("llama-8b", "no crew")
 		}
 		r.tick(time.Minute)
 	}
-	if most := int(incident.ProbeFor/incident.ListenAgain) + 1; reads == 0 || reads > most || !r.w.Crew.Claim.Unconfirmed || !r.w.Due().IsZero() {
-		t.Errorf("%d reads, claim %+v, due %v", reads, r.w.Crew.Claim, r.w.Due())
+	if most := int(incident.ProbeFor/incident.ListenAgain) + 1; reads == 0 || reads > most || !r.w.Crew.Claim.Unconfirmed || !due(r.w).IsZero() {
+		t.Errorf("%d reads, claim %+v, due %v", reads, r.w.Crew.Claim, due(r.w))
 	}
 	if asked := r.learn("llama-8b", "read lost"); asked != "delete llama-8b" {
 		t.Errorf("lost, asked for is %q", asked)
@@ -432,7 +432,7 @@ func TestWhatIsSavedIsLookedForBeforeALivingSliceIsLeftToAPerson(t *testing.T) {
 			}
 			for range incident.MaxFailures + 1 {
 				n.now = n.now.Add(time.Minute)
-				n.w, _, _ = incident.Advance(policies["everything"], n.w, e, n.now)
+				n.w, _, _ = advance(policies["everything"], n.w, e, n.now)
 			}
 			n.now = n.now.Add(incident.HearFor)
 			n.w, _, _ = tick(policies["everything"], n.w, n.now)
@@ -464,7 +464,7 @@ func TestASliceThatIsReplacedComesBeforeATrainingThatHangsOnIt(t *testing.T) {
 		t.Fatalf("it stands at %s, and nobody is asked what is saved", phaseOf(n.w))
 	}
 	effect := n.w.Effects[i]
-	n.w, _, _ = incident.Advance(p, n.w, incident.VerdictRead{
+	n.w, _, _ = advance(p, n.w, incident.VerdictRead{
 		Origin: incident.Origin{Time: n.now, Rank: events.RankReading}, Text: "attempt 1 has none",
 		Request: events.Request{Workload: n.w.ID, Incident: n.w.Incident.ID, Epoch: effect.Epoch, Action: effect.Action, Attempt: effect.Attempt},
 		Verdict: &events.CrewVerdict{Attempt: 1, Reason: "exit code 1"},

@@ -92,7 +92,7 @@ func TestAViewOfAnIncident(t *testing.T) {
 	w, now := seenTraining(), start.Add(30*time.Minute)
 	p := spot(t)
 	lost := start.Add(5 * time.Minute)
-	w, _, _ = incident.Advance(p, w, incident.Read{
+	w, _, _ = advance(p, w, incident.Read{
 		Origin: incident.Origin{Time: lost, Rank: events.RankReading}, Slice: "llama", Zone: "us-west4-a", Condition: incident.Lost, State: "PREEMPTED",
 		Incarnation: w.Slices[0].Incarnation, Facts: w.Slices[0].Facts,
 	}, lost)

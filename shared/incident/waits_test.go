@@ -34,7 +34,7 @@ func TestALongWaitIsTold(t *testing.T) {
 			var told []string
 			for j.now.Sub(since) < 14*time.Hour {
 				before := j.w
-				due := j.w.Due()
+				due := due(j.w)
 				if asked := j.learns(incident.Ticked{}); asked != "" {
 					t.Fatalf("%s is asked for", asked)
 				}
@@ -76,12 +76,12 @@ func TestAWaitEnds(t *testing.T) {
 		t.Fatalf("told are %+v", u)
 	}
 	j.learns(found(j.w, incident.Ready, "ready", j.now.Add(time.Minute)))
-	if _, waits := j.w.WaitUpdate(u[0].Incident); waits || !j.w.Due().IsZero() {
-		t.Errorf("it is usable, waits %v, and is due at %v", waits, j.w.Due())
+	if _, waits := j.w.WaitUpdate(u[0].Incident); waits || !due(j.w).IsZero() {
+		t.Errorf("it is usable, waits %v, and is due at %v", waits, due(j.w))
 	}
 	since := j.now
 	waitsIn(j, incident.Creating, "creating: its Pod llama-8b-0 waits for a machine", since)
-	if due := j.w.Due(); !due.Equal(since.Add(incident.RemindFirst)) {
+	if due := due(j.w); !due.Equal(since.Add(incident.RemindFirst)) {
 		t.Errorf("the next wait is due at %v", due)
 	}
 }

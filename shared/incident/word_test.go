@@ -59,17 +59,17 @@ func TestUnexplained(t *testing.T) {
 		"preempted, read lost, intend delete 0, accepted delete 0, read gone": false,
 	} {
 		n := at(t, policies["everything"], true, path, nil)
-		if got := n.w.Reads(n.now).Has(incident.ReadDeleter, "llama-8b"); got != want {
+		if got := readsOf(n.w, n.now).Has(incident.ReadDeleter, "llama-8b"); got != want {
 			t.Errorf("%s: %v, want %v", path, got, want)
 		}
 	}
 	n := at(t, policies["everything"], true, "read gone", nil)
-	if n.w.Reads(n.now).Has(incident.ReadDeleter, "another") {
+	if readsOf(n.w, n.now).Has(incident.ReadDeleter, "another") {
 		t.Error("a slice that nobody knows is unexplained")
 	}
 	n.w.Slices[0].End.Reported = true
 	for after, want := range map[time.Duration]bool{0: true, 2*incident.Grace - time.Minute: true, 2 * incident.Grace: false} {
-		if got := n.w.Reads(n.w.Slices[0].Since.Add(after)).Has(incident.ReadDeleter, "llama-8b"); got != want {
+		if got := readsOf(n.w, n.w.Slices[0].Since.Add(after)).Has(incident.ReadDeleter, "llama-8b"); got != want {
 			t.Errorf("left to a person, and gone for %s: %v, want %v", after, got, want)
 		}
 	}
@@ -100,13 +100,13 @@ func TestAbuseStopsAllAutomation(t *testing.T) {
 				told := m.w.Closed.ID
 				for _, what := range []string{"read lost", "terminated", "ongoing", "exit 1", "gave up", "crew notice", "tick"} {
 					m.now = m.now.Add(time.Minute)
-					m.w, _, _ = incident.Advance(p, m.w, evidence(m.w, m.now)[what], m.now)
+					m.w, _, _ = advance(p, m.w, evidence(m.w, m.now)[what], m.now)
 					if m.w.Incident != nil || m.w.Closed.ID != told {
 						t.Fatalf("%s, %s, %s: a person is told again, by %+v", name, path, what, m.w.Closed)
 					}
 				}
-				if !m.w.Due().IsZero() {
-					t.Errorf("%s, %s: it is still due at %v", name, path, m.w.Due())
+				if !due(m.w).IsZero() {
+					t.Errorf("%s, %s: it is still due at %v", name, path, due(m.w))
 				}
 			}
 		}
@@ -119,7 +119,7 @@ func TestAbuseStopsAllAutomation(t *testing.T) {
 		Origin: incident.Origin{Time: start, Rank: events.RankReading}, Slice: "llama-8b", Zone: "us-west4-a", Incarnation: life(1),
 		Condition: incident.Lost, State: "PREEMPTED, PROJECT_ABUSE", Facts: facts, Abuse: true, Directory: n.w.Directory,
 	}
-	w, sent, _ := incident.Advance(policies["everything"], n.w, read, start)
+	w, sent, _ := advance(policies["everything"], n.w, read, start)
 	var types []string
 	for _, e := range sent {
 		types = append(types, e.EventType())
@@ -131,17 +131,17 @@ func TestAbuseStopsAllAutomation(t *testing.T) {
 	// What was read before takes nothing back.
 	before := read
 	before.Condition, before.State, before.Abuse, before.Time = incident.Ready, "READY", false, start.Add(-time.Second)
-	if w, _, _ := incident.Advance(policies["everything"], w, before, start.Add(time.Second)); !w.Slices[0].Abuse.Suspected || !w.Slices[0].Abuse.Reported {
+	if w, _, _ := advance(policies["everything"], w, before, start.Add(time.Second)); !w.Slices[0].Abuse.Suspected || !w.Slices[0].Abuse.Reported {
 		t.Error("an older reading takes the suspicion back")
 	}
 
 	// What Google takes the symptom off again is looked after again.
 	read.Condition, read.State, read.Abuse, read.Time = incident.Ready, "READY", false, start.Add(time.Minute)
-	if w, _, _ = incident.Advance(policies["everything"], w, read, start.Add(time.Minute)); w.Slices[0].Abuse.Suspected {
+	if w, _, _ = advance(policies["everything"], w, read, start.Add(time.Minute)); w.Slices[0].Abuse.Suspected {
 		t.Error("the symptom is gone, and nothing is done")
 	}
 	read.Condition, read.State, read.Time = incident.Lost, "PREEMPTED", start.Add(time.Hour)
-	if w, _, _ = incident.Advance(policies["everything"], w, read, read.Time); w.Incident == nil || w.Incident.Phase != incident.PhaseDeleting {
+	if w, _, _ = advance(policies["everything"], w, read, read.Time); w.Incident == nil || w.Incident.Phase != incident.PhaseDeleting {
 		t.Errorf("it is lost, and %s", tale(w))
 	}
 }
@@ -195,7 +195,7 @@ func TestAnOlderReadingBringsNoSuspicionBack(t *testing.T) {
 	n.now = n.now.Add(time.Minute)
 	older := evidence(n.w, n.now)["abuse"]
 	n = at1(t, p, at1(t, p, n, "read ready"), "preempted")
-	n.w, _, _ = incident.Advance(p, n.w, older, n.now.Add(time.Second))
+	n.w, _, _ = advance(p, n.w, older, n.now.Add(time.Second))
 	if n.w.Incident == nil || n.w.Slices[0].Abuse.Suspected {
 		t.Errorf("it is stopped by what was read before: %s", tale(n.w))
 	}

@@ -35,7 +35,7 @@ func TestQuotaIsNotAskedForBlindly(t *testing.T) {
 			refused := evidence(n.w, n.now)["stockout create 0"].(incident.Answered) //nolint:forcetypeassert // it is one
 			refused.Failure = &incident.Failure{Class: c.class, Message: "Quota limit 'X' has been exceeded."}
 			var sent []events.Event
-			n.w, sent, _ = incident.Advance(p, n.w, refused, n.now)
+			n.w, sent, _ = advance(p, n.w, refused, n.now)
 			if d := cmp.Diff(c.sent, stands(n.w, sent)); d != "" {
 				t.Fatalf("(-want +got):\n%s", d)
 			}
@@ -45,8 +45,8 @@ func TestQuotaIsNotAskedForBlindly(t *testing.T) {
 				}
 				return
 			}
-			if look := c.class == incident.Quota; n.w.Reads(n.now).Has(incident.ReadSlices, "") != look {
-				t.Errorf("it is looked at: %v, want %v", n.w.Reads(n.now).Has(incident.ReadSlices, ""), look)
+			if look := c.class == incident.Quota; readsOf(n.w, n.now).Has(incident.ReadSlices, "") != look {
+				t.Errorf("it is looked at: %v, want %v", readsOf(n.w, n.now).Has(incident.ReadSlices, ""), look)
 			}
 			began := n.now
 			for sent = nil; c.after > 0 && len(zonesOf(sent)) == 0; {
