@@ -1,3 +1,5 @@
+//go:build !heart
+
 package replay_test
 
 import (
