@@ -11,8 +11,8 @@
 //	tell      teller (tell.go)          writes the Step into the story if it is another one than was told last
 //
 // A rule is a file, rule_*.go: when it applies, which calls it wants, how long it waits, and why. The order of the rules is the list in
-// plan.go. No phase and no deadline is stored to be moved: what an incident waits for is the rule that won, and a wait ends at the time of
-// a fact plus a span (clock.go), in which time does not count while calls are held back.
+// plan.go. No phase and no deadline is stored to be moved: an incident waits for what the rule says that won. Its wait ends at the time of a
+// fact plus a span (clock.go). Time in which calls are held back does not count.
 //
 // # Where do I change ...
 //

@@ -281,7 +281,7 @@ func (x *effects) isDue(effect *Effect) bool {
 	return !x.now.Before(effect.Retry)
 }
 
-// standsAgain reports whether a reading shows that what was being deleted, by whomever, is not.
+// standsAgain reports whether a reading shows that a slice still exists which somebody was said to be deleting.
 func (w *Workload) standsAgain(x *Effect) bool {
 	return slices.ContainsFunc(x.all(), func(name string) bool {
 		l := w.life(name)

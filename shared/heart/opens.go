@@ -91,8 +91,8 @@ func (d peace) firstOf(trouble func(*slot) *Trouble) *Trouble {
 	return nil
 }
 
-// mayOpen reports whether a suspicion may open an incident. A person's word always does; what is only told does not where the training is done,
-// or the life is its owner's business, or people were told of its end.
+// mayOpen reports whether a suspicion may open an incident. A person's word always may. Any other evidence may not once the training is done, once
+// its owner has the life, or once people were told of its end.
 func (d *diagnosis) mayOpen(t *Trouble) bool {
 	s := d.slot(t.Slice)
 	switch {

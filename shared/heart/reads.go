@@ -148,7 +148,8 @@ func (d *diagnosis) auditLog(s *slot) Reads {
 	return Reads{r}
 }
 
-// asksWhoDeleted reports whether nobody knows why a slice is gone. For a while this is asked also of one that was left to a person before it was gone, because the next incident may be about it.
+// asksWhoDeleted reports whether nobody knows why a slice is gone. For a while Pitstop asks about a slice that it had left to a person too: the
+// next incident may be about it.
 func (d *diagnosis) asksWhoDeleted(s *slot) bool {
 	if d.in != nil {
 		return s.is(vanished)
@@ -156,8 +157,8 @@ func (d *diagnosis) asksWhoDeleted(s *slot) bool {
 	return s.Condition == evidence.Gone && (d.now.Sub(s.Since) < 2*bounds.Grace || !d.told(ToldEnd, s.Name, s.Incarnation.ID, time.Time{}))
 }
 
-// isUnaccounted reports whether nobody has said who stopped a slice. What was stopped when Pitstop first saw it is its owner's doing,
-// unless an incident has just made it, and so is the suspension of a queued resource.
+// isUnaccounted reports whether nobody has said who stopped a slice. A slice that was stopped when Pitstop first saw it was stopped by its owner,
+// unless an incident has just made it. Its owner also suspends a queued resource.
 func (l *Life) isUnaccounted() bool {
 	found := l.Used.IsZero() && l.Maker == ""
 	return l.Condition == evidence.Stopped && l.Incarnation.Known() && l.Group == "" && !found && l.Stop.By == ""

@@ -710,7 +710,7 @@ func putInForce(from time.Time, data []byte) inForce {
 // pending reports whether something is due at the workload of a document that is worth waiting for. A document that cannot be read is.
 func (c *Checks) pending(body string) bool {
 	var w incident.Workload
-	if !strings.Contains(body, `"end":true`) || json.Unmarshal([]byte(body), &w) != nil {
+	if !strings.Contains(body, `"ends":`) || json.Unmarshal([]byte(body), &w) != nil {
 		return true
 	}
 	return w.HasDue(c.Clock.Now())
