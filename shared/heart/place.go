@@ -56,25 +56,27 @@ func (d *diagnosis) placesOf(s *slot) []view.Place {
 			all = append(all, at)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b view.Place) int { return cmp.Compare(d.takes(a.Zone), d.takes(b.Zone)) })
+	taking := d.taking()
+	last := func(p view.Place) bool { return slices.Contains(taking, p.Zone) }
+	all = slices.Concat(slices.DeleteFunc(slices.Clone(all), last), slices.DeleteFunc(all, func(p view.Place) bool { return !last(p) }))
 	return append(all, d.shapes(s, all)...)
 }
 
-// takes is 1 for a zone that has taken a Spot slice of the workload back twice within an hour, and 0 for any other: it is asked after the others.
-func (d *diagnosis) takes(zone string) int {
-	for i := range d.slots {
-		n := 0
-		twice := d.slots[i].find(func(l *Life) bool {
-			if l.Zone == zone && l.Reclaimable && l.Released.IsZero() && l.Over.After(before(d.now, time.Hour)) {
-				n++
+// taking are the zones that have taken a Spot slice of the workload back twice within an hour: they are asked after the others.
+func (d *diagnosis) taking() (zones []string) {
+	for _, s := range d.those(func(s *slot) bool { return len(s.Former) > 0 }) {
+		var once []string
+		s.find(func(l *Life) bool {
+			if l.Reclaimable && l.Released.IsZero() && l.Over.After(before(d.now, time.Hour)) {
+				if slices.Contains(once, l.Zone) {
+					zones = append(zones, l.Zone)
+				}
+				once = append(once, l.Zone)
 			}
-			return n > 1
+			return false
 		})
-		if twice != nil {
-			return 1
-		}
 	}
-	return 0
+	return zones
 }
 
 // isApart reports whether training last ran in several zones.
