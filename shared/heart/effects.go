@@ -91,7 +91,7 @@ func (w Want) isFor(x *Effect) bool {
 func (x *effects) begin(e evidence.Intended, plan Step) bool {
 	effect := (&facts{w: x.w, now: x.now}).asked(e.Request)
 	switch {
-	case effect == nil || !effect.Retry.IsZero() || !effect.Answered.IsZero() || !isAmong(x.wanted(plan), effect):
+	case effect == nil || !isAmong(x.wanted(plan), effect):
 		return false
 	case effect.UnderWay(x.now): // another instance makes the call
 		return false

@@ -92,10 +92,10 @@ func remember(w *Workload, t Told) {
 	w.Told = append(w.Told, t)
 }
 
-// asked is the effect that a request asks for, or nil if it is another one by now.
+// asked is the effect that a request asks for, or nil if it is another one by now, or has its answer.
 func (f *facts) asked(r events.Request) *Effect {
 	x := f.w.effect(r.Action, r.Slice)
-	if x == nil || x.Maker != r.Incident || x.Epoch != r.Epoch || x.Attempt != r.Attempt {
+	if x == nil || x.Maker != r.Incident || x.Epoch != r.Epoch || x.Attempt != r.Attempt || !x.Answered.IsZero() || !x.Retry.IsZero() {
 		return nil
 	}
 	return x

@@ -18,7 +18,7 @@ func (f *facts) answered(e evidence.Answered) bool {
 	news := f.callAnswered(e)
 	x := f.asked(e.Request)
 	switch {
-	case x == nil || !x.Answered.IsZero() || !x.Retry.IsZero():
+	case x == nil:
 		return news
 	case e.NoCall == evidence.Unbegun && x.UnderWay(f.now): // another instance makes the call, and answers
 		return news
@@ -175,7 +175,7 @@ const heldMore = 2 * time.Minute
 func (f *facts) held(e evidence.Held) bool {
 	news := f.notCalled(e)
 	x := f.asked(e.Request)
-	if x == nil || !x.Answered.IsZero() || !x.Retry.IsZero() {
+	if x == nil {
 		return news
 	}
 	until := f.now.Add(time.Minute)
@@ -195,7 +195,7 @@ func (f *facts) held(e evidence.Held) bool {
 // forbidden records that a function found the switch of its action closed. The plan decides anew.
 func (f *facts) forbidden(e evidence.Forbidden) bool {
 	x := f.asked(e.Request)
-	if x == nil || !x.Answered.IsZero() || !x.Retry.IsZero() {
+	if x == nil {
 		return false
 	}
 	x.again(f.now.Add(bounds.CallFor))

@@ -536,6 +536,9 @@ func incidentOf(w heart.Workload, in *heart.Incident, now time.Time) *incident.I
 			Bytes: in.Save.Found.Bytes, Verified: !in.Save.Found.At.IsZero(),
 		},
 	}
+	if !in.Would.IsZero() {
+		o.Would = []string{in.Would.String()}
+	}
 	o.Retried = slices.ContainsFunc(w.Orders, func(s view.Spoken) bool { return s.Verb == incident.VerbRetry && s.At.Equal(in.Opened) })
 	if !slices.ContainsFunc(in.Troubles, func(t heart.Trouble) bool { return !t.Announced }) && !slices.ContainsFunc(w.Slices, func(s heart.Slot) bool { return s.Since.After(in.Opened) }) {
 		o.Down = time.Time{} // nothing has happened yet
