@@ -100,6 +100,9 @@ func (t *turn) unread(ticks bool) bool {
 func (t *turn) carryOut(d *diagnosis, plan Step, x *effects, tell *teller) (changed bool) {
 	defer func() { t.out = append(t.out, x.out...) }()
 	if plan.End != nil {
+		if plan.End.isForbidden() && !t.looksAhead {
+			t.keepPlan()
+		}
 		d.end(x, tell, *plan.End)
 		return true
 	}

@@ -8,6 +8,7 @@ import (
 	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/heart/story"
 	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/reason"
 	"pitstop.internal/shared/view"
 )
 
@@ -30,7 +31,12 @@ func (w Workload) IfRead(p policy.Policy, slice string, c evidence.Condition, no
 	return w.IfAllowed(p, w.outlook(p, now).reading(w.slot(slice), c), now)
 }
 
-// keepPlan keeps with an incident that is only watched what would follow if everything were allowed, and reports whether that has changed.
+// isForbidden reports whether an incident ends because its policy allows nothing, or not the next call.
+func (e *End) isForbidden() bool {
+	return e.Code == reason.CodePolicyNo || e.Code == reason.CodeWatchOnly && e.By == ""
+}
+
+// keepPlan keeps with an incident that its policy holds back what would follow if everything were allowed, and reports whether that has changed.
 // Places that were compared with the order stay compared.
 func (t *turn) keepPlan() bool {
 	o := t.w.outlook(permitting(t.p), t.now)

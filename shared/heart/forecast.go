@@ -256,6 +256,9 @@ func (o *outlook) wait(step Step) bool {
 	o.looked = o.looked && step.Label == view.Looking
 	switch step.Label {
 	case view.Looking:
+		if o.unknown = diagnose(o.p, o.w, o.now).look() != nil; o.unknown {
+			return false
+		}
 		if !o.looked {
 			o.looked = true
 			o.readAll()

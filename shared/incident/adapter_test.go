@@ -109,6 +109,9 @@ const firstKept = 1_000_000
 
 func (a *adapter) advance(p policy.Policy, w incident.Workload, e incident.Evidence, now time.Time) (next incident.Workload, sent []events.Event, changed bool) {
 	h := a.document(w)
+	if f, is := e.(incident.Fitted); is {
+		e = heart.Fitted{Origin: f.Origin, Slice: f.Slice, Zones: f.Zones}
+	}
 	defer func() {
 		if r := recover(); r != nil {
 			fmt.Printf("the heart panics: %v\n%s", r, debug.Stack())
@@ -590,10 +593,12 @@ type differs struct{ path, want, got, kind string }
 
 // kinds are the differences that the third edition means to make.
 var kinds = map[string]string{
-	"at once": "it acts on any news, and not only at the next tick",
-	"heals":   "what is shown alive before anybody has begun to delete it has its time to heal",
-	"label":   "a step that waits for a policy that can be read is named by what it would do",
-	"begun":   "it charges a call when it is begun, and not when it is decided on",
+	"at once":    "it acts on any news, and not only at the next tick",
+	"heals":      "what is shown alive before anybody has begun to delete it has its time to heal",
+	"label":      "a step that waits for a policy that can be read is named by what it would do",
+	"read":       "what was read last counts until a reading shows something else",
+	"own policy": "a function that finds a switch closed ends nothing: the plan decides again, by the policy that it reads itself",
+	"begun":      "it charges a call when it is begun, and not when it is decided on",
 }
 
 var accepted = []differs{
