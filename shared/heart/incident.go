@@ -212,10 +212,11 @@ func (in *Incident) hasMade() bool {
 	return slices.ContainsFunc(in.Calls, func(c view.Call) bool { return c.Action == events.ActionCreate })
 }
 
-// cause is the best cause among the troubles: evidence that comes late changes it by itself.
+// cause is the best cause among the troubles: evidence that comes late changes it by itself. A line alone does not say that the machines pay.
 func (in *Incident) cause() (best events.Cause) {
 	for _, t := range in.Troubles {
-		if best == "" || explains(t.Cause) > explains(best) {
+		counts := t.Rank > events.RankUser || best.Infrastructure()
+		if best == "" || counts && explains(t.Cause) > explains(best) {
 			best = t.Cause
 		}
 	}

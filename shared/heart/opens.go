@@ -214,7 +214,7 @@ func (d *diagnosis) knownSince() time.Time {
 // failed before a life began is over with the life before.
 func (d *diagnosis) opensForTraining() *Trouble {
 	t, known := d.w.Training, d.knownSince()
-	if t.Left.After(t.StepAt) {
+	if d.told(ToldFailed, "", "", t.StepAt) {
 		return nil
 	}
 	first := d.slots[0]

@@ -24,7 +24,7 @@ type facts struct {
 // Pitstop's own calls, and with orders of people.
 var learners = []func(*facts, evidence.Evidence) bool{
 	with((*facts).read), with((*facts).mapped), with((*facts).reported), with((*facts).beat),
-	with((*facts).interrupted), with((*facts).back), with((*facts).called), with((*facts).unsaid), with((*facts).noticed),
+	with((*facts).ticked), with((*facts).interrupted), with((*facts).back), with((*facts).called), with((*facts).unsaid), with((*facts).noticed),
 	with((*facts).intended), with((*facts).answered), with((*facts).ended), with((*facts).held), with((*facts).forbidden),
 	with((*facts).checked), with((*facts).verdictRead), with((*facts).fitted),
 	with((*facts).approved), with((*facts).cancelled), with((*facts).retried), with((*facts).paused), with((*facts).ordered),
@@ -44,6 +44,13 @@ func (f *facts) record(e evidence.Evidence) bool {
 		f.from.Time = f.now // a clock ahead of Pitstop's orders nothing
 	}
 	return slices.ContainsFunc(learners, func(learn func(*facts, evidence.Evidence) bool) bool { return learn(f, e) })
+}
+
+// ticked records whether the slices could be read.
+func (f *facts) ticked(e evidence.Ticked) bool {
+	was := f.w.Unread
+	f.w.Unread = e.Unread
+	return was != e.Unread
 }
 
 // intended records the lease that a function read before its call.

@@ -32,7 +32,7 @@ func (f *facts) cancelled(e evidence.Cancelled) bool {
 		return false
 	}
 	f.keepWord(evidence.VerbCancel, e.Word, "")
-	f.w.Training.Left = f.now
+	remember(f.w, Told{Of: ToldFailed, At: f.now})
 	switch in.Status.Label {
 	case view.Saving, view.Maintaining, view.Window, view.Approving, view.Watching:
 		for i := range f.w.Slices {
@@ -51,7 +51,7 @@ func (f *facts) retried(e evidence.Retried) bool {
 		return false
 	}
 	f.keepWord(evidence.VerbRetry, e.Word, "")
-	f.w.Training.Left = time.Time{}
+	f.w.Told = slices.DeleteFunc(f.w.Told, func(t Told) bool { return t.Of == ToldEnd || t.Of == ToldAbuse || t.Of == ToldFailed })
 	f.forgetImplausible()
 	for i := range f.w.Slices { // no reading of what is not usable takes a suspicion back
 		if s := &f.w.Slices[i]; s.Suspected && s.Condition != evidence.Ready {
@@ -65,7 +65,6 @@ func (f *facts) retried(e evidence.Retried) bool {
 	for i := range f.w.Charges {
 		f.w.Charges[i].Void = true
 	}
-	f.w.Told = slices.DeleteFunc(f.w.Told, func(t Told) bool { return t.Of == ToldEnd || t.Of == ToldAbuse })
 	f.suspicion = f.toRetry(e.By + " says that it may be tried again")
 	return true
 }

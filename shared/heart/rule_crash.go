@@ -175,6 +175,8 @@ func (d *diagnosis) lookForSave() *Step {
 		return escalate(reason.CodeOverdue, story.NoLineSince.With(), story.LookWhetherItTrains.With())
 	case !t.Seen.IsZero(): // a crew has spoken in a life before, so it ought to speak in this one
 		return d.anotherAttempt(story.NoCrewSpeaks.With())
+	case d.w.Unread: // what was usable may be lost by now
+		return wait(view.Resuming, story.NoCrew.With(), d.by(until, bounds.WatchFor))
 	}
 	return ends(End{Outcome: view.Resumed, By: view.ByHealth, Reason: story.HealthOnly.With()})
 }

@@ -146,7 +146,7 @@ func (w *Workload) isMaintained(in *Incident) bool {
 // struck reports whether something else than the training itself is known to have gone wrong.
 func (in *Incident) struck() bool {
 	return slices.ContainsFunc(in.Troubles, func(t Trouble) bool {
-		return t.proven() && !t.Announced && t.Cause.Infrastructure() && t.Cause != events.CauseUnknown
+		return t.Rank > events.RankUser && !t.Announced && t.Cause.Infrastructure() && t.Cause != events.CauseUnknown
 	})
 }
 
@@ -162,7 +162,7 @@ func (d *diagnosis) deletes(all []*slot) *Step {
 		return nil
 	}
 	if d.over(s.Until) {
-		return escalate(reason.CodeOverdue, story.DeletionLasts.With(all[0].Name, d.barring()), story.DeleteByHand.With(all[0].Name))
+		return escalate(reason.CodeOverdue, story.DeletionLasts.With(all[0].Name, all[0].State, d.barring()), story.DeleteByHand.With(all[0].Name, d.w.Name))
 	}
 	return s
 }

@@ -46,7 +46,7 @@ func whatHappened(e evidence.Evidence) string {
 	case evidence.Called:
 		return cmp.Or(e.Method, string(e.Act)) + " of " + e.Slice + " by " + e.Principal
 	case evidence.Reported:
-		return "crew: " + e.Report.Describe()
+		return e.Report.Describe()
 	}
 	return ""
 }

@@ -35,9 +35,8 @@ type Training struct {
 	HeardAt time.Time `json:"heard_at,omitzero"`
 	// Strikes are when something struck its machines, as Pitstop itself read, the oldest first: an exit 0 near one is a save, and no end.
 	Strikes []time.Time `json:"strikes,omitempty"`
-	// Complete says that the provider calls the training done. Left is when a person took a trouble of it over.
-	Complete bool      `json:"complete,omitzero"`
-	Left     time.Time `json:"left,omitzero"`
+	// Complete says that the provider calls the training done.
+	Complete bool `json:"complete,omitzero"`
 
 	// Step is the newest step, reported at StepAt by attempt StepAttempt, and High the highest ever. Stepped is the time of a later step
 	// that a crew's record on its machine shows. GapSeconds is about steps, and not about checkpoints: the longest time between two steps of

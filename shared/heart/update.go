@@ -146,7 +146,7 @@ func remindAt(since, told time.Time) time.Time {
 // slice.
 func tellWait(w *Workload, now time.Time) bool {
 	due := w.waitTellAt()
-	if due.IsZero() || now.Before(due) {
+	if due.IsZero() || now.Before(due) || w.Unread {
 		return false
 	}
 	remember(w, Told{Of: ToldWait, At: now})

@@ -55,6 +55,8 @@ type Workload struct {
 	// Closed is the incident that ended last, for as long as late evidence may change its cause. Ended is when it ended, and stays.
 	Closed *Incident `json:"closed,omitempty"`
 	Ended  time.Time `json:"ended,omitzero"`
+	// Unread says that the slices could not be read at the last tick.
+	Unread bool `json:"unread,omitzero"`
 	// Watched says that the policy of the last decision allows nothing.
 	Watched bool `json:"watched,omitzero"`
 	// Outbox holds the events that must be published before the document may forget them.
@@ -92,7 +94,7 @@ const (
 	ToldStall  Topic = "stall"  // the training stands still
 	ToldWait   Topic = "wait"   // a slice has waited for long
 	ToldLate   Topic = "late"   // what came late of a closed incident
-	ToldFailed Topic = "failed" // the training failed
+	ToldFailed Topic = "failed" // a person has what goes wrong with the training, until it does steps again
 	ToldLeft   Topic = "left"   // a life waits to be admitted, and a person has to see to it
 	ToldDoubt  Topic = "doubt"  // a line says that the crew gave up
 	ToldNotice Topic = "notice" // maintenance or a planned end of a life, by an incident that prepared for it

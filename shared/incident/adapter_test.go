@@ -394,7 +394,7 @@ func viewOf(w heart.Workload, now time.Time) incident.Workload {
 		if c.Action == events.ActionRestart && now.Sub(c.At) < 24*time.Hour {
 			o.Crew.Restarted = append(o.Crew.Restarted, c.At)
 		}
-		if c.Void || !c.At.After(w.Training.ProvenAt) {
+		if c.Void || !c.At.After(w.Training.ProvenAt) || isPaidBack(w, c) {
 			continue
 		}
 		if c.Action == events.ActionRestart {
@@ -419,6 +419,17 @@ func viewOf(w heart.Workload, now time.Time) incident.Workload {
 	}
 	o.Incident, o.Closed = incidentOf(w, w.Incident, now), incidentOf(w, w.Closed, now)
 	return o
+}
+
+// isPaidBack reports whether evidence about its incident has given a charge back.
+func isPaidBack(w heart.Workload, c heart.Charge) bool {
+	for _, in := range []*heart.Incident{w.Incident, w.Closed} {
+		if in != nil && in.ID == c.Incident {
+			restarts := w.ShownIncident(*in, start).Cost.Restarts
+			return c.Action == events.ActionRestart && restarts == 0 || c.Action != events.ActionRestart && in.Cause() == events.CauseEnd
+		}
+	}
+	return false
 }
 
 func slotOf(w heart.Workload, s *heart.Slot) incident.Slot {
@@ -546,8 +557,8 @@ func incidentOf(w heart.Workload, in *heart.Incident, now time.Time) *incident.I
 	if !slices.ContainsFunc(in.Troubles, func(t heart.Trouble) bool { return !t.Announced }) && !slices.ContainsFunc(w.Slices, func(s heart.Slot) bool { return s.Since.After(in.Opened) }) {
 		o.Down = time.Time{} // nothing has happened yet
 	}
-	save := w.ShownIncident(*in, now).Save
-	o.Save.Result, o.Save.Failed = save.Result, save.Failed
+	shown := w.ShownIncident(*in, now)
+	o.Save.Result, o.Save.Failed, o.Charged = shown.Save.Result, shown.Save.Failed, shown.Cost.Restarts
 	o.Hearing = slices.ContainsFunc(w.Effects, func(x heart.Effect) bool { return x.Action == events.ActionHear && !x.Dropped() })
 	if len(in.Refusals) > 0 {
 		o.WaitingSince = in.Refusals[0].At
@@ -598,6 +609,7 @@ var kinds = map[string]string{
 	"label":      "a step that waits for a policy that can be read is named by what it would do",
 	"read":       "what was read last counts until a reading shows something else",
 	"own policy": "a function that finds a switch closed ends nothing: the plan decides again, by the policy that it reads itself",
+	"steps":      "once a crew speaks its steps are the proof, and no checkpoint is looked for any more",
 	"begun":      "it charges a call when it is begun, and not when it is decided on",
 }
 
