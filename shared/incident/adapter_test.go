@@ -557,6 +557,9 @@ func incidentOf(w heart.Workload, in *heart.Incident, now time.Time) *incident.I
 	if !slices.ContainsFunc(in.Troubles, func(t heart.Trouble) bool { return !t.Announced }) && !slices.ContainsFunc(w.Slices, func(s heart.Slot) bool { return s.Since.After(in.Opened) }) {
 		o.Down = time.Time{} // nothing has happened yet
 	}
+	o.Begun = slices.ContainsFunc(w.Slices, func(s heart.Slot) bool {
+		return s.Notice.Started.After(in.Opened) || s.Notice.Status == events.NoticeOngoing
+	})
 	shown := w.ShownIncident(*in, now)
 	o.Save.Result, o.Save.Failed, o.Charged = shown.Save.Result, shown.Save.Failed, shown.Cost.Restarts
 	o.Hearing = slices.ContainsFunc(w.Effects, func(x heart.Effect) bool { return x.Action == events.ActionHear && !x.Dropped() })
@@ -610,6 +613,7 @@ var kinds = map[string]string{
 	"read":       "what was read last counts until a reading shows something else",
 	"own policy": "a function that finds a switch closed ends nothing: the plan decides again, by the policy that it reads itself",
 	"steps":      "once a crew speaks its steps are the proof, and no checkpoint is looked for any more",
+	"none":       "where one slice of several is refused for good, no call for another one is made any more",
 	"begun":      "it charges a call when it is begun, and not when it is decided on",
 }
 

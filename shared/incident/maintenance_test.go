@@ -216,10 +216,14 @@ func TestAHeldMaintenanceIsSavedForAnew(t *testing.T) {
 				w.Provider = provider
 				p := w.Limited(policies["everything"])
 				n, _ := story(t, p, announced(p, w, days), "1m, "+verified)
-				for until := n.now.Add(held); n.now.Before(until); {
-					n, _ = storyFrom(t, p, n, "held maintain 0, 3m")
+				var asked []string
+				for until := n.now.Add(held); n.now.Before(until) && len(asked) == 0; {
+					n, asked = storyFrom(t, p, n, "held maintain 0, 3m")
+					asked = slices.DeleteFunc(asked, func(a string) bool { return strings.Contains(a, "maintain") })
 				}
-				n, asked := storyFrom(t, p, n, "intend maintain 0")
+				if !either(false, len(asked) > 0, "at once") {
+					n, asked = storyFrom(t, p, n, "intend maintain 0")
+				}
 				if in := n.w.Incident; in.Phase != want.phase || in.Save.Verified == want.again || (len(asked) > 0) != want.again {
 					t.Fatalf("%s, asked for %q; want %s", in.Phase, asked, want.phase)
 				}
@@ -400,6 +404,7 @@ func TestTheSlicesOfAMultisliceAreMaintainedTogether(t *testing.T) {
 // TestAMultisliceIsNotMaintainedByHalves: the call for one slice was accepted and that for the other was not, in either order.
 func TestAMultisliceIsNotMaintainedByHalves(t *testing.T) {
 	p := policies["everything"]
+	const refused = "intend maintain 0, permission maintain 0"
 	for path, want := range map[string]struct {
 		asked []string
 		phase incident.Phase
@@ -411,8 +416,8 @@ func TestAMultisliceIsNotMaintainedByHalves(t *testing.T) {
 			[]string{"12m0s maintain a"}, incident.Window,
 		},
 		"intend maintain 0, accepted maintain 0, intend maintain 1, permission maintain 1":                  {nil, incident.Window},
-		"intend maintain 0, permission maintain 0, intend maintain 0, accepted maintain 0":                  {nil, incident.Window},
-		"intend maintain 0, permission maintain 0, intend maintain 0, permission maintain 0":                {nil, incident.Window},
+		refused + either(", intend maintain 0, accepted maintain 0", "", "none"):                            {nil, incident.Window},
+		refused + either(", intend maintain 0, permission maintain 0", "", "none"):                          {nil, incident.Window},
 		"intend maintain 0, accepted maintain 0, intend maintain 1, transient maintain 1, a read unhealthy": {nil, incident.Maintaining},
 		"intend maintain 0, accepted maintain 0, intend maintain 1, not_in_state maintain 1, a read unhealthy, 1m, intend maintain 1, later, tick": {
 			[]string{"12m0s maintain b"}, incident.Window,
