@@ -109,14 +109,12 @@ func (w *Workload) Owns(slice, zone string) bool {
 // MayHave reports whether an incident with this ID may belong to the workload.
 func (w *Workload) MayHave(id string) bool { return strings.HasPrefix(id, incidentsOf(w.Name)) }
 
-// AdmittedIn is the life of a slice in which training may run; none where no lease lets it.
+// AdmittedIn is the newest life of a slice in which training may run, or might; none where no lease let it.
 func (w *Workload) AdmittedIn(slice string) events.Incarnation {
-	s := w.slot(slice)
-	switch {
-	case s == nil:
-		return events.Incarnation{}
-	case w.admits(s):
-		return s.Incarnation
+	if s := w.slot(slice); s != nil {
+		if l := s.find(func(l *Life) bool { return w.admitsIn(slice, l) }); l != nil {
+			return l.Incarnation
+		}
 	}
 	return w.Lease.Sure.of(slice)
 }

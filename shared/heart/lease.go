@@ -54,8 +54,11 @@ func (l *Lease) any(so func(Write) bool) bool { return so(l.Sure) || slices.Cont
 
 // admits reports whether training may run in the present life of a slot, whatever of Pitstop's writes were made. What one of its calls made
 // waits to be named.
-func (w *Workload) admits(s *Slot) bool {
-	return s.Maker == "" && !w.Lease.any(func(l Write) bool { return !l.lets(s.Name, &s.Life) })
+func (w *Workload) admits(s *Slot) bool { return w.admitsIn(s.Name, &s.Life) }
+
+// admitsIn reports whether training may run in a life of a slice, or might have while it lived, whatever of Pitstop's writes were made.
+func (w *Workload) admitsIn(slice string, l *Life) bool {
+	return l.Maker == "" && !w.Lease.any(func(o Write) bool { return !o.lets(slice, l) })
 }
 
 // mayRun reports whether training may run in a life, if that life is not over.

@@ -77,7 +77,7 @@ func (d *diagnosis) leavesToPerson(s *Step) *Step {
 		case last.Class == reason.Permission:
 			return escalate(last.Code, story.NotPermitted.With(what, last.Text), story.GrantIt.With())
 		case last.Class == reason.Invalid:
-			return escalate(last.Code, story.RefusedAsWrong.With(what, last.Text), story.MendSpec.With(what))
+			return escalate(last.Code, story.RefusedAsWrong.With(what, last.Text), story.MendSpec.With())
 		case failures < patience[w.Action].failures:
 		case last.Code == reason.CodeUnanswered:
 			return escalate(last.Code, story.Unanswered.With(what, last.Text, strconv.Itoa(failures)), story.LookAtFunction.With())

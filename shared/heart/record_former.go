@@ -69,7 +69,7 @@ func (f *facts) readAnother(s *Slot, e evidence.Read) bool {
 	case l.isOver():
 		return false
 	case !f.isOurs(s, e):
-		if !e.Incarnation.Older(s.Incarnation) {
+		if !e.Incarnation.Older(s.Incarnation) || !f.w.AdmittedIn(s.Name).Older(e.Incarnation) {
 			return false
 		}
 	case stands:

@@ -65,9 +65,10 @@ func (f *facts) readOurs(s *Slot, e evidence.Read) bool {
 }
 
 // isFormer reports whether a reading is of a life that is over, because a newer one has come. Where that newer one was Pitstop's and is gone,
-// an older one elsewhere may be somebody else's.
+// an older one elsewhere may be somebody else's, if it is newer than the last life that trained.
 func (f *facts) isFormer(s *Slot, e evidence.Read) bool {
-	return s.knows(e.Incarnation) || e.Incarnation.Older(s.Incarnation) && (!s.isUndone() || s.Zone == e.Zone)
+	theirs := s.isUndone() && s.Zone != e.Zone && f.w.AdmittedIn(s.Name).Older(e.Incarnation)
+	return s.knows(e.Incarnation) || e.Incarnation.Older(s.Incarnation) && !theirs
 }
 
 // isSurplus reports whether a reading shows a second life that a call of Pitstop's has made, while the slice lives elsewhere.

@@ -46,8 +46,8 @@ func (w Workload) Shown(now time.Time) view.Workload {
 		v.Slices[i] = w.shownSlice(&w.Slices[i])
 	}
 	for i := range w.Effects {
-		if w.Effects[i].Attempt > 0 {
-			v.Requests = append(v.Requests, w.Effects[i].shown(now))
+		if x := &w.Effects[i]; x.Attempt > 0 && !x.Dropped() {
+			v.Requests = append(v.Requests, x.shown(now))
 		}
 	}
 	if w.Incident != nil {
@@ -247,9 +247,12 @@ func (w *Workload) addCost(v *view.Incident, end time.Time) {
 	}
 	v.Cost.AwaySeconds = max(0, end.Sub(v.Down).Seconds())
 	for i := range w.Slices {
-		s := &w.Slices[i]
-		v.Cost.Slices = append(v.Cost.Slices, view.IdleSlice{Slice: s.Name, Accelerator: s.Accelerator, Chips: s.Chips, Reclaimable: s.Reclaimable})
-		v.Cost.ChipHours += v.Cost.Away().Hours() * float64(s.Chips)
+		s, l := &w.Slices[i], &w.Slices[i].Life
+		if n := slices.IndexFunc(v.Troubles, func(t view.Trouble) bool { return t.Slice == s.Name }); n >= 0 {
+			l = cmp.Or(w.remembered(s.Name, v.Troubles[n].Life), l) // as it was at its loss
+		}
+		v.Cost.Slices = append(v.Cost.Slices, view.IdleSlice{Slice: s.Name, Accelerator: l.Accelerator, Chips: l.Chips, Reclaimable: l.Reclaimable})
+		v.Cost.ChipHours += v.Cost.Away().Hours() * float64(l.Chips)
 	}
 }
 

@@ -122,7 +122,7 @@ const (
 	NotPermitted        Sentence = "% is not permitted: %"
 	GrantIt             Sentence = "grant the function's account what it asks for, then start the recovery again by hand"
 	RefusedAsWrong      Sentence = "% was refused as wrong: %"
-	MendSpec            Sentence = "mend the specification, and % it by hand"
+	MendSpec            Sentence = "mend the specification and recreate the slice by hand"
 	Unanswered          Sentence = "%: %, % times in a row"
 	LookAtFunction      Sentence = "look at the function's log and its dead letters"
 	FailedOften         Sentence = "% failed % times in a row, last: %"
