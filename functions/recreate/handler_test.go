@@ -17,6 +17,7 @@ import (
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 	"pitstop.internal/shared/trigger"
+	"pitstop.internal/shared/view"
 )
 
 const (
@@ -24,6 +25,7 @@ const (
 	zone  = fleettest.Zone
 	slice = "llama"
 	at    = " " + zone + "/" + slice
+	there = " " + fleettest.OtherZone + "/" + slice
 )
 
 // bench has one request to carry out.
@@ -65,6 +67,12 @@ func (b *bench) next() events.RecreateRequested {
 	return r
 }
 
+// reason takes the reason, which is for people alone, out of the request.
+func (b *bench) reason() (why string) {
+	why, b.request.Reason = b.request.Reason, ""
+	return why
+}
+
 // deliver hands the request to a freshly deployed function.
 func (b *bench) deliver() string {
 	b.T.Helper()
@@ -80,20 +88,20 @@ func (b *bench) call(method string) string {
 	return method + at + " as " + ledger.RequestID(b.request.Request, b.request.Zone)
 }
 
-// effect is the only effect that is wanted.
-func (b *bench) effect() incident.Effect {
+// asked is the only request that is open.
+func (b *bench) asked() view.Request {
 	b.T.Helper()
-	all := b.Workload(id).Effects
+	all := b.Shown(id).Requests
 	if len(all) != 1 {
-		b.T.Fatalf("effects %+v, want one", all)
+		b.T.Fatalf("requests %+v, want one", all)
 	}
 	return all[0]
 }
 
 // closed is the incident that ended.
-func (b *bench) closed() incident.Incident {
+func (b *bench) closed() view.Incident {
 	b.T.Helper()
-	w := b.Workload(id)
+	w := b.Shown(id)
 	if w.Incident != nil || w.Closed == nil {
 		b.T.Fatalf("open incident %+v, closed %+v", w.Incident, w.Closed)
 	}
@@ -109,18 +117,19 @@ func (b *bench) tick(d time.Duration) {
 
 func TestALostSliceIsReadAndThenDeletedOnce(t *testing.T) {
 	b := toDelete(t)
+	b.Want(b.reason() != "", true)
 	b.Want(b.request, events.RecreateRequested{
 		Request: events.Request{
 			Schema: events.Schema, Workload: id, Incident: "llama-20260301-1", Epoch: 2, Action: events.ActionDelete, Slice: slice,
-			Incarnation: b.API.Incarnation(zone, slice), Attempt: 1, Expires: b.Clock.Now().Add(incident.RequestFor), Reason: "node llama is PREEMPTED",
+			Incarnation: b.API.Incarnation(zone, slice), Attempt: 1, Expires: b.Clock.Now().Add(incident.RequestFor),
 		},
 		Zone: zone, Spec: b.Workload(id).Slices[0].Spec,
 	})
 	b.Want(b.deliver(), fleettest.Handled)
 	b.Want(b.Calls(), []string{"GetNode" + at, b.call("DeleteNode")})
-	effect := b.effect()
-	if effect.Begun != b.Clock.Now() || effect.Answered != b.Clock.Now() || effect.Operation == "" {
-		t.Errorf("effect %+v, want it begun and answered with its operation", effect)
+	effect := b.asked()
+	if effect.Begun != b.Clock.Now() || effect.At != b.Clock.Now() || effect.Stage != view.StageAccepted {
+		t.Errorf("request %+v, want it begun and answered with its operation", effect)
 	}
 	b.Want(b.Slots(zone), 1)
 	b.Want(len(b.Sender.Sent()), 0)
@@ -135,12 +144,14 @@ func TestWhatIsGoneIsNotDeletedButCreated(t *testing.T) {
 	b.Want(b.deliver(), fleettest.Ignored)
 	b.Want(b.Calls(), []string{"GetNode" + at})
 	b.Want(b.Slots(zone), 0)
-	b.Want(b.next(), events.RecreateRequested{
+	b.request = b.next()
+	b.Want(b.reason() != "", true)
+	b.Want(b.request, events.RecreateRequested{
 		Request: events.Request{
 			Schema: events.Schema, Workload: id, Incident: "llama-20260301-1", Epoch: 3, Action: events.ActionCreate, Slice: slice, Attempt: 1,
-			Expires: b.Clock.Now().Add(incident.RequestFor), Reason: "the old one is proven gone, after 0 s",
+			Expires: b.Clock.Now().Add(incident.RequestFor),
 		},
-		Zone: zone, Spec: b.request.Spec,
+		Zone: zone, Spec: b.Workload(id).Slices[0].Spec,
 	})
 }
 
@@ -149,9 +160,7 @@ func TestWhatIsBeingDeletedAlreadyIsAwaited(t *testing.T) {
 	b.Must(b.API.OwnerDelete(zone, slice, fleettest.Owner))
 	b.Want(b.deliver(), fleettest.Handled)
 	b.Want(b.Calls(), []string{"GetNode" + at})
-	if effect := b.effect(); effect.Answered.IsZero() || effect.Operation != "" {
-		t.Errorf("effect %+v, want it answered, by no operation of ours", effect)
-	}
+	b.Want(b.asked().Stage, view.StageDone) // by no operation of ours
 }
 
 // TestWhatIsNotWantedAnyMoreIsNotDeleted goes through what may have changed between the decision and the call. What makes a request
@@ -163,6 +172,7 @@ func TestWhatIsNotWantedAnyMoreIsNotDeleted(t *testing.T) {
 		// calls are the methods that are called all the same.
 		calls   []string
 		outcome incident.Outcome
+		watched bool
 	}{
 		"the epoch is over":      {change: func(b *bench) { b.request.Epoch-- }},
 		"another slice is meant": {change: func(b *bench) { b.request.Slice += "0" }},
@@ -181,7 +191,7 @@ func TestWhatIsNotWantedAnyMoreIsNotDeleted(t *testing.T) {
 		}, calls: read},
 		"Google suspects abuse":            {change: func(b *bench) { b.Must(b.API.AddSymptom(zone, slice, "PROJECT_ABUSE", 0)) }, calls: read, outcome: incident.Escalated},
 		"the switch is no by now":          {change: func(b *bench) { b.Policies.Ceiling.Recreate = policy.No }, calls: read, outcome: incident.Escalated},
-		"nothing at all is allowed by now": {change: func(b *bench) { b.Policies.Ceiling = policy.Switches{} }, calls: read, outcome: incident.Observed},
+		"nothing at all is allowed by now": {change: func(b *bench) { b.Policies.Ceiling = policy.Switches{} }, calls: read, watched: true},
 		"the owner has deleted it": {change: func(b *bench) {
 			b.Give(b.Workload(id), incident.Called{
 				Origin: incident.Origin{Time: b.Clock.Now(), Rank: events.RankAudit}, Slice: slice, Act: events.ActDeleted, Method: "DeleteNode", Principal: fleettest.Owner,
@@ -203,6 +213,8 @@ func TestWhatIsNotWantedAnyMoreIsNotDeleted(t *testing.T) {
 			if c.outcome != "" {
 				b.Want(b.closed().Outcome, c.outcome)
 			}
+			w := b.Shown(id)
+			b.Want(w.Incident != nil && w.Incident.OnlyWatched || w.Closed != nil && w.Closed.Outcome == incident.Observed, c.watched)
 		})
 	}
 }
@@ -249,9 +261,9 @@ func TestWhatHoldsACallIsStored(t *testing.T) {
 			c.hold(b)
 			b.Want(b.deliver(), fleettest.Ignored)
 			b.Want(b.Calls(), []string{"GetNode" + at})
-			b.Want(b.Workload(id).Incident.Held, c.held)
-			b.Want(b.effect().Retry, c.again(b))
-			b.Want(b.effect().Begun, time.Time{})
+			b.Want(b.Shown(id).Wait.Held, c.held)
+			b.Want(b.asked().Retry, c.again(b))
+			b.Want(b.asked().Begun, time.Time{})
 			b.Want(b.Slots(zone), 0)
 			b.Want(b.deliver(), fleettest.Ignored)
 			b.Want(b.Calls(), []string(nil))
@@ -281,8 +293,8 @@ func TestAFailureOfTheAPIIsEvidence(t *testing.T) {
 			b.API.Inject(c.fault)
 			b.Want(b.deliver(), fleettest.Handled)
 			b.Want(b.Calls(), []string{"GetNode" + at, b.call("DeleteNode")})
-			effect := b.effect()
-			if effect.Failures != 1 || effect.LastFailure == "" || effect.Retry != b.Clock.Now().Add(time.Minute) || effect.Begun.IsZero() == c.begun {
+			effect := b.asked()
+			if effect.Failures != 1 || effect.Failure == "" || effect.Retry != b.Clock.Now().Add(time.Minute) || effect.Begun.IsZero() == c.begun {
 				t.Errorf("effect %+v, want a failure and a time for the next try, begun %t", effect, c.begun)
 			}
 			slots := 0
@@ -302,10 +314,10 @@ func TestWhatCannotBeDeletedInItsStateIsWaitedFor(t *testing.T) {
 	b.API.Inject(cloudtputest.Fault{Method: "DeleteNode", Code: 9, Message: "DeleteQueuedResource is not supported when state is PROVISIONING"})
 	b.Want(b.deliver(), fleettest.Handled)
 	now := b.Clock.Now()
-	if effect := b.effect(); effect.Failures != 0 || effect.LastFailure == "" || effect.Barred != now || effect.Retry != now.Add(incident.BarredEvery) || !effect.Begun.IsZero() {
-		t.Errorf("effect %+v, want one that is barred, and a time for the next try", effect)
+	if effect := b.asked(); effect.Failures != 0 || effect.Failure == "" || effect.Retry != now.Add(incident.BarredEvery) || !effect.Begun.IsZero() {
+		t.Errorf("request %+v, want one that is barred, and a time for the next try", effect)
 	}
-	b.Want(b.Workload(id).Incident.Deadline, now.Add(incident.BarredFor))
+	b.Want(b.Shown(id).Incident.Deadline, now.Add(incident.BarredFor))
 	b.Want(b.Slots(zone), 0)
 }
 
@@ -329,8 +341,8 @@ func TestWhatCannotBeReadIsNotDeleted(t *testing.T) {
 	b.API.Inject(cloudtputest.Fault{Method: "GetNode", Code: 14, Message: "try later"})
 	b.Want(b.deliver(), fleettest.Ignored)
 	b.Want(b.Calls(), []string{"GetNode" + at})
-	b.Want(b.effect().LastFailure, "try later")
-	b.Want(b.effect().Retry, b.Clock.Now().Add(time.Minute))
+	b.Want(b.asked().Failure, "try later")
+	b.Want(b.asked().Retry, b.Clock.Now().Add(time.Minute))
 	b.Want(b.Slots(zone), 0)
 }
 
@@ -341,7 +353,7 @@ func TestACrashBehindTheCallIsLookedInto(t *testing.T) {
 	b.Want(b.deliver(), fleettest.Redelivered)
 	b.Want(b.Calls(), []string{"GetNode" + at, b.call("DeleteNode")})
 	b.Mend()
-	b.Want(b.effect().Begun, b.Clock.Now())
+	b.Want(b.asked().Begun, b.Clock.Now())
 	b.Want(b.deliver(), fleettest.Handled)
 	b.Want(b.Calls(), []string{"GetNode" + at})
 	b.Want(b.Slots(zone), 1)
@@ -364,7 +376,7 @@ func TestACrashBetweenTheIntentAndTheCallIsMadeGood(t *testing.T) {
 			b.Clock.Advance(1)
 			b.Want(b.deliver(), fleettest.Handled)
 			b.Want(b.Calls(), []string{"GetNode" + at, b.call(c.method)})
-			b.Want(b.effect().Begun.IsZero(), false)
+			b.Want(b.asked().Begun.IsZero(), false)
 			b.Want(b.Slots(zone), 1)
 		})
 	}
@@ -394,7 +406,7 @@ func TestWhatCannotBeReadIsNoAnswerToACallThatIsUnderWay(t *testing.T) {
 	b.Want(b.deliver(), fleettest.Redelivered)
 	b.API.Inject(cloudtputest.Fault{Method: "GetNode", Code: 7, Message: "denied"})
 	b.Want(b.deliver(), fleettest.Later)
-	if effect := b.effect(); effect.Failures > 0 || effect.LastFailure != "" {
+	if effect := b.asked(); effect.Failures > 0 || effect.Failure != "" {
 		t.Errorf("the effect is %+v, want it left to the instance that has begun it", effect)
 	}
 	b.Clock.Advance(incident.CallFor)
@@ -446,7 +458,7 @@ func TestTheIntentAndTheSpecificationAreStoredBeforeAnythingIsDeleted(t *testing
 		if values, err := b.Secrets.Of(t.Context(), b.request.Spec); err != nil || values["startup-script"] != "export TOKEN=secret" {
 			t.Errorf("values %q, %v", values, err)
 		}
-		if effect := b.effect(); effect.Begun.IsZero() || effect.RequestID != ledger.RequestID(b.request.Request, zone) {
+		if effect := b.asked(); effect.Begun.IsZero() || effect.RequestID != ledger.RequestID(b.request.Request, zone) {
 			t.Errorf("effect %+v, want the intent of this very call", effect)
 		}
 		b.Want(b.Slots(zone), 1)
@@ -470,7 +482,7 @@ func TestAPolicyThatAsksByNowWaitsForAPerson(t *testing.T) {
 	b.Policies.Ceiling.Recreate = policy.Ask
 	b.Want(b.deliver(), fleettest.Ignored)
 	b.Want(b.Calls(), []string{"GetNode" + at})
-	in := b.Workload(id).Incident
+	in := b.Shown(id).Incident
 	b.Want(in.Phase, incident.Approving)
 	b.Want(in.Asked, events.ActionDelete)
 
@@ -497,9 +509,7 @@ func TestASliceIsCreatedOnceFromWhatWasStored(t *testing.T) {
 	if !n.SchedulingConfig.Spot {
 		t.Error("a Spot slice is no longer Spot")
 	}
-	if effect := b.effect(); effect.Answered.IsZero() || effect.Operation == "" {
-		t.Errorf("effect %+v, want it answered with its operation", effect)
-	}
+	b.Want(b.asked().Stage, view.StageAccepted)
 	b.Want(b.deliver(), fleettest.Ignored)
 	b.Want(b.Calls(), []string(nil))
 }
@@ -540,7 +550,7 @@ func TestACreationWhoseAnswerWasLostIsNotRepeated(t *testing.T) {
 	b.Calls()
 	b.Want(b.deliver(), fleettest.Handled)
 	b.Want(b.Calls(), []string{"GetNode" + at})
-	w := b.Workload(id)
+	w := b.Shown(id)
 	b.Want(w.Slices[0].Incarnation, b.API.Incarnation(zone, slice))
 	b.Want(w.Incident.Phase, incident.PhaseCreating)
 }
@@ -553,35 +563,51 @@ func TestWhatSomebodyElseCreatedIsTheirs(t *testing.T) {
 	b.Want(b.closed().Outcome, incident.Released)
 }
 
-// TestWhatSomebodyElseCreatedWhereTrainingWasAdmittedIsTheirs: the slice stood in another zone since, where nobody was admitted.
+// TestWhatSomebodyElseCreatedWhereTrainingWasAdmittedIsTheirs: the slice was moved to another zone, and lost there before anybody was
+// admitted.
 func TestWhatSomebodyElseCreatedWhereTrainingWasAdmittedIsTheirs(t *testing.T) {
 	for name, c := range map[string]struct {
 		theirs bool
 		calls  []string
 	}{
-		"it is there":    {true, []string{"GetNode" + at, "GetNode " + fleettest.OtherZone + "/" + slice}},
-		"nothing is":     {false, []string{"GetNode" + at, "GetNode " + fleettest.OtherZone + "/" + slice, "CreateNode" + at}},
-		"nobody can say": {false, []string{"GetNode" + at, "GetNode " + fleettest.OtherZone + "/" + slice}},
+		"it is there":    {true, []string{"GetNode" + there, "GetNode" + at}},
+		"nothing is":     {false, []string{"GetNode" + there, "GetNode" + at, "CreateNode" + there}},
+		"nobody can say": {false, []string{"GetNode" + there, "GetNode" + at}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := toCreate(t)
-			b.Change(id, func(w *incident.Workload) {
-				s, was := &w.Slices[0], w.Slices[0].Incarnation
-				was.Zone = fleettest.OtherZone
-				s.Admission, s.Former = "", []incident.Life{{Incarnation: was, Zone: was.Zone, Admission: incident.Admitted}}
-			})
+			b.twoZones()
+			b.API.Inject(noCapacity)
+			b.Want(b.deliver(), fleettest.Handled)
+			b.request = b.next()
+			b.Want(b.deliver(), fleettest.Handled)
+			b.Clock.Advance(10 * time.Minute)
+			b.Look(fleettest.OtherZone, slice)
+			b.Sender.Sent() // it would be let in, and is lost before
+			b.Must(b.API.Preempt(fleettest.OtherZone, slice))
+			b.Look(fleettest.OtherZone, slice)
+			b.request = b.next()
+			b.Want(b.deliver(), fleettest.Handled)
+			b.Clock.Advance(2 * time.Minute)
+			b.Look(fleettest.OtherZone, slice)
+			if b.request = b.next(); b.request.Zone == zone {
+				b.API.Inject(noCapacity)
+				b.Want(b.deliver(), fleettest.Handled)
+				b.request = b.next()
+			}
+			b.Want(b.request.Zone, fleettest.OtherZone)
 			if c.theirs {
-				b.Must(b.API.OwnerCreate(cloudtputest.NodeConfig{Zone: fleettest.OtherZone, Name: slice, Spot: true}, fleettest.Owner))
+				b.Must(b.API.OwnerCreate(cloudtputest.NodeConfig{Zone: zone, Name: slice, Spot: true}, fleettest.Owner))
 			}
 			if name == "nobody can say" {
-				b.API.Inject(cloudtputest.Fault{Method: "GetNode", Zone: fleettest.OtherZone, Code: 14})
+				b.API.Inject(cloudtputest.Fault{Method: "GetNode", Zone: zone, Code: 14})
 			}
 			b.Calls()
 			b.deliver()
 			got := b.Calls()
 			for i, call := range got {
 				if strings.HasPrefix(call, "CreateNode") {
-					got[i] = "CreateNode" + at // beside its ID
+					got[i] = "CreateNode" + there // beside its ID
 				}
 			}
 			b.Want(got, c.calls)
@@ -640,13 +666,13 @@ func TestWhatCannotBeReadMovesNoCreation(t *testing.T) {
 			b.API.Inject(f)
 			b.Want(b.deliver(), fleettest.Ignored)
 			b.Want(fleettest.Types(b.Sender.Sent()), []string(nil))
-			if effect := b.effect(); effect.Begun.IsZero() || effect.Retry != b.Clock.Now().Add(time.Minute) {
+			if effect := b.asked(); effect.Begun.IsZero() || effect.Retry != b.Clock.Now().Add(time.Minute) {
 				t.Errorf("effect %+v, want it begun and tried again", effect)
 			}
 			b.tick(time.Minute)
 			b.request = b.next()
 			b.Want(b.request.Zone, zone)
-			b.Want(b.deliver(), fleettest.Handled)
+			b.deliver()
 			if n := fleettest.Count(b.Calls(), "CreateNode"); n != 1 {
 				t.Errorf("%d creations, want one", n)
 			}
@@ -669,20 +695,20 @@ func (b *bench) theirs() incident.Workload {
 // TestTheNameOfAnotherWorkloadsNodeIsTaken: nothing of the other workload may be taken for our own, whatever becomes of
 // its node meanwhile.
 func TestTheNameOfAnotherWorkloadsNodeIsTaken(t *testing.T) {
-	there := fleettest.OtherZone
+	elsewhere := fleettest.OtherZone
 	for name, becomes := range map[string]func(b *bench){
 		"it lives":        func(*bench) {},
-		"it is preempted": func(b *bench) { b.Must(b.API.Preempt(there, slice)) },
+		"it is preempted": func(b *bench) { b.Must(b.API.Preempt(elsewhere, slice)) },
 		"it is being replaced, and gone for the moment": func(b *bench) {
-			b.Must(b.API.Preempt(there, slice))
-			b.Look(there, slice)
-			b.Must(b.API.Vanish(there, slice))
-			b.Look(there, slice)
+			b.Must(b.API.Preempt(elsewhere, slice))
+			b.Look(elsewhere, slice)
+			b.Must(b.API.Vanish(elsewhere, slice))
+			b.Look(elsewhere, slice)
 			b.Sender.Sent()
 		},
 		"it is gone without a word": func(b *bench) {
-			b.Must(b.API.Vanish(there, slice))
-			b.Look(there, slice)
+			b.Must(b.API.Vanish(elsewhere, slice))
+			b.Look(elsewhere, slice)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -693,8 +719,8 @@ func TestTheNameOfAnotherWorkloadsNodeIsTaken(t *testing.T) {
 			b.API.Inject(noCapacity)
 			b.Want(b.deliver(), fleettest.Handled)
 			b.request = b.next()
-			b.Want(b.request.Zone, there)
-			subject, err := b.Ledger.Subject(t.Context(), fleettest.Project, there, ledger.Node, slice)
+			b.Want(b.request.Zone, elsewhere)
+			subject, err := b.Ledger.Subject(t.Context(), fleettest.Project, elsewhere, ledger.Node, slice)
 			b.Must(err)
 			other = b.Workload(other.ID)
 			b.Calls()
@@ -702,13 +728,13 @@ func TestTheNameOfAnotherWorkloadsNodeIsTaken(t *testing.T) {
 			b.Want(b.deliver(), fleettest.Ignored)
 			b.Want(b.Calls(), []string(nil))
 			b.Want(b.Workload(other.ID), other)
-			now, err := b.Ledger.Subject(t.Context(), fleettest.Project, there, ledger.Node, slice)
+			now, err := b.Ledger.Subject(t.Context(), fleettest.Project, elsewhere, ledger.Node, slice)
 			b.Must(err)
 			b.Want(now, subject)
-			w := b.Workload(id)
+			w := b.Shown(id)
 			b.Want(w.Slices[0].Zone, zone)
 			b.Want(w.Incident.Phase, incident.PhaseCreating)
-			b.Want(b.effect().Zone, zone) // it is asked again
+			b.Want(b.asked().Zone, zone) // it is asked again
 			refused := w.Incident.Zones[1]
 			b.Want(refused.Never, true)
 			b.Want(refused.Text, "the name is taken there by "+other.ID)
@@ -723,9 +749,7 @@ func TestWhatTheLedgerDoesNotTakeForTheSliceIsNoCreationOfOurs(t *testing.T) {
 	b.Change(id, func(w *incident.Workload) { w.Slices[0].Since = b.Clock.Now().Add(time.Minute) })
 	b.Want(b.deliver(), fleettest.Ignored)
 	b.Want(b.Calls(), []string{"GetNode" + at})
-	if effect := b.effect(); !effect.Begun.IsZero() || !effect.Answered.IsZero() {
-		t.Errorf("effect %+v, want it neither begun nor answered", effect)
-	}
+	b.Want(b.asked().Stage, view.StageWanted)
 }
 
 // TestNoZoneIsAskedForWhatItDoesNotHave: a reservation and a disk are in one zone. Another is not asked for them and not
@@ -754,10 +778,10 @@ func TestNoZoneIsAskedForWhatItDoesNotHave(t *testing.T) {
 
 		b.Want(b.deliver(), fleettest.Handled)
 		b.Want(fleettest.Count(b.Calls(), "CreateNode"), 0)
-		refused := b.Workload(id).Incident.Zones[1]
+		refused := b.Shown(id).Incident.Zones[1]
 		b.Want(refused.Never, true)
 		b.Want(refused.Text, want)
-		b.Want(b.effect().Zone, zone) // it is asked again
+		b.Want(b.asked().Zone, zone) // it is asked again
 		b.tick(2 * time.Minute)
 		b.request = b.next()
 		b.Want(b.deliver(), fleettest.Handled)
@@ -766,7 +790,7 @@ func TestNoZoneIsAskedForWhatItDoesNotHave(t *testing.T) {
 }
 
 // inRegion is a request to create a slice with a subnetwork of its own in another region, under a policy with these words.
-func inRegion(t *testing.T, words string) *bench {
+func inRegion(t *testing.T, words string, before ...func(*bench)) *bench {
 	t.Helper()
 	const abroad = "us-east5-a"
 	b := &bench{Bench: fleettest.New(t), limits: ledger.DefaultLimits}
@@ -780,6 +804,9 @@ func inRegion(t *testing.T, words string) *bench {
 		Order: &api.Node{RuntimeVersion: "r", NetworkConfig: &api.NetworkConfig{Network: "n", Subnetwork: "home"}},
 	})
 	b.Report(w, slice, fleettest.Progress(1000))
+	for _, do := range before {
+		do(b)
+	}
 	b.Clock.Advance(time.Minute)
 	b.Must(b.API.Preempt(zone, slice))
 	b.Look(zone, slice)
@@ -790,6 +817,34 @@ func inRegion(t *testing.T, words string) *bench {
 	return b
 }
 
+// verified has a save before maintenance, which is called off then: Pitstop has seen a checkpoint of 3 GiB.
+func verified(b *bench) {
+	n := events.Notice{Status: events.NoticePending, WindowStart: b.Clock.Now().Add(15 * time.Minute), WindowEnd: b.Clock.Now().Add(4 * time.Hour)}
+	notice := func() {
+		b.Give(b.Workload(id), incident.Noticed{
+			Origin: incident.Origin{Time: b.Clock.Now(), Rank: events.RankReading}, Slice: slice, Incarnation: b.API.Incarnation(zone, slice), Notice: n, InAPI: true,
+		})
+	}
+	begun := func() events.CheckpointRequested {
+		b.tick(time.Minute)
+		r, _ := fleettest.One(b.T, b.Bench, events.DecodeCheckpointRequested)
+		_, err := b.Fleet.Advancer.Begin(b.T.Context(), r.Request, "request-id")
+		b.Must(err)
+		return r
+	}
+	notice()
+	save := begun()
+	b.Give(b.Workload(id), incident.Answered{Origin: incident.Origin{Time: b.Clock.Now()}, Request: save.Request})
+	b.Report(b.Workload(id), slice, events.CrewReport{Schema: events.Schema, Report: events.ReportSaved, SaveID: save.SaveID, Attempt: 1, CheckpointStep: 1200})
+	b.Give(b.Workload(id), incident.Checked{
+		Origin: incident.Origin{Time: b.Clock.Now(), Rank: events.RankReading}, Request: begun().Request, Found: true, Step: 1200, At: b.Clock.Now(), Bytes: 3 << 30,
+	})
+	n.Status = events.NoticeGone
+	notice()
+	b.tick(time.Minute)
+	b.Sender.Sent()
+}
+
 func TestASubnetworkIsTheOneThatTheOwnerNames(t *testing.T) {
 	b := inRegion(t, "subnetworks: {us-east5: tpus}")
 	b.Want(b.deliver(), fleettest.Handled)
@@ -798,7 +853,7 @@ func TestASubnetworkIsTheOneThatTheOwnerNames(t *testing.T) {
 	b = inRegion(t, "subnetworks: {us-central1: tpus}")
 	b.Want(b.deliver(), fleettest.Handled)
 	b.Want(fleettest.Count(b.Calls(), "CreateNode"), 0)
-	b.Want(b.Workload(id).Incident.Zones[1].Text, "networkConfig.subnetwork home is in us-west4")
+	b.Want(b.Shown(id).Incident.Zones[1].Text, "networkConfig.subnetwork home is in us-west4")
 }
 
 // TestNoTrainingReadsItsCheckpointsFromAnotherRegionUnasked has a slice that is created in us-east5 instead of us-west4.
@@ -827,15 +882,14 @@ func TestNoTrainingReadsItsCheckpointsFromAnotherRegionUnasked(t *testing.T) {
 		"nobody knows where it is now":                   {refused, buckettest.Location{}, 503, 0, "where its checkpoints are is not readable"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := inRegion(t, c.words)
-			b.Change(id, func(w *incident.Workload) { w.Progress.Verified, w.Progress.VerifiedBytes = 900, 3<<30 })
+			b := inRegion(t, c.words, verified)
 			b.Storage.Place(fleettest.Bucket, c.where)
 			if c.status != 0 {
 				b.Storage.Inject(buckettest.Fault{Method: buckettest.MethodLocate, Status: c.status})
 			}
 			b.deliver()
 			b.Want(fleettest.Count(b.Calls(), "CreateNode"), c.created)
-			w := b.Workload(id)
+			w := b.Shown(id)
 			var said string
 			for _, l := range w.Incident.Timeline {
 				said += l.Text + " " + l.Reason + "\n"
@@ -865,7 +919,7 @@ func TestAPolicyThatCannotBeReadRulesNoZoneOut(t *testing.T) {
 	b := inRegion(t, "subnetworks: {us-east5: tpus}")
 	b.Policies.Unreadable = "503"
 	b.Want(b.deliver(), fleettest.Ignored)
-	b.Want(len(b.Workload(id).Incident.Zones), 1)
+	b.Want(len(b.Shown(id).Incident.Zones), 1)
 	b.Policies.Unreadable = ""
 	b.tick(2 * time.Minute)
 	b.request = b.next()
@@ -901,9 +955,9 @@ func TestAnOlderNodeOfUnknownOwnerInTheNextZoneIsNotOurs(t *testing.T) {
 	b.Want(b.deliver(), fleettest.Handled)
 	b.request = b.next()
 	b.Want(b.deliver(), fleettest.Ignored)
-	w := b.Workload(id)
+	w := b.Shown(id)
 	b.Want(w.Incident.Phase, incident.PhaseCreating)
-	b.Want(b.effect().Zone, zone)
+	b.Want(b.asked().Zone, zone)
 	b.Want(w.Slices[0].Zone, zone)
 	b.Want(w.Incident.Zones[1].Never, true)
 }
@@ -915,13 +969,11 @@ func TestAZoneWithoutCapacityIsFollowedByTheNext(t *testing.T) {
 	b.Want(b.deliver(), fleettest.Handled)
 	next := b.next()
 	b.Want(next.Zone, fleettest.OtherZone)
-	b.Want(next.Reason, "no capacity in "+zone)
 	b.Want(next.Epoch, b.request.Epoch+1)
 
 	b.Calls()
 	b.request = next
 	b.Want(b.deliver(), fleettest.Handled)
-	there := " " + fleettest.OtherZone + "/" + slice
 	b.Want(b.Calls(), []string{"GetNode" + there, "GetNode" + at, "CreateNode" + there + " as " + ledger.RequestID(next.Request, next.Zone)})
 }
 
@@ -957,7 +1009,7 @@ func TestAZoneThatJustFailedIsNotAskedByTheNextWorkload(t *testing.T) {
 			if c.asked {
 				return
 			}
-			w := b.Workload(id)
+			w := b.Shown(id)
 			if z := w.Incident.Zones; len(z) != 1 || z[0].Text != "no capacity: demo/mixtral was refused there 1 m 0 s ago" {
 				t.Errorf("zones %+v", z)
 			}
@@ -969,7 +1021,7 @@ func TestAZoneThatJustFailedIsNotAskedByTheNextWorkload(t *testing.T) {
 			b.API.Inject(noCapacity)
 			b.Want(b.deliver(), fleettest.Handled)
 			b.Clock.Advance(3 * time.Minute)
-			b.Give(w, incident.Ticked{})
+			b.Give(b.Workload(id), incident.Ticked{})
 			if b.request = b.next(); b.request.Zone != zone { // the other's turn comes sooner again
 				b.API.Inject(noCapacity)
 				b.Want(b.deliver(), fleettest.Handled)
@@ -980,7 +1032,7 @@ func TestAZoneThatJustFailedIsNotAskedByTheNextWorkload(t *testing.T) {
 			b.API.Inject(noCapacity)
 			b.Want(b.deliver(), fleettest.Handled)
 			b.Want(fleettest.Count(b.Calls(), "CreateNode"), 1)
-			o, ok, err := b.Ledger.Stockout(t.Context(), fleettest.Project, zone, w.Slices[0], b.Clock.Now())
+			o, ok, err := b.Ledger.Stockout(t.Context(), fleettest.Project, zone, b.Workload(id).Slices[0], b.Clock.Now())
 			b.Must(err)
 			if !ok || o.Workload != id || !o.At.Equal(b.Clock.Now()) {
 				t.Errorf("remembered: %v, %+v", ok, o)
@@ -992,45 +1044,61 @@ func TestAZoneThatJustFailedIsNotAskedByTheNextWorkload(t *testing.T) {
 // TestWhatSomebodyElseWasToldKeepsNothingFromWhatIsItsOwn: a reservation has its own capacity, and where no other zone can be asked
 // instead, nothing is gained by not asking.
 func TestWhatSomebodyElseWasToldKeepsNothingFromWhatIsItsOwn(t *testing.T) {
-	reserve := func(spec string) func(*bench) {
-		return func(b *bench) {
-			b.twoZones()
-			var err error
-			b.Policies.File, err = policy.Parse([]byte("policies: {night: {preset: spot, switches: {recreate_non_spot: yes}, zones: [" + fleettest.OtherZone + "]}}"))
-			b.Must(err)
-			b.Must(b.Ledger.SaveSpec(b.T.Context(), "own", []byte(spec)))
-			b.request.Spec = "own"
-			b.Change(id, func(w *incident.Workload) {
-				w.Slices[0].Spec, w.Slices[0].Reclaimable, w.Incident.Switches = "own", false, policy.Everything()
-			})
+	ordered := func(scheduling *api.SchedulingConfig) func(*testing.T) *bench {
+		return func(t *testing.T) *bench {
+			t.Helper()
+			b := &bench{Bench: fleettest.New(t), limits: ledger.DefaultLimits}
+			b.policy("policies: {night: {preset: spot, switches: {recreate_non_spot: yes}, zones: [" + fleettest.OtherZone + "]}}")
+			w := b.Slice(cloudtputest.NodeConfig{Order: &api.Node{RuntimeVersion: "r", SchedulingConfig: scheduling}, Labels: fleettest.Label("night")})
+			b.Report(w, slice, fleettest.Progress(1000))
+			b.Clock.Advance(time.Minute)
+			b.Must(b.API.SetState(zone, slice, "TERMINATED"))
+			b.Look(zone, slice)
+			b.Clock.Advance(incident.HealFor)
+			b.tick(0)
+			b.request = b.next()
+			b.Want(b.deliver(), fleettest.Handled)
+			b.Clock.Advance(2 * time.Minute)
+			b.Look(zone, slice)
+			b.request = b.next()
+			b.Want(b.request.Action, events.ActionCreate)
+			return b
 		}
 	}
-	const order = `"acceleratorType":"v5litepod-16","runtimeVersion":"tpu-ubuntu2204-base"`
+	between := func(t *testing.T) *bench {
+		t.Helper()
+		b := toCreate(t)
+		b.twoZones()
+		return b
+	}
 	for name, c := range map[string]struct {
-		but   func(*bench)
+		of    func(*testing.T) *bench
 		asked bool
 	}{
-		"on demand":           {reserve(`{"node":{` + order + `}}`), false},
-		"reserved":            {reserve(`{"node":{` + order + `,"schedulingConfig":{"reserved":true}}}`), true},
-		"of a reservation":    {reserve(`{"node":{` + order + `,"schedulingConfig":{"reservationName":"projects/demo/locations/` + zone + `/reservations/r"}}}`), true},
-		"in its zone alone":   {func(*bench) {}, true},
-		"in one of two zones": {(*bench).twoZones, false},
-		"the other can't give": {
-			func(b *bench) {
-				b.twoZones()
-				b.Change(id, func(w *incident.Workload) {
-					w.Incident.Zones = []incident.Refusal{{Zone: fleettest.OtherZone, Never: true, Text: "not offered"}}
-				})
-			}, true,
-		},
+		"on demand":           {ordered(nil), false},
+		"reserved":            {ordered(&api.SchedulingConfig{Reserved: true}), true},
+		"of a reservation":    {ordered(&api.SchedulingConfig{ReservationName: "projects/demo/locations/" + zone + "/reservations/r"}), true},
+		"in its zone alone":   {toCreate, true},
+		"in one of two zones": {between, false},
+		"the other can't give": {func(t *testing.T) *bench {
+			t.Helper()
+			b := between(t)
+			b.API.Inject(noCapacity)
+			b.Want(b.deliver(), fleettest.Handled)
+			b.request = b.next()
+			b.API.Inject(cloudtputest.Fault{Method: "CreateNode", Code: 3, Message: "the accelerator v5litepod-16 was not found in zone " + b.request.Zone})
+			b.Want(b.deliver(), fleettest.Handled)
+			b.tick(3 * time.Minute)
+			b.request = b.next()
+			b.Want(b.request.Zone, zone)
+			return b
+		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := toCreate(t)
-			c.but(b)
-			for _, spot := range []bool{true, false} {
-				kind := incident.Slot{Life: incident.Life{Facts: incident.Facts{Accelerator: "v5litepod-16", Reclaimable: spot}}}
-				b.Must(b.Ledger.RememberStockout(t.Context(), fleettest.Project, zone, kind, "demo/mixtral", b.Clock.Now().Add(-time.Minute)))
-			}
+			b := c.of(t)
+			kind := b.Workload(id).Slices[0]
+			b.Must(b.Ledger.RememberStockout(t.Context(), fleettest.Project, zone, kind, "demo/mixtral", b.Clock.Now().Add(-time.Minute)))
+			b.Calls()
 			b.Want(b.deliver(), fleettest.Handled)
 			if asked := fleettest.Count(b.Calls(), "CreateNode") == 1; asked != c.asked {
 				t.Errorf("asked: %v, want %v", asked, c.asked)
@@ -1051,7 +1119,7 @@ func TestNothingIsCreatedElsewhereWhenSomebodyElseHasCreatedItWhereItWas(t *test
 	b.Calls()
 	b.Want(b.deliver(), fleettest.Ignored)
 	b.Want(fleettest.Count(b.Calls(), "CreateNode"), 0)
-	b.Want(b.Workload(id).Closed.Outcome, incident.Released)
+	b.Want(b.Shown(id).Closed.Outcome, incident.Released)
 }
 
 func TestASpecificationThatCannotBeReadIsTriedAgain(t *testing.T) {
@@ -1060,7 +1128,7 @@ func TestASpecificationThatCannotBeReadIsTriedAgain(t *testing.T) {
 		b.Break(collection)
 		b.Want(b.deliver(), fleettest.Ignored)
 		b.Want(b.Calls(), []string{"GetNode" + at})
-		b.Want(b.effect().Retry, b.Clock.Now().Add(time.Minute))
+		b.Want(b.asked().Retry, b.Clock.Now().Add(time.Minute))
 	}
 }
 
@@ -1080,7 +1148,7 @@ func TestACreationIsHeldAndForbiddenToo(t *testing.T) {
 	}{
 		"everything is paused": {
 			func(b *bench) { b.Must(b.Ledger.SetPause(b.T.Context(), &incident.Pause{By: "grace"})) },
-			func(b *bench) { b.Want(b.Workload(id).Incident.Held, "paused by grace") },
+			func(b *bench) { b.Want(b.Shown(id).Wait.Held, "paused by grace") },
 		},
 		"the switch is no by now": {
 			func(b *bench) { b.Policies.Ceiling.Recreate = policy.No },
@@ -1088,7 +1156,7 @@ func TestACreationIsHeldAndForbiddenToo(t *testing.T) {
 		},
 		"the slice cannot be read": {
 			func(b *bench) { b.API.Inject(cloudtputest.Fault{Method: "GetNode", HTTP: 503}) },
-			func(b *bench) { b.Want(b.effect().Retry, b.Clock.Now().Add(time.Minute)) },
+			func(b *bench) { b.Want(b.asked().Retry, b.Clock.Now().Add(time.Minute)) },
 		},
 		"the slice may not be read": {
 			func(b *bench) {
@@ -1163,7 +1231,7 @@ func TestAQueuedResourceOfOursThatNobodyWaitsForIsCancelled(t *testing.T) {
 	b.Want(calls[len(calls)-1], "DeleteQueuedResource "+zone+"/"+queue+" as "+ledger.RequestID(b.request.Request, zone))
 	b.Clock.Advance(10 * time.Minute)
 	b.look()
-	if w := b.Workload(queued); w.Incident != nil || w.Closed.Outcome != incident.Released {
+	if w := b.Shown(queued); w.Incident != nil || w.Closed.Outcome != incident.Released {
 		t.Errorf("it stands at %+v, closed %+v", w.Incident, w.Closed)
 	}
 	b.Want(b.API.QueuedResources(zone), []string(nil))
@@ -1229,7 +1297,7 @@ func TestAQueuedResourceIsReplacedByOneDeletionAndOneCreation(t *testing.T) {
 		}
 	}
 	b.look()
-	if in := b.Workload(queued).Incident; in == nil || in.Phase == incident.PhaseCreating || in.Phase == incident.PhaseDeleting {
+	if in := b.Shown(queued).Incident; in == nil || in.Phase == incident.PhaseCreating || in.Phase == incident.PhaseDeleting {
 		t.Errorf("the incident is %+v, want one that goes on with both", in)
 	}
 }
@@ -1243,7 +1311,7 @@ func TestWhatAnotherWorkloadHasInTheQueuedResourceIsNotDeletedWithIt(t *testing.
 	b.Must(b.Ledger.Map(t.Context(), fleettest.Project, zone, ledger.Node, halves[1], ledger.Subject{Workload: another.ID, Slice: halves[1]}))
 	b.Want(b.deliver(), fleettest.Handled)
 	b.Want(len(b.mutating()), 0)
-	if w := b.Workload(queued); w.Incident != nil || !strings.Contains(w.Closed.Reason, "holds llama-1 too, which belongs to demo/other") {
+	if w := b.Shown(queued); w.Incident != nil || !strings.Contains(w.Closed.Reason, "holds llama-1 too, which belongs to demo/other") {
 		t.Errorf("it stands at %+v, closed %+v", w.Incident, w.Closed)
 	}
 }

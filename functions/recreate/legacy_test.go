@@ -56,7 +56,7 @@ func TestALegacyNodeIsNotDeletedOrCreatedTwice(t *testing.T) {
 	b.request = b.next()
 	lost("CreateNode")
 	is := b.API.Incarnation(zone, slice)
-	w := b.Workload(id)
+	w := b.Shown(id)
 	b.Want(w.Slices[0].Incarnation, is)
 	b.Want(w.Incident.Phase, incident.PhaseCreating)
 	if n := b.API.Node(zone, slice); is.Same(was) || n.ApiVersion != "V1" || n.CidrBlock != "10.240.1.0/29" || !n.SchedulingConfig.Preemptible {
@@ -73,5 +73,5 @@ func TestALegacyNodeComesBackNowhereElseThanWhereTheyAreLookedFor(t *testing.T) 
 	b.Want(b.deliver(), fleettest.Handled)
 	b.Want(fleettest.Count(b.Calls(), "CreateNode"), 0)
 	b.Want(b.API.Node(fleettest.OtherZone, slice) == nil, true)
-	b.Want(b.effect().Zone, zone)
+	b.Want(b.asked().Zone, zone)
 }

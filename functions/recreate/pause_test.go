@@ -15,7 +15,7 @@ import (
 func TestAPauseTakesNoTimeOfAPhase(t *testing.T) {
 	b := toDelete(t)
 	b.Must(b.Ledger.SetPause(t.Context(), &incident.Pause{By: "ada"}))
-	left := b.Workload(id).Incident.Deadline.Sub(b.Clock.Now())
+	left := b.Shown(id).Incident.Deadline.Sub(b.Clock.Now())
 	tick := func() {
 		now := b.Clock.Now()
 		b.Clock.Advance(now.Truncate(time.Minute).Add(time.Minute).Sub(now))
@@ -29,7 +29,7 @@ func TestAPauseTakesNoTimeOfAPhase(t *testing.T) {
 	b.deliver()
 	for range breadth.Of(6*60, 30) { // minutes
 		tick()
-		w := b.Workload(id)
+		w := b.Shown(id)
 		if w.Incident == nil {
 			t.Fatalf("it ended %s (%s): %s", w.Closed.Outcome, w.Closed.Code, w.Closed.Reason)
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/functions/recovery"
 	"pitstop.internal/shared/fleet/fleettest"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
@@ -56,6 +57,19 @@ func (b *bench) lose(where string) {
 	b.request = b.next()
 }
 
+// trains lets the training into the slice. It goes on in the next attempt.
+func (b *bench) trains() {
+	b.T.Helper()
+	r, sent := fleettest.One(b.T, b.Bench, events.DecodeRecoveryRequested)
+	h := recovery.New(recovery.Deps{Fleet: b.Fleet, Provider: b.Cloud, Store: b.Store})
+	b.Want(b.Deliver(h, fleettest.Event(sent)), fleettest.Handled)
+	b.Clock.Advance(time.Minute)
+	line := fleettest.Progress(2000)
+	line.Attempt = r.TrainingAttempt
+	b.Report(b.Workload(id), slice, line)
+	b.Want(b.closed().Outcome, incident.Resumed)
+}
+
 // TestASliceIsCreatedInAShapeOfItsPolicy, and as its owner ordered it when it is lost again, with its owner's changes since.
 func TestASliceIsCreatedInAShapeOfItsPolicy(t *testing.T) {
 	b := inAnotherShape(t, scaling)
@@ -69,12 +83,9 @@ func TestASliceIsCreatedInAShapeOfItsPolicy(t *testing.T) {
 	s := b.Workload(id).Slices[0]
 	b.Want(s.Chips, 8)
 	b.Want(s.Order.Accelerator, "v5litepod-16")
-	b.Want(b.Workload(id).Incident.Lost(s).Chips, 16)
+	b.Want(b.Shown(id).Incident.Cost.Slices[0].Chips, 16)
 
-	b.Change(id, func(w *incident.Workload) { // it has trained since
-		w.Incident, w.Closed, w.Progress.At = nil, nil, b.Clock.Now()
-		w.Slices[0].Admission, w.Slices[0].Former, w.Slices[0].Maker = incident.Admitted, nil, ""
-	})
+	b.trains()
 	b.Must(b.API.SetLabel(fleettest.OtherZone, slice, "team", "b", fleettest.Owner))
 	b.Clock.Advance(time.Minute)
 	b.Look(fleettest.OtherZone, slice)
@@ -105,7 +116,7 @@ func TestNothingIsCreatedInAShapeThatDoesNotFit(t *testing.T) {
 		b.policy(c.policy)
 		b.Want(b.deliver(), fleettest.Handled)
 		b.Want(fleettest.Count(b.Calls(), "CreateNode"), 0)
-		w := b.Workload(id)
+		w := b.Shown(id)
 		for _, r := range w.Incident.Zones {
 			if r.Accelerator != "" {
 				b.Want(r.Text, want)

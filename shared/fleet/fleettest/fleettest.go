@@ -37,6 +37,7 @@ import (
 	"pitstop.internal/shared/provider/cloudtpu"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 	"pitstop.internal/shared/trigger"
+	"pitstop.internal/shared/view"
 )
 
 // The places of a bench, and its actors.
@@ -296,6 +297,12 @@ func (b *Bench) Workload(id string) incident.Workload {
 	w, _, err := b.Ledger.Workload(b.T.Context(), id)
 	b.Must(err)
 	return w
+}
+
+// Shown is what is shown of a workload now.
+func (b *Bench) Shown(id string) view.Workload {
+	b.T.Helper()
+	return b.Workload(id).Shown(b.Clock.Now())
 }
 
 // Workloads lists the workloads of the ledger.
