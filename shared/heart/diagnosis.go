@@ -246,16 +246,6 @@ func (d *diagnosis) lastTrouble() (last time.Time) {
 	return last
 }
 
-// spent counts the calls of a kind that were begun since the last proof of progress.
-func (d *diagnosis) spent(a events.Action) (n int) {
-	for _, c := range d.w.Charges {
-		if c.Action == a && !d.w.isPaidBack(c) && c.At.After(d.w.Training.ProvenAt) {
-			n++
-		}
-	}
-	return n
-}
-
 // wantedSince is when the first call of a kind was wanted, or now.
 func (d *diagnosis) wantedSince(a events.Action) time.Time {
 	first := d.now

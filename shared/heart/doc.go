@@ -31,7 +31,7 @@
 //	how often the training saves             savePace in training.go
 //	what is cleaned up                       rule_cleanup.go
 //	when a call is made again                effects.go, backoff in record_call.go
-//	what charges a budget                    charge in effects.go
+//	what charges a budget, or pays it back   budget.go
 //	what refills it                          inspected in record_crew.go
 //	when people hear of a wait again         remind in tell.go
 //	a sentence that people read              story/english.go

@@ -125,23 +125,6 @@ func (x *effects) undo(deletion Effect) {
 	})
 }
 
-// charge counts a call against the budget of its payer, once for all slices that are replaced together and for all its tries. A clean-up is
-// charged to nobody.
-func (x *effects) charge(effect Effect) {
-	payer := effect.Action
-	switch {
-	case payer == events.ActionDelete && x.w.Incident.Ending == nil:
-		payer = x.w.payer(x.w.Incident, effect.Slice)
-	case payer != events.ActionRestart:
-		return
-	}
-	first := x.w.firstWanted(effect.Action)
-	paid := func(c Charge) bool { return c.Action == payer && c.Incident == effect.Maker && !c.At.Before(first) }
-	if payer != "" && !slices.ContainsFunc(x.w.Charges, paid) {
-		x.w.Charges = append(x.w.Charges, Charge{Action: payer, Incident: effect.Maker, At: x.now})
-	}
-}
-
 // firstWanted is when the first call of a kind was wanted that is wanted still; zero for none.
 func (w *Workload) firstWanted(a events.Action) (first time.Time) {
 	for i := range w.Effects {

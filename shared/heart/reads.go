@@ -204,16 +204,6 @@ func (w *Workload) probes() bool {
 	return c.Attempt > v.Attempt && !c.At.IsZero() && w.Training.HeardAt.Before(c.At) && slices.ContainsFunc(w.Slices, silent)
 }
 
-// spentSince is since when budgets have been spent; zero where they are full.
-func (w *Workload) spentSince() time.Time {
-	for _, c := range w.Charges {
-		if !w.isPaidBack(c) && c.At.After(w.Training.ProvenAt) {
-			return c.At
-		}
-	}
-	return time.Time{}
-}
-
 // silence is the time of the last sign of a step, and how long a silence is still usual: more before the first step of an attempt, and as long
 // as no gap was seen.
 func (w *Workload) silence() (since time.Time, usual time.Duration) {

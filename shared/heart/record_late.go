@@ -112,25 +112,6 @@ func (f *facts) strike(at time.Time) bool {
 	return true
 }
 
-// isPaidBack reports whether a charge counts no more: for what the training did there was a cause in its machines, or a slice that was
-// replaced had ended as planned. What users can write pays nothing back.
-func (w *Workload) isPaidBack(c Charge) bool {
-	return c.Void || w.Incident.paysBack(c) || w.Closed.paysBack(c)
-}
-
-func (in *Incident) paysBack(c Charge) bool {
-	if in == nil || in.ID != c.Incident {
-		return false
-	}
-	if c.Action != events.ActionRestart {
-		return in.cause() == events.CauseEnd
-	}
-	by := in.Troubles[0].At.Add(bounds.SickFor) // a later event explains none of it
-	return slices.ContainsFunc(in.Troubles, func(t Trouble) bool {
-		return t.Rank > events.RankUser && !t.Announced && t.Cause.Infrastructure() && t.At.Before(by)
-	})
-}
-
 // forget drops what no late evidence can reach any more, and freezes what followed from it: the one place that does so.
 func forget(w *Workload, now time.Time) {
 	if c := w.Closed; c != nil && now.Sub(c.Closed) > bounds.Linger {

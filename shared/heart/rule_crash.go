@@ -74,7 +74,7 @@ func (d *diagnosis) anotherAttempt(why story.Reason) *Step {
 // hasNoAttempt leaves the training to a person once its budgets are spent, unless the verdict says otherwise; nil where another attempt may be
 // asked for.
 func (d *diagnosis) hasNoAttempt(why story.Reason) *Step {
-	spent := d.spent(events.ActionRestart) >= bounds.MaxRestarts
+	spent := d.w.Spent(events.ActionRestart) >= bounds.MaxRestarts
 	if spent || d.w.mayBeFinished() {
 		if s := d.hears(why, before(d.now, bounds.HearFor)); s != nil {
 			return s
@@ -83,20 +83,10 @@ func (d *diagnosis) hasNoAttempt(why story.Reason) *Step {
 	switch {
 	case spent:
 		return escalate(reason.CodeBudget, story.RestartsSpent.With(why.String(), strconv.Itoa(bounds.MaxRestarts), events.Number(d.in.Baseline)), story.MendTraining.With())
-	case d.restartedToday() >= d.p.DailyRestarts():
+	case d.w.restartsSince(before(d.now, day)) >= d.p.DailyRestarts():
 		return escalate(reason.CodeRestartsADay, story.RestartsOfDay.With(why.String(), strconv.Itoa(d.p.DailyRestarts())), story.RaiseRestarts.With())
 	}
 	return nil
-}
-
-// restartedToday counts the requests for a restart within the last day, whatever refilled the budget since.
-func (d *diagnosis) restartedToday() (n int) {
-	for _, c := range d.w.Charges {
-		if c.Action == events.ActionRestart && c.At.After(before(d.now, day)) {
-			n++
-		}
-	}
-	return n
 }
 
 // hears has the crew's verdict read; nil where that was done since a time, or could not be in its own time.
@@ -144,11 +134,6 @@ func (d *diagnosis) isOrdered() bool {
 func (d *diagnosis) hasRestarted() bool {
 	at := d.w.leasedAt()
 	return !at.IsZero() && !at.Before(d.in.Opened)
-}
-
-// mayHaveRestarted reports whether a request for one was begun in this incident.
-func (d *diagnosis) mayHaveRestarted() bool {
-	return slices.ContainsFunc(d.w.Charges, func(c Charge) bool { return c.Incident == d.in.ID && c.Action == events.ActionRestart })
 }
 
 // spoke reports whether a crew has written a line in the present life of a slice. One from a life before may have been the last: the next image

@@ -105,7 +105,7 @@ func (d *diagnosis) watchSaves() *Step {
 	look := Want{Action: events.ActionVerify, By: newer}
 	due := d.by(newer, 2*time.Duration(t.SavesEvery)*time.Second)
 	switch looked := t.Looked.After(d.in.Opened); {
-	case d.mayHaveRestarted():
+	case d.w.restartsIn(d.in.ID) > 0:
 	case t.Saved.At.After(newer):
 		return ends(End{Outcome: view.Observed, By: view.ByCheckpoint, Code: reason.CodeHangReport, Reason: story.SavesUntold.With(), Advice: story.FindLines.With()})
 	case !d.w.provider().onlyLines, d.w.Directory == "", d.level(policy.Restart) != policy.Yes, later(later(t.StepAt, t.Stepped), t.Began).After(began), d.w.speaksSince(began):

@@ -322,7 +322,7 @@ func (d *diagnosis) staysAway(s *slot) story.Reason {
 		return story.NoSpec.With(s.Name)
 	case d.p.Unreadable == "" && d.level(sw) != policy.Yes:
 		return story.SwitchIs.With(string(sw), d.level(sw).String())
-	case d.spent(events.ActionDelete) >= bounds.MaxRecreates:
+	case d.w.Spent(events.ActionDelete) >= bounds.MaxRecreates:
 		return story.ReplacesSpent.With(s.Name)
 	}
 	return story.Reason{}

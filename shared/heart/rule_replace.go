@@ -67,7 +67,7 @@ func (d *diagnosis) overspends(all []*slot, since time.Time) *Step {
 	if payer == events.ActionRestart {
 		most = bounds.MaxRestarts
 	}
-	if payer == "" || d.spent(payer) < most {
+	if payer == "" || d.w.Spent(payer) < most {
 		return nil
 	}
 	if hear := d.hear(since, story.SpentUnlessSaved.With()); hear != nil {

@@ -194,7 +194,7 @@ func (w Workload) ShownIncident(in Incident, now time.Time) view.Incident {
 		ID: in.ID, Cause: in.cause(), Opened: in.Opened, Closed: in.Closed, Phase: st.Label, Since: st.Since, Deadline: st.Until, Policy: in.Policy,
 		Switches: in.Ceiling, Limits: in.Limits, Calls: in.Calls, CallsLeftOut: in.CallsLeftOut, Zones: in.Refusals, Down: in.Down, Asked: st.Asks,
 		Granted: st.Asks != "" && in.isGranted(), OnlyWatched: st.Label == view.Watching, Attempt: in.BaseAttempt, PlannedCalls: in.Planned,
-		Timeline: make([]view.Line, len(in.Lines)), LeftOut: in.LeftOut, Revision: in.Revision, Cost: view.Cost{ChargedTo: in.Account(), Restarts: w.restarts(in.ID), ChipHourPrice: in.ChipHourPrice},
+		Timeline: make([]view.Line, len(in.Lines)), LeftOut: in.LeftOut, Revision: in.Revision, Cost: view.Cost{ChargedTo: in.Account(), Restarts: w.restartsIn(in.ID), ChipHourPrice: in.ChipHourPrice},
 	}
 	for _, t := range in.Troubles {
 		v.Troubles = append(v.Troubles, view.Trouble{
@@ -254,16 +254,6 @@ func (w *Workload) addCost(v *view.Incident, end time.Time) {
 		v.Cost.Slices = append(v.Cost.Slices, view.IdleSlice{Slice: s.Name, Accelerator: l.Accelerator, Chips: l.Chips, Reclaimable: l.Reclaimable})
 		v.Cost.ChipHours += v.Cost.Away().Hours() * float64(l.Chips)
 	}
-}
-
-// restarts counts the restarts of the training that an incident has spent.
-func (w *Workload) restarts(id string) (n int) {
-	for _, c := range w.Charges {
-		if c.Action == events.ActionRestart && c.Incident == id && !w.isPaidBack(c) {
-			n++
-		}
-	}
-	return n
 }
 
 // waitTold is when people were last told that a slice waits for long; zero for never.

@@ -107,15 +107,6 @@ type Making struct {
 	Closed   time.Time `json:"closed"`
 }
 
-// Charge is one call that counts against a budget.
-type Charge struct {
-	Action   events.Action `json:"action"`
-	Incident string        `json:"incident"`
-	At       time.Time     `json:"at"`
-	// Void says that late evidence has given it back.
-	Void bool `json:"void,omitzero"`
-}
-
 // slot is the slot of that name, or nil.
 func (w *Workload) slot(name string) *Slot {
 	for i := range w.Slices {

@@ -394,18 +394,8 @@ func viewOf(w heart.Workload, now time.Time) incident.Workload {
 		if c.Action == events.ActionRestart && now.Sub(c.At) < 24*time.Hour {
 			o.Crew.Restarted = append(o.Crew.Restarted, c.At)
 		}
-		if c.Void || !c.At.After(w.Training.ProvenAt) || isPaidBack(w, c) {
-			continue
-		}
-		if c.Action == events.ActionRestart {
-			o.Budgets.Restarts++
-		} else {
-			o.Budgets.Recreates++
-		}
-		if o.Budgets.Since.IsZero() {
-			o.Budgets.Since = c.At
-		}
 	}
+	o.Budgets = incident.Budgets{Restarts: w.Spent(events.ActionRestart), Recreates: w.Spent(events.ActionDelete), Since: w.Shown(now).BudgetsSince}
 	showTraining(&o, w)
 	for i := range w.Effects {
 		x := &w.Effects[i]
@@ -419,17 +409,6 @@ func viewOf(w heart.Workload, now time.Time) incident.Workload {
 	}
 	o.Incident, o.Closed = incidentOf(w, w.Incident, now), incidentOf(w, w.Closed, now)
 	return o
-}
-
-// isPaidBack reports whether evidence about its incident has given a charge back.
-func isPaidBack(w heart.Workload, c heart.Charge) bool {
-	for _, in := range []*heart.Incident{w.Incident, w.Closed} {
-		if in != nil && in.ID == c.Incident {
-			restarts := w.ShownIncident(*in, start).Cost.Restarts
-			return c.Action == events.ActionRestart && restarts == 0 || c.Action != events.ActionRestart && in.Cause() == events.CauseEnd
-		}
-	}
-	return false
 }
 
 func slotOf(w heart.Workload, s *heart.Slot) incident.Slot {
@@ -545,6 +524,7 @@ func incidentOf(w heart.Workload, in *heart.Incident, now time.Time) *incident.I
 		Switches: in.Ceiling, Limits: in.Limits, Policy: in.Policy, ChipHourPrice: in.ChipHourPrice, Calls: in.Calls, CallsLeftOut: in.CallsLeftOut,
 		Zones: in.Refusals, Baseline: in.Baseline, BaseAttempt: in.BaseAttempt, Asked: in.Status.Asks, Reminded: in.Status.Reminded,
 		PlannedCalls: in.Planned, Revision: in.Revision, LeftOut: in.LeftOut, Down: in.Opened, Error: errorOf(w.Training.Exit),
+		Charged: w.ShownIncident(*in, now).Cost.Restarts,
 		Save: incident.Save{
 			ID: in.SaveID(), Requested: in.Save.Asked, Acked: in.Save.Acked, Step: in.Save.Step, Failed: in.Save.Refused, At: in.Save.Found.At,
 			Bytes: in.Save.Found.Bytes, Verified: !in.Save.Found.At.IsZero(),
@@ -614,6 +594,8 @@ var kinds = map[string]string{
 	"own policy": "a function that finds a switch closed ends nothing: the plan decides again, by the policy that it reads itself",
 	"steps":      "once a crew speaks its steps are the proof, and no checkpoint is looked for any more",
 	"none":       "where one slice of several is refused for good, no call for another one is made any more",
+	"newer":      "a proven step refills what was charged before it, and nothing that was charged later",
+	"cost":       "what an incident has spent stays part of its cost, though a step has refilled the budget",
 	"begun":      "it charges a call when it is begun, and not when it is decided on",
 }
 

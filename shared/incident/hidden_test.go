@@ -418,8 +418,9 @@ func TestAStragglerIsChargedToItsOwnIncident(t *testing.T) {
 		r.learn("llama-8b", "mapped", "started", "progress", "progress")
 		r.now = r.now.Add(5 * time.Minute)
 		r.learn("llama-8b", "exit 139", "gave up", "its verdict")
+		r.learn("", "intend restart 0")
 		if !open {
-			r.learn("", "intend restart 0", "accepted restart 0")
+			r.learn("", "accepted restart 0")
 			r.now = r.now.Add(time.Minute)
 			r.learn("llama-8b", "started")
 			r.w.Progress.High += 1000 // no new ground: the budget stays as it is

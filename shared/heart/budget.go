@@ -1,0 +1,98 @@
+package heart
+
+import (
+	"slices"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/bounds"
+)
+
+// This file is the account of what Pitstop spends: what is charged, what is paid back, and what a budget still counts. Nobody counts otherwise.
+
+// Charge is one call that counts against a budget.
+type Charge struct {
+	// Action names the budget: that of the restarts, or that of the deletions with the creations after them.
+	Action   events.Action `json:"action"`
+	Incident string        `json:"incident"`
+	At       time.Time     `json:"at"`
+	// Void says that late evidence, or a person, has given it back.
+	Void bool `json:"void,omitzero"`
+}
+
+// charge counts a call against the budget of its payer, once for all slices that are replaced together and for all its tries. A clean-up is
+// charged to nobody.
+func (x *effects) charge(effect Effect) {
+	payer := effect.Action
+	switch {
+	case payer == events.ActionDelete && x.w.Incident.Ending == nil:
+		payer = x.w.payer(x.w.Incident, effect.Slice)
+	case payer != events.ActionRestart:
+		return
+	}
+	first := x.w.firstWanted(effect.Action)
+	paid := func(c Charge) bool { return c.Incident == effect.Maker && !c.At.Before(first) }
+	if payer != "" && x.w.charges(payer, paid) == 0 {
+		x.w.Charges = append(x.w.Charges, Charge{Action: payer, Incident: effect.Maker, At: x.now})
+	}
+}
+
+// charges counts the charges of a budget that are so.
+func (w *Workload) charges(a events.Action, so func(Charge) bool) (n int) {
+	for _, c := range w.Charges {
+		if c.Action == a && so(c) {
+			n++
+		}
+	}
+	return n
+}
+
+// Spent is how much of a budget is spent: what was charged since the last proof of progress, and not paid back.
+func (w *Workload) Spent(a events.Action) int { return w.charges(a, w.isSpent) }
+
+func (w *Workload) isSpent(c Charge) bool {
+	return !w.isPaidBack(c) && c.At.After(w.Training.ProvenAt)
+}
+
+// spentSince is since when budgets have been spent; zero where they are full.
+func (w *Workload) spentSince() time.Time {
+	if i := slices.IndexFunc(w.Charges, w.isSpent); i >= 0 {
+		return w.Charges[i].At
+	}
+	return time.Time{}
+}
+
+// restartsIn counts the restarts that an incident has spent.
+func (w *Workload) restartsIn(incident string) int {
+	return w.charges(events.ActionRestart, func(c Charge) bool { return c.Incident == incident && !w.isPaidBack(c) })
+}
+
+// restartsSince counts the restarts since a time, whatever has paid them back or refilled the budget.
+func (w *Workload) restartsSince(t time.Time) int {
+	return w.charges(events.ActionRestart, func(c Charge) bool { return c.At.After(t) })
+}
+
+// isPaidBack reports whether a charge counts no more: for what the training did there was a cause in its machines, or a slice that was
+// replaced had ended as planned. What users can write pays nothing back.
+func (w *Workload) isPaidBack(c Charge) bool {
+	return c.Void || w.Incident.paysBack(c) || w.Closed.paysBack(c)
+}
+
+// paysBack reports whether an incident pays a charge back. A later event explains none of its trouble, and what was begun in the knowledge of the
+// cause is spent.
+func (in *Incident) paysBack(c Charge) bool {
+	if in == nil || in.ID != c.Incident {
+		return false
+	}
+	if c.Action != events.ActionRestart {
+		return in.cause() == events.CauseEnd
+	}
+	var heard time.Time
+	by := in.Troubles[0].At.Add(bounds.SickFor)
+	for _, t := range in.Troubles {
+		if t.Rank > events.RankUser && !t.Announced && t.Cause.Infrastructure() && t.At.Before(by) {
+			heard = earliest(heard, t.Heard)
+		}
+	}
+	return c.At.Before(heard)
+}
