@@ -1,11 +1,127 @@
 package heart
 
 import (
+	"cmp"
+	"slices"
 	"strings"
+	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/evidence"
+	"pitstop.internal/shared/heart/story"
 	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/reason"
+	"pitstop.internal/shared/view"
 )
+
+// This file is what the owner allows, and what a person is asked. A rule puts its calls under their switch with mayBe. It asks for a level itself
+// only where it chooses another way because of it: it prepares for nothing that is forbidden, and asks no question that leads nowhere.
+
+// level is the lower of two levels of a switch: the level when the incident opened, and the present one.
+func (d *diagnosis) level(sw policy.Switch) policy.Level {
+	if d.in == nil {
+		return d.p.Switches.Level(sw)
+	}
+	return min(d.p.Switches.Level(sw), d.in.Ceiling.Level(sw))
+}
+
+// watchOnly reports whether the policy is known to allow nothing, now or when the incident opened.
+func (d *diagnosis) watchOnly() bool {
+	s := d.p.Switches
+	if d.in != nil {
+		s = s.Lower(d.in.Ceiling)
+	}
+	return d.p.Unreadable == "" && s.WatchOnly() || d.in != nil && d.in.Ceiling.WatchOnly()
+}
+
+// forbids reports whether a switch is known to be no.
+func (d *diagnosis) forbids(sw policy.Switch) bool {
+	return d.p.Unreadable == "" && d.level(sw) == policy.No
+}
+
+// mayBe is a step under a switch: taken, asked about, or left to a person.
+func (d *diagnosis) mayBe(sw policy.Switch, s *Step) *Step { return d.mayBeAt(d.level(sw), sw, s) }
+
+// mayBeAt is the step at a level of its switch.
+func (d *diagnosis) mayBeAt(l policy.Level, sw policy.Switch, s *Step) *Step {
+	if s == nil || len(s.Wants) == 0 {
+		return s
+	}
+	s.Switch = sw
+	questions, first, approved := d.w.questions(s.Wants), questioned(s.Wants[0].Action), d.w.approves(s.Wants)
+	switch {
+	case d.p.Unreadable != "" && d.in.Status.Asks == first && !approved:
+		return &Step{Label: view.Approving, Why: s.Why, Asks: first, Questions: questions}
+	case d.p.Unreadable != "":
+		label := s.Label
+		if d.in.Status.Label == view.Approving { // what was approved waits for whoever can read it
+			label = view.Approving
+		}
+		return wait(label, story.PolicyUnreadable.With(d.p.Unreadable), d.heldBy())
+	case l == policy.No:
+		return escalate(reason.CodePolicyNo, story.SwitchIsNo.With(s.Why.String(), string(sw)), story.DoOrAllow.With(string(s.Wants[0].Action)))
+	case l == policy.Ask && !approved:
+		why := s.Why
+		if d.level(sw) == policy.Yes { // what comes back would be an empty machine
+			why = story.EmptyMachine.With(strings.Join(askedAbout(questions), ", "))
+		}
+		return &Step{Label: view.Approving, Why: why, Asks: first, Questions: questions}
+	}
+	return s
+}
+
+// questions name what exactly a person is asked: each call, and the trouble that it is about. A yes covers no other call, and not the same one
+// after the next trouble.
+func (w *Workload) questions(wants []Want) (all []string) {
+	for _, want := range wants {
+		for _, name := range want.all() {
+			q := strings.Join([]string{string(questioned(want.Action)), cmp.Or(name, "training"), w.asItStands(name)}, " ")
+			if !slices.Contains(all, q) {
+				all = append(all, q)
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// asItStands tells the present trouble of a slice from its next one, by its life and since when that was usable; and that of the training by the
+// attempt that the lease named last.
+func (w *Workload) asItStands(slice string) string {
+	s := w.slot(slice)
+	if s == nil {
+		return events.Number(int64(w.Lease.Sure.Attempt))
+	}
+	if l := s.find(func(l *Life) bool { return !l.isBeingMade() }); l != nil {
+		return l.Incarnation.ID + " " + l.usable().UTC().Format(time.RFC3339)
+	}
+	return ""
+}
+
+// isBeingMade reports whether a call of ours is making a life, or has not made it after all.
+func (l *Life) isBeingMade() bool {
+	return l.Maker != "" && l.usable().IsZero() && (l.Condition == evidence.Creating || l.Condition == evidence.Gone)
+}
+
+// questioned is the question behind an action: a deletion and the creation after it are one.
+func questioned(a events.Action) events.Action {
+	if a == events.ActionCreate {
+		return events.ActionDelete
+	}
+	return a
+}
+
+// approves reports whether a person said yes to these calls. Who approved the start of maintenance approved the save before it.
+func (w *Workload) approves(wants []Want) bool {
+	in, starts := w.Incident, func(q string) bool { return strings.HasPrefix(q, string(events.ActionMaintain)+" ") }
+	saves := len(wants) > 0 && wants[0].Action == events.ActionSave && slices.ContainsFunc(in.Approved, starts)
+	return saves || in.approves(w.questions(wants))
+}
+
+// approves reports whether a person has said yes to all of these questions.
+func (in *Incident) approves(questions []string) bool {
+	return len(questions) > 0 && !slices.ContainsFunc(questions, func(q string) bool { return !slices.Contains(in.Approved, q) })
+}
 
 // Allowed says how far a policy allows an action of the open incident now, and which switch limits it. A function asks right before its
 // call, so that a policy which was tightened after the request counts.
@@ -15,7 +131,7 @@ func (w *Workload) Allowed(a events.Action, p policy.Policy) (policy.Level, poli
 	switch {
 	case d.watchOnly():
 		return policy.No, sw
-	case l == policy.Ask && d.in != nil && d.in.approved(d.questions(w.underWay(a))):
+	case l == policy.Ask && d.in != nil && w.approves(w.underWay(a)):
 		return policy.Yes, sw
 	}
 	return l, sw

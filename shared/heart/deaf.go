@@ -14,7 +14,7 @@ func (w Workload) StaysAway(p policy.Policy, slice string) string {
 
 // deaf says why the crew of a slice may not hear a request to save before what is announced; nothing where it may, or where none is to be made.
 func (d *diagnosis) deaf(s *slot) string {
-	if d.p.Unreadable == "" && d.level(policy.RequestCheckpoint) == policy.No || s.Heard.At.Before(d.notice(s).LastWord) {
+	if d.forbids(policy.RequestCheckpoint) || s.Heard.At.Before(d.notice(s).LastWord) {
 		return ""
 	}
 	return d.w.deaf(s.Slot)

@@ -216,23 +216,6 @@ func (d *diagnosis) whole() bool {
 	return len(d.those(func(s *slot) bool { return !s.is(serving, foreign, finished) })) == 0
 }
 
-// level is the lower of two levels of a switch: the level when the incident opened, and the present one.
-func (d *diagnosis) level(sw policy.Switch) policy.Level {
-	if d.in == nil {
-		return d.p.Switches.Level(sw)
-	}
-	return min(d.p.Switches.Level(sw), d.in.Ceiling.Level(sw))
-}
-
-// watchOnly reports whether the policy is known to allow nothing, now or when the incident opened.
-func (d *diagnosis) watchOnly() bool {
-	s := d.p.Switches
-	if d.in != nil {
-		s = s.Lower(d.in.Ceiling)
-	}
-	return d.p.Unreadable == "" && s.WatchOnly() || d.in != nil && d.in.Ceiling.WatchOnly()
-}
-
 // lastTrouble is when the last thing went wrong that has happened.
 func (d *diagnosis) lastTrouble() (last time.Time) {
 	for _, t := range d.in.Troubles {

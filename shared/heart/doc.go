@@ -22,7 +22,7 @@
 //	what an owner's acts mean                rule_owner.go
 //	when a lost slice is made again          rule_replace.go
 //	where it is made again                   place.go
-//	what the policy allows, and who is asked mayBe in plan.go
+//	what the policy allows, and who is asked allowed.go
 //	when training is let in, and where       rule_admit.go, lease.go
 //	when the training is restarted           rule_crash.go
 //	what proves that it goes on              rule_progress.go

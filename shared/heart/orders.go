@@ -24,12 +24,7 @@ func (w Workload) Question() string {
 }
 
 // isGranted reports whether a person has said yes to the open question.
-func (in *Incident) isGranted() bool { return in.approved(in.Status.Questions) }
-
-// approved reports whether a person has said yes to all of these questions.
-func (in *Incident) approved(questions []string) bool {
-	return !slices.ContainsFunc(questions, func(q string) bool { return !slices.Contains(in.Approved, q) })
-}
+func (in *Incident) isGranted() bool { return in.approves(in.Status.Questions) }
 
 // asks is a question to a person, in words.
 func (w *Workload) asks(a events.Action, questions []string) story.Reason {

@@ -1,8 +1,6 @@
 package heart
 
 import (
-	"slices"
-	"strings"
 	"time"
 
 	"pitstop.internal/events"
@@ -112,60 +110,4 @@ func ends(e End) *Step { return &Step{Label: view.Closed, Why: e.Reason, End: &e
 // escalate leaves the incident to a person.
 func escalate(c reason.Code, why, advice story.Reason) *Step {
 	return ends(End{Outcome: view.Escalated, Code: c, Reason: why, Advice: advice})
-}
-
-// mayBe is a step under a switch: taken, asked about, or left to a person. It is the one place that asks what the owner allows.
-func (d *diagnosis) mayBe(sw policy.Switch, s *Step) *Step { return d.mayBeAt(d.level(sw), sw, s) }
-
-// mayBeAt is the step at a level of its switch.
-func (d *diagnosis) mayBeAt(l policy.Level, sw policy.Switch, s *Step) *Step {
-	if s == nil || len(s.Wants) == 0 {
-		return s
-	}
-	s.Switch = sw
-	questions, first := d.questions(s.Wants), questioned(s.Wants[0].Action)
-	switch {
-	case d.p.Unreadable != "" && d.in.Status.Asks == first && !d.in.approved(questions):
-		return &Step{Label: view.Approving, Why: s.Why, Asks: first, Questions: questions}
-	case d.p.Unreadable != "":
-		label := s.Label
-		if d.in.Status.Label == view.Approving { // what was approved waits for whoever can read it
-			label = view.Approving
-		}
-		return wait(label, story.PolicyUnreadable.With(d.p.Unreadable), d.heldBy())
-	case l == policy.No:
-		return escalate(reason.CodePolicyNo, story.SwitchIsNo.With(s.Why.String(), string(sw)), story.DoOrAllow.With(string(s.Wants[0].Action)))
-	case l == policy.Ask && !d.in.approved(questions):
-		why := s.Why
-		if d.level(sw) == policy.Yes { // what comes back would be an empty machine
-			why = story.EmptyMachine.With(strings.Join(askedAbout(questions), ", "))
-		}
-		return &Step{Label: view.Approving, Why: why, Asks: first, Questions: questions}
-	}
-	return s
-}
-
-// questions name what exactly a person is asked: each call, on this life. An approval covers no other one.
-func (d *diagnosis) questions(wants []Want) (all []string) {
-	for _, w := range wants {
-		for _, name := range w.all() {
-			q := string(questioned(w.Action)) + " " + name
-			if l := d.w.life(name); l != nil {
-				q += " " + l.Incarnation.ID
-			}
-			if !slices.Contains(all, q) {
-				all = append(all, q)
-			}
-		}
-	}
-	slices.Sort(all)
-	return all
-}
-
-// questioned is the question behind an action: a deletion and the creation after it are one.
-func questioned(a events.Action) events.Action {
-	if a == events.ActionCreate {
-		return events.ActionDelete
-	}
-	return a
 }

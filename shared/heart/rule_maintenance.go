@@ -234,8 +234,7 @@ func (d *diagnosis) notStarted(all []Want) []Want {
 func (d *diagnosis) isStarting() bool {
 	begun := slices.ContainsFunc(d.w.Effects, func(x Effect) bool { return x.Action == events.ActionMaintain && !x.Begun.IsZero() })
 	started := len(d.those(func(s *slot) bool { return s.Notice.Started.After(d.in.Opened) })) > 0
-	allowed := d.p.Unreadable != "" || d.level(policy.EarlyMaintenance) != policy.No
-	return (begun || started) && allowed && !d.over(d.startsBy())
+	return (begun || started) && !d.forbids(policy.EarlyMaintenance) && !d.over(d.startsBy())
 }
 
 // startsBy is until when the maintenance has to be started: it counts from the first call since the save, or from the complete save or the approval.
@@ -264,11 +263,9 @@ func (d *diagnosis) isRefused(slice string) bool {
 
 // notEarly says why announced maintenance cannot be started before its window, as far as is known; nothing where it can.
 func (d *diagnosis) notEarly() story.Reason {
-	if d.p.Unreadable == "" {
-		for _, sw := range []policy.Switch{policy.EarlyMaintenance, policy.RequestCheckpoint} {
-			if d.level(sw) == policy.No {
-				return story.SwitchOff.With(string(sw))
-			}
+	for _, sw := range []policy.Switch{policy.EarlyMaintenance, policy.RequestCheckpoint} {
+		if d.forbids(sw) {
+			return story.SwitchOff.With(string(sw))
 		}
 	}
 	if d.w.Training.Seen.IsZero() || d.w.Directory == "" {

@@ -43,7 +43,7 @@ func (d *diagnosis) save(early []Want, notEarly story.Reason) *Step {
 	switch {
 	case d.savesAnew(early):
 		by := d.newSaveBy()
-		return d.askForSave(early, by, by)
+		return d.askForSave(by, by)
 	case save.Asked.IsZero():
 		return d.window(notEarly)
 	case !save.Found.At.IsZero():
@@ -53,7 +53,7 @@ func (d *diagnosis) save(early []Want, notEarly story.Reason) *Step {
 	case save.Acked.IsZero() && d.over(until):
 		return d.window(story.SaveUnanswered.With())
 	case save.Acked.IsZero():
-		return d.askForSave(early, save.By, until)
+		return d.askForSave(save.By, until)
 	case d.w.Directory == "":
 		return d.window(story.NoDirectory.With())
 	}
@@ -84,16 +84,14 @@ func (d *diagnosis) savesAnew(early []Want) bool {
 // complete is when the save was complete, as far as is known: it may be long after its crew acknowledged it.
 func (s Save) complete() time.Time { return later(s.Acked, s.Found.At) }
 
-// askForSave asks the training for the save with that deadline, and waits until a time. Who approved the start of the maintenance approved the save before it.
-func (d *diagnosis) askForSave(early []Want, by, until time.Time) *Step {
+// askForSave asks the training for the save with that deadline, and waits until a time.
+func (d *diagnosis) askForSave(by, until time.Time) *Step {
 	s := call(view.Saving, d.whenSaved(), until, Want{Action: events.ActionSave, By: by, Mode: d.saveMode()})
 	switch {
-	case d.p.Unreadable == "" && d.level(policy.RequestCheckpoint) == policy.No:
+	case d.forbids(policy.RequestCheckpoint):
 		return d.window(story.SwitchOff.With(string(policy.RequestCheckpoint)))
 	case d.w.Training.Seen.IsZero():
 		return d.window(story.NobodyToSave.With())
-	case early != nil && d.p.Unreadable == "" && d.level(policy.EarlyMaintenance) == policy.Ask && d.in.approved(d.questions(early)):
-		return s
 	}
 	return d.mayBe(policy.RequestCheckpoint, s)
 }
