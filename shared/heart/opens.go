@@ -41,7 +41,7 @@ func (d *diagnosis) opens(suspicion *Trouble, ticks bool) (t *Trouble, name stri
 	if d.knowsAbuse() {
 		return nil, ""
 	}
-	nobodyWaits := d.isFinished() || len(d.those(func(s *slot) bool { return s.Released.IsZero() })) == 0
+	nobodyWaits := d.isFinished() || len(d.kept()) == 0
 	for _, o := range openings {
 		if nobodyWaits && !o.anyway {
 			continue
@@ -53,9 +53,14 @@ func (d *diagnosis) opens(suspicion *Trouble, ticks bool) (t *Trouble, name stri
 	return nil, ""
 }
 
+// kept are the slots that their owner has not taken over.
+func (d *diagnosis) kept() []*slot {
+	return d.those(func(s *slot) bool { return s.Released.IsZero() })
+}
+
 // suspected is the trouble of which the evidence itself tells.
 func (d peace) suspected() *Trouble {
-	if d.suspicion == nil || d.isFinished() || !d.mayOpen(d.suspicion) {
+	if d.suspicion == nil || !d.mayOpen(d.suspicion) {
 		return nil
 	}
 	return d.suspicion
@@ -96,9 +101,9 @@ func (d peace) firstOf(trouble func(*slot) *Trouble) *Trouble {
 func (d *diagnosis) mayOpen(t *Trouble) bool {
 	s := d.slot(t.Slice)
 	switch {
-	case s == nil || t.Rank == 0:
+	case t.Rank == 0:
 		return true
-	case d.isFinished(), !d.leftAlone(s).IsZero():
+	case d.isFinished(), s == nil, !d.leftAlone(s).IsZero():
 		return false
 	}
 	return t.Cause != events.CauseMaintenance || d.mayPrepare(s)
@@ -217,7 +222,7 @@ func (d *diagnosis) opensForTraining() *Trouble {
 	if d.told(ToldFailed, "", "", t.StepAt) {
 		return nil
 	}
-	first := d.slots[0]
+	first := d.kept()[0] // the trouble strikes nothing that its owner has
 	trouble := Trouble{Cause: events.CauseCrash, Slice: first.Name, Life: first.Incarnation.ID, Rank: events.RankUser}
 	doubted := d.told(ToldDoubt, "", "", later(before(d.now, doubtFor), t.Verdict.At))
 	switch v := t.Verdict; {
