@@ -231,7 +231,7 @@ func (d *diagnosis) opensForTraining() *Trouble {
 		if t.Exit.Interrupted {
 			trouble.Cause = events.CauseUnknown // somebody or something ended it: that is the machine's trouble
 		}
-	case v.GaveUp && v.Attempt >= t.Attempt && v.At.After(known):
+	case v.GaveUp && t.isJudged() && v.At.After(known):
 		trouble.At, trouble.Text = v.At, "the crew gave up"
 	case d.claimsGivenUp() && t.Claim.At.After(known) && !doubted:
 		trouble.At, trouble.Text = t.Claim.At, "a line says that the crew gave up"

@@ -175,6 +175,8 @@ func (w *Workload) doubt(now time.Time) ToRead {
 		return ToRead{Kind: ReadCrew, Why: "the incident is nearly overdue, and no progress has been reported", every: bounds.ListenAgain}
 	case w.probes():
 		return ToRead{Kind: ReadCrew, Why: "a line says that the training is over, and nothing confirms it", Told: true, every: bounds.ListenAgain}
+	case !w.toldFar().IsZero():
+		return ToRead{Kind: ReadCrew, Why: "lines tell of an attempt far above the last known one", Told: true, every: bounds.ListenAgain}
 	case w.hasUnprovenSteps():
 		return ToRead{Kind: ReadCrew, Why: "only lines tell of progress", Told: true, every: bounds.ProveEvery}
 	}

@@ -37,9 +37,13 @@ func (w *Workload) toldFar() (at time.Time) {
 
 // outdated reports whether a line of an attempt is older than what is known of another attempt. The higher attempt is the newer one where it
 // is confirmed. Of those that only lines tell of, the later line is the newer one, for anyone may write a number.
+func (w *Workload) outdated(attempt int, told time.Time, known int, at time.Time) bool {
+	confirmed := w.Lease.Attempt
+	return attempt < known && (known <= confirmed || attempt < confirmed || !told.After(at))
+}
+
 func (f *facts) outdated(attempt, known int, at time.Time) bool {
-	confirmed := f.w.Lease.Attempt
-	return attempt < known && (known <= confirmed || attempt < confirmed || !f.from.Time.After(at))
+	return f.w.outdated(attempt, f.from.Time, known, at)
 }
 
 // leaseNames records the attempt that the lease named when it was read: no later one has begun.

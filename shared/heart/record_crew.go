@@ -123,8 +123,11 @@ func (f *facts) started(attempt int, at time.Time) bool {
 // stepped records the last step of the newest attempt, the highest step ever, and the newest checkpoint that a crew tells of.
 func (f *facts) stepped(r events.CrewReport) bool {
 	t, at := &f.w.Training, f.from.Time
-	was := *t
-	denied := f.denies(r)
+	was, same := *t, r.Attempt == t.StepAttempt
+	if same && belies(t.Step, t.StepAt, r.Step, at) {
+		return false
+	}
+	denied := same && belies(r.Step, at, t.Step, t.StepAt) || r.Attempt < t.StepAttempt && f.isNewer(r) // lines alone told of a later attempt
 	if denied {
 		t.High, t.Reported = 0, t.Saved
 	}
@@ -133,14 +136,14 @@ func (f *facts) stepped(r events.CrewReport) bool {
 		if at.After(later(t.Began, later(t.Exit.At, t.Claim.At))) { // later than any line that told of a later attempt
 			f.belies(max(r.Attempt, f.w.Lease.Attempt))
 		}
-		if f.w.Incident == nil && r.Attempt == was.StepAttempt && r.Step > was.Step && !was.StepAt.IsZero() {
+		if f.w.Incident == nil && same && r.Step > was.Step && !was.StepAt.IsZero() {
 			t.GapSeconds = max(t.GapSeconds, int64(min(at.Sub(was.StepAt), longestStep)/time.Second))
 		}
 		t.Step, t.StepAt, t.StepAttempt = r.Step, at, r.Attempt
 	}
 	begun := f.started(r.Attempt, at)
 	t.High = max(t.High, r.Step)
-	saves := f.tellsOfSave(r, r.Attempt == was.StepAttempt)
+	saves := f.tellsOfSave(r, same)
 	return newer || begun || saves || t.High != was.High
 }
 
@@ -153,10 +156,10 @@ func (f *facts) isNewer(r events.CrewReport) bool {
 	return r.Step > t.Step || r.Step == t.Step && f.from.Time.Before(t.StepAt)
 }
 
-// denies reports whether a line shows that the known step is none: no attempt goes back that far, or does fewer steps for that long.
-func (f *facts) denies(r events.CrewReport) bool {
-	t, at := &f.w.Training, f.from.Time
-	return r.Attempt == t.StepAttempt && (r.Step < t.Step/2 && at.After(t.StepAt) || r.Step < t.Step && at.Sub(t.StepAt) > staleStep)
+// belies reports whether a step at one time shows that another one at another time is none: no attempt goes back that far, or does fewer steps
+// for that long.
+func belies(step int64, at time.Time, other int64, otherAt time.Time) bool {
+	return step < other/2 && at.After(otherAt) || step < other && at.Sub(otherAt) > staleStep
 }
 
 // tellsOfSave records the newest complete checkpoint, by a crew's word. Nobody saves a step that nobody has done. A line that comes late tells

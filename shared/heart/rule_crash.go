@@ -101,7 +101,7 @@ func (d *diagnosis) hears(why story.Reason, since time.Time) *Step {
 // hearsClaim has the verdict read where a line says that the training is over, and nobody read it since that line and a time: a line alone
 // proves nothing.
 func (d *diagnosis) hearsClaim(since time.Time) *Step {
-	if !d.claimsEnd() || d.w.has(events.ActionRestart) {
+	if !d.w.claimsEnd() || d.w.has(events.ActionRestart) {
 		return nil
 	}
 	return d.hears(story.LineProvesNothing.With(), later(d.w.Training.Claim.At, since))
@@ -111,18 +111,11 @@ func (d *diagnosis) hearsClaim(since time.Time) *Step {
 // training again, that ends nothing.
 func (d *diagnosis) hasGivenUp() bool {
 	v := d.w.Training.Verdict
-	return v.GaveUp && v.Attempt >= d.w.Training.Attempt && v.Attempt >= d.w.Lease.Sure.Attempt && !d.w.provider().trainsAgain
-}
-
-// claimsEnd reports whether a line says that the training is over, which no verdict confirms.
-func (d *diagnosis) claimsEnd() bool {
-	t := d.w.Training
-	c := t.Claim
-	return c.Attempt > t.Verdict.Attempt && c.Attempt >= t.Attempt && c.At.After(t.StepAt)
+	return v.GaveUp && d.w.Training.isJudged() && v.Attempt >= d.w.Lease.Sure.Attempt && !d.w.provider().trainsAgain
 }
 
 // claimsGivenUp reports whether a line says that the crew gave up, which no verdict confirms.
-func (d *diagnosis) claimsGivenUp() bool { return d.claimsEnd() && !d.w.Training.Claim.Finished }
+func (d *diagnosis) claimsGivenUp() bool { return d.w.claimsEnd() && !d.w.Training.Claim.Finished }
 
 // isOrdered reports whether a person wants the training to be begun again, and nothing came of it yet.
 func (d *diagnosis) isOrdered() bool {

@@ -177,7 +177,7 @@ func (d *diagnosis) needsRestart() bool {
 		return false
 	}
 	asked := d.w.leasedAt().After(d.in.Opened) && !t.StepAt.After(d.w.leasedAt())
-	return asked || d.hasGivenUp() || !t.Claim.Finished && d.claimsEnd() && t.HeardAt.Before(t.Claim.At) || d.w.has(events.ActionRestart)
+	return asked || d.hasGivenUp() || d.claimsGivenUp() && t.HeardAt.Before(t.Claim.At) || d.w.has(events.ActionRestart)
 }
 
 // early are the calls that start the announced maintenance now, or why it cannot be started. The slices train together, so all of them start

@@ -113,19 +113,29 @@ type Checkpoint struct {
 	Bytes int64     `json:"bytes,omitzero"`
 }
 
+// isJudged reports whether the crew's verdict is about the newest attempt: lines from before it say nothing against it.
+func (t *Training) isJudged() bool {
+	return t.Verdict.Attempt >= t.Attempt || !t.Began.After(t.Verdict.At)
+}
+
 // isFinished reports whether the training is done: by its provider, or by its crew's verdict on its newest attempt, unless something struck
 // its machines near that exit.
 func (w *Workload) isFinished() bool {
 	t := &w.Training
-	done := t.Verdict.Finished && (t.Verdict.Attempt >= t.Attempt || !t.Began.After(t.Verdict.At)) // lines say nothing against a verdict
-	return t.Complete || done && (t.Verdict.Certain || !w.isSave(t.Verdict.At))
+	return t.Complete || t.Verdict.Finished && t.isJudged() && (t.Verdict.Certain || !w.isSave(t.Verdict.At))
+}
+
+// claimsEnd reports whether a line says that the training is over, which no verdict confirms.
+func (w *Workload) claimsEnd() bool {
+	t, c := &w.Training, w.Training.Claim
+	return c.Attempt > t.Verdict.Attempt && !w.outdated(c.Attempt, c.At, t.Attempt, t.Began) && !t.StepAt.After(c.At)
 }
 
 // mayBeFinished reports whether the crew's verdict has to be read before anything is brought back: a line calls the training done, or a
 // verdict did before a line told of a later attempt.
 func (w *Workload) mayBeFinished() bool {
 	t := &w.Training
-	claimed := t.Claim.Finished && t.Claim.Attempt >= t.Attempt && !t.StepAt.After(t.Claim.At) && t.HeardAt.Before(t.Claim.At)
+	claimed := t.Claim.Finished && w.claimsEnd() && t.HeardAt.Before(t.Claim.At)
 	return !w.isFinished() && (claimed || t.Verdict.Finished && t.Verdict.Attempt < t.Attempt && t.HeardAt.Before(t.Began))
 }
 

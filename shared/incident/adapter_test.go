@@ -597,6 +597,7 @@ var kinds = map[string]string{
 	"newer":      "a proven step refills what was charged before it, and nothing that was charged later",
 	"cost":       "what an incident has spent stays part of its cost, though a step has refilled the budget",
 	"begun":      "it charges a call when it is begun, and not when it is decided on",
+	"fewer":      "it comes to the same end with fewer calls or readings",
 }
 
 var accepted = []differs{
