@@ -45,9 +45,11 @@ func (f *facts) expects(s *Slot, zone string) bool {
 func (f *facts) readOrder(s *Slot, e evidence.Read) bool {
 	here, known := e.Zone == s.Zone, s.Incarnation.Known()
 	switch {
+	case known && !e.Ordered.IsZero() && !e.Ordered.After(s.Incarnation.Created): // it brought the present life, whoever ordered it
+		return here && f.shows(s, e)
 	case f.isOurs(s, e):
 		return f.readOurs(s, e)
-	case known && !e.Ordered.After(s.Incarnation.Created), !known && here:
+	case known && e.Ordered.IsZero(), !known && here:
 		return here && f.shows(s, e)
 	case !here && s.Condition != evidence.Gone:
 		return false // the slice itself is where it was

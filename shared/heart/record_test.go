@@ -274,6 +274,22 @@ func TestWhatIsOrderedIsOfWhoOrderedIt(t *testing.T) {
 	}
 }
 
+// TestAnOrderThatBroughtALifeTellsOfThatLife: what is lost of it shows as its order alone, and that order brings no next life.
+func TestAnOrderThatBroughtALifeTellsOfThatLife(t *testing.T) {
+	t.Parallel()
+	l := newLog(t)
+	l.w.Made = []Making{{Incident: "llama-1", Opened: noon.Add(-2 * time.Hour), Closed: noon}}
+	order := func(e *evidence.Read) {
+		e.Incarnation, e.Incident, e.Ordered = events.Incarnation{}, "llama-1", l.w.Slices[0].Incarnation.Created.Add(-time.Minute)
+	}
+	if !l.reads(evidence.Lost, order) {
+		t.Error("the loss is no news")
+	}
+	if s := l.w.Slices[0]; s.Condition != evidence.Lost || !s.Ordered.IsZero() {
+		t.Errorf("the slice is %s, ordered at %v", s.Condition, s.Ordered)
+	}
+}
+
 // TestWhatAReadingLacksStays where an unusable slice may not show it any more.
 func TestWhatAReadingLacksStays(t *testing.T) {
 	t.Parallel()
