@@ -68,10 +68,11 @@ func (in *Incident) struckNow(s *slot) bool {
 	})
 }
 
-// tellsOf reports whether an end tells people of the end of a life, or of why it cannot be used.
+// tellsOf reports whether an end tells people of the end of a life, or of why it cannot be used. What the incident itself has cleaned up, nobody
+// waits for.
 func (d *diagnosis) tellsOf(s *slot, e End) bool {
 	bad := !s.is(serving, foreign, awaited) && (s.Condition != evidence.Creating || s.replace)
-	return bad && d.tellsOfAll(e) || e.Outcome == view.Released && d.in.struckNow(s)
+	return bad && (d.tellsOfAll(e) || s.EndedBy == d.in.ID) || e.Outcome == view.Released && d.in.struckNow(s)
 }
 
 // tellEnd remembers what the end of the incident tells of a slot. Nothing of it is the incident's any more.
@@ -89,7 +90,7 @@ func (d *diagnosis) tellEnd(s *slot, e End) {
 		told.Of = ToldAbuse
 		remember(d.w, told)
 	}
-	if s.isOurs() {
+	if !s.Ordered.IsZero() || d.in.isAboutLate(s) {
 		remember(d.w, Told{Of: ToldLate, Slice: s.Name, At: d.now})
 	}
 	s.Maker, s.Ordered = "", time.Time{}

@@ -89,12 +89,18 @@ func trains(r events.CrewReport) bool {
 	return r.Report == events.ReportStarted || r.Report == events.ReportProgress || r.Report == events.ReportSaved
 }
 
-// runsIn takes from a line that training runs in a life that Pitstop made, though nobody let it in: its crew has taken the lease over.
+// runsIn takes from a line that training runs in a life that Pitstop made, though nobody let it in: its crew has taken the lease over. No slice of a
+// Multislice trains alone.
 func (f *facts) runsIn(s *Slot, r events.CrewReport) bool {
 	if s.Maker == "" || !trains(r) || !s.names(r) || s.Condition == evidence.Gone || s.Condition == evidence.Lost {
 		return false
 	}
-	s.Maker = ""
+	maker := s.Maker
+	for i := range f.w.Slices {
+		if o := &f.w.Slices[i]; o.Maker == maker && (o == s || o.Condition == evidence.Ready) {
+			o.Maker = ""
+		}
+	}
 	return true
 }
 

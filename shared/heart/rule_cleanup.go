@@ -38,11 +38,15 @@ func (d *diagnosis) cleanUp() *Step {
 
 // clearLate ends an incident that was opened for what came late of another one: it is cleaned up.
 func (d *diagnosis) clearLate() *Step {
-	t := d.in.Troubles[0]
-	s := d.slot(t.Slice)
-	switch {
-	case t.Life != "" || s == nil || s.surplus() == nil && (!s.isOurs() || s.Maker == d.in.ID):
+	s := d.slot(d.in.Troubles[0].Slice)
+	if s == nil || !d.in.isAboutLate(s) {
 		return nil
+	}
+	switch second := s.surplus(); {
+	case second == nil && (!s.isOurs() || s.Maker == d.in.ID):
+		return nil
+	case second != nil && !d.isUntouched(s, second):
+		return ends(End{Outcome: view.Observed, Code: reason.CodeLeftBehind, Reason: story.SecondLife.With(s.Name, second.Zone), Advice: story.DeleteIt.With()})
 	case d.watchOnly():
 		return ends(End{Outcome: view.Observed, Code: reason.CodeWatchOnly, Reason: story.CameLate.With(s.Name), Advice: story.DeleteIt.With()})
 	}
@@ -55,17 +59,24 @@ func (d *diagnosis) isLeftover(s *slot) bool {
 	if d.w.provider().trainsUnasked {
 		return false
 	}
-	trains := d.w.Directory == "" && !s.usable().IsZero() || d.w.mayName(s.Slot)
 	taken := !s.usable().IsZero() && s.Released.After(s.usable()) // its owner deletes it
 	deleted := !s.Released.IsZero() && (!s.Released.Before(s.Since) || s.Condition == evidence.Deleting)
-	return s.Maker != "" && s.exists() && !trains && !taken && !deleted || !s.Ordered.IsZero()
+	return s.Maker != "" && s.exists() && d.isUntouched(s, &s.Life) && !taken && !deleted || !s.Ordered.IsZero()
 }
 
-// mayName reports whether a lease that was begun, and whose outcome is not known, names a life.
-func (w *Workload) mayName(s *Slot) bool {
-	return slices.ContainsFunc(w.Lease.Maybe, func(m Write) bool {
-		return slices.ContainsFunc(m.Lives, func(a events.Admission) bool { return a.Slice == s.Name && a.Incarnation.Same(s.Incarnation) })
-	})
+// isUntouched reports whether no training can have begun in a life that our call has made: no lease may name it. Without a directory there is no
+// lease, and where a new slice trains unasked, none holds it back.
+func (d *diagnosis) isUntouched(s *slot, l *Life) bool {
+	if d.w.Directory == "" && !l.usable().IsZero() || d.w.provider().trainsUnasked {
+		return false
+	}
+	return !d.w.Lease.any(func(m Write) bool { return m.of(s.Name).Same(l.Incarnation) })
+}
+
+// isAboutLate reports whether an incident was opened for what came late of another one.
+func (in *Incident) isAboutLate(s *slot) bool {
+	t := in.Troubles[0]
+	return t.Slice == s.Name && t.Life == ""
 }
 
 // leavesBehind reports whether an end that does not resume the training leaves something behind that our own calls made, or may still make. What
@@ -75,7 +86,7 @@ func (d *diagnosis) leavesBehind() bool {
 	if d.in.Ending.Outcome == view.Resumed || unsaved || d.w.provider().trainsUnasked {
 		return false
 	}
-	making := slices.ContainsFunc(d.w.Effects, d.mayBring)
+	making := slices.ContainsFunc(d.w.Effects, func(x Effect) bool { return d.mayBring(x) || d.mayTake(x) })
 	unfinished := d.in.Ending.Outcome == view.Released || len(d.those(func(s *slot) bool { return s.replace })) > 0
 	return making || unfinished && len(d.those(d.isLeftover)) > 0 || len(d.surplus(story.Reason{})) > 0
 }
@@ -84,7 +95,7 @@ func (d *diagnosis) leavesBehind() bool {
 func (d *diagnosis) surplus(why story.Reason) (wants []Want) {
 	for i := range d.slots {
 		s := &d.slots[i]
-		if l := s.surplus(); l != nil {
+		if l := s.surplus(); l != nil && d.isUntouched(s, l) {
 			wants = append(wants, Want{Action: events.ActionDelete, Slice: s.Name, Place: view.Place{Zone: l.Zone}, Life: l.Incarnation, Why: why})
 		}
 	}
@@ -99,6 +110,11 @@ func (s *Slot) surplus() *Life {
 		}
 	}
 	return nil
+}
+
+// mayTake reports whether a deletion of the clean-up may still do its work, whatever its slice turned out to do.
+func (d *diagnosis) mayTake(x Effect) bool {
+	return x.Action == events.ActionDelete && !x.First.Before(d.in.Ending.At) && d.w.mayAct(&x) && !d.w.isDone(&x)
 }
 
 // mayBring reports whether a creation may still bring something that no reading has shown yet.

@@ -587,6 +587,8 @@ type differs struct{ path, want, got, kind string }
 
 // kinds are the differences that the third edition means to make.
 var kinds = map[string]string{
+	"second life": "it deletes a second life that its own call has made, before training is let in or as soon as it shows; people are left only what training may have begun in",
+
 	"at once":    "it acts on any news, and not only at the next tick",
 	"heals":      "what is shown alive before anybody has begun to delete it has its time to heal",
 	"label":      "a step that waits for a policy that can be read is named by what it would do",

@@ -166,6 +166,10 @@ func TestASecondLifeOfOursIsTold(t *testing.T) {
 				read(incident.Ready, lives)
 			}
 			r.now = r.now.Add(time.Second)
+			if either(false, true, "second life") {
+				r.keepsOne(id, lives, other)
+				return
+			}
 			r.learn("llama-8b", "mapped")
 			r.learn("", "intend admit 0", "accepted admit 0")
 			r.w.Crew.Attempt = r.w.Crew.LeaseAttempt
@@ -193,6 +197,42 @@ func TestASecondLifeOfOursIsTold(t *testing.T) {
 				t.Error("it is lost, and nobody is told")
 			}
 		})
+	}
+}
+
+// keepsOne plays what is asked for while two lives stand that an incident has made: training is let into one, and the other is deleted and told of.
+func (r *tour) keepsOne(id string, lives ...events.Incarnation) {
+	var deleted []events.Incarnation
+	told := map[string]bool{}
+	for range 30 {
+		r.now = r.now.Add(time.Minute)
+		for _, life := range lives {
+			r.give(incident.Read{
+				Origin: incident.Origin{ID: "read", Time: r.now, Rank: events.RankReading}, Slice: "llama-8b", Zone: life.Zone, Condition: incident.Ready, State: "READY",
+				Incarnation: life, Incident: id,
+			})
+		}
+		r.tick(0)
+		for range len(r.w.Effects) {
+			x := r.w.Effects[0]
+			r.learn("", fmt.Sprintf("intend %s 0", x.Action), fmt.Sprintf("accepted %s 0", x.Action))
+			if x.Action == events.ActionDelete {
+				deleted = append(deleted, x.Incarnation)
+				lives = slices.DeleteFunc(lives, x.Incarnation.Same)
+				r.read("llama-8b", incident.Gone, events.Incarnation{Zone: x.Zone})
+			}
+		}
+		if r.w.Incident == nil && r.w.Closed != nil && r.w.Closed.Code == incident.CodeLeftBehind {
+			told[r.w.Closed.ID] = true
+		}
+		r.w.Crew.Attempt = r.w.Crew.LeaseAttempt
+		r.learn("llama-8b", "progress")
+	}
+	if s := r.w.Slices[0]; len(deleted) != 1 || len(lives) != 1 || !s.Incarnation.Same(lives[0]) || s.Admission != incident.Admitted || r.w.Incident != nil {
+		r.Errorf("deleted are %v, it lives as %v; %s", deleted, s.Incarnation, tale(r.w))
+	}
+	if len(told) > 1 {
+		r.Errorf("people are told %d times", len(told))
 	}
 }
 
@@ -354,6 +394,8 @@ func TestTrainingThatBeganInWhatIsCleanedUpIsKept(t *testing.T) {
 				r.now = r.now.Add(after)
 				r.learn("a", "started")
 			}
+			r.learn("a", "read ready")
+			r.learn("b", "read ready")
 			kept := r.w.Incident == nil && r.w.Slice("a").Maker == "" && r.w.Slice("b").Maker == ""
 			if kept != c.keeps {
 				t.Errorf("kept is %v:%s", kept, tale(r.w))

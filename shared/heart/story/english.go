@@ -54,6 +54,7 @@ const (
 	AnswerGoogle        Sentence = "answer Google's notification; Pitstop does nothing here before that is settled"
 	AbuseLeft           Sentence = "what our own request brought was left alone: Google suspects abuse"
 	CameLate            Sentence = "% is there, and the incident of old, which had ordered it, is over"
+	SecondLife          Sentence = "our own request of old has made a second % in %"
 	DeleteIt            Sentence = "delete it: it may hold quota, or be filled and paid for"
 	ClearLasts          Sentence = "what our own request brought could not be deleted in time%"
 	DeleteLabelled      Sentence = "delete by hand what has the label pitstop-incident=%"
