@@ -127,8 +127,8 @@ func (f *facts) begins(s *Slot, e evidence.Read) bool {
 	if !was.Stop.At.Before(began) {
 		next.Stop.By, next.Stop.At = was.Stop.By, was.Stop.At
 	}
-	if was.Released.After(began.Add(lateMargin)) {
-		next.Released = was.Released
+	if was.Zone == next.Zone && !was.Released.IsZero() && !was.Released.Before(cmp.Or(e.Incarnation.Created, e.Ordered)) {
+		next.Released = was.Released // its name was not free before
 	}
 	s.Life = next
 	if was.Zone == next.Zone && was.exists() { // no two lives have one name in a zone

@@ -588,6 +588,8 @@ type differs struct{ path, want, got, kind string }
 // kinds are the differences that the third edition means to make.
 var kinds = map[string]string{
 	"second life": "it deletes a second life that its own call has made, before training is let in or as soon as it shows; people are left only what training may have begun in",
+	"form":        "the test sets the old document to what no reading leads to",
+	"retry":       "a person who has it tried again says more than an older deletion of the life before",
 
 	"at once":    "it acts on any news, and not only at the next tick",
 	"heals":      "what is shown alive before anybody has begun to delete it has its time to heal",
