@@ -93,7 +93,7 @@ func (f *facts) deleted(s *Slot, zone string) bool {
 		t := &f.w.Training
 		t.Strikes = slices.DeleteFunc(slices.Clone(t.Strikes), l.Over.Equal)
 	}
-	if s.isOurs() {
+	if s.Maker != "" || !s.Ordered.IsZero() {
 		s.Released = later(s.Released, at)
 	}
 	none := func(t Trouble) bool {

@@ -115,6 +115,9 @@ func (f *facts) begins(s *Slot, e evidence.Read) bool {
 		s.Order = f.orderOf(s, e)
 	} else {
 		next.Anew, s.Order, f.w.Training.Complete = f.isMadeAnew(s, e), Order{}, false
+		if !next.Anew {
+			f.w.Training.Left = time.Time{} // a person had the training of the life before
+		}
 	}
 	switch {
 	case e.Facts.Spec != "" || !ours:

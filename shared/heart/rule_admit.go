@@ -82,9 +82,13 @@ func (d *diagnosis) isAboutAdmission(t Trouble, s *slot) bool {
 }
 
 // opensAdmission is the reason to open an incident for a life that its owner made: with a tick, once every slice was read, and no other life
-// trains any more. At a person's word, an incident opens without it.
+// trains any more. At a person's word, an incident opens without it. Under a policy that cannot be read, it opens only to tell people, after a while.
 func (d *diagnosis) opensAdmission(ticks bool) *Trouble {
-	if !ticks || !d.isDue(d.admissionAt()) || d.watchOnly() || d.p.Unreadable != "" {
+	at := d.admissionAt()
+	if d.p.Unreadable != "" && !at.IsZero() {
+		at = d.by(at, bounds.Grace)
+	}
+	if !ticks || !d.isDue(at) || d.watchOnly() {
 		return nil
 	}
 	waiting := d.awaiting()
