@@ -208,15 +208,11 @@ const doubtFor = 24 * time.Hour
 // knownSince is until when a failure of the training says nothing new: what people know of, what steps have disproved, and what ended with a life
 // before.
 func (d *diagnosis) knownSince() time.Time {
-	return later(later(d.w.Ended, d.w.Training.StepAt), d.newestFrom())
-}
-
-// newestFrom is when the newest life began.
-func (d *diagnosis) newestFrom() (at time.Time) {
+	known := later(d.w.Ended, d.w.Training.StepAt)
 	for i := range d.slots {
-		at = later(at, d.slots[i].Incarnation.Created)
+		known = later(known, d.slots[i].Incarnation.Created)
 	}
-	return at
+	return known
 }
 
 // opensForTraining is the trouble of a training that has failed by itself, unless people know of it, or have it until it does steps again. What
@@ -228,7 +224,7 @@ func (d *diagnosis) opensForTraining() *Trouble {
 	}
 	first := d.kept()[0] // the trouble strikes nothing that its owner has
 	trouble := Trouble{Cause: events.CauseCrash, Slice: first.Name, Life: first.Incarnation.ID, Rank: events.RankUser}
-	doubted := d.told(ToldDoubt, "", "", later(later(before(d.now, doubtFor), t.Verdict.At), d.newestFrom()))
+	doubted := d.told(ToldDoubt, "", "", later(before(d.now, doubtFor), t.Verdict.At))
 	switch v := t.Verdict; {
 	case t.Exit.At.After(known) && (t.Exit.Attempt > v.Attempt || v.At.After(known)):
 		trouble.At, trouble.Text = t.Exit.At, "the training ended: "+t.Exit.Sign

@@ -116,7 +116,7 @@ func (f *facts) begins(s *Slot, e evidence.Read) bool {
 	} else {
 		next.Anew, s.Order, f.w.Training.Complete = f.isMadeAnew(s, e), Order{}, false
 		if !next.Anew {
-			f.w.Training.Left = time.Time{} // a person had the training of the life before
+			f.w.Told = slices.DeleteFunc(f.w.Told, func(t Told) bool { return t.Of == ToldFailed || t.Of == ToldDoubt }) // of the training before
 		}
 	}
 	switch {
