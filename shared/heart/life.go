@@ -56,7 +56,7 @@ type Life struct {
 	// handles it. Anew says that its provider made it in the place of the life before, in the same group.
 	Unused bool `json:"unused,omitzero"`
 	Anew   bool `json:"anew,omitzero"`
-	// Spoke is when a line of its crew first came.
+	// Spoke is the minute in which a line of its crew was last written: a finer time would be written down with each of its lines.
 	Spoke  time.Time `json:"spoke,omitzero"`
 	Heard  Heard     `json:"heard,omitzero"`
 	Stop   Stop      `json:"stop,omitzero"`

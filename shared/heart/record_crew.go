@@ -44,8 +44,8 @@ func (f *facts) remembers(e evidence.Reported, l *Life, inTime bool) bool {
 
 // takes records what the newest life's crew tells.
 func (f *facts) takes(e evidence.Reported, s *Slot) bool {
-	first, bound, runs := f.speaks(&s.Life), f.unbind(e), f.runsIn(s, e.Report)
-	news := first || bound || runs
+	spoke, bound, runs := f.speaks(&s.Life), f.unbind(e), f.runsIn(s, e.Report)
+	news := spoke || bound || runs
 	switch e.Report.Report {
 	case events.ReportSaved, events.ReportRefused:
 		return f.saved(e.Report) || news
@@ -73,15 +73,15 @@ func (f *facts) tells(r events.CrewReport) bool {
 }
 
 // speaks records that a known crew has spoken, in this life if it is the newest.
-func (f *facts) speaks(l *Life) (first bool) {
+func (f *facts) speaks(l *Life) (news bool) {
 	t := &f.w.Training
 	if t.Seen.IsZero() {
-		t.Seen, first = f.now, true
+		t.Seen, news = f.now, true
 	}
-	if l != nil && l.Spoke.IsZero() {
-		l.Spoke, first = f.now, true
+	if at := f.from.Time.Truncate(time.Minute); l != nil && at.After(l.Spoke) {
+		l.Spoke, news = at, true
 	}
-	return first
+	return news
 }
 
 // trains reports whether a line tells that training runs.

@@ -87,7 +87,7 @@ func (f *facts) begun(e evidence.Noticed, l *Life) {
 		Cause: events.CauseMaintenance, Slice: e.Slice, Life: l.Incarnation.ID, At: f.from.Time, Rank: f.from.Rank, Text: cmp.Or(e.Text, "maintenance is under way"),
 	}
 	switch in := f.w.Incident; {
-	case in != nil && in.isPrepared():
+	case in != nil && (in.isPrepared() || in.cause() == events.CauseHang):
 		f.trouble(t)
 	case in == nil && t.At.After(later(f.w.Ended, f.w.Training.StepAt)):
 		f.suspicion = &t

@@ -81,7 +81,7 @@ func (d *diagnosis) handleHang() *Step {
 // hangs reports whether the incident is about a training that stands still, and nothing else is known to have happened to it since.
 func (d *diagnosis) hangs() bool {
 	first := d.in.Troubles[0]
-	return first.Cause == events.CauseHang && d.whole() && !d.hasRestarted() && !d.hasGivenUp() && !d.w.Training.Exit.At.After(first.At)
+	return d.in.cause() == events.CauseHang && d.whole() && !d.hasRestarted() && !d.hasGivenUp() && !d.w.Training.Exit.At.After(first.At)
 }
 
 // watchHang watches a training that stands still.
@@ -104,11 +104,11 @@ func (d *diagnosis) watchSaves() *Step {
 	newer := d.by(since, bounds.ResumeFor) // what was begun before may be complete only after that
 	look := Want{Action: events.ActionVerify, By: newer}
 	due := d.by(newer, 2*time.Duration(t.SavesEvery)*time.Second)
-	switch looked := t.Looked.After(d.in.Opened); {
-	case d.w.restartsIn(d.in.ID) > 0:
+	switch looked, speaks := t.Looked.After(d.in.Opened), d.w.speaksSince(began); {
+	case d.w.restartsIn(d.in.ID) > 0 && (!speaks || d.restarts()):
 	case t.Saved.At.After(newer):
 		return ends(End{Outcome: view.Observed, By: view.ByCheckpoint, Code: reason.CodeHangReport, Reason: story.SavesUntold.With(), Advice: story.FindLines.With()})
-	case !d.w.provider().onlyLines, d.w.Directory == "", d.level(policy.Restart) != policy.Yes, later(later(t.StepAt, t.Stepped), t.Began).After(began), d.w.speaksSince(began):
+	case !d.w.provider().onlyLines, d.w.Directory == "", d.level(policy.Restart) != policy.Yes, speaks:
 		return d.watchHang(why)
 	case !looked:
 		return d.watchHang(why, look)
@@ -121,7 +121,14 @@ func (d *diagnosis) watchSaves() *Step {
 	return d.anotherAttempt(story.HangsUnsaved.With(d.in.Troubles[0].Text))
 }
 
-// speaksSince reports whether a crew whose life is not known has written since a time.
+// speaksSince reports whether a crew has written since a time, whether its life is known or not.
 func (w *Workload) speaksSince(t time.Time) bool {
-	return slices.ContainsFunc(w.Unbound, func(u Unbound) bool { return u.Time.After(t) })
+	return slices.ContainsFunc(w.Slices, func(s Slot) bool { return s.Spoke.After(t) }) ||
+		slices.ContainsFunc(w.Unbound, func(u Unbound) bool { return u.Time.After(t) })
+}
+
+// restarts reports whether somebody may be writing the lease with another attempt.
+func (d *diagnosis) restarts() bool {
+	x := d.w.effect(events.ActionRestart, "")
+	return x != nil && x.Stage() == view.StageBegun
 }

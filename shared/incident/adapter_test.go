@@ -602,6 +602,8 @@ var kinds = map[string]string{
 	"cost":       "what an incident has spent stays part of its cost, though a step has refilled the budget",
 	"begun":      "it charges a call when it is begun, and not when it is decided on",
 	"fewer":      "it comes to the same end with fewer calls or readings",
+	"spoke":      "it only watches a training whose crew has spoken since its last step: what it saves is not looked for again",
+	"one":        "it prepares for maintenance in the incident that watches a hang, and opens no other one",
 }
 
 var accepted = []differs{

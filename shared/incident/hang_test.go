@@ -285,7 +285,7 @@ func TestATrainingThatGoesOnIsNotRestartedForLinesThatAreLate(t *testing.T) {
 				}
 				n.w, _, _ = tick(p, n.w, n.now)
 			}
-			if n.w.Incident.Phase != c.phase || listened == 0 || listened > 16 {
+			if n.w.Incident.Phase != c.phase || listened == 0 || listened > 17 {
 				t.Errorf("%s after %v, listened for %d times\n%s", n.w.Incident.Phase, n.now.Sub(began), listened, tale(n.w))
 			}
 		})
@@ -393,7 +393,9 @@ func (j *job) passes() (asked string) {
 		if asked = j.learns(incident.Ticked{}); asked != "" || j.w.Incident == nil {
 			return asked
 		}
-		j.listens()
+		if asked = j.listens(); asked != "" {
+			return asked
+		}
 	}
 	return ""
 }
@@ -403,7 +405,8 @@ func TestATrainingThatNobodyHearsIsBegunAgainOnceItSavesNothing(t *testing.T) {
 	for _, apart := range []time.Duration{10 * time.Minute, time.Hour, 3 * time.Hour} {
 		j, asked, last := unheard(t, restarting())
 		newer := last.Add(incident.ResumeFor)
-		look, is := j.w.Request(j.w.Effects[0]).(events.CheckpointRequested)
+		request, _, _ := fence(j.w, j.request(j.w.Effects[0]).Pointer(), j.now)
+		look, is := request.(events.CheckpointRequested)
 		if asked != "verify" || !is || !look.Since.Equal(newer) || !look.Any || look.MoreThan != 0 { // a save that began with the last step may end later
 			t.Fatalf("%v: %q is asked for: %+v", apart, asked, look)
 		}
@@ -416,10 +419,13 @@ func TestATrainingThatNobodyHearsIsBegunAgainOnceItSavesNothing(t *testing.T) {
 				asked = j.looks(old(last, apart))
 			}
 		}
-		if after := j.now.Sub(last); phaseOf(j.w) != "restarting" || after < incident.ResumeFor+2*apart || j.w.Budgets.Restarts != 1 {
+		if after := j.now.Sub(last); phaseOf(j.w) != "restarting" || after < incident.ResumeFor+2*apart || j.w.Budgets.Restarts != either(1, 0, "begun") {
 			t.Errorf("%v: after %v: %+v, %s", apart, after, j.w.Budgets, tale(j.w))
 		}
 		j.call(events.ActionRestart)
+		if j.w.Budgets.Restarts != 1 {
+			t.Errorf("%v: %+v is spent", apart, j.w.Budgets)
+		}
 		j.says(j.w.Slices[0].Incarnation.ID, events.ReportProgress, func(r *events.CrewReport) { r.Attempt, r.Step = 2, 60_400 })
 		if in := j.w.Closed; j.w.Incident != nil || in.Outcome != incident.Resumed || in.ConfirmedBy != incident.ByStep {
 			t.Errorf("%v: it does steps again: %s", apart, stands(j.w, nil))
@@ -472,7 +478,9 @@ func TestWhatOfASilentTrainingIsNotBegunAgain(t *testing.T) {
 			}
 			for ; asked == looked; asked = j.passes() {
 				e := old(last, 10*time.Minute)
-				c.look(j, &e)
+				if c.look(j, &e); len(j.w.Effects) == 0 {
+					continue // it is not looked for any more
+				}
 				if asked = j.looks(e); asked != "" {
 					break
 				}
@@ -493,8 +501,10 @@ func TestASaveEndsNoWatchOverASliceThatCannotBeUsed(t *testing.T) {
 	j, _, _ := unheard(t, restarting())
 	e := found(j.w, incident.Unhealthy, "unhealthy", j.now.Add(time.Minute))
 	j.learns(e)
-	j.looks(incident.Checked{Found: true, Step: 4000, At: j.now.Add(-10 * time.Minute), URI: "gs://b/4000"})
-	if phaseOf(j.w) != "watching" {
+	if len(j.w.Effects) > 0 {
+		j.looks(incident.Checked{Found: true, Step: 4000, At: j.now.Add(-10 * time.Minute), URI: "gs://b/4000"})
+	}
+	if phaseOf(j.w) != either("watching", "healing", "at once") {
 		t.Fatalf("it cannot be used: %s", tale(j.w))
 	}
 	e = found(j.w, incident.Lost, "lost", j.now.Add(time.Minute))
@@ -569,7 +579,7 @@ func TestALineEndsTheRequestForAnotherAttempt(t *testing.T) {
 				j.learns(incident.Intended{Request: j.request(j.w.Effects[0]), RequestID: "request-1"})
 			}
 			asked := j.says(j.w.Slices[0].Incarnation.ID, what, func(r *events.CrewReport) { r.Attempt, r.Step = j.w.Crew.Attempt, j.w.Progress.Step })
-			want := map[bool]string{false: "watching verify", true: "restarting "}[begun]
+			want := map[bool]string{false: "watching " + either("verify", "", "spoke"), true: "restarting "}[begun]
 			if phaseOf(j.w)+" "+asked != want || j.w.Budgets.Restarts != map[bool]int{false: 0, true: 1}[begun] {
 				t.Errorf("%s, begun %v: %q is asked for, %+v is spent: %s", name, begun, asked, j.w.Budgets, tale(j.w))
 			}
@@ -589,10 +599,14 @@ func TestALineThatCameDuringACallIsHeededBeforeTheNext(t *testing.T) {
 		}
 		j.says(life, events.ReportSaved, func(r *events.CrewReport) { r.Attempt = j.w.Crew.Attempt })
 		j.learns(incident.Held{Request: r, Code: incident.CodePaused, Why: "paused", Until: j.now.Add(time.Minute)})
-		for n := 0; n < 5 && j.request(j.w.Effects[0]).Attempt == r.Attempt; n++ {
+		for n := 0; n < 5 && len(j.w.Effects) > 0 && j.request(j.w.Effects[0]).Attempt == r.Attempt; n++ {
 			j.learns(incident.Ticked{})
 		}
-		if asked := j.learns(incident.Intended{Request: j.request(j.w.Effects[0]), RequestID: "request-2"}); asked != "verify" || phaseOf(j.w) != "watching" {
+		asked := ""
+		if len(j.w.Effects) > 0 {
+			asked = j.learns(incident.Intended{Request: j.request(j.w.Effects[0]), RequestID: "request-2"})
+		}
+		if asked != either("verify", "", "spoke") || phaseOf(j.w) != "watching" {
 			t.Errorf("%s: %q is asked for: %s", name, asked, tale(j.w))
 		}
 	}
@@ -656,6 +670,12 @@ func TestNoSecondAttemptIsAskedForUnheard(t *testing.T) {
 			}
 			c.look.At = j.now
 			asked := j.looks(c.look)
+			for n := 0; n < 20 && j.w.Incident != nil && asked == ""; n++ {
+				asked = j.learns(incident.Ticked{})
+				if asked == "verify" { // it is looked for once more
+					asked = j.looks(c.look)
+				}
+			}
 			if in := j.w.Closed; asked != "" || j.w.Incident != nil || in.Outcome != c.end || j.w.Budgets.Restarts > 1 {
 				t.Errorf("%q is asked for: %s", asked, stands(j.w, nil))
 			}
@@ -664,9 +684,9 @@ func TestNoSecondAttemptIsAskedForUnheard(t *testing.T) {
 }
 
 // listens has patrol listen for the Job's crews, which it cannot.
-func (j *job) listens() {
+func (j *job) listens() (asked string) {
 	s := j.w.Slices[0]
-	j.learns(incident.Beat{Origin: incident.Origin{Time: j.now, Rank: events.RankUser}, Slice: s.Name, Incarnation: s.Incarnation})
+	return j.learns(incident.Beat{Origin: incident.Origin{Time: j.now, Rank: events.RankUser}, Slice: s.Name, Incarnation: s.Incarnation})
 }
 
 // TestNothingIsDeletedForAHang: anybody may write the lines of a crew. It is asked for another attempt, and that alone, whatever its lines say.
@@ -709,7 +729,7 @@ func TestAHangStopsNoCare(t *testing.T) {
 			e.Facts.Healing = incident.HealsNever
 			j.learns(e)
 			if c.now == incident.Unhealthy { // that passes, often
-				if phaseOf(j.w) != "watching" {
+				if phaseOf(j.w) != either("watching", allowed, "at once") {
 					t.Errorf("unhealthy for a moment, %s: %s", allowed, tale(j.w))
 				}
 				j.now = j.now.Add(incident.SickFor)
@@ -730,10 +750,10 @@ func TestAHangStopsNoCare(t *testing.T) {
 			for n := 0; n < 25 && asked == ""; n++ {
 				asked += j.learns(incident.Ticked{})
 			}
-			if asked == "" && allowed == "saving" || phaseOf(j.w) != allowed || (j.w.Incident.ID == first) != (allowed == "watching") {
+			if asked == "" && allowed == "saving" || phaseOf(j.w) != allowed || (j.w.Incident.ID == first) != either(allowed == "watching", true, "one") {
 				t.Errorf("%s: %q is asked for: %s", status, asked, tale(j.w))
 			}
-			if c := j.w.Closed; allowed == "saving" && (c == nil || c.ID != first || c.Outcome != incident.Observed) {
+			if c := j.w.Closed; !*third && allowed == "saving" && (c == nil || c.ID != first || c.Outcome != incident.Observed) {
 				t.Errorf("%s: the watch over the hang has not ended: %+v", status, c)
 			}
 		}
