@@ -125,8 +125,11 @@ func open(w *Workload, p policy.Policy, t Trouble, now time.Time) {
 	if p.Unreadable != "" {
 		w.Incident.Ceiling = policy.Everything() // the first policy that can be read counts
 	}
-	if c := w.Training.Claim; t.Cause == events.CauseCrash && !c.Finished && t.At.Equal(c.At) {
-		remember(w, Told{Of: ToldDoubt, At: now}) // until a verdict confirms such a line
+	switch c := w.Training.Claim; {
+	case t.Cause == events.CauseCrash && !c.Finished && t.At.Equal(c.At): // until a verdict confirms such a line
+		remember(w, Told{Of: ToldDoubt, At: now})
+	case t.Rank == events.RankUser && (t.Cause == events.CauseMaintenance || endsLife(t.Cause)): // until a reading shows what it tells of
+		remember(w, Told{Of: ToldDoubt, Slice: t.Slice, Life: t.Life, At: now})
 	}
 }
 

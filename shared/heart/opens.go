@@ -103,10 +103,20 @@ func (d *diagnosis) mayOpen(t *Trouble) bool {
 	switch {
 	case t.Rank == 0:
 		return true
-	case d.isFinished(), s == nil, !d.leftAlone(s).IsZero():
+	case d.isFinished(), s == nil, !d.leftAlone(s).IsZero(), t.Rank == events.RankUser && d.doubtsLines(s):
 		return false
 	}
 	return t.Cause != events.CauseMaintenance || d.mayPrepare(s)
+}
+
+// doubtsLines reports whether a line alone has opened an incident about a life, and Pitstop itself has read of nothing since that struck the
+// machines: the next such line opens none.
+func (d *diagnosis) doubtsLines(s *slot) bool {
+	var struck time.Time
+	if all := d.w.Training.Strikes; len(all) > 0 {
+		struck = all[len(all)-1]
+	}
+	return d.told(ToldDoubt, s.Name, s.Incarnation.ID, struck)
 }
 
 // opensFor is the trouble of one slot.

@@ -51,8 +51,7 @@ func (s *slot) announced(n Notice, now time.Time) Trouble {
 func (d *diagnosis) mayPrepare(s *slot) bool {
 	n := d.notice(s)
 	idle := d.those(func(o *slot) bool { return o.Released.IsZero() && !o.Unused && !d.leftAlone(o).IsZero() })
-	inVain := n.Told && d.told(ToldNotice, s.Name, s.Incarnation.ID, s.usable())
-	return s.Released.IsZero() && n.Declined.IsZero() && !inVain && len(idle) == 0
+	return s.Released.IsZero() && n.Declined.IsZero() && !(n.Told && d.doubtsLines(s)) && len(idle) == 0
 }
 
 // rememberNotices keeps that an incident has prepared for what was announced: the same opens no other one.

@@ -18,11 +18,14 @@ func (f *facts) noticed(e evidence.Noticed) bool {
 		return false
 	}
 	was, under := s.Notice, e.Notice.Status == events.NoticeOngoing && s.Released.IsZero()
-	if e.Notice.Status == events.NoticeGone {
+	switch shown := was.InAPI && was.stands(); {
+	case shown && f.from.Rank == events.RankUser && !saysBegun(was.Notice, completed(e.Notice, was.Notice)):
+		return false // of maintenance that the API shows, a line says only that it has begun
+	case e.Notice.Status == events.NoticeGone:
 		return f.noticeGone(s)
 	}
-	struck := under && f.strike(f.from.Time) // the training gets the signal to end
-	if !f.isUnheeded(was, e) {
+	struck := under && f.strike(f.from.Time)             // the training gets the signal to end
+	if !isPast(completed(e.Notice, was.Notice), f.now) { // what is long over is history
 		s.Notice = f.merged(was, e)
 	}
 	if s.Notice == was {
@@ -32,13 +35,6 @@ func (f *facts) noticed(e evidence.Noticed) bool {
 		f.begun(e, &s.Life)
 	}
 	return true
-}
-
-// isUnheeded reports whether a word changes nothing: what is long over is history, and of maintenance that the API shows, a line says only that
-// it has begun.
-func (f *facts) isUnheeded(known Notice, e evidence.Noticed) bool {
-	shown := f.from.Rank == events.RankUser && known.InAPI && known.stands()
-	return shown && e.Notice.Status != events.NoticeOngoing || isPast(completed(e.Notice, known.Notice), f.now)
 }
 
 // merged is what is known of maintenance with one more word of it.

@@ -68,7 +68,7 @@ func (d *diagnosis) save(early []Want, notEarly story.Reason) *Step {
 }
 
 // savesAnew reports whether a save is to be asked for that was not yet: the first one, one right before the window where the last one was
-// long before it, or one right before the early start.
+// long before it, or one right before the early start. A notice of which only lines tell has one.
 func (d *diagnosis) savesAnew(early []Want) bool {
 	save, n := d.in.Save, d.first()
 	switch {
@@ -78,7 +78,7 @@ func (d *diagnosis) savesAnew(early []Want) bool {
 		return true
 	}
 	lead, _ := d.lead()
-	return n.Status == events.NoticePending && d.isSoon(n) && d.lastDue(n).Sub(save.Asked) >= lead
+	return n.Status == events.NoticePending && !n.Told && d.isSoon(n) && d.lastDue(n).Sub(save.Asked) >= lead
 }
 
 // complete is when the save was complete, as far as is known: it may be long after its crew acknowledged it.

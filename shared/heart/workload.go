@@ -96,7 +96,7 @@ const (
 	ToldLate   Topic = "late"   // what came late of a closed incident
 	ToldFailed Topic = "failed" // a person has what goes wrong with the training, until it does steps again
 	ToldLeft   Topic = "left"   // a life waits to be admitted, and a person has to see to it
-	ToldDoubt  Topic = "doubt"  // a line says that the crew gave up
+	ToldDoubt  Topic = "doubt"  // what a line alone says: that the crew gave up, or that something strikes a life
 	ToldNotice Topic = "notice" // maintenance or a planned end of a life, by an incident that prepared for it
 )
 

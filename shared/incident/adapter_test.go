@@ -604,6 +604,8 @@ var kinds = map[string]string{
 	"fewer":      "it comes to the same end with fewer calls or readings",
 	"spoke":      "it only watches a training whose crew has spoken since its last step: what it saves is not looked for again",
 	"one":        "it prepares for maintenance in the incident that watches a hang, and opens no other one",
+	"tick":       "a loss that a step of the same time hides opens with the next tick",
+	"late":       "word of what is longer ago than evidence comes late opens nothing: a reading shows what is lost still",
 }
 
 var accepted = []differs{
