@@ -34,9 +34,12 @@ func (d *diagnosis) end(x *effects, t *teller, e End) {
 func (d *diagnosis) close(x *effects, e End) {
 	w, in := d.w, d.w.Incident
 	w.Epoch++
-	in.Closed, in.Ending, in.Revision = d.now, &e, 1
 	for i := range d.slots {
 		d.tellEnd(&d.slots[i], e)
+	}
+	in.Closed, in.Ending, in.Revision = d.now, &e, 1
+	if e.Outcome == view.Resumed && !d.stepsOn() && d.isTakenBack() {
+		w.Training.goesBack()
 	}
 	d.rememberNotices()
 	if d.tellsOfStandstill(e) {
@@ -56,9 +59,9 @@ func (in *Incident) end(workload string) events.Event {
 }
 
 // tellsOfAll reports whether an end covers every slice that is unusable then. One whose training goes on, that was withdrawn, or that was about
-// a leftover covers nothing else: another loss meanwhile belongs to the next incident.
+// a leftover, whatever came of the clean-up, covers nothing else: another loss meanwhile belongs to the next incident.
 func (d *diagnosis) tellsOfAll(e End) bool {
-	return e.Outcome != view.Resumed && e.Outcome != view.Withdrawn && e.Code != reason.CodeLeftBehind
+	return e.Outcome != view.Resumed && e.Outcome != view.Withdrawn && d.in.Ending.Code != reason.CodeLeftBehind
 }
 
 // struckNow reports whether one of its troubles struck a life since that was last usable, though no reading may have shown it yet.
@@ -94,4 +97,9 @@ func (d *diagnosis) tellEnd(s *slot, e End) {
 		remember(d.w, Told{Of: ToldLate, Slice: s.Name, At: d.now})
 	}
 	s.Maker, s.Ordered = "", time.Time{}
+}
+
+// goesBack takes the present steps of a training that was taken back as its progress: what was saved later is of what it was before.
+func (t *Training) goesBack() {
+	t.High, t.Proven, t.Reported, t.Saved = t.Step, min(t.Proven, t.Step), Checkpoint{}, Checkpoint{}
 }

@@ -191,9 +191,12 @@ func (d *diagnosis) trainsUntil(since time.Time) time.Time {
 // opensForLeftover is the trouble that a slot was made, or ordered, by an incident that is over. Pitstop cleans it up, unless the policy cannot be
 // read, or people were told of it.
 func (d *diagnosis) opensForLeftover(s *slot) *Trouble {
-	began := later(s.Ordered, s.Incarnation.Created)
-	goes := s.Ordered.IsZero() && s.is(moving, stopped, finished)
-	if s.surplus() == nil && (!d.isLeftover(s) || goes) || d.p.Unreadable != "" || d.told(ToldLate, s.Name, "", began) {
+	began, goes := later(s.Ordered, s.Incarnation.Created), s.Ordered.IsZero() && s.is(moving, stopped, finished)
+	surplus := s.surplus()
+	if surplus != nil {
+		began = later(began, surplus.Incarnation.Created)
+	}
+	if surplus == nil && (!d.isLeftover(s) || goes) || d.p.Unreadable != "" || d.told(ToldLate, s.Name, "", began) {
 		return nil
 	}
 	return &Trouble{Cause: events.CauseUnknown, Slice: s.Name, At: d.now, Rank: events.RankReading, Text: s.Name + " is " + s.State + ", and what had ordered it is over"}

@@ -10,6 +10,7 @@ import (
 	"pitstop.internal/shared/heart"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/reason"
+	"pitstop.internal/shared/view"
 )
 
 // TestOperators plays what people order.
@@ -194,5 +195,36 @@ func TestItGivesUpAfterTheFirstRefusal(t *testing.T) {
 	}
 	if waited := n.now.Sub(first); n.ended().Code != reason.CodeGaveUp || waited < n.p.GiveUpAfter || waited > n.p.GiveUpAfter+5*time.Minute {
 		t.Errorf("it has waited for %s:\n%s", waited, n.tale())
+	}
+}
+
+// TestALeftoverThatCannotBeDeletedIsToldOnce: it opens no further incident, and hides no loss.
+func TestALeftoverThatCannotBeDeletedIsToldOnce(t *testing.T) {
+	t.Parallel()
+	n := newStory(t, true, "a", "b")
+	n.w.Made = []heart.Making{{Incident: "x", Opened: start.Add(-time.Hour), Closed: start.Add(-30 * time.Minute)}}
+	shows := func() {
+		n.reads("a", evidence.Ready, func(e *evidence.Read) {
+			e.Zone, e.Incident = "us-west4-b", "x"
+			e.Incarnation = events.Incarnation{Zone: e.Zone, ID: "666", Created: start.Add(-45 * time.Minute)}
+		})
+	}
+	shows()
+	n.fails(n.begins(events.ActionDelete, "a"), reason.Permission)
+	if n.ended().Outcome != view.Escalated {
+		t.Fatal(n.tale())
+	}
+	id := n.w.Closed.ID
+	for range 60 {
+		n.now = n.now.Add(time.Minute)
+		n.line("a", events.CrewReport{Report: events.ReportProgress, Attempt: 1, Step: n.w.Training.Step + 1})
+		shows()
+		n.plays("1s")
+	}
+	if n.w.Incident != nil || n.w.Closed != nil && n.w.Closed.ID != id {
+		t.Errorf("it is told again:\n%s", n.tale())
+	}
+	if got := n.stands(n.plays("b lost")); got != "deleting: delete b" {
+		t.Errorf("b is lost, and it stands at %s", got)
 	}
 }

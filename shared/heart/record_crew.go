@@ -90,9 +90,9 @@ func trains(r events.CrewReport) bool {
 }
 
 // runsIn takes from a line that training runs in a life that Pitstop made, though nobody let it in: its crew has taken the lease over. No slice of a
-// Multislice trains alone.
+// Multislice trains alone. What its owner has deleted goes all the same.
 func (f *facts) runsIn(s *Slot, r events.CrewReport) bool {
-	if s.Maker == "" || !trains(r) || !s.names(r) || s.Condition == evidence.Gone || s.Condition == evidence.Lost {
+	if s.Maker == "" || !s.Released.IsZero() || !trains(r) || !s.names(r) || s.Condition == evidence.Gone || s.Condition == evidence.Lost {
 		return false
 	}
 	maker := s.Maker
@@ -376,7 +376,7 @@ func (f *facts) verdict(v events.CrewVerdict, leased bool) {
 	f.confirms(v.Attempt)
 	f.started(v.Attempt, at)
 	next := Verdict{Attempt: v.Attempt, Finished: v.Finished, GaveUp: !v.Finished, Certain: v.Certain, At: at}
-	if next.Attempt < t.Verdict.Attempt || next.Attempt == t.Verdict.Attempt && !at.After(t.Verdict.At) {
+	if next.Attempt < t.Verdict.Attempt || next.Attempt == t.Verdict.Attempt && !at.Before(t.Verdict.At) { // it is given once
 		return
 	}
 	if t.gaveUpOn(t.Exit) {

@@ -55,8 +55,8 @@ func (d *diagnosis) beforeReplacing(all []*slot) *Step {
 			return no
 		}
 	}
-	if !begins {
-		return nil // that was within the budget
+	if sw, _ := d.replacing(names(all)); !begins || d.forbids(sw) {
+		return nil // it was within the budget, or comes to nothing
 	}
 	return d.overspends(all, since)
 }

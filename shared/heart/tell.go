@@ -87,7 +87,7 @@ func (t *teller) remind(plan Step) bool {
 		return false
 	}
 	st.Reminded = t.now
-	t.line(Line{Kind: view.LineDecided, What: story.StillWaits.With(events.Span(t.now.Sub(st.Since))), Why: plan.Why})
+	t.line(Line{Kind: view.LineDecided, What: story.Still.With(t.w.describe(plan).String()), Why: story.WaitedFor.With(events.Span(t.now.Sub(st.Since)))})
 	return true
 }
 

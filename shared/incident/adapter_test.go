@@ -74,6 +74,14 @@ func readsOf(w incident.Workload, now time.Time) (all incident.Reads) {
 	return all
 }
 
+// nothingToRetry says why there is nothing to try again.
+func nothingToRetry(w incident.Workload, now time.Time) string {
+	if !*third {
+		return w.NothingToRetry(now)
+	}
+	return over.document(w).NothingToRetry(now)
+}
+
 // question is what a person is asked.
 func question(w incident.Workload) string {
 	if !*third {
@@ -125,6 +133,7 @@ func (a *adapter) advance(p policy.Policy, w incident.Workload, e incident.Evide
 		if c := w.Closed; c != nil && now.Sub(c.Closed) > incident.Linger {
 			next.Closed = nil // nobody writes only to forget it
 		}
+		next.Unbound = slices.DeleteFunc(slices.Clone(w.Unbound), func(u incident.Unbound) bool { return now.Sub(u.Time) > incident.Linger })
 		if showNotices(&next, n, now); !reflect.DeepEqual(w.Slices, next.Slices) {
 			a.keep(&next, h)
 		}
@@ -480,7 +489,7 @@ func showTraining(o *incident.Workload, w heart.Workload) {
 	t := w.Training
 	c := &o.Crew
 	c.Seen, c.Since, c.Attempt, c.Started, c.Exited, c.Error, c.Spent = t.Seen, t.Since, t.Attempt, t.Began, t.Exit.Attempt, errorOf(t.Exit), errorOf(t.Spent)
-	c.Claim = incident.Claim{Attempt: t.Claim.Attempt, Finished: t.Claim.Finished, At: t.Claim.At}
+	c.Claim = incident.Claim{Attempt: t.Claim.Attempt, Finished: t.Claim.Finished && t.Claim.Attempt > t.Verdict.Attempt, At: t.Claim.At}
 	c.Confirmed, c.LeaseAttempt, c.Complete = w.Lease.Attempt, max(w.Lease.Attempt, w.Lease.Sure.Attempt), t.Complete
 	c.Finished, c.FinishedAt, c.Certain = w.Shown(start).Training.Finished, t.Verdict.At, t.Verdict.Certain
 	if t.Claim.Attempt > t.Verdict.Attempt && t.HeardAt.Before(t.Claim.At) {
@@ -600,6 +609,11 @@ var kinds = map[string]string{
 	"none":       "where one slice of several is refused for good, no call for another one is made any more",
 	"newer":      "a proven step refills what was charged before it, and nothing that was charged later",
 	"cost":       "what an incident has spent stays part of its cost, though a step has refilled the budget",
+	"tries":      "each try that fails tells its reason, and no line sums them up",
+	"needed":     "it reads the verdict once a decision needs it, and not before the provider has had its time",
+	"cleaned":    "what came late of its own calls is cleaned up, and not left to a person",
+	"six hours":  "it counts the hours to the next reminder from the last one",
+	"window":     "once the window is over it asks about no save before it any more, but about what the training needs then",
 	"begun":      "it charges a call when it is begun, and not when it is decided on",
 	"fewer":      "it comes to the same end with fewer calls or readings",
 	"spoke":      "it only watches a training whose crew has spoken since its last step: what it saves is not looked for again",

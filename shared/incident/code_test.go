@@ -195,8 +195,9 @@ func TestWhatIsHeldSaysWhy(t *testing.T) {
 	if was := n.w.Incident.Timeline; was[len(was)-1].Code != "" {
 		t.Error("Advance changed what it was given")
 	}
-	again, _, _ := tick(policies["everything"], held, n.now.Add(incident.HearFor))
-	begun, _, _ := advance(policies["everything"], again, incident.Intended{Request: asked(again, n.now), RequestID: "id"}, n.now)
+	later := n.now.Add(incident.HearFor)
+	again, _, _ := tick(policies["everything"], held, later)
+	begun, _, _ := advance(policies["everything"], again, incident.Intended{Request: asked(again, later), RequestID: "id"}, later)
 	if begun.Incident.Held != "" || begun.Incident.HeldCode != "" {
 		t.Errorf("still held by %q (%s)", begun.Incident.Held, begun.Incident.HeldCode)
 	}

@@ -87,10 +87,17 @@ func TestTheEndOfOneTroubleHidesNoOther(t *testing.T) {
 	} {
 		r := newTour(t, multi(true), "everything")
 		hide(r)
-		if r.w.Incident != nil || r.w.Closed == nil {
+		within := time.Hour
+		if name == "a leftover" && either(false, true, "cleaned") { // nobody answers the deletion
+			within += incident.ClearFor
+		} else if r.w.Incident != nil || r.w.Closed == nil {
 			t.Fatalf("%s: %s", name, stands(r.w, nil))
 		}
-		if asked := r.until("b", incident.Gone, time.Hour); !strings.HasPrefix(asked, "create b") {
+		asked := ""
+		for end := r.now.Add(within); !strings.Contains(asked, "create b") && r.now.Before(end); {
+			asked += r.until("b", incident.Gone, end.Sub(r.now))
+		}
+		if !strings.Contains(asked, "create b") {
 			t.Errorf("%s: asked for is %q", name, asked)
 		}
 	}
@@ -118,8 +125,7 @@ func TestALiftedPauseIsOver(t *testing.T) {
 	r.learn("llama-8b", "preempted", "read lost")
 	r.give(incident.Held{Request: asked(r.w, r.now), Code: incident.CodePaused, Why: "paused by ann", Until: until})
 	r.now = r.now.Add(10 * time.Minute)
-	r.give(incident.Paused{Word: ann, Lift: true})
-	if asked := r.tick(time.Minute); asked != "delete llama-8b" {
+	if asked := r.give(incident.Paused{Word: ann, Lift: true}) + r.tick(time.Minute); asked != "delete llama-8b" {
 		t.Errorf("asked for is %q, %s", asked, tale(r.w))
 	}
 }

@@ -284,12 +284,13 @@ func TestRetryTriesAgainWhatWasGivenUp(t *testing.T) {
 			}
 			old := n.w.Closed.ID
 			n.now = n.now.Add(10 * time.Minute)
-			n = at1(t, policies["everything"], n, "retried")
+			n.now = n.now.Add(time.Second)
+			var sent []events.Event // at once, where it is asked for on any news
+			n.w, sent, _ = advance(policies["everything"], n.w, evidence(n.w, n.now)["retried"], n.now)
 			in := n.w.Incident
 			if in == nil || in.ID == old || !in.Retried || !in.Down.Equal(n.now) || n.w.Budgets != (incident.Budgets{}) {
 				t.Fatalf("after retry: %+v, budgets %+v", in, n.w.Budgets)
 			}
-			var sent []events.Event
 			for what := range strings.SplitSeq(c.next, ", ") {
 				if d, err := time.ParseDuration(what); err == nil {
 					n.now = n.now.Add(d)
@@ -359,7 +360,7 @@ func TestNothingIsRetriedThatGoesOn(t *testing.T) {
 		default:
 			n = at(t, policies["ask"], true, path, nil)
 		}
-		if got := n.w.NothingToRetry(n.now); !strings.Contains(got, why) {
+		if got := nothingToRetry(n.w, n.now); !strings.Contains(got, why) {
 			t.Errorf("%s: %q, want %q", path, got, why)
 		}
 		if _, _, changed := advance(policies["ask"], n.w, incident.Retried{Word: ann}, n.now); changed {
