@@ -19,7 +19,7 @@ func (t *teller) seen(e evidence.Evidence) {
 	case evidence.VerdictRead:
 		t.came(e.Text, e.Failure)
 	case evidence.Checked:
-		t.came(e.Text, nil)
+		t.found(e)
 	case evidence.Answered:
 		t.came(e.Text, e.Failure)
 	case evidence.Ended:
@@ -106,6 +106,19 @@ func (t *teller) came(text string, failure *evidence.Failure) {
 	if text != "" || failure != nil {
 		t.line(l)
 	}
+}
+
+// found tells of the checkpoint that a look has found, or why there is none.
+func (t *teller) found(e evidence.Checked) {
+	if !e.Found {
+		t.came(e.Text, nil)
+		return
+	}
+	most := size(e.Bytes)
+	if e.More {
+		most += " or more"
+	}
+	t.came(story.IsComplete.With(events.Number(e.Step), most, events.Span(t.now.Sub(e.At))).String(), nil)
 }
 
 // deaf tells why the crew of a slice may not hear a request to save.

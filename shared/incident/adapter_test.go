@@ -438,6 +438,13 @@ func slotOf(w heart.Workload, s *heart.Slot) incident.Slot {
 		}
 	}
 	admits(&n.Life)
+	for _, m := range w.Lease.Maybe {
+		for _, a := range m.Lives {
+			if a.Slice == s.Name && a.Incarnation.Same(s.Incarnation) {
+				n.Leased = m.Attempt
+			}
+		}
+	}
 	for i := range slices.Backward(s.Former) {
 		l := lifeOf(s.Former[i])
 		admits(&l)
@@ -491,6 +498,9 @@ func showTraining(o *incident.Workload, w heart.Workload) {
 	c.Seen, c.Since, c.Attempt, c.Started, c.Exited, c.Error, c.Spent = t.Seen, t.Since, t.Attempt, t.Began, t.Exit.Attempt, errorOf(t.Exit), errorOf(t.Spent)
 	c.Claim = incident.Claim{Attempt: t.Claim.Attempt, Finished: t.Claim.Finished && t.Claim.Attempt > t.Verdict.Attempt, At: t.Claim.At}
 	c.Confirmed, c.LeaseAttempt, c.Complete = w.Lease.Attempt, max(w.Lease.Attempt, w.Lease.Sure.Attempt), t.Complete
+	for _, m := range w.Lease.Maybe {
+		c.LeaseAttempt = max(c.LeaseAttempt, m.Attempt)
+	}
 	c.Finished, c.FinishedAt, c.Certain = w.Shown(start).Training.Finished, t.Verdict.At, t.Verdict.Certain
 	if t.Claim.Attempt > t.Verdict.Attempt && t.HeardAt.Before(t.Claim.At) {
 		c.Claim.ProbeUntil = t.Claim.At.Add(incident.ProbeFor)
@@ -596,6 +606,12 @@ type differs struct{ path, want, got, kind string }
 
 // kinds are the differences that the third edition means to make.
 var kinds = map[string]string{
+	"on its machine": "before maintenance the crew's verdict is read on its machine alone",
+	"complete":       "a save is late by when it was complete, and not by when it was found",
+	"let in":         "what its owner starts is let in without another word",
+	"stale":          "what a failed save lacks stands in its words",
+	"by time":        "a time ends the tries, and not their number",
+
 	"second life": "it deletes a second life that its own call has made, before training is let in or as soon as it shows; people are left only what training may have begun in",
 	"form":        "the test sets the old document to what no reading leads to",
 	"retry":       "a person who has it tried again says more than an older deletion of the life before",

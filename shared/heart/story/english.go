@@ -29,6 +29,7 @@ const (
 	WhoDeleted          Sentence = "% is gone, and nobody has said why: what an owner deletes is released"
 	Heals               Sentence = "% is %: % may bring it back"
 	Look                Sentence = "a log entry alone proves no loss of %"
+	IsComplete          Sentence = "checkpoint % is complete: %, % old"
 	AckProvesNothing    Sentence = "an acknowledgement proves nothing: look for the checkpoint"
 	HasBegun            Sentence = "the maintenance of % has begun"
 	CannotMove          Sentence = "the maintenance of % cannot be moved"
