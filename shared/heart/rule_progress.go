@@ -13,17 +13,19 @@ import (
 
 // finished ends the incident of a training that is done: nothing is brought back for it. What is under way is completed first.
 func (d *diagnosis) finished() *Step {
-	switch {
+	t, e := &d.w.Training, End{Outcome: view.Resumed, By: view.ByStep, Reason: story.TrainingDone.With()}
+	if t.Complete {
+		e.By = view.ByHealth
+	}
+	switch before := t.Verdict.At.Before(d.in.Opened); {
 	case !d.isFinished() || d.w.has(events.ActionDelete) || d.w.has(events.ActionCreate) || len(d.awaiting()) > 0:
 		return nil
 	case d.isWatched():
-		return ends(End{Outcome: view.Observed, By: view.ByStep, Code: reason.CodeWatchOnly, Reason: story.TrainingDone.With()})
-	case d.w.leasedAt().After(d.in.Opened) && d.w.Training.Verdict.At.Before(d.in.Opened):
-		return ends(End{Outcome: view.Released, Code: reason.CodeFinished, Reason: story.DoneBefore.With()})
-	case !d.whole() && !d.w.Training.Complete && d.w.Training.Verdict.At.Before(d.in.Opened):
-		return ends(End{Outcome: view.Released, Code: reason.CodeFinished, Reason: story.DoneBefore.With()})
+		e.Outcome, e.Code = view.Observed, reason.CodeWatchOnly
+	case before && (d.w.leasedAt().After(d.in.Opened) || !d.whole() && !t.Complete):
+		e = End{Outcome: view.Released, Code: reason.CodeFinished, Reason: story.DoneBefore.With()}
 	}
-	return ends(End{Outcome: view.Resumed, By: view.ByStep, Reason: story.TrainingDone.With()})
+	return ends(e)
 }
 
 // progress ends the incident once a step past the last save is done.
