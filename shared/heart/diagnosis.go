@@ -178,8 +178,7 @@ func (d *diagnosis) isToReplace(s *slot) bool {
 
 // isLeftToOwner reports whether Pitstop leaves a life to its owner: what they deleted or took over, and what they ordered in vain.
 func (d *diagnosis) isLeftToOwner(s *Slot) bool {
-	inVain := s.Unused && s.Condition == evidence.Gone && s.EndedBy == "" && !d.in.lost(s.Name, s.Incarnation, time.Time{})
-	return (!s.Released.IsZero() || inVain) && s.Condition != evidence.Ready
+	return (!s.Released.IsZero() || s.isInVain(d.in)) && s.Condition != evidence.Ready
 }
 
 // madeBy reports whether the open incident made a life, or somebody else did in the place of one that it has just deleted.

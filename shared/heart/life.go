@@ -120,6 +120,11 @@ func (l *Life) usable() time.Time {
 // exists reports whether a reading showed something that is there.
 func (l *Life) exists() bool { return l.Condition != evidence.Gone && l.Condition != evidence.Unread }
 
+// isInVain reports whether what its owner had ordered came to nothing, and nothing struck it.
+func (s *Slot) isInVain(in *Incident) bool {
+	return s.Unused && s.Condition == evidence.Gone && s.EndedBy == "" && !in.lost(s.Name, s.Incarnation, time.Time{})
+}
+
 // lives reports whether a reading showed something that exists and is not about to go.
 func (l *Life) lives() bool {
 	switch l.Condition {

@@ -97,7 +97,7 @@ func (f *facts) together() bool {
 	w := f.w
 	waited, done := 0, 0
 	for i := range w.Slices {
-		if s := &w.Slices[i]; s.Released.IsZero() || len(w.group(s.Name)) > 0 {
+		if s := &w.Slices[i]; s.Released.IsZero() && !s.isInVain(w.Incident) || len(w.group(s.Name)) > 0 {
 			waited++
 			if s.Condition == evidence.Done {
 				done++

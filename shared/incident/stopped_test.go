@@ -571,7 +571,7 @@ func TestWhatWasMadeElsewhereAndStoppedIsLetIn(t *testing.T) {
 	w := quiet(true)
 	single(&w)
 	w.Crew.LeaseAttempt = 1
-	w.Slices[0].Condition, w.Slices[0].Incarnation.Zone = incident.Stopped, "us-west4-b"
+	w.Slices[0].Condition, w.Slices[0].Incarnation.Zone, w.Slices[0].Zone = incident.Stopped, far, far
 	admitted(&w.Slices[0], life(1))
 	w.Slices[0].Since = start
 	w, _, _ = advance(policies["everything"], w, incident.Retried{Word: ann}, start.Add(time.Hour))
@@ -579,8 +579,17 @@ func TestWhatWasMadeElsewhereAndStoppedIsLetIn(t *testing.T) {
 		w, _, _ = advance(policies["everything"], w, learned(w, w.Slices[0], now)["read stopped"], now)
 		w, _, _ = tick(policies["everything"], w, now)
 	}
-	if c := w.Closed; c == nil || c.Code != incident.CodeUnread || !strings.Contains(c.Advice, "tpu-vm start llama-8b") || !strings.Contains(c.Advice, "pitstop retry llama-8b") {
+	if c := w.Closed; c == nil || c.Code != incident.CodeUnread || !strings.Contains(c.Advice, "tpu-vm start llama-8b") || !strings.Contains(c.Advice, either("pitstop retry llama-8b", "", "let in")) {
 		t.Errorf("%+v, %+v", w.Incident, c)
+	}
+	if !*third {
+		return
+	}
+	now := start.Add(24 * time.Hour)
+	w, _, _ = advance(policies["everything"], w, learned(w, w.Slices[0], now)["read ready"], now)
+	_, sent, _ := tick(policies["everything"], w, now.Add(time.Minute))
+	if len(sent) != 1 || asks(sent[0]) != "admit llama-8b=7711" {
+		t.Errorf("it was started, and asked for is %v", sent)
 	}
 }
 
