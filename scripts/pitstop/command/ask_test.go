@@ -65,9 +65,7 @@ func (forbidden) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // TestAttachSaysOnceWhatIsRefused, however many slices it may not label.
 func TestAttachSaysOnceWhatIsRefused(t *testing.T) {
-	w := deploymenttest.Llama()
-	w.Slices = append(w.Slices, w.Slices[0])
-	w.Slices[1].Name = "llama-8b-1"
+	w := deploymenttest.Llama(func(s *deploymenttest.Story) { s.Names = []string{"llama-8b", "llama-8b-1"} })
 	b := deploymenttest.New(t, ledgertest.NewStore().Open, w)
 	b.OpenNodeEditor = func(ctx context.Context) (deployment.NodeEditor, error) {
 		return cloudtpu.New(ctx, through(forbidden{}))

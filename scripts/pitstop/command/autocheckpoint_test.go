@@ -60,8 +60,7 @@ func TestOnlyTheWayOutThatHelpsIsNamed(t *testing.T) {
 
 // TestStatusSaysThatLegacyNodesAreRefused: they are listed over gRPC, unlike all others.
 func TestStatusSaysThatLegacyNodesAreRefused(t *testing.T) {
-	w := deploymenttest.Trains("old")
-	w.Slices[0].Legacy = true
+	w := deploymenttest.Trains("old", deploymenttest.Read(func(r *incident.Read) { r.Facts.Legacy = true }))
 	b := deploymenttest.New(t, ledgertest.NewStore().Open, w)
 	api := cloudtputest.New(cloudtputest.Config{Zones: map[string]int{"us-west4-a": 1}})
 	api.Inject(cloudtputest.Fault{Method: "ListNodes", Legacy: true, Code: int(codes.PermissionDenied), Message: "The caller does not have permission"})
@@ -108,15 +107,15 @@ func TestAttachSaysThatAutocheckpointIsOff(t *testing.T) {
 		"detached":                  {deploymenttest.StartsCrew, []string{"detach", "llama-8b"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, _, _ := deploymenttest.Healthy(t, deploymenttest.StartsCrew)
+			hash := map[string]string{deploymenttest.StartsCrew: "spec1", "": ""}
+			if _, is := hash[c.spec]; !is {
+				hash[c.spec] = "spec2"
+			}
+			b, _, _ := deploymenttest.Healthy(t, deploymenttest.StartsCrew, deploymenttest.Read(func(r *incident.Read) { r.Facts.Spec = hash[c.spec] }))
 			b.ReadFile = func(context.Context, string) ([]byte, error) {
 				return []byte("policies: {night: {preset: spot, autocheckpoint: on}}"), nil
 			}
-			if c.spec != deploymenttest.StartsCrew {
-				b.Change(func(w *incident.Workload) { w.Slices[0].Spec = "" })
-			}
 			if c.spec != "" && c.spec != deploymenttest.StartsCrew {
-				b.Change(func(w *incident.Workload) { w.Slices[0].Spec = "spec2" })
 				if err := b.Ledger.SaveSpec(t.Context(), "spec2", []byte(c.spec)); err != nil {
 					t.Fatal(err)
 				}

@@ -21,6 +21,7 @@ import (
 	"pitstop.internal/shared/cloudlog/cloudlogtest"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/policy"
 )
 
 // TestWhatTheGuidesAskIsShown runs each command of pitstop in the table of Google's guides, and holds what it prints.
@@ -79,19 +80,16 @@ func shows(t *testing.T, args []string) string {
 // workload waits for capacity. The log tells of three losses.
 func guided(t *testing.T) *deploymenttest.Bench {
 	t.Helper()
-	b, _, bucket := deploymenttest.Healthy(t, deploymenttest.StartsCrew)
+	b, _, bucket := deploymenttest.Healthy(t, deploymenttest.StartsCrew, deploymenttest.In("us-west4-a"), deploymenttest.SavesEvery(3*time.Hour), func(s *deploymenttest.Story) {
+		s.Policy.Save, s.Timed = events.SaveSignal, []time.Duration{20 * time.Second, 30 * time.Second, 40 * time.Second}
+	})
 	bucket.Place("corpus", buckettest.Location{Name: "EUROPE-WEST4"})
 	b.Loses(20, 12*time.Hour)
-	b.ShowsData("us-west4-a", "gs://corpus/c4")
+	b.ShowsData("gs://corpus/c4")
 	b.Measures("gs://ckpt/llama-8b", deploymenttest.SpeedOn(1, "v5litepod-16", 512, 4000), deploymenttest.SpeedOn(2, "v5litepod-64", 512, 7000))
-	b.Change(func(w *incident.Workload) {
-		deploymenttest.SavesEvery(3 * time.Hour)(w)
-		w.Pace.Saves, w.Pace.Mode = []int64{20, 30, 40}, events.SaveSignal
-		w.Closed = &incident.Incident{
-			ID: "llama-8b-20261121-3", Cause: events.CauseCrash, Opened: deploymenttest.Noon.Add(-time.Minute), Down: deploymenttest.Noon.Add(-time.Minute), Closed: deploymenttest.Noon,
-			Phase: incident.Closed, Outcome: incident.Escalated, Code: incident.CodeSameError,
-			Error: incident.Error{Attempt: 24, Exit: events.Exit{Code: 137, Retries: events.JobRetries{Worker: 5, Job: 3}}},
-		}
+	b.Tells(func(s *deploymenttest.Story) {
+		s.Epoch, s.Policy.Switches.Restart = 2, policy.No
+		s.Before(time.Minute).Writes(events.CrewReport{Report: events.ReportExited, Attempt: 2, ExitCode: 137, Retries: events.JobRetries{Worker: 5, Job: 3}}).GivesUp(2)
 	})
 	written := deploymenttest.Noon
 	log := cloudlogtest.New("demo", func() time.Time { written = written.Add(time.Second); return written })
@@ -101,12 +99,9 @@ func guided(t *testing.T) *deploymenttest.Bench {
 	b.OpenReadOnly = func(ctx context.Context) (deployment.ReadOnlyClients, error) {
 		return deployment.ReadOnlyThrough(ctx, option.WithHTTPClient(&http.Client{Transport: deployment.ReadOnlyTransport{RoundTripper: log.Transport()}}))
 	}
-	waits := deploymenttest.Trains("bert")
-	waits.Slices[0].Condition, waits.Slices[0].State = incident.Creating, "WAITING_FOR_RESOURCES"
-	waits.Incident = &incident.Incident{
-		ID: "bert-20261121-1", Cause: events.CausePreemption, Opened: deploymenttest.Noon, Down: deploymenttest.Noon, Phase: incident.PhaseCreating,
-	}
-	if _, err := b.Ledger.Save(t.Context(), waits, ledger.Revision{}); err != nil {
+	waits := deploymenttest.Preempted("bert").Does("delete-1").Reads(deploymenttest.Is(incident.Gone, "")).Does("create-1")
+	waits.Reads(deploymenttest.Is(incident.Creating, "WAITING_FOR_RESOURCES"), func(r *incident.Read) { r.Incarnation.ID, r.Incident = "7720", waits.Incident.ID })
+	if _, err := b.Ledger.Save(t.Context(), waits.Workload, ledger.Revision{}); err != nil {
 		t.Fatal(err)
 	}
 	return b

@@ -15,7 +15,6 @@ import (
 	"pitstop.internal/scripts/pitstop/cli"
 	"pitstop.internal/scripts/pitstop/deployment"
 	"pitstop.internal/scripts/pitstop/deployment/deploymenttest"
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
 )
@@ -135,7 +134,7 @@ func scene(t *testing.T, verb string) *deploymenttest.Bench {
 		b.Measures("gs://ckpt/llama-8b", deploymenttest.SpeedOn(1, "v5litepod-16", 512, 4000))
 		return b
 	case "drill":
-		return deploymenttest.Exercise(t, ledgertest.NewStore().Open, map[int]func(*deploymenttest.Bench, time.Time){2: deploymenttest.Opens, 8: deploymenttest.Closes(incident.Resumed)})
+		return deploymenttest.Exercise(t, ledgertest.NewStore().Open, map[int]func(*deploymenttest.Bench){2: deploymenttest.Opens, 8: deploymenttest.Resumes})
 	case "canary":
 		b := deploymenttest.New(t, ledgertest.NewStore().Open)
 		s := &deploymenttest.CanarySink{B: b}
@@ -148,8 +147,7 @@ func scene(t *testing.T, verb string) *deploymenttest.Bench {
 	}
 	b, _, _ := deploymenttest.CloudOf(t) // with a sleep that ends what would look again for ever
 	b.Sleep = func(context.Context, time.Duration) error { return context.Canceled }
-	w := deploymenttest.Asking()
-	w.Incident.ID = "llama-8b-20261112-3"
+	w := deploymenttest.Asking(func(s *deploymenttest.Story) { s.End = deploymenttest.Noon.Add(-9 * cli.Day) })
 	if _, err := b.Ledger.Save(t.Context(), w, ledger.Revision{}); err != nil {
 		t.Fatal(err)
 	}

@@ -14,35 +14,37 @@ import (
 // TestTwoWorkloadsInOneDirectoryAreTold: by check to both, and by attach, before anything is lost.
 func TestTwoWorkloadsInOneDirectoryAreTold(t *testing.T) {
 	const one = "one lease and one save request lie there"
+	in := func(directory string) func(*deploymenttest.Story) {
+		return deploymenttest.Read(func(r *incident.Read) { r.Directory = directory })
+	}
 	for name, c := range map[string]struct {
-		other  func(w *incident.Workload)
+		other  func(*deploymenttest.Story)
 		says   string // of llama-8b
 		theirs string // of other
 		stops  bool
 	}{
-		"the same": {func(*incident.Workload) {}, "stop      directory: dev/other saves in gs://ckpt/llama-8b too: " + one, "stop      directory: demo/llama-8b saves in gs://ckpt/llama-8b/ too: " + one, true},
+		"the same": {in("gs://ckpt/llama-8b/"), "stop      directory: dev/other saves in gs://ckpt/llama-8b too: " + one, "stop      directory: demo/llama-8b saves in gs://ckpt/llama-8b/ too: " + one, true},
 		"a bucket that is mounted": {
-			func(w *incident.Workload) { w.Directory = "file:///mnt/ckpt/llama-8b" },
+			in("file:///mnt/ckpt/llama-8b"),
 			"warn      directory: dev/other saves in file:///mnt/ckpt/llama-8b, which may be the same as gs://ckpt/llama-8b: one lease",
 			"warn      directory: demo/llama-8b saves in gs://ckpt/llama-8b, which may be the same as file:///mnt/ckpt/llama-8b: one lease", false,
 		},
 		"inside ours": {
-			func(w *incident.Workload) { w.Directory = "gs://ckpt/llama-8b/tuned" },
+			in("gs://ckpt/llama-8b/tuned"),
 			"warn      directory: gs://ckpt/llama-8b/tuned, where dev/other saves, is inside gs://ckpt/llama-8b: ", "warn      directory: gs://ckpt/llama-8b/tuned is inside gs://ckpt/llama-8b, where demo/llama-8b saves: ", false,
 		},
-		"beside ours":           {func(w *incident.Workload) { w.Directory = "gs://ckpt/llama-8b-2" }, "", "", false},
-		"it names no directory": {func(w *incident.Workload) { w.Directory = "" }, "", "", false},
-		"it is finished":        {func(w *incident.Workload) { w.Crew.Finished = true }, "", "", false},
-		"its owner deleted it": {func(w *incident.Workload) {
-			w.Slices[0].Condition, w.Slices[0].End.Released = incident.Gone, deploymenttest.Noon
-		}, "", "", false},
+		"beside ours":           {in("gs://ckpt/llama-8b-2"), "", "", false},
+		"it names no directory": {in(""), "", "", false},
+		"it is finished":        {func(s *deploymenttest.Story) { in("gs://ckpt/llama-8b/")(s); s.Done = true }, "", "", false},
+		"its owner deleted it":  {in("gs://ckpt/llama-8b/"), "", "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, _, _ := deploymenttest.Healthy(t, deploymenttest.StartsCrew)
-			other := deploymenttest.Trains("other")
-			other.ID, other.Project, other.Directory = "dev/other", "dev", "gs://ckpt/llama-8b/"
-			c.other(&other)
-			if _, err := b.Ledger.Save(t.Context(), other, ledger.Revision{}); err != nil {
+			other := deploymenttest.Training("other", c.other)
+			if other.ID, other.Project = "dev/other", "dev"; strings.Contains(name, "deleted") {
+				other.Before(0).IsDeleted()
+			}
+			if _, err := b.Ledger.Save(t.Context(), other.Workload, ledger.Revision{}); err != nil {
 				t.Fatal(err)
 			}
 			tells := func(says string, args ...string) {

@@ -12,8 +12,7 @@ import (
 // another's.
 func TestAnIncidentOfTwoProjectsIsNamedWithItsOwn(t *testing.T) {
 	const id = "llama-8b-20261121-3"
-	theirs := deploymenttest.Asking()
-	theirs.ID, theirs.Project = "apart/llama-8b", "apart"
+	theirs := deploymenttest.Asking(func(s *deploymenttest.Story) { s.ID, s.Project = "apart/llama-8b", "apart" })
 	b := deploymenttest.New(t, ledgertest.NewStore().Open, deploymenttest.Asking(), theirs)
 	b.Allows("recreate,restart")
 	for _, verb := range []string{"incident", "approve", "cancel"} {
@@ -26,7 +25,7 @@ func TestAnIncidentOfTwoProjectsIsNamedWithItsOwn(t *testing.T) {
 	// One that is over may still be the one that is meant.
 	b.Refused([]string{"cancel", id}, "may be apart/llama-8b/"+id+" (open) or demo/llama-8b/"+id+" (released)")
 	w, _, err := b.Ledger.Workload(t.Context(), theirs.ID)
-	if err != nil || w.Incident == nil || w.Incident.Phase != incident.Approving || len(w.Orders) > 0 {
+	if err != nil || w.Incident == nil || w.Shown(deploymenttest.Noon).Incident.Phase != incident.Approving || len(w.Orders) > 0 {
 		t.Errorf("the other project's stands at %+v, %v", w.Incident, err)
 	}
 	b.Want([]string{"cancel", "apart/" + id}, "apart/llama-8b: cancelled by ada@example.com")

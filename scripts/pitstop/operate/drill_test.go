@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"pitstop.internal/events"
 	"pitstop.internal/scripts/pitstop/cli"
 	"pitstop.internal/scripts/pitstop/deployment/deploymenttest"
 	"pitstop.internal/shared/incident"
@@ -18,13 +19,13 @@ import (
 
 func TestADrillIsFollowedToItsVerdict(t *testing.T) {
 	deploymenttest.EachStore(t, func(t *testing.T, open ledger.Opener) {
-		b := deploymenttest.Exercise(t, open, map[int]func(*deploymenttest.Bench, time.Time){2: deploymenttest.Opens, 8: deploymenttest.Closes(incident.Resumed)})
+		b := deploymenttest.Exercise(t, open, map[int]func(*deploymenttest.Bench){2: deploymenttest.Opens, 8: deploymenttest.Resumes})
 		b.Refused([]string{"drill", "llama-8b"}, "this interrupts the training of demo/llama-8b on llama-8b: add --yes")
 		if len(b.Simulated) > 0 {
 			t.Fatal("it did so all the same")
 		}
-		b.Want([]string{"drill", "llama-8b", "--yes", "--why", "quarterly"}, "simulate a maintenance event on llama-8b", "maintenance is under way",
-			"PASSED  resumed: step 48,300 > 48,000; away 30 s, 0.1 chip-hours; charged to infrastructure", "noticed after 10 s")
+		b.Want([]string{"drill", "llama-8b", "--yes", "--why", "quarterly"}, "simulate a maintenance event on llama-8b", "maintenance is ",
+			"PASSED  resumed: ", "; away 30 s, 0.1 chip-hours; charged to infrastructure", "noticed after 10 s")
 		if len(b.Simulated) != 1 || b.Simulated[0] != "projects/demo/locations/us-west4-a/nodes/llama-8b" {
 			t.Errorf("simulated was %v", b.Simulated)
 		}
@@ -36,12 +37,12 @@ func TestADrillIsFollowedToItsVerdict(t *testing.T) {
 
 func TestADrillFailsWhereTrainingDoesNotComeBack(t *testing.T) {
 	for name, c := range map[string]struct {
-		happens map[int]func(*deploymenttest.Bench, time.Time)
+		happens map[int]func(*deploymenttest.Bench)
 		says    string
 	}{
 		"nobody notices":      {nil, "Pitstop noticed nothing within 10 m 0 s"},
-		"a person has to act": {map[int]func(*deploymenttest.Bench, time.Time){2: deploymenttest.Opens, 8: deploymenttest.Closes(incident.Escalated)}, "escalated: step"},
-		"it does not end":     {map[int]func(*deploymenttest.Bench, time.Time){2: deploymenttest.Opens}, "the incident has not ended within 1h0m0s"},
+		"a person has to act": {map[int]func(*deploymenttest.Bench){2: deploymenttest.Opens, 8: deploymenttest.Fails}, "escalated: Google suspects abuse"},
+		"it does not end":     {map[int]func(*deploymenttest.Bench){2: deploymenttest.Opens}, "the incident has not ended within 1h0m0s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := deploymenttest.Exercise(t, ledgertest.NewStore().Open, c.happens)
@@ -59,8 +60,8 @@ func TestADrillOutlastsALedgerThatFails(t *testing.T) {
 	for fails, passes := range map[int]bool{1: true, 5: true, 1000: false} {
 		var tap ledgertest.Tap
 		down := 0
-		fail := func(*deploymenttest.Bench, time.Time) { down = fails }
-		b := deploymenttest.Exercise(t, tap.On(ledgertest.NewStore().Open), map[int]func(*deploymenttest.Bench, time.Time){2: deploymenttest.Opens, 4: fail, 20: deploymenttest.Closes(incident.Resumed)})
+		fail := func(*deploymenttest.Bench) { down = fails }
+		b := deploymenttest.Exercise(t, tap.On(ledgertest.NewStore().Open), map[int]func(*deploymenttest.Bench){2: deploymenttest.Opens, 4: fail, 20: deploymenttest.Resumes})
 		tap.Before = func(_ context.Context, c ledgertest.Call) error {
 			if c.Collection == ledger.Workloads && !c.Write && down > 0 {
 				down--
@@ -80,60 +81,80 @@ func TestADrillOutlastsALedgerThatFails(t *testing.T) {
 }
 
 func TestADrillIsRefusedWhereItWouldDoHarm(t *testing.T) {
-	for why, but := range map[string]func(*incident.Workload){
-		"a drill would make it worse": func(w *incident.Workload) { w.Incident = deploymenttest.Llama().Incident },
-		"is paused":                   func(w *incident.Workload) { w.Pause = &incident.Pause{By: "ada"} },
-		"the switch restart is no":    func(w *incident.Workload) { w.Label = "" },
-		"its crew has sent nothing":   func(w *incident.Workload) { w.Crew = incident.Crew{} },
-		"no checkpoint of demo/llama-8b is verified": func(w *incident.Workload) {
-			w.Progress.CheckpointStep, w.Progress.Verified, w.Progress.VerifiedAt = 48_000, 0, time.Time{}
-		},
-		"its crew gave up after attempt 2": func(w *incident.Workload) { w.Crew.GaveUp = 2 },
-		"is silent: it reported step 48,190 3 d 0 h ago": func(w *incident.Workload) {
-			w.Progress.At, w.Progress.StallReported = deploymenttest.Noon.Add(-72*time.Hour), deploymenttest.Noon.Add(-71*time.Hour) // and somebody was told that it hangs
-		},
-		"has reported no step": func(w *incident.Workload) { w.Progress.At = time.Time{} },
-		"left to its owner":    func(w *incident.Workload) { w.Slices[0].End.Released = deploymenttest.Noon.Add(-time.Hour) },
-		"trains in a Job":      func(w *incident.Workload) { w.Provider = "gke" },
-		"is PREEMPTED already": func(w *incident.Workload) { w.Slices[0].Condition, w.Slices[0].State = incident.Lost, "PREEMPTED" },
+	read := deploymenttest.Read
+	for why, but := range map[string]func(*deploymenttest.Story){
+		"the switch restart is no": read(func(r *incident.Read) { r.Facts.Label = "" }),
+		"trains in a Job":          func(s *deploymenttest.Story) { s.Provider = "gke" },
 	} {
-		t.Run(why, func(t *testing.T) {
-			b := deploymenttest.Exercise(t, ledgertest.NewStore().Open, nil)
-			b.Change(but)
-			b.Refused([]string{"drill", "llama-8b", "--yes"}, why)
-			if len(b.Simulated) > 0 {
-				t.Errorf("simulated was %v", b.Simulated)
-			}
-		})
+		isRefused(t, why, deploymenttest.Exercise(t, ledgertest.NewStore().Open, nil, but))
 	}
+	for why, tell := range map[string]func(*deploymenttest.Story){
+		"a drill would make it worse": func(s *deploymenttest.Story) {
+			s.Announces(events.Notice{Status: events.NoticeOngoing, WindowStart: s.Now, WindowEnd: s.Now.Add(time.Hour)})
+		},
+		"is paused": func(s *deploymenttest.Story) {
+			s.Learns(incident.Paused{Origin: s.Origin(events.RankReading), Word: incident.Word{By: "ada"}})
+		},
+		"its crew gave up after attempt 2": func(s *deploymenttest.Story) { s.GivesUp(2).Cancels() },
+		"left to its owner":                func(s *deploymenttest.Story) { s.IsDeleted() },
+		"is PREEMPTED already":             func(s *deploymenttest.Story) { s.Reads(deploymenttest.Is(incident.Lost, "PREEMPTED")).Cancels() },
+	} {
+		b := deploymenttest.Exercise(t, ledgertest.NewStore().Open, nil)
+		b.Tells(tell)
+		isRefused(t, why, b)
+	}
+	quiet := deploymenttest.Begin("llama-8b").Reads()
+	isRefused(t, "its crew has sent nothing", deploymenttest.New(t, ledgertest.NewStore().Open, quiet.Workload))
+	quiet.Before(time.Hour).Writes(events.CrewReport{Report: events.ReportStarted, Attempt: 1})
+	isRefused(t, "has reported no step", deploymenttest.New(t, ledgertest.NewStore().Open, quiet.Workload))
+
 	// In quiet times nobody has verified a checkpoint yet: it is looked for.
 	b := deploymenttest.Exercise(t, ledgertest.NewStore().Open, nil)
-	b.Change(func(w *incident.Workload) { w.Progress.Verified, w.Progress.VerifiedAt = 0, time.Time{} })
-	b.Refused([]string{"drill", "llama-8b"}, "training might begin at its first step: no checkpoint in gs://ckpt/llama-8b")
+	b.Bucket()
+	b.Refused([]string{"drill", "llama-8b"}, "no checkpoint of demo/llama-8b is verified, so training might begin at its first step: no checkpoint in gs://ckpt/llama-8b")
 	b.PutCheckpoint("48000")
 	b.Refused([]string{"drill", "llama-8b"}, "add --yes")
+	b = deploymenttest.Exercise(t, ledgertest.NewStore().Open, nil, deploymenttest.In("us-west4-a"))
+	b.Bucket() // is empty, but Pitstop has found a checkpoint
+	b.Refused([]string{"drill", "llama-8b"}, "add --yes")
+
+	b = deploymenttest.Exercise(t, ledgertest.NewStore().Open, nil)
+	at := deploymenttest.Noon.Add(72 * time.Hour)
+	b.Now = func() time.Time { return at }
+	isRefused(t, "is silent: it reported step 48,190 3 d 0 h ago", b)
 	// One whose steps take long is not silent; nor is one that says so on its machine alone.
-	b = deploymenttest.Exercise(t, ledgertest.NewStore().Open, nil)
-	for _, but := range []func(*incident.Workload){
-		func(w *incident.Workload) {
-			w.Progress.At, w.Progress.GapSeconds = deploymenttest.Noon.Add(-100*time.Minute), 3600
-		},
-		func(w *incident.Workload) {
-			w.Progress.At, w.Progress.Stepped = deploymenttest.Noon.Add(-5*time.Hour), deploymenttest.Noon.Add(-time.Minute)
-		},
-		func(w *incident.Workload) { // the first that is not left to its owner
-			w.Slices = append([]incident.Slot{{Name: "llama-8b-0", Life: incident.Life{
-				Condition: incident.Gone, End: incident.End{Released: deploymenttest.Noon},
-			}}}, w.Slices...)
-		},
-	} {
-		b.Change(but)
-		b.Refused([]string{"drill", "llama-8b"}, "add --yes")
-	}
-	b = deploymenttest.Exercise(t, ledgertest.NewStore().Open, nil)
+	at = deploymenttest.Noon.Add(5 * time.Hour)
+	b.Tells(func(s *deploymenttest.Story) {
+		s.Writes(events.CrewReport{Report: events.ReportProgress, Attempt: 2, Step: 48_200, CheckpointStep: 48_000})
+	})
+	at = at.Add(9 * time.Hour)
+	b.Refused([]string{"drill", "llama-8b"}, "add --yes")
+	at = at.Add(72 * time.Hour)
+	b.Tells(func(s *deploymenttest.Story) {
+		s.Learns(incident.Beat{
+			Origin: s.Origin(events.RankReading), Slice: "llama-8b", Incarnation: s.Slices[0].Incarnation, Seen: s.Now, Runs: true, Attempt: 2, Step: 48_300, StepAt: s.Now,
+		})
+	})
+	b.Refused([]string{"drill", "llama-8b"}, "add --yes")
+
+	// The first slice that is not left to its owner is the one.
+	two := func(s *deploymenttest.Story) { s.Names = []string{"llama-8b", "llama-8b-1"} }
+	b = deploymenttest.Exercise(t, ledgertest.NewStore().Open, nil, two)
+	b.Tells(func(s *deploymenttest.Story) { s.IsDeleted() })
+	b.Refused([]string{"drill", "llama-8b"}, "on llama-8b-1: add --yes")
 	b.Refused([]string{"drill", "llama-8b", "--yes", "--slice", "other"}, `has no slice "other"`)
+	b = deploymenttest.Exercise(t, ledgertest.NewStore().Open, nil)
 	b.Refuses["llama-8b"] = errors.New("simulate a maintenance event: you may not (permission)")
 	if _, err := b.Call("drill", "llama-8b", "--yes"); err == nil || !strings.Contains(err.Error(), "you may not") {
 		t.Errorf("one that is not permitted: %v", err)
+	}
+}
+
+// isRefused holds that a drill is refused for that reason, and nothing happens.
+func isRefused(t *testing.T, why string, b *deploymenttest.Bench) {
+	t.Helper()
+	b.Refused([]string{"drill", "llama-8b", "--yes"}, why)
+	if len(b.Simulated) > 0 {
+		t.Errorf("%s: simulated was %v", why, b.Simulated)
 	}
 }

@@ -43,7 +43,7 @@ func TestAPauseHoldsUntilItIsLifted(t *testing.T) {
 		if o := w.Orders; len(o) != 2 || o[0].Verb != incident.VerbPause || o[1].Verb != incident.VerbResume || o[0].Why != "a look" {
 			t.Errorf("recorded is %+v", o)
 		}
-		if tl := w.Incident.Timeline; tl[len(tl)-1].Text != "ada@example.com: resume" {
+		if tl := w.Shown(deploymenttest.Noon).Incident.Timeline; tl[len(tl)-1].Text != "ada@example.com: resume" {
 			t.Errorf("the incident tells %+v", tl)
 		}
 		for _, args := range [][]string{{"pause"}, {"resume"}, {"pause", "llama-8b", "--all"}, {"pause", "--all", "--for", "-1h"}, {"resume", "nobody"}} {
@@ -55,12 +55,8 @@ func TestAPauseHoldsUntilItIsLifted(t *testing.T) {
 // TestAPauseGoesOnWithTheOthers: what is stored and cannot be published from here is no failure, and one workload that cannot be
 // paused keeps no other from it.
 func TestAPauseGoesOnWithTheOthers(t *testing.T) {
-	other := deploymenttest.Llama()
-	other.ID, other.Name, other.Incident.ID = "demo/bert", "bert", "bert-20261121-1"
-	newer := deploymenttest.Llama()
-	newer.ID, newer.Name, newer.Incident.ID = "demo/aya", "aya", "aya-20261121-1"
 	var tap ledgertest.Tap
-	b := deploymenttest.New(t, tap.On(ledgertest.NewStore().Open), deploymenttest.Llama(), other, newer)
+	b := deploymenttest.New(t, tap.On(ledgertest.NewStore().Open), deploymenttest.Llama(), deploymenttest.Trains("bert"), deploymenttest.Trains("aya"))
 	b.Down = errors.New("PermissionDenied: not authorized to publish")
 	for _, verb := range []string{"pause", "resume"} {
 		b.Change(func(w *incident.Workload) { // something that has to be sent

@@ -18,6 +18,7 @@ import (
 	"pitstop.internal/scripts/pitstop/deployment"
 	"pitstop.internal/scripts/pitstop/deployment/deploymenttest"
 	"pitstop.internal/scripts/pitstop/google"
+	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/publish"
 	"pitstop.internal/shared/publish/publishtest"
@@ -78,9 +79,10 @@ func deadLettersComeBack(t *testing.T, address string) {
 		return all
 	}
 
-	w := deploymenttest.Llama()
-	w.Epoch, w.Slices[0].Incarnation = 4, events.Incarnation{Zone: "us-west4-a", ID: "7711"}
-	w.Effects[0].Epoch, w.Effects[0].Attempt, w.Effects[0].Sent = 4, 1, time.Now()
+	begun := deploymenttest.Begin("llama-8b")
+	begun.Epoch, begun.Now = 2, time.Now()
+	begun.Slice.Incarnation.Created = begun.Now.Add(-time.Hour)
+	w := begun.Reads().Reads(deploymenttest.Is(incident.Lost, "PREEMPTED")).Workload
 	b := deploymenttest.New(t, ledgertest.NewStore().Open, w)
 	b.Now = time.Now
 	b.OpenDeadLetters = func(ctx context.Context) (deployment.DeadLetters, error) {
@@ -102,7 +104,7 @@ func deadLettersComeBack(t *testing.T, address string) {
 		bury("dev-recreate-dead-letters", env.Data, publish.Attributes(env))
 		return env.Data
 	}
-	wanted := request(4)
+	wanted := request(w.Epoch)
 	request(3)
 	bury("dev-recreate-dead-letters", []byte(`{"schema":99}`), map[string]string{"ce-type": events.TypeRecreateRequested, "ce-id": "newer"})
 	got, err := redrive("recreate-requests")

@@ -60,8 +60,9 @@ func TestWhatCannotBePublishedIsLeftForPatrol(t *testing.T) {
 func TestAYesIsStoredWhereThePolicyIsNotKnown(t *testing.T) {
 	b := deploymenttest.New(t, ledgertest.NewStore().Open, deploymenttest.Asking())
 	b.Want([]string{"approve", "llama-8b-20261121-3"}, "patrol acts on it within a minute")
-	if w := b.Workload(); !w.Incident.Granted || w.Incident.Phase != incident.Approving || len(b.Sent)+len(w.Outbox) > 0 {
-		t.Errorf("it stands at %+v, sent is %v", w.Incident, b.Sent)
+	w := b.Workload()
+	if in := w.Shown(deploymenttest.Noon).Incident; !in.Granted || in.Phase != incident.Approving || len(b.Sent)+len(w.Outbox) > 0 {
+		t.Errorf("it stands at %+v, sent is %v", in, b.Sent)
 	}
 	b.Refused([]string{"approve", "llama-8b-20261121-3"}, "waits for no approval")
 }
@@ -90,40 +91,37 @@ func TestCancelTakesAnIncidentOver(t *testing.T) {
 		b.Want([]string{"cancel", "llama-8b-20261121-3", "--why", "I do it myself"}, "demo/llama-8b: cancelled by ada@example.com",
 			"a call may still take effect: delete llama-8b: begun 1 m 10 s ago")
 		w := b.Workload()
-		if w.Incident != nil || w.Closed.Outcome != incident.Released || w.Closed.Reason != "cancelled by ada@example.com" {
-			t.Fatalf("open is %+v, closed %+v", w.Incident, w.Closed)
+		v := w.Shown(deploymenttest.Noon)
+		if v.Incident != nil || v.Closed.Outcome != incident.Released || !strings.Contains(v.Closed.Reason, "ada@example.com") {
+			t.Fatalf("open is %+v, closed %+v", v.Incident, v.Closed)
 		}
 		in, err := b.Ledger.Closed(t.Context(), deploymenttest.LlamaID, "llama-8b-20261121-3")
-		if err != nil || in.Outcome != incident.Released {
+		if err != nil || w.ShownIncident(in, deploymenttest.Noon).Outcome != incident.Released {
 			t.Errorf("the archive has %+v, %v", in, err)
 		}
 		b.Refused([]string{"cancel", "llama-8b-20261121-3"}, "it ended released at 2026-11-21 12:00")
 
-		cleared := deploymenttest.Llama()
-		cleared.Incident.Phase, cleared.Incident.Clearing = incident.Clearing, incident.Released
-		cleared.Name, cleared.ID = "other", "demo/other"
-		cleared.Incident.ID = "other-20261121-1"
-		if _, err := b.Ledger.Save(t.Context(), cleared, ledger.Revision{}); err != nil {
+		cleared := deploymenttest.Preempted("other").Does("delete-1").Reads(deploymenttest.Is(incident.Gone, "")).Does("create-1").Cancels()
+		if _, err := b.Ledger.Save(t.Context(), cleared.Workload, ledger.Revision{}); err != nil {
 			t.Fatal(err)
 		}
-		b.Refused([]string{"cancel", "other-20261121-1"}, "pause other holds that")
+		b.Refused([]string{"cancel", cleared.Incident.ID}, "pause other holds that")
 	})
 }
 
 func TestRetryOpensWhatWasGivenUp(t *testing.T) {
 	deploymenttest.EachStore(t, func(t *testing.T, open ledger.Opener) {
-		w := deploymenttest.Llama()
-		w.Slices[0].Incarnation = events.Incarnation{Zone: "us-west4-a", ID: "7711", Created: deploymenttest.Noon.Add(-48 * time.Hour)}
-		w.Slices[0].End.Reported, w.Budgets.Recreates, w.Incident = true, incident.MaxRecreates, nil
-		other := deploymenttest.Llama()
-		other.ID, other.Name, other.Incident, other.Slices[0].Condition = "demo/bert", "bert", nil, incident.Ready
-		b := deploymenttest.New(t, open, w, other)
-		b.Want([]string{"retry", "llama-8b", "--why", "quota raised"}, "demo/llama-8b: tried again in llama-8b-20261121-1; patrol looks at it within a minute")
+		b := deploymenttest.New(t, open, deploymenttest.Asking(), deploymenttest.Trains("bert"))
+		b.Allows("recreate,restart")
+		b.Tells(func(s *deploymenttest.Story) { s.Cancels() })
+		b.Want([]string{"retry", "llama-8b", "--why", "quota raised"}, "demo/llama-8b: tried again in llama-8b-20261121-5; patrol looks at it within a minute")
 		got := b.Workload()
-		if got.Incident == nil || got.Incident.Phase != incident.Looking || !got.Reads(deploymenttest.Noon).Has(incident.ReadSlices, "") || got.Budgets.Recreates != 0 || len(b.Sent) > 0 {
-			t.Errorf("it stands at %+v, sent %+v", got.Incident, b.Sent)
+		in := got.Shown(deploymenttest.Noon).Incident
+		looks := in != nil && in.Phase == incident.Looking && got.Reads(deploymenttest.Noon).Has(incident.ReadSlices, "") && len(b.Sent) == 0
+		if deletes := in != nil && in.Phase == incident.PhaseDeleting && len(b.Sent) == 1; !looks && !deletes {
+			t.Errorf("it stands at %+v, sent %+v", in, b.Sent)
 		}
-		b.Refused([]string{"retry", "llama-8b"}, "is under way (looking)")
+		b.Refused([]string{"retry", "llama-8b"}, "is under way (")
 		b.Refused([]string{"retry", "bert"}, "training goes on: step 48,190")
 		b.Refused([]string{"retry", "nobody"}, "there is no workload")
 	})
@@ -131,29 +129,28 @@ func TestRetryOpensWhatWasGivenUp(t *testing.T) {
 
 // TestARetryUnderALooserPolicyNamesTheWayOut: an open incident keeps the switches of its opening.
 func TestARetryUnderALooserPolicyNamesTheWayOut(t *testing.T) {
-	w := deploymenttest.Llama()
-	w.Incident, w.Effects = nil, nil
-	w.Slices[0].Spec, w.Slices[0].Incarnation = "spec", events.Incarnation{ID: "7", Zone: "us-west4-a", Created: deploymenttest.Noon.Add(-time.Hour)}
+	w := deploymenttest.Preempted("llama-8b").Cancels().Workload
 	b := deploymenttest.New(t, ledgertest.NewStore().Open, w)
 	b.Allows("")
-	b.Want([]string{"retry", "llama-8b"}, "tried again in llama-8b-20261121-1", "; nothing is allowed, so it is only watched: allow what it needs, and once pitstop status "+
-		"shows that, pitstop cancel llama-8b-20261121-1, and then pitstop retry llama-8b")
+	b.Want([]string{"retry", "llama-8b"}, "tried again in llama-8b-20261121-6", "; nothing is allowed, so it is only watched: allow what it needs, and once pitstop status "+
+		"shows that, pitstop cancel llama-8b-20261121-6, and then pitstop retry llama-8b")
 	b.Refused([]string{"retry", "llama-8b"}, "is under way (watching), and nothing of it waits for another try; nothing is allowed")
 	b.Allows("recreate,restart")
 	b.Refused([]string{"retry", "llama-8b"}, "; it opened before the policy allowed restart, recreate, which counts from the next incident on: "+
-		"pitstop cancel llama-8b-20261121-1, and then pitstop retry llama-8b")
-	b.Want([]string{"cancel", "llama-8b-20261121-1"}, "cancelled by ada@example.com")
-	if got, err := b.Call("retry", "llama-8b"); err != nil || strings.Contains(got, "allowed") || b.Workload().Incident.Switches.Recreate != policy.Yes {
+		"pitstop cancel llama-8b-20261121-6, and then pitstop retry llama-8b")
+	b.Want([]string{"cancel", "llama-8b-20261121-6"}, "cancelled by ada@example.com")
+	b.Now = func() time.Time { return deploymenttest.Noon.Add(time.Minute) }
+	if got, err := b.Call("retry", "llama-8b"); err != nil || strings.Contains(got, "allowed") || b.Workload().Shown(deploymenttest.Noon).Incident.Switches.Recreate != policy.Yes {
 		t.Errorf("after the way out: %v, %s", err, got)
 	}
 }
 
 func TestAttachAndDetachLabelTheTPUs(t *testing.T) {
 	deploymenttest.EachStore(t, func(t *testing.T, open ledger.Opener) {
-		w := deploymenttest.Llama()
-		w.Project = "tpus"
-		w.Slices = append(w.Slices, w.Slices[0], w.Slices[0])
-		w.Slices[1].Name, w.Slices[2].Name, w.Slices[2].Condition = "llama-8b-1", "llama-8b-2", incident.Gone
+		three := deploymenttest.Preempted("llama-8b", func(s *deploymenttest.Story) {
+			s.Project, s.Names = "tpus", []string{"llama-8b-2", "llama-8b", "llama-8b-1"}
+		})
+		w := three.IsDeleted().Workload
 		b := deploymenttest.New(t, open, w)
 		b.Refused([]string{"attach", "llama-8b"}, "--policy is missing")
 		b.Want([]string{"attach", "llama-8b", "--policy", "spot", "--why", "it is ours"}, "llama-8b in us-west4-a: labelled pitstop-policy=spot",
@@ -204,12 +201,13 @@ func TestAttachSaysWhatAPolicyNeverBringsBack(t *testing.T) {
 		"one that is left to its owner":   {"spot", false, 4, nil, "never creates it again"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := deploymenttest.Llama()
-			w.Slices[0].Reclaimable, w.Slices[0].Workers, w.Directory = c.spot, c.workers, ""
+			w := deploymenttest.Training("llama-8b", deploymenttest.Read(func(r *incident.Read) {
+				r.Facts.Reclaimable, r.Facts.Workers, r.Directory = c.spot, c.workers, ""
+			}))
 			if strings.Contains(name, "its owner") {
-				w.Slices[0].End.Released = deploymenttest.Noon
+				w.Before(0).IsDeleted()
 			}
-			b := deploymenttest.New(t, ledgertest.NewStore().Open, w)
+			b := deploymenttest.New(t, ledgertest.NewStore().Open, w.Workload)
 			b.Allows("request_checkpoint,early_maintenance,restart,recreate,start_stopped")
 			if strings.Contains(name, "the deployment") {
 				b.Allows("restart")
@@ -218,15 +216,17 @@ func TestAttachSaysWhatAPolicyNeverBringsBack(t *testing.T) {
 			if err != nil || c.not != "" && strings.Contains(got, c.not) {
 				t.Errorf("%v; it says %q in\n%s", err, c.not, got)
 			}
-			deploymenttest.WantText(t, got, append(c.says, "labelled pitstop-policy="+c.policy)...)
+			if !strings.Contains(name, "its owner") {
+				c.says = append(c.says, "labelled pitstop-policy="+c.policy)
+			}
+			deploymenttest.WantText(t, got, c.says...)
 		})
 	}
 }
 
 // TestALegacyNodeKeepsItsLabels: version 1 of the API changes none, so the way out is said at once.
 func TestALegacyNodeKeepsItsLabels(t *testing.T) {
-	w := deploymenttest.Llama()
-	w.Slices[0].Legacy = true
+	w := deploymenttest.Trains("llama-8b", deploymenttest.Read(func(r *incident.Read) { r.Facts.Legacy = true }))
 	b := deploymenttest.New(t, ledgertest.NewStore().Open, w)
 	b.Refused([]string{"attach", "llama-8b", "--policy", "spot"},
 		"llama-8b in us-west4-a is a legacy node, which keeps the labels that it was created with: create it again with the label pitstop-policy=spot")

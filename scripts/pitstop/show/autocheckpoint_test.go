@@ -31,59 +31,56 @@ const (
 // TestCheckSaysHowAutocheckpointIsTurnedOn for a node, for a queued resource and for a Multislice.
 func TestCheckSaysHowAutocheckpointIsTurnedOn(t *testing.T) {
 	enabled := strings.Replace(deploymenttest.StartsCrew, `{"runtimeVersion"`, `{"autocheckpointEnabled":true,"runtimeVersion"`, 1)
-	second := func(w *incident.Workload) {
-		for i := range w.Slices {
-			w.Slices[i].Group = "q"
-		}
-		s := w.Slices[0]
-		s.Name = "llama-8b-1"
-		w.Slices = append(w.Slices, s)
+	read := deploymenttest.Read
+	queued := read(func(r *incident.Read) { r.Facts.Group = "q" })
+	second := func(s *deploymenttest.Story) {
+		queued(s)
+		s.Names = append(s.Names, "llama-8b-1")
 	}
 	for name, c := range map[string]struct {
 		spec   string
-		change func(*incident.Workload)
+		but    func(*deploymenttest.Story)
 		policy string
 		says   []string
 		not    string
 	}{
-		"a node": {deploymenttest.StartsCrew, func(*incident.Workload) {}, "", []string{
+		"a node": {deploymenttest.StartsCrew, nil, "", []string{
 			"warn      autocheckpoint: " + isOff, "you: " + ByHand + "; or write autocheckpoint: on into its policy, which turns it on when Pitstop creates it again\n",
 		}, "queued-resources"},
-		"a queued resource": {deploymenttest.StartsCrew, func(w *incident.Workload) { w.Slices[0].Group = "q" }, "", []string{
+		"a queued resource": {deploymenttest.StartsCrew, queued, "", []string{
 			isOff, "gcloud alpha compute tpus queued-resources create q --autocheckpoint-enabled --zone us-west4-a --node-id llama-8b ...",
 		}, "tpu-vm create"},
 		"a Multislice": {deploymenttest.StartsCrew, second, "", []string{
 			"it is off for llama-8b, llama-8b-1: ", "queued-resources create q --autocheckpoint-enabled --zone us-west4-a --node-count 2 ... (once for all its slices)",
 		}, "--node-id"},
-		"a policy that turns it on": {deploymenttest.StartsCrew, func(*incident.Workload) {}, ", autocheckpoint: on", []string{
+		"a policy that turns it on": {deploymenttest.StartsCrew, nil, ", autocheckpoint: on", []string{
 			isOff, "you: the policy turns it on when Pitstop creates the slice again\n",
 		}, "gcloud"},
-		"a policy that turns it on and asks": {deploymenttest.StartsCrew, func(*incident.Workload) {}, ", autocheckpoint: on, switches: {recreate: ask}", []string{
+		"a policy that turns it on and asks": {deploymenttest.StartsCrew, nil, ", autocheckpoint: on, switches: {recreate: ask}", []string{
 			"you: the policy turns it on when Pitstop creates the slice again, once a person approves (the switch recreate is ask, limited by policy night)\n",
 		}, "gcloud"},
-		"a policy that turns it on and never creates": {deploymenttest.StartsCrew, func(*incident.Workload) {}, ", autocheckpoint: on, switches: {recreate: no}", []string{
+		"a policy that turns it on and never creates": {deploymenttest.StartsCrew, nil, ", autocheckpoint: on, switches: {recreate: no}", []string{
 			"stop      decision: ", "you: the policy turns it on when Pitstop creates the slice again, but the switch recreate is no, limited by policy night: allow that, or " + ByHand + "\n",
 		}, "its policy"},
-		"a policy that creates no slice that is not Spot": {deploymenttest.StartsCrew, func(w *incident.Workload) { w.Slices[0].Reclaimable = false }, "", []string{
+		"a policy that creates no slice that is not Spot": {deploymenttest.StartsCrew, read(func(r *incident.Read) { r.Facts.Reclaimable = false }), "", []string{
 			"stop      decision: ", "you: " + ByHand + "; or write autocheckpoint: on into its policy and allow that Pitstop creates it again: " +
 				"the switch recreate_non_spot is no, limited by policy night (preset spot) and the deployment\n",
 		}, "turns it on"},
-		"a preset": {deploymenttest.StartsCrew, func(w *incident.Workload) { w.Label = "spot" }, "", []string{
+		"a preset": {deploymenttest.StartsCrew, read(func(r *incident.Read) { r.Facts.Label = "spot" }), "", []string{
 			"you: " + ByHand + "; or write autocheckpoint: on into a policy of the policy file and attach that policy\n",
 		}, "its policy"},
-		"a label that names no policy": {deploymenttest.StartsCrew, func(w *incident.Workload) { w.Label = "nigth" }, "", []string{
+		"a label that names no policy": {deploymenttest.StartsCrew, read(func(r *incident.Read) { r.Facts.Label = "nigth" }), "", []string{
 			"stop      policy: ", "you: " + ByHand + "; or write autocheckpoint: on into a policy of the policy file and attach that policy\n",
 		}, "its policy"},
-		"where it is on": {enabled, func(*incident.Workload) {}, "", []string{
+		"where it is on": {enabled, nil, "", []string{
 			"good      autocheckpoint: it is on for llama-8b: before maintenance Google sends SIGTERM to the training, and waits until it exits or 5 minutes have passed",
 		}, "is off"},
-		"a legacy node": {`{"legacy_node":{"acceleratorType":"v3-32","tensorflowVersion":"2.12.0"}}`, func(w *incident.Workload) {
-			w.Slices[0].Legacy, w.Slices[0].Accelerator, w.Directory = true, "v3-32", ""
-		}, "", nil, "autocheckpoint"},
+		"a legacy node": {`{"legacy_node":{"acceleratorType":"v3-32","tensorflowVersion":"2.12.0"}}`, read(func(r *incident.Read) {
+			r.Facts.Legacy, r.Facts.Accelerator, r.Directory = true, "v3-32", ""
+		}), "", nil, "autocheckpoint"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, _, _ := deploymenttest.Healthy(t, c.spec)
-			b.Change(c.change)
+			b, _, _ := deploymenttest.Healthy(t, c.spec, c.but)
 			b.ReadFile = func(context.Context, string) ([]byte, error) {
 				return []byte("policies:\n  night: {preset: spot, zones: [us-west4-b]" + c.policy + "}\n"), nil
 			}
@@ -142,8 +139,7 @@ func TestStatusShowsTheLastMaintenanceAndAutocheckpoint(t *testing.T) {
 
 // TestStatusShowsTheLastMaintenanceOfALegacyNode, which only the former version of the API shows.
 func TestStatusShowsTheLastMaintenanceOfALegacyNode(t *testing.T) {
-	w := deploymenttest.Trains("old")
-	w.Slices[0].Legacy, w.Slices[0].Accelerator = true, "v3-8"
+	w := deploymenttest.Trains("old", deploymenttest.Read(func(r *incident.Read) { r.Facts.Legacy, r.Facts.Accelerator = true, "v3-8" }))
 	b := deploymenttest.New(t, ledgertest.NewStore().Open, w)
 	clock := cloudtputest.NewManualClock(deploymenttest.Noon.Add(-24 * time.Hour))
 	api := cloudtputest.New(cloudtputest.Config{Clock: clock, Zones: map[string]int{"us-west4-a": cloudtputest.Unlimited}})
@@ -182,8 +178,7 @@ func TestAListingThatIsNotWholeIsSaid(t *testing.T) {
 		"without some nodes of either sort":         {unreached: true, unreachedLegacy: true, hasLegacy: true, PausedText: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := deploymenttest.Trains("llama-8b")
-			w.Slices[0].Legacy = c.hasLegacy
+			w := deploymenttest.Trains("llama-8b", deploymenttest.Read(func(r *incident.Read) { r.Facts.Legacy = c.hasLegacy }))
 			b := deploymenttest.New(t, ledgertest.NewStore().Open, w)
 			b.Unreached, b.UnreachedLegacy = c.unreached, c.unreachedLegacy
 			got, err := b.Call("status")

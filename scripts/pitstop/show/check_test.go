@@ -53,57 +53,52 @@ func TestCheckFindsWhatWouldKeepTrainingFromComingBack(t *testing.T) {
 		spec   string
 		breaks func(*deploymenttest.Bench, *deploymenttest.Granted, *buckettest.Server)
 		says   []string
+		but    func(*deploymenttest.Story)
 	}{
 		"no start-up script": {
-			`{"node":{"runtimeVersion":"v2"}}`, nil,
-			[]string{"llama-8b has no start-up script: a new slice would be empty, at 16 chip-hours an hour, $8.00 an hour", "you: start training in the metadata key"},
+			spec: `{"node":{"runtimeVersion":"v2"}}`,
+			says: []string{"llama-8b has no start-up script: a new slice would be empty, at 16 chip-hours an hour, $8.00 an hour", "you: start training in the metadata key"},
 		},
-		"no permission": {deploymenttest.StartsCrew, func(_ *deploymenttest.Bench, g *deploymenttest.Granted, _ *buckettest.Server) {
+		"no permission": {breaks: func(_ *deploymenttest.Bench, g *deploymenttest.Granted, _ *buckettest.Server) {
 			g.Lacks["pitstop-recreate@demo.iam.gserviceaccount.com"] = []string{"tpu.nodes.create", "iam.serviceAccounts.actAs"}
-		}, []string{"recreate lacks tpu.nodes.create on demo", "roles/tpu.admin", "recreate lacks iam.serviceAccounts.actAs on tpu@demo.iam.gserviceaccount.com"}},
-		"no checkpoint": {deploymenttest.StartsCrew, func(_ *deploymenttest.Bench, _ *deploymenttest.Granted, s *buckettest.Server) {
+		}, says: []string{"recreate lacks tpu.nodes.create on demo", "roles/tpu.admin", "recreate lacks iam.serviceAccounts.actAs on tpu@demo.iam.gserviceaccount.com"}},
+		"no checkpoint": {breaks: func(_ *deploymenttest.Bench, _ *deploymenttest.Granted, s *buckettest.Server) {
 			s.Delete("ckpt", "llama-8b/48000/commit_success.txt")
-		}, []string{"stop      checkpoint: no checkpoint in gs://ckpt/llama-8b"}},
-		"no policy": {deploymenttest.StartsCrew, func(b *deploymenttest.Bench, _ *deploymenttest.Granted, _ *buckettest.Server) {
-			b.Change(func(w *incident.Workload) { w.Label = "" })
-		}, []string{"without the label pitstop-policy", "pitstop attach llama-8b"}},
-		"a policy that cannot be read": {deploymenttest.StartsCrew, func(b *deploymenttest.Bench, _ *deploymenttest.Granted, _ *buckettest.Server) {
+		}, says: []string{"stop      checkpoint: no checkpoint in gs://ckpt/llama-8b"}},
+		"no policy": {
+			but:  deploymenttest.Read(func(r *incident.Read) { r.Facts.Label = "" }),
+			says: []string{"without the label pitstop-policy", "pitstop attach llama-8b"},
+		},
+		"a policy that cannot be read": {breaks: func(b *deploymenttest.Bench, _ *deploymenttest.Granted, _ *buckettest.Server) {
 			b.ReadFile = func(context.Context, string) ([]byte, error) { return nil, errors.New("403") }
-		}, []string{"check cannot read it: gs://ops/policy.yaml: 403"}},
-		"no specification": {deploymenttest.StartsCrew, func(b *deploymenttest.Bench, _ *deploymenttest.Granted, _ *buckettest.Server) {
-			b.Change(func(w *incident.Workload) { w.Slices[0].Spec = "another" })
-		}, []string{"Pitstop has never read llama-8b, so it cannot create it again"}},
-		"a slice that is lost already, as an incident has told": {deploymenttest.StartsCrew, func(b *deploymenttest.Bench, _ *deploymenttest.Granted, _ *buckettest.Server) {
-			b.Change(func(w *incident.Workload) {
-				s := &w.Slices[0]
-				s.Condition, s.State, s.End.Reported = incident.Lost, "PREEMPTED", true
-			})
-		}, []string{"if llama-8b died now: nothing: an incident has told its end already", "stop      decision: Pitstop would do nothing: an incident has told its end already", "stop      slice: llama-8b is PREEMPTED already", "you: pitstop retry llama-8b"}},
-		"what the last incident decided is over": {deploymenttest.StartsCrew, func(b *deploymenttest.Bench, _ *deploymenttest.Granted, _ *buckettest.Server) {
-			b.Change(func(w *incident.Workload) {
-				s, last := &w.Slices[0], *deploymenttest.Llama().Incident
-				s.Condition, s.State, s.End.Reported = incident.Lost, "PREEMPTED", true
-				last.Phase, last.Outcome, last.Reason, last.Closed = incident.Closed, incident.Released, "cancelled", deploymenttest.Noon.Add(-time.Minute)
-				w.Closed = &last
-			})
-		}, []string{"if llama-8b died now: nothing", "stop      decision: Pitstop would do nothing"}},
-		"a slice that is not usable": {deploymenttest.StartsCrew, func(b *deploymenttest.Bench, _ *deploymenttest.Granted, _ *buckettest.Server) {
-			b.Change(func(w *incident.Workload) { w.Slices[0].Condition, w.Slices[0].State = incident.Unhealthy, "REPAIRING" })
-		}, []string{"stop      slice: llama-8b is REPAIRING already"}},
-		"a pause": {deploymenttest.StartsCrew, func(b *deploymenttest.Bench, _ *deploymenttest.Granted, _ *buckettest.Server) {
-			b.Change(func(w *incident.Workload) { w.Pause = &incident.Pause{By: "ada", Why: "a look"} })
-		}, []string{"stop      pause: it is paused by ada: a look", "you: pitstop resume llama-8b"}},
-		"a pause of everything": {deploymenttest.StartsCrew, func(b *deploymenttest.Bench, _ *deploymenttest.Granted, _ *buckettest.Server) {
+		}, says: []string{"check cannot read it: gs://ops/policy.yaml: 403"}},
+		"no specification": {
+			but:  deploymenttest.Read(func(r *incident.Read) { r.Facts.Spec = "another" }),
+			says: []string{"Pitstop has never read llama-8b, so it cannot create it again"},
+		},
+		"a slice that is lost already, as an incident has told": {breaks: func(b *deploymenttest.Bench, _ *deploymenttest.Granted, _ *buckettest.Server) {
+			b.Tells(func(s *deploymenttest.Story) { s.Reads(deploymenttest.Is(incident.Lost, "PREEMPTED")).Cancels() })
+		}, says: []string{"if llama-8b died now: nothing: an incident has told its end already", "stop      decision: Pitstop would do nothing: an incident has told its end already", "stop      slice: llama-8b is PREEMPTED already", "you: pitstop retry llama-8b"}},
+		"a slice that is not usable": {breaks: func(b *deploymenttest.Bench, _ *deploymenttest.Granted, _ *buckettest.Server) {
+			b.Tells(func(s *deploymenttest.Story) { s.Reads(deploymenttest.Is(incident.Unhealthy, "REPAIRING")) })
+		}, says: []string{"stop      slice: llama-8b is REPAIRING already"}},
+		"a pause": {breaks: func(b *deploymenttest.Bench, _ *deploymenttest.Granted, _ *buckettest.Server) {
+			b.Tells(func(s *deploymenttest.Story) { s.IsPaused(time.Time{}) })
+		}, says: []string{"stop      pause: it is paused by ada: a look", "you: pitstop resume llama-8b"}},
+		"a pause of everything": {breaks: func(b *deploymenttest.Bench, _ *deploymenttest.Granted, _ *buckettest.Server) {
 			if err := b.Ledger.SetPause(b.T.Context(), &incident.Pause{By: "ada", Until: deploymenttest.Noon.Add(time.Hour)}); err != nil {
 				b.T.Error(err)
 			}
-		}, []string{"stop      pause: everything is paused by ada until 2026-11-21T13:00:00Z", "you: pitstop resume --all"}},
-		"an open incident": {deploymenttest.StartsCrew, func(b *deploymenttest.Bench, _ *deploymenttest.Granted, _ *buckettest.Server) {
-			b.Change(func(w *incident.Workload) { w.Incident = deploymenttest.Llama().Incident })
-		}, []string{"stop      incident: llama-8b-20261121-3 is open: preemption, deleting", "you: pitstop incident llama-8b-20261121-3"}},
+		}, says: []string{"stop      pause: everything is paused by ada until 2026-11-21T13:00:00Z", "you: pitstop resume --all"}},
+		"an open incident": {breaks: func(b *deploymenttest.Bench, _ *deploymenttest.Granted, _ *buckettest.Server) {
+			b.Tells(func(s *deploymenttest.Story) { s.Reads(deploymenttest.Is(incident.Lost, "PREEMPTED")) })
+		}, says: []string{"stop      incident: llama-8b-20261121-1 is open: preemption, deleting", "you: pitstop incident llama-8b-20261121-1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, g, s := deploymenttest.Healthy(t, c.spec)
+			if c.spec == "" {
+				c.spec = deploymenttest.StartsCrew
+			}
+			b, g, s := deploymenttest.Healthy(t, c.spec, c.but)
 			if c.breaks != nil {
 				c.breaks(b, g, s)
 			}
@@ -119,8 +114,7 @@ func TestCheckFindsWhatWouldKeepTrainingFromComingBack(t *testing.T) {
 // TestCheckTellsOfACopiedLabel: to whoever has it, and to the workload that it names.
 func TestCheckTellsOfACopiedLabel(t *testing.T) {
 	b, _, _ := deploymenttest.Healthy(t, deploymenttest.StartsCrew)
-	other := deploymenttest.Trains("newcomer")
-	other.Slices[0].Claims = "llama-8b"
+	other := deploymenttest.Trains("newcomer", deploymenttest.Read(func(r *incident.Read) { r.Facts.Claims = "llama-8b" }))
 	if _, err := b.Ledger.Save(t.Context(), other, ledger.Revision{}); err != nil {
 		t.Fatal(err)
 	}
@@ -162,18 +156,16 @@ func TestCheckHoldsTheOrderAgainstOtherShapes(t *testing.T) {
 
 // TestCheckOfALegacyNode: it runs no script and has no metadata, so no finding asks its owner for either.
 func TestCheckOfALegacyNode(t *testing.T) {
-	b, _, _ := deploymenttest.Healthy(t, `{"legacy_node":{"acceleratorType":"v3-32","tensorflowVersion":"2.12.0","schedulingConfig":{"preemptible":true}}}`)
-	legacy := func(w *incident.Workload) {
-		w.Slices[0].Legacy, w.Slices[0].Accelerator, w.Directory, w.Crew, w.Progress = true, "v3-32", "", incident.Crew{}, incident.Progress{}
-	}
-	b.Change(legacy)
+	const spec = `{"legacy_node":{"acceleratorType":"v3-32","tensorflowVersion":"2.12.0","schedulingConfig":{"preemptible":true}}}`
+	legacy := deploymenttest.Read(func(r *incident.Read) { r.Facts.Legacy, r.Facts.Accelerator, r.Directory = true, "v3-32", "" })
+	b, _, _ := deploymenttest.Healthy(t, spec, legacy)
 	got, err := b.Call("check", "llama-8b")
 	if err != nil {
 		t.Errorf("%v:\n%s", err, got)
 	}
 	deploymenttest.WantText(t, got, "call 3    create node llama-8b in us-west4-a", "start-up: llama-8b is a legacy node: training runs on your own machine",
 		"checkpoint: a legacy node names no directory")
-	b.Change(func(w *incident.Workload) { w.Label = "" })
+	b, _, _ = deploymenttest.Healthy(t, spec, legacy, deploymenttest.Read(func(r *incident.Read) { r.Facts.Label = "" }))
 	unlabelled, err := b.Call("check", "llama-8b")
 	if !errors.Is(err, cli.ErrFailed) {
 		t.Errorf("it ends with %v", err)
@@ -188,14 +180,14 @@ func TestCheckOfALegacyNode(t *testing.T) {
 
 // TestCheckGoesByWhatHoldsNow: a pause that is over keeps nothing, and a training that is finished is none to bring back.
 func TestCheckGoesByWhatHoldsNow(t *testing.T) {
-	for name, but := range map[string]func(*incident.Workload){
-		"a pause that is over": func(w *incident.Workload) {
-			w.Pause = &incident.Pause{By: "ada", Until: deploymenttest.Noon.Add(-time.Hour)}
+	for name, tell := range map[string]func(*deploymenttest.Story){
+		"a pause that is over": func(s *deploymenttest.Story) {
+			s.Before(2 * time.Hour).IsPaused(deploymenttest.Noon.Add(-time.Hour))
 		},
-		"finished": func(w *incident.Workload) { w.Crew.Finished = true },
+		"finished": func(s *deploymenttest.Story) { s.Finishes(2) },
 	} {
 		b, _, _ := deploymenttest.Healthy(t, deploymenttest.StartsCrew)
-		b.Change(but)
+		b.Tells(tell)
 		if got, err := b.Call("check", "llama-8b"); err != nil {
 			t.Errorf("%s: %v\n%s", name, err, got)
 		}
@@ -231,10 +223,8 @@ func TestCheckSaysWhatItMayNotLookAt(t *testing.T) {
 // TestCheckPlansWhatIsLeft: a deletion that the provider has accepted is not called again.
 func TestCheckPlansWhatIsLeft(t *testing.T) {
 	b, _, _ := deploymenttest.Healthy(t, deploymenttest.StartsCrew)
-	b.Change(func(w *incident.Workload) {
-		w.Incident, w.Effects = deploymenttest.Llama().Incident, deploymenttest.Llama().Effects
-		w.Effects[0].Answered = deploymenttest.Noon.Add(-60 * time.Second)
-		w.Slices[0].Condition, w.Slices[0].State, w.Slices[0].ToReplace = incident.Deleting, "DELETING", true
+	b.Tells(func(s *deploymenttest.Story) {
+		s.Reads(deploymenttest.Is(incident.Lost, "PREEMPTED")).Does("delete-1").Reads(deploymenttest.Is(incident.Deleting, "DELETING"))
 	})
 	got, err := b.Call("check", "llama-8b")
 	if !errors.Is(err, cli.ErrFailed) {

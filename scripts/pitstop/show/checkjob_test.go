@@ -46,11 +46,12 @@ func TestCheckRehearsesTheDeathOfAJob(t *testing.T) {
 		},
 		"nothing that can be read": {spec: `{"kind":"Pod"}`, directory: "gs://ckpt/llama", says: []string{`its kind is "Pod", and neither Job nor JobSet`}},
 	} {
-		w := deploymenttest.Trains("llama-8b")
-		w.Provider, w.Directory, w.Label = "gke", c.directory, cmp.Or(c.label, "spot")
-		w.Slices[0].Zone, w.Slices[0].Incarnation.Zone, w.Slices[0].Group, w.Slices[0].Healing = scope, scope, "", incident.HealsNever
+		w := deploymenttest.Trains("llama-8b", func(s *deploymenttest.Story) {
+			s.Provider, s.Slice.Zone, s.Slice.Directory = "gke", scope, c.directory
+			s.Slice.Facts.Label, s.Slice.Facts.Healing = cmp.Or(c.label, "spot"), incident.HealsNever
+		})
 		b := deploymenttest.New(t, ledgertest.NewStore().Open, w)
-		if err := b.Ledger.SaveSpec(t.Context(), w.Slices[0].Spec, []byte(c.spec)); err != nil {
+		if err := b.Ledger.SaveSpec(t.Context(), w.Shown(deploymenttest.Noon).Slices[0].Spec, []byte(c.spec)); err != nil {
 			t.Fatal(err)
 		}
 		if c.policy != "" {
@@ -80,11 +81,10 @@ func TestCheckRehearsesTheDeathOfAJob(t *testing.T) {
 
 // TestAWaitingJobIsShown with the cluster's words, and since when by its own objects, however late Pitstop read it.
 func TestAWaitingJobIsShown(t *testing.T) {
-	w := deploymenttest.Trains("llama-8b")
-	w.Provider, w.Slices[0].Zone, w.Slices[0].Incarnation.Zone = "gke", "us-east5/research/teams", "us-east5/research/teams"
-	w.Slices[0].Condition, w.Slices[0].State = incident.Creating, "creating: its Pod llama-8b-0 waits for a machine: Unschedulable: Insufficient google.com/tpu"
-	w.Slices[0].Since, w.Slices[0].WaitsSince = deploymenttest.Noon, deploymenttest.Noon.Add(-3*time.Hour)
-	b := deploymenttest.New(t, ledgertest.NewStore().Open, w)
+	w := deploymenttest.Begin("llama-8b")
+	w.Provider, w.Slice.Zone, w.Slice.Facts.WaitsSince = "gke", "us-east5/research/teams", deploymenttest.Noon.Add(-3*time.Hour)
+	w.Before(0).Reads(deploymenttest.Is(incident.Creating, "creating: its Pod llama-8b-0 waits for a machine: Unschedulable: Insufficient google.com/tpu"))
+	b := deploymenttest.New(t, ledgertest.NewStore().Open, w.Workload)
 	b.Want([]string{"status"}, "Unschedulable: Insufficient google.com/tpu, waiting since 2026-11-21T09:00:00Z, for 3 h 0 m")
 	out, err := b.Call("check", "llama-8b")
 	for _, want := range []string{"Insufficient google.com/tpu, waiting since 2026-11-21T09:00:00Z; nothing follows but reminders", "kubectl describe job llama-8b --namespace teams"} {

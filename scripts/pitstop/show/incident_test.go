@@ -10,29 +10,32 @@ import (
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
+	"pitstop.internal/shared/policy"
 )
 
 func TestAnIncidentIsFoundOpenClosedAndInTheArchive(t *testing.T) {
-	w := deploymenttest.Llama()
-	closed := *w.Incident
-	closed.ID, closed.Outcome, closed.Phase, closed.Advice = "llama-8b-20261120-1", incident.Escalated, incident.Closed, "create it by hand"
-	closed.Timeline = append(closed.Timeline[:1:1], incident.Line{At: deploymenttest.Noon, Kind: incident.LineEnded, Text: "escalated · away 57 m 0 s", Reason: "why"})
-	w.Closed = &closed
+	s := deploymenttest.Training("llama-8b")
+	s.Policy.Switches.Restart = policy.No
+	s.Before(5 * time.Minute).GivesUp(2)
+	s.Policy.Switches.Restart = policy.Yes
+	s.Before(4 * time.Minute).Writes(events.CrewReport{Report: events.ReportProgress, Attempt: 3, Step: 48_200, CheckpointStep: 48_000})
+	w := s.Before(90 * time.Second).Reads(deploymenttest.Is(incident.Lost, "PREEMPTED")).Workload
 	d := deploymenttest.New(t, ledgertest.NewStore().Open, w)
 	l := d.Ledger
-	archived := closed
-	archived.ID, archived.Closed = "llama-8b-20261101-1", deploymenttest.Noon
-	if err := l.SaveClosed(t.Context(), w.ID, archived); err != nil {
+	archived := deploymenttest.Healed("llama-8b", deploymenttest.Noon.Add(-20*cli.Day), time.Hour, 0).Closed
+	if err := l.SaveClosed(t.Context(), w.ID, *archived); err != nil {
 		t.Fatal(err)
 	}
-	for id, says := range map[string]string{
-		"llama-8b-20261121-3": "recreate: delete llama-8b first", "llama-8b-20261120-1": "you: create it by hand", "llama-8b-20261101-1": "ESCALATED",
+	for id, says := range map[string][]string{
+		w.Incident.ID: {"preemption · workload demo/llama-8b · policy spot", "Sat Nov 21, 2026", "11:58:30", "recreate: delete llama-8b first"},
+		w.Closed.ID:   {"crash · workload demo/llama-8b · policy spot", "Sat Nov 21, 2026", "11:55:00", "ESCALATED", "  you: "},
+		archived.ID:   {"host_error · workload demo/llama-8b · policy spot", "Sun Nov 1, 2026", "12:00:00", "RESUMED"},
 	} {
 		got, err := d.Call("incident", id)
 		if err != nil {
 			t.Fatal(err)
 		}
-		deploymenttest.WantText(t, got, id, "preemption · workload demo/llama-8b · policy spot", "Sat Nov 21, 2026", "11:58:40", says)
+		deploymenttest.WantText(t, got, append(says, id)...)
 	}
 	d.Refused([]string{"incident", "llama-8b-20261101-9"}, "there is no incident")
 	d.Refused([]string{"incident", "llama-8b-1"}, "there is no workload")
@@ -41,38 +44,32 @@ func TestAnIncidentIsFoundOpenClosedAndInTheArchive(t *testing.T) {
 // TestIncidentsAreListed: those of one workload however old, those of all since a time or open; each once, the newest first.
 func TestIncidentsAreListed(t *testing.T) {
 	deploymenttest.EachStore(t, func(t *testing.T, open ledger.Opener) {
-		w := deploymenttest.Llama()
-		ended := func(id string, at time.Time) incident.Incident {
-			return incident.Incident{ID: id, Cause: events.CauseHostError, Opened: at, Closed: at.Add(12 * time.Minute), Phase: incident.Closed, Outcome: incident.Resumed}
-		}
-		w.Incident.Opened = deploymenttest.Noon.Add(-20 * cli.Day) // it is open, and so listed
-		w.Closed = new(ended("llama-8b-20261120-2", deploymenttest.Noon.Add(-cli.Day)))
+		ago := func(days int) time.Time { return deploymenttest.Noon.Add(-time.Duration(days) * cli.Day) }
+		open20 := deploymenttest.Preempted("llama-8b", func(s *deploymenttest.Story) { s.End = ago(20) }) // it is open, and so listed
+		bert := deploymenttest.Healed("bert", ago(1), 12*time.Minute, 1)
 		other := incident.New("demo", "gemma-20261101-1", "tpu") // whose name looks like an incident
-		d := deploymenttest.New(t, open, w, other)
-		for id, in := range map[string]incident.Incident{
-			w.ID:     *w.Closed,
-			other.ID: ended("gemma-20261101-1-20261118-7", deploymenttest.Noon.Add(-3*cli.Day)),
+		d := deploymenttest.New(t, open, open20.Workload, bert, other)
+		for _, w := range []incident.Workload{
+			bert, deploymenttest.Healed(other.Name, ago(3), 12*time.Minute, 3), deploymenttest.Healed("llama-8b", ago(51), 12*time.Minute, 0),
 		} {
-			if err := d.Ledger.SaveClosed(t.Context(), id, in); err != nil {
+			if err := d.Ledger.SaveClosed(t.Context(), w.ID, *w.Closed); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := d.Ledger.SaveClosed(t.Context(), w.ID, ended("llama-8b-20261001-1", deploymenttest.Noon.Add(-51*cli.Day))); err != nil {
-			t.Fatal(err)
-		}
 		const (
-			first  = "2026-11-20 12:00  llama-8b-20261120-2"
+			first  = "2026-11-20 12:00  bert-20261120-3"
 			gemma  = "2026-11-18 12:00  gemma-20261101-1-20261118-7  host error, resumed after 12 m 0 s\n"
-			opened = "2026-11-01 12:00  llama-8b-20261121-3"
+			opened = "2026-11-01 11:58  llama-8b-20261101-3"
 			older  = "2026-10-01 12:00  llama-8b-20261001-1  host error, resumed after 12 m 0 s\n"
+			lasts  = "  preemption, open: deleting for 20 d 0 h\n"
 		)
 		for _, c := range []struct {
 			args []string
 			want string
 		}{
-			{[]string{"incidents"}, first + "          host error, resumed after 12 m 0 s\n" + gemma + opened + "          preemption, open: deleting for 1 m 20 s\n"},
-			{[]string{"incidents", "--since", "1d12h"}, first + "  host error, resumed after 12 m 0 s\n" + opened + "  preemption, open: deleting for 1 m 20 s\n"},
-			{[]string{"incident", "llama-8b"}, first + "  host error, resumed after 12 m 0 s\n" + opened + "  preemption, open: deleting for 1 m 20 s\n" + older},
+			{[]string{"incidents"}, first + "              host error, resumed after 12 m 0 s\n" + gemma + opened + "        " + lasts},
+			{[]string{"incidents", "--since", "1d12h"}, first + "      host error, resumed after 12 m 0 s\n" + opened + lasts},
+			{[]string{"incident", "llama-8b"}, opened + lasts + older},
 			{[]string{"incident", "demo/gemma-20261101-1"}, gemma},
 			{[]string{"incident", "gemma-20261101-1", "--json"}, `{"id":"gemma-20261101-1-20261118-7","workload":"demo/gemma-20261101-1","cause":"host_error",` +
 				`"opened":"2026-11-18T12:00:00Z","closed":"2026-11-18T12:12:00Z","phase":"closed","outcome":"resumed"}` + "\n"},
@@ -87,35 +84,31 @@ func TestIncidentsAreListed(t *testing.T) {
 
 // TestIncidentsOfSeveralProjectsAreNamedWithTheirs, as the verb incident takes them; and nothing is told as nothing.
 func TestIncidentsOfSeveralProjectsAreNamedWithTheirs(t *testing.T) {
-	theirs := deploymenttest.Llama()
-	theirs.ID, theirs.Project = "apart/llama-8b", "apart"
+	theirs := deploymenttest.Llama(func(s *deploymenttest.Story) { s.ID, s.Project = "apart/llama-8b", "apart" })
 	b := deploymenttest.New(t, ledgertest.NewStore().Open, deploymenttest.Llama(), theirs)
 	b.Want([]string{"incidents"}, "  apart/llama-8b-20261121-3  preemption", "  demo/llama-8b-20261121-3   preemption")
-	quiet := deploymenttest.Llama()
-	quiet.Incident = nil
-	b = deploymenttest.New(t, ledgertest.NewStore().Open, quiet)
+	b = deploymenttest.New(t, ledgertest.NewStore().Open, deploymenttest.Trains("llama-8b"))
 	b.Want([]string{"incidents"}, "no incident is open, and none has opened since 2026-11-14T12:00:00Z; --since looks further back")
 	b.Want([]string{"incident", "llama-8b"}, "llama-8b has had no incident")
 }
 
 // TestAnIncidentHasTheTermsOfTheTrainingService, for people and as JSON.
 func TestAnIncidentHasTheTermsOfTheTrainingService(t *testing.T) {
-	w := deploymenttest.Llama()
-	in := w.Incident
-	in.Cause, in.Outcome, in.Code, in.Phase, in.Closed = events.CauseCrash, incident.Escalated, incident.CodeSameError, incident.Closed, deploymenttest.Noon
-	in.Down = deploymenttest.Noon.Add(-time.Minute)
-	in.Error = incident.Error{Attempt: 1, Exit: events.Exit{Code: 137, Retries: events.JobRetries{Worker: 5, Job: 3}}}
-	w.Closed, w.Incident, w.Ended, w.Effects = in, nil, deploymenttest.Noon, nil
-	d := deploymenttest.New(t, ledgertest.NewStore().Open, w)
-	d.Want([]string{"incident", in.ID}, "job       FAILED, INVALID_ARGUMENT (3): The replica worker 0 exited with a non-zero status of 137. Termination reason: Error. · "+
+	s := deploymenttest.Training("llama-8b").Before(time.Minute)
+	s.Policy.Switches.Restart = policy.No
+	s.Writes(events.CrewReport{Report: events.ReportExited, Attempt: 2, ExitCode: 137, Retries: events.JobRetries{Worker: 5, Job: 3}}).GivesUp(2)
+	d := deploymenttest.New(t, ledgertest.NewStore().Open, s.Workload)
+	id := s.Closed.ID
+	d.Want([]string{"incident", id}, "job       FAILED, INVALID_ARGUMENT (3): The replica worker 0 exited with a non-zero status of 137. Termination reason: Error. · "+
 		"retries: 5 of a worker, 3 of the whole job")
-	d.Want([]string{"incident", in.ID, "--json"}, `"job":{"state":"FAILED","retries":{"worker":5,"job":3},"error":{"code":3,"status":"INVALID_ARGUMENT","message":"The replica worker 0 `)
+	d.Want([]string{"incident", id, "--json"}, `"job":{"state":"FAILED","retries":{"worker":5,"job":3},"error":{"code":3,"status":"INVALID_ARGUMENT","message":"The replica worker 0 `)
 
-	open := deploymenttest.New(t, ledgertest.NewStore().Open, deploymenttest.Llama())
-	open.Want([]string{"incident", in.ID}, "job       RUNNING")
-	down := deploymenttest.Llama()
-	down.Incident.Down = deploymenttest.Noon
-	open = deploymenttest.New(t, ledgertest.NewStore().Open, down)
-	open.Want([]string{"incident", in.ID}, "job       QUEUED")
-	open.Want([]string{"incident", in.ID, "--json"}, `"job":{"state":"QUEUED"}`)
+	b := deploymenttest.New(t, ledgertest.NewStore().Open, deploymenttest.Trains("llama-8b"))
+	b.Tells(func(s *deploymenttest.Story) {
+		s.Announces(events.Notice{Status: events.NoticePending, WindowStart: s.Now.Add(time.Minute), WindowEnd: s.Now.Add(time.Hour)}).Ticks()
+	})
+	b.Want([]string{"incident", "llama-8b-20261121-1"}, "job       RUNNING")
+	down := deploymenttest.New(t, ledgertest.NewStore().Open, deploymenttest.Llama())
+	down.Want([]string{"incident", "llama-8b-20261121-3"}, "job       QUEUED")
+	down.Want([]string{"incident", "llama-8b-20261121-3", "--json"}, `"job":{"state":"QUEUED"}`)
 }

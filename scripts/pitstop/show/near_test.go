@@ -112,7 +112,7 @@ func TestCheckComparesTheBucketsWithWhereTheSliceIs(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, _, bucket := deploymenttest.Healthy(t, deploymenttest.StartsCrew)
+			b, _, bucket := deploymenttest.Healthy(t, deploymenttest.StartsCrew, deploymenttest.In(c.zone))
 			b.ReadFile = func(context.Context, string) ([]byte, error) {
 				return []byte("policies:\n  night: {preset: spot" + c.policy + "}\n"), nil
 			}
@@ -120,7 +120,7 @@ func TestCheckComparesTheBucketsWithWhereTheSliceIs(t *testing.T) {
 			for name, at := range c.data {
 				bucket.Place(name, at)
 			}
-			b.ShowsData(c.zone, c.names...)
+			b.ShowsData(c.names...)
 			got := regions(t, b)
 			if strings.Join(got, "\n") != strings.Join(c.want, "\n") {
 				t.Errorf("it says\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
@@ -131,8 +131,8 @@ func TestCheckComparesTheBucketsWithWhereTheSliceIs(t *testing.T) {
 
 // TestCheckSaysThatItCannotReadWhereABucketIs, asks once for each bucket, and tests the rest.
 func TestCheckSaysThatItCannotReadWhereABucketIs(t *testing.T) {
-	b, _, bucket := deploymenttest.Healthy(t, deploymenttest.StartsCrew)
-	b.ShowsData("us-west4-a", "gs://ckpt/data")
+	b, _, bucket := deploymenttest.Healthy(t, deploymenttest.StartsCrew, deploymenttest.In("us-west4-a"))
+	b.ShowsData("gs://ckpt/data")
 	bucket.Inject(buckettest.Fault{Method: buckettest.MethodLocate, Status: http.StatusForbidden})
 	got := strings.Join(regions(t, b), "\n")
 	deploymenttest.WantText(t, got, "warn: check cannot read where the checkpoints in gs://ckpt/llama-8b are: ", "warn: check cannot read where the data in gs://ckpt/data is: ",
@@ -145,12 +145,12 @@ func TestCheckSaysThatItCannotReadWhereABucketIs(t *testing.T) {
 
 // TestCheckSaysWhichZonesAreFarFromTheData, though Pitstop may create there.
 func TestCheckSaysWhichZonesAreFarFromTheData(t *testing.T) {
-	b, _, bucket := deploymenttest.Healthy(t, deploymenttest.StartsCrew)
+	b, _, bucket := deploymenttest.Healthy(t, deploymenttest.StartsCrew, deploymenttest.In("us-west4-a"))
 	b.ReadFile = func(context.Context, string) ([]byte, error) {
 		return []byte("policies:\n  night: {preset: spot, zones: [us-central1-a, us-west4-b], other_regions: yes, egress_price: 0.02}\n"), nil
 	}
 	bucket.Place("corpus", buckettest.Location{Name: "US-WEST4"})
-	b.ShowsData("us-west4-a", "gs://corpus")
+	b.ShowsData("gs://corpus")
 	b.Want([]string{"check", "llama-8b"}, "warn      zone us-central1-a: Pitstop may create it there; the checkpoints are in us-west4; a restore reads 12.0 GiB from there, "+
 		"and a save writes as much: $0.24 each at the policy's price; the data in gs://corpus is in us-west4, and each GiB that training reads from there costs $0.02 at the policy's price\n"+
 		"            you: remove the zone from the policy, or copy the data into a bucket in us-central1\n",

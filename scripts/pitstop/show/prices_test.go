@@ -1,6 +1,7 @@
 package show
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"testing"
@@ -8,9 +9,13 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"pitstop.internal/events"
+	"pitstop.internal/scripts/pitstop/deployment"
 	"pitstop.internal/scripts/pitstop/deployment/deploymenttest"
+	"pitstop.internal/scripts/pitstop/terminal"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger/ledgertest"
+	"pitstop.internal/shared/view"
 )
 
 func pricesOf(t *testing.T, text string) string {
@@ -23,17 +28,17 @@ func pricesOf(t *testing.T, text string) string {
 }
 
 func TestAnIncidentTellsWhatItCost(t *testing.T) {
-	w := deploymenttest.Llama()
-	w.Incident.Down, w.Incident.Charged = deploymenttest.Noon.Add(-90*time.Minute), 2
-	w.Incident.Zones = []incident.Refusal{{Zone: "us-west4-a", At: deploymenttest.Noon, Until: deploymenttest.Noon.Add(time.Minute), Text: "no more capacity"}}
-	w.Incident.Save = incident.Save{ID: "s1", Requested: deploymenttest.Noon, Result: incident.SaveRefused, Failed: "no handler"}
-	w.Incident.Calls = []incident.Call{{At: deploymenttest.Noon, Function: "recreate", Method: "DeleteNode", Resource: "projects/demo/locations/us-west4-a/nodes/llama-8b"}}
-	w.Slices = append(w.Slices, incident.Slot{Name: "other", Life: incident.Life{Facts: incident.Facts{Accelerator: "v5p-8", Chips: 4}}})
+	two := deploymenttest.Training("llama-8b")
+	two.Learns(incident.Read{
+		Origin: two.Origin(events.RankReading), Slice: "other", Zone: "us-west4-a", Condition: incident.Ready, State: "READY",
+		Incarnation: events.Incarnation{Zone: "us-west4-a", ID: "7712", Created: deploymenttest.Noon.Add(-48 * time.Hour)},
+		Facts:       incident.Facts{Accelerator: "v5p-8", Workers: 1, Chips: 4, Label: "spot"}, Directory: "gs://ckpt/llama-8b",
+	})
+	w := two.Before(5 * time.Minute).Reads(deploymenttest.Is(incident.Lost, "PREEMPTED")).Workload
 	b := deploymenttest.New(t, ledgertest.NewStore().Open, w)
+	b.Now = func() time.Time { return two.Now.Add(90 * time.Minute) }
 	id := w.Incident.ID
-	b.Want([]string{"incident", id}, "away 1 h 30 m, 30.0 chip-hours; charged to infrastructure, 2 of 3 restarts",
-		"refused   us-west4-a at 2026-11-21T12:00:00Z, asked again after 2026-11-21T12:01:00Z: no more capacity", "save      s1 requested at", "refused, no handler",
-		"DeleteNode projects/demo/locations/us-west4-a/nodes/llama-8b", "its result is not known", "when it opened: allowed: nothing")
+	b.Want([]string{"incident", id}, "away 1 h 30 m, 30.0 chip-hours; charged to infrastructure", "when it opened: allowed: request_checkpoint, restart, recreate")
 	for text, want := range map[string]string{
 		"v5litepod: {spot: 0.50, other: 1.20}":                           "30.0 chip-hours worth $12.00, without the price of other",
 		"v5litepod-16: {spot: 1}\nv5litepod: {spot: 9}\nv5p: {other: 4}": "30.0 chip-hours worth $48.00; charged",
@@ -53,4 +58,18 @@ func TestAnIncidentTellsWhatItCost(t *testing.T) {
 		b.Refused([]string{"incident", id, "--prices", pricesOf(t, faulty)}, "--prices")
 	}
 	b.Refused([]string{"incident", id, "--prices", "/nowhere/prices.yaml"}, "no such file")
+}
+
+// TestAnIncidentTellsWhatWasTried: its calls, its save, and the zones that refused.
+func TestAnIncidentTellsWhatWasTried(t *testing.T) {
+	var out bytes.Buffer
+	printIncident(terminal.NewPrinter(&out, false), deployment.Workload{}, view.Incident{
+		ID:    "llama-8b-20261121-3",
+		Zones: []view.Refusal{{Zone: "us-west4-a", At: deploymenttest.Noon, Until: deploymenttest.Noon.Add(time.Minute), Text: "no more capacity"}},
+		Save:  view.Save{ID: "s1", Requested: deploymenttest.Noon, Result: incident.SaveRefused, Failed: "no handler"},
+		Calls: []view.Call{{At: deploymenttest.Noon, Function: "recreate", Method: "DeleteNode", Resource: "projects/demo/locations/us-west4-a/nodes/llama-8b"}},
+	}, Cost{Cost: view.Cost{ChargedTo: "infrastructure", Restarts: 2}})
+	deploymenttest.WantText(t, out.String(), "charged to infrastructure, 2 of 3 restarts", "when it opened: allowed: nothing",
+		"refused   us-west4-a at 2026-11-21T12:00:00Z, asked again after 2026-11-21T12:01:00Z: no more capacity", "save      s1 requested at", "refused, no handler",
+		"DeleteNode projects/demo/locations/us-west4-a/nodes/llama-8b", "its result is not known")
 }

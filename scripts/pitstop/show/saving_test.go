@@ -19,22 +19,24 @@ import (
 )
 
 func TestCheckNamesTheIntervalThatLosesLeast(t *testing.T) {
-	timed := func(w *incident.Workload) {
-		w.Pace.Saves, w.Pace.Mode = []int64{20, 30, 40}, events.SaveSignal
+	every := deploymenttest.SavesEvery
+	took := func(mode events.SaveMode, all ...time.Duration) func(*deploymenttest.Story) {
+		return func(s *deploymenttest.Story) { s.Policy.Save, s.Policy.Lead, s.Timed = mode, 2*time.Hour, all }
 	}
+	timed := took(events.SaveSignal, 20*time.Second, 30*time.Second, 40*time.Second)
+	finished := func(s *deploymenttest.Story) { s.Done = true }
+	type but []func(*deploymenttest.Story)
 	for name, c := range map[string]struct {
-		change []func(*incident.Workload)
+		but    but
 		losses int
 		says   []string
 		not    string
 	}{
-		"nothing is measured": {nil, 0, nil, "interval"},
-		"too little is measured": {[]func(*incident.Workload){func(w *incident.Workload) {
-			w.Pace.Gaps = []int64{9000, 9000}
-		}}, 0, nil, "interval"},
-		"often enough": {[]func(*incident.Workload){deploymenttest.SavesEvery(55 * time.Minute)}, 0, []string{"good      interval: it saves every 55 m 0 s\n"}, "loses least"},
+		"nothing is measured":    {nil, 0, nil, "interval"},
+		"too little is measured": {but{every(150 * time.Minute), func(s *deploymenttest.Story) { s.Told = 2 }}, 0, nil, "interval"},
+		"often enough":           {but{every(55 * time.Minute)}, 0, []string{"good      interval: it saves every 55 m 0 s\n"}, "loses least"},
 		"seldom, and losses are frequent": {
-			[]func(*incident.Workload){deploymenttest.SavesEvery(3 * time.Hour), timed},
+			but{every(3 * time.Hour), timed},
 			20,
 			[]string{
 				"warn      interval: it saves every 3 h 0 m; 20 losses of unsaved steps in 9 d 14 h of training, besides an assumed one in 12 h; a save takes 30 s (3 timed)",
@@ -43,61 +45,48 @@ func TestCheckNamesTheIntervalThatLosesLeast(t *testing.T) {
 			"",
 		},
 		"no save was timed": {
-			[]func(*incident.Workload){deploymenttest.SavesEvery(3 * time.Hour)}, 20, []string{"no save was timed, so one of 1 m 0 s is assumed", "you: save every 38 m 0 s"}, "",
+			but{every(3 * time.Hour)}, 20, []string{"no save was timed, so one of 1 m 0 s is assumed", "you: save every 38 m 0 s"}, "",
 		},
 		"hourly, and losses are frequent": {
-			[]func(*incident.Workload){deploymenttest.SavesEvery(time.Hour), timed}, 20, []string{"warn      interval: it saves every 1 h 0 m; 20 losses"}, "",
+			but{every(time.Hour), timed}, 20, []string{"warn      interval: it saves every 1 h 0 m; 20 losses"}, "",
 		},
 		"seldom, and little is lost": {
-			[]func(*incident.Workload){deploymenttest.SavesEvery(65 * time.Minute)},
+			but{every(65 * time.Minute)},
 			8,
 			[]string{"warn      interval: it saves every 1 h 5 m\n", "you: save about every hour, as Google's guides say"},
 			"loses least",
 		},
 		"seldom, and nothing is lost": {
-			[]func(*incident.Workload){deploymenttest.SavesEvery(2 * time.Hour)},
+			but{every(2 * time.Hour)},
 			0,
 			[]string{"warn      interval: it saves every 2 h 0 m\n", "so few losses are known that this would lose more"},
 			"loses least",
 		},
 		"very seldom, and nothing is lost": {
-			[]func(*incident.Workload){deploymenttest.SavesEvery(20 * time.Hour)}, 0, []string{"you: save every 2 h 54 m: it loses least"}, "",
+			but{every(20 * time.Hour)}, 0, []string{"you: save every 2 h 54 m: it loses least"}, "",
 		},
 		"no history is a reason to save less often than hourly": {
-			[]func(*incident.Workload){deploymenttest.SavesEvery(20 * time.Minute), func(w *incident.Workload) {
-				w.Pace.Saves, w.Pace.Mode = []int64{60}, events.SaveSignal
-			}}, 0, []string{"if training goes on during a save, change nothing", "you: save about every hour, as Google's guides say: it gains 3.1 points of goodput"}, "",
+			but{every(20 * time.Minute), took(events.SaveSignal, 60*time.Second)}, 0, []string{"if training goes on during a save, change nothing", "you: save about every hour, as Google's guides say: it gains 3.1 points of goodput"}, "",
 		},
 		"an assumed save is no reason to save less often": {
-			[]func(*incident.Workload){deploymenttest.SavesEvery(20 * time.Minute)}, 0, []string{"good      interval: it saves every 20 m 0 s\n"}, "you: save",
+			but{every(20 * time.Minute)}, 0, []string{"good      interval: it saves every 20 m 0 s\n"}, "you: save",
 		},
 		"too often": {
-			[]func(*incident.Workload){deploymenttest.SavesEvery(11 * time.Minute), func(w *incident.Workload) {
-				w.Pace.Saves, w.Pace.Mode = []int64{300}, events.SaveSignal
-			}}, 0, []string{"it saves every 11 m 0 s; 0 losses", "a save takes 5 m 0 s (1 timed)", "you: save about every hour, as Google's guides say: it gains 36.9 points of goodput"}, "more often",
+			but{every(11 * time.Minute), took(events.SaveSignal, 300*time.Second)}, 0, []string{"it saves every 11 m 0 s; 0 losses", "a save takes 5 m 0 s (1 timed)", "you: save about every hour, as Google's guides say: it gains 36.9 points of goodput"}, "more often",
 		},
 		"what is told every five minutes may be more often": {
-			[]func(*incident.Workload){deploymenttest.SavesEvery(5 * time.Minute), func(w *incident.Workload) {
-				w.Pace.Saves, w.Pace.Mode = []int64{0}, events.SaveSignal
-			}}, 400, []string{"good      interval: it saves every 5 m 0 s\n"}, "loses least",
+			but{every(5 * time.Minute), took(events.SaveSignal, 0)}, 400, []string{"good      interval: it saves every 5 m 0 s\n"}, "loses least",
 		},
 		"a save that waits for the next checkpoint is no measure": {
-			[]func(*incident.Workload){deploymenttest.SavesEvery(3 * time.Hour), func(w *incident.Workload) {
-				w.Pace.Saves, w.Pace.Mode = []int64{3000}, events.SaveNatural
-			}}, 20, []string{"no save was timed"}, "3000",
+			but{every(3 * time.Hour), took(events.SaveNatural, 3000*time.Second)}, 20, []string{"no save was timed"}, "3000",
 		},
 		"the next save is overdue": {
-			[]func(*incident.Workload){deploymenttest.SavesEvery(20 * time.Minute), func(w *incident.Workload) {
-				w.Progress.CheckpointAt = w.Progress.At.Add(-150 * time.Minute)
-			}}, 0, []string{"warn      interval: no checkpoint for 2 h 30 m"}, "",
+			but{every(20 * time.Minute), func(s *deploymenttest.Story) { s.Overdue = 150 * time.Minute }}, 0, []string{"warn      interval: no checkpoint for 2 h 30 m"}, "",
 		},
-		"finished": {[]func(*incident.Workload){deploymenttest.SavesEvery(3 * time.Hour), func(w *incident.Workload) { w.Crew.Finished = true }}, 0, nil, "interval"},
+		"finished": {but{every(3 * time.Hour), finished}, 0, nil, "interval"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, _, _ := deploymenttest.Healthy(t, deploymenttest.StartsCrew)
-			for _, change := range c.change {
-				b.Change(change)
-			}
+			b, _, _ := deploymenttest.Healthy(t, deploymenttest.StartsCrew, c.but...)
 			b.Loses(c.losses, 11*time.Hour)
 			got := wantsCheck(t, b, c.says...)
 			if c.not != "" && strings.Contains(got, c.not) {
@@ -117,15 +106,23 @@ func TestACheckpointOverAnHourOldIsAWarning(t *testing.T) {
 
 // TestAnOutageIsNoTimeWithoutASave: the checkpoint is older than an hour, but training runs again for minutes only.
 func TestAnOutageIsNoTimeWithoutASave(t *testing.T) {
-	for name, change := range map[string]func(*incident.Workload){
-		"the incident has just closed": func(w *incident.Workload) {
-			w.Crew.Started = deploymenttest.Noon.Add(-5 * time.Hour)
-			w.Closed = &incident.Incident{ID: "before", Down: deploymenttest.Noon.Add(-10 * time.Minute), Closed: deploymenttest.Noon.Add(40 * time.Minute)}
+	at := func(minutes time.Duration) time.Time { return deploymenttest.Noon.Add(minutes * time.Minute) }
+	for name, tell := range map[string]func(*deploymenttest.Story){
+		"the incident has just closed": func(s *deploymenttest.Story) {
+			s.Now = at(-5)
+			s.Announces(events.Notice{Status: events.NoticeOngoing, WindowStart: at(-5), WindowEnd: at(60)}).Reads(deploymenttest.Is(incident.Unhealthy, "REPAIRING"))
+			s.Now = at(39)
+			s.Announces(events.Notice{Status: events.NoticeGone}).Reads(deploymenttest.Is(incident.Ready, "READY"))
+			s.Now = at(40)
+			s.Writes(events.CrewReport{Report: events.ReportProgress, Attempt: 2, Step: 48_300, CheckpointStep: 48_000})
 		},
-		"the attempt has just begun": func(w *incident.Workload) { w.Crew.Started = deploymenttest.Noon.Add(40 * time.Minute) },
+		"the attempt has just begun": func(s *deploymenttest.Story) {
+			s.Now = at(40)
+			s.Writes(events.CrewReport{Report: events.ReportStarted, Attempt: 3})
+		},
 	} {
 		b, _, _ := deploymenttest.Healthy(t, deploymenttest.StartsCrew)
-		b.Change(change)
+		b.Tells(tell)
 		b.Now = func() time.Time { return deploymenttest.Noon.Add(45 * time.Minute) } // the checkpoint is from 20 minutes before noon
 		got := wantsCheck(t, b, "warn      checkpoint: the last complete one is step 48,000, 1 h 5 m old")
 		if strings.Contains(got, "no checkpoint for") {
@@ -179,8 +176,7 @@ func TestALongHistoryIsReadFromItsEnd(t *testing.T) {
 		}
 		return nil
 	}}
-	b := deploymenttest.New(t, tap.On(ledgertest.NewStore().Open), deploymenttest.Trains("llama-8b"))
-	b.Change(deploymenttest.SavesEvery(3 * time.Hour))
+	b := deploymenttest.New(t, tap.On(ledgertest.NewStore().Open), deploymenttest.Trains("llama-8b", deploymenttest.SavesEvery(3*time.Hour)))
 	b.Loses(100, 2*time.Hour)
 	reads = 0
 	past := newHistorian(b.Ledger)
@@ -197,14 +193,14 @@ func TestALongHistoryIsReadFromItsEnd(t *testing.T) {
 }
 
 func TestStatusWarnsOfSavesMoreThanAnHourApart(t *testing.T) {
-	b := deploymenttest.New(t, ledgertest.NewStore().Open, deploymenttest.Trains("llama-8b"))
+	b := deploymenttest.New(t, ledgertest.NewStore().Open, deploymenttest.Trains("llama-8b", deploymenttest.SavesEvery(time.Hour)))
 	b.Loses(20, 11*time.Hour)
-	b.Change(deploymenttest.SavesEvery(time.Hour))
 	got, err := b.Call("status")
 	if err != nil || strings.Contains(got, "  saves ") {
 		t.Errorf("%v:\n%s", err, got)
 	}
-	b.Change(deploymenttest.SavesEvery(3 * time.Hour))
+	b = deploymenttest.New(t, ledgertest.NewStore().Open, deploymenttest.Trains("llama-8b", deploymenttest.SavesEvery(3*time.Hour)))
+	b.Loses(20, 11*time.Hour)
 	b.Want([]string{"status"}, "  saves     it saves every 3 h 0 m; save every 38 m 0 s: it loses least", "(20 losses of unsaved steps in")
 	if got, err = b.Call("status", "--json"); err != nil {
 		t.Fatal(err)
@@ -225,8 +221,7 @@ func TestAnUnreadableArchiveIsAnError(t *testing.T) {
 		}
 		return nil
 	}}
-	w := deploymenttest.Trains("llama-8b")
-	deploymenttest.SavesEvery(3 * time.Hour)(&w)
+	w := deploymenttest.Trains("llama-8b", deploymenttest.SavesEvery(3*time.Hour))
 	b := deploymenttest.New(t, tap.On(ledgertest.NewStore().Open), w)
 	if _, err := b.Call("status"); !errors.Is(err, broken) {
 		t.Errorf("status ends with %v", err)

@@ -25,19 +25,17 @@ import (
 )
 
 func TestStatusTellsHowEveryWorkloadStands(t *testing.T) {
-	other := incident.New("demo", "bert", "tpu")
-	other.Slices = []incident.Slot{{Name: "bert", Life: incident.Life{
-		Facts: incident.Facts{Accelerator: "v2-8"},
-		Zone:  "us-west4-b", Condition: incident.Ready, State: "READY", Since: deploymenttest.Noon.Add(-50 * time.Hour),
-	}}}
-	d := deploymenttest.New(t, ledgertest.NewStore().Open, deploymenttest.Llama(), other)
+	other := deploymenttest.Begin("bert")
+	other.Slice.Zone, other.Slice.Directory, other.Slice.Facts = "us-west4-b", "", incident.Facts{Accelerator: "v2-8"}
+	other.Before(50 * time.Hour).Reads()
+	d := deploymenttest.New(t, ledgertest.NewStore().Open, deploymenttest.Llama(deploymenttest.In("us-west4-a")), other.Workload)
 	l := d.Ledger
 	got, err := d.Call("status")
 	if err != nil {
 		t.Fatal(err)
 	}
 	deploymenttest.WantText(t, got, "demo/llama-8b  policy spot", "llama-8b us-west4-a v5litepod-16 spot  PREEMPTED for 1 m 30 s",
-		"step 48,190 6 m 0 s ago, checkpoint 48,000 verified, 12 m 0 s old", "llama-8b-20261121-3: preemption, deleting for 1 m 20 s, until 2026-11-21T12:40:00Z",
+		"step 48,190 6 m 0 s ago, checkpoint 40,000 verified, 1 d 22 h old", "llama-8b-20261121-3: preemption, deleting for 1 m 30 s, until 2026-11-21T12:43:30Z",
 		"delete llama-8b: begun 1 m 10 s ago", "demo/bert  no label pitstop-policy: watched", "bert us-west4-b v2-8  READY for 2 d 2 h", "no word from a crew yet")
 	if got, err = d.Call("status", "bert"); err != nil || strings.Contains(got, "llama") {
 		t.Errorf("status of one: %v\n%s", err, got)
@@ -59,8 +57,7 @@ func TestStatusTellsHowEveryWorkloadStands(t *testing.T) {
 
 func TestStatusTellsThePolicyAndWhatWouldFollow(t *testing.T) {
 	deploymenttest.EachStore(t, func(t *testing.T, open ledger.Opener) {
-		w := deploymenttest.Trains("llama-8b")
-		w.Label = "night"
+		w := deploymenttest.Trains("llama-8b", deploymenttest.Read(func(r *incident.Read) { r.Facts.Label = "night" }))
 		b := deploymenttest.New(t, open, w)
 		b.Want([]string{"status"}, "the ledger does not say yet what the deployment allows", "policy night, which is no policy: watched")
 		if err := b.Ledger.SaveSettings(t.Context(), ledger.Settings{Policy: policy.Config{URI: "gs://ops/policy.yaml", Allow: "recreate,restart"}}); err != nil {
@@ -100,22 +97,20 @@ func TestStatusTellsThePolicyAndWhatWouldFollow(t *testing.T) {
 }
 
 func TestStatusTellsWhyAPersonWouldBeAsked(t *testing.T) {
-	w := deploymenttest.Trains("llama-8b")
-	w.Slices[0].Bare = true
+	w := deploymenttest.Trains("llama-8b", deploymenttest.Read(func(r *incident.Read) { r.Facts.Bare = true }))
 	b := deploymenttest.New(t, ledgertest.NewStore().Open, w)
 	b.Want([]string{"status"}, "if llama-8b died now: wait for approval: recreate llama-8b (llama-8b has no start-up script: what comes back is an empty machine")
 }
 
 func TestStatusTellsWhatAnIncidentWaitsFor(t *testing.T) {
 	waiting := deploymenttest.Asking()
-	looks := deploymenttest.Trains("bert")
-	looks.Incident = &incident.Incident{
-		ID: "bert-20261121-1", Cause: events.CausePreemption, Opened: deploymenttest.Noon, Phase: incident.Looking, Since: deploymenttest.Noon, Unexplained: deploymenttest.Noon, Deadline: deploymenttest.Noon.Add(30 * time.Minute),
-		Switches: policy.Everything(), Timeline: []incident.Line{{At: deploymenttest.Noon, Kind: incident.LineSeen, Text: "worker 2 was preempted"}},
-	}
-	b := deploymenttest.New(t, ledgertest.NewStore().Open, waiting, looks)
+	looks := deploymenttest.Training("bert").Before(0)
+	looks.Learns(incident.Interrupted{
+		Origin: looks.Origin(events.RankAudit), Slice: "bert", Incarnation: looks.Slices[0].Incarnation, Cause: events.CausePreemption, Text: "worker 2 was preempted",
+	})
+	b := deploymenttest.New(t, ledgertest.NewStore().Open, waiting, looks.Workload)
 	b.Want([]string{"status"}, "it waits for approval: recreate llama-8b; pitstop approve llama-8b-20261121-3",
-		"bert-20261121-1: preemption, looking for 0 s, until 2026-11-21T12:30:00Z", "at its deadline: wait for progress past step 0")
+		"bert-20261121-1: preemption, looking for 0 s, until 2026-11-21T12:30:00Z", "at its deadline: wait for progress past step 48,000")
 }
 
 // TestStatusTellsWhatIsLeftOver, unless somebody asks for workloads.
@@ -206,8 +201,7 @@ func benchmarkStatus(b *testing.B, open ledger.Opener) {
 	for i := range n {
 		w := deploymenttest.Trains(fmt.Sprintf("w%04d", i))
 		if i%10 == 0 {
-			w = deploymenttest.Llama()
-			w.ID, w.Name = fmt.Sprintf("demo/w%04d", i), fmt.Sprintf("w%04d", i)
+			w = deploymenttest.Preempted(fmt.Sprintf("w%04d", i)).Workload
 		}
 		if _, err := l.Save(b.Context(), w, ledger.Revision{}); err != nil {
 			b.Fatal(err)

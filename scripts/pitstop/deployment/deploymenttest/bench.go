@@ -1,5 +1,3 @@
-//go:build !heart
-
 // Package deploymenttest is a deployment for the tests of the verbs: its ledger in memory, what was published, and TPUs.
 package deploymenttest
 
@@ -165,7 +163,7 @@ func (b *Bench) Want(args []string, says ...string) {
 	b.T.Helper()
 	got, err := b.Call(args...)
 	if err != nil {
-		b.T.Fatalf("%v: %v", args, err)
+		b.T.Fatalf("%v: %v\n%s", args, err, got)
 	}
 	WantText(b.T, got, says...)
 }
@@ -197,30 +195,6 @@ func (b *Bench) CallAt(project string, args ...string) (string, error) {
 	return out.String(), err
 }
 
-// Llama is a workload with an open incident: its slice was preempted and is being deleted.
-func Llama() incident.Workload {
-	w := incident.New("demo", "llama-8b", "tpu")
-	w.Label, w.Directory = "spot", "gs://ckpt/llama-8b"
-	w.Slices = []incident.Slot{{Name: "llama-8b", Life: incident.Life{
-		Facts: incident.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Reclaimable: true},
-		Zone:  "us-west4-a", Condition: incident.Lost, State: "PREEMPTED", Since: Noon.Add(-90 * time.Second),
-	}}}
-	w.Crew = incident.Crew{Seen: Noon.Add(-time.Hour), Attempt: 1}
-	w.Progress = incident.Progress{Step: 48_190, At: Noon.Add(-6 * time.Minute), Verified: 48_000, VerifiedAt: Noon.Add(-12 * time.Minute)}
-	w.Incident = &incident.Incident{
-		ID: "llama-8b-20261121-3", Cause: events.CausePreemption, Opened: Noon.Add(-80 * time.Second), Phase: incident.PhaseDeleting, Policy: "spot",
-		Since: Noon.Add(-80 * time.Second), Deadline: Noon.Add(40 * time.Minute),
-		Timeline: []incident.Line{
-			{At: Noon.Add(-80 * time.Second), Kind: incident.LineSeen, Text: "node llama-8b is PREEMPTED"},
-			{At: Noon.Add(-80 * time.Second), Kind: incident.LineDecided, Text: "recreate: delete llama-8b first", Reason: "node llama-8b is PREEMPTED"},
-		},
-	}
-	w.Effects = []incident.Effect{{
-		Maker: w.Incident.ID, Action: events.ActionDelete, Slice: "llama-8b", Sent: Noon.Add(-80 * time.Second), Begun: Noon.Add(-70 * time.Second),
-	}}
-	return w
-}
-
 // WantText fails a test whose output does not say all of that.
 func WantText(t *testing.T, got string, want ...string) {
 	t.Helper()
@@ -233,18 +207,3 @@ func WantText(t *testing.T, got string, want ...string) {
 
 // LlamaID is the ID of Llama in the ledger.
 const LlamaID = "demo/llama-8b"
-
-// Trains is a Spot slice that trains, and about which nothing is wrong.
-func Trains(name string) incident.Workload {
-	w := incident.New("demo", name, "tpu")
-	w.Label, w.Directory = "spot", "gs://ckpt/"+name
-	life := events.Incarnation{Zone: "us-west4-a", ID: "7711", Created: Noon.Add(-48 * time.Hour)}
-	w.Slices = []incident.Slot{{Name: name, Life: incident.Life{
-		Facts: incident.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Reclaimable: true, Spec: "spec1"},
-		Zone:  "us-west4-a", Condition: incident.Ready, State: "READY", Since: Noon.Add(-48 * time.Hour), Incarnation: life,
-		Admission: incident.Admitted,
-	}}}
-	w.Crew = incident.Crew{Seen: Noon.Add(-40 * time.Hour), Attempt: 2}
-	w.Progress = incident.Progress{Step: 48_190, At: Noon.Add(-6 * time.Minute), CheckpointStep: 48_000}
-	return w
-}

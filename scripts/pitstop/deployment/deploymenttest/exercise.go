@@ -1,5 +1,3 @@
-//go:build !heart
-
 package deploymenttest
 
 import (
@@ -18,7 +16,6 @@ import (
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
-	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 )
 
@@ -39,19 +36,18 @@ func (s *CanarySink) WriteCanary(_ context.Context, project, id string, at time.
 }
 
 // Exercise is a deployment on a clock of its own, in which time passes as it is slept.
-func Exercise(t *testing.T, open ledger.Opener, happens map[int]func(b *Bench, now time.Time)) *Bench {
+func Exercise(t *testing.T, open ledger.Opener, happens map[int]func(*Bench), but ...func(*Story)) *Bench {
 	t.Helper()
-	w := Trains("llama-8b")
-	w.Progress.Verified, w.Progress.VerifiedAt = 48_000, Noon.Add(-time.Hour)
-	b := New(t, open, w)
+	b := New(t, open, Trains("llama-8b", but...))
 	b.Bucket()
+	b.PutCheckpoint("48000")
 	now, sleeps := Noon, 0
 	b.Now = func() time.Time { return now }
 	b.Sleep = func(_ context.Context, d time.Duration) error {
 		now = now.Add(d)
 		sleeps++
 		if f := happens[sleeps]; f != nil {
-			f(b, now)
+			f(b)
 		}
 		return nil
 	}
@@ -59,39 +55,25 @@ func Exercise(t *testing.T, open ledger.Opener, happens map[int]func(b *Bench, n
 }
 
 // Opens opens an incident: maintenance has begun.
-func Opens(b *Bench, now time.Time) {
-	b.Change(func(w *incident.Workload) {
-		w.Incident = &incident.Incident{
-			ID: "llama-8b-20261121-9", Cause: events.CauseMaintenance, Opened: now, Since: now, Down: now, Phase: incident.Window, Deadline: now.Add(time.Hour),
-			Timeline: []incident.Line{{At: now, Kind: incident.LineSeen, Text: "maintenance is under way"}},
-		}
+func Opens(b *Bench) {
+	b.Tells(func(s *Story) {
+		s.Announces(events.Notice{Status: events.NoticeOngoing, WindowStart: s.Now, WindowEnd: s.Now.Add(time.Hour)}).Reads(Is(incident.Unhealthy, "REPAIRING"))
 	})
 }
 
-// Closes ends the open incident.
-func Closes(o incident.Outcome) func(b *Bench, now time.Time) {
-	return func(b *Bench, now time.Time) {
-		b.Change(func(w *incident.Workload) {
-			in := *w.Incident
-			in.Outcome, in.Closed, in.Phase, in.Reason = o, now, incident.Closed, "step 48,300 > 48,000"
-			in.Timeline = append(in.Timeline, incident.Line{At: now, Kind: incident.LineEnded, Text: string(o)})
-			w.Incident, w.Closed = nil, &in
-		})
-	}
+// Resumes ends the open incident: training has done a step more.
+func Resumes(b *Bench) {
+	b.Tells(func(s *Story) {
+		s.Now = s.Now.Add(-time.Second)
+		s.Announces(events.Notice{Status: events.NoticeGone}).Reads(Is(incident.Ready, "READY"))
+		s.Now = s.Now.Add(time.Second)
+		s.Writes(events.CrewReport{Report: events.ReportProgress, Attempt: 2, Step: 48_300, CheckpointStep: 48_000})
+	})
 }
 
-// Asking is a workload whose policy asks whether it may be created again.
-func Asking() incident.Workload {
-	w := Llama()
-	w.Epoch = 3
-	s := &w.Slices[0]
-	s.Spec, s.ToReplace = "spec1", true
-	s.Incarnation = events.Incarnation{Zone: s.Zone, ID: "7711", Created: Noon.Add(-48 * time.Hour)}
-	s.Admission = incident.Admitted
-	in := w.Incident
-	in.Phase, in.Asked, in.Deadline, w.Effects = incident.Approving, events.ActionDelete, time.Time{}, nil
-	in.Switches.Recreate = policy.Ask
-	return w
+// Fails ends the open incident: Google suspects abuse, which is for a person to settle.
+func Fails(b *Bench) {
+	b.Tells(func(s *Story) { s.Reads(func(r *incident.Read) { r.Abuse = true }) })
 }
 
 // ByHost has each of Google's APIs answered by its own.

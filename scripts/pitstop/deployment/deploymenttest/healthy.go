@@ -1,10 +1,7 @@
-//go:build !heart
-
 package deploymenttest
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -59,11 +56,10 @@ func (g *Granted) OnAccount(_ context.Context, account, on string, p []string) (
 }
 
 // Healthy is a deployment with one workload of which everything is as it has to be.
-func Healthy(t *testing.T, spec string) (*Bench, *Granted, *buckettest.Server) {
+func Healthy(t *testing.T, spec string, but ...func(*Story)) (*Bench, *Granted, *buckettest.Server) {
 	t.Helper()
-	w := Trains("llama-8b")
-	w.Label = "night"
-	b := New(t, ledgertest.NewStore().Open, w)
+	night := Read(func(r *incident.Read) { r.Facts.Label = "night" })
+	b := New(t, ledgertest.NewStore().Open, Trains("llama-8b", append([]func(*Story){night}, but...)...))
 	if err := b.Ledger.SaveSpec(t.Context(), "spec1", []byte(spec)); err != nil {
 		t.Fatal(err)
 	}
@@ -101,32 +97,39 @@ func (b *Bench) PutCheckpoint(step string) {
 // StartsCrew is the specification of a TPU whose start-up script starts pitcrew.
 const StartsCrew = `{"node":{"runtimeVersion":"v2","metadata":{"startup-script":"#!/bin/sh\nTOKEN=s3cret pitcrew run -- python3 train.py"},"serviceAccount":{"email":"tpu@demo.iam.gserviceaccount.com"}}}`
 
-// ShowsData has the API show the slice of the tests in a zone, with these directories of data.
-func (b *Bench) ShowsData(zone string, data ...string) {
+// ShowsData has the API show the slice of the tests with these directories of data.
+func (b *Bench) ShowsData(data ...string) {
+	b.T.Helper()
 	s := Eventful("llama-8b")
-	s.Zone, s.Data = zone, data
+	s.Zone, s.Data = b.Workload().Slices[0].Zone, data
 	b.Shown = []provider.Slice{s}
-	b.Change(func(w *incident.Workload) { w.Slices[0].Zone, w.Progress.VerifiedBytes = zone, 12<<30 })
+}
+
+// In has the slices be in a zone, and Pitstop have found checkpoints of 12 GiB.
+func In(zone string) func(*Story) {
+	return func(s *Story) { s.Slice.Zone, s.Kept, s.Timed = zone, 12<<30, []time.Duration{20 * time.Second} }
 }
 
 // SavesEvery has a workload save this often, as its crew tells.
-func SavesEvery(every time.Duration) func(*incident.Workload) {
-	return func(w *incident.Workload) {
-		w.Seen = Noon.Add(-10 * 24 * time.Hour)
-		w.Pace.Gaps = slices.Repeat([]int64{int64(every.Seconds())}, 5)
-	}
+func SavesEvery(every time.Duration) func(*Story) { return func(s *Story) { s.Every = every } }
+
+// Healed is a workload whose provider has just healed its slice, which broke at a time. So many incidents were before.
+func Healed(name string, broke time.Time, lasts time.Duration, before int) incident.Workload {
+	s := Training(name, func(s *Story) { s.End, s.Slice.Facts.Reclaimable = broke, false })
+	s.Epoch = int64(2 * before)
+	s.Before(0).Learns(incident.Interrupted{
+		Origin: s.Origin(events.RankAudit), Slice: name, Incarnation: s.Slices[0].Incarnation, Cause: events.CauseHostError, Text: "a host error",
+	}).Reads(Is(incident.Unhealthy, "REPAIRING"))
+	s.Before(time.Minute - lasts).Reads(Is(incident.Ready, "READY"))
+	return s.Before(-lasts).Writes(events.CrewReport{Report: events.ReportProgress, Attempt: 2, Step: 48_300}).Workload
 }
 
 // Loses archives losses of a workload, one every so often until noon. Each costs half an hour.
 func (b *Bench) Loses(n int, every time.Duration) {
 	b.T.Helper()
 	for i := range n {
-		down := Noon.Add(-time.Duration(n-i) * every)
-		in := incident.Incident{
-			ID: fmt.Sprintf("llama-8b-%s-%d", down.Format("20060102"), 2*i+1), Cause: events.CausePreemption, Opened: down, Down: down,
-			Closed: down.Add(30 * time.Minute), Phase: incident.Closed, Outcome: incident.Resumed,
-		}
-		if err := b.Ledger.SaveClosed(b.T.Context(), LlamaID, in); err != nil {
+		w := Healed("llama-8b", Noon.Add(-time.Duration(n-i)*every), 30*time.Minute, i)
+		if err := b.Ledger.SaveClosed(b.T.Context(), LlamaID, *w.Closed); err != nil {
 			b.T.Fatal(err)
 		}
 	}
