@@ -107,11 +107,12 @@ func (d *diagnosis) hearsClaim(since time.Time) *Step {
 	return d.hears(story.LineProvesNothing.With(), later(d.w.Training.Claim.At, since))
 }
 
-// hasGivenUp reports whether the crew's verdict says so of the newest attempt that a lease has named. Where the provider itself begins the
-// training again, that ends nothing.
+// hasGivenUp reports whether the crew's verdict says so of the newest attempt. Lines of a later one undo no request for another attempt.
+// Where the provider itself begins the training again, a verdict ends nothing.
 func (d *diagnosis) hasGivenUp() bool {
 	v := d.w.Training.Verdict
-	return v.GaveUp && d.w.Training.isJudged() && v.Attempt >= d.w.Lease.Sure.Attempt && !d.w.provider().trainsAgain
+	newest := d.w.Training.isJudged() || d.w.has(events.ActionRestart)
+	return v.GaveUp && newest && v.Attempt >= d.w.Lease.Sure.Attempt && !d.w.provider().trainsAgain
 }
 
 // claimsGivenUp reports whether a line says that the crew gave up, which no verdict confirms.

@@ -55,7 +55,7 @@ func (d *diagnosis) isMadeByOthers(s *slot) bool {
 	if !s.Incarnation.Known() && s.Unused {
 		made = s.Since
 	}
-	again := s.exists() && len(s.Former) > 0 && s.Maker == "" && s.Spoke.IsZero() && !s.Anew && made.After(d.in.Opened) && !d.w.leasedAt().After(made)
+	again := s.exists() && len(s.Former) > 0 && s.Maker == "" && s.Spoke.IsZero() && !s.Anew && made.After(d.in.Opened) && d.w.leasedAt().Before(made)
 	return again && !d.watchOnly() && !d.answersOurs(s.Slot)
 }
 
