@@ -534,7 +534,7 @@ func TestACrashBehindTheCallOfMaintenanceDoesNotCallTwice(t *testing.T) {
 // it stored that, and the node is no longer usable. It is unknown whether the node got the request.
 func TestACallThatIsNotMadeAnyMoreIsNotToldAsMade(t *testing.T) {
 	b := toSave(t)
-	b.CrashAfter(func(w incident.Workload) bool { return w.Incident != nil && !w.Effects[0].Begun.IsZero() })
+	b.CrashAfter(fleettest.Begun)
 	b.Want(b.deliver(), fleettest.Redelivered)
 	b.Change(id, func(w *incident.Workload) { w.Slices[0].Condition, w.Slices[0].State = incident.Deleting, "DELETING" })
 	b.Want(b.deliver(), fleettest.Handled)
@@ -559,7 +559,7 @@ func TestACrashBetweenTheIntentAndTheCallIsMadeGood(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := c.bench(t)
-			b.CrashAfter(func(w incident.Workload) bool { return w.Incident != nil && !w.Effects[0].Begun.IsZero() })
+			b.CrashAfter(fleettest.Begun)
 			b.Want(b.deliver(), fleettest.Redelivered)
 			b.Want(b.Calls(), c.before)
 			b.Want(b.deliver(), fleettest.Handled)
@@ -595,7 +595,7 @@ func TestASaveIsHeldAndForbiddenToo(t *testing.T) {
 // no longer usable, and a pause holds the second delivery.
 func TestAHoldLeavesOpenWhatAnEarlierDeliveryMayHaveTold(t *testing.T) {
 	b := toSave(t)
-	b.CrashAfter(func(w incident.Workload) bool { return w.Incident != nil && !w.Effects[0].Begun.IsZero() })
+	b.CrashAfter(fleettest.Begun)
 	b.Want(b.deliver(), fleettest.Redelivered)
 	b.Change(id, func(w *incident.Workload) { w.Slices[0].Condition, w.Slices[0].State = incident.Deleting, "DELETING" })
 	b.Must(b.Ledger.SetPause(t.Context(), &incident.Pause{By: "ann"}))

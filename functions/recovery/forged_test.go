@@ -53,8 +53,8 @@ func TestALeaseNamesNoHostOfALine(t *testing.T) {
 			v := &events.CrewVerdict{Attempt: l.Attempt, Finished: true, Certain: true, Life: events.Admission{Slice: slice, Workers: workers}}
 			b.Want(l.Confirms(*v), true)
 			now := b.Clock.Now()
-			w = b.Give(w, incident.Beat{Origin: incident.Origin{Time: now, Rank: events.RankUser}, Slice: slice, Incarnation: life, Seen: now, Attempt: l.Attempt, Verdict: v})
-			b.Want(w.Crew.Finished, true)
+			b.Give(w, incident.Beat{Origin: incident.Origin{Time: now, Rank: events.RankUser}, Slice: slice, Incarnation: life, Seen: now, Attempt: l.Attempt, Verdict: v})
+			b.Want(b.Shown(id).Training.Finished, true)
 		})
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 	"pitstop.internal/shared/trigger"
+	"pitstop.internal/shared/view"
 )
 
 const (
@@ -36,8 +37,15 @@ type bench struct {
 // toRestart is a training whose crew has given up at its third attempt, and the request for a fourth.
 func toRestart(t *testing.T) *bench {
 	t.Helper()
+	return toRestartAfter(t, func(*bench) {})
+}
+
+// toRestartAfter is toRestart after something has happened.
+func toRestartAfter(t *testing.T, before func(b *bench)) *bench {
+	t.Helper()
 	b := &bench{Bench: fleettest.New(t)}
-	w := b.Slice(cloudtputest.NodeConfig{Spot: true, Group: group})
+	before(b)
+	w := b.Slice(cloudtputest.NodeConfig{Spot: true, Group: group, Created: b.Clock.Now()})
 	w, err := b.Fleet.MapGroup(t.Context(), w, w.Slices[0], group)
 	b.Must(err)
 	b.Clock.Advance(time.Minute)
@@ -99,9 +107,9 @@ func (b *bench) lease() (checkpoint.Lease, bool) {
 	return l, true
 }
 
-func (b *bench) open() incident.Incident {
+func (b *bench) open() view.Incident {
 	b.T.Helper()
-	in := b.Workload(id).Incident
+	in := b.Shown(id).Incident
 	if in == nil {
 		b.T.Fatal("no incident is open")
 	}
@@ -110,11 +118,12 @@ func (b *bench) open() incident.Incident {
 
 func TestTheLeaseNamesTheNextAttempt(t *testing.T) {
 	b := toRestart(t)
+	b.request.Reason = ""
 	admit := []events.Admission{{Slice: slice, Incarnation: b.API.Incarnation(zone, slice), Workers: group}}
 	b.Want(b.request, events.RecoveryRequested{
 		Request: events.Request{
 			Schema: events.Schema, Workload: id, Incident: "llama-20260301-1", Epoch: 3, Action: events.ActionRestart, Attempt: 1,
-			Expires: b.Clock.Now().Add(incident.RequestFor), Reason: "the crew has given up: exit code 1",
+			Expires: b.Clock.Now().Add(incident.RequestFor),
 		},
 		TrainingAttempt: 4, Admit: admit, Directory: fleettest.Directory,
 	})
@@ -143,7 +152,7 @@ func TestTheLeaseAdmitsTheNewIncarnation(t *testing.T) {
 	b.Want(b.deliver(), fleettest.Handled)
 	l, _ := b.lease()
 	b.Want(l.Admitted, []events.Admission{{Slice: slice, Incarnation: life, Workers: group}})
-	b.Want(b.Workload(id).Slices[0].Admitted(), life)
+	b.Want(b.Shown(id).Slices[0].Admitted, true)
 	b.Want(b.open().Phase, incident.Resuming)
 }
 
@@ -178,20 +187,8 @@ func TestALeaseIsNotWritten(t *testing.T) {
 				return
 			}
 			b.Want(b.open().Phase, c.phase)
-			b.Want(b.open().Held, c.held)
+			b.Want(b.Shown(id).Wait.Held, c.held)
 		})
-	}
-}
-
-func TestALeaseNamesNoLifeThatTheAPIDoesNotShow(t *testing.T) {
-	b := toRestart(t)
-	b.Change(id, func(w *incident.Workload) { w.Effects[0].Admit[0].Incarnation.ID = "another" })
-	b.Want(b.deliver(), fleettest.Handled)
-	task := b.Workload(id).Effects[0]
-	b.Want(task.Retry, b.Clock.Now().Add(time.Minute))
-	b.Want(task.LastFailure, "llama is not usable as another")
-	if _, ok := b.lease(); ok {
-		t.Error("there is a lease")
 	}
 }
 
@@ -216,14 +213,14 @@ func TestAFailureOfTheBucketIsEvidence(t *testing.T) {
 			b := toRestart(t)
 			c.bucket(b)
 			b.Want(b.deliver(), fleettest.Handled)
-			w := b.Workload(id)
+			w := b.Shown(id)
 			if c.escalates {
 				if w.Incident != nil || w.Closed.Outcome != incident.Escalated {
 					t.Errorf("open %+v, closed %+v, want it escalated", w.Incident, w.Closed)
 				}
 				return
 			}
-			b.Want(b.Workload(id).Effects[0].Retry, b.Clock.Now().Add(time.Minute))
+			b.Want(b.Shown(id).Requests[0].Retry, b.Clock.Now().Add(time.Minute))
 			b.Want(b.deliver(), fleettest.Ignored)
 
 			b.Clock.Advance(time.Minute)
@@ -245,10 +242,9 @@ func TestALeaseWhoseAnswerWasLostIsNotWrittenTwice(t *testing.T) {
 }
 
 func TestACrashIsMadeGood(t *testing.T) {
-	begun := func(w incident.Workload) bool { return w.Incident != nil && !w.Effects[0].Begun.IsZero() }
 	t.Run("between the intent and the lease", func(t *testing.T) {
 		b := toRestart(t)
-		b.CrashAfter(begun)
+		b.CrashAfter(fleettest.Begun)
 		b.Want(b.deliver(), fleettest.Redelivered)
 		b.Want(b.Storage.Calls(buckettest.MethodInsert), 0)
 		b.Want(b.deliver(), fleettest.Handled)
@@ -282,12 +278,9 @@ func TestALeaseIsNotWrittenOnALookThatFailed(t *testing.T) {
 // lease over and trains. The old lease must not end that training.
 func TestALeaseThatComesTooLateEndsNoTraining(t *testing.T) {
 	b := toAdmit(t)
-	begun := func(w incident.Workload) bool {
-		return w.Incident != nil && len(w.Effects) > 0 && !w.Effects[0].Begun.IsZero()
-	}
 	var theirs checkpoint.Lease
 	b.Fleet.Advancer.Saved = func(_ context.Context, s ledger.Step) {
-		if !begun(s.After) {
+		if !fleettest.Begun(s.After) {
 			return
 		}
 		b.Fleet.Advancer.Saved = nil
@@ -312,7 +305,7 @@ func TestALeaseThatComesTooLateEndsNoTraining(t *testing.T) {
 	l, _ := b.lease()
 	life := b.API.Incarnation(zone, slice)
 	if !l.Admits(slice, life, "t1v-n-99999999", 0) {
-		t.Errorf("%s; incident %v is over, and the lease that was written after that names %+v, while %v trains", outcome, b.Workload(id).Closed.Outcome, l.Admitted, life)
+		t.Errorf("%s; incident %v is over, and the lease that was written after that names %+v, while %v trains", outcome, b.Shown(id).Closed.Outcome, l.Admitted, life)
 	}
 }
 
@@ -333,7 +326,7 @@ func TestALeaseBeyondBeliefIsReplacedOnAPersonsWord(t *testing.T) {
 			}
 			retry() // before the doubtful lease was reported, so this retry does not cover it
 			b.Want(b.deliver(), fleettest.Handled)
-			in := b.Workload(id).Closed
+			in := b.Shown(id).Closed
 			if in == nil || in.Outcome != incident.Escalated || in.Code != incident.CodeLeaseDoubted {
 				t.Fatalf("closed %+v, want it escalated as %s", in, incident.CodeLeaseDoubted)
 			}
@@ -362,7 +355,6 @@ func TestALeaseBeyondBeliefIsReplacedOnAPersonsWord(t *testing.T) {
 					t.Errorf("%q is not in the timeline: %s", want, told)
 				}
 			}
-			b.Want(b.Workload(id).LeaseDoubted, time.Time{})
 		})
 	}
 }

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/checkpoint"
 	"pitstop.internal/shared/fleet/fleettest"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 )
 
 // leaves puts a lease of this workload and epoch beside the checkpoints. It names our slice in this zone.
@@ -41,9 +43,15 @@ func TestALeaseOfAnotherWorkloadStays(t *testing.T) {
 		"Pitstop's own":                                          {id, 1, zone, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := toRestart(t)
-			b.Change(id, func(w *incident.Workload) {
-				w.Slices[0].Former = []incident.Life{{Incarnation: events.Incarnation{Zone: fleettest.OtherZone, ID: "1"}, Zone: fleettest.OtherZone}}
+			b := toRestartAfter(t, func(b *bench) { // its owner moves it
+				b.Slice(cloudtputest.NodeConfig{Zone: fleettest.OtherZone, Spot: true})
+				b.Must(b.API.Vanish(fleettest.OtherZone, slice))
+				b.Give(b.Workload(id), incident.Called{
+					Origin: incident.Origin{Time: b.Clock.Now(), Rank: events.RankAudit}, Slice: slice, Act: events.ActDeleted, Method: "DeleteNode", Principal: fleettest.Owner,
+				})
+				b.Clock.Advance(time.Minute)
+				b.Look(fleettest.OtherZone, slice)
+				b.Sender.Sent()
 			})
 			theirs := b.leaves(c.workload, c.epoch, c.in)
 			b.Want(b.deliver(), fleettest.Handled)
@@ -53,7 +61,7 @@ func TestALeaseOfAnotherWorkloadStays(t *testing.T) {
 				return
 			}
 			b.Want(l, theirs)
-			in := b.Workload(id).Closed
+			in := b.Shown(id).Closed
 			if in == nil || in.Outcome != incident.Escalated || in.Code != incident.CodeForeign {
 				t.Fatalf("closed %+v, want it escalated as %s", in, incident.CodeForeign)
 			}
@@ -109,7 +117,7 @@ func TestALeaseThatComesBackIsHeeded(t *testing.T) {
 	b := toRestart(t)
 	var theirs checkpoint.Lease
 	b.Fleet.Advancer.Saved = func(_ context.Context, s ledger.Step) {
-		if len(s.After.Effects) > 0 && !s.After.Effects[0].Begun.IsZero() {
+		if fleettest.Begun(s.After) {
 			b.Fleet.Advancer.Saved = nil
 			theirs = b.leaves(id, 2, zone)
 		}
@@ -117,8 +125,8 @@ func TestALeaseThatComesBackIsHeeded(t *testing.T) {
 	b.Want(b.deliver(), fleettest.Handled)
 	l, _ := b.lease()
 	b.Want(l, theirs)
-	b.Want(b.Workload(id).Effects[0].LastCode, incident.CodeOvertaken)
-	b.Clock.Advance(b.Workload(id).Effects[0].Retry.Sub(b.Clock.Now()))
+	b.Want(b.Shown(id).Requests[0].Code, incident.CodeOvertaken)
+	b.Clock.Advance(b.Shown(id).Requests[0].Retry.Sub(b.Clock.Now()))
 	b.Give(b.Workload(id), incident.Ticked{})
 	b.request = b.next()
 	b.Want(b.deliver(), fleettest.Handled)
@@ -133,7 +141,7 @@ func TestANewLifeIsNotAdmittedByALeaseOfAnotherWorkload(t *testing.T) {
 	b.Want(b.deliver(), fleettest.Handled)
 	l, _ := b.lease()
 	b.Want(l, theirs)
-	in := b.Workload(id).Closed
+	in := b.Shown(id).Closed
 	if in == nil || in.Code != incident.CodeForeign || !strings.Contains(in.Reason, "prod/llama holds it since") {
 		t.Fatalf("closed %+v, want it escalated as %s", in, incident.CodeForeign)
 	}

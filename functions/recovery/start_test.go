@@ -9,6 +9,7 @@ import (
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
+	"pitstop.internal/shared/view"
 )
 
 const start = "StartNode " + zone + "/" + slice
@@ -37,7 +38,7 @@ func TestWhatWasStoppedIsStarted(t *testing.T) {
 	b.Want(b.deliver(), fleettest.Handled)
 	b.Want(b.Calls(), []string{read, start})
 	b.Want(b.open().Phase, incident.Starting)
-	if b.Workload(id).Effects[0].Operation == "" {
+	if b.Shown(id).Requests[0].Stage != view.StageAccepted {
 		t.Error("the operation is not followed")
 	}
 	b.Want(b.deliver(), fleettest.Ignored)
@@ -51,20 +52,21 @@ func TestWhatMustNotBeStartedIsNot(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(b *bench)
 		calls  []string
-		phase  incident.Phase
+		phase  incident.Phase // empty for any
+		closed bool
 	}{
 		"for another life": {func(b *bench) {
 			b.Change(id, func(w *incident.Workload) { w.Slices[0].Incarnation.ID = "1" })
-		}, nil, incident.Starting},
-		"what runs again":      {func(b *bench) { b.Must(b.API.SetState(zone, slice, "READY")) }, []string{read}, incident.Resuming},
-		"what somebody starts": {func(b *bench) { b.Must(b.API.SetState(zone, slice, "STARTING")) }, []string{read}, incident.Starting},
-		"what is gone":         {func(b *bench) { b.Must(b.API.Vanish(zone, slice)) }, []string{read}, incident.PhaseGrace},
-		"its owner stopped it, and the entry came late": {func(b *bench) { b.Give(b.Workload(id), owners(b)) }, nil, ""},
-		"when the switch is ask":                        {func(b *bench) { b.Policies.Ceiling.StartStopped = policy.Ask }, []string{read}, incident.Approving},
-		"when the switch is no":                         {func(b *bench) { b.Policies.Ceiling.StartStopped = policy.No }, []string{read}, ""},
+		}, nil, incident.Starting, false},
+		"what runs again":      {func(b *bench) { b.Must(b.API.SetState(zone, slice, "READY")) }, []string{read}, incident.Resuming, false},
+		"what somebody starts": {func(b *bench) { b.Must(b.API.SetState(zone, slice, "STARTING")) }, []string{read}, "", false},
+		"what is gone":         {func(b *bench) { b.Must(b.API.Vanish(zone, slice)) }, []string{read}, incident.PhaseGrace, false},
+		"its owner stopped it, and the entry came late": {func(b *bench) { b.Give(b.Workload(id), owners(b)) }, nil, "", true},
+		"when the switch is ask":                        {func(b *bench) { b.Policies.Ceiling.StartStopped = policy.Ask }, []string{read}, incident.Approving, false},
+		"when the switch is no":                         {func(b *bench) { b.Policies.Ceiling.StartStopped = policy.No }, []string{read}, "", true},
 		"when everything is paused": {func(b *bench) {
 			b.Must(b.Ledger.SetPause(b.T.Context(), &incident.Pause{By: "ada"}))
-		}, []string{read}, incident.Starting},
+		}, []string{read}, incident.Starting, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := toStart(t)
@@ -72,11 +74,10 @@ func TestWhatMustNotBeStartedIsNot(t *testing.T) {
 			b.Calls()
 			b.Want(b.deliver(), fleettest.Ignored)
 			b.Want(b.Calls(), c.calls)
-			phase := incident.Phase("")
-			if in := b.Workload(id).Incident; in != nil {
-				phase = in.Phase
+			if c.phase != "" {
+				b.Want(b.open().Phase, c.phase)
 			}
-			b.Want(phase, c.phase)
+			b.Want(b.Shown(id).Incident == nil, c.closed)
 		})
 	}
 }
@@ -104,15 +105,15 @@ func TestAFailureOfTheStartIsEvidence(t *testing.T) {
 			b.API.Inject(c.fault)
 			b.Want(b.deliver(), fleettest.Handled)
 			if c.closed {
-				b.Want(b.Workload(id).Closed.Outcome, incident.Escalated)
+				b.Want(b.Shown(id).Closed.Outcome, incident.Escalated)
 				return
 			}
-			b.Want(b.Workload(id).Effects[0].Retry, b.Clock.Now().Add(time.Minute))
+			b.Want(b.Shown(id).Requests[0].Retry, b.Clock.Now().Add(time.Minute))
 			b.Clock.Advance(time.Minute)
 			b.Give(b.Workload(id), incident.Ticked{})
 			b.request = b.next()
 			b.Want(b.deliver(), fleettest.Handled)
-			if b.Workload(id).Effects[0].Operation == "" {
+			if b.Shown(id).Requests[0].Stage != view.StageAccepted {
 				t.Error("it is not started then")
 			}
 		})

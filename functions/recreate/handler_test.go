@@ -366,7 +366,7 @@ func TestACrashBetweenTheIntentAndTheCallIsMadeGood(t *testing.T) {
 	}{"delete": {toDelete, "DeleteNode"}, "create": {toCreate, "CreateNode"}} {
 		t.Run(name, func(t *testing.T) {
 			b := c.bench(t)
-			b.CrashAfter(func(w incident.Workload) bool { return w.Incident != nil && !w.Effects[0].Begun.IsZero() })
+			b.CrashAfter(fleettest.Begun)
 			b.Want(b.deliver(), fleettest.Redelivered)
 			b.Want(b.Calls(), []string{"GetNode" + at})
 			// Nobody can tell a crash from an instance that is slow, until its time is over.
@@ -387,7 +387,7 @@ func TestACrashBetweenTheIntentAndTheCallIsMadeGood(t *testing.T) {
 // call.
 func TestAReadingFromWhileAnotherMayHaveBeenAtItDeletesNothing(t *testing.T) {
 	b := toDelete(t)
-	b.CrashAfter(func(w incident.Workload) bool { return w.Incident != nil && !w.Effects[0].Begun.IsZero() })
+	b.CrashAfter(fleettest.Begun)
 	b.Want(b.deliver(), fleettest.Redelivered)
 	b.Must(b.API.SetState(zone, slice, "READY"))
 	b.Must(b.API.SetHealth(zone, slice, "HEALTHY"))
@@ -402,7 +402,7 @@ func TestAReadingFromWhileAnotherMayHaveBeenAtItDeletesNothing(t *testing.T) {
 // before.
 func TestWhatCannotBeReadIsNoAnswerToACallThatIsUnderWay(t *testing.T) {
 	b := toDelete(t)
-	b.CrashAfter(func(w incident.Workload) bool { return w.Incident != nil && !w.Effects[0].Begun.IsZero() })
+	b.CrashAfter(fleettest.Begun)
 	b.Want(b.deliver(), fleettest.Redelivered)
 	b.API.Inject(cloudtputest.Fault{Method: "GetNode", Code: 7, Message: "denied"})
 	b.Want(b.deliver(), fleettest.Later)
@@ -417,7 +417,7 @@ func TestWhatCannotBeReadIsNoAnswerToACallThatIsUnderWay(t *testing.T) {
 
 func TestACallThatAnEarlierDeliveryMayHaveMadeKeepsItsSlot(t *testing.T) {
 	b := toDelete(t)
-	b.CrashAfter(func(w incident.Workload) bool { return w.Incident != nil && !w.Effects[0].Begun.IsZero() })
+	b.CrashAfter(fleettest.Begun)
 	b.Want(b.deliver(), fleettest.Redelivered)
 	b.Must(b.Ledger.SetPause(t.Context(), &incident.Pause{By: "ada"}))
 	b.Clock.Advance(incident.CallFor)
@@ -434,7 +434,7 @@ func TestWhoeverIsTooSlowForACallDoesNotMakeIt(t *testing.T) {
 		}{"delete": {toDelete, "DeleteNode"}, "create": {toCreate, "CreateNode"}} {
 			t.Run(name+" after "+took.String(), func(t *testing.T) {
 				b := c.bench(t)
-				b.SlowAfter(func(w incident.Workload) bool { return w.Incident != nil && !w.Effects[0].Begun.IsZero() }, took)
+				b.SlowAfter(fleettest.Begun, took)
 				b.Want(b.deliver(), want)
 				calls := []string{"GetNode" + at}
 				if want == fleettest.Handled {

@@ -389,6 +389,11 @@ func (b *Bench) Document(collection, key string) ledger.Record {
 	return r
 }
 
+// Begun reports whether the intent of a call is stored.
+func Begun(w incident.Workload) bool {
+	return w.HasOpenIncident() && slices.ContainsFunc(w.Effects, func(x incident.Effect) bool { return !x.Begun.IsZero() })
+}
+
 // CrashAfter makes the function die right after the first write for which is returns true.
 func (b *Bench) CrashAfter(is func(w incident.Workload) bool) {
 	b.after(is, func() { panic(errCrash) })
