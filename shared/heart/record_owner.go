@@ -109,10 +109,19 @@ func (f *facts) deleted(s *Slot, zone string) bool {
 func (f *facts) madeAgain(e evidence.Called) bool {
 	in, at := f.w.Incident, f.from.Time
 	since := func(t Trouble) bool { return !at.Before(t.At) }
-	if in == nil || in.TakenBy != "" || !slices.ContainsFunc(in.Troubles, since) || e.Automatic && f.w.hasDeleted(f.w.slot(e.Slice), at.Truncate(time.Second)) {
+	if in == nil || !slices.ContainsFunc(in.Troubles, since) || e.Automatic && f.w.hasDeleted(f.w.slot(e.Slice), at.Truncate(time.Second)) {
 		return false
 	}
-	in.TakenBy = e.Principal
+	return f.takenOver(e.Principal)
+}
+
+// takenOver records who, or what, has taken the open incident over; the first one counts.
+func (f *facts) takenOver(by string) bool {
+	in := f.w.Incident
+	if in == nil || in.TakenBy != "" {
+		return false
+	}
+	in.TakenBy = by
 	return true
 }
 

@@ -31,6 +31,8 @@ func (f *facts) read(e evidence.Read) bool {
 		return f.shows(s, e)
 	case f.isFormer(s, e) || f.isSurplus(s, e):
 		return false
+	case !s.Ordered.IsZero() && e.Zone != s.Zone && !f.isOurs(s, e): // what is ours has to go before theirs is the slice
+		return f.takenOver(e.Slice + " in " + e.Zone)
 	}
 	return f.begins(s, e)
 }

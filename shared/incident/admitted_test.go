@@ -52,7 +52,7 @@ func (r *tour) learn(slice string, all ...string) (asked string) {
 			e = learned(r.w, *s, r.now)[what]
 		}
 		if e == nil {
-			r.Fatalf("there is no %q at %s", what, phaseOf(r.w))
+			r.Fatalf("there is no %q at %s: %s", what, phaseOf(r.w), tale(r.w))
 		}
 		asked = r.give(e)
 	}

@@ -200,6 +200,15 @@ func TestASecondLifeOfOursIsTold(t *testing.T) {
 	}
 }
 
+// makes makes the call of an action.
+func (r *tour) makes(a events.Action) {
+	r.Helper()
+	for _, what := range []string{"intend", "accepted"} {
+		i := slices.IndexFunc(r.w.Effects, func(x incident.Effect) bool { return x.Action == a })
+		r.learn("", fmt.Sprintf("%s %s %d", what, a, i))
+	}
+}
+
 // keepsOne plays what is asked for while two lives stand that an incident has made: training is let into one, and the other is deleted and told of.
 func (r *tour) keepsOne(id string, lives ...events.Incarnation) {
 	var deleted []events.Incarnation
@@ -215,7 +224,7 @@ func (r *tour) keepsOne(id string, lives ...events.Incarnation) {
 		r.tick(0)
 		for range len(r.w.Effects) {
 			x := r.w.Effects[0]
-			r.learn("", fmt.Sprintf("intend %s 0", x.Action), fmt.Sprintf("accepted %s 0", x.Action))
+			r.makes(x.Action)
 			if x.Action == events.ActionDelete {
 				deleted = append(deleted, x.Incarnation)
 				lives = slices.DeleteFunc(lives, x.Incarnation.Same)
@@ -264,7 +273,7 @@ func TestWhatTheyCreatedJustBeforeOursIsTaken(t *testing.T) {
 	}
 	r.learn("llama-8b", "owner creates")
 	r.tick(time.Minute)
-	r.learn("", "intend delete 0", "accepted delete 0")
+	r.makes(events.ActionDelete)
 	r.give(incident.Read{Origin: incident.Origin{ID: "read", Time: r.now, Rank: events.RankReading}, Slice: "llama-8b", Zone: zone, Condition: incident.Gone})
 	if r.w.Incident != nil || r.w.Closed.Outcome != incident.Released || r.w.Closed.Code != incident.CodeTakenOver {
 		t.Fatalf("it stands as %s", tale(r.w))
@@ -335,7 +344,7 @@ func TestWhatIsOursGoesBeforeTheirsIsTaken(t *testing.T) {
 	if asked != "delete llama-8b" || r.w.Incident == nil || r.w.Incident.Phase != incident.Clearing || r.w.Effects[0].Zone != far {
 		t.Fatalf("asked for is %q; it stands as %s", asked, tale(r.w))
 	}
-	r.learn("", "intend delete 0", "accepted delete 0")
+	r.makes(events.ActionDelete)
 	r.give(incident.Read{Origin: incident.Origin{ID: "read", Time: r.now, Rank: events.RankReading}, Slice: "llama-8b", Zone: far, Condition: incident.Gone})
 	if r.w.Incident != nil || r.w.Closed.Outcome != incident.Released || r.w.Closed.Code != incident.CodeTakenOver {
 		t.Fatalf("it stands as %s", tale(r.w))
