@@ -17,9 +17,9 @@ func (d *diagnosis) stopForAbuse() *Step {
 	case len(suspected) == 0:
 		return nil
 	case d.in.Ending == nil && d.watchOnly():
-		return ends(End{Outcome: view.Observed, Code: reason.CodeAbuse, Reason: story.Abused.With(suspected[0].Name), Advice: story.AnswerGoogle.With()})
+		return ends(End{Outcome: view.Observed, Code: reason.CodeAbuse, Reason: story.Abused.With(suspected[0].Name), Advice: story.AnswerGoogle.With(d.w.Name)})
 	case d.in.Ending == nil:
-		return escalate(reason.CodeAbuse, story.Abused.With(suspected[0].Name), story.AnswerGoogle.With())
+		return escalate(reason.CodeAbuse, story.Abused.With(suspected[0].Name), story.AnswerGoogle.With(d.w.Name))
 	}
 	until := d.by(d.in.Ending.At, bounds.ClearFor)
 	switch {

@@ -50,13 +50,17 @@ func (d *diagnosis) letHeal() *Step {
 		return nil
 	}
 	first := slices.MinFunc(bad, func(a, b *slot) int { return a.healsBy.Compare(b.healsBy) })
-	if first.is(sick) && d.over(first.healsBy) && d.trainsSince(first.Since) && d.w.Training.Step > d.in.Baseline {
-		return ends(End{Outcome: view.Resumed, By: view.ByStep, Reason: story.GoesOn.With()}) // only the API calls it unusable
+	until := first.healsBy
+	if first.is(sick) && d.over(until) {
+		if d.trainsSince(later(first.Since, d.lastTrouble())) && d.w.Training.Step > d.in.Baseline {
+			return ends(End{Outcome: view.Resumed, By: view.ByStep, Reason: story.GoesOn.With()}) // only the API calls it unusable
+		}
+		until = d.trainsUntil(first.Since) // it is kept for as long as it may do a step
 	}
 	if first.is(stopped) && d.over(first.healsBy) {
 		return escalate(reason.CodeUnread, story.StoppedByWhom.With(first.Name), story.StartByHand.With(d.w.Words().Start, first.Name))
 	}
-	return wait(view.Healing, story.Heals.With(first.Name, first.State, d.w.Words().Healer), first.healsBy)
+	return wait(view.Healing, story.Heals.With(first.Name, first.State, d.w.Words().Healer), until)
 }
 
 // look waits for a reading that explains what a log tells: a log entry alone proves no loss.

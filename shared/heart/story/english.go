@@ -52,7 +52,7 @@ const (
 	AskForQuota         Sentence = "ask Google for quota for %, or add zones to the policy where there is some"
 	CreateTogether      Sentence = "its other slices are in %: create all of them by hand in a zone that offers %"
 	Abused              Sentence = "Google suspects abuse on %"
-	AnswerGoogle        Sentence = "answer Google's notification; Pitstop does nothing here before that is settled"
+	AnswerGoogle        Sentence = "answer Google's notification; Pitstop does nothing here before that is settled; then pitstop retry %"
 	AbuseLeft           Sentence = "what our own request brought was left alone: Google suspects abuse"
 	CameLate            Sentence = "% is there, and the incident of old, which had ordered it, is over"
 	SecondLife          Sentence = "our own request of old has made a second % in %"
