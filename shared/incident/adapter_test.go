@@ -542,7 +542,7 @@ func incidentOf(w heart.Workload, in *heart.Incident, now time.Time) *incident.I
 		ID: in.ID, Cause: in.Cause(), Opened: in.Opened, Closed: in.Closed, Phase: in.Status.Label, Since: in.Status.Since, Deadline: in.Status.Until,
 		Switches: in.Ceiling, Limits: in.Limits, Policy: in.Policy, ChipHourPrice: in.ChipHourPrice, Calls: in.Calls, CallsLeftOut: in.CallsLeftOut,
 		Zones: in.Refusals, Baseline: in.Baseline, BaseAttempt: in.BaseAttempt, Asked: in.Status.Asks, Reminded: in.Status.Reminded,
-		PlannedCalls: in.Planned, Revision: in.Revision, LeftOut: in.LeftOut, Down: in.Opened, Error: errorOf(w.Training.Exit),
+		PlannedCalls: in.Planned, Revision: in.Revision, LeftOut: in.LeftOut, Down: in.Opened,
 		Charged: w.ShownIncident(*in, now).Cost.Restarts,
 		Save: incident.Save{
 			ID: in.SaveID(), Requested: in.Save.Asked, Acked: in.Save.Acked, Step: in.Save.Step, Failed: in.Save.Refused, At: in.Save.Found.At,
@@ -561,6 +561,9 @@ func incidentOf(w heart.Workload, in *heart.Incident, now time.Time) *incident.I
 	})
 	shown := w.ShownIncident(*in, now)
 	o.Save.Result, o.Save.Failed, o.Charged = shown.Save.Result, shown.Save.Failed, shown.Cost.Restarts
+	if shown.Error.Attempt > 0 {
+		o.Error = errorOf(w.Training.Exit)
+	}
 	o.Hearing = slices.ContainsFunc(w.Effects, func(x heart.Effect) bool { return x.Action == events.ActionHear && !x.Dropped() })
 	if len(in.Refusals) > 0 {
 		o.WaitingSince = in.Refusals[0].At
@@ -636,6 +639,7 @@ var kinds = map[string]string{
 	"spoke":      "it only watches a training whose crew has spoken since its last step: what it saves is not looked for again",
 	"one":        "it prepares for maintenance in the incident that watches a hang, and opens no other one",
 	"tick":       "a loss that a step of the same time hides opens with the next tick",
+	"later":      "what happened after an incident's end is not of that incident, by however little",
 	"late":       "word of what is longer ago than evidence comes late opens nothing: a reading shows what is lost still",
 }
 

@@ -41,7 +41,7 @@ func TestAFailureThatWasLeftToAPersonIsNotToldAgain(t *testing.T) {
 	}
 	left := w.Closed.Closed
 	w = quiet(true)
-	w.Crew.Left = left
+	w.Crew.Left, w.Ended = left, left
 	for kind, report := range map[string]events.CrewReport{
 		"exit": {Report: events.ReportExited, ExitCode: 1, Attempt: 30}, "gave up": {Report: events.ReportGaveUp, Attempt: 30},
 	} {
@@ -321,13 +321,20 @@ func TestAGiveUpThatComesLateEndsNothing(t *testing.T) {
 
 // TestAMachinesErrorIsNotTheTrainings: what the training failed of while its machine was broken says nothing of the next time.
 func TestAMachinesErrorIsNotTheTrainings(t *testing.T) {
-	n := at(t, policies["everything"], true, "exit 139, gave up, its verdict, intend restart 0, accepted restart 0, started", nil)
-	if n.w.Crew.Spent.Sign == "" {
-		t.Fatalf("the error was not kept: %+v", n.w.Crew)
-	}
-	e := evidence(n.w, n.now)["host error"]
-	if w, _, _ := advance(policies["everything"], n.w, e, n.now.Add(time.Second)); w.Crew.Spent != (incident.Error{}) {
-		t.Errorf("it is charged still: %+v", w.Crew.Spent)
+	p := policies["everything"]
+	for struck, same := range map[string]bool{"": true, "host error, read unhealthy, read ready": false} {
+		n := at(t, p, true, "exit 139, gave up, its verdict, intend restart 0, accepted restart 0, started", nil)
+		if struck != "" {
+			for _, what := range strings.Split(struck, ", ") {
+				n = at1(t, p, n, what)
+			}
+		}
+		for _, what := range []string{"exit 139", "gave up", "its verdict"} {
+			n = at1(t, p, n, what)
+		}
+		if is := n.w.Incident == nil && n.w.Closed.Code == incident.CodeSameError; is != same {
+			t.Errorf("after %q it is the same error: %v; %s", struck, is, tale(n.w))
+		}
 	}
 }
 
