@@ -82,6 +82,15 @@ func nothingToRetry(w incident.Workload, now time.Time) string {
 	return over.document(w).NothingToRetry(now)
 }
 
+// mayTrainIn is the life of a slice in which training may run. The third edition asks the lease.
+func mayTrainIn(w incident.Workload, s incident.Slot) events.Incarnation {
+	if !*third {
+		return s.Admitted()
+	}
+	h := over.document(w)
+	return h.AdmittedIn(s.Name)
+}
+
 // question is what a person is asked.
 func question(w incident.Workload) string {
 	if !*third {
@@ -613,6 +622,7 @@ var kinds = map[string]string{
 	"complete":       "a save is late by when it was complete, and not by when it was found",
 	"let in":         "what its owner starts is let in without another word",
 	"stale":          "what a failed save lacks stands in its words",
+	"closed":         "what a closed incident has made, and left to its owner, is judged by its own end alone",
 	"by time":        "a time ends the tries, and not their number",
 
 	"second life": "it deletes a second life that its own call has made, before training is let in or as soon as it shows; people are left only what training may have begun in",
