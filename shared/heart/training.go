@@ -131,12 +131,11 @@ func (w *Workload) claimsEnd() bool {
 	return c.Attempt > t.Verdict.Attempt && !w.outdated(c.Attempt, c.At, t.Attempt, t.Began) && !t.StepAt.After(c.At)
 }
 
-// mayBeFinished reports whether the crew's verdict has to be read before anything is brought back: a line calls the training done, or a
-// verdict did before a line told of a later attempt.
+// mayBeFinished reports whether a fresh verdict has to be read before anything is brought back: a line calls the training done, or a verdict did
+// before a line told of a later attempt.
 func (w *Workload) mayBeFinished() bool {
 	t := &w.Training
-	claimed := t.Claim.Finished && w.claimsEnd() && t.HeardAt.Before(t.Claim.At)
-	return !w.isFinished() && (claimed || t.Verdict.Finished && t.Verdict.Attempt < t.Attempt && t.HeardAt.Before(t.Began))
+	return !w.isFinished() && (t.Claim.Finished && w.claimsEnd() || t.Verdict.Finished && t.Verdict.Attempt < t.Attempt && t.HeardAt.Before(t.Began))
 }
 
 // isSave reports whether an exit 0 at that time was a save: something struck the machines near it.

@@ -623,6 +623,7 @@ var kinds = map[string]string{
 	"let in":         "what its owner starts is let in without another word",
 	"stale":          "what a failed save lacks stands in its words",
 	"closed":         "what a closed incident has made, and left to its owner, is judged by its own end alone",
+	"reads on":       "a policy that cannot be read holds no reading back",
 	"by time":        "a time ends the tries, and not their number",
 
 	"second life": "it deletes a second life that its own call has made, before training is let in or as soon as it shows; people are left only what training may have begun in",
