@@ -82,6 +82,29 @@ func nothingToRetry(w incident.Workload, now time.Time) string {
 	return over.document(w).NothingToRetry(now)
 }
 
+// reading is one thing to read, as the audit log answers it.
+type reading interface {
+	Answers(e events.Entry) bool
+	Silence(now time.Time) bool
+}
+
+// readingsOf are the things of one kind to read about a slice.
+func readingsOf(w incident.Workload, now time.Time, kind incident.ReadKind, slice string) (all []reading) {
+	if !*third {
+		for _, r := range readsOf(w, now).Of(kind, slice) {
+			all = append(all, r)
+		}
+		return all
+	}
+	h := over.document(w)
+	for _, r := range h.Reads(now) {
+		if incident.ReadKind(r.Kind) == kind && r.Slice == slice {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
 // mayTrainIn is the life of a slice in which training may run. The third edition asks the lease.
 func mayTrainIn(w incident.Workload, s incident.Slot) events.Incarnation {
 	if !*third {
@@ -624,6 +647,7 @@ var kinds = map[string]string{
 	"stale":          "what a failed save lacks stands in its words",
 	"closed":         "what a closed incident has made, and left to its owner, is judged by its own end alone",
 	"reads on":       "a policy that cannot be read holds no reading back",
+	"sick":           "the crew on a machine that cannot be used may still say what it did",
 	"by time":        "a time ends the tries, and not their number",
 
 	"second life": "it deletes a second life that its own call has made, before training is let in or as soon as it shows; people are left only what training may have begun in",
