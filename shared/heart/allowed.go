@@ -59,7 +59,7 @@ func (d *diagnosis) mayBeAt(l policy.Level, sw policy.Switch, s *Step) *Step {
 		}
 		return wait(label, story.PolicyUnreadable.With(d.p.Unreadable), d.heldBy())
 	case l == policy.No:
-		return escalate(reason.CodePolicyNo, story.SwitchIsNo.With(s.Why.String(), string(sw)), story.DoOrAllow.With(string(s.Wants[0].Action)))
+		return escalate(reason.CodePolicyNo, story.SwitchIsNo.With(s.Why.String(), string(sw)), story.DoOrAllow.With(d.w.asks(first, questions).String(), string(sw)))
 	case l == policy.Ask && !approved:
 		why := s.Why
 		if d.level(sw) == policy.Yes { // what comes back would be an empty machine

@@ -125,7 +125,7 @@ func (d *diagnosis) readsOf(s *slot, doubt ToRead) (all Reads) {
 	if doubt.Why != "" && d.now.Sub(s.Heard.At) >= doubt.every && s.lives() {
 		add(ReadCrew, doubt.Why, doubt.Told)
 	}
-	if at := d.w.listenAt(s.Slot); !at.IsZero() && d.over(at) {
+	if at := d.listenAt(s); !at.IsZero() && d.over(at) {
 		add(ReadSaver, "maintenance is announced, and nothing shows that its crew would save", !s.Notice.InAPI && s.Ends.IsZero())
 	}
 	return append(all, d.auditLog(s)...)
@@ -235,15 +235,15 @@ func (w *Workload) expectsSteps() bool {
 	return !slices.ContainsFunc(w.Slices, idle) && !(&diagnosis{w: w}).told(ToldStall, "", "", since)
 }
 
-// listenAt is when somebody has to look whether the crew of a slice would save before its maintenance; zero for never.
-func (w *Workload) listenAt(s *Slot) time.Time {
-	n := w.announcedFor(s)
+// listenAt is when somebody has to look whether the crew of a slice would save before what is announced; zero for never.
+func (d *diagnosis) listenAt(s *slot) time.Time {
+	word := d.notice(s).LastWord
 	switch {
-	case n.Status != events.NoticePending || s.Condition != evidence.Ready || w.Incident != nil || !s.Released.IsZero():
+	case d.in != nil || d.w.Watched || s.Condition != evidence.Ready || d.preparesAt(s, word).IsZero():
 		return time.Time{}
-	case s.Heard.At.Before(n.LastWord):
-		return n.LastWord
-	case w.deaf(s) != "":
+	case s.Heard.At.Before(word):
+		return word
+	case d.w.deaf(s.Slot) != "":
 		return s.Heard.At.Add(bounds.ListenEvery)
 	}
 	return time.Time{}
@@ -254,7 +254,7 @@ func (w *Workload) deaf(s *Slot) string {
 	h := s.Heard
 	last := later(h.Seen, w.Training.StepAt)
 	switch {
-	case h.At.IsZero() || w.announcedFor(s).Status != events.NoticePending:
+	case h.At.IsZero() || w.Watched || w.announcedFor(s).Status != events.NoticePending:
 		return ""
 	case w.Training.Seen.IsZero() && h.Seen.IsZero():
 		return "no crew has been heard that could answer"
@@ -295,12 +295,12 @@ func (w *Workload) due(horizon time.Time) (at time.Time) {
 
 // dueOf is when patrol has to look at a slice.
 func (d *diagnosis) dueOf(s *slot, horizon time.Time) time.Time {
-	at := earliest(d.w.listenAt(s.Slot), d.w.hearAt(s.Slot))
+	at := d.w.hearAt(s.Slot)
 	if d.isFinished() {
 		return at
 	}
 	if far := !horizon.IsZero() && s.Notice.Due.After(horizon) && d.w.announcedFor(s.Slot).End; !far {
-		at = earliest(at, d.preparesAt(s, s.Notice.Due))
+		at = earliest(at, d.listenAt(s), d.preparesAt(s, s.Notice.Due))
 	}
 	if d.leftAlone(s).IsZero() {
 		at = earliest(at, d.opensAt(s), d.unexplainedAt(s))

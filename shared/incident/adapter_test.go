@@ -669,6 +669,7 @@ var kinds = map[string]string{
 	"cleaned":    "what came late of its own calls is cleaned up, and not left to a person",
 	"six hours":  "it counts the hours to the next reminder from the last one",
 	"window":     "once the window is over it asks about no save before it any more, but about what the training needs then",
+	"text":       "the cause of the incident says it, and no other line says it again",
 	"begun":      "it charges a call when it is begun, and not when it is decided on",
 	"fewer":      "it comes to the same end with fewer calls or readings",
 	"spoke":      "it only watches a training whose crew has spoken since its last step: what it saves is not looked for again",

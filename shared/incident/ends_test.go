@@ -122,7 +122,7 @@ func TestAPlannedEnd(t *testing.T) {
 				t.Errorf("asked for %v", out)
 			}
 			told := in.Timeline[len(in.Timeline)-1].Text + " " + in.Timeline[len(in.Timeline)-1].Reason + in.Reason
-			if c.request != "" && !strings.Contains(told, c.state+", as planned for 2026-11-12T04:00:00Z") {
+			if c.request != "" && !strings.Contains(told, either(c.state+", as planned for 2026-11-12T04:00:00Z", "llama-8b", "text")) {
 				t.Errorf("told %q", told)
 			}
 		})
@@ -144,6 +144,7 @@ func TestHealingIsWaitedForUntilThePlannedEnd(t *testing.T) {
 	}
 	now = now.Add(time.Second)
 	w, _, _ = advance(p, w, found(w, incident.Lost, "TERMINATED", now), now)
+	w, _, _ = advance(p, w, evidence(w, now)["intend delete 0"], now)
 	if in := w.Incident; in.Phase != incident.PhaseDeleting || in.Cause != events.CauseTerminated || in.Account() != "infrastructure" || w.Budgets.Recreates != 1 {
 		t.Errorf("%s, %s, charged to %s, %d replacements", in.Phase, in.Cause, in.Account(), w.Budgets.Recreates)
 	}
@@ -172,6 +173,7 @@ func TestAPlannedEndWithoutASave(t *testing.T) {
 		}
 		before, now := w.Budgets.Recreates, start.Add(2*time.Hour+c.missed)
 		w, _, _ = advance(p, w, found(w, incident.Lost, "TERMINATED", now), now)
+		w, _, _ = advance(p, w, evidence(w, now)["intend delete 0"], now)
 		if in := w.Incident; in == nil || in.Phase != incident.PhaseDeleting || in.Cause != c.cause || w.Budgets.Recreates != before+c.charged {
 			t.Errorf("%s: %+v, %d replacements", name, in, w.Budgets.Recreates)
 		}

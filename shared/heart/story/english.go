@@ -9,7 +9,7 @@ const (
 	LookAtIt            Sentence = "look at it"
 	PolicyUnreadable    Sentence = "the policy cannot be read: %"
 	SwitchIsNo          Sentence = "%, and the switch % is no"
-	DoOrAllow           Sentence = "% it by hand, or allow it in the policy"
+	DoOrAllow           Sentence = "% by hand, or allow the switch % in the policy"
 	LeaseUnwritten      Sentence = "the lease could not be written"
 	LookAtBucket        Sentence = "look at the bucket, and retry"
 	LetIn               Sentence = "% is usable, and the life before it is proven gone"
