@@ -213,7 +213,8 @@ func lost(t *testing.T) *deployment {
 	d.Must(d.API.Preempt(fleettest.Zone, llama))
 	d.tick()
 	w := d.Workload(llamaID)
-	u, _ := w.Incident.Update(w)
+	v := w.Shown(time.Time{})
+	u, _ := v.Update(*v.Incident)
 	d.standing = fleettest.Request(u)
 	return d
 }

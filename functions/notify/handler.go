@@ -144,7 +144,7 @@ func (h handler) update(ctx context.Context, p events.IncidentPointer) (u events
 	w, _, err := h.ledger.Workload(ctx, p.Workload)
 	var in incident.Incident
 	if err == nil {
-		if u, waits := w.WaitUpdate(p.Incident); waits {
+		if u, waits := w.Shown(h.now()).WaitUpdate(p.Incident); waits {
 			return u, nil
 		}
 		in, err = h.ledger.Incident(ctx, w, p.Incident)
@@ -159,7 +159,7 @@ func (h handler) update(ctx context.Context, p events.IncidentPointer) (u events
 	if !shown.Closed.IsZero() && h.now().Sub(shown.Closed) >= ledger.KeepTold {
 		return u, fault.Ignored(incident.CodeTold, "%s ended at %s, too long ago for a notification", p.Incident, shown.Closed)
 	}
-	u, tell := in.Update(w)
+	u, tell := w.Shown(h.now()).Update(shown)
 	if !tell {
 		return u, fault.Ignored(incident.CodePassing, "%s is %s, which passes in seconds: the next step is sent", p.Incident, shown.Phase)
 	}

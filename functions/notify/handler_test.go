@@ -197,7 +197,7 @@ func (d *desk) reach(u events.IncidentUpdated) {
 		}
 	}
 	w, in := document(u)
-	if got, _ := in.Update(w); cmp.Diff(u, got) != "" {
+	if got, _ := w.Shown(time.Time{}).Update(w.ShownIncident(*in, time.Time{})); cmp.Diff(u, got) != "" {
 		d.t.Fatalf("the document differs from the update (-update +document):\n%s", cmp.Diff(u, got))
 	}
 	d.save(w, rev)

@@ -531,7 +531,7 @@ func TestAJobThatWaitsForLongIsTold(t *testing.T) {
 	b.minutes(60)
 	b.Want(len(told), 1)
 	w := b.workload()
-	if u, waits := w.WaitUpdate(told[0].Incident); !waits || !u.Waiting.Equal(w.Slices[0].WaitsSince) || w.Incident != nil || w.Closed != nil || len(b.sent()) > 0 {
+	if u, waits := w.Shown(time.Time{}).WaitUpdate(told[0].Incident); !waits || !u.Waiting.Equal(w.Slices[0].WaitsSince) || w.Incident != nil || w.Closed != nil || len(b.sent()) > 0 {
 		t.Errorf("told is %+v of %+v", u, w)
 	}
 }

@@ -124,6 +124,14 @@ func location(zone string) string {
 	return "locations/" + zone
 }
 
+// inPlace is the flag of a command for a slice in a zone.
+func inPlace(zone string) string {
+	if in := strings.Split(zone, "/"); len(in) == 3 {
+		return " --namespace " + in[2]
+	}
+	return " --zone " + zone
+}
+
 // methodWrite is the method of a bucket that writes an object.
 const methodWrite = "storage.objects.create"
 

@@ -56,72 +56,7 @@ func (w Workload) Shown(now time.Time) view.Workload {
 	if w.Closed != nil {
 		v.Closed = new(w.ShownIncident(*w.Closed, now))
 	}
-	v.State, v.Since = stateOf(v)
-	v.Need = w.need(v)
-	return v
-}
-
-// stateOf is how a workload stands, in a word, and since when.
-func stateOf(v view.Workload) (view.State, time.Time) {
-	kept := slices.DeleteFunc(slices.Clone(v.Slices), func(s view.Slice) bool { return s.Released })
-	switch {
-	case v.Training.Finished:
-		return view.Finished, v.Training.FinishedAt
-	case len(kept) == 0:
-		return view.Left, v.Ended
-	case v.Incident != nil:
-		return stateIn(v.Incident)
-	case v.Training.HasGivenUp(), wasLeft(v) && !v.Closed.Down.IsZero():
-		return view.GivenUp, v.Ended
-	}
-	since := v.Ended
-	for _, s := range kept {
-		if s.Condition != evidence.Ready && s.Condition != evidence.Done {
-			return view.Unusable, s.Since
-		}
-		since = later(since, s.Since)
-	}
-	if t := v.Training; !t.Seen.IsZero() && t.StepAt.IsZero() {
-		return view.Beginning, t.Seen
-	}
-	return view.Trains, since
-}
-
-// stateIn is how a workload stands in an open incident.
-func stateIn(in *view.Incident) (view.State, time.Time) {
-	switch {
-	case in.OnlyWatched:
-		return view.Watched, in.Opened
-	case in.Down.IsZero():
-		return view.Prepares, in.Opened
-	}
-	return view.Recovers, in.Down
-}
-
-// wasLeft reports whether the last incident was left to a person, and no step has followed.
-func wasLeft(v view.Workload) bool {
-	c := v.Closed
-	return v.Incident == nil && c != nil && c.Outcome == view.Escalated && !v.Training.StepAt.After(c.Closed)
-}
-
-// need is what a person has to do: answer the question of the open incident, do what the last one left to them, or start a crew again that
-// has given up.
-func (w *Workload) need(v view.Workload) *view.Need {
-	otherwise := ""
-	if v.State == view.GivenUp {
-		otherwise = "the training stays away"
-	}
-	switch q := w.Question(); {
-	case q != "":
-		return &view.Need{Text: q, Command: "pitstop approve " + v.Incident.ID, Otherwise: "Pitstop does nothing about it, and reminds"}
-	case v.State == view.Finished, v.State == view.Left:
-		return nil
-	case wasLeft(v):
-		return &view.Need{Text: v.Closed.Advice, Command: "pitstop incident " + v.Closed.ID, Otherwise: otherwise}
-	case v.State == view.GivenUp:
-		return &view.Need{Text: "look why its crew gave up after attempt " + events.Number(int64(v.Training.GaveUp)), Command: "pitstop retry " + v.Name, Otherwise: otherwise}
-	}
-	return nil
+	return v.Judged(w.Question())
 }
 
 // shownWait is what the open incident waits for. It names the hold that goes on now.
@@ -134,6 +69,9 @@ func (w *Workload) shownWait(now time.Time) *view.Wait {
 	if n := len(w.Holds); n > 0 && now.Before(w.Holds[n-1].Until) {
 		v.Held, v.HeldCode = w.Holds[n-1].Why, w.Holds[n-1].Code
 	}
+	if in.Status.Label == view.PhaseCreating && !in.Status.Reminded.IsZero() {
+		v.ToldSince = in.Status.Since
+	}
 	for _, x := range w.Effects {
 		v.Tries = max(v.Tries, x.Failures)
 	}
@@ -142,7 +80,7 @@ func (w *Workload) shownWait(now time.Time) *view.Wait {
 
 func (w *Workload) shownSlice(s *Slot) view.Slice {
 	v := view.Slice{
-		Name: s.Name, Zone: s.Zone, Condition: s.Condition, State: s.State, Since: s.Since, WaitingSince: s.waitingSince(), Incarnation: s.Incarnation,
+		Noun: w.Words().Slice, Look: w.Words().Describe + " " + s.Name + inPlace(s.Zone), Name: s.Name, Zone: s.Zone, Condition: s.Condition, State: s.State, Since: s.Since, WaitingSince: s.waitingSince(), Incarnation: s.Incarnation,
 		Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Reclaimable: s.Reclaimable, Legacy: s.Legacy, Group: s.Group, Spec: s.Spec,
 		Used: s.Used, Spoke: s.Spoke, StoppedBy: s.Stop.By, Suspected: s.Suspected, Claims: s.Claims, Admitted: w.admits(s), Awaits: !w.admits(s) && s.Condition == evidence.Ready, Released: s.IsReleased(),
 	}

@@ -76,18 +76,43 @@ func (t *teller) isTold(what story.Reason) bool {
 // remind reminds people of a wait that has no end: first after an hour, and then every few hours.
 func (t *teller) remind(plan Step) bool {
 	st := &t.w.Incident.Status
-	if !plan.Until.IsZero() || plan.End != nil {
-		return false
-	}
-	every := bounds.RemindEvery
-	if st.Reminded.IsZero() {
-		every = bounds.RemindFirst
-	}
-	if t.now.Sub(later(st.Since, st.Reminded)) < every {
+	if !plan.Until.IsZero() || plan.End != nil || t.now.Before(remindAt(st.Since, st.Reminded)) {
 		return false
 	}
 	st.Reminded = t.now
 	t.line(Line{Kind: view.LineDecided, What: story.Still.With(t.w.describe(plan).String()), Why: story.WaitedFor.With(events.Span(t.now.Sub(st.Since)))})
+	return true
+}
+
+// waitTellAt is when people have to hear of a long wait in quiet times next; zero for never. The slice counts that has waited longest, by the
+// provider's own objects.
+func (w *Workload) waitTellAt() time.Time {
+	var since time.Time
+	for i := range w.Slices {
+		since = earliest(since, w.Slices[i].waitingSince())
+	}
+	if w.Incident != nil || since.IsZero() {
+		return time.Time{}
+	}
+	return remindAt(since, w.waitTold())
+}
+
+// remindAt is when people have to hear of a wait again after they were last told of it. A time before the wait means not yet.
+func remindAt(since, told time.Time) time.Time {
+	if told.After(since) {
+		return since.Add(told.Sub(since).Truncate(bounds.RemindEvery) + bounds.RemindEvery)
+	}
+	return since.Add(bounds.RemindFirst)
+}
+
+// tellWait keeps that people are told of a long wait in quiet times. Nothing else follows from it: its owner and the cluster place the
+// slice.
+func tellWait(w *Workload, now time.Time) bool {
+	due := w.waitTellAt()
+	if due.IsZero() || now.Before(due) || w.Unread {
+		return false
+	}
+	remember(w, Told{Of: ToldWait, At: now})
 	return true
 }
 

@@ -84,13 +84,13 @@ func TestPeopleHearOfEachStepOnce(t *testing.T) {
 	n := newStory(t, true, "llama-8b")
 	before := n.w
 	n.reads("llama-8b", evidence.Lost)
-	told := heart.Updates(before, n.w)
+	told := view.Updates(before.Shown(n.now), n.w.Shown(n.now))
 	if len(told) != 1 || told[0].Phase != string(view.PhaseDeleting) || told[0].Validate() != nil {
 		t.Fatalf("people hear %+v", told)
 	}
 	before = n.w
 	n.begins(events.ActionDelete, "llama-8b")
-	if again := heart.Updates(before, n.w); again != nil {
+	if again := view.Updates(before.Shown(n.now), n.w.Shown(n.now)); again != nil {
 		t.Errorf("people hear again %+v", again)
 	}
 }

@@ -59,9 +59,6 @@ func New(project, name, provider string) Workload { return heart.New(project, na
 // View is what is shown of a workload under its policy.
 func View(p policy.Policy, w Workload, now time.Time) view.Workload { return heart.View(p, w, now) }
 
-// Updates says what people have to hear of one step of a workload.
-func Updates(before, after Workload) []events.IncidentUpdated { return heart.Updates(before, after) }
-
 // Knows is true: a plan goes from any step to any other one.
 func Knows(string, string) bool { return true }
 

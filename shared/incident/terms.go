@@ -1,6 +1,9 @@
 package incident
 
 import (
+	"time"
+
+	"pitstop.internal/events"
 	"pitstop.internal/shared/bounds"
 	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/reason"
@@ -308,3 +311,8 @@ const (
 	StageDone     = view.StageDone
 	StageRefused  = view.StageRefused
 )
+
+// Updates says what people have to hear of one step of a workload.
+func Updates(before, after Workload) []events.IncidentUpdated {
+	return view.Updates(before.Shown(time.Time{}), after.Shown(time.Time{}))
+}

@@ -82,15 +82,15 @@ func TestPeopleAreToldOfEachPlaceInTheCourseOfAnIncident(t *testing.T) {
 	}
 
 	escalated := in(incident.Closed, ends(incident.Escalated))
-	if u, tell := escalated.Closed.Update(escalated); !tell || u.IdleChips != 16 {
+	if u, tell := updateOf(escalated, escalated.Closed); !tell || u.IdleChips != 16 {
 		t.Errorf("%d chips stand idle, want those of what it left", u.IdleChips)
 	}
 	next := in(incident.PhaseDeleting)
 	next.Ended = escalated.Closed.Closed
-	if u, _ := escalated.Closed.Update(next); u.IdleChips != 0 {
+	if u, _ := updateOf(next, escalated.Closed); u.IdleChips != 0 {
 		t.Errorf("%d chips stand idle, though another incident is open", u.IdleChips)
 	}
-	if _, tell := in(incident.Looking).Incident.Update(in(incident.Looking)); tell {
+	if _, tell := updateOf(in(incident.Looking), in(incident.Looking).Incident); tell {
 		t.Error("a phase that passes in seconds is told")
 	}
 
@@ -105,4 +105,8 @@ func TestPeopleAreToldOfEachPlaceInTheCourseOfAnIncident(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("what is told (-want +got):\n%s", d)
 	}
+}
+
+func updateOf(w incident.Workload, in *incident.Incident) (events.IncidentUpdated, bool) {
+	return w.Shown(time.Time{}).Update(w.ShownIncident(*in, time.Time{}))
 }

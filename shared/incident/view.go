@@ -3,8 +3,6 @@
 package incident
 
 import (
-	"fmt"
-	"slices"
 	"time"
 
 	"pitstop.internal/shared/policy"
@@ -40,7 +38,9 @@ func (w Workload) Shown(now time.Time) view.Workload {
 		Unsent: len(w.Outbox), Epoch: w.Epoch, BudgetsSince: w.Budgets.Since, WaitTold: w.WaitTold,
 	}
 	for i := range w.Slices {
-		v.Slices[i] = w.Slices[i].shown()
+		s := &w.Slices[i]
+		v.Slices[i] = s.shown()
+		v.Slices[i].Noun, v.Slices[i].Look = w.Words().Slice, w.Words().Describe+" "+s.Name+inPlace(s.Zone)
 	}
 	for _, effect := range w.Effects {
 		v.Requests = append(v.Requests, effect.shown(now))
@@ -51,65 +51,7 @@ func (w Workload) Shown(now time.Time) view.Workload {
 	if w.Closed != nil {
 		v.Closed = new(w.ShownIncident(*w.Closed, now))
 	}
-	v.State, v.Since = stands(v)
-	v.Need = w.need(v)
-	return v
-}
-
-// stands is how a workload stands, in a word, and since when.
-func stands(v view.Workload) (view.State, time.Time) {
-	kept := slices.DeleteFunc(slices.Clone(v.Slices), func(s view.Slice) bool { return s.Released })
-	bad := slices.IndexFunc(kept, func(s view.Slice) bool { return s.Condition != Ready && s.Condition != Done })
-	in, t := v.Incident, v.Training
-	switch {
-	case t.Finished:
-		return view.Finished, t.FinishedAt
-	case len(kept) == 0:
-		return view.Left, v.Ended
-	case in != nil && in.OnlyWatched:
-		return view.Watched, in.Opened
-	case in != nil && in.Down.IsZero():
-		return view.Prepares, in.Opened
-	case in != nil:
-		return view.Recovers, in.Down
-	case t.HasGivenUp(), isLeft(v) && !v.Closed.Down.IsZero():
-		return view.GivenUp, v.Ended
-	case bad >= 0:
-		return view.Unusable, kept[bad].Since
-	case !t.Seen.IsZero() && t.StepAt.IsZero():
-		return view.Beginning, t.Seen
-	}
-	since := v.Ended
-	for _, s := range kept {
-		since = later(since, s.Since)
-	}
-	return view.Trains, since
-}
-
-// isLeft reports whether the last incident was left to a person, and no step has followed.
-func isLeft(v view.Workload) bool {
-	c := v.Closed
-	return v.Incident == nil && c != nil && c.Outcome == Escalated && !v.Training.StepAt.After(c.Closed)
-}
-
-// need is what a person has to do: answer the question of the open incident, do what the last one left to them, or start a crew again that
-// has given up.
-func (w Workload) need(v view.Workload) *view.Need {
-	otherwise := ""
-	if v.State == view.GivenUp {
-		otherwise = "the training stays away"
-	}
-	switch q := w.Question(); {
-	case q != "":
-		return &view.Need{Text: q, Command: "pitstop approve " + v.Incident.ID, Otherwise: "Pitstop does nothing about it, and reminds"}
-	case v.State == view.Finished, v.State == view.Left:
-		return nil
-	case isLeft(v):
-		return &view.Need{Text: v.Closed.Advice, Command: "pitstop incident " + v.Closed.ID, Otherwise: otherwise}
-	case v.State == view.GivenUp:
-		return &view.Need{Text: fmt.Sprintf("look why its crew gave up after attempt %d", v.Training.GaveUp), Command: "pitstop retry " + v.Name, Otherwise: otherwise}
-	}
-	return nil
+	return v.Judged(w.Question())
 }
 
 // wait is what the open incident waits for.
@@ -119,6 +61,9 @@ func (w Workload) wait() *view.Wait {
 		return nil
 	}
 	v := &view.Wait{For: in.Phase, Since: in.Since, Until: in.Deadline, Held: in.Held, HeldCode: in.HeldCode}
+	if in.Phase == PhaseCreating && in.Reminded.After(in.WaitingSince) {
+		v.ToldSince = in.WaitingSince
+	}
 	for _, effect := range w.Effects {
 		v.Tries = max(v.Tries, effect.Failures)
 	}

@@ -46,7 +46,7 @@ func TestALongWaitIsTold(t *testing.T) {
 					if err := u.Validate(); err != nil || u.Step() != "waiting/waiting" || !u.Waiting.Equal(since) || !strings.Contains(strings.Join(u.Happened, ""), c.state) {
 						t.Errorf("told is %+v (%v)", u, err)
 					}
-					if again, waits := j.w.WaitUpdate(u.Incident); !waits || again.Incident != u.Incident {
+					if again, waits := j.w.Shown(time.Time{}).WaitUpdate(u.Incident); !waits || again.Incident != u.Incident {
 						t.Errorf("the document tells %+v", again)
 					}
 				}
@@ -76,7 +76,7 @@ func TestAWaitEnds(t *testing.T) {
 		t.Fatalf("told are %+v", u)
 	}
 	j.learns(found(j.w, incident.Ready, "ready", j.now.Add(time.Minute)))
-	if _, waits := j.w.WaitUpdate(u[0].Incident); waits || !due(j.w).IsZero() {
+	if _, waits := j.w.Shown(time.Time{}).WaitUpdate(u[0].Incident); waits || !due(j.w).IsZero() {
 		t.Errorf("it is usable, waits %v, and is due at %v", waits, due(j.w))
 	}
 	since := j.now

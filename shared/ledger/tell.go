@@ -73,7 +73,8 @@ func isLoss(in view.Incident) bool {
 // lost returns how long training stood still because of the incident that closed last, and the chips that the workload was without.
 // An incident during which training never stopped lost nothing.
 func lost(w incident.Workload) (away time.Duration, chips int, ok bool) {
-	u, _ := w.Closed.Update(w)
+	shown := w.Shown(w.Closed.Closed)
+	u, _ := shown.Update(*shown.Closed)
 	if u.Down.IsZero() || u.At.Before(u.Down) {
 		return 0, 0, false
 	}

@@ -93,6 +93,8 @@ type Wait struct {
 	Since time.Time `json:"since"`
 	// Until is its deadline; zero for the two waits that have none.
 	Until time.Time `json:"until,omitzero"`
+	// ToldSince is Since again, once people were told that a wait for capacity lasts; zero before.
+	ToldSince time.Time `json:"told_since,omitzero"`
 	// Tries is how often the call that it waits for was made without success.
 	Tries int `json:"tries,omitzero"`
 	// Held says why a call is held back, and HeldCode that in a word; empty where none is.
@@ -120,6 +122,9 @@ type Slice struct {
 	// Reclaimable says that the provider may take the capacity back: Spot. Legacy is a TPU Node of the API's former version.
 	Reclaimable bool `json:"reclaimable,omitzero"`
 	Legacy      bool `json:"legacy,omitzero"`
+	// Noun is what its provider calls it, and Look the command with which a person looks at it.
+	Noun string `json:"-"`
+	Look string `json:"-"`
 	// Group is the resource that the provider creates and deletes as a whole with it.
 	Group string `json:"group,omitzero"`
 	// Spec is the hash of the stored specification.
