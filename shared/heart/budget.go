@@ -16,6 +16,8 @@ type Charge struct {
 	Action   events.Action `json:"action"`
 	Incident string        `json:"incident"`
 	At       time.Time     `json:"at"`
+	// Error is the error that a restart answered; see lastError.
+	Error string `json:"error,omitzero"`
 	// Void says that late evidence, or a person, has given it back.
 	Void bool `json:"void,omitzero"`
 }
@@ -33,7 +35,7 @@ func (x *effects) charge(effect Effect) {
 	first := x.w.firstWanted(effect.Action)
 	paid := func(c Charge) bool { return c.Incident == effect.Maker && !c.At.Before(first) }
 	if payer != "" && x.w.charges(payer, paid) == 0 {
-		x.w.Charges = append(x.w.Charges, Charge{Action: payer, Incident: effect.Maker, At: x.now})
+		x.w.Charges = append(x.w.Charges, Charge{Action: payer, Incident: effect.Maker, At: x.now, Error: x.w.Training.lastError()})
 	}
 }
 
@@ -70,6 +72,14 @@ func (w *Workload) restartsIn(incident string) int {
 // restartsSince counts the restarts since a time, whatever has paid them back or refilled the budget.
 func (w *Workload) restartsSince(t time.Time) int {
 	return w.charges(events.ActionRestart, func(c Charge) bool { return c.At.After(t) })
+}
+
+// isSameError reports whether the crew gave up on an error again for which a restart was spent before, without a new step in between.
+func (w *Workload) isSameError() bool {
+	last := w.Training.lastError()
+	return last != "" && w.charges(events.ActionRestart, func(c Charge) bool {
+		return c.Error == last && w.Training.Exit.At.After(c.At) && !w.isPaidBack(c)
+	}) > 0
 }
 
 // isPaidBack reports whether a charge counts no more: for what the training did there was a cause in its machines, or a slice that was

@@ -250,12 +250,7 @@ func (in *Incident) lost(slice string, life events.Incarnation, after time.Time)
 
 // endsLife reports whether what goes wrong for that cause ends the life that it strikes.
 func endsLife(c events.Cause) bool {
-	switch c {
-	case events.CausePreemption, events.CauseHostError, events.CauseTerminated, events.CauseEnd:
-		return true
-	default:
-	}
-	return false
+	return slices.Contains([]events.Cause{events.CausePreemption, events.CauseHostError, events.CauseTerminated, events.CauseEnd}, c)
 }
 
 // Cause is the best cause among the troubles.

@@ -148,7 +148,7 @@ func (w *Workload) countAttempt(x *Effect, l evidence.Lease) int {
 	begun := l.Incident == "" && l.Began.After(x.First) && l.Attempt > w.Training.Verdict.Attempt
 	switch {
 	case l.Attempt == 0:
-		return max(x.Lease.Attempt, l.Left+1)
+		return max(w.nextAttempt(), l.Left+1)
 	case l.Names && (x.Action == events.ActionAdmit || written || begun):
 		return l.Attempt
 	}
@@ -157,7 +157,7 @@ func (w *Workload) countAttempt(x *Effect, l evidence.Lease) int {
 
 // read keeps what a lease names that was read, whoever wrote it, and reports whether that is news. Without Pitstop's own, the crews decide.
 func (l *Lease) read(read evidence.Lease, now time.Time) (news bool) {
-	if read.Attempt == 0 {
+	if read.Attempt == 0 || read.Attempt >= events.MaxAttempt { // none can follow it: a person has to see to it
 		return false
 	}
 	news, l.Attempt = l.Attempt != read.Attempt, read.Attempt

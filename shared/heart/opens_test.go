@@ -23,7 +23,7 @@ func TestTheFirstOpeningDecides(t *testing.T) {
 		"all is well":                      {condition: evidence.Ready},
 		"a person's word":                  {condition: evidence.Lost, suspicion: word, want: "somebody tells of it"},
 		"a loss":                           {condition: evidence.Lost, want: "a slice cannot be used"},
-		"a loss after the training":        {condition: evidence.Lost, change: func(w *Workload) { w.Training.Complete = true }},
+		"a loss after the training":        {condition: evidence.Lost, change: func(w *Workload) { w.Training.Verdict = Verdict{Finished: true, Certain: true} }},
 		"a loss of what its owner has":     {condition: evidence.Lost, change: func(w *Workload) { w.Slices[0].Released = now }},
 		"what an incident ordered is left": {condition: evidence.Ready, change: func(w *Workload) { w.Slices[0].Ordered = now }, want: "something is left behind"},
 		"the crew gave up": {condition: evidence.Ready, want: "the training has failed", change: func(w *Workload) {

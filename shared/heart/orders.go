@@ -11,7 +11,6 @@ import (
 	"pitstop.internal/shared/heart/story"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/reason"
-	"pitstop.internal/shared/view"
 )
 
 // Question is what the open incident asks a person, in words; empty where it waits for nobody.
@@ -125,17 +124,6 @@ func (d *diagnosis) leaveToPerson() *Step {
 	return nil
 }
 
-// isRetried reports whether a person opened the incident by their word that it may be tried again: then what it waited for before counts.
-func (d *diagnosis) isRetried() bool {
-	return d.in != nil && slices.ContainsFunc(d.w.Orders, func(o view.Spoken) bool { return o.Verb == evidence.VerbRetry && o.At.Equal(d.in.Opened) })
-}
-
-// retriedAt is when a person last said that the incident may be tried again; zero for never.
-func (d *diagnosis) retriedAt() (at time.Time) {
-	for _, o := range d.w.Orders {
-		if o.Verb == evidence.VerbRetry && o.Incident == d.in.ID {
-			at = o.At
-		}
-	}
-	return at
-}
+// isRetried reports whether a person has said since the incident opened, or by opening it, that it may be tried again: then what it waited for
+// before counts.
+func (d *diagnosis) isRetried() bool { return d.in != nil && !d.w.retried().Before(d.in.Opened) }

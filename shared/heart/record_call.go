@@ -132,22 +132,12 @@ func (f *facts) moves(x *Effect) bool {
 
 // isOfPlace reports whether another place may do what this one refuses.
 func isOfPlace(c reason.FailureClass) bool {
-	switch c {
-	case reason.Stockout, reason.Quota, reason.ReservationFull:
-		return true
-	default:
-	}
-	return isForGood(c)
+	return isForGood(c) || slices.Contains([]reason.FailureClass{reason.Stockout, reason.Quota, reason.ReservationFull}, c)
 }
 
 // isForGood reports whether a place that refuses so never gives this slice.
 func isForGood(c reason.FailureClass) bool {
-	switch c {
-	case reason.WrongZone, reason.NoQuota, reason.CannotMove, reason.OtherRegion:
-		return true
-	default:
-	}
-	return false
+	return slices.Contains([]reason.FailureClass{reason.WrongZone, reason.NoQuota, reason.CannotMove, reason.OtherRegion}, c)
 }
 
 // againIn is after what time a place that refused so is asked again: one to two minutes where capacity is missing. The spread follows from

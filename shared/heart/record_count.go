@@ -52,9 +52,9 @@ func (f *facts) leaseNames(attempt int) {
 	f.belies(attempt)
 }
 
-// confirms records an attempt of which a verdict, or a crew's record on its machine, tells.
+// confirms records an attempt of which a verdict, or a crew's record on its machine, tells. None can follow the highest one: it is implausible.
 func (f *facts) confirms(attempt int) {
-	if attempt <= events.MaxAttempt {
+	if attempt < events.MaxAttempt {
 		f.w.Lease.Attempt = max(f.w.Lease.Attempt, attempt)
 	}
 }
@@ -77,25 +77,6 @@ func (f *facts) belies(attempt int) {
 	}
 }
 
-// forgetImplausible forgets attempts that none can follow, at a person's word: the files beside the checkpoints say how far the training is.
-func (f *facts) forgetImplausible() {
-	w := f.w
-	if w.Lease.Attempt >= events.MaxAttempt {
-		w.Lease.Attempt = 0
-	}
-	if w.Lease.Sure.Attempt >= events.MaxAttempt {
-		w.Lease.Sure.Attempt = 1
-	}
-	for i := range w.Effects {
-		if x := &w.Effects[i]; x.Lease.Attempt >= events.MaxAttempt {
-			x.Lease.Attempt = 0
-		}
-	}
-	if last := max(w.Lease.Attempt, w.Lease.Sure.Attempt); max(w.Training.Attempt, w.Training.Exit.Attempt, w.Training.StepAttempt) > last+FarAttempt {
-		f.belies(last)
-	}
-}
-
 // countAnew begins the count of attempts with a life: without a lease, a crew counts from 1 in every life.
 func (f *facts) countAnew(since time.Time) {
 	if f.w.Directory != "" {
@@ -103,7 +84,7 @@ func (f *facts) countAnew(since time.Time) {
 	}
 	f.belies(0)
 	t := &f.w.Training
-	t.Verdict, t.Spent, t.Since, f.w.Lease.Attempt = Verdict{}, Exit{}, since, 0
+	t.Verdict, t.Since, f.w.Lease.Attempt = Verdict{}, since, 0
 }
 
 // anotherTraining forgets the results of the training before: another directory has its own lease, attempts, steps and checkpoints, and no

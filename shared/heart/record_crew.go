@@ -208,22 +208,15 @@ func (f *facts) lostSince(at time.Time) bool {
 // exited records the end of an attempt that did not end well. The worker that failed first counts, whichever line comes first.
 func (f *facts) exited(r events.CrewReport) bool {
 	t, at := &f.w.Training, f.from.Time
-	into, next := &t.Exit, Exit{Attempt: r.Attempt, At: at, Sign: r.Sign(), High: t.High, Exit: r.Exit()}
-	switch outdated := f.outdated(r.Attempt, t.Exit.Attempt, t.Exit.At); {
-	case outdated && (!t.gaveUpOn(next) || r.Attempt < t.Spent.Attempt):
+	again := r.Attempt == t.Exit.Attempt
+	if f.outdated(r.Attempt, t.Exit.Attempt, t.Exit.At) || again && !at.Before(t.Exit.At) {
 		return false
-	case outdated:
-		into = &t.Spent // the crew gave up on it, and has failed again since
-	case r.Attempt != t.Exit.Attempt && t.gaveUpOn(t.Exit):
-		t.Spent = t.Exit
 	}
-	if r.Attempt == into.Attempt {
-		if !at.Before(into.At) {
-			return false
-		}
-		next.High = into.High
+	high := t.High
+	if again {
+		high = t.Exit.High
 	}
-	*into = next
+	t.Exit = Exit{Attempt: r.Attempt, At: at, Sign: r.Sign(), High: high, Exit: r.Exit()}
 	f.started(r.Attempt, at)
 	return true
 }
@@ -346,7 +339,7 @@ func (f *facts) verdictRead(e evidence.VerdictRead) bool {
 		return true
 	}
 	t.HeardAt = f.now
-	if e.Attempt > 0 {
+	if e.Attempt > 0 && e.Attempt < events.MaxAttempt {
 		f.leaseNames(e.Attempt)
 	}
 	if e.Verdict != nil {
@@ -370,7 +363,7 @@ func (f *facts) verdict(v events.CrewVerdict, leased bool) {
 	if at.IsZero() {
 		at = f.now
 	}
-	if l == nil || v.Restart || !leased && v.Attempt < f.w.Lease.Sure.Attempt || !l.mayRunOn(v.Life.Workers) {
+	if l == nil || v.Attempt >= events.MaxAttempt || v.Restart || !leased && v.Attempt < f.w.Lease.Sure.Attempt || !l.mayRunOn(v.Life.Workers) {
 		return
 	}
 	f.confirms(v.Attempt)
@@ -378,9 +371,6 @@ func (f *facts) verdict(v events.CrewVerdict, leased bool) {
 	next := Verdict{Attempt: v.Attempt, Finished: v.Finished, GaveUp: !v.Finished, Certain: v.Certain, At: at}
 	if next.Attempt < t.Verdict.Attempt || next.Attempt == t.Verdict.Attempt && !at.Before(t.Verdict.At) { // it is given once
 		return
-	}
-	if t.gaveUpOn(t.Exit) {
-		t.Spent = t.Exit
 	}
 	t.Verdict = next
 }

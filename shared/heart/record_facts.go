@@ -91,25 +91,11 @@ func (l *Life) lossCause() events.Cause {
 	return events.CauseTerminated
 }
 
-// together records what follows from all slices together, and reports whether that has changed: the label, and that their work is complete.
-// What is left to its owner need not be done, unless others of its group are waited for.
-func (f *facts) together() bool {
-	w := f.w
-	waited, done := 0, 0
-	for i := range w.Slices {
-		if s := &w.Slices[i]; s.Released.IsZero() && !s.isInVain(w.Incident) || len(w.group(s.Name)) > 0 {
-			waited++
-			if s.Condition == evidence.Done {
-				done++
-			}
-		}
-	}
-	label, complete := w.labels(), w.Training.Complete || waited > 0 && done == waited
-	if label == w.Label && complete == w.Training.Complete {
-		return false
-	}
-	w.Label, w.Training.Complete = label, complete
-	return true
+// labelled records the label of all slices together, and reports whether it is another one.
+func (f *facts) labelled() bool {
+	was := f.w.Label
+	f.w.Label = f.w.labels()
+	return f.w.Label != was
 }
 
 // mapped records the host names of a life's workers. The name in a line stands until the API gives one.

@@ -375,7 +375,7 @@ func (u *night) teachesNothing(w *Workload, entries []told) {
 func knownOf(w Workload) string {
 	w = w.clone()
 	t := &w.Training
-	t.GapSeconds, t.GapsBetween, t.Exit.High, t.Spent.High = 0, nil, 0, 0
+	t.GapSeconds, t.GapsBetween, t.Exit.High = 0, nil, 0
 	for i := range w.Slices {
 		s := &w.Slices[i]
 		s.Read, s.Spoke, s.Stop.At, s.Notice.LastWord, s.Notice.Told = time.Time{}, time.Time{}, time.Time{}, time.Time{}, false

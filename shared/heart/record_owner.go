@@ -69,7 +69,7 @@ func (f *facts) called(e evidence.Called) bool {
 	case events.ActStarted:
 		news = f.stops(s, e.Zone, "")
 	}
-	return f.together() || news
+	return f.labelled() || news
 }
 
 // saysSomething reports whether an act on a slice tells what its owner wants. What another object makes, that object makes anew: a Job of a

@@ -116,7 +116,7 @@ func (f *facts) begins(s *Slot, e evidence.Read) bool {
 		next.Maker, next.Unused, next.Released = e.Incident, false, was.Released // an owner's word on the life before counts for this one
 		s.Order = f.orderOf(s, e)
 	} else {
-		next.Anew, s.Order, f.w.Training.Complete = f.isMadeAnew(s, e), Order{}, false
+		next.Anew, s.Order = f.isMadeAnew(s, e), Order{}
 		if !next.Anew {
 			f.w.Told = slices.DeleteFunc(f.w.Told, func(t Told) bool { return t.Of == ToldFailed || t.Of == ToldDoubt }) // of the training before
 		}
@@ -211,7 +211,7 @@ func (f *facts) shows(s *Slot, e evidence.Read) bool {
 	was := s.Life
 	another := f.describes(s, e)
 	f.turns(s, e)
-	news := []bool{another, f.showsNotice(s, e), f.showsLoss(s), f.showsMaintenance(s, e), f.together()}
+	news := []bool{another, f.showsNotice(s, e), f.showsLoss(s), f.showsMaintenance(s, e), f.labelled()}
 	if s.Life == was && !slices.Contains(news, true) && !f.isAwaited(s) {
 		return false
 	}

@@ -52,7 +52,6 @@ func (f *facts) retried(e evidence.Retried) bool {
 	}
 	f.keepWord(evidence.VerbRetry, e.Word, "")
 	f.w.Told = slices.DeleteFunc(f.w.Told, func(t Told) bool { return t.Of == ToldEnd || t.Of == ToldAbuse || t.Of == ToldFailed })
-	f.forgetImplausible()
 	for i := range f.w.Slices { // no reading of what is not usable takes a suspicion back
 		if s := &f.w.Slices[i]; s.Suspected && s.Condition != evidence.Ready {
 			s.Suspected, s.SuspectedAt = false, f.now

@@ -16,7 +16,7 @@ func (d *diagnosis) cleanUp() *Step {
 	if d.in.Ending == nil {
 		return nil
 	}
-	s := call(view.Clearing, story.CleanUp.With(), later(d.by(later(d.in.Ending.At, d.retriedAt()), bounds.ClearFor), d.barredBy()))
+	s := call(view.Clearing, story.CleanUp.With(), later(d.by(later(d.in.Ending.At, d.w.retried()), bounds.ClearFor), d.barredBy()))
 	for _, o := range d.those(d.isLeftover) {
 		if !covers(s.Wants, o.Name) {
 			s.Wants = append(s.Wants, d.deletion(o, s.Why))

@@ -14,7 +14,7 @@ import (
 // finished ends the incident of a training that is done: nothing is brought back for it. What is under way is completed first.
 func (d *diagnosis) finished() *Step {
 	t, e := &d.w.Training, End{Outcome: view.Resumed, By: view.ByStep, Reason: story.TrainingDone.With()}
-	if t.Complete {
+	if d.w.isComplete() {
 		e.By = view.ByHealth
 	}
 	switch before := t.Verdict.At.Before(d.in.Opened); {
@@ -22,7 +22,7 @@ func (d *diagnosis) finished() *Step {
 		return nil
 	case d.isWatched():
 		e.Outcome, e.Code = view.Observed, reason.CodeWatchOnly
-	case before && (d.w.leasedAt().After(d.in.Opened) || !d.whole() && !t.Complete):
+	case before && (d.w.leasedAt().After(d.in.Opened) || !d.whole() && !d.w.isComplete()):
 		e = End{Outcome: view.Released, Code: reason.CodeFinished, Reason: story.DoneBefore.With()}
 	}
 	return ends(e)

@@ -6,6 +6,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/bounds"
+	"pitstop.internal/shared/evidence"
 )
 
 // Unbound is a line of a crew whose life is not known yet, or whose attempt is too far above the last one that is known by more than lines.
@@ -25,9 +26,8 @@ type Training struct {
 	// Attempt is the newest attempt that started, at Began.
 	Attempt int       `json:"attempt,omitzero"`
 	Began   time.Time `json:"began,omitzero"`
-	// Exit is the newest failed end of an attempt. Spent is the one on which the crew gave up before that, if it did.
-	Exit  Exit `json:"exit,omitzero"`
-	Spent Exit `json:"spent,omitzero"`
+	// Exit is the newest failed end of an attempt.
+	Exit Exit `json:"exit,omitzero"`
 	// Claim is the last line about the end of the training, and Verdict the crew's newest verdict. Only the verdict counts. HeardAt is when
 	// it was last read, or could not be.
 	Claim   Claim     `json:"claim,omitzero"`
@@ -35,8 +35,6 @@ type Training struct {
 	HeardAt time.Time `json:"heard_at,omitzero"`
 	// Strikes are when something struck its machines, as Pitstop itself read, the oldest first: an exit 0 near one is a save, and no end.
 	Strikes []time.Time `json:"strikes,omitempty"`
-	// Complete says that the provider calls the training done.
-	Complete bool `json:"complete,omitzero"`
 
 	// Step is the newest step, reported at StepAt by attempt StepAttempt, and High the highest ever. Stepped is the time of a later step
 	// that a crew's record on its machine shows. GapSeconds is about steps, and not about checkpoints: the longest time between two steps of
@@ -65,15 +63,20 @@ type Training struct {
 	SavesEvery int64     `json:"saves_every,omitzero"`
 }
 
-// gaveUpOn reports whether the crew's verdict is that it gave up after that end.
-func (t *Training) gaveUpOn(e Exit) bool { return t.Verdict.GaveUp && t.Verdict.Attempt == e.Attempt }
-
 // gaveUp is the attempt after which the crew last gave up; 0 for none.
 func (t *Training) gaveUp() int {
 	if t.Verdict.GaveUp {
 		return t.Verdict.Attempt
 	}
-	return t.Spent.Attempt
+	return 0
+}
+
+// lastError names the error on which the crew gave up, and the highest step by then; empty where that is not known.
+func (t *Training) lastError() string {
+	if e := t.Exit; e.Sign != "" && e.Attempt == t.gaveUp() {
+		return e.Sign + " at " + events.Number(e.High)
+	}
+	return ""
 }
 
 // Exit is the failed end of an attempt.
@@ -122,13 +125,23 @@ func (t *Training) isJudged() bool {
 // its machines near that exit.
 func (w *Workload) isFinished() bool {
 	t := &w.Training
-	return t.Complete || t.Verdict.Finished && t.isJudged() && (t.Verdict.Certain || !w.isSave(t.Verdict.At))
+	return w.isComplete() || t.Verdict.Finished && t.isJudged() && (t.Verdict.Certain || !w.isSave(t.Verdict.At))
 }
 
 // claimsEnd reports whether a line says that the training is over, which no verdict confirms.
 func (w *Workload) claimsEnd() bool {
 	t, c := &w.Training, w.Training.Claim
 	return c.Attempt > t.Verdict.Attempt && !w.outdated(c.Attempt, c.At, t.Attempt, t.Began) && !t.StepAt.After(c.At)
+}
+
+// isComplete reports whether the provider calls the work of every slice done that somebody waits for. What is left to its owner need not be, unless
+// others of its group are waited for.
+func (w *Workload) isComplete() bool {
+	is := func(s Slot) bool { return s.Condition == evidence.Done }
+	isOpen := func(s Slot) bool {
+		return !is(s) && (s.Released.IsZero() && !s.isInVain(w.Incident) || len(w.group(s.Name)) > 0)
+	}
+	return slices.ContainsFunc(w.Slices, is) && !slices.ContainsFunc(w.Slices, isOpen)
 }
 
 // mayBeFinished reports whether a fresh verdict has to be read before anything is brought back: a line calls the training done, or a verdict did
@@ -169,10 +182,4 @@ func (t *Training) savePace() (every time.Duration, measured int) {
 		return 0, 0
 	}
 	return time.Duration(p95(t.GapsBetween)) * time.Second, len(t.GapsBetween)
-}
-
-// gaveUpOnTheSame reports whether the crew gave up on the same error as the time before, without a new step in between.
-func (t *Training) gaveUpOnTheSame() bool {
-	e, o := t.Exit, t.Spent
-	return t.gaveUpOn(e) && e.Sign != "" && e.Sign == o.Sign && e.High == o.High && e.Attempt > o.Attempt
 }

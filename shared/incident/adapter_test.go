@@ -362,9 +362,9 @@ func errorFrom(e incident.Error) heart.Exit {
 func trainingFrom(o incident.Workload) heart.Training {
 	c, p := o.Crew, o.Progress
 	t := heart.Training{
-		Seen: c.Seen, Since: c.Since, Attempt: c.Attempt, Began: c.Started, Exit: errorFrom(c.Error), Spent: errorFrom(c.Spent),
-		Claim: heart.Claim{Attempt: c.Claim.Attempt, Finished: c.Claim.Finished, At: c.Claim.At}, Complete: c.Complete,
-		Step: p.Step, StepAt: p.At, StepAttempt: p.Attempt, High: p.High, Stepped: p.Stepped, GapSeconds: p.GapSeconds,
+		Seen: c.Seen, Since: c.Since, Attempt: c.Attempt, Began: c.Started, Exit: errorFrom(c.Error),
+		Claim: heart.Claim{Attempt: c.Claim.Attempt, Finished: c.Claim.Finished, At: c.Claim.At},
+		Step:  p.Step, StepAt: p.At, StepAttempt: p.Attempt, High: p.High, Stepped: p.Stepped, GapSeconds: p.GapSeconds,
 		Reported: heart.Checkpoint{Step: p.CheckpointStep, At: p.CheckpointAt}, Proven: p.Proven,
 		Saved:       heart.Checkpoint{Step: p.Verified, At: p.VerifiedAt, URI: p.VerifiedURI, Bytes: p.VerifiedBytes},
 		SaveSeconds: o.Pace.Saves, SaveMode: o.Pace.Mode, GapsBetween: o.Pace.Gaps,
@@ -527,12 +527,13 @@ func errorOf(e heart.Exit) incident.Error {
 func showTraining(o *incident.Workload, w heart.Workload) {
 	t := w.Training
 	c := &o.Crew
-	c.Seen, c.Since, c.Attempt, c.Started, c.Exited, c.Error, c.Spent = t.Seen, t.Since, t.Attempt, t.Began, t.Exit.Attempt, errorOf(t.Exit), errorOf(t.Spent)
+	c.Seen, c.Since, c.Attempt, c.Started, c.Exited, c.Error = t.Seen, t.Since, t.Attempt, t.Began, t.Exit.Attempt, errorOf(t.Exit)
 	c.Claim = incident.Claim{Attempt: t.Claim.Attempt, Finished: t.Claim.Finished && t.Claim.Attempt > t.Verdict.Attempt, At: t.Claim.At}
-	c.Confirmed, c.LeaseAttempt, c.Complete = w.Lease.Attempt, max(w.Lease.Attempt, w.Lease.Sure.Attempt), t.Complete
+	c.Confirmed, c.LeaseAttempt = w.Lease.Attempt, max(w.Lease.Attempt, w.Lease.Sure.Attempt)
 	for _, m := range w.Lease.Maybe {
 		c.LeaseAttempt = max(c.LeaseAttempt, m.Attempt)
 	}
+	c.Complete = len(w.Slices) > 0 && !slices.ContainsFunc(w.Slices, func(s heart.Slot) bool { return s.Condition != incident.Done })
 	c.Finished, c.FinishedAt, c.Certain = w.Shown(start).Training.Finished, t.Verdict.At, t.Verdict.Certain
 	if t.Claim.Attempt > t.Verdict.Attempt && t.HeardAt.Before(t.Claim.At) {
 		c.Claim.ProbeUntil = t.Claim.At.Add(incident.ProbeFor)
