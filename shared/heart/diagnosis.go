@@ -216,17 +216,7 @@ func (d *diagnosis) whole() bool {
 }
 
 // lastTrouble is when the last thing went wrong that has happened.
-func (d *diagnosis) lastTrouble() (last time.Time) {
-	for _, t := range d.in.Troubles {
-		if !t.Announced {
-			last = later(last, t.At)
-		}
-	}
-	if last.IsZero() {
-		return d.in.Opened
-	}
-	return last
-}
+func (d *diagnosis) lastTrouble() time.Time { return d.in.lastTrouble() }
 
 // wantedSince is when the first call of a kind was wanted, or now.
 func (d *diagnosis) wantedSince(a events.Action) time.Time {

@@ -223,20 +223,32 @@ func (in *Incident) cause() (best events.Cause) {
 	return best
 }
 
+// lastTrouble is when the last thing went wrong that has happened.
+func (in *Incident) lastTrouble() (last time.Time) {
+	for _, t := range in.Troubles {
+		if !t.Announced {
+			last = later(last, t.At)
+		}
+	}
+	if last.IsZero() {
+		return in.Opened
+	}
+	return last
+}
+
 // explains is how much a cause explains. Of those that explain as much, the first one stays.
 func explains(c events.Cause) int {
-	switch c {
-	case events.CauseCrash:
-		return 0
-	case events.CauseGuest:
-		return 2
-	case events.CauseTerminated:
-		return 3
-	case events.CausePreemption, events.CauseHostError, events.CauseMaintenance:
-		return 4
-	case events.CauseEnd:
-		return 5
-	default:
+	for most, causes := range [][]events.Cause{
+		{events.CauseCrash},
+		{events.CauseUnknown, events.CauseHang},
+		{events.CauseGuest},
+		{events.CauseTerminated},
+		{events.CausePreemption, events.CauseHostError, events.CauseMaintenance},
+		{events.CauseEnd},
+	} {
+		if slices.Contains(causes, c) {
+			return most
+		}
 	}
 	return 1
 }

@@ -59,17 +59,7 @@ func (f *facts) intended(e evidence.Intended) bool { return f.w.Lease.read(e.Lea
 // trouble keeps a trouble with the open incident, and reports whether that is news.
 func (f *facts) trouble(t Trouble) bool {
 	t.Heard = f.now
-	news := f.w.Incident.learns(t, f.w.usable(t.Slice))
-	if news && t.isLoss() {
-		f.raiseBaseline()
-	}
-	return news
-}
-
-// raiseBaseline records how far the training is saved when a life is over: it resumes there, and progress has to pass that.
-func (f *facts) raiseBaseline() {
-	in := f.w.Incident
-	in.Baseline = max(in.Baseline, f.w.Training.Saved.Step, f.w.Training.Reported.Step)
+	return f.w.Incident.learns(t, f.w.usable(t.Slice))
 }
 
 // suspect keeps a trouble with the open incident, with the one that closed last, or as a reason to open one.

@@ -2,7 +2,6 @@ package heart
 
 import (
 	"cmp"
-	"slices"
 	"time"
 
 	"pitstop.internal/events"
@@ -168,20 +167,15 @@ func belies(step int64, at time.Time, other int64, otherAt time.Time) bool {
 	return step < other/2 && at.After(otherAt) || step < other && at.Sub(otherAt) > staleStep
 }
 
-// tellsOfSave records the newest complete checkpoint, by a crew's word. Nobody saves a step that nobody has done. A line that comes late tells
-// from where the training goes on after a loss.
+// tellsOfSave records the newest complete checkpoint, by a crew's word. Nobody saves a step that nobody has done.
 func (f *facts) tellsOfSave(r events.CrewReport, sameAttempt bool) bool {
 	t, at, step := &f.w.Training, f.from.Time, r.CheckpointStep
 	if step == 0 || step > t.High {
 		return false
 	}
-	raises := f.lostSince(at) && f.w.Incident.Baseline < step
-	if raises {
-		f.w.Incident.Baseline = step
-	}
 	was := t.Reported
 	if step < was.Step || step == was.Step && !at.Before(was.At) {
-		return raises
+		return false
 	}
 	if sameAttempt && step > was.Step && was.At.After(t.Began) {
 		f.measures(at.Sub(was.At))
@@ -195,14 +189,6 @@ func (f *facts) measures(gap time.Duration) {
 	if t := &f.w.Training; gap > 0 && gap <= longestGap {
 		t.GapsBetween = paced(t.GapsBetween, gap)
 	}
-}
-
-// lostSince reports whether the open incident knows of a life that was over only after that time.
-func (f *facts) lostSince(at time.Time) bool {
-	return f.w.Incident != nil && slices.ContainsFunc(f.w.Incident.Troubles, func(t Trouble) bool {
-		l := f.w.remembered(t.Slice, t.Life)
-		return l != nil && t.isLoss() && l.Over.After(at)
-	})
 }
 
 // exited records the end of an attempt that did not end well. The worker that failed first counts, whichever line comes first.
@@ -346,6 +332,9 @@ func (f *facts) verdictRead(e evidence.VerdictRead) bool {
 		f.verdict(*e.Verdict, true)
 	}
 	f.inspected(Checkpoint{Step: e.Saved, At: e.SavedAt, URI: e.SavedURI, Bytes: e.SavedBytes})
+	if t.Saved.Step > e.Saved && !e.SavedAt.IsZero() { // it was deleted since
+		t.Saved = Checkpoint{Step: e.Saved, At: e.SavedAt, URI: e.SavedURI, Bytes: e.SavedBytes}
+	}
 	if t.Reported.Step > e.Saved { // a training resumes from no later checkpoint than stands in the directory
 		t.Reported = t.Saved
 	}

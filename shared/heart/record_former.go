@@ -46,17 +46,6 @@ func (s *Slot) fallsBack() {
 	}
 }
 
-// wasOfFormer takes a deletion that did not happen for one of the life before in another zone, and reports whether there is one.
-func (s *Slot) wasOfFormer(at time.Time) bool {
-	l := s.find(func(l *Life) bool {
-		return l.Zone != s.Zone && !l.isOver() && at.After(later(l.Released, l.Incarnation.Created))
-	})
-	if l != nil {
-		l.Released = at
-	}
-	return l != nil
-}
-
 // readAnother records a life that stands beside the present one, or has outlived it: an older one, or a second one that a call of ours has
 // made, which has to go before anybody is let in.
 func (f *facts) readAnother(s *Slot, e evidence.Read) bool {

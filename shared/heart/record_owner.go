@@ -85,8 +85,8 @@ func (f *facts) deleted(s *Slot, zone string) bool {
 	switch {
 	case l == nil, !at.After(l.Released):
 		return false
-	case l == &s.Life && l.Condition == evidence.Ready && s.Read.Sub(at) > bounds.UnreleaseAfter:
-		return s.wasOfFormer(at) // it was usable long after: the deletion was of another life, or did not happen
+	case l == &s.Life && l.Condition == evidence.Ready && s.Read.Sub(at) > bounds.UnreleaseAfter: // it did not happen
+		return false
 	}
 	l.Released = at
 	if l.Condition == evidence.Gone && l.Since.Equal(l.Over) { // it was usable until then, and nothing struck it
@@ -150,8 +150,5 @@ func (f *facts) unsaid(e evidence.Unsaid) bool {
 		return false
 	}
 	l.Stop.Unsaid = f.from.Time
-	if f.w.Incident != nil {
-		f.raiseBaseline()
-	}
 	return true
 }

@@ -266,7 +266,6 @@ func (l *Life) turnsTo(e evidence.Read, at time.Time) {
 func (s *Slot) disproves(at time.Time) {
 	if r := s.Released; !r.IsZero() && at.Sub(r) > bounds.UnreleaseAfter {
 		s.Released = time.Time{}
-		s.wasOfFormer(r)
 	}
 	if s.Stop.By != "" && at.Sub(s.Stop.At) > bounds.UnreleaseAfter {
 		s.Stop.By, s.Stop.At = "", at

@@ -82,7 +82,7 @@ func (d *diagnosis) hasNoAttempt(why story.Reason) *Step {
 	}
 	switch {
 	case spent:
-		return escalate(reason.CodeBudget, story.RestartsSpent.With(why.String(), strconv.Itoa(bounds.MaxRestarts), events.Number(d.in.Baseline)), story.MendTraining.With())
+		return escalate(reason.CodeBudget, story.RestartsSpent.With(why.String(), strconv.Itoa(bounds.MaxRestarts), events.Number(d.w.Baseline())), story.MendTraining.With())
 	case d.w.restartsSince(before(d.now, day)) >= d.p.DailyRestarts():
 		return escalate(reason.CodeRestartsADay, story.RestartsOfDay.With(why.String(), strconv.Itoa(d.p.DailyRestarts())), story.RaiseRestarts.With())
 	}
@@ -146,7 +146,7 @@ func (d *diagnosis) isUnanswered() bool {
 func (d *diagnosis) lookForSave() *Step {
 	t, until := d.w.Training, d.by(d.resumesBy(), bounds.CheckFor)
 	switch {
-	case t.Saved.At.After(d.lastTrouble()) && (t.Saved.Step > d.in.Baseline || d.isUnanswered()):
+	case t.Saved.At.After(d.lastTrouble()) && (t.Saved.Step > d.w.Baseline() || d.isUnanswered()):
 		return ends(End{Outcome: view.Resumed, By: view.ByCheckpoint, Reason: story.SavedSince.With()})
 	case d.w.Directory != "" && !d.over(until):
 		return call(view.Resuming, story.NoCrew.With(), until, Want{Action: events.ActionVerify, By: d.lastTrouble()})

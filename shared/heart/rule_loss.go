@@ -52,7 +52,7 @@ func (d *diagnosis) letHeal() *Step {
 	first := slices.MinFunc(bad, func(a, b *slot) int { return a.healsBy.Compare(b.healsBy) })
 	until := first.healsBy
 	if first.is(sick) && d.over(until) {
-		if d.trainsSince(later(first.Since, d.lastTrouble())) && d.w.Training.Step > d.in.Baseline {
+		if d.trainsSince(later(first.Since, d.lastTrouble())) && d.w.Training.Step > d.w.Baseline() {
 			return ends(End{Outcome: view.Resumed, By: view.ByStep, Reason: story.GoesOn.With()}) // only the API calls it unusable
 		}
 		until = d.trainsUntil(first.Since) // it is kept for as long as it may do a step

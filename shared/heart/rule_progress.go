@@ -38,7 +38,7 @@ func (d *diagnosis) progress() *Step {
 		e.Outcome, e.Code = view.Observed, reason.CodeHangReport
 	case d.stepsOn():
 	case d.isTakenBack():
-		e.Reason = story.TakenBack.With(events.Span(repeatFor), events.Number(d.w.Training.Step), events.Number(d.in.Baseline))
+		e.Reason = story.TakenBack.With(events.Span(repeatFor), events.Number(d.w.Training.Step), events.Number(d.w.Baseline()))
 	default:
 		return nil
 	}
@@ -51,8 +51,8 @@ func (d *diagnosis) waitForProgress() *Step {
 	switch {
 	case !d.w.toldFar().IsZero():
 		why = story.FarAttempt.With(strconv.Itoa(d.w.Lease.Attempt))
-	case d.in.Baseline > t.Saved.Step && t.Step <= d.in.Baseline && t.StepAt.After(d.lastTrouble()):
-		why = story.OnlyLinesTell.With(events.Number(d.in.Baseline))
+	case d.w.Baseline() > t.Saved.Step && t.Step <= d.w.Baseline() && t.StepAt.After(d.lastTrouble()):
+		why = story.OnlyLinesTell.With(events.Number(d.w.Baseline()))
 	}
 	if !why.IsZero() && d.w.Directory != "" && !t.HeardAt.After(before(d.now, farEvery)) {
 		return call(view.Resuming, why, until, Want{Action: events.ActionHear})
@@ -79,7 +79,7 @@ func (d *diagnosis) stepsOn() bool {
 			return false
 		}
 	}
-	past := t.Step > d.in.Baseline || d.w.Directory == "" && t.Step < d.in.Baseline/2
+	past := t.Step > d.w.Baseline() || d.w.Directory == "" && t.Step < d.w.Baseline()/2
 	followed := t.StepAttempt < t.Attempt && t.StepAt.Before(t.Began)
 	return past && !followed && t.StepAt.After(d.lastTrouble())
 }

@@ -170,7 +170,7 @@ func (w *Workload) describeWait(label view.Phase) story.Reason {
 			return story.WaitForEnd.With()
 		}
 	case view.Resuming:
-		return story.WaitForStepPast.With(events.Number(w.Incident.Baseline))
+		return story.WaitForStepPast.With(events.Number(w.Baseline()))
 	}
 	return waits[label].With()
 }

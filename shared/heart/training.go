@@ -172,6 +172,21 @@ func (t *Training) baseline() int64 {
 	return saved
 }
 
+// Baseline is the step that the training has to pass: its newest checkpoint at the opening of the incident, or from before the last thing that
+// has stopped it since.
+func (w *Workload) Baseline() int64 {
+	t, step, since := &w.Training, w.Incident.Baseline, w.Incident.lastTrouble()
+	for i := range w.Slices {
+		since = later(since, later(w.Slices[i].usable(), w.Slices[i].Over))
+	}
+	for _, c := range []Checkpoint{t.Saved, t.Reported} {
+		if !c.At.After(since) {
+			step = max(step, c.Step)
+		}
+	}
+	return step
+}
+
 // patience is three times the longest gap that was seen between two steps.
 func (t *Training) patience() time.Duration { return 3 * time.Duration(t.GapSeconds) * time.Second }
 

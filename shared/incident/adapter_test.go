@@ -567,6 +567,14 @@ func effectOf(x heart.Effect) incident.Effect {
 	}
 }
 
+// baselineOf is the step that a training has to pass, in a closed incident that of its opening.
+func baselineOf(w heart.Workload, in *heart.Incident) int64 {
+	if w.Incident == nil {
+		return in.Baseline
+	}
+	return w.Baseline()
+}
+
 func incidentOf(w heart.Workload, in *heart.Incident, now time.Time) *incident.Incident {
 	if in == nil {
 		return nil
@@ -574,7 +582,7 @@ func incidentOf(w heart.Workload, in *heart.Incident, now time.Time) *incident.I
 	o := &incident.Incident{
 		ID: in.ID, Cause: in.Cause(), Opened: in.Opened, Closed: in.Closed, Phase: in.Status.Label, Since: in.Status.Since, Deadline: in.Status.Until,
 		Switches: in.Ceiling, Limits: in.Limits, Policy: in.Policy, ChipHourPrice: in.ChipHourPrice, Calls: in.Calls, CallsLeftOut: in.CallsLeftOut,
-		Zones: in.Refusals, Baseline: in.Baseline, BaseAttempt: in.BaseAttempt, Asked: in.Status.Asks, Reminded: in.Status.Reminded,
+		Zones: in.Refusals, Baseline: baselineOf(w, in), BaseAttempt: in.BaseAttempt, Asked: in.Status.Asks, Reminded: in.Status.Reminded,
 		PlannedCalls: in.Planned, Revision: in.Revision, LeftOut: in.LeftOut, Down: in.Opened,
 		Charged: w.ShownIncident(*in, now).Cost.Restarts,
 		Save: incident.Save{
