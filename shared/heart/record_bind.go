@@ -56,11 +56,11 @@ func (s *Slot) succeeded(l *Life) time.Time {
 	return next
 }
 
-// names reports whether a line itself says that the crew of the newest life wrote it. Where lines alone name the workers, the first one has no
-// more weight than the next.
-func (s *Slot) names(r events.CrewReport) bool {
+// isNamedBy reports whether a line itself says that the crew of a life wrote it. Where lines alone name the workers, the first one has no more
+// weight than the next.
+func (l *Life) isNamedBy(r events.CrewReport) bool {
 	group, _, ok := events.WorkerGroup(r.Hostname)
-	return r.Life != "" && r.Life == s.Incarnation.ID || r.Life == "" && ok && (group == s.Hosts || s.HostsTold)
+	return r.Life != "" && r.Life == l.Incarnation.ID || r.Life == "" && ok && (group == l.Hosts || l.HostsTold)
 }
 
 // keep keeps a line once, without the parts that nobody needs. If there are too many, the oldest of the slice and life with the most lines
@@ -68,7 +68,7 @@ func (s *Slot) names(r events.CrewReport) bool {
 func (f *facts) keep(e evidence.Reported, s *Slot) bool {
 	r, w := e.Report, f.w
 	kept := func(k Unbound) bool { return k.ID == e.ID && k.Slice == e.Slice }
-	if f.from.Time.Before(s.Incarnation.Created) || len(r.Hostname)+len(r.Life)+len(r.SaveID)+len(r.Signal) > longestNames || slices.ContainsFunc(w.Unbound, kept) {
+	if len(r.Hostname)+len(r.Life)+len(r.SaveID)+len(r.Signal) > longestNames || slices.ContainsFunc(w.Unbound, kept) {
 		return false
 	}
 	r.CheckpointURI, r.Measured, r.Tail = "", nil, r.LastWords()
@@ -96,23 +96,13 @@ func spareLine(kept []Unbound) int {
 	return slices.IndexFunc(kept, func(k Unbound) bool { return k.ID == spare.ID && k.Slice == spare.Slice })
 }
 
-// dropForeignLines drops the kept lines of a slice that its newest life cannot have written.
-func (f *facts) dropForeignLines(s *Slot) {
-	f.w.Unbound = slices.DeleteFunc(f.w.Unbound, func(k Unbound) bool {
-		if k.Slice != s.Name {
-			return false
-		}
-		l := s.speaker(k.Report, k.Time)
-		return l != nil && l != &s.Life || k.Time.Before(s.Incarnation.Created)
-	})
-}
-
 // Bound are the lines whose life and attempt are known by now, in the order in which they were written. The caller passes them to Advance,
 // one by one.
 func (w *Workload) Bound() (lines []evidence.Evidence) {
 	for _, k := range slices.SortedStableFunc(slices.Values(w.Unbound), func(a, b Unbound) int { return a.Time.Compare(b.Time) }) {
 		s, r := w.slot(k.Slice), k.Report
-		if s == nil || w.isTooFar(r) || s.speaker(r, k.Time) != &s.Life || r.Life == "" && !s.HostsKnown() || s.overBy(k.Time) {
+		l := s.speaker(r, k.Time)
+		if l == nil || w.isTooFar(r) || l == &s.Life && (r.Life == "" && !s.HostsKnown() || s.overBy(k.Time)) {
 			continue
 		}
 		lines = append(lines, evidence.Reported{Origin: evidence.Origin{ID: k.ID, Time: k.Time, Rank: events.RankUser}, Slice: k.Slice, Report: r})

@@ -20,43 +20,25 @@ func (f *facts) reported(e evidence.Reported) bool {
 	switch l := s.speaker(r, at); {
 	case l == nil || f.w.isTooFar(r):
 		return f.keep(e, s)
-	case l != &s.Life:
-		return f.remembers(e, l, at.Before(cmp.Or(l.Over, s.succeeded(l))))
-	case l.overBy(at) && !notice:
+	case l == &s.Life && l.overBy(at) && !notice:
 		return r.Life == "" && f.keep(e, s) // no crew that is known could have written it
-	}
-	return f.takes(e, s)
-}
-
-// remembers records what a former life's crew told in its time.
-func (f *facts) remembers(e evidence.Reported, l *Life, inTime bool) bool {
-	switch {
-	case l.Maker != "" && !l.isOver() && trains(e.Report):
-		l.Maker = "" // its crew has taken the lease over: it is no leftover
-		return true
-	case !inTime:
-		return f.unbind(e)
-	}
-	first := f.speaks(nil)
-	return f.tells(e.Report) || first
-}
-
-// takes records what the newest life's crew tells.
-func (f *facts) takes(e evidence.Reported, s *Slot) bool {
-	spoke, bound, runs := f.speaks(&s.Life), f.unbind(e), f.runsIn(s, e.Report)
-	news := spoke || bound || runs
-	switch e.Report.Report {
-	case events.ReportSaved, events.ReportRefused:
-		return f.saved(e.Report) || news
-	case events.ReportNotice:
-		return f.crewNotice(s, e.Report) || news
 	default:
+		return f.hearsOf(e, s, l)
 	}
-	return f.tells(e.Report) || news
 }
 
-// tells records what a crew tells of the training, whatever became of its life.
-func (f *facts) tells(r events.CrewReport) bool {
+// hearsOf records what the crew of a life told. What a former one told out of its time, no crew wrote.
+func (f *facts) hearsOf(e evidence.Reported, s *Slot, l *Life) bool {
+	bound, runs := f.unbind(e), f.takenBy(l, e.Report)
+	if l != &s.Life && !f.from.Time.Before(cmp.Or(l.Over, s.succeeded(l))) {
+		return bound || runs
+	}
+	spoke := f.speaks(l)
+	return f.tells(e.Report, s, l == &s.Life) || spoke || bound || runs
+}
+
+// tells records what a crew tells of the training, whatever became of its life; and its answer to a request, or a notice, if that is the newest.
+func (f *facts) tells(r events.CrewReport, s *Slot, newest bool) bool {
 	switch r.Report {
 	case events.ReportStarted:
 		return f.started(r.Attempt, f.from.Time)
@@ -66,37 +48,36 @@ func (f *facts) tells(r events.CrewReport) bool {
 		return (r.ExitCode != 0 || r.Signal != "") && f.exited(r)
 	case events.ReportGaveUp, events.ReportFinished:
 		return f.claimed(r)
-	default:
+	case events.ReportSaved, events.ReportRefused:
+		return newest && f.saved(r)
+	case events.ReportNotice:
+		return newest && f.crewNotice(s, r)
 	}
-	return false // an answer to a request, or a notice, is of its own life
+	return false
 }
 
-// speaks records that a known crew has spoken, in this life if it is the newest.
+// speaks records that a crew has spoken in a life.
 func (f *facts) speaks(l *Life) (news bool) {
 	t := &f.w.Training
 	if t.Seen.IsZero() {
 		t.Seen, news = f.now, true
 	}
-	if at := f.from.Time.Truncate(time.Minute); l != nil && at.After(l.Spoke) {
+	if at := f.from.Time.Truncate(time.Minute); at.After(l.Spoke) {
 		l.Spoke, news = at, true
 	}
 	return news
 }
 
-// trains reports whether a line tells that training runs.
-func trains(r events.CrewReport) bool {
-	return r.Report == events.ReportStarted || r.Report == events.ReportProgress || r.Report == events.ReportSaved
-}
-
-// runsIn takes from a line that training runs in a life that Pitstop made, though nobody let it in: its crew has taken the lease over. No slice of a
-// Multislice trains alone. What its owner has deleted goes all the same.
-func (f *facts) runsIn(s *Slot, r events.CrewReport) bool {
-	if s.Maker == "" || !s.Released.IsZero() || !trains(r) || !s.names(r) || s.Condition == evidence.Gone || s.Condition == evidence.Lost {
+// takenBy takes from a line that training runs in a life that Pitstop made, though nobody let it in: its crew has taken the lease over. No slice of
+// a Multislice trains alone. What its owner has deleted goes all the same.
+func (f *facts) takenBy(l *Life, r events.CrewReport) bool {
+	maker, trains := l.Maker, r.Report == events.ReportStarted || r.Report == events.ReportProgress || r.Report == events.ReportSaved
+	if maker == "" || !l.Released.IsZero() || l.isOver() || !trains || !l.isNamedBy(r) {
 		return false
 	}
-	maker := s.Maker
+	l.Maker = ""
 	for i := range f.w.Slices {
-		if o := &f.w.Slices[i]; o.Maker == maker && (o == s || o.Condition == evidence.Ready) {
+		if o := &f.w.Slices[i]; o.Maker == maker && o.Condition == evidence.Ready {
 			o.Maker = ""
 		}
 	}

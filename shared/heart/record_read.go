@@ -143,7 +143,6 @@ func (f *facts) begins(s *Slot, e evidence.Read) bool {
 		s.keep(was)
 	}
 	f.countAnew(e.Incarnation.Created)
-	f.dropForeignLines(s)
 	return f.shows(s, e)
 }
 
