@@ -97,11 +97,8 @@ func (f *facts) callAnswered(e evidence.Answered) (news bool) {
 
 // notCalled keeps that a request was held back after it was begun, and reports whether that is news.
 func (f *facts) notCalled(e evidence.Held) (news bool) {
-	if !e.Begun {
-		return false
-	}
 	f.open(e.Request, func(c *view.Call) {
-		if c.Again == 0 {
+		if e.Begun && c.Again == 0 {
 			c.Answered, c.NotMade, c.Code, news = f.now, true, e.Code, true
 		}
 	})

@@ -111,7 +111,10 @@ type Notice struct {
 
 // usable is since when a life is usable, or had been before its condition changed; zero for never.
 func (l *Life) usable() time.Time {
-	if l.Condition == evidence.Ready {
+	switch {
+	case l == nil:
+		return time.Time{}
+	case l.Condition == evidence.Ready:
 		return l.Since
 	}
 	return l.Used

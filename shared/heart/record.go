@@ -59,7 +59,7 @@ func (f *facts) intended(e evidence.Intended) bool { return f.w.Lease.read(e.Lea
 // trouble keeps a trouble with the open incident, and reports whether that is news.
 func (f *facts) trouble(t Trouble) bool {
 	t.Heard = f.now
-	return f.w.Incident.learns(t, f.w.usable(t.Slice))
+	return f.w.Incident.learns(t, f.w.life(t.Slice).usable())
 }
 
 // suspect keeps a trouble with the open incident, with the one that closed last, or as a reason to open one.
@@ -73,14 +73,6 @@ func (f *facts) suspect(t Trouble) bool {
 		f.suspicion = &t
 	}
 	return false
-}
-
-// usable is since when a slice is usable, or was last; zero for never.
-func (w *Workload) usable(slice string) time.Time {
-	if l := w.life(slice); l != nil {
-		return l.usable()
-	}
-	return time.Time{}
 }
 
 // remember keeps that people were told of something.

@@ -17,9 +17,6 @@ const (
 	day     = 24 * time.Hour
 )
 
-// isLoss reports whether a trouble is known to have ended a life.
-func (t Trouble) isLoss() bool { return t.proven() && !t.Announced && endsLife(t.Cause) }
-
 // learns keeps a trouble, once per cause and life for as long as the slice is not usable in between: with the first time and the best
 // word of it. It reports whether that is news. Usable is since when the slice is usable, or was last.
 func (in *Incident) learns(t Trouble, usable time.Time) bool {
@@ -86,7 +83,7 @@ func (f *facts) belated(t Trouble) bool {
 	}
 	was := c.cause()
 	t.Heard = f.now
-	if !c.learns(t, f.w.usable(t.Slice)) {
+	if !c.learns(t, f.w.life(t.Slice).usable()) {
 		return false
 	}
 	if f.revised = c.cause() != was; f.revised {

@@ -50,7 +50,10 @@ func (f *facts) merged(known Notice, e evidence.Noticed) Notice {
 			next.Started, next.Declined = known.Started, known.Declined
 		}
 	default:
-		next.Notice = newest(known.Notice, e.Notice, older)
+		next.Notice = completed(e.Notice, known.Notice)
+		if older && !saysBegun(known.Notice, next.Notice) || saysBegun(e.Notice, known.Notice) { // no word from before says that it has not begun
+			next.Notice = completed(known.Notice, e.Notice)
+		}
 		// A word after the end of an incident says that maintenance goes on. Else an entry that was on its way may still say more.
 		if goesOn := known.Status == events.NoticeOngoing && !known.LastWord.After(f.w.Ended); goesOn || !next.Notice.Equal(known.Notice) {
 			next.LastWord = later(known.LastWord, f.from.Time)
@@ -64,17 +67,6 @@ func (f *facts) merged(known Notice, e evidence.Noticed) Notice {
 func (f *facts) sources(n *Notice, e evidence.Noticed) {
 	n.InAPI = n.InAPI || e.InAPI && n.WindowStart.Equal(e.Notice.WindowStart)
 	n.Told = n.Told && f.from.Rank <= events.RankUser && !n.InAPI
-}
-
-// newest is what two words say of the same maintenance. Once it has begun, no other worker's word from before says otherwise.
-func newest(known, word events.Notice, older bool) events.Notice {
-	switch {
-	case saysBegun(word, known):
-		return known
-	case older && !saysBegun(known, completed(word, known)):
-		return completed(known, word)
-	}
-	return completed(word, known)
 }
 
 // begun records that maintenance is under way: a trouble of an incident that is about it, or a reason to open one.
@@ -113,24 +105,16 @@ func (f *facts) showsNotice(s *Slot, e evidence.Read) bool {
 
 // showsMaintenance records that the last maintenance in a reading explains an incident which began at that time: a TPU Node announces none.
 func (f *facts) showsMaintenance(s *Slot, e evidence.Read) bool {
-	at, in := e.Maintained, f.w.Incident
-	if at.IsZero() || !at.After(s.Incarnation.Created) || !s.Released.IsZero() {
+	at, in := e.Maintained, cmp.Or(f.w.Incident, f.w.Closed)
+	if in == nil || !at.After(s.Incarnation.Created) || !s.Released.IsZero() || in.Troubles[0].At.Sub(at).Abs() > bounds.SickFor ||
+		explains(in.cause()) >= explains(events.CauseMaintenance) {
 		return false
 	}
 	t := Trouble{
 		Cause: events.CauseMaintenance, Slice: s.Name, Life: s.Incarnation.ID, At: at, Rank: events.RankReading,
 		Text: s.Name + " had a maintenance event at " + at.UTC().Format(time.RFC3339),
 	}
-	explains := func(in *Incident) bool {
-		return in != nil && in.Troubles[0].At.Sub(at).Abs() <= bounds.SickFor && explains(in.cause()) < explains(events.CauseMaintenance)
-	}
-	switch {
-	case explains(in):
-		return f.trouble(t)
-	case in == nil && explains(f.w.Closed):
-		return f.belated(t)
-	}
-	return false
+	return in == f.w.Incident && f.trouble(t) || in == f.w.Closed && f.belated(t)
 }
 
 // isPrepared reports whether the incident is about maintenance or a planned end.
