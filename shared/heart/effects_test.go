@@ -448,3 +448,31 @@ func TestANewSliceThatComesSickHasTheTimeToHeal(t *testing.T) {
 		t.Errorf("it stands at %q after its time is up:\n%s", got, n.tale())
 	}
 }
+
+// TestACrewThatTakesTheLeaseOverTellsOfAllSlices: what a call of ours made is nobody else's, though its own crew has not spoken yet.
+func TestACrewThatTakesTheLeaseOverTellsOfAllSlices(t *testing.T) {
+	t.Parallel()
+	n := newStory(t, true, "a", "b")
+	n.reads("a", evidence.Lost)
+	n.reads("b", evidence.Lost)
+	for _, name := range []string{"a", "b"} {
+		n.begins(events.ActionDelete, name)
+		n.reads(name, evidence.Gone)
+	}
+	n.begins(events.ActionCreate, "a")
+	n.begins(events.ActionCreate, "b")
+	n.now = n.now.Add(time.Minute)
+	for i, name := range []string{"a", "b"} {
+		n.reads(name, evidence.Ready, func(e *evidence.Read) {
+			e.Incident, e.Incarnation = n.w.Incident.ID, events.Incarnation{Zone: e.Zone, ID: fmt.Sprint(8001 + i), Created: n.now}
+		})
+	}
+	n.now = n.now.Add(time.Minute)
+	for i := range n.w.Slices {
+		n.w.Slices[i].Hosts = "t1v-n-5f2a9c0" + fmt.Sprint(i)
+	}
+	n.line("a", events.CrewReport{Report: events.ReportStarted, Attempt: 2})
+	if n.w.Incident == nil {
+		t.Errorf("it is left to somebody:\n%s", n.tale())
+	}
+}
