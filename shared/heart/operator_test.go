@@ -228,3 +228,20 @@ func TestALeftoverThatCannotBeDeletedIsToldOnce(t *testing.T) {
 		t.Errorf("b is lost, and it stands at %s", got)
 	}
 }
+
+// TestASliceThatNeverCameStandsNowhere: a creation of ours that came to nothing puts no slice apart from the others.
+func TestASliceThatNeverCameStandsNowhere(t *testing.T) {
+	t.Parallel()
+	n := newStory(t, true, "a", "b")
+	b := &n.w.Slices[1]
+	b.Former = []heart.Life{b.Life}
+	b.Former[0].Condition, b.Former[0].Used = evidence.Gone, b.Since
+	b.Life = heart.Life{
+		Incarnation: events.Incarnation{Zone: "us-west4-b", ID: "8001", Created: start.Add(-20 * time.Minute)}, Zone: "us-west4-b", Facts: b.Facts,
+		Condition: evidence.Gone, State: "gone", Since: start.Add(-10 * time.Minute), EndedBy: "x",
+	}
+	n.plays("retried")
+	if x := n.w.Effects; len(x) != 1 || x[0].Action != events.ActionCreate || x[0].Zone != "us-west4-a" {
+		t.Errorf("a stands in us-west4-a, and wanted is %+v:\n%s", x, n.tale())
+	}
+}
