@@ -676,7 +676,6 @@ var kinds = map[string]string{
 	"tries":      "each try that fails tells its reason, and no line sums them up",
 	"needed":     "it reads the verdict once a decision needs it, and not before the provider has had its time",
 	"cleaned":    "what came late of its own calls is cleaned up, and not left to a person",
-	"six hours":  "it counts the hours to the next reminder from the last one",
 	"window":     "once the window is over it asks about no save before it any more, but about what the training needs then",
 	"text":       "the cause of the incident says it, and no other line says it again",
 	"begun":      "it charges a call when it is begun, and not when it is decided on",
