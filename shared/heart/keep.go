@@ -9,7 +9,7 @@ func (d *diagnosis) keep() (changed bool) {
 			d.w.Slices[i].Notice.Due, changed = due, true
 		}
 	}
-	if watched := d.p.Unreadable == "" && d.p.Switches.WatchOnly(); watched != d.w.Watched {
+	if watched := d.p.Switches.WatchOnly(); d.p.Unreadable == "" && watched != d.w.Watched {
 		d.w.Watched, changed = watched, true
 	}
 	if d.in != nil && d.in.Down.IsZero() {

@@ -84,11 +84,11 @@ func (d *diagnosis) isAboutAdmission(t Trouble, s *slot) bool {
 // opensAdmission is the reason to open an incident for a life that its owner made: with a tick, once every slice was read, and no other life
 // trains any more. At a person's word, an incident opens without it. Under a policy that cannot be read, it opens only to tell people, after a while.
 func (d *diagnosis) opensAdmission(ticks bool) *Trouble {
-	at := d.admissionAt()
-	if d.p.Unreadable != "" && !at.IsZero() {
+	at, unreadable := d.admissionAt(), d.p.Unreadable != ""
+	if unreadable && !at.IsZero() {
 		at = d.by(at, bounds.Grace)
 	}
-	if !ticks || !d.isDue(at) || d.watchOnly() {
+	if !ticks || !d.isDue(at) || d.watchOnly() || unreadable && d.w.Watched {
 		return nil
 	}
 	waiting := d.awaiting()

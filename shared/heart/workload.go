@@ -57,7 +57,7 @@ type Workload struct {
 	Ended  time.Time `json:"ended,omitzero"`
 	// Unread says that the slices could not be read at the last tick.
 	Unread bool `json:"unread,omitzero"`
-	// Watched says that the policy of the last decision allows nothing.
+	// Watched says that the last policy that could be read allows nothing.
 	Watched bool `json:"watched,omitzero"`
 	// Outbox holds the events that must be published before the document may forget them.
 	Outbox []events.Envelope `json:"outbox,omitempty"`

@@ -363,6 +363,9 @@ func play(t *testing.T, p policy.Policy, n node, what string) (node, []events.Ev
 		}
 		next.now = when.Add(time.Second)
 		return next, nil
+	case "a minute":
+		next.now = n.now.Add(time.Minute)
+		return next, nil
 	case "a while":
 		next.now = n.now.Add(incident.Grace)
 		return next, nil

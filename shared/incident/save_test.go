@@ -15,7 +15,7 @@ import (
 func TestALateSaveIsNotThrownAway(t *testing.T) {
 	for _, path := range []string{
 		"ongoing, do, later, tick, saved, found verify 0",
-		"ongoing, do, later, tick, saved, do, torn verify 0, found verify 0",
+		"ongoing, do, later, tick, saved, do, torn verify 0, a minute, tick, found verify 0",
 		"ongoing, do, saved, later, tick, found verify 0",
 		"ongoing, do, saved, do, torn verify 0, later, tick, found verify 0",
 	} {
