@@ -380,3 +380,30 @@ func TestADoubtedLeaseIsReplacedAtAPersonsWord(t *testing.T) {
 		t.Errorf("a person's word asks for %q, and the lease is %+v", o.asks.Action, o.w.Lease)
 	}
 }
+
+// TestNoLeaseNamesWhatHasJoinedAlone: the crews lead the lease by themselves, and training may run on in the life that its owner has moved from.
+// Another attempt in the slice that has joined would write beside it.
+func TestNoLeaseNamesWhatHasJoinedAlone(t *testing.T) {
+	t.Parallel()
+	o := &admission{
+		w: heart.New("p", "llama", "cloud-tpu"), p: policy.Policy{Name: "everything", Switches: policy.Everything()},
+		now: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC),
+	}
+	o.w.Directory = "gs://llama"
+	o.read("z1", evidence.Ready, events.Incarnation{Zone: "z1", ID: "1", Created: o.now})
+	o.now = o.now.Add(time.Minute)
+	o.read("z2", evidence.Ready, events.Incarnation{Zone: "z2", ID: "2", Created: o.now})
+	c := events.Incarnation{Zone: "z1", ID: "3", Created: o.now}
+	o.give(evidence.Read{Origin: evidence.Origin{Time: o.now, Rank: events.RankReading}, Slice: "c", Zone: "z1", Condition: evidence.Ready, State: "READY", Incarnation: c})
+	o.now = o.now.Add(time.Hour)
+	o.give(evidence.Beat{Origin: evidence.Origin{Time: o.now, Rank: events.RankUser}, Slice: "c", Incarnation: c, Seen: o.now, Attempt: 1, Verdict: &events.CrewVerdict{
+		Schema: 1, Attempt: 1, Ended: o.now, Reason: "it says so", Life: events.Admission{Slice: "c", Incarnation: c},
+	}})
+	for range 120 {
+		o.now = o.now.Add(time.Minute)
+		o.give(evidence.Ticked{})
+	}
+	if o.w.Incident == nil && o.w.Closed == nil && o.w.Ended.IsZero() || o.asks.Action != "" {
+		t.Errorf("asked for is %q: %+v", o.asks.Action, o.w.Incident)
+	}
+}

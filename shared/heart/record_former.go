@@ -58,7 +58,7 @@ func (f *facts) readAnother(s *Slot, e evidence.Read) bool {
 	case l.isOver():
 		return false
 	case !f.isOurs(s, e):
-		if !e.Incarnation.Older(s.Incarnation) || !f.w.AdmittedIn(s.Name).Older(e.Incarnation) {
+		if !e.Incarnation.Older(s.Incarnation) {
 			return false
 		}
 	case stands:
