@@ -31,6 +31,7 @@ import (
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 	"pitstop.internal/shared/provider/providertest/trainingtest"
 	"pitstop.internal/shared/publish/publishtest"
+	"pitstop.internal/shared/view"
 )
 
 const (
@@ -374,16 +375,16 @@ func TestStagedFunctionsResumeTrainingOverEmulators(t *testing.T) {
 	}()
 	tpu.start()
 
-	workload := func(name string) incident.Workload {
+	workload := func(name string) view.Workload {
 		w, _, err := l.ledger.Workload(ctx, "demo/"+name)
 		if err != nil && !errors.Is(err, ledger.ErrNotFound) {
 			t.Errorf("ledger: %v", err)
 		}
-		return w
+		return w.Shown(time.Now())
 	}
 	resumes := func(t *testing.T, name string) {
 		t.Helper()
-		l.until(t, "Pitstop knows "+name+" and a checkpoint of it", func() bool { return workload(name).Progress.Step > 0 && l.saved(name) > 0 })
+		l.until(t, "Pitstop knows "+name+" and a checkpoint of it", func() bool { return workload(name).Training.Step > 0 && l.saved(name) > 0 })
 		first, saved := l.cloud.API.Incarnation(liveZone, name), l.saved(name)
 		began := time.Now()
 		must(t, l.cloud.API.Preempt(liveZone, name))
@@ -392,8 +393,8 @@ func TestStagedFunctionsResumeTrainingOverEmulators(t *testing.T) {
 		if w.Closed.Outcome != incident.Resumed || w.Closed.Cause != events.CausePreemption {
 			t.Errorf("%s: the incident ended %s, its cause is %s: %s", name, w.Closed.Outcome, w.Closed.Cause, w.Closed.Reason)
 		}
-		if now := l.cloud.API.Incarnation(liveZone, name); now.Same(first) || w.Progress.Step <= saved {
-			t.Errorf("%s: training is at step %d; the node was %v and is %v, the checkpoint is of step %d", name, w.Progress.Step, first, now, saved)
+		if now := l.cloud.API.Incarnation(liveZone, name); now.Same(first) || w.Training.Step <= saved {
+			t.Errorf("%s: training is at step %d; the node was %v and is %v, the checkpoint is of step %d", name, w.Training.Step, first, now, saved)
 		}
 		t.Logf("%s: from the preemption to the end of the incident %v", name, time.Since(began).Round(time.Second))
 	}

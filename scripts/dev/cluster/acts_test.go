@@ -34,6 +34,7 @@ import (
 	"pitstop.internal/shared/provider/gke"
 	"pitstop.internal/shared/provider/providertest/trainingtest"
 	"pitstop.internal/shared/trigger"
+	"pitstop.internal/shared/view"
 )
 
 // deployment is Pitstop as it is deployed for a namespace. Patrol and recreate call the cluster, each with the token of its own account.
@@ -181,18 +182,18 @@ func (d *deployment) deliver(h trigger.Handle, e cloudevents.Event) {
 	}
 }
 
-// workload is the document of the training.
-func (d *deployment) workload() incident.Workload {
+// workload is what is shown of the training.
+func (d *deployment) workload() view.Workload {
 	d.t.Helper()
 	w, err := d.bench.Fleet.Advancer.Workload(d.t.Context(), fleettest.Project+"/llama")
 	if !errors.Is(err, ledger.ErrNotFound) {
 		d.must(err)
 	}
-	return w
+	return w.Shown(d.bench.Clock.Now())
 }
 
 // comes lets the functions run until the workload has come to that.
-func (d *deployment) comes(what string, so func(w incident.Workload) bool) incident.Workload {
+func (d *deployment) comes(what string, so func(w view.Workload) bool) view.Workload {
 	d.t.Helper()
 	for end := time.Now().Add(150 * time.Second); time.Now().Before(end); time.Sleep(250 * time.Millisecond) { // time passes by itself here
 		d.ticks()
@@ -201,13 +202,13 @@ func (d *deployment) comes(what string, so func(w incident.Workload) bool) incid
 		}
 	}
 	w := d.workload()
-	d.t.Fatalf("%s: it does not come to this; the calls are %q, the effects %+v, and this was so:%s", what, d.changes, w.Effects, tale(w))
+	d.t.Fatalf("%s: it does not come to this; the calls are %q, the effects %+v, and this was so:%s", what, d.changes, w.Requests, tale(w))
 	return w
 }
 
 // tale is what has happened to the workload, for people.
-func tale(w incident.Workload) (text string) {
-	for _, in := range []*incident.Incident{w.Closed, w.Incident} {
+func tale(w view.Workload) (text string) {
+	for _, in := range []*view.Incident{w.Closed, w.Incident} {
 		if in != nil {
 			text += fmt.Sprintf("\nincident %s: %s, %s %s", in.ID, in.Cause, in.Outcome, in.Code)
 			for _, line := range in.Timeline {
@@ -246,8 +247,8 @@ var acting = map[string]func(d *deployment){
 		d.comes("it is created again", d.has(2))
 		d.made("DELETE jobs/llama 200", "POST jobs 201")
 		d.another(was)
-		if w := d.workload(); w.Budgets.Recreates != 1 || w.Budgets.Restarts != 0 || w.Incident.Cause != events.CauseTerminated {
-			d.t.Errorf("its machines are charged: %+v%s", w.Budgets, tale(w))
+		if w := d.workload(); w.Incident.Cost.Restarts != 0 || w.Incident.Cause != events.CauseTerminated {
+			d.t.Errorf("its training is charged: %+v%s", w.Incident.Cost, tale(w))
 		}
 		d.resumes()
 	},
@@ -259,7 +260,7 @@ var acting = map[string]func(d *deployment){
 		d.comes("it is created again", d.has(2))
 		d.made("DELETE jobs/llama 200", "POST jobs 201")
 		d.another(was)
-		d.comes("its training may begin", func(w incident.Workload) bool { return w.Incident != nil && w.Incident.Phase == incident.Resuming })
+		d.comes("its training may begin", func(w view.Workload) bool { return w.Incident != nil && w.Incident.Phase == incident.Resuming })
 		further := events.CrewReport{Schema: events.Schema, Report: events.ReportProgress, Attempt: 2, Step: 1010, CheckpointStep: 1000}
 		d.writesOf(was.Incarnation.ID, further)
 		if w := d.workload(); w.Incident == nil {
@@ -280,24 +281,26 @@ var acting = map[string]func(d *deployment){
 			end := map[string]any{"node.gke.io/machine-termination-datetime": ends.UTC().Format(time.RFC3339)}
 			d.patch("/api/v1/nodes/"+d.namespace+"-"+n, map[string]any{"metadata": map[string]any{"annotations": end}})
 		}
-		d.comes("its end is known", func(w incident.Workload) bool { return w.Slices[0].Ends.Equal(ends) })
+		d.comes("its end is known", func(w view.Workload) bool {
+			return w.Slices[0].LastNotice != nil && w.Slices[0].LastNotice.WindowStart.Equal(ends)
+		})
 		d.made()
 		d.ahead += 2*time.Hour + 55*time.Minute
-		w := d.comes("a save is asked for", func(w incident.Workload) bool { return w.Incident != nil && !w.Incident.Save.Left.IsZero() })
+		w := d.comes("a save is asked for", isAsked)
 		d.saves(1100)
 		d.reports(events.CrewReport{Schema: events.Schema, Report: events.ReportSaved, SaveID: w.Incident.Save.ID, CheckpointStep: 1100})
-		d.comes("it is verified", func(w incident.Workload) bool { return w.Incident.Save.Verified && w.Incident.Phase == incident.Window })
+		d.comes("it is verified", func(w view.Workload) bool { return w.Incident.Save.Verified && w.Incident.Phase == incident.Window })
 		d.made()
 		d.ahead += 5 * time.Minute
 		d.moves(was)
-		d.comes("its training may begin", func(w incident.Workload) bool { return w.Incident.Phase == incident.Resuming })
+		d.comes("its training may begin", func(w view.Workload) bool { return w.Incident.Phase == incident.Resuming })
 		d.reports(events.CrewReport{Schema: events.Schema, Report: events.ReportProgress, Attempt: 2, Step: 1110, CheckpointStep: 1100})
 		w = d.workload()
 		if w.Incident != nil || w.Closed.Outcome != incident.Resumed || w.Closed.ConfirmedBy != incident.ByStep || w.Closed.Cause != events.CauseEnd {
 			d.t.Errorf("it ends otherwise: %s", tale(w))
 		}
-		if w.Budgets != (incident.Budgets{}) {
-			d.t.Errorf("its end is charged: %+v", w.Budgets)
+		if w.Closed.Cost.Restarts != 0 {
+			d.t.Errorf("its end is charged: %+v", w.Closed.Cost)
 		}
 		d.made()
 	},
@@ -325,8 +328,8 @@ var acting = map[string]func(d *deployment){
 		}))
 		d.ahead += 7 * time.Minute // its time to end is over
 		byHand := "kubectl delete pod --force --namespace " + d.namespace + " " + survivor.Name
-		d.comes("a person is told how to end it", func(w incident.Workload) bool {
-			return slices.ContainsFunc(w.Slices, func(s incident.Slot) bool { return strings.HasSuffix(s.State, byHand) })
+		d.comes("a person is told how to end it", func(w view.Workload) bool {
+			return slices.ContainsFunc(w.Slices, func(s view.Slice) bool { return strings.HasSuffix(s.State, byHand) })
 		})
 		for range 8 { // the machine is silent, and the Pod may still write
 			d.ticks()
@@ -337,7 +340,7 @@ var acting = map[string]func(d *deployment){
 		d.made("POST jobsets 201")
 		d.patch("/api/v1/nodes/"+survivor.Spec.NodeName, map[string]any{"metadata": map[string]any{"annotations": map[string]any{annotationSilent: nil}}})
 		d.another(was)
-		d.comes("the lease names the next", func(incident.Workload) bool { return lease().By != "crew" })
+		d.comes("the lease names the next", func(view.Workload) bool { return lease().By != "crew" })
 		for _, a := range lease().Admitted {
 			if slices.ContainsFunc(all, func(b events.Admission) bool { return a.Incarnation.ID == b.Incarnation.ID }) {
 				d.t.Errorf("the lease names the former %s", a.Slice)
@@ -355,9 +358,12 @@ var acting = map[string]func(d *deployment){
 		d.reports(fleettest.Progress(1000))
 		d.announces("a")
 		d.announces("b")
-		w := d.comes("a save is asked for", func(w incident.Workload) bool { return w.Incident != nil && !w.Incident.Save.Left.IsZero() })
+		w := d.comes("a save is asked for", isAsked)
 		d.reports(events.CrewReport{Schema: events.Schema, Report: events.ReportSaved, SaveID: w.Incident.Save.ID, CheckpointStep: 1100})
-		d.comes("it is not found", func(w incident.Workload) bool { return w.Incident.Save.Failed != "" })
+		d.comes("it is not found", func(w view.Workload) bool {
+			looksAgain := func(r view.Request) bool { return r.Action == events.ActionVerify && !r.Retry.IsZero() }
+			return w.Incident.Save.Failed != "" || slices.ContainsFunc(w.Requests, looksAgain)
+		})
 		d.made() // the crew's word alone is no save
 		d.saves(1100)
 		d.ahead += time.Minute
@@ -367,18 +373,20 @@ var acting = map[string]func(d *deployment){
 			labels := map[string]any{"cloud.google.com/active-node-maintenance": "ONGOING"}
 			d.patch("/api/v1/nodes/"+d.namespace+"-"+n, map[string]any{"metadata": map[string]any{"labels": labels}})
 		}
-		w = d.comes("it has begun", func(w incident.Workload) bool { return w.Slices[0].Notice.Status == events.NoticeOngoing })
+		w = d.comes("it has begun", func(w view.Workload) bool {
+			return w.Slices[0].LastNotice != nil && w.Slices[0].LastNotice.Status == events.NoticeOngoing
+		})
 		d.made()
-		if w.Incident.Phase != incident.Window || w.Incident.Save.Step != 1100 {
+		if w.Incident.Phase != incident.Window || w.Training.Verified != 1100 {
 			d.t.Errorf("it does not wait for its maintenance: %s", tale(w))
 		}
 		d.moves(was)
-		if w := d.workload(); w.Budgets.Restarts != 0 || w.Incident.Cause != events.CauseMaintenance {
-			d.t.Errorf("its maintenance is charged otherwise: %+v%s", w.Budgets, tale(w))
+		if w := d.workload(); w.Incident.Cost.Restarts != 0 || w.Incident.Cause != events.CauseMaintenance {
+			d.t.Errorf("its training is charged: %+v%s", w.Incident.Cost, tale(w))
 		}
-		d.comes("its training may begin", func(w incident.Workload) bool { return w.Incident.Phase == incident.Resuming })
+		d.comes("its training may begin", func(w view.Workload) bool { return w.Incident.Phase == incident.Resuming })
 		d.reports(events.CrewReport{Schema: events.Schema, Report: events.ReportProgress, Attempt: 2, Step: 1110, CheckpointStep: 1100})
-		w = d.comes("it has ended", func(w incident.Workload) bool { return w.Incident == nil })
+		w = d.comes("it has ended", func(w view.Workload) bool { return w.Incident == nil })
 		if w.Closed.Outcome != incident.Resumed || w.Closed.Cause != events.CauseMaintenance {
 			d.t.Errorf("it ends otherwise: %s", tale(w))
 		}
@@ -388,7 +396,7 @@ var acting = map[string]func(d *deployment){
 		d.gang()
 		d.reports(fleettest.Progress(1000))
 		d.announces("a")
-		w := d.comes("a save is asked for", func(w incident.Workload) bool { return w.Incident != nil && !w.Incident.Save.Left.IsZero() })
+		w := d.comes("a save is asked for", isAsked)
 		d.reports(events.CrewReport{Schema: events.Schema, Report: events.ReportSaved, SaveID: w.Incident.Save.ID, CheckpointStep: 1100})
 		d.stays(2 * time.Hour)
 		if w := d.workload(); w.Incident == nil || w.Incident.Save.Verified || w.Incident.Phase == incident.Maintaining {
@@ -408,7 +416,7 @@ var acting = map[string]func(d *deployment){
 		d.comes("the call is refused", d.has(1))
 		d.made("DELETE jobs/llama 409")
 		other := d.ready("llama")
-		d.comes("it is its owner's", func(w incident.Workload) bool { return w.Incident == nil })
+		d.comes("it is its owner's", func(w view.Workload) bool { return w.Incident == nil })
 		d.stays(time.Hour)
 		if r, _ := d.reading("llama", 0); r.State != gke.Ready || r.Incarnation != other.Incarnation {
 			d.t.Errorf("it was %+v and is %+v", other, r)
@@ -422,15 +430,15 @@ var acting = map[string]func(d *deployment){
 		d.comes("it is created again", d.has(2))
 		d.made("DELETE jobsets/llama 200", "POST jobsets 201")
 		d.another(was)
-		if w := d.workload(); w.Budgets.Recreates != 1 || w.Budgets.Restarts != 0 {
-			d.t.Errorf("its machines are charged: %+v%s", w.Budgets, tale(w))
+		if w := d.workload(); w.Incident.Cost.Restarts != 0 {
+			d.t.Errorf("its training is charged: %+v%s", w.Incident.Cost, tale(w))
 		}
 		d.resumes()
 	},
 	"a JobSet with restarts left": func(d *deployment) {
 		was := d.gangs(restarts(1))
 		d.evict(d.pods("llama-slice-0")[1])
-		d.comes("it has another life", func(w incident.Workload) bool { return trains(w) && w.Slices[0].Incarnation.ID != was.Incarnation.ID })
+		d.comes("it has another life", func(w view.Workload) bool { return trains(w) && w.Slices[0].Incarnation.ID != was.Incarnation.ID })
 		d.saves(1010)
 		d.stays(time.Hour)
 	},
@@ -439,7 +447,7 @@ var acting = map[string]func(d *deployment){
 		d.remove(d.path("Job", "llama") + "?propagationPolicy=Background")
 		d.gone("llama", gke.Ready, gke.Unhealthy, gke.Deleting)
 		d.deletedBy(fleettest.Owner)
-		d.comes("it is released", func(w incident.Workload) bool { return w.Slices[0].IsReleased() })
+		d.comes("it is released", func(w view.Workload) bool { return w.Slices[0].Released })
 		d.stays(time.Hour)
 	},
 	"a Job that a tool of its owner deletes": func(d *deployment) {
@@ -447,7 +455,7 @@ var acting = map[string]func(d *deployment){
 		d.remove(d.path("Job", "llama") + "?propagationPolicy=Background")
 		d.gone("llama", gke.Ready, gke.Unhealthy, gke.Deleting)
 		d.deletedBy("system:serviceaccount:argocd:argocd-application-controller")
-		d.comes("it is released", func(w incident.Workload) bool { return w.Slices[0].IsReleased() })
+		d.comes("it is released", func(w view.Workload) bool { return w.Slices[0].Released })
 		d.stays(time.Hour)
 	},
 	"a Job that a tool creates again once Pitstop has deleted it": func(d *deployment) {
@@ -469,12 +477,12 @@ var acting = map[string]func(d *deployment){
 		was := d.gang()
 		d.held = true
 		d.evict(d.pods("llama")[1])
-		d.comes("it is lost", func(w incident.Workload) bool { return w.Slices[0].Condition == incident.Lost })
+		d.comes("it is lost", func(w view.Workload) bool { return w.Slices[0].Condition == incident.Lost })
 		d.patch(d.path("Job", "llama"), map[string]any{"spec": map[string]any{"ttlSecondsAfterFinished": 1}})
 		d.gone("llama", gke.Lost, gke.Deleting)
 		d.deletedBy("system:serviceaccount:kube-system:ttl-after-finished-controller")
 		d.held = false
-		d.comes("its owner's word is waited for", func(w incident.Workload) bool { return w.Incident != nil && w.Incident.Phase == incident.PhaseGrace })
+		d.comes("its owner's word is waited for", func(w view.Workload) bool { return w.Incident != nil && w.Incident.Phase == incident.PhaseGrace })
 		d.ahead += incident.Grace + time.Minute
 		d.comes("it is created again", d.has(1))
 		d.made("POST jobs 201")
@@ -483,18 +491,15 @@ var acting = map[string]func(d *deployment){
 	},
 	"a Job whose training fails": func(d *deployment) {
 		was := d.gang()
-		for n := range incident.MaxRestarts {
+		for range incident.MaxRestarts {
 			d.exits(d.pods("llama")[1], 1)
 			d.comes("it is created again", d.has(2))
 			d.made("DELETE jobs/llama 200", "POST jobs 201")
 			was = d.another(was)
-			w := d.comes("it is admitted", func(w incident.Workload) bool { return w.Incident == nil || w.Incident.Phase == incident.Resuming })
-			if w.Budgets.Restarts != n+1 || w.Budgets.Recreates != 0 {
-				d.t.Errorf("its training is charged: %+v", w.Budgets)
-			}
+			d.comes("it is admitted", func(w view.Workload) bool { return w.Incident == nil || w.Incident.Phase == incident.Resuming })
 		}
 		d.exits(d.pods("llama")[1], 1)
-		w := d.comes("it is a person's", func(w incident.Workload) bool { return w.Incident == nil && w.Closed != nil })
+		w := d.comes("it is a person's", func(w view.Workload) bool { return w.Incident == nil && w.Closed != nil })
 		if w.Closed.Outcome != incident.Escalated || w.Closed.Code != incident.CodeBudget {
 			d.t.Errorf("it ends otherwise: %s", tale(w))
 		}
@@ -504,9 +509,14 @@ var acting = map[string]func(d *deployment){
 		d.gang()
 		d.patch(d.path("Job", "llama"), map[string]any{"metadata": map[string]any{"labels": map[string]any{"kueue.x-k8s.io/queue-name": "tpus"}}})
 		d.patch(d.path("Job", "llama"), map[string]any{"spec": map[string]any{"suspend": true}})
-		d.comes("it waits in its queue", func(w incident.Workload) bool { return strings.Contains(w.Slices[0].State, "the queue tpus") })
+		d.comes("it waits in its queue", func(w view.Workload) bool { return strings.Contains(w.Slices[0].State, "the queue tpus") })
 		d.stays(time.Hour)
 	},
+}
+
+// isAsked reports whether the training was asked to save.
+func isAsked(w view.Workload) bool {
+	return w.Incident != nil && slices.ContainsFunc(w.Incident.Calls, func(c view.Call) bool { return c.Action == events.ActionSave && !c.Answered.IsZero() })
 }
 
 // reports writes a line of the crew in a Pod of the Job, which knows the life of its Job by its label.
@@ -564,7 +574,7 @@ func (d *deployment) survives() (was gke.Reading, survivor gke.Pod) {
 	d.exits(d.pods("llama-slice-0")[0], 1)
 	d.comes("it is deleted", d.has(1))
 	d.made("DELETE jobsets/llama 200")
-	d.comes("its Pod is waited for", func(w incident.Workload) bool {
+	d.comes("its Pod is waited for", func(w view.Workload) bool {
 		return w.Slice("llama-slice-0").Condition == incident.Gone && w.Slice("llama-slice-1").Condition == incident.Deleting
 	})
 	return was, survivor
@@ -576,8 +586,8 @@ func restarts(n int) func(spec map[string]any) {
 }
 
 // has says that so many calls to change something were made.
-func (d *deployment) has(n int) func(incident.Workload) bool {
-	return func(incident.Workload) bool {
+func (d *deployment) has(n int) func(view.Workload) bool {
+	return func(view.Workload) bool {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		return len(d.changes) >= n
@@ -633,12 +643,12 @@ func (d *deployment) moves(former gke.Reading) {
 func (d *deployment) resumes() {
 	d.t.Helper()
 	const step = 1010
-	d.comes("its training may begin", func(w incident.Workload) bool { return w.Incident != nil && w.Incident.Phase == incident.Resuming })
+	d.comes("its training may begin", func(w view.Workload) bool { return w.Incident != nil && w.Incident.Phase == incident.Resuming })
 	d.saves(step)
 	d.ahead += incident.ResumeFor + time.Minute
-	w := d.comes("it has ended", func(w incident.Workload) bool { return w.Incident == nil })
-	if w.Closed.Outcome != incident.Resumed || w.Progress.Verified != step {
-		d.t.Errorf("it ends otherwise: %+v %s", w.Progress, tale(w))
+	w := d.comes("it has ended", func(w view.Workload) bool { return w.Incident == nil })
+	if w.Closed.Outcome != incident.Resumed || w.Training.Verified != step {
+		d.t.Errorf("it ends otherwise: %+v %s", w.Training, tale(w))
 	}
 	d.made()
 }
@@ -672,8 +682,8 @@ func (d *deployment) deletedBy(who string) {
 }
 
 // trains says that nothing is the matter with any slice.
-func trains(w incident.Workload) bool {
-	return len(w.Slices) > 0 && w.Incident == nil && !slices.ContainsFunc(w.Slices, func(s incident.Slot) bool { return s.Condition != incident.Ready })
+func trains(w view.Workload) bool {
+	return len(w.Slices) > 0 && w.Incident == nil && !slices.ContainsFunc(w.Slices, func(s view.Slice) bool { return s.Condition != incident.Ready })
 }
 
 // watched applies a plan whose owner lets Pitstop act on it.
