@@ -1,5 +1,3 @@
-//go:build !heart
-
 package replay_test
 
 import (

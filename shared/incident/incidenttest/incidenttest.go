@@ -1,5 +1,3 @@
-//go:build !heart
-
 // Package incidenttest holds what tests ask of facts that are learned in any order.
 package incidenttest
 
@@ -88,10 +86,10 @@ func lifeOf(e incident.Evidence) events.Incarnation {
 
 // Known is what a workload knows of the outside, without what was decided, and without the times of words that say the same twice.
 type Known struct {
-	Slices                             []Slice
-	Step, High, CheckpointStep         int64
-	StepsOf, Attempt, Exited, Finished int
-	Error                              string
+	Slices               []Slice
+	Step, CheckpointStep int64
+	Attempt, Exited      int
+	Claimed              bool
 }
 
 // Slice is what is known of a slice.
@@ -100,7 +98,7 @@ type Slice struct {
 	Life         events.Incarnation
 	Condition    incident.Condition
 	State, Hosts string
-	Since, Ended time.Time
+	Since        time.Time
 	Released     bool
 	StoppedBy    string
 	Maintenance  events.Notice
@@ -108,17 +106,14 @@ type Slice struct {
 
 // KnownOf is what a workload knows.
 func KnownOf(w incident.Workload) Known {
-	p := w.Progress
-	k := Known{Step: p.Step, High: p.High, CheckpointStep: p.CheckpointStep, StepsOf: p.Attempt, Attempt: w.Crew.Attempt, Exited: w.Crew.Exited, Error: w.Crew.Error.Sign}
-	if c := w.Crew.Claim; c.Finished {
-		k.Finished = c.Attempt
-	}
-	for i := range w.Slices {
-		s := &w.Slices[i]
+	v := w.Shown(time.Time{})
+	t := v.Training
+	k := Known{Step: t.Step, CheckpointStep: t.Checkpoint, Attempt: t.Attempt, Exited: t.Exited, Claimed: t.Claimed}
+	for _, s := range v.Slices {
 		of := Slice{
-			Name: s.Name, Life: s.Incarnation, Condition: s.Condition, State: s.State, Hosts: s.Hosts, Since: s.Since, Ended: s.End.Since, Released: s.IsReleased(), StoppedBy: s.Stop.By,
+			Name: s.Name, Life: s.Incarnation, Condition: s.Condition, State: s.State, Hosts: w.Slice(s.Name).Hosts, Since: s.Since, Released: s.Released, StoppedBy: s.StoppedBy,
 		}
-		if n := w.Notice(s.Name); n != nil {
+		if n := v.Announced(s.Name); n != nil {
 			of.Maintenance = n.Notice
 		}
 		k.Slices = append(k.Slices, of)
