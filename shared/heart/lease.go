@@ -203,14 +203,8 @@ func (l *Lease) leads(slice string, life events.Incarnation, attempt int, seen t
 	if len(l.Sure.Lives) == 0 || l.Sure.of(slice).Same(life) || seen.Before(l.Sure.At.Add(bounds.TakeOverFor)) {
 		return
 	}
-	next := Write{At: seen, Attempt: attempt, Lives: l.Sure.Lives}
-	if i := slices.IndexFunc(l.Maybe, func(w Write) bool { return w.of(slice).Same(life) }); i >= 0 {
-		next.Lives, l.Maybe = l.Maybe[i].Lives, l.Maybe[i+1:]
-	} else {
-		next.Lives = slices.DeleteFunc(slices.Clone(next.Lives), func(a events.Admission) bool { return a.Slice == slice })
-		next.Lives = append(next.Lives, events.Admission{Slice: slice, Incarnation: life})
-	}
-	l.Sure = next
+	others := slices.DeleteFunc(slices.Clone(l.Sure.Lives), func(a events.Admission) bool { return a.Slice == slice })
+	l.Sure = Write{At: seen, Attempt: attempt, Lives: append(others, events.Admission{Slice: slice, Incarnation: life})}
 }
 
 // leasedAt is when the lease was last written by Pitstop; zero for never.

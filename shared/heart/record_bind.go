@@ -83,15 +83,13 @@ func (f *facts) keep(e evidence.Reported, s *Slot) bool {
 
 // spareLine is the place of the oldest line of the slice with the most lines, and there of the life with the most.
 func spareLine(kept []Unbound) int {
-	type life struct{ slice, id string }
-	of := func(k Unbound) life { return life{k.Slice, k.Report.Life} }
-	ofSlice, ofLife := map[string]int{}, map[life]int{}
+	n, life := map[string]int{}, func(k Unbound) string { return k.Slice + " " + k.Report.Life }
 	for _, k := range kept {
-		ofSlice[k.Slice]++
-		ofLife[of(k)]++
+		n[k.Slice]++
+		n[life(k)]++
 	}
 	spare := slices.MinFunc(kept, func(a, b Unbound) int {
-		return cmp.Or(ofSlice[b.Slice]-ofSlice[a.Slice], ofLife[of(b)]-ofLife[of(a)], a.Time.Compare(b.Time), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(n[b.Slice]-n[a.Slice], n[life(b)]-n[life(a)], a.Time.Compare(b.Time), cmp.Compare(a.ID, b.ID))
 	})
 	return slices.IndexFunc(kept, func(k Unbound) bool { return k.ID == spare.ID && k.Slice == spare.Slice })
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"pitstop.internal/events"
 	"pitstop.internal/shared/evidence"
 )
 
@@ -49,7 +48,7 @@ func (w *Workload) goesOnWith(e evidence.Read) bool {
 	return slices.ContainsFunc(w.Slices, func(s Slot) bool {
 		if s.Name == e.Slice {
 			over := !s.Released.IsZero() || !s.lives()
-			return w.mayMake(e) || over && sameDirectory(e.Directory, w.Directory)
+			return (&facts{w: w}).isOurs(&s, e) || over && sameDirectory(e.Directory, w.Directory)
 		}
 		return e.Facts.Group != "" && s.Group == e.Facts.Group && s.Zone == e.Zone
 	})
@@ -61,13 +60,4 @@ func (w *Workload) isThereBeside(e evidence.Read) bool {
 	return slices.ContainsFunc(w.Slices, func(s Slot) bool {
 		return s.Released.IsZero() && (s.lives() || s.Name != e.Slice && (s.Condition == evidence.Creating || returns))
 	})
-}
-
-// mayMake reports whether one of Pitstop's calls may have created the slice in a reading: of the open incident, or of a closed one.
-func (w *Workload) mayMake(e evidence.Read) bool {
-	if in := w.Incident; in != nil && e.Incident == in.ID {
-		x := w.effect(events.ActionCreate, e.Slice)
-		return x != nil && x.Zone == e.Zone
-	}
-	return slices.ContainsFunc(w.Made, func(m Making) bool { return m.Incident == e.Incident })
 }
