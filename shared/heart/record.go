@@ -62,17 +62,13 @@ func (f *facts) trouble(t Trouble) bool {
 	return f.w.Incident.learns(t, f.w.life(t.Slice).usable())
 }
 
-// suspect keeps a trouble with the open incident, with the one that closed last, or as a reason to open one.
+// suspect keeps a trouble with the incident that it belongs to, or as a reason to open one.
 func (f *facts) suspect(t Trouble) bool {
-	switch {
-	case f.w.Incident != nil:
-		return f.w.Incident.isAbout(t) && f.trouble(t)
-	case f.belated(t):
-		return true
-	case t.At.After(f.w.Ended) && t.At.After(f.w.Training.StepAt) && f.now.Sub(t.At) <= bounds.Grace:
+	news, last := f.joins(t), later(f.w.Ended, f.w.Training.StepAt)
+	if !news && f.w.Incident == nil && t.At.After(last) && f.now.Sub(t.At) <= bounds.Grace {
 		f.suspicion = &t
 	}
-	return false
+	return news
 }
 
 // remember keeps that people were told of something.

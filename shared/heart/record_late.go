@@ -1,6 +1,7 @@
 package heart
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -75,21 +76,21 @@ func (in *Incident) concerns(t Trouble) bool {
 	return slices.ContainsFunc(in.Troubles, func(o Trouble) bool { return o.Slice == t.Slice && o.Life == t.Life })
 }
 
-// belated keeps a trouble with the incident that closed last. It reports whether that has changed the cause: then the end is told again.
-func (f *facts) belated(t Trouble) bool {
-	c := f.w.Closed
-	if c == nil || !c.isAbout(t) {
+// joins keeps a trouble with the incident that it may belong to: the open one, or else the one that closed last. Where that has another cause by
+// it, its end is told again.
+func (f *facts) joins(t Trouble) bool {
+	in := cmp.Or(f.w.Incident, f.w.Closed)
+	if in == nil || !in.isAbout(t) {
 		return false
 	}
-	was := c.cause()
+	was := in.cause()
 	t.Heard = f.now
-	if !c.learns(t, f.w.life(t.Slice).usable()) {
-		return false
+	news := in.learns(t, f.w.life(t.Slice).usable())
+	if in == f.w.Closed && in.cause() != was {
+		f.revised = true
+		in.Revision++
 	}
-	if f.revised = c.cause() != was; f.revised {
-		c.Revision++
-	}
-	return true
+	return news
 }
 
 // strike keeps when something struck the machines, if Pitstop itself has read it: a message proves nothing.

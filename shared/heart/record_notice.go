@@ -50,10 +50,7 @@ func (f *facts) merged(known Notice, e evidence.Noticed) Notice {
 			next.Started, next.Declined = known.Started, known.Declined
 		}
 	default:
-		next.Notice = completed(e.Notice, known.Notice)
-		if older && !saysBegun(known.Notice, next.Notice) || saysBegun(e.Notice, known.Notice) { // no word from before says that it has not begun
-			next.Notice = completed(known.Notice, e.Notice)
-		}
+		next.Notice = newest(known.Notice, e.Notice, older)
 		// A word after the end of an incident says that maintenance goes on. Else an entry that was on its way may still say more.
 		if goesOn := known.Status == events.NoticeOngoing && !known.LastWord.After(f.w.Ended); goesOn || !next.Notice.Equal(known.Notice) {
 			next.LastWord = later(known.LastWord, f.from.Time)
@@ -67,6 +64,15 @@ func (f *facts) merged(known Notice, e evidence.Noticed) Notice {
 func (f *facts) sources(n *Notice, e evidence.Noticed) {
 	n.InAPI = n.InAPI || e.InAPI && n.WindowStart.Equal(e.Notice.WindowStart)
 	n.Told = n.Told && f.from.Rank <= events.RankUser && !n.InAPI
+}
+
+// newest is what two words say of the same maintenance. Once it has begun, no other worker's word from before says otherwise.
+func newest(known, word events.Notice, older bool) events.Notice {
+	next := completed(word, known)
+	if older && !saysBegun(known, next) || saysBegun(word, known) {
+		return completed(known, word)
+	}
+	return next
 }
 
 // begun records that maintenance is under way: a trouble of an incident that is about it, or a reason to open one.
@@ -114,7 +120,7 @@ func (f *facts) showsMaintenance(s *Slot, e evidence.Read) bool {
 		Cause: events.CauseMaintenance, Slice: s.Name, Life: s.Incarnation.ID, At: at, Rank: events.RankReading,
 		Text: s.Name + " had a maintenance event at " + at.UTC().Format(time.RFC3339),
 	}
-	return in == f.w.Incident && f.trouble(t) || in == f.w.Closed && f.belated(t)
+	return f.joins(t)
 }
 
 // isPrepared reports whether the incident is about maintenance or a planned end.

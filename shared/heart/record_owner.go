@@ -30,10 +30,7 @@ func (f *facts) interrupted(e evidence.Interrupted) bool {
 // tellsOfPast records word of a life that is over, or that its owner has taken over since: in the incident that is about it.
 func (f *facts) tellsOfPast(t Trouble) bool {
 	in := f.w.Incident
-	if in == nil {
-		return f.belated(t)
-	}
-	return (in.concerns(t) || !t.At.Before(in.Opened)) && f.suspect(t)
+	return (in == nil || in.concerns(t) || !t.At.Before(in.Opened)) && f.joins(t)
 }
 
 // back records another reason to look, which is no trouble: in an incident, what was read before says nothing any more.
