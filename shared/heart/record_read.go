@@ -129,9 +129,6 @@ func (f *facts) begins(s *Slot, e evidence.Read) bool {
 	default:
 		next.Spec, next.Bare, next.SpecZone = was.Spec, was.Bare, was.SpecZone
 	}
-	if !was.Stop.At.Before(began) {
-		next.Stop.By, next.Stop.At = was.Stop.By, was.Stop.At
-	}
 	if was.Zone == next.Zone && !was.Released.IsZero() && !was.Released.Before(cmp.Or(e.Incarnation.Created, e.Ordered)) {
 		next.Released = was.Released // its name was not free before
 	}
