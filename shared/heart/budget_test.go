@@ -33,3 +33,27 @@ func TestARestartIsPaidBackByWhatNobodyKnewThen(t *testing.T) {
 		}
 	}
 }
+
+// TestTheSameErrorIsOneThatARestartHasAnswered: of the same kind, without a new step, and not the machines' own.
+func TestTheSameErrorIsOneThatARestartHasAnswered(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(*Workload)
+		same   bool
+	}{
+		"the same":                     {func(*Workload) {}, true},
+		"another one":                  {func(w *Workload) { w.Training.Exit.Sign = "other" }, false},
+		"after a new step":             {func(w *Workload) { w.Training.Exit.High++ }, false},
+		"the crew goes on by itself":   {func(w *Workload) { w.Training.Verdict.Attempt-- }, false},
+		"it is the one that was begun": {func(w *Workload) { w.Training.Exit.At = noon.Add(-time.Minute) }, false},
+		"its machine had failed":       {func(w *Workload) { w.Charges[0].Void = true }, false},
+	} {
+		w := Workload{Training: Training{
+			Exit: Exit{Attempt: 2, At: noon.Add(time.Hour), Sign: "exit 1", High: 500}, Verdict: Verdict{Attempt: 2, GaveUp: true},
+		}}
+		w.Charges = []Charge{{Action: events.ActionRestart, At: noon, Error: w.Training.lastError()}}
+		if c.change(&w); w.isSameError() != c.same {
+			t.Errorf("%s: it is the same: %t", name, !c.same)
+		}
+	}
+}
