@@ -38,10 +38,14 @@ func (f *facts) readFormer(s *Slot, e evidence.Read) bool {
 	return l != nil
 }
 
-// fallsBack makes an earlier life the present one again, where the one after it is gone and that one is still there.
-func (s *Slot) fallsBack() {
-	l := s.find(func(l *Life) bool { return l.Maker == "" && l.Released.IsZero() && l.exists() && !l.isOver() })
+// fallsBack makes another life the present one, where that is gone and the other is still there: an earlier one, or a second one that the same
+// incident has made.
+func (f *facts) fallsBack(s *Slot) {
+	l := s.find(func(l *Life) bool {
+		return (l.Maker == "" || l.Maker == s.Maker) && l.Released.IsZero() && l.exists() && !l.isOver()
+	})
 	if l != nil && s.Ordered.IsZero() {
+		s.Order = f.orderOf(s, l.Accelerator)
 		s.Life, *l = *l, s.Life
 	}
 }
@@ -68,7 +72,7 @@ func (f *facts) readAnother(s *Slot, e evidence.Read) bool {
 	}
 	s.keep(l)
 	if s.Condition == evidence.Gone {
-		s.fallsBack()
+		f.fallsBack(s)
 	}
 	return true
 }

@@ -114,12 +114,13 @@ func (f *facts) begins(s *Slot, e evidence.Read) bool {
 	ours := f.isOurs(s, e)
 	if ours {
 		next.Maker, next.Unused, next.Released = e.Incident, false, was.Released // an owner's word on the life before counts for this one
-		s.Order = f.orderOf(s, e)
+		s.Order = f.orderOf(s, e.Facts.Accelerator)
 	} else {
 		next.Anew, s.Order = f.isMadeAnew(s, e), Order{}
 		if !next.Anew {
 			f.w.Told = slices.DeleteFunc(f.w.Told, func(t Told) bool { return t.Of == ToldFailed || t.Of == ToldDoubt }) // of the training before
 		}
+		f.reorders(e.Facts.Accelerator)
 	}
 	switch {
 	case e.Facts.Spec != "" || !ours:
@@ -144,8 +145,8 @@ func (f *facts) begins(s *Slot, e evidence.Read) bool {
 }
 
 // orderOf is the order of its owner's that a slot keeps while it has another shape than that.
-func (f *facts) orderOf(s *Slot, e evidence.Read) Order {
-	switch shape := e.Facts.Accelerator; {
+func (f *facts) orderOf(s *Slot, shape string) Order {
+	switch {
 	case shape == "":
 		return s.Order
 	case shape == s.ownShape():
@@ -154,6 +155,15 @@ func (f *facts) orderOf(s *Slot, e evidence.Read) Order {
 		return s.Order
 	}
 	return Order{Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Spec: s.Spec, SpecZone: cmp.Or(f.w.trainedIn(s), s.Zone)}
+}
+
+// reorders takes an owner's order for that of every slice that has its shape already: the slices of a Multislice are ordered alike.
+func (f *facts) reorders(shape string) {
+	for i := range f.w.Slices {
+		if s := &f.w.Slices[i]; shape != "" && s.Accelerator == shape {
+			s.Order = Order{}
+		}
+	}
 }
 
 // isMadeAnew reports whether the provider itself made what a reading shows: in a group that is as old as the life before, or for the object
@@ -212,7 +222,7 @@ func (f *facts) shows(s *Slot, e evidence.Read) bool {
 		return false
 	}
 	if s.Read = f.from.Time; e.Condition == evidence.Gone {
-		s.fallsBack()
+		f.fallsBack(s)
 	}
 	return true
 }

@@ -33,7 +33,7 @@ func (t *teller) step(plan Step) bool {
 	if x := t.w.barred(plan); x != nil {
 		what, why = story.LeaveState.With(events.Span(bounds.BarredFor), t.w.holder(x.Slice)), story.Bars.With(x.Last.Text)
 	}
-	if !t.isTold(what) {
+	if !t.isTold(func(l Line) bool { return l.Kind == view.LineDecided && l.What.Equal(what) }) {
 		t.line(Line{Kind: view.LineDecided, What: what, Why: why})
 		changed = true
 	}
@@ -59,18 +59,10 @@ func (w *Workload) holder(slice string) string {
 	return words.Slice + " " + slice
 }
 
-// isTold reports whether this step was told since the present wait began. A wait that goes from zone to zone tells of each zone once.
-func (t *teller) isTold(what story.Reason) bool {
+// isTold reports whether a line that is so was told since the present wait began. A wait that goes from zone to zone tells of each zone once.
+func (t *teller) isTold(is func(Line) bool) bool {
 	in := t.w.Incident
-	for _, l := range slices.Backward(in.Lines) {
-		if l.At.Before(in.Status.Since) {
-			return false
-		}
-		if l.Kind == view.LineDecided && l.What.Equal(what) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(in.Lines, func(l Line) bool { return !l.At.Before(in.Status.Since) && is(l) })
 }
 
 // remind reminds people of a wait that has no end: first after an hour, and then every few hours.

@@ -88,14 +88,18 @@ func (t *teller) saw(text string) {
 	}
 }
 
-// sawReading tells a condition that was read, or a life that has begun.
+// sawReading tells a condition that was read, a life that has begun, or that a place gives what others had refused.
 func (t *teller) sawReading(e evidence.Read) {
-	noun := t.w.Words().Slice + " " + e.Slice
-	if l := t.w.life(e.Slice); l != nil && e.Condition == evidence.Creating && l.Incarnation.Created.After(t.w.Incident.Opened) {
-		t.line(Line{Kind: view.LineSeen, What: story.LivesIn.With(noun, e.Zone), Why: story.IsIncarnation.With(e.Incarnation.String())})
-		return
+	noun, in := t.w.Words().Slice+" "+e.Slice, t.w.Incident
+	line := Line{Kind: view.LineSeen, What: story.IsNow.With(noun, cmp.Or(e.State, string(e.Condition)))}
+	switch l := t.w.life(e.Slice); {
+	case l == nil:
+	case e.Condition == evidence.Creating && l.Incarnation.Created.After(in.Opened):
+		line.What, line.Why = story.LivesIn.With(noun, e.Zone), story.IsIncarnation.With(e.Incarnation.String())
+	case e.Condition == evidence.Ready && l.Maker == in.ID && l.Since.Equal(l.Read) && len(in.Refusals) > 0:
+		line.What, line.Why = story.CapacityFound.With(e.Zone), line.What
 	}
-	t.line(Line{Kind: view.LineSeen, What: story.IsNow.With(noun, cmp.Or(e.State, string(e.Condition)))})
+	t.line(line)
 }
 
 func (t *teller) came(text string, failure *evidence.Failure) {
@@ -103,7 +107,8 @@ func (t *teller) came(text string, failure *evidence.Failure) {
 	if failure != nil {
 		l.Why, l.Code = story.Said.With(failure.Message), failure.Reason()
 	}
-	if text != "" || failure != nil {
+	again := func(o Line) bool { return failure != nil && o.What.Equal(l.What) && o.Why.Equal(l.Why) }
+	if (text != "" || failure != nil) && !t.isTold(again) {
 		t.line(l)
 	}
 }

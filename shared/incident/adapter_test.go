@@ -662,6 +662,9 @@ var kinds = map[string]string{
 	"second life": "it deletes a second life that its own call has made, before training is let in or as soon as it shows; people are left only what training may have begun in",
 	"form":        "the test sets the old document to what no reading leads to",
 	"begun call":  "a deletion that was begun and never answered is remembered until a reading shows what became of it",
+	"spec":        "what its own call has ordered in the owner's shape is as good as the order that it was made from",
+	"its crew":    "in the zone of the life before, the crew of what somebody else has made puts itself into the lease",
+	"words":       "it says the same in other words",
 	"retry":       "a person who has it tried again says more than an older deletion of the life before",
 
 	"at once":    "it acts on any news, and not only at the next tick",

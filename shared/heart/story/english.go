@@ -113,6 +113,7 @@ const (
 	Hold                Sentence = "hold"
 	Order               Sentence = "%: % %"
 	LivesIn             Sentence = "% lives in %"
+	CapacityFound       Sentence = "capacity was found in %"
 	IsIncarnation       Sentence = "incarnation %"
 	IsNow               Sentence = "% is %"
 	Opened              Sentence = "incident opened: %"
