@@ -437,6 +437,7 @@ func viewOf(w heart.Workload, now time.Time) incident.Workload {
 		}
 	}
 	o.Budgets = incident.Budgets{Restarts: w.Spent(events.ActionRestart), Recreates: w.Spent(events.ActionDelete), Since: w.Shown(now).BudgetsSince}
+	o.WaitTold = w.Shown(now).WaitTold
 	showTraining(&o, w)
 	for i := range w.Effects {
 		x := &w.Effects[i]
@@ -691,6 +692,7 @@ var kinds = map[string]string{
 }
 
 var accepted = []differs{
+	{"pending, later, tick, approved, intend save 0, saved, found verify 0, forbidden maintain 0", "approving", "maintaining", "own policy"},
 	{"stopped for, read gone, preempted", "grace", "creating", "at once"},
 	{"host error, read stopped, a while, unsaid", "healing", "starting", "at once"},
 	{"a third is gone while one is lost and another is started > b read lost > a read stopped > a while > a unsaid > tick > do > c read gone > a while > c unsaid", "starting", "creating: create c", "at once"},
