@@ -31,7 +31,7 @@ func (f *facts) read(e evidence.Read) bool {
 		return f.shows(s, e)
 	case f.isFormer(s, e) || f.isSurplus(s, e):
 		return false
-	case !s.Ordered.IsZero() && e.Zone != s.Zone && !f.isOurs(s, e): // what is ours has to go before theirs is the slice
+	case f.waitsBehindOurs(s, e):
 		return f.takenOver(e.Slice + " in " + e.Zone)
 	}
 	return f.begins(s, e)
@@ -75,6 +75,11 @@ func (f *facts) isFormer(s *Slot, e evidence.Read) bool {
 	return s.knows(e.Incarnation) || e.Incarnation.Older(s.Incarnation) && !theirs
 }
 
+// waitsBehindOurs reports whether a reading shows what somebody else made while an order of Pitstop's waits in another zone: that has to go first.
+func (f *facts) waitsBehindOurs(s *Slot, e evidence.Read) bool {
+	return !s.Ordered.IsZero() && e.Zone != s.Zone && !f.isOurs(s, e)
+}
+
 // isSurplus reports whether a reading shows a second life that a call of Pitstop's has made, while the slice lives elsewhere.
 func (f *facts) isSurplus(s *Slot, e evidence.Read) bool {
 	return s.lives() && e.Zone != s.Zone && (f.isOurs(s, e) || e.Condition == evidence.Deleting)
@@ -106,29 +111,15 @@ const lateMargin = time.Minute
 
 // begins begins another life under the name, as a reading shows it. What was called since it began was about it already.
 func (f *facts) begins(s *Slot, e evidence.Read) bool {
-	was, own, next, began := s.Life, s.Order, newLife(e), orderedAt(e)
+	was, next, began := s.Life, newLife(e), orderedAt(e)
 	if e.Facts == (evidence.Facts{}) {
 		next.Facts = was.Facts
 		next.Ends, next.Cause, next.Failed, next.WaitsSince = time.Time{}, "", time.Time{}, time.Time{}
 	}
-	ours := f.isOurs(s, e)
-	if ours {
-		next.Maker, next.Unused, next.Released = e.Incident, false, was.Released // an owner's word on the life before counts for this one
-		s.Order = f.orderOf(s, e.Facts.Accelerator)
+	if f.isOurs(s, e) {
+		f.comesOfOurs(s, &next, e)
 	} else {
-		next.Anew, s.Order = f.isMadeAnew(s, e), Order{}
-		if !next.Anew {
-			f.w.Told = slices.DeleteFunc(f.w.Told, func(t Told) bool { return t.Of == ToldFailed || t.Of == ToldDoubt }) // of the training before
-		}
-		f.reorders(e.Facts.Accelerator)
-	}
-	switch {
-	case e.Facts.Spec != "" || !ours:
-		next.Spec, next.Bare = e.Facts.Spec, e.Facts.Bare
-	case own != (Order{}) && own.Accelerator == e.Facts.Accelerator:
-		next.Spec, next.SpecZone = own.Spec, own.SpecZone
-	default:
-		next.Spec, next.Bare, next.SpecZone = was.Spec, was.Bare, was.SpecZone
+		f.comesOfTheirs(s, &next, e)
 	}
 	if was.Zone == next.Zone && !was.Released.IsZero() && !was.Released.Before(cmp.Or(e.Incarnation.Created, e.Ordered)) {
 		next.Released = was.Released // its name was not free before
@@ -142,6 +133,31 @@ func (f *facts) begins(s *Slot, e evidence.Read) bool {
 	}
 	f.countAnew(e.Incarnation.Created)
 	return f.shows(s, e)
+}
+
+// comesOfOurs records of the next life that a call of Pitstop's made it. An owner's word on the life before counts for this one.
+func (f *facts) comesOfOurs(s *Slot, next *Life, e evidence.Read) {
+	was, own := s.Life, s.Order
+	next.Maker, next.Unused, next.Released = e.Incident, false, was.Released
+	s.Order = f.orderOf(s, e.Facts.Accelerator)
+	switch {
+	case e.Facts.Spec != "":
+	case own != (Order{}) && own.Accelerator == e.Facts.Accelerator:
+		next.Spec, next.SpecZone = own.Spec, own.SpecZone
+	default:
+		next.Spec, next.Bare, next.SpecZone = was.Spec, was.Bare, was.SpecZone
+	}
+}
+
+// comesOfTheirs records of the next life that somebody else made it, or its provider. What people were told of the training before is over with a
+// life that its owner has ordered.
+func (f *facts) comesOfTheirs(s *Slot, next *Life, e evidence.Read) {
+	next.Spec, next.Bare, next.Anew = e.Facts.Spec, e.Facts.Bare, f.isMadeAnew(s, e)
+	s.Order = Order{}
+	if !next.Anew {
+		f.w.Told = slices.DeleteFunc(f.w.Told, func(t Told) bool { return t.Of == ToldFailed || t.Of == ToldDoubt })
+	}
+	f.reorders(e.Facts.Accelerator)
 }
 
 // orderOf is the order of its owner's that a slot keeps while it has another shape than that.
