@@ -23,8 +23,6 @@ type Words struct {
 	Calls map[events.Action]Method
 	// States are the API's words for a slice that is lost, gone or usable.
 	States map[evidence.Condition]string
-	// Stops is the method with which an owner stops a slice.
-	Stops string
 	// Describe, Start, Delete and DeleteGroup are commands for a person. The name follows; a command for a group ends with After.
 	Describe, Start, Delete, DeleteGroup, After string
 }
@@ -66,8 +64,8 @@ var providers = map[string]*provider{cloudTPU: {Words: Words{
 		events.ActionDelete:   {Slice: "DeleteNode", Group: "DeleteQueuedResource"},
 		events.ActionCreate:   {Slice: "CreateNode", Group: "CreateQueuedResource"},
 	},
-	States: map[evidence.Condition]string{evidence.Lost: "PREEMPTED", evidence.Gone: "gone", evidence.Ready: "READY"},
-	Stops:  "StopNode", Describe: "gcloud compute tpus tpu-vm describe", Start: "gcloud compute tpus tpu-vm start",
+	States:   map[evidence.Condition]string{evidence.Lost: "PREEMPTED", evidence.Gone: "gone", evidence.Ready: "READY"},
+	Describe: "gcloud compute tpus tpu-vm describe", Start: "gcloud compute tpus tpu-vm start",
 	Delete: "gcloud compute tpus tpu-vm delete", DeleteGroup: "gcloud compute tpus queued-resources delete", After: " --force",
 }}, gke: {Words: Words{
 	Slice: "Job", Group: "JobSet", Worker: "Pod", Healer: "Kubernetes", Slices: "jobs", Groups: "jobsets",
@@ -77,8 +75,8 @@ var providers = map[string]*provider{cloudTPU: {Words: Words{
 		events.ActionDelete:   {Slice: "io.k8s.batch.v1.jobs.delete", Group: "io.x-k8s.jobset.v1alpha2.jobsets.delete"},
 		events.ActionCreate:   {Slice: "io.k8s.batch.v1.jobs.create", Group: "io.x-k8s.jobset.v1alpha2.jobsets.create"},
 	},
-	States: map[evidence.Condition]string{evidence.Lost: "lost: the Job has failed", evidence.Gone: "gone", evidence.Ready: "ready"},
-	Stops:  "suspension", Describe: "kubectl describe job", Start: `kubectl patch job --patch '{"spec":{"suspend":false}}'`,
+	States:   map[evidence.Condition]string{evidence.Lost: "lost: the Job has failed", evidence.Gone: "gone", evidence.Ready: "ready"},
+	Describe: "kubectl describe job", Start: `kubectl patch job --patch '{"spec":{"suspend":false}}'`,
 	Delete: "kubectl delete job", DeleteGroup: "kubectl delete jobset",
 }, trainsUnasked: true, trainsAgain: true, remakesSlices: true, goesOnceDone: true, goesWithWorkers: true, noticeSaysEarly: true, onlyLines: true, staysInPlace: true, never: map[policy.Switch]string{
 	policy.StartStopped: "GKE, where Pitstop never resumes a Job", // its suspension is for its queue or its owner to end
@@ -130,6 +128,14 @@ func inPlace(zone string) string {
 		return " --namespace " + in[2]
 	}
 	return " --zone " + zone
+}
+
+// deletes is the command with which a person deletes a life, or the group that holds it.
+func (p Words) deletes(l *Life, name string) string {
+	if l.Group != "" {
+		return p.DeleteGroup + " " + l.Group + p.After + inPlace(l.Zone)
+	}
+	return p.Delete + " " + name + inPlace(l.Zone)
 }
 
 // methodWrite is the method of a bucket that writes an object.

@@ -1,6 +1,7 @@
 package heart
 
 import (
+	"cmp"
 	"slices"
 
 	"pitstop.internal/events"
@@ -42,13 +43,15 @@ func (d *diagnosis) clearLate() *Step {
 	if s == nil || !d.in.isAboutLate(s) {
 		return nil
 	}
-	switch second := s.surplus(); {
+	second := s.surplus()
+	advice := story.DeleteIt.With(d.w.Words().deletes(cmp.Or(second, &s.Life), s.Name))
+	switch {
 	case second == nil && (!s.isOurs() || s.Maker == d.in.ID):
 		return nil
 	case second != nil && !d.isUntouched(s, second):
-		return ends(End{Outcome: view.Observed, Code: reason.CodeLeftBehind, Reason: story.SecondLife.With(s.Name, second.Zone), Advice: story.DeleteIt.With()})
+		return ends(End{Outcome: view.Observed, Code: reason.CodeLeftBehind, Reason: story.SecondLife.With(s.Name, second.Zone), Advice: advice})
 	case d.watchOnly():
-		return ends(End{Outcome: view.Observed, Code: reason.CodeWatchOnly, Reason: story.CameLate.With(s.Name), Advice: story.DeleteIt.With()})
+		return ends(End{Outcome: view.Observed, Code: reason.CodeWatchOnly, Reason: story.CameLate.With(s.Name), Advice: advice})
 	}
 	return ends(End{Outcome: view.Released, Code: reason.CodeLeftBehind, Reason: story.CameLate.With(s.Name)})
 }

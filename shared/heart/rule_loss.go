@@ -58,7 +58,7 @@ func (d *diagnosis) letHeal() *Step {
 		until = d.trainsUntil(first.Since) // it is kept for as long as it may do a step
 	}
 	if first.is(stopped) && d.over(first.healsBy) {
-		return escalate(reason.CodeUnread, story.StoppedByWhom.With(first.Name), story.StartByHand.With(d.w.Words().Start, first.Name))
+		return escalate(reason.CodeUnread, story.StoppedByWhom.With(first.Name), story.StartByHand.With(d.w.Words().Start, first.Name+inPlace(first.Zone)))
 	}
 	return wait(view.Healing, story.Heals.With(first.Name, first.State, d.w.Words().Healer), until)
 }

@@ -25,7 +25,7 @@ func (d *diagnosis) start() *Step {
 		return nil
 	}
 	name := s.Wants[0].Slice
-	advice := story.StartByHand.With(d.w.Words().Start, name)
+	advice := story.StartByHand.With(d.w.Words().Start, name+inPlace(s.Wants[0].Zone))
 	switch {
 	case d.starts() >= bounds.MaxStarts && !d.w.has(events.ActionStart):
 		return escalate(reason.CodeOverdue, story.StartsSpent.With(name), advice)

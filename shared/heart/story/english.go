@@ -56,7 +56,7 @@ const (
 	AbuseLeft           Sentence = "what our own request brought was left alone: Google suspects abuse"
 	CameLate            Sentence = "% is there, and the incident of old, which had ordered it, is over"
 	SecondLife          Sentence = "our own request of old has made a second % in %"
-	DeleteIt            Sentence = "delete it: it may hold quota, or be filled and paid for"
+	DeleteIt            Sentence = "delete it, since it may hold quota, or be filled and paid for: %"
 	ClearLasts          Sentence = "what our own request brought could not be deleted in time%"
 	DeleteLabelled      Sentence = "delete by hand what has the label pitstop-incident=%"
 	StartsSpent         Sentence = "% stopped again after so many starts"
