@@ -20,9 +20,9 @@ type outlook struct {
 	agrees bool
 	// when is the wait before the next call, by slice; the wait that counts for every slice is under the empty name.
 	when map[string]string
-	// looked says that the present look has read the slices. Unknown says that nobody knows what follows.
-	looked, unknown bool
-	calls           []view.Planned
+	// unknown says that nobody knows what follows.
+	unknown bool
+	calls   []view.Planned
 	// lines is how many lines the open incident had at the beginning, and over the ID of the incident that had closed.
 	lines int
 	over  string
@@ -253,16 +253,10 @@ func (o *outlook) heard(r events.Request) evidence.VerdictRead {
 
 // wait ends a wait by letting time pass, and reports whether anything follows.
 func (o *outlook) wait(step Step) bool {
-	o.looked = o.looked && step.Label == view.Looking
 	switch step.Label {
 	case view.Looking:
 		if o.unknown = diagnose(o.p, o.w, o.now).look() != nil; o.unknown {
 			return false
-		}
-		if !o.looked {
-			o.looked = true
-			o.readAll()
-			return true
 		}
 	case view.PhaseGrace, view.Healing:
 		if o.nobodySays() {
@@ -293,16 +287,6 @@ func (o *outlook) endsAsPlanned() (ended bool) {
 		}
 	}
 	return ended
-}
-
-// readAll plays a reading of every slice as it was read last.
-func (o *outlook) readAll() {
-	for i := range o.w.Slices {
-		if s := &o.w.Slices[i]; s.Condition != evidence.Unread {
-			o.facts().record(o.reading(s, s.Condition))
-		}
-	}
-	o.tick()
 }
 
 // notHealed notes for each slice whose provider has not brought it back.
