@@ -78,7 +78,7 @@ func (f *facts) takenBy(l *Life, r events.CrewReport) bool {
 	l.Maker = ""
 	for i := range f.w.Slices {
 		if o := &f.w.Slices[i]; o.Maker == maker && o.Condition == evidence.Ready {
-			o.Maker = ""
+			o.Maker, o.Spoke = "", later(o.Spoke, f.from.Time.Truncate(time.Minute)) // it spoke for all of them
 		}
 	}
 	return true
