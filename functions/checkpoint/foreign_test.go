@@ -43,11 +43,10 @@ func TestWhatIsBesideTheLeaseOfAnotherWorkloadSaysNothing(t *testing.T) {
 			b.verdict(nil)
 			b.commit("900")
 			b.Want(b.deliver(), fleettest.Handled)
-			w := b.Workload(id)
-			if counts := w.Budgets.Restarts == 1; counts != c.counts {
+			if counts := b.restarts() == 1; counts != c.counts {
 				t.Errorf("the verdict counts: %t", counts)
 			}
-			if counts := w.Progress.Verified == 900; counts != c.counts {
+			if counts := b.Shown(id).Training.Verified == 900; counts != c.counts {
 				t.Errorf("the checkpoint counts: %t", counts)
 			}
 			said := strings.Contains(fmt.Sprint(b.open().Timeline), c.workload+" holds it since")
@@ -70,7 +69,7 @@ func TestACheckpointBesideTheLeaseOfAnotherWorkloadVerifiesNoSave(t *testing.T) 
 		}))
 		b.commit("1200")
 		b.Want(b.deliver(), fleettest.Handled)
-		b.Want(b.Workload(id).Progress.Verified, want)
+		b.Want(b.Shown(id).Training.Verified, want)
 		b.Want(strings.Contains(b.Logged(), "checkpoint directory of another workload"), want == 0)
 	}
 }
@@ -88,16 +87,14 @@ func TestALeaseThatIsNotThereConfirmsNothing(t *testing.T) {
 			}
 			b.verdict(nil)
 			b.Want(b.deliver(), fleettest.Handled)
-			b.Want(b.Workload(id).Budgets.Restarts, 0)
+			b.Want(b.restarts(), 0)
 			if told := strings.Contains(fmt.Sprint(b.open().Timeline), "lifecycle rule of the bucket"); told != (there == nil) {
 				t.Errorf("it is told what may have deleted it: %t: %+v", told, b.open().Timeline)
 			}
 			b.Must(checkpoint.WriteLease(t.Context(), b.Store, fleettest.Directory, l))
-			b.Clock.Advance(b.task().Retry.Sub(b.Clock.Now()))
-			b.Give(b.Workload(id), incident.Ticked{})
-			b.request = b.next()
+			b.until(events.ActionHear)
 			b.Want(b.deliver(), fleettest.Handled)
-			b.Want(b.Workload(id).Budgets.Restarts, 1)
+			b.Want(b.restarts(), 1)
 		})
 	}
 }
@@ -132,7 +129,6 @@ func TestASaveRequestOfAnotherWorkloadStays(t *testing.T) {
 			if i < 0 || in.Calls[i].Code != incident.CodeForeign {
 				t.Errorf("the record says %+v", in.Calls)
 			}
-			b.Want(in.Save.Left.IsZero(), !with)
 			if with {
 				return
 			}

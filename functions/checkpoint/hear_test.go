@@ -79,8 +79,8 @@ func TestARestartIsSpentOnAVerdictAlone(t *testing.T) {
 			b := toHear(t)
 			c.left(b)
 			b.Want(b.deliver(), fleettest.Handled)
-			w := b.Workload(id)
-			b.Want(w.Budgets.Restarts, c.restarts)
+			b.Want(b.restarts(), c.restarts)
+			w := b.Shown(id)
 			outcome := incident.Outcome("")
 			if w.Closed != nil {
 				outcome = w.Closed.Outcome
@@ -103,8 +103,8 @@ func TestTheLeaseSaysWhichAttemptRuns(t *testing.T) {
 		b.Clock.Advance(time.Minute)
 		line := fleettest.Progress(2000)
 		line.Attempt = 5000
-		w := b.Report(b.Workload(id), slice, line)
-		b.Want(w.Progress.Step, map[int]int64{2: 1000, 5000: 2000}[named])
+		b.Report(b.Workload(id), slice, line)
+		b.Want(b.Shown(id).Training.Step, map[int]int64{2: 1000, 5000: 2000}[named])
 	}
 }
 
@@ -113,7 +113,7 @@ func TestWhatIsSavedIsReadBesideTheVerdict(t *testing.T) {
 	b := toHear(t)
 	b.commit("900")
 	b.Want(b.deliver(), fleettest.Handled)
-	p := b.Workload(id).Progress
+	p := b.Shown(id).Training
 	b.Want(p.Verified, int64(900))
 	b.Want(p.VerifiedURI, fleettest.Directory+"/900")
 	b.Want(p.VerifiedAt.IsZero(), false)

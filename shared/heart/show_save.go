@@ -47,7 +47,11 @@ func (w *Workload) failedSave(in Incident, at time.Time) (reason.SaveResult, sto
 	case in.isDelivered():
 		return reason.SaveUnanswered, story.SaveUnanswered.With()
 	}
-	return reason.SaveUndelivered, story.SaveUndelivered.With(in.Save.Refused)
+	why := in.Save.Refused
+	if i := slices.IndexFunc(w.Effects, func(x Effect) bool { return x.Action == events.ActionSave && x.Maker == in.ID }); why == "" && i >= 0 {
+		why = w.Effects[i].Last.Text
+	}
+	return reason.SaveUndelivered, story.SaveUndelivered.With(why)
 }
 
 // isDelivered reports whether the request for the save is known to have reached the machines.
