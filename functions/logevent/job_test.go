@@ -126,7 +126,7 @@ func TestAnOwnerWhoDeletesALostJobEndsItsIncident(t *testing.T) {
 		t.Fatal("a lost Job opens no incident")
 	}
 	b.Want(b.deliver(b.called("job-deleted", "gemma")), fleettest.Handled)
-	w := b.Workload("demo/gemma")
+	w := b.Shown("demo/gemma")
 	b.Want(w.Incident == nil || w.Incident.Outcome != "", true)
 	b.Want(b.released("demo/gemma"), []string{"gemma"})
 }
@@ -143,7 +143,7 @@ func TestALostMachineIsTheCauseOfItsJob(t *testing.T) {
 	b.Want(b.Workload("demo/gemma").Incident, (*incident.Incident)(nil))
 	b.Want(b.deliver(lost(b, machine)), fleettest.Handled)
 	b.nothingSent()
-	in := b.Workload("demo/gemma").Incident
+	in := b.Shown("demo/gemma").Incident
 	if in == nil || in.Cause != events.CausePreemption {
 		t.Fatalf("the incident: %+v", in)
 	}
@@ -217,9 +217,9 @@ func TestACrewInAPodIsHeard(t *testing.T) {
 			b := inCluster(t)
 			b.Want(b.deliver(b.inPod(c.project, c.job, c.life, 100)), c.want)
 			w := b.Workload("demo/llama-8b")
-			b.Want(w.Progress.Step, c.step)
+			b.Want(b.Shown(w.ID).Training.Step, c.step)
 			b.Want(len(w.Unbound), c.kept)
-			b.Want(b.Workload("demo/gemma").Progress.Step == 100, c.job == "gemma")
+			b.Want(b.Shown("demo/gemma").Training.Step == 100, c.job == "gemma")
 			b.nothingSent()
 		})
 	}
@@ -237,6 +237,6 @@ func TestALineInAPodWaitsForTheReadingOfItsLife(t *testing.T) {
 	})
 	b.Must(err)
 	w := b.Workload("demo/gemma")
-	b.Want(w.Progress.Step, int64(100))
+	b.Want(b.Shown(w.ID).Training.Step, int64(100))
 	b.Want(len(w.Unbound), 0)
 }

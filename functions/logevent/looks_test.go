@@ -65,7 +65,7 @@ func TestLinesHideNoLookOfGoogle(t *testing.T) {
 	}
 	b.Calls()
 	b.Want(b.deliver(fleettest.SystemEvent("compute.instances.hostError", worker(0), b.Clock.Now(), nil)), fleettest.Handled)
-	b.Want(b.Workload(id).Incident.Cause, events.CauseHostError)
+	b.Want(b.Shown(id).Incident.Cause, events.CauseHostError)
 	b.Want(b.deliver(b.preempted("locations/"+zone+"/nodes/other")), fleettest.Handled)
 	b.Want(fleettest.Count(b.Calls(), "GetNode"), 2) // the one that broke, and the one that nobody knows
 

@@ -1,8 +1,10 @@
 package logevent_test
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 	"pitstop.internal/shared/provider/providertest/trainingtest"
+	"pitstop.internal/shared/view"
 )
 
 // TestOneTroubleOfManyWorkersIsOneIncident lets all workers of a slice report its preemption, twice, each at its own time
@@ -47,20 +50,20 @@ func TestOneTroubleOfManyWorkersIsOneIncident(t *testing.T) {
 			}
 			w := b.Workload(id)
 			b.Want(w.Closed, (*incident.Incident)(nil))
-			b.Want(w.Incident.Cause.Infrastructure(), true)
-			b.Want(w.Budgets.Restarts, 0)
-			b.Want(fleettest.Types(b.Sender.Sent()), []string{events.TypeRecreateRequested})
+			b.Want(b.Shown(id).Incident.Cause.Infrastructure(), true)
+			b.Want(b.Shown(id).Incident.Cost.Restarts, 0)
+			b.Want(slices.Compact(fleettest.Types(b.Sender.Sent())), []string{events.TypeRecreateRequested}) // nobody carries it out
 
 			// It ends, and the stragglers of the same life open nothing and change no word of it.
 			first := w.Incident.ID
 			b.Give(w, incident.Called{Origin: incident.Origin{Time: b.Clock.Now(), Rank: events.RankAudit}, Slice: slice, Act: events.ActDeleted, Method: "DeleteNode", Principal: fleettest.Owner})
-			b.Want(b.Workload(id).Closed.ID, first)
+			b.Want(b.Shown(id).Closed.ID, first)
 			b.Clock.Advance(time.Minute)
 			for _, e := range entries[:64] {
 				b.deliver(e)
 			}
 			b.Want(b.Workload(id).Incident, (*incident.Incident)(nil))
-			b.Want(b.Workload(id).Closed.ID, first)
+			b.Want(b.Shown(id).Closed.ID, first)
 			b.Want(fleettest.Types(b.Sender.Sent()), []string(nil))
 		})
 	}
@@ -72,16 +75,20 @@ func TestLateEvidenceAttributesAnewAndRefunds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := training(t)
 			b.Want(b.deliver(b.crew(events.CrewReport{Report: events.ReportGaveUp, Attempt: 1, Reason: "exit code 1"})), fleettest.Handled)
+			b.Sender.Sent()
 			b.Confirm(b.Workload(id), slice, 1, false)
-			w := b.Confirm(b.Workload(id), slice, 1, false)
-			b.Want(w.Incident.Cause, events.CauseCrash)
-			b.Want(w.Budgets.Restarts, 1)
+			b.Want(b.Shown(id).Incident.Cause, events.CauseCrash)
+			restart, _ := fleettest.One(t, b.Bench, events.DecodeRecoveryRequested)
+			_, err := b.Fleet.Advancer.Begin(t.Context(), restart.Request, "request-id")
+			b.Must(err)
+			b.Want(b.Shown(id).Incident.Cost.Restarts, 1)
 			entry := fleettest.SystemEvent("compute.instances.hostError", worker(1), b.Clock.Now(), nil)
 			b.Clock.Advance(late)
 			b.Want(b.deliver(entry), fleettest.Handled)
-			w = b.Workload(id)
-			b.Want(w.Incident.Cause, events.CauseHostError)
-			b.Want(w.Budgets.Restarts, 0)
+			w := b.Shown(id)
+			in := cmp.Or(w.Incident, w.Closed) // nobody has written the lease
+			b.Want(in.Cause, events.CauseHostError)
+			b.Want(in.Cost.Restarts, 0)
 		})
 	}
 }
@@ -94,19 +101,19 @@ func TestAStragglerAttributesWhatHasEndedAnewAndReopensNothing(t *testing.T) {
 	b.Confirm(b.Workload(id), slice, 1, false)
 	b.Clock.Advance(time.Minute)
 	b.Want(b.deliver(b.crew(events.CrewReport{Report: events.ReportProgress, Attempt: 2, Step: 5000, CheckpointStep: 4990})), fleettest.Handled)
-	closed := b.Workload(id).Closed
+	closed := b.Shown(id).Closed
 	b.Want(closed.Outcome, incident.Resumed)
 	b.Sender.Sent()
 	b.Clock.Advance(28 * time.Minute)
 	b.Want(b.deliver(fleettest.SystemEvent("compute.instances.hostError", worker(1), at, nil)), fleettest.Handled)
-	w := b.Workload(id)
-	b.Want(w.Incident, (*incident.Incident)(nil))
+	w := b.Shown(id)
+	b.Want(w.Incident, (*view.Incident)(nil))
 	b.Want(w.Closed.ID, closed.ID)
 	b.Want(w.Closed.Cause, events.CauseHostError)
 	b.Want(w.Closed.Revision, closed.Revision+1)
 	archived, err := b.Ledger.Closed(t.Context(), id, closed.ID)
 	b.Must(err)
-	b.Want(archived.Cause, events.CauseHostError)
+	b.Want(b.Workload(id).ShownIncident(archived, b.Clock.Now()).Cause, events.CauseHostError)
 }
 
 func TestEveryLineOfACrewTellsWhoseWorkersTheyAre(t *testing.T) {
@@ -170,20 +177,20 @@ func TestALineIsOfTheLifeThatWroteIt(t *testing.T) {
 	b.Clock.Advance(30 * time.Second)
 	b.Want(b.deliver(b.crew(line(next, 4))), fleettest.Handled)
 	w := b.Workload(id)
-	b.Want(w.Crew.Attempt, 1)
+	b.Want(w.LastAttempt(), 1)
 	b.Want(len(w.Unbound), 1)
 
 	w = b.Slice(cloudtputest.NodeConfig{Spot: true, Group: next, Created: created})
 	b.Want(b.deliver(late), fleettest.Handled)
 	w = b.Workload(id)
-	b.Want(w.Crew.Attempt, 3)
+	b.Want(w.LastAttempt(), 3)
 	b.Want(w.Slices[0].Hosts, "")
 
 	_, err := b.Fleet.MapHosts(t.Context(), w, w.Slices[0])
 	b.Must(err)
 	w = b.Workload(id)
 	b.Want(w.Slices[0].Hosts, next)
-	b.Want(w.Crew.Attempt, 4)
+	b.Want(w.LastAttempt(), 4)
 	b.Want(len(w.Unbound), 0)
 }
 
@@ -205,7 +212,7 @@ func TestAHostNameFromALineIsProvisional(t *testing.T) {
 			}
 			line(made, 5)
 			line(group, 6)
-			b.Want(b.Workload(id).Progress.Step, int64(6))
+			b.Want(b.Shown(id).Training.Step, int64(6))
 			b.Want(b.Workload(id).Slices[0].ProvenHosts(), "")
 
 			w := b.Workload(id)
@@ -214,7 +221,7 @@ func TestAHostNameFromALineIsProvisional(t *testing.T) {
 			b.Want(fleettest.Count(b.Calls(), "GetGuestAttributes"), 1)
 			line(group, 7)
 			w = b.Workload(id)
-			b.Want(w.Progress.Step, int64(7))
+			b.Want(b.Shown(id).Training.Step, int64(7))
 			_, err = b.Fleet.MapHosts(t.Context(), w, w.Slices[0])
 			b.Must(err)
 			b.Want(fleettest.Count(b.Calls(), "GetGuestAttributes"), 0) // a life is asked once
@@ -225,7 +232,7 @@ func TestAHostNameFromALineIsProvisional(t *testing.T) {
 			b.Want(w.Slices[0].ProvenHosts(), group)
 			line(made, 9)
 			w = b.Workload(id)
-			b.Want(w.Progress.Step, int64(7))
+			b.Want(b.Shown(id).Training.Step, int64(7))
 			b.Want(w.Slices[0].ProvenHosts(), group)
 		})
 	}
@@ -261,7 +268,7 @@ func TestALineTakesNoWorkersOfAnotherSlice(t *testing.T) {
 			b.Must(err)
 			b.Want(s.Workload, id)
 			line(slice, 6)
-			b.Want(b.Workload(id).Progress.Step, int64(6))
+			b.Want(b.Shown(id).Training.Step, int64(6))
 		})
 	}
 }

@@ -163,8 +163,8 @@ func TestWhatMayNotBeAskedForIsNot(t *testing.T) {
 			*b.Policies = c.policies
 			b.Want(b.deliver(b.entry(0, "ONGOING", b.Clock.Now())), fleettest.Handled)
 			b.nothingSent()
-			b.Want(b.Workload(id).Incident.Phase, c.phase)
-			b.Want(b.Workload(id).Incident.Held, c.held)
+			b.Want(b.Shown(id).Incident.Phase, c.phase)
+			b.Want(b.Shown(id).Wait.Held, c.held)
 		})
 	}
 }

@@ -280,7 +280,7 @@ func TestAPolicyThatCannotBeReadStopsEverythingButTheLooking(t *testing.T) {
 	b.Want(b.tick(), fleettest.Handled)
 	b.minutes(40)
 	b.Want(b.sent(), []string(nil))
-	b.Want(b.Workload(id).Incident.Held, "the policy cannot be read: away")
+	b.Want(b.Shown(id).Wait.Held, "the policy cannot be read: away")
 	b.Policies.Unreadable = ""
 	b.minutes(1)
 	b.Want(b.sent(), []string{events.TypeRecreateRequested})
@@ -603,7 +603,7 @@ func TestAParkedEntryIsTakenUpWhenItsSliceIsKnown(t *testing.T) {
 	_, err = b.API.AddNode(cloudtputest.NodeConfig{Zone: zone, Name: slice, Labels: fleettest.Label("spot"), Group: group, Created: fleettest.Start.Add(-time.Hour)})
 	b.Must(err)
 	b.minutes(15)
-	b.Want(b.Workload(id).Incident.Cause, events.CauseHostError)
+	b.Want(b.Shown(id).Incident.Cause, events.CauseHostError)
 	parked := b.Parked(zone, b.Clock.Now())
 	b.Want(len(parked), 0)
 }
@@ -688,7 +688,7 @@ func TestALogEntryMeetsTheDocumentAsItIsNow(t *testing.T) {
 	}
 	park()
 	b.minutes(2)
-	b.Want(b.Workload(id).Incident.Cause, events.CauseHostError)
+	b.Want(b.Shown(id).Incident.Cause, events.CauseHostError)
 	park()
 	b.API.Inject(cloudtputest.Fault{Method: "ListNodes", Before: func() {
 		b.Change(id, func(w *incident.Workload) { w.Incident = nil })

@@ -146,7 +146,7 @@ func TestOfWhatWasLeftToAPersonTheLogIsAskedToo(t *testing.T) {
 	b := vanished(t, cloudtputest.NodeConfig{})
 	b.Must(b.API.HostError(zone, slice, -1))
 	b.minutes(5 * 60)
-	b.Want(b.Workload(id).Closed.Outcome, incident.Escalated)
+	b.Want(b.Shown(id).Closed.Outcome, incident.Escalated)
 	b.Want(len(b.Log.Filters()), 0)
 	b.Must(b.API.Vanish(zone, slice))
 	b.minutes(24 * 60)
@@ -178,7 +178,7 @@ func TestALogThatCannotBeReadIsNoWord(t *testing.T) {
 	b.Want(b.tick(), fleettest.Handled) // the log names nobody
 	b.Want(b.sent(), []string{events.TypeRecreateRequested})
 	b.minutes(1) // nothing is asked any more
-	b.Want(b.Workload(id).Incident.Cause, events.CauseUnknown)
+	b.Want(b.Shown(id).Incident.Cause, events.CauseUnknown)
 }
 
 // TestAPersonIsToldThatNobodyCanReadTheLog: nothing is created as long as the owner may have deleted the slice.
@@ -191,8 +191,8 @@ func TestAPersonIsToldThatNobodyCanReadTheLog(t *testing.T) {
 		b.Want(b.tick(), fleettest.Rejected)
 	}
 	b.Want(b.sent(), []string(nil))
-	b.Want(b.Workload(id).Closed.Code, incident.CodeAuditUnread)
-	b.Want(b.Workload(id).Closed.Outcome, incident.Escalated)
+	b.Want(b.Shown(id).Closed.Code, incident.CodeAuditUnread)
+	b.Want(b.Shown(id).Closed.Outcome, incident.Escalated)
 }
 
 func TestOfWhatIsExplainedNobodyIsAsked(t *testing.T) {
@@ -316,7 +316,7 @@ func TestWhatGoogleSuspectsOfAbuseIsNotReplaced(t *testing.T) {
 			b.Must(end(b))
 			b.minutes(60)
 			b.Want(b.sent(), []string(nil))
-			b.Want(b.Workload(id).Closed.Outcome, incident.Escalated)
+			b.Want(b.Shown(id).Closed.Outcome, incident.Escalated)
 			b.Want(b.Workload(id).Incident, (*incident.Incident)(nil))
 		})
 	}
