@@ -29,8 +29,8 @@ func (s *Slot) keep(l Life) {
 // readFormer records what became of a life before the present one: training may still run there, whatever the answer to a call said.
 func (f *facts) readFormer(s *Slot, e evidence.Read) bool {
 	l := s.find(func(l *Life) bool {
-		gone := e.Condition == evidence.Gone && e.Zone == l.Zone && e.Zone != s.Zone
-		return l != &s.Life && (gone || e.Incarnation.Same(l.Incarnation)) && l.Condition != e.Condition && !f.from.Time.Before(l.Since)
+		about := e.Condition == evidence.Gone && e.Zone == l.Zone || e.Incarnation.Same(l.Incarnation)
+		return l.Zone != s.Zone && about && l.Condition != e.Condition && !f.from.Time.Before(l.Since) // what was where the present one is, is over
 	})
 	if l != nil {
 		l.turnsTo(e, f.from.Time)

@@ -2,7 +2,6 @@ package heart
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"pitstop.internal/events"
@@ -127,7 +126,7 @@ func (w *Workload) describe(plan Step) story.Reason {
 	for _, want := range plan.Wants {
 		names = append(names, want.all()...)
 	}
-	all := strings.Join(names, ", ")
+	all := story.List(names)
 	switch first.Action {
 	case events.ActionDelete:
 		if l := w.life(first.Slice); plan.Label == view.Clearing && !l.Ordered.IsZero() {

@@ -4,6 +4,7 @@ package story
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"pitstop.internal/events"
@@ -47,3 +48,12 @@ func Cause(c events.Cause) string {
 
 // IsZero reports whether there is no reason.
 func (r Reason) IsZero() bool { return r.Sentence == "" }
+
+// List names slices: of many, the first ones, since a line is stored with each story.
+func List(names []string) string {
+	const most = 16
+	if more := len(names) - most; more > 0 {
+		names = append(names[:most:most], strconv.Itoa(more)+" more")
+	}
+	return strings.Join(names, ", ")
+}
