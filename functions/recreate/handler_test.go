@@ -817,34 +817,6 @@ func inRegion(t *testing.T, words string, before ...func(*bench)) *bench {
 	return b
 }
 
-// verified has a save before maintenance, which is called off then: Pitstop has seen a checkpoint of 3 GiB.
-func verified(b *bench) {
-	n := events.Notice{Status: events.NoticePending, WindowStart: b.Clock.Now().Add(15 * time.Minute), WindowEnd: b.Clock.Now().Add(4 * time.Hour)}
-	notice := func() {
-		b.Give(b.Workload(id), incident.Noticed{
-			Origin: incident.Origin{Time: b.Clock.Now(), Rank: events.RankReading}, Slice: slice, Incarnation: b.API.Incarnation(zone, slice), Notice: n, InAPI: true,
-		})
-	}
-	begun := func() events.CheckpointRequested {
-		b.tick(time.Minute)
-		r, _ := fleettest.One(b.T, b.Bench, events.DecodeCheckpointRequested)
-		_, err := b.Fleet.Advancer.Begin(b.T.Context(), r.Request, "request-id")
-		b.Must(err)
-		return r
-	}
-	notice()
-	save := begun()
-	b.Give(b.Workload(id), incident.Answered{Origin: incident.Origin{Time: b.Clock.Now()}, Request: save.Request})
-	b.Report(b.Workload(id), slice, events.CrewReport{Schema: events.Schema, Report: events.ReportSaved, SaveID: save.SaveID, Attempt: 1, CheckpointStep: 1200})
-	b.Give(b.Workload(id), incident.Checked{
-		Origin: incident.Origin{Time: b.Clock.Now(), Rank: events.RankReading}, Request: begun().Request, Found: true, Step: 1200, At: b.Clock.Now(), Bytes: 3 << 30,
-	})
-	n.Status = events.NoticeGone
-	notice()
-	b.tick(time.Minute)
-	b.Sender.Sent()
-}
-
 func TestASubnetworkIsTheOneThatTheOwnerNames(t *testing.T) {
 	b := inRegion(t, "subnetworks: {us-east5: tpus}")
 	b.Want(b.deliver(), fleettest.Handled)
@@ -882,7 +854,7 @@ func TestNoTrainingReadsItsCheckpointsFromAnotherRegionUnasked(t *testing.T) {
 		"nobody knows where it is now":                   {refused, buckettest.Location{}, 503, 0, "where its checkpoints are is not readable"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := inRegion(t, c.words, verified)
+			b := inRegion(t, c.words, func(b *bench) { b.Verify(id, slice, fleettest.Directory+"/1200", 3<<30) })
 			b.Storage.Place(fleettest.Bucket, c.where)
 			if c.status != 0 {
 				b.Storage.Inject(buckettest.Fault{Method: buckettest.MethodLocate, Status: c.status})

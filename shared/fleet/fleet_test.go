@@ -21,6 +21,7 @@ import (
 	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/provider/cloudtpu"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
+	"pitstop.internal/shared/view"
 )
 
 const (
@@ -71,15 +72,17 @@ func TestASliceIsIntroducedWithEverythingThatIsNeededToMakeItAgain(t *testing.T)
 	w := b.Slice(cloudtputest.NodeConfig{Spot: true, Accelerator: "v5litepod-16"})
 	life := b.API.Incarnation(zone, "llama")
 	spec := w.Slices[0].Spec
-	b.Want(w, incident.Workload{
-		Schema: incident.Schema, ID: "demo/llama", Project: project, Name: "llama", Provider: cloudtpu.Name, Label: "spot", Directory: fleettest.Directory,
-		Seen: b.Clock.Now(),
-		Slices: []incident.Slot{{Name: "llama", Life: incident.Life{
-			Facts: incident.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Reclaimable: true, Spec: spec, Label: "spot"},
-			Zone:  zone, SpecZone: zone, Incarnation: life, Admission: incident.Admitted, Condition: incident.Ready, State: "READY",
-			Since: b.Clock.Now(),
-		}}},
+	v := w.Shown(b.Clock.Now())
+	b.Want([]string{v.ID, v.Project, v.Name, v.Provider, v.Label, v.Directory}, []string{"demo/llama", project, "llama", cloudtpu.Name, "spot", fleettest.Directory})
+	b.Want(v.Seen, b.Clock.Now())
+	s := v.Slices[0]
+	b.Want(s.Spec != "", true)
+	s.Used = time.Time{}
+	b.Want(s, view.Slice{
+		Name: "llama", Zone: zone, Condition: incident.Ready, State: "READY", Since: b.Clock.Now(), Incarnation: life, Accelerator: "v5litepod-16",
+		Workers: 4, Chips: 16, Reclaimable: true, Spec: spec, Admitted: true,
 	})
+	b.Want(w.Slices[0].SpecIn(), zone)
 	b.Want(b.Workload(w.ID), w)
 	stored, err := b.Ledger.Spec(t.Context(), spec)
 	b.Must(err)
@@ -218,7 +221,9 @@ func TestValuesAreNotForgottenWhileTheyMayBeNeeded(t *testing.T) {
 	}
 	last := b.Clock.Now().Add(ledger.KeepValues)
 	b.Want(kept(), last)
-	w.Slices[0].End.Released = b.Clock.Now() // its owner has deleted it
+	w = b.Give(w, incident.Called{
+		Origin: incident.Origin{Time: b.Clock.Now(), Rank: events.RankAudit}, Slice: "llama", Act: events.ActDeleted, Method: "DeleteNode", Principal: fleettest.Owner,
+	})
 	b.Clock.Advance(24 * time.Hour)
 	b.Must(b.Fleet.RenewValues(t.Context(), w))
 	b.Want(kept(), last)
@@ -319,7 +324,7 @@ func TestWhatAQueuedResourceHoldsIsReadTogetherAndGoesInOneIncident(t *testing.T
 	b.Must(b.API.Preempt(zone, "a"))
 	b.Must(b.API.Preempt(zone, "b"))
 	w := b.Look(zone, "a")
-	b.Want(w.Incident.Phase, incident.Looking)
+	b.Want(b.Shown(w.ID).Incident.Phase, incident.Looking)
 	b.Want(w.Reads(b.Clock.Now()).Has(incident.ReadSlices, ""), true)
 	for range 10 {
 		var err error
@@ -328,10 +333,11 @@ func TestWhatAQueuedResourceHoldsIsReadTogetherAndGoesInOneIncident(t *testing.T
 		b.Clock.Advance(time.Minute)
 	}
 	b.Want(w.Incident.ID, "q-20260301-1")
-	b.Want(w.Incident.Phase, incident.PhaseDeleting)
-	b.Want(len(w.Effects), 1)
-	b.Want(w.Effects[0].Slice, "a")
-	b.Want(w.Effects[0].With, []string{"b"})
+	b.Want(b.Shown(w.ID).Incident.Phase, incident.PhaseDeleting)
+	requests := b.Shown(w.ID).Requests
+	b.Want(len(requests), 1)
+	b.Want(requests[0].Slice, "a")
+	b.Want(requests[0].With, []string{"b"})
 }
 
 func TestAQueuedResourceThatIsFirstSeenWithoutItsSliceIsIntroduced(t *testing.T) {
@@ -356,7 +362,7 @@ func TestASliceThatIsFirstSeenLostIsDecidedOnByItsOwnPolicy(t *testing.T) {
 		b.Must(b.API.Preempt(zone, "llama"))
 		w := b.Look(zone, "llama")
 		b.Want(w.Label, policy)
-		b.Want(w.Incident.Phase, want)
+		b.Want(b.Shown(w.ID).Incident.Phase, want)
 	}
 }
 
@@ -383,7 +389,7 @@ func TestALookReadsEverySliceWhereItHasToBe(t *testing.T) {
 	b.Look(zone, "b")
 	b.Must(b.API.Vanish(zone, "b"))
 	w = b.Look(zone, "b")
-	b.Want(w.Incident.Phase, incident.PhaseCreating)
+	b.Want(b.Shown(w.ID).Incident.Phase, incident.PhaseCreating)
 	b.Change(w.ID, func(w *incident.Workload) { w.Effects[0].Zone = other })
 	_, err = b.Fleet.Look(t.Context(), b.Workload(w.ID))
 	b.Must(err)
@@ -495,9 +501,10 @@ func TestALookIgnoresWhatIsAnotherWorkloads(t *testing.T) {
 
 	// It is read once the name is free.
 	b.Must(b.API.Vanish(other, "llama"))
-	b.Change(theirs.ID, func(w *incident.Workload) {
-		w.Slices[0].Condition, w.Slices[0].End.Released = incident.Gone, b.Clock.Now()
+	b.Give(theirs, incident.Called{
+		Origin: incident.Origin{Time: b.Clock.Now(), Rank: events.RankAudit}, Slice: "llama", Act: events.ActDeleted, Method: "DeleteNode", Principal: fleettest.Owner,
 	})
+	b.Look(other, "llama")
 	_, err = b.Fleet.Look(t.Context(), w)
 	b.Must(err)
 	b.Want(b.Calls(), []string{"GetNode " + other + "/llama"})
@@ -537,7 +544,7 @@ func TestASliceGoesHomeFromAnotherRegion(t *testing.T) {
 		t.Fatalf("it is created as %s", small)
 	}
 	b.Must(b.Ledger.SaveSpec(t.Context(), "small", []byte(strings.Replace(string(small), `"team":"a"`, `"team":"b"`, 1))))
-	s = incident.Slot{Name: "llama", Order: incident.Order{Zone: zone, Accelerator: "v5litepod-16", Spec: "own"}, Life: incident.Life{
+	s = incident.Slot{Name: "llama", Order: incident.Order{Accelerator: "v5litepod-16", Spec: "own"}, Life: incident.Life{
 		Facts: incident.Facts{Accelerator: "v5litepod-8", Spec: "small"},
 		Zone:  away,
 	}}
@@ -546,9 +553,9 @@ func TestASliceGoesHomeFromAnotherRegion(t *testing.T) {
 		specZone string
 		want     string
 	}{
-		"where it was ordered": {incident.Place{Zone: zone}, "", strings.Replace(order, `"team":"a"`, `"team":"b"`, 1)},
-		"in that region":       {incident.Place{Zone: other}, "", strings.Replace(order, `"team":"a"`, `"team":"b"`, 1)},
-		"where it is now":      {incident.Place{Zone: away, Accelerator: "v5litepod-8"}, "", strings.Replace(string(small), `"team":"a"`, `"team":"b"`, 1)},
+		"where it was ordered": {incident.Place{Zone: zone}, zone, strings.Replace(order, `"team":"a"`, `"team":"b"`, 1)},
+		"in that region":       {incident.Place{Zone: other}, zone, strings.Replace(order, `"team":"a"`, `"team":"b"`, 1)},
+		"where it is now":      {incident.Place{Zone: away, Accelerator: "v5litepod-8"}, zone, strings.Replace(string(small), `"team":"a"`, `"team":"b"`, 1)},
 		"where its order was not read": {
 			incident.Place{Zone: zone}, "us-east5-b", "cannot_move: create",
 		},
@@ -568,12 +575,15 @@ func TestASliceGoesHomeFromAnotherRegion(t *testing.T) {
 // TestATrainingWhoseStepsNobodyKnowsKeepsItsShape: with another batch it would not see as many examples.
 func TestATrainingWhoseStepsNobodyKnowsKeepsItsShape(t *testing.T) {
 	const order = `{"node":{"acceleratorType":"v5litepod-16","metadata":{"startup-script":"pitcrew run --scale-from=v5litepod-16 --global-batch=1024 --steps=100 -- t"}}}`
-	b := newBench(t)
-	b.Must(b.Ledger.SaveSpec(t.Context(), "own", []byte(order)))
 	p := policy.Policy{Shapes: []policy.Shape{{Accelerator: "v5litepod-8"}}}
 	s := incident.Slot{Name: "llama", Life: incident.Life{Facts: incident.Facts{Accelerator: "v5litepod-16", Spec: "own"}, Zone: zone}}
 	for uri, want := range map[string]string{"gs://b/run/40": "", "gs://b/run/ckpt-5": "may be a count of checkpoints"} {
-		w := incident.Workload{Slices: []incident.Slot{s}, Progress: incident.Progress{VerifiedURI: uri}}
+		b := newBench(t)
+		b.Must(b.Ledger.SaveSpec(t.Context(), "own", []byte(order)))
+		w := b.Slice(cloudtputest.NodeConfig{Spot: true})
+		b.Report(w, "llama", fleettest.Progress(1000))
+		b.Verify(w.ID, "llama", uri, 1)
+		w = b.Workload(w.ID)
 		for at, want := range map[incident.Place]string{{Zone: zone, Accelerator: "v5litepod-8"}: want, {Zone: other}: ""} {
 			_, unfit, err := fleet.Order(t.Context(), b.Ledger, w, s, at, p)
 			b.Must(err)

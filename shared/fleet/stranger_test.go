@@ -82,7 +82,7 @@ func TestACopiedLabelTakesNothingOver(t *testing.T) {
 			}
 			b.Want(w.Slices[0].Claims, "run")
 			after := b.Workload("demo/run")
-			b.Want([]any{after.Directory, after.Label, after.Progress, len(after.Slices)}, []any{before.Directory, before.Label, before.Progress, len(before.Slices)})
+			b.Want([]any{after.Directory, after.Label, after.Shown(b.Clock.Now()).Training, len(after.Slices)}, []any{before.Directory, before.Label, before.Shown(b.Clock.Now()).Training, len(before.Slices)})
 
 			// Its owner takes the label off.
 			b.Must(b.API.SetLabel(zone, c.second.Name, events.LabelWorkload, "", "ann@example.com"))
@@ -175,11 +175,10 @@ func TestNobodyIsAStrangerUnread(t *testing.T) {
 	b.node(slice("a", "spot", fleettest.Directory, ""))
 	b.Look(zone, "a")
 	b.Clock.Advance(time.Hour)
-	annDeletes(b, "a")
+	b.Must(b.API.Vanish(zone, "a")) // word of it is late
 	b.node(slice("b", "watch", "gs://new/x", ""))
 	s, err := b.Fleet.Read(t.Context(), provider.Ref{Project: project, Zone: zone, Name: "b"})
 	b.Must(err)
-	b.Change("demo/run", func(w *incident.Workload) { w.Slices[0].End.Released = time.Time{} }) // word of it is late
 	b.API.Inject(cloudtputest.Fault{Method: "GetNode", Name: "a", Code: 14, Times: 10})
 	if w, err := b.Fleet.Observe(t.Context(), s); err == nil {
 		t.Errorf("it is %s, and nobody knows whether a lives", w.ID)

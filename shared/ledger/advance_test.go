@@ -16,6 +16,7 @@ import (
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/view"
 )
 
 // TestAdvancerInMemory and TestAdvancerOnFirestore run the loop around the decision on both stores.
@@ -199,19 +200,26 @@ func nothingNew(t *testing.T, l *loop) {
 
 func decidesOtherwise(t *testing.T, l *loop) {
 	l.Decide = func(_ policy.Policy, w incident.Workload, _ incident.Evidence, _ time.Time) (incident.Workload, []events.Event, bool) {
-		w.Progress.Step = 4711
+		w.Directory = "elsewhere"
 		return w, nil, true
 	}
 	w, changed, err := l.AdvanceChanged(t.Context(), workload, l.preempted())
-	if err != nil || !changed || w.Progress.Step != 4711 || w.Incident != nil {
-		t.Errorf("the decision was not taken as it was set: changed %v, step %d, incident %v, %v", changed, w.Progress.Step, w.Incident, err)
+	if err != nil || !changed || w.Directory != "elsewhere" || w.Incident != nil {
+		t.Errorf("the decision was not taken as it was set: changed %v, directory %s, incident %v, %v", changed, w.Directory, w.Incident, err)
 	}
+}
+
+// shown is what is shown of the workload now.
+func (l *loop) shown(t *testing.T) view.Workload {
+	t.Helper()
+	w, _ := l.mustLoad(t, workload)
+	return w.Shown(l.now)
 }
 
 // rival writes the document before the next n writes of the loop.
 func (l *loop) rival(t *testing.T, n int) {
 	t.Helper()
-	l.between(t, n, func(w *incident.Workload) { w.Progress.Step++ })
+	l.between(t, n, func(w *incident.Workload) { w.Orders = append(w.Orders, incident.Spoken{}) })
 }
 
 // between has another writer come before each of the next n writes of the workload.
@@ -237,8 +245,8 @@ func lostSwap(t *testing.T, l *loop) {
 	l.rival(t, 2)
 	l.requested(t)
 	w := l.wantOutbox(t, 0)
-	if w.Progress.Step != 48182 || w.Incident == nil {
-		t.Errorf("step %d and incident %v, want what both sides wrote", w.Progress.Step, w.Incident)
+	if len(w.Orders) != 2 || w.Incident == nil {
+		t.Errorf("orders %v and incident %v, want what both sides wrote", w.Orders, w.Incident)
 	}
 	if len(l.slept) != 2 {
 		t.Errorf("slept %v, want a while before each of 2 new tries", l.slept)
@@ -394,8 +402,8 @@ func archives(t *testing.T, l *loop) {
 		t.Fatalf("the incident has not ended within two days: %+v", w.Incident)
 	}
 	in, err := l.Closed(t.Context(), workload, w.Closed.ID)
-	if err != nil || in.Outcome != incident.Observed || len(in.Timeline) == 0 {
-		t.Errorf("archived: %v %q with %d lines, want the whole incident, observed", err, in.Outcome, len(in.Timeline))
+	if v := w.ShownIncident(in, l.now); err != nil || v.Outcome != incident.Observed || len(v.Timeline) == 0 {
+		t.Errorf("archived: %v %q with %d lines, want the whole incident, observed", err, v.Outcome, len(v.Timeline))
 	}
 	if len(l.sent.events) != 0 {
 		t.Errorf("sent %s, want nothing on a topic", typesOf(l.sent.events))
@@ -474,23 +482,20 @@ func holdsOnPause(t *testing.T, l *loop) {
 	must(t, l.SetPause(t.Context(), &incident.Pause{By: "ann@example.com", At: l.now, Until: l.now.Add(time.Hour)}))
 	_, _, err := l.BeginDestructive(t.Context(), r, l.now, "us-west4-a", l.limits)
 	wantIgnored(t, err, "paused by ann@example.com")
-	if w, _ := l.mustLoad(t, workload); !strings.Contains(w.Incident.Held, "paused by ann@example.com") {
-		t.Errorf("the incident is held by %q, want the pause", w.Incident.Held)
+	if w := l.shown(t); !strings.Contains(w.Wait.Held, "paused by ann@example.com") {
+		t.Errorf("the incident is held by %q, want the pause", w.Wait.Held)
 	}
 }
 
 // looksNotWhilePaused: an intent may lead to another look, and each look would be told anew.
 func looksNotWhilePaused(t *testing.T, l *loop) {
 	r := l.requested(t)
-	w, rev := l.mustLoad(t, workload)
-	w.Incident.StoodAt = l.now.Add(-time.Hour)
-	l.mustSave(t, w, rev)
 	must(t, l.SetPause(t.Context(), &incident.Pause{By: "ann@example.com", At: l.now}))
 	_, _, err := l.BeginDestructive(t.Context(), r, l.now, "us-west4-a", l.limits)
 	wantIgnored(t, err, "paused by ann@example.com")
-	w, _ = l.mustLoad(t, workload)
-	if w.Incident.Phase != incident.PhaseDeleting || len(w.Effects) != 1 || w.Effects[0].Action != events.ActionDelete {
-		t.Errorf("in %s, with %+v, want the deletion to wait", w.Incident.Phase, w.Effects)
+	w := l.shown(t)
+	if w.Incident.Phase != incident.PhaseDeleting || len(w.Requests) != 1 || w.Requests[0].Action != events.ActionDelete {
+		t.Errorf("in %s, with %+v, want the deletion to wait", w.Incident.Phase, w.Requests)
 	}
 }
 
@@ -499,9 +504,10 @@ func holdsOnPolicy(t *testing.T, l *loop) {
 	l.policies.Unreadable = "gs://b/policy.yaml: 503"
 	_, err := l.Begin(t.Context(), r, "id")
 	wantIgnored(t, err, "gs://b/policy.yaml: 503")
-	w, _ := l.mustLoad(t, workload)
-	if !strings.Contains(w.Incident.Held, "503") || !w.Effects[0].Begun.IsZero() {
-		t.Errorf("held by %q with the effect %+v, want the policy's fault and nothing begun", w.Incident.Held, w.Effects[0])
+	w := l.shown(t)
+	begun := slices.ContainsFunc(w.Requests, func(r view.Request) bool { return !r.Begun.IsZero() })
+	if !strings.Contains(w.Wait.Held, "503") || begun {
+		t.Errorf("held by %q with the requests %+v, want the policy's fault and nothing begun", w.Wait.Held, w.Requests)
 	}
 }
 
@@ -510,7 +516,7 @@ func forbids(t *testing.T, l *loop) {
 	l.policies.Switches.Recreate = policy.No
 	_, _, err := l.BeginDestructive(t.Context(), r, l.now, "us-west4-a", l.limits)
 	wantIgnored(t, err, "the switch recreate is no")
-	w, _ := l.mustLoad(t, workload)
+	w := l.shown(t)
 	if w.Incident != nil && w.Incident.Phase == incident.PhaseDeleting {
 		t.Errorf("the incident stays in phase %v, as if nothing had been forbidden", w.Incident.Phase)
 	}
@@ -540,10 +546,10 @@ func brakes(t *testing.T, l *loop) {
 	must(t, l.Take(t.Context(), "demo", "us-west4-a", "another", l.limits, l.now))
 	_, _, err := l.BeginDestructive(t.Context(), r, l.now, "us-west4-a", l.limits)
 	wantIgnored(t, err, "the brake holds")
-	w, _ := l.mustLoad(t, workload)
-	effect := w.Effects[0]
-	if !strings.Contains(w.Incident.Held, "the brake holds") || !effect.Begun.IsZero() || !effect.Retry.Equal(ledger.NextHour(l.now)) {
-		t.Errorf("held by %q with the effect %+v, want the brake, nothing begun, and a new try in the next hour", w.Incident.Held, effect)
+	w := l.shown(t)
+	effect := w.Requests[0]
+	if !strings.Contains(w.Wait.Held, "the brake holds") || !effect.Begun.IsZero() || !effect.Retry.Equal(ledger.NextHour(l.now)) {
+		t.Errorf("held by %q with the effect %+v, want the brake, nothing begun, and a new try in the next hour", w.Wait.Held, effect)
 	}
 }
 
@@ -612,7 +618,7 @@ func tells(t *testing.T, l *loop) {
 	}
 	e := l.sent.events[1]
 	u, err := events.DecodeIncidentUpdated(e.Data)
-	if err != nil || e.Correlation != w.Incident.ID || u.Phase != string(incident.PhaseDeleting) || u.Number != len(w.Incident.Timeline) {
+	if err != nil || e.Correlation != w.Incident.ID || u.Phase != string(incident.PhaseDeleting) || u.Number != l.shown(t).Incident.Lines() {
 		t.Errorf("update %+v of %s (%v), want how %s stands", u, e.Correlation, err, w.Incident.ID)
 	}
 }

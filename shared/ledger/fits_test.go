@@ -30,10 +30,10 @@ func TestWhatIsOnlyWatchedIsHeldAgainstItsZones(t *testing.T) {
 		var steps []ledger.Step
 		l.Saved = func(_ context.Context, s ledger.Step) { steps = append(steps, s) }
 		w, failed := l.Advance(t.Context(), workload, l.preempted(), l.lost())
-		if failed != nil || w.Incident == nil || w.Incident.Phase != incident.Watching || asked != 1 || len(steps) != 1 {
+		if failed != nil || w.Incident == nil || w.Shown(l.now).Incident.Phase != incident.Watching || asked != 1 || len(steps) != 1 {
 			t.Fatalf("%s: %v, asked %d times, %d steps, %+v", name, failed, asked, len(steps), w.Incident)
 		}
-		zone := w.Incident.PlannedCalls[1].Zones[1]
+		zone := w.Shown(l.now).Incident.PlannedCalls[1].Zones[1]
 		if zone.Checked != (err == nil) || (zone.Code == "cannot_move") != (err == nil) {
 			t.Errorf("%s: the zone is %+v", name, zone)
 		}
@@ -41,7 +41,7 @@ func TestWhatIsOnlyWatchedIsHeldAgainstItsZones(t *testing.T) {
 		for _, e := range steps[0].Evidence {
 			again, _, _ = incident.Advance(steps[0].Policy, again, e, steps[0].At)
 		}
-		if got := again.Incident.PlannedCalls[1].Zones[1]; got != zone {
+		if got := again.Shown(l.now).Incident.PlannedCalls[1].Zones[1]; got != zone {
 			t.Errorf("%s: the same evidence makes %+v", name, got)
 		}
 	}
@@ -83,7 +83,7 @@ func TestEverySliceOfWhatIsWatchedIsHeldAgainstItsZones(t *testing.T) {
 				t.Fatalf("%v, asked about %v, %d steps", err, asked, len(steps))
 			}
 			seen := 0
-			for _, p := range w.Incident.PlannedCalls {
+			for _, p := range w.Shown(l.now).Incident.PlannedCalls {
 				for _, z := range p.Zones {
 					if z.Zone != "us-west4-b" {
 						continue
@@ -94,13 +94,13 @@ func TestEverySliceOfWhatIsWatchedIsHeldAgainstItsZones(t *testing.T) {
 				}
 			}
 			if seen != 2 {
-				t.Errorf("%d slices would be created there, want 2: %v", seen, w.Incident.WouldHave())
+				t.Errorf("%d slices would be created there, want 2: %v", seen, w.Shown(l.now).Incident.WouldHave())
 			}
 			again := steps[0].Before
 			for _, e := range steps[0].Evidence {
 				again, _, _ = incident.Advance(steps[0].Policy, again, e, steps[0].At)
 			}
-			if d := cmp.Diff(w.Incident.PlannedCalls, again.Incident.PlannedCalls); d != "" {
+			if d := cmp.Diff(w.Shown(l.now).Incident.PlannedCalls, again.Shown(l.now).Incident.PlannedCalls); d != "" {
 				t.Errorf("the same evidence makes another plan (-got +again):\n%s", d)
 			}
 		})

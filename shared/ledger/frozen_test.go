@@ -1,10 +1,22 @@
+//go:build !heart
+
+// The fixtures are documents as the first heart stores them. The second one begins with documents of its own, of which none is stored yet.
+
 package ledger_test
 
 import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
 	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/go-cmp/cmp"
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
 )
 
@@ -113,5 +125,56 @@ func frozen() incident.Workload {
 			Time: at("02:17:03"), Cause: "11420938112", Correlation: "llama-8b-20261112-4",
 			Data: []byte(`{"schema":1,"workload":"demo/llama-8b","incident":"llama-8b-20261112-4","epoch":7,"action":"create"}`),
 		}},
+	}
+}
+
+// TestFrozenSlicesHealAsTheyDid: a stored document may say only whether a slice is Spot. Google brings back all but that.
+func TestFrozenSlicesHealAsTheyDid(t *testing.T) {
+	for schema, spot := range map[int]string{incident.Schema: `"reclaimable": true`} {
+		body, err := os.ReadFile(fmt.Sprintf("testdata/workload-v%d.json", schema))
+		must(t, err)
+		if n := strings.Count(string(body), spot); n != 2 {
+			t.Fatalf("the document of schema %d has %s %d times, not 2", schema, spot, n)
+		}
+		s := newSuite(t, memory)
+		s.create(t, ledger.Workloads, "demo/llama-8b", schema, strings.Replace(string(body), spot, strings.Replace(spot, "true", "false", 1), 1))
+		w, _ := s.mustLoad(t, "demo/llama-8b")
+		if first, second := w.Slices[0].Heals(), w.Slices[1].Heals(); !first || second {
+			t.Errorf("schema %d: on demand it heals: %t, as Spot: %t", schema, first, second)
+		}
+	}
+}
+
+// TestFrozenDocuments reads the documents of each schema that this release reads. The files are never written again: it has to read them,
+// whatever its own documents look like by then. A release that gives up a schema removes its file.
+func TestFrozenDocuments(t *testing.T) {
+	for _, schema := range []int{incident.Schema} {
+		body, err := os.ReadFile(fmt.Sprintf("testdata/workload-v%d.json", schema))
+		must(t, err)
+		s := newSuite(t, memory)
+		s.create(t, ledger.Workloads, "demo/llama-8b", schema, string(body))
+		got, rev := s.mustLoad(t, "demo/llama-8b")
+		if d := cmp.Diff(frozen(), got); d != "" {
+			t.Errorf("the document of schema %d is read as something else (-want +got):\n%s", schema, d)
+		}
+		// A field that this release does not know any more would be lost at the next write.
+		var strict incident.Workload
+		if err := json.Unmarshal(body, &strict, json.RejectUnknownMembers(true)); err != nil {
+			t.Errorf("a field of schema %d has no place any more: %v", schema, err)
+		}
+		// The document that was read is written by this release, and is still the same workload.
+		s.mustSave(t, got, rev)
+		again, _ := s.mustLoad(t, "demo/llama-8b")
+		if d := cmp.Diff(got, again); d != "" {
+			t.Errorf("schema %d, written again (-read +written):\n%s", schema, d)
+		}
+		// Its next reading finds the policy that the open incident goes by.
+		after, _, _ := incident.Advance(policy.Policy{Switches: policy.Everything()}, got, incident.Read{
+			Origin: incident.Origin{Time: got.Slices[0].Since.Add(time.Minute), Rank: events.RankReading}, Slice: got.Slices[0].Name,
+			Zone: got.Slices[0].Zone, Condition: incident.Gone, State: "gone",
+		}, got.Slices[0].Since.Add(time.Minute))
+		if after.Label != got.Label {
+			t.Errorf("schema %d: a reading makes its label %q of %q", schema, after.Label, got.Label)
+		}
 	}
 }

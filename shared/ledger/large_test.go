@@ -26,14 +26,20 @@ func TestAWorkloadOf256SlicesIsSaved(t *testing.T) {
 	life := func(i, generation int) events.Incarnation {
 		return events.Incarnation{Zone: at, ID: fmt.Sprintf("7982340000%d%09d", generation, i), Created: l.now}
 	}
+	learn := func(e incident.Evidence) { w, _, _ = incident.Advance(l.policies.Policy, w, e, l.now) }
+	origin := incident.Origin{Time: l.now, Rank: events.RankReading}
 	for i := range many {
-		w.Slices = append(w.Slices, incident.Slot{Name: fmt.Sprintf("%s-%03d", project, i), Life: incident.Life{
+		name := fmt.Sprintf("%s-%03d", project, i)
+		learn(incident.Read{
+			Origin: origin, Slice: name, Zone: at, Incarnation: life(i, 0), Condition: incident.Ready, State: "READY HEALTHY", Directory: w.Directory,
 			Facts: incident.Facts{Accelerator: "v4-128", Workers: 16, Chips: 64, Reclaimable: true, Spec: strings.Repeat("a", 64), Label: "spot", Account: "train@demo.iam.gserviceaccount.com"},
-			Zone:  at, Hosts: fmt.Sprintf("t1v-n-3f2a%04x", i), Incarnation: life(i, 0), Admission: incident.Admitted,
-			Condition: incident.Ready, State: "READY HEALTHY", Since: l.now, Used: l.now,
-		}})
+		})
+		learn(incident.Mapped{Origin: origin, Slice: name, Incarnation: life(i, 0), Group: fmt.Sprintf("t1v-n-3f2a%04x", i)})
 	}
-	w.Crew = incident.Crew{Seen: l.now, Attempt: 3, LeaseAttempt: 3}
+	learn(incident.Reported{
+		Origin: incident.Origin{Time: l.now, Rank: events.RankUser}, Slice: w.Slices[0].Name,
+		Report: events.CrewReport{Report: events.ReportStarted, Attempt: 3, Hostname: "t1v-n-3f2a0000-w-0"},
+	})
 	l.mustSave(t, w, ledger.Revision{})
 
 	most := 0
@@ -141,7 +147,7 @@ func TestAWorkloadOf256SlicesIsSaved(t *testing.T) {
 	do(busy)
 
 	stored, _ := l.mustLoad(t, w.ID)
-	in := stored.Incident
+	in := stored.Shown(l.now).Incident
 	if len(stored.Slices) != many || len(stored.Effects) != many || stored.Closed == nil {
 		t.Errorf("%d slices and %d effects are stored, and a closed incident: %v", len(stored.Slices), len(stored.Effects), stored.Closed != nil)
 	}
@@ -156,5 +162,6 @@ func stage(w incident.Workload) string {
 	if w.Incident == nil {
 		return "no incident"
 	}
-	return fmt.Sprintf("%s with %d effects, %d lines and %d left out", w.Incident.Phase, len(w.Effects), len(w.Incident.Timeline), w.Incident.LeftOut)
+	in := w.Shown(w.Incident.Opened).Incident
+	return fmt.Sprintf("%s with %d effects, %d lines and %d left out", in.Phase, len(w.Effects), len(in.Timeline), in.LeftOut)
 }

@@ -283,6 +283,41 @@ func Progress(step int64) events.CrewReport {
 	return events.CrewReport{Schema: events.Schema, Report: events.ReportProgress, Attempt: 1, Step: step, CheckpointStep: step}
 }
 
+// Verify has a slice saved before maintenance, which is called off then: Pitstop has found a checkpoint of so many bytes there.
+func (b *Bench) Verify(id, slice, uri string, bytes int64) {
+	b.T.Helper()
+	now := b.Clock.Now
+	n := events.Notice{Status: events.NoticePending, WindowStart: now().Add(15 * time.Minute), WindowEnd: now().Add(4 * time.Hour)}
+	notice := func() {
+		w := b.Workload(id)
+		b.Give(w, incident.Noticed{
+			Origin: incident.Origin{Time: now(), Rank: events.RankReading}, Slice: slice, Incarnation: w.Slice(slice).Incarnation, Notice: n, InAPI: true,
+		})
+	}
+	tick := func() {
+		b.Clock.Advance(time.Minute)
+		b.Give(b.Workload(id), incident.Ticked{})
+	}
+	begun := func() events.CheckpointRequested {
+		tick()
+		r, _ := One(b.T, b, events.DecodeCheckpointRequested)
+		_, err := b.Fleet.Advancer.Begin(b.T.Context(), r.Request, "request-id")
+		b.Must(err)
+		return r
+	}
+	notice()
+	save := begun()
+	b.Give(b.Workload(id), incident.Answered{Origin: incident.Origin{Time: now()}, Request: save.Request})
+	b.Report(b.Workload(id), slice, events.CrewReport{Schema: events.Schema, Report: events.ReportSaved, SaveID: save.SaveID, Attempt: 1, CheckpointStep: 1200})
+	b.Give(b.Workload(id), incident.Checked{
+		Origin: incident.Origin{Time: now(), Rank: events.RankReading}, Request: begun().Request, Found: true, Step: 1200, At: now(), URI: uri, Bytes: bytes,
+	})
+	n.Status = events.NoticeGone
+	notice()
+	tick()
+	b.Sender.Sent()
+}
+
 // Give gives any evidence to a workload.
 func (b *Bench) Give(w incident.Workload, e incident.Evidence) incident.Workload {
 	b.T.Helper()
