@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -92,7 +93,9 @@ func TestAWorkloadOf256SlicesIsSaved(t *testing.T) {
 	}
 	do := func(failure *incident.Failure) {
 		t.Helper()
-		effects := w.Effects
+		effects := slices.DeleteFunc(slices.Clone(w.Effects), func(x incident.Effect) bool {
+			return x.Action != events.ActionCreate && x.Action != events.ActionDelete // the lease is not written here
+		})
 		var all []incident.Evidence
 		for _, effect := range effects {
 			r := w.Request(effect).(interface{ Header() events.Request }).Header() //nolint:forcetypeassert // it is one
@@ -148,7 +151,7 @@ func TestAWorkloadOf256SlicesIsSaved(t *testing.T) {
 
 	stored, _ := l.mustLoad(t, w.ID)
 	in := stored.Shown(l.now).Incident
-	if len(stored.Slices) != many || len(stored.Effects) != many || stored.Closed == nil {
+	if len(stored.Slices) != many || len(stored.Effects) < many || stored.Closed == nil {
 		t.Errorf("%d slices and %d effects are stored, and a closed incident: %v", len(stored.Slices), len(stored.Effects), stored.Closed != nil)
 	}
 	first, last := in.Timeline[0], in.Timeline[len(in.Timeline)-1]
