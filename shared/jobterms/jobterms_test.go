@@ -16,51 +16,51 @@ import (
 var noon = time.Date(2026, 11, 12, 12, 0, 0, 0, time.UTC)
 
 // crashed is a workload of one slice whose training failed in attempt 1, with its open incident.
-func crashed(changes ...func(*incident.Workload, *incident.Incident)) (view.Workload, view.Incident) {
-	w := incident.Workload{
-		ID: "demo/llama-8b", Crew: incident.Crew{Seen: noon.Add(-time.Hour), Attempt: 1, Exited: 1},
-		Slices: []incident.Slot{{Name: "llama-8b", Life: incident.Life{Zone: "us-west4-a", Condition: incident.Ready, Admission: incident.Admitted}}},
+func crashed(changes ...func(*view.Workload, *view.Incident)) (view.Workload, view.Incident) {
+	w := view.Workload{
+		ID: "demo/llama-8b", Training: view.Training{Seen: noon.Add(-time.Hour), Attempt: 1, Exited: 1},
+		Slices: []view.Slice{{Name: "llama-8b", Zone: "us-west4-a", Condition: incident.Ready, Admitted: true}},
 	}
-	in := incident.Incident{ID: "llama-8b-1", Cause: events.CauseCrash, Opened: noon, Down: noon, BaseAttempt: 1, Phase: incident.Resuming}
+	in := view.Incident{ID: "llama-8b-1", Cause: events.CauseCrash, Opened: noon, Down: noon, Attempt: 1, Phase: view.Resuming}
 	for _, c := range changes {
 		c(&w, &in)
 	}
 	if in.Outcome == "" {
 		w.Incident = &in
 	}
-	return w.Shown(noon), w.ShownIncident(in, noon)
+	return w, in
 }
 
-type change = func(*incident.Workload, *incident.Incident)
+type change = func(*view.Workload, *view.Incident)
 
 func condition(c incident.Condition, state string) change {
-	return func(w *incident.Workload, _ *incident.Incident) { w.Slices[0].Condition, w.Slices[0].State = c, state }
+	return func(w *view.Workload, _ *view.Incident) { w.Slices[0].Condition, w.Slices[0].State = c, state }
 }
 
-func nextRuns(w *incident.Workload, _ *incident.Incident) { w.Crew.Attempt = 2 }
+func nextRuns(w *view.Workload, _ *view.Incident) { w.Training.Attempt = 2 }
 
 func cause(c events.Cause) change {
-	return func(_ *incident.Workload, in *incident.Incident) { in.Cause = c }
+	return func(_ *view.Workload, in *view.Incident) { in.Cause = c }
 }
 
 func ends(o incident.Outcome, c incident.Code) change {
-	return func(w *incident.Workload, in *incident.Incident) {
+	return func(w *view.Workload, in *view.Incident) {
 		in.Outcome, in.Code, in.Phase, in.Closed = o, c, incident.Closed, noon.Add(time.Hour)
 		w.Ended = in.Closed
 	}
 }
 
 func confirmed(by incident.Confirmation) change {
-	return func(_ *incident.Workload, in *incident.Incident) { in.ConfirmedBy = by }
+	return func(_ *view.Workload, in *view.Incident) { in.ConfirmedBy = by }
 }
 
 func finished(at time.Time) change {
-	return func(w *incident.Workload, _ *incident.Incident) { w.Crew.Finished, w.Crew.FinishedAt = true, at }
+	return func(w *view.Workload, _ *view.Incident) { w.Training.Finished, w.Training.FinishedAt = true, at }
 }
 
-func stillRuns(_ *incident.Workload, in *incident.Incident) { in.Down = time.Time{} }
+func stillRuns(_ *view.Workload, in *view.Incident) { in.Down = time.Time{} }
 
-func later(w *incident.Workload, in *incident.Incident) { w.Ended = in.Closed.Add(time.Hour) }
+func later(w *view.Workload, in *view.Incident) { w.Ended = in.Closed.Add(time.Hour) }
 
 func TestStates(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -69,18 +69,18 @@ func TestStates(t *testing.T) {
 	}{
 		"a failed attempt, the next has not begun":        {nil, events.JobPreparing},
 		"the next attempt runs":                           {[]change{nextRuns}, events.JobRunning},
-		"it runs, but one slice is not admitted":          {[]change{nextRuns, func(w *incident.Workload, _ *incident.Incident) { w.Slices[0].Admission = incident.AwaitsAdmission }}, events.JobPreparing},
+		"it runs, but one slice is not admitted":          {[]change{nextRuns, func(w *view.Workload, _ *view.Incident) { w.Slices[0].Admitted, w.Slices[0].Awaits = false, true }}, events.JobPreparing},
 		"it runs, but one slice is still created":         {[]change{nextRuns, condition(incident.Creating, "CREATING")}, events.JobPreparing},
 		"the slice is lost":                               {[]change{cause(events.CausePreemption), condition(incident.Lost, "PREEMPTED")}, events.JobQueued},
 		"the slice is gone":                               {[]change{cause(events.CausePreemption), condition(incident.Gone, "")}, events.JobQueued},
 		"its queued resource waits":                       {[]change{cause(events.CausePreemption), condition(incident.Creating, "WAITING_FOR_RESOURCES")}, events.JobQueued},
 		"its queued resource is provisioned":              {[]change{cause(events.CausePreemption), condition(incident.Creating, "PROVISIONING")}, events.JobPreparing},
 		"Google repairs it":                               {[]change{cause(events.CauseHostError), condition(incident.Unhealthy, "REPAIRING")}, events.JobPreparing},
-		"it is created again; the crew has not begun":     {[]change{cause(events.CausePreemption), func(w *incident.Workload, _ *incident.Incident) { w.Crew.Exited = 0 }}, events.JobPreparing},
-		"without a crew, ready slices run":                {[]change{cause(events.CausePreemption), func(w *incident.Workload, _ *incident.Incident) { w.Crew = incident.Crew{} }}, events.JobRunning},
-		"a hang still runs":                               {[]change{cause(events.CauseHang), func(w *incident.Workload, _ *incident.Incident) { w.Crew.Exited = 0 }}, events.JobRunning},
+		"it is created again; the crew has not begun":     {[]change{cause(events.CausePreemption), func(w *view.Workload, _ *view.Incident) { w.Training.Exited = 0 }}, events.JobPreparing},
+		"without a crew, ready slices run":                {[]change{cause(events.CausePreemption), func(w *view.Workload, _ *view.Incident) { w.Training = view.Training{} }}, events.JobRunning},
+		"a hang still runs":                               {[]change{cause(events.CauseHang), func(w *view.Workload, _ *view.Incident) { w.Training.Exited = 0 }}, events.JobRunning},
 		"maintenance is announced":                        {[]change{cause(events.CauseMaintenance), stillRuns}, events.JobRunning},
-		"the owner has released the lost slice":           {[]change{nextRuns, condition(incident.Gone, ""), func(w *incident.Workload, _ *incident.Incident) { w.Slices[0].End.Released = noon }}, events.JobRunning},
+		"the owner has released the lost slice":           {[]change{nextRuns, condition(incident.Gone, ""), func(w *view.Workload, _ *view.Incident) { w.Slices[0].Released = true }}, events.JobRunning},
 		"the crew's verdict says finished":                {[]change{finished(noon)}, events.JobSucceeded},
 		"resumed":                                         {[]change{ends(incident.Resumed, "")}, events.JobRunning},
 		"resumed, finished later":                         {[]change{ends(incident.Resumed, ""), finished(noon.Add(2 * time.Hour))}, events.JobRunning},
@@ -94,7 +94,7 @@ func TestStates(t *testing.T) {
 		"taken over, and it runs":                         {[]change{ends(incident.Released, incident.CodeTakenOver), nextRuns}, events.JobRunning},
 		"taken over; nobody knows, a later one has ended": {[]change{ends(incident.Released, incident.CodeTakenOver), later}, events.JobUnspecified},
 		"observed, confirmed":                             {[]change{ends(incident.Observed, incident.CodeWatchOnly), confirmed(incident.ByHealth)}, events.JobRunning},
-		"observed, and the crew gave up":                  {[]change{ends(incident.Observed, incident.CodeWatchOnly), func(w *incident.Workload, _ *incident.Incident) { w.Crew.GaveUp = 1 }}, events.JobFailed},
+		"observed, and the crew gave up":                  {[]change{ends(incident.Observed, incident.CodeWatchOnly), func(w *view.Workload, _ *view.Incident) { w.Training.GaveUp = 1 }}, events.JobFailed},
 		"observed, and the slice is gone":                 {[]change{ends(incident.Observed, incident.CodeWatchOnly), condition(incident.Gone, "")}, events.JobQueued},
 	} {
 		if got := jobterms.Of(crashed(c.changes...)); got.State != c.want {
@@ -104,15 +104,15 @@ func TestStates(t *testing.T) {
 }
 
 func exit(e events.Exit) change {
-	return func(_ *incident.Workload, in *incident.Incident) { in.Error = incident.Error{Attempt: 1, Exit: e} }
+	return func(_ *view.Workload, in *view.Incident) { in.Error = view.Exit{Attempt: 1, Exit: e} }
 }
 
 func because(reason string) change {
-	return func(_ *incident.Workload, in *incident.Incident) { in.Reason = reason }
+	return func(_ *view.Workload, in *view.Incident) { in.Reason = reason }
 }
 
 func refused(zones ...string) change {
-	return func(_ *incident.Workload, in *incident.Incident) {
+	return func(_ *view.Workload, in *view.Incident) {
 		for _, z := range zones {
 			in.Zones = append(in.Zones, incident.Refusal{Zone: z})
 		}
@@ -121,30 +121,30 @@ func refused(zones ...string) change {
 
 // never adds a zone that refused the slice for good.
 func never(zone string) change {
-	return func(_ *incident.Workload, in *incident.Incident) {
+	return func(_ *view.Workload, in *view.Incident) {
 		in.Zones = append(in.Zones, incident.Refusal{Zone: zone, Never: true})
 	}
 }
 
 // met adds troubles that happened one after another.
 func met(causes ...events.Cause) change {
-	return func(_ *incident.Workload, in *incident.Incident) {
+	return func(_ *view.Workload, in *view.Incident) {
 		for i, c := range causes {
-			in.Troubles = append(in.Troubles, incident.Trouble{Cause: c, At: noon.Add(time.Duration(i) * time.Minute)})
+			in.Troubles = append(in.Troubles, view.Trouble{Cause: c, At: noon.Add(time.Duration(i) * time.Minute)})
 		}
 	}
 }
 
-func announced(_ *incident.Workload, in *incident.Incident) {
-	in.Troubles = append(in.Troubles, incident.Trouble{Cause: events.CauseMaintenance, At: noon.Add(time.Hour), Announced: true})
+func announced(_ *view.Workload, in *view.Incident) {
+	in.Troubles = append(in.Troubles, view.Trouble{Cause: events.CauseMaintenance, At: noon.Add(time.Hour), Announced: true})
 }
 
 func gaveUp(attempt int) change {
-	return func(w *incident.Workload, _ *incident.Incident) { w.Crew.GaveUp = attempt }
+	return func(w *view.Workload, _ *view.Incident) { w.Training.GaveUp = attempt }
 }
 
-func multislice(w *incident.Workload, _ *incident.Incident) {
-	w.Slices = append(w.Slices, incident.Slot{Name: "llama-8b-1"})
+func multislice(w *view.Workload, _ *view.Incident) {
+	w.Slices = append(w.Slices, view.Slice{Name: "llama-8b-1"})
 }
 
 func TestErrors(t *testing.T) {
@@ -274,7 +274,7 @@ func read(t *testing.T, message string) *events.Job {
 
 func TestRetries(t *testing.T) {
 	call := func(c incident.Call) change {
-		return func(_ *incident.Workload, in *incident.Incident) { in.Calls = append(in.Calls, c) }
+		return func(_ *view.Workload, in *view.Incident) { in.Calls = append(in.Calls, c) }
 	}
 	create := incident.Call{Action: events.ActionCreate, Answered: noon}
 	stockout, notMade, unanswered, deletion, folded, restart := create, create, create, create, create, create
@@ -287,7 +287,7 @@ func TestRetries(t *testing.T) {
 		call(stockout), call(notMade), call(unanswered), call(deletion), call(create), call(folded),
 		call(restart), call(refusedRestart), call(unansweredRestart), call(foldedRestart),
 		exit(events.Exit{Retries: events.JobRetries{Worker: 5, Job: 3, Memory: 1, Interruption: 2, Internal: 1}}),
-		func(_ *incident.Workload, in *incident.Incident) { in.Charged = 0 }, // the machines were to blame: the charge is refunded
+		func(_ *view.Workload, in *view.Incident) { in.Cost.Restarts = 0 }, // the machines were to blame: the charge is refunded
 	))
 	want := events.JobRetries{Worker: 5, Job: 3, Memory: 1, Interruption: 2, Internal: 1, Stockout: 3, Recreations: 5, Requests: 3}
 	if d := cmp.Diff(want, got.Retries); d != "" {
@@ -305,15 +305,15 @@ func TestRetries(t *testing.T) {
 // TestAWorkloadHasAStateWithoutAnIncident, and keeps that of one that was given up until something trains again.
 func TestAWorkloadHasAStateWithoutAnIncident(t *testing.T) {
 	closed := func(changes ...change) change {
-		return func(w *incident.Workload, in *incident.Incident) {
+		return func(w *view.Workload, in *view.Incident) {
 			for _, c := range append(changes, ends(incident.Escalated, incident.CodeSameError)) {
 				c(w, in)
 			}
 			w.Closed = in
 		}
 	}
-	trainsOn := func(w *incident.Workload, _ *incident.Incident) { w.Progress.At = noon.Add(2 * time.Hour) }
-	begun := func(w *incident.Workload, _ *incident.Incident) { w.Crew.Attempt, w.Crew.Exited = 2, 1 }
+	trainsOn := func(w *view.Workload, _ *view.Incident) { w.Training.StepAt = noon.Add(2 * time.Hour) }
+	begun := func(w *view.Workload, _ *view.Incident) { w.Training.Attempt, w.Training.Exited = 2, 1 }
 	for name, c := range map[string]struct {
 		changes []change
 		want    events.JobState
@@ -323,8 +323,8 @@ func TestAWorkloadHasAStateWithoutAnIncident(t *testing.T) {
 		"given up, and brought back by hand":    {[]change{closed(nextRuns, trainsOn)}, events.JobRunning},
 		"nothing has happened":                  {[]change{begun}, events.JobRunning},
 		"it waits for its machines":             {[]change{begun, condition(incident.Creating, "WAITING_FOR_RESOURCES")}, events.JobQueued},
-		"its owner has deleted it":              {[]change{begun, func(w *incident.Workload, _ *incident.Incident) { w.Slices[0].End.Released = noon }}, events.JobCancelled},
-		"the crew has not begun":                {[]change{func(w *incident.Workload, _ *incident.Incident) { w.Crew.Attempt = 1 }}, events.JobPreparing},
+		"its owner has deleted it":              {[]change{begun, func(w *view.Workload, _ *view.Incident) { w.Slices[0].Released = true }}, events.JobCancelled},
+		"the crew has not begun":                {[]change{func(w *view.Workload, _ *view.Incident) { w.Training.Attempt = 1 }}, events.JobPreparing},
 		"finished, after one that was given up": {[]change{closed(finished(noon.Add(2 * time.Hour)))}, events.JobSucceeded},
 	} {
 		w, _ := crashed(c.changes...)
