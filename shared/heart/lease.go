@@ -109,7 +109,7 @@ func (w *Workload) endsBy(slice string, l *Life) (by time.Time, ends bool) {
 		if l.Incarnation.Older(events.Incarnation{Created: w.Lease.Sure.At}) {
 			by = w.Lease.Sure.At.Add(bounds.TakeOverFor)
 		}
-	case !l.Released.IsZero():
+	case l.Released.After(l.Incarnation.Created): // else the life before was deleted
 		by = l.Released.Add(bounds.TakeOverFor)
 	case l.Condition == evidence.Deleting:
 		by = l.Since.Add(bounds.TakeOverFor)

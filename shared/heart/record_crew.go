@@ -72,10 +72,10 @@ func (f *facts) speaks(l *Life) (news bool) {
 // a Multislice trains alone. What its owner has deleted goes all the same.
 func (f *facts) takenBy(l *Life, r events.CrewReport) bool {
 	maker, trains := l.Maker, r.Report == events.ReportStarted || r.Report == events.ReportProgress || r.Report == events.ReportSaved
-	if maker == "" || !l.Released.IsZero() || l.isOver() || !trains || !l.isNamedBy(r) {
+	if maker == "" || l.Released.After(l.Incarnation.Created) || l.isOver() || !trains || !l.isNamedBy(r) {
 		return false
 	}
-	l.Maker = ""
+	l.Maker, l.Released = "", time.Time{} // the word on the life before counts until training is let in
 	for i := range f.w.Slices {
 		if o := &f.w.Slices[i]; o.Maker == maker && o.Condition == evidence.Ready {
 			o.Maker, o.Spoke = "", later(o.Spoke, f.from.Time.Truncate(time.Minute)) // it spoke for all of them
