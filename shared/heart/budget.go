@@ -74,12 +74,14 @@ func (w *Workload) restartsSince(t time.Time) int {
 	return w.charges(events.ActionRestart, func(c Charge) bool { return c.At.After(t) })
 }
 
-// isSameError reports whether the crew gave up on an error again for which a restart was spent before, without a new step in between.
+// isSameError reports whether the crew gave up on the very error that the last restart had answered, without a new step in between.
 func (w *Workload) isSameError() bool {
-	last := w.Training.lastError()
-	return last != "" && w.charges(events.ActionRestart, func(c Charge) bool {
-		return c.Error == last && w.Training.Exit.At.After(c.At) && !w.isPaidBack(c)
-	}) > 0
+	for _, c := range slices.Backward(w.Charges) {
+		if c.Action == events.ActionRestart && w.Training.Exit.At.After(c.At) {
+			return c.Error != "" && c.Error == w.Training.lastError() && !w.isPaidBack(c)
+		}
+	}
+	return false
 }
 
 // isPaidBack reports whether a charge counts no more: for what the training did there was a cause in its machines, or a slice that was

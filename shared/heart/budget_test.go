@@ -46,7 +46,10 @@ func TestTheSameErrorIsOneThatARestartHasAnswered(t *testing.T) {
 		"after a new step":             {func(w *Workload) { w.Training.Exit.High++ }, false},
 		"the crew goes on by itself":   {func(w *Workload) { w.Training.Verdict.Attempt-- }, false},
 		"it is the one that was begun": {func(w *Workload) { w.Training.Exit.At = noon.Add(-time.Minute) }, false},
-		"its machine had failed":       {func(w *Workload) { w.Charges[0].Void = true }, false},
+		"another one came in between": {func(w *Workload) {
+			w.Charges = append(w.Charges, Charge{Action: events.ActionRestart, At: noon.Add(time.Minute), Error: "other"})
+		}, false},
+		"its machine had failed": {func(w *Workload) { w.Charges[0].Void = true }, false},
 	} {
 		w := Workload{Training: Training{
 			Exit: Exit{Attempt: 2, At: noon.Add(time.Hour), Sign: "exit 1", High: 500}, Verdict: Verdict{Attempt: 2, GaveUp: true},
