@@ -8,6 +8,7 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/shared/bounds"
 	"pitstop.internal/shared/evidence"
+	"pitstop.internal/shared/heart/story"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/topology"
 	"pitstop.internal/shared/view"
@@ -39,7 +40,11 @@ func (w Workload) IfLost(p policy.Policy, slice string, now time.Time) view.Plan
 	}
 	o := w.outlook(p, now)
 	o.take(o.reading(s, evidence.Lost))
-	return o.plan()
+	plan := o.plan()
+	if o.w.Incident == nil && plan.Outcome == "" {
+		plan.Reason = diagnose(p, o.w, o.now).opensNothing(slice)
+	}
+	return plan
 }
 
 // AtDeadline is the plan for the case that only time passed until the end of the open incident's wait.
@@ -183,6 +188,7 @@ func (d *diagnosis) placesFrom(x Effect) (all []view.ZoneFit) {
 
 // assume plays that a call did its work.
 func (o *outlook) assume(step Step, x Effect) {
+	o.now = o.now.Add(time.Second) // a call takes its time: a life begins after the incident, and is let in after it has begun
 	r := events.Request{Workload: o.w.ID, Incident: x.Maker, Epoch: x.Epoch, Action: x.Action, Slice: x.Slice, Incarnation: x.Life, Attempt: x.Attempt}
 	if o.w.Incident.Calls = nil; x.Begun.IsZero() { // nobody looks at the record of assumed calls
 		(&effects{w: o.w, now: o.now}).begin(evidence.Intended{Origin: o.origin(), Request: r, RequestID: "planned"}, step)
@@ -203,9 +209,6 @@ func (o *outlook) facts() *facts { return &facts{w: o.w, now: o.now, from: o.ori
 
 // assumeRead plays the readings that show what a call did, or the answer of the crew.
 func (o *outlook) assumeRead(x Effect) {
-	if x.Action == events.ActionCreate {
-		o.now = o.now.Add(time.Second) // its life begins after the incident
-	}
 	f := o.facts()
 	for _, name := range x.all() {
 		s := o.w.slot(name)
@@ -370,7 +373,7 @@ func (o *outlook) seen() view.Plan {
 		return plan
 	}
 	for _, l := range in.Lines[min(max(0, o.lines-in.LeftOut), len(in.Lines)):] {
-		if l.Kind == view.LineDecided {
+		if l.Kind == view.LineDecided && l.What.Sentence != story.Opened {
 			plan.Decisions = append(plan.Decisions, l.shown())
 		}
 	}

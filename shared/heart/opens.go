@@ -253,3 +253,18 @@ func (d *diagnosis) opensForTraining() *Trouble {
 	}
 	return &trouble
 }
+
+// opensNothing says why the loss of a slice opens no incident.
+func (d *diagnosis) opensNothing(slice string) string {
+	switch s := d.slot(slice); {
+	case s.Condition == evidence.Stopped && s.Stop.By != "":
+		return "its owner stopped it: " + s.Stop.By
+	case !s.Released.IsZero():
+		return "its owner deleted it or took it over"
+	case s.Unused:
+		return "its owner ordered it, and it has not been usable yet"
+	case d.isFinished():
+		return "the training is finished"
+	}
+	return "an incident has told its end already"
+}

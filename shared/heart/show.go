@@ -9,6 +9,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/evidence"
+	"pitstop.internal/shared/heart/story"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/reason"
 	"pitstop.internal/shared/view"
@@ -132,7 +133,7 @@ func (w Workload) ShownIncident(in Incident, now time.Time) view.Incident {
 		ID: in.ID, Cause: in.cause(), Opened: in.Opened, Closed: in.Closed, Phase: st.Label, Since: st.Since, Deadline: st.Until, Policy: in.Policy,
 		Switches: in.Ceiling, Limits: in.Limits, Calls: in.Calls, CallsLeftOut: in.CallsLeftOut, Zones: in.Refusals, Down: in.Down, Asked: st.Asks,
 		Granted: st.Label == view.Approving && (st.Asks == "" || in.isGranted()), OnlyWatched: st.Label == view.Watching, Attempt: in.BaseAttempt, PlannedCalls: in.Planned,
-		Timeline: make([]view.Line, len(in.Lines)), LeftOut: in.LeftOut, Revision: in.Revision, Cost: view.Cost{ChargedTo: in.Account(), Restarts: w.restartsIn(in.ID), ChipHourPrice: in.ChipHourPrice},
+		Timeline: make([]view.Line, 0, len(in.Lines)), LeftOut: in.LeftOut, Revision: in.Revision, Cost: view.Cost{ChargedTo: in.Account(), Restarts: w.restartsIn(in.ID), ChipHourPrice: in.ChipHourPrice},
 	}
 	for _, t := range in.Troubles {
 		v.Troubles = append(v.Troubles, view.Trouble{
@@ -155,12 +156,23 @@ func (w Workload) ShownIncident(in Incident, now time.Time) view.Incident {
 	}
 	v.Save = w.shownSave(in, now)
 	w.addCost(&v, cmp.Or(in.Closed, now))
-	for i, l := range in.Lines {
-		if v.Timeline[i] = l.shown(); l.Kind == view.LineEnded {
-			v.Timeline[i].Text = summary(v)
-		}
-	}
+	addLines(&v, in.Lines)
 	return v
+}
+
+// addLines adds the story. What was only watched is told with what would have been called, and the end with its cost.
+func addLines(v *view.Incident, lines []Line) {
+	would := strings.Join(v.WouldHave(), "; ")
+	for _, l := range lines {
+		shown := l.shown()
+		switch {
+		case l.Kind == view.LineEnded:
+			shown.Text = summary(*v)
+		case l.What.Sentence == story.OnlyWatch && would != "":
+			shown.Text += "; would: " + would
+		}
+		v.Timeline = append(v.Timeline, shown)
+	}
 }
 
 // summary is how an incident ended, and what it cost.
