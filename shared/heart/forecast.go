@@ -72,12 +72,6 @@ func (w Workload) IfAllowed(p policy.Policy, e evidence.Evidence, now time.Time)
 	return o.plan()
 }
 
-// permitting is the same policy with everything allowed.
-func permitting(p policy.Policy) policy.Policy {
-	p.Switches, p.Limits, p.Unreadable, p.Unknown, p.Hang = policy.Everything(), nil, "", false, policy.HangRestart
-	return p
-}
-
 func (w *Workload) outlook(p policy.Policy, now time.Time) *outlook {
 	next := w.clone()
 	next.Pause = nil // a pause holds calls, and no decision
