@@ -77,7 +77,7 @@ func TestASliceIsIntroducedWithEverythingThatIsNeededToMakeItAgain(t *testing.T)
 	b.Want(v.Seen, b.Clock.Now())
 	s := v.Slices[0]
 	b.Want(s.Spec != "", true)
-	s.Used = time.Time{}
+	s.Used, s.Noun, s.Look = time.Time{}, "", "" // what is said of it in words is asserted where the words are
 	b.Want(s, view.Slice{
 		Name: "llama", Zone: zone, Condition: incident.Ready, State: "READY", Since: b.Clock.Now(), Incarnation: life, Accelerator: "v5litepod-16",
 		Workers: 4, Chips: 16, Reclaimable: true, Spec: spec, Admitted: true,
