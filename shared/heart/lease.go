@@ -14,7 +14,7 @@ type Lease struct {
 	// Sure is the newest write of Pitstop's that was made, with the lives that crews have put into it since; without lives, a crew wrote
 	// the lease by itself, or nobody has.
 	Sure Write `json:"sure,omitzero"`
-	// Maybe are later writes that were begun and whose outcome is not known, the newest last.
+	// Maybe are later writes that were begun and whose outcome is not known, the newest last; without lives, a crew may have written one.
 	Maybe []Write `json:"maybe,omitempty"`
 	// Attempt is the attempt that the lease named when it was last read, or a later one that a verdict or a crew's record on its machine
 	// tells of. Only lines tell of attempts after it.
@@ -157,7 +157,10 @@ func (w *Workload) countAttempt(x *Effect, l evidence.Lease) int {
 
 // read keeps what a lease names that was read, whoever wrote it, and reports whether that is news. Without Pitstop's own, the crews decide.
 func (l *Lease) read(read evidence.Lease, now time.Time) (news bool) {
-	if read.Attempt == 0 || read.Attempt >= events.MaxAttempt { // none can follow it: a person has to see to it
+	switch {
+	case read.Attempt == 0:
+		return l.misses()
+	case read.Attempt >= events.MaxAttempt: // none can follow it: a person has to see to it
 		return false
 	}
 	news, l.Attempt = l.Attempt != read.Attempt, read.Attempt
@@ -174,6 +177,16 @@ func (l *Lease) tries(x *Effect) {
 	if x.writesLease() {
 		l.Maybe = append(l.Maybe[max(0, len(l.Maybe)+1-maxTries):], x.Lease)
 	}
+}
+
+// misses keeps that no lease could be read where Pitstop wrote one, and reports whether that is news. Before it vanished, the crew of any life that
+// still runs may have put itself into it, unseen, and may train on until it reads the next one. So nobody new is let in before that life is over.
+func (l *Lease) misses() (news bool) {
+	if l.any(func(w Write) bool { return len(w.Lives) == 0 }) {
+		return false
+	}
+	l.Maybe = append(l.Maybe, Write{})
+	return true
 }
 
 // names reports whether a write names these lives.

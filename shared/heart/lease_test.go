@@ -331,7 +331,9 @@ func TestATryOfUnknownOutcomeLeavesADoubt(t *testing.T) {
 			return evidence.Answered{Request: o.asks, NoCall: no, Failure: &evidence.Failure{Class: c}}
 		}
 	}
-	begins := func(o *admission) evidence.Evidence { return evidence.Intended{Request: o.asks, RequestID: "r"} }
+	begins := func(o *admission) evidence.Evidence {
+		return evidence.Intended{Request: o.asks, RequestID: "r", Lease: evidence.Lease{Attempt: 3}}
+	}
 	for name, c := range map[string]struct {
 		story []func(*admission) evidence.Evidence
 		doubt int
@@ -359,10 +361,52 @@ func TestATryOfUnknownOutcomeLeavesADoubt(t *testing.T) {
 	}
 }
 
+// TestAfterTheLeaseHasVanishedNobodyIsLetInBesideALife that still runs, though the last lease that Pitstop wrote does not name that life: its
+// crew may have put itself into the lease before it vanished.
+func TestAfterTheLeaseHasVanishedNobodyIsLetInBesideALife(t *testing.T) {
+	t.Parallel()
+	o := &admission{
+		w: heart.New("p", "llama", "cloud-tpu"), p: policy.Policy{Name: "everything", Switches: policy.Everything()},
+		now: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC),
+	}
+	o.w.Directory = "gs://llama"
+	made := func(zone, id string) events.Incarnation {
+		life := events.Incarnation{Zone: zone, ID: id, Created: o.now}
+		o.now = o.now.Add(time.Minute)
+		o.read(zone, evidence.Ready, life)
+		return life
+	}
+	made("z1", "1")
+	named := []events.Admission{{Slice: "a", Incarnation: made("z2", "2")}}
+	o.w.Lease.Sure = heart.Write{At: o.now, Attempt: 3, Lives: named}
+	o.now = o.now.Add(time.Hour)
+	made("z3", "3")
+	o.read("z2", evidence.Gone, events.Incarnation{})
+	o.give(evidence.Ticked{})
+
+	begin := func(l evidence.Lease) bool {
+		o.give(evidence.Intended{Request: o.asks, RequestID: "r", Lease: l})
+		return slices.ContainsFunc(o.w.Effects, func(x heart.Effect) bool { return x.Action == events.ActionAdmit && x.RequestID == "r" })
+	}
+	asked := *o
+	if o.asks.Action != events.ActionAdmit || !begin(evidence.Lease{Attempt: 3, Lives: named}) {
+		t.Fatalf("while the lease stands, nobody is let in beside what it does not name: %+v", o.w.Effects)
+	}
+	if *o = asked; begin(evidence.Lease{Left: 3}) {
+		t.Error("a lease is written beside a life whose crew may have taken over the one that vanished")
+	}
+	o.asks = events.Request{}
+	o.now = o.now.Add(time.Minute)
+	o.read("z1", evidence.Gone, events.Incarnation{})
+	if o.give(evidence.Ticked{}); o.asks.Action != events.ActionAdmit || !begin(evidence.Lease{Left: 3}) {
+		t.Errorf("that life is over, and nobody is let in: %+v", o.w.Incident)
+	}
+}
+
 // TestADoubtedLeaseIsReplacedAtAPersonsWord and not before.
 func TestADoubtedLeaseIsReplacedAtAPersonsWord(t *testing.T) {
 	o := newAdmission(t)
-	o.give(evidence.Intended{Request: o.asks, RequestID: "r"})
+	o.give(evidence.Intended{Request: o.asks, RequestID: "r", Lease: evidence.Lease{Attempt: 2_000_000}})
 	o.give(evidence.Answered{Request: o.asks, Failure: &evidence.Failure{Class: reason.Invalid, Code: reason.CodeLeaseDoubted, Message: "attempt 2,000,000"}})
 	if o.w.Incident != nil || o.w.Closed.Ending.Code != reason.CodeLeaseDoubted || o.w.OverrulesLease() {
 		t.Fatalf("the incident is %+v, and the lease %+v", o.w.Incident, o.w.Lease)

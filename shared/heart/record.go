@@ -53,8 +53,11 @@ func (f *facts) ticked(e evidence.Ticked) bool {
 	return was != e.Unread
 }
 
-// intended records the lease that a function read before its call.
-func (f *facts) intended(e evidence.Intended) bool { return f.w.Lease.read(e.Lease, f.now) }
+// intended records the lease that a function read before it writes another one.
+func (f *facts) intended(e evidence.Intended) bool {
+	x := f.asked(e.Request)
+	return x != nil && x.writesLease() && f.w.Lease.read(e.Lease, f.now)
+}
 
 // trouble keeps a trouble with the open incident, and reports whether that is news.
 func (f *facts) trouble(t Trouble) bool {
