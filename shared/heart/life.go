@@ -120,6 +120,14 @@ func (l *Life) usable() time.Time {
 	return l.Used
 }
 
+// made is when a life was made, or was first read while only its order is there; zero where that is not known.
+func (l *Life) made() time.Time {
+	if !l.Incarnation.Known() && l.Unused {
+		return l.Since
+	}
+	return l.Incarnation.Created
+}
+
 // exists reports whether a reading showed something that is there.
 func (l *Life) exists() bool { return l.Condition != evidence.Gone && l.Condition != evidence.Unread }
 

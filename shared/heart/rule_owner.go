@@ -52,10 +52,7 @@ func (d *diagnosis) wasReleased(s *slot) bool {
 // isMadeByOthers reports whether somebody else made or ordered a slice again in the middle of the incident, and not in answer to a call of ours.
 // Where the training was begun since then, it is one of those in which it runs.
 func (d *diagnosis) isMadeByOthers(s *slot) bool {
-	made := s.Incarnation.Created
-	if !s.Incarnation.Known() && s.Unused {
-		made = s.Since
-	}
+	made := s.made()
 	again := s.exists() && len(s.Former) > 0 && s.Maker == "" && s.Spoke.IsZero() && !s.Anew && made.After(d.in.Opened) && later(d.w.leasedAt(), d.w.Training.Began).Before(made)
 	return again && !d.watchOnly() && !d.answersOurs(s.Slot)
 }
@@ -63,7 +60,7 @@ func (d *diagnosis) isMadeByOthers(s *slot) bool {
 // answersOurs reports whether somebody else made a life in the place of one that a call of the incident has just deleted: a tool that keeps what
 // somebody declared does what Pitstop is about to do.
 func (d *diagnosis) answersOurs(s *Slot) bool {
-	return s.Maker == "" && d.w.hasDeleted(s, s.Incarnation.Created)
+	return s.Maker == "" && d.w.hasDeleted(s, s.made())
 }
 
 // hasDeleted reports whether a call of the incident may have deleted a slice by a time, where a new one trains unasked. Times of lives are whole

@@ -292,15 +292,22 @@ func (d *diagnosis) isFilled(s *slot) bool {
 	return s.Condition == evidence.Creating && d.madeBy(s.Slot) && s.Group != ""
 }
 
-// lookAtGroup waits for a reading of what goes with a lost slice: only its state from before the loss is known.
+// lookAtGroup waits for a reading of what goes with a lost slice: only its state from before the loss is known. So it does for a reading of the
+// lost slice itself, once somebody has made another one of its group again: a group is made as a whole.
 func (d *diagnosis) lookAtGroup(s *slot) *Step {
-	until := d.by(s.Since, bounds.SickFor)
-	if !s.is(lost) || s.Condition == evidence.Gone || d.over(until) {
+	if !s.is(lost) {
 		return nil
 	}
 	for _, name := range d.w.group(s.Name) {
-		if o := d.slot(name); !o.is(lost, coming, vanished) && o.Read.Before(s.Since) && o.delete == nil {
-			return wait(view.Looking, story.GroupToo.With(name), until)
+		o, since, of := d.slot(name), s.Since, name
+		switch {
+		case s.Condition == evidence.Gone && o.exists() && d.answersOurs(o.Slot):
+			since, of = o.made(), s.Name
+		case s.Condition == evidence.Gone || o.is(lost, coming, vanished) || !o.Read.Before(s.Since) || o.delete != nil:
+			continue
+		}
+		if until := d.by(since, bounds.SickFor); !d.over(until) {
+			return wait(view.Looking, story.GroupToo.With(of), until)
 		}
 	}
 	return nil
@@ -317,7 +324,7 @@ func (d *diagnosis) irreplaceable(s *slot, since time.Time) *Step {
 		return escalate(reason.CodeKept, story.NotFailed.With(s.Name, s.State, d.w.Words().Healer), story.LookAtWorkers.With(d.w.Words().Worker))
 	case d.mayBeDone(s):
 		return escalate(reason.CodeKept, story.MayHaveBeenDone.With(s.Name), story.CreateByHand.With(s.Name))
-	case s.exists() && d.handle(s) == nil:
+	case s.exists() && !s.is(coming) && d.handle(s) == nil:
 		return escalate(reason.CodeNoLife, story.NeverAlive.With(s.Name), story.CreateByHand.With(s.Name))
 	case !d.isUnsaved(s):
 		return nil
