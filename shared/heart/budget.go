@@ -23,20 +23,28 @@ type Charge struct {
 }
 
 // charge counts a call against the budget of its payer, once for all slices that are replaced together and for all its tries. A clean-up is
-// charged to nobody.
+// charged to nobody, and a creation with the deletion before it.
 func (x *effects) charge(effect Effect) {
-	payer := effect.Action
+	payer, first := effect.Action, effect.First
 	switch {
-	case payer == events.ActionDelete && x.w.Incident.Ending == nil:
-		payer = x.w.payer(x.w.Incident, effect.Slice)
-	case payer != events.ActionRestart:
+	case payer == events.ActionRestart:
+	case !effect.exclusive() || x.w.Incident.Ending != nil || effect.Action == events.ActionCreate && x.w.hasDeletedFor(effect):
 		return
+	default:
+		payer = x.w.payer(x.w.Incident, effect.Slice)
 	}
-	first := x.w.firstWanted(effect.Action)
+	if effect.Action == events.ActionDelete {
+		first = x.w.firstWanted(effect.Action)
+	}
 	paid := func(c Charge) bool { return c.Incident == effect.Maker && !c.At.Before(first) }
 	if payer != "" && x.w.charges(payer, paid) == 0 {
 		x.w.Charges = append(x.w.Charges, Charge{Action: payer, Incident: effect.Maker, At: x.now, Error: x.w.Training.lastError()})
 	}
+}
+
+// hasDeletedFor reports whether a call of the incident ended a life in whose place a creation makes the next one.
+func (w *Workload) hasDeletedFor(creation Effect) bool {
+	return slices.ContainsFunc(creation.all(), func(name string) bool { return w.life(name).EndedBy == creation.Maker })
 }
 
 // charges counts the charges of a budget that are so.
@@ -56,6 +64,19 @@ func (w *Workload) isSpent(c Charge) bool {
 	return !w.isPaidBack(c) && c.At.After(w.Training.ProvenAt)
 }
 
+// isSpent reports whether a budget is spent, and whether that of the restarts is for today, whatever has paid them back or refilled the budget.
+func (d *diagnosis) isSpent(budget events.Action) (spent, today bool) {
+	switch budget {
+	case events.ActionDelete:
+		return d.w.Spent(budget) >= bounds.MaxRecreates, false
+	case events.ActionRestart:
+		lately := func(c Charge) bool { return c.At.After(before(d.now, day)) }
+		return d.w.Spent(budget) >= bounds.MaxRestarts, d.w.charges(budget, lately) >= d.p.DailyRestarts()
+	default:
+	}
+	return false, false // nobody pays
+}
+
 // spentSince is since when budgets have been spent; zero where they are full.
 func (w *Workload) spentSince() time.Time {
 	if i := slices.IndexFunc(w.Charges, w.isSpent); i >= 0 {
@@ -67,11 +88,6 @@ func (w *Workload) spentSince() time.Time {
 // restartsIn counts the restarts that an incident has spent.
 func (w *Workload) restartsIn(incident string) int {
 	return w.charges(events.ActionRestart, func(c Charge) bool { return c.Incident == incident && !w.isPaidBack(c) })
-}
-
-// restartsSince counts the restarts since a time, whatever has paid them back or refilled the budget.
-func (w *Workload) restartsSince(t time.Time) int {
-	return w.charges(events.ActionRestart, func(c Charge) bool { return c.At.After(t) })
 }
 
 // isSameError reports whether the crew gave up on the very error that the last restart had answered, without a new step in between.

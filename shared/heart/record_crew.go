@@ -313,7 +313,7 @@ func (f *facts) verdictRead(e evidence.VerdictRead) bool {
 		f.verdict(*e.Verdict, true)
 	}
 	f.inspected(Checkpoint{Step: e.Saved, At: e.SavedAt, URI: e.SavedURI, Bytes: e.SavedBytes})
-	if t.Saved.Step > e.Saved && !e.SavedAt.IsZero() { // it was deleted since
+	if t.Saved.Step > e.Saved || e.SavedAt.IsZero() { // it was deleted since
 		t.Saved = Checkpoint{Step: e.Saved, At: e.SavedAt, URI: e.SavedURI, Bytes: e.SavedBytes}
 	}
 	if t.Reported.Step > e.Saved { // a training resumes from no later checkpoint than stands in the directory

@@ -74,7 +74,7 @@ func (d *diagnosis) anotherAttempt(why story.Reason) *Step {
 // hasNoAttempt leaves the training to a person once its budgets are spent, unless the verdict says otherwise; nil where another attempt may be
 // asked for.
 func (d *diagnosis) hasNoAttempt(why story.Reason) *Step {
-	spent := d.w.Spent(events.ActionRestart) >= bounds.MaxRestarts
+	spent, today := d.isSpent(events.ActionRestart)
 	if spent || d.w.mayBeFinished() {
 		if s := d.hears(why, before(d.now, bounds.HearFor)); s != nil {
 			return s
@@ -83,10 +83,15 @@ func (d *diagnosis) hasNoAttempt(why story.Reason) *Step {
 	switch {
 	case spent:
 		return escalate(reason.CodeBudget, story.RestartsSpent.With(why.String(), strconv.Itoa(bounds.MaxRestarts), events.Number(d.w.Baseline())), story.MendTraining.With())
-	case d.w.restartsSince(before(d.now, day)) >= d.p.DailyRestarts():
-		return escalate(reason.CodeRestartsADay, story.RestartsOfDay.With(why.String(), strconv.Itoa(d.p.DailyRestarts())), story.RaiseRestarts.With())
+	case today:
+		return d.spentToday(why)
 	}
 	return nil
+}
+
+// spentToday leaves to a person what the policy allows only so many times a day.
+func (d *diagnosis) spentToday(why story.Reason) *Step {
+	return escalate(reason.CodeRestartsADay, story.RestartsOfDay.With(why.String(), strconv.Itoa(d.p.DailyRestarts())), story.RaiseRestarts.With())
 }
 
 // hears has the crew's verdict read; nil where that was done since a time, or could not be in its own time.

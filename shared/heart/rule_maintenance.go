@@ -319,7 +319,8 @@ func (d *diagnosis) staysAway(s *slot) story.Reason {
 		return story.NoSpec.With(s.Name)
 	case d.p.Unreadable == "" && d.level(sw) != policy.Yes:
 		return story.SwitchIs.With(string(sw), d.level(sw).String())
-	case d.w.Spent(events.ActionDelete) >= bounds.MaxRecreates:
+	}
+	if spent, _ := d.isSpent(events.ActionDelete); spent {
 		return story.ReplacesSpent.With(s.Name)
 	}
 	return story.Reason{}

@@ -44,8 +44,11 @@ func (d *diagnosis) beforeReplacing(all []*slot) *Step {
 		}
 	}
 	since = later(since, d.in.Opened)
-	begins := !d.w.has(events.ActionDelete) && !d.w.has(events.ActionCreate)
-	if begins && d.w.mayBeFinished() {
+	begins := slices.DeleteFunc(slices.Clone(all), func(s *slot) bool { return s.create != nil || s.is(coming) || s.EndedBy == d.in.ID })
+	if d.w.has(events.ActionDelete) {
+		begins = nil // they go with those
+	}
+	if len(begins) > 0 && d.w.mayBeFinished() {
 		if hear := d.hear(since, story.MayBeDone.With()); hear != nil {
 			return hear
 		}
@@ -55,28 +58,35 @@ func (d *diagnosis) beforeReplacing(all []*slot) *Step {
 			return no
 		}
 	}
-	if sw, _ := d.replacing(names(all)); !begins || d.forbids(sw) {
-		return nil // it was within the budget, or comes to nothing
+	if sw, _ := d.replacing(names(all)); d.forbids(sw) {
+		return nil // it comes to nothing
 	}
-	return d.overspends(all, since)
+	for _, s := range begins {
+		if no := d.overspends(s, since); no != nil {
+			return no
+		}
+	}
+	return nil
 }
 
 // overspends leaves a replacement to a person once the budget of its payer is spent, unless the verdict refills it.
-func (d *diagnosis) overspends(all []*slot, since time.Time) *Step {
-	payer, most := d.w.payer(d.in, all[0].Name), bounds.MaxRecreates
-	if payer == events.ActionRestart {
-		most = bounds.MaxRestarts
+func (d *diagnosis) overspends(s *slot, since time.Time) *Step {
+	payer := d.w.payer(d.in, s.Name)
+	spent, today := d.isSpent(payer)
+	if spent {
+		if hear := d.hear(since, story.SpentUnlessSaved.With()); hear != nil {
+			return hear
+		}
 	}
-	if payer == "" || d.w.Spent(payer) < most {
-		return nil
+	switch {
+	case spent && payer == events.ActionRestart:
+		return escalate(reason.CodeBudget, story.CrashesSpent.With(s.Name), story.MendTraining.With())
+	case spent:
+		return escalate(reason.CodeBudget, story.ReplacesSpent.With(s.Name), story.LookAtHosts.With())
+	case today:
+		return d.spentToday(story.IsLost.With(s.Name))
 	}
-	if hear := d.hear(since, story.SpentUnlessSaved.With()); hear != nil {
-		return hear
-	}
-	if payer == events.ActionRestart {
-		return escalate(reason.CodeBudget, story.CrashesSpent.With(all[0].Name), story.MendTraining.With())
-	}
-	return escalate(reason.CodeBudget, story.ReplacesSpent.With(all[0].Name), story.LookAtHosts.With())
+	return nil
 }
 
 // hear has the crew's verdict read, and how far the training is saved; nil once that was read, or could not be in time.
