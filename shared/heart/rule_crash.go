@@ -76,7 +76,7 @@ func (d *diagnosis) anotherAttempt(why story.Reason) *Step {
 func (d *diagnosis) hasNoAttempt(why story.Reason) *Step {
 	spent, today := d.isSpent(events.ActionRestart)
 	if spent || d.w.mayBeFinished() {
-		if s := d.hears(why, before(d.now, bounds.HearFor)); s != nil {
+		if s := d.hears(view.Resuming, why, before(d.now, bounds.HearFor)); s != nil {
 			return s
 		}
 	}
@@ -94,13 +94,13 @@ func (d *diagnosis) spentToday(why story.Reason) *Step {
 	return escalate(reason.CodeRestartsADay, story.RestartsOfDay.With(why.String(), strconv.Itoa(d.p.DailyRestarts())), story.RaiseRestarts.With())
 }
 
-// hears has the crew's verdict read; nil where that was done since a time, or could not be in its own time.
-func (d *diagnosis) hears(why story.Reason, since time.Time) *Step {
+// hears has the crew's verdict read, and how far the training is saved; nil where that was done since a time, or could not be in its own time.
+func (d *diagnosis) hears(label phase, why story.Reason, since time.Time) *Step {
 	until := d.callBy(events.ActionHear)
 	if d.w.Directory == "" || !d.w.Training.HeardAt.Before(since) || d.over(until) {
 		return nil
 	}
-	return call(view.Resuming, why, until, Want{Action: events.ActionHear})
+	return call(label, why, until, Want{Action: events.ActionHear})
 }
 
 // hearsClaim has the verdict read where a line says that the training is over, and nobody read it since that line and a time: a line alone
@@ -109,7 +109,7 @@ func (d *diagnosis) hearsClaim(since time.Time) *Step {
 	if !d.w.claimsEnd() || d.w.has(events.ActionRestart) {
 		return nil
 	}
-	return d.hears(story.LineProvesNothing.With(), later(d.w.Training.Claim.At, since))
+	return d.hears(view.Resuming, story.LineProvesNothing.With(), later(d.w.Training.Claim.At, since))
 }
 
 // hasGivenUp reports whether the crew's verdict says so of the newest attempt. Lines of a later one undo no request for another attempt.
@@ -138,7 +138,7 @@ func (d *diagnosis) hasRestarted() bool {
 // spoke reports whether a crew has written a line in the present life of a slice. One from a life before may have been the last: the next image
 // may hold no crew.
 func (w *Workload) spoke() bool {
-	return !w.Training.Seen.IsZero() && slices.ContainsFunc(w.Slices, func(s Slot) bool { return !s.Spoke.IsZero() && s.Released.IsZero() })
+	return slices.ContainsFunc(w.Slices, func(s Slot) bool { return !s.Spoke.IsZero() && s.Released.IsZero() })
 }
 
 // isUnanswered reports whether no line has come of the attempt that a training which hangs was asked for, and only lines could tell of it: a

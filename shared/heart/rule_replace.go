@@ -49,7 +49,7 @@ func (d *diagnosis) beforeReplacing(all []*slot) *Step {
 		begins = nil // they go with those
 	}
 	if len(begins) > 0 && d.w.mayBeFinished() {
-		if hear := d.hear(since, story.MayBeDone.With()); hear != nil {
+		if hear := d.hears(view.Looking, story.MayBeDone.With(), before(since, bounds.HearFor)); hear != nil {
 			return hear
 		}
 	}
@@ -74,7 +74,7 @@ func (d *diagnosis) overspends(s *slot, since time.Time) *Step {
 	payer := d.w.payer(d.in, s.Name)
 	spent, today := d.isSpent(payer)
 	if spent {
-		if hear := d.hear(since, story.SpentUnlessSaved.With()); hear != nil {
+		if hear := d.hears(view.Looking, story.SpentUnlessSaved.With(), before(since, bounds.HearFor)); hear != nil {
 			return hear
 		}
 	}
@@ -87,15 +87,6 @@ func (d *diagnosis) overspends(s *slot, since time.Time) *Step {
 		return d.spentToday(story.IsLost.With(s.Name))
 	}
 	return nil
-}
-
-// hear has the crew's verdict read, and how far the training is saved; nil once that was read, or could not be in time.
-func (d *diagnosis) hear(since time.Time, why story.Reason) *Step {
-	until := d.by(since, bounds.HearFor)
-	if d.w.Directory == "" || !d.w.Training.HeardAt.Before(before(since, bounds.HearFor)) || d.over(until) {
-		return nil
-	}
-	return call(view.Looking, why, until, Want{Action: events.ActionHear})
 }
 
 // replacing is the switch of a replacement of these slices, with its level. A TPU that would come back as an empty machine is asked about whatever
@@ -339,7 +330,7 @@ func (d *diagnosis) irreplaceable(s *slot, since time.Time) *Step {
 	case !d.isUnsaved(s):
 		return nil
 	}
-	if hear := d.hear(since, story.SeeWhatIsSaved.With()); hear != nil {
+	if hear := d.hears(view.Looking, story.SeeWhatIsSaved.With(), before(since, bounds.HearFor)); hear != nil {
 		return hear
 	}
 	return escalate(reason.CodeUnverified, story.Unverified.With(s.Name, s.State), story.SaveByHand.With(s.Name))
