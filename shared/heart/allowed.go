@@ -40,11 +40,11 @@ func (d *diagnosis) forbids(sw policy.Switch) bool {
 }
 
 // mayBe is a step under a switch: taken, asked about, or left to a person.
-func (d *diagnosis) mayBe(sw policy.Switch, s *Step) *Step { return d.mayBeAt(d.level(sw), sw, s) }
+func (d *diagnosis) mayBe(sw policy.Switch, s *Step) *Step { return d.mayBeAt(d.level(sw), sw, s, s.Why) }
 
-// mayBeAt is the step at a level of its switch.
-func (d *diagnosis) mayBeAt(l policy.Level, sw policy.Switch, s *Step) *Step {
-	if s == nil || len(s.Wants) == 0 {
+// mayBeAt is the step at a level of its switch, or at a lower one. Why is the reason for which a person is asked.
+func (d *diagnosis) mayBeAt(l policy.Level, sw policy.Switch, s *Step, why story.Reason) *Step {
+	if len(s.Wants) == 0 {
 		return s
 	}
 	s.Switch = sw
@@ -61,10 +61,6 @@ func (d *diagnosis) mayBeAt(l policy.Level, sw policy.Switch, s *Step) *Step {
 	case l == policy.No:
 		return escalate(reason.CodePolicyNo, story.SwitchIsNo.With(s.Why.String(), string(sw)), story.DoOrAllow.With(d.w.asks(first, questions).String(), string(sw)))
 	case l == policy.Ask && !approved:
-		why := s.Why
-		if d.level(sw) == policy.Yes { // what comes back would be an empty machine
-			why = story.EmptyMachine.With(strings.Join(askedAbout(questions), ", "))
-		}
 		return &Step{Label: view.Approving, Why: why, Asks: first, Questions: questions}
 	}
 	return s

@@ -1,62 +1,111 @@
-package heart
+package heart_test
 
 import (
 	"testing"
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/bounds"
+	"pitstop.internal/shared/evidence"
+	"pitstop.internal/shared/heart"
+	"pitstop.internal/shared/reason"
 )
 
-// TestARestartIsPaidBackByWhatNobodyKnewThen: an event of the machines explains what the training did, unless it came long after, only a line
-// tells of it, or the restart was begun in the knowledge of it. Else a training that fails on and on would be begun again without end.
-func TestARestartIsPaidBackByWhatNobodyKnewThen(t *testing.T) {
+// comes has the creation of a slice succeed, and its training let in.
+func (n *story) comes(slice string) {
+	n.Helper()
+	r := n.begins(events.ActionCreate, slice)
+	n.give(evidence.Answered{Origin: n.reading(), Request: r})
+	n.now = n.now.Add(time.Minute)
+	n.reads(slice, evidence.Ready, func(e *evidence.Read) {
+		e.Incarnation = events.Incarnation{Zone: e.Zone, ID: n.now.String(), Created: n.now.Add(-time.Second)}
+		e.Incident = n.w.Incident.ID
+	})
+}
+
+// vanishes has a slice vanish, and nobody say who deleted it.
+func (n *story) vanishes(slice string) {
+	n.now = n.now.Add(time.Minute)
+	n.reads(slice, evidence.Gone)
+	n.now = n.now.Add(bounds.Grace + time.Minute)
+	s := n.w.Slice(slice)
+	n.give(evidence.Unsaid{Origin: n.reading(), Slice: slice, Incarnation: s.Incarnation})
+	n.give(evidence.Ticked{Origin: n.reading()})
+}
+
+// TestWhatNobodyHadToDeleteIsChargedToo: a slice that vanishes again and again is made again only as often as the budget allows.
+func TestWhatNobodyHadToDeleteIsChargedToo(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		at, heard time.Duration
-		rank      events.Rank
-		restart   time.Duration
-		paid      bool
-	}{
-		"it is heard of after the restart":     {time.Minute, 10 * time.Minute, events.RankAudit, 5 * time.Minute, true},
-		"it was known before":                  {time.Minute, 2 * time.Minute, events.RankAudit, 5 * time.Minute, false},
-		"it came long after the training":      {20 * time.Minute, 20 * time.Minute, events.RankAudit, 5 * time.Minute, false},
-		"only a line tells of it":              {time.Minute, 10 * time.Minute, events.RankUser, 5 * time.Minute, false},
-		"it is heard of as the restart begins": {time.Minute, 5 * time.Minute, events.RankAudit, 5 * time.Minute, false},
-	} {
-		in := &Incident{ID: "x", Opened: noon, Troubles: []Trouble{
-			{Cause: events.CauseCrash, At: noon, Heard: noon, Rank: events.RankUser},
-			{Cause: events.CausePreemption, At: noon.Add(c.at), Heard: noon.Add(c.heard), Rank: c.rank},
-		}}
-		w := Workload{Incident: in, Charges: []Charge{{Action: events.ActionRestart, Incident: "x", At: noon.Add(c.restart)}}}
-		if spent := w.Spent(events.ActionRestart); (spent == 0) != c.paid {
-			t.Errorf("%s: %d restarts are spent", name, spent)
+	n := newStory(t, true, "llama-8b")
+	for i := range bounds.MaxRecreates {
+		n.vanishes("llama-8b")
+		if !n.isWanted(events.ActionCreate) {
+			t.Fatalf("nothing is created the %d. time:\n%s", i+1, n.tale())
 		}
+		n.comes("llama-8b")
+		if spent := n.w.Spent(events.ActionDelete); spent != i+1 {
+			t.Fatalf("%d replacements are charged, want %d", spent, i+1)
+		}
+	}
+	n.vanishes("llama-8b")
+	n.passes(time.Hour)
+	if end := n.ended(); end.Code != reason.CodeBudget || n.isWanted(events.ActionCreate) {
+		t.Errorf("it ends with %q:\n%s", end.Code, n.tale())
 	}
 }
 
-// TestTheSameErrorIsOneThatARestartHasAnswered: of the same kind, without a new step, and not the machines' own.
-func TestTheSameErrorIsOneThatARestartHasAnswered(t *testing.T) {
+// TestAReplacementIsChargedOnce: a creation goes with the deletion before it.
+func TestAReplacementIsChargedOnce(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		change func(*Workload)
-		same   bool
-	}{
-		"the same":                     {func(*Workload) {}, true},
-		"another one":                  {func(w *Workload) { w.Training.Exit.Sign = "other" }, false},
-		"after a new step":             {func(w *Workload) { w.Training.Exit.High++ }, false},
-		"the crew goes on by itself":   {func(w *Workload) { w.Training.Verdict.Attempt-- }, false},
-		"it is the one that was begun": {func(w *Workload) { w.Training.Exit.At = noon.Add(-time.Minute) }, false},
-		"another one came in between": {func(w *Workload) {
-			w.Charges = append(w.Charges, Charge{Action: events.ActionRestart, At: noon.Add(time.Minute), Error: "other"})
-		}, false},
-		"its machine had failed": {func(w *Workload) { w.Charges[0].Void = true }, false},
-	} {
-		w := Workload{Training: Training{
-			Exit: Exit{Attempt: 2, At: noon.Add(time.Hour), Sign: "exit 1", High: 500}, Verdict: Verdict{Attempt: 2, GaveUp: true},
-		}}
-		w.Charges = []Charge{{Action: events.ActionRestart, At: noon, Error: w.Training.lastError()}}
-		if c.change(&w); w.isSameError() != c.same {
-			t.Errorf("%s: it is the same: %t", name, !c.same)
+	n := newStory(t, true, "llama-8b")
+	n.now = n.now.Add(time.Minute)
+	n.reads("llama-8b", evidence.Lost)
+	n.give(evidence.Answered{Origin: n.reading(), Request: n.begins(events.ActionDelete, "llama-8b")})
+	n.now = n.now.Add(time.Minute)
+	n.reads("llama-8b", evidence.Gone)
+	n.comes("llama-8b")
+	if spent := n.w.Spent(events.ActionDelete); spent != 1 {
+		t.Errorf("%d replacements are charged, want 1", spent)
+	}
+}
+
+// TestTheBudgetIsAskedWhileAnotherSliceWaits: one slice waits for capacity without end, and the other is not replaced for ever meanwhile.
+func TestTheBudgetIsAskedWhileAnotherSliceWaits(t *testing.T) {
+	t.Parallel()
+	n := newStory(t, true, "pair-0", "pair-1")
+	n.w.Training.Saved = heart.Checkpoint{Step: 48000, At: start.Add(-10 * time.Minute)}
+	n.vanishes("pair-0")
+	replaced := 0
+	for range 2 * bounds.MaxRecreates {
+		if n.w.Incident == nil {
+			break
 		}
+		n.now = n.now.Add(time.Minute)
+		n.reads("pair-1", evidence.Lost)
+		if !n.isWanted(events.ActionDelete) {
+			break
+		}
+		n.give(evidence.Answered{Origin: n.reading(), Request: n.begins(events.ActionDelete, "pair-1")})
+		n.now = n.now.Add(time.Minute)
+		n.reads("pair-1", evidence.Gone)
+		n.comes("pair-1")
+		replaced++
+	}
+	if replaced != bounds.MaxRecreates {
+		t.Errorf("pair-1 was replaced %d times:\n%s", replaced, n.tale())
+	}
+}
+
+// TestTheRestartsOfADayHoldForReplacements that begin the training again.
+func TestTheRestartsOfADayHoldForReplacements(t *testing.T) {
+	t.Parallel()
+	n := newStory(t, true, "llama-8b")
+	n.p.RestartsPerDay = 1
+	n.w.Charges = []heart.Charge{{Action: events.ActionRestart, Incident: "before", At: start.Add(-time.Hour), Void: true}}
+	n.now = n.now.Add(time.Minute)
+	n.reads("llama-8b", evidence.Lost, func(e *evidence.Read) { e.Facts.Cause = events.CauseCrash })
+	n.passes(30 * time.Minute)
+	if end := n.ended(); end.Code != reason.CodeRestartsADay || n.isWanted(events.ActionDelete) {
+		t.Errorf("it ends with %q:\n%s", end.Code, n.tale())
 	}
 }

@@ -2,6 +2,7 @@ package heart
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"pitstop.internal/events"
@@ -27,7 +28,11 @@ func (d *diagnosis) replaceLost() *Step {
 		s = d.creates(all)
 	}
 	sw, level := d.replacing(names(all))
-	return d.mayBeAt(level, sw, s)
+	why := s.Why
+	if level < d.level(sw) {
+		why = story.EmptyMachine.With(strings.Join(names(all), ", "))
+	}
+	return d.mayBeAt(level, sw, s, why)
 }
 
 // beforeReplacing is what comes before: a look at what goes with the lost slices and at what is saved, or the reason why they are a person's.
@@ -153,17 +158,19 @@ func (in *Incident) struck() bool {
 
 // deletes is the deletion of what has to be gone before; nil where nothing has to.
 func (d *diagnosis) deletes(all []*slot) *Step {
-	s := call(view.PhaseDeleting, story.IsLost.With(all[0].Name), d.callBy(events.ActionDelete))
+	i := slices.IndexFunc(all, d.mustGo)
+	if i < 0 {
+		return nil
+	}
+	first := all[i]
+	s := call(view.PhaseDeleting, story.IsLost.With(first.Name), d.callBy(events.ActionDelete))
 	for _, o := range all {
 		if d.mustGo(o) && !covers(s.Wants, o.Name) {
 			s.Wants = append(s.Wants, d.deletion(d.handle(o), s.Why))
 		}
 	}
-	if s.Wants == nil {
-		return nil
-	}
 	if d.over(s.Until) {
-		return escalate(reason.CodeOverdue, story.DeletionLasts.With(all[0].Name, all[0].State, d.barring()), story.DeleteByHand.With(all[0].Name, d.w.Name))
+		return escalate(reason.CodeOverdue, story.DeletionLasts.With(first.Name, first.State, d.barring()), story.DeleteByHand.With(first.Name, d.w.Name))
 	}
 	return s
 }
@@ -212,7 +219,8 @@ func covers(wants []Want, slice string) bool {
 
 // creates is the creation of what is gone.
 func (d *diagnosis) creates(all []*slot) *Step {
-	s := call(view.PhaseCreating, story.IsGone.With(all[0].Name), time.Time{})
+	first := all[max(0, slices.IndexFunc(all, func(s *slot) bool { return !s.isThere() }))]
+	s := call(view.PhaseCreating, story.IsGone.With(first.Name), time.Time{})
 	for _, o := range all {
 		s.Until = earliest(s.Until, d.comesBy(o))
 		if covers(s.Wants, o.Name) || o.isThere() {
@@ -224,7 +232,7 @@ func (d *diagnosis) creates(all []*slot) *Step {
 		}
 		s.Wants = append(s.Wants, Want{Action: events.ActionCreate, Slice: o.Name, With: d.w.group(o.Name), Place: at, From: from, Why: s.Why})
 	}
-	if no := d.comesTooLate(all[0], s.Until); no != nil {
+	if no := d.comesTooLate(first, s.Until); no != nil {
 		return no
 	}
 	return s
