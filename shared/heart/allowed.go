@@ -40,7 +40,9 @@ func (d *diagnosis) forbids(sw policy.Switch) bool {
 }
 
 // mayBe is a step under a switch: taken, asked about, or left to a person.
-func (d *diagnosis) mayBe(sw policy.Switch, s *Step) *Step { return d.mayBeAt(d.level(sw), sw, s, s.Why) }
+func (d *diagnosis) mayBe(sw policy.Switch, s *Step) *Step {
+	return d.mayBeAt(d.level(sw), sw, s, s.Why)
+}
 
 // mayBeAt is the step at a level of its switch, or at a lower one. Why is the reason for which a person is asked.
 func (d *diagnosis) mayBeAt(l policy.Level, sw policy.Switch, s *Step, why story.Reason) *Step {
