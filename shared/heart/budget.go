@@ -122,5 +122,5 @@ func (in *Incident) paysBack(c Charge) bool {
 			heard = earliest(heard, t.Heard)
 		}
 	}
-	return c.At.Before(heard)
+	return !c.At.After(heard)
 }

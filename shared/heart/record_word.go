@@ -13,7 +13,7 @@ import (
 // approved records a person's yes to the question that is open.
 func (f *facts) approved(e evidence.Approved) bool {
 	in := f.w.Incident
-	if in == nil || in.ID != e.Incident || in.Status.Asks != e.Action || in.isGranted() {
+	if in == nil || in.ID != e.Incident || in.Status.Asks == "" || in.Status.Asks != e.Action || in.isGranted() {
 		return false
 	}
 	for _, q := range in.Status.Questions {

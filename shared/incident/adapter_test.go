@@ -599,7 +599,7 @@ func incidentOf(w heart.Workload, in *heart.Incident, now time.Time) *incident.I
 		o.Down = time.Time{} // nothing has happened yet
 	}
 	o.Begun = slices.ContainsFunc(w.Slices, func(s heart.Slot) bool {
-		return s.Notice.Started.After(in.Opened) || s.Notice.Status == events.NoticeOngoing
+		return s.Notice.Started.After(in.Opened) || s.Notice.Status == events.NoticeOngoing && s.Released.IsZero()
 	})
 	shown := w.ShownIncident(*in, now)
 	o.Save.Result, o.Save.Failed, o.Charged = shown.Save.Result, shown.Save.Failed, shown.Cost.Restarts
@@ -651,6 +651,8 @@ type differs struct{ path, want, got, kind string }
 
 // kinds are the differences that the third edition means to make.
 var kinds = map[string]string{
+	"no save":        "a look at the directory that finds no checkpoint takes back what an earlier one found",
+	"waited":         "the time in which it looked at usable slices counts as time in which it waited for progress",
 	"on its machine": "before maintenance the crew's verdict is read on its machine alone",
 	"complete":       "a save is late by when it was complete, and not by when it was found",
 	"let in":         "what its owner starts is let in without another word",
@@ -695,6 +697,7 @@ var accepted = []differs{
 	{"pending, later, tick, approved, intend save 0, saved, found verify 0, forbidden maintain 0", "approving", "maintaining", "own policy"},
 	{"stopped for, read gone, preempted", "grace", "creating", "at once"},
 	{"host error, read stopped, a while, unsaid", "healing", "starting", "at once"},
+	{"host error, read unhealthy, read ready, later, tick", "resuming", "restarting", "waited"},
 	{"a third is gone while one is lost and another is started > b read lost > a read stopped > a while > a unsaid > tick > do > c read gone > a while > c unsaid", "starting", "creating: create c", "at once"},
 	{"a third is gone while one is lost and another is started > b read lost > a read stopped > a while > a unsaid > tick > do > c read gone > a while > c unsaid > a read ready", "creating: create c", "creating", "at once"},
 	{"one is preempted, and the other goes with it, and nothing is saved > a read lost > b read deleting", "looking", "deleting: delete a with b", "at once"},

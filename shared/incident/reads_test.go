@@ -124,7 +124,7 @@ func TestWhatWasReadIsNotReadAgainAtOnce(t *testing.T) {
 	}
 	t.Logf("read: %v", read)
 	for _, kind := range readKinds(t) {
-		if read[kind] == 0 {
+		if read[kind] == 0 && !(*third && kind == incident.ReadSaver) { // the third edition listens for none whose save an incident has prepared
 			t.Errorf("nothing needs %s to be read", kind)
 		}
 	}
