@@ -3,6 +3,7 @@ package heart_test
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"pitstop.internal/events"
@@ -74,22 +75,61 @@ func (o *world) answer(r events.Request, no evidence.NoCall, f *evidence.Failure
 	o.give(evidence.Answered{Origin: o.origin(events.RankReading), Request: r, NoCall: no, Failure: f})
 }
 
+// call makes a call, late or never.
+func (o *world) call(do func()) {
+	switch {
+	case o.chance(10): // the instance dies before the call
+	case o.chance(20):
+		o.later(o.within(bounds.CallFor), do)
+	default:
+		do()
+	}
+}
+
 // recover writes the lease.
 func (o *world) recover(e events.RecoveryRequested) {
 	for _, a := range e.Admit {
 		o.read(a.Slice, a.Incarnation.Zone)
 	}
-	at, over, said := o.lease, 0, evidence.Lease{}
-	if at != nil {
-		over = at.generation
+	lives := o.named(e.Admit)
+	over, said := o.readLease(lives)
+	effect, mine := o.begin(e.Request, said)
+	switch {
+	case !mine:
+		return
+	case !o.areReady(e.Admit):
+		o.answer(e.Request, evidence.Uncalled, &evidence.Failure{Class: reason.NotInState, Code: reason.CodeNotReady})
+		return
+	case e.Action == events.ActionAdmit:
+		o.mayAdmit(lives)
 	}
+	for _, l := range o.lives { // the worst moment not to see what comes
+		if l.trains > 0 && o.chance(30) {
+			l.blind = o.now.Add(o.within(30 * time.Minute))
+		}
+	}
+	next := lease{epoch: e.Epoch, incident: e.Incident, attempt: effect.Lease.Attempt, lives: lives}
+	o.call(func() { o.write(e.Request, next, over) })
+}
+
+// named are the lives that a request names, by their slices.
+func (o *world) named(all []events.Admission) map[string]*life {
 	lives := map[string]*life{}
-	for _, a := range e.Admit {
+	for _, a := range all {
 		for _, l := range o.lives {
 			if l.slice == a.Slice && l.inc.Same(a.Incarnation) {
 				lives[a.Slice] = l
 			}
 		}
+	}
+	return lives
+}
+
+// readLease is the generation of the lease that stands there, and what it says to the one who is to write one for these lives.
+func (o *world) readLease(lives map[string]*life) (over int, said evidence.Lease) {
+	at := o.lease
+	if at != nil {
+		over = at.generation
 	}
 	switch {
 	case at == nil, at.wild:
@@ -103,64 +143,83 @@ func (o *world) recover(e events.RecoveryRequested) {
 			said.Began = o.now
 		}
 	}
-	effect, mine := o.begin(e.Request, said)
-	if !mine {
-		return
-	}
-	for _, a := range e.Admit {
+	return over, said
+}
+
+// areReady reports whether the heart knows these lives, and each of them can be used.
+func (o *world) areReady(all []events.Admission) bool {
+	return !slices.ContainsFunc(all, func(a events.Admission) bool {
 		s := slot(o.w, a.Slice)
-		if s == nil || !s.Incarnation.Same(a.Incarnation) || s.Condition != evidence.Ready {
-			o.answer(e.Request, evidence.Uncalled, &evidence.Failure{Class: reason.NotInState, Code: reason.CodeNotReady})
-			return
-		}
-	}
-	for slice, named := range lives { // what a second creation has left goes first
+		return s == nil || !s.Incarnation.Same(a.Incarnation) || s.Condition != evidence.Ready
+	})
+}
+
+// mayAdmit looks whether these lives may be let in: what a second creation has left goes first.
+func (o *world) mayAdmit(lives map[string]*life) {
+	for slice, named := range lives {
 		for _, l := range o.lives {
-			stands := l.shown && l.dead.After(o.now) && l.called.IsZero()
-			if l.slice == slice && l != named && l.label != "" && !l.theirs && l.told == 0 && stands && e.Action == events.ActionAdmit {
+			left := l.label != "" && !l.theirs && l.told == 0 && l.shown && l.stands(o.now)
+			if l.slice == slice && l != named && left {
 				o.breaks("%s is let in before %s is deleted", named.id(), l.id())
 			}
 		}
-	}
-	for _, l := range o.lives { // the worst moment not to see what comes
-		if l.trains > 0 && o.chance(30) {
-			l.blind = o.now.Add(o.within(30 * time.Minute))
-		}
-	}
-	next := lease{epoch: e.Epoch, incident: e.Incident, attempt: effect.Lease.Attempt, lives: lives}
-	write := func() { o.write(e.Request, next, over) }
-	switch {
-	case o.chance(10): // the instance dies before the call
-	case o.chance(20):
-		o.later(o.within(bounds.CallFor), write)
-	default:
-		write()
 	}
 }
 
 // write replaces the lease over one generation.
 func (o *world) write(r events.Request, next lease, over int) {
-	var f *evidence.Failure
-	switch at := o.lease; {
-	case at == nil && over == 0:
+	at, stands := o.lease, 0
+	if at != nil {
+		stands = at.generation
+	}
+	switch {
 	case at != nil && at.epoch == next.epoch && at.attempt == next.attempt && maps.Equal(at.lives, next.lives):
 		o.answer(r, "", nil)
 		return
-	case at == nil, at.generation != over:
+	case stands != over:
 		o.answer(r, evidence.Uncalled, &evidence.Failure{Class: reason.NotInState, Code: reason.CodeOvertaken})
 		return
-	case at.foreign:
-		f = &evidence.Failure{Class: reason.Invalid, Code: reason.CodeForeign}
-	case at.wild:
-		f = &evidence.Failure{Class: reason.Invalid, Code: reason.CodeLeaseDoubted}
-	case at.epoch > next.epoch || at.epoch == next.epoch && at.attempt >= next.attempt:
-		f = &evidence.Failure{Class: reason.Transient, Message: "a newer lease is in place"}
 	}
+	f := at.refuses(next)
 	if f == nil {
 		o.put(next, "pitstop")
+		o.letIn(next.lives)
 		o.ours++
 	}
 	o.answer(r, "", f)
+}
+
+// refuses is why a lease is not replaced by another one; nil where it is, or where none stands.
+func (l *lease) refuses(next lease) *evidence.Failure {
+	switch {
+	case l == nil:
+		return nil
+	case l.foreign:
+		return &evidence.Failure{Class: reason.Invalid, Code: reason.CodeForeign}
+	case l.wild:
+		return &evidence.Failure{Class: reason.Invalid, Code: reason.CodeLeaseDoubted}
+	case l.epoch > next.epoch || l.epoch == next.epoch && l.attempt >= next.attempt:
+		return &evidence.Failure{Class: reason.Transient, Message: "a newer lease is in place"}
+	}
+	return nil
+}
+
+// letIn looks beside which lives Pitstop has let others in. Those among them that its own calls made are surplus, and never let in themselves.
+func (o *world) letIn(lives map[string]*life) {
+	for _, l := range lives {
+		if l.surplus {
+			o.breaks("the lease names %s, which was surplus", l.id())
+		}
+		for _, s := range o.lives {
+			if s.slice != l.slice || s == l {
+				continue
+			}
+			if s.gone.After(o.now) {
+				o.risky++
+			}
+			s.surplus = s.surplus || s.label != "" && !s.theirs && s.dead.After(o.now)
+		}
+	}
 }
 
 // recreate deletes or creates a slice.
@@ -169,7 +228,7 @@ func (o *world) recreate(e events.RecreateRequested) {
 		return
 	}
 	o.mayRecreate(e)
-	call := func() {
+	o.call(func() {
 		at := o.at(e.Slice, e.Zone)
 		var f *evidence.Failure
 		switch {
@@ -188,25 +247,22 @@ func (o *world) recreate(e events.RecreateRequested) {
 			o.note("pitstop creates %s", o.make(e.Slice, e.Zone, e.Incident).id())
 		}
 		o.answer(e.Request, "", f)
-	}
-	switch {
-	case o.chance(10):
-	case o.chance(20):
-		o.later(o.within(bounds.CallFor), call)
-	default:
-		call()
-	}
+	})
 }
 
 // mayRecreate looks whether a call may begin: where no lease keeps two apart, nothing may run under the name of what is created, and nothing
 // is deleted that trains as it may.
 func (o *world) mayRecreate(e events.RecreateRequested) {
+	leased := o.w.Directory != ""
 	for _, l := range o.lives {
-		switch {
-		case l.slice != e.Slice || !l.dead.After(o.now) || !l.called.IsZero():
-		case e.Action == events.ActionDelete && l.inc.Same(e.Incarnation) && l.trains > 0 && l.told == l.trains && o.w.Directory != "":
+		if l.slice != e.Slice || !l.stands(o.now) {
+			continue
+		}
+		trains := l.trains > 0 && l.told == l.trains
+		if e.Action == events.ActionDelete && l.inc.Same(e.Incarnation) && trains && leased {
 			o.breaks("%s is deleted, and trains", l.id())
-		case e.Action == events.ActionCreate && l.shown && l.label == "" && o.w.Directory == "":
+		}
+		if e.Action == events.ActionCreate && l.shown && l.label == "" && !leased {
 			o.breaks("%s is created in %s while %s runs, and there is no lease", e.Slice, e.Zone, l.id())
 		}
 	}

@@ -8,23 +8,21 @@ import (
 	"pitstop.internal/shared/bounds"
 )
 
+// unread is for how long a crew trains on by the lease that it read last.
+const unread = 5 * time.Minute
+
 // crew is what the crew of a life does in a moment; see scripts/pitcrew/crew/lease.go.
 func (o *world) crew(l *life) {
-	const unread = 5 * time.Minute
-	stale := l.trains > 0 && o.now.Sub(l.named) >= unread
-	switch {
-	case !l.alive(o.now), stale:
+	if stale := o.now.Sub(l.named) >= unread; stale || !l.alive(o.now) {
 		l.trains = 0
-		if !l.alive(o.now) {
-			return
-		}
 	}
-	if o.now.Before(l.blind) || o.lease != nil && o.lease.wild {
+	if !l.alive(o.now) || o.now.Before(l.blind) {
 		return
 	}
 	switch at := o.lease; {
 	case at == nil:
 		o.unleased(l)
+	case at.wild:
 	case at.foreign:
 		l.trains, l.rival = 0, ""
 	case at.lives[l.slice] == l:
@@ -93,44 +91,36 @@ func (o *world) put(next lease, by string) {
 	next.generation = o.written
 	o.lease, o.trained = &next, true
 	o.note("lease: %s, by %s", &next, by)
-	for _, l := range next.lives {
-		if l.surplus && by == "pitstop" {
-			o.breaks("the lease names %s, which was surplus", l.id())
-		}
-		for _, s := range o.lives {
-			if s.slice == l.slice && s != l && s.gone.After(o.now) && by == "pitstop" {
-				o.risky++
-			}
-			if s.slice == l.slice && s != l && s.label != "" && !s.theirs && s.dead.After(o.now) && by == "pitstop" {
-				s.surplus = true
-			}
-		}
-	}
 }
 
 // unleased is what a crew does where no lease stands.
 func (o *world) unleased(l *life) {
+	last := l.seen
 	switch {
-	case !o.trained: // a first start, of all slices together
-		first := lease{attempt: 1, lives: map[string]*life{}}
-		for _, s := range o.w.Slices {
-			for _, m := range o.lives {
-				if m.slice == s.Name && m.alive(o.now) && !o.now.Before(m.blind) {
-					first.lives[s.Name] = m
-				}
+	case !o.trained:
+		o.startFirst(l)
+	case last != nil && last.lives[l.slice] == l && o.now.Sub(l.named) < unread:
+		o.put(*last, "the crew that it named, again: "+l.id())
+	case last != nil && last.epoch > 0 && last.lives[l.slice] == nil:
+	case !o.waited(l, "none"):
+	case last == nil:
+		o.takeOver(l, &lease{attempt: o.written})
+	default:
+		o.takeOver(l, last)
+	}
+}
+
+// startFirst has a crew begin what nobody has begun before, together with those of all slices.
+func (o *world) startFirst(l *life) {
+	first := lease{attempt: 1, lives: map[string]*life{}}
+	for _, s := range o.w.Slices {
+		for _, m := range o.lives {
+			if m.slice == s.Name && m.alive(o.now) && !o.now.Before(m.blind) {
+				first.lives[s.Name] = m
 			}
 		}
-		if len(first.lives) == len(o.w.Slices) && first.lives[l.slice] == l {
-			o.put(first, "a first start")
-		}
-	case l.seen != nil && l.seen.lives[l.slice] == l && o.now.Sub(l.named) < 5*time.Minute:
-		o.put(*l.seen, "the crew that it named, again: "+l.id())
-	case l.seen != nil && l.seen.epoch > 0 && l.seen.lives[l.slice] == nil:
-	case o.waited(l, "none"):
-		last := l.seen
-		if last == nil {
-			last = &lease{attempt: o.written}
-		}
-		o.takeOver(l, last)
+	}
+	if len(first.lives) == len(o.w.Slices) && first.lives[l.slice] == l {
+		o.put(first, "a first start")
 	}
 }

@@ -46,7 +46,7 @@ func newWorld(seed uint64) *world {
 // owned are the lives that run, and were not called to be deleted.
 func (o *world) owned() (all []*life) {
 	for _, l := range o.lives {
-		if l.called.IsZero() && o.now.Before(l.dead) {
+		if l.stands(o.now) {
 			all = append(all, l)
 		}
 	}
@@ -77,6 +77,17 @@ func (o *world) training(slice string) *life {
 	return nil
 }
 
+// ownerMakes makes a slice, and word of it comes later, or never.
+func (o *world) ownerMakes(slice, zone string) {
+	o.note("its owner makes %s", o.make(slice, zone, "").id())
+	if at := o.now; o.chance(60) {
+		o.later(o.within(10*time.Minute), func() {
+			origin := evidence.Origin{ID: "owner", Time: at, Rank: events.RankAudit}
+			o.give(evidence.Called{Origin: origin, Slice: slice, Zone: zone, Act: events.ActCreated, Method: "CreateNode", Principal: "ann@example.com"})
+		})
+	}
+}
+
 // ownerMoves makes a slice elsewhere and deletes it where it trained, soon after or before, while its crew may see nothing of it.
 func (o *world) ownerMoves(slice, zone string) {
 	last, next := o.training(slice), o.make(slice, zone, "")
@@ -92,56 +103,83 @@ func (o *world) ownerMoves(slice, zone string) {
 	o.later(o.within(10*time.Minute), func() { o.ownerDeletes(last) })
 }
 
-// step has something happen.
+// scene is whom something may happen to: a slice, a zone for it, and one of the lives that run; nil where none does.
+type scene struct {
+	slice, zone string
+	life        *life
+}
+
+// happenings are what may happen. A number up to a hundred is drawn: the first of them happens that stands above it, and that can happen.
+var happenings = []struct {
+	below int
+	can   func(*world, scene) bool
+	do    func(*world, scene)
+}{
+	{12, (*world).runs, (*world).preempt},
+	{20, (*world).runs, func(o *world, at scene) { o.ownerDeletes(at.life) }},
+	{30, (*world).isFree, func(o *world, at scene) { o.ownerMakes(at.slice, at.zone) }},
+	{46, (*world).isFree, func(o *world, at scene) { o.ownerMoves(at.slice, at.zone) }},
+	{52, (*world).runs, (*world).blind},
+	{55, (*world).always, (*world).vanish},
+	{57, (*world).hasDirectory, func(o *world, _ scene) { o.putBad(lease{foreign: true, attempt: 3, epoch: 4}) }},
+	{58, (*world).hasDirectory, func(o *world, _ scene) { o.putBad(lease{wild: true, attempt: 2_000_000, epoch: 1}) }},
+	{66, (*world).trains, func(o *world, at scene) { o.gaveUp(at.life) }},
+	{76, (*world).always, func(o *world, _ scene) { o.steps() }},
+	{80, (*world).always, (*world).retry},
+	{82, (*world).isOpen, (*world).cancel},
+	{86, (*world).always, func(o *world, _ scene) { o.beat() }},
+	{88, (*world).hasRoom, (*world).add},
+}
+
+func (*world) always(scene) bool           { return true }
+func (*world) runs(at scene) bool          { return at.life != nil }
+func (*world) trains(at scene) bool        { return at.life != nil && at.life.trains > 0 }
+func (o *world) isFree(at scene) bool      { return o.at(at.slice, at.zone) == nil }
+func (o *world) hasDirectory(_ scene) bool { return o.w.Directory != "" }
+func (o *world) isOpen(_ scene) bool       { return o.w.Incident != nil }
+func (o *world) hasRoom(_ scene) bool      { return len(o.w.Slices) < 2 }
+
+func (o *world) preempt(at scene) {
+	o.note("%s is preempted", at.life.id())
+	at.life.dead = o.now
+}
+
+func (o *world) blind(at scene) {
+	at.life.blind = o.now.Add(o.within(40 * time.Minute))
+	o.note("the crew of %s is blind until %s", at.life.id(), at.life.blind.Format("15:04"))
+}
+
+func (o *world) vanish(_ scene) {
+	o.note("the lease vanishes")
+	o.lease = nil
+}
+
+func (o *world) retry(_ scene) {
+	o.give(evidence.Retried{Origin: o.origin(events.RankUser), Word: evidence.Word{By: "ann"}})
+}
+
+func (o *world) cancel(_ scene) {
+	o.give(evidence.Cancelled{Origin: o.origin(events.RankUser), Word: evidence.Word{By: "ann"}, Incident: o.w.Incident.ID})
+}
+
+func (o *world) add(at scene) {
+	l := o.make("c", at.zone, "")
+	o.note("its owner adds %s", l.id())
+	o.read("c", at.zone)
+}
+
+// step has something happen, or nothing.
 func (o *world) step() {
-	slice := o.w.Slices[o.IntN(len(o.w.Slices))].Name
-	zone := o.zones[o.IntN(len(o.zones))]
-	running := o.owned()
-	var l *life
-	if len(running) > 0 {
-		l = running[o.IntN(len(running))]
+	at := scene{slice: o.w.Slices[o.IntN(len(o.w.Slices))].Name, zone: o.zones[o.IntN(len(o.zones))]}
+	if running := o.owned(); len(running) > 0 {
+		at.life = running[o.IntN(len(running))]
 	}
-	switch n := o.IntN(100); {
-	case n < 12 && l != nil:
-		o.note("%s is preempted", l.id())
-		l.dead = o.now
-	case n < 20 && l != nil:
-		o.ownerDeletes(l)
-	case n < 30 && o.at(slice, zone) == nil:
-		l := o.make(slice, zone, "")
-		o.note("its owner makes %s", l.id())
-		if at := o.now; o.chance(60) {
-			o.later(o.within(10*time.Minute), func() {
-				origin := evidence.Origin{ID: "owner", Time: at, Rank: events.RankAudit}
-				o.give(evidence.Called{Origin: origin, Slice: slice, Zone: zone, Act: events.ActCreated, Method: "CreateNode", Principal: "ann@example.com"})
-			})
+	n := o.IntN(100)
+	for _, h := range happenings {
+		if n < h.below && h.can(o, at) {
+			h.do(o, at)
+			return
 		}
-	case n < 46 && o.at(slice, zone) == nil:
-		o.ownerMoves(slice, zone)
-	case n < 52 && l != nil:
-		l.blind = o.now.Add(o.within(40 * time.Minute))
-		o.note("the crew of %s is blind until %s", l.id(), l.blind.Format("15:04"))
-	case n < 55:
-		o.note("the lease vanishes")
-		o.lease = nil
-	case n < 57 && o.w.Directory != "":
-		o.putBad(lease{foreign: true, attempt: 3, epoch: 4})
-	case n < 58 && o.w.Directory != "":
-		o.putBad(lease{wild: true, attempt: 2_000_000, epoch: 1})
-	case n < 66 && l != nil && l.trains > 0:
-		o.gaveUp(l)
-	case n < 76:
-		o.steps()
-	case n < 80:
-		o.give(evidence.Retried{Origin: o.origin(events.RankUser), Word: evidence.Word{By: "ann"}})
-	case n < 82 && o.w.Incident != nil:
-		o.give(evidence.Cancelled{Origin: o.origin(events.RankUser), Word: evidence.Word{By: "ann"}, Incident: o.w.Incident.ID})
-	case n < 86:
-		o.beat()
-	case n < 88 && len(o.w.Slices) < 2:
-		l := o.make("c", zone, "")
-		o.note("its owner adds %s", l.id())
-		o.read("c", zone)
 	}
 }
 

@@ -92,6 +92,9 @@ var never = time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func (l *life) alive(now time.Time) bool { return !now.Before(l.booted) && now.Before(l.dead) }
 
+// stands reports whether it runs, and nobody has called for its deletion.
+func (l *life) stands(now time.Time) bool { return l.called.IsZero() && now.Before(l.dead) }
+
 // condition is what the API shows.
 func (l *life) condition(now time.Time) evidence.Condition {
 	switch {
@@ -148,10 +151,15 @@ func (o *world) give(e evidence.Evidence) (changed bool) {
 	if in := o.w.Incident; in != nil && string(in.Status.Label) != before {
 		o.note("stands as %s", in.Status.Label)
 	}
+	if changed {
+		o.noteSlices()
+	}
+	return changed
+}
+
+// noteSlices notes what the heart knows of each slice, where that has changed.
+func (o *world) noteSlices() {
 	for _, s := range o.w.Slices {
-		if !changed {
-			break
-		}
 		text := fmt.Sprintf("%s is %s %s %q", s.Name, s.Incarnation, s.Condition, s.Maker)
 		for _, l := range s.Former {
 			text += fmt.Sprintf(" after %s %s %q", l.Incarnation, l.Condition, l.Maker)
@@ -161,7 +169,6 @@ func (o *world) give(e evidence.Evidence) (changed bool) {
 			o.note("  %s", text)
 		}
 	}
-	return changed
 }
 
 func (o *world) origin(rank events.Rank) evidence.Origin {
