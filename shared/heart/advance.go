@@ -80,7 +80,6 @@ func (t *turn) decide(e evidence.Evidence, news, opened bool) (changed bool) {
 		tell.seen(e)
 	}
 	if opened {
-		tell.opened(t.w.Incident.cause())
 		for i := range d.slots {
 			tell.deaf(d.slots[i].Name, d.deaf(&d.slots[i]))
 		}

@@ -51,6 +51,7 @@ func (d *diagnosis) mayBeAt(l policy.Level, sw policy.Switch, s *Step, why story
 	}
 	s.Switch = sw
 	questions, first, approved := d.w.questions(s.Wants), questioned(s.Wants[0].Action), d.w.approves(s.Wants)
+	says := d.w.Forbids(sw, d.level(sw), d.p)
 	switch {
 	case d.p.Unreadable != "" && d.in.Status.Asks == first && !approved:
 		return &Step{Label: view.Approving, Why: s.Why, Asks: first, Questions: questions}
@@ -61,9 +62,13 @@ func (d *diagnosis) mayBeAt(l policy.Level, sw policy.Switch, s *Step, why story
 		}
 		return wait(label, story.PolicyUnreadable.With(d.p.Unreadable), d.heldBy())
 	case l == policy.No:
-		return escalate(reason.CodePolicyNo, story.SwitchIsNo.With(s.Why.String(), string(sw)), story.DoOrAllow.With(d.w.asks(first, questions).String(), string(sw)))
+		return escalate(reason.CodePolicyNo, story.UnderSwitch.With(s.Why.String(), says), story.DoOrAllow.With(d.w.asks(first, questions).String(), string(sw), d.w.Name))
 	case l == policy.Ask && !approved:
-		return &Step{Label: view.Approving, Why: why, Asks: first, Questions: questions}
+		code := reason.CodeEmptyMachine
+		if l == d.level(sw) {
+			code, why = reason.CodePolicyAsk, story.UnderSwitch.With(why.String(), says)
+		}
+		return &Step{Label: view.Approving, Why: why, Asks: first, Questions: questions, Code: code}
 	}
 	return s
 }

@@ -8,7 +8,6 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/shared/bounds"
 	"pitstop.internal/shared/evidence"
-	"pitstop.internal/shared/heart/story"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/topology"
 	"pitstop.internal/shared/view"
@@ -367,7 +366,7 @@ func (o *outlook) seen() view.Plan {
 		return plan
 	}
 	for _, l := range in.Lines[min(max(0, o.lines-in.LeftOut), len(in.Lines)):] {
-		if l.Kind == view.LineDecided && l.What.Sentence != story.Opened {
+		if l.Kind == view.LineDecided {
 			plan.Decisions = append(plan.Decisions, l.shown())
 		}
 	}

@@ -75,14 +75,14 @@ func (d *diagnosis) leavesToPerson(s *Step) *Step {
 		case last.Code == reason.CodeForeign:
 			return escalate(last.Code, story.LeaseRefused.With(last.Text), story.SettleDirectory.With(d.w.Directory, d.w.Name))
 		case last.Class == reason.Permission:
-			return escalate(last.Code, story.NotPermitted.With(what, last.Text), story.GrantIt.With())
+			return escalate(last.Code, story.NotPermitted.With(what, last.Text), story.GrantIt.With(d.w.Name))
 		case last.Class == reason.Invalid:
 			return escalate(last.Code, story.RefusedAsWrong.With(what, last.Text), story.MendSpec.With())
 		case failures < patience[w.Action].failures:
 		case last.Code == reason.CodeUnanswered:
-			return escalate(last.Code, story.Unanswered.With(what, last.Text, strconv.Itoa(failures)), story.LookAtFunction.With())
+			return escalate(last.Code, story.Unanswered.With(what, last.Text, strconv.Itoa(failures)), story.LookAtFunction.With(d.w.Name))
 		default:
-			return escalate(reason.CodeRetries, story.FailedOften.With(what, strconv.Itoa(failures), last.Text), story.LookAtMessage.With())
+			return escalate(reason.CodeRetries, story.FailedOften.With(what, strconv.Itoa(failures), last.Text), story.LookAtMessage.With(d.w.Name))
 		}
 	}
 	return s

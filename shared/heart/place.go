@@ -198,12 +198,12 @@ func (in *Incident) refusal(at view.Place) (r view.Refusal) {
 
 // nowhere leaves a slot to a person that no place can give.
 func (d *diagnosis) nowhere(s *slot) *Step {
-	text, advice := "", story.AddZones.With(s.ownShape())
+	text, advice := "", story.AddZones.With(s.ownShape(), d.w.Name)
 	if n := len(d.in.Refusals); n > 0 {
 		last := d.in.Refusals[n-1]
 		text = last.Text
 		if last.Code == reason.NoQuota.Code() {
-			advice = story.AskForQuota.With(cmp.Or(last.Accelerator, s.ownShape()))
+			advice = story.AskForQuota.With(cmp.Or(last.Accelerator, s.ownShape()), d.w.Name)
 		}
 	}
 	if all := d.placesOf(s); len(all) == 1 && len(d.slots) > 1 {

@@ -23,9 +23,10 @@ type Step struct {
 	// Until ends the wait: then the incident is left to a person, unless another rule decides. Zero is for the two waits that have no end,
 	// of which people are reminded.
 	Until time.Time
-	// Asks is the action that waits for a person, and Questions what exactly they are asked.
+	// Asks is the action that waits for a person, Questions what exactly they are asked, and Code why, in one word.
 	Asks      events.Action
 	Questions []string
+	Code      reason.Code
 	End       *End
 }
 
@@ -88,7 +89,7 @@ func (d *diagnosis) overdue(s *Step) *Step {
 	if d.in.Ending != nil {
 		return &Step{Label: view.Closed, Why: d.in.Ending.Reason, End: d.in.Ending}
 	}
-	return escalate(reason.CodeOverdue, story.Overdue.With(s.Why.String()), story.LookAtIt.With())
+	return escalate(reason.CodeOverdue, story.Overdue.With(s.Why.String()), story.LookAtIt.With(d.w.Name))
 }
 
 // wait is a step that calls nothing.

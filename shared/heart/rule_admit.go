@@ -31,7 +31,7 @@ func (d *diagnosis) admit() *Step {
 	}
 	until := d.callBy(events.ActionAdmit)
 	if d.over(until) {
-		return escalate(reason.CodeOverdue, story.LeaseUnwritten.With(), story.LookAtBucket.With())
+		return escalate(reason.CodeOverdue, story.LeaseUnwritten.With(), story.LookAtBucket.With(d.w.Name))
 	}
 	return call(view.Admitting, story.LetIn.With(first), until, Want{Action: events.ActionAdmit})
 }

@@ -18,7 +18,7 @@ func (d *diagnosis) restart() *Step {
 	t := d.w.Training
 	if d.hasGivenUp() {
 		if d.w.isSameError() && !d.in.cause().Infrastructure() {
-			return escalate(reason.CodeSameError, story.SameError.With(events.Number(t.Exit.High), t.Exit.Sign), story.ReadLog.With())
+			return escalate(reason.CodeSameError, story.SameError.With(events.Number(t.Exit.High), t.Exit.Sign), story.ReadLog.With(d.w.Name))
 		}
 		return d.anotherAttempt(story.CrewGaveUp.With())
 	}
@@ -64,7 +64,7 @@ func (d *diagnosis) anotherAttempt(why story.Reason) *Step {
 	case d.w.Directory == "" && d.level(policy.Restart) != policy.No:
 		return escalate(reason.CodeNoLease, story.NoLease.With(why.String()), story.RestartByHand.With())
 	case d.over(until):
-		return escalate(reason.CodeOverdue, story.LeaseUnwritten.With(), story.LookAtBucket.With())
+		return escalate(reason.CodeOverdue, story.LeaseUnwritten.With(), story.LookAtBucket.With(d.w.Name))
 	case len(d.w.toAdmit(d.now)) == 0:
 		return wait(view.Restarting, story.TrainsElsewhere.With(d.w.Name), d.by(d.resumesBy(), bounds.RestartFor))
 	}
@@ -82,7 +82,7 @@ func (d *diagnosis) hasNoAttempt(why story.Reason) *Step {
 	}
 	switch {
 	case spent:
-		return escalate(reason.CodeBudget, story.RestartsSpent.With(why.String(), strconv.Itoa(bounds.MaxRestarts), events.Number(d.w.Baseline())), story.MendTraining.With())
+		return escalate(reason.CodeBudget, story.RestartsSpent.With(why.String(), strconv.Itoa(bounds.MaxRestarts), events.Number(d.w.Baseline())), story.MendTraining.With(d.w.Name))
 	case today:
 		return d.spentToday(why)
 	}
@@ -91,7 +91,7 @@ func (d *diagnosis) hasNoAttempt(why story.Reason) *Step {
 
 // spentToday leaves to a person what the policy allows only so many times a day.
 func (d *diagnosis) spentToday(why story.Reason) *Step {
-	return escalate(reason.CodeRestartsADay, story.RestartsOfDay.With(why.String(), strconv.Itoa(d.p.DailyRestarts())), story.RaiseRestarts.With())
+	return escalate(reason.CodeRestartsADay, story.RestartsOfDay.With(why.String(), strconv.Itoa(d.p.DailyRestarts())), story.RaiseRestarts.With(d.w.Name))
 }
 
 // hears has the crew's verdict read, and how far the training is saved; nil where that was done since a time, or could not be in its own time.

@@ -27,7 +27,7 @@ func (d *diagnosis) askWho() *Step {
 		until = d.by(until, bounds.AuditFor)
 	}
 	if d.over(until) {
-		return escalate(reason.CodeAuditUnread, story.AuditUnread.With(first.Name), story.LookWhoDeleted.With(first.Name))
+		return escalate(reason.CodeAuditUnread, story.AuditUnread.With(first.Name), story.LookWhoDeleted.With(first.Name, d.w.Name))
 	}
 	return wait(view.PhaseGrace, story.WhoDeleted.With(first.Name), d.firstHealed(until))
 }
@@ -53,7 +53,7 @@ func (d *diagnosis) letHeal() *Step {
 	until := first.healsBy
 	if first.is(sick) && d.over(until) {
 		if d.trainsSince(later(first.Since, d.lastTrouble())) && d.w.Training.Step > d.w.Baseline() {
-			return ends(End{Outcome: view.Resumed, By: view.ByStep, Reason: story.GoesOn.With()}) // only the API calls it unusable
+			return ends(End{Outcome: view.Resumed, By: view.ByStep, Reason: d.goesOn()}) // only the API calls it unusable
 		}
 		until = d.trainsUntil(first.Since) // it is kept for as long as it may do a step
 	}

@@ -52,7 +52,7 @@ func (d *diagnosis) watchMaintenance() *Step {
 	case d.isWithdrawn():
 		e.Code, e.Reason = reason.CodeWithdrawn, story.WithdrawnWatched.With()
 	case (over || d.isStruck()) && d.whole() && d.stepsOn():
-		e.By, e.Reason = view.ByStep, story.GoesOn.With()
+		e.By, e.Reason = view.ByStep, d.goesOn()
 	case over && d.whole() && d.w.Training.Seen.IsZero():
 		e.Reason = story.MaintenanceOver.With()
 	case d.over(d.windowEnds()):
@@ -298,7 +298,7 @@ func (d *diagnosis) slotNotEarly(s *slot) story.Reason {
 	}
 	for _, name := range append([]string{s.Name}, d.w.group(s.Name)...) {
 		if why := d.staysAway(d.slot(name)); !why.IsZero() {
-			return story.MayStayAway.With(name, why.String())
+			return why
 		}
 	}
 	return story.Reason{}
@@ -307,21 +307,24 @@ func (d *diagnosis) slotNotEarly(s *slot) story.Reason {
 // staysAway says why nobody may bring a slice back that fails for good when its maintenance begins; nothing where Pitstop does, or where no
 // maintenance makes a slice fail. In its window the maintenance comes all the same, so Pitstop must not be what begins it.
 func (d *diagnosis) staysAway(s *slot) story.Reason {
-	sw := policy.RecreateNonSpot
+	sw, why := policy.RecreateNonSpot, ""
 	if s.Reclaimable {
 		sw = policy.Recreate
 	}
 	switch {
 	case !d.w.provider().trainsAgain || !s.Released.IsZero():
+		return story.Reason{}
 	case s.Kept != "":
-		return story.OwnersToReplace.With(s.Kept)
+		why = story.OwnersToReplace.With(s.Kept).String()
 	case s.Spec == "":
-		return story.NoSpec.With(s.Name)
+		why = story.NoSpec.With(s.Name).String()
 	case d.p.Unreadable == "" && d.level(sw) != policy.Yes:
-		return story.SwitchIs.With(string(sw), d.level(sw).String())
+		why = d.w.Forbids(sw, d.level(sw), d.p)
+	default:
+		if spent, _ := d.isSpent(events.ActionDelete); !spent {
+			return story.Reason{}
+		}
+		why = story.ReplacesSpent.With(s.Name).String()
 	}
-	if spent, _ := d.isSpent(events.ActionDelete); spent {
-		return story.ReplacesSpent.With(s.Name)
-	}
-	return story.Reason{}
+	return story.MayStayAway.With(d.w.noun(s.Name), why)
 }

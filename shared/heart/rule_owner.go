@@ -99,7 +99,7 @@ func (d *diagnosis) watch() *Step {
 	case d.prepares():
 		return d.watchMaintenance()
 	case d.whole() && d.stepsOn():
-		return ends(End{Outcome: view.Observed, By: view.ByStep, Code: reason.CodeWatchOnly, Reason: story.GoesOn.With()})
+		return ends(End{Outcome: view.Observed, By: view.ByStep, Code: reason.CodeWatchOnly, Reason: d.goesOn()})
 	case d.over(until):
 		return ends(End{Outcome: view.Observed, Code: reason.CodeWatchOnly, Reason: story.WatchedLong.With()})
 	case d.whole() && (d.hasGivenUp() || d.claimsGivenUp()):

@@ -30,7 +30,7 @@ func (d *diagnosis) finished() *Step {
 
 // progress ends the incident once a step past the last save is done.
 func (d *diagnosis) progress() *Step {
-	e := End{Outcome: view.Resumed, By: view.ByStep, Reason: story.GoesOn.With()}
+	e := End{Outcome: view.Resumed, By: view.ByStep, Reason: d.goesOn()}
 	switch {
 	case !d.whole():
 		return nil
@@ -43,6 +43,14 @@ func (d *diagnosis) progress() *Step {
 		return nil
 	}
 	return ends(e)
+}
+
+// goesOn says by which step the training goes on.
+func (d *diagnosis) goesOn() story.Reason {
+	if d.w.Training.Step <= d.w.Baseline() {
+		return story.BegunAnew.With(events.Number(d.w.Training.Step))
+	}
+	return story.GoesOn.With(events.Number(d.w.Training.Step), events.Number(d.w.Baseline()))
 }
 
 // waitForProgress waits for that step. What lines alone tell, and cannot all be true, has what stands beside the checkpoints read.

@@ -85,11 +85,11 @@ func (d *diagnosis) overspends(s *slot, since time.Time) *Step {
 	}
 	switch {
 	case spent && payer == events.ActionRestart:
-		return escalate(reason.CodeBudget, story.CrashesSpent.With(s.Name), story.MendTraining.With())
+		return escalate(reason.CodeBudget, story.CrashesSpent.With(s.Name), story.MendTraining.With(d.w.Name))
 	case spent:
-		return escalate(reason.CodeBudget, story.ReplacesSpent.With(s.Name), story.LookAtHosts.With())
+		return escalate(reason.CodeBudget, story.ReplacesSpent.With(s.Name), story.LookAtHosts.With(d.w.Name))
 	case today:
-		return d.spentToday(story.IsLost.With(s.Name))
+		return d.spentToday(d.w.isNow(s))
 	}
 	return nil
 }
@@ -163,7 +163,7 @@ func (d *diagnosis) deletes(all []*slot) *Step {
 		return nil
 	}
 	first := all[i]
-	s := call(view.PhaseDeleting, story.IsLost.With(first.Name), d.callBy(events.ActionDelete))
+	s := call(view.PhaseDeleting, d.w.isNow(first), d.callBy(events.ActionDelete))
 	for _, o := range all {
 		if d.mustGo(o) && !covers(s.Wants, o.Name) {
 			s.Wants = append(s.Wants, d.deletion(d.handle(o), s.Why))

@@ -1,6 +1,7 @@
 package heart
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -33,7 +34,7 @@ func (t *teller) step(plan Step) bool {
 		what, why = story.LeaveState.With(events.Span(bounds.BarredFor), t.w.holder(x.Slice)), story.Bars.With(x.Last.Text)
 	}
 	if !t.isTold(func(l Line) bool { return l.Kind == view.LineDecided && l.What.Equal(what) }) {
-		t.line(Line{Kind: view.LineDecided, What: what, Why: why})
+		t.line(Line{Kind: view.LineDecided, What: what, Why: why, Code: plan.Code})
 		changed = true
 	}
 	return t.remind(plan) || changed
@@ -55,7 +56,15 @@ func (w *Workload) holder(slice string) string {
 	if l := w.life(slice); l.Group != "" {
 		return words.Group + " " + l.Group
 	}
-	return words.Slice + " " + slice
+	return w.noun(slice)
+}
+
+// noun names a slice with what its provider calls it.
+func (w *Workload) noun(slice string) string { return w.Words().Slice + " " + slice }
+
+// isNow says how a slot stands.
+func (w *Workload) isNow(s *slot) story.Reason {
+	return story.IsNow.With(w.noun(s.Name), cmp.Or(s.State, string(s.Condition)))
 }
 
 // isTold reports whether a line that is so was told since the present wait began. A wait that goes from zone to zone tells of each zone once.

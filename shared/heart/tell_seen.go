@@ -90,7 +90,7 @@ func (t *teller) saw(text string) {
 
 // sawReading tells a condition that was read, a life that has begun, or that a place gives what others had refused.
 func (t *teller) sawReading(e evidence.Read) {
-	noun, in := t.w.Words().Slice+" "+e.Slice, t.w.Incident
+	noun, in := t.w.noun(e.Slice), t.w.Incident
 	line := Line{Kind: view.LineSeen, What: story.IsNow.With(noun, cmp.Or(e.State, string(e.Condition)))}
 	switch l := t.w.life(e.Slice); {
 	case l == nil:
@@ -131,9 +131,4 @@ func (t *teller) deaf(slice, why string) {
 	if why != "" {
 		t.line(Line{Kind: view.LineSeen, What: story.MayNotHear.With(slice), Why: story.Said.With(why)})
 	}
-}
-
-// opened tells what the incident is about.
-func (t *teller) opened(c events.Cause) {
-	t.line(Line{Kind: view.LineDecided, What: story.Opened.With(story.Cause(c))})
 }

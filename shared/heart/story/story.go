@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"pitstop.internal/events"
 )
 
 // Sentence is a sentence, with % in the places of its words. A stored one stays readable when a later release says it in another way.
@@ -36,14 +34,6 @@ func (r Reason) String() string {
 		}
 	}
 	return strings.TrimSpace(b.String())
-}
-
-// Cause is a cause in words.
-func Cause(c events.Cause) string {
-	if words, known := causes[c]; known {
-		return words
-	}
-	return "trouble"
 }
 
 // IsZero reports whether there is no reason.
