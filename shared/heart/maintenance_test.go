@@ -250,6 +250,24 @@ func TestMaintenance(t *testing.T) {
 	}
 }
 
+// TestMaintenanceBeforeItsWindowIsLookedAt: that a machine was stopped for it long before its window is not over because the last reading shows it
+// usable.
+func TestMaintenanceBeforeItsWindowIsLookedAt(t *testing.T) {
+	t.Parallel()
+	n := newStory(t, false, "a")
+	n.plays("a log pending")
+	n.now = n.now.Add(time.Minute)
+	struck := evidence.Interrupted{Origin: n.reading(), Slice: "a", Incarnation: n.w.Slices[0].Incarnation, Cause: events.CauseMaintenance, Text: "worker 0 was stopped"}
+	struck.Rank = events.RankAudit
+	n.give(struck)
+	for i, want := range []string{"looking", "window", "resuming"} {
+		if got := n.stands(nil); got != want {
+			t.Fatalf("it stands at %s, want %s:\n%s", got, want, n.tale())
+		}
+		n.plays([]string{"a unhealthy", "a ready", "1m"}[i])
+	}
+}
+
 // TestSavesAreNotAskedForTwice: a save has one ID until its deadline, and the next one another.
 func TestSavesAreNotAskedForTwice(t *testing.T) {
 	t.Parallel()
