@@ -272,9 +272,11 @@ func (l *Life) turnsTo(e evidence.Read, at time.Time) {
 		if l.Condition == evidence.Ready {
 			l.Used = l.Since
 		}
-		l.Condition, l.Since, l.Stop.Unsaid = e.Condition, at, time.Time{}
+		l.Condition, l.Since, l.Stop.Unsaid, l.State = e.Condition, at, time.Time{}, e.State
 	}
-	l.State = e.State
+	if l.exists() { // what is gone stays so, whatever a reading calls it
+		l.State = e.State
+	}
 	switch over := l.Condition == evidence.Gone || l.Condition == evidence.Lost && (!l.Heals() || l.endsBy(at)); {
 	case !over:
 		l.Over = time.Time{}
@@ -310,7 +312,7 @@ func (f *facts) vanishes(s *Slot) {
 	}
 }
 
-// isAwaited reports whether somebody may wait for this very reading, though it shows nothing new: the first one since the incident opened,
+// isAwaited reports whether somebody may wait for this very reading, though it shows nothing new: the first one since there was a reason to look,
 // since a while after word of a trouble, and since what goes with the slice was lost.
 func (f *facts) isAwaited(s *Slot) bool {
 	in := f.w.Incident
@@ -318,7 +320,7 @@ func (f *facts) isAwaited(s *Slot) bool {
 	if in == nil {
 		return false
 	}
-	return waits(in.Opened) || f.w.awaits(s.Name, f.from.Time) ||
+	return s.Read.IsZero() || f.w.awaits(s.Name, f.from.Time) ||
 		slices.ContainsFunc(in.Troubles, func(t Trouble) bool { return t.Slice == s.Name && waits(t.Heard.Add(bounds.SickFor)) }) ||
 		slices.ContainsFunc(f.w.group(s.Name), func(name string) bool { return waits(f.w.life(name).Over) })
 }

@@ -94,3 +94,27 @@ func TestPeopleHearOfEachStepOnce(t *testing.T) {
 		t.Errorf("people hear again %+v", again)
 	}
 }
+
+// TestAReadingThatNobodyWaitsForIsNotWritten: it shows what is known, or only calls it by another word.
+func TestAReadingThatNobodyWaitsForIsNotWritten(t *testing.T) {
+	t.Parallel()
+	for c, state := range map[evidence.Condition]string{evidence.Unhealthy: "UNHEALTHY", evidence.Gone: "not found"} {
+		n := newStory(t, true, "llama-8b")
+		if c == evidence.Gone {
+			n.reads("llama-8b", evidence.Lost)
+			n.now = n.now.Add(time.Minute)
+			n.reads("llama-8b", c)
+		} else {
+			n.reads("llama-8b", c)
+			n.passes(bounds.SickFor + time.Minute)
+		}
+		if n.w.Incident == nil {
+			t.Fatalf("%s opens no incident", c)
+		}
+		s := n.w.Slices[0]
+		again := evidence.Read{Origin: n.reading(), Slice: s.Name, Zone: s.Zone, Condition: c, Incarnation: s.Incarnation, State: state, Facts: s.Facts}
+		if _, sent, changed := heart.Advance(n.p, n.w, again, n.now); changed || sent != nil {
+			t.Errorf("it is %s still: changed %v, and %v is sent", c, changed, sent)
+		}
+	}
+}
