@@ -195,6 +195,9 @@ func (d *diagnosis) slot(name string) *slot {
 	return nil
 }
 
+// all are all slots.
+func (d *diagnosis) all() []*slot { return d.those(func(*slot) bool { return true }) }
+
 // those are the slots that are so.
 func (d *diagnosis) those(are func(*slot) bool) (all []*slot) {
 	for i := range d.slots {
@@ -203,6 +206,16 @@ func (d *diagnosis) those(are func(*slot) bool) (all []*slot) {
 		}
 	}
 	return all
+}
+
+// firstOf is what is found for the first of the slots for which something is found; nil for none.
+func firstOf[T any](all []*slot, find func(*slot) *T) *T {
+	for _, s := range all {
+		if found := find(s); found != nil {
+			return found
+		}
+	}
+	return nil
 }
 
 // inAny are the slots in one of these situations.

@@ -16,6 +16,7 @@
 //
 // # Where do I change ...
 //
+//	why nothing is done about a slice        whyNothing in why.go; each slice shows it
 //	when an incident opens                   openings in opens.go: an ordered list, as the rules are
 //	how a slot stands, what counts as lost   situationOf in diagnosis.go
 //	how long the provider may heal it        healFor in diagnosis.go; from when: healedBy

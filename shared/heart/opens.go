@@ -66,17 +66,17 @@ func (d peace) suspected() *Trouble {
 	return d.suspicion
 }
 
-func (d peace) leftBehind() *Trouble { return d.firstOf(d.opensForLeftover) }
+func (d peace) leftBehind() *Trouble { return firstOf(d.all(), d.opensForLeftover) }
 
 func (d peace) unusable() *Trouble {
-	return d.firstOf(func(s *slot) *Trouble { return d.opensFor(s, d.ticks) })
+	return firstOf(d.all(), func(s *slot) *Trouble { return d.opensFor(s, d.ticks) })
 }
 
 func (d peace) noticed() *Trouble {
 	if !d.ticks {
 		return nil
 	}
-	return d.firstOf(d.opensForNotice)
+	return firstOf(d.all(), d.opensForNotice)
 }
 
 func (d peace) hangs() *Trouble {
@@ -84,16 +84,6 @@ func (d peace) hangs() *Trouble {
 		return nil
 	}
 	return d.opensForHang()
-}
-
-// firstOf is the trouble of the first slot that has one.
-func (d peace) firstOf(trouble func(*slot) *Trouble) *Trouble {
-	for i := range d.slots {
-		if t := trouble(&d.slots[i]); t != nil {
-			return t
-		}
-	}
-	return nil
 }
 
 // mayOpen reports whether a suspicion may open an incident. A person's word always may. Any other evidence may not once the training is done, once

@@ -119,18 +119,32 @@ func (f *facts) stepped(r events.CrewReport) bool {
 	}
 	newer := denied || f.isNewer(r)
 	if newer {
-		if at.After(later(t.Began, later(t.Exit.At, t.Claim.At))) { // later than any line that told of a later attempt
-			f.belies(max(r.Attempt, f.w.Lease.Attempt))
-		}
-		if f.w.Incident == nil && same && r.Step > was.Step && !was.StepAt.IsZero() {
-			t.GapSeconds = max(t.GapSeconds, int64(min(at.Sub(was.StepAt), longestStep)/time.Second))
-		}
-		t.Step, t.StepAt, t.StepAttempt = r.Step, at, r.Attempt
+		f.steps(r)
 	}
 	begun := f.started(r.Attempt, at)
 	t.High = max(t.High, r.Step)
 	saves := f.tellsOfSave(r, same)
 	return newer || begun || saves || t.High != was.High
+}
+
+// steps takes a line's step for the newest one. It undoes what lines told before it of a later attempt.
+func (f *facts) steps(r events.CrewReport) {
+	t, at := &f.w.Training, f.from.Time
+	last := *t
+	if at.After(later(t.Began, later(t.Exit.At, t.Claim.At))) {
+		f.belies(max(r.Attempt, f.w.Lease.Attempt))
+	}
+	if r.Attempt == last.StepAttempt && r.Step > last.Step {
+		f.pauses(last.StepAt)
+	}
+	t.Step, t.StepAt, t.StepAttempt = r.Step, at, r.Attempt
+}
+
+// pauses records the time since the step before, in quiet times.
+func (f *facts) pauses(last time.Time) {
+	if t := &f.w.Training; f.w.Incident == nil && !last.IsZero() {
+		t.GapSeconds = max(t.GapSeconds, int64(min(f.from.Time.Sub(last), longestStep)/time.Second))
+	}
 }
 
 // isNewer reports whether a line tells of a later step than is known, or of an earlier time for it.

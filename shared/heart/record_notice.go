@@ -14,27 +14,28 @@ import (
 // and a machine's own metadata do not all say the same of it.
 func (f *facts) noticed(e evidence.Noticed) bool {
 	s := f.w.slot(e.Slice)
-	if s == nil || s.lifeOf(e.Incarnation, "", f.from.Time) != &s.Life {
+	if s == nil || s.lifeOf(e.Incarnation, "", f.from.Time) != &s.Life || !f.heeds(e, s.Notice) {
 		return false
 	}
 	was, under := s.Notice, e.Notice.Status == events.NoticeOngoing && s.Released.IsZero()
-	switch shown := was.InAPI && was.stands(); {
-	case shown && f.from.Rank == events.RankUser && !saysBegun(was.Notice, completed(e.Notice, was.Notice)):
-		return false // of maintenance that the API shows, a line says only that it has begun
-	case e.Notice.Status == events.NoticeGone:
+	if e.Notice.Status == events.NoticeGone {
 		return f.noticeGone(s)
 	}
 	struck := under && f.strike(f.from.Time)             // the training gets the signal to end
 	if !isPast(completed(e.Notice, was.Notice), f.now) { // what is long over is history
 		s.Notice = f.merged(was, e)
 	}
-	if s.Notice == was {
-		return struck
-	}
-	if under && s.Notice.Status == events.NoticeOngoing {
+	news := s.Notice != was
+	if news && under && s.Notice.Status == events.NoticeOngoing {
 		f.begun(e, &s.Life)
 	}
-	return true
+	return news || struck
+}
+
+// heeds reports whether a word of maintenance counts. Of maintenance that the API shows, a line says only that it has begun.
+func (f *facts) heeds(e evidence.Noticed, known Notice) bool {
+	shown := known.InAPI && known.stands()
+	return !shown || f.from.Rank != events.RankUser || saysBegun(known.Notice, completed(e.Notice, known.Notice))
 }
 
 // merged is what is known of maintenance with one more word of it.

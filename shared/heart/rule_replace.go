@@ -37,41 +37,36 @@ func (d *diagnosis) replaceLost() *Step {
 
 // beforeReplacing is what comes before: a look at what goes with the lost slices and at what is saved, or the reason why they are a person's.
 func (d *diagnosis) beforeReplacing(all []*slot) *Step {
-	for _, s := range all {
-		if look := d.lookAtGroup(s); look != nil {
-			return look
-		}
+	if look := firstOf(all, d.lookAtGroup); look != nil {
+		return look
 	}
-	var since time.Time
+	since := d.in.Opened
 	for _, s := range all {
 		if since = later(since, s.Since); s.is(lost, sick) {
 			since = later(since, s.healsBy)
 		}
 	}
-	since = later(since, d.in.Opened)
-	begins := slices.DeleteFunc(slices.Clone(all), func(s *slot) bool { return s.create != nil || s.is(coming) || s.EndedBy == d.in.ID })
-	if d.w.has(events.ActionDelete) {
-		begins = nil // they go with those
-	}
+	begins := d.beginning(all)
 	if len(begins) > 0 && d.w.mayBeFinished() {
 		if hear := d.hears(view.Looking, story.MayBeDone.With(), before(since, bounds.HearFor)); hear != nil {
 			return hear
 		}
 	}
-	for _, s := range all {
-		if no := d.irreplaceable(s, since); no != nil {
-			return no
-		}
+	if no := firstOf(all, func(s *slot) *Step { return d.irreplaceable(s, since) }); no != nil {
+		return no
 	}
 	if sw, _ := d.replacing(names(all)); d.forbids(sw) {
 		return nil // it comes to nothing
 	}
-	for _, s := range begins {
-		if no := d.overspends(s, since); no != nil {
-			return no
-		}
+	return firstOf(begins, func(s *slot) *Step { return d.overspends(s, since) })
+}
+
+// beginning are the slots whose replacement is not under way yet. What is lost while others are being deleted goes with those.
+func (d *diagnosis) beginning(all []*slot) []*slot {
+	if d.w.has(events.ActionDelete) {
+		return nil
 	}
-	return nil
+	return slices.DeleteFunc(slices.Clone(all), func(s *slot) bool { return s.create != nil || s.is(coming) || s.EndedBy == d.in.ID })
 }
 
 // overspends leaves a replacement to a person once the budget of its payer is spent, unless the verdict refills it.

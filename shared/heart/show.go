@@ -43,8 +43,10 @@ func (w Workload) Shown(now time.Time) view.Workload {
 		Training: w.shownTraining(), Pause: w.Pause, Orders: w.Orders, Ended: w.Ended, Due: w.Due(), Wait: w.shownWait(now), Unsent: len(w.Outbox), Epoch: w.Epoch,
 		BudgetsSince: w.spentSince(), WaitTold: w.waitTold(),
 	}
-	for i := range w.Slices {
-		v.Slices[i] = w.shownSlice(&w.Slices[i])
+	d := diagnose(policy.Policy{}, &w, now)
+	for i := range d.slots {
+		v.Slices[i] = w.shownSlice(d.slots[i].Slot)
+		v.Slices[i].Why = d.whyNothing(&d.slots[i]).String()
 	}
 	for i := range w.Effects {
 		if x := &w.Effects[i]; x.Attempt > 0 && !x.Dropped() {

@@ -31,13 +31,11 @@ func (w *Workload) shownSave(in Incident, now time.Time) view.Save {
 
 // failedSave is why an incident has no verified save at a time.
 func (w *Workload) failedSave(in Incident, at time.Time) (reason.SaveResult, story.Reason) {
-	switch s := in.Save; {
-	case s.Asked.IsZero() && w.Training.Seen.IsZero():
-		return reason.SaveUnheard, story.NobodyToSave.With()
-	case s.Asked.IsZero() && in.Ceiling.RequestCheckpoint == policy.No:
-		return reason.SaveForbidden, story.SwitchOff.With(string(policy.RequestCheckpoint))
-	case s.Asked.IsZero(): // there is time, or there was none
-		return "", story.Reason{}
+	s := in.Save
+	if s.Asked.IsZero() {
+		return w.unaskedSave(in)
+	}
+	switch {
 	case !s.Acked.IsZero():
 		return reason.SaveIncomplete, story.SaveUnverified.With(s.Refused)
 	case s.Refused != "" && in.isDelivered():
@@ -52,6 +50,17 @@ func (w *Workload) failedSave(in Incident, at time.Time) (reason.SaveResult, sto
 		why = w.Effects[i].Last.Text
 	}
 	return reason.SaveUndelivered, story.SaveUndelivered.With(why)
+}
+
+// unaskedSave is why an incident has asked for no save; nothing where there is time, or where there was none.
+func (w *Workload) unaskedSave(in Incident) (reason.SaveResult, story.Reason) {
+	switch {
+	case w.Training.Seen.IsZero():
+		return reason.SaveUnheard, story.NobodyToSave.With()
+	case in.Ceiling.RequestCheckpoint == policy.No:
+		return reason.SaveForbidden, story.SwitchOff.With(string(policy.RequestCheckpoint))
+	}
+	return "", story.Reason{}
 }
 
 // isDelivered reports whether the request for the save is known to have reached the machines.

@@ -377,7 +377,7 @@ func TestAClaimKeepsHangsUnseenForAWhileOnly(t *testing.T) {
 		t.Errorf("nobody sees that it hangs: asked for is %q, %s", asked, tale(r.w))
 	}
 	r.learn("", "no verdict hear 0")
-	if phaseOf(r.w) != either("restarting", "closed", "no save") {
+	if phaseOf(r.w) != either("restarting", "peace", "no save") {
 		t.Errorf("no verdict, and it stands at %s", tale(r.w))
 	}
 }

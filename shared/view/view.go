@@ -138,6 +138,8 @@ type Slice struct {
 	Suspected bool   `json:"suspected,omitzero"`
 	// Claims is the value of its label pitstop-workload where that names a workload which it does not belong to.
 	Claims string `json:"claims,omitzero"`
+	// Why says why nothing is done about it, though it cannot be used; empty where something is under way.
+	Why string `json:"why,omitzero"`
 	// Admitted says that training may run in this life, and Awaits that Pitstop must admit it first. Released says that Pitstop leaves it
 	// to its owner.
 	Admitted bool `json:"admitted,omitzero"`

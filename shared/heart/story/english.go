@@ -63,6 +63,8 @@ const (
 	StartLasts          Sentence = "% was not usable in time after its start: %"
 	BegunAnew           Sentence = "the training has begun anew, and is at step %"
 	GoesOn              Sentence = "step % is past %"
+	HealsUntil          Sentence = "% is %: % may bring it back until %"
+	OpensAt             Sentence = "% is %: an incident opens at %, unless it passes by itself"
 	WatchedLong         Sentence = "it was watched for long enough"
 	AllowsNothing       Sentence = "the policy allows nothing"
 	TrainingDone        Sentence = "the training is done"
