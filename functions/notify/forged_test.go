@@ -16,7 +16,7 @@ import (
 
 // TestAnUpdateIsAPointer: whatever an update says besides workload and incident, people get the state in the ledger.
 func TestAnUpdateIsAPointer(t *testing.T) {
-	u := escalated(course("llama")[0])
+	u := escalated("llama")
 	told := func(t *testing.T, body []byte) []string {
 		t.Helper()
 		r := newReceiver(t)
@@ -56,7 +56,7 @@ func TestAnUpdateIsAPointer(t *testing.T) {
 func TestAnIncidentThatNobodyKnowsIsNotTold(t *testing.T) {
 	r := newReceiver(t)
 	d := newDesk(t, 20, slack(r))
-	u := escalated(course("llama")[0])
+	u := escalated("llama")
 	check := func() {
 		t.Helper()
 		if got := d.bring(fleettest.Request(u)); got != fleettest.Ignored || len(r.take(t)) != 0 {
@@ -87,30 +87,30 @@ func TestAnOlderMessageTellsTheNewestStep(t *testing.T) {
 	d.want(steps[3], fleettest.Handled)
 }
 
-// TestAPhaseThatPassesIsNotTold: the message of the step before it comes late, and the next step tells.
+// TestAPhaseThatPassesIsNotTold: a message comes before its step, and that step tells.
 func TestAPhaseThatPassesIsNotTold(t *testing.T) {
-	for _, passing := range []incident.Phase{
-		incident.Looking, incident.Maintaining, incident.Admitting, incident.Restarting,
-	} {
-		r := newReceiver(t)
-		d := newDesk(t, 20, slack(r))
-		steps := course("llama")
-		w, in := document(steps[1])
-		in.Phase = passing
-		d.save(w, ledger.Revision{})
-		if got := d.bring(fleettest.Request(steps[1])); got != fleettest.Ignored || len(r.take(t)) != 0 {
-			t.Errorf("in %s it is %s", passing, got)
-		}
-		d.want(steps[2], fleettest.Handled)
+	r := newReceiver(t)
+	d := newDesk(t, 20, slack(r))
+	d.save(struck("llama").w, ledger.Revision{})
+	steps := course("llama")
+	if got := d.bring(fleettest.Request(steps[0])); got != fleettest.Ignored || len(r.take(t)) != 0 {
+		t.Errorf("it looks, and that is %s", got)
 	}
+	d.want(steps[0], fleettest.Handled)
 }
 
 // TestAnIncidentIsToldFromWhereItStands: in the outbox while it waits to be archived, and in the archive.
 func TestAnIncidentIsToldFromWhereItStands(t *testing.T) {
-	u := escalated(course("llama")[0])
-	_, over := document(u)
-	next, _ := document(course("llama")[0]) // a later incident of the same workload
-	next.Incident.ID, next.Ended = "llama-20260301-5", over.Closed
+	p := struck("llama")
+	p.comesBack()
+	u := p.waits()
+	over := p.w.Closed
+	p.reads(incident.Lost, "PREEMPTED") // a later incident of the same workload
+	next := p.w
+	if next.Incident == nil {
+		t.Fatal("no incident is opened")
+	}
+	next.Closed = nil
 	ended := events.IncidentClosed{
 		Schema: events.Schema, Workload: u.Workload, Incident: u.Incident, Outcome: u.Outcome, Revision: 1,
 	}
@@ -141,7 +141,7 @@ func TestAnIncidentIsToldFromWhereItStands(t *testing.T) {
 func TestWhatWasToldLongAgoIsNotToldAgain(t *testing.T) {
 	r := newReceiver(t)
 	d := newDesk(t, 20, slack(r))
-	u := escalated(course("llama")[0])
+	u := escalated("llama")
 	d.reach(u)
 	d.clock.Advance(ledger.KeepTold)
 	d.want(u, fleettest.Ignored)

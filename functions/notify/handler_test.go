@@ -34,6 +34,7 @@ import (
 	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 	"pitstop.internal/shared/trigger"
+	"pitstop.internal/shared/view"
 )
 
 const (
@@ -191,16 +192,13 @@ func (d *desk) reach(u events.IncidentUpdated) {
 	if err != nil && !errors.Is(err, ledger.ErrNotFound) {
 		d.t.Fatal(err)
 	}
-	for _, in := range []*incident.Incident{old.Incident, old.Closed} {
-		if in != nil && in.ID == u.Incident && len(in.Timeline)+in.LeftOut >= u.Number {
+	v := old.Shown(time.Time{})
+	for _, in := range []*view.Incident{v.Incident, v.Closed} {
+		if in != nil && in.ID == u.Incident && in.Lines() >= u.Number {
 			return
 		}
 	}
-	w, in := document(u)
-	if got, _ := w.Shown(time.Time{}).Update(w.ShownIncident(*in, time.Time{})); cmp.Diff(u, got) != "" {
-		d.t.Fatalf("the document differs from the update (-update +document):\n%s", cmp.Diff(u, got))
-	}
-	d.save(w, rev)
+	d.save(documents.of(d.t, u), rev)
 }
 
 func (d *desk) save(w incident.Workload, rev ledger.Revision) {
@@ -208,42 +206,6 @@ func (d *desk) save(w incident.Workload, rev ledger.Revision) {
 	if _, err := d.truth.Save(d.t.Context(), w, rev); err != nil {
 		d.t.Fatal(err)
 	}
-}
-
-// document is a workload whose incident stands as an update says.
-func document(u events.IncidentUpdated) (incident.Workload, *incident.Incident) {
-	_, name, _ := strings.Cut(u.Workload, "/")
-	in := &incident.Incident{
-		ID: u.Incident, Cause: u.Cause, Opened: u.Opened, Phase: incident.Phase(u.Phase), Policy: u.Policy,
-		ChipHourPrice: u.ChipHourPrice, Down: u.Down, Asked: u.Asked, Outcome: incident.Outcome(u.Outcome),
-		ConfirmedBy: incident.Confirmation(u.ConfirmedBy), Code: incident.Code(u.Code), Advice: u.Advice,
-		Timeline: []incident.Line{{At: u.At, Kind: incident.LineDecided, Text: u.Doing, Reason: u.Why}},
-		LeftOut:  u.Number - 1,
-	}
-	w := incident.Workload{Schema: incident.Schema, ID: u.Workload, Project: "demo", Name: name}
-	for i, a := range u.Slices {
-		s := incident.Slot{Name: a.Name, Life: incident.Life{
-			Facts: incident.Facts{Accelerator: a.Accelerator, Reclaimable: a.Spot},
-			Zone:  a.Zone, Condition: incident.Gone,
-		}}
-		if i == 0 {
-			s.Chips = u.Chips
-		}
-		if u.IdleChips > 0 {
-			s.Condition = incident.Ready
-		}
-		w.Slices = append(w.Slices, s)
-		in.Troubles = append(in.Troubles, incident.Trouble{Slice: a.Name})
-	}
-	for _, text := range u.Happened {
-		in.Troubles = append(in.Troubles, incident.Trouble{Text: text})
-	}
-	if u.Outcome == "" {
-		w.Incident = in
-		return w, in
-	}
-	in.Closed, w.Ended, w.Closed = u.At, u.At, in
-	return w, in
 }
 
 func (d *desk) bring(ce cloudevents.Event) (outcome string) {
@@ -261,38 +223,6 @@ func (d *desk) want(u events.IncidentUpdated, outcome string) {
 	if got := d.deliver(u); got != outcome {
 		d.t.Errorf("%s, number %d: %s, want %s", u.Step(), u.Number, got, outcome)
 	}
-}
-
-// course is how an incident of a workload goes, step by step.
-func course(workload string) []events.IncidentUpdated {
-	base := events.IncidentUpdated{
-		Schema: 1, Workload: "demo/" + workload, Incident: workload + "-20260301-1", At: fleettest.Start, Opened: fleettest.Start,
-		Cause: events.CausePreemption, Policy: "spot", Down: fleettest.Start.Add(-time.Minute), Chips: 16,
-		Slices:   []events.Affected{{Name: workload, Zone: "us-west4-a", Accelerator: "v5litepod-16", Spot: true}},
-		Happened: []string{"worker 2 was preempted"}, Doing: "delete " + workload, Why: "Spot, and its loss is proven",
-	}
-	var steps []events.IncidentUpdated
-	for i, phase := range []incident.Phase{incident.PhaseDeleting, incident.PhaseCreating, incident.Resuming, incident.Closed} {
-		u := base
-		u.Number, u.Phase = 3*i+2, string(phase)
-		u.At = base.At.Add(time.Duration(i) * time.Minute)
-		if phase == incident.Closed {
-			u.Outcome, u.ConfirmedBy, u.Doing, u.Why = "resumed", "step", "resumed, confirmed by step", "step 48,213 > 48,190"
-		}
-		steps = append(steps, u)
-	}
-	return steps
-}
-
-func escalated(u events.IncidentUpdated) events.IncidentUpdated {
-	u.Number, u.Phase, u.Outcome, u.ConfirmedBy = 11, "closed", "escalated", ""
-	u.Doing, u.Why, u.Advice, u.IdleChips, u.ChipHourPrice = "escalated", "no progress within 30 m 0 s", "look at the training", 16, 1.2
-	return u
-}
-
-func approving(u events.IncidentUpdated) events.IncidentUpdated {
-	u.Phase, u.Asked, u.Doing, u.Why = "approving", events.ActionDelete, "wait for approval: recreate llama", "the policy says ask"
-	return u
 }
 
 func TestAnIncidentIsOneThreadInWhichEachStepIsToldOnce(t *testing.T) {
@@ -326,32 +256,36 @@ func TestAnIncidentIsOneThreadInWhichEachStepIsToldOnce(t *testing.T) {
 func TestALongWaitIsToldOnce(t *testing.T) {
 	r := newReceiver(t)
 	d := newDesk(t, 20, slack(r))
-	w := incident.New("demo", "llama", "gke")
-	w.Slices = []incident.Slot{{Name: "llama", Life: incident.Life{
-		Zone: "us-east5/research/teams", Facts: incident.Facts{WaitsSince: fleettest.Start.Add(-time.Hour)}, Condition: incident.Creating,
-		State: "creating: its Pod llama-0 waits for a machine: Unschedulable",
-	}}}
-	remind := func(told time.Time) events.IncidentUpdated {
-		before := w
-		w.WaitTold = told
-		_, rev, err := d.truth.Workload(t.Context(), w.ID)
+	p := &played{w: incident.New("demo", "llama", "gke"), p: night, now: fleettest.Start.Add(-3 * time.Hour)}
+	reads := func(c incident.Condition) {
+		p.learns(func() incident.Evidence {
+			return incident.Read{
+				Origin: p.origin(), Slice: "llama", Zone: "us-east5/research/teams", Condition: c,
+				Incarnation: events.Incarnation{Zone: "us-east5/research/teams", ID: "uid", Created: fleettest.Start.Add(-4 * time.Hour)},
+				State:       string(c), Facts: incident.Facts{Accelerator: "tpu-v6e-slice 4x4", Chips: 16, WaitsSince: fleettest.Start.Add(-4 * time.Hour)},
+			}
+		})
+	}
+	save := func() {
+		_, rev, err := d.truth.Workload(t.Context(), p.w.ID)
 		if err != nil && !errors.Is(err, ledger.ErrNotFound) {
 			t.Fatal(err)
 		}
-		d.save(w, rev)
-		u := incident.Updates(before, w)
-		if len(u) == 0 {
-			return events.IncidentUpdated{}
-		}
-		return u[0]
+		d.save(p.w, rev)
 	}
-	first := remind(fleettest.Start)
+	remind := func() (u events.IncidentUpdated) {
+		u = p.waits()
+		save()
+		return u
+	}
+	reads(incident.Creating)
+	first := remind()
 	for _, want := range []string{fleettest.Handled, fleettest.Ignored} {
 		if got := d.bring(fleettest.Request(first)); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
-	second := remind(fleettest.Start.Add(5 * time.Hour))
+	second := remind()
 	if got := d.bring(fleettest.Request(second)); got != fleettest.Handled {
 		t.Errorf("the reminder: %s", got)
 	}
@@ -361,9 +295,9 @@ func TestALongWaitIsToldOnce(t *testing.T) {
 	if n := len(r.take(t)); n != 2 {
 		t.Errorf("%d messages", n)
 	}
-	third := remind(fleettest.Start.Add(11 * time.Hour))
-	w.Slices[0].Condition = incident.Ready
-	remind(w.WaitTold)
+	third := remind()
+	reads(incident.Ready)
+	save()
 	if got := d.bring(fleettest.Request(third)); got != fleettest.Ignored {
 		t.Errorf("it is usable, and the reminder: %s", got)
 	}
@@ -373,10 +307,7 @@ func TestALongWaitIsToldOnce(t *testing.T) {
 func TestPeopleReadTheTermsOfTheTrainingService(t *testing.T) {
 	r := newReceiver(t)
 	d := newDesk(t, 60, webhook(r), slack(r))
-	steps := course("llama-8b")
-	u := steps[len(steps)-1]
-	u.Outcome, u.ConfirmedBy, u.Why, u.Code = "escalated", "", "no specification is stored", string(incident.CodeNoSpec)
-	d.want(u, fleettest.Handled)
+	d.want(escalated("llama-8b"), fleettest.Handled)
 	const says = "Internal error occurred for the current attempt"
 	found := map[string]int{}
 	for _, b := range r.take(t) {
@@ -401,12 +332,10 @@ func TestPeopleReadTheTermsOfTheTrainingService(t *testing.T) {
 func TestWhatAPersonHasToDoIsShownInTheChannel(t *testing.T) {
 	r := newReceiver(t)
 	d := newDesk(t, 20, slack(r))
-	u := course("llama")[0]
-	d.want(u, fleettest.Handled)
-	ask := approving(u)
-	ask.Number++
-	d.want(ask, fleettest.Handled)
-	d.want(escalated(u), fleettest.Handled)
+	heals, asks := approving("llama")
+	for _, u := range []events.IncidentUpdated{heals, asks, escalated("llama")} {
+		d.want(u, fleettest.Handled)
+	}
 	var broadcast []any
 	var said []string
 	for _, b := range r.take(t) {
@@ -491,12 +420,12 @@ func TestATargetThatWantsToBeLeftAloneIs(t *testing.T) {
 			d.want(u, fleettest.Later)
 			r.answers(nil)
 			d.clock.Advance(29 * time.Second)
-			d.want(escalated(u), fleettest.Later)
+			d.want(escalated("llama"), fleettest.Later)
 			if got := len(r.take(t)); got != 1 {
 				t.Errorf("it was called %d times, want once", got)
 			}
 			d.clock.Advance(time.Second)
-			d.want(escalated(u), fleettest.Handled)
+			d.want(escalated("llama"), fleettest.Handled)
 			d.want(u, fleettest.Ignored)
 		})
 	}
@@ -519,7 +448,7 @@ func TestALostAnswer(t *testing.T) {
 	}{
 		"of a step that the next one tells": {slack, steps[0], 0, fleettest.Ignored},
 		"of the end":                        {slack, steps[3], 1, fleettest.Handled},
-		"of what a person has to do":        {slack, escalated(steps[0]), 1, fleettest.Handled},
+		"of what a person has to do":        {slack, escalated("llama"), 1, fleettest.Handled},
 		"of one who knows repetitions":      {webhook, steps[0], 1, fleettest.Handled},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -664,8 +593,8 @@ func TestMoreThanAMinuteTakesIsToldTogether(t *testing.T) {
 	newer := course("w3")[1]
 	d.want(newer, fleettest.Later)
 	d.want(updates[3], fleettest.Later) // which finds what waits already
-	d.want(escalated(updates[0]), fleettest.Handled)
-	d.want(escalated(updates[1]), fleettest.Later)
+	d.want(escalated("w0"), fleettest.Handled)
+	d.want(escalated("w1"), fleettest.Later)
 	r.take(t)
 
 	d.clock.Advance(time.Minute)
@@ -673,7 +602,7 @@ func TestMoreThanAMinuteTakesIsToldTogether(t *testing.T) {
 	d.want(newer, fleettest.Ignored)
 	d.want(updates[3], fleettest.Ignored)
 	d.want(updates[4], fleettest.Ignored)
-	d.want(escalated(updates[1]), fleettest.Ignored)
+	d.want(escalated("w1"), fleettest.Ignored)
 	got := r.take(t)
 	if len(got) != 1 || got[0]["text"] != "4 incidents at once, one of them needs a person" {
 		t.Fatalf("told %v, want one message of four incidents", got)
@@ -688,7 +617,7 @@ func TestMoreThanAMinuteTakesIsToldTogether(t *testing.T) {
 func TestAWebhookIsSigned(t *testing.T) {
 	r := newReceiver(t)
 	d := newDesk(t, 20, webhook(r))
-	u := escalated(course("llama")[0])
+	u := escalated("llama")
 	d.want(u, fleettest.Handled)
 	q, body := r.got[0], r.bodies[0]
 	id, at := q.Header.Get("Webhook-Id"), q.Header.Get("Webhook-Timestamp")
@@ -722,7 +651,7 @@ func TestNothingSecretIsLogged(t *testing.T) {
 		d := newDesk(t, 20, slack(r), webhook(r),
 			func(*desk) notify.Target { return notify.NewSlackWebhook(address) },
 			func(*desk) notify.Target { return notify.NewChat(address + "?key=k&token=" + token) })
-		u := escalated(course("llama")[0])
+		u := escalated("llama")
 		d.reach(u)
 		err := d.handle(t.Context(), fleettest.Request(u))
 		said := fmt.Sprint(err) + d.log.String()
@@ -956,7 +885,7 @@ func TestWhatGoesWrongLosesAndRepeatsNothing(t *testing.T) {
 		for i := range incidents {
 			steps := course(fmt.Sprintf("w%d", i))
 			if i%3 == 0 {
-				steps[3] = escalated(steps[0])
+				steps[3] = escalated(fmt.Sprintf("w%d", i))
 			}
 			for n, u := range steps {
 				p.publish(u, 1+random.IntN(2), func() time.Time {
