@@ -36,9 +36,9 @@ func (x *effects) charge(effect Effect) {
 	if effect.Action == events.ActionDelete {
 		first = x.w.firstWanted(effect.Action)
 	}
-	paid := func(c Charge) bool { return c.Incident == effect.Maker && !c.At.Before(first) }
+	paid := func(c Charge) bool { return c.Incident == x.w.Incident.ID && !c.At.Before(first) }
 	if payer != "" && x.w.charges(payer, paid) == 0 {
-		x.w.Charges = append(x.w.Charges, Charge{Action: payer, Incident: effect.Maker, At: x.now, Error: x.w.Training.lastError()})
+		x.w.Charges = append(x.w.Charges, Charge{Action: payer, Incident: x.w.Incident.ID, At: x.now, Error: x.w.Training.lastError()})
 	}
 }
 

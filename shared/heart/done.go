@@ -20,7 +20,7 @@ func (w *Workload) isDone(x *Effect) bool {
 		}
 		return all(func(l *Life) bool { return !l.exists() && !l.isOurs() })
 	case events.ActionCreate: // what came, and is lost again, is another's
-		return !all(func(l *Life) bool { return !l.isLostSince(x.Begun) }) || all(func(l *Life) bool { return l.Maker == x.Maker && arrived(l.Condition) })
+		return !all(func(l *Life) bool { return !l.isLostSince(x.Begun) }) || all(func(l *Life) bool { return l.Maker == w.Incident.ID && arrived(l.Condition) })
 	case events.ActionStart:
 		return all(func(l *Life) bool { return l.Condition == evidence.Ready })
 	default:

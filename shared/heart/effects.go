@@ -231,7 +231,7 @@ func (x *effects) take(want Want) (effect *Effect, fresh bool) {
 		w.Effects, i = slices.Delete(w.Effects, i, i+1), -1
 	}
 	if i < 0 {
-		w.Effects = append(w.Effects, Effect{Want: want, Maker: w.Incident.ID, First: x.now, Retry: want.From})
+		w.Effects = append(w.Effects, Effect{Want: want, First: x.now, Retry: want.From})
 		return &w.Effects[len(w.Effects)-1], true
 	}
 	effect = &w.Effects[i]

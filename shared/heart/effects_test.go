@@ -91,7 +91,7 @@ func (n *story) request(a events.Action, slice string) events.Request {
 	n.Helper()
 	for _, x := range n.w.Effects {
 		if x.Action == a && x.Slice == slice && !x.Dropped() {
-			return events.Request{Schema: 1, Workload: n.w.ID, Incident: x.Maker, Epoch: x.Epoch, Action: a, Slice: slice, Attempt: x.Attempt}
+			return events.Request{Schema: 1, Workload: n.w.ID, Incident: n.w.Incident.ID, Epoch: x.Epoch, Action: a, Slice: slice, Attempt: x.Attempt}
 		}
 	}
 	n.Fatalf("nobody wants %s of %s:\n%s", a, slice, n.tale())

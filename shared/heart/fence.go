@@ -68,7 +68,7 @@ func (w *Workload) Fence(p events.Pointer, now time.Time) (Effect, error) {
 	}
 	x := w.effect(p.Action, p.Slice)
 	switch {
-	case x == nil || x.Maker != p.Incident || x.Slice != p.Slice || x.Epoch != p.Epoch || w.Incident.unwanted(x):
+	case x == nil || x.Slice != p.Slice || x.Epoch != p.Epoch || w.Incident.unwanted(x):
 		return Effect{}, refuse(reason.CodeNotWanted, "nothing waits for %s any more", p.Action)
 	case now.After(x.expires()):
 		return Effect{}, refuse(reason.CodeExpired, "it expired at %s", x.expires().UTC().Format(time.RFC3339))

@@ -182,7 +182,7 @@ func (d *diagnosis) placesFrom(x Effect) (all []view.ZoneFit) {
 // assume plays that a call did its work.
 func (o *outlook) assume(step Step, x Effect) {
 	o.now = o.now.Add(time.Second) // a call takes its time: a life begins after the incident, and is let in after it has begun
-	r := events.Request{Workload: o.w.ID, Incident: x.Maker, Epoch: x.Epoch, Action: x.Action, Slice: x.Slice, Incarnation: x.Life, Attempt: x.Attempt}
+	r := events.Request{Workload: o.w.ID, Incident: o.w.Incident.ID, Epoch: x.Epoch, Action: x.Action, Slice: x.Slice, Incarnation: x.Life, Attempt: x.Attempt}
 	if o.w.Incident.Calls = nil; x.Begun.IsZero() { // nobody looks at the record of assumed calls
 		(&effects{w: o.w, now: o.now}).begin(evidence.Intended{Origin: o.origin(), Request: r, RequestID: "planned"}, step)
 	}
@@ -212,7 +212,7 @@ func (o *outlook) assumeRead(x Effect) {
 			f.record(o.reading(s, evidence.Ready))
 		case events.ActionCreate:
 			e := o.reading(s, evidence.Ready)
-			e.Zone, e.Incident = x.Zone, x.Maker
+			e.Zone, e.Incident = x.Zone, o.w.Incident.ID
 			e.Incarnation = events.Incarnation{Zone: x.Zone, ID: "planned " + name, Created: o.now}
 			f.record(e)
 		default:

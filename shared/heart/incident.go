@@ -151,9 +151,7 @@ type Want struct {
 // Effect is a call that is wanted or under way, from the first request for it until a reading shows what it does.
 type Effect struct {
 	Want
-	// Maker is the incident that wants it.
-	Maker string `json:"maker"`
-	Epoch int64  `json:"epoch"`
+	Epoch int64 `json:"epoch"`
 	// Attempt counts its requests, and Failures its failures in a row, of which Last is the last.
 	Attempt  int     `json:"attempt"`
 	Failures int     `json:"failures,omitzero"`

@@ -23,14 +23,16 @@ type Lease struct {
 	Doubted time.Time `json:"doubted,omitzero"`
 }
 
-// maxTries bounds the doubt: what stands there is read before each write.
-const maxTries = 12
+// maxDoubts bounds the doubt: what stands there is read before each write.
+const maxDoubts = 4
 
 // Write is one write of the lease by Pitstop.
 type Write struct {
 	At      time.Time          `json:"at,omitzero"`
 	Attempt int                `json:"attempt,omitzero"`
 	Lives   []events.Admission `json:"lives,omitempty"`
+	// Tries is how often a write of these lives was begun whose outcome is not known.
+	Tries int `json:"tries,omitzero"`
 }
 
 // of is the life of a slice that a write names; unknown where it names none.
@@ -144,7 +146,7 @@ func (w *Workload) nextAttempt() int {
 // countAttempt is the attempt that a call puts into the lease: the one after that in the lease which was read. It stays where the lease
 // names it for these lives already: an earlier try has written it, or a crew has begun it since it was wanted.
 func (w *Workload) countAttempt(x *Effect, l evidence.Lease) int {
-	written := l.Incident == x.Maker && l.Attempt == x.Lease.Attempt
+	written := l.Incident == w.Incident.ID && l.Attempt == x.Lease.Attempt
 	begun := l.Incident == "" && l.Began.After(x.First) && l.Attempt > w.Training.Verdict.Attempt
 	switch {
 	case l.Attempt == 0:
@@ -174,9 +176,21 @@ func (l *Lease) read(read evidence.Lease, now time.Time) (news bool) {
 
 // tries keeps that an effect begins to write the lease. Each try counts: its outcome is not known.
 func (l *Lease) tries(x *Effect) {
-	if x.writesLease() {
-		l.Maybe = append(l.Maybe[max(0, len(l.Maybe)+1-maxTries):], x.Lease)
+	if !x.writesLease() {
+		return
 	}
+	last := x.Lease
+	if i := l.doubted(x); i >= 0 {
+		last.Tries = l.Maybe[i].Tries
+		l.Maybe = slices.Delete(l.Maybe, i, i+1)
+	}
+	last.Tries++
+	l.Maybe = append(l.Maybe[max(0, len(l.Maybe)+1-maxDoubts):], last)
+}
+
+// doubted is the place of the write of an effect among those whose outcome is not known, or -1.
+func (l *Lease) doubted(x *Effect) int {
+	return slices.IndexFunc(l.Maybe, func(m Write) bool { return m.names(x.Lease.Lives) })
 }
 
 // misses keeps that no lease could be read where Pitstop wrote one, and reports whether that is news. Before it vanished, the crew of any life that
@@ -202,10 +216,9 @@ func (l *Lease) made(w Write, now time.Time) {
 
 // unmade keeps that one of the tries of an effect to write the lease made none. Others may have.
 func (l *Lease) unmade(x *Effect) {
-	for i := len(l.Maybe) - 1; i >= 0 && x.writesLease(); i-- {
-		if l.Maybe[i].names(x.Lease.Lives) {
+	if i := l.doubted(x); i >= 0 && x.writesLease() {
+		if l.Maybe[i].Tries--; l.Maybe[i].Tries < 1 {
 			l.Maybe = slices.Delete(l.Maybe, i, i+1)
-			return
 		}
 	}
 }

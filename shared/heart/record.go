@@ -83,7 +83,7 @@ func remember(w *Workload, t Told) {
 // asked is the effect that a request asks for, or nil if it is another one by now, or has its answer.
 func (f *facts) asked(r events.Request) *Effect {
 	x := f.w.effect(r.Action, r.Slice)
-	if x == nil || x.Maker != r.Incident || x.Epoch != r.Epoch || x.Attempt != r.Attempt || !x.Answered.IsZero() || !x.Retry.IsZero() {
+	if x == nil || f.w.Incident.ID != r.Incident || x.Epoch != r.Epoch || x.Attempt != r.Attempt || !x.Answered.IsZero() || !x.Retry.IsZero() {
 		return nil
 	}
 	return x

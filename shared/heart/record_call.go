@@ -115,8 +115,8 @@ func (f *facts) refused(x *Effect, failure evidence.Failure) {
 	}
 	for _, name := range x.all() { // what has shown for a moment was not made after all
 		s := f.w.slot(name)
-		if s.Maker == x.Maker {
-			s.EndedBy, s.Condition, s.State, s.Since = x.Maker, evidence.Gone, "gone", f.now
+		if s.Maker == f.w.Incident.ID {
+			s.EndedBy, s.Condition, s.State, s.Since = f.w.Incident.ID, evidence.Gone, "gone", f.now
 		}
 		s.Ordered = time.Time{}
 	}
@@ -146,7 +146,7 @@ func (f *facts) againIn(x *Effect, c reason.FailureClass) time.Duration {
 	if c == reason.Quota {
 		return bounds.QuotaEvery
 	}
-	h := events.ID(f.w.ID, x.Maker, x.Slice, x.Place.String(), events.Number(int64(x.Attempt)))
+	h := events.ID(f.w.ID, f.w.Incident.ID, x.Slice, x.Place.String(), events.Number(int64(x.Attempt)))
 	var n int
 	fmt.Sscanf(h[:4], "%x", &n) //nolint:errcheck // four hexadecimal digits of a hash
 	return bounds.CapacityEvery + bounds.CapacityEvery*time.Duration(n)/0x10000

@@ -17,12 +17,24 @@ func (s *Slot) keep(l Life) {
 	s.Former = append(s.Former, l)
 	for i := range s.Former {
 		if o := &s.Former[i]; o.Zone == s.Zone && o.Condition != evidence.Gone { // only one lives in a zone at a time
-			o.Condition, o.State, o.Since = evidence.Gone, "gone", later(o.Since, s.Incarnation.Created)
+			o.Condition, o.Since = evidence.Gone, later(o.Since, s.Incarnation.Created)
 		}
+		s.Former[i].forgetDetails()
 	}
 	over := slices.IndexFunc(s.Former, func(l Life) bool { return l.isOver() })
 	if n := len(s.Former); n > maxFormer && over >= 0 || n > 2*maxFormer {
 		s.Former = slices.Delete(s.Former, max(0, over), max(0, over)+1)
+	}
+}
+
+// forgetDetails forgets of a life before the present one that is gone how it was ordered and what prepared for its end: nobody makes it again.
+func (l *Life) forgetDetails() {
+	if l.Condition == evidence.Gone {
+		*l = Life{
+			Incarnation: l.Incarnation, Zone: l.Zone, Hosts: l.Hosts, HostsTold: l.HostsTold, Condition: l.Condition, Since: l.Since, Used: l.Used,
+			Over: l.Over, Spoke: l.Spoke, Maker: l.Maker, EndedBy: l.EndedBy, Released: l.Released,
+			Facts: evidence.Facts{Accelerator: l.Accelerator, Workers: l.Workers, Chips: l.Chips, Reclaimable: l.Reclaimable, Healing: l.Healing},
+		}
 	}
 }
 
@@ -33,7 +45,11 @@ func (f *facts) readFormer(s *Slot, e evidence.Read) bool {
 		return l.Zone != s.Zone && about && l.Condition != e.Condition && !f.from.Time.Before(l.Since) // what was where the present one is, is over
 	})
 	if l != nil {
+		if e.Facts != (evidence.Facts{}) {
+			l.Facts = e.Facts
+		}
 		l.turnsTo(e, f.from.Time)
+		l.forgetDetails()
 	}
 	return l != nil
 }
@@ -47,6 +63,7 @@ func (f *facts) fallsBack(s *Slot) {
 	if l != nil && s.Ordered.IsZero() {
 		s.Order = f.orderOf(s, l.Accelerator)
 		s.Life, *l = *l, s.Life
+		l.forgetDetails()
 	}
 }
 
@@ -79,6 +96,11 @@ func (f *facts) readAnother(s *Slot, e evidence.Read) bool {
 
 // isUndone reports whether a call of Pitstop's ended the present life.
 func (l *Life) isUndone() bool { return l.Condition == evidence.Gone && l.EndedBy != "" }
+
+// mayBeBack reports whether a life with that ID of the provider is the present one, or may be so again.
+func (s *Slot) mayBeBack(id string) bool {
+	return s.find(func(l *Life) bool { return l.Incarnation.ID == id && (l == &s.Life || l.exists()) }) != nil
+}
 
 // knows reports whether a slot remembers a life.
 func (s *Slot) knows(life events.Incarnation) bool {

@@ -117,7 +117,6 @@ func forget(w *Workload, now time.Time) {
 	}
 	w.Unbound = slices.DeleteFunc(w.Unbound, func(u Unbound) bool { return now.Sub(u.Time) > bounds.Linger })
 	w.Holds = slices.DeleteFunc(w.Holds, func(h Hold) bool { return w.Incident == nil || h.Until.Before(w.Incident.Opened) })
-	w.Told = slices.DeleteFunc(w.Told, func(t Told) bool { return t.Life != "" && w.remembered(t.Slice, t.Life) == nil })
 	w.Charges = slices.DeleteFunc(w.Charges, func(c Charge) bool {
 		return !c.At.After(w.Training.ProvenAt) && now.Sub(c.At) > day && (w.Incident == nil || w.Incident.ID != c.Incident)
 	})

@@ -131,6 +131,7 @@ func (f *facts) begins(s *Slot, e evidence.Read) bool {
 	if was.Incarnation.Known() {
 		s.keep(was)
 	}
+	f.w.Told = slices.DeleteFunc(f.w.Told, func(t Told) bool { return t.Slice == s.Name && t.Life != "" && !s.mayBeBack(t.Life) })
 	f.countAnew(e.Incarnation.Created)
 	return f.shows(s, e)
 }
@@ -308,7 +309,7 @@ func (f *facts) vanishes(s *Slot) {
 		return c.Action == x.Action && x.concerns(c.Slice) && !c.NotMade && c.Code != reason.NotFound.Code() && !c.At.Before(x.First)
 	}
 	if !f.w.provider().trainsUnasked || f.w.Incident != nil && slices.ContainsFunc(f.w.Incident.Calls, called) {
-		s.EndedBy = x.Maker
+		s.EndedBy = f.w.Incident.ID
 	}
 }
 

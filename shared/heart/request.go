@@ -10,7 +10,7 @@ import (
 // slices that the effect names must exist in the document.
 func (w *Workload) Request(x Effect) events.Event {
 	r := events.Request{
-		Schema: events.Schema, Workload: w.ID, Incident: x.Maker, Epoch: x.Epoch, Action: x.Action, Slice: x.Slice, Incarnation: x.Life,
+		Schema: events.Schema, Workload: w.ID, Incident: w.Incident.ID, Epoch: x.Epoch, Action: x.Action, Slice: x.Slice, Incarnation: x.Life,
 		Attempt: x.Attempt, Expires: x.expires(), Reason: x.Why.String(),
 	}
 	switch x.Action {

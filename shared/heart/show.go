@@ -50,7 +50,7 @@ func (w Workload) Shown(now time.Time) view.Workload {
 	}
 	for i := range w.Effects {
 		if x := &w.Effects[i]; x.Attempt > 0 && !x.Dropped() {
-			v.Requests = append(v.Requests, x.shown(now))
+			v.Requests = append(v.Requests, x.shown(w.Incident.ID, now))
 		}
 	}
 	if w.Incident != nil {
@@ -113,9 +113,9 @@ func (w *Workload) shownTraining() view.Training {
 	return v
 }
 
-func (x *Effect) shown(now time.Time) view.Request {
+func (x *Effect) shown(incident string, now time.Time) view.Request {
 	v := view.Request{
-		Incident: x.Maker, Reason: x.Why.String(), Action: x.Action, Slice: x.Slice, With: x.With, Zone: x.Zone, Epoch: x.Epoch, Attempt: x.Attempt, Sent: x.Sent,
+		Incident: incident, Reason: x.Why.String(), Action: x.Action, Slice: x.Slice, With: x.With, Zone: x.Zone, Epoch: x.Epoch, Attempt: x.Attempt, Sent: x.Sent,
 		Stage: x.Stage(), Begun: x.Begun, RequestID: x.RequestID, At: x.Sent, Retry: x.Retry, Failures: x.Failures, Failure: x.Last.Text, Code: x.Last.Code, UnderWay: x.UnderWay(now),
 	}
 	switch v.Stage {

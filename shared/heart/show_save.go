@@ -46,7 +46,7 @@ func (w *Workload) failedSave(in Incident, at time.Time) (reason.SaveResult, sto
 		return reason.SaveUnanswered, story.SaveUnanswered.With()
 	}
 	why := in.Save.Refused
-	if i := slices.IndexFunc(w.Effects, func(x Effect) bool { return x.Action == events.ActionSave && x.Maker == in.ID }); why == "" && i >= 0 {
+	if i := slices.IndexFunc(w.Effects, func(x Effect) bool { return x.Action == events.ActionSave }); why == "" && i >= 0 && in.ID == w.Incident.ID {
 		why = w.Effects[i].Last.Text
 	}
 	return reason.SaveUndelivered, story.SaveUndelivered.With(why)

@@ -449,7 +449,7 @@ func (w *walk) judge(before, after heart.Workload, sent []events.Event) {
 		if !x.Life.Known() {
 			continue
 		}
-		key := fmt.Sprint(x.Maker, x.Action, x.Slice, x.Life.ID)
+		key := fmt.Sprint(after.Incident.ID, x.Action, x.Slice, x.Life.ID)
 		if first, known := w.wanted[key]; known && !first.Equal(x.First) && !usableSince(after, x.Slice, first) {
 			w.breaks("%s of %s is wanted anew since %s, and was since %s", x.Action, x.Slice, x.First, first)
 		}

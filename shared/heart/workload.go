@@ -49,7 +49,7 @@ type Workload struct {
 
 	// Epoch rises when an incident opens or ends and when a request is sent, and at no other time.
 	Epoch int64 `json:"epoch"`
-	// Effects are the calls that are wanted or under way. They may outlive their incident.
+	// Effects are the calls that the open incident wants, or has under way.
 	Effects  []Effect  `json:"effects,omitempty"`
 	Incident *Incident `json:"incident,omitempty"`
 	// Closed is the incident that ended last, for as long as late evidence may change its cause. Ended is when it ended, and stays.

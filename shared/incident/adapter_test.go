@@ -383,7 +383,7 @@ func effectFrom(x incident.Effect) heart.Effect {
 		Want: heart.Want{
 			Action: x.Action, Slice: x.Slice, With: x.With, Place: view.Place{Zone: x.Zone, Accelerator: x.Accelerator}, Life: x.Incarnation, By: x.By, Mode: x.Mode,
 		},
-		Maker: x.Maker, Epoch: x.Epoch, Attempt: x.Attempt, Failures: x.Failures, First: x.Sent, Sent: x.Sent, Begun: x.Begun,
+		Epoch: x.Epoch, Attempt: x.Attempt, Failures: x.Failures, First: x.Sent, Sent: x.Sent, Begun: x.Begun,
 		Answered: x.Answered, Retry: x.Retry, Barred: x.Barred, RequestID: x.RequestID, Operation: x.Operation,
 		Lease: heart.Write{Attempt: x.LeaseAttempt, Lives: x.Admit}, Lives: x.Lives, Ordered: x.Ordered, Digest: x.Digest,
 		Last: heart.Failure{Code: x.LastCode, Text: x.LastFailure},
@@ -444,7 +444,7 @@ func viewOf(w heart.Workload, now time.Time) incident.Workload {
 		if x.Dropped() {
 			continue // nobody wants it
 		}
-		o.Effects = append(o.Effects, effectOf(*x))
+		o.Effects = append(o.Effects, effectOf(*x, w.Incident.ID))
 		if x.Lease.Attempt > 0 {
 			o.Crew.LeaseAttempt = max(o.Crew.LeaseAttempt, x.Lease.Attempt)
 		}
@@ -559,9 +559,9 @@ func showTraining(o *incident.Workload, w heart.Workload) {
 	o.Pace = incident.Pace{Saves: t.SaveSeconds, Mode: t.SaveMode, Gaps: t.GapsBetween}
 }
 
-func effectOf(x heart.Effect) incident.Effect {
+func effectOf(x heart.Effect, maker string) incident.Effect {
 	return incident.Effect{
-		Maker: x.Maker, Action: x.Action, Slice: x.Slice, With: x.With, Zone: x.Zone, Accelerator: x.Accelerator, Incarnation: x.Life, Ordered: x.Ordered,
+		Maker: maker, Action: x.Action, Slice: x.Slice, With: x.With, Zone: x.Zone, Accelerator: x.Accelerator, Incarnation: x.Life, Ordered: x.Ordered,
 		Epoch: x.Epoch, Attempt: x.Attempt, Reason: x.Why.String(), LeaseAttempt: x.Lease.Attempt, Admit: x.Lease.Lives, Sent: x.Sent, Begun: x.Begun,
 		RequestID: x.RequestID, Answered: x.Answered, Operation: x.Operation, Retry: x.Retry, Barred: x.Barred, Failures: x.Failures,
 		LastFailure: x.Last.Text, LastCode: x.Last.Code, By: x.By, Mode: x.Mode, Lives: x.Lives, Digest: x.Digest,

@@ -4,7 +4,6 @@ package story
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -39,11 +38,12 @@ func (r Reason) String() string {
 // IsZero reports whether there is no reason.
 func (r Reason) IsZero() bool { return r.Sentence == "" }
 
-// List names slices: of many, the first ones, since a line is stored with each story.
+// List names slices: of many, the first ones, without the number of the others. A line is stored with each story, and each further slice
+// would make another line.
 func List(names []string) string {
 	const most = 16
-	if more := len(names) - most; more > 0 {
-		names = append(names[:most:most], strconv.Itoa(more)+" more")
+	if len(names) > most {
+		names = append(names[:most:most], "and others")
 	}
 	return strings.Join(names, ", ")
 }
