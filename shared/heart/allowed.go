@@ -49,7 +49,14 @@ func (d *diagnosis) mayBeAt(l policy.Level, sw policy.Switch, s *Step, why story
 	if len(s.Wants) == 0 {
 		return s
 	}
-	s.Switch = sw
+	if s.Switch = sw; l == policy.Yes && d.p.Unreadable == "" {
+		return s
+	}
+	return d.unlessApproved(l, sw, s, why)
+}
+
+// unlessApproved is a step that is not simply allowed: a person is asked, or has said yes, or nothing is done.
+func (d *diagnosis) unlessApproved(l policy.Level, sw policy.Switch, s *Step, why story.Reason) *Step {
 	questions, first, approved := d.w.questions(s.Wants), questioned(s.Wants[0].Action), d.w.approves(s.Wants)
 	says := d.w.Forbids(sw, d.level(sw), d.p)
 	switch {
@@ -78,14 +85,11 @@ func (d *diagnosis) mayBeAt(l policy.Level, sw policy.Switch, s *Step, why story
 func (w *Workload) questions(wants []Want) (all []string) {
 	for _, want := range wants {
 		for _, name := range want.all() {
-			q := strings.Join([]string{string(questioned(want.Action)), cmp.Or(name, "training"), w.asItStands(name)}, " ")
-			if !slices.Contains(all, q) {
-				all = append(all, q)
-			}
+			all = append(all, strings.Join([]string{string(questioned(want.Action)), cmp.Or(name, "training"), w.asItStands(name)}, " "))
 		}
 	}
 	slices.Sort(all)
-	return all
+	return slices.Compact(all)
 }
 
 // asItStands tells the present trouble of a slice from its next one, by its life and since when that was usable; and that of the training by the

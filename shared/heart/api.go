@@ -181,7 +181,7 @@ func (w *Workload) OtherPlaceMayHaveIt(p policy.Policy, slice string, at view.Pl
 func (w Workload) PlacesFor(p policy.Policy, slice string) []view.Place {
 	d := diagnose(p, &w, w.Ended)
 	if s := d.slot(slice); s != nil {
-		return d.placesOf(s)
+		return d.placesOf(s, d.habits())
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func (x *effects) charge(effect Effect) {
 
 // hasDeletedFor reports whether a call of the incident ended a life in whose place a creation makes the next one.
 func (w *Workload) hasDeletedFor(creation Effect) bool {
-	return slices.ContainsFunc(creation.all(), func(name string) bool { return w.life(name).EndedBy == creation.Maker })
+	return slices.ContainsFunc(creation.all(), func(name string) bool { return w.life(name).EndedBy == w.Incident.ID })
 }
 
 // charges counts the charges of a budget that are so.

@@ -1,6 +1,7 @@
 package heart
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -52,9 +53,13 @@ const (
 func diagnose(p policy.Policy, w *Workload, now time.Time) *diagnosis {
 	d := &diagnosis{p: p, w: w, in: w.Incident, now: now, slots: make([]slot, len(w.Slices))}
 	for i := range w.Slices {
+		d.slots[i].Slot = &w.Slices[i]
+	}
+	for i := range w.Effects {
+		d.finds(&w.Effects[i])
+	}
+	for i := range d.slots {
 		s := &d.slots[i]
-		s.Slot = &w.Slices[i]
-		s.create, s.delete = w.effect(events.ActionCreate, s.Name), w.effect(events.ActionDelete, s.Name)
 		s.situation = d.situationOf(s)
 		if d.heals(s) {
 			s.healsBy = d.healedBy(s)
@@ -69,6 +74,33 @@ func diagnose(p policy.Policy, w *Workload, now time.Time) *diagnosis {
 		}
 	}
 	return d
+}
+
+// finds notes an effect with the slots that it creates or deletes.
+func (d *diagnosis) finds(x *Effect) {
+	if !x.exclusive() || x.Dropped() {
+		return
+	}
+	for _, name := range x.all() {
+		switch s := d.slot(name); {
+		case s == nil:
+		case x.Action == events.ActionCreate:
+			s.create = cmp.Or(s.create, x)
+		default:
+			s.delete = cmp.Or(s.delete, x)
+		}
+	}
+}
+
+// effect is the effect of a want; nil where it has none yet.
+func (d *diagnosis) effect(w Want) *Effect {
+	switch s := d.slot(w.Slice); {
+	case s != nil && w.Action == events.ActionCreate:
+		return s.create
+	case s != nil && w.Action == events.ActionDelete:
+		return s.delete
+	}
+	return d.w.effect(w.Action, w.Slice)
 }
 
 // is reports whether a slot stands in one of these situations.
@@ -187,7 +219,10 @@ func (d *diagnosis) madeBy(s *Slot) bool {
 }
 
 func (d *diagnosis) slot(name string) *slot {
-	for i := range d.slots {
+	if i, known := d.w.at[name]; known {
+		return &d.slots[i]
+	}
+	for i := len(d.w.at); i < len(d.slots); i++ {
 		if d.slots[i].Name == name {
 			return &d.slots[i]
 		}

@@ -178,12 +178,37 @@ func isAmong(wants []Want, x *Effect) bool {
 	return slices.ContainsFunc(wants, func(w Want) bool { return w.is(x) })
 }
 
+// about is what tells the effects of a workload from each other: an action, and a slice of it.
+type about struct {
+	action events.Action
+	slice  string
+}
+
+// among is a function that reports whether one of these wants is that of an effect.
+func among(wants []Want) func(*Effect) bool {
+	wanted := make(map[about]bool, len(wants))
+	for i := range wants {
+		wanted[about{wants[i].Action, wants[i].Slice}] = true
+	}
+	return func(o *Effect) bool {
+		return wanted[about{o.Action, o.Slice}] || slices.ContainsFunc(o.With, func(name string) bool { return wanted[about{o.Action, name}] })
+	}
+}
+
 // follow asks for what is wanted and not under way, and drops what is not wanted. It reports whether anything has changed.
 func (x *effects) follow(plan Step) (changed bool) {
 	wants, send := x.wanted(plan), false
 	changed = x.prune(wants, plan.Asks != "")
+	known := make(map[about]int, len(x.w.Effects))
+	for i := range x.w.Effects {
+		for _, name := range x.w.Effects[i].all() {
+			if key := (about{x.w.Effects[i].Action, name}); known[key] == 0 {
+				known[key] = i + 1
+			}
+		}
+	}
 	for _, want := range wants {
-		effect, fresh := x.take(want)
+		effect, fresh := x.take(want, known[about{want.Action, want.Slice}]-1)
 		changed = changed || fresh
 		if x.isDue(effect) {
 			x.ask(effect)
@@ -199,10 +224,10 @@ func (x *effects) follow(plan Step) (changed bool) {
 // prune drops what is done, and what is under way and not wanted unless its call may do its work by now. Asks says that a person is asked: they
 // have all the time, and what they are asked about begins anew after that.
 func (x *effects) prune(wants []Want, asks bool) (changed bool) {
-	kept := x.w.Effects[:0]
+	kept, isWanted := x.w.Effects[:0], among(wants)
 	for _, o := range x.w.Effects {
 		gone, dropped := x.w.isDone(&o), false
-		if !gone && !o.Dropped() && !isAmong(wants, &o) && !x.stays(&o) {
+		if !gone && !o.Dropped() && !isWanted(&o) && !x.stays(&o) {
 			x.unheard(&o)
 			o.drop(x.now)
 			dropped = true
@@ -223,12 +248,12 @@ func (x *effects) unheard(effect *Effect) {
 	}
 }
 
-// take finds the effect of a want, or begins one. One that is not begun follows its want to another place or another life.
-func (x *effects) take(want Want) (effect *Effect, fresh bool) {
+// take finds the effect of a want at its place, or begins one. One that is not begun follows its want to another place or another life.
+func (x *effects) take(want Want, i int) (effect *Effect, fresh bool) {
 	w := x.w
-	i := slices.IndexFunc(w.Effects, func(o Effect) bool { return want.is(&o) })
 	if i >= 0 && want.Action == events.ActionSave && !w.Effects[i].By.Equal(want.By) { // one with another deadline is another save
-		w.Effects, i = slices.Delete(w.Effects, i, i+1), -1
+		w.Effects[i] = Effect{Want: want, First: x.now, Retry: want.From}
+		return &w.Effects[i], true
 	}
 	if i < 0 {
 		w.Effects = append(w.Effects, Effect{Want: want, First: x.now, Retry: want.From})

@@ -166,7 +166,7 @@ func (o *outlook) keepCalls(d *diagnosis, step Step, x Effect) {
 // placesFrom are the places that a creation asks, from its own on.
 func (d *diagnosis) placesFrom(x Effect) (all []view.ZoneFit) {
 	s := d.slot(x.Slice)
-	for _, at := range d.placesOf(s) {
+	for _, at := range d.placesOf(s, d.habits()) {
 		z := view.ZoneFit{Zone: at.Zone, Accelerator: at.Accelerator, Checked: at.Zone == s.Zone && at.Accelerator == ""}
 		if topology.Region(at.Zone) != topology.Region(s.Zone) && strings.HasPrefix(d.w.Directory, "gs://") && !d.p.OtherRegions {
 			z.Text = "if the checkpoints' bucket is there too"

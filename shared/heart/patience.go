@@ -61,7 +61,7 @@ func (x *Effect) refusedForGood() bool {
 // leavesToPerson is the end of the incident where a call that a step wants has failed for good, or too often.
 func (d *diagnosis) leavesToPerson(s *Step) *Step {
 	for _, w := range s.Wants {
-		x := d.w.effect(w.Action, w.Slice)
+		x := d.effect(w)
 		if x == nil || patience[w.Action].failures == 0 {
 			continue
 		}

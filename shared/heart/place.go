@@ -13,8 +13,8 @@ import (
 
 // place is where a slot is to be made next, and from when; without a zone, no place can give it. A creation keeps its place until that
 // refuses it, and goes where the other slices turned out to be unless it may have been made.
-func (d *diagnosis) place(s *slot) (at view.Place, from time.Time) {
-	places, x := d.placesOf(s), s.create
+func (d *diagnosis) place(s *slot, h habits) (at view.Place, from time.Time) {
+	places, x := d.placesOf(s, h), s.create
 	if x == nil || x.Zone == "" {
 		return d.free(places)
 	}
@@ -28,11 +28,19 @@ func (d *diagnosis) place(s *slot) (at view.Place, from time.Time) {
 // mayCome reports whether a creation that was begun may have taken effect, or still may.
 func (x *Effect) mayCome() bool { return x.Zone != "" && (!x.Begun.IsZero() || x.Failures > 0) }
 
+// habits are what counts for the places of all slots: whether training last ran in several zones, and the zones that take slices back.
+type habits struct {
+	apart  bool
+	taking []string
+}
+
+func (d *diagnosis) habits() habits { return habits{d.isApart(), d.taking()} }
+
 // placesOf are the places where a slot may be made, in their order: its own zone, those of the policy, and then other shapes. The slices of a Multislice are in one
 // zone and have one shape: what is lost alone goes where the others are, and what is lost together moves together. Where the owner has put them
 // in several zones, each stays in its own.
-func (d *diagnosis) placesOf(s *slot) []view.Place {
-	apart, with, zone := d.isApart(), d.w.group(s.Name), ""
+func (d *diagnosis) placesOf(s *slot, h habits) []view.Place {
+	with, zone := d.w.group(s.Name), ""
 	for i := range d.slots {
 		o := &d.slots[i]
 		if o.is(foreign) || !o.Released.IsZero() {
@@ -40,14 +48,14 @@ func (d *diagnosis) placesOf(s *slot) []view.Place {
 		}
 		if at := d.standsIn(o); at.Zone != "" && o.Name != s.Name && !slices.Contains(with, o.Name) {
 			at = beside(at, o, s)
-			if apart {
+			if h.apart {
 				at.Zone = s.ownZone()
 			}
 			return []view.Place{at}
 		}
 		zone = cmp.Or(zone, o.ownZone())
 	}
-	if apart {
+	if h.apart {
 		return []view.Place{{Zone: s.ownZone()}}
 	}
 	all := []view.Place{{Zone: cmp.Or(zone, s.ownZone())}}
@@ -56,8 +64,7 @@ func (d *diagnosis) placesOf(s *slot) []view.Place {
 			all = append(all, at)
 		}
 	}
-	taking := d.taking()
-	last := func(p view.Place) bool { return slices.Contains(taking, p.Zone) }
+	last := func(p view.Place) bool { return slices.Contains(h.taking, p.Zone) }
 	all = slices.Concat(slices.DeleteFunc(slices.Clone(all), last), slices.DeleteFunc(all, func(p view.Place) bool { return !last(p) }))
 	return append(all, d.shapes(s, all)...)
 }
@@ -206,7 +213,7 @@ func (d *diagnosis) nowhere(s *slot) *Step {
 			advice = story.AskForQuota.With(cmp.Or(last.Accelerator, s.ownShape()), d.w.Name)
 		}
 	}
-	if all := d.placesOf(s); len(all) == 1 && len(d.slots) > 1 {
+	if all := d.placesOf(s, d.habits()); len(all) == 1 && len(d.slots) > 1 {
 		advice = story.CreateTogether.With(all[0].Zone, s.ownShape())
 	}
 	return escalate(reason.CodeNoZone, story.NoPlace.With(s.Name, text), advice)

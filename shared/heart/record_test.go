@@ -312,7 +312,7 @@ func TestACheckpointThatIsGoneSavesNothing(t *testing.T) {
 	l := newLog(t)
 	l.w.Training.Saved = Checkpoint{Step: 48000, At: noon.Add(-time.Hour)}
 	l.w.Incident = &Incident{ID: "llama-1", Opened: noon}
-	l.w.Effects = []Effect{{Want: Want{Action: events.ActionHear}, Maker: "llama-1", Epoch: 1, Attempt: 1, Sent: noon}}
+	l.w.Effects = []Effect{{Want: Want{Action: events.ActionHear}, Epoch: 1, Attempt: 1, Sent: noon}}
 	l.learn(evidence.VerdictRead{Origin: read(noon), Request: events.Request{Workload: l.w.ID, Incident: "llama-1", Action: events.ActionHear, Epoch: 1, Attempt: 1}})
 	if c := l.w.Training.Saved; !c.At.IsZero() {
 		t.Errorf("saved is %+v", c)

@@ -18,13 +18,15 @@ func (d *diagnosis) cleanUp() *Step {
 		return nil
 	}
 	s := call(view.Clearing, story.CleanUp.With(), later(d.by(later(d.in.Ending.At, d.w.retried()), bounds.ClearFor), d.barredBy()))
+	covered := map[string]bool{}
 	for _, o := range d.those(d.isLeftover) {
-		if !covers(s.Wants, o.Name) {
+		if !covered[o.Name] {
 			s.Wants = append(s.Wants, d.deletion(o, s.Why))
+			cover(covered, s.Wants)
 		}
 	}
 	for _, w := range d.surplus(s.Why) {
-		if !covers(s.Wants, w.Slice) {
+		if !covered[w.Slice] {
 			s.Wants = append(s.Wants, w)
 		}
 	}

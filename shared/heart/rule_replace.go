@@ -159,9 +159,11 @@ func (d *diagnosis) deletes(all []*slot) *Step {
 	}
 	first := all[i]
 	s := call(view.PhaseDeleting, d.w.isNow(first), d.callBy(events.ActionDelete))
+	covered := map[string]bool{}
 	for _, o := range all {
-		if d.mustGo(o) && !covers(s.Wants, o.Name) {
+		if d.mustGo(o) && !covered[o.Name] {
 			s.Wants = append(s.Wants, d.deletion(d.handle(o), s.Why))
+			cover(covered, s.Wants)
 		}
 	}
 	if d.over(s.Until) {
@@ -207,25 +209,29 @@ func (d *diagnosis) deletion(s *slot, why story.Reason) Want {
 	return w
 }
 
-// covers reports whether one of these calls is about a slice.
-func covers(wants []Want, slice string) bool {
-	return slices.ContainsFunc(wants, func(w Want) bool { return w.Slice == slice || slices.Contains(w.With, slice) })
+// cover notes the slices that the last of these calls is about.
+func cover(covered map[string]bool, wants []Want) {
+	for _, name := range wants[len(wants)-1].all() {
+		covered[name] = true
+	}
 }
 
 // creates is the creation of what is gone.
 func (d *diagnosis) creates(all []*slot) *Step {
 	first := all[max(0, slices.IndexFunc(all, func(s *slot) bool { return !s.isThere() }))]
 	s := call(view.PhaseCreating, story.IsGone.With(first.Name), time.Time{})
+	since, queues, habits, covered := d.wantedSince(events.ActionCreate), d.waitsForCapacity(), d.habits(), map[string]bool{}
 	for _, o := range all {
-		s.Until = earliest(s.Until, d.comesBy(o))
-		if covers(s.Wants, o.Name) || o.isThere() {
+		s.Until = earliest(s.Until, d.comesBy(o, since, queues))
+		if covered[o.Name] || o.isThere() {
 			continue
 		}
-		at, from := d.place(o)
+		at, from := d.place(o, habits)
 		if at.Zone == "" {
 			return d.nowhere(o)
 		}
 		s.Wants = append(s.Wants, Want{Action: events.ActionCreate, Slice: o.Name, With: d.w.group(o.Name), Place: at, From: from, Why: s.Why})
+		cover(covered, s.Wants)
 	}
 	if no := d.comesTooLate(first, s.Until); no != nil {
 		return no
@@ -249,19 +255,19 @@ func (d *diagnosis) comesTooLate(s *slot, until time.Time) *Step {
 
 // comesBy is until when a slot has to be there; zero for capacity for Spot, which is one of the two waits that have no end. A creation that was
 // accepted, and has not failed, has as much time again: what comes late is as good as what comes early.
-func (d *diagnosis) comesBy(s *slot) time.Time {
+func (d *diagnosis) comesBy(s *slot, since time.Time, queues bool) time.Time {
 	x := s.create
 	switch {
 	case !s.healsBy.IsZero(): // it is there, and not usable yet
 		return s.healsBy
 	case s.exists():
 		return d.by(s.Since, 2*bounds.RecreateFor)
-	case s.Reclaimable && d.waitsForCapacity():
+	case s.Reclaimable && queues:
 		return time.Time{}
 	case x != nil && !x.Answered.IsZero():
 		return d.by(x.First, 2*bounds.RecreateFor)
 	}
-	return d.by(d.wantedSince(events.ActionCreate), bounds.RecreateFor)
+	return d.by(since, bounds.RecreateFor)
 }
 
 // waitsForCapacity reports whether a creation was refused for want of capacity since it was wanted, or waits in a queue.

@@ -42,8 +42,8 @@ func (t *teller) step(plan Step) bool {
 
 // barred is a deletion of a step that a state forbids; nil for none.
 func (w *Workload) barred(plan Step) *Effect {
-	for _, want := range plan.Wants {
-		if x := w.effect(want.Action, want.Slice); x != nil && !x.Barred.IsZero() {
+	for i := range w.Effects {
+		if x := &w.Effects[i]; !x.Barred.IsZero() && !x.Dropped() && isAmong(plan.Wants, x) {
 			return x
 		}
 	}
