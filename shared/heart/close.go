@@ -1,11 +1,14 @@
 package heart
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/evidence"
+	"pitstop.internal/shared/heart/story"
 	"pitstop.internal/shared/reason"
 	"pitstop.internal/shared/view"
 )
@@ -34,6 +37,9 @@ func (d *diagnosis) end(x *effects, t *teller, e End) {
 func (d *diagnosis) close(x *effects, e End) {
 	w, in := d.w, d.w.Incident
 	w.Epoch++
+	if e.Outcome == view.Escalated {
+		e.Advice = d.withCost(e.Advice)
+	}
 	for i := range d.slots {
 		d.tellEnd(&d.slots[i], e)
 	}
@@ -51,6 +57,22 @@ func (d *diagnosis) close(x *effects, e End) {
 	w.forgetClosed()
 	w.Closed, w.Incident, w.Ended, w.Effects = in, nil, d.now, nil
 	x.out = []events.Event{in.end(w.ID)}
+}
+
+// withCost is an advice with the cost of the chips that stand idle until a person follows it.
+func (d *diagnosis) withCost(advice story.Reason) story.Reason {
+	chips := 0
+	for _, s := range d.inAny(serving) {
+		chips += s.Chips
+	}
+	if chips == 0 {
+		return advice
+	}
+	price := ""
+	if d.in.ChipHourPrice > 0 {
+		price = fmt.Sprintf(", $%.2f an hour at the policy's price", d.in.ChipHourPrice*float64(chips))
+	}
+	return story.MeanwhileIdle.With(advice.String(), strconv.Itoa(chips), price)
 }
 
 // end is the event of the incident's end, or of another cause of it.

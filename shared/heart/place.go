@@ -3,6 +3,7 @@ package heart
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"pitstop.internal/shared/heart/story"
@@ -201,6 +202,14 @@ func (in *Incident) refusal(at view.Place) (r view.Refusal) {
 		r = in.Refusals[i]
 	}
 	return r
+}
+
+// refusalWords are why a place refused, in words.
+func refusalWords(c reason.Code) string {
+	if c == reason.Stockout.Code() {
+		return "no capacity"
+	}
+	return strings.ReplaceAll(string(c), "_", " ")
 }
 
 // nowhere leaves a slot to a person that no place can give.

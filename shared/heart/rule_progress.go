@@ -65,7 +65,18 @@ func (d *diagnosis) waitForProgress() *Step {
 	if !why.IsZero() && d.w.Directory != "" && !t.HeardAt.After(before(d.now, farEvery)) {
 		return call(view.Resuming, why, until, Want{Action: events.ActionHear})
 	}
-	return wait(view.Resuming, story.WaitForStep.With(), until)
+	return wait(view.Resuming, d.afterExit(), until)
+}
+
+// afterExit says why the training may still do that step, though it has ended.
+func (d *diagnosis) afterExit() story.Reason {
+	switch c := d.w.Training.Claim; {
+	case d.w.claimsEnd() && c.Finished && d.w.isSave(c.At):
+		return story.WasSave.With()
+	case d.in.cause() == events.CauseCrash && !d.hasRestarted():
+		return story.CrewRestarts.With()
+	}
+	return story.WaitForStep.With()
 }
 
 // farEvery is how often lines that cannot be true have Pitstop read which attempt runs, and what is saved.

@@ -230,6 +230,9 @@ func (d *diagnosis) creates(all []*slot) *Step {
 		if at.Zone == "" {
 			return d.nowhere(o)
 		}
+		if r := d.in.refusal(at); !from.IsZero() && from.Equal(r.Until) {
+			s.Why = story.EveryZoneRefused.With(refusalWords(r.Code))
+		}
 		s.Wants = append(s.Wants, Want{Action: events.ActionCreate, Slice: o.Name, With: d.w.group(o.Name), Place: at, From: from, Why: s.Why})
 		cover(covered, s.Wants)
 	}

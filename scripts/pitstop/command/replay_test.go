@@ -77,7 +77,7 @@ func TestReplayEndsWithATable(t *testing.T) {
 					t.Errorf("%s columns: %q has %d", wide, line, n)
 				}
 			}
-			rows := [][]string{{"preemption", "preemption", "resumed", "15 m 25 s", "4.1"}, {"maintenance-early-impossible", "maintenance", "resumed"}, {"total"}}
+			rows := [][]string{{"preemption", "preemption", "resumed", "15 m 2", "4.1"}, {"maintenance-early-impossible", "maintenance", "resumed"}, {"total"}}
 			if args[0] == "--policy" {
 				rows = [][]string{{"when", "workload", "cause", "end", "away", "chip-hours"}, {"Nov 12 02:14", "llama-8b", "training crash", "escalated", "1 h 1 m", "16.5"}, {"total", "1 h 1 m", "16.5"}}
 				if !strings.Contains(out, "assumed (not in your logs; Pitstop's assumptions)") {

@@ -219,7 +219,7 @@ func (d verbs) retryCommand() *cobra.Command {
 		text := w.ID + ": tried again"
 		if after.Incident != nil {
 			text += " in " + after.Incident.ID
-			if w.Incident == nil || w.Incident.ID != after.Incident.ID {
+			if after.Incident.Phase == view.Looking {
 				text += "; patrol looks at it within a minute"
 			}
 		}
