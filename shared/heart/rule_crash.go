@@ -17,7 +17,7 @@ import (
 func (d *diagnosis) restart() *Step {
 	t := d.w.Training
 	if d.hasGivenUp() {
-		if d.w.isSameError() && !d.in.cause().Infrastructure() {
+		if d.w.isSameError() {
 			return escalate(reason.CodeSameError, story.SameError.With(events.Number(t.Exit.High), t.Exit.Sign), story.ReadLog.With(d.w.Name))
 		}
 		return d.anotherAttempt(story.CrewGaveUp.With())
