@@ -1,6 +1,7 @@
 package heart
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -21,9 +22,9 @@ func (l *Life) endsBy(t time.Time) bool {
 	return !l.Ends.IsZero() && !t.Before(before(l.Ends, EndMargin))
 }
 
-// endedAsPlanned reports whether a life is over, and ended as planned.
+// endedAsPlanned reports whether a life is over, and ended as planned. What was over before that did not, though its rest is gone only later.
 func (l *Life) endedAsPlanned() bool {
-	return (l.Condition == evidence.Lost || l.Condition == evidence.Gone) && l.endsBy(l.Since)
+	return (l.Condition == evidence.Lost || l.Condition == evidence.Gone) && l.endsBy(cmp.Or(l.Over, l.Since))
 }
 
 // mayHeal reports whether the provider brings a slice back by itself that is lost now. After its planned end it does not, and no slice of a

@@ -269,6 +269,10 @@ func (f *facts) turns(s *Slot, e evidence.Read) {
 
 // turnsTo records a condition, since when it is so, and since when nothing runs there and nothing brings it back.
 func (l *Life) turnsTo(e evidence.Read, at time.Time) {
+	over, lost := at, l.Condition == evidence.Lost
+	if lost { // nothing has run there since
+		over = l.Since
+	}
 	if l.Condition != e.Condition {
 		if l.Condition == evidence.Ready {
 			l.Used = l.Since
@@ -278,12 +282,17 @@ func (l *Life) turnsTo(e evidence.Read, at time.Time) {
 	if l.exists() { // what is gone stays so, whatever a reading calls it
 		l.State = e.State
 	}
-	switch over := l.Condition == evidence.Gone || l.Condition == evidence.Lost && (!l.Heals() || l.endsBy(at)); {
-	case !over:
+	switch goes := l.Condition == evidence.Deleting && (lost || !l.Over.IsZero()); {
+	case !goes && !l.staysAway(at):
 		l.Over = time.Time{}
 	case l.Over.IsZero():
-		l.Over = at
+		l.Over = over
 	}
+}
+
+// staysAway reports whether nothing brings a life back that is as it is at a time.
+func (l *Life) staysAway(at time.Time) bool {
+	return l.Condition == evidence.Gone || l.Condition == evidence.Lost && (!l.Heals() || l.endsBy(at))
 }
 
 // disproves drops what cannot be true of a life that was usable at that time: a deletion, which was of another life or did not happen, or a

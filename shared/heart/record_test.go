@@ -319,6 +319,21 @@ func TestACheckpointThatIsGoneSavesNothing(t *testing.T) {
 	}
 }
 
+// TestWhatWasLostBeforeItsPlannedEndDidNotEndAsPlanned, though its rest is gone only after that.
+func TestWhatWasLostBeforeItsPlannedEndDidNotEndAsPlanned(t *testing.T) {
+	t.Parallel()
+	l := newLog(t)
+	l.w.Slices[0].Ends, l.w.Slices[0].Healing = noon.Add(time.Hour), evidence.HealsAlways
+	l.reads(evidence.Lost)
+	l.now = noon.Add(59 * time.Minute)
+	l.reads(evidence.Deleting)
+	l.now = noon.Add(2 * time.Hour)
+	l.reads(evidence.Gone)
+	if s := l.w.Slices[0]; s.endedAsPlanned() {
+		t.Errorf("it was lost at %s, and is said to have ended as planned for %s", s.Over, s.Ends)
+	}
+}
+
 // TestAnotherDirectoryIsAnotherTraining: it has its own lease, attempts and steps.
 func TestAnotherDirectoryIsAnotherTraining(t *testing.T) {
 	t.Parallel()

@@ -77,12 +77,16 @@ func (d *diagnosis) look() *Step {
 	return nil
 }
 
-// isUnexplained reports whether no reading has shown yet what became of a life after a trouble. Maintenance is expected where its notice knows
-// of it: it may strike long before the window that was announced.
+// isExpected reports whether a trouble is what was announced. Maintenance is, where its notice knows of it: it may strike long before the window
+// that was announced.
+func (d *diagnosis) isExpected(t Trouble, s *slot) bool {
+	return t.Announced || t.Cause == events.CauseMaintenance && (d.begins(s.Notice) || !s.Notice.LastWord.Before(t.At))
+}
+
+// isUnexplained reports whether no reading has shown yet what became of a life after a trouble.
 func (d *diagnosis) isUnexplained(t Trouble) bool {
 	s := d.slot(t.Slice)
-	expected := t.Announced || t.Cause == events.CauseMaintenance && s != nil && (d.begins(s.Notice) || !s.Notice.LastWord.Before(t.At))
-	if s == nil || expected || d.isAboutAdmission(t, s) || !t.Cause.Infrastructure() || t.Life != s.Incarnation.ID || t.At.Before(s.usable()) {
+	if s == nil || d.isExpected(t, s) || d.isAboutAdmission(t, s) || !t.Cause.Infrastructure() || t.Life != s.Incarnation.ID || t.At.Before(s.usable()) {
 		return false
 	}
 	if by := d.by(t.At, bounds.SickFor); d.stepsOn() && !d.w.Training.StepAt.Before(by) { // a worker's clock may go before
