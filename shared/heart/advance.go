@@ -20,7 +20,6 @@ func Advance(p policy.Policy, w Workload, e evidence.Evidence, now time.Time) (n
 	if !t.take(e) { // forgetting alone is no reason to write
 		return w, nil, false
 	}
-	next.at = nil
 	return next, t.out, true
 }
 

@@ -219,10 +219,7 @@ func (d *diagnosis) madeBy(s *Slot) bool {
 }
 
 func (d *diagnosis) slot(name string) *slot {
-	if i, known := d.w.at[name]; known {
-		return &d.slots[i]
-	}
-	for i := len(d.w.at); i < len(d.slots); i++ {
+	for i := range d.slots {
 		if d.slots[i].Name == name {
 			return &d.slots[i]
 		}

@@ -59,8 +59,6 @@ type Workload struct {
 	Unread bool `json:"unread,omitzero"`
 	// Watched says that the last policy that could be read allows nothing.
 	Watched bool `json:"watched,omitzero"`
-	// at finds the slices by their names within one step; see slot.
-	at map[string]int
 	// Outbox holds the events that must be published before the document may forget them.
 	Outbox []events.Envelope `json:"outbox,omitempty"`
 }
@@ -109,15 +107,9 @@ type Making struct {
 	Closed   time.Time `json:"closed"`
 }
 
-// fewSlices are found without an index.
-const fewSlices = 8
-
 // slot is the slot of that name, or nil.
 func (w *Workload) slot(name string) *Slot {
-	if i, known := w.at[name]; known {
-		return &w.Slices[i]
-	}
-	for i := len(w.at); i < len(w.Slices); i++ { // one that the step began
+	for i := range w.Slices {
 		if w.Slices[i].Name == name {
 			return &w.Slices[i]
 		}
@@ -160,15 +152,9 @@ func (w *Workload) group(name string) (others []string) {
 // clone copies everything that a step may change.
 func (w *Workload) clone() Workload {
 	next := *w
-	next.Slices, next.at = slices.Clone(w.Slices), nil
-	if many := len(w.Slices) > fewSlices; many {
-		next.at = make(map[string]int, len(w.Slices))
-	}
+	next.Slices = slices.Clone(w.Slices)
 	for i := range next.Slices {
 		next.Slices[i].Former = slices.Clone(next.Slices[i].Former)
-		if next.at != nil {
-			next.at[next.Slices[i].Name] = i
-		}
 	}
 	t := &next.Training
 	t.SaveSeconds, t.GapsBetween, t.Strikes = slices.Clip(t.SaveSeconds), slices.Clip(t.GapsBetween), slices.Clip(t.Strikes)
