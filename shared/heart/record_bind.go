@@ -65,7 +65,7 @@ func (l *Life) isNamedBy(r events.CrewReport) bool {
 
 // keep keeps a line once, without the parts that nobody needs. If there are too many, the oldest of the slice and life with the most lines
 // goes: who makes up a life pushes out its own lines first.
-func (f *facts) keep(e evidence.Reported, s *Slot) bool {
+func (f *facts) keep(e evidence.Reported) bool {
 	r, w := e.Report, f.w
 	kept := func(k Unbound) bool { return k.ID == e.ID && k.Slice == e.Slice }
 	if len(r.Hostname)+len(r.Life)+len(r.SaveID)+len(r.Signal) > longestNames || slices.ContainsFunc(w.Unbound, kept) {

@@ -19,9 +19,9 @@ func (f *facts) reported(e evidence.Reported) bool {
 	}
 	switch l := s.speaker(r, at); {
 	case l == nil || f.w.isTooFar(r):
-		return f.keep(e, s)
+		return f.keep(e)
 	case l == &s.Life && l.overBy(at) && !notice:
-		return r.Life == "" && f.keep(e, s) // no crew that is known could have written it
+		return r.Life == "" && f.keep(e) // no crew that is known could have written it
 	default:
 		return f.hearsOf(e, s, l)
 	}

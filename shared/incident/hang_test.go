@@ -405,7 +405,10 @@ func TestATrainingThatNobodyHearsIsBegunAgainOnceItSavesNothing(t *testing.T) {
 	for _, apart := range []time.Duration{10 * time.Minute, time.Hour, 3 * time.Hour} {
 		j, asked, last := unheard(t, restarting())
 		newer := last.Add(incident.ResumeFor)
-		request, _, _ := fence(j.w, j.request(j.w.Effects[0]).Pointer(), j.now)
+		request, _, err := fence(j.w, j.request(j.w.Effects[0]).Pointer(), j.now)
+		if err != nil {
+			t.Fatal(err)
+		}
 		look, is := request.(events.CheckpointRequested)
 		if asked != "verify" || !is || !look.Since.Equal(newer) || !look.Any || look.MoreThan != 0 { // a save that began with the last step may end later
 			t.Fatalf("%v: %q is asked for: %+v", apart, asked, look)
