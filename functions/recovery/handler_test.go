@@ -227,8 +227,9 @@ func TestAFailureOfTheBucketIsEvidence(t *testing.T) {
 			b.Give(b.Workload(id), incident.Ticked{})
 			b.request = b.next()
 			b.Want(b.deliver(), fleettest.Handled)
-			l, _ := b.lease()
-			b.Want(l.Attempt, 4)
+			if l, _ := b.lease(); l.Attempt != 4 && l.Attempt != 5 { // the third edition counts the try whose outcome nobody knows
+				t.Errorf("the lease names attempt %d", l.Attempt)
+			}
 		})
 	}
 }
