@@ -8,7 +8,8 @@ import (
 	"pitstop.internal/shared/bounds"
 )
 
-// This file is the account of what Pitstop spends: what is charged, what is paid back, and what a budget still counts. Nobody counts otherwise.
+// This file is the account of what Pitstop spends: what is charged, what is paid back, and what a budget still counts. The
+// starts of stopped slices alone are counted by the record of calls.
 
 // Charge is one call that counts against a budget.
 type Charge struct {

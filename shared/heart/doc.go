@@ -16,7 +16,7 @@
 //
 // # Where do I change ...
 //
-//	why nothing is done about a slice        whyNothing in why.go; each slice shows it
+//	why nothing is done about a slice        whyNothing in why.go, as far as no policy is asked; each slice shows it
 //	when an incident opens                   openings in opens.go: an ordered list, as the rules are
 //	how a slot stands, what counts as lost   situationOf in diagnosis.go
 //	how long the provider may heal it        healFor in diagnosis.go; from when: healedBy
@@ -33,8 +33,8 @@
 //	what is cleaned up                       rule_cleanup.go
 //	when a call is made again                effects.go, backoff in record_call.go
 //	what charges a budget, or pays it back   budget.go
-//	what refills it                          inspected in record_crew.go
+//	what refills it                          proves in record_crew.go; a person's retry, and another directory
 //	when people hear of a wait again         remind in tell.go
-//	a sentence that people read              story/english.go
+//	a sentence of the story                  story/english.go; what a trouble says of itself stands where it is found
 //	what would follow                        forecast.go
 package heart

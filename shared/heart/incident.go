@@ -37,7 +37,7 @@ type Incident struct {
 	Refusals []view.Refusal `json:"refusals,omitempty"`
 	// TakenBy made one of its slices again in the middle of it.
 	TakenBy string `json:"taken_by,omitzero"`
-	// Approved are the questions to which a person said yes; see questions in plan.go.
+	// Approved are the questions to which a person said yes; see questions in allowed.go.
 	Approved []string `json:"approved,omitempty"`
 	// Calls are the outside calls, oldest first; CallsLeftOut counts those that the bound dropped.
 	Calls        []view.Call `json:"calls,omitempty"`

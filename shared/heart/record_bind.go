@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json"
+
 	"pitstop.internal/events"
 	"pitstop.internal/shared/evidence"
 )
@@ -73,7 +75,11 @@ func (f *facts) keep(e evidence.Reported) bool {
 	}
 	r.CheckpointURI, r.Measured, r.Tail = "", nil, r.LastWords()
 	r.Reason = strings.ToValidUTF8(r.Reason[:min(len(r.Reason), longestReason)], "")
-	w.Unbound = append(w.Unbound, Unbound{ID: e.ID, Time: f.from.Time, Slice: e.Slice, Report: r})
+	line, err := json.Marshal(r)
+	if err != nil {
+		return false // it was read as JSON, so it can be written
+	}
+	w.Unbound = append(w.Unbound, Unbound{ID: e.ID, Time: f.from.Time, Slice: e.Slice, Line: line})
 	if len(w.Unbound) > max(maxUnbound, min(len(w.Slices), mostUnbound)) {
 		i := spareLine(w.Unbound)
 		w.Unbound = slices.Delete(w.Unbound, i, i+1)
@@ -81,24 +87,36 @@ func (f *facts) keep(e evidence.Reported) bool {
 	return true
 }
 
-// spareLine is the place of the oldest line of the slice with the most lines, and there of the life with the most.
-func spareLine(kept []Unbound) int {
-	n, life := map[string]int{}, func(k Unbound) string { return k.Slice + " " + k.Report.Life }
-	for _, k := range kept {
-		n[k.Slice]++
-		n[life(k)]++
+// Report is the line as it was read; empty for one that this release cannot read.
+func (u Unbound) Report() (r events.CrewReport) {
+	if json.Unmarshal(u.Line, &r) != nil {
+		return events.CrewReport{}
 	}
-	spare := slices.MinFunc(kept, func(a, b Unbound) int {
-		return cmp.Or(n[b.Slice]-n[a.Slice], n[life(b)]-n[life(a)], a.Time.Compare(b.Time), cmp.Compare(a.ID, b.ID))
-	})
-	return slices.IndexFunc(kept, func(k Unbound) bool { return k.ID == spare.ID && k.Slice == spare.Slice })
+	return r
+}
+
+// spareLine is the place of the oldest line of the slice with the most lines, and there of the life with the most.
+func spareLine(kept []Unbound) (spare int) {
+	n, lives := map[string]int{}, make([]string, len(kept))
+	for i, k := range kept {
+		lives[i] = k.Slice + " " + k.Report().Life
+		n[k.Slice]++
+		n[lives[i]]++
+	}
+	for i, k := range kept {
+		o := kept[spare]
+		if cmp.Or(n[o.Slice]-n[k.Slice], n[lives[spare]]-n[lives[i]], k.Time.Compare(o.Time), cmp.Compare(k.ID, o.ID)) < 0 {
+			spare = i
+		}
+	}
+	return spare
 }
 
 // Bound are the lines whose life and attempt are known by now, in the order in which they were written. The caller passes them to Advance,
 // one by one.
 func (w *Workload) Bound() (lines []evidence.Evidence) {
 	for _, k := range slices.SortedStableFunc(slices.Values(w.Unbound), func(a, b Unbound) int { return a.Time.Compare(b.Time) }) {
-		s, r := w.slot(k.Slice), k.Report
+		s, r := w.slot(k.Slice), k.Report()
 		l := s.speaker(r, k.Time)
 		if l == nil || w.isTooFar(r) || l == &s.Life && (r.Life == "" && !s.HostsKnown() || s.overBy(k.Time)) {
 			continue

@@ -28,7 +28,7 @@ func (w *Workload) isTooFar(r events.CrewReport) bool {
 // it runs.
 func (w *Workload) toldFar() (at time.Time) {
 	for _, k := range w.Unbound {
-		if w.isTooFar(k.Report) {
+		if w.isTooFar(k.Report()) {
 			at = later(at, k.Time)
 		}
 	}

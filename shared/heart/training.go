@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"pitstop.internal/events"
 	"pitstop.internal/shared/bounds"
 	"pitstop.internal/shared/evidence"
@@ -11,10 +13,11 @@ import (
 
 // Unbound is a line of a crew whose life is not known yet, or whose attempt is too far above the last one that is known by more than lines.
 type Unbound struct {
-	ID     string            `json:"id,omitzero"`
-	Time   time.Time         `json:"time,omitzero"`
-	Slice  string            `json:"slice"`
-	Report events.CrewReport `json:"report"`
+	ID    string    `json:"id,omitzero"`
+	Time  time.Time `json:"time,omitzero"`
+	Slice string    `json:"slice"`
+	// Line is what its crew wrote, without the parts that nobody needs. Its form has a schema of its own.
+	Line jsontext.Value `json:"line"`
 }
 
 // Training is what crews and checkpoints tell of the training.

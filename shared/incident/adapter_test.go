@@ -265,7 +265,11 @@ func from(o incident.Workload) heart.Workload {
 	w.ID, w.Label, w.Directory, w.Seen, w.Epoch, w.Ended = o.ID, o.Label, o.Directory, o.Seen, o.Epoch, o.Ended
 	w.Pause, w.Orders, w.Outbox = o.Pause, o.Orders, o.Outbox
 	for _, u := range o.Unbound {
-		w.Unbound = append(w.Unbound, heart.Unbound{ID: u.ID, Time: u.Time, Slice: u.Slice, Report: u.Report})
+		line, err := json.Marshal(u.Report)
+		if err != nil {
+			panic(err)
+		}
+		w.Unbound = append(w.Unbound, heart.Unbound{ID: u.ID, Time: u.Time, Slice: u.Slice, Line: line})
 	}
 	plain := true
 	for i := range o.Slices {
@@ -423,7 +427,7 @@ func viewOf(w heart.Workload, now time.Time) incident.Workload {
 	o.ID, o.Label, o.Directory, o.Seen, o.Epoch, o.Ended = w.ID, w.Label, w.Directory, w.Seen, w.Epoch, w.Ended
 	o.Pause, o.Orders, o.Outbox, o.LeaseDoubted = w.Pause, w.Orders, w.Outbox, w.Lease.Doubted
 	for _, u := range w.Unbound {
-		o.Unbound = append(o.Unbound, incident.Unbound{ID: u.ID, Time: u.Time, Slice: u.Slice, Report: u.Report})
+		o.Unbound = append(o.Unbound, incident.Unbound{ID: u.ID, Time: u.Time, Slice: u.Slice, Report: u.Report()})
 	}
 	for i := range w.Slices {
 		o.Slices = append(o.Slices, slotOf(w, &w.Slices[i]))

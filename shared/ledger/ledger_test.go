@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"google.golang.org/grpc/codes"
@@ -1227,6 +1228,9 @@ func fill(v reflect.Value, n *int) {
 		return
 	case policy.Limits:
 		v.Set(reflect.ValueOf(policy.Limits{policy.Recreate: fmt.Sprintf("text %d", *n), policy.Restart: "the deployment"}))
+		return
+	case jsontext.Value:
+		v.SetBytes(fmt.Appendf(nil, `{"line":%d}`, *n))
 		return
 	case []byte:
 		v.SetBytes(fmt.Appendf(nil, "bytes %d \x00\xff", *n))
