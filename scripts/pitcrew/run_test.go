@@ -1000,6 +1000,7 @@ func TestAnAttemptResumesFromWhatTheLastWorkerSaved(t *testing.T) {
 	script := fmt.Sprintf(`case $PITCREW_ATTEMPT.$PITCREW_WORKER in
 1.0) until [ -e %[2]s/ready ]; do sleep 0.02; done; exit 1 ;;
 1.1) trap 'sleep 0.3; mkdir %[1]s/40; echo x > %[1]s/40/data; exit 1' TERM; touch %[2]s/ready; while :; do sleep 0.02; done ;;
+*.0) echo "$PITCREW_RESUME_STEP" > %[2]s/resumed.0; until [ -e %[2]s/resumed.1 ]; do sleep 0.02; done ;; # the job ends with worker 0
 *) echo "$PITCREW_RESUME_STEP" > %[2]s/resumed.$PITCREW_WORKER ;;
 esac`, dir, said)
 	addresses := fmt.Sprintf("--peers=127.0.0.1:%d,127.0.0.1:%d", freePort(t), freePort(t))
