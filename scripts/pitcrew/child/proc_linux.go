@@ -167,13 +167,10 @@ func processes() []int {
 	return pids
 }
 
-// children are the processes whose parent this one is. The kernel lists them by the thread that they were left to; where it
-// does not, all processes are asked.
+// children are the processes whose parent this one is. The kernel lists them by the thread that they were left to. Where it lists none, all
+// processes are asked: the list may miss one that was left to this process just now.
 func children() (pids []int) {
-	lists, err := filepath.Glob("/proc/self/task/*/children")
-	if err != nil || len(lists) == 0 {
-		return childrenOf(os.Getpid())
-	}
+	lists, _ := filepath.Glob("/proc/self/task/*/children") //nolint:errcheck // the pattern is a right one
 	for _, path := range lists {
 		raw, err := os.ReadFile(path)
 		if err != nil {
@@ -184,6 +181,9 @@ func children() (pids []int) {
 				pids = append(pids, pid)
 			}
 		}
+	}
+	if pids == nil {
+		return childrenOf(os.Getpid())
 	}
 	return pids
 }
