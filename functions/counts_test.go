@@ -25,9 +25,9 @@ import (
 	"pitstop.internal/functions/recovery"
 	"pitstop.internal/functions/recreate"
 	"pitstop.internal/shared/cloudlog"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/fleet/fleettest"
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
@@ -228,7 +228,7 @@ func created(t *testing.T) *deployment {
 	d.deliver("recreate", d.sent())
 	for range 20 {
 		d.tick()
-		if w := d.Workload(llamaID); w.Slices[0].Condition == incident.Ready {
+		if w := d.Workload(llamaID); w.Slices[0].Condition == evidence.Ready {
 			return d
 		}
 	}

@@ -22,6 +22,7 @@ import (
 	"pitstop.internal/functions/recovery"
 	"pitstop.internal/functions/recreate"
 	shared "pitstop.internal/shared/checkpoint"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fleet/fleettest"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
@@ -240,7 +241,7 @@ func (b *clustered) trains(kind, more string) {
 	b.call(http.MethodPost, path, manifest)
 	b.minutes(2)
 	b.steps(1000)
-	if w := b.workload(); w.Incident != nil || w.Slices[0].Condition != incident.Ready {
+	if w := b.workload(); w.Incident != nil || w.Slices[0].Condition != evidence.Ready {
 		b.T.Fatalf("it does not train: %+v", w.Slices)
 	}
 }

@@ -9,8 +9,11 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/checkpoint"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fleet/fleettest"
 	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/reason"
+	"pitstop.internal/shared/view"
 )
 
 // relates has the lease in the directory belong to another workload.
@@ -106,7 +109,7 @@ func TestASaveRequestOfAnotherWorkloadStays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := toSave(t)
 			if !with {
-				b.Change(id, func(w *incident.Workload) { w.Slices[0].Condition = incident.Unhealthy })
+				b.Change(id, func(w *incident.Workload) { w.Slices[0].Condition = evidence.Unhealthy })
 			}
 			until := b.Clock.Now().Add(90 * time.Second)
 			theirs := events.CrewRequest{
@@ -118,15 +121,15 @@ func TestASaveRequestOfAnotherWorkloadStays(t *testing.T) {
 			b.Must(err)
 			b.Want(there, theirs)
 			in := b.open()
-			b.Want(in.Phase, incident.Saving)
+			b.Want(in.Phase, view.Saving)
 			told := fmt.Sprint(in.Timeline)
 			for _, want := range []string{"pitstop-request.json", "demo/other waits for a save until", "this is " + id, "a directory of its own"} {
 				if !strings.Contains(told, want) || !strings.Contains(b.Logged(), want) {
 					t.Errorf("%q is not told and logged: %s\n%s", want, told, b.Logged())
 				}
 			}
-			i := slices.IndexFunc(in.Calls, func(c incident.Call) bool { return strings.HasSuffix(c.Resource, checkpoint.RequestName) })
-			if i < 0 || in.Calls[i].Code != incident.CodeForeign {
+			i := slices.IndexFunc(in.Calls, func(c view.Call) bool { return strings.HasSuffix(c.Resource, checkpoint.RequestName) })
+			if i < 0 || in.Calls[i].Code != reason.CodeForeign {
 				t.Errorf("the record says %+v", in.Calls)
 			}
 			if with {
@@ -134,7 +137,7 @@ func TestASaveRequestOfAnotherWorkloadStays(t *testing.T) {
 			}
 			for range 2 {
 				b.Clock.Advance(time.Minute)
-				b.Give(b.Workload(id), incident.Ticked{})
+				b.Give(b.Workload(id), evidence.Ticked{})
 			}
 			b.request = b.next()
 			b.Want(b.deliver(), fleettest.Handled)

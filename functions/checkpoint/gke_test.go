@@ -10,13 +10,14 @@ import (
 
 	"pitstop.internal/events"
 	checkpointfn "pitstop.internal/functions/checkpoint"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fleet/fleettest"
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/provider/gke"
 	"pitstop.internal/shared/provider/gke/gketest"
+	"pitstop.internal/shared/view"
 )
 
 const scope = "us-east5/trainers/default"
@@ -96,12 +97,12 @@ func toLabel(t *testing.T, set bool) *clusterBench {
 	}
 	w := b.Report(b.Workload(id), all[0], fleettest.Progress(1000))
 	for _, s := range all { // as patrol has them told
-		w = b.Give(w, incident.Noticed{
-			Origin: incident.Origin{Time: b.Clock.Now(), Rank: events.RankReading}, Slice: s, Incarnation: w.Slice(s).Incarnation, Notice: window, InAPI: true,
+		w = b.Give(w, evidence.Noticed{
+			Origin: evidence.Origin{Time: b.Clock.Now(), Rank: events.RankReading}, Slice: s, Incarnation: w.Slice(s).Incarnation, Notice: window, InAPI: true,
 		})
 	}
 	b.Clock.Advance(time.Minute)
-	b.Give(b.Workload(id), incident.Ticked{})
+	b.Give(b.Workload(id), evidence.Ticked{})
 	b.request = b.next()
 	b.Want(b.request.Action, events.ActionSave)
 	b.Want(b.deliver(), fleettest.Handled)
@@ -144,7 +145,7 @@ func TestEachMachineOfAJobIsLabelledOnce(t *testing.T) {
 			b.Want(b.deliver(), fleettest.Handled)
 			b.Want(b.changes(), labelled)
 			b.Want(b.Slots(scope), 1)
-			b.Want(b.open().Phase, incident.Window)
+			b.Want(b.open().Phase, view.Window)
 			b.Want(b.deliver(), fleettest.Ignored)
 			b.Want(b.changes(), []string(nil))
 			var recorded []string
@@ -162,21 +163,21 @@ func TestEachMachineOfAJobIsLabelledOnce(t *testing.T) {
 func TestNoMachineOfAJobIsLabelled(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(b *clusterBench)
-		phase  incident.Phase
+		phase  view.Phase
 	}{
-		"that cannot be moved any more": {func(b *clusterBench) { b.announces("n1", false) }, incident.Window},
+		"that cannot be moved any more": {func(b *clusterBench) { b.announces("n1", false) }, view.Window},
 		"that begins": {func(b *clusterBench) {
 			b.call(http.MethodPatch, "/api/v1/nodes/n1", `{"metadata":{"labels":{"cloud.google.com/active-node-maintenance":"ONGOING"}}}`)
-		}, incident.Window},
+		}, view.Window},
 		"that another training may share": {func(b *clusterBench) {
 			b.call(http.MethodPatch, "/api/v1/nodes/n1/status", `{"status":{"capacity":{"google.com/tpu":"8"}}}`)
-		}, incident.Window},
+		}, view.Window},
 		"when its machines cannot be listed": {func(b *clusterBench) {
 			b.cluster.Inject(gketest.Fault{Verb: "list", Resource: "nodes", Times: -1, Code: http.StatusServiceUnavailable})
-		}, incident.Maintaining},
-		"when the switch is no by now":     {func(b *clusterBench) { b.Policies.Ceiling.EarlyMaintenance = policy.No }, incident.Window},
-		"when it may not be brought back":  {func(b *clusterBench) { b.Policies.Ceiling.RecreateNonSpot = policy.No }, incident.Window},
-		"when the brake of the zone holds": {func(b *clusterBench) { b.limits.Zone = 0 }, incident.Maintaining},
+		}, view.Maintaining},
+		"when the switch is no by now":     {func(b *clusterBench) { b.Policies.Ceiling.EarlyMaintenance = policy.No }, view.Window},
+		"when it may not be brought back":  {func(b *clusterBench) { b.Policies.Ceiling.RecreateNonSpot = policy.No }, view.Window},
+		"when the brake of the zone holds": {func(b *clusterBench) { b.limits.Zone = 0 }, view.Maintaining},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := toLabel(t, false)
@@ -201,7 +202,7 @@ func TestALabelThatIsRefusedComesInTheWindow(t *testing.T) {
 		b := toLabel(t, false)
 		b.cluster.Inject(gketest.Fault{Verb: "patch", Resource: "nodes", Times: -1, Code: code, Message: message})
 		b.Want(b.deliver(), fleettest.Handled)
-		b.Want(b.open().Phase, incident.Window)
+		b.Want(b.open().Phase, view.Window)
 		b.Want(b.Slots(scope), 0)
 	}
 }
@@ -212,13 +213,13 @@ func TestALostAnswerCostsNoSecondLabel(t *testing.T) {
 	b.cluster.Inject(gketest.Fault{Verb: "patch", Resource: "nodes", Name: "n0", LoseAnswer: true})
 	b.Want(b.deliver(), fleettest.Handled)
 	b.Want(b.changes(), []string{"PATCH /api/v1/nodes/n0 0", "PATCH /api/v1/nodes/n1 200"})
-	b.Want(b.open().Phase, incident.Maintaining)
+	b.Want(b.open().Phase, view.Maintaining)
 	b.Clock.Advance(time.Minute)
-	b.Give(b.Workload(id), incident.Ticked{})
+	b.Give(b.Workload(id), evidence.Ticked{})
 	b.request = b.next()
 	b.Want(b.deliver(), fleettest.Handled)
 	b.Want(b.changes(), []string(nil))
-	b.Want(b.open().Phase, incident.Window)
+	b.Want(b.open().Phase, view.Window)
 }
 
 // TestAHeldLabelWaitsForAnotherSave: the training has gone on since the first one.
@@ -229,7 +230,7 @@ func TestAHeldLabelWaitsForAnotherSave(t *testing.T) {
 	b.limits.Zone = ledger.DefaultLimits.Zone
 	b.Clock.Advance(time.Hour)
 	b.Look(scope, slice)
-	b.Give(b.Workload(id), incident.Ticked{})
+	b.Give(b.Workload(id), evidence.Ticked{})
 	if b.request = b.next(); b.request.Action == events.ActionMaintain {
 		b.Want(b.deliver(), fleettest.Ignored)
 		b.request = b.next()
@@ -237,7 +238,7 @@ func TestAHeldLabelWaitsForAnotherSave(t *testing.T) {
 	b.Want(b.request.Action, events.ActionSave)
 	b.Want(b.changes(), []string(nil))
 	b.Want(b.Slots(scope), 0)
-	b.Want(b.open().Phase, incident.Saving)
+	b.Want(b.open().Phase, view.Saving)
 }
 
 // TestMaintenanceThatBeganInPartHasBegun: GKE ends the Pods of the labelled machine, and the others follow.
@@ -246,6 +247,6 @@ func TestMaintenanceThatBeganInPartHasBegun(t *testing.T) {
 	b.cluster.Inject(gketest.Fault{Verb: "patch", Resource: "nodes", Name: "n1", Times: -1, Code: http.StatusUnprocessableEntity, Message: "denied"})
 	b.Want(b.deliver(), fleettest.Handled)
 	b.Want(b.changes(), []string{"PATCH /api/v1/nodes/n0 200", "PATCH /api/v1/nodes/n1 422"})
-	b.Want(b.open().Phase, incident.Window)
+	b.Want(b.open().Phase, view.Window)
 	b.Want(b.Slots(scope), 1)
 }

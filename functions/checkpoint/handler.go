@@ -12,11 +12,13 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/checkpoint"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/provider"
+	"pitstop.internal/shared/reason"
 	"pitstop.internal/shared/trigger"
 )
 
@@ -75,7 +77,7 @@ func (h handler) save(ctx context.Context, r events.CheckpointRequested) error {
 	}
 	var through, leftOut []string
 	var faults []error
-	failed := map[string]incident.Code{}
+	failed := map[string]reason.Code{}
 	if r.Directory != "" {
 		if err := checkpoint.WriteRequest(ctx, h.Store, r.Directory, ask, h.Fleet.Now()); err != nil {
 			h.Fleet.TellForeign(ctx, r.Request, r.Directory, err)
@@ -93,7 +95,7 @@ func (h handler) save(ctx context.Context, r events.CheckpointRequested) error {
 		if w.Words().Calls[events.ActionSave].Slice == "" {
 			break // a Pod has no metadata that others may write
 		}
-		if s.Condition != incident.Ready {
+		if s.Condition != evidence.Ready {
 			leftOut = append(leftOut, fleet.Ref(w, s).String())
 			continue
 		}
@@ -108,9 +110,9 @@ func (h handler) save(ctx context.Context, r events.CheckpointRequested) error {
 	if through == nil {
 		failure := provider.Failure(errors.Join(append(faults, errors.New("no checkpoint directory and no usable slice"))...))
 		if foreign >= 0 { // it is tried again, because the other workload's request may be over by then
-			failure.Code = incident.CodeForeign
+			failure.Code = reason.CodeForeign
 		}
-		_, err := h.Fleet.Advancer.Conclude(ctx, incident.Answered{
+		_, err := h.Fleet.Advancer.Conclude(ctx, evidence.Answered{
 			Request: r.Request, Failed: failed, LeftOut: leftOut, Text: "the save request was not delivered", Failure: failure,
 		})
 		return err
@@ -119,7 +121,7 @@ func (h handler) save(ctx context.Context, r events.CheckpointRequested) error {
 	if foreign >= 0 {
 		text += ", but not in the bucket: " + faults[foreign].Error()
 	}
-	_, err = h.Fleet.Advancer.Conclude(ctx, incident.Answered{Request: r.Request, Failed: failed, LeftOut: leftOut, Text: text})
+	_, err = h.Fleet.Advancer.Conclude(ctx, evidence.Answered{Request: r.Request, Failed: failed, LeftOut: leftOut, Text: text})
 	return err
 }
 
@@ -128,8 +130,8 @@ func (h handler) save(ctx context.Context, r events.CheckpointRequested) error {
 func (h handler) verify(ctx context.Context, w incident.Workload, r events.CheckpointRequested) error {
 	lease, _, unread := checkpoint.ReadLease(ctx, h.Store, r.Directory)
 	if foreign := h.foreign(ctx, w, r, lease, unread); foreign != nil {
-		_, err := h.Fleet.Advancer.Advance(ctx, w.ID, incident.Checked{
-			Origin: incident.Origin{Time: h.Fleet.Now(), Rank: events.RankReading}, Request: r.Request, Text: foreign.Error(),
+		_, err := h.Fleet.Advancer.Advance(ctx, w.ID, evidence.Checked{
+			Origin: evidence.Origin{Time: h.Fleet.Now(), Rank: events.RankReading}, Request: r.Request, Text: foreign.Error(),
 		})
 		return err
 	}
@@ -142,7 +144,7 @@ func (h handler) verify(ctx context.Context, w incident.Workload, r events.Check
 		return checkpoint.Verify(ctx, h.Store, r.Directory, checkpoint.Want{Since: since, MoreThan: r.MoreThan})
 	}
 	found, err := look()
-	c := incident.Checked{Origin: incident.Origin{Time: h.Fleet.Now(), Rank: events.RankReading}, Request: r.Request}
+	c := evidence.Checked{Origin: evidence.Origin{Time: h.Fleet.Now(), Rank: events.RankReading}, Request: r.Request}
 	var missing *checkpoint.Missing
 	switch {
 	case errors.As(err, &missing):
@@ -161,7 +163,7 @@ func (h handler) verify(ctx context.Context, w incident.Workload, r events.Check
 // hear reads the crew's files next to the checkpoints: its verdict on the attempt that the lease names, and the last saved
 // step. A missing file is an answer too. What is beside the lease of another workload says nothing about this one.
 func (h handler) hear(ctx context.Context, w incident.Workload, r events.CheckpointRequested) error {
-	e := incident.VerdictRead{Origin: incident.Origin{Time: h.Fleet.Now(), Rank: events.RankReading}, Request: r.Request}
+	e := evidence.VerdictRead{Origin: evidence.Origin{Time: h.Fleet.Now(), Rank: events.RankReading}, Request: r.Request}
 	lease, _, unread := checkpoint.ReadLease(ctx, h.Store, r.Directory)
 	if foreign := h.foreign(ctx, w, r, lease, unread); foreign != nil {
 		e.Text, e.Failure = foreign.Error(), fleet.DirectoryFailure(foreign)
@@ -239,8 +241,8 @@ func (h handler) maintain(ctx context.Context, w incident.Workload, r events.Che
 		if _, _, err := h.Fleet.Advancer.Check(ctx, r.Pointer()); err != nil {
 			return err
 		}
-		if s.Condition != incident.Ready || !s.Incarnation.Same(slice.Incarnation) {
-			return fault.Ignored(incident.CodeNotReady, "maintain refused: %s is %s", slice.Name, s.State)
+		if s.Condition != evidence.Ready || !s.Incarnation.Same(slice.Incarnation) {
+			return fault.Ignored(reason.CodeNotReady, "maintain refused: %s is %s", slice.Name, s.State)
 		}
 		if f := notOffered(s); f != nil {
 			return h.unbegun(ctx, r, "maintenance of "+slice.Name+" not started", f)
@@ -270,12 +272,12 @@ func (h handler) maintain(ctx context.Context, w incident.Workload, r events.Che
 
 // notOffered says why the maintenance of a slice cannot be started now, judged by its last reading. A reading without a
 // notice offers no maintenance. A legacy node never has a notice: its API announces no maintenance.
-func notOffered(s provider.Slice) *incident.Failure {
+func notOffered(s provider.Slice) *evidence.Failure {
 	why := ""
 	switch n := s.Notice; {
 	case s.NoticeUnread: // an unread notice is no reason to call
 		why = "the announced maintenance could not be read"
-		return &incident.Failure{Class: incident.Transient, Code: incident.CodeUnread, Message: why}
+		return &evidence.Failure{Class: reason.Transient, Code: reason.CodeUnread, Message: why}
 	case n == nil:
 		why = "the API shows no announced maintenance"
 	case n.Status != events.NoticePending || !n.CanReschedule:
@@ -283,16 +285,16 @@ func notOffered(s provider.Slice) *incident.Failure {
 	default:
 		return nil
 	}
-	return &incident.Failure{Class: incident.NotInState, Code: incident.CodeNotEarly, Message: why}
+	return &evidence.Failure{Class: reason.NotInState, Code: reason.CodeNotEarly, Message: why}
 }
 
 // unbegun stores why no maintenance was begun.
-func (h handler) unbegun(ctx context.Context, r events.CheckpointRequested, text string, f *incident.Failure) error {
-	_, err := h.Fleet.Advancer.Conclude(ctx, incident.Answered{Request: r.Request, NoCall: incident.Unbegun, Text: text, Failure: f})
+func (h handler) unbegun(ctx context.Context, r events.CheckpointRequested, text string, f *evidence.Failure) error {
+	_, err := h.Fleet.Advancer.Conclude(ctx, evidence.Answered{Request: r.Request, NoCall: evidence.Unbegun, Text: text, Failure: f})
 	return err
 }
 
-func (h handler) answer(ctx context.Context, r events.CheckpointRequested, op, text string, f *incident.Failure) error {
+func (h handler) answer(ctx context.Context, r events.CheckpointRequested, op, text string, f *evidence.Failure) error {
 	_, err := h.Fleet.Advancer.Answer(ctx, r.Request, op, text, f)
 	return err
 }

@@ -9,8 +9,10 @@ import (
 
 	"pitstop.internal/events"
 	checkpointfn "pitstop.internal/functions/checkpoint"
+	"pitstop.internal/shared/bounds"
 	"pitstop.internal/shared/checkpoint"
 	"pitstop.internal/shared/checkpoint/buckettest"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/fleet/fleettest"
 	"pitstop.internal/shared/incident"
@@ -18,6 +20,7 @@ import (
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
+	"pitstop.internal/shared/reason"
 	"pitstop.internal/shared/trigger"
 	"pitstop.internal/shared/view"
 )
@@ -53,11 +56,11 @@ func toSaveWith(t *testing.T, metadata map[string]string) *bench {
 	b := &bench{Bench: fleettest.New(t), limits: ledger.DefaultLimits}
 	w := b.Slice(cloudtputest.NodeConfig{Labels: fleettest.Label("reserved"), Notice: &window, Metadata: metadata})
 	w = b.Report(w, slice, fleettest.Progress(1000))
-	b.Give(w, incident.Noticed{
-		Origin: incident.Origin{Time: b.Clock.Now(), Rank: events.RankReading}, Slice: slice, Incarnation: b.API.Incarnation(zone, slice), Notice: window, InAPI: true,
+	b.Give(w, evidence.Noticed{
+		Origin: evidence.Origin{Time: b.Clock.Now(), Rank: events.RankReading}, Slice: slice, Incarnation: b.API.Incarnation(zone, slice), Notice: window, InAPI: true,
 	})
 	b.Clock.Advance(time.Minute)
-	b.Give(b.Workload(id), incident.Ticked{})
+	b.Give(b.Workload(id), evidence.Ticked{})
 	b.request = b.next()
 	return b
 }
@@ -139,7 +142,7 @@ func (b *bench) until(a events.Action) {
 	b.T.Helper()
 	for range 60 {
 		b.Clock.Advance(time.Minute)
-		b.Give(b.Workload(id), incident.Ticked{})
+		b.Give(b.Workload(id), evidence.Ticked{})
 		if all := fleettest.All(b.T, b.Bench, events.DecodeCheckpointRequested); len(all) > 0 {
 			b.request = all[0]
 			b.Want(b.request.Action, a)
@@ -151,13 +154,13 @@ func (b *bench) until(a events.Action) {
 
 // stands checks what the incident waits for; nothing where it is over, or only watched. A maintenance that cannot be started now may be tried
 // again, until it comes in its window.
-func (b *bench) stands(want incident.Phase) {
+func (b *bench) stands(want view.Phase) {
 	b.T.Helper()
-	got := incident.Phase("")
+	got := view.Phase("")
 	if in := b.Shown(id).Incident; in != nil && !in.OnlyWatched {
 		got = in.Phase
 	}
-	if want == incident.Window && got == incident.Maintaining {
+	if want == view.Window && got == view.Maintaining {
 		got = want
 	}
 	b.Want(got, want)
@@ -166,7 +169,7 @@ func (b *bench) stands(want incident.Phase) {
 func (b *bench) header(action events.Action, epoch int64) events.Request {
 	return events.Request{
 		Schema: events.Schema, Workload: id, Incident: "llama-20260301-1", Epoch: epoch, Action: action, Attempt: 1,
-		Expires: b.Clock.Now().Add(incident.RequestFor),
+		Expires: b.Clock.Now().Add(bounds.RequestFor),
 	}
 }
 
@@ -214,7 +217,7 @@ func TestOneChannelIsEnoughForASave(t *testing.T) {
 			b.API.Inject(cloudtputest.Fault{Method: "UpdateNode", Code: 7, Message: "denied"})
 		}, "save request left in the bucket"},
 		"with a node that is not usable": {nil, func(b *bench) {
-			b.Change(id, func(w *incident.Workload) { w.Slices[0].Condition = incident.Unhealthy })
+			b.Change(id, func(w *incident.Workload) { w.Slices[0].Condition = evidence.Unhealthy })
 		}, "save request left in the bucket"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -222,7 +225,7 @@ func TestOneChannelIsEnoughForASave(t *testing.T) {
 			c.fail(b)
 			b.Want(b.deliver(), fleettest.Handled)
 			in := b.open()
-			b.Want(in.Phase, incident.Saving)
+			b.Want(in.Phase, view.Saving)
 			b.Want(in.Timeline[len(in.Timeline)-1].Text, c.told)
 		})
 	}
@@ -240,7 +243,7 @@ func TestABusyNodeDoesNotLoseTheSave(t *testing.T) {
 			mend := b.API.Inject(fault)
 			b.Want(b.deliver(), fleettest.Handled)
 			in := b.open()
-			b.Want(in.Phase, incident.Saving)
+			b.Want(in.Phase, view.Saving)
 			b.Want(in.Save.Failed, "")
 			b.Want(b.task().Retry, b.Clock.Now().Add(time.Minute))
 			b.Want(b.deliver(), fleettest.Ignored)
@@ -248,7 +251,7 @@ func TestABusyNodeDoesNotLoseTheSave(t *testing.T) {
 
 			mend()
 			b.Clock.Advance(time.Minute)
-			b.Give(b.Workload(id), incident.Ticked{})
+			b.Give(b.Workload(id), evidence.Ticked{})
 			first := b.request.SaveID
 			b.request = b.next()
 			b.Want(b.request.SaveID, first)
@@ -271,15 +274,15 @@ func TestASaveThatNobodyCanBeAskedForWaitsForTheWindow(t *testing.T) {
 			c.fault.Method = "UpdateNode"
 			b.API.Inject(c.fault)
 			b.Want(b.deliver(), fleettest.Handled)
-			for b.open().Phase == incident.Saving && b.Clock.Now().Before(window.WindowStart) {
+			for b.open().Phase == view.Saving && b.Clock.Now().Before(window.WindowStart) {
 				b.Clock.Advance(time.Minute)
-				b.Give(b.Workload(id), incident.Ticked{})
+				b.Give(b.Workload(id), evidence.Ticked{})
 				for _, e := range b.Sender.Sent() {
 					b.Want(b.Deliver(b.handle(), fleettest.Event(e)), fleettest.Handled)
 				}
 			}
 			in := b.open()
-			b.Want(in.Phase, incident.Window)
+			b.Want(in.Phase, view.Window)
 			if !strings.Contains(in.Save.Failed, c.text) {
 				t.Errorf("failed = %q, want what the API said", in.Save.Failed)
 			}
@@ -344,7 +347,7 @@ func TestMaintenanceIsStartedOnceAfterAFreshReading(t *testing.T) {
 	}})
 	b.Want(b.deliver(), fleettest.Handled)
 	b.Want(b.Calls(), []string{"GetNode" + at, "PerformMaintenance" + at})
-	b.Want(b.open().Phase, incident.Window)
+	b.Want(b.open().Phase, view.Window)
 	b.Want(b.Slots(zone), 1)
 	b.Want(b.deliver(), fleettest.Ignored)
 	b.Want(b.Calls(), []string(nil))
@@ -355,36 +358,36 @@ func TestMaintenanceIsNotStarted(t *testing.T) {
 		change func(b *bench)
 		// read says that the slice is read before that is known.
 		read  bool
-		phase incident.Phase
+		phase view.Phase
 	}{
-		"of a request whose epoch is over": {change: func(b *bench) { b.request.Epoch-- }, phase: incident.Maintaining},
+		"of a request whose epoch is over": {change: func(b *bench) { b.request.Epoch-- }, phase: view.Maintaining},
 		"of another life": {change: func(b *bench) {
 			b.Change(id, func(w *incident.Workload) { w.Slices[0].Incarnation.ID = "0" })
-		}, phase: incident.Maintaining},
-		"of a slice that is lost":      {change: func(b *bench) { b.Must(b.API.Preempt(zone, slice)) }, read: true, phase: incident.Healing},
-		"of a slice that is under way": {change: func(b *bench) { b.Must(b.API.BeginMaintenance(zone, slice, time.Hour)) }, read: true, phase: incident.Window},
-		"of a slice that is gone":      {change: func(b *bench) { b.Must(b.API.Vanish(zone, slice)) }, read: true, phase: incident.PhaseGrace},
+		}, phase: view.Maintaining},
+		"of a slice that is lost":      {change: func(b *bench) { b.Must(b.API.Preempt(zone, slice)) }, read: true, phase: view.Healing},
+		"of a slice that is under way": {change: func(b *bench) { b.Must(b.API.BeginMaintenance(zone, slice, time.Hour)) }, read: true, phase: view.Window},
+		"of a slice that is gone":      {change: func(b *bench) { b.Must(b.API.Vanish(zone, slice)) }, read: true, phase: view.PhaseGrace},
 		// The ledger was written by a clock ahead of ours, and takes the reading for an older one.
 		"of a slice that is lost, unknown to the ledger": {change: func(b *bench) {
 			b.Must(b.API.Preempt(zone, slice))
 			b.Change(id, func(w *incident.Workload) { w.Slices[0].Since = b.Clock.Now().Add(time.Minute) })
-		}, read: true, phase: incident.Maintaining},
+		}, read: true, phase: view.Maintaining},
 		// The notice came with a log entry alone, so that a reading without it does not withdraw it.
 		"when the API shows no notice": {change: func(b *bench) {
 			b.Must(b.API.Withdraw(zone, slice))
 			b.Change(id, func(w *incident.Workload) { w.Slices[0].Notice.InAPI = false })
-		}, read: true, phase: incident.Window},
+		}, read: true, phase: view.Window},
 		"of a legacy node": {change: func(b *bench) {
 			b.Change(id, func(w *incident.Workload) { w.Slices[0].Notice.InAPI = false })
 			b.Fleet.Provider = legacyReader{b.Fleet.Provider}
-		}, read: true, phase: incident.Window},
+		}, read: true, phase: view.Window},
 		"when it was withdrawn":            {change: func(b *bench) { b.Must(b.API.Withdraw(zone, slice)) }, read: true},
-		"of a slice that cannot be read":   {change: func(b *bench) { b.API.Inject(cloudtputest.Fault{Method: "GetNode", Code: 14}) }, read: true, phase: incident.Maintaining},
-		"when the switch is no by now":     {change: func(b *bench) { b.Policies.Ceiling.EarlyMaintenance = policy.No }, read: true, phase: incident.Window},
-		"when the switch is ask by now":    {change: func(b *bench) { b.Policies.Ceiling.EarlyMaintenance = policy.Ask }, read: true, phase: incident.Approving},
+		"of a slice that cannot be read":   {change: func(b *bench) { b.API.Inject(cloudtputest.Fault{Method: "GetNode", Code: 14}) }, read: true, phase: view.Maintaining},
+		"when the switch is no by now":     {change: func(b *bench) { b.Policies.Ceiling.EarlyMaintenance = policy.No }, read: true, phase: view.Window},
+		"when the switch is ask by now":    {change: func(b *bench) { b.Policies.Ceiling.EarlyMaintenance = policy.Ask }, read: true, phase: view.Approving},
 		"when nothing is allowed by now":   {change: func(b *bench) { b.Policies.Ceiling = policy.Switches{} }, read: true},
-		"when the workload is paused":      {change: func(b *bench) { b.Change(id, func(w *incident.Workload) { w.Pause = &incident.Pause{By: "ada"} }) }, read: true, phase: incident.Maintaining},
-		"when the brake of the zone holds": {change: func(b *bench) { b.limits.Zone = 0 }, read: true, phase: incident.Maintaining},
+		"when the workload is paused":      {change: func(b *bench) { b.Change(id, func(w *incident.Workload) { w.Pause = &evidence.Pause{By: "ada"} }) }, read: true, phase: view.Maintaining},
+		"when the brake of the zone holds": {change: func(b *bench) { b.limits.Zone = 0 }, read: true, phase: view.Maintaining},
 		"when somebody created the slice again": {change: func(b *bench) {
 			b.Must(b.API.Vanish(zone, slice))
 			b.Must(b.API.OwnerCreate(cloudtputest.NodeConfig{Zone: zone, Name: slice}, fleettest.Owner))
@@ -421,7 +424,7 @@ func TestMaintenanceThatTheAPIRefusesComesInItsWindow(t *testing.T) {
 			c.fault.Method = "PerformMaintenance"
 			b.API.Inject(c.fault)
 			b.Want(b.deliver(), fleettest.Handled)
-			b.stands(incident.Window)
+			b.stands(view.Window)
 			b.Want(b.Slots(zone), c.slots)
 			b.Calls()
 			b.Want(b.deliver(), fleettest.Ignored)
@@ -445,16 +448,16 @@ func TestAnAPIThatIsAwayForAMinuteDoesNotCostTheEarlyMaintenance(t *testing.T) {
 			c.fault.Method = "PerformMaintenance"
 			b.API.Inject(c.fault)
 			b.Want(b.deliver(), fleettest.Handled)
-			b.Want(b.open().Phase, incident.Maintaining)
+			b.Want(b.open().Phase, view.Maintaining)
 			b.Calls()
 			b.Want(b.deliver(), fleettest.Ignored)
 			b.Want(b.Calls(), []string(nil))
 			b.Clock.Advance(time.Minute)
-			b.Give(b.Workload(id), incident.Ticked{})
+			b.Give(b.Workload(id), evidence.Ticked{})
 			b.request = b.next()
 			b.deliver()
 			b.Want(b.Calls(), c.calls)
-			b.Want(b.open().Phase, incident.Window)
+			b.Want(b.open().Phase, view.Window)
 		})
 	}
 }
@@ -501,7 +504,7 @@ func TestTheSlicesOfAQueuedResourceAreMaintainedByOneCall(t *testing.T) {
 				}
 			}
 			b.Want(calls, c.calls)
-			if in := b.Shown(fleettest.Project + "/m").Incident; in == nil || in.Phase != incident.Window && in.Phase != incident.Maintaining {
+			if in := b.Shown(fleettest.Project + "/m").Incident; in == nil || in.Phase != view.Window && in.Phase != view.Maintaining {
 				t.Errorf("the incident is %+v", in)
 			}
 		})
@@ -535,12 +538,12 @@ func toMaintainQueued(t *testing.T) *bench {
 	}
 	w := b.Report(b.Workload(name), "m-0", fleettest.Progress(1000))
 	for _, n := range nodes {
-		w = b.Give(w, incident.Noticed{
-			Origin: incident.Origin{Time: b.Clock.Now(), Rank: events.RankReading}, Slice: n.Name, Incarnation: b.API.Incarnation(zone, n.Name), Notice: window, InAPI: true,
+		w = b.Give(w, evidence.Noticed{
+			Origin: evidence.Origin{Time: b.Clock.Now(), Rank: events.RankReading}, Slice: n.Name, Incarnation: b.API.Incarnation(zone, n.Name), Notice: window, InAPI: true,
 		})
 	}
 	b.Clock.Advance(time.Minute)
-	b.Give(b.Workload(name), incident.Ticked{})
+	b.Give(b.Workload(name), evidence.Ticked{})
 	b.request = b.next()
 	b.Want(b.deliver(), fleettest.Handled)
 	b.Report(b.Workload(name), "m-0", events.CrewReport{Schema: events.Schema, Report: events.ReportSaved, SaveID: b.request.SaveID, CheckpointStep: 1200})
@@ -562,7 +565,7 @@ func TestACrashBehindTheCallOfMaintenanceDoesNotCallTwice(t *testing.T) {
 	b.Calls()
 	b.Want(b.deliver(), fleettest.Ignored)
 	b.Want(b.Calls(), []string{"GetNode" + at})
-	b.Want(b.open().Phase, incident.Window)
+	b.Want(b.open().Phase, view.Window)
 	b.Want(b.Slots(zone), 1)
 }
 
@@ -572,14 +575,14 @@ func TestACallThatIsNotMadeAnyMoreIsNotToldAsMade(t *testing.T) {
 	b := toSave(t)
 	b.CrashAfter(fleettest.Begun)
 	b.Want(b.deliver(), fleettest.Redelivered)
-	b.Change(id, func(w *incident.Workload) { w.Slices[0].Condition, w.Slices[0].State = incident.Deleting, "DELETING" })
+	b.Change(id, func(w *incident.Workload) { w.Slices[0].Condition, w.Slices[0].State = evidence.Deleting, "DELETING" })
 	b.Want(b.deliver(), fleettest.Handled)
 	b.Want(fleettest.Count(b.Calls(), "UpdateNode"), 0)
 	answered := map[string]bool{}
 	for _, c := range b.open().Calls {
 		answered[c.Method] = !c.Answered.IsZero()
 		b.Want(c.NotMade, false)
-		b.Want(c.Code, incident.Code(""))
+		b.Want(c.Code, reason.Code(""))
 	}
 	b.Want(answered, map[string]bool{"storage.objects.create": true, "UpdateNode": false})
 }
@@ -607,13 +610,13 @@ func TestACrashBetweenTheIntentAndTheCallIsMadeGood(t *testing.T) {
 func TestASaveIsHeldAndForbiddenToo(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(b *bench)
-		phase  incident.Phase
+		phase  view.Phase
 		held   string
 	}{
 		"when everything is paused": {
-			func(b *bench) { b.Must(b.Ledger.SetPause(b.T.Context(), &incident.Pause{By: "ada"})) }, incident.Saving, "paused by ada",
+			func(b *bench) { b.Must(b.Ledger.SetPause(b.T.Context(), &evidence.Pause{By: "ada"})) }, view.Saving, "paused by ada",
 		},
-		"when the switch is no by now": {func(b *bench) { b.Policies.Ceiling.RequestCheckpoint = policy.No }, incident.Window, ""},
+		"when the switch is no by now": {func(b *bench) { b.Policies.Ceiling.RequestCheckpoint = policy.No }, view.Window, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := toSave(t)
@@ -633,8 +636,8 @@ func TestAHoldLeavesOpenWhatAnEarlierDeliveryMayHaveTold(t *testing.T) {
 	b := toSave(t)
 	b.CrashAfter(fleettest.Begun)
 	b.Want(b.deliver(), fleettest.Redelivered)
-	b.Change(id, func(w *incident.Workload) { w.Slices[0].Condition, w.Slices[0].State = incident.Deleting, "DELETING" })
-	b.Must(b.Ledger.SetPause(t.Context(), &incident.Pause{By: "ann"}))
+	b.Change(id, func(w *incident.Workload) { w.Slices[0].Condition, w.Slices[0].State = evidence.Deleting, "DELETING" })
+	b.Must(b.Ledger.SetPause(t.Context(), &evidence.Pause{By: "ann"}))
 	b.Want(b.deliver(), fleettest.Ignored)
 	for _, c := range b.open().Calls {
 		if c.NotMade {

@@ -8,9 +8,9 @@ import (
 	"pitstop.internal/shared/checkpoint"
 	"pitstop.internal/shared/checkpoint/buckettest"
 	"pitstop.internal/shared/fleet/fleettest"
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
+	"pitstop.internal/shared/view"
 )
 
 // workers is what the host names of the slice's workers have in common, in the life that the lease names.
@@ -54,7 +54,7 @@ func TestARestartIsSpentOnAVerdictAlone(t *testing.T) {
 	for name, c := range map[string]struct {
 		left     func(b *bench)
 		restarts int
-		outcome  incident.Outcome
+		outcome  view.Outcome
 	}{
 		"it gave up":           {func(b *bench) { b.verdict(nil) }, 1, ""},
 		"there is none":        {func(*bench) {}, 0, ""},
@@ -62,7 +62,7 @@ func TestARestartIsSpentOnAVerdictAlone(t *testing.T) {
 		"of another slice":     {func(b *bench) { b.verdict(func(v *events.CrewVerdict) { v.Life.Slice = "other" }) }, 0, ""},
 		"on an older attempt":  {func(b *bench) { b.verdict(func(v *events.CrewVerdict) { v.Attempt = 1 }) }, 0, ""},
 		"on a later attempt":   {func(b *bench) { b.verdict(func(v *events.CrewVerdict) { v.Attempt = 3 }) }, 0, ""},
-		"it finished":          {func(b *bench) { b.verdict(func(v *events.CrewVerdict) { v.Finished = true }) }, 0, incident.Resumed},
+		"it finished":          {func(b *bench) { b.verdict(func(v *events.CrewVerdict) { v.Finished = true }) }, 0, view.Resumed},
 		"it goes on by itself": {func(b *bench) { b.verdict(func(v *events.CrewVerdict) { v.Restart = true }) }, 0, ""},
 		"of another life in the same zone": {func(b *bench) {
 			b.verdict(func(v *events.CrewVerdict) { v.Life.Workers = "t1v-n-2" })
@@ -81,7 +81,7 @@ func TestARestartIsSpentOnAVerdictAlone(t *testing.T) {
 			b.Want(b.deliver(), fleettest.Handled)
 			b.Want(b.restarts(), c.restarts)
 			w := b.Shown(id)
-			outcome := incident.Outcome("")
+			outcome := view.Outcome("")
 			if w.Closed != nil {
 				outcome = w.Closed.Outcome
 			}

@@ -9,10 +9,12 @@ import (
 	cloudevents "github.com/cloudevents/sdk-go/v2"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/reason"
 	"pitstop.internal/shared/trigger"
 )
 
@@ -37,24 +39,24 @@ type entry struct {
 
 func decode(ce cloudevents.Event) (entry, error) {
 	if ce.Type() != trigger.TypeMessage {
-		return entry{}, fault.Ignored(incident.CodeNotMine, "event type %s is not a log entry", ce.Type())
+		return entry{}, fault.Ignored(reason.CodeNotMine, "event type %s is not a log entry", ce.Type())
 	}
 	e, err := events.Read(ce.Data())
 	if err != nil {
 		return entry{}, err
 	}
 	if e.Ignored != "" {
-		return entry{}, fault.Ignored(incident.CodeNothing, "%s", e.Ignored)
+		return entry{}, fault.Ignored(reason.CodeNothing, "%s", e.Ignored)
 	}
 	if e.PubSub {
-		return entry{}, fault.Ignored(incident.CodeNoSink, "this message did not come from a log sink")
+		return entry{}, fault.Ignored(reason.CodeNoSink, "this message did not come from a log sink")
 	}
 	return entry{e, ce.Data()}, nil
 }
 
 func (h handler) handle(ctx context.Context, e entry) error {
 	if p := e.Subject.Project; !slices.Contains(h.Projects, p) {
-		return fault.Ignored(incident.CodeNotWatched, "project %s is not watched", p)
+		return fault.Ignored(reason.CodeNotWatched, "project %s is not watched", p)
 	}
 	if e.Kind == events.KindCanary {
 		return h.canary(ctx, e.Entry)
@@ -66,7 +68,7 @@ func (h handler) handle(ctx context.Context, e entry) error {
 		return err
 	}
 	if !found && e.Subject.Platform() == events.PlatformGKE {
-		return fault.Ignored(incident.CodeNothing, "no watched Job is known by %s", e.Subject)
+		return fault.Ignored(reason.CodeNothing, "no watched Job is known by %s", e.Subject)
 	}
 	if !found {
 		return nil // parked, or about an unknown slice that is gone
@@ -100,9 +102,9 @@ func (h handler) handle(ctx context.Context, e entry) error {
 }
 
 // job takes what its owner did to a Job. Nothing is looked at, for patrol lists each cluster every minute.
-func (h handler) job(ctx context.Context, holding *fleet.Fleet, e events.Entry, s ledger.Subject, evidence incident.Evidence) error {
+func (h handler) job(ctx context.Context, holding *fleet.Fleet, e events.Entry, s ledger.Subject, evidence evidence.Evidence) error {
 	if evidence == nil {
-		return fault.Ignored(incident.CodeNothing, "%s by %s is no word of an owner", e.Call.Method, e.Call.By())
+		return fault.Ignored(reason.CodeNothing, "%s by %s is no word of an owner", e.Call.Method, e.Call.By())
 	}
 	_, err := holding.Advancer.Advance(ctx, s.Workload, evidence)
 	return err
@@ -112,14 +114,14 @@ func (h handler) job(ctx context.Context, holding *fleet.Fleet, e events.Entry, 
 // It is not evidence: every incident must end right without these entries.
 func (h handler) hint(ctx context.Context, holding *fleet.Fleet, e events.Entry, s ledger.Subject) error {
 	if e.Call.First && !e.Call.Last && e.Call.Code == 0 {
-		return fault.Ignored(incident.CodeNothing, "%s has only begun", e.Call.Method)
+		return fault.Ignored(reason.CodeNothing, "%s has only begun", e.Call.Method)
 	}
 	w, err := holding.Advancer.Workload(ctx, s.Workload)
 	if err != nil {
 		return err
 	}
 	if w.Incident == nil {
-		return fault.Ignored(incident.CodeNoIncident, "no incident is open on %s", w.ID)
+		return fault.Ignored(reason.CodeNoIncident, "no incident is open on %s", w.ID)
 	}
 	_, err = h.Fleet.Look(ctx, w)
 	return err
@@ -133,7 +135,7 @@ func (h handler) canary(ctx context.Context, e events.Entry) error {
 		return err
 	}
 	if !news {
-		return fault.Ignored(incident.CodeUnknownCanary, "canary %s is not the latest one, or came back before", e.ID)
+		return fault.Ignored(reason.CodeUnknownCanary, "canary %s is not the latest one, or came back before", e.ID)
 	}
 	h.Fleet.Log.InfoContext(ctx, "canary returned", "project", e.Subject.Project, "canary", e.ID, "seconds", h.Fleet.Now().Sub(e.Time).Seconds())
 	return nil
@@ -172,7 +174,7 @@ func mapCrew(ctx context.Context, f *fleet.Fleet, e events.Entry, s ledger.Subje
 		if slice != nil && slice.WasOn(group) {
 			return nil // what it tells of the past counts
 		}
-		return fault.Ignored(incident.CodeFormerLife, "the crew on %s belongs to a former life of %s", group, s.Slice)
+		return fault.Ignored(reason.CodeFormerLife, "the crew on %s belongs to a former life of %s", group, s.Slice)
 	}
 	// A late line from a zone that the slice has left names workers of a former life.
 	if slice != nil && slice.Hosts == "" && slice.Zone == e.Subject.Zone {

@@ -10,6 +10,8 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/functions/logevent"
+	"pitstop.internal/shared/bounds"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/fleet/fleettest"
 	"pitstop.internal/shared/incident"
@@ -18,6 +20,7 @@ import (
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 	"pitstop.internal/shared/provider/providertest/trainingtest"
 	"pitstop.internal/shared/trigger"
+	"pitstop.internal/shared/view"
 )
 
 const (
@@ -93,7 +96,7 @@ func TestALossIsLookedAtAndThenActedOnOnce(t *testing.T) {
 	want := events.RecreateRequested{
 		Request: events.Request{
 			Schema: events.Schema, Workload: id, Incident: "llama-20260301-1", Epoch: 2, Action: events.ActionDelete, Slice: slice,
-			Incarnation: life, Attempt: 1, Expires: b.Clock.Now().Add(incident.RequestFor),
+			Incarnation: life, Attempt: 1, Expires: b.Clock.Now().Add(bounds.RequestFor),
 		},
 		Zone: zone, Spec: spec,
 	}
@@ -118,7 +121,7 @@ func TestALossThatTheAPIDoesNotShowIsNotActedOn(t *testing.T) {
 	b := training(t)
 	b.Want(b.deliver(fleettest.SystemEvent("compute.instances.hostError", worker(1), b.Clock.Now(), nil)), fleettest.Handled)
 	b.nothingSent(read)
-	b.Want(b.Shown(id).Incident.Phase, incident.Looking)
+	b.Want(b.Shown(id).Incident.Phase, view.Looking)
 	b.Want(b.Shown(id).Incident.Cause, events.CauseHostError)
 	// The delivery that stored the evidence has looked; the other workers' entries do not look.
 	b.Want(b.deliver(fleettest.SystemEvent("compute.instances.hostError", worker(2), b.Clock.Now(), nil)), fleettest.Handled)
@@ -131,7 +134,7 @@ func TestALossThatCannotBeLookedAtIsKept(t *testing.T) {
 	b.API.Inject(cloudtputest.Fault{Method: "GetNode", Code: 14})
 	b.Want(b.deliver(b.preempted(worker(0))), fleettest.Handled)
 	b.nothingSent(read)
-	b.Want(b.Shown(id).Incident.Phase, incident.Looking)
+	b.Want(b.Shown(id).Incident.Phase, view.Looking)
 }
 
 // TestLinesOfUsersNeverLeadToADeletion gives the function every line that a user's code can write, in every state of the
@@ -193,8 +196,8 @@ func TestWhatTheOwnerDeletesIsReleased(t *testing.T) {
 	b.Clock.Advance(2 * time.Minute)
 	b.Look(zone, slice)
 	b.Want(b.deliver(b.preempted(worker(0))), fleettest.Handled)
-	b.Clock.Advance(2 * incident.Grace)
-	b.Give(b.Workload(id), incident.Ticked{})
+	b.Clock.Advance(2 * bounds.Grace)
+	b.Give(b.Workload(id), evidence.Ticked{})
 	b.nothingSent()
 	b.Want(b.Workload(id).Incident, (*incident.Incident)(nil))
 }
@@ -209,12 +212,12 @@ func TestWhatTheOwnerDeletesInMidIncidentIsReleased(t *testing.T) {
 	b.Want(b.deliver(b.Audit("DeleteNode")[0]), fleettest.Handled)
 	b.nothingSent()
 	w := b.Shown(id)
-	if w.Incident != nil || w.Closed.Outcome != incident.Released {
+	if w.Incident != nil || w.Closed.Outcome != view.Released {
 		t.Errorf("open %+v, closed %+v, want it released", w.Incident, w.Closed)
 	}
 	archived, err := b.Ledger.Closed(t.Context(), id, w.Closed.ID)
 	b.Must(err)
-	b.Want(b.Workload(id).ShownIncident(archived, b.Clock.Now()).Outcome, incident.Released)
+	b.Want(b.Workload(id).ShownIncident(archived, b.Clock.Now()).Outcome, view.Released)
 }
 
 // TestWhatItsOwnerCreatesIsLookedAtWhereItIs: it stood in that zone before, so its name is known there, and stands in another now.
@@ -423,14 +426,14 @@ func TestTrainingThatIsToldToEndIsAReasonToLook(t *testing.T) {
 	b.Must(b.API.HostError(zone, slice, 3*time.Minute))
 	b.Want(b.deliver(fleettest.SystemEvent("compute.instances.kmsKeyError", worker(1), b.Clock.Now(), nil)), fleettest.Handled)
 	b.nothingSent(read)
-	b.Want(b.Shown(id).Incident.Phase, incident.Healing)
+	b.Want(b.Shown(id).Incident.Phase, view.Healing)
 	b.Clock.Advance(5 * time.Minute)
 	for n := range 4 {
 		b.Want(b.deliver(b.told(n)), fleettest.Handled)
 	}
 	b.nothingSent(read) // one look for all workers
 	w := b.Shown(id)
-	b.Want(w.Incident.Phase, incident.Resuming)
+	b.Want(w.Incident.Phase, view.Resuming)
 	b.Want(w.Incident.Cause, events.CauseUnknown)
 }
 

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/bounds"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fleet/fleettest"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
@@ -24,7 +26,7 @@ func inCluster(t *testing.T) *bench {
 		_, err := b.Fleet.Observe(t.Context(), provider.Slice{
 			Ref:         provider.Ref{Project: fleettest.Project, Zone: "us-east5/research/train", Name: name, QueuedResource: set},
 			Incarnation: events.Incarnation{Zone: "us-east5/research/train", ID: "uid-" + name, Created: b.Clock.Now()},
-			Condition:   incident.Ready, State: "ready", At: b.Clock.Now(),
+			Condition:   evidence.Ready, State: "ready", At: b.Clock.Now(),
 		})
 		b.Must(err)
 	}
@@ -118,7 +120,7 @@ func TestAnOwnerWhoDeletesALostJobEndsItsIncident(t *testing.T) {
 	_, err := b.Fleet.Observe(t.Context(), provider.Slice{
 		Ref:         provider.Ref{Project: fleettest.Project, Zone: "us-east5/research/train", Name: "gemma"},
 		Incarnation: events.Incarnation{Zone: "us-east5/research/train", ID: "uid-gemma", Created: fleettest.Start},
-		Condition:   incident.Lost, State: "Failed", At: b.Clock.Now(),
+		Condition:   evidence.Lost, State: "Failed", At: b.Clock.Now(),
 	})
 	b.Must(err)
 	b.Clock.Advance(time.Minute)
@@ -162,8 +164,8 @@ func TestAMachineConcernsTheJobThatWasOnIt(t *testing.T) {
 		"it left in the same moment":               {time.Hour, -time.Nanosecond, 0, fleettest.Handled},
 		"it came in the same moment":               {0, 0, 0, fleettest.Handled},
 		"it has come since the entry":              {-time.Nanosecond, 0, 0, fleettest.Ignored},
-		"it had failed, and was read later":        {time.Hour, -time.Minute, incident.NoticedFor + time.Second, fleettest.Ignored},
-		"it failed within the notice of that":      {time.Hour, -time.Minute, incident.NoticedFor - time.Second, fleettest.Handled},
+		"it had failed, and was read later":        {time.Hour, -time.Minute, bounds.NoticedFor + time.Second, fleettest.Ignored},
+		"it failed within the notice of that":      {time.Hour, -time.Minute, bounds.NoticedFor - time.Second, fleettest.Handled},
 		"it failed just before the reading showed": {time.Hour, time.Second, time.Minute, fleettest.Ignored},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -233,7 +235,7 @@ func TestALineInAPodWaitsForTheReadingOfItsLife(t *testing.T) {
 	_, err := b.Fleet.Observe(t.Context(), provider.Slice{
 		Ref:         provider.Ref{Project: fleettest.Project, Zone: "us-east5/research/train", Name: "gemma"},
 		Incarnation: events.Incarnation{Zone: "us-east5/research/train", ID: "uid-next", Created: b.Clock.Now().Add(-90 * time.Second)},
-		Condition:   incident.Ready, State: "ready", At: b.Clock.Now(),
+		Condition:   evidence.Ready, State: "ready", At: b.Clock.Now(),
 	})
 	b.Must(err)
 	w := b.Workload("demo/gemma")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fleet/fleettest"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
@@ -56,7 +57,7 @@ func TestOneTroubleOfManyWorkersIsOneIncident(t *testing.T) {
 
 			// It ends, and the stragglers of the same life open nothing and change no word of it.
 			first := w.Incident.ID
-			b.Give(w, incident.Called{Origin: incident.Origin{Time: b.Clock.Now(), Rank: events.RankAudit}, Slice: slice, Act: events.ActDeleted, Method: "DeleteNode", Principal: fleettest.Owner})
+			b.Give(w, evidence.Called{Origin: evidence.Origin{Time: b.Clock.Now(), Rank: events.RankAudit}, Slice: slice, Act: events.ActDeleted, Method: "DeleteNode", Principal: fleettest.Owner})
 			b.Want(b.Shown(id).Closed.ID, first)
 			b.Clock.Advance(time.Minute)
 			for _, e := range entries[:64] {
@@ -102,7 +103,7 @@ func TestAStragglerAttributesWhatHasEndedAnewAndReopensNothing(t *testing.T) {
 	b.Clock.Advance(time.Minute)
 	b.Want(b.deliver(b.crew(events.CrewReport{Report: events.ReportProgress, Attempt: 2, Step: 5000, CheckpointStep: 4990})), fleettest.Handled)
 	closed := b.Shown(id).Closed
-	b.Want(closed.Outcome, incident.Resumed)
+	b.Want(closed.Outcome, view.Resumed)
 	b.Sender.Sent()
 	b.Clock.Advance(28 * time.Minute)
 	b.Want(b.deliver(fleettest.SystemEvent("compute.instances.hostError", worker(1), at, nil)), fleettest.Handled)

@@ -8,10 +8,11 @@ import (
 	cloudevents "github.com/cloudevents/sdk-go/v2"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/fleet"
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/reason"
 	"pitstop.internal/shared/trigger"
 )
 
@@ -46,17 +47,17 @@ func decode(ce cloudevents.Event) (notice, error) {
 			return notice{}, err
 		}
 		if e.Ignored != "" {
-			return notice{}, fault.Ignored(incident.CodeNothing, "%s", e.Ignored)
+			return notice{}, fault.Ignored(reason.CodeNothing, "%s", e.Ignored)
 		}
 		if e.PubSub {
-			return notice{}, fault.Ignored(incident.CodeNoSink, "this message did not come from a log sink")
+			return notice{}, fault.Ignored(reason.CodeNoSink, "this message did not come from a log sink")
 		}
 		if e.Kind != events.KindNotice {
-			return notice{}, fault.Ignored(incident.CodeNotMine, "an entry about %s is not a maintenance notice", e.Kind)
+			return notice{}, fault.Ignored(reason.CodeNotMine, "an entry about %s is not a maintenance notice", e.Kind)
 		}
 		return notice{entry: e, raw: ce.Data()}, nil
 	}
-	return notice{}, fault.Ignored(incident.CodeNotMine, "event type %s is not about maintenance", ce.Type())
+	return notice{}, fault.Ignored(reason.CodeNotMine, "event type %s is not about maintenance", ce.Type())
 }
 
 func (h handler) handle(ctx context.Context, n notice) error {
@@ -64,7 +65,7 @@ func (h handler) handle(ctx context.Context, n notice) error {
 		return h.notified(ctx, *n.notified)
 	}
 	if p := n.entry.Subject.Project; !slices.Contains(h.Projects, p) {
-		return fault.Ignored(incident.CodeNotWatched, "project %s is not watched", p)
+		return fault.Ignored(reason.CodeNotWatched, "project %s is not watched", p)
 	}
 	holding := h.Fleet.Holding(&ledger.Held{}) // the entry was here before any document was read
 	s, found, err := holding.Find(ctx, n.entry, n.raw)
@@ -81,13 +82,13 @@ func (h handler) handle(ctx context.Context, n notice) error {
 func (h handler) notified(ctx context.Context, n events.MaintenanceNotified) error {
 	s, err := h.Fleet.Ledger.Subject(ctx, n.Project, n.Incarnation.Zone, ledger.Node, n.Node)
 	if errors.Is(err, ledger.ErrNotFound) {
-		return fault.Ignored(incident.CodeUnknownNode, "%s in %s is not known", n.Node, n.Incarnation.Zone)
+		return fault.Ignored(reason.CodeUnknownNode, "%s in %s is not known", n.Node, n.Incarnation.Zone)
 	}
 	if err != nil {
 		return err
 	}
-	_, err = h.Fleet.Advancer.Advance(ctx, s.Workload, incident.Noticed{
-		Origin: incident.Origin{ID: n.EventID(), Time: n.Read, Rank: events.RankReading},
+	_, err = h.Fleet.Advancer.Advance(ctx, s.Workload, evidence.Noticed{
+		Origin: evidence.Origin{ID: n.EventID(), Time: n.Read, Rank: events.RankReading},
 		Slice:  s.Slice, Incarnation: n.Incarnation, Notice: n.Notice, InAPI: true,
 		Text: "the API announces maintenance for " + events.Window(n.Notice.WindowStart, n.Notice.WindowEnd),
 	})

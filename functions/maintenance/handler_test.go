@@ -9,12 +9,15 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/functions/maintenance"
+	"pitstop.internal/shared/bounds"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fleet/fleettest"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 	"pitstop.internal/shared/trigger"
+	"pitstop.internal/shared/view"
 )
 
 const (
@@ -132,9 +135,9 @@ func TestMaintenanceThatIsUnderWayAsksForASaveAtOnce(t *testing.T) {
 	want := events.CheckpointRequested{
 		Request: events.Request{
 			Schema: events.Schema, Workload: id, Incident: "llama-20260301-1", Epoch: 2, Action: events.ActionSave, Attempt: 1,
-			Expires: b.Clock.Now().Add(incident.RequestFor),
+			Expires: b.Clock.Now().Add(bounds.RequestFor),
 		},
-		SaveID: b.Shown(id).Incident.Save.ID, Mode: events.SaveNatural, By: b.Clock.Now().Add(incident.SaveFor), Directory: fleettest.Directory,
+		SaveID: b.Shown(id).Incident.Save.ID, Mode: events.SaveNatural, By: b.Clock.Now().Add(bounds.SaveFor), Directory: fleettest.Directory,
 	}
 	got, env := fleettest.One(t, b.Bench, events.DecodeCheckpointRequested)
 	got.Reason = ""
@@ -150,13 +153,13 @@ func TestMaintenanceThatIsUnderWayAsksForASaveAtOnce(t *testing.T) {
 func TestWhatMayNotBeAskedForIsNot(t *testing.T) {
 	for name, c := range map[string]struct {
 		policies fleettest.Policies
-		phase    incident.Phase
+		phase    view.Phase
 		held     string
 	}{
-		"under watch":                    {fleettest.Policies{}, incident.Watching, ""},
-		"without the switch":             {fleettest.Policies{Ceiling: policy.Switches{Restart: policy.Yes}}, incident.Window, ""},
-		"where a person is asked":        {fleettest.Policies{Ceiling: policy.Switches{RequestCheckpoint: policy.Ask}}, incident.Approving, ""},
-		"with a policy that is not read": {fleettest.Policies{Unreadable: "away"}, incident.Saving, "the policy cannot be read: away"},
+		"under watch":                    {fleettest.Policies{}, view.Watching, ""},
+		"without the switch":             {fleettest.Policies{Ceiling: policy.Switches{Restart: policy.Yes}}, view.Window, ""},
+		"where a person is asked":        {fleettest.Policies{Ceiling: policy.Switches{RequestCheckpoint: policy.Ask}}, view.Approving, ""},
+		"with a policy that is not read": {fleettest.Policies{Unreadable: "away"}, view.Saving, "the policy cannot be read: away"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := training(t)
@@ -178,7 +181,7 @@ func TestANoticeThatIsTakenBackOpensNothing(t *testing.T) {
 	b.Want(b.notice().Status, events.NoticeGone)
 	b.Want(b.notice().Due, time.Time{})
 	b.Clock.Advance(48 * time.Hour)
-	b.Give(b.Workload(id), incident.Ticked{})
+	b.Give(b.Workload(id), evidence.Ticked{})
 	b.nothingSent()
 	b.Want(b.Workload(id).Incident, (*incident.Incident)(nil))
 }

@@ -35,7 +35,7 @@ func (*Chat) Knows() bool { return false }
 
 // Send implements Target. The thread has the incident's own name, so the answer is not needed.
 func (c *Chat) Send(ctx context.Context, m Message) (thread string, err error) {
-	body := chatMessage(m.view())
+	body := chatMessage(m.wording())
 	address, err := url.Parse(c.url)
 	if err != nil {
 		return "", fault.Permanentf("the address cannot be read")
@@ -91,9 +91,9 @@ type chatDecorated struct {
 	Wrap  bool   `json:"wrapText"`
 }
 
-// chatMessage lays a view out as a card. Chat reads the texts as HTML, so characters that begin a tag or an entity are
+// chatMessage lays a wording out as a card. Chat reads the texts as HTML, so characters that begin a tag or an entity are
 // escaped. Chat takes the header and the fallback text literally, so these have no such characters.
-func chatMessage(v view) chatBody {
+func chatMessage(v wording) chatBody {
 	b := chatBody{Fallback: unmarked(v.title), Cards: make([]chatCard, 1)}
 	c := &b.Cards[0]
 	c.ID = "incident"

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fleet/fleettest"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
@@ -30,17 +31,17 @@ type played struct {
 func begins(workload string) *played {
 	p := &played{w: incident.New("demo", workload, "cloud-tpu"), p: night, now: fleettest.Start.Add(-3 * time.Hour)}
 	p.life = events.Incarnation{Zone: "us-west4-a", ID: "1", Created: p.now.Add(-time.Hour)}
-	p.reads(incident.Ready, "READY")
+	p.reads(evidence.Ready, "READY")
 	p.steps(48190)
 	return p
 }
 
-func (p *played) origin() incident.Origin {
-	return incident.Origin{ID: p.now.String(), Time: p.now, Rank: events.RankReading}
+func (p *played) origin() evidence.Origin {
+	return evidence.Origin{ID: p.now.String(), Time: p.now, Rank: events.RankReading}
 }
 
 // learns takes in evidence a minute later, and returns the update for people.
-func (p *played) learns(e func() incident.Evidence) (u events.IncidentUpdated) {
+func (p *played) learns(e func() evidence.Evidence) (u events.IncidentUpdated) {
 	p.now = p.now.Add(time.Minute)
 	before := p.w
 	var sent []events.Event
@@ -57,15 +58,15 @@ func (p *played) learns(e func() incident.Evidence) (u events.IncidentUpdated) {
 }
 
 func (p *played) passes() (u events.IncidentUpdated) {
-	return p.learns(func() incident.Evidence { return incident.Ticked{Origin: p.origin()} })
+	return p.learns(func() evidence.Evidence { return evidence.Ticked{Origin: p.origin()} })
 }
 
 // reads has a reading show the slice.
-func (p *played) reads(c incident.Condition, state string) events.IncidentUpdated {
-	return p.learns(func() incident.Evidence {
-		return incident.Read{
+func (p *played) reads(c evidence.Condition, state string) events.IncidentUpdated {
+	return p.learns(func() evidence.Evidence {
+		return evidence.Read{
 			Origin: p.origin(), Slice: p.w.Name, Zone: p.life.Zone, Condition: c, State: state, Incarnation: p.life, Incident: p.maker,
-			Facts: incident.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Reclaimable: true, Spec: "spec1", Label: "spot"},
+			Facts: evidence.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Reclaimable: true, Spec: "spec1", Label: "spot"},
 		}
 	})
 }
@@ -73,10 +74,10 @@ func (p *played) reads(c incident.Condition, state string) events.IncidentUpdate
 // calls carries out what is asked for.
 func (p *played) calls() {
 	r := p.asked
-	p.learns(func() incident.Evidence {
-		return incident.Intended{Origin: p.origin(), Request: r, RequestID: "a call"}
+	p.learns(func() evidence.Evidence {
+		return evidence.Intended{Origin: p.origin(), Request: r, RequestID: "a call"}
 	})
-	p.learns(func() incident.Evidence { return incident.Answered{Origin: p.origin(), Request: r} })
+	p.learns(func() evidence.Evidence { return evidence.Answered{Origin: p.origin(), Request: r} })
 	if r.Action == events.ActionCreate {
 		p.maker, p.life.ID, p.life.Created = r.Incident, "2", p.now
 	}
@@ -84,9 +85,9 @@ func (p *played) calls() {
 
 // steps is a line of the crew about its progress.
 func (p *played) steps(step int64) events.IncidentUpdated {
-	return p.learns(func() incident.Evidence {
-		return incident.Reported{
-			Origin: incident.Origin{ID: "a line", Time: p.now, Rank: events.RankUser}, Slice: p.w.Name,
+	return p.learns(func() evidence.Evidence {
+		return evidence.Reported{
+			Origin: evidence.Origin{ID: "a line", Time: p.now, Rank: events.RankUser}, Slice: p.w.Name,
 			Report: events.CrewReport{
 				Schema: 1, Report: events.ReportProgress, Zone: "us-west4-a", Node: p.w.Name, Hostname: "t1v-n-3f2a9c0" + p.life.ID + "-w-0",
 				Attempt: 1, Step: step,
@@ -98,9 +99,9 @@ func (p *played) steps(step int64) events.IncidentUpdated {
 // struck is an incident that looks at the API first, and is not told yet.
 func struck(workload string) *played {
 	p := begins(workload)
-	p.learns(func() incident.Evidence {
-		return incident.Interrupted{
-			Origin: incident.Origin{ID: "entry", Time: p.now, Rank: events.RankAudit}, Slice: workload, Incarnation: p.life,
+	p.learns(func() evidence.Evidence {
+		return evidence.Interrupted{
+			Origin: evidence.Origin{ID: "entry", Time: p.now, Rank: events.RankAudit}, Slice: workload, Incarnation: p.life,
 			Cause: events.CausePreemption, Text: "worker 2 was preempted",
 		}
 	})
@@ -109,11 +110,11 @@ func struck(workload string) *played {
 
 // comesBack has the slice lost, deleted and created again, and returns the three updates of that.
 func (p *played) comesBack() (steps []events.IncidentUpdated) {
-	steps = append(steps, p.reads(incident.Lost, "PREEMPTED"))
+	steps = append(steps, p.reads(evidence.Lost, "PREEMPTED"))
 	p.calls()
-	steps = append(steps, p.reads(incident.Gone, "gone"))
+	steps = append(steps, p.reads(evidence.Gone, "gone"))
 	p.calls()
-	return append(steps, p.reads(incident.Ready, "READY"))
+	return append(steps, p.reads(evidence.Ready, "READY"))
 }
 
 // course is how an incident of a workload goes, step by step: deleting, creating, resuming, resumed.
@@ -143,7 +144,7 @@ func escalated(workload string) events.IncidentUpdated {
 func approving(workload string) (heals, asks events.IncidentUpdated) {
 	p := struck(workload)
 	p.p.Switches.Recreate = policy.Ask
-	return p.reads(incident.Unhealthy, "UNHEALTHY"), p.reads(incident.Lost, "PREEMPTED")
+	return p.reads(evidence.Unhealthy, "UNHEALTHY"), p.reads(evidence.Lost, "PREEMPTED")
 }
 
 // kept are the documents that updates were told from.

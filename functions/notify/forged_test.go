@@ -9,6 +9,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/functions/notify"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fleet/fleettest"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
@@ -105,7 +106,7 @@ func TestAnIncidentIsToldFromWhereItStands(t *testing.T) {
 	p.comesBack()
 	u := p.waits()
 	over := p.w.Closed
-	p.reads(incident.Lost, "PREEMPTED") // a later incident of the same workload
+	p.reads(evidence.Lost, "PREEMPTED") // a later incident of the same workload
 	next := p.w
 	if next.Incident == nil {
 		t.Fatal("no incident is opened")

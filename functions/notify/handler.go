@@ -17,6 +17,7 @@ import (
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/jobterms"
 	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/reason"
 	"pitstop.internal/shared/trigger"
 )
 
@@ -76,7 +77,7 @@ func New(d Deps) trigger.Handle { return trigger.Chain(decode, newHandler(d).han
 
 func decode(ce cloudevents.Event) (p events.IncidentPointer, err error) {
 	if ce.Type() != events.TypeIncidentUpdated {
-		return p, fault.Ignored(incident.CodeNotMine, "event type %s is not an incident update", ce.Type())
+		return p, fault.Ignored(reason.CodeNotMine, "event type %s is not an incident update", ce.Type())
 	}
 	return events.DecodeUpdatePointer(ce.Data())
 }
@@ -99,7 +100,7 @@ func newHandler(d Deps) handler {
 // record in the journal keeps the other targets from getting the step twice.
 func (h handler) handle(ctx context.Context, p events.IncidentPointer) error {
 	if len(h.desks) == 0 {
-		return fault.Ignored(incident.CodeNobodyTold, "no notification target is configured")
+		return fault.Ignored(reason.CodeNobodyTold, "no notification target is configured")
 	}
 	u, err := h.update(ctx, p)
 	if err != nil {
@@ -151,17 +152,17 @@ func (h handler) update(ctx context.Context, p events.IncidentPointer) (u events
 	}
 	switch {
 	case errors.Is(err, ledger.ErrNotFound):
-		return u, fault.Ignored(incident.CodeNoSuchIncident, "%s has no incident %s", p.Workload, p.Incident)
+		return u, fault.Ignored(reason.CodeNoSuchIncident, "%s has no incident %s", p.Workload, p.Incident)
 	case err != nil:
 		return u, err
 	}
 	shown := w.ShownIncident(in, h.now())
 	if !shown.Closed.IsZero() && h.now().Sub(shown.Closed) >= ledger.KeepTold {
-		return u, fault.Ignored(incident.CodeTold, "%s ended at %s, too long ago for a notification", p.Incident, shown.Closed)
+		return u, fault.Ignored(reason.CodeTold, "%s ended at %s, too long ago for a notification", p.Incident, shown.Closed)
 	}
 	u, tell := w.Shown(h.now()).Update(shown)
 	if !tell {
-		return u, fault.Ignored(incident.CodePassing, "%s is %s, which passes in seconds: the next step is sent", p.Incident, shown.Phase)
+		return u, fault.Ignored(reason.CodePassing, "%s is %s, which passes in seconds: the next step is sent", p.Incident, shown.Phase)
 	}
 	u.Job = jobterms.Of(w.Shown(h.now()), shown)
 	return u, nil
@@ -206,13 +207,13 @@ func (d *desk) tell(ctx context.Context, u events.IncidentUpdated) error {
 		return err
 	case record.Has(u.Step(), u.Number):
 		d.waiting.drop(u)
-		return fault.Ignored(incident.CodeTold, "this step or a newer one was already sent")
+		return fault.Ignored(reason.CodeTold, "this step or a newer one was already sent")
 	case d.waiting.overtakes(u):
-		return fault.Ignored(incident.CodeTold, "a newer update waits to be sent")
+		return fault.Ignored(reason.CodeTold, "a newer update waits to be sent")
 	}
 	if !d.pace.take(d.now(), loud(u)) {
 		if !d.waiting.add(u) {
-			return fault.Ignored(incident.CodeTold, "a newer update waits to be sent")
+			return fault.Ignored(reason.CodeTold, "a newer update waits to be sent")
 		}
 		return fault.Busy(fmt.Errorf("the limit of %d messages a minute is reached", d.pace.perMinute))
 	}
@@ -238,7 +239,7 @@ func (d *desk) claim(ctx context.Context, u events.IncidentUpdated, record ledge
 		}
 		record = d.doubted(record, false)
 		if record.Has(u.Step(), u.Number) {
-			return claim{}, fault.Ignored(incident.CodeTold, "this step or a newer one was already sent")
+			return claim{}, fault.Ignored(reason.CodeTold, "this step or a newer one was already sent")
 		}
 		record.Sending = &ledger.Sending{Step: u.Step(), Number: u.Number, At: now.UTC()}
 		saved, err := d.journal.Save(ctx, d.Name(), u.Workload, u.Incident, record, rev, now)

@@ -27,6 +27,7 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/functions/notify"
 	"pitstop.internal/shared/breadth"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/fleet/fleettest"
 	"pitstop.internal/shared/incident"
@@ -257,12 +258,12 @@ func TestALongWaitIsToldOnce(t *testing.T) {
 	r := newReceiver(t)
 	d := newDesk(t, 20, slack(r))
 	p := &played{w: incident.New("demo", "llama", "gke"), p: night, now: fleettest.Start.Add(-3 * time.Hour)}
-	reads := func(c incident.Condition) {
-		p.learns(func() incident.Evidence {
-			return incident.Read{
+	reads := func(c evidence.Condition) {
+		p.learns(func() evidence.Evidence {
+			return evidence.Read{
 				Origin: p.origin(), Slice: "llama", Zone: "us-east5/research/teams", Condition: c,
 				Incarnation: events.Incarnation{Zone: "us-east5/research/teams", ID: "uid", Created: fleettest.Start.Add(-4 * time.Hour)},
-				State:       string(c), Facts: incident.Facts{Accelerator: "tpu-v6e-slice 4x4", Chips: 16, WaitsSince: fleettest.Start.Add(-4 * time.Hour)},
+				State:       string(c), Facts: evidence.Facts{Accelerator: "tpu-v6e-slice 4x4", Chips: 16, WaitsSince: fleettest.Start.Add(-4 * time.Hour)},
 			}
 		})
 	}
@@ -278,7 +279,7 @@ func TestALongWaitIsToldOnce(t *testing.T) {
 		save()
 		return u
 	}
-	reads(incident.Creating)
+	reads(evidence.Creating)
 	first := remind()
 	for _, want := range []string{fleettest.Handled, fleettest.Ignored} {
 		if got := d.bring(fleettest.Request(first)); got != want {
@@ -296,7 +297,7 @@ func TestALongWaitIsToldOnce(t *testing.T) {
 		t.Errorf("%d messages", n)
 	}
 	third := remind()
-	reads(incident.Ready)
+	reads(evidence.Ready)
 	save()
 	if got := d.bring(fleettest.Request(third)); got != fleettest.Ignored {
 		t.Errorf("it is usable, and the reminder: %s", got)

@@ -41,7 +41,7 @@ func (*SlackBot) Knows() bool { return false }
 
 // Send implements Target. A message that a person has to act on also appears in the channel, outside the thread.
 func (s *SlackBot) Send(ctx context.Context, m Message) (thread string, err error) {
-	body := slackMessage(m.view())
+	body := slackMessage(m.wording())
 	body.Channel, body.Thread = s.Channel, m.Thread
 	body.Broadcast = m.Thread != "" && m.Loud()
 	data, err := json.Marshal(body)
@@ -94,7 +94,7 @@ func (*SlackWebhook) Knows() bool { return false }
 
 // Send implements Target.
 func (s *SlackWebhook) Send(ctx context.Context, m Message) (thread string, err error) {
-	data, err := json.Marshal(slackMessage(m.view()))
+	data, err := json.Marshal(slackMessage(m.wording()))
 	if err != nil {
 		return "", fault.Permanent(err)
 	}
@@ -132,9 +132,9 @@ func plain(s string, most int) slackPart {
 	return slackPart{Type: "plain_text", Text: orElse(entities(s, most), "-"), Emoji: &off}
 }
 
-// slackMessage lays a view out in blocks. A notification shows the text outside the blocks. Texts from outside are plain
+// slackMessage lays a wording out in blocks. A notification shows the text outside the blocks. Texts from outside are plain
 // texts; only our own labels use markup.
-func slackMessage(v view) slackBody {
+func slackMessage(v wording) slackBody {
 	header := plain(v.title, slackHeader)
 	b := slackBody{Text: orElse(entities(unmarked(v.title), slackText), "-"), Blocks: []slackBlock{{Type: "header", Text: &header}}}
 	for _, r := range v.rows {

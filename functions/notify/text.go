@@ -8,13 +8,13 @@ import (
 	"unicode/utf8"
 
 	"pitstop.internal/events"
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/jobterms"
+	"pitstop.internal/shared/view"
 )
 
-// view is a message as people read it, before any markup: a title, rows of a label and a text, and a last line. Texts are of
+// wording is a message as people read it, before any markup: a title, rows of a label and a text, and a last line. Texts are of
 // one line each, and may hold anything else from outside.
-type view struct {
+type wording struct {
 	title  string
 	rows   []row
 	footer string
@@ -22,9 +22,9 @@ type view struct {
 
 type row struct{ label, text string }
 
-// view makes the text of a message.
-func (m Message) view() view {
-	var v view
+// wording makes the text of a message.
+func (m Message) wording() wording {
+	var v wording
 	if len(m.Updates) == 1 {
 		v = single(m.Updates[0])
 	} else {
@@ -38,8 +38,8 @@ func (m Message) view() view {
 }
 
 // single is the text of one step of one incident.
-func single(u events.IncidentUpdated) view {
-	v := view{title: fmt.Sprintf("%s of %s: %s", subject(u), u.Workload, state(u))}
+func single(u events.IncidentUpdated) wording {
+	v := wording{title: fmt.Sprintf("%s of %s: %s", subject(u), u.Workload, state(u))}
 	switch {
 	case loud(u) && u.Outcome != "":
 		v.title = "A person is needed: " + word(u.Cause) + " of " + u.Workload + idle(u)
@@ -70,7 +70,7 @@ func single(u events.IncidentUpdated) view {
 const maxNamed = 8
 
 // digest is the text of many incidents at once: those that need a person come first.
-func digest(updates []events.IncidentUpdated) view {
+func digest(updates []events.IncidentUpdated) wording {
 	updates = slices.Clone(updates)
 	slices.SortStableFunc(updates, func(a, b events.IncidentUpdated) int { return rank(a) - rank(b) })
 	states, causes := count{}, count{}
@@ -86,7 +86,7 @@ func digest(updates []events.IncidentUpdated) view {
 			named = append(named, u.Workload+" ("+subject(u)+"): "+state(u))
 		}
 	}
-	v := view{title: fmt.Sprintf("%d incidents at once", len(updates))}
+	v := wording{title: fmt.Sprintf("%d incidents at once", len(updates))}
 	switch needed {
 	case 0:
 	case 1:
@@ -115,7 +115,7 @@ func rank(u events.IncidentUpdated) int {
 }
 
 // row adds a row, unless its text is empty once folded to a line: Chat refuses a card with an empty text.
-func (v *view) row(label, text string) {
+func (v *wording) row(label, text string) {
 	if text = line(text); text != "" {
 		v.rows = append(v.rows, row{label, text})
 	}
@@ -146,60 +146,60 @@ func (c *count) String() string {
 
 // loud reports whether a person has to act.
 func loud(u events.IncidentUpdated) bool {
-	return u.Outcome == string(incident.Escalated) || u.Outcome == "" && u.Phase == string(incident.Approving)
+	return u.Outcome == string(view.Escalated) || u.Outcome == "" && u.Phase == string(view.Approving)
 }
 
 // stands reports whether a step is an end or a question: no later message repeats its news.
 func stands(step string) bool {
-	switch incident.Outcome(step) {
-	case incident.Resumed, incident.Withdrawn, incident.Released, incident.Escalated, incident.Observed:
+	switch view.Outcome(step) {
+	case view.Resumed, view.Withdrawn, view.Released, view.Escalated, view.Observed:
 		return true
 	}
 	phase, _, _ := strings.Cut(step, "/")
-	return phase == string(incident.Approving)
+	return phase == string(view.Approving)
 }
 
 // state is where an incident stands, in words.
 func state(u events.IncidentUpdated) string {
-	switch incident.Outcome(u.Outcome) {
-	case incident.Resumed:
+	switch view.Outcome(u.Outcome) {
+	case view.Resumed:
 		return "training resumed, confirmed by " + orElse(u.ConfirmedBy, "nobody")
-	case incident.Withdrawn:
+	case view.Withdrawn:
 		return "the maintenance was cancelled"
-	case incident.Released:
+	case view.Released:
 		return "handed back to its owner"
-	case incident.Escalated:
+	case view.Escalated:
 		return "a person is needed"
-	case incident.Observed:
+	case view.Observed:
 		return "Pitstop only watched"
 	}
-	switch incident.Phase(u.Phase) {
-	case incident.Saving:
+	switch view.Phase(u.Phase) {
+	case view.Saving:
 		return "saving a checkpoint"
-	case incident.Window:
+	case view.Window:
 		return "waiting for the maintenance"
-	case incident.PhaseGrace:
+	case view.PhaseGrace:
 		return "it is gone, cause not known yet"
-	case incident.Healing:
+	case view.Healing:
 		return "Google is bringing it back"
-	case incident.Approving:
+	case view.Approving:
 		return "approval is needed"
-	case incident.PhaseDeleting:
+	case view.PhaseDeleting:
 		return "deleting the lost slices"
-	case incident.PhaseCreating:
+	case view.PhaseCreating:
 		if !u.Waiting.IsZero() {
 			return "waiting for capacity"
 		}
 		return "creating it again"
-	case incident.Starting:
+	case view.Starting:
 		return "starting the stopped slices"
-	case incident.Resuming:
+	case view.Resuming:
 		return "it is back, waiting for training to progress"
-	case incident.Watching:
+	case view.Watching:
 		return "Pitstop only watches"
-	case incident.Clearing:
+	case view.Clearing:
 		return "cleaning up Pitstop's own orders"
-	case incident.PhaseWaits:
+	case view.PhaseWaits:
 		return "it has waited for " + events.Span(u.At.Sub(u.Waiting)) + ", since " + u.Waiting.UTC().Format("Jan 2 15:04 UTC")
 	}
 	return orElse(u.Outcome, u.Phase)
@@ -207,7 +207,7 @@ func state(u events.IncidentUpdated) string {
 
 // subject is what an update is about, in words: the cause of an incident, or a wait.
 func subject(u events.IncidentUpdated) string {
-	if u.Phase == string(incident.PhaseWaits) {
+	if u.Phase == string(view.PhaseWaits) {
 		return "wait"
 	}
 	return word(u.Cause)
@@ -247,7 +247,7 @@ func where(u events.IncidentUpdated) string {
 
 // cost is the cost of an incident until its last update; a wait has none.
 func cost(u events.IncidentUpdated) string {
-	if u.Phase == string(incident.PhaseWaits) {
+	if u.Phase == string(view.PhaseWaits) {
 		return "" // whether machines are held meanwhile is not known
 	}
 	if u.Down.IsZero() || u.At.Before(u.Down) {
@@ -281,9 +281,9 @@ func idle(u events.IncidentUpdated) string {
 // must says how a person has to act.
 func must(u events.IncidentUpdated) string {
 	switch {
-	case u.Outcome == "" && u.Phase == string(incident.Approving):
+	case u.Outcome == "" && u.Phase == string(view.Approving):
 		return "approve it: pitstop approve " + u.Incident + " (Pitstop waits until then)"
-	case u.Outcome == string(incident.Escalated):
+	case u.Outcome == string(view.Escalated):
 		text := orElse(u.Advice, "read the incident: pitstop incident "+u.Incident)
 		if u.IdleChips > 0 {
 			text += ". READY slices stay, and cost money, until you delete them"

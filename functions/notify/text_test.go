@@ -18,8 +18,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/view"
 )
 
 var update = flag.Bool("update", false, "write the golden files again")
@@ -49,14 +51,14 @@ func phase(name string) func(*events.IncidentUpdated) {
 // waits is the word of a long wait while no incident is open.
 func waits() events.IncidentUpdated {
 	began := at.Add(-time.Hour)
-	w, _, _ := incident.Advance(policy.Policy{Name: "night"}, incident.New("demo", "llama-8b", "gke"), incident.Read{
-		Origin: incident.Origin{Time: began, Rank: events.RankReading}, Slice: "llama-8b", Zone: "us-east5/research/teams", Condition: incident.Creating,
+	w, _, _ := incident.Advance(policy.Policy{Name: "night"}, incident.New("demo", "llama-8b", "gke"), evidence.Read{
+		Origin: evidence.Origin{Time: began, Rank: events.RankReading}, Slice: "llama-8b", Zone: "us-east5/research/teams", Condition: evidence.Creating,
 		Incarnation: events.Incarnation{Zone: "us-east5/research/teams", ID: "uid", Created: began},
 		State:       "creating: its Pod llama-8b-0 waits for a machine: Unschedulable: Insufficient google.com/tpu",
-		Facts:       incident.Facts{Label: "night", Accelerator: "tpu-v6e-slice 4x4", Chips: 16, WaitsSince: began},
+		Facts:       evidence.Facts{Label: "night", Accelerator: "tpu-v6e-slice 4x4", Chips: 16, WaitsSince: began},
 	}, began)
 	now := at.Add(2 * time.Minute)
-	told, _, _ := incident.Advance(policy.Policy{Name: "night"}, w, incident.Ticked{Origin: incident.Origin{Time: now, Rank: events.RankReading}}, now)
+	told, _, _ := incident.Advance(policy.Policy{Name: "night"}, w, evidence.Ticked{Origin: evidence.Origin{Time: now, Rank: events.RankReading}}, now)
 	return incident.Updates(w, told)[0]
 }
 
@@ -126,7 +128,7 @@ func messages() map[string]Message {
 // TestTexts holds what each target is sent of each kind of message.
 func TestTexts(t *testing.T) {
 	for name, m := range messages() {
-		v := m.view()
+		v := m.wording()
 		for target, body := range map[string]any{"slack": slackMessage(v), "chat": chatMessage(v)} {
 			got, err := json.Marshal(body, jsontext.WithIndent("  "))
 			if err != nil {
@@ -175,20 +177,14 @@ func golden(t *testing.T, name string, got []byte) {
 // TestEveryPlaceInTheCourseOfAnIncidentHasWords: people do not read the names of phases.
 func TestEveryPlaceInTheCourseOfAnIncidentHasWords(t *testing.T) {
 	unsaid := []string{"looking", "maintaining", "admitting", "restarting"} // they pass, and are not told
-	for _, to := range incident.Transitions() {
-		u := told(phase(to[1]))
-		switch incident.Outcome(to[1]) {
-		case incident.Resumed, incident.Withdrawn, incident.Released, incident.Escalated, incident.Observed:
-			u = told(ends(to[1]))
-			if !stands(to[1]) {
-				t.Errorf("%s is no end", to[1])
-			}
+	for _, p := range view.Phases() {
+		if to := string(p); state(told(phase(to))) == to && !slices.Contains(unsaid, to) {
+			t.Errorf("no words for %s", to)
 		}
-		if to[1] == string(incident.PhaseWaits) {
-			t.Errorf("an incident has the phase of a wait without one")
-		}
-		if state(u) == to[1] && !slices.Contains(unsaid, to[1]) {
-			t.Errorf("no words for %s", to[1])
+	}
+	for _, o := range view.Outcomes() {
+		if to := string(o); !stands(to) || state(told(ends(to))) == to {
+			t.Errorf("no words for the end %s, or it is none", to)
 		}
 	}
 }
@@ -228,7 +224,7 @@ func seeds(f *testing.F) {
 func FuzzSlack(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, text string, n int) {
-		data, err := json.Marshal(slackMessage(outside(text, max(0, n%100)).view()))
+		data, err := json.Marshal(slackMessage(outside(text, max(0, n%100)).wording()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -310,7 +306,7 @@ func literal(t *testing.T, s string, most int) {
 func FuzzChat(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, text string, n int) {
-		data, err := json.Marshal(chatMessage(outside(text, max(0, n%100)).view()))
+		data, err := json.Marshal(chatMessage(outside(text, max(0, n%100)).wording()))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/cloudlog"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
@@ -66,8 +67,8 @@ func (t *round) askLog(ctx context.Context, name string) error {
 		case open != "":
 			t.Fleet.Log.WarnContext(ctx, "audit log unclear", "workload", a.workload, "slice", a.Slice, "zone", name, "asked", a.Why, "why", open)
 		default:
-			told[a.workload] = append(told[a.workload], incident.Unsaid{
-				Origin: incident.Origin{Time: now, Rank: events.RankReading}, Slice: a.Slice, Incarnation: a.Life,
+			told[a.workload] = append(told[a.workload], evidence.Unsaid{
+				Origin: evidence.Origin{Time: now, Rank: events.RankReading}, Slice: a.Slice, Incarnation: a.Life,
 			})
 		}
 	}
@@ -78,8 +79,8 @@ func (t *round) askLog(ctx context.Context, name string) error {
 }
 
 // answers finds in entries what they say about the questions, by workload. Open says why the log may still name somebody.
-func (t *round) answers(ctx context.Context, asked []question, entries [][]byte) (told map[string][]incident.Evidence, open string, err error) {
-	told = map[string][]incident.Evidence{}
+func (t *round) answers(ctx context.Context, asked []question, entries [][]byte) (told map[string][]evidence.Evidence, open string, err error) {
+	told = map[string][]evidence.Evidence{}
 	begun := events.Callers{}
 	for _, raw := range entries {
 		e, err := events.Read(raw)
@@ -117,7 +118,7 @@ func (t *round) answers(ctx context.Context, asked []question, entries [][]byte)
 }
 
 // allIn takes the deletion of a namespace as that of each slice there that is asked about.
-func (t *round) allIn(told map[string][]incident.Evidence, asked []question, e events.Entry) {
+func (t *round) allIn(told map[string][]evidence.Evidence, asked []question, e events.Entry) {
 	e.Rank = events.RankReading
 	for _, a := range asked {
 		if a.Zone != e.Subject.Zone || !a.Answers(e) {

@@ -14,6 +14,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/functions/patrol"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fleet/fleettest"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
@@ -23,6 +24,8 @@ import (
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 	"pitstop.internal/shared/provider/gke"
 	"pitstop.internal/shared/provider/gke/gketest"
+	"pitstop.internal/shared/reason"
+	"pitstop.internal/shared/view"
 )
 
 const (
@@ -86,7 +89,7 @@ func TestWaitsThatCannotBeExplainedAreToldOnce(t *testing.T) {
 	if n := strings.Count(out.String(), "it cannot be read in what Jobs wait"); n != 1 {
 		t.Errorf("told %d times", n)
 	}
-	if !strings.Contains(out.String(), `way_out="apply again what pitstop gke rbac prints"`) || b.workload().Slices[0].Condition != incident.Stopped {
+	if !strings.Contains(out.String(), `way_out="apply again what pitstop gke rbac prints"`) || b.workload().Slices[0].Condition != evidence.Stopped {
 		t.Errorf("%s\n%+v", out.String(), b.workload().Slices)
 	}
 }
@@ -121,7 +124,7 @@ func TestAFailedJobIsToBeBroughtBack(t *testing.T) {
 	if w.Provider != "gke" || w.Label != "spot" || w.Directory != "gs://ckpt/llama" || w.Incident != nil || w.Closed != nil {
 		t.Errorf("the workload: %+v", w)
 	}
-	if s.Name != slice || s.Zone != scope || s.Condition != incident.Ready || s.Workers != 2 || s.Chips != 8 || !s.Reclaimable || s.Healing != incident.HealsNever || s.Spec == "" {
+	if s.Name != slice || s.Zone != scope || s.Condition != evidence.Ready || s.Workers != 2 || s.Chips != 8 || !s.Reclaimable || s.Healing != evidence.HealsNever || s.Spec == "" {
 		t.Errorf("the slice: %+v", s)
 	}
 	spec, err := b.Ledger.Spec(t.Context(), s.Spec)
@@ -131,7 +134,7 @@ func TestAFailedJobIsToBeBroughtBack(t *testing.T) {
 	}
 	b.call(http.MethodDelete, "/api/v1/nodes/n2", "")
 	b.minutes(3)
-	if w = b.workload(); w.Incident == nil || b.Shown(w.ID).Incident.Phase != incident.PhaseDeleting || w.Slices[0].Condition != incident.Lost {
+	if w = b.workload(); w.Incident == nil || b.Shown(w.ID).Incident.Phase != view.PhaseDeleting || w.Slices[0].Condition != evidence.Lost {
 		t.Fatalf("a Job without retries lost a machine: %+v", w)
 	}
 	if sent := b.sent(); !slices.Contains(sent, "pitstop.recreate.requested.v1") {
@@ -148,8 +151,8 @@ func TestAClusterThatIsNotReadLeavesItsJobsUnread(t *testing.T) {
 	b.call(http.MethodDelete, "/api/v1/nodes/n2", "")
 	b.minutes(3)
 	var unread []bool
-	b.Fleet.Advancer.Decide = func(p policy.Policy, w incident.Workload, e incident.Evidence, now time.Time) (incident.Workload, []events.Event, bool) {
-		if tick, ok := e.(incident.Ticked); ok {
+	b.Fleet.Advancer.Decide = func(p policy.Policy, w incident.Workload, e evidence.Evidence, now time.Time) (incident.Workload, []events.Event, bool) {
+		if tick, ok := e.(evidence.Ticked); ok {
 			unread = append(unread, tick.Unread)
 		}
 		return incident.Advance(p, w, e, now)
@@ -202,12 +205,12 @@ func TestANamespaceThatIsNotReadKeepsNobodyWaiting(t *testing.T) {
 		}
 	}
 	bert := b.Workload(fleettest.Project + "/bert")
-	if is, was := b.workload().Slices[0].Condition, bert.Slices[0].Condition; is != incident.Gone || was != incident.Stopped {
+	if is, was := b.workload().Slices[0].Condition, bert.Slices[0].Condition; is != evidence.Gone || was != evidence.Stopped {
 		t.Errorf("llama is %s, and bert, which nobody could read, %s", is, was)
 	}
 	b.http.Transport = b.http.Transport.(spoilt).RoundTripper //nolint:forcetypeassert // it was just set
 	b.minutes(1)
-	if is := b.Workload(fleettest.Project + "/bert").Slices[0].Condition; is != incident.Gone {
+	if is := b.Workload(fleettest.Project + "/bert").Slices[0].Condition; is != evidence.Gone {
 		t.Errorf("once it can be read, bert is %s", is)
 	}
 }
@@ -240,7 +243,7 @@ func TestAJobThatIsGone(t *testing.T) {
 		b.call(http.MethodDelete, "/api/v1/nodes/n2", "")
 		b.minutes(10)
 		w := b.workload()
-		if w.Incident == nil || w.Slices[0].Condition != incident.Gone || b.Shown(w.ID).Incident.Cause != events.CausePreemption {
+		if w.Incident == nil || w.Slices[0].Condition != evidence.Gone || b.Shown(w.ID).Incident.Cause != events.CausePreemption {
 			t.Errorf("%+v", w)
 		}
 	})
@@ -275,7 +278,7 @@ func TestAJobThatIsGone(t *testing.T) {
 			b.Clock.Advance(time.Minute)
 			b.tick()
 		}
-		if s := b.workload().Slices[0]; s.Condition != incident.Ready {
+		if s := b.workload().Slices[0]; s.Condition != evidence.Ready {
 			t.Errorf("%+v", s)
 		}
 	})
@@ -295,7 +298,7 @@ func TestAJobIsGoneOnceItsPodsHaveEnded(t *testing.T) {
 	b.minutes(3)
 	w := b.workload()
 	s, was := w.Slices[0], before.Slices[0]
-	if s.Condition != incident.Deleting || !strings.Contains(s.State, "its Pod "+pods[0]+" of the former Job has not ended") || !s.Incarnation.Same(was.Incarnation) {
+	if s.Condition != evidence.Deleting || !strings.Contains(s.State, "its Pod "+pods[0]+" of the former Job has not ended") || !s.Incarnation.Same(was.Incarnation) {
 		t.Errorf("its Pods run on: %+v", s)
 	}
 	b.Want(s.Facts, was.Facts)
@@ -314,7 +317,7 @@ func TestAJobIsGoneOnceItsPodsHaveEnded(t *testing.T) {
 		b.call(http.MethodPatch, "/api/v1/namespaces/default/pods/"+pod+"/status", `{"status":{"phase":"Failed"}}`)
 	}
 	b.minutes(2)
-	b.Want(b.workload().Slices[0].Condition, incident.Gone)
+	b.Want(b.workload().Slices[0].Condition, evidence.Gone)
 }
 
 // pods are the names of the Pods.
@@ -465,7 +468,7 @@ func TestClustersDoNotWaitForTheCloudTPUAPI(t *testing.T) {
 type zoneless struct{ provider.Provider }
 
 func (zoneless) Zones(context.Context, string) ([]string, error) {
-	return nil, &provider.Error{Call: "list zones", Class: incident.Permission, Message: "the Cloud TPU API is not enabled"}
+	return nil, &provider.Error{Call: "list zones", Class: reason.Permission, Message: "the Cloud TPU API is not enabled"}
 }
 
 // TestTPUsAreListedBeforeClusters: a cluster that does not answer keeps none waiting, wherever it is.
@@ -506,7 +509,7 @@ func TestAJobOfANamespaceThatIsNoLongerReadIsNotLost(t *testing.T) {
 			return gke.Client{HTTP: b.http, URL: "http://cluster.invalid"}, nil
 		}, b.Clock.Now)
 	b.minutes(3)
-	if w := b.workload(); w.Incident != nil || w.Slices[0].Condition != incident.Ready {
+	if w := b.workload(); w.Incident != nil || w.Slices[0].Condition != evidence.Ready {
 		t.Errorf("%+v", w)
 	}
 }
@@ -522,7 +525,7 @@ func TestAJobThatWaitsForLongIsTold(t *testing.T) {
 	var told []events.IncidentUpdated
 	b.Fleet.Advancer.Saved = func(_ context.Context, s ledger.Step) { told = append(told, incident.Updates(s.Before, s.After)...) }
 	b.minutes(50)
-	if s := b.workload().Slices[0]; s.Condition != incident.Creating || !s.WaitsSince.Equal(since.Truncate(time.Second)) || !strings.Contains(s.State, "Unschedulable: no node has what the Pod asks for") {
+	if s := b.workload().Slices[0]; s.Condition != evidence.Creating || !s.WaitsSince.Equal(since.Truncate(time.Second)) || !strings.Contains(s.State, "Unschedulable: no node has what the Pod asks for") {
 		t.Errorf("it is %+v, and waits since %v", s, since)
 	}
 	b.Want(len(told), 0)

@@ -11,11 +11,12 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/cloudlog"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/fleet"
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/provider"
+	"pitstop.internal/shared/reason"
 	"pitstop.internal/shared/trigger"
 )
 
@@ -82,7 +83,7 @@ type patrol struct {
 
 func decode(ce cloudevents.Event) (time.Time, error) {
 	if ce.Type() != trigger.TypeMessage {
-		return time.Time{}, fault.Ignored(incident.CodeNotMine, "event type %s is not a tick", ce.Type())
+		return time.Time{}, fault.Ignored(reason.CodeNotMine, "event type %s is not a tick", ce.Type())
 	}
 	return ce.Time(), nil
 }
@@ -92,10 +93,10 @@ func decode(ce cloudevents.Event) (time.Time, error) {
 func (p *patrol) tick(ctx context.Context, at time.Time) error {
 	start := p.Fleet.Now()
 	if !at.IsZero() && start.Sub(at) > staleAfter {
-		return fault.Ignored(incident.CodeOldTick, "the tick of %s is too old", at.UTC().Format(time.RFC3339))
+		return fault.Ignored(reason.CodeOldTick, "the tick of %s is too old", at.UTC().Format(time.RFC3339))
 	}
 	if !p.ticking.TryLock() {
-		return fault.Ignored(incident.CodeTicking, "another tick is still running")
+		return fault.Ignored(reason.CodeTicking, "another tick is still running")
 	}
 	defer p.ticking.Unlock()
 	held := &ledger.Held{}
@@ -125,7 +126,7 @@ func (p *patrol) tick(ctx context.Context, at time.Time) error {
 	}
 	t.lookAgain(ctx)
 	for _, id := range t.due {
-		_, err := t.Fleet.Advancer.Advance(ctx, id, incident.Ticked{Origin: incident.Origin{Rank: events.RankReading}, Unread: t.unread[id]})
+		_, err := t.Fleet.Advancer.Advance(ctx, id, evidence.Ticked{Origin: evidence.Origin{Rank: events.RankReading}, Unread: t.unread[id]})
 		t.try("workload "+id, err)
 	}
 	t.try("parked entries", t.unpark(ctx))

@@ -17,6 +17,8 @@ import (
 	"pitstop.internal/functions/logevent"
 	"pitstop.internal/functions/patrol"
 	"pitstop.internal/functions/recovery"
+	"pitstop.internal/shared/bounds"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/fleet/fleettest"
@@ -27,6 +29,7 @@ import (
 	"pitstop.internal/shared/provider/cloudtpu"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 	"pitstop.internal/shared/provider/providertest/trainingtest"
+	"pitstop.internal/shared/reason"
 	"pitstop.internal/shared/trigger"
 )
 
@@ -236,9 +239,9 @@ func TestAReadingThatIsNotBelievedIsReadAgain(t *testing.T) {
 	b.Change(id, func(w *incident.Workload) { w.Slices[0].Since = b.Clock.Now().Add(90 * time.Second) })
 	b.Must(b.API.HostError(zone, slice, time.Hour))
 	b.minutes(1)
-	b.Want(b.Workload(id).Slices[0].Condition, incident.Ready)
+	b.Want(b.Workload(id).Slices[0].Condition, evidence.Ready)
 	b.minutes(1)
-	b.Want(b.Workload(id).Slices[0].Condition, incident.Unhealthy)
+	b.Want(b.Workload(id).Slices[0].Condition, evidence.Unhealthy)
 }
 
 // TestANodeWhoseNameIsWantedElsewhereKeepsItsWorkload: another workload may ask for a slice of that name in its zone.
@@ -249,7 +252,7 @@ func TestANodeWhoseNameIsWantedElsewhereKeepsItsWorkload(t *testing.T) {
 	b.minutes(1)
 	b.Must(b.API.Vanish(other, slice))
 	b.minutes(1)
-	b.Want(b.Workload(theirs).Slices[0].Condition, incident.Gone)
+	b.Want(b.Workload(theirs).Slices[0].Condition, evidence.Gone)
 }
 
 func TestALossIsFoundWithoutAnEntry(t *testing.T) {
@@ -262,7 +265,7 @@ func TestALossIsFoundWithoutAnEntry(t *testing.T) {
 	want := events.RecreateRequested{
 		Request: events.Request{
 			Schema: events.Schema, Workload: id, Incident: "llama-20260301-1", Epoch: 2, Action: events.ActionDelete, Slice: slice,
-			Incarnation: b.API.Incarnation(zone, slice), Attempt: 1, Expires: b.Clock.Now().Add(incident.RequestFor),
+			Incarnation: b.API.Incarnation(zone, slice), Attempt: 1, Expires: b.Clock.Now().Add(bounds.RequestFor),
 		},
 		Zone: zone, Spec: b.Workload(id).Slices[0].Spec,
 	}
@@ -292,10 +295,10 @@ func TestAListingThatIsNotCompleteProvesNoAbsence(t *testing.T) {
 			b.Must(b.API.Vanish(zone, slice))
 			withdraw := b.API.Inject(cloudtputest.Fault{Method: method, Unreachable: true, Times: -1})
 			b.minutes(20)
-			b.Want(b.Workload(id).Slices[0].Condition, incident.Ready)
+			b.Want(b.Workload(id).Slices[0].Condition, evidence.Ready)
 			withdraw()
 			b.minutes(1)
-			b.Want(b.Workload(id).Slices[0].Condition, incident.Gone)
+			b.Want(b.Workload(id).Slices[0].Condition, evidence.Gone)
 			b.Want(b.sent(), []string(nil))
 		})
 	}
@@ -316,12 +319,12 @@ func TestWhatTheOwnerDeletedIsForgotten(t *testing.T) {
 	b := training(t)
 	b.Want(b.tick(), fleettest.Handled)
 	b.Must(b.API.OwnerDelete(zone, slice, fleettest.Owner))
-	b.Give(b.Workload(id), incident.Called{
-		Origin: incident.Origin{Time: b.Clock.Now(), Rank: events.RankAudit}, Slice: slice, Act: events.ActDeleted, Method: "DeleteNode", Principal: fleettest.Owner,
+	b.Give(b.Workload(id), evidence.Called{
+		Origin: evidence.Origin{Time: b.Clock.Now(), Rank: events.RankAudit}, Slice: slice, Act: events.ActDeleted, Method: "DeleteNode", Principal: fleettest.Owner,
 	})
 	b.minutes(59)
 	b.Want(b.sent(), []string(nil))
-	b.Want(b.Workload(id).Slices[0].Condition, incident.Gone)
+	b.Want(b.Workload(id).Slices[0].Condition, evidence.Gone)
 	b.Calls()
 	b.minutes(1)
 	b.Want(b.listed(), []string{zone, other}) // a sweep
@@ -352,8 +355,8 @@ func TestANoticeIsToldUntilItIsKnown(t *testing.T) {
 	b.Want(b.sent(), []string(nil))
 
 	// A sweep tells it again while the ledger does not have it, or not from the API, and not once it has.
-	noticed := incident.Noticed{
-		Origin: incident.Origin{Time: b.Clock.Now(), Rank: events.RankReading}, Slice: slice, Incarnation: want.Incarnation, Notice: n,
+	noticed := evidence.Noticed{
+		Origin: evidence.Origin{Time: b.Clock.Now(), Rank: events.RankReading}, Slice: slice, Incarnation: want.Incarnation, Notice: n,
 	}
 	b.minutes(5)
 	b.Want(b.sent(), []string{events.TypeMaintenanceNotified})
@@ -369,8 +372,8 @@ func TestANoticeIsToldUntilItIsKnown(t *testing.T) {
 func TestWhatIsDueIsDone(t *testing.T) {
 	b := training(t)
 	n := events.Notice{Status: events.NoticePending, WindowStart: fleettest.Start.Add(time.Hour), WindowEnd: fleettest.Start.Add(5 * time.Hour)}
-	b.Give(b.Workload(id), incident.Noticed{
-		Origin: incident.Origin{Time: b.Clock.Now(), Rank: events.RankAudit}, Slice: slice, Incarnation: b.API.Incarnation(zone, slice), Notice: n,
+	b.Give(b.Workload(id), evidence.Noticed{
+		Origin: evidence.Origin{Time: b.Clock.Now(), Rank: events.RankAudit}, Slice: slice, Incarnation: b.API.Incarnation(zone, slice), Notice: n,
 	})
 	b.minutes(38)
 	b.Want(b.sent(), []string(nil))
@@ -466,7 +469,7 @@ func (b *bench) elsewhere() events.RecreateRequested {
 	b.Want(r.Zone, zone)
 	_, err = b.Fleet.Advancer.Begin(b.T.Context(), r.Request, "first")
 	b.Must(err)
-	_, err = b.Fleet.Advancer.Answer(b.T.Context(), r.Request, "", "", &incident.Failure{Class: incident.Stockout, Message: "no room"})
+	_, err = b.Fleet.Advancer.Answer(b.T.Context(), r.Request, "", "", &evidence.Failure{Class: reason.Stockout, Message: "no room"})
 	b.Must(err)
 	r, _ = fleettest.One(b.T, b.Bench, events.DecodeRecreateRequested)
 	b.Want(r.Action, events.ActionCreate)
@@ -515,7 +518,7 @@ func TestACreationElsewhereIsWatchedFromTheNextMinuteOn(t *testing.T) {
 	s := b.Workload(id).Slices[0]
 	b.Want(s.Zone, other)
 	b.Want(s.Incarnation, b.API.Incarnation(other, slice))
-	b.Want(s.Condition, incident.Ready)
+	b.Want(s.Condition, evidence.Ready)
 }
 
 // TestTheEndOfACreationElsewhereIsLookedAtAtOnce, in the zone where it was asked for.
@@ -523,14 +526,14 @@ func TestTheEndOfACreationElsewhereIsLookedAtAtOnce(t *testing.T) {
 	b := creating(t, 72*time.Second)
 	b.minutes(1)
 	s := b.Workload(id).Slices[0]
-	b.Want(s.Condition, incident.Ready)
+	b.Want(s.Condition, evidence.Ready)
 	b.Want(s.Incarnation, b.API.Incarnation(other, slice))
 }
 
 // TestACreationElsewhereThatBringsNothingIsAskedForAgain: it is called done, and its zone does not show it.
 func TestACreationElsewhereThatBringsNothingIsAskedForAgain(t *testing.T) {
 	b := creating(t, 0)
-	b.minutes(int(incident.SickFor/time.Minute) + 1)
+	b.minutes(int(bounds.SickFor/time.Minute) + 1)
 	r, _ := fleettest.One(t, b.Bench, events.DecodeRecreateRequested)
 	b.Want(r.Action, events.ActionCreate)
 	b.Want(r.Zone, other)
@@ -742,7 +745,7 @@ func TestASweepThatMeetsOneBadDocumentStillKnowsTheOthers(t *testing.T) {
 	b.Newer("demo/a-first")
 	b.Must(b.API.Vanish(zone, slice))
 	b.Want(b.tick(), fleettest.Rejected)
-	b.Want(b.Workload(id).Slices[0].Condition, incident.Gone)
+	b.Want(b.Workload(id).Slices[0].Condition, evidence.Gone)
 	b.Clock.Advance(time.Minute)
 	b.Calls()
 	b.tick()
@@ -790,8 +793,8 @@ func TestADeadChannelIsNotFoundOutAtTheWindow(t *testing.T) {
 			if c.deny {
 				b.API.Inject(cloudtputest.Fault{Method: "GetGuestAttributes", Code: 7, Message: "denied", Times: -1})
 			}
-			b.Give(b.Workload(id), incident.Noticed{
-				Origin: incident.Origin{Time: b.Clock.Now(), Rank: events.RankReading}, Slice: slice, Incarnation: b.API.Incarnation(zone, slice), Notice: n, InAPI: true,
+			b.Give(b.Workload(id), evidence.Noticed{
+				Origin: evidence.Origin{Time: b.Clock.Now(), Rank: events.RankReading}, Slice: slice, Incarnation: b.API.Incarnation(zone, slice), Notice: n, InAPI: true,
 			})
 			b.Calls()
 			b.minutes(1)
@@ -915,8 +918,8 @@ func TestAMoveBetweenTwoTicksIsAdmittedInTheEnd(t *testing.T) {
 	for i := range 120 {
 		b.minutes(1)
 		if i == 20 {
-			b.Give(b.Workload(id), incident.Called{
-				Origin: incident.Origin{ID: "e", Time: deleted, Rank: events.RankAudit}, Slice: slice, Act: events.ActDeleted, Method: "DeleteNode", Principal: "ann@example.com",
+			b.Give(b.Workload(id), evidence.Called{
+				Origin: evidence.Origin{ID: "e", Time: deleted, Rank: events.RankAudit}, Slice: slice, Act: events.ActDeleted, Method: "DeleteNode", Principal: "ann@example.com",
 			})
 		}
 	}

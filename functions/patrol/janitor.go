@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/provider"
 )
 
@@ -87,7 +87,7 @@ func (t *round) leftovers(ctx context.Context) {
 func leftBehind(list provider.Listing, of func(slice string) (workload string, busy bool)) []forgotten {
 	var all []forgotten
 	for _, s := range list.Slices {
-		dead := s.Condition == incident.Lost || s.Condition == incident.Stopped || strings.HasPrefix(s.State, "PROVISIONING")
+		dead := s.Condition == evidence.Lost || s.Condition == evidence.Stopped || strings.HasPrefix(s.State, "PROVISIONING")
 		if s.QueuedResource == "" || s.Incarnation.Known() || !dead || s.Ordered.IsZero() || list.At.Sub(s.Ordered) < forgottenAfter {
 			continue
 		}

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fleet/fleettest"
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 	"pitstop.internal/shared/provider/gke/gketest"
@@ -197,7 +197,7 @@ func TestWhatIsDueWaitsForNothingLeftOver(t *testing.T) {
 	b := newClusterBench(t)
 	b.job("")
 	b.minutes(15)
-	if b.workload().Slices[0].Condition != incident.Ready {
+	if b.workload().Slices[0].Condition != evidence.Ready {
 		t.Fatalf("%+v", b.workload().Slices)
 	}
 	asked, known := 0, 0
@@ -205,7 +205,7 @@ func TestWhatIsDueWaitsForNothingLeftOver(t *testing.T) {
 	b.http.Transport = seen{calls, func(r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/workloads") {
 			asked++
-			if b.workload().Slices[0].Condition != incident.Ready {
+			if b.workload().Slices[0].Condition != evidence.Ready {
 				known++
 			}
 		}

@@ -7,6 +7,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/functions/patrol"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fleet/fleettest"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
@@ -35,7 +36,7 @@ func beside(t *testing.T) *bench {
 func TestALegacyNodeIsNotGoneForWantOfAReading(t *testing.T) {
 	b := beside(t)
 	resnet := func() incident.Slot { return b.Workload(fleettest.Project + "/resnet").Slices[0] }
-	if s := resnet(); s.Condition != incident.Ready || !s.Legacy || !s.Reclaimable || s.Spec == "" || !s.Incarnation.Known() {
+	if s := resnet(); s.Condition != evidence.Ready || !s.Legacy || !s.Reclaimable || s.Spec == "" || !s.Incarnation.Known() {
 		t.Fatalf("%+v", s)
 	}
 	withdraw := b.API.Inject(cloudtputest.Fault{Method: "ListNodes", Legacy: true, Code: 7, Message: "API v1 has been turned off", Times: -1})
@@ -45,11 +46,11 @@ func TestALegacyNodeIsNotGoneForWantOfAReading(t *testing.T) {
 		b.Clock.Advance(60e9)
 		b.Want(b.tick(), fleettest.Rejected) // it is told
 	}
-	b.Want(resnet().Condition, incident.Ready)
-	b.Want(b.Workload(id).Slices[0].Condition != incident.Ready, true)
+	b.Want(resnet().Condition, evidence.Ready)
+	b.Want(b.Workload(id).Slices[0].Condition != evidence.Ready, true)
 	withdraw()
 	b.minutes(1)
-	b.Want(resnet().Condition, incident.Gone)
+	b.Want(resnet().Condition, evidence.Gone)
 }
 
 // TestOperationsOfOneVersionAreFollowedWithoutTheOther has the operations of v1 be unreadable: those of TPU VMs are followed to their
@@ -87,7 +88,7 @@ func TestALegacyNodeIsNotGoneBecauseNobodyLooksForItAnyMore(t *testing.T) {
 	b.Look(zone, "resnet")
 	b.Legacy()
 	b.minutes(40)
-	b.Want(b.Workload(fleettest.Project + "/resnet").Slices[0].Condition, incident.Ready)
+	b.Want(b.Workload(fleettest.Project + "/resnet").Slices[0].Condition, evidence.Ready)
 }
 
 // TestNoLogSpeaksOfTheMachinesOfALegacyNode: one breaks while the zone has an entry about a worker that nobody knows.

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/view"
 )
 
 // followOperations follows Pitstop's own operations for the rest of the tick, so that the next step need not wait for
@@ -51,7 +53,7 @@ func (t *round) operations(of iter.Seq[incident.Workload], sent time.Time) (foun
 			found[r.Zone][r.Operation] = w.ID
 		}
 		for _, effect := range w.Effects {
-			asked := effect.Stage() == incident.StageWanted || effect.Stage() == incident.StageBegun
+			asked := effect.Stage() == view.StageWanted || effect.Stage() == view.StageBegun
 			awaited = awaited || asked && effect.Operation == "" && effect.Sent.Before(sent)
 		}
 	}
@@ -64,7 +66,7 @@ func (t *round) follow(ctx context.Context, name string, running map[string]stri
 	names := slices.Sorted(maps.Keys(running))
 	ops, unread := t.Provider.Operations(ctx, t.Project, name, names...)
 	still := map[string]bool{}
-	failures := map[string]*incident.Failure{}
+	failures := map[string]*evidence.Failure{}
 	for _, op := range ops {
 		still[op.Name] = !op.Done
 		failures[op.Name] = op.Failure
@@ -73,8 +75,8 @@ func (t *round) follow(ctx context.Context, name string, running map[string]stri
 		if _, known := failures[op]; still[op] || unread != nil && !known {
 			continue
 		}
-		w, err := t.Fleet.Advancer.Advance(ctx, running[op], incident.Ended{
-			Origin: incident.Origin{Time: t.Fleet.Now(), Rank: events.RankReading}, Operation: op, Failure: failures[op],
+		w, err := t.Fleet.Advancer.Advance(ctx, running[op], evidence.Ended{
+			Origin: evidence.Origin{Time: t.Fleet.Now(), Rank: events.RankReading}, Operation: op, Failure: failures[op],
 		})
 		if err != nil {
 			return err

@@ -8,8 +8,8 @@ import (
 	"google.golang.org/api/option"
 
 	"pitstop.internal/functions/patrol"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fleet/fleettest"
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/provider/cloudtpu"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 )
@@ -31,18 +31,18 @@ func TestEveryWatchedProjectIsPatrolled(t *testing.T) {
 		patrol.Deps{Fleet: &second, Provider: cloud, Publisher: b.Sender, Project: elsewhere, Sleep: b.Sleep},
 	)
 	b.minutes(1)
-	condition := func(id string) incident.Condition { return b.Workload(id).Slices[0].Condition }
-	b.Want(condition(elsewhere+"/"+slice), incident.Ready)
+	condition := func(id string) evidence.Condition { return b.Workload(id).Slices[0].Condition }
+	b.Want(condition(elsewhere+"/"+slice), evidence.Ready)
 
 	b.Must(api.Preempt(zone, slice))
 	b.minutes(16) // a sweep among them, which reads every workload
-	b.Want(condition(elsewhere+"/"+slice), incident.Lost)
-	b.Want(condition(id), incident.Ready)
+	b.Want(condition(elsewhere+"/"+slice), evidence.Lost)
+	b.Want(condition(id), evidence.Ready)
 
 	_, err = api.AddNode(cloudtputest.NodeConfig{Zone: other, Name: "new", Accelerator: "v5litepod-16", Created: b.Clock.Now()})
 	b.Must(err)
 	b.Clock.Advance(15 * time.Minute)
 	b.API.Inject(cloudtputest.Fault{Method: "ListLocations", Code: 7, Message: "not here"})
 	b.Want(b.tick(), fleettest.Rejected)
-	b.Want(condition(elsewhere+"/new"), incident.Ready)
+	b.Want(condition(elsewhere+"/new"), evidence.Ready)
 }

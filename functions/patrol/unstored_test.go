@@ -3,8 +3,8 @@ package patrol_test
 import (
 	"testing"
 
+	"pitstop.internal/shared/bounds"
 	"pitstop.internal/shared/fleet/fleettest"
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 )
 
@@ -21,7 +21,7 @@ func TestNothingIsAcknowledgedThatCouldNotBeStored(t *testing.T) {
 		"a request that nobody begins": func(b *bench) {
 			b.Must(b.API.Preempt(zone, slice))
 			b.Want(b.tick(), fleettest.Handled)
-			b.Clock.Advance(incident.RequestFor)
+			b.Clock.Advance(bounds.RequestFor)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -10,10 +10,13 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/functions/patrol"
 	"pitstop.internal/shared/cloudlog/cloudlogtest"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fleet/fleettest"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
+	"pitstop.internal/shared/reason"
+	"pitstop.internal/shared/view"
 )
 
 // vanished is the bench with a slice whose workers are known and of which nothing is there any more, found out by the tick
@@ -65,12 +68,12 @@ func TestWhoEndedASliceThatIsGoneIsLookedUpBeforeAnythingElse(t *testing.T) {
 		sent     []string
 		released bool
 		cause    events.Cause
-		outcome  incident.Outcome
+		outcome  view.Outcome
 	}{
 		"its owner":                        {happened: []cloudtputest.Event{deletedBy(fleettest.Owner, 2*time.Minute)}, released: true},
 		"its owner, with the whole queue":  {happened: []cloudtputest.Event{queued}, config: cloudtputest.NodeConfig{Name: slice}, released: true},
 		"Google":                           {happened: []cloudtputest.Event{preempted(2 * time.Minute)}, sent: []string{events.TypeRecreateRequested}, cause: events.CausePreemption},
-		"Google, and then its owner":       {happened: []cloudtputest.Event{preempted(3 * time.Minute), deletedBy(fleettest.Owner, time.Minute)}, released: true, outcome: incident.Released},
+		"Google, and then its owner":       {happened: []cloudtputest.Event{preempted(3 * time.Minute), deletedBy(fleettest.Owner, time.Minute)}, released: true, outcome: view.Released},
 		"its owner, under watch":           {happened: []cloudtputest.Event{deletedBy(fleettest.Owner, time.Minute)}, config: cloudtputest.NodeConfig{Labels: map[string]string{"a": "b"}}, released: true},
 		"Google, under watch":              {happened: []cloudtputest.Event{preempted(time.Minute)}, config: cloudtputest.NodeConfig{Labels: map[string]string{"a": "b"}}, cause: events.CausePreemption},
 		"nobody":                           {},
@@ -105,9 +108,9 @@ func TestWhoEndedASliceThatIsGoneIsLookedUpBeforeAnythingElse(t *testing.T) {
 				b.Want(sent, c.sent)
 			}
 			w := b.Shown(b.Workloads()[0])
-			b.Want(w.Slices[0].Condition, incident.Gone)
+			b.Want(w.Slices[0].Condition, evidence.Gone)
 			b.Want(w.Slices[0].Released, c.released)
-			cause, outcome := events.Cause(""), incident.Outcome("")
+			cause, outcome := events.Cause(""), view.Outcome("")
 			if w.Incident != nil {
 				cause = w.Incident.Cause
 			}
@@ -148,7 +151,7 @@ func TestOfWhatWasLeftToAPersonTheLogIsAskedToo(t *testing.T) {
 	b := vanished(t, cloudtputest.NodeConfig{})
 	b.Must(b.API.HostError(zone, slice, -1))
 	b.minutes(5 * 60)
-	b.Want(b.Shown(id).Closed.Outcome, incident.Escalated)
+	b.Want(b.Shown(id).Closed.Outcome, view.Escalated)
 	b.Want(len(b.Log.Filters()), 0)
 	b.Must(b.API.Vanish(zone, slice))
 	b.minutes(24 * 60)
@@ -195,8 +198,8 @@ func TestAPersonIsToldThatNobodyCanReadTheLog(t *testing.T) {
 		b.Want(b.tick(), fleettest.Rejected)
 	}
 	b.Want(b.sent(), []string(nil))
-	b.Want(b.Shown(id).Closed.Code, incident.CodeAuditUnread)
-	b.Want(b.Shown(id).Closed.Outcome, incident.Escalated)
+	b.Want(b.Shown(id).Closed.Code, reason.CodeAuditUnread)
+	b.Want(b.Shown(id).Closed.Outcome, view.Escalated)
 }
 
 func TestOfWhatIsExplainedNobodyIsAsked(t *testing.T) {
@@ -320,7 +323,7 @@ func TestWhatGoogleSuspectsOfAbuseIsNotReplaced(t *testing.T) {
 			b.Must(end(b))
 			b.minutes(60)
 			b.Want(b.sent(), []string(nil))
-			b.Want(b.Shown(id).Closed.Outcome, incident.Escalated)
+			b.Want(b.Shown(id).Closed.Outcome, view.Escalated)
 			b.Want(b.Workload(id).Incident, (*incident.Incident)(nil))
 		})
 	}

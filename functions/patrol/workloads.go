@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/provider"
 )
@@ -52,7 +53,7 @@ func (t *round) known(ctx context.Context) (known []incident.Workload, err error
 // expect makes the tick look for a workload's slices in their zones.
 func (t *round) expect(w incident.Workload) {
 	for _, s := range w.Slices {
-		if !s.IsReleased() || s.Condition != incident.Gone {
+		if !s.IsReleased() || s.Condition != evidence.Gone {
 			t.zone(s.Zone).known[place{s.Zone, s.Name}] = w.ID
 		}
 	}
@@ -98,7 +99,7 @@ func (t *round) addDue(id string) {
 
 // take feeds log entries to a workload, and schedules another look if the workload wants one. Entries do not come again, so
 // the document must be read after them.
-func (t *round) take(ctx context.Context, id string, e ...incident.Evidence) error {
+func (t *round) take(ctx context.Context, id string, e ...evidence.Evidence) error {
 	t.held.Forget(id)
 	w, changed, err := t.Fleet.Advancer.AdvanceChanged(ctx, id, e...)
 	if err == nil && changed && t.Fleet.Advancer.Reads(w).Has(incident.ReadSlices, "") {

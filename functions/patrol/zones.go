@@ -10,10 +10,12 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/provider"
+	"pitstop.internal/shared/reason"
 )
 
 // zone is the last view of a zone, or of a cluster: the slices listed, and the slices that the ledger knows there, with their workloads.
@@ -38,7 +40,7 @@ func (z *zone) places() []place {
 type sight struct {
 	state, spec, values, queued string
 	workload, policy, directory string // what its owner says
-	healing                     incident.Heal
+	healing                     evidence.Heal
 	life                        events.Incarnation
 	notice                      events.Notice
 	ends, waits                 time.Time
@@ -128,7 +130,7 @@ func (t *round) tellUnexplained(ctx context.Context, name string, no error) {
 // unreadLog is for a line about something in a cluster that cannot be read. It has why, and how to mend that.
 func (t *round) unreadLog(name string, no error) *slog.Logger {
 	line := t.Fleet.Log.With("cluster", name, "error", strings.Join(strings.Fields(no.Error()), " "))
-	if provider.Failure(no).Class == incident.Permission {
+	if provider.Failure(no).Class == reason.Permission {
 		line = line.With("way_out", "apply again what pitstop gke rbac prints")
 	}
 	return line
@@ -155,7 +157,7 @@ func (t *round) see(ctx context.Context, z *zone, s provider.Slice) error {
 	}
 	before, seen := z.seen[at]
 	now.hosts = before.hosts && before.life.Same(now.life)
-	unread := !now.hosts && s.Condition == incident.Ready && t.hosts > 0 && provider.Of(s.Zone) == provider.CloudTPU
+	unread := !now.hosts && s.Condition == evidence.Ready && t.hosts > 0 && provider.Of(s.Zone) == provider.CloudTPU
 	moved := t.moved(s)
 	if seen && before == now && !unread && !moved && !t.isDue[z.known[at]] {
 		return nil
@@ -307,7 +309,7 @@ func (t *round) listen(ctx context.Context, w incident.Workload, s provider.Slic
 // missing concludes from a complete listing that a slice in the ledger is gone.
 func (t *round) missing(ctx context.Context, z *zone, at place, list provider.Listing) error {
 	id := z.known[at]
-	gone := provider.Slice{Ref: provider.Ref{Project: t.Project, Zone: at.zone, Name: at.name}, At: list.At, Condition: incident.Gone, State: goneState}
+	gone := provider.Slice{Ref: provider.Ref{Project: t.Project, Zone: at.zone, Name: at.name}, At: list.At, Condition: evidence.Gone, State: goneState}
 	if before, seen := z.seen[at]; seen && before.state == goneState && !t.moved(gone) && !t.isDue[id] {
 		return nil
 	}
@@ -321,7 +323,7 @@ func (t *round) missing(ctx context.Context, z *zone, at place, list provider.Li
 		}
 	}
 	s := w.Slice(at.name)
-	if s == nil || s.IsReleased() && s.Condition == incident.Gone {
+	if s == nil || s.IsReleased() && s.Condition == evidence.Gone {
 		delete(z.known, at)
 		return nil
 	}
@@ -333,7 +335,7 @@ func (t *round) missing(ctx context.Context, z *zone, at place, list provider.Li
 	if w, err = t.Fleet.Feed(ctx, w, gone); err != nil {
 		return err
 	}
-	if known := w.Slice(at.name); known != nil && (known.Condition == incident.Gone || known.Condition == incident.Done) {
+	if known := w.Slice(at.name); known != nil && (known.Condition == evidence.Gone || known.Condition == evidence.Done) {
 		z.seen[at] = sight{state: goneState} // otherwise it counted as older than the last reading, and the next reading decides
 	}
 	return nil

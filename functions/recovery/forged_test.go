@@ -6,8 +6,8 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/functions/logevent"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fleet/fleettest"
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/provider/providertest/trainingtest"
 )
 
@@ -53,7 +53,7 @@ func TestALeaseNamesNoHostOfALine(t *testing.T) {
 			v := &events.CrewVerdict{Attempt: l.Attempt, Finished: true, Certain: true, Life: events.Admission{Slice: slice, Workers: workers}}
 			b.Want(l.Confirms(*v), true)
 			now := b.Clock.Now()
-			b.Give(w, incident.Beat{Origin: incident.Origin{Time: now, Rank: events.RankUser}, Slice: slice, Incarnation: life, Seen: now, Attempt: l.Attempt, Verdict: v})
+			b.Give(w, evidence.Beat{Origin: evidence.Origin{Time: now, Rank: events.RankUser}, Slice: slice, Incarnation: life, Seen: now, Attempt: l.Attempt, Verdict: v})
 			b.Want(b.Shown(id).Training.Finished, true)
 		})
 	}

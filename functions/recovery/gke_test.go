@@ -6,6 +6,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/checkpoint"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fleet/fleettest"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/provider"
@@ -17,14 +18,14 @@ func TestALeaseAdmitsAJobAsPatrolReadIt(t *testing.T) {
 	b.Fleet.Provider = provider.Set{provider.CloudTPU: b.Cloud}
 	const scope, job = "us-east5/trainers/default", "mixtral"
 	uid := ""
-	read := func(c incident.Condition, label string) incident.Workload {
+	read := func(c evidence.Condition, label string) incident.Workload {
 		t.Helper()
 		b.Clock.Advance(time.Minute)
 		s := provider.Slice{
-			Ref: provider.Ref{Project: fleettest.Project, Zone: scope, Name: job}, At: b.Clock.Now(), Condition: c, State: string(c), Spot: true, Healing: incident.HealsNever,
+			Ref: provider.Ref{Project: fleettest.Project, Zone: scope, Name: job}, At: b.Clock.Now(), Condition: c, State: string(c), Spot: true, Healing: evidence.HealsNever,
 			Labels: map[string]string{events.LabelPolicy: "spot", events.LabelIncident: label}, Directory: fleettest.Directory + "-job", Workers: 2, Chips: 8, Spec: []byte("{}"), SpecHash: "spec",
 		}
-		if c == incident.Gone {
+		if c == evidence.Gone {
 			s = provider.Slice{Ref: s.Ref, At: s.At, Condition: c}
 		} else {
 			s.Incarnation = events.Incarnation{Zone: scope, ID: uid, Created: b.Clock.Now().Add(-time.Second)}
@@ -34,10 +35,10 @@ func TestALeaseAdmitsAJobAsPatrolReadIt(t *testing.T) {
 		return w
 	}
 	uid = "uid-1"
-	w := read(incident.Ready, "")
+	w := read(evidence.Ready, "")
 	life := w.Slices[0].Incarnation
-	lost := incident.Read{
-		Origin: incident.Origin{Time: b.Clock.Now(), Rank: events.RankReading}, Slice: job, Zone: scope, Condition: incident.Lost, State: "lost", Incarnation: life, Facts: w.Slices[0].Facts,
+	lost := evidence.Read{
+		Origin: evidence.Origin{Time: b.Clock.Now(), Rank: events.RankReading}, Slice: job, Zone: scope, Condition: evidence.Lost, State: "lost", Incarnation: life, Facts: w.Slices[0].Facts,
 	}
 	_, err := b.Fleet.Advancer.Advance(t.Context(), w.ID, lost)
 	b.Must(err)
@@ -46,12 +47,12 @@ func TestALeaseAdmitsAJobAsPatrolReadIt(t *testing.T) {
 	b.Must(err)
 	_, err = b.Fleet.Advancer.Answer(t.Context(), remove.Request, "", "accepted", nil)
 	b.Must(err)
-	read(incident.Gone, "")
+	read(evidence.Gone, "")
 	create, _ := fleettest.One(t, b.Bench, events.DecodeRecreateRequested)
 	_, err = b.Fleet.Advancer.Begin(t.Context(), create.Request, "request-id")
 	b.Must(err)
 	uid = "uid-2"
-	read(incident.Ready, create.Incident)
+	read(evidence.Ready, create.Incident)
 	b.request = b.next()
 	b.Want(b.deliver(), "handled")
 	content, _, ok := b.Storage.Get(fleettest.Bucket, "run-job/"+checkpoint.LeaseName)

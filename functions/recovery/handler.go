@@ -7,11 +7,13 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/checkpoint"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/provider"
+	"pitstop.internal/shared/reason"
 	"pitstop.internal/shared/trigger"
 )
 
@@ -66,8 +68,8 @@ func (h handler) handle(ctx context.Context, w incident.Workload, r events.Recov
 	}
 	for _, a := range r.Admit {
 		s := w.Slice(a.Slice)
-		if s == nil || !s.Incarnation.Same(a.Incarnation) || s.Condition != incident.Ready {
-			return h.uncalled(ctx, r, incident.CodeNotReady, fmt.Sprintf("%s is not usable as %v", a.Slice, a.Incarnation))
+		if s == nil || !s.Incarnation.Same(a.Incarnation) || s.Condition != evidence.Ready {
+			return h.uncalled(ctx, r, reason.CodeNotReady, fmt.Sprintf("%s is not usable as %v", a.Slice, a.Incarnation))
 		}
 	}
 	if unreadable != nil {
@@ -87,7 +89,7 @@ func (h handler) handle(ctx context.Context, w incident.Workload, r events.Recov
 	}, over, fleet.Places(w)...)
 	h.Fleet.TellForeign(ctx, r.Request, r.Directory, err)
 	if errors.Is(err, checkpoint.ErrOvertaken) {
-		return h.uncalled(ctx, r, incident.CodeOvertaken, "the lease was not written: "+err.Error())
+		return h.uncalled(ctx, r, reason.CodeOvertaken, "the lease was not written: "+err.Error())
 	}
 	if err != nil {
 		return h.answer(ctx, r, "", "the lease was not written", fleet.DirectoryFailure(err))
@@ -104,7 +106,7 @@ const ours = "pitstop"
 // readLease reads the lease and its generation, 0 for none, and what it says about the next attempt. A lease of another workload says
 // nothing about it, nor does one that no attempt can follow, once a person has ordered its replacement. The error says why the directory
 // is not readable.
-func (h handler) readLease(ctx context.Context, w incident.Workload, r events.RecoveryRequested) (over int64, read incident.Lease, err error) {
+func (h handler) readLease(ctx context.Context, w incident.Workload, r events.RecoveryRequested) (over int64, read evidence.Lease, err error) {
 	l, over, err := checkpoint.ReadLease(ctx, h.Store, r.Directory)
 	if err == nil && l.Foreign(w.ID, true, fleet.Places(w)...) {
 		return over, read, nil
@@ -152,17 +154,17 @@ func (h handler) look(ctx context.Context, w incident.Workload, r events.Recover
 // unread stores that a slice could not be read. That says nothing about the call that was to follow.
 func (h handler) unread(ctx context.Context, r events.RecoveryRequested, slice string, err error) error {
 	f := provider.Failure(err)
-	if f.Class != incident.Permission {
-		f.Class, f.Code = incident.Transient, incident.CodeUnread // an unread slice is no reason to call
+	if f.Class != reason.Permission {
+		f.Class, f.Code = reason.Transient, reason.CodeUnread // an unread slice is no reason to call
 	}
-	_, err = h.Fleet.Advancer.Conclude(ctx, incident.Answered{Request: r.Request, NoCall: incident.Unbegun, Text: slice + " is not readable", Failure: f})
+	_, err = h.Fleet.Advancer.Conclude(ctx, evidence.Answered{Request: r.Request, NoCall: evidence.Unbegun, Text: slice + " is not readable", Failure: f})
 	return err
 }
 
 // uncalled stores why a lease that was begun was not written.
-func (h handler) uncalled(ctx context.Context, r events.RecoveryRequested, c incident.Code, why string) error {
-	f := &incident.Failure{Class: incident.NotInState, Code: c, Message: why}
-	_, err := h.Fleet.Advancer.Conclude(ctx, incident.Answered{Request: r.Request, NoCall: incident.Uncalled, Text: why, Failure: f})
+func (h handler) uncalled(ctx context.Context, r events.RecoveryRequested, c reason.Code, why string) error {
+	f := &evidence.Failure{Class: reason.NotInState, Code: c, Message: why}
+	_, err := h.Fleet.Advancer.Conclude(ctx, evidence.Answered{Request: r.Request, NoCall: evidence.Uncalled, Text: why, Failure: f})
 	return err
 }
 
@@ -191,8 +193,8 @@ func (h handler) start(ctx context.Context, w incident.Workload, r events.Recove
 	if _, _, err = h.Fleet.Advancer.Check(ctx, r.Pointer()); err != nil {
 		return err
 	}
-	if s.Condition != incident.Stopped || !s.Incarnation.Same(r.Incarnation) {
-		return fault.Ignored(incident.CodeNotReady, "%s refused: it is %s, with life %v", what, s.State, s.Incarnation)
+	if s.Condition != evidence.Stopped || !s.Incarnation.Same(r.Incarnation) {
+		return fault.Ignored(reason.CodeNotReady, "%s refused: it is %s, with life %v", what, s.State, s.Incarnation)
 	}
 	if _, err = h.Fleet.Advancer.Begin(ctx, r.Request, ledger.RequestID(r.Request, ref.Zone)); err != nil {
 		return err
@@ -204,7 +206,7 @@ func (h handler) start(ctx context.Context, w incident.Workload, r events.Recove
 	return h.answer(ctx, r, op, what+" accepted", nil)
 }
 
-func (h handler) answer(ctx context.Context, r events.RecoveryRequested, operation, text string, f *incident.Failure) error {
+func (h handler) answer(ctx context.Context, r events.RecoveryRequested, operation, text string, f *evidence.Failure) error {
 	_, err := h.Fleet.Advancer.Answer(ctx, r.Request, operation, text, f)
 	return err
 }

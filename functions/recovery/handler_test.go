@@ -9,13 +9,16 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/functions/recovery"
+	"pitstop.internal/shared/bounds"
 	"pitstop.internal/shared/checkpoint"
 	"pitstop.internal/shared/checkpoint/buckettest"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fleet/fleettest"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
+	"pitstop.internal/shared/reason"
 	"pitstop.internal/shared/trigger"
 	"pitstop.internal/shared/view"
 )
@@ -123,7 +126,7 @@ func TestTheLeaseNamesTheNextAttempt(t *testing.T) {
 	b.Want(b.request, events.RecoveryRequested{
 		Request: events.Request{
 			Schema: events.Schema, Workload: id, Incident: "llama-20260301-1", Epoch: 3, Action: events.ActionRestart, Attempt: 1,
-			Expires: b.Clock.Now().Add(incident.RequestFor),
+			Expires: b.Clock.Now().Add(bounds.RequestFor),
 		},
 		TrainingAttempt: 4, Admit: admit, Directory: fleettest.Directory,
 	})
@@ -133,7 +136,7 @@ func TestTheLeaseNamesTheNextAttempt(t *testing.T) {
 	b.Want(l, checkpoint.Lease{
 		Schema: events.Schema, Workload: id, Incident: b.request.Incident, Epoch: 3, Attempt: 4, Admitted: admit, Written: b.Clock.Now(), By: "pitstop",
 	})
-	b.Want(b.open().Phase, incident.Resuming)
+	b.Want(b.open().Phase, view.Resuming)
 	b.Want(len(b.Sender.Sent()), 0)
 
 	b.Want(b.deliver(), fleettest.Ignored)
@@ -153,26 +156,26 @@ func TestTheLeaseAdmitsTheNewIncarnation(t *testing.T) {
 	l, _ := b.lease()
 	b.Want(l.Admitted, []events.Admission{{Slice: slice, Incarnation: life, Workers: group}})
 	b.Want(b.Shown(id).Slices[0].Admitted, true)
-	b.Want(b.open().Phase, incident.Resuming)
+	b.Want(b.open().Phase, view.Resuming)
 }
 
 func TestALeaseIsNotWritten(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(b *bench)
 		calls  []string
-		phase  incident.Phase
+		phase  view.Phase
 		held   string
 	}{
-		"for an epoch that is over": {change: func(b *bench) { b.request.Epoch-- }, phase: incident.Restarting},
-		"for a slice that is lost":  {change: func(b *bench) { b.Must(b.API.Preempt(zone, slice)) }, calls: []string{read}, phase: incident.PhaseDeleting},
-		"for a slice under repair":  {change: func(b *bench) { b.Must(b.API.HostError(zone, slice, time.Hour)) }, calls: []string{read}, phase: incident.Healing},
-		"for a slice that is gone":  {change: func(b *bench) { b.Must(b.API.Vanish(zone, slice)) }, calls: []string{read}, phase: incident.PhaseGrace},
-		"when the switch is ask":    {change: func(b *bench) { b.Policies.Ceiling.Restart = policy.Ask }, calls: []string{read}, phase: incident.Approving},
+		"for an epoch that is over": {change: func(b *bench) { b.request.Epoch-- }, phase: view.Restarting},
+		"for a slice that is lost":  {change: func(b *bench) { b.Must(b.API.Preempt(zone, slice)) }, calls: []string{read}, phase: view.PhaseDeleting},
+		"for a slice under repair":  {change: func(b *bench) { b.Must(b.API.HostError(zone, slice, time.Hour)) }, calls: []string{read}, phase: view.Healing},
+		"for a slice that is gone":  {change: func(b *bench) { b.Must(b.API.Vanish(zone, slice)) }, calls: []string{read}, phase: view.PhaseGrace},
+		"when the switch is ask":    {change: func(b *bench) { b.Policies.Ceiling.Restart = policy.Ask }, calls: []string{read}, phase: view.Approving},
 		"when the switch is no":     {change: func(b *bench) { b.Policies.Ceiling.Restart = policy.No }, calls: []string{read}},
 		"when nothing is allowed":   {change: func(b *bench) { b.Policies.Ceiling = policy.Switches{} }, calls: []string{read}},
 		"when the workload is paused": {change: func(b *bench) {
-			b.Change(id, func(w *incident.Workload) { w.Pause = &incident.Pause{By: "grace"} })
-		}, calls: []string{read}, phase: incident.Restarting, held: "paused by grace"},
+			b.Change(id, func(w *incident.Workload) { w.Pause = &evidence.Pause{By: "grace"} })
+		}, calls: []string{read}, phase: view.Restarting, held: "paused by grace"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := toRestart(t)
@@ -215,7 +218,7 @@ func TestAFailureOfTheBucketIsEvidence(t *testing.T) {
 			b.Want(b.deliver(), fleettest.Handled)
 			w := b.Shown(id)
 			if c.escalates {
-				if w.Incident != nil || w.Closed.Outcome != incident.Escalated {
+				if w.Incident != nil || w.Closed.Outcome != view.Escalated {
 					t.Errorf("open %+v, closed %+v, want it escalated", w.Incident, w.Closed)
 				}
 				return
@@ -224,7 +227,7 @@ func TestAFailureOfTheBucketIsEvidence(t *testing.T) {
 			b.Want(b.deliver(), fleettest.Ignored)
 
 			b.Clock.Advance(time.Minute)
-			b.Give(b.Workload(id), incident.Ticked{})
+			b.Give(b.Workload(id), evidence.Ticked{})
 			b.request = b.next()
 			b.Want(b.deliver(), fleettest.Handled)
 			if l, _ := b.lease(); l.Attempt != 4 && l.Attempt != 5 { // the third edition counts the try whose outcome nobody knows
@@ -239,7 +242,7 @@ func TestALeaseWhoseAnswerWasLostIsNotWrittenTwice(t *testing.T) {
 	b.Storage.Inject(buckettest.Fault{Method: buckettest.MethodInsert, LoseAnswer: true})
 	b.Want(b.deliver(), fleettest.Handled)
 	b.Want(b.Storage.Calls(buckettest.MethodInsert), 1)
-	b.Want(b.open().Phase, incident.Resuming)
+	b.Want(b.open().Phase, view.Resuming)
 }
 
 func TestACrashIsMadeGood(t *testing.T) {
@@ -259,7 +262,7 @@ func TestACrashIsMadeGood(t *testing.T) {
 		b.Clock.Advance(10 * time.Second)
 		b.Want(b.deliver(), fleettest.Handled)
 		b.Want(b.Storage.Calls(buckettest.MethodInsert), 1)
-		b.Want(b.open().Phase, incident.Resuming)
+		b.Want(b.open().Phase, view.Resuming)
 	})
 }
 
@@ -287,9 +290,9 @@ func TestALeaseThatComesTooLateEndsNoTraining(t *testing.T) {
 		b.Fleet.Advancer.Saved = nil
 		b.Clock.Advance(time.Minute)
 		w := b.Workload(id)
-		b.Give(w, incident.Cancelled{Word: incident.Word{By: "ann", Why: "mine"}, Incident: w.Incident.ID})
-		b.Give(b.Workload(id), incident.Called{
-			Origin: incident.Origin{ID: "e", Time: b.Clock.Now(), Rank: events.RankAudit}, Slice: slice, Act: events.ActDeleted, Method: "DeleteNode", Principal: "ann@example.com",
+		b.Give(w, evidence.Cancelled{Word: evidence.Word{By: "ann", Why: "mine"}, Incident: w.Incident.ID})
+		b.Give(b.Workload(id), evidence.Called{
+			Origin: evidence.Origin{ID: "e", Time: b.Clock.Now(), Rank: events.RankAudit}, Slice: slice, Act: events.ActDeleted, Method: "DeleteNode", Principal: "ann@example.com",
 		})
 		b.Must(b.API.Vanish(zone, slice))
 		b.Look(zone, slice)
@@ -323,13 +326,13 @@ func TestALeaseBeyondBeliefIsReplacedOnAPersonsWord(t *testing.T) {
 			b.Storage.Put(fleettest.Bucket, "run/"+checkpoint.LeaseName, []byte(there))
 			retry := func() incident.Workload {
 				b.Clock.Advance(time.Minute)
-				return b.Give(b.Workload(id), incident.Retried{Word: incident.Word{By: "ann@example.com", Why: "it is nobody's"}})
+				return b.Give(b.Workload(id), evidence.Retried{Word: evidence.Word{By: "ann@example.com", Why: "it is nobody's"}})
 			}
 			retry() // before the doubtful lease was reported, so this retry does not cover it
 			b.Want(b.deliver(), fleettest.Handled)
 			in := b.Shown(id).Closed
-			if in == nil || in.Outcome != incident.Escalated || in.Code != incident.CodeLeaseDoubted {
-				t.Fatalf("closed %+v, want it escalated as %s", in, incident.CodeLeaseDoubted)
+			if in == nil || in.Outcome != view.Escalated || in.Code != reason.CodeLeaseDoubted {
+				t.Fatalf("closed %+v, want it escalated as %s", in, reason.CodeLeaseDoubted)
 			}
 			for _, want := range []string{"pitstop-lease.json", name, "nothing gets above"} {
 				if !strings.Contains(in.Reason, want) || strings.Contains(in.Reason, "\n") {
@@ -345,7 +348,7 @@ func TestALeaseBeyondBeliefIsReplacedOnAPersonsWord(t *testing.T) {
 			b.Sender.Sent()
 			b.Clock.Advance(time.Hour)
 			w := retry()
-			w = b.Give(w, incident.Ticked{})
+			w = b.Give(w, evidence.Ticked{})
 			b.request = b.next()
 			b.Want(b.deliver(), fleettest.Handled)
 			l, _ := b.lease()

@@ -9,10 +9,12 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/checkpoint"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fleet/fleettest"
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
+	"pitstop.internal/shared/reason"
+	"pitstop.internal/shared/view"
 )
 
 // leaves puts a lease of this workload and epoch beside the checkpoints. It names our slice in this zone.
@@ -46,8 +48,8 @@ func TestALeaseOfAnotherWorkloadStays(t *testing.T) {
 			b := toRestartAfter(t, func(b *bench) { // its owner moves it
 				b.Slice(cloudtputest.NodeConfig{Zone: fleettest.OtherZone, Spot: true})
 				b.Must(b.API.Vanish(fleettest.OtherZone, slice))
-				b.Give(b.Workload(id), incident.Called{
-					Origin: incident.Origin{Time: b.Clock.Now(), Rank: events.RankAudit}, Slice: slice, Act: events.ActDeleted, Method: "DeleteNode", Principal: fleettest.Owner,
+				b.Give(b.Workload(id), evidence.Called{
+					Origin: evidence.Origin{Time: b.Clock.Now(), Rank: events.RankAudit}, Slice: slice, Act: events.ActDeleted, Method: "DeleteNode", Principal: fleettest.Owner,
 				})
 				b.Clock.Advance(time.Minute)
 				b.Look(fleettest.OtherZone, slice)
@@ -62,8 +64,8 @@ func TestALeaseOfAnotherWorkloadStays(t *testing.T) {
 			}
 			b.Want(l, theirs)
 			in := b.Shown(id).Closed
-			if in == nil || in.Outcome != incident.Escalated || in.Code != incident.CodeForeign {
-				t.Fatalf("closed %+v, want it escalated as %s", in, incident.CodeForeign)
+			if in == nil || in.Outcome != view.Escalated || in.Code != reason.CodeForeign {
+				t.Fatalf("closed %+v, want it escalated as %s", in, reason.CodeForeign)
 			}
 			for _, want := range []string{"pitstop-lease.json", c.workload + " holds it since", "this is " + id, "a directory of its own", "delete this object"} {
 				if !strings.Contains(in.Reason, want) || strings.Contains(in.Reason, "\n") {
@@ -125,9 +127,9 @@ func TestALeaseThatComesBackIsHeeded(t *testing.T) {
 	b.Want(b.deliver(), fleettest.Handled)
 	l, _ := b.lease()
 	b.Want(l, theirs)
-	b.Want(b.Shown(id).Requests[0].Code, incident.CodeOvertaken)
+	b.Want(b.Shown(id).Requests[0].Code, reason.CodeOvertaken)
 	b.Clock.Advance(b.Shown(id).Requests[0].Retry.Sub(b.Clock.Now()))
-	b.Give(b.Workload(id), incident.Ticked{})
+	b.Give(b.Workload(id), evidence.Ticked{})
 	b.request = b.next()
 	b.Want(b.deliver(), fleettest.Handled)
 	l, _ = b.lease()
@@ -142,7 +144,7 @@ func TestANewLifeIsNotAdmittedByALeaseOfAnotherWorkload(t *testing.T) {
 	l, _ := b.lease()
 	b.Want(l, theirs)
 	in := b.Shown(id).Closed
-	if in == nil || in.Code != incident.CodeForeign || !strings.Contains(in.Reason, "prod/llama holds it since") {
-		t.Fatalf("closed %+v, want it escalated as %s", in, incident.CodeForeign)
+	if in == nil || in.Code != reason.CodeForeign || !strings.Contains(in.Reason, "prod/llama holds it since") {
+		t.Fatalf("closed %+v, want it escalated as %s", in, reason.CodeForeign)
 	}
 }

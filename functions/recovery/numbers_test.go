@@ -9,10 +9,12 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/functions/logevent"
 	"pitstop.internal/shared/checkpoint"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fleet/fleettest"
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/provider/providertest/trainingtest"
+	"pitstop.internal/shared/reason"
+	"pitstop.internal/shared/view"
 )
 
 // says writes a line into the log of the slice's crew, as every account of a TPU may, and hands it to the function logevent.
@@ -39,7 +41,7 @@ func (b *bench) follow(minutes int, after func()) {
 	for range minutes {
 		b.Clock.Advance(time.Minute)
 		b.Look(zone, slice)
-		b.Give(b.Workload(id), incident.Ticked{})
+		b.Give(b.Workload(id), evidence.Ticked{})
 		for _, env := range b.Sender.Sent() {
 			if env.Type == events.TypeRecoveryRequested {
 				r, err := events.DecodeRecoveryRequested(env.Data)
@@ -158,7 +160,7 @@ func TestAnAttemptThatRunsIsNotEnded(t *testing.T) {
 		b.Want(b.deliver(), fleettest.Handled)
 		l, _ := b.lease()
 		b.Want(l.Attempt, 5)
-		b.Want(b.open().Phase, incident.Resuming)
+		b.Want(b.open().Phase, view.Resuming)
 	})
 	t.Run("to restart", func(t *testing.T) {
 		for _, told := range []bool{true, false} { // which changes nothing
@@ -198,11 +200,11 @@ func TestRetryPutsAnImplausibleAttemptRight(t *testing.T) {
 		b.deliver()
 		b.follow(20, func() {})
 		in := b.Shown(id).Closed
-		if in == nil || in.Code != incident.CodeLeaseDoubted || !strings.Contains(in.Advice, "pitstop retry llama") {
-			t.Fatalf("%d: closed %+v, want %s and the way out", stands, in, incident.CodeLeaseDoubted)
+		if in == nil || in.Code != reason.CodeLeaseDoubted || !strings.Contains(in.Advice, "pitstop retry llama") {
+			t.Fatalf("%d: closed %+v, want %s and the way out", stands, in, reason.CodeLeaseDoubted)
 		}
 		b.Clock.Advance(time.Hour)
-		b.Give(b.Workload(id), incident.Retried{Word: incident.Word{By: "ann@example.com", Why: "nobody trained that often"}})
+		b.Give(b.Workload(id), evidence.Retried{Word: evidence.Word{By: "ann@example.com", Why: "nobody trained that often"}})
 		b.follow(5, func() {})
 		l, _ := b.lease()
 		if l.Attempt != 6 && l.Attempt != 7 {

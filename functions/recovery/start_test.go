@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/bounds"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fleet/fleettest"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
@@ -23,9 +25,9 @@ func toStart(t *testing.T) *bench {
 	b.Clock.Advance(time.Minute)
 	b.Must(b.API.SetState(zone, slice, "STOPPED"))
 	b.Look(zone, slice)
-	b.Clock.Advance(incident.Grace)
-	b.Give(w, incident.Unsaid{Origin: incident.Origin{Time: b.Clock.Now()}, Slice: slice, Incarnation: b.API.Incarnation(zone, slice)})
-	b.Give(w, incident.Ticked{})
+	b.Clock.Advance(bounds.Grace)
+	b.Give(w, evidence.Unsaid{Origin: evidence.Origin{Time: b.Clock.Now()}, Slice: slice, Incarnation: b.API.Incarnation(zone, slice)})
+	b.Give(w, evidence.Ticked{})
 	b.request = b.next()
 	b.Calls()
 	return b
@@ -37,7 +39,7 @@ func TestWhatWasStoppedIsStarted(t *testing.T) {
 	b.Want(b.request.Incarnation, b.API.Incarnation(zone, slice))
 	b.Want(b.deliver(), fleettest.Handled)
 	b.Want(b.Calls(), []string{read, start})
-	b.Want(b.open().Phase, incident.Starting)
+	b.Want(b.open().Phase, view.Starting)
 	if b.Shown(id).Requests[0].Stage != view.StageAccepted {
 		t.Error("the operation is not followed")
 	}
@@ -45,28 +47,28 @@ func TestWhatWasStoppedIsStarted(t *testing.T) {
 	b.Want(b.Calls(), []string(nil))
 	b.Clock.Advance(10 * time.Minute)
 	b.Look(zone, slice)
-	b.Want(b.open().Phase, incident.Resuming)
+	b.Want(b.open().Phase, view.Resuming)
 }
 
 func TestWhatMustNotBeStartedIsNot(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(b *bench)
 		calls  []string
-		phase  incident.Phase // empty for any
+		phase  view.Phase // empty for any
 		closed bool
 	}{
 		"for another life": {func(b *bench) {
 			b.Change(id, func(w *incident.Workload) { w.Slices[0].Incarnation.ID = "1" })
-		}, nil, incident.Starting, false},
-		"what runs again":      {func(b *bench) { b.Must(b.API.SetState(zone, slice, "READY")) }, []string{read}, incident.Resuming, false},
+		}, nil, view.Starting, false},
+		"what runs again":      {func(b *bench) { b.Must(b.API.SetState(zone, slice, "READY")) }, []string{read}, view.Resuming, false},
 		"what somebody starts": {func(b *bench) { b.Must(b.API.SetState(zone, slice, "STARTING")) }, []string{read}, "", false},
-		"what is gone":         {func(b *bench) { b.Must(b.API.Vanish(zone, slice)) }, []string{read}, incident.PhaseGrace, false},
+		"what is gone":         {func(b *bench) { b.Must(b.API.Vanish(zone, slice)) }, []string{read}, view.PhaseGrace, false},
 		"its owner stopped it, and the entry came late": {func(b *bench) { b.Give(b.Workload(id), owners(b)) }, nil, "", true},
-		"when the switch is ask":                        {func(b *bench) { b.Policies.Ceiling.StartStopped = policy.Ask }, []string{read}, incident.Approving, false},
+		"when the switch is ask":                        {func(b *bench) { b.Policies.Ceiling.StartStopped = policy.Ask }, []string{read}, view.Approving, false},
 		"when the switch is no":                         {func(b *bench) { b.Policies.Ceiling.StartStopped = policy.No }, []string{read}, "", true},
 		"when everything is paused": {func(b *bench) {
-			b.Must(b.Ledger.SetPause(b.T.Context(), &incident.Pause{By: "ada"}))
-		}, []string{read}, incident.Starting, false},
+			b.Must(b.Ledger.SetPause(b.T.Context(), &evidence.Pause{By: "ada"}))
+		}, []string{read}, view.Starting, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := toStart(t)
@@ -82,9 +84,9 @@ func TestWhatMustNotBeStartedIsNot(t *testing.T) {
 	}
 }
 
-func owners(b *bench) incident.Called {
-	return incident.Called{
-		Origin: incident.Origin{Time: b.Clock.Now().Add(-40 * time.Minute), Rank: events.RankAudit}, Slice: slice, Act: events.ActStopped, Method: "StopNode",
+func owners(b *bench) evidence.Called {
+	return evidence.Called{
+		Origin: evidence.Origin{Time: b.Clock.Now().Add(-40 * time.Minute), Rank: events.RankAudit}, Slice: slice, Act: events.ActStopped, Method: "StopNode",
 		Principal: fleettest.Owner,
 	}
 }
@@ -105,12 +107,12 @@ func TestAFailureOfTheStartIsEvidence(t *testing.T) {
 			b.API.Inject(c.fault)
 			b.Want(b.deliver(), fleettest.Handled)
 			if c.closed {
-				b.Want(b.Shown(id).Closed.Outcome, incident.Escalated)
+				b.Want(b.Shown(id).Closed.Outcome, view.Escalated)
 				return
 			}
 			b.Want(b.Shown(id).Requests[0].Retry, b.Clock.Now().Add(time.Minute))
 			b.Clock.Advance(time.Minute)
-			b.Give(b.Workload(id), incident.Ticked{})
+			b.Give(b.Workload(id), evidence.Ticked{})
 			b.request = b.next()
 			b.Want(b.deliver(), fleettest.Handled)
 			if b.Shown(id).Requests[0].Stage != view.StageAccepted {

@@ -9,12 +9,14 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/checkpoint"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider"
+	"pitstop.internal/shared/reason"
 	"pitstop.internal/shared/topology"
 )
 
@@ -38,7 +40,7 @@ func (h handler) create(ctx context.Context, r events.RecreateRequested, ref pro
 	if err != nil {
 		return err
 	}
-	there := slices.ContainsFunc(all, func(s provider.Slice) bool { return s.Condition != incident.Gone })
+	there := slices.ContainsFunc(all, func(s provider.Slice) bool { return s.Condition != evidence.Gone })
 	if !there {
 		if err := h.mapMembers(ctx, r, w); err != nil {
 			return err
@@ -55,11 +57,11 @@ func (h handler) create(ctx context.Context, r events.RecreateRequested, ref pro
 	case err != nil:
 		return err
 	case p.Unreadable != "":
-		return h.Fleet.Advancer.Hold(ctx, r.Request, incident.CodePolicyUnreadable, "the policy cannot be read: "+p.Unreadable, time.Time{})
+		return h.Fleet.Advancer.Hold(ctx, r.Request, reason.CodePolicyUnreadable, "the policy cannot be read: "+p.Unreadable, time.Time{})
 	case o.unfit != nil: // only the delivery that began it stores this: an earlier one may be about to call
-		return h.refused(ctx, r, incident.Uncalled, what+" refused", provider.Failure(o.unfit))
+		return h.refused(ctx, r, evidence.Uncalled, what+" refused", provider.Failure(o.unfit))
 	case o.heard != nil:
-		return h.refused(ctx, r, incident.Uncalled, what+" not asked for", o.heard)
+		return h.refused(ctx, r, evidence.Uncalled, what+" not asked for", o.heard)
 	}
 	op, err := h.Provider.Create(ctx, ref, o.spec, added(w, r), id)
 	if err != nil {
@@ -79,14 +81,14 @@ func (h handler) mayCreate(ctx context.Context, r events.RecreateRequested, w in
 		known := w.Slice(s.Name)
 		switch {
 		case s.Remains: // two would write to one directory
-			f := &incident.Failure{Class: incident.Busy, Message: s.Name + " is " + s.State}
-			if err := h.refused(ctx, r, incident.Unbegun, what+" refused", f); err != nil {
+			f := &evidence.Failure{Class: reason.Busy, Message: s.Name + " is " + s.State}
+			if err := h.refused(ctx, r, evidence.Unbegun, what+" refused", f); err != nil {
 				return err
 			}
 			return fault.Ignored(f.Reason(), "%s refused: %s", what, f.Message)
 		case !s.Incarnation.Known() || s.Incarnation.Same(known.Incarnation):
 		case known.Zone == r.Zone:
-			return fault.Ignored(incident.CodeOtherLife, "%s refused: %s lives as %v", what, s.Name, s.Incarnation)
+			return fault.Ignored(reason.CodeOtherLife, "%s refused: %s lives as %v", what, s.Name, s.Incarnation)
 		default:
 			return h.taken(ctx, r, "a "+w.Words().Slice+" of "+s.Incarnation.Created.UTC().Format(time.DateOnly))
 		}
@@ -111,7 +113,7 @@ type order struct {
 	// unfit is why the zone, or the policy, does not allow it.
 	unfit error
 	// heard is a refusal by the zone of a similar slice, so fresh that it is not asked again.
-	heard *incident.Failure
+	heard *evidence.Failure
 	// far says that it would land outside the region of its checkpoints, and at what cost.
 	far string
 }
@@ -126,7 +128,7 @@ func (h handler) order(ctx context.Context, w incident.Workload, r events.Recrea
 			return o, h.unread(ctx, r, what+": where its checkpoints are is not readable", err)
 		}
 		if o.far != "" && !p.OtherRegions {
-			o.unfit = &provider.Error{Call: what, Class: incident.OtherRegion, Message: o.far + "; the policy's other_regions is no"}
+			o.unfit = &provider.Error{Call: what, Class: reason.OtherRegion, Message: o.far + "; the policy's other_regions is no"}
 		}
 	}
 	// A queued resource waits for capacity by itself, and a reservation has its own capacity.
@@ -168,7 +170,7 @@ func (h handler) spec(ctx context.Context, w incident.Workload, r events.Recreat
 // heard returns a fresh refusal by the zone of a similar slice, of another workload or an earlier incident. Zones without
 // such a refusal are asked first. An incident that was itself refused there asks again at its own time, and one without
 // another zone asks at once. An unreadable record does not stop the call.
-func (h handler) heard(ctx context.Context, w incident.Workload, r events.RecreateRequested, p policy.Policy) *incident.Failure {
+func (h handler) heard(ctx context.Context, w incident.Workload, r events.RecreateRequested, p policy.Policy) *evidence.Failure {
 	if w.Incident.RefusedIn(place(r)) || !w.OtherPlaceMayHaveIt(p, r.Slice, place(r)) {
 		return nil
 	}
@@ -180,8 +182,8 @@ func (h handler) heard(ctx context.Context, w incident.Workload, r events.Recrea
 	if !ok {
 		return nil
 	}
-	return &incident.Failure{
-		Class: incident.Stockout, Hearsay: true, Message: "no capacity: " + o.Workload + " was refused there " + events.Span(now.Sub(o.At)) + " ago",
+	return &evidence.Failure{
+		Class: reason.Stockout, Hearsay: true, Message: "no capacity: " + o.Workload + " was refused there " + events.Span(now.Sub(o.At)) + " ago",
 	}
 }
 
@@ -222,7 +224,7 @@ func (h handler) lookBehind(ctx context.Context, r events.RecreateRequested, w i
 		if err != nil {
 			return w, h.unread(ctx, r, slice+" is not readable in "+zone, err)
 		}
-		if s.Condition == incident.Gone {
+		if s.Condition == evidence.Gone {
 			continue
 		}
 		by, err := h.Fleet.Taken(ctx, w, ref)
@@ -239,7 +241,7 @@ func (h handler) lookBehind(ctx context.Context, r events.RecreateRequested, w i
 			return w, err
 		}
 		if known := w.Slice(slice); known.Maker == r.Incident && known.Zone == zone {
-			return w, fault.Ignored(incident.CodeThere, "create of %s in %s refused: an earlier try brought it in %s after all", slice, r.Zone, zone)
+			return w, fault.Ignored(reason.CodeThere, "create of %s in %s refused: an earlier try brought it in %s after all", slice, r.Zone, zone)
 		}
 	}
 	return w, nil

@@ -6,10 +6,12 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/provider"
+	"pitstop.internal/shared/reason"
 )
 
 func (h handler) delete(ctx context.Context, r events.RecreateRequested, ref provider.Ref) error {
@@ -27,9 +29,9 @@ func (h handler) delete(ctx context.Context, r events.RecreateRequested, ref pro
 		}
 	}
 	switch {
-	case s.Condition == incident.Gone:
+	case s.Condition == evidence.Gone:
 		return nil // the reading already says so
-	case s.Condition == incident.Deleting:
+	case s.Condition == evidence.Deleting:
 		// The other delivery that began it has made the call.
 		_, err := h.Fleet.Advancer.Begin(ctx, r.Request, ledger.RequestID(r.Request, r.Zone))
 		if err != nil && !fault.IsBusy(err) {
@@ -65,16 +67,16 @@ func sameLives(r events.RecreateRequested, w incident.Workload, s provider.Slice
 	for i, m := range r.With {
 		// A slice that an incident made since the request was sent was never admitted.
 		if life := others[i].Incarnation; life.Known() && !life.Same(m.Incarnation) && w.Slice(m.Slice).Maker != r.Incident {
-			return fault.Ignored(incident.CodeOtherLife, "%s refused: %s lives as %v", what, m.Slice, life)
+			return fault.Ignored(reason.CodeOtherLife, "%s refused: %s lives as %v", what, m.Slice, life)
 		}
 	}
 	switch {
-	case s.Condition == incident.Gone, s.Condition == incident.Deleting:
+	case s.Condition == evidence.Gone, s.Condition == evidence.Deleting:
 		return nil
 	case s.Incarnation.Known() && !s.Incarnation.Same(r.Incarnation):
-		return fault.Ignored(incident.CodeOtherLife, "%s refused: %s lives as %v", what, r.Slice, s.Incarnation)
+		return fault.Ignored(reason.CodeOtherLife, "%s refused: %s lives as %v", what, r.Slice, s.Incarnation)
 	case !s.Incarnation.Known() && !held(r, s):
-		return fault.Ignored(incident.CodeOtherLife, "%s refused: %s %s was created at %s", what, w.Words().Group, s.QueuedResource, s.Ordered.UTC().Format(time.RFC3339))
+		return fault.Ignored(reason.CodeOtherLife, "%s refused: %s %s was created at %s", what, w.Words().Group, s.QueuedResource, s.Ordered.UTC().Format(time.RFC3339))
 	}
 	return nil
 }
@@ -90,7 +92,7 @@ func (h handler) lookAfter(ctx context.Context, r events.RecreateRequested, w in
 			h.Fleet.Log.InfoContext(ctx, "not read after its deletion", "workload", w.ID, "slice", m.Slice, "error", err.Error())
 			return nil
 		}
-		if w, err = h.Fleet.Feed(ctx, w, s); err != nil || s.Condition != incident.Gone {
+		if w, err = h.Fleet.Feed(ctx, w, s); err != nil || s.Condition != evidence.Gone {
 			return err // nothing is created before all of them are gone
 		}
 	}
@@ -116,7 +118,7 @@ func (h handler) comesBack(ctx context.Context, r events.RecreateRequested, w in
 	}
 	f := provider.Failure(no)
 	f.Message = "it could not be created again: " + f.Message
-	if err := h.refused(ctx, r, incident.Unbegun, what+" refused", f); err != nil {
+	if err := h.refused(ctx, r, evidence.Unbegun, what+" refused", f); err != nil {
 		return err
 	}
 	return fault.Ignored(f.Reason(), "%s refused: %s", what, f.Message)
@@ -129,13 +131,13 @@ func asksFor(r events.RecreateRequested, w incident.Workload, slice string) bool
 		return true
 	}
 	s := w.Slice(slice)
-	return s != nil && s.IsReleased() && s.Condition == incident.Gone
+	return s != nil && s.IsReleased() && s.Condition == evidence.Gone
 }
 
 // holdsMore stores that the queued resource holds a slice outside the request. A slice not seen before is added to the
 // workload, so that the next decision covers all of them. A slice of another workload is never deleted with ours.
 func (h handler) holdsMore(ctx context.Context, r events.RecreateRequested, w incident.Workload, s provider.Slice, name string) error {
-	f := &provider.Error{Class: incident.Busy, Code: incident.CodeHoldsMore, Message: w.Words().Group + " " + s.QueuedResource + " holds " + name + " too"}
+	f := &provider.Error{Class: reason.Busy, Code: reason.CodeHoldsMore, Message: w.Words().Group + " " + s.QueuedResource + " holds " + name + " too"}
 	if w.Slice(name) == nil {
 		ref := s.Ref
 		ref.Name = name
@@ -148,10 +150,10 @@ func (h handler) holdsMore(ctx context.Context, r events.RecreateRequested, w in
 			return err
 		}
 		if of.ID != w.ID {
-			f.Class, f.Message = incident.Invalid, f.Message+", which belongs to "+of.ID
+			f.Class, f.Message = reason.Invalid, f.Message+", which belongs to "+of.ID
 		}
 	}
-	return h.refused(ctx, r, incident.Unbegun, "delete of "+names(r)+" in "+r.Zone+" refused", provider.Failure(f))
+	return h.refused(ctx, r, evidence.Unbegun, "delete of "+names(r)+" in "+r.Zone+" refused", provider.Failure(f))
 }
 
 // held reports whether a queued resource without a node is the right one: the one in the request, or the one that held the

@@ -10,13 +10,15 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/functions/recreate"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fleet/fleettest"
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/provider/gke"
 	"pitstop.internal/shared/provider/gke/gketest"
+	"pitstop.internal/shared/reason"
 	"pitstop.internal/shared/trigger"
+	"pitstop.internal/shared/view"
 )
 
 const (
@@ -141,7 +143,7 @@ func TestAFailedJobIsDeletedAndCreatedOnce(t *testing.T) {
 	b.request = b.next() // the function has seen that it is gone
 	b.Want(b.request.Action, events.ActionCreate)
 	b.Want(b.deliver(), fleettest.Handled)
-	b.Want(b.asked().Stage, incident.StageDone)
+	b.Want(b.asked().Stage, view.StageDone)
 	b.Want(b.deliver(), fleettest.Ignored)
 	b.Want(b.changes(), []string{"POST " + jobs + " 201"})
 	is := b.objects().Jobs[0]
@@ -155,7 +157,7 @@ func TestAFailedJobIsDeletedAndCreatedOnce(t *testing.T) {
 	b.looks(slice)
 	w := b.Workload(id)
 	s := w.Slices[0]
-	if s.Condition != incident.Ready || s.Incarnation.ID != is.UID || w.Incident == nil || s.Maker != w.Incident.ID {
+	if s.Condition != evidence.Ready || s.Incarnation.ID != is.UID || w.Incident == nil || s.Maker != w.Incident.ID {
 		t.Errorf("the incident does not know what it created: %+v", s)
 	}
 	b.Want(strings.Contains(b.Logged(), secret), false)
@@ -169,7 +171,7 @@ func TestALookAfterTheDeletionMayFail(t *testing.T) {
 		heals = b.cluster.Inject(gketest.Fault{Code: http.StatusServiceUnavailable, Times: -1})
 	}})
 	b.Want(b.deliver(), fleettest.Handled)
-	b.Want(b.asked().Stage, incident.StageDone)
+	b.Want(b.asked().Stage, view.StageDone)
 	b.Want(b.request.Action, events.ActionDelete)
 	heals()
 	b.Want(len(b.objects().Jobs), 0)
@@ -184,16 +186,16 @@ func TestWhatWouldNotComeBackIsNotDeleted(t *testing.T) {
 	unlisted := `ValidatingAdmissionPolicy 'lists.p' with binding 'lists.p' denied request: the key images of the ConfigMap pitstop-allowed does not list train:1`
 	for name, c := range map[string]struct {
 		fault        gketest.Fault
-		code         incident.Code
+		code         reason.Code
 		says, advice string
 	}{
 		"an image that the owner does not list": {
 			gketest.Fault{Code: http.StatusUnprocessableEntity, Message: unlisted},
-			incident.Invalid.Code(), "delete was refused as wrong: it could not be created again: " + unlisted, "mend the specification and recreate the slice by hand",
+			reason.Invalid.Code(), "delete was refused as wrong: it could not be created again: " + unlisted, "mend the specification and recreate the slice by hand",
 		},
 		"a missing right": {
 			gketest.Fault{Code: http.StatusForbidden, Message: `jobs.batch is forbidden: User "p@x" cannot create resource "jobs"`},
-			incident.Permission.Code(), `delete is not permitted: it could not be created again: jobs.batch is forbidden: User "p@x" cannot create resource "jobs"`,
+			reason.Permission.Code(), `delete is not permitted: it could not be created again: jobs.batch is forbidden: User "p@x" cannot create resource "jobs"`,
 			"grant the function's account what it asks for, then start the recovery again by hand",
 		},
 	} {
@@ -204,7 +206,7 @@ func TestWhatWouldNotComeBackIsNotDeleted(t *testing.T) {
 			b.Want(b.deliver(), fleettest.Ignored)
 			b.Want(b.changes(), []string{fmt.Sprintf("dry POST %s %d", jobs, c.fault.Code)})
 			in := b.closed()
-			b.Want(in.Outcome, incident.Escalated)
+			b.Want(in.Outcome, view.Escalated)
 			b.Want(in.Code, c.code)
 			b.Want(in.Reason, c.says)
 			b.Want(strings.Replace(in.Advice, "pitstop retry llama", "start the recovery again by hand", 1), c.advice) // the third edition names the command
@@ -230,7 +232,7 @@ func TestWhatNobodyCanSayNowIsDeletedLater(t *testing.T) {
 			b.cluster.Inject(f)
 			b.Want(b.deliver(), fleettest.Ignored)
 			effect := b.asked()
-			if effect.Stage != incident.StageRefused || !effect.Begun.IsZero() || effect.Failures != 1 || !strings.HasPrefix(effect.Failure, "it could not be created again: ") {
+			if effect.Stage != view.StageRefused || !effect.Begun.IsZero() || effect.Failures != 1 || !strings.HasPrefix(effect.Failure, "it could not be created again: ") {
 				t.Errorf("%+v", effect)
 			}
 			b.Want(b.Slots(scope), 0)
@@ -257,7 +259,7 @@ func TestAJobThatWasReplacedIsLeftAlone(t *testing.T) {
 	all := b.changes()
 	b.Want(all[len(all)-1], "DELETE "+jobs+"/llama 409")
 	effect := b.asked()
-	if effect.Stage != incident.StageRefused || effect.Code != incident.CodeOtherLife || !effect.Begun.IsZero() {
+	if effect.Stage != view.StageRefused || effect.Code != reason.CodeOtherLife || !effect.Begun.IsZero() {
 		t.Errorf("%+v", effect)
 	}
 	if o := b.objects(); len(o.Jobs) != 1 || o.Jobs[0].Deleted != nil {

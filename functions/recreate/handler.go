@@ -5,6 +5,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/checkpoint"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/incident"
@@ -12,7 +13,9 @@ import (
 	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/provider/cloudtpu"
 	"pitstop.internal/shared/provider/gke"
+	"pitstop.internal/shared/reason"
 	"pitstop.internal/shared/trigger"
+	"pitstop.internal/shared/view"
 )
 
 // Provider is the part of a provider that this function calls.
@@ -109,8 +112,8 @@ func added(w incident.Workload, r events.RecreateRequested) map[string]string {
 }
 
 // place is the place where a request creates.
-func place(r events.RecreateRequested) incident.Place {
-	return incident.Place{Zone: r.Zone, Accelerator: r.Accelerator}
+func place(r events.RecreateRequested) view.Place {
+	return view.Place{Zone: r.Zone, Accelerator: r.Accelerator}
 }
 
 // members are the slices of a request.
@@ -131,10 +134,10 @@ func names(r events.RecreateRequested) string {
 // so the effect is tried again in the same zone.
 func (h handler) unread(ctx context.Context, r events.RecreateRequested, what string, err error) error {
 	f := provider.Failure(err)
-	if f.Class != incident.Permission {
-		f.Class, f.Code = incident.Transient, incident.CodeUnread
+	if f.Class != reason.Permission {
+		f.Class, f.Code = reason.Transient, reason.CodeUnread
 	}
-	if err := h.refused(ctx, r, incident.Unbegun, what, f); err != nil {
+	if err := h.refused(ctx, r, evidence.Unbegun, what, f); err != nil {
 		return err
 	}
 	return fault.Ignored(f.Reason(), "%s refused: %s", r.Action, what)
@@ -143,8 +146,8 @@ func (h handler) unread(ctx context.Context, r events.RecreateRequested, what st
 // taken stores that a zone cannot give the slice, because its name belongs to another workload there.
 func (h handler) taken(ctx context.Context, r events.RecreateRequested, by string) error {
 	what := string(r.Action) + " of " + r.Slice + " in " + r.Zone + " refused"
-	f := &incident.Failure{Class: incident.WrongZone, Code: incident.CodeTaken, Message: "the name is taken there by " + by}
-	if err := h.refused(ctx, r, incident.Unbegun, what, f); err != nil {
+	f := &evidence.Failure{Class: reason.WrongZone, Code: reason.CodeTaken, Message: "the name is taken there by " + by}
+	if err := h.refused(ctx, r, evidence.Unbegun, what, f); err != nil {
 		return err
 	}
 	return fault.Ignored(f.Code, "%s: %s", what, f.Message)
@@ -153,17 +156,17 @@ func (h handler) taken(ctx context.Context, r events.RecreateRequested, by strin
 // there stores that the requested state already holds. begun is the error from beginning the effect: if another delivery has
 // begun it, only that one stores the result.
 func (h handler) there(ctx context.Context, r events.RecreateRequested, begun error, what string) error {
-	how := incident.Uncalled
+	how := evidence.Uncalled
 	if begun != nil {
-		how = incident.Unbegun
+		how = evidence.Unbegun
 	}
-	_, err := h.Fleet.Advancer.Conclude(ctx, incident.Answered{Request: r.Request, NoCall: how, Text: what})
+	_, err := h.Fleet.Advancer.Conclude(ctx, evidence.Answered{Request: r.Request, NoCall: how, Text: what})
 	return err
 }
 
 // refused stores why no call was made.
-func (h handler) refused(ctx context.Context, r events.RecreateRequested, how incident.NoCall, what string, f *incident.Failure) error {
-	_, err := h.Fleet.Advancer.Conclude(ctx, incident.Answered{Request: r.Request, NoCall: how, Text: what, Failure: f})
+func (h handler) refused(ctx context.Context, r events.RecreateRequested, how evidence.NoCall, what string, f *evidence.Failure) error {
+	_, err := h.Fleet.Advancer.Conclude(ctx, evidence.Answered{Request: r.Request, NoCall: how, Text: what, Failure: f})
 	return err
 }
 

@@ -10,7 +10,9 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/functions/recreate"
+	"pitstop.internal/shared/bounds"
 	"pitstop.internal/shared/checkpoint/buckettest"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fleet/fleettest"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
@@ -112,7 +114,7 @@ func (b *bench) closed() view.Incident {
 func (b *bench) tick(d time.Duration) {
 	b.T.Helper()
 	b.Clock.Advance(d)
-	b.Give(b.Workload(id), incident.Ticked{})
+	b.Give(b.Workload(id), evidence.Ticked{})
 }
 
 func TestALostSliceIsReadAndThenDeletedOnce(t *testing.T) {
@@ -121,7 +123,7 @@ func TestALostSliceIsReadAndThenDeletedOnce(t *testing.T) {
 	b.Want(b.request, events.RecreateRequested{
 		Request: events.Request{
 			Schema: events.Schema, Workload: id, Incident: "llama-20260301-1", Epoch: 2, Action: events.ActionDelete, Slice: slice,
-			Incarnation: b.API.Incarnation(zone, slice), Attempt: 1, Expires: b.Clock.Now().Add(incident.RequestFor),
+			Incarnation: b.API.Incarnation(zone, slice), Attempt: 1, Expires: b.Clock.Now().Add(bounds.RequestFor),
 		},
 		Zone: zone, Spec: b.Workload(id).Slices[0].Spec,
 	})
@@ -149,7 +151,7 @@ func TestWhatIsGoneIsNotDeletedButCreated(t *testing.T) {
 	b.Want(b.request, events.RecreateRequested{
 		Request: events.Request{
 			Schema: events.Schema, Workload: id, Incident: "llama-20260301-1", Epoch: 3, Action: events.ActionCreate, Slice: slice, Attempt: 1,
-			Expires: b.Clock.Now().Add(incident.RequestFor),
+			Expires: b.Clock.Now().Add(bounds.RequestFor),
 		},
 		Zone: zone, Spec: b.Workload(id).Slices[0].Spec,
 	})
@@ -171,7 +173,7 @@ func TestWhatIsNotWantedAnyMoreIsNotDeleted(t *testing.T) {
 		change func(b *bench)
 		// calls are the methods that are called all the same.
 		calls   []string
-		outcome incident.Outcome
+		outcome view.Outcome
 		watched bool
 	}{
 		"the epoch is over":      {change: func(b *bench) { b.request.Epoch-- }},
@@ -183,20 +185,20 @@ func TestWhatIsNotWantedAnyMoreIsNotDeleted(t *testing.T) {
 			b.Must(b.API.SetState(zone, slice, "READY"))
 			b.Report(b.Workload(id), slice, fleettest.Progress(2000))
 		}, calls: read},
-		"another life has the name now": {change: func(b *bench) { b.replaceByOwner() }, calls: read, outcome: incident.Released},
+		"another life has the name now": {change: func(b *bench) { b.replaceByOwner() }, calls: read, outcome: view.Released},
 		// The ledger was written by a clock ahead of ours, and takes the reading for an older one.
 		"another life has the name, unknown to the ledger": {change: func(b *bench) {
 			b.replaceByOwner()
 			b.Change(id, func(w *incident.Workload) { w.Slices[0].Since = b.Clock.Now().Add(time.Minute) })
 		}, calls: read},
-		"Google suspects abuse":            {change: func(b *bench) { b.Must(b.API.AddSymptom(zone, slice, "PROJECT_ABUSE", 0)) }, calls: read, outcome: incident.Escalated},
-		"the switch is no by now":          {change: func(b *bench) { b.Policies.Ceiling.Recreate = policy.No }, calls: read, outcome: incident.Escalated},
+		"Google suspects abuse":            {change: func(b *bench) { b.Must(b.API.AddSymptom(zone, slice, "PROJECT_ABUSE", 0)) }, calls: read, outcome: view.Escalated},
+		"the switch is no by now":          {change: func(b *bench) { b.Policies.Ceiling.Recreate = policy.No }, calls: read, outcome: view.Escalated},
 		"nothing at all is allowed by now": {change: func(b *bench) { b.Policies.Ceiling = policy.Switches{} }, calls: read, watched: true},
 		"the owner has deleted it": {change: func(b *bench) {
-			b.Give(b.Workload(id), incident.Called{
-				Origin: incident.Origin{Time: b.Clock.Now(), Rank: events.RankAudit}, Slice: slice, Act: events.ActDeleted, Method: "DeleteNode", Principal: fleettest.Owner,
+			b.Give(b.Workload(id), evidence.Called{
+				Origin: evidence.Origin{Time: b.Clock.Now(), Rank: events.RankAudit}, Slice: slice, Act: events.ActDeleted, Method: "DeleteNode", Principal: fleettest.Owner,
 			})
-		}, outcome: incident.Released},
+		}, outcome: view.Released},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := toDelete(t)
@@ -214,7 +216,7 @@ func TestWhatIsNotWantedAnyMoreIsNotDeleted(t *testing.T) {
 				b.Want(b.closed().Outcome, c.outcome)
 			}
 			w := b.Shown(id)
-			b.Want(w.Incident != nil && w.Incident.OnlyWatched || w.Closed != nil && w.Closed.Outcome == incident.Observed, c.watched)
+			b.Want(w.Incident != nil && w.Incident.OnlyWatched || w.Closed != nil && w.Closed.Outcome == view.Observed, c.watched)
 		})
 	}
 }
@@ -237,13 +239,13 @@ func TestWhatHoldsACallIsStored(t *testing.T) {
 	}{
 		"the workload is paused": {
 			hold: func(b *bench) {
-				b.Change(id, func(w *incident.Workload) { w.Pause = &incident.Pause{By: "ada", At: b.Clock.Now()} })
+				b.Change(id, func(w *incident.Workload) { w.Pause = &evidence.Pause{By: "ada", At: b.Clock.Now()} })
 			},
 			held: "paused by ada", again: minute,
 		},
 		"everything is paused for an hour": {
 			hold: func(b *bench) {
-				b.Must(b.Ledger.SetPause(b.T.Context(), &incident.Pause{By: "grace", Until: b.Clock.Now().Add(time.Hour)}))
+				b.Must(b.Ledger.SetPause(b.T.Context(), &evidence.Pause{By: "grace", Until: b.Clock.Now().Add(time.Hour)}))
 			},
 			held: "paused by grace", again: minute, // because it may be lifted before
 		},
@@ -314,10 +316,10 @@ func TestWhatCannotBeDeletedInItsStateIsWaitedFor(t *testing.T) {
 	b.API.Inject(cloudtputest.Fault{Method: "DeleteNode", Code: 9, Message: "DeleteQueuedResource is not supported when state is PROVISIONING"})
 	b.Want(b.deliver(), fleettest.Handled)
 	now := b.Clock.Now()
-	if effect := b.asked(); effect.Failures != 0 || effect.Failure == "" || effect.Retry != now.Add(incident.BarredEvery) || !effect.Begun.IsZero() {
+	if effect := b.asked(); effect.Failures != 0 || effect.Failure == "" || effect.Retry != now.Add(bounds.BarredEvery) || !effect.Begun.IsZero() {
 		t.Errorf("request %+v, want one that is barred, and a time for the next try", effect)
 	}
-	b.Want(b.Shown(id).Incident.Deadline, now.Add(incident.BarredFor))
+	b.Want(b.Shown(id).Incident.Deadline, now.Add(bounds.BarredFor))
 	b.Want(b.Slots(zone), 0)
 }
 
@@ -330,7 +332,7 @@ func TestAFailureThatOnlyAPersonCanCureEscalates(t *testing.T) {
 			b := toDelete(t)
 			b.API.Inject(f)
 			b.Want(b.deliver(), fleettest.Handled)
-			b.Want(b.closed().Outcome, incident.Escalated)
+			b.Want(b.closed().Outcome, view.Escalated)
 			b.Want(b.Slots(zone), 0)
 		})
 	}
@@ -370,7 +372,7 @@ func TestACrashBetweenTheIntentAndTheCallIsMadeGood(t *testing.T) {
 			b.Want(b.deliver(), fleettest.Redelivered)
 			b.Want(b.Calls(), []string{"GetNode" + at})
 			// Nobody can tell a crash from an instance that is slow, until its time is over.
-			b.Clock.Advance(incident.CallFor - 1)
+			b.Clock.Advance(bounds.CallFor - 1)
 			b.Want(b.deliver(), fleettest.Later)
 			b.Want(b.Calls(), []string{"GetNode" + at})
 			b.Clock.Advance(1)
@@ -391,8 +393,8 @@ func TestAReadingFromWhileAnotherMayHaveBeenAtItDeletesNothing(t *testing.T) {
 	b.Want(b.deliver(), fleettest.Redelivered)
 	b.Must(b.API.SetState(zone, slice, "READY"))
 	b.Must(b.API.SetHealth(zone, slice, "HEALTHY"))
-	b.Clock.Advance(incident.CallFor - time.Second)
-	b.SlowAfter(func(w incident.Workload) bool { return w.Slices[0].Condition == incident.Ready }, time.Minute)
+	b.Clock.Advance(bounds.CallFor - time.Second)
+	b.SlowAfter(func(w incident.Workload) bool { return w.Slices[0].Condition == evidence.Ready }, time.Minute)
 	b.Want(b.deliver(), fleettest.Later)
 	b.Want(b.deliver(), fleettest.Ignored) // this reading counts, and says that it lives
 	b.Want(fleettest.Count(b.Calls(), "DeleteNode"), 0)
@@ -409,25 +411,25 @@ func TestWhatCannotBeReadIsNoAnswerToACallThatIsUnderWay(t *testing.T) {
 	if effect := b.asked(); effect.Failures > 0 || effect.Failure != "" {
 		t.Errorf("the effect is %+v, want it left to the instance that has begun it", effect)
 	}
-	b.Clock.Advance(incident.CallFor)
+	b.Clock.Advance(bounds.CallFor)
 	b.API.Inject(cloudtputest.Fault{Method: "GetNode", Code: 7, Message: "denied"})
 	b.Want(b.deliver(), fleettest.Ignored)
-	b.Want(b.closed().Outcome, incident.Escalated)
+	b.Want(b.closed().Outcome, view.Escalated)
 }
 
 func TestACallThatAnEarlierDeliveryMayHaveMadeKeepsItsSlot(t *testing.T) {
 	b := toDelete(t)
 	b.CrashAfter(fleettest.Begun)
 	b.Want(b.deliver(), fleettest.Redelivered)
-	b.Must(b.Ledger.SetPause(t.Context(), &incident.Pause{By: "ada"}))
-	b.Clock.Advance(incident.CallFor)
+	b.Must(b.Ledger.SetPause(t.Context(), &evidence.Pause{By: "ada"}))
+	b.Clock.Advance(bounds.CallFor)
 	b.Want(b.deliver(), fleettest.Ignored)
 	b.Want(b.Slots(zone), 1)
 }
 
 // TestWhoeverIsTooSlowForACallDoesNotMakeIt: between the intent and the call others decide, and nobody would see it.
 func TestWhoeverIsTooSlowForACallDoesNotMakeIt(t *testing.T) {
-	for took, want := range map[time.Duration]string{incident.CallWithin: fleettest.Handled, incident.CallWithin + 1: fleettest.Later} {
+	for took, want := range map[time.Duration]string{bounds.CallWithin: fleettest.Handled, bounds.CallWithin + 1: fleettest.Later} {
 		for name, c := range map[string]struct {
 			bench  func(*testing.T) *bench
 			method string
@@ -483,10 +485,10 @@ func TestAPolicyThatAsksByNowWaitsForAPerson(t *testing.T) {
 	b.Want(b.deliver(), fleettest.Ignored)
 	b.Want(b.Calls(), []string{"GetNode" + at})
 	in := b.Shown(id).Incident
-	b.Want(in.Phase, incident.Approving)
+	b.Want(in.Phase, view.Approving)
 	b.Want(in.Asked, events.ActionDelete)
 
-	b.Give(b.Workload(id), incident.Approved{Word: incident.Word{By: "ada"}, Incident: in.ID, Action: in.Asked})
+	b.Give(b.Workload(id), evidence.Approved{Word: evidence.Word{By: "ada"}, Incident: in.ID, Action: in.Asked})
 	b.request = b.next()
 	b.Want(b.deliver(), fleettest.Handled)
 	b.Want(b.Calls(), []string{"GetNode" + at, b.call("DeleteNode")})
@@ -552,7 +554,7 @@ func TestACreationWhoseAnswerWasLostIsNotRepeated(t *testing.T) {
 	b.Want(b.Calls(), []string{"GetNode" + at})
 	w := b.Shown(id)
 	b.Want(w.Slices[0].Incarnation, b.API.Incarnation(zone, slice))
-	b.Want(w.Incident.Phase, incident.PhaseCreating)
+	b.Want(w.Incident.Phase, view.PhaseCreating)
 }
 
 func TestWhatSomebodyElseCreatedIsTheirs(t *testing.T) {
@@ -560,7 +562,7 @@ func TestWhatSomebodyElseCreatedIsTheirs(t *testing.T) {
 	b.Must(b.API.OwnerCreate(cloudtputest.NodeConfig{Zone: zone, Name: slice, Spot: true}, fleettest.Owner))
 	b.Want(b.deliver(), fleettest.Ignored)
 	b.Want(b.Calls(), []string{"GetNode" + at})
-	b.Want(b.closed().Outcome, incident.Released)
+	b.Want(b.closed().Outcome, view.Released)
 }
 
 // TestWhatSomebodyElseCreatedWhereTrainingWasAdmittedIsTheirs: the slice was moved to another zone, and lost there before anybody was
@@ -612,7 +614,7 @@ func TestWhatSomebodyElseCreatedWhereTrainingWasAdmittedIsTheirs(t *testing.T) {
 			}
 			b.Want(got, c.calls)
 			if c.theirs {
-				b.Want(b.closed().Outcome, incident.Released)
+				b.Want(b.closed().Outcome, view.Released)
 			}
 		})
 	}
@@ -662,7 +664,7 @@ func TestWhatCannotBeReadMovesNoCreation(t *testing.T) {
 			f.Method = "GetNode"
 			b.API.Inject(f)
 			b.Want(b.deliver(), fleettest.Later) // the instance that has begun it may be about to call
-			b.Clock.Advance(incident.CallFor)
+			b.Clock.Advance(bounds.CallFor)
 			b.API.Inject(f)
 			b.Want(b.deliver(), fleettest.Ignored)
 			b.Want(fleettest.Types(b.Sender.Sent()), []string(nil))
@@ -733,7 +735,7 @@ func TestTheNameOfAnotherWorkloadsNodeIsTaken(t *testing.T) {
 			b.Want(now, subject)
 			w := b.Shown(id)
 			b.Want(w.Slices[0].Zone, zone)
-			b.Want(w.Incident.Phase, incident.PhaseCreating)
+			b.Want(w.Incident.Phase, view.PhaseCreating)
 			b.Want(b.asked().Zone, zone) // it is asked again
 			refused := w.Incident.Zones[1]
 			b.Want(refused.Never, true)
@@ -904,8 +906,8 @@ func TestTheNameThatAnotherWorkloadsNodeHadOnceIsFree(t *testing.T) {
 	b.twoZones()
 	other := b.theirs()
 	b.Must(b.API.OwnerDelete(fleettest.OtherZone, slice, fleettest.Owner))
-	b.Give(other, incident.Called{
-		Origin: incident.Origin{Time: b.Clock.Now(), Rank: events.RankAudit}, Slice: slice, Act: events.ActDeleted, Method: "DeleteNode", Principal: fleettest.Owner,
+	b.Give(other, evidence.Called{
+		Origin: evidence.Origin{Time: b.Clock.Now(), Rank: events.RankAudit}, Slice: slice, Act: events.ActDeleted, Method: "DeleteNode", Principal: fleettest.Owner,
 	})
 	b.Clock.Advance(5 * time.Minute)
 	b.Look(fleettest.OtherZone, slice)
@@ -928,7 +930,7 @@ func TestAnOlderNodeOfUnknownOwnerInTheNextZoneIsNotOurs(t *testing.T) {
 	b.request = b.next()
 	b.Want(b.deliver(), fleettest.Ignored)
 	w := b.Shown(id)
-	b.Want(w.Incident.Phase, incident.PhaseCreating)
+	b.Want(w.Incident.Phase, view.PhaseCreating)
 	b.Want(b.asked().Zone, zone)
 	b.Want(w.Slices[0].Zone, zone)
 	b.Want(w.Incident.Zones[1].Never, true)
@@ -958,16 +960,16 @@ func TestAZoneThatJustFailedIsNotAskedByTheNextWorkload(t *testing.T) {
 		asked bool
 	}{
 		"just now": {time.Minute, incident.Slot{Life: incident.Life{
-			Facts: incident.Facts{Accelerator: "v5litepod-16", Reclaimable: true},
+			Facts: evidence.Facts{Accelerator: "v5litepod-16", Reclaimable: true},
 		}}, false},
 		"a while ago": {ledger.StockoutFor, incident.Slot{Life: incident.Life{
-			Facts: incident.Facts{Accelerator: "v5litepod-16", Reclaimable: true},
+			Facts: evidence.Facts{Accelerator: "v5litepod-16", Reclaimable: true},
 		}}, true},
 		"of another size": {time.Minute, incident.Slot{Life: incident.Life{
-			Facts: incident.Facts{Accelerator: "v5litepod-8", Reclaimable: true},
+			Facts: evidence.Facts{Accelerator: "v5litepod-8", Reclaimable: true},
 		}}, true},
 		"for a slice that is not Spot": {time.Minute, incident.Slot{Life: incident.Life{
-			Facts: incident.Facts{Accelerator: "v5litepod-16"},
+			Facts: evidence.Facts{Accelerator: "v5litepod-16"},
 		}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -993,7 +995,7 @@ func TestAZoneThatJustFailedIsNotAskedByTheNextWorkload(t *testing.T) {
 			b.API.Inject(noCapacity)
 			b.Want(b.deliver(), fleettest.Handled)
 			b.Clock.Advance(3 * time.Minute)
-			b.Give(b.Workload(id), incident.Ticked{})
+			b.Give(b.Workload(id), evidence.Ticked{})
 			if b.request = b.next(); b.request.Zone != zone { // the other's turn comes sooner again
 				b.API.Inject(noCapacity)
 				b.Want(b.deliver(), fleettest.Handled)
@@ -1026,7 +1028,7 @@ func TestWhatSomebodyElseWasToldKeepsNothingFromWhatIsItsOwn(t *testing.T) {
 			b.Clock.Advance(time.Minute)
 			b.Must(b.API.SetState(zone, slice, "TERMINATED"))
 			b.Look(zone, slice)
-			b.Clock.Advance(incident.HealFor)
+			b.Clock.Advance(bounds.HealFor)
 			b.tick(0)
 			b.request = b.next()
 			b.Want(b.deliver(), fleettest.Handled)
@@ -1091,7 +1093,7 @@ func TestNothingIsCreatedElsewhereWhenSomebodyElseHasCreatedItWhereItWas(t *test
 	b.Calls()
 	b.Want(b.deliver(), fleettest.Ignored)
 	b.Want(fleettest.Count(b.Calls(), "CreateNode"), 0)
-	b.Want(b.Shown(id).Closed.Outcome, incident.Released)
+	b.Want(b.Shown(id).Closed.Outcome, view.Released)
 }
 
 func TestASpecificationThatCannotBeReadIsTriedAgain(t *testing.T) {
@@ -1119,12 +1121,12 @@ func TestACreationIsHeldAndForbiddenToo(t *testing.T) {
 		check  func(b *bench)
 	}{
 		"everything is paused": {
-			func(b *bench) { b.Must(b.Ledger.SetPause(b.T.Context(), &incident.Pause{By: "grace"})) },
+			func(b *bench) { b.Must(b.Ledger.SetPause(b.T.Context(), &evidence.Pause{By: "grace"})) },
 			func(b *bench) { b.Want(b.Shown(id).Wait.Held, "paused by grace") },
 		},
 		"the switch is no by now": {
 			func(b *bench) { b.Policies.Ceiling.Recreate = policy.No },
-			func(b *bench) { b.Want(b.closed().Outcome, incident.Escalated) },
+			func(b *bench) { b.Want(b.closed().Outcome, view.Escalated) },
 		},
 		"the slice cannot be read": {
 			func(b *bench) { b.API.Inject(cloudtputest.Fault{Method: "GetNode", HTTP: 503}) },
@@ -1134,7 +1136,7 @@ func TestACreationIsHeldAndForbiddenToo(t *testing.T) {
 			func(b *bench) {
 				b.API.Inject(cloudtputest.Fault{Method: "GetNode", Code: 7, Message: "Permission 'tpu.nodes.get' denied"})
 			},
-			func(b *bench) { b.Want(b.closed().Outcome, incident.Escalated) },
+			func(b *bench) { b.Want(b.closed().Outcome, view.Escalated) },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -1187,8 +1189,8 @@ func (b *bench) look() {
 // release lets the owner create the slice: the incident ends, and its own order is left over.
 func (b *bench) release() {
 	b.T.Helper()
-	b.Give(b.Workload(queued), incident.Called{
-		Origin: incident.Origin{Time: b.Clock.Now(), Rank: events.RankAudit}, Slice: slice, Act: events.ActCreated, Method: "CreateNode", Principal: fleettest.Owner,
+	b.Give(b.Workload(queued), evidence.Called{
+		Origin: evidence.Origin{Time: b.Clock.Now(), Rank: events.RankAudit}, Slice: slice, Act: events.ActCreated, Method: "CreateNode", Principal: fleettest.Owner,
 	})
 	b.request = b.next()
 }
@@ -1203,7 +1205,7 @@ func TestAQueuedResourceOfOursThatNobodyWaitsForIsCancelled(t *testing.T) {
 	b.Want(calls[len(calls)-1], "DeleteQueuedResource "+zone+"/"+queue+" as "+ledger.RequestID(b.request.Request, zone))
 	b.Clock.Advance(10 * time.Minute)
 	b.look()
-	if w := b.Shown(queued); w.Incident != nil || w.Closed.Outcome != incident.Released {
+	if w := b.Shown(queued); w.Incident != nil || w.Closed.Outcome != view.Released {
 		t.Errorf("it stands at %+v, closed %+v", w.Incident, w.Closed)
 	}
 	b.Want(b.API.QueuedResources(zone), []string(nil))
@@ -1269,7 +1271,7 @@ func TestAQueuedResourceIsReplacedByOneDeletionAndOneCreation(t *testing.T) {
 		}
 	}
 	b.look()
-	if in := b.Shown(queued).Incident; in == nil || in.Phase == incident.PhaseCreating || in.Phase == incident.PhaseDeleting {
+	if in := b.Shown(queued).Incident; in == nil || in.Phase == view.PhaseCreating || in.Phase == view.PhaseDeleting {
 		t.Errorf("the incident is %+v, want one that goes on with both", in)
 	}
 }

@@ -8,10 +8,10 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/fleet/fleettest"
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
+	"pitstop.internal/shared/view"
 )
 
 // legacyToDelete is a legacy node that was preempted, and the request to delete it.
@@ -58,7 +58,7 @@ func TestALegacyNodeIsNotDeletedOrCreatedTwice(t *testing.T) {
 	is := b.API.Incarnation(zone, slice)
 	w := b.Shown(id)
 	b.Want(w.Slices[0].Incarnation, is)
-	b.Want(w.Incident.Phase, incident.PhaseCreating)
+	b.Want(w.Incident.Phase, view.PhaseCreating)
 	if n := b.API.Node(zone, slice); is.Same(was) || n.ApiVersion != "V1" || n.CidrBlock != "10.240.1.0/29" || !n.SchedulingConfig.Preemptible {
 		t.Errorf("it came back as %+v", n)
 	}

@@ -6,20 +6,20 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/breadth"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fleet/fleettest"
-	"pitstop.internal/shared/incident"
 )
 
 // TestAPauseTakesNoTimeOfAPhase: requests come and are held for six hours, at each of patrol's ticks, and as much of the phase is left as
 // before. Then the deletion goes on.
 func TestAPauseTakesNoTimeOfAPhase(t *testing.T) {
 	b := toDelete(t)
-	b.Must(b.Ledger.SetPause(t.Context(), &incident.Pause{By: "ada"}))
+	b.Must(b.Ledger.SetPause(t.Context(), &evidence.Pause{By: "ada"}))
 	left := b.Shown(id).Incident.Deadline.Sub(b.Clock.Now())
 	tick := func() {
 		now := b.Clock.Now()
 		b.Clock.Advance(now.Truncate(time.Minute).Add(time.Minute).Sub(now))
-		b.Give(b.Workload(id), incident.Ticked{Origin: incident.Origin{Time: b.Clock.Now(), Rank: events.RankReading}})
+		b.Give(b.Workload(id), evidence.Ticked{Origin: evidence.Origin{Time: b.Clock.Now(), Rank: events.RankReading}})
 		for _, r := range fleettest.All(t, b.Bench, events.DecodeRecreateRequested) {
 			b.request = r
 			b.Clock.Advance(3 * time.Second)

@@ -6,11 +6,14 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/functions/recovery"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fleet/fleettest"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
+	"pitstop.internal/shared/reason"
+	"pitstop.internal/shared/view"
 )
 
 const (
@@ -67,7 +70,7 @@ func (b *bench) trains() {
 	line := fleettest.Progress(2000)
 	line.Attempt = r.TrainingAttempt
 	b.Report(b.Workload(id), slice, line)
-	b.Want(b.closed().Outcome, incident.Resumed)
+	b.Want(b.closed().Outcome, view.Resumed)
 }
 
 // TestASliceIsCreatedInAShapeOfItsPolicy, and as its owner ordered it when it is lost again, with its owner's changes since.
@@ -120,7 +123,7 @@ func TestNothingIsCreatedInAShapeThatDoesNotFit(t *testing.T) {
 		for _, r := range w.Incident.Zones {
 			if r.Accelerator != "" {
 				b.Want(r.Text, want)
-				b.Want(r.Code, incident.CodeOtherShape)
+				b.Want(r.Code, reason.CodeOtherShape)
 				b.Want(r.Never, true)
 			}
 		}
@@ -134,7 +137,7 @@ func TestAShapeOfWhichAnotherWorkloadWasJustToldIsNotAskedFor(t *testing.T) {
 		b := inAnotherShape(t, scaling)
 		b.Must(b.Ledger.RememberStockout(
 			t.Context(), fleettest.Project, fleettest.OtherZone, incident.Slot{Life: incident.Life{
-				Facts: incident.Facts{Accelerator: kind, Reclaimable: true},
+				Facts: evidence.Facts{Accelerator: kind, Reclaimable: true},
 			}}, "demo/mixtral", b.Clock.Now(),
 		))
 		b.Want(b.deliver(), fleettest.Handled)

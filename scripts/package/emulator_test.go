@@ -26,7 +26,6 @@ import (
 	"pitstop.internal/scripts/package/process"
 	"pitstop.internal/scripts/sim/cloud"
 	"pitstop.internal/scripts/sim/world"
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 	"pitstop.internal/shared/provider/providertest/trainingtest"
@@ -390,7 +389,7 @@ func TestStagedFunctionsResumeTrainingOverEmulators(t *testing.T) {
 		must(t, l.cloud.API.Preempt(liveZone, name))
 		l.until(t, "an incident of "+name+" ended", func() bool { return workload(name).Closed != nil })
 		w := workload(name)
-		if w.Closed.Outcome != incident.Resumed || w.Closed.Cause != events.CausePreemption {
+		if w.Closed.Outcome != view.Resumed || w.Closed.Cause != events.CausePreemption {
 			t.Errorf("%s: the incident ended %s, its cause is %s: %s", name, w.Closed.Outcome, w.Closed.Cause, w.Closed.Reason)
 		}
 		if now := l.cloud.API.Incarnation(liveZone, name); now.Same(first) || w.Training.Step <= saved {

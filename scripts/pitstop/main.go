@@ -121,7 +121,7 @@ func build(root string, errOut io.Writer) (string, error) {
 		return "", err
 	}
 	binary := filepath.Join(dir, "pitstop")
-	c := exec.Command("go", "build", "-v", "-tags", tags, "-o", binary, "./scripts/pitstop/command") //nolint:gosec,noctx // as long as it takes
+	c := exec.Command("go", "build", "-v", "-o", binary, "./scripts/pitstop/command") //nolint:gosec,noctx // as long as it takes
 	c.Dir = root
 	ticks := time.NewTicker(reportEvery)
 	defer ticks.Stop()

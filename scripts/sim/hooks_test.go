@@ -9,6 +9,7 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/sim/faults"
 	"pitstop.internal/shared/breadth"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
 )
@@ -19,7 +20,7 @@ func TestABrokenPipelineIsJudged(t *testing.T) {
 	t.Parallel()
 	one := simulation(t, 1, "none", 5)
 	one.UntilBroken = true
-	one.Hooks.Decide = func(p policy.Policy, w incident.Workload, e incident.Evidence, now time.Time) (incident.Workload, []events.Event, bool) {
+	one.Hooks.Decide = func(p policy.Policy, w incident.Workload, e evidence.Evidence, now time.Time) (incident.Workload, []events.Event, bool) {
 		next, send, changed := incident.Advance(p, w, e, now)
 		if w.Incident == nil && next.Incident != nil {
 			return w, nil, false // nobody looks after anything

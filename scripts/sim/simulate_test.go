@@ -19,6 +19,7 @@ import (
 	"pitstop.internal/scripts/sim/oracle"
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/breadth"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
 )
@@ -148,7 +149,7 @@ func TestADecisionThatIsMadeOtherwiseTheSecondTimeIsFound(t *testing.T) {
 	made := map[string]bool{}
 	one := simulation(t, 5, "light", 0.2)
 	one.UntilBroken = true
-	one.Hooks.Decide = func(p policy.Policy, w incident.Workload, e incident.Evidence, now time.Time) (incident.Workload, []events.Event, bool) {
+	one.Hooks.Decide = func(p policy.Policy, w incident.Workload, e evidence.Evidence, now time.Time) (incident.Workload, []events.Event, bool) {
 		next, send, changed := incident.Advance(p, w, e, now)
 		key := fmt.Sprintf("%s %d %T %+v %s", w.ID, w.Epoch, e, e, now)
 		if made[key] && next.Incident != nil {

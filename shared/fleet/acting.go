@@ -9,6 +9,7 @@ import (
 	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/reason"
 )
 
 // DecodeRequest decodes the one type of request that an acting function takes. name is what a person calls it.
@@ -16,7 +17,7 @@ func DecodeRequest[E events.Event](name string) func(cloudevents.Event) (events.
 	return func(ce cloudevents.Event) (r events.Received, err error) {
 		var taken E
 		if ce.Type() != taken.EventType() {
-			return r, fault.Ignored(incident.CodeNotMine, "event type %s is not a %s request", ce.Type(), name)
+			return r, fault.Ignored(reason.CodeNotMine, "event type %s is not a %s request", ce.Type(), name)
 		}
 		return events.DecodeRequest(ce.Type(), ce.Data())
 	}

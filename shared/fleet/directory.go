@@ -7,22 +7,24 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/checkpoint"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/reason"
 )
 
 // DirectoryFailure turns an error of a checkpoint directory into a failure of the request that met it. Package checkpoint
 // does not do that, because the crew uses it too and knows no incidents.
-func DirectoryFailure(err error) *incident.Failure {
-	f := &incident.Failure{Class: incident.Transient, Message: err.Error()}
+func DirectoryFailure(err error) *evidence.Failure {
+	f := &evidence.Failure{Class: reason.Transient, Message: err.Error()}
 	switch {
 	case errors.Is(err, checkpoint.ErrPermission):
-		f.Class = incident.Permission
+		f.Class = reason.Permission
 	case errors.Is(err, checkpoint.ErrBeyondBelief):
-		f.Class, f.Code = incident.Invalid, incident.CodeLeaseDoubted
+		f.Class, f.Code = reason.Invalid, reason.CodeLeaseDoubted
 	case errors.Is(err, checkpoint.ErrForeign):
-		f.Class, f.Code = incident.Invalid, incident.CodeForeign
+		f.Class, f.Code = reason.Invalid, reason.CodeForeign
 	case errors.Is(err, checkpoint.ErrInvalid):
-		f.Class = incident.Invalid
+		f.Class = reason.Invalid
 	}
 	return f
 }
@@ -32,7 +34,7 @@ func DirectoryFailure(err error) *incident.Failure {
 func (f *Fleet) TellForeign(ctx context.Context, r events.Request, dir string, err error) {
 	if errors.Is(err, checkpoint.ErrForeign) {
 		f.Log.ErrorContext(ctx, "checkpoint directory of another workload", "workload", r.Workload, "incident", r.Incident, "directory", dir,
-			"code", string(incident.CodeForeign), "error", err.Error())
+			"code", string(reason.CodeForeign), "error", err.Error())
 	}
 }
 

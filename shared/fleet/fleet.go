@@ -14,14 +14,18 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/bounds"
 	"pitstop.internal/shared/checkpoint"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/provider/cloudtpu"
+	"pitstop.internal/shared/reason"
 	"pitstop.internal/shared/topology"
 	"pitstop.internal/shared/trigger"
+	"pitstop.internal/shared/view"
 )
 
 // Reader is the part of a provider that this package reads.
@@ -68,14 +72,14 @@ func (f *Fleet) Holding(h *ledger.Held) *Fleet {
 
 // Fits checks the order of a slice, and of all that come with it, against places. An order that names something in another
 // zone cannot go there, and an order must fit the shape.
-func (f *Fleet) Fits(ctx context.Context, w incident.Workload, slice string, places []incident.Place, p policy.Policy) ([]incident.ZoneFit, error) {
+func (f *Fleet) Fits(ctx context.Context, w incident.Workload, slice string, places []view.Place, p policy.Policy) ([]view.ZoneFit, error) {
 	s := w.Slice(slice)
 	if s == nil {
 		return nil, fmt.Errorf("%s has no slice %s", w.ID, slice)
 	}
-	fits := make([]incident.ZoneFit, 0, len(places))
+	fits := make([]view.ZoneFit, 0, len(places))
 	for _, at := range places {
-		fits = append(fits, incident.ZoneFit{Zone: at.Zone, Accelerator: at.Accelerator, Checked: true})
+		fits = append(fits, view.ZoneFit{Zone: at.Zone, Accelerator: at.Accelerator, Checked: true})
 	}
 	for i := range w.Slices {
 		o := &w.Slices[i]
@@ -96,7 +100,7 @@ func (f *Fleet) Fits(ctx context.Context, w incident.Workload, slice string, pla
 }
 
 // Order is the specification from which a slice is created in a place. Unfit says why it cannot be created there.
-func Order(ctx context.Context, l *ledger.Ledger, w incident.Workload, s incident.Slot, at incident.Place, p policy.Policy) (spec []byte, unfit, err error) {
+func Order(ctx context.Context, l *ledger.Ledger, w incident.Workload, s incident.Slot, at view.Place, p policy.Policy) (spec []byte, unfit, err error) {
 	if spec, err = l.Spec(ctx, s.Spec); err != nil {
 		return nil, nil, err
 	}
@@ -142,18 +146,18 @@ func Order(ctx context.Context, l *ledger.Ledger, w incident.Workload, s inciden
 }
 
 // elsewhere says why a Job cannot be created in a place other than its own; nil in its own.
-func elsewhere(s incident.Slot, at incident.Place) error {
+func elsewhere(s incident.Slot, at view.Place) error {
 	switch {
 	case at.Accelerator != "":
 		return otherShape(s, "the machines of a Job are chosen in its manifest")
 	case at.Zone != s.SpecIn():
-		return &provider.Error{Call: "create " + s.Name, Class: incident.CannotMove, Message: "a Job is created again in its own cluster and namespace alone"}
+		return &provider.Error{Call: "create " + s.Name, Class: reason.CannotMove, Message: "a Job is created again in its own cluster and namespace alone"}
 	}
 	return nil
 }
 
 func otherShape(s incident.Slot, why string) error {
-	return &provider.Error{Call: "create " + s.Name, Class: incident.CannotMove, Code: incident.CodeOtherShape, Message: why}
+	return &provider.Error{Call: "create " + s.Name, Class: reason.CannotMove, Code: reason.CodeOtherShape, Message: why}
 }
 
 // Ref is the present or last place of a slice of a workload.
@@ -187,7 +191,7 @@ func (f *Fleet) Listen(ctx context.Context, w incident.Workload, s provider.Slic
 	if err != nil {
 		f.Log.WarnContext(ctx, "crews not read", "workload", w.ID, "slice", s.Name, "error", err.Error())
 	}
-	beat := incident.Beat{Origin: incident.Origin{Time: f.Now(), Rank: events.RankUser}, Slice: s.Name, Incarnation: s.Incarnation}
+	beat := evidence.Beat{Origin: evidence.Origin{Time: f.Now(), Rank: events.RankUser}, Slice: s.Name, Incarnation: s.Incarnation}
 	for _, c := range crews {
 		if c.Worker == 0 { // it speaks for the slice
 			beat.Seen, beat.Runs, beat.Attempt, beat.StepAt = c.Seen, c.Phase == "running", c.Attempt, c.StepAt
@@ -292,7 +296,7 @@ func (f *Fleet) Feed(ctx context.Context, w incident.Workload, s provider.Slice)
 
 // keep saves the specification of a slice before any decision about it, and maps its names to its workload.
 func (f *Fleet) keep(ctx context.Context, w incident.Workload, s *provider.Slice) error {
-	if s.Condition == incident.Gone || s.Remains {
+	if s.Condition == evidence.Gone || s.Remains {
 		return nil
 	}
 	known := w.Slice(s.Name)
@@ -351,7 +355,7 @@ func (f *Fleet) keepSpec(ctx context.Context, w incident.Workload, s *provider.S
 func (f *Fleet) RenewValues(ctx context.Context, w incident.Workload) error {
 	var faults []error
 	for _, s := range w.Slices {
-		if s.IsReleased() && s.Condition == incident.Gone {
+		if s.IsReleased() && s.Condition == evidence.Gone {
 			continue
 		}
 		for _, name := range []string{s.Spec, s.Order.Spec} {
@@ -479,7 +483,7 @@ func livesElsewhere(w incident.Workload, s provider.Slice) bool {
 	if known == nil {
 		return len(w.Slices) > 0 && w.Slices[0].Zone != s.Zone
 	}
-	over := known.Condition == incident.Gone || known.Condition == incident.Lost || known.Condition == incident.Deleting
+	over := known.Condition == evidence.Gone || known.Condition == evidence.Lost || known.Condition == evidence.Deleting
 	return known.Zone != s.Zone && (!over || w.IsFormer(s.Name, s.Incarnation))
 }
 
@@ -491,7 +495,7 @@ func (f *Fleet) MapHosts(ctx context.Context, w incident.Workload, s incident.Sl
 		return w, nil
 	}
 	hosts, err := f.Provider.Hosts(ctx, Ref(w, s))
-	forbidden := err != nil && provider.Failure(err).Class == incident.Permission
+	forbidden := err != nil && provider.Failure(err).Class == reason.Permission
 	switch {
 	case forbidden:
 		f.Log.WarnContext(ctx, "host names may not be read, so entries about single workers are understood only after a crew has reported; "+
@@ -506,7 +510,7 @@ func (f *Fleet) MapHosts(ctx context.Context, w incident.Workload, s incident.Sl
 			return f.MapGroup(ctx, w, s, group)
 		}
 	}
-	if !forbidden && s.Condition != incident.Ready {
+	if !forbidden && s.Condition != evidence.Ready {
 		return w, nil // its workers may be about to write them
 	}
 	return f.mapped(ctx, w, s, "", events.RankReading)
@@ -516,7 +520,7 @@ func (f *Fleet) MapHosts(ctx context.Context, w incident.Workload, s incident.Sl
 // at another time does not concern it. What has failed for good left them then. Was and is are all of them, before and now.
 func (f *Fleet) MapMachines(ctx context.Context, w incident.Workload, s provider.Slice, was, is ledger.Machines) error {
 	former, until := ledger.Subject{Workload: w.ID, Slice: s.Name, Incarnation: was.Incarnation}, s.At
-	if at := s.Failed.Add(incident.NoticedFor); !s.Failed.IsZero() && at.Before(until) {
+	if at := s.Failed.Add(bounds.NoticedFor); !s.Failed.IsZero() && at.Before(until) {
 		until = at
 	}
 	for _, name := range was.Names {
@@ -558,8 +562,8 @@ func (f *Fleet) mapGroup(ctx context.Context, w incident.Workload, s incident.Sl
 }
 
 func (f *Fleet) mapped(ctx context.Context, w incident.Workload, s incident.Slot, group string, by events.Rank) (incident.Workload, error) {
-	return f.Advancer.Advance(ctx, w.ID, incident.Mapped{
-		Origin: incident.Origin{Time: f.Now(), Rank: by}, Slice: s.Name, Incarnation: s.Incarnation, Group: group,
+	return f.Advancer.Advance(ctx, w.ID, evidence.Mapped{
+		Origin: evidence.Origin{Time: f.Now(), Rank: by}, Slice: s.Name, Incarnation: s.Incarnation, Group: group,
 	})
 }
 
@@ -641,7 +645,7 @@ func (f *Fleet) Meet(ctx context.Context, of events.Subject) (met bool, err erro
 	if err != nil {
 		return false, fmt.Errorf("look at %s: %w", of, err)
 	}
-	if s.Condition == incident.Gone {
+	if s.Condition == evidence.Gone {
 		return false, nil
 	}
 	_, err = f.Observe(ctx, s)
@@ -719,21 +723,21 @@ const maxHosts = 60
 
 // Evidence is the meaning of a log entry for one slice of a workload. It is nil if the entry has none. A call means something if it
 // succeeded and was an owner's, or if a cluster deleted what had lost its owner.
-func Evidence(e events.Entry, s ledger.Subject, known events.Accounts) incident.Evidence {
-	o := incident.Origin{ID: e.ID, Time: e.Time, Rank: e.Rank}
+func Evidence(e events.Entry, s ledger.Subject, known events.Accounts) evidence.Evidence {
+	o := evidence.Origin{ID: e.ID, Time: e.Time, Rank: e.Rank}
 	switch e.Kind {
 	case events.KindNotice:
-		return incident.Noticed{Origin: o, Slice: s.Slice, Incarnation: lifeOf(e, s), Notice: e.Notice, Text: e.Describe()}
+		return evidence.Noticed{Origin: o, Slice: s.Slice, Incarnation: lifeOf(e, s), Notice: e.Notice, Text: e.Describe()}
 	case events.KindLoss:
-		return incident.Interrupted{Origin: o, Slice: s.Slice, Incarnation: lifeOf(e, s), Cause: e.Cause, Text: e.Describe()}
+		return evidence.Interrupted{Origin: o, Slice: s.Slice, Incarnation: lifeOf(e, s), Cause: e.Cause, Text: e.Describe()}
 	case events.KindBack, events.KindLine:
-		return incident.Back{Origin: o, Slice: s.Slice, Incarnation: lifeOf(e, s), Text: e.Describe()}
+		return evidence.Back{Origin: o, Slice: s.Slice, Incarnation: lifeOf(e, s), Text: e.Describe()}
 	case events.KindCrew:
-		return incident.Reported{Origin: o, Slice: s.Slice, Report: *e.Crew}
+		return evidence.Reported{Origin: o, Slice: s.Slice, Report: *e.Crew}
 	case events.KindCall:
 		if e.Call.Code == 0 && (known.Party(e.Call) == events.PartyOwner || e.Call.Orphaned()) {
 			act, whole := e.Call.Act()
-			return incident.Called{
+			return evidence.Called{
 				Origin: o, Slice: s.Slice, Zone: e.Subject.Zone, Act: act, Whole: whole, Method: e.Call.Method,
 				Principal: cmp.Or(e.Call.Principal, "somebody whom the log does not name"), Automatic: e.Call.Automatic(), Orphaned: e.Call.Orphaned(), Everything: e.Everything(),
 			}

@@ -13,6 +13,7 @@ import (
 	api "google.golang.org/api/tpu/v2alpha1"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/fleet/fleettest"
 	"pitstop.internal/shared/incident"
@@ -21,6 +22,7 @@ import (
 	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/provider/cloudtpu"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
+	"pitstop.internal/shared/reason"
 	"pitstop.internal/shared/view"
 )
 
@@ -79,7 +81,7 @@ func TestASliceIsIntroducedWithEverythingThatIsNeededToMakeItAgain(t *testing.T)
 	b.Want(s.Spec != "", true)
 	s.Used, s.Noun, s.Look = time.Time{}, "", "" // what is said of it in words is asserted where the words are
 	b.Want(s, view.Slice{
-		Name: "llama", Zone: zone, Condition: incident.Ready, State: "READY", Since: b.Clock.Now(), Incarnation: life, Accelerator: "v5litepod-16",
+		Name: "llama", Zone: zone, Condition: evidence.Ready, State: "READY", Since: b.Clock.Now(), Incarnation: life, Accelerator: "v5litepod-16",
 		Workers: 4, Chips: 16, Reclaimable: true, Spec: spec, Admitted: true,
 	})
 	b.Want(w.Slices[0].SpecIn(), zone)
@@ -117,7 +119,7 @@ func TestAnOrderIsMovedFromWhereItWasRead(t *testing.T) {
 	w := b.Slice(cloudtputest.NodeConfig{Spot: true, Order: &api.Node{RuntimeVersion: "v2-alpha-tpuv5-lite", NetworkConfig: &api.NetworkConfig{Network: "tpus", Subnetwork: "west"}}})
 	b.Want(w.Slices[0].SpecIn(), zone)
 	w.Slices[0].Zone = away
-	spec, unfit, err := fleet.Order(t.Context(), b.Ledger, w, w.Slices[0], incident.Place{Zone: away}, policy.Policy{Subnetworks: map[string]string{"us-central1": "central"}})
+	spec, unfit, err := fleet.Order(t.Context(), b.Ledger, w, w.Slices[0], view.Place{Zone: away}, policy.Policy{Subnetworks: map[string]string{"us-central1": "central"}})
 	b.Must(err)
 	b.Must(unfit)
 	if text := string(spec); !strings.Contains(text, "central") || strings.Contains(text, "west\"") {
@@ -148,7 +150,7 @@ func TestAPolicyTurnsAutocheckpointOn(t *testing.T) {
 		w := b.Look(zone, name)
 		order := func(p policy.Policy) map[string]any {
 			t.Helper()
-			spec, unfit, err := fleet.Order(t.Context(), b.Ledger, w, w.Slices[0], incident.Place{Zone: zone}, p)
+			spec, unfit, err := fleet.Order(t.Context(), b.Ledger, w, w.Slices[0], view.Place{Zone: zone}, p)
 			b.Must(err)
 			b.Must(unfit)
 			var whole map[string]any
@@ -171,7 +173,7 @@ func TestASliceIsWatchedThoughItsValuesCannotBeKept(t *testing.T) {
 	b := newBench(t)
 	b.Break(ledger.Values)
 	w := b.Slice(cloudtputest.NodeConfig{Spot: true})
-	b.Want([]any{w.Slices[0].Spec, w.Slices[0].Condition}, []any{"", incident.Ready})
+	b.Want([]any{w.Slices[0].Spec, w.Slices[0].Condition}, []any{"", evidence.Ready})
 	b.Want(strings.Contains(b.Logged(), "level=ERROR msg=\"metadata values not stored"), true)
 	b.Mend()
 	ordered := b.Look(zone, "llama").Slices[0].Spec
@@ -196,7 +198,7 @@ func TestWhoKeepsNoValuesNamesNone(t *testing.T) {
 	b := newBench(t)
 	b.Fleet.Secrets = nil
 	w := b.Slice(cloudtputest.NodeConfig{Spot: true})
-	b.Want([]any{w.Slices[0].Spec, w.Slices[0].Condition, w.Slices[0].Reclaimable}, []any{"", incident.Ready, true})
+	b.Want([]any{w.Slices[0].Spec, w.Slices[0].Condition, w.Slices[0].Reclaimable}, []any{"", evidence.Ready, true})
 	b.Fleet.Secrets = b.Secrets
 	w = b.Look(zone, "llama")
 	if _, err := b.Secrets.Of(t.Context(), w.Slices[0].Spec); err != nil {
@@ -214,15 +216,15 @@ func TestValuesAreNotForgottenWhileTheyMayBeNeeded(t *testing.T) {
 	b.Want(kept(), b.Clock.Now().Add(ledger.KeepValues))
 	b.Must(b.API.Vanish(zone, "llama"))
 	w = b.Look(zone, "llama")
-	b.Want(w.Slices[0].Condition, incident.Gone)
+	b.Want(w.Slices[0].Condition, evidence.Gone)
 	for range 40 { // it waits
 		b.Clock.Advance(24 * time.Hour)
 		b.Must(b.Fleet.RenewValues(t.Context(), w))
 	}
 	last := b.Clock.Now().Add(ledger.KeepValues)
 	b.Want(kept(), last)
-	w = b.Give(w, incident.Called{
-		Origin: incident.Origin{Time: b.Clock.Now(), Rank: events.RankAudit}, Slice: "llama", Act: events.ActDeleted, Method: "DeleteNode", Principal: fleettest.Owner,
+	w = b.Give(w, evidence.Called{
+		Origin: evidence.Origin{Time: b.Clock.Now(), Rank: events.RankAudit}, Slice: "llama", Act: events.ActDeleted, Method: "DeleteNode", Principal: fleettest.Owner,
 	})
 	b.Clock.Advance(24 * time.Hour)
 	b.Must(b.Fleet.RenewValues(t.Context(), w))
@@ -324,7 +326,7 @@ func TestWhatAQueuedResourceHoldsIsReadTogetherAndGoesInOneIncident(t *testing.T
 	b.Must(b.API.Preempt(zone, "a"))
 	b.Must(b.API.Preempt(zone, "b"))
 	w := b.Look(zone, "a")
-	b.Want(b.Shown(w.ID).Incident.Phase, incident.Looking)
+	b.Want(b.Shown(w.ID).Incident.Phase, view.Looking)
 	b.Want(w.Reads(b.Clock.Now()).Has(incident.ReadSlices, ""), true)
 	for range 10 {
 		var err error
@@ -333,7 +335,7 @@ func TestWhatAQueuedResourceHoldsIsReadTogetherAndGoesInOneIncident(t *testing.T
 		b.Clock.Advance(time.Minute)
 	}
 	b.Want(w.Incident.ID, "q-20260301-1")
-	b.Want(b.Shown(w.ID).Incident.Phase, incident.PhaseDeleting)
+	b.Want(b.Shown(w.ID).Incident.Phase, view.PhaseDeleting)
 	requests := b.Shown(w.ID).Requests
 	b.Want(len(requests), 1)
 	b.Want(requests[0].Slice, "a")
@@ -344,7 +346,7 @@ func TestAQueuedResourceThatIsFirstSeenWithoutItsSliceIsIntroduced(t *testing.T)
 	b := newBench(t)
 	for range 3 {
 		w, err := b.Fleet.Observe(t.Context(), provider.Slice{
-			Ref: provider.Ref{Project: project, Zone: zone, Name: "a", QueuedResource: "q"}, At: b.Clock.Now(), Condition: incident.Lost,
+			Ref: provider.Ref{Project: project, Zone: zone, Name: "a", QueuedResource: "q"}, At: b.Clock.Now(), Condition: evidence.Lost,
 			State: "SUSPENDED (queued resource)", Spot: true, Labels: fleettest.Label("spot"), Spec: []byte("{}"), SpecHash: "h",
 		})
 		b.Must(err)
@@ -356,7 +358,7 @@ func TestAQueuedResourceThatIsFirstSeenWithoutItsSliceIsIntroduced(t *testing.T)
 }
 
 func TestASliceThatIsFirstSeenLostIsDecidedOnByItsOwnPolicy(t *testing.T) {
-	for policy, want := range map[string]incident.Phase{"spot": incident.PhaseDeleting, "watch": incident.Watching, "": incident.Watching} {
+	for policy, want := range map[string]view.Phase{"spot": view.PhaseDeleting, "watch": view.Watching, "": view.Watching} {
 		b := newBench(t)
 		b.node(cloudtputest.NodeConfig{Spot: true, Labels: fleettest.Label(policy), Metadata: map[string]string{"startup-script": "x"}})
 		b.Must(b.API.Preempt(zone, "llama"))
@@ -389,7 +391,7 @@ func TestALookReadsEverySliceWhereItHasToBe(t *testing.T) {
 	b.Look(zone, "b")
 	b.Must(b.API.Vanish(zone, "b"))
 	w = b.Look(zone, "b")
-	b.Want(b.Shown(w.ID).Incident.Phase, incident.PhaseCreating)
+	b.Want(b.Shown(w.ID).Incident.Phase, view.PhaseCreating)
 	b.Change(w.ID, func(w *incident.Workload) { w.Effects[0].Zone = other })
 	_, err = b.Fleet.Look(t.Context(), b.Workload(w.ID))
 	b.Must(err)
@@ -406,8 +408,8 @@ func TestWhatCannotBeReadIsLeftForTheNextLook(t *testing.T) {
 	b.API.Inject(cloudtputest.Fault{Method: "GetNode", Name: "a", Code: 14})
 	w, err := b.Fleet.Look(t.Context(), w)
 	b.Must(err)
-	b.Want(w.Slice("a").Condition, incident.Ready)
-	b.Want(w.Slice("b").Condition, incident.Unhealthy)
+	b.Want(w.Slice("a").Condition, evidence.Ready)
+	b.Want(w.Slice("b").Condition, evidence.Unhealthy)
 
 	b.Break(ledger.Workloads)
 	if _, err := b.Fleet.Look(t.Context(), w); err == nil {
@@ -501,8 +503,8 @@ func TestALookIgnoresWhatIsAnotherWorkloads(t *testing.T) {
 
 	// It is read once the name is free.
 	b.Must(b.API.Vanish(other, "llama"))
-	b.Give(theirs, incident.Called{
-		Origin: incident.Origin{Time: b.Clock.Now(), Rank: events.RankAudit}, Slice: "llama", Act: events.ActDeleted, Method: "DeleteNode", Principal: fleettest.Owner,
+	b.Give(theirs, evidence.Called{
+		Origin: evidence.Origin{Time: b.Clock.Now(), Rank: events.RankAudit}, Slice: "llama", Act: events.ActDeleted, Method: "DeleteNode", Principal: fleettest.Owner,
 	})
 	b.Look(other, "llama")
 	_, err = b.Fleet.Look(t.Context(), w)
@@ -517,7 +519,7 @@ func TestAReadingOfWhatIsGoneMapsNothing(t *testing.T) {
 	b.Must(b.API.Vanish(zone, "llama"))
 	w, err := b.Fleet.LookAt(t.Context(), w, fleet.Ref(w, w.Slices[0]))
 	b.Must(err)
-	b.Want(w.Slices[0].Condition, incident.Gone)
+	b.Want(w.Slices[0].Condition, evidence.Gone)
 	b.Want(b.subject(ledger.Node, "llama"), before)
 }
 
@@ -535,9 +537,9 @@ func TestASliceGoesHomeFromAnotherRegion(t *testing.T) {
 		Shapes: []policy.Shape{{Accelerator: "v5litepod-8", Zones: []string{away}}},
 	}
 	b.Must(b.Ledger.SaveSpec(t.Context(), "own", []byte(order)))
-	s := incident.Slot{Name: "llama", Life: incident.Life{Facts: incident.Facts{Accelerator: "v5litepod-16", Spec: "own"}, Zone: zone}}
+	s := incident.Slot{Name: "llama", Life: incident.Life{Facts: evidence.Facts{Accelerator: "v5litepod-16", Spec: "own"}, Zone: zone}}
 	w := incident.Workload{Slices: []incident.Slot{s}}
-	small, unfit, err := fleet.Order(t.Context(), b.Ledger, w, s, incident.Place{Zone: away, Accelerator: "v5litepod-8"}, p)
+	small, unfit, err := fleet.Order(t.Context(), b.Ledger, w, s, view.Place{Zone: away, Accelerator: "v5litepod-8"}, p)
 	b.Must(err)
 	b.Must(unfit)
 	if !strings.Contains(string(small), "tpu-central") || strings.Contains(string(small), "cidrBlock") {
@@ -545,19 +547,19 @@ func TestASliceGoesHomeFromAnotherRegion(t *testing.T) {
 	}
 	b.Must(b.Ledger.SaveSpec(t.Context(), "small", []byte(strings.Replace(string(small), `"team":"a"`, `"team":"b"`, 1))))
 	s = incident.Slot{Name: "llama", Order: incident.Order{Accelerator: "v5litepod-16", Spec: "own"}, Life: incident.Life{
-		Facts: incident.Facts{Accelerator: "v5litepod-8", Spec: "small"},
+		Facts: evidence.Facts{Accelerator: "v5litepod-8", Spec: "small"},
 		Zone:  away,
 	}}
 	for name, c := range map[string]struct {
-		at       incident.Place
+		at       view.Place
 		specZone string
 		want     string
 	}{
-		"where it was ordered": {incident.Place{Zone: zone}, zone, strings.Replace(order, `"team":"a"`, `"team":"b"`, 1)},
-		"in that region":       {incident.Place{Zone: other}, zone, strings.Replace(order, `"team":"a"`, `"team":"b"`, 1)},
-		"where it is now":      {incident.Place{Zone: away, Accelerator: "v5litepod-8"}, zone, strings.Replace(string(small), `"team":"a"`, `"team":"b"`, 1)},
+		"where it was ordered": {view.Place{Zone: zone}, zone, strings.Replace(order, `"team":"a"`, `"team":"b"`, 1)},
+		"in that region":       {view.Place{Zone: other}, zone, strings.Replace(order, `"team":"a"`, `"team":"b"`, 1)},
+		"where it is now":      {view.Place{Zone: away, Accelerator: "v5litepod-8"}, zone, strings.Replace(string(small), `"team":"a"`, `"team":"b"`, 1)},
 		"where its order was not read": {
-			incident.Place{Zone: zone}, "us-east5-b", "cannot_move: create",
+			view.Place{Zone: zone}, "us-east5-b", "cannot_move: create",
 		},
 	} {
 		s.Order.SpecZone = c.specZone
@@ -576,7 +578,7 @@ func TestASliceGoesHomeFromAnotherRegion(t *testing.T) {
 func TestATrainingWhoseStepsNobodyKnowsKeepsItsShape(t *testing.T) {
 	const order = `{"node":{"acceleratorType":"v5litepod-16","metadata":{"startup-script":"pitcrew run --scale-from=v5litepod-16 --global-batch=1024 --steps=100 -- t"}}}`
 	p := policy.Policy{Shapes: []policy.Shape{{Accelerator: "v5litepod-8"}}}
-	s := incident.Slot{Name: "llama", Life: incident.Life{Facts: incident.Facts{Accelerator: "v5litepod-16", Spec: "own"}, Zone: zone}}
+	s := incident.Slot{Name: "llama", Life: incident.Life{Facts: evidence.Facts{Accelerator: "v5litepod-16", Spec: "own"}, Zone: zone}}
 	for uri, want := range map[string]string{"gs://b/run/40": "", "gs://b/run/ckpt-5": "may be a count of checkpoints"} {
 		b := newBench(t)
 		b.Must(b.Ledger.SaveSpec(t.Context(), "own", []byte(order)))
@@ -584,11 +586,11 @@ func TestATrainingWhoseStepsNobodyKnowsKeepsItsShape(t *testing.T) {
 		b.Report(w, "llama", fleettest.Progress(1000))
 		b.Verify(w.ID, "llama", uri, 1)
 		w = b.Workload(w.ID)
-		for at, want := range map[incident.Place]string{{Zone: zone, Accelerator: "v5litepod-8"}: want, {Zone: other}: ""} {
+		for at, want := range map[view.Place]string{{Zone: zone, Accelerator: "v5litepod-8"}: want, {Zone: other}: ""} {
 			_, unfit, err := fleet.Order(t.Context(), b.Ledger, w, s, at, p)
 			b.Must(err)
 			f := provider.Failure(unfit)
-			if (f == nil) != (want == "") || f != nil && (f.Reason() != incident.CodeOtherShape || !strings.Contains(f.Message, want)) {
+			if (f == nil) != (want == "") || f != nil && (f.Reason() != reason.CodeOtherShape || !strings.Contains(f.Message, want)) {
 				t.Errorf("%s from %s: %+v", at, uri, f)
 			}
 		}
@@ -780,7 +782,7 @@ func TestEvidence(t *testing.T) {
 	life := events.Incarnation{Zone: zone, ID: "1", Created: fleettest.Start}
 	subject := ledger.Subject{Workload: "demo/llama", Slice: "llama", Incarnation: life}
 	when := fleettest.Start.Add(time.Hour)
-	origin := incident.Origin{ID: "entry", Time: when, Rank: events.RankAudit}
+	origin := evidence.Origin{ID: "entry", Time: when, Rank: events.RankAudit}
 	entry := func(e events.Entry) events.Entry {
 		e.ID, e.Time, e.Rank = "entry", when, events.RankAudit
 		e.Subject.Project, e.Subject.Zone = project, zone
@@ -794,49 +796,49 @@ func TestEvidence(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		entry events.Entry
-		want  incident.Evidence
+		want  evidence.Evidence
 	}{
 		"a loss of a worker is that of its life": {
 			entry(events.Entry{Kind: events.KindLoss, Cause: events.CausePreemption, Subject: aboutWorker}),
-			incident.Interrupted{Origin: origin, Slice: "llama", Incarnation: life, Cause: events.CausePreemption, Text: "worker 2 was preempted"},
+			evidence.Interrupted{Origin: origin, Slice: "llama", Incarnation: life, Cause: events.CausePreemption, Text: "worker 2 was preempted"},
 		},
 		"a loss of a node names no life": {
 			entry(events.Entry{Kind: events.KindLoss, Cause: events.CauseTerminated, Subject: aboutNode}),
-			incident.Interrupted{Origin: origin, Slice: "llama", Cause: events.CauseTerminated, Text: "node llama was terminated"},
+			evidence.Interrupted{Origin: origin, Slice: "llama", Cause: events.CauseTerminated, Text: "node llama was terminated"},
 		},
 		"a restart": {
 			entry(events.Entry{Kind: events.KindBack, Subject: aboutWorker}),
-			incident.Back{Origin: origin, Slice: "llama", Incarnation: life, Text: "worker 2 was restarted by Google"},
+			evidence.Back{Origin: origin, Slice: "llama", Incarnation: life, Text: "worker 2 was restarted by Google"},
 		},
 		"a line of the training": {
 			entry(events.Entry{Kind: events.KindLine, Line: events.LineCaught, Subject: aboutNode}),
-			incident.Back{Origin: origin, Slice: "llama", Text: "node llama: the training caught a SIGTERM"},
+			evidence.Back{Origin: origin, Slice: "llama", Text: "node llama: the training caught a SIGTERM"},
 		},
 		"a notice": {
 			entry(events.Entry{Kind: events.KindNotice, Notice: notice, Subject: aboutWorker}),
-			incident.Noticed{Origin: origin, Slice: "llama", Incarnation: life, Notice: notice, Text: "maintenance of worker 2 is under way"},
+			evidence.Noticed{Origin: origin, Slice: "llama", Incarnation: life, Notice: notice, Text: "maintenance of worker 2 is under way"},
 		},
 		"a crew's line": {
 			entry(events.Entry{Kind: events.KindCrew, Crew: report, Subject: aboutNode}),
-			incident.Reported{Origin: origin, Slice: "llama", Report: *report},
+			evidence.Reported{Origin: origin, Slice: "llama", Report: *report},
 		},
-		"an owner's call": {call(fleettest.Owner, 0), incident.Called{
+		"an owner's call": {call(fleettest.Owner, 0), evidence.Called{
 			Origin: origin, Slice: "llama", Zone: "us-west4-a", Act: events.ActDeleted, Method: "DeleteNode", Principal: fleettest.Owner,
 		}},
 		"an owner's call that failed": {call(fleettest.Owner, 7), nil},
 		"a call of ours":              {call(fleettest.Us, 0), nil},
 		"a call of Google":            {call("system@google.com", 0), nil},
-		"a call of nobody who is named": {call("", 0), incident.Called{
+		"a call of nobody who is named": {call("", 0), evidence.Called{
 			Origin: origin, Slice: "llama", Zone: "us-west4-a", Act: events.ActDeleted, Method: "DeleteNode", Principal: "somebody whom the log does not name",
 		}},
 		"the end of an operation of nobody who is named": {
 			entry(events.Entry{Kind: events.KindCall, Subject: aboutNode, Call: events.Call{Method: "DeleteNode", Last: true}}), nil,
 		},
-		"a call of a tool": {call("system:serviceaccount:argocd:argocd-application-controller", 0), incident.Called{
+		"a call of a tool": {call("system:serviceaccount:argocd:argocd-application-controller", 0), evidence.Called{
 			Origin: origin, Slice: "llama", Zone: "us-west4-a", Act: events.ActDeleted, Method: "DeleteNode",
 			Principal: "system:serviceaccount:argocd:argocd-application-controller", Automatic: true,
 		}},
-		"a deletion of what lost its owner": {call("system:serviceaccount:kube-system:generic-garbage-collector", 0), incident.Called{
+		"a deletion of what lost its owner": {call("system:serviceaccount:kube-system:generic-garbage-collector", 0), evidence.Called{
 			Origin: origin, Slice: "llama", Zone: "us-west4-a", Act: events.ActDeleted, Method: "DeleteNode",
 			Principal: "system:serviceaccount:kube-system:generic-garbage-collector", Automatic: true, Orphaned: true,
 		}},

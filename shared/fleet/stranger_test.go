@@ -8,8 +8,8 @@ import (
 	api "google.golang.org/api/tpu/v2alpha1"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fleet/fleettest"
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 )
@@ -209,7 +209,7 @@ func older(c cloudtputest.NodeConfig) cloudtputest.NodeConfig {
 func annDeletes(b *bench, name string) {
 	b.T.Helper()
 	b.Must(b.API.Vanish(zone, name))
-	b.Give(b.Workload("demo/run"), incident.Called{
-		Origin: incident.Origin{ID: "entry", Time: b.Clock.Now(), Rank: events.RankAudit}, Slice: name, Zone: zone, Act: events.ActDeleted, Method: "DeleteNode", Principal: "ann@example.com",
+	b.Give(b.Workload("demo/run"), evidence.Called{
+		Origin: evidence.Origin{ID: "entry", Time: b.Clock.Now(), Rank: events.RankAudit}, Slice: name, Zone: zone, Act: events.ActDeleted, Method: "DeleteNode", Principal: "ann@example.com",
 	})
 }

@@ -1,39 +1,39 @@
-//go:build !heart
-
 package incident
 
 import (
 	"slices"
 	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/evidence"
 )
 
-// complete takes the provider's word that the work of every slice is complete: the training is finished, and nothing is missing once
-// its slices are gone. What is left to its owner need not be done, unless others of its group are waited for: a group is done as a whole.
-func (m *machine) complete() {
-	c := &m.w.Crew
-	waited := func(s Slot) bool { return !s.IsReleased() || len(m.othersInGroup(&s)) > 0 }
-	if c.Finished || !slices.ContainsFunc(m.w.Slices, waited) ||
-		slices.ContainsFunc(m.w.Slices, func(s Slot) bool { return waited(s) && s.Condition != Done }) {
-		return
+// isDone reports whether the facts show that an effect has done its work.
+func (w *Workload) isDone(x *Effect) bool {
+	all := func(so func(l *Life) bool) bool {
+		return !slices.ContainsFunc(x.all(), func(name string) bool { l := w.life(name); return l != nil && !so(l) })
 	}
-	c.Finished, c.Complete, c.Certain, c.FinishedAt, c.Claim, m.changed = true, true, true, m.when(), Claim{}, true
-	if m.w.Incident == nil {
-		return
-	}
-	text := "the training is finished, by the API"
-	m.line(LineSeen, text, "")
-	switch m.phase() {
-	case PhaseDeleting, PhaseCreating, Clearing, Admitting: // work under way is completed
-	case Watching:
-		m.finish(Observed, ByHealth, m.watchCode(), text, "")
+	switch x.Action {
+	case events.ActionDelete:
+		if l := w.lifeOf(x); l != nil && l != w.life(x.Slice) {
+			return !l.exists() || l.Zone == w.life(x.Slice).Zone // another life has its name there
+		}
+		return all(func(l *Life) bool { return !l.exists() && !l.isOurs() })
+	case events.ActionCreate: // what came, and is lost again, is another's
+		return !all(func(l *Life) bool { return !l.isLostSince(x.Begun) }) || all(func(l *Life) bool { return l.Maker == w.Incident.ID && arrived(l.Condition) })
+	case events.ActionStart:
+		return all(func(l *Life) bool { return l.Condition == evidence.Ready })
 	default:
-		m.resumed(ByHealth, text)
 	}
+	return false
 }
 
-// trainsAgain forgets that the provider called the training done, once another life has begun under the name of a slice.
-func (m *machine) trainsAgain() {
-	if c := &m.w.Crew; c.Complete {
-		c.Finished, c.Complete, c.Certain, c.FinishedAt, m.changed = false, false, false, time.Time{}, true
-	}
+// isLostSince reports whether a life was read as lost after a time that is known.
+func (l *Life) isLostSince(t time.Time) bool {
+	return !t.IsZero() && l.Condition == evidence.Lost && l.Since.After(t)
+}
+
+// arrived reports whether a creation has ended with something that is there.
+func arrived(c evidence.Condition) bool {
+	return c == evidence.Ready || c == evidence.Stopped || c == evidence.Lost
 }

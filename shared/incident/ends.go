@@ -1,140 +1,114 @@
-//go:build !heart
-
 package incident
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/evidence"
 )
 
-// EndMargin is how much earlier than planned a life may end and still end as planned: its machines need time to shut down, and
-// clocks differ.
+// EndMargin is how much earlier than planned a life may end and still end as planned: its machines need time to shut down, and clocks
+// differ.
 const EndMargin = 5 * time.Minute
 
+// passFor is how long after its window maintenance may last, or come late: providers keep their windows loosely. After that it is a person's, or
+// is not awaited any more.
+const passFor = 4 * time.Hour
+
 // endsBy reports whether a life was to end by a time, as planned.
-func (l *Life) endsBy(t time.Time) bool { return !l.Ends.IsZero() && !t.Before(l.Ends.Add(-EndMargin)) }
-
-// healsAt reports whether the provider brings a life back by itself that is lost at that time. After its planned end it does not.
-func (l *Life) healsAt(t time.Time) bool { return l.Heals() && !l.endsBy(t) }
-
-// heals reports whether the provider brings a slice back by itself that is lost now. No slice of a group comes back alone once
-// another slice of the group has ended as planned.
-func (m *machine) heals(s *Slot) bool {
-	return s.healsAt(m.now) && !slices.ContainsFunc(m.othersInGroup(s), func(name string) bool { return m.w.Slice(name).endedAsPlanned() })
+func (l *Life) endsBy(t time.Time) bool {
+	return !l.Ends.IsZero() && !t.Before(before(l.Ends, EndMargin))
 }
 
-// endedAsPlanned reports whether a life is over, and ended as planned.
+// endedAsPlanned reports whether a life is over, and ended as planned. What was over before that did not, though its rest is gone only later.
 func (l *Life) endedAsPlanned() bool {
-	return (l.Condition == Lost || l.Condition == Gone) && l.endsBy(l.Since)
+	return (l.Condition == evidence.Lost || l.Condition == evidence.Gone) && l.endsBy(cmp.Or(l.Over, l.Since))
 }
 
-// planEnds keeps the planned end of each life in the place of its announced maintenance, unless maintenance is announced for an
-// earlier time. Pitstop requests the save before it like any other.
-func (m *machine) planEnds() {
-	for i := range m.w.Slices {
-		s := &m.w.Slices[i]
-		n := s.Notice
-		sooner := n.stands() && !n.End && (n.WindowStart.Before(s.Ends) || n.Status == events.NoticeOngoing) && !m.history(n.Notice)
-		switch {
-		case s.Ends.IsZero() || !s.Incarnation.Known():
-			if n.End {
-				m.slice(s.Name).Notice = Notice{}
-			}
-		case sooner, n.End && n.WindowStart.Equal(s.Ends):
-		default:
-			m.slice(s.Name).Notice = Notice{
-				Notice:   events.Notice{Status: events.NoticePending, WindowStart: s.Ends, WindowEnd: s.Ends},
-				LastWord: later(s.Incarnation.Created, n.LastWord), End: true, // an older word of maintenance stays an older one
-			}
+// mayHeal reports whether the provider brings a slice back by itself that is lost now. After its planned end it does not, and no slice of a
+// group comes back alone.
+func (d *diagnosis) mayHeal(s *slot) bool {
+	ended := func(name string) bool { return d.w.life(name).endedAsPlanned() }
+	return s.Heals() && !s.endsBy(d.now) && !slices.ContainsFunc(d.w.group(s.Name), ended)
+}
+
+// notice is what is announced for a slot: its maintenance, or its planned end where that comes first.
+func (d *diagnosis) notice(s *slot) Notice {
+	n := s.Notice
+	sooner := n.stands() && (n.WindowStart.Before(s.Ends) || n.Status == events.NoticeOngoing) && !d.isPast(n)
+	if s.Ends.IsZero() || !s.Incarnation.Known() || sooner {
+		return n
+	}
+	end := Notice{
+		Notice:   events.Notice{Status: events.NoticePending, WindowStart: s.Ends, WindowEnd: s.Ends},
+		LastWord: later(s.Incarnation.Created, n.LastWord), End: true,
+	}
+	if lead, _ := d.lead(); n.Declined.After(before(s.Ends, lead)) { // else the person declined maintenance that was announced before
+		end.Declined = n.Declined
+	}
+	return end
+}
+
+// stands reports whether a notice announces something that is not over.
+func (n Notice) stands() bool {
+	return n.Status == events.NoticePending || n.Status == events.NoticeOngoing
+}
+
+// windowEnd is when the maintenance ought to be over, as far as the notice says.
+func (n Notice) windowEnd() time.Time { return windowEnd(n.Notice) }
+
+func windowEnd(n events.Notice) time.Time {
+	if n.WindowEnd.IsZero() {
+		return n.WindowStart
+	}
+	return n.WindowEnd
+}
+
+// isPast reports whether the window of a notice has been over for longer than any wait for it.
+func (d *diagnosis) isPast(n Notice) bool { return isPast(n.Notice, d.now) }
+
+func isPast(n events.Notice, now time.Time) bool {
+	end := windowEnd(n)
+	return !end.IsZero() && now.Sub(end) > passFor
+}
+
+// isAwaited reports whether an incident may be about what is announced for a slot: about a planned end not before its save is due.
+func (d *diagnosis) isAwaited(s *slot) bool {
+	n := d.notice(s)
+	return n.stands() && s.Released.IsZero() && (!n.End || d.begins(n))
+}
+
+// awaited are the slots for which something is announced that an incident may be about.
+func (d *diagnosis) awaited() []*slot { return d.those(d.isAwaited) }
+
+// begins reports whether what is announced is under way, or so near that the save before it is due.
+func (d *diagnosis) begins(n Notice) bool {
+	return n.stands() && (n.Status == events.NoticeOngoing || !n.Started.IsZero()) || d.isSoon(n)
+}
+
+// isSoon reports whether the last moment for the save before a window has come.
+func (d *diagnosis) isSoon(n Notice) bool {
+	last := d.lastDue(n)
+	return !last.IsZero() && d.over(last)
+}
+
+// lastDue is the last moment to ask for the save before a window; zero for maintenance that will not come, or that a person declined.
+func (d *diagnosis) lastDue(n Notice) time.Time {
+	if n.Status != events.NoticePending || !n.Declined.IsZero() || n.WindowStart.IsZero() || d.isPast(n) {
+		return time.Time{}
+	}
+	lead, _ := d.lead()
+	return before(n.WindowStart, lead)
+}
+
+// first is what is announced for the earliest time, among what the incident is about.
+func (d *diagnosis) first() (first Notice) {
+	for _, s := range d.awaited() {
+		if n := d.notice(s); !first.stands() || n.WindowStart.Before(first.WindowStart) {
+			first = n
 		}
 	}
-}
-
-// awaited reports whether an incident may concern a slice's announcement now: a planned end concerns no incident before its save is
-// due.
-func (m *machine) awaited(s *Slot) bool {
-	return s.announced() && (!s.Notice.End || m.begins(s.Notice))
-}
-
-// at describes the time of a planned end, for people.
-func (n Notice) at() string { return "planned end at " + n.WindowStart.UTC().Format(time.RFC3339) }
-
-// awaits names the event that an incident waits for, for people.
-func (m *machine) awaits() string {
-	if m.firstNotice().End {
-		return "planned end"
-	}
-	return "maintenance"
-}
-
-// endedUnseen treats a gone slice as ended as planned if it has been gone only since its planned end: that is positive evidence. An
-// owner's act, where there is one, still counts.
-func (m *machine) endedUnseen(s *Slot) {
-	if !s.endedAsPlanned() || !s.Incarnation.Known() || s.NeverUsable || s.ToReplace || s.IsReleased() {
-		return
-	}
-	t := m.loss(s)
-	switch in := m.w.Incident; {
-	case in == nil:
-		if m.mayOpen(s) {
-			t.Life = s.Incarnation.ID
-			m.open(t)
-			m.lose(s, t.Text)
-		}
-	case m.phase() != Clearing:
-		m.trouble(t, s.Incarnation)
-	}
-}
-
-// Payer is the party that is charged for a replacement.
-type Payer string
-
-// The payers of a replacement.
-const (
-	Infrastructure Payer = ""
-	Training       Payer = "training" // the slice ended by an error of its training
-	Nobody         Payer = "nobody"   // it ended as planned
-)
-
-// struck reports whether something is known to have struck the machines in this incident: then what the training did is a
-// consequence. A line that users can write does not count: a writer of logs does not decide who pays.
-func (in *Incident) struck() bool {
-	return slices.ContainsFunc(in.Troubles, func(t Trouble) bool { return !t.Claimed && !t.Announced && strikes(t.Cause) })
-}
-
-// maintenanceStruck reports whether maintenance is known to have begun on a slice of the incident. Who began it does not matter.
-func (m *machine) maintenanceStruck() bool {
-	return m.w.Incident.Begun && slices.ContainsFunc(m.w.Slices, func(s Slot) bool {
-		return !s.Notice.Started.IsZero() || s.Notice.Status == events.NoticeOngoing && s.Notice.InAPI
-	})
-}
-
-// payer is charged for the replacement of the slices that are to go. A group has one payer: what a slice of it ended for ended it.
-func (m *machine) payer() Payer {
-	payer, some := Nobody, false
-	for _, name := range m.toBeReplaced() {
-		s := m.w.Slice(name)
-		if !m.stillToReplace(s) {
-			continue
-		}
-		some = true
-		planned, crashed := s.endedAsPlanned(), s.Cause == events.CauseCrash
-		for _, other := range m.othersInGroup(s) {
-			o := m.w.Slice(other)
-			planned, crashed = planned || o.endedAsPlanned(), crashed || o.Cause == events.CauseCrash
-		}
-		switch {
-		case crashed && !m.w.Incident.struck() && !m.maintenanceStruck():
-			payer = Training
-		case planned:
-		default:
-			return Infrastructure
-		}
-	}
-	if !some {
-		return Infrastructure
-	}
-	return payer
+	return first
 }

@@ -1,13 +1,12 @@
-//go:build !heart
-
 package incident
 
 import (
-	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/incident/story"
 	"pitstop.internal/shared/policy"
 )
 
@@ -19,33 +18,36 @@ const (
 	leadMargin = 5 * time.Minute
 	minLead    = 10 * time.Minute
 	maxLead    = 2 * time.Hour
+	// longestGap is the longest time between two checkpoints that counts: nobody waits longer.
+	longestGap = policy.MaxLead
 )
 
-// lead is how long before a window the save is requested.
-func (m *machine) lead() time.Duration {
-	d, _ := m.w.lead(m.p)
-	return d
+// lead is how long before a window the save is asked for: the policy's value, else the time that 95 of 100 saves took plus a margin. A
+// natural save waits for the next checkpoint, so it may take as long as the time between two of them.
+func (d *diagnosis) lead() (time.Duration, story.Reason) {
+	if d.p.Lead > 0 {
+		return d.p.Lead, story.LeadOfPolicy.With()
+	}
+	var most time.Duration
+	measured, t := 0, &d.w.Training
+	if len(t.SaveSeconds) >= minPace && t.SaveMode == d.saveMode() {
+		most, measured = time.Duration(p95(t.SaveSeconds))*time.Second, len(t.SaveSeconds)
+	}
+	if every, n := t.savePace(); d.saveMode() == events.SaveNatural {
+		most, measured = max(most, every), measured+n
+	}
+	if measured == 0 {
+		return policy.DefaultLead, story.LeadUnmeasured.With()
+	}
+	return min(max(most+leadMargin, minLead), maxLead), story.LeadMeasured.With(strconv.Itoa(measured))
 }
 
-// lead is the policy's value, else the time that 95 of 100 saves took plus a margin. A natural save waits for the next checkpoint,
-// so it may take as long as the time between two of them: saves that came too late for a shorter lead could not be measured.
-func (w Workload) lead(p policy.Policy) (d time.Duration, why string) {
-	if p.Lead > 0 {
-		return p.Lead, "as the policy says"
+// saveMode is how the training is asked to save.
+func (d *diagnosis) saveMode() events.SaveMode {
+	if d.p.Save == "" {
+		return events.SaveNatural
 	}
-	var most int64
-	n := 0
-	if len(w.Pace.Saves) >= minPace && w.Pace.Mode == saveMode(p) {
-		most, n = p95(w.Pace.Saves), len(w.Pace.Saves)
-	}
-	if len(w.Pace.Gaps) >= minPace && saveMode(p) == events.SaveNatural {
-		most, n = max(most, p95(w.Pace.Gaps)), n+len(w.Pace.Gaps)
-	}
-	if n == 0 {
-		return policy.DefaultLead, "until more is measured"
-	}
-	d = min(max(time.Duration(most)*time.Second+leadMargin, minLead), maxLead)
-	return d, fmt.Sprintf("measured over %d checkpoints", n)
+	return d.p.Save
 }
 
 // p95 is the smallest value that 95 of 100 values do not exceed.
@@ -55,33 +57,7 @@ func p95(values []int64) int64 {
 }
 
 // paced adds a measurement, and drops the oldest ones beyond the bound.
-func paced(values []int64, d time.Duration) []int64 {
-	values = append(slices.Clone(values), int64(max(d, 0).Seconds()))
+func paced(values []int64, took time.Duration) []int64 {
+	values = append(slices.Clone(values), int64(max(took, 0).Seconds()))
 	return values[max(0, len(values)-maxPace):]
-}
-
-// saveTook measures a save that was found complete.
-func (m *machine) saveTook(d time.Duration) {
-	p := &m.w.Pace
-	if mode := m.saveMode(); p.Mode != mode {
-		p.Saves, p.Mode = nil, mode
-	}
-	p.Saves, m.changed = paced(p.Saves, d), true
-}
-
-// checkpointTold measures the time between two checkpoints of one attempt, when the crew reports the second. Before is the progress
-// until then.
-func (m *machine) checkpointTold(before Progress, r events.CrewReport, at time.Time) {
-	p := &m.w.Progress
-	if r.Attempt != before.Attempt {
-		p.CheckpointAt = time.Time{} // the time between two attempts is no time between checkpoints
-	}
-	if r.CheckpointStep <= before.CheckpointStep {
-		return
-	}
-	gap := at.Sub(p.CheckpointAt)
-	if known := !p.CheckpointAt.IsZero(); known && gap > 0 && gap <= policy.MaxLead {
-		m.w.Pace.Gaps = paced(m.w.Pace.Gaps, gap)
-	}
-	p.CheckpointAt = at
 }

@@ -1,243 +1,134 @@
-//go:build !heart
-
 package incident
 
 import (
-	"fmt"
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/bounds"
+	"pitstop.internal/shared/incident/story"
 	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/view"
 )
 
-// saveDeadline is the deadline of a save that is requested now: the start of the window, or, long before the window, the time at
-// which the window's own save is requested.
-func (m *machine) saveDeadline() time.Time {
-	n := m.firstNotice()
-	switch last := m.lastDue(n); {
-	case n.Status != events.NoticePending || !n.WindowStart.After(m.now):
-		return m.now.Add(SaveFor)
-	case last.Sub(m.now) >= m.lead():
+// saveDue is when the save before what is announced for a slot is due; zero for never. Where the maintenance may be started early that is
+// once every slice has its notice, and at the latest some time after the last one. Else it is the lead before the window.
+func (d *diagnosis) saveDue(s *slot) time.Time {
+	n := d.notice(s)
+	last := d.lastDue(n)
+	if last.IsZero() || !s.Released.IsZero() || n.End || d.p.Unreadable != "" || !d.notEarly().IsZero() {
+		return last
+	}
+	at, all := n.LastWord, true
+	for i := range d.slots {
+		switch o := &d.slots[i]; {
+		case d.isAwaited(o):
+			at = later(at, d.notice(o).LastWord)
+		default:
+			all = all && !o.Released.IsZero()
+		}
+	}
+	if !all {
+		at = d.by(at, bounds.NoticeFor)
+	}
+	if at.Before(last) && !d.told(ToldNotice, s.Name, s.Incarnation.ID, at) {
+		return at
+	}
+	return last
+}
+
+// save is what leads to a verified save before the maintenance; nil where there is one. Early are the calls that start the maintenance once
+// it is saved.
+func (d *diagnosis) save(early []Want, notEarly story.Reason) *Step {
+	save, until := d.in.Save, d.saveEnds()
+	switch {
+	case d.savesAnew(early):
+		by := d.newSaveBy()
+		return d.askForSave(by, by)
+	case save.Asked.IsZero():
+		return d.window(notEarly)
+	case !save.Found.At.IsZero():
+		return nil
+	case save.Acked.IsZero() && save.Refused != "":
+		return d.window(story.SaveRefused.With(save.Refused))
+	case save.Acked.IsZero() && d.over(until):
+		return d.window(story.SaveUnanswered.With())
+	case save.Acked.IsZero():
+		return d.askForSave(save.By, until)
+	case d.w.Directory == "":
+		return d.window(story.NoDirectory.With())
+	}
+	s := call(view.Saving, story.AckProvesNothing.With(), until, Want{Action: events.ActionVerify, By: save.Asked, Mode: d.saveMode()})
+	if d.over(until) { // steps that are saved before the maintenance stops the training need not be done again
+		s.Label, s.Until = view.Window, d.windowEnds()
+	}
+	if d.passed(later(until, save.Acked), bounds.CheckFor) {
+		return d.window(story.SaveUnverified.With(save.Refused))
+	}
+	return s
+}
+
+// savesAnew reports whether a save is to be asked for that was not yet: the first one, one right before the window where the last one was
+// long before it, or one right before the early start. A notice of which only lines tell has one.
+func (d *diagnosis) savesAnew(early []Want) bool {
+	save, n := d.in.Save, d.first()
+	switch {
+	case save.Asked.IsZero():
+		return early != nil || d.isSoon(n) || n.Status == events.NoticeOngoing
+	case early != nil && !save.Found.At.IsZero() && d.now.Sub(save.complete()) >= bounds.SavedFor:
+		return true
+	}
+	lead, _ := d.lead()
+	return n.Status == events.NoticePending && !n.Told && d.isSoon(n) && d.lastDue(n).Sub(save.Asked) >= lead
+}
+
+// complete is when the save was complete, as far as is known: it may be long after its crew acknowledged it.
+func (s Save) complete() time.Time { return later(s.Acked, s.Found.At) }
+
+// askForSave asks the training for the save with that deadline, and waits until a time.
+func (d *diagnosis) askForSave(by, until time.Time) *Step {
+	s := call(view.Saving, d.whenSaved(), until, Want{Action: events.ActionSave, By: by, Mode: d.saveMode()})
+	switch {
+	case d.forbids(policy.RequestCheckpoint):
+		return d.window(story.SwitchOff.With(string(policy.RequestCheckpoint)))
+	case d.w.Training.Seen.IsZero():
+		return d.window(story.NobodyToSave.With())
+	}
+	return d.mayBe(policy.RequestCheckpoint, s)
+}
+
+// newSaveBy is until when a save has to be there that is asked for now: until the window, or, long before it, until the window's own save
+// is due.
+func (d *diagnosis) newSaveBy() time.Time {
+	n := d.first()
+	lead, _ := d.lead()
+	switch last := d.lastDue(n); {
+	case n.Status != events.NoticePending || !n.WindowStart.After(d.now):
+		return d.by(d.now, bounds.SaveFor)
+	case last.Sub(d.now) >= lead:
 		return last
 	}
 	return n.WindowStart
 }
 
-// startSave asks the training to save, if that is allowed and a crew is there to answer.
-func (m *machine) startSave() {
-	if m.unreadable() {
-		return
-	}
-	switch {
-	case m.level(policy.RequestCheckpoint) == policy.No:
-		if !m.w.Crew.Seen.IsZero() {
-			m.rehearse("", (*machine).startSave)
-		}
-		m.noSave(SaveForbidden, m.no(policy.RequestCheckpoint))
-	case m.w.Crew.Seen.IsZero():
-		m.noSave(SaveUnheard, "no crew has been seen that could answer; autocheckpoint, where it is enabled, saves by itself")
-	case m.level(policy.RequestCheckpoint) == policy.Ask:
-		m.ask(events.ActionSave)
-	default:
-		m.sendSave()
-	}
-}
-
-func (m *machine) noSave(r SaveResult, why string) {
-	in := m.inc()
-	in.Save.Result, in.Save.Failed = r, why
-	m.enterWindow(r.Code(), why)
-}
-
-func (m *machine) sendSave() {
-	in := m.inc()
-	if m.phase() != Saving {
-		m.enter(Saving)
-	}
-	in.Save = Save{ID: events.ID(in.ID, "save", m.now.UTC().Format(time.RFC3339)), Requested: m.now, Pending: true}
-	when := "the maintenance has begun"
-	if left := m.firstNotice().WindowStart.Sub(m.now); !in.Begun && left > 0 {
-		when = events.Span(left) + " before the window"
-		if m.firstNotice().End {
-			when = events.Span(left) + " before the planned end"
-		}
-		if lead, why := m.w.lead(m.p); left <= lead {
-			when += "; the lead is " + events.Span(lead) + ", " + why
+// saveEnds is until when the save has to be there that was asked for last. Maintenance that has begun leaves a few minutes.
+func (d *diagnosis) saveEnds() time.Time {
+	s := d.in.Save
+	by := d.by(s.Asked, s.By.Sub(s.Asked))
+	for _, t := range d.in.Troubles {
+		if happened := t.Cause == events.CauseMaintenance && !t.Announced; happened {
+			by = earlier(by, d.by(later(t.Heard, s.Asked), bounds.SaveFor))
 		}
 	}
-	m.decided("ask the training to save", fmt.Sprintf("%s, mode %s", when, m.saveMode()))
-	m.send(Effect{Action: events.ActionSave, By: in.Deadline, Reason: m.awaits()})
+	return by
 }
 
-// saveAgain requests another save before the window when the first one was long before: the window was moved away, or the
-// maintenance could not be started early.
-func (m *machine) saveAgain() {
-	in := m.w.Incident
-	n := m.firstNotice()
-	if in.Begun || !m.soon(n) || m.lastDue(n).Sub(in.Save.Requested) < m.lead() {
-		return
+// whenSaved says how long before the event, and how, the training is asked to save.
+func (d *diagnosis) whenSaved() story.Reason {
+	n, mode := d.first(), string(d.saveMode())
+	left := n.WindowStart.Sub(d.now)
+	if n.Status != events.NoticePending || left <= 0 {
+		return story.SavesNow.With(mode)
 	}
-	m.startSave()
-}
-
-// saved reports whether there is a verified save that is as good as a new one.
-func (in *Incident) saved(now time.Time) bool {
-	return in.Save.Verified && now.Sub(in.Save.Acked) < SavedFor
-}
-
-func (m *machine) saveMode() events.SaveMode { return saveMode(m.p) }
-
-func saveMode(p policy.Policy) events.SaveMode {
-	if p.Save == "" {
-		return events.SaveNatural
-	}
-	return p.Save
-}
-
-// saveAcked takes the crew's word that a save is complete, and requests its verification. A save after the deadline counts too:
-// steps that are saved before the maintenance stops the training need not be trained again.
-func (m *machine) saveAcked(r events.CrewReport) {
-	in := m.w.Incident
-	if in == nil || m.phase() != Saving && m.phase() != Window || r.SaveID != in.Save.ID || !in.Save.Acked.IsZero() {
-		return
-	}
-	in = m.inc()
-	in.Save.Acked, in.Save.Step = m.now, r.CheckpointStep
-	m.line(LineSeen, "crew: saved step "+events.Number(r.CheckpointStep), r.CheckpointURI)
-	if m.w.Directory == "" {
-		if m.phase() == Saving {
-			m.noSave(SaveIncomplete, "there is no checkpoint directory in which the save could be verified")
-		}
-		return
-	}
-	m.drop(events.ActionSave, "")
-	m.decided("verify the checkpoint", "an acknowledgement proves nothing")
-	m.send(Effect{Action: events.ActionVerify, Reason: "acknowledged save", By: in.Save.Requested})
-}
-
-func (m *machine) saveRefused(r events.CrewReport) {
-	in := m.w.Incident
-	if in == nil || m.phase() != Saving || r.SaveID != in.Save.ID {
-		return
-	}
-	m.line(LineSeen, "crew: cannot save", r.Reason)
-	m.noSave(SaveRefused, "the crew cannot save: "+r.Reason)
-}
-
-// checked takes the result of a look for a complete checkpoint.
-func (m *machine) checked(e Checked) {
-	switch {
-	case m.asked(e.Request) == nil:
-		return
-	case !e.Found:
-		if m.begun(e.Request) != nil {
-			m.unverified(e)
-		}
-		return
-	}
-	m.saves(e.Step, e.At, e.URI, e.Bytes)
-	m.line(LineCame, m.found(e), e.URI)
-	m.drop(events.ActionVerify, "")
-	switch m.phase() {
-	case Saving, Window:
-		in := m.inc()
-		in.Baseline = max(in.Baseline, e.Step)
-		s := &in.Save
-		m.saveTook(e.At.Sub(s.Requested))
-		s.Verified, s.At, s.Bytes, s.Failed, s.Result = true, e.At, e.Bytes, "", SaveVerified
-		if m.phase() == Window {
-			s.Result = SaveLate
-			return
-		}
-		m.afterSave()
-	case Resuming:
-		m.resumed(ByCheckpoint, "checkpoint "+events.Number(e.Step)+" is newer than the trouble")
-	case Watching:
-		m.savedWhileWatched(e)
-	}
-}
-
-// saves notes a checkpoint that Pitstop has inspected and found complete.
-func (m *machine) saves(step int64, at time.Time, uri string, bytes int64) {
-	p := &m.w.Progress
-	if step > p.Verified || p.VerifiedAt.IsZero() {
-		p.Verified, p.VerifiedAt, p.VerifiedURI, p.VerifiedBytes, m.changed = step, at, uri, bytes, true
-	}
-	if step > p.CheckpointStep {
-		p.CheckpointStep, p.CheckpointAt, m.changed = step, at, true
-	}
-	m.proven(step, at)
-}
-
-// unverified looks again, as long as there is time.
-func (m *machine) unverified(e Checked) {
-	in := m.inc()
-	switch m.phase() {
-	case Resuming:
-		m.drop(events.ActionVerify, "")
-		if !m.w.spoke() || m.unanswering() || m.isOverdue() { // else its crew has spoken since, and has its time
-			m.unproven("the slice is usable; there is no crew that tells of steps and no new checkpoint yet")
-		}
-		return
-	case Watching:
-		m.foundNoSave(e)
-		return
-	}
-	in.Save.Failed, in.Save.Result = e.Text, resultOf(e)
-	effect := m.effect(events.ActionVerify, "")
-	effect.Begun, effect.RequestID = time.Time{}, ""
-	effect.Failures++
-	effect.Retry = m.now.Add(time.Minute)
-	if m.phase() == Window {
-		effect.Retry = m.now.Add(backoff(effect.Failures)) // no decision waits for it any more
-	}
-	if effect.Failures == 1 {
-		m.line(LineCame, "the checkpoint is not complete yet", e.Text)
-		m.coded(in.Save.Result.Code())
-	}
-	if m.phase() == Window && effect.Failures >= MaxFailures {
-		m.line(LineCame, "the checkpoint is not complete, and is not looked for any more", e.Text)
-		m.coded(in.Save.Result.Code())
-		m.drop(events.ActionVerify, "")
-	}
-}
-
-// saveOverdue is the result of a save at its deadline, and the reason.
-func (m *machine) saveOverdue() (SaveResult, string) {
-	s := m.w.Incident.Save
-	switch {
-	case s.Failed != "":
-		return s.Result, "the save could not be verified in time: " + s.Failed
-	case !s.Acked.IsZero():
-		return SaveIncomplete, "the save was acknowledged and not verified in time"
-	case !s.Left.IsZero():
-		return SaveUnanswered, "the save was not acknowledged in time"
-	}
-	if effect := m.w.effect(events.ActionSave, ""); effect != nil && effect.LastFailure != "" {
-		return SaveUndelivered, "the request for a save was not delivered in time: " + effect.LastFailure
-	}
-	return SaveUndelivered, "the request for a save was not delivered in time"
-}
-
-// resultOf is the save's result after a look that found nothing.
-func resultOf(e Checked) SaveResult {
-	if e.Stale {
-		return SaveStale
-	}
-	return SaveIncomplete
-}
-
-// found describes the checkpoint: its size and its age.
-func (m *machine) found(e Checked) string {
-	text := "checkpoint " + events.Number(e.Step) + " is complete"
-	if e.Bytes > 0 {
-		text += ": " + size(e.Bytes)
-		if e.More {
-			text += " or more"
-		}
-	}
-	if age := m.now.Sub(e.At); !e.At.IsZero() && age > 0 {
-		text += ", " + events.Span(age) + " old"
-	}
-	return text
+	lead, why := d.lead()
+	return story.SavesBefore.With(events.Span(left), events.Span(lead), why.String(), mode)
 }

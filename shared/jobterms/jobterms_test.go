@@ -8,8 +8,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pitstop.internal/events"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/jobterms"
+	"pitstop.internal/shared/reason"
 	"pitstop.internal/shared/view"
 )
 
@@ -19,7 +20,7 @@ var noon = time.Date(2026, 11, 12, 12, 0, 0, 0, time.UTC)
 func crashed(changes ...func(*view.Workload, *view.Incident)) (view.Workload, view.Incident) {
 	w := view.Workload{
 		ID: "demo/llama-8b", Training: view.Training{Seen: noon.Add(-time.Hour), Attempt: 1, Exited: 1},
-		Slices: []view.Slice{{Name: "llama-8b", Zone: "us-west4-a", Condition: incident.Ready, Admitted: true}},
+		Slices: []view.Slice{{Name: "llama-8b", Zone: "us-west4-a", Condition: evidence.Ready, Admitted: true}},
 	}
 	in := view.Incident{ID: "llama-8b-1", Cause: events.CauseCrash, Opened: noon, Down: noon, Attempt: 1, Phase: view.Resuming}
 	for _, c := range changes {
@@ -33,7 +34,7 @@ func crashed(changes ...func(*view.Workload, *view.Incident)) (view.Workload, vi
 
 type change = func(*view.Workload, *view.Incident)
 
-func condition(c incident.Condition, state string) change {
+func condition(c evidence.Condition, state string) change {
 	return func(w *view.Workload, _ *view.Incident) { w.Slices[0].Condition, w.Slices[0].State = c, state }
 }
 
@@ -43,14 +44,14 @@ func cause(c events.Cause) change {
 	return func(_ *view.Workload, in *view.Incident) { in.Cause = c }
 }
 
-func ends(o incident.Outcome, c incident.Code) change {
+func ends(o view.Outcome, c reason.Code) change {
 	return func(w *view.Workload, in *view.Incident) {
-		in.Outcome, in.Code, in.Phase, in.Closed = o, c, incident.Closed, noon.Add(time.Hour)
+		in.Outcome, in.Code, in.Phase, in.Closed = o, c, view.Closed, noon.Add(time.Hour)
 		w.Ended = in.Closed
 	}
 }
 
-func confirmed(by incident.Confirmation) change {
+func confirmed(by view.Confirmation) change {
 	return func(_ *view.Workload, in *view.Incident) { in.ConfirmedBy = by }
 }
 
@@ -70,32 +71,32 @@ func TestStates(t *testing.T) {
 		"a failed attempt, the next has not begun":        {nil, events.JobPreparing},
 		"the next attempt runs":                           {[]change{nextRuns}, events.JobRunning},
 		"it runs, but one slice is not admitted":          {[]change{nextRuns, func(w *view.Workload, _ *view.Incident) { w.Slices[0].Admitted, w.Slices[0].Awaits = false, true }}, events.JobPreparing},
-		"it runs, but one slice is still created":         {[]change{nextRuns, condition(incident.Creating, "CREATING")}, events.JobPreparing},
-		"the slice is lost":                               {[]change{cause(events.CausePreemption), condition(incident.Lost, "PREEMPTED")}, events.JobQueued},
-		"the slice is gone":                               {[]change{cause(events.CausePreemption), condition(incident.Gone, "")}, events.JobQueued},
-		"its queued resource waits":                       {[]change{cause(events.CausePreemption), condition(incident.Creating, "WAITING_FOR_RESOURCES")}, events.JobQueued},
-		"its queued resource is provisioned":              {[]change{cause(events.CausePreemption), condition(incident.Creating, "PROVISIONING")}, events.JobPreparing},
-		"Google repairs it":                               {[]change{cause(events.CauseHostError), condition(incident.Unhealthy, "REPAIRING")}, events.JobPreparing},
+		"it runs, but one slice is still created":         {[]change{nextRuns, condition(evidence.Creating, "CREATING")}, events.JobPreparing},
+		"the slice is lost":                               {[]change{cause(events.CausePreemption), condition(evidence.Lost, "PREEMPTED")}, events.JobQueued},
+		"the slice is gone":                               {[]change{cause(events.CausePreemption), condition(evidence.Gone, "")}, events.JobQueued},
+		"its queued resource waits":                       {[]change{cause(events.CausePreemption), condition(evidence.Creating, "WAITING_FOR_RESOURCES")}, events.JobQueued},
+		"its queued resource is provisioned":              {[]change{cause(events.CausePreemption), condition(evidence.Creating, "PROVISIONING")}, events.JobPreparing},
+		"Google repairs it":                               {[]change{cause(events.CauseHostError), condition(evidence.Unhealthy, "REPAIRING")}, events.JobPreparing},
 		"it is created again; the crew has not begun":     {[]change{cause(events.CausePreemption), func(w *view.Workload, _ *view.Incident) { w.Training.Exited = 0 }}, events.JobPreparing},
 		"without a crew, ready slices run":                {[]change{cause(events.CausePreemption), func(w *view.Workload, _ *view.Incident) { w.Training = view.Training{} }}, events.JobRunning},
 		"a hang still runs":                               {[]change{cause(events.CauseHang), func(w *view.Workload, _ *view.Incident) { w.Training.Exited = 0 }}, events.JobRunning},
 		"maintenance is announced":                        {[]change{cause(events.CauseMaintenance), stillRuns}, events.JobRunning},
-		"the owner has released the lost slice":           {[]change{nextRuns, condition(incident.Gone, ""), func(w *view.Workload, _ *view.Incident) { w.Slices[0].Released = true }}, events.JobRunning},
+		"the owner has released the lost slice":           {[]change{nextRuns, condition(evidence.Gone, ""), func(w *view.Workload, _ *view.Incident) { w.Slices[0].Released = true }}, events.JobRunning},
 		"the crew's verdict says finished":                {[]change{finished(noon)}, events.JobSucceeded},
-		"resumed":                                         {[]change{ends(incident.Resumed, "")}, events.JobRunning},
-		"resumed, finished later":                         {[]change{ends(incident.Resumed, ""), finished(noon.Add(2 * time.Hour))}, events.JobRunning},
-		"resumed by the end of the training":              {[]change{ends(incident.Resumed, ""), finished(noon.Add(time.Minute))}, events.JobSucceeded},
-		"withdrawn":                                       {[]change{ends(incident.Withdrawn, incident.CodeWithdrawn), stillRuns}, events.JobRunning},
-		"escalated":                                       {[]change{ends(incident.Escalated, incident.CodeSameError)}, events.JobFailed},
-		"escalated while it runs":                         {[]change{ends(incident.Escalated, incident.CodeUnverified), stillRuns}, events.JobRunning},
-		"escalated, though the training goes on":          {[]change{ends(incident.Escalated, incident.CodeUnanswered), confirmed(incident.ByStep)}, events.JobRunning},
-		"released by its owner":                           {[]change{ends(incident.Released, incident.CodeOwner)}, events.JobCancelled},
-		"released, because it was finished":               {[]change{ends(incident.Released, incident.CodeFinished)}, events.JobSucceeded},
-		"taken over, and it runs":                         {[]change{ends(incident.Released, incident.CodeTakenOver), nextRuns}, events.JobRunning},
-		"taken over; nobody knows, a later one has ended": {[]change{ends(incident.Released, incident.CodeTakenOver), later}, events.JobUnspecified},
-		"observed, confirmed":                             {[]change{ends(incident.Observed, incident.CodeWatchOnly), confirmed(incident.ByHealth)}, events.JobRunning},
-		"observed, and the crew gave up":                  {[]change{ends(incident.Observed, incident.CodeWatchOnly), func(w *view.Workload, _ *view.Incident) { w.Training.GaveUp = 1 }}, events.JobFailed},
-		"observed, and the slice is gone":                 {[]change{ends(incident.Observed, incident.CodeWatchOnly), condition(incident.Gone, "")}, events.JobQueued},
+		"resumed":                                         {[]change{ends(view.Resumed, "")}, events.JobRunning},
+		"resumed, finished later":                         {[]change{ends(view.Resumed, ""), finished(noon.Add(2 * time.Hour))}, events.JobRunning},
+		"resumed by the end of the training":              {[]change{ends(view.Resumed, ""), finished(noon.Add(time.Minute))}, events.JobSucceeded},
+		"withdrawn":                                       {[]change{ends(view.Withdrawn, reason.CodeWithdrawn), stillRuns}, events.JobRunning},
+		"escalated":                                       {[]change{ends(view.Escalated, reason.CodeSameError)}, events.JobFailed},
+		"escalated while it runs":                         {[]change{ends(view.Escalated, reason.CodeUnverified), stillRuns}, events.JobRunning},
+		"escalated, though the training goes on":          {[]change{ends(view.Escalated, reason.CodeUnanswered), confirmed(view.ByStep)}, events.JobRunning},
+		"released by its owner":                           {[]change{ends(view.Released, reason.CodeOwner)}, events.JobCancelled},
+		"released, because it was finished":               {[]change{ends(view.Released, reason.CodeFinished)}, events.JobSucceeded},
+		"taken over, and it runs":                         {[]change{ends(view.Released, reason.CodeTakenOver), nextRuns}, events.JobRunning},
+		"taken over; nobody knows, a later one has ended": {[]change{ends(view.Released, reason.CodeTakenOver), later}, events.JobUnspecified},
+		"observed, confirmed":                             {[]change{ends(view.Observed, reason.CodeWatchOnly), confirmed(view.ByHealth)}, events.JobRunning},
+		"observed, and the crew gave up":                  {[]change{ends(view.Observed, reason.CodeWatchOnly), func(w *view.Workload, _ *view.Incident) { w.Training.GaveUp = 1 }}, events.JobFailed},
+		"observed, and the slice is gone":                 {[]change{ends(view.Observed, reason.CodeWatchOnly), condition(evidence.Gone, "")}, events.JobQueued},
 	} {
 		if got := jobterms.Of(crashed(c.changes...)); got.State != c.want {
 			t.Errorf("%s: %s, want %s", name, got.State, c.want)
@@ -114,7 +115,7 @@ func because(reason string) change {
 func refused(zones ...string) change {
 	return func(_ *view.Workload, in *view.Incident) {
 		for _, z := range zones {
-			in.Zones = append(in.Zones, incident.Refusal{Zone: z})
+			in.Zones = append(in.Zones, view.Refusal{Zone: z})
 		}
 	}
 }
@@ -122,7 +123,7 @@ func refused(zones ...string) change {
 // never adds a zone that refused the slice for good.
 func never(zone string) change {
 	return func(_ *view.Workload, in *view.Incident) {
-		in.Zones = append(in.Zones, incident.Refusal{Zone: zone, Never: true})
+		in.Zones = append(in.Zones, view.Refusal{Zone: zone, Never: true})
 	}
 }
 
@@ -148,7 +149,7 @@ func multislice(w *view.Workload, _ *view.Incident) {
 }
 
 func TestErrors(t *testing.T) {
-	failed := ends(incident.Escalated, incident.CodeSameError)
+	failed := ends(view.Escalated, reason.CodeSameError)
 	lost := cause(events.CausePreemption)
 	lostThenCrashed, crashedThenLost := met(events.CausePreemption, events.CauseCrash), met(events.CausePreemption, events.CauseCrash, events.CausePreemption)
 	exited := events.JobError{Code: 3, Status: "INVALID_ARGUMENT", Message: "The replica worker 0 exited with a non-zero status of 1. Termination reason: Error."}
@@ -180,50 +181,50 @@ func TestErrors(t *testing.T) {
 			events.JobExited,
 		},
 		"no capacity": {
-			[]change{lost, ends(incident.Escalated, incident.CodeGaveUp), refused("us-west4-b", "us-east5-a", "us-west4-a")},
+			[]change{lost, ends(view.Escalated, reason.CodeGaveUp), refused("us-west4-b", "us-east5-a", "us-west4-a")},
 			events.JobError{Code: 8, Status: "RESOURCE_EXHAUSTED", Message: "Resources are insufficient in region: us-east5, us-west4."},
 			events.JobNoResources,
 		},
 		"a queued resource that waits": {
-			[]change{lost, ends(incident.Escalated, incident.CodeGaveUp)},
+			[]change{lost, ends(view.Escalated, reason.CodeGaveUp)},
 			events.JobError{Code: 8, Status: "RESOURCE_EXHAUSTED", Message: "Resources are insufficient in region: us-west4."},
 			events.JobNoResources,
 		},
 		"no capacity in one region, another does not offer it": {
-			[]change{lost, ends(incident.Escalated, incident.CodeGaveUp), refused("us-west4-a"), never("us-east5-a")},
+			[]change{lost, ends(view.Escalated, reason.CodeGaveUp), refused("us-west4-a"), never("us-east5-a")},
 			events.JobError{Code: 8, Status: "RESOURCE_EXHAUSTED", Message: "Resources are insufficient in region: us-west4."},
 			events.JobNoResources,
 		},
 		"a type that no zone offers": {
-			[]change{lost, ends(incident.Escalated, incident.CodeNoZone), because("no zone can give llama-8b: accelerator type v9 was not found"), never("us-west4-a")},
+			[]change{lost, ends(view.Escalated, reason.CodeNoZone), because("no zone can give llama-8b: accelerator type v9 was not found"), never("us-west4-a")},
 			events.JobError{Code: 13, Status: "INTERNAL", Message: "Internal error occurred for the current attempt: no zone can give llama-8b: accelerator type v9 was not found"},
 			events.JobInternal,
 		},
 		"a loss, then crashes until the restarts are spent": {
-			[]change{lost, ends(incident.Escalated, incident.CodeBudget), lostThenCrashed, gaveUp(1), exit(events.Exit{Code: 1})}, exited, events.JobExited,
+			[]change{lost, ends(view.Escalated, reason.CodeBudget), lostThenCrashed, gaveUp(1), exit(events.Exit{Code: 1})}, exited, events.JobExited,
 		},
 		"a loss, then a crash, and the policy allows no restart": {
-			[]change{lost, ends(incident.Escalated, incident.CodePolicyNo), lostThenCrashed, gaveUp(1), exit(events.Exit{Code: 1})}, exited, events.JobExited,
+			[]change{lost, ends(view.Escalated, reason.CodePolicyNo), lostThenCrashed, gaveUp(1), exit(events.Exit{Code: 1})}, exited, events.JobExited,
 		},
 		"a loss, then a crash without a lease": {
-			[]change{lost, ends(incident.Escalated, incident.CodeNoLease), lostThenCrashed, gaveUp(2), exit(events.Exit{Code: 1})}, exited, events.JobExited,
+			[]change{lost, ends(view.Escalated, reason.CodeNoLease), lostThenCrashed, gaveUp(2), exit(events.Exit{Code: 1})}, exited, events.JobExited,
 		},
 		"the replacements are spent": {
-			[]change{lost, ends(incident.Escalated, incident.CodeBudget), because("why"), crashedThenLost, gaveUp(1), exit(events.Exit{Code: 1})}, internal, events.JobInternal,
+			[]change{lost, ends(view.Escalated, reason.CodeBudget), because("why"), crashedThenLost, gaveUp(1), exit(events.Exit{Code: 1})}, internal, events.JobInternal,
 		},
 		"the replacements are spent, and a crash was their consequence": {
-			[]change{lost, ends(incident.Escalated, incident.CodeBudget), because("why"), lostThenCrashed, exit(events.Exit{Code: 1})}, internal, events.JobInternal,
+			[]change{lost, ends(view.Escalated, reason.CodeBudget), because("why"), lostThenCrashed, exit(events.Exit{Code: 1})}, internal, events.JobInternal,
 		},
 		"a maintenance that is only announced follows the crash": {
-			[]change{lost, ends(incident.Escalated, incident.CodeBudget), lostThenCrashed, gaveUp(1), exit(events.Exit{Code: 1}), announced}, exited, events.JobExited,
+			[]change{lost, ends(view.Escalated, reason.CodeBudget), lostThenCrashed, gaveUp(1), exit(events.Exit{Code: 1}), announced}, exited, events.JobExited,
 		},
 		"the machines": {
-			[]change{lost, ends(incident.Escalated, incident.CodeNoSpec), because("no specification is stored")},
+			[]change{lost, ends(view.Escalated, reason.CodeNoSpec), because("no specification is stored")},
 			events.JobError{Code: 13, Status: "INTERNAL", Message: "Internal error occurred for the current attempt: no specification is stored"},
 			events.JobInternal,
 		},
 		"the machines, and exits that they caused": {
-			[]change{lost, ends(incident.Escalated, incident.CodeNoSpec), because("no specification is stored"), exit(events.Exit{Code: 1})},
+			[]change{lost, ends(view.Escalated, reason.CodeNoSpec), because("no specification is stored"), exit(events.Exit{Code: 1})},
 			events.JobError{Code: 13, Status: "INTERNAL", Message: "Internal error occurred for the current attempt: no specification is stored"},
 			events.JobInternal,
 		},
@@ -238,11 +239,11 @@ func TestErrors(t *testing.T) {
 			events.JobTold,
 		},
 		"a hang": {
-			[]change{cause(events.CauseHang), ends(incident.Escalated, incident.CodeHangReport), because("no step for 30 m 0 s")},
+			[]change{cause(events.CauseHang), ends(view.Escalated, reason.CodeHangReport), because("no step for 30 m 0 s")},
 			events.JobError{Code: 2, Status: "UNKNOWN", Message: "no step for 30 m 0 s"},
 			events.JobTold,
 		},
-		"none while it runs":    {[]change{ends(incident.Resumed, ""), exit(events.Exit{Code: 1})}, events.JobError{}, ""},
+		"none while it runs":    {[]change{ends(view.Resumed, ""), exit(events.Exit{Code: 1})}, events.JobError{}, ""},
 		"none while it retries": {[]change{exit(events.Exit{Code: 1})}, events.JobError{}, ""},
 	} {
 		got := jobterms.Of(crashed(c.changes...)).Error
@@ -273,16 +274,16 @@ func read(t *testing.T, message string) *events.Job {
 }
 
 func TestRetries(t *testing.T) {
-	call := func(c incident.Call) change {
+	call := func(c view.Call) change {
 		return func(_ *view.Workload, in *view.Incident) { in.Calls = append(in.Calls, c) }
 	}
-	create := incident.Call{Action: events.ActionCreate, Answered: noon}
+	create := view.Call{Action: events.ActionCreate, Answered: noon}
 	stockout, notMade, unanswered, deletion, folded, restart := create, create, create, create, create, create
-	stockout.Code, stockout.Folded = incident.Code(incident.Stockout), 2
+	stockout.Code, stockout.Folded = reason.Code(reason.Stockout), 2
 	notMade.NotMade, unanswered.Answered, deletion.Action = true, time.Time{}, events.ActionDelete
 	folded.Folded, restart.Action = 3, events.ActionRestart
 	refusedRestart, unansweredRestart, foldedRestart := restart, restart, restart
-	refusedRestart.Code, unansweredRestart.Answered, foldedRestart.Folded = incident.Code(incident.Stockout), time.Time{}, 1
+	refusedRestart.Code, unansweredRestart.Answered, foldedRestart.Folded = reason.Code(reason.Stockout), time.Time{}, 1
 	got := jobterms.Of(crashed(
 		call(stockout), call(notMade), call(unanswered), call(deletion), call(create), call(folded),
 		call(restart), call(refusedRestart), call(unansweredRestart), call(foldedRestart),
@@ -297,7 +298,7 @@ func TestRetries(t *testing.T) {
 		"3 after a stockout, 5 by creating a slice again, 3 requested by Pitstop", jobterms.Describe(got)); d != "" {
 		t.Errorf("in words (-want +got):\n%s", d)
 	}
-	if got := jobterms.Describe(jobterms.Of(crashed(ends(incident.Resumed, "")))); got != "RUNNING" {
+	if got := jobterms.Describe(jobterms.Of(crashed(ends(view.Resumed, "")))); got != "RUNNING" {
 		t.Errorf("without retries: %q", got)
 	}
 }
@@ -306,7 +307,7 @@ func TestRetries(t *testing.T) {
 func TestAWorkloadHasAStateWithoutAnIncident(t *testing.T) {
 	closed := func(changes ...change) change {
 		return func(w *view.Workload, in *view.Incident) {
-			for _, c := range append(changes, ends(incident.Escalated, incident.CodeSameError)) {
+			for _, c := range append(changes, ends(view.Escalated, reason.CodeSameError)) {
 				c(w, in)
 			}
 			w.Closed = in
@@ -318,11 +319,11 @@ func TestAWorkloadHasAStateWithoutAnIncident(t *testing.T) {
 		changes []change
 		want    events.JobState
 	}{
-		"an open incident":                      {[]change{condition(incident.Lost, "PREEMPTED")}, events.JobQueued},
+		"an open incident":                      {[]change{condition(evidence.Lost, "PREEMPTED")}, events.JobQueued},
 		"one that was given up":                 {[]change{closed()}, events.JobFailed},
 		"given up, and brought back by hand":    {[]change{closed(nextRuns, trainsOn)}, events.JobRunning},
 		"nothing has happened":                  {[]change{begun}, events.JobRunning},
-		"it waits for its machines":             {[]change{begun, condition(incident.Creating, "WAITING_FOR_RESOURCES")}, events.JobQueued},
+		"it waits for its machines":             {[]change{begun, condition(evidence.Creating, "WAITING_FOR_RESOURCES")}, events.JobQueued},
 		"its owner has deleted it":              {[]change{begun, func(w *view.Workload, _ *view.Incident) { w.Slices[0].Released = true }}, events.JobCancelled},
 		"the crew has not begun":                {[]change{func(w *view.Workload, _ *view.Incident) { w.Training.Attempt = 1 }}, events.JobPreparing},
 		"finished, after one that was given up": {[]change{closed(finished(noon.Add(2 * time.Hour)))}, events.JobSucceeded},

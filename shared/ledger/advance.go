@@ -13,8 +13,10 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/view"
 )
 
 // Publisher stores an event for delivery; see package publish.
@@ -52,7 +54,7 @@ type Advancer struct {
 	Cause  func(ctx context.Context) string
 	Log    *slog.Logger
 	// Fits checks the order of a slice against places that would be asked for it, were it allowed; nil checks none.
-	Fits func(ctx context.Context, w incident.Workload, slice string, places []incident.Place, p policy.Policy) ([]incident.ZoneFit, error)
+	Fits func(ctx context.Context, w incident.Workload, slice string, places []view.Place, p policy.Policy) ([]view.ZoneFit, error)
 	// Saved is called after every write that took effect; nil is no call.
 	Saved func(ctx context.Context, s Step)
 
@@ -60,13 +62,13 @@ type Advancer struct {
 }
 
 // Decision is the type of incident.Advance.
-type Decision func(p policy.Policy, w incident.Workload, e incident.Evidence, now time.Time) (next incident.Workload, send []events.Event, changed bool)
+type Decision func(p policy.Policy, w incident.Workload, e evidence.Evidence, now time.Time) (next incident.Workload, send []events.Event, changed bool)
 
 // Step is one write of a workload's document. Advancing Before by the evidence makes After, apart from its outbox.
 type Step struct {
 	Before, After incident.Workload
 	// Evidence is the evidence taken in under Policy at this time; empty if the write only emptied the outbox.
-	Evidence []incident.Evidence
+	Evidence []evidence.Evidence
 	Policy   policy.Policy
 	At       time.Time
 }
@@ -82,23 +84,23 @@ func (a *Advancer) Reads(w incident.Workload) incident.Reads {
 
 // Advance feeds evidence to a workload and returns the workload afterwards. Evidence without news is not written. It returns
 // ErrNotFound for a workload that is not in the ledger, and another error only if it could not store.
-func (a *Advancer) Advance(ctx context.Context, id string, evidence ...incident.Evidence) (incident.Workload, error) {
-	w, _, err := a.advance(ctx, id, nil, evidence)
+func (a *Advancer) Advance(ctx context.Context, id string, all ...evidence.Evidence) (incident.Workload, error) {
+	w, _, err := a.advance(ctx, id, nil, all)
 	return w, err
 }
 
 // AdvanceChanged is Advance, and also reports whether this very evidence was stored: of many equal ones, only one is.
-func (a *Advancer) AdvanceChanged(ctx context.Context, id string, evidence ...incident.Evidence) (incident.Workload, bool, error) {
-	return a.advance(ctx, id, nil, evidence)
+func (a *Advancer) AdvanceChanged(ctx context.Context, id string, all ...evidence.Evidence) (incident.Workload, bool, error) {
+	return a.advance(ctx, id, nil, all)
 }
 
 // Introduce is Advance for a workload that may be new; a new one begins as given.
-func (a *Advancer) Introduce(ctx context.Context, w incident.Workload, evidence ...incident.Evidence) (incident.Workload, error) {
-	w, _, err := a.advance(ctx, w.ID, &w, evidence)
+func (a *Advancer) Introduce(ctx context.Context, w incident.Workload, all ...evidence.Evidence) (incident.Workload, error) {
+	w, _, err := a.advance(ctx, w.ID, &w, all)
 	return w, err
 }
 
-func (a *Advancer) advance(ctx context.Context, id string, fresh *incident.Workload, evidence []incident.Evidence) (w incident.Workload, changed bool, err error) {
+func (a *Advancer) advance(ctx context.Context, id string, fresh *incident.Workload, all []evidence.Evidence) (w incident.Workload, changed bool, err error) {
 	for try := range tries {
 		if try > 0 {
 			// The faster writer has most likely stored the same; the jitter keeps the others apart.
@@ -106,7 +108,7 @@ func (a *Advancer) advance(ctx context.Context, id string, fresh *incident.Workl
 				return w, false, fmt.Errorf("ledger: advance %s: %w", id, err)
 			}
 		}
-		if w, changed, err = a.try(ctx, id, fresh, evidence); !errors.Is(err, ErrConflict) {
+		if w, changed, err = a.try(ctx, id, fresh, all); !errors.Is(err, ErrConflict) {
 			return w, changed, err
 		}
 	}
@@ -121,13 +123,13 @@ func jitter(message string, try int) time.Duration {
 	return time.Duration(1+h.Sum32()%(1<<try)) * 10 * time.Millisecond
 }
 
-func (a *Advancer) try(ctx context.Context, id string, fresh *incident.Workload, evidence []incident.Evidence) (w incident.Workload, changed bool, err error) {
+func (a *Advancer) try(ctx context.Context, id string, fresh *incident.Workload, all []evidence.Evidence) (w incident.Workload, changed bool, err error) {
 	d, err := a.document(ctx, id)
 	before, rev := d.workload, d.revision
 	label := before.Label
 	switch {
 	case errors.Is(err, ErrNotFound) && fresh != nil:
-		before, label = *fresh, labelOf(evidence)
+		before, label = *fresh, labelOf(all)
 	case err != nil:
 		return w, false, err
 	}
@@ -140,10 +142,10 @@ func (a *Advancer) try(ctx context.Context, id string, fresh *incident.Workload,
 	w = before
 	w.Outbox = slices.Clip(w.Outbox)
 	var sent []events.Envelope
-	var taken []incident.Evidence
-	given := len(evidence)
-	for i := 0; i < len(evidence); i++ {
-		e := evidence[i]
+	var taken []evidence.Evidence
+	given := len(all)
+	for i := 0; i < len(all); i++ {
+		e := all[i]
 		next, send, did := decide(p, w, e, now)
 		taken = append(taken, e)
 		if did {
@@ -161,7 +163,7 @@ func (a *Advancer) try(ctx context.Context, id string, fresh *incident.Workload,
 			sent = append(sent, env)
 		}
 		if i == given-1 {
-			evidence = slices.Concat(evidence, w.Bound()) // what was kept until whatever has become known now
+			all = slices.Concat(all, w.Bound()) // what was kept until whatever has become known now
 		}
 	}
 	if !changed {
@@ -179,7 +181,7 @@ func (a *Advancer) try(ctx context.Context, id string, fresh *incident.Workload,
 		a.Saved(ctx, Step{Before: before, After: w, Evidence: taken, Policy: p, At: now})
 	}
 	a.tell(ctx, before, w, sent, now)
-	a.remember(ctx, before, evidence, now)
+	a.remember(ctx, before, all, now)
 	if len(w.Outbox) > 0 {
 		w = a.empty(ctx, w, rev)
 	}
@@ -237,9 +239,9 @@ func (a *Advancer) fitted(ctx context.Context, before, w incident.Workload, p po
 }
 
 // labelOf is the policy in the evidence itself, because the document of a new workload names none yet.
-func labelOf(evidence []incident.Evidence) string {
-	for _, e := range evidence {
-		if r, ok := e.(incident.Read); ok {
+func labelOf(all []evidence.Evidence) string {
+	for _, e := range all {
+		if r, ok := e.(evidence.Read); ok {
 			return r.Facts.Label
 		}
 	}

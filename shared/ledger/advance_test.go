@@ -11,11 +11,14 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/bounds"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/reason"
 	"pitstop.internal/shared/view"
 )
 
@@ -113,18 +116,18 @@ func newLoop(t *testing.T, s store) *loop {
 }
 
 // preempted is the first evidence of a loss; lost is the reading that proves it.
-func (l *loop) preempted() incident.Evidence {
-	return incident.Interrupted{
-		Origin: incident.Origin{ID: "3f2a9c", Time: l.now, Rank: events.RankAudit}, Slice: "llama-8b", Cause: events.CausePreemption, Text: "worker 2 was preempted",
+func (l *loop) preempted() evidence.Evidence {
+	return evidence.Interrupted{
+		Origin: evidence.Origin{ID: "3f2a9c", Time: l.now, Rank: events.RankAudit}, Slice: "llama-8b", Cause: events.CausePreemption, Text: "worker 2 was preempted",
 	}
 }
 
-func (l *loop) lost() incident.Evidence {
+func (l *loop) lost() evidence.Evidence {
 	w := quiet()
-	return incident.Read{
-		Origin: incident.Origin{Time: l.now, Rank: events.RankReading}, Slice: "llama-8b", Zone: "us-west4-a", Condition: incident.Lost, State: "PREEMPTED",
+	return evidence.Read{
+		Origin: evidence.Origin{Time: l.now, Rank: events.RankReading}, Slice: "llama-8b", Zone: "us-west4-a", Condition: evidence.Lost, State: "PREEMPTED",
 		Incarnation: w.Slices[0].Incarnation,
-		Facts: incident.Facts{
+		Facts: evidence.Facts{
 			Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Reclaimable: true, Spec: "abc", Label: w.Label,
 		},
 		Directory: w.Directory,
@@ -183,7 +186,7 @@ func sendsAndClears(t *testing.T, l *loop) {
 
 func nothingNew(t *testing.T, l *loop) {
 	writes := l.tap.Writes()
-	tick := incident.Ticked{Origin: incident.Origin{Time: l.now}}
+	tick := evidence.Ticked{Origin: evidence.Origin{Time: l.now}}
 	if _, changed, err := l.AdvanceChanged(t.Context(), workload, tick); changed || err != nil {
 		t.Errorf("a tick at which nothing is due changed something: %v, %v", changed, err)
 	}
@@ -199,7 +202,7 @@ func nothingNew(t *testing.T, l *loop) {
 }
 
 func decidesOtherwise(t *testing.T, l *loop) {
-	l.Decide = func(_ policy.Policy, w incident.Workload, _ incident.Evidence, _ time.Time) (incident.Workload, []events.Event, bool) {
+	l.Decide = func(_ policy.Policy, w incident.Workload, _ evidence.Evidence, _ time.Time) (incident.Workload, []events.Event, bool) {
 		w.Directory = "elsewhere"
 		return w, nil, true
 	}
@@ -219,7 +222,7 @@ func (l *loop) shown(t *testing.T) view.Workload {
 // rival writes the document before the next n writes of the loop.
 func (l *loop) rival(t *testing.T, n int) {
 	t.Helper()
-	l.between(t, n, func(w *incident.Workload) { w.Orders = append(w.Orders, incident.Spoken{}) })
+	l.between(t, n, func(w *incident.Workload) { w.Orders = append(w.Orders, view.Spoken{}) })
 }
 
 // between has another writer come before each of the next n writes of the workload.
@@ -367,10 +370,10 @@ func introduces(t *testing.T, l *loop) {
 	fresh := incident.New("demo", "fresh", "tpu")
 	var saved int
 	l.Saved = func(context.Context, ledger.Step) { saved++ }
-	read := incident.Read{
-		Origin: incident.Origin{Time: l.now, Rank: events.RankReading}, Slice: "fresh", Zone: "us-west4-a", Condition: incident.Ready, State: "READY",
+	read := evidence.Read{
+		Origin: evidence.Origin{Time: l.now, Rank: events.RankReading}, Slice: "fresh", Zone: "us-west4-a", Condition: evidence.Ready, State: "READY",
 		Incarnation: events.Incarnation{Zone: "us-west4-a", ID: "1", Created: l.now.Add(-time.Hour)},
-		Facts:       incident.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spec: "abc"},
+		Facts:       evidence.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spec: "abc"},
 	}
 	for range 2 {
 		w, err := l.Introduce(t.Context(), fresh, read)
@@ -393,7 +396,7 @@ func archives(t *testing.T, l *loop) {
 			break
 		}
 		l.now = l.now.Add(time.Minute)
-		if _, err := l.Advance(t.Context(), workload, incident.Ticked{Origin: incident.Origin{Time: l.now}}); err != nil {
+		if _, err := l.Advance(t.Context(), workload, evidence.Ticked{Origin: evidence.Origin{Time: l.now}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -402,7 +405,7 @@ func archives(t *testing.T, l *loop) {
 		t.Fatalf("the incident has not ended within two days: %+v", w.Incident)
 	}
 	in, err := l.Closed(t.Context(), workload, w.Closed.ID)
-	if v := w.ShownIncident(in, l.now); err != nil || v.Outcome != incident.Observed || len(v.Timeline) == 0 {
+	if v := w.ShownIncident(in, l.now); err != nil || v.Outcome != view.Observed || len(v.Timeline) == 0 {
 		t.Errorf("archived: %v %q with %d lines, want the whole incident, observed", err, v.Outcome, len(v.Timeline))
 	}
 	if len(l.sent.events) != 0 {
@@ -429,7 +432,7 @@ func begins(t *testing.T, l *loop) {
 	if _, _, err := l.BeginDestructive(t.Context(), r, l.now, "us-west4-a", l.limits); !fault.IsBusy(err) {
 		t.Errorf("a delivery beside the first: %v, want it left for later", err)
 	}
-	l.now = l.now.Add(incident.CallFor)
+	l.now = l.now.Add(bounds.CallFor)
 	if _, again, err := l.BeginDestructive(t.Context(), r, l.now, "us-west4-a", l.limits); err != nil || again != id {
 		t.Errorf("the redelivery begins %v, %v; want %v again", again, err, id)
 	}
@@ -471,7 +474,7 @@ func refusesStale(t *testing.T, l *loop) {
 		_, _, err = l.BeginDestructive(t.Context(), stale, l.now, "us-west4-a", l.limits)
 		wantIgnored(t, err, name)
 	}
-	l.now = l.now.Add(incident.RequestFor + time.Second)
+	l.now = l.now.Add(bounds.RequestFor + time.Second)
 	_, _, err := l.Check(t.Context(), r.Pointer())
 	wantIgnored(t, err, "it expired at")
 	l.wantWrites(t, &writes, 0, "refused requests")
@@ -479,7 +482,7 @@ func refusesStale(t *testing.T, l *loop) {
 
 func holdsOnPause(t *testing.T, l *loop) {
 	r := l.requested(t)
-	must(t, l.SetPause(t.Context(), &incident.Pause{By: "ann@example.com", At: l.now, Until: l.now.Add(time.Hour)}))
+	must(t, l.SetPause(t.Context(), &evidence.Pause{By: "ann@example.com", At: l.now, Until: l.now.Add(time.Hour)}))
 	_, _, err := l.BeginDestructive(t.Context(), r, l.now, "us-west4-a", l.limits)
 	wantIgnored(t, err, "paused by ann@example.com")
 	if w := l.shown(t); !strings.Contains(w.Wait.Held, "paused by ann@example.com") {
@@ -490,11 +493,11 @@ func holdsOnPause(t *testing.T, l *loop) {
 // looksNotWhilePaused: an intent may lead to another look, and each look would be told anew.
 func looksNotWhilePaused(t *testing.T, l *loop) {
 	r := l.requested(t)
-	must(t, l.SetPause(t.Context(), &incident.Pause{By: "ann@example.com", At: l.now}))
+	must(t, l.SetPause(t.Context(), &evidence.Pause{By: "ann@example.com", At: l.now}))
 	_, _, err := l.BeginDestructive(t.Context(), r, l.now, "us-west4-a", l.limits)
 	wantIgnored(t, err, "paused by ann@example.com")
 	w := l.shown(t)
-	if w.Incident.Phase != incident.PhaseDeleting || len(w.Requests) != 1 || w.Requests[0].Action != events.ActionDelete {
+	if w.Incident.Phase != view.PhaseDeleting || len(w.Requests) != 1 || w.Requests[0].Action != events.ActionDelete {
 		t.Errorf("in %s, with %+v, want the deletion to wait", w.Incident.Phase, w.Requests)
 	}
 }
@@ -517,7 +520,7 @@ func forbids(t *testing.T, l *loop) {
 	_, _, err := l.BeginDestructive(t.Context(), r, l.now, "us-west4-a", l.limits)
 	wantIgnored(t, err, "the switch recreate is no")
 	w := l.shown(t)
-	if w.Incident != nil && w.Incident.Phase == incident.PhaseDeleting {
+	if w.Incident != nil && w.Incident.Phase == view.PhaseDeleting {
 		t.Errorf("the incident stays in phase %v, as if nothing had been forbidden", w.Incident.Phase)
 	}
 	if _, zone, err := l.Slots(t.Context(), "demo", "us-west4-a", l.now); err != nil || zone != 0 {
@@ -558,10 +561,10 @@ func slotComesBack(t *testing.T, l *loop) {
 	w, id, err := l.BeginDestructive(t.Context(), r, l.now, "us-west4-a", l.limits)
 	must(t, err)
 	for _, c := range []struct {
-		class incident.FailureClass
+		class reason.FailureClass
 		want  int
-	}{{incident.Transient, 1}, {incident.Permission, 0}} {
-		must(t, l.Refused(t.Context(), w, "us-west4-a", id, &incident.Failure{Class: c.class}))
+	}{{reason.Transient, 1}, {reason.Permission, 0}} {
+		must(t, l.Refused(t.Context(), w, "us-west4-a", id, &evidence.Failure{Class: c.class}))
 		if _, zone, err := l.Slots(t.Context(), "demo", "us-west4-a", l.now); err != nil || zone != c.want {
 			t.Errorf("after the failure %s %d slots are taken, %v; want %d", c.class, zone, err, c.want)
 		}
@@ -618,7 +621,7 @@ func tells(t *testing.T, l *loop) {
 	}
 	e := l.sent.events[1]
 	u, err := events.DecodeIncidentUpdated(e.Data)
-	if err != nil || e.Correlation != w.Incident.ID || u.Phase != string(incident.PhaseDeleting) || u.Number != l.shown(t).Incident.Lines() {
+	if err != nil || e.Correlation != w.Incident.ID || u.Phase != string(view.PhaseDeleting) || u.Number != l.shown(t).Incident.Lines() {
 		t.Errorf("update %+v of %s (%v), want how %s stands", u, e.Correlation, err, w.Incident.ID)
 	}
 }
@@ -629,15 +632,15 @@ func tellsTheNewest(t *testing.T, l *loop) {
 	if _, err := l.Advance(t.Context(), workload, l.preempted(), l.lost()); err != nil {
 		t.Fatal(err)
 	}
-	gone := l.lost().(incident.Read) //nolint:forcetypeassert // it was made here
-	gone.Condition, gone.State = incident.Gone, "gone"
+	gone := l.lost().(evidence.Read) //nolint:forcetypeassert // it was made here
+	gone.Condition, gone.State = evidence.Gone, "gone"
 	w, err := l.Advance(t.Context(), workload, gone)
 	must(t, err)
 	updates := slices.DeleteFunc(slices.Clone(w.Outbox), func(e events.Envelope) bool { return e.Type != events.TypeIncidentUpdated })
 	if len(updates) != 1 {
 		t.Fatalf("%d updates wait, want the newest alone", len(updates))
 	}
-	if u, err := events.DecodeIncidentUpdated(updates[0].Data); err != nil || u.Phase != string(incident.PhaseCreating) {
+	if u, err := events.DecodeIncidentUpdated(updates[0].Data); err != nil || u.Phase != string(view.PhaseCreating) {
 		t.Errorf("%+v waits (%v), want the newest", u, err)
 	}
 	// Once this deployment no longer notifies anybody, the update holds nothing up.

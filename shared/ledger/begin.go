@@ -11,9 +11,11 @@ import (
 	"github.com/google/uuid"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/reason"
 )
 
 // RequestID is the identifier of a request's call to the provider: a redelivered request makes the same call.
@@ -28,7 +30,7 @@ func RequestID(r events.Request, zone string) string {
 func (a *Advancer) Check(ctx context.Context, p events.Pointer) (incident.Workload, incident.Effect, error) {
 	w, _, err := a.Ledger.Workload(ctx, p.Workload)
 	if errors.Is(err, ErrNotFound) {
-		return w, incident.Effect{}, a.refuse(ctx, p, incident.CodeUnknownWorkload, "the workload is not in the ledger")
+		return w, incident.Effect{}, a.refuse(ctx, p, reason.CodeUnknownWorkload, "the workload is not in the ledger")
 	}
 	if err != nil {
 		return w, incident.Effect{}, err
@@ -46,13 +48,13 @@ func (a *Advancer) Check(ctx context.Context, p events.Pointer) (incident.Worklo
 // left for redelivery if another delivery may be about to call, or if this delivery has become too slow: a decision made
 // between the intent and the call would go unseen.
 func (a *Advancer) Begin(ctx context.Context, r events.Request, requestID string) (incident.Workload, error) {
-	return a.begin(ctx, incident.Intended{Request: r, RequestID: requestID})
+	return a.begin(ctx, evidence.Intended{Request: r, RequestID: requestID})
 }
 
 // BeginLease is Begin for a call that writes the lease. The intent fixes the attempt that the lease is to name, from what stands beside
 // the checkpoints; a redelivery keeps that attempt. The effect that is returned names it.
-func (a *Advancer) BeginLease(ctx context.Context, r events.Request, requestID string, read incident.Lease) (incident.Workload, incident.Effect, error) {
-	w, err := a.begin(ctx, incident.Intended{Request: r, RequestID: requestID, Lease: read})
+func (a *Advancer) BeginLease(ctx context.Context, r events.Request, requestID string, read evidence.Lease) (incident.Workload, incident.Effect, error) {
+	w, err := a.begin(ctx, evidence.Intended{Request: r, RequestID: requestID, Lease: read})
 	if err != nil {
 		return w, incident.Effect{}, err
 	}
@@ -63,7 +65,7 @@ func (a *Advancer) BeginLease(ctx context.Context, r events.Request, requestID s
 	return w, t, nil
 }
 
-func (a *Advancer) begin(ctx context.Context, e incident.Intended) (incident.Workload, error) {
+func (a *Advancer) begin(ctx context.Context, e evidence.Intended) (incident.Workload, error) {
 	r := e.Request
 	w, t, err := a.Check(ctx, r.Pointer())
 	if err != nil {
@@ -75,18 +77,18 @@ func (a *Advancer) begin(ctx context.Context, e incident.Intended) (incident.Wor
 	label := w.Label
 	p := w.Limited(a.Policies.For(ctx, label))
 	if p.Unreadable != "" {
-		return w, a.hold(ctx, r, incident.CodePolicyUnreadable, "the policy cannot be read: "+p.Unreadable, time.Time{}, false)
+		return w, a.hold(ctx, r, reason.CodePolicyUnreadable, "the policy cannot be read: "+p.Unreadable, time.Time{}, false)
 	}
 	if level, sw := w.Allowed(r.Action, p); level != policy.Yes {
-		c := incident.CodePolicyNo
+		c := reason.CodePolicyNo
 		switch {
 		case level == policy.Ask:
-			c = incident.CodePolicyAsk
+			c = reason.CodePolicyAsk
 		case p.Switches.WatchOnly():
-			c = incident.CodeWatchOnly
+			c = reason.CodeWatchOnly
 		}
 		why := fmt.Sprintf("%s is no longer allowed: %s", r.Action, w.Forbids(sw, level, p))
-		if _, err := a.Advance(ctx, w.ID, incident.Forbidden{Origin: a.origin(), Request: r, Code: c, Why: why}); err != nil {
+		if _, err := a.Advance(ctx, w.ID, evidence.Forbidden{Origin: a.origin(), Request: r, Code: c, Why: why}); err != nil {
 			return w, err
 		}
 		return w, a.refuse(ctx, r.Pointer(), c, why)
@@ -106,16 +108,16 @@ func (a *Advancer) begin(ctx context.Context, e incident.Intended) (incident.Wor
 		return w, a.refuse(ctx, r.Pointer(), codeOf(err), err.Error())
 	}
 	if t.Begun.IsZero() { // it was decided anew
-		return w, a.refuse(ctx, r.Pointer(), incident.CodeNotWanted, "it is not wanted any more")
+		return w, a.refuse(ctx, r.Pointer(), reason.CodeNotWanted, "it is not wanted any more")
 	}
 	if t.RequestID != e.RequestID {
-		return w, a.refuse(ctx, r.Pointer(), incident.CodeOvertaken, "another delivery was faster")
+		return w, a.refuse(ctx, r.Pointer(), reason.CodeOvertaken, "another delivery was faster")
 	}
 	if !mine && t.UnderWay(a.Now()) {
 		return w, underWay(r, t.Begun)
 	}
 	if w.Label != label {
-		return w, a.Hold(ctx, r, incident.CodeOvertaken, fmt.Sprintf("the label %s is now %q", events.LabelPolicy, w.Label), time.Time{})
+		return w, a.Hold(ctx, r, reason.CodeOvertaken, fmt.Sprintf("the label %s is now %q", events.LabelPolicy, w.Label), time.Time{})
 	}
 	if err := a.paused(ctx, w, r); err != nil {
 		return w, err
@@ -132,9 +134,9 @@ func (a *Advancer) paused(ctx context.Context, w incident.Workload, r events.Req
 	if err != nil {
 		return err
 	}
-	for _, held := range []*incident.Pause{pause, w.Pause} {
+	for _, held := range []*evidence.Pause{pause, w.Pause} {
 		if held.Holds(a.Now()) {
-			return a.Hold(ctx, r, incident.CodePaused, "paused by "+held.By, held.Until)
+			return a.Hold(ctx, r, reason.CodePaused, "paused by "+held.By, held.Until)
 		}
 	}
 	return nil
@@ -158,13 +160,13 @@ func (a *Advancer) BeginDestructive(ctx context.Context, r events.Request, read 
 	}
 	err = a.Ledger.Take(ctx, w.Project, zone, id, limits, now)
 	if errors.Is(err, ErrBraked) {
-		a.Log.WarnContext(ctx, "brake holds", "workload", w.ID, "incident", r.Incident, "zone", zone, "action", string(r.Action), "reason", err.Error(), "code", string(incident.CodeBraked))
-		return w, id, a.hold(ctx, r, incident.CodeBraked, err.Error(), NextHour(now), false)
+		a.Log.WarnContext(ctx, "brake holds", "workload", w.ID, "incident", r.Incident, "zone", zone, "action", string(r.Action), "reason", err.Error(), "code", string(reason.CodeBraked))
+		return w, id, a.hold(ctx, r, reason.CodeBraked, err.Error(), NextHour(now), false)
 	}
 	if err != nil {
 		return w, id, err
 	}
-	w, err = a.begin(ctx, incident.Intended{Request: r, RequestID: id})
+	w, err = a.begin(ctx, evidence.Intended{Request: r, RequestID: id})
 	if !fault.IsIgnored(err) || t.RequestID == id {
 		return w, id, err // an earlier delivery began it, and may have made the call
 	}
@@ -183,38 +185,38 @@ func begun(w incident.Workload, id string) bool {
 
 // Refused gives back the slot of a destructive call that the provider refused, because the call destroyed nothing. If the
 // failure leaves that open, the slot stays taken.
-func (a *Advancer) Refused(ctx context.Context, w incident.Workload, zone, id string, f *incident.Failure) error {
-	if f.Class == incident.Transient {
+func (a *Advancer) Refused(ctx context.Context, w incident.Workload, zone, id string, f *evidence.Failure) error {
+	if f.Class == reason.Transient {
 		return nil
 	}
 	return a.Ledger.GiveBack(ctx, w.Project, zone, id, a.Now())
 }
 
 // Hold stores why a request waits that was begun but not called, and returns that reason as fault.Ignored.
-func (a *Advancer) Hold(ctx context.Context, r events.Request, c incident.Code, why string, until time.Time) error {
+func (a *Advancer) Hold(ctx context.Context, r events.Request, c reason.Code, why string, until time.Time) error {
 	return a.hold(ctx, r, c, why, until, true)
 }
 
-func (a *Advancer) hold(ctx context.Context, r events.Request, c incident.Code, why string, until time.Time, begun bool) error {
-	if _, err := a.Advance(ctx, r.Workload, incident.Held{Origin: a.origin(), Request: r, Code: c, Why: why, Until: until, Begun: begun}); err != nil {
+func (a *Advancer) hold(ctx context.Context, r events.Request, c reason.Code, why string, until time.Time, begun bool) error {
+	if _, err := a.Advance(ctx, r.Workload, evidence.Held{Origin: a.origin(), Request: r, Code: c, Why: why, Until: until, Begun: begun}); err != nil {
 		return err
 	}
 	return fault.Ignored(c, "%s held: %s", r.Action, why)
 }
 
 // Answer stores the result of a call. It does so even if the caller has left, because the call was made.
-func (a *Advancer) Answer(ctx context.Context, r events.Request, operation, text string, failure *incident.Failure) (incident.Workload, error) {
-	return a.Conclude(ctx, incident.Answered{Request: r, Operation: operation, Failure: failure, Text: text})
+func (a *Advancer) Answer(ctx context.Context, r events.Request, operation, text string, failure *evidence.Failure) (incident.Workload, error) {
+	return a.Conclude(ctx, evidence.Answered{Request: r, Operation: operation, Failure: failure, Text: text})
 }
 
 // Conclude is Answer for a result of no call or of several calls. A reason that kept one delivery from its call says nothing
 // about the call of another delivery: then the request is left for redelivery.
-func (a *Advancer) Conclude(ctx context.Context, e incident.Answered) (incident.Workload, error) {
+func (a *Advancer) Conclude(ctx context.Context, e evidence.Answered) (incident.Workload, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
 	defer cancel()
 	e.Origin = a.origin()
 	w, err := a.Advance(ctx, e.Request.Workload, e)
-	if err != nil || e.NoCall != incident.Unbegun || e.Failure == nil {
+	if err != nil || e.NoCall != evidence.Unbegun || e.Failure == nil {
 		return w, err
 	}
 	if t, err := w.Fence(e.Request.Pointer(), a.Now()); err == nil && t.UnderWay(a.Now()) {
@@ -225,20 +227,20 @@ func (a *Advancer) Conclude(ctx context.Context, e incident.Answered) (incident.
 
 const answerTimeout = 30 * time.Second
 
-func (a *Advancer) origin() incident.Origin {
-	return incident.Origin{Time: a.Now(), Rank: events.RankReading}
+func (a *Advancer) origin() evidence.Origin {
+	return evidence.Origin{Time: a.Now(), Rank: events.RankReading}
 }
 
 // codeOf is the reason why a fence refuses.
-func codeOf(err error) incident.Code {
+func codeOf(err error) reason.Code {
 	var refused *incident.RefusedError
 	if !errors.As(err, &refused) {
-		return incident.CodeNotWanted
+		return reason.CodeNotWanted
 	}
 	return refused.Code
 }
 
-func (a *Advancer) refuse(ctx context.Context, p events.Pointer, c incident.Code, why string) error {
+func (a *Advancer) refuse(ctx context.Context, p events.Pointer, c reason.Code, why string) error {
 	a.Log.InfoContext(ctx, "request refused", "workload", p.Workload, "incident", p.Incident, "epoch", p.Epoch,
 		"action", string(p.Action), "slice", p.Slice, "reason", why, "code", string(c))
 	return fault.Ignored(c, "%s refused: %s", p.Action, why)

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/evidence"
 )
 
 // Limits bound the destructive calls of an hour.
@@ -120,13 +120,13 @@ const allID = "all"
 const pauseSchema = 1
 
 // SetPause pauses everything, or lifts the pause with nil.
-func (l *Ledger) SetPause(ctx context.Context, p *incident.Pause) error {
+func (l *Ledger) SetPause(ctx context.Context, p *evidence.Pause) error {
 	for range tries {
-		_, rev, err := load[incident.Pause](ctx, l, Pauses, allID, pauseSchema)
+		_, rev, err := load[evidence.Pause](ctx, l, Pauses, allID, pauseSchema)
 		if err != nil && !errors.Is(err, ErrNotFound) {
 			return err
 		}
-		next := incident.Pause{}
+		next := evidence.Pause{}
 		if p != nil {
 			next = *p
 		}
@@ -138,10 +138,10 @@ func (l *Ledger) SetPause(ctx context.Context, p *incident.Pause) error {
 }
 
 // Pause is the pause of everything, or nil.
-func (l *Ledger) Pause(ctx context.Context) (*incident.Pause, error) {
-	p, _, err := load[incident.Pause](ctx, l, Pauses, allID, pauseSchema)
+func (l *Ledger) Pause(ctx context.Context) (*evidence.Pause, error) {
+	p, _, err := load[evidence.Pause](ctx, l, Pauses, allID, pauseSchema)
 	switch {
-	case errors.Is(err, ErrNotFound), err == nil && p == (incident.Pause{}):
+	case errors.Is(err, ErrNotFound), err == nil && p == (evidence.Pause{}):
 		return nil, nil //nolint:nilnil // no pause is the usual case, not an error
 	case err != nil:
 		return nil, err

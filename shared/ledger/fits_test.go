@@ -8,9 +8,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/reason"
+	"pitstop.internal/shared/view"
 )
 
 // TestWhatIsOnlyWatchedIsHeldAgainstItsZones: in the same write, as evidence that makes the same document again, and before the
@@ -20,17 +23,17 @@ func TestWhatIsOnlyWatchedIsHeldAgainstItsZones(t *testing.T) {
 		l := newLoop(t, memory)
 		l.policies.Policy = policy.Policy{Name: "watch", Zones: []string{"us-west4-b"}}
 		asked := 0
-		l.Fits = func(_ context.Context, w incident.Workload, slice string, places []incident.Place, p policy.Policy) ([]incident.ZoneFit, error) {
+		l.Fits = func(_ context.Context, w incident.Workload, slice string, places []view.Place, p policy.Policy) ([]view.ZoneFit, error) {
 			asked++
-			if w.ID != workload || slice != "llama-8b" || !slices.Equal(places, []incident.Place{{Zone: p.Zones[0]}}) {
+			if w.ID != workload || slice != "llama-8b" || !slices.Equal(places, []view.Place{{Zone: p.Zones[0]}}) {
 				t.Errorf("asked about %s of %s in %v", slice, w.ID, places)
 			}
-			return []incident.ZoneFit{{Zone: "us-west4-b", Checked: true, Code: incident.CannotMove.Code(), Text: "its disk stays"}}, err
+			return []view.ZoneFit{{Zone: "us-west4-b", Checked: true, Code: reason.CannotMove.Code(), Text: "its disk stays"}}, err
 		}
 		var steps []ledger.Step
 		l.Saved = func(_ context.Context, s ledger.Step) { steps = append(steps, s) }
 		w, failed := l.Advance(t.Context(), workload, l.preempted(), l.lost())
-		if failed != nil || w.Incident == nil || w.Shown(l.now).Incident.Phase != incident.Watching || asked != 1 || len(steps) != 1 {
+		if failed != nil || w.Incident == nil || w.Shown(l.now).Incident.Phase != view.Watching || asked != 1 || len(steps) != 1 {
 			t.Fatalf("%s: %v, asked %d times, %d steps, %+v", name, failed, asked, len(steps), w.Incident)
 		}
 		zone := w.Shown(l.now).Incident.PlannedCalls[1].Zones[1]
@@ -64,7 +67,7 @@ func TestEverySliceOfWhatIsWatchedIsHeldAgainstItsZones(t *testing.T) {
 			w.Slices = append(slices.Clone(w.Slices), second)
 			l.mustSave(t, w, rev)
 			var asked []string
-			l.Fits = func(_ context.Context, _ incident.Workload, slice string, places []incident.Place, _ policy.Policy) ([]incident.ZoneFit, error) {
+			l.Fits = func(_ context.Context, _ incident.Workload, slice string, places []view.Place, _ policy.Policy) ([]view.ZoneFit, error) {
 				asked = append(asked, slice)
 				switch slice {
 				case c.unread:
@@ -72,11 +75,11 @@ func TestEverySliceOfWhatIsWatchedIsHeldAgainstItsZones(t *testing.T) {
 				case c.unanswered:
 					return nil, nil
 				}
-				return []incident.ZoneFit{{Zone: places[0].Zone, Checked: true}}, nil
+				return []view.ZoneFit{{Zone: places[0].Zone, Checked: true}}, nil
 			}
 			var steps []ledger.Step
 			l.Saved = func(_ context.Context, s ledger.Step) { steps = append(steps, s) }
-			first, other := l.lost().(incident.Read), l.lost().(incident.Read) //nolint:forcetypeassert // both are
+			first, other := l.lost().(evidence.Read), l.lost().(evidence.Read) //nolint:forcetypeassert // both are
 			other.Slice, other.Incarnation = second.Name, second.Incarnation
 			w, err = l.Advance(t.Context(), workload, first, other)
 			if err != nil || w.Incident == nil || len(steps) != 1 || !slices.Equal(asked, []string{"llama-8b", "second"}) {

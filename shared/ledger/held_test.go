@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
@@ -44,11 +45,11 @@ func (l *loop) other() *ledger.Advancer {
 }
 
 func holds(t *testing.T, l *loop) {
-	tick := incident.Ticked{Origin: incident.Origin{Time: l.now}}
+	tick := evidence.Ticked{Origin: evidence.Origin{Time: l.now}}
 	wants := l.counts(t)
 	held := &ledger.Held{}
 	one := l.Holding(held)
-	advance := func(e incident.Evidence) bool {
+	advance := func(e evidence.Evidence) bool {
 		t.Helper()
 		_, changed, err := one.AdvanceChanged(t.Context(), workload, e)
 		must(t, err)
@@ -153,7 +154,7 @@ func holdsFound(t *testing.T, l *loop) {
 		t.Errorf("due are %q, %v", got, err)
 	}
 	wants(1, 0, "what is due")
-	if _, changed, err := one.AdvanceChanged(t.Context(), workload, incident.Intended{Origin: incident.Origin{Time: l.now}, Request: r, RequestID: "id"}); !changed || err != nil {
+	if _, changed, err := one.AdvanceChanged(t.Context(), workload, evidence.Intended{Origin: evidence.Origin{Time: l.now}, Request: r, RequestID: "id"}); !changed || err != nil {
 		t.Errorf("changed %v, %v", changed, err)
 	}
 	wants(0, 1, "a document that a query found is written with its revision")

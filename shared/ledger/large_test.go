@@ -11,8 +11,10 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/breadth"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/reason"
 )
 
 // TestAWorkloadOf256SlicesIsSaved loses all of them at once, has them brought back and loses them again, while nothing can be published:
@@ -27,29 +29,29 @@ func TestAWorkloadOf256SlicesIsSaved(t *testing.T) {
 	life := func(i, generation int) events.Incarnation {
 		return events.Incarnation{Zone: at, ID: fmt.Sprintf("7982340000%d%09d", generation, i), Created: l.now}
 	}
-	learn := func(e incident.Evidence) { w, _, _ = incident.Advance(l.policies.Policy, w, e, l.now) }
-	origin := incident.Origin{Time: l.now, Rank: events.RankReading}
+	learn := func(e evidence.Evidence) { w, _, _ = incident.Advance(l.policies.Policy, w, e, l.now) }
+	origin := evidence.Origin{Time: l.now, Rank: events.RankReading}
 	for i := range many {
 		name := fmt.Sprintf("%s-%03d", project, i)
-		learn(incident.Read{
-			Origin: origin, Slice: name, Zone: at, Incarnation: life(i, 0), Condition: incident.Ready, State: "READY HEALTHY", Directory: w.Directory,
-			Facts: incident.Facts{Accelerator: "v4-128", Workers: 16, Chips: 64, Reclaimable: true, Spec: strings.Repeat("a", 64), Label: "spot", Account: "train@demo.iam.gserviceaccount.com"},
+		learn(evidence.Read{
+			Origin: origin, Slice: name, Zone: at, Incarnation: life(i, 0), Condition: evidence.Ready, State: "READY HEALTHY", Directory: w.Directory,
+			Facts: evidence.Facts{Accelerator: "v4-128", Workers: 16, Chips: 64, Reclaimable: true, Spec: strings.Repeat("a", 64), Label: "spot", Account: "train@demo.iam.gserviceaccount.com"},
 		})
-		learn(incident.Mapped{Origin: origin, Slice: name, Incarnation: life(i, 0), Group: fmt.Sprintf("t1v-n-3f2a%04x", i)})
+		learn(evidence.Mapped{Origin: origin, Slice: name, Incarnation: life(i, 0), Group: fmt.Sprintf("t1v-n-3f2a%04x", i)})
 	}
-	learn(incident.Reported{
-		Origin: incident.Origin{Time: l.now, Rank: events.RankUser}, Slice: w.Slices[0].Name,
+	learn(evidence.Reported{
+		Origin: evidence.Origin{Time: l.now, Rank: events.RankUser}, Slice: w.Slices[0].Name,
 		Report: events.CrewReport{Report: events.ReportStarted, Attempt: 3, Hostname: "t1v-n-3f2a0000-w-0"},
 	})
 	l.mustSave(t, w, ledger.Revision{})
 
 	most := 0
-	decide := func(e incident.Evidence) {
+	decide := func(e evidence.Evidence) {
 		l.now = l.now.Add(time.Second)
 		w, _, _ = incident.Advance(l.policies.Policy, w, e, l.now)
 	}
 	// give stores the last piece of evidence, with all that follows from it in the outbox.
-	give := func(all ...incident.Evidence) {
+	give := func(all ...evidence.Evidence) {
 		t.Helper()
 		for _, e := range all[:len(all)-1] {
 			decide(e)
@@ -66,20 +68,20 @@ func TestAWorkloadOf256SlicesIsSaved(t *testing.T) {
 		most = max(most, len(body))
 		w.Outbox = nil // it has gone out
 	}
-	read := func(c incident.Condition, generation int) {
+	read := func(c evidence.Condition, generation int) {
 		t.Helper()
-		var all []incident.Evidence
+		var all []evidence.Evidence
 		for i, s := range w.Slices {
-			e := incident.Read{
-				Origin: incident.Origin{ID: "read", Time: l.now, Rank: events.RankReading}, Slice: s.Name, Zone: at, Condition: c,
+			e := evidence.Read{
+				Origin: evidence.Origin{ID: "read", Time: l.now, Rank: events.RankReading}, Slice: s.Name, Zone: at, Condition: c,
 				State: strings.ToUpper(string(c)),
 			}
-			if c != incident.Gone {
+			if c != evidence.Gone {
 				e.Incarnation = w.Slices[i].Incarnation
 			}
 			if generation > 0 {
 				e.Incarnation = life(i, generation)
-				e.Facts = incident.Facts{
+				e.Facts = evidence.Facts{
 					Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Reclaimable: true, Spec: s.Spec, Label: s.Label, Account: s.Account,
 				}
 				e.Directory = w.Directory
@@ -91,16 +93,16 @@ func TestAWorkloadOf256SlicesIsSaved(t *testing.T) {
 		}
 		give(all...)
 	}
-	do := func(failure *incident.Failure) {
+	do := func(failure *evidence.Failure) {
 		t.Helper()
 		effects := slices.DeleteFunc(slices.Clone(w.Effects), func(x incident.Effect) bool {
 			return x.Action != events.ActionCreate && x.Action != events.ActionDelete // the lease is not written here
 		})
-		var all []incident.Evidence
+		var all []evidence.Evidence
 		for _, effect := range effects {
 			r := w.Request(effect).(interface{ Header() events.Request }).Header() //nolint:forcetypeassert // it is one
-			all = append(all, incident.Intended{Origin: incident.Origin{Time: l.now}, Request: r, RequestID: ledger.RequestID(r, at)})
-			answer := incident.Answered{Origin: incident.Origin{Time: l.now}, Request: r, Failure: failure}
+			all = append(all, evidence.Intended{Origin: evidence.Origin{Time: l.now}, Request: r, RequestID: ledger.RequestID(r, at)})
+			answer := evidence.Answered{Origin: evidence.Origin{Time: l.now}, Request: r, Failure: failure}
 			if failure == nil {
 				answer.Operation = "projects/demo/locations/us-central2-b/operations/operation-1763990000000-" + effect.Slice
 			}
@@ -111,32 +113,32 @@ func TestAWorkloadOf256SlicesIsSaved(t *testing.T) {
 			t.Fatalf("%s: %d effects, want %d", stage(w), len(effects), many)
 		}
 	}
-	busy := &incident.Failure{Class: incident.Transient, Message: strings.Repeat("the service is unavailable, try again later. ", 12)}
+	busy := &evidence.Failure{Class: reason.Transient, Message: strings.Repeat("the service is unavailable, try again later. ", 12)}
 
-	read(incident.Lost, 0)
+	read(evidence.Lost, 0)
 	do(busy)
 	l.now = l.now.Add(10 * time.Minute)
-	give(incident.Ticked{})
+	give(evidence.Ticked{})
 	do(nil)
-	read(incident.Gone, 0)
+	read(evidence.Gone, 0)
 	do(busy)
 	l.now = l.now.Add(10 * time.Minute)
-	give(incident.Ticked{})
+	give(evidence.Ticked{})
 	do(nil)
-	read(incident.Ready, 1)
-	give(incident.Cancelled{Word: incident.Word{By: "ann@example.com"}, Incident: w.Incident.ID})
+	read(evidence.Ready, 1)
+	give(evidence.Cancelled{Word: evidence.Word{By: "ann@example.com"}, Incident: w.Incident.ID})
 	do(nil)
-	read(incident.Gone, 0)
+	read(evidence.Gone, 0)
 	if w.Incident != nil || w.Closed == nil {
 		t.Fatalf("it stands as %s", stage(w))
 	}
-	read(incident.Ready, 2)
-	read(incident.Lost, 0)
-	var unknown []incident.Evidence
+	read(evidence.Ready, 2)
+	read(evidence.Lost, 0)
+	var unknown []evidence.Evidence
 	for i := range 20 + many { // from workers of each slice that nobody knows
 		s := w.Slices[i%many].Name
-		unknown = append(unknown, incident.Reported{
-			Origin: incident.Origin{ID: fmt.Sprintf("line-%d", i), Time: l.now, Rank: events.RankUser}, Slice: s,
+		unknown = append(unknown, evidence.Reported{
+			Origin: evidence.Origin{ID: fmt.Sprintf("line-%d", i), Time: l.now, Rank: events.RankUser}, Slice: s,
 			Report: events.CrewReport{
 				Report: events.ReportExited, Zone: at, Node: s, Hostname: "t1v-n-ffffffff-w-0", Attempt: i, ExitCode: 1, SaveID: strings.Repeat("s", 230),
 				Reason: strings.Repeat("a long reason ", 10_000), Tail: []string{strings.Repeat("an error ", 10_000)},

@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
@@ -306,7 +307,7 @@ func newerRelease(t *testing.T, s *suite) {
 		"GiveBack":   s.GiveBack(ctx, "demo", "us-west4-a", "c", start),
 		"Slots":      slots,
 		"Pause":      paused,
-		"SetPause":   s.SetPause(ctx, &incident.Pause{By: "ann", At: start}),
+		"SetPause":   s.SetPause(ctx, &evidence.Pause{By: "ann", At: start}),
 		"Spec":       spec,
 		"Closed":     archived,
 		"SaveClosed": s.SaveClosed(ctx, "demo/llama-8b", incident.Incident{ID: "i-1", Revision: 9}),
@@ -937,7 +938,7 @@ func brakeReturns(t *testing.T, s *suite) {
 
 func pause(t *testing.T, s *suite) {
 	ctx := t.Context()
-	for name, want := range map[string]*incident.Pause{
+	for name, want := range map[string]*evidence.Pause{
 		"with all that it says":     {By: "ann@example.com", Why: "a drill", At: start, Until: start.Add(time.Hour)},
 		"without an end":            {By: "ann@example.com", At: start},
 		"without its own beginning": {By: "ann@example.com"},
@@ -1185,22 +1186,22 @@ func quiet() incident.Workload {
 	life := events.Incarnation{Zone: "us-west4-a", ID: "7711", Created: start.Add(-10 * 24 * time.Hour)}
 	began := start.Add(-time.Hour)
 	w := incident.New("demo", "llama-8b", "tpu")
-	give := func(e incident.Evidence, at time.Time) {
+	give := func(e evidence.Evidence, at time.Time) {
 		w, _, _ = incident.Advance(policy.Policy{Name: "night", Switches: policy.Everything()}, w, e, at)
 	}
-	give(incident.Read{
-		Origin: incident.Origin{Time: began, Rank: events.RankReading}, Slice: "llama-8b", Zone: "us-west4-a", Condition: incident.Ready, State: "READY",
+	give(evidence.Read{
+		Origin: evidence.Origin{Time: began, Rank: events.RankReading}, Slice: "llama-8b", Zone: "us-west4-a", Condition: evidence.Ready, State: "READY",
 		Incarnation: life, Directory: "gs://ckpt/llama-8b",
-		Facts: incident.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Reclaimable: true, Spec: "abc", Label: "night"},
+		Facts: evidence.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Reclaimable: true, Spec: "abc", Label: "night"},
 	}, began)
-	give(incident.Mapped{Origin: incident.Origin{Time: began, Rank: events.RankReading}, Slice: "llama-8b", Incarnation: life, Group: "t1v-n-3f2a9c01"}, began)
+	give(evidence.Mapped{Origin: evidence.Origin{Time: began, Rank: events.RankReading}, Slice: "llama-8b", Incarnation: life, Group: "t1v-n-3f2a9c01"}, began)
 	for _, step := range []int64{48000, 48180} {
 		ago := 10 * time.Minute
 		if step > 48000 {
 			ago = 2 * time.Minute
 		}
-		give(incident.Reported{
-			Origin: incident.Origin{Time: start.Add(-ago), Rank: events.RankUser}, Slice: "llama-8b",
+		give(evidence.Reported{
+			Origin: evidence.Origin{Time: start.Add(-ago), Rank: events.RankUser}, Slice: "llama-8b",
 			Report: events.CrewReport{Report: events.ReportProgress, Attempt: 1, Step: step, CheckpointStep: 48000, Hostname: "t1v-n-3f2a9c01-w-0"},
 		}, start.Add(-ago))
 	}

@@ -13,6 +13,7 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/reason"
 )
 
 // Resolve finds the effect that a request points to and rebuilds the request from the ledger. A function that acts calls it
@@ -32,7 +33,7 @@ func Resolve[E events.Event](ctx context.Context, a *Advancer, r events.Received
 		fields := strings.Join(differences(r.Body, e), ", ")
 		a.Log.WarnContext(ctx, "request body differs", "action", string(t.Action), "workload", w.ID,
 			"incident", r.Incident, "epoch", r.Epoch, "slice", r.Slice, "fields", fields,
-			"code", string(incident.CodeBodyDiffers))
+			"code", string(reason.CodeBodyDiffers))
 	}
 	return w, e, nil
 }

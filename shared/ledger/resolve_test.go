@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/bounds"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
@@ -117,8 +119,8 @@ func TestATaskOfTheReleaseBeforeIsNotCompared(t *testing.T) {
 func TestWhatIsSentAgainIsComparedWithThat(t *testing.T) {
 	l := newLoop(t, memory)
 	l.deletion(t)
-	l.now = l.now.Add(incident.RequestFor + time.Minute)
-	if _, err := l.Advance(t.Context(), workload, incident.Ticked{}); err != nil {
+	l.now = l.now.Add(bounds.RequestFor + time.Minute)
+	if _, err := l.Advance(t.Context(), workload, evidence.Ticked{}); err != nil {
 		t.Fatal(err)
 	}
 	again := l.sent.events[len(l.sent.events)-1]

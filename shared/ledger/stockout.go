@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/incident"
 )
 
@@ -59,8 +60,8 @@ func (l *Ledger) RememberStockout(ctx context.Context, project, zone string, s i
 
 // remember records the evidence about a zone's capacity for the next workloads. The record only saves calls, so a failed
 // write is only logged.
-func (a *Advancer) remember(ctx context.Context, w incident.Workload, evidence []incident.Evidence, now time.Time) {
-	for _, e := range evidence {
+func (a *Advancer) remember(ctx context.Context, w incident.Workload, all []evidence.Evidence, now time.Time) {
+	for _, e := range all {
 		t, ok := w.OutOfCapacity(e)
 		if !ok {
 			continue

@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 )
 
 func stockout(t *testing.T, s *suite) {
 	ctx, now := t.Context(), start
-	spot := incident.Slot{Name: "llama-8b", Life: incident.Life{Facts: incident.Facts{Accelerator: "v5litepod-16", Reclaimable: true}}}
+	spot := incident.Slot{Name: "llama-8b", Life: incident.Life{Facts: evidence.Facts{Accelerator: "v5litepod-16", Reclaimable: true}}}
 	remember := func(by string, at time.Time) {
 		t.Helper()
 		must(t, s.RememberStockout(ctx, "demo", "us-west4-a", spot, by, at))

@@ -28,7 +28,7 @@ func (a *Advancer) tell(ctx context.Context, before, after incident.Workload, se
 	if closed != "" {
 		in := after.ShownIncident(*after.Closed, now)
 		level := slog.LevelInfo
-		if in.Outcome == incident.Escalated {
+		if in.Outcome == view.Escalated {
 			level = slog.LevelWarn
 		}
 		line := a.Log

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pitstop.internal/events"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
 )
@@ -87,7 +87,7 @@ func TestTheEndOfAnIncidentIsLoggedOnce(t *testing.T) {
 			break
 		}
 		l.now = l.now.Add(time.Minute)
-		if _, err := l.Advance(t.Context(), workload, incident.Ticked{Origin: incident.Origin{Time: l.now}}); err != nil {
+		if _, err := l.Advance(t.Context(), workload, evidence.Ticked{Origin: evidence.Origin{Time: l.now}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -106,18 +106,18 @@ func TestAnIncidentThatStoppedNothingHasNoCost(t *testing.T) {
 	if _, err := l.Advance(t.Context(), workload, l.preempted()); err != nil {
 		t.Fatal(err)
 	}
-	seen, ok := l.lost().(incident.Read)
+	seen, ok := l.lost().(evidence.Read)
 	if !ok {
 		t.Fatal("a loss is shown by another kind of evidence")
 	}
-	seen.Condition, seen.State = incident.Ready, "READY"
+	seen.Condition, seen.State = evidence.Ready, "READY"
 	for range 60 {
 		if w, _ := l.mustLoad(t, workload); w.Incident == nil {
 			break
 		}
 		l.now = l.now.Add(time.Minute)
 		seen.Origin.Time = l.now
-		if _, err := l.Advance(t.Context(), workload, seen, incident.Ticked{Origin: incident.Origin{Time: l.now}}); err != nil {
+		if _, err := l.Advance(t.Context(), workload, seen, evidence.Ticked{Origin: evidence.Origin{Time: l.now}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -11,7 +11,8 @@ import (
 	"time"
 
 	"pitstop.internal/events"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/evidence"
+	"pitstop.internal/shared/reason"
 )
 
 // Ref names a slice.
@@ -165,7 +166,7 @@ type Slice struct {
 	Ref
 	// At is when it was read, by the reader's clock; zero is unknown.
 	At          time.Time
-	Condition   incident.Condition
+	Condition   evidence.Condition
 	Incarnation events.Incarnation
 	// State is the provider's own words: state, health, symptoms.
 	State  string
@@ -182,7 +183,7 @@ type Slice struct {
 	Machines []string
 	Spot     bool
 	// Healing says whether the provider brings the slice back by itself once it is lost.
-	Healing incident.Heal
+	Healing evidence.Heal
 	// Cause is why it is lost, where the provider says so.
 	Cause events.Cause
 	// Failed is since when it is lost for good, by the provider's own objects; zero where it is not, or where they do not say so.
@@ -223,18 +224,18 @@ type Slice struct {
 }
 
 // Evidence is the meaning of the reading for its workload.
-func (s Slice) Evidence(id string) incident.Read {
+func (s Slice) Evidence(id string) evidence.Read {
 	if s.Remains { // facts would replace those that are known
-		return incident.Read{
-			Origin: incident.Origin{ID: id, Time: s.At, Rank: events.RankReading}, Slice: s.Name, Zone: s.Zone, Condition: s.Condition, State: s.State,
+		return evidence.Read{
+			Origin: evidence.Origin{ID: id, Time: s.At, Rank: events.RankReading}, Slice: s.Name, Zone: s.Zone, Condition: s.Condition, State: s.State,
 			Incarnation: s.Incarnation, NoticeUnread: true,
 		}
 	}
-	return incident.Read{
-		Origin: incident.Origin{ID: id, Time: s.At, Rank: events.RankReading},
+	return evidence.Read{
+		Origin: evidence.Origin{ID: id, Time: s.At, Rank: events.RankReading},
 		Slice:  s.Name, Zone: s.Zone, Condition: s.Condition, Incarnation: s.Incarnation, State: s.State, Notice: s.Notice,
 		NoticeUnread: s.NoticeUnread, Maintained: s.Maintained, Incident: s.Labels[events.LabelIncident], Ordered: s.Ordered, Abuse: s.Abuse, Directory: s.Directory,
-		Facts: incident.Facts{
+		Facts: evidence.Facts{
 			Group: s.QueuedResource, Legacy: s.Legacy, Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Reclaimable: s.Spot, Healing: s.Healing, Cause: s.Cause, Failed: s.Failed, Kept: s.Kept, Controlled: s.Controlled, Ends: s.Ends, WaitsSince: s.WaitsSince,
 			Spec: s.SpecHash, Bare: s.Bare, Label: s.Labels[events.LabelPolicy], Account: s.Account,
 		},
@@ -270,17 +271,17 @@ type Operation struct {
 	Name string
 	Done bool
 	// Failure is why it failed, nil while it runs and when it succeeded.
-	Failure *incident.Failure
+	Failure *evidence.Failure
 }
 
 // Error is a failed call, classified by its provider.
 type Error struct {
 	// Call describes the call, for people: delete node llama-8b in us-west4-a.
 	Call    string
-	Class   incident.FailureClass
+	Class   reason.FailureClass
 	Message string
 	// Code is the reason, if the class alone does not say it.
-	Code incident.Code
+	Code reason.Code
 	// Cause is the client's error, if the call was made.
 	Cause error
 }
@@ -301,13 +302,13 @@ func (e *PartError) Error() string { return "done in part: " + e.Left.Error() }
 func (e *PartError) Unwrap() error { return e.Left }
 
 // Failure is the classified failure in an error; any other error is transient.
-func Failure(err error) *incident.Failure {
+func Failure(err error) *evidence.Failure {
 	if err == nil {
 		return nil
 	}
 	var e *Error
 	if errors.As(err, &e) {
-		return &incident.Failure{Class: e.Class, Message: e.Message, Code: e.Code}
+		return &evidence.Failure{Class: e.Class, Message: e.Message, Code: e.Code}
 	}
-	return &incident.Failure{Class: incident.Transient, Message: err.Error()}
+	return &evidence.Failure{Class: reason.Transient, Message: err.Error()}
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"pitstop.internal/events"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/reason"
 )
 
 // The names of the providers in a workload's document.
@@ -46,7 +46,7 @@ func (s Set) of(zone, call string) (Provider, error) {
 	if p := s[Of(zone)]; p != nil {
 		return p, nil
 	}
-	return nil, &Error{Call: call + " in " + zone, Class: incident.Invalid, Message: "this function does not call " + Of(zone)}
+	return nil, &Error{Call: call + " in " + zone, Class: reason.Invalid, Message: "this function does not call " + Of(zone)}
 }
 
 // Read implements Provider.
@@ -130,7 +130,7 @@ func (s Set) Start(ctx context.Context, r Ref) (string, error) {
 // Maintain implements Maintainer. The slices have one provider.
 func (s Set) Maintain(ctx context.Context, of []Ref) (string, error) {
 	if len(of) == 0 {
-		return "", &Error{Call: "maintain", Class: incident.Invalid, Message: "no slice is named"}
+		return "", &Error{Call: "maintain", Class: reason.Invalid, Message: "no slice is named"}
 	}
 	p, err := s.of(of[0].Zone, "maintain "+of[0].Name)
 	if err != nil {

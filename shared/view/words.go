@@ -56,3 +56,14 @@ const (
 	LineCame    LineKind = "came"    // the answer
 	LineEnded   LineKind = "ended"   // the end
 )
+
+// Phases are all phases of an open incident.
+func Phases() []Phase {
+	return []Phase{
+		Admitting, Approving, Clearing, PhaseCreating, PhaseDeleting, PhaseGrace, Healing, Looking, Maintaining, Restarting, Resuming, Saving, Starting,
+		Watching, Window,
+	}
+}
+
+// Outcomes are all ends of an incident.
+func Outcomes() []Outcome { return []Outcome{Resumed, Withdrawn, Released, Escalated, Observed} }

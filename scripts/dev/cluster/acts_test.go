@@ -24,15 +24,17 @@ import (
 	"pitstop.internal/functions/recreate"
 	"pitstop.internal/scripts/pitstop/flex"
 	"pitstop.internal/scripts/pitstop/rbac"
+	"pitstop.internal/shared/bounds"
 	"pitstop.internal/shared/checkpoint"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/fleet/fleettest"
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/provider/gke"
 	"pitstop.internal/shared/provider/providertest/trainingtest"
+	"pitstop.internal/shared/reason"
 	"pitstop.internal/shared/trigger"
 	"pitstop.internal/shared/view"
 )
@@ -260,14 +262,14 @@ var acting = map[string]func(d *deployment){
 		d.comes("it is created again", d.has(2))
 		d.made("DELETE jobs/llama 200", "POST jobs 201")
 		d.another(was)
-		d.comes("its training may begin", func(w view.Workload) bool { return w.Incident != nil && w.Incident.Phase == incident.Resuming })
+		d.comes("its training may begin", func(w view.Workload) bool { return w.Incident != nil && w.Incident.Phase == view.Resuming })
 		further := events.CrewReport{Schema: events.Schema, Report: events.ReportProgress, Attempt: 2, Step: 1010, CheckpointStep: 1000}
 		d.writesOf(was.Incarnation.ID, further)
 		if w := d.workload(); w.Incident == nil {
 			d.t.Fatalf("a line of its former life confirms it: %s", tale(w))
 		}
 		d.reports(further)
-		if w := d.workload(); w.Incident != nil || w.Closed.Outcome != incident.Resumed || w.Closed.ConfirmedBy != incident.ByStep {
+		if w := d.workload(); w.Incident != nil || w.Closed.Outcome != view.Resumed || w.Closed.ConfirmedBy != view.ByStep {
 			d.t.Errorf("its own step does not confirm it: %s", tale(w))
 		}
 		d.made()
@@ -289,14 +291,14 @@ var acting = map[string]func(d *deployment){
 		w := d.comes("a save is asked for", isAsked)
 		d.saves(1100)
 		d.reports(events.CrewReport{Schema: events.Schema, Report: events.ReportSaved, SaveID: w.Incident.Save.ID, CheckpointStep: 1100})
-		d.comes("it is verified", func(w view.Workload) bool { return w.Incident.Save.Verified && w.Incident.Phase == incident.Window })
+		d.comes("it is verified", func(w view.Workload) bool { return w.Incident.Save.Verified && w.Incident.Phase == view.Window })
 		d.made()
 		d.ahead += 5 * time.Minute
 		d.moves(was)
-		d.comes("its training may begin", func(w view.Workload) bool { return w.Incident.Phase == incident.Resuming })
+		d.comes("its training may begin", func(w view.Workload) bool { return w.Incident.Phase == view.Resuming })
 		d.reports(events.CrewReport{Schema: events.Schema, Report: events.ReportProgress, Attempt: 2, Step: 1110, CheckpointStep: 1100})
 		w = d.workload()
-		if w.Incident != nil || w.Closed.Outcome != incident.Resumed || w.Closed.ConfirmedBy != incident.ByStep || w.Closed.Cause != events.CauseEnd {
+		if w.Incident != nil || w.Closed.Outcome != view.Resumed || w.Closed.ConfirmedBy != view.ByStep || w.Closed.Cause != events.CauseEnd {
 			d.t.Errorf("it ends otherwise: %s", tale(w))
 		}
 		if w.Closed.Cost.Restarts != 0 {
@@ -377,17 +379,17 @@ var acting = map[string]func(d *deployment){
 			return w.Slices[0].LastNotice != nil && w.Slices[0].LastNotice.Status == events.NoticeOngoing
 		})
 		d.made()
-		if w.Incident.Phase != incident.Window || w.Training.Verified != 1100 {
+		if w.Incident.Phase != view.Window || w.Training.Verified != 1100 {
 			d.t.Errorf("it does not wait for its maintenance: %s", tale(w))
 		}
 		d.moves(was)
 		if w := d.workload(); w.Incident.Cost.Restarts != 0 || w.Incident.Cause != events.CauseMaintenance {
 			d.t.Errorf("its training is charged: %+v%s", w.Incident.Cost, tale(w))
 		}
-		d.comes("its training may begin", func(w view.Workload) bool { return w.Incident.Phase == incident.Resuming })
+		d.comes("its training may begin", func(w view.Workload) bool { return w.Incident.Phase == view.Resuming })
 		d.reports(events.CrewReport{Schema: events.Schema, Report: events.ReportProgress, Attempt: 2, Step: 1110, CheckpointStep: 1100})
 		w = d.comes("it has ended", func(w view.Workload) bool { return w.Incident == nil })
-		if w.Closed.Outcome != incident.Resumed || w.Closed.Cause != events.CauseMaintenance {
+		if w.Closed.Outcome != view.Resumed || w.Closed.Cause != events.CauseMaintenance {
 			d.t.Errorf("it ends otherwise: %s", tale(w))
 		}
 		d.made()
@@ -399,7 +401,7 @@ var acting = map[string]func(d *deployment){
 		w := d.comes("a save is asked for", isAsked)
 		d.reports(events.CrewReport{Schema: events.Schema, Report: events.ReportSaved, SaveID: w.Incident.Save.ID, CheckpointStep: 1100})
 		d.stays(2 * time.Hour)
-		if w := d.workload(); w.Incident == nil || w.Incident.Save.Verified || w.Incident.Phase == incident.Maintaining {
+		if w := d.workload(); w.Incident == nil || w.Incident.Save.Verified || w.Incident.Phase == view.Maintaining {
 			d.t.Errorf("its window is not let come: %s", tale(w))
 		}
 	},
@@ -477,13 +479,13 @@ var acting = map[string]func(d *deployment){
 		was := d.gang()
 		d.held = true
 		d.evict(d.pods("llama")[1])
-		d.comes("it is lost", func(w view.Workload) bool { return w.Slices[0].Condition == incident.Lost })
+		d.comes("it is lost", func(w view.Workload) bool { return w.Slices[0].Condition == evidence.Lost })
 		d.patch(d.path("Job", "llama"), map[string]any{"spec": map[string]any{"ttlSecondsAfterFinished": 1}})
 		d.gone("llama", gke.Lost, gke.Deleting)
 		d.deletedBy("system:serviceaccount:kube-system:ttl-after-finished-controller")
 		d.held = false
-		d.comes("its owner's word is waited for", func(w view.Workload) bool { return w.Incident != nil && w.Incident.Phase == incident.PhaseGrace })
-		d.ahead += incident.Grace + time.Minute
+		d.comes("its owner's word is waited for", func(w view.Workload) bool { return w.Incident != nil && w.Incident.Phase == view.PhaseGrace })
+		d.ahead += bounds.Grace + time.Minute
 		d.comes("it is created again", d.has(1))
 		d.made("POST jobs 201")
 		d.another(was)
@@ -491,16 +493,16 @@ var acting = map[string]func(d *deployment){
 	},
 	"a Job whose training fails": func(d *deployment) {
 		was := d.gang()
-		for range incident.MaxRestarts {
+		for range bounds.MaxRestarts {
 			d.exits(d.pods("llama")[1], 1)
 			d.comes("it is created again", d.has(2))
 			d.made("DELETE jobs/llama 200", "POST jobs 201")
 			was = d.another(was)
-			d.comes("it is admitted", func(w view.Workload) bool { return w.Incident == nil || w.Incident.Phase == incident.Resuming })
+			d.comes("it is admitted", func(w view.Workload) bool { return w.Incident == nil || w.Incident.Phase == view.Resuming })
 		}
 		d.exits(d.pods("llama")[1], 1)
 		w := d.comes("it is a person's", func(w view.Workload) bool { return w.Incident == nil && w.Closed != nil })
-		if w.Closed.Outcome != incident.Escalated || w.Closed.Code != incident.CodeBudget {
+		if w.Closed.Outcome != view.Escalated || w.Closed.Code != reason.CodeBudget {
 			d.t.Errorf("it ends otherwise: %s", tale(w))
 		}
 		d.made()
@@ -575,7 +577,7 @@ func (d *deployment) survives() (was gke.Reading, survivor gke.Pod) {
 	d.comes("it is deleted", d.has(1))
 	d.made("DELETE jobsets/llama 200")
 	d.comes("its Pod is waited for", func(w view.Workload) bool {
-		return w.Slice("llama-slice-0").Condition == incident.Gone && w.Slice("llama-slice-1").Condition == incident.Deleting
+		return w.Slice("llama-slice-0").Condition == evidence.Gone && w.Slice("llama-slice-1").Condition == evidence.Deleting
 	})
 	return was, survivor
 }
@@ -643,11 +645,11 @@ func (d *deployment) moves(former gke.Reading) {
 func (d *deployment) resumes() {
 	d.t.Helper()
 	const step = 1010
-	d.comes("its training may begin", func(w view.Workload) bool { return w.Incident != nil && w.Incident.Phase == incident.Resuming })
+	d.comes("its training may begin", func(w view.Workload) bool { return w.Incident != nil && w.Incident.Phase == view.Resuming })
 	d.saves(step)
-	d.ahead += incident.ResumeFor + time.Minute
+	d.ahead += bounds.ResumeFor + time.Minute
 	w := d.comes("it has ended", func(w view.Workload) bool { return w.Incident == nil })
-	if w.Closed.Outcome != incident.Resumed || w.Training.Verified != step {
+	if w.Closed.Outcome != view.Resumed || w.Training.Verified != step {
 		d.t.Errorf("it ends otherwise: %+v %s", w.Training, tale(w))
 	}
 	d.made()
@@ -683,7 +685,7 @@ func (d *deployment) deletedBy(who string) {
 
 // trains says that nothing is the matter with any slice.
 func trains(w view.Workload) bool {
-	return len(w.Slices) > 0 && w.Incident == nil && !slices.ContainsFunc(w.Slices, func(s view.Slice) bool { return s.Condition != incident.Ready })
+	return len(w.Slices) > 0 && w.Incident == nil && !slices.ContainsFunc(w.Slices, func(s view.Slice) bool { return s.Condition != evidence.Ready })
 }
 
 // watched applies a plan whose owner lets Pitstop act on it.

@@ -14,9 +14,9 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"pitstop.internal/scripts/pitstop/rbac"
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/provider/gke"
+	"pitstop.internal/shared/reason"
 )
 
 // account is a bed, and a client of it with the rights of one user alone.
@@ -53,7 +53,7 @@ func (r account) denied(group, resource string) func(gke.Objects, error) bool {
 	}
 	return func(_ gke.Objects, err error) bool {
 		var no *provider.Error
-		return errors.As(err, &no) && no.Class == incident.Permission &&
+		return errors.As(err, &no) && no.Class == reason.Permission &&
 			strings.Contains(err.Error(), fmt.Sprintf(`User %q cannot list resource %q in API group %q %s`, r.user, resource, group, where))
 	}
 }

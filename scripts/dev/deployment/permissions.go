@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"pitstop.internal/events"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/reason"
 )
 
 // permission is one permission that accounts of the deployment hold, with its purpose.
@@ -321,7 +321,7 @@ func predefined() (map[string][]string, error) {
 func codeTable() string {
 	var b strings.Builder
 	b.WriteString("| code | means |\n|---|---|\n")
-	for _, m := range incident.Codes() {
+	for _, m := range reason.Codes() {
 		fmt.Fprintf(&b, "| `%s` | %s |\n", m.Code, m.Text)
 	}
 	return b.String()

@@ -6,6 +6,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/sim/world"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
@@ -30,8 +31,8 @@ func unasked(kinds ...incident.ReadKind) func(func()) world.Hooks {
 }
 
 // told changes the evidence before it is decided on; nil keeps it from the decision.
-func told(change func(e incident.Evidence) incident.Evidence) ledger.Decision {
-	return func(p policy.Policy, w incident.Workload, e incident.Evidence, now time.Time) (incident.Workload, []events.Event, bool) {
+func told(change func(e evidence.Evidence) evidence.Evidence) ledger.Decision {
+	return func(p policy.Policy, w incident.Workload, e evidence.Evidence, now time.Time) (incident.Workload, []events.Event, bool) {
 		if e = change(e); e == nil {
 			return w, nil, false
 		}
@@ -41,8 +42,8 @@ func told(change func(e incident.Evidence) incident.Evidence) ledger.Decision {
 
 // reports changes what crews report.
 func reports(change func(r *events.CrewReport)) func(func()) world.Hooks {
-	return decides(told(func(e incident.Evidence) incident.Evidence {
-		if r, ok := e.(incident.Reported); ok {
+	return decides(told(func(e evidence.Evidence) evidence.Evidence {
+		if r, ok := e.(evidence.Reported); ok {
 			change(&r.Report)
 			return r
 		}
@@ -51,9 +52,9 @@ func reports(change func(r *events.CrewReport)) func(func()) world.Hooks {
 }
 
 // reads changes what readings show.
-func reads(change func(r *incident.Read)) func(func()) world.Hooks {
-	return decides(told(func(e incident.Evidence) incident.Evidence {
-		if r, ok := e.(incident.Read); ok {
+func reads(change func(r *evidence.Read)) func(func()) world.Hooks {
+	return decides(told(func(e evidence.Evidence) evidence.Evidence {
+		if r, ok := e.(evidence.Read); ok {
 			change(&r)
 			return r
 		}
@@ -63,7 +64,7 @@ func reads(change func(r *incident.Read)) func(func()) world.Hooks {
 
 // ruled decides under another policy.
 func ruled(change func(p *policy.Policy)) func(func()) world.Hooks {
-	return decides(func(p policy.Policy, w incident.Workload, e incident.Evidence, now time.Time) (incident.Workload, []events.Event, bool) {
+	return decides(func(p policy.Policy, w incident.Workload, e evidence.Evidence, now time.Time) (incident.Workload, []events.Event, bool) {
 		change(&p)
 		return incident.Advance(p, w, e, now)
 	})

@@ -6,6 +6,7 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/dev/deployment/terraform"
 	"pitstop.internal/scripts/sim/world"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
@@ -40,32 +41,32 @@ const whoever = "somebody@example.com"
 var mutants = []mutant{
 	{"1 fence", "the body of a request is believed", heavy, believed, nil},
 	{"1 fence", "nothing is read before a deletion", heavy, func(fired func()) world.Hooks {
-		return world.Hooks{Handler: hears, Provider: unread(fired), Decide: told(func(e incident.Evidence) incident.Evidence {
-			if r, ok := e.(incident.Read); ok && r.State == assumed {
+		return world.Hooks{Handler: hears, Provider: unread(fired), Decide: told(func(e evidence.Evidence) evidence.Evidence {
+			if r, ok := e.(evidence.Read); ok && r.State == assumed {
 				return nil
 			}
 			return e
 		})}
 	}, nil},
 
-	{"2 owner", "what an owner deletes is not released", heavy, decides(told(func(e incident.Evidence) incident.Evidence {
-		if c, ok := e.(incident.Called); ok && c.Act == events.ActDeleted {
+	{"2 owner", "what an owner deletes is not released", heavy, decides(told(func(e evidence.Evidence) evidence.Evidence {
+		if c, ok := e.(evidence.Called); ok && c.Act == events.ActDeleted {
 			return nil
 		}
 		return e
 	})), nil},
-	{"2 owner", "a slice that is only stopped is deleted", hostile, reads(func(r *incident.Read) {
-		if r.Condition == incident.Stopped && r.Facts.Group == "" {
-			r.Condition = incident.Lost
+	{"2 owner", "a slice that is only stopped is deleted", hostile, reads(func(r *evidence.Read) {
+		if r.Condition == evidence.Stopped && r.Facts.Group == "" {
+			r.Condition = evidence.Lost
 		}
 	}), nil},
-	{"2 owner", "every lost slice counts as its owner's", heavy, decides(told(func(e incident.Evidence) incident.Evidence {
+	{"2 owner", "every lost slice counts as its owner's", heavy, decides(told(func(e evidence.Evidence) evidence.Evidence {
 		switch e := e.(type) {
-		case incident.Interrupted:
-			return incident.Called{Origin: e.Origin, Slice: e.Slice, Act: events.ActDeleted, Method: "DeleteNode", Principal: whoever}
-		case incident.Read:
-			if e.Condition == incident.Lost {
-				return incident.Called{Origin: e.Origin, Slice: e.Slice, Zone: e.Zone, Act: events.ActDeleted, Method: "DeleteNode", Principal: whoever}
+		case evidence.Interrupted:
+			return evidence.Called{Origin: e.Origin, Slice: e.Slice, Act: events.ActDeleted, Method: "DeleteNode", Principal: whoever}
+		case evidence.Read:
+			if e.Condition == evidence.Lost {
+				return evidence.Called{Origin: e.Origin, Slice: e.Slice, Zone: e.Zone, Act: events.ActDeleted, Method: "DeleteNode", Principal: whoever}
 			}
 		}
 		return e
@@ -99,12 +100,12 @@ var mutants = []mutant{
 			r.Report, r.Step = events.ReportProgress, r.Step+1_000_000
 		}
 	}), nil},
-	{"6 progress", "any step confirms", heavy, decides(told(func(e incident.Evidence) incident.Evidence {
+	{"6 progress", "any step confirms", heavy, decides(told(func(e evidence.Evidence) evidence.Evidence {
 		switch e := e.(type) {
-		case incident.Reported:
+		case evidence.Reported:
 			e.Report.CheckpointStep = 0
 			return e
-		case incident.Checked:
+		case evidence.Checked:
 			e.Step = 0
 			return e
 		}
@@ -134,7 +135,7 @@ var mutants = []mutant{
 	{"10 lost", "acknowledged though nothing was stored", heavy, func(fired func()) world.Hooks {
 		return world.Hooks{Handler: acknowledges(fired)}
 	}, nil},
-	{"10 lost", "no incident is ever opened", heavy, decides(func(p policy.Policy, w incident.Workload, e incident.Evidence, now time.Time) (incident.Workload, []events.Event, bool) {
+	{"10 lost", "no incident is ever opened", heavy, decides(func(p policy.Policy, w incident.Workload, e evidence.Evidence, now time.Time) (incident.Workload, []events.Event, bool) {
 		next, send, changed := incident.Advance(p, w, e, now)
 		if !w.HasOpenIncident() && next.HasOpenIncident() {
 			return w, nil, false
@@ -150,7 +151,7 @@ var mutants = []mutant{
 	{"owner's word", "a policy that was tightened does not count", heavy, func(fired func()) world.Hooks {
 		return world.Hooks{Policies: firstRead(fired)}
 	}, nil},
-	{"owner's word", "suspected abuse stops nothing", hostile, reads(func(r *incident.Read) { r.Abuse = false }), nil},
+	{"owner's word", "suspected abuse stops nothing", hostile, reads(func(r *evidence.Read) { r.Abuse = false }), nil},
 	{"as ordered", "a recreate forgets the labels", heavy, func(fired func()) world.Hooks {
 		return world.Hooks{Provider: forgetful(fired, "labels")}
 	}, nil},
@@ -161,8 +162,8 @@ var mutants = []mutant{
 }
 
 // torn has every look at the checkpoints find a complete one.
-func torn(p policy.Policy, w incident.Workload, e incident.Evidence, now time.Time) (incident.Workload, []events.Event, bool) {
-	if c, ok := e.(incident.Checked); ok && !c.Found {
+func torn(p policy.Policy, w incident.Workload, e evidence.Evidence, now time.Time) (incident.Workload, []events.Event, bool) {
+	if c, ok := e.(evidence.Checked); ok && !c.Found {
 		c.Found, c.At = true, now
 		e = c
 	}
@@ -170,16 +171,16 @@ func torn(p policy.Policy, w incident.Workload, e incident.Evidence, now time.Ti
 }
 
 // unclamped follows a clock that goes before.
-func unclamped(p policy.Policy, w incident.Workload, e incident.Evidence, now time.Time) (incident.Workload, []events.Event, bool) {
+func unclamped(p policy.Policy, w incident.Workload, e evidence.Evidence, now time.Time) (incident.Workload, []events.Event, bool) {
 	var at time.Time
 	switch e := e.(type) {
-	case incident.Interrupted:
+	case evidence.Interrupted:
 		at = e.Time
-	case incident.Reported:
+	case evidence.Reported:
 		at = e.Time
-	case incident.Noticed:
+	case evidence.Noticed:
 		at = e.Time
-	case incident.Called:
+	case evidence.Called:
 		at = e.Time
 	}
 	if at.After(now) {

@@ -17,6 +17,7 @@ import (
 	"pitstop.internal/scripts/sim"
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/breadth"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
@@ -67,7 +68,7 @@ func TestEveryMutantOfADecisionChangesSomething(t *testing.T) {
 				t.Fatal(err)
 			}
 			ctx, cancel := context.WithCancel(t.Context())
-			one.Hooks.Decide = func(p policy.Policy, w incident.Workload, e incident.Evidence, now time.Time) (incident.Workload, []events.Event, bool) {
+			one.Hooks.Decide = func(p policy.Policy, w incident.Workload, e evidence.Evidence, now time.Time) (incident.Workload, []events.Event, bool) {
 				next, send, changed := incident.Advance(p, w, e, now)
 				for name, decide := range left {
 					other, sends, changes := decide(p, w, e, now)

@@ -13,7 +13,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/sim/world"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/policy"
@@ -139,7 +139,7 @@ func unread(fired func()) func(string, provider.Provider) provider.Provider {
 				return next.Read(ctx, r)
 			}
 			fired()
-			return provider.Slice{Ref: r, Condition: incident.Lost, Incarnation: b.Incarnation, State: assumed}, nil
+			return provider.Slice{Ref: r, Condition: evidence.Lost, Incarnation: b.Incarnation, State: assumed}, nil
 		}}
 	})
 }
@@ -253,15 +253,15 @@ func goneBefore(fired func()) func(string, provider.Provider) provider.Provider 
 			Provider: next,
 			read: func(ctx context.Context, r provider.Ref) (provider.Slice, error) {
 				s, err := next.Read(ctx, r)
-				if err == nil && s.Condition == incident.Deleting {
+				if err == nil && s.Condition == evidence.Deleting {
 					fired()
-					return provider.Slice{Ref: r, Condition: incident.Gone, State: "gone"}, nil
+					return provider.Slice{Ref: r, Condition: evidence.Gone, State: "gone"}, nil
 				}
 				return s, err
 			},
 			list: func(ctx context.Context, project, zone string) (provider.Listing, error) {
 				l, err := next.List(ctx, project, zone)
-				l.Slices = slices.DeleteFunc(l.Slices, func(s provider.Slice) bool { return s.Condition == incident.Deleting })
+				l.Slices = slices.DeleteFunc(l.Slices, func(s provider.Slice) bool { return s.Condition == evidence.Deleting })
 				return l, err
 			},
 		}
@@ -389,7 +389,7 @@ func unseen(fired func()) world.Hooks {
 	gone := func(s *provider.Slice) {
 		if s.Remains {
 			fired()
-			s.Remains, s.Condition = false, incident.Gone
+			s.Remains, s.Condition = false, evidence.Gone
 		}
 	}
 	return world.Hooks{Provider: func(_ string, next provider.Provider) provider.Provider {

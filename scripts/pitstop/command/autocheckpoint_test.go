@@ -15,7 +15,7 @@ import (
 	"pitstop.internal/scripts/pitstop/deployment"
 	"pitstop.internal/scripts/pitstop/deployment/deploymenttest"
 	"pitstop.internal/scripts/pitstop/google"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider/cloudtpu"
@@ -60,7 +60,7 @@ func TestOnlyTheWayOutThatHelpsIsNamed(t *testing.T) {
 
 // TestStatusSaysThatLegacyNodesAreRefused: they are listed over gRPC, unlike all others.
 func TestStatusSaysThatLegacyNodesAreRefused(t *testing.T) {
-	w := deploymenttest.Trains("old", deploymenttest.Read(func(r *incident.Read) { r.Facts.Legacy = true }))
+	w := deploymenttest.Trains("old", deploymenttest.Read(func(r *evidence.Read) { r.Facts.Legacy = true }))
 	b := deploymenttest.New(t, ledgertest.NewStore().Open, w)
 	api := cloudtputest.New(cloudtputest.Config{Zones: map[string]int{"us-west4-a": 1}})
 	api.Inject(cloudtputest.Fault{Method: "ListNodes", Legacy: true, Code: int(codes.PermissionDenied), Message: "The caller does not have permission"})
@@ -111,7 +111,7 @@ func TestAttachSaysThatAutocheckpointIsOff(t *testing.T) {
 			if _, is := hash[c.spec]; !is {
 				hash[c.spec] = "spec2"
 			}
-			b, _, _ := deploymenttest.Healthy(t, deploymenttest.StartsCrew, deploymenttest.Read(func(r *incident.Read) { r.Facts.Spec = hash[c.spec] }))
+			b, _, _ := deploymenttest.Healthy(t, deploymenttest.StartsCrew, deploymenttest.Read(func(r *evidence.Read) { r.Facts.Spec = hash[c.spec] }))
 			b.ReadFile = func(context.Context, string) ([]byte, error) {
 				return []byte("policies: {night: {preset: spot, autocheckpoint: on}}"), nil
 			}

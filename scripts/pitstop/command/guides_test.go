@@ -19,7 +19,7 @@ import (
 	"pitstop.internal/scripts/pitstop/deployment/deploymenttest"
 	"pitstop.internal/shared/checkpoint/buckettest"
 	"pitstop.internal/shared/cloudlog/cloudlogtest"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
 )
@@ -99,8 +99,8 @@ func guided(t *testing.T) *deploymenttest.Bench {
 	b.OpenReadOnly = func(ctx context.Context) (deployment.ReadOnlyClients, error) {
 		return deployment.ReadOnlyThrough(ctx, option.WithHTTPClient(&http.Client{Transport: deployment.ReadOnlyTransport{RoundTripper: log.Transport()}}))
 	}
-	waits := deploymenttest.Preempted("bert").Does("delete-1").Reads(deploymenttest.Is(incident.Gone, "")).Does("create-1")
-	waits.Reads(deploymenttest.Is(incident.Creating, "WAITING_FOR_RESOURCES"), func(r *incident.Read) { r.Incarnation.ID, r.Incident = "7720", waits.Incident.ID })
+	waits := deploymenttest.Preempted("bert").Does("delete-1").Reads(deploymenttest.Is(evidence.Gone, "")).Does("create-1")
+	waits.Reads(deploymenttest.Is(evidence.Creating, "WAITING_FOR_RESOURCES"), func(r *evidence.Read) { r.Incarnation.ID, r.Incident = "7720", waits.Incident.ID })
 	if _, err := b.Ledger.Save(t.Context(), waits.Workload, ledger.Revision{}); err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"pitstop.internal/scripts/pitstop/cli"
 	"pitstop.internal/scripts/pitstop/deployment/deploymenttest"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/ledger"
 )
 
@@ -15,7 +15,7 @@ import (
 func TestTwoWorkloadsInOneDirectoryAreTold(t *testing.T) {
 	const one = "one lease and one save request lie there"
 	in := func(directory string) func(*deploymenttest.Story) {
-		return deploymenttest.Read(func(r *incident.Read) { r.Directory = directory })
+		return deploymenttest.Read(func(r *evidence.Read) { r.Directory = directory })
 	}
 	for name, c := range map[string]struct {
 		other  func(*deploymenttest.Story)

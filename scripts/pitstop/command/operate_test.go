@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"pitstop.internal/scripts/pitstop/deployment/deploymenttest"
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger/ledgertest"
+	"pitstop.internal/shared/view"
 )
 
 // TestAnIncidentOfTwoProjectsIsNamedWithItsOwn: an incident's ID does not say the project, so nobody's incident is taken for
@@ -25,7 +25,7 @@ func TestAnIncidentOfTwoProjectsIsNamedWithItsOwn(t *testing.T) {
 	// One that is over may still be the one that is meant.
 	b.Refused([]string{"cancel", id}, "may be apart/llama-8b/"+id+" (open) or demo/llama-8b/"+id+" (released)")
 	w, _, err := b.Ledger.Workload(t.Context(), theirs.ID)
-	if err != nil || w.Incident == nil || w.Shown(deploymenttest.Noon).Incident.Phase != incident.Approving || len(w.Orders) > 0 {
+	if err != nil || w.Incident == nil || w.Shown(deploymenttest.Noon).Incident.Phase != view.Approving || len(w.Orders) > 0 {
 		t.Errorf("the other project's stands at %+v, %v", w.Incident, err)
 	}
 	b.Want([]string{"cancel", "apart/" + id}, "apart/llama-8b: cancelled by ada@example.com")

@@ -12,7 +12,7 @@ import (
 	"pitstop.internal/scripts/pitstop/deployment/deploymenttest"
 	"pitstop.internal/scripts/pitstop/scaling"
 	"pitstop.internal/shared/checkpoint"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/provider/providertest/trainingtest"
 )
@@ -56,7 +56,7 @@ func TestScaleRefusesWhatItCannotCompare(t *testing.T) {
 	b.Refused([]string{"scale"}, "scale takes a workload, as in llama-8b, or a checkpoint directory")
 	b.Refused([]string{"scale", "llama 8b"}, `"llama 8b" is no workload`)
 	b.Refused([]string{"scale", "other"}, `there is no workload "other"`)
-	b, _, _ = deploymenttest.Healthy(t, deploymenttest.StartsCrew, deploymenttest.Read(func(r *incident.Read) { r.Directory = "" }))
+	b, _, _ = deploymenttest.Healthy(t, deploymenttest.StartsCrew, deploymenttest.Read(func(r *evidence.Read) { r.Directory = "" }))
 	b.Refused([]string{"scale", "llama-8b"}, "the checkpoint directory of demo/llama-8b is not known: set the metadata key pitstop-checkpoint-dir")
 	if _, err := b.Call("scale", "s3://bucket/run"); err == nil || !strings.Contains(err.Error(), "a URI has to begin with gs://") {
 		t.Error(err)

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 	"pitstop.internal/shared/provider/gke"
 	"pitstop.internal/shared/provider/gke/gketest"
@@ -71,7 +71,7 @@ func TestPitstopCaresForAPlannedTraining(t *testing.T) {
 			t.Fatalf("%s: %d slices, want %d: %v", name, len(found.Slices), o.Slices, err)
 		}
 		for _, s := range found.Slices {
-			if s.Labels[events.LabelPolicy] != "night" || s.Directory != "gs://ckpt/llama" || s.Condition != incident.Ready || !s.Ends.Equal(ends) || s.Kept != "" {
+			if s.Labels[events.LabelPolicy] != "night" || s.Directory != "gs://ckpt/llama" || s.Condition != evidence.Ready || !s.Ends.Equal(ends) || s.Kept != "" {
 				t.Errorf("%s: %s has policy %q, checkpoints in %q, is %v, ends %s, and is kept because %q", name, s.Name, s.Labels[events.LabelPolicy], s.Directory, s.Condition, s.Ends, s.Kept)
 			}
 		}

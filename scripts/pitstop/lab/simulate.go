@@ -31,7 +31,6 @@ import (
 	"pitstop.internal/scripts/sim/replay"
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/scripts/trail"
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
 )
 
@@ -620,8 +619,8 @@ func (p simulationPrinter) result(r *oracle.Result, one sim.Simulation, faults s
 	p.ends(r.Ends)
 	p.stages(r.Reaction)
 	p.table("calls that changed something", r.Actions)
-	p.classes(r)
-	p.transitions(r)
+	p.coverage("classes of errors of the TPU API", r.ErrorClasses, r.ErrorClassesMissing)
+	p.coverage("phases and ends of incidents", r.Reached, r.ReachedMissing)
 	p.lost(r)
 	terminal.Print(p.Out, fmt.Sprintf("the brake held %s calls", events.Number(int64(r.Braked))))
 	if n := len(r.Violations); n > 0 {
@@ -671,54 +670,16 @@ func (p simulationPrinter) policies(one sim.Simulation) {
 	terminal.Print(p.Out, "")
 }
 
-// classes tells which classes of errors of the TPU API were met.
-func (p simulationPrinter) classes(r *oracle.Result) {
+// coverage tells what of all that there is was met, and what was not.
+func (p simulationPrinter) coverage(of string, counts map[string]int, missing []string) {
 	var met []string
-	for _, c := range slices.Sorted(maps.Keys(r.ErrorClasses)) {
-		met = append(met, fmt.Sprintf("%s (%s)", c, events.Number(int64(r.ErrorClasses[c]))))
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		met = append(met, fmt.Sprintf("%s (%s)", name, events.Number(int64(counts[name]))))
 	}
-	all := len(met) + len(r.ErrorClassesMissing)
-	terminal.Print(p.Out, p.Paint(terminal.Bold, fmt.Sprintf("classes of errors of the TPU API: %d of %d met", len(met), all)))
-	for _, line := range []struct{ title, text string }{{"met", strings.Join(met, ", ")}, {"NOT met", strings.Join(r.ErrorClassesMissing, ", ")}} {
+	terminal.Print(p.Out, p.Paint(terminal.Bold, fmt.Sprintf("%s: %d of %d met", of, len(met), len(met)+len(missing))))
+	for _, line := range []struct{ title, text string }{{"met", strings.Join(met, ", ")}, {"NOT met", strings.Join(missing, ", ")}} {
 		if line.text != "" {
 			terminal.Print(p.Out, fmt.Sprintf("  %s: %s", line.title, strings.ReplaceAll(line.text, "_", " ")))
-		}
-	}
-	terminal.Print(p.Out, "")
-}
-
-// transitions tells which transitions of the state machine were taken: a row for each place from which they lead.
-func (p simulationPrinter) transitions(r *oracle.Result) {
-	known := incident.Transitions()
-	taken, missing := map[string][]string{}, map[string][]string{}
-	for _, name := range slices.Sorted(maps.Keys(r.Transitions)) {
-		from, to, _ := strings.Cut(name, " -> ")
-		if !slices.Contains(known, [2]string{from, to}) {
-			to += " (NOT in the table)"
-		}
-		taken[from] = append(taken[from], to)
-	}
-	for _, name := range r.TransitionsMissing {
-		from, to, _ := strings.Cut(name, " -> ")
-		missing[from] = append(missing[from], to)
-		taken[from] = append(taken[from], []string{}...) // a row all the same
-	}
-	all := len(r.Transitions) + len(r.TransitionsMissing)
-	terminal.Print(p.Out, p.Paint(terminal.Bold, fmt.Sprintf("transitions of the state machine: %d of %d taken", len(r.Transitions), all)))
-	for _, from := range slices.Sorted(maps.Keys(taken)) {
-		text := strings.Join(taken[from], ", ")
-		switch {
-		case len(missing[from]) > 0 && text == "":
-			text = "NOT taken: " + strings.Join(missing[from], ", ")
-		case len(missing[from]) > 0:
-			text += "; NOT taken: " + strings.Join(missing[from], ", ")
-		}
-		for i, line := range terminal.Wrap(text, p.Width()-20) {
-			head := fmt.Sprintf("  %-12s -> ", from)
-			if i > 0 {
-				head = strings.Repeat(" ", len(head))
-			}
-			terminal.Print(p.Out, head+line)
 		}
 	}
 	terminal.Print(p.Out, "")

@@ -12,7 +12,7 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/pitstop/cli"
 	"pitstop.internal/scripts/pitstop/deployment/deploymenttest"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
 )
@@ -29,7 +29,7 @@ func TestADrillIsFollowedToItsVerdict(t *testing.T) {
 		if len(b.Simulated) != 1 || b.Simulated[0] != "projects/demo/locations/us-west4-a/nodes/llama-8b" {
 			t.Errorf("simulated was %v", b.Simulated)
 		}
-		if o := b.Workload().Orders; len(o) != 1 || o[0].Verb != incident.VerbDrill || o[0].Why != "quarterly" || o[0].By != "ada@example.com" {
+		if o := b.Workload().Orders; len(o) != 1 || o[0].Verb != evidence.VerbDrill || o[0].Why != "quarterly" || o[0].By != "ada@example.com" {
 			t.Errorf("recorded is %+v", o)
 		}
 	})
@@ -83,7 +83,7 @@ func TestADrillOutlastsALedgerThatFails(t *testing.T) {
 func TestADrillIsRefusedWhereItWouldDoHarm(t *testing.T) {
 	read := deploymenttest.Read
 	for why, but := range map[string]func(*deploymenttest.Story){
-		"the switch restart is no": read(func(r *incident.Read) { r.Facts.Label = "" }),
+		"the switch restart is no": read(func(r *evidence.Read) { r.Facts.Label = "" }),
 		"trains in a Job":          func(s *deploymenttest.Story) { s.Provider = "gke" },
 	} {
 		isRefused(t, why, deploymenttest.Exercise(t, ledgertest.NewStore().Open, nil, but))
@@ -93,11 +93,11 @@ func TestADrillIsRefusedWhereItWouldDoHarm(t *testing.T) {
 			s.Announces(events.Notice{Status: events.NoticeOngoing, WindowStart: s.Now, WindowEnd: s.Now.Add(time.Hour)})
 		},
 		"is paused": func(s *deploymenttest.Story) {
-			s.Learns(incident.Paused{Origin: s.Origin(events.RankReading), Word: incident.Word{By: "ada"}})
+			s.Learns(evidence.Paused{Origin: s.Origin(events.RankReading), Word: evidence.Word{By: "ada"}})
 		},
 		"its crew gave up after attempt 2": func(s *deploymenttest.Story) { s.GivesUp(2).Cancels() },
 		"left to its owner":                func(s *deploymenttest.Story) { s.IsDeleted() },
-		"is PREEMPTED already":             func(s *deploymenttest.Story) { s.Reads(deploymenttest.Is(incident.Lost, "PREEMPTED")).Cancels() },
+		"is PREEMPTED already":             func(s *deploymenttest.Story) { s.Reads(deploymenttest.Is(evidence.Lost, "PREEMPTED")).Cancels() },
 	} {
 		b := deploymenttest.Exercise(t, ledgertest.NewStore().Open, nil)
 		b.Tells(tell)
@@ -131,7 +131,7 @@ func TestADrillIsRefusedWhereItWouldDoHarm(t *testing.T) {
 	b.Refused([]string{"drill", "llama-8b"}, "add --yes")
 	at = at.Add(72 * time.Hour)
 	b.Tells(func(s *deploymenttest.Story) {
-		s.Learns(incident.Beat{
+		s.Learns(evidence.Beat{
 			Origin: s.Origin(events.RankReading), Slice: "llama-8b", Incarnation: s.Slices[0].Incarnation, Seen: s.Now, Runs: true, Attempt: 2, Step: 48_300, StepAt: s.Now,
 		})
 	})

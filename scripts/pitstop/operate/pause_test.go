@@ -9,6 +9,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/pitstop/deployment/deploymenttest"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
@@ -17,7 +18,7 @@ import (
 func TestAPauseHoldsUntilItIsLifted(t *testing.T) {
 	deploymenttest.EachStore(t, func(t *testing.T, open ledger.Opener) {
 		b := deploymenttest.New(t, open, deploymenttest.Llama())
-		pauses := func() (all, one *incident.Pause) {
+		pauses := func() (all, one *evidence.Pause) {
 			all, err := b.Ledger.Pause(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -25,7 +26,7 @@ func TestAPauseHoldsUntilItIsLifted(t *testing.T) {
 			return all, b.Workload().Pause
 		}
 		b.Want([]string{"pause", "llama-8b", "--for", "2h", "--why", "a look"}, "demo/llama-8b: paused by ada@example.com until 2026-11-21T14:00:00Z: a look\n")
-		if all, one := pauses(); all.Holds(deploymenttest.Noon) || !one.Holds(deploymenttest.Noon) || one.Holds(deploymenttest.Noon.Add(2*time.Hour+incident.PauseMargin)) || !one.At.Equal(deploymenttest.Noon) {
+		if all, one := pauses(); all.Holds(deploymenttest.Noon) || !one.Holds(deploymenttest.Noon) || one.Holds(deploymenttest.Noon.Add(2*time.Hour+evidence.PauseMargin)) || !one.At.Equal(deploymenttest.Noon) {
 			t.Errorf("paused are all %+v, one %+v", all, one)
 		}
 		b.Want([]string{"pause", "--all", "--why", "night"}, "everything: paused by ada@example.com: night")
@@ -40,7 +41,7 @@ func TestAPauseHoldsUntilItIsLifted(t *testing.T) {
 		}
 		b.Want([]string{"resume", "llama-8b"}, "it was not paused")
 		w := b.Workload()
-		if o := w.Orders; len(o) != 2 || o[0].Verb != incident.VerbPause || o[1].Verb != incident.VerbResume || o[0].Why != "a look" {
+		if o := w.Orders; len(o) != 2 || o[0].Verb != evidence.VerbPause || o[1].Verb != evidence.VerbResume || o[0].Why != "a look" {
 			t.Errorf("recorded is %+v", o)
 		}
 		if tl := w.Shown(deploymenttest.Noon).Incident.Timeline; tl[len(tl)-1].Text != "ada@example.com: resume" {

@@ -18,7 +18,7 @@ import (
 	"pitstop.internal/scripts/pitstop/deployment"
 	"pitstop.internal/scripts/pitstop/deployment/deploymenttest"
 	"pitstop.internal/scripts/pitstop/google"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/publish"
 	"pitstop.internal/shared/publish/publishtest"
@@ -82,7 +82,7 @@ func deadLettersComeBack(t *testing.T, address string) {
 	begun := deploymenttest.Begin("llama-8b")
 	begun.Epoch, begun.Now = 2, time.Now()
 	begun.Slice.Incarnation.Created = begun.Now.Add(-time.Hour)
-	w := begun.Reads().Reads(deploymenttest.Is(incident.Lost, "PREEMPTED")).Workload
+	w := begun.Reads().Reads(deploymenttest.Is(evidence.Lost, "PREEMPTED")).Workload
 	b := deploymenttest.New(t, ledgertest.NewStore().Open, w)
 	b.Now = time.Now
 	b.OpenDeadLetters = func(ctx context.Context) (deployment.DeadLetters, error) {

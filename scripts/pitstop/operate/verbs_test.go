@@ -14,10 +14,12 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/pitstop/deployment/deploymenttest"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/view"
 )
 
 func TestApprovedIsWhatIsAsked(t *testing.T) {
@@ -38,7 +40,7 @@ func TestApprovedIsWhatIsAsked(t *testing.T) {
 		if _, err := w.Fence(r.Pointer(), deploymenttest.Noon); err != nil || len(w.Outbox) > 0 || r.Action != events.ActionDelete {
 			t.Errorf("the request %+v: %v, outbox %+v", r, err, w.Outbox)
 		}
-		if o := w.Orders; len(o) != 1 || o[0].By != "ada@example.com" || o[0].Why != "the run matters" || o[0].Verb != incident.VerbApprove {
+		if o := w.Orders; len(o) != 1 || o[0].By != "ada@example.com" || o[0].Why != "the run matters" || o[0].Verb != evidence.VerbApprove {
 			t.Errorf("recorded is %+v", o)
 		}
 		b.Refused([]string{"approve", "llama-8b-20261121-3"}, "waits for no approval: it is deleting")
@@ -61,7 +63,7 @@ func TestAYesIsStoredWhereThePolicyIsNotKnown(t *testing.T) {
 	b := deploymenttest.New(t, ledgertest.NewStore().Open, deploymenttest.Asking())
 	b.Want([]string{"approve", "llama-8b-20261121-3"}, "patrol acts on it within a minute")
 	w := b.Workload()
-	if in := w.Shown(deploymenttest.Noon).Incident; !in.Granted || in.Phase != incident.Approving || len(b.Sent)+len(w.Outbox) > 0 {
+	if in := w.Shown(deploymenttest.Noon).Incident; !in.Granted || in.Phase != view.Approving || len(b.Sent)+len(w.Outbox) > 0 {
 		t.Errorf("it stands at %+v, sent is %v", in, b.Sent)
 	}
 	b.Refused([]string{"approve", "llama-8b-20261121-3"}, "waits for no approval")
@@ -92,16 +94,16 @@ func TestCancelTakesAnIncidentOver(t *testing.T) {
 			"a call may still take effect: delete llama-8b: begun 1 m 10 s ago")
 		w := b.Workload()
 		v := w.Shown(deploymenttest.Noon)
-		if v.Incident != nil || v.Closed.Outcome != incident.Released || !strings.Contains(v.Closed.Reason, "ada@example.com") {
+		if v.Incident != nil || v.Closed.Outcome != view.Released || !strings.Contains(v.Closed.Reason, "ada@example.com") {
 			t.Fatalf("open is %+v, closed %+v", v.Incident, v.Closed)
 		}
 		in, err := b.Ledger.Closed(t.Context(), deploymenttest.LlamaID, "llama-8b-20261121-3")
-		if err != nil || w.ShownIncident(in, deploymenttest.Noon).Outcome != incident.Released {
+		if err != nil || w.ShownIncident(in, deploymenttest.Noon).Outcome != view.Released {
 			t.Errorf("the archive has %+v, %v", in, err)
 		}
 		b.Refused([]string{"cancel", "llama-8b-20261121-3"}, "it ended released at 2026-11-21 12:00")
 
-		cleared := deploymenttest.Preempted("other").Does("delete-1").Reads(deploymenttest.Is(incident.Gone, "")).Does("create-1").Cancels()
+		cleared := deploymenttest.Preempted("other").Does("delete-1").Reads(deploymenttest.Is(evidence.Gone, "")).Does("create-1").Cancels()
 		if _, err := b.Ledger.Save(t.Context(), cleared.Workload, ledger.Revision{}); err != nil {
 			t.Fatal(err)
 		}
@@ -120,8 +122,8 @@ func TestRetryOpensWhatWasGivenUp(t *testing.T) {
 		}
 		got := b.Workload()
 		in := got.Shown(deploymenttest.Noon).Incident
-		looks := in != nil && in.Phase == incident.Looking && got.Reads(deploymenttest.Noon).Has(incident.ReadSlices, "") && len(b.Sent) == 0
-		if deletes := in != nil && in.Phase == incident.PhaseDeleting && len(b.Sent) == 1; !looks && !deletes || looks != strings.Contains(said, "patrol looks at it within a minute") {
+		looks := in != nil && in.Phase == view.Looking && got.Reads(deploymenttest.Noon).Has(incident.ReadSlices, "") && len(b.Sent) == 0
+		if deletes := in != nil && in.Phase == view.PhaseDeleting && len(b.Sent) == 1; !looks && !deletes || looks != strings.Contains(said, "patrol looks at it within a minute") {
 			t.Errorf("it stands at %+v, sent %+v, and says %q", in, b.Sent, said)
 		}
 		b.Refused([]string{"retry", "llama-8b"}, "is under way (")
@@ -167,7 +169,7 @@ func TestAttachAndDetachLabelTheTPUs(t *testing.T) {
 			t.Errorf("labels are %v", b.Labels)
 		}
 		o := b.Workload().Orders
-		if len(o) != 2 || o[0].Verb != incident.VerbAttach || o[0].Text != "to policy spot" || o[0].Why != "it is ours" || o[1].Verb != incident.VerbDetach {
+		if len(o) != 2 || o[0].Verb != evidence.VerbAttach || o[0].Text != "to policy spot" || o[0].Why != "it is ours" || o[1].Verb != evidence.VerbDetach {
 			t.Errorf("recorded is %+v", o)
 		}
 		b.Refuses["llama-8b-1"] = errors.New("set label of llama-8b-1: update is not supported while in state PREEMPTED")
@@ -204,7 +206,7 @@ func TestAttachSaysWhatAPolicyNeverBringsBack(t *testing.T) {
 		"one that is left to its owner":   {"spot", false, 4, nil, "never creates it again"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := deploymenttest.Training("llama-8b", deploymenttest.Read(func(r *incident.Read) {
+			w := deploymenttest.Training("llama-8b", deploymenttest.Read(func(r *evidence.Read) {
 				r.Facts.Reclaimable, r.Facts.Workers, r.Directory = c.spot, c.workers, ""
 			}))
 			if strings.Contains(name, "its owner") {
@@ -229,7 +231,7 @@ func TestAttachSaysWhatAPolicyNeverBringsBack(t *testing.T) {
 
 // TestALegacyNodeKeepsItsLabels: version 1 of the API changes none, so the way out is said at once.
 func TestALegacyNodeKeepsItsLabels(t *testing.T) {
-	w := deploymenttest.Trains("llama-8b", deploymenttest.Read(func(r *incident.Read) { r.Facts.Legacy = true }))
+	w := deploymenttest.Trains("llama-8b", deploymenttest.Read(func(r *evidence.Read) { r.Facts.Legacy = true }))
 	b := deploymenttest.New(t, ledgertest.NewStore().Open, w)
 	b.Refused([]string{"attach", "llama-8b", "--policy", "spot"},
 		"llama-8b in us-west4-a is a legacy node, which keeps the labels that it was created with: create it again with the label pitstop-policy=spot")

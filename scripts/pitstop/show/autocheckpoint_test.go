@@ -15,7 +15,7 @@ import (
 	"pitstop.internal/scripts/pitstop/cli"
 	"pitstop.internal/scripts/pitstop/deployment"
 	"pitstop.internal/scripts/pitstop/deployment/deploymenttest"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/provider/cloudtpu"
@@ -32,7 +32,7 @@ const (
 func TestCheckSaysHowAutocheckpointIsTurnedOn(t *testing.T) {
 	enabled := strings.Replace(deploymenttest.StartsCrew, `{"runtimeVersion"`, `{"autocheckpointEnabled":true,"runtimeVersion"`, 1)
 	read := deploymenttest.Read
-	queued := read(func(r *incident.Read) { r.Facts.Group = "q" })
+	queued := read(func(r *evidence.Read) { r.Facts.Group = "q" })
 	second := func(s *deploymenttest.Story) {
 		queued(s)
 		s.Names = append(s.Names, "llama-8b-1")
@@ -62,20 +62,20 @@ func TestCheckSaysHowAutocheckpointIsTurnedOn(t *testing.T) {
 		"a policy that turns it on and never creates": {deploymenttest.StartsCrew, nil, ", autocheckpoint: on, switches: {recreate: no}", []string{
 			"stop      decision: ", "you: the policy turns it on when Pitstop creates the slice again, but the switch recreate is no, limited by policy night: allow that, or " + ByHand + "\n",
 		}, "its policy"},
-		"a policy that creates no slice that is not Spot": {deploymenttest.StartsCrew, read(func(r *incident.Read) { r.Facts.Reclaimable = false }), "", []string{
+		"a policy that creates no slice that is not Spot": {deploymenttest.StartsCrew, read(func(r *evidence.Read) { r.Facts.Reclaimable = false }), "", []string{
 			"stop      decision: ", "you: " + ByHand + "; or write autocheckpoint: on into its policy and allow that Pitstop creates it again: " +
 				"the switch recreate_non_spot is no, limited by policy night (preset spot) and the deployment\n",
 		}, "turns it on"},
-		"a preset": {deploymenttest.StartsCrew, read(func(r *incident.Read) { r.Facts.Label = "spot" }), "", []string{
+		"a preset": {deploymenttest.StartsCrew, read(func(r *evidence.Read) { r.Facts.Label = "spot" }), "", []string{
 			"you: " + ByHand + "; or write autocheckpoint: on into a policy of the policy file and attach that policy\n",
 		}, "its policy"},
-		"a label that names no policy": {deploymenttest.StartsCrew, read(func(r *incident.Read) { r.Facts.Label = "nigth" }), "", []string{
+		"a label that names no policy": {deploymenttest.StartsCrew, read(func(r *evidence.Read) { r.Facts.Label = "nigth" }), "", []string{
 			"stop      policy: ", "you: " + ByHand + "; or write autocheckpoint: on into a policy of the policy file and attach that policy\n",
 		}, "its policy"},
 		"where it is on": {enabled, nil, "", []string{
 			"good      autocheckpoint: it is on for llama-8b: before maintenance Google sends SIGTERM to the training, and waits until it exits or 5 minutes have passed",
 		}, "is off"},
-		"a legacy node": {`{"legacy_node":{"acceleratorType":"v3-32","tensorflowVersion":"2.12.0"}}`, read(func(r *incident.Read) {
+		"a legacy node": {`{"legacy_node":{"acceleratorType":"v3-32","tensorflowVersion":"2.12.0"}}`, read(func(r *evidence.Read) {
 			r.Facts.Legacy, r.Facts.Accelerator, r.Directory = true, "v3-32", ""
 		}), "", nil, "autocheckpoint"},
 	} {
@@ -139,7 +139,7 @@ func TestStatusShowsTheLastMaintenanceAndAutocheckpoint(t *testing.T) {
 
 // TestStatusShowsTheLastMaintenanceOfALegacyNode, which only the former version of the API shows.
 func TestStatusShowsTheLastMaintenanceOfALegacyNode(t *testing.T) {
-	w := deploymenttest.Trains("old", deploymenttest.Read(func(r *incident.Read) { r.Facts.Legacy, r.Facts.Accelerator = true, "v3-8" }))
+	w := deploymenttest.Trains("old", deploymenttest.Read(func(r *evidence.Read) { r.Facts.Legacy, r.Facts.Accelerator = true, "v3-8" }))
 	b := deploymenttest.New(t, ledgertest.NewStore().Open, w)
 	clock := cloudtputest.NewManualClock(deploymenttest.Noon.Add(-24 * time.Hour))
 	api := cloudtputest.New(cloudtputest.Config{Clock: clock, Zones: map[string]int{"us-west4-a": cloudtputest.Unlimited}})
@@ -178,7 +178,7 @@ func TestAListingThatIsNotWholeIsSaid(t *testing.T) {
 		"without some nodes of either sort":         {unreached: true, unreachedLegacy: true, hasLegacy: true, PausedText: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := deploymenttest.Trains("llama-8b", deploymenttest.Read(func(r *incident.Read) { r.Facts.Legacy = c.hasLegacy }))
+			w := deploymenttest.Trains("llama-8b", deploymenttest.Read(func(r *evidence.Read) { r.Facts.Legacy = c.hasLegacy }))
 			b := deploymenttest.New(t, ledgertest.NewStore().Open, w)
 			b.Unreached, b.UnreachedLegacy = c.unreached, c.unreachedLegacy
 			got, err := b.Call("status")

@@ -14,7 +14,7 @@ import (
 	"pitstop.internal/scripts/pitstop/cli"
 	"pitstop.internal/scripts/pitstop/deployment/deploymenttest"
 	"pitstop.internal/shared/checkpoint/buckettest"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/ledger"
 )
 
@@ -66,32 +66,32 @@ func TestCheckFindsWhatWouldKeepTrainingFromComingBack(t *testing.T) {
 			s.Delete("ckpt", "llama-8b/48000/commit_success.txt")
 		}, says: []string{"stop      checkpoint: no checkpoint in gs://ckpt/llama-8b"}},
 		"no policy": {
-			but:  deploymenttest.Read(func(r *incident.Read) { r.Facts.Label = "" }),
+			but:  deploymenttest.Read(func(r *evidence.Read) { r.Facts.Label = "" }),
 			says: []string{"without the label pitstop-policy", "pitstop attach llama-8b"},
 		},
 		"a policy that cannot be read": {breaks: func(b *deploymenttest.Bench, _ *deploymenttest.Granted, _ *buckettest.Server) {
 			b.ReadFile = func(context.Context, string) ([]byte, error) { return nil, errors.New("403") }
 		}, says: []string{"check cannot read it: gs://ops/policy.yaml: 403"}},
 		"no specification": {
-			but:  deploymenttest.Read(func(r *incident.Read) { r.Facts.Spec = "another" }),
+			but:  deploymenttest.Read(func(r *evidence.Read) { r.Facts.Spec = "another" }),
 			says: []string{"Pitstop has never read llama-8b, so it cannot create it again"},
 		},
 		"a slice that is lost already, as an incident has told": {breaks: func(b *deploymenttest.Bench, _ *deploymenttest.Granted, _ *buckettest.Server) {
-			b.Tells(func(s *deploymenttest.Story) { s.Reads(deploymenttest.Is(incident.Lost, "PREEMPTED")).Cancels() })
+			b.Tells(func(s *deploymenttest.Story) { s.Reads(deploymenttest.Is(evidence.Lost, "PREEMPTED")).Cancels() })
 		}, says: []string{"if llama-8b died now: nothing: an incident has told its end already", "stop      decision: Pitstop would do nothing: an incident has told its end already", "stop      slice: llama-8b is PREEMPTED already", "you: pitstop retry llama-8b"}},
 		"a slice that is not usable": {breaks: func(b *deploymenttest.Bench, _ *deploymenttest.Granted, _ *buckettest.Server) {
-			b.Tells(func(s *deploymenttest.Story) { s.Reads(deploymenttest.Is(incident.Unhealthy, "REPAIRING")) })
+			b.Tells(func(s *deploymenttest.Story) { s.Reads(deploymenttest.Is(evidence.Unhealthy, "REPAIRING")) })
 		}, says: []string{"stop      slice: llama-8b is REPAIRING already"}},
 		"a pause": {breaks: func(b *deploymenttest.Bench, _ *deploymenttest.Granted, _ *buckettest.Server) {
 			b.Tells(func(s *deploymenttest.Story) { s.IsPaused(time.Time{}) })
 		}, says: []string{"stop      pause: it is paused by ada: a look", "you: pitstop resume llama-8b"}},
 		"a pause of everything": {breaks: func(b *deploymenttest.Bench, _ *deploymenttest.Granted, _ *buckettest.Server) {
-			if err := b.Ledger.SetPause(b.T.Context(), &incident.Pause{By: "ada", Until: deploymenttest.Noon.Add(time.Hour)}); err != nil {
+			if err := b.Ledger.SetPause(b.T.Context(), &evidence.Pause{By: "ada", Until: deploymenttest.Noon.Add(time.Hour)}); err != nil {
 				b.T.Error(err)
 			}
 		}, says: []string{"stop      pause: everything is paused by ada until 2026-11-21T13:00:00Z", "you: pitstop resume --all"}},
 		"an open incident": {breaks: func(b *deploymenttest.Bench, _ *deploymenttest.Granted, _ *buckettest.Server) {
-			b.Tells(func(s *deploymenttest.Story) { s.Reads(deploymenttest.Is(incident.Lost, "PREEMPTED")) })
+			b.Tells(func(s *deploymenttest.Story) { s.Reads(deploymenttest.Is(evidence.Lost, "PREEMPTED")) })
 		}, says: []string{"stop      incident: llama-8b-20261121-1 is open: preemption, deleting", "you: pitstop incident llama-8b-20261121-1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -114,7 +114,7 @@ func TestCheckFindsWhatWouldKeepTrainingFromComingBack(t *testing.T) {
 // TestCheckTellsOfACopiedLabel: to whoever has it, and to the workload that it names.
 func TestCheckTellsOfACopiedLabel(t *testing.T) {
 	b, _, _ := deploymenttest.Healthy(t, deploymenttest.StartsCrew)
-	other := deploymenttest.Trains("newcomer", deploymenttest.Read(func(r *incident.Read) { r.Facts.Claims = "llama-8b" }))
+	other := deploymenttest.Trains("newcomer", deploymenttest.Read(func(r *evidence.Read) { r.Facts.Claims = "llama-8b" }))
 	if _, err := b.Ledger.Save(t.Context(), other, ledger.Revision{}); err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func TestCheckHoldsTheOrderAgainstOtherShapes(t *testing.T) {
 // TestCheckOfALegacyNode: it runs no script and has no metadata, so no finding asks its owner for either.
 func TestCheckOfALegacyNode(t *testing.T) {
 	const spec = `{"legacy_node":{"acceleratorType":"v3-32","tensorflowVersion":"2.12.0","schedulingConfig":{"preemptible":true}}}`
-	legacy := deploymenttest.Read(func(r *incident.Read) { r.Facts.Legacy, r.Facts.Accelerator, r.Directory = true, "v3-32", "" })
+	legacy := deploymenttest.Read(func(r *evidence.Read) { r.Facts.Legacy, r.Facts.Accelerator, r.Directory = true, "v3-32", "" })
 	b, _, _ := deploymenttest.Healthy(t, spec, legacy)
 	got, err := b.Call("check", "llama-8b")
 	if err != nil {
@@ -165,7 +165,7 @@ func TestCheckOfALegacyNode(t *testing.T) {
 	}
 	deploymenttest.WantText(t, got, "call 3    create node llama-8b in us-west4-a", "start-up: llama-8b is a legacy node: training runs on your own machine",
 		"checkpoint: a legacy node names no directory")
-	b, _, _ = deploymenttest.Healthy(t, spec, legacy, deploymenttest.Read(func(r *incident.Read) { r.Facts.Label = "" }))
+	b, _, _ = deploymenttest.Healthy(t, spec, legacy, deploymenttest.Read(func(r *evidence.Read) { r.Facts.Label = "" }))
 	unlabelled, err := b.Call("check", "llama-8b")
 	if !errors.Is(err, cli.ErrFailed) {
 		t.Errorf("it ends with %v", err)
@@ -224,7 +224,7 @@ func TestCheckSaysWhatItMayNotLookAt(t *testing.T) {
 func TestCheckPlansWhatIsLeft(t *testing.T) {
 	b, _, _ := deploymenttest.Healthy(t, deploymenttest.StartsCrew)
 	b.Tells(func(s *deploymenttest.Story) {
-		s.Reads(deploymenttest.Is(incident.Lost, "PREEMPTED")).Does("delete-1").Reads(deploymenttest.Is(incident.Deleting, "DELETING"))
+		s.Reads(deploymenttest.Is(evidence.Lost, "PREEMPTED")).Does("delete-1").Reads(deploymenttest.Is(evidence.Deleting, "DELETING"))
 	})
 	got, err := b.Call("check", "llama-8b")
 	if !errors.Is(err, cli.ErrFailed) {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"pitstop.internal/scripts/pitstop/deployment/deploymenttest"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/policy"
@@ -48,7 +48,7 @@ func TestCheckRehearsesTheDeathOfAJob(t *testing.T) {
 	} {
 		w := deploymenttest.Trains("llama-8b", func(s *deploymenttest.Story) {
 			s.Provider, s.Slice.Zone, s.Slice.Directory = "gke", scope, c.directory
-			s.Slice.Facts.Label, s.Slice.Facts.Healing = cmp.Or(c.label, "spot"), incident.HealsNever
+			s.Slice.Facts.Label, s.Slice.Facts.Healing = cmp.Or(c.label, "spot"), evidence.HealsNever
 		})
 		b := deploymenttest.New(t, ledgertest.NewStore().Open, w)
 		if err := b.Ledger.SaveSpec(t.Context(), w.Shown(deploymenttest.Noon).Slices[0].Spec, []byte(c.spec)); err != nil {
@@ -83,7 +83,7 @@ func TestCheckRehearsesTheDeathOfAJob(t *testing.T) {
 func TestAWaitingJobIsShown(t *testing.T) {
 	w := deploymenttest.Begin("llama-8b")
 	w.Provider, w.Slice.Zone, w.Slice.Facts.WaitsSince = "gke", "us-east5/research/teams", deploymenttest.Noon.Add(-3*time.Hour)
-	w.Before(0).Reads(deploymenttest.Is(incident.Creating, "creating: its Pod llama-8b-0 waits for a machine: Unschedulable: Insufficient google.com/tpu"))
+	w.Before(0).Reads(deploymenttest.Is(evidence.Creating, "creating: its Pod llama-8b-0 waits for a machine: Unschedulable: Insufficient google.com/tpu"))
 	b := deploymenttest.New(t, ledgertest.NewStore().Open, w.Workload)
 	b.Want([]string{"status"}, "Unschedulable: Insufficient google.com/tpu, waiting since 2026-11-21T09:00:00Z, for 3 h 0 m")
 	out, err := b.Call("check", "llama-8b")

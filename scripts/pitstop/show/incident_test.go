@@ -7,6 +7,7 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/pitstop/cli"
 	"pitstop.internal/scripts/pitstop/deployment/deploymenttest"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
@@ -19,7 +20,7 @@ func TestAnIncidentIsFoundOpenClosedAndInTheArchive(t *testing.T) {
 	s.Before(5 * time.Minute).GivesUp(2)
 	s.Policy.Switches.Restart = policy.Yes
 	s.Before(4 * time.Minute).Writes(events.CrewReport{Report: events.ReportProgress, Attempt: 3, Step: 48_200, CheckpointStep: 48_000})
-	w := s.Before(90 * time.Second).Reads(deploymenttest.Is(incident.Lost, "PREEMPTED")).Workload
+	w := s.Before(90 * time.Second).Reads(deploymenttest.Is(evidence.Lost, "PREEMPTED")).Workload
 	d := deploymenttest.New(t, ledgertest.NewStore().Open, w)
 	l := d.Ledger
 	archived := deploymenttest.Healed("llama-8b", deploymenttest.Noon.Add(-20*cli.Day), time.Hour, 0).Closed

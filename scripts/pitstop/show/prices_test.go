@@ -13,8 +13,9 @@ import (
 	"pitstop.internal/scripts/pitstop/deployment"
 	"pitstop.internal/scripts/pitstop/deployment/deploymenttest"
 	"pitstop.internal/scripts/pitstop/terminal"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/ledger/ledgertest"
+	"pitstop.internal/shared/reason"
 	"pitstop.internal/shared/view"
 )
 
@@ -29,12 +30,12 @@ func pricesOf(t *testing.T, text string) string {
 
 func TestAnIncidentTellsWhatItCost(t *testing.T) {
 	two := deploymenttest.Training("llama-8b")
-	two.Learns(incident.Read{
-		Origin: two.Origin(events.RankReading), Slice: "other", Zone: "us-west4-a", Condition: incident.Ready, State: "READY",
+	two.Learns(evidence.Read{
+		Origin: two.Origin(events.RankReading), Slice: "other", Zone: "us-west4-a", Condition: evidence.Ready, State: "READY",
 		Incarnation: events.Incarnation{Zone: "us-west4-a", ID: "7712", Created: deploymenttest.Noon.Add(-48 * time.Hour)},
-		Facts:       incident.Facts{Accelerator: "v5p-8", Workers: 1, Chips: 4, Label: "spot"}, Directory: "gs://ckpt/llama-8b",
+		Facts:       evidence.Facts{Accelerator: "v5p-8", Workers: 1, Chips: 4, Label: "spot"}, Directory: "gs://ckpt/llama-8b",
 	})
-	w := two.Before(5 * time.Minute).Reads(deploymenttest.Is(incident.Lost, "PREEMPTED")).Workload
+	w := two.Before(5 * time.Minute).Reads(deploymenttest.Is(evidence.Lost, "PREEMPTED")).Workload
 	b := deploymenttest.New(t, ledgertest.NewStore().Open, w)
 	b.Now = func() time.Time { return two.Now.Add(90 * time.Minute) }
 	id := w.Incident.ID
@@ -66,7 +67,7 @@ func TestAnIncidentTellsWhatWasTried(t *testing.T) {
 	printIncident(terminal.NewPrinter(&out, false), deployment.Workload{}, view.Incident{
 		ID:    "llama-8b-20261121-3",
 		Zones: []view.Refusal{{Zone: "us-west4-a", At: deploymenttest.Noon, Until: deploymenttest.Noon.Add(time.Minute), Text: "no more capacity"}},
-		Save:  view.Save{ID: "s1", Requested: deploymenttest.Noon, Result: incident.SaveRefused, Failed: "no handler"},
+		Save:  view.Save{ID: "s1", Requested: deploymenttest.Noon, Result: reason.SaveRefused, Failed: "no handler"},
 		Calls: []view.Call{{At: deploymenttest.Noon, Function: "recreate", Method: "DeleteNode", Resource: "projects/demo/locations/us-west4-a/nodes/llama-8b"}},
 	}, Cost{Cost: view.Cost{ChargedTo: "infrastructure", Restarts: 2}})
 	deploymenttest.WantText(t, out.String(), "charged to infrastructure, 2 of 3 restarts", "when it opened: allowed: nothing",

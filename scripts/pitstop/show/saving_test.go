@@ -12,7 +12,7 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/pitstop/deployment"
 	"pitstop.internal/scripts/pitstop/deployment/deploymenttest"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/view"
@@ -110,9 +110,9 @@ func TestAnOutageIsNoTimeWithoutASave(t *testing.T) {
 	for name, tell := range map[string]func(*deploymenttest.Story){
 		"the incident has just closed": func(s *deploymenttest.Story) {
 			s.Now = at(-5)
-			s.Announces(events.Notice{Status: events.NoticeOngoing, WindowStart: at(-5), WindowEnd: at(60)}).Reads(deploymenttest.Is(incident.Unhealthy, "REPAIRING"))
+			s.Announces(events.Notice{Status: events.NoticeOngoing, WindowStart: at(-5), WindowEnd: at(60)}).Reads(deploymenttest.Is(evidence.Unhealthy, "REPAIRING"))
 			s.Now = at(39)
-			s.Announces(events.Notice{Status: events.NoticeGone}).Reads(deploymenttest.Is(incident.Ready, "READY"))
+			s.Announces(events.Notice{Status: events.NoticeGone}).Reads(deploymenttest.Is(evidence.Ready, "READY"))
 			s.Now = at(40)
 			s.Writes(events.CrewReport{Report: events.ReportProgress, Attempt: 2, Step: 48_300, CheckpointStep: 48_000})
 		},

@@ -15,7 +15,7 @@ import (
 	"pitstop.internal/scripts/pitstop/cli"
 	"pitstop.internal/scripts/pitstop/deployment"
 	"pitstop.internal/scripts/pitstop/deployment/deploymenttest"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/policy"
@@ -26,7 +26,7 @@ import (
 
 func TestStatusTellsHowEveryWorkloadStands(t *testing.T) {
 	other := deploymenttest.Begin("bert")
-	other.Slice.Zone, other.Slice.Directory, other.Slice.Facts = "us-west4-b", "", incident.Facts{Accelerator: "v2-8"}
+	other.Slice.Zone, other.Slice.Directory, other.Slice.Facts = "us-west4-b", "", evidence.Facts{Accelerator: "v2-8"}
 	other.Before(50 * time.Hour).Reads()
 	d := deploymenttest.New(t, ledgertest.NewStore().Open, deploymenttest.Llama(deploymenttest.In("us-west4-a")), other.Workload)
 	l := d.Ledger
@@ -44,7 +44,7 @@ func TestStatusTellsHowEveryWorkloadStands(t *testing.T) {
 	if _, err = d.Call("status", "berta"); !errors.As(err, &wrong) || !strings.Contains(err.Error(), "demo/bert, demo/llama-8b") {
 		t.Errorf("a workload that is not there: %v", err)
 	}
-	if err := l.SetPause(t.Context(), &incident.Pause{By: "ada", Why: "night shift", At: deploymenttest.Noon}); err != nil {
+	if err := l.SetPause(t.Context(), &evidence.Pause{By: "ada", Why: "night shift", At: deploymenttest.Noon}); err != nil {
 		t.Fatal(err)
 	}
 	got, _ = d.Call("status") //nolint:errcheck // it went well before
@@ -57,7 +57,7 @@ func TestStatusTellsHowEveryWorkloadStands(t *testing.T) {
 
 func TestStatusTellsThePolicyAndWhatWouldFollow(t *testing.T) {
 	deploymenttest.EachStore(t, func(t *testing.T, open ledger.Opener) {
-		w := deploymenttest.Trains("llama-8b", deploymenttest.Read(func(r *incident.Read) { r.Facts.Label = "night" }))
+		w := deploymenttest.Trains("llama-8b", deploymenttest.Read(func(r *evidence.Read) { r.Facts.Label = "night" }))
 		b := deploymenttest.New(t, open, w)
 		b.Want([]string{"status"}, "the ledger does not say yet what the deployment allows", "policy night, which is no policy: watched")
 		if err := b.Ledger.SaveSettings(t.Context(), ledger.Settings{Policy: policy.Config{URI: "gs://ops/policy.yaml", Allow: "recreate,restart"}}); err != nil {
@@ -83,9 +83,9 @@ func TestStatusTellsThePolicyAndWhatWouldFollow(t *testing.T) {
 					LimitedBy     string `json:"limited_by"`
 				} `json:"switches"`
 			} `json:"policy"`
-			IfLost incident.Plan `json:"if_lost"`
+			IfLost view.Plan `json:"if_lost"`
 		}
-		if err := json.Unmarshal([]byte(got), &st); err != nil || st.ID != deploymenttest.LlamaID || st.Policy.Name != "night" || len(st.Policy.Switches) != 6 || st.IfLost.Phase != incident.Resuming {
+		if err := json.Unmarshal([]byte(got), &st); err != nil || st.ID != deploymenttest.LlamaID || st.Policy.Name != "night" || len(st.Policy.Switches) != 6 || st.IfLost.Phase != view.Resuming {
 			t.Errorf("%v: %s", err, got)
 		}
 		b.ReadFile = func(context.Context, string) ([]byte, error) { return nil, errors.New("403: you may not") }
@@ -97,7 +97,7 @@ func TestStatusTellsThePolicyAndWhatWouldFollow(t *testing.T) {
 }
 
 func TestStatusTellsWhyAPersonWouldBeAsked(t *testing.T) {
-	w := deploymenttest.Trains("llama-8b", deploymenttest.Read(func(r *incident.Read) { r.Facts.Bare = true }))
+	w := deploymenttest.Trains("llama-8b", deploymenttest.Read(func(r *evidence.Read) { r.Facts.Bare = true }))
 	b := deploymenttest.New(t, ledgertest.NewStore().Open, w)
 	b.Want([]string{"status"}, "if llama-8b died now: wait for approval: recreate llama-8b (llama-8b has no start-up script: what comes back is an empty machine")
 }
@@ -105,7 +105,7 @@ func TestStatusTellsWhyAPersonWouldBeAsked(t *testing.T) {
 func TestStatusTellsWhatAnIncidentWaitsFor(t *testing.T) {
 	waiting := deploymenttest.Asking()
 	looks := deploymenttest.Training("bert").Before(0)
-	looks.Learns(incident.Interrupted{
+	looks.Learns(evidence.Interrupted{
 		Origin: looks.Origin(events.RankAudit), Slice: "bert", Incarnation: looks.Slices[0].Incarnation, Cause: events.CausePreemption, Text: "worker 2 was preempted",
 	})
 	b := deploymenttest.New(t, ledgertest.NewStore().Open, waiting, looks.Workload)

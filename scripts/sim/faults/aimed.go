@@ -33,13 +33,8 @@ type Marksman struct {
 // NewMarksman aims the troubles at incidents.
 func NewMarksman(t *Troubles) *Marksman {
 	m := &Marksman{Troubles: t, dice: NewDice(t.sim.Seed).Of("aimed"), occasions: turns{}, watching: []byte("policies: {}\n"), asking: asking(t.Fleet)}
-	var phases []string
-	for _, step := range incident.Transitions() {
-		if step[0] != "peace" && !slices.Contains(phases, step[0]) {
-			phases = append(phases, step[0])
-		}
-	}
-	m.favourite = phases[m.dice.Of("favourite").intN(len(phases))]
+	phases := view.Phases()
+	m.favourite = string(phases[m.dice.Of("favourite").intN(len(phases))])
 	return m
 }
 

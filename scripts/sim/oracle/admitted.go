@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"pitstop.internal/scripts/sim/world"
+	"pitstop.internal/shared/bounds"
 	"pitstop.internal/shared/checkpoint"
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 )
 
@@ -39,7 +39,7 @@ func (c *Checks) elsewhere(k call) {
 		// may take as long as entries do.
 		read, looked := k.by.Read[world.Place{Zone: z, Slice: k.slice}]
 		age := c.Clock.Now().Sub(life.Created)
-		unheard := age < unseen || !c.lived(k.slice, z, life.Created) && age < incident.Grace
+		unheard := age < unseen || !c.lived(k.slice, z, life.Created) && age < bounds.Grace
 		if !looked && !unheard || looked && read.At.After(life.Created) {
 			c.Violated("3 admitted", k.doc.ID, "%s was created in %s while it is %s in %s", k.slice, k.Zone, state, z)
 		}

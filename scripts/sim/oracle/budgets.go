@@ -1,11 +1,13 @@
 package oracle
 
-import "pitstop.internal/shared/incident"
+import (
+	"pitstop.internal/shared/bounds"
+)
 
 // Rule 5, the budgets: while a training does no new step, nobody brings its slices back or begins it again without end.
 
 // mostInVain is how often Pitstop may replace a slice, or name another attempt, without a step of the training.
-const mostInVain = incident.MaxRecreates + incident.MaxRestarts
+const mostInVain = bounds.MaxRecreates + bounds.MaxRestarts
 
 // inVain counts what Pitstop has done for a training since it did a new step.
 type inVain struct {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"pitstop.internal/scripts/sim/faults"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/evidence"
 )
 
 // TestWhatIsDoneInVainHasAnEnd: it is counted from the last new step of the training, or from a person's word that the cause is mended.
@@ -19,7 +19,7 @@ func TestWhatIsDoneInVainHasAnEnd(t *testing.T) {
 		"once more":                     {mostInVain + 1, func(*Checks, func()) {}, 1},
 		"once more, after a new step":   {mostInVain, func(checks *Checks, pass func()) { pass(); checks.spends("demo/set", "a slice was replaced") }, 0},
 		"once more, after a retry": {mostInVain, func(checks *Checks, _ func()) {
-			checks.words("demo/set", incident.Retried{})
+			checks.words("demo/set", evidence.Retried{})
 			checks.spends("demo/set", "a slice was replaced")
 		}, 0},
 		"and something else once": {mostInVain, func(checks *Checks, _ func()) { checks.spends("demo/set", "another attempt was named") }, 0},

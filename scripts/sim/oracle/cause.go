@@ -9,7 +9,9 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/sim/faults"
 	"pitstop.internal/scripts/sim/world"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/bounds"
+	"pitstop.internal/shared/evidence"
+	"pitstop.internal/shared/view"
 )
 
 // Right cause: what an incident is said to have come from is what really happened.
@@ -17,7 +19,7 @@ import (
 // jobClosed checks the cause of an incident of a workload that trains in a cluster, and takes note of whom it has told of.
 func (c *Checks) jobClosed(r *record, w seen, in *seenIncident) {
 	for _, g := range c.gangs(w.ID) {
-		if s := w.slice(g.Slice); s != nil && s.Condition != incident.Ready {
+		if s := w.slice(g.Slice); s != nil && s.Condition != evidence.Ready {
 			g.told = r.closed
 		}
 	}
@@ -41,29 +43,29 @@ func (c *Checks) rightCauses(workload string) {
 		if err != nil {
 			continue // the entry that shows it could not be stored
 		}
-		from := in.Opened.Add(-2*incident.Grace - c.releases.Down(in.Opened.Add(-6*time.Hour)))
+		from := in.Opened.Add(-2*bounds.Grace - c.releases.Down(in.Opened.Add(-6*time.Hour)))
 		struck := c.struckBy(workload, from, in.Closed)
 		for _, known := range r.causes { // a more exact entry may have been lost on its way
 			about := !known.at.Before(from) && !known.at.After(in.Closed)
-			while := !known.handled.Before(in.Opened) && known.handled.Before(in.Closed.Add(incident.Linger))
+			while := !known.handled.Before(in.Opened) && known.handled.Before(in.Closed.Add(bounds.Linger))
 			struck[known.cause] = struck[known.cause] || about || while
 		}
 		switch {
 		case struck[in.Cause], left[in.Cause], in.Cause == events.CauseHang && over.stood:
-		case in.Cause == events.CauseMaintenance && r.forged(from.Add(-2*incident.HealFor), in.Closed):
+		case in.Cause == events.CauseMaintenance && r.forged(from.Add(-2*bounds.HealFor), in.Closed):
 			// The same, and another incident may have been open in between.
 		case in.Cause == events.CauseCrash && r.forged(from, in.Closed):
 			// Only a line of somebody who may write to a log says so, and the workload has no other cause.
 		case c.did(workload, in.Opened.Add(-time.Second), func(d deed) bool { return d.kind == saidRetry && !d.at.After(in.Opened) }):
 			// A person opened it, for what an earlier one had told.
 		case in.Cause == events.CauseUnknown || in.Cause == events.CauseGuest:
-			if told := r.toldCause(later(before, in.Opened.Add(-incident.Grace)), in.Closed); told != "" {
+			if told := r.toldCause(later(before, in.Opened.Add(-bounds.Grace)), in.Closed); told != "" {
 				c.Violated("right cause", workload, "%s is archived as %s, and an entry that was handled says %s", id, in.Cause, told)
 			}
 		default:
 			c.Violated("right cause", workload, "%s is archived as %s, and what struck was %q", id, in.Cause, strings.Join(causeNames(struck), ", "))
 		}
-		left = map[events.Cause]bool{in.Cause: in.Outcome == incident.Escalated} // slices that it has left idle are deleted for the same cause
+		left = map[events.Cause]bool{in.Cause: in.Outcome == view.Escalated} // slices that it has left idle are deleted for the same cause
 		before = in.Closed
 	}
 }
@@ -109,7 +111,7 @@ func (c *Checks) strucks(workload string, opened time.Time) map[events.Cause]boo
 			from = g.used // a person may try again what has been lost for long
 		}
 	}
-	from = from.Add(-2*incident.Grace - c.learned())
+	from = from.Add(-2*bounds.Grace - c.learned())
 	all := map[events.Cause]bool{}
 	for _, g := range c.gangs(workload) {
 		c.strikesJob(g, from, all)
@@ -158,7 +160,7 @@ func (r *record) forged(from, to time.Time) bool {
 // toldCause is the cause that entries name of what happened between two moments, as far as they were handled in time.
 func (r *record) toldCause(from, to time.Time) events.Cause {
 	for _, known := range r.causes {
-		if !known.untimely && known.cause != events.CauseUnknown && !known.at.Before(from) && known.at.Before(to) && known.handled.Before(to.Add(incident.Linger)) {
+		if !known.untimely && known.cause != events.CauseUnknown && !known.at.Before(from) && known.at.Before(to) && known.handled.Before(to.Add(bounds.Linger)) {
 			return known.cause
 		}
 	}

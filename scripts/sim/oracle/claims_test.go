@@ -8,8 +8,8 @@ import (
 	"pitstop.internal/scripts/sim/clock"
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/checkpoint/buckettest"
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/provider/providertest/trainingtest"
+	"pitstop.internal/shared/view"
 )
 
 // TestStepsWithoutACrewAreNobodysProgress: a forged line opens an incident about a Multislice. One of its slices has no crew, and its
@@ -47,7 +47,7 @@ func TestStepsWithoutACrewAreNobodysProgress(t *testing.T) {
 				w.Trainings["twin-0"].Hang()
 			}
 			r.at = c.step("demo/twin")
-			in := &seenIncident{Opened: now.Now(), ConfirmedBy: incident.ByStep}
+			in := &seenIncident{Opened: now.Now(), ConfirmedBy: view.ByStep}
 			pass(10 * time.Minute)
 			why := c.wronglyResumed(end{r, seen{ID: "demo/twin"}, in})
 			if (why == "") != trains {

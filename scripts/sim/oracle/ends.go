@@ -10,9 +10,11 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/sim/faults"
 	"pitstop.internal/scripts/sim/world"
+	"pitstop.internal/shared/bounds"
 	"pitstop.internal/shared/checkpoint"
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/reason"
+	"pitstop.internal/shared/view"
 )
 
 // Ends: an incident ends as what really happened has it. Nothing is called resumed, released or withdrawn that is not, and nothing is left to a
@@ -27,16 +29,16 @@ type end struct {
 
 // ends says, for each outcome, why it is wrong; empty where it is right. jobEnds does so in clusters.
 var (
-	ends = map[incident.Outcome]func(c *Checks, e end) string{
-		incident.Resumed:   (*Checks).wronglyResumed,
-		incident.Withdrawn: (*Checks).wronglyWithdrawn,
-		incident.Released:  (*Checks).wronglyReleased,
-		incident.Escalated: (*Checks).wronglyEscalated,
-		incident.Observed:  (*Checks).wronglyObserved,
+	ends = map[view.Outcome]func(c *Checks, e end) string{
+		view.Resumed:   (*Checks).wronglyResumed,
+		view.Withdrawn: (*Checks).wronglyWithdrawn,
+		view.Released:  (*Checks).wronglyReleased,
+		view.Escalated: (*Checks).wronglyEscalated,
+		view.Observed:  (*Checks).wronglyObserved,
 	}
-	jobEnds = map[incident.Outcome]func(c *Checks, e end) string{
-		incident.Resumed:  (*Checks).jobWronglyResumed,
-		incident.Released: (*Checks).jobWronglyReleased,
+	jobEnds = map[view.Outcome]func(c *Checks, e end) string{
+		view.Resumed:  (*Checks).jobWronglyResumed,
+		view.Released: (*Checks).jobWronglyReleased,
 	}
 )
 
@@ -47,7 +49,7 @@ func (c *Checks) judged(r *record, w seen) bool {
 		c.ends[trouble] = map[string]int{}
 	}
 	how := string(in.Outcome)
-	if in.Outcome != incident.Resumed {
+	if in.Outcome != view.Resumed {
 		how += " (" + string(in.Code) + ")"
 	}
 	c.ends[trouble][how]++
@@ -75,10 +77,10 @@ func (c *Checks) jobWronglyResumed(e end) string {
 			return fmt.Sprintf("%s has failed for good at %s", g.Slice, failed.UTC().Format(time.DateTime))
 		}
 	}
-	if e.in.ConfirmedBy == incident.ByStep && !c.jobGoesPast(e) && !c.done(e.w.ID) && !c.blurred(e.w.ID) {
+	if e.in.ConfirmedBy == view.ByStep && !c.jobGoesPast(e) && !c.done(e.w.ID) && !c.blurred(e.w.ID) {
 		return fmt.Sprintf("no step has been done past %d, which its crew had told was saved", e.baseline)
 	}
-	if down := c.jobDown(e.w.ID, e.in.Opened); e.in.ConfirmedBy == incident.ByCheckpoint && !c.savedSince(e.w.Directory, down) {
+	if down := c.jobDown(e.w.ID, e.in.Opened); e.in.ConfirmedBy == view.ByCheckpoint && !c.savedSince(e.w.Directory, down) {
 		return fmt.Sprintf("no checkpoint is complete since %s", down.UTC().Format(time.DateTime))
 	}
 	return ""
@@ -86,7 +88,7 @@ func (c *Checks) jobWronglyResumed(e end) string {
 
 // jobWronglyReleased says that the owner of a Job has not deleted or suspended it, made it anew, cancelled its incident, or seen it finish.
 func (c *Checks) jobWronglyReleased(e end) string {
-	from := e.in.Opened.Add(-c.learned() - incident.Grace)
+	from := e.in.Opened.Add(-c.learned() - bounds.Grace)
 	for _, g := range c.gangs(e.w.ID) {
 		for _, at := range g.complete {
 			if at.After(from) {
@@ -94,7 +96,7 @@ func (c *Checks) jobWronglyReleased(e end) string {
 			}
 		}
 		if slices.ContainsFunc(g.acts, func(a act) bool {
-			return a.at.After(from) && (a.by == faults.Owner || e.in.Code == incident.CodeCancelled && a.what == string(saidCancel))
+			return a.at.After(from) && (a.by == faults.Owner || e.in.Code == reason.CodeCancelled && a.what == string(saidCancel))
 		}) {
 			return ""
 		}
@@ -115,21 +117,21 @@ func (r *record) trouble() string {
 // struckBefore is how long before the opening of an incident its trouble may have happened: entries are late, functions are
 // broken, and the first source asked answers late.
 func (c *Checks) struckBefore(e end) time.Time {
-	return e.in.Opened.Add(-2*incident.Grace - incident.AuditFor - c.releases.Down(e.in.Opened.Add(-6*time.Hour)))
+	return e.in.Opened.Add(-2*bounds.Grace - bounds.AuditFor - c.releases.Down(e.in.Opened.Add(-6*time.Hour)))
 }
 
 func (c *Checks) wronglyResumed(e end) string {
 	switch e.in.ConfirmedBy {
-	case incident.ByStep:
+	case view.ByStep:
 		if !slices.ContainsFunc(c.crewed(e.w.ID), func(f world.SliceConfig) bool { return c.goesPast(f, e) }) && !c.done(e.w.ID) && !c.blurred(e.w.ID) {
 			return fmt.Sprintf("no step has been done past %d, which its crew had told was saved", e.baseline)
 		}
-	case incident.ByCheckpoint:
+	case view.ByCheckpoint:
 		since, _ := c.struck(e)
 		if !slices.ContainsFunc(c.slicesOf(e.w.ID), func(f world.SliceConfig) bool { return c.committed[f.Directory].After(since) }) {
 			return "no checkpoint has been completed since the trouble"
 		}
-	case incident.ByHealth:
+	case view.ByHealth:
 		known := c.Clock.Now().Add(-c.learned())
 		for _, f := range c.slicesOf(e.w.ID) {
 			lost := c.lastOf(f.Name, broken, stopped, gone, usable)
@@ -150,7 +152,7 @@ func (c *Checks) goesPast(f world.SliceConfig, e end) bool {
 	if t.Reached(since) > e.baseline || c.step(e.w.ID) > e.at {
 		return true
 	}
-	owed := c.Clock.Now().Sub(e.in.Opened) >= incident.HealFor
+	owed := c.Clock.Now().Sub(e.in.Opened) >= bounds.HealFor
 	return !t.Stepping().IsZero() && (owed || !struck && c.step(e.w.ID) > e.baseline)
 }
 
@@ -188,15 +190,15 @@ func (c *Checks) wronglyWithdrawn(e end) string {
 func (c *Checks) wronglyReleased(e end) string {
 	since := c.struckBefore(e)
 	switch e.in.Code {
-	case incident.CodeFinished:
+	case reason.CodeFinished:
 		if !c.done(e.w.ID) {
 			return "the training is not finished"
 		}
-	case incident.CodeCancelled:
+	case reason.CodeCancelled:
 		if !c.did(e.w.ID, e.in.Opened, func(d deed) bool { return d.kind == saidCancel }) {
 			return "nobody has cancelled it"
 		}
-	case incident.CodeLeftBehind:
+	case reason.CodeLeftBehind:
 		if !c.did(e.w.ID, time.Time{}, c.oursOrdered) {
 			return "nothing of ours was left"
 		}
@@ -214,7 +216,7 @@ func (c *Checks) wronglyReleased(e end) string {
 func (c *Checks) oursOrdered(d deed) bool { return d.kind == ordered && d.by == world.Ours(c.Project) }
 
 func (c *Checks) wronglyObserved(e end) string {
-	if e.in.Code == incident.CodeLeftBehind && c.did(e.w.ID, time.Time{}, c.oursOrdered) {
+	if e.in.Code == reason.CodeLeftBehind && c.did(e.w.ID, time.Time{}, c.oursOrdered) {
 		return ""
 	}
 	if c.did(e.w.ID, e.in.Opened, func(d deed) bool { return d.kind == saidCancel }) {
@@ -243,7 +245,7 @@ func (c *Checks) jobGoesPast(e end) bool {
 			return false
 		}
 		life := s.Life.ID
-		owed := c.Clock.Now().Sub(e.in.Opened) >= incident.HealFor && g.Ran().ID == life && !g.Stepping().IsZero()
+		owed := c.Clock.Now().Sub(e.in.Opened) >= bounds.HealFor && g.Ran().ID == life && !g.Stepping().IsZero()
 		return g.ReachedIn(life, since) > e.baseline || g.stepSince(life, g.opened) > e.at || owed
 	})
 }
@@ -284,27 +286,27 @@ var noRoom = regexp.MustCompile(`no more capacity|insufficient reserved capacity
 
 // reasons say, by the code of an incident that was left to a person, why it need not have been: an allowed way was open that the world
 // would have granted, or the reason is not so. What a code says of calls and documents alone is left to the record of calls.
-var reasons = map[incident.Code]func(c *Checks, e end) string{
-	incident.CodeNoZone:             (*Checks).wayOpen,
-	incident.CodeGaveUp:             (*Checks).wayOpen,
-	incident.Stockout.Code():        (*Checks).roomIsWaitedFor,
-	incident.Quota.Code():           (*Checks).roomIsWaitedFor,
-	incident.ReservationFull.Code(): (*Checks).roomIsWaitedFor,
-	incident.CodeBudget:             (*Checks).budgetLeft,
-	incident.CodeRestartsADay:       (*Checks).budgetLeft,
-	incident.CodeSameError:          (*Checks).budgetLeft,
-	incident.CodeAbuse:              (*Checks).notSuspected,
-	incident.CodePolicyNo:           (*Checks).allAllowed,
-	incident.CodePolicyAsk:          (*Checks).allAllowed,
-	incident.CodeWatchOnly:          (*Checks).allAllowed,
-	incident.CodeHangReport:         (*Checks).goesOn,
-	incident.CodeNoCheckpoint:       (*Checks).goesOn,
-	incident.CodeUnverified:         (*Checks).isSaved,
-	incident.Permission.Code():      (*Checks).nothingRefused,
-	incident.Invalid.Code():         (*Checks).nothingRefused,
-	incident.CodeAuditUnread:        within(incident.Grace),
-	incident.CodeOverdue:            within(incident.RestartFor),
-	incident.CodeUnanswered:         within((incident.MaxFailures - 1) * incident.RequestFor),
+var reasons = map[reason.Code]func(c *Checks, e end) string{
+	reason.CodeNoZone:             (*Checks).wayOpen,
+	reason.CodeGaveUp:             (*Checks).wayOpen,
+	reason.Stockout.Code():        (*Checks).roomIsWaitedFor,
+	reason.Quota.Code():           (*Checks).roomIsWaitedFor,
+	reason.ReservationFull.Code(): (*Checks).roomIsWaitedFor,
+	reason.CodeBudget:             (*Checks).budgetLeft,
+	reason.CodeRestartsADay:       (*Checks).budgetLeft,
+	reason.CodeSameError:          (*Checks).budgetLeft,
+	reason.CodeAbuse:              (*Checks).notSuspected,
+	reason.CodePolicyNo:           (*Checks).allAllowed,
+	reason.CodePolicyAsk:          (*Checks).allAllowed,
+	reason.CodeWatchOnly:          (*Checks).allAllowed,
+	reason.CodeHangReport:         (*Checks).goesOn,
+	reason.CodeNoCheckpoint:       (*Checks).goesOn,
+	reason.CodeUnverified:         (*Checks).isSaved,
+	reason.Permission.Code():      (*Checks).nothingRefused,
+	reason.Invalid.Code():         (*Checks).nothingRefused,
+	reason.CodeAuditUnread:        within(bounds.Grace),
+	reason.CodeOverdue:            within(bounds.RestartFor),
+	reason.CodeUnanswered:         within((bounds.MaxFailures - 1) * bounds.RequestFor),
 }
 
 // wronglyEscalated says why an incident need not have been left to a person; empty where it had to be.
@@ -421,7 +423,7 @@ func (c *Checks) wayOpen(e end) string {
 	if first.IsZero() {
 		return "no creation of ours was refused"
 	}
-	if e.in.Code == incident.CodeGaveUp && !c.under(e.w.ID, opened, func(p policy.Policy) bool {
+	if e.in.Code == reason.CodeGaveUp && !c.under(e.w.ID, opened, func(p policy.Policy) bool {
 		return p.GiveUpAfter > 0 && c.Clock.Now().Sub(first) >= p.GiveUpAfter-time.Minute
 	}) {
 		return "its policy waits for longer than the " + events.Span(c.Clock.Now().Sub(first)) + " since a zone refused first"
@@ -450,7 +452,7 @@ func (c *Checks) zoneOpen(e end) string {
 		if since, room := c.room[z]; room && !since.After(e.in.Opened) && last.kind == "" {
 			return fmt.Sprintf("%s had room for %s all the time, and was never asked", z, f.Name)
 		}
-		if e.in.Code == incident.CodeNoZone && noRoom.MatchString(last.text) && !never.MatchString(last.text) {
+		if e.in.Code == reason.CodeNoZone && noRoom.MatchString(last.text) && !never.MatchString(last.text) {
 			return fmt.Sprintf("%s lacked only room for %s", z, f.Name)
 		}
 	}
@@ -473,7 +475,7 @@ func (c *Checks) budgetLeft(e end) string {
 			restarted++
 		}
 	}
-	if replaced < incident.MaxRecreates && restarted < incident.MaxRestarts-1 && c.failures(e.w.ID) < 2 && !c.standsStill(e.w.ID) {
+	if replaced < bounds.MaxRecreates && restarted < bounds.MaxRestarts-1 && c.failures(e.w.ID) < 2 && !c.standsStill(e.w.ID) {
 		return fmt.Sprintf("%d replacements and %d restarts were asked for since the training went on last, and it has not failed twice", replaced, restarted)
 	}
 	return ""

@@ -9,8 +9,8 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/sim/faults"
 	"pitstop.internal/scripts/sim/world"
+	"pitstop.internal/shared/bounds"
 	"pitstop.internal/shared/checkpoint"
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 )
@@ -31,7 +31,7 @@ type call struct {
 }
 
 // unseen is how long a call may be under way to the API since its handler looked at the ledger: nobody can take it back then.
-const unseen = incident.CallWithin + faults.Slowest
+const unseen = bounds.CallWithin + faults.Slowest
 
 // current checks that a call is that of a request which was current when it was begun: its ID says which.
 func (c *Checks) current(k call) {

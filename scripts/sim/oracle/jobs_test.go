@@ -9,8 +9,8 @@ import (
 	"pitstop.internal/scripts/sim/clock"
 	"pitstop.internal/scripts/sim/faults"
 	"pitstop.internal/scripts/sim/world"
+	"pitstop.internal/shared/bounds"
 	"pitstop.internal/shared/checkpoint/buckettest"
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 	"pitstop.internal/shared/provider/providertest/trainingtest"
 )
@@ -42,7 +42,7 @@ func TestAHangOfAJobIsTrue(t *testing.T) {
 		want  bool
 	}{
 		"it does steps": {false, time.Minute, false},
-		"it does steps, and no line of them came": {false, incident.HangFor, true},
+		"it does steps, and no line of them came": {false, bounds.HangFor, true},
 		"it hangs": {true, time.Minute, true},
 	} {
 		t.Run(name, func(t *testing.T) {

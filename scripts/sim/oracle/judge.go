@@ -18,12 +18,14 @@ import (
 	"pitstop.internal/scripts/sim/faults"
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/checkpoint"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
+	"pitstop.internal/shared/reason"
 	"pitstop.internal/shared/view"
 )
 
@@ -95,7 +97,7 @@ func (c *Checks) saved(s ledger.Step) {
 	before, after := see(s.Before, c.Clock.Now()), see(s.After, c.Clock.Now())
 	c.repeats(s, before)
 	for _, e := range s.Evidence {
-		if e, held := e.(incident.Held); held && strings.Contains(e.Why, ledger.ErrBraked.Error()) {
+		if e, held := e.(evidence.Held); held && strings.Contains(e.Why, ledger.ErrBraked.Error()) {
 			c.braked++
 		}
 	}
@@ -192,23 +194,23 @@ func (c *Checks) closed(r *record, w seen) {
 	c.ended[string(in.Outcome)]++
 	c.causes[string(in.Cause)]++
 	right := c.judged(r, w)
-	if (in.Outcome == incident.Resumed) != (in.Code == "") {
+	if (in.Outcome == view.Resumed) != (in.Code == "") {
 		c.Violated("10 nothing lost", w.ID, "%s ended %s with the code %q: %s", in.ID, in.Outcome, in.Code, in.Reason)
 	}
 	switch r.closed = c.Clock.Now(); {
-	case in.Outcome == incident.Withdrawn: // which mends nothing
-	case in.Outcome == incident.Escalated, in.Outcome == incident.Observed, c.did(w.ID, r.opened, func(d deed) bool { return d.kind == saidCancel }):
+	case in.Outcome == view.Withdrawn: // which mends nothing
+	case in.Outcome == view.Escalated, in.Outcome == view.Observed, c.did(w.ID, r.opened, func(d deed) bool { return d.kind == saidCancel }):
 		r.told, r.left = true, r.closed
 		clear(r.broken)
-	case in.Outcome == incident.Released:
+	case in.Outcome == view.Released:
 		if r.told = false; right {
 			clear(r.broken) // the whole slice belongs to its owner now
 		}
 	default:
 		r.told = false
 	}
-	r.byHand = r.byHand || in.Outcome == incident.Escalated && in.Clears
-	if in.Outcome == incident.Resumed {
+	r.byHand = r.byHand || in.Outcome == view.Escalated && in.Clears
+	if in.Outcome == view.Resumed {
 		r.saved = min(r.saved, c.step(w.ID)) // where it goes on from further back, no more than that is saved of it
 	}
 	if len(c.gangs(w.ID)) > 0 {
@@ -222,10 +224,10 @@ func (c *Checks) closed(r *record, w seen) {
 		c.lost[string(in.Cause)] += away
 		c.chipHoursLost += away.Hours() * float64(in.Chips)
 	}
-	if in.Forbidden && in.Outcome != incident.Observed {
+	if in.Forbidden && in.Outcome != view.Observed {
 		c.Violated("owner's word", w.ID, "%s ended %s, and its policy allowed nothing", in.ID, in.Outcome)
 	}
-	if in.Outcome != incident.Resumed {
+	if in.Outcome != view.Resumed {
 		return
 	}
 	c.confirmed[string(in.ConfirmedBy)]++
@@ -273,7 +275,7 @@ type Checks struct {
 
 	handled                                   int
 	happen, ended, confirmed, causes, actions map[string]int
-	transitions, classes                      map[string]int
+	reached, classes                          map[string]int
 	// ends counts how incidents ended, by their last trouble.
 	ends                              map[string]map[string]int
 	reaction                          map[string][]time.Duration
@@ -371,7 +373,7 @@ type cause struct {
 func New(w *world.World, drawn *faults.Chaos, others *faults.Releases) *Checks {
 	c := &Checks{
 		World: w, chaos: drawn, releases: others, of: map[string]*record{}, abuse: map[string]suspicion{}, taken: map[string]bool{}, untimely: map[string]bool{}, happen: map[string]int{}, ended: map[string]int{}, confirmed: map[string]int{},
-		causes: map[string]int{}, actions: map[string]int{}, transitions: map[string]int{}, classes: map[string]int{},
+		causes: map[string]int{}, actions: map[string]int{}, reached: map[string]int{}, classes: map[string]int{},
 		reaction: map[string][]time.Duration{}, lost: map[string]time.Duration{}, ends: map[string]map[string]int{},
 		belongs: map[string]string{}, fleetOf: map[string][]world.SliceConfig{}, policies: []inForce{putInForce(w.Start, w.Opts.Policy)}, shape: map[string]string{},
 		past: map[string][]deed{}, room: map[string]time.Time{}, mapped: map[string]bool{}, committed: map[string]time.Time{}, savedTo: map[string]int64{}, lookedAt: map[string]time.Time{},
@@ -397,7 +399,7 @@ func New(w *world.World, drawn *faults.Chaos, others *faults.Releases) *Checks {
 func (c *Checks) Attach() {
 	c.Hooks.Join(world.Hooks{
 		Delivered: c.answered, Saved: c.saved, Said: c.words, Changed: c.changed, Committed: c.commits,
-		Failed: func(class incident.FailureClass) { c.classes[string(class)]++ },
+		Failed: func(class reason.FailureClass) { c.classes[string(class)]++ },
 		Observed: func(e cloudtputest.Event) {
 			c.called(e)
 			c.follow(e)
@@ -516,7 +518,7 @@ func pauses(inst *world.Instance, now time.Time, call ledgertest.Call, err error
 	if err != nil {
 		return
 	}
-	if p, err := ledger.Value[incident.Pause](*call.Doc); err == nil && p != (incident.Pause{}) {
+	if p, err := ledger.Value[evidence.Pause](*call.Doc); err == nil && p != (evidence.Pause{}) {
 		inst.Pause = &p
 	}
 }
@@ -685,11 +687,11 @@ func (c *Checks) follow(e cloudtputest.Event) {
 }
 
 // words keeps what a person says of a workload.
-func (c *Checks) words(workload string, e incident.Evidence) {
+func (c *Checks) words(workload string, e evidence.Evidence) {
 	switch e := e.(type) {
-	case incident.Cancelled:
+	case evidence.Cancelled:
 		c.said(workload, e.By, saidCancel)
-	case incident.Retried:
+	case evidence.Retried:
 		c.said(workload, e.By, saidRetry)
 		c.record(workload).spent = inVain{} // they say that the cause is mended
 	}

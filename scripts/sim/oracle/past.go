@@ -12,7 +12,7 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/sim/faults"
 	"pitstop.internal/scripts/sim/world"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/bounds"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 )
@@ -350,7 +350,7 @@ func (c *Checks) stateOf(slice string) string {
 // blurred reports whether a recent entry about a workload had the time of a wrong clock, so that the order of events is
 // unknown.
 func (c *Checks) blurred(workload string) bool {
-	return c.Clock.Now().Sub(c.record(workload).skewed) < incident.Grace
+	return c.Clock.Now().Sub(c.record(workload).skewed) < bounds.Grace
 }
 
 // suspicion is Google's word that it suspects abuse on a life of a slice, as the simulated world has it.

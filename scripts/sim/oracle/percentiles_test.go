@@ -42,13 +42,13 @@ func TestPercentilesOfSeveralSeeds(t *testing.T) {
 	if got != oracle.PercentilesOf(all) || got.Count != n || len(all) != n || n == 0 {
 		t.Errorf("percentiles %+v of %d samples, and there are %d", got, len(all), n)
 	}
-	if sum.Seeds != 3 || sum.Seed != 1 || len(sum.Transitions)+len(sum.TransitionsMissing) < len(reports[0].Transitions) {
+	if sum.Seeds != 3 || sum.Seed != 1 || len(sum.Reached)+len(sum.ReachedMissing) < len(reports[0].Reached) {
 		t.Errorf("seeds %d from %d", sum.Seeds, sum.Seed)
 	}
-	for name := range reports[2].Transitions {
-		for _, missing := range sum.TransitionsMissing {
+	for name := range reports[2].Reached {
+		for _, missing := range sum.ReachedMissing {
 			if name == missing {
-				t.Errorf("%s was taken by one seed, and is missing", name)
+				t.Errorf("%s was reached by one seed, and is missing", name)
 			}
 		}
 	}

@@ -3,7 +3,7 @@ package oracle
 import (
 	"time"
 
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/view"
 )
 
 // Rule 6, progress is the proof: what is called proven has been done, what is called complete is complete, and health alone confirms nothing
@@ -21,7 +21,7 @@ func (c *Checks) proven(before, after seen) {
 
 // crewless checks that an incident which health alone has confirmed is about a training without a crew that was heard lately.
 func (c *Checks) crewless(r *record, w seen, in *seenIncident) {
-	if in.ConfirmedBy == incident.ByHealth && r.heard.After(r.opened.Add(-24*time.Hour)) && r.heard.Before(r.opened) &&
+	if in.ConfirmedBy == view.ByHealth && r.heard.After(r.opened.Add(-24*time.Hour)) && r.heard.Before(r.opened) &&
 		len(c.crewed(w.ID)) == len(c.slicesOf(w.ID)) {
 		c.Violated("6 progress", w.ID, "%s ended resumed by health alone, and there is a crew", in.ID)
 	}

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"slices"
 
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/ledger"
 )
 
@@ -64,13 +64,13 @@ func (c *Checks) rightJob(w seen, s, was seenSlice) {
 func (c *Checks) rightCondition(w seen, g *gang, s seenSlice) {
 	now, id := c.Clock.Now(), s.Life.ID
 	switch {
-	case s.Condition == incident.Lost && !g.isLost(id, now):
+	case s.Condition == evidence.Lost && !g.isLost(id, now):
 		c.Violated(ruleTruth, w.ID, "%s is called lost in its life %s, and its Job has not failed for good", s.Name, id)
-	case s.Condition == incident.Stopped && !g.suspendedSince(s.Life.Created):
+	case s.Condition == evidence.Stopped && !g.suspendedSince(s.Life.Created):
 		c.Violated(ruleTruth, w.ID, "%s is called stopped, and no owner has suspended it", s.Name)
-	case s.Condition == incident.Done && g.complete[id].IsZero() && g.done[id].IsZero():
+	case s.Condition == evidence.Done && g.complete[id].IsZero() && g.done[id].IsZero():
 		c.Violated(ruleTruth, w.ID, "%s is called done, and its Job is not complete", s.Name)
-	case s.Condition == incident.Gone && g.absent.IsZero() && now.Sub(g.wasAbsent) > latelyRead && g.IsThere():
+	case s.Condition == evidence.Gone && g.absent.IsZero() && now.Sub(g.wasAbsent) > latelyRead && g.IsThere():
 		c.Violated(ruleTruth, w.ID, "%s is called gone, and its Job is there", s.Name)
 	}
 }
@@ -91,7 +91,7 @@ func (c *Checks) jobsAtPeace() {
 			if s == nil || job == nil || !g.Up() || c.Clock.Now().Sub(g.usable) < seenWithin {
 				continue
 			}
-			if s.Condition != incident.Ready || s.Life.ID != job.UID {
+			if s.Condition != evidence.Ready || s.Life.ID != job.UID {
 				c.Violated(ruleTruth, id, "%s trains in its life %s, and the document has it as %s in %s", g.Slice, job.UID, s.Condition, s.Life.ID)
 			}
 		}

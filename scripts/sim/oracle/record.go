@@ -9,7 +9,7 @@ import (
 
 	"pitstop.internal/shared/checkpoint"
 	"pitstop.internal/shared/fault"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/reason"
 )
 
 // ruleRecord compares the record of calls with the calls that the simulated APIs saw: every mutating call of ours is in the
@@ -100,9 +100,9 @@ func (c *Checks) told(workload string, in *seenIncident) {
 }
 
 // meaningOf is the table of codes.
-var meaningOf = func() map[incident.Code]string {
-	all := map[incident.Code]string{}
-	for _, m := range incident.Codes() {
+var meaningOf = func() map[reason.Code]string {
+	all := map[reason.Code]string{}
+	for _, m := range reason.Codes() {
 		all[m.Code] = m.Text
 	}
 	return all

@@ -8,8 +8,9 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/sim/world"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/reason"
 	"pitstop.internal/shared/topology"
+	"pitstop.internal/shared/view"
 )
 
 // Violation is a rule that was broken.
@@ -52,10 +53,10 @@ type Result struct {
 	LostHours map[string]float64 `json:"lost_hours"`
 	Actions   map[string]int     `json:"actions"`
 	ChipHours ChipHours          `json:"chip_hours"`
-	// Transitions are the transitions of the state machine that were taken, ErrorClasses the classes of the provider's errors;
-	// missing ones were not seen.
-	Transitions         map[string]int `json:"transitions_taken"`
-	TransitionsMissing  []string       `json:"transitions_missing"`
+	// Reached are the phases and ends to which incidents came, ErrorClasses the classes of the provider's errors; missing ones
+	// were not seen.
+	Reached             map[string]int `json:"phases_reached"`
+	ReachedMissing      []string       `json:"phases_missing"`
 	ErrorClasses        map[string]int `json:"error_classes_met"`
 	ErrorClassesMissing []string       `json:"error_classes_missing"`
 	// Happened counts what happened to the fleet, Faults is how many faults and troubles there were in all, and Handled how
@@ -107,14 +108,19 @@ func (r *Result) complete() {
 	for stage, samples := range r.samples {
 		r.Reaction[stage] = percentiles(samples)
 	}
-	r.TransitionsMissing, r.ErrorClassesMissing = []string{}, []string{}
-	for _, t := range incident.Transitions() {
-		if name := t[0] + " -> " + t[1]; r.Transitions[name] == 0 {
-			r.TransitionsMissing = append(r.TransitionsMissing, name)
+	r.ReachedMissing, r.ErrorClassesMissing = []string{}, []string{}
+	for _, p := range view.Phases() {
+		if r.Reached[string(p)] == 0 {
+			r.ReachedMissing = append(r.ReachedMissing, string(p))
 		}
 	}
-	for _, c := range incident.FailureClasses() {
-		if c == incident.CannotMove || c == incident.OtherRegion {
+	for _, o := range view.Outcomes() {
+		if r.Reached[string(o)] == 0 {
+			r.ReachedMissing = append(r.ReachedMissing, string(o))
+		}
+	}
+	for _, c := range reason.FailureClasses() {
+		if c == reason.CannotMove || c == reason.OtherRegion {
 			continue // they are our own word, and no API's
 		}
 		if r.ErrorClasses[string(c)] == 0 {
@@ -145,7 +151,7 @@ func Sum(reports []*Result) *Result {
 			{&sum.Confirmed, &r.Confirmed},
 			{&sum.Causes, &r.Causes},
 			{&sum.Actions, &r.Actions},
-			{&sum.Transitions, &r.Transitions},
+			{&sum.Reached, &r.Reached},
 			{&sum.ErrorClasses, &r.ErrorClasses},
 			{&sum.Happened, &r.Happened},
 		} {
@@ -227,7 +233,7 @@ func (c *Checks) Result(seed uint64, days float64) *Result {
 	r := &Result{
 		Seed: seed, Seeds: 1, Days: days, Incidents: c.Incidents, Ended: c.ended, Confirmed: c.confirmed, Causes: c.causes, Violations: c.Violations,
 		samples: c.reaction, Goodput: c.goodput, LostHours: map[string]float64{}, Actions: c.actions,
-		ChipHours: ChipHours{Total: math.Round(c.chipHours), Lost: math.Round(c.chipHoursLost)}, Transitions: c.transitions, ErrorClasses: c.classes,
+		ChipHours: ChipHours{Total: math.Round(c.chipHours), Lost: math.Round(c.chipHoursLost)}, Reached: c.reached, ErrorClasses: c.classes,
 		Ends: c.ends, Happened: c.happen, Faults: min(c.chaos.Count, c.chaos.Limit), Handled: c.handled, Braked: c.braked, Told: c.chaos.Told, Story: c.Story,
 	}
 	if r.Violations == nil {

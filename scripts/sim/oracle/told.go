@@ -7,7 +7,8 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/sim/world"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/bounds"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 	"pitstop.internal/shared/provider/providertest/trainingtest"
 )
@@ -64,7 +65,7 @@ func (c *Checks) unseen(workload string, t *trainingtest.Training) {
 		}
 		since = later(since, g.usable)
 	}
-	usual := max(incident.NoGapFor, 3*r.gap) + incident.Grace + time.Hour
+	usual := max(bounds.NoGapFor, 3*r.gap) + bounds.Grace + time.Hour
 	if silent := c.Clock.Now().Sub(since); silent-c.releases.Down(since) > usual {
 		c.Violated("no hang unseen", workload, "%s has stood still for %s, and nobody was notified", t.Slice, silent.Round(time.Minute))
 	}
@@ -72,7 +73,7 @@ func (c *Checks) unseen(workload string, t *trainingtest.Training) {
 
 // tellWithin is how long something may be wrong on a slice before a person is notified or an incident handles it: lines come
 // late, and an hour is for faults on the way.
-const tellWithin = incident.Grace + time.Hour
+const tellWithin = bounds.Grace + time.Hour
 
 // seenWithin is how long a slice has to be usable to be sure that somebody reads it so.
 const seenWithin = 20 * time.Minute
@@ -134,23 +135,23 @@ func (c *Checks) rightWait(w seen) {
 	now := c.Clock.Now()
 	waits := slices.ContainsFunc(c.gangs(w.ID), func(g *gang) bool {
 		s, job := w.slice(g.Slice), g.Job()
-		if s == nil || s.Waits.IsZero() || now.Sub(s.Waits) < incident.RemindFirst {
+		if s == nil || s.Waits.IsZero() || now.Sub(s.Waits) < bounds.RemindFirst {
 			return false
 		}
 		leaves := job != nil && job.Deleted != nil || g.Set() != nil && g.Set().Deleted != nil
-		return g.usable.IsZero() && (leaves || s.Condition == incident.Creating) || g.used.After(now.Add(-latelyRead)) || g.usable.After(now.Add(-latelyRead))
+		return g.usable.IsZero() && (leaves || s.Condition == evidence.Creating) || g.used.After(now.Add(-latelyRead)) || g.usable.After(now.Add(-latelyRead))
 	})
 	if !waits {
-		c.Violated("no wait made up", w.ID, "people are told of a wait, and no slice has waited for %s: %+v", events.Span(incident.RemindFirst), w.Slices)
+		c.Violated("no wait made up", w.ID, "people are told of a wait, and no slice has waited for %s: %+v", events.Span(bounds.RemindFirst), w.Slices)
 	}
 }
 
 // mustHear checks, when its time is over, that a person has heard of a slice that waits for machines while no incident is open. Another
 // slice of its workload may have waited before it: the next word comes with the next reminder.
 func (c *Checks) mustHear(g *gang, since time.Time) {
-	c.Clock.At(since.Add(incident.RemindFirst+tellWithin+c.learned()), func() {
+	c.Clock.At(since.Add(bounds.RemindFirst+tellWithin+c.learned()), func() {
 		workload, now := g.Workload(), c.Clock.Now()
-		if !g.unplaced.Equal(since) || now.Sub(since)-c.releases.Down(since) <= incident.RemindFirst+tellWithin || c.releases.Documents[workload] {
+		if !g.unplaced.Equal(since) || now.Sub(since)-c.releases.Down(since) <= bounds.RemindFirst+tellWithin || c.releases.Documents[workload] {
 			return
 		}
 		doc, err := c.document(workload)
@@ -159,10 +160,10 @@ func (c *Checks) mustHear(g *gang, since time.Time) {
 			return
 		}
 		s := doc.slice(g.Slice)
-		if doc.Open != nil || now.Sub(doc.Ended) < seenWithin || s != nil && s.Condition == incident.Unhealthy {
+		if doc.Open != nil || now.Sub(doc.Ended) < seenWithin || s != nil && s.Condition == evidence.Unhealthy {
 			return // an incident tells of it, or will
 		}
-		if s == nil || s.Waits.IsZero() || s.Waits.Sub(since).Abs() > time.Minute || doc.WaitTold.Before(since.Add(-incident.RemindEvery)) {
+		if s == nil || s.Waits.IsZero() || s.Waits.Sub(since).Abs() > time.Minute || doc.WaitTold.Before(since.Add(-bounds.RemindEvery)) {
 			c.Violated("no wait untold", workload, "%s has waited for machines since %s, and people were told last at %s: %+v", g.Slice, since.UTC().Format(time.DateTime), doc.WaitTold.UTC().Format(time.DateTime), s)
 		}
 	})
@@ -182,15 +183,15 @@ func (c *Checks) mustKnow(g *gang, uid string, failed time.Time) {
 			c.Violated("no trouble untold", workload, "%s has failed for good at %s, and no document knows it: %v", g.Slice, failed.UTC().Format(time.DateTime), err)
 			return
 		}
-		expired := s.Condition == incident.Gone && !g.absent.IsZero()
+		expired := s.Condition == evidence.Gone && !g.absent.IsZero()
 		unseen := g.over && g.Job() == nil // nobody can read a Job that went with its JobSet
-		if s.Life.ID != uid && !unseen || s.Condition != incident.Lost && !expired {
+		if s.Life.ID != uid && !unseen || s.Condition != evidence.Lost && !expired {
 			c.Violated("no trouble untold", workload, "%s has failed for good at %s, and the document has it as %s in its life %s", g.Slice, failed.UTC().Format(time.DateTime), s.Condition, s.Life.ID)
 			return
 		}
 		r := c.record(workload)
 		told := g.told.After(since) // its owner knows that it has not been usable since then, and has not acted
-		if used && !s.Used.IsZero() && doc.Open == nil && !told && r.opened.Before(failed.Add(-incident.HealFor)) {
+		if used && !s.Used.IsZero() && doc.Open == nil && !told && r.opened.Before(failed.Add(-bounds.HealFor)) {
 			c.Violated("no trouble untold", workload, "%s has failed for good at %s, and no incident tells it: the last one opened at %s", g.Slice, failed.UTC().Format(time.DateTime), r.opened.UTC().Format(time.DateTime))
 		}
 	})

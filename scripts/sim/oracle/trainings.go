@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"pitstop.internal/scripts/sim/world"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/bounds"
 	"pitstop.internal/shared/provider/providertest/trainingtest"
 )
 
@@ -89,7 +89,7 @@ func (c *Checks) standsOrUnheard(workload string) bool {
 func (c *Checks) unheard(workload string) bool {
 	r := c.record(workload)
 	if len(c.gangs(workload)) > 0 {
-		return c.Clock.Now().Sub(r.heard) >= incident.HangFor
+		return c.Clock.Now().Sub(r.heard) >= bounds.HangFor
 	}
 	return c.unlistened(r)
 }
@@ -117,7 +117,7 @@ func (c *Checks) crewed(workload string) []world.SliceConfig {
 }
 
 // unlistened reports whether nobody has read for a while what the crews of a workload write on their machines.
-func (c *Checks) unlistened(r *record) bool { return c.Clock.Now().Sub(r.listened) > incident.HearFor }
+func (c *Checks) unlistened(r *record) bool { return c.Clock.Now().Sub(r.listened) > bounds.HearFor }
 
 func later(a, b time.Time) time.Time {
 	if b.After(a) {

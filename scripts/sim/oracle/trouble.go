@@ -7,8 +7,9 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/sim/world"
+	"pitstop.internal/shared/bounds"
 	"pitstop.internal/shared/checkpoint"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/reason"
 )
 
 // Rule 4, one trouble, one incident: an incident opens only where something has happened since the last one, and a suspicion of abuse is told
@@ -34,11 +35,11 @@ func (c *Checks) explained(r *record, w seen) bool {
 
 // endsNear reports whether a life of a workload in the simulated cloud is about to end by its order, or has just ended so.
 func (c *Checks) endsNear(w seen) bool {
-	const longestLead = 2*time.Hour + incident.HealFor
+	const longestLead = 2*time.Hour + bounds.HealFor
 	return slices.ContainsFunc(c.slicesOf(w.ID), func(f world.SliceConfig) bool {
 		end := c.API.PlannedEnd(f.Zone, f.Name)
 		return !end.IsZero() && end.Sub(c.Clock.Now()).Abs() <= longestLead
-	}) || c.did(w.ID, c.Clock.Now().Add(-incident.HealFor), func(d deed) bool { return d.cause == events.CauseEnd })
+	}) || c.did(w.ID, c.Clock.Now().Add(-bounds.HealFor), func(d deed) bool { return d.cause == events.CauseEnd })
 }
 
 // strikes reports whether a deed may be the trouble of an incident, or has a part in it.
@@ -95,7 +96,7 @@ func (c *Checks) suspicions(r *record, w seen, closes bool) {
 			delete(r.suspected, life)
 		}
 	}
-	if !closes || w.Over.Code != incident.CodeAbuse {
+	if !closes || w.Over.Code != reason.CodeAbuse {
 		return
 	}
 	if len(r.suspected) > 0 {

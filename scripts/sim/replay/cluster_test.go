@@ -7,7 +7,7 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/breadth"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/view"
 )
 
 // cluster is a scenario with one Job on flex-start machines.
@@ -44,7 +44,7 @@ func TestAJobIsReplayed(t *testing.T) {
 	for does, cause := range map[string]events.Cause{"preempt": "", "fail, code: 3": events.CauseCrash, "silence": events.CauseUnknown, "break": ""} {
 		t.Run(does, func(t *testing.T) {
 			story := replayed(t, `acts: [{at: 2026-11-12T02:00:00Z, job: llama, does: `+does+`}, {at: 2026-11-12T06:00:00Z, job: llama, does: delete, by: ada@example.com}]`)
-			if len(story.Ended) != 1 || story.Ended[0].Outcome != incident.Observed && story.Ended[0].Outcome != incident.Released {
+			if len(story.Ended) != 1 || story.Ended[0].Outcome != view.Observed && story.Ended[0].Outcome != view.Released {
 				t.Fatalf("%d incidents ended: %+v", len(story.Ended), story.Ended)
 			}
 			if got := story.Ended[0].Cause; cause != "" && got != cause {

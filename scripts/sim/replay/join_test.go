@@ -13,6 +13,7 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/breadth"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/incident/incidenttest"
 	"pitstop.internal/shared/policy"
@@ -34,14 +35,14 @@ func TestRecordedEntriesJoin(t *testing.T) {
 			var mu sync.Mutex
 			begin, told := map[string]incident.Workload{}, map[string][]incidenttest.Told{}
 			var opts world.Options
-			opts.Hooks.Decide = func(p policy.Policy, w incident.Workload, e incident.Evidence, now time.Time) (incident.Workload, []events.Event, bool) {
+			opts.Hooks.Decide = func(p policy.Policy, w incident.Workload, e evidence.Evidence, now time.Time) (incident.Workload, []events.Event, bool) {
 				mu.Lock()
 				defer mu.Unlock()
 				if _, met := begin[w.ID]; !met {
 					begin[w.ID] = w
 				}
 				switch e.(type) {
-				case incident.Read, incident.Mapped, incident.Unsaid, incident.Ticked:
+				case evidence.Read, evidence.Mapped, evidence.Unsaid, evidence.Ticked:
 					told[w.ID] = append(told[w.ID], incidenttest.Told{At: now, Evidence: e, Policy: p})
 				default:
 					if incidenttest.IsEntry(e) {

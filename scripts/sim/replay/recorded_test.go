@@ -14,7 +14,7 @@ import (
 	"pitstop.internal/scripts/logfile"
 	"pitstop.internal/scripts/sim/replay"
 	"pitstop.internal/scripts/sim/world"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/view"
 )
 
 // crewSaid is an entry of the crew of llama, at a clock time of one day.
@@ -61,7 +61,7 @@ func TestOwnEntriesLookNoRosierThanTheirScenario(t *testing.T) {
 		whole, err := replay.Run(t.Context(), name, r.Scenario, r.Records, replay.Options{Options: world.Options{Policy: r.Policy}})
 		must(t, err)
 		own := guessed(t, r.Records, world.CrewAsRecorded)
-		if own.Ended[0].Outcome != incident.Escalated || whole.Ended[0].Outcome != incident.Escalated {
+		if own.Ended[0].Outcome != view.Escalated || whole.Ended[0].Outcome != view.Escalated {
 			t.Errorf("%s: the entries end %v, their scenario %v", name, outcomes(own), outcomes(whole))
 		}
 		if name == "crash-loop" && own.Ended[0].Away < whole.Ended[0].Away {

@@ -11,7 +11,6 @@ import (
 
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/breadth"
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/view"
 )
@@ -49,7 +48,7 @@ func TestWhatIsRehearsedIsWhatIsCalled(t *testing.T) {
 				t.Fatalf("%d incidents acted on, %d watched", len(acted), len(watched))
 			}
 			called, would := made(acted[0].Incident), rehearsed(watched[0].Incident, acted[0].Incident)
-			if acted[0].Outcome != incident.Resumed && len(would) > len(called) {
+			if acted[0].Outcome != view.Resumed && len(would) > len(called) {
 				would = would[:len(called)] // it ended before all of it was done
 			}
 			if d := cmp.Diff(called, would, cmpopts.EquateEmpty()); d != "" {
@@ -100,17 +99,17 @@ func made(in view.Incident) (all []string) {
 // rehearsed are the calls of a rehearsal, with a creation for each zone up to the one that gave the slice.
 func rehearsed(watched, acted view.Incident) (all []string) {
 	given := func(what string) bool {
-		return slices.ContainsFunc(acted.Calls, func(c incident.Call) bool { return c.What() == what && c.Code == "" })
+		return slices.ContainsFunc(acted.Calls, func(c view.Call) bool { return c.What() == what && c.Code == "" })
 	}
-	var creations []incident.Planned
+	var creations []view.Planned
 	asked := func() {
 		for i := range maxZones {
 			for _, c := range creations {
-				before := func(z incident.ZoneFit) bool { return given(at(c, z)) }
+				before := func(z view.ZoneFit) bool { return given(at(c, z)) }
 				if i >= len(c.Zones) || c.Zones[i].Code != "" || slices.ContainsFunc(c.Zones[:i], before) {
 					continue
 				}
-				notMade := func(o incident.Call) bool { return o.NotMade && o.What() == at(c, c.Zones[i]) }
+				notMade := func(o view.Call) bool { return o.NotMade && o.What() == at(c, c.Zones[i]) }
 				if c.Zones[i].Text != "" && slices.ContainsFunc(acted.Calls, notMade) {
 					continue // where the checkpoints are is found out when it comes to that
 				}
@@ -136,7 +135,7 @@ func rehearsed(watched, acted view.Incident) (all []string) {
 const maxZones = 8
 
 // at is a creation in one of its zones.
-func at(c incident.Planned, z incident.ZoneFit) string {
+func at(c view.Planned, z view.ZoneFit) string {
 	there := strings.Replace(c.Resource, "/"+c.Zones[0].Zone+"/", "/"+z.Zone+"/", 1)
-	return incident.Call{Method: c.Method, Resource: there, Accelerator: z.Accelerator}.What()
+	return view.Call{Method: c.Method, Resource: there, Accelerator: z.Accelerator}.What()
 }

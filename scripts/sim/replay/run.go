@@ -14,7 +14,7 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/logfile"
 	"pitstop.internal/scripts/sim/world"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 	"pitstop.internal/shared/provider/providertest/trainingtest"
@@ -585,7 +585,7 @@ func (w *player) act(a world.Act) {
 	case a.Retry != "":
 		tell(a.By+" says that it may be tried again", a.Retry)
 		w.Clock.Go(func() {
-			w.Says(w.WorkloadOf(a.Retry), incident.Retried{Origin: incident.Origin{ID: world.ApprovalID, Time: w.Clock.Now()}, Word: incident.Word{By: a.By}})
+			w.Says(w.WorkloadOf(a.Retry), evidence.Retried{Origin: evidence.Origin{ID: world.ApprovalID, Time: w.Clock.Now()}, Word: evidence.Word{By: a.By}})
 		})
 	}
 }

@@ -21,7 +21,7 @@ import (
 	"pitstop.internal/scripts/sim/replay"
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/breadth"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/view"
 )
 
 // recorded loads every recorded incident.
@@ -193,7 +193,7 @@ func TestWatchedIncidents(t *testing.T) {
 				t.Fatalf("no incident was observed\n%s", tail(s))
 			}
 			for _, e := range s.Ended {
-				if e.Outcome != incident.Observed || len(e.WouldHave()) == 0 {
+				if e.Outcome != view.Observed || len(e.WouldHave()) == 0 {
 					t.Errorf("%s ended %s, would have %q; want observed, with what would have been done\n%s", e.ID, e.Outcome, e.WouldHave(), tail(s))
 				}
 			}
@@ -245,7 +245,7 @@ func TestLossInTheMiddle(t *testing.T) {
 	}
 }
 
-func lossAt(t *testing.T, r replay.Recorded, at time.Time, usual incident.Outcome) {
+func lossAt(t *testing.T, r replay.Recorded, at time.Time, usual view.Outcome) {
 	t.Helper()
 	r.Scenario.Acts = append(append([]world.Act(nil), r.Scenario.Acts...), world.Act{At: at, Preempt: r.Scenario.Fleet[0].Name})
 	r.Scenario.Capacity = map[string]int{"us-west4-a": 2, "us-west4-b": 2}
@@ -257,7 +257,7 @@ func lossAt(t *testing.T, r replay.Recorded, at time.Time, usual incident.Outcom
 		t.Errorf("%d incidents at once", n)
 	}
 	last := s.Ended[len(s.Ended)-1]
-	if last.Outcome != incident.Resumed && last.Outcome != usual {
+	if last.Outcome != view.Resumed && last.Outcome != usual {
 		t.Errorf("ended %s (%s), want resumed or %s\n%s", last.Outcome, last.Incident.Reason, usual, tail(s))
 	}
 }
@@ -315,7 +315,7 @@ func TestRealEntries(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for label, want := range map[string]incident.Outcome{"": incident.Observed, "reserved": incident.Resumed} {
+	for label, want := range map[string]view.Outcome{"": view.Observed, "reserved": view.Resumed} {
 		s, err := replay.Guess(t.Context(), records, replay.Given{Policy: label})
 		if err != nil {
 			t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/provider/gke"
 )
@@ -381,17 +382,17 @@ func TestPatrolWatchesAJob(t *testing.T) {
 				return *doc.Slice("llama")
 			}
 			w.pass(10 * time.Minute)
-			if s := slot(); s.Condition != incident.Ready || s.Zone != "us-east5/research/teams" || s.Incarnation.ID != g.Job().UID || s.Label != "spot" {
+			if s := slot(); s.Condition != evidence.Ready || s.Zone != "us-east5/research/teams" || s.Incarnation.ID != g.Job().UID || s.Label != "spot" {
 				t.Fatalf("%+v", s)
 			}
 			w.Lose(w.Machines(g)[0], events.CausePreemption, time.Hour)
 			w.pass(10 * time.Minute)
-			if s := slot(); s.Condition != incident.Lost {
+			if s := slot(); s.Condition != evidence.Lost {
 				t.Errorf("it has failed for good, and is %s", s.Condition)
 			}
 			w.Delete(job, "ada@example.com")
 			w.pass(10 * time.Minute)
-			if s := slot(); s.Condition != incident.Gone {
+			if s := slot(); s.Condition != evidence.Gone {
 				t.Errorf("it was deleted, and is %s", s.Condition)
 			}
 			if len(w.Story.Calls) > 0 {

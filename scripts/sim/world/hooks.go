@@ -9,11 +9,13 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/functions/notify"
 	"pitstop.internal/shared/checkpoint"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 	"pitstop.internal/shared/provider/gke"
+	"pitstop.internal/shared/reason"
 )
 
 // Hooks are all that is hung into a world: faults, a judge, and what somebody breaks on purpose or watches. One that is nil changes nothing. Those
@@ -66,10 +68,10 @@ type Hooks struct {
 	Sent      func(e events.Envelope, topic string)
 	Delivered func(sub string, m Message, status int)
 	Saved     func(s ledger.Step)
-	Said      func(workload string, e incident.Evidence)
+	Said      func(workload string, e evidence.Evidence)
 	// Failed gets the class of each failed call, and Observed each event in the cloud. Changed gets each object that is written.
 	// Committed gets the checkpoint with which a training begins.
-	Failed    func(class incident.FailureClass)
+	Failed    func(class reason.FailureClass)
 	Observed  func(e cloudtputest.Event)
 	Changed   func(bucket, name string)
 	Committed func(directory, step string)

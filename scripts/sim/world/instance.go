@@ -7,7 +7,7 @@ import (
 
 	"google.golang.org/grpc/status"
 
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/ledger"
 )
 
@@ -22,7 +22,7 @@ type Instance struct {
 	Read map[Place]SliceRead
 	// PauseRead is when the pause of all was last read, pause its value; nil is none.
 	PauseRead time.Time
-	Pause     *incident.Pause
+	Pause     *evidence.Pause
 	Began     time.Time
 	// Workload is the document as it was last read or written, and seen is when.
 	Workload ledger.Record

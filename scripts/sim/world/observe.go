@@ -610,7 +610,7 @@ func (w *World) Approve(id, by string) {
 }
 
 // Says has a workload learn what a person says, as the operator's command does: on the ledger.
-func (w *World) Says(id string, e incident.Evidence) {
+func (w *World) Says(id string, e evidence.Evidence) {
 	if w.Hooks.Said != nil {
 		w.Hooks.Said(id, e)
 	}

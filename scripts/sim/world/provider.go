@@ -5,15 +5,16 @@ import (
 	"errors"
 
 	"pitstop.internal/events"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/provider"
+	"pitstop.internal/shared/reason"
 )
 
 // counting counts the failures of a provider's calls by their class, whether a function turns them into evidence or handles
 // them by itself.
 type counting struct {
 	provider.Provider
-	met func(incident.FailureClass)
+	met func(reason.FailureClass)
 }
 
 func (p counting) count(err error) error {
@@ -26,8 +27,8 @@ func (p counting) count(err error) error {
 
 func (p counting) Read(ctx context.Context, r provider.Ref) (provider.Slice, error) {
 	s, err := p.Provider.Read(ctx, r)
-	if err == nil && s.Condition == incident.Gone {
-		p.met(incident.NotFound) // which is no error there
+	if err == nil && s.Condition == evidence.Gone {
+		p.met(reason.NotFound) // which is no error there
 	}
 	return s, p.count(err)
 }

@@ -11,7 +11,7 @@ import (
 	cloudevents "github.com/cloudevents/sdk-go/v2"
 	"github.com/go-json-experiment/json"
 
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/bounds"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/trigger"
@@ -38,7 +38,7 @@ func (b *Bench) Delivery(workload string, h trigger.Handle, e cloudevents.Event)
 	b.Fleet.Ledger, b.Fleet.Advancer.Ledger = l, l
 	return Delivery{
 		Tap: tap, Deliver: func() string { return b.Deliver(h, e) }, Stored: func() string { return b.stored(workload) },
-		Later: func() { b.Clock.Advance(incident.CallFor) },
+		Later: func() { b.Clock.Advance(bounds.CallFor) },
 	}
 }
 

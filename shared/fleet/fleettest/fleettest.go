@@ -27,6 +27,7 @@ import (
 	"pitstop.internal/shared/checkpoint/buckettest"
 	"pitstop.internal/shared/cloudlog"
 	"pitstop.internal/shared/cloudlog/cloudlogtest"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/incident"
@@ -257,8 +258,8 @@ func (b *Bench) Logged() string { return b.logged.String() }
 // Report gives a line of worker 0's crew to the workload of a slice.
 func (b *Bench) Report(w incident.Workload, slice string, r events.CrewReport) incident.Workload {
 	b.T.Helper()
-	w, err := b.Fleet.Advancer.Advance(b.T.Context(), w.ID, incident.Reported{
-		Origin: incident.Origin{ID: "crew", Time: b.Clock.Now(), Rank: events.RankUser}, Slice: slice, Report: r,
+	w, err := b.Fleet.Advancer.Advance(b.T.Context(), w.ID, evidence.Reported{
+		Origin: evidence.Origin{ID: "crew", Time: b.Clock.Now(), Rank: events.RankUser}, Slice: slice, Report: r,
 	})
 	b.Must(err)
 	return w
@@ -269,8 +270,8 @@ func (b *Bench) Report(w incident.Workload, slice string, r events.CrewReport) i
 func (b *Bench) Confirm(w incident.Workload, slice string, attempt int, finished bool) incident.Workload {
 	b.T.Helper()
 	s := w.Slice(slice)
-	return b.Give(w, incident.Beat{
-		Origin: incident.Origin{ID: "crew", Time: b.Clock.Now(), Rank: events.RankUser}, Slice: slice, Incarnation: s.Incarnation, Seen: b.Clock.Now(),
+	return b.Give(w, evidence.Beat{
+		Origin: evidence.Origin{ID: "crew", Time: b.Clock.Now(), Rank: events.RankUser}, Slice: slice, Incarnation: s.Incarnation, Seen: b.Clock.Now(),
 		Attempt: attempt, Verdict: &events.CrewVerdict{
 			Schema: events.Schema, Attempt: attempt, Finished: finished, Ended: b.Clock.Now(), Reason: "exit code 1",
 			Life: events.Admission{Slice: slice, Incarnation: events.Incarnation{Zone: s.Zone}, Workers: s.Hosts},
@@ -290,13 +291,13 @@ func (b *Bench) Verify(id, slice, uri string, bytes int64) {
 	n := events.Notice{Status: events.NoticePending, WindowStart: now().Add(15 * time.Minute), WindowEnd: now().Add(4 * time.Hour)}
 	notice := func() {
 		w := b.Workload(id)
-		b.Give(w, incident.Noticed{
-			Origin: incident.Origin{Time: now(), Rank: events.RankReading}, Slice: slice, Incarnation: w.Slice(slice).Incarnation, Notice: n, InAPI: true,
+		b.Give(w, evidence.Noticed{
+			Origin: evidence.Origin{Time: now(), Rank: events.RankReading}, Slice: slice, Incarnation: w.Slice(slice).Incarnation, Notice: n, InAPI: true,
 		})
 	}
 	tick := func() {
 		b.Clock.Advance(time.Minute)
-		b.Give(b.Workload(id), incident.Ticked{})
+		b.Give(b.Workload(id), evidence.Ticked{})
 	}
 	begun := func() events.CheckpointRequested {
 		tick()
@@ -307,10 +308,10 @@ func (b *Bench) Verify(id, slice, uri string, bytes int64) {
 	}
 	notice()
 	save := begun()
-	b.Give(b.Workload(id), incident.Answered{Origin: incident.Origin{Time: now()}, Request: save.Request})
+	b.Give(b.Workload(id), evidence.Answered{Origin: evidence.Origin{Time: now()}, Request: save.Request})
 	b.Report(b.Workload(id), slice, events.CrewReport{Schema: events.Schema, Report: events.ReportSaved, SaveID: save.SaveID, Attempt: 1, CheckpointStep: 1200})
-	b.Give(b.Workload(id), incident.Checked{
-		Origin: incident.Origin{Time: now(), Rank: events.RankReading}, Request: begun().Request, Found: true, Step: 1200, At: now(), URI: uri, Bytes: bytes,
+	b.Give(b.Workload(id), evidence.Checked{
+		Origin: evidence.Origin{Time: now(), Rank: events.RankReading}, Request: begun().Request, Found: true, Step: 1200, At: now(), URI: uri, Bytes: bytes,
 	})
 	n.Status = events.NoticeGone
 	notice()
@@ -319,7 +320,7 @@ func (b *Bench) Verify(id, slice, uri string, bytes int64) {
 }
 
 // Give gives any evidence to a workload.
-func (b *Bench) Give(w incident.Workload, e incident.Evidence) incident.Workload {
+func (b *Bench) Give(w incident.Workload, e evidence.Evidence) incident.Workload {
 	b.T.Helper()
 	w, err := b.Fleet.Advancer.Advance(b.T.Context(), w.ID, e)
 	b.Must(err)

@@ -19,7 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pitstop.internal/events"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/reason"
 	"pitstop.internal/shared/trigger"
 )
 
@@ -236,7 +236,7 @@ func (b *Bench) effectsOf(h trigger.Handle, eventType string, body []byte) effec
 	b.logged.Reset()
 	b.Deliver(h, event(eventType, "m1", body, Start))
 	e := effects{Outside: b.Outside(), Documents: b.documents()}
-	e.Warned = strings.Contains(b.logged.String(), string(incident.CodeBodyDiffers))
+	e.Warned = strings.Contains(b.logged.String(), string(reason.CodeBodyDiffers))
 	for _, s := range b.Sender.Sent() {
 		e.Sent = append(e.Sent, s.Type+" "+string(s.Data))
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
 )
@@ -16,7 +17,7 @@ const LateMost = 35 * time.Minute
 // Told is evidence, when it is received, and the policy of that time.
 type Told struct {
 	At       time.Time
-	Evidence incident.Evidence
+	Evidence evidence.Evidence
 	Policy   policy.Policy
 }
 
@@ -32,11 +33,11 @@ func Learn(w incident.Workload, all []Told) incident.Workload {
 }
 
 // IsEntry reports whether evidence is an entry of a log, which may be late. Readings are taken, and nobody delivers them.
-func IsEntry(e incident.Evidence) bool {
+func IsEntry(e evidence.Evidence) bool {
 	switch e := e.(type) {
-	case incident.Interrupted, incident.Back, incident.Called, incident.Reported:
+	case evidence.Interrupted, evidence.Back, evidence.Called, evidence.Reported:
 		return true
-	case incident.Noticed:
+	case evidence.Noticed:
 		return !e.InAPI
 	}
 	return false
@@ -50,7 +51,7 @@ func Order(w incident.Workload, all []Told) []Told {
 		read[s.Incarnation] = time.Time{}
 	}
 	for _, t := range all {
-		if r, reads := t.Evidence.(incident.Read); reads && r.Incarnation.Known() {
+		if r, reads := t.Evidence.(evidence.Read); reads && r.Incarnation.Known() {
 			if at, known := read[r.Incarnation]; !known || t.At.Before(at) {
 				read[r.Incarnation] = t.At
 			}
@@ -72,13 +73,13 @@ func Order(w incident.Workload, all []Told) []Told {
 	return ordered
 }
 
-func lifeOf(e incident.Evidence) events.Incarnation {
+func lifeOf(e evidence.Evidence) events.Incarnation {
 	switch e := e.(type) {
-	case incident.Interrupted:
+	case evidence.Interrupted:
 		return e.Incarnation
-	case incident.Back:
+	case evidence.Back:
 		return e.Incarnation
-	case incident.Noticed:
+	case evidence.Noticed:
 		return e.Incarnation
 	}
 	return events.Incarnation{}
@@ -96,7 +97,7 @@ type Known struct {
 type Slice struct {
 	Name         string
 	Life         events.Incarnation
-	Condition    incident.Condition
+	Condition    evidence.Condition
 	State, Hosts string
 	Since        time.Time
 	Released     bool

@@ -15,8 +15,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/provider"
+	"pitstop.internal/shared/reason"
 )
 
 // Config says which parts of the Cloud TPU API are used.
@@ -126,16 +127,16 @@ func (b *Both) Read(ctx context.Context, r provider.Ref) (provider.Slice, error)
 	vm.Legacy = false
 	if r.Legacy {
 		s, err := b.legacy.read(ctx, r)
-		if err != nil || s.Condition != incident.Gone {
+		if err != nil || s.Condition != evidence.Gone {
 			return s, err
 		}
-		if s, err = b.Client.Read(ctx, vm); err != nil || s.Condition != incident.Gone {
+		if s, err = b.Client.Read(ctx, vm); err != nil || s.Condition != evidence.Gone {
 			return s, err
 		}
 		return gone(r), nil
 	}
 	s, err := b.Client.Read(ctx, vm)
-	if err != nil || s.Condition != incident.Gone && !s.Legacy || !slices.Contains(b.zones, r.Zone) {
+	if err != nil || s.Condition != evidence.Gone && !s.Legacy || !slices.Contains(b.zones, r.Zone) {
 		return s, err
 	}
 	r.Legacy = true
@@ -143,7 +144,7 @@ func (b *Both) Read(ctx context.Context, r provider.Ref) (provider.Slice, error)
 	if err != nil {
 		return provider.Slice{}, err
 	}
-	if former.Condition == incident.Gone {
+	if former.Condition == evidence.Gone {
 		return s, nil
 	}
 	return former, nil
@@ -216,7 +217,7 @@ func (b *Both) Create(
 		return "", err
 	}
 	if !slices.Contains(b.zones, r.Zone) {
-		return "", &provider.Error{Call: what, Class: incident.WrongZone, Message: "legacy_node_zones does not name " + r.Zone}
+		return "", &provider.Error{Call: what, Class: reason.WrongZone, Message: "legacy_node_zones does not name " + r.Zone}
 	}
 	return b.legacy.create(ctx, r, spec, labels)
 }

@@ -19,7 +19,8 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"pitstop.internal/events"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/evidence"
+	"pitstop.internal/shared/reason"
 )
 
 // code is a code of google.rpc.Status. Long-running operations fail with one, and HTTP answers are converted to one.
@@ -67,7 +68,7 @@ type rule struct {
 	pattern   *regexp.Regexp
 	text      []string   // all of these, in the message or the details, in lower case
 	occasions []occasion // one of these; none named: any
-	class     incident.FailureClass
+	class     reason.FailureClass
 }
 
 // rules is the table of failures: the first row that fits decides, and a failure without a row is transient. One code means
@@ -76,65 +77,65 @@ type rule struct {
 // https://cloud.google.com/tpu/docs/troubleshooting/troubleshoot-vms
 var rules = []rule{
 	// Too many calls, not too many TPUs.
-	{text: []string{"rate_limit_exceeded"}, class: incident.Transient},
-	{text: []string{"quota", "per minute"}, class: incident.Transient},
+	{text: []string{"rate_limit_exceeded"}, class: reason.Transient},
+	{text: []string{"quota", "per minute"}, class: reason.Transient},
 
 	// Seen on orders without a reservation too: then it says only that there is no capacity, and so it does where the order is not known.
-	{text: []string{"insufficient reserved capacity"}, occasions: []occasion{createReserved}, class: incident.ReservationFull},
-	{text: []string{"insufficient reserved capacity"}, class: incident.Stockout},
+	{text: []string{"insufficient reserved capacity"}, occasions: []occasion{createReserved}, class: reason.ReservationFull},
+	{text: []string{"insufficient reserved capacity"}, class: reason.Stockout},
 
-	{text: []string{"no more capacity"}, class: incident.Stockout},
-	{text: []string{"insufficient capacity"}, class: incident.Stockout},
-	{text: []string{"gce_stockout"}, class: incident.Stockout},
-	{text: []string{"zone_resource_pool_exhausted"}, class: incident.Stockout},
-	{text: []string{"not have enough resources available"}, class: incident.Stockout},
+	{text: []string{"no more capacity"}, class: reason.Stockout},
+	{text: []string{"insufficient capacity"}, class: reason.Stockout},
+	{text: []string{"gce_stockout"}, class: reason.Stockout},
+	{text: []string{"zone_resource_pool_exhausted"}, class: reason.Stockout},
+	{text: []string{"not have enough resources available"}, class: reason.Stockout},
 
 	// A quota of zero: waiting does not help.
-	{text: []string{"quota"}, pattern: noQuota, class: incident.NoQuota},
+	{text: []string{"quota"}, pattern: noQuota, class: reason.NoQuota},
 	// Google uses the same words for both. If no capacity was ordered, the calls were too many.
-	{codes: []code{resourceExhausted}, text: []string{"resource has been exhausted"}, occasions: []occasion{otherCall}, class: incident.Transient},
-	{codes: []code{resourceExhausted}, text: []string{"quota"}, class: incident.Quota},
-	{text: []string{"google.rpc.quotafailure"}, class: incident.Quota},
-	{text: []string{"quota exceeded"}, class: incident.Quota},
-	{text: []string{"quota limit"}, class: incident.Quota},
+	{codes: []code{resourceExhausted}, text: []string{"resource has been exhausted"}, occasions: []occasion{otherCall}, class: reason.Transient},
+	{codes: []code{resourceExhausted}, text: []string{"quota"}, class: reason.Quota},
+	{text: []string{"google.rpc.quotafailure"}, class: reason.Quota},
+	{text: []string{"quota exceeded"}, class: reason.Quota},
+	{text: []string{"quota limit"}, class: reason.Quota},
 
-	{text: []string{"could not be found in the zonal"}, class: incident.WrongZone},
-	{codes: []code{invalidArgument}, text: []string{"was not found in zone"}, class: incident.WrongZone},
-	{text: []string{"the accelerator", "was not found in zone"}, class: incident.WrongZone},
-	{text: []string{"permission denied on 'locations/", "may not exist"}, class: incident.WrongZone},
+	{text: []string{"could not be found in the zonal"}, class: reason.WrongZone},
+	{codes: []code{invalidArgument}, text: []string{"was not found in zone"}, class: reason.WrongZone},
+	{text: []string{"the accelerator", "was not found in zone"}, class: reason.WrongZone},
+	{text: []string{"permission denied on 'locations/", "may not exist"}, class: reason.WrongZone},
 
 	// Seen on Spot requests that name no reservation: a disguised refusal for lack of capacity. If the requested capacity is
 	// unknown, waiting is the smaller mistake.
-	{text: []string{"reservation not found"}, occasions: []occasion{createFree, createCall}, class: incident.Stockout},
-	{text: []string{"reservation not found"}, occasions: []occasion{createReserved}, class: incident.Invalid},
+	{text: []string{"reservation not found"}, occasions: []occasion{createFree, createCall}, class: reason.Stockout},
+	{text: []string{"reservation not found"}, occasions: []occasion{createReserved}, class: reason.Invalid},
 
 	// A policy of the organization, whatever code it comes with.
-	{text: []string{"constraint constraints/", "violated"}, class: incident.Permission},
+	{text: []string{"constraint constraints/", "violated"}, class: reason.Permission},
 
-	{text: []string{"not supported while in state"}, class: incident.NotInState},
-	{text: []string{"is not supported when state is"}, class: incident.NotInState},
+	{text: []string{"not supported while in state"}, class: reason.NotInState},
+	{text: []string{"is not supported when state is"}, class: reason.NotInState},
 
-	{codes: []code{alreadyExists}, class: incident.Exists},
-	{codes: []code{aborted}, text: []string{"already exists"}, class: incident.Exists},
-	{codes: []code{aborted}, class: incident.Busy},
-	{codes: []code{failedPrecondition}, class: incident.NotInState},
-	{codes: []code{notFound}, class: incident.NotFound},
-	{codes: []code{permissionDenied, unauthenticated}, class: incident.Permission},
-	{codes: []code{invalidArgument}, class: incident.Invalid},
+	{codes: []code{alreadyExists}, class: reason.Exists},
+	{codes: []code{aborted}, text: []string{"already exists"}, class: reason.Exists},
+	{codes: []code{aborted}, class: reason.Busy},
+	{codes: []code{failedPrecondition}, class: reason.NotInState},
+	{codes: []code{notFound}, class: reason.NotFound},
+	{codes: []code{permissionDenied, unauthenticated}, class: reason.Permission},
+	{codes: []code{invalidArgument}, class: reason.Invalid},
 }
 
 // noQuota finds the end of a message about a quota of zero: Limit: 0, or Limit 0 in zone us-west4-a.
 var noQuota = regexp.MustCompile(`\blimit:? 0(\.0+)?([^0-9.]|\.?$|\.\s)`)
 
 // classify looks a failure up in the table.
-func classify(c code, text string, o occasion) incident.FailureClass {
+func classify(c code, text string, o occasion) reason.FailureClass {
 	text = strings.ToLower(text)
 	for i := range rules {
 		if rules[i].fits(c, text, o) {
 			return rules[i].class
 		}
 	}
-	return incident.Transient
+	return reason.Transient
 }
 
 func (r *rule) fits(c code, text string, o occasion) bool {
@@ -154,7 +155,7 @@ func (r *rule) fits(c code, text string, o occasion) bool {
 
 // Audited classifies a failure in the audit log of somebody's call, by the same table. It is nil for a call that did not
 // fail. The log says which capacity a creation requested only where it holds the request.
-func Audited(c events.Call) *incident.Failure {
+func Audited(c events.Call) *evidence.Failure {
 	if c.Code == 0 {
 		return nil
 	}
@@ -171,7 +172,7 @@ func Audited(c events.Call) *incident.Failure {
 }
 
 // callFailure classifies the error of a call.
-func callFailure(err error, o occasion) incident.Failure {
+func callFailure(err error, o occasion) evidence.Failure {
 	var answer *googleapi.Error
 	if errors.As(err, &answer) {
 		return answerFailure(answer, o)
@@ -185,14 +186,14 @@ func callFailure(err error, o occasion) incident.Failure {
 	if errors.As(err, &sent) {
 		err = sent.Err
 	}
-	return incident.Failure{Class: incident.Transient, Message: plain(err.Error())}
+	return evidence.Failure{Class: reason.Transient, Message: plain(err.Error())}
 }
 
-func answerFailure(e *googleapi.Error, o occasion) incident.Failure {
+func answerFailure(e *googleapi.Error, o occasion) evidence.Failure {
 	if e.Message == "" {
 		// A page of some proxy on the way, not an answer of the API. Above all its 404 does not prove absence.
 		text := plain("HTTP status " + strconv.Itoa(e.Code) + " " + http.StatusText(e.Code))
-		return incident.Failure{Class: incident.Transient, Message: text}
+		return evidence.Failure{Class: reason.Transient, Message: text}
 	}
 	details, err := json.Marshal(e.Details)
 	if err != nil {
@@ -212,9 +213,9 @@ type grpcError interface {
 var notAnswers = []string{"unexpected HTTP status code received from server", "transport: per-RPC creds failed"}
 
 // grpcFailure classifies the status with which a call by gRPC ended.
-func grpcFailure(s *status.Status, o occasion) incident.Failure {
+func grpcFailure(s *status.Status, o occasion) evidence.Failure {
 	if slices.ContainsFunc(notAnswers, func(begins string) bool { return strings.HasPrefix(s.Message(), begins) }) {
-		return incident.Failure{Class: incident.Transient, Message: plain(s.Message())}
+		return evidence.Failure{Class: reason.Transient, Message: plain(s.Message())}
 	}
 	var details strings.Builder
 	for _, d := range s.Proto().GetDetails() {
@@ -240,7 +241,7 @@ func detail(d *anypb.Any) []byte {
 }
 
 // statusFailure classifies the error with which an operation ended.
-func statusFailure(s *api.Status, o occasion) incident.Failure {
+func statusFailure(s *api.Status, o occasion) evidence.Failure {
 	var details strings.Builder
 	for _, d := range s.Details {
 		details.Write(d)
@@ -248,8 +249,8 @@ func statusFailure(s *api.Status, o occasion) incident.Failure {
 	return failure(code(s.Code), s.Message, details.String(), o)
 }
 
-func failure(c code, message, details string, o occasion) incident.Failure {
-	f := incident.Failure{Class: classify(c, message+"\n"+details, o), Message: plain(message)}
+func failure(c code, message, details string, o occasion) evidence.Failure {
+	f := evidence.Failure{Class: classify(c, message+"\n"+details, o), Message: plain(message)}
 	if f.Message == "" {
 		f.Message = "an error without a message"
 	}

@@ -17,8 +17,8 @@ import (
 	api "google.golang.org/api/tpu/v2alpha1"
 
 	"pitstop.internal/events"
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/provider"
+	"pitstop.internal/shared/reason"
 )
 
 // callTimeout bounds each call of the API: the generated client has no bound of its own.
@@ -106,13 +106,13 @@ func about(r provider.Ref, verb string) string {
 // check refuses an empty reference, or one to a slice that this version of the API cannot read or change.
 func check(r provider.Ref, what string) error {
 	if valid(r) && r.Legacy {
-		return &provider.Error{Call: what, Class: incident.Invalid, Message: "it is a legacy TPU Node: it has no metadata and no early maintenance, " +
+		return &provider.Error{Call: what, Class: reason.Invalid, Message: "it is a legacy TPU Node: it has no metadata and no early maintenance, " +
 			"and other calls work only if legacy_node_zones names its zone"}
 	}
 	if valid(r) {
 		return nil
 	}
-	return &provider.Error{Call: what, Class: incident.Invalid, Message: fmt.Sprintf("%.120q is not a name of a node", r.String())}
+	return &provider.Error{Call: what, Class: reason.Invalid, Message: fmt.Sprintf("%.120q is not a name of a node", r.String())}
 }
 
 // Read implements Provider. What cannot be the name of a node is not known to the API either.
@@ -127,7 +127,7 @@ func (c *Client) Read(ctx context.Context, r provider.Ref) (provider.Slice, erro
 	n, err := call(ctx, what, otherCall, func(ctx context.Context) (*api.Node, error) {
 		return c.methods.Node(ctx, r.String())
 	})
-	if is(err, incident.NotFound) {
+	if is(err, reason.NotFound) {
 		return c.readQueued(ctx, r)
 	}
 	if err != nil {
@@ -136,7 +136,7 @@ func (c *Client) Read(ctx context.Context, r provider.Ref) (provider.Slice, erro
 	var q *api.QueuedResource
 	if n.QueuedResource != "" {
 		r.QueuedResource = path.Base(n.QueuedResource)
-		if q, err = c.queued(ctx, r); err != nil && !is(err, incident.NotFound) {
+		if q, err = c.queued(ctx, r); err != nil && !is(err, reason.NotFound) {
 			return provider.Slice{}, err
 		}
 	}
@@ -193,7 +193,7 @@ func (c *Client) readQueued(ctx context.Context, r provider.Ref) (provider.Slice
 		return gone(r), nil
 	}
 	q, err := c.queued(ctx, r)
-	if is(err, incident.NotFound) {
+	if is(err, reason.NotFound) {
 		return gone(r), nil
 	}
 	if err != nil {
@@ -252,7 +252,7 @@ func (c *Client) List(ctx context.Context, project, zone string) (provider.Listi
 			r.QueuedResource = path.Base(n.QueuedResource)
 			if q = byName[r.QueuedResource]; q == nil {
 				// It came since, was not reached, or is gone. Without it nobody knows whether the node is Spot, or how to order another.
-				if q, err = c.queued(ctx, r); err != nil && !is(err, incident.NotFound) {
+				if q, err = c.queued(ctx, r); err != nil && !is(err, reason.NotFound) {
 					list.Partial = true
 					continue
 				}
@@ -314,7 +314,7 @@ func pages[T any](
 			return all, partial, nil
 		}
 		if next == token {
-			return nil, false, &provider.Error{Call: what, Class: incident.Transient, Message: "the API repeats the same page"}
+			return nil, false, &provider.Error{Call: what, Class: reason.Transient, Message: "the API repeats the same page"}
 		}
 		token = next
 	}
@@ -363,7 +363,7 @@ func (c *Client) Create(
 		err = errors.New("specification: only a queued resource brings several nodes")
 	}
 	if err != nil {
-		return "", &provider.Error{Call: what, Class: incident.Invalid, Message: err.Error(), Cause: err}
+		return "", &provider.Error{Call: what, Class: reason.Invalid, Message: err.Error(), Cause: err}
 	}
 	for _, order := range orders {
 		n := order.Node
@@ -433,7 +433,7 @@ func (c *Client) Delete(ctx context.Context, r provider.Ref, requestID string) (
 // Maintain implements Provider.
 func (c *Client) Maintain(ctx context.Context, held []provider.Ref) (operation string, err error) {
 	if len(held) == 0 {
-		return "", &provider.Error{Call: "start maintenance", Class: incident.Invalid, Message: "no slice is named"}
+		return "", &provider.Error{Call: "start maintenance", Class: reason.Invalid, Message: "no slice is named"}
 	}
 	r := held[0]
 	what := about(r, "start maintenance of")
@@ -443,7 +443,7 @@ func (c *Client) Maintain(ctx context.Context, held []provider.Ref) (operation s
 			return "", err
 		}
 		if len(held) > 1 && (r.QueuedResource == "" || queueName(o) != queueName(r)) {
-			return "", &provider.Error{Call: what, Class: incident.Invalid, Message: "no queued resource holds both " + r.String() + " and " + o.String()}
+			return "", &provider.Error{Call: what, Class: reason.Invalid, Message: "no queued resource holds both " + r.String() + " and " + o.String()}
 		}
 		names = append(names, o.String())
 	}
@@ -541,7 +541,7 @@ func (c *Client) amend(ctx context.Context, r provider.Ref, what, mask string, c
 	}
 	var err error
 	for range amendTries {
-		if err = once(); !is(err, incident.Busy) {
+		if err = once(); !is(err, reason.Busy) {
 			return err
 		}
 	}
@@ -605,7 +605,7 @@ func (c *Client) guests(ctx context.Context, r provider.Ref, verb string, take f
 	a, err := call(ctx, what, otherCall, func(ctx context.Context) (*api.GetGuestAttributesResponse, error) {
 		return c.methods.GuestAttributes(ctx, r.String())
 	})
-	if is(err, incident.NotFound) {
+	if is(err, reason.NotFound) {
 		return nil
 	}
 	if err != nil {
@@ -648,7 +648,7 @@ func (c *Client) Operations(ctx context.Context, project, zone string, names ...
 }
 
 // is reports whether an error is one of this package's of that class.
-func is(err error, class incident.FailureClass) bool {
+func is(err error, class reason.FailureClass) bool {
 	return err != nil && provider.Failure(err).Class == class
 }
 

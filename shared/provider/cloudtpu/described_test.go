@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"pitstop.internal/events"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/provider/cloudtpu"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
@@ -98,7 +98,7 @@ func TestWhatDescribesNoNode(t *testing.T) {
 		`{` + name + `,"tensorflowVersion":"2.12.0","state":"READY","health":"DREAMING","novel":1}`:      "READY",
 	} {
 		s, _, err := cloudtpu.Described([]byte(raw))
-		if err != nil || s.State != state || (s.Condition == incident.Unclear) != strings.HasPrefix(state, "DREAMING") {
+		if err != nil || s.State != state || (s.Condition == evidence.Unclear) != strings.HasPrefix(state, "DREAMING") {
 			t.Errorf("%s: %+v, %v", raw, s, err)
 		}
 	}

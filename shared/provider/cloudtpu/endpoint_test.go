@@ -7,10 +7,10 @@ import (
 	"sync"
 	"testing"
 
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/provider/cloudtpu"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
+	"pitstop.internal/shared/reason"
 )
 
 // TestTheEndpointOfTheEnvironmentIsCalled has both versions of the API called over a socket, without credentials.
@@ -84,7 +84,7 @@ func TestAPageOfAProxyIsNoAnswerOfTheFormerVersion(t *testing.T) {
 		p, err := cloudtpu.Config{Endpoint: fake.URL, LegacyZones: []string{home}}.Open(t.Context())
 		must(t, err)
 		_, err = p.Read(t.Context(), provider.Ref{Project: project, Zone: home, Name: "llama", Legacy: true})
-		class(t, err, incident.Transient)
+		class(t, err, reason.Transient)
 		if !strings.Contains(err.Error(), strconv.Itoa(code)) {
 			t.Errorf("%d: %v", code, err)
 		}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/provider"
+	"pitstop.internal/shared/reason"
 	"pitstop.internal/shared/topology"
 )
 
@@ -29,12 +29,12 @@ func Fit(spec []byte, m Move) ([]byte, error) {
 	if m.From == m.To {
 		return spec, nil
 	}
-	failed := func(c incident.FailureClass, why string) error {
+	failed := func(c reason.FailureClass, why string) error {
 		return &provider.Error{Call: "fit the specification to " + m.To, Class: c, Message: why}
 	}
 	var whole map[string]any
 	if err := json.Unmarshal(spec, &whole); err != nil {
-		return nil, failed(incident.Invalid, err.Error())
+		return nil, failed(reason.Invalid, err.Error())
 	}
 	node, ok := whole["node"].(map[string]any)
 	known := fields
@@ -43,7 +43,7 @@ func Fit(spec []byte, m Move) ([]byte, error) {
 		known = legacyFields
 	}
 	if !ok {
-		return nil, failed(incident.Invalid, "it has no node")
+		return nil, failed(reason.Invalid, "it has no node")
 	}
 	if topology.Region(m.From) != topology.Region(m.To) {
 		delete(node, "cidrBlock") // the API chooses another one in the other subnetwork's range
@@ -53,11 +53,11 @@ func Fit(spec []byte, m Move) ([]byte, error) {
 		faults = append(faults, m.fit(known, "QueuedResource", "", queued)...)
 	}
 	if faults != nil {
-		return nil, failed(incident.CannotMove, strings.Join(faults, "; "))
+		return nil, failed(reason.CannotMove, strings.Join(faults, "; "))
 	}
 	spec, err := json.Marshal(whole, json.Deterministic(true))
 	if err != nil {
-		return nil, failed(incident.Invalid, err.Error())
+		return nil, failed(reason.Invalid, err.Error())
 	}
 	return spec, nil
 }

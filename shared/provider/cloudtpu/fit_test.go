@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/reason"
 )
 
 // TestNoZoneIsSentWhatItDoesNotHave goes through every field that names something of a zone or a region.
@@ -76,7 +76,7 @@ func TestNoZoneIsSentWhatItDoesNotHave(t *testing.T) {
 					if err != nil || string(got) != want {
 						t.Errorf("%s: %s, %v; want %s", to, got, err, want)
 					}
-				case !is(err, incident.CannotMove) || !strings.Contains(err.Error(), want):
+				case !is(err, reason.CannotMove) || !strings.Contains(err.Error(), want):
 					t.Errorf("%s: %s, %v; want a refusal with %q", to, got, err, want)
 				}
 			}
@@ -100,10 +100,10 @@ func TestNoZoneIsSentWhatItDoesNotHave(t *testing.T) {
 		t.Errorf("%s, %v; want %s", short, err, want)
 	}
 	several := `{"node":{"networkConfigs":[{"network":"n","subnetwork":"a"},{"network":"m","subnetwork":"b"}]}}`
-	if got, err := Fit([]byte(several), Move{home, abroad, map[string]string{"europe-west4": "t"}}); !is(err, incident.CannotMove) {
+	if got, err := Fit([]byte(several), Move{home, abroad, map[string]string{"europe-west4": "t"}}); !is(err, reason.CannotMove) {
 		t.Errorf("one subnetwork for two networks: %s, %v", got, err)
 	}
-	if _, err := Fit([]byte(`{"node":3}`), Move{From: home, To: beside}); !is(err, incident.Invalid) {
+	if _, err := Fit([]byte(`{"node":3}`), Move{From: home, To: beside}); !is(err, reason.Invalid) {
 		t.Errorf("an invalid specification: %v", err)
 	}
 }

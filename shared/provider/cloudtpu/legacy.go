@@ -19,8 +19,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"pitstop.internal/events"
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/provider"
+	"pitstop.internal/shared/reason"
 	"pitstop.internal/shared/recent"
 )
 
@@ -193,7 +193,7 @@ func (l *legacy) read(ctx context.Context, r provider.Ref) (provider.Slice, erro
 		return l.methods.Node(ctx, r.String())
 	})
 	switch {
-	case is(err, incident.NotFound) || err == nil && !ours(n):
+	case is(err, reason.NotFound) || err == nil && !ours(n):
 		return gone(r), nil
 	case err != nil:
 		return provider.Slice{}, err
@@ -230,7 +230,7 @@ func (l *legacy) create(ctx context.Context, r provider.Ref, spec []byte, labels
 	what := about(r, "create legacy")
 	n, err := readLegacySpec(spec)
 	if err != nil {
-		return "", &provider.Error{Call: what, Class: incident.Invalid, Message: err.Error(), Cause: err}
+		return "", &provider.Error{Call: what, Class: reason.Invalid, Message: err.Error(), Cause: err}
 	}
 	for k, v := range labels {
 		if n.Labels == nil {

@@ -10,11 +10,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pitstop.internal/events"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/provider/cloudtpu"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 	"pitstop.internal/shared/provider/providertest"
+	"pitstop.internal/shared/reason"
 )
 
 // legacyOrder is what the legacy nodes of these tests are made of.
@@ -61,7 +62,7 @@ func testReadLegacy(w world) {
 	for _, r := range []provider.Ref{w.ref("n"), ref("n")} {
 		got := read(t, w, r)
 		want := provider.Slice{
-			Ref: w.ref("n"), Condition: incident.Ready, State: "READY", Incarnation: life, Labels: legacyOrder("n").Labels,
+			Ref: w.ref("n"), Condition: evidence.Ready, State: "READY", Incarnation: life, Labels: legacyOrder("n").Labels,
 			Accelerator: "v3-32", Workers: 4, Chips: 16, Spot: true,
 			Spec: []byte(`{"legacy_node":{"acceleratorType":"v3-32","cidrBlock":"10.240.1.0/29","description":"trains",` +
 				`"labels":{"pitstop-policy":"spot"},"network":"tpus","schedulingConfig":{"preemptible":true},"tensorflowVersion":"2.12.0"}}`),
@@ -72,11 +73,11 @@ func testReadLegacy(w world) {
 		}
 	}
 	must(t, w.api.BeginMaintenance(home, "n", time.Hour))
-	if s := condition(t, w, w.ref("n"), incident.Unhealthy); s.State != "READY, UNHEALTHY_MAINTENANCE" || s.Notice != nil {
+	if s := condition(t, w, w.ref("n"), evidence.Unhealthy); s.State != "READY, UNHEALTHY_MAINTENANCE" || s.Notice != nil {
 		t.Errorf("%s, %+v", s.State, s.Notice)
 	}
 	w.clock.Advance(time.Hour)
-	if s := condition(t, w, w.ref("n"), incident.Ready); !s.Maintained.Equal(start) || s.Autocheckpoint {
+	if s := condition(t, w, w.ref("n"), evidence.Ready); !s.Maintained.Equal(start) || s.Autocheckpoint {
 		t.Errorf("after maintenance it is %+v", s)
 	}
 	must(t, w.api.AddSymptom(home, "n", "OUT_OF_MEMORY", 1))
@@ -85,19 +86,19 @@ func testReadLegacy(w world) {
 		t.Errorf("%s, abuse %v", s.State, s.Abuse)
 	}
 	must(t, w.api.SetHealth(home, "n", "DEPRECATED_UNHEALTHY"))
-	condition(t, w, w.ref("n"), incident.Unhealthy)
+	condition(t, w, w.ref("n"), evidence.Unhealthy)
 	must(t, w.api.Preempt(home, "n"))
-	if s := condition(t, w, w.ref("n"), incident.Lost); !s.Incarnation.Same(life) || len(s.Spec) == 0 {
+	if s := condition(t, w, w.ref("n"), evidence.Lost); !s.Incarnation.Same(life) || len(s.Spec) == 0 {
 		t.Errorf("after its loss it is %+v", s)
 	}
 	// Another life is another one, though v1 has no identifier for either.
 	_, err = w.Delete(t.Context(), w.ref("n"), requestID(1))
 	must(t, err)
 	w.clock.Advance(time.Hour)
-	condition(t, w, w.ref("n"), incident.Gone)
+	condition(t, w, w.ref("n"), evidence.Gone)
 	again, err := w.api.AddNode(legacyOrder("n"))
 	must(t, err)
-	if s := condition(t, w, w.ref("n"), incident.Ready); !s.Incarnation.Same(again) || s.Incarnation.ID == life.ID || s.Incarnation.ID == "" {
+	if s := condition(t, w, w.ref("n"), evidence.Ready); !s.Incarnation.Same(again) || s.Incarnation.ID == life.ID || s.Incarnation.ID == "" {
 		t.Errorf("%v after %v", s.Incarnation, life)
 	}
 }
@@ -147,7 +148,7 @@ func testListingWithoutLegacy(w world) {
 			t.Errorf("%+v", l)
 		}
 		if c.unread {
-			class(t, l.Unread, incident.Permission)
+			class(t, l.Unread, reason.Permission)
 		}
 	}
 	if l := list(t, w); len(l.Slices) != 2 || !l.Legacy {
@@ -155,7 +156,7 @@ func testListingWithoutLegacy(w world) {
 	}
 	w.api.Inject(cloudtputest.Fault{Method: "GetNode", Legacy: true, Code: 14, Message: "later"})
 	_, err = w.Read(t.Context(), w.ref("n"))
-	class(t, err, incident.Transient)
+	class(t, err, reason.Transient)
 }
 
 func testOperationsOfOneVersion(w world) {
@@ -177,7 +178,7 @@ func testOperationsOfOneVersion(w world) {
 	} {
 		w.api.Inject(c.fault)
 		ops, err := w.Operations(t.Context(), project, home)
-		class(t, err, incident.Permission)
+		class(t, err, reason.Permission)
 		if !slices.ContainsFunc(ops, func(o provider.Operation) bool { return o.Name == c.shows }) {
 			t.Errorf("%s is not among %+v", c.shows, ops)
 		}
@@ -197,19 +198,19 @@ func testCreateLegacy(w world) {
 	r := w.at(away, "n")
 	op, err := w.Create(t.Context(), r, old.Spec, map[string]string{events.LabelIncident: "i-2"}, requestID(1))
 	must(t, err)
-	if s := condition(t, w, r, incident.Creating); !s.Incarnation.Known() || s.Incarnation.Same(old.Incarnation) || !s.Legacy {
+	if s := condition(t, w, r, evidence.Creating); !s.Incarnation.Known() || s.Incarnation.Same(old.Incarnation) || !s.Legacy {
 		t.Errorf("%+v", s)
 	}
 	w.clock.Advance(5 * time.Minute)
 	if f := ended(t, w, away, op); f != nil {
 		t.Errorf("the operation failed: %+v", f)
 	}
-	s := condition(t, w, r, incident.Ready)
+	s := condition(t, w, r, evidence.Ready)
 	if string(s.Spec) != string(old.Spec) || s.Labels[events.LabelIncident] != "i-2" || !s.Spot {
 		t.Errorf("%+v, specification %s", s, s.Spec)
 	}
 	_, err = w.Create(t.Context(), r, old.Spec, nil, requestID(1))
-	class(t, err, incident.Exists)
+	class(t, err, reason.Exists)
 
 	// In another region its block of addresses is for the API to choose.
 	spec, err := cloudtpu.Fit(old.Spec, cloudtpu.Move{From: home, To: barren})
@@ -227,7 +228,7 @@ func testCreateLegacy(w world) {
 		{string(old.Spec), ref("x")},
 	} {
 		_, err = w.Create(t.Context(), c.r, []byte(c.spec), nil, requestID(2))
-		class(t, err, incident.Invalid)
+		class(t, err, reason.Invalid)
 	}
 }
 
@@ -249,18 +250,18 @@ func testOtherSort(w world) {
 	t := w.t
 	_, err := w.api.AddNode(order("n"))
 	must(t, err)
-	if s := condition(t, w, w.ref("n"), incident.Ready); s.Legacy {
+	if s := condition(t, w, w.ref("n"), evidence.Ready); s.Legacy {
 		t.Errorf("%+v", s)
 	}
 	must(t, w.api.Vanish(home, "n"))
 	for _, r := range []provider.Ref{w.ref("n"), ref("n")} {
-		if s := condition(t, w, r, incident.Gone); s.Ref != r {
+		if s := condition(t, w, r, evidence.Gone); s.Ref != r {
 			t.Errorf("%+v, asked as %+v", s, r)
 		}
 	}
 	_, err = w.api.AddNode(legacyOrder("n"))
 	must(t, err)
-	if s := condition(t, w, ref("n"), incident.Ready); !s.Legacy {
+	if s := condition(t, w, ref("n"), evidence.Ready); !s.Legacy {
 		t.Errorf("%+v", s)
 	}
 }
@@ -270,8 +271,8 @@ func testNotOffered(w world) {
 	_, err := w.api.AddNode(legacyOrder("n"))
 	must(t, err)
 	_, err = w.Maintain(t.Context(), []provider.Ref{w.ref("n")})
-	class(t, err, incident.Invalid)
-	class(t, w.SetMetadata(t.Context(), w.ref("n"), "k", "v"), incident.Invalid)
+	class(t, err, reason.Invalid)
+	class(t, w.SetMetadata(t.Context(), w.ref("n"), "k", "v"), reason.Invalid)
 	if hosts, err := w.Hosts(t.Context(), w.ref("n")); err != nil || hosts != nil {
 		t.Errorf("hosts %v, %v", hosts, err)
 	}
@@ -288,7 +289,7 @@ func TestALegacyNodeIsNotTouchedWhereNobodyAsksForThem(t *testing.T) {
 	life, err := w.api.AddNode(legacyOrder("n"))
 	must(t, err)
 	_, err = w.Read(t.Context(), w.ref("n"))
-	class(t, err, incident.Invalid)
+	class(t, err, reason.Invalid)
 	for _, s := range append(list(t, w).Slices, read(t, w, ref("n"))) {
 		if !s.Legacy || s.Spec != nil || s.SpecHash != "" || !s.Incarnation.Same(life) {
 			t.Errorf("%+v", s)
@@ -298,11 +299,11 @@ func TestALegacyNodeIsNotTouchedWhereNobodyAsksForThem(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 	_, err = w.Delete(t.Context(), w.ref("n"), requestID(1))
-	class(t, err, incident.Invalid)
+	class(t, err, reason.Invalid)
 	_, err = w.Create(t.Context(), w.ref("m"), []byte(`{"legacy_node":{}}`), nil, requestID(1))
-	class(t, err, incident.Invalid)
+	class(t, err, reason.Invalid)
 	_, err = w.Start(t.Context(), w.ref("n"))
-	class(t, err, incident.Invalid)
+	class(t, err, reason.Invalid)
 	if hosts, err := w.Hosts(t.Context(), w.ref("n")); err != nil || hosts != nil {
 		t.Errorf("hosts %v, %v", hosts, err)
 	}
@@ -360,7 +361,7 @@ func TestNoLegacyNodeIsCreatedWhereNobodyLooksForIt(t *testing.T) {
 	s, err := p.Read(t.Context(), provider.Ref{Project: project, Zone: home, Name: "n"})
 	must(t, err)
 	_, err = p.Create(t.Context(), provider.Ref{Project: project, Zone: away, Name: "n", Legacy: true}, s.Spec, nil, requestID(1))
-	class(t, err, incident.WrongZone)
+	class(t, err, reason.WrongZone)
 	l, err := p.List(t.Context(), project, away)
 	if err != nil || l.Legacy {
 		t.Errorf("%+v, %v", l, err)

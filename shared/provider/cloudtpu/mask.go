@@ -7,7 +7,7 @@ import (
 	"google.golang.org/api/googleapi"
 	api "google.golang.org/api/tpu/v2alpha1"
 
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/topology"
 )
@@ -47,7 +47,7 @@ func hideQueued(r provider.Ref, q *api.QueuedResource) hidden {
 }
 
 // of masks the message of a failure; raw is the API's own text.
-func (h hidden) of(f incident.Failure, raw string) incident.Failure {
+func (h hidden) of(f evidence.Failure, raw string) evidence.Failure {
 	if masked := h.Mask(raw); masked != raw {
 		f.Message = plain(masked)
 	}

@@ -17,12 +17,13 @@ import (
 	api "google.golang.org/api/tpu/v2alpha1"
 
 	"pitstop.internal/events"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/provider/cloudtpu"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 	"pitstop.internal/shared/provider/cloudtpu/internal/discovery"
 	"pitstop.internal/shared/provider/providertest"
+	"pitstop.internal/shared/reason"
 )
 
 const (
@@ -170,7 +171,7 @@ func must(t *testing.T, err error) {
 }
 
 // class fails the test unless the error is one of this package's of that class.
-func class(t *testing.T, err error, want incident.FailureClass) {
+func class(t *testing.T, err error, want reason.FailureClass) {
 	t.Helper()
 	var e *provider.Error
 	if !errors.As(err, &e) || e.Class != want {
@@ -189,7 +190,7 @@ func read(t *testing.T, w world, r provider.Ref) provider.Slice {
 }
 
 // condition fails the test unless a slice is in that condition, and returns it.
-func condition(t *testing.T, w world, r provider.Ref, want incident.Condition) provider.Slice {
+func condition(t *testing.T, w world, r provider.Ref, want evidence.Condition) provider.Slice {
 	t.Helper()
 	s := read(t, w, r)
 	if s.Condition != want {
@@ -215,7 +216,7 @@ func states(l provider.Listing) map[string]string {
 }
 
 // ended returns how an operation ended.
-func ended(t *testing.T, w world, zone, name string) *incident.Failure {
+func ended(t *testing.T, w world, zone, name string) *evidence.Failure {
 	t.Helper()
 	ops, err := w.Operations(t.Context(), project, zone)
 	must(t, err)
@@ -368,7 +369,7 @@ func testRead(w world) {
 	}
 	got.Spec, got.SpecHash, got.Values, got.ValuesSum = nil, "", nil, ""
 	want := provider.Slice{
-		Ref: ref("n"), Condition: incident.Ready, State: "READY", Incarnation: life,
+		Ref: ref("n"), Condition: evidence.Ready, State: "READY", Incarnation: life,
 		Labels:    map[string]string{events.LabelPolicy: "spot", events.LabelIncident: "i-1"},
 		Directory: "gs://b/x", Account: "train@demo.iam.gserviceaccount.com", Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spot: true,
 		Autocheckpoint: true, Data: []string{"gs://d/a", "gs://e"},
@@ -384,27 +385,27 @@ func testRead(w world) {
 		Status: events.NoticePending, CanReschedule: true, WindowStart: start.Add(time.Hour), WindowEnd: start.Add(2 * time.Hour),
 	}
 	must(t, w.api.Announce(home, "n", notice))
-	if s := condition(t, w, ref("n"), incident.Ready); s.Notice == nil || !s.Notice.Equal(notice) {
+	if s := condition(t, w, ref("n"), evidence.Ready); s.Notice == nil || !s.Notice.Equal(notice) {
 		t.Errorf("notice %+v, want %+v", s.Notice, notice)
 	}
 	must(t, w.api.BeginMaintenance(home, "n", time.Hour))
-	if s := condition(t, w, ref("n"), incident.Unhealthy); s.State != "READY, UNHEALTHY_MAINTENANCE" || s.Notice.Status != events.NoticeOngoing {
+	if s := condition(t, w, ref("n"), evidence.Unhealthy); s.State != "READY, UNHEALTHY_MAINTENANCE" || s.Notice.Status != events.NoticeOngoing {
 		t.Errorf("%s, %+v", s.State, s.Notice)
 	}
 	w.clock.Advance(time.Hour)
-	if s := condition(t, w, ref("n"), incident.Ready); s.Notice != nil || !s.Incarnation.Same(life) || !s.Maintained.Equal(start) {
+	if s := condition(t, w, ref("n"), evidence.Ready); s.Notice != nil || !s.Incarnation.Same(life) || !s.Maintained.Equal(start) {
 		t.Errorf("after maintenance it is %+v", s)
 	}
 	must(t, w.api.HostError(home, "n", time.Minute))
-	condition(t, w, ref("n"), incident.Unhealthy)
+	condition(t, w, ref("n"), evidence.Unhealthy)
 	w.clock.Advance(time.Minute)
-	condition(t, w, ref("n"), incident.Ready)
+	condition(t, w, ref("n"), evidence.Ready)
 	must(t, w.api.AddSymptom(home, "n", "PROJECT_ABUSE", 1))
 	if s := read(t, w, ref("n")); !s.Abuse {
 		t.Errorf("no abuse: %s", s.State)
 	}
 	must(t, w.api.Preempt(home, "n"))
-	if s := condition(t, w, ref("n"), incident.Lost); s.Workers != 4 || !s.Incarnation.Same(life) || string(s.Spec) != spec {
+	if s := condition(t, w, ref("n"), evidence.Lost); s.Workers != 4 || !s.Incarnation.Same(life) || string(s.Spec) != spec {
 		t.Errorf("after its loss it is %+v", s)
 	}
 }
@@ -421,7 +422,7 @@ func testReadQueued(w world) {
 		},
 	}))
 	w.calls.since()
-	s := condition(t, w, ref("n"), incident.Ready)
+	s := condition(t, w, ref("n"), evidence.Ready)
 	if s.QueuedResource != "q" || !s.Spot || !s.Incarnation.Known() {
 		t.Errorf("%+v", s)
 	}
@@ -432,13 +433,13 @@ func testReadQueued(w world) {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
 	// The name of the queued resource is taken by that of something else.
-	if s := condition(t, w, queuedRef("other", "q"), incident.Gone); s.QueuedResource != "q" {
+	if s := condition(t, w, queuedRef("other", "q"), evidence.Gone); s.QueuedResource != "q" {
 		t.Errorf("%+v", s)
 	}
 	// A reading that cannot tell whether it is Spot is none.
 	w.api.Inject(cloudtputest.Fault{Method: "GetQueuedResource", Code: 14, Message: "later"})
 	_, err := w.Read(t.Context(), ref("n"))
-	class(t, err, incident.Transient)
+	class(t, err, reason.Transient)
 }
 
 func testList(w world) {
@@ -503,7 +504,7 @@ func testPartial(w world) {
 	}
 	w.api.Inject(cloudtputest.Fault{Method: "ListNodes", Code: 14, Message: "later"})
 	_, err = w.List(t.Context(), project, home)
-	class(t, err, incident.Transient)
+	class(t, err, reason.Transient)
 }
 
 func testListMissingQueue(w world) {
@@ -552,7 +553,7 @@ func testStaysSpot(w world) {
 			_, err := w.Create(t.Context(), r, []byte(spec), nil, requestID(10*i+j))
 			must(t, err)
 			w.clock.Advance(10 * time.Minute)
-			if s := condition(t, w, r, incident.Ready); !s.Spot {
+			if s := condition(t, w, r, evidence.Ready); !s.Spot {
 				t.Errorf("%s of %s is not Spot", r.Name, spec)
 			}
 			if q := w.api.QueuedResource(home, r.QueuedResource); q != nil && q.Spot == nil {
@@ -573,14 +574,14 @@ func testCreate(w world) {
 	r := provider.Ref{Project: project, Zone: away, Name: "n"}
 	op, err := w.Create(t.Context(), r, whole(t, old), map[string]string{events.LabelIncident: "i-2", events.LabelWorkload: "n"}, requestID(1))
 	must(t, err)
-	if s := condition(t, w, r, incident.Creating); !s.Incarnation.Known() || s.Incarnation.Same(old.Incarnation) || s.Workers != 4 {
+	if s := condition(t, w, r, evidence.Creating); !s.Incarnation.Known() || s.Incarnation.Same(old.Incarnation) || s.Workers != 4 {
 		t.Errorf("%+v", s)
 	}
 	w.clock.Advance(5 * time.Minute)
 	if f := ended(t, w, away, op); f != nil {
 		t.Errorf("the operation failed: %+v", f)
 	}
-	s := condition(t, w, r, incident.Ready)
+	s := condition(t, w, r, evidence.Ready)
 	labels := map[string]string{events.LabelPolicy: "spot", events.LabelIncident: "i-2", events.LabelWorkload: "n"}
 	if diff := cmp.Diff(labels, s.Labels); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
@@ -595,7 +596,7 @@ func testCreate(w world) {
 	_, err = w.Create(t.Context(), bare, whole(t, old), nil, requestID(2))
 	must(t, err)
 	w.clock.Advance(5 * time.Minute)
-	if s := condition(t, w, bare, incident.Ready); string(whole(t, s)) != string(whole(t, old)) || s.SpecHash == old.SpecHash {
+	if s := condition(t, w, bare, evidence.Ready); string(whole(t, s)) != string(whole(t, old)) || s.SpecHash == old.SpecHash {
 		t.Errorf("specification (-want +got):\n%s", cmp.Diff(string(old.Spec), string(s.Spec)))
 	}
 
@@ -603,7 +604,7 @@ func testCreate(w world) {
 	w.api.SetCapacity(barren, 1)
 	far := provider.Ref{Project: project, Zone: barren, Name: "far"}
 	_, err = w.Create(t.Context(), far, whole(t, old), nil, requestID(5))
-	class(t, err, incident.Invalid)
+	class(t, err, reason.Invalid)
 	spec, err := cloudtpu.Fit(whole(t, old), cloudtpu.Move{From: home, To: barren})
 	must(t, err)
 	_, err = w.Create(t.Context(), far, spec, nil, requestID(6))
@@ -613,9 +614,9 @@ func testCreate(w world) {
 	}
 
 	_, err = w.Create(t.Context(), ref("x"), []byte("{}"), nil, requestID(3))
-	class(t, err, incident.Invalid)
+	class(t, err, reason.Invalid)
 	_, err = w.Create(t.Context(), ref("x"), []byte(`{"node":{"acceleratorType":"v6e-8"}}`), nil, requestID(4))
-	class(t, err, incident.Invalid)
+	class(t, err, reason.Invalid)
 }
 
 // testElsewhere: no zone takes what names something of another one.
@@ -634,7 +635,7 @@ func testElsewhere(w world) {
 		}
 		spec := `{"node":{"acceleratorType":"v5litepod-16","runtimeVersion":"r",` + c.node + `}` + c.queued + `}`
 		_, err := w.Create(t.Context(), r, []byte(spec), nil, requestID(i))
-		if f := provider.Failure(err); f == nil || f.Class != incident.Invalid && f.Class != incident.NotFound {
+		if f := provider.Failure(err); f == nil || f.Class != reason.Invalid && f.Class != reason.NotFound {
 			t.Errorf("%s: %v, want it refused", spec, err)
 		}
 	}
@@ -656,7 +657,7 @@ func testRequestID(w world) {
 		w.clock.Advance(2 * time.Minute) // the second time round the node is gone, and the operation is remembered
 	}
 	_, err = w.Delete(t.Context(), ref("n"), requestID(2))
-	class(t, err, incident.NotFound)
+	class(t, err, reason.NotFound)
 
 	first, err := w.Create(t.Context(), ref("n"), whole(t, s), nil, requestID(3))
 	must(t, err)
@@ -666,7 +667,7 @@ func testRequestID(w world) {
 		t.Errorf("one creation is two operations: %s, %s", first, second)
 	}
 	_, err = w.Create(t.Context(), ref("n"), whole(t, s), nil, requestID(4))
-	class(t, err, incident.Exists)
+	class(t, err, reason.Exists)
 }
 
 // readySpec is the specification of a node that is there.
@@ -685,32 +686,32 @@ func testQueueLife(w world) {
 	t := w.t
 	must(t, w.api.AddQueuedResource(cloudtputest.QueuedConfig{Zone: home, Name: "q", Spot: true, Nodes: []cloudtputest.NodeConfig{order("n")}}))
 	r := queuedRef("n", "q")
-	old := condition(t, w, ref("n"), incident.Ready)
+	old := condition(t, w, ref("n"), evidence.Ready)
 
 	// A loss suspends it; the nodes go and the name stays.
 	must(t, w.api.Preempt(home, "n"))
-	if s := condition(t, w, r, incident.Lost); s.State != "PREEMPTED" || !s.Incarnation.Same(old.Incarnation) {
+	if s := condition(t, w, r, evidence.Lost); s.State != "PREEMPTED" || !s.Incarnation.Same(old.Incarnation) {
 		t.Errorf("%+v", s)
 	}
 	w.clock.Advance(2 * time.Minute)
-	if s := condition(t, w, r, incident.Lost); s.State != "SUSPENDED (queued resource)" || s.Incarnation.Known() {
+	if s := condition(t, w, r, evidence.Lost); s.State != "SUSPENDED (queued resource)" || s.Incarnation.Known() {
 		t.Errorf("%+v", s)
 	}
-	condition(t, w, ref("n"), incident.Gone)
+	condition(t, w, ref("n"), evidence.Gone)
 	_, err := w.Create(t.Context(), r, whole(t, old), nil, requestID(1))
-	class(t, err, incident.Exists)
+	class(t, err, reason.Exists)
 
 	// It is deleted and, for a while, still there.
 	op, err := w.Delete(t.Context(), r, requestID(2))
 	must(t, err)
-	condition(t, w, r, incident.Deleting)
+	condition(t, w, r, evidence.Deleting)
 	w.clock.Advance(5 * time.Second)
 	if f := ended(t, w, home, op); f != nil {
 		t.Errorf("failure %+v", f)
 	}
-	condition(t, w, r, incident.Deleting)
+	condition(t, w, r, evidence.Deleting)
 	w.clock.Advance(20 * time.Second)
-	condition(t, w, r, incident.Gone)
+	condition(t, w, r, evidence.Gone)
 
 	// It waits for capacity, is provisioned, and cannot be deleted then.
 	w.api.SetCapacity(home, 0)
@@ -720,23 +721,23 @@ func testQueueLife(w world) {
 	if f := ended(t, w, home, op); f != nil {
 		t.Errorf("failure %+v", f)
 	}
-	if s := condition(t, w, r, incident.Creating); s.State != "WAITING_FOR_RESOURCES (queued resource)" || s.Labels[events.LabelIncident] != "i-9" || !s.Spot {
+	if s := condition(t, w, r, evidence.Creating); s.State != "WAITING_FOR_RESOURCES (queued resource)" || s.Labels[events.LabelIncident] != "i-9" || !s.Spot {
 		t.Errorf("%+v", s)
 	}
 	if diff := cmp.Diff(map[string]string{"n": "creating, WAITING_FOR_RESOURCES (queued resource)"}, states(list(t, w))); diff != "" {
 		t.Errorf("listing (-want +got):\n%s", diff)
 	}
 	w.api.SetCapacity(home, 1)
-	if s := condition(t, w, r, incident.Creating); s.State != "CREATING" || !s.Incarnation.Known() {
+	if s := condition(t, w, r, evidence.Creating); s.State != "CREATING" || !s.Incarnation.Known() {
 		t.Errorf("%+v", s)
 	}
 	_, err = w.Delete(t.Context(), r, requestID(4))
-	class(t, err, incident.NotInState)
+	class(t, err, reason.NotInState)
 	if !strings.Contains(err.Error(), "DeleteQueuedResource is not supported when state is PROVISIONING") {
 		t.Error(err)
 	}
 	w.clock.Advance(5 * time.Minute)
-	s := condition(t, w, r, incident.Ready)
+	s := condition(t, w, r, evidence.Ready)
 	if string(s.Spec) != string(old.Spec) {
 		t.Errorf("specification (-want +got):\n%s", cmp.Diff(string(old.Spec), string(s.Spec)))
 	}
@@ -744,7 +745,7 @@ func testQueueLife(w world) {
 	// Its owner deletes the node: that is no loss.
 	must(t, w.api.OwnerDelete(home, "n", "ada@example.com"))
 	w.clock.Advance(2 * time.Minute)
-	if s := condition(t, w, r, incident.Stopped); s.State != "SUSPENDED (queued resource, by its user)" {
+	if s := condition(t, w, r, evidence.Stopped); s.State != "SUSPENDED (queued resource, by its user)" {
 		t.Errorf("%+v", s)
 	}
 
@@ -755,16 +756,16 @@ func testQueueLife(w world) {
 	_, err = w.Create(t.Context(), r, whole(t, old), nil, requestID(6))
 	must(t, err)
 	w.clock.Advance(10 * time.Minute)
-	condition(t, w, r, incident.Ready)
+	condition(t, w, r, evidence.Ready)
 	_, err = w.Delete(t.Context(), r, requestID(7))
 	must(t, err)
-	condition(t, w, r, incident.Deleting)
+	condition(t, w, r, evidence.Deleting)
 	w.clock.Advance(110 * time.Second)
-	if s := condition(t, w, r, incident.Deleting); s.Incarnation.Known() {
+	if s := condition(t, w, r, evidence.Deleting); s.Incarnation.Known() {
 		t.Errorf("%+v", s)
 	}
 	w.clock.Advance(20 * time.Second)
-	condition(t, w, r, incident.Gone)
+	condition(t, w, r, evidence.Gone)
 }
 
 func testQueueFails(w world) {
@@ -774,18 +775,18 @@ func testQueueFails(w world) {
 		Order: &api.QueuedResource{QueueingPolicy: &api.QueueingPolicy{ValidUntilDuration: "10s"}},
 	}))
 	r := queuedRef("n", "q")
-	condition(t, w, r, incident.Creating)
+	condition(t, w, r, evidence.Creating)
 	w.clock.Advance(time.Minute)
-	if s := condition(t, w, r, incident.Lost); s.State != "FAILED (queued resource: The request expired: it could not be fulfilled within 10s.)" {
+	if s := condition(t, w, r, evidence.Lost); s.State != "FAILED (queued resource: The request expired: it could not be fulfilled within 10s.)" {
 		t.Errorf("%+v", s)
 	}
 	must(t, w.api.AddQueuedResource(cloudtputest.QueuedConfig{Zone: home, Name: "p", State: "PROVISIONING", Nodes: []cloudtputest.NodeConfig{order("m")}}))
 	r = queuedRef("m", "p")
-	if s := condition(t, w, r, incident.Creating); s.State != "CREATING" {
+	if s := condition(t, w, r, evidence.Creating); s.State != "CREATING" {
 		t.Errorf("%+v", s)
 	}
 	must(t, w.api.FailQueuedResource(home, "p", 13, "GCE_STOCKOUT [EID: 0x1]"))
-	if s := condition(t, w, r, incident.Lost); s.State != "FAILED (queued resource: GCE_STOCKOUT)" {
+	if s := condition(t, w, r, evidence.Lost); s.State != "FAILED (queued resource: GCE_STOCKOUT)" {
 		t.Errorf("%+v", s)
 	}
 }
@@ -795,11 +796,11 @@ func testMaintain(w world) {
 	_, err := w.api.AddNode(order("n"))
 	must(t, err)
 	_, err = w.Maintain(t.Context(), []provider.Ref{ref("n")})
-	class(t, err, incident.NotInState)
+	class(t, err, reason.NotInState)
 	notice := events.Notice{Status: events.NoticePending, WindowStart: start.Add(time.Hour), WindowEnd: start.Add(2 * time.Hour)}
 	must(t, w.api.Announce(home, "n", notice))
 	_, err = w.Maintain(t.Context(), []provider.Ref{ref("n")})
-	class(t, err, incident.NotInState)
+	class(t, err, reason.NotInState)
 	notice.CanReschedule = true
 	must(t, w.api.Announce(home, "n", notice))
 	small := order("small")
@@ -807,17 +808,17 @@ func testMaintain(w world) {
 	_, err = w.api.AddNode(small)
 	must(t, err)
 	_, err = w.Maintain(t.Context(), []provider.Ref{ref("small")})
-	class(t, err, incident.NotInState)
+	class(t, err, reason.NotInState)
 	op, err := w.Maintain(t.Context(), []provider.Ref{ref("n")})
 	must(t, err)
-	if s := condition(t, w, ref("n"), incident.Unhealthy); s.Notice == nil || s.Notice.Status != events.NoticeOngoing {
+	if s := condition(t, w, ref("n"), evidence.Unhealthy); s.Notice == nil || s.Notice.Status != events.NoticeOngoing {
 		t.Errorf("%+v", s)
 	}
 	w.clock.Advance(20 * time.Minute)
 	if f := ended(t, w, home, op); f != nil {
 		t.Errorf("failure %+v", f)
 	}
-	if s := condition(t, w, ref("n"), incident.Ready); s.Notice != nil {
+	if s := condition(t, w, ref("n"), evidence.Ready); s.Notice != nil {
 		t.Errorf("%+v", s)
 	}
 }
@@ -829,22 +830,22 @@ func testMaintainQueued(w world) {
 	one.Notice, two.Notice = &notice, &notice
 	must(t, w.api.AddQueuedResource(cloudtputest.QueuedConfig{Zone: home, Name: "q", Nodes: []cloudtputest.NodeConfig{one, two}}))
 	_, err := w.Maintain(t.Context(), []provider.Ref{queuedRef("n", "q"), queuedRef("x", "q")})
-	class(t, err, incident.NotFound)
+	class(t, err, reason.NotFound)
 	for _, held := range [][]provider.Ref{nil, {queuedRef("n", "q"), ref("m")}, {ref("n"), ref("m")}, {queuedRef("n", "q"), queuedRef("m", "p")}} {
 		_, err = w.Maintain(t.Context(), held)
-		class(t, err, incident.Invalid)
+		class(t, err, reason.Invalid)
 	}
-	condition(t, w, ref("n"), incident.Ready)
+	condition(t, w, ref("n"), evidence.Ready)
 	w.calls.since()
 	_, err = w.Maintain(t.Context(), []provider.Ref{queuedRef("n", "q"), queuedRef("m", "q")})
 	must(t, err)
 	if diff := cmp.Diff(map[string]int{"PerformMaintenanceQueuedResource": 1}, w.calls.since()); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
-	condition(t, w, ref("n"), incident.Unhealthy)
-	condition(t, w, ref("m"), incident.Unhealthy)
+	condition(t, w, ref("n"), evidence.Unhealthy)
+	condition(t, w, ref("m"), evidence.Unhealthy)
 	_, err = w.Maintain(t.Context(), []provider.Ref{queuedRef("n", "q")})
-	class(t, err, incident.NotInState)
+	class(t, err, reason.NotInState)
 }
 
 func testMetadata(w world) {
@@ -877,9 +878,9 @@ func testMetadata(w world) {
 	if diff := cmp.Diff(map[string]string{"k": "v"}, w.api.Metadata(away, "m")); diff != "" {
 		t.Errorf("metadata (-want +got):\n%s", diff)
 	}
-	class(t, w.SetMetadata(t.Context(), ref("x"), "k", "v"), incident.NotFound)
+	class(t, w.SetMetadata(t.Context(), ref("x"), "k", "v"), reason.NotFound)
 	must(t, w.api.Preempt(home, "n"))
-	class(t, w.SetMetadata(t.Context(), ref("n"), "k", "v"), incident.NotInState)
+	class(t, w.SetMetadata(t.Context(), ref("n"), "k", "v"), reason.NotInState)
 }
 
 func TestALabelIsSetAndLosesNobodyElses(t *testing.T) {
@@ -904,7 +905,7 @@ func TestALabelIsSetAndLosesNobodyElses(t *testing.T) {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
 	must(t, w.api.Preempt(home, "n"))
-	class(t, cloud.SetLabel(t.Context(), ref("n"), events.LabelPolicy, "spot"), incident.NotInState)
+	class(t, cloud.SetLabel(t.Context(), ref("n"), events.LabelPolicy, "spot"), reason.NotInState)
 }
 
 func TestAMaintenanceEventIsSimulated(t *testing.T) {
@@ -919,9 +920,9 @@ func TestAMaintenanceEventIsSimulated(t *testing.T) {
 	if must(t, err); op == "" {
 		t.Error("no operation is named")
 	}
-	condition(t, w, ref("n"), incident.Unhealthy)
+	condition(t, w, ref("n"), evidence.Unhealthy)
 	_, err = cloud.Simulate(t.Context(), ref("x"))
-	class(t, err, incident.NotFound)
+	class(t, err, reason.NotFound)
 }
 
 func testMetadataRace(w world) {
@@ -945,7 +946,7 @@ func testMetadataRace(w world) {
 	}
 
 	defer w.api.Inject(cloudtputest.Fault{Method: "UpdateNode", Times: -1, Code: 10, Message: "unable to queue the operation"})()
-	class(t, w.SetMetadata(t.Context(), ref("n"), events.MetadataRequest, "again"), incident.Busy)
+	class(t, w.SetMetadata(t.Context(), ref("n"), events.MetadataRequest, "again"), reason.Busy)
 	if diff := cmp.Diff(map[string]int{"GetNode": 5, "UpdateNode": 5}, w.calls.since()); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
@@ -969,7 +970,7 @@ func testHosts(w world) {
 	}
 	w.api.BlockGuestAttributes(true)
 	_, err = w.Hosts(t.Context(), ref("n"))
-	class(t, err, incident.Permission)
+	class(t, err, reason.Permission)
 	if got, err := w.Hosts(t.Context(), ref("x")); err != nil || got != nil {
 		t.Errorf("x: %v, %v", got, err)
 	}
@@ -980,7 +981,7 @@ func testHosts(w world) {
 	}
 	w.api.Inject(cloudtputest.Fault{Method: "GetGuestAttributes", Code: 14, Message: "later"})
 	_, err = w.Hosts(t.Context(), ref("n"))
-	class(t, err, incident.Transient)
+	class(t, err, reason.Transient)
 }
 
 func testFailures(w world) {
@@ -989,30 +990,30 @@ func testFailures(w world) {
 	must(t, err)
 	for name, c := range map[string]struct {
 		fault cloudtputest.Fault
-		want  incident.FailureClass
+		want  reason.FailureClass
 	}{
-		"too many calls":      {cloudtputest.Fault{Code: 8, Message: "Too many requests."}, incident.Transient},
-		"a proxy's page":      {cloudtputest.Fault{HTTP: 404}, incident.Transient},
-		"a bad gateway":       {cloudtputest.Fault{HTTP: 502}, incident.Transient},
-		"no connection":       {cloudtputest.Fault{LoseRequest: true}, incident.Transient},
-		"an internal error":   {cloudtputest.Fault{Code: 13, Message: "oops"}, incident.Transient},
-		"a permission":        {cloudtputest.Fault{Code: 7, Message: "no"}, incident.Permission},
-		"two at a time":       {cloudtputest.Fault{Code: 10, Message: "unable to queue the operation"}, incident.Busy},
-		"an unknown code":     {cloudtputest.Fault{Code: 77, Message: "what"}, incident.Transient},
-		"another HTTP status": {cloudtputest.Fault{Code: 9, Message: "not now", HTTP: 412}, incident.NotInState},
+		"too many calls":      {cloudtputest.Fault{Code: 8, Message: "Too many requests."}, reason.Transient},
+		"a proxy's page":      {cloudtputest.Fault{HTTP: 404}, reason.Transient},
+		"a bad gateway":       {cloudtputest.Fault{HTTP: 502}, reason.Transient},
+		"no connection":       {cloudtputest.Fault{LoseRequest: true}, reason.Transient},
+		"an internal error":   {cloudtputest.Fault{Code: 13, Message: "oops"}, reason.Transient},
+		"a permission":        {cloudtputest.Fault{Code: 7, Message: "no"}, reason.Permission},
+		"two at a time":       {cloudtputest.Fault{Code: 10, Message: "unable to queue the operation"}, reason.Busy},
+		"an unknown code":     {cloudtputest.Fault{Code: 77, Message: "what"}, reason.Transient},
+		"another HTTP status": {cloudtputest.Fault{Code: 9, Message: "not now", HTTP: 412}, reason.NotInState},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.fault.Times = -1 // a client may try a lost reading again on another connection
 			defer w.api.Inject(c.fault)()
 			_, err := w.Delete(t.Context(), w.ref("n"), requestID(1))
 			class(t, err, c.want)
-			if c.fault.HTTP == 404 || c.want == incident.Transient {
+			if c.fault.HTTP == 404 || c.want == reason.Transient {
 				_, err := w.Read(t.Context(), w.ref("n"))
-				class(t, err, incident.Transient)
+				class(t, err, reason.Transient)
 			}
 		})
 	}
-	condition(t, w, w.ref("n"), incident.Ready)
+	condition(t, w, w.ref("n"), evidence.Ready)
 }
 
 func TestEvidence(t *testing.T) {
@@ -1023,10 +1024,10 @@ func TestEvidence(t *testing.T) {
 	must(t, w.api.Announce(home, "n", events.Notice{Status: events.NoticePending}))
 	s := read(t, w, ref("n"))
 	s.At = start
-	want := incident.Read{
-		Origin: incident.Origin{ID: "message", Time: start, Rank: events.RankReading}, Slice: "n", Zone: home,
-		Condition: incident.Ready, Incarnation: s.Incarnation, State: "READY, PROJECT_ABUSE", Notice: s.Notice, Incident: "i-1",
-		Abuse: true, Directory: "gs://b/x", Facts: incident.Facts{
+	want := evidence.Read{
+		Origin: evidence.Origin{ID: "message", Time: start, Rank: events.RankReading}, Slice: "n", Zone: home,
+		Condition: evidence.Ready, Incarnation: s.Incarnation, State: "READY, PROJECT_ABUSE", Notice: s.Notice, Incident: "i-1",
+		Abuse: true, Directory: "gs://b/x", Facts: evidence.Facts{
 			Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Reclaimable: true, Spec: s.SpecHash, Label: "spot", Account: "train@demo.iam.gserviceaccount.com",
 		},
 	}
@@ -1074,7 +1075,7 @@ func testMultislice(w world) {
 		}
 		w.clock.Advance(10 * time.Minute)
 		for n, name := range c.names {
-			s := condition(t, w, queuedRef(name, "q"), incident.Ready)
+			s := condition(t, w, queuedRef(name, "q"), evidence.Ready)
 			if len(s.With) != len(c.names)-1 || s.Ordered.IsZero() || s.Labels[events.LabelIncident] != "i-1" {
 				t.Errorf("%s comes with %v, ordered at %s, labels %v", name, s.With, s.Ordered, s.Labels)
 			}
@@ -1085,10 +1086,10 @@ func testMultislice(w world) {
 		_, err = w.Delete(t.Context(), r, requestID(10*i+1))
 		must(t, err)
 		w.clock.Advance(10 * time.Minute)
-		condition(t, w, r, incident.Gone)
+		condition(t, w, r, evidence.Gone)
 	}
 	spec, err := cloudtpu.Together([]string{"a", "b"}, [][]byte{[]byte(single), []byte(single)})
 	must(t, err)
 	_, err = w.Create(t.Context(), ref("a"), spec, nil, requestID(99))
-	class(t, err, incident.Invalid)
+	class(t, err, reason.Invalid)
 }

@@ -12,14 +12,14 @@ import (
 	api "google.golang.org/api/tpu/v2alpha1"
 
 	"pitstop.internal/events"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/topology"
 )
 
 // gone is the reading of a slice that the API does not know.
 func gone(r provider.Ref) provider.Slice {
-	return provider.Slice{Ref: r, Condition: incident.Gone, State: "not found"}
+	return provider.Slice{Ref: r, Condition: evidence.Gone, State: "not found"}
 }
 
 // sliceOf converts a node, and the queued resource that holds it, to a slice. This version shows too little of a legacy node
@@ -176,57 +176,57 @@ const maxNodes = 10_000
 // conditionOf converts a node's state and health to a condition. It ignores the description of the health, because healthy
 // nodes also mention past maintenance there.
 // https://cloud.google.com/tpu/docs/reference/rest/v2alpha1/projects.locations.nodes#State
-func conditionOf(state, health string) incident.Condition {
+func conditionOf(state, health string) evidence.Condition {
 	switch state {
 	case "CREATING":
-		return incident.Creating
+		return evidence.Creating
 	case "READY":
 		switch health {
 		case "HEALTHY", "HEALTH_UNSPECIFIED", "":
-			return incident.Ready
+			return evidence.Ready
 		}
-		return incident.Unhealthy
+		return evidence.Unhealthy
 	case "RESTARTING", "REIMAGING", "REPAIRING", "STARTING", "HIDING", "HIDDEN", "UNHIDING":
-		return incident.Unhealthy
+		return evidence.Unhealthy
 	case "STOPPED", "STOPPING":
-		return incident.Stopped
+		return evidence.Stopped
 	case "PREEMPTED", "TERMINATED":
-		return incident.Lost
+		return evidence.Lost
 	case "DELETING":
-		return incident.Deleting
+		return evidence.Deleting
 	}
-	return incident.Unclear
+	return evidence.Unclear
 }
 
 // queuedCondition converts the state of a queued resource without its node to a condition and its words. "Suspended by its
 // user" means that somebody deleted the nodes: that is the owner's order, not a loss.
 // https://cloud.google.com/tpu/docs/queued-resources
-func queuedCondition(q *api.QueuedResourceState, h func() hidden) (incident.Condition, string) {
+func queuedCondition(q *api.QueuedResourceState, h func() hidden) (evidence.Condition, string) {
 	if q == nil {
-		return incident.Unclear, "in a queued resource without a state"
+		return evidence.Unclear, "in a queued resource without a state"
 	}
 	text := q.State + " (queued resource)"
 	switch q.State {
 	case "CREATING", "ACCEPTED", "WAITING_FOR_RESOURCES", "PROVISIONING":
-		return incident.Creating, text
+		return evidence.Creating, text
 	case "SUSPENDING", "SUSPENDED":
 		if q.StateInitiator == "USER" {
-			return incident.Stopped, q.State + " (queued resource, by its user)"
+			return evidence.Stopped, q.State + " (queued resource, by its user)"
 		}
-		return incident.Lost, text
+		return evidence.Lost, text
 	case "FAILED":
 		if q.FailedData != nil && q.FailedData.Error != nil {
 			text = q.State + " (queued resource: " + h().of(statusFailure(q.FailedData.Error, createCall), q.FailedData.Error.Message).Message + ")"
 		}
-		return incident.Lost, text
+		return evidence.Lost, text
 	case "DELETING":
-		return incident.Deleting, text
+		return evidence.Deleting, text
 	case "ACTIVE":
-		return incident.Unclear, q.State + " (queued resource, but the node is not there)"
+		return evidence.Unclear, q.State + " (queued resource, but the node is not there)"
 	case "":
-		return incident.Unclear, "in a queued resource without a state"
+		return evidence.Unclear, "in a queued resource without a state"
 	}
-	return incident.Unclear, text
+	return evidence.Unclear, text
 }
 
 // stateText is the API's own words for the condition of a node.

@@ -9,41 +9,42 @@ import (
 	api "google.golang.org/api/tpu/v2alpha1"
 
 	"pitstop.internal/events"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/provider/cloudtpu/internal/discovery"
+	"pitstop.internal/shared/reason"
 )
 
 func TestConditions(t *testing.T) {
 	for _, c := range []struct {
 		state, health string
-		want          incident.Condition
+		want          evidence.Condition
 		text          string
 	}{
-		{"CREATING", "", incident.Creating, "CREATING"},
-		{"READY", "", incident.Ready, "READY"},
-		{"READY", "HEALTHY", incident.Ready, "READY"},
-		{"READY", "HEALTH_UNSPECIFIED", incident.Ready, "READY"},
-		{"READY", "TIMEOUT", incident.Unhealthy, "READY, TIMEOUT"},
-		{"READY", "UNHEALTHY_TENSORFLOW", incident.Unhealthy, "READY, UNHEALTHY_TENSORFLOW"},
-		{"READY", "UNHEALTHY_MAINTENANCE", incident.Unhealthy, "READY, UNHEALTHY_MAINTENANCE"},
-		{"READY", "DEPRECATED_UNHEALTHY", incident.Unhealthy, "READY, DEPRECATED_UNHEALTHY"},
-		{"RESTARTING", "", incident.Unhealthy, "RESTARTING"},
-		{"REIMAGING", "", incident.Unhealthy, "REIMAGING"},
-		{"REPAIRING", "HEALTHY", incident.Unhealthy, "REPAIRING"},
-		{"STARTING", "", incident.Unhealthy, "STARTING"},
-		{"HIDING", "", incident.Unhealthy, "HIDING"},
-		{"HIDDEN", "", incident.Unhealthy, "HIDDEN"},
-		{"UNHIDING", "", incident.Unhealthy, "UNHIDING"},
-		{"STOPPED", "", incident.Stopped, "STOPPED"},
-		{"STOPPING", "HEALTHY", incident.Stopped, "STOPPING"},
-		{"PREEMPTED", "HEALTHY", incident.Lost, "PREEMPTED"},
-		{"TERMINATED", "", incident.Lost, "TERMINATED"},
-		{"DELETING", "", incident.Deleting, "DELETING"},
-		{"UNKNOWN", "", incident.Unclear, "UNKNOWN"},
-		{"STATE_UNSPECIFIED", "", incident.Unclear, "STATE_UNSPECIFIED"},
-		{"SHINING", "BRIGHT", incident.Unclear, "SHINING, BRIGHT"},
-		{"", "", incident.Unclear, "without a state"},
+		{"CREATING", "", evidence.Creating, "CREATING"},
+		{"READY", "", evidence.Ready, "READY"},
+		{"READY", "HEALTHY", evidence.Ready, "READY"},
+		{"READY", "HEALTH_UNSPECIFIED", evidence.Ready, "READY"},
+		{"READY", "TIMEOUT", evidence.Unhealthy, "READY, TIMEOUT"},
+		{"READY", "UNHEALTHY_TENSORFLOW", evidence.Unhealthy, "READY, UNHEALTHY_TENSORFLOW"},
+		{"READY", "UNHEALTHY_MAINTENANCE", evidence.Unhealthy, "READY, UNHEALTHY_MAINTENANCE"},
+		{"READY", "DEPRECATED_UNHEALTHY", evidence.Unhealthy, "READY, DEPRECATED_UNHEALTHY"},
+		{"RESTARTING", "", evidence.Unhealthy, "RESTARTING"},
+		{"REIMAGING", "", evidence.Unhealthy, "REIMAGING"},
+		{"REPAIRING", "HEALTHY", evidence.Unhealthy, "REPAIRING"},
+		{"STARTING", "", evidence.Unhealthy, "STARTING"},
+		{"HIDING", "", evidence.Unhealthy, "HIDING"},
+		{"HIDDEN", "", evidence.Unhealthy, "HIDDEN"},
+		{"UNHIDING", "", evidence.Unhealthy, "UNHIDING"},
+		{"STOPPED", "", evidence.Stopped, "STOPPED"},
+		{"STOPPING", "HEALTHY", evidence.Stopped, "STOPPING"},
+		{"PREEMPTED", "HEALTHY", evidence.Lost, "PREEMPTED"},
+		{"TERMINATED", "", evidence.Lost, "TERMINATED"},
+		{"DELETING", "", evidence.Deleting, "DELETING"},
+		{"UNKNOWN", "", evidence.Unclear, "UNKNOWN"},
+		{"STATE_UNSPECIFIED", "", evidence.Unclear, "STATE_UNSPECIFIED"},
+		{"SHINING", "BRIGHT", evidence.Unclear, "SHINING, BRIGHT"},
+		{"", "", evidence.Unclear, "without a state"},
 	} {
 		t.Run(c.state+" "+c.health, func(t *testing.T) {
 			n := &api.Node{State: c.state, Health: c.health, HealthDescription: "The TPU had a maintenance event at 2022-01-26T03:44:36Z"}
@@ -78,17 +79,17 @@ func TestEveryStateIsMapped(t *testing.T) {
 	former, err := discovery.LoadLegacy()
 	must(t, err)
 	for _, health := range former.Schemas["Node"].Properties["health"].Enum {
-		if got := conditionOf("READY", health); (got == incident.Ready) != (health == "HEALTHY" || health == "HEALTH_UNSPECIFIED") {
+		if got := conditionOf("READY", health); (got == evidence.Ready) != (health == "HEALTHY" || health == "HEALTH_UNSPECIFIED") {
 			t.Errorf("a node that is READY and %s is %s", health, got)
 		}
 	}
 	for _, state := range slices.Concat(d.Schemas["Node"].Properties["state"].Enum, former.Schemas["Node"].Properties["state"].Enum) {
-		if got := conditionOf(state, ""); (got == incident.Unclear) != unclear[state] {
+		if got := conditionOf(state, ""); (got == evidence.Unclear) != unclear[state] {
 			t.Errorf("a node that is %s is %s", state, got)
 		}
 	}
 	for _, state := range d.Schemas["QueuedResourceState"].Properties["state"].Enum {
-		if got, _ := queuedCondition(&api.QueuedResourceState{State: state}, nil); (got == incident.Unclear) != unclear[state] {
+		if got, _ := queuedCondition(&api.QueuedResourceState{State: state}, nil); (got == evidence.Unclear) != unclear[state] {
 			t.Errorf("a queued resource that is %s is %s", state, got)
 		}
 	}
@@ -98,27 +99,27 @@ func TestQueuedConditions(t *testing.T) {
 	failed := &api.FailedData{Error: &api.Status{Code: 8, Message: noCapacity}}
 	for name, c := range map[string]struct {
 		state *api.QueuedResourceState
-		want  incident.Condition
+		want  evidence.Condition
 		text  string
 	}{
-		"waiting":          {&api.QueuedResourceState{State: "WAITING_FOR_RESOURCES"}, incident.Creating, "WAITING_FOR_RESOURCES (queued resource)"},
-		"accepted":         {&api.QueuedResourceState{State: "ACCEPTED"}, incident.Creating, "ACCEPTED (queued resource)"},
-		"creating":         {&api.QueuedResourceState{State: "CREATING"}, incident.Creating, "CREATING (queued resource)"},
-		"provisioning":     {&api.QueuedResourceState{State: "PROVISIONING"}, incident.Creating, "PROVISIONING (queued resource)"},
-		"suspended":        {&api.QueuedResourceState{State: "SUSPENDED", StateInitiator: "SERVICE"}, incident.Lost, "SUSPENDED (queued resource)"},
-		"suspending":       {&api.QueuedResourceState{State: "SUSPENDING"}, incident.Lost, "SUSPENDING (queued resource)"},
-		"the owner's word": {&api.QueuedResourceState{State: "SUSPENDED", StateInitiator: "USER"}, incident.Stopped, "SUSPENDED (queued resource, by its user)"},
-		"deleting":         {&api.QueuedResourceState{State: "DELETING"}, incident.Deleting, "DELETING (queued resource)"},
+		"waiting":          {&api.QueuedResourceState{State: "WAITING_FOR_RESOURCES"}, evidence.Creating, "WAITING_FOR_RESOURCES (queued resource)"},
+		"accepted":         {&api.QueuedResourceState{State: "ACCEPTED"}, evidence.Creating, "ACCEPTED (queued resource)"},
+		"creating":         {&api.QueuedResourceState{State: "CREATING"}, evidence.Creating, "CREATING (queued resource)"},
+		"provisioning":     {&api.QueuedResourceState{State: "PROVISIONING"}, evidence.Creating, "PROVISIONING (queued resource)"},
+		"suspended":        {&api.QueuedResourceState{State: "SUSPENDED", StateInitiator: "SERVICE"}, evidence.Lost, "SUSPENDED (queued resource)"},
+		"suspending":       {&api.QueuedResourceState{State: "SUSPENDING"}, evidence.Lost, "SUSPENDING (queued resource)"},
+		"the owner's word": {&api.QueuedResourceState{State: "SUSPENDED", StateInitiator: "USER"}, evidence.Stopped, "SUSPENDED (queued resource, by its user)"},
+		"deleting":         {&api.QueuedResourceState{State: "DELETING"}, evidence.Deleting, "DELETING (queued resource)"},
 		"failed without a word": {
-			&api.QueuedResourceState{State: "FAILED"}, incident.Lost, "FAILED (queued resource)",
+			&api.QueuedResourceState{State: "FAILED"}, evidence.Lost, "FAILED (queued resource)",
 		},
 		"failed": {
-			&api.QueuedResourceState{State: "FAILED", FailedData: failed}, incident.Lost,
+			&api.QueuedResourceState{State: "FAILED", FailedData: failed}, evidence.Lost,
 			`FAILED (queued resource: There is no more capacity in the zone "us-central1-b"; you can try in another zone where Cloud TPU Nodes are offered (see https://cloud.google.com/tpu/docs/regions))`,
 		},
-		"active": {&api.QueuedResourceState{State: "ACTIVE"}, incident.Unclear, "ACTIVE (queued resource, but the node is not there)"},
-		"new":    {&api.QueuedResourceState{State: "DREAMING"}, incident.Unclear, "DREAMING (queued resource)"},
-		"silent": {nil, incident.Unclear, "in a queued resource without a state"},
+		"active": {&api.QueuedResourceState{State: "ACTIVE"}, evidence.Unclear, "ACTIVE (queued resource, but the node is not there)"},
+		"new":    {&api.QueuedResourceState{State: "DREAMING"}, evidence.Unclear, "DREAMING (queued resource)"},
+		"silent": {nil, evidence.Unclear, "in a queued resource without a state"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := new(specs).queuedSlice(provider.Ref{Name: "n", QueuedResource: "q"}, full(), &api.QueuedResource{State: c.state, Spot: &api.Spot{}})
@@ -142,7 +143,7 @@ func TestSliceOf(t *testing.T) {
 	must(t, err)
 	got.Spec, got.SpecHash, got.Values, got.ValuesSum = nil, "", nil, ""
 	want := provider.Slice{
-		Ref: r, Condition: incident.Ready, State: "READY, HBM_OUT_OF_MEMORY, LOW_MEMORY",
+		Ref: r, Condition: evidence.Ready, State: "READY, HBM_OUT_OF_MEMORY, LOW_MEMORY",
 		Incarnation: events.Incarnation{Zone: "us-west4-a", ID: "77", Created: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)},
 		Labels:      n.Labels, Directory: "gs://b", Account: "sa", Accelerator: "v5litepod-16", Workers: 3, Chips: 16, Spot: true, Ends: time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC),
 		Autocheckpoint: true,
@@ -306,7 +307,7 @@ func TestNames(t *testing.T) {
 		{Project: "p/locations", Zone: "z", Name: "n"},
 		{Project: "p", Zone: "z", Name: "n", QueuedResource: "a/b"},
 	} {
-		if err := check(r, "x"); !is(err, incident.Invalid) {
+		if err := check(r, "x"); !is(err, reason.Invalid) {
 			t.Errorf("%+v: %v", r, err)
 		}
 	}

@@ -9,9 +9,9 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider"
+	"pitstop.internal/shared/reason"
 	"pitstop.internal/shared/topology"
 )
 
@@ -25,7 +25,7 @@ var connecting = []string{"networkConfig", "networkConfigs", "cidrBlock"}
 // not available, or the training would not train there as it does now, the error is incident.CannotMove and says why.
 func Reshape(spec []byte, to policy.Shape, of int) ([]byte, error) {
 	failed := func(format string, args ...any) error {
-		return &provider.Error{Call: "make the specification a " + to.Accelerator, Class: incident.CannotMove, Code: incident.CodeOtherShape, Message: fmt.Sprintf(format, args...)}
+		return &provider.Error{Call: "make the specification a " + to.Accelerator, Class: reason.CannotMove, Code: reason.CodeOtherShape, Message: fmt.Sprintf(format, args...)}
 	}
 	if _, err := readLegacySpec(spec); err == nil {
 		return nil, failed("a legacy TPU Node is created only in its own shape")

@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider"
+	"pitstop.internal/shared/reason"
 )
 
 // ordered is a specification with a start-up script.
@@ -110,7 +110,7 @@ func TestAReshapedSpecificationIsAnotherSliceAndNothingElse(t *testing.T) {
 			continue
 		}
 		f := provider.Failure(err)
-		if f.Class != incident.CannotMove || f.Reason() != incident.CodeOtherShape || !strings.Contains(strings.ReplaceAll(f.Message, `"`, ""), c.want) {
+		if f.Class != reason.CannotMove || f.Reason() != reason.CodeOtherShape || !strings.Contains(strings.ReplaceAll(f.Message, `"`, ""), c.want) {
 			t.Errorf("%s: %+v, want %s", name, f, c.want)
 		}
 	}

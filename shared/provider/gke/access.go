@@ -21,8 +21,8 @@ import (
 	"google.golang.org/api/option"
 	htransport "google.golang.org/api/transport/http"
 
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/provider"
+	"pitstop.internal/shared/reason"
 )
 
 // Config says which clusters are read.
@@ -164,12 +164,12 @@ func (d described) address() (at, ca string, err error) {
 
 // open makes the client of a cluster: by its DNS endpoint, else by its public one.
 func (a *access) open(ctx context.Context, c Cluster) (Client, error) {
-	fail := func(class incident.FailureClass, err error) (Client, error) {
+	fail := func(class reason.FailureClass, err error) (Client, error) {
 		return Client{}, &provider.Error{Call: "find the endpoint of cluster " + c.Name + " in " + c.Location, Class: class, Message: err.Error(), Cause: err}
 	}
 	google, err := a.google(ctx)
 	if err != nil {
-		return fail(incident.Transient, err)
+		return fail(reason.Transient, err)
 	}
 	d, class, err := describe(ctx, google, a.endpoint, c)
 	if err != nil {
@@ -177,14 +177,14 @@ func (a *access) open(ctx context.Context, c Cluster) (Client, error) {
 	}
 	at, ca, err := d.address()
 	if err != nil {
-		return fail(incident.Invalid, err)
+		return fail(reason.Invalid, err)
 	}
 	if ca == "" {
 		return Client{HTTP: google, URL: at}, nil
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM([]byte(ca)) {
-		return fail(incident.Invalid, errors.New("its certificate authority cannot be read"))
+		return fail(reason.Invalid, errors.New("its certificate authority cannot be read"))
 	}
 	base := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true,
@@ -192,28 +192,28 @@ func (a *access) open(ctx context.Context, c Cluster) (Client, error) {
 	}
 	through, err := htransport.NewTransport(context.WithoutCancel(ctx), base, append([]option.ClientOption{option.WithScopes(scopes...)}, a.opts...)...)
 	if err != nil {
-		return fail(incident.Transient, err)
+		return fail(reason.Transient, err)
 	}
 	return Client{HTTP: calling(through), URL: at}, nil
 }
 
 // describe asks the GKE API for a cluster. One call a cluster needs no generated client, which would make every function larger.
-func describe(ctx context.Context, google *http.Client, endpoint string, c Cluster) (d described, class incident.FailureClass, err error) {
+func describe(ctx context.Context, google *http.Client, endpoint string, c Cluster) (d described, class reason.FailureClass, err error) {
 	name := "projects/" + url.PathEscape(c.Project) + "/locations/" + url.PathEscape(c.Location) + "/clusters/" + url.PathEscape(c.Name)
 	fields := "endpoint,masterAuth.clusterCaCertificate,controlPlaneEndpointsConfig"
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, endpoint+"/v1/"+name+"?fields="+fields, http.NoBody)
 	if err != nil {
-		return d, incident.Invalid, fmt.Errorf("request: %w", err)
+		return d, reason.Invalid, fmt.Errorf("request: %w", err)
 	}
 	res, err := google.Do(req)
 	if err != nil {
-		return d, incident.Transient, err //nolint:wrapcheck // the caller says what was asked
+		return d, reason.Transient, err //nolint:wrapcheck // the caller says what was asked
 	}
 	defer res.Body.Close() //nolint:errcheck // it was only read
 	body := io.LimitReader(res.Body, 1<<20)
 	if res.StatusCode == http.StatusOK {
 		if err := json.UnmarshalRead(body, &d); err != nil {
-			return d, incident.Transient, fmt.Errorf("the answer cannot be read: %w", err)
+			return d, reason.Transient, fmt.Errorf("the answer cannot be read: %w", err)
 		}
 		return d, "", nil
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/api/option"
 
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/provider/gke"
+	"pitstop.internal/shared/reason"
 )
 
 func TestClustersAreNamed(t *testing.T) {
@@ -63,17 +63,17 @@ func TestAClusterIsReachedByItsDNSEndpoint(t *testing.T) {
 		cluster string
 		status  int
 		host    string
-		class   incident.FailureClass
+		class   reason.FailureClass
 		why     string
 	}{
 		"open":            {cluster: `{"endpoint":"203.0.113.1","controlPlaneEndpointsConfig":{"dnsEndpointConfig":{"endpoint":"gke-1.us-east5.gke.goog","allowExternalTraffic":true}}}`, host: "gke-1.us-east5.gke.goog"},
 		"from inside":     {cluster: `{"controlPlaneEndpointsConfig":{"dnsEndpointConfig":{"endpoint":"gke-1.us-east5.gke.goog"}}}`, host: "gke-1.us-east5.gke.goog"},
-		"none":            {cluster: `{}`, class: incident.Invalid, why: "--enable-dns-access"},
-		"no certificate":  {cluster: `{"endpoint":"203.0.113.1","masterAuth":{"clusterCaCertificate":"%%"}}`, class: incident.Invalid, why: "certificate authority"},
-		"forbidden":       {status: http.StatusForbidden, class: incident.Permission, why: "may not get"},
-		"unknown":         {status: http.StatusNotFound, class: incident.NotFound, why: "may not get"},
-		"no answer":       {status: http.StatusServiceUnavailable, class: incident.Transient, why: "may not get"},
-		"not what it was": {cluster: `[`, class: incident.Transient, why: "cannot be read"},
+		"none":            {cluster: `{}`, class: reason.Invalid, why: "--enable-dns-access"},
+		"no certificate":  {cluster: `{"endpoint":"203.0.113.1","masterAuth":{"clusterCaCertificate":"%%"}}`, class: reason.Invalid, why: "certificate authority"},
+		"forbidden":       {status: http.StatusForbidden, class: reason.Permission, why: "may not get"},
+		"unknown":         {status: http.StatusNotFound, class: reason.NotFound, why: "may not get"},
+		"no answer":       {status: http.StatusServiceUnavailable, class: reason.Transient, why: "may not get"},
+		"not what it was": {cluster: `[`, class: reason.Transient, why: "cannot be read"},
 	} {
 		g := &google{status: c.status, cluster: c.cluster}
 		p := gke.Config{Clusters: []string{"us-east5/research"}}.Open(project, option.WithHTTPClient(&http.Client{Transport: g}))

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"pitstop.internal/shared/breadth"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/provider/gke"
 )
@@ -142,7 +142,7 @@ func TestASliceOfAnUnreadNamespaceIsNotGone(t *testing.T) {
 		c := newCluster(t)
 		c.Client.HTTP = &http.Client{Transport: &crowd{RoundTripper: c.HTTP.Transport, plural: "jobs", object: `{"metadata":{"name":"eve-%d","namespace":"eve","uid":1}}`, n: 1}}
 		p, _ := c.clusters(namespaces...)
-		if s, err := p.Read(t.Context(), provider.Ref{Project: project, Zone: "us-east5/research/default", Name: "llama"}); err != nil || s.Condition != incident.Gone {
+		if s, err := p.Read(t.Context(), provider.Ref{Project: project, Zone: "us-east5/research/default", Name: "llama"}); err != nil || s.Condition != evidence.Gone {
 			t.Errorf("namespaces %q: of another: %+v, %v", namespaces, s, err)
 		}
 		if s, err := p.Read(t.Context(), provider.Ref{Project: project, Zone: "us-east5/research/eve", Name: "eve-0"}); err == nil || !strings.Contains(err.Error(), `namespace eve: the object "eve-0"`) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/evidence"
 )
 
 // TestWhatHangsIsEndedByHand: the reading has the command where Pods alone keep a Job from its end, each past its time on a machine that says
@@ -46,7 +46,7 @@ func TestWhatHangsIsEndedByHand(t *testing.T) {
 		got := ""
 		for _, r := range Readings(o, "l", "c", now) {
 			_, command, _ := strings.Cut(r.Why, "kubectl delete pod --force --namespace teams")
-			if got += command; command != "" && r.State != incident.Deleting && r.State != incident.Unhealthy {
+			if got += command; command != "" && r.State != evidence.Deleting && r.State != evidence.Unhealthy {
 				t.Errorf("%s: it is %s", name, r.State)
 			}
 		}

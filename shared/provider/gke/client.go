@@ -16,8 +16,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/provider"
+	"pitstop.internal/shared/reason"
 )
 
 // Client lists what a cluster has, deletes and creates Jobs and JobSets, and labels machines, by plain HTTP: so few calls need no library.
@@ -122,7 +122,7 @@ func (c Client) addMachines(ctx context.Context, o *Objects) (err error) {
 	}
 	o.Slices, err = list[Slice](ctx, c, slicesPath, "", nil)
 	var no *provider.Error
-	if errors.As(err, &no) && (no.Class == incident.NotFound || no.Class == incident.Permission) {
+	if errors.As(err, &no) && (no.Class == reason.NotFound || no.Class == reason.Permission) {
 		return nil
 	}
 	return err
@@ -141,12 +141,12 @@ func (c Client) listIn(ctx context.Context) (o Objects, err error) {
 	var no *provider.Error
 	switch {
 	case err == nil:
-	case !errors.As(err, &no) || no.Class != incident.NotFound:
+	case !errors.As(err, &no) || no.Class != reason.NotFound:
 		return o, err
 	default:
 		for _, j := range o.Jobs {
 			if j.owner("JobSet") != "" {
-				return o, &provider.Error{Call: no.Call, Class: incident.Transient, Cause: err, Message: fmt.Sprintf(
+				return o, &provider.Error{Call: no.Call, Class: reason.Transient, Cause: err, Message: fmt.Sprintf(
 					"the Job %s/%s belongs to the JobSet %s, and this cluster lists no JobSets of %s: %s", j.Namespace, j.Name, j.controller("JobSet").Name, jobSetAPI, no.Message)}
 			}
 		}
@@ -214,12 +214,12 @@ func list[T listed](ctx context.Context, c Client, path, selector string, text f
 			continue
 		case errors.Is(err, errLarge):
 			no := &unreadable{p.tally.text.most(), errLarge.Error()}
-			return nil, &provider.Error{Call: "list " + path, Class: incident.Invalid, Message: no.Error(), Cause: no}
+			return nil, &provider.Error{Call: "list " + path, Class: reason.Invalid, Message: no.Error(), Cause: no}
 		case err != nil:
 			return nil, err
 		}
 		if !strings.HasSuffix(p.kind, "List") {
-			return nil, &provider.Error{Call: "list " + path, Class: incident.Transient, Message: fmt.Sprintf("the answer is no list: its kind is %.40q", p.kind)}
+			return nil, &provider.Error{Call: "list " + path, Class: reason.Transient, Message: fmt.Sprintf("the answer is no list: its kind is %.40q", p.kind)}
 		}
 		all, sum = append(all, p.items...), sum.plus(p.tally)
 		if token = p.next; token == "" {
@@ -230,7 +230,7 @@ func list[T listed](ctx context.Context, c Client, path, selector string, text f
 			limit = min(2*limit, most)
 		}
 	}
-	return nil, &provider.Error{Call: "list " + path, Class: incident.Invalid, Message: fmt.Sprintf("the list has more than %d pages", mostPages)}
+	return nil, &provider.Error{Call: "list " + path, Class: reason.Invalid, Message: fmt.Sprintf("the list has more than %d pages", mostPages)}
 }
 
 // nodesPath and slicesPath are the lists of objects that belong to no namespace. The API server refuses to choose among these by one.
@@ -326,12 +326,12 @@ func begin(d *jsontext.Decoder, kind jsontext.Kind) error {
 
 // send makes a call, whose answer has to be closed. What says for people what the call does.
 func (c Client) send(ctx context.Context, what, method, path string, q url.Values, body []byte) (*http.Response, error) {
-	fail := func(class incident.FailureClass, message string, cause error) (*http.Response, error) {
+	fail := func(class reason.FailureClass, message string, cause error) (*http.Response, error) {
 		return nil, &provider.Error{Call: what, Class: class, Message: message, Cause: cause}
 	}
 	req, err := http.NewRequestWithContext(ctx, method, c.URL+path+"?"+q.Encode(), bytes.NewReader(body))
 	if err != nil {
-		return fail(incident.Invalid, err.Error(), err)
+		return fail(reason.Invalid, err.Error(), err)
 	}
 	req.Header.Set("Accept", "application/json")
 	if len(body) > 0 {
@@ -343,20 +343,20 @@ func (c Client) send(ctx context.Context, what, method, path string, q url.Value
 	if c.Token != nil {
 		token, err := c.Token(ctx)
 		if err != nil {
-			return fail(incident.Transient, "there is no token: "+err.Error(), err)
+			return fail(reason.Transient, "there is no token: "+err.Error(), err)
 		}
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
 	res, err := c.HTTP.Do(req)
 	if err != nil {
-		return fail(incident.Transient, err.Error(), err)
+		return fail(reason.Transient, err.Error(), err)
 	}
 	return res, nil
 }
 
 // get makes a call and has its answer read.
 func (c Client) get(ctx context.Context, path string, q url.Values, read func(body io.Reader) error) (code int, err error) {
-	fail := func(class incident.FailureClass, message string, cause error) error {
+	fail := func(class reason.FailureClass, message string, cause error) error {
 		return &provider.Error{Call: "list " + path, Class: class, Message: message, Cause: cause}
 	}
 	res, err := c.send(ctx, "list "+path, http.MethodGet, path, q, nil)
@@ -368,9 +368,9 @@ func (c Client) get(ctx context.Context, path string, q url.Values, read func(bo
 	if res.StatusCode == http.StatusOK {
 		switch err := read(body); {
 		case body.N <= 0:
-			return res.StatusCode, fail(incident.Invalid, errLarge.Error(), errLarge)
+			return res.StatusCode, fail(reason.Invalid, errLarge.Error(), errLarge)
 		case err != nil:
-			return res.StatusCode, fail(incident.Transient, "the answer cannot be read: "+err.Error(), err)
+			return res.StatusCode, fail(reason.Transient, "the answer cannot be read: "+err.Error(), err)
 		}
 		return res.StatusCode, nil
 	}
@@ -382,14 +382,14 @@ func (c Client) get(ctx context.Context, path string, q url.Values, read func(bo
 }
 
 // classOf is the class of a refusal.
-func classOf(code int) incident.FailureClass {
+func classOf(code int) reason.FailureClass {
 	switch code {
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return incident.Permission
+		return reason.Permission
 	case http.StatusNotFound:
-		return incident.NotFound
+		return reason.NotFound
 	case http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusUnprocessableEntity:
-		return incident.Invalid
+		return reason.Invalid
 	}
-	return incident.Transient
+	return reason.Transient
 }

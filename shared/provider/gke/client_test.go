@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 	"pitstop.internal/shared/provider/gke"
 	"pitstop.internal/shared/provider/gke/gketest"
+	"pitstop.internal/shared/reason"
 )
 
 // cluster is a simulated cluster, and a client of it.
@@ -224,15 +224,15 @@ func TestAClusterIsReadInFourLists(t *testing.T) {
 func TestAFailedListIsClassified(t *testing.T) {
 	for name, f := range map[string]struct {
 		fault gketest.Fault
-		want  incident.FailureClass
+		want  reason.FailureClass
 		says  string
 	}{
-		"no right":        {gketest.Fault{Code: http.StatusForbidden, Message: "pods is forbidden"}, incident.Permission, "pods is forbidden"},
-		"an old token":    {gketest.Fault{Code: http.StatusUnauthorized}, incident.Permission, "injected"},
-		"too many":        {gketest.Fault{Code: http.StatusTooManyRequests, RetryAfter: 1}, incident.Transient, "injected"},
-		"a broken server": {gketest.Fault{Code: http.StatusServiceUnavailable}, incident.Transient, "injected"},
-		"a lost answer":   {gketest.Fault{LoseAnswer: true}, incident.Transient, "unexpected EOF"},
-		"what is wrong":   {gketest.Fault{Code: http.StatusBadRequest}, incident.Invalid, "injected"},
+		"no right":        {gketest.Fault{Code: http.StatusForbidden, Message: "pods is forbidden"}, reason.Permission, "pods is forbidden"},
+		"an old token":    {gketest.Fault{Code: http.StatusUnauthorized}, reason.Permission, "injected"},
+		"too many":        {gketest.Fault{Code: http.StatusTooManyRequests, RetryAfter: 1}, reason.Transient, "injected"},
+		"a broken server": {gketest.Fault{Code: http.StatusServiceUnavailable}, reason.Transient, "injected"},
+		"a lost answer":   {gketest.Fault{LoseAnswer: true}, reason.Transient, "unexpected EOF"},
+		"what is wrong":   {gketest.Fault{Code: http.StatusBadRequest}, reason.Invalid, "injected"},
 	} {
 		c := newCluster(t)
 		f.fault.Resource = "pods"
@@ -263,7 +263,7 @@ func TestAJobOfAJobSetNeedsTheJobSets(t *testing.T) {
 	c.Inject(gketest.Fault{Resource: "jobsets", Code: http.StatusNotFound, Message: "the server could not find the requested resource"})
 	_, err := c.List(t.Context())
 	var no *provider.Error
-	if !errors.As(err, &no) || no.Class != incident.Transient || !strings.Contains(err.Error(), "the Job default/llama-slice-0 belongs to the JobSet llama, and this cluster lists no JobSets of jobset.x-k8s.io/v1alpha2") {
+	if !errors.As(err, &no) || no.Class != reason.Transient || !strings.Contains(err.Error(), "the Job default/llama-slice-0 belongs to the JobSet llama, and this cluster lists no JobSets of jobset.x-k8s.io/v1alpha2") {
 		t.Errorf("%v", err)
 	}
 }
@@ -277,7 +277,7 @@ func TestAnAnswerThatIsNoListIsAnError(t *testing.T) {
 		_, err := gke.Client{HTTP: server.Client(), URL: server.URL}.List(t.Context())
 		server.Close()
 		var no *provider.Error
-		if !errors.As(err, &no) || no.Class != incident.Transient || !strings.Contains(err.Error(), "list /apis/batch/v1/jobs") {
+		if !errors.As(err, &no) || no.Class != reason.Transient || !strings.Contains(err.Error(), "list /apis/batch/v1/jobs") {
 			t.Errorf("%s: %v", answer, err)
 		}
 	}

@@ -11,8 +11,9 @@ import (
 	"time"
 
 	"pitstop.internal/events"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/provider"
+	"pitstop.internal/shared/reason"
 )
 
 // Name is GKE's name in a workload's document.
@@ -162,11 +163,11 @@ func (c *Clusters) Read(ctx context.Context, r provider.Ref) (provider.Slice, er
 	case slices.Contains(l.Without, r.Zone):
 		return provider.Slice{}, &provider.Error{Call: what, Class: provider.Failure(l.Unread).Class, Message: l.Unread.Error(), Cause: l.Unread}
 	case l.Partial:
-		return provider.Slice{}, &provider.Error{Call: what, Class: incident.Invalid, Message: "CLUSTERS does not name the cluster " + provider.Listed(r.Zone) + " of " + r.Project}
+		return provider.Slice{}, &provider.Error{Call: what, Class: reason.Invalid, Message: "CLUSTERS does not name the cluster " + provider.Listed(r.Zone) + " of " + r.Project}
 	case !l.Misses(r.Zone):
-		return provider.Slice{}, &provider.Error{Call: what, Class: incident.Invalid, Message: "CLUSTERS does not name its namespace"}
+		return provider.Slice{}, &provider.Error{Call: what, Class: reason.Invalid, Message: "CLUSTERS does not name its namespace"}
 	}
-	return provider.Slice{Ref: r, Condition: incident.Gone, State: "not found"}, nil
+	return provider.Slice{Ref: r, Condition: evidence.Gone, State: "not found"}, nil
 }
 
 // slice is a reading as every provider gives it.
@@ -175,11 +176,11 @@ func (r Reading) slice(project string) provider.Slice {
 		Ref:       provider.Ref{Project: project, Zone: r.Scope, Name: r.Name, QueuedResource: r.Group, Life: r.Life},
 		Condition: r.State, State: string(r.State) + ": " + r.Why, Incarnation: r.Incarnation, Labels: map[string]string{}, Directory: r.Directory,
 		Accelerator: strings.TrimSpace(r.Accelerator + " " + r.Topology), Workers: r.Workers, Chips: r.Chips, Spot: r.Reclaimable,
-		Healing: incident.HealsNever, Cause: r.Cause, Failed: r.Failed, Kept: r.Kept, Controlled: r.Controlled, Ends: r.Ends.Truncate(time.Second), WaitsSince: r.WaitsSince, Ordered: r.Ordered, Notice: r.Notice,
+		Healing: evidence.HealsNever, Cause: r.Cause, Failed: r.Failed, Kept: r.Kept, Controlled: r.Controlled, Ends: r.Ends.Truncate(time.Second), WaitsSince: r.WaitsSince, Ordered: r.Ordered, Notice: r.Notice,
 		Machines: r.Machines, Remains: r.Remains,
 	}
 	if r.Heals {
-		s.Healing = incident.HealsAlways
+		s.Healing = evidence.HealsAlways
 	}
 	for name, value := range map[string]string{events.LabelPolicy: r.Policy, events.LabelWorkload: r.label(), events.LabelIncident: r.Incident} {
 		if value != "" {
@@ -220,7 +221,7 @@ func (c *Clusters) Crews(context.Context, provider.Ref) ([]events.CrewState, err
 // refused refuses a call that Pitstop does not make.
 func refused(verb string, r provider.Ref) error {
 	return &provider.Error{
-		Call: fmt.Sprintf("%s Job %s in %s", verb, r.Name, r.Zone), Class: incident.Invalid,
+		Call: fmt.Sprintf("%s Job %s in %s", verb, r.Name, r.Zone), Class: reason.Invalid,
 		Message: "Pitstop does not do this with Jobs of GKE; do it with kubectl",
 	}
 }

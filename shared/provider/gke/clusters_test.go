@@ -12,10 +12,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/provider/gke"
 	"pitstop.internal/shared/provider/gke/gketest"
+	"pitstop.internal/shared/reason"
 )
 
 const project = "demo"
@@ -54,7 +55,7 @@ func TestAClusterProvidesItsSlices(t *testing.T) {
 		t.Errorf("read alone it differs: %v\n%s", err, cmp.Diff(s, one))
 	}
 	want.Name = "other"
-	if none, err := p.Read(t.Context(), want); err != nil || none.Condition != incident.Gone {
+	if none, err := p.Read(t.Context(), want); err != nil || none.Condition != evidence.Gone {
 		t.Errorf("%+v, %v", none, err)
 	}
 }
@@ -275,7 +276,7 @@ func TestWhatJobsDoNotHaveIsRefused(t *testing.T) {
 		"start": one(p.Start(ctx, r)), "set": p.SetMetadata(ctx, r, "a", "b"),
 	} {
 		var e *provider.Error
-		if !errors.As(err, &e) || e.Class != incident.Invalid || !strings.Contains(err.Error(), "do it with kubectl") || !strings.Contains(err.Error(), "llama") {
+		if !errors.As(err, &e) || e.Class != reason.Invalid || !strings.Contains(err.Error(), "do it with kubectl") || !strings.Contains(err.Error(), "llama") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -309,7 +310,7 @@ func TestASilentClusterIsGivenUp(t *testing.T) {
 		c.HTTP = &http.Client{Transport: silent{}}
 		p, _ := c.clusters("default", "teams", "more")
 		begun := time.Now()
-		if _, err := p.List(t.Context(), project, "us-east5/research"); provider.Failure(err).Class != incident.Transient {
+		if _, err := p.List(t.Context(), project, "us-east5/research"); provider.Failure(err).Class != reason.Transient {
 			t.Errorf("%v", err)
 		}
 		if took := time.Since(begun); took > 30*time.Second {

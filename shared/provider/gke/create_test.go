@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/provider/gke"
 	"pitstop.internal/shared/provider/gke/gketest"
+	"pitstop.internal/shared/reason"
 )
 
 const token = "hunter2-hunter2"
@@ -39,7 +39,7 @@ func TestALostAnswerCreatesOnce(t *testing.T) {
 		c, p, r, spec := toCreate(t)
 		f.Verb = "create"
 		c.Inject(f)
-		if _, err := p.Create(t.Context(), r, spec, nil, "create-1"); provider.Failure(err) == nil || provider.Failure(err).Class != incident.Transient {
+		if _, err := p.Create(t.Context(), r, spec, nil, "create-1"); provider.Failure(err) == nil || provider.Failure(err).Class != reason.Transient {
 			t.Errorf("%s: %v", name, err)
 		}
 		if op, err := p.Create(t.Context(), r, spec, nil, "create-1"); op != "" || err != nil {
@@ -56,17 +56,17 @@ func TestWhoTookTheNameHasToBeRead(t *testing.T) {
 	c, p, r, spec := toCreate(t)
 	c.job("llama", "")
 	c.Inject(gketest.Fault{Verb: "list", Resource: "jobs", Code: http.StatusServiceUnavailable})
-	if _, err := p.Create(t.Context(), r, spec, nil, "create-1"); provider.Failure(err) == nil || provider.Failure(err).Class != incident.Transient {
+	if _, err := p.Create(t.Context(), r, spec, nil, "create-1"); provider.Failure(err) == nil || provider.Failure(err).Class != reason.Transient {
 		t.Error(err)
 	}
-	if _, err := p.Create(t.Context(), r, spec, nil, "create-1"); provider.Failure(err) == nil || provider.Failure(err).Class != incident.Exists {
+	if _, err := p.Create(t.Context(), r, spec, nil, "create-1"); provider.Failure(err) == nil || provider.Failure(err).Class != reason.Exists {
 		t.Error(err)
 	}
 }
 
 // TestARefusalRepeatsNoValue of the manifest's variables, whoever refuses.
 func TestARefusalRepeatsNoValue(t *testing.T) {
-	for code, class := range map[int]incident.FailureClass{http.StatusForbidden: incident.Invalid, http.StatusUnprocessableEntity: incident.Invalid, http.StatusInternalServerError: incident.Transient} {
+	for code, class := range map[int]reason.FailureClass{http.StatusForbidden: reason.Invalid, http.StatusUnprocessableEntity: reason.Invalid, http.StatusInternalServerError: reason.Transient} {
 		c, p, r, spec := toCreate(t)
 		c.Inject(gketest.Fault{Verb: "create", Code: code, Message: `admission webhook "team.example" denied the request: TOKEN="` + token + `" is not allowed`})
 		_, err := p.Create(t.Context(), r, spec, nil, "create-1")

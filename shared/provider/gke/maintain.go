@@ -11,8 +11,8 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"pitstop.internal/events"
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/provider"
+	"pitstop.internal/shared/reason"
 )
 
 // LabelMaintain lets the announced maintenance of a machine begin, where its value is true. GKE takes it away when the maintenance is over.
@@ -28,11 +28,11 @@ func (c *Clusters) Maintain(ctx context.Context, of []provider.Ref) (operation s
 		return "", err
 	}
 	what := t.call("start the maintenance of")
-	refuse := func(class incident.FailureClass, code incident.Code, why string) (string, error) {
+	refuse := func(class reason.FailureClass, code reason.Code, why string) (string, error) {
 		return "", &provider.Error{Call: what, Class: class, Code: code, Message: why}
 	}
 	if slices.ContainsFunc(of, func(r provider.Ref) bool { return r.Zone != t.zone || r.Project != t.cluster.Project || r.Life == "" }) {
-		return refuse(incident.Invalid, "", "no reading says which life of each slice is meant, in one namespace")
+		return refuse(reason.Invalid, "", "no reading says which life of each slice is meant, in one namespace")
 	}
 	o, err := c.inNamespace(ctx, t)
 	if err != nil {
@@ -44,18 +44,18 @@ func (c *Clusters) Maintain(ctx context.Context, of []provider.Ref) (operation s
 		i := slices.IndexFunc(readings, func(x Reading) bool { return x.Name == r.Name && x.Group == r.QueuedResource })
 		switch {
 		case i < 0 || readings[i].Life != r.Life:
-			return refuse(incident.NotFound, incident.CodeOtherLife, r.Name+" has another life than the one that was read")
+			return refuse(reason.NotFound, reason.CodeOtherLife, r.Name+" has another life than the one that was read")
 		case readings[i].State != Ready:
-			return refuse(incident.NotInState, incident.CodeNotReady, r.Name+" is "+string(readings[i].State)+": "+readings[i].Why)
+			return refuse(reason.NotInState, reason.CodeNotReady, r.Name+" is "+string(readings[i].State)+": "+readings[i].Why)
 		}
 		asked = append(asked, readings[i])
 	}
 	machines, announced, why := maintainable(o, asked)
 	switch {
 	case why != "":
-		return refuse(incident.NotInState, incident.CodeNotEarly, why)
+		return refuse(reason.NotInState, reason.CodeNotEarly, why)
 	case announced == 0:
-		return refuse(incident.NotInState, incident.CodeNotEarly, "none of its machines announces maintenance")
+		return refuse(reason.NotInState, reason.CodeNotEarly, "none of its machines announces maintenance")
 	}
 	var faults []error
 	for _, n := range machines { // the slice ends with the first one, so a refusal of one is no reason to spare the others
@@ -64,7 +64,7 @@ func (c *Clusters) Maintain(ctx context.Context, of []provider.Ref) (operation s
 	faults = slices.DeleteFunc(faults, func(err error) bool { return err == nil })
 	again := slices.IndexFunc(faults, func(err error) bool {
 		class := provider.Failure(err).Class
-		return class == incident.Transient || class == incident.Busy
+		return class == reason.Transient || class == reason.Busy
 	})
 	switch {
 	case len(faults) == 0:
@@ -151,11 +151,11 @@ func (c *Clusters) label(ctx context.Context, t target, n Node) error {
 	}
 	body, err := json.Marshal(map[string]meta{"metadata": {n.UID, map[string]string{LabelMaintain: "true"}}})
 	if err != nil {
-		return &provider.Error{Call: what, Class: incident.Invalid, Message: err.Error(), Cause: err}
+		return &provider.Error{Call: what, Class: reason.Invalid, Message: err.Error(), Cause: err}
 	}
 	_, err = c.change(ctx, t, what, http.MethodPatch, "/api/v1/nodes/"+url.PathEscape(n.Name), nil, body, provider.Hidden{})
 	var no *provider.Error
-	if errors.As(err, &no) && no.Class == incident.Permission {
+	if errors.As(err, &no) && no.Class == reason.Permission {
 		no.Message += "; pitstop gke rbac --allow=early_maintenance prints the right"
 	}
 	return err

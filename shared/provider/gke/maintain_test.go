@@ -8,9 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/provider/gke/gketest"
+	"pitstop.internal/shared/reason"
 )
 
 // announced is a Job on two machines that both announce maintenance which can be moved.
@@ -26,7 +27,7 @@ func announced(t *testing.T) (c *cluster, r provider.Ref) {
 	c.clock.Advance(time.Minute)
 	p, _ := c.clusters()
 	s, err := p.Read(t.Context(), provider.Ref{Project: project, Zone: "us-east5/research/default", Name: "llama"})
-	if err != nil || s.Condition != incident.Ready || s.Notice == nil || !s.Notice.CanReschedule {
+	if err != nil || s.Condition != evidence.Ready || s.Notice == nil || !s.Notice.CanReschedule {
 		t.Fatalf("%+v, %v", s, err)
 	}
 	c.Calls()
@@ -49,7 +50,7 @@ func TestARefusedLabelIsTriedAgainWhereItIsMissing(t *testing.T) {
 	p, _ := c.clusters()
 	c.Inject(gketest.Fault{Verb: "patch", Resource: "nodes", Name: "a", Code: http.StatusServiceUnavailable, Message: "later"})
 	_, err := p.Maintain(t.Context(), []provider.Ref{r})
-	if f := provider.Failure(err); f == nil || f.Class != incident.Transient || !strings.Contains(err.Error(), "label the machine a in us-east5/research") {
+	if f := provider.Failure(err); f == nil || f.Class != reason.Transient || !strings.Contains(err.Error(), "label the machine a in us-east5/research") {
 		t.Errorf("%v", err)
 	}
 	if got := c.patched(); !slices.Equal(got, []string{"a? Service Unavailable", "b? OK"}) {
@@ -102,7 +103,7 @@ func TestASliceOfSeveralMachinesIsMaintainedAsAWhole(t *testing.T) {
 			cl.Calls()
 			p, _ := cl.clusters()
 			_, err := p.Maintain(t.Context(), []provider.Ref{r})
-			if f := provider.Failure(err); (f != nil) != c.refused || f != nil && (f.Code != incident.CodeNotEarly || !strings.Contains(f.Message, "all chips of c")) {
+			if f := provider.Failure(err); (f != nil) != c.refused || f != nil && (f.Code != reason.CodeNotEarly || !strings.Contains(f.Message, "all chips of c")) {
 				t.Errorf("%v", err)
 			}
 			if got := cl.patched(); len(got) != map[bool]int{false: 2}[c.refused] {
@@ -118,7 +119,7 @@ func TestAMissingRightIsNamed(t *testing.T) {
 	p, _ := c.clusters()
 	c.Inject(gketest.Fault{Verb: "patch", Times: -1, Code: http.StatusForbidden, Message: `nodes "a" is forbidden: User "p@x" cannot patch resource "nodes" in API group "" at the cluster scope`})
 	_, err := p.Maintain(t.Context(), []provider.Ref{r})
-	if f := provider.Failure(err); f == nil || f.Class != incident.Permission || !strings.Contains(f.Message, `cannot patch resource "nodes"`) || !strings.Contains(f.Message, "pitstop gke rbac --allow=early_maintenance") {
+	if f := provider.Failure(err); f == nil || f.Class != reason.Permission || !strings.Contains(f.Message, `cannot patch resource "nodes"`) || !strings.Contains(f.Message, "pitstop gke rbac --allow=early_maintenance") {
 		t.Errorf("%v", err)
 	}
 }
@@ -129,7 +130,7 @@ func TestNothingIsLabelledWithoutALook(t *testing.T) {
 		c, r := announced(t)
 		p, _ := c.clusters()
 		c.Inject(gketest.Fault{Verb: "list", Resource: resource, Times: -1, Code: http.StatusInternalServerError, Message: "no"})
-		if _, err := p.Maintain(t.Context(), []provider.Ref{r}); provider.Failure(err) == nil || provider.Failure(err).Class != incident.Transient {
+		if _, err := p.Maintain(t.Context(), []provider.Ref{r}); provider.Failure(err) == nil || provider.Failure(err).Class != reason.Transient {
 			t.Errorf("%s: %v", resource, err)
 		}
 		if got := c.patched(); len(got) > 0 {
@@ -145,7 +146,7 @@ func TestMaintenanceOfNothingIsRefused(t *testing.T) {
 	elsewhere, nowhere := r, r
 	elsewhere.Zone, nowhere.Zone = "us-east5/research/other", "us-east5/another/default"
 	for _, of := range [][]provider.Ref{nil, {r, elsewhere}, {nowhere}} {
-		if _, err := p.Maintain(t.Context(), of); provider.Failure(err) == nil || provider.Failure(err).Class != incident.Invalid {
+		if _, err := p.Maintain(t.Context(), of); provider.Failure(err) == nil || provider.Failure(err).Class != reason.Invalid {
 			t.Errorf("%v: %v", of, err)
 		}
 	}

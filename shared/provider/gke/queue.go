@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/provider"
+	"pitstop.internal/shared/reason"
 )
 
 // ProvisioningRequest is a ProvisioningRequest of autoscaling.x-k8s.io: it asks GKE for all machines of a Job at once, before its Pods run.
@@ -121,7 +121,7 @@ func listFirst[T listed](ctx context.Context, c Client, apis []string, plural st
 	for _, api := range apis {
 		all, err = list[T](ctx, c, c.path(api, plural), "", nil)
 		var no *provider.Error
-		if !errors.As(err, &no) || no.Class != incident.NotFound {
+		if !errors.As(err, &no) || no.Class != reason.NotFound {
 			return all, err
 		}
 	}

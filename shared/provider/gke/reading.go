@@ -8,21 +8,21 @@ import (
 	"time"
 
 	"pitstop.internal/events"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/evidence"
 )
 
 // State is what a slice is in.
-type State = incident.Condition
+type State = evidence.Condition
 
 // The states that a cluster shows.
 const (
-	Creating  = incident.Creating
-	Ready     = incident.Ready
-	Unhealthy = incident.Unhealthy
-	Stopped   = incident.Stopped
-	Lost      = incident.Lost
-	Deleting  = incident.Deleting
-	Done      = incident.Done
+	Creating  = evidence.Creating
+	Ready     = evidence.Ready
+	Unhealthy = evidence.Unhealthy
+	Stopped   = evidence.Stopped
+	Lost      = evidence.Lost
+	Deleting  = evidence.Deleting
+	Done      = evidence.Done
 )
 
 // Reading is a reading of a slice.

@@ -17,8 +17,8 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"pitstop.internal/events"
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/provider"
+	"pitstop.internal/shared/reason"
 )
 
 // target is the object that is deleted and created for a slice: its JobSet, or else the Job.
@@ -40,7 +40,7 @@ func (c *Clusters) target(verb string, r provider.Ref) (t target, err error) {
 	_, t.namespace, _ = strings.Cut(strings.TrimPrefix(r.Zone, provider.Listed(r.Zone)), "/")
 	t.cluster = c.named(r.Project, provider.Listed(r.Zone))
 	refuse := func(why string) (target, error) {
-		return t, &provider.Error{Call: t.call(verb), Class: incident.Invalid, Message: why}
+		return t, &provider.Error{Call: t.call(verb), Class: reason.Invalid, Message: why}
 	}
 	switch {
 	case !objectName.MatchString(t.name) || !objectName.MatchString(t.namespace):
@@ -87,16 +87,16 @@ func (c *Clusters) Delete(ctx context.Context, r provider.Ref, _ string) (operat
 	}
 	what := t.call("delete")
 	if r.Life == "" {
-		return "", &provider.Error{Call: what, Class: incident.Invalid, Message: "no reading says which life of it is meant"}
+		return "", &provider.Error{Call: what, Class: reason.Invalid, Message: "no reading says which life of it is meant"}
 	}
 	body, err := json.Marshal(deleteOptions{"DeleteOptions", "v1", preconditions{r.Life}, "Background"})
 	if err != nil {
-		return "", &provider.Error{Call: what, Class: incident.Invalid, Message: err.Error(), Cause: err}
+		return "", &provider.Error{Call: what, Class: reason.Invalid, Message: err.Error(), Cause: err}
 	}
 	code, err := c.change(ctx, t, what, http.MethodDelete, t.path()+"/"+t.name, nil, body, provider.Hidden{})
 	var no *provider.Error
 	if code == http.StatusConflict && errors.As(err, &no) { // the UID is the only condition
-		no.Class, no.Code = incident.NotFound, incident.CodeOtherLife
+		no.Class, no.Code = reason.NotFound, reason.CodeOtherLife
 	}
 	return "", err
 }
@@ -113,7 +113,7 @@ func (c *Clusters) Create(ctx context.Context, r provider.Ref, spec []byte, labe
 	}
 	err = c.creation(ctx, t, t.call("create"), spec, labels, requestID, nil)
 	var no *provider.Error
-	if !errors.As(err, &no) || no.Class != incident.Exists {
+	if !errors.As(err, &no) || no.Class != reason.Exists {
 		return "", err
 	}
 	by, unread := c.createdBy(ctx, t)
@@ -135,7 +135,7 @@ func (c *Clusters) Creatable(ctx context.Context, r provider.Ref, spec []byte, l
 	}
 	err = c.creation(ctx, t, t.call("try to create"), spec, labels, requestID, url.Values{"dryRun": {"All"}})
 	var no *provider.Error
-	if errors.As(err, &no) && (no.Class == incident.Exists || no.Class == incident.Quota && fitsOnceDeleted(no.Message)) {
+	if errors.As(err, &no) && (no.Class == reason.Exists || no.Class == reason.Quota && fitsOnceDeleted(no.Message)) {
 		return nil
 	}
 	return err
@@ -161,7 +161,7 @@ func (c *Clusters) creation(
 ) error {
 	body, hides, err := t.manifest(spec, labels, requestID)
 	if err != nil {
-		return &provider.Error{Call: what, Class: incident.Invalid, Message: err.Error(), Cause: err}
+		return &provider.Error{Call: what, Class: reason.Invalid, Message: err.Error(), Cause: err}
 	}
 	q := url.Values{"fieldValidation": {"Strict"}} // a field that this server does not know would be left out of the training without a word
 	maps.Copy(q, options)
@@ -253,7 +253,7 @@ func (c *Clusters) change(
 	}
 	no := readRefusal(res.StatusCode, io.LimitReader(res.Body, 1<<20))
 	no.Message = hides.Mask(no.Message)
-	if no.class() == incident.Transient {
+	if no.class() == reason.Transient {
 		t.cluster.forget(client)
 	}
 	return res.StatusCode, &provider.Error{Call: what, Class: no.class(), Message: no.message()}
@@ -290,27 +290,27 @@ func (r refusal) message() string {
 }
 
 // class is what a refusal means. An answer that is not the API server's proves nothing but a missing permission.
-func (r refusal) class() incident.FailureClass {
+func (r refusal) class() reason.FailureClass {
 	has := func(words string) bool { return strings.Contains(r.Message, words) }
 	switch code := r.code; {
 	case code == http.StatusForbidden && has("exceeded quota"):
-		return incident.Quota
+		return reason.Quota
 	case code == http.StatusForbidden && (has("denied request: ") || has("denied the request")): // by an admission policy or webhook
-		return incident.Invalid
+		return reason.Invalid
 	case code == http.StatusForbidden, code == http.StatusUnauthorized:
-		return incident.Permission
+		return reason.Permission
 	case r.Kind == "":
-		return incident.Transient
+		return reason.Transient
 	case code == http.StatusConflict && r.Reason == "AlreadyExists":
-		return incident.Exists
+		return reason.Exists
 	case code == http.StatusConflict:
-		return incident.Busy
+		return reason.Busy
 	case code == http.StatusNotFound:
-		return incident.NotFound
+		return reason.NotFound
 	case code == http.StatusTooManyRequests, code == http.StatusRequestTimeout:
-		return incident.Transient
+		return reason.Transient
 	case code >= 400 && code < 500:
-		return incident.Invalid
+		return reason.Invalid
 	}
-	return incident.Transient
+	return reason.Transient
 }

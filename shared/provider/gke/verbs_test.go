@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/provider"
+	"pitstop.internal/shared/reason"
 )
 
 // TestTheClassOfARefusal: what is a person has to mend has another class than a failure after which Pitstop tries again.
@@ -16,30 +16,30 @@ func TestTheClassOfARefusal(t *testing.T) {
 	for _, c := range []struct {
 		code  int
 		body  string
-		class incident.FailureClass
+		class reason.FailureClass
 	}{
-		{409, said("AlreadyExists", `jobs.batch \"llama\" already exists`), incident.Exists},
-		{409, said("Conflict", `Operation cannot be fulfilled on resourcequotas \"q\": the object has been modified`), incident.Busy},
-		{403, said("Forbidden", `jobs.batch \"llama\" is forbidden: exceeded quota: q, requested: count/jobs.batch=1, used: count/jobs.batch=4, limited: count/jobs.batch=4`), incident.Quota},
-		{403, said("Forbidden", `jobs.batch is forbidden: User \"p@x\" cannot create resource \"jobs\" in API group \"batch\" in the namespace \"train\"`), incident.Permission},
-		{403, said("Forbidden", `jobs.batch \"llama\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: the image is not listed`), incident.Invalid},
-		{403, said("Forbidden", `admission webhook \"w.example\" denied the request: no team label`), incident.Invalid},
-		{422, said("Invalid", `jobs.batch \"llama\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: the image is not listed`), incident.Invalid},
-		{422, said("Invalid", `Job.batch \"llama\" is invalid: spec.selector: Required value`), incident.Invalid},
-		{400, said("BadRequest", `strict decoding error: unknown field \"spec.x\"`), incident.Invalid},
-		{413, said("RequestEntityTooLarge", `limit is 3145728`), incident.Invalid},
-		{401, said("Unauthorized", `Unauthorized`), incident.Permission},
-		{404, said("NotFound", `namespaces \"train\" not found`), incident.NotFound},
-		{408, said("Timeout", `try again`), incident.Transient},
-		{429, said("TooManyRequests", `the server has received too many requests`), incident.Transient},
-		{500, said("InternalError", `failed calling webhook \"w\": connection refused`), incident.Transient},
-		{504, said("Timeout", `request did not complete within the allotted timeout`), incident.Transient},
+		{409, said("AlreadyExists", `jobs.batch \"llama\" already exists`), reason.Exists},
+		{409, said("Conflict", `Operation cannot be fulfilled on resourcequotas \"q\": the object has been modified`), reason.Busy},
+		{403, said("Forbidden", `jobs.batch \"llama\" is forbidden: exceeded quota: q, requested: count/jobs.batch=1, used: count/jobs.batch=4, limited: count/jobs.batch=4`), reason.Quota},
+		{403, said("Forbidden", `jobs.batch is forbidden: User \"p@x\" cannot create resource \"jobs\" in API group \"batch\" in the namespace \"train\"`), reason.Permission},
+		{403, said("Forbidden", `jobs.batch \"llama\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: the image is not listed`), reason.Invalid},
+		{403, said("Forbidden", `admission webhook \"w.example\" denied the request: no team label`), reason.Invalid},
+		{422, said("Invalid", `jobs.batch \"llama\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: the image is not listed`), reason.Invalid},
+		{422, said("Invalid", `Job.batch \"llama\" is invalid: spec.selector: Required value`), reason.Invalid},
+		{400, said("BadRequest", `strict decoding error: unknown field \"spec.x\"`), reason.Invalid},
+		{413, said("RequestEntityTooLarge", `limit is 3145728`), reason.Invalid},
+		{401, said("Unauthorized", `Unauthorized`), reason.Permission},
+		{404, said("NotFound", `namespaces \"train\" not found`), reason.NotFound},
+		{408, said("Timeout", `try again`), reason.Transient},
+		{429, said("TooManyRequests", `the server has received too many requests`), reason.Transient},
+		{500, said("InternalError", `failed calling webhook \"w\": connection refused`), reason.Transient},
+		{504, said("Timeout", `request did not complete within the allotted timeout`), reason.Transient},
 		// A page on the way to the API server.
-		{404, `404 page not found`, incident.Transient},
-		{403, `<html>denied</html>`, incident.Permission},
-		{409, `{"kind":"Job"}`, incident.Transient},
-		{302, ``, incident.Transient},
-		{502, `{"kind":"Status"`, incident.Transient},
+		{404, `404 page not found`, reason.Transient},
+		{403, `<html>denied</html>`, reason.Permission},
+		{409, `{"kind":"Job"}`, reason.Transient},
+		{302, ``, reason.Transient},
+		{502, `{"kind":"Status"`, reason.Transient},
 	} {
 		no := readRefusal(c.code, strings.NewReader(c.body))
 		if no.class() != c.class || no.message() == "" {
@@ -103,7 +103,7 @@ func TestOnlyANameIsPutIntoAPath(t *testing.T) {
 		{Zone: "us-east5/other/train", Name: "a"},
 	} {
 		r.Project, r.Life = "p", "u"
-		if op, err := c.Delete(t.Context(), r, "id"); op != "" || provider.Failure(err) == nil || provider.Failure(err).Class != incident.Invalid {
+		if op, err := c.Delete(t.Context(), r, "id"); op != "" || provider.Failure(err) == nil || provider.Failure(err).Class != reason.Invalid {
 			t.Errorf("%+v: %q, %v", r, op, err)
 		}
 	}
@@ -121,7 +121,7 @@ func FuzzReadRefusal(f *testing.F) {
 		if said := no.message(); said == "" || len(said) > longestMessage+3 || strings.ContainsAny(said, "\n\r\t") {
 			t.Errorf("%q", said)
 		}
-		if no.Kind == "" && no.class() != incident.Transient && no.class() != incident.Permission {
+		if no.Kind == "" && no.class() != reason.Transient && no.class() != reason.Permission {
 			t.Errorf("a page of somebody else is %s", no.class())
 		}
 		if fitsOnceDeleted(no.message()) && !strings.Contains(no.Message, ", limited: ") {

@@ -12,8 +12,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/provider"
+	"pitstop.internal/shared/reason"
 )
 
 // World is a provider over a simulated API, and what its world can do.
@@ -90,7 +91,7 @@ func (w World) must(err error) {
 }
 
 // class fails the test unless the error is one of a provider of that class.
-func (w World) class(err error, want incident.FailureClass) {
+func (w World) class(err error, want reason.FailureClass) {
 	w.T.Helper()
 	var e *provider.Error
 	if !errors.As(err, &e) || e.Class != want {
@@ -107,7 +108,7 @@ func (w World) class(err error, want incident.FailureClass) {
 }
 
 // condition fails the test unless a slice is in that condition.
-func (w World) condition(r provider.Ref, want incident.Condition) {
+func (w World) condition(r provider.Ref, want evidence.Condition) {
 	w.T.Helper()
 	s, err := w.Read(w.T.Context(), r)
 	w.must(err)
@@ -117,7 +118,7 @@ func (w World) condition(r provider.Ref, want incident.Condition) {
 }
 
 // ended returns how an operation ended.
-func (w World) ended(zone, name string) *incident.Failure {
+func (w World) ended(zone, name string) *evidence.Failure {
 	w.T.Helper()
 	ops, err := w.Operations(w.T.Context(), w.Project, zone)
 	w.must(err)
@@ -144,7 +145,7 @@ func gone(w World) {
 	for _, r := range w.Absent {
 		got, err := w.Read(w.T.Context(), r)
 		w.must(err)
-		if diff := cmp.Diff(provider.Slice{Ref: r, Condition: incident.Gone, State: "not found"}, got); diff != "" {
+		if diff := cmp.Diff(provider.Slice{Ref: r, Condition: evidence.Gone, State: "not found"}, got); diff != "" {
 			w.T.Errorf("slice (-want +got):\n%s", diff)
 		}
 	}
@@ -155,15 +156,15 @@ func refusals(w World) {
 	r := w.Ref(w.Barren, "n")
 	op, err := w.create(r, spec, 1)
 	w.must(err)
-	w.condition(r, incident.Creating)
+	w.condition(r, evidence.Creating)
 	w.Advance(time.Minute)
-	w.condition(r, incident.Gone)
-	if f := w.ended(w.Barren, op); f == nil || f.Class != incident.Stockout || f.Message != w.NoCapacity {
+	w.condition(r, evidence.Gone)
+	if f := w.ended(w.Barren, op); f == nil || f.Class != reason.Stockout || f.Message != w.NoCapacity {
 		w.T.Errorf("failure %+v, want %s", f, w.NoCapacity)
 	}
 	for i, r := range w.Foreign {
 		_, err = w.create(r, spec, 20+i)
-		w.class(err, incident.WrongZone)
+		w.class(err, reason.WrongZone)
 	}
 
 	// Capacity is counted: two fit, of which one is there.
@@ -172,8 +173,8 @@ func refusals(w World) {
 	op, err = w.create(w.at("o"), spec, 5)
 	w.must(err)
 	w.Advance(5 * time.Minute)
-	w.condition(w.at("m"), incident.Ready)
-	if f := w.ended(w.Home, op); f == nil || f.Class != incident.Stockout {
+	w.condition(w.at("m"), evidence.Ready)
+	if f := w.ended(w.Home, op); f == nil || f.Class != reason.Stockout {
 		w.T.Errorf("failure %+v", f)
 	}
 	// A slice that was taken back holds none.
@@ -181,20 +182,20 @@ func refusals(w World) {
 	_, err = w.create(w.at("o"), spec, 6)
 	w.must(err)
 	w.Advance(5 * time.Minute)
-	w.condition(w.at("o"), incident.Ready)
+	w.condition(w.at("o"), evidence.Ready)
 }
 
 func lostAnswer(w World) {
 	spec := w.Spec()
 	w.LoseCreate()
 	_, err := w.create(w.at("n"), spec, 1)
-	w.class(err, incident.Transient)
-	w.condition(w.at("n"), incident.Creating)
+	w.class(err, reason.Transient)
+	w.condition(w.at("n"), evidence.Creating)
 	_, err = w.create(w.at("n"), spec, 1)
-	w.class(err, incident.Transient)
+	w.class(err, reason.Transient)
 	op, err := w.create(w.at("n"), spec, 1)
 	if w.NoRequestIDs {
-		w.class(err, incident.Exists)
+		w.class(err, reason.Exists)
 		return
 	}
 	w.must(err)
@@ -207,11 +208,11 @@ func deletes(w World) {
 	w.Ready("n", false)
 	op, err := w.Delete(ctx, w.at("n"), requestID(1))
 	w.must(err)
-	w.condition(w.at("n"), incident.Deleting)
+	w.condition(w.at("n"), evidence.Deleting)
 	_, err = w.Delete(ctx, w.at("n"), requestID(2))
-	w.class(err, incident.NotInState)
+	w.class(err, reason.NotInState)
 	w.Advance(110 * time.Second)
-	w.condition(w.at("n"), incident.Gone)
+	w.condition(w.at("n"), evidence.Gone)
 	w.succeeded(op)
 
 	w.Ready("n", false)
@@ -219,10 +220,10 @@ func deletes(w World) {
 	op, err = w.Delete(ctx, w.at("n"), requestID(3))
 	w.must(err)
 	w.Advance(time.Hour)
-	w.condition(w.at("n"), incident.Deleting)
+	w.condition(w.at("n"), evidence.Deleting)
 	w.Advance(110 * time.Second)
-	w.condition(w.at("n"), incident.Ready)
-	if f := w.ended(w.Home, op); f == nil || f.Class != incident.Transient || f.Message != message {
+	w.condition(w.at("n"), evidence.Ready)
+	if f := w.ended(w.Home, op); f == nil || f.Class != reason.Transient || f.Message != message {
 		w.T.Errorf("failure %+v, want %s", f, message)
 	}
 }
@@ -231,21 +232,21 @@ func starts(w World) {
 	ctx := w.T.Context()
 	w.Ready("n", true)
 	_, err := w.Start(ctx, w.at("n"))
-	w.class(err, incident.NotInState)
+	w.class(err, reason.NotInState)
 	w.Stop("n")
-	w.condition(w.at("n"), incident.Stopped)
+	w.condition(w.at("n"), evidence.Stopped)
 	w.RefuseStart()
 	_, err = w.Start(ctx, w.at("n"))
-	w.class(err, incident.Stockout)
+	w.class(err, reason.Stockout)
 	op, err := w.Start(ctx, w.at("n"))
 	w.must(err)
 	_, err = w.Start(ctx, w.at("n"))
-	w.class(err, incident.Busy)
+	w.class(err, reason.Busy)
 	w.Advance(10 * time.Minute)
 	w.succeeded(op)
-	w.condition(w.at("n"), incident.Ready)
+	w.condition(w.at("n"), evidence.Ready)
 	_, err = w.Start(ctx, w.at("x"))
-	w.class(err, incident.NotFound)
+	w.class(err, reason.NotFound)
 }
 
 func operations(w World) {
@@ -263,7 +264,7 @@ func operations(w World) {
 		w.must(err)
 		want = append(want, provider.Operation{Name: name, Done: true})
 	}
-	want[0].Failure = &incident.Failure{Class: incident.Stockout, Message: message}
+	want[0].Failure = &evidence.Failure{Class: reason.Stockout, Message: message}
 	w.Advance(5 * time.Minute)
 	name, err := w.Delete(ctx, w.Ref(w.Away, "n1"), requestID(9))
 	w.must(err)
@@ -283,21 +284,21 @@ func operations(w World) {
 func names(w World) {
 	ctx := w.T.Context()
 	_, err := w.Delete(ctx, w.Bad, requestID(1))
-	w.class(err, incident.Invalid)
+	w.class(err, reason.Invalid)
 	_, err = w.create(w.Bad, []byte(`{"node":{}}`), 1)
-	w.class(err, incident.Invalid)
+	w.class(err, reason.Invalid)
 	_, err = w.Maintain(ctx, []provider.Ref{w.Bad})
-	w.class(err, incident.Invalid)
+	w.class(err, reason.Invalid)
 	if _, err = w.Hosts(ctx, w.Bad); !w.NoGuests {
-		w.class(err, incident.Invalid)
+		w.class(err, reason.Invalid)
 	}
-	w.class(w.SetMetadata(ctx, w.Bad, "k", "v"), incident.Invalid)
+	w.class(w.SetMetadata(ctx, w.Bad, "k", "v"), reason.Invalid)
 	_, err = w.List(ctx, w.Project, "../x")
-	w.class(err, incident.Invalid)
+	w.class(err, reason.Invalid)
 	_, err = w.Operations(ctx, w.Project, "")
-	w.class(err, incident.Invalid)
+	w.class(err, reason.Invalid)
 	_, err = w.Zones(ctx, "a/b")
-	w.class(err, incident.Invalid)
+	w.class(err, reason.Invalid)
 	if n := w.Calls(); n > 0 {
 		w.T.Errorf("%d calls", n)
 	}
@@ -307,7 +308,7 @@ func canceled(w World) {
 	ctx, cancel := context.WithCancel(w.T.Context())
 	cancel()
 	_, err := w.Read(ctx, w.at("n"))
-	w.class(err, incident.Transient)
+	w.class(err, reason.Transient)
 	if !errors.Is(err, context.Canceled) {
 		w.T.Error(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"pitstop.internal/scripts/pitcrew/peers"
 	"pitstop.internal/scripts/pitstop/deployment"
 	"pitstop.internal/shared/cloudlog/cloudlogtest"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
@@ -57,7 +57,7 @@ func Exercise(t *testing.T, open ledger.Opener, happens map[int]func(*Bench), bu
 // Opens opens an incident: maintenance has begun.
 func Opens(b *Bench) {
 	b.Tells(func(s *Story) {
-		s.Announces(events.Notice{Status: events.NoticeOngoing, WindowStart: s.Now, WindowEnd: s.Now.Add(time.Hour)}).Reads(Is(incident.Unhealthy, "REPAIRING"))
+		s.Announces(events.Notice{Status: events.NoticeOngoing, WindowStart: s.Now, WindowEnd: s.Now.Add(time.Hour)}).Reads(Is(evidence.Unhealthy, "REPAIRING"))
 	})
 }
 
@@ -65,7 +65,7 @@ func Opens(b *Bench) {
 func Resumes(b *Bench) {
 	b.Tells(func(s *Story) {
 		s.Now = s.Now.Add(-time.Second)
-		s.Announces(events.Notice{Status: events.NoticeGone}).Reads(Is(incident.Ready, "READY"))
+		s.Announces(events.Notice{Status: events.NoticeGone}).Reads(Is(evidence.Ready, "READY"))
 		s.Now = s.Now.Add(time.Second)
 		s.Writes(events.CrewReport{Report: events.ReportProgress, Attempt: 2, Step: 48_300, CheckpointStep: 48_000})
 	})
@@ -73,7 +73,7 @@ func Resumes(b *Bench) {
 
 // Fails ends the open incident: Google suspects abuse, which is for a person to settle.
 func Fails(b *Bench) {
-	b.Tells(func(s *Story) { s.Reads(func(r *incident.Read) { r.Abuse = true }) })
+	b.Tells(func(s *Story) { s.Reads(func(r *evidence.Read) { r.Abuse = true }) })
 }
 
 // ByHost has each of Google's APIs answered by its own.

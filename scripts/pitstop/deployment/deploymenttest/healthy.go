@@ -14,6 +14,7 @@ import (
 	"pitstop.internal/scripts/pitstop/deployment"
 	"pitstop.internal/shared/checkpoint"
 	"pitstop.internal/shared/checkpoint/buckettest"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/ledger/ledgertest"
@@ -24,7 +25,7 @@ import (
 // Eventful is a slice that had a maintenance event a day before noon.
 func Eventful(name string) provider.Slice {
 	return provider.Slice{
-		Ref: provider.Ref{Project: "demo", Zone: "us-west4-a", Name: name}, Condition: incident.Ready, Maintained: Noon.Add(-24 * time.Hour),
+		Ref: provider.Ref{Project: "demo", Zone: "us-west4-a", Name: name}, Condition: evidence.Ready, Maintained: Noon.Add(-24 * time.Hour),
 	}
 }
 
@@ -58,7 +59,7 @@ func (g *Granted) OnAccount(_ context.Context, account, on string, p []string) (
 // Healthy is a deployment with one workload of which everything is as it has to be.
 func Healthy(t *testing.T, spec string, but ...func(*Story)) (*Bench, *Granted, *buckettest.Server) {
 	t.Helper()
-	night := Read(func(r *incident.Read) { r.Facts.Label = "night" })
+	night := Read(func(r *evidence.Read) { r.Facts.Label = "night" })
 	b := New(t, ledgertest.NewStore().Open, Trains("llama-8b", append([]func(*Story){night}, but...)...))
 	if err := b.Ledger.SaveSpec(t.Context(), "spec1", []byte(spec)); err != nil {
 		t.Fatal(err)
@@ -117,10 +118,10 @@ func SavesEvery(every time.Duration) func(*Story) { return func(s *Story) { s.Ev
 func Healed(name string, broke time.Time, lasts time.Duration, before int) incident.Workload {
 	s := Training(name, func(s *Story) { s.End, s.Slice.Facts.Reclaimable = broke, false })
 	s.Epoch = int64(2 * before)
-	s.Before(0).Learns(incident.Interrupted{
+	s.Before(0).Learns(evidence.Interrupted{
 		Origin: s.Origin(events.RankAudit), Slice: name, Incarnation: s.Slices[0].Incarnation, Cause: events.CauseHostError, Text: "a host error",
-	}).Reads(Is(incident.Unhealthy, "REPAIRING"))
-	s.Before(time.Minute - lasts).Reads(Is(incident.Ready, "READY"))
+	}).Reads(Is(evidence.Unhealthy, "REPAIRING"))
+	s.Before(time.Minute - lasts).Reads(Is(evidence.Ready, "READY"))
 	return s.Before(-lasts).Writes(events.CrewReport{Report: events.ReportProgress, Attempt: 2, Step: 48_300}).Workload
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
 )
@@ -16,7 +17,7 @@ type Story struct {
 	Policy policy.Policy
 	Now    time.Time
 	// Slice is how each of the slices, Names, is read next.
-	Slice incident.Read
+	Slice evidence.Read
 	Names []string
 	// Asked are the requests that were sent.
 	Asked []events.Request
@@ -44,10 +45,10 @@ const (
 // Begin is the story of a Spot slice of which nothing was read yet.
 func Begin(name string) *Story {
 	s := &Story{Workload: incident.New("demo", name, "tpu"), Policy: (*policy.File)(nil).For("spot", policy.Everything()), Names: []string{name}, Told: 6, End: Noon}
-	s.Slice = incident.Read{
-		Zone: "us-west4-a", Condition: incident.Ready, State: "READY", Directory: "gs://ckpt/" + name,
+	s.Slice = evidence.Read{
+		Zone: "us-west4-a", Condition: evidence.Ready, State: "READY", Directory: "gs://ckpt/" + name,
 		Incarnation: events.Incarnation{ID: "7711", Created: Noon.Add(-born)},
-		Facts:       incident.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Reclaimable: true, Spec: "spec1", Label: "spot"},
+		Facts:       evidence.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Reclaimable: true, Spec: "spec1", Label: "spot"},
 	}
 	return s.Before(born)
 }
@@ -59,7 +60,7 @@ func (s *Story) Before(end time.Duration) *Story {
 }
 
 // Learns has the workload learn that.
-func (s *Story) Learns(e incident.Evidence) *Story {
+func (s *Story) Learns(e evidence.Evidence) *Story {
 	next, sent, _ := incident.Advance(s.Policy, s.Workload, e, s.Now)
 	s.Workload = next
 	for _, e := range sent {
@@ -74,12 +75,12 @@ func (s *Story) Learns(e incident.Evidence) *Story {
 }
 
 // Origin is that of what happens now.
-func (s *Story) Origin(r events.Rank) incident.Origin {
-	return incident.Origin{ID: "entry-" + strconv.FormatInt(s.Now.UnixNano(), 36), Time: s.Now, Rank: r}
+func (s *Story) Origin(r events.Rank) evidence.Origin {
+	return evidence.Origin{ID: "entry-" + strconv.FormatInt(s.Now.UnixNano(), 36), Time: s.Now, Rank: r}
 }
 
 // Reads has all slices read, from now on changed in that way.
-func (s *Story) Reads(change ...func(*incident.Read)) *Story {
+func (s *Story) Reads(change ...func(*evidence.Read)) *Story {
 	for _, c := range change {
 		c(&s.Slice)
 	}
@@ -89,8 +90,8 @@ func (s *Story) Reads(change ...func(*incident.Read)) *Story {
 		if r.Incarnation.Zone = r.Zone; i > 0 {
 			r.Incarnation.ID += "-" + strconv.Itoa(i)
 		}
-		if r.Condition == incident.Gone {
-			r.Incarnation, r.Facts = events.Incarnation{}, incident.Facts{}
+		if r.Condition == evidence.Gone {
+			r.Incarnation, r.Facts = events.Incarnation{}, evidence.Facts{}
 		}
 		s.Learns(r)
 	}
@@ -98,37 +99,37 @@ func (s *Story) Reads(change ...func(*incident.Read)) *Story {
 }
 
 // Is is a change of a reading: that condition, in the provider's word.
-func Is(c incident.Condition, state string) func(*incident.Read) {
-	return func(r *incident.Read) { r.Condition, r.State = c, state }
+func Is(c evidence.Condition, state string) func(*evidence.Read) {
+	return func(r *evidence.Read) { r.Condition, r.State = c, state }
 }
 
 // Ticks has the clock tick.
 func (s *Story) Ticks() *Story {
-	return s.Learns(incident.Ticked{Origin: s.Origin(events.RankReading)})
+	return s.Learns(evidence.Ticked{Origin: s.Origin(events.RankReading)})
 }
 
 // Writes has the crew of the first slice write a line.
 func (s *Story) Writes(r events.CrewReport) *Story {
 	r.Schema, r.Zone, r.Node, r.Hostname, r.Workers = events.Schema, s.Slice.Zone, s.Names[0], "t1v-n-3f2a9c01-w-0", s.Slice.Facts.Workers
-	return s.Learns(incident.Reported{Origin: s.Origin(events.RankUser), Slice: s.Names[0], Report: r})
+	return s.Learns(evidence.Reported{Origin: s.Origin(events.RankUser), Slice: s.Names[0], Report: r})
 }
 
 // Begins has a function begin what was asked for last.
 func (s *Story) Begins() events.Request {
 	r := s.Asked[len(s.Asked)-1]
-	s.Learns(incident.Intended{Origin: s.Origin(events.RankReading), Request: r, RequestID: "id-" + strconv.FormatInt(r.Epoch, 10)})
+	s.Learns(evidence.Intended{Origin: s.Origin(events.RankReading), Request: r, RequestID: "id-" + strconv.FormatInt(r.Epoch, 10)})
 	return r
 }
 
 // Does has a function do what was asked for last, by an operation of the provider if it is named.
 func (s *Story) Does(operation string) *Story {
-	return s.Learns(incident.Answered{Request: s.Begins(), Origin: s.Origin(events.RankReading), Operation: operation})
+	return s.Learns(evidence.Answered{Request: s.Begins(), Origin: s.Origin(events.RankReading), Operation: operation})
 }
 
 // Announces has maintenance of all slices announced.
 func (s *Story) Announces(n events.Notice) *Story {
 	for _, o := range s.Slices {
-		s.Learns(incident.Noticed{Origin: s.Origin(events.RankAudit), Slice: o.Name, Incarnation: o.Incarnation, Notice: n, InAPI: true, Text: "maintenance is " + string(n.Status)})
+		s.Learns(evidence.Noticed{Origin: s.Origin(events.RankAudit), Slice: o.Name, Incarnation: o.Incarnation, Notice: n, InAPI: true, Text: "maintenance is " + string(n.Status)})
 	}
 	return s
 }
@@ -139,7 +140,7 @@ func (s *Story) Saves(step int64, took time.Duration) *Story {
 	s.Announces(window).Ticks().Does("")
 	s.Now = s.Now.Add(took)
 	s.Writes(events.CrewReport{Report: events.ReportSaved, SaveID: s.saveID, CheckpointStep: step})
-	s.Learns(incident.Checked{
+	s.Learns(evidence.Checked{
 		Request: s.Begins(), Origin: s.Origin(events.RankReading), Found: true, Step: step, At: s.Now, Bytes: s.Kept, URI: s.Directory + "/" + strconv.FormatInt(step, 10),
 	})
 	return s.Announces(events.Notice{Status: events.NoticeGone})
@@ -147,12 +148,12 @@ func (s *Story) Saves(step int64, took time.Duration) *Story {
 
 // IsDeleted has a person delete the first slice.
 func (s *Story) IsDeleted() *Story {
-	s.Learns(incident.Called{
+	s.Learns(evidence.Called{
 		Origin: s.Origin(events.RankAudit), Slice: s.Names[0], Zone: s.Slice.Zone, Act: events.ActDeleted, Method: "DeleteNode", Principal: "ann@example.com",
 	})
 	first := *s
 	first.Names = s.Names[:1]
-	s.Workload = first.Reads(Is(incident.Gone, "")).Workload
+	s.Workload = first.Reads(Is(evidence.Gone, "")).Workload
 	return s
 }
 
@@ -172,17 +173,17 @@ func (s *Story) Finishes(attempt int) *Story {
 func (s *Story) beats(v events.CrewVerdict) *Story {
 	first := s.Slices[0]
 	v.Schema, v.Ended, v.Life = events.Schema, s.Now, events.Admission{Slice: first.Name, Incarnation: first.Incarnation}
-	return s.Learns(incident.Beat{Origin: s.Origin(events.RankReading), Slice: first.Name, Incarnation: first.Incarnation, Seen: s.Now, Attempt: v.Attempt, Verdict: &v})
+	return s.Learns(evidence.Beat{Origin: s.Origin(events.RankReading), Slice: first.Name, Incarnation: first.Incarnation, Seen: s.Now, Attempt: v.Attempt, Verdict: &v})
 }
 
 // IsPaused has a person pause the workload until a time; zero for without end.
 func (s *Story) IsPaused(until time.Time) *Story {
-	return s.Learns(incident.Paused{Origin: s.Origin(events.RankReading), Word: incident.Word{By: "ada", Why: "a look"}, Until: until})
+	return s.Learns(evidence.Paused{Origin: s.Origin(events.RankReading), Word: evidence.Word{By: "ada", Why: "a look"}, Until: until})
 }
 
 // Cancels has a person take the open incident over.
 func (s *Story) Cancels() *Story {
-	return s.Learns(incident.Cancelled{Origin: s.Origin(events.RankReading), Word: incident.Word{By: "ada"}, Incident: s.Incident.ID})
+	return s.Learns(evidence.Cancelled{Origin: s.Origin(events.RankReading), Word: evidence.Word{By: "ada"}, Incident: s.Incident.ID})
 }
 
 // trains has training run on the slices in attempt 2, and its crew report step 48,190 six minutes before noon.
@@ -243,7 +244,7 @@ func (b *Bench) Tells(tell func(*Story)) {
 }
 
 // Read has a slice read with that difference from the beginning.
-func Read(but func(*incident.Read)) func(*Story) { return func(s *Story) { but(&s.Slice) } }
+func Read(but func(*evidence.Read)) func(*Story) { return func(s *Story) { but(&s.Slice) } }
 
 // Llama is a workload with an open incident: its slice was preempted and is being deleted.
 func Llama(but ...func(*Story)) incident.Workload {
@@ -256,7 +257,7 @@ func Llama(but ...func(*Story)) incident.Workload {
 func Preempted(name string, but ...func(*Story)) *Story {
 	s := Training(name, but...)
 	s.Epoch = 2 // other incidents were before
-	return s.Before(90 * time.Second).Reads(Is(incident.Lost, "PREEMPTED"))
+	return s.Before(90 * time.Second).Reads(Is(evidence.Lost, "PREEMPTED"))
 }
 
 // Asking is a workload whose policy asks whether its slice may be deleted and created again.

@@ -6,9 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/provider/gke"
+	"pitstop.internal/shared/reason"
 )
 
 // changing notes the paths of the calls that change something. before is called before the first of them.
@@ -74,7 +75,7 @@ func (s scene) trains() provider.Slice {
 	s.announces(s.node("a"), true)
 	s.node("b")
 	s.do(http.MethodPost, s.jobs(), s.job("j", 2, nil))
-	r := s.turns("j", "", incident.Ready)
+	r := s.turns("j", "", evidence.Ready)
 	if r.Notice == nil || !r.Notice.CanReschedule {
 		s.t.Errorf("its notice is %+v", r.Notice)
 	}
@@ -128,7 +129,7 @@ func maintainAllSlicesOfAJobSetAtOnce(s scene) {
 		s.announces(s.node(n), true)
 	}
 	s.do(http.MethodPost, s.jobSets(), s.jobSet("big", 2, nil, nil))
-	r, other := s.turns("big-slice-0", "big", incident.Ready), s.turns("big-slice-1", "big", incident.Ready)
+	r, other := s.turns("big-slice-0", "big", evidence.Ready), s.turns("big-slice-1", "big", evidence.Ready)
 	calls, err := s.maintains(nil, r.Ref, other.Ref)
 	s.must(err)
 	if got := s.labelled(); got != "a b c d" || len(calls) != 4 {
@@ -140,7 +141,7 @@ func maintainNoneIsLabelledWhereOneCannotBeMoved(s scene) {
 	r := s.trains()
 	s.announces(s.ns+"-b", false)
 	calls, err := s.maintains(nil, r.Ref)
-	s.classed(err, incident.NotInState, incident.CodeNotEarly)
+	s.classed(err, reason.NotInState, reason.CodeNotEarly)
 	if n := s.reading("j", "").Notice; n == nil || n.CanReschedule || len(calls) > 0 {
 		s.t.Errorf("%q, and its notice is %+v", calls, n)
 	}
@@ -149,8 +150,8 @@ func maintainNoneIsLabelledWhereOneCannotBeMoved(s scene) {
 func maintainNoneIsLabelledThatAnnouncesNothing(s scene) {
 	s.node("a")
 	s.do(http.MethodPost, s.jobs(), s.job("j", 1, nil))
-	calls, err := s.maintains(nil, s.turns("j", "", incident.Ready).Ref)
-	s.classed(err, incident.NotInState, incident.CodeNotEarly)
+	calls, err := s.maintains(nil, s.turns("j", "", evidence.Ready).Ref)
+	s.classed(err, reason.NotInState, reason.CodeNotEarly)
 	if len(calls) > 0 {
 		s.t.Errorf("%q", calls)
 	}
@@ -162,8 +163,8 @@ func maintainAMachineThatAnotherTrainingMayShareIsNotLabelled(s scene) {
 	two := object{"google.com/tpu": "2"}
 	list(j, "spec", "template", "spec", "containers")[0].(object)["resources"] = object{"requests": two, "limits": two} //nolint:forcetypeassert // the template has one
 	s.do(http.MethodPost, s.jobs(), j)
-	calls, err := s.maintains(nil, s.turns("j", "", incident.Ready).Ref)
-	s.classed(err, incident.NotInState, incident.CodeNotEarly)
+	calls, err := s.maintains(nil, s.turns("j", "", evidence.Ready).Ref)
+	s.classed(err, reason.NotInState, reason.CodeNotEarly)
 	if len(calls) > 0 || !strings.Contains(err.Error(), "it has 2 of the 4 chips there") {
 		s.t.Errorf("%q: %v", calls, err)
 	}
@@ -176,7 +177,7 @@ func maintainAMachineThatWasMadeAnewIsNotLabelled(s scene) {
 		s.until("the machine is gone", func() bool { return s.gone(nodes + "/" + s.ns + "-a") })
 		s.node("a")
 	}, r.Ref)
-	s.classed(err, incident.Invalid, "")
+	s.classed(err, reason.Invalid, "")
 	if got := s.labelled(); got != "" || len(calls) != 1 {
 		s.t.Errorf("%q; %q has the label", calls, got)
 	}
@@ -184,7 +185,7 @@ func maintainAMachineThatWasMadeAnewIsNotLabelled(s scene) {
 
 func maintainAnotherLifeIsLeftAlone(s scene) {
 	r := s.trains()
-	for life, class := range map[string]incident.FailureClass{otherUID: incident.NotFound, "": incident.Invalid} {
+	for life, class := range map[string]reason.FailureClass{otherUID: reason.NotFound, "": reason.Invalid} {
 		other := r.Ref
 		other.Life = life
 		if calls, err := s.maintains(nil, other); len(calls) > 0 || provider.Failure(err) == nil || provider.Failure(err).Class != class {
@@ -198,7 +199,7 @@ func maintainASliceThatDoesNotTrainIsLeftAlone(s scene) {
 	s.do(http.MethodPost, s.jobs(), s.job("j", 2, nil)) // one of its Pods finds no machine
 	s.runs("j", 1)
 	calls, err := s.maintains(nil, s.reading("j", "").Ref)
-	s.classed(err, incident.NotInState, incident.CodeNotReady)
+	s.classed(err, reason.NotInState, reason.CodeNotReady)
 	if len(calls) > 0 {
 		s.t.Errorf("%q", calls)
 	}

@@ -10,9 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pitstop.internal/events"
-	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/provider/gke"
+	"pitstop.internal/shared/reason"
 )
 
 const (
@@ -44,7 +45,7 @@ func (s scene) reading(name, group string) provider.Slice {
 }
 
 // turns waits until a slice is in a condition, and returns that reading.
-func (s scene) turns(name, group string, into incident.Condition) (r provider.Slice) {
+func (s scene) turns(name, group string, into evidence.Condition) (r provider.Slice) {
 	s.t.Helper()
 	s.until(name+" is "+string(into), func() bool {
 		r = s.reading(name, group)
@@ -54,7 +55,7 @@ func (s scene) turns(name, group string, into incident.Condition) (r provider.Sl
 }
 
 // classed fails the case unless an error is one of that class and reason.
-func (s scene) classed(err error, class incident.FailureClass, code incident.Code) {
+func (s scene) classed(err error, class reason.FailureClass, code reason.Code) {
 	s.t.Helper()
 	var no *provider.Error
 	if !errors.As(err, &no) || no.Class != class || no.Code != code || no.Call == "" || no.Message == "" {
@@ -216,17 +217,17 @@ func aJobSetIsCreatedWhole(s scene) {
 		s.node(n)
 	}
 	first := s.do(http.MethodPost, s.jobSets(), withSecret(s.jobSet("big", 2, nil, nil)))
-	r, other := s.turns("big-slice-0", "big", incident.Ready), s.turns("big-slice-1", "big", incident.Ready)
+	r, other := s.turns("big-slice-0", "big", evidence.Ready), s.turns("big-slice-1", "big", evidence.Ready)
 	s.deletes(r)
-	s.turns("big-slice-0", "", incident.Gone)
-	s.turns("big-slice-1", "", incident.Gone)
+	s.turns("big-slice-0", "", evidence.Gone)
+	s.turns("big-slice-1", "", evidence.Gone)
 	spec, err := gke.Orders{}.Together([]string{r.Name, other.Name}, [][]byte{s.whole(r), s.whole(other)})
 	s.must(err)
 	s.must(s.creates(r.Ref, spec, "request-1"))
 	second := s.read(s.jobSets() + "/big")
 	s.same(second, first)
 	for _, was := range []provider.Slice{r, other} {
-		n := s.turns(was.Name, "big", incident.Ready)
+		n := s.turns(was.Name, "big", evidence.Ready)
 		if n.Life != uid(second) || n.Incarnation.ID == was.Incarnation.ID || n.Labels[events.LabelIncident] != "llama-20261112-1" {
 			s.t.Errorf("%+v", n)
 		}
@@ -241,7 +242,7 @@ func createdTwiceByOneRequestIsCreatedOnce(s scene) {
 	s.must(s.creates(r.Ref, s.whole(r), "request-1"))
 	made := uid(s.read(s.jobs() + "/j"))
 	s.must(s.creates(r.Ref, s.whole(r), "request-1"))
-	s.classed(s.creates(r.Ref, s.whole(r), "request-2"), incident.Exists, "")
+	s.classed(s.creates(r.Ref, s.whole(r), "request-2"), reason.Exists, "")
 	if now := uid(s.read(s.jobs() + "/j")); now != made {
 		s.t.Errorf("it was %s, and is %s", made, now)
 	}
@@ -251,7 +252,7 @@ func aNameThatSomebodyTookIsTheirs(s scene) {
 	r := s.deleted(s.jobSets(), s.jobSet("big", 1, nil, object{"suspend": true}), "big-slice-0", "big")
 	s.do(http.MethodPost, s.jobSets(), s.jobSet("big", 3, nil, object{"suspend": true}))
 	for _, request := range []string{"request-1", ""} {
-		s.classed(s.creates(r.Ref, s.whole(r), request), incident.Exists, "")
+		s.classed(s.creates(r.Ref, s.whole(r), request), reason.Exists, "")
 	}
 	if n := number(list(s.read(s.jobSets()+"/big"), "spec", "replicatedJobs")[0], "replicas"); n != 3 {
 		s.t.Errorf("it has %d slices", n)
@@ -296,9 +297,9 @@ func aManifestThatIsWrongCannotBeCreatedAgain(s scene) {
 	r := s.reading("j", "")
 	s.must(s.creatable(r.Ref, s.whole(r)))
 	wrong := strings.Replace(string(s.whole(r)), `"restartPolicy":"Never"`, `"restartPolicy":"`+secret+`"`, 1)
-	s.classed(s.creatable(r.Ref, []byte(wrong)), incident.Invalid, "")
-	s.classed(s.creatable(r.Ref, r.Spec), incident.Invalid, "") // the values are missing
-	s.classed(s.creatable(s.ref("k", ""), s.whole(r)), incident.Invalid, "")
+	s.classed(s.creatable(r.Ref, []byte(wrong)), reason.Invalid, "")
+	s.classed(s.creatable(r.Ref, r.Spec), reason.Invalid, "") // the values are missing
+	s.classed(s.creatable(s.ref("k", ""), s.whole(r)), reason.Invalid, "")
 }
 
 func aQuotaThatAJobFillsHasRoomForItOnceItIsDeleted(s scene) {
@@ -316,7 +317,7 @@ func aQuotaThatAJobFillsHasRoomForItOnceItIsDeleted(s scene) {
 		err = s.creatable(r.Ref, s.whole(r))
 		return err != nil
 	})
-	s.classed(err, incident.Quota, "")
+	s.classed(err, reason.Quota, "")
 }
 
 func aQuotaRefusesAJob(s scene) {
@@ -332,7 +333,7 @@ func aQuotaRefusesAJob(s scene) {
 		}
 		return err != nil
 	})
-	s.classed(err, incident.Quota, "")
+	s.classed(err, reason.Quota, "")
 	if !strings.Contains(err.Error(), "exceeded quota: few") || !s.gone(s.jobs()+"/j") {
 		s.t.Error(err)
 	}
@@ -341,11 +342,11 @@ func aQuotaRefusesAJob(s scene) {
 func aManifestThatIsWrongIsRefused(s scene) {
 	r := s.deleted(s.jobs(), s.idle("j"), "j", "")
 	wrong := strings.Replace(string(s.whole(r)), `"restartPolicy":"Never"`, `"restartPolicy":"`+secret+`"`, 1)
-	s.classed(s.creates(r.Ref, []byte(wrong), "request-1"), incident.Invalid, "")
+	s.classed(s.creates(r.Ref, []byte(wrong), "request-1"), reason.Invalid, "")
 	for _, other := range []provider.Ref{s.ref("k", ""), s.ref("j-slice-0", "j")} {
-		s.classed(s.creates(other, s.whole(r), "request-1"), incident.Invalid, "")
+		s.classed(s.creates(other, s.whole(r), "request-1"), reason.Invalid, "")
 	}
-	s.classed(s.creates(r.Ref, r.Spec, "request-1"), incident.Invalid, "") // the values are missing
+	s.classed(s.creates(r.Ref, r.Spec, "request-1"), reason.Invalid, "") // the values are missing
 	if l := list(s.read(s.jobs()), "items"); len(l) > 0 {
 		s.t.Errorf("%v", l)
 	}
@@ -357,23 +358,23 @@ func aSliceIsGoneOnceItsPodsHaveEnded(s scene) {
 	}
 	node := s.node("a")
 	s.do(http.MethodPost, s.jobs(), s.job("j", 1, nil))
-	r := s.turns("j", "", incident.Ready)
+	r := s.turns("j", "", evidence.Ready)
 	pod := s.podsOf("j")[0]
 	s.Silence(s.t, node) // it neither ends the Pod nor says that it has ended
 	s.deletes(r)
 	s.until("the Job is gone", func() bool { return s.gone(s.jobs() + "/j") })
 	s.stays("its Pod keeps the slice", func() bool {
 		n := s.reading("j", "")
-		return n.Condition == incident.Deleting && n.Remains && n.Life == "" && strings.Contains(n.State, "its Pod "+text(pod, "metadata", "name")+" of the former Job has not ended")
+		return n.Condition == evidence.Deleting && n.Remains && n.Life == "" && strings.Contains(n.State, "its Pod "+text(pod, "metadata", "name")+" of the former Job has not ended")
 	})
 	s.must(s.creates(r.Ref, s.whole(r), "request-1"))
 	s.until("another Job has the name", func() bool {
 		n := s.reading("j", "")
-		return n.Condition == incident.Creating && n.Incarnation.Known() && n.Incarnation.ID != r.Incarnation.ID
+		return n.Condition == evidence.Creating && n.Incarnation.Known() && n.Incarnation.ID != r.Incarnation.ID
 	})
 	s.deletes(s.reading("j", ""))
 	s.ends(pod, 1)
-	s.turns("j", "", incident.Gone)
+	s.turns("j", "", evidence.Gone)
 }
 
 func aJobSetIsGoneOnceThePodsOfAllItsSlicesHaveEnded(s scene) {
@@ -384,16 +385,16 @@ func aJobSetIsGoneOnceThePodsOfAllItsSlicesHaveEnded(s scene) {
 		s.node(n)
 	}
 	s.do(http.MethodPost, s.jobSets(), s.jobSet("big", 2, nil, nil))
-	r, other := s.turns("big-slice-0", "big", incident.Ready), s.turns("big-slice-1", "big", incident.Ready)
+	r, other := s.turns("big-slice-0", "big", evidence.Ready), s.turns("big-slice-1", "big", evidence.Ready)
 	pod := s.podsOf("big-slice-1")[0]
 	s.Silence(s.t, text(pod, "spec", "nodeName"))
 	s.deletes(r)
-	s.turns("big-slice-0", "big", incident.Gone)
-	if n := s.reading(other.Name, "big"); n.Condition != incident.Deleting || n.QueuedResource != "big" || len(n.With) > 0 {
+	s.turns("big-slice-0", "big", evidence.Gone)
+	if n := s.reading(other.Name, "big"); n.Condition != evidence.Deleting || n.QueuedResource != "big" || len(n.With) > 0 {
 		s.t.Errorf("%+v", n)
 	}
 	s.ends(pod, 1)
-	s.turns(other.Name, "big", incident.Gone)
+	s.turns(other.Name, "big", evidence.Gone)
 }
 
 func aPodThatWasLeftAloneIsLeft(s scene) {
@@ -402,7 +403,7 @@ func aPodThatWasLeftAloneIsLeft(s scene) {
 	s.runs("j", 1)
 	s.do(http.MethodDelete, s.jobs()+"/j", object{"propagationPolicy": "Orphan"})
 	s.until("the Job is gone", func() bool { return s.gone(s.jobs() + "/j") })
-	s.stays("the Pod keeps the slice", func() bool { return s.reading("j", "").Condition == incident.Deleting })
+	s.stays("the Pod keeps the slice", func() bool { return s.reading("j", "").Condition == evidence.Deleting })
 }
 
 func thereIsNothingToCreateInANamespaceThatIsNotThere(s scene) {
@@ -410,7 +411,7 @@ func thereIsNothingToCreateInANamespaceThatIsNotThere(s scene) {
 	s.ns += "-not"
 	r.Zone += "-not"
 	spec := strings.ReplaceAll(string(s.whole(r)), `"namespace":"`+strings.TrimSuffix(s.ns, "-not")+`"`, `"namespace":"`+s.ns+`"`)
-	s.classed(s.creates(r.Ref, []byte(spec), "request-1"), incident.NotFound, "")
+	s.classed(s.creates(r.Ref, []byte(spec), "request-1"), reason.NotFound, "")
 }
 
 func anotherLifeIsNotDeleted(s scene) {
@@ -418,7 +419,7 @@ func anotherLifeIsNotDeleted(s scene) {
 	r := s.ref("j", "")
 	r.Life = otherUID
 	_, err := s.provides().Delete(s.t.Context(), r, "request-1")
-	s.classed(err, incident.NotFound, incident.CodeOtherLife)
+	s.classed(err, reason.NotFound, reason.CodeOtherLife)
 	if n := s.read(s.jobs() + "/j"); uid(n) != uid(j) || text(n, "metadata", "deletionTimestamp") != "" {
 		s.t.Errorf("%v", n["metadata"])
 	}
@@ -427,7 +428,7 @@ func anotherLifeIsNotDeleted(s scene) {
 func withoutALifeNothingIsDeleted(s scene) {
 	s.do(http.MethodPost, s.jobs(), s.idle("j"))
 	_, err := s.provides().Delete(s.t.Context(), s.ref("j", ""), "request-1")
-	s.classed(err, incident.Invalid, "")
+	s.classed(err, reason.Invalid, "")
 	if text(s.read(s.jobs()+"/j"), "metadata", "deletionTimestamp") != "" {
 		s.t.Error("it is being deleted")
 	}
@@ -436,14 +437,14 @@ func withoutALifeNothingIsDeleted(s scene) {
 func theLifeThatWasReadIsDeleted(s scene) {
 	s.node("a")
 	j := s.do(http.MethodPost, s.jobs(), s.job("j", 1, nil))
-	r := s.turns("j", "", incident.Ready)
+	r := s.turns("j", "", evidence.Ready)
 	if r.Life != uid(j) || r.Incarnation.ID != uid(j) {
 		s.t.Errorf("its life is %s, in %+v; want %s", r.Life, r.Incarnation, uid(j))
 	}
 	s.deletes(r)
 	s.until("the Job is gone", func() bool { return s.gone(s.jobs() + "/j") })
 	_, err := s.provides().Delete(s.t.Context(), r.Ref, "request-1")
-	s.classed(err, incident.NotFound, "")
+	s.classed(err, reason.NotFound, "")
 }
 
 func aJobSetIsDeletedWhole(s scene) {
@@ -451,14 +452,14 @@ func aJobSetIsDeletedWhole(s scene) {
 		s.node(n)
 	}
 	set := s.do(http.MethodPost, s.jobSets(), s.jobSet("big", 2, nil, nil))
-	r := s.turns("big-slice-1", "big", incident.Ready)
+	r := s.turns("big-slice-1", "big", evidence.Ready)
 	if r.Life != uid(set) || r.Incarnation.ID == uid(set) {
 		s.t.Errorf("its life is %s, in %+v; want %s", r.Life, r.Incarnation, uid(set))
 	}
 	wrong := r.Ref
 	wrong.Life = r.Incarnation.ID // a Job of it has no say
 	_, err := s.provides().Delete(s.t.Context(), wrong, "request-1")
-	s.classed(err, incident.NotFound, incident.CodeOtherLife)
+	s.classed(err, reason.NotFound, reason.CodeOtherLife)
 	s.deletes(r)
 	s.until("all of it is gone", func() bool {
 		return s.gone(s.jobSets()+"/big") && len(list(s.read(s.jobs()), "items")) == 0 && len(list(s.read(s.pods()), "items")) == 0

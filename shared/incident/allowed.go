@@ -1,0 +1,211 @@
+package incident
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/evidence"
+	"pitstop.internal/shared/incident/story"
+	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/reason"
+	"pitstop.internal/shared/view"
+)
+
+// This file is what the owner allows, and what a person is asked. A rule puts its calls under their switch with mayBe. It asks for a level itself
+// only where it chooses another way because of it: it prepares for nothing that is forbidden, and asks no question that leads nowhere.
+
+// level is the lower of two levels of a switch: the level when the incident opened, and the present one.
+func (d *diagnosis) level(sw policy.Switch) policy.Level {
+	if d.in == nil {
+		return d.p.Switches.Level(sw)
+	}
+	return min(d.p.Switches.Level(sw), d.in.Ceiling.Level(sw))
+}
+
+// watchOnly reports whether the policy is known to allow nothing, now or when the incident opened.
+func (d *diagnosis) watchOnly() bool {
+	s := d.p.Switches
+	if d.in != nil {
+		s = s.Lower(d.in.Ceiling)
+	}
+	return d.p.Unreadable == "" && s.WatchOnly() || d.in != nil && d.in.Ceiling.WatchOnly()
+}
+
+// forbids reports whether a switch is known to be no.
+func (d *diagnosis) forbids(sw policy.Switch) bool {
+	return d.p.Unreadable == "" && d.level(sw) == policy.No
+}
+
+// mayBe is a step under a switch: taken, asked about, or left to a person.
+func (d *diagnosis) mayBe(sw policy.Switch, s *Step) *Step {
+	return d.mayBeAt(d.level(sw), sw, s, s.Why)
+}
+
+// mayBeAt is the step at a level of its switch, or at a lower one. Why is the reason for which a person is asked.
+func (d *diagnosis) mayBeAt(l policy.Level, sw policy.Switch, s *Step, why story.Reason) *Step {
+	if len(s.Wants) == 0 {
+		return s
+	}
+	if s.Switch = sw; l == policy.Yes && d.p.Unreadable == "" {
+		return s
+	}
+	return d.unlessApproved(l, sw, s, why)
+}
+
+// unlessApproved is a step that is not simply allowed: a person is asked, or has said yes, or nothing is done.
+func (d *diagnosis) unlessApproved(l policy.Level, sw policy.Switch, s *Step, why story.Reason) *Step {
+	questions, first, approved := d.w.questions(s.Wants), questioned(s.Wants[0].Action), d.w.approves(s.Wants)
+	says := d.w.Forbids(sw, d.level(sw), d.p)
+	switch {
+	case d.p.Unreadable != "" && d.in.Status.Asks == first && !approved:
+		return &Step{Label: view.Approving, Why: s.Why, Asks: first, Questions: questions}
+	case d.p.Unreadable != "":
+		label := s.Label
+		if d.in.Status.Label == view.Approving { // what was approved waits for whoever can read it
+			label = view.Approving
+		}
+		return wait(label, story.PolicyUnreadable.With(d.p.Unreadable), d.heldBy())
+	case l == policy.No:
+		return escalate(reason.CodePolicyNo, story.UnderSwitch.With(s.Why.String(), says), story.DoOrAllow.With(d.w.asks(first, questions).String(), string(sw), d.w.Name))
+	case l == policy.Ask && !approved:
+		code := reason.CodeEmptyMachine
+		if l == d.level(sw) {
+			code, why = reason.CodePolicyAsk, story.UnderSwitch.With(why.String(), says)
+		}
+		return &Step{Label: view.Approving, Why: why, Asks: first, Questions: questions, Code: code}
+	}
+	return s
+}
+
+// questions name what exactly a person is asked: each call, and the trouble that it is about. A yes covers no other call, and not the same one
+// after the next trouble.
+func (w *Workload) questions(wants []Want) (all []string) {
+	for _, want := range wants {
+		for _, name := range want.all() {
+			all = append(all, strings.Join([]string{string(questioned(want.Action)), cmp.Or(name, "training"), w.asItStands(name)}, " "))
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// asItStands tells the present trouble of a slice from its next one, by its life and since when that was usable; and that of the training by the
+// attempt that the lease named last.
+func (w *Workload) asItStands(slice string) string {
+	s := w.slot(slice)
+	if s == nil {
+		return events.Number(int64(w.Lease.Sure.Attempt))
+	}
+	if l := s.find(func(l *Life) bool { return !l.isBeingMade() }); l != nil {
+		return l.Incarnation.ID + " " + l.usable().UTC().Format(time.RFC3339)
+	}
+	return ""
+}
+
+// isBeingMade reports whether a call of ours is making a life, or has not made it after all.
+func (l *Life) isBeingMade() bool {
+	return l.Maker != "" && l.usable().IsZero() && (l.Condition == evidence.Creating || l.Condition == evidence.Gone)
+}
+
+// questioned is the question behind an action: a deletion and the creation after it are one.
+func questioned(a events.Action) events.Action {
+	if a == events.ActionCreate {
+		return events.ActionDelete
+	}
+	return a
+}
+
+// approves reports whether a person said yes to these calls. Who approved the start of maintenance approved the save before it.
+func (w *Workload) approves(wants []Want) bool {
+	in, starts := w.Incident, func(q string) bool { return strings.HasPrefix(q, string(events.ActionMaintain)+" ") }
+	saves := len(wants) > 0 && wants[0].Action == events.ActionSave && slices.ContainsFunc(in.Approved, starts)
+	return saves || in.approves(w.questions(wants))
+}
+
+// approves reports whether a person has said yes to all of these questions.
+func (in *Incident) approves(questions []string) bool {
+	return len(questions) > 0 && !slices.ContainsFunc(questions, func(q string) bool { return !slices.Contains(in.Approved, q) })
+}
+
+// Allowed says how far a policy allows an action of the open incident now, and which switch limits it. A function asks right before its
+// call, so that a policy which was tightened after the request counts.
+func (w *Workload) Allowed(a events.Action, p policy.Policy) (policy.Level, policy.Switch) {
+	d := &diagnosis{p: p, w: w, in: w.Incident}
+	sw, l := d.governs(a)
+	switch {
+	case d.watchOnly():
+		return policy.No, sw
+	case l == policy.Ask && d.in != nil && w.approves(w.underWay(a)):
+		return policy.Yes, sw
+	}
+	return l, sw
+}
+
+// underWay are the calls of a kind that are wanted or under way.
+func (w *Workload) underWay(a events.Action) (all []Want) {
+	for i := range w.Effects {
+		if x := &w.Effects[i]; x.Action == a && !x.Dropped() {
+			all = append(all, x.Want)
+		}
+	}
+	return all
+}
+
+// governs is the switch of an action that is under way, with its level; empty for an action that only completes an allowed one.
+func (d *diagnosis) governs(a events.Action) (sw policy.Switch, level policy.Level) {
+	switch a {
+	case events.ActionSave:
+		sw = policy.RequestCheckpoint
+	case events.ActionMaintain:
+		sw = policy.EarlyMaintenance
+	case events.ActionRestart:
+		sw = policy.Restart
+	case events.ActionStart:
+		sw = policy.StartStopped
+	case events.ActionDelete, events.ActionCreate:
+		if d.in == nil || d.in.Ending == nil {
+			return d.replacing(d.w.named(a))
+		}
+		return "", policy.Yes // Pitstop's own leftovers, in which training never ran
+	case events.ActionAdmit, events.ActionVerify, events.ActionHear:
+		return "", policy.Yes
+	}
+	return sw, d.level(sw)
+}
+
+// named are the slices that the calls of a kind are about.
+func (w *Workload) named(a events.Action) (names []string) {
+	for _, want := range w.underWay(a) {
+		names = append(names, want.all()...)
+	}
+	return names
+}
+
+// Limit names who holds a switch at its level for the open incident; empty where nobody limits it, or nobody is known.
+func (w Workload) Limit(s policy.Switch, p policy.Policy) string {
+	if in := w.Incident; in != nil && in.Ceiling.Level(s) < p.Switches.Level(s) {
+		return strings.TrimSuffix("what held at the opening, "+in.Limits[s], ", ")
+	}
+	return p.Limits[s]
+}
+
+// Forbids says in words that a switch does not allow something, and who limits it.
+func (w Workload) Forbids(s policy.Switch, l policy.Level, p policy.Policy) string {
+	if s == "" {
+		return "the policy allows nothing any more"
+	}
+	text := "the switch " + string(s) + " is " + l.String()
+	if who := w.Limit(s, p); who != "" {
+		text += ", limited by " + who
+	}
+	return text
+}
+
+// permitting is the same policy with everything allowed.
+func permitting(p policy.Policy) policy.Policy {
+	p.Switches, p.Limits, p.Unreadable, p.Unknown, p.Hang = policy.Everything(), nil, "", false, policy.HangRestart
+	return p
+}

@@ -1,0 +1,133 @@
+package incident_test
+
+import (
+	"testing"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/evidence"
+	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/view"
+)
+
+// asksAll has the policy ask about everything.
+func asksAll(p *policy.Policy) {
+	p.Switches = policy.Switches{
+		RequestCheckpoint: policy.Ask, EarlyMaintenance: policy.Ask, Recreate: policy.Ask, RecreateNonSpot: policy.Ask, Restart: policy.Ask, StartStopped: policy.Ask,
+	}
+}
+
+// asked fails unless the story waits for a person.
+func (n *story) asked(about events.Action) {
+	n.Helper()
+	if in := n.w.Incident; in == nil || in.Status.Label != view.Approving || in.Status.Asks != about || n.isWanted(about) {
+		n.Fatalf("nobody is asked about %s:\n%s", about, n.tale())
+	}
+}
+
+// allowed fails unless a function may make a call of that kind now.
+func (n *story) allowed(a events.Action) {
+	n.Helper()
+	if level, sw := n.w.Allowed(a, n.p); level != policy.Yes {
+		n.Fatalf("%s is %v by %s:\n%s", a, level, sw, n.tale())
+	}
+}
+
+// TestAYesToARestartIsToOne: the next one in the same incident is asked about anew.
+func TestAYesToARestartIsToOne(t *testing.T) {
+	t.Parallel()
+	n := newStory(t, true, "a")
+	asksAll(&n.p)
+	n.gaveUp(1, "NaN in loss").asked(events.ActionRestart)
+	n.plays("approved")
+	n.allowed(events.ActionRestart)
+	n.give(evidence.Answered{Origin: n.reading(), Request: n.begins(events.ActionRestart, "")})
+	n.gaveUp(2, "shapes do not match").asked(events.ActionRestart)
+	if n.w.Spent(events.ActionRestart) != 1 {
+		t.Errorf("charged is %v", n.w.Charges)
+	}
+}
+
+// gaveUp has the crew give up after an attempt, with its verdict.
+func (n *story) gaveUp(attempt int, said string) *story {
+	n.now = n.now.Add(time.Second)
+	n.line("a", events.CrewReport{Report: events.ReportExited, Attempt: attempt, ExitCode: 1, Tail: []string{said}})
+	n.now = n.now.Add(time.Second)
+	return n.beats(n.verdict(attempt, false), 0)
+}
+
+// TestAYesToAReplacementIsToOne: it covers the creation until that has come, wherever it is tried, and not the replacement of what came.
+func TestAYesToAReplacementIsToOne(t *testing.T) {
+	t.Parallel()
+	n := newStory(t, true, "a")
+	asksAll(&n.p)
+	n.plays("a lost")
+	n.asked(events.ActionDelete)
+	n.plays("approved")
+	n.plays("does delete a")
+	n.plays("a gone")
+	made := func(id string) func(*evidence.Read) {
+		return func(e *evidence.Read) {
+			e.Incident, e.Incarnation = n.w.Incident.ID, events.Incarnation{Zone: e.Zone, ID: id, Created: n.now}
+		}
+	}
+	n.begins(events.ActionCreate, "a")
+	n.now = n.now.Add(time.Minute)
+	n.reads("a", evidence.Creating, made("8001"))
+	if n.w.Incident.Status.Label != view.PhaseCreating {
+		t.Fatalf("it is asked about again in the middle of it:\n%s", n.tale())
+	}
+	n.allowed(events.ActionCreate)
+	n.reads("a", evidence.Ready, made("8001"))
+	n.now = n.now.Add(time.Minute)
+	n.reads("a", evidence.Lost).asked(events.ActionDelete)
+}
+
+// TestAYesToAStartIsToOne: what is stopped again is asked about again.
+func TestAYesToAStartIsToOne(t *testing.T) {
+	t.Parallel()
+	n := newStory(t, true, "a")
+	asksAll(&n.p)
+	n.w.Slices[0].Workers = 1
+	stops := func() {
+		n.plays("a stopped")
+		n.plays("36m")
+		n.give(evidence.Unsaid{Origin: n.reading(), Slice: "a", Incarnation: n.w.Slices[0].Incarnation})
+		n.plays("1m")
+		n.asked(events.ActionStart)
+	}
+	stops()
+	n.plays("approved")
+	n.allowed(events.ActionStart)
+	n.plays("does start a")
+	n.plays("a ready")
+	stops()
+}
+
+// TestAYesToTheMaintenanceIsOneToTheSaveBeforeIt and nothing is allowed of which nobody was asked.
+func TestAYesToTheMaintenanceIsOneToTheSaveBeforeIt(t *testing.T) {
+	t.Parallel()
+	n := newStory(t, true, "a")
+	asksAll(&n.p)
+	n.plays("a shows movable")
+	for range 60 {
+		if n.w.Incident == nil {
+			n.plays("1m")
+		}
+	}
+	n.asked(events.ActionMaintain)
+	for _, a := range []events.Action{events.ActionSave, events.ActionMaintain, events.ActionRestart, events.ActionStart, events.ActionDelete} {
+		if level, _ := n.w.Allowed(a, n.p); level != policy.Ask {
+			t.Errorf("before anybody said yes, %s is %v", a, level)
+		}
+	}
+	n.plays("approved")
+	n.allowed(events.ActionSave)
+	for _, step := range []string{"does save", "saved", "found"} {
+		n.plays(step)
+	}
+	n.allowed(events.ActionMaintain)
+	if level, _ := n.w.Allowed(events.ActionRestart, n.p); level != policy.Ask {
+		t.Errorf("it is one to a restart: %v", level)
+	}
+}

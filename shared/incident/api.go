@@ -1,0 +1,269 @@
+package incident
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/evidence"
+	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/reason"
+	"pitstop.internal/shared/view"
+)
+
+// This file has what functions and the ledger ask of a document. Nothing here changes it.
+
+// Slice is the slice with that name, or nil.
+func (w *Workload) Slice(name string) *Slot { return w.slot(name) }
+
+// HasOpenIncident reports whether an incident is open.
+func (w *Workload) HasOpenIncident() bool { return w.Incident != nil }
+
+// WithoutOutbox is the document without the events that are still to be published.
+func (w *Workload) WithoutOutbox() Workload {
+	next := *w
+	next.Outbox = nil
+	return next
+}
+
+// TrainsOn is the number of slices that the workload trains on.
+func (w *Workload) TrainsOn() int {
+	n := 0
+	for i := range w.Slices {
+		if !w.Slices[i].IsReleased() {
+			n++
+		}
+	}
+	return n
+}
+
+// Notice is a slice's announced maintenance that is not over, or nil.
+func (w *Workload) Notice(slice string) *Notice {
+	if s := w.slot(slice); s != nil {
+		if n := w.announcedFor(s); n.stands() {
+			return &n
+		}
+	}
+	return nil
+}
+
+// announcedFor is what is announced for a slice: its maintenance, or its planned end.
+func (w *Workload) announcedFor(s *Slot) Notice {
+	n := (&diagnosis{w: w}).notice(&slot{Slot: s})
+	n.Due = s.Notice.Due
+	return n
+}
+
+// MaintainedWith are the slices whose announced maintenance starts together with that of a slice, including the slice itself: one call
+// starts the maintenance of a whole group.
+func (w *Workload) MaintainedWith(slice string) (all []Slot) {
+	if w.slot(slice) == nil {
+		return nil
+	}
+	others := w.group(slice)
+	for i := range w.Slices {
+		if s := &w.Slices[i]; s.Name == slice || slices.Contains(others, s.Name) && s.Life.Notice.Status == events.NoticePending {
+			all = append(all, *s)
+		}
+	}
+	return all
+}
+
+// Broken is when the API first showed this life of a slice lost or broken; zero when it did not.
+func (w *Workload) Broken(slice string) time.Time {
+	s := w.slot(slice)
+	if s == nil || !s.Incarnation.Known() {
+		return time.Time{}
+	}
+	switch s.Condition {
+	case evidence.Lost, evidence.Unhealthy, evidence.Unclear:
+		return s.Since
+	case evidence.Unread, evidence.Creating, evidence.Ready, evidence.Stopped, evidence.Done, evidence.Deleting, evidence.Gone:
+	}
+	if w.Incident == nil {
+		return time.Time{}
+	}
+	for _, t := range w.Incident.Troubles {
+		if t.Slice == slice && t.Life == s.Incarnation.ID && t.proven() && !t.Announced && t.Cause.Infrastructure() {
+			return t.At
+		}
+	}
+	return time.Time{}
+}
+
+// Owns reports whether the workload owns a slice's name in a zone: the slice exists there, or is about to be created there again.
+func (w *Workload) Owns(slice, zone string) bool {
+	s := w.slot(slice)
+	if s == nil {
+		return false
+	}
+	if x := w.effect(events.ActionCreate, slice); w.Incident != nil && x != nil && x.Zone == zone {
+		return true
+	}
+	return s.Zone == zone && (s.Condition != evidence.Gone || (&diagnosis{w: w}).leftAlone(&slot{Slot: s}).IsZero())
+}
+
+// MayHave reports whether an incident with this ID may belong to the workload.
+func (w *Workload) MayHave(id string) bool { return strings.HasPrefix(id, incidentsOf(w.Name)) }
+
+// AdmittedIn is the newest life of a slice in which training may run, or might; none where no lease let it.
+func (w *Workload) AdmittedIn(slice string) events.Incarnation {
+	if s := w.slot(slice); s != nil {
+		if l := s.find(func(l *Life) bool { return w.admitsIn(slice, l) }); l != nil {
+			return l.Incarnation
+		}
+	}
+	return w.Lease.Sure.of(slice)
+}
+
+// Egress describes the cost of training in another region than that of its checkpoints, at a price in dollars for each GiB; 0 means
+// an unknown price.
+func (w Workload) Egress(price float64) string {
+	n := w.Training.Saved.Bytes
+	if n == 0 {
+		return "how much a restore reads from there is not known: no checkpoint has been verified"
+	}
+	text := "a restore reads " + size(n) + " from there, and a save writes as much"
+	if price == 0 {
+		return text + ", at a price that the policy does not name (egress_price)"
+	}
+	return text + fmt.Sprintf(": $%.2f each at the policy's price", price*float64(n)/(1<<30))
+}
+
+// size writes a number of bytes.
+func size(n int64) string {
+	const unit = 1024
+	v, i := float64(n)/unit, 0
+	for ; v >= unit && i < 4; i++ {
+		v /= unit
+	}
+	return fmt.Sprintf("%.1f %ciB", v, "KMGTP"[i])
+}
+
+// OutOfCapacity returns the creation for which a zone had no capacity, if the evidence says so: as an answer, or as the end of an
+// operation. Hearsay of another creation's failure is no news.
+func (w *Workload) OutOfCapacity(e evidence.Evidence) (creation Effect, is bool) {
+	var x *Effect
+	var failure *evidence.Failure
+	switch e := e.(type) {
+	case evidence.Answered:
+		x, failure = (&facts{w: w}).asked(e.Request), e.Failure
+	case evidence.Ended:
+		x, failure = w.carriedOutBy(e.Operation), e.Failure
+	}
+	if x == nil || x.Action != events.ActionCreate || failure == nil || failure.Class != reason.Stockout || failure.Hearsay {
+		return Effect{}, false
+	}
+	return *x, w.slot(x.Slice) != nil
+}
+
+// carriedOutBy is the effect that an operation of the provider carries out; nil for none.
+func (w *Workload) carriedOutBy(operation string) *Effect {
+	i := slices.IndexFunc(w.Effects, func(x Effect) bool { return operation != "" && x.Operation == operation })
+	if i < 0 {
+		return nil
+	}
+	return &w.Effects[i]
+}
+
+// OtherPlaceMayHaveIt reports whether another place than this one may give a slice: a place that would be asked and has not said that it
+// never can.
+func (w *Workload) OtherPlaceMayHaveIt(p policy.Policy, slice string, at view.Place) bool {
+	return slices.ContainsFunc(w.PlacesFor(p, slice), func(other view.Place) bool {
+		return other != at && (w.Incident == nil || !w.Incident.refusal(other).Never)
+	})
+}
+
+// PlacesFor are the places in which a slice may be created, in the order in which Pitstop asks them.
+func (w Workload) PlacesFor(p policy.Policy, slice string) []view.Place {
+	d := diagnose(p, &w, w.Ended)
+	if s := d.slot(slice); s != nil {
+		return d.placesOf(s, d.habits())
+	}
+	return nil
+}
+
+// LooksAgain reports whether the intent of a call may ask for another look first: here the plan itself is made again, so it
+// never does. The ledger asks either heart.
+func (in *Incident) LooksAgain() bool { return false }
+
+// Deaf says why a request to save may not be heard by the crew of a slice; empty where it may.
+func (w *Workload) Deaf(slice string) string {
+	if s := w.slot(slice); s != nil {
+		return w.deaf(s)
+	}
+	return ""
+}
+
+// VerifiedURI is the place of the newest checkpoint that Pitstop inspected and found complete; empty for none.
+func (w *Workload) VerifiedURI() string { return w.Training.Saved.URI }
+
+// LastAttempt is the newest attempt that started; 0 for none.
+func (w *Workload) LastAttempt() int { return w.Training.Attempt }
+
+// NamesAttempt is the attempt that a call which writes the lease puts into it.
+func (x *Effect) NamesAttempt() int { return x.Lease.Attempt }
+
+// IsReleased reports whether Pitstop leaves the life to its owner alone.
+func (l *Life) IsReleased() bool { return !l.Released.IsZero() }
+
+// ProvenHosts is the common part of the workers' host names, as the API gave it.
+func (l *Life) ProvenHosts() string { return l.provenHosts() }
+
+// HostsKnown reports whether the host names of the workers are known, or no further question can find them.
+func (l *Life) HostsKnown() bool { return l.provenHosts() != "" || l.HostsAsked }
+
+// SpecIn is the zone in which the specification was read.
+func (l *Life) SpecIn() string { return cmp.Or(l.SpecZone, l.Zone) }
+
+// SpecIn is the zone in which the specification was read.
+func (o Order) SpecIn() string { return o.SpecZone }
+
+// WasOn reports whether a former life that is still remembered ran on the workers with that group of names.
+func (s *Slot) WasOn(group string) bool {
+	return slices.ContainsFunc(s.Former, func(l Life) bool { return l.Hosts == group })
+}
+
+// Reshaped reports whether the slice has, or last had, another shape than the one that its owner ordered.
+func (s *Slot) Reshaped() bool {
+	return s.Order.Accelerator != "" && s.Order.Accelerator != s.Accelerator
+}
+
+// In is a slice as it is once it is created in a place: the facts about one shape do not hold for another.
+func (s Slot) In(p view.Place) Slot {
+	s.Accelerator = cmp.Or(p.Accelerator, s.Order.Accelerator, s.Accelerator)
+	return s
+}
+
+// IsFormer reports whether a life of a slice is over because a newer one has come. One exception: somebody ordered this life elsewhere
+// before Pitstop created its own, which is gone without having been admitted. Then the older one is not former.
+func (w *Workload) IsFormer(slice string, life events.Incarnation) bool {
+	s := w.slot(slice)
+	if s == nil {
+		return false
+	}
+	unused := s.Condition == evidence.Gone && !w.admits(s) && s.Zone != life.Zone && w.AdmittedIn(slice).Older(life)
+	return life.Older(s.Incarnation) && !unused
+}
+
+// Tells reports whether a notice already says all that another word of it says. Maintenance after the planned end of a life is no news.
+func (n Notice) Tells(o events.Notice) bool {
+	if n.End {
+		return o.Status == events.NoticePending && !o.WindowStart.Before(n.WindowStart)
+	}
+	return n.Notice.Equal(o)
+}
+
+// RefusedIn reports whether a place has refused a slice of this incident, whichever source reported it.
+func (in *Incident) RefusedIn(at view.Place) bool {
+	return in != nil && slices.ContainsFunc(in.Refusals, func(r view.Refusal) bool { return r.Place() == at })
+}
+
+// Concerns reports whether an effect is about a slice, alone or with others.
+func (x *Effect) Concerns(slice string) bool { return x.concerns(slice) }
+
+// In is where an effect creates.
+func (x *Effect) In() view.Place { return x.Place }

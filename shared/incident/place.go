@@ -1,0 +1,229 @@
+package incident
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"pitstop.internal/shared/incident/story"
+	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/reason"
+	"pitstop.internal/shared/view"
+)
+
+// place is where a slot is to be made next, and from when; without a zone, no place can give it. A creation keeps its place until that
+// refuses it, and goes where the other slices turned out to be unless it may have been made.
+func (d *diagnosis) place(s *slot, h habits) (at view.Place, from time.Time) {
+	places, x := d.placesOf(s, h), s.create
+	if x == nil || x.Zone == "" {
+		return d.free(places)
+	}
+	r := d.in.refusal(x.Place)
+	if !x.Begun.IsZero() || slices.Contains(places, x.Place) && !r.Never && (d.over(r.Until) || x.Retry.Equal(r.Until)) {
+		return x.Place, x.Retry
+	}
+	return d.free(places)
+}
+
+// mayCome reports whether a creation that was begun may have taken effect, or still may.
+func (x *Effect) mayCome() bool { return x.Zone != "" && (!x.Begun.IsZero() || x.Failures > 0) }
+
+// habits are what counts for the places of all slots: whether training last ran in several zones, and the zones that take slices back.
+type habits struct {
+	apart  bool
+	taking []string
+}
+
+func (d *diagnosis) habits() habits { return habits{d.isApart(), d.taking()} }
+
+// placesOf are the places where a slot may be made, in their order: its own zone, those of the policy, and then other shapes. The slices of a Multislice are in one
+// zone and have one shape: what is lost alone goes where the others are, and what is lost together moves together. Where the owner has put them
+// in several zones, each stays in its own.
+func (d *diagnosis) placesOf(s *slot, h habits) []view.Place {
+	with, zone := d.w.group(s.Name), ""
+	for i := range d.slots {
+		o := &d.slots[i]
+		if o.is(foreign) || !o.Released.IsZero() {
+			continue
+		}
+		if at := d.standsIn(o); at.Zone != "" && o.Name != s.Name && !slices.Contains(with, o.Name) {
+			at = beside(at, o, s)
+			if h.apart {
+				at.Zone = s.ownZone()
+			}
+			return []view.Place{at}
+		}
+		zone = cmp.Or(zone, o.ownZone())
+	}
+	if h.apart {
+		return []view.Place{{Zone: s.ownZone()}}
+	}
+	all := []view.Place{{Zone: cmp.Or(zone, s.ownZone())}}
+	for _, zone := range d.p.Zones {
+		if at := (view.Place{Zone: zone}); !slices.Contains(all, at) {
+			all = append(all, at)
+		}
+	}
+	last := func(p view.Place) bool { return slices.Contains(h.taking, p.Zone) }
+	all = slices.Concat(slices.DeleteFunc(slices.Clone(all), last), slices.DeleteFunc(all, func(p view.Place) bool { return !last(p) }))
+	return append(all, d.shapes(s, all)...)
+}
+
+// taking are the zones that have taken a Spot slice of the workload back twice within an hour: they are asked after the others.
+func (d *diagnosis) taking() (zones []string) {
+	for _, s := range d.those(func(s *slot) bool { return len(s.Former) > 0 }) {
+		var once []string
+		s.find(func(l *Life) bool {
+			if l.Reclaimable && l.Released.IsZero() && l.Over.After(before(d.now, time.Hour)) {
+				if slices.Contains(once, l.Zone) {
+					zones = append(zones, l.Zone)
+				}
+				once = append(once, l.Zone)
+			}
+			return false
+		})
+	}
+	return zones
+}
+
+// isApart reports whether training last ran in several zones.
+func (d *diagnosis) isApart() bool {
+	first := ""
+	for i := range d.slots {
+		if s := &d.slots[i]; s.Released.IsZero() {
+			zone := d.w.trainedIn(s.Slot)
+			if first = cmp.Or(first, zone); zone != "" && zone != first {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// trainedIn is the zone in which training last ran in a slot.
+func (w *Workload) trainedIn(s *Slot) string {
+	if in := w.Lease.Sure.of(s.Name); in.Zone != "" {
+		return in.Zone
+	}
+	if l := s.find(func(l *Life) bool { return l.Maker == "" && !l.usable().IsZero() }); l != nil {
+		return l.Zone
+	}
+	return ""
+}
+
+// standsIn is the place in which a slot stands, or may come to stand; none while it may still be made anywhere. What is to be deleted keeps its
+// place until it is gone: its provider may bring it back before that.
+func (d *diagnosis) standsIn(s *slot) view.Place {
+	if !s.replace || s.isOurs() || s.exists() && s.delete != nil {
+		return s.stands()
+	}
+	if x := s.create; x != nil && x.mayCome() {
+		return x.Place
+	}
+	return view.Place{}
+}
+
+// ownShape is the shape that its owner ordered, and ownZone the zone.
+func (s *Slot) ownShape() string { return cmp.Or(s.Order.Accelerator, s.Accelerator) }
+func (s *Slot) ownZone() string  { return cmp.Or(s.Order.SpecZone, s.Zone) }
+
+// stands is the place where a slot is, or last was.
+func (s *Slot) stands() view.Place {
+	if s.Accelerator != s.ownShape() {
+		return view.Place{Zone: s.Zone, Accelerator: s.Accelerator}
+	}
+	return view.Place{Zone: s.Zone}
+}
+
+// beside is the place of a slot that is made beside another one in that place: in its zone, and in the shape that it has there. Slices that were
+// ordered in several shapes, and never came in another one, keep their own.
+func beside(at view.Place, o, s *slot) view.Place {
+	shape := cmp.Or(at.Accelerator, o.ownShape())
+	unlike := s.Order == (Order{}) && o.Order == (Order{}) && s.Accelerator != o.Accelerator
+	if unlike || shape == s.ownShape() {
+		shape = ""
+	}
+	return view.Place{Zone: at.Zone, Accelerator: shape}
+}
+
+// shapes are the other shapes in which a slot may be made, zone after zone. Slices that differ have none.
+func (d *diagnosis) shapes(s *slot, zones []view.Place) (all []view.Place) {
+	own := s.ownShape()
+	if len(d.those(func(o *slot) bool { return o.Released.IsZero() && o.ownShape() != own })) > 0 {
+		return nil
+	}
+	for _, shape := range d.p.Shapes {
+		if shape.Accelerator == own {
+			continue
+		}
+		for _, zone := range zonesOf(shape, zones) {
+			if at := (view.Place{Zone: zone, Accelerator: shape.Accelerator}); !slices.Contains(all, at) {
+				all = append(all, at)
+			}
+		}
+	}
+	return all
+}
+
+// zonesOf are the zones of a shape: its own, or else all.
+func zonesOf(shape policy.Shape, all []view.Place) []string {
+	if shape.Zones != nil {
+		return shape.Zones
+	}
+	var zones []string
+	for _, p := range all {
+		zones = append(zones, p.Zone)
+	}
+	return zones
+}
+
+// free is the place that has not just refused and was asked longest ago, else the one to ask again first.
+func (d *diagnosis) free(places []view.Place) (at view.Place, from time.Time) {
+	var asked time.Time
+	for _, p := range places {
+		r := d.in.refusal(p)
+		switch {
+		case r.Never:
+		case d.over(r.Until):
+			if at.Zone == "" || !from.IsZero() || r.At.Before(asked) {
+				at, from, asked = p, time.Time{}, r.At
+			}
+		case at.Zone == "" || !from.IsZero() && r.Until.Before(from):
+			at, from = p, r.Until
+		}
+	}
+	return at, from
+}
+
+// refusal is the refusal of a place; empty where it has refused nothing.
+func (in *Incident) refusal(at view.Place) (r view.Refusal) {
+	if i := slices.IndexFunc(in.Refusals, func(r view.Refusal) bool { return r.Place() == at }); i >= 0 {
+		r = in.Refusals[i]
+	}
+	return r
+}
+
+// refusalWords are why a place refused, in words.
+func refusalWords(c reason.Code) string {
+	if c == reason.Stockout.Code() {
+		return "no capacity"
+	}
+	return strings.ReplaceAll(string(c), "_", " ")
+}
+
+// nowhere leaves a slot to a person that no place can give.
+func (d *diagnosis) nowhere(s *slot) *Step {
+	text, advice := "", story.AddZones.With(s.ownShape(), d.w.Name)
+	if n := len(d.in.Refusals); n > 0 {
+		last := d.in.Refusals[n-1]
+		text = last.Text
+		if last.Code == reason.NoQuota.Code() {
+			advice = story.AskForQuota.With(cmp.Or(last.Accelerator, s.ownShape()), d.w.Name)
+		}
+	}
+	if all := d.placesOf(s, d.habits()); len(all) == 1 && len(d.slots) > 1 {
+		advice = story.CreateTogether.With(all[0].Zone, s.ownShape())
+	}
+	return escalate(reason.CodeNoZone, story.NoPlace.With(s.Name, text), advice)
+}
