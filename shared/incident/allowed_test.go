@@ -39,7 +39,7 @@ func TestAYesToARestartIsToOne(t *testing.T) {
 	n := newStory(t, true, "a")
 	asksAll(&n.p)
 	n.gaveUp(1, "NaN in loss").asked(events.ActionRestart)
-	n.plays("approved")
+	n.play("approved")
 	n.allowed(events.ActionRestart)
 	n.give(evidence.Answered{Origin: n.reading(), Request: n.begins(events.ActionRestart, "")})
 	n.gaveUp(2, "shapes do not match").asked(events.ActionRestart)
@@ -61,11 +61,11 @@ func TestAYesToAReplacementIsToOne(t *testing.T) {
 	t.Parallel()
 	n := newStory(t, true, "a")
 	asksAll(&n.p)
-	n.plays("a lost")
+	n.play("a lost")
 	n.asked(events.ActionDelete)
-	n.plays("approved")
-	n.plays("does delete a")
-	n.plays("a gone")
+	n.play("approved")
+	n.play("does delete a")
+	n.play("a gone")
 	made := func(id string) func(*evidence.Read) {
 		return func(e *evidence.Read) {
 			e.Incident, e.Incarnation = n.w.Incident.ID, events.Incarnation{Zone: e.Zone, ID: id, Created: n.now}
@@ -90,17 +90,17 @@ func TestAYesToAStartIsToOne(t *testing.T) {
 	asksAll(&n.p)
 	n.w.Slices[0].Workers = 1
 	stops := func() {
-		n.plays("a stopped")
-		n.plays("36m")
+		n.play("a stopped")
+		n.play("36m")
 		n.give(evidence.Unsaid{Origin: n.reading(), Slice: "a", Incarnation: n.w.Slices[0].Incarnation})
-		n.plays("1m")
+		n.play("1m")
 		n.asked(events.ActionStart)
 	}
 	stops()
-	n.plays("approved")
+	n.play("approved")
 	n.allowed(events.ActionStart)
-	n.plays("does start a")
-	n.plays("a ready")
+	n.play("does start a")
+	n.play("a ready")
 	stops()
 }
 
@@ -109,10 +109,10 @@ func TestAYesToTheMaintenanceIsOneToTheSaveBeforeIt(t *testing.T) {
 	t.Parallel()
 	n := newStory(t, true, "a")
 	asksAll(&n.p)
-	n.plays("a shows movable")
+	n.play("a shows movable")
 	for range 60 {
 		if n.w.Incident == nil {
-			n.plays("1m")
+			n.play("1m")
 		}
 	}
 	n.asked(events.ActionMaintain)
@@ -121,10 +121,10 @@ func TestAYesToTheMaintenanceIsOneToTheSaveBeforeIt(t *testing.T) {
 			t.Errorf("before anybody said yes, %s is %v", a, level)
 		}
 	}
-	n.plays("approved")
+	n.play("approved")
 	n.allowed(events.ActionSave)
-	for _, step := range []string{"does save", "saved", "found"} {
-		n.plays(step)
+	for _, step := range []string{"does save", "saved", "found verify"} {
+		n.play(step)
 	}
 	n.allowed(events.ActionMaintain)
 	if level, _ := n.w.Allowed(events.ActionRestart, n.p); level != policy.Ask {

@@ -283,7 +283,7 @@ func TestACallIsAllowedByTheSwitchThatItWasWantedUnder(t *testing.T) {
 		}, policy.No, policy.Restart},
 	} {
 		n := newStory(t, true, "a")
-		n.plays("a lost")
+		n.play("a lost")
 		c.is(&n.w)
 		n.p.Switches.Restart = policy.No
 		if !n.isWanted(events.ActionDelete) {
@@ -300,7 +300,7 @@ func TestANewSliceThatComesSickHasTheTimeToHeal(t *testing.T) {
 	t.Parallel()
 	n := newStory(t, true, "a")
 	for _, step := range []string{"a lost", "does delete a", "a gone", "does create a"} {
-		n.plays(step)
+		n.play(step)
 	}
 	n.reads("a", evidence.Unhealthy, func(e *evidence.Read) {
 		e.Incident, e.Incarnation = n.w.Incident.ID, events.Incarnation{Zone: e.Zone, ID: "new", Created: n.now}

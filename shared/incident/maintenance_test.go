@@ -26,89 +26,8 @@ var notices = map[string]events.Notice{
 	"begins": window(events.NoticeOngoing, true, 48*time.Hour), "withdrawn": {Status: events.NoticeGone},
 }
 
-// conditions are what a reading may show.
-var conditions = map[string]evidence.Condition{
-	"ready": evidence.Ready, "unhealthy": evidence.Unhealthy, "lost": evidence.Lost, "gone": evidence.Gone, "stopped": evidence.Stopped, "deleting": evidence.Deleting,
-}
-
-// failures are refusals of a call.
-var failures = map[string]reason.FailureClass{"permission": reason.Permission, "busy": reason.Busy, "state": reason.NotInState}
-
-// plays gives one step of a history: a time, a word about a slice, a call, what a crew says or what a person orders.
-func (n *story) plays(step string) (sent []string) {
-	n.Helper()
-	if d, err := time.ParseDuration(step); err == nil {
-		return n.passes(d)
-	}
-	n.now = n.now.Add(time.Second)
-	words := strings.Fields(step)
-	subject, what := words[0], words[len(words)-1]
-	notice, isNotice := notices[what]
-	condition, isReading := conditions[what]
-	failure, fails := failures[subject]
-	ann := evidence.Word{By: "ann@example.com", Why: "it is mended"}
-	switch {
-	case isNotice:
-		e := evidence.Noticed{Origin: n.reading(), Slice: subject, Incarnation: n.w.Slices[n.slot(subject)].Incarnation, Notice: notice, Text: step}
-		e.Rank, e.InAPI = events.RankAudit, words[1] == "shows"
-		if words[1] == "says" {
-			e.Rank = events.RankUser
-		}
-		n.give(e)
-	case isReading:
-		n.reads(subject, condition)
-	case fails:
-		n.fails(n.begins(events.Action(words[1]), what), failure)
-	case subject == "does":
-		name := what
-		if len(words) == 2 {
-			name = ""
-		}
-		r := n.begins(events.Action(words[1]), name)
-		begun := n.sent
-		n.give(evidence.Answered{Origin: n.reading(), Request: r})
-		n.sent = append(begun, n.sent...)
-	case subject == "saved":
-		n.line("a", events.CrewReport{Report: events.ReportSaved, SaveID: n.w.Incident.SaveID(), CheckpointStep: 48200})
-	case subject == "refused":
-		n.line("a", events.CrewReport{Report: events.ReportRefused, SaveID: n.w.Incident.SaveID(), Reason: "no handler"})
-	case subject == "found":
-		n.give(evidence.Checked{Origin: n.reading(), Request: n.begins(events.ActionVerify, ""), Found: true, Step: 48200, At: n.now})
-	case subject == "steps":
-		n.line("a", events.CrewReport{Report: events.ReportProgress, Attempt: n.w.Training.Attempt, Step: n.w.Training.Step + 100})
-	case subject == "approved":
-		n.give(evidence.Approved{Origin: n.reading(), Word: ann, Incident: n.w.Incident.ID, Action: n.w.Incident.Status.Asks})
-	case subject == "cancelled":
-		n.give(evidence.Cancelled{Origin: n.reading(), Word: ann, Incident: n.w.Incident.ID})
-	case subject == "forbidden":
-		n.p.Switches.EarlyMaintenance = policy.No
-		n.give(evidence.Ticked{Origin: n.reading()})
-	case subject == "retried":
-		n.give(evidence.Retried{Origin: n.reading(), Word: ann})
-	default:
-		n.Fatalf("nobody knows what %q is", step)
-	}
-	return n.sent
-}
-
-func (n *story) slot(name string) int {
-	return slices.IndexFunc(n.w.Slices, func(s incident.Slot) bool { return s.Name == name })
-}
-
-// stands is where a story stands, and what it has just asked for.
-func (n *story) stands(sent []string) string {
-	at := "peace"
-	switch {
-	case n.w.Incident != nil:
-		at = string(n.w.Incident.Status.Label)
-	case n.w.Closed != nil:
-		at = string(n.w.Closed.Ending.Outcome)
-	}
-	return strings.TrimSuffix(at+": "+strings.Join(sent, ", "), ": ")
-}
-
 // verified brings a verified save from the request on.
-var verified = []string{"does save", "", "saved", "", "found", ""}
+var verified = []string{"does save", "", "saved", "", "found verify", ""}
 
 // history is what happens, each step with where the story stands after it; nothing says that this does not matter.
 type history struct {
@@ -140,7 +59,7 @@ var maintenances = map[string]history{
 		"does maintain a", "window", "1h", "window", "a unhealthy", "window", "a ready", "resuming",
 	})},
 	"it is started early though the save takes long to be complete": {steps: []string{
-		"a log movable", "peace", "1m", "saving: save", "does save", "", "saved", "saving: verify", "16m", "", "found", "maintaining: maintain a", "5m", "maintaining",
+		"a log movable", "peace", "1m", "saving: save", "does save", "", "saved", "saving: verify", "16m", "", "found verify", "maintaining: maintain a", "5m", "maintaining",
 	}},
 	"what is only announced and withdrawn ends so": {steps: []string{
 		"a log movable", "peace", "1m", "saving: save", "a log withdrawn", "withdrawn", "1h", "withdrawn",
@@ -210,7 +129,7 @@ var maintenances = map[string]history{
 	"the policy is tightened while slices are started, and the others come in their windows": {names: []string{"a", "b"}, steps: chain([]string{
 		"a log movable", "peace", "b log movable", "peace", "1m", "saving: save",
 	}, verified, []string{
-		"does maintain a", "maintaining", "forbidden", "window",
+		"does maintain a", "maintaining", "early maintenance is forbidden", "window",
 	})},
 	"maintenance that no reading shows passes with the training": {steps: []string{
 		"a log ongoing", "saving: save", "6m", "window", "a log withdrawn", "resuming", "steps", "resumed",
@@ -233,7 +152,7 @@ func (c history) plays(t *testing.T) {
 	}
 	for i := 0; i < len(c.steps); i += 2 {
 		want := c.steps[i+1]
-		if got := n.stands(n.plays(c.steps[i])); want != "" && got != want {
+		if got := n.stands(n.play(c.steps[i])); want != "" && got != want {
 			t.Fatalf("after %q it stands at %q, want %q\n%s", strings.Join(c.steps[:i+1], "; "), got, want, n.tale())
 		}
 	}
@@ -255,7 +174,7 @@ func TestMaintenance(t *testing.T) {
 func TestMaintenanceBeforeItsWindowIsLookedAt(t *testing.T) {
 	t.Parallel()
 	n := newStory(t, false, "a")
-	n.plays("a log pending")
+	n.play("a log pending")
 	n.now = n.now.Add(time.Minute)
 	struck := evidence.Interrupted{Origin: n.reading(), Slice: "a", Incarnation: n.w.Slices[0].Incarnation, Cause: events.CauseMaintenance, Text: "worker 0 was stopped"}
 	struck.Rank = events.RankAudit
@@ -264,7 +183,7 @@ func TestMaintenanceBeforeItsWindowIsLookedAt(t *testing.T) {
 		if got := n.stands(nil); got != want {
 			t.Fatalf("it stands at %s, want %s:\n%s", got, want, n.tale())
 		}
-		n.plays([]string{"a unhealthy", "a ready", "1m"}[i])
+		n.play([]string{"a unhealthy", "a ready", "1m"}[i])
 	}
 }
 
@@ -272,16 +191,16 @@ func TestMaintenanceBeforeItsWindowIsLookedAt(t *testing.T) {
 func TestSavesAreNotAskedForTwice(t *testing.T) {
 	t.Parallel()
 	n := newStory(t, false, "a")
-	n.plays("a log movable")
-	n.plays("1m")
+	n.play("a log movable")
+	n.play("1m")
 	first, id := n.w.Incident.Save, n.w.Incident.SaveID()
-	n.plays("30m")
+	n.play("30m")
 	if n.w.Incident.Save != first {
 		t.Errorf("it is another one: %+v, was %+v", n.w.Incident.Save, first)
 	}
-	n.plays("does save")
-	n.plays("refused")
-	n.plays("47h40m")
+	n.play("does save")
+	n.play("refused")
+	n.play("47h40m")
 	if next := n.w.Incident.Save; n.w.Incident.SaveID() == id || !next.By.Equal(start.Add(48*time.Hour)) || next.Refused != "" {
 		t.Errorf("right before the window it is %+v, was %+v", next, first)
 	}
@@ -291,8 +210,8 @@ func TestSavesAreNotAskedForTwice(t *testing.T) {
 func TestAnOldSaveIsMadeAnewBeforeTheStart(t *testing.T) {
 	t.Parallel()
 	n := newStory(t, false, "a")
-	for _, step := range []string{"a log movable", "1m", "does save", "saved", "found"} {
-		n.plays(step)
+	for _, step := range []string{"a log movable", "1m", "does save", "saved", "found verify"} {
+		n.play(step)
 	}
 	r := n.request(events.ActionMaintain, "a")
 	n.now = n.now.Add(11 * time.Minute)
@@ -306,7 +225,7 @@ func TestAnOldSaveIsMadeAnewBeforeTheStart(t *testing.T) {
 func TestWhatIsAnnouncedIsShown(t *testing.T) {
 	t.Parallel()
 	n := newStory(t, false, "a")
-	n.plays("a log pending")
+	n.play("a log pending")
 	announced := func() *view.Notice { return n.w.Shown(n.now).Slices[0].LastNotice }
 	shown := announced()
 	if shown == nil || !shown.Due.Equal(start.Add(110*time.Minute)) || shown.Deaf != "" || shown.Declined || shown.End {
@@ -325,7 +244,7 @@ func TestAPlannedEndCostsNobodysBudget(t *testing.T) {
 	n := newStory(t, false, "a")
 	n.w.Slices[0].Ends = start.Add(time.Hour)
 	n.passes(61 * time.Minute)
-	n.plays("a lost")
+	n.play("a lost")
 	n.begins(events.ActionDelete, "a")
 	if len(n.w.Charges) > 0 || n.w.Incident.Cause() != events.CauseEnd {
 		t.Errorf("charged is %+v for %s\n%s", n.w.Charges, n.w.Incident.Cause(), n.tale())
@@ -338,8 +257,8 @@ func TestAPlannedEndIsForeseen(t *testing.T) {
 	n := newStory(t, false, "a")
 	n.w.Slices[0].Ends = start.Add(time.Hour)
 	n.passes(55 * time.Minute)
-	for _, step := range []string{"does save", "saved", "found"} {
-		n.plays(step)
+	for _, step := range []string{"does save", "saved", "found verify"} {
+		n.play(step)
 	}
 	if got := n.stands(nil); got != "window" {
 		t.Fatalf("before the end it stands at %s:\n%s", got, n.tale())
@@ -354,8 +273,8 @@ func TestAPlannedEndIsForeseen(t *testing.T) {
 func TestAPauseBeforeTheStartIsSavedAnew(t *testing.T) {
 	t.Parallel()
 	n := newStory(t, false, "a")
-	for _, step := range []string{"a log movable", "1m", "does save", "saved", "found"} {
-		n.plays(step)
+	for _, step := range []string{"a log movable", "1m", "does save", "saved", "found verify"} {
+		n.play(step)
 	}
 	first := n.w.Incident.SaveID()
 	for range 9 * 60 {
@@ -370,10 +289,10 @@ func TestAPauseBeforeTheStartIsSavedAnew(t *testing.T) {
 		t.Fatalf("after the pause it stands at %s:\n%s", got, n.tale())
 	}
 	n.passes(2 * time.Minute)
-	for _, step := range []string{"does save", "saved", "found"} {
-		n.plays(step)
+	for _, step := range []string{"does save", "saved", "found verify"} {
+		n.play(step)
 	}
-	if got := n.stands(n.plays("does maintain a")); got != "window" {
+	if got := n.stands(n.play("does maintain a")); got != "window" {
 		t.Errorf("after the second save it stands at %s:\n%s", got, n.tale())
 	}
 }

@@ -48,13 +48,13 @@ func TestWhatWasGivenUpIsTriedAgain(t *testing.T) {
 	all := n.p
 	forbids(policy.Recreate, policy.RecreateNonSpot)(&n.p)
 	n.w.Charges = []incident.Charge{{Action: events.ActionDelete, Incident: "before", At: start}}
-	n.plays("a lost")
+	n.play("a lost")
 	if n.ended().Outcome != "escalated" {
 		t.Fatal(n.tale())
 	}
 	n.p = all
-	n.plays("10m")
-	if got := n.stands(n.plays("retried")); got != "deleting: delete a" || !n.w.Charges[0].Void {
+	n.play("10m")
+	if got := n.stands(n.play("retried")); got != "deleting: delete a" || !n.w.Charges[0].Void {
 		t.Errorf("it stands at %s, charged is %+v:\n%s", got, n.w.Charges, n.tale())
 	}
 }
@@ -63,15 +63,15 @@ func TestWhatWasGivenUpIsTriedAgain(t *testing.T) {
 func TestARetryAsksEveryPlaceAtOnce(t *testing.T) {
 	t.Parallel()
 	n := newStory(t, true, "a")
-	n.plays("a lost")
+	n.play("a lost")
 	n.begins(events.ActionDelete, "a")
-	n.plays("a gone")
+	n.play("a gone")
 	n.fails(n.begins(events.ActionCreate, "a"), reason.Stockout)
 	n.fails(n.begins(events.ActionCreate, "a"), reason.Stockout)
 	if len(n.w.Incident.Refusals) != 2 || n.w.NothingToRetry(n.now) != "" {
 		t.Fatalf("it does not wait: %s\n%s", n.w.NothingToRetry(n.now), n.tale())
 	}
-	if got := n.stands(n.plays("retried")); got != "creating: create a" || len(n.w.Incident.Refusals) > 0 {
+	if got := n.stands(n.play("retried")); got != "creating: create a" || len(n.w.Incident.Refusals) > 0 {
 		t.Errorf("it stands at %s, refused have %+v", got, n.w.Incident.Refusals)
 	}
 }
@@ -100,9 +100,9 @@ func TestNothingIsRetriedThatGoesOn(t *testing.T) {
 				n.give(evidence.Called{Origin: n.reading(), Slice: "a", Act: events.ActDeleted, Principal: "ann@example.com"})
 			case "a stopped by its owner":
 				n.give(evidence.Called{Origin: n.reading(), Slice: "a", Act: events.ActStopped, Principal: "ann@example.com"})
-				n.plays("a stopped")
+				n.play("a stopped")
 			default:
-				n.plays(step)
+				n.play(step)
 			}
 		}
 		if got := n.w.NothingToRetry(n.now); !strings.Contains(got, why) {
@@ -120,13 +120,13 @@ func TestQuestionsAreAskedInWords(t *testing.T) {
 	n := newStory(t, true, "a")
 	asks(&n.p)
 	n.p.Switches.Recreate = policy.Ask
-	n.plays("a lost")
+	n.play("a lost")
 	if q := n.w.Question(); q != "recreate a" {
 		t.Errorf("a loss asks %q", q)
 	}
 	read := n.p
 	n.p = policy.Policy{Unreadable: "503"}
-	n.plays("approved") // the command cannot read the policy
+	n.play("approved") // the command cannot read the policy
 	if q := n.w.Question(); q != "" || n.w.Incident.Status.Label != "approving" {
 		t.Errorf("after the yes it asks %q, and stands at %s", q, n.w.Incident.Status.Label)
 	}
@@ -136,8 +136,8 @@ func TestQuestionsAreAskedInWords(t *testing.T) {
 	}
 	m := newStory(t, false, "a")
 	asks(&m.p)
-	m.plays("a log movable")
-	m.plays("1m")
+	m.play("a log movable")
+	m.play("1m")
 	if q := m.w.Question(); q != "save, and start the maintenance now" {
 		t.Errorf("early maintenance asks %q", q)
 	}
@@ -155,9 +155,9 @@ func TestWhatTheTrainingMeetsAfterACancelIsAPersons(t *testing.T) {
 	if n.w.Incident == nil {
 		t.Fatal("a crash opens nothing")
 	}
-	n.plays("cancelled")
+	n.play("cancelled")
 	exit(2)
-	if n.plays("3h"); n.w.Incident != nil {
+	if n.play("3h"); n.w.Incident != nil {
 		t.Fatalf("it is opened again:\n%s", n.tale())
 	}
 	n.now = n.now.Add(time.Minute)
@@ -172,10 +172,10 @@ func TestWhatMayOnlyBeWatchedStaysSo(t *testing.T) {
 	t.Parallel()
 	n := newStory(t, true, "a")
 	n.p.Switches = policy.Switches{}
-	n.plays("a lost")
+	n.play("a lost")
 	n.p.Unreadable = "line 1 is wrong"
-	n.plays("3m")
-	if n.plays("cancelled"); n.ended().Outcome != "observed" {
+	n.play("3m")
+	if n.play("cancelled"); n.ended().Outcome != "observed" {
 		t.Errorf("it ended %s:\n%s", n.ended().Outcome, n.tale())
 	}
 }
@@ -186,12 +186,12 @@ func TestItGivesUpAfterTheFirstRefusal(t *testing.T) {
 	n := newStory(t, true, "a")
 	n.p.GiveUpAfter, n.p.Zones = 2*time.Hour, []string{"us-west4-a"}
 	for _, step := range []string{"a lost", "does delete a", "a gone", "7m"} {
-		n.plays(step)
+		n.play(step)
 	}
 	first := n.now
 	for n.w.Incident != nil && n.now.Sub(first) < 6*time.Hour {
 		n.fails(n.begins(events.ActionCreate, "a"), reason.Stockout)
-		n.plays("5m")
+		n.play("5m")
 	}
 	if waited := n.now.Sub(first); n.ended().Code != reason.CodeGaveUp || waited < n.p.GiveUpAfter || waited > n.p.GiveUpAfter+5*time.Minute {
 		t.Errorf("it has waited for %s:\n%s", waited, n.tale())
@@ -219,12 +219,12 @@ func TestALeftoverThatCannotBeDeletedIsToldOnce(t *testing.T) {
 		n.now = n.now.Add(time.Minute)
 		n.line("a", events.CrewReport{Report: events.ReportProgress, Attempt: 1, Step: n.w.Training.Step + 1})
 		shows()
-		n.plays("1s")
+		n.play("1s")
 	}
 	if n.w.Incident != nil || n.w.Closed != nil && n.w.Closed.ID != id {
 		t.Errorf("it is told again:\n%s", n.tale())
 	}
-	if got := n.stands(n.plays("b lost")); got != "deleting: delete b" {
+	if got := n.stands(n.play("b lost")); got != "deleting: delete b" {
 		t.Errorf("b is lost, and it stands at %s", got)
 	}
 }
@@ -240,7 +240,7 @@ func TestASliceThatNeverCameStandsNowhere(t *testing.T) {
 		Incarnation: events.Incarnation{Zone: "us-west4-b", ID: "8001", Created: start.Add(-20 * time.Minute)}, Zone: "us-west4-b", Facts: b.Facts,
 		Condition: evidence.Gone, State: "gone", Since: start.Add(-10 * time.Minute), EndedBy: "x",
 	}
-	n.plays("retried")
+	n.play("retried")
 	if x := n.w.Effects; len(x) != 1 || x[0].Action != events.ActionCreate || x[0].Zone != "us-west4-a" {
 		t.Errorf("a stands in us-west4-a, and wanted is %+v:\n%s", x, n.tale())
 	}

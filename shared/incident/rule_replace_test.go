@@ -18,11 +18,11 @@ func declared(t *testing.T) *story {
 	}
 	n.reads("s-0", evidence.Lost)
 	n.now = n.now.Add(time.Minute)
-	n.reads("s-1", evidence.Lost).wants("delete s-0")
+	n.reads("s-1", evidence.Lost).wants("delete s-0 with s-1")
 	n.give(evidence.Answered{Origin: n.reading(), Request: n.begins(events.ActionDelete, "s-0")})
 	n.now = n.now.Add(time.Minute)
 	n.reads("s-0", evidence.Gone)
-	n.reads("s-1", evidence.Gone).wants("create s-0")
+	n.reads("s-1", evidence.Gone).wants("create s-0 with s-1")
 	n.now = n.now.Add(time.Minute)
 	return n
 }

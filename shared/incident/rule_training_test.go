@@ -56,7 +56,7 @@ func TestALineAloneSpendsNoRestart(t *testing.T) {
 		r := n.begins(events.ActionHear, "")
 		n.give(evidence.VerdictRead{Origin: n.reading(), Request: r, Attempt: 1, Text: "there is none"}).wants()
 		n.now = n.now.Add(time.Second)
-		n.beats(n.verdict(1, false), 0).wants("restart")
+		n.beats(n.verdict(1, false), 0).wants("restart llama-8b=7711")
 		if len(n.w.Charges) != 0 {
 			t.Fatalf("charged is %v before it is begun", n.w.Charges)
 		}

@@ -20,8 +20,9 @@ type story struct {
 	p   policy.Policy
 	w   incident.Workload
 	now time.Time
-	// sent are the requests of the last step, by action and slice.
+	// sent are the requests of the last step in short, and out are the requests themselves.
 	sent []string
+	out  []events.Event
 }
 
 // newStory is a workload of these slices that trains and has a crew.
@@ -34,7 +35,7 @@ func newStory(t *testing.T, spot bool, names ...string) *story {
 	n.w.Directory, n.w.Epoch = "gs://ckpt/llama-8b", 4
 	for i, name := range names {
 		n.w.Slices = append(n.w.Slices, incident.Slot{Name: name, Life: incident.Life{
-			Incarnation: events.Incarnation{Zone: "us-west4-a", ID: fmt.Sprint(7711 + i), Created: start.Add(-200 * time.Hour)},
+			Incarnation: events.Incarnation{Zone: "us-west4-a", ID: fmt.Sprint(7711 + 49*i), Created: start.Add(-200 * time.Hour)},
 			Facts:       evidence.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Reclaimable: spot, Spec: "spec1"},
 			Zone:        "us-west4-a", Hosts: "t1v-n-3f2a9c0" + fmt.Sprint(i), Condition: evidence.Ready, State: "READY", Since: start.Add(-time.Hour), Spoke: start.Add(-time.Hour),
 		}})
@@ -50,13 +51,29 @@ func newStory(t *testing.T, spot bool, names ...string) *story {
 func (n *story) give(e evidence.Evidence) *story {
 	var out []events.Event
 	n.w, out, _ = incident.Advance(n.p, n.w, e, n.now)
-	n.sent = nil
+	n.sent, n.out = nil, nil
 	for _, e := range out {
 		if r, ok := e.(interface{ Header() events.Request }); ok {
-			n.sent = append(n.sent, strings.TrimSpace(string(r.Header().Action)+" "+r.Header().Slice))
+			n.sent, n.out = append(n.sent, inShort(e, r.Header())), append(n.out, e)
 		}
 	}
 	return n
+}
+
+// inShort is a request as its action, its slices, and the lives that it lets in.
+func inShort(e events.Event, r events.Request) string {
+	s := strings.TrimSpace(string(r.Action) + " " + r.Slice)
+	switch e := e.(type) {
+	case events.RecreateRequested:
+		for _, m := range e.With {
+			s += " with " + m.Slice
+		}
+	case events.RecoveryRequested:
+		for _, a := range e.Admit {
+			s += " " + a.Slice + "=" + a.Incarnation.ID
+		}
+	}
+	return s
 }
 
 func (n *story) reading() evidence.Origin {
