@@ -1120,7 +1120,7 @@ func FuzzDecode(f *testing.F) {
 	whole, err := json.Marshal(full())
 	must(f, err)
 	for _, seed := range []string{
-		string(whole), "", "{}", "null", "[]", `{"id":1}`, `{"slices":[null,{}],"incident":null}`,
+		string(frozen(f)), string(whole), "", "{}", "null", "[]", `{"id":1}`, `{"slices":[null,{}],"incident":null}`,
 		`{"incident":{"switches":{"restart":"maybe"}}}`, `{"outbox":[{"data":"%%"}]}`, `{"schema":2}`, `{"id":"a","id":"b"}`, "{\"id\":\"\xff\"}",
 		`{"budgets":{"restarts":1e99}}`, `{"progress":{"at":"9999-12-31T23:59:59.999999999Z"}}`,
 	} {
