@@ -273,14 +273,6 @@ type Held struct {
 	Begun bool
 }
 
-// Forbidden says that a function found the switch of its action closed.
-type Forbidden struct {
-	Origin
-	Request events.Request
-	Code    reason.Code
-	Why     string
-}
-
 // Ticked is the clock.
 type Ticked struct {
 	Origin

@@ -25,14 +25,6 @@ func (n *story) asked(about events.Action) {
 	}
 }
 
-// allowed fails unless a function may make a call of that kind now.
-func (n *story) allowed(a events.Action) {
-	n.Helper()
-	if level, sw := n.w.Allowed(a, n.p); level != policy.Yes {
-		n.Fatalf("%s is %v by %s:\n%s", a, level, sw, n.tale())
-	}
-}
-
 // TestAYesToARestartIsToOne: the next one in the same incident is asked about anew.
 func TestAYesToARestartIsToOne(t *testing.T) {
 	t.Parallel()
@@ -40,7 +32,6 @@ func TestAYesToARestartIsToOne(t *testing.T) {
 	asksAll(&n.p)
 	n.gaveUp(1, "NaN in loss").asked(events.ActionRestart)
 	n.play("approved")
-	n.allowed(events.ActionRestart)
 	n.give(evidence.Answered{Origin: n.reading(), Request: n.begins(events.ActionRestart, "")})
 	n.gaveUp(2, "shapes do not match").asked(events.ActionRestart)
 	if n.w.Spent(events.ActionRestart) != 1 {
@@ -77,7 +68,6 @@ func TestAYesToAReplacementIsToOne(t *testing.T) {
 	if n.w.Incident.Status.Label != view.PhaseCreating {
 		t.Fatalf("it is asked about again in the middle of it:\n%s", n.tale())
 	}
-	n.allowed(events.ActionCreate)
 	n.reads("a", evidence.Ready, made("8001"))
 	n.now = n.now.Add(time.Minute)
 	n.reads("a", evidence.Lost).asked(events.ActionDelete)
@@ -98,7 +88,6 @@ func TestAYesToAStartIsToOne(t *testing.T) {
 	}
 	stops()
 	n.play("approved")
-	n.allowed(events.ActionStart)
 	n.play("does start a")
 	n.play("a ready")
 	stops()
@@ -116,18 +105,14 @@ func TestAYesToTheMaintenanceIsOneToTheSaveBeforeIt(t *testing.T) {
 		}
 	}
 	n.asked(events.ActionMaintain)
-	for _, a := range []events.Action{events.ActionSave, events.ActionMaintain, events.ActionRestart, events.ActionStart, events.ActionDelete} {
-		if level, _ := n.w.Allowed(a, n.p); level != policy.Ask {
-			t.Errorf("before anybody said yes, %s is %v", a, level)
-		}
+	if len(n.w.Effects) > 0 {
+		t.Errorf("before anybody said yes, %v are wanted", n.w.Effects)
 	}
 	n.play("approved")
-	n.allowed(events.ActionSave)
 	for _, step := range []string{"does save", "saved", "found verify"} {
 		n.play(step)
 	}
-	n.allowed(events.ActionMaintain)
-	if level, _ := n.w.Allowed(events.ActionRestart, n.p); level != policy.Ask {
-		t.Errorf("it is one to a restart: %v", level)
+	if !n.isWanted(events.ActionMaintain) || n.isWanted(events.ActionRestart) {
+		t.Errorf("it is one to another call: %v", n.w.Effects)
 	}
 }

@@ -186,10 +186,6 @@ func (w Workload) PlacesFor(p policy.Policy, slice string) []view.Place {
 	return nil
 }
 
-// LooksAgain reports whether the intent of a call may ask for another look first: here the plan itself is made again, so it
-// never does. The ledger asks either heart.
-func (in *Incident) LooksAgain() bool { return false }
-
 // Deaf says why a request to save may not be heard by the crew of a slice; empty where it may.
 func (w *Workload) Deaf(slice string) string {
 	if s := w.slot(slice); s != nil {

@@ -268,29 +268,26 @@ func TestAPlaceThatRefusesIsLeftForAnother(t *testing.T) {
 	}
 }
 
-// TestACallIsAllowedByTheSwitchThatItWasWantedUnder: a policy that was tightened after the request counts for the same reasons as before it.
-func TestACallIsAllowedByTheSwitchThatItWasWantedUnder(t *testing.T) {
+// TestACallIsBegunUnderTheSwitchThatItWasWantedUnder: a policy that was tightened after the request counts for the same reasons as before it.
+func TestACallIsBegunUnderTheSwitchThatItWasWantedUnder(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		is    func(*incident.Workload)
-		level policy.Level
-		sw    policy.Switch
+		is   func(*incident.Workload)
+		want string
 	}{
-		"a lost slice is replaced":        {func(*incident.Workload) {}, policy.Yes, policy.Recreate},
-		"an empty machine is asked about": {func(w *incident.Workload) { w.Slices[0].Bare = true }, policy.Ask, policy.Recreate},
+		"a lost slice is replaced":        {func(*incident.Workload) {}, "deleting"},
+		"an empty machine is asked about": {func(w *incident.Workload) { w.Slices[0].Bare = true }, "approving"},
 		"a crash's replacement is a restart": {func(w *incident.Workload) {
 			w.Slices[0].Cause, w.Incident.Troubles[0].Cause = events.CauseCrash, events.CauseCrash
-		}, policy.No, policy.Restart},
+		}, "escalated"},
 	} {
 		n := newStory(t, true, "a")
 		n.play("a lost")
 		c.is(&n.w)
 		n.p.Switches.Restart = policy.No
-		if !n.isWanted(events.ActionDelete) {
-			t.Fatal(n.tale())
-		}
-		if level, sw := n.w.Allowed(events.ActionDelete, n.p); level != c.level || sw != c.sw {
-			t.Errorf("%s: the deletion is %s by %s, want %s by %s", name, level, sw, c.level, c.sw)
+		n.begins(events.ActionDelete, "a")
+		if got := n.stands(nil); got != c.want || n.isWanted(events.ActionDelete) != (c.want == "deleting") {
+			t.Errorf("%s: it stands at %q, want %q:\n%s", name, got, c.want, n.tale())
 		}
 	}
 }

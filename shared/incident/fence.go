@@ -59,6 +59,8 @@ func (x *Effect) TooLate(now time.Time) bool {
 // epoch is not the current one, or whose effect is not wanted now.
 func (w *Workload) Fence(p events.Pointer, now time.Time) (Effect, error) {
 	switch {
+	case w.Incident == nil && w.Closed != nil && w.Closed.ID == p.Incident:
+		return Effect{}, refuse(reason.CodeNoIncident, "the incident %s has ended: %s", w.Closed.ID, w.Closed.Ending.Reason)
 	case w.Incident == nil:
 		return Effect{}, refuse(reason.CodeNoIncident, "no incident is open on %s", w.ID)
 	case w.Incident.ID != p.Incident:

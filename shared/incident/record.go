@@ -25,7 +25,7 @@ type facts struct {
 var learners = []func(*facts, evidence.Evidence) bool{
 	with((*facts).read), with((*facts).mapped), with((*facts).reported), with((*facts).beat),
 	with((*facts).ticked), with((*facts).interrupted), with((*facts).back), with((*facts).called), with((*facts).unsaid), with((*facts).noticed),
-	with((*facts).intended), with((*facts).answered), with((*facts).ended), with((*facts).held), with((*facts).forbidden),
+	with((*facts).intended), with((*facts).answered), with((*facts).ended), with((*facts).held),
 	with((*facts).checked), with((*facts).verdictRead), with((*facts).fitted),
 	with((*facts).approved), with((*facts).cancelled), with((*facts).retried), with((*facts).paused), with((*facts).ordered),
 }

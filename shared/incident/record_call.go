@@ -182,16 +182,6 @@ func (f *facts) held(e evidence.Held) bool {
 	return true
 }
 
-// forbidden records that a function found the switch of its action closed. The plan decides anew.
-func (f *facts) forbidden(e evidence.Forbidden) bool {
-	x := f.asked(e.Request)
-	if x == nil {
-		return false
-	}
-	x.again(f.now.Add(bounds.CallFor))
-	return true
-}
-
 // retryCalls asks again at once for what has failed, and asks every place again: a person says that the obstacle is removed.
 func (f *facts) retryCalls() {
 	f.w.Incident.Refusals = nil

@@ -142,4 +142,4 @@ func (d *diagnosis) resumesBy() time.Time {
 func (d *diagnosis) isFinished() bool { return d.w.isFinished() }
 
 // has reports whether a call of that kind is wanted or under way.
-func (w *Workload) has(a events.Action) bool { return len(w.underWay(a)) > 0 }
+func (w *Workload) has(a events.Action) bool { return !w.firstWanted(a).IsZero() }

@@ -259,7 +259,7 @@ func (n *story) intends(r events.Request) *story {
 	return n.give(evidence.Intended{Origin: n.reading(), Request: r, RequestID: fmt.Sprint(r.Epoch, r.Action, r.Slice)})
 }
 
-// answers has something come of a call, which has begun by then unless it is held or forbidden. It reports whether that is a thing that may.
+// answers has something come of a call, which has begun by then unless it is held. It reports whether that is a thing that may.
 func (n *story) answers(what string, r events.Request) bool {
 	x := &n.w.Effects[n.effect(r.Action, r.Slice)]
 	operation, o := x.Operation, n.reading()
@@ -268,9 +268,6 @@ func (n *story) answers(what string, r events.Request) bool {
 		return false
 	case what == "held":
 		n.give(evidence.Held{Origin: o, Request: r, Code: reason.CodePaused, Why: "paused"})
-		return true
-	case what == "forbidden":
-		n.give(evidence.Forbidden{Origin: o, Request: r, Code: reason.CodePolicyNo, Why: "the switch is no"})
 		return true
 	case x.Begun.IsZero():
 		n.intends(r)

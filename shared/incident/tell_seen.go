@@ -27,9 +27,7 @@ func (t *teller) seen(e evidence.Evidence) {
 			t.came(story.CallFailed.With(e.Operation).String(), e.Failure)
 		}
 	case evidence.Held:
-		t.held(e.Why, e.Code, true)
-	case evidence.Forbidden:
-		t.held(e.Why, e.Code, false)
+		t.held(e.Why, e.Code)
 	}
 	t.ordered(e)
 }
@@ -52,9 +50,9 @@ func whatHappened(e evidence.Evidence) string {
 }
 
 // held tells why calls are held back; once, if nothing else has happened since.
-func (t *teller) held(why string, c reason.Code, once bool) {
+func (t *teller) held(why string, c reason.Code) {
 	l, known := Line{Kind: view.LineDecided, What: story.Hold.With(), Why: story.Said.With(why), Code: c}, t.w.Incident.Lines
-	if n := len(known); !once || n == 0 || !known[n-1].What.Equal(l.What) || !known[n-1].Why.Equal(l.Why) {
+	if n := len(known); n == 0 || !known[n-1].What.Equal(l.What) || !known[n-1].Why.Equal(l.Why) {
 		t.line(l)
 	}
 }

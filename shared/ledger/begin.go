@@ -14,7 +14,6 @@ import (
 	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fault"
 	"pitstop.internal/shared/incident"
-	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/reason"
 )
 
@@ -78,25 +77,6 @@ func (a *Advancer) begin(ctx context.Context, e evidence.Intended) (incident.Wor
 	p := w.Limited(a.Policies.For(ctx, label))
 	if p.Unreadable != "" {
 		return w, a.hold(ctx, r, reason.CodePolicyUnreadable, "the policy cannot be read: "+p.Unreadable, time.Time{}, false)
-	}
-	if level, sw := w.Allowed(r.Action, p); level != policy.Yes {
-		c := reason.CodePolicyNo
-		switch {
-		case level == policy.Ask:
-			c = reason.CodePolicyAsk
-		case p.Switches.WatchOnly():
-			c = reason.CodeWatchOnly
-		}
-		why := fmt.Sprintf("%s is no longer allowed: %s", r.Action, w.Forbids(sw, level, p))
-		if _, err := a.Advance(ctx, w.ID, evidence.Forbidden{Origin: a.origin(), Request: r, Code: c, Why: why}); err != nil {
-			return w, err
-		}
-		return w, a.refuse(ctx, r.Pointer(), c, why)
-	}
-	if w.Incident != nil && w.Incident.LooksAgain() { // the intent may ask for another look, which is no use while everything is paused
-		if err := a.paused(ctx, w, r); err != nil {
-			return w, err
-		}
 	}
 	e.Origin = a.origin()
 	w, mine, err := a.AdvanceChanged(ctx, w.ID, e)
