@@ -1,0 +1,302 @@
+package incident_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/bounds"
+	"pitstop.internal/shared/evidence"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/policy"
+)
+
+// TestNoticesOfAllWaysAreOne: the log of each worker, a reading of the API and the machine's own metadata tell one maintenance in every order,
+// pending and then under way, and none of them tells all that the others do.
+func TestNoticesOfAllWaysAreOne(t *testing.T) {
+	t.Parallel()
+	full := func(s events.NoticeStatus) events.Notice {
+		n := window(s, true, 2*time.Hour)
+		n.LatestWindowStart = start.Add(4 * time.Hour)
+		return n
+	}
+	ways := []func(*story, events.NoticeStatus, time.Time){
+		func(n *story, s events.NoticeStatus, _ time.Time) { n.announces("a", full(s)) },
+		func(n *story, s events.NoticeStatus, at time.Time) {
+			bare := full(s)
+			bare.WindowEnd, bare.LatestWindowStart = time.Time{}, time.Time{}
+			n.saysNotice(at, bare)
+		},
+		func(n *story, s events.NoticeStatus, at time.Time) { n.saysNotice(at, events.Notice{Status: s}) },
+		func(n *story, s events.NoticeStatus, at time.Time) {
+			n.give(evidence.Noticed{
+				Origin: evidence.Origin{ID: "entry", Time: at, Rank: events.RankAudit}, Slice: "a", Incarnation: n.w.Slices[0].Incarnation, Notice: full(s), Text: "log",
+			})
+		},
+	}
+	for _, order := range orders(len(ways)) {
+		n, opened, requests := newStory(t, true, "a"), map[string]bool{}, 0
+		n.p.Switches.EarlyMaintenance = policy.No
+		tell := func(s events.NoticeStatus) {
+			at := n.now
+			for _, i := range order {
+				n.now = n.now.Add(10 * time.Second)
+				ways[i](n, s, at)
+				requests += len(n.sent)
+				if n.w.Incident != nil {
+					opened[n.w.Incident.ID] = true
+				}
+			}
+		}
+		tell(events.NoticePending)
+		shown := n.w.Shown(n.now).Slices[0].LastNotice
+		if shown == nil || !shown.Equal(full(events.NoticePending)) || !shown.Due.Equal(start.Add(110*time.Minute)) || len(opened) > 0 || requests > 0 {
+			t.Fatalf("%v: shown is %+v, opened are %v, and %d calls are asked for", order, shown, opened, requests)
+		}
+		n.now = start.Add(2 * time.Hour)
+		tell(events.NoticeOngoing)
+		if got := n.w.Slices[0].Notice; !got.Equal(full(events.NoticeOngoing)) || len(opened) != 1 || requests != 1 {
+			t.Fatalf("%v: known is %+v, opened are %v, and %d calls are asked for", order, got, opened, requests)
+		}
+	}
+}
+
+// saysNotice has a line of the crew of the first slice tell of maintenance.
+func (n *story) saysNotice(at time.Time, notice events.Notice) {
+	s := n.w.Slices[0]
+	r := events.CrewReport{Schema: 1, Report: events.ReportNotice, Zone: s.Zone, Node: s.Name, Hostname: s.Hosts + "-w-0", Notice: &notice}
+	n.give(evidence.Reported{Origin: evidence.Origin{ID: "line", Time: at, Rank: events.RankUser}, Slice: s.Name, Report: r})
+}
+
+// orders are all orders of so many things.
+func orders(n int) (all [][]int) {
+	if n == 0 {
+		return [][]int{nil}
+	}
+	for _, rest := range orders(n - 1) {
+		for at := range n {
+			order := append(append([]int{}, rest[:at]...), n-1)
+			all = append(all, append(order, rest[at:]...))
+		}
+	}
+	return all
+}
+
+// TestANoticeThatCouldNotBeReadIsNotGone: the reading of the slice succeeds, that of what is announced does not.
+func TestANoticeThatCouldNotBeReadIsNotGone(t *testing.T) {
+	t.Parallel()
+	for unread, want := range map[bool]events.NoticeStatus{true: events.NoticePending, false: events.NoticeGone} {
+		n := newStory(t, true, "a")
+		n.goes("a shows pending, 10s")
+		n.reads("a", evidence.Ready, func(e *evidence.Read) { e.NoticeUnread = unread })
+		if got := n.w.Slices[0].Notice.Status; got != want {
+			t.Errorf("unread %v: it is %s, want %s", unread, got, want)
+		}
+	}
+}
+
+// TestANoticeThatIsShownForEverIsWaitedForOnce: the API may show maintenance whose window is long over, because the slice was broken when it
+// would have begun. Nobody is asked to save for it again and again.
+func TestANoticeThatIsShownForEverIsWaitedForOnce(t *testing.T) {
+	t.Parallel()
+	n, opened := newStory(t, false, "a"), map[string]bool{}
+	notice := window(events.NoticePending, false, time.Hour)
+	for n.now.Before(start.Add(48 * time.Hour)) {
+		n.now = n.now.Add(10 * time.Minute)
+		n.announces("a", notice).reads("a", evidence.Ready, func(e *evidence.Read) { e.Notice = &notice })
+		n.goes("steps, tick")
+		if n.w.Incident != nil {
+			opened[n.w.Incident.ID] = true
+		}
+	}
+	if len(opened) != 1 || n.w.Incident != nil || !n.w.Due().IsZero() {
+		t.Errorf("for one window there are %v, and at %s something is due:\n%s", opened, n.w.Due(), n.tale())
+	}
+}
+
+// TestSilenceIsToldWhereItProvesSomething, in quiet times and at the opening of the incident.
+func TestSilenceIsToldWhereItProvesSomething(t *testing.T) {
+	t.Parallel()
+	now := start.Add(time.Hour)
+	for name, c := range map[string]struct {
+		but          func(*story)
+		seen, looked time.Time
+		want         string
+	}{
+		"it wrote just now":                          {seen: now.Add(-time.Minute)},
+		"it wrote just now, and reads the bucket":    {seen: now.Add(-time.Minute), looked: now.Add(-2 * time.Minute)},
+		"it wrote just now, and cannot read it":      {seen: now.Add(-time.Minute), looked: start, want: "the crew cannot read what is left beside the checkpoints, for 59 m 0 s by now"},
+		"it wrote hours ago":                         {seen: start.Add(-time.Hour), looked: start.Add(-2 * time.Hour), want: "ago for the last time"},
+		"it wrote hours ago, and a line came":        {but: func(n *story) { n.w.Training.StepAt = now.Add(-time.Minute) }, seen: start.Add(-time.Hour)},
+		"nothing can be read":                        {},
+		"there never was one":                        {but: func(n *story) { n.with(crewless) }, want: "no crew has been heard that could answer"},
+		"there never was one, and none is asked for": {but: func(n *story) { n.with(crewless).p.Switches = policy.Switches{} }},
+	} {
+		n := newStory(t, true, "a")
+		n.p.Switches.EarlyMaintenance = policy.No
+		if c.but != nil {
+			c.but(n)
+		}
+		n.goes("a log movable, tick")
+		epoch := n.w.Epoch
+		n.now = now
+		n.give(evidence.Beat{Origin: n.reading(), Slice: "a", Incarnation: n.w.Slices[0].Incarnation, Seen: c.seen, Looked: c.looked})
+		shown := n.w.Shown(now).Slices[0].LastNotice
+		if !strings.Contains(shown.Deaf, c.want) || (shown.Deaf == "") != (c.want == "") || n.w.Incident != nil || len(n.sent) > 0 || n.w.Epoch != epoch {
+			t.Errorf("%s: shown is %q, want %q; asked for is %q", name, shown.Deaf, c.want, n.sent)
+		}
+		n.now = shown.Due
+		if n.goes("tick"); strings.Contains(n.tale(), "a request to save may not") != (c.want != "") {
+			t.Errorf("%s: at the time of the save it tells\n%s", name, n.tale())
+		}
+	}
+}
+
+// TestMaintenanceThatIsOverOpensNothing: word of it comes when the incident about it has ended. What was seen since then counts.
+func TestMaintenanceThatIsOverOpensNothing(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		after time.Duration
+		inAPI bool
+		opens bool
+	}{
+		"from before the end": {-time.Minute, false, false}, "at the end": {0, false, false}, "from after the end": {time.Minute, false, true},
+		"read of the API before the end": {-time.Minute, true, false}, "read of the API after the end": {time.Minute, true, true},
+	} {
+		n := newStory(t, true, "a")
+		n.w.Ended, n.now = start, start.Add(2*time.Hour)
+		n.give(evidence.Noticed{
+			Origin: evidence.Origin{ID: "late", Time: start.Add(c.after), Rank: events.RankAudit}, Slice: "a", Incarnation: n.w.Slices[0].Incarnation,
+			Notice: events.Notice{Status: events.NoticeOngoing}, InAPI: c.inAPI, Text: "unscheduled maintenance of worker 0 is under way",
+		})
+		if opened := n.w.Incident != nil; opened != c.opens || len(n.sent) > 0 != c.opens {
+			t.Errorf("%s: it opens an incident %v, want %v; asked for is %q", name, opened, c.opens, n.sent)
+		}
+	}
+}
+
+// TestMaintenanceThatWasToldTooLateIsReadAgain: the word of its beginning is of the incident that has just ended. If it still goes on, the next
+// reading opens one.
+func TestMaintenanceThatWasToldTooLateIsReadAgain(t *testing.T) {
+	t.Parallel()
+	n := newStory(t, false, "a")
+	n.goes("a shows pending")
+	n.w.Ended = n.now.Add(time.Minute)
+	n.now = n.now.Add(80 * time.Second)
+	ongoing := notices["ongoing"]
+	n.give(evidence.Noticed{
+		Origin: evidence.Origin{ID: "late", Time: n.now.Add(-30 * time.Second), Rank: events.RankAudit}, Slice: "a", Incarnation: n.w.Slices[0].Incarnation, Notice: ongoing, Text: "begun",
+	})
+	if n.w.Incident != nil {
+		t.Fatalf("it opens an incident for what has ended:\n%s", n.tale())
+	}
+	n.now = n.now.Add(time.Minute)
+	if n.announces("a", ongoing).goes("tick"); n.w.Incident == nil {
+		t.Error("nobody handles maintenance that goes on")
+	}
+}
+
+// TestTheDateOfTheLastMaintenanceExplains what nothing better explains, of that life and of that time.
+func TestTheDateOfTheLastMaintenanceExplains(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		steps  string
+		before time.Duration
+		want   events.Cause
+	}{
+		"a training that was ended":                  {"exit 139", 2 * time.Minute, events.CauseMaintenance},
+		"one that gave up, and was charged for it":   {"exit 139, gave up, its verdict, does restart", 2 * time.Minute, events.CauseMaintenance},
+		"a slice that is not usable":                 {"a unhealthy, 6m", time.Minute, events.CauseMaintenance},
+		"an incident that is over":                   {"exit 139, started, steps", 2 * time.Minute, events.CauseMaintenance},
+		"maintenance of an hour before explains not": {"exit 139", time.Hour, events.CauseCrash},
+		"nor does that of a life before":             {"exit 139", 400 * time.Hour, events.CauseCrash},
+		"nor that beside what is explained":          {"preempted, a lost", 2 * time.Minute, events.CausePreemption},
+	} {
+		n := newStory(t, false, "a")
+		n.goes(c.steps)
+		about := func() *incident.Incident {
+			if n.w.Incident != nil {
+				return n.w.Incident
+			}
+			return n.w.Closed
+		}
+		date := func(e *evidence.Read) { e.Maintained = about().Troubles[0].At.Add(-c.before) }
+		n.reads("a", n.w.Slices[0].Condition, date)
+		if got := about().Cause(); got != c.want {
+			t.Errorf("%s: it is put down to %s, want %s:\n%s", name, got, c.want, n.tale())
+		}
+		if c.want == events.CauseMaintenance && n.w.Spent(events.ActionRestart) != 0 {
+			t.Errorf("%s: the training is charged for it: %+v", name, n.w.Charges)
+		}
+		troubles := len(about().Troubles)
+		if n.reads("a", n.w.Slices[0].Condition, date); len(about().Troubles) != troubles {
+			t.Errorf("%s: it is told again with the next reading", name)
+		}
+	}
+}
+
+// TestMaintenanceOfAReleasedSliceSteersNothing of the incident of the others.
+func TestMaintenanceOfAReleasedSliceSteersNothing(t *testing.T) {
+	t.Parallel()
+	n := newStory(t, false, "a", "b")
+	n.w.Slices[1].Released = start
+	n.goes("a log pending, 110m")
+	before := n.w.Incident.Status
+	for _, step := range []string{"b log ongoing", "b log withdrawn"} {
+		if n.goes(step); n.w.Incident == nil || n.w.Incident.Status.Label != before.Label || !n.w.Incident.Status.Until.Equal(before.Until) {
+			t.Errorf("after %q it stands at %s, was %+v:\n%s", step, n.stands(nil), before, n.tale())
+		}
+	}
+}
+
+// TestMaintenanceBesideAStoppedSliceWaits while its owner keeps another slice of the Multislice stopped. Once that runs again, what stands opens one
+// incident: not where an incident, a step or a person has come after its last word, and not for a slice that cannot be used.
+func TestMaintenanceBesideAStoppedSliceWaits(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		status events.NoticeStatus
+		p      func(*policy.Policy)
+		change func(*story)
+		want   string
+	}{
+		"announced":               {status: events.NoticePending, want: "saving: save"},
+		"announced, and watched":  {status: events.NoticePending, p: func(p *policy.Policy) { p.Switches = policy.Switches{} }, want: "watching"},
+		"under way":               {status: events.NoticeOngoing, want: "saving: save"},
+		"an incident has ended":   {status: events.NoticeOngoing, change: func(n *story) { n.w.Ended = n.now }, want: "peace"},
+		"the training does steps": {status: events.NoticeOngoing, change: func(n *story) { n.w.Training.StepAt = n.now }, want: "peace"},
+		"a person cancelled it":   {status: events.NoticeOngoing, change: func(n *story) { n.w.Slices[0].Notice.Declined = n.now }, want: "peace"},
+		"its window is long over": {status: events.NoticeOngoing, change: func(n *story) { n.w.Slices[0].Notice.WindowEnd = n.now.Add(-bounds.HealFor) }, want: "peace"},
+		"the slice is gone":       {status: events.NoticeOngoing, change: func(n *story) { n.reads("a", evidence.Gone) }, want: "peace"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newStory(t, false, "a", "b")
+			if c.p != nil {
+				c.p(&n.p)
+			}
+			b := &n.w.Slices[1]
+			b.Condition, b.State, b.Since, b.Stop.By, b.Stop.At = evidence.Stopped, "STOPPED", start.Add(-time.Hour), "ann@example.com", start.Add(-time.Hour)
+			epoch, notice := n.w.Epoch, window(c.status, false, 30*time.Minute)
+			for range 25 {
+				n.announces("a", notice).goes("stopped for, 1m")
+			}
+			if n.w.Incident != nil || n.w.Closed != nil || n.w.Epoch != epoch {
+				t.Fatalf("beside what its owner stopped, it opens one:\n%s", n.tale())
+			}
+			if c.change != nil {
+				c.change(n)
+			}
+			n.goes("b ready")
+			if got := n.stands(n.play("1m")); got != c.want {
+				t.Fatalf("b runs again, and it stands at %q, want %q:\n%s", got, c.want, n.tale())
+			}
+			for range 300 { // its incident ends, and what still stands opens no other one
+				n.announces("a", notice).goes("1m")
+			}
+			if in := n.w.Incident; n.w.Epoch > epoch+30 || in != nil && in.Opened.Sub(start) > time.Hour {
+				t.Errorf("it opens one after the other, by epoch %d:\n%s", n.w.Epoch, n.tale())
+			}
+		})
+	}
+}
