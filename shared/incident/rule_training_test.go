@@ -73,28 +73,6 @@ func TestALineAloneSpendsNoRestart(t *testing.T) {
 	}
 }
 
-// TestALineThatNothingConfirmsOpensOneIncidentADay: anybody may write one each minute.
-func TestALineThatNothingConfirmsOpensOneIncidentADay(t *testing.T) {
-	t.Parallel()
-	n, opened := newStory(t, true, "llama-8b"), map[string]bool{}
-	for i := range 96 {
-		n.givesUp(1 + i%2)
-		if n.w.Incident != nil {
-			opened[n.w.Incident.ID] = true
-		}
-		for range 14 {
-			n.passes(time.Minute)
-			if n.isWanted(events.ActionHear) && n.w.Effects[0].Stage() == view.StageWanted {
-				n.give(evidence.VerdictRead{Origin: n.reading(), Request: n.begins(events.ActionHear, ""), Text: "there is none"})
-			}
-		}
-		n.steps(1, 48200+10*int64(i))
-	}
-	if len(n.w.Charges) != 0 || len(opened) != 1 {
-		t.Errorf("charged is %v, and %d incidents were opened", n.w.Charges, len(opened))
-	}
-}
-
 // TestRestartsHaveTheirBudgets: three without verified progress, and those of a day whatever progress there was.
 func TestRestartsHaveTheirBudgets(t *testing.T) {
 	t.Parallel()
