@@ -92,9 +92,18 @@ func (n *story) goes(path string) *story {
 // plays tells a whole story: each step, and where it stands after it. Nothing says that this does not matter.
 func (n *story) plays(steps [][2]string) *story {
 	n.Helper()
-	for i, s := range steps {
-		if got := n.stands(n.play(s[0])); s[1] != "" && got != s[1] {
-			n.Fatalf("after %q it stands at %q, want %q:\n%s", steps[:i+1], got, s[1], n.tale())
+	for _, s := range steps {
+		n.tells(s[:]...)
+	}
+	return n
+}
+
+// tells is plays, in one list.
+func (n *story) tells(steps ...string) *story {
+	n.Helper()
+	for i := 0; i < len(steps); i += 2 {
+		if got, want := n.stands(n.play(steps[i])), steps[i+1]; want != "" && got != want {
+			n.Fatalf("after %q it stands at %q, want %q:\n%s", n.path, got, want, n.tale())
 		}
 	}
 	return n
@@ -115,6 +124,7 @@ func (n *story) stands(sent []string) string {
 // play gives one step, and returns what is asked for.
 func (n *story) play(step string) (sent []string) {
 	n.Helper()
+	n.path = append(n.path, step)
 	if d, err := time.ParseDuration(step); err == nil {
 		return n.passes(d)
 	}
@@ -153,6 +163,9 @@ func (n *story) waits(step string) bool {
 	case "early maintenance is forbidden":
 		n.p.Switches.EarlyMaintenance = policy.No
 		n.tick()
+	case "three minutes":
+		n.now = n.now.Add(3 * time.Minute)
+		n.tick()
 	case "tick":
 		n.tick()
 	default:
@@ -166,7 +179,14 @@ func (n *story) awaited() time.Time {
 	if in := n.w.Incident; in != nil {
 		return in.Status.Until
 	}
-	due := n.w.Due()
+	w := n.w
+	w.Slices = slices.Clone(w.Slices)
+	for i := range w.Slices { // to listen for a crew opens nothing
+		if s := &w.Slices[i]; n.w.Notice(s.Name) != nil {
+			s.Heard = incident.Heard{At: n.now, Seen: n.now, Looked: n.now}
+		}
+	}
+	due := w.Due()
 	for _, s := range n.w.Slices { // who deleted it is asked from the first moment on
 		if s.Condition == evidence.Gone && due.Equal(s.Since) {
 			return due.Add(bounds.Grace)

@@ -12,6 +12,7 @@ import (
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/reason"
+	"pitstop.internal/shared/view"
 )
 
 // story is one workload of which a test says what happens.
@@ -23,6 +24,8 @@ type story struct {
 	// sent are the requests of the last step in short, and out are the requests themselves.
 	sent []string
 	out  []events.Event
+	// path are the steps of a script so far.
+	path []string
 }
 
 // newStory is a workload of these slices that trains and has a crew.
@@ -74,6 +77,18 @@ func inShort(e events.Event, r events.Request) string {
 		}
 	}
 	return s
+}
+
+// places are where creations are asked for by the last step.
+func (n *story) places() string {
+	var all []string
+	for _, e := range n.out {
+		if r, ok := e.(events.RecreateRequested); ok && r.Action == events.ActionCreate {
+			all = append(all, r.Slice+" in "+view.Place{Zone: r.Zone, Accelerator: r.Accelerator}.String())
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
 }
 
 func (n *story) reading() evidence.Origin {

@@ -1,0 +1,243 @@
+package incident_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pitstop.internal/shared/bounds"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/reason"
+	"pitstop.internal/shared/view"
+)
+
+// created is the path to the creation of a slice that was lost.
+const created = "preempted, read lost, do, read gone"
+
+// TestAMultisliceIsNotTornOverZones: its slices are in one zone, all or none. One that is lost alone waits for capacity
+// where the others stand; when all are lost they move together.
+func TestAMultisliceIsNotTornOverZones(t *testing.T) {
+	t.Parallel()
+	const a, b = "us-west4-a", "us-west4-b"
+	lost := []string{"a read lost", "", "do", "", "b read lost", "", "do", "", "a read gone", "", "b read gone", "a in " + a + ", b in " + a}
+	for name, c := range map[string]struct {
+		of    func(w *incident.Workload)
+		steps []string
+	}{
+		"one waits for capacity where the other stands": {nil, []string{
+			"a read lost", "", "do", "", "a read gone", "a in " + a, "intend create 0", "", "stockout create 0", "", "three minutes", "a in " + a,
+			"intend create 0", "", "stockout create 0", "", "three minutes", "a in " + a,
+		}},
+		"both move together": {nil, append(slices.Clip(lost), []string{
+			"intend create 0", "", "stockout create 0", "a in " + b + ", b in " + b, "intend create 1", "", "stockout create 1", "", // every zone refused
+			"three minutes", "a in " + a + ", b in " + a,
+		}...)},
+		"the second waits for capacity where the first is being made": {nil, append(slices.Clip(lost), []string{
+			"intend create 0", "", "intend create 1", "", "stockout create 1", "", "accepted create 0", "", "three minutes", "b in " + a, "a read ours", "",
+			"intend create 0", "", "stockout create 0", "", "three minutes", "b in " + a,
+		}...)},
+		"when the first is not made after all they move together": {nil, append(slices.Clip(lost), []string{
+			"intend create 0", "", "accepted create 0", "", "intend create 1", "", "stockout create 1", "",
+			"late stockout create 0", "a in " + b + ", b in " + b,
+		}...)},
+		"when neither is made after all they move together": {nil, append(slices.Clip(lost), []string{
+			"do", "", "a read ours made", "", "b read ours made", "", "late stockout create 0", "", // the second is being made
+			"late stockout create 1", "a in " + b + ", b in " + b,
+		}...)},
+		"what is on its way out stands until it is gone": {nil, []string{
+			"a read lost", "", "do", "", "a read gone", "a in " + a, "do", "", "b read lost", "", "late stockout create 0", "", // it may heal before it is deleted
+			"b read ready", "", "three minutes", "a in " + a,
+		}},
+		"and goes with the others then": {nil, []string{
+			"a read lost", "", "do", "", "a read gone", "a in " + a, "do", "", "b read lost", "", "late stockout create 0", "", "do", "",
+			"b read gone", "a in " + b + ", b in " + b,
+		}},
+		"whose owner has put them apart each stays where it was": {
+			func(w *incident.Workload) {
+				w.Slices[1].Zone, w.Slices[1].Incarnation.Zone = b, b
+			}, []string{
+				"a read lost", "", "do", "", "b read lost", "", "do", "", "a read gone", "", "b read gone", "a in " + a + ", b in " + b,
+				"intend create 1", "", "stockout create 1", "", "three minutes", "a in " + a + ", b in " + b, // nobody has begun the first
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := multi(t, true).under("spot")
+			if c.of != nil {
+				c.of(&n.w)
+			}
+			for i := 0; i < len(c.steps); i += 2 {
+				if n.play(c.steps[i]); n.places() != c.steps[i+1] {
+					t.Fatalf("after %q asked for is %q, want %q:\n%s", n.path, n.places(), c.steps[i+1], n.tale())
+				}
+			}
+		})
+	}
+}
+
+// TestQuotaIsNotAskedForBlindly: what the project's own limit refuses is looked at first, and asked for every ten minutes; where the limit is
+// nothing it is never asked for again.
+func TestQuotaIsNotAskedForBlindly(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		class reason.FailureClass
+		zones []string
+		// stands is what follows at once, and after is how long it takes until the zone is asked again.
+		stands string
+		after  time.Duration
+	}{
+		"the only zone has no quota left":    {reason.Quota, nil, "creating", bounds.QuotaEvery},
+		"the only zone has no capacity left": {reason.Stockout, nil, "creating", 2 * bounds.CapacityEvery},
+		"the first of two has no quota left": {reason.Quota, []string{"us-west4-b"}, "creating: create llama-8b", 0},
+		"the only zone has no quota at all":  {reason.NoQuota, nil, "escalated", 0},
+		"the first of two has no quota":      {reason.NoQuota, []string{"us-west4-b"}, "creating: create llama-8b", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newStory(t, true, "llama-8b").under("spot")
+			n.p.Zones = c.zones
+			n.goes(created + ", intend create")
+			if got := n.stands(n.play(string(c.class) + " create")); got != c.stands {
+				t.Fatalf("it stands at %q, want %q:\n%s", got, c.stands, n.tale())
+			}
+			if n.w.Incident == nil {
+				if got := n.ended().Advice.String(); !strings.Contains(got, "ask Google for quota for v5litepod-16") {
+					t.Errorf("the advice is %q", got)
+				}
+				return
+			}
+			if look := n.w.Reads(n.now).Has(incident.ReadSlices, ""); look != (c.class == reason.Quota) {
+				t.Errorf("it is looked at: %v", look)
+			}
+			began := n.now
+			for n.sent = nil; c.after > 0 && n.sent == nil && n.now.Sub(began) < time.Hour; {
+				n.play("tick")
+			}
+			if took := n.now.Sub(began); took > c.after || took < c.after/2 {
+				t.Errorf("it is asked for again after %s, want %s:\n%s", took, c.after, n.tale())
+			}
+		})
+	}
+}
+
+// TestElsewhereIsWhereASliceMayStillCome: not where it is asked for, and no zone that can never give it.
+func TestElsewhereIsWhereASliceMayStillCome(t *testing.T) {
+	t.Parallel()
+	never := func(zone string) view.Refusal { return view.Refusal{Zone: zone, Never: true} }
+	for name, c := range map[string]struct {
+		zones   []string
+		refused []view.Refusal
+		asked   string
+		want    bool
+	}{
+		"its own zone alone":                    {nil, nil, "us-west4-a", false},
+		"its own zone alone, named":             {[]string{"us-west4-a"}, nil, "us-west4-a", false},
+		"another":                               {[]string{"us-west4-b"}, nil, "us-west4-a", true},
+		"its own zone, from another":            {[]string{"us-west4-b"}, nil, "us-west4-b", true},
+		"another that has no capacity now":      {[]string{"us-west4-b"}, []view.Refusal{{Zone: "us-west4-b"}}, "us-west4-a", true},
+		"another that never gives it":           {[]string{"us-west4-b"}, []view.Refusal{never("us-west4-b")}, "us-west4-a", false},
+		"a third, where another never gives it": {[]string{"us-west4-b", "us-west4-c"}, []view.Refusal{never("us-west4-b")}, "us-west4-a", true},
+	} {
+		n := newStory(t, true, "llama-8b").under("spot")
+		n.p.Zones, n.w.Incident = c.zones, &incident.Incident{Refusals: c.refused}
+		if got := n.w.OtherPlaceMayHaveIt(n.p, "llama-8b", view.Place{Zone: c.asked}); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	if n := multi(t, true); n.w.OtherPlaceMayHaveIt(n.p, "a", view.Place{Zone: "us-west4-a"}) {
+		t.Error("one of two goes where the other is not")
+	}
+}
+
+// TestAZoneThatDoesNotTakeTheOrderEndsNothing: what another zone refuses of an order that was taken where the slice was is that zone's, and not
+// the order's. The next zone is asked, and never that one again. Where the slice was itself, what is wrong is wrong everywhere.
+func TestAZoneThatDoesNotTakeTheOrderEndsNothing(t *testing.T) {
+	t.Parallel()
+	const second = created + ", intend create, stockout create, intend create"
+	for _, c := range []struct{ path, want, places string }{
+		{second + ", cannot_move create", "creating: create llama-8b", "us-central1-a"},
+		{second + ", invalid create", "creating: create llama-8b", "us-central1-a"},
+		{second + ", not_found create", "creating: create llama-8b", "us-central1-a"},
+		{second + ", wrong_zone create", "creating: create llama-8b", "us-central1-a"},
+		{second + ", other_region create", "creating: create llama-8b", "us-central1-a"},
+		{second + ", accepted create, late invalid create", "creating: create llama-8b", "us-central1-a"},
+		{second + ", accepted create, late permission create", "escalated", ""},
+		{second + ", permission create", "escalated", ""},
+		{created + ", intend create, invalid create", "escalated", ""},
+	} {
+		n := newStory(t, true, "llama-8b").under("spot")
+		n.p.Zones = []string{"us-west4-b", "us-central1-a"}
+		n.goes(c.path)
+		if got := n.stands(n.sent); got != c.want || c.places != "" && (n.places() != "llama-8b in "+c.places || !n.w.Incident.Refusals[1].Never) {
+			t.Errorf("%s: it stands at %q, and asks for %q:\n%s", c.path, got, n.places(), n.tale())
+		}
+	}
+}
+
+// TestAZoneThatJustFailedIsNotAskedForTheNextLoss: what has just refused one slice refuses another; and the story says when capacity was found.
+func TestAZoneThatJustFailedIsNotAskedForTheNextLoss(t *testing.T) {
+	t.Parallel()
+	n := at(t, "spot", true, created+", intend create, stockout create, do, read ours made, 20s, read lost, do, read gone")
+	if got := n.places(); got != "llama-8b in us-west4-b" {
+		t.Errorf("asked for is %q:\n%s", got, n.tale())
+	}
+	if said := n.goes("do, read ours").tale(); !strings.Contains(said, "capacity was found in us-west4-b") {
+		t.Errorf("nothing says that capacity was found:\n%s", said)
+	}
+}
+
+// TestAWaitForCapacityIsToldOf after an hour, every six hours, and when it is over.
+func TestAWaitForCapacityIsToldOf(t *testing.T) {
+	t.Parallel()
+	n := at(t, "spot", true, created)
+	began := n.now
+	for n.now.Sub(began) < 14*time.Hour {
+		if n.w.Effects[0].Stage() == view.StageWanted {
+			n.play("stockout create")
+		}
+		n.play("1m")
+	}
+	for n.w.Effects[0].Stage() != view.StageWanted {
+		n.play("1m")
+	}
+	n.goes("do, read ours")
+	var told []string
+	for _, l := range n.w.Incident.Lines {
+		if what := l.What.String(); strings.HasPrefix(what, "still create") || strings.HasPrefix(what, "capacity") {
+			told = append(told, l.At.Sub(began).Round(10*time.Minute).String()+" "+what)
+		}
+	}
+	zone := n.w.Slices[0].Zone
+	for i, want := range []string{"1h0m0s still create llama-8b", "6h0m0s still create llama-8b", "12h0m0s still create llama-8b", "14h0m0s capacity was found in " + zone} {
+		if len(told) != 4 || !strings.HasPrefix(told[i], want) {
+			t.Fatalf("told is %q:\n%s", told, n.tale())
+		}
+	}
+}
+
+// TestEveryPlaceHasItsTurn: answers take their time, and the first may be asked again before the last was asked at all.
+func TestEveryPlaceHasItsTurn(t *testing.T) {
+	t.Parallel()
+	n := newStory(t, true, "llama-8b").under("spot")
+	n.p.Zones, n.p.Shapes = []string{"us-west4-b", "us-west4-c", "us-west4-d"}, []policy.Shape{smaller}
+	n.goes(created)
+	asked := []string{n.places()}
+	for range 9 {
+		n.now = n.now.Add(45 * time.Second)
+		n.play("stockout create")
+		for i := 0; n.places() == "" && i < 60; i++ {
+			n.now = n.now.Add(4 * time.Second)
+			n.play("tick")
+		}
+		asked = append(asked, n.places())
+	}
+	round := []string{"us-west4-a", "us-west4-b", "us-west4-c", "us-west4-d", "us-central1-a as v5litepod-8"}
+	for i, got := range asked {
+		if want := "llama-8b in " + round[i%5]; got != want {
+			t.Fatalf("asked in turn is %q, want %q at %d", asked, want, i)
+		}
+	}
+}
