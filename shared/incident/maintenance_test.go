@@ -150,7 +150,7 @@ func (c history) plays(t *testing.T) {
 	if c.w != nil {
 		c.w(&n.w)
 	}
-	n.tells(c.steps...)
+	n.history(c.steps...)
 }
 
 // TestMaintenance plays histories of announced maintenance and planned ends.

@@ -123,7 +123,7 @@ func TestMultislice(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			multi(t, c.spot).under(c.policy).tells(c.steps...)
+			multi(t, c.spot).under(c.policy).history(c.steps...)
 		})
 	}
 }

@@ -93,13 +93,13 @@ func (n *story) goes(path string) *story {
 func (n *story) plays(steps [][2]string) *story {
 	n.Helper()
 	for _, s := range steps {
-		n.tells(s[:]...)
+		n.history(s[:]...)
 	}
 	return n
 }
 
-// tells is plays, in one list.
-func (n *story) tells(steps ...string) *story {
+// history is plays, in one list.
+func (n *story) history(steps ...string) *story {
 	n.Helper()
 	for i := 0; i < len(steps); i += 2 {
 		if got, want := n.stands(n.play(steps[i])), steps[i+1]; want != "" && got != want {
