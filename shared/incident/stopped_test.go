@@ -1,0 +1,234 @@
+package incident_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/bounds"
+	"pitstop.internal/shared/evidence"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/reason"
+	"pitstop.internal/shared/view"
+)
+
+// owner is what an owner did with a slice some time ago, as the audit log tells now.
+func (n *story) owner(act events.Act, slice string, ago time.Duration) *story {
+	at := evidence.Origin{ID: "late", Time: n.now.Add(-ago), Rank: events.RankAudit}
+	return n.give(evidence.Called{Origin: at, Slice: slice, Act: act, Method: string(act), Principal: ann.By})
+}
+
+// TestWhatItsOwnerStoppedIsNotStarted, whenever and in which order that is learned.
+func TestWhatItsOwnerStoppedIsNotStarted(t *testing.T) {
+	t.Parallel()
+	const silence = "a while, unsaid, tick"
+	for name, c := range map[string]struct {
+		path   string
+		ago    time.Duration // when its owner stopped it, as is told behind that path
+		then   string
+		change func(w *incident.Workload)
+		starts bool
+	}{
+		"nobody says who":                                     {path: "read stopped", then: silence, starts: true},
+		"its owner, told before it is seen":                   {path: "owner stops, read stopped", then: silence},
+		"its owner, told half an hour late":                   {path: "read stopped, 30m", ago: 31 * time.Minute, then: silence},
+		"its owner, as the audit log says in the same answer": {path: "read stopped, a while, unsaid", ago: bounds.Grace + time.Minute, then: "tick"},
+		"the audit log could not be asked":                    {path: "read stopped", then: "24h"},
+		"the audit log was asked too early":                   {path: "read stopped, a minute, unsaid", then: "an hour, tick"},
+		"the audit log was asked for a former stop":           {path: "read stopped, a while, unsaid, read ready, read stopped", then: "an hour, tick"},
+		"it was stopped when it was first seen": {path: "a while, unsaid", then: "tick", change: func(w *incident.Workload) {
+			w.Slices[0].Condition = evidence.Stopped
+		}},
+		"its owner stopped and started it the day before": {path: "owner stops, read stopped, an hour, owner starts, read ready, 24h, read stopped", then: silence, starts: true},
+		"its owner stopped it the day before, as is told late, and its start never was": {
+			path: "owner stops, read stopped, 2h, read ready, 24h, read stopped", ago: 25 * time.Hour, then: silence, starts: true,
+		},
+		"its owner has it":                       {path: "owner deletes, read stopped", then: silence},
+		"the training is finished":               {path: "finished, its verdict, an hour, read stopped", then: silence},
+		"a person suspended its queued resource": {path: "read stopped", then: silence, change: inQueue},
+		"it has several workers":                 {path: "read stopped", then: silence, change: func(w *incident.Workload) { w.Slices[0].Workers = 4 }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			changes := []func(*incident.Workload){single}
+			if c.change != nil {
+				changes = append(changes, c.change)
+			}
+			n := at(t, "everything", false, c.path, changes...)
+			if c.ago > 0 {
+				n.owner(events.ActStopped, "llama-8b", c.ago)
+			}
+			if n.goes(c.then); n.isWanted(events.ActionStart) != c.starts {
+				t.Errorf("it is started: %v:\n%s", !c.starts, n.tale())
+			}
+		})
+	}
+}
+
+// TestAStoppedSliceIsNotOverlooked: whatever the policy says, a training that stands still is told of once.
+func TestAStoppedSliceIsNotOverlooked(t *testing.T) {
+	t.Parallel()
+	for policy, c := range map[string]struct {
+		workers int
+		stands  string
+		reason  string
+	}{
+		"everything": {1, "starting", ""},
+		"ask":        {1, "approving", ""},
+		"spot":       {1, "escalated", "the switch start_stopped is no"},
+		"watch":      {1, "watching", ""},
+		"unreadable": {1, "starting", ""},
+		"reserved":   {4, "escalated", "several workers"},
+	} {
+		n := at(t, policy, false, "read stopped", single)
+		n.w.Slices[0].Workers = c.workers
+		if due := n.w.Due(); !due.Equal(n.now.Add(bounds.Grace)) {
+			t.Errorf("%s: due at %v", policy, due)
+		}
+		n.goes("a while, unsaid, tick")
+		if got := n.stands(nil); got != c.stands || !strings.Contains(n.ended().Reason.String(), c.reason) {
+			t.Errorf("%s: it stands at %s:\n%s", policy, got, n.tale())
+		}
+		if c.reason == "" {
+			continue
+		}
+		if advice := n.ended().Advice.String(); !strings.Contains(advice, "by hand") {
+			t.Errorf("%s: advice %q", policy, advice)
+		}
+		for id := n.w.Closed.ID; n.now.Before(start.Add(4 * time.Hour)); {
+			if n.goes("1m, read stopped"); n.w.Incident != nil || n.w.Closed != nil && n.w.Closed.ID != id {
+				t.Fatalf("%s: it is told again:\n%s", policy, n.tale())
+			}
+		}
+	}
+}
+
+// TestAStartIsFollowedToItsEnd: what was started trains again, or a person hears why it does not, also where its time never ends: beside a slice
+// that is now lost and now sick.
+func TestAStartIsFollowedToItsEnd(t *testing.T) {
+	t.Parallel()
+	const begun = "read stopped, a while, unsaid, tick"
+	n := at(t, "everything", false, begun+", do, read unhealthy, read ready", single)
+	if down := n.w.Incident.Down; n.stands(nil) != "resuming" || !down.Equal(start.Add(time.Second)) {
+		t.Errorf("it stands still since %v:\n%s", down, n.tale())
+	}
+	n = at(t, "everything", false, begun, single)
+	for n.w.Incident != nil && n.now.Before(start.Add(24*time.Hour)) {
+		if n.w.Effects[0].Stage() == view.StageWanted {
+			n.play("stockout start")
+		}
+		n.goes("read stopped, 1m")
+	}
+	if e := n.ended(); e.Outcome != view.Escalated || !strings.Contains(e.Reason.String(), "stockout") || !strings.Contains(e.Advice.String(), "tpu-vm start llama-8b") {
+		t.Errorf("it ends with %s, %s:\n%s", e.Reason, e.Advice, n.tale())
+	}
+	n = multi(t, false).with(single)
+	starts := 0
+	for minute := 0; minute < 48*60 && n.w.Closed == nil; minute++ {
+		b := "b read ready"
+		if minute > 60 {
+			b = []string{"b read unhealthy", "b read lost"}[minute/60%2]
+		}
+		n.now = n.now.Add(time.Minute)
+		for _, step := range []string{"a read stopped", b, "a unsaid", "tick"} {
+			for _, asked := range n.play(step) {
+				if asked == "start a" {
+					starts++
+				}
+			}
+			n.doAll()
+		}
+	}
+	if starts == 0 || starts > bounds.MaxStarts || n.ended().Outcome != view.Escalated {
+		t.Errorf("after %d starts it stands at %s:\n%s", starts, n.stands(nil), n.tale())
+	}
+}
+
+// TestWhatItsOwnerStoppedIsNotReplaced, whatever else is learned of it before, after and beside.
+func TestWhatItsOwnerStoppedIsNotReplaced(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{
+		"log pending, owner stops, read stopped",
+		"owner stops, read stopped, 5m, it was killed",
+		"owner stops, it was killed, a minute, read stopped",
+		"owner stops, the guest went down, a minute, read stopped",
+		"a owner stops, a read stopped, b read lost",
+	} {
+		for _, spot := range []bool{true, false} {
+			n := newStory(t, spot, "a").with(single)
+			if strings.Contains(path, "b ") {
+				n = multi(t, spot).with(single)
+			}
+			for step := range strings.SplitSeq(path, ", ") {
+				switch step {
+				case "it was killed":
+					n.line("a", events.CrewReport{Report: events.ReportExited, Attempt: 100, Signal: "SIGTERM", ExitCode: 143, Interrupted: true})
+				case "the guest went down":
+					n.give(evidence.Interrupted{Origin: n.log(), Slice: "a", Cause: events.CauseGuest, Text: "guest"})
+				default:
+					n.play(step)
+				}
+			}
+			for _, asked := range n.passes(8 * time.Hour) {
+				if strings.HasPrefix(asked, "delete") || strings.HasPrefix(asked, "create") {
+					t.Fatalf("%s, spot %v: asked for is %s:\n%s", path, spot, asked, n.tale())
+				}
+			}
+			if why := n.w.NothingToRetry(n.now); n.w.Incident != nil || !strings.Contains(why, "its owner stopped it") {
+				t.Errorf("%s, spot %v: it may be retried: %q\n%s", path, spot, why, n.tale())
+			}
+		}
+	}
+}
+
+// TestWhatIsOnlyStoppedIsNeverDeleted: it is started, or left to a person, also where its provider's own recovery was waited for. What nobody waits
+// for any more is another matter.
+func TestWhatIsOnlyStoppedIsNeverDeleted(t *testing.T) {
+	t.Parallel()
+	const unsaid = "read stopped, a while, unsaid, tick"
+	const madeStopped = "host error, read lost, later, tick, do, read gone, do, read ours stopped"
+	for name, c := range map[string]struct{ first, path, policy, then, want string }{
+		"a person has it tried again after six hours":     {"seldom", unsaid, "everything", "6h, retried, read stopped", "start llama-8b"},
+		"the policy could not be read at first":           {"unreadable", unsaid, "spot", "tick", "escalated policy_no"},
+		"nobody could be asked":                           {"everything", "host error, a minute", "everything", "read stopped", "escalated unread"},
+		"it was made for one that was lost, and stopped":  {"everything", madeStopped + ", a while", "everything", "unsaid", "start llama-8b"},
+		"it was made, stopped, and nobody could be asked": {"everything", madeStopped, "everything", "tick", "escalated unread"},
+	} {
+		n := at(t, c.first, false, c.path, single).under(c.policy).goes(c.then)
+		got := n.sent
+		for range 8 * 60 {
+			got = append(got, n.passes(time.Minute)...)
+			if e := n.ended(); len(got) == 0 && e.Code != "" {
+				got = []string{string(e.Outcome) + " " + string(e.Code)}
+			}
+		}
+		if len(got) == 0 || got[0] != c.want {
+			t.Errorf("%s: %q, want %q:\n%s", name, got, c.want, n.tale())
+		}
+	}
+}
+
+// TestWhatWasMadeElsewhereAndStoppedIsLetIn once a person has started it: no crew may put itself into the place of one in another zone.
+func TestWhatWasMadeElsewhereAndStoppedIsLetIn(t *testing.T) {
+	t.Parallel()
+	n := at(t, "everything", true, "tick", single)
+	s := &n.w.Slices[0]
+	former := s.Life
+	former.Condition, former.Released = evidence.Gone, start.Add(-2*time.Hour)
+	s.Former = []incident.Life{former}
+	s.Zone, s.Incarnation = "us-west4-b", events.Incarnation{Zone: "us-west4-b", ID: "7720", Created: start.Add(-90 * time.Minute)}
+	s.Condition, s.State, s.Since = evidence.Stopped, "STOPPED", start
+	n.w.Lease.Attempt = 1
+	n.w.Lease.Sure = incident.Write{At: start.Add(-3 * time.Hour), Attempt: 1, Lives: []events.Admission{{Slice: s.Name, Incarnation: former.Incarnation, Workers: s.Hosts}}}
+	n.goes("an hour, retried")
+	for n.w.Incident != nil && n.now.Before(start.Add(24*time.Hour)) {
+		n.goes("1m, read stopped")
+	}
+	if e := n.ended(); e.Code != reason.CodeUnread || !strings.Contains(e.Advice.String(), "tpu-vm start llama-8b") {
+		t.Fatalf("it ends with %s, %s:\n%s", e.Reason, e.Advice, n.tale())
+	}
+	if sent := n.goes("read ready").passes(time.Minute); len(sent) != 1 || sent[0] != "admit llama-8b=7720" {
+		t.Errorf("it was started, and asked for is %v:\n%s", sent, n.tale())
+	}
+}
