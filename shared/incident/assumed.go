@@ -43,6 +43,7 @@ func (t *turn) keepPlan() bool {
 	o.agrees, o.w.Incident.Ceiling = true, policy.Everything()
 	o.tick() // what is not wanted yet is wanted now
 	plan, in := o.plan(), t.w.Incident
+	plan.Calls = append(in.prepared(plan.Calls), plan.Calls...)
 	same := func(a, b view.Planned) bool {
 		return a.Method == b.Method && a.Resource == b.Resource && a.When == b.When
 	}
@@ -59,6 +60,17 @@ func (t *turn) keepPlan() bool {
 	}
 	in.Planned, in.Would = plan.Calls, would
 	return true
+}
+
+// prepared are the calls of a kept plan that would have been made by now and that a new plan lacks: they come before what they prepare for.
+func (in *Incident) prepared(calls []view.Planned) (all []view.Planned) {
+	for _, c := range in.Planned {
+		again := func(o view.Planned) bool { return o.Method == c.Method && o.Resource == c.Resource }
+		if (c.Action == events.ActionSave || c.Action == events.ActionMaintain) && !slices.ContainsFunc(calls, again) {
+			all = append(all, c)
+		}
+	}
+	return all
 }
 
 // Fitted says how a slice's order fits the places that would be asked for it. No decision rests on it.

@@ -239,7 +239,7 @@ func (o *outlook) heard(r events.Request) evidence.VerdictRead {
 	t := o.w.Training
 	e := evidence.VerdictRead{Origin: o.origin(), Request: r, Text: "none is known"}
 	if c := t.Claim; !c.Finished && c.Attempt > t.Verdict.Attempt {
-		e.Verdict = &events.CrewVerdict{Attempt: c.Attempt, Ended: c.At, Reason: "no restarts are left"}
+		e.Verdict = &events.CrewVerdict{Attempt: c.Attempt, Life: events.Admission{Slice: o.w.Slices[0].Name}, Ended: c.At, Reason: "no restarts are left"}
 	}
 	if t.Reported.Step > 0 {
 		e.Saved, e.SavedAt, e.SavedURI = t.Reported.Step, o.now, o.w.Directory

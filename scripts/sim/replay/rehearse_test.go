@@ -66,15 +66,16 @@ const jobGone = "its owner deletes the failed Job in the end, while its incident
 
 // otherwise are the recorded incidents in which later events depend on earlier actions.
 var otherwise = map[string]string{
-	"hang":                   "its policy reports a hang, whatever the switches allow",
-	"stopped-by-owner":       "nothing is opened",
-	"watched":                "nothing was allowed in the first place",
-	"maintenance-unanswered": "nobody answers the request for a save",
-	"gke-preempted":          jobGone,
-	"gke-failed":             jobGone,
-	"gke-flex-start-end":     jobGone,
-	"gke-maintenance":        jobGone,
-	"gke-maintenance-early":  jobGone,
+	"preempted-while-creating": "what is lost the second time is what was created",
+	"hang":                     "its policy reports a hang, whatever the switches allow",
+	"stopped-by-owner":         "nothing is opened",
+	"watched":                  "nothing was allowed in the first place",
+	"maintenance-unanswered":   "nobody answers the request for a save",
+	"gke-preempted":            jobGone,
+	"gke-failed":               jobGone,
+	"gke-flex-start-end":       jobGone,
+	"gke-maintenance":          jobGone,
+	"gke-maintenance-early":    jobGone,
 }
 
 // made are the calls that were made or refused for want of a zone that takes the order, each once for an action. A Pod counts as its Job:
