@@ -233,19 +233,6 @@ func TestWhatIsAnnouncedIsShown(t *testing.T) {
 	}
 }
 
-// TestAPlannedEndCostsNobodysBudget.
-func TestAPlannedEndCostsNobodysBudget(t *testing.T) {
-	t.Parallel()
-	n := newStory(t, false, "a")
-	n.w.Slices[0].Ends = start.Add(time.Hour)
-	n.passes(61 * time.Minute)
-	n.play("a lost")
-	n.begins(events.ActionDelete, "a")
-	if len(n.w.Charges) > 0 || n.w.Incident.Cause() != events.CauseEnd {
-		t.Errorf("charged is %+v for %s\n%s", n.w.Charges, n.w.Incident.Cause(), n.tale())
-	}
-}
-
 // TestAPlannedEndIsForeseen: what is asked for once the slice has ended is shown before that.
 func TestAPlannedEndIsForeseen(t *testing.T) {
 	t.Parallel()

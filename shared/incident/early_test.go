@@ -1,0 +1,179 @@
+package incident_test
+
+import (
+	"testing"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/bounds"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/policy"
+)
+
+// TestALongNoticeIsNotSatOut where its maintenance may be started early: the save comes at once, else right before the window. The slices of a
+// Multislice are maintained together, or none of them early. A Job may fail for good once its maintenance begins: where nobody may bring it back,
+// Pitstop does not begin it.
+func TestALongNoticeIsNotSatOut(t *testing.T) {
+	t.Parallel()
+	const early, alone, late = 0, bounds.NoticeFor, 48*time.Hour - 10*time.Minute
+	movable, fixed := notices["movable"], window(events.NoticePending, false, 48*time.Hour)
+	levels := func(spot, other policy.Level) func(*policy.Policy) {
+		return func(p *policy.Policy) { p.Switches.Recreate, p.Switches.RecreateNonSpot = spot, other }
+	}
+	spot := func(w *incident.Workload) { w.Slices[0].Reclaimable = true }
+	one := []events.Notice{movable}
+	for name, c := range map[string]struct {
+		job     bool
+		notices []events.Notice
+		p       func(*policy.Policy)
+		w       func(*incident.Workload)
+		save    time.Duration
+	}{
+		"it may":                              {notices: one, save: early},
+		"the policy says no":                  {notices: one, p: forbids(policy.EarlyMaintenance), save: late},
+		"it cannot be moved":                  {notices: []events.Notice{fixed}, save: late},
+		"the slice is too small":              {notices: one, w: func(w *incident.Workload) { w.Slices[0].Accelerator = "v6e-4" }, save: late},
+		"nobody knows its size":               {notices: one, w: func(w *incident.Workload) { w.Slices[0].Accelerator = "" }, save: late},
+		"without a directory none is sure":    {notices: one, w: bare, save: late},
+		"both are announced":                  {notices: []events.Notice{movable, movable}, save: early},
+		"one later than the other":            {notices: []events.Notice{movable, window(events.NoticePending, true, 72*time.Hour)}, save: early},
+		"one alone is waited for":             {notices: []events.Notice{movable, {}}, save: alone},
+		"one of them cannot be moved":         {notices: []events.Notice{movable, fixed}, save: late},
+		"one of them is too small":            {notices: []events.Notice{movable, movable}, w: func(w *incident.Workload) { w.Slices[1].Accelerator = "v5litepod-4" }, save: late},
+		"a Job may be replaced":               {job: true, p: levels(policy.No, policy.Yes), save: early},
+		"a Spot Job may be":                   {job: true, p: levels(policy.Yes, policy.No), w: spot, save: early},
+		"the policy forbids it":               {job: true, p: levels(policy.Yes, policy.No), save: late},
+		"a person would be asked about a Job": {job: true, p: levels(policy.Yes, policy.Ask), save: late},
+		"a Spot Job may not be":               {job: true, p: levels(policy.No, policy.Yes), w: spot, save: late},
+		"something else made the Job":         {job: true, w: func(w *incident.Workload) { w.Slices[0].Kept = "a CronJob made it" }, save: late},
+		"nobody has read its manifest":        {job: true, w: func(w *incident.Workload) { w.Slices[0].Spec = "" }, save: late},
+		"its replacements are spent": {job: true, w: func(w *incident.Workload) {
+			for range bounds.MaxRecreates {
+				w.Charges = append(w.Charges, incident.Charge{Action: events.ActionDelete, Incident: "before", At: start})
+			}
+		}, save: late},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newStory(t, false, []string{"a", "b"}[:max(len(c.notices), 1)]...)
+			if c.job {
+				n, c.notices = newJob(t), one
+			}
+			if c.p != nil {
+				c.p(&n.p)
+			}
+			if c.w != nil {
+				c.w(&n.w)
+			}
+			for i, notice := range c.notices {
+				if notice.Status != "" {
+					n.announces(n.w.Slices[i].Name, notice)
+				}
+			}
+			if c.save > early {
+				n.now = start.Add(c.save - 2*time.Minute)
+				n.passes(time.Minute)
+				n.wants()
+			}
+			n.passes(time.Minute)
+			n.wants("save")
+		})
+	}
+}
+
+// TestEarlyMaintenance plays histories of maintenance that may be started before its window.
+func TestEarlyMaintenance(t *testing.T) {
+	t.Parallel()
+	const saved = "1m, do, saved, found verify"
+	for name, c := range map[string]struct {
+		policy string
+		two    bool
+		path   string
+		steps  [][2]string
+	}{
+		"nobody answers": {path: "1m, do", steps: [][2]string{{"47h48m", "saving"}, {"1m", "saving: save"}}},
+		"it is refused": {path: saved, steps: [][2]string{
+			{"permission maintain", "window"}, {"47h45m", "window"}, {"5m", "saving: save"},
+		}},
+		"nobody ever says yes": {policy: "ask", steps: [][2]string{{"48h", "approving"}}},
+		"the slice is lost meanwhile": {path: "1m, do, refused, 1h", steps: [][2]string{
+			{"a lost", "healing"}, {"3h59m", "healing"}, {"a lost", "healing"}, {"2m", "deleting: delete a"},
+		}},
+		"the slice does not come back":   {path: "1m, do, refused, 1h", steps: [][2]string{{"a unhealthy", "window"}, {"3h59m", "window"}, {"2m", "deleting: delete a"}}},
+		"the training crashes meanwhile": {path: "1m, do, refused, 1h, exit 139, gave up", steps: [][2]string{{"its verdict", "restarting: restart a=7711"}}},
+		"one has begun, and the other follows": {two: true, path: saved, steps: [][2]string{
+			{"does maintain a", "maintaining"},
+			{"not_in_state maintain b", "maintaining"},
+			{"a unhealthy", "maintaining"},
+			{"2m", "maintaining: maintain b"},
+			{"does maintain b", "window"},
+		}},
+		"the other one has begun first": {two: true, path: saved, steps: [][2]string{
+			{"not_in_state maintain a", "maintaining"},
+			{"does maintain b", "maintaining"},
+			{"b unhealthy", "maintaining"},
+			{"2m", "maintaining: maintain a"},
+			{"does maintain a", "window"},
+		}},
+		"one has begun, and the other is refused": {two: true, path: saved, steps: [][2]string{
+			{"does maintain a", "maintaining"}, {"permission maintain b", "window"},
+		}},
+		"one has begun, and the other is not answered": {two: true, path: saved, steps: [][2]string{
+			{"does maintain a", "maintaining"},
+			{"not_in_state maintain b", "maintaining"},
+			{"a unhealthy", "maintaining"},
+			{"2m", "maintaining: maintain b"},
+			{"intend maintain b", "maintaining"},
+			{"15m", "window"},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newStory(t, false, "a")
+			if c.two {
+				n = multi(t, false).goes("b log movable")
+			}
+			if c.policy != "" {
+				n.under(c.policy)
+			}
+			n.goes("a log movable")
+			if c.path != "" {
+				n.goes(c.path)
+			}
+			n.plays(c.steps)
+			if in := n.w.Incident; c.two && in.Status.Until.After(n.now.Add(bounds.HealFor)) {
+				t.Errorf("it is waited for until %s:\n%s", in.Status.Until, n.tale())
+			}
+		})
+	}
+}
+
+// TestAPolicyThatCanBeReadAgainStartsItEarly, and no sooner.
+func TestAPolicyThatCanBeReadAgainStartsItEarly(t *testing.T) {
+	t.Parallel()
+	n := newStory(t, false, "a").under("unreadable")
+	n.plays([][2]string{{"a log movable", "peace"}, {"29m", "peace"}})
+	n.under("everything").plays([][2]string{{"1m", "saving: save"}})
+}
+
+// TestAJobThatStaysAwayByNowIsNotMaintained: what was true at the request need not be true at the call.
+func TestAJobThatStaysAwayByNowIsNotMaintained(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		but  func(*story)
+		want string
+	}{
+		"it is as it was":          {func(*story) {}, "maintaining"},
+		"the policy forbids it":    {func(n *story) { n.p.Switches.RecreateNonSpot = policy.No }, "window"},
+		"something else took over": {func(n *story) { n.w.Slices[0].Kept = "a queue holds it" }, "window"},
+	} {
+		n := newJob(t)
+		n.announces("llama-8b", notices["movable"]).goes("1m, do, saved, found verify")
+		if got := n.stands(n.sent); got != "maintaining: maintain llama-8b" {
+			t.Fatalf("%s: it stands at %s:\n%s", name, got, n.tale())
+		}
+		if c.but(n); n.stands(n.play("intend maintain")) != c.want {
+			t.Errorf("%s: it stands at %s, want %s", name, n.stands(nil), c.want)
+		}
+	}
+}
