@@ -2,11 +2,15 @@ package incident_test
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/bounds"
+	"pitstop.internal/shared/evidence"
+	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/reason"
 	"pitstop.internal/shared/view"
@@ -46,6 +50,290 @@ func TestACrashedJobNeedsTheSwitchRestartToo(t *testing.T) {
 		n.p.Switches.Restart = policy.No
 		if n.breaks(cause); n.ended().Code != want || n.isWanted(events.ActionDelete) != (want == "") {
 			t.Errorf("%s: asked for is %q:\n%s", cause, n.sent, n.tale())
+		}
+	}
+}
+
+// TestPitstopResumesNoJobAndMovesNone, whatever the policy allows.
+func TestPitstopResumesNoJobAndMovesNone(t *testing.T) {
+	t.Parallel()
+	p := newStory(t, false).p
+	p.Shapes = []policy.Shape{{Accelerator: "v5litepod-8"}}
+	got := newJob(t).w.Limited(p)
+	if s := got.Switches; s.StartStopped != policy.No || s.EarlyMaintenance != policy.Yes || s.RecreateNonSpot != policy.Yes || len(got.Zones)+len(got.Shapes) > 0 {
+		t.Errorf("its policy is %+v", got)
+	}
+}
+
+// TestAMachineThatAJobHadLeftExplainsNothing: it was taken after the Job had failed, whether word of that comes before the reading that shows
+// it, or after it. What ran on a machine may end a while before the machine is taken.
+func TestAMachineThatAJobHadLeftExplainsNothing(t *testing.T) {
+	t.Parallel()
+	const soon, late = bounds.NoticedFor, bounds.NoticedFor + time.Second
+	for name, c := range map[string]struct {
+		taken             time.Duration // after the Job failed
+		readFirst         bool
+		shown, told, want events.Cause
+	}{
+		"word first":                      {late, false, events.CauseCrash, events.CauseHostError, events.CauseCrash},
+		"word first, and no certainty":    {late, false, events.CauseUnknown, events.CauseHostError, events.CauseUnknown},
+		"the reading first":               {late, true, events.CauseCrash, events.CauseHostError, events.CauseCrash},
+		"word first, within the notice":   {soon, false, events.CauseCrash, events.CauseHostError, events.CauseHostError},
+		"the reading first, within it":    {soon, true, events.CauseCrash, events.CauseHostError, events.CauseHostError},
+		"word first, of a loss before it": {-time.Minute, false, events.CauseCrash, events.CauseHostError, events.CauseHostError},
+		"word first, of maintenance":      {time.Hour, false, events.CauseCrash, events.CauseMaintenance, events.CauseMaintenance},
+	} {
+		n := newJob(t)
+		failed := n.now
+		reads := func() {
+			n.later(time.Minute).reads("llama-8b", evidence.Lost, func(e *evidence.Read) { e.Facts.Cause, e.Facts.Failed = c.shown, failed })
+		}
+		if n.later(max(5*time.Minute, c.taken)); c.readFirst {
+			reads()
+		}
+		n.give(evidence.Interrupted{
+			Origin: evidence.Origin{ID: "log", Time: failed.Add(c.taken), Rank: events.RankAudit}, Slice: "llama-8b", Incarnation: n.w.Slices[0].Incarnation,
+			Cause: c.told, Text: "its machine was lost",
+		})
+		if !c.readFirst {
+			reads()
+		}
+		if got := n.w.Incident.Cause(); got != c.want {
+			t.Errorf("%s: the cause is %s, want %s", name, got, c.want)
+		}
+		if n.does(events.ActionDelete, "llama-8b"); (n.w.Spent(events.ActionRestart) > 0) != (c.want == events.CauseCrash) {
+			t.Errorf("%s: charged is %+v", name, n.w.Charges)
+		}
+	}
+}
+
+// TestWhatStruckTheMachinesPays: the error of a training whose machine was lost, or whose maintenance had begun, is a consequence.
+func TestWhatStruckTheMachinesPays(t *testing.T) {
+	t.Parallel()
+	pending := events.Notice{Status: events.NoticePending, CanReschedule: true, WindowStart: start.Add(48 * time.Hour), WindowEnd: start.Add(52 * time.Hour)}
+	notices := func(n *story, status ...events.NoticeStatus) {
+		for _, pending.Status = range status {
+			n.later(time.Minute).give(evidence.Noticed{
+				Origin: n.reading(), Slice: "llama-8b", Incarnation: n.w.Slices[0].Incarnation, Notice: pending, InAPI: true,
+			})
+		}
+		n.passes(time.Minute)
+	}
+	begins := func(n *story) {
+		notices(n, events.NoticePending)
+		n.does(events.ActionSave, "").says("7711", events.ReportSaved, func(r *events.CrewReport) { r.SaveID, r.CheckpointStep = n.w.Incident.SaveID(), 48200 })
+		n.give(evidence.Checked{Origin: n.reading(), Request: n.begins(events.ActionVerify, ""), Found: true, Step: 48200, At: n.now})
+		n.does(events.ActionMaintain, "llama-8b")
+	}
+	for name, c := range map[string]struct {
+		before func(*story)
+		pays   events.Action
+	}{
+		"nothing": {func(*story) {}, events.ActionRestart},
+		"a host error": {func(n *story) {
+			n.give(evidence.Interrupted{Origin: n.reading(), Slice: "llama-8b", Cause: events.CauseHostError, Text: "host error"})
+		}, events.ActionDelete},
+		"maintenance that was announced":       {func(n *story) { notices(n, events.NoticePending) }, events.ActionRestart},
+		"maintenance that Pitstop began":       {begins, events.ActionDelete},
+		"maintenance that the API shows begun": {func(n *story) { notices(n, events.NoticePending, events.NoticeOngoing) }, events.ActionDelete},
+		"ours, and it is over": {func(n *story) {
+			begins(n)
+			notices(n, events.NoticeOngoing, events.NoticeGone)
+		}, events.ActionDelete},
+	} {
+		n := newJob(t)
+		c.before(n)
+		if n.breaks(events.CauseCrash).does(events.ActionDelete, "llama-8b"); n.w.Spent(c.pays) != 1 || len(n.w.Charges) != 1 {
+			t.Errorf("%s: charged is %+v:\n%s", name, n.w.Charges, n.tale())
+		}
+	}
+}
+
+// TestALineMovesNoCharge: who may write a log does not say who pays, and so not what the policy allows. Only proof gives a charge back.
+func TestALineMovesNoCharge(t *testing.T) {
+	t.Parallel()
+	n := newJob(t)
+	n.p.Switches.Restart = policy.No
+	n.says("7711", events.ReportNotice, func(r *events.CrewReport) { r.Preempted = true }).is("peace")
+	if n.breaks(events.CauseCrash); n.ended().Code != reason.CodePolicyNo {
+		t.Errorf("a Pod's line moves the charge: %q is asked for:\n%s", n.sent, n.tale())
+	}
+	n = newJob(t)
+	n.p.Switches.Restart = policy.No
+	n.give(evidence.Interrupted{Origin: evidence.Origin{ID: "line", Time: n.now, Rank: events.RankUser}, Slice: "llama-8b", Cause: events.CausePreemption, Text: "preempted"})
+	if n.breaks(events.CauseCrash); n.ended().Code != reason.CodePolicyNo {
+		t.Errorf("a line moves the charge: %q is asked for:\n%s", n.sent, n.tale())
+	}
+	n = newStory(t, true, "a")
+	n.gaveUp(1, "NaN in loss").does(events.ActionRestart, "")
+	for rank, spent := range map[events.Rank]int{events.RankUser: 1, events.RankAudit: 0} {
+		w, _, _ := incident.Advance(n.p, n.w, evidence.Interrupted{
+			Origin: evidence.Origin{ID: "entry", Time: n.now, Rank: rank}, Slice: "a", Incarnation: n.w.Slices[0].Incarnation, Cause: events.CausePreemption, Text: "preempted",
+		}, n.now)
+		if w.Spent(events.ActionRestart) != spent || w.Incident.Cause().Infrastructure() != (spent == 0) {
+			t.Errorf("by rank %v: %d restarts are spent, for %s", rank, w.Spent(events.ActionRestart), w.Incident.Cause())
+		}
+	}
+}
+
+// TestAnOwnersDeletionComesBeforeOurs: a Job is gone before anybody has begun to delete it, so the log says first who did, however often it is
+// found gone. A person's yes to our deletion says nothing of theirs.
+func TestAnOwnersDeletionComesBeforeOurs(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		cause events.Cause
+		set   bool // it is one of two Jobs of a JobSet
+		// what is so before the loss, and what happens after it
+		before, then func(*story)
+	}{
+		"its machines were lost":        {cause: events.CauseTerminated},
+		"its training failed":           {cause: events.CauseCrash},
+		"of a JobSet":                   {cause: events.CauseTerminated, set: true},
+		"while its verdict is read":     {cause: events.CauseTerminated, before: claims},
+		"of a JobSet, before a verdict": {cause: events.CauseTerminated, before: claims, set: true},
+		"after a person's yes":          {cause: events.CauseTerminated, before: func(n *story) { asksAll(&n.p) }, then: func(n *story) { n.plays("approved") }},
+		"ours was begun, and found nothing": {cause: events.CauseTerminated, then: func(n *story) {
+			n.give(evidence.Answered{Origin: n.reading(), Request: n.begins(events.ActionDelete, "llama-8b"), NoCall: evidence.Uncalled, Text: "it is gone"})
+		}},
+	} {
+		for _, owner := range []bool{true, false} {
+			n := newJob(t)
+			if c.set {
+				n.w.Slices[0].Group = "set"
+				n.w.Slices = append(n.w.Slices, n.w.Slices[0])
+				n.w.Slices[1].Name, n.w.Slices[1].Incarnation.ID = "other", "7712"
+			}
+			if c.before != nil {
+				c.before(n)
+			}
+			for _, s := range n.w.Slices {
+				n.later(time.Minute).reads(s.Name, evidence.Lost, func(e *evidence.Read) { e.Facts.Cause = c.cause })
+			}
+			if c.then != nil {
+				c.then(n)
+			}
+			charged := len(n.w.Charges)
+			gone := func() (sent []string) {
+				for range 3 {
+					for _, s := range n.w.Slices {
+						sent = append(append(sent, n.later(time.Minute).reads(s.Name, evidence.Gone).sent...), n.passes(time.Minute)...)
+					}
+				}
+				return sent
+			}
+			if sent := gone(); len(sent) > 0 || len(n.w.Charges) != charged {
+				t.Fatalf("%s: nobody has said who deleted it, and %q is asked for:\n%s", name, sent, n.tale())
+			}
+			for _, s := range n.w.Slices {
+				if !n.w.Reads(n.now).Has(incident.ReadDeleter, s.Name) {
+					t.Errorf("%s: nobody asks who deleted %s:\n%s", name, s.Name, n.tale())
+				}
+			}
+			if owner {
+				n.later(10 * time.Minute).give(n.acts("ann@example.com", events.ActDeleted, c.set)).wants()
+				n.is("released")
+				continue
+			}
+			n.later(bounds.Grace)
+			var sent []string
+			for _, s := range n.w.Slices {
+				sent = append(sent, n.give(evidence.Unsaid{Origin: n.reading(), Slice: s.Name, Incarnation: s.Incarnation}).sent...)
+			}
+			sent = append(append(sent, n.passes(bounds.HearFor)...), gone()...)
+			if !slices.Contains(sent, "create llama-8b") {
+				t.Errorf("%s: the log names nobody, and %q is asked for:\n%s", name, sent, n.tale())
+			}
+		}
+	}
+}
+
+// claims has a line say that the training is done.
+func claims(n *story) { n.w.Training.Claim = incident.Claim{Finished: true, Attempt: 1, At: n.now} }
+
+// TestWhatNobodySawFailIsNotCreatedAgain: a complete Job that its time to live removes between two ticks looks like a lost one.
+func TestWhatNobodySawFailIsNotCreatedAgain(t *testing.T) {
+	t.Parallel()
+	n := newJob(t)
+	n.vanishes("llama-8b")
+	if sent := n.passes(5 * time.Minute); len(sent) > 0 || n.ended().Code != reason.CodeKept {
+		t.Errorf("%q is asked for:\n%s", sent, n.tale())
+	}
+}
+
+// TestAPodThatNeverEndsIsToldAndWaitedFor: nothing is created beside it, and once it has ended a person's word goes on.
+func TestAPodThatNeverEndsIsToldAndWaitedFor(t *testing.T) {
+	t.Parallel()
+	n := newJob(t)
+	n.breaks(events.CauseTerminated).does(events.ActionDelete, "llama-8b")
+	n.later(time.Minute).reads("llama-8b", evidence.Deleting, func(e *evidence.Read) { e.State = "deleting: its Pod llama-8b-0 of the former Job has not ended" })
+	if sent := n.passes(50 * time.Minute); slices.Contains(sent, "create llama-8b") {
+		t.Errorf("it is created beside its Pod:\n%s", n.tale())
+	}
+	if e := n.ended(); e.Outcome != view.Escalated || !strings.Contains(e.Reason.String(), "llama-8b-0 of the former Job") || !strings.Contains(e.Advice.String(), "pitstop retry") {
+		t.Errorf("nobody is told of the Pod:\n%s", n.tale())
+	}
+	n.reads("llama-8b", evidence.Gone).plays("retried")
+	n.is("grace") // whether its owner deleted it comes first
+}
+
+// TestWhatMayComeBackIsNotDeleted, however long it takes: its cluster has restarts left.
+func TestWhatMayComeBackIsNotDeleted(t *testing.T) {
+	t.Parallel()
+	for _, c := range []evidence.Condition{evidence.Unhealthy, evidence.Creating} {
+		n := newJob(t)
+		n.w.Slices[0].Healing = evidence.HealsAlways
+		n.reads("llama-8b", c)
+		if sent := n.passes(10 * time.Hour); slices.Contains(sent, "delete llama-8b") {
+			t.Errorf("%s:\n%s", c, n.tale())
+		}
+	}
+}
+
+// TestWhatNobodyCanReadIsNotHealthy: a slice that was usable when somebody read it last may have been lost since.
+func TestWhatNobodyCanReadIsNotHealthy(t *testing.T) {
+	t.Parallel()
+	n := newJob(t)
+	n.w.Training, n.w.Directory = incident.Training{}, ""
+	n.breaks(events.CauseTerminated).replaces("uid-1")
+	for range 60 {
+		n.later(time.Minute).give(evidence.Ticked{Unread: true})
+	}
+	n.is("resuming")
+	if n.passes(10 * time.Minute); n.ended().Outcome != view.Resumed || n.ended().By != view.ByHealth {
+		t.Errorf("it is read again:\n%s", n.tale())
+	}
+}
+
+// TestAJobThatCameIsItsOwners: it trains as soon as its Pods run, so nobody takes it away when its incident ends early.
+func TestAJobThatCameIsItsOwners(t *testing.T) {
+	t.Parallel()
+	for _, before := range []string{"nothing", "its JobSet alone", "the Job"} {
+		n := newJob(t)
+		n.w.Slices[0].Group = "set"
+		n.breaks(events.CauseTerminated).does(events.ActionDelete, "llama-8b")
+		n.later(time.Minute).reads("llama-8b", evidence.Gone).does(events.ActionCreate, "llama-8b")
+		id, made := n.w.Incident.ID, n.now
+		shows := func(c evidence.Condition) {
+			n.later(time.Minute).reads("llama-8b", c, func(e *evidence.Read) {
+				e.Incident, e.Incarnation = id, events.Incarnation{Zone: e.Zone, ID: "uid-9", Created: made}
+			})
+		}
+		switch before {
+		case "the Job":
+			shows(evidence.Creating)
+		case "its JobSet alone":
+			n.later(time.Minute).reads("llama-8b", evidence.Creating, func(e *evidence.Read) { e.Incident, e.Incarnation, e.Ordered = id, events.Incarnation{}, made })
+		}
+		n.plays("cancelled")
+		n.is("released")
+		sent := n.passes(time.Minute)
+		if n.w.Incident != nil || n.w.Closed.ID != id {
+			t.Errorf("%s came before the end, and another incident is about it:\n%s", before, n.tale())
+		}
+		shows(evidence.Ready)
+		sent = append(append(sent, n.sent...), n.passes(30*time.Minute)...)
+		if s := n.w.Slices[0]; slices.Contains(sent, "delete llama-8b") || s.Incarnation.ID != "uid-9" || s.IsReleased() {
+			t.Errorf("%s came before the end: %q is asked for:\n%s", before, sent, n.tale())
 		}
 	}
 }

@@ -20,6 +20,20 @@ func newJob(t *testing.T) *story {
 	return n
 }
 
+// later lets time pass, and nothing happen.
+func (n *story) later(d time.Duration) *story {
+	n.now = n.now.Add(d)
+	return n
+}
+
+// is fails unless the story stands there.
+func (n *story) is(at string) {
+	n.Helper()
+	if got := n.stands(nil); got != at {
+		n.Fatalf("it stands at %s, want %s:\n%s", got, at, n.tale())
+	}
+}
+
 // says is a line of the crew in a Pod of the life with that ID, a minute later.
 func (n *story) says(life string, kind events.Report, change ...func(*events.CrewReport)) *story {
 	n.now = n.now.Add(time.Minute)
@@ -33,8 +47,7 @@ func (n *story) says(life string, kind events.Report, change ...func(*events.Cre
 
 // breaks has a reading show, a minute later, that the slice is lost for that cause.
 func (n *story) breaks(cause events.Cause) *story {
-	n.now = n.now.Add(time.Minute)
-	return n.reads("llama-8b", evidence.Lost, func(e *evidence.Read) { e.Facts.Cause = cause })
+	return n.later(time.Minute).reads("llama-8b", evidence.Lost, func(e *evidence.Read) { e.Facts.Cause = cause })
 }
 
 // does begins a call, which is accepted.
@@ -48,11 +61,9 @@ func (n *story) does(a events.Action, slice string) *story {
 func (n *story) replaces(life string) *story {
 	n.Helper()
 	n.does(events.ActionDelete, "llama-8b")
-	n.now = n.now.Add(time.Minute)
-	n.reads("llama-8b", evidence.Gone).wants("create llama-8b")
+	n.later(time.Minute).reads("llama-8b", evidence.Gone).wants("create llama-8b")
 	n.does(events.ActionCreate, "llama-8b")
-	n.now = n.now.Add(time.Minute)
-	n.reads("llama-8b", evidence.Ready, func(e *evidence.Read) {
+	n.later(time.Minute).reads("llama-8b", evidence.Ready, func(e *evidence.Read) {
 		e.Incident, e.Incarnation = n.w.Incident.ID, events.Incarnation{Zone: e.Zone, ID: life, Created: n.now.Add(-time.Second)}
 		e.Facts.Cause, e.Facts.Failed = "", time.Time{}
 	})
