@@ -1,5 +1,218 @@
 package incident_test
 
-import "pitstop.internal/shared/policy"
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/evidence"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/policy"
+)
 
 var smaller = policy.Shape{Accelerator: "v5litepod-8", Zones: []string{"us-central1-a"}}
+
+// shaped may replace Spot with slices of these shapes.
+func (n *story) shaped(shapes ...policy.Shape) *story {
+	n.under("spot").p.Shapes = shapes
+	return n
+}
+
+// reshaped has slices be in another shape than their owner ordered.
+func reshaped(w *incident.Workload) {
+	for i := range w.Slices {
+		s := &w.Slices[i]
+		s.Order = incident.Order{Accelerator: s.Accelerator, Spec: s.Spec, SpecZone: s.Zone}
+		s.Zone, s.Accelerator, s.Chips, s.Spec = "us-central1-a", "v5litepod-8", 8, "spec8"
+		s.Incarnation.Zone = s.Zone
+	}
+}
+
+// standsAt has a slice stand where its owner has put it.
+func standsAt(s *incident.Slot, zone string) { s.Zone, s.Incarnation.Zone = zone, zone }
+
+// placesFor are the places where a slice would be created, in their order.
+func (n *story) placesFor(slice string) string {
+	var all []string
+	for _, at := range n.w.PlacesFor(n.p, slice) {
+		all = append(all, at.String())
+	}
+	return strings.Join(all, ", ")
+}
+
+// TestOtherShapesAreAskedForBehindEveryZone: in the policy's order, in their own zones or in those of the slice. The slices of a Multislice stay
+// alike: what is lost alone goes where the others are, and what is lost together moves together.
+func TestOtherShapesAreAskedForBehindEveryZone(t *testing.T) {
+	t.Parallel()
+	const own, both = "us-west4-a, us-west4-b", "a read lost, b read lost, do, a read gone, b read gone"
+	east, plain := policy.Shape{Accelerator: "v6e-8", Zones: []string{"us-east5-b"}}, policy.Shape{Accelerator: "v6e-8"}
+	for name, c := range map[string]struct {
+		names  []string
+		change func(w *incident.Workload)
+		shapes []policy.Shape
+		path   string
+		want   string
+	}{
+		"none is named":                            {nil, nil, nil, "tick", own},
+		"with zones of its own":                    {nil, nil, []policy.Shape{smaller}, "tick", own + ", us-central1-a as v5litepod-8"},
+		"without":                                  {nil, nil, []policy.Shape{plain}, "tick", own + ", us-west4-a as v6e-8, us-west4-b as v6e-8"},
+		"in the order in which they are named":     {nil, nil, []policy.Shape{east, smaller}, "tick", own + ", us-east5-b as v6e-8, us-central1-a as v5litepod-8"},
+		"its own is none":                          {nil, nil, []policy.Shape{{Accelerator: "v5litepod-16", Zones: []string{"us-east5-b"}}}, "tick", own},
+		"what its owner ordered comes first again": {nil, reshaped, []policy.Shape{smaller}, "tick", own + ", us-central1-a as v5litepod-8"},
+		"a shape that is named no more":            {nil, reshaped, nil, "tick", own},
+		"one of two is lost":                       {[]string{"a", "b"}, nil, []policy.Shape{smaller}, "a read lost, do, a read gone", "us-west4-a"},
+		"one of two is lost that are in another shape": {
+			[]string{"a", "b"}, reshaped, nil, "a read lost, do, a read gone", "us-central1-a as v5litepod-8",
+		},
+		"both are lost": {[]string{"b", "a"}, nil, []policy.Shape{smaller}, both, own + ", us-central1-a as v5litepod-8"},
+		"both are lost, and the other is coming in another shape": {
+			[]string{"a", "b"}, nil, []policy.Shape{smaller}, both + ", stockout create b, stockout create b, intend create b", "us-central1-a as v5litepod-8",
+		},
+		"both are lost, and were never alike": {
+			[]string{"a", "b"}, func(w *incident.Workload) { w.Slices[1].Accelerator = "v5litepod-32" }, []policy.Shape{smaller}, both, own,
+		},
+		"put apart by their owner": {
+			[]string{"a", "b"}, func(w *incident.Workload) { standsAt(&w.Slices[1], "us-west4-b") }, []policy.Shape{smaller}, "a read lost, do, a read gone", "us-west4-a",
+		},
+		"one of two is lost, and the owner of the other ordered it as it is": {
+			[]string{"a", "b"},
+			func(w *incident.Workload) { reshaped(w); w.Slices[1].Order = incident.Order{} }, nil, "a read lost, do, a read gone",
+			"us-central1-a as v5litepod-8",
+		},
+		"and the other stands elsewhere as it was ordered first": {
+			[]string{"a", "b"}, func(w *incident.Workload) {
+				b := w.Slices[1]
+				reshaped(w)
+				w.Slices[1] = b
+			}, nil, "a read lost, do, a read gone", "us-west4-a",
+		},
+		"one of two is lost that were never alike": {
+			[]string{"a", "b"}, func(w *incident.Workload) { w.Slices[1].Accelerator = "v5litepod-32" }, []policy.Shape{smaller}, "a read lost, do, a read gone", "us-west4-a",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			names := c.names
+			if names == nil {
+				names = []string{"llama-8b"}
+			}
+			n := newStory(t, true, names...).shaped(c.shapes...)
+			if c.change != nil {
+				c.change(&n.w)
+			}
+			if got := n.goes(c.path).placesFor(names[0]); got != c.want {
+				t.Errorf("it is asked for in %s, want %s:\n%s", got, c.want, n.tale())
+			}
+		})
+	}
+}
+
+// inShape is a reading of the life with that ID in us-central1-a, which is 8 chips there.
+func (n *story) inShape(c evidence.Condition, id, by, accelerator string) evidence.Read {
+	e := n.read(&n.w.Slices[0], c, events.Incarnation{Zone: "us-central1-a", ID: id, Created: start.Add(time.Hour)})
+	e.Incident, e.Facts = by, evidence.Facts{Accelerator: accelerator, Workers: 1, Chips: 8, Reclaimable: true, Spec: "spec8"}
+	return e
+}
+
+// TestASliceComesBackInAnotherShape when no zone gives its own, is counted by the chips that it was without, and is asked for as its owner ordered it
+// when it is lost again.
+func TestASliceComesBackInAnotherShape(t *testing.T) {
+	t.Parallel()
+	comes := func() *story {
+		n := newStory(t, true, "llama-8b").shaped(smaller).goes(created + ", stockout create")
+		if got := n.places(); got != "llama-8b in us-west4-b" {
+			t.Fatalf("asked for next is %q", got)
+		}
+		if n.play("stockout create"); n.places() != "llama-8b in us-central1-a as v5litepod-8" {
+			t.Fatalf("asked for at last is %q", n.places())
+		}
+		return n
+	}
+	t.Run("it comes", func(t *testing.T) {
+		n := comes().goes("do")
+		n.give(n.inShape(evidence.Ready, "8000", n.w.Incident.ID, "v5litepod-8"))
+		s := n.w.Slices[0]
+		if want := (incident.Order{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spec: "spec1", SpecZone: "us-west4-a"}); s.Order != want || s.Chips != 8 || !s.Reshaped() {
+			t.Fatalf("the slice is %+v", s)
+		}
+		n.goes("do, started, 1m, steps, 1h, read lost, do, read gone")
+		if got := n.places(); got != "llama-8b in us-west4-a" {
+			t.Errorf("lost again it is asked for in %q:\n%s", got, n.tale())
+		}
+	})
+	t.Run("what somebody else made is what they order now", func(t *testing.T) {
+		n := comes().goes("do")
+		if n.give(n.inShape(evidence.Ready, "8000", "", "v5litepod-8")); n.w.Slices[0].Order != (incident.Order{}) {
+			t.Errorf("the slice is %+v", n.w.Slices[0])
+		}
+	})
+	t.Run("it comes as its owner ordered it", func(t *testing.T) {
+		n := comes().goes("do")
+		n.give(n.inShape(evidence.Ready, "8000", n.w.Incident.ID, "v5litepod-16"))
+		if n.play("do"); n.w.Slices[0].Reshaped() || n.w.Slices[0].Order != (incident.Order{}) {
+			t.Errorf("the slice is %+v", n.w.Slices[0])
+		}
+	})
+	t.Run("a late reading of the creation before it", func(t *testing.T) {
+		n := comes().goes("intend create")
+		stale := n.inShape(evidence.Creating, "7999", n.w.Incident.ID, "v5litepod-16") // the one that has just failed
+		stale.Zone, stale.Incarnation.Zone = "us-west4-b", "us-west4-b"
+		n.give(stale)
+		n.now = n.now.Add(time.Minute)
+		n.give(n.inShape(evidence.Ready, "8000", n.w.Incident.ID, "v5litepod-8"))
+		n.now = n.now.Add(time.Minute)
+		stale.Condition, stale.Incarnation, stale.Incident, stale.Time = evidence.Gone, events.Incarnation{}, "", n.now
+		if n.give(stale); n.w.Slices[0].Order.Accelerator != "v5litepod-16" || n.w.Slices[0].Accelerator != "v5litepod-8" {
+			t.Errorf("the slice is %+v", n.w.Slices[0])
+		}
+	})
+}
+
+// TestAMultisliceIsWhatItsOwnerOrderedLast: who creates one slice anew in the shape that all of them are in has ordered that shape, and they are asked
+// for alike whichever is lost next.
+func TestAMultisliceIsWhatItsOwnerOrderedLast(t *testing.T) {
+	t.Parallel()
+	for made, want := range map[string]string{
+		"v5litepod-8": "a in us-central1-a, b in us-central1-a", "v5litepod-16": "a in us-west4-a, b in us-west4-a",
+	} {
+		n := multi(t, true).with(reshaped).shaped(smaller)
+		n.now = n.now.Add(time.Hour)
+		e := n.read(&n.w.Slices[1], evidence.Ready, events.Incarnation{Zone: "us-central1-a", ID: "9000", Created: start.Add(30 * time.Minute)})
+		e.Facts.Accelerator, e.Facts.Spec = made, "spec9"
+		if n.give(e); n.w.Slices[1].Order != (incident.Order{}) {
+			t.Fatalf("it is %+v, as what its owner created", n.w.Slices[1])
+		}
+		n.goes("2h, a read lost, b read lost, do, a read gone, b read gone")
+		if got := n.places(); got != want {
+			t.Errorf("created as %s they are asked for in %s, want %s:\n%s", made, got, want, n.tale())
+		}
+	}
+}
+
+// TestAdviceIsForWhatWasAskedFor, which need not be what the slice is.
+func TestAdviceIsForWhatWasAskedFor(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		class  string
+		change func(w *incident.Workload)
+		shapes []policy.Shape
+		want   string
+	}{
+		"no quota for another shape":          {"no_quota", nil, []policy.Shape{smaller}, "ask Google for quota for v5litepod-8,"},
+		"no quota for what its owner ordered": {"no_quota", reshaped, nil, "ask Google for quota for v5litepod-16,"},
+		"no other shape fits":                 {"cannot_move", nil, []policy.Shape{smaller}, "zones to the policy that offer v5litepod-16"},
+		"what its owner ordered goes nowhere": {"wrong_zone", reshaped, nil, "zones to the policy that offer v5litepod-16"},
+	} {
+		n := newStory(t, true, "llama-8b").shaped(c.shapes...)
+		if c.change != nil {
+			c.change(&n.w)
+		}
+		for n.goes(created); n.w.Incident != nil && len(n.path) < 20; {
+			n.play(c.class + " create")
+		}
+		if got := n.ended().Advice.String(); !strings.Contains(got, c.want) {
+			t.Errorf("%s: the advice is %q, want %q:\n%s", name, got, c.want, n.tale())
+		}
+	}
+}
