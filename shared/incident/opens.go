@@ -255,6 +255,8 @@ func (d *diagnosis) opensNothing(slice string) string {
 		return "its owner ordered it, and it has not been usable yet"
 	case d.isFinished():
 		return "the training is finished"
+	case d.knowsAbuse():
+		return story.Abused.With(d.suspected()[0].Name).String()
 	}
 	return "an incident has told its end already"
 }
