@@ -129,8 +129,8 @@ func TestTheDeadlineIsForeseen(t *testing.T) {
 	}
 }
 
-// planned are the calls that an incident would have made, in short.
-func (n *story) planned() (all []string) {
+// plannedCalls are the calls that an incident would have made, in short.
+func (n *story) plannedCalls() (all []string) {
 	in := n.w.Incident
 	if in == nil {
 		in = n.w.Closed
@@ -181,7 +181,7 @@ func TestWhatIsOnlyWatchedIsRehearsed(t *testing.T) {
 			c.change(&n.w)
 		}
 		n.goes(c.path)
-		if got := n.planned(); !slices.Equal(got, c.want) || n.would() == "" {
+		if got := n.plannedCalls(); !slices.Equal(got, c.want) || n.would() == "" {
 			t.Errorf("%s: %s: would have %q, and says %q, want %q:\n%s", c.policy, c.path, got, n.would(), c.want, n.tale())
 		}
 	}
@@ -206,7 +206,7 @@ func TestWhatIsRehearsedIsWhatIsCalled(t *testing.T) {
 		for _, call := range at(t, "everything", c.spot, c.watched+c.acted, c.change...).w.Incident.Calls {
 			made = append(made, call.Method+" "+call.Resource)
 		}
-		if dry := at(t, "watch", c.spot, c.watched, c.change...).planned(); !slices.Equal(dry, made) {
+		if dry := at(t, "watch", c.spot, c.watched, c.change...).plannedCalls(); !slices.Equal(dry, made) {
 			t.Errorf("%s%s: made is %q, and rehearsed %q", c.watched, c.acted, made, dry)
 		}
 	}
