@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/bounds"
 	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
@@ -32,6 +33,20 @@ func TestOperators(t *testing.T) {
 		"what somebody deletes has time to go, counted from a retry": {
 			steps: []string{"a deleting", "peace", "5h", "peace", "retried", "healing", "3h", "healing", "2h", "escalated"},
 		},
+		"a cancelled healing is a person's": {steps: []string{
+			"host error", "looking", "a unhealthy", "healing", "cancelled", "released", "24h", "released", "a unhealthy", "released", "24h", "released",
+		}},
+		"a slice that is gone is a person's": {steps: []string{
+			"stopped for", "looking", "a gone", "grace", "cancelled", "released", "a gone", "released", "48h", "released",
+		}},
+		"a training that has failed is a person's": {steps: []string{
+			"exit 139", "resuming", "gave up", "resuming: hear", "its verdict", "restarting: restart a=7711", "intend restart", "restarting", "cancelled", "released",
+			"48h", "released",
+		}},
+		"what a cancelled incident has ordered is cleaned up": {w: spot, steps: []string{
+			"a lost", "deleting: delete a", "do", "deleting", "a gone", "creating: create a", "do", "creating", "cancelled", "clearing", "cancelled", "clearing",
+			"a read ours made", "clearing: delete a", "do", "clearing", "a gone", "released",
+		}},
 		"what may not be done stays so": {p: never, w: spot, steps: []string{"a lost", "escalated", "1h", "escalated", "retried", "escalated"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -41,21 +56,47 @@ func TestOperators(t *testing.T) {
 	}
 }
 
-// TestWhatWasGivenUpIsTriedAgain with a budget that starts anew, once the obstacle is removed.
+// TestWhatWasGivenUpIsTriedAgain with budgets that start anew, once the obstacle is removed: whoever gives the word need not know the policy, and what
+// it forbids is given up again.
 func TestWhatWasGivenUpIsTriedAgain(t *testing.T) {
 	t.Parallel()
-	n := newStory(t, true, "a")
-	all := n.p
-	forbids(policy.Recreate, policy.RecreateNonSpot)(&n.p)
-	n.w.Charges = []incident.Charge{{Action: events.ActionDelete, Incident: "before", At: start}}
-	n.play("a lost")
-	if n.ended().Outcome != "escalated" {
-		t.Fatal(n.tale())
-	}
-	n.p = all
-	n.play("10m")
-	if got := n.stands(n.play("retried")); got != "deleting: delete a" || !n.w.Charges[0].Void {
-		t.Errorf("it stands at %s, charged is %+v:\n%s", got, n.w.Charges, n.tale())
+	for name, c := range map[string]struct {
+		policy, path string
+		spot         bool
+		opens, then  string
+		want         string
+	}{
+		"a Spot slice that may not be replaced": {"seldom", "preempted, read lost", true, "deleting", "tick", "delete llama-8b"},
+		"one that was replaced too often":       {"everything", "preempted, read lost, no verdict hear", true, "deleting", "tick", "delete llama-8b"},
+		"one that is gone":                      {"seldom", "preempted, read gone", true, "grace", "35m, tick", "create llama-8b"},
+		"one that its provider has not healed":  {"seldom", "host error, read unhealthy, later, tick", false, "deleting", "tick", "delete llama-8b"},
+		"one that is lost and not Spot":         {"seldom", "host error, read lost, later, tick", false, "deleting", "tick", "delete llama-8b"},
+		"a training that its crew has given up": {"everything", "exit 139, gave up, spent hear", true, "restarting", "tick", "restart llama-8b=7711"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := at(t, c.policy, c.spot, c.path, func(w *incident.Workload) {
+				for range bounds.MaxRecreates {
+					w.Charges = append(w.Charges, incident.Charge{Action: events.ActionDelete, Incident: "before", At: start})
+				}
+				for range bounds.MaxRestarts {
+					w.Charges = append(w.Charges, incident.Charge{Action: events.ActionRestart, Incident: "before", At: start})
+				}
+			})
+			if n.ended().Outcome != view.Escalated {
+				t.Fatal(n.tale())
+			}
+			before := n.w.Closed.ID
+			n.under("unreadable").plays([][2]string{{"10m", "escalated"}, {"retried", c.opens}})
+			if n.w.Incident.ID == before || n.w.Spent(events.ActionDelete)+n.w.Spent(events.ActionRestart) > 0 {
+				t.Errorf("after the word charged is %+v:\n%s", n.w.Charges, n.tale())
+			}
+			forbidden := *n
+			if forbidden.under("seldom").goes(c.then); forbidden.ended().Outcome != view.Escalated {
+				t.Errorf("where it is forbidden, it goes on:\n%s", forbidden.tale())
+			}
+			n.under("everything").goes(c.then).wants(c.want)
+		})
 	}
 }
 
@@ -79,91 +120,155 @@ func TestARetryAsksEveryPlaceAtOnce(t *testing.T) {
 // TestNothingIsRetriedThatGoesOn, and people hear why.
 func TestNothingIsRetriedThatGoesOn(t *testing.T) {
 	t.Parallel()
-	for steps, why := range map[string]string{
-		"":                       "training goes on: step 48,180",
-		"a log movable, 1m":      "waits for a person",
-		"a lost":                 "waits for a person",
-		"a unhealthy, 6m":        "is under way (healing)",
-		"a owner deletes":        "its owner deleted every slice",
-		"a stopped by its owner": "its owner stopped it",
+	for path, why := range map[string]string{
+		"tick":                      "training goes on: step 48,180",
+		"pending, later, tick":      "waits for a person",
+		"preempted, read lost":      "waits for a person",
+		"preempted":                 "is under way (looking)",
+		"read unhealthy, 6m":        "is under way (healing)",
+		"finished, its verdict":     "the training is finished",
+		"abuse":                     "Google suspects abuse",
+		"owner deletes, read gone":  "its owner deleted every slice",
+		"owner stops, read stopped": "its owner stopped it",
+		"a crew that waits":         "no crew has been heard",
 	} {
-		n := newStory(t, false, "a")
-		asks(&n.p)
-		n.p.Switches.RecreateNonSpot = policy.Ask
-		if steps == "a lost" {
-			n.w.Slices[0].Reclaimable, n.p.Switches.Recreate = true, policy.Ask
+		n := newStory(t, true, "llama-8b").under("ask")
+		if path == "a crew that waits" {
+			n.with(crewless)
 		}
-		for step := range strings.SplitSeq(steps, ", ") {
-			switch step {
-			case "":
-			case "a owner deletes":
-				n.give(evidence.Called{Origin: n.reading(), Slice: "a", Act: events.ActDeleted, Principal: "ann@example.com"})
-			case "a stopped by its owner":
-				n.give(evidence.Called{Origin: n.reading(), Slice: "a", Act: events.ActStopped, Principal: "ann@example.com"})
-				n.play("a stopped")
-			default:
-				n.play(step)
-			}
-		}
+		n.goes(path)
 		if got := n.w.NothingToRetry(n.now); !strings.Contains(got, why) {
-			t.Errorf("%s: %q, want %q\n%s", steps, got, why, n.tale())
+			t.Errorf("%s: %q, want %q\n%s", path, got, why, n.tale())
 		}
 		if _, _, changed := incident.Advance(n.p, n.w, evidence.Retried{Origin: n.reading(), Word: evidence.Word{By: "ann"}}, n.now); changed {
-			t.Errorf("%s: it is retried", steps)
+			t.Errorf("%s: it is retried", path)
 		}
+	}
+	silent := newStory(t, true, "llama-8b")
+	silent.now = silent.w.Training.StepAt.Add(bounds.ResumeFor)
+	if why := silent.w.NothingToRetry(silent.now); why != "" {
+		t.Errorf("a training that is silent: %q", why)
 	}
 }
 
-// TestQuestionsAreAskedInWords, and once a person has said yes no more.
+// TestQuestionsAreAskedInWords. An answer is for its question alone, and waits for a policy that can be read: what is approved is done in the policy's
+// own way, by whoever can read it.
 func TestQuestionsAreAskedInWords(t *testing.T) {
 	t.Parallel()
-	n := newStory(t, true, "a")
-	asks(&n.p)
-	n.p.Switches.Recreate = policy.Ask
-	n.play("a lost")
-	if q := n.w.Question(); q != "recreate a" {
-		t.Errorf("a loss asks %q", q)
-	}
-	read := n.p
-	n.p = policy.Policy{Unreadable: "503"}
-	n.play("approved") // the command cannot read the policy
-	if q := n.w.Question(); q != "" || n.w.Incident.Status.Label != "approving" {
-		t.Errorf("after the yes it asks %q, and stands at %s", q, n.w.Incident.Status.Label)
-	}
-	n.p = read
-	if got := n.stands(n.passes(time.Minute)); got != "deleting: delete a" {
-		t.Errorf("under a policy that can be read it stands at %s", got)
-	}
-	m := newStory(t, false, "a")
-	asks(&m.p)
-	m.play("a log movable")
-	m.play("1m")
-	if q := m.w.Question(); q != "save, and start the maintenance now" {
-		t.Errorf("early maintenance asks %q", q)
+	for path, want := range map[string][2]string{
+		"preempted, read lost":           {"recreate llama-8b", "delete llama-8b"},
+		"exit 139, gave up, its verdict": {"restart the training", "restart llama-8b=7711"},
+		"pending, later, tick":           {"save, and start the maintenance now", "save"},
+	} {
+		n := at(t, "ask", true, path)
+		in := n.w.Incident
+		if q := n.w.Question(); q != want[0] {
+			t.Errorf("%s: it asks %q, want %q", path, q, want[0])
+		}
+		other := evidence.Approved{Word: ann, Incident: in.ID, Action: events.ActionStart}
+		earlier := evidence.Approved{Word: ann, Incident: "llama-8b-20261101-1", Action: in.Status.Asks}
+		for _, e := range []evidence.Evidence{other, earlier} {
+			if _, _, changed := incident.Advance(n.p, n.w, e, n.now); changed {
+				t.Errorf("%s: %+v counts", path, e)
+			}
+		}
+		n.under("unreadable").plays([][2]string{{"approved", "approving"}})
+		if q := n.w.Question(); q != "" || !strings.Contains(n.tale(), "ann@example.com: approve "+want[0]+" | "+ann.Why) {
+			t.Errorf("%s: after the yes it asks %q:\n%s", path, q, n.tale())
+		}
+		n.under("ask").passes(time.Minute)
+		n.wants(want[1])
 	}
 }
 
 // TestWhatTheTrainingMeetsAfterACancelIsAPersons, until it does a step again.
 func TestWhatTheTrainingMeetsAfterACancelIsAPersons(t *testing.T) {
 	t.Parallel()
-	n := newStory(t, true, "a")
-	exit := func(attempt int) {
+	for _, path := range []string{"exit 139", "exit 139, gave up, its verdict", "exit 139, gave up, its verdict, intend restart"} {
+		n := at(t, "everything", true, path+", cancelled")
+		epoch := n.w.Epoch
+		n.goes("1m, exit 139, gave up")
+		for range 48 {
+			n.goes("1h, a crew that waits")
+		}
+		if n.w.Epoch != epoch {
+			t.Fatalf("%s: it is opened again:\n%s", path, n.tale())
+		}
 		n.now = n.now.Add(time.Minute)
-		n.line("a", events.CrewReport{Report: events.ReportExited, Attempt: attempt, ExitCode: 139})
+		n.line("llama-8b", events.CrewReport{Report: events.ReportProgress, Attempt: 3, Step: 60_000})
+		if n.goes("1m, started, exit 139"); n.w.Incident == nil {
+			t.Errorf("%s: a crash behind a new step opens nothing", path)
+		}
 	}
-	exit(1)
-	if n.w.Incident == nil {
-		t.Fatal("a crash opens nothing")
+}
+
+// TestAnIncidentEndsWithTheLastSliceThatItIsAbout: what its owner orders in the middle of it, and in vain, is theirs.
+func TestAnIncidentEndsWithTheLastSliceThatItIsAbout(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]view.Outcome{"everything": view.Released, "watch": view.Observed} {
+		n := at(t, name, true, "preempted, read gone, cancelled, 8h")
+		theirs := n.now
+		n.goes("retried").reads("llama-8b", evidence.Creating, func(e *evidence.Read) {
+			e.Incarnation = events.Incarnation{Zone: e.Zone, ID: "9000", Created: theirs}
+		})
+		if n.w.Incident == nil {
+			t.Fatalf("%s: it has ended before:\n%s", name, n.tale())
+		}
+		n.now = n.now.Add(20 * time.Second)
+		n.reads("llama-8b", evidence.Gone, func(e *evidence.Read) { e.Incarnation = events.Incarnation{} })
+		if got := n.ended(); got.Outcome != want || got.Code != reason.CodeOwner {
+			t.Errorf("%s: it ended %+v, want it %s:\n%s", name, got, want, n.tale())
+		}
 	}
-	n.play("cancelled")
-	exit(2)
-	if n.play("3h"); n.w.Incident != nil {
-		t.Fatalf("it is opened again:\n%s", n.tale())
+}
+
+// TestAnEmptyMachineIsNotCreatedUnasked: without a start-up script nothing trains on what comes back. What may not be replaced at all, or is only
+// watched, is not asked about.
+func TestAnEmptyMachineIsNotCreatedUnasked(t *testing.T) {
+	t.Parallel()
+	empty := func(w *incident.Workload) { w.Slices[0].Bare = true }
+	for name, want := range map[string]string{"spot": "approving", "seldom": "escalated", "watch": "watching"} {
+		n := newStory(t, true, "llama-8b").under(name).with(empty)
+		if f := n.w.IfLost(n.p, "llama-8b", n.now); string(f.Phase) != want && string(f.Outcome) != want {
+			t.Errorf("%s: foreseen is %+v", name, f)
+		}
+		n.plays([][2]string{{"preempted", ""}, {"read lost", want}})
+		if want == "approving" {
+			if !strings.Contains(n.tale(), "llama-8b has no start-up script") {
+				t.Error(n.tale())
+			}
+			n.plays([][2]string{{"approved", "deleting: delete llama-8b"}, {"intend delete", "deleting"}})
+		}
 	}
-	n.now = n.now.Add(time.Minute)
-	n.line("a", events.CrewReport{Report: events.ReportProgress, Attempt: 3, Step: 60_000})
-	if exit(4); n.w.Incident == nil {
-		t.Error("a crash behind a new step opens nothing")
+}
+
+// TestEveryWordIsRecorded, and the oldest are forgotten.
+func TestEveryWordIsRecorded(t *testing.T) {
+	t.Parallel()
+	n := newStory(t, true, "a")
+	said := func() (all []string) {
+		for _, o := range n.w.Orders {
+			all = append(all, strings.TrimSpace(o.By+" "+string(o.Verb)+" "+o.Text))
+		}
+		return all
+	}
+	n.give(evidence.Paused{Word: ann, Lift: true}) // nothing is paused
+	n.give(evidence.Paused{Word: ann, Until: start.Add(time.Hour)})
+	if p := n.w.Pause; !p.Holds(start) || p.By != ann.By || p.Why != ann.Why {
+		t.Errorf("the pause is %+v", p)
+	}
+	n.give(evidence.Paused{Word: ann, Lift: true})
+	n.give(evidence.Ordered{Word: ann, Verb: evidence.VerbAttach, Text: "to policy spot"})
+	n.goes("preempted, cancelled")
+	want := []string{"pause until 2026-11-12T03:00:00Z", "resume", "attach to policy spot", "cancel"}
+	if got := strings.ReplaceAll(strings.Join(said(), "; "), ann.By+" ", ""); got != strings.Join(want, "; ") || n.w.Pause != nil || n.w.Orders[3].Incident != n.w.Closed.ID {
+		t.Errorf("recorded is %q, and the pause %+v", got, n.w.Pause)
+	}
+	for range 2 * bounds.MaxOrders {
+		n.give(evidence.Ordered{Word: ann, Verb: evidence.VerbAttach})
+	}
+	if len(n.w.Orders) != bounds.MaxOrders {
+		t.Errorf("%d orders are kept", len(n.w.Orders))
 	}
 }
 
