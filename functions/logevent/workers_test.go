@@ -178,20 +178,20 @@ func TestALineIsOfTheLifeThatWroteIt(t *testing.T) {
 	b.Clock.Advance(30 * time.Second)
 	b.Want(b.deliver(b.crew(line(next, 4))), fleettest.Handled)
 	w := b.Workload(id)
-	b.Want(w.LastAttempt(), 1)
+	b.Want(w.Training.Attempt, 1)
 	b.Want(len(w.Unbound), 1)
 
 	w = b.Slice(cloudtputest.NodeConfig{Spot: true, Group: next, Created: created})
 	b.Want(b.deliver(late), fleettest.Handled)
 	w = b.Workload(id)
-	b.Want(w.LastAttempt(), 3)
+	b.Want(w.Training.Attempt, 3)
 	b.Want(w.Slices[0].Hosts, "")
 
 	_, err := b.Fleet.MapHosts(t.Context(), w, w.Slices[0])
 	b.Must(err)
 	w = b.Workload(id)
 	b.Want(w.Slices[0].Hosts, next)
-	b.Want(w.LastAttempt(), 4)
+	b.Want(w.Training.Attempt, 4)
 	b.Want(len(w.Unbound), 0)
 }
 

@@ -75,16 +75,16 @@ func (h handler) handle(ctx context.Context, w incident.Workload, r events.Recov
 	if unreadable != nil {
 		return h.answer(ctx, r, "", "the lease was not written", fleet.DirectoryFailure(unreadable))
 	}
-	write, said := checkpoint.ReplaceLease, fmt.Sprintf("the lease names attempt %d", task.NamesAttempt())
+	write, said := checkpoint.ReplaceLease, fmt.Sprintf("the lease names attempt %d", task.Lease.Attempt)
 	if w.OverrulesLease() {
 		write, said = checkpoint.OverruleLease, said+"; it replaces the implausible lease, as a person ordered"
 	}
-	if task.NamesAttempt() > events.MaxAttempt {
-		err := fmt.Errorf("%w: the lease would name attempt %d, and nothing gets above %d", checkpoint.ErrBeyondBelief, task.NamesAttempt(), events.MaxAttempt)
+	if task.Lease.Attempt > events.MaxAttempt {
+		err := fmt.Errorf("%w: the lease would name attempt %d, and nothing gets above %d", checkpoint.ErrBeyondBelief, task.Lease.Attempt, events.MaxAttempt)
 		return h.answer(ctx, r, "", "the lease was not written", fleet.DirectoryFailure(err))
 	}
 	err = write(ctx, h.Store, r.Directory, checkpoint.Lease{
-		Schema: events.Schema, Workload: r.Workload, Incident: r.Incident, Epoch: r.Epoch, Attempt: task.NamesAttempt(),
+		Schema: events.Schema, Workload: r.Workload, Incident: r.Incident, Epoch: r.Epoch, Attempt: task.Lease.Attempt,
 		Admitted: admitted(w, r.Admit), Written: h.Fleet.Now(), By: ours,
 	}, over, fleet.Places(w)...)
 	h.Fleet.TellForeign(ctx, r.Request, r.Directory, err)
@@ -94,7 +94,7 @@ func (h handler) handle(ctx context.Context, w incident.Workload, r events.Recov
 	if err != nil {
 		return h.answer(ctx, r, "", "the lease was not written", fleet.DirectoryFailure(err))
 	}
-	if vanished && w.LastAttempt() > 0 {
+	if vanished && w.Training.Attempt > 0 {
 		said += "; there was none, though a crew had trained: " + checkpoint.Vanished
 	}
 	return h.answer(ctx, r, "", said, nil)

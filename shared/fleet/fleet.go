@@ -114,7 +114,7 @@ func Order(ctx context.Context, l *ledger.Ledger, w incident.Workload, s inciden
 	case other && !named && s.Accelerator == at.Accelerator && w.TrainsOn() > 1: // like the slices that it trains with
 	case other && !named:
 		return nil, otherShape(s, "the policy does not name "+at.Accelerator), nil
-	case other && s.Accelerator != at.Accelerator && checkpoint.Counted(w.VerifiedURI()):
+	case other && s.Accelerator != at.Accelerator && checkpoint.Counted(w.Training.Saved.URI):
 		return nil, otherShape(s, "the number of a TensorFlow checkpoint may be a count of checkpoints, so the steps left there are unknown"), nil
 	default:
 		if s.Reshaped() {
@@ -122,12 +122,12 @@ func Order(ctx context.Context, l *ledger.Ledger, w incident.Workload, s inciden
 			if err != nil {
 				return nil, nil, err
 			}
-			home := topology.Region(at.Zone) == topology.Region(s.Order.SpecIn())
+			home := topology.Region(at.Zone) == topology.Region(s.Order.SpecZone)
 			if spec, err = cloudtpu.Restore(spec, own, home); err != nil {
 				return nil, nil, err
 			}
 			if home {
-				from = s.Order.SpecIn()
+				from = s.Order.SpecZone
 			}
 		}
 		if other {

@@ -95,7 +95,7 @@ func (w *Workload) questions(wants []Want) (all []string) {
 // asItStands tells the present trouble of a slice from its next one, by its life and since when that was usable; and that of the training by the
 // attempt that the lease named last.
 func (w *Workload) asItStands(slice string) string {
-	s := w.slot(slice)
+	s := w.Slice(slice)
 	if s == nil {
 		return events.Number(int64(w.Lease.Sure.Attempt))
 	}

@@ -16,9 +16,6 @@ import (
 
 // This file has what functions and the ledger ask of a document. Nothing here changes it.
 
-// Slice is the slice with that name, or nil.
-func (w *Workload) Slice(name string) *Slot { return w.slot(name) }
-
 // HasOpenIncident reports whether an incident is open.
 func (w *Workload) HasOpenIncident() bool { return w.Incident != nil }
 
@@ -42,7 +39,7 @@ func (w *Workload) TrainsOn() int {
 
 // Notice is a slice's announced maintenance that is not over, or nil.
 func (w *Workload) Notice(slice string) *Notice {
-	if s := w.slot(slice); s != nil {
+	if s := w.Slice(slice); s != nil {
 		if n := w.announcedFor(s); n.stands() {
 			return &n
 		}
@@ -60,7 +57,7 @@ func (w *Workload) announcedFor(s *Slot) Notice {
 // MaintainedWith are the slices whose announced maintenance starts together with that of a slice, including the slice itself: one call
 // starts the maintenance of a whole group.
 func (w *Workload) MaintainedWith(slice string) (all []Slot) {
-	if w.slot(slice) == nil {
+	if w.Slice(slice) == nil {
 		return nil
 	}
 	others := w.group(slice)
@@ -74,7 +71,7 @@ func (w *Workload) MaintainedWith(slice string) (all []Slot) {
 
 // Broken is when the API first showed this life of a slice lost or broken; zero when it did not.
 func (w *Workload) Broken(slice string) time.Time {
-	s := w.slot(slice)
+	s := w.Slice(slice)
 	if s == nil || !s.Incarnation.Known() {
 		return time.Time{}
 	}
@@ -96,7 +93,7 @@ func (w *Workload) Broken(slice string) time.Time {
 
 // Owns reports whether the workload owns a slice's name in a zone: the slice exists there, or is about to be created there again.
 func (w *Workload) Owns(slice, zone string) bool {
-	s := w.slot(slice)
+	s := w.Slice(slice)
 	if s == nil {
 		return false
 	}
@@ -111,7 +108,7 @@ func (w *Workload) MayHave(id string) bool { return strings.HasPrefix(id, incide
 
 // AdmittedIn is the newest life of a slice in which training may run, or might; none where no lease let it.
 func (w *Workload) AdmittedIn(slice string) events.Incarnation {
-	if s := w.slot(slice); s != nil {
+	if s := w.Slice(slice); s != nil {
 		if l := s.find(func(l *Life) bool { return w.admitsIn(slice, l) }); l != nil {
 			return l.Incarnation
 		}
@@ -157,7 +154,7 @@ func (w *Workload) OutOfCapacity(e evidence.Evidence) (creation Effect, is bool)
 	if x == nil || x.Action != events.ActionCreate || failure == nil || failure.Class != reason.Stockout || failure.Hearsay {
 		return Effect{}, false
 	}
-	return *x, w.slot(x.Slice) != nil
+	return *x, w.Slice(x.Slice) != nil
 }
 
 // carriedOutBy is the effect that an operation of the provider carries out; nil for none.
@@ -188,35 +185,20 @@ func (w Workload) PlacesFor(p policy.Policy, slice string) []view.Place {
 
 // Deaf says why a request to save may not be heard by the crew of a slice; empty where it may.
 func (w *Workload) Deaf(slice string) string {
-	if s := w.slot(slice); s != nil {
+	if s := w.Slice(slice); s != nil {
 		return w.deaf(s)
 	}
 	return ""
 }
 
-// VerifiedURI is the place of the newest checkpoint that Pitstop inspected and found complete; empty for none.
-func (w *Workload) VerifiedURI() string { return w.Training.Saved.URI }
-
-// LastAttempt is the newest attempt that started; 0 for none.
-func (w *Workload) LastAttempt() int { return w.Training.Attempt }
-
-// NamesAttempt is the attempt that a call which writes the lease puts into it.
-func (x *Effect) NamesAttempt() int { return x.Lease.Attempt }
-
 // IsReleased reports whether Pitstop leaves the life to its owner alone.
 func (l *Life) IsReleased() bool { return !l.Released.IsZero() }
 
-// ProvenHosts is the common part of the workers' host names, as the API gave it.
-func (l *Life) ProvenHosts() string { return l.provenHosts() }
-
 // HostsKnown reports whether the host names of the workers are known, or no further question can find them.
-func (l *Life) HostsKnown() bool { return l.provenHosts() != "" || l.HostsAsked }
+func (l *Life) HostsKnown() bool { return l.ProvenHosts() != "" || l.HostsAsked }
 
 // SpecIn is the zone in which the specification was read.
 func (l *Life) SpecIn() string { return cmp.Or(l.SpecZone, l.Zone) }
-
-// SpecIn is the zone in which the specification was read.
-func (o Order) SpecIn() string { return o.SpecZone }
 
 // WasOn reports whether a former life that is still remembered ran on the workers with that group of names.
 func (s *Slot) WasOn(group string) bool {
@@ -237,7 +219,7 @@ func (s Slot) In(p view.Place) Slot {
 // IsFormer reports whether a life of a slice is over because a newer one has come. One exception: somebody ordered this life elsewhere
 // before Pitstop created its own, which is gone without having been admitted. Then the older one is not former.
 func (w *Workload) IsFormer(slice string, life events.Incarnation) bool {
-	s := w.slot(slice)
+	s := w.Slice(slice)
 	if s == nil {
 		return false
 	}
@@ -257,9 +239,3 @@ func (n Notice) Tells(o events.Notice) bool {
 func (in *Incident) RefusedIn(at view.Place) bool {
 	return in != nil && slices.ContainsFunc(in.Refusals, func(r view.Refusal) bool { return r.Place() == at })
 }
-
-// Concerns reports whether an effect is about a slice, alone or with others.
-func (x *Effect) Concerns(slice string) bool { return x.concerns(slice) }
-
-// In is where an effect creates.
-func (x *Effect) In() view.Place { return x.Place }

@@ -28,7 +28,7 @@ func Assumed(project, provider string, r evidence.Read, saved time.Time) Workloa
 
 // IfRead is the plan for the case that the API showed a slice in another condition now, if the policy allowed everything.
 func (w Workload) IfRead(p policy.Policy, slice string, c evidence.Condition, now time.Time) view.Plan {
-	return w.IfAllowed(p, w.outlook(p, now).reading(w.slot(slice), c), now)
+	return w.IfAllowed(p, w.outlook(p, now).reading(w.Slice(slice), c), now)
 }
 
 // isForbidden reports whether an incident ends because its policy allows nothing, or not the next call.

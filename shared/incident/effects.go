@@ -76,7 +76,7 @@ func (x *Effect) writesLease() bool {
 }
 
 // is reports whether an effect is the one of a want: neither its place and its reason, nor which slice of a group it names, make another one.
-func (w Want) is(x *Effect) bool { return w.Action == x.Action && x.concerns(w.Slice) }
+func (w Want) is(x *Effect) bool { return w.Action == x.Action && x.Concerns(w.Slice) }
 
 // isFor reports whether a want is about the very slices and lives of its effect.
 func (w Want) isFor(x *Effect) bool {
@@ -120,7 +120,7 @@ func (x *effects) begin(e evidence.Intended, plan Step) bool {
 // undo forgets the creations of what is deleted now: nothing more comes of them.
 func (x *effects) undo(deletion Effect) {
 	x.w.Effects = slices.DeleteFunc(x.w.Effects, func(o Effect) bool {
-		made := func(name string) bool { return deletion.concerns(name) && x.w.life(name).isOurs() }
+		made := func(name string) bool { return deletion.Concerns(name) && x.w.life(name).isOurs() }
 		return o.Action == events.ActionCreate && !o.Begun.IsZero() && slices.ContainsFunc(o.all(), made)
 	})
 }

@@ -90,7 +90,7 @@ func (in *Incident) unwanted(x *Effect) bool {
 // fenceSlices is the part of the fence that is about the slices of an effect.
 func (w *Workload) fenceSlices(x *Effect) error {
 	for _, name := range x.all() {
-		if name != "" && w.slot(name) == nil {
+		if name != "" && w.Slice(name) == nil {
 			return refuse(reason.CodeNoSlice, "%s has no slice %s", w.ID, name)
 		}
 	}

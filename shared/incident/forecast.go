@@ -33,7 +33,7 @@ const longestOutlook = 64
 
 // IfLost is the plan for the case that the API showed a slice lost now.
 func (w Workload) IfLost(p policy.Policy, slice string, now time.Time) view.Plan {
-	s := w.slot(slice)
+	s := w.Slice(slice)
 	if s == nil {
 		return view.Plan{}
 	}
@@ -204,7 +204,7 @@ func (o *outlook) facts() *facts { return &facts{w: o.w, now: o.now, from: o.ori
 func (o *outlook) assumeRead(x Effect) {
 	f := o.facts()
 	for _, name := range x.all() {
-		s := o.w.slot(name)
+		s := o.w.Slice(name)
 		switch x.Action {
 		case events.ActionDelete:
 			f.record(o.reading(s, evidence.Gone))

@@ -185,8 +185,8 @@ type Failure struct {
 	Text  string              `json:"text,omitzero"`
 }
 
-// concerns reports whether an effect is about a slice, alone or with others.
-func (x *Effect) concerns(slice string) bool {
+// Concerns reports whether an effect is about a slice, alone or with others.
+func (x *Effect) Concerns(slice string) bool {
 	return x.Slice == slice || slices.Contains(x.With, slice)
 }
 

@@ -128,7 +128,7 @@ func (w *Workload) toAdmit(now time.Time) (all []events.Admission) {
 	quiet, ours := silent(w.silentBy()), len(w.Lease.Sure.Lives) > 0
 	for i := range w.Slices {
 		if s := &w.Slices[i]; s.Released.IsZero() && (quiet || ours && w.admits(s) && silent(w.silentIn(s))) {
-			all = append(all, events.Admission{Slice: s.Name, Incarnation: s.Incarnation, Workers: s.provenHosts()})
+			all = append(all, events.Admission{Slice: s.Name, Incarnation: s.Incarnation, Workers: s.ProvenHosts()})
 		}
 	}
 	return all

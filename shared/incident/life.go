@@ -161,7 +161,7 @@ func (l *Life) failedBefore(c events.Cause, at time.Time) bool {
 
 // mayRunOn reports whether a life may run on workers with that common part of their names, as far as both are known.
 func (l *Life) mayRunOn(workers string) bool {
-	known := l.provenHosts()
+	known := l.ProvenHosts()
 	return known == "" || workers == "" || known == workers
 }
 
@@ -187,8 +187,8 @@ func (s *Slot) find(is func(*Life) bool) *Life {
 	return nil
 }
 
-// provenHosts is the common part of the workers' host names, as the API gave it. A lease names no other.
-func (l *Life) provenHosts() string {
+// ProvenHosts is the common part of the workers' host names, as the API gave it. A lease names no other.
+func (l *Life) ProvenHosts() string {
 	if l.HostsTold {
 		return ""
 	}

@@ -154,7 +154,7 @@ func (x *Effect) call(method, resource string) view.Call {
 
 // calls are the calls that an effect makes, in their order.
 func (w *Workload) calls(x Effect) (all []view.Call) {
-	s := w.slot(x.Slice)
+	s := w.Slice(x.Slice)
 	switch x.Action {
 	case events.ActionSave:
 		if w.Directory != "" {

@@ -35,7 +35,7 @@ func (s *Slot) speaker(r events.CrewReport, at time.Time) *Life {
 	case named && group == s.Hosts:
 		return &s.Life
 	}
-	if l := s.formerSpeaker(group, named, at); l != nil || named && s.provenHosts() != "" || at.Before(s.Incarnation.Created) {
+	if l := s.formerSpeaker(group, named, at); l != nil || named && s.ProvenHosts() != "" || at.Before(s.Incarnation.Created) {
 		return l
 	}
 	return &s.Life
@@ -45,7 +45,7 @@ func (s *Slot) speaker(r events.CrewReport, at time.Time) *Life {
 func (s *Slot) formerSpeaker(group string, named bool, at time.Time) *Life {
 	return s.find(func(l *Life) bool {
 		inItsTime := at.Before(s.succeeded(l)) && !at.Before(l.Incarnation.Created)
-		return l != &s.Life && (named && group == l.Hosts || inItsTime && (!named || l.provenHosts() == ""))
+		return l != &s.Life && (named && group == l.Hosts || inItsTime && (!named || l.ProvenHosts() == ""))
 	})
 }
 
@@ -116,7 +116,7 @@ func spareLine(kept []Unbound) (spare int) {
 // one by one.
 func (w *Workload) Bound() (lines []evidence.Evidence) {
 	for _, k := range slices.SortedStableFunc(slices.Values(w.Unbound), func(a, b Unbound) int { return a.Time.Compare(b.Time) }) {
-		s, r := w.slot(k.Slice), k.Report()
+		s, r := w.Slice(k.Slice), k.Report()
 		l := s.speaker(r, k.Time)
 		if l == nil || w.isTooFar(r) || l == &s.Life && (r.Life == "" && !s.HostsKnown() || s.overBy(k.Time)) {
 			continue

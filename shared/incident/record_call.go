@@ -114,7 +114,7 @@ func (f *facts) refused(x *Effect, failure evidence.Failure) {
 		})
 	}
 	for _, name := range x.all() { // what has shown for a moment was not made after all
-		s := f.w.slot(name)
+		s := f.w.Slice(name)
 		if s.Maker == f.w.Incident.ID {
 			s.EndedBy, s.Condition, s.State, s.Since = f.w.Incident.ID, evidence.Gone, "gone", f.now
 		}

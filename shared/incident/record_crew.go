@@ -12,7 +12,7 @@ import (
 // reported records a line of a crew. A line is a hint: anyone who may write logs can write one. No Pod is told of maintenance or preemption,
 // and what is older than the count of attempts belongs to another training.
 func (f *facts) reported(e evidence.Reported) bool {
-	s, r, at := f.w.slot(e.Slice), e.Report, f.from.Time
+	s, r, at := f.w.Slice(e.Slice), e.Report, f.from.Time
 	notice := r.Report == events.ReportNotice
 	if s == nil || notice && r.Life != "" || !notice && at.Before(f.w.Training.Since) {
 		return false

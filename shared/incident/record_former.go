@@ -109,7 +109,7 @@ func (s *Slot) knows(life events.Incarnation) bool {
 
 // remembered is the life of a slice with that ID of the provider, or nil.
 func (w *Workload) remembered(slice, id string) *Life {
-	if s := w.slot(slice); s != nil {
+	if s := w.Slice(slice); s != nil {
 		return s.find(func(l *Life) bool { return l.Incarnation.ID == id })
 	}
 	return nil
@@ -117,7 +117,7 @@ func (w *Workload) remembered(slice, id string) *Life {
 
 // lifeOf is the life that an effect is about, present or former; nil where it is not remembered.
 func (w *Workload) lifeOf(x *Effect) *Life {
-	if s := w.slot(x.Slice); s != nil {
+	if s := w.Slice(x.Slice); s != nil {
 		return s.find(func(l *Life) bool { return l.Incarnation.Same(x.Life) })
 	}
 	return nil

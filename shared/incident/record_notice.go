@@ -13,7 +13,7 @@ import (
 // noticed records a word of a life's maintenance. The newest word counts; an older one adds what the newer ones do not say. The log, the API
 // and a machine's own metadata do not all say the same of it.
 func (f *facts) noticed(e evidence.Noticed) bool {
-	s := f.w.slot(e.Slice)
+	s := f.w.Slice(e.Slice)
 	if s == nil || s.lifeOf(e.Incarnation, "", f.from.Time) != &s.Life || !f.heeds(e, s.Notice) {
 		return false
 	}

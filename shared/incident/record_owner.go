@@ -11,7 +11,7 @@ import (
 
 // interrupted records word of a loss. It proves nothing unless Pitstop itself read it.
 func (f *facts) interrupted(e evidence.Interrupted) bool {
-	s, at := f.w.slot(e.Slice), f.from.Time
+	s, at := f.w.Slice(e.Slice), f.from.Time
 	if s == nil {
 		return false
 	}
@@ -35,7 +35,7 @@ func (f *facts) tellsOfPast(t Trouble) bool {
 
 // back records another reason to look, which is no trouble: in an incident, what was read before says nothing any more.
 func (f *facts) back(e evidence.Back) bool {
-	s := f.w.slot(e.Slice)
+	s := f.w.Slice(e.Slice)
 	if s == nil || s.lifeOf(e.Incarnation, "", f.from.Time) != &s.Life {
 		return false
 	}
@@ -48,7 +48,7 @@ func (f *facts) back(e evidence.Back) bool {
 
 // called records what an owner did with a slice, on the life of that time.
 func (f *facts) called(e evidence.Called) bool {
-	s := f.w.slot(e.Slice)
+	s := f.w.Slice(e.Slice)
 	if s == nil || !f.saysSomething(s, e) {
 		return false
 	}
@@ -57,7 +57,7 @@ func (f *facts) called(e evidence.Called) bool {
 	case events.ActDeleted:
 		news = f.deleted(s, e.Zone)
 		for _, name := range f.w.group(e.Slice) {
-			news = e.Whole && f.deleted(f.w.slot(name), e.Zone) || news
+			news = e.Whole && f.deleted(f.w.Slice(name), e.Zone) || news
 		}
 	case events.ActCreated:
 		news = f.madeAgain(e)
@@ -106,7 +106,7 @@ func (f *facts) deleted(s *Slot, zone string) bool {
 func (f *facts) madeAgain(e evidence.Called) bool {
 	in, at := f.w.Incident, f.from.Time
 	since := func(t Trouble) bool { return !at.Before(t.At) }
-	if in == nil || !slices.ContainsFunc(in.Troubles, since) || e.Automatic && f.w.hasDeleted(f.w.slot(e.Slice), at.Truncate(time.Second)) {
+	if in == nil || !slices.ContainsFunc(in.Troubles, since) || e.Automatic && f.w.hasDeleted(f.w.Slice(e.Slice), at.Truncate(time.Second)) {
 		return false
 	}
 	return f.takenOver(e.Principal)

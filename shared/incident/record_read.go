@@ -15,7 +15,7 @@ import (
 // read records a reading of a slice: of the present life, of the next one, or of an order for it. What is older than the last reading that
 // counted, and what is of a life that is over, teaches nothing.
 func (f *facts) read(e evidence.Read) bool {
-	s := f.w.slot(e.Slice)
+	s := f.w.Slice(e.Slice)
 	switch {
 	case s == nil:
 		return f.firstSeen(e)
@@ -98,7 +98,7 @@ func (f *facts) firstSeen(e evidence.Read) bool {
 		l.Used = e.Incarnation.Created
 	}
 	f.w.Slices = append(f.w.Slices, Slot{Name: e.Slice, Life: l})
-	f.shows(f.w.slot(e.Slice), e)
+	f.shows(f.w.Slice(e.Slice), e)
 	return true
 }
 
@@ -315,7 +315,7 @@ func (f *facts) vanishes(s *Slot) {
 		return
 	}
 	called := func(c view.Call) bool {
-		return c.Action == x.Action && x.concerns(c.Slice) && !c.NotMade && c.Code != reason.NotFound.Code() && !c.At.Before(x.First)
+		return c.Action == x.Action && x.Concerns(c.Slice) && !c.NotMade && c.Code != reason.NotFound.Code() && !c.At.Before(x.First)
 	}
 	if !f.w.provider().trainsUnasked || f.w.Incident != nil && slices.ContainsFunc(f.w.Incident.Calls, called) {
 		s.EndedBy = f.w.Incident.ID

@@ -125,7 +125,7 @@ func (d *diagnosis) mayTake(x Effect) bool {
 // mayBring reports whether a creation may still bring something that no reading has shown yet.
 func (d *diagnosis) mayBring(x Effect) bool {
 	came := func(l *Life) bool { return l.Maker == d.in.ID && l.Since.After(x.Begun) }
-	if x.Action != events.ActionCreate || x.Begun.IsZero() || d.w.slot(x.Slice).find(came) != nil {
+	if x.Action != events.ActionCreate || x.Begun.IsZero() || d.w.Slice(x.Slice).find(came) != nil {
 		return false
 	}
 	return x.Operation != "" || x.Answered.IsZero() && !d.passed(x.Begun, bounds.AnswerFor)

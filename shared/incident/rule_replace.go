@@ -200,7 +200,7 @@ func (d *diagnosis) deletion(s *slot, why story.Reason) Want {
 	if x := s.create; !s.Ordered.IsZero() || x != nil && len(x.With) > 0 { // one order is cancelled as a whole
 		w.With = nil
 		for _, o := range d.slots {
-			together := o.Ordered.Equal(s.Ordered) && !s.Ordered.IsZero() || x != nil && x.concerns(o.Name)
+			together := o.Ordered.Equal(s.Ordered) && !s.Ordered.IsZero() || x != nil && x.Concerns(o.Name)
 			if o.Name != s.Name && together {
 				w.With = append(w.With, o.Name)
 			}

@@ -107,8 +107,8 @@ type Making struct {
 	Closed   time.Time `json:"closed"`
 }
 
-// slot is the slot of that name, or nil.
-func (w *Workload) slot(name string) *Slot {
+// Slice is the Slice of that name, or nil.
+func (w *Workload) Slice(name string) *Slot {
 	for i := range w.Slices {
 		if w.Slices[i].Name == name {
 			return &w.Slices[i]
@@ -119,7 +119,7 @@ func (w *Workload) slot(name string) *Slot {
 
 // life is the newest life of the slot of that name, or nil.
 func (w *Workload) life(name string) *Life {
-	if s := w.slot(name); s != nil {
+	if s := w.Slice(name); s != nil {
 		return &s.Life
 	}
 	return nil
@@ -128,7 +128,7 @@ func (w *Workload) life(name string) *Life {
 // effect is the effect with that action on a slice, alone or with others, or nil where none is wanted or under way.
 func (w *Workload) effect(a events.Action, slice string) *Effect {
 	for i := range w.Effects {
-		if x := &w.Effects[i]; x.Action == a && x.concerns(slice) && !x.Dropped() {
+		if x := &w.Effects[i]; x.Action == a && x.Concerns(slice) && !x.Dropped() {
 			return x
 		}
 	}

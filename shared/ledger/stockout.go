@@ -66,7 +66,7 @@ func (a *Advancer) remember(ctx context.Context, w incident.Workload, all []evid
 		if !ok {
 			continue
 		}
-		if err := a.Ledger.RememberStockout(ctx, w.Project, t.Zone, w.Slice(t.Slice).In(t.In()), w.ID, now); err != nil {
+		if err := a.Ledger.RememberStockout(ctx, w.Project, t.Zone, w.Slice(t.Slice).In(t.Place), w.ID, now); err != nil {
 			a.Log.WarnContext(ctx, "stockout not remembered", "workload", w.ID, "zone", t.Zone, "error", err.Error())
 		}
 	}
