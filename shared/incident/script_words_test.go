@@ -37,14 +37,7 @@ var words = func() map[string]word {
 		},
 		"read ours": next(evidence.Ready, true), "read ours made": next(evidence.Creating, true), "read ours stopped": next(evidence.Stopped, true),
 		"read foreign": next(evidence.Ready, false), "read foreign made": next(evidence.Creating, false),
-		"read elsewhere": func(n *story, s *incident.Slot) evidence.Evidence {
-			e := n.read(s, evidence.Ready, n.nextLife(s))
-			if e.Zone = "us-west4-a"; s.Zone == e.Zone {
-				e.Zone = "us-west4-b"
-			}
-			e.Incarnation.Zone = e.Zone
-			return e
-		},
+		"read elsewhere": inOtherZone(evidence.Ready), "read elsewhere made": inOtherZone(evidence.Creating),
 		"read ordered": ordered(true), "read ordered by others": ordered(false),
 		"abuse": suspected(evidence.Ready), "abuse and lost": suspected(evidence.Lost),
 		"saved":   line(events.CrewReport{Report: events.ReportSaved, CheckpointStep: 48200, CheckpointURI: "gs://ckpt/llama-8b/48200"}, 0),
@@ -206,6 +199,18 @@ func next(c evidence.Condition, ours bool) word {
 		if ours {
 			e.Incident = n.w.Incident.ID
 		}
+		return e
+	}
+}
+
+// inOtherZone is the next life of a slice, which its owner makes in the other zone.
+func inOtherZone(c evidence.Condition) word {
+	return func(n *story, s *incident.Slot) evidence.Evidence {
+		e := n.read(s, c, n.nextLife(s))
+		if e.Zone = "us-west4-a"; s.Zone == e.Zone {
+			e.Zone = "us-west4-b"
+		}
+		e.Incarnation.Zone = e.Zone
 		return e
 	}
 }

@@ -41,8 +41,8 @@ func TestWhatItsOwnerStoppedIsNotStarted(t *testing.T) {
 			w.Slices[0].Condition = evidence.Stopped
 		}},
 		"its owner stopped and started it the day before": {path: "owner stops, read stopped, an hour, owner starts, read ready, 24h, read stopped", then: silence, starts: true},
-		"its owner stopped it the day before, as is told late, and its start never was": {
-			path: "owner stops, read stopped, 2h, read ready, 24h, read stopped", ago: 25 * time.Hour, then: silence, starts: true,
+		"its owner stopped it before it was last usable, and that is told late": {
+			path: "read stopped, read ready, 24h, read stopped", ago: 24*time.Hour + 20*time.Minute, then: silence, starts: true,
 		},
 		"its owner has it":                       {path: "owner deletes, read stopped", then: silence},
 		"the training is finished":               {path: "finished, its verdict, an hour, read stopped", then: silence},
@@ -104,8 +104,8 @@ func TestAStoppedSliceIsNotOverlooked(t *testing.T) {
 	}
 }
 
-// TestAStartIsFollowedToItsEnd: what was started trains again, or a person hears why it does not, also where its time never ends: beside a slice
-// that is now lost and now sick.
+// TestAStartIsFollowedToItsEnd: what was started trains again, or a person hears why it does not, also where it is
+// stopped again each time.
 func TestAStartIsFollowedToItsEnd(t *testing.T) {
 	t.Parallel()
 	const begun = "read stopped, a while, unsaid, tick"
@@ -125,23 +125,11 @@ func TestAStartIsFollowedToItsEnd(t *testing.T) {
 	}
 	n = multi(t, false).with(single)
 	starts := 0
-	for minute := 0; minute < 48*60 && n.w.Closed == nil; minute++ {
-		b := "b read ready"
-		if minute > 60 {
-			b = []string{"b read unhealthy", "b read lost"}[minute/60%2]
-		}
-		n.now = n.now.Add(time.Minute)
-		for _, step := range []string{"a read stopped", b, "a unsaid", "tick"} {
-			for _, asked := range n.play(step) {
-				if asked == "start a" {
-					starts++
-				}
-			}
-			n.doAll()
-		}
+	for ; starts <= bounds.MaxStarts && n.w.Closed == nil; starts++ {
+		n.goes("a read ready, b read ready, b read unhealthy, a read stopped, a while, a unsaid, tick, do")
 	}
-	if starts == 0 || starts > bounds.MaxStarts || n.ended().Outcome != view.Escalated {
-		t.Errorf("after %d starts it stands at %s:\n%s", starts, n.stands(nil), n.tale())
+	if code := n.ended().Code; starts-1 != bounds.MaxStarts || code != reason.CodeOverdue {
+		t.Errorf("after %d starts it ended by %q:\n%s", starts-1, code, n.tale())
 	}
 }
 
