@@ -100,7 +100,7 @@ func (w *Workload) Owns(slice, zone string) bool {
 	if x := w.effect(events.ActionCreate, slice); w.Incident != nil && x != nil && x.Zone == zone {
 		return true
 	}
-	return s.Zone == zone && (s.Condition != evidence.Gone || (&diagnosis{w: w}).leftAlone(&slot{Slot: s}).IsZero())
+	return s.Zone == zone && (s.Condition != evidence.Gone || !w.isFinished() && (&diagnosis{w: w}).leftAlone(&slot{Slot: s}).IsZero())
 }
 
 // MayHave reports whether an incident with this ID may belong to the workload.
