@@ -105,7 +105,7 @@ func TestANameIsHeldWhereItsSliceIsOrIsToBe(t *testing.T) {
 	}
 }
 
-// TestLateWordOpensNothing: of what was before the slice was found usable, and of what an incident has left to a person. What was dead-lettered is
+// TestLateWordOpensNothing: of what was before the slice was found usable, and of what came before the end of an incident. What was dead-lettered is
 // redriven days later, and a training without a crew tells of no progress that it could be held against.
 func TestLateWordOpensNothing(t *testing.T) {
 	t.Parallel()
@@ -117,7 +117,7 @@ func TestLateWordOpensNothing(t *testing.T) {
 		"from before it was found usable": {"read unhealthy, 3m, read ready, 48h", 48*time.Hour + 2*time.Minute, false},
 		"from after that, days ago":       {"read unhealthy, 3m, read ready, 48h", 47 * time.Hour, false},
 		"from after that, just now":       {"read unhealthy, 3m, read ready, 48h", time.Minute, true},
-		"left to a person":                {"preempted, read lost, permission delete, 2m, read ready, 7m", 9 * time.Minute, false},
+		"left to a person":                {"preempted, read lost, permission delete, 2m, read ready, 7m", 9*time.Minute + 3*time.Second, false},
 		"of what came after that":         {"preempted, read lost, permission delete, 2m, read ready, 7m", 6 * time.Minute, true},
 	} {
 		n := at(t, "everything", true, c.path, crewless)
