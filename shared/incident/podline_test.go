@@ -1,0 +1,156 @@
+package incident_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/bounds"
+	"pitstop.internal/shared/evidence"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/view"
+)
+
+// ofSecond has a line of the second attempt tell of a step.
+func ofSecond(step int64) func(*events.CrewReport) {
+	return func(r *events.CrewReport) { r.Attempt, r.Step = 2, step }
+}
+
+// TestAPodsLineWithdrawsNoMaintenance and announces none: no Pod is told of it.
+func TestAPodsLineWithdrawsNoMaintenance(t *testing.T) {
+	t.Parallel()
+	n := newJob(t)
+	notice := events.Notice{Status: events.NoticePending, WindowStart: start.Add(20 * time.Minute), WindowEnd: start.Add(time.Hour)}
+	says := func(notice events.Notice) {
+		n.says("7711", events.ReportNotice, func(r *events.CrewReport) { r.Notice = &notice })
+	}
+	if says(notice); n.w.Notice("llama-8b") != nil {
+		t.Error("a line announces maintenance")
+	}
+	n.notes(true, notice).passes(15 * time.Minute)
+	n.is("saving")
+	says(events.Notice{Status: events.NoticeGone})
+	if n.is("saving"); n.w.Notice("llama-8b").Status != events.NoticePending {
+		t.Errorf("a line withdraws it:\n%s", n.tale())
+	}
+}
+
+// TestAJobIsHeardByLinesOfItsOwnLife: Pods of the former Job have the same host names, and their lines come late.
+func TestAJobIsHeardByLinesOfItsOwnLife(t *testing.T) {
+	t.Parallel()
+	n := newJob(t)
+	n.breaks(events.CauseTerminated).replaces("uid-1")
+	for _, life := range []string{"7711", "uid-of-nobody"} {
+		n.says(life, events.ReportProgress, ofSecond(60_000)).is("resuming")
+	}
+	if n.says("uid-1", events.ReportProgress, ofSecond(60_000)); n.ended().By != view.ByStep {
+		t.Errorf("its own step does not confirm it:\n%s", n.tale())
+	}
+	ends := func(r *events.CrewReport) { r.Attempt, r.ExitCode, r.RestartsLeft = 7, 1, 4 }
+	n.says("7711", events.ReportExited, ends).is("resumed")
+	n.says("uid-1", events.ReportExited, ends).is("resuming")
+}
+
+// TestALineOfAFormerLifeMakesNoCrew: the image of the next Job may hold none. Then a new checkpoint shows that it trains, and a restart is asked
+// for only where there is none.
+func TestALineOfAFormerLifeMakesNoCrew(t *testing.T) {
+	t.Parallel()
+	for _, saves := range []bool{true, false} {
+		n := newJob(t)
+		n.says("7711", events.ReportStarted).breaks(events.CauseTerminated).replaces("uid-1")
+		for range 60 {
+			if n.passes(time.Minute); n.w.Incident == nil || n.isWanted(events.ActionRestart) {
+				break
+			}
+			if i := n.effect(events.ActionVerify, ""); i >= 0 && n.w.Effects[i].Stage() == view.StageWanted {
+				n.give(evidence.Checked{Origin: n.reading(), Request: n.begins(events.ActionVerify, ""), Found: saves, Step: 70_000, At: n.now, Text: "there is none"})
+			}
+		}
+		if saves != (n.ended().By == view.ByCheckpoint) || saves == n.isWanted(events.ActionRestart) {
+			t.Errorf("it saves %t:\n%s", saves, n.tale())
+		}
+	}
+}
+
+// TestTheFirstLineOfACrewGivesATrainingItsTime: nobody expected a step of it before, so its silence until then shows nothing.
+func TestTheFirstLineOfACrewGivesATrainingItsTime(t *testing.T) {
+	t.Parallel()
+	for _, looked := range []bool{false, true} {
+		n := newJob(t).with(crewless)
+		n.w.Slices[0].Healing, n.w.Slices[0].Spoke = evidence.HealsAlways, time.Time{}
+		n.reads("llama-8b", evidence.Unhealthy).passes(bounds.SickFor)
+		n.reads("llama-8b", evidence.Ready).is("resuming")
+		if n.passes(bounds.ResumeFor - 2*time.Minute); looked {
+			n.passes(2 * time.Minute)
+		}
+		if n.isWanted(events.ActionVerify) != looked {
+			t.Fatalf("a checkpoint is looked for %t:\n%s", !looked, n.tale())
+		}
+		n.says("7711", events.ReportStarted)
+		if sent := n.passes(bounds.ResumeFor - 2*time.Minute); len(sent) > 0 || n.stands(nil) != "resuming" {
+			t.Errorf("looked %t: %q is asked for:\n%s", looked, sent, n.tale())
+		}
+	}
+}
+
+// TestAJobSavesBeforeItsPlannedEnd, and is brought back after it: nobody is charged.
+func TestAJobSavesBeforeItsPlannedEnd(t *testing.T) {
+	t.Parallel()
+	n := newJob(t)
+	ends := start.Add(2 * time.Hour)
+	n.reads("llama-8b", evidence.Ready, func(e *evidence.Read) { e.Facts.Ends = ends })
+	if sent := n.passes(time.Hour + 55*time.Minute); !slices.Equal(sent, []string{"save"}) {
+		t.Fatalf("its end comes at %s, and %q is asked for:\n%s", ends, sent, n.tale())
+	}
+	saved := func(r *events.CrewReport) { r.SaveID, r.CheckpointStep = n.w.Incident.SaveID(), 48_200 }
+	n.says("uid-of-nobody", events.ReportSaved, saved).wants()
+	n.says("7711", events.ReportSaved, saved).wants("verify")
+	if sent := n.goes("found verify").passes(2 * time.Minute); len(sent) > 0 || n.stands(nil) != "window" {
+		t.Fatalf("it has saved, and %q is asked for:\n%s", sent, n.tale())
+	}
+	n.later(time.Minute).reads("llama-8b", evidence.Lost).wants("delete llama-8b")
+	n.replaces("uid-1").says("uid-1", events.ReportProgress, ofSecond(48_201))
+	if n.ended().By != view.ByStep || n.w.Closed.Cause() != events.CauseEnd || len(n.w.Charges) > 0 {
+		t.Errorf("it is back, %+v is charged:\n%s", n.w.Charges, n.tale())
+	}
+}
+
+// TestALineOfAMadeUpLifePushesOutNoOther: whoever may write logs can write as many as they like, of a life that will never be read.
+func TestALineOfAMadeUpLifePushesOutNoOther(t *testing.T) {
+	t.Parallel()
+	n := newJob(t)
+	n.says("the next Job", events.ReportSaved)
+	for range 20 {
+		n.says("made up", events.ReportProgress)
+	}
+	lives := map[string]int{}
+	for _, u := range n.w.Unbound {
+		lives[u.Report().Life]++
+	}
+	if lives["the next Job"] != 1 || lives["made up"] != 15 {
+		t.Errorf("kept are %v", lives)
+	}
+}
+
+// TestEverySliceHasRoomForALine: the slices of a JobSet begin anew at once, before any life of them is read.
+func TestEverySliceHasRoomForALine(t *testing.T) {
+	t.Parallel()
+	n := newStory(t, false, strings.Fields(strings.Repeat("llama ", 31))...)
+	for i := range n.w.Slices {
+		n.w.Slices[i].Name += "-" + events.Number(int64(i))
+	}
+	for range 2 {
+		for _, s := range n.w.Slices {
+			n.later(time.Second).wrote(n.now, s.Name, events.CrewReport{Report: events.ReportStarted, Life: "next of " + s.Name, Attempt: 1})
+		}
+	}
+	kept := map[string]incident.Unbound{}
+	for _, u := range n.w.Unbound {
+		kept[u.Slice] = u
+	}
+	if len(kept) != 31 {
+		t.Errorf("lines of %d slices are kept, want 31", len(kept))
+	}
+}

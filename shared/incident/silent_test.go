@@ -1,0 +1,310 @@
+package incident_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/bounds"
+	"pitstop.internal/shared/evidence"
+	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/reason"
+	"pitstop.internal/shared/view"
+)
+
+// unheard is a Job of which nobody knows whether it trains: its lines have ended, and no crew of it can be heard. It returns what is asked for
+// then, and the time of the last step.
+func unheard(t *testing.T, policy string, change ...func(*story)) (n *story, asked string, last time.Time) {
+	t.Helper()
+	n = newJob(t).under(policy)
+	n.p = n.w.Limited(n.p)
+	for _, f := range change {
+		f(n)
+	}
+	for i := range int64(30) {
+		n.says("7711", events.ReportProgress, func(r *events.CrewReport) { r.Step = 60_000 + 10*i })
+	}
+	last = n.w.Training.StepAt
+	for range 120 {
+		if n.w.Incident != nil {
+			break
+		}
+		if n.later(time.Minute).listens(nothing); len(n.sent) > 0 {
+			asked = n.sent[0]
+		}
+	}
+	n.is("watching")
+	return n, asked, last
+}
+
+// asks lets time pass in which no crew can be heard, until something is asked for or the incident ends.
+func (n *story) asks() string {
+	for range 20 * 60 {
+		if n.w.Incident == nil {
+			break
+		}
+		if n.later(time.Minute).listens(nothing); len(n.sent) > 0 {
+			return n.sent[0]
+		}
+	}
+	return ""
+}
+
+// old is a look that finds three checkpoints from before a time, so far apart.
+func old(last time.Time, apart time.Duration) evidence.Checked {
+	return evidence.Checked{
+		Stale: true, Text: "the newest is older", Saves: []time.Time{last.Add(-3 * apart), last.Add(-2 * apart), last.Add(-apart)},
+		Step: 3000, At: last.Add(-apart), URI: "gs://b/3000", Bytes: 1,
+	}
+}
+
+// looks answers the request for a new checkpoint, a minute later, and returns what is asked for then.
+func (n *story) looks(e evidence.Checked) string {
+	n.Helper()
+	e.Request = n.request(events.ActionVerify, "")
+	if n.later(time.Minute).give(e); len(n.sent) > 0 {
+		return n.sent[0]
+	}
+	return ""
+}
+
+// unsaved is such a Job that has saved nothing for so long that another attempt is asked for.
+func unsaved(t *testing.T) *story {
+	t.Helper()
+	n, _, last := unheard(t, "everything")
+	if asked := n.looks(old(last, 10*time.Minute)); asked != "restart llama-8b=7711" {
+		t.Fatalf("%q is asked for:\n%s", asked, n.tale())
+	}
+	return n
+}
+
+// TestATrainingThatNobodyHearsIsBegunAgainOnceItSavesNothing: the silence of its lines alone proves nothing.
+func TestATrainingThatNobodyHearsIsBegunAgainOnceItSavesNothing(t *testing.T) {
+	t.Parallel()
+	for _, apart := range []time.Duration{10 * time.Minute, time.Hour, 3 * time.Hour} {
+		n, asked, last := unheard(t, "everything")
+		newer := last.Add(bounds.ResumeFor)
+		x, err := n.w.Fence(n.request(events.ActionVerify, "").Pointer(), n.now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		look, is := n.w.Request(x).(events.CheckpointRequested)
+		if asked != "verify" || !is || !look.Since.Equal(newer) || !look.Any || look.MoreThan != 0 { // a save that began with the last step may end later
+			t.Fatalf("%v: %q is asked for: %+v", apart, asked, look)
+		}
+		for asked = n.looks(old(last, apart)); asked == "verify" || asked == ""; {
+			if n.is("watching"); n.now.After(newer.Add(2 * apart).Add(time.Hour)) {
+				t.Fatalf("%v: nothing is asked for:\n%s", apart, n.tale())
+			}
+			if asked = n.asks(); asked == "verify" {
+				asked = n.looks(old(last, apart))
+			}
+		}
+		if after := n.now.Sub(last); asked != "restart llama-8b=7711" || after < bounds.ResumeFor+2*apart || after > bounds.ResumeFor+2*apart+2*time.Minute {
+			t.Errorf("%v: after %v %q is asked for:\n%s", apart, after, asked, n.tale())
+		}
+		n.goes("does restart").says("7711", events.ReportProgress, ofSecond(60_400))
+		if n.ended().By != view.ByStep || n.w.Spent(events.ActionRestart) != 1 {
+			t.Errorf("%v: it does steps again, charged is %+v:\n%s", apart, n.w.Charges, n.tale())
+		}
+	}
+}
+
+// TestWhatOfASilentTrainingIsNotBegunAgain: what may train, and what its owner does not want. The watch over it ends by itself.
+func TestWhatOfASilentTrainingIsNotBegunAgain(t *testing.T) {
+	t.Parallel()
+	type look = func(n *story, e *evidence.Checked)
+	for name, c := range map[string]struct {
+		before func(*story)
+		look   look // nil where nobody looks
+	}{
+		"it saves": {nil, func(n *story, e *evidence.Checked) {
+			*e = evidence.Checked{Found: true, Step: 4000, At: n.now, URI: "gs://b/4000"}
+		}},
+		"nothing was ever saved":             {nil, func(_ *story, e *evidence.Checked) { *e = evidence.Checked{None: true, Text: "nothing is there"} }},
+		"it has saved twice":                 {nil, func(_ *story, e *evidence.Checked) { e.Saves = e.Saves[:2] }},
+		"what it writes cannot be looked at": {nil, func(_ *story, e *evidence.Checked) { e.Stale = false }},
+		"a former release looks":             {nil, func(_ *story, e *evidence.Checked) { e.Saves = nil }},
+		"a former life has saved": {func(n *story) { n.w.Slices[0].Incarnation.Created = start.Add(-3 * time.Hour) }, func(n *story, e *evidence.Checked) {
+			*e = old(n.w.Slices[0].Incarnation.Created, 10*time.Minute)
+		}},
+		"it has told of a step meanwhile": {nil, func(n *story, _ *evidence.Checked) { n.says("7711", events.ReportProgress, ofSecond(2000)) }},
+		"a crew speaks whose life is not known": {nil, func(n *story, _ *evidence.Checked) {
+			n.says("uid-of-nobody", events.ReportProgress, func(r *events.CrewReport) { r.Step = 60_400 })
+		}},
+		"the policy forbids everything meanwhile": {nil, func(n *story, _ *evidence.Checked) { n.p.Switches = policy.Switches{} }},
+		"the policy cannot be read meanwhile":     {nil, func(n *story, _ *evidence.Checked) { n.p.Unreadable = "it is empty" }},
+		"the policy reports hangs meanwhile":      {nil, func(n *story, _ *evidence.Checked) { n.p.Hang = policy.HangReport }},
+		"the policy only reports hangs":           {func(n *story) { n.p.Hang = policy.HangReport }, nil},
+		"the policy forbids a restart":            {func(n *story) { n.p.Switches.Restart = policy.No }, nil},
+		"a person would be asked first":           {func(n *story) { n.p.Switches.Restart = policy.Ask }, nil},
+		"it has no directory":                     {func(n *story) { n.w.Directory = "" }, nil},
+	} {
+		if c.before == nil {
+			c.before = func(*story) {}
+		}
+		n, asked, last := unheard(t, "everything", c.before)
+		if (asked == "verify") != (c.look != nil) {
+			t.Errorf("%s: %q is asked for:\n%s", name, asked, n.tale())
+		}
+		for ; asked == "verify"; asked = n.asks() {
+			e := old(last, 10*time.Minute)
+			if c.look(n, &e); !n.isWanted(events.ActionVerify) {
+				continue // it is not looked for any more
+			}
+			if asked = n.looks(e); asked != "" && asked != "verify" {
+				break
+			}
+		}
+		for range 4 { // a policy that cannot be read stops the clock for days
+			n.asks()
+		}
+		if asked != "" || n.ended().Outcome != view.Observed || len(n.w.Charges) > 0 {
+			t.Errorf("%s: %q is asked for:\n%s", name, asked, n.tale())
+		}
+	}
+}
+
+// TestAMomentOfSicknessDelaysTheLookAtWhatIsSaved and does not end it: no step was done.
+func TestAMomentOfSicknessDelaysTheLookAtWhatIsSaved(t *testing.T) {
+	t.Parallel()
+	n, asked, last := unheard(t, "everything")
+	n.looks(old(last, time.Hour))
+	n.later(time.Minute).reads("llama-8b", evidence.Unhealthy)
+	n.later(time.Minute).reads("llama-8b", evidence.Ready)
+	back := n.now
+	for n.now.Sub(back) < 5*time.Hour && asked != "restart llama-8b=7711" {
+		if asked = n.asks(); asked == "verify" {
+			asked = n.looks(old(last, time.Hour))
+		}
+	}
+	if after := n.now.Sub(back); asked != "restart llama-8b=7711" || after < bounds.ResumeFor+2*time.Hour || after > 3*time.Hour {
+		t.Errorf("after %v %q is asked for:\n%s", after, asked, n.tale())
+	}
+}
+
+// TestASaveEndsNoWatchOverASliceThatCannotBeUsed: what it saved before that does not show that it goes on.
+func TestASaveEndsNoWatchOverASliceThatCannotBeUsed(t *testing.T) {
+	t.Parallel()
+	n, _, _ := unheard(t, "everything")
+	r := n.begins(events.ActionVerify, "")
+	n.later(time.Minute).reads("llama-8b", evidence.Unhealthy)
+	n.give(evidence.Checked{Origin: n.reading(), Request: r, Found: true, Step: 4000, At: n.now.Add(-10 * time.Minute), URI: "gs://b/4000"}).is("healing")
+	n.breaks("").wants("delete llama-8b")
+}
+
+// TestWhatIsHeardBeforeTheCallEndsTheRequestForAnotherAttempt that was made because no line came, until the lease may have been written. The policy
+// of that moment counts, and so does the time since the look.
+func TestWhatIsHeardBeforeTheCallEndsTheRequestForAnotherAttempt(t *testing.T) {
+	t.Parallel()
+	line := func(kind events.Report, life string) func(*story) {
+		return func(n *story) {
+			n.says(life, kind, func(r *events.CrewReport) { r.Step = n.w.Training.Step })
+		}
+	}
+	for name, c := range map[string]struct {
+		then  func(*story)
+		asked string
+		at    string
+		line  bool
+	}{
+		"soon":                               {func(*story) {}, "", "restarting", false},
+		"two days later":                     {func(n *story) { n.later(48 * time.Hour) }, "verify", "watching", false},
+		"its owner wants to be told only":    {func(n *story) { n.p.Hang = policy.HangReport }, "", "watching", false},
+		"its owner wants to be asked first":  {func(n *story) { n.p.Switches.Restart = policy.Ask }, "", "watching", false},
+		"it saves":                           {line(events.ReportSaved, "7711"), "", "watching", true},
+		"its attempt began":                  {line(events.ReportStarted, "7711"), "", "watching", true},
+		"a step that is not past the last":   {line(events.ReportProgress, "7711"), "", "watching", true},
+		"a line of a life that nobody knows": {line(events.ReportSaved, "9999"), "", "watching", true},
+	} {
+		n := unsaved(t)
+		r := n.request(events.ActionRestart, "")
+		c.then(n)
+		if n.intends(r); n.stands(nil) != c.at || !slices.Equal(n.sent, nonempty(c.asked)) || n.w.Spent(events.ActionRestart) != map[string]int{"restarting": 1}[c.at] {
+			t.Errorf("%s: %q is asked for, charged is %+v:\n%s", name, n.sent, n.w.Charges, n.tale())
+		}
+		if n = unsaved(t).goes("intend restart"); c.line { // the call may have been made
+			c.then(n)
+			n.is("restarting")
+		}
+	}
+}
+
+func nonempty(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return []string{s}
+}
+
+// TestALineThatCameDuringACallIsHeededBeforeTheNext: the call may not have been made. So is a line of a life that nobody knows.
+func TestALineThatCameDuringACallIsHeededBeforeTheNext(t *testing.T) {
+	t.Parallel()
+	for _, life := range []string{"7711", "9999"} {
+		n := unsaved(t)
+		r := n.begins(events.ActionRestart, "")
+		n.says(life, events.ReportSaved)
+		n.give(evidence.Held{Origin: n.reading(), Request: r, Code: reason.CodePaused, Why: "paused", Until: n.now.Add(time.Minute), Begun: true})
+		if sent := n.passes(5 * time.Minute); len(sent) > 0 || n.stands(nil) != "watching" {
+			t.Errorf("a line of %s: %q is asked for:\n%s", life, sent, n.tale())
+		}
+	}
+}
+
+// TestAQuestionAboutAnotherAttemptRestsOnNoLook: a yes is carried out, and a Job that is lost meanwhile is replaced at once. The call before the
+// question may have been made.
+func TestAQuestionAboutAnotherAttemptRestsOnNoLook(t *testing.T) {
+	t.Parallel()
+	for _, lost := range []bool{false, true} {
+		n := unsaved(t)
+		n.fails(n.begins(events.ActionRestart, ""), reason.Transient).passes(2 * time.Minute)
+		n.p.Switches.Restart = policy.Ask
+		n.give(evidence.Ticked{Origin: n.reading()})
+		n.asked(events.ActionRestart)
+		if n.later(bounds.SavedFor); lost {
+			n.breaks(events.CausePreemption).wants("delete llama-8b")
+			continue
+		}
+		n.goes("approved, does restart").is("resuming")
+	}
+}
+
+// restarts has the lease name another attempt than the one that it names so far.
+func (n *story) restarts() *story {
+	r := n.request(events.ActionRestart, "")
+	n.give(evidence.Intended{Origin: n.reading(), Request: r, RequestID: "restart", Lease: evidence.Lease{Attempt: n.w.Training.Attempt}})
+	return n.give(evidence.Answered{Origin: n.reading(), Request: r, Text: "written"})
+}
+
+// TestNoSecondAttemptIsAskedForUnheard: without a line nobody knows whether the attempt that was asked for trains.
+func TestNoSecondAttemptIsAskedForUnheard(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		starts bool
+		look   evidence.Checked
+		asked  string
+		end    view.Outcome
+	}{
+		"a line tells of its start": {true, evidence.Checked{}, "restart llama-8b=7711", ""},
+		"no line, and it saves":     {false, evidence.Checked{Found: true, Step: 4000, URI: "gs://b/4000"}, "verify", view.Resumed},
+		"no line and no save":       {false, evidence.Checked{Stale: true}, "verify", view.Escalated},
+	} {
+		n := unsaved(t).restarts()
+		if c.starts {
+			n.says("7711", events.ReportStarted, ofSecond(0))
+		}
+		asked := n.asks()
+		if asked != c.asked {
+			t.Errorf("%s: %q is asked for:\n%s", name, asked, n.tale())
+		}
+		for c.look.At = n.now; c.end != "" && asked == "verify"; { // it is looked for until the time is up
+			if asked = n.looks(c.look); asked == "" {
+				asked = n.asks()
+			}
+		}
+		if c.end != "" && (asked != "" || n.ended().Outcome != c.end || n.w.Spent(events.ActionRestart) > 1) {
+			t.Errorf("%s: %q is asked for:\n%s", name, asked, n.tale())
+		}
+	}
+}
