@@ -116,3 +116,25 @@ func TestAYesToTheMaintenanceIsOneToTheSaveBeforeIt(t *testing.T) {
 		t.Errorf("it is one to another call: %v", n.w.Effects)
 	}
 }
+
+// TestAPolicyThatIsTightenedWaitsForWhoeverDeletes: the deletion of one slice is being called when the other is found lost under a policy that allows
+// nothing any more.
+func TestAPolicyThatIsTightenedWaitsForWhoeverDeletes(t *testing.T) {
+	t.Parallel()
+	n := multi(t, true).plays([][2]string{{"a read lost", "deleting: delete a"}, {"intend delete", "deleting"}})
+	n.under("watch").plays([][2]string{{"b read lost", "deleting"}})
+	if !n.isWanted(events.ActionDelete) || n.planned() != "" {
+		t.Fatalf("it waits for no deletion, and would have %q", n.planned())
+	}
+	n.plays([][2]string{{"an hour", ""}, {"b read lost", "watching"}})
+}
+
+// TestWhatIsWatchedMayGoOn: the policy was tightened when a slice was about to be replaced, and it came back by itself.
+func TestWhatIsWatchedMayGoOn(t *testing.T) {
+	t.Parallel()
+	n := at(t, "everything", false, "host error, read unhealthy, later")
+	n.under("watch").plays([][2]string{{"tick", "watching"}, {"1m", "watching"}, {"read ready", "watching"}, {"progress", "observed"}})
+	if by := n.ended().By; by != view.ByStep {
+		t.Errorf("it ended by %q", by)
+	}
+}

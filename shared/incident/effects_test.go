@@ -153,7 +153,7 @@ func TestNoEndForAPersonCutsACallOff(t *testing.T) {
 	}
 }
 
-// TestAHoldIsNoFailure: it moves what it holds back by its own time. One that does not end is left to a person.
+// TestAHoldIsNoFailure: it moves what it holds back by its own time.
 func TestAHoldIsNoFailure(t *testing.T) {
 	t.Parallel()
 	for _, wait := range []time.Duration{time.Minute, 55 * time.Minute, 3 * time.Hour} {
@@ -163,24 +163,6 @@ func TestAHoldIsNoFailure(t *testing.T) {
 		n.give(evidence.Held{Origin: n.reading(), Request: n.request(events.ActionDelete, "llama-8b"), Code: reason.CodeBraked, Why: "the brake holds", Until: end})
 		if sent := n.passes(wait); len(sent) != 1 || n.w.Incident.Status.Until.Before(end.Add(bounds.RemoveFor-time.Minute)) {
 			t.Errorf("held for %v, asked for is %q, and it lasts until %v:\n%s", wait, sent, n.w.Incident.Status.Until, n.tale())
-		}
-	}
-	for _, unread := range []bool{false, true} {
-		n := newStory(t, true, "llama-8b")
-		if unread {
-			n.p = policy.Policy{Unreadable: "503"}
-		}
-		n.reads("llama-8b", evidence.Lost)
-		opened := n.now
-		for n.w.Incident != nil && n.now.Sub(opened) < 30*24*time.Hour {
-			if !unread && n.w.Effects[0].Stage() == view.StageWanted {
-				n.give(evidence.Held{Origin: n.reading(), Request: n.request(events.ActionDelete, "llama-8b"), Code: reason.CodePaused, Why: "paused by ann"})
-			}
-			n.passes(time.Minute)
-		}
-		want := map[bool]reason.Code{false: reason.CodePaused, true: reason.CodePolicyUnreadable}[unread]
-		if took := n.now.Sub(opened); n.ended().Code != want || took < bounds.HeldForMost || took > bounds.HeldForMost+2*time.Hour {
-			t.Errorf("it ended by %q after %v, want %q:\n%s", n.ended().Code, took, want, n.tale())
 		}
 	}
 }

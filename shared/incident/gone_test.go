@@ -6,6 +6,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/bounds"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/incident"
 )
 
@@ -62,5 +63,22 @@ func TestWhoDeletedItIsAsked(t *testing.T) {
 		if got := n.w.Reads(n.w.Slices[0].Since.Add(after)).Has(incident.ReadDeleter, "llama-8b"); got != want {
 			t.Errorf("left to a person, and gone for %s: it is asked %v, want %v", after, got, want)
 		}
+	}
+}
+
+// TestALateDeletionOfAFormerLifeEndsNothing: training ran in the life that was made in its place, which is lost again.
+func TestALateDeletionOfAFormerLifeEndsNothing(t *testing.T) {
+	t.Parallel()
+	n := at(t, "everything", true, "preempted, read gone, do, read ours, do, started, read lost, do, read gone")
+	if got := n.stands(nil); got != "creating" {
+		t.Fatalf("it stands at %s:\n%s", got, n.tale())
+	}
+	n.now = n.now.Add(time.Minute)
+	n.give(evidence.Called{
+		Origin: evidence.Origin{ID: "late", Time: n.w.Slices[0].Incarnation.Created.Add(-time.Millisecond), Rank: events.RankAudit},
+		Slice:  "llama-8b", Act: events.ActDeleted, Method: "DeleteNode", Principal: "ada@example.com",
+	})
+	if got := n.stands(nil); got != "creating" {
+		t.Errorf("it stands at %s, want it to go on:\n%s", got, n.tale())
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"pitstop.internal/events"
 	"pitstop.internal/shared/bounds"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
@@ -238,6 +239,20 @@ func TestEveryPlaceHasItsTurn(t *testing.T) {
 	for i, got := range asked {
 		if want := "llama-8b in " + round[i%5]; got != want {
 			t.Fatalf("asked in turn is %q, want %q at %d", asked, want, i)
+		}
+	}
+}
+
+// TestWhatIsMadeAgainStandsBesideTheOther: the other slice was taken for lost when no room was found, and turned out to live.
+func TestWhatIsMadeAgainStandsBesideTheOther(t *testing.T) {
+	t.Parallel()
+	n := multi(t, true).goes("a read lost, do, a read gone, intend create, b read lost, stockout create, b read ready")
+	if n.passes(3 * time.Minute); !n.isWanted(events.ActionCreate) {
+		t.Fatalf("nothing is to be created:\n%s", n.tale())
+	}
+	for _, x := range n.w.Effects {
+		if x.Action == events.ActionCreate && !x.Dropped() && x.Zone != "us-west4-a" {
+			t.Errorf("it is asked for in %s, and the other stands in us-west4-a:\n%s", x.Zone, n.tale())
 		}
 	}
 }
