@@ -92,7 +92,7 @@ func (t *turn) unread(ticks bool) bool {
 	if t.w.Incident == nil || t.p.Unreadable == "" || !ticks && t.w.isHeld(t.now) {
 		return false
 	}
-	return t.w.hold(Hold{From: t.now, Until: t.now.Add(time.Minute), Code: reason.CodePolicyUnreadable, Why: "the policy cannot be read: " + t.p.Unreadable}, 0)
+	return t.w.hold(Hold{From: t.now, Until: t.now.Add(time.Minute), Code: reason.CodePolicyUnreadable, Why: "the policy cannot be read: " + t.p.Unreadable}, time.Minute) // a tick may be lost
 }
 
 // carryOut makes what follows from the plan, and reports whether anything has changed.

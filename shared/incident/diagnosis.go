@@ -162,7 +162,7 @@ func (d *diagnosis) goneAs(s *slot) situation {
 	switch {
 	case !s.Ordered.IsZero(), s.isCreated():
 		return coming
-	case s.EndedBy != "", s.Maker != "", s.endedAsPlanned(), !s.Stop.Unsaid.IsZero() && d.over(d.saidBy(&s.Life)):
+	case s.EndedBy != "", s.Maker != "", s.endedAsPlanned(), !s.Stop.Unsaid.IsZero():
 		return lost
 	case d.in.lost(s.Name, s.Incarnation, s.usable()) && !d.w.provider().trainsUnasked:
 		return lost // where a new slice trains unasked, its owner may have deleted it after the loss, and the log is asked

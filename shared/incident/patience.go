@@ -43,11 +43,15 @@ func (d *diagnosis) callBy(a events.Action) time.Time {
 	return by
 }
 
-// barredBy is until when deletions wait that the state of what is to be deleted forbids; zero where there are none.
+// barredBy is until when deletions wait that the state of what is to be deleted forbids, or that may end every moment; zero where there are none.
 func (d *diagnosis) barredBy() (by time.Time) {
 	for i := range d.w.Effects {
-		if x := &d.w.Effects[i]; !x.Barred.IsZero() && !x.Dropped() {
+		switch x := &d.w.Effects[i]; {
+		case x.Action != events.ActionDelete || x.Dropped():
+		case !x.Barred.IsZero():
 			by = later(by, d.by(x.Barred, bounds.BarredFor))
+		case !x.Begun.IsZero() && x.Retry.IsZero():
+			by = later(by, d.by(x.Begun, bounds.AnswerFor))
 		}
 	}
 	return by

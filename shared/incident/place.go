@@ -75,7 +75,8 @@ func (d *diagnosis) taking() (zones []string) {
 	for _, s := range d.those(func(s *slot) bool { return len(s.Former) > 0 }) {
 		var once []string
 		s.find(func(l *Life) bool {
-			if l.Reclaimable && l.Released.IsZero() && l.Over.After(before(d.now, time.Hour)) {
+			taken := l.EndedBy != "" || !l.usable().IsZero() // else its creation failed
+			if taken && l.Reclaimable && l.Released.IsZero() && l.Over.After(before(d.now, time.Hour)) {
 				if slices.Contains(once, l.Zone) {
 					zones = append(zones, l.Zone)
 				}

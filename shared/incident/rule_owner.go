@@ -100,6 +100,8 @@ func (d *diagnosis) watch() *Step {
 		return d.watchMaintenance()
 	case d.whole() && d.stepsOn():
 		return ends(End{Outcome: view.Observed, By: view.ByStep, Code: reason.CodeWatchOnly, Reason: d.goesOn()})
+	case d.whole() && d.w.Training.Seen.IsZero() && d.look() == nil:
+		return ends(End{Outcome: view.Observed, Code: reason.CodeWatchOnly, Reason: story.HealthOnly.With()})
 	case d.over(until):
 		return ends(End{Outcome: view.Observed, Code: reason.CodeWatchOnly, Reason: story.WatchedLong.With()})
 	case d.whole() && (d.hasGivenUp() || d.claimsGivenUp()):

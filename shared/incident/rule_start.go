@@ -57,7 +57,7 @@ func (d *diagnosis) lastFailure(a events.Action) string {
 
 // isUnsaid reports whether a slot has been stopped for longer than word of that takes, and the audit log names nobody.
 func (d *diagnosis) isUnsaid(s *slot) bool {
-	return s.isUnaccounted() && !s.Stop.Unsaid.IsZero() && d.over(d.saidBy(&s.Life))
+	return s.isUnaccounted() && !s.Stop.Unsaid.IsZero()
 }
 
 // starts counts the starts in the incident.

@@ -1,0 +1,73 @@
+package incident_test
+
+import (
+	"testing"
+	"time"
+
+	"pitstop.internal/events"
+)
+
+// TestADeletionThatWasBegunInTimeMayEndAfterIt.
+func TestADeletionThatWasBegunInTimeMayEndAfterIt(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]string{
+		"lost, 44m, does delete, 2m, gone": "creating: create llama-8b",
+		"lost, 44m, does delete, 17m":      "escalated",
+	} {
+		n := newStory(t, true, "llama-8b").under("everything")
+		if got := n.goes(path).stands(n.sent); got != want {
+			t.Errorf("%s: it stands at %q, want %q\n%s", path, got, want, n.tale())
+		}
+	}
+}
+
+// TestAHeldCallMakesNobodyWaitForTheOwnersWord: that word may come all the same.
+func TestAHeldCallMakesNobodyWaitForTheOwnersWord(t *testing.T) {
+	t.Parallel()
+	n := multi(t, true).goes("a lost, 1m, b gone, held delete, 20m, does delete, a gone, does create a, read ours, 13m")
+	if n.effect(events.ActionCreate, "b") >= 0 {
+		t.Fatalf("b is created after 34 minutes:\n%s", n.tale())
+	}
+	if n.goes("2m, b unsaid"); n.effect(events.ActionCreate, "b") < 0 {
+		t.Errorf("after 36 minutes nobody creates b:\n%s", n.tale())
+	}
+}
+
+// TestAnUnreadablePolicyHoldsThroughTicksThatAreLate.
+func TestAnUnreadablePolicyHoldsThroughTicksThatAreLate(t *testing.T) {
+	t.Parallel()
+	n := newStory(t, true, "llama-8b").under("everything").goes("lost").under("unreadable")
+	for range 120 {
+		n.now = n.now.Add(2*time.Minute - time.Second)
+		n.tick()
+	}
+	if got := n.under("everything").goes("10m").stands(nil); got != "deleting" {
+		t.Errorf("after four hours it stands at %q:\n%s", got, n.tale())
+	}
+}
+
+// TestAWatchedSliceWithoutACrewIsBackOnceItIsUsable: nothing tells more.
+func TestAWatchedSliceWithoutACrewIsBackOnceItIsUsable(t *testing.T) {
+	t.Parallel()
+	n := newStory(t, true, "a", "b").with(crewless).under("watch").goes("a lost, b unhealthy, 5m, b ready, 5m")
+	if got := n.stands(nil); got != "watching" {
+		t.Fatalf("before both are usable it stands at %q", got)
+	}
+	if got := n.goes("a ready").stands(nil); got != "observed" {
+		t.Errorf("it stands at %q, want observed:\n%s", got, n.tale())
+	}
+}
+
+// TestACreationThatFailsTakesNoSliceBack: its zone is not asked after the others.
+func TestACreationThatFailsTakesNoSliceBack(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]string{
+		"lost, does delete, gone, does create, read ours made, late busy create, gone, 2m": "us-west4-a",
+		"lost, does delete, gone, does create, read ours made, lost, does delete, gone":    "us-west4-b",
+	} {
+		n := newStory(t, true, "llama-8b").under("everything").goes(path)
+		if i := n.effect(events.ActionCreate, "llama-8b"); i < 0 || n.w.Effects[i].Zone != want {
+			t.Errorf("%s: it is created in another zone than %s: %+v\n%s", path, want, n.w.Effects, n.tale())
+		}
+	}
+}
