@@ -82,7 +82,7 @@ func replayCommand() *cobra.Command {
 	f.StringArrayVar(&o.assume, "assume", nil,
 		"for your own files: what crews do where the record is silent: crew=none, crew=fails or crew=recovers")
 	f.Float64Var(&o.speed, "speed", 0, "seconds of virtual time per second of real time; 0 does not wait")
-	f.BoolVar(&o.wire, "wire", false, wireHelp)
+	f.BoolVar(&o.wire, "wire", false, wireHelp+". The functions framework serves the functions then")
 	f.BoolVar(&o.verbose, "verbose", false, "print the logs of the functions on standard error")
 	o.flags(c)
 	return c
@@ -146,9 +146,11 @@ func replayRecords(ctx context.Context, files []string, o replayOptions, in io.R
 	if o.trail || o.against != "" {
 		return o.compared(ctx, plays, files, out, errOut)
 	}
-	address, err := world.Serve(ctx)
-	if err != nil {
-		return fmt.Errorf("the functions framework: %w", err)
+	address := "" // calls the functions in process
+	if o.wire {
+		if address, err = world.Serve(ctx); err != nil {
+			return fmt.Errorf("the functions framework: %w", err)
+		}
 	}
 	r := replaying{
 		o: o, allow: allow, address: address, m: terminal.NewMeter(errOut, o.now), p: newStoryPrinter(out, o.asJSON), errOut: errOut,

@@ -134,7 +134,7 @@ func simulate(ctx context.Context, o SimulateOptions, out, errOut io.Writer) err
 		return err
 	}
 	// A simulation makes much garbage and needs little memory.
-	debug.SetGCPercent(200)
+	debug.SetGCPercent(800)
 	if o.trail || o.against != "" {
 		return o.compared(ctx, sims, out, errOut)
 	}
