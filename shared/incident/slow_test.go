@@ -1,0 +1,181 @@
+package incident_test
+
+import (
+	"testing"
+	"time"
+
+	"pitstop.internal/shared/bounds"
+	"pitstop.internal/shared/evidence"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/view"
+)
+
+// TestASlowCreationIsNotDeleted: a creation that was accepted and takes longer than it should is waited for, and training is admitted to what it
+// brings; only one that never comes is given up, in the end.
+func TestASlowCreationIsNotDeleted(t *testing.T) {
+	t.Parallel()
+	for comes, want := range map[time.Duration]string{20 * time.Hour: "admitting", 30 * time.Hour: "admitting", 47 * time.Hour: "admitting", 50 * time.Hour: ""} {
+		n := at(t, "everything", false, "preempted, read lost, later, tick, do, read gone, do, read ours made")
+		var deleted bool
+		for end := n.now.Add(comes); n.now.Before(end) && n.w.Incident != nil; {
+			n.now = n.now.Add(10 * time.Minute)
+			if n.play("tick"); n.places() != "" { // its operation runs for longer than one may: it is looked at anew, and is there
+				n.play("do")
+			}
+			deleted = deleted || n.isWanted("delete")
+		}
+		if want == "" {
+			if got := n.stands(nil); got == "creating" {
+				t.Errorf("after %v it is still waited for:\n%s", comes, n.tale())
+			}
+			continue
+		}
+		if n.play("read ready"); deleted || n.stands(nil) != want {
+			t.Errorf("after %v it stands at %q, deleted %v:\n%s", comes, n.stands(nil), deleted, n.tale())
+		}
+	}
+}
+
+// within plays each minute what a reading shows, and returns what is asked for first, and after how long.
+func (n *story) within(limit time.Duration, path ...string) (asked string, took time.Duration) {
+	for from := n.now; n.w.Incident != nil && n.now.Sub(from) < limit; {
+		for _, step := range path {
+			if n.play(step); len(n.sent) > 0 {
+				return n.sent[0], n.now.Sub(from)
+			}
+		}
+		n.now = n.now.Add(time.Minute)
+		if n.play("tick"); len(n.sent) > 0 {
+			return n.sent[0], n.now.Sub(from)
+		}
+	}
+	return "", limit
+}
+
+// TestASliceThatComesSickBesideAnotherTroubleHasItsTimeToHeal: it is first seen in the middle of an incident about another slice, which waits for
+// progress.
+func TestASliceThatComesSickBesideAnotherTroubleHasItsTimeToHeal(t *testing.T) {
+	t.Parallel()
+	n := multi(t, false).goes("a exit 139")
+	e := n.read(&n.w.Slices[0], evidence.Unhealthy, n.w.Slices[0].Incarnation)
+	e.Slice, e.Incarnation.ID = "c", "9999"
+	n.give(e)
+	if asked, took := n.within(5*time.Hour, "c read unhealthy"); asked != "delete c" || took < bounds.HealFor-time.Minute {
+		t.Errorf("asked for is %q after %v:\n%s", asked, took, n.tale())
+	}
+}
+
+// TestWhatIsDoneIsNotWaitedFor: the other slice's training is asked for.
+func TestWhatIsDoneIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	n := multi(t, false).goes("b read done, a exit 139")
+	if asked, _ := n.within(time.Hour, "b read done", "a read ready"); asked != "restart a=7711 b=7760" && asked != "restart a=7711" {
+		t.Errorf("asked for is %q:\n%s", asked, n.tale())
+	}
+}
+
+// TestTheTimeToHealGoesOn while another slice vanishes for a moment, again and again.
+func TestTheTimeToHealGoesOn(t *testing.T) {
+	t.Parallel()
+	n := multi(t, false).goes("b host error, b read unhealthy")
+	from, asked := n.now, ""
+	for i := 0; asked == "" && i < 6*60; i++ {
+		switch i % 60 {
+		case 50:
+			n.play("a read gone")
+		case 52:
+			n.play("a read ready")
+		}
+		asked, _ = n.within(time.Minute, "b read unhealthy")
+	}
+	if took := n.now.Sub(from); asked != "delete b" || took < bounds.HealFor-time.Minute || took > bounds.HealFor+5*time.Minute {
+		t.Errorf("asked for is %q after %v:\n%s", asked, took, n.tale())
+	}
+}
+
+// TestTheTimeToHealCountsFromTheEndOfTheWindow, whatever else happens meanwhile.
+func TestTheTimeToHealCountsFromTheEndOfTheWindow(t *testing.T) {
+	t.Parallel()
+	n := multi(t, false).goes("b host error, b read unhealthy, b ongoing, tick")
+	until := n.w.Incident.Status.Until
+	if until.Sub(n.now) <= bounds.HealFor {
+		t.Fatalf("it is to heal until %v:\n%s", until, n.tale())
+	}
+	n.goes("a read gone, a minute, tick, a read ready")
+	if asked, _ := n.within(12*time.Hour, "b read unhealthy"); asked != "delete b" || n.now.Before(until) {
+		t.Errorf("asked for is %q at %v, and it had until %v:\n%s", asked, n.now, until, n.tale())
+	}
+}
+
+// TestStepsBeforeARetryProveNothing: a slice has been sick for hours beside a training that did steps, and then its host failed. The steps before a
+// person's retry do not end it; a step after it does, and nothing is replaced while the training may do one.
+func TestStepsBeforeARetryProveNothing(t *testing.T) {
+	t.Parallel()
+	for _, steps := range []bool{false, true} {
+		n := newStory(t, false, "a").with(func(w *incident.Workload) {
+			l := &w.Slices[0].Life
+			l.Condition, l.State, l.Since = evidence.Unhealthy, "REPAIRING", start.Add(-2*bounds.HealFor)
+			w.Training.StepAt, w.Training.GapSeconds = start.Add(-time.Minute), 3600
+		})
+		if n.goes("retried, read unhealthy, a minute, tick"); len(n.sent) > 0 || n.w.Incident == nil {
+			t.Fatalf("at once asked for is %q:\n%s", n.sent, n.tale())
+		}
+		if steps {
+			n.play("progress")
+		}
+		asked, _ := n.within(12*time.Hour, "read unhealthy")
+		if resumed := n.ended().Outcome == view.Resumed; resumed != steps || (asked == "delete a") == steps {
+			t.Errorf("steps %v: asked for is %q:\n%s", steps, asked, n.tale())
+		}
+	}
+}
+
+// TestAWaitIsToldOnce: readings that say the same again add nothing to the story.
+func TestAWaitIsToldOnce(t *testing.T) {
+	t.Parallel()
+	spent := func(w *incident.Workload) {
+		for range bounds.MaxRecreates {
+			w.Charges = append(w.Charges, incident.Charge{Action: "delete", At: start.Add(-time.Hour)})
+		}
+	}
+	for _, c := range []struct {
+		change func(*incident.Workload)
+		first  string
+		again  []string
+		most   int
+	}{
+		{func(*incident.Workload) {}, "a stopped for", []string{"b read lost", "a read gone"}, 10},
+		{spent, "a host error", []string{"a read lost"}, 20},
+	} {
+		n := multi(t, false).with(c.change).goes(c.first)
+		n.within(6*time.Hour, c.again...)
+		in := n.w.Incident
+		if in == nil {
+			in = n.w.Closed
+		}
+		if len(in.Lines) > c.most {
+			t.Errorf("%s: %d lines:\n%s", c.first, len(in.Lines), n.tale())
+		}
+	}
+}
+
+// TestAVerdictHasItsTimeInAGroupToo: another slice of the group is read meanwhile.
+func TestAVerdictHasItsTimeInAGroupToo(t *testing.T) {
+	t.Parallel()
+	n := queued(t, true).with(func(w *incident.Workload) {
+		for range bounds.MaxRecreates {
+			w.Charges = append(w.Charges, incident.Charge{Action: "delete", At: start})
+		}
+	}).goes("a preempted, a read lost, b read ready")
+	if !n.isWanted("hear") {
+		t.Fatalf("nobody wants to hear:\n%s", n.tale())
+	}
+	from := n.now
+	n.play("a read lost")
+	for n.w.Incident != nil && n.isWanted("hear") {
+		n.play("1m")
+	}
+	if waited := n.now.Sub(from); waited < bounds.HearFor-time.Minute {
+		t.Errorf("it waited for %v:\n%s", waited, n.tale())
+	}
+}
