@@ -1,0 +1,179 @@
+package incident_test
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/bounds"
+	"pitstop.internal/shared/evidence"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/view"
+)
+
+// TestALifeTakesItsFactsWithIt: the life that comes next has none of what was known of the one before.
+func TestALifeTakesItsFactsWithIt(t *testing.T) {
+	t.Parallel()
+	n := newStory(t, true, "a")
+	l := &n.w.Slices[0].Life
+	last := l.Incarnation
+	l.Condition, l.State, l.Used, l.Over, l.HostsAsked, l.Cause, l.Failed = evidence.Gone, "gone", start.Add(-2*time.Hour), start, true, events.CauseCrash, start
+	l.Stop, l.Heard = incident.Stop{By: ann.By, At: start.Add(-time.Hour)}, incident.Heard{At: start.Add(-time.Hour)}
+	l.Suspected, l.SuspectedAt, l.EndedBy, l.Released = true, start.Add(-time.Hour), "before", start
+	l.Notice = incident.Notice{Notice: events.Notice{Status: events.NoticePending, WindowStart: start.Add(time.Hour)}, LastWord: start, InAPI: true, Due: start}
+	n.now = n.now.Add(time.Minute)
+	next := events.Incarnation{Zone: "us-west4-a", ID: "8000", Created: start.Add(time.Second)}
+	e := n.read(&n.w.Slices[0], evidence.Ready, next)
+	e.Facts = evidence.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Reclaimable: true, Spec: "spec2"}
+	n.give(e)
+	want := incident.Life{Incarnation: next, Zone: next.Zone, Facts: e.Facts, SpecZone: next.Zone, Condition: evidence.Ready, State: "READY", Since: n.now, Read: n.now}
+	if got := n.w.Slices[0]; !reflect.DeepEqual(got.Life, want) || len(got.Former) != 1 || !got.Former[0].Incarnation.Same(last) {
+		t.Errorf("the next life is %+v, want %+v; before it %+v", got.Life, want, got.Former)
+	}
+}
+
+// TestASlotKeepsTheLifeInWhichTrainingMayRun: however many come and go after it, and few others.
+func TestASlotKeepsTheLifeInWhichTrainingMayRun(t *testing.T) {
+	t.Parallel()
+	n := newStory(t, true, "a").under("watch")
+	first := n.w.Slices[0].Incarnation
+	n.w.Lease.Sure = incident.Write{At: start.Add(-time.Hour), Attempt: 1, Lives: []events.Admission{{Slice: "a", Incarnation: first}}}
+	for i := range 5 {
+		n.now = n.now.Add(time.Hour)
+		next := events.Incarnation{Zone: "us-west4-b", ID: fmt.Sprint(9000 + i), Created: n.now.Add(-time.Minute)}
+		n.play("read gone")
+		n.give(n.read(&n.w.Slices[0], evidence.Ready, next))
+		if s := n.w.Slices[0]; !s.Incarnation.Same(next) || !n.w.AdmittedIn("a").Same(first) || len(s.Former) > 2 {
+			t.Fatalf("after life %d training may run in %v, and the lives are %v before %v", i, n.w.AdmittedIn("a"), s.Former, s.Incarnation)
+		}
+	}
+}
+
+// TestANoticeIsOfItsLife: one that was written before a life began is of the life before.
+func TestANoticeIsOfItsLife(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		ago   time.Duration
+		id    string
+		known bool
+	}{
+		"of this life":                        {0, "7711", true},
+		"of no life that it names":            {0, "", true},
+		"of another life":                     {0, "7712", false},
+		"of none, from before this one began": {201 * time.Hour, "", false},
+	} {
+		n := newStory(t, true, "a")
+		e := evidence.Noticed{Origin: n.log(), Slice: "a", Notice: notices["moved"]}
+		if e.Time = n.now.Add(-c.ago); c.id != "" {
+			e.Incarnation = n.w.Slices[0].Incarnation
+			e.Incarnation.ID = c.id
+		}
+		if n.give(e); (n.w.Notice("a") != nil) != c.known {
+			t.Errorf("%s: known is %v", name, !c.known)
+		}
+	}
+}
+
+// TestWhoDeletedTheLifeBeforeHasGivenUpTheSlice: what was made in its place is gone. What its owner has made since is theirs.
+func TestWhoDeletedTheLifeBeforeHasGivenUpTheSlice(t *testing.T) {
+	t.Parallel()
+	for maker, released := range map[string]bool{"llama-8b-1": true, "": false} {
+		n := newStory(t, true, "a")
+		s := &n.w.Slices[0]
+		last := s.Life
+		n.w.Lease.Sure = incident.Write{At: start.Add(-time.Hour), Attempt: 1, Lives: []events.Admission{{Slice: "a", Incarnation: last.Incarnation}}}
+		last.Condition = evidence.Gone
+		s.Former, s.Incarnation = []incident.Life{last}, events.Incarnation{Zone: "us-west4-b", ID: "9000", Created: start.Add(-time.Minute)}
+		s.Zone, s.Condition, s.State, s.Maker = "us-west4-b", evidence.Gone, "gone", maker
+		e := called(events.ActDeleted)(n, s).(evidence.Called) //nolint:forcetypeassert // it is one
+		e.Time, e.Zone = start.Add(-10*time.Minute), last.Zone
+		if n.give(e); n.w.Slices[0].IsReleased() != released {
+			t.Errorf("made by %q it is released: %v, want %v", maker, n.w.Slices[0].IsReleased(), released)
+		}
+	}
+}
+
+// TestNothingWaitsWhereNoLeaseIsOurs: a slice whose deletion did not happen waits to be admitted only where a lease leads elsewhere.
+func TestNothingWaitsWhereNoLeaseIsOurs(t *testing.T) {
+	t.Parallel()
+	for _, ours := range []bool{false, true} {
+		n := newStory(t, true, "a")
+		n.w.Slices[0].Released = start.Add(-bounds.UnreleaseAfter - time.Minute)
+		if ours {
+			n.w.Lease.Sure = incident.Write{At: start.Add(-time.Hour), Attempt: 1, Lives: []events.Admission{{Slice: "a", Incarnation: events.Incarnation{Zone: "us-west4-b", ID: "1"}}}}
+		}
+		if n.goes("read ready, a minute, tick"); n.isWanted(events.ActionAdmit) != ours || n.w.Slices[0].IsReleased() {
+			t.Errorf("a lease of ours %v: admission is wanted %v, released %v", ours, n.isWanted(events.ActionAdmit), n.w.Slices[0].IsReleased())
+		}
+	}
+}
+
+// TestOnlyTheProviderHealsItsOwn: what cannot be taken back, unless the slice itself says otherwise.
+func TestOnlyTheProviderHealsItsOwn(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		reclaimable bool
+		heal        evidence.Heal
+		want        bool
+	}{
+		{false, evidence.HealsUnlessReclaimable, true},
+		{true, evidence.HealsUnlessReclaimable, false},
+		{false, evidence.HealsAlways, true},
+		{true, evidence.HealsAlways, true},
+		{false, evidence.HealsNever, false},
+		{true, evidence.HealsNever, false},
+	} {
+		if got := (evidence.Facts{Reclaimable: c.reclaimable, Healing: c.heal}).Heals(); got != c.want {
+			t.Errorf("reclaimable %t, healing %q: heals %t", c.reclaimable, c.heal, got)
+		}
+	}
+}
+
+// TestWhatTheProviderMakesAnewIsNobodyElses: a JobSet that begins again makes its Jobs anew, and no owner has taken anything over.
+func TestWhatTheProviderMakesAnewIsNobodyElses(t *testing.T) {
+	t.Parallel()
+	for _, same := range []bool{true, false} {
+		n := newJob(t)
+		read := func(c evidence.Condition, id string) {
+			n.now = n.now.Add(bounds.SickFor)
+			n.reads("llama-8b", c, func(e *evidence.Read) {
+				e.Facts.Group, e.Facts.Healing, e.Ordered = "set", evidence.HealsAlways, n.w.Slices[0].Incarnation.Created
+				if id != "" && !same {
+					e.Ordered = n.now.Add(-time.Second)
+				}
+				if id != "" {
+					e.Incarnation = events.Incarnation{Zone: e.Zone, ID: id, Created: n.now.Add(-time.Second)}
+				}
+			})
+		}
+		read(evidence.Ready, "")
+		read(evidence.Unhealthy, "")
+		if n.passes(bounds.SickFor); n.w.Incident == nil {
+			t.Fatal("no incident is open")
+		}
+		if read(evidence.Ready, "next"); (n.ended().Outcome == view.Released) == same {
+			t.Errorf("the same JobSet makes it anew %v, and it stands at %q:\n%s", same, n.stands(nil), n.tale())
+		}
+	}
+}
+
+// TestTheCauseOfALossIsKept: the Pod that shows it may be deleted before the Job is. Another life has no cause of it.
+func TestTheCauseOfALossIsKept(t *testing.T) {
+	t.Parallel()
+	n := newStory(t, false, "a").under("watch")
+	n.reads("a", evidence.Lost, func(e *evidence.Read) { e.Facts.Cause = events.CauseCrash })
+	n.now = n.now.Add(time.Minute)
+	n.reads("a", evidence.Lost, func(e *evidence.Read) { e.Facts.Cause = "" })
+	if got := n.w.Slices[0].Cause; got != events.CauseCrash || n.w.Incident == nil || n.w.Incident.Cause() != events.CauseCrash {
+		t.Errorf("the cause is %q:\n%s", got, n.tale())
+	}
+	n.now = n.now.Add(time.Minute)
+	n.reads("a", evidence.Lost, func(e *evidence.Read) {
+		e.Facts.Cause, e.Incarnation = "", events.Incarnation{Zone: e.Zone, ID: "next", Created: n.now.Add(-time.Second)}
+	})
+	if got := n.w.Slices[0].Cause; got != "" {
+		t.Errorf("another life is lost, and its cause is %q", got)
+	}
+}
