@@ -1,6 +1,7 @@
 package incident_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -36,6 +37,39 @@ func TestAYesToARestartIsToOne(t *testing.T) {
 	n.gaveUp(2, "shapes do not match").asked(events.ActionRestart)
 	if n.w.Spent(events.ActionRestart) != 1 {
 		t.Errorf("charged is %v", n.w.Charges)
+	}
+}
+
+// TestAQuestionStandsUntilItsAnswer: a line says that the training is done, and nothing confirms it. Nobody reads that again and again while a person
+// is asked, and they are asked once. Their yes has it read, since the training may be done by then.
+func TestAQuestionStandsUntilItsAnswer(t *testing.T) {
+	t.Parallel()
+	n := newStory(t, true, "a")
+	n.p.Switches.Restart = policy.Ask
+	for _, step := range []string{"a host error", "a unhealthy", "a ready", "a finished"} {
+		n.play(step)
+	}
+	for range 60 {
+		n.play("1m")
+		for n.isWanted(events.ActionHear) {
+			n.play("no verdict hear")
+		}
+	}
+	n.asked(events.ActionRestart)
+	since := n.w.Incident.Status.Since
+	for range 55 {
+		if sent := n.play("1m"); len(sent) > 0 {
+			t.Fatalf("%v is asked for while a person is asked:\n%s", sent, n.tale())
+		}
+	}
+	if st := n.w.Incident.Status; !st.Since.Equal(since) {
+		t.Errorf("a person is asked again:\n%s", n.tale())
+	}
+	if sent := n.play("approved"); !slices.Equal(sent, []string{"hear"}) {
+		t.Errorf("after the yes, %v is asked for:\n%s", sent, n.tale())
+	}
+	if n.play("no verdict hear"); !n.isWanted(events.ActionRestart) {
+		t.Errorf("the training is not begun again:\n%s", n.tale())
 	}
 }
 
