@@ -145,6 +145,7 @@ var mutants = []mutant{
 	{"10 lost", "nobody asks the audit log who deleted a slice", heavy, unasked(incident.ReadDeleter), nil},
 	{"10 lost", "the first stockout is given up on", heavy, ruled(func(p *policy.Policy) { p.GiveUpAfter = time.Nanosecond }), nil},
 
+	{"steady", "what the policy allows comes and goes", heavy, decides(blinks), nil},
 	{"owner's word", "the pause is not read", heavy, func(fired func()) world.Hooks {
 		return world.Hooks{Ledger: elsewhere(ledger.Pauses, fired)}
 	}, nil},
@@ -166,6 +167,14 @@ func torn(p policy.Policy, w incident.Workload, e evidence.Evidence, now time.Ti
 	if c, ok := e.(evidence.Checked); ok && !c.Found {
 		c.Found, c.At = true, now
 		e = c
+	}
+	return incident.Advance(p, w, e, now)
+}
+
+// blinks decides every other minute as if nothing were allowed.
+func blinks(p policy.Policy, w incident.Workload, e evidence.Evidence, now time.Time) (incident.Workload, []events.Event, bool) {
+	if now.Minute()%2 > 0 {
+		p.Switches = policy.Switches{}
 	}
 	return incident.Advance(p, w, e, now)
 }

@@ -339,6 +339,11 @@ type record struct {
 	// hour is the one in which steps are counted, and began the epoch with which it began.
 	hour  time.Time
 	began int64
+	// policy is that of the last decision. Since the incident opened under it, givenUp are the calls that were given up before anybody had begun
+	// them, and waits those of which people were told.
+	policy  policy.Policy
+	givenUp map[wanted]givenUp
+	waits   map[toldWait]incident.Workload
 	// calls are what the simulated APIs saw of ours, past the incidents that are over.
 	calls []arrival
 	past  []ended
