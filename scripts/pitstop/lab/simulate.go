@@ -764,6 +764,29 @@ func (p simulationPrinter) lost(r *oracle.Result) {
 		terminal.Print(p.Out, fmt.Sprintf("  %6.1f h without training: %s", r.LostHours[cause], strings.ReplaceAll(cause, "_", " ")))
 	}
 	terminal.Print(p.Out, "")
+	p.away(r.Away)
+}
+
+// away holds the time without training that incidents tell against that of the simulated world.
+func (p simulationPrinter) away(a oracle.Away) {
+	if a.Incidents == 0 {
+		return
+	}
+	terminal.Print(p.Out, p.Paint(terminal.Bold, "time without training, as incidents tell it and as it was"))
+	terminal.Print(p.Out, fmt.Sprintf("  told %.1f h and %.0f chip-hours; in the world %.1f h and %.0f chip-hours, with the steps done again",
+		a.ToldHours, a.ToldChipHours, a.WorldHours, a.WorldChipHours))
+	for _, off := range []struct {
+		what string
+		by   oracle.Percentiles
+	}{{"long", a.TooLong}, {"short", a.TooShort}} {
+		if off.by.Count > 0 {
+			terminal.Print(p.Out, fmt.Sprintf("  %s told too %s, by %s (p50), %s (p95), %s (p99)", terminal.Count(off.by.Count, "incident"), off.what,
+				seconds(off.by.P50), seconds(off.by.P95), seconds(off.by.P99)))
+		}
+	}
+	terminal.Print(p.Out, fmt.Sprintf("  the worst: %s, %s, told %s, in the world %s", a.Worst.Incident, strings.ReplaceAll(string(a.Worst.Cause), "_", " "),
+		seconds(a.Worst.ToldSeconds), seconds(a.Worst.WorldSeconds)))
+	terminal.Print(p.Out, "")
 }
 
 // violation tells of a broken rule: the shortest run that still breaks one, the last of its faults, and the timeline.

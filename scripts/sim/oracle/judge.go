@@ -194,6 +194,7 @@ func (c *Checks) closed(r *record, w seen) {
 	c.ended[string(in.Outcome)]++
 	c.causes[string(in.Cause)]++
 	right := c.judged(r, w)
+	c.isAway(w.ID, in, r.closed)
 	if (in.Outcome == view.Resumed) != (in.Code == "") {
 		c.Violated("10 nothing lost", w.ID, "%s ended %s with the code %q: %s", in.ID, in.Outcome, in.Code, in.Reason)
 	}
@@ -280,6 +281,7 @@ type Checks struct {
 	ends                              map[string]map[string]int
 	reaction                          map[string][]time.Duration
 	lost                              map[string]time.Duration
+	away                              []AwayOf
 	goodput, chipHours, chipHoursLost float64
 	Incidents, braked                 int
 	// Endless says that two steps lead to each other for ever: the run ends.

@@ -53,6 +53,7 @@ type Result struct {
 	LostHours map[string]float64 `json:"lost_hours"`
 	Actions   map[string]int     `json:"actions"`
 	ChipHours ChipHours          `json:"chip_hours"`
+	Away      Away               `json:"away"`
 	// Reached are the phases and ends to which incidents came, ErrorClasses the classes of the provider's errors; missing ones
 	// were not seen.
 	Reached             map[string]int `json:"phases_reached"`
@@ -75,6 +76,8 @@ type Result struct {
 
 	// samples are what Reaction is made of.
 	samples map[string][]time.Duration
+	// away is what Away is made of.
+	away []AwayOf
 }
 
 // ChipHours are the fleet's chip-hours and the lost ones.
@@ -108,6 +111,7 @@ func (r *Result) complete() {
 	for stage, samples := range r.samples {
 		r.Reaction[stage] = percentiles(samples)
 	}
+	r.Away = sumAway(r.away)
 	r.ReachedMissing, r.ErrorClassesMissing = []string{}, []string{}
 	for _, p := range view.Phases() {
 		if r.Reached[string(p)] == 0 {
@@ -146,6 +150,7 @@ func Sum(reports []*Result) *Result {
 		sum.ChipHours.Total += r.ChipHours.Total
 		sum.ChipHours.Lost += r.ChipHours.Lost
 		sum.Violations = slices.Concat(sum.Violations, r.Violations)
+		sum.away = slices.Concat(sum.away, r.away)
 		for _, c := range []struct{ to, from *map[string]int }{
 			{&sum.Ended, &r.Ended},
 			{&sum.Confirmed, &r.Confirmed},
@@ -232,7 +237,7 @@ func (c *Checks) Measure(end time.Time) {
 func (c *Checks) Result(seed uint64, days float64) *Result {
 	r := &Result{
 		Seed: seed, Seeds: 1, Days: days, Incidents: c.Incidents, Ended: c.ended, Confirmed: c.confirmed, Causes: c.causes, Violations: c.Violations,
-		samples: c.reaction, Goodput: c.goodput, LostHours: map[string]float64{}, Actions: c.actions,
+		samples: c.reaction, away: c.away, Goodput: c.goodput, LostHours: map[string]float64{}, Actions: c.actions,
 		ChipHours: ChipHours{Total: math.Round(c.chipHours), Lost: math.Round(c.chipHoursLost)}, Reached: c.reached, ErrorClasses: c.classes,
 		Ends: c.ends, Happened: c.happen, Faults: min(c.chaos.Count, c.chaos.Limit), Handled: c.handled, Braked: c.braked, Told: c.chaos.Told, Story: c.Story,
 	}

@@ -40,6 +40,7 @@ func (t *Training) Hang() {
 			return
 		}
 		t.high = max(t.high, t.now())
+		t.halt()
 		t.hung = t.Clock.Now()
 		t.run++
 		t.from, t.first = t.high, t.Clock.Now().Add(math.MaxInt64/2)

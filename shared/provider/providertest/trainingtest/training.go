@@ -166,6 +166,15 @@ type Training struct {
 	started  time.Time
 	failures []time.Time
 	attempts []pastAttempt
+	// worked are the stretches that are over in which steps were done.
+	worked []Stretch
+}
+
+// Stretch is a time in which steps were done, one after the other. Again is how long those had taken that had to be done again after it,
+// since no checkpoint had them.
+type Stretch struct {
+	From, Until time.Time
+	Again       time.Duration
 }
 
 // pastAttempt is when an attempt was begun, in which life, and the last step that it did by its end.
@@ -609,6 +618,9 @@ func (t *Training) start(attempt int, from int64, first time.Time) {
 // begin starts an attempt from a checkpoint.
 func (t *Training) begin(attempt int, from int64, first time.Time) {
 	t.stop() // an attempt that still runs ends here, with its steps done
+	if last, n := len(t.attempts)-1, len(t.worked)-1; last >= 0 && n >= 0 && from < t.attempts[last].reached {
+		t.worked[n].Again = time.Duration(t.attempts[last].reached-from) * t.usual
+	}
 	t.running, t.crashed, t.hung, t.dead, t.verdict = true, false, time.Time{}, time.Time{}, nil
 	if t.began.IsZero() || !t.ran.Same(t.life) {
 		t.lifeFrom, t.lifeHigh = from, from
@@ -649,11 +661,30 @@ func (t *Training) crashedBefore() bool { return t.attempt > t.Attempt }
 func (t *Training) stop() {
 	t.high = max(t.high, t.now())
 	if t.running {
+		t.halt()
 		t.lifeHigh = max(t.lifeHigh, t.now())
 		t.attempts[len(t.attempts)-1].reached = t.now()
 	}
 	t.run++
 	t.running = false
+}
+
+// halt ends the stretch in which steps are done, if any are.
+func (t *Training) halt() {
+	if now := t.Clock.Now(); t.first.Before(now) {
+		t.worked = append(t.worked, Stretch{From: t.first, Until: now})
+	}
+}
+
+// Worked are the stretches in which steps were done until now, the last one last.
+func (t *Training) Worked() []Stretch {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := slices.Clone(t.worked)
+	if now := t.Clock.Now(); t.running && t.first.Before(now) {
+		all = append(all, Stretch{From: t.first, Until: now})
+	}
+	return all
 }
 
 func (t *Training) progress() {
