@@ -1,0 +1,169 @@
+package incident_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/bounds"
+	"pitstop.internal/shared/evidence"
+	"pitstop.internal/shared/incident"
+)
+
+// toRead is what has to be read, and why.
+func (n *story) toRead() string {
+	var all []string
+	for _, r := range n.w.Reads(n.now) {
+		what := strings.TrimSpace(string(r.Kind) + " " + r.Slice)
+		if !r.Since.IsZero() {
+			what += " since " + events.Span(n.now.Sub(r.Since))
+		}
+		all = append(all, what+": "+r.Why)
+	}
+	return strings.Join(all, "; ")
+}
+
+// TestReads: who has to go and read what. What is known, and what nobody waits for, is not read.
+func TestReads(t *testing.T) {
+	t.Parallel()
+	const silent, nameless = "no step has been reported for longer than is usual", "hosts llama-8b: entries that name its workers are not understood"
+	for path, want := range map[string]string{
+		"tick":                                   "",
+		"read lost":                              "",
+		"preempted":                              "slices: the open incident waits for a reading of its slices",
+		"half a day":                             "training: " + silent + "; crew llama-8b: " + silent,
+		"half a day, a crew that waits":          "training: " + silent,
+		"finished":                               "crew llama-8b: a line says that the training is over, and nothing confirms it",
+		"pending":                                "saver llama-8b: maintenance is announced, and nothing shows that its crew would save",
+		"pending, silence":                       "",
+		"read gone":                              "deleter llama-8b since 6 h 0 m: it is gone, and nobody has said why",
+		"read gone, owner deletes":               "",
+		"read stopped":                           "",
+		"read stopped, a while":                  "stopper llama-8b since 1 h 35 m: it is stopped, and nobody has said by whom",
+		"read stopped, owner stops, a while":     "",
+		"read stopped, a while, unsaid":          "",
+		"preempted, read lost, do":               "operation llama-8b: it is not known to have ended",
+		"preempted, read lost, do, done delete":  "",
+		"unnamed, read unhealthy":                nameless,
+		"unnamed, read lost":                     "",
+		"unnamed, read unhealthy, read nameless": "",
+	} {
+		n, unnamed := at(t, "everything", true, "tick"), false
+		n.now = start
+		if path, unnamed = strings.CutPrefix(path, "unnamed, "); unnamed {
+			n.w.Slices[0].Hosts = ""
+		}
+		if path, nobody := strings.CutSuffix(path, ", read nameless"); n.goes(path) != nil && nobody {
+			n.give(evidence.Mapped{Origin: n.reading(), Slice: "llama-8b", Incarnation: n.w.Slices[0].Incarnation})
+		}
+		if got := n.toRead(); got != want {
+			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+	}
+}
+
+// TestCrewsAreListenedFor while something about the training is in doubt, as often as the doubt is worth.
+func TestCrewsAreListenedFor(t *testing.T) {
+	t.Parallel()
+	resuming := at(t, "everything", true, "exit 139")
+	unproven := at(t, "everything", true, "tick", bare, func(w *incident.Workload) {
+		w.Training.Proven, w.Charges = w.Training.High-1, []incident.Charge{{Action: events.ActionRestart, At: start.Add(-time.Hour)}}
+		w.Slices[0].Heard.At = start
+	})
+	for why, c := range map[string]struct {
+		n    *story
+		from time.Time
+	}{
+		"the incident is nearly overdue, and no progress has been reported": {resuming, resuming.w.Incident.Status.Until.Add(-bounds.ListenAgain)},
+		"only lines tell of progress":                                       {unproven, start.Add(bounds.ProveEvery)},
+	} {
+		c.n.w.Training.GapSeconds = int64(24 * time.Hour / time.Second) // nothing hangs
+		for after, want := range map[time.Duration]bool{-time.Second: false, 0: true} {
+			crew := c.n.w.Reads(c.from.Add(after)).Of(incident.ReadCrew, "llama-8b")
+			if got := len(crew) == 1 && crew[0].Why == why; got != want {
+				t.Errorf("%s: %v after that is read %v", why, after, crew)
+			}
+		}
+	}
+}
+
+// TestWhatWasReadIsNotReadAgainAtOnce: an answer settles what it was read for, also one that says that nothing can be read. What is gone is asked about
+// until it is decided on.
+func TestWhatWasReadIsNotReadAgainAtOnce(t *testing.T) {
+	t.Parallel()
+	met := map[incident.ReadKind]bool{}
+	for _, path := range []string{
+		"preempted", "half a day", "finished", "pending", "read gone", "read stopped, a while", "preempted, read lost, do", "preempted, read lost, do, read gone, do",
+		"exit 139, 25m", "exit 139, gave up, its verdict, do",
+	} {
+		n := at(t, "everything", true, path)
+		n.w.Slices[0].Hosts = ""
+		for _, r := range n.w.Reads(n.now) {
+			met[r.Kind] = true
+			switch r.Kind {
+			case incident.ReadHosts:
+				n.give(evidence.Mapped{Origin: n.reading(), Slice: r.Slice, Incarnation: r.Life})
+			case incident.ReadCrew, incident.ReadSaver:
+				n.give(evidence.Beat{Origin: n.reading(), Slice: r.Slice, Incarnation: r.Life})
+			case incident.ReadStopper:
+				n.give(evidence.Unsaid{Origin: n.reading(), Slice: r.Slice, Incarnation: r.Life})
+			case incident.ReadOperation:
+				n.give(evidence.Ended{Origin: n.reading(), Operation: r.Operation})
+			case incident.ReadSlices, incident.ReadTraining, incident.ReadDeleter:
+				continue
+			}
+			if again := n.w.Reads(n.now).Of(r.Kind, r.Slice); slices.ContainsFunc(again, func(a incident.ToRead) bool { return a.Operation == r.Operation }) {
+				t.Errorf("%s: %s of %s is read again: %s", path, r.Kind, r.Slice, r.Why)
+			}
+		}
+	}
+	if len(met) != 8 {
+		t.Errorf("read is %v, and there are 8 kinds", met)
+	}
+}
+
+// TestTheAnswersOfTheAuditLog: a stop may have happened long before it was seen, within a month, an end not, and silence counts only once late entries
+// have come.
+func TestTheAnswersOfTheAuditLog(t *testing.T) {
+	t.Parallel()
+	gone, stopped := at(t, "everything", true, "read gone"), at(t, "everything", true, "read stopped, a while")
+	deleter, stopper := gone.w.Reads(gone.now).Of(incident.ReadDeleter, "llama-8b")[0], stopped.w.Reads(stopped.now).Of(incident.ReadStopper, "llama-8b")[0]
+	turned := gone.w.Slices[0].Since
+	for name, c := range map[string]struct {
+		asked  incident.ToRead
+		method string
+		ago    time.Duration
+		want   bool
+	}{
+		"it was deleted a moment ago":  {deleter, "DeleteNode", 0, true},
+		"it was deleted six hours ago": {deleter, "DeleteNode", 6 * time.Hour, true},
+		"another life was deleted":     {deleter, "DeleteNode", 6*time.Hour + time.Second, false},
+		"it was preempted":             {deleter, "", 0, true},
+		"it was stopped before":        {deleter, "StopNode", 0, false},
+		"it was stopped":               {stopper, "StopNode", 0, true},
+		"it was stopped a week ago":    {stopper, "StopNode", 7 * 24 * time.Hour, true},
+		"it was started":               {stopper, "StartNode", 0, true},
+		"it was started a week ago":    {stopper, "StartNode", 7 * 24 * time.Hour, false},
+	} {
+		e := events.Entry{Kind: events.KindCall, Time: turned.Add(-c.ago), Call: events.Call{Method: c.method}}
+		if c.method == "" {
+			e = events.Entry{Kind: events.KindLoss, Time: turned}
+		}
+		if got := c.asked.Answers(e); got != c.want {
+			t.Errorf("%s: it answers: %v, want %v", name, got, c.want)
+		}
+	}
+	for after, want := range map[time.Duration]bool{0: false, bounds.Grace - time.Second: false, bounds.Grace: true} {
+		if got := deleter.Silence(turned.Add(after)); got != want {
+			t.Errorf("silence after %s is an answer: %v, want %v", after, got, want)
+		}
+	}
+	for used, want := range map[time.Duration]time.Duration{time.Hour: time.Hour, 40 * 24 * time.Hour: 30 * 24 * time.Hour} {
+		stopped.w.Slices[0].Used = stopped.now.Add(-used)
+		if r := stopped.w.Reads(stopped.now).Of(incident.ReadStopper, "llama-8b"); len(r) != 1 || stopped.now.Sub(r[0].Since) != want {
+			t.Errorf("used %s ago: it is searched for in %v", used, r)
+		}
+	}
+}
