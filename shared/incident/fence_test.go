@@ -65,10 +65,11 @@ func TestARequestIsMadeWholeFromWhatIsKnown(t *testing.T) {
 	}
 }
 
-// TestNoDeadlineEndsACallThatMayStillBeMade: whoever has begun it would delete what no incident asks for any more.
+// TestNoDeadlineEndsACallThatMayStillBeMade: whoever has begun it would delete what no incident asks for any more. A deletion may end
+// every moment.
 func TestNoDeadlineEndsACallThatMayStillBeMade(t *testing.T) {
 	t.Parallel()
-	for before, ends := range map[time.Duration]bool{time.Second: false, bounds.CallFor: true} {
+	for before, ends := range map[time.Duration]bool{time.Second: false, bounds.AnswerFor: true} {
 		n := at(t, "everything", true, "preempted, read lost")
 		deadline := n.w.Incident.Status.Until
 		n.now = deadline.Add(-before)
@@ -82,10 +83,10 @@ func TestNoDeadlineEndsACallThatMayStillBeMade(t *testing.T) {
 		if ends {
 			continue
 		}
-		if until := n.w.Incident.Status.Until; !until.Equal(begun.Add(bounds.CallFor)) {
-			t.Errorf("it waits until %v, want %v", until, begun.Add(bounds.CallFor))
+		if until := n.w.Incident.Status.Until; !until.Equal(begun.Add(bounds.AnswerFor)) {
+			t.Errorf("it waits until %v, want %v", until, begun.Add(bounds.AnswerFor))
 		}
-		if n.passes(begun.Add(bounds.CallFor).Sub(n.now)); n.w.Incident != nil {
+		if n.passes(begun.Add(bounds.AnswerFor).Sub(n.now)); n.w.Incident != nil {
 			t.Errorf("it has not ended when the time for the call was over:\n%s", n.tale())
 		}
 	}
