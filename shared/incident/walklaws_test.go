@@ -11,6 +11,7 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/view"
 )
 
 // learn advances the document, and holds the laws.
@@ -43,6 +44,9 @@ func (w *walk) learn(what string, e evidence.Evidence) {
 	if before.Incident != nil && after.Incident == nil && after.Closed != nil {
 		fmt.Fprintf(&w.path, " [%s: %s]", after.Closed.Ending.Outcome, after.Closed.Ending.Reason)
 		w.ends[after.Closed.Ending.Outcome]++
+		if e := after.Closed.Ending; e.Code == "" && e.Outcome != view.Resumed || e.Reason.IsZero() {
+			w.breaks("it ends %s, and does not say why: %q", e.Outcome, e.Reason)
+		}
 	}
 }
 

@@ -52,7 +52,6 @@ const (
 	CodeLeaseDoubted   Code = "lease_doubted"
 	CodeForeign        Code = "foreign"
 	CodeNoCheckpoint   Code = "no_checkpoint"
-	CodeSavesUnknown   Code = "saves_unknown"
 	CodeSeveralWorkers Code = "several_workers"
 	CodeNoZone         Code = "no_zone"
 	CodeGaveUp         Code = "gave_up"
@@ -66,9 +65,8 @@ const (
 	CodeLeftBehind     Code = "left_behind"
 	CodeFinished       Code = "finished"
 
-	// Reasons why maintenance is not started before its window.
+	// The reason why maintenance is not started before its window.
 	CodeNotEarly Code = "not_early"
-	CodeBegun    Code = "begun"
 
 	// Messages that lead to nothing.
 	CodeNotMine        Code = "not_mine"
@@ -137,7 +135,6 @@ func Codes() []Meaning {
 		{CodeLeaseDoubted, "the lease beside the checkpoints names an epoch, an attempt or a schema that nothing can have reached; retry replaces it"},
 		{CodeForeign, "the lease or the save request beside the checkpoints belongs to another workload, so Pitstop leaves it"},
 		{CodeNoCheckpoint, "there is no checkpoint from which another attempt could resume"},
-		{CodeSavesUnknown, "how often the training saves is not known, so nothing shows that it stands still"},
 		{CodeSeveralWorkers, "the API cannot start a TPU of several workers"},
 		{CodeNoZone, "no zone can give the slice"},
 		{CodeGaveUp, "the policy's give_up_after has passed"},
@@ -152,14 +149,12 @@ func Codes() []Meaning {
 		{CodeFinished, "the training was finished before; a new training finds its slice admitted"},
 
 		{CodeNotEarly, "the maintenance cannot be started before its window"},
-		{CodeBegun, "the maintenance has begun"},
 		{SaveForbidden.Code(), "the policy does not allow a request for a save"},
 		{SaveUnheard.Code(), "no crew is there to answer a request for a save"},
 		{SaveUndelivered.Code(), "the request for a save could not be written anywhere"},
 		{SaveUnanswered.Code(), "the crew did not answer the request for a save in time"},
 		{SaveRefused.Code(), "the crew cannot save, and says why"},
 		{SaveIncomplete.Code(), "the crew acknowledged the save, but the checkpoint is incomplete or cannot be seen"},
-		{SaveStale.Code(), "the crew acknowledged the save, but the complete checkpoint is older"},
 
 		{Transient.Code(), "an error that may pass; Pitstop tries again"},
 		{Busy.Code(), "another change of the same resource is under way"},

@@ -4,7 +4,10 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"pitstop.internal/shared/reason"
@@ -41,6 +44,54 @@ func TestEveryReasonHasOneMeaning(t *testing.T) {
 	}
 	if len(classes) != len(reason.FailureClasses()) {
 		t.Errorf("the classes are %v, and the constants %v", reason.FailureClasses(), classes)
+	}
+}
+
+// TestEveryCodeIsUsed where something is refused, held, ignored or ended, and no code is written out there.
+func TestEveryCodeIsUsed(t *testing.T) {
+	used, written := map[string]bool{}, 0
+	for _, dir := range []string{"..", "../../functions"} {
+		if err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+				return err
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+			if err != nil {
+				return err
+			}
+			ast.Inspect(file, func(n ast.Node) bool {
+				switch n := n.(type) {
+				case *ast.SelectorExpr:
+					used[n.Sel.Name] = true
+				case *ast.KeyValueExpr:
+					key, named := n.Key.(*ast.Ident)
+					if text, is := n.Value.(*ast.BasicLit); is && named && key.Name == "Code" && text.Kind == token.STRING {
+						t.Errorf("%s: the code %s is no constant", name, text.Value)
+					}
+					written++
+				}
+				return true
+			})
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file, err := parser.ParseFile(token.NewFileSet(), "code.go", nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	ast.Inspect(file, func(node ast.Node) bool {
+		if spec, is := node.(*ast.ValueSpec); is && spec.Type != nil {
+			if n++; !used[spec.Names[0].Name] {
+				t.Errorf("%s is used nowhere", spec.Names[0].Name)
+			}
+		}
+		return true
+	})
+	if n < 40 || written < 1000 {
+		t.Errorf("only %d codes and %d fields were found", n, written)
 	}
 }
 

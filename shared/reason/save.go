@@ -7,7 +7,6 @@ type SaveResult string
 const (
 	SaveVerified    SaveResult = "verified"    // complete and verified in time
 	SaveLate        SaveResult = "late"        // complete and verified after its deadline: it counts as progress
-	SaveStale       SaveResult = "stale"       // acknowledged, but the complete checkpoint is older than the request or the last one
 	SaveIncomplete  SaveResult = "incomplete"  // acknowledged, but not complete or not visible in time
 	SaveUnanswered  SaveResult = "unanswered"  // delivered to the crew, which has not answered in time
 	SaveRefused     SaveResult = "refused"     // the crew cannot save, and says why
