@@ -6,18 +6,21 @@ import (
 
 // History: a decision depends on its evidence alone, and nobody changes that.
 
-// repeats makes a decision again.
-func (c *Checks) repeats(s ledger.Step, before seen) {
+// repeats makes a decision again, which the document after it shows.
+func (c *Checks) repeats(s ledger.Step, before, after seen) {
 	if len(s.Evidence) == 0 {
 		return
 	}
 	again, decide := s.Before, c.Hooks.Decision()
-	for _, e := range s.Evidence {
+	for i, e := range s.Evidence {
 		again, _, _ = decide(s.Policy, again, e, s.At)
-		after := see(again, c.Clock.Now())
-		c.stepped(before, after)
-		c.steady(s, before, after)
-		before = after
+		next := after
+		if i < len(s.Evidence)-1 {
+			next = see(again, again.Shown(c.Clock.Now()))
+		}
+		c.stepped(before, next)
+		c.steady(s, before, next)
+		before = next
 	}
 	if !alike(again.WithoutOutbox(), s.After.WithoutOutbox()) {
 		c.Violated("history", before.ID, "the same evidence makes another document")

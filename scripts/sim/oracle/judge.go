@@ -93,9 +93,9 @@ func (c *Checks) called(e cloudtputest.Event) {
 }
 
 // saved checks one write of a workload's document, and what led to it.
-func (c *Checks) saved(s ledger.Step) {
-	before, after := see(s.Before, c.Clock.Now()), see(s.After, c.Clock.Now())
-	c.repeats(s, before)
+func (c *Checks) saved(s ledger.Step, was, is view.Workload) {
+	before, after := see(s.Before, was), see(s.After, is)
+	c.repeats(s, before, after)
 	for _, e := range s.Evidence {
 		if e, held := e.(evidence.Held); held && strings.Contains(e.Why, ledger.ErrBraked.Error()) {
 			c.braked++
@@ -114,13 +114,13 @@ func (c *Checks) Unheard(call ledgertest.Call) {
 		return
 	}
 	// If others have written since, only their reports show it.
-	after := see(doc, c.Clock.Now())
+	after := see(doc, doc.Shown(c.Clock.Now()))
 	r := c.record(after.ID)
 	if r.last == nil || r.stored.Body != call.Body() {
 		return
 	}
 	doc, err = ledger.Value[incident.Workload](r.prior)
-	before := see(doc, c.Clock.Now())
+	before := see(doc, doc.Shown(c.Clock.Now()))
 	if err != nil || before.Epoch < r.last.Epoch {
 		before = *r.last
 	}

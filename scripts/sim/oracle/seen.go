@@ -112,9 +112,8 @@ type seenCall struct {
 	NotMade       bool
 }
 
-// see is what the judge sees of a document.
-func see(w incident.Workload, now time.Time) seen {
-	v := w.Shown(now)
+// see is what the judge sees of a document that shows this.
+func see(w incident.Workload, v view.Workload) seen {
 	s := seen{
 		ID: v.ID, Directory: v.Directory, Epoch: v.Epoch, Open: seeIncident(v, v.Incident), Over: seeIncident(v, v.Closed), Ended: v.Ended,
 		Verified: v.Training.VerifiedURI, Proven: v.Training.Proven, Spending: v.BudgetsSince, Finished: v.Training.Finished, WaitTold: v.WaitTold,
@@ -189,7 +188,7 @@ func (w seen) phase() string {
 // document is what the judge sees of a workload in the ledger.
 func (c *Checks) document(workload string) (seen, error) {
 	w, _, err := c.Ledger.Workload(context.Background(), workload)
-	return see(w, c.Clock.Now()), err
+	return see(w, w.Shown(c.Clock.Now())), err
 }
 
 // archived is an incident in the archive.
@@ -202,7 +201,7 @@ func (c *Checks) archived(workload, id string) (*seenIncident, error) {
 // handed is the document that a handling has read or written last.
 func (c *Checks) handed(inst *world.Instance) (seen, error) {
 	w, err := ledger.Value[incident.Workload](inst.Workload)
-	return see(w, c.Clock.Now()), err
+	return see(w, w.Shown(c.Clock.Now())), err
 }
 
 // alike reports whether two documents say the same.

@@ -57,7 +57,7 @@ func TestNothingIsGivenUpAndWantedAgain(t *testing.T) {
 		w, p := incident.New("demo", "a", "tpu"), policy.Policy{}
 		w.Slices = []incident.Slot{{Name: "a"}}
 		for _, s := range c.steps {
-			before := see(w, start)
+			before := see(w, w.Shown(start))
 			in := incident.Incident{ID: "a-1"}
 			if w.Incident != nil {
 				in = *w.Incident
@@ -71,7 +71,7 @@ func TestNothingIsGivenUpAndWantedAgain(t *testing.T) {
 			if s.tightened {
 				p.Name = "tight"
 			}
-			checks.steady(ledger.Step{Policy: p, At: start.Add(time.Duration(s.after) * time.Second)}, before, see(w, start))
+			checks.steady(ledger.Step{Policy: p, At: start.Add(time.Duration(s.after) * time.Second)}, before, see(w, w.Shown(start)))
 		}
 		if got := len(checks.Violations); got != c.want {
 			t.Errorf("%s: %d violations, want %d: %v", name, got, c.want, checks.Violations)

@@ -16,6 +16,7 @@ import (
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 	"pitstop.internal/shared/provider/gke"
 	"pitstop.internal/shared/reason"
+	"pitstop.internal/shared/view"
 )
 
 // Hooks are all that is hung into a world: faults, a judge, and what somebody breaks on purpose or watches. One that is nil changes nothing. Those
@@ -64,10 +65,11 @@ type Hooks struct {
 	// Seen gets each event in the cloud, before it has any effect here. Unlike Observed it leaves the log as it is.
 	Seen func(e cloudtputest.Event)
 
-	// Sent is told of each request, Delivered of each delivery, Saved of each decision that is stored, and Said of a person's word.
+	// Sent is told of each request, Delivered of each delivery, Saved of each decision that is stored, with what the document showed before
+	// and shows now, and Said of a person's word.
 	Sent      func(e events.Envelope, topic string)
 	Delivered func(sub string, m Message, status int)
-	Saved     func(s ledger.Step)
+	Saved     func(s ledger.Step, was, is view.Workload)
 	Said      func(workload string, e evidence.Evidence)
 	// Failed gets the class of each failed call, and Observed each event in the cloud. Changed gets each object that is written.
 	// Committed gets the checkpoint with which a training begins.

@@ -7,6 +7,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/ledger"
+	"pitstop.internal/shared/view"
 )
 
 // TestHooksJoin: two may stand before the same service, the first one nearer to the caller, and what only one of them has stays.
@@ -46,11 +47,11 @@ func TestHooksJoin(t *testing.T) {
 
 // TestNoHookSilencesAnother: a judge that no longer hears would find nothing wrong.
 func TestNoHookSilencesAnother(t *testing.T) {
-	h := Hooks{Saved: func(ledger.Step) {}}
+	h := Hooks{Saved: func(ledger.Step, view.Workload, view.Workload) {}}
 	defer func() {
 		if recover() == nil {
 			t.Error("the second hook took the place of the first")
 		}
 	}()
-	h.Join(Hooks{Saved: func(ledger.Step) {}})
+	h.Join(Hooks{Saved: func(ledger.Step, view.Workload, view.Workload) {}})
 }

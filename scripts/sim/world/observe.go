@@ -157,7 +157,7 @@ func (w *World) saved(function string, s ledger.Step) {
 	w.mu.Unlock()
 
 	if w.Hooks.Saved != nil {
-		w.Hooks.Saved(s)
+		w.Hooks.Saved(s, before, after)
 	}
 	if c := after.Closed; c != nil && (before.Closed == nil || before.Closed.ID != c.ID || before.Closed.Revision != c.Revision) {
 		defer w.ended(after, *c)
