@@ -202,30 +202,6 @@ func TestWhatIsLetInWhenItsTrainingIsDone(t *testing.T) {
 	}
 }
 
-// TestWhatNobodyAdmittedMayBeRetriedAtOnce: the lease was refused, and training goes on nowhere, whatever was told shortly before.
-func TestWhatNobodyAdmittedMayBeRetriedAtOnce(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		slices []string
-		told   string
-	}{
-		"a training that is done":             {[]string{"a"}, "progress, finished, its verdict, "},
-		"a Multislice":                        {[]string{"a", "b"}, "progress, "},
-		"no crew has ever been heard":         {[]string{"a"}, ""},
-		"a Multislice, and nothing was heard": {[]string{"a", "b"}, ""},
-	} {
-		n := newStory(t, true, c.slices...).with(led)
-		if c.told == "" {
-			n.w.Training.Seen = time.Time{}
-		}
-		n.goes(c.told + "owner deletes, read gone, read elsewhere, 1m, permission admit").opens(false)
-		n.now = n.now.Add(5 * time.Minute)
-		if why := n.w.NothingToRetry(n.now); why != "" {
-			t.Errorf("%s: it cannot be retried: %s\n%s", name, why, n.tale())
-		}
-	}
-}
-
 // TestATrainingThatOnlyItsMachineTellsOfIsNotAdmittedAgain: a crew began by itself where its slice waits to be admitted, and none of its lines comes.
 // What it writes on its machine says so.
 func TestATrainingThatOnlyItsMachineTellsOfIsNotAdmittedAgain(t *testing.T) {

@@ -1,6 +1,7 @@
 package incident_test
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
@@ -107,5 +108,40 @@ func TestTheRestartsOfADayHoldForReplacements(t *testing.T) {
 	n.passes(30 * time.Minute)
 	if end := n.ended(); end.Code != reason.CodeRestartsADay || n.isWanted(events.ActionDelete) {
 		t.Errorf("it ends with %q:\n%s", end.Code, n.tale())
+	}
+}
+
+// TestWordOfAnotherLifePaysNothingBack: what ended a life that an earlier incident was about explains no crash after it, nor does a loss refund what
+// the training had spent before. A loss that came first does.
+func TestWordOfAnotherLifePaysNothingBack(t *testing.T) {
+	t.Parallel()
+	const replaced, crashed = "preempted, read lost, do, read gone, do, read ours, do, mapped, started, progress, 5m", "exit 139, gave up, its verdict"
+	struck := func(n *story, life events.Incarnation, at time.Time) {
+		n.give(evidence.Interrupted{
+			Origin: evidence.Origin{ID: "late", Time: at, Rank: events.RankAudit}, Slice: "llama-8b", Incarnation: life, Cause: events.CausePreemption, Text: "it was preempted",
+		})
+	}
+	for name, c := range map[string]struct {
+		path   string
+		former bool
+		at     time.Duration // of that word, after the start
+		spent  int
+		cause  events.Cause
+	}{
+		"of the life before, while the restart is open":  {replaced + ", " + crashed + ", intend restart", true, 2 * time.Second, 1, events.CauseCrash},
+		"of the life before, once the training goes on":  {replaced + ", " + crashed + ", do, started, 1m, progress", true, 2 * time.Second, 1, events.CauseCrash},
+		"of this life, after the training has failed":    {crashed + ", do, 10m", false, 10 * time.Minute, 1, events.CausePreemption},
+		"of this life, before the training has failed":   {crashed + ", do, 10m", false, time.Second, 0, events.CausePreemption},
+		"of this life, told again after it was repaired": {"stopped for, read unhealthy, 30m, read ready, started, progress, 2h, " + crashed + ", do", false, time.Second, 1, events.CauseCrash},
+	} {
+		n := newStory(t, true, "llama-8b")
+		first := n.w.Slices[0].Incarnation
+		if n.goes(c.path); !c.former {
+			first = n.w.Slices[0].Incarnation
+		}
+		struck(n, first, start.Add(c.at))
+		if in := cmp.Or(n.w.Incident, n.w.Closed); in.Cause() != c.cause || n.w.Spent(events.ActionRestart) != c.spent {
+			t.Errorf("%s: %d restarts are spent, and the cause is %s:\n%s", name, n.w.Spent(events.ActionRestart), in.Cause(), n.tale())
+		}
 	}
 }
