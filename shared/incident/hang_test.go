@@ -71,7 +71,7 @@ func hangs(t *testing.T, policy string) (n *story, last time.Time) {
 	return n, last
 }
 
-// TestNoHangGoesUnseen: it is told after three times the longest gap that was seen.
+// TestNoHangGoesUnseen: it is told after three times the longest gap that was seen, and once.
 func TestNoHangGoesUnseen(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -95,6 +95,12 @@ func TestNoHangGoesUnseen(t *testing.T) {
 		}
 		if after := n.silent(last, 5*time.Hour, c.says); after != c.want || n.stands(nil) != "watching" {
 			t.Errorf("%s: it is seen after %v, want %v:\n%s", name, after, c.want, n.tale())
+			continue
+		}
+		for first := n.w.Incident.ID; n.now.Sub(last) < 12*time.Hour; n.later(time.Minute) {
+			if n.listens(c.says); n.w.Incident == nil && n.w.Closed.ID != first || n.w.Incident != nil && n.w.Incident.ID != first {
+				t.Fatalf("%s: it is told again:\n%s", name, n.tale())
+			}
 		}
 	}
 }
@@ -192,22 +198,6 @@ func TestAHangIsNotEndedWhenItsOwnerHasTakenTheWordBack(t *testing.T) {
 	n.p.Hang = policy.HangReport
 	if n.passes(time.Hour); n.ended().Code != reason.CodeHangReport || n.w.Spent(events.ActionRestart) != 1 {
 		t.Errorf("charged is %+v:\n%s", n.w.Charges, n.tale())
-	}
-}
-
-// TestAHangIsNotHiddenByWhatIsToldOfSomethingElse: maintenance that was withdrawn says nothing of the training.
-func TestAHangIsNotHiddenByWhatIsToldOfSomethingElse(t *testing.T) {
-	t.Parallel()
-	n := newStory(t, true, "llama-8b").under("spot")
-	last := n.trains(5, 5*time.Minute)
-	notice := events.Notice{Status: events.NoticePending, WindowStart: n.now.Add(5 * time.Minute), WindowEnd: n.now.Add(4 * time.Hour)}
-	n.notes(true, notice).passes(time.Minute)
-	n.is("saving")
-	notice.Status = events.NoticeGone
-	n.later(3*time.Minute).notes(true, notice).passes(time.Minute)
-	n.is("withdrawn")
-	if n.silent(last, time.Hour, written(0, last)); n.w.Incident == nil || n.w.Incident.Cause() != events.CauseHang || !n.w.Incident.Down.Equal(last) {
-		t.Errorf("it is not told:\n%s", n.tale())
 	}
 }
 

@@ -1,7 +1,6 @@
 package incident_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -92,28 +91,6 @@ func TestTheFirstLineOfACrewGivesATrainingItsTime(t *testing.T) {
 		if sent := n.passes(bounds.ResumeFor - 2*time.Minute); len(sent) > 0 || n.stands(nil) != "resuming" {
 			t.Errorf("looked %t: %q is asked for:\n%s", looked, sent, n.tale())
 		}
-	}
-}
-
-// TestAJobSavesBeforeItsPlannedEnd, and is brought back after it: nobody is charged.
-func TestAJobSavesBeforeItsPlannedEnd(t *testing.T) {
-	t.Parallel()
-	n := newJob(t)
-	ends := start.Add(2 * time.Hour)
-	n.reads("llama-8b", evidence.Ready, func(e *evidence.Read) { e.Facts.Ends = ends })
-	if sent := n.passes(time.Hour + 55*time.Minute); !slices.Equal(sent, []string{"save"}) {
-		t.Fatalf("its end comes at %s, and %q is asked for:\n%s", ends, sent, n.tale())
-	}
-	saved := func(r *events.CrewReport) { r.SaveID, r.CheckpointStep = n.w.Incident.SaveID(), 48_200 }
-	n.says("uid-of-nobody", events.ReportSaved, saved).wants()
-	n.says("7711", events.ReportSaved, saved).wants("verify")
-	if sent := n.goes("found verify").passes(2 * time.Minute); len(sent) > 0 || n.stands(nil) != "window" {
-		t.Fatalf("it has saved, and %q is asked for:\n%s", sent, n.tale())
-	}
-	n.later(time.Minute).reads("llama-8b", evidence.Lost).wants("delete llama-8b")
-	n.replaces("uid-1").says("uid-1", events.ReportProgress, ofSecond(48_201))
-	if n.ended().By != view.ByStep || n.w.Closed.Cause() != events.CauseEnd || len(n.w.Charges) > 0 {
-		t.Errorf("it is back, %+v is charged:\n%s", n.w.Charges, n.tale())
 	}
 }
 

@@ -104,47 +104,6 @@ func TestRestartsHaveTheirBudgets(t *testing.T) {
 	}
 }
 
-// TestAHangIsHandledAsItsOwnerSays: after its crews were listened for, and people are told once.
-func TestAHangIsHandledAsItsOwnerSays(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		hang  policy.Hang
-		heard bool
-		label view.Phase
-	}{
-		"report":           {policy.HangReport, true, view.Watching},
-		"restart":          {policy.HangRestart, true, view.Restarting},
-		"restart, unheard": {policy.HangRestart, false, view.Watching},
-	} {
-		n := newStory(t, true, "llama-8b")
-		n.p.Hang = c.hang
-		for i := range 5 {
-			n.now = n.now.Add(5 * time.Minute)
-			n.steps(1, 48200+10*int64(i))
-		}
-		last, opened := n.now, 0
-		for range 24 * 60 {
-			was := n.w.Incident
-			n.passes(time.Minute)
-			if n.w.Incident != nil && was == nil {
-				if opened++; opened == 1 && n.w.Incident.Status.Label != c.label {
-					t.Errorf("%s: %s after %v:\n%s", name, n.w.Incident.Status.Label, n.now.Sub(last), n.tale())
-				}
-			}
-			if n.w.Reads(n.now).Has("crew", "") {
-				if s := n.w.Slices[0]; c.heard {
-					n.beats(nil, n.now.Sub(last))
-				} else {
-					n.give(evidence.Beat{Origin: n.reading(), Slice: s.Name, Incarnation: s.Incarnation})
-				}
-			}
-		}
-		if opened != 1 {
-			t.Errorf("%s: it was told %d times", name, opened)
-		}
-	}
-}
-
 // TestOnlyProgressProvesThatATrainingGoesOn: a step past the last save, of the attempt that runs. One that was taken back may go on below.
 func TestOnlyProgressProvesThatATrainingGoesOn(t *testing.T) {
 	t.Parallel()
@@ -177,20 +136,6 @@ func TestOnlyProgressProvesThatATrainingGoesOn(t *testing.T) {
 		}
 		if got := n.ended().Outcome; got != c.outcome {
 			t.Errorf("%s: it ended %q, want %q:\n%s", name, got, c.outcome, n.tale())
-		}
-	}
-}
-
-// TestAnExitZeroNearAStrikeIsASave: what Pitstop itself read to strike the machines within a quarter of an hour, in either order.
-func TestAnExitZeroNearAStrikeIsASave(t *testing.T) {
-	t.Parallel()
-	for after, finished := range map[time.Duration]bool{2 * time.Minute: false, 14 * time.Minute: false, 20 * time.Minute: true} {
-		n := newStory(t, true, "llama-8b")
-		n.beats(n.verdict(1, true), 0)
-		n.now = n.now.Add(after)
-		n.reads("llama-8b", evidence.Lost)
-		if got := n.w.Incident == nil || n.ended().Outcome != ""; got != finished {
-			t.Errorf("lost %v after its exit 0, and nothing is brought back: %v:\n%s", after, got, n.tale())
 		}
 	}
 }

@@ -52,11 +52,4 @@ func TestTheStateOfAWorkloadInAWord(t *testing.T) {
 			t.Errorf("%s: %s, needs %q; want %s, %q:\n%s", name, v.State, need, c.want, c.need, n.tale())
 		}
 	}
-	n := newStory(t, true, "llama-8b")
-	if v := incident.View(n.p, n.w, n.now); v.IfLost == nil || v.IfLost.Slice != "llama-8b" || len(v.IfLost.Calls) == 0 {
-		t.Errorf("if it died now: %+v", v.IfLost)
-	}
-	if n.p.Unreadable = "no file"; incident.View(n.p, n.w, n.now).IfLost != nil {
-		t.Error("it says what would follow under a policy that cannot be read")
-	}
 }

@@ -100,23 +100,6 @@ func TestWhoeverCreatesWhatPitstopDidNotDeleteTakesItOver(t *testing.T) {
 	}
 }
 
-// TestAToolsDeletionReleases: of a healthy Job nothing follows, and an incident ends with it.
-func TestAToolsDeletionReleases(t *testing.T) {
-	t.Parallel()
-	for _, failed := range []bool{false, true} {
-		n := newJob(t)
-		if failed {
-			n.breaks(events.CauseTerminated)
-		}
-		sent := n.give(n.acted(tool, events.ActDeleted, false)).sent
-		n.later(time.Minute).reads("llama-8b", evidence.Gone)
-		sent = append(sent, n.passes(3*time.Hour)...)
-		if at := n.stands(nil); len(sent) > 0 || at != map[bool]string{false: "peace", true: "released"}[failed] || !n.w.Slices[0].IsReleased() {
-			t.Errorf("failed %t: it stands at %s, and %q is asked for:\n%s", failed, at, sent, n.tale())
-		}
-	}
-}
-
 // TestAnOwnedJobIsJudgedByItsOwner: whatever is done to the Job of a JobSet, or to one that another object of the cluster makes, its
 // controller makes it anew. It is given up once its owner is: by word on the JobSet, or by the garbage collector.
 func TestAnOwnedJobIsJudgedByItsOwner(t *testing.T) {
@@ -139,6 +122,7 @@ func TestAnOwnedJobIsJudgedByItsOwner(t *testing.T) {
 		"the Job of another object, collected":                 {controlled: true, who: collector, act: events.ActDeleted, released: true},
 		"the JobSet of another object, by its controller":      {group: "set", controlled: true, who: tool, act: events.ActDeleted, whole: true},
 		"the JobSet of another object, collected":              {group: "set", controlled: true, who: collector, act: events.ActDeleted, whole: true, released: true},
+		"a Job of its own, by a tool":                          {who: tool, act: events.ActDeleted, released: true},
 		"a Job of its own, collected":                          {who: collector, act: events.ActDeleted},
 	} {
 		for _, open := range []bool{false, true} {
