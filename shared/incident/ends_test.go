@@ -151,21 +151,13 @@ func TestADeletionAroundThePlannedEnd(t *testing.T) {
 	}
 }
 
-// TestAGroupEndsAsAWhole: of a slice whose life was never read the end is not known, but its queued resource has ended.
+// TestAGroupEndsAsAWhole: of one of its slices the end is not known, but its queued resource has ended, and nobody waits for it to heal.
 func TestAGroupEndsAsAWhole(t *testing.T) {
 	t.Parallel()
 	n := queued(t, false).with(ending)
-	n.w.Slices[0].Spec, n.w.Slices[1].Spec = "", ""
-	n.w.Slices[1].Incarnation, n.w.Slices[1].Ends = events.Incarnation{}, time.Time{}
+	n.w.Slices[1].Ends = time.Time{}
 	n.now = start.Add(2 * time.Hour)
-	for range 3 * 60 {
-		if n.goes("a read lost, b read lost, 1m"); n.w.Incident != nil && n.w.Incident.Status.Label == "healing" {
-			t.Fatalf("healing is waited for:\n%s", n.tale())
-		}
-	}
-	if n.w.Incident != nil || n.w.Ended.IsZero() {
-		t.Errorf("it does not end:\n%s", n.tale())
-	}
+	n.plays([][2]string{{"b read lost", "healing"}, {"a read lost", "deleting: delete a with b"}})
 }
 
 // TestAPlannedEndAndMaintenance: whichever comes first is waited for, and the later one is no news.
