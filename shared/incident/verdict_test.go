@@ -73,7 +73,11 @@ func TestLinesRefillNoBudget(t *testing.T) {
 		"its record":                 {beats(func(*evidence.Beat) {}), true},
 		"the record of no such life": {beats(func(e *evidence.Beat) { e.Incarnation.ID = "7" }), false},
 		"an older step":              {beats(func(e *evidence.Beat) { e.StepAt = spent.Add(-time.Minute) }), false},
-		"a verified checkpoint":      {func(n *story) { n.goes("ongoing, do, saved, found verify") }, true},
+		"a step that was proven before": {func(n *story) {
+			n.w.Training.Proven = 48_300
+			beats(func(*evidence.Beat) {})(n)
+		}, false},
+		"a verified checkpoint": {func(n *story) { n.goes("ongoing, do, saved, found verify") }, true},
 	} {
 		n := newStory(t, true, "llama-8b")
 		n.w.Charges = []incident.Charge{{Action: events.ActionRestart, Incident: "x", At: spent}, {Action: events.ActionDelete, Incident: "x", At: spent}}
@@ -169,8 +173,9 @@ func TestAFreshVerdictDecides(t *testing.T) {
 func TestAClaimKeepsHangsUnseenForAWhileOnly(t *testing.T) {
 	t.Parallel()
 	n := newStory(t, true, "llama-8b").goes("finished")
-	if after := n.silent(n.now, 4*time.Hour, written(0, time.Time{})); after == 0 || n.w.Incident.Cause() != events.CauseHang || !n.isWanted(events.ActionHear) {
-		t.Errorf("after %v nobody sees that it hangs:\n%s", after, n.tale())
+	n.w.Training.GapSeconds = 60
+	if after := n.silent(n.now, 4*time.Hour, written(0, time.Time{})); after < bounds.ProbeFor || n.w.Incident.Cause() != events.CauseHang || !n.isWanted(events.ActionHear) {
+		t.Errorf("after %v it is seen that it hangs:\n%s", after, n.tale())
 	}
 }
 
