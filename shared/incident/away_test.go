@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/reason"
 )
 
 // TestADeletionThatWasBegunInTimeMayEndAfterIt.
@@ -69,5 +70,15 @@ func TestACreationThatFailsTakesNoSliceBack(t *testing.T) {
 		if i := n.effect(events.ActionCreate, "llama-8b"); i < 0 || n.w.Effects[i].Zone != want {
 			t.Errorf("%s: it is created in another zone than %s: %+v\n%s", path, want, n.w.Effects, n.tale())
 		}
+	}
+}
+
+// TestNothingIsCleanedUpUnderAPolicyThatAllowsNothing: a person hears of what is left.
+func TestNothingIsCleanedUpUnderAPolicyThatAllowsNothing(t *testing.T) {
+	t.Parallel()
+	n := multi(t, true).goes("a lost, does delete, a gone, does create, a read ours, b lost")
+	n.under("watch").goes("5h")
+	if got, e := n.stands(n.sent), n.ended(); got != "escalated" || e.Code != reason.CodePolicyNo {
+		t.Errorf("it stands at %q, by %s:\n%s", got, e.Code, n.tale())
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"pitstop.internal/shared/bounds"
 	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/incident/story"
+	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/reason"
 	"pitstop.internal/shared/view"
 )
@@ -33,6 +34,8 @@ func (d *diagnosis) cleanUp() *Step {
 	switch {
 	case s.Wants == nil && !d.leavesBehind():
 		return ends(*d.in.Ending)
+	case s.Wants != nil && d.watchOnly():
+		return escalate(reason.CodePolicyNo, story.UnderSwitch.With(s.Why.String(), d.w.Forbids("", policy.No, d.p)), story.DeleteLabelled.With(d.in.ID))
 	case d.over(s.Until):
 		return escalate(reason.CodeOverdue, story.ClearLasts.With(d.barring()), story.DeleteLabelled.With(d.in.ID))
 	}
