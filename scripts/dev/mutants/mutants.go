@@ -10,6 +10,7 @@ import (
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/provider"
 )
 
 // mutant is one way to break a rule.
@@ -75,7 +76,7 @@ var mutants = []mutant{
 	{"3 admitted", "the next one is created before the old one is gone", heavy, func(fired func()) world.Hooks {
 		return world.Hooks{Provider: goneBefore(fired)}
 	}, nil},
-	{"3 admitted", "a Job is created beside a Pod of its former life", jobs, unseen, nil},
+	{"3 admitted", "a Job that may go on is taken for one that has failed for good", jobs, mistaken, nil},
 
 	{"4 one", "an exit counts as the machines' fault", heavy, reports(func(r *events.CrewReport) {
 		if r.Report == events.ReportExited {
@@ -89,12 +90,14 @@ var mutants = []mutant{
 			r.Report, r.Step = events.ReportProgress, r.Step+1_000_000
 		}
 	}), nil},
-
-	{"5 budgets", "an exit counts for no attempt", heavy, reports(func(r *events.CrewReport) {
-		if r.Report == events.ReportExited {
-			r.Attempt = 0
+	{"5 budgets", "each look beside the checkpoints finds a later one", heavy, decides(told(func(e evidence.Evidence) evidence.Evidence {
+		if v, ok := e.(evidence.VerdictRead); ok && !v.SavedAt.IsZero() {
+			v.Saved, v.SavedAt = v.Saved+1_000_000, v.Time
+			return v
 		}
-	}), nil},
+		return e
+	})), nil},
+
 	{"6 progress", "a start counts as progress", heavy, reports(func(r *events.CrewReport) {
 		if r.Report == events.ReportStarted {
 			r.Report, r.Step = events.ReportProgress, r.Step+1_000_000
@@ -112,8 +115,8 @@ var mutants = []mutant{
 		return e
 	})), nil},
 
-	{"7 rank", "what a listing does not reach is gone", heavy, func(fired func()) world.Hooks {
-		return world.Hooks{Provider: only("patrol", whole(fired))}
+	{"7 rank", "what cannot be read is gone", heavy, func(fired func()) world.Hooks {
+		return world.Hooks{Provider: func(_ string, next provider.Provider) provider.Provider { return unreadable(fired)(next) }}
 	}, nil},
 	{"7 rank", "a list that fails is taken for an empty one", jobs, func(fired func()) world.Hooks {
 		return world.Hooks{Provider: only("patrol", emptied(fired))}

@@ -268,23 +268,31 @@ func goneBefore(fired func()) func(string, provider.Provider) provider.Provider 
 	}
 }
 
-// asksNobody has patrol ask an audit log that names nobody.
-// whole takes each listing for whole.
-func whole(fired func()) func(provider.Provider) provider.Provider {
+// unreadable takes what cannot be read for gone.
+func unreadable(fired func()) func(provider.Provider) provider.Provider {
 	return func(next provider.Provider) provider.Provider {
-		return broken{Provider: next, list: func(ctx context.Context, project, zone string) (provider.Listing, error) {
-			l, err := next.List(ctx, project, zone)
-			if l.Partial || len(l.Without) > 0 {
-				fired()
-				l.Partial, l.Without = false, nil
-			}
-			return l, err
-		}}
+		return broken{
+			Provider: next,
+			read: func(ctx context.Context, r provider.Ref) (provider.Slice, error) {
+				s, err := next.Read(ctx, r)
+				if err != nil {
+					fired()
+					return provider.Slice{Ref: r, Condition: evidence.Gone, State: "gone"}, nil
+				}
+				return s, nil
+			},
+			list: func(ctx context.Context, project, zone string) (provider.Listing, error) {
+				l, err := next.List(ctx, project, zone)
+				if err != nil || l.Partial || len(l.Without) > 0 {
+					fired()
+					l.Partial, l.Without = false, nil
+				}
+				return l, nil
+			},
+		}
 	}
 }
 
-// nobody is an audit log that names nobody.
-// Entries implements patrol.AuditLog.
 // firstRead has the functions that act go by the policy that they read first for each label.
 func firstRead(fired func()) func(string, ledger.Policies) ledger.Policies {
 	kept := &frozen{fired: fired, by: map[string]policy.Policy{}}
@@ -324,11 +332,6 @@ func (f frozenBy) For(ctx context.Context, label string) policy.Policy {
 	return p
 }
 
-// remembering answers a single reading with what a listing showed last.
-// edits changes the workload in a document of the ledger that has an open incident; change reports whether it did.
-// recreatesWhatIsCleared shows recreate an incident that cleans up as one that creates still.
-// claimsNothing shows recreate each request as one that nobody has begun.
-// shownToRecreate changes the workloads with open incidents that recreate reads, and those that it writes.
 // split opens one collection by another way than the others.
 func split(collection string, others, this ledger.Opener) ledger.Opener {
 	return func(ctx context.Context, name string) (ledger.Collection, error) {
@@ -339,9 +342,6 @@ func split(collection string, others, this ledger.Opener) ledger.Opener {
 	}
 }
 
-// misread changes what patrol reads of Jobs; change reports whether it did.
-// impatient has recreate, and the decision, take a Job that its controller begins again for one that has failed for good. The document keeps
-// what is so.
 // labelledTwice makes each call that changes a machine again.
 func labelledTwice(fired func()) world.Hooks {
 	return world.Hooks{Kubernetes: func(_ string, next http.RoundTripper) http.RoundTripper {
@@ -384,27 +384,25 @@ func emptied(fired func()) func(provider.Provider) provider.Provider {
 	}
 }
 
-// unseen has everybody take a Job for gone while a Pod of it is left.
-func unseen(fired func()) world.Hooks {
-	gone := func(s *provider.Slice) {
-		if s.Remains {
+// mistaken has everybody take a Job that cannot be used for one that has failed for good.
+func mistaken(fired func()) world.Hooks {
+	fails := func(s *provider.Slice) {
+		if provider.Of(s.Zone) == provider.GKE && s.Condition == evidence.Unhealthy {
 			fired()
-			s.Remains, s.Condition = false, evidence.Gone
+			s.Condition = evidence.Lost
 		}
 	}
 	return world.Hooks{Provider: func(_ string, next provider.Provider) provider.Provider {
 		return broken{Provider: next, read: func(ctx context.Context, r provider.Ref) (provider.Slice, error) {
 			s, err := next.Read(ctx, r)
-			gone(&s)
+			fails(&s)
 			return s, err
 		}, list: func(ctx context.Context, project, zone string) (provider.Listing, error) {
 			l, err := next.List(ctx, project, zone)
 			for i := range l.Slices {
-				gone(&l.Slices[i])
+				fails(&l.Slices[i])
 			}
 			return l, err
 		}}
 	}}
 }
-
-// unmasked has patrol store whole manifests.
