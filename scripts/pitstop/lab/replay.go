@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -152,6 +153,7 @@ func replayRecords(ctx context.Context, files []string, o replayOptions, in io.R
 			return fmt.Errorf("the functions framework: %w", err)
 		}
 	}
+	debug.SetGCPercent(400) // a replay makes much garbage, and needs little memory beside its record
 	r := replaying{
 		o: o, allow: allow, address: address, m: terminal.NewMeter(errOut, o.now), p: newStoryPrinter(out, o.asJSON), errOut: errOut,
 		total: tally{ends: map[string]int{}, faults: faults}, summary: summary{recorded: plays[0].want != nil},
