@@ -10,31 +10,41 @@
 //	follow    effects (effects.go)      makes what is under way what the Step wants; chooses nothing
 //	tell      teller (tell.go)          writes the Step into the story if it is another one than was told last
 //
-// A rule is a file, rule_*.go: when it applies, which calls it wants, how long it waits, and why. The order of the rules is the list in
-// plan.go. No phase and no deadline is stored to be moved: an incident waits for what the rule says that won. Its wait ends at the time of a
-// fact plus a span (clock.go). Time in which calls are held back does not count.
+// No phase and no deadline is stored to be moved: an incident waits for what the rule says that won. Its wait ends at the time of a fact plus a
+// span (clock.go). Time in which calls are held back does not count. The intent of a call makes the plan again, right before the call.
 //
-// # Where do I change ...
+// # The rules, in the order of their weight
 //
-//	why nothing is done about a slice        whyNothing in why.go, as far as no policy is asked; each slice shows it
-//	when an incident opens                   openings in opens.go: an ordered list, as the rules are
-//	how a slot stands, what counts as lost   situationOf in diagnosis.go
-//	how long the provider may heal it        healFor in diagnosis.go; from when: healedBy
-//	what an owner's acts mean                rule_owner.go
-//	when a lost slice is made again          rule_replace.go
-//	where it is made again                   place.go
-//	what the policy allows, and who is asked allowed.go
-//	when training is let in, and where       rule_admit.go, lease.go
-//	when the training is restarted           rule_crash.go
-//	what proves that it goes on              rule_progress.go
-//	what maintenance leads to                rule_maintenance.go
-//	how long before a window is saved        lead in lead.go
-//	how often the training saves             savePace in training.go
-//	what is cleaned up                       rule_cleanup.go
-//	when a call is made again                effects.go, backoff in record_call.go
-//	what charges a budget, or pays it back   budget.go
-//	what refills it                          proves in record_crew.go; a person's retry, and another directory
-//	when people hear of a wait again         remind in tell.go
-//	a sentence of the story                  story/english.go; what a trouble says of itself stands where it is found
-//	what would follow                        forecast.go
+//	stop for abuse             where the provider suspects abuse, all automation ends
+//	clean up                   what is ending deletes what its own calls made, and what nobody waits for
+//	clear what came late       so does an incident that was opened for what came late of another one
+//	leave it to a person       what a person has cancelled, or only a person may decide, ends here
+//	leave it to its owner      what its owner deleted, stopped or made again is theirs
+//	the training is finished   nothing is brought back for a training that is done
+//	only watch                 where the policy allows nothing, it is followed to its end
+//	replace what is lost       it is deleted, and created again in the first place that may have it
+//	start what is stopped      unless its owner stopped it
+//	ask who deleted it         what is gone without a reason waits for word of its owner, and then of the audit log
+//	look                       what only a log tells waits for a reading
+//	let its provider heal it   what may come back by itself has its time
+//	prepare for maintenance    a save before it, and an early start where that is allowed; then it passes
+//	admit                      the lease names the new lives, once every slice can be used and nobody else trains
+//	progress proves it         a step past the last save ends the incident
+//	the training stands still  crews are heard first; then it is told, or begun again
+//	restart the training       what gave up has another attempt, within its budgets
+//	wait for progress          until then
+//
+// # Where is it decided ...
+//
+//	when an incident opens                 opens.go, an ordered list as the rules are
+//	what counts as lost, and until when    diagnosis.go: situationOf, healFor, healedBy
+//	  its provider may heal it
+//	what the policy allows, who is asked   allowed.go
+//	what is replaced, and where            rule_replace.go, place.go
+//	who may train, in which attempt        rule_admit.go, rule_crash.go, lease.go
+//	what maintenance leads to, and when    rule_maintenance.go; how long before, lead.go and training.go
+//	what a call costs, and what pays back  budget.go
+//	when a call is made again, or given up effects.go, record_call.go, patience.go
+//	what people hear, and when again       tell.go; the sentences, story/english.go
+//	what would follow, why nothing does    forecast.go, why.go
 package incident
