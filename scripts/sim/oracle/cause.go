@@ -160,7 +160,9 @@ func (r *record) forged(from, to time.Time) bool {
 // toldCause is the cause that entries name of what happened between two moments, as far as they were handled in time.
 func (r *record) toldCause(from, to time.Time) events.Cause {
 	for _, known := range r.causes {
-		if !known.untimely && known.cause != events.CauseUnknown && !known.at.Before(from) && known.at.Before(to) && known.handled.Before(to.Add(bounds.Linger)) {
+		next := known.handled.After(to) && known.at.After(to.Add(-bounds.SickFor)) // what strikes while an incident ends is the next one's
+		timely := !known.untimely && !next && !known.at.Before(from) && known.at.Before(to) && known.handled.Before(to.Add(bounds.Linger))
+		if timely && known.cause != events.CauseUnknown {
 			return known.cause
 		}
 	}
