@@ -884,13 +884,7 @@ func (b *bench) restarts() {
 	b.Report(b.Workload(id), slice, events.CrewReport{Schema: events.Schema, Report: events.ReportGaveUp, Attempt: 1, Reason: "exit code 1"})
 	b.Sender.Sent()
 	b.Confirm(b.Workload(id), slice, 1, false)
-	r, sent := fleettest.One(b.T, b.Bench, events.DecodeRecoveryRequested)
-	h := recovery.New(recovery.Deps{Fleet: b.Fleet, Provider: b.Cloud, Store: b.Store})
-	b.Want(b.Deliver(h, fleettest.Event(sent)), fleettest.Handled)
-	b.Clock.Advance(time.Minute)
-	line := fleettest.Progress(2000)
-	line.Attempt = r.TrainingAttempt
-	b.Report(b.Workload(id), slice, line)
+	b.GoesOn(recovery.New(recovery.Deps{Fleet: b.Fleet, Provider: b.Cloud, Store: b.Store}), id, slice)
 	b.Want(b.Workload(id).Incident, (*incident.Incident)(nil))
 }
 

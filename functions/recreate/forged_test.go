@@ -21,9 +21,7 @@ func TestARequestIsAPointer(t *testing.T) {
 			t.Helper()
 			b := multislice(t)
 			b.Want(b.deliver(), fleettest.Handled)
-			b.Clock.Advance(10 * time.Minute)
-			b.look()
-			b.request = b.next()
+			b.finds(10 * time.Minute)
 			return b
 		},
 		"create in another shape": func(t *testing.T) *bench { t.Helper(); return inAnotherShape(t, scaling) },

@@ -37,27 +37,44 @@ type bench struct {
 	request events.RecreateRequested
 }
 
-// toDelete is a slice that was preempted, and the request to delete it.
-func toDelete(t *testing.T) *bench {
+// lost is a slice that trained under a policy of these words, and was preempted. The request is to delete it.
+func lost(t *testing.T, words string, c cloudtputest.NodeConfig, before ...func(*bench)) *bench {
 	t.Helper()
 	b := &bench{Bench: fleettest.New(t), limits: ledger.DefaultLimits}
-	w := b.Slice(cloudtputest.NodeConfig{Spot: true})
+	if words != "" {
+		b.policy("policies: {night: {preset: spot, " + words + "}}")
+		c.Labels = fleettest.Label("night")
+	}
+	w := b.Slice(c)
 	b.Report(w, slice, fleettest.Progress(1000))
+	for _, do := range before {
+		do(b)
+	}
 	b.Clock.Advance(time.Minute)
 	b.Must(b.API.Preempt(zone, slice))
-	b.Look(zone, slice)
-	b.request = b.next()
+	b.looks(0, zone)
 	return b
+}
+
+func toDelete(t *testing.T) *bench {
+	t.Helper()
+	return lost(t, "", cloudtputest.NodeConfig{Spot: true})
 }
 
 // toCreate is a slice that was preempted and deleted, and the request to create it again.
 func toCreate(t *testing.T) *bench {
 	t.Helper()
 	b := toDelete(t)
-	b.Want(b.deliver(), fleettest.Handled)
-	b.Clock.Advance(2 * time.Minute)
-	b.Look(zone, slice)
-	b.request = b.next()
+	b.deletes(zone)
+	b.Calls()
+	return b
+}
+
+// inTwoZones is toCreate under a policy that names another zone too.
+func inTwoZones(t *testing.T) *bench {
+	t.Helper()
+	b := lost(t, "zones: ["+fleettest.OtherZone+"]", cloudtputest.NodeConfig{Spot: true})
+	b.deletes(zone)
 	b.Calls()
 	return b
 }
@@ -67,6 +84,35 @@ func (b *bench) next() events.RecreateRequested {
 	b.T.Helper()
 	r, _ := fleettest.One(b.T, b.Bench, events.DecodeRecreateRequested)
 	return r
+}
+
+// does carries the request out, and takes up the one that follows.
+func (b *bench) does() {
+	b.T.Helper()
+	b.Want(b.deliver(), fleettest.Handled)
+	b.request = b.next()
+}
+
+// looks lets time pass, and takes up the request that a look at the slice leads to.
+func (b *bench) looks(after time.Duration, where string) {
+	b.T.Helper()
+	b.Clock.Advance(after)
+	b.Look(where, slice)
+	b.request = b.next()
+}
+
+// deletes carries the deletion out. Then the request is to create the slice again.
+func (b *bench) deletes(where string) {
+	b.T.Helper()
+	b.Want(b.deliver(), fleettest.Handled)
+	b.looks(2*time.Minute, where)
+}
+
+// moves has the zone refuse the slice for capacity. Then the request is to ask another.
+func (b *bench) moves() {
+	b.T.Helper()
+	b.API.Inject(noCapacity)
+	b.does()
 }
 
 // reason takes the reason, which is for people alone, out of the request.
@@ -87,7 +133,27 @@ func (b *bench) handle() trigger.Handle {
 
 // call is a call that carries the ID of the request.
 func (b *bench) call(method string) string {
-	return method + at + " as " + ledger.RequestID(b.request.Request, b.request.Zone)
+	return method + " " + b.request.Zone + "/" + slice + " as " + ledger.RequestID(b.request.Request, b.request.Zone)
+}
+
+// methods are the methods that were called since the last time.
+func (b *bench) methods() (all []string) {
+	for _, call := range b.Calls() {
+		method, _, _ := strings.Cut(call, " ")
+		all = append(all, method)
+	}
+	return all
+}
+
+// bothWays are the two kinds of requests, with the method that each calls.
+var bothWays = map[string]struct {
+	bench  func(*testing.T) *bench
+	method string
+}{"delete": {toDelete, "DeleteNode"}, "create": {toCreate, "CreateNode"}}
+
+// ended checks how the incident ended.
+func ended(o view.Outcome) func(*bench) {
+	return func(b *bench) { b.Want(b.closed().Outcome, o) }
 }
 
 // asked is the only request that is open.
@@ -140,85 +206,96 @@ func TestALostSliceIsReadAndThenDeletedOnce(t *testing.T) {
 	b.Want(b.Calls(), []string(nil))
 }
 
-func TestWhatIsGoneIsNotDeletedButCreated(t *testing.T) {
-	b := toDelete(t)
-	b.Must(b.API.Vanish(zone, slice))
-	b.Want(b.deliver(), fleettest.Ignored)
-	b.Want(b.Calls(), []string{"GetNode" + at})
-	b.Want(b.Slots(zone), 0)
-	b.request = b.next()
-	b.Want(b.reason() != "", true)
-	b.Want(b.request, events.RecreateRequested{
-		Request: events.Request{
-			Schema: events.Schema, Workload: id, Incident: "llama-20260301-1", Epoch: 3, Action: events.ActionCreate, Slice: slice, Attempt: 1,
-			Expires: b.Clock.Now().Add(bounds.RequestFor),
-		},
-		Zone: zone, Spec: b.Workload(id).Slices[0].Spec,
-	})
-}
-
-func TestWhatIsBeingDeletedAlreadyIsAwaited(t *testing.T) {
-	b := toDelete(t)
-	b.Must(b.API.OwnerDelete(zone, slice, fleettest.Owner))
-	b.Want(b.deliver(), fleettest.Handled)
-	b.Want(b.Calls(), []string{"GetNode" + at})
-	b.Want(b.asked().Stage, view.StageDone) // by no operation of ours
-}
-
 // TestWhatIsNotWantedAnyMoreIsNotDeleted goes through what may have changed between the decision and the call. What makes a request
 // outdated, and what holds it, is asserted of every function where the ledger is.
 func TestWhatIsNotWantedAnyMoreIsNotDeleted(t *testing.T) {
 	read := []string{"GetNode"}
+	shown := func(change func(w *incident.Workload)) func(*bench) {
+		return func(b *bench) { b.Change(id, change) }
+	}
+	// held is a reason that only delays the call: it is stored, and the call is tried again.
+	held := func(by string, again func(time.Time) time.Time) func(*bench) {
+		return func(b *bench) {
+			b.Want(b.Shown(id).Wait.Held, by)
+			b.Want(b.asked().Retry, again(b.Clock.Now()))
+			b.Want(b.asked().Begun, time.Time{})
+			b.Want(b.deliver(), fleettest.Ignored)
+			b.Want(b.Calls(), []string(nil))
+		}
+	}
+	minute := func(now time.Time) time.Time { return now.Add(time.Minute) }
 	for name, c := range map[string]struct {
 		change func(b *bench)
-		// calls are the methods that are called all the same.
-		calls   []string
-		outcome view.Outcome
-		watched bool
+		calls  []string
+		stands func(b *bench)
+		next   events.Action
 	}{
 		"the epoch is over":      {change: func(b *bench) { b.request.Epoch-- }},
 		"another slice is meant": {change: func(b *bench) { b.request.Slice += "0" }},
-		"another life is meant": {change: func(b *bench) {
-			b.Change(id, func(w *incident.Workload) { w.Slices[0].Incarnation.ID += "0" })
-		}},
+		"another life is meant":  {change: shown(func(w *incident.Workload) { w.Slices[0].Incarnation.ID += "0" })},
+		"it is gone":             {change: func(b *bench) { b.Must(b.API.Vanish(zone, slice)) }, calls: read, next: events.ActionCreate},
+		"it cannot be read": {
+			change: func(b *bench) { b.API.Inject(cloudtputest.Fault{Method: "GetNode", Code: 14, Message: "try later"}) }, calls: read,
+			stands: func(b *bench) {
+				b.Want(b.asked().Failure, "try later")
+				b.Want(b.asked().Retry, minute(b.Clock.Now()))
+			},
+		},
 		"Google has healed the slice": {change: func(b *bench) {
 			b.Must(b.API.SetState(zone, slice, "READY"))
 			b.Report(b.Workload(id), slice, fleettest.Progress(2000))
 		}, calls: read},
-		"another life has the name now": {change: func(b *bench) { b.replaceByOwner() }, calls: read, outcome: view.Released},
+		"another life has the name now": {change: (*bench).replaceByOwner, calls: read, stands: ended(view.Released)},
 		// The ledger was written by a clock ahead of ours, and takes the reading for an older one.
 		"another life has the name, unknown to the ledger": {change: func(b *bench) {
 			b.replaceByOwner()
 			b.Change(id, func(w *incident.Workload) { w.Slices[0].Since = b.Clock.Now().Add(time.Minute) })
 		}, calls: read},
-		"Google suspects abuse":            {change: func(b *bench) { b.Must(b.API.AddSymptom(zone, slice, "PROJECT_ABUSE", 0)) }, calls: read, outcome: view.Escalated},
-		"the switch is no by now":          {change: func(b *bench) { b.Policies.Ceiling.Recreate = policy.No }, calls: read, outcome: view.Escalated},
-		"nothing at all is allowed by now": {change: func(b *bench) { b.Policies.Ceiling = policy.Switches{} }, calls: read, watched: true},
+		"Google suspects abuse":   {change: func(b *bench) { b.Must(b.API.AddSymptom(zone, slice, "PROJECT_ABUSE", 0)) }, calls: read, stands: ended(view.Escalated)},
+		"the switch is no by now": {change: func(b *bench) { b.Policies.Ceiling.Recreate = policy.No }, calls: read, stands: ended(view.Escalated)},
+		"the switch is ask by now": {change: func(b *bench) { b.Policies.Ceiling.Recreate = policy.Ask }, calls: read, stands: func(b *bench) {
+			b.Want(b.Shown(id).Incident.Asked, events.ActionDelete)
+		}},
+		"nothing at all is allowed by now": {change: func(b *bench) { b.Policies.Ceiling = policy.Switches{} }, calls: read, stands: func(b *bench) {
+			w := b.Shown(id)
+			b.Want(w.Incident != nil && w.Incident.OnlyWatched || w.Closed != nil && w.Closed.Outcome == view.Observed, true)
+		}},
 		"the owner has deleted it": {change: func(b *bench) {
 			b.Give(b.Workload(id), evidence.Called{
 				Origin: evidence.Origin{Time: b.Clock.Now(), Rank: events.RankAudit}, Slice: slice, Act: events.ActDeleted, Method: "DeleteNode", Principal: fleettest.Owner,
 			})
-		}, outcome: view.Released},
+		}, stands: ended(view.Released)},
+		"the workload is paused": {
+			change: shown(func(w *incident.Workload) { w.Pause = &evidence.Pause{By: "ada"} }), calls: read, stands: held("paused by ada", minute),
+		},
+		"everything is paused for an hour": {change: func(b *bench) {
+			b.Must(b.Ledger.SetPause(b.T.Context(), &evidence.Pause{By: "grace", Until: b.Clock.Now().Add(time.Hour)}))
+		}, calls: read, stands: held("paused by grace", minute)}, // because it may be lifted before
+		"the project's brake holds": {change: func(b *bench) {
+			b.limits.Project = 1
+			b.Must(b.Ledger.Take(b.T.Context(), fleettest.Project, fleettest.OtherZone, "another", b.limits, b.Clock.Now()))
+		}, calls: read, stands: held("the brake holds: 1 destructive calls in this hour is the limit of demo//2026030112", ledger.NextHour)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := toDelete(t)
 			c.change(b)
 			b.Want(b.deliver(), fleettest.Ignored)
-			var calls []string
-			for _, call := range b.Calls() {
-				method, _, _ := strings.Cut(call, " ")
-				calls = append(calls, method)
-			}
-			b.Want(calls, c.calls)
+			b.Want(b.methods(), c.calls)
 			b.Want(b.Slots(zone), 0)
-			b.Want(fleettest.Types(b.Sender.Sent()), []string(nil))
-			if c.outcome != "" {
-				b.Want(b.closed().Outcome, c.outcome)
+			if c.stands != nil {
+				c.stands(b)
 			}
-			w := b.Shown(id)
-			b.Want(w.Incident != nil && w.Incident.OnlyWatched || w.Closed != nil && w.Closed.Outcome == view.Observed, c.watched)
+			if c.next != "" {
+				b.Want(b.next().Action, c.next)
+			}
+			b.Want(fleettest.Types(b.Sender.Sent()), []string(nil))
 		})
 	}
+	b := toDelete(t)
+	b.Must(b.API.OwnerDelete(zone, slice, fleettest.Owner))
+	b.Want(b.deliver(), fleettest.Handled)
+	b.Want(b.Calls(), []string{"GetNode" + at})
+	b.Want(b.asked().Stage, view.StageDone) // by no operation of ours
 }
 
 // replaceByOwner has the owner put another node in the place of the one that was lost.
@@ -228,51 +305,6 @@ func (b *bench) replaceByOwner() {
 	b.Must(b.API.OwnerCreate(cloudtputest.NodeConfig{Zone: zone, Name: slice, Spot: true}, fleettest.Owner))
 }
 
-// TestWhatHoldsACallIsStored covers reasons that only delay a call: the reason is stored, the call is tried again, and it
-// costs no slot of the brake.
-func TestWhatHoldsACallIsStored(t *testing.T) {
-	minute := func(b *bench) time.Time { return b.Clock.Now().Add(time.Minute) }
-	for name, c := range map[string]struct {
-		hold  func(b *bench)
-		held  string
-		again func(b *bench) time.Time
-	}{
-		"the workload is paused": {
-			hold: func(b *bench) {
-				b.Change(id, func(w *incident.Workload) { w.Pause = &evidence.Pause{By: "ada", At: b.Clock.Now()} })
-			},
-			held: "paused by ada", again: minute,
-		},
-		"everything is paused for an hour": {
-			hold: func(b *bench) {
-				b.Must(b.Ledger.SetPause(b.T.Context(), &evidence.Pause{By: "grace", Until: b.Clock.Now().Add(time.Hour)}))
-			},
-			held: "paused by grace", again: minute, // because it may be lifted before
-		},
-		"the project's brake holds": {
-			hold: func(b *bench) {
-				b.limits.Project = 1
-				b.Must(b.Ledger.Take(b.T.Context(), fleettest.Project, fleettest.OtherZone, "another", b.limits, b.Clock.Now()))
-			},
-			held:  "the brake holds: 1 destructive calls in this hour is the limit of demo//2026030112",
-			again: func(b *bench) time.Time { return ledger.NextHour(b.Clock.Now()) },
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := toDelete(t)
-			c.hold(b)
-			b.Want(b.deliver(), fleettest.Ignored)
-			b.Want(b.Calls(), []string{"GetNode" + at})
-			b.Want(b.Shown(id).Wait.Held, c.held)
-			b.Want(b.asked().Retry, c.again(b))
-			b.Want(b.asked().Begun, time.Time{})
-			b.Want(b.Slots(zone), 0)
-			b.Want(b.deliver(), fleettest.Ignored)
-			b.Want(b.Calls(), []string(nil))
-		})
-	}
-}
-
 // TestAFailureOfTheAPIIsEvidence covers what the API answers to a deletion: it is stored with a time for the next try,
 // and the message is acknowledged.
 func TestAFailureOfTheAPIIsEvidence(t *testing.T) {
@@ -280,14 +312,20 @@ func TestAFailureOfTheAPIIsEvidence(t *testing.T) {
 		fault cloudtputest.Fault
 		// begun says that the call may have taken effect all the same: then its slot stays taken.
 		begun bool
+		// retry is when the call is made again; where a person has to cure it first, never.
+		retry time.Duration
 	}{
-		"unavailable":           {cloudtputest.Fault{Code: 14, Message: "try later"}, true},
-		"no answer":             {cloudtputest.Fault{LoseRequest: true}, true},
-		"another update":        {cloudtputest.Fault{Code: 10, Message: "unable to queue the operation"}, false},
-		"it is not there":       {cloudtputest.Fault{Code: 5, Message: "Resource 'llama' was not found"}, false},
-		"a page of some proxy":  {cloudtputest.Fault{HTTP: 502}, true},
-		"too many calls":        {cloudtputest.Fault{Code: 8, Message: "Quota exceeded for quota metric 'calls' and limit 'calls per minute'"}, true},
-		"an answer of the dark": {cloudtputest.Fault{Code: 2, Message: "?"}, true},
+		"unavailable":           {cloudtputest.Fault{Code: 14, Message: "try later"}, true, time.Minute},
+		"no answer":             {cloudtputest.Fault{LoseRequest: true}, true, time.Minute},
+		"another update":        {cloudtputest.Fault{Code: 10, Message: "unable to queue the operation"}, false, time.Minute},
+		"it is not there":       {cloudtputest.Fault{Code: 5, Message: "Resource 'llama' was not found"}, false, time.Minute},
+		"a page of some proxy":  {cloudtputest.Fault{HTTP: 502}, true, time.Minute},
+		"too many calls":        {cloudtputest.Fault{Code: 8, Message: "Quota exceeded for quota metric 'calls' and limit 'calls per minute'"}, true, time.Minute},
+		"an answer of the dark": {cloudtputest.Fault{Code: 2, Message: "?"}, true, time.Minute},
+		// That is no failure, and the state passes.
+		"not in its state": {cloudtputest.Fault{Code: 9, Message: "DeleteQueuedResource is not supported when state is PROVISIONING"}, false, bounds.BarredEvery},
+		"not permitted":    {cloudtputest.Fault{Code: 7, Message: "Permission 'tpu.nodes.delete' denied"}, false, 0},
+		"wrong":            {cloudtputest.Fault{Code: 3, Message: "bad"}, false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := toDelete(t)
@@ -295,81 +333,41 @@ func TestAFailureOfTheAPIIsEvidence(t *testing.T) {
 			b.API.Inject(c.fault)
 			b.Want(b.deliver(), fleettest.Handled)
 			b.Want(b.Calls(), []string{"GetNode" + at, b.call("DeleteNode")})
-			effect := b.asked()
-			if effect.Failures != 1 || effect.Failure == "" || effect.Retry != b.Clock.Now().Add(time.Minute) || effect.Begun.IsZero() == c.begun {
+			b.Want(b.Slots(zone) == 1, c.begun)
+			if c.retry == 0 {
+				b.Want(b.closed().Outcome, view.Escalated)
+			} else if effect := b.asked(); effect.Failures > 0 == (c.retry == bounds.BarredEvery) || effect.Failure == "" ||
+				effect.Retry != b.Clock.Now().Add(c.retry) || effect.Begun.IsZero() == c.begun {
 				t.Errorf("effect %+v, want a failure and a time for the next try, begun %t", effect, c.begun)
 			}
-			slots := 0
-			if c.begun {
-				slots = 1
-			}
-			b.Want(b.Slots(zone), slots)
 			b.Want(b.deliver(), fleettest.Ignored)
 			b.Want(b.Calls(), []string(nil))
 		})
 	}
 }
 
-// TestWhatCannotBeDeletedInItsStateIsWaitedFor: that is no failure, and costs no slot of the brake.
-func TestWhatCannotBeDeletedInItsStateIsWaitedFor(t *testing.T) {
-	b := toDelete(t)
-	b.API.Inject(cloudtputest.Fault{Method: "DeleteNode", Code: 9, Message: "DeleteQueuedResource is not supported when state is PROVISIONING"})
-	b.Want(b.deliver(), fleettest.Handled)
-	now := b.Clock.Now()
-	if effect := b.asked(); effect.Failures != 0 || effect.Failure == "" || effect.Retry != now.Add(bounds.BarredEvery) || !effect.Begun.IsZero() {
-		t.Errorf("request %+v, want one that is barred, and a time for the next try", effect)
-	}
-	b.Want(b.Shown(id).Incident.Deadline, now.Add(bounds.BarredFor))
-	b.Want(b.Slots(zone), 0)
-}
-
-func TestAFailureThatOnlyAPersonCanCureEscalates(t *testing.T) {
-	for name, f := range map[string]cloudtputest.Fault{
-		"not permitted": {Method: "DeleteNode", Code: 7, Message: "Permission 'tpu.nodes.delete' denied"},
-		"wrong":         {Method: "DeleteNode", Code: 3, Message: "bad"},
-	} {
+// TestACrashBehindTheCallIsLookedInto: the call takes effect, and what came back can neither be received nor stored.
+func TestACrashBehindTheCallIsLookedInto(t *testing.T) {
+	for name, c := range bothWays {
 		t.Run(name, func(t *testing.T) {
-			b := toDelete(t)
-			b.API.Inject(f)
+			b := c.bench(t)
+			b.API.Inject(cloudtputest.Fault{Method: c.method, LoseAnswer: true, Before: func() { b.Break(ledger.Workloads) }})
+			b.Want(b.deliver(), fleettest.Redelivered)
+			b.Want(b.Calls(), []string{"GetNode" + at, b.call(c.method)})
+			b.Mend()
+			b.Want(b.asked().Begun, b.Clock.Now())
 			b.Want(b.deliver(), fleettest.Handled)
-			b.Want(b.closed().Outcome, view.Escalated)
-			b.Want(b.Slots(zone), 0)
+			b.Want(b.Calls(), []string{"GetNode" + at})
+			b.Want(b.Slots(zone), 1)
+			b.Want(b.Workload(id).Slices[0].Incarnation, b.API.Incarnation(zone, slice))
 		})
 	}
 }
 
-func TestWhatCannotBeReadIsNotDeleted(t *testing.T) {
-	b := toDelete(t)
-	b.API.Inject(cloudtputest.Fault{Method: "GetNode", Code: 14, Message: "try later"})
-	b.Want(b.deliver(), fleettest.Ignored)
-	b.Want(b.Calls(), []string{"GetNode" + at})
-	b.Want(b.asked().Failure, "try later")
-	b.Want(b.asked().Retry, b.Clock.Now().Add(time.Minute))
-	b.Want(b.Slots(zone), 0)
-}
-
-func TestACrashBehindTheCallIsLookedInto(t *testing.T) {
-	b := toDelete(t)
-	// The call takes effect, and what came back can neither be received nor stored.
-	b.API.Inject(cloudtputest.Fault{Method: "DeleteNode", LoseAnswer: true, Before: func() { b.Break(ledger.Workloads) }})
-	b.Want(b.deliver(), fleettest.Redelivered)
-	b.Want(b.Calls(), []string{"GetNode" + at, b.call("DeleteNode")})
-	b.Mend()
-	b.Want(b.asked().Begun, b.Clock.Now())
-	b.Want(b.deliver(), fleettest.Handled)
-	b.Want(b.Calls(), []string{"GetNode" + at})
-	b.Want(b.Slots(zone), 1)
-}
-
 func TestACrashBetweenTheIntentAndTheCallIsMadeGood(t *testing.T) {
-	for name, c := range map[string]struct {
-		bench  func(*testing.T) *bench
-		method string
-	}{"delete": {toDelete, "DeleteNode"}, "create": {toCreate, "CreateNode"}} {
+	for name, c := range bothWays {
 		t.Run(name, func(t *testing.T) {
-			b := c.bench(t)
-			b.CrashAfter(fleettest.Begun)
-			b.Want(b.deliver(), fleettest.Redelivered)
+			b := crashed(t, c.bench)
 			b.Want(b.Calls(), []string{"GetNode" + at})
 			// Nobody can tell a crash from an instance that is slow, until its time is over.
 			b.Clock.Advance(bounds.CallFor - 1)
@@ -384,13 +382,20 @@ func TestACrashBetweenTheIntentAndTheCallIsMadeGood(t *testing.T) {
 	}
 }
 
+// crashed has the instance that took the request die between its intent and its call.
+func crashed(t *testing.T, bench func(*testing.T) *bench) *bench {
+	t.Helper()
+	b := bench(t)
+	b.CrashAfter(fleettest.Begun)
+	b.Want(b.deliver(), fleettest.Redelivered)
+	return b
+}
+
 // TestAReadingFromWhileAnotherMayHaveBeenAtItDeletesNothing: an instance died with a claim, and Google heals the slice while
 // the claim stands. The instance that takes the claim over deletes nothing, however long it takes from its reading to the
 // call.
 func TestAReadingFromWhileAnotherMayHaveBeenAtItDeletesNothing(t *testing.T) {
-	b := toDelete(t)
-	b.CrashAfter(fleettest.Begun)
-	b.Want(b.deliver(), fleettest.Redelivered)
+	b := crashed(t, toDelete)
 	b.Must(b.API.SetState(zone, slice, "READY"))
 	b.Must(b.API.SetHealth(zone, slice, "HEALTHY"))
 	b.Clock.Advance(bounds.CallFor - time.Second)
@@ -403,24 +408,21 @@ func TestAReadingFromWhileAnotherMayHaveBeenAtItDeletesNothing(t *testing.T) {
 // TestWhatCannotBeReadIsNoAnswerToACallThatIsUnderWay: another delivery is about to make it, and the incident must not end
 // before.
 func TestWhatCannotBeReadIsNoAnswerToACallThatIsUnderWay(t *testing.T) {
-	b := toDelete(t)
-	b.CrashAfter(fleettest.Begun)
-	b.Want(b.deliver(), fleettest.Redelivered)
-	b.API.Inject(cloudtputest.Fault{Method: "GetNode", Code: 7, Message: "denied"})
+	b := crashed(t, toDelete)
+	denied := cloudtputest.Fault{Method: "GetNode", Code: 7, Message: "denied"}
+	b.API.Inject(denied)
 	b.Want(b.deliver(), fleettest.Later)
 	if effect := b.asked(); effect.Failures > 0 || effect.Failure != "" {
 		t.Errorf("the effect is %+v, want it left to the instance that has begun it", effect)
 	}
 	b.Clock.Advance(bounds.CallFor)
-	b.API.Inject(cloudtputest.Fault{Method: "GetNode", Code: 7, Message: "denied"})
+	b.API.Inject(denied)
 	b.Want(b.deliver(), fleettest.Ignored)
 	b.Want(b.closed().Outcome, view.Escalated)
 }
 
 func TestACallThatAnEarlierDeliveryMayHaveMadeKeepsItsSlot(t *testing.T) {
-	b := toDelete(t)
-	b.CrashAfter(fleettest.Begun)
-	b.Want(b.deliver(), fleettest.Redelivered)
+	b := crashed(t, toDelete)
 	b.Must(b.Ledger.SetPause(t.Context(), &evidence.Pause{By: "ada"}))
 	b.Clock.Advance(bounds.CallFor)
 	b.Want(b.deliver(), fleettest.Ignored)
@@ -429,20 +431,13 @@ func TestACallThatAnEarlierDeliveryMayHaveMadeKeepsItsSlot(t *testing.T) {
 
 // TestWhoeverIsTooSlowForACallDoesNotMakeIt: between the intent and the call others decide, and nobody would see it.
 func TestWhoeverIsTooSlowForACallDoesNotMakeIt(t *testing.T) {
-	for took, want := range map[time.Duration]string{bounds.CallWithin: fleettest.Handled, bounds.CallWithin + 1: fleettest.Later} {
-		for name, c := range map[string]struct {
-			bench  func(*testing.T) *bench
-			method string
-		}{"delete": {toDelete, "DeleteNode"}, "create": {toCreate, "CreateNode"}} {
+	for name, c := range bothWays {
+		for took, want := range map[time.Duration]string{bounds.CallWithin: fleettest.Handled, bounds.CallWithin + 1: fleettest.Later} {
 			t.Run(name+" after "+took.String(), func(t *testing.T) {
 				b := c.bench(t)
 				b.SlowAfter(fleettest.Begun, took)
 				b.Want(b.deliver(), want)
-				calls := []string{"GetNode" + at}
-				if want == fleettest.Handled {
-					calls = append(calls, b.call(c.method))
-				}
-				b.Want(b.Calls(), calls)
+				b.Want(fleettest.Count(b.Calls(), c.method) == 1, want == fleettest.Handled)
 			})
 		}
 	}
@@ -479,21 +474,6 @@ func TestASpecificationThatCannotBeStoredKeepsTheSlice(t *testing.T) {
 	b.Want(b.Calls(), []string{"GetNode" + at})
 }
 
-func TestAPolicyThatAsksByNowWaitsForAPerson(t *testing.T) {
-	b := toDelete(t)
-	b.Policies.Ceiling.Recreate = policy.Ask
-	b.Want(b.deliver(), fleettest.Ignored)
-	b.Want(b.Calls(), []string{"GetNode" + at})
-	in := b.Shown(id).Incident
-	b.Want(in.Phase, view.Approving)
-	b.Want(in.Asked, events.ActionDelete)
-
-	b.Give(b.Workload(id), evidence.Approved{Word: evidence.Word{By: "ada"}, Incident: in.ID, Action: in.Asked})
-	b.request = b.next()
-	b.Want(b.deliver(), fleettest.Handled)
-	b.Want(b.Calls(), []string{"GetNode" + at, b.call("DeleteNode")})
-}
-
 func TestASliceIsCreatedOnceFromWhatWasStored(t *testing.T) {
 	b := toCreate(t)
 	b.API.Inject(cloudtputest.Fault{Method: "CreateNode", Before: func() {
@@ -518,21 +498,9 @@ func TestASliceIsCreatedOnceFromWhatWasStored(t *testing.T) {
 
 // TestThePolicyTurnsAutocheckpointOnAtTheFirstRecreate, and from then on the slice itself has it.
 func TestThePolicyTurnsAutocheckpointOnAtTheFirstRecreate(t *testing.T) {
-	for says, on := range map[string]bool{"": false, ", autocheckpoint: keep": false, ", autocheckpoint: on": true} {
-		b := &bench{Bench: fleettest.New(t), limits: ledger.DefaultLimits}
-		var err error
-		b.Policies.File, err = policy.Parse([]byte("policies: {night: {preset: spot" + says + "}}"))
-		b.Must(err)
-		w := b.Slice(cloudtputest.NodeConfig{Spot: true, Labels: map[string]string{events.LabelPolicy: "night"}})
-		b.Report(w, slice, fleettest.Progress(1000))
-		b.Clock.Advance(time.Minute)
-		b.Must(b.API.Preempt(zone, slice))
-		b.Look(zone, slice)
-		b.request = b.next()
-		b.Want(b.deliver(), fleettest.Handled)
-		b.Clock.Advance(2 * time.Minute)
-		b.Look(zone, slice)
-		b.request = b.next()
+	for says, on := range map[string]bool{"autocheckpoint: keep": false, "autocheckpoint: on": true, "lead: 10m": false} {
+		b := lost(t, says, cloudtputest.NodeConfig{Spot: true})
+		b.deletes(zone)
 		b.Want(b.deliver(), fleettest.Handled)
 		n := b.API.Node(zone, slice)
 		b.Want(n.AutocheckpointEnabled, on)
@@ -544,104 +512,104 @@ func TestThePolicyTurnsAutocheckpointOnAtTheFirstRecreate(t *testing.T) {
 	}
 }
 
-func TestACreationWhoseAnswerWasLostIsNotRepeated(t *testing.T) {
-	b := toCreate(t)
-	b.API.Inject(cloudtputest.Fault{Method: "CreateNode", LoseAnswer: true, Before: func() { b.Break(ledger.Workloads) }})
-	b.Want(b.deliver(), fleettest.Redelivered)
-	b.Mend()
-	b.Calls()
-	b.Want(b.deliver(), fleettest.Handled)
-	b.Want(b.Calls(), []string{"GetNode" + at})
-	w := b.Shown(id)
-	b.Want(w.Slices[0].Incarnation, b.API.Incarnation(zone, slice))
-	b.Want(w.Incident.Phase, view.PhaseCreating)
-}
-
-func TestWhatSomebodyElseCreatedIsTheirs(t *testing.T) {
-	b := toCreate(t)
-	b.Must(b.API.OwnerCreate(cloudtputest.NodeConfig{Zone: zone, Name: slice, Spot: true}, fleettest.Owner))
-	b.Want(b.deliver(), fleettest.Ignored)
-	b.Want(b.Calls(), []string{"GetNode" + at})
-	b.Want(b.closed().Outcome, view.Released)
-}
-
-// TestWhatSomebodyElseCreatedWhereTrainingWasAdmittedIsTheirs: the slice was moved to another zone, and lost there before anybody was
-// admitted.
-func TestWhatSomebodyElseCreatedWhereTrainingWasAdmittedIsTheirs(t *testing.T) {
+// TestWhatMayNotBeCreatedIsOnlyRead goes through what stands against a creation.
+func TestWhatMayNotBeCreatedIsOnlyRead(t *testing.T) {
+	theirs := func(b *bench) {
+		b.Must(b.API.OwnerCreate(cloudtputest.NodeConfig{Zone: zone, Name: slice, Spot: true}, fleettest.Owner))
+	}
+	unread := func(f cloudtputest.Fault) func(*bench) {
+		f.Method = "GetNode"
+		return func(b *bench) { b.API.Inject(f) }
+	}
+	again := func(b *bench) { b.Want(b.asked().Retry, b.Clock.Now().Add(time.Minute)) }
 	for name, c := range map[string]struct {
-		theirs bool
-		calls  []string
+		change, stands func(b *bench)
 	}{
-		"it is there":    {true, []string{"GetNode" + there, "GetNode" + at}},
-		"nothing is":     {false, []string{"GetNode" + there, "GetNode" + at, "CreateNode" + there}},
-		"nobody can say": {false, []string{"GetNode" + there, "GetNode" + at}},
+		"everything is paused": {
+			func(b *bench) { b.Must(b.Ledger.SetPause(b.T.Context(), &evidence.Pause{By: "grace"})) },
+			func(b *bench) { b.Want(b.Shown(id).Wait.Held, "paused by grace") },
+		},
+		"the switch is no by now":      {func(b *bench) { b.Policies.Ceiling.Recreate = policy.No }, ended(view.Escalated)},
+		"the slice cannot be read":     {unread(cloudtputest.Fault{HTTP: 503}), again},
+		"the slice may not be read":    {unread(cloudtputest.Fault{Code: 7, Message: "Permission 'tpu.nodes.get' denied"}), ended(view.Escalated)},
+		"its order cannot be read":     {func(b *bench) { b.Break(ledger.Specs) }, again},
+		"its metadata cannot be read":  {func(b *bench) { b.Break(ledger.Values) }, again},
+		"somebody else has created it": {theirs, ended(view.Released)},
+		"its metadata is not kept": {func(b *bench) { // values that are not kept are no empty ones
+			hash, _, _ := strings.Cut(b.request.Spec, "@")
+			b.Change(id, func(w *incident.Workload) { w.Slices[0].Spec = hash + "@another" })
+		}, func(*bench) {}},
+		// The ledger was written by a clock ahead of ours, and does not take it for the slice.
+		"somebody else has created it, unknown to the ledger": {func(b *bench) {
+			theirs(b)
+			b.Change(id, func(w *incident.Workload) { w.Slices[0].Since = b.Clock.Now().Add(time.Minute) })
+		}, func(b *bench) { b.Want(b.asked().Stage, view.StageWanted) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := toCreate(t)
-			b.twoZones()
-			b.API.Inject(noCapacity)
-			b.Want(b.deliver(), fleettest.Handled)
-			b.request = b.next()
-			b.Want(b.deliver(), fleettest.Handled)
-			b.Clock.Advance(10 * time.Minute)
-			b.Look(fleettest.OtherZone, slice)
-			b.Sender.Sent() // it would be let in, and is lost before
-			b.Must(b.API.Preempt(fleettest.OtherZone, slice))
-			b.Look(fleettest.OtherZone, slice)
-			b.request = b.next()
-			b.Want(b.deliver(), fleettest.Handled)
-			b.Clock.Advance(2 * time.Minute)
-			b.Look(fleettest.OtherZone, slice)
-			if b.request = b.next(); b.request.Zone == zone {
-				b.API.Inject(noCapacity)
-				b.Want(b.deliver(), fleettest.Handled)
-				b.request = b.next()
-			}
+			c.change(b)
+			b.Want(b.deliver(), fleettest.Ignored)
+			b.Want(b.Calls(), []string{"GetNode" + at})
+			c.stands(b)
+		})
+	}
+}
+
+// TestWhatSomebodyElseCreatedWhereItWasIsTheirs: the slice is about to be created in another zone, for the first time, or for the second
+// time, where it was lost before anybody was admitted.
+func TestWhatSomebodyElseCreatedWhereItWasIsTheirs(t *testing.T) {
+	first := func(t *testing.T) *bench {
+		t.Helper()
+		b := inTwoZones(t)
+		b.moves()
+		return b
+	}
+	again := func(t *testing.T) *bench {
+		t.Helper()
+		b := first(t)
+		b.Want(b.deliver(), fleettest.Handled)
+		b.Clock.Advance(10 * time.Minute)
+		b.Look(fleettest.OtherZone, slice)
+		b.Sender.Sent() // it would be let in, and is lost before
+		b.Must(b.API.Preempt(fleettest.OtherZone, slice))
+		b.looks(0, fleettest.OtherZone)
+		if b.deletes(fleettest.OtherZone); b.request.Zone == zone {
+			b.moves()
+		}
+		return b
+	}
+	theirs := func(b *bench) {
+		b.Must(b.API.OwnerCreate(cloudtputest.NodeConfig{Zone: zone, Name: slice, Spot: true}, fleettest.Owner))
+	}
+	for name, c := range map[string]struct {
+		bench   func(*testing.T) *bench
+		change  func(b *bench)
+		created bool
+		theirs  bool
+	}{
+		"nothing is":            {first, func(*bench) {}, true, false},
+		"it is there":           {first, theirs, false, true},
+		"nothing is, again":     {again, func(*bench) {}, true, false},
+		"it is there, again":    {again, theirs, false, true},
+		"nobody can say, again": {again, func(b *bench) { b.API.Inject(cloudtputest.Fault{Method: "GetNode", Zone: zone, Code: 14}) }, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := c.bench(t)
 			b.Want(b.request.Zone, fleettest.OtherZone)
-			if c.theirs {
-				b.Must(b.API.OwnerCreate(cloudtputest.NodeConfig{Zone: zone, Name: slice, Spot: true}, fleettest.Owner))
-			}
-			if name == "nobody can say" {
-				b.API.Inject(cloudtputest.Fault{Method: "GetNode", Zone: zone, Code: 14})
-			}
+			c.change(b)
 			b.Calls()
 			b.deliver()
-			got := b.Calls()
-			for i, call := range got {
-				if strings.HasPrefix(call, "CreateNode") {
-					got[i] = "CreateNode" + there // beside its ID
-				}
+			calls := []string{"GetNode" + there, "GetNode" + at}
+			if c.created {
+				calls = append(calls, b.call("CreateNode"))
 			}
-			b.Want(got, c.calls)
+			b.Want(b.Calls(), calls)
 			if c.theirs {
 				b.Want(b.closed().Outcome, view.Released)
 			}
 		})
 	}
 }
-
-// twoZones allows to create the slice in another zone too.
-func (b *bench) twoZones() {
-	b.T.Helper()
-	var err error
-	b.Policies.File, err = policy.Parse([]byte("policies: {night: {preset: spot, zones: [" + fleettest.OtherZone + "]}}"))
-	b.Must(err)
-	b.Change(id, func(w *incident.Workload) { w.Label, w.Slices[0].Label = "night", "night" })
-}
-
-// refused lets the slice be deleted and its zone refuse to create it again. Then it asks the next zone.
-func (b *bench) refused() {
-	b.T.Helper()
-	b.Want(b.deliver(), fleettest.Handled)
-	b.Clock.Advance(2 * time.Minute)
-	b.Look(zone, slice)
-	b.request = b.next()
-	b.API.Inject(noCapacity)
-	b.Want(b.deliver(), fleettest.Handled)
-	b.request = b.next()
-}
-
-var noCapacity = cloudtputest.Fault{Method: "CreateNode", Code: 8, Message: "There is no more capacity in the zone"}
 
 // TestWhatCannotBeReadMovesNoCreation has a creation take effect whose answer is lost with the instance, and then no
 // reading that says so: another zone must not be asked, or there would be two slices.
@@ -656,8 +624,7 @@ func TestWhatCannotBeReadMovesNoCreation(t *testing.T) {
 		"nobody knows there": {HTTP: 404},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := toCreate(t)
-			b.twoZones()
+			b := inTwoZones(t)
 			b.API.Inject(cloudtputest.Fault{Method: "CreateNode", LoseAnswer: true, Before: func() { b.Break(ledger.Workloads) }})
 			b.Want(b.deliver(), fleettest.Redelivered)
 			b.Mend()
@@ -675,13 +642,13 @@ func TestWhatCannotBeReadMovesNoCreation(t *testing.T) {
 			b.request = b.next()
 			b.Want(b.request.Zone, zone)
 			b.deliver()
-			if n := fleettest.Count(b.Calls(), "CreateNode"); n != 1 {
-				t.Errorf("%d creations, want one", n)
-			}
+			b.Want(fleettest.Count(b.Calls(), "CreateNode"), 1)
 			b.Want(b.Workload(id).Slices[0].Incarnation, b.API.Incarnation(zone, slice))
 		})
 	}
 }
+
+var noCapacity = cloudtputest.Fault{Method: "CreateNode", Code: 8, Message: "There is no more capacity in the zone"}
 
 // theirs is a node of that name in the other zone, of another workload.
 func (b *bench) theirs() incident.Workload {
@@ -698,60 +665,51 @@ func (b *bench) theirs() incident.Workload {
 // its node meanwhile.
 func TestTheNameOfAnotherWorkloadsNodeIsTaken(t *testing.T) {
 	elsewhere := fleettest.OtherZone
+	vanish := func(b *bench) {
+		b.Must(b.API.Vanish(elsewhere, slice))
+		b.Look(elsewhere, slice)
+	}
 	for name, becomes := range map[string]func(b *bench){
 		"it lives":        func(*bench) {},
 		"it is preempted": func(b *bench) { b.Must(b.API.Preempt(elsewhere, slice)) },
 		"it is being replaced, and gone for the moment": func(b *bench) {
 			b.Must(b.API.Preempt(elsewhere, slice))
 			b.Look(elsewhere, slice)
-			b.Must(b.API.Vanish(elsewhere, slice))
-			b.Look(elsewhere, slice)
+			vanish(b)
 			b.Sender.Sent()
 		},
-		"it is gone without a word": func(b *bench) {
-			b.Must(b.API.Vanish(elsewhere, slice))
-			b.Look(elsewhere, slice)
-		},
+		"it is gone without a word": vanish,
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := toCreate(t)
-			b.twoZones()
+			b := inTwoZones(t)
 			other := b.theirs()
 			becomes(b)
-			b.API.Inject(noCapacity)
-			b.Want(b.deliver(), fleettest.Handled)
-			b.request = b.next()
-			b.Want(b.request.Zone, elsewhere)
-			subject, err := b.Ledger.Subject(t.Context(), fleettest.Project, elsewhere, ledger.Node, slice)
-			b.Must(err)
+			b.moves()
+			subject := func() ledger.Subject {
+				s, err := b.Ledger.Subject(t.Context(), fleettest.Project, elsewhere, ledger.Node, slice)
+				b.Must(err)
+				return s
+			}
+			known := subject()
 			other = b.Workload(other.ID)
 			b.Calls()
-
 			b.Want(b.deliver(), fleettest.Ignored)
 			b.Want(b.Calls(), []string(nil))
 			b.Want(b.Workload(other.ID), other)
-			now, err := b.Ledger.Subject(t.Context(), fleettest.Project, elsewhere, ledger.Node, slice)
-			b.Must(err)
-			b.Want(now, subject)
-			w := b.Shown(id)
-			b.Want(w.Slices[0].Zone, zone)
-			b.Want(w.Incident.Phase, view.PhaseCreating)
-			b.Want(b.asked().Zone, zone) // it is asked again
-			refused := w.Incident.Zones[1]
-			b.Want(refused.Never, true)
-			b.Want(refused.Text, "the name is taken there by "+other.ID)
+			b.Want(subject(), known)
+			b.Want(b.Workload(id).Slices[0].Zone, zone)
+			b.neverThere("the name is taken there by " + other.ID)
 		})
 	}
 }
 
-// TestWhatTheLedgerDoesNotTakeForTheSliceIsNoCreationOfOurs: the ledger was written by a clock ahead of ours.
-func TestWhatTheLedgerDoesNotTakeForTheSliceIsNoCreationOfOurs(t *testing.T) {
-	b := toCreate(t)
-	b.Must(b.API.OwnerCreate(cloudtputest.NodeConfig{Zone: zone, Name: slice, Spot: true}, fleettest.Owner))
-	b.Change(id, func(w *incident.Workload) { w.Slices[0].Since = b.Clock.Now().Add(time.Minute) })
-	b.Want(b.deliver(), fleettest.Ignored)
-	b.Want(b.Calls(), []string{"GetNode" + at})
-	b.Want(b.asked().Stage, view.StageWanted)
+// neverThere checks that the other zone is ruled out for this reason, and that the slice's own is asked again.
+func (b *bench) neverThere(why string) {
+	b.T.Helper()
+	refused := b.Shown(id).Incident.Zones[1]
+	b.Want(refused.Never, true)
+	b.Want(refused.Text, why)
+	b.Want(b.asked().Zone, zone)
 }
 
 // TestNoZoneIsAskedForWhatItDoesNotHave: a reservation and a disk are in one zone. Another is not asked for them and not
@@ -766,24 +724,14 @@ func TestNoZoneIsAskedForWhatItDoesNotHave(t *testing.T) {
 			DataDisks: []*api.AttachedDisk{{SourceDisk: "projects/demo/zones/" + zone + "/disks/d"}},
 		},
 	} {
-		b := &bench{Bench: fleettest.New(t), limits: ledger.DefaultLimits}
-		w := b.Slice(cloudtputest.NodeConfig{Order: order, Labels: map[string]string{events.LabelPolicy: "night"}})
-		b.twoZones()
-		b.Report(w, slice, fleettest.Progress(1000))
-		b.Clock.Advance(time.Minute)
-		b.Must(b.API.Preempt(zone, slice))
-		b.Look(zone, slice)
-		b.request = b.next()
-		b.refused()
+		b := lost(t, "zones: ["+fleettest.OtherZone+"]", cloudtputest.NodeConfig{Order: order})
+		b.deletes(zone)
+		b.moves()
 		b.Want(b.request.Zone, fleettest.OtherZone)
 		b.Calls()
-
 		b.Want(b.deliver(), fleettest.Handled)
 		b.Want(fleettest.Count(b.Calls(), "CreateNode"), 0)
-		refused := b.Shown(id).Incident.Zones[1]
-		b.Want(refused.Never, true)
-		b.Want(refused.Text, want)
-		b.Want(b.asked().Zone, zone) // it is asked again
+		b.neverThere(want)
 		b.tick(2 * time.Minute)
 		b.request = b.next()
 		b.Want(b.deliver(), fleettest.Handled)
@@ -795,25 +743,15 @@ func TestNoZoneIsAskedForWhatItDoesNotHave(t *testing.T) {
 func inRegion(t *testing.T, words string, before ...func(*bench)) *bench {
 	t.Helper()
 	const abroad = "us-east5-a"
-	b := &bench{Bench: fleettest.New(t), limits: ledger.DefaultLimits}
+	b := lost(t, "zones: ["+abroad+"], "+words, cloudtputest.NodeConfig{
+		Order: &api.Node{
+			RuntimeVersion: "r", NetworkConfig: &api.NetworkConfig{Network: "n", Subnetwork: "home"}, SchedulingConfig: &api.SchedulingConfig{Spot: true},
+		},
+	}, before...)
 	b.API.SetCapacity(abroad, cloudtputest.Unlimited)
 	b.API.AddSubnetwork("us-east5", "tpus")
-	var err error
-	b.Policies.File, err = policy.Parse([]byte("policies: {far: {preset: spot, zones: [" + abroad + "], " + words + "}}"))
-	b.Must(err)
-	w := b.Slice(cloudtputest.NodeConfig{
-		Spot: true, Labels: map[string]string{events.LabelPolicy: "far"},
-		Order: &api.Node{RuntimeVersion: "r", NetworkConfig: &api.NetworkConfig{Network: "n", Subnetwork: "home"}},
-	})
-	b.Report(w, slice, fleettest.Progress(1000))
-	for _, do := range before {
-		do(b)
-	}
-	b.Clock.Advance(time.Minute)
-	b.Must(b.API.Preempt(zone, slice))
-	b.Look(zone, slice)
-	b.request = b.next()
-	b.refused()
+	b.deletes(zone)
+	b.moves()
 	b.Want(b.request.Zone, abroad)
 	b.Calls()
 	return b
@@ -902,8 +840,7 @@ func TestAPolicyThatCannotBeReadRulesNoZoneOut(t *testing.T) {
 }
 
 func TestTheNameThatAnotherWorkloadsNodeHadOnceIsFree(t *testing.T) {
-	b := toCreate(t)
-	b.twoZones()
+	b := inTwoZones(t)
 	other := b.theirs()
 	b.Must(b.API.OwnerDelete(fleettest.OtherZone, slice, fleettest.Owner))
 	b.Give(other, evidence.Called{
@@ -911,9 +848,7 @@ func TestTheNameThatAnotherWorkloadsNodeHadOnceIsFree(t *testing.T) {
 	})
 	b.Clock.Advance(5 * time.Minute)
 	b.Look(fleettest.OtherZone, slice)
-	b.API.Inject(noCapacity)
-	b.Want(b.deliver(), fleettest.Handled)
-	b.request = b.next()
+	b.moves()
 	b.Calls()
 	b.Want(b.deliver(), fleettest.Handled)
 	b.Want(fleettest.Count(b.Calls(), "CreateNode"), 1)
@@ -921,103 +856,19 @@ func TestTheNameThatAnotherWorkloadsNodeHadOnceIsFree(t *testing.T) {
 
 // TestAnOlderNodeOfUnknownOwnerInTheNextZoneIsNotOurs: it was there before ours was, so it is no new life of it.
 func TestAnOlderNodeOfUnknownOwnerInTheNextZoneIsNotOurs(t *testing.T) {
-	b := toCreate(t)
-	b.twoZones()
-	_, err := b.API.AddNode(cloudtputest.NodeConfig{Zone: fleettest.OtherZone, Name: slice, Created: b.Clock.Now().Add(-100 * time.Hour)})
+	b := inTwoZones(t)
+	created := b.Clock.Now().Add(-100 * time.Hour)
+	_, err := b.API.AddNode(cloudtputest.NodeConfig{Zone: fleettest.OtherZone, Name: slice, Created: created})
 	b.Must(err)
-	b.API.Inject(noCapacity)
-	b.Want(b.deliver(), fleettest.Handled)
-	b.request = b.next()
+	b.moves()
 	b.Want(b.deliver(), fleettest.Ignored)
-	w := b.Shown(id)
-	b.Want(w.Incident.Phase, view.PhaseCreating)
-	b.Want(b.asked().Zone, zone)
-	b.Want(w.Slices[0].Zone, zone)
-	b.Want(w.Incident.Zones[1].Never, true)
-}
-
-func TestAZoneWithoutCapacityIsFollowedByTheNext(t *testing.T) {
-	b := toCreate(t)
-	b.twoZones()
-	b.API.Inject(noCapacity)
-	b.Want(b.deliver(), fleettest.Handled)
-	next := b.next()
-	b.Want(next.Zone, fleettest.OtherZone)
-	b.Want(next.Epoch, b.request.Epoch+1)
-
-	b.Calls()
-	b.request = next
-	b.Want(b.deliver(), fleettest.Handled)
-	b.Want(b.Calls(), []string{"GetNode" + there, "GetNode" + at, "CreateNode" + there + " as " + ledger.RequestID(next.Request, next.Zone)})
+	b.Want(b.Workload(id).Slices[0].Zone, zone)
+	b.neverThere("the name is taken there by a node of " + created.Format(time.DateOnly))
 }
 
 // TestAZoneThatJustFailedIsNotAskedByTheNextWorkload: it asks where nobody knows first, and asks there itself when it comes
-// back to it.
+// back to it. A zone that can be asked alone, and capacity of one's own, are not kept from anybody.
 func TestAZoneThatJustFailedIsNotAskedByTheNextWorkload(t *testing.T) {
-	for name, c := range map[string]struct {
-		ago   time.Duration
-		kind  incident.Slot
-		asked bool
-	}{
-		"just now": {time.Minute, incident.Slot{Life: incident.Life{
-			Facts: evidence.Facts{Accelerator: "v5litepod-16", Reclaimable: true},
-		}}, false},
-		"a while ago": {ledger.StockoutFor, incident.Slot{Life: incident.Life{
-			Facts: evidence.Facts{Accelerator: "v5litepod-16", Reclaimable: true},
-		}}, true},
-		"of another size": {time.Minute, incident.Slot{Life: incident.Life{
-			Facts: evidence.Facts{Accelerator: "v5litepod-8", Reclaimable: true},
-		}}, true},
-		"for a slice that is not Spot": {time.Minute, incident.Slot{Life: incident.Life{
-			Facts: evidence.Facts{Accelerator: "v5litepod-16"},
-		}}, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := toCreate(t)
-			b.twoZones()
-			b.Must(b.Ledger.RememberStockout(t.Context(), fleettest.Project, zone, c.kind, "demo/mixtral", b.Clock.Now().Add(-c.ago)))
-			b.Want(b.deliver(), fleettest.Handled)
-			if asked := fleettest.Count(b.Calls(), "CreateNode") == 1; asked != c.asked {
-				t.Fatalf("asked: %v", asked)
-			}
-			if c.asked {
-				return
-			}
-			w := b.Shown(id)
-			if z := w.Incident.Zones; len(z) != 1 || z[0].Text != "no capacity: demo/mixtral was refused there 1 m 0 s ago" {
-				t.Errorf("zones %+v", z)
-			}
-			if c := w.Incident.Calls; !c[len(c)-1].NotMade {
-				t.Errorf("a call is on record that nobody made: %+v", c[len(c)-1])
-			}
-			b.request = b.next()
-			b.Want(b.request.Zone, fleettest.OtherZone)
-			b.API.Inject(noCapacity)
-			b.Want(b.deliver(), fleettest.Handled)
-			b.Clock.Advance(3 * time.Minute)
-			b.Give(b.Workload(id), evidence.Ticked{})
-			if b.request = b.next(); b.request.Zone != zone { // the other's turn comes sooner again
-				b.API.Inject(noCapacity)
-				b.Want(b.deliver(), fleettest.Handled)
-				b.request = b.next()
-			}
-			b.Want(b.request.Zone, zone) // it is still remembered, and its own turn has come
-			b.Calls()
-			b.API.Inject(noCapacity)
-			b.Want(b.deliver(), fleettest.Handled)
-			b.Want(fleettest.Count(b.Calls(), "CreateNode"), 1)
-			o, ok, err := b.Ledger.Stockout(t.Context(), fleettest.Project, zone, b.Workload(id).Slices[0], b.Clock.Now())
-			b.Must(err)
-			if !ok || o.Workload != id || !o.At.Equal(b.Clock.Now()) {
-				t.Errorf("remembered: %v, %+v", ok, o)
-			}
-		})
-	}
-}
-
-// TestWhatSomebodyElseWasToldKeepsNothingFromWhatIsItsOwn: a reservation has its own capacity, and where no other zone can be asked
-// instead, nothing is gained by not asking.
-func TestWhatSomebodyElseWasToldKeepsNothingFromWhatIsItsOwn(t *testing.T) {
 	ordered := func(scheduling *api.SchedulingConfig) func(*testing.T) *bench {
 		return func(t *testing.T) *bench {
 			t.Helper()
@@ -1028,125 +879,73 @@ func TestWhatSomebodyElseWasToldKeepsNothingFromWhatIsItsOwn(t *testing.T) {
 			b.Clock.Advance(time.Minute)
 			b.Must(b.API.SetState(zone, slice, "TERMINATED"))
 			b.Look(zone, slice)
-			b.Clock.Advance(bounds.HealFor)
-			b.tick(0)
+			b.tick(bounds.HealFor)
 			b.request = b.next()
-			b.Want(b.deliver(), fleettest.Handled)
-			b.Clock.Advance(2 * time.Minute)
-			b.Look(zone, slice)
-			b.request = b.next()
+			b.deletes(zone)
 			b.Want(b.request.Action, events.ActionCreate)
 			return b
 		}
 	}
-	between := func(t *testing.T) *bench {
+	otherCannot := func(t *testing.T) *bench {
 		t.Helper()
-		b := toCreate(t)
-		b.twoZones()
+		b := inTwoZones(t)
+		b.moves()
+		b.API.Inject(cloudtputest.Fault{Method: "CreateNode", Code: 3, Message: "the accelerator v5litepod-16 was not found in zone " + b.request.Zone})
+		b.Want(b.deliver(), fleettest.Handled)
+		b.tick(3 * time.Minute)
+		b.request = b.next()
+		b.Want(b.request.Zone, zone)
 		return b
 	}
+	same := func(*incident.Slot) {}
 	for name, c := range map[string]struct {
-		of    func(*testing.T) *bench
+		of   func(*testing.T) *bench
+		ago  time.Duration
+		told func(*incident.Slot)
+		// asked says that it asks the zone all the same.
 		asked bool
 	}{
-		"on demand":           {ordered(nil), false},
-		"reserved":            {ordered(&api.SchedulingConfig{Reserved: true}), true},
-		"of a reservation":    {ordered(&api.SchedulingConfig{ReservationName: "projects/demo/locations/" + zone + "/reservations/r"}), true},
-		"in its zone alone":   {toCreate, true},
-		"in one of two zones": {between, false},
-		"the other can't give": {func(t *testing.T) *bench {
-			t.Helper()
-			b := between(t)
-			b.API.Inject(noCapacity)
-			b.Want(b.deliver(), fleettest.Handled)
-			b.request = b.next()
-			b.API.Inject(cloudtputest.Fault{Method: "CreateNode", Code: 3, Message: "the accelerator v5litepod-16 was not found in zone " + b.request.Zone})
-			b.Want(b.deliver(), fleettest.Handled)
-			b.tick(3 * time.Minute)
-			b.request = b.next()
-			b.Want(b.request.Zone, zone)
-			return b
-		}, true},
+		"just now":             {inTwoZones, time.Minute, same, false},
+		"a while ago":          {inTwoZones, ledger.StockoutFor, same, true},
+		"of another size":      {inTwoZones, time.Minute, func(s *incident.Slot) { s.Accelerator = "v5litepod-8" }, true},
+		"not for Spot":         {inTwoZones, time.Minute, func(s *incident.Slot) { s.Reclaimable = false }, true},
+		"on demand":            {ordered(nil), time.Minute, same, false},
+		"reserved":             {ordered(&api.SchedulingConfig{Reserved: true}), time.Minute, same, true},
+		"of a reservation":     {ordered(&api.SchedulingConfig{ReservationName: "projects/demo/locations/" + zone + "/reservations/r"}), time.Minute, same, true},
+		"in its zone alone":    {toCreate, time.Minute, same, true},
+		"the other can't give": {otherCannot, time.Minute, same, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := c.of(t)
 			kind := b.Workload(id).Slices[0]
-			b.Must(b.Ledger.RememberStockout(t.Context(), fleettest.Project, zone, kind, "demo/mixtral", b.Clock.Now().Add(-time.Minute)))
+			c.told(&kind)
+			b.Must(b.Ledger.RememberStockout(t.Context(), fleettest.Project, zone, kind, "demo/mixtral", b.Clock.Now().Add(-c.ago)))
 			b.Calls()
 			b.Want(b.deliver(), fleettest.Handled)
-			if asked := fleettest.Count(b.Calls(), "CreateNode") == 1; asked != c.asked {
-				t.Errorf("asked: %v, want %v", asked, c.asked)
+			b.Want(fleettest.Count(b.Calls(), "CreateNode") == 1, c.asked)
+			if name != "just now" {
+				return
 			}
-		})
-	}
-}
-
-// TestNothingIsCreatedElsewhereWhenSomebodyElseHasCreatedItWhereItWas: that may have happened since it was proven gone there.
-func TestNothingIsCreatedElsewhereWhenSomebodyElseHasCreatedItWhereItWas(t *testing.T) {
-	b := toCreate(t)
-	b.twoZones()
-	b.API.Inject(noCapacity)
-	b.Want(b.deliver(), fleettest.Handled)
-	b.request = b.next()
-	_, err := b.API.AddNode(cloudtputest.NodeConfig{Zone: zone, Name: slice, Created: b.Clock.Now()})
-	b.Must(err)
-	b.Calls()
-	b.Want(b.deliver(), fleettest.Ignored)
-	b.Want(fleettest.Count(b.Calls(), "CreateNode"), 0)
-	b.Want(b.Shown(id).Closed.Outcome, view.Released)
-}
-
-func TestASpecificationThatCannotBeReadIsTriedAgain(t *testing.T) {
-	for _, collection := range []string{ledger.Specs, ledger.Values} {
-		b := toCreate(t)
-		b.Break(collection)
-		b.Want(b.deliver(), fleettest.Ignored)
-		b.Want(b.Calls(), []string{"GetNode" + at})
-		b.Want(b.asked().Retry, b.Clock.Now().Add(time.Minute))
-	}
-}
-
-// TestNothingIsCreatedWithoutItsMetadata: values that are not kept are no empty ones.
-func TestNothingIsCreatedWithoutItsMetadata(t *testing.T) {
-	b := toCreate(t)
-	hash, _, _ := strings.Cut(b.request.Spec, "@")
-	b.Change(id, func(w *incident.Workload) { w.Slices[0].Spec = hash + "@another" })
-	b.Want(b.deliver(), fleettest.Ignored)
-	b.Want(b.Calls(), []string{"GetNode" + at})
-}
-
-func TestACreationIsHeldAndForbiddenToo(t *testing.T) {
-	for name, c := range map[string]struct {
-		change func(b *bench)
-		check  func(b *bench)
-	}{
-		"everything is paused": {
-			func(b *bench) { b.Must(b.Ledger.SetPause(b.T.Context(), &evidence.Pause{By: "grace"})) },
-			func(b *bench) { b.Want(b.Shown(id).Wait.Held, "paused by grace") },
-		},
-		"the switch is no by now": {
-			func(b *bench) { b.Policies.Ceiling.Recreate = policy.No },
-			func(b *bench) { b.Want(b.closed().Outcome, view.Escalated) },
-		},
-		"the slice cannot be read": {
-			func(b *bench) { b.API.Inject(cloudtputest.Fault{Method: "GetNode", HTTP: 503}) },
-			func(b *bench) { b.Want(b.asked().Retry, b.Clock.Now().Add(time.Minute)) },
-		},
-		"the slice may not be read": {
-			func(b *bench) {
-				b.API.Inject(cloudtputest.Fault{Method: "GetNode", Code: 7, Message: "Permission 'tpu.nodes.get' denied"})
-			},
-			func(b *bench) { b.Want(b.closed().Outcome, view.Escalated) },
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := toCreate(t)
-			c.change(b)
-			b.Want(b.deliver(), fleettest.Ignored)
-			if calls := b.Calls(); fleettest.Count(calls, "CreateNode") != 0 || len(calls) > 1 {
-				t.Errorf("calls %q", calls)
+			in := b.Shown(id).Incident
+			b.Want(in.Zones[0].Text, "no capacity: demo/mixtral was refused there 1 m 0 s ago")
+			b.Want(in.Calls[len(in.Calls)-1].NotMade, true)
+			b.request = b.next()
+			b.Want(b.request.Zone, fleettest.OtherZone)
+			b.API.Inject(noCapacity)
+			b.Want(b.deliver(), fleettest.Handled)
+			b.tick(3 * time.Minute)
+			if b.request = b.next(); b.request.Zone != zone { // the other's turn comes sooner again
+				b.moves()
 			}
-			c.check(b)
+			b.Want(b.request.Zone, zone) // it is still remembered, and its own turn has come
+			b.Calls()
+			b.API.Inject(noCapacity)
+			b.Want(b.deliver(), fleettest.Handled)
+			b.Want(fleettest.Count(b.Calls(), "CreateNode"), 1)
+			o, _, err := b.Ledger.Stockout(t.Context(), fleettest.Project, zone, kind, b.Clock.Now())
+			b.Must(err)
+			b.Want(o.Workload, id)
+			b.Want(o.At, b.Clock.Now())
 		})
 	}
 }
@@ -1154,27 +953,43 @@ func TestACreationIsHeldAndForbiddenToo(t *testing.T) {
 // waiting is a slice of a queued resource that was lost and ordered again: the second order waits for capacity.
 func waiting(t *testing.T) *bench {
 	t.Helper()
-	b := &bench{Bench: fleettest.New(t), limits: ledger.DefaultLimits}
-	order := cloudtputest.NodeConfig{
-		Zone: zone, Name: slice, Spot: true, Created: b.Clock.Now().Add(-72 * time.Hour), Labels: map[string]string{events.LabelPolicy: "spot"},
-		Metadata: map[string]string{"startup-script": "x"},
-	}
-	b.Must(b.API.AddQueuedResource(cloudtputest.QueuedConfig{Zone: zone, Name: queue, Spot: true, Nodes: []cloudtputest.NodeConfig{order}}))
-	b.Look(zone, slice)
+	b := inQueue(t, slice)
 	b.Must(b.API.Preempt(zone, slice))
-	b.Clock.Advance(5 * time.Minute)
-	b.look()
-	b.request = b.next()
+	b.finds(5 * time.Minute)
 	b.Want(b.deliver(), fleettest.Handled)
-	b.Clock.Advance(10 * time.Minute)
 	b.API.SetCapacity(zone, 0)
-	b.look()
-	b.request = b.next()
+	b.finds(10 * time.Minute)
 	b.Want(b.deliver(), fleettest.Handled)
 	b.Clock.Advance(5 * time.Minute)
 	b.look()
 	b.Calls()
 	return b
+}
+
+// inQueue has nodes of one queued resource that live.
+func inQueue(t *testing.T, names ...string) *bench {
+	t.Helper()
+	b := &bench{Bench: fleettest.New(t), limits: ledger.DefaultLimits}
+	q := cloudtputest.QueuedConfig{Zone: zone, Name: queue, Spot: true}
+	for _, name := range names {
+		q.Nodes = append(q.Nodes, cloudtputest.NodeConfig{
+			Zone: zone, Name: name, Spot: true, Created: b.Clock.Now().Add(-72 * time.Hour), Labels: fleettest.Label("spot"),
+			Metadata: map[string]string{"name": name, "startup-script": "x"},
+		})
+	}
+	b.Must(b.API.AddQueuedResource(q))
+	for _, name := range names {
+		b.Look(zone, name)
+	}
+	return b
+}
+
+// finds lets time pass, and takes up the request that a look at the workload leads to.
+func (b *bench) finds(after time.Duration) {
+	b.T.Helper()
+	b.Clock.Advance(after)
+	b.look()
+	b.request = b.next()
 }
 
 const queue = "llama-qr"
@@ -1234,53 +1049,25 @@ var halves = []string{"llama-0", "llama-1"}
 // multislice is a Multislice in one queued resource of which the service has taken the first slice, and with it the rest.
 func multislice(t *testing.T) *bench {
 	t.Helper()
-	b := &bench{Bench: fleettest.New(t), limits: ledger.DefaultLimits}
-	q := cloudtputest.QueuedConfig{Zone: zone, Name: queue, Spot: true}
-	for _, name := range halves {
-		q.Nodes = append(q.Nodes, cloudtputest.NodeConfig{
-			Zone: zone, Name: name, Spot: true, Created: b.Clock.Now().Add(-72 * time.Hour), Labels: map[string]string{events.LabelPolicy: "spot"},
-			Metadata: map[string]string{"name": name, "startup-script": "x"},
-		})
-	}
-	b.Must(b.API.AddQueuedResource(q))
-	for _, name := range halves {
-		b.Look(zone, name)
-	}
+	b := inQueue(t, halves...)
 	b.Must(b.API.Preempt(zone, halves[0]))
-	b.Clock.Advance(10 * time.Minute)
-	b.look()
-	b.request = b.next()
+	b.finds(10 * time.Minute)
 	b.Calls()
 	return b
 }
 
-func TestAQueuedResourceIsReplacedByOneDeletionAndOneCreation(t *testing.T) {
+// halfKnown is a Multislice that loses its first slice before anybody has seen the other.
+func halfKnown(t *testing.T) *bench {
+	t.Helper()
 	b := multislice(t)
-	b.Want(b.deliver(), fleettest.Handled)
-	b.Want(b.mutating(), []string{"DeleteQueuedResource " + zone + "/" + queue + " as " + ledger.RequestID(b.request.Request, zone)})
-	b.Clock.Advance(10 * time.Minute)
-	b.look()
-	b.request = b.next()
-	b.Want(b.deliver(), fleettest.Handled)
-	b.Want(b.mutating(), []string{"CreateQueuedResource " + zone + "/" + queue + " as " + ledger.RequestID(b.request.Request, zone)})
-	b.Clock.Advance(20 * time.Minute)
-	for _, name := range halves {
-		n := b.API.Node(zone, name)
-		if n == nil || n.State != "READY" || n.Metadata["name"] != name || n.Labels[events.LabelWorkload] != queue {
-			t.Errorf("node %s is %+v", name, n)
-		}
-	}
-	b.look()
-	if in := b.Shown(queued).Incident; in == nil || in.Phase == view.PhaseCreating || in.Phase == view.PhaseDeleting {
-		t.Errorf("the incident is %+v, want one that goes on with both", in)
-	}
+	b.Change(queued, func(w *incident.Workload) { w.Slices, w.Effects[0].With = w.Slices[:1], nil })
+	b.request.With = nil
+	return b
 }
 
 // TestWhatAnotherWorkloadHasInTheQueuedResourceIsNotDeletedWithIt: its owner may have labelled its slices apart.
 func TestWhatAnotherWorkloadHasInTheQueuedResourceIsNotDeletedWithIt(t *testing.T) {
-	b := multislice(t)
-	b.Change(queued, func(w *incident.Workload) { w.Slices, w.Effects[0].With = w.Slices[:1], nil })
-	b.request.With = nil
+	b := halfKnown(t)
 	another := b.Slice(cloudtputest.NodeConfig{Name: "other"})
 	b.Must(b.Ledger.Map(t.Context(), fleettest.Project, zone, ledger.Node, halves[1], ledger.Subject{Workload: another.ID, Slice: halves[1]}))
 	b.Want(b.deliver(), fleettest.Handled)
@@ -1290,17 +1077,11 @@ func TestWhatAnotherWorkloadHasInTheQueuedResourceIsNotDeletedWithIt(t *testing.
 	}
 }
 
-// TestWhatNobodyHadSeenOfAQueuedResourceIsDecidedOnFirst: a Multislice loses its first slice before patrol has listed the
-// others, so only that slice is known.
 func TestWhatNobodyHadSeenOfAQueuedResourceIsDecidedOnFirst(t *testing.T) {
-	b := multislice(t)
-	b.Change(queued, func(w *incident.Workload) { w.Slices, w.Effects[0].With = w.Slices[:1], nil })
-	b.request.With = nil
+	b := halfKnown(t)
 	b.Want(b.deliver(), fleettest.Handled)
 	b.Want(len(b.mutating()), 0)
-	b.Clock.Advance(time.Minute)
-	b.look()
-	b.request = b.next()
+	b.finds(time.Minute)
 	b.Want(len(b.request.With), 1)
 	b.Want(b.deliver(), fleettest.Handled)
 	b.Want(len(b.mutating()), 1)
@@ -1324,18 +1105,14 @@ func (b *bench) mutating() []string {
 // TestNothingIsCreatedElsewhereBesideWhatAnEarlierTryBrings: the first call timed out, and the second was refused for
 // capacity. Another zone is about to be asked when the first call turns out to have brought a slice after all.
 func TestNothingIsCreatedElsewhereBesideWhatAnEarlierTryBrings(t *testing.T) {
-	b := toCreate(t)
-	b.twoZones()
+	b := inTwoZones(t)
 	b.API.Inject(cloudtputest.Fault{Method: "CreateNode", LoseRequest: true})
 	b.Want(b.deliver(), fleettest.Handled)
 	b.tick(2 * time.Minute)
 	b.request = b.next()
 	b.Want(b.request.Zone, zone)
-	b.API.Inject(noCapacity)
-	b.Want(b.deliver(), fleettest.Handled)
-	b.request = b.next()
+	b.moves()
 	b.Want(b.request.Zone, fleettest.OtherZone)
-
 	labels := map[string]string{events.LabelPolicy: "night", events.LabelIncident: b.request.Incident, events.LabelWorkload: "llama"}
 	_, err := b.API.AddNode(cloudtputest.NodeConfig{
 		Zone: zone, Name: slice, Spot: true, Labels: labels, State: "CREATING", Created: b.Clock.Now(),

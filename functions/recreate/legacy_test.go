@@ -9,7 +9,6 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/shared/fleet/fleettest"
 	"pitstop.internal/shared/ledger"
-	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 	"pitstop.internal/shared/view"
 )
@@ -19,9 +18,7 @@ func legacyToDelete(t *testing.T, label string) *bench {
 	t.Helper()
 	b := &bench{Bench: fleettest.New(t), limits: ledger.DefaultLimits}
 	b.Legacy(zone)
-	var err error
-	b.Policies.File, err = policy.Parse([]byte("policies: {night: {preset: spot, zones: [" + fleettest.OtherZone + "]}}"))
-	b.Must(err)
+	b.policy("policies: {night: {preset: spot, zones: [" + fleettest.OtherZone + "]}}")
 	w := b.Slice(cloudtputest.NodeConfig{
 		Spot: true, Accelerator: "v3-8", Labels: map[string]string{events.LabelPolicy: label},
 		Legacy: &tpupb.Node{TensorflowVersion: "2.12.0", CidrBlock: "10.240.1.0/29"},
@@ -31,8 +28,7 @@ func legacyToDelete(t *testing.T, label string) *bench {
 	}
 	b.Clock.Advance(time.Minute)
 	b.Must(b.API.Preempt(zone, slice))
-	b.Look(zone, slice)
-	b.request = b.next()
+	b.looks(0, zone)
 	return b
 }
 
@@ -51,9 +47,7 @@ func TestALegacyNodeIsNotDeletedOrCreatedTwice(t *testing.T) {
 		b.Want(fleettest.Count(b.Calls(), method), 1)
 	}
 	lost("DeleteNode")
-	b.Clock.Advance(2 * time.Minute)
-	b.Look(zone, slice)
-	b.request = b.next()
+	b.looks(2*time.Minute, zone)
 	lost("CreateNode")
 	is := b.API.Incarnation(zone, slice)
 	w := b.Shown(id)
@@ -67,7 +61,8 @@ func TestALegacyNodeIsNotDeletedOrCreatedTwice(t *testing.T) {
 // TestALegacyNodeComesBackNowhereElseThanWhereTheyAreLookedFor has no room in its zone, and a policy that names another one.
 func TestALegacyNodeComesBackNowhereElseThanWhereTheyAreLookedFor(t *testing.T) {
 	b := legacyToDelete(t, "night")
-	b.refused()
+	b.deletes(zone)
+	b.moves()
 	b.Want(b.request.Zone, fleettest.OtherZone)
 	b.Calls()
 	b.Want(b.deliver(), fleettest.Handled)

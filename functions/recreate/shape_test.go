@@ -33,9 +33,7 @@ func inAnotherShape(t *testing.T, script string) *bench {
 	b.Report(w, slice, fleettest.Progress(1000))
 	b.Clock.Advance(time.Minute)
 	b.lose(zone)
-	b.API.Inject(noCapacity)
-	b.Want(b.deliver(), fleettest.Handled)
-	b.request = b.next()
+	b.moves()
 	b.Want(b.request.Zone+" "+b.request.Accelerator, fleettest.OtherZone+" v5litepod-8")
 	b.Calls()
 	return b
@@ -52,24 +50,14 @@ func (b *bench) policy(text string) {
 func (b *bench) lose(where string) {
 	b.T.Helper()
 	b.Must(b.API.Preempt(where, slice))
-	b.Look(where, slice)
-	b.request = b.next()
-	b.Want(b.deliver(), fleettest.Handled)
-	b.Clock.Advance(2 * time.Minute)
-	b.Look(where, slice)
-	b.request = b.next()
+	b.looks(0, where)
+	b.deletes(where)
 }
 
 // trains lets the training into the slice. It goes on in the next attempt.
 func (b *bench) trains() {
 	b.T.Helper()
-	r, sent := fleettest.One(b.T, b.Bench, events.DecodeRecoveryRequested)
-	h := recovery.New(recovery.Deps{Fleet: b.Fleet, Provider: b.Cloud, Store: b.Store})
-	b.Want(b.Deliver(h, fleettest.Event(sent)), fleettest.Handled)
-	b.Clock.Advance(time.Minute)
-	line := fleettest.Progress(2000)
-	line.Attempt = r.TrainingAttempt
-	b.Report(b.Workload(id), slice, line)
+	b.GoesOn(recovery.New(recovery.Deps{Fleet: b.Fleet, Provider: b.Cloud, Store: b.Store}), id, slice)
 	b.Want(b.closed().Outcome, view.Resumed)
 }
 

@@ -284,6 +284,17 @@ func Progress(step int64) events.CrewReport {
 	return events.CrewReport{Schema: events.Schema, Report: events.ReportProgress, Attempt: 1, Step: step, CheckpointStep: step}
 }
 
+// GoesOn has recovery's handle carry out the only request that was sent, and the training come further in the attempt that it begins.
+func (b *Bench) GoesOn(recovery trigger.Handle, id, slice string) {
+	b.T.Helper()
+	r, sent := One(b.T, b, events.DecodeRecoveryRequested)
+	b.Want(b.Deliver(recovery, Event(sent)), Handled)
+	b.Clock.Advance(time.Minute)
+	line := Progress(2000)
+	line.Attempt = r.TrainingAttempt
+	b.Report(b.Workload(id), slice, line)
+}
+
 // Verify has a slice saved before maintenance, which is called off then: Pitstop has found a checkpoint of so many bytes there.
 func (b *Bench) Verify(id, slice, uri string, bytes int64) {
 	b.T.Helper()
