@@ -345,7 +345,7 @@ type record struct {
 	// them, and waits those of which people were told.
 	policy  policy.Policy
 	givenUp map[wanted]givenUp
-	waits   map[toldWait]incident.Workload
+	waits   map[toldWait]view.Workload
 	// calls are what the simulated APIs saw of ours, past the incidents that are over.
 	calls []arrival
 	past  []ended

@@ -205,7 +205,7 @@ func (c *Checks) handed(inst *world.Instance) (seen, error) {
 }
 
 // alike reports whether two documents say the same.
-func alike(a, b incident.Workload) bool {
+func alike(a, b any) bool {
 	if reflect.DeepEqual(a, b) {
 		return true
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"pitstop.internal/events"
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/incident/story"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/view"
@@ -24,35 +23,31 @@ type wanted struct {
 	slice  string
 }
 
-// givenUp is a call that was given up before anybody had begun it, and the documents before and after that.
+// givenUp is a call that was given up before anybody had begun it, and what was known before and after that.
 type givenUp struct {
 	at            time.Time
-	before, after incident.Workload
+	before, after view.Workload
 }
 
 // toldWait is a wait of which people were told: another end makes it another one.
 type toldWait struct {
-	what, why, asks string
-	until           time.Time
+	what, why string
+	needs     view.Need
+	until     time.Time
 }
 
 // steady follows what one decision wants, and what it tells. Another policy is news.
 func (c *Checks) steady(s ledger.Step, before, after seen) {
-	r, was, is := c.record(after.ID), before.document, after.document
+	r, was, is := c.record(after.ID), before.shown, after.shown
 	if was.Incident == nil || is.Incident == nil || was.Incident.ID != is.Incident.ID || !reflect.DeepEqual(r.policy, s.Policy) {
 		r.policy = s.Policy
-		r.givenUp, r.waits = map[wanted]givenUp{}, map[toldWait]incident.Workload{}
+		r.givenUp, r.waits = map[wanted]givenUp{}, map[toldWait]view.Workload{}
 	}
 	if is.Incident == nil {
 		return
 	}
 	c.toldOnce(r, was.Incident, is)
-	if slices.EqualFunc(was.Effects, is.Effects, func(a, b incident.Effect) bool {
-		return a.Action == b.Action && a.Slice == b.Slice && a.Dropped() == b.Dropped()
-	}) {
-		return
-	}
-	then, now := wantsOf(was), wantsOf(is)
+	then, now := before.wants(), after.wants()
 	for want, begun := range then {
 		if _, stays := now[want]; !stays && !begun {
 			r.givenUp[want] = givenUp{s.At, was, is}
@@ -65,21 +60,19 @@ func (c *Checks) steady(s ledger.Step, before, after seen) {
 	}
 }
 
-// wantsOf are the calls that the incident of a document wants, and whether each was begun.
-func wantsOf(w incident.Workload) map[wanted]bool {
-	all := make(map[wanted]bool, len(w.Effects))
-	for i := range w.Effects {
-		if x := &w.Effects[i]; !x.Dropped() {
-			for _, slice := range append([]string{x.Slice}, x.With...) {
-				all[wanted{x.Action, slice}] = !x.Begun.IsZero()
-			}
+// wants are the calls that its incident wants, and whether each was begun.
+func (w seen) wants() map[wanted]bool {
+	all := make(map[wanted]bool, len(w.Requests))
+	for _, r := range w.Requests {
+		for _, slice := range append([]string{r.Slice}, r.With...) {
+			all[wanted{r.Action, slice}] = r.Begun
 		}
 	}
 	return all
 }
 
 // wantedAgain checks that there was news where a call is wanted anew that was given up shortly before.
-func (c *Checks) wantedAgain(r *record, want wanted, s ledger.Step, now incident.Workload) {
+func (c *Checks) wantedAgain(r *record, want wanted, s ledger.Step, now view.Workload) {
 	was, known := r.givenUp[want]
 	delete(r.givenUp, want)
 	after := s.At.Sub(was.at)
@@ -91,35 +84,35 @@ func (c *Checks) wantedAgain(r *record, want wanted, s ledger.Step, now incident
 	}
 }
 
-// facts is what a document knows of the world, without what its own decisions have made of it and when somebody looked.
-func facts(w incident.Workload) incident.Workload {
-	w.Epoch, w.Effects, w.Outbox, w.Told = 0, nil, nil, nil
-	w.Training.HeardAt, w.Training.Looked = time.Time{}, time.Time{}
-	w.Slices = slices.Clone(w.Slices)
+// facts is what is known of the world, without what Pitstop's own decisions have made of it and when somebody looked.
+func facts(w view.Workload) view.Workload {
+	w = view.Workload{Label: w.Label, Directory: w.Directory, Slices: slices.Clone(w.Slices), Training: w.Training, Pause: w.Pause, Orders: w.Orders, Incident: w.Incident}
+	w.Training.Spoke = time.Time{}
 	for i := range w.Slices {
-		l := &w.Slices[i].Life
-		l.Read, l.Spoke, l.Heard = time.Time{}, time.Time{}, incident.Heard{}
+		w.Slices[i].Spoke, w.Slices[i].Why = time.Time{}, ""
 	}
-	if w.Incident != nil {
-		in := *w.Incident
-		in.Status, in.Lines, in.LeftOut, in.Planned = incident.Status{}, nil, 0, nil
-		w.Incident = &in
+	if in := w.Incident; in != nil {
+		w.Incident = &view.Incident{ID: in.ID, Troubles: in.Troubles, Calls: in.Calls, Save: in.Save, Zones: in.Zones, Granted: in.Granted, Error: in.Error}
 	}
 	return w
 }
 
 // toldOnce checks that nobody is told twice of a wait of an incident, unless there was news in between. A reminder is no second word, and neither is
 // a hold.
-func (c *Checks) toldOnce(r *record, before *incident.Incident, w incident.Workload) {
+func (c *Checks) toldOnce(r *record, before *view.Incident, w view.Workload) {
 	in, known := w.Incident, 0
 	if before != nil && before.ID == in.ID {
-		known = len(before.Lines) + before.LeftOut - in.LeftOut
+		known = before.Lines()
 	}
-	for _, l := range in.Lines[min(max(known, 0), len(in.Lines)):] {
-		if l.Kind != view.LineDecided || l.What.Sentence == story.Still || l.What.Sentence == story.Hold {
+	still, _, _ := strings.Cut(string(story.Still), "%")
+	for _, l := range in.LinesAfter(known) {
+		if l.Kind != view.LineDecided || strings.HasPrefix(l.Text, still) || l.Text == string(story.Hold) {
 			continue
 		}
-		wait := toldWait{l.What.String(), l.Why.String(), strings.Join(in.Status.Questions, "; "), in.Status.Until}
+		wait := toldWait{what: l.Text, why: l.Reason, until: in.Deadline}
+		if w.Need != nil {
+			wait.needs = *w.Need
+		}
 		if then, again := r.waits[wait]; again && alike(facts(then), facts(w)) {
 			c.Violated("no wait told twice", w.ID, "%s says again, and nothing has happened since: %s, since %s", in.ID, wait.what, wait.why)
 		}

@@ -30,7 +30,7 @@ type step struct {
 // TestNothingIsGivenUpAndWantedAgain: without news, within a minute, before anybody had begun it.
 func TestNothingIsGivenUpAndWantedAgain(t *testing.T) {
 	start := time.Date(2026, time.January, 5, 0, 0, 0, 0, time.UTC)
-	wanted := incident.Effect{Want: incident.Want{Action: events.ActionDelete, Slice: "a"}, Epoch: 1, Sent: start}
+	wanted := incident.Effect{Want: incident.Want{Action: events.ActionDelete, Slice: "a"}, Epoch: 1, Attempt: 1, Sent: start}
 	dropped, begun, others := wanted, wanted, wanted
 	dropped.Epoch, begun.Begun, others.Slice, others.With = 0, start, "b", []string{"a"}
 	one := func(x incident.Effect) []incident.Effect { return []incident.Effect{x} }
