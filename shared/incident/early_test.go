@@ -47,11 +47,7 @@ func TestALongNoticeIsNotSatOut(t *testing.T) {
 		"a Spot Job may not be":               {job: true, p: levels(policy.No, policy.Yes), w: spot, save: late},
 		"something else made the Job":         {job: true, w: func(w *incident.Workload) { w.Slices[0].Kept = "a CronJob made it" }, save: late},
 		"nobody has read its manifest":        {job: true, w: func(w *incident.Workload) { w.Slices[0].Spec = "" }, save: late},
-		"its replacements are spent": {job: true, w: func(w *incident.Workload) {
-			for range bounds.MaxRecreates {
-				w.Charges = append(w.Charges, incident.Charge{Action: events.ActionDelete, Incident: "before", At: start})
-			}
-		}, save: late},
+		"its replacements are spent":          {job: true, w: spent(events.ActionDelete), save: late},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -77,76 +73,6 @@ func TestALongNoticeIsNotSatOut(t *testing.T) {
 			}
 			n.passes(time.Minute)
 			n.wants("save")
-		})
-	}
-}
-
-// TestEarlyMaintenance plays histories of maintenance that may be started before its window.
-func TestEarlyMaintenance(t *testing.T) {
-	t.Parallel()
-	const saved = "1m, do, saved, found verify"
-	for name, c := range map[string]struct {
-		policy string
-		two    bool
-		path   string
-		steps  [][2]string
-	}{
-		"nobody answers": {path: "1m, do", steps: [][2]string{{"47h48m", "saving"}, {"1m", "saving: save"}}},
-		"it is refused": {path: saved, steps: [][2]string{
-			{"permission maintain", "window"}, {"47h45m", "window"}, {"5m", "saving: save"},
-		}},
-		"nobody ever says yes": {policy: "ask", steps: [][2]string{{"48h", "approving"}}},
-		"the slice is lost meanwhile": {path: "1m, do, refused, 1h", steps: [][2]string{
-			{"a lost", "healing"}, {"3h59m", "healing"}, {"a lost", "healing"}, {"2m", "deleting: delete a"},
-		}},
-		"the slice does not come back":   {path: "1m, do, refused, 1h", steps: [][2]string{{"a unhealthy", "window"}, {"3h59m", "window"}, {"2m", "deleting: delete a"}}},
-		"the training crashes meanwhile": {path: "1m, do, refused, 1h, exit 139, gave up", steps: [][2]string{{"its verdict", "restarting: restart a=7711"}}},
-		"one of them cannot be used for a moment": {two: true, steps: [][2]string{
-			{"b unhealthy", "peace"}, {"1m", "peace"}, {"b ready", "peace"}, {"1m", "saving: save"},
-		}},
-		"one has begun, and the other follows": {two: true, path: saved, steps: [][2]string{
-			{"does maintain a", "maintaining"},
-			{"not_in_state maintain b", "maintaining"},
-			{"a unhealthy", "maintaining"},
-			{"2m", "maintaining: maintain b"},
-			{"does maintain b", "window"},
-		}},
-		"the other one has begun first": {two: true, path: saved, steps: [][2]string{
-			{"not_in_state maintain a", "maintaining"},
-			{"does maintain b", "maintaining"},
-			{"b unhealthy", "maintaining"},
-			{"2m", "maintaining: maintain a"},
-			{"does maintain a", "window"},
-		}},
-		"one has begun, and the other is refused": {two: true, path: saved, steps: [][2]string{
-			{"does maintain a", "maintaining"}, {"permission maintain b", "window"},
-		}},
-		"one has begun, and the other is not answered": {two: true, path: saved, steps: [][2]string{
-			{"does maintain a", "maintaining"},
-			{"not_in_state maintain b", "maintaining"},
-			{"a unhealthy", "maintaining"},
-			{"2m", "maintaining: maintain b"},
-			{"intend maintain b", "maintaining"},
-			{"15m", "window"},
-		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			n := newStory(t, false, "a")
-			if c.two {
-				n = multi(t, false).goes("b log movable")
-			}
-			if c.policy != "" {
-				n.under(c.policy)
-			}
-			n.goes("a log movable")
-			if c.path != "" {
-				n.goes(c.path)
-			}
-			n.plays(c.steps)
-			if in := n.w.Incident; c.two && in.Status.Label == "window" && in.Status.Until.After(n.now.Add(bounds.HealFor)) {
-				t.Errorf("it is waited for until %s:\n%s", in.Status.Until, n.tale())
-			}
 		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/bounds"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
 )
@@ -28,7 +29,7 @@ func (n *story) announced(slice string) incident.Notice {
 	return *notice
 }
 
-// TestAPlannedEnd: the save comes the lead before the end, nobody waits for a healing after it, and nobody is charged.
+// TestAPlannedEnd: the save comes the lead before the end, nobody waits for a healing after it, and nobody is charged. What is asked for then is foreseen.
 func TestAPlannedEnd(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ policy, shows, want, would, advice string }{
@@ -39,46 +40,39 @@ func TestAPlannedEnd(t *testing.T) {
 		"watched":               {policy: "watch", shows: "lost", want: "watching", would: "DeleteNode"},
 		"watched and gone":      {policy: "watch", shows: "gone", want: "watching", would: "CreateNode"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			n := newStory(t, false, "a").under(c.policy).with(ending)
-			if got := n.stands(n.passes(109 * time.Minute)); got != "peace" {
-				t.Fatalf("before its save is due it stands at %s", got)
-			}
-			if a := n.announced("a"); !a.End || !a.WindowStart.Equal(start.Add(2*time.Hour)) {
-				t.Fatalf("announced is %+v", a)
-			}
-			sent := n.passes(time.Minute)
-			if in := n.w.Incident; in == nil || in.Cause() != events.CauseEnd || !in.Troubles[0].Announced {
-				t.Fatalf("once its save is due:\n%s", n.tale())
-			}
-			if saves := c.policy == "everything" || c.policy == "spot"; saves != (n.stands(sent) == "saving: save") {
-				t.Fatalf("it stands at %s", n.stands(sent))
-			} else if saves {
-				n.goes("do, saved, found verify")
-			}
-			if sent := n.passes(12 * time.Minute); len(sent) > 0 {
-				t.Fatalf("asked for is %q before the end", sent)
-			}
-			n.goes("read ready") // a machine lives a little longer
-			if n.w.Incident == nil || !n.w.Incident.Down.IsZero() {
-				t.Fatalf("it is usable past its end:\n%s", n.tale())
-			}
-			if got := n.stands(n.play("read " + c.shows)); got != c.want {
-				t.Fatalf("it stands at %s, want %s:\n%s", got, c.want, n.tale())
-			}
-			in := n.w.Incident
-			if in == nil {
-				in = n.w.Closed
-			}
-			shown := n.w.ShownIncident(*in, n.now)
-			if len(in.Troubles) != 1 || in.Troubles[0].Announced || in.Cause() != events.CauseEnd || shown.Cost.ChargedTo != "nobody" || len(n.w.Charges) > 0 {
-				t.Errorf("charged to %s is %+v for %+v", shown.Cost.ChargedTo, n.w.Charges, in.Troubles)
-			}
-			if would := strings.Join(shown.WouldHave(), "; "); !strings.Contains(would, c.would) || strings.Contains(would, "brought it back") || !strings.Contains(shown.Advice, c.advice) {
-				t.Errorf("it would have %q, and advises %q", would, shown.Advice)
-			}
-		})
+		n := newStory(t, false, "a").under(c.policy).with(ending).goes("109m")
+		n.is("peace")
+		if a := n.announced("a"); !a.End || !a.WindowStart.Equal(start.Add(2*time.Hour)) {
+			t.Fatalf("%s: announced is %+v", name, a)
+		}
+		saves := n.stands(n.passes(time.Minute)) == "saving: save"
+		if in := n.w.Incident; in == nil || in.Cause() != events.CauseEnd || !in.Troubles[0].Announced || saves != (c.policy == "everything" || c.policy == "spot") {
+			t.Fatalf("%s: once its save is due:\n%s", name, n.tale())
+		}
+		if saves {
+			n.goes("do, saved, found verify").is("window")
+		}
+		if plan := n.w.IfAllowed(n.p, evidence.Ticked{Origin: n.reading()}, n.now); c.policy == "everything" && (len(plan.Calls) == 0 || plan.Calls[0].When != "once it has ended") {
+			t.Errorf("%s: foreseen is %+v", name, plan)
+		}
+		if sent := n.passes(12 * time.Minute); len(sent) > 0 {
+			t.Fatalf("%s: asked for is %q before the end", name, sent)
+		}
+		n.goes("read ready") // a machine lives a little longer
+		if n.w.Incident == nil || !n.w.Incident.Down.IsZero() {
+			t.Fatalf("%s: it is usable past its end:\n%s", name, n.tale())
+		}
+		if got := n.stands(n.play("read " + c.shows)); got != c.want {
+			t.Fatalf("%s: it stands at %s, want %s:\n%s", name, got, c.want, n.tale())
+		}
+		in := n.about()
+		shown := n.w.ShownIncident(*in, n.now)
+		if len(in.Troubles) != 1 || in.Troubles[0].Announced || in.Cause() != events.CauseEnd || shown.Cost.ChargedTo != "nobody" || len(n.w.Charges) > 0 {
+			t.Errorf("%s: charged to %s is %+v for %+v", name, shown.Cost.ChargedTo, n.w.Charges, in.Troubles)
+		}
+		if would := strings.Join(shown.WouldHave(), "; "); !strings.Contains(would, c.would) || strings.Contains(would, "brought it back") || !strings.Contains(shown.Advice, c.advice) {
+			t.Errorf("%s: it would have %q, and advises %q", name, would, shown.Advice)
+		}
 	}
 }
 
@@ -99,18 +93,13 @@ func TestHealingIsWaitedForUntilThePlannedEnd(t *testing.T) {
 func TestAPlannedEndWithoutASave(t *testing.T) {
 	t.Parallel()
 	spot := func(w *incident.Workload) { w.Slices[0].Reclaimable = true }
-	spent := func(w *incident.Workload) {
-		for range bounds.MaxRecreates {
-			w.Charges = append(w.Charges, incident.Charge{Action: events.ActionDelete, Incident: "before", At: start})
-		}
-	}
 	for name, c := range map[string]struct {
 		change func(*incident.Workload)
 		after  time.Duration
 		cause  events.Cause
 	}{
 		"on demand":                     {ending, 0, events.CauseEnd},
-		"no replacement is left":        {spent, 0, events.CauseEnd},
+		"no replacement is left":        {spent(events.ActionDelete), 0, events.CauseEnd},
 		"Spot":                          {spot, 0, events.CauseEnd},
 		"Spot, preempted long before":   {spot, -time.Hour, events.CausePreemption},
 		"Spot, preempted just before":   {spot, -incident.EndMargin - time.Second, events.CausePreemption},
@@ -141,11 +130,8 @@ func TestADeletionAroundThePlannedEnd(t *testing.T) {
 		"113m, read gone":                      "grace",
 		"113m, read gone, owner deletes, tick": "released",
 	} {
-		n := newStory(t, false, "a").with(ending)
-		steps := strings.Split(path, ", ")
-		last := len(steps) - 1
-		n.goes(strings.Join(steps[:last], ", "))
-		if got := n.stands(n.play(steps[last])); got != want {
+		n := newStory(t, false, "a").with(ending).goes(path)
+		if got := n.stands(n.sent); got != want {
 			t.Errorf("%s: it stands at %s, want %s:\n%s", path, got, want, n.tale())
 		}
 	}

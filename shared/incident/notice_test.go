@@ -8,79 +8,30 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/shared/bounds"
 	"pitstop.internal/shared/evidence"
-	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
 )
 
-// TestNoticesOfAllWaysAreOne: the log of each worker, a reading of the API and the machine's own metadata tell one maintenance in every order,
-// pending and then under way, and none of them tells all that the others do.
+// TestNoticesOfAllWaysAreOne: a reading of the API, the log of a worker and the machine's own metadata tell one maintenance, pending and then under way,
+// and none of them tells all that the others do.
 func TestNoticesOfAllWaysAreOne(t *testing.T) {
 	t.Parallel()
-	full := func(s events.NoticeStatus) events.Notice {
-		n := window(s, true, 2*time.Hour)
-		n.LatestWindowStart = start.Add(4 * time.Hour)
-		return n
-	}
-	ways := []func(*story, events.NoticeStatus, time.Time){
-		func(n *story, s events.NoticeStatus, _ time.Time) { n.announces("a", full(s)) },
-		func(n *story, s events.NoticeStatus, at time.Time) {
-			bare := full(s)
-			bare.WindowEnd, bare.LatestWindowStart = time.Time{}, time.Time{}
-			n.saysNotice(at, bare)
-		},
-		func(n *story, s events.NoticeStatus, at time.Time) { n.saysNotice(at, events.Notice{Status: s}) },
-		func(n *story, s events.NoticeStatus, at time.Time) {
-			n.give(evidence.Noticed{
-				Origin: evidence.Origin{ID: "entry", Time: at, Rank: events.RankAudit}, Slice: "a", Incarnation: n.w.Slices[0].Incarnation, Notice: full(s), Text: "log",
-			})
-		},
-	}
-	for _, order := range orders(len(ways)) {
-		n, opened, requests := newStory(t, true, "a"), map[string]bool{}, 0
+	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}} {
+		n, requests := newStory(t, true, "a"), 0
 		n.p.Switches.EarlyMaintenance = policy.No
-		tell := func(s events.NoticeStatus) {
-			at := n.now
-			for _, i := range order {
-				n.now = n.now.Add(10 * time.Second)
-				ways[i](n, s, at)
+		for i, full := range []events.Notice{window(events.NoticePending, true, 2*time.Hour), window(events.NoticeOngoing, true, 2*time.Hour)} {
+			full.LatestWindowStart = start.Add(4 * time.Hour)
+			bare := full
+			bare.WindowEnd, bare.LatestWindowStart = time.Time{}, time.Time{}
+			n.now = start.Add(time.Duration(i) * 2 * time.Hour)
+			for _, way := range order {
+				n.later(10*time.Second).notes(way == 0, []events.Notice{full, bare, {Status: full.Status}}[way])
 				requests += len(n.sent)
-				if n.w.Incident != nil {
-					opened[n.w.Incident.ID] = true
-				}
+			}
+			if got := n.w.Slices[0].Notice; !got.Equal(full) || requests != i || (n.w.Incident != nil) != (i == 1) {
+				t.Fatalf("%v: known is %+v, and %d calls are asked for:\n%s", order, got, requests, n.tale())
 			}
 		}
-		tell(events.NoticePending)
-		shown := n.w.Shown(n.now).Slices[0].LastNotice
-		if shown == nil || !shown.Equal(full(events.NoticePending)) || !shown.Due.Equal(start.Add(110*time.Minute)) || len(opened) > 0 || requests > 0 {
-			t.Fatalf("%v: shown is %+v, opened are %v, and %d calls are asked for", order, shown, opened, requests)
-		}
-		n.now = start.Add(2 * time.Hour)
-		tell(events.NoticeOngoing)
-		if got := n.w.Slices[0].Notice; !got.Equal(full(events.NoticeOngoing)) || len(opened) != 1 || requests != 1 {
-			t.Fatalf("%v: known is %+v, opened are %v, and %d calls are asked for", order, got, opened, requests)
-		}
 	}
-}
-
-// saysNotice has a line of the crew of the first slice tell of maintenance.
-func (n *story) saysNotice(at time.Time, notice events.Notice) {
-	s := n.w.Slices[0]
-	r := events.CrewReport{Schema: 1, Report: events.ReportNotice, Zone: s.Zone, Node: s.Name, Hostname: s.Hosts + "-w-0", Notice: &notice}
-	n.give(evidence.Reported{Origin: evidence.Origin{ID: "line", Time: at, Rank: events.RankUser}, Slice: s.Name, Report: r})
-}
-
-// orders are all orders of so many things.
-func orders(n int) (all [][]int) {
-	if n == 0 {
-		return [][]int{nil}
-	}
-	for _, rest := range orders(n - 1) {
-		for at := range n {
-			order := append(append([]int{}, rest[:at]...), n-1)
-			all = append(all, append(order, rest[at:]...))
-		}
-	}
-	return all
 }
 
 // TestANoticeThatCouldNotBeReadIsNotGone: the reading of the slice succeeds, that of what is announced does not.
@@ -153,7 +104,8 @@ func TestSilenceIsToldWhereItProvesSomething(t *testing.T) {
 	}
 }
 
-// TestMaintenanceThatIsOverOpensNothing: word of it comes when the incident about it has ended. What was seen since then counts.
+// TestMaintenanceThatIsOverOpensNothing: word of it comes when the incident about it has ended. What was seen since then counts, and where it still goes
+// on, the next reading opens one.
 func TestMaintenanceThatIsOverOpensNothing(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -164,36 +116,16 @@ func TestMaintenanceThatIsOverOpensNothing(t *testing.T) {
 		"from before the end": {-time.Minute, false, false}, "at the end": {0, false, false}, "from after the end": {time.Minute, false, true},
 		"read of the API before the end": {-time.Minute, true, false}, "read of the API after the end": {time.Minute, true, true},
 	} {
-		n := newStory(t, true, "a")
-		n.w.Ended, n.now = start, start.Add(2*time.Hour)
+		n := newStory(t, true, "a").goes("a shows pending")
+		n.w.Ended, n.now = start.Add(2*time.Minute), start.Add(2*time.Hour)
 		n.give(evidence.Noticed{
-			Origin: evidence.Origin{ID: "late", Time: start.Add(c.after), Rank: events.RankAudit}, Slice: "a", Incarnation: n.w.Slices[0].Incarnation,
-			Notice: events.Notice{Status: events.NoticeOngoing}, InAPI: c.inAPI, Text: "unscheduled maintenance of worker 0 is under way",
+			Origin: evidence.Origin{ID: "late", Time: n.w.Ended.Add(c.after), Rank: events.RankAudit}, Slice: "a", Incarnation: n.w.Slices[0].Incarnation,
+			Notice: notices["ongoing"], InAPI: c.inAPI, Text: "unscheduled maintenance of worker 0 is under way",
 		})
 		if opened := n.w.Incident != nil; opened != c.opens || len(n.sent) > 0 != c.opens {
 			t.Errorf("%s: it opens an incident %v, want %v; asked for is %q", name, opened, c.opens, n.sent)
 		}
-	}
-}
-
-// TestMaintenanceThatWasToldTooLateIsReadAgain: the word of its beginning is of the incident that has just ended. If it still goes on, the next
-// reading opens one.
-func TestMaintenanceThatWasToldTooLateIsReadAgain(t *testing.T) {
-	t.Parallel()
-	n := newStory(t, false, "a")
-	n.goes("a shows pending")
-	n.w.Ended = n.now.Add(time.Minute)
-	n.now = n.now.Add(80 * time.Second)
-	ongoing := notices["ongoing"]
-	n.give(evidence.Noticed{
-		Origin: evidence.Origin{ID: "late", Time: n.now.Add(-30 * time.Second), Rank: events.RankAudit}, Slice: "a", Incarnation: n.w.Slices[0].Incarnation, Notice: ongoing, Text: "begun",
-	})
-	if n.w.Incident != nil {
-		t.Fatalf("it opens an incident for what has ended:\n%s", n.tale())
-	}
-	n.now = n.now.Add(time.Minute)
-	if n.announces("a", ongoing).goes("tick"); n.w.Incident == nil {
-		t.Error("nobody handles maintenance that goes on")
+		n.later(time.Minute).announces("a", notices["ongoing"]).goes("tick").opens(true)
 	}
 }
 
@@ -215,22 +147,16 @@ func TestTheDateOfTheLastMaintenanceExplains(t *testing.T) {
 	} {
 		n := newStory(t, false, "a")
 		n.goes(c.steps)
-		about := func() *incident.Incident {
-			if n.w.Incident != nil {
-				return n.w.Incident
-			}
-			return n.w.Closed
-		}
-		date := func(e *evidence.Read) { e.Maintained = about().Troubles[0].At.Add(-c.before) }
+		date := func(e *evidence.Read) { e.Maintained = n.about().Troubles[0].At.Add(-c.before) }
 		n.reads("a", n.w.Slices[0].Condition, date)
-		if got := about().Cause(); got != c.want {
+		if got := n.about().Cause(); got != c.want {
 			t.Errorf("%s: it is put down to %s, want %s:\n%s", name, got, c.want, n.tale())
 		}
 		if c.want == events.CauseMaintenance && n.w.Spent(events.ActionRestart) != 0 {
 			t.Errorf("%s: the training is charged for it: %+v", name, n.w.Charges)
 		}
-		troubles := len(about().Troubles)
-		if n.reads("a", n.w.Slices[0].Condition, date); len(about().Troubles) != troubles {
+		troubles := len(n.about().Troubles)
+		if n.reads("a", n.w.Slices[0].Condition, date); len(n.about().Troubles) != troubles {
 			t.Errorf("%s: it is told again with the next reading", name)
 		}
 	}

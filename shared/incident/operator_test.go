@@ -17,18 +17,12 @@ import (
 // TestOperators plays what people order.
 func TestOperators(t *testing.T) {
 	t.Parallel()
-	asked := func(p *policy.Policy) {
-		p.Switches = policy.Switches{Recreate: policy.Ask, RecreateNonSpot: policy.Ask, Restart: policy.Ask}
-	}
 	never := forbids(policy.Recreate, policy.RecreateNonSpot)
-	spot := func(w *incident.Workload) { w.Slices[0].Reclaimable = true }
-	for name, c := range map[string]history{
-		"a yes goes on at once":               {p: asked, w: spot, steps: []string{"a lost", "approving", "approved", "deleting: delete a"}},
-		"nobody says yes, and it waits":       {p: asked, w: spot, steps: []string{"a lost", "approving", "240h", "approving"}},
-		"a cancelled loss is a person's":      {w: spot, steps: []string{"a lost", "deleting: delete a", "cancelled", "released", "a lost", "released", "48h", "released"}},
-		"what comes back after it is watched": {w: spot, steps: []string{"a lost", "", "cancelled", "released", "a ready", "released", "1h", "released", "a lost", "deleting: delete a"}},
+	playAll(t, map[string]history{
+		"a cancelled loss is a person's":      {spot: true, steps: []string{"a lost", "deleting: delete a", "cancelled", "released", "a lost", "released", "48h", "released"}},
+		"what comes back after it is watched": {spot: true, steps: []string{"a lost", "", "cancelled", "released", "a ready", "released", "1h", "released", "a lost", "deleting: delete a"}},
 		"a cancelled save lets it come":       {steps: []string{"a log ongoing", "saving: save", "cancelled", "released", "a shows ongoing", "released", "48h", "released"}},
-		"under watch, a cancel only ends it":  {p: func(p *policy.Policy) { p.Switches = policy.Switches{} }, w: spot, steps: []string{"a lost", "watching", "cancelled", "observed"}},
+		"under watch, a cancel only ends it":  {policy: "watch", spot: true, steps: []string{"a lost", "watching", "cancelled", "observed"}},
 		"a training that goes on is left be":  {steps: []string{"retried", "peace"}},
 		"what somebody deletes has time to go, counted from a retry": {
 			steps: []string{"a deleting", "peace", "5h", "peace", "retried", "healing", "3h", "healing", "2h", "escalated"},
@@ -43,17 +37,17 @@ func TestOperators(t *testing.T) {
 			"exit 139", "resuming", "gave up", "resuming: hear", "its verdict", "restarting: restart a=7711", "intend restart", "restarting", "cancelled", "released",
 			"48h", "released",
 		}},
-		"what a cancelled incident has ordered is cleaned up": {w: spot, steps: []string{
+		"what a cancelled incident has ordered is cleaned up": {spot: true, steps: []string{
 			"a lost", "deleting: delete a", "do", "deleting", "a gone", "creating: create a", "do", "creating", "cancelled", "clearing", "cancelled", "clearing",
 			"a read ours made", "clearing: delete a", "do", "clearing", "a gone", "released",
 		}},
-		"what may not be done stays so": {p: never, w: spot, steps: []string{"a lost", "escalated", "1h", "escalated", "retried", "escalated"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c.plays(t)
-		})
-	}
+		"what may not be done stays so": {p: never, spot: true, steps: []string{"a lost", "escalated", "1h", "escalated", "retried", "escalated"}},
+		"a retry asks every place at once": {spot: true, steps: []string{
+			"a lost", "deleting: delete a", "intend delete", "deleting", "a gone", "creating: create a", "stockout create", "", "stockout create", "creating",
+			"retried", "creating: create a",
+		}},
+		"what may only be watched stays so": {policy: "watch", spot: true, steps: []string{"a lost", "watching", "policy unreadable", "", "3m", "", "cancelled", "observed"}},
+	})
 }
 
 // TestWhatWasGivenUpIsTriedAgain with budgets that start anew, once the obstacle is removed: whoever gives the word need not know the policy, and what
@@ -75,14 +69,7 @@ func TestWhatWasGivenUpIsTriedAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			n := at(t, c.policy, c.spot, c.path, func(w *incident.Workload) {
-				for range bounds.MaxRecreates {
-					w.Charges = append(w.Charges, incident.Charge{Action: events.ActionDelete, Incident: "before", At: start})
-				}
-				for range bounds.MaxRestarts {
-					w.Charges = append(w.Charges, incident.Charge{Action: events.ActionRestart, Incident: "before", At: start})
-				}
-			})
+			n := at(t, c.policy, c.spot, c.path, spent(events.ActionDelete, events.ActionRestart))
 			if n.ended().Outcome != view.Escalated {
 				t.Fatal(n.tale())
 			}
@@ -97,23 +84,6 @@ func TestWhatWasGivenUpIsTriedAgain(t *testing.T) {
 			}
 			n.under("everything").goes(c.then).wants(c.want)
 		})
-	}
-}
-
-// TestARetryAsksEveryPlaceAtOnce in the middle of an incident.
-func TestARetryAsksEveryPlaceAtOnce(t *testing.T) {
-	t.Parallel()
-	n := newStory(t, true, "a")
-	n.play("a lost")
-	n.begins(events.ActionDelete, "a")
-	n.play("a gone")
-	n.fails(n.begins(events.ActionCreate, "a"), reason.Stockout)
-	n.fails(n.begins(events.ActionCreate, "a"), reason.Stockout)
-	if len(n.w.Incident.Refusals) != 2 || n.w.NothingToRetry(n.now) != "" {
-		t.Fatalf("it does not wait: %s\n%s", n.w.NothingToRetry(n.now), n.tale())
-	}
-	if got := n.stands(n.play("retried")); got != "creating: create a" || len(n.w.Incident.Refusals) > 0 {
-		t.Errorf("it stands at %s, refused have %+v", got, n.w.Incident.Refusals)
 	}
 }
 
@@ -194,11 +164,8 @@ func TestWhatTheTrainingMeetsAfterACancelIsAPersons(t *testing.T) {
 		if n.w.Epoch != epoch {
 			t.Fatalf("%s: it is opened again:\n%s", path, n.tale())
 		}
-		n.now = n.now.Add(time.Minute)
-		n.line("llama-8b", events.CrewReport{Report: events.ReportProgress, Attempt: 3, Step: 60_000})
-		if n.goes("1m, started, exit 139"); n.w.Incident == nil {
-			t.Errorf("%s: a crash behind a new step opens nothing", path)
-		}
+		n.later(time.Minute).steps(3, 60_000)
+		n.goes("1m, started, exit 139").opens(true)
 	}
 }
 
@@ -208,13 +175,7 @@ func TestAnIncidentEndsWithTheLastSliceThatItIsAbout(t *testing.T) {
 	for name, want := range map[string]view.Outcome{"everything": view.Released, "watch": view.Observed} {
 		n := at(t, name, true, "preempted, read gone, cancelled, 8h")
 		theirs := n.now
-		n.goes("retried").reads("llama-8b", evidence.Creating, func(e *evidence.Read) {
-			e.Incarnation = events.Incarnation{Zone: e.Zone, ID: "9000", Created: theirs}
-		})
-		if n.w.Incident == nil {
-			t.Fatalf("%s: it has ended before:\n%s", name, n.tale())
-		}
-		n.now = n.now.Add(20 * time.Second)
+		n.goes("retried").theirs(evidence.Creating, theirs).opens(true)
 		n.reads("llama-8b", evidence.Gone, func(e *evidence.Read) { e.Incarnation = events.Incarnation{} })
 		if got := n.ended(); got.Outcome != want || got.Code != reason.CodeOwner {
 			t.Errorf("%s: it ended %+v, want it %s:\n%s", name, got, want, n.tale())
@@ -272,33 +233,16 @@ func TestEveryWordIsRecorded(t *testing.T) {
 	}
 }
 
-// TestWhatMayOnlyBeWatchedStaysSo: a policy that cannot be read allows no more than the one at the opening.
-func TestWhatMayOnlyBeWatchedStaysSo(t *testing.T) {
-	t.Parallel()
-	n := newStory(t, true, "a")
-	n.p.Switches = policy.Switches{}
-	n.play("a lost")
-	n.p.Unreadable = "line 1 is wrong"
-	n.play("3m")
-	if n.play("cancelled"); n.ended().Outcome != "observed" {
-		t.Errorf("it ended %s:\n%s", n.ended().Outcome, n.tale())
-	}
-}
-
 // TestItGivesUpAfterTheFirstRefusal: before that, nobody knew that there is no room.
 func TestItGivesUpAfterTheFirstRefusal(t *testing.T) {
 	t.Parallel()
 	n := newStory(t, true, "a")
 	n.p.GiveUpAfter, n.p.Zones = 2*time.Hour, []string{"us-west4-a"}
-	for _, step := range []string{"a lost", "does delete a", "a gone", "7m"} {
-		n.play(step)
-	}
-	first := n.now
+	first := n.goes("a lost, does delete a, a gone, 7m").now
 	for n.w.Incident != nil && n.now.Sub(first) < 6*time.Hour {
-		n.fails(n.begins(events.ActionCreate, "a"), reason.Stockout)
-		n.play("5m")
+		n.goes("stockout create, 5m")
 	}
-	if waited := n.now.Sub(first); n.ended().Code != reason.CodeGaveUp || waited < n.p.GiveUpAfter || waited > n.p.GiveUpAfter+5*time.Minute {
+	if waited := n.now.Sub(first); n.ended().Code != reason.CodeGaveUp || waited < n.p.GiveUpAfter || waited > n.p.GiveUpAfter+6*time.Minute {
 		t.Errorf("it has waited for %s:\n%s", waited, n.tale())
 	}
 }
@@ -315,23 +259,16 @@ func TestALeftoverThatCannotBeDeletedIsToldOnce(t *testing.T) {
 		})
 	}
 	shows()
-	n.fails(n.begins(events.ActionDelete, "a"), reason.Permission)
-	if n.ended().Outcome != view.Escalated {
-		t.Fatal(n.tale())
-	}
+	n.goes("permission delete").is("escalated")
 	id := n.w.Closed.ID
 	for range 60 {
-		n.now = n.now.Add(time.Minute)
-		n.line("a", events.CrewReport{Report: events.ReportProgress, Attempt: 1, Step: n.w.Training.Step + 1})
+		n.goes("1m, progress")
 		shows()
-		n.play("1s")
 	}
 	if n.w.Incident != nil || n.w.Closed != nil && n.w.Closed.ID != id {
 		t.Errorf("it is told again:\n%s", n.tale())
 	}
-	if got := n.stands(n.play("b lost")); got != "deleting: delete b" {
-		t.Errorf("b is lost, and it stands at %s", got)
-	}
+	n.history("b lost", "deleting: delete b")
 }
 
 // TestASliceThatNeverCameStandsNowhere: a creation of ours that came to nothing puts no slice apart from the others.

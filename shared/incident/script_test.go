@@ -163,6 +163,8 @@ func (n *story) waits(step string) bool {
 	case "early maintenance is forbidden":
 		n.p.Switches.EarlyMaintenance = policy.No
 		n.tick()
+	case "policy unreadable":
+		n.p.Unreadable = "line 1 is wrong"
 	case "three minutes":
 		n.now = n.now.Add(3 * time.Minute)
 		n.tick()

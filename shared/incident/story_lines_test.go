@@ -3,10 +3,13 @@ package incident_test
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/bounds"
 	"pitstop.internal/shared/evidence"
+	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/view"
 )
 
@@ -25,6 +28,23 @@ func (n *story) binds() *story {
 		n.give(line)
 	}
 	return n
+}
+
+// about is the incident that is open, or the one that closed last.
+func (n *story) about() *incident.Incident {
+	if n.w.Incident != nil {
+		return n.w.Incident
+	}
+	return n.w.Closed
+}
+
+// spent is a workload that has no call of these kinds left.
+func spent(actions ...events.Action) func(*incident.Workload) {
+	return func(w *incident.Workload) {
+		for _, a := range actions {
+			w.Charges = append(w.Charges, slices.Repeat([]incident.Charge{{Action: a, Incident: "before", At: start}}, max(bounds.MaxRecreates, bounds.MaxRestarts))...)
+		}
+	}
 }
 
 // notes is a word of the maintenance of the first slice: what the API shows, or what a line says.
