@@ -285,27 +285,16 @@ func TestATrainingThatGoesOnIsNotRestartedForLinesThatAreLate(t *testing.T) {
 // only watched for standing still. For the hang itself nothing is deleted: anybody may write the lines of a crew.
 func TestAHangStopsNoCare(t *testing.T) {
 	t.Parallel()
-	for c, allowed := range map[evidence.Condition]string{
-		evidence.Ready: "watching", evidence.Lost: "deleting: delete llama-8b", evidence.Gone: "grace", evidence.Unhealthy: "healing",
+	for word, allowed := range map[string]string{
+		"read ready": "watching", "read lost": "deleting: delete llama-8b", "read gone": "grace", "read unhealthy": "healing",
+		"shows pending": "saving: save", "shows ongoing": "saving: save",
 	} {
 		for policy, want := range map[string]string{"everything": allowed, "watch": "watching"} {
 			n, asked, _ := unheard(t, policy)
 			if asked == "verify" {
 				n.goes("none verify").passes(time.Hour)
 			}
-			n.is("watching")
-			if n.reads("llama-8b", c); n.stands(n.sent) != want {
-				t.Errorf("%s: %s under %s, want %s:\n%s", n.stands(n.sent), c, policy, want, n.tale())
-			}
-		}
-	}
-	for policy, want := range map[string]string{"everything": "saving", "watch": "watching"} {
-		for _, status := range []events.NoticeStatus{events.NoticePending, events.NoticeOngoing} {
-			n, _, _ := unheard(t, policy)
-			sent := n.notes(true, events.Notice{Status: status, WindowStart: n.now.Add(30 * time.Minute), WindowEnd: n.now.Add(time.Hour)}).sent
-			if sent = append(sent, n.passes(25*time.Minute)...); slices.Contains(sent, "save") != (want == "saving") || n.stands(nil) != want && want == "watching" {
-				t.Errorf("%s under %s: %q is asked for:\n%s", status, policy, sent, n.tale())
-			}
+			n.history("1m", "watching", word, want)
 		}
 	}
 }
@@ -317,13 +306,7 @@ func TestNoWordOfMaintenanceEndsAWatchOverAHang(t *testing.T) {
 		n, _, _ := unheard(t, policy)
 		n.p.Switches.EarlyMaintenance = 0
 		first, until := n.w.Incident.ID, n.w.Incident.Status.Until
-		notice := events.Notice{Status: events.NoticePending, WindowStart: n.now.Add(48 * time.Hour), WindowEnd: n.now.Add(50 * time.Hour)}
-		n.notes(true, notice)
-		notice.WindowStart, notice.WindowEnd = notice.WindowStart.Add(time.Hour), notice.WindowEnd.Add(time.Hour)
-		n.later(time.Minute).notes(true, notice)
-		notice.Status = events.NoticeGone
-		n.later(time.Minute).notes(true, notice).passes(time.Minute)
-		if in := n.w.Incident; in == nil || in.ID != first || !in.Status.Until.Equal(until) {
+		if in := n.goes("shows movable, a minute, shows moved, a minute, shows withdrawn, 1m").w.Incident; in == nil || in.ID != first || !in.Status.Until.Equal(until) {
 			t.Errorf("under %s:\n%s", policy, n.tale())
 		}
 	}

@@ -42,18 +42,6 @@ func TestAFailedJobIsBroughtBack(t *testing.T) {
 	}
 }
 
-// TestACrashedJobNeedsTheSwitchRestartToo: to begin its training again is a restart, in whatever way.
-func TestACrashedJobNeedsTheSwitchRestartToo(t *testing.T) {
-	t.Parallel()
-	for cause, want := range map[events.Cause]reason.Code{events.CauseCrash: reason.CodePolicyNo, events.CauseTerminated: ""} {
-		n := newJob(t)
-		n.p.Switches.Restart = policy.No
-		if n.breaks(cause); n.ended().Code != want || n.isWanted(events.ActionDelete) != (want == "") {
-			t.Errorf("%s: asked for is %q:\n%s", cause, n.sent, n.tale())
-		}
-	}
-}
-
 // TestPitstopResumesNoJobAndMovesNone, whatever the policy allows.
 func TestPitstopResumesNoJobAndMovesNone(t *testing.T) {
 	t.Parallel()
@@ -110,41 +98,18 @@ func TestAMachineThatAJobHadLeftExplainsNothing(t *testing.T) {
 // TestWhatStruckTheMachinesPays: the error of a training whose machine was lost, or whose maintenance had begun, is a consequence.
 func TestWhatStruckTheMachinesPays(t *testing.T) {
 	t.Parallel()
-	pending := events.Notice{Status: events.NoticePending, CanReschedule: true, WindowStart: start.Add(48 * time.Hour), WindowEnd: start.Add(52 * time.Hour)}
-	notices := func(n *story, status ...events.NoticeStatus) {
-		for _, pending.Status = range status {
-			n.later(time.Minute).give(evidence.Noticed{
-				Origin: n.reading(), Slice: "llama-8b", Incarnation: n.w.Slices[0].Incarnation, Notice: pending, InAPI: true,
-			})
-		}
-		n.passes(time.Minute)
-	}
-	begins := func(n *story) {
-		notices(n, events.NoticePending)
-		n.does(events.ActionSave, "").says("7711", events.ReportSaved, func(r *events.CrewReport) { r.SaveID, r.CheckpointStep = n.w.Incident.SaveID(), 48200 })
-		n.give(evidence.Checked{Origin: n.reading(), Request: n.begins(events.ActionVerify, ""), Found: true, Step: 48200, At: n.now})
-		n.does(events.ActionMaintain, "llama-8b")
-	}
-	for name, c := range map[string]struct {
-		before func(*story)
-		pays   events.Action
-	}{
-		"nothing": {func(*story) {}, events.ActionRestart},
-		"a host error": {func(n *story) {
-			n.give(evidence.Interrupted{Origin: n.reading(), Slice: "llama-8b", Cause: events.CauseHostError, Text: "host error"})
-		}, events.ActionDelete},
-		"maintenance that was announced":       {func(n *story) { notices(n, events.NoticePending) }, events.ActionRestart},
-		"maintenance that Pitstop began":       {begins, events.ActionDelete},
-		"maintenance that the API shows begun": {func(n *story) { notices(n, events.NoticePending, events.NoticeOngoing) }, events.ActionDelete},
-		"ours, and it is over": {func(n *story) {
-			begins(n)
-			notices(n, events.NoticeOngoing, events.NoticeGone)
-		}, events.ActionDelete},
+	const ours = "shows movable, 1m, do, saved, found verify, does maintain"
+	for before, pays := range map[string]events.Action{
+		"tick":              events.ActionRestart,
+		"host error":        events.ActionDelete,
+		"shows movable, 1m": events.ActionRestart, // it is only announced
+		"shows movable, a minute, shows begins, 1m": events.ActionDelete,
+		ours: events.ActionDelete,
+		ours + ", shows begins, a minute, shows withdrawn, 1m": events.ActionDelete, // it is over
 	} {
-		n := newJob(t)
-		c.before(n)
-		if n.breaks(events.CauseCrash).does(events.ActionDelete, "llama-8b"); n.w.Spent(c.pays) != 1 || len(n.w.Charges) != 1 {
-			t.Errorf("%s: charged is %+v:\n%s", name, n.w.Charges, n.tale())
+		n := newJob(t).goes(before)
+		if n.breaks(events.CauseCrash).does(events.ActionDelete, "llama-8b"); n.w.Spent(pays) != 1 || len(n.w.Charges) != 1 {
+			t.Errorf("%s: charged is %+v:\n%s", before, n.w.Charges, n.tale())
 		}
 	}
 }
@@ -152,26 +117,24 @@ func TestWhatStruckTheMachinesPays(t *testing.T) {
 // TestALineMovesNoCharge: who may write a log does not say who pays, and so not what the policy allows. Only proof gives a charge back.
 func TestALineMovesNoCharge(t *testing.T) {
 	t.Parallel()
-	n := newJob(t)
-	n.p.Switches.Restart = policy.No
-	n.says("7711", events.ReportNotice, func(r *events.CrewReport) { r.Preempted = true }).is("peace")
-	if n.breaks(events.CauseCrash); n.ended().Code != reason.CodePolicyNo {
-		t.Errorf("a Pod's line moves the charge: %q is asked for:\n%s", n.sent, n.tale())
+	lost := func(n *story, rank events.Rank) {
+		n.give(evidence.Interrupted{
+			Origin: evidence.Origin{ID: "entry", Time: n.now, Rank: rank}, Slice: n.w.Slices[0].Name, Incarnation: n.w.Slices[0].Incarnation,
+			Cause: events.CausePreemption, Text: "preempted",
+		})
 	}
-	n = newJob(t)
-	n.p.Switches.Restart = policy.No
-	n.give(evidence.Interrupted{Origin: evidence.Origin{ID: "line", Time: n.now, Rank: events.RankUser}, Slice: "llama-8b", Cause: events.CausePreemption, Text: "preempted"})
-	if n.breaks(events.CauseCrash); n.ended().Code != reason.CodePolicyNo {
-		t.Errorf("a line moves the charge: %q is asked for:\n%s", n.sent, n.tale())
+	for _, says := range []func(*story){func(n *story) { n.play("crew notice"); n.is("peace") }, func(n *story) { lost(n, events.RankUser) }} {
+		n := newJob(t)
+		n.p.Switches.Restart = policy.No
+		says(n)
+		if n.breaks(events.CauseCrash); n.ended().Code != reason.CodePolicyNo {
+			t.Errorf("a line moves the charge: %q is asked for:\n%s", n.sent, n.tale())
+		}
 	}
-	n = newStory(t, true, "a")
-	n.gaveUp(1, "NaN in loss").does(events.ActionRestart, "")
 	for rank, spent := range map[events.Rank]int{events.RankUser: 1, events.RankAudit: 0} {
-		w, _, _ := incident.Advance(n.p, n.w, evidence.Interrupted{
-			Origin: evidence.Origin{ID: "entry", Time: n.now, Rank: rank}, Slice: "a", Incarnation: n.w.Slices[0].Incarnation, Cause: events.CausePreemption, Text: "preempted",
-		}, n.now)
-		if w.Spent(events.ActionRestart) != spent || w.Incident.Cause().Infrastructure() != (spent == 0) {
-			t.Errorf("by rank %v: %d restarts are spent, for %s", rank, w.Spent(events.ActionRestart), w.Incident.Cause())
+		n := newStory(t, true, "a").gaveUp(1, "NaN in loss").does(events.ActionRestart, "")
+		if lost(n, rank); n.w.Spent(events.ActionRestart) != spent || n.w.Incident.Cause().Infrastructure() != (spent == 0) {
+			t.Errorf("by rank %v: %d restarts are spent, for %s", rank, n.w.Spent(events.ActionRestart), n.w.Incident.Cause())
 		}
 	}
 }
@@ -180,75 +143,55 @@ func TestALineMovesNoCharge(t *testing.T) {
 // found gone. A person's yes to our deletion says nothing of theirs.
 func TestAnOwnersDeletionComesBeforeOurs(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		cause events.Cause
-		set   bool // it is one of two Jobs of a JobSet
-		// what is so before the loss, and what happens after it
-		before, then func(*story)
-	}{
-		"its machines were lost":        {cause: events.CauseTerminated},
-		"its training failed":           {cause: events.CauseCrash},
-		"of a JobSet":                   {cause: events.CauseTerminated, set: true},
-		"while its verdict is read":     {cause: events.CauseTerminated, before: claims},
-		"of a JobSet, before a verdict": {cause: events.CauseTerminated, before: claims, set: true},
-		"after a person's yes":          {cause: events.CauseTerminated, before: func(n *story) { asksAll(&n.p) }, then: func(n *story) { n.play("approved") }},
-		"ours was begun, and found nothing": {cause: events.CauseTerminated, then: func(n *story) {
+	for name, loses := range map[string]func(*story){
+		"its machines were lost":    func(n *story) { n.breaks(events.CauseTerminated) },
+		"its training failed":       func(n *story) { n.breaks(events.CauseCrash) },
+		"while its verdict is read": func(n *story) { n.goes("finished").breaks(events.CauseTerminated) },
+		"after a person's yes": func(n *story) {
+			asksAll(&n.p)
+			n.breaks(events.CauseTerminated).play("approved")
+		},
+		"ours was begun, and found nothing": func(n *story) {
+			n.breaks(events.CauseTerminated)
 			n.give(evidence.Answered{Origin: n.reading(), Request: n.begins(events.ActionDelete, "llama-8b"), NoCall: evidence.Uncalled, Text: "it is gone"})
-		}},
+		},
+		"both Jobs of a JobSet": func(n *story) {
+			n.w.Slices[0].Group = "set"
+			n.w.Slices = append(n.w.Slices, n.w.Slices[0])
+			n.w.Slices[1].Name, n.w.Slices[1].Incarnation.ID = "other", "7712"
+			n.goes("other read lost").breaks(events.CauseTerminated)
+		},
 	} {
 		for _, owner := range []bool{true, false} {
 			n := newJob(t)
-			if c.set {
-				n.w.Slices[0].Group = "set"
-				n.w.Slices = append(n.w.Slices, n.w.Slices[0])
-				n.w.Slices[1].Name, n.w.Slices[1].Incarnation.ID = "other", "7712"
-			}
-			if c.before != nil {
-				c.before(n)
-			}
-			for _, s := range n.w.Slices {
-				n.later(time.Minute).reads(s.Name, evidence.Lost, func(e *evidence.Read) { e.Facts.Cause = c.cause })
-			}
-			if c.then != nil {
-				c.then(n)
-			}
+			loses(n)
 			charged := len(n.w.Charges)
-			gone := func() (sent []string) {
+			gone := func(then func(slice string)) (sent []string) {
 				for range 3 {
 					for _, s := range n.w.Slices {
-						sent = append(append(sent, n.later(time.Minute).reads(s.Name, evidence.Gone).sent...), n.passes(time.Minute)...)
+						sent = append(sent, n.later(time.Minute).reads(s.Name, evidence.Gone).sent...)
+						then(s.Name)
+						sent = append(append(sent, n.sent...), n.passes(time.Minute)...)
 					}
 				}
 				return sent
 			}
-			if sent := gone(); len(sent) > 0 || len(n.w.Charges) != charged {
+			if sent := gone(func(string) {}); len(sent) > 0 || len(n.w.Charges) != charged || !n.w.Reads(n.now).Has(incident.ReadDeleter, "llama-8b") {
 				t.Fatalf("%s: nobody has said who deleted it, and %q is asked for:\n%s", name, sent, n.tale())
 			}
-			for _, s := range n.w.Slices {
-				if !n.w.Reads(n.now).Has(incident.ReadDeleter, s.Name) {
-					t.Errorf("%s: nobody asks who deleted %s:\n%s", name, s.Name, n.tale())
-				}
-			}
 			if owner {
-				n.later(10 * time.Minute).give(n.acted(ann.By, events.ActDeleted, c.set)).wants()
+				n.later(10 * time.Minute).give(n.acted(ann.By, events.ActDeleted, len(n.w.Slices) > 1)).wants()
 				n.is("released")
 				continue
 			}
 			n.later(bounds.Grace)
-			var sent []string
-			for _, s := range n.w.Slices {
-				sent = append(sent, n.give(evidence.Unsaid{Origin: n.reading(), Slice: s.Name, Incarnation: s.Incarnation}).sent...)
-			}
-			sent = append(append(sent, n.passes(bounds.HearFor)...), gone()...)
-			if !strings.Contains(strings.Join(sent, ", "), "create llama-8b") {
+			sent := gone(func(slice string) { n.play(slice + " unsaid") })
+			if sent = append(sent, n.passes(bounds.HearFor)...); !strings.Contains(strings.Join(sent, ", "), "create llama-8b") {
 				t.Errorf("%s: the log names nobody, and %q is asked for:\n%s", name, sent, n.tale())
 			}
 		}
 	}
 }
-
-// claims has a line say that the training is done.
-func claims(n *story) { n.w.Training.Claim = incident.Claim{Finished: true, Attempt: 1, At: n.now} }
 
 // TestWhatNobodySawFailIsNotCreatedAgain: a complete Job that its time to live removes between two ticks looks like a lost one.
 func TestWhatNobodySawFailIsNotCreatedAgain(t *testing.T) {
@@ -307,36 +250,20 @@ func TestWhatNobodyCanReadIsNotHealthy(t *testing.T) {
 // TestAJobThatCameIsItsOwners: it trains as soon as its Pods run, so nobody takes it away when its incident ends early.
 func TestAJobThatCameIsItsOwners(t *testing.T) {
 	t.Parallel()
-	for _, before := range []string{"nothing", "its JobSet alone", "the Job"} {
+	for _, before := range []string{"tick", "read ordered", "read ours made"} {
 		n := newJob(t)
 		n.w.Slices[0].Group = "set"
-		n.breaks(events.CauseTerminated).does(events.ActionDelete, "llama-8b")
-		n.later(time.Minute).reads("llama-8b", evidence.Gone).does(events.ActionCreate, "llama-8b")
-		id, made := n.w.Incident.ID, n.now
-		shows := func(c evidence.Condition) {
-			n.later(time.Minute).reads("llama-8b", c, func(e *evidence.Read) {
-				e.Incident, e.Incarnation = id, events.Incarnation{Zone: e.Zone, ID: "uid-9", Created: made}
-			})
-		}
-		orders := func() {
-			n.later(time.Minute).reads("llama-8b", evidence.Creating, func(e *evidence.Read) { e.Incident, e.Incarnation, e.Ordered = id, events.Incarnation{}, made })
-		}
-		switch before {
-		case "the Job":
-			shows(evidence.Creating)
-		case "its JobSet alone":
-			orders()
-		}
-		n.play("cancelled")
-		n.is("released")
-		orders()
+		n.breaks(events.CauseTerminated).goes("do, read gone, do")
+		id, ordered, ours := n.w.Incident.ID, words["read ordered"](n, &n.w.Slices[0]), words["read ours"](n, &n.w.Slices[0]).(evidence.Read) //nolint:forcetypeassert // it is one
+		n.goes(before + ", cancelled").is("released")
+		n.later(time.Minute).give(ordered)
 		sent := n.passes(time.Minute)
 		if n.w.Incident != nil || n.w.Closed.ID != id {
 			t.Errorf("%s came before the end, and another incident is about it:\n%s", before, n.tale())
 		}
-		shows(evidence.Ready)
-		sent = append(append(sent, n.sent...), n.passes(30*time.Minute)...)
-		if s := n.w.Slices[0]; slices.Contains(sent, "delete llama-8b") || s.Incarnation.ID != "uid-9" || s.IsReleased() {
+		ours.Time = n.now
+		sent = append(append(sent, n.give(ours).sent...), n.passes(30*time.Minute)...)
+		if s := n.w.Slices[0]; slices.Contains(sent, "delete llama-8b") || !s.Incarnation.Same(ours.Incarnation) || s.IsReleased() {
 			t.Errorf("%s came before the end: %q is asked for:\n%s", before, sent, n.tale())
 		}
 	}

@@ -36,22 +36,6 @@ func TestAPodsLineWithdrawsNoMaintenance(t *testing.T) {
 	}
 }
 
-// TestAJobIsHeardByLinesOfItsOwnLife: Pods of the former Job have the same host names, and their lines come late.
-func TestAJobIsHeardByLinesOfItsOwnLife(t *testing.T) {
-	t.Parallel()
-	n := newJob(t)
-	n.breaks(events.CauseTerminated).replaces("uid-1")
-	for _, life := range []string{"7711", "uid-of-nobody"} {
-		n.says(life, events.ReportProgress, ofSecond(60_000)).is("resuming")
-	}
-	if n.says("uid-1", events.ReportProgress, ofSecond(60_000)); n.ended().By != view.ByStep {
-		t.Errorf("its own step does not confirm it:\n%s", n.tale())
-	}
-	ends := func(r *events.CrewReport) { r.Attempt, r.ExitCode, r.RestartsLeft = 7, 1, 4 }
-	n.says("7711", events.ReportExited, ends).is("resumed")
-	n.says("uid-1", events.ReportExited, ends).is("resuming")
-}
-
 // TestALineOfAFormerLifeMakesNoCrew: the image of the next Job may hold none. Then a new checkpoint shows that it trains, and a restart is asked
 // for only where there is none.
 func TestALineOfAFormerLifeMakesNoCrew(t *testing.T) {

@@ -1,7 +1,6 @@
 package incident_test
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -166,7 +165,7 @@ func TestWhatOfASilentTrainingIsNotBegunAgain(t *testing.T) {
 	}
 }
 
-// TestAMomentOfSicknessDelaysTheLookAtWhatIsSaved and does not end it: no step was done.
+// TestAMomentOfSicknessDelaysTheLookAtWhatIsSaved and does not end it: no step was done. What was saved before that does not show that it goes on.
 func TestAMomentOfSicknessDelaysTheLookAtWhatIsSaved(t *testing.T) {
 	t.Parallel()
 	n, asked, last := unheard(t, "everything")
@@ -182,20 +181,16 @@ func TestAMomentOfSicknessDelaysTheLookAtWhatIsSaved(t *testing.T) {
 	if after := n.now.Sub(back); asked != "restart llama-8b=7711" || after < bounds.ResumeFor+2*time.Hour || after > 3*time.Hour {
 		t.Errorf("after %v %q is asked for:\n%s", after, asked, n.tale())
 	}
-}
-
-// TestASaveEndsNoWatchOverASliceThatCannotBeUsed: what it saved before that does not show that it goes on.
-func TestASaveEndsNoWatchOverASliceThatCannotBeUsed(t *testing.T) {
-	t.Parallel()
-	n, _, _ := unheard(t, "everything")
+	n, _, _ = unheard(t, "everything")
 	r := n.begins(events.ActionVerify, "")
 	n.later(time.Minute).reads("llama-8b", evidence.Unhealthy)
 	n.give(evidence.Checked{Origin: n.reading(), Request: r, Found: true, Step: 4000, At: n.now.Add(-10 * time.Minute), URI: "gs://b/4000"}).is("healing")
 	n.breaks("").wants("delete llama-8b")
 }
 
-// TestWhatIsHeardBeforeTheCallEndsTheRequestForAnotherAttempt that was made because no line came, until the lease may have been written. The policy
-// of that moment counts, and so does the time since the look.
+// TestWhatIsHeardBeforeTheCallEndsTheRequestForAnotherAttempt that was made because no line came, until the lease may have been written; after a call
+// that may not have been made it counts before the next. The policy of that moment counts, and so does the time since the look. A question to a person
+// rests on no look.
 func TestWhatIsHeardBeforeTheCallEndsTheRequestForAnotherAttempt(t *testing.T) {
 	t.Parallel()
 	line := func(kind events.Report, life string) func(*story) {
@@ -203,70 +198,49 @@ func TestWhatIsHeardBeforeTheCallEndsTheRequestForAnotherAttempt(t *testing.T) {
 			n.says(life, kind, func(r *events.CrewReport) { r.Step = n.w.Training.Step })
 		}
 	}
-	for name, c := range map[string]struct {
-		then  func(*story)
-		asked string
-		at    string
-		line  bool
-	}{
-		"soon":                               {func(*story) {}, "", "restarting", false},
-		"two days later":                     {func(n *story) { n.later(48 * time.Hour) }, "verify", "watching", false},
-		"its owner wants to be told only":    {func(n *story) { n.p.Hang = policy.HangReport }, "", "watching", false},
-		"its owner wants to be asked first":  {func(n *story) { n.p.Switches.Restart = policy.Ask }, "", "watching", false},
-		"it saves":                           {line(events.ReportSaved, "7711"), "", "watching", true},
-		"its attempt began":                  {line(events.ReportStarted, "7711"), "", "watching", true},
-		"a step that is not past the last":   {line(events.ReportProgress, "7711"), "", "watching", true},
-		"a line of a life that nobody knows": {line(events.ReportSaved, "9999"), "", "watching", true},
-	} {
-		n := unsaved(t)
-		r := n.request(events.ActionRestart, "")
-		c.then(n)
-		if n.intends(r); n.stands(nil) != c.at || !slices.Equal(n.sent, nonempty(c.asked)) || n.w.Spent(events.ActionRestart) != map[string]int{"restarting": 1}[c.at] {
-			t.Errorf("%s: %q is asked for, charged is %+v:\n%s", name, n.sent, n.w.Charges, n.tale())
-		}
-		if n = unsaved(t).goes("intend restart"); c.line { // the call may have been made
-			c.then(n)
-			n.is("restarting")
-		}
-	}
-}
-
-func nonempty(s string) []string {
-	if s == "" {
-		return nil
-	}
-	return []string{s}
-}
-
-// TestALineThatCameDuringACallIsHeededBeforeTheNext: the call may not have been made. So is a line of a life that nobody knows.
-func TestALineThatCameDuringACallIsHeededBeforeTheNext(t *testing.T) {
-	t.Parallel()
-	for _, life := range []string{"7711", "9999"} {
-		n := unsaved(t)
-		r := n.begins(events.ActionRestart, "")
-		n.says(life, events.ReportSaved)
-		n.give(evidence.Held{Origin: n.reading(), Request: r, Code: reason.CodePaused, Why: "paused", Until: n.now.Add(time.Minute), Begun: true})
-		if sent := n.passes(5 * time.Minute); len(sent) > 0 || n.stands(nil) != "watching" {
-			t.Errorf("a line of %s: %q is asked for:\n%s", life, sent, n.tale())
-		}
-	}
-}
-
-// TestAQuestionAboutAnotherAttemptRestsOnNoLook: a yes is carried out, and a Job that is lost meanwhile is replaced at once. The call before the
-// question may have been made.
-func TestAQuestionAboutAnotherAttemptRestsOnNoLook(t *testing.T) {
-	t.Parallel()
-	for _, lost := range []bool{false, true} {
-		n := unsaved(t)
+	asked := func(n *story) {
 		n.fails(n.begins(events.ActionRestart, ""), reason.Transient).passes(2 * time.Minute)
 		n.p.Switches.Restart = policy.Ask
 		n.give(evidence.Ticked{Origin: n.reading()})
 		n.asked(events.ActionRestart)
-		if n.later(bounds.SavedFor); lost {
-			n.breaks(events.CausePreemption).wants("delete llama-8b")
-			continue
+		n.later(bounds.SavedFor)
+	}
+	held := func(n *story) {
+		n.give(evidence.Held{
+			Origin: n.reading(), Request: n.request(events.ActionRestart, ""), Code: reason.CodePaused, Why: "paused", Until: n.now.Add(time.Minute), Begun: true,
+		}).passes(5 * time.Minute)
+	}
+	for name, c := range map[string]struct {
+		then  func(*story)
+		begun bool // the call is, before that; else after it
+		want  string
+	}{
+		"soon":                                {func(*story) {}, false, "restarting"},
+		"two days later":                      {func(n *story) { n.later(48 * time.Hour) }, false, "watching: verify"},
+		"its owner wants to be told only":     {func(n *story) { n.p.Hang = policy.HangReport }, false, "watching"},
+		"its owner wants to be asked first":   {func(n *story) { n.p.Switches.Restart = policy.Ask }, false, "watching"},
+		"it saves":                            {line(events.ReportSaved, "7711"), false, "watching"},
+		"its attempt began":                   {line(events.ReportStarted, "7711"), false, "watching"},
+		"a step that is not past the last":    {line(events.ReportProgress, "7711"), false, "watching"},
+		"a line of a life that nobody knows":  {line(events.ReportSaved, "9999"), false, "watching"},
+		"it saves in the call":                {line(events.ReportSaved, "7711"), true, "restarting"},
+		"an unknown life saves in the call":   {line(events.ReportSaved, "9999"), true, "restarting"},
+		"it saves in a call that is not made": {func(n *story) { line(events.ReportSaved, "7711")(n); held(n) }, true, "watching"},
+		"an unknown life does":                {func(n *story) { line(events.ReportSaved, "9999")(n); held(n) }, true, "watching"},
+		"a person says yes":                   {func(n *story) { asked(n); n.goes("approved, does restart") }, true, "resuming"},
+		"a person is asked, and it is lost":   {func(n *story) { asked(n); n.breaks(events.CausePreemption) }, true, "deleting: delete llama-8b"},
+	} {
+		n := unsaved(t)
+		r := n.request(events.ActionRestart, "")
+		if c.begun {
+			n.intends(r)
 		}
-		n.goes("approved, does restart").is("resuming")
+		if c.then(n); !c.begun {
+			n.intends(r)
+		}
+		if got := n.stands(n.sent); got != c.want || !c.begun && n.w.Spent(events.ActionRestart) != map[string]int{"restarting": 1}[got] {
+			t.Errorf("%s: it stands at %s, want %s; charged is %+v:\n%s", name, got, c.want, n.w.Charges, n.tale())
+		}
 	}
 }
 
