@@ -13,9 +13,6 @@ import (
 	"pitstop.internal/shared/incident"
 )
 
-// isFinished reports whether the training counts as done.
-func (n *story) isFinished() bool { return n.w.Shown(n.now).Training.Finished }
-
 // TestNothingIsKeptFromTheFuture: what a machine writes carries the time of its clock, which may be fast. It counts as of now, and what happens after
 // it is newer.
 func TestNothingIsKeptFromTheFuture(t *testing.T) {
@@ -48,10 +45,10 @@ func TestNothingIsKeptFromTheFuture(t *testing.T) {
 	n := newStory(t, true, "llama-8b")
 	v := n.verdict(1, true)
 	v.Ended = n.now.Add(fast)
-	if n.beats(v, 0); !n.isFinished() {
+	if n.beats(v, 0); !n.finished() {
 		t.Error("the verdict does not count")
 	}
-	if n.goes("2m, stopped for"); n.isFinished() {
+	if n.goes("2m, stopped for"); n.finished() {
 		t.Error("its host was stopped at about the time of its exit, and it counts as finished")
 	}
 }
@@ -76,8 +73,8 @@ func TestAnExitZeroInAnnouncedMaintenanceIsASave(t *testing.T) {
 		n := at(t, "watch", true, "tick")
 		n.notes(c.inAPI, events.Notice{Status: c.status, WindowStart: n.now.Add(c.begins), WindowEnd: n.now.Add(c.begins + 4*time.Hour)})
 		n.goes(c.then)
-		if n.beats(n.verdict(1, true), 0); n.isFinished() == c.save {
-			t.Errorf("%s: ten minutes later the crew calls the training finished, and that counts: %v", name, n.isFinished())
+		if n.beats(n.verdict(1, true), 0); n.finished() == c.save {
+			t.Errorf("%s: ten minutes later the crew calls the training finished, and that counts: %v", name, n.finished())
 		}
 	}
 }
@@ -88,14 +85,14 @@ func TestTheEndOfAnEarlierAttemptIsNotTheEnd(t *testing.T) {
 	t.Parallel()
 	for attempt, want := range map[int]bool{2: false, 3: true, 4: true} {
 		n := newStory(t, true, "llama-8b").with(led) // by a lease of attempt 3
-		if n.beats(n.verdict(attempt, true), 0); n.isFinished() != want {
-			t.Errorf("the verdict of attempt %d ends the training: %v", attempt, n.isFinished())
+		if n.beats(n.verdict(attempt, true), 0); n.finished() != want {
+			t.Errorf("the verdict of attempt %d ends the training: %v", attempt, n.finished())
 		}
 		n = newStory(t, true, "llama-8b").with(led).goes("stopped for")
 		n.beats(n.verdict(3, true), 0) // a save
 		n.goes("read ready, an hour")
-		if n.beats(n.verdict(attempt, true), 0); n.isFinished() != (attempt == 4) {
-			t.Errorf("attempt 3 ended by a save, and the verdict of attempt %d ends the training: %v", attempt, n.isFinished())
+		if n.beats(n.verdict(attempt, true), 0); n.finished() != (attempt == 4) {
+			t.Errorf("attempt 3 ended by a save, and the verdict of attempt %d ends the training: %v", attempt, n.finished())
 		}
 	}
 }

@@ -18,35 +18,22 @@ func TestWhatItsOwnerOrderedInTheMiddle(t *testing.T) {
 	t.Parallel()
 	ordered := []string{"b owner deletes", "peace", "b read gone", "peace", "b read foreign made", "peace"}
 	healed := []string{"a host error", "looking", "a read unhealthy", "healing"}
-	for name, c := range map[string]struct {
-		spot   bool
-		policy string
-		steps  []string
-	}{
-		"it is lost on demand before it was usable, and gone": {steps: slices.Concat(ordered, []string{
+	playAll(t, map[string]history{
+		"it is lost on demand before it was usable, and gone": {names: both, w: single, steps: slices.Concat(ordered, []string{
 			"a ongoing", "saving: save", "b read lost", "healing", "b read gone", "creating: create b",
 		})},
-		"it is lost before it was usable, and deleted": {spot: true, steps: slices.Concat(ordered, []string{
+		"it is lost before it was usable, and deleted": {names: both, w: single, spot: true, steps: slices.Concat(ordered, []string{
 			"a ongoing", "saving: save", "b read lost", "deleting: delete b", "do", "deleting", "b read gone", "creating: create b",
 		})},
-		"it is lost before it was usable, and gone before a person has said yes": {spot: true, policy: "ask", steps: slices.Concat(ordered, []string{
+		"it is lost before it was usable, and gone before a person has said yes": {names: both, w: single, spot: true, policy: "ask", steps: slices.Concat(ordered, []string{
 			"a host error", "looking", "b read lost", "approving", "b read gone", "approving", "approved", "creating: create b",
 		})},
-		"it comes to nothing":  {steps: slices.Concat(ordered, healed, []string{"b read gone", "healing", "a read ready", "resuming"})},
-		"it is made for hours": {steps: slices.Concat(ordered, healed, []string{"a read ready", "healing", "later", "healing", "tick", "escalated"})},
-		"they are deleting it, and it is sick": {steps: slices.Concat([]string{"b owner deletes", "peace"}, healed, []string{
+		"it comes to nothing":  {names: both, w: single, steps: slices.Concat(ordered, healed, []string{"b read gone", "healing", "a read ready", "resuming"})},
+		"it is made for hours": {names: both, w: single, steps: slices.Concat(ordered, healed, []string{"a read ready", "healing", "later", "healing", "tick", "escalated"})},
+		"they are deleting it, and it is sick": {names: both, w: single, steps: slices.Concat([]string{"b owner deletes", "peace"}, healed, []string{
 			"a read ready", "resuming", "b read unhealthy", "resuming", "b read lost", "resuming",
 		})},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			n := multi(t, c.spot).with(single)
-			if c.policy != "" {
-				n.under(c.policy)
-			}
-			n.history(c.steps...)
-		})
-	}
+	})
 }
 
 // TestAnIncidentAboutOneSliceForgetsNothingOfAnother: of a Multislice one slice is just coming, in vain, when an incident about the other ends. If

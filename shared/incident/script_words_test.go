@@ -22,6 +22,7 @@ var words = func() map[string]word {
 		"preempted":          interrupted(events.CausePreemption, "entry", events.RankReading, 0),
 		"host error":         interrupted(events.CauseHostError, "entry", events.RankReading, 0),
 		"terminated":         interrupted(events.CauseTerminated, "entry", events.RankReading, 0),
+		"guest down":         interrupted(events.CauseGuest, "entry", events.RankReading, 0),
 		"stopped for":        interrupted(events.CauseMaintenance, "entry", events.RankReading, 0),
 		"preempted, it says": interrupted(events.CausePreemption, "entry", events.RankAudit, 0),
 		"host error late":    interrupted(events.CauseHostError, "late", events.RankReading, 25*time.Minute),
@@ -37,6 +38,11 @@ var words = func() map[string]word {
 		},
 		"read ours": next(evidence.Ready, true), "read ours made": next(evidence.Creating, true), "read ours stopped": next(evidence.Stopped, true),
 		"read foreign": next(evidence.Ready, false), "read foreign made": next(evidence.Creating, false),
+		"read foreign going": func(n *story, s *incident.Slot) evidence.Evidence { // it was made before its owner's last word
+			e := n.read(s, evidence.Deleting, n.nextLife(s))
+			e.Incarnation.Created = n.now.Add(-2 * time.Second)
+			return e
+		},
 		"read elsewhere": inOtherZone(evidence.Ready), "read elsewhere made": inOtherZone(evidence.Creating),
 		"read ordered": ordered(true), "read ordered by others": ordered(false),
 		"abuse": suspected(evidence.Ready), "abuse and lost": suspected(evidence.Lost),
@@ -52,6 +58,7 @@ var words = func() map[string]word {
 		"old progress": line(events.CrewReport{Report: events.ReportProgress, Attempt: 1, Step: 40000, CheckpointStep: 39000}, 0),
 		"exit 139":     line(events.CrewReport{Report: events.ReportExited, ExitCode: 139, Step: 48190, RestartsLeft: 4}, 0),
 		"exit 1":       line(events.CrewReport{Report: events.ReportExited, ExitCode: 1, Tail: []string{"ValueError: bad"}, Step: 48190}, 0),
+		"killed":       line(events.CrewReport{Report: events.ReportExited, Signal: "SIGTERM", ExitCode: 143, Interrupted: true, Step: 48190}, 0),
 		"exit 0":       line(events.CrewReport{Report: events.ReportExited, Step: 48190}, 0),
 		"gave up":      line(events.CrewReport{Report: events.ReportGaveUp, Reason: "exit code 1, five times"}, 0),
 		"gave up anew": line(events.CrewReport{Report: events.ReportGaveUp, Reason: "exit code 1, five times"}, 1),

@@ -136,28 +136,15 @@ func TestAStartIsFollowedToItsEnd(t *testing.T) {
 // TestWhatItsOwnerStoppedIsNotReplaced, whatever else is learned of it before, after and beside.
 func TestWhatItsOwnerStoppedIsNotReplaced(t *testing.T) {
 	t.Parallel()
-	for _, path := range []string{
-		"log pending, owner stops, read stopped",
-		"owner stops, read stopped, 5m, it was killed",
-		"owner stops, it was killed, a minute, read stopped",
-		"owner stops, the guest went down, a minute, read stopped",
-		"a owner stops, a read stopped, b read lost",
+	for path, slices := range map[string][]string{
+		"log pending, owner stops, read stopped":               {"a"},
+		"owner stops, read stopped, 5m, killed":                {"a"},
+		"owner stops, killed, a minute, read stopped":          {"a"},
+		"owner stops, guest down, a minute, read stopped":      {"a"},
+		"a owner stops, a read stopped, b read lost, a minute": both,
 	} {
 		for _, spot := range []bool{true, false} {
-			n := newStory(t, spot, "a").with(single)
-			if strings.Contains(path, "b ") {
-				n = multi(t, spot).with(single)
-			}
-			for step := range strings.SplitSeq(path, ", ") {
-				switch step {
-				case "it was killed":
-					n.line("a", events.CrewReport{Report: events.ReportExited, Attempt: 100, Signal: "SIGTERM", ExitCode: 143, Interrupted: true})
-				case "the guest went down":
-					n.give(evidence.Interrupted{Origin: n.log(), Slice: "a", Cause: events.CauseGuest, Text: "guest"})
-				default:
-					n.play(step)
-				}
-			}
+			n := newStory(t, spot, slices...).with(single).goes(path)
 			for _, asked := range n.passes(8 * time.Hour) {
 				if strings.HasPrefix(asked, "delete") || strings.HasPrefix(asked, "create") {
 					t.Fatalf("%s, spot %v: asked for is %s:\n%s", path, spot, asked, n.tale())

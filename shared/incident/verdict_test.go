@@ -94,19 +94,15 @@ func TestExitZeroNearMaintenanceIsASave(t *testing.T) {
 	t.Parallel()
 	for what, strikes := range map[string]bool{
 		"stopped for": true, "preempted": true, "host error": true, "read lost": true, "read gone": true, "read unhealthy": true,
-		"preempted, it says": false, "crew notice": false, "log ongoing": false, "back": false, "power off": false,
+		"preempted, it says": false, "crew notice": false, "log ongoing": false, "back": false, "guest down": false,
 	} {
 		for _, after := range []time.Duration{2 * time.Minute, 14 * time.Minute, 20 * time.Minute} {
 			n := newStory(t, true, "llama-8b").goes("finished, its verdict")
 			if !n.finished() {
 				t.Fatalf("the verdict is not believed: %+v", n.w.Training)
 			}
-			if n.later(after); what == "power off" {
-				n.give(evidence.Interrupted{Origin: n.reading(), Slice: "llama-8b", Cause: events.CauseGuest, Text: "shut down from inside"})
-			} else {
-				n.play(what)
-			}
-			if n.finished() != (!strikes || after > bounds.StruckWithin) {
+			n.later(after).play(what)
+			if n.finished() != (!strikes || after > bounds.StruckWithin) || n.finished() && n.w.Incident != nil {
 				t.Errorf("%s %v after the exit, finished is %t:\n%s", what, after, n.finished(), n.tale())
 			}
 		}
