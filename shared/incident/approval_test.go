@@ -15,6 +15,93 @@ import (
 
 const failing = "exit 139, gave up, its verdict"
 
+// asked fails unless the story waits for a person.
+func (n *story) asked(about events.Action) {
+	n.Helper()
+	if in := n.w.Incident; in == nil || in.Status.Label != view.Approving || in.Status.Asks != about || n.isWanted(about) {
+		n.Fatalf("nobody is asked about %s:\n%s", about, n.tale())
+	}
+}
+
+// TestAYesIsToOneCall: the next one in the same incident is asked about anew. One to a replacement covers the creation wherever it is tried until it
+// has come, and one to maintenance the save before it.
+func TestAYesIsToOneCall(t *testing.T) {
+	t.Parallel()
+	for about, c := range map[events.Action]struct {
+		path  string
+		steps []string
+		again string
+	}{
+		events.ActionRestart: {failing, []string{"approved", "restarting: restart a=7711", "do", "resuming"}, "started, 1m, exit 1, gave up, its verdict"},
+		events.ActionDelete: {"read lost", []string{
+			"approved", "deleting: delete a", "do", "deleting", "read gone", "creating: create a", "stockout create", "creating: create a", "does create", "creating",
+			"read ours made", "creating", "read ready", "",
+		}, "read lost"},
+		events.ActionStart: {"read stopped, later, unsaid, tick", []string{"approved", "starting: start a", "do", "starting", "read ready", ""}, "read stopped, later, unsaid, tick"},
+		events.ActionMaintain: {"pending, later, tick", []string{
+			"approved", "saving: save", "do", "saving", "saved", "saving: verify", "found verify", "maintaining: maintain a",
+		}, ""},
+	} {
+		n := newStory(t, true, "a").under("ask")
+		n.w.Slices[0].Workers = 1 // one that may be started
+		n.goes(c.path).asked(about)
+		if n.history(c.steps...); c.again != "" {
+			n.goes(c.again).asked(about)
+		}
+	}
+}
+
+// TestAQuestionStandsUntilItsAnswer: a line says that the training is done, and nothing confirms it. Nobody reads that again and again while a person
+// is asked, and they are asked once. Their yes has it read, since the training may be done by then.
+func TestAQuestionStandsUntilItsAnswer(t *testing.T) {
+	t.Parallel()
+	n := newStory(t, true, "a")
+	n.p.Switches.Restart = policy.Ask
+	n.goes("host error, unhealthy, ready, finished")
+	for range 60 {
+		for n.play("1m"); n.isWanted(events.ActionHear); {
+			n.play("no verdict hear")
+		}
+	}
+	n.asked(events.ActionRestart)
+	since := n.w.Incident.Status.Since
+	if sent := n.passes(55 * time.Minute); sent != nil || !n.w.Incident.Status.Since.Equal(since) {
+		t.Errorf("%v is asked for while a person is asked:\n%s", sent, n.tale())
+	}
+	if sent := n.play("approved"); !slices.Equal(sent, []string{"hear"}) {
+		t.Errorf("after the yes, %v is asked for:\n%s", sent, n.tale())
+	}
+	if n.play("no verdict hear"); !n.isWanted(events.ActionRestart) {
+		t.Errorf("the training is not begun again:\n%s", n.tale())
+	}
+}
+
+// gaveUp has the crew give up after an attempt, with its verdict.
+func (n *story) gaveUp(attempt int, said string) *story {
+	n.later(time.Second).line("a", events.CrewReport{Report: events.ReportExited, Attempt: attempt, ExitCode: 1, Tail: []string{said}})
+	return n.later(time.Second).beats(n.verdict(attempt, false), 0)
+}
+
+// TestAPolicyThatIsTightenedWaitsForWhoeverDeletes: the deletion of one slice is being called when the other is found lost under a policy that allows
+// nothing any more.
+func TestAPolicyThatIsTightenedWaitsForWhoeverDeletes(t *testing.T) {
+	t.Parallel()
+	n := multi(t, true).goes("a read lost, intend delete").under("watch").history("b read lost", "deleting")
+	if !n.isWanted(events.ActionDelete) || n.planned() != "" {
+		t.Fatalf("it waits for no deletion, and would have %q", n.planned())
+	}
+	n.history("an hour", "", "b read lost", "watching")
+}
+
+// TestWhatIsWatchedMayGoOn: the policy was tightened when a slice was about to be replaced, and it came back by itself.
+func TestWhatIsWatchedMayGoOn(t *testing.T) {
+	t.Parallel()
+	n := at(t, "everything", false, "host error, read unhealthy, later").under("watch")
+	if n.history("tick", "watching", "1m", "watching", "read ready", "watching", "progress", "observed"); n.ended().By != view.ByStep {
+		t.Errorf("it ended by %q", n.ended().By)
+	}
+}
+
 // TestWhatIsApprovedIsChargedOnce: the policy asks by the time of the call for what it allowed when it was decided.
 func TestWhatIsApprovedIsChargedOnce(t *testing.T) {
 	t.Parallel()

@@ -148,7 +148,7 @@ func TestAnOwnersDeletionComesBeforeOurs(t *testing.T) {
 		"its training failed":       func(n *story) { n.breaks(events.CauseCrash) },
 		"while its verdict is read": func(n *story) { n.goes("finished").breaks(events.CauseTerminated) },
 		"after a person's yes": func(n *story) {
-			asksAll(&n.p)
+			n.p.Switches = presets["ask"]
 			n.breaks(events.CauseTerminated).play("approved")
 		},
 		"ours was begun, and found nothing": func(n *story) {

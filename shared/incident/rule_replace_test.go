@@ -8,7 +8,6 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/shared/bounds"
 	"pitstop.internal/shared/evidence"
-	"pitstop.internal/shared/incident"
 )
 
 // declared is a JobSet of two Jobs that Pitstop has deleted after a loss. Both were read as gone.
@@ -18,15 +17,8 @@ func declared(t *testing.T) *story {
 	for i := range n.w.Slices {
 		n.w.Slices[i].Group = "llama-8b"
 	}
-	n.reads("s-0", evidence.Lost)
-	n.now = n.now.Add(time.Minute)
-	n.reads("s-1", evidence.Lost).wants("delete s-0 with s-1")
-	n.give(evidence.Answered{Origin: n.reading(), Request: n.begins(events.ActionDelete, "s-0")})
-	n.now = n.now.Add(time.Minute)
-	n.reads("s-0", evidence.Gone)
-	n.reads("s-1", evidence.Gone).wants("create s-0 with s-1")
-	n.now = n.now.Add(time.Minute)
-	return n
+	n.goes("s-0 lost, s-1 lost, do, s-0 gone, s-1 gone").wants("create s-0 with s-1")
+	return n.later(time.Minute)
 }
 
 // remade is the next life of a Job, which a tool has had made a moment ago.
@@ -53,23 +45,17 @@ func TestWhatAToolMakesAgainComesAsAWhole(t *testing.T) {
 		"the second Job is made after a while": {evidence.Ready, evidence.Creating, [2]string{"theirs-0", ""}},
 		"neither Job is made yet":              {evidence.Creating, evidence.Creating, [2]string{}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			n := declared(t)
-			made := [2]func(*evidence.Read){remade(n, c.lives[0]), remade(n, c.lives[1])}
-			n.reads("s-0", c.first, made[0]).wants()
-			n.reads("s-1", c.second, made[1]).wants()
-			if n.passes(10 * time.Minute); n.w.Incident == nil || n.isWanted(events.ActionCreate) || n.isWanted(events.ActionDelete) {
-				t.Fatalf("it waits for both:\n%s", n.tale())
-			}
-			n.reads("s-0", evidence.Ready, remade(n, "theirs-0"))
-			n.reads("s-1", evidence.Ready, remade(n, "theirs-1"))
-			n.now = n.now.Add(time.Minute)
-			n.line("s-0", events.CrewReport{Report: events.ReportProgress, Life: "theirs-0", Attempt: 1, Step: 48300})
-			if n.w.Incident != nil || n.ended().Outcome != "resumed" {
-				t.Errorf("training goes on:\n%s", n.tale())
-			}
-		})
+		n := declared(t)
+		n.reads("s-0", c.first, remade(n, c.lives[0])).wants()
+		n.reads("s-1", c.second, remade(n, c.lives[1])).wants()
+		if n.passes(10 * time.Minute); n.w.Incident == nil || n.isWanted(events.ActionCreate) || n.isWanted(events.ActionDelete) {
+			t.Fatalf("%s: it waits for both:\n%s", name, n.tale())
+		}
+		n.reads("s-0", evidence.Ready, remade(n, "theirs-0")).reads("s-1", evidence.Ready, remade(n, "theirs-1")).later(time.Minute)
+		n.line("s-0", events.CrewReport{Report: events.ReportProgress, Life: "theirs-0", Attempt: 1, Step: 48300})
+		if n.ended().Outcome != "resumed" {
+			t.Errorf("%s: training goes on:\n%s", name, n.tale())
+		}
 	}
 }
 
@@ -92,22 +78,10 @@ func TestASliceThatLivesAfterAllIsNotDeletedUnsaved(t *testing.T) {
 		"preempted, read lost, intend delete": "healing",
 		"preempted, read lost, do":            "deleting",
 	} {
-		n := at(t, "spot", true, path, func(w *incident.Workload) { w.Training.Saved = incident.Checkpoint{} })
+		n := at(t, "spot", true, path, unsavedYet)
 		n.now = n.now.Add(bounds.CallFor)
 		if n.play("read unhealthy"); n.stands(nil) != want || n.isWanted(events.ActionDelete) != (want == "deleting") {
 			t.Errorf("%s: it stands at %q, want %q:\n%s", path, n.stands(nil), want, n.tale())
-		}
-	}
-}
-
-// TestWhatJoinsAReplacementIsNotChargedAgain: several slices are replaced at the price of one, once the first call has begun.
-func TestWhatJoinsAReplacementIsNotChargedAgain(t *testing.T) {
-	t.Parallel()
-	n := multi(t, true)
-	for i, step := range []string{"a read lost", "b read lost", "intend delete a", "intend delete b"} {
-		n.play(step)
-		if got, want := n.w.Spent(events.ActionDelete), i/2; got != min(want, 1) {
-			t.Errorf("after %q %d replacements are charged, want %d", n.path, got, want)
 		}
 	}
 }
@@ -129,11 +103,13 @@ func TestProgressHasToPassTheCheckpointFromBeforeTheLoss(t *testing.T) {
 // Spot, is over. Nothing is saved, and nothing is lost: it never trained. One that comes to life before the call is admitted.
 func TestWhatWeCreatedAndCannotBeUsedIsReplacedAgain(t *testing.T) {
 	t.Parallel()
-	n := at(t, "everything", true, created+", do, read ours made, read unhealthy", func(w *incident.Workload) { w.Training.Saved = incident.Checkpoint{} })
-	if until := n.w.Slices[0].Since.Add(bounds.HealFor); !n.w.Incident.Status.Until.Equal(until) {
-		t.Errorf("it is to heal until %v, want %v", n.w.Incident.Status.Until, until)
+	for _, path := range []string{", do, read ours made, read unhealthy", ", do, read ours sick"} {
+		n := at(t, "everything", true, created+path, unsavedYet)
+		if until := n.w.Slices[0].Since.Add(bounds.HealFor); !n.w.Incident.Status.Until.Equal(until) {
+			t.Errorf("%s: it is to heal until %v, want %v", path, n.w.Incident.Status.Until, until)
+		}
+		n.history("later", "creating", "tick", "deleting: delete llama-8b", "read ready", "admitting: admit llama-8b=7712")
 	}
-	n.history("later", "creating", "tick", "deleting: delete llama-8b", "read ready", "admitting: admit llama-8b=7712")
 }
 
 // TestWhatACrewRunsInIsNoLeftover: a crew has taken the lease over by itself in what we made, and nobody admitted it. It lives, and is not deleted
@@ -145,24 +121,16 @@ func TestWhatACrewRunsInIsNoLeftover(t *testing.T) {
 		host    string
 		deleted bool
 	}{
-		"it has started":             {events.ReportStarted, "t1v-n-0badcafe-w-0", false},
-		"it does steps":              {events.ReportProgress, "t1v-n-0badcafe-w-0", false},
-		"it only sees maintenance":   {events.ReportNotice, "t1v-n-0badcafe-w-0", true},
+		"it has started":             {events.ReportStarted, "t1v-n-00000002-w-0", false},
+		"it does steps":              {events.ReportProgress, "t1v-n-00000002-w-0", false},
+		"it only sees maintenance":   {events.ReportNotice, "t1v-n-00000002-w-0", true},
 		"it is one of a former life": {events.ReportStarted, "t1v-n-deadbeef-w-0", true},
-		"nobody knows whose it is":   {events.ReportStarted, "", true},
+		"nobody knows whose it is":   {events.ReportStarted, "vm-w-0", true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			n := at(t, "everything", true, created+", do, read ours made", func(w *incident.Workload) { w.Training.Saved = incident.Checkpoint{} })
-			n.w.Slices[0].Hosts = "t1v-n-0badcafe"
-			n.now = n.now.Add(time.Minute)
-			origin := n.reading()
-			origin.Rank = events.RankUser
-			n.give(evidence.Reported{Origin: origin, Slice: "llama-8b", Report: events.CrewReport{Report: c.report, Hostname: c.host, Attempt: 9, Workers: 4, Step: 48000}})
-			n.play("read unhealthy")
-			if sent := n.passes(8 * time.Hour); slices.Contains(sent, "delete llama-8b") != c.deleted {
-				t.Errorf("asked for is %q:\n%s", sent, n.tale())
-			}
-		})
+		n := at(t, "everything", true, created+", do, read ours made, mapped", unsavedYet).later(time.Minute)
+		n.wrote(n.now, "llama-8b", events.CrewReport{Report: c.report, Hostname: c.host, Attempt: 9, Workers: 4, Step: 48000})
+		if sent := n.goes("read unhealthy").passes(8 * time.Hour); slices.Contains(sent, "delete llama-8b") != c.deleted {
+			t.Errorf("%s: asked for is %q:\n%s", name, sent, n.tale())
+		}
 	}
 }

@@ -34,9 +34,9 @@ var words = func() map[string]word {
 			return evidence.Unsaid{Origin: n.reading(), Slice: s.Name, Incarnation: s.Incarnation}
 		},
 		"mapped": func(n *story, s *incident.Slot) evidence.Evidence {
-			return evidence.Mapped{Origin: n.reading(), Slice: s.Name, Incarnation: s.Incarnation, Group: "t1v-n-00000002"}
+			return evidence.Mapped{Origin: n.reading(), Slice: s.Name, Incarnation: s.Incarnation, Group: fmt.Sprintf("t1v-n-%08d", n.slot(s.Name)+2)}
 		},
-		"read ours": next(evidence.Ready, true), "read ours made": next(evidence.Creating, true), "read ours stopped": next(evidence.Stopped, true),
+		"read ours": next(evidence.Ready, true), "read ours made": next(evidence.Creating, true), "read ours stopped": next(evidence.Stopped, true), "read ours sick": next(evidence.Unhealthy, true),
 		"read foreign": next(evidence.Ready, false), "read foreign made": next(evidence.Creating, false),
 		"read foreign going": func(n *story, s *incident.Slot) evidence.Evidence { // it was made before its owner's last word
 			e := n.read(s, evidence.Deleting, n.nextLife(s))

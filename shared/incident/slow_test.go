@@ -1,6 +1,7 @@
 package incident_test
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
@@ -133,11 +134,6 @@ func TestStepsBeforeARetryProveNothing(t *testing.T) {
 // TestAWaitIsToldOnce: readings that say the same again add nothing to the story.
 func TestAWaitIsToldOnce(t *testing.T) {
 	t.Parallel()
-	spent := func(w *incident.Workload) {
-		for range bounds.MaxRecreates {
-			w.Charges = append(w.Charges, incident.Charge{Action: "delete", At: start.Add(-time.Hour)})
-		}
-	}
 	for _, c := range []struct {
 		change func(*incident.Workload)
 		first  string
@@ -149,11 +145,7 @@ func TestAWaitIsToldOnce(t *testing.T) {
 	} {
 		n := multi(t, false).with(c.change).goes(c.first)
 		n.within(6*time.Hour, c.again...)
-		in := n.w.Incident
-		if in == nil {
-			in = n.w.Closed
-		}
-		if len(in.Lines) > c.most {
+		if in := cmp.Or(n.w.Incident, n.w.Closed); len(in.Lines) > c.most {
 			t.Errorf("%s: %d lines:\n%s", c.first, len(in.Lines), n.tale())
 		}
 	}
@@ -162,11 +154,7 @@ func TestAWaitIsToldOnce(t *testing.T) {
 // TestAVerdictHasItsTimeInAGroupToo: another slice of the group is read meanwhile.
 func TestAVerdictHasItsTimeInAGroupToo(t *testing.T) {
 	t.Parallel()
-	n := queued(t, true).with(func(w *incident.Workload) {
-		for range bounds.MaxRecreates {
-			w.Charges = append(w.Charges, incident.Charge{Action: "delete", At: start})
-		}
-	}).goes("a preempted, a read lost, b read ready")
+	n := queued(t, true).with(spent).goes("a preempted, a read lost, b read ready")
 	if !n.isWanted("hear") {
 		t.Fatalf("nobody wants to hear:\n%s", n.tale())
 	}
