@@ -1,14 +1,12 @@
 package incident_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/evidence"
-	"pitstop.internal/shared/incident"
 )
 
 // succeeded is a workload whose slice was gone at five seconds after the start, and whose owner makes it again five seconds later. That is read after
@@ -59,11 +57,12 @@ func TestALineCountsForTheLifeThatWroteIt(t *testing.T) {
 		"in a Pod of the former life, written after its end":          {pod: "7711", at: 20 * time.Second},
 		"in a Pod of the former life, after its end, before the next": {pod: "7711", at: 20 * time.Second, before: true},
 		"in a Pod of a life that nobody knows":                        {pod: "9999", at: 20 * time.Second, kept: true},
+		"in a Pod of which it does not tell":                          {pod: "none", at: 20 * time.Second, kept: true},
 	} {
 		n, read := succeeded(t, c.pod != "")
 		r := events.CrewReport{Report: events.ReportProgress, Hostname: c.host, Life: c.pod, Attempt: 2, Step: 50_000, CheckpointStep: 49_900}
 		if c.pod != "" {
-			r.Hostname = "llama-8b-0"
+			r.Hostname, r.Life = "llama-8b-0", strings.TrimPrefix(r.Life, "none")
 		}
 		if !c.before {
 			read()
@@ -131,46 +130,16 @@ func TestADeadCrewsLinesLeaveRoomForTheNextOnes(t *testing.T) {
 	}
 }
 
-// TestTheOrderOfEntriesDoesNotMatter to what they say together.
-func TestTheOrderOfEntriesDoesNotMatter(t *testing.T) {
+// TestTheWorkerThatFailedFirstIsTheCause, whichever tells of it first.
+func TestTheWorkerThatFailedFirstIsTheCause(t *testing.T) {
 	t.Parallel()
-	of := func(kind events.Report, at time.Duration, code int) evidence.Evidence {
-		return evidence.Reported{
-			Origin: evidence.Origin{ID: at.String(), Time: start.Add(at), Rank: events.RankUser}, Slice: "llama-8b",
-			Report: events.CrewReport{Schema: 1, Report: kind, Zone: "us-west4-a", Node: "llama-8b", Hostname: "t1v-n-3f2a9c00-w-0", Attempt: 2, Step: 50_000, ExitCode: code},
+	for _, order := range [][2]int{{139, 1}, {1, 139}} {
+		n := newStory(t, true, "llama-8b").later(10 * time.Minute)
+		for _, code := range order {
+			n.wrote(start.Add(time.Duration(140-code)*time.Second), "llama-8b", events.CrewReport{Report: events.ReportExited, Attempt: 2, Step: 50_000, ExitCode: code})
 		}
-	}
-	calls := func(act events.Act, at time.Duration) evidence.Evidence {
-		return evidence.Called{Origin: evidence.Origin{ID: string(act), Time: start.Add(at), Rank: events.RankAudit}, Slice: "llama-8b", Zone: "us-west4-a", Act: act, Principal: ann.By}
-	}
-	for name, c := range map[string]struct {
-		all []evidence.Evidence
-		is  func(w *incident.Workload) bool
-	}{
-		"who started it since has not stopped it": {
-			[]evidence.Evidence{calls(events.ActStopped, 0), calls(events.ActStarted, 5*time.Minute)}, func(w *incident.Workload) bool { return w.Slices[0].Stop.By == "" },
-		},
-		"the end is claimed by the latest line": {
-			[]evidence.Evidence{of(events.ReportFinished, 0, 0), of(events.ReportProgress, time.Second, 0), of(events.ReportFinished, 2*time.Second, 0)},
-			func(w *incident.Workload) bool { return w.Training.Claim.At.Equal(start.Add(2 * time.Second)) },
-		},
-		"the worker that failed first is the cause": {
-			[]evidence.Evidence{of(events.ReportExited, 0, 139), of(events.ReportExited, time.Second, 1)},
-			func(w *incident.Workload) bool {
-				return w.Training.Exit.Sign == "exit code 139" && w.Incident != nil && len(w.Incident.Troubles) == 1
-			},
-		},
-	} {
-		for range 2 {
-			n := newStory(t, true, "llama-8b")
-			n.now = start.Add(10 * time.Minute)
-			for _, e := range append(c.all, c.all...) {
-				n.give(e)
-			}
-			if !c.is(&n.w) {
-				t.Errorf("%s: known is %+v", name, n.w)
-			}
-			slices.Reverse(c.all)
+		if n.w.Training.Exit.Sign != "exit code 139" || n.w.Incident == nil || len(n.w.Incident.Troubles) != 1 {
+			t.Errorf("told in the order %v, the training ended by %q:\n%s", order, n.w.Training.Exit.Sign, n.tale())
 		}
 	}
 }

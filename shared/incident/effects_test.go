@@ -1,6 +1,7 @@
 package incident_test
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -189,5 +190,36 @@ func TestACrewThatTakesTheLeaseOverTellsOfAllSlices(t *testing.T) {
 	n := multi(t, true).goes("a read lost, b read lost, do, a read gone, b read gone, intend create a, intend create b, a read ours, b read ours, a mapped, b mapped, a started")
 	if n.w.Incident == nil {
 		t.Errorf("it is left to somebody:\n%s", n.tale())
+	}
+}
+
+// TestAnAnswerCountsForItsAttemptAlone: an answer to another attempt, under another epoch or for another incident changes no call and asks for nothing.
+func TestAnAnswerCountsForItsAttemptAlone(t *testing.T) {
+	t.Parallel()
+	for path, action := range map[string]events.Action{
+		"preempted, read lost": events.ActionDelete, "preempted, read lost, intend delete": events.ActionDelete, created + ", intend create": events.ActionCreate,
+		created + ", do, read ours, intend admit": events.ActionAdmit, "exit 139, gave up": events.ActionHear, failing + ", intend restart": events.ActionRestart,
+		"pending, later, tick, intend save": events.ActionSave, "pending, later, tick, do, saved": events.ActionVerify,
+	} {
+		n := at(t, "everything", true, path)
+		for what, change := range map[string]func(*events.Request){
+			"a later attempt": func(r *events.Request) { r.Attempt++ }, "an earlier one": func(r *events.Request) { r.Attempt-- },
+			"another epoch": func(r *events.Request) { r.Epoch-- }, "another incident": func(r *events.Request) { r.Incident += "x" },
+		} {
+			o, r := n.reading(), n.request(action, n.w.Effects[0].Slice)
+			change(&r)
+			for _, answer := range []evidence.Evidence{
+				evidence.Intended{Origin: o, Request: r, RequestID: "1"},
+				evidence.Answered{Origin: o, Request: r, Operation: "op"},
+				evidence.Answered{Origin: o, Request: r, Failure: &evidence.Failure{Class: reason.Permission, Message: "no"}},
+				evidence.Held{Origin: o, Request: r, Code: reason.CodePaused},
+				evidence.Checked{Origin: o, Request: r, Found: true, Step: 48200},
+				evidence.VerdictRead{Origin: o, Request: r, Attempt: 1},
+			} {
+				if after, sent, _ := incident.Advance(n.p, n.w, answer, n.now); !reflect.DeepEqual(after.Effects, n.w.Effects) || len(sent) > 0 || after.Incident == nil {
+					t.Errorf("%s, %T of %s: asked for is %v, and the calls are %+v, want %+v", path, answer, what, sent, after.Effects, n.w.Effects)
+				}
+			}
+		}
 	}
 }

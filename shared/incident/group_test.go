@@ -115,13 +115,22 @@ func TestWhatWasNeverSeenAliveIsNotDeleted(t *testing.T) {
 // queued resource is that still waits.
 func TestAQueuedResourceOfOursThatIsSuspendedIsOrderedAnew(t *testing.T) {
 	t.Parallel()
-	for c, want := range map[evidence.Condition]string{evidence.Lost: "deleting: delete llama-8b", evidence.Creating: "creating"} {
-		n := at(t, "spot", true, created+", do", inQueue)
+	for _, c := range []struct {
+		path string
+		read evidence.Condition
+		want string
+	}{
+		{", do", evidence.Lost, "deleting: delete llama-8b"}, {", do", evidence.Creating, "creating"}, {", do, read ours", evidence.Lost, "deleting: delete llama-8b"},
+	} {
+		n := at(t, "spot", true, created+c.path, inQueue)
+		ordered := n.w.Incident.Opened.Add(time.Second)
 		n.now = n.now.Add(time.Hour)
 		e := suspended(n, "llama-8b", time.Time{})
-		e.Condition = c
-		if got := n.stands(n.give(e).sent); got != want {
-			t.Errorf("read as %s it stands at %q, want %q:\n%s", c, got, want, n.tale())
+		if e.Condition = c.read; c.path != ", do" { // that order brings no next life
+			e.Incident, e.Ordered = n.w.Incident.ID, ordered
+		}
+		if got := n.stands(n.give(e).sent); got != c.want || !n.w.Slices[0].Ordered.IsZero() {
+			t.Errorf("%s, read as %s it stands at %q, want %q:\n%s", c.path, c.read, got, c.want, n.tale())
 		}
 	}
 }

@@ -37,9 +37,8 @@ func TestALifeTakesItsFactsWithIt(t *testing.T) {
 // TestASlotKeepsTheLifeInWhichTrainingMayRun: however many come and go after it, and few others.
 func TestASlotKeepsTheLifeInWhichTrainingMayRun(t *testing.T) {
 	t.Parallel()
-	n := newStory(t, true, "a").under("watch")
+	n := newStory(t, true, "a").under("watch").with(led)
 	first := n.w.Slices[0].Incarnation
-	n.w.Lease.Sure = incident.Write{At: start.Add(-time.Hour), Attempt: 1, Lives: []events.Admission{{Slice: "a", Incarnation: first}}}
 	for i := range 5 {
 		n.now = n.now.Add(time.Hour)
 		next := events.Incarnation{Zone: "us-west4-b", ID: fmt.Sprint(9000 + i), Created: n.now.Add(-time.Minute)}
@@ -59,9 +58,7 @@ func TestANoticeIsOfItsLife(t *testing.T) {
 		id    string
 		known bool
 	}{
-		"of this life":                        {0, "7711", true},
-		"of no life that it names":            {0, "", true},
-		"of another life":                     {0, "7712", false},
+		"of this life": {0, "7711", true}, "of no life that it names": {0, "", true}, "of another life": {0, "7712", false},
 		"of none, from before this one began": {201 * time.Hour, "", false},
 	} {
 		n := newStory(t, true, "a")
@@ -80,32 +77,17 @@ func TestANoticeIsOfItsLife(t *testing.T) {
 func TestWhoDeletedTheLifeBeforeHasGivenUpTheSlice(t *testing.T) {
 	t.Parallel()
 	for maker, released := range map[string]bool{"llama-8b-1": true, "": false} {
-		n := newStory(t, true, "a")
+		n := newStory(t, true, "a").with(led)
 		s := &n.w.Slices[0]
 		last := s.Life
-		n.w.Lease.Sure = incident.Write{At: start.Add(-time.Hour), Attempt: 1, Lives: []events.Admission{{Slice: "a", Incarnation: last.Incarnation}}}
 		last.Condition = evidence.Gone
 		s.Former, s.Incarnation = []incident.Life{last}, events.Incarnation{Zone: "us-west4-b", ID: "9000", Created: start.Add(-time.Minute)}
 		s.Zone, s.Condition, s.State, s.Maker = "us-west4-b", evidence.Gone, "gone", maker
-		e := called(events.ActDeleted)(n, s).(evidence.Called) //nolint:forcetypeassert // it is one
-		e.Time, e.Zone = start.Add(-10*time.Minute), last.Zone
-		if n.give(e); n.w.Slices[0].IsReleased() != released {
-			t.Errorf("made by %q it is released: %v, want %v", maker, n.w.Slices[0].IsReleased(), released)
-		}
-	}
-}
-
-// TestNothingWaitsWhereNoLeaseIsOurs: a slice whose deletion did not happen waits to be admitted only where a lease leads elsewhere.
-func TestNothingWaitsWhereNoLeaseIsOurs(t *testing.T) {
-	t.Parallel()
-	for _, ours := range []bool{false, true} {
-		n := newStory(t, true, "a")
-		n.w.Slices[0].Released = start.Add(-bounds.UnreleaseAfter - time.Minute)
-		if ours {
-			n.w.Lease.Sure = incident.Write{At: start.Add(-time.Hour), Attempt: 1, Lives: []events.Admission{{Slice: "a", Incarnation: events.Incarnation{Zone: "us-west4-b", ID: "1"}}}}
-		}
-		if n.goes("read ready, a minute, tick"); n.isWanted(events.ActionAdmit) != ours || n.w.Slices[0].IsReleased() {
-			t.Errorf("a lease of ours %v: admission is wanted %v, released %v", ours, n.isWanted(events.ActionAdmit), n.w.Slices[0].IsReleased())
+		n.give(evidence.Called{
+			Origin: evidence.Origin{ID: "entry", Time: start.Add(-10 * time.Minute), Rank: events.RankAudit}, Slice: "a", Zone: last.Zone, Act: events.ActDeleted, Principal: ann.By,
+		})
+		if n.w.Slices[0].IsReleased() != released {
+			t.Errorf("made by %q it is released: %v, want %v", maker, !released, released)
 		}
 	}
 }
@@ -113,20 +95,9 @@ func TestNothingWaitsWhereNoLeaseIsOurs(t *testing.T) {
 // TestOnlyTheProviderHealsItsOwn: what cannot be taken back, unless the slice itself says otherwise.
 func TestOnlyTheProviderHealsItsOwn(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		reclaimable bool
-		heal        evidence.Heal
-		want        bool
-	}{
-		{false, evidence.HealsUnlessReclaimable, true},
-		{true, evidence.HealsUnlessReclaimable, false},
-		{false, evidence.HealsAlways, true},
-		{true, evidence.HealsAlways, true},
-		{false, evidence.HealsNever, false},
-		{true, evidence.HealsNever, false},
-	} {
-		if got := (evidence.Facts{Reclaimable: c.reclaimable, Healing: c.heal}).Heals(); got != c.want {
-			t.Errorf("reclaimable %t, healing %q: heals %t", c.reclaimable, c.heal, got)
+	for heal, want := range map[evidence.Heal][2]bool{evidence.HealsUnlessReclaimable: {true, false}, evidence.HealsAlways: {true, true}, evidence.HealsNever: {}} {
+		if got := [2]bool{evidence.Facts{Healing: heal}.Heals(), evidence.Facts{Healing: heal, Reclaimable: true}.Heals()}; got != want {
+			t.Errorf("healing %q: heals %v, want %v", heal, got, want)
 		}
 	}
 }
@@ -137,8 +108,7 @@ func TestWhatTheProviderMakesAnewIsNobodyElses(t *testing.T) {
 	for _, same := range []bool{true, false} {
 		n := newJob(t)
 		read := func(c evidence.Condition, id string) {
-			n.now = n.now.Add(bounds.SickFor)
-			n.reads("llama-8b", c, func(e *evidence.Read) {
+			n.later(bounds.SickFor).reads("llama-8b", c, func(e *evidence.Read) {
 				e.Facts.Group, e.Facts.Healing, e.Ordered = "set", evidence.HealsAlways, n.w.Slices[0].Incarnation.Created
 				if id != "" && !same {
 					e.Ordered = n.now.Add(-time.Second)
@@ -150,9 +120,8 @@ func TestWhatTheProviderMakesAnewIsNobodyElses(t *testing.T) {
 		}
 		read(evidence.Ready, "")
 		read(evidence.Unhealthy, "")
-		if n.passes(bounds.SickFor); n.w.Incident == nil {
-			t.Fatal("no incident is open")
-		}
+		n.passes(bounds.SickFor)
+		n.opens(true)
 		if read(evidence.Ready, "next"); (n.ended().Outcome == view.Released) == same {
 			t.Errorf("the same JobSet makes it anew %v, and it stands at %q:\n%s", same, n.stands(nil), n.tale())
 		}
@@ -162,18 +131,72 @@ func TestWhatTheProviderMakesAnewIsNobodyElses(t *testing.T) {
 // TestTheCauseOfALossIsKept: the Pod that shows it may be deleted before the Job is. Another life has no cause of it.
 func TestTheCauseOfALossIsKept(t *testing.T) {
 	t.Parallel()
-	n := newStory(t, false, "a").under("watch")
-	n.reads("a", evidence.Lost, func(e *evidence.Read) { e.Facts.Cause = events.CauseCrash })
-	n.now = n.now.Add(time.Minute)
-	n.reads("a", evidence.Lost, func(e *evidence.Read) { e.Facts.Cause = "" })
+	n := newStory(t, false, "a").under("watch").reads("a", evidence.Lost, func(e *evidence.Read) { e.Facts.Cause = events.CauseCrash }).later(time.Minute)
+	n.reads("a", evidence.Lost, func(e *evidence.Read) { e.Facts.Cause = "" }).later(time.Minute)
 	if got := n.w.Slices[0].Cause; got != events.CauseCrash || n.w.Incident == nil || n.w.Incident.Cause() != events.CauseCrash {
 		t.Errorf("the cause is %q:\n%s", got, n.tale())
 	}
-	n.now = n.now.Add(time.Minute)
 	n.reads("a", evidence.Lost, func(e *evidence.Read) {
 		e.Facts.Cause, e.Incarnation = "", events.Incarnation{Zone: e.Zone, ID: "next", Created: n.now.Add(-time.Second)}
 	})
 	if got := n.w.Slices[0].Cause; got != "" {
 		t.Errorf("another life is lost, and its cause is %q", got)
+	}
+}
+
+// TestWhatAReadingLacksStays where an unusable slice may not show it any more.
+func TestWhatAReadingLacksStays(t *testing.T) {
+	t.Parallel()
+	for c, want := range map[evidence.Condition]evidence.Facts{
+		evidence.Lost:  {Accelerator: "v5e", Spec: "spec1", Reclaimable: true, Ends: start.Add(time.Hour)},
+		evidence.Ready: {Accelerator: "v5e", Spec: "spec1"},
+	} {
+		n := newStory(t, true, "a")
+		n.w.Slices[0].Ends = start.Add(time.Hour)
+		if f := n.reads("a", c, func(e *evidence.Read) { e.Facts = evidence.Facts{Accelerator: "v5e"} }).w.Slices[0].Facts; f != want {
+			t.Errorf("%s, it is %+v, want %+v", c, f, want)
+		}
+	}
+}
+
+// TestASaveStaysASave: an exit with 0 near a strike was one, however many strikes come after it. Who deletes a slice strikes nothing.
+func TestASaveStaysASave(t *testing.T) {
+	t.Parallel()
+	n := newStory(t, true, "a").under("watch").goes("read unhealthy, finished, its verdict")
+	for range 9 {
+		n.goes("an hour, read ready, an hour, read unhealthy")
+	}
+	if n.finished() {
+		t.Errorf("the save has become an end: %+v", n.w.Training)
+	}
+	n = newStory(t, true, "a").goes("finished, its verdict, read gone")
+	struck := !n.finished()
+	n.give(evidence.Called{Origin: evidence.Origin{Time: n.now.Add(-time.Minute), Rank: events.RankAudit}, Slice: "a", Act: events.ActDeleted})
+	if !struck || !n.finished() {
+		t.Errorf("it is struck at first %v, and its owner has deleted it: %+v", struck, n.w.Training)
+	}
+}
+
+// TestACheckpointThatIsGoneSavesNothing: a look at the directory that finds none takes back what an earlier one found.
+func TestACheckpointThatIsGoneSavesNothing(t *testing.T) {
+	t.Parallel()
+	if c := at(t, "everything", true, "exit 139, gave up, no verdict hear").w.Training.Saved; !c.At.IsZero() {
+		t.Errorf("saved is %+v", c)
+	}
+}
+
+// TestAnUnchangedReadingIsNewsOnceItIsAwaited: the first one of an open incident, and of its trouble.
+func TestAnUnchangedReadingIsNewsOnceItIsAwaited(t *testing.T) {
+	t.Parallel()
+	n, news := at(t, "watch", true, "host error"), ""
+	for minute := range 12 {
+		w, _, changed := incident.Advance(n.p, n.w, n.read(&n.w.Slices[0], evidence.Ready, n.w.Slices[0].Incarnation), n.now)
+		if n.w = w; changed {
+			news += fmt.Sprint(minute, " ")
+		}
+		n.later(time.Minute)
+	}
+	if news != "0 5 " {
+		t.Errorf("news are those of minutes %s", news)
 	}
 }

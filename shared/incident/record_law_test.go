@@ -179,30 +179,36 @@ func text(w Workload) string {
 func (u *night) path(entries []told) string {
 	all := slices.Concat(u.taken, entries)
 	slices.SortStableFunc(all, func(a, b told) int { return a.at.Compare(b.at) })
-	var b strings.Builder
-	fmt.Fprintf(&b, "opened %s closed %t\n", u.opened.Format(time.TimeOnly), u.closed)
+	s := fmt.Sprintf("opened %s closed %t\n", u.opened.Format(time.TimeOnly), u.closed)
 	for _, e := range all {
-		b.WriteString(describe(e) + "\n")
+		s += describe(e) + "\n"
 	}
-	return b.String()
+	return s
 }
 
 func describe(t told) string {
-	o := evidence.OriginOf(t.evidence)
-	line := fmt.Sprintf("%s %s of %s ", t.at.Format(time.TimeOnly), strings.TrimPrefix(fmt.Sprintf("%T", t.evidence), "evidence."), o.Time.Format(time.TimeOnly))
-	switch e := t.evidence.(type) {
-	case evidence.Read:
-		line += fmt.Sprintf("%s %s %s", e.Slice, e.Condition, e.Incarnation)
-	case evidence.Noticed:
-		line += fmt.Sprintf("%s %s %s", e.Slice, e.Notice.Status, e.Notice.WindowStart.Format(time.TimeOnly))
-	case evidence.Called:
-		line += e.Slice + " " + string(e.Act)
-	case evidence.Interrupted:
-		line += fmt.Sprintf("%s %s %s", e.Slice, e.Cause, e.Incarnation)
-	case evidence.Reported:
-		line += fmt.Sprintf("%s %s attempt %d step %d on %s", e.Slice, e.Report.Report, e.Report.Attempt, e.Report.Step, e.Report.Hostname)
-	case evidence.Beat:
-		line += fmt.Sprintf("%s runs %t attempt %d verdict %+v", e.Slice, e.Runs, e.Attempt, e.Verdict)
+	return fmt.Sprintf("%s %T %+v", t.at.Format(time.TimeOnly), t.evidence, t.evidence)
+}
+
+// TestWhatWasLostBeforeItsPlannedEndDidNotEndAsPlanned, though its rest is gone only after that.
+func TestWhatWasLostBeforeItsPlannedEndDidNotEndAsPlanned(t *testing.T) {
+	t.Parallel()
+	noon := time.Date(2026, 11, 12, 12, 0, 0, 0, time.UTC)
+	life := events.Incarnation{Zone: "z", ID: "2", Created: noon.Add(-time.Hour)}
+	w := Workload{Slices: []Slot{{Name: "a", Life: Life{Incarnation: life, Zone: "z", Condition: evidence.Ready, Since: noon.Add(-time.Hour)}}}}
+	w.Slices[0].Ends, w.Slices[0].Healing = noon.Add(time.Hour), evidence.HealsAlways
+	for _, e := range []evidence.Read{
+		{Condition: evidence.Lost, Origin: evidence.Origin{Time: noon}},
+		{Condition: evidence.Deleting, Origin: evidence.Origin{Time: noon.Add(59 * time.Minute)}},
+		{Condition: evidence.Gone, Origin: evidence.Origin{Time: noon.Add(2 * time.Hour)}},
+	} {
+		e.Slice, e.Zone, e.Rank = "a", "z", events.RankReading
+		if e.Condition != evidence.Gone {
+			e.Incarnation, e.Facts = life, w.Slices[0].Facts
+		}
+		(&facts{w: &w, now: e.Time, from: e.Origin}).record(e)
 	}
-	return line
+	if s := w.Slices[0]; s.Condition != evidence.Gone || s.endedAsPlanned() {
+		t.Errorf("it was lost at %s, and is said to have ended as planned for %s", s.Over, s.Ends)
+	}
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"pitstop.internal/events"
 	"pitstop.internal/shared/bounds"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
@@ -106,60 +105,6 @@ func TestQuotaIsNotAskedForBlindly(t *testing.T) {
 	}
 }
 
-// TestElsewhereIsWhereASliceMayStillCome: not where it is asked for, and no zone that can never give it.
-func TestElsewhereIsWhereASliceMayStillCome(t *testing.T) {
-	t.Parallel()
-	never := func(zone string) view.Refusal { return view.Refusal{Zone: zone, Never: true} }
-	for name, c := range map[string]struct {
-		zones   []string
-		refused []view.Refusal
-		asked   string
-		want    bool
-	}{
-		"its own zone alone":                    {nil, nil, "us-west4-a", false},
-		"its own zone alone, named":             {[]string{"us-west4-a"}, nil, "us-west4-a", false},
-		"another":                               {[]string{"us-west4-b"}, nil, "us-west4-a", true},
-		"its own zone, from another":            {[]string{"us-west4-b"}, nil, "us-west4-b", true},
-		"another that has no capacity now":      {[]string{"us-west4-b"}, []view.Refusal{{Zone: "us-west4-b"}}, "us-west4-a", true},
-		"another that never gives it":           {[]string{"us-west4-b"}, []view.Refusal{never("us-west4-b")}, "us-west4-a", false},
-		"a third, where another never gives it": {[]string{"us-west4-b", "us-west4-c"}, []view.Refusal{never("us-west4-b")}, "us-west4-a", true},
-	} {
-		n := newStory(t, true, "llama-8b").under("spot")
-		n.p.Zones, n.w.Incident = c.zones, &incident.Incident{Refusals: c.refused}
-		if got := n.w.OtherPlaceMayHaveIt(n.p, "llama-8b", view.Place{Zone: c.asked}); got != c.want {
-			t.Errorf("%s: %v", name, got)
-		}
-	}
-	if n := multi(t, true); n.w.OtherPlaceMayHaveIt(n.p, "a", view.Place{Zone: "us-west4-a"}) {
-		t.Error("one of two goes where the other is not")
-	}
-}
-
-// TestAZoneThatDoesNotTakeTheOrderEndsNothing: what another zone refuses of an order that was taken where the slice was is that zone's, and not
-// the order's. The next zone is asked, and never that one again. Where the slice was itself, what is wrong is wrong everywhere.
-func TestAZoneThatDoesNotTakeTheOrderEndsNothing(t *testing.T) {
-	t.Parallel()
-	const second = created + ", intend create, stockout create, intend create"
-	for _, c := range []struct{ path, want, places string }{
-		{second + ", cannot_move create", "creating: create llama-8b", "us-central1-a"},
-		{second + ", invalid create", "creating: create llama-8b", "us-central1-a"},
-		{second + ", not_found create", "creating: create llama-8b", "us-central1-a"},
-		{second + ", wrong_zone create", "creating: create llama-8b", "us-central1-a"},
-		{second + ", other_region create", "creating: create llama-8b", "us-central1-a"},
-		{second + ", accepted create, late invalid create", "creating: create llama-8b", "us-central1-a"},
-		{second + ", accepted create, late permission create", "escalated", ""},
-		{second + ", permission create", "escalated", ""},
-		{created + ", intend create, invalid create", "escalated", ""},
-	} {
-		n := newStory(t, true, "llama-8b").under("spot")
-		n.p.Zones = []string{"us-west4-b", "us-central1-a"}
-		n.goes(c.path)
-		if got := n.stands(n.sent); got != c.want || c.places != "" && (n.places() != "llama-8b in "+c.places || !n.w.Incident.Refusals[1].Never) {
-			t.Errorf("%s: it stands at %q, and asks for %q:\n%s", c.path, got, n.places(), n.tale())
-		}
-	}
-}
-
 // TestAZoneThatJustFailedIsNotAskedForTheNextLoss: what has just refused one slice refuses another; and the story says when capacity was found.
 func TestAZoneThatJustFailedIsNotAskedForTheNextLoss(t *testing.T) {
 	t.Parallel()
@@ -225,16 +170,59 @@ func TestEveryPlaceHasItsTurn(t *testing.T) {
 	}
 }
 
-// TestWhatIsMadeAgainStandsBesideTheOther: the other slice was taken for lost when no room was found, and turned out to live.
-func TestWhatIsMadeAgainStandsBesideTheOther(t *testing.T) {
+// TestElsewhereIsWhereASliceMayStillCome: not where it is asked for, and no zone that can never give it.
+func TestElsewhereIsWhereASliceMayStillCome(t *testing.T) {
 	t.Parallel()
-	n := multi(t, true).goes("a read lost, do, a read gone, intend create, b read lost, stockout create, b read ready")
-	if n.passes(3 * time.Minute); !n.isWanted(events.ActionCreate) {
-		t.Fatalf("nothing is to be created:\n%s", n.tale())
+	const a, b, c = "us-west4-a", "us-west4-b", "us-west4-c"
+	for _, tt := range []struct {
+		zones []string
+		never string
+		asked string
+		want  bool
+	}{
+		{nil, "", a, false},
+		{[]string{a}, "", a, false},
+		{[]string{b}, "", a, true},
+		{[]string{b}, "", b, true},
+		{[]string{b}, b, a, false},
+		{[]string{b, c}, b, a, true},
+	} {
+		n := newStory(t, true, "llama-8b").under("spot")
+		n.p.Zones, n.w.Incident = tt.zones, &incident.Incident{Refusals: []view.Refusal{{Zone: b}}}
+		if tt.never != "" {
+			n.w.Incident.Refusals[0].Never = true
+		}
+		if got := n.w.OtherPlaceMayHaveIt(n.p, "llama-8b", view.Place{Zone: tt.asked}); got != tt.want {
+			t.Errorf("%+v: %v", tt, got)
+		}
 	}
-	for _, x := range n.w.Effects {
-		if x.Action == events.ActionCreate && !x.Dropped() && x.Zone != "us-west4-a" {
-			t.Errorf("it is asked for in %s, and the other stands in us-west4-a:\n%s", x.Zone, n.tale())
+	if n := multi(t, true); n.w.OtherPlaceMayHaveIt(n.p, "a", view.Place{Zone: a}) {
+		t.Error("one of two goes where the other is not")
+	}
+}
+
+// TestAZoneThatDoesNotTakeTheOrderEndsNothing: what another zone refuses of an order that was taken where the slice was is that zone's, and not
+// the order's. The next zone is asked, and that one never again. Where the slice was itself, what is wrong is wrong everywhere.
+func TestAZoneThatDoesNotTakeTheOrderEndsNothing(t *testing.T) {
+	t.Parallel()
+	const second, next = ", stockout create, intend create, ", "creating: create llama-8b"
+	for path, want := range map[string]string{
+		second + "cannot_move create": next, second + "invalid create": next, second + "not_found create": next, second + "wrong_zone create": next,
+		second + "other_region create": next, second + "accepted create, late invalid create": next,
+		second + "permission create": "escalated", second + "accepted create, late permission create": "escalated",
+		", invalid create": "escalated", ", wrong_zone create": next, ", no_quota create": next, ", cannot_move create": next, ", reservation_full create": next,
+	} {
+		n := newStory(t, true, "llama-8b").under("spot")
+		n.p.Zones = []string{"us-west4-b", "us-central1-a"}
+		got := n.stands(n.goes(created + path).sent)
+		if got == next && want == next {
+			r := n.w.Incident.Refusals
+			zone, never := n.p.Zones[len(r)-1], path != ", reservation_full create"
+			if n.places() != "llama-8b in "+zone || r[len(r)-1].Never != never || n.w.Effects[0].Failures != 0 {
+				t.Errorf("%s: it asks for %q, after %+v", path, n.places(), r)
+			}
+		} else if got != want {
+			t.Errorf("%s: it stands at %q:\n%s", path, got, n.tale())
 		}
 	}
 }
