@@ -1,7 +1,6 @@
 package incident_test
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 	"testing"
@@ -155,7 +154,7 @@ func TestWhatWasNeverAdmittedIsAtAPersonsWord(t *testing.T) {
 		n.w.Training.Verdict = incident.Verdict{Finished: true, Certain: true, Attempt: 3, At: start}
 		n.w.Lease.Sure.Lives[0].Incarnation.Zone = "us-west4-b"
 		n.plays([][2]string{{"1h", "peace"}, {"retried", want}})
-		if plan := cmp.Or(n.w.Incident, n.w.Closed).Planned; policy == "watch" && (len(plan) != 1 || plan[0].Action != events.ActionAdmit || plan[0].Switch != "") {
+		if plan := n.about().Planned; policy == "watch" && (len(plan) != 1 || plan[0].Action != events.ActionAdmit || plan[0].Switch != "") {
 			t.Errorf("it would call %+v", plan)
 		}
 		if policy == "everything" {

@@ -1,7 +1,6 @@
 package incident_test
 
 import (
-	"cmp"
 	"strings"
 	"testing"
 	"time"
@@ -97,7 +96,7 @@ func TestWordOfAnotherLifePaysNothingBack(t *testing.T) {
 			life = n.w.Slices[0].Incarnation
 		}
 		n.struck(life, events.CausePreemption, start.Add(c.at))
-		if in := cmp.Or(n.w.Incident, n.w.Closed); in.Cause() != c.cause || n.w.Spent(events.ActionRestart) != c.spent {
+		if in := n.about(); in.Cause() != c.cause || n.w.Spent(events.ActionRestart) != c.spent {
 			t.Errorf("%s: %d restarts are spent, and the cause is %s:\n%s", name, n.w.Spent(events.ActionRestart), in.Cause(), n.tale())
 		}
 	}
@@ -163,7 +162,7 @@ func TestTheStorySaysWhyNoVerdictWasRead(t *testing.T) {
 	const why = "gs://ckpt/llama-8b: 403, storage.objects.get is denied"
 	for name, n := range map[string]*story{
 		"a lost Spot slice": at(t, "everything", true, "finished"), "a lost slice on demand": at(t, "everything", false, "finished"),
-		"no replacements left": at(t, "everything", true, "tick", spent),
+		"no replacements left": at(t, "everything", true, "tick", spent(events.ActionDelete)),
 	} {
 		told := n.goes("2h, read lost").tale()
 		for end := n.now.Add(bounds.HealFor + bounds.HearFor + 5*time.Minute); n.w.Incident != nil && n.now.Before(end); n.goes("1m, read lost") {

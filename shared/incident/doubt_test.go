@@ -1,7 +1,6 @@
 package incident_test
 
 import (
-	"cmp"
 	"testing"
 	"time"
 
@@ -123,7 +122,7 @@ func TestALineIsHeardOnceTheAPIShowsWhatItSays(t *testing.T) {
 
 // newest is the incident that is open, or has just ended.
 func (n *story) newest() string {
-	if in := cmp.Or(n.w.Incident, n.w.Closed); in != nil {
+	if in := n.about(); in != nil {
 		return in.ID
 	}
 	return ""

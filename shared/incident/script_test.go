@@ -54,14 +54,8 @@ func single(w *incident.Workload) {
 func crewless(w *incident.Workload) { w.Training = incident.Training{} }
 func bare(w *incident.Workload)     { w.Directory = "" }
 
-// unsavedYet has no checkpoint be verified, and spent have all replacements be.
+// unsavedYet has no checkpoint be verified.
 func unsavedYet(w *incident.Workload) { w.Training.Saved = incident.Checkpoint{} }
-
-func spent(w *incident.Workload) {
-	for range bounds.MaxRecreates {
-		w.Charges = append(w.Charges, incident.Charge{Action: events.ActionDelete, Incident: "before", At: start.Add(-time.Hour)})
-	}
-}
 
 // with changes the workload.
 func (n *story) with(change ...func(*incident.Workload)) *story {

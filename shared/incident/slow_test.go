@@ -1,10 +1,10 @@
 package incident_test
 
 import (
-	"cmp"
 	"testing"
 	"time"
 
+	"pitstop.internal/events"
 	"pitstop.internal/shared/bounds"
 	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/incident"
@@ -141,11 +141,11 @@ func TestAWaitIsToldOnce(t *testing.T) {
 		most   int
 	}{
 		{func(*incident.Workload) {}, "a stopped for", []string{"b read lost", "a read gone"}, 10},
-		{spent, "a host error", []string{"a read lost"}, 20},
+		{spent(events.ActionDelete), "a host error", []string{"a read lost"}, 20},
 	} {
 		n := multi(t, false).with(c.change).goes(c.first)
 		n.within(6*time.Hour, c.again...)
-		if in := cmp.Or(n.w.Incident, n.w.Closed); len(in.Lines) > c.most {
+		if in := n.about(); len(in.Lines) > c.most {
 			t.Errorf("%s: %d lines:\n%s", c.first, len(in.Lines), n.tale())
 		}
 	}
@@ -154,7 +154,7 @@ func TestAWaitIsToldOnce(t *testing.T) {
 // TestAVerdictHasItsTimeInAGroupToo: another slice of the group is read meanwhile.
 func TestAVerdictHasItsTimeInAGroupToo(t *testing.T) {
 	t.Parallel()
-	n := queued(t, true).with(spent).goes("a preempted, a read lost, b read ready")
+	n := queued(t, true).with(spent(events.ActionDelete)).goes("a preempted, a read lost, b read ready")
 	if !n.isWanted("hear") {
 		t.Fatalf("nobody wants to hear:\n%s", n.tale())
 	}
