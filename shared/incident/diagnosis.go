@@ -174,7 +174,7 @@ func (d *diagnosis) goneAs(s *slot) situation {
 func (d *diagnosis) heals(s *slot) bool {
 	switch {
 	case s.is(lost):
-		return s.Condition == evidence.Lost && d.mayHeal(s)
+		return s.Condition == evidence.Lost && !s.staysAway(d.now)
 	case s.is(coming):
 		return s.exists() && s.Condition != evidence.Creating // what is being created has the time of a creation
 	}

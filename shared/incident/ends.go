@@ -2,7 +2,6 @@ package incident
 
 import (
 	"cmp"
-	"slices"
 	"time"
 
 	"pitstop.internal/events"
@@ -25,13 +24,6 @@ func (l *Life) endsBy(t time.Time) bool {
 // endedAsPlanned reports whether a life is over, and ended as planned. What was over before that did not, though its rest is gone only later.
 func (l *Life) endedAsPlanned() bool {
 	return (l.Condition == evidence.Lost || l.Condition == evidence.Gone) && l.endsBy(cmp.Or(l.Over, l.Since))
-}
-
-// mayHeal reports whether the provider brings a slice back by itself that is lost now. After its planned end it does not, and no slice of a
-// group comes back alone.
-func (d *diagnosis) mayHeal(s *slot) bool {
-	ended := func(name string) bool { return d.w.life(name).endedAsPlanned() }
-	return s.Heals() && !s.endsBy(d.now) && !slices.ContainsFunc(d.w.group(s.Name), ended)
 }
 
 // notice is what is announced for a slot: its maintenance, or its planned end where that comes first.

@@ -121,6 +121,18 @@ func TestWhatOnlyTheAPICallsSickIsKeptWhileItTrains(t *testing.T) {
 			t.Errorf("%s: no step comes any more, and asked for is %q", c, sent)
 		}
 	}
+	n := newStory(t, true, "llama-8b").under("spot").goes("read unhealthy, 6m") // its lines are lost, and its crew is listened for
+	for range 100 {
+		if n.w.Reads(n.now).Has(incident.ReadCrew, "llama-8b") {
+			n.play("a crew at work")
+		}
+		if sent := n.passes(5 * time.Minute); sent != nil {
+			t.Fatalf("asked for is %q while its crew works:\n%s", sent, n.tale())
+		}
+	}
+	if sent := n.passes(9 * time.Hour); !slices.Contains(sent, "delete llama-8b") {
+		t.Errorf("its crew does nothing any more, and asked for is %q", sent)
+	}
 }
 
 // TestWhatIsAcceptedAndFailsAgainAndAgainEnds: an answer that accepts a call is no success.

@@ -143,7 +143,7 @@ func (d *diagnosis) opensAt(s *slot) time.Time {
 		return later(d.sickBy(&s.Life), d.trainsUntil(s.Since))
 	case s.is(vanished):
 		return d.by(s.Since, bounds.Grace+bounds.AuditFor)
-	case s.isUnaccounted() && !s.Stop.Unsaid.IsZero():
+	case s.isUnsaid():
 		return d.saidBy(&s.Life)
 	}
 	return time.Time{}

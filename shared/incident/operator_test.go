@@ -18,12 +18,16 @@ import (
 func TestOperators(t *testing.T) {
 	t.Parallel()
 	never := forbids(policy.Recreate, policy.RecreateNonSpot)
+	asksToMake := func(p *policy.Policy) { p.Switches.Recreate = policy.Ask }
 	playAll(t, map[string]history{
 		"a cancelled loss is a person's":      {spot: true, steps: []string{"a lost", "deleting: delete a", "cancelled", "released", "a lost", "released", "48h", "released"}},
 		"what comes back after it is watched": {spot: true, steps: []string{"a lost", "", "cancelled", "released", "a ready", "released", "1h", "released", "a lost", "deleting: delete a"}},
-		"a cancelled save lets it come":       {steps: []string{"a log ongoing", "saving: save", "cancelled", "released", "a shows ongoing", "released", "48h", "released"}},
-		"under watch, a cancel only ends it":  {policy: "watch", spot: true, steps: []string{"a lost", "watching", "cancelled", "observed"}},
-		"a training that goes on is left be":  {steps: []string{"retried", "peace"}},
+		"a cancelled loss declines no maintenance of another": {p: asksToMake, spot: true, names: []string{"a", "b"}, steps: []string{
+			"b log pending", "peace", "a lost", "approving", "cancelled", "released", "1m", "released", "a ready", "released", "steps", "released", "110m", "saving: save",
+		}},
+		"a cancelled save lets it come":      {steps: []string{"a log ongoing", "saving: save", "cancelled", "released", "a shows ongoing", "released", "48h", "released"}},
+		"under watch, a cancel only ends it": {policy: "watch", spot: true, steps: []string{"a lost", "watching", "cancelled", "observed"}},
+		"a training that goes on is left be": {steps: []string{"retried", "peace"}},
 		"what somebody deletes has time to go, counted from a retry": {
 			steps: []string{"a deleting", "peace", "5h", "peace", "retried", "healing", "3h", "healing", "2h", "escalated"},
 		},
@@ -154,10 +158,12 @@ func TestQuestionsAreAskedInWords(t *testing.T) {
 // TestWhatTheTrainingMeetsAfterACancelIsAPersons, until it does a step again.
 func TestWhatTheTrainingMeetsAfterACancelIsAPersons(t *testing.T) {
 	t.Parallel()
-	for _, path := range []string{"exit 139", "exit 139, gave up, its verdict", "exit 139, gave up, its verdict, intend restart"} {
+	for path, then := range map[string]string{
+		"exit 139": "started", "exit 139, gave up, its verdict": "exit 139, gave up", "exit 139, gave up, its verdict, intend restart": "exit 139, gave up",
+	} {
 		n := at(t, "everything", true, path+", cancelled")
 		epoch := n.w.Epoch
-		n.goes("1m, exit 139, gave up")
+		n.goes("1m, " + then)
 		for range 48 {
 			n.goes("1h, a crew that waits")
 		}

@@ -61,7 +61,7 @@ func (w Workload) NothingToRetry(now time.Time) string {
 		return w.nothingToRepeat()
 	}
 	d := diagnose(policy.Policy{}, &w, now)
-	kept := d.those(func(s *slot) bool { return s.Released.IsZero() })
+	kept := d.kept()
 	anyOf := func(is func(*slot) bool) bool { return slices.ContainsFunc(kept, is) }
 	switch {
 	case d.isFinished() && d.unadmitted() == nil:

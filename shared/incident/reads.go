@@ -183,13 +183,13 @@ func (w *Workload) doubt(now time.Time) ToRead {
 	return ToRead{}
 }
 
-// isNearlyOverdue reports whether the open incident will soon have waited for progress in vain.
+// isNearlyOverdue reports whether the open incident will soon have waited for progress, or for its provider, in vain.
 func (w *Workload) isNearlyOverdue(now time.Time) bool {
 	if w.Incident == nil || w.Training.Seen.IsZero() {
 		return false
 	}
 	st := w.Incident.Status
-	return st.Label == view.Resuming && !st.Until.IsZero() && !now.Before(before(st.Until, bounds.ListenAgain))
+	return (st.Label == view.Resuming || st.Label == view.Healing) && !st.Until.IsZero() && !now.Before(before(st.Until, bounds.ListenAgain))
 }
 
 // hasUnprovenSteps reports whether only lines tell of steps that would refill a budget.
@@ -224,15 +224,16 @@ func (w *Workload) silence() (since time.Time, usual time.Duration) {
 	return since, usual
 }
 
-// expectsSteps reports whether a training that has done steps has to do more of them in quiet times, and nobody was told that it does not.
+// expectsSteps reports whether a training that has done steps has to do more of them in quiet times, and no person has it, nor was told.
 func (w *Workload) expectsSteps() bool {
 	t := &w.Training
 	if w.Incident != nil || t.Seen.IsZero() || t.StepAt.IsZero() || w.isFinished() || len(w.Slices) == 0 {
 		return false
 	}
+	d, idle := &diagnosis{w: w}, func(s Slot) bool { return s.Condition != evidence.Ready || !s.Released.IsZero() }
 	since, _ := w.silence()
-	idle := func(s Slot) bool { return s.Condition != evidence.Ready || !s.Released.IsZero() }
-	return !slices.ContainsFunc(w.Slices, idle) && !(&diagnosis{w: w}).told(ToldStall, "", "", since)
+	theirs := d.told(ToldStall, "", "", since) || d.told(ToldFailed, "", "", later(t.StepAt, t.Stepped))
+	return !theirs && !slices.ContainsFunc(w.Slices, idle)
 }
 
 // listenAt is when somebody has to look whether the crew of a slice would save before what is announced; zero for never.

@@ -6,7 +6,6 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/bounds"
-	"pitstop.internal/shared/evidence"
 )
 
 // FarAttempt is how far an attempt of a line may be above the last one that is known by more than lines. A crew counts its own restarts in the
@@ -88,14 +87,10 @@ func (f *facts) countAnew(since time.Time) {
 }
 
 // anotherTraining forgets the results of the training before: another directory has its own lease, attempts, steps and checkpoints, and no
-// checkpoint in the one before saves the new training. Where it came with a new life, the new training counts from that time.
-func (f *facts) anotherTraining(s *Slot, e evidence.Read) {
+// checkpoint in the one before saves the new training. No line from before the life that names it is one of the new training.
+func (f *facts) anotherTraining(born time.Time) {
 	t := &f.w.Training
-	since := t.Since
-	if s.Read.IsZero() { // this reading is the first of its life
-		since = later(since, e.Incarnation.Created)
-	}
-	*t = Training{Seen: t.Seen, Since: since}
+	*t = Training{Seen: t.Seen, Since: later(t.Since, born)}
 	f.w.Charges = nil
 	for _, a := range []events.Action{events.ActionHear, events.ActionVerify} { // these concern the other directory
 		if x := f.w.effect(a, ""); x != nil {

@@ -47,7 +47,7 @@ func (f *facts) leads(s *Slot, e evidence.Read) bool {
 		return false
 	}
 	if f.w.Directory != "" {
-		f.anotherTraining(s, e)
+		f.anotherTraining(s.Incarnation.Created)
 	}
 	f.w.Directory, f.w.Lease = e.Directory, Lease{} // Pitstop has no lease there
 	return true

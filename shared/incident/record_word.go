@@ -33,8 +33,8 @@ func (f *facts) cancelled(e evidence.Cancelled) bool {
 	}
 	f.keepWord(evidence.VerbCancel, e.Word, "")
 	remember(f.w, Told{Of: ToldFailed, At: f.now})
-	switch in.Status.Label {
-	case view.Saving, view.Maintaining, view.Window, view.Approving, view.Watching:
+	switch label := in.Status.Label; {
+	case in.isPrepared() && (label == view.Approving || label == view.Watching), label == view.Saving, label == view.Maintaining, label == view.Window:
 		for i := range f.w.Slices {
 			if s := &f.w.Slices[i]; s.Notice.stands() || !s.Ends.IsZero() {
 				s.Notice.Declined = f.now

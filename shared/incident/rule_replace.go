@@ -43,7 +43,7 @@ func (d *diagnosis) beforeReplacing(all []*slot) *Step {
 	since := d.in.Opened
 	for _, s := range all {
 		if since = later(since, s.Since); s.is(lost, sick) {
-			since = later(since, s.healsBy)
+			since = later(since, earlier(s.healsBy, d.now)) // what goes with another has time left
 		}
 	}
 	begins := d.beginning(all)

@@ -42,7 +42,7 @@ func (d *diagnosis) isToStart(s *slot) bool {
 	x := d.w.effect(events.ActionStart, s.Name)
 	begun := x != nil && !x.Begun.IsZero() && s.is(sick, moving)
 	maintained := d.isAwaited(s) && d.begins(s.Notice) && !d.over(d.by(s.Notice.windowEnd(), passFor)) // and comes back by itself
-	return begun || s.is(stopped) && d.isUnsaid(s) && !maintained
+	return begun || s.is(stopped) && s.isUnsaid() && !maintained
 }
 
 // lastFailure is why the last call of a kind failed.
@@ -55,10 +55,8 @@ func (d *diagnosis) lastFailure(a events.Action) string {
 	return "nobody answered"
 }
 
-// isUnsaid reports whether a slot has been stopped for longer than word of that takes, and the audit log names nobody.
-func (d *diagnosis) isUnsaid(s *slot) bool {
-	return s.isUnaccounted() && !s.Stop.Unsaid.IsZero()
-}
+// isUnsaid reports whether the audit log names nobody who stopped a life.
+func (l *Life) isUnsaid() bool { return l.isUnaccounted() && !l.Stop.Unsaid.IsZero() }
 
 // starts counts the starts in the incident.
 func (d *diagnosis) starts() (n int) {

@@ -204,4 +204,7 @@ func TestWhatIsSavedIsLookedForBeforeALivingSliceIsLeftToAPerson(t *testing.T) {
 			t.Errorf("it ended by %s:\n%s", n.ended().Code, n.tale())
 		}
 	}
+	n := queued(t, true) // what has time to heal goes with what is lost
+	n.w.Training.Saved = incident.Checkpoint{}
+	n.plays([][2]string{{"b read unhealthy", "peace"}, {"a read lost", "looking"}, {"5m", "looking: hear"}, {"no verdict hear", "escalated"}})
 }
