@@ -52,7 +52,7 @@ func TestWhatTheLeaseDoesNotNameIsAdmitted(t *testing.T) {
 		"another one is made again for another training":                 {"a finished, a its verdict, " + moved + ", b owner deletes, b read gone, b owner creates, b read foreign, 1m", "admit a=7712 b=7761"},
 		"its owner deletes another in the middle":                        {moved + ", b owner deletes, b read gone, 5m, b read foreign, 1m", "admit a=7712 b=7761"},
 		"its owner keeps another stopped":                                {"b owner stops, b read stopped, " + moved + ", 1h", ""},
-		"the policy only watched in the middle":                          {moved + ", under watch, 1h, under everything, 2m", both},
+		"the policy only watched in the middle":                          {moved + ", under watch, 1h, under everything, 3h, 2m", both},
 		"under the first policy that does more than watch":               {"under watch, " + moved + ", 1h, under everything, 2m", both},
 		"where only lines tell that its crew has begun":                  {"under watch, " + moved + ", a mapped, a started, a progress, under everything, 2m", both},
 		"under watch, when the policy cannot be read for a moment":       {"under watch, " + moved + ", 48h, under unreadable, 1m", ""},

@@ -17,7 +17,7 @@ import (
 // This file is what the owner allows, and what a person is asked. A rule puts its calls under their switch with mayBe. It asks for a level itself
 // only where it chooses another way because of it: it prepares for nothing that is forbidden, and asks no question that leads nowhere.
 
-// level is the lower of two levels of a switch: the level when the incident opened, and the present one.
+// level is the lower of two levels of a switch: the lowest one since the incident opened, and the present one.
 func (d *diagnosis) level(sw policy.Switch) policy.Level {
 	if d.in == nil {
 		return d.p.Switches.Level(sw)
@@ -25,7 +25,7 @@ func (d *diagnosis) level(sw policy.Switch) policy.Level {
 	return min(d.p.Switches.Level(sw), d.in.Ceiling.Level(sw))
 }
 
-// watchOnly reports whether the policy is known to allow nothing, now or when the incident opened.
+// watchOnly reports whether the policy is known to allow nothing, now or at any time since the incident opened.
 func (d *diagnosis) watchOnly() bool {
 	s := d.p.Switches
 	if d.in != nil {
@@ -133,7 +133,7 @@ func (in *Incident) approves(questions []string) bool {
 // Limit names who holds a switch at its level for the open incident; empty where nobody limits it, or nobody is known.
 func (w Workload) Limit(s policy.Switch, p policy.Policy) string {
 	if in := w.Incident; in != nil && in.Ceiling.Level(s) < p.Switches.Level(s) {
-		return strings.TrimSuffix("what held at the opening, "+in.Limits[s], ", ")
+		return strings.TrimSuffix("what held before, "+in.Limits[s], ", ")
 	}
 	return p.Limits[s]
 }

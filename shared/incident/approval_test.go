@@ -152,7 +152,7 @@ func TestOfAnApprovalThatDoesNotComeIsReminded(t *testing.T) {
 	}
 }
 
-// TestAClosedSwitchSaysWhoClosedIt: a policy allows less, as much and more than it did at the opening.
+// TestAClosedSwitchSaysWhoClosedIt: a policy allows less, as much and more than it did before.
 func TestAClosedSwitchSaysWhoClosedIt(t *testing.T) {
 	t.Parallel()
 	now := policy.Policy{
@@ -160,13 +160,29 @@ func TestAClosedSwitchSaysWhoClosedIt(t *testing.T) {
 	}
 	w := incident.Workload{Incident: &incident.Incident{Ceiling: policy.Switches{Restart: policy.Yes}, Limits: policy.Limits{policy.Recreate: "preset reserved"}}}
 	for s, want := range map[policy.Switch]string{
-		policy.Recreate:        "the switch recreate is no, limited by what held at the opening, preset reserved",
+		policy.Recreate:        "the switch recreate is no, limited by what held before, preset reserved",
 		policy.StartStopped:    "the switch start_stopped is no, limited by the deployment",
 		policy.Restart:         "the switch restart is ask, limited by policy night",
 		policy.RecreateNonSpot: "the switch recreate_non_spot is no",
 	} {
 		if got := w.Forbids(s, min(now.Switches.Level(s), w.Incident.Ceiling.Level(s)), now); got != want {
 			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestALooserPolicyCountsAtTheNextIncident: the lowest policy since the opening counts, and one that cannot be read lowers nothing.
+func TestALooserPolicyCountsAtTheNextIncident(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ opening, then, last, stands string }{
+		{"everything", "watch", "everything", "watching"},
+		{"everything", "unreadable", "everything", "deleting: delete llama-8b"},
+		{"unreadable", "watch", "everything", "watching"},
+		{"unreadable", "spot", "everything", "deleting"},
+	} {
+		n := at(t, c.opening, true, "preempted").under(c.then).goes("read lost").under(c.last)
+		if got := n.stands(n.play("2m")); got != c.stands {
+			t.Errorf("%s: it stands at %q\n%s", c, got, n.tale())
 		}
 	}
 }

@@ -16,8 +16,8 @@ type Incident struct {
 	ID     string    `json:"id"`
 	Opened time.Time `json:"opened"`
 	Closed time.Time `json:"closed,omitzero"`
-	// Ceiling are the switches at the opening: a policy that is tightened counts at the next step, a loosened one at the next incident.
-	// Limits says who limited each.
+	// Ceiling is the lowest level of each switch since the opening: a policy that is tightened counts at the next step, a loosened one at the
+	// next incident. Limits says who limited each.
 	Ceiling policy.Switches `json:"ceiling"`
 	Limits  policy.Limits   `json:"limits,omitempty"`
 	// Policy is the name of the policy at the opening, and ChipHourPrice its price in dollars.

@@ -1,7 +1,13 @@
 package incident
 
+import (
+	"maps"
+
+	"pitstop.internal/shared/policy"
+)
+
 // keep keeps what only a decision knows, since it needs the policy, for those who ask the document later: when saves are due, whether the
-// policy allows nothing, and since when the training stands still.
+// policy allows nothing and what it has allowed at least in the incident, and since when the training stands still.
 func (d *diagnosis) keep() (changed bool) {
 	for i := range d.slots {
 		s := &d.slots[i]
@@ -12,9 +18,28 @@ func (d *diagnosis) keep() (changed bool) {
 	if watched := d.p.Switches.WatchOnly(); d.p.Unreadable == "" && watched != d.w.Watched {
 		d.w.Watched, changed = watched, true
 	}
+	if d.in != nil && d.in.lowers(d.p) {
+		changed = true
+	}
 	if d.in != nil && d.in.Down.IsZero() {
 		d.in.Down = d.standsStill()
 		changed = changed || !d.in.Down.IsZero()
 	}
 	return changed
+}
+
+// lowers lowers the ceiling to a policy that can be read, and reports whether that takes anything away.
+func (in *Incident) lowers(p policy.Policy) bool {
+	lower, limits := in.Ceiling.Lower(p.Switches), policy.Limits{}
+	if p.Unreadable != "" || lower == in.Ceiling {
+		return false
+	}
+	maps.Copy(limits, in.Limits)
+	for _, s := range policy.All() {
+		if lower.Level(s) < in.Ceiling.Level(s) {
+			limits[s] = p.Limits[s]
+		}
+	}
+	in.Ceiling, in.Limits = lower, limits
+	return true
 }

@@ -251,7 +251,7 @@ type Incident struct {
 	Phase    Phase     `json:"phase"`
 	Since    time.Time `json:"since"`
 	Deadline time.Time `json:"deadline,omitzero"`
-	// Policy decided, under these switches, with who limited each at the opening.
+	// Policy decided, under the lowest level of each switch since the opening, with who limited each.
 	Policy   string          `json:"policy,omitzero"`
 	Switches policy.Switches `json:"switches"`
 	Limits   policy.Limits   `json:"limits,omitempty"`

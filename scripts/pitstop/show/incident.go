@@ -84,7 +84,7 @@ func (d verbs) incidentCommand() *cobra.Command {
 
 func printIncident(p *terminal.Printer, w deployment.Workload, in view.Incident, spent Cost) {
 	p.Heading(in.ID, fmt.Sprintf("%s · workload %s · policy %s", in.Cause, w.ID, cmp.Or(in.Policy, "none")))
-	terminal.Print(p.Out, "  "+p.Paint(terminal.Dim, "when it opened: "+cli.LimitsText(in.Switches, in.Limits)))
+	terminal.Print(p.Out, "  "+p.Paint(terminal.Dim, "since it opened: "+cli.LimitsText(in.Switches, in.Limits)))
 	day := ""
 	for _, l := range in.Timeline {
 		if d := l.At.UTC().Format("Mon Jan 2, 2006"); d != day {

@@ -39,7 +39,7 @@ func TestAnIncidentTellsWhatItCost(t *testing.T) {
 	b := deploymenttest.New(t, ledgertest.NewStore().Open, w)
 	b.Now = func() time.Time { return two.Now.Add(90 * time.Minute) }
 	id := w.Incident.ID
-	b.Want([]string{"incident", id}, "away 1 h 30 m, 30.0 chip-hours; charged to infrastructure", "when it opened: allowed: request_checkpoint, restart, recreate")
+	b.Want([]string{"incident", id}, "away 1 h 30 m, 30.0 chip-hours; charged to infrastructure", "since it opened: allowed: request_checkpoint, restart, recreate")
 	for text, want := range map[string]string{
 		"v5litepod: {spot: 0.50, other: 1.20}":                           "30.0 chip-hours worth $12.00, without the price of other",
 		"v5litepod-16: {spot: 1}\nv5litepod: {spot: 9}\nv5p: {other: 4}": "30.0 chip-hours worth $48.00; charged",
@@ -70,7 +70,7 @@ func TestAnIncidentTellsWhatWasTried(t *testing.T) {
 		Save:  view.Save{ID: "s1", Requested: deploymenttest.Noon, Result: reason.SaveRefused, Failed: "no handler"},
 		Calls: []view.Call{{At: deploymenttest.Noon, Function: "recreate", Method: "DeleteNode", Resource: "projects/demo/locations/us-west4-a/nodes/llama-8b"}},
 	}, Cost{Cost: view.Cost{ChargedTo: "infrastructure", Restarts: 2}})
-	deploymenttest.WantText(t, out.String(), "charged to infrastructure, 2 of 3 restarts", "when it opened: allowed: nothing",
+	deploymenttest.WantText(t, out.String(), "charged to infrastructure, 2 of 3 restarts", "since it opened: allowed: nothing",
 		"refused   us-west4-a at 2026-11-21T12:00:00Z, asked again after 2026-11-21T12:01:00Z: no more capacity", "save      s1 requested at", "refused, no handler",
 		"DeleteNode projects/demo/locations/us-west4-a/nodes/llama-8b", "its result is not known")
 }
