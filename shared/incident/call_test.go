@@ -19,11 +19,7 @@ import (
 
 // calls are the recorded calls of the open incident, or the one that closed last, in short.
 func (n *story) calls() (all []string) {
-	in := n.w.Incident
-	if in == nil {
-		in = n.w.Closed
-	}
-	for _, c := range in.Calls {
+	for _, c := range n.about().Calls {
 		s := c.Function + " " + c.Method + " " + c.Resource
 		switch {
 		case c.NotMade:

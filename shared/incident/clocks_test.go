@@ -58,21 +58,18 @@ func TestNothingIsKeptFromTheFuture(t *testing.T) {
 func TestAnExitZeroInAnnouncedMaintenanceIsASave(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		status events.NoticeStatus
 		begins time.Duration
 		inAPI  bool
 		then   string
 		save   bool
 	}{
-		"its window has begun":                          {events.NoticePending, 0, true, "10m", true},
-		"its window has begun long ago":                 {events.NoticePending, -time.Hour, true, "10m", false},
-		"only a message says that its window has begun": {events.NoticePending, 0, false, "10m", false},
-		"it was taken back":                             {events.NoticePending, 0, true, "shows withdrawn, 10m", false},
-		"it is announced for later":                     {events.NoticePending, time.Hour, true, "10m", false},
+		"its window has begun":                          {0, true, "10m", true},
+		"its window has begun long ago":                 {-time.Hour, true, "10m", false},
+		"only a message says that its window has begun": {0, false, "10m", false},
+		"it was taken back":                             {0, true, "shows withdrawn, 10m", false},
+		"it is announced for later":                     {time.Hour, true, "10m", false},
 	} {
-		n := at(t, "watch", true, "tick")
-		n.notes(c.inAPI, events.Notice{Status: c.status, WindowStart: n.now.Add(c.begins), WindowEnd: n.now.Add(c.begins + 4*time.Hour)})
-		n.goes(c.then)
+		n := newStory(t, true, "llama-8b").under("watch").notes(c.inAPI, window(events.NoticePending, false, c.begins)).goes(c.then)
 		if n.beats(n.verdict(1, true), 0); n.finished() == c.save {
 			t.Errorf("%s: ten minutes later the crew calls the training finished, and that counts: %v", name, n.finished())
 		}
@@ -123,20 +120,6 @@ func TestALineOfUnknownWorkersChangesNothing(t *testing.T) {
 		}
 		if len(n.w.Unbound) > 0 {
 			t.Errorf("%s of unknown workers is kept for ever", r.Report)
-		}
-	}
-}
-
-// TestANoticeEndsWithItsLife, whoever made the next one: what is announced for that has to be told anew.
-func TestANoticeEndsWithItsLife(t *testing.T) {
-	t.Parallel()
-	for _, again := range []string{"owner deletes, read gone, read foreign", "preempted, read lost, do, read gone, do, read ours"} {
-		n := at(t, "everything", true, "shows moved")
-		if n.w.Notice("llama-8b") == nil {
-			t.Fatal("the notice is not kept")
-		}
-		if n.goes(again); n.w.Notice("llama-8b") != nil {
-			t.Errorf("%s: the next life has the notice %+v", again, *n.w.Notice("llama-8b"))
 		}
 	}
 }

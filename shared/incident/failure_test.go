@@ -6,7 +6,6 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/bounds"
-	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/reason"
 )
@@ -49,8 +48,7 @@ func TestALineFromBeforeTheTroubleConfirmsNothing(t *testing.T) {
 		for at, resumed := range map[time.Duration]bool{-13 * time.Second: false, bounds.SickFor - 1: false, bounds.SickFor: true} {
 			n := newStory(t, true, "llama-8b").under("spot")
 			n.w.Training = incident.Training{Attempt: heard}
-			n.give(evidence.Interrupted{Origin: n.log(), Slice: "llama-8b", Incarnation: n.w.Slices[0].Incarnation, Cause: events.CausePreemption, Text: "preempted"})
-			n.later(max(at, 20*time.Second)).wrote(start.Add(at), "llama-8b", events.CrewReport{Report: events.ReportProgress, Attempt: heard + 1, Step: 19_754})
+			n.give(words["preempted, it says"](n, &n.w.Slices[0])).later(max(at, 20*time.Second)).wrote(start.Add(at), "llama-8b", events.CrewReport{Report: events.ReportProgress, Attempt: heard + 1, Step: 19_754})
 			if (n.w.Incident == nil) != resumed {
 				t.Errorf("attempt %d, a step %v after it: it ends %t:\n%s", heard+1, at, !resumed, n.tale())
 			}

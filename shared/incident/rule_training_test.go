@@ -10,7 +10,6 @@ import (
 	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/reason"
-	"pitstop.internal/shared/view"
 )
 
 // exits has an attempt fail, and gives up for it once its crew has no restarts left.
@@ -46,30 +45,16 @@ func (n *story) steps(attempt int, step int64) {
 	n.line("llama-8b", events.CrewReport{Report: events.ReportProgress, Attempt: attempt, Step: step, CheckpointStep: 48000})
 }
 
-// TestALineAloneSpendsNoRestart: the crew's verdict does. The same error twice, without a step in between, is not met a third time.
+// TestALineAloneSpendsNoRestart: the crew's verdict does.
 func TestALineAloneSpendsNoRestart(t *testing.T) {
 	t.Parallel()
-	for second, want := range map[string]reason.Code{"NaN in loss at step 48251": reason.CodeSameError, "shapes do not match": ""} {
-		n := newStory(t, true, "llama-8b")
-		n.exits(1, "NaN in loss at step 48250")
-		n.givesUp(1).wants("hear")
-		r := n.begins(events.ActionHear, "")
-		n.give(evidence.VerdictRead{Origin: n.reading(), Request: r, Attempt: 1, Text: "there is none"}).wants()
-		n.now = n.now.Add(time.Second)
-		n.beats(n.verdict(1, false), 0).wants("restart llama-8b=7711")
-		if len(n.w.Charges) != 0 {
-			t.Fatalf("charged is %v before it is begun", n.w.Charges)
-		}
-		n.give(evidence.Answered{Origin: n.reading(), Request: n.begins(events.ActionRestart, "")})
-		if len(n.w.Charges) != 1 || n.w.Lease.Sure.Attempt != 2 {
-			t.Fatalf("charged is %v, and the lease names attempt %d", n.w.Charges, n.w.Lease.Sure.Attempt)
-		}
-		n.exits(2, second)
-		n.now = n.now.Add(time.Second)
-		n.beats(n.verdict(2, false), 0)
-		if got := n.ended().Code; got != want || (want == "") != n.isWanted(events.ActionRestart) {
-			t.Errorf("%s: it ended by %q, want %q:\n%s", second, got, want, n.tale())
-		}
+	n := at(t, "everything", true, "exit 1, gave up, no verdict hear")
+	n.wants()
+	if n.goes("its verdict").wants("restart llama-8b=7711"); len(n.w.Charges) != 0 {
+		t.Fatalf("charged is %v before it is begun", n.w.Charges)
+	}
+	if n.goes("does restart"); len(n.w.Charges) != 1 || n.w.Lease.Sure.Attempt != 2 {
+		t.Fatalf("charged is %v, and the lease names attempt %d", n.w.Charges, n.w.Lease.Sure.Attempt)
 	}
 }
 
@@ -79,9 +64,7 @@ func TestRestartsHaveTheirBudgets(t *testing.T) {
 	for proves, want := range map[bool]reason.Code{false: reason.CodeBudget, true: reason.CodeRestartsADay} {
 		n, restarts := newStory(t, true, "llama-8b"), 0
 		for attempt := 1; attempt < 30; attempt++ {
-			n.exits(attempt, fmt.Sprint("another error: ", string(rune('a'+attempt))))
-			n.now = n.now.Add(time.Second)
-			n.beats(n.verdict(attempt, false), 0)
+			n.exits(attempt, fmt.Sprint("another error: ", string(rune('a'+attempt)))).later(time.Second).beats(n.verdict(attempt, false), 0)
 			if n.isWanted(events.ActionHear) {
 				n.give(evidence.VerdictRead{Origin: n.reading(), Request: n.begins(events.ActionHear, ""), Verdict: n.verdict(attempt, false), Attempt: attempt})
 			}
@@ -89,13 +72,12 @@ func TestRestartsHaveTheirBudgets(t *testing.T) {
 				break
 			}
 			restarts++
-			n.give(evidence.Answered{Origin: n.reading(), Request: n.begins(events.ActionRestart, "")})
-			n.now = n.now.Add(10 * time.Minute)
-			n.steps(attempt+1, 48200+100*int64(attempt))
-			if s := n.w.Slices[0]; proves {
-				n.give(evidence.Beat{
-					Origin: n.reading(), Slice: s.Name, Incarnation: s.Incarnation, Seen: n.now, Runs: true, Attempt: attempt + 1, Step: 48200 + 100*int64(attempt), StepAt: n.now,
-				})
+			step := 48200 + 100*int64(attempt)
+			n.goes("does restart").later(10*time.Minute).steps(attempt+1, step)
+			if proves {
+				e := beat(n, &n.w.Slices[0], n.now)
+				e.Runs, e.Attempt, e.Step, e.StepAt = true, attempt+1, step, n.now
+				n.give(e)
 			}
 		}
 		if most := map[bool]int{false: bounds.MaxRestarts, true: policy.DefaultRestartsPerDay}[proves]; n.ended().Code != want || restarts != most {
@@ -104,54 +86,10 @@ func TestRestartsHaveTheirBudgets(t *testing.T) {
 	}
 }
 
-// TestOnlyProgressProvesThatATrainingGoesOn: a step past the last save, of the attempt that runs. One that was taken back may go on below.
-func TestOnlyProgressProvesThatATrainingGoesOn(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		attempt int
-		step    int64
-		span    time.Duration
-		outcome view.Outcome
-	}{
-		"a step past the save":         {2, 48001, 0, view.Resumed},
-		"a step before it":             {2, 47990, 0, ""},
-		"a late line of the one ended": {1, 48190, 0, ""},
-		"steps before it, for hours":   {2, 47000, 6 * time.Hour, view.Resumed},
-	} {
-		n := newStory(t, true, "llama-8b")
-		n.exits(1, "an error")
-		late := n.now.Add(time.Second)
-		n.now = n.now.Add(time.Minute)
-		n.line("llama-8b", events.CrewReport{Report: events.ReportStarted, Attempt: 2})
-		for end := n.now.Add(c.span + time.Minute); n.w.Incident != nil && n.now.Before(end); c.step++ {
-			n.passes(time.Minute)
-			at := n.now
-			if n.now = at; c.attempt == 1 {
-				n.now = late
-			}
-			if n.w.Incident != nil {
-				n.steps(c.attempt, c.step)
-			}
-			n.now = at
-		}
-		if got := n.ended().Outcome; got != c.outcome {
-			t.Errorf("%s: it ended %q, want %q:\n%s", name, got, c.outcome, n.tale())
-		}
-	}
-}
-
 // TestAFailureOfALifeBeforeOpensNoIncident: its owner has deleted that life since, and made another one.
 func TestAFailureOfALifeBeforeOpensNoIncident(t *testing.T) {
 	t.Parallel()
-	n := newStory(t, true, "llama-8b")
-	n.give(evidence.Called{Origin: n.reading(), Slice: "llama-8b", Zone: "us-west4-a", Act: events.ActDeleted, Principal: "ann@example.com"})
-	n.now = n.now.Add(time.Minute)
-	n.exits(1, "NaN in loss").reads("llama-8b", evidence.Gone)
-	n.now = n.now.Add(time.Hour)
-	n.reads("llama-8b", evidence.Creating, func(e *evidence.Read) {
-		e.Incarnation = events.Incarnation{Zone: "us-west4-a", ID: "7799", Created: n.now}
-	})
-	if n.passes(time.Minute); n.w.Incident != nil || n.w.Closed != nil {
+	if n := at(t, "everything", true, "owner deletes, a minute, exit 1, read gone, an hour, read foreign made, 1m"); n.about() != nil {
 		t.Error(n.tale())
 	}
 }

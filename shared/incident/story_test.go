@@ -161,10 +161,7 @@ func (n *story) ended() incident.End {
 
 // tale is the story so far.
 func (n *story) tale() string {
-	in := n.w.Incident
-	if in == nil {
-		in = n.w.Closed
-	}
+	in := n.about()
 	if in == nil {
 		return "no incident"
 	}

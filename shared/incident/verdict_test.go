@@ -1,7 +1,6 @@
 package incident_test
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -56,11 +55,11 @@ func TestALineEndsNoCare(t *testing.T) {
 // TestLinesRefillNoBudget: only a checkpoint, or the crew's record on its machine, proves progress made since the budget was first spent.
 func TestLinesRefillNoBudget(t *testing.T) {
 	t.Parallel()
-	spent := start.Add(-time.Hour)
+	past := start.Add(-time.Hour)
 	beats := func(change func(*evidence.Beat)) func(*story) {
 		return func(n *story) {
-			s := n.w.Slices[0]
-			e := evidence.Beat{Origin: n.reading(), Slice: s.Name, Incarnation: s.Incarnation, Seen: n.now, Runs: true, Attempt: 1, Step: 48_300, StepAt: n.now}
+			e := beat(n, &n.w.Slices[0], n.now)
+			e.Runs, e.Attempt, e.Step, e.StepAt = true, 1, 48_300, n.now
 			change(&e)
 			n.give(e)
 		}
@@ -72,7 +71,7 @@ func TestLinesRefillNoBudget(t *testing.T) {
 		"a line":                     {func(n *story) { n.steps(1, 90_000) }, false},
 		"its record":                 {beats(func(*evidence.Beat) {}), true},
 		"the record of no such life": {beats(func(e *evidence.Beat) { e.Incarnation.ID = "7" }), false},
-		"an older step":              {beats(func(e *evidence.Beat) { e.StepAt = spent.Add(-time.Minute) }), false},
+		"an older step":              {beats(func(e *evidence.Beat) { e.StepAt = past.Add(-time.Minute) }), false},
 		"a step that was proven before": {func(n *story) {
 			n.w.Training.Proven = 48_300
 			beats(func(*evidence.Beat) {})(n)
@@ -80,7 +79,7 @@ func TestLinesRefillNoBudget(t *testing.T) {
 		"a verified checkpoint": {func(n *story) { n.goes("ongoing, do, saved, found verify") }, true},
 	} {
 		n := newStory(t, true, "llama-8b")
-		n.w.Charges = []incident.Charge{{Action: events.ActionRestart, Incident: "x", At: spent}, {Action: events.ActionDelete, Incident: "x", At: spent}}
+		n.w.Charges = []incident.Charge{{Action: events.ActionRestart, Incident: "x", At: past}, {Action: events.ActionDelete, Incident: "x", At: past}}
 		c.give(n)
 		if left := n.w.Spent(events.ActionRestart) + n.w.Spent(events.ActionDelete); (left == 0) != c.refills {
 			t.Errorf("%s: %d are spent:\n%s", name, left, n.tale())
@@ -145,21 +144,17 @@ func TestANewLifeCountsItsAttemptsAnew(t *testing.T) {
 // once. Else a person is told. It is read once.
 func TestAFreshVerdictDecides(t *testing.T) {
 	t.Parallel()
-	for _, saved := range []bool{false, true} {
-		for path, action := range map[string]events.Action{"read lost": events.ActionDelete, "exit 139, gave up": events.ActionRestart} {
-			n := newStory(t, path != "read lost", "llama-8b") // one that is not Spot has the time to heal first
-			n.w.Charges = slices.Repeat([]incident.Charge{{Action: action, Incident: "x", At: start.Add(-time.Hour)}}, bounds.MaxRecreates)
-			n.goes(path)
-			for n.w.Incident != nil && !n.isWanted(events.ActionHear) {
-				n.passes(time.Minute)
+	for answer, want := range map[string]map[string]string{
+		"spent":      {"read lost, later, tick": "deleting: delete llama-8b", "exit 139, gave up": "restarting: restart llama-8b=7711"},
+		"no verdict": {"read lost, later, tick": "escalated"},
+	} {
+		for path, at := range want {
+			n := newStory(t, path == "exit 139, gave up", "llama-8b").with(spent(events.ActionDelete, events.ActionRestart)) // one that is not Spot has the time to heal first
+			for i := range n.w.Charges {
+				n.w.Charges[i].At = start.Add(-time.Hour)
 			}
-			e := n.hear("spent", n.begins(events.ActionHear, "")).(evidence.VerdictRead) //nolint:forcetypeassert // it always is
-			if !saved {
-				e.Saved, e.SavedAt = 0, time.Time{}
-			}
-			n.give(e).passes(time.Minute)
-			if n.isWanted(action) != saved || !saved && n.ended().Outcome != "escalated" {
-				t.Errorf("%s, saved %t:\n%s", path, saved, n.tale())
+			if n.goes(path + ", " + answer + " hear"); n.stands(n.sent) != at {
+				t.Errorf("%s, %s: it stands at %s, want %s:\n%s", path, answer, n.stands(n.sent), at, n.tale())
 			}
 		}
 	}
