@@ -66,8 +66,7 @@ func TestASuspicionIsTakenBackByAReading(t *testing.T) {
 	n.plays([][2]string{{"read lost", "deleting: delete llama-8b"}})
 }
 
-// TestASuspicionOfWhatIsNotUsableEndsAtAPersonsWord: no reading of a slice that is not usable takes the symptom off again, and whoever has settled it
-// with Google says so. A reading that shows it stops everything again.
+// TestASuspicionOfWhatIsNotUsableEndsAtAPersonsWord: no reading of it takes the symptom off again. One that shows it stops everything again.
 func TestASuspicionOfWhatIsNotUsableEndsAtAPersonsWord(t *testing.T) {
 	t.Parallel()
 	for path, opens := range map[string]string{
@@ -104,8 +103,7 @@ func TestASuspicionOfWhatIsNotUsableEndsAtAPersonsWord(t *testing.T) {
 	})
 }
 
-// TestAbuseStopsACleanUp: a deletion that nobody has begun is not made, as long as the symptom is there. One that is under way is waited for, and what
-// is left is told once.
+// TestAbuseStopsACleanUp: a deletion that nobody has begun is not made. One that is under way is waited for, and what is left is told once.
 func TestAbuseStopsACleanUp(t *testing.T) {
 	t.Parallel()
 	cleansUp := [][2]string{

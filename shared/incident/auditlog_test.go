@@ -12,8 +12,7 @@ import (
 	"pitstop.internal/shared/reason"
 )
 
-// TestAnEntryOfATopicProvesNoLoss: anybody may publish there. The slice is gone, and perhaps its owner deleted it: it is created again only when
-// patrol has found the loss in the audit log itself.
+// TestAnEntryOfATopicProvesNoLoss: anybody may publish there. Patrol has to find the loss in the audit log itself.
 func TestAnEntryOfATopicProvesNoLoss(t *testing.T) {
 	t.Parallel()
 	n := newStory(t, true, "llama-8b")
@@ -35,8 +34,7 @@ func (n *story) blind(d time.Duration) {
 	}
 }
 
-// TestSilenceOfTheOwnerIsAskedFor: only an answer of the audit log that names nobody, given after the grace, proves that no owner deleted the slice.
-// Where the log cannot be read, a person is told, and nothing is created. Once a person has let patrol read it, its answer gets as much time again.
+// TestSilenceOfTheOwnerIsAskedFor: only an answer that names nobody proves it. Where the log cannot be read, a person is told, and nothing is created.
 func TestSilenceOfTheOwnerIsAskedFor(t *testing.T) {
 	t.Parallel()
 	const told, created = "escalated " + reason.CodeAuditUnread, "creating: create llama-8b"

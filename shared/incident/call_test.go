@@ -74,8 +74,7 @@ func TestEveryCallIsRecordedWithItsIntent(t *testing.T) {
 	}
 }
 
-// TestACallThatWasNotMadeSaysSo: what was begun and held, or found done, was not called; what another delivery may have called stays open. The code
-// stays beside the words, also in the story.
+// TestACallThatWasNotMadeSaysSo, with its code. What another delivery may have called stays open.
 func TestACallThatWasNotMadeSaysSo(t *testing.T) {
 	t.Parallel()
 	failure := &evidence.Failure{Class: reason.CannotMove, Message: "the reservation is elsewhere"}
@@ -116,8 +115,7 @@ func TestACallThatWasNotMadeSaysSo(t *testing.T) {
 	}
 }
 
-// TestADeliveryOnceMoreIsOneCall: the same request carries the same ID, and nobody knows what the first delivery came to. Why the second one made
-// none says nothing of the first, so that a lease may name the slice all the same.
+// TestADeliveryOnceMoreIsOneCall: nobody knows what the first one came to. Why the second made none says nothing of it, so a lease may name the slice.
 func TestADeliveryOnceMoreIsOneCall(t *testing.T) {
 	t.Parallel()
 	for path, c := range map[string]struct {
@@ -155,8 +153,7 @@ func TestADeliveryOnceMoreIsOneCall(t *testing.T) {
 	}
 }
 
-// TestTheRecordOfCallsIsBounded has capacity asked for during two days: the newest calls stand for themselves, the oldest are folded, and none is
-// forgotten. A document that is full of lines and calls stays small.
+// TestTheRecordOfCallsIsBounded: the newest calls stand for themselves, the oldest are folded, and none is forgotten.
 func TestTheRecordOfCallsIsBounded(t *testing.T) {
 	t.Parallel()
 	n := at(t, "spot", true, "preempted, read lost, does delete, read gone")

@@ -13,8 +13,7 @@ import (
 	"pitstop.internal/shared/incident"
 )
 
-// TestNothingIsKeptFromTheFuture: what a machine writes carries the time of its clock, which may be fast. It counts as of now, and what happens after
-// it is newer.
+// TestNothingIsKeptFromTheFuture: a machine's clock may be fast. What it writes counts as of now, and what happens after it is newer.
 func TestNothingIsKeptFromTheFuture(t *testing.T) {
 	t.Parallel()
 	const fast = 3 * time.Hour
@@ -53,8 +52,7 @@ func TestNothingIsKeptFromTheFuture(t *testing.T) {
 	}
 }
 
-// TestAnExitZeroInAnnouncedMaintenanceIsASave: a notice that a reading showed is enough, before anything has been seen of the maintenance. A message, and
-// a notice that was taken back, prove nothing.
+// TestAnExitZeroInAnnouncedMaintenanceIsASave where a reading showed the notice. A message, and one that was taken back, prove nothing.
 func TestAnExitZeroInAnnouncedMaintenanceIsASave(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -76,8 +74,7 @@ func TestAnExitZeroInAnnouncedMaintenanceIsASave(t *testing.T) {
 	}
 }
 
-// TestTheEndOfAnEarlierAttemptIsNotTheEnd: neither the verdict of an attempt before the one that the lease names, nor what is told again of one whose
-// exit 0 was a save.
+// TestTheEndOfAnEarlierAttemptIsNotTheEnd: the lease names a later one, or its exit 0 was a save.
 func TestTheEndOfAnEarlierAttemptIsNotTheEnd(t *testing.T) {
 	t.Parallel()
 	for attempt, want := range map[int]bool{2: false, 3: true, 4: true} {

@@ -34,8 +34,7 @@ func TestDoneIsTheEndOfTheTraining(t *testing.T) {
 	}
 }
 
-// TestAGroupIsDoneAsAWhole: a JobSet that its owner deletes while one of its Jobs is complete, and another still waits for its machines, has
-// not done its work. A slice of another group is no part of it.
+// TestAGroupIsDoneAsAWhole: a JobSet that its owner deletes while one of its Jobs is complete, and another still waits, has not done its work.
 func TestAGroupIsDoneAsAWhole(t *testing.T) {
 	t.Parallel()
 	for group, want := range map[string]bool{"set": false, "other": true, "": true} {

@@ -10,9 +10,7 @@ import (
 	"pitstop.internal/shared/policy"
 )
 
-// TestALongNoticeIsNotSatOut where its maintenance may be started early: the save comes at once, else right before the window. The slices of a
-// Multislice are maintained together, or none of them early. A Job may fail for good once its maintenance begins: where nobody may bring it back,
-// Pitstop does not begin it.
+// TestALongNoticeIsNotSatOut where it may be started early: of all slices, and of a Job only where somebody may bring it back.
 func TestALongNoticeIsNotSatOut(t *testing.T) {
 	t.Parallel()
 	const early, alone, late = 0, bounds.NoticeFor, 48*time.Hour - 10*time.Minute

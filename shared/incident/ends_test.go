@@ -88,8 +88,7 @@ func TestHealingIsWaitedForUntilThePlannedEnd(t *testing.T) {
 	}
 }
 
-// TestAPlannedEndWithoutASave: it is replaced and charged to nobody, also where no budget is left and nobody has looked before. What was lost before
-// its end did not end as planned.
+// TestAPlannedEndWithoutASave: nobody is charged, also where no budget is left. What was lost before its end did not end as planned.
 func TestAPlannedEndWithoutASave(t *testing.T) {
 	t.Parallel()
 	spot := func(w *incident.Workload) { w.Slices[0].Reclaimable = true }

@@ -10,8 +10,7 @@ import (
 	"pitstop.internal/shared/reason"
 )
 
-// TestAFailureThatPeopleKnowOfOpensNothing: its lines may come when the incident is over, hours late if a function stood still, and two lines of one
-// second may overtake each other.
+// TestAFailureThatPeopleKnowOfOpensNothing: its lines may come hours after the end of the incident, and overtake each other.
 func TestAFailureThatPeopleKnowOfOpensNothing(t *testing.T) {
 	t.Parallel()
 	for at, opens := range map[time.Duration]bool{-time.Minute: false, 0: false, time.Minute: true} {
@@ -40,8 +39,7 @@ func TestAnInterruptedTrainingIsTheMachines(t *testing.T) {
 	}
 }
 
-// TestALineFromBeforeTheTroubleConfirmsNothing: none of the crew's lines, or not those of its last attempt, had come before the trouble did. A
-// clock may be wrong.
+// TestALineFromBeforeTheTroubleConfirmsNothing, whether lines of the last attempt had come before. A clock may be wrong.
 func TestALineFromBeforeTheTroubleConfirmsNothing(t *testing.T) {
 	t.Parallel()
 	for _, heard := range []int{0, 1} {
@@ -56,8 +54,7 @@ func TestALineFromBeforeTheTroubleConfirmsNothing(t *testing.T) {
 	}
 }
 
-// TestTheSameErrorIsNotMetAgainAndAgain: the crew has given up, was asked for another attempt, and gave up on the same error without one new step.
-// Whoever asks again only burns chips.
+// TestTheSameErrorIsNotMetAgainAndAgain: whoever asks again where no new step came between two equal errors only burns chips.
 func TestTheSameErrorIsNotMetAgainAndAgain(t *testing.T) {
 	t.Parallel()
 	nan := events.CrewReport{Report: events.ReportExited, ExitCode: 1, Tail: []string{"Traceback", "RuntimeError: NaN in loss at step 48,250 (0x7f3a), worker 12", " "}}
@@ -139,8 +136,7 @@ func TestALineAdmitsNoSlice(t *testing.T) {
 	}
 }
 
-// TestAnIncidentShowsHowItsLastAttemptEnded: of two lines the one of the later attempt counts, whatever the order of their arrival. A line that comes
-// again tells nothing of a later incident.
+// TestAnIncidentShowsHowItsLastAttemptEnded, in whatever order the lines come. One that comes again tells nothing of a later incident.
 func TestAnIncidentShowsHowItsLastAttemptEnded(t *testing.T) {
 	t.Parallel()
 	for name, order := range map[string][]int{"in order": {5, 6}, "out of order": {6, 5}, "twice": {5, 5, 6, 6}} {

@@ -60,8 +60,7 @@ func TestWhoDeletedItIsAsked(t *testing.T) {
 	}
 }
 
-// TestALateDeletionOfAFormerLifeEndsNothing, where training ran in the life that was made in its place and is lost again. It counts where nothing has
-// come of the first creation, and the next is not begun yet.
+// TestALateDeletionOfAFormerLifeEndsNothing where training ran in the next one. It counts where nothing has come of a creation yet.
 func TestALateDeletionOfAFormerLifeEndsNothing(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]string{

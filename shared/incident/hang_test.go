@@ -38,8 +38,7 @@ func (n *story) trains(steps int64, apart time.Duration) (last time.Time) {
 	return n.now
 }
 
-// silent lets so much time pass without a line. Its crew is listened for whenever somebody has to. It returns when an incident opens, and how
-// long after the last step that is; 0 for never.
+// silent lets time pass without a line, has the crew listened for, and returns when an incident opens after the last step; 0 for never.
 func (n *story) silent(last time.Time, d time.Duration, says record) time.Duration {
 	for end := n.now.Add(d); !n.now.After(end); n.later(time.Minute) {
 		if n.listens(says).w.Incident != nil {
@@ -140,8 +139,7 @@ func TestASlowTrainingIsNoHang(t *testing.T) {
 	}
 }
 
-// TestALostLineIsNoHang: silence of the log proves nothing, and nothing is decided before the crew was listened for. What then stands still is
-// found from the step on that the crew's record tells of.
+// TestALostLineIsNoHang: nothing is decided before the crew was listened for. What then stands still is found from its record's step on.
 func TestALostLineIsNoHang(t *testing.T) {
 	t.Parallel()
 	n := newStory(t, true, "llama-8b")
@@ -254,8 +252,7 @@ func TestACrewThatGivesUpHangsNoMore(t *testing.T) {
 	}
 }
 
-// TestATrainingThatGoesOnIsNotRestartedForLinesThatAreLate: before another attempt is asked for, which would end the one that runs, its crew is
-// listened for.
+// TestATrainingThatGoesOnIsNotRestartedForLinesThatAreLate: before another attempt is asked for, its crew is listened for.
 func TestATrainingThatGoesOnIsNotRestartedForLinesThatAreLate(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -281,8 +278,7 @@ func TestATrainingThatGoesOnIsNotRestartedForLinesThatAreLate(t *testing.T) {
 	}
 }
 
-// TestAHangStopsNoCare: the switches decide what becomes of a slice that cannot be used, or saves before maintenance, while the training is
-// only watched for standing still. For the hang itself nothing is deleted: anybody may write the lines of a crew.
+// TestAHangStopsNoCare: a loss is handled, and maintenance saved for, while a hang is watched, which itself deletes nothing: anybody may write a crew's lines.
 func TestAHangStopsNoCare(t *testing.T) {
 	t.Parallel()
 	for word, allowed := range map[string]string{

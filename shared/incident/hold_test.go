@@ -55,8 +55,7 @@ func TestAHoldThatDoesNotEndIsTold(t *testing.T) {
 	}
 }
 
-// TestAHoldGivesBackItsTime: what is left of a wait when a hold begins is left of it when the hold ends, enough to ask again. The next wait has its own
-// time.
+// TestAHoldGivesBackItsTime: what is left of a wait when a hold begins is left when it ends, enough to ask again. The next wait has its own.
 func TestAHoldGivesBackItsTime(t *testing.T) {
 	t.Parallel()
 	n := newStory(t, true, "a").goes("preempted, read lost")

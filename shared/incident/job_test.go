@@ -53,8 +53,7 @@ func TestPitstopResumesNoJobAndMovesNone(t *testing.T) {
 	}
 }
 
-// TestAMachineThatAJobHadLeftExplainsNothing: it was taken after the Job had failed, whether word of that comes before the reading that shows
-// it, or after it. What ran on a machine may end a while before the machine is taken.
+// TestAMachineThatAJobHadLeftExplainsNothing: it was taken after the Job had failed. What ran on it may end a while before it is taken.
 func TestAMachineThatAJobHadLeftExplainsNothing(t *testing.T) {
 	t.Parallel()
 	const soon, late = bounds.NoticedFor, bounds.NoticedFor + time.Second
@@ -139,8 +138,7 @@ func TestALineMovesNoCharge(t *testing.T) {
 	}
 }
 
-// TestAnOwnersDeletionComesBeforeOurs: a Job is gone before anybody has begun to delete it, so the log says first who did, however often it is
-// found gone. A person's yes to our deletion says nothing of theirs.
+// TestAnOwnersDeletionComesBeforeOurs: a Job is gone before anybody has begun to delete it, so the log says first who did.
 func TestAnOwnersDeletionComesBeforeOurs(t *testing.T) {
 	t.Parallel()
 	for name, loses := range map[string]func(*story){

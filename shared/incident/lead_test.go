@@ -54,8 +54,7 @@ func TestTheLeadIsMeasured(t *testing.T) {
 	}
 }
 
-// TestThePaceIsThatOfTheTraining: it is measured between two checkpoints of one attempt, and, of what was asked for, from the request to the
-// end of the checkpoint.
+// TestThePaceIsThatOfTheTraining: measured between two checkpoints of one attempt, or from a request to the end of its checkpoint.
 func TestThePaceIsThatOfTheTraining(t *testing.T) {
 	t.Parallel()
 	n := newStory(t, false, "a")

@@ -25,8 +25,7 @@ var notices = map[string]events.Notice{
 // verified brings a verified save from the request on.
 var verified = []string{"does save", "", "saved", "", "found verify", ""}
 
-// history is a story by its steps, each with where it stands after it; nothing says that this does not matter. It is about slice a under a policy
-// that allows everything, unless it says otherwise.
+// history is a story of slice a, unless it says otherwise, by its steps, each with where it stands after it; nothing says that this does not matter.
 type history struct {
 	policy string
 	p      func(*policy.Policy)
@@ -138,6 +137,9 @@ func TestMaintenance(t *testing.T) {
 		}},
 		"maintenance that no reading shows passes with the training": {steps: []string{
 			"a log ongoing", "saving: save", "6m", "window", "a log withdrawn", "resuming", "steps", "resumed",
+		}},
+		"maintenance of a slice that its owner has is nobody's": {names: both, w: func(w *incident.Workload) { w.Slices[1].Released = start }, steps: []string{
+			"a log pending", "peace", "110m", "saving: save", "b log ongoing", "saving", "b log withdrawn", "saving",
 		}},
 		"a machine is stopped for it long before its window": {steps: []string{
 			"a log pending", "peace", "1m", "peace", "a stopped for", "looking", "a unhealthy", "window", "a ready", "resuming",

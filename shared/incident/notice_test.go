@@ -11,8 +11,7 @@ import (
 	"pitstop.internal/shared/policy"
 )
 
-// TestNoticesOfAllWaysAreOne: a reading of the API, the log of a worker and the machine's own metadata tell one maintenance, pending and then under way,
-// and none of them tells all that the others do.
+// TestNoticesOfAllWaysAreOne: the API, a worker's log and a machine's metadata tell one maintenance, and none tells all that the others do.
 func TestNoticesOfAllWaysAreOne(t *testing.T) {
 	t.Parallel()
 	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}} {
@@ -47,8 +46,7 @@ func TestANoticeThatCouldNotBeReadIsNotGone(t *testing.T) {
 	}
 }
 
-// TestANoticeThatIsShownForEverIsWaitedForOnce: the API may show maintenance whose window is long over, because the slice was broken when it
-// would have begun. Nobody is asked to save for it again and again.
+// TestANoticeThatIsShownForEverIsWaitedForOnce: the slice was broken when it would have begun. Nobody is asked to save for it again and again.
 func TestANoticeThatIsShownForEverIsWaitedForOnce(t *testing.T) {
 	t.Parallel()
 	n, opened := newStory(t, false, "a"), map[string]bool{}
@@ -104,8 +102,7 @@ func TestSilenceIsToldWhereItProvesSomething(t *testing.T) {
 	}
 }
 
-// TestMaintenanceThatIsOverOpensNothing: word of it comes when the incident about it has ended. What was seen since then counts, and where it still goes
-// on, the next reading opens one.
+// TestMaintenanceThatIsOverOpensNothing, though word of it comes late. Where it still goes on, the next reading opens an incident.
 func TestMaintenanceThatIsOverOpensNothing(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -162,67 +159,46 @@ func TestTheDateOfTheLastMaintenanceExplains(t *testing.T) {
 	}
 }
 
-// TestMaintenanceOfAReleasedSliceSteersNothing of the incident of the others.
-func TestMaintenanceOfAReleasedSliceSteersNothing(t *testing.T) {
-	t.Parallel()
-	n := newStory(t, false, "a", "b")
-	n.w.Slices[1].Released = start
-	n.goes("a log pending, 110m")
-	before := n.w.Incident.Status
-	for _, step := range []string{"b log ongoing", "b log withdrawn"} {
-		if n.goes(step); n.w.Incident == nil || n.w.Incident.Status.Label != before.Label || !n.w.Incident.Status.Until.Equal(before.Until) {
-			t.Errorf("after %q it stands at %s, was %+v:\n%s", step, n.stands(nil), before, n.tale())
-		}
-	}
-}
-
-// TestMaintenanceBesideAStoppedSliceWaits while its owner keeps another slice of the Multislice stopped. Once that runs again, what stands opens one
-// incident: not where an incident, a step or a person has come after its last word, and not for a slice that cannot be used.
+// TestMaintenanceBesideAStoppedSliceWaits until that runs again. Then it opens one incident, unless something came after its last word.
 func TestMaintenanceBesideAStoppedSliceWaits(t *testing.T) {
 	t.Parallel()
+	const pending, ongoing = events.NoticePending, events.NoticeOngoing
 	for name, c := range map[string]struct {
 		status events.NoticeStatus
-		p      func(*policy.Policy)
+		policy string
 		change func(*story)
 		want   string
 	}{
-		"announced":               {status: events.NoticePending, want: "saving: save"},
-		"announced, and watched":  {status: events.NoticePending, p: func(p *policy.Policy) { p.Switches = policy.Switches{} }, want: "watching"},
-		"under way":               {status: events.NoticeOngoing, want: "saving: save"},
-		"an incident has ended":   {status: events.NoticeOngoing, change: func(n *story) { n.w.Ended = n.now }, want: "peace"},
-		"the training does steps": {status: events.NoticeOngoing, change: func(n *story) { n.w.Training.StepAt = n.now }, want: "peace"},
-		"a person cancelled it":   {status: events.NoticeOngoing, change: func(n *story) { n.w.Slices[0].Notice.Declined = n.now }, want: "peace"},
-		"its window is long over": {status: events.NoticeOngoing, change: func(n *story) { n.w.Slices[0].Notice.WindowEnd = n.now.Add(-bounds.HealFor) }, want: "peace"},
-		"the slice is gone":       {status: events.NoticeOngoing, change: func(n *story) { n.reads("a", evidence.Gone) }, want: "peace"},
+		"announced":               {pending, "everything", nil, "saving: save"},
+		"announced, and watched":  {pending, "watch", nil, "watching"},
+		"under way":               {ongoing, "everything", nil, "saving: save"},
+		"an incident has ended":   {ongoing, "everything", func(n *story) { n.w.Ended = n.now }, "peace"},
+		"the training does steps": {ongoing, "everything", func(n *story) { n.w.Training.StepAt = n.now }, "peace"},
+		"a person cancelled it":   {ongoing, "everything", func(n *story) { n.w.Slices[0].Notice.Declined = n.now }, "peace"},
+		"its window is long over": {ongoing, "everything", func(n *story) { n.w.Slices[0].Notice.WindowEnd = n.now.Add(-bounds.HealFor) }, "peace"},
+		"the slice is gone":       {ongoing, "everything", func(n *story) { n.reads("a", evidence.Gone) }, "peace"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			n := newStory(t, false, "a", "b")
-			if c.p != nil {
-				c.p(&n.p)
-			}
-			b := &n.w.Slices[1]
-			b.Condition, b.State, b.Since, b.Stop.By, b.Stop.At = evidence.Stopped, "STOPPED", start.Add(-time.Hour), "ann@example.com", start.Add(-time.Hour)
-			epoch, notice := n.w.Epoch, window(c.status, false, 30*time.Minute)
-			for range 25 {
-				n.announces("a", notice).goes("stopped for, 1m")
-			}
-			if n.w.Incident != nil || n.w.Closed != nil || n.w.Epoch != epoch {
-				t.Fatalf("beside what its owner stopped, it opens one:\n%s", n.tale())
-			}
-			if c.change != nil {
-				c.change(n)
-			}
-			n.goes("b ready")
-			if got := n.stands(n.play("1m")); got != c.want {
-				t.Fatalf("b runs again, and it stands at %q, want %q:\n%s", got, c.want, n.tale())
-			}
-			for range 300 { // its incident ends, and what still stands opens no other one
-				n.announces("a", notice).goes("1m")
-			}
-			if in := n.w.Incident; n.w.Epoch > epoch+30 || in != nil && in.Opened.Sub(start) > time.Hour {
-				t.Errorf("it opens one after the other, by epoch %d:\n%s", n.w.Epoch, n.tale())
-			}
-		})
+		n := multi(t, false).under(c.policy)
+		b := &n.w.Slices[1]
+		b.Condition, b.State, b.Since, b.Stop.By, b.Stop.At = evidence.Stopped, "STOPPED", start.Add(-time.Hour), ann.By, start.Add(-time.Hour)
+		epoch, notice := n.w.Epoch, window(c.status, false, 30*time.Minute)
+		for range 25 {
+			n.announces("a", notice).goes("stopped for, 1m")
+		}
+		if n.about() != nil || n.w.Epoch != epoch {
+			t.Fatalf("%s: beside what its owner stopped, it opens one:\n%s", name, n.tale())
+		}
+		if c.change != nil {
+			c.change(n)
+		}
+		if n.goes("b ready"); n.stands(n.play("1m")) != c.want {
+			t.Fatalf("%s: b runs again, and it stands at %q, want %q:\n%s", name, n.stands(nil), c.want, n.tale())
+		}
+		for range 300 { // its incident ends, and what still stands opens no other one
+			n.announces("a", notice).goes("1m")
+		}
+		if in := n.w.Incident; n.w.Epoch > epoch+30 || in != nil && in.Opened.Sub(start) > time.Hour {
+			t.Errorf("%s: it opens one after the other, by epoch %d:\n%s", name, n.w.Epoch, n.tale())
+		}
 	}
 }

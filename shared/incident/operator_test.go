@@ -54,8 +54,7 @@ func TestOperators(t *testing.T) {
 	})
 }
 
-// TestWhatWasGivenUpIsTriedAgain with budgets that start anew, once the obstacle is removed: whoever gives the word need not know the policy, and what
-// it forbids is given up again.
+// TestWhatWasGivenUpIsTriedAgain with budgets that start anew. What the policy forbids is given up again.
 func TestWhatWasGivenUpIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -125,8 +124,7 @@ func TestNothingIsRetriedThatGoesOn(t *testing.T) {
 	}
 }
 
-// TestQuestionsAreAskedInWords. An answer is for its question alone, and waits for a policy that can be read: what is approved is done in the policy's
-// own way, by whoever can read it.
+// TestQuestionsAreAskedInWords. An answer is for its question alone, and waits for a policy that can be read.
 func TestQuestionsAreAskedInWords(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string][2]string{
@@ -189,8 +187,7 @@ func TestAnIncidentEndsWithTheLastSliceThatItIsAbout(t *testing.T) {
 	}
 }
 
-// TestAnEmptyMachineIsNotCreatedUnasked: without a start-up script nothing trains on what comes back. What may not be replaced at all, or is only
-// watched, is not asked about.
+// TestAnEmptyMachineIsNotCreatedUnasked: without a start-up script nothing trains on it. What may not be replaced is not asked about.
 func TestAnEmptyMachineIsNotCreatedUnasked(t *testing.T) {
 	t.Parallel()
 	empty := func(w *incident.Workload) { w.Slices[0].Bare = true }

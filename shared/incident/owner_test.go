@@ -12,8 +12,7 @@ import (
 	"pitstop.internal/shared/view"
 )
 
-// TestWhatIsOlderThanTheTroubleTakesNothingOver: the entry of a creation may come half an hour late, and what an owner made again before another
-// slice was lost may be read first in the look at that loss.
+// TestWhatIsOlderThanTheTroubleTakesNothingOver: a creation's entry may come half an hour late, and what it made may be read late.
 func TestWhatIsOlderThanTheTroubleTakesNothingOver(t *testing.T) {
 	t.Parallel()
 	for ago, takes := range map[time.Duration]bool{20 * time.Minute: false, 30 * time.Second: true} {
@@ -79,8 +78,7 @@ func TestTrainingFollowsWhatItsOwnerCreatesElsewhere(t *testing.T) {
 	}
 }
 
-// TestALossThatItsOwnerTookInHandIsNotOpenedAgain: the next reading shows what has been told. A loss after the slice was usable is another one, and
-// so is what goes wrong in the next life of a training that a person had in hand.
+// TestALossThatItsOwnerTookInHandIsNotOpenedAgain. A loss after the slice was usable is another one, and so is what befalls the next life.
 func TestALossThatItsOwnerTookInHandIsNotOpenedAgain(t *testing.T) {
 	t.Parallel()
 	at(t, "everything", true, "tick").history(
@@ -111,8 +109,7 @@ func TestWhatItsOwnerHasTakenAwayNamesNoPolicy(t *testing.T) {
 	}
 }
 
-// TestNobodyWaitsForWhatItsOwnerHasDeleted: of a Multislice one slice is its owner's, and that it is still gone is no news at any moment of an
-// incident about the other.
+// TestNobodyWaitsForWhatItsOwnerHasDeleted: that it is still gone is no news at any moment of an incident about another slice.
 func TestNobodyWaitsForWhatItsOwnerHasDeleted(t *testing.T) {
 	t.Parallel()
 	n := multi(t, true).goes("b owner deletes, b read gone, an hour")
@@ -140,8 +137,7 @@ func TestNobodyWaitsForWhatItsOwnerHasDeleted(t *testing.T) {
 	n.goes("a progress").is("resumed")
 }
 
-// TestWhatWaitsForThePolicyIsTold: a slice that its owner moved is not admitted under a policy that cannot be read. After a while an incident says
-// so, and it is the one that admits the slice once the policy is mended.
+// TestWhatWaitsForThePolicyIsTold by an incident, and admitted by the same one once the policy is mended.
 func TestWhatWaitsForThePolicyIsTold(t *testing.T) {
 	t.Parallel()
 	n := at(t, "unreadable", true, "owner deletes, read gone, read elsewhere, 1m", led)

@@ -12,8 +12,7 @@ import (
 	"pitstop.internal/shared/incident"
 )
 
-// TestWhatItsOwnerOrderedInTheMiddle of an incident about another slice, or before it: what was lost is replaced like any other, and what is theirs is
-// not waited for.
+// TestWhatItsOwnerOrderedInTheMiddle of an incident: what was lost of it is replaced like any other, and what is theirs is not waited for.
 func TestWhatItsOwnerOrderedInTheMiddle(t *testing.T) {
 	t.Parallel()
 	ordered := []string{"b owner deletes", "peace", "b read gone", "peace", "b read foreign made", "peace"}
@@ -36,8 +35,7 @@ func TestWhatItsOwnerOrderedInTheMiddle(t *testing.T) {
 	})
 }
 
-// TestAnIncidentAboutOneSliceForgetsNothingOfAnother: of a Multislice one slice is just coming, in vain, when an incident about the other ends. If
-// that slice was left to a person, it stays so.
+// TestAnIncidentAboutOneSliceForgetsNothingOfAnother, which is just coming, in vain: if it was left to a person, it stays so.
 func TestAnIncidentAboutOneSliceForgetsNothingOfAnother(t *testing.T) {
 	t.Parallel()
 	for _, left := range []bool{true, false} {
@@ -60,8 +58,7 @@ func (n *story) leftToAPerson(i int) *story {
 	return n
 }
 
-// TestWhatItsOwnerOrdersDuringTheCleanUpStaysTheirs: they took a Multislice over by ordering the slice of it that had been left to them. What we had
-// asked for is awaited, and there is no capacity for what they ordered.
+// TestWhatItsOwnerOrdersDuringTheCleanUpStaysTheirs: what we had asked for is awaited, and there is no capacity for what they ordered.
 func TestWhatItsOwnerOrdersDuringTheCleanUpStaysTheirs(t *testing.T) {
 	t.Parallel()
 	n := multi(t, true).leftToAPerson(1)
@@ -85,8 +82,7 @@ func TestAMultisliceThatItsOwnerMovesIsAdmittedOnce(t *testing.T) {
 	n.history("tick", "admitting: admit a=7712 b=7761", "do", "resuming", "a read ready", "resuming", "b read ready", "resuming", "tick", "resuming")
 }
 
-// TestWhatItsOwnerOrdersInAnotherZoneIsWaitedForThere: their queued resource waits for capacity. The zone that the slice has left says each minute that
-// it is gone; whoever took that for a loss would make a second one.
+// TestWhatItsOwnerOrdersInAnotherZoneIsWaitedForThere. The zone that it has left says each minute that it is gone, which is no loss.
 func TestWhatItsOwnerOrdersInAnotherZoneIsWaitedForThere(t *testing.T) {
 	t.Parallel()
 	for _, begins := range []string{"read gone", "stopped for, read gone"} {

@@ -36,8 +36,7 @@ func TestAPodsLineWithdrawsNoMaintenance(t *testing.T) {
 	}
 }
 
-// TestALineOfAFormerLifeMakesNoCrew: the image of the next Job may hold none. Then a new checkpoint shows that it trains, and a restart is asked
-// for only where there is none.
+// TestALineOfAFormerLifeMakesNoCrew: the next Job's image may hold none. A new checkpoint shows that it trains, and a restart is asked for where there is none.
 func TestALineOfAFormerLifeMakesNoCrew(t *testing.T) {
 	t.Parallel()
 	for _, saves := range []bool{true, false} {

@@ -8,8 +8,7 @@ import (
 	"pitstop.internal/shared/incident"
 )
 
-// TestWordsAreThoseOfTheProvider: a stored document names its provider, and one whose provider is not known has slices of the Cloud TPU API. The calls
-// that are recorded are those by which an audit log tells of them.
+// TestWordsAreThoseOfTheProvider, by default those of the Cloud TPU API. Calls are recorded as an audit log names them.
 func TestWordsAreThoseOfTheProvider(t *testing.T) {
 	t.Parallel()
 	for _, provider := range []string{"cloud-tpu", "", "unknown", "gke"} {

@@ -89,8 +89,7 @@ func TestCrewsAreListenedFor(t *testing.T) {
 	}
 }
 
-// TestWhatWasReadIsNotReadAgainAtOnce: an answer settles what it was read for, also one that says that nothing can be read. What is gone is asked about
-// until it is decided on.
+// TestWhatWasReadIsNotReadAgainAtOnce: an answer settles it, also one that says that nothing can be read.
 func TestWhatWasReadIsNotReadAgainAtOnce(t *testing.T) {
 	t.Parallel()
 	met := map[incident.ReadKind]bool{}
@@ -124,8 +123,7 @@ func TestWhatWasReadIsNotReadAgainAtOnce(t *testing.T) {
 	}
 }
 
-// TestTheAnswersOfTheAuditLog: a stop may have happened long before it was seen, within a month, an end not, and silence counts only once late entries
-// have come.
+// TestTheAnswersOfTheAuditLog: a stop may have happened long before it was seen, an end not, and silence counts once late entries have come.
 func TestTheAnswersOfTheAuditLog(t *testing.T) {
 	t.Parallel()
 	gone, stopped := at(t, "everything", true, "read gone"), at(t, "everything", true, "read stopped, a while")

@@ -13,8 +13,7 @@ import (
 	"pitstop.internal/shared/view"
 )
 
-// TestEverySaveHasItsOutcome, one for each way in which it may end. What is complete behind the deadline and before the maintenance is as good as
-// what is in time.
+// TestEverySaveHasItsOutcome. What is complete behind the deadline and before the maintenance is as good as what is in time.
 func TestEverySaveHasItsOutcome(t *testing.T) {
 	t.Parallel()
 	for steps, c := range map[string]struct {

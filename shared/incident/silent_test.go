@@ -12,8 +12,7 @@ import (
 	"pitstop.internal/shared/view"
 )
 
-// unheard is a Job of which nobody knows whether it trains: its lines have ended, and no crew of it can be heard. It returns what is asked for
-// then, and the time of the last step.
+// unheard is a Job whose lines have ended and of which no crew can be heard; what is asked for then, and when its last step was.
 func unheard(t *testing.T, policy string, change ...func(*story)) (n *story, asked string, last time.Time) {
 	t.Helper()
 	n = newJob(t).under(policy)
@@ -92,16 +91,8 @@ func TestATrainingThatNobodyHearsIsBegunAgainOnceItSavesNothing(t *testing.T) {
 		if asked != "verify" || !is || !look.Since.Equal(newer) || !look.Any || look.MoreThan != 0 { // a save that began with the last step may end later
 			t.Fatalf("%v: %q is asked for: %+v", apart, asked, look)
 		}
-		for asked = n.looks(old(last, apart)); asked == "verify" || asked == ""; {
-			if n.is("watching"); n.now.After(newer.Add(2 * apart).Add(time.Hour)) {
-				t.Fatalf("%v: nothing is asked for:\n%s", apart, n.tale())
-			}
-			if asked = n.asks(); asked == "verify" {
-				asked = n.looks(old(last, apart))
-			}
-		}
-		if after := n.now.Sub(last); asked != "restart llama-8b=7711" || after < bounds.ResumeFor+2*apart || after > bounds.ResumeFor+2*apart+2*time.Minute {
-			t.Errorf("%v: after %v %q is asked for:\n%s", apart, after, asked, n.tale())
+		if asked = n.looksOn(asked, last, apart); asked != "restart llama-8b=7711" || n.now.Sub(last) < bounds.ResumeFor+2*apart || n.now.Sub(last) > bounds.ResumeFor+2*apart+2*time.Minute {
+			t.Errorf("%v: after %v %q is asked for:\n%s", apart, n.now.Sub(last), asked, n.tale())
 		}
 		n.goes("does restart").says("7711", events.ReportProgress, ofSecond(60_400))
 		if n.ended().By != view.ByStep || n.w.Spent(events.ActionRestart) != 1 {
@@ -168,17 +159,10 @@ func TestWhatOfASilentTrainingIsNotBegunAgain(t *testing.T) {
 // TestAMomentOfSicknessDelaysTheLookAtWhatIsSaved and does not end it: no step was done. What was saved before that does not show that it goes on.
 func TestAMomentOfSicknessDelaysTheLookAtWhatIsSaved(t *testing.T) {
 	t.Parallel()
-	n, asked, last := unheard(t, "everything")
+	n, _, last := unheard(t, "everything")
 	n.looks(old(last, time.Hour))
-	n.later(time.Minute).reads("llama-8b", evidence.Unhealthy)
-	n.later(time.Minute).reads("llama-8b", evidence.Ready)
-	back := n.now
-	for n.now.Sub(back) < 5*time.Hour && asked != "restart llama-8b=7711" {
-		if asked = n.asks(); asked == "verify" {
-			asked = n.looks(old(last, time.Hour))
-		}
-	}
-	if after := n.now.Sub(back); asked != "restart llama-8b=7711" || after < bounds.ResumeFor+2*time.Hour || after > 3*time.Hour {
+	back := n.goes("a minute, read unhealthy, a minute, read ready").now
+	if asked, after := n.looksOn("", last, time.Hour), n.now.Sub(back); asked != "restart llama-8b=7711" || after < bounds.ResumeFor+2*time.Hour || after > 3*time.Hour {
 		t.Errorf("after %v %q is asked for:\n%s", after, asked, n.tale())
 	}
 	n, _, _ = unheard(t, "everything")
@@ -188,9 +172,7 @@ func TestAMomentOfSicknessDelaysTheLookAtWhatIsSaved(t *testing.T) {
 	n.breaks("").wants("delete llama-8b")
 }
 
-// TestWhatIsHeardBeforeTheCallEndsTheRequestForAnotherAttempt that was made because no line came, until the lease may have been written; after a call
-// that may not have been made it counts before the next. The policy of that moment counts, and so does the time since the look. A question to a person
-// rests on no look.
+// TestWhatIsHeardBeforeTheCallEndsTheRequestForAnotherAttempt that was made because no line came, until the lease may have been written.
 func TestWhatIsHeardBeforeTheCallEndsTheRequestForAnotherAttempt(t *testing.T) {
 	t.Parallel()
 	line := func(kind events.Report, life string) func(*story) {
@@ -281,4 +263,16 @@ func TestNoSecondAttemptIsAskedForUnheard(t *testing.T) {
 			t.Errorf("%s: %q is asked for:\n%s", name, asked, n.tale())
 		}
 	}
+}
+
+// looksOn answers each request for a new checkpoint by the old ones, until something else is asked for or half a day has passed.
+func (n *story) looksOn(asked string, last time.Time, apart time.Duration) string {
+	for end := n.now.Add(12 * time.Hour); n.now.Before(end) && (asked == "verify" || asked == ""); {
+		if asked == "verify" {
+			asked = n.looks(old(last, apart))
+		} else {
+			asked = n.asks()
+		}
+	}
+	return asked
 }

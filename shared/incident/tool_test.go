@@ -34,8 +34,7 @@ func (n *story) theirs(c evidence.Condition, created time.Time) *story {
 	})
 }
 
-// TestWhatAToolCreatesAgainAnswersOurCreation: Pitstop has deleted the failed Job, and the tool that keeps it as declared creates it before
-// Pitstop does. That is the new life of the slice: Pitstop waits for it, and makes no further call but the one that lets training in.
+// TestWhatAToolCreatesAgainAnswersOurCreation: the tool that keeps a Job as declared creates it before Pitstop does. That is the new life of the slice.
 func TestWhatAToolCreatesAgainAnswersOurCreation(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -100,8 +99,7 @@ func TestWhoeverCreatesWhatPitstopDidNotDeleteTakesItOver(t *testing.T) {
 	}
 }
 
-// TestAnOwnedJobIsJudgedByItsOwner: whatever is done to the Job of a JobSet, or to one that another object of the cluster makes, its
-// controller makes it anew. It is given up once its owner is: by word on the JobSet, or by the garbage collector.
+// TestAnOwnedJobIsJudgedByItsOwner: its controller makes it anew, so it is given up once its owner is: by word on the JobSet, or by the garbage collector.
 func TestAnOwnedJobIsJudgedByItsOwner(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

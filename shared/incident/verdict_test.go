@@ -14,8 +14,7 @@ import (
 // finished reports whether the training counts as done.
 func (n *story) finished() bool { return n.w.Shown(n.now).Training.Finished }
 
-// TestALineEndsNoCare gives the line that calls the training done, and then a loss. The loss is handled until a verdict confirms the line; only a
-// verdict about this attempt and this life ends care, and one that cannot be read keeps a lost slice waiting for no longer than HearFor.
+// TestALineEndsNoCare: a loss is handled until a verdict about this attempt and this life confirms the line; one that cannot be read delays it for HearFor.
 func TestALineEndsNoCare(t *testing.T) {
 	t.Parallel()
 	verdict := func(change func(*events.CrewVerdict)) func(*story) evidence.VerdictRead {
@@ -87,8 +86,7 @@ func TestLinesRefillNoBudget(t *testing.T) {
 	}
 }
 
-// TestExitZeroNearMaintenanceIsASave: Google's own SIGTERM makes a training save itself and exit with 0, and its crew, which saw no notice, calls
-// it finished. What Pitstop itself reads to strike the slice within fifteen minutes takes that back; a message does not, and no power off.
+// TestExitZeroNearMaintenanceIsASave: Google's SIGTERM makes a training save and exit with 0. What Pitstop itself reads to strike the slice takes the end back.
 func TestExitZeroNearMaintenanceIsASave(t *testing.T) {
 	t.Parallel()
 	for what, strikes := range map[string]bool{
@@ -122,8 +120,7 @@ func TestLinesSayNothingAgainstAVerdict(t *testing.T) {
 	}
 }
 
-// TestANewLifeCountsItsAttemptsAnew: without a directory attempts begin at 1 in every life, so what was done in the life before, or was a save
-// there, says nothing of this one.
+// TestANewLifeCountsItsAttemptsAnew: without a directory attempts begin at 1 in every life, so the life before says nothing of this one.
 func TestANewLifeCountsItsAttemptsAnew(t *testing.T) {
 	t.Parallel()
 	for _, struck := range []string{"tick", "stopped for, read ready"} {
@@ -140,8 +137,7 @@ func TestANewLifeCountsItsAttemptsAnew(t *testing.T) {
 	}
 }
 
-// TestAFreshVerdictDecides where the budgets are spent: what is saved refills them, so that the slice is replaced, or the training begun again, at
-// once. Else a person is told. It is read once.
+// TestAFreshVerdictDecides where the budgets are spent: what is saved refills them. Else a person is told.
 func TestAFreshVerdictDecides(t *testing.T) {
 	t.Parallel()
 	for answer, want := range map[string]map[string]string{
