@@ -13,56 +13,41 @@ import (
 // of it. What the API shows of one slice proves nothing of the other, so that is read first; and it is one incident.
 func TestAMultisliceIsNotReplacedByHalves(t *testing.T) {
 	t.Parallel()
-	const gone = "creating: create a with b"
-	whole := []string{"do", "deleting", "a read gone", "deleting", "b read gone", gone}
+	const deletes, gone, created = "deleting: delete a with b", "creating: create a with b", "a read lost, b read lost, do, a read gone, b read gone, do"
 	for name, c := range map[string]struct {
-		onDemand bool
-		but      func(w *incident.Workload)
-		steps    []string
-		reason   string
+		but    func(w *incident.Workload)
+		steps  []string
+		reason string
 	}{
-		"both are preempted": {false, nil, chain([]string{
-			"a preempted", "looking", "a read lost", "looking", "b read lost", "deleting: delete a with b", "a read lost", "deleting",
-			"b preempted", "deleting", "tick", "deleting",
-		}, whole), ""},
-		"one is preempted, and the other lives": {false, nil, chain([]string{
-			"a read lost", "looking", "a read lost", "looking", "b read ready", "deleting: delete a with b", "b read ready", "deleting", // it goes all the same
-		}, whole), ""},
-		"one is preempted, and the other lives, and nothing is saved": {false, func(w *incident.Workload) { w.Training.Saved = incident.Checkpoint{} }, []string{
+		"both are preempted": {nil, []string{
+			"a preempted, a read lost", "looking", "b read lost", deletes, "a read lost, b preempted, tick, do, a read gone", "deleting", "b read gone", gone,
+		}, ""},
+		"one is preempted, and the other lives": {nil, []string{
+			"a read lost, a read lost", "looking", "b read ready", deletes, "b read ready, do, a read gone", "deleting", "b read gone", gone, // it goes all the same
+		}, ""},
+		"one is preempted, and the other lives, and nothing is saved": {unsavedYet, []string{
 			"a read lost", "looking", "b read ready", "looking: hear", // a look at what is saved comes first
 			"later", "looking", "tick", "escalated",
 		}, "b still exists (READY) and no checkpoint of its training has been verified"},
-		"one is preempted, and the other goes with it, and nothing is saved": {false, func(w *incident.Workload) { w.Training.Saved = incident.Checkpoint{} }, []string{
-			"a read lost", "looking", "b read deleting", "deleting: delete a with b",
+		"one is preempted, and the other goes with it, and nothing is saved": {unsavedYet, []string{"a read lost", "looking", "b read deleting", deletes}, ""},
+		"one is preempted, and the other is not read":                        {nil, []string{"a read lost, later", "looking", "tick", deletes}, ""}, // it is read before the call
+		"the other is gone": {nil, []string{"b read gone", "peace", "a read lost", deletes}, ""},
+		"both vanish":       {nil, []string{"a read gone, b read gone, later", "peace", "tick", gone}, ""},
+		"both come back before anybody has called for it": {nil, []string{"a read lost, b read lost, a read ready", "deleting", "b read ready", "resuming"}, ""},
+		"Google's own recovery does not come":             {onDemand, []string{"a read lost, later", "healing", "tick", deletes}, ""},
+		"the new one comes node by node": {nil, []string{
+			created + ", a read ordered, b read ordered, a read ours made, a read ready", "creating", "b read ours", "admitting: admit a=7712 b=7761", "do", "resuming",
 		}, ""},
-		"one is preempted, and the other is not read": {false, nil, []string{
-			"a read lost", "looking", "later", "looking", "tick", "deleting: delete a with b", // it is read before the call
+		"one is lost again before the other has come": {nil, []string{
+			created + ", a read ours", "creating", "a read lost", deletes, "do", "deleting", "a read gone", gone, // of the other nothing was ever there
 		}, ""},
-		"the other is gone": {false, nil, []string{"b read gone", "peace", "a read lost", "deleting: delete a with b"}, ""},
-		"both vanish":       {false, nil, []string{"a read gone", "peace", "b read gone", "peace", "later", "peace", "tick", gone}, ""},
-		"both come back before anybody has called for it": {false, nil, []string{
-			"a read lost", "looking", "b read lost", "deleting: delete a with b", "a read ready", "deleting", "b read ready", "resuming",
-		}, ""},
-		"Google's own recovery does not come": {true, nil, []string{"a read lost", "healing", "later", "healing", "tick", "deleting: delete a with b"}, ""},
-		"the new one comes node by node": {false, nil, []string{
-			"a read lost", "looking", "b read lost", "deleting: delete a with b", "do", "deleting", "a read gone", "deleting", "b read gone", gone,
-			"do", "creating", "a read ordered", "creating", "b read ordered", "creating", "a read ours made", "creating", "a read ready", "creating",
-			"b read ours", "admitting: admit a=7712 b=7761", "do", "resuming",
-		}, ""},
-		"one is lost again before the other has come": {false, nil, []string{
-			"a read lost", "looking", "b read lost", "deleting: delete a with b", "do", "deleting", "a read gone", "deleting", "b read gone", gone,
-			"do", "creating", "a read ours", "creating", "a read lost", "deleting: delete a with b", "do", "deleting",
-			"a read gone", "creating: create a with b", // of the other nothing was ever there
-		}, ""},
-		"the owner takes over while it waits": {false, nil, []string{
-			"a read lost", "looking", "b read lost", "deleting: delete a with b", "do", "deleting", "a read gone", "deleting", "b read gone", gone,
-			"do", "creating", "a read ordered", "creating", "b owner deletes", "clearing: delete a with b", "do", "clearing",
-			"a read gone", "clearing", "b read gone", "released",
+		"the owner takes over while it waits": {nil, []string{
+			created + ", a read ordered", "creating", "b owner deletes", "clearing: delete a with b", "do, a read gone", "clearing", "b read gone", "released",
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			n := queued(t, !c.onDemand)
+			n := queued(t, true)
 			if c.but != nil {
 				c.but(&n.w)
 			}

@@ -70,6 +70,14 @@ func TestNothingOfOursKeepsQuotaBehindAnIncident(t *testing.T) {
 	}
 }
 
+// comesLate has a reading show what an incident has ordered that is over.
+func (n *story) comesLate(slice, zone, id string) *story {
+	n.w.Made = []incident.Making{{Incident: "x", Opened: start.Add(-2 * time.Hour), Closed: start.Add(-30 * time.Minute)}}
+	return n.reads(slice, evidence.Ready, func(e *evidence.Read) {
+		e.Zone, e.Incident, e.Incarnation = zone, "x", events.Incarnation{Zone: zone, ID: id, Created: start.Add(-45 * time.Minute)}
+	})
+}
+
 // TestWhatCameLateIsCleanedUpToItsEnd, also when it is filled before the deletion is called for.
 func TestWhatCameLateIsCleanedUpToItsEnd(t *testing.T) {
 	t.Parallel()
@@ -91,15 +99,10 @@ func TestWhatCameLateIsCleanedUpToItsEnd(t *testing.T) {
 func TestWhatIsCleanedUpIsNotMissed(t *testing.T) {
 	t.Parallel()
 	n := queued(t, true).goes("a read gone, b read gone, 5m")
-	n.w.Made = []incident.Making{{Incident: "x", Opened: start.Add(-time.Hour), Closed: start.Add(-30 * time.Minute)}}
 	for _, s := range n.w.Slices {
 		n.w.Told = append(n.w.Told, incident.Told{Of: incident.ToldEnd, Slice: s.Name, Life: s.Incarnation.ID, At: n.now})
 	}
-	for name, id := range map[string]string{"a": "666", "b": "667"} {
-		n.reads(name, evidence.Ready, func(e *evidence.Read) {
-			e.Incident, e.Incarnation = "x", events.Incarnation{Zone: e.Zone, ID: id, Created: start.Add(-45 * time.Minute)}
-		})
-	}
+	n.comesLate("a", "us-west4-a", "666").comesLate("b", "us-west4-a", "667")
 	n.goes("does delete, a read gone, b read gone").opens(false)
 	if code, sent := n.ended().Code, n.passes(3*time.Hour); code != reason.CodeLeftBehind || sent != nil || n.w.Incident != nil {
 		t.Errorf("asked for is %q:\n%s", sent, n.tale())
@@ -200,15 +203,12 @@ func TestTrainingThatBeganInWhatIsCleanedUpIsKept(t *testing.T) {
 		"the next try is only asked for":            {"qr", "state delete, 20m, a started", true},
 		"each is a node of its own":                 {"", "a started", true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			n := multi(t, true).with(func(w *incident.Workload) { w.Slices[0].Group, w.Slices[1].Group = c.group, c.group })
-			n.goes("a preempted, a read lost, b read lost, do, a read gone, b read gone, do, cancelled, a read ours, a mapped, b read ours, b mapped")
-			n.goes(strings.ReplaceAll(c.tries, "state", string(reason.NotInState)) + ", a read ready, b read ready")
-			if kept := n.w.Incident == nil && n.w.Slice("a").Maker == "" && n.w.Slice("b").Maker == ""; kept != c.keeps {
-				t.Errorf("kept is %v:\n%s", kept, n.tale())
-			}
-		})
+		n := multi(t, true).with(func(w *incident.Workload) { w.Slices[0].Group, w.Slices[1].Group = c.group, c.group })
+		n.goes("a preempted, a read lost, b read lost, do, a read gone, b read gone, do, cancelled, a read ours, a mapped, b read ours, b mapped")
+		n.goes(strings.ReplaceAll(c.tries, "state", string(reason.NotInState)) + ", a read ready, b read ready")
+		if kept := n.w.Incident == nil && n.w.Slice("a").Maker == "" && n.w.Slice("b").Maker == ""; kept != c.keeps {
+			t.Errorf("%s: kept is %v:\n%s", name, kept, n.tale())
+		}
 	}
 }
 
@@ -256,17 +256,51 @@ func TestAHoldForgetsNoEarlierCall(t *testing.T) {
 // TestALeftoverHidesNoLoss: another slice is gone while what came late of this one is cleaned up.
 func TestALeftoverHidesNoLoss(t *testing.T) {
 	t.Parallel()
-	n := multi(t, true).goes("b read gone, 5m")
-	n.w.Made = []incident.Making{{Incident: "x", Opened: start.Add(-time.Hour), Closed: start.Add(-30 * time.Minute)}}
-	n.reads("a", evidence.Ready, func(e *evidence.Read) {
-		e.Zone, e.Incident, e.Incarnation = "us-west4-b", "x", events.Incarnation{Zone: "us-west4-b", ID: "666", Created: start.Add(-45 * time.Minute)}
-	})
-	n.play("tick")
+	n := multi(t, true).goes("b read gone, 5m").comesLate("a", "us-west4-b", "666").goes("tick")
 	n.opens(true)
 	for i := 0; i < 200 && !n.isWanted(events.ActionCreate); i++ {
 		n.goes("a minute, tick")
 	}
 	if !n.isWanted(events.ActionCreate) {
 		t.Errorf("b is gone, and nobody makes it again:\n%s", n.tale())
+	}
+}
+
+// TestASecondLifeGoesUnlessTrainingMayRunThere: a call of an incident that is over has made a slice once more, in another zone. Without a directory
+// nobody knows where training may run, and people are told of it once.
+func TestASecondLifeGoesUnlessTrainingMayRunThere(t *testing.T) {
+	t.Parallel()
+	for _, directory := range []string{"gs://ckpt/llama-8b", ""} {
+		n := newStory(t, true, "llama-8b")
+		n.w.Directory = directory
+		told, deletes := map[string]bool{}, false
+		for range 90 {
+			n.goes("1m, steps").comesLate("llama-8b", "us-west4-b", "9002")
+			deletes = deletes || slices.Contains(n.sent, "delete llama-8b")
+			if n.ended().Code == reason.CodeLeftBehind && !n.ended().Advice.IsZero() {
+				told[n.newest()] = true
+			}
+		}
+		if deletes != (directory != "") || len(told) == 1 != (directory == "") || n.w.Slices[0].Zone != "us-west4-a" {
+			t.Errorf("directory %q: deleted %v, told are %v, and the slice is in %s:\n%s", directory, deletes, told, n.w.Slices[0].Zone, n.tale())
+		}
+	}
+}
+
+// TestASecondLifeIsTheSliceOnceTheFirstIsGone: nothing is made again for it.
+func TestASecondLifeIsTheSliceOnceTheFirstIsGone(t *testing.T) {
+	t.Parallel()
+	n := at(t, "everything", true, "read lost, intend delete, read gone, transient create, 2m")
+	id := n.w.Incident.ID
+	made := func(c evidence.Condition, zone, life string) {
+		n.later(time.Second).reads("llama-8b", c, func(e *evidence.Read) {
+			e.Zone, e.Incident, e.Incarnation = zone, id, events.Incarnation{Zone: zone, ID: life, Created: n.now}
+		})
+	}
+	made(evidence.Creating, "us-west4-a", "9001")
+	made(evidence.Ready, "us-west4-b", "9002")
+	n.goes("1m, read gone")
+	if s := n.w.Slice("llama-8b"); s.Incarnation.ID != "9002" || n.isWanted(events.ActionCreate) || !n.isWanted(events.ActionAdmit) {
+		t.Errorf("the slice is %v, and wanted are %+v", s.Incarnation, n.w.Effects)
 	}
 }

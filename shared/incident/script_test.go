@@ -54,8 +54,14 @@ func single(w *incident.Workload) {
 func crewless(w *incident.Workload) { w.Training = incident.Training{} }
 func bare(w *incident.Workload)     { w.Directory = "" }
 
-// unsavedYet has no checkpoint be verified.
+// unsavedYet has no checkpoint be verified, and onDemand no slice be Spot.
 func unsavedYet(w *incident.Workload) { w.Training.Saved = incident.Checkpoint{} }
+
+func onDemand(w *incident.Workload) {
+	for i := range w.Slices {
+		w.Slices[i].Reclaimable = false
+	}
+}
 
 // with changes the workload.
 func (n *story) with(change ...func(*incident.Workload)) *story {
@@ -101,11 +107,15 @@ func (n *story) plays(steps [][2]string) *story {
 	return n
 }
 
-// history is plays, in one list.
+// history is plays, in one list. Several steps, divided by commas, may come before it matters where it stands.
 func (n *story) history(steps ...string) *story {
 	n.Helper()
 	for i := 0; i < len(steps); i += 2 {
-		if got, want := n.stands(n.play(steps[i])), steps[i+1]; want != "" && got != want {
+		var sent []string
+		for step := range strings.SplitSeq(steps[i], ", ") {
+			sent = n.play(step)
+		}
+		if got, want := n.stands(sent), steps[i+1]; want != "" && got != want {
 			n.Fatalf("after %q it stands at %q, want %q:\n%s", n.path, got, want, n.tale())
 		}
 	}
