@@ -63,30 +63,28 @@ func TestWhatTheLeaseDoesNotNameIsAdmitted(t *testing.T) {
 		"it joins while the others are let in":                           {replaced + ", joins, accepted admit", "admit a=7711 b=7761 c=9001"},
 		"it joins before their lease is begun":                           {"b preempted, b read lost, do, b read gone, do, b read ours, joins", "admit a=7711 b=7761 c=9001"},
 		"it joins what no lease of Pitstop's leads":                      {"no lease, joins, 1m", ""},
+		"its deletion did not happen, and no lease is Pitstop's":         {"no lease, a owner deletes, 16m, a read ready, 1m", ""},
 		"the lease may name the life of a zone that it has left again": {
 			"b preempted, b read lost, do, b read gone, stockout create, 10s, does create, b read ours, intend admit, cancelled, b owner deletes, b read gone, 1h, b read elsewhere, 1m",
 			"admit a=7711 b=7762",
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			n, sent := multi(t, true).with(led), []string(nil)
-			for step := range strings.SplitSeq(c.path, ", ") {
-				switch policy, is := strings.CutPrefix(step, "under "); {
-				case is:
-					n.under(policy)
-				case step == "joins":
-					sent = n.joins().sent
-				case step == "no lease":
-					n.w.Lease = incident.Lease{}
-				default:
-					sent = n.play(step)
-				}
+		n, sent := multi(t, true).with(led), []string(nil)
+		for step := range strings.SplitSeq(c.path, ", ") {
+			switch policy, is := strings.CutPrefix(step, "under "); {
+			case is:
+				n.under(policy)
+			case step == "joins":
+				sent = n.joins().sent
+			case step == "no lease":
+				n.w.Lease = incident.Lease{}
+			default:
+				sent = n.play(step)
 			}
-			if got := strings.Join(sent, ", "); got != c.want {
-				t.Errorf("asked for is %q, want %q:\n%s", got, c.want, n.tale())
-			}
-		})
+		}
+		if got := strings.Join(sent, ", "); got != c.want {
+			t.Errorf("%s: asked for is %q, want %q:\n%s", name, got, c.want, n.tale())
+		}
 	}
 }
 
@@ -118,30 +116,27 @@ func TestNothingButALeaseAdmits(t *testing.T) {
 		"one was about to go":                        "a read deleting, b progress, a read ready, 5m, b progress",
 		"one was made anew, and its crew takes over": "b preempted, b read lost, do, b read gone, do, b read ours, b mapped, b started, b progress",
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			n := joined(t)
-			for step := range strings.SplitSeq(path, ", ") {
-				if step == "hold" {
-					n.give(evidence.Held{Origin: n.reading(), Request: n.request(events.ActionAdmit, ""), Code: reason.CodePaused, Why: "paused by ann", Begun: true})
-				} else if n.play(step); strings.HasPrefix(step, "b read unhealthy") {
-					n.play("6m")
-				}
+		n := joined(t)
+		for step := range strings.SplitSeq(path, ", ") {
+			if step == "hold" {
+				n.give(evidence.Held{Origin: n.reading(), Request: n.request(events.ActionAdmit, ""), Code: reason.CodePaused, Why: "paused by ann", Begun: true})
+			} else if n.play(step); strings.HasPrefix(step, "b read unhealthy") {
+				n.play("6m")
 			}
-			if n.w.AdmittedIn("c").Known() {
-				t.Errorf("no lease names c, and it counts as admitted: %+v", n.w.Lease)
-			}
-			if n.w.Incident == nil {
-				n.play("retried")
-			}
-			if !n.isWanted(events.ActionAdmit) {
-				t.Fatalf("nobody lets c in (%s):\n%s", n.w.NothingToRetry(n.now), n.tale())
-			}
-			n.goes("intend admit, accepted admit, b started, b progress, b progress")
-			if n.opens(false); n.ended().Outcome != view.Resumed || !n.w.AdmittedIn("c").Known() || n.play("1m") != nil {
-				t.Errorf("c is let in:\n%s", n.tale())
-			}
-		})
+		}
+		if n.w.AdmittedIn("c").Known() {
+			t.Errorf("%s: no lease names c, and it counts as admitted: %+v", name, n.w.Lease)
+		}
+		if n.w.Incident == nil {
+			n.play("retried")
+		}
+		if !n.isWanted(events.ActionAdmit) {
+			t.Fatalf("%s: nobody lets c in (%s):\n%s", name, n.w.NothingToRetry(n.now), n.tale())
+		}
+		n.goes("intend admit, accepted admit, b started, b progress, b progress")
+		if n.opens(false); n.ended().Outcome != view.Resumed || !n.w.AdmittedIn("c").Known() || n.play("1m") != nil {
+			t.Errorf("%s: c is let in:\n%s", name, n.tale())
+		}
 	}
 }
 
@@ -153,13 +148,12 @@ func TestWhatWasNeverAdmittedIsAtAPersonsWord(t *testing.T) {
 		n := newStory(t, true, "llama-8b").with(led).under(policy)
 		n.w.Training.Verdict = incident.Verdict{Finished: true, Certain: true, Attempt: 3, At: start}
 		n.w.Lease.Sure.Lives[0].Incarnation.Zone = "us-west4-b"
-		n.plays([][2]string{{"1h", "peace"}, {"retried", want}})
+		n.history("1h", "peace", "retried", want)
 		if plan := n.about().Planned; policy == "watch" && (len(plan) != 1 || plan[0].Action != events.ActionAdmit || plan[0].Switch != "") {
 			t.Errorf("it would call %+v", plan)
 		}
 		if policy == "everything" {
-			n.plays([][2]string{{"does admit", "released"}, {"mapped", ""}, {"started", "released"}, {"progress", "released"}, {"1m", "released"}})
-			if n.ended().Code != reason.CodeFinished {
+			if n.history("does admit", "released", "mapped, started, progress, 1m", "released"); n.ended().Code != reason.CodeFinished {
 				t.Errorf("it ends as\n%s", n.tale())
 			}
 		}
@@ -171,33 +165,17 @@ func TestWhatWasNeverAdmittedIsAtAPersonsWord(t *testing.T) {
 func TestWhatIsLetInWhenItsTrainingIsDone(t *testing.T) {
 	t.Parallel()
 	const moved, asked = "owner deletes, read gone, read elsewhere", "admitting: admit llama-8b=7712"
-	for name, c := range map[string]struct {
-		policy string
-		steps  [][2]string
-		code   reason.Code
-	}{
-		"it is made after the end":   {"everything", [][2]string{{"finished, its verdict, " + moved, "peace"}, {"1m", asked}, {"does admit", "released"}}, reason.CodeFinished},
-		"the end comes in between":   {"everything", [][2]string{{moved + ", 1m", asked}, {"finished, its verdict, 1m", "admitting"}, {"does admit", "resumed"}}, ""},
-		"it is watched, and is done": {"watch", [][2]string{{"preempted, read elsewhere, 15m, finished, its verdict", "observed"}, {"everything", "observed"}}, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			n := newStory(t, true, "llama-8b").with(led).under(c.policy)
-			for _, s := range c.steps {
-				var sent []string
-				if s[0] == "everything" {
-					sent = n.under(s[0]).play("61m")
-				} else {
-					sent = n.goes(s[0]).sent
-				}
-				if got := n.stands(sent); got != s[1] {
-					t.Fatalf("after %q it stands at %q, want %q:\n%s", s[0], got, s[1], n.tale())
-				}
-			}
-			if admits := n.w.AdmittedIn("llama-8b").ID == "7712"; n.ended().Code != c.code && c.code != "" || admits != (c.policy == "everything") {
-				t.Errorf("training is let in: %v:\n%s", admits, n.tale())
-			}
-		})
+	n := newStory(t, true, "llama-8b").with(led).history("finished, its verdict, "+moved, "peace", "1m", asked, "does admit", "released")
+	if n.ended().Code != reason.CodeFinished || n.w.AdmittedIn("llama-8b").ID != "7712" {
+		t.Errorf("it is made after the end:\n%s", n.tale())
+	}
+	n = newStory(t, true, "llama-8b").with(led).history(moved+", 1m", asked, "finished, its verdict, 1m", "admitting", "does admit", "resumed")
+	if n.w.AdmittedIn("llama-8b").ID != "7712" {
+		t.Errorf("the end comes in between:\n%s", n.tale())
+	}
+	n = newStory(t, true, "llama-8b").with(led).under("watch").history("preempted, read elsewhere, 15m, finished, its verdict", "observed")
+	if n.under("everything").history("61m", "observed"); n.w.AdmittedIn("llama-8b").ID == "7712" {
+		t.Errorf("nobody has asked for it:\n%s", n.tale())
 	}
 }
 

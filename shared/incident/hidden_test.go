@@ -16,74 +16,45 @@ import (
 // step that others do. Each slice has its own time.
 func TestNothingHidesATrouble(t *testing.T) {
 	t.Parallel()
-	const one, two = "llama-8b", "a b"
+	const save = "saving: save"
 	for name, c := range map[string]struct {
-		policy, slices string
-		onDemand       bool
-		steps          [][2]string
+		policy string
+		two    bool
+		change func(*incident.Workload)
+		steps  []string
 	}{
-		"a loss, whose notice goes with it": {"spot", one, false, [][2]string{
-			{"shows pending", "peace"}, {"later", ""}, {"tick", "saving: save"}, {"read lost", "deleting: delete llama-8b"},
+		"a loss, whose notice goes with it":  {"spot", false, spot, []string{"shows pending, later, tick", save, "read lost", "deleting: delete llama-8b"}},
+		"one that goes slowly":               {"spot", false, spot, []string{"shows pending, later, tick", save, "read deleting", "window", "read lost", "deleting: delete llama-8b"}},
+		"a sick slice, whose notice goes":    {"spot", false, spot, []string{"shows pending, later, tick", save, "read unhealthy", "window", "later, tick", "deleting: delete llama-8b"}},
+		"another's maintenance is withdrawn": {"everything", true, spot, []string{"a pending, later, tick", save, "b read deleting, a notice gone", "window", "b read gone", "grace", "later, tick", "creating: create b"}},
+		"the training goes on without it":    {"everything", true, spot, []string{"a exit 139", "resuming", "b read deleting, a progress", "healing", "b read gone", "grace", "later, tick", "creating: create b"}},
+		"what is gone waits for no yes to its maintenance": {"ask", false, spot, []string{
+			"pending, later, tick", "approving", "read gone", "grace", "later, tick", "approving", "approved", "creating: create llama-8b",
 		}},
-		"one that goes slowly": {"spot", one, false, [][2]string{
-			{"shows pending", "peace"}, {"later", ""}, {"tick", "saving: save"}, {"read deleting", "window"}, {"read lost", "deleting: delete llama-8b"},
+		"what is proven to be lost neither": {"ask", false, spot, []string{
+			"pending, later, tick", "approving", "preempted", "looking", "read gone", "approving", "approved", "creating: create llama-8b",
 		}},
-		"a sick slice, whose notice goes": {"spot", one, false, [][2]string{
-			{"shows pending", "peace"}, {"later", ""}, {"tick", "saving: save"}, {"read unhealthy", "window"}, {"later", ""}, {"tick", "deleting: delete llama-8b"},
+		"each is gone for its own time": {"everything", true, spot, []string{
+			"b crew notice", "looking", "b read gone, 34m, a read gone, tick", "grace", "a minute, tick", "creating: create b",
 		}},
-		"another's maintenance is withdrawn": {"everything", two, false, [][2]string{
-			{"a pending", "peace"},
-			{"later", ""},
-			{"tick", "saving: save"},
-			{"b read deleting", "window"},
-			{"a notice gone", "window"},
-			{"b read gone", "grace"},
-			{"later", ""},
-			{"tick", "creating: create b"},
+		"each heals for its own time": {"everything", true, onDemand, []string{
+			"a read unhealthy", "peace", "6m", "healing", "3h58m", "healing", "b read unhealthy", "healing", "5m", "deleting: delete a",
 		}},
-		"the training goes on without it": {"everything", two, false, [][2]string{
-			{"a exit 139", "resuming"}, {"b read deleting", "healing"}, {"a progress", "healing"}, {"b read gone", "grace"}, {"later", ""}, {"tick", "creating: create b"},
+		"maintenance is heard of late": {"spot", false, spot, []string{
+			"read unhealthy", "peace", "6m, shows ongoing", "healing", "9h50m", "healing", "later, tick", "deleting: delete llama-8b",
 		}},
-		"what is gone waits for no yes to its maintenance": {"ask", one, false, [][2]string{
-			{"pending", "peace"}, {"later", ""}, {"tick", "approving"}, {"read gone", "grace"}, {"later", ""}, {"tick", "approving"}, {"approved", "creating: create llama-8b"},
-		}},
-		"what is proven to be lost neither": {"ask", one, false, [][2]string{
-			{"pending", "peace"}, {"later", ""}, {"tick", "approving"}, {"preempted", "looking"}, {"read gone", "approving"}, {"approved", "creating: create llama-8b"},
-		}},
-		"each is gone for its own time": {"everything", two, false, [][2]string{
-			{"b crew notice", "looking"}, {"b read gone", "grace"}, {"34m", "grace"}, {"a read gone", "grace"}, {"tick", "grace"}, {"a minute", ""}, {"tick", "creating: create b"},
-		}},
-		"each heals for its own time": {"everything", two, true, [][2]string{
-			{"a read unhealthy", "peace"}, {"6m", "healing"}, {"3h58m", "healing"}, {"b read unhealthy", "healing"}, {"5m", "deleting: delete a"},
-		}},
-		"maintenance is heard of late": {"spot", one, false, [][2]string{
-			{"read unhealthy", "peace"}, {"6m", "healing"}, {"shows ongoing", "healing"}, {"9h50m", "healing"}, {"later", ""}, {"tick", "deleting: delete llama-8b"},
-		}},
-		"what was usable may have something to lose": {"everything", one, false, [][2]string{
-			{"no training", "peace"},
-			{"preempted", "looking"},
-			{"read lost", "deleting: delete llama-8b"},
-			{"do", ""},
-			{"read gone", "creating: create llama-8b"},
-			{"do", ""},
-			{"read ours", "admitting: admit llama-8b=7712"},
-			{"read unhealthy", "creating"},
-			{"later", ""},
-			{"tick", "looking: hear"},
-			{"no verdict hear", "escalated"},
+		"what was usable may have something to lose": {"everything", false, crewless, []string{
+			"preempted, read lost, do, read gone, do, read ours", "admitting: admit llama-8b=7712", "read unhealthy", "creating", "later, tick", "looking: hear",
+			"no verdict hear", "escalated",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			names := []string{one}
-			if c.slices == two {
-				names = []string{"a", "b"}
+			n := newStory(t, true, "llama-8b")
+			if c.two {
+				n = multi(t, true)
 			}
-			n := newStory(t, !c.onDemand, names...).under(c.policy)
-			if c.steps[0][0] == "no training" {
-				n.w.Training, c.steps = incident.Training{}, c.steps[1:]
-			}
-			n.plays(c.steps)
+			n.under(c.policy).with(c.change).history(c.steps...)
 		})
 	}
 }
@@ -169,7 +140,7 @@ func TestADeletionElsewhereIsOfSomethingElse(t *testing.T) {
 	for zone, want := range map[string]string{"us-west4-b": "deleting: delete llama-8b", "us-west4-a": "peace"} {
 		n := newStory(t, true, "llama-8b")
 		n.give(evidence.Called{Origin: n.log(), Slice: "llama-8b", Zone: zone, Act: events.ActDeleted, Principal: ann.By})
-		n.plays([][2]string{{"10m", "peace"}, {"read ready", "peace"}, {"preempted", ""}, {"read lost", want}})
+		n.history("10m, read ready", "peace", "preempted, read lost", want)
 	}
 }
 
@@ -186,7 +157,7 @@ func TestAnotherTrainingHasNothingOfTheOneBefore(t *testing.T) {
 	t.Parallel()
 	begin := func() *story {
 		n := newStory(t, true, "llama-8b").with(led).goes("owner deletes, read gone, an hour")
-		n.w.Training.GapSeconds = 300
+		n.w.Training.GapSeconds, n.w.Charges = 300, []incident.Charge{{Action: events.ActionRestart, At: n.now}}
 		n.reads("llama-8b", evidence.Ready, elsewhere("9001", n.now)).goes("mapped")
 		return n.line("llama-8b", events.CrewReport{Report: events.ReportStarted, Attempt: 1})
 	}
@@ -197,11 +168,11 @@ func TestAnotherTrainingHasNothingOfTheOneBefore(t *testing.T) {
 			t.Fatalf("it is taken to hang, or let in:\n%s", n.tale())
 		}
 	}
-	if tr := n.w.Training; tr.Step != 690 || tr.High != 690 || tr.Saved.Step != 0 {
+	if tr := n.w.Training; tr.Step != 690 || tr.High != 690 || tr.Saved.Step != 0 || n.w.Lease.Attempt != 0 || len(n.w.Charges) != 0 {
 		t.Errorf("it does its steps, and the document has %+v", tr)
 	}
-	n.plays([][2]string{{"exit 139", "resuming"}, {"gave up", ""}, {"its verdict", "restarting: restart llama-8b=9001"}})
-	begin().plays([][2]string{{"read unhealthy", "peace"}, {"6m", "healing"}, {"later", ""}, {"tick", "looking: hear"}, {"no verdict hear", "escalated"}})
+	n.history("exit 139", "resuming", "gave up, its verdict", "restarting: restart llama-8b=9001")
+	begin().history("read unhealthy, 6m", "healing", "later, tick", "looking: hear", "no verdict hear", "escalated")
 
 	m := multi(t, true)
 	m.reads("b", evidence.Ready, elsewhere("9001", m.now)).goes("b mapped")
