@@ -225,11 +225,9 @@ func TestTheNextLifeReadFirstIsAdmittedInTheEnd(t *testing.T) {
 		for step := range strings.SplitSeq(path, ", ") {
 			switch step {
 			case "next", "ready":
-				n.now = n.now.Add(time.Second)
-				n.reads("llama-8b", evidence.Ready, of(second))
+				n.later(time.Second).reads("llama-8b", evidence.Ready, of(second))
 			case "deleting", "gone":
-				n.now = n.now.Add(time.Second)
-				n.reads("llama-8b", evidence.Condition(step), of(first))
+				n.later(time.Second).reads("llama-8b", evidence.Condition(step), of(first))
 			case "late":
 				n.give(evidence.Called{Origin: evidence.Origin{ID: "e", Time: start, Rank: events.RankAudit}, Slice: "llama-8b", Act: events.ActDeleted, Principal: ann.By})
 			case "deletes":

@@ -1,6 +1,7 @@
 package incident_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -30,13 +31,8 @@ func (n *story) speaks(r events.CrewReport) *story {
 }
 
 // asksToHear counts how often the crew's files were to be read by what was sent last.
-func (n *story) asksToHear() (times int) {
-	for _, s := range n.sent {
-		if s == string(events.ActionHear) {
-			times++
-		}
-	}
-	return times
+func (n *story) asksToHear() int {
+	return strings.Count(strings.Join(n.sent, " "), string(events.ActionHear))
 }
 
 // hears answers the request to read the crew's files.
@@ -54,9 +50,7 @@ func TestAnAttemptOfLinesHidesNoLine(t *testing.T) {
 		for _, kind := range []events.Report{events.ReportStarted, events.ReportProgress, events.ReportExited, events.ReportGaveUp, events.ReportFinished} {
 			n := newRun(t, "gs://ckpt/llama-8b")
 			n.speaks(events.CrewReport{Report: kind, Attempt: forged, ExitCode: 1, Step: 1 << 50, CheckpointStep: 1 << 50})
-			n.now = n.now.Add(time.Minute)
-			n.tells(1, 2000, 1990)
-			tr := n.w.Training
+			tr := n.later(time.Minute).tells(1, 2000, 1990).w.Training
 			if tr.Step != 2000 || tr.High != 2000 || tr.StepAttempt != 1 || tr.Reported.Step != 1990 || tr.Attempt != 1 || tr.Exit.Attempt > 1 {
 				t.Errorf("%s of attempt %d: known is %+v", kind, forged, tr)
 			}
@@ -65,12 +59,10 @@ func TestAnAttemptOfLinesHidesNoLine(t *testing.T) {
 			}
 			n.speaks(events.CrewReport{Report: kind, Attempt: forged, ExitCode: 1, Step: 1})
 			for i := 0; i < 9 && n.w.Incident != nil; i++ {
-				n.now = n.now.Add(time.Minute)
-				n.tells(1, n.w.Training.Step+3000, n.w.Training.Step+2000)
+				n.later(time.Minute).tells(1, n.w.Training.Step+3000, n.w.Training.Step+2000)
 			}
 			n.opens(false)
-			n.now = n.now.Add(time.Hour)
-			n.givesUp(1)
+			n.later(time.Hour).givesUp(1)
 			if doubted := kind == events.ReportGaveUp && forged < 1000; (n.w.Incident == nil) != doubted || n.asksToHear() != 1 && !doubted || n.w.Training.Claim.Attempt != 1 {
 				t.Errorf("%s of attempt %d: the crew gave up, and its claim is %+v:\n%s", kind, forged, n.w.Training.Claim, n.tale())
 			}
@@ -83,8 +75,7 @@ func TestALateLineOfAFormerAttemptIsLate(t *testing.T) {
 	t.Parallel()
 	n := newRun(t, "gs://ckpt/llama-8b")
 	late := n.now.Add(10 * time.Second)
-	n.now = n.now.Add(time.Minute)
-	n.speaks(events.CrewReport{Report: events.ReportStarted, Attempt: 2}).tells(2, 995, 990)
+	n.later(time.Minute).speaks(events.CrewReport{Report: events.ReportStarted, Attempt: 2}).tells(2, 995, 990)
 	n.wrote(late, "llama-8b", events.CrewReport{Report: events.ReportProgress, Attempt: 1, Step: 1010, CheckpointStep: 990})
 	if tr := n.w.Training; tr.StepAttempt != 2 || tr.Step != 995 || tr.Attempt != 2 {
 		t.Errorf("known is step %d of attempt %d of %d", tr.Step, tr.StepAttempt, tr.Attempt)
@@ -132,8 +123,7 @@ func TestAFarAttemptIsReadOnTheMachineInQuietTimes(t *testing.T) {
 		n.tells(9000, 2000, 1990)
 		n.passes(bounds.ListenAgain)
 	}
-	n.now = n.now.Add(bounds.Linger)
-	n.give(evidence.Beat{Origin: n.reading(), Slice: s.Name, Incarnation: s.Incarnation})
+	n.later(bounds.Linger).give(evidence.Beat{Origin: n.reading(), Slice: s.Name, Incarnation: s.Incarnation})
 	if due := n.w.Due(); !due.IsZero() {
 		t.Errorf("it is due at %v, %v from now", due, due.Sub(n.now))
 	}
@@ -155,20 +145,16 @@ func TestAStepThatNobodyDidDelaysNoEnd(t *testing.T) {
 		"no directory, a plausible step":  {"", [2]int64{1010, 1 << 60}, 0},
 		"told long before, true ones too": {"gs://ckpt/llama-8b", [2]int64{0, 1 << 60}, 0},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			n := newRun(t, c.directory).tells(1, c.forged[0], c.forged[1])
-			if c.forged[0] == 0 {
-				n.now = n.now.Add(5 * time.Minute)
-				n.tells(1, 1005, 990)
-			}
-			reads := n.comesBack(5*time.Minute, 3, func() evidence.VerdictRead {
-				return evidence.VerdictRead{Attempt: 2, Text: "there is no verdict", Saved: 990, SavedAt: n.now.Add(-time.Hour)}
-			})
-			if n.opens(false); n.ended().By != view.ByStep || reads != c.reads {
-				t.Errorf("after 15 minutes of steps, and %d readings:\n%s", reads, n.tale())
-			}
+		n := newRun(t, c.directory).tells(1, c.forged[0], c.forged[1])
+		if c.forged[0] == 0 {
+			n.later(5*time.Minute).tells(1, 1005, 990)
+		}
+		reads := n.comesBack(5*time.Minute, 3, func() evidence.VerdictRead {
+			return evidence.VerdictRead{Attempt: 2, Text: "there is no verdict", Saved: 990, SavedAt: n.now.Add(-time.Hour)}
 		})
+		if n.opens(false); n.ended().By != view.ByStep || reads != c.reads {
+			t.Errorf("%s: after 15 minutes of steps, and %d readings:\n%s", name, reads, n.tale())
+		}
 	}
 }
 
@@ -176,11 +162,9 @@ func TestAStepThatNobodyDidDelaysNoEnd(t *testing.T) {
 // and counted.
 func (n *story) comesBack(every time.Duration, most int64, answer func() evidence.VerdictRead) (reads int) {
 	n.exits(1, "an error").opens(true)
-	n.now = n.now.Add(time.Minute)
-	n.speaks(events.CrewReport{Report: events.ReportStarted, Attempt: 2, Step: 990})
+	n.later(time.Minute).speaks(events.CrewReport{Report: events.ReportStarted, Attempt: 2, Step: 990})
 	for i := int64(0); i < most && n.w.Incident != nil; i++ {
-		n.now = n.now.Add(every)
-		if n.tells(2, 1000+10*i, 990); n.asksToHear() == 0 {
+		if n.later(every).tells(2, 1000+10*i, 990); n.asksToHear() == 0 {
 			n.passes(time.Second)
 		}
 		if n.asksToHear() > 0 && n.w.Incident != nil {
@@ -213,8 +197,7 @@ func TestALeapHidesNoLaterStep(t *testing.T) {
 	t.Parallel()
 	n := newRun(t, "").tells(1, 100_000, 0).tells(1, 150_000, 0)
 	for i := range int64(4) {
-		n.now = n.now.Add(5 * time.Minute)
-		n.tells(1, 100_100+100*i, 0).passes(time.Second)
+		n.later(5*time.Minute).tells(1, 100_100+100*i, 0).passes(time.Second)
 	}
 	if tr := n.w.Training; tr.Step != 100_400 || tr.High != tr.Step || n.w.Incident != nil {
 		t.Errorf("step %d of %d:\n%s", tr.Step, tr.High, n.tale())
@@ -227,12 +210,10 @@ func TestALineOfThePastStretchesNoGap(t *testing.T) {
 	t.Parallel()
 	n := newRun(t, "")
 	for i := range int64(4) {
-		n.now = n.now.Add(5 * time.Minute)
-		n.tells(1, 1010+10*i, 0)
+		n.later(5*time.Minute).tells(1, 1010+10*i, 0)
 	}
 	n.wrote(n.now.Add(-6*time.Hour), "llama-8b", events.CrewReport{Report: events.ReportProgress, Attempt: 1, Step: 1041})
-	n.now = n.now.Add(5 * time.Minute)
-	n.tells(1, 1050, 0)
+	n.later(5*time.Minute).tells(1, 1050, 0)
 	if tr := n.w.Training; tr.GapSeconds > 6*60 || tr.Step != 1050 {
 		t.Errorf("step %d, and the longest time between two lines is %d s", tr.Step, tr.GapSeconds)
 	}

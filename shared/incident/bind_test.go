@@ -16,9 +16,7 @@ func succeeded(t *testing.T, inPods bool) (n *story, read func()) {
 	if inPods {
 		n = newJob(t)
 	}
-	n.now = start.Add(5 * time.Second)
-	n.reads("llama-8b", evidence.Gone)
-	n.now = start.Add(time.Minute)
+	n.later(5*time.Second).reads("llama-8b", evidence.Gone).now = start.Add(time.Minute)
 	return n, func() {
 		n.reads("llama-8b", evidence.Ready, func(e *evidence.Read) {
 			e.Incarnation = events.Incarnation{Zone: e.Zone, ID: "7712", Created: start.Add(10 * time.Second)}

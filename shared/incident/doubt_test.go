@@ -85,31 +85,21 @@ func TestALineIsHeardOnceTheAPIShowsWhatItSays(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]func(n *story){
 		"a loss": func(n *story) {
-			n.reads("llama-8b", evidence.Unhealthy)
-			n.reads("llama-8b", evidence.Ready)
-			n.line("llama-8b", preempted).opens(true)
-			n.reads("llama-8b", evidence.Lost).wants("delete llama-8b")
+			n.goes("read unhealthy, read ready, crew notice").opens(true)
+			n.play("read lost")
+			n.wants("delete llama-8b")
 		},
 		"a loss that no line tells of": func(n *story) { n.reads("llama-8b", evidence.Lost).wants("delete llama-8b") },
 		"maintenance": func(n *story) {
 			n.notes(true, hourly(events.NoticeOngoing, n.now)).wants("save")
-			n.reads("llama-8b", evidence.Ready) // it is over
-			n.goesOn()
+			n.reads("llama-8b", evidence.Ready).goesOn() // it is over
 			n.notes(false, hourly(events.NoticeOngoing, n.now)).wants("save")
 		},
 		"another life": func(n *story) {
-			n.reads("llama-8b", evidence.Gone)
-			n.give(evidence.Called{Origin: n.reading(), Slice: "llama-8b", Act: events.ActDeleted, Principal: "ann@example.com"})
-			n.now = n.now.Add(time.Minute)
-			n.reads("llama-8b", evidence.Ready, func(e *evidence.Read) {
-				e.Incarnation = events.Incarnation{Zone: e.Zone, ID: "8001", Created: n.now}
-			})
-			n.now = n.now.Add(10 * time.Minute)
-			n.line("llama-8b", preempted).opens(true)
+			n.goes("read gone, owner deletes, 1m, read foreign, 10m, mapped, crew notice").opens(true)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			n := newStory(t, true, "llama-8b")
 			n.line("llama-8b", preempted).opens(true)
 			n.goesOn()
@@ -165,8 +155,7 @@ func doubted(t *testing.T) *story {
 	n.w.Lease.Attempt = 1
 	n.givesUp(1).opens(true)
 	n.goesOn()
-	n.now = n.now.Add(10 * time.Minute)
-	return n
+	return n.later(10 * time.Minute)
 }
 
 // TestACrewThatGaveUpIsHeardAgain: a doubted line opens nothing, and the verdict that confirms it opens the incident and asks for another
@@ -176,15 +165,11 @@ func TestACrewThatGaveUpIsHeardAgain(t *testing.T) {
 	n := doubted(t)
 	n.givesUp(1).wants()
 	n.opens(false)
-	n.now = n.now.Add(bounds.ListenAgain)
-	if !n.w.Reads(n.now).Has("crew", "llama-8b") || n.w.Due().After(n.now) {
+	if n.later(bounds.ListenAgain); !n.w.Reads(n.now).Has("crew", "llama-8b") || n.w.Due().After(n.now) {
 		t.Error("nobody reads the verdict")
 	}
 	n.beats(n.verdict(1, false), 0).wants("restart llama-8b=7711")
-	n.give(evidence.Answered{Origin: n.reading(), Request: n.begins(events.ActionRestart, "")})
-	n.now = n.now.Add(time.Minute)
-	n.line("llama-8b", events.CrewReport{Report: events.ReportStarted, Attempt: 2})
-	n.goesOn()
+	n.goes("do, 1m, started").goesOn()
 	n.givesUp(2).wants("hear")
 }
 
@@ -196,14 +181,10 @@ func TestNoLineTakesAwayADoubtedVerdict(t *testing.T) {
 		"another attempt gave up": {Report: events.ReportGaveUp, Attempt: 40, Reason: "made up"},
 		"another one has ended":   {Report: events.ReportFinished, Attempt: 40},
 	} {
-		n := doubted(t)
-		n.line("llama-8b", events.CrewReport{Report: events.ReportExited, Attempt: 1})
-		n.givesUp(1)
+		n := doubted(t).line("llama-8b", events.CrewReport{Report: events.ReportExited, Attempt: 1}).givesUp(1)
 		ended := n.verdict(1, false)
-		n.now = n.now.Add(time.Second)
-		n.line("llama-8b", forged)
-		n.now = n.now.Add(bounds.ListenAgain)
-		if !n.w.Reads(n.now).Has("crew", "llama-8b") {
+		n.later(time.Second).line("llama-8b", forged)
+		if n.later(bounds.ListenAgain); !n.w.Reads(n.now).Has("crew", "llama-8b") {
 			t.Errorf("%s: nobody reads the verdict", name)
 		}
 		if n.beats(ended, 0); n.isWanted(events.ActionHear) { // one that somebody calls finished is not restarted unheard
@@ -222,16 +203,13 @@ func TestADoubtEnds(t *testing.T) {
 		n := newStory(t, true, "llama-8b")
 		n.p.Switches = switches
 		again := func(after time.Duration) (opens bool) {
-			n.now = n.now.Add(after)
-			before := n.line("llama-8b", events.CrewReport{Report: events.ReportStarted, Attempt: n.w.Training.Attempt + 1}).newest()
+			before := n.later(after).line("llama-8b", events.CrewReport{Report: events.ReportStarted, Attempt: n.w.Training.Attempt + 1}).newest()
 			return n.givesUp(n.w.Training.Attempt).newest() != before
 		}
 		first := again(0)
 		for range 3 { // its crew goes on
-			n.now = n.now.Add(6 * time.Hour)
-			n.line("llama-8b", events.CrewReport{Report: events.ReportStarted, Attempt: n.w.Training.Attempt + 1})
-			n.now = n.now.Add(5 * time.Minute)
-			n.steps(n.w.Training.Attempt, n.w.Training.Step+5000)
+			n.later(6*time.Hour).line("llama-8b", events.CrewReport{Report: events.ReportStarted, Attempt: n.w.Training.Attempt + 1})
+			n.later(5*time.Minute).steps(n.w.Training.Attempt, n.w.Training.Step+5000)
 			n.passes(time.Minute)
 		}
 		if n.opens(false); !first || again(time.Hour) || !again(6*time.Hour) {

@@ -81,8 +81,7 @@ func TestWhatOnlyTheAPICallsSickIsKeptWhileItTrains(t *testing.T) {
 		n.opens(true)
 		var sent []string
 		for i := range int64(100) {
-			n.now = n.now.Add(4 * time.Minute)
-			n.steps(1, 48700+500*i)
+			n.later(4*time.Minute).steps(1, 48700+500*i)
 			sent = append(sent, n.reads("llama-8b", c).passes(time.Minute)...)
 		}
 		if n.opens(false); sent != nil || n.w.Closed != nil && n.ended().Outcome != view.Resumed {
@@ -122,8 +121,7 @@ func TestWhatIsAcceptedAndFailsAgainAndAgainEnds(t *testing.T) {
 		for i := 0; i < 48*60 && n.w.Incident != nil; i++ {
 			if x := n.effect(action, "llama-8b"); x >= 0 && n.w.Effects[x].Stage() == view.StageWanted {
 				n.play("does " + string(action))
-				n.now = n.now.Add(2 * time.Minute)
-				n.play("late " + string(c.class) + " " + string(action))
+				n.later(2 * time.Minute).play("late " + string(c.class) + " " + string(action))
 			}
 			n.play(c.read)
 			n.passes(time.Minute)
@@ -163,8 +161,7 @@ func TestAnotherTrainingHasNothingOfTheOneBefore(t *testing.T) {
 	}
 	n := begin()
 	for i := range int64(60) {
-		n.now = n.now.Add(4 * time.Minute)
-		if n.steps(1, 100+10*i); n.passes(time.Minute) != nil || n.w.Reads(n.now).Has(incident.ReadCrew, "") {
+		if n.later(4*time.Minute).steps(1, 100+10*i); n.passes(time.Minute) != nil || n.w.Reads(n.now).Has(incident.ReadCrew, "") {
 			t.Fatalf("it is taken to hang, or let in:\n%s", n.tale())
 		}
 	}

@@ -121,8 +121,7 @@ func TestWhatTheyCreateBesideOursIsTaken(t *testing.T) {
 		id, s := n.w.Incident.ID, n.w.Slices[0]
 		theirs := events.Incarnation{Zone: c.theirs, ID: "9001", Created: n.now.Add(-2 * time.Second)}
 		reads := func(condition evidence.Condition, life events.Incarnation, by string) {
-			n.now = n.now.Add(time.Second)
-			n.reads("llama-8b", condition, func(e *evidence.Read) {
+			n.later(time.Second).reads("llama-8b", condition, func(e *evidence.Read) {
 				e.Zone, e.Incarnation, e.Incident, e.Ordered, e.Facts = life.Zone, life, by, life.Created, s.Facts
 				if by != "" && c.word == "" {
 					e.Incarnation = events.Incarnation{}
@@ -218,8 +217,7 @@ func TestACleanUpKeepsWhatTrains(t *testing.T) {
 	t.Parallel()
 	for word, want := range map[string]string{"cancelled": "released", "owner deletes": "clearing"} {
 		n := at(t, "everything", true, "preempted, read lost, do, read gone, do, "+word)
-		n.now = n.now.Add(time.Second)
-		n.reads("llama-8b", evidence.Ready, func(e *evidence.Read) { // it was made before that word
+		n.later(time.Second).reads("llama-8b", evidence.Ready, func(e *evidence.Read) { // it was made before that word
 			e.Incident, e.Incarnation = n.w.Incident.ID, events.Incarnation{Zone: e.Zone, ID: "8001", Created: n.w.Incident.Opened.Add(time.Second)}
 		}).goes("mapped")
 		n.give(evidence.Held{Origin: n.reading(), Request: n.request(events.ActionDelete, "llama-8b"), Code: reason.CodeBraked, Why: "30 in this hour", Until: n.now.Add(50 * time.Minute)})

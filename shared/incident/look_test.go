@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"pitstop.internal/events"
-	"pitstop.internal/shared/bounds"
 	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/view"
@@ -19,8 +18,8 @@ func TestWhoDeletesAQueuedResourceDeletesEverythingInIt(t *testing.T) {
 		change func(w *incident.Workload)
 		want   [2]bool
 	}{
-		"both slices":                            {false, func(*incident.Workload) {}, [2]bool{true, true}},
-		"of a node only that":                    {true, func(*incident.Workload) {}, [2]bool{false, true}},
+		"both slices":                            {false, spot, [2]bool{true, true}},
+		"of a node only that":                    {true, spot, [2]bool{false, true}},
 		"not what another one holds":             {false, func(w *incident.Workload) { w.Slices[0].Group = "x" }, [2]bool{false, true}},
 		"not its namesake in another zone":       {false, func(w *incident.Workload) { w.Slices[0].Zone = "us-west4-b" }, [2]bool{false, true}},
 		"not what was created since":             {false, func(w *incident.Workload) { w.Slices[0].Incarnation.Created = start.Add(time.Second) }, [2]bool{false, true}},
@@ -76,13 +75,10 @@ func TestALossThatProgressHidesIsDue(t *testing.T) {
 	t.Parallel()
 	n := newStory(t, true, "a")
 	n.w.Training.StepAt = start.Add(time.Second)
-	if n.reads("a", evidence.Lost); n.w.Incident != nil || !n.w.Due().Equal(start) {
-		t.Fatalf("something is due at %v: want no incident, and a reading that is due\n%s", n.w.Due(), n.tale())
+	if n.reads("a", evidence.Lost).opens(false); !n.w.Due().Equal(start) {
+		t.Fatalf("something is due at %v, want a reading", n.w.Due())
 	}
-	n.now = n.now.Add(time.Minute)
-	if n.play("a read lost"); n.goes("tick").w.Incident == nil {
-		t.Error("the next reading opened nothing")
-	}
+	n.later(time.Minute).goes("a read lost, tick").opens(true)
 }
 
 // TestANameIsHeldWhereItsSliceIsOrIsToBe: nobody else may create a slice of that name there.
@@ -121,10 +117,7 @@ func TestLateWordOpensNothing(t *testing.T) {
 		"of what came after that":         {"preempted, read lost, permission delete, 2m, read ready, 7m", 6 * time.Minute, true},
 	} {
 		n := at(t, "everything", true, c.path, crewless)
-		was := n.w.Incident
-		if was != nil {
-			t.Fatalf("%s: open is %s", name, n.tale())
-		}
+		n.opens(false)
 		if n.give(interrupted(events.CauseHostError, "late", events.RankAudit, c.ago)(n, &n.w.Slices[0])); (n.w.Incident != nil) != c.opens {
 			t.Errorf("%s: it opens %v, want %v:\n%s", name, n.w.Incident != nil, c.opens, n.tale())
 		}
@@ -159,8 +152,7 @@ func TestSlicesOfSeveralPoliciesAreWatched(t *testing.T) {
 		for i, step := range []struct{ slice, label, want string }{
 			{"a", "night", "night"}, {"b", "", "night"}, {"b", "watch", "night,watch"}, {"a", "night", "night,watch"}, {"a", "watch", "watch"}, {"a", "", "watch"}, {"b", "", ""},
 		} {
-			n.now = n.now.Add(time.Second)
-			if n.reads(step.slice, evidence.Ready, func(e *evidence.Read) { e.Facts.Label = step.label }); n.w.Label != step.want {
+			if n.later(time.Second).reads(step.slice, evidence.Ready, func(e *evidence.Read) { e.Facts.Label = step.label }); n.w.Label != step.want {
 				t.Errorf("step %d: the label is %q, want %q", i, n.w.Label, step.want)
 			}
 		}
@@ -187,22 +179,12 @@ func TestAnOrderSaysNothingNewerThanTheNodeThatCameOfIt(t *testing.T) {
 // read it; then it is replaced as any other.
 func TestASliceThatIsLostBeforeItsOrderIsReadIsLookedAt(t *testing.T) {
 	t.Parallel()
-	lost := func() *story {
-		n := at(t, "everything", true, "preempted", func(w *incident.Workload) { w.Slices[0].Spec = "" })
-		return n.history("read lost", "looking", "1m", "looking")
-	}
-	n := lost()
+	const looks = "preempted, read lost, 1m"
+	n := newStory(t, true, "llama-8b").with(unspecified).history(looks, "looking")
 	n.reads("llama-8b", evidence.Lost, func(e *evidence.Read) { e.Facts.Spec = "spec1" }).wants("delete llama-8b")
-	gone := lost().goes("read gone")
-	for gone.w.Incident != nil && gone.now.Sub(start) < bounds.Grace+5*time.Minute {
-		gone.play("a minute")
-		gone.play("tick")
-	}
-	unread := lost()
-	unread.passes(bounds.LookFor)
-	for what, n := range map[string]*story{"it is gone first": gone, "nobody reads it": unread} {
-		if n.ended().Outcome != view.Escalated || n.ended().Code != "no_spec" {
-			t.Errorf("%s: it ended by %q:\n%s", what, n.ended().Code, n.tale())
+	for _, path := range []string{looks + ", read gone, later, tick, later, tick", looks + ", later, tick"} { // it is gone first, or nobody reads it
+		if n := at(t, "everything", true, path, unspecified); n.ended().Outcome != view.Escalated || n.ended().Code != "no_spec" {
+			t.Errorf("%s: it ended by %q:\n%s", path, n.ended().Code, n.tale())
 		}
 	}
 }

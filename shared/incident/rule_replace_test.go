@@ -79,8 +79,7 @@ func TestASliceThatLivesAfterAllIsNotDeletedUnsaved(t *testing.T) {
 		"preempted, read lost, do":            "deleting",
 	} {
 		n := at(t, "spot", true, path, unsavedYet)
-		n.now = n.now.Add(bounds.CallFor)
-		if n.play("read unhealthy"); n.stands(nil) != want || n.isWanted(events.ActionDelete) != (want == "deleting") {
+		if n.later(bounds.CallFor).play("read unhealthy"); n.stands(nil) != want || n.isWanted(events.ActionDelete) != (want == "deleting") {
 			t.Errorf("%s: it stands at %q, want %q:\n%s", path, n.stands(nil), want, n.tale())
 		}
 	}

@@ -154,11 +154,9 @@ func TestEveryPlaceHasItsTurn(t *testing.T) {
 	n.goes(created)
 	asked := []string{n.places()}
 	for range 9 {
-		n.now = n.now.Add(45 * time.Second)
-		n.play("stockout create")
+		n.later(45 * time.Second).play("stockout create")
 		for i := 0; n.places() == "" && i < 60; i++ {
-			n.now = n.now.Add(4 * time.Second)
-			n.play("tick")
+			n.later(4 * time.Second).play("tick")
 		}
 		asked = append(asked, n.places())
 	}
