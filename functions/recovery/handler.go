@@ -60,8 +60,10 @@ func (h handler) handle(ctx context.Context, w incident.Workload, r events.Recov
 		return err
 	}
 	// If this call is held up, a crew may write something newer than the decision saw.
-	over, read, unreadable := h.readLease(ctx, w, r)
-	vanished := over == 0 && unreadable == nil
+	over, read, err := h.readLease(ctx, w, r)
+	if err != nil {
+		return h.unbegun(ctx, r, "the lease is not readable", fleet.DirectoryFailure(err))
+	}
 	w, task, err := h.Fleet.Advancer.BeginLease(ctx, r.Request, ledger.RequestID(r.Request, ""), read)
 	if err != nil {
 		return err
@@ -71,9 +73,6 @@ func (h handler) handle(ctx context.Context, w incident.Workload, r events.Recov
 		if s == nil || !s.Incarnation.Same(a.Incarnation) || s.Condition != evidence.Ready {
 			return h.uncalled(ctx, r, reason.CodeNotReady, fmt.Sprintf("%s is not usable as %v", a.Slice, a.Incarnation))
 		}
-	}
-	if unreadable != nil {
-		return h.answer(ctx, r, "", "the lease was not written", fleet.DirectoryFailure(unreadable))
 	}
 	write, said := checkpoint.ReplaceLease, fmt.Sprintf("the lease names attempt %d", task.Lease.Attempt)
 	if w.OverrulesLease() {
@@ -94,7 +93,7 @@ func (h handler) handle(ctx context.Context, w incident.Workload, r events.Recov
 	if err != nil {
 		return h.answer(ctx, r, "", "the lease was not written", fleet.DirectoryFailure(err))
 	}
-	if vanished && w.Training.Attempt > 0 {
+	if over == 0 && w.Training.Attempt > 0 {
 		said += "; there was none, though a crew had trained: " + checkpoint.Vanished
 	}
 	return h.answer(ctx, r, "", said, nil)
@@ -157,7 +156,12 @@ func (h handler) unread(ctx context.Context, r events.RecoveryRequested, slice s
 	if f.Class != reason.Permission {
 		f.Class, f.Code = reason.Transient, reason.CodeUnread // an unread slice is no reason to call
 	}
-	_, err = h.Fleet.Advancer.Conclude(ctx, evidence.Answered{Request: r.Request, NoCall: evidence.Unbegun, Text: slice + " is not readable", Failure: f})
+	return h.unbegun(ctx, r, slice+" is not readable", f)
+}
+
+// unbegun stores what kept a call from being begun.
+func (h handler) unbegun(ctx context.Context, r events.RecoveryRequested, text string, f *evidence.Failure) error {
+	_, err := h.Fleet.Advancer.Conclude(ctx, evidence.Answered{Request: r.Request, NoCall: evidence.Unbegun, Text: text, Failure: f})
 	return err
 }
 
