@@ -96,7 +96,7 @@ func (x *effects) begin(e evidence.Intended, plan Step) bool {
 	case effect.UnderWay(x.now): // another instance makes the call
 		return false
 	case !effect.Begun.IsZero() && !effect.exclusive(): // another delivery may call once more
-		x.w.Lease.tries(effect)
+		x.counts(effect, e.Lease)
 		x.record(*effect)
 		return true
 	}
@@ -104,17 +104,22 @@ func (x *effects) begin(e evidence.Intended, plan Step) bool {
 		effect.again(x.now)
 		return false
 	}
+	x.counts(effect, e.Lease)
 	effect.Begun, effect.RequestID = x.now, e.RequestID
-	if effect.writesLease() {
-		effect.Lease.At, effect.Lease.Attempt = x.now, x.w.countAttempt(effect, e.Lease)
-		x.w.Lease.tries(effect)
-	}
 	x.charge(*effect)
 	x.record(*effect)
 	if effect.Action == events.ActionDelete {
 		x.undo(*effect)
 	}
 	return true
+}
+
+// counts has a call that writes the lease name the attempt that follows what stands there by now.
+func (x *effects) counts(effect *Effect, read evidence.Lease) {
+	if effect.writesLease() {
+		effect.Lease.At, effect.Lease.Attempt = x.now, x.w.countAttempt(effect, read)
+		x.w.Lease.tries(effect)
+	}
 }
 
 // undo forgets the creations of what is deleted now: nothing more comes of them.

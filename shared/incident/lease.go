@@ -144,14 +144,16 @@ func (w *Workload) nextAttempt() int {
 }
 
 // countAttempt is the attempt that a call puts into the lease: the one after that in the lease which was read. It stays where the lease
-// names it for these lives already: an earlier try has written it, or a crew has begun it since it was wanted.
+// names it for these lives already, and its crew has not ended it: an earlier try has written it, or a crew has begun it since it was wanted.
 func (w *Workload) countAttempt(x *Effect, l evidence.Lease) int {
 	written := l.Incident == w.Incident.ID && l.Attempt == x.Lease.Attempt
-	begun := l.Incident == "" && l.Began.After(x.First) && l.Attempt > w.Training.Verdict.Attempt
+	begun := l.Incident == "" && l.Began.After(x.First)
 	switch {
+	case !x.Begun.IsZero() && l.Attempt < x.Lease.Attempt: // an earlier delivery has counted it
+		return x.Lease.Attempt
 	case l.Attempt == 0:
 		return max(w.nextAttempt(), l.Left+1)
-	case l.Names && (x.Action == events.ActionAdmit || written || begun):
+	case l.Names && (x.Action == events.ActionAdmit || (written || begun) && l.Attempt > w.Training.Verdict.Attempt):
 		return l.Attempt
 	}
 	return l.Attempt + 1
@@ -176,9 +178,6 @@ func (l *Lease) read(read evidence.Lease, now time.Time) (news bool) {
 
 // tries keeps that an effect begins to write the lease. Each try counts: its outcome is not known.
 func (l *Lease) tries(x *Effect) {
-	if !x.writesLease() {
-		return
-	}
 	last := x.Lease
 	if i := l.doubted(x); i >= 0 {
 		last.Tries = l.Maybe[i].Tries

@@ -205,3 +205,22 @@ func TestNoLeaseNamesWhatHasJoinedAlone(t *testing.T) {
 		t.Errorf("asked for is %q: %+v", o.asks.Action, o.w.Incident)
 	}
 }
+
+// TestNoRestartNamesAnAttemptThatIsOver though the request was delivered before, or the lease names an attempt of this incident.
+func TestNoRestartNamesAnAttemptThatIsOver(t *testing.T) {
+	t.Parallel()
+	n := at(t, "everything", true, "gave up, its verdict", led)
+	counts := func(l evidence.Lease, want int) {
+		t.Helper()
+		r := n.request(events.ActionRestart, "")
+		l.Lives, l.Names = n.w.Lease.Sure.Lives, true
+		n.give(evidence.Intended{Origin: n.reading(), Request: r, RequestID: "r", Lease: l})
+		if x, err := n.w.Fence(r.Pointer(), n.now); err != nil || x.Lease.Attempt != want {
+			t.Errorf("the lease names attempt %d, and the restart %d, want %d; %v", l.Attempt, x.Lease.Attempt, want, err)
+		}
+	}
+	counts(evidence.Lease{Attempt: 3}, 4)
+	counts(evidence.Lease{Attempt: 6, Began: start.Add(-time.Hour)}, 7)
+	n = at(t, "everything", true, "gave up, its verdict, read lost, do, read gone, do, read ours, does admit, started, gave up, its verdict", led)
+	counts(evidence.Lease{Attempt: 4, Incident: n.w.Incident.ID}, 5)
+}

@@ -51,7 +51,7 @@ func (a *Advancer) Begin(ctx context.Context, r events.Request, requestID string
 }
 
 // BeginLease is Begin for a call that writes the lease. The intent fixes the attempt that the lease is to name, from what stands beside
-// the checkpoints; a redelivery keeps that attempt. The effect that is returned names it.
+// the checkpoints; a redelivery keeps that attempt, unless the lease has come to it by then. The effect that is returned names it.
 func (a *Advancer) BeginLease(ctx context.Context, r events.Request, requestID string, read evidence.Lease) (incident.Workload, incident.Effect, error) {
 	w, err := a.begin(ctx, evidence.Intended{Request: r, RequestID: requestID, Lease: read})
 	if err != nil {
