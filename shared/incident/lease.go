@@ -121,13 +121,13 @@ func (w *Workload) endsBy(slice string, l *Life) (by time.Time, ends bool) {
 	return by, true
 }
 
-// toAdmit are the lives that a lease of that time may name: those that its owner has not taken over, and of them only those that a lease of
+// toAdmit are the lives that a lease of that time may name: those that its owner has not taken over, and did not order in vain; and of them only those that a lease of
 // Pitstop's names already, while another one may train on that is not to be named.
 func (w *Workload) toAdmit(now time.Time) (all []events.Admission) {
 	silent := func(by time.Time, known bool) bool { return known && !now.Before(by) }
 	quiet, ours := silent(w.silentBy()), len(w.Lease.Sure.Lives) > 0
 	for i := range w.Slices {
-		if s := &w.Slices[i]; s.Released.IsZero() && (quiet || ours && w.admits(s) && silent(w.silentIn(s))) {
+		if s := &w.Slices[i]; s.Released.IsZero() && !s.isInVain(w.Incident) && (quiet || ours && w.admits(s) && silent(w.silentIn(s))) {
 			all = append(all, events.Admission{Slice: s.Name, Incarnation: s.Incarnation, Workers: s.ProvenHosts()})
 		}
 	}

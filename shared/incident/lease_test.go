@@ -224,3 +224,11 @@ func TestNoRestartNamesAnAttemptThatIsOver(t *testing.T) {
 	n = at(t, "everything", true, "gave up, its verdict, read lost, do, read gone, do, read ours, does admit, started, gave up, its verdict", led)
 	counts(evidence.Lease{Attempt: 4, Incident: n.w.Incident.ID}, 5)
 }
+
+// TestNoLeaseNamesWhatNeverCame: what its owner ordered in vain has no life, and the others train without it.
+func TestNoLeaseNamesWhatNeverCame(t *testing.T) {
+	t.Parallel()
+	at(t, "everything", true, "gave up, its verdict", func(w *incident.Workload) {
+		w.Slices = append(w.Slices, incident.Slot{Name: "c", Life: incident.Life{Zone: "us-west4-a", Condition: evidence.Gone, Unused: true}})
+	}).wants("restart llama-8b=7711")
+}
