@@ -14,7 +14,7 @@ type Lease struct {
 	// Sure is the newest write of Pitstop's that was made, with the lives that crews have put into it since; without lives, a crew wrote
 	// the lease by itself, or nobody has.
 	Sure Write `json:"sure,omitzero"`
-	// Maybe are later writes that were begun and whose outcome is not known, the newest last; without lives, a crew may have written one.
+	// Maybe are later tries to write it whose outcome is not known, the newest last; without lives, a crew may have written one.
 	Maybe []Write `json:"maybe,omitempty"`
 	// Attempt is the attempt that the lease named when it was last read, or a later one that a verdict or a crew's record on its machine
 	// tells of. Only lines tell of attempts after it.
@@ -23,16 +23,32 @@ type Lease struct {
 	Doubted time.Time `json:"doubted,omitzero"`
 }
 
-// maxDoubts bounds the doubt: what stands there is read before each write.
-const maxDoubts = 4
+// maxDoubts bounds the doubt, and the leases elsewhere: what stands there is read before each write.
+const maxDoubts = 8
 
 // Write is one write of the lease by Pitstop.
 type Write struct {
 	At      time.Time          `json:"at,omitzero"`
 	Attempt int                `json:"attempt,omitzero"`
 	Lives   []events.Admission `json:"lives,omitempty"`
-	// Tries is how often a write of these lives was begun whose outcome is not known.
-	Tries int `json:"tries,omitzero"`
+}
+
+// Elsewhere is the lease that Pitstop has left in another directory.
+type Elsewhere struct {
+	Directory string `json:"directory"`
+	Lease     Lease  `json:"lease"`
+}
+
+// movesTo has the workload name another directory. What Pitstop has left there before may stand there still, and its crews wait for it.
+func (w *Workload) movesTo(directory string) {
+	if w.Lease.any(func(o Write) bool { return len(o.Lives) > 0 }) {
+		w.Elsewhere = append(w.Elsewhere[max(0, len(w.Elsewhere)+1-maxDoubts):], Elsewhere{w.Directory, w.Lease})
+	}
+	w.Directory, w.Lease = directory, Lease{}
+	if i := slices.IndexFunc(w.Elsewhere, func(o Elsewhere) bool { return sameDirectory(o.Directory, directory) }); i >= 0 {
+		w.Lease = w.Elsewhere[i].Lease
+		w.Elsewhere = slices.Delete(w.Elsewhere, i, i+1)
+	}
 }
 
 // of is the life of a slice that a write names; unknown where it names none.
@@ -178,18 +194,7 @@ func (l *Lease) read(read evidence.Lease, now time.Time) (news bool) {
 
 // tries keeps that an effect begins to write the lease. Each try counts: its outcome is not known.
 func (l *Lease) tries(x *Effect) {
-	last := x.Lease
-	if i := l.doubted(x); i >= 0 {
-		last.Tries = l.Maybe[i].Tries
-		l.Maybe = slices.Delete(l.Maybe, i, i+1)
-	}
-	last.Tries++
-	l.Maybe = append(l.Maybe[max(0, len(l.Maybe)+1-maxDoubts):], last)
-}
-
-// doubted is the place of the write of an effect among those whose outcome is not known, or -1.
-func (l *Lease) doubted(x *Effect) int {
-	return slices.IndexFunc(l.Maybe, func(m Write) bool { return m.names(x.Lease.Lives) })
+	l.Maybe = append(l.Maybe[max(0, len(l.Maybe)+1-maxDoubts):], x.Lease)
 }
 
 // misses keeps that no lease could be read where Pitstop wrote one, and reports whether that is news. Before it vanished, the crew of any life that
@@ -215,10 +220,9 @@ func (l *Lease) made(w Write, now time.Time) {
 
 // unmade keeps that one of the tries of an effect to write the lease made none. Others may have.
 func (l *Lease) unmade(x *Effect) {
-	if i := l.doubted(x); i >= 0 && x.writesLease() {
-		if l.Maybe[i].Tries--; l.Maybe[i].Tries < 1 {
-			l.Maybe = slices.Delete(l.Maybe, i, i+1)
-		}
+	i := slices.IndexFunc(l.Maybe, func(m Write) bool { return m.names(x.Lease.Lives) })
+	if i >= 0 && x.writesLease() {
+		l.Maybe = slices.Delete(l.Maybe, i, i+1)
 	}
 }
 

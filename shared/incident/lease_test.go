@@ -232,3 +232,31 @@ func TestNoLeaseNamesWhatNeverCame(t *testing.T) {
 		w.Slices = append(w.Slices, incident.Slot{Name: "c", Life: incident.Life{Zone: "us-west4-a", Condition: evidence.Gone, Unused: true}})
 	}).wants("restart llama-8b=7711")
 }
+
+// TestALeaseIsOfItsDirectory: what a call writes into the directory before leads nobody in the present one; and it stands there still when the
+// workload names that directory again.
+func TestALeaseIsOfItsDirectory(t *testing.T) {
+	t.Parallel()
+	n := at(t, "everything", true, "read lost, do, read gone, do, read ours", led)
+	first, r := n.w.Directory, n.request(events.ActionAdmit, "")
+	n.intends(r)
+	shows := func(directory string) {
+		n.now = n.now.Add(time.Minute)
+		n.reads("llama-8b", evidence.Ready, func(e *evidence.Read) { e.Directory = directory })
+	}
+	shows("gs://trial")
+	n.give(evidence.Answered{Origin: n.reading(), Request: r})
+	if n.w.Lease.Attempt > 0 || !n.isWanted(events.ActionAdmit) {
+		t.Errorf("in the new directory stands %+v:\n%s", n.w.Lease, n.tale())
+	}
+
+	n = at(t, "everything", true, "owner deletes, read gone, read elsewhere", led)
+	shows("gs://trial")
+	if sent := n.passes(time.Hour); sent != nil {
+		t.Errorf("asked for is %q: in the new directory the crews lead the lease", sent)
+	}
+	shows(first)
+	if n.passes(2 * time.Minute); !n.isWanted(events.ActionAdmit) {
+		t.Errorf("the lease that stands there names another life, and nobody is let in: %+v", n.w.Lease)
+	}
+}

@@ -92,7 +92,7 @@ func (f *facts) anotherTraining(born time.Time) {
 	t := &f.w.Training
 	*t = Training{Seen: t.Seen, Since: later(t.Since, born)}
 	f.w.Charges = nil
-	for _, a := range []events.Action{events.ActionHear, events.ActionVerify} { // these concern the other directory
+	for _, a := range []events.Action{events.ActionHear, events.ActionVerify, events.ActionAdmit, events.ActionRestart} { // these concern the other directory
 		if x := f.w.effect(a, ""); x != nil {
 			f.settle(x)
 		}

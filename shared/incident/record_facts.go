@@ -49,7 +49,7 @@ func (f *facts) leads(s *Slot, e evidence.Read) bool {
 	if f.w.Directory != "" {
 		f.anotherTraining(s.Incarnation.Created)
 	}
-	f.w.Directory, f.w.Lease = e.Directory, Lease{} // Pitstop has no lease there
+	f.w.movesTo(e.Directory)
 	return true
 }
 

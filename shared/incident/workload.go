@@ -30,10 +30,12 @@ type Workload struct {
 	// Seen is when Pitstop first saw a slice of it.
 	Seen time.Time `json:"seen,omitzero"`
 
-	Slices   []Slot    `json:"slices"`
-	Training Training  `json:"training,omitzero"`
-	Lease    Lease     `json:"lease,omitzero"`
-	Unbound  []Unbound `json:"unbound,omitempty"`
+	Slices   []Slot   `json:"slices"`
+	Training Training `json:"training,omitzero"`
+	Lease    Lease    `json:"lease,omitzero"`
+	// Elsewhere are the leases that Pitstop has left in directories which the workload named before, the newest last.
+	Elsewhere []Elsewhere `json:"elsewhere,omitempty"`
+	Unbound   []Unbound   `json:"unbound,omitempty"`
 
 	// Pause holds all calls; nil where none does. Orders are the last orders of people, the newest last.
 	Pause  *evidence.Pause `json:"pause,omitempty"`
@@ -158,7 +160,7 @@ func (w *Workload) clone() Workload {
 	}
 	t := &next.Training
 	t.SaveSeconds, t.GapsBetween, t.Strikes = slices.Clip(t.SaveSeconds), slices.Clip(t.GapsBetween), slices.Clip(t.Strikes)
-	next.Lease.Maybe = slices.Clone(w.Lease.Maybe)
+	next.Lease.Maybe, next.Elsewhere = slices.Clone(w.Lease.Maybe), slices.Clone(w.Elsewhere)
 	next.Unbound, next.Orders, next.Holds = slices.Clone(w.Unbound), slices.Clip(w.Orders), slices.Clone(w.Holds)
 	next.Told, next.Made, next.Charges = slices.Clone(w.Told), slices.Clone(w.Made), slices.Clone(w.Charges)
 	next.Effects, next.Outbox = slices.Clone(w.Effects), slices.Clip(w.Outbox)
