@@ -72,7 +72,7 @@ func (d *diagnosis) isSpent(budget events.Action) (spent, today bool) {
 		return d.w.Spent(budget) >= bounds.MaxRecreates, false
 	case events.ActionRestart:
 		lately := func(c Charge) bool { return c.At.After(before(d.now, day)) }
-		return d.w.Spent(budget) >= bounds.MaxRestarts, d.w.charges(budget, lately) >= d.p.DailyRestarts()
+		return d.w.Spent(budget) >= bounds.MaxRestarts, d.p.Unreadable == "" && d.w.charges(budget, lately) >= d.p.DailyRestarts()
 	default:
 	}
 	return false, false // nobody pays

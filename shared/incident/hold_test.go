@@ -1,6 +1,7 @@
 package incident_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +9,8 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/shared/bounds"
 	"pitstop.internal/shared/evidence"
+	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/reason"
 	"pitstop.internal/shared/view"
 )
@@ -76,6 +79,32 @@ func TestAHoldGivesBackItsTime(t *testing.T) {
 		if sent := n.passes(2*time.Minute - 4*time.Second); len(sent) != 1 || sent[0] != "delete a" { // the last moment at which it is due again
 			t.Errorf("left %v: asked for is %q:\n%s", left, sent, n.tale())
 		}
+	}
+}
+
+// TestWhatAPolicyNamesIsNotJudgedWhileItCannotBeRead: no other zone, no higher bound and no longer lead is known for that minute.
+func TestWhatAPolicyNamesIsNotJudgedWhileItCannotBeRead(t *testing.T) {
+	t.Parallel()
+	for path, c := range map[string]struct{ meanwhile, want string }{
+		"preempted, read lost, do, read gone, cannot_move create": {"1m", "creating: create llama-8b"},
+		"exit 139, gave up": {"its verdict, 1m", "restarting: restart llama-8b=7711"},
+	} {
+		n := newStory(t, true, "llama-8b").under("everything").with(func(w *incident.Workload) {
+			w.Charges = slices.Repeat([]incident.Charge{{Action: events.ActionRestart, At: start, Void: true}}, policy.DefaultRestartsPerDay)
+		})
+		n.p.RestartsPerDay = 2 * policy.DefaultRestartsPerDay
+		known := n.p
+		n.goes(path)
+		n.p = policy.Policy{Name: known.Name, Unreadable: "503"}
+		n.goes(c.meanwhile)
+		if n.p = known; n.stands(n.passes(time.Minute)) != c.want {
+			t.Errorf("%s: it stands at %s, want %s:\n%s", path, n.stands(n.sent), c.want, n.tale())
+		}
+	}
+	n := newStory(t, false, "a")
+	n.p = policy.Policy{Name: n.p.Name, Unreadable: "503"}
+	if due := n.goes("log pending").w.Slices[0].Notice.Due; due.After(n.now) {
+		t.Errorf("nobody looks for the policy's lead before %v", due)
 	}
 }
 

@@ -11,7 +11,11 @@ import (
 func (d *diagnosis) keep() (changed bool) {
 	for i := range d.slots {
 		s := &d.slots[i]
-		if due := d.saveDue(s); !due.Equal(s.Notice.Due) {
+		due := d.saveDue(s)
+		if d.p.Unreadable != "" && !due.IsZero() {
+			due = earliest(due, s.Notice.Due, d.now) // who can read it next says when
+		}
+		if !due.Equal(s.Notice.Due) {
 			d.w.Slices[i].Notice.Due, changed = due, true
 		}
 	}

@@ -213,8 +213,11 @@ func refusalWords(c reason.Code) string {
 	return strings.ReplaceAll(string(c), "_", " ")
 }
 
-// nowhere leaves a slot to a person that no place can give.
+// nowhere leaves a slot to a person that no place of a known policy can give.
 func (d *diagnosis) nowhere(s *slot) *Step {
+	if d.p.Unreadable != "" { // it may name other places
+		return wait(view.PhaseCreating, story.PolicyUnreadable.With(d.p.Unreadable), d.heldBy())
+	}
 	text, advice := "", story.AddZones.With(s.ownShape(), d.w.Name)
 	if n := len(d.in.Refusals); n > 0 {
 		last := d.in.Refusals[n-1]
