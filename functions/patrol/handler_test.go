@@ -100,21 +100,32 @@ func (b *bench) listed() []string {
 
 func (b *bench) sent() []string { return fleettest.Types(b.Sender.Sent()) }
 
-// carriesOut has the deletions that were asked for be accepted, each by an operation of twelve seconds.
-func (b *bench) carriesOut(requests []events.Envelope) {
+// carriesOut has the deletions that were asked for be accepted, each by an operation that goes as the fault says.
+func (b *bench) carriesOut(requests []events.Envelope, f cloudtputest.Fault) {
 	b.T.Helper()
+	f.Method, f.Slow = "DeleteNode", f.Slow-cloudtputest.DefaultTiming.Delete
 	for _, env := range requests {
 		r, err := events.DecodeRecreateRequested(env.Data)
 		b.Must(err)
 		requestID := ledger.RequestID(r.Request, zone)
 		w, err := b.Fleet.Advancer.Begin(b.T.Context(), r.Request, requestID)
 		b.Must(err)
-		b.API.Inject(cloudtputest.Fault{Method: "DeleteNode", Slow: 12*time.Second - cloudtputest.DefaultTiming.Delete})
+		b.API.Inject(f)
 		op, err := b.Cloud.Delete(b.T.Context(), fleet.Ref(w, w.Slices[0]), requestID)
 		b.Must(err)
 		_, err = b.Fleet.Advancer.Answer(b.T.Context(), r.Request, op, "accepted", nil)
 		b.Must(err)
 	}
+	b.Calls()
+	b.waited = nil
+}
+
+// park leaves an entry about a worker with the ledger.
+func (b *bench) park(z, workers string, of time.Time) {
+	b.T.Helper()
+	entry := fleettest.SystemEvent("compute.instances.hostError", "zones/"+z+"/instances/"+workers+"-w-1", of, nil)
+	_, err := b.Ledger.Park(b.T.Context(), fleettest.Project, z, ledger.ParkedEntry{Key: "k", Raw: entry, At: b.Clock.Now()})
+	b.Must(err)
 }
 
 func TestATickThatIsTooOldIsAcknowledgedUnread(t *testing.T) {
@@ -255,38 +266,6 @@ func TestANodeWhoseNameIsWantedElsewhereKeepsItsWorkload(t *testing.T) {
 	b.Want(b.Workload(theirs).Slices[0].Condition, evidence.Gone)
 }
 
-func TestALossIsFoundWithoutAnEntry(t *testing.T) {
-	b := training(t)
-	b.Want(b.tick(), fleettest.Handled)
-	b.Clock.Advance(time.Minute)
-	b.Must(b.API.Preempt(zone, slice))
-	b.Want(b.tick(), fleettest.Handled)
-	got, env := fleettest.One(t, b.Bench, events.DecodeRecreateRequested)
-	want := events.RecreateRequested{
-		Request: events.Request{
-			Schema: events.Schema, Workload: id, Incident: "llama-20260301-1", Epoch: 2, Action: events.ActionDelete, Slice: slice,
-			Incarnation: b.API.Incarnation(zone, slice), Attempt: 1, Expires: b.Clock.Now().Add(bounds.RequestFor),
-		},
-		Zone: zone, Spec: b.Workload(id).Slices[0].Spec,
-	}
-	got.Reason = ""
-	b.Want(got, want)
-	b.Want(env.Correlation, want.Incident)
-}
-
-func TestAPolicyThatCannotBeReadStopsEverythingButTheLooking(t *testing.T) {
-	b := training(t)
-	b.Must(b.API.Preempt(zone, slice))
-	b.Policies.Unreadable = "away"
-	b.Want(b.tick(), fleettest.Handled)
-	b.minutes(40)
-	b.Want(b.sent(), []string(nil))
-	b.Want(b.Shown(id).Wait.Held, "the policy cannot be read: away")
-	b.Policies.Unreadable = ""
-	b.minutes(1)
-	b.Want(b.sent(), []string{events.TypeRecreateRequested})
-}
-
 func TestAListingThatIsNotCompleteProvesNoAbsence(t *testing.T) {
 	for _, method := range []string{"ListNodes", "ListQueuedResources"} {
 		t.Run(method, func(t *testing.T) {
@@ -302,17 +281,6 @@ func TestAListingThatIsNotCompleteProvesNoAbsence(t *testing.T) {
 			b.Want(b.sent(), []string(nil))
 		})
 	}
-}
-
-func TestASliceThatIsGoneWithoutAWordIsCreatedAgainAfterItsGrace(t *testing.T) {
-	b := training(t)
-	b.Want(b.tick(), fleettest.Handled)
-	b.Must(b.API.Vanish(zone, slice))
-	b.minutes(35)
-	b.Want(b.sent(), []string(nil))
-	b.minutes(1)
-	got, _ := fleettest.One(t, b.Bench, events.DecodeRecreateRequested)
-	b.Want(got.Action, events.ActionCreate)
 }
 
 func TestWhatTheOwnerDeletedIsForgotten(t *testing.T) {
@@ -369,20 +337,6 @@ func TestANoticeIsToldUntilItIsKnown(t *testing.T) {
 	b.Want(b.sent(), []string(nil))
 }
 
-func TestWhatIsDueIsDone(t *testing.T) {
-	b := training(t)
-	n := events.Notice{Status: events.NoticePending, WindowStart: fleettest.Start.Add(time.Hour), WindowEnd: fleettest.Start.Add(5 * time.Hour)}
-	b.Give(b.Workload(id), evidence.Noticed{
-		Origin: evidence.Origin{Time: b.Clock.Now(), Rank: events.RankAudit}, Slice: slice, Incarnation: b.API.Incarnation(zone, slice), Notice: n,
-	})
-	b.minutes(38)
-	b.Want(b.sent(), []string(nil))
-	b.minutes(1)
-	got, _ := fleettest.One(t, b.Bench, events.DecodeCheckpointRequested)
-	b.Want(got.Action, events.ActionSave)
-	b.Want(got.By, n.WindowStart)
-}
-
 func TestAnOutboxThatWasLeftFullIsSent(t *testing.T) {
 	b := training(t)
 	b.Must(b.API.Preempt(zone, slice))
@@ -398,47 +352,35 @@ func TestAnOutboxThatWasLeftFullIsSent(t *testing.T) {
 	b.Want(b.sent(), []string(nil))
 }
 
-// deleting is the bench with a deletion of ours that takes so long.
-func deleting(t *testing.T, takes time.Duration) *bench {
+// deleting is the bench with a deletion of ours that goes so.
+func deleting(t *testing.T, f cloudtputest.Fault) *bench {
 	t.Helper()
 	b := training(t)
 	b.Must(b.API.Preempt(zone, slice))
 	b.Want(b.tick(), fleettest.Handled)
-	r, _ := fleettest.One(t, b.Bench, events.DecodeRecreateRequested)
-	requestID := ledger.RequestID(r.Request, zone)
-	w, err := b.Fleet.Advancer.Begin(t.Context(), r.Request, requestID)
-	b.Must(err)
-	b.API.Inject(cloudtputest.Fault{Method: "DeleteNode", Slow: takes - cloudtputest.DefaultTiming.Delete})
-	op, err := b.Cloud.Delete(t.Context(), fleet.Ref(w, w.Slices[0]), requestID)
-	b.Must(err)
-	_, err = b.Fleet.Advancer.Answer(t.Context(), r.Request, op, "accepted", nil)
-	b.Must(err)
-	b.Calls()
-	b.waited = nil
+	b.carriesOut(b.Sender.Sent(), f)
 	return b
 }
 
+// TestOperationsOfOursAreFollowedForMostOfATick, and the time counts that the tick takes itself.
 func TestOperationsOfOursAreFollowedForMostOfATick(t *testing.T) {
-	b := deleting(t, time.Hour)
-	start := b.Clock.Now()
-	b.Want(b.tick(), fleettest.Handled)
-	b.Want(b.Clock.Now().Sub(start), 50*time.Second)
-	b.Want(b.waited, slices.Repeat([]time.Duration{5 * time.Second}, 10))
-	b.Want(fleettest.Count(b.Calls(), "ListOperations"), 10)
-	b.Want(b.sent(), []string(nil))
-}
-
-func TestTheTimeThatATickTakesItselfCounts(t *testing.T) {
-	b := deleting(t, time.Hour)
-	b.API.Inject(cloudtputest.Fault{Method: "ListNodes", Before: func() { b.Clock.Advance(37 * time.Second) }})
-	start := b.Clock.Now()
-	b.Want(b.tick(), fleettest.Handled)
-	b.Want(b.Clock.Now().Sub(start), 52*time.Second) // the last wait begins before 50 s
-	b.Want(len(b.waited), 3)
+	for itself, c := range map[time.Duration]struct {
+		took  time.Duration
+		waits int
+	}{0: {50 * time.Second, 10}, 37 * time.Second: {52 * time.Second, 3}} { // the last wait begins before 50 s
+		b := deleting(t, cloudtputest.Fault{Slow: time.Hour})
+		b.API.Inject(cloudtputest.Fault{Method: "ListNodes", Before: func() { b.Clock.Advance(itself) }})
+		start := b.Clock.Now()
+		b.Want(b.tick(), fleettest.Handled)
+		b.Want(b.Clock.Now().Sub(start), c.took)
+		b.Want(b.waited, slices.Repeat([]time.Duration{5 * time.Second}, c.waits))
+		b.Want(fleettest.Count(b.Calls(), "ListOperations"), c.waits)
+		b.Want(b.sent(), []string(nil))
+	}
 }
 
 func TestWhatFollowsFromTheEndOfAnOperationFollowsAtOnce(t *testing.T) {
-	b := deleting(t, 12*time.Second)
+	b := deleting(t, cloudtputest.Fault{Slow: 12 * time.Second})
 	b.Want(b.tick(), fleettest.Handled)
 	b.Want(len(b.waited), 3)
 	got, _ := fleettest.One(t, b.Bench, events.DecodeRecreateRequested)
@@ -507,36 +449,25 @@ func creating(t *testing.T, takes time.Duration) *bench {
 	return b
 }
 
-// TestACreationElsewhereIsWatchedFromTheNextMinuteOn: its zone is listed with those where slices are known, between two sweeps too.
+// TestACreationElsewhereIsWatchedFromTheNextMinuteOn: its zone is listed with those where slices are known, between two sweeps too, and at
+// once when it ends. One that is called done and that its zone does not show is asked for again.
 func TestACreationElsewhereIsWatchedFromTheNextMinuteOn(t *testing.T) {
-	b := creating(t, 130*time.Second)
-	b.minutes(1)
-	if zones := b.listed(); !slices.Contains(zones, other) {
-		t.Errorf("listed are %q", zones)
+	for takes, minutes := range map[time.Duration]int{130 * time.Second: 3, 72 * time.Second: 1, 0: int(bounds.SickFor/time.Minute) + 1} {
+		b := creating(t, takes)
+		b.minutes(1)
+		if zones := b.listed(); !slices.Contains(zones, other) {
+			t.Errorf("listed are %q", zones)
+		}
+		if b.minutes(minutes - 1); takes == 0 {
+			r, _ := fleettest.One(t, b.Bench, events.DecodeRecreateRequested)
+			b.Want(string(r.Action)+" in "+r.Zone, "create in "+other)
+			continue
+		}
+		s := b.Workload(id).Slices[0]
+		b.Want(s.Zone, other)
+		b.Want(s.Incarnation, b.API.Incarnation(other, slice))
+		b.Want(s.Condition, evidence.Ready)
 	}
-	b.minutes(2)
-	s := b.Workload(id).Slices[0]
-	b.Want(s.Zone, other)
-	b.Want(s.Incarnation, b.API.Incarnation(other, slice))
-	b.Want(s.Condition, evidence.Ready)
-}
-
-// TestTheEndOfACreationElsewhereIsLookedAtAtOnce, in the zone where it was asked for.
-func TestTheEndOfACreationElsewhereIsLookedAtAtOnce(t *testing.T) {
-	b := creating(t, 72*time.Second)
-	b.minutes(1)
-	s := b.Workload(id).Slices[0]
-	b.Want(s.Condition, evidence.Ready)
-	b.Want(s.Incarnation, b.API.Incarnation(other, slice))
-}
-
-// TestACreationElsewhereThatBringsNothingIsAskedForAgain: it is called done, and its zone does not show it.
-func TestACreationElsewhereThatBringsNothingIsAskedForAgain(t *testing.T) {
-	b := creating(t, 0)
-	b.minutes(int(bounds.SickFor/time.Minute) + 1)
-	r, _ := fleettest.One(t, b.Bench, events.DecodeRecreateRequested)
-	b.Want(r.Action, events.ActionCreate)
-	b.Want(r.Zone, other)
 }
 
 // TestTheEndOfManyDeletionsIsNotReadSliceBySlice has deletions end together: one page of their zone shows the rest.
@@ -551,8 +482,7 @@ func TestTheEndOfManyDeletionsIsNotReadSliceBySlice(t *testing.T) {
 	b.Want(b.tick(), fleettest.Handled)
 	requests := b.Sender.Sent()
 	b.Want(len(requests), many)
-	b.carriesOut(requests)
-	b.Calls()
+	b.carriesOut(requests, cloudtputest.Fault{Slow: 12 * time.Second})
 	b.Want(b.tick(), fleettest.Handled)
 	calls := b.Calls()
 	b.Want(fleettest.Count(calls, "GetNode"), 0)
@@ -561,17 +491,7 @@ func TestTheEndOfManyDeletionsIsNotReadSliceBySlice(t *testing.T) {
 }
 
 func TestAnOperationThatFailedIsTriedAgain(t *testing.T) {
-	b := training(t)
-	b.Must(b.API.Preempt(zone, slice))
-	b.Want(b.tick(), fleettest.Handled)
-	r, _ := fleettest.One(t, b.Bench, events.DecodeRecreateRequested)
-	w, err := b.Fleet.Advancer.Begin(t.Context(), r.Request, "id")
-	b.Must(err)
-	b.API.Inject(cloudtputest.Fault{Method: "DeleteNode", LateCode: 13, LateMessage: "internal", Slow: 8*time.Second - cloudtputest.DefaultTiming.Delete})
-	op, err := b.Cloud.Delete(t.Context(), fleet.Ref(w, w.Slices[0]), "")
-	b.Must(err)
-	_, err = b.Fleet.Advancer.Answer(t.Context(), r.Request, op, "accepted", nil)
-	b.Must(err)
+	b := deleting(t, cloudtputest.Fault{LateCode: 13, LateMessage: "internal", Slow: 8 * time.Second})
 	b.Want(b.tick(), fleettest.Handled)
 	task := b.Shown(id).Requests[0]
 	b.Want(task.Failure, "internal")
@@ -611,16 +531,13 @@ func TestGuestAttributesThatAreNotToBeHadAreNotAskedForEveryMinute(t *testing.T)
 
 func TestAParkedEntryIsTakenUpWhenItsSliceIsKnown(t *testing.T) {
 	b := newBench(t)
-	entry := fleettest.SystemEvent("compute.instances.hostError", "zones/"+zone+"/instances/"+group+"-w-1", b.Clock.Now(), nil)
-	_, err := b.Ledger.Park(t.Context(), fleettest.Project, zone, ledger.ParkedEntry{Key: "k", Raw: entry, At: b.Clock.Now()})
-	b.Must(err)
+	b.park(zone, group, b.Clock.Now())
 	b.Want(b.tick(), fleettest.Handled)
-	_, err = b.API.AddNode(cloudtputest.NodeConfig{Zone: zone, Name: slice, Labels: fleettest.Label("spot"), Group: group, Created: fleettest.Start.Add(-time.Hour)})
+	_, err := b.API.AddNode(cloudtputest.NodeConfig{Zone: zone, Name: slice, Labels: fleettest.Label("spot"), Group: group, Created: fleettest.Start.Add(-time.Hour)})
 	b.Must(err)
 	b.minutes(15)
 	b.Want(b.Shown(id).Incident.Cause, events.CauseHostError)
-	parked := b.Parked(zone, b.Clock.Now())
-	b.Want(len(parked), 0)
+	b.Want(len(b.Parked(zone, b.Clock.Now())), 0)
 }
 
 // TestALineWithoutALookIsTakenUpWithItsSlice: it came in the shadow of another line's look, and the next tick finds the slice.
@@ -676,10 +593,8 @@ func TestLinesUseHalfOfATicksReads(t *testing.T) {
 func TestAParkedEntryThatConcernsNobodyExpires(t *testing.T) {
 	for _, z := range []string{zone, other} {
 		b := training(t)
-		entry := fleettest.SystemEvent("compute.instances.hostError", "zones/"+z+"/instances/t1v-n-ffffffff-w-1", b.Clock.Now(), nil)
 		at := b.Clock.Now()
-		_, err := b.Ledger.Park(t.Context(), fleettest.Project, z, ledger.ParkedEntry{Key: "k", Raw: entry, At: at})
-		b.Must(err)
+		b.park(z, "t1v-n-ffffffff", at)
 		b.minutes(30)
 		b.Want(len(b.Parked(z, at)), 1)
 		b.minutes(1)
@@ -695,16 +610,11 @@ func TestALogEntryMeetsTheDocumentAsItIsNow(t *testing.T) {
 	b := training(t)
 	b.Want(b.tick(), fleettest.Handled) // which maps the workers
 	b.Must(b.API.HostError(zone, slice, 2*time.Hour))
-	entry := fleettest.SystemEvent("compute.instances.hostError", "zones/"+zone+"/instances/"+group+"-w-1", b.Clock.Now(), nil)
-	park := func() {
-		t.Helper()
-		_, err := b.Ledger.Park(t.Context(), fleettest.Project, zone, ledger.ParkedEntry{Key: "k", Raw: entry, At: b.Clock.Now()})
-		b.Must(err)
-	}
-	park()
+	struck := b.Clock.Now()
+	b.park(zone, group, struck)
 	b.minutes(2)
 	b.Want(b.Shown(id).Incident.Cause, events.CauseHostError)
-	park()
+	b.park(zone, group, struck)
 	b.API.Inject(cloudtputest.Fault{Method: "ListNodes", Before: func() {
 		b.Change(id, func(w *incident.Workload) { w.Incident = nil })
 	}})
@@ -716,23 +626,20 @@ func TestALogEntryMeetsTheDocumentAsItIsNow(t *testing.T) {
 }
 
 func TestOneThingThatFailsKeepsNothingElseFromBeingDone(t *testing.T) {
-	lose := func(b *bench) { b.Must(b.API.Preempt(zone, slice)) }
-	for name, c := range map[string]struct {
-		fail func(b *bench)
-	}{
-		"a zone that cannot be listed": {func(b *bench) {
+	for name, fail := range map[string]func(b *bench){
+		"a zone that cannot be listed": func(b *bench) {
 			b.API.Inject(cloudtputest.Fault{Method: "ListNodes", Zone: other, Code: 14, Times: -1})
-		}},
-		"zones that cannot be listed":   {func(b *bench) { b.API.Inject(cloudtputest.Fault{Method: "ListLocations", Code: 14, Times: -1}) }},
-		"a document of a newer release": {func(b *bench) { b.Newer("demo/a-first") }},
+		},
+		"zones that cannot be listed":   func(b *bench) { b.API.Inject(cloudtputest.Fault{Method: "ListLocations", Code: 14, Times: -1}) },
+		"a document of a newer release": func(b *bench) { b.Newer("demo/a-first") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := training(t)
 			b.Slice(cloudtputest.NodeConfig{Name: "a-first", Zone: other})
 			b.Want(b.tick(), fleettest.Handled)
 			b.Clock.Advance(15 * time.Minute) // so that it sweeps
-			lose(b)
-			c.fail(b)
+			b.Must(b.API.Preempt(zone, slice))
+			fail(b)
 			b.Want(b.tick(), fleettest.Rejected)
 			b.Want(b.sent(), []string{events.TypeRecreateRequested})
 		})
@@ -758,97 +665,43 @@ func TestWhatIsNoTickIsIgnored(t *testing.T) {
 	b.Want(b.Calls(), []string(nil))
 }
 
-// TestADeadChannelIsNotFoundOutAtTheWindow: at the notice patrol listens for the crew, and tells while there is time when it is
-// not there any more. It asks it for nothing.
-func TestADeadChannelIsNotFoundOutAtTheWindow(t *testing.T) {
+// TestACrewIsListenedForWhenItIsInDoubt: once maintenance is announced, and while its training does no steps.
+func TestACrewIsListenedForWhenItIsInDoubt(t *testing.T) {
+	running := func(now, last time.Time) *events.CrewState {
+		return &events.CrewState{Schema: events.Schema, Seen: now, Phase: "running", Attempt: 7, Step: 1000, StepAt: last, RequestReadAt: now}
+	}
 	for name, c := range map[string]struct {
-		seen time.Duration // before the notice; 0 is never
-		deny bool
-		deaf string
-		// looked is how long before that the crew could look for a request beside the checkpoints.
-		looked time.Duration
+		announced bool
+		writes    func(now, last time.Time) *events.CrewState
+		deny      bool
+		// deaf is what is said of the way to the crew, and opens that the training is said to hang.
+		deaf  string
+		opens bool
 	}{
-		"the crew writes":               {20 * time.Second, false, "", 10 * time.Second},
-		"it cannot read the bucket":     {20 * time.Second, false, "the crew cannot read what is left beside the checkpoints, for 2 h 0 m by now: the node's metadata alone may reach it", 2 * time.Hour},
-		"it wrote hours ago":            {3 * time.Hour, false, "the crew was heard 42 m 0 s ago for the last time", 0},
-		"it writes nothing":             {0, false, "", 0}, // which proves nothing
-		"what it writes cannot be read": {3 * time.Hour, true, "", 0},
+		"the crew writes": {true, running, false, "", false},
+		"it cannot read the bucket": {true, func(now, last time.Time) *events.CrewState {
+			s := running(now, last)
+			s.RequestReadAt = now.Add(-2 * time.Hour)
+			return s
+		}, false, "the crew cannot read what is left beside the checkpoints, for 2 h 0 m by now: the node's metadata alone may reach it", false},
+		"it wrote hours ago": {true, func(now, _ time.Time) *events.CrewState {
+			return &events.CrewState{Schema: events.Schema, Seen: now.Add(-3 * time.Hour), Phase: "running"}
+		}, false, "the crew was heard 42 m 0 s ago for the last time", false},
+		"it writes nothing":             {true, func(_, _ time.Time) *events.CrewState { return nil }, false, "", false}, // which proves nothing
+		"what it writes cannot be read": {true, running, true, "", false},
+		"it does no steps":              {false, running, false, "", true},
+		"it does steps without lines": {false, func(now, _ time.Time) *events.CrewState {
+			return &events.CrewState{Schema: events.Schema, Seen: now, Phase: "running", Attempt: 7, Step: 1100, StepAt: now}
+		}, false, "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := training(t)
 			b.Report(b.Workload(id), slice, fleettest.Progress(1000))
+			last := b.Clock.Now()
 			b.Want(b.tick(), fleettest.Handled)
 			b.minutes(40) // not long enough for its training to be taken to hang meanwhile
-			n := events.Notice{Status: events.NoticePending, WindowStart: fleettest.Start.Add(24 * time.Hour), WindowEnd: fleettest.Start.Add(28 * time.Hour)}
-			b.Must(b.API.Announce(zone, slice, n))
-			write := func(ago, looked time.Duration) {
-				seen := b.Clock.Now().Add(-ago)
-				state, err := json.Marshal(events.CrewState{Schema: events.Schema, Seen: seen, Phase: "running", RequestReadAt: seen.Add(-looked)})
-				b.Must(err)
-				b.Must(b.API.SetGuestAttribute(zone, slice, 0, events.GuestNamespace, events.GuestKey, string(state)))
-			}
-			if c.seen > 0 {
-				write(c.seen, c.looked)
-			}
-			if c.deny {
-				b.API.Inject(cloudtputest.Fault{Method: "GetGuestAttributes", Code: 7, Message: "denied", Times: -1})
-			}
-			b.Give(b.Workload(id), evidence.Noticed{
-				Origin: evidence.Origin{Time: b.Clock.Now(), Rank: events.RankReading}, Slice: slice, Incarnation: b.API.Incarnation(zone, slice), Notice: n, InAPI: true,
-			})
-			b.Calls()
-			b.minutes(1)
-			reads := func() int { return fleettest.Count(b.Calls(), "GetGuestAttributes") }
-			w := b.Workload(id)
-			if reads() != 1 || w.Deaf(slice) != c.deaf || w.Incident != nil {
-				t.Fatalf("%+v, deaf: %q", w.Slices[0].Notice, w.Deaf(slice))
-			}
-			b.minutes(59)
-			if n := reads(); n != 0 {
-				t.Errorf("it was listened for %d times more within the hour", n)
-			}
-			write(0, 0)
-			b.minutes(10)
-			again := 0
-			if c.deaf != "" {
-				again = 1
-			}
-			if w = b.Workload(id); reads() != again || w.Deaf(slice) != "" {
-				t.Errorf("after an hour it was not listened for %d times, or is deaf: %q", again, w.Deaf(slice))
-			}
-			b.Want(b.sent(), []string(nil))
-		})
-	}
-}
-
-// TestTheCrewIsListenedForBeforeATrainingIsSaidToHang, and not more often than a tick may read.
-func TestTheCrewIsListenedForBeforeATrainingIsSaidToHang(t *testing.T) {
-	for name, c := range map[string]struct {
-		crew  func(now, last time.Time) *events.CrewState
-		deny  bool
-		after int // minutes until an incident is open; 0 is never
-	}{
-		"it hangs": {func(now, last time.Time) *events.CrewState {
-			return &events.CrewState{Schema: events.Schema, Seen: now, Phase: "running", Attempt: 7, Step: 1000, StepAt: last}
-		}, false, 30},
-		"it goes on": {func(now, _ time.Time) *events.CrewState {
-			return &events.CrewState{Schema: events.Schema, Seen: now, Phase: "running", Attempt: 7, Step: 1100, StepAt: now}
-		}, false, 0},
-		"nothing is written":            {func(time.Time, time.Time) *events.CrewState { return nil }, false, 65},
-		"what it writes cannot be read": {func(time.Time, time.Time) *events.CrewState { return nil }, true, 65},
-		"what it wrote is of a dead one": {func(_, last time.Time) *events.CrewState {
-			return &events.CrewState{Schema: events.Schema, Seen: last, Phase: "running", StepAt: last}
-		}, false, 65},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := training(t)
-			for i := range 3 {
-				b.Report(b.Workload(id), slice, fleettest.Progress(1000+int64(i)))
-				b.minutes(10)
-			}
-			last := b.Clock.Now().Add(-10 * time.Minute)
 			b.API.OnGuests(func(_, _ string, worker int) (string, bool) {
-				state := c.crew(b.Clock.Now(), last)
+				state := c.writes(b.Clock.Now(), last)
 				if state == nil || worker != 0 {
 					return "", false
 				}
@@ -856,36 +709,25 @@ func TestTheCrewIsListenedForBeforeATrainingIsSaidToHang(t *testing.T) {
 				b.Must(err)
 				return string(raw), true
 			})
-			if c.deny {
-				b.API.BlockGuestAttributes(true)
+			b.API.BlockGuestAttributes(c.deny)
+			within := 120
+			if c.announced {
+				within = 1
+				n := events.Notice{Status: events.NoticePending, WindowStart: fleettest.Start.Add(24 * time.Hour), WindowEnd: fleettest.Start.Add(28 * time.Hour)}
+				b.Must(b.API.Announce(zone, slice, n))
+				b.Give(b.Workload(id), evidence.Noticed{
+					Origin: evidence.Origin{Time: b.Clock.Now(), Rank: events.RankReading}, Slice: slice, Incarnation: b.API.Incarnation(zone, slice), Notice: n, InAPI: true,
+				})
 			}
 			b.Calls()
-			opened := 0
-			for m := 11; m <= 120 && opened == 0; m++ {
-				b.minutes(1)
-				if b.Workload(id).Incident != nil {
-					opened = m
-				}
-			}
-			if late := opened - c.after; late < 0 || late > 16 || c.after == 0 && opened != 0 { // a sweep is due each 15 minutes
-				t.Errorf("opened after %d minutes, want %d", opened, c.after)
-			}
-			if n := fleettest.Count(b.Calls(), "GetGuestAttributes"); n == 0 || n > 20 {
-				t.Errorf("it was listened for %d times", n)
+			b.minutes(within)
+			n := fleettest.Count(b.Calls(), "GetGuestAttributes")
+			if w := b.Workload(id); n == 0 || n > 1 && c.announced || n > 20 || w.Deaf(slice) != c.deaf || w.Incident != nil != c.opens {
+				t.Errorf("listened for %d times: %+v, deaf: %q, incident %v", n, w.Slices[0].Notice, w.Deaf(slice), w.Incident)
 			}
 			b.Want(b.sent(), []string(nil))
 		})
 	}
-}
-
-// restarts has the crew give up, and a lease of ours begin its next attempt.
-func (b *bench) restarts() {
-	b.T.Helper()
-	b.Report(b.Workload(id), slice, events.CrewReport{Schema: events.Schema, Report: events.ReportGaveUp, Attempt: 1, Reason: "exit code 1"})
-	b.Sender.Sent()
-	b.Confirm(b.Workload(id), slice, 1, false)
-	b.GoesOn(recovery.New(recovery.Deps{Fleet: b.Fleet, Provider: b.Cloud, Store: b.Store}), id, slice)
-	b.Want(b.Workload(id).Incident, (*incident.Incident)(nil))
 }
 
 // TestAMoveBetweenTwoTicksIsAdmittedInTheEnd: its owner deletes a slice in one zone and creates it in another within a minute, and the entry
@@ -897,26 +739,23 @@ func TestAMoveBetweenTwoTicksIsAdmittedInTheEnd(t *testing.T) {
 	b.Slice(cloudtputest.NodeConfig{Zone: zone, Name: "another", Spot: true}) // so that zone a is listed each minute
 	b.Report(w, slice, fleettest.Progress(1000))
 	b.minutes(2)
-	b.restarts() // a lease of ours leads it
+	w = b.Report(b.Workload(id), slice, events.CrewReport{Schema: events.Schema, Report: events.ReportGaveUp, Attempt: 1, Reason: "exit code 1"})
+	b.Sender.Sent()
+	b.Confirm(w, slice, 1, false)
+	b.GoesOn(recovery.New(recovery.Deps{Fleet: b.Fleet, Provider: b.Cloud, Store: b.Store}), id, slice) // a lease of ours leads it
 	b.minutes(2)
 	b.Sender.Sent()
-
-	b.Clock.Advance(10 * time.Second)
 	deleted := b.Clock.Now()
 	b.Must(b.API.Vanish(other, slice))
 	b.Clock.Advance(20 * time.Second)
 	meta := map[string]string{events.MetadataCheckpointDir: fleettest.Directory, "startup-script": "train"}
 	_, err := b.API.AddNode(cloudtputest.NodeConfig{Zone: zone, Name: slice, Spot: true, Labels: labels, Metadata: meta, Created: b.Clock.Now(), Group: "t1v-n-11111111"})
 	b.Must(err)
-	b.Clock.Advance(20 * time.Second)
-	for i := range 120 {
-		b.minutes(1)
-		if i == 20 {
-			b.Give(b.Workload(id), evidence.Called{
-				Origin: evidence.Origin{ID: "e", Time: deleted, Rank: events.RankAudit}, Slice: slice, Act: events.ActDeleted, Method: "DeleteNode", Principal: "ann@example.com",
-			})
-		}
-	}
+	b.minutes(20)
+	b.Give(b.Workload(id), evidence.Called{
+		Origin: evidence.Origin{ID: "e", Time: deleted, Rank: events.RankAudit}, Slice: slice, Act: events.ActDeleted, Method: "DeleteNode", Principal: "ann@example.com",
+	})
+	b.minutes(100)
 	w = b.Workload(id)
 	if s := w.Slices[0]; !slices.Contains(b.sent(), events.TypeRecoveryRequested) || s.Zone != zone {
 		t.Errorf("two hours later it is %s in %s; open is %v", s.State, s.Zone, w.Incident)

@@ -2,6 +2,7 @@ package patrol_test
 
 import (
 	"testing"
+	"time"
 
 	"cloud.google.com/go/tpu/apiv1/tpupb"
 
@@ -62,7 +63,7 @@ func TestOperationsOfOneVersionAreFollowedWithoutTheOther(t *testing.T) {
 		b.Must(b.API.Preempt(zone, name))
 	}
 	b.Want(b.tick(), fleettest.Handled)
-	b.carriesOut(b.Sender.Sent())
+	b.carriesOut(b.Sender.Sent(), cloudtputest.Fault{Slow: 12 * time.Second})
 	withdraw := b.API.Inject(cloudtputest.Fault{Method: "ListOperations", Legacy: true, Code: 7, Message: "API v1 has been turned off", Times: -1})
 	b.Want(b.tick(), fleettest.Rejected) // it is told
 	sent := b.Sender.Sent()
