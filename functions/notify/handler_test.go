@@ -177,6 +177,21 @@ func webhook(r *receiver) func(*desk) notify.Target {
 	}
 }
 
+// toSlack is a desk that tells one channel.
+func toSlack(t testing.TB) (*receiver, *desk) {
+	t.Helper()
+	r := newReceiver(t)
+	return r, newDesk(t, 20, slack(r))
+}
+
+// wants checks how many messages came since the last time.
+func (r *receiver) wants(t testing.TB, n int) {
+	t.Helper()
+	if got := len(r.take(t)); got != n {
+		t.Errorf("%d messages, want %d", got, n)
+	}
+}
+
 // deliver lets an incident come as far as an update says, and brings the message of that.
 func (d *desk) deliver(u events.IncidentUpdated) string {
 	d.t.Helper()
@@ -227,8 +242,7 @@ func (d *desk) want(u events.IncidentUpdated, outcome string) {
 }
 
 func TestAnIncidentIsOneThreadInWhichEachStepIsToldOnce(t *testing.T) {
-	r := newReceiver(t)
-	d := newDesk(t, 20, slack(r))
+	r, d := toSlack(t)
 	steps := course("llama")
 	for _, u := range steps {
 		d.want(u, fleettest.Handled)
@@ -255,8 +269,7 @@ func TestAnIncidentIsOneThreadInWhichEachStepIsToldOnce(t *testing.T) {
 
 // TestALongWaitIsToldOnce, each reminder as a word of its own, and none once the wait is over.
 func TestALongWaitIsToldOnce(t *testing.T) {
-	r := newReceiver(t)
-	d := newDesk(t, 20, slack(r))
+	r, d := toSlack(t)
 	p := &played{w: incident.New("demo", "llama", "gke"), p: night, now: fleettest.Start.Add(-3 * time.Hour)}
 	reads := func(c evidence.Condition) {
 		p.learns(func() evidence.Evidence {
@@ -267,72 +280,48 @@ func TestALongWaitIsToldOnce(t *testing.T) {
 			}
 		})
 	}
-	save := func() {
+	brings := func(u events.IncidentUpdated, want string) {
+		t.Helper()
 		_, rev, err := d.truth.Workload(t.Context(), p.w.ID)
 		if err != nil && !errors.Is(err, ledger.ErrNotFound) {
 			t.Fatal(err)
 		}
 		d.save(p.w, rev)
-	}
-	remind := func() (u events.IncidentUpdated) {
-		u = p.waits()
-		save()
-		return u
-	}
-	reads(evidence.Creating)
-	first := remind()
-	for _, want := range []string{fleettest.Handled, fleettest.Ignored} {
-		if got := d.bring(fleettest.Request(first)); got != want {
-			t.Errorf("%s, want %s", got, want)
+		if got := d.bring(fleettest.Request(u)); got != want {
+			t.Errorf("%s: %s, want %s", u.Step(), got, want)
 		}
 	}
-	second := remind()
-	if got := d.bring(fleettest.Request(second)); got != fleettest.Handled {
-		t.Errorf("the reminder: %s", got)
-	}
-	if got := d.bring(fleettest.Request(first)); got != fleettest.Ignored {
-		t.Errorf("the first word, late: %s", got)
-	}
-	if n := len(r.take(t)); n != 2 {
-		t.Errorf("%d messages", n)
-	}
-	third := remind()
+	reads(evidence.Creating)
+	first := p.waits()
+	brings(first, fleettest.Handled)
+	brings(first, fleettest.Ignored)
+	brings(p.waits(), fleettest.Handled)
+	brings(first, fleettest.Ignored)
+	r.wants(t, 2)
+	third := p.waits()
 	reads(evidence.Ready)
-	save()
-	if got := d.bring(fleettest.Request(third)); got != fleettest.Ignored {
-		t.Errorf("it is usable, and the reminder: %s", got)
-	}
+	brings(third, fleettest.Ignored)
 }
 
 // TestPeopleReadTheTermsOfTheTrainingService: the function derives them from the ledger, for people and for programs.
 func TestPeopleReadTheTermsOfTheTrainingService(t *testing.T) {
-	r := newReceiver(t)
-	d := newDesk(t, 60, webhook(r), slack(r))
-	d.want(escalated("llama-8b"), fleettest.Handled)
 	const says = "Internal error occurred for the current attempt"
-	found := map[string]int{}
-	for _, b := range r.take(t) {
-		raw, err := json.Marshal(b)
-		if err != nil {
-			t.Fatal(err)
+	for target, words := range map[string][]string{
+		"webhook": {`"job":{`, `"state":"FAILED"`, says}, "slack": {"FAILED, INTERNAL (13): " + says},
+	} {
+		r := newReceiver(t)
+		d := newDesk(t, 60, map[string]func(*receiver) func(*desk) notify.Target{"webhook": webhook, "slack": slack}[target](r))
+		d.want(escalated("llama-8b"), fleettest.Handled)
+		for _, word := range words {
+			if len(r.bodies) != 1 || !bytes.Contains(r.bodies[0], []byte(word)) {
+				t.Errorf("%s: no %s in %s", target, word, r.bodies)
+			}
 		}
-		switch text := string(raw); {
-		case strings.Contains(text, `"job":{`) && strings.Contains(text, `"state":"FAILED"`) && strings.Contains(text, says):
-			found["webhook"]++
-		case strings.Contains(text, "FAILED, INTERNAL (13): "+says):
-			found["slack"]++
-		default:
-			t.Errorf("no terms in %s", text)
-		}
-	}
-	if found["webhook"] != 1 || found["slack"] != 1 {
-		t.Errorf("%v, want one message each", found)
 	}
 }
 
 func TestWhatAPersonHasToDoIsShownInTheChannel(t *testing.T) {
-	r := newReceiver(t)
-	d := newDesk(t, 20, slack(r))
+	r, d := toSlack(t)
 	heals, asks := approving("llama")
 	for _, u := range []events.IncidentUpdated{heals, asks, escalated("llama")} {
 		d.want(u, fleettest.Handled)
@@ -358,77 +347,15 @@ func TestATargetThatIsAwayHoldsUpNeitherAnIncidentNorTheOthers(t *testing.T) {
 	u := course("llama")[0]
 	d.want(u, fleettest.Redelivered)
 	d.want(u, fleettest.Redelivered)
-	if got := len(there.take(t)); got != 1 {
-		t.Errorf("the target that answers got %d messages, want one", got)
-	}
+	there.wants(t, 1)
 	away.take(t)
 	away.answers(nil)
 	d.want(u, fleettest.Handled)
-	if there, away := len(there.take(t)), len(away.take(t)); there != 0 || away != 1 {
-		t.Errorf("told %d and %d times, want only the one that was away", there, away)
-	}
-}
-
-func TestATargetThatNobodyReachesIsTriedAgain(t *testing.T) {
-	r := newReceiver(t)
-	r.Close()
-	d := newDesk(t, 20, slack(r))
+	there.wants(t, 0)
+	away.wants(t, 1)
+	away.Close()
 	for range 3 {
-		d.want(course("llama")[0], fleettest.Redelivered)
-	}
-}
-
-// TestARefusalThatNoRepetitionMendsIsLogged: the message is acknowledged, and the next step is tried again.
-func TestARefusalThatNoRepetitionMendsIsLogged(t *testing.T) {
-	for name, answer := range map[string]func(http.ResponseWriter, int){
-		"by its status": status(http.StatusForbidden),
-		"by a redirect": func(w http.ResponseWriter, _ int) {
-			w.Header().Set("Location", "https://example.com")
-			w.WriteHeader(http.StatusFound)
-		},
-		"in Slack's way": func(w http.ResponseWriter, _ int) { _, _ = w.Write([]byte(`{"ok":false,"error":"channel_not_found"}`)) }, //nolint:errcheck // who asked notices
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := newReceiver(t)
-			d := newDesk(t, 20, slack(r))
-			r.answers(answer)
-			steps := course("llama")
-			d.want(steps[0], fleettest.Handled)
-			d.want(steps[0], fleettest.Ignored)
-			var l map[string]any
-			if err := json.Unmarshal(d.log.Bytes(), &l); err != nil {
-				t.Fatalf("%v: %s", err, d.log)
-			}
-			if l["level"] != "ERROR" || l["msg"] != "notification refused" || l["target"] != "slack-"+channel || l["incident"] != steps[0].Incident {
-				t.Errorf("logged %v", l)
-			}
-			r.answers(nil)
-			d.want(steps[1], fleettest.Handled)
-		})
-	}
-}
-
-func TestATargetThatWantsToBeLeftAloneIs(t *testing.T) {
-	for name, answer := range map[string]func(w http.ResponseWriter){
-		"by its status":  func(w http.ResponseWriter) { w.WriteHeader(http.StatusTooManyRequests) },
-		"in Slack's way": func(w http.ResponseWriter) { _, _ = w.Write([]byte(`{"ok":false,"error":"ratelimited"}`)) }, //nolint:errcheck // who asked notices
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := newReceiver(t)
-			d := newDesk(t, 20, slack(r))
-			r.answers(func(w http.ResponseWriter, _ int) { w.Header().Set("Retry-After", "30"); answer(w) })
-			u := course("llama")[0]
-			d.want(u, fleettest.Later)
-			r.answers(nil)
-			d.clock.Advance(29 * time.Second)
-			d.want(escalated("llama"), fleettest.Later)
-			if got := len(r.take(t)); got != 1 {
-				t.Errorf("it was called %d times, want once", got)
-			}
-			d.clock.Advance(time.Second)
-			d.want(escalated("llama"), fleettest.Handled)
-			d.want(u, fleettest.Ignored)
-		})
+		d.want(course("gemma")[0], fleettest.Redelivered)
 	}
 }
 
@@ -437,88 +364,107 @@ func hangUp(http.ResponseWriter, int) {
 	panic(http.ErrAbortHandler)
 }
 
-// TestALostAnswer: it is unknown whether the message arrived. A step that the next one covers is not repeated; an end or a
-// question is sent once more, marked as a repetition.
-func TestALostAnswer(t *testing.T) {
-	steps := course("llama")
+// says is an answer of Slack's.
+func says(problem string) func(http.ResponseWriter, int) {
+	return func(w http.ResponseWriter, _ int) { _, _ = w.Write([]byte(`{"ok":false,"error":"` + problem + `"}`)) } //nolint:errcheck // who asked notices
+}
+
+// in30s has an answer say when to come back.
+func in30s(answer func(http.ResponseWriter, int)) func(http.ResponseWriter, int) {
+	return func(w http.ResponseWriter, n int) { w.Header().Set("Retry-After", "30"); answer(w, n) }
+}
+
+// follow delivers the steps of an incident as a script says, each with what has to come of it. It returns what the target was told until it
+// was mended.
+func (d *desk) follow(r *receiver, script string) (before []map[string]any) {
+	d.t.Helper()
+	steps, help := course("llama"), escalated("llama")
+	outcomes := map[string]string{
+		"handled": fleettest.Handled, "ignored": fleettest.Ignored, "later": fleettest.Later, "redelivered": fleettest.Redelivered,
+	}
+	for word := range strings.SplitSeq(script, ", ") {
+		what, outcome, _ := strings.Cut(word, " ")
+		switch what {
+		case "mended":
+			r.answers(nil)
+			before = r.take(d.t)
+		case "help":
+			d.want(help, outcomes[outcome])
+		case "0", "1", "2", "3":
+			d.want(steps[what[0]-'0'], outcomes[outcome])
+		default:
+			wait, err := time.ParseDuration(what)
+			if err != nil {
+				d.t.Fatal(err)
+			}
+			d.clock.Advance(wait)
+		}
+	}
+	return before
+}
+
+// TestWhatATargetAnswers: a refusal that no repetition mends is logged, and the next step is tried again; a target that wants to be left alone is.
+// Where an answer is lost, or does not say whether the message arrived, a step that the next one covers is not repeated; an end or a question is
+// sent once more, marked as a repetition.
+func TestWhatATargetAnswers(t *testing.T) {
+	const (
+		refused = "0 handled, 0 ignored, mended, 1 handled"
+		alone   = "0 later, mended, 29s, help later, 1s, help handled, 0 ignored"
+		end     = ", 3 redelivered, 3 redelivered, 3 redelivered, 3 redelivered, 3 redelivered, 3 redelivered, mended, 3 handled, 3 ignored"
+		unsure  = "0 redelivered, 0 ignored" + end
+		sure    = "0 redelivered, 0 redelivered" + end
+	)
+	redirect := func(w http.ResponseWriter, _ int) {
+		w.Header().Set("Location", "https://example.com")
+		w.WriteHeader(http.StatusFound)
+	}
 	for name, c := range map[string]struct {
-		target  func(*receiver) func(*desk) notify.Target
-		step    events.IncidentUpdated
-		again   int
-		outcome string
+		target func(*receiver) func(*desk) notify.Target
+		answer func(http.ResponseWriter, int)
+		script string
+		// again is how many messages come once it is mended, and marked that they say that they are sent again.
+		again  int
+		marked bool
 	}{
-		"of a step that the next one tells": {slack, steps[0], 0, fleettest.Ignored},
-		"of the end":                        {slack, steps[3], 1, fleettest.Handled},
-		"of what a person has to do":        {slack, escalated("llama"), 1, fleettest.Handled},
-		"of one who knows repetitions":      {webhook, steps[0], 1, fleettest.Handled},
+		"refused by its status":           {slack, status(http.StatusForbidden), refused, 1, false},
+		"refused by a redirect":           {slack, redirect, refused, 1, false},
+		"refused in Slack's way":          {slack, says("channel_not_found"), refused, 1, false},
+		"to be left alone by its status":  {slack, in30s(status(http.StatusTooManyRequests)), alone, 1, false},
+		"to be left alone in Slack's way": {slack, in30s(says("ratelimited")), alone, 1, false},
+		// The instance that began it may still be sending.
+		"lost, a step that the next tells": {slack, hangUp, "0 redelivered, mended, 0 later, 1m, 0 ignored, 0 ignored", 0, false},
+		"lost, the end":                    {slack, hangUp, "3 redelivered, mended, 3 later, 1m, 3 handled, 3 ignored", 1, true},
+		"lost, what a person has to do":    {slack, hangUp, "help redelivered, mended, help later, 1m, help handled, help ignored", 1, true},
+		"lost, of one who knows":           {webhook, hangUp, "0 redelivered, mended, 0 handled, 0 ignored", 1, false},
+		"a bad gateway":                    {slack, status(http.StatusBadGateway), unsure, 1, true},
+		"a gateway's timeout":              {slack, status(http.StatusGatewayTimeout), unsure, 1, true},
+		"Slack's internal error":           {slack, says("internal_error"), unsure, 1, true},
+		"Slack's fatal error":              {slack, says("fatal_error"), unsure, 1, true},
+		"Slack is away":                    {slack, says("service_unavailable"), sure, 1, false},
+		"a service that is away":           {slack, status(http.StatusServiceUnavailable), sure, 1, false},
+		"a body that was cut off":          {slack, says("request_timeout"), sure, 1, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newReceiver(t)
 			d := newDesk(t, 20, c.target(r))
-			r.answers(hangUp)
-			d.want(c.step, fleettest.Redelivered)
-			r.answers(nil)
-			first := r.take(t)
-			knows := c.step.Number == steps[0].Number && c.again == 1
-			if !knows {
-				d.want(c.step, fleettest.Later) // the instance that began it may still be sending
-				d.clock.Advance(time.Minute)
-			}
-			d.want(c.step, c.outcome)
-			d.want(c.step, fleettest.Ignored)
-			again := r.take(t)
-			if len(first) != 1 || len(again) != c.again {
-				t.Fatalf("told %d times and %d times again, want 1 and %d", len(first), len(again), c.again)
-			}
-			switch {
-			case knows && cmp.Diff(first[0], again[0]) != "":
-				t.Errorf("the repetition is another message:\n%s", cmp.Diff(first[0], again[0]))
-			case !knows && c.again == 1 && !strings.Contains(fmt.Sprint(again[0]), "sent again"):
-				t.Errorf("the repetition does not say that it is one: %v", again[0])
-			}
-		})
-	}
-}
-
-// TestAnAnswerThatDoesNotSayWhetherItArrived: a gateway gave up, or Slack failed half way. A step sent twice without a mark
-// would appear twice. An end or a question is sent again, marked, for as long as that goes on.
-func TestAnAnswerThatDoesNotSayWhetherItArrived(t *testing.T) {
-	steps := course("llama")
-	said := func(text string) func(http.ResponseWriter, int) {
-		return func(w http.ResponseWriter, _ int) { _, _ = w.Write([]byte(`{"ok":false,"error":"` + text + `"}`)) } //nolint:errcheck // who asked notices
-	}
-	for name, c := range map[string]struct {
-		answer func(http.ResponseWriter, int)
-		sure   bool
-	}{
-		"a bad gateway":           {status(http.StatusBadGateway), false},
-		"a gateway's timeout":     {status(http.StatusGatewayTimeout), false},
-		"Slack's internal error":  {said("internal_error"), false},
-		"Slack's fatal error":     {said("fatal_error"), false},
-		"Slack is away":           {said("service_unavailable"), true},
-		"a service that is away":  {status(http.StatusServiceUnavailable), true},
-		"a body that was cut off": {said("request_timeout"), true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := newReceiver(t)
-			d := newDesk(t, 20, slack(r))
 			r.answers(c.answer)
-			d.want(steps[0], fleettest.Redelivered)
-			if c.sure {
-				d.want(steps[0], fleettest.Redelivered)
-			} else {
-				d.want(steps[0], fleettest.Ignored)
-			}
-			for range 6 { // more often than a silent target is tried
-				d.want(steps[3], fleettest.Redelivered)
-			}
-			r.answers(nil)
-			r.take(t)
-			d.want(steps[3], fleettest.Handled)
-			d.want(steps[3], fleettest.Ignored)
+			before := d.follow(r, c.script)
 			got := r.take(t)
-			if len(got) != 1 || strings.Contains(fmt.Sprint(got[0]), "sent again") == c.sure {
-				t.Errorf("told %v", got)
+			if d := cmp.Diff(before, got); d != "" && name == "lost, of one who knows" {
+				t.Errorf("the repetition is another message:\n%s", d)
+			}
+			if len(got) != c.again || c.again > 0 && strings.Contains(fmt.Sprint(got[0]), "sent again") != c.marked {
+				t.Errorf("told %v, want %d messages, marked %t", got, c.again, c.marked)
+			}
+			if c.script != refused {
+				return
+			}
+			var l map[string]any
+			if err := json.Unmarshal(d.log.Bytes(), &l); err != nil {
+				t.Fatalf("%v: %s", err, d.log)
+			}
+			if l["level"] != "ERROR" || l["msg"] != "notification refused" || l["target"] != "slack-"+channel || l["incident"] != course("llama")[0].Incident {
+				t.Errorf("logged %v", l)
 			}
 		})
 	}
@@ -526,8 +472,7 @@ func TestAnAnswerThatDoesNotSayWhetherItArrived(t *testing.T) {
 
 // TestACrashBehindTheMessage: the instance ends before it can save that the message was sent.
 func TestACrashBehindTheMessage(t *testing.T) {
-	r := newReceiver(t)
-	d := newDesk(t, 20, slack(r))
+	r, d := toSlack(t)
 	r.told = func([]byte) {
 		d.tap.Before = func(_ context.Context, c ledgertest.Call) error {
 			if c.Write {
@@ -548,19 +493,14 @@ func TestACrashBehindTheMessage(t *testing.T) {
 	d.clock.Advance(time.Minute)
 	d.want(steps[1], fleettest.Handled)
 	d.want(steps[0], fleettest.Ignored)
-	if got := len(r.take(t)); got != 2 {
-		t.Errorf("%d messages, want one for each step", got)
-	}
+	r.wants(t, 2)
 }
 
 func TestWhatCannotBeSavedIsNotTold(t *testing.T) {
-	r := newReceiver(t)
-	d := newDesk(t, 20, slack(r))
+	r, d := toSlack(t)
 	d.tap.Before = func(context.Context, ledgertest.Call) error { return errors.New("the database is away") }
 	d.want(course("llama")[0], fleettest.Redelivered)
-	if got := len(r.take(t)); got != 0 {
-		t.Errorf("%d messages without a record of them", got)
-	}
+	r.wants(t, 0)
 }
 
 func TestOfManyAtOnceOneTells(t *testing.T) {
@@ -574,9 +514,7 @@ func TestOfManyAtOnceOneTells(t *testing.T) {
 	wg.Wait()
 	d.clock.Advance(time.Minute)
 	d.want(u, fleettest.Ignored)
-	if got := len(r.take(t)); got != 1 {
-		t.Errorf("%d messages, want one", got)
-	}
+	r.wants(t, 1)
 }
 
 // TestMoreThanAMinuteTakesIsToldTogether: quiet messages wait for the next minute, and a part of this one is kept for loud
@@ -924,8 +862,7 @@ func TestWhatGoesWrongLosesAndRepeatsNothing(t *testing.T) {
 // TestNothingIsAcknowledgedThatCouldNotBeStored: whichever call of the ledger fails.
 func TestNothingIsAcknowledgedThatCouldNotBeStored(t *testing.T) {
 	fleettest.WithoutLedger(t, func(t *testing.T) fleettest.Delivery {
-		r := newReceiver(t)
-		d := newDesk(t, 20, slack(r))
+		r, d := toSlack(t)
 		u := course("llama")[0]
 		return fleettest.Delivery{
 			Tap:     d.tap,
