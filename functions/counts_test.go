@@ -236,141 +236,112 @@ func created(t *testing.T) *deployment {
 	return d
 }
 
-// counted are the kinds of events. Each case makes a deployment ready and returns what is counted.
+// ready makes a deployment ready and returns what is counted.
+type ready = func(t *testing.T) (*deployment, func(*deployment))
+
+// then counts what happens after this has been done to a deployment.
+func then(begin func(*testing.T) *deployment, happens func(*deployment), done ...func(*deployment)) ready {
+	return func(t *testing.T) (*deployment, func(*deployment)) {
+		t.Helper()
+		d := begin(t)
+		for _, do := range done {
+			do(d)
+		}
+		return d, happens
+	}
+}
+
+// taken counts the delivery of what was just sent.
+func taken(begin func(*testing.T) *deployment, function string, done ...func(*deployment)) ready {
+	return func(t *testing.T) (*deployment, func(*deployment)) {
+		t.Helper()
+		d, _ := then(begin, nil, done...)(t)
+		return d, d.takes(function)
+	}
+}
+
+func sweepIsDue(d *deployment) { d.Clock.Advance(15 * time.Minute) }
+
+func preempt(d *deployment) { d.Must(d.API.Preempt(fleettest.Zone, llama)) }
+
+// said is a line or an entry that comes.
+func said(group string, worker int) func(*deployment) {
+	return func(d *deployment) { d.preempted(group, worker) }
+}
+
+func trained(d *deployment) {
+	d.crew(events.CrewReport{Report: events.ReportProgress, Attempt: 1, Step: 1100, CheckpointStep: 1100})
+}
+
+// recreates has recreate carry out what was sent; its deletion takes so long.
+func recreates(takes time.Duration) func(*deployment) {
+	return func(d *deployment) {
+		d.API.Inject(cloudtputest.Fault{Method: "DeleteNode", Slow: takes})
+		d.deliver("recreate", d.sent())
+	}
+}
+
+const stranger = "t1v-n-ffffffff"
+
+// counted are the kinds of events.
 var counted = []struct {
 	function, event string
-	ready           func(t *testing.T) (*deployment, func(d *deployment))
+	ready           ready
 }{
-	{"patrol", "a tick, nothing has changed", func(t *testing.T) (*deployment, func(*deployment)) {
-		return spot(t), (*deployment).tick
-	}},
-	{"patrol", "a tick over two zones, nothing has changed", func(t *testing.T) (*deployment, func(*deployment)) {
-		d := spot(t)
+	{"patrol", "a tick, nothing has changed", then(spot, (*deployment).tick)},
+	{"patrol", "a tick over two zones, nothing has changed", then(spot, (*deployment).tick, func(d *deployment) {
 		d.Slice(cloudtputest.NodeConfig{Zone: fleettest.OtherZone, Name: "other", Spot: true, Group: "t1v-n-11111111"})
-		d.Clock.Advance(15 * time.Minute)
-		d.tick()
-		return d, (*deployment).tick
-	}},
-	{"patrol", "a sweep, an order of two slices waits", func(t *testing.T) (*deployment, func(*deployment)) {
-		d := spot(t)
+	}, sweepIsDue, (*deployment).tick)},
+	{"patrol", "a sweep, an order of two slices waits", then(spot, (*deployment).tick, func(d *deployment) {
 		d.API.SetCapacity(fleettest.Zone, 0)
 		nodes := []cloudtputest.NodeConfig{{Name: "queued-0", Spot: true}, {Name: "queued-1", Spot: true}}
 		d.Must(d.API.AddQueuedResource(cloudtputest.QueuedConfig{
 			Zone: fleettest.Zone, Name: "order", Spot: true, State: "WAITING_FOR_RESOURCES", Nodes: nodes,
 		}))
-		for range 2 { // the first sweep that knows the order keeps its values from expiring, once a day
-			d.tick()
-			d.Clock.Advance(15 * time.Minute)
-		}
-		return d, (*deployment).tick
-	}},
-	{"patrol", "a sweep, nothing has changed", func(t *testing.T) (*deployment, func(*deployment)) {
-		d := spot(t)
-		d.Clock.Advance(15 * time.Minute)
-		return d, (*deployment).tick
-	}},
-	{"patrol", "a tick that introduces a slice", func(t *testing.T) (*deployment, func(*deployment)) {
-		d := spot(t)
+		// The first sweep that knows the order keeps its values from expiring, once a day.
+	}, (*deployment).tick, sweepIsDue, (*deployment).tick, sweepIsDue)},
+	{"patrol", "a sweep, nothing has changed", then(spot, (*deployment).tick, sweepIsDue)},
+	{"patrol", "a tick that introduces a slice", then(spot, (*deployment).tick, func(d *deployment) {
 		_, err := d.API.AddNode(cloudtputest.NodeConfig{
 			Zone: fleettest.Zone, Name: "other", Spot: true, Labels: fleettest.Label("spot"), Created: d.Clock.Now(),
 		})
 		d.Must(err)
-		return d, (*deployment).tick
-	}},
-	{"patrol", "a tick that sees a loss", func(t *testing.T) (*deployment, func(*deployment)) {
-		d := spot(t)
-		d.Must(d.API.Preempt(fleettest.Zone, llama))
-		return d, (*deployment).tick
-	}},
-	{"patrol", "a tick with one workload due, nothing follows", func(t *testing.T) (*deployment, func(*deployment)) {
-		d := spot(t)
+	})},
+	{"patrol", "a tick that sees a loss", then(spot, (*deployment).tick, preempt)},
+	{"patrol", "a tick with one workload due, nothing follows", then(spot, (*deployment).tick, func(d *deployment) {
 		d.Must(d.API.HostError(fleettest.Zone, llama, time.Hour))
-		for range 30 {
-			d.tick()
-			if d.Workload(llamaID).Incident != nil {
-				return d, (*deployment).tick
+		for n := 0; d.Workload(llamaID).Incident == nil; n++ {
+			if n == 30 {
+				d.T.Fatal("no incident was opened")
 			}
+			d.tick()
 		}
-		t.Fatal("no incident was opened")
-		return d, nil
-	}},
-	{"patrol", "a tick with a request that nobody has answered", func(t *testing.T) (*deployment, func(*deployment)) {
-		return lost(t), (*deployment).tick
-	}},
-	{"patrol", "a tick that follows a deletion for 50 s", func(t *testing.T) (*deployment, func(*deployment)) {
-		d := lost(t)
-		d.API.Inject(cloudtputest.Fault{Method: "DeleteNode", Slow: time.Hour})
-		d.deliver("recreate", d.sent())
-		return d, (*deployment).tick
-	}},
-	{"patrol", "a tick that follows a deletion to its end", func(t *testing.T) (*deployment, func(*deployment)) {
-		d := lost(t)
-		d.API.Inject(cloudtputest.Fault{Method: "DeleteNode", Slow: 72*time.Second - cloudtputest.DefaultTiming.Delete})
-		d.deliver("recreate", d.sent())
-		return d, (*deployment).tick
-	}},
-	{"patrol", "a tick that sees announced maintenance", func(t *testing.T) (*deployment, func(*deployment)) {
-		d := reserved(t)
+	})},
+	{"patrol", "a tick with a request that nobody has answered", then(lost, (*deployment).tick)},
+	{"patrol", "a tick that follows a deletion for 50 s", then(lost, (*deployment).tick, recreates(time.Hour))},
+	{"patrol", "a tick that follows a deletion to its end", then(lost, (*deployment).tick, recreates(72*time.Second-cloudtputest.DefaultTiming.Delete))},
+	{"patrol", "a tick that sees announced maintenance", then(reserved, (*deployment).tick, func(d *deployment) {
 		d.Must(d.API.Announce(fleettest.Zone, llama, window))
-		return d, (*deployment).tick
-	}},
-	{"patrol", "a tick with a parked entry, subject unknown", func(t *testing.T) (*deployment, func(*deployment)) {
-		d := spot(t)
-		d.preempted("t1v-n-ffffffff", 0)
-		return d, (*deployment).tick
-	}},
-	{"patrol", "a tick with a slice gone without a word", func(t *testing.T) (*deployment, func(*deployment)) {
-		d := spot(t)
+	})},
+	{"patrol", "a tick with a parked entry, subject unknown", then(spot, (*deployment).tick, said(stranger, 0))},
+	{"patrol", "a tick with a slice gone without a word", then(spot, (*deployment).tick, func(d *deployment) {
 		d.Must(d.API.Vanish(fleettest.Zone, llama))
-		d.tick()
-		return d, (*deployment).tick
-	}},
-	{"maintenance", "a notice of patrol", func(t *testing.T) (*deployment, func(*deployment)) {
-		d := announced(t)
-		return d, d.takes("maintenance")
-	}},
+	}, (*deployment).tick)},
+	{"maintenance", "a notice of patrol", taken(announced, "maintenance")},
 	{"maintenance", "the same notice again", func(t *testing.T) (*deployment, func(*deployment)) {
 		d := announced(t)
 		again := d.takes("maintenance")
 		again(d)
 		return d, again
 	}},
-	{"logevent", "a loss", func(t *testing.T) (*deployment, func(*deployment)) {
-		d := spot(t)
-		d.Must(d.API.Preempt(fleettest.Zone, llama))
-		return d, func(d *deployment) { d.preempted(workers, 0) }
-	}},
-	{"logevent", "the same loss, by another worker", func(t *testing.T) (*deployment, func(*deployment)) {
-		d := spot(t)
-		d.Must(d.API.Preempt(fleettest.Zone, llama))
-		d.preempted(workers, 0)
-		return d, func(d *deployment) { d.preempted(workers, 1) }
-	}},
-	{"logevent", "a loss of an unmapped worker", func(t *testing.T) (*deployment, func(*deployment)) {
-		return spot(t), func(d *deployment) { d.preempted("t1v-n-ffffffff", 0) }
-	}},
-	{"logevent", "the same loss, by another unmapped worker", func(t *testing.T) (*deployment, func(*deployment)) {
-		d := spot(t)
-		d.preempted("t1v-n-ffffffff", 0)
-		return d, func(d *deployment) { d.preempted("t1v-n-ffffffff", 1) }
-	}},
-	{"logevent", "a crew's progress", func(t *testing.T) (*deployment, func(*deployment)) {
-		return spot(t), func(d *deployment) {
-			d.crew(events.CrewReport{Report: events.ReportProgress, Attempt: 1, Step: 1100, CheckpointStep: 1100})
-		}
-	}},
-	{"logevent", "a crew's progress that changes nothing", func(t *testing.T) (*deployment, func(*deployment)) {
-		again := events.CrewReport{Report: events.ReportProgress, Attempt: 1, Step: 1100, CheckpointStep: 1100}
-		d := spot(t)
-		d.crew(again)
-		return d, func(d *deployment) { d.crew(again) }
-	}},
-	{"checkpoint", "a request to save", func(t *testing.T) (*deployment, func(*deployment)) {
-		d := saving(t)
-		return d, d.takes("checkpoint")
-	}},
-	{"checkpoint", "a request to verify", func(t *testing.T) (*deployment, func(*deployment)) {
-		d := saving(t)
+	{"logevent", "a loss", then(spot, said(workers, 0), preempt)},
+	{"logevent", "the same loss, by another worker", then(spot, said(workers, 1), preempt, said(workers, 0))},
+	{"logevent", "a loss of an unmapped worker", then(spot, said(stranger, 0))},
+	{"logevent", "the same loss, by another unmapped worker", then(spot, said(stranger, 1), said(stranger, 0))},
+	{"logevent", "a crew's progress", then(spot, trained)},
+	{"logevent", "a crew's progress that changes nothing", then(spot, trained, trained)},
+	{"checkpoint", "a request to save", taken(saving, "checkpoint")},
+	{"checkpoint", "a request to verify", taken(saving, "checkpoint", func(d *deployment) {
 		request := d.sent()
 		save, err := events.DecodeCheckpointRequested(request.Data())
 		d.Must(err)
@@ -379,33 +350,19 @@ var counted = []struct {
 		d.Storage.Put(fleettest.Bucket, "run/1200/data", []byte("weights"))
 		d.Storage.Put(fleettest.Bucket, "run/1200/commit_success.txt", []byte("done"))
 		d.crew(events.CrewReport{Report: events.ReportSaved, SaveID: save.SaveID, CheckpointStep: 1200})
-		return d, d.takes("checkpoint")
-	}},
-	{"recreate", "a request to delete", func(t *testing.T) (*deployment, func(*deployment)) {
-		d := lost(t)
-		return d, d.takes("recreate")
-	}},
-	{"recreate", "a request to create", func(t *testing.T) (*deployment, func(*deployment)) {
-		d := lost(t)
+	})},
+	{"recreate", "a request to delete", taken(lost, "recreate")},
+	{"recreate", "a request to create", taken(lost, "recreate", func(d *deployment) {
 		d.deliver("recreate", d.sent())
 		d.tick()
-		return d, d.takes("recreate")
-	}},
-	{"recovery", "a request to admit", func(t *testing.T) (*deployment, func(*deployment)) {
-		d := created(t)
+	})},
+	{"recovery", "a request to admit", taken(created, "recovery", func(d *deployment) {
 		d.Storage.Put(fleettest.Bucket, "run/"+events.LeaseObject, []byte(
 			`{"schema":1,"workload":"demo/llama","epoch":0,"attempt":1,"admitted":[],"written":"2026-03-01T00:00:00Z","by":"crew"}`,
 		))
-		return d, d.takes("recovery")
-	}},
-	{"notify", "an update", func(t *testing.T) (*deployment, func(*deployment)) {
-		return lost(t), (*deployment).update
-	}},
-	{"notify", "the same update again", func(t *testing.T) (*deployment, func(*deployment)) {
-		d := lost(t)
-		d.update()
-		return d, (*deployment).update
-	}},
+	})},
+	{"notify", "an update", then(lost, (*deployment).update)},
+	{"notify", "the same update again", then(lost, (*deployment).update, (*deployment).update)},
 	{"any", "a reading that changes nothing", func(t *testing.T) (*deployment, func(*deployment)) {
 		d := spot(t)
 		w := d.Workload(llamaID)
