@@ -290,3 +290,24 @@ func TestASliceThatNeverCameStandsNowhere(t *testing.T) {
 		t.Errorf("a stands in us-west4-a, and wanted is %+v:\n%s", x, n.tale())
 	}
 }
+
+// TestASliceThatCameAloneHasTheOthersBesideIt: it was made elsewhere once all were lost, and the incident ended before the other had come. Nothing has
+// ever trained in several zones.
+func TestASliceThatCameAloneHasTheOthersBesideIt(t *testing.T) {
+	t.Parallel()
+	n := newStory(t, true, "a", "b").with(bare, crewless)
+	for i := range n.w.Slices {
+		s := &n.w.Slices[i]
+		s.Condition, s.Used, s.Since, s.Over, s.EndedBy = evidence.Gone, s.Since, start.Add(-30*time.Minute), start.Add(-30*time.Minute), "x"
+	}
+	a := &n.w.Slices[0]
+	a.Former = []incident.Life{a.Life}
+	a.Life = incident.Life{
+		Incarnation: events.Incarnation{Zone: "us-west4-b", ID: "8001", Created: start.Add(-20 * time.Minute)}, Zone: "us-west4-b", Facts: a.Facts,
+		Condition: evidence.Ready, State: "READY", Since: start.Add(-10 * time.Minute),
+	}
+	n.play("retried")
+	if x := n.w.Effects; len(x) != 1 || x[0].Action != events.ActionCreate || x[0].Zone != "us-west4-b" {
+		t.Errorf("a stands in us-west4-b, and wanted is %+v:\n%s", x, n.tale())
+	}
+}

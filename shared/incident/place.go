@@ -102,15 +102,25 @@ func (d *diagnosis) isApart() bool {
 	return false
 }
 
-// trainedIn is the zone in which training last ran in a slot.
+// trainedIn is the zone in which training last ran in a slot. Without a lease, it ran in the newest life that was there beside the others: what
+// was made after one of them was lost has never trained with it.
 func (w *Workload) trainedIn(s *Slot) string {
 	if in := w.Lease.Sure.of(s.Name); in.Zone != "" {
 		return in.Zone
 	}
-	if l := s.find(func(l *Life) bool { return l.Maker == "" && !l.usable().IsZero() }); l != nil {
+	if l := s.find(func(l *Life) bool { return l.Maker == "" && !l.usable().IsZero() && w.metOthers(l) }); l != nil {
 		return l.Zone
 	}
 	return ""
+}
+
+// metOthers reports whether every slot that was ever usable had a usable life that was not over when a life was made.
+func (w *Workload) metOthers(l *Life) bool {
+	return !slices.ContainsFunc(w.Slices, func(o Slot) bool {
+		used := func(m *Life) bool { return !m.usable().IsZero() }
+		met := func(m *Life) bool { return used(m) && !m.overBy(l.Incarnation.Created) }
+		return o.Released.IsZero() && o.find(used) != nil && o.find(met) == nil
+	})
 }
 
 // standsIn is the place in which a slot stands, or may come to stand; none while it may still be made anywhere. What is to be deleted keeps its
