@@ -88,7 +88,7 @@ func TestWhatCameLateIsCleanedUpToItsEnd(t *testing.T) {
 	if r, is := n.give(e).out[0].(events.RecreateRequested); !is || !r.Incarnation.Same(e.Incarnation) {
 		t.Fatalf("sent %+v, want the deletion of the life that has come", n.out)
 	}
-	n.plays([][2]string{{"does delete", "clearing"}, {"read gone", "released"}})
+	n.history("does delete", "clearing", "read gone", "released")
 	if n.ended().Code != reason.CodeLeftBehind || !n.w.Due().IsZero() {
 		t.Errorf("it is due at %s:\n%s", n.w.Due(), n.tale())
 	}
@@ -113,42 +113,38 @@ func TestWhatIsCleanedUpIsNotMissed(t *testing.T) {
 // theirs is the slice, though it is the older life of the two: nobody else would look after it, and it would be created a second time.
 func TestWhatTheyCreateBesideOursIsTaken(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct{ ours, theirs, path, word string }{
-		"a moment before":          {"us-west4-a", "us-west4-b", "does create", "owner creates"},
-		"while a queued one waits": {"us-west4-b", "us-west4-a", "stockout create, 10s, does create", ""},
+	for path, zones := range map[string][2]string{ // of ours, and of theirs
+		"does create": {"us-west4-a", "us-west4-b"}, "stockout create, 10s, does create": {"us-west4-b", "us-west4-a"}, // which is queued, and waits
 	} {
-		n := at(t, "everything", true, "preempted, read lost, do, read gone, "+c.path, inQueue)
-		id, s := n.w.Incident.ID, n.w.Slices[0]
-		theirs := events.Incarnation{Zone: c.theirs, ID: "9001", Created: n.now.Add(-2 * time.Second)}
+		n := at(t, "everything", true, created+", "+path, inQueue)
+		waits := zones[0] == "us-west4-b"
+		theirs := events.Incarnation{Zone: zones[1], ID: "9001", Created: n.now.Add(-2 * time.Second)}
 		reads := func(condition evidence.Condition, life events.Incarnation, by string) {
 			n.later(time.Second).reads("llama-8b", condition, func(e *evidence.Read) {
-				e.Zone, e.Incarnation, e.Incident, e.Ordered, e.Facts = life.Zone, life, by, life.Created, s.Facts
-				if by != "" && c.word == "" {
+				if e.Zone, e.Incident, e.Ordered = life.Zone, by, life.Created; by == "" || !waits {
+					e.Incarnation = life
+				} else {
 					e.Incarnation = events.Incarnation{}
 				}
 			})
 		}
-		ours := events.Incarnation{Zone: c.ours, ID: "9002", Created: n.now}
-		reads(evidence.Creating, ours, id)
-		if c.word == "" {
+		reads(evidence.Creating, events.Incarnation{Zone: zones[0], ID: "9002", Created: n.now}, n.w.Incident.ID)
+		if waits {
 			theirs.Created = n.now
 		}
-		reads(evidence.Ready, theirs, "")
-		if c.word != "" {
-			n.play(c.word)
+		if reads(evidence.Ready, theirs, ""); !waits {
+			n.play("owner creates")
 		}
-		n.play("10m")
-		if got := n.stands(nil); got != "clearing" || n.w.Effects[n.effect(events.ActionDelete, "llama-8b")].Zone != c.ours {
-			t.Fatalf("%s: it stands at %q:\n%s", name, got, n.tale())
+		if got := n.stands(n.play("10m")); !strings.HasPrefix(got, "clearing") || n.w.Effects[n.effect(events.ActionDelete, "llama-8b")].Zone != zones[0] {
+			t.Fatalf("%s: it stands at %q:\n%s", path, got, n.tale())
 		}
 		n.play("does delete")
-		reads(evidence.Gone, events.Incarnation{Zone: c.ours}, "")
-		if n.opens(false); n.ended().Code != reason.CodeTakenOver {
-			t.Errorf("%s: %s", name, n.tale())
+		if reads(evidence.Gone, events.Incarnation{Zone: zones[0]}, ""); n.ended().Code != reason.CodeTakenOver {
+			t.Errorf("%s: %s", path, n.tale())
 		}
 		reads(evidence.Ready, theirs, "")
 		if sent := append(n.sent, n.passes(time.Minute)...); sent != nil || !n.w.Slices[0].Incarnation.Same(theirs) || n.w.Incident != nil {
-			t.Errorf("%s: asked for is %q, it lives as %v:\n%s", name, sent, n.w.Slices[0].Incarnation, n.tale())
+			t.Errorf("%s: asked for is %q, it lives as %v:\n%s", path, sent, n.w.Slices[0].Incarnation, n.tale())
 		}
 	}
 }
@@ -161,24 +157,22 @@ func TestALifeIsFormerBehindTheNext(t *testing.T) {
 		return events.Incarnation{Zone: zone, ID: fmt.Sprint(minute), Created: start.Add(time.Duration(minute) * time.Minute)}
 	}
 	for name, c := range map[string]struct {
-		admitted, last events.Incarnation
-		condition      evidence.Condition
-		life           events.Incarnation
+		admitted, life events.Incarnation
+		condition      evidence.Condition // of the last one, which is of the third minute here
 		want           bool
 	}{
-		"a younger one is not": {is(near, 1), is(near, 1), evidence.Gone, is(far, 2), false},
-		"an older one is":      {is(near, 3), is(near, 3), evidence.Gone, is(far, 2), true},
-		"one between the admitted one and ours that went":       {is(near, 1), is(near, 3), evidence.Gone, is(far, 2), false},
-		"but not where ours was":                                {is(near, 1), is(near, 3), evidence.Gone, is(near, 2), true},
-		"nor while ours is there":                               {is(near, 1), is(near, 3), evidence.Creating, is(far, 2), true},
-		"nor the admitted one":                                  {is(far, 1), is(near, 3), evidence.Gone, is(far, 1), true},
-		"nor one before it":                                     {is(near, 2), is(near, 3), evidence.Gone, is(far, 1), true},
-		"of one whose age is unknown nobody can say that it is": {is(near, 1), is(near, 3), evidence.Gone, events.Incarnation{Zone: far, ID: "x"}, false},
+		"an older one is": {is(near, 3), is(far, 2), evidence.Gone, true}, "a younger one is not": {is(near, 3), is(far, 4), evidence.Gone, false},
+		"one between the admitted one and ours that went":       {is(near, 1), is(far, 2), evidence.Gone, false},
+		"but not where ours was":                                {is(near, 1), is(near, 2), evidence.Gone, true},
+		"nor while ours is there":                               {is(near, 1), is(far, 2), evidence.Creating, true},
+		"nor the admitted one":                                  {is(far, 1), is(far, 1), evidence.Gone, true},
+		"nor one before it":                                     {is(near, 2), is(far, 1), evidence.Gone, true},
+		"of one whose age is unknown nobody can say that it is": {is(near, 1), events.Incarnation{Zone: far, ID: "x"}, evidence.Gone, false},
 	} {
 		n := newStory(t, true, "a")
 		s := &n.w.Slices[0]
-		s.Incarnation, s.Zone, s.Condition = c.last, near, c.condition
-		if n.w.Lease.Sure.Lives = []events.Admission{{Slice: "a", Incarnation: c.admitted}}; !c.admitted.Same(c.last) {
+		s.Incarnation, s.Zone, s.Condition = is(near, 3), near, c.condition
+		if n.w.Lease.Sure.Lives = []events.Admission{{Slice: "a", Incarnation: c.admitted}}; !c.admitted.Same(s.Incarnation) {
 			s.Maker, s.Former = "x", []incident.Life{{Incarnation: c.admitted, Zone: c.admitted.Zone, Condition: evidence.Gone}}
 		}
 		if got := n.w.IsFormer("a", c.life); got != c.want {
@@ -221,7 +215,7 @@ func TestACleanUpKeepsWhatTrains(t *testing.T) {
 			e.Incident, e.Incarnation = n.w.Incident.ID, events.Incarnation{Zone: e.Zone, ID: "8001", Created: n.w.Incident.Opened.Add(time.Second)}
 		}).goes("mapped")
 		n.give(evidence.Held{Origin: n.reading(), Request: n.request(events.ActionDelete, "llama-8b"), Code: reason.CodeBraked, Why: "30 in this hour", Until: n.now.Add(50 * time.Minute)})
-		n.plays([][2]string{{"7m", "clearing"}, {"started", want}})
+		n.history("7m", "clearing", "started", want)
 		if sent := n.passes(time.Hour); slices.Contains(sent, "delete llama-8b") != (want == "clearing") {
 			t.Errorf("%s: asked for is %q:\n%s", word, sent, n.tale())
 		}

@@ -107,8 +107,7 @@ func (n *story) passes(d time.Duration) (sent []string) {
 
 // reads has a reading show a slice.
 func (n *story) reads(slice string, c evidence.Condition, change ...func(*evidence.Read)) *story {
-	i := slices.IndexFunc(n.w.Slices, func(s incident.Slot) bool { return s.Name == slice })
-	l := n.w.Slices[i].Life
+	l := n.w.Slice(slice).Life
 	e := evidence.Read{Origin: n.reading(), Slice: slice, Zone: l.Zone, Condition: c, Incarnation: l.Incarnation, State: strings.ToUpper(string(c)), Facts: l.Facts}
 	for _, f := range change {
 		f(&e)
@@ -119,13 +118,12 @@ func (n *story) reads(slice string, c evidence.Condition, change ...func(*eviden
 // request is the request for a call that is wanted or under way.
 func (n *story) request(a events.Action, slice string) events.Request {
 	n.Helper()
-	for _, x := range n.w.Effects {
-		if x.Action == a && x.Slice == slice && !x.Dropped() {
-			return events.Request{Schema: 1, Workload: n.w.ID, Incident: n.w.Incident.ID, Epoch: x.Epoch, Action: a, Slice: slice, Attempt: x.Attempt}
-		}
+	i := n.effect(a, slice)
+	if i < 0 {
+		n.Fatalf("nobody wants %s of %s:\n%s", a, slice, n.tale())
 	}
-	n.Fatalf("nobody wants %s of %s:\n%s", a, slice, n.tale())
-	return events.Request{}
+	x := n.w.Effects[i]
+	return events.Request{Schema: 1, Workload: n.w.ID, Incident: n.w.Incident.ID, Epoch: x.Epoch, Action: a, Slice: slice, Attempt: x.Attempt}
 }
 
 // isWanted reports whether a call of that kind is wanted or under way.
@@ -136,7 +134,7 @@ func (n *story) isWanted(a events.Action) bool {
 func (n *story) begins(a events.Action, slice string) events.Request {
 	n.Helper()
 	r := n.request(a, slice)
-	n.give(evidence.Intended{Origin: n.reading(), Request: r, RequestID: fmt.Sprint(r.Epoch, r.Action, r.Slice)})
+	n.intends(r)
 	return r
 }
 
@@ -146,8 +144,8 @@ func (n *story) fails(r events.Request, c reason.FailureClass) *story {
 
 // line is a line of the crew of a slice.
 func (n *story) line(slice string, r events.CrewReport) *story {
-	i := slices.IndexFunc(n.w.Slices, func(s incident.Slot) bool { return s.Name == slice })
-	r.Schema, r.Zone, r.Node, r.Hostname = 1, n.w.Slices[i].Zone, slice, n.w.Slices[i].Hosts+"-w-0"
+	s := n.w.Slice(slice)
+	r.Schema, r.Zone, r.Node, r.Hostname = 1, s.Zone, slice, s.Hosts+"-w-0"
 	return n.give(evidence.Reported{Origin: evidence.Origin{ID: "line " + n.now.String(), Time: n.now, Rank: events.RankUser}, Slice: slice, Report: r})
 }
 
