@@ -85,22 +85,17 @@ func TestALineCountsForTheLifeThatWroteIt(t *testing.T) {
 func TestALineOfAnotherTrainingIsLeft(t *testing.T) {
 	t.Parallel()
 	for _, lives := range []bool{false, true} {
-		n := newStory(t, true, "llama-8b")
-		n.now = start.Add(time.Minute)
-		n.reads("llama-8b", evidence.Ready, func(e *evidence.Read) {
+		n := newStory(t, true, "llama-8b").later(time.Minute).reads("llama-8b", evidence.Ready, func(e *evidence.Read) {
 			if e.Directory = "gs://ckpt/another"; !lives {
 				e.Incarnation = events.Incarnation{Zone: e.Zone, ID: "7712", Created: start}
 			}
 		})
 		line := events.CrewReport{Report: events.ReportProgress, Attempt: 2, Step: 50_000, Hostname: "t1v-n-3f2a9c00-w-0"}
-		n.wrote(start.Add(-time.Second), "llama-8b", line)
-		if tr := n.w.Training; (tr.Attempt == 2) != lives {
-			t.Errorf("it lives on %v: known is attempt %d, step %d", lives, tr.Attempt, tr.Step)
+		if n.wrote(start.Add(-time.Second), "llama-8b", line); (n.w.Training.Attempt == 2) != lives {
+			t.Errorf("it lives on %v: known is attempt %d, step %d", lives, n.w.Training.Attempt, n.w.Training.Step)
 		}
-		line.Hostname = "t1v-n-00000002-w-0"
-		if lives {
-			line.Hostname = "t1v-n-3f2a9c00-w-0"
-		} else {
+		if !lives {
+			line.Hostname = "t1v-n-00000002-w-0"
 			n.play("mapped")
 		}
 		if n.wrote(start.Add(time.Second), "llama-8b", line); n.w.Training.Step != 50_000 {

@@ -24,28 +24,30 @@ var (
 // healthy slice. People hear of it once, the training is asked to save once, and nothing is charged.
 func TestALineRepeatedOpensOneIncident(t *testing.T) {
 	t.Parallel()
-	pending, ongoing, gone := events.NoticePending, events.NoticeOngoing, events.NoticeGone
-	gaveUp := func(after int) func(*story, int) events.CrewReport {
-		return func(n *story, _ int) events.CrewReport {
-			return events.CrewReport{Report: events.ReportGaveUp, Attempt: n.w.Training.Attempt + after, Reason: "made up"}
-		}
-	}
-	notices := func(in time.Duration, of ...events.NoticeStatus) func(*story, int) events.CrewReport {
-		return func(n *story, i int) events.CrewReport {
-			if of[i%len(of)] == "" {
+	const pending, ongoing, gone = events.NoticePending, events.NoticeOngoing, events.NoticeGone
+	for name, c := range map[string]struct {
+		in    time.Duration // begins the maintenance
+		says  []events.NoticeStatus
+		after int // the attempt that runs
+	}{
+		"gave up": {}, "gave up, each time after another attempt": {after: 1}, "preempted": {says: []events.NoticeStatus{""}},
+		"maintenance is pending":             {in: 8 * time.Minute, says: []events.NoticeStatus{pending}},
+		"maintenance is pending, and over":   {in: 8 * time.Minute, says: []events.NoticeStatus{pending, gone}},
+		"maintenance is under way":           {says: []events.NoticeStatus{ongoing}},
+		"maintenance is under way, and over": {says: []events.NoticeStatus{ongoing, gone}},
+		"pending and preempted":              {in: 8 * time.Minute, says: []events.NoticeStatus{"", pending}},
+	} {
+		line := func(n *story, i int) events.CrewReport {
+			if len(c.says) == 0 {
+				return events.CrewReport{Report: events.ReportGaveUp, Attempt: n.w.Training.Attempt + c.after, Reason: "made up"}
+			}
+			of := c.says[i%len(c.says)]
+			if of == "" {
 				return preempted
 			}
-			notice := hourly(of[i%len(of)], n.now.Add(in))
+			notice := hourly(of, n.now.Add(c.in))
 			return events.CrewReport{Report: events.ReportNotice, Notice: &notice}
 		}
-	}
-	lines := map[string]func(n *story, i int) events.CrewReport{
-		"gave up": gaveUp(0), "gave up, each time after another attempt": gaveUp(1), "preempted": notices(0, ""),
-		"maintenance is pending": notices(8*time.Minute, pending), "maintenance is pending, and over": notices(8*time.Minute, pending, gone),
-		"maintenance is under way": notices(0, ongoing), "maintenance is under way, and over": notices(0, ongoing, gone),
-		"pending and preempted": notices(8*time.Minute, "", pending),
-	}
-	for name, line := range lines {
 		for _, c := range []struct{ policy, directory string }{{"everything", "gs://ckpt/llama-8b"}, {"everything", ""}, {"ask", "gs://ckpt/llama-8b"}, {"watch", ""}} {
 			t.Run(name+" "+c.policy+" "+c.directory, func(t *testing.T) {
 				t.Parallel()

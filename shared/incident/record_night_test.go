@@ -2,6 +2,7 @@ package incident
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -83,8 +84,15 @@ func (u *night) one() *reality { return rapid.SampledFrom(u.slices).Draw(u.t, "s
 
 // lives has one thing happen that may.
 func (u *night) lives() {
-	s, may := u.one(), map[string]func(){}
-	u.always(s, may)
+	s := u.one()
+	may := map[string]func(){
+		"hearsay": func() {
+			u.tells(evidence.Interrupted{Origin: u.origin(events.RankUser), Slice: s.name, Cause: events.CauseHostError, Text: "somebody says"})
+		},
+		"order to end": func() {
+			u.tells(evidence.Back{Origin: u.origin(events.RankUser), Slice: s.name, Incarnation: s.life, Text: "SIGTERM"})
+		},
+	}
 	switch s.condition {
 	case evidence.Ready:
 		u.mayReady(s, may)
@@ -111,24 +119,9 @@ func (u *night) lives() {
 		}
 	default:
 	}
-	names := make([]string, 0, len(may))
-	for name := range may {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	what := rapid.SampledFrom(names).Draw(u.t, "happens")
+	what := rapid.SampledFrom(slices.Sorted(maps.Keys(may))).Draw(u.t, "happens")
 	u.happened[what]++
 	may[what]()
-}
-
-// always may happen, but for what is gone.
-func (u *night) always(s *reality, may map[string]func()) {
-	may["hearsay"] = func() {
-		u.tells(evidence.Interrupted{Origin: u.origin(events.RankUser), Slice: s.name, Cause: events.CauseHostError, Text: "somebody says"})
-	}
-	may["order to end"] = func() {
-		u.tells(evidence.Back{Origin: u.origin(events.RankUser), Slice: s.name, Incarnation: s.life, Text: "SIGTERM"})
-	}
 }
 
 // mayReady is what may happen to a slice that is ready.
@@ -233,16 +226,10 @@ func (u *night) read(s *reality) {
 		r.Notice = &s.notice
 	}
 	s.readGone = s.condition == evidence.Gone
-	u.takes(r)
-	if standing {
-		n := s.notice
-		u.takes(evidence.Noticed{Origin: o, Slice: s.name, Incarnation: s.life, Notice: n, InAPI: true, Text: "notice"})
+	if u.takes(r); standing {
+		u.takes(evidence.Noticed{Origin: o, Slice: s.name, Incarnation: s.life, Notice: s.notice, InAPI: true, Text: "notice"})
 	}
-	if s.condition != evidence.Gone {
-		group := u.hosts(s)
-		if u.foreign {
-			group = ""
-		}
-		u.takes(evidence.Mapped{Origin: o, Slice: s.name, Incarnation: s.life, Group: group})
+	if group := u.hosts(s); s.condition != evidence.Gone {
+		u.takes(evidence.Mapped{Origin: o, Slice: s.name, Incarnation: s.life, Group: strings.TrimPrefix(group, "trainer")})
 	}
 }

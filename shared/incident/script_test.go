@@ -162,29 +162,22 @@ func (n *story) slot(name string) int {
 
 // waits lets time pass, if a step says that.
 func (n *story) waits(step string) bool {
+	passes, is := map[string]time.Duration{
+		"a minute": time.Minute, "a while": bounds.Grace, "an hour": time.Hour, "half a day": 12 * time.Hour, "three minutes": 3 * time.Minute,
+	}[step]
+	n.now = n.now.Add(passes)
 	switch step {
 	case "later":
 		n.now = n.awaited().Add(time.Second)
-	case "a minute":
-		n.now = n.now.Add(time.Minute)
-	case "a while":
-		n.now = n.now.Add(bounds.Grace)
-	case "an hour":
-		n.now = n.now.Add(time.Hour)
-	case "half a day":
-		n.now = n.now.Add(12 * time.Hour)
 	case "early maintenance is forbidden":
 		n.p.Switches.EarlyMaintenance = policy.No
 		n.tick()
 	case "policy unreadable":
 		n.p.Unreadable = "line 1 is wrong"
-	case "three minutes":
-		n.now = n.now.Add(3 * time.Minute)
-		n.tick()
-	case "tick":
+	case "three minutes", "tick":
 		n.tick()
 	default:
-		return false
+		return is
 	}
 	return true
 }

@@ -71,14 +71,11 @@ func TestTheTimeToHealGoesOn(t *testing.T) {
 	t.Parallel()
 	n := multi(t, false).goes("b host error, b read unhealthy")
 	from, asked := n.now, ""
-	for i := 0; asked == "" && i < 6*60; i++ {
-		switch i % 60 {
-		case 50:
-			n.play("a read gone")
-		case 52:
-			n.play("a read ready")
+	for i := 0; asked == "" && i < 6; i++ {
+		if asked, _ = n.within(50*time.Minute, "b read unhealthy"); asked == "" {
+			n.goes("a read gone, a minute, b read unhealthy, a read ready")
+			asked, _ = n.within(9*time.Minute, "b read unhealthy")
 		}
-		asked, _ = n.within(time.Minute, "b read unhealthy")
 	}
 	if took := n.now.Sub(from); asked != "delete b" || took < bounds.HealFor-time.Minute || took > bounds.HealFor+5*time.Minute {
 		t.Errorf("asked for is %q after %v:\n%s", asked, took, n.tale())
@@ -111,19 +108,13 @@ func TestStepsBeforeARetryProveNothing(t *testing.T) {
 // TestAWaitIsToldOnce: readings that say the same again add nothing to the story.
 func TestAWaitIsToldOnce(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		change func(*incident.Workload)
-		first  string
-		again  []string
-		most   int
-	}{
-		{func(*incident.Workload) {}, "a stopped for", []string{"b read lost", "a read gone"}, 10},
-		{spent(events.ActionDelete), "a host error", []string{"a read lost"}, 20},
-	} {
-		n := multi(t, false).with(c.change).goes(c.first)
-		n.within(6*time.Hour, c.again...)
-		if in := n.about(); len(in.Lines) > c.most {
-			t.Errorf("%s: %d lines:\n%s", c.first, len(in.Lines), n.tale())
+	for most, n := range map[int]*story{10: multi(t, true).goes("a stopped for"), 20: multi(t, true).with(spent(events.ActionDelete)).goes("a host error")} {
+		again := []string{"a read lost"}
+		if most == 10 {
+			again = []string{"b read lost", "a read gone"}
+		}
+		if n.within(6*time.Hour, again...); len(n.about().Lines) > most {
+			t.Errorf("it has %d lines:\n%s", len(n.about().Lines), n.tale())
 		}
 	}
 }
@@ -131,16 +122,5 @@ func TestAWaitIsToldOnce(t *testing.T) {
 // TestAVerdictHasItsTimeInAGroupToo: another slice of the group is read meanwhile.
 func TestAVerdictHasItsTimeInAGroupToo(t *testing.T) {
 	t.Parallel()
-	n := queued(t, true).with(spent(events.ActionDelete)).goes("a preempted, a read lost, b read ready")
-	if !n.isWanted("hear") {
-		t.Fatalf("nobody wants to hear:\n%s", n.tale())
-	}
-	from := n.now
-	n.play("a read lost")
-	for n.w.Incident != nil && n.isWanted("hear") {
-		n.play("1m")
-	}
-	if waited := n.now.Sub(from); waited < bounds.HearFor-time.Minute {
-		t.Errorf("it waited for %v:\n%s", waited, n.tale())
-	}
+	queued(t, true).with(spent(events.ActionDelete)).history("a preempted, a read lost, b read ready", "looking: hear", "a read lost, 9m", "looking", "2m", "escalated")
 }
