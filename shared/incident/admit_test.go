@@ -37,8 +37,7 @@ const (
 	moved = "a owner deletes, a read gone, a read elsewhere, 1m"
 )
 
-// TestWhatTheLeaseDoesNotNameIsAdmitted: where the lease names the life of another zone, or none, nobody trains until somebody admits what is there,
-// whatever came between.
+// TestWhatTheLeaseDoesNotNameIsAdmitted: where the lease names the life of another zone, or none, nobody trains until somebody admits what is there.
 func TestWhatTheLeaseDoesNotNameIsAdmitted(t *testing.T) {
 	t.Parallel()
 	const both, remade = "admit a=7712 b=7760", "a owner creates, a read foreign, 1m"
@@ -98,8 +97,7 @@ func joined(t *testing.T) *story {
 	return n
 }
 
-// TestNothingButALeaseAdmits what has joined: the others go on without it, begin anew by themselves, and count up to the attempt that the lease was to
-// name. The slice is waited for, or a person's word has it let in.
+// TestNothingButALeaseAdmits what has joined, however the others go on without it. The slice is waited for, or a person's word has it let in.
 func TestNothingButALeaseAdmits(t *testing.T) {
 	t.Parallel()
 	const refused, again = "permission admit", "b progress, b exit 139, b started, b progress, b progress, 5m"
@@ -140,8 +138,7 @@ func TestNothingButALeaseAdmits(t *testing.T) {
 	}
 }
 
-// TestWhatWasNeverAdmittedIsAtAPersonsWord: a training was done while its slice was made anew in another zone, and the lease could not be written.
-// Nothing is begun anew without a word, and what is let in at a word need not do a step.
+// TestWhatWasNeverAdmittedIsAtAPersonsWord: nothing is begun anew without one, and what is let in at a word need not do a step.
 func TestWhatWasNeverAdmittedIsAtAPersonsWord(t *testing.T) {
 	t.Parallel()
 	for policy, want := range map[string]string{"everything": "admitting: admit llama-8b=7711", "watch": "watching", "unreadable": "admitting: admit llama-8b=7711"} {
@@ -160,8 +157,7 @@ func TestWhatWasNeverAdmittedIsAtAPersonsWord(t *testing.T) {
 	}
 }
 
-// TestWhatIsLetInWhenItsTrainingIsDone: what its owner makes after the end is let in, and whether anything trains there is their business. What
-// waits when the training ends is let in all the same, once. What nobody asked for is not begun again.
+// TestWhatIsLetInWhenItsTrainingIsDone: what its owner makes after the end, and what waits at the end; once, and nothing that nobody asked for.
 func TestWhatIsLetInWhenItsTrainingIsDone(t *testing.T) {
 	t.Parallel()
 	const moved, asked = "owner deletes, read gone, read elsewhere", "admitting: admit llama-8b=7712"
@@ -179,8 +175,7 @@ func TestWhatIsLetInWhenItsTrainingIsDone(t *testing.T) {
 	}
 }
 
-// TestATrainingThatOnlyItsMachineTellsOfIsNotAdmittedAgain: a crew began by itself where its slice waits to be admitted, and none of its lines comes.
-// What it writes on its machine says so.
+// TestATrainingThatOnlyItsMachineTellsOfIsNotAdmittedAgain: its crew began by itself, and none of its lines comes.
 func TestATrainingThatOnlyItsMachineTellsOfIsNotAdmittedAgain(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -205,8 +200,7 @@ func TestATrainingThatOnlyItsMachineTellsOfIsNotAdmittedAgain(t *testing.T) {
 	}
 }
 
-// TestTheNextLifeReadFirstIsAdmittedInTheEnd: in another zone, before the end of the one before, which its owner has deleted. Its word may come late, or
-// be taken for a word about the next life.
+// TestTheNextLifeReadFirstIsAdmittedInTheEnd: in another zone, before the end of the one before, which its owner has deleted.
 func TestTheNextLifeReadFirstIsAdmittedInTheEnd(t *testing.T) {
 	t.Parallel()
 	for name, path := range map[string]string{

@@ -23,8 +23,7 @@ func (n *story) asked(about events.Action) {
 	}
 }
 
-// TestAYesIsToOneCall: the next one in the same incident is asked about anew. One to a replacement covers the creation wherever it is tried until it
-// has come, and one to maintenance the save before it.
+// TestAYesIsToOneCall: the next one is asked about anew. One to a replacement covers its creation, and one to maintenance the save before it.
 func TestAYesIsToOneCall(t *testing.T) {
 	t.Parallel()
 	for about, c := range map[events.Action]struct {
@@ -51,8 +50,7 @@ func TestAYesIsToOneCall(t *testing.T) {
 	}
 }
 
-// TestAQuestionStandsUntilItsAnswer: a line says that the training is done, and nothing confirms it. Nobody reads that again and again while a person
-// is asked, and they are asked once. Their yes has it read, since the training may be done by then.
+// TestAQuestionStandsUntilItsAnswer: a claim of an end that nothing confirms is not read again and again while a person is asked. Their yes has it read.
 func TestAQuestionStandsUntilItsAnswer(t *testing.T) {
 	t.Parallel()
 	n := newStory(t, true, "a")
@@ -82,8 +80,7 @@ func (n *story) gaveUp(attempt int, said string) *story {
 	return n.later(time.Second).beats(n.verdict(attempt, false), 0)
 }
 
-// TestAPolicyThatIsTightenedWaitsForWhoeverDeletes: the deletion of one slice is being called when the other is found lost under a policy that allows
-// nothing any more.
+// TestAPolicyThatIsTightenedWaitsForWhoeverDeletes one slice when the other is found lost.
 func TestAPolicyThatIsTightenedWaitsForWhoeverDeletes(t *testing.T) {
 	t.Parallel()
 	n := multi(t, true).goes("a read lost, intend delete").under("watch").history("b read lost", "deleting")

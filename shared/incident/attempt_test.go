@@ -129,8 +129,7 @@ func TestAFarAttemptIsReadOnTheMachineInQuietTimes(t *testing.T) {
 	}
 }
 
-// TestAStepThatNobodyDidDelaysNoEnd: the last line before a loss tells of a checkpoint that stands nowhere, and the training that comes back
-// does true steps.
+// TestAStepThatNobodyDidDelaysNoEnd: the last line before a loss tells of a checkpoint that stands nowhere.
 func TestAStepThatNobodyDidDelaysNoEnd(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -158,8 +157,7 @@ func TestAStepThatNobodyDidDelaysNoEnd(t *testing.T) {
 	}
 }
 
-// comesBack has the attempt fail and its crew begin the next one, which does true steps for some time. Each reading of the crew's files is answered,
-// and counted.
+// comesBack has the attempt fail and its crew do true steps in the next one. Each reading of the crew's files is answered, and counted.
 func (n *story) comesBack(every time.Duration, most int64, answer func() evidence.VerdictRead) (reads int) {
 	n.exits(1, "an error").opens(true)
 	n.later(time.Minute).speaks(events.CrewReport{Report: events.ReportStarted, Attempt: 2, Step: 990})
@@ -204,8 +202,7 @@ func TestALeapHidesNoLaterStep(t *testing.T) {
 	}
 }
 
-// TestALineOfThePastStretchesNoGap: how long a training may be silent follows from the time between its lines, and not from the time that
-// somebody writes into one.
+// TestALineOfThePastStretchesNoGap: how long a training may be silent does not follow from the time that somebody writes into a line.
 func TestALineOfThePastStretchesNoGap(t *testing.T) {
 	t.Parallel()
 	n := newRun(t, "")

@@ -9,8 +9,7 @@ import (
 	"pitstop.internal/shared/evidence"
 )
 
-// succeeded is a workload whose slice was gone at five seconds after the start, and whose owner makes it again five seconds later. That is read after
-// a minute.
+// succeeded is a workload whose slice was gone five seconds after the start, and whose owner made it again five seconds later, as is read then.
 func succeeded(t *testing.T, inPods bool) (n *story, read func()) {
 	n = newStory(t, true, "llama-8b")
 	if inPods {
@@ -28,8 +27,7 @@ func succeeded(t *testing.T, inPods bool) (n *story, read func()) {
 	}
 }
 
-// TestALineCountsForTheLifeThatWroteIt: a new life's crew may be heard before the API shows that life, and the former one's after it. The life that a
-// line in a Pod names counts, whatever its time says and whoever else has the same host name.
+// TestALineCountsForTheLifeThatWroteIt, whichever of the two is read first. The life that a line in a Pod names counts, whatever its time says.
 func TestALineCountsForTheLifeThatWroteIt(t *testing.T) {
 	t.Parallel()
 	const former, next = "t1v-n-3f2a9c00-w-0", "t1v-n-00000002-w-0"
@@ -80,8 +78,7 @@ func TestALineCountsForTheLifeThatWroteIt(t *testing.T) {
 	}
 }
 
-// TestALineOfAnotherTrainingIsLeft: attempts begin anew with another checkpoint directory, and a line that comes late counts the former ones. Where the
-// directory changes on a live node, its crew begins the new training before anybody reads of it.
+// TestALineOfAnotherTrainingIsLeft: attempts begin anew with another directory. On a live node the crew begins that training before it is read.
 func TestALineOfAnotherTrainingIsLeft(t *testing.T) {
 	t.Parallel()
 	for _, lives := range []bool{false, true} {

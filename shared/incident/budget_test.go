@@ -19,8 +19,7 @@ func (n *story) vanishes(slice string) *story {
 	return n.give(evidence.Ticked{Origin: n.reading()})
 }
 
-// TestWhatNobodyHadToDeleteIsChargedToo: a slice that vanishes again and again is made again only as often as the budget allows. Where a deletion goes
-// before, both are charged once.
+// TestWhatNobodyHadToDeleteIsChargedToo: a slice that vanishes again and again is made again as often as the budget allows.
 func TestWhatNobodyHadToDeleteIsChargedToo(t *testing.T) {
 	t.Parallel()
 	n := at(t, "everything", true, "read lost, do, read gone, do, read ours")
@@ -72,8 +71,7 @@ func (n *story) struck(life events.Incarnation, cause events.Cause, at time.Time
 	})
 }
 
-// TestWordOfAnotherLifePaysNothingBack: what ended a life that an earlier incident was about explains no crash after it, nor does a loss refund what
-// the training had spent before. A loss that came first does.
+// TestWordOfAnotherLifePaysNothingBack: what ended an earlier life explains no crash after it, and a loss refunds nothing that was spent before.
 func TestWordOfAnotherLifePaysNothingBack(t *testing.T) {
 	t.Parallel()
 	const replaced = "preempted, read lost, do, read gone, do, read ours, do, mapped, started, progress, 5m"

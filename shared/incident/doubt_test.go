@@ -20,8 +20,7 @@ var (
 	}
 )
 
-// TestALineRepeatedOpensOneIncident: for a day somebody writes every ten minutes what nothing else shows. The training goes on, and readings show a
-// healthy slice. People hear of it once, the training is asked to save once, and nothing is charged.
+// TestALineRepeatedOpensOneIncident: for a day somebody writes what nothing else shows. People hear of it once, and nothing is charged.
 func TestALineRepeatedOpensOneIncident(t *testing.T) {
 	t.Parallel()
 	const pending, ongoing, gone = events.NoticePending, events.NoticeOngoing, events.NoticeGone
@@ -81,8 +80,7 @@ func (n *story) day(line func(*story, int) events.CrewReport) (opened, saves int
 	return len(known), saves
 }
 
-// TestALineIsHeardOnceTheAPIShowsWhatItSays: after a false alarm the next line of that kind waits for a reading, and after that one a line is
-// heard as at first.
+// TestALineIsHeardOnceTheAPIShowsWhatItSays: after a false alarm the next line of that kind waits for a reading.
 func TestALineIsHeardOnceTheAPIShowsWhatItSays(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]func(n *story){
@@ -160,8 +158,7 @@ func doubted(t *testing.T) *story {
 	return n.later(10 * time.Minute)
 }
 
-// TestACrewThatGaveUpIsHeardAgain: a doubted line opens nothing, and the verdict that confirms it opens the incident and asks for another
-// attempt. After that a line opens one as at first.
+// TestACrewThatGaveUpIsHeardAgain: a doubted line opens nothing, and the verdict that confirms it opens the incident and asks for another attempt.
 func TestACrewThatGaveUpIsHeardAgain(t *testing.T) {
 	t.Parallel()
 	n := doubted(t)
@@ -175,8 +172,7 @@ func TestACrewThatGaveUpIsHeardAgain(t *testing.T) {
 	n.givesUp(2).wants("hear")
 }
 
-// TestNoLineTakesAwayADoubtedVerdict: while a line that the crew gave up is doubted, the crew gives up. Another line comes before patrol has read
-// its verdict.
+// TestNoLineTakesAwayADoubtedVerdict: a line comes between a doubted end of its crew and the reading of its verdict.
 func TestNoLineTakesAwayADoubtedVerdict(t *testing.T) {
 	t.Parallel()
 	for name, forged := range map[string]events.CrewReport{

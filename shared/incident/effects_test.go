@@ -15,8 +15,7 @@ import (
 	"pitstop.internal/shared/view"
 )
 
-// TestADeletionThatNobodyMadeIsVoid: it was begun and never answered, and a reading from after its time shows the slice usable. A reading
-// from before that proves nothing.
+// TestADeletionThatNobodyMadeIsVoid: it was begun and never answered, and a reading from after its time shows the slice usable.
 func TestADeletionThatNobodyMadeIsVoid(t *testing.T) {
 	t.Parallel()
 	for after, void := range map[time.Duration]bool{time.Minute: false, bounds.CallFor - time.Second: false, bounds.CallFor: true} {
@@ -81,8 +80,7 @@ func TestWhatCannotBeDoneIsLeftToAPerson(t *testing.T) {
 	}
 }
 
-// TestADeletionThatAStateForbidsHasItsTime: a queued resource stays in PROVISIONING for an hour or two. A clock ends that, and no number of
-// tries; people are told at once why nothing comes of it. So it is where nobody waits for what is to be deleted.
+// TestADeletionThatAStateForbidsHasItsTime: a clock ends that, and no number of tries; people are told at once why nothing comes of it.
 func TestADeletionThatAStateForbidsHasItsTime(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"read lost", "read lost, do, read gone, do, read ordered, owner creates"} {

@@ -65,8 +65,7 @@ func TestARequestIsMadeWholeFromWhatIsKnown(t *testing.T) {
 	}
 }
 
-// TestNoDeadlineEndsACallThatMayStillBeMade: whoever has begun it would delete what no incident asks for any more. A deletion may end
-// every moment.
+// TestNoDeadlineEndsACallThatMayStillBeMade: whoever has begun it would delete what no incident asks for any more.
 func TestNoDeadlineEndsACallThatMayStillBeMade(t *testing.T) {
 	t.Parallel()
 	for before, ends := range map[time.Duration]bool{time.Second: false, bounds.AnswerFor: true} {

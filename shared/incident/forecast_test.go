@@ -123,8 +123,7 @@ func (n *story) would() string {
 	return strings.Join(n.w.ShownIncident(*n.about(), n.now).WouldHave(), "; ")
 }
 
-// TestWhatIsOnlyWatchedIsRehearsed: the calls that would have been made stand in the incident, each by its name, and what would be none says so. They
-// are those that the same evidence brings about under a policy that allows all.
+// TestWhatIsOnlyWatchedIsRehearsed: the calls that would have been made stand in the incident. A policy that allows all has the same ones made.
 func TestWhatIsOnlyWatchedIsRehearsed(t *testing.T) {
 	t.Parallel()
 	const replaces = ", do, read gone, do, read ours, do"
@@ -193,8 +192,7 @@ func TestARehearsalAsksTheZonesOfThePolicy(t *testing.T) {
 	}
 }
 
-// TestARehearsalIsOfEachSlice as it stands: what is lost alone is asked for in the zone of the others, whatever the policy names, and what is lost
-// together may move together. Each is waited for by itself, and a plan that is void goes.
+// TestARehearsalIsOfEachSlice as it stands: what is lost alone is asked for beside the others. A plan that is void goes.
 func TestARehearsalIsOfEachSlice(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -9,8 +9,7 @@ import (
 	"pitstop.internal/shared/incident"
 )
 
-// TestAMultisliceIsNotReplacedByHalves: a queued resource goes by one deletion and comes by one creation, whatever is lost
-// of it. What the API shows of one slice proves nothing of the other, so that is read first; and it is one incident.
+// TestAMultisliceIsNotReplacedByHalves: a queued resource goes by one deletion and comes by one creation. Every slice of it is read first.
 func TestAMultisliceIsNotReplacedByHalves(t *testing.T) {
 	t.Parallel()
 	const deletes, gone, created = "deleting: delete a with b", "creating: create a with b", "a read lost, b read lost, do, a read gone, b read gone, do"
@@ -67,8 +66,7 @@ func suspended(n *story, slice string, when time.Time) evidence.Read {
 	}
 }
 
-// TestWhatItsOwnerHasOrderedAgainGoesWithTheRest: of a Multislice that its owner has deleted and ordered again one slice was never seen alive. What
-// its owner deleted keeps nothing back: what is left of it is a single slice.
+// TestWhatItsOwnerHasOrderedAgainGoesWithTheRest, though it was never seen alive. What its owner deleted keeps nothing back.
 func TestWhatItsOwnerHasOrderedAgainGoesWithTheRest(t *testing.T) {
 	t.Parallel()
 	for again, want := range map[bool]string{false: "deleting: delete a", true: "deleting: delete a with b"} {
@@ -83,8 +81,7 @@ func TestWhatItsOwnerHasOrderedAgainGoesWithTheRest(t *testing.T) {
 	}
 }
 
-// TestWhatWasNeverSeenAliveIsNotDeleted: of a queued resource that is suspended when it is first seen there is no life that a request could name.
-// It opens nothing, and in an incident of another slice it is a person's.
+// TestWhatWasNeverSeenAliveIsNotDeleted: there is no life that a request could name. In an incident of another slice it is a person's.
 func TestWhatWasNeverSeenAliveIsNotDeleted(t *testing.T) {
 	t.Parallel()
 	n := newStory(t, true, "llama-8b")
@@ -96,8 +93,7 @@ func TestWhatWasNeverSeenAliveIsNotDeleted(t *testing.T) {
 	}
 }
 
-// TestAQueuedResourceOfOursThatIsSuspendedIsOrderedAnew: what it brought came and was lost while nobody looked, or it has FAILED. It is not what a
-// queued resource is that still waits.
+// TestAQueuedResourceOfOursThatIsSuspendedIsOrderedAnew: what it brought was lost while nobody looked. One that waits is none.
 func TestAQueuedResourceOfOursThatIsSuspendedIsOrderedAnew(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -12,8 +12,7 @@ import (
 	"pitstop.internal/shared/view"
 )
 
-// TestNothingHidesATrouble: neither the notice that goes with a machine, nor the end of another trouble, nor a question that has become void, nor a
-// step that others do. Each slice has its own time.
+// TestNothingHidesATrouble: no notice, no end of another trouble, no void question, and no step of others. Each slice has its own time.
 func TestNothingHidesATrouble(t *testing.T) {
 	t.Parallel()
 	const save = "saving: save"
@@ -149,8 +148,7 @@ func elsewhere(life string, made time.Time) func(*evidence.Read) {
 	}
 }
 
-// TestAnotherTrainingHasNothingOfTheOneBefore: its steps are not behind, its crew's verdict counts, nothing of it is saved, and no lease waits to
-// name it. The newest slice says which training it is.
+// TestAnotherTrainingHasNothingOfTheOneBefore: no step, no checkpoint, no lease and no charge. The newest slice says which training it is.
 func TestAnotherTrainingHasNothingOfTheOneBefore(t *testing.T) {
 	t.Parallel()
 	begin := func() *story {
@@ -180,8 +178,7 @@ func TestAnotherTrainingHasNothingOfTheOneBefore(t *testing.T) {
 	}
 }
 
-// TestATrainingThatWasTakenBackGoesOn: as long as it does steps, nobody asks for another attempt because they are below what was saved. New ground
-// counts from there.
+// TestATrainingThatWasTakenBackGoesOn as long as it does steps, though they are below what was saved. New ground counts from there.
 func TestATrainingThatWasTakenBackGoesOn(t *testing.T) {
 	t.Parallel()
 	n := newStory(t, true, "llama-8b").with(led)

@@ -11,8 +11,7 @@ import (
 	"pitstop.internal/shared/view"
 )
 
-// TestWhatWasOrderedIsNotLeftBehind: whatever our own request brings is deleted when its incident ends without it, whenever it was read, before
-// training is let in.
+// TestWhatWasOrderedIsNotLeftBehind: whatever our own request brings is deleted when its incident ends before training is let in.
 func TestWhatWasOrderedIsNotLeftBehind(t *testing.T) {
 	t.Parallel()
 	const made, theirs = created + ", do", "nobody waits for it any more"
@@ -73,8 +72,7 @@ func TestAQueuedResourceIsNotLeftWaiting(t *testing.T) {
 	}
 }
 
-// TestCapacityThatComesAfterAllIsGivenBack: the policy has given up, and the queued resource brings the slice before anybody begins to delete it, or
-// while the call is answered. What the provider deletes is not let in.
+// TestCapacityThatComesAfterAllIsGivenBack, whether it comes before the deletion or while that is answered.
 func TestCapacityThatComesAfterAllIsGivenBack(t *testing.T) {
 	t.Parallel()
 	for path, answered := range map[string]bool{
@@ -127,8 +125,7 @@ func TestAWordGivesACleanUpItsTimeAnew(t *testing.T) {
 	}
 }
 
-// TestLateWordExplainsAnIncidentThatItsOwnerEnded: the owner has deleted the slice since, and the archive names the cause all the same. Word of what
-// happened two hours before is not its cause, and word of what came after its end changes nothing.
+// TestLateWordExplainsAnIncidentThatItsOwnerEnded, where it is of that time: the archive names the cause all the same.
 func TestLateWordExplainsAnIncidentThatItsOwnerEnded(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -14,8 +14,7 @@ import (
 	"pitstop.internal/shared/reason"
 )
 
-// leftBehind is a workload whose owner took over while a creation of Pitstop's was under way, of which nothing was to be seen; and that order, which
-// comes late.
+// leftBehind is a workload whose owner took over while a creation of Pitstop's was under way; and what was ordered, which comes late.
 func leftBehind(t *testing.T) (*story, evidence.Read) {
 	n := at(t, "everything", true, "preempted, read lost, do, read gone, does create, owner deletes, done create, read gone", inQueue)
 	n.opens(false)
@@ -25,8 +24,7 @@ func leftBehind(t *testing.T) (*story, evidence.Read) {
 	return n, e
 }
 
-// TestNothingOfOursKeepsQuotaBehindAnIncident: what was ordered in an incident and comes when it is over, filled, waiting or dead, is deleted; and
-// nothing that a person has made is.
+// TestNothingOfOursKeepsQuotaBehindAnIncident: what comes when its incident is over is deleted; and nothing that a person has made is.
 func TestNothingOfOursKeepsQuotaBehindAnIncident(t *testing.T) {
 	t.Parallel()
 	const goes = "clearing: delete llama-8b"
@@ -94,8 +92,7 @@ func TestWhatCameLateIsCleanedUpToItsEnd(t *testing.T) {
 	}
 }
 
-// TestWhatIsCleanedUpIsNotMissed: what an incident that was given up has ordered comes late, and goes again. Its slice is as lost as a person was
-// told that it is.
+// TestWhatIsCleanedUpIsNotMissed: its slice is as lost as a person was told that it is.
 func TestWhatIsCleanedUpIsNotMissed(t *testing.T) {
 	t.Parallel()
 	n := queued(t, true).goes("a read gone, b read gone, 5m")
@@ -109,8 +106,7 @@ func TestWhatIsCleanedUpIsNotMissed(t *testing.T) {
 	}
 }
 
-// TestWhatTheyCreateBesideOursIsTaken: its owner creates the slice again in another zone, while a creation of Pitstop's is under way. Ours goes, and
-// theirs is the slice, though it is the older life of the two: nobody else would look after it, and it would be created a second time.
+// TestWhatTheyCreateBesideOursIsTaken: ours goes, and theirs is the slice, though it is the older life of the two.
 func TestWhatTheyCreateBesideOursIsTaken(t *testing.T) {
 	t.Parallel()
 	for path, zones := range map[string][2]string{ // of ours, and of theirs
@@ -181,8 +177,7 @@ func TestALifeIsFormerBehindTheNext(t *testing.T) {
 	}
 }
 
-// TestTrainingThatBeganInWhatIsCleanedUpIsKept: a queued resource could not be deleted while it was filled. Its slices came, and the crew of one tells of
-// an attempt: no slice of a Multislice trains alone, so the other one trains too.
+// TestTrainingThatBeganInWhatIsCleanedUpIsKept: no slice of a Multislice trains alone, so where the crew of one tells of an attempt both train.
 func TestTrainingThatBeganInWhatIsCleanedUpIsKept(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -205,8 +200,7 @@ func TestTrainingThatBeganInWhatIsCleanedUpIsKept(t *testing.T) {
 	}
 }
 
-// TestACleanUpKeepsWhatTrains: a crew may put itself into the place of what was lost while the deletion of its slice is held. What its owner has
-// deleted goes all the same.
+// TestACleanUpKeepsWhatTrains: a crew may put itself into the place of what was lost. What its owner has deleted goes all the same.
 func TestACleanUpKeepsWhatTrains(t *testing.T) {
 	t.Parallel()
 	for word, want := range map[string]string{"cancelled": "released", "owner deletes": "clearing"} {
@@ -222,8 +216,7 @@ func TestACleanUpKeepsWhatTrains(t *testing.T) {
 	}
 }
 
-// TestAHoldForgetsNoEarlierCall: a delivery that saved its intent may have called before it died. The next one is held back, and what the first one may
-// bring is cleaned up all the same when somebody cancels.
+// TestAHoldForgetsNoEarlierCall: a delivery that saved its intent may have called before it died, and the next one is held back.
 func TestAHoldForgetsNoEarlierCall(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -258,8 +251,7 @@ func TestALeftoverHidesNoLoss(t *testing.T) {
 	}
 }
 
-// TestASecondLifeGoesUnlessTrainingMayRunThere: a call of an incident that is over has made a slice once more, in another zone. Without a directory
-// nobody knows where training may run, and people are told of it once.
+// TestASecondLifeGoesUnlessTrainingMayRunThere: without a directory nobody knows where that is, and people are told of it once.
 func TestASecondLifeGoesUnlessTrainingMayRunThere(t *testing.T) {
 	t.Parallel()
 	for _, directory := range []string{"gs://ckpt/llama-8b", ""} {

@@ -101,8 +101,7 @@ func TestANameIsHeldWhereItsSliceIsOrIsToBe(t *testing.T) {
 	}
 }
 
-// TestLateWordOpensNothing: of what was before the slice was found usable, and of what came before the end of an incident. What was dead-lettered is
-// redriven days later, and a training without a crew tells of no progress that it could be held against.
+// TestLateWordOpensNothing: of what was before the slice was found usable, and of what came before the end of an incident.
 func TestLateWordOpensNothing(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -124,8 +123,7 @@ func TestLateWordOpensNothing(t *testing.T) {
 	}
 }
 
-// TestAQueuedResourceElsewhereIsNotTheSlice: one that died behind a clean-up which a person was left with has the slice's name and label, and tells
-// nothing of the slice that lives where its owner has ordered it.
+// TestAQueuedResourceElsewhereIsNotTheSlice, though it has its name and label, and died behind a clean-up.
 func TestAQueuedResourceElsewhereIsNotTheSlice(t *testing.T) {
 	t.Parallel()
 	for _, zone := range []string{"us-west4-a", "us-west4-b"} {
@@ -143,8 +141,7 @@ func TestAQueuedResourceElsewhereIsNotTheSlice(t *testing.T) {
 	}
 }
 
-// TestSlicesOfSeveralPoliciesAreWatched, whichever of them is read last; a slice that names none is the others'. A label is read whatever the policy:
-// an owner may change it while that cannot be read.
+// TestSlicesOfSeveralPoliciesAreWatched, whichever is read last; a slice that names none is the others'. A label is read whatever the policy.
 func TestSlicesOfSeveralPoliciesAreWatched(t *testing.T) {
 	t.Parallel()
 	for _, p := range []string{"everything", "unreadable"} {
@@ -159,8 +156,7 @@ func TestSlicesOfSeveralPoliciesAreWatched(t *testing.T) {
 	}
 }
 
-// TestAnOrderSaysNothingNewerThanTheNodeThatCameOfIt: the owner has named another policy on the node, which is lost, and its suspended queued resource
-// still shows the first one. Another order is news.
+// TestAnOrderSaysNothingNewerThanTheNodeThatCameOfIt: a suspended queued resource still shows the policy from before. Another order is news.
 func TestAnOrderSaysNothingNewerThanTheNodeThatCameOfIt(t *testing.T) {
 	t.Parallel()
 	for after, want := range map[time.Duration]string{-time.Minute: "watch watched", time.Minute: "night spec1"} {
@@ -175,8 +171,7 @@ func TestAnOrderSaysNothingNewerThanTheNodeThatCameOfIt(t *testing.T) {
 	}
 }
 
-// TestASliceThatIsLostBeforeItsOrderIsReadIsLookedAt: not every function may keep the order. As long as the API shows the slice, one that does may still
-// read it; then it is replaced as any other.
+// TestASliceThatIsLostBeforeItsOrderIsReadIsLookedAt: as long as the API shows it, a function that keeps orders may still read it.
 func TestASliceThatIsLostBeforeItsOrderIsReadIsLookedAt(t *testing.T) {
 	t.Parallel()
 	const looks = "preempted, read lost, 1m"

@@ -32,8 +32,7 @@ func remade(n *story, life string) func(*evidence.Read) {
 	}
 }
 
-// TestWhatAToolMakesAgainComesAsAWhole: it made the JobSet again that Pitstop has deleted, and its Jobs are read one after the other. Nothing is
-// created beside it, and nobody has taken over.
+// TestWhatAToolMakesAgainComesAsAWhole: its Jobs are read one after the other. Nothing is created beside it, and nobody has taken over.
 func TestWhatAToolMakesAgainComesAsAWhole(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -69,8 +68,7 @@ func TestHalfOfWhatAToolMakesAgainIsAPersons(t *testing.T) {
 	}
 }
 
-// TestASliceThatLivesAfterAllIsNotDeletedUnsaved: it was PREEMPTED when it was decided on, and is being repaired when the function is about to delete
-// it. A deletion that was called goes on.
+// TestASliceThatLivesAfterAllIsNotDeletedUnsaved: it is being repaired when the function is about to delete it. A deletion that was called goes on.
 func TestASliceThatLivesAfterAllIsNotDeletedUnsaved(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]string{
@@ -98,8 +96,7 @@ func TestProgressHasToPassTheCheckpointFromBeforeTheLoss(t *testing.T) {
 	}
 }
 
-// TestWhatWeCreatedAndCannotBeUsedIsReplacedAgain: its host broke for good before it was ever READY, and the wait for capacity, which has no end for
-// Spot, is over. Nothing is saved, and nothing is lost: it never trained. One that comes to life before the call is admitted.
+// TestWhatWeCreatedAndCannotBeUsedIsReplacedAgain, for it never trained. One that comes to life before the call is admitted.
 func TestWhatWeCreatedAndCannotBeUsedIsReplacedAgain(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{", do, read ours made, read unhealthy", ", do, read ours sick"} {
@@ -111,8 +108,7 @@ func TestWhatWeCreatedAndCannotBeUsedIsReplacedAgain(t *testing.T) {
 	}
 }
 
-// TestWhatACrewRunsInIsNoLeftover: a crew has taken the lease over by itself in what we made, and nobody admitted it. It lives, and is not deleted
-// unsaved.
+// TestWhatACrewRunsInIsNoLeftover: it has taken the lease over by itself in what we made, and is not deleted unsaved.
 func TestWhatACrewRunsInIsNoLeftover(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

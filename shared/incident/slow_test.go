@@ -11,8 +11,7 @@ import (
 	"pitstop.internal/shared/view"
 )
 
-// TestASlowCreationIsNotDeleted: a creation that was accepted and takes longer than it should is waited for, and training is admitted to what it
-// brings; only one that never comes is given up, in the end.
+// TestASlowCreationIsNotDeleted: training is admitted to what it brings; only one that never comes is given up, in the end.
 func TestASlowCreationIsNotDeleted(t *testing.T) {
 	t.Parallel()
 	for comes, lasts := range map[time.Duration]bool{20 * time.Hour: true, 47 * time.Hour: true, 50 * time.Hour: false} {
@@ -44,8 +43,7 @@ func (n *story) within(limit time.Duration, path ...string) (asked string, took 
 	return "", limit
 }
 
-// TestASliceThatComesSickBesideAnotherTroubleHasItsTimeToHeal: it is first seen in the middle of an incident about another slice, which waits for
-// progress.
+// TestASliceThatComesSickBesideAnotherTroubleHasItsTimeToHeal, though it is first seen in the middle of an incident about another one.
 func TestASliceThatComesSickBesideAnotherTroubleHasItsTimeToHeal(t *testing.T) {
 	t.Parallel()
 	n := multi(t, false).goes("a exit 139")
@@ -82,8 +80,7 @@ func TestTheTimeToHealGoesOn(t *testing.T) {
 	}
 }
 
-// TestStepsBeforeARetryProveNothing: a slice has been sick for hours beside a training that did steps, and then its host failed. The steps before a
-// person's retry do not end it; a step after it does, and nothing is replaced while the training may do one.
+// TestStepsBeforeARetryProveNothing: a step after it does, and nothing is replaced while the training may do one.
 func TestStepsBeforeARetryProveNothing(t *testing.T) {
 	t.Parallel()
 	for _, steps := range []bool{false, true} {

@@ -14,8 +14,7 @@ import (
 // created is the path to the creation of a slice that was lost.
 const created = "preempted, read lost, do, read gone"
 
-// TestAMultisliceIsNotTornOverZones: its slices are in one zone, all or none. One that is lost alone waits for capacity
-// where the others stand; when all are lost they move together.
+// TestAMultisliceIsNotTornOverZones: one that is lost alone waits for capacity where the others stand; when all are lost they move together.
 func TestAMultisliceIsNotTornOverZones(t *testing.T) {
 	t.Parallel()
 	const a, b, lost = "us-west4-a", "us-west4-b", "a read lost, do, b read lost, do, a read gone, b read gone"
@@ -58,8 +57,7 @@ func TestAMultisliceIsNotTornOverZones(t *testing.T) {
 	}
 }
 
-// TestQuotaIsNotAskedForBlindly: what the project's own limit refuses is looked at first, and asked for every ten minutes; where the limit is
-// nothing it is never asked for again.
+// TestQuotaIsNotAskedForBlindly: it is looked at first, and asked for every ten minutes; where it is nothing it is never asked for again.
 func TestQuotaIsNotAskedForBlindly(t *testing.T) {
 	t.Parallel()
 	for class, within := range map[string][2]time.Duration{
@@ -172,8 +170,7 @@ func TestElsewhereIsWhereASliceMayStillCome(t *testing.T) {
 	}
 }
 
-// TestAZoneThatDoesNotTakeTheOrderEndsNothing: what another zone refuses of an order that was taken where the slice was is that zone's, and not
-// the order's. The next zone is asked, and that one never again. Where the slice was itself, what is wrong is wrong everywhere.
+// TestAZoneThatDoesNotTakeTheOrderEndsNothing: the next zone is asked. Where the slice was itself, what is wrong is wrong everywhere.
 func TestAZoneThatDoesNotTakeTheOrderEndsNothing(t *testing.T) {
 	t.Parallel()
 	const second, next = ", stockout create, intend create, ", "creating: create llama-8b"
