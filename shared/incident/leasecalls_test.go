@@ -57,12 +57,12 @@ func (o *world) hear(r events.Request) {
 	o.give(v)
 }
 
-// begin stores an intent, and reports whether the call may be made.
+// begin stores an intent, and reports whether the call may be made: one that writes the lease by each delivery.
 func (o *world) begin(r events.Request, l evidence.Lease) (effect incident.Effect, mine bool) {
-	id := fmt.Sprint(r.Epoch, r.Action, r.Slice, r.Attempt, len(o.journal))
+	id, leases := fmt.Sprint(r.Epoch, r.Action, r.Slice, r.Attempt), r.Action == events.ActionAdmit || r.Action == events.ActionRestart
 	o.give(evidence.Intended{Origin: o.origin(events.RankReading), Request: r, RequestID: id, Lease: l})
 	effect, err := o.w.Fence(r.Pointer(), o.now)
-	return effect, err == nil && effect.RequestID == id && effect.Begun.Equal(o.now)
+	return effect, err == nil && effect.RequestID == id && (leases || effect.Begun.Equal(o.now))
 }
 
 func (o *world) answer(r events.Request, no evidence.NoCall, f *evidence.Failure) {
@@ -90,6 +90,10 @@ func (o *world) call(do func()) {
 func (o *world) recover(e events.RecoveryRequested) {
 	for _, a := range e.Admit {
 		o.read(a.Slice, a.Incarnation.Zone)
+	}
+	if o.chance(5) {
+		o.answer(e.Request, evidence.Unbegun, &evidence.Failure{Class: reason.Transient, Message: "the lease is not readable"})
+		return
 	}
 	lives := o.named(e.Admit)
 	over, said := o.readLease(lives)
@@ -140,7 +144,7 @@ func (o *world) readLease(lives map[string]*life) (over int, said evidence.Lease
 			said.Lives = append(said.Lives, events.Admission{Slice: slice, Incarnation: l.inc})
 		}
 		if said.Incident = at.incident; at.incident == "" {
-			said.Began = o.now
+			said.Began = at.began
 		}
 	}
 	return over, said
@@ -181,6 +185,9 @@ func (o *world) write(r events.Request, next lease, over int) {
 		return
 	}
 	f := at.refuses(next)
+	if f == nil && at != nil && next.attempt < at.attempt {
+		o.breaks("the lease goes back from attempt %d to %d", at.attempt, next.attempt)
+	}
 	if f == nil {
 		o.put(next, "pitstop")
 		o.letIn(next.lives)

@@ -76,7 +76,7 @@ func (o *world) waited(l *life, rival string) bool {
 func (o *world) takeOver(l *life, last *lease) {
 	next := lease{attempt: 1, lives: map[string]*life{l.slice: l}}
 	if last != nil {
-		next.epoch, next.incident, next.attempt = last.epoch, last.incident, last.attempt+1
+		next.epoch, next.attempt = last.epoch, last.attempt+1
 		for slice, m := range last.lives {
 			if slice != l.slice {
 				next.lives[slice] = m
@@ -88,7 +88,7 @@ func (o *world) takeOver(l *life, last *lease) {
 
 func (o *world) put(next lease, by string) {
 	o.written++
-	next.generation = o.written
+	next.generation, next.began = o.written, o.now
 	o.lease, o.trained = &next, true
 	o.note("lease: %s, by %s", &next, by)
 }

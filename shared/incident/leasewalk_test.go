@@ -129,6 +129,7 @@ var happenings = []struct {
 	{82, (*world).isOpen, (*world).cancel},
 	{86, (*world).always, func(o *world, _ scene) { o.beat() }},
 	{88, (*world).hasRoom, (*world).add},
+	{93, (*world).trains, (*world).exits},
 }
 
 func (*world) always(scene) bool           { return true }
@@ -181,6 +182,21 @@ func (o *world) step() {
 			return
 		}
 	}
+}
+
+// exits ends an attempt, and its crew begins the next one by itself.
+func (o *world) exits(at scene) {
+	l, last := at.life, o.lease
+	if last == nil || last.lives[l.slice] != l || last.attempt != l.trains || o.now.Before(l.blind) {
+		return
+	}
+	for _, m := range l.with {
+		m.trains, m.over = 0, last.attempt
+	}
+	next := *last
+	next.incident = ""
+	next.attempt++
+	o.put(next, "the crew of "+l.id()+", after an exit")
 }
 
 // putBad puts a lease there that is not the workload's, and takes it away again after a while.

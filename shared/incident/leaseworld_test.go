@@ -49,7 +49,8 @@ type deed struct {
 type lease struct {
 	generation, attempt int
 	epoch               int64
-	incident            string
+	incident            string // empty where a crew has written it
+	began               time.Time
 	foreign, wild       bool
 	lives               map[string]*life
 }
