@@ -187,7 +187,7 @@ func TestSimulateTellsPeople(t *testing.T) {
 	}
 	for _, want := range []string{
 		"seed 1 · 0.2 days of ", " slices · faults heavy", "incidents by cause", "how they ended", "reaction", "classes of errors of the TPU API: ", "  NOT met: ",
-		"transitions of the state machine: ", "NOT taken: ", "goodput", "violations: none",
+		"phases and ends of incidents: ", "goodput", "violations: none",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not said in\n%s", want, out)
