@@ -438,7 +438,7 @@ func TestTheOtherVerbsWorkOnTheDemo(t *testing.T) {
 	if len(d.Broker.Dead()) == 0 {
 		t.Fatal("no message is dead")
 	}
-	want(cli.ExitDone, ": dropped, refused: the incident " + id + " has ended: ", "redrive", "recreate-requests", "--why", "it is back")
+	want(cli.ExitDone, ": dropped, refused: the incident "+id+" has ended: ", "redrive", "recreate-requests", "--why", "it is back")
 	want(cli.ExitDone, "0 published again", "redrive", "recreate-requests")
 
 	want(cli.ExitDone, "ESCALATED", "incident", id)
