@@ -97,7 +97,8 @@ func facts(w view.Workload) view.Workload {
 	return w
 }
 
-// toldOnce checks that nobody is told twice of a wait of an incident, unless there was news in between. A reminder is no second word, and neither is
+// toldOnce checks that nobody is told twice of a wait of an incident, unless there was news in between, or evidence that its story
+// tells. A reminder is no second word, and neither is
 // a hold.
 func (c *Checks) toldOnce(r *record, before *view.Incident, w view.Workload) {
 	in, known := w.Incident, 0
@@ -106,6 +107,9 @@ func (c *Checks) toldOnce(r *record, before *view.Incident, w view.Workload) {
 	}
 	still, _, _ := strings.Cut(string(story.Still), "%")
 	for _, l := range in.LinesAfter(known) {
+		if l.Kind == view.LineSeen {
+			clear(r.waits)
+		}
 		if l.Kind != view.LineDecided || strings.HasPrefix(l.Text, still) || l.Text == string(story.Hold) {
 			continue
 		}
