@@ -11,7 +11,6 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/functions/logevent"
 	"pitstop.internal/shared/bounds"
-	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fleet"
 	"pitstop.internal/shared/fleet/fleettest"
 	"pitstop.internal/shared/incident"
@@ -118,23 +117,25 @@ func TestALossIsLookedAtAndThenActedOnOnce(t *testing.T) {
 }
 
 func TestALossThatTheAPIDoesNotShowIsNotActedOn(t *testing.T) {
-	b := training(t)
-	b.Want(b.deliver(fleettest.SystemEvent("compute.instances.hostError", worker(1), b.Clock.Now(), nil)), fleettest.Handled)
-	b.nothingSent(read)
-	b.Want(b.Shown(id).Incident.Phase, view.Looking)
-	b.Want(b.Shown(id).Incident.Cause, events.CauseHostError)
-	// The delivery that stored the evidence has looked; the other workers' entries do not look.
-	b.Want(b.deliver(fleettest.SystemEvent("compute.instances.hostError", worker(2), b.Clock.Now(), nil)), fleettest.Handled)
-	b.nothingSent()
-}
-
-func TestALossThatCannotBeLookedAtIsKept(t *testing.T) {
-	b := training(t)
-	b.Must(b.API.Preempt(zone, slice))
-	b.API.Inject(cloudtputest.Fault{Method: "GetNode", Code: 14})
-	b.Want(b.deliver(b.preempted(worker(0))), fleettest.Handled)
-	b.nothingSent(read)
-	b.Want(b.Shown(id).Incident.Phase, view.Looking)
+	for name, look := range map[string]func(b *bench){
+		"it shows the slice usable": func(*bench) {},
+		"it cannot be read": func(b *bench) {
+			b.Must(b.API.Preempt(zone, slice))
+			b.API.Inject(cloudtputest.Fault{Method: "GetNode", Code: 14})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := training(t)
+			look(b)
+			b.Want(b.deliver(fleettest.SystemEvent("compute.instances.hostError", worker(1), b.Clock.Now(), nil)), fleettest.Handled)
+			b.nothingSent(read)
+			b.Want(b.Shown(id).Incident.Phase, view.Looking)
+			b.Want(b.Shown(id).Incident.Cause, events.CauseHostError)
+			// The delivery that stored the evidence has looked; the other workers' entries do not look.
+			b.Want(b.deliver(fleettest.SystemEvent("compute.instances.hostError", worker(2), b.Clock.Now(), nil)), fleettest.Handled)
+			b.nothingSent()
+		})
+	}
 }
 
 // TestLinesOfUsersNeverLeadToADeletion gives the function every line that a user's code can write, in every state of the
@@ -181,43 +182,6 @@ func TestWhatACrewSaysOfAPreemptionStartsALookThatDecides(t *testing.T) {
 	b.Want(b.Calls(), []string{read})
 	got, _ := fleettest.One(t, b.Bench, events.DecodeRecreateRequested)
 	b.Want(got.Action, events.ActionDelete)
-}
-
-func TestWhatTheOwnerDeletesIsReleased(t *testing.T) {
-	b := training(t)
-	b.Must(b.API.OwnerDelete(zone, slice, fleettest.Owner))
-	for _, entry := range b.Audit("DeleteNode") {
-		b.Want(b.deliver(entry), fleettest.Handled)
-	}
-	b.Want(b.Shown(id).Slices[0].Released, true)
-	b.nothingSent()
-
-	// Nothing that follows from it is a loss.
-	b.Clock.Advance(2 * time.Minute)
-	b.Look(zone, slice)
-	b.Want(b.deliver(b.preempted(worker(0))), fleettest.Handled)
-	b.Clock.Advance(2 * bounds.Grace)
-	b.Give(b.Workload(id), evidence.Ticked{})
-	b.nothingSent()
-	b.Want(b.Workload(id).Incident, (*incident.Incident)(nil))
-}
-
-func TestWhatTheOwnerDeletesInMidIncidentIsReleased(t *testing.T) {
-	b := training(t)
-	b.Must(b.API.Preempt(zone, slice))
-	b.Want(b.deliver(b.preempted(worker(0))), fleettest.Handled)
-	b.Sender.Sent()
-	b.Calls()
-	b.Must(b.API.OwnerDelete(zone, slice, fleettest.Owner))
-	b.Want(b.deliver(b.Audit("DeleteNode")[0]), fleettest.Handled)
-	b.nothingSent()
-	w := b.Shown(id)
-	if w.Incident != nil || w.Closed.Outcome != view.Released {
-		t.Errorf("open %+v, closed %+v, want it released", w.Incident, w.Closed)
-	}
-	archived, err := b.Ledger.Closed(t.Context(), id, w.Closed.ID)
-	b.Must(err)
-	b.Want(b.Workload(id).ShownIncident(archived, b.Clock.Now()).Outcome, view.Released)
 }
 
 // TestWhatItsOwnerCreatesIsLookedAtWhereItIs: it stood in that zone before, so its name is known there, and stands in another now.
@@ -342,8 +306,7 @@ func TestALookThatFailsLeavesTheEntryParked(t *testing.T) {
 	b := newBench(t)
 	b.API.Inject(cloudtputest.Fault{Method: "ListNodes", Code: 14})
 	b.Want(b.deliver(b.preempted(worker(0))), fleettest.Redelivered)
-	parked := b.Parked(zone, b.Clock.Now())
-	b.Want(len(parked), 1)
+	b.Want(len(b.Parked(zone, b.Clock.Now())), 1)
 }
 
 func TestACrewsFirstLineTellsWhoseWorkersTheyAre(t *testing.T) {
