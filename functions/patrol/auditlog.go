@@ -73,9 +73,16 @@ func (t *round) askLog(ctx context.Context, name string) error {
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(told)) {
-		t.try("workload "+id, t.take(ctx, id, told[id]...))
+		t.try("workload "+id, t.take(ctx, id, ownersFirst(told[id])...))
 	}
 	return nil
+}
+
+// ownersFirst has what owners deleted come first: nothing is done about a loss of what they deleted after it.
+func ownersFirst(all []evidence.Evidence) []evidence.Evidence {
+	deleted := func(e evidence.Evidence) bool { c, is := e.(evidence.Called); return is && c.Act == events.ActDeleted }
+	others := slices.DeleteFunc(slices.Clone(all), deleted)
+	return append(slices.DeleteFunc(all, func(e evidence.Evidence) bool { return !deleted(e) }), others...)
 }
 
 // answers finds in entries what they say about the questions, by workload. Open says why the log may still name somebody.

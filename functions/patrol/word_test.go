@@ -68,12 +68,11 @@ func TestWhoEndedASliceThatIsGoneIsLookedUpBeforeAnythingElse(t *testing.T) {
 		sent     []string
 		released bool
 		cause    events.Cause
-		outcome  view.Outcome
 	}{
 		"its owner":                        {happened: []cloudtputest.Event{deletedBy(fleettest.Owner, 2*time.Minute)}, released: true},
 		"its owner, with the whole queue":  {happened: []cloudtputest.Event{queued}, config: cloudtputest.NodeConfig{Name: slice}, released: true},
 		"Google":                           {happened: []cloudtputest.Event{preempted(2 * time.Minute)}, sent: []string{events.TypeRecreateRequested}, cause: events.CausePreemption},
-		"Google, and then its owner":       {happened: []cloudtputest.Event{preempted(3 * time.Minute), deletedBy(fleettest.Owner, time.Minute)}, released: true, outcome: view.Released},
+		"Google, and then its owner":       {happened: []cloudtputest.Event{preempted(3 * time.Minute), deletedBy(fleettest.Owner, time.Minute)}, released: true},
 		"its owner, under watch":           {happened: []cloudtputest.Event{deletedBy(fleettest.Owner, time.Minute)}, config: cloudtputest.NodeConfig{Labels: map[string]string{"a": "b"}}, released: true},
 		"Google, under watch":              {happened: []cloudtputest.Event{preempted(time.Minute)}, config: cloudtputest.NodeConfig{Labels: map[string]string{"a": "b"}}, cause: events.CausePreemption},
 		"nobody":                           {},
@@ -104,21 +103,16 @@ func TestWhoEndedASliceThatIsGoneIsLookedUpBeforeAnythingElse(t *testing.T) {
 			b.Clock.Advance(time.Second)
 			b.Want(b.tick(), fleettest.Handled)
 			b.Want(len(b.Log.Filters()), 1)
-			if sent := b.sent(); !c.released || len(sent) > 1 { // what was asked for before the owner's word is void
-				b.Want(sent, c.sent)
-			}
+			b.Want(b.sent(), c.sent)
 			w := b.Shown(b.Workloads()[0])
 			b.Want(w.Slices[0].Condition, evidence.Gone)
 			b.Want(w.Slices[0].Released, c.released)
-			cause, outcome := events.Cause(""), view.Outcome("")
+			cause := events.Cause("")
 			if w.Incident != nil {
 				cause = w.Incident.Cause
 			}
-			if w.Closed != nil {
-				outcome = w.Closed.Outcome
-			}
 			b.Want(cause, c.cause)
-			b.Want(outcome, c.outcome)
+			b.Want(w.Closed == nil, true)
 		})
 	}
 }
