@@ -235,3 +235,19 @@ func TestTheNextLifeReadFirstIsAdmittedInTheEnd(t *testing.T) {
 		}
 	}
 }
+
+// TestACrewThatRunsProvesItsAdmission: the lease was written, and nobody has answered. Its own record is read before that is left to a person, also
+// where only crews have written the lease before.
+func TestACrewThatRunsProvesItsAdmission(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*incident.Workload){"Pitstop led it": led, "crews led it": func(*incident.Workload) {}} {
+		n := at(t, "everything", true, "preempted, read lost, do, read gone, do, read ours, intend admit", change)
+		until := n.w.Incident.Status.Until
+		for !n.w.Reads(n.now).Has(incident.ReadCrew, "llama-8b") && n.now.Before(until) {
+			n.play("1m")
+		}
+		if at := n.stands(n.play("a crew that runs")); at != "resuming" || !n.now.Before(until) {
+			t.Errorf("%s: it stands at %s:\n%s", name, at, n.tale())
+		}
+	}
+}

@@ -226,10 +226,12 @@ func (l *Lease) unmade(x *Effect) {
 	}
 }
 
-// leads keeps that the lease names a life, as its crew's own record of the training shows: it begins nothing before.
-func (l *Lease) leads(slice string, life events.Incarnation, attempt int, seen time.Time) {
+// leads keeps that the lease names a life, as its crew's own record of the training shows: it begins nothing before. Where crews alone have
+// written the lease, that matters for what an incident made.
+func (l *Lease) leads(slice string, of *Life, attempt int, seen time.Time) {
+	life, theirs := of.Incarnation, len(l.Sure.Lives) == 0 && of.Maker == ""
 	l.Attempt = max(l.Attempt, attempt)
-	if len(l.Sure.Lives) == 0 || l.Sure.of(slice).Same(life) || seen.Before(l.Sure.At.Add(bounds.TakeOverFor)) {
+	if theirs || l.Sure.of(slice).Same(life) || seen.Before(l.Sure.At.Add(bounds.TakeOverFor)) {
 		return
 	}
 	others := slices.DeleteFunc(slices.Clone(l.Sure.Lives), func(a events.Admission) bool { return a.Slice == slice })

@@ -183,13 +183,13 @@ func (w *Workload) doubt(now time.Time) ToRead {
 	return ToRead{}
 }
 
-// isNearlyOverdue reports whether the open incident will soon have waited for progress, or for its provider, in vain.
+// isNearlyOverdue reports whether the open incident will soon have waited for progress, for its provider, or for the lease, in vain.
 func (w *Workload) isNearlyOverdue(now time.Time) bool {
 	if w.Incident == nil || w.Training.Seen.IsZero() {
 		return false
 	}
 	st := w.Incident.Status
-	return (st.Label == view.Resuming || st.Label == view.Healing) && !st.Until.IsZero() && !now.Before(before(st.Until, bounds.ListenAgain))
+	return slices.Contains([]view.Phase{view.Resuming, view.Healing, view.Admitting}, st.Label) && !st.Until.IsZero() && !now.Before(before(st.Until, bounds.ListenAgain))
 }
 
 // hasUnprovenSteps reports whether only lines tell of steps that would refill a budget.

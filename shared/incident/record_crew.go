@@ -247,8 +247,8 @@ func (f *facts) hears(l *Life, e evidence.Beat) {
 	if e.Runs {
 		f.confirms(e.Attempt)
 		if l.Heard.runs() && l.exists() && l.Condition != evidence.Lost {
-			l.Maker = "" // a crew begins nothing before the lease names it
-			f.w.Lease.leads(e.Slice, e.Incarnation, e.Attempt, f.by(e.Seen))
+			f.w.Lease.leads(e.Slice, l, e.Attempt, f.by(e.Seen)) // a crew begins nothing before the lease names it
+			l.Maker = ""
 		}
 	}
 	if !e.StepAt.IsZero() {
