@@ -63,7 +63,7 @@ func TestASuspicionIsTakenBackByAReading(t *testing.T) {
 	if n.reads("llama-8b", evidence.Ready, func(e *evidence.Read) { e.Time, e.Abuse = n.now.Add(-2*time.Minute), true }); n.w.Slices[0].Suspected || n.w.Incident == nil {
 		t.Errorf("an older reading brings the suspicion back:\n%s", n.tale())
 	}
-	n.plays([][2]string{{"read lost", "deleting: delete llama-8b"}})
+	n.history("read lost", "deleting: delete llama-8b")
 }
 
 // TestASuspicionOfWhatIsNotUsableEndsAtAPersonsWord: no reading of it takes the symptom off again. One that shows it stops everything again.
@@ -89,7 +89,7 @@ func TestASuspicionOfWhatIsNotUsableEndsAtAPersonsWord(t *testing.T) {
 		if n.w.Incident != nil || n.w.Epoch != epoch {
 			t.Fatalf("%s: it is told again:\n%s", path, n.tale())
 		}
-		n.plays([][2]string{{"retried", opens}, {"abuse and lost", "escalated"}})
+		n.history("retried", opens, "abuse and lost", "escalated")
 		if n.abused() == told {
 			t.Errorf("%s: the symptom is there again, and nobody is told", path)
 		}
@@ -98,33 +98,24 @@ func TestASuspicionOfWhatIsNotUsableEndsAtAPersonsWord(t *testing.T) {
 	if n.w.Incident != nil || !n.w.Slices[0].Suspected || !strings.Contains(n.w.NothingToRetry(n.now), "PROJECT_ABUSE") {
 		t.Errorf("what shows the symptom is tried again:\n%s", n.tale())
 	}
-	multi(t, true).plays([][2]string{
-		{"a abuse and lost", "escalated"}, {"b read lost", "escalated"}, {"tick", "escalated"}, {"a retried", "deleting: delete a, delete b"},
-	})
+	multi(t, true).history(
+		"a abuse and lost", "escalated", "b read lost", "escalated", "tick", "escalated", "a retried", "deleting: delete a, delete b",
+	)
 }
 
 // TestAbuseStopsACleanUp: a deletion that nobody has begun is not made. One that is under way is waited for, and what is left is told once.
 func TestAbuseStopsACleanUp(t *testing.T) {
 	t.Parallel()
-	cleansUp := [][2]string{
-		{"a read lost", "deleting: delete a"},
-		{"do", "deleting"},
-		{"a read gone", "creating: create a"},
-		{"do", "creating"},
-		{"b read unhealthy", "creating"},
-		{"a read ours", "healing"},
-		{"b owner deletes", "clearing: delete a"},
-	}
-	suspected := [][2]string{{"b abuse", "clearing"}, {"a abuse", "clearing"}} // b is its owner's
-	for name, then := range map[string][][2]string{
-		"the symptom is gone":              append(suspected, [][2]string{{"tick", "clearing"}, {"a read ready", "clearing: delete a"}}...),
-		"no reading can take it back":      append(suspected, [][2]string{{"a read lost", "clearing"}, {"tick", "clearing"}, {"a retried", "clearing: delete a"}}...),
-		"a call that is under way goes on": {{"intend delete", "clearing"}, {"a abuse", "clearing"}, {"accepted delete", "clearing"}, {"a read gone", "released"}},
-		"nobody settles it":                append(suspected, [][2]string{{"later", ""}, {"tick", "escalated"}}...),
+	const suspected = "b abuse, a abuse" // b is its owner's
+	for name, then := range map[string][]string{
+		"the symptom is gone":              {suspected + ", tick", "clearing", "a read ready", "clearing: delete a"},
+		"no reading can take it back":      {suspected + ", a read lost, tick", "clearing", "a retried", "clearing: delete a"},
+		"a call that is under way goes on": {"intend delete, a abuse, accepted delete", "clearing", "a read gone", "released"},
+		"nobody settles it":                {suspected, "clearing", "later, tick", "escalated"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			n := multi(t, true).plays(cleansUp).plays(then)
+			n := multi(t, true).goes("a read lost, do, a read gone, do, b read unhealthy, a read ours").history("b owner deletes", "clearing: delete a").history(then...)
 			if name != "nobody settles it" {
 				return
 			}

@@ -79,8 +79,8 @@ func TestALongNoticeIsNotSatOut(t *testing.T) {
 func TestAPolicyThatCanBeReadAgainStartsItEarly(t *testing.T) {
 	t.Parallel()
 	n := newStory(t, false, "a").under("unreadable")
-	n.plays([][2]string{{"a log movable", "peace"}, {"29m", "peace"}})
-	n.under("everything").plays([][2]string{{"1m", "saving: save"}})
+	n.history("a log movable", "peace", "29m", "peace")
+	n.under("everything").history("1m", "saving: save")
 }
 
 // TestAJobThatStaysAwayByNowIsNotMaintained: what was true at the request need not be true at the call.
@@ -101,20 +101,6 @@ func TestAJobThatStaysAwayByNowIsNotMaintained(t *testing.T) {
 		}
 		if c.but(n); n.stands(n.play("intend maintain")) != c.want {
 			t.Errorf("%s: it stands at %s, want %s", name, n.stands(nil), c.want)
-		}
-	}
-}
-
-// TestAnEarlyStartEndsWithItsSwitch: a policy that was tightened once one of two was started binds the call for the other, which comes in its window.
-func TestAnEarlyStartEndsWithItsSwitch(t *testing.T) {
-	t.Parallel()
-	for level, begins := range map[policy.Level]bool{policy.Yes: true, policy.No: false} {
-		n := newStory(t, false, "a", "b").under("everything").goes("a log movable, b log movable, 1m, does save, saved, found verify, does maintain a")
-		r := n.request(events.ActionMaintain, "b")
-		n.p.Switches.EarlyMaintenance = level
-		n.intends(r)
-		if x := n.effect(events.ActionMaintain, "b"); begins != (x >= 0 && !n.w.Effects[x].Begun.IsZero()) {
-			t.Errorf("%s: want it begun %v:\n%s", level, begins, n.tale())
 		}
 	}
 }

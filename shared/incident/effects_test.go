@@ -221,3 +221,18 @@ func TestAnAnswerCountsForItsAttemptAlone(t *testing.T) {
 		}
 	}
 }
+
+// TestACallIsShownSinceItsLastStage: since it was asked for, begun or answered.
+func TestACallIsShownSinceItsLastStage(t *testing.T) {
+	t.Parallel()
+	n := at(t, "everything", true, "read lost")
+	since := n.now
+	for _, step := range []string{"a minute", "intend delete", "a minute", "accepted delete", "a minute"} {
+		if n.play(step); step != "a minute" {
+			since = n.now
+		}
+		if r := n.w.Shown(n.now).Requests; len(r) != 1 || !r[0].At.Equal(since) {
+			t.Errorf("after %q shown is %+v, want %v", n.path, r, since)
+		}
+	}
+}

@@ -80,9 +80,9 @@ func TestAPlannedEnd(t *testing.T) {
 func TestHealingIsWaitedForUntilThePlannedEnd(t *testing.T) {
 	t.Parallel()
 	n := newStory(t, false, "a").with(ending)
-	n.plays([][2]string{{"terminated", "looking"}, {"read lost", "healing"}})
+	n.history("terminated", "looking", "read lost", "healing")
 	n.now = start.Add(2*time.Hour - incident.EndMargin - 2*time.Second)
-	n.plays([][2]string{{"read lost", "healing"}, {"read lost", "deleting: delete a"}, {"intend delete", "deleting"}})
+	n.history("read lost", "healing", "read lost", "deleting: delete a", "intend delete", "deleting")
 	if in := n.w.Incident; in.Cause() != events.CauseTerminated || n.w.ShownIncident(*in, n.now).Cost.ChargedTo != "infrastructure" || n.w.Spent(events.ActionDelete) != 1 {
 		t.Errorf("charged is %+v for %s", n.w.Charges, in.Cause())
 	}
@@ -142,7 +142,7 @@ func TestAGroupEndsAsAWhole(t *testing.T) {
 	n := queued(t, false).with(ending)
 	n.w.Slices[1].Ends = time.Time{}
 	n.now = start.Add(2 * time.Hour)
-	n.plays([][2]string{{"b read lost", "healing"}, {"a read lost", "deleting: delete a with b"}})
+	n.history("b read lost", "healing", "a read lost", "deleting: delete a with b")
 }
 
 // TestAPlannedEndAndMaintenance: whichever comes first is waited for, and the later one is no news.
@@ -181,31 +181,5 @@ func TestAPlannedEndFarAwayLetsMaintenanceStartEarly(t *testing.T) {
 	}
 	if want := start.Add(week - n.p.Lead); !due(0).Equal(want) {
 		t.Errorf("the save before the end is due at %s, not at %s", due(0), want)
-	}
-}
-
-// TestASaveBeforeAPlannedEndOutlivesItsLead: another measurement, or a policy that cannot be read for a minute, withdraws no end. One that is moved away
-// is withdrawn.
-func TestASaveBeforeAPlannedEndOutlivesItsLead(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		policy func(known policy.Policy) policy.Policy
-		moves  time.Duration
-		want   string
-	}{
-		"its policy cannot be read": {func(known policy.Policy) policy.Policy { return policy.Policy{Name: known.Name, Unreadable: "503"} }, 0, "saving"},
-		"its lead is shortened":     {func(known policy.Policy) policy.Policy { known.Lead = 20 * time.Minute; return known }, 0, "saving"},
-		"it is moved":               {func(known policy.Policy) policy.Policy { return known }, 48 * time.Hour, "withdrawn"},
-	} {
-		n := newStory(t, true, "a").under("everything").with(ending)
-		n.p.Lead = 90 * time.Minute
-		known := n.p
-		n.goes("31m").is("saving")
-		n.p = c.policy(known)
-		n.reads("a", evidence.Ready, func(e *evidence.Read) { e.Facts.Ends = e.Facts.Ends.Add(c.moves) }).passes(time.Minute)
-		n.p = known
-		if n.passes(time.Minute); n.stands(nil) != c.want {
-			t.Errorf("%s: it stands at %s, want %s:\n%s", name, n.stands(nil), c.want, n.tale())
-		}
 	}
 }

@@ -68,7 +68,7 @@ func TestAHoldGivesBackItsTime(t *testing.T) {
 	if now := n.w.Incident.Status.Until.Sub(n.now); now < left-2*time.Minute || now > left+time.Minute {
 		t.Errorf("%v was left before and %v after:\n%s", left, now, n.tale())
 	}
-	n.plays([][2]string{{"intend delete", "deleting"}, {"read gone", "creating: create a"}})
+	n.history("intend delete", "deleting", "read gone", "creating: create a")
 	if until := n.w.Incident.Status.Until; !until.IsZero() && until.After(n.now.Add(bounds.RecreateFor)) {
 		t.Errorf("the next wait ends at %v", until)
 	}

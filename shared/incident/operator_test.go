@@ -77,7 +77,7 @@ func TestWhatWasGivenUpIsTriedAgain(t *testing.T) {
 				t.Fatal(n.tale())
 			}
 			before := n.w.Closed.ID
-			n.under("unreadable").plays([][2]string{{"10m", "escalated"}, {"retried", c.opens}})
+			n.under("unreadable").history("10m", "escalated", "retried", c.opens)
 			if n.w.Incident.ID == before || n.w.Spent(events.ActionDelete)+n.w.Spent(events.ActionRestart) > 0 {
 				t.Errorf("after the word charged is %+v:\n%s", n.w.Charges, n.tale())
 			}
@@ -144,7 +144,7 @@ func TestQuestionsAreAskedInWords(t *testing.T) {
 				t.Errorf("%s: %+v counts", path, e)
 			}
 		}
-		n.under("unreadable").plays([][2]string{{"approved", "approving"}})
+		n.under("unreadable").history("approved", "approving")
 		if q := n.w.Question(); q != "" || !strings.Contains(n.tale(), "ann@example.com: approve "+want[0]+" | "+ann.Why) {
 			t.Errorf("%s: after the yes it asks %q:\n%s", path, q, n.tale())
 		}
@@ -196,12 +196,12 @@ func TestAnEmptyMachineIsNotCreatedUnasked(t *testing.T) {
 		if f := n.w.IfLost(n.p, "llama-8b", n.now); string(f.Phase) != want && string(f.Outcome) != want {
 			t.Errorf("%s: foreseen is %+v", name, f)
 		}
-		n.plays([][2]string{{"preempted", ""}, {"read lost", want}})
+		n.history("preempted", "", "read lost", want)
 		if want == "approving" {
 			if !strings.Contains(n.tale(), "llama-8b has no start-up script") {
 				t.Error(n.tale())
 			}
-			n.plays([][2]string{{"approved", "deleting: delete llama-8b"}, {"intend delete", "deleting"}})
+			n.history("approved", "deleting: delete llama-8b", "intend delete", "deleting")
 		}
 	}
 }

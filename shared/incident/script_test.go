@@ -98,16 +98,7 @@ func (n *story) goes(path string) *story {
 	return n
 }
 
-// plays tells a whole story: each step, and where it stands after it. Nothing says that this does not matter.
-func (n *story) plays(steps [][2]string) *story {
-	n.Helper()
-	for _, s := range steps {
-		n.history(s[:]...)
-	}
-	return n
-}
-
-// history is plays, in one list. Several steps, divided by commas, may come before it matters where it stands.
+// history tells a whole story: steps, divided by commas, and where it stands after them. Nothing says that this does not matter.
 func (n *story) history(steps ...string) *story {
 	n.Helper()
 	for i := 0; i < len(steps); i += 2 {

@@ -49,11 +49,10 @@ func spent(actions ...events.Action) func(*incident.Workload) {
 
 // notes is a word of the maintenance of the first slice: what the API shows, or what a line says.
 func (n *story) notes(inAPI bool, notice events.Notice) *story {
-	s := n.w.Slices[0]
-	if !inAPI {
-		return n.line(s.Name, events.CrewReport{Report: events.ReportNotice, Notice: &notice})
+	if inAPI {
+		return n.announces(n.w.Slices[0].Name, notice)
 	}
-	return n.give(evidence.Noticed{Origin: n.reading(), Slice: s.Name, Incarnation: s.Incarnation, Notice: notice, InAPI: true, Text: "notice"})
+	return n.line(n.w.Slices[0].Name, events.CrewReport{Report: events.ReportNotice, Notice: &notice})
 }
 
 // obeys has the training side do what it was asked for: it saves, and looks in vain for a verdict. It counts the saves.

@@ -197,5 +197,5 @@ func TestWhatIsSavedIsLookedForBeforeALivingSliceIsLeftToAPerson(t *testing.T) {
 	}
 	n := queued(t, true) // what has time to heal goes with what is lost
 	n.w.Training.Saved = incident.Checkpoint{}
-	n.plays([][2]string{{"b read unhealthy", "peace"}, {"a read lost", "looking"}, {"5m", "looking: hear"}, {"no verdict hear", "escalated"}})
+	n.history("b read unhealthy", "peace", "a read lost", "looking", "5m", "looking: hear", "no verdict hear", "escalated")
 }
