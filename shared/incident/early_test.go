@@ -104,3 +104,17 @@ func TestAJobThatStaysAwayByNowIsNotMaintained(t *testing.T) {
 		}
 	}
 }
+
+// TestAnEarlyStartEndsWithItsSwitch: a policy that was tightened once one of two was started binds the call for the other, which comes in its window.
+func TestAnEarlyStartEndsWithItsSwitch(t *testing.T) {
+	t.Parallel()
+	for level, begins := range map[policy.Level]bool{policy.Yes: true, policy.No: false} {
+		n := newStory(t, false, "a", "b").under("everything").goes("a log movable, b log movable, 1m, does save, saved, found verify, does maintain a")
+		r := n.request(events.ActionMaintain, "b")
+		n.p.Switches.EarlyMaintenance = level
+		n.intends(r)
+		if x := n.effect(events.ActionMaintain, "b"); begins != (x >= 0 && !n.w.Effects[x].Begun.IsZero()) {
+			t.Errorf("%s: want it begun %v:\n%s", level, begins, n.tale())
+		}
+	}
+}

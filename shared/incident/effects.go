@@ -91,7 +91,7 @@ func (w Want) isFor(x *Effect) bool {
 func (x *effects) begin(e evidence.Intended, plan Step) bool {
 	effect := (&facts{w: x.w, now: x.now}).asked(e.Request)
 	switch {
-	case effect == nil || !isAmong(x.wanted(plan), effect):
+	case effect == nil || !isAmong(plan.Wants, effect):
 		return false
 	case effect.UnderWay(x.now): // another instance makes the call
 		return false
@@ -161,23 +161,6 @@ func (w *Workload) awaits(slice string, at time.Time) bool {
 	return !at.Before(by) && w.life(slice).Read.Before(by)
 }
 
-// wanted are the calls that the plan wants, and those that follow one that was begun: slices whose maintenance is started train together.
-func (x *effects) wanted(plan Step) []Want {
-	wants := slices.Clip(plan.Wants)
-	begun := func(o Effect) bool {
-		return o.Action == events.ActionMaintain && (!o.Begun.IsZero() || !o.Answered.IsZero()) && x.now.Sub(o.First) < bounds.MaintainFor
-	}
-	if !slices.ContainsFunc(x.w.Effects, begun) {
-		return wants
-	}
-	for i := range x.w.Effects {
-		if o := &x.w.Effects[i]; o.Action == events.ActionMaintain && o.Answered.IsZero() && !o.Dropped() && !o.refusedForGood() && !isAmong(wants, o) {
-			wants = append(wants, o.Want)
-		}
-	}
-	return wants
-}
-
 // isAmong reports whether one of these wants is that of an effect.
 func isAmong(wants []Want, x *Effect) bool {
 	return slices.ContainsFunc(wants, func(w Want) bool { return w.is(x) })
@@ -202,7 +185,7 @@ func among(wants []Want) func(*Effect) bool {
 
 // follow asks for what is wanted and not under way, and drops what is not wanted. It reports whether anything has changed.
 func (x *effects) follow(plan Step) (changed bool) {
-	wants, send := x.wanted(plan), false
+	wants, send := plan.Wants, false
 	changed = x.prune(wants, plan.Asks != "")
 	known := make(map[about]int, len(x.w.Effects))
 	for i := range x.w.Effects {

@@ -2,10 +2,12 @@ package incident
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/evidence"
+	"pitstop.internal/shared/policy"
 )
 
 // EndMargin is how much earlier than planned a life may end and still end as planned: its machines need time to shut down, and clocks
@@ -66,10 +68,19 @@ func isPast(n events.Notice, now time.Time) bool {
 	return !end.IsZero() && now.Sub(end) > passFor
 }
 
-// isAwaited reports whether an incident may be about what is announced for a slot: about a planned end not before its save is due.
+// isAwaited reports whether an incident may be about what is announced for a slot: about a planned end not before its save is due. One that was
+// opened for it stays so while its lead changes, unless the end has moved away.
 func (d *diagnosis) isAwaited(s *slot) bool {
 	n := d.notice(s)
-	return n.stands() && s.Released.IsZero() && (!n.End || d.begins(n))
+	near := !n.End || d.begins(n) || d.in.isForEnd(s) && d.over(before(n.WindowStart, policy.MaxLead))
+	return n.stands() && s.Released.IsZero() && near
+}
+
+// isForEnd reports whether an incident is about the planned end of a life.
+func (in *Incident) isForEnd(s *slot) bool {
+	return in != nil && slices.ContainsFunc(in.Troubles, func(t Trouble) bool {
+		return t.Cause == events.CauseEnd && t.Slice == s.Name && t.Life == s.Incarnation.ID
+	})
 }
 
 // awaited are the slots for which something is announced that an incident may be about.

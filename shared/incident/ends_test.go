@@ -183,3 +183,29 @@ func TestAPlannedEndFarAwayLetsMaintenanceStartEarly(t *testing.T) {
 		t.Errorf("the save before the end is due at %s, not at %s", due(0), want)
 	}
 }
+
+// TestASaveBeforeAPlannedEndOutlivesItsLead: another measurement, or a policy that cannot be read for a minute, withdraws no end. One that is moved away
+// is withdrawn.
+func TestASaveBeforeAPlannedEndOutlivesItsLead(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		policy func(known policy.Policy) policy.Policy
+		moves  time.Duration
+		want   string
+	}{
+		"its policy cannot be read": {func(known policy.Policy) policy.Policy { return policy.Policy{Name: known.Name, Unreadable: "503"} }, 0, "saving"},
+		"its lead is shortened":     {func(known policy.Policy) policy.Policy { known.Lead = 20 * time.Minute; return known }, 0, "saving"},
+		"it is moved":               {func(known policy.Policy) policy.Policy { return known }, 48 * time.Hour, "withdrawn"},
+	} {
+		n := newStory(t, true, "a").under("everything").with(ending)
+		n.p.Lead = 90 * time.Minute
+		known := n.p
+		n.goes("31m").is("saving")
+		n.p = c.policy(known)
+		n.reads("a", evidence.Ready, func(e *evidence.Read) { e.Facts.Ends = e.Facts.Ends.Add(c.moves) }).passes(time.Minute)
+		n.p = known
+		if n.passes(time.Minute); n.stands(nil) != c.want {
+			t.Errorf("%s: it stands at %s, want %s:\n%s", name, n.stands(nil), c.want, n.tale())
+		}
+	}
+}

@@ -40,8 +40,8 @@ func (w Workload) IfLost(p policy.Policy, slice string, now time.Time) view.Plan
 	o := w.outlook(p, now)
 	o.take(o.reading(s, evidence.Lost))
 	plan := o.plan()
-	if o.w.Incident == nil && plan.Outcome == "" {
-		plan.Reason = diagnose(p, o.w, o.now).opensNothing(slice)
+	if d := diagnose(p, o.w, o.now); d.in == nil && plan.Outcome == "" {
+		plan.Reason = d.whyNothing(d.slot(slice)).String()
 	}
 	return plan
 }

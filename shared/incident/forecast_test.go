@@ -70,11 +70,11 @@ func TestWhatOpensNothingIsForeseenAsThat(t *testing.T) {
 		path   string
 		change func(*incident.Workload)
 	}{
-		"its owner deleted it or took it over":                 {"a owner deletes, a read gone", spot},
-		"its owner ordered it, and it has not been usable yet": {"b log moved", func(w *incident.Workload) { w.Slices[0].Condition, w.Slices[0].Unused = evidence.Creating, true }},
-		"the training is finished":                             {"a finished, a its verdict, 1h", spot},
-		"an incident has told its end already":                 {"a read lost, intend delete a, permission delete a, b log moved", spot},
-		"Google suspects abuse on a":                           {"a abuse and lost, b log moved", spot},
+		"its owner deleted a": {"a owner deletes, a read gone", spot},
+		"its owner ordered a, and handles it until it is usable": {"b log moved", func(w *incident.Workload) { w.Slices[0].Condition, w.Slices[0].Unused = evidence.Creating, true }},
+		"the training is done":                 {"a finished, a its verdict, 1h", spot},
+		"people were told that a is PREEMPTED": {"a read lost, intend delete a, permission delete a, b log moved", spot},
+		"Google suspects abuse on a":           {"a abuse and lost, b log moved", spot},
 	} {
 		n := multi(t, true).with(c.change).goes(c.path)
 		if f := n.w.IfLost(n.p, "a", n.now); f.Reason != why || len(f.Decisions) > 0 || f.Outcome != "" {

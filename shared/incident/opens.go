@@ -27,7 +27,7 @@ type opening struct {
 
 // openings are in the order of their weight: the first that has a trouble opens the incident.
 var openings = []opening{
-	{"somebody tells of it", true, peace.suspected},
+	{"somebody tells of it", true, peace.heard},
 	{"something is left behind", true, peace.leftBehind},
 	{"a slice waits to be let in", true, func(d peace) *Trouble { return d.opensAdmission(d.ticks) }},
 	{"a slice cannot be used", false, peace.unusable},
@@ -58,8 +58,8 @@ func (d *diagnosis) kept() []*slot {
 	return d.those(func(s *slot) bool { return s.Released.IsZero() })
 }
 
-// suspected is the trouble of which the evidence itself tells.
-func (d peace) suspected() *Trouble {
+// heard is the trouble of which the evidence itself tells.
+func (d peace) heard() *Trouble {
 	if d.suspicion == nil || !d.mayOpen(d.suspicion) {
 		return nil
 	}
@@ -242,21 +242,4 @@ func (d *diagnosis) opensForTraining() *Trouble {
 		return nil
 	}
 	return &trouble
-}
-
-// opensNothing says why the loss of a slice opens no incident.
-func (d *diagnosis) opensNothing(slice string) string {
-	switch s := d.slot(slice); {
-	case s.Condition == evidence.Stopped && s.Stop.By != "":
-		return "its owner stopped it: " + s.Stop.By
-	case !s.Released.IsZero():
-		return "its owner deleted it or took it over"
-	case s.Unused:
-		return "its owner ordered it, and it has not been usable yet"
-	case d.isFinished():
-		return "the training is finished"
-	case d.knowsAbuse():
-		return story.Abused.With(d.suspected()[0].Name).String()
-	}
-	return "an incident has told its end already"
 }

@@ -78,7 +78,7 @@ func TestCheckFindsWhatWouldKeepTrainingFromComingBack(t *testing.T) {
 		},
 		"a slice that is lost already, as an incident has told": {breaks: func(b *deploymenttest.Bench, _ *deploymenttest.Granted, _ *buckettest.Server) {
 			b.Tells(func(s *deploymenttest.Story) { s.Reads(deploymenttest.Is(evidence.Lost, "PREEMPTED")).Cancels() })
-		}, says: []string{"if llama-8b died now: nothing: an incident has told its end already", "stop      decision: Pitstop would do nothing: an incident has told its end already", "stop      slice: llama-8b is PREEMPTED already", "you: pitstop retry llama-8b"}},
+		}, says: []string{"if llama-8b died now: nothing: people were told that llama-8b is PREEMPTED", "stop      decision: Pitstop would do nothing: people were told that llama-8b is PREEMPTED", "stop      slice: llama-8b is PREEMPTED already", "you: pitstop retry llama-8b"}},
 		"a slice that is not usable": {breaks: func(b *deploymenttest.Bench, _ *deploymenttest.Granted, _ *buckettest.Server) {
 			b.Tells(func(s *deploymenttest.Story) { s.Reads(deploymenttest.Is(evidence.Unhealthy, "REPAIRING")) })
 		}, says: []string{"stop      slice: llama-8b is REPAIRING already"}},
