@@ -177,6 +177,7 @@ func (c *Checks) opened(r *record, w seen) {
 	}
 	c.standstill(w)
 	r.open, r.opened, r.openedFor, r.called, r.ready = w.Open.ID, c.Clock.Now(), w.Open.Cause, time.Time{}, time.Time{}
+	r.forbidden = w.Open.Forbidden
 	r.baseline, r.at, r.stood, r.deaf = r.saved, c.step(w.ID), c.standsOrUnheard(w.ID), c.unlistened(r) || c.mute(w.ID)
 	for _, g := range c.gangs(w.ID) {
 		g.opened = g.Began()
@@ -225,7 +226,7 @@ func (c *Checks) closed(r *record, w seen) {
 		c.lost[string(in.Cause)] += away
 		c.chipHoursLost += away.Hours() * float64(in.Chips)
 	}
-	if in.Forbidden && in.Outcome != view.Observed {
+	if r.forbidden && in.Outcome != view.Observed {
 		c.Violated("owner's word", w.ID, "%s ended %s, and its policy allowed nothing", in.ID, in.Outcome)
 	}
 	if in.Outcome != view.Resumed {
@@ -299,6 +300,8 @@ type record struct {
 	prior      ledger.Record
 	open, done string
 	opened     time.Time
+	// forbidden says that its policy allowed nothing when it opened.
+	forbidden bool
 	// openedFor is the cause that the incident was opened for.
 	openedFor events.Cause
 	// deaf says that by then nobody had read what the crews write on their machines, or that one of them had written nothing.

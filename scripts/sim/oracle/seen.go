@@ -61,7 +61,7 @@ type seenIncident struct {
 	// Down is when the training stopped, on so many Chips.
 	Down  time.Time
 	Chips int
-	// Watches says that Pitstop may do nothing about it, and Forbidden that the policy allowed nothing when it opened.
+	// Watches says that Pitstop may do nothing about it, and Forbidden that its policy has allowed nothing since it opened, for a while at least.
 	Watches, Forbidden bool
 	// Clears says that it only deletes what another one has left.
 	Clears bool
