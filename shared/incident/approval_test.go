@@ -76,8 +76,7 @@ func TestAQuestionStandsUntilItsAnswer(t *testing.T) {
 
 // gaveUp has the crew give up after an attempt, with its verdict.
 func (n *story) gaveUp(attempt int, said string) *story {
-	n.later(time.Second).line("a", events.CrewReport{Report: events.ReportExited, Attempt: attempt, ExitCode: 1, Tail: []string{said}})
-	return n.later(time.Second).beats(n.verdict(attempt, false), 0)
+	return n.exits(attempt, said).later(time.Second).beats(n.verdict(attempt, false))
 }
 
 // TestAPolicyThatIsTightenedWaitsForWhoeverDeletes one slice when the other is found lost.

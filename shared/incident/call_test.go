@@ -48,12 +48,12 @@ func TestEveryCallIsRecordedWithItsIntent(t *testing.T) {
 	)
 	for _, c := range []struct {
 		path   string
-		change func(*incident.Workload)
+		change []func(*incident.Workload)
 		want   []string
 	}{
 		{"preempted, read lost", nil, nil},
 		{"preempted, read lost, intend delete", nil, []string{"recreate DeleteNode " + nodeA + " open"}},
-		{"preempted, read lost, intend delete", inQueue, []string{"recreate DeleteQueuedResource projects/demo/locations/us-west4-a/queuedResources/qr open"}},
+		{"preempted, read lost, intend delete", []func(*incident.Workload){inQueue}, []string{"recreate DeleteQueuedResource projects/demo/locations/us-west4-a/queuedResources/qr open"}},
 		{"preempted, read lost, does delete", nil, []string{deleted}},
 		{
 			"preempted, read lost, does delete, read gone, stockout create, does create, late stockout create", nil,
@@ -61,14 +61,12 @@ func TestEveryCallIsRecordedWithItsIntent(t *testing.T) {
 		},
 		{"exit 139, gave up, its verdict, does restart", nil, []string{"recovery storage.objects.create " + beside + events.LeaseObject}},
 		{
-			"shows movable, tick, does save, saved, found verify, intend maintain", func(w *incident.Workload) { w.Slices[0].Reclaimable = false },
+			"shows movable, tick, does save, saved, found verify, intend maintain",
+			[]func(*incident.Workload){func(w *incident.Workload) { w.Slices[0].Reclaimable = false }},
 			[]string{"checkpoint storage.objects.create " + beside + events.RequestObject, "checkpoint UpdateNode " + nodeA, "checkpoint PerformMaintenance " + nodeA + " open"},
 		},
 	} {
-		if c.change == nil {
-			c.change = func(*incident.Workload) {}
-		}
-		if d := cmp.Diff(c.want, at(t, "everything", true, c.path, c.change).calls()); d != "" {
+		if d := cmp.Diff(c.want, at(t, "everything", true, c.path, c.change...).calls()); d != "" {
 			t.Errorf("%s (-want +got):\n%s", c.path, d)
 		}
 	}
@@ -79,35 +77,28 @@ func TestACallThatWasNotMadeSaysSo(t *testing.T) {
 	t.Parallel()
 	failure := &evidence.Failure{Class: reason.CannotMove, Message: "the reservation is elsewhere"}
 	for name, c := range map[string]struct {
-		e    func(events.Request) evidence.Evidence
-		want string
-		code reason.Code // of the last line
+		held     evidence.Held
+		answered evidence.Answered
+		want     string
+		code     reason.Code // of the last line
 	}{
-		"held behind the intent": {func(r events.Request) evidence.Evidence {
-			return evidence.Held{Request: r, Code: reason.CodePaused, Why: "paused", Begun: true}
-		}, " not made paused", reason.CodePaused},
-		"held before it": {func(r events.Request) evidence.Evidence {
-			return evidence.Held{Request: r, Code: reason.CodeBraked, Why: "braked"}
-		}, " open", reason.CodeBraked},
-		"done already": {func(r events.Request) evidence.Evidence {
-			return evidence.Answered{Request: r, NoCall: evidence.Uncalled}
-		}, " not made already_there", ""},
-		"refused behind the intent": {func(r events.Request) evidence.Evidence {
-			return evidence.Answered{Request: r, NoCall: evidence.Uncalled, Failure: failure}
-		}, " not made cannot_move", reason.CannotMove.Code()},
-		"refused before it": {func(r events.Request) evidence.Evidence {
-			return evidence.Answered{Request: r, NoCall: evidence.Unbegun, Failure: failure}
-		}, " open", ""},
-		"refused by the provider": {func(r events.Request) evidence.Evidence { return evidence.Answered{Request: r, Failure: failure} }, " cannot_move", reason.CannotMove.Code()},
+		"held behind the intent":    {held: evidence.Held{Code: reason.CodePaused, Why: "paused", Begun: true}, want: " not made paused", code: reason.CodePaused},
+		"held before it":            {held: evidence.Held{Code: reason.CodeBraked, Why: "braked"}, want: " open", code: reason.CodeBraked},
+		"done already":              {answered: evidence.Answered{NoCall: evidence.Uncalled}, want: " not made already_there"},
+		"refused behind the intent": {answered: evidence.Answered{NoCall: evidence.Uncalled, Failure: failure}, want: " not made cannot_move", code: reason.CannotMove.Code()},
+		"refused before it":         {answered: evidence.Answered{NoCall: evidence.Unbegun, Failure: failure}, want: " open"},
+		"refused by the provider":   {answered: evidence.Answered{Failure: failure}, want: " cannot_move", code: reason.CannotMove.Code()},
 	} {
 		n := at(t, "everything", true, "preempted, read lost")
 		r := n.begins(events.ActionDelete, "llama-8b")
-		n.give(c.e(r))
-		if got := n.calls(); len(got) != 1 || got[0] != "recreate DeleteNode "+nodeA+c.want {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
+		if c.held.Request, c.answered.Request = r, r; c.held.Code != "" {
+			n.give(c.held)
+		} else {
+			n.give(c.answered)
 		}
-		if lines := n.w.Incident.Lines; lines[len(lines)-1].Code != c.code {
-			t.Errorf("%s: the last line is %+v", name, lines[len(lines)-1])
+		lines := n.w.Incident.Lines
+		if got := n.calls(); len(got) != 1 || got[0] != "recreate DeleteNode "+nodeA+c.want || lines[len(lines)-1].Code != c.code {
+			t.Errorf("%s: %q, want %q:\n%s", name, got, c.want, n.tale())
 		}
 		if n.give(evidence.Answered{Request: r, Operation: "op"}); strings.HasSuffix(c.want, " open") && !strings.HasSuffix(n.calls()[0], " as op") {
 			t.Errorf("%s: an answer that nothing waits for any more is lost: %q", name, n.calls())
@@ -115,7 +106,7 @@ func TestACallThatWasNotMadeSaysSo(t *testing.T) {
 	}
 }
 
-// TestADeliveryOnceMoreIsOneCall: nobody knows what the first one came to. Why the second made none says nothing of it, so a lease may name the slice.
+// TestADeliveryOnceMoreIsOneCall: nobody knows what the first one came to. Why the second made none says nothing of it.
 func TestADeliveryOnceMoreIsOneCall(t *testing.T) {
 	t.Parallel()
 	for path, c := range map[string]struct {
@@ -138,17 +129,6 @@ func TestADeliveryOnceMoreIsOneCall(t *testing.T) {
 		n.give(evidence.Held{Origin: n.reading(), Request: r, Code: reason.CodePaused, Why: "paused", Begun: true})
 		if !strings.HasSuffix(n.calls()[0], " open again 1") {
 			t.Errorf("%s: what the first delivery may have called is told as not made: %q", path, n.calls())
-		}
-	}
-	for deliveries, doubts := range map[int]int{1: 0, 2: 1} {
-		n := at(t, "everything", true, "preempted, read lost, do, read gone, do, read ours")
-		r := n.request(events.ActionAdmit, "")
-		for range deliveries {
-			n.intends(r)
-		}
-		n.give(evidence.Answered{Request: r, NoCall: evidence.Uncalled, Failure: &evidence.Failure{Class: reason.NotInState, Code: reason.CodeOvertaken, Message: "overtaken"}})
-		if len(n.w.Lease.Maybe) != doubts {
-			t.Errorf("begun %d times and refused, the lease may be %+v", deliveries, n.w.Lease.Maybe)
 		}
 	}
 }

@@ -167,7 +167,7 @@ func TestACrewThatGaveUpIsHeardAgain(t *testing.T) {
 	if n.later(bounds.ListenAgain); !n.w.Reads(n.now).Has("crew", "llama-8b") || n.w.Due().After(n.now) {
 		t.Error("nobody reads the verdict")
 	}
-	n.beats(n.verdict(1, false), 0).wants("restart llama-8b=7711")
+	n.beats(n.verdict(1, false)).wants("restart llama-8b=7711")
 	n.goes("do, 1m, started").goesOn()
 	n.givesUp(2).wants("hear")
 }
@@ -185,7 +185,7 @@ func TestNoLineTakesAwayADoubtedVerdict(t *testing.T) {
 		if n.later(bounds.ListenAgain); !n.w.Reads(n.now).Has("crew", "llama-8b") {
 			t.Errorf("%s: nobody reads the verdict", name)
 		}
-		if n.beats(ended, 0); n.isWanted(events.ActionHear) { // one that somebody calls finished is not restarted unheard
+		if n.beats(ended); n.isWanted(events.ActionHear) { // one that somebody calls finished is not restarted unheard
 			n.give(evidence.VerdictRead{Origin: n.reading(), Request: n.begins(events.ActionHear, ""), Verdict: ended, Attempt: 1})
 		}
 		if !n.isWanted(events.ActionRestart) {

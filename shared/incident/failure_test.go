@@ -1,12 +1,18 @@
 package incident_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"pitstop.internal/events"
 	"pitstop.internal/shared/bounds"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/incident"
+	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/reason"
 )
 
@@ -62,18 +68,18 @@ func TestTheSameErrorIsNotMetAgainAndAgain(t *testing.T) {
 	numbers.Tail, code.ExitCode = []string{"RuntimeError: NaN in loss at step 48,251 (0xdeadbeef), worker 3"}, 2
 	for name, c := range map[string]struct {
 		second  events.CrewReport
-		between func(*story)
+		between string
 		late    bool // the line of the first end comes behind the verdict
 		ends    bool
 	}{
-		"the same":                       {second: nan, ends: true},
-		"lines that overtake each other": {second: nan, late: true, ends: true},
-		"the same but for its numbers":   {second: numbers, ends: true},
-		"another code":                   {second: code},
-		"a new step in between":          {second: nan, between: func(n *story) { n.steps(2, 49_000) }},
-		"a broken machine in between":    {second: nan, between: func(n *story) { n.goes("host error, read unhealthy, read ready") }},
-		"ended by somebody else":         {second: events.CrewReport{Report: events.ReportExited, Signal: "SIGKILL", Interrupted: true}},
-		"the line of its end is lost":    {},
+		"the same":                       {second: nan, between: "tick", ends: true},
+		"lines that overtake each other": {second: nan, between: "tick", late: true, ends: true},
+		"the same but for its numbers":   {second: numbers, between: "tick", ends: true},
+		"another code":                   {second: code, between: "tick"},
+		"a new step in between":          {second: nan, between: "started, steps"},
+		"a broken machine in between":    {second: nan, between: "host error, read unhealthy, read ready"},
+		"ended by somebody else":         {second: events.CrewReport{Report: events.ReportExited, Signal: "SIGKILL", Interrupted: true}, between: "tick"},
+		"the line of its end is lost":    {between: "tick"},
 	} {
 		n := newStory(t, true, "llama-8b")
 		ends := func(r events.CrewReport, attempt int) {
@@ -84,14 +90,12 @@ func TestTheSameErrorIsNotMetAgainAndAgain(t *testing.T) {
 		if !c.late {
 			ends(nan, 1)
 		}
-		if n.later(time.Second).beats(n.verdict(1, false), 0); c.late {
+		if n.later(time.Second).beats(n.verdict(1, false)); c.late {
 			ends(nan, 1)
 		}
-		if n.does(events.ActionRestart, ""); c.between != nil {
-			c.between(n)
-		}
+		n.goes("does restart, " + c.between)
 		ends(c.second, 2)
-		n.later(time.Second).beats(n.verdict(2, false), 0)
+		n.later(time.Second).beats(n.verdict(2, false))
 		if got := n.ended().Code == reason.CodeSameError; got != c.ends || got == n.isWanted(events.ActionRestart) {
 			t.Errorf("%s: it ends %t:\n%s", name, got, n.tale())
 		}
@@ -101,14 +105,11 @@ func TestTheSameErrorIsNotMetAgainAndAgain(t *testing.T) {
 // TestAGiveUpThatComesLateEndsNothing: the attempt that was asked for since then runs already. When that one fails as well, it counts.
 func TestAGiveUpThatComesLateEndsNothing(t *testing.T) {
 	t.Parallel()
-	n := newStory(t, true, "llama-8b")
-	n.exits(1, "NaN").later(time.Second).beats(n.verdict(1, false), 0).does(events.ActionRestart, "")
-	n.exits(2, "NaN").later(time.Second).line("llama-8b", events.CrewReport{Report: events.ReportStarted, Attempt: 3})
-	at := n.stands(nil)
+	n := newStory(t, true, "llama-8b").gaveUp(1, "NaN").goes("does restart").exits(2, "NaN").later(time.Second)
+	at := n.line("llama-8b", events.CrewReport{Report: events.ReportStarted, Attempt: 3}).stands(nil)
 	n.later(time.Second).wrote(n.now.Add(-5*time.Second), "llama-8b", events.CrewReport{Report: events.ReportGaveUp, Attempt: 2}).wants()
 	n.is(at)
-	n.exits(3, "NaN").later(time.Second).beats(n.verdict(3, false), 0)
-	if n.ended().Code != reason.CodeSameError {
+	if n.gaveUp(3, "NaN").ended().Code != reason.CodeSameError {
 		t.Errorf("it fails a third time:\n%s", n.tale())
 	}
 }
@@ -155,6 +156,158 @@ func TestAnIncidentShowsHowItsLastAttemptEnded(t *testing.T) {
 		n.later(time.Hour).goes("preempted").wrote(start, "llama-8b", events.CrewReport{Report: events.ReportExited, ExitCode: 1, Attempt: 6})
 		if got := n.w.Shown(n.now).Incident.Error; got.Attempt != 0 {
 			t.Errorf("%s: the second incident shows attempt %d: %+v", name, got.Attempt, got)
+		}
+	}
+}
+
+// exits has an attempt fail, and gives up for it once its crew has no restarts left.
+func (n *story) exits(attempt int, said string) *story {
+	return n.later(time.Second).line(n.w.Slices[0].Name, events.CrewReport{Report: events.ReportExited, Attempt: attempt, ExitCode: 1, Tail: []string{said}})
+}
+
+func (n *story) givesUp(attempt int) *story {
+	return n.later(time.Second).line(n.w.Slices[0].Name, events.CrewReport{Report: events.ReportGaveUp, Attempt: attempt, Reason: "all restarts are spent"})
+}
+
+// beats is a crew's record on its machine, with its verdict.
+func (n *story) beats(verdict *events.CrewVerdict) *story {
+	e := beat(n, &n.w.Slices[0], n.now)
+	e.Attempt, e.Verdict = n.w.Training.Attempt, verdict
+	return n.give(e)
+}
+
+func (n *story) verdict(attempt int, finished bool) *events.CrewVerdict {
+	v := n.lastWord()
+	v.Attempt, v.Finished, v.Reason = attempt, finished, "it says so"
+	return &v
+}
+
+func (n *story) steps(attempt int, step int64) {
+	n.line("llama-8b", events.CrewReport{Report: events.ReportProgress, Attempt: attempt, Step: step, CheckpointStep: 48000})
+}
+
+// TestALineAloneSpendsNoRestart: the crew's verdict does.
+func TestALineAloneSpendsNoRestart(t *testing.T) {
+	t.Parallel()
+	n := at(t, "everything", true, "exit 1, gave up, no verdict hear")
+	n.wants()
+	if n.goes("its verdict").wants("restart llama-8b=7711"); len(n.w.Charges) != 0 {
+		t.Fatalf("charged is %v before it is begun", n.w.Charges)
+	}
+	if n.goes("does restart"); len(n.w.Charges) != 1 || n.w.Lease.Sure.Attempt != 2 {
+		t.Fatalf("charged is %v, and the lease names attempt %d", n.w.Charges, n.w.Lease.Sure.Attempt)
+	}
+}
+
+// TestRestartsHaveTheirBudgets: three without verified progress, and those of a day whatever progress there was.
+func TestRestartsHaveTheirBudgets(t *testing.T) {
+	t.Parallel()
+	for proves, want := range map[bool]reason.Code{false: reason.CodeBudget, true: reason.CodeRestartsADay} {
+		n, restarts := newStory(t, true, "llama-8b"), 0
+		for attempt := 1; attempt < 30; attempt++ {
+			n.exits(attempt, fmt.Sprint("another error: ", string(rune('a'+attempt)))).later(time.Second).beats(n.verdict(attempt, false))
+			if n.isWanted(events.ActionHear) {
+				n.give(evidence.VerdictRead{Origin: n.reading(), Request: n.begins(events.ActionHear, ""), Verdict: n.verdict(attempt, false), Attempt: attempt})
+			}
+			if !n.isWanted(events.ActionRestart) {
+				break
+			}
+			restarts++
+			step := 48200 + 100*int64(attempt)
+			n.goes("does restart").later(10*time.Minute).steps(attempt+1, step)
+			if proves {
+				n.proves(step, n.now)
+			}
+		}
+		if most := map[bool]int{false: bounds.MaxRestarts, true: policy.DefaultRestartsPerDay}[proves]; n.ended().Code != want || restarts != most {
+			t.Errorf("proven %v: after %d restarts it ended by %q, want %d and %q:\n%s", proves, restarts, n.ended().Code, most, want, n.tale())
+		}
+	}
+}
+
+// TestAFailureOfALifeBeforeOpensNoIncident: its owner has deleted that life since, and made another one.
+func TestAFailureOfALifeBeforeOpensNoIncident(t *testing.T) {
+	t.Parallel()
+	if n := at(t, "everything", true, "owner deletes, a minute, exit 1, read gone, an hour, read foreign made, 1m"); n.about() != nil {
+		t.Error(n.tale())
+	}
+}
+
+// TestNothingIsKeptFromTheFuture: a machine's clock may be fast. What it writes counts as of now, and what happens after it is newer.
+func TestNothingIsKeptFromTheFuture(t *testing.T) {
+	t.Parallel()
+	const fast = 3 * time.Hour
+	for name, give := range map[string]func(n *story){
+		"a line": func(n *story) {
+			n.wrote(n.now.Add(fast), "llama-8b", events.CrewReport{Report: events.ReportProgress, Attempt: 1, Step: 48300})
+		},
+		"a reading": func(n *story) {
+			n.play("read unhealthy")
+			n.reads("llama-8b", evidence.Ready, func(e *evidence.Read) { e.Time = n.now.Add(fast) })
+		},
+		"a record": func(n *story) {
+			s := n.w.Slices[0]
+			n.give(evidence.Beat{Origin: n.reading(), Slice: s.Name, Incarnation: s.Incarnation, Seen: n.now.Add(fast), Runs: true, Attempt: 1, Step: 48300, StepAt: n.now.Add(fast)})
+		},
+	} {
+		n := newStory(t, true, "llama-8b")
+		give(n)
+		for _, at := range []time.Time{n.w.Training.StepAt, n.w.Training.Stepped, n.w.Training.ProvenAt, n.w.Slices[0].Since, n.w.Slices[0].Heard.Seen} {
+			if at.After(n.now) {
+				t.Errorf("%s is kept from %v in the future", name, at.Sub(n.now))
+			}
+		}
+		if n.goes("5m, preempted, read lost"); n.stands(n.sent) != "deleting: delete llama-8b" {
+			t.Errorf("%s: lost five minutes later, it stands at %s:\n%s", name, n.stands(n.sent), n.tale())
+		}
+	}
+	n := newStory(t, true, "llama-8b")
+	v := n.verdict(1, true)
+	v.Ended = n.now.Add(fast)
+	if n.beats(v); !n.finished() {
+		t.Error("the verdict does not count")
+	}
+	if n.goes("2m, stopped for"); n.finished() {
+		t.Error("its host was stopped at about the time of its exit, and it counts as finished")
+	}
+}
+
+// TestALineOfUnknownWorkersChangesNothing: it is kept until somebody knows whose they are, and forgotten where nobody does.
+func TestALineOfUnknownWorkersChangesNothing(t *testing.T) {
+	t.Parallel()
+	for _, r := range []events.CrewReport{
+		{Report: events.ReportStarted, Attempt: 2, Workers: 4, Step: 50_000},
+		{Report: events.ReportProgress, Attempt: 2, Step: 50_000, CheckpointStep: 49_900},
+		{Report: events.ReportExited, Attempt: 2, ExitCode: 139},
+		{Report: events.ReportGaveUp, Attempt: 2, Reason: "five times"},
+		{Report: events.ReportFinished, Attempt: 2, Step: 50_000},
+		preempted,
+	} {
+		n := newStory(t, true, "llama-8b")
+		before := n.w
+		r.Hostname = "t1v-n-ffffffff-w-0"
+		n.wrote(n.now, "llama-8b", r)
+		if d := cmp.Diff(before, n.w, cmpopts.IgnoreFields(incident.Workload{}, "Unbound")); d != "" || len(n.sent) > 0 || len(n.w.Unbound) != 1 {
+			t.Errorf("%s of unknown workers counts:\n%s", r.Report, d)
+		}
+		n.passes(bounds.Linger + time.Minute)
+		r.Hostname = ""
+		if n.wrote(n.now, "llama-8b", r); cmp.Diff(before, n.w) == "" || len(n.w.Unbound) > 0 {
+			t.Errorf("%s of its own workers is not taken, or that of others is kept for ever", r.Report)
+		}
+	}
+}
+
+// TestProgressPassesTheLastCheckpointNobodyVerified: what the crew told of as saved had been reached before the trouble.
+func TestProgressPassesTheLastCheckpointNobodyVerified(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"exit 139", "host error, read unhealthy, read ready"} {
+		for step, resumed := range map[int64]bool{48_050: false, 48_150: false, 48_151: true} {
+			n := at(t, "everything", false, path, func(w *incident.Workload) { w.Training.Reported.Step = 48_150 }) // and 48,000 was verified
+			n.now = n.now.Add(10 * time.Minute)
+			if n.steps(2, step); (n.w.Incident == nil) != resumed {
+				t.Errorf("%s: step %d past checkpoint 48150 ends it: %v\n%s", path, step, !resumed, n.tale())
+			}
 		}
 	}
 }

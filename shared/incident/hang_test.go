@@ -1,8 +1,6 @@
 package incident_test
 
 import (
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -108,32 +106,27 @@ func TestNoHangGoesUnseen(t *testing.T) {
 func TestASlowTrainingIsNoHang(t *testing.T) {
 	t.Parallel()
 	const long = 6 * time.Hour
-	hours := working(time.Hour)
+	last, hours := start.Add(25*time.Minute), working(time.Hour)
 	for name, c := range map[string]struct {
-		is   func(w *incident.Workload, last time.Time)
+		is   func(w *incident.Workload)
 		d    time.Duration
 		says record
 	}{
-		"steps of forty minutes":                  {func(w *incident.Workload, _ time.Time) { w.Training.GapSeconds = 2400 }, 119 * time.Minute, hours},
-		"an attempt that compiles":                {func(w *incident.Workload, last time.Time) { w.Training.Attempt, w.Training.Began = 2, last }, 29 * time.Minute, hours},
-		"a machine that came back ten minutes on": {func(w *incident.Workload, last time.Time) { w.Slices[0].Since = last.Add(10 * time.Minute) }, 24 * time.Minute, hours},
-		"the log is silent, the crew writes":      {nil, long, working(time.Minute)},
-		"a crew that never told of a step":        {func(w *incident.Workload, _ time.Time) { w.Training = incident.Training{Seen: start, Attempt: 1} }, long, hours},
-		"no crew":                                 {func(w *incident.Workload, _ time.Time) { crewless(w) }, long, hours},
-		"a training that is finished": {func(w *incident.Workload, last time.Time) {
+		"steps of forty minutes":                  {func(w *incident.Workload) { w.Training.GapSeconds = 2400 }, 119 * time.Minute, hours},
+		"an attempt that compiles":                {func(w *incident.Workload) { w.Training.Attempt, w.Training.Began = 2, last }, 29 * time.Minute, hours},
+		"a machine that came back ten minutes on": {func(w *incident.Workload) { w.Slices[0].Since = last.Add(10 * time.Minute) }, 24 * time.Minute, hours},
+		"the log is silent, the crew writes":      {func(*incident.Workload) {}, long, working(time.Minute)},
+		"a crew that never told of a step":        {func(w *incident.Workload) { w.Training = incident.Training{Seen: start, Attempt: 1} }, long, hours},
+		"no crew":                                 {crewless, long, hours},
+		"a training that is finished": {func(w *incident.Workload) {
 			w.Training.Verdict = incident.Verdict{Attempt: 1, Finished: true, At: last}
 		}, long, hours},
-		"a slice that its owner has taken": {func(w *incident.Workload, last time.Time) { w.Slices[0].Released = last }, long, hours},
-		"a standstill that was told": {func(w *incident.Workload, last time.Time) {
-			w.Told = []incident.Told{{Of: incident.ToldStall, At: last}}
-		}, long, hours},
+		"a slice that its owner has taken": {func(w *incident.Workload) { w.Slices[0].Released = last }, long, hours},
+		"a standstill that was told":       {func(w *incident.Workload) { w.Told = []incident.Told{{Of: incident.ToldStall, At: last}} }, long, hours},
 	} {
 		n := newStory(t, true, "llama-8b")
-		last := n.trains(5, 5*time.Minute)
-		if c.is != nil {
-			c.is(&n.w, last)
-		}
-		if after := n.silent(last, c.d, c.says); after != 0 {
+		n.trains(5, 5*time.Minute)
+		if after := n.with(c.is).silent(last, c.d, c.says); after != 0 {
 			t.Errorf("%s: it is seen after %v:\n%s", name, after, n.tale())
 		}
 	}
@@ -172,14 +165,11 @@ func TestAHangIsEndedOnlyIfItsOwnerSaysSo(t *testing.T) {
 		"no checkpoint": {func(n *story) {
 			n.w.Training.Saved, n.w.Training.Reported = incident.Checkpoint{}, incident.Checkpoint{}
 		}, "escalated", reason.CodeNoCheckpoint},
-		"three times already": {func(n *story) {
-			n.w.Charges = slices.Repeat([]incident.Charge{{Action: events.ActionRestart, Incident: "before", At: start}}, bounds.MaxRestarts)
-		}, "escalated", reason.CodeBudget},
+		"three times already": {func(n *story) { n.with(spent(events.ActionRestart)) }, "escalated", reason.CodeBudget},
 	} {
 		n := newStory(t, true, "llama-8b")
 		last := n.trains(5, 5*time.Minute)
-		c.change(n)
-		for n.stands(nil) == "peace" || n.isWanted(events.ActionHear) { // which nobody answers
+		for c.change(n); n.stands(nil) == "peace" || n.isWanted(events.ActionHear); { // which nobody answers
 			n.later(time.Minute).listens(written(0, last))
 		}
 		if n.stands(nil) != c.at || n.ended().Code != c.code {
@@ -217,11 +207,9 @@ func TestAHangIsNotExplainedByWhatCameBeforeItsLastStep(t *testing.T) {
 		n, last := hangs(t, "spot")
 		n.passes(bounds.WatchFor)
 		n.is("observed")
-		n.later(time.Minute).give(evidence.Interrupted{
-			Origin: evidence.Origin{ID: "entry", Time: last.Add(after), Rank: events.RankAudit}, Slice: "llama-8b", Cause: events.CausePreemption, Text: "it was preempted",
-		})
-		if got := n.w.Closed.Cause(); got != want {
-			t.Errorf("preempted %v after its last step, it is archived as %s, want %s", after, got, want)
+		n.later(time.Minute)
+		if n.give(interrupted(events.CausePreemption, "late", events.RankAudit, n.now.Sub(last)-after)(n, &n.w.Slices[0])); n.w.Closed.Cause() != want {
+			t.Errorf("preempted %v after its last step, it is archived as %s, want %s", after, n.w.Closed.Cause(), want)
 		}
 	}
 }
@@ -229,25 +217,20 @@ func TestAHangIsNotExplainedByWhatCameBeforeItsLastStep(t *testing.T) {
 // TestACrewThatGivesUpHangsNoMore: the switch restart decides then, and the crew's verdict confirms it.
 func TestACrewThatGivesUpHangsNoMore(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		policy, answer, want string
-		no                   bool // restarts are not allowed
-		code                 reason.Code
+	for path, c := range map[string]struct {
+		policy, want string
+		restart      policy.Level
+		code         reason.Code
 	}{
-		"the verdict says so":       {policy: "spot", answer: "spent", want: "restarting"},
-		"restart is not allowed":    {policy: "spot", answer: "spent", want: "escalated", no: true, code: reason.CodePolicyNo},
-		"only a line says so":       {policy: "spot", answer: "no verdict", want: "watching"},
-		"nothing at all is allowed": {policy: "watch", want: "observed", code: reason.CodeWatchOnly},
+		"gave up, spent hear, 2m":      {"spot", "restarting", policy.Yes, ""},
+		"gave up, spent hear, 3m":      {"spot", "escalated", policy.No, reason.CodePolicyNo},
+		"gave up, no verdict hear, 2m": {"spot", "watching", policy.Yes, ""}, // only a line says so
+		"gave up, 2m":                  {"watch", "observed", policy.No, reason.CodeWatchOnly},
 	} {
 		n, _ := hangs(t, c.policy)
-		if c.no {
-			n.p.Switches.Restart = policy.No
-		}
-		if n.goes("gave up"); c.answer != "" {
-			n.goes(c.answer + " hear")
-		}
-		if n.passes(2 * time.Minute); n.stands(nil) != c.want || n.ended().Code != c.code {
-			t.Errorf("%s: want %s %s:\n%s", name, c.want, c.code, n.tale())
+		n.p.Switches.Restart = c.restart
+		if n.goes(path); n.stands(nil) != c.want || n.ended().Code != c.code {
+			t.Errorf("%s: want %s %s:\n%s", path, c.want, c.code, n.tale())
 		}
 	}
 }
@@ -305,25 +288,5 @@ func TestNoWordOfMaintenanceEndsAWatchOverAHang(t *testing.T) {
 		if in := n.goes("shows movable, a minute, shows moved, a minute, shows withdrawn, 1m").w.Incident; in == nil || in.ID != first || !in.Status.Until.Equal(until) {
 			t.Errorf("under %s:\n%s", policy, n.tale())
 		}
-	}
-}
-
-// TestAStepThatNobodyDidHidesNoStep: the training's true steps are far behind it, and newer.
-func TestAStepThatNobodyDidHidesNoStep(t *testing.T) {
-	t.Parallel()
-	n := newJob(t)
-	says := func(step int64) {
-		n.says("7711", events.ReportProgress, func(r *events.CrewReport) { r.Step = step })
-	}
-	for i := range int64(30) {
-		says(60_000 + 10*i)
-	}
-	says(1 << 50)
-	for i := range int64(120) {
-		says(60_300 + 10*i)
-		n.listens(nothing)
-	}
-	if says(61_480); n.w.Incident != nil || n.w.Training.Step != 61_490 || n.w.Training.High != 61_490 { // of another slice, a little behind
-		t.Errorf("step %d of %d:\n%s", n.w.Training.Step, n.w.Training.High, strings.TrimSpace(n.tale()))
 	}
 }

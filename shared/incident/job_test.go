@@ -71,18 +71,13 @@ func TestAMachineThatAJobHadLeftExplainsNothing(t *testing.T) {
 		"word first, of maintenance":      {time.Hour, false, events.CauseCrash, events.CauseMaintenance, events.CauseMaintenance},
 	} {
 		n := newJob(t)
-		failed := n.now
 		reads := func() {
-			n.later(time.Minute).reads("llama-8b", evidence.Lost, func(e *evidence.Read) { e.Facts.Cause, e.Facts.Failed = c.shown, failed })
+			n.later(time.Minute).reads("llama-8b", evidence.Lost, func(e *evidence.Read) { e.Facts.Cause, e.Facts.Failed = c.shown, start })
 		}
 		if n.later(max(5*time.Minute, c.taken)); c.readFirst {
 			reads()
 		}
-		n.give(evidence.Interrupted{
-			Origin: evidence.Origin{ID: "log", Time: failed.Add(c.taken), Rank: events.RankAudit}, Slice: "llama-8b", Incarnation: n.w.Slices[0].Incarnation,
-			Cause: c.told, Text: "its machine was lost",
-		})
-		if !c.readFirst {
+		if n.give(interrupted(c.told, "log", events.RankAudit, n.now.Sub(start)-c.taken)(n, &n.w.Slices[0])); !c.readFirst {
 			reads()
 		}
 		if got := n.w.Incident.Cause(); got != c.want {
@@ -233,14 +228,12 @@ func TestWhatMayComeBackIsNotDeleted(t *testing.T) {
 // TestWhatNobodyCanReadIsNotHealthy: a slice that was usable when somebody read it last may have been lost since.
 func TestWhatNobodyCanReadIsNotHealthy(t *testing.T) {
 	t.Parallel()
-	n := newJob(t)
-	n.w.Training, n.w.Directory = incident.Training{}, ""
-	n.breaks(events.CauseTerminated).replaces("uid-1")
+	n := newJob(t).with(crewless, bare).breaks(events.CauseTerminated).replaces("uid-1")
 	for range 60 {
 		n.later(time.Minute).give(evidence.Ticked{Unread: true})
 	}
 	n.is("resuming")
-	if n.passes(10 * time.Minute); n.ended().Outcome != view.Resumed || n.ended().By != view.ByHealth {
+	if n.goes("10m").is("resumed"); n.ended().By != view.ByHealth {
 		t.Errorf("it is read again:\n%s", n.tale())
 	}
 }
@@ -264,5 +257,106 @@ func TestAJobThatCameIsItsOwners(t *testing.T) {
 		if s := n.w.Slices[0]; slices.Contains(sent, "delete llama-8b") || !s.Incarnation.Same(ours.Incarnation) || s.IsReleased() {
 			t.Errorf("%s came before the end: %q is asked for:\n%s", before, sent, n.tale())
 		}
+	}
+}
+
+// ofSecond has a line of the second attempt tell of a step.
+func ofSecond(step int64) func(*events.CrewReport) {
+	return func(r *events.CrewReport) { r.Attempt, r.Step = 2, step }
+}
+
+// TestAPodsLineWithdrawsNoMaintenance and announces none: no Pod is told of it.
+func TestAPodsLineWithdrawsNoMaintenance(t *testing.T) {
+	t.Parallel()
+	n := newJob(t)
+	line := func(notice string) *story {
+		w := notices[notice]
+		return n.says("7711", events.ReportNotice, func(r *events.CrewReport) { r.Notice = &w })
+	}
+	if line("pending"); n.w.Notice("llama-8b") != nil {
+		t.Error("a line announces maintenance")
+	}
+	n.goes("shows pending, 113m").is("saving")
+	if line("withdrawn").is("saving"); n.w.Notice("llama-8b").Status != events.NoticePending {
+		t.Errorf("a line withdraws it:\n%s", n.tale())
+	}
+}
+
+// TestALineOfAFormerLifeMakesNoCrew: the next Job's image may hold none. A new checkpoint shows that it trains, and a restart is asked for where there is none.
+func TestALineOfAFormerLifeMakesNoCrew(t *testing.T) {
+	t.Parallel()
+	for _, saves := range []bool{true, false} {
+		n := newJob(t)
+		n.says("7711", events.ReportStarted).breaks(events.CauseTerminated).replaces("uid-1")
+		for range 60 {
+			if n.passes(time.Minute); n.w.Incident == nil || n.isWanted(events.ActionRestart) {
+				break
+			}
+			if i := n.effect(events.ActionVerify, ""); i >= 0 && n.w.Effects[i].Stage() == view.StageWanted {
+				n.give(evidence.Checked{Origin: n.reading(), Request: n.begins(events.ActionVerify, ""), Found: saves, Step: 70_000, At: n.now, Text: "there is none"})
+			}
+		}
+		if saves != (n.ended().By == view.ByCheckpoint) || saves == n.isWanted(events.ActionRestart) {
+			t.Errorf("it saves %t:\n%s", saves, n.tale())
+		}
+	}
+}
+
+// TestTheFirstLineOfACrewGivesATrainingItsTime: nobody expected a step of it before, so its silence until then shows nothing.
+func TestTheFirstLineOfACrewGivesATrainingItsTime(t *testing.T) {
+	t.Parallel()
+	for _, looked := range []bool{false, true} {
+		n := newJob(t).with(crewless)
+		n.w.Slices[0].Healing, n.w.Slices[0].Spoke = evidence.HealsAlways, time.Time{}
+		n.reads("llama-8b", evidence.Unhealthy).passes(bounds.SickFor)
+		n.reads("llama-8b", evidence.Ready).is("resuming")
+		if n.passes(bounds.ResumeFor - 2*time.Minute); looked {
+			n.passes(2 * time.Minute)
+		}
+		if n.isWanted(events.ActionVerify) != looked {
+			t.Fatalf("a checkpoint is looked for %t:\n%s", !looked, n.tale())
+		}
+		n.says("7711", events.ReportStarted)
+		if sent := n.passes(bounds.ResumeFor - 2*time.Minute); len(sent) > 0 || n.stands(nil) != "resuming" {
+			t.Errorf("looked %t: %q is asked for:\n%s", looked, sent, n.tale())
+		}
+	}
+}
+
+// TestALineOfAMadeUpLifePushesOutNoOther: whoever may write logs can write as many as they like, of a life that will never be read.
+func TestALineOfAMadeUpLifePushesOutNoOther(t *testing.T) {
+	t.Parallel()
+	n := newJob(t)
+	n.says("the next Job", events.ReportSaved)
+	for range 20 {
+		n.says("made up", events.ReportProgress)
+	}
+	lives := map[string]int{}
+	for _, u := range n.w.Unbound {
+		lives[u.Report().Life]++
+	}
+	if lives["the next Job"] != 1 || lives["made up"] != 15 {
+		t.Errorf("kept are %v", lives)
+	}
+}
+
+// TestEverySliceHasRoomForALine: the slices of a JobSet begin anew at once, before any life of them is read.
+func TestEverySliceHasRoomForALine(t *testing.T) {
+	t.Parallel()
+	n := newStory(t, false, strings.Fields(strings.Repeat("llama ", 31))...)
+	for i := range n.w.Slices {
+		n.w.Slices[i].Name += "-" + events.Number(int64(i))
+	}
+	for range 2 {
+		for _, s := range n.w.Slices {
+			n.later(time.Second).wrote(n.now, s.Name, events.CrewReport{Report: events.ReportStarted, Life: "next of " + s.Name, Attempt: 1})
+		}
+	}
+	kept := map[string]incident.Unbound{}
+	for _, u := range n.w.Unbound {
+		kept[u.Slice] = u
+	}
+	if len(kept) != 31 {
+		t.Errorf("lines of %d slices are kept, want 31", len(kept))
 	}
 }

@@ -1,6 +1,7 @@
 package incident_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -57,36 +58,28 @@ func TestOperators(t *testing.T) {
 // TestWhatWasGivenUpIsTriedAgain with budgets that start anew. What the policy forbids is given up again.
 func TestWhatWasGivenUpIsTriedAgain(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		policy, path string
-		spot         bool
-		opens, then  string
-		want         string
+	for path, c := range map[string]struct {
+		policy            string
+		spot              bool
+		opens, then, want string
 	}{
-		"a Spot slice that may not be replaced": {"seldom", "preempted, read lost", true, "deleting", "tick", "delete llama-8b"},
-		"one that was replaced too often":       {"everything", "preempted, read lost, no verdict hear", true, "deleting", "tick", "delete llama-8b"},
-		"one that is gone":                      {"seldom", "preempted, read gone", true, "grace", "35m, tick", "create llama-8b"},
-		"one that its provider has not healed":  {"seldom", "host error, read unhealthy, later, tick", false, "deleting", "tick", "delete llama-8b"},
-		"one that is lost and not Spot":         {"seldom", "host error, read lost, later, tick", false, "deleting", "tick", "delete llama-8b"},
-		"a training that its crew has given up": {"everything", "exit 139, gave up, spent hear", true, "restarting", "tick", "restart llama-8b=7711"},
+		"preempted, read lost":                    {"seldom", true, "deleting", "tick", "delete llama-8b"},
+		"preempted, read lost, no verdict hear":   {"everything", true, "deleting", "tick", "delete llama-8b"}, // it was replaced too often
+		"preempted, read gone":                    {"seldom", true, "grace", "35m, tick", "create llama-8b"},
+		"host error, read unhealthy, later, tick": {"seldom", false, "deleting", "tick", "delete llama-8b"},
+		"host error, read lost, later, tick":      {"seldom", false, "deleting", "tick", "delete llama-8b"},
+		"exit 139, gave up, spent hear":           {"everything", true, "restarting", "tick", "restart llama-8b=7711"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			n := at(t, c.policy, c.spot, c.path, spent(events.ActionDelete, events.ActionRestart))
-			if n.ended().Outcome != view.Escalated {
-				t.Fatal(n.tale())
-			}
-			before := n.w.Closed.ID
-			n.under("unreadable").history("10m", "escalated", "retried", c.opens)
-			if n.w.Incident.ID == before || n.w.Spent(events.ActionDelete)+n.w.Spent(events.ActionRestart) > 0 {
-				t.Errorf("after the word charged is %+v:\n%s", n.w.Charges, n.tale())
-			}
-			forbidden := *n
-			if forbidden.under("seldom").goes(c.then); forbidden.ended().Outcome != view.Escalated {
-				t.Errorf("where it is forbidden, it goes on:\n%s", forbidden.tale())
-			}
-			n.under("everything").goes(c.then).wants(c.want)
-		})
+		n := at(t, c.policy, c.spot, path, spent(events.ActionDelete, events.ActionRestart))
+		n.is("escalated")
+		before := n.w.Closed.ID
+		n.under("unreadable").history("10m", "escalated", "retried", c.opens)
+		if n.w.Incident.ID == before || n.w.Spent(events.ActionDelete)+n.w.Spent(events.ActionRestart) > 0 {
+			t.Errorf("%s: after the word charged is %+v:\n%s", path, n.w.Charges, n.tale())
+		}
+		forbidden := *n
+		forbidden.under("seldom").goes(c.then).is("escalated")
+		n.under("everything").goes(c.then).wants(c.want)
 	}
 }
 
@@ -109,17 +102,15 @@ func TestNothingIsRetriedThatGoesOn(t *testing.T) {
 		if path == "a crew that waits" {
 			n.with(crewless)
 		}
-		n.goes(path)
-		if got := n.w.NothingToRetry(n.now); !strings.Contains(got, why) {
+		if got := n.goes(path).w.NothingToRetry(n.now); !strings.Contains(got, why) {
 			t.Errorf("%s: %q, want %q\n%s", path, got, why, n.tale())
 		}
-		if _, _, changed := incident.Advance(n.p, n.w, evidence.Retried{Origin: n.reading(), Word: evidence.Word{By: "ann"}}, n.now); changed {
+		if _, _, changed := incident.Advance(n.p, n.w, evidence.Retried{Origin: n.reading(), Word: ann}, n.now); changed {
 			t.Errorf("%s: it is retried", path)
 		}
 	}
-	silent := newStory(t, true, "llama-8b")
-	silent.now = silent.w.Training.StepAt.Add(bounds.ResumeFor)
-	if why := silent.w.NothingToRetry(silent.now); why != "" {
+	n := newStory(t, true, "llama-8b")
+	if why := n.later(bounds.ResumeFor).w.NothingToRetry(n.now); why != "" {
 		t.Errorf("a training that is silent: %q", why)
 	}
 }
@@ -137,9 +128,7 @@ func TestQuestionsAreAskedInWords(t *testing.T) {
 		if q := n.w.Question(); q != want[0] {
 			t.Errorf("%s: it asks %q, want %q", path, q, want[0])
 		}
-		other := evidence.Approved{Word: ann, Incident: in.ID, Action: events.ActionStart}
-		earlier := evidence.Approved{Word: ann, Incident: "llama-8b-20261101-1", Action: in.Status.Asks}
-		for _, e := range []evidence.Evidence{other, earlier} {
+		for _, e := range []evidence.Approved{{Word: ann, Incident: in.ID, Action: events.ActionStart}, {Word: ann, Incident: "llama-8b-20261101-1", Action: in.Status.Asks}} {
 			if _, _, changed := incident.Advance(n.p, n.w, e, n.now); changed {
 				t.Errorf("%s: %+v counts", path, e)
 			}
@@ -190,14 +179,13 @@ func TestAnIncidentEndsWithTheLastSliceThatItIsAbout(t *testing.T) {
 // TestAnEmptyMachineIsNotCreatedUnasked: without a start-up script nothing trains on it. What may not be replaced is not asked about.
 func TestAnEmptyMachineIsNotCreatedUnasked(t *testing.T) {
 	t.Parallel()
-	empty := func(w *incident.Workload) { w.Slices[0].Bare = true }
 	for name, want := range map[string]string{"spot": "approving", "seldom": "escalated", "watch": "watching"} {
-		n := newStory(t, true, "llama-8b").under(name).with(empty)
+		n := newStory(t, true, "llama-8b").under(name)
+		n.w.Slices[0].Bare = true
 		if f := n.w.IfLost(n.p, "llama-8b", n.now); string(f.Phase) != want && string(f.Outcome) != want {
 			t.Errorf("%s: foreseen is %+v", name, f)
 		}
-		n.history("preempted", "", "read lost", want)
-		if want == "approving" {
+		if n.history("preempted", "", "read lost", want); want == "approving" {
 			if !strings.Contains(n.tale(), "llama-8b has no start-up script") {
 				t.Error(n.tale())
 			}
@@ -210,23 +198,19 @@ func TestAnEmptyMachineIsNotCreatedUnasked(t *testing.T) {
 func TestEveryWordIsRecorded(t *testing.T) {
 	t.Parallel()
 	n := newStory(t, true, "a")
-	said := func() (all []string) {
-		for _, o := range n.w.Orders {
-			all = append(all, strings.TrimSpace(o.By+" "+string(o.Verb)+" "+o.Text))
-		}
-		return all
-	}
 	n.give(evidence.Paused{Word: ann, Lift: true}) // nothing is paused
 	n.give(evidence.Paused{Word: ann, Until: start.Add(time.Hour)})
 	if p := n.w.Pause; !p.Holds(start) || p.By != ann.By || p.Why != ann.Why {
 		t.Errorf("the pause is %+v", p)
 	}
-	n.give(evidence.Paused{Word: ann, Lift: true})
-	n.give(evidence.Ordered{Word: ann, Verb: evidence.VerbAttach, Text: "to policy spot"})
-	n.goes("preempted, cancelled")
+	n.give(evidence.Paused{Word: ann, Lift: true}).give(evidence.Ordered{Word: ann, Verb: evidence.VerbAttach, Text: "to policy spot"}).goes("preempted, cancelled")
+	var said []string
+	for _, o := range n.w.Orders {
+		said = append(said, strings.TrimSpace(string(o.Verb)+" "+o.Text))
+	}
 	want := []string{"pause until 2026-11-12T03:00:00Z", "resume", "attach to policy spot", "cancel"}
-	if got := strings.ReplaceAll(strings.Join(said(), "; "), ann.By+" ", ""); got != strings.Join(want, "; ") || n.w.Pause != nil || n.w.Orders[3].Incident != n.w.Closed.ID {
-		t.Errorf("recorded is %q, and the pause %+v", got, n.w.Pause)
+	if last := n.w.Orders[3]; !slices.Equal(said, want) || n.w.Pause != nil || last.By != ann.By || last.Incident != n.w.Closed.ID {
+		t.Errorf("recorded is %q, and the pause %+v", said, n.w.Pause)
 	}
 	for range 2 * bounds.MaxOrders {
 		n.give(evidence.Ordered{Word: ann, Verb: evidence.VerbAttach})
@@ -309,5 +293,99 @@ func TestASliceThatCameAloneHasTheOthersBesideIt(t *testing.T) {
 	n.play("retried")
 	if x := n.w.Effects; len(x) != 1 || x[0].Action != events.ActionCreate || x[0].Zone != "us-west4-b" {
 		t.Errorf("a stands in us-west4-b, and wanted is %+v:\n%s", x, n.tale())
+	}
+}
+
+// TestAHoldThatDoesNotEndIsTold: it is left to a person after its cap, whatever holds, and however it is told again.
+func TestAHoldThatDoesNotEndIsTold(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		code  reason.Code
+		until func(now time.Time) time.Time
+	}{
+		"a policy that stays unreadable":   {reason.CodePolicyUnreadable, nil},
+		"a pause without an end":           {reason.CodePaused, func(time.Time) time.Time { return time.Time{} }},
+		"a brake that holds hour by hour":  {reason.CodeBraked, func(now time.Time) time.Time { return now.Truncate(time.Hour).Add(time.Hour) }},
+		"a pause that nobody ever renewed": {reason.CodePaused, func(time.Time) time.Time { return start.Add(30 * 24 * time.Hour) }},
+	} {
+		n := newStory(t, true, "a").goes("preempted, read lost")
+		if c.until == nil {
+			n.under("unreadable")
+		}
+		opened := n.now
+		for n.w.Incident != nil && n.now.Sub(opened) < 30*24*time.Hour {
+			if n.passes(time.Minute); c.until == nil {
+				continue
+			}
+			if n.later(4 * time.Minute); !n.isWanted(events.ActionDelete) || n.w.Effects[0].Stage() != view.StageWanted {
+				continue
+			}
+			held := evidence.Held{Origin: n.reading(), Request: n.request(events.ActionDelete, "a"), Code: c.code, Why: "it is held", Until: c.until(n.now)}
+			if held.Begun = c.code == reason.CodePaused; held.Begun { // it is read behind the intent
+				n.intends(held.Request)
+			}
+			n.give(held).give(held) // delivered again
+		}
+		end, took := n.ended(), n.now.Sub(opened)
+		if end.Outcome != view.Escalated || end.Code != c.code || !strings.Contains(end.Advice.String(), "pitstop retry llama-8b") {
+			t.Errorf("%s: it ended %+v:\n%s", name, end, n.tale())
+		}
+		if took < bounds.HeldForMost || took > bounds.HeldForMost+bounds.RemoveFor+time.Hour {
+			t.Errorf("%s: it ended after %v, want about %v", name, took, bounds.HeldForMost)
+		}
+	}
+}
+
+// TestAHoldGivesBackItsTime: what is left of a wait when a hold begins is left when it ends, enough to ask again.
+func TestAHoldGivesBackItsTime(t *testing.T) {
+	t.Parallel()
+	for _, left := range []time.Duration{time.Second, 30 * time.Second, 5 * time.Minute} {
+		n := newStory(t, true, "a").goes("preempted, read lost")
+		n.now = n.w.Incident.Status.Until.Add(-left - time.Second)
+		n.goes("held delete")
+		if sent := n.passes(2*time.Minute - 4*time.Second); len(sent) != 1 || sent[0] != "delete a" { // the last moment at which it is due again
+			t.Errorf("left %v: asked for is %q:\n%s", left, sent, n.tale())
+		}
+	}
+}
+
+// TestAPauseHoldsByEveryClock: an instance whose clock is ahead of that of whoever paused does not begin before the end.
+func TestAPauseHoldsByEveryClock(t *testing.T) {
+	t.Parallel()
+	end := start.Add(2 * time.Hour)
+	for after, want := range map[time.Duration]bool{-time.Hour: true, 0: true, 59 * time.Second: true, time.Minute: false} {
+		if got := (&evidence.Pause{By: "ann", At: start, Until: end}).Holds(end.Add(after)); got != want {
+			t.Errorf("%v after its end it holds: %v", after, got)
+		}
+	}
+	var none *evidence.Pause
+	if none.Holds(start) || !(&evidence.Pause{By: "ann"}).Holds(end.Add(10000*time.Hour)) {
+		t.Error("no pause holds, or one without an end does not")
+	}
+}
+
+// TestWhatAPolicyNamesIsNotJudgedWhileItCannotBeRead: no other zone, no higher bound and no longer lead is known for that minute.
+func TestWhatAPolicyNamesIsNotJudgedWhileItCannotBeRead(t *testing.T) {
+	t.Parallel()
+	for path, c := range map[string]struct{ meanwhile, want string }{
+		"preempted, read lost, do, read gone, cannot_move create": {"1m", "creating: create llama-8b"},
+		"exit 139, gave up": {"its verdict, 1m", "restarting: restart llama-8b=7711"},
+	} {
+		n := newStory(t, true, "llama-8b").under("everything").with(func(w *incident.Workload) {
+			w.Charges = slices.Repeat([]incident.Charge{{Action: events.ActionRestart, At: start, Void: true}}, policy.DefaultRestartsPerDay)
+		})
+		n.p.RestartsPerDay = 2 * policy.DefaultRestartsPerDay
+		known := n.p
+		n.goes(path)
+		n.p = policy.Policy{Name: known.Name, Unreadable: "503"}
+		n.goes(c.meanwhile)
+		if n.p = known; n.stands(n.passes(time.Minute)) != c.want {
+			t.Errorf("%s: it stands at %s, want %s:\n%s", path, n.stands(n.sent), c.want, n.tale())
+		}
+	}
+	n := newStory(t, false, "a")
+	n.p = policy.Policy{Name: n.p.Name, Unreadable: "503"}
+	if due := n.goes("log pending").w.Slices[0].Notice.Due; due.After(n.now) {
+		t.Errorf("nobody looks for the policy's lead before %v", due)
 	}
 }

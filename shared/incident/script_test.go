@@ -66,7 +66,9 @@ func onDemand(w *incident.Workload) {
 // with changes the workload.
 func (n *story) with(change ...func(*incident.Workload)) *story {
 	for _, f := range change {
-		f(&n.w)
+		if f != nil {
+			f(&n.w)
+		}
 	}
 	return n
 }

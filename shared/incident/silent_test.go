@@ -104,10 +104,9 @@ func TestATrainingThatNobodyHearsIsBegunAgainOnceItSavesNothing(t *testing.T) {
 // TestWhatOfASilentTrainingIsNotBegunAgain: what may train, and what its owner does not want. The watch over it ends by itself.
 func TestWhatOfASilentTrainingIsNotBegunAgain(t *testing.T) {
 	t.Parallel()
-	type look = func(n *story, e *evidence.Checked)
 	for name, c := range map[string]struct {
 		before func(*story)
-		look   look // nil where nobody looks
+		look   func(n *story, e *evidence.Checked) // nil where nobody looks
 	}{
 		"it saves": {nil, func(n *story, e *evidence.Checked) {
 			*e = evidence.Checked{Found: true, Step: 4000, At: n.now, URI: "gs://b/4000"}
@@ -125,7 +124,6 @@ func TestWhatOfASilentTrainingIsNotBegunAgain(t *testing.T) {
 		}},
 		"the policy forbids everything meanwhile": {nil, func(n *story, _ *evidence.Checked) { n.p.Switches = policy.Switches{} }},
 		"the policy cannot be read meanwhile":     {nil, func(n *story, _ *evidence.Checked) { n.p.Unreadable = "it is empty" }},
-		"the policy reports hangs meanwhile":      {nil, func(n *story, _ *evidence.Checked) { n.p.Hang = policy.HangReport }},
 		"the policy only reports hangs":           {func(n *story) { n.p.Hang = policy.HangReport }, nil},
 		"the policy forbids a restart":            {func(n *story) { n.p.Switches.Restart = policy.No }, nil},
 		"a person would be asked first":           {func(n *story) { n.p.Switches.Restart = policy.Ask }, nil},
@@ -138,13 +136,13 @@ func TestWhatOfASilentTrainingIsNotBegunAgain(t *testing.T) {
 		if (asked == "verify") != (c.look != nil) {
 			t.Errorf("%s: %q is asked for:\n%s", name, asked, n.tale())
 		}
-		for ; asked == "verify"; asked = n.asks() {
+		for asked == "verify" {
 			e := old(last, 10*time.Minute)
-			if c.look(n, &e); !n.isWanted(events.ActionVerify) {
-				continue // it is not looked for any more
+			if c.look(n, &e); n.isWanted(events.ActionVerify) { // it is still looked for
+				asked = n.looks(e)
 			}
-			if asked = n.looks(e); asked != "" && asked != "verify" {
-				break
+			if asked == "" || !n.isWanted(events.ActionVerify) {
+				asked = n.asks()
 			}
 		}
 		for range 4 { // a policy that cannot be read stops the clock for days
@@ -226,13 +224,6 @@ func TestWhatIsHeardBeforeTheCallEndsTheRequestForAnotherAttempt(t *testing.T) {
 	}
 }
 
-// restarts has the lease name another attempt than the one that it names so far.
-func (n *story) restarts() *story {
-	r := n.request(events.ActionRestart, "")
-	n.give(evidence.Intended{Origin: n.reading(), Request: r, RequestID: "restart", Lease: evidence.Lease{Attempt: n.w.Training.Attempt}})
-	return n.give(evidence.Answered{Origin: n.reading(), Request: r, Text: "written"})
-}
-
 // TestNoSecondAttemptIsAskedForUnheard: without a line nobody knows whether the attempt that was asked for trains.
 func TestNoSecondAttemptIsAskedForUnheard(t *testing.T) {
 	t.Parallel()
@@ -246,7 +237,9 @@ func TestNoSecondAttemptIsAskedForUnheard(t *testing.T) {
 		"no line, and it saves":     {false, evidence.Checked{Found: true, Step: 4000, URI: "gs://b/4000"}, "verify", view.Resumed},
 		"no line and no save":       {false, evidence.Checked{Stale: true}, "verify", view.Escalated},
 	} {
-		n := unsaved(t).restarts()
+		n := unsaved(t)
+		r := n.request(events.ActionRestart, "")
+		n.give(evidence.Intended{Origin: n.reading(), Request: r, RequestID: "restart", Lease: evidence.Lease{Attempt: n.w.Training.Attempt}}).answers("accepted", r)
 		if c.starts {
 			n.says("7711", events.ReportStarted, ofSecond(0))
 		}

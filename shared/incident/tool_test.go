@@ -9,7 +9,6 @@ import (
 	"pitstop.internal/shared/bounds"
 	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/reason"
-	"pitstop.internal/shared/view"
 )
 
 // Two callers of a cluster: a tool that keeps what its owner declared, and the garbage collector.
@@ -37,9 +36,7 @@ func (n *story) theirs(c evidence.Condition, created time.Time) *story {
 // TestWhatAToolCreatesAgainAnswersOurCreation: the tool that keeps a Job as declared creates it before Pitstop does. That is the new life of the slice.
 func TestWhatAToolCreatesAgainAnswersOurCreation(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		gone, entryFirst, begun, late bool
-	}{
+	for name, c := range map[string]struct{ gone, entryFirst, begun, late bool }{
 		"it was seen gone, and the entry comes first":              {gone: true, entryFirst: true},
 		"it was seen gone, and the reading comes first":            {gone: true},
 		"it was seen gone, and the creation was refused as taken":  {gone: true, begun: true},
@@ -47,33 +44,28 @@ func TestWhatAToolCreatesAgainAnswersOurCreation(t *testing.T) {
 		"it was never seen gone, and the reading comes first":      {},
 		"it was seen gone, and the entry comes after its training": {gone: true, late: true},
 	} {
-		n := newJob(t)
-		n.breaks(events.CauseTerminated).does(events.ActionDelete, "llama-8b")
+		n := newJob(t).breaks(events.CauseTerminated).does(events.ActionDelete, "llama-8b")
 		if c.gone {
-			n.later(time.Minute).reads("llama-8b", evidence.Gone)
+			n.goes("a minute, read gone")
 		}
 		entry := n.acted(tool, events.ActCreated, false)
 		if c.entryFirst {
 			n.give(entry)
 		}
 		if c.begun {
-			n.fails(n.begins(events.ActionCreate, "llama-8b"), reason.Exists)
+			n.goes("exists create")
 		}
-		n.theirs(evidence.Creating, entry.Time)
-		if !c.entryFirst && !c.late {
+		if n.theirs(evidence.Creating, entry.Time); !c.entryFirst && !c.late {
 			n.give(entry)
 		}
 		if sent := n.passes(time.Hour); slices.Contains(sent, "delete llama-8b") || n.stands(nil) != "creating" {
 			t.Errorf("%s: it waits for its machines, and %q is asked for:\n%s", name, sent, n.tale())
 		}
-		if n.theirs(evidence.Ready, entry.Time); n.isWanted(events.ActionAdmit) {
-			n.does(events.ActionAdmit, "")
-		}
-		if c.late {
+		if n.theirs(evidence.Ready, entry.Time).goes("do"); c.late {
 			n.give(entry)
 		}
-		n.says("theirs", events.ReportProgress, func(r *events.CrewReport) { r.Attempt, r.Step = 2, 60_000 })
-		if s := n.w.Slices[0]; n.ended().Outcome != view.Resumed || s.IsReleased() || len(n.w.Charges) != 1 {
+		n.says("theirs", events.ReportProgress, ofSecond(60_000)).is("resumed")
+		if s := n.w.Slices[0]; s.IsReleased() || len(n.w.Charges) != 1 {
 			t.Errorf("%s: its training goes on, charged is %+v:\n%s", name, n.w.Charges, n.tale())
 		}
 	}

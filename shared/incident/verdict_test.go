@@ -1,6 +1,7 @@
 package incident_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/reason"
+	"pitstop.internal/shared/view"
 )
 
 // finished reports whether the training counts as done.
@@ -17,33 +19,27 @@ func (n *story) finished() bool { return n.w.Shown(n.now).Training.Finished }
 // TestALineEndsNoCare: a loss is handled until a verdict about this attempt and this life confirms the line; one that cannot be read delays it for HearFor.
 func TestALineEndsNoCare(t *testing.T) {
 	t.Parallel()
-	verdict := func(change func(*events.CrewVerdict)) func(*story) evidence.VerdictRead {
-		return func(n *story) evidence.VerdictRead {
-			v := n.lastWord()
-			v.Finished, v.Ended = true, n.now.Add(-time.Hour)
-			change(&v)
-			return evidence.VerdictRead{Verdict: &v}
-		}
-	}
 	for name, c := range map[string]struct {
-		answer func(*story) evidence.VerdictRead
+		change func(*evidence.VerdictRead)
 		ends   bool
 	}{
-		"the verdict says the same":     {verdict(func(*events.CrewVerdict) {}), true},
-		"there is no verdict":           {func(*story) evidence.VerdictRead { return evidence.VerdictRead{Text: "there is none"} }, false},
-		"it says that the crew gave up": {verdict(func(v *events.CrewVerdict) { v.Finished = false }), false},
-		"it is of another life":         {verdict(func(v *events.CrewVerdict) { v.Life.Workers = "t1v-n-ffffffff" }), false},
-		"it is of another slice":        {verdict(func(v *events.CrewVerdict) { v.Life.Slice = "another" }), false},
-		"the training goes on after it": {verdict(func(v *events.CrewVerdict) { v.Restart = true }), false},
-		"it cannot be read": {func(*story) evidence.VerdictRead {
-			return evidence.VerdictRead{Failure: &evidence.Failure{Class: reason.Transient, Message: "503"}}
+		"the verdict says the same":     {func(*evidence.VerdictRead) {}, true},
+		"there is no verdict":           {func(e *evidence.VerdictRead) { e.Verdict, e.Text = nil, "there is none" }, false},
+		"it says that the crew gave up": {func(e *evidence.VerdictRead) { e.Verdict.Finished = false }, false},
+		"it is of another life":         {func(e *evidence.VerdictRead) { e.Verdict.Life.Workers = "t1v-n-ffffffff" }, false},
+		"it is of another slice":        {func(e *evidence.VerdictRead) { e.Verdict.Life.Slice = "another" }, false},
+		"the training goes on after it": {func(e *evidence.VerdictRead) { e.Verdict.Restart = true }, false},
+		"it cannot be read": {func(e *evidence.VerdictRead) {
+			e.Verdict, e.Failure = nil, &evidence.Failure{Class: reason.Transient, Message: "503"}
 		}, false},
 	} {
 		n := newStory(t, true, "llama-8b").goes("finished")
 		n.is("peace")
 		n.later(2*time.Hour).reads("llama-8b", evidence.Lost).wants("hear")
-		e := c.answer(n)
-		e.Origin, e.Request = n.reading(), n.begins(events.ActionHear, "")
+		v := n.lastWord()
+		v.Finished, v.Ended = true, n.now.Add(-time.Hour)
+		e := evidence.VerdictRead{Origin: n.reading(), Request: n.begins(events.ActionHear, ""), Verdict: &v}
+		c.change(&e)
 		n.give(e).passes(bounds.HearFor + 2*time.Minute)
 		if c.ends != (n.ended().Code == reason.CodeFinished) || c.ends == n.isWanted(events.ActionDelete) {
 			t.Errorf("%s: care ends %t:\n%s", name, !c.ends, n.tale())
@@ -55,27 +51,20 @@ func TestALineEndsNoCare(t *testing.T) {
 func TestLinesRefillNoBudget(t *testing.T) {
 	t.Parallel()
 	past := start.Add(-time.Hour)
-	beats := func(change func(*evidence.Beat)) func(*story) {
-		return func(n *story) {
-			e := beat(n, &n.w.Slices[0], n.now)
-			e.Runs, e.Attempt, e.Step, e.StepAt = true, 1, 48_300, n.now
-			change(&e)
-			n.give(e)
-		}
-	}
 	for name, c := range map[string]struct {
 		give    func(*story)
 		refills bool
 	}{
-		"a line":                     {func(n *story) { n.steps(1, 90_000) }, false},
-		"its record":                 {beats(func(*evidence.Beat) {}), true},
-		"the record of no such life": {beats(func(e *evidence.Beat) { e.Incarnation.ID = "7" }), false},
-		"an older step":              {beats(func(e *evidence.Beat) { e.StepAt = past.Add(-time.Minute) }), false},
-		"a step that was proven before": {func(n *story) {
-			n.w.Training.Proven = 48_300
-			beats(func(*evidence.Beat) {})(n)
+		"a line":     {func(n *story) { n.steps(1, 90_000) }, false},
+		"its record": {func(n *story) { n.proves(48_300, n.now) }, true},
+		"the record of no such life": {func(n *story) {
+			e := beat(n, &n.w.Slices[0], n.now)
+			e.Incarnation.ID, e.Runs, e.Attempt, e.Step, e.StepAt = "7", true, 1, 48_300, n.now
+			n.give(e)
 		}, false},
-		"a verified checkpoint": {func(n *story) { n.goes("ongoing, do, saved, found verify") }, true},
+		"an older step":                 {func(n *story) { n.proves(48_300, past.Add(-time.Minute)) }, false},
+		"a step that was proven before": {func(n *story) { n.w.Training.Proven = 48_300; n.proves(48_300, n.now) }, false},
+		"a verified checkpoint":         {func(n *story) { n.goes("ongoing, do, saved, found verify") }, true},
 	} {
 		n := newStory(t, true, "llama-8b")
 		n.w.Charges = []incident.Charge{{Action: events.ActionRestart, Incident: "x", At: past}, {Action: events.ActionDelete, Incident: "x", At: past}}
@@ -115,7 +104,7 @@ func TestLinesSayNothingAgainstAVerdict(t *testing.T) {
 	t.Parallel()
 	n := newStory(t, true, "llama-8b")
 	n.line("llama-8b", events.CrewReport{Report: events.ReportStarted, Attempt: 1000}).line("llama-8b", events.CrewReport{Report: events.ReportFinished, Attempt: 1})
-	if n.later(time.Second).beats(n.verdict(1, true), 0); !n.finished() {
+	if n.later(time.Second).beats(n.verdict(1, true)); !n.finished() {
 		t.Errorf("the verdict loses against a line: %+v", n.w.Training)
 	}
 }
@@ -134,6 +123,11 @@ func TestANewLifeCountsItsAttemptsAnew(t *testing.T) {
 		if n.later(time.Hour).goes("finished, its verdict"); !n.finished() {
 			t.Errorf("%s: the new life's end does not count: %+v", struck, n.w.Training)
 		}
+	}
+	n := at(t, "everything", true, "exit 139, gave up")
+	n.reads("llama-8b", evidence.Ready, func(e *evidence.Read) { e.Directory = "gs://ckpt/another" })
+	if n.isWanted(events.ActionHear) || n.w.Incident != nil && n.w.Incident.Baseline != 0 {
+		t.Errorf("in another directory the verdict of the former is read:\n%s", n.tale())
 	}
 }
 
@@ -169,19 +163,18 @@ func TestAClaimKeepsHangsUnseenForAWhileOnly(t *testing.T) {
 // TestWithoutADirectoryPatrolReadsForAWhile: a claim that the crew's record does not confirm is dropped.
 func TestWithoutADirectoryPatrolReadsForAWhile(t *testing.T) {
 	t.Parallel()
-	n := newStory(t, true, "llama-8b").with(bare).goes("finished")
-	reads := 0
+	n, reads := newStory(t, true, "llama-8b").with(bare).goes("finished"), 0
 	for range 60 {
 		if n.w.Reads(n.now).Has(incident.ReadCrew, "llama-8b") {
 			reads++
 			n.goes("no crew")
 		}
-		n.passes(time.Minute)
+		n.goes("1m")
 	}
 	if most := int(bounds.ProbeFor/bounds.ListenAgain) + 1; reads == 0 || reads > most || !n.w.Due().IsZero() {
 		t.Errorf("%d reads, due %v", reads, n.w.Due())
 	}
-	n.reads("llama-8b", evidence.Lost).wants("delete llama-8b")
+	n.history("read lost", "deleting: delete llama-8b")
 }
 
 // TestWhatIsSavedIsLookedForBeforeALivingSliceIsLeftToAPerson: nobody has ever asked for a save, and the checkpoints are there all the same.
@@ -198,4 +191,110 @@ func TestWhatIsSavedIsLookedForBeforeALivingSliceIsLeftToAPerson(t *testing.T) {
 	n := queued(t, true) // what has time to heal goes with what is lost
 	n.w.Training.Saved = incident.Checkpoint{}
 	n.history("b read unhealthy", "peace", "a read lost", "looking", "5m", "looking: hear", "no verdict hear", "escalated")
+}
+
+// TestDoneIsTheEndOfTheTraining: once the provider says that the work of every slice is complete, no slice is missed, until another life begins.
+func TestDoneIsTheEndOfTheTraining(t *testing.T) {
+	t.Parallel()
+	n := newStory(t, false, "a", "b")
+	finished := func() bool { return n.w.Shown(n.now).Training.Finished }
+	if n.reads("a", evidence.Done); finished() {
+		t.Error("one slice of two is done, and the training is finished")
+	}
+	n.later(time.Minute).reads("a", evidence.Gone).reads("b", evidence.Done)
+	if !finished() || n.w.Slices[0].Condition != evidence.Done {
+		t.Errorf("both slices are done, and the first one is %s", n.w.Slices[0].Condition)
+	}
+	n.later(time.Minute).reads("b", evidence.Gone)
+	if n.passes(time.Hour); n.w.Incident != nil || n.w.Closed != nil || !n.w.Due().IsZero() {
+		t.Errorf("it is due at %v:\n%s", n.w.Due(), n.tale())
+	}
+	n.reads("b", evidence.Ready, func(e *evidence.Read) { e.Incarnation = events.Incarnation{Zone: e.Zone, ID: "next", Created: n.now} })
+	if finished() {
+		t.Error("another life trains, and the training is finished")
+	}
+}
+
+// TestAGroupIsDoneAsAWhole: a JobSet that its owner deletes while one of its Jobs is complete, and another still waits, has not done its work.
+func TestAGroupIsDoneAsAWhole(t *testing.T) {
+	t.Parallel()
+	for group, want := range map[string]bool{"set": false, "other": true, "": true} {
+		n := newStory(t, false, "a", "b")
+		n.w.Slices[0].Group, n.w.Slices[1].Group = "set", group
+		n.w.Slices[1].Unused, n.w.Slices[1].Condition = true, evidence.Creating
+		n.later(time.Minute).reads("a", evidence.Done)
+		n.later(time.Minute).reads("b", evidence.Gone)
+		if n.w.Shown(n.now).Training.Finished != want || n.w.Incident != nil {
+			t.Errorf("the group %q: finished is %t:\n%s", group, !want, n.tale())
+		}
+	}
+}
+
+// TestDoneEndsAnIncident: what is done needs nobody any more.
+func TestDoneEndsAnIncident(t *testing.T) {
+	t.Parallel()
+	for policy, want := range map[string]view.Outcome{"watch": view.Observed, "everything": view.Resumed} {
+		if n := at(t, policy, false, "read unhealthy, 6m, read done"); n.ended().Outcome != want || n.ended().By != view.ByHealth {
+			t.Errorf("it ended %s by %s, want %s:\n%s", n.ended().Outcome, n.ended().By, want, n.tale())
+		}
+	}
+}
+
+// TestThePlanOfAJobHasItsOwnWords: what would be called is named as the audit log of a cluster names it.
+func TestThePlanOfAJobHasItsOwnWords(t *testing.T) {
+	t.Parallel()
+	n := newJob(t)
+	plan := n.w.IfLost(n.p, "llama-8b", n.now)
+	var calls []string
+	for _, c := range plan.Calls {
+		calls = append(calls, c.Method+" "+c.Resource)
+	}
+	const job = "projects/demo/locations/us-west4/clusters/trainers/k8s/namespaces/default/jobs/llama-8b"
+	if got := strings.Join(calls, ", "); !strings.HasPrefix(got, "io.k8s.batch.v1.jobs.delete "+job+", io.k8s.batch.v1.jobs.create "+job) {
+		t.Errorf("the calls would be %s", got)
+	}
+	for _, line := range plan.Decisions {
+		if strings.Contains(line.Text, "node llama-8b") {
+			t.Errorf("a Job is called a node: %s", line.Text)
+		}
+	}
+}
+
+// TestAnExitZeroInAnnouncedMaintenanceIsASave where a reading showed the notice. A message, and one that was taken back, prove nothing.
+func TestAnExitZeroInAnnouncedMaintenanceIsASave(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		begins time.Duration
+		inAPI  bool
+		then   string
+		save   bool
+	}{
+		"its window has begun":                          {0, true, "10m", true},
+		"its window has begun long ago":                 {-time.Hour, true, "10m", false},
+		"only a message says that its window has begun": {0, false, "10m", false},
+		"it was taken back":                             {0, true, "shows withdrawn, 10m", false},
+		"it is announced for later":                     {time.Hour, true, "10m", false},
+	} {
+		n := newStory(t, true, "llama-8b").under("watch").notes(c.inAPI, window(events.NoticePending, false, c.begins)).goes(c.then)
+		if n.beats(n.verdict(1, true)); n.finished() == c.save {
+			t.Errorf("%s: ten minutes later the crew calls the training finished, and that counts: %v", name, n.finished())
+		}
+	}
+}
+
+// TestTheEndOfAnEarlierAttemptIsNotTheEnd: the lease names a later one, or its exit 0 was a save.
+func TestTheEndOfAnEarlierAttemptIsNotTheEnd(t *testing.T) {
+	t.Parallel()
+	for attempt, want := range map[int]bool{2: false, 3: true, 4: true} {
+		n := newStory(t, true, "llama-8b").with(led) // by a lease of attempt 3
+		if n.beats(n.verdict(attempt, true)); n.finished() != want {
+			t.Errorf("the verdict of attempt %d ends the training: %v", attempt, n.finished())
+		}
+		n = newStory(t, true, "llama-8b").with(led).goes("stopped for")
+		n.beats(n.verdict(3, true)) // a save
+		n.goes("read ready, an hour")
+		if n.beats(n.verdict(attempt, true)); n.finished() != (attempt == 4) {
+			t.Errorf("attempt 3 ended by a save, and the verdict of attempt %d ends the training: %v", attempt, n.finished())
+		}
+	}
 }
