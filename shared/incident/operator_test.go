@@ -285,7 +285,7 @@ func TestASliceThatCameAloneHasTheOthersBesideIt(t *testing.T) {
 		s.Condition, s.Used, s.Since, s.Over, s.EndedBy = evidence.Gone, s.Since, start.Add(-30*time.Minute), start.Add(-30*time.Minute), "x"
 	}
 	a := &n.w.Slices[0]
-	a.Former = []incident.Life{a.Life}
+	a.Former, a.Order.SpecZone = []incident.Life{a.Life}, "us-west4-a"
 	a.Life = incident.Life{
 		Incarnation: events.Incarnation{Zone: "us-west4-b", ID: "8001", Created: start.Add(-20 * time.Minute)}, Zone: "us-west4-b", Facts: a.Facts,
 		Condition: evidence.Ready, State: "READY", Since: start.Add(-10 * time.Minute),
@@ -293,6 +293,10 @@ func TestASliceThatCameAloneHasTheOthersBesideIt(t *testing.T) {
 	n.play("retried")
 	if x := n.w.Effects; len(x) != 1 || x[0].Action != events.ActionCreate || x[0].Zone != "us-west4-b" {
 		t.Errorf("a stands in us-west4-b, and wanted is %+v:\n%s", x, n.tale())
+	}
+	n.goes("does create b, b read ours, a read lost, does delete a, a read gone")
+	if x := n.w.Effects; len(x) != 1 || x[0].Action != events.ActionCreate || x[0].Zone != "us-west4-b" {
+		t.Errorf("b stands in us-west4-b, and wanted is %+v:\n%s", x, n.tale())
 	}
 }
 

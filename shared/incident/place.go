@@ -108,7 +108,7 @@ func (w *Workload) trainedIn(s *Slot) string {
 	if in := w.Lease.Sure.of(s.Name); in.Zone != "" {
 		return in.Zone
 	}
-	if l := s.find(func(l *Life) bool { return l.Maker == "" && !l.usable().IsZero() && w.metOthers(l) }); l != nil {
+	if l := s.find(func(l *Life) bool { return !l.usable().IsZero() && w.metOthers(l) }); l != nil {
 		return l.Zone
 	}
 	return ""
