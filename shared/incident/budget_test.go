@@ -136,9 +136,9 @@ func TestARestartIsRefundedOnce(t *testing.T) {
 }
 
 // proves has a crew's record on its machine show a step that was done at a time.
-func (n *story) proves(step int64, at time.Time) *story {
+func (n *story) proves(step int64, at time.Time) {
 	s := n.w.Slices[0]
-	return n.give(evidence.Beat{Origin: n.reading(), Slice: s.Name, Incarnation: s.Incarnation, Seen: n.now, Runs: true, Attempt: 2, Step: step, StepAt: at})
+	n.give(evidence.Beat{Origin: n.reading(), Slice: s.Name, Incarnation: s.Incarnation, Seen: n.now, Runs: true, Attempt: 2, Step: step, StepAt: at})
 }
 
 // TestAStepPaysWhatWasSpentBeforeIt: one that was done between two restarts pays the first of them back, and not the second.

@@ -103,7 +103,7 @@ func (n *story) goes(path string) *story {
 // history tells a whole story: steps, divided by commas, and where it stands after them. Nothing says that this does not matter.
 func (n *story) history(steps ...string) *story {
 	n.Helper()
-	for i := 0; i < len(steps); i += 2 {
+	for i := 0; i+1 < len(steps); i += 2 {
 		var sent []string
 		for step := range strings.SplitSeq(steps[i], ", ") {
 			sent = n.play(step)

@@ -2,6 +2,7 @@ package incident_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -174,8 +175,7 @@ func (n *story) read(s *incident.Slot, c evidence.Condition, life events.Incarna
 
 // nextLife is the life that comes next of a slice: where it is created.
 func (n *story) nextLife(s *incident.Slot) events.Incarnation {
-	var id int
-	_, _ = fmt.Sscan(s.Incarnation.ID, &id) // what has no life yet has no number
+	id, _ := strconv.Atoi(s.Incarnation.ID) //nolint:errcheck // what has no life yet has no number
 	next := events.Incarnation{Zone: s.Zone, ID: fmt.Sprint(id + 1), Created: s.Incarnation.Created}
 	began := []time.Time{s.Since, s.Stop.At, s.Released}
 	if in := n.w.Incident; in != nil {

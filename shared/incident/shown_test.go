@@ -15,8 +15,8 @@ import (
 )
 
 // waiting has a reading show the Job in a condition, in which it is since a time by its own objects.
-func (n *story) waiting(c evidence.Condition, state string, since time.Time) *story {
-	return n.reads("llama-8b", c, func(e *evidence.Read) { e.State, e.Facts.WaitsSince = state, since })
+func (n *story) waiting(c evidence.Condition, state string, since time.Time) {
+	n.reads("llama-8b", c, func(e *evidence.Read) { e.State, e.Facts.WaitsSince = state, since })
 }
 
 // TestALongWaitIsTold: once after an hour, and then every six hours for as long as it lasts. Nothing is asked for, and no incident opens.

@@ -277,7 +277,7 @@ func unreadable(fired func()) func(provider.Provider) provider.Provider {
 				s, err := next.Read(ctx, r)
 				if err != nil {
 					fired()
-					return provider.Slice{Ref: r, Condition: evidence.Gone, State: "gone"}, nil
+					return provider.Slice{Ref: r, Condition: evidence.Gone, State: "gone"}, nil //nolint:nilerr // this is what the mutant does wrong
 				}
 				return s, nil
 			},
