@@ -98,16 +98,26 @@ func (d *diagnosis) watch() *Step {
 		return wait(d.in.Status.Label, story.AllowsNothing.With(), deletes)
 	case d.prepares():
 		return d.watchMaintenance()
-	case d.whole() && d.stepsOn():
-		return ends(End{Outcome: view.Observed, By: view.ByStep, Code: reason.CodeWatchOnly, Reason: d.goesOn()})
-	case d.whole() && d.w.Training.Seen.IsZero() && d.look() == nil:
-		return ends(End{Outcome: view.Observed, Code: reason.CodeWatchOnly, Reason: story.HealthOnly.With()})
-	case d.over(until):
-		return ends(End{Outcome: view.Observed, Code: reason.CodeWatchOnly, Reason: story.WatchedLong.With()})
-	case d.whole() && (d.hasGivenUp() || d.claimsGivenUp()):
-		return ends(End{Outcome: view.Observed, Code: reason.CodeWatchOnly, Reason: story.GaveUpWatched.With()})
+	}
+	if by, why := d.watchedUntil(until); !why.IsZero() {
+		return ends(End{Outcome: view.Observed, By: by, Code: reason.CodeWatchOnly, Reason: why})
 	}
 	return wait(view.Watching, story.AllowsNothing.With(), until)
+}
+
+// watchedUntil is why nothing is left to watch, and what confirms that the training goes on; nothing while there is.
+func (d *diagnosis) watchedUntil(until time.Time) (view.Confirmation, story.Reason) {
+	switch {
+	case d.whole() && d.stepsOn():
+		return view.ByStep, d.goesOn()
+	case d.whole() && d.w.Training.Seen.IsZero() && d.look() == nil:
+		return "", story.HealthOnly.With()
+	case d.over(until):
+		return "", story.WatchedLong.With()
+	case d.whole() && (d.hasGivenUp() || d.claimsGivenUp()):
+		return "", story.GaveUpWatched.With()
+	}
+	return "", story.Reason{}
 }
 
 // deletesBy is until when somebody may be making a deletion that was begun; zero for none.
