@@ -59,10 +59,8 @@ func (x *Effect) TooLate(now time.Time) bool {
 // epoch is not the current one, or whose effect is not wanted now.
 func (w *Workload) Fence(p events.Pointer, now time.Time) (Effect, error) {
 	switch {
-	case w.Incident == nil && w.Closed != nil && w.Closed.ID == p.Incident:
-		return Effect{}, refuse(reason.CodeNoIncident, "the incident %s has ended: %s", w.Closed.ID, w.Closed.Ending.Reason)
 	case w.Incident == nil:
-		return Effect{}, refuse(reason.CodeNoIncident, "no incident is open on %s", w.ID)
+		return Effect{}, w.refuseInPeace(p.Incident)
 	case w.Incident.ID != p.Incident:
 		return Effect{}, refuse(reason.CodeOtherIncident, "the open incident is %s, not %s", w.Incident.ID, p.Incident)
 	case w.Epoch != p.Epoch:
@@ -80,6 +78,14 @@ func (w *Workload) Fence(p events.Pointer, now time.Time) (Effect, error) {
 		return Effect{}, refuse(reason.CodeNotDue, "%s is tried again at %s", p.Action, x.Retry.UTC().Format(time.RFC3339))
 	}
 	return *x, w.fenceSlices(x)
+}
+
+// refuseInPeace says that no incident is open, and how the one ended that a pointer names.
+func (w *Workload) refuseInPeace(incident string) error {
+	if c := w.Closed; c != nil && c.ID == incident {
+		return refuse(reason.CodeNoIncident, "the incident %s has ended: %s", c.ID, c.Ending.Reason)
+	}
+	return refuse(reason.CodeNoIncident, "no incident is open on %s", w.ID)
 }
 
 // unwanted reports whether an effect is kept only because its call may have been made: what is ending creates nothing.
