@@ -288,3 +288,18 @@ func TestASecondLifeIsTheSliceOnceTheFirstIsGone(t *testing.T) {
 		t.Errorf("the slice is %v, and wanted are %+v", s.Incarnation, n.w.Effects)
 	}
 }
+
+// TestASecondLifeThatComesToNothingIsMadeAgain: nobody but the incident has ordered it, so it is not its owner's.
+func TestASecondLifeThatComesToNothingIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	n := at(t, "everything", true, "read lost, intend delete, read gone, transient create, 2m")
+	id := n.w.Incident.ID
+	for i, zone := range n.p.Zones {
+		n.later(time.Second).reads("llama-8b", evidence.Creating, func(e *evidence.Read) {
+			e.Zone, e.Incident, e.Incarnation = zone, id, events.Incarnation{Zone: zone, ID: fmt.Sprint(9001 + i), Created: n.now}
+		})
+	}
+	if n.goes("1m, read gone, 1m, read gone"); !n.isWanted(events.ActionCreate) {
+		t.Errorf("it is not made again:\n%s", n.tale())
+	}
+}

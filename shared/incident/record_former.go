@@ -83,7 +83,7 @@ func (f *facts) readAnother(s *Slot, e evidence.Read) bool {
 			return false
 		}
 	case stands:
-		l.Maker = e.Incident
+		l.Maker, l.Unused = e.Incident, false
 	default:
 		return false
 	}
