@@ -312,14 +312,9 @@ func (f *facts) foundNone(x *Effect, e evidence.Checked) {
 // verdictRead records the crew's verdict beside the checkpoints, which attempt the lease names, and how far the training is saved.
 func (f *facts) verdictRead(e evidence.VerdictRead) bool {
 	x, t := f.asked(e.Request), &f.w.Training
-	switch {
-	case x == nil:
+	if x == nil {
 		return false
-	case e.Failure != nil:
-		f.fails(x, *e.Failure)
-		return true
 	}
-	t.HeardAt = f.now
 	if e.Attempt > 0 && e.Attempt < events.MaxAttempt {
 		f.leaseNames(e.Attempt)
 	}
@@ -327,6 +322,11 @@ func (f *facts) verdictRead(e evidence.VerdictRead) bool {
 		f.verdict(*e.Verdict, true)
 	}
 	f.inspected(Checkpoint{Step: e.Saved, At: e.SavedAt, URI: e.SavedURI, Bytes: e.SavedBytes})
+	if e.Failure != nil { // what was read counts, even if the rest could not be
+		f.fails(x, *e.Failure)
+		return true
+	}
+	t.HeardAt = f.now
 	if t.Saved.Step > e.Saved || e.SavedAt.IsZero() { // it was deleted since
 		t.Saved = Checkpoint{Step: e.Saved, At: e.SavedAt, URI: e.SavedURI, Bytes: e.SavedBytes}
 	}

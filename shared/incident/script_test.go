@@ -334,6 +334,9 @@ func (n *story) hear(what string, r events.Request) evidence.Evidence {
 		e.Saved, e.SavedAt = 48200, n.now.Add(-time.Minute)
 	case "no verdict":
 		e.Verdict, e.Text = nil, "attempt 1 has none"
+	case "no lease": // and what is saved is read all the same
+		e.Saved, e.SavedAt = 48200, n.now.Add(-time.Minute)
+		e.Verdict, e.Failure = nil, &evidence.Failure{Class: reason.Transient, Message: "503"}
 	case "unread":
 		e.Verdict, e.Failure = nil, &evidence.Failure{Class: reason.Transient, Message: "503"}
 	default:

@@ -29,6 +29,9 @@ func TestALineEndsNoCare(t *testing.T) {
 		"it is of another life":         {func(e *evidence.VerdictRead) { e.Verdict.Life.Workers = "t1v-n-ffffffff" }, false},
 		"it is of another slice":        {func(e *evidence.VerdictRead) { e.Verdict.Life.Slice = "another" }, false},
 		"the training goes on after it": {func(e *evidence.VerdictRead) { e.Verdict.Restart = true }, false},
+		"what is saved cannot be read": {func(e *evidence.VerdictRead) {
+			e.Failure = &evidence.Failure{Class: reason.Transient, Message: "503"}
+		}, true},
 		"it cannot be read": {func(e *evidence.VerdictRead) {
 			e.Verdict, e.Failure = nil, &evidence.Failure{Class: reason.Transient, Message: "503"}
 		}, false},
@@ -180,7 +183,7 @@ func TestWithoutADirectoryPatrolReadsForAWhile(t *testing.T) {
 // TestWhatIsSavedIsLookedForBeforeALivingSliceIsLeftToAPerson: nobody has ever asked for a save, and the checkpoints are there all the same.
 func TestWhatIsSavedIsLookedForBeforeALivingSliceIsLeftToAPerson(t *testing.T) {
 	t.Parallel()
-	for answer, want := range map[string]string{"spent": "deleting", "no verdict": "escalated"} {
+	for answer, want := range map[string]string{"spent": "deleting", "no lease": "deleting", "no verdict": "escalated"} {
 		n := newStory(t, true, "llama-8b")
 		n.w.Training.Saved = incident.Checkpoint{}
 		n.reads("llama-8b", evidence.Unhealthy).passes(bounds.SickFor + bounds.HealFor)
