@@ -50,10 +50,11 @@ func (d *diagnosis) wasReleased(s *slot) bool {
 }
 
 // isMadeByOthers reports whether somebody else made or ordered a slice again in the middle of the incident, and not in answer to a call of ours.
-// Where the training was begun since then, it is one of those in which it runs.
+// Where the training was begun since then, it is one of those in which it runs. Times of lives are whole seconds.
 func (d *diagnosis) isMadeByOthers(s *slot) bool {
 	made := s.made()
-	again := s.exists() && len(s.Former) > 0 && s.Maker == "" && s.Spoke.IsZero() && !s.Anew && made.After(d.in.Opened) && later(d.w.leasedAt(), d.w.Training.Began).Before(made)
+	since := !made.Before(d.in.Opened.Truncate(time.Second)) && later(d.w.leasedAt(), d.w.Training.Began).Before(made)
+	again := s.exists() && len(s.Former) > 0 && s.Maker == "" && s.Spoke.IsZero() && !s.Anew && since
 	return again && !d.watchOnly() && !d.answersOurs(s.Slot)
 }
 

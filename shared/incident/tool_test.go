@@ -91,6 +91,32 @@ func TestWhoeverCreatesWhatPitstopDidNotDeleteTakesItOver(t *testing.T) {
 	}
 }
 
+// TestADeletionOfAnotherLifeHasDeletedNothing: somebody made the Job again before our call came, maybe in the very second in which its incident opened.
+func TestADeletionOfAnotherLifeHasDeletedNothing(t *testing.T) {
+	t.Parallel()
+	for _, after := range []time.Duration{300 * time.Millisecond, time.Minute} {
+		for shown, want := range map[string]string{"another life": "released", "the entry of a tool": "released", "nothing": "grace"} {
+			n := newJob(t).later(485 * time.Millisecond).breaks(events.CauseTerminated)
+			r := n.begins(events.ActionDelete, "llama-8b")
+			made := n.later(after).now.Truncate(time.Second)
+			n.give(evidence.Answered{Origin: n.reading(), Request: r, Text: "delete of llama-8b failed", Failure: &evidence.Failure{
+				Class: reason.NotFound, Code: reason.CodeOtherLife, Message: "it has another UID",
+			}})
+			switch shown {
+			case "another life":
+				n.theirs(evidence.Ready, made)
+			case "nothing":
+				n.later(time.Minute).reads("llama-8b", evidence.Gone)
+			default:
+				n.give(n.acted(tool, events.ActCreated, false))
+			}
+			if got := n.stands(nil); got != want {
+				t.Errorf("refused after %s, then %s: it stands at %s, want %s:\n%s", after, shown, got, want, n.tale())
+			}
+		}
+	}
+}
+
 // TestAnOwnedJobIsJudgedByItsOwner: its controller makes it anew, so it is given up once its owner is: by word on the JobSet, or by the garbage collector.
 func TestAnOwnedJobIsJudgedByItsOwner(t *testing.T) {
 	t.Parallel()
