@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/bounds"
 	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/view"
@@ -70,6 +71,23 @@ func TestAQueuedResourceIsNotLeftWaiting(t *testing.T) {
 	if end := n.ended(); end.Outcome != view.Escalated || !strings.HasPrefix(end.Reason.String(), "no capacity for 1 h") || !n.w.Due().IsZero() {
 		t.Errorf("something is due at %v:\n%s", n.w.Due(), n.tale())
 	}
+}
+
+// TestARetryWaitsForCapacityAnew in the queue in which an order of before still waits: its deletion has failed.
+func TestARetryWaitsForCapacityAnew(t *testing.T) {
+	t.Parallel()
+	n := givenUp(t)
+	waits := n.read(&n.w.Slices[0], evidence.Creating, events.Incarnation{})
+	waits.Incident, waits.Ordered = n.w.Incident.ID, n.w.Slices[0].Ordered
+	for range bounds.MaxFailures {
+		n.goes("transient delete, 10m")
+	}
+	n.history("retried", "creating: create llama-8b")
+	waits.Time = n.now
+	if n.give(waits).goes("55m"); n.stands(n.sent) != "creating" {
+		t.Errorf("it stands at %q:\n%s", n.stands(n.sent), n.tale())
+	}
+	n.history("6m", "clearing: delete llama-8b")
 }
 
 // TestCapacityThatComesAfterAllIsGivenBack, whether it comes before the deletion or while that is answered.

@@ -280,13 +280,13 @@ func (d *diagnosis) waitsForCapacity() bool {
 	return refused || len(d.those(func(s *slot) bool { return !s.Ordered.IsZero() })) > 0
 }
 
-// refusedSince is since when what is to be created waits for capacity: since the first refusal, or the order that waits in a queue. Where that is
-// not known any more, it is since the creation was wanted.
+// refusedSince is since when what is to be created waits for capacity: since the first refusal, or the order that waits in a queue, of which an
+// incident waits from its opening on. Where that is not known any more, it is since the creation was wanted.
 func (d *diagnosis) refusedSince() time.Time {
 	wanted, first := d.wantedSince(events.ActionCreate), d.now
 	for i := range d.slots {
 		if at := d.slots[i].Ordered; !at.IsZero() {
-			first = earlier(first, at)
+			first = earlier(first, later(at, d.in.Opened))
 		}
 	}
 	for _, c := range d.in.Calls {
