@@ -410,14 +410,10 @@ func (c *Checks) refusedCalls(workload string, since time.Time) (n int) {
 // wayOpen says which zone would have given a slice that an incident gave up for want of one: it had room all the time, or gives up
 // before its policy does.
 func (c *Checks) wayOpen(e end) string {
-	opened := e.in.Opened
-	first := time.Time{}
+	opened, first := e.in.Opened, time.Time{}
 	for _, f := range c.slicesOf(e.w.ID) {
-		for _, d := range c.past[f.Name] {
-			waits := d.kind == ordered && f.QueuedResource != ""
-			if (d.kind == turnedOff || waits) && d.by == world.Ours(c.Project) && !d.at.Before(opened) && (first.IsZero() || d.at.Before(first)) {
-				first = d.at
-			}
+		if since := c.waitsSince(f, opened); !since.IsZero() && (first.IsZero() || since.Before(first)) {
+			first = since
 		}
 	}
 	if first.IsZero() {
@@ -429,6 +425,22 @@ func (c *Checks) wayOpen(e end) string {
 		return "its policy waits for longer than the " + events.Span(c.Clock.Now().Sub(first)) + " since a zone refused first"
 	}
 	return c.zoneOpen(e)
+}
+
+// waitsSince is when a creation of ours was first refused since an incident opened, or ordered in a queue; its opening where an order of before
+// still waited there. It is zero for never.
+func (c *Checks) waitsSince(f world.SliceConfig, opened time.Time) (since time.Time) {
+	for _, d := range c.past[f.Name] {
+		over := d.kind == usable || d.kind == removed || d.kind == turnedOff
+		waits := d.kind == turnedOff || d.kind == ordered && f.QueuedResource != ""
+		switch {
+		case over && d.at.Before(opened):
+			since = time.Time{}
+		case waits && d.by == world.Ours(c.Project) && since.IsZero():
+			since = later(d.at, opened)
+		}
+	}
+	return since
 }
 
 // zoneOpen says which zone would have given a slice that may go anywhere its policy says: it had room all the time and was never asked, or lacked

@@ -213,7 +213,7 @@ func (c *Checks) closed(r *record, w seen) {
 	}
 	r.byHand = r.byHand || in.Outcome == view.Escalated && in.Clears
 	if in.Outcome == view.Resumed {
-		r.saved = min(r.saved, c.step(w.ID)) // where it goes on from further back, no more than that is saved of it
+		r.saved = min(r.saved, c.step(w.ID), c.truly(w.ID)) // where it goes on from further back, no more is saved of it than that
 	}
 	if len(c.gangs(w.ID)) > 0 {
 		c.jobClosed(r, w, in)
