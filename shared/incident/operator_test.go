@@ -300,6 +300,26 @@ func TestASliceThatCameAloneHasTheOthersBesideIt(t *testing.T) {
 	}
 }
 
+// TestASliceThatWasAloneStandsNowhere: it was made elsewhere while the other was gone, and was lost before the other came back.
+func TestASliceThatWasAloneStandsNowhere(t *testing.T) {
+	t.Parallel()
+	n := newStory(t, true, "a", "b").with(bare, crewless)
+	for i, made := range []time.Duration{-50 * time.Minute, -20 * time.Minute} {
+		s := &n.w.Slices[i]
+		first := s.Life
+		first.Condition, first.Used, first.Over = evidence.Gone, s.Since, start.Add(-time.Hour)
+		s.Former = []incident.Life{first}
+		s.Incarnation.ID, s.Incarnation.Created, s.Since = "8001", start.Add(made), start.Add(made+5*time.Minute)
+	}
+	a := &n.w.Slices[0]
+	a.Zone, a.Incarnation.Zone, a.Condition, a.Used, a.Over = "us-west4-b", "us-west4-b", evidence.Gone, a.Since, start.Add(-30*time.Minute)
+	a.EndedBy = "x"
+	n.play("retried")
+	if x := n.w.Effects; len(x) != 1 || x[0].Action != events.ActionCreate || x[0].Zone != "us-west4-a" {
+		t.Errorf("b stands in us-west4-a, and wanted is %+v:\n%s", x, n.tale())
+	}
+}
+
 // TestAHoldThatDoesNotEndIsTold: it is left to a person after its cap, whatever holds, and however it is told again.
 func TestAHoldThatDoesNotEndIsTold(t *testing.T) {
 	t.Parallel()

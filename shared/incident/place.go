@@ -118,7 +118,9 @@ func (w *Workload) trainedIn(s *Slot) string {
 func (w *Workload) metOthers(l *Life) bool {
 	return !slices.ContainsFunc(w.Slices, func(o Slot) bool {
 		used := func(m *Life) bool { return !m.usable().IsZero() }
-		met := func(m *Life) bool { return used(m) && !m.overBy(l.Incarnation.Created) }
+		met := func(m *Life) bool {
+			return used(m) && !m.overBy(l.Incarnation.Created) && !l.overBy(m.Incarnation.Created)
+		}
 		return o.Released.IsZero() && o.find(used) != nil && o.find(met) == nil
 	})
 }
