@@ -1,6 +1,7 @@
 package incident
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -62,8 +63,12 @@ func (x *Effect) refusedForGood() bool {
 	return x.Last.Class == reason.Permission || x.Last.Class == reason.Invalid
 }
 
-// leavesToPerson is the end of the incident where a call that a step wants has failed for good, or too often.
+// leavesToPerson is the end of the incident where a call that a step wants has failed for good, or too often. While somebody may be making another
+// call, the step goes on as it is: an end that was put off would drop the call that failed, and forget why.
 func (d *diagnosis) leavesToPerson(s *Step) *Step {
+	if d.underWay() != nil {
+		return s
+	}
 	for _, w := range s.Wants {
 		x := d.effect(w)
 		if x == nil || patience[w.Action].failures == 0 {
@@ -94,15 +99,18 @@ func (d *diagnosis) leavesToPerson(s *Step) *Step {
 
 // waitsForCall puts an end for a person off while somebody may be making a call: who has begun it cannot see this decision.
 func (d *diagnosis) waitsForCall(s *Step) *Step {
-	if s.End == nil || s.End.Outcome != view.Escalated {
-		return s
-	}
-	for i := range d.w.Effects {
-		if x := &d.w.Effects[i]; x.UnderWay(d.now) {
-			return wait(d.in.Status.Label, s.Why, d.by(x.Begun, bounds.CallFor))
-		}
+	if x := d.underWay(); x != nil && s.End != nil && s.End.Outcome == view.Escalated {
+		return wait(d.in.Status.Label, s.Why, d.by(x.Begun, bounds.CallFor))
 	}
 	return s
+}
+
+// underWay is a call that somebody may be making now; nil for none.
+func (d *diagnosis) underWay() *Effect {
+	if i := slices.IndexFunc(d.w.Effects, func(x Effect) bool { return x.UnderWay(d.now) }); i >= 0 {
+		return &d.w.Effects[i]
+	}
+	return nil
 }
 
 // heldOut is the end of an incident that was held back for as long as that may last, and still is; nil for any other.
