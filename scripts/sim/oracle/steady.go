@@ -97,9 +97,8 @@ func facts(w view.Workload) view.Workload {
 	return w
 }
 
-// toldOnce checks that nobody is told twice of a wait of an incident, unless there was news in between, or evidence that its story
-// tells. A reminder is no second word, and neither is
-// a hold.
+// toldOnce checks that nobody is told twice of a wait of an incident, unless there was news in between. Evidence that its story tells is news, for
+// the calls that were given up before it, too. A reminder is no second word, and neither is a hold.
 func (c *Checks) toldOnce(r *record, before *view.Incident, w view.Workload) {
 	in, known := w.Incident, 0
 	if before != nil && before.ID == in.ID {
@@ -109,6 +108,7 @@ func (c *Checks) toldOnce(r *record, before *view.Incident, w view.Workload) {
 	for _, l := range in.LinesAfter(known) {
 		if l.Kind == view.LineSeen {
 			clear(r.waits)
+			clear(r.givenUp)
 		}
 		if l.Kind != view.LineDecided || strings.HasPrefix(l.Text, still) || l.Text == string(story.Hold) {
 			continue

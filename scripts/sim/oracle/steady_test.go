@@ -21,6 +21,8 @@ type step struct {
 	after int
 	wants []incident.Effect
 	told  string
+	// seen is evidence that its story tells.
+	seen  string
 	until int
 	lost  bool
 	// tightened says that another policy is in force.
@@ -38,20 +40,22 @@ func TestNothingIsGivenUpAndWantedAgain(t *testing.T) {
 		steps []step
 		want  int
 	}{
-		"wanted all the time":                 {[]step{{wants: one(wanted)}, {after: 30, wants: one(wanted)}}, 0},
-		"given up and wanted again":           {[]step{{wants: one(wanted)}, {after: 1, wants: one(dropped)}, {after: 61, wants: one(wanted)}}, 1},
-		"likewise, and forgotten":             {[]step{{wants: one(wanted)}, {after: 1}, {after: 2, wants: one(wanted)}}, 1},
-		"wanted again with others":            {[]step{{wants: one(wanted)}, {after: 1}, {after: 2, wants: one(others)}}, 1},
-		"wanted with others alone":            {[]step{{wants: one(wanted)}, {after: 1, wants: one(others)}, {after: 2, wants: one(wanted)}}, 0},
-		"wanted again later":                  {[]step{{wants: one(wanted)}, {after: 1, wants: one(dropped)}, {after: 62, wants: one(wanted)}}, 0},
-		"somebody had begun it":               {[]step{{wants: one(begun)}, {after: 1}, {after: 2, wants: one(wanted)}}, 0},
-		"given up since its slice was lost":   {[]step{{wants: one(wanted)}, {after: 1, lost: true}, {after: 2, wants: one(wanted), lost: true}}, 0},
-		"wanted again since it was lost":      {[]step{{wants: one(wanted)}, {after: 1}, {after: 2, wants: one(wanted), lost: true}}, 0},
-		"wanted again under another policy":   {[]step{{wants: one(wanted)}, {after: 1}, {after: 2, wants: one(wanted), tightened: true}}, 0},
-		"a wait is told":                      {[]step{{told: "wait", until: 9}}, 0},
-		"and told again":                      {[]step{{told: "wait", until: 9}, {after: 1, told: "another", until: 9}, {after: 2, told: "wait", until: 9}}, 1},
-		"and told again with another end":     {[]step{{told: "wait", until: 9}, {after: 1, told: "wait", until: 10}}, 0},
-		"and told again when a slice is lost": {[]step{{told: "wait", until: 9}, {after: 1, told: "wait", until: 9, lost: true}}, 0},
+		"wanted all the time":                   {[]step{{wants: one(wanted)}, {after: 30, wants: one(wanted)}}, 0},
+		"given up and wanted again":             {[]step{{wants: one(wanted)}, {after: 1, wants: one(dropped)}, {after: 61, wants: one(wanted)}}, 1},
+		"likewise, and forgotten":               {[]step{{wants: one(wanted)}, {after: 1}, {after: 2, wants: one(wanted)}}, 1},
+		"wanted again with others":              {[]step{{wants: one(wanted)}, {after: 1}, {after: 2, wants: one(others)}}, 1},
+		"wanted with others alone":              {[]step{{wants: one(wanted)}, {after: 1, wants: one(others)}, {after: 2, wants: one(wanted)}}, 0},
+		"wanted again later":                    {[]step{{wants: one(wanted)}, {after: 1, wants: one(dropped)}, {after: 62, wants: one(wanted)}}, 0},
+		"somebody had begun it":                 {[]step{{wants: one(begun)}, {after: 1}, {after: 2, wants: one(wanted)}}, 0},
+		"given up since its slice was lost":     {[]step{{wants: one(wanted)}, {after: 1, lost: true}, {after: 2, wants: one(wanted), lost: true}}, 0},
+		"wanted again since it was lost":        {[]step{{wants: one(wanted)}, {after: 1}, {after: 2, wants: one(wanted), lost: true}}, 0},
+		"wanted again since something was seen": {[]step{{wants: one(wanted)}, {after: 1}, {after: 2, wants: one(wanted), seen: "it was heard"}}, 0},
+		"given up since something was seen":     {[]step{{wants: one(wanted)}, {after: 1, seen: "it failed"}, {after: 2, wants: one(wanted)}}, 1},
+		"wanted again under another policy":     {[]step{{wants: one(wanted)}, {after: 1}, {after: 2, wants: one(wanted), tightened: true}}, 0},
+		"a wait is told":                        {[]step{{told: "wait", until: 9}}, 0},
+		"and told again":                        {[]step{{told: "wait", until: 9}, {after: 1, told: "another", until: 9}, {after: 2, told: "wait", until: 9}}, 1},
+		"and told again with another end":       {[]step{{told: "wait", until: 9}, {after: 1, told: "wait", until: 10}}, 0},
+		"and told again when a slice is lost":   {[]step{{told: "wait", until: 9}, {after: 1, told: "wait", until: 9, lost: true}}, 0},
 	} {
 		checks := &Checks{World: &world.World{Clock: clock.NewClock(start)}, of: map[string]*record{}, chaos: &faults.Chaos{}}
 		w, p := incident.New("demo", "a", "tpu"), policy.Policy{}
@@ -64,6 +68,9 @@ func TestNothingIsGivenUpAndWantedAgain(t *testing.T) {
 			}
 			if w.Effects, in.Status.Until = s.wants, start.Add(time.Duration(s.until)*time.Hour); s.told != "" {
 				in.Lines = append(in.Lines, incident.Line{Kind: view.LineDecided, What: story.Said.With(s.told)})
+			}
+			if s.seen != "" {
+				in.Lines = append(in.Lines, incident.Line{Kind: view.LineSeen, What: story.Said.With(s.seen)})
 			}
 			if w.Incident = &in; s.lost {
 				w.Slices = []incident.Slot{{Name: "a", Life: incident.Life{Condition: evidence.Lost}}}
