@@ -123,6 +123,20 @@ func TestLateWordOpensNothing(t *testing.T) {
 	}
 }
 
+// TestLateWordExplainsTheIncidentThatIsOver, though another one is open by now.
+func TestLateWordExplainsTheIncidentThatIsOver(t *testing.T) {
+	t.Parallel()
+	for next, opens := range map[string]bool{"1m": false, "read unhealthy, 6m": true} {
+		n := at(t, "everything", true, "read unhealthy, 6m, read ready, started, 1m, steps, 14m").goes(next)
+		over := n.w.Closed
+		n.opens(opens)
+		n.play("host error late")
+		if got := n.w.Closed; over.Cause() != events.CauseUnknown || got.Cause() != events.CauseHostError || got.Revision != over.Revision+1 {
+			t.Errorf("after %s the cause of what is over was %s and is %s, in revision %d:\n%s", next, over.Cause(), got.Cause(), got.Revision, n.tale())
+		}
+	}
+}
+
 // TestAQueuedResourceElsewhereIsNotTheSlice, though it has its name and label, and died behind a clean-up.
 func TestAQueuedResourceElsewhereIsNotTheSlice(t *testing.T) {
 	t.Parallel()

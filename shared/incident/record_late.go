@@ -1,7 +1,6 @@
 package incident
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -76,19 +75,20 @@ func (in *Incident) concerns(t Trouble) bool {
 	return slices.ContainsFunc(in.Troubles, func(o Trouble) bool { return o.Slice == t.Slice && o.Life == t.Life })
 }
 
-// joins keeps a trouble with the incident that it may belong to: the open one, or else the one that closed last. Where that has another cause by
+// joins keeps a trouble with each incident that it may belong to: the open one, and the one that closed last. Where that has another cause by
 // it, its end is told again.
-func (f *facts) joins(t Trouble) bool {
-	in := cmp.Or(f.w.Incident, f.w.Closed)
-	if in == nil || !in.isAbout(t) {
-		return false
-	}
-	was := in.cause()
+func (f *facts) joins(t Trouble) (news bool) {
 	t.Heard = f.now
-	news := in.learns(t, f.w.life(t.Slice).usable())
-	if in == f.w.Closed && in.cause() != was {
-		f.revised = true
-		in.Revision++
+	for _, in := range []*Incident{f.w.Closed, f.w.Incident} {
+		if in == nil || !in.isAbout(t) {
+			continue
+		}
+		was := in.cause()
+		news = in.learns(t, f.w.life(t.Slice).usable()) || news
+		if in == f.w.Closed && in.cause() != was {
+			f.revised = true
+			in.Revision++
+		}
 	}
 	return news
 }
