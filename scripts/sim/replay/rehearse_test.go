@@ -67,6 +67,7 @@ const jobGone = "its owner deletes the failed Job in the end, while its incident
 // otherwise are the recorded incidents in which later events depend on earlier actions.
 var otherwise = map[string]string{
 	"preempted-while-creating": "what is lost the second time is what was created",
+	"preempted-before-ready":   "what is lost the second time is what was created",
 	"hang":                     "its policy reports a hang, whatever the switches allow",
 	"stopped-by-owner":         "nothing is opened",
 	"watched":                  "nothing was allowed in the first place",
