@@ -293,16 +293,11 @@ func unreadable(fired func()) func(provider.Provider) provider.Provider {
 	}
 }
 
-// firstRead has the functions that act go by the policy that they read first for each label.
+// firstRead has all functions go by the policy that was read first for each label. Where one of them read the present one, its step would
+// lower what the incident may do.
 func firstRead(fired func()) func(string, ledger.Policies) ledger.Policies {
 	kept := &frozen{fired: fired, by: map[string]policy.Policy{}}
-	return func(function string, next ledger.Policies) ledger.Policies {
-		switch function {
-		case "checkpoint", "recovery", "recreate":
-			return frozenBy{kept, next}
-		}
-		return next
-	}
+	return func(_ string, next ledger.Policies) ledger.Policies { return frozenBy{kept, next} }
 }
 
 type frozen struct {
