@@ -62,7 +62,7 @@ func (m Message) Loud() bool { return slices.ContainsFunc(m.Updates, loud) }
 
 // Deps are the function's dependencies.
 type Deps struct {
-	// Ledger is only read. Journal keeps what was told.
+	// Ledger is only read. Journal keeps which news was sent.
 	Ledger  *ledger.Ledger
 	Journal *ledger.Journal
 	Targets []Target

@@ -29,8 +29,8 @@ func DirectoryFailure(err error) *evidence.Failure {
 	return f
 }
 
-// TellForeign logs loudly if an error says that what is in a checkpoint directory belongs to another workload. Its people have no
-// incident that would tell them, so the line names both.
+// TellForeign logs an error that says whose a checkpoint directory is, where it belongs to another workload. The people of that workload have
+// no incident to read, so the line names both.
 func (f *Fleet) TellForeign(ctx context.Context, r events.Request, dir string, err error) {
 	if errors.Is(err, checkpoint.ErrForeign) {
 		f.Log.ErrorContext(ctx, "checkpoint directory of another workload", "workload", r.Workload, "incident", r.Incident, "directory", dir,

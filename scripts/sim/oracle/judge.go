@@ -344,8 +344,8 @@ type record struct {
 	// hour is the one in which steps are counted, and began the epoch with which it began.
 	hour  time.Time
 	began int64
-	// policy is that of the last decision. Since the incident opened under it, givenUp are the calls that were given up before anybody had begun
-	// them, and waits those of which people were told.
+	// policy is that of the last decision. The other two begin anew with each incident and each policy: givenUp are the calls that were given
+	// up before anybody had begun them, and waits are those in the story.
 	policy  policy.Policy
 	givenUp map[wanted]givenUp
 	waits   map[toldWait]view.Workload

@@ -65,8 +65,8 @@ type Hooks struct {
 	// Seen gets each event in the cloud, before it has any effect here. Unlike Observed it leaves the log as it is.
 	Seen func(e cloudtputest.Event)
 
-	// Sent is told of each request, Delivered of each delivery, Saved of each decision that is stored, with what the document showed before
-	// and shows now, and Said of a person's word.
+	// Sent gets each request, Delivered each delivery, and Said each word of a person. Saved gets each decision that is stored, with what the
+	// document showed before it and shows after it.
 	Sent      func(e events.Envelope, topic string)
 	Delivered func(sub string, m Message, status int)
 	Saved     func(s ledger.Step, was, is view.Workload)
