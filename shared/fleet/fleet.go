@@ -79,7 +79,7 @@ func (f *Fleet) Fits(ctx context.Context, w incident.Workload, slice string, pla
 	}
 	fits := make([]view.ZoneFit, 0, len(places))
 	for _, at := range places {
-		fits = append(fits, view.ZoneFit{Zone: at.Zone, Accelerator: at.Accelerator, Checked: true})
+		fits = append(fits, view.ZoneFit{Place: at, Checked: true})
 	}
 	for i := range w.Slices {
 		o := &w.Slices[i]
@@ -108,7 +108,7 @@ func Order(ctx context.Context, l *ledger.Ledger, w incident.Workload, s inciden
 	if provider.Of(s.Zone) == provider.GKE {
 		return spec, elsewhere(s, at), nil
 	}
-	shape, named := p.Shape(at.Accelerator)
+	shape, named := p.Alternative(at.Accelerator, at.Capacity)
 	switch other := at.Accelerator != ""; {
 	case !other && !s.Reshaped():
 	case other && !named && s.Accelerator == at.Accelerator && w.TrainsOn() > 1: // like the slices that it trains with

@@ -534,7 +534,7 @@ func TestASliceGoesHomeFromAnotherRegion(t *testing.T) {
 	b := newBench(t)
 	p := policy.Policy{
 		Zones: []string{other}, Subnetworks: map[string]string{"us-central1": "tpu-central"},
-		Shapes: []policy.Shape{{Accelerator: "v5litepod-8", Zones: []string{away}}},
+		Places: []policy.Alternative{{Accelerator: "v5litepod-8", Zones: []string{away}}},
 	}
 	b.Must(b.Ledger.SaveSpec(t.Context(), "own", []byte(order)))
 	s := incident.Slot{Name: "llama", Life: incident.Life{Facts: evidence.Facts{Accelerator: "v5litepod-16", Spec: "own"}, Zone: zone}}
@@ -577,7 +577,7 @@ func TestASliceGoesHomeFromAnotherRegion(t *testing.T) {
 // TestATrainingWhoseStepsNobodyKnowsKeepsItsShape: with another batch it would not see as many examples.
 func TestATrainingWhoseStepsNobodyKnowsKeepsItsShape(t *testing.T) {
 	const order = `{"node":{"acceleratorType":"v5litepod-16","metadata":{"startup-script":"pitcrew run --scale-from=v5litepod-16 --global-batch=1024 --steps=100 -- t"}}}`
-	p := policy.Policy{Shapes: []policy.Shape{{Accelerator: "v5litepod-8"}}}
+	p := policy.Policy{Places: []policy.Alternative{{Accelerator: "v5litepod-8"}}}
 	s := incident.Slot{Name: "llama", Life: incident.Life{Facts: evidence.Facts{Accelerator: "v5litepod-16", Spec: "own"}, Zone: zone}}
 	for uri, want := range map[string]string{"gs://b/run/40": "", "gs://b/run/ckpt-5": "may be a count of checkpoints"} {
 		b := newBench(t)

@@ -237,5 +237,5 @@ func (n Notice) Tells(o events.Notice) bool {
 
 // RefusedIn reports whether a place has refused a slice of this incident, whichever source reported it.
 func (in *Incident) RefusedIn(at view.Place) bool {
-	return in != nil && slices.ContainsFunc(in.Refusals, func(r view.Refusal) bool { return r.Place() == at })
+	return in != nil && slices.ContainsFunc(in.Refusals, func(r view.Refusal) bool { return r.Place == at })
 }

@@ -89,7 +89,7 @@ func (in *Incident) Unfitted(but ...string) (slice string, places []view.Place) 
 		}
 		for _, z := range c.Zones {
 			if !z.Checked {
-				slice, places = c.Slice, append(places, z.Place())
+				slice, places = c.Slice, append(places, z.Place)
 			}
 		}
 		if places != nil {
@@ -117,7 +117,7 @@ func (f *facts) fitted(e Fitted) bool {
 		c.Zones = slices.Clone(c.Zones)
 		for j := range c.Zones {
 			z := &c.Zones[j]
-			at := slices.IndexFunc(e.Zones, func(o view.ZoneFit) bool { return o.Place() == z.Place() })
+			at := slices.IndexFunc(e.Zones, func(o view.ZoneFit) bool { return o.Place == z.Place })
 			if at < 0 || z.Checked {
 				continue
 			}

@@ -167,13 +167,13 @@ func (o *outlook) keepCalls(d *diagnosis, step Step, x Effect) {
 func (d *diagnosis) placesFrom(x Effect) (all []view.ZoneFit) {
 	s := d.slot(x.Slice)
 	for _, at := range d.placesOf(s, d.habits()) {
-		z := view.ZoneFit{Zone: at.Zone, Accelerator: at.Accelerator, Checked: at.Zone == s.Zone && at.Accelerator == ""}
+		z := view.ZoneFit{Place: at, Checked: at == view.Place{Zone: s.Zone}}
 		if topology.Region(at.Zone) != topology.Region(s.Zone) && strings.HasPrefix(d.w.Directory, "gs://") && !d.p.OtherRegions {
 			z.Text = "if the checkpoints' bucket is there too"
 		}
 		all = append(all, z)
 	}
-	if at := slices.IndexFunc(all, func(z view.ZoneFit) bool { return z.Place() == x.Place }); at > 0 {
+	if at := slices.IndexFunc(all, func(z view.ZoneFit) bool { return z.Place == x.Place }); at > 0 {
 		return all[at:] // those before have refused
 	}
 	return all

@@ -178,9 +178,9 @@ func TestARehearsalAsksTheZonesOfThePolicy(t *testing.T) {
 		t.Fatalf("unfitted are %v of %s", places, slice)
 	}
 	n.give(incident.Fitted{Slice: slice, Zones: []view.ZoneFit{
-		{Zone: "us-west4-b", Checked: true},
-		{Zone: "us-east5-a", Checked: true},
-		{Zone: "us-west4-c", Checked: true, Code: reason.CannotMove.Code(), Text: "reservation r is in us-west4-a"},
+		{Place: view.Place{Zone: "us-west4-b"}, Checked: true},
+		{Place: view.Place{Zone: "us-east5-a"}, Checked: true},
+		{Place: view.Place{Zone: "us-west4-c"}, Checked: true, Code: reason.CannotMove.Code(), Text: "reservation r is in us-west4-a"},
 	}})
 	const want = "CreateNode " + nodeA + ", zone after zone: us-west4-a, us-west4-b, us-east5-a (if the checkpoints' bucket is there too), " +
 		"us-west4-c is not asked (reservation r is in us-west4-a) (recreate)"

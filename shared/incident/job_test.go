@@ -46,9 +46,9 @@ func TestAFailedJobIsBroughtBack(t *testing.T) {
 func TestPitstopResumesNoJobAndMovesNone(t *testing.T) {
 	t.Parallel()
 	p := newStory(t, false).p
-	p.Shapes = []policy.Shape{{Accelerator: "v5litepod-8"}}
+	p.Places = []policy.Alternative{{Accelerator: "v5litepod-8"}}
 	got := newJob(t).w.Limited(p)
-	if s := got.Switches; s.StartStopped != policy.No || s.EarlyMaintenance != policy.Yes || s.RecreateNonSpot != policy.Yes || len(got.Zones)+len(got.Shapes) > 0 {
+	if s := got.Switches; s.StartStopped != policy.No || s.EarlyMaintenance != policy.Yes || s.RecreateNonSpot != policy.Yes || len(got.Zones)+len(got.Places) > 0 {
 		t.Errorf("its policy is %+v", got)
 	}
 }

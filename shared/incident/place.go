@@ -166,7 +166,7 @@ func (d *diagnosis) shapes(s *slot, zones []view.Place) (all []view.Place) {
 	if len(d.those(func(o *slot) bool { return o.Released.IsZero() && o.ownShape() != own })) > 0 {
 		return nil
 	}
-	for _, shape := range d.p.Shapes {
+	for _, shape := range d.p.Places {
 		if shape.Accelerator == own {
 			continue
 		}
@@ -180,7 +180,7 @@ func (d *diagnosis) shapes(s *slot, zones []view.Place) (all []view.Place) {
 }
 
 // zonesOf are the zones of a shape: its own, or else all.
-func zonesOf(shape policy.Shape, all []view.Place) []string {
+func zonesOf(shape policy.Alternative, all []view.Place) []string {
 	if shape.Zones != nil {
 		return shape.Zones
 	}
@@ -211,7 +211,7 @@ func (d *diagnosis) free(places []view.Place) (at view.Place, from time.Time) {
 
 // refusal is the refusal of a place; empty where it has refused nothing.
 func (in *Incident) refusal(at view.Place) (r view.Refusal) {
-	if i := slices.IndexFunc(in.Refusals, func(r view.Refusal) bool { return r.Place() == at }); i >= 0 {
+	if i := slices.IndexFunc(in.Refusals, func(r view.Refusal) bool { return r.Place == at }); i >= 0 {
 		r = in.Refusals[i]
 	}
 	return r

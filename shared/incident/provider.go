@@ -106,7 +106,7 @@ func WordsOf(provider string) Words { return (&Workload{Provider: provider}).Wor
 func (w *Workload) Limited(p policy.Policy) policy.Policy {
 	from := w.provider()
 	if from.staysInPlace {
-		p.Zones, p.Shapes = nil, nil
+		p.Zones, p.Places = nil, nil
 	}
 	for sw, why := range from.never {
 		p = p.Without(why, sw)

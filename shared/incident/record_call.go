@@ -107,9 +107,9 @@ func (f *facts) cannot(x *Effect) {
 // refused records that a place refused to give a slice. The next place is asked at once.
 func (f *facts) refused(x *Effect, failure evidence.Failure) {
 	if in := f.w.Incident; in != nil {
-		in.Refusals = slices.DeleteFunc(in.Refusals, func(r view.Refusal) bool { return r.Place() == x.Place })
+		in.Refusals = slices.DeleteFunc(in.Refusals, func(r view.Refusal) bool { return r.Place == x.Place })
 		in.Refusals = append(in.Refusals, view.Refusal{
-			Zone: x.Zone, Accelerator: x.Accelerator, At: f.now, Until: f.now.Add(f.againIn(x, failure.Class)), Never: isForGood(failure.Class),
+			Place: x.Place, At: f.now, Until: f.now.Add(f.againIn(x, failure.Class)), Never: isForGood(failure.Class),
 			Text: failure.Message, Code: failure.Reason(),
 		})
 	}
@@ -127,7 +127,7 @@ func (f *facts) refused(x *Effect, failure evidence.Failure) {
 // moves reports whether a creation asks another place than the one in which the specification of the slice was read.
 func (f *facts) moves(x *Effect) bool {
 	l := f.w.life(x.Slice)
-	return x.Action == events.ActionCreate && l != nil && (x.Accelerator != "" || x.Zone != l.Zone)
+	return x.Action == events.ActionCreate && l != nil && x.Place != view.Place{Zone: l.Zone}
 }
 
 // isOfPlace reports whether another place may do what this one refuses.

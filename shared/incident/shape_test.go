@@ -11,11 +11,11 @@ import (
 	"pitstop.internal/shared/policy"
 )
 
-var smaller = policy.Shape{Accelerator: "v5litepod-8", Zones: []string{"us-central1-a"}}
+var smaller = policy.Alternative{Accelerator: "v5litepod-8", Zones: []string{"us-central1-a"}}
 
 // shaped may replace Spot with slices of these shapes.
-func (n *story) shaped(shapes ...policy.Shape) *story {
-	n.under("spot").p.Shapes = shapes
+func (n *story) shaped(shapes ...policy.Alternative) *story {
+	n.under("spot").p.Places = shapes
 	return n
 }
 
@@ -46,34 +46,34 @@ func (n *story) placesFor(slice string) string {
 func TestOtherShapesAreAskedForBehindEveryZone(t *testing.T) {
 	t.Parallel()
 	const own, both = "us-west4-a, us-west4-b", "a read lost, b read lost, do, a read gone, b read gone"
-	east, plain := policy.Shape{Accelerator: "v6e-8", Zones: []string{"us-east5-b"}}, policy.Shape{Accelerator: "v6e-8"}
+	east, plain := policy.Alternative{Accelerator: "v6e-8", Zones: []string{"us-east5-b"}}, policy.Alternative{Accelerator: "v6e-8"}
 	for name, c := range map[string]struct {
 		names  []string
 		change func(w *incident.Workload)
-		shapes []policy.Shape
+		shapes []policy.Alternative
 		path   string
 		want   string
 	}{
 		"none is named":                            {nil, nil, nil, "tick", own},
-		"with zones of its own":                    {nil, nil, []policy.Shape{smaller}, "tick", own + ", us-central1-a as v5litepod-8"},
-		"without":                                  {nil, nil, []policy.Shape{plain}, "tick", own + ", us-west4-a as v6e-8, us-west4-b as v6e-8"},
-		"in the order in which they are named":     {nil, nil, []policy.Shape{east, smaller}, "tick", own + ", us-east5-b as v6e-8, us-central1-a as v5litepod-8"},
-		"its own is none":                          {nil, nil, []policy.Shape{{Accelerator: "v5litepod-16", Zones: []string{"us-east5-b"}}}, "tick", own},
-		"what its owner ordered comes first again": {nil, reshaped, []policy.Shape{smaller}, "tick", own + ", us-central1-a as v5litepod-8"},
+		"with zones of its own":                    {nil, nil, []policy.Alternative{smaller}, "tick", own + ", us-central1-a as v5litepod-8"},
+		"without":                                  {nil, nil, []policy.Alternative{plain}, "tick", own + ", us-west4-a as v6e-8, us-west4-b as v6e-8"},
+		"in the order in which they are named":     {nil, nil, []policy.Alternative{east, smaller}, "tick", own + ", us-east5-b as v6e-8, us-central1-a as v5litepod-8"},
+		"its own is none":                          {nil, nil, []policy.Alternative{{Accelerator: "v5litepod-16", Zones: []string{"us-east5-b"}}}, "tick", own},
+		"what its owner ordered comes first again": {nil, reshaped, []policy.Alternative{smaller}, "tick", own + ", us-central1-a as v5litepod-8"},
 		"a shape that is named no more":            {nil, reshaped, nil, "tick", own},
-		"one of two is lost":                       {[]string{"a", "b"}, nil, []policy.Shape{smaller}, "a read lost, do, a read gone", "us-west4-a"},
+		"one of two is lost":                       {[]string{"a", "b"}, nil, []policy.Alternative{smaller}, "a read lost, do, a read gone", "us-west4-a"},
 		"one of two is lost that are in another shape": {
 			[]string{"a", "b"}, reshaped, nil, "a read lost, do, a read gone", "us-central1-a as v5litepod-8",
 		},
-		"both are lost": {[]string{"b", "a"}, nil, []policy.Shape{smaller}, both, own + ", us-central1-a as v5litepod-8"},
+		"both are lost": {[]string{"b", "a"}, nil, []policy.Alternative{smaller}, both, own + ", us-central1-a as v5litepod-8"},
 		"both are lost, and the other is coming in another shape": {
-			[]string{"a", "b"}, nil, []policy.Shape{smaller}, both + ", stockout create b, stockout create b, intend create b", "us-central1-a as v5litepod-8",
+			[]string{"a", "b"}, nil, []policy.Alternative{smaller}, both + ", stockout create b, stockout create b, intend create b", "us-central1-a as v5litepod-8",
 		},
 		"both are lost, and were never alike": {
-			[]string{"a", "b"}, func(w *incident.Workload) { w.Slices[1].Accelerator = "v5litepod-32" }, []policy.Shape{smaller}, both, own,
+			[]string{"a", "b"}, func(w *incident.Workload) { w.Slices[1].Accelerator = "v5litepod-32" }, []policy.Alternative{smaller}, both, own,
 		},
 		"put apart by their owner": {
-			[]string{"a", "b"}, func(w *incident.Workload) { standsAt(&w.Slices[1], "us-west4-b") }, []policy.Shape{smaller}, "a read lost, do, a read gone", "us-west4-a",
+			[]string{"a", "b"}, func(w *incident.Workload) { standsAt(&w.Slices[1], "us-west4-b") }, []policy.Alternative{smaller}, "a read lost, do, a read gone", "us-west4-a",
 		},
 		"one of two is lost, and the owner of the other ordered it as it is": {
 			[]string{"a", "b"},
@@ -88,7 +88,7 @@ func TestOtherShapesAreAskedForBehindEveryZone(t *testing.T) {
 			}, nil, "a read lost, do, a read gone", "us-west4-a",
 		},
 		"one of two is lost that were never alike": {
-			[]string{"a", "b"}, func(w *incident.Workload) { w.Slices[1].Accelerator = "v5litepod-32" }, []policy.Shape{smaller}, "a read lost, do, a read gone", "us-west4-a",
+			[]string{"a", "b"}, func(w *incident.Workload) { w.Slices[1].Accelerator = "v5litepod-32" }, []policy.Alternative{smaller}, "a read lost, do, a read gone", "us-west4-a",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -196,12 +196,12 @@ func TestAdviceIsForWhatWasAskedFor(t *testing.T) {
 	for name, c := range map[string]struct {
 		class  string
 		change func(w *incident.Workload)
-		shapes []policy.Shape
+		shapes []policy.Alternative
 		want   string
 	}{
-		"no quota for another shape":          {"no_quota", nil, []policy.Shape{smaller}, "ask Google for quota for v5litepod-8,"},
+		"no quota for another shape":          {"no_quota", nil, []policy.Alternative{smaller}, "ask Google for quota for v5litepod-8,"},
 		"no quota for what its owner ordered": {"no_quota", reshaped, nil, "ask Google for quota for v5litepod-16,"},
-		"no other shape fits":                 {"cannot_move", nil, []policy.Shape{smaller}, "zones to the policy that offer v5litepod-16"},
+		"no other shape fits":                 {"cannot_move", nil, []policy.Alternative{smaller}, "zones to the policy that offer v5litepod-16"},
 		"what its owner ordered goes nowhere": {"wrong_zone", reshaped, nil, "zones to the policy that offer v5litepod-16"},
 	} {
 		n := newStory(t, true, "llama-8b").shaped(c.shapes...)

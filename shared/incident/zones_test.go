@@ -121,7 +121,7 @@ func TestAWaitForCapacityIsToldOf(t *testing.T) {
 func TestEveryPlaceHasItsTurn(t *testing.T) {
 	t.Parallel()
 	n := newStory(t, true, "llama-8b").under("spot")
-	n.p.Zones, n.p.Shapes = []string{"us-west4-b", "us-west4-c", "us-west4-d"}, []policy.Shape{smaller}
+	n.p.Zones, n.p.Places = []string{"us-west4-b", "us-west4-c", "us-west4-d"}, []policy.Alternative{smaller}
 	n.goes(created)
 	asked := []string{n.places()}
 	for range 9 {
@@ -157,7 +157,7 @@ func TestElsewhereIsWhereASliceMayStillCome(t *testing.T) {
 		{[]string{b, c}, b, a, true},
 	} {
 		n := newStory(t, true, "llama-8b").under("spot")
-		n.p.Zones, n.w.Incident = tt.zones, &incident.Incident{Refusals: []view.Refusal{{Zone: b}}}
+		n.p.Zones, n.w.Incident = tt.zones, &incident.Incident{Refusals: []view.Refusal{{Place: view.Place{Zone: b}}}}
 		if tt.never != "" {
 			n.w.Incident.Refusals[0].Never = true
 		}

@@ -115,7 +115,7 @@ func because(reason string) change {
 func refused(zones ...string) change {
 	return func(_ *view.Workload, in *view.Incident) {
 		for _, z := range zones {
-			in.Zones = append(in.Zones, view.Refusal{Zone: z})
+			in.Zones = append(in.Zones, view.Refusal{Place: view.Place{Zone: z}})
 		}
 	}
 }
@@ -123,7 +123,7 @@ func refused(zones ...string) change {
 // never adds a zone that refused the slice for good.
 func never(zone string) change {
 	return func(_ *view.Workload, in *view.Incident) {
-		in.Zones = append(in.Zones, view.Refusal{Zone: zone, Never: true})
+		in.Zones = append(in.Zones, view.Refusal{Place: view.Place{Zone: zone}, Never: true})
 	}
 }
 

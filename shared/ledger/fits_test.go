@@ -28,7 +28,7 @@ func TestWhatIsOnlyWatchedIsHeldAgainstItsZones(t *testing.T) {
 			if w.ID != workload || slice != "llama-8b" || !slices.Equal(places, []view.Place{{Zone: p.Zones[0]}}) {
 				t.Errorf("asked about %s of %s in %v", slice, w.ID, places)
 			}
-			return []view.ZoneFit{{Zone: "us-west4-b", Checked: true, Code: reason.CannotMove.Code(), Text: "its disk stays"}}, err
+			return []view.ZoneFit{{Place: view.Place{Zone: "us-west4-b"}, Checked: true, Code: reason.CannotMove.Code(), Text: "its disk stays"}}, err
 		}
 		var steps []ledger.Step
 		l.Saved = func(_ context.Context, s ledger.Step) { steps = append(steps, s) }
@@ -75,7 +75,7 @@ func TestEverySliceOfWhatIsWatchedIsHeldAgainstItsZones(t *testing.T) {
 				case c.unanswered:
 					return nil, nil
 				}
-				return []view.ZoneFit{{Zone: places[0].Zone, Checked: true}}, nil
+				return []view.ZoneFit{{Place: places[0], Checked: true}}, nil
 			}
 			var steps []ledger.Step
 			l.Saved = func(_ context.Context, s ledger.Step) { steps = append(steps, s) }

@@ -360,14 +360,14 @@ func (r reader) shapes(p *Policy, nodes []yaml.Node) {
 		if _, err := topology.Parse(accelerator); ok && (err != nil || !acceleratorType.MatchString(accelerator)) {
 			r.fault(s.Accelerator, "shapes: %.40q is no accelerator type such as v5litepod-8", accelerator)
 		}
-		if _, twice := p.Shape(accelerator); twice {
+		if _, twice := p.Alternative(accelerator, ""); twice {
 			r.fault(s.Accelerator, "shapes: %.40q is there twice", accelerator)
 		}
 		version, ok := r.word("shapes: runtime_version", s.RuntimeVersion)
 		if ok && !runtimeVersion.MatchString(version) {
 			r.fault(s.RuntimeVersion, "shapes: %.40q is no runtime version", version)
 		}
-		p.Shapes = append(p.Shapes, Shape{accelerator, version, r.zones("shapes: zones", s.Zones)})
+		p.Places = append(p.Places, Alternative{Accelerator: accelerator, RuntimeVersion: version, Zones: r.zones("shapes: zones", s.Zones)})
 	}
 }
 

@@ -56,7 +56,7 @@ policies:
 		Name:     "night",
 		Switches: policy.Switches{RequestCheckpoint: policy.Yes, EarlyMaintenance: policy.Yes, Restart: policy.Ask},
 		Zones:    []string{"us-west4-a", "us-west4-b"},
-		Shapes: []policy.Shape{
+		Places: []policy.Alternative{
 			{Accelerator: "v5litepod-8", Zones: []string{"us-west4-a"}}, {Accelerator: "v6e-8", RuntimeVersion: "v2-alpha-tpuv6e"},
 		},
 		Lead: 10 * time.Minute, Save: events.SaveSignal,

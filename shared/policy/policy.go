@@ -177,8 +177,8 @@ type Policy struct {
 	Limits   Limits
 	// Zones are tried in this order when a slice cannot be created where it was.
 	Zones []string
-	// Shapes are tried in this order when no zone can give a slice as it was ordered.
-	Shapes []Shape
+	// Places are tried in this order when no zone gives a slice as it was ordered.
+	Places []Alternative
 	// Lead is how long before a maintenance window the save is requested; 0 is measured.
 	Lead time.Duration
 	// Save is how the training is asked to save.
@@ -207,25 +207,50 @@ type Policy struct {
 	Hash string
 }
 
-// Shape is another size or generation that a slice may be created in.
-type Shape struct {
-	// Accelerator is its type, such as v5litepod-8.
+// Alternative is another shape, or another capacity, in which a slice may be created.
+type Alternative struct {
+	// Accelerator is its type, such as v5litepod-8; empty is that of the slice.
 	Accelerator string
 	// RuntimeVersion is the software version that its machines boot; empty is that of the slice, which another generation cannot
 	// boot.
 	RuntimeVersion string
-	// Zones are where it is asked for; none are the zones in which the slice itself is.
+	// Capacity is what it is taken from; empty is that of the slice. Reservation names the one that is used, where Capacity is Reserved.
+	Capacity    Capacity
+	Reservation string
+	// Zones are where it is asked for; none are the zones in which the slice itself is asked for.
 	Zones []string
+	// After is for how long all places before it must have refused.
+	After time.Duration
+	// ChipHourPrice is in dollars; 0 is that of the policy.
+	ChipHourPrice float64
 }
 
-// Shape is the policy's shape of an accelerator type, if it names one.
-func (p Policy) Shape(accelerator string) (Shape, bool) {
-	for _, s := range p.Shapes {
-		if s.Accelerator == accelerator {
-			return s, true
+// Capacity is what a slice is taken from.
+type Capacity string
+
+// The capacities.
+const (
+	OnDemand Capacity = "on_demand"
+	Reserved Capacity = "reserved"
+	Spot     Capacity = "spot"
+)
+
+// Alternative is the one of the policy with that shape and capacity, if it names one.
+func (p Policy) Alternative(accelerator string, c Capacity) (Alternative, bool) {
+	for _, a := range p.Places {
+		if a.Accelerator == accelerator && a.Capacity == c {
+			return a, true
 		}
 	}
-	return Shape{}, false
+	return Alternative{}, false
+}
+
+// PriceOf is the price of an hour of a chip in that shape and capacity, in dollars; 0 is unknown.
+func (p Policy) PriceOf(accelerator string, c Capacity) float64 {
+	if a, named := p.Alternative(accelerator, c); named && a.ChipHourPrice > 0 {
+		return a.ChipHourPrice
+	}
+	return p.ChipHourPrice
 }
 
 // Hang is the reaction when a training makes no steps any more.

@@ -248,7 +248,7 @@ func TestTheExampleHasEveryKey(t *testing.T) {
 		}
 	}
 	p := f.For(names[0], policy.Everything())
-	if len(p.Shapes) != 1 || len(p.Subnetworks) != 2 || p.Lead == 0 || p.GiveUpAfter == 0 || p.EgressPrice == 0 || p.RestartsPerDay == 0 {
+	if len(p.Places) != 1 || len(p.Subnetworks) != 2 || p.Lead == 0 || p.GiveUpAfter == 0 || p.EgressPrice == 0 || p.RestartsPerDay == 0 {
 		t.Errorf("it reads as %+v", p)
 	}
 	for _, line := range strings.Split(string(policy.Example()), "\n") {

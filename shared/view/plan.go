@@ -40,9 +40,7 @@ type Planned struct {
 
 // ZoneFit says whether the order of a slice fits a zone.
 type ZoneFit struct {
-	Zone string `json:"zone"`
-	// Accelerator is the shape, where the owner ordered another one.
-	Accelerator string `json:"accelerator,omitzero"`
+	Place
 	// Checked says that the specification was compared with the zone. Code and Text say why the zone is not asked.
 	Checked bool        `json:"checked,omitzero"`
 	Code    reason.Code `json:"code,omitzero"`
@@ -55,7 +53,7 @@ func (c Planned) String() string {
 	if len(c.Zones) > 0 && (len(c.Zones) > 1 || c.Zones[0].Code != "" || c.Zones[0].Accelerator != "") {
 		var zones []string
 		for _, z := range c.Zones {
-			switch at := z.Place().String(); {
+			switch at := z.Place.String(); {
 			case z.Code != "":
 				zones = append(zones, at+" is not asked ("+z.Text+")")
 			case z.Text != "":
@@ -77,14 +75,12 @@ func (c Planned) String() string {
 	return text
 }
 
-// Place is where a call would create.
-func (z ZoneFit) Place() Place { return Place{z.Zone, z.Accelerator} }
-
 // Place is where a slice may be created.
 type Place struct {
 	Zone string `json:"zone"`
-	// Accelerator is another shape than the one that its owner ordered; empty means that one.
-	Accelerator string `json:"accelerator,omitzero"`
+	// Accelerator is another shape, and Capacity another capacity, than its owner ordered; empty means as ordered.
+	Accelerator string          `json:"accelerator,omitzero"`
+	Capacity    policy.Capacity `json:"capacity,omitzero"`
 }
 
 // String is the place for people.

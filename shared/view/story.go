@@ -40,21 +40,16 @@ type Trouble struct {
 	Claimed bool `json:"claimed,omitzero"`
 }
 
-// Refusal is a zone that refused a slice, and the time until which Pitstop does not ask it again.
+// Refusal is a place that refused a slice, and the time until which Pitstop does not ask it again.
 type Refusal struct {
-	Zone string `json:"zone"`
-	// Accelerator is the requested shape, where the owner ordered another one.
-	Accelerator string    `json:"accelerator,omitzero"`
-	At          time.Time `json:"at"`
-	Until       time.Time `json:"until"`
+	Place
+	At    time.Time `json:"at"`
+	Until time.Time `json:"until"`
 	// Never says that the zone cannot give this slice at all.
 	Never bool        `json:"never,omitzero"`
 	Text  string      `json:"text"`
 	Code  reason.Code `json:"code,omitzero"`
 }
-
-// Place is where the slice was requested.
-func (r Refusal) Place() Place { return Place{r.Zone, r.Accelerator} }
 
 // Call is one call by Pitstop that changes something outside: in the provider's API, or in a bucket. It is recorded before it is
 // made, with the intent, and completed by its answer. Its content is not kept.

@@ -127,7 +127,7 @@ func printIncident(p *terminal.Printer, w deployment.Workload, in view.Incident,
 		if z.Never {
 			until = "not asked again"
 		}
-		terminal.Print(p.Out, "  refused   "+z.Place().String()+" at "+z.At.UTC().Format(time.RFC3339)+", "+until+": "+terminal.WithCode(z.Text, string(z.Code)))
+		terminal.Print(p.Out, "  refused   "+z.Place.String()+" at "+z.At.UTC().Format(time.RFC3339)+", "+until+": "+terminal.WithCode(z.Text, string(z.Code)))
 	}
 	printCalls(p, in)
 	for _, would := range in.WouldHave() {

@@ -66,7 +66,7 @@ func TestAnIncidentTellsWhatWasTried(t *testing.T) {
 	var out bytes.Buffer
 	printIncident(terminal.NewPrinter(&out, false), deployment.Workload{}, view.Incident{
 		ID:    "llama-8b-20261121-3",
-		Zones: []view.Refusal{{Zone: "us-west4-a", At: deploymenttest.Noon, Until: deploymenttest.Noon.Add(time.Minute), Text: "no more capacity"}},
+		Zones: []view.Refusal{{Place: view.Place{Zone: "us-west4-a"}, At: deploymenttest.Noon, Until: deploymenttest.Noon.Add(time.Minute), Text: "no more capacity"}},
 		Save:  view.Save{ID: "s1", Requested: deploymenttest.Noon, Result: reason.SaveRefused, Failed: "no handler"},
 		Calls: []view.Call{{At: deploymenttest.Noon, Function: "recreate", Method: "DeleteNode", Resource: "projects/demo/locations/us-west4-a/nodes/llama-8b"}},
 	}, Cost{Cost: view.Cost{ChargedTo: "infrastructure", Restarts: 2}})

@@ -61,8 +61,8 @@ func TestWhatIsToldOfAScriptSaysTheSame(t *testing.T) {
 		if after, err := StartUpOf(whole.spec); err != nil || after != before {
 			t.Errorf("%q begins as %+v, and without its values as %+v: %v", script, before, after, err)
 		}
-		_, want := Reshape(with, policy.Shape{Accelerator: "v5litepod-8"}, 1)
-		small, got := Reshape(whole.spec, policy.Shape{Accelerator: "v5litepod-8"}, 1)
+		_, want := Reshape(with, policy.Alternative{Accelerator: "v5litepod-8"}, 1)
+		small, got := Reshape(whole.spec, policy.Alternative{Accelerator: "v5litepod-8"}, 1)
 		if (got == nil) != (want == nil) {
 			t.Errorf("%q: another shape is refused by %v, and without its values by %v", script, want, got)
 		}

@@ -23,7 +23,7 @@ var connecting = []string{"networkConfig", "networkConfigs", "cidrBlock"}
 
 // Reshape changes a specification to another shape, for a training on so many slices, and changes only that. If the shape is
 // not available, or the training would not train there as it does now, the error is incident.CannotMove and says why.
-func Reshape(spec []byte, to policy.Shape, of int) ([]byte, error) {
+func Reshape(spec []byte, to policy.Alternative, of int) ([]byte, error) {
 	failed := func(format string, args ...any) error {
 		return &provider.Error{Call: "make the specification a " + to.Accelerator, Class: reason.CannotMove, Code: reason.CodeOtherShape, Message: fmt.Sprintf(format, args...)}
 	}

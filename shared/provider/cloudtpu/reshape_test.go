@@ -21,86 +21,86 @@ func TestAReshapedSpecificationIsAnotherSliceAndNothingElse(t *testing.T) {
 	const v5e16 = `"acceleratorType":"v5litepod-16"`
 	for name, c := range map[string]struct {
 		spec   string
-		to     policy.Shape
+		to     policy.Alternative
 		slices int
 		// want is the specification, or what the refusal says.
 		want string
 	}{
 		"a smaller one": {
-			ordered(v5e16, scales, ""), policy.Shape{Accelerator: "v5litepod-8"}, 1, ordered(`"acceleratorType":"v5litepod-8"`, scales, ""),
+			ordered(v5e16, scales, ""), policy.Alternative{Accelerator: "v5litepod-8"}, 1, ordered(`"acceleratorType":"v5litepod-8"`, scales, ""),
 		},
 		"a larger one, which its range has no room for": {
 			ordered(v5e16, scales, `,"cidrBlock":"10.0.0.0/29"`),
-			policy.Shape{Accelerator: "v5litepod-64"},
+			policy.Alternative{Accelerator: "v5litepod-64"},
 			1,
 			ordered(`"acceleratorType":"v5litepod-64"`, scales, ""),
 		},
 		"from a topology": {
 			ordered(`"acceleratorConfig":{"topology":"2x2x4","type":"V4"}`, scales, ""),
-			policy.Shape{Accelerator: "v4-16"},
+			policy.Alternative{Accelerator: "v4-16"},
 			1,
 			ordered(`"acceleratorType":"v4-16"`, scales, ""),
 		},
 		"another generation": {
 			ordered(v5e16, scales, ""),
-			policy.Shape{Accelerator: "v6e-8", RuntimeVersion: "v2-alpha-tpuv6e"},
+			policy.Alternative{Accelerator: "v6e-8", RuntimeVersion: "v2-alpha-tpuv6e"},
 			2,
 			strings.Replace(ordered(`"acceleratorType":"v6e-8"`, scales, ""), `"r"`, `"v2-alpha-tpuv6e"`, 1),
 		},
 		"another generation that boots something else": {
-			ordered(v5e16, scales, ""), policy.Shape{Accelerator: "v6e-8"}, 1, "v6e boots another runtime version than v5litepod",
+			ordered(v5e16, scales, ""), policy.Alternative{Accelerator: "v6e-8"}, 1, "v6e boots another runtime version than v5litepod",
 		},
 		"in a queued resource": {
 			`{"node":{` + v5e16 + `,"metadata":{"startup-script":"` + scales + `"}},"queued_resource":{"spot":{}}}`,
-			policy.Shape{Accelerator: "v5litepod-8"},
+			policy.Alternative{Accelerator: "v5litepod-8"},
 			1,
 			`{"node":{"acceleratorType":"v5litepod-8","metadata":{"startup-script":"` + scales + `"}},"queued_resource":{"spot":{}}}`,
 		},
 		"of a reservation": {
-			ordered(v5e16, scales, `,"schedulingConfig":{"reserved":true}`), policy.Shape{Accelerator: "v5litepod-8"}, 1, "a reservation holds only one shape",
+			ordered(v5e16, scales, `,"schedulingConfig":{"reserved":true}`), policy.Alternative{Accelerator: "v5litepod-8"}, 1, "a reservation holds only one shape",
 		},
-		"a legacy node": {`{"legacy_node":{"acceleratorType":"v3-8"}}`, policy.Shape{Accelerator: "v2-8"}, 1, "a legacy TPU Node"},
+		"a legacy node": {`{"legacy_node":{"acceleratorType":"v3-8"}}`, policy.Alternative{Accelerator: "v2-8"}, 1, "a legacy TPU Node"},
 		"a type that nobody knows": {
-			ordered(`"acceleratorType":"v9-8"`, scales, ""), policy.Shape{Accelerator: "v5litepod-8"}, 1, "its shape is unknown",
+			ordered(`"acceleratorType":"v9-8"`, scales, ""), policy.Alternative{Accelerator: "v5litepod-8"}, 1, "its shape is unknown",
 		},
 		"a topology that nobody knows": {
-			ordered(`"acceleratorConfig":{"topology":"ring","type":"V4"}`, scales, ""), policy.Shape{Accelerator: "v4-8"}, 1, "its shape is unknown",
+			ordered(`"acceleratorConfig":{"topology":"ring","type":"V4"}`, scales, ""), policy.Alternative{Accelerator: "v4-8"}, 1, "its shape is unknown",
 		},
-		"to a type that nobody knows": {ordered(v5e16, scales, ""), policy.Shape{Accelerator: "v9-8"}, 1, "accelerator type v9-8 is unknown"},
+		"to a type that nobody knows": {ordered(v5e16, scales, ""), policy.Alternative{Accelerator: "v9-8"}, 1, "accelerator type v9-8 is unknown"},
 		"a training that keeps its numbers": {
-			ordered(v5e16, "pitcrew run -- python3 train.py", ""), policy.Shape{Accelerator: "v5litepod-8"}, 1, "gives pitcrew no --scale-from",
+			ordered(v5e16, "pitcrew run -- python3 train.py", ""), policy.Alternative{Accelerator: "v5litepod-8"}, 1, "gives pitcrew no --scale-from",
 		},
 		"a batch that is not whole": {
 			ordered(v5e16, "pitcrew run --scale-from v5litepod-16 --global-batch 1000 --steps 100 -- t", ""),
-			policy.Shape{Accelerator: "v5litepod-8"},
+			policy.Alternative{Accelerator: "v5litepod-8"},
 			1,
 			"a global batch of 1000 cannot be divided evenly among 16 devices",
 		},
 		"a batch for a device of v3, which is a core": {
 			ordered(v5e16, "pitcrew run --scale-from=v3-32 --global-batch=16 --steps=100 -- t", ""),
-			policy.Shape{Accelerator: "v5litepod-8"},
+			policy.Alternative{Accelerator: "v5litepod-8"},
 			1,
 			"a global batch of 16 cannot be divided evenly among 32 devices",
 		},
 		"a batch for a device of v4, which is a chip": {
 			ordered(v5e16, "pitcrew run --scale-from=v4-32 --global-batch=16 --steps=100 -- t", ""),
-			policy.Shape{Accelerator: "v5litepod-8"},
+			policy.Alternative{Accelerator: "v5litepod-8"},
 			1,
 			ordered(`"acceleratorType":"v5litepod-8"`, "pitcrew run --scale-from=v4-32 --global-batch=16 --steps=100 -- t", ""),
 		},
 		"a batch for a type that nobody knows": {
 			ordered(v5e16, "pitcrew run --scale-from=v9-32 --global-batch=16 --steps=100 -- t", ""),
-			policy.Shape{Accelerator: "v5litepod-8"},
+			policy.Alternative{Accelerator: "v5litepod-8"},
 			1,
 			"accelerator type v9-32 is unknown",
 		},
 		"numbers that the script has in variables": {
 			ordered(v5e16, "pitcrew run --scale-from=$TYPE --global-batch=$BATCH --steps=100 -- t", ""),
-			policy.Shape{Accelerator: "v5litepod-8"},
+			policy.Alternative{Accelerator: "v5litepod-8"},
 			1,
 			ordered(`"acceleratorType":"v5litepod-8"`, "pitcrew run --scale-from=$TYPE --global-batch=$BATCH --steps=100 -- t", ""),
 		},
-		"an invalid specification": {`{}`, policy.Shape{Accelerator: "v5litepod-8"}, 1, "it has no node"},
+		"an invalid specification": {`{}`, policy.Alternative{Accelerator: "v5litepod-8"}, 1, "it has no node"},
 	} {
 		got, err := Reshape([]byte(c.spec), c.to, c.slices)
 		if err == nil {
@@ -119,7 +119,7 @@ func TestAReshapedSpecificationIsAnotherSliceAndNothingElse(t *testing.T) {
 // TestARestoredSpecificationIsInItsOwnShapeAgain, whatever else has changed since.
 func TestARestoredSpecificationIsInItsOwnShapeAgain(t *testing.T) {
 	own := ordered(`"acceleratorConfig":{"topology":"4x4x4_twisted","type":"V4"}`, scales, "")
-	other, err := Reshape([]byte(own), policy.Shape{Accelerator: "v6e-8", RuntimeVersion: "v2-alpha-tpuv6e"}, 1)
+	other, err := Reshape([]byte(own), policy.Alternative{Accelerator: "v6e-8", RuntimeVersion: "v2-alpha-tpuv6e"}, 1)
 	must(t, err)
 	relabelled := strings.Replace(string(other), `"team":"a"`, `"team":"b"`, 1)
 	got, err := Restore([]byte(relabelled), []byte(own), false)
