@@ -194,7 +194,9 @@ func (c *Checks) shaped(e cloudtputest.Event, workload, slice string) {
 	}
 	c.happen["created in another shape"]++
 	others = others || slices.Contains(c.record(workload).shapes, is)
-	if !others && !c.lately(workload, func(p policy.Policy) bool { return slices.ContainsFunc(p.Places, func(a policy.Alternative) bool { return a.Accelerator == is }) }) {
+	if !others && !c.lately(workload, func(p policy.Policy) bool {
+		return slices.ContainsFunc(p.Places, func(a policy.Alternative) bool { return a.Accelerator == is })
+	}) {
 		c.Violated("owner's word", workload, "%s was created as %s, which neither its order nor the policy names", slice, is)
 	}
 	if batch := c.Fleet[i].Batch; batch == 0 || batch%int64(c.devices(i)) != 0 {
