@@ -133,6 +133,7 @@ func (p *patrol) tick(ctx context.Context, at time.Time) error {
 	t.lookAgain(ctx)
 	t.followOperations(ctx, start)
 	t.leftovers(ctx)
+	t.try("pulse", t.pulse(ctx))
 	// Patrol is missed by this line: an answer to Pub/Sub proves nothing, because what is ignored is acknowledged too.
 	line := t.Fleet.Log
 	if t.counted {
@@ -142,6 +143,15 @@ func (p *patrol) tick(ctx context.Context, at time.Time) error {
 		"seconds", t.Fleet.Now().Sub(start).Seconds())
 	// The next tick repeats the failed work; this one is logged and acknowledged.
 	return fault.Permanent(errors.Join(t.faults...))
+}
+
+// pulse writes down that the tick is done, and what it could not do.
+func (t *round) pulse(ctx context.Context) error {
+	p := ledger.Pulse{Ticked: t.Fleet.Now(), Swept: t.swept}
+	for _, err := range t.faults {
+		p.Faults = append(p.Faults, err.Error())
+	}
+	return t.Fleet.Ledger.SavePulse(ctx, t.Project, p)
 }
 
 // round is one running tick.

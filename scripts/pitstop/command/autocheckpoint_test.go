@@ -51,7 +51,7 @@ func TestOnlyTheWayOutThatHelpsIsNamed(t *testing.T) {
 				b, _, _ := deploymenttest.Healthy(t, deploymenttest.StartsCrew)
 				b.Google = asAda(c.base)
 				b.OpenNodeLister = deployment.Connect(b.Google).OpenNodeLister
-				b.Want([]string{"status", "--timeout", "300ms"}, "the last maintenance events and autocheckpoint are not shown: "+c.says)
+				b.Want([]string{"status", "llama-8b", "--timeout", "300ms"}, "the last maintenance events and autocheckpoint are not shown: "+c.says)
 				b.Want([]string{"check", "llama-8b", "--timeout", "300ms"}, "check cannot read when the last maintenance event was: "+c.says)
 			})
 		})
@@ -73,7 +73,7 @@ func TestStatusSaysThatLegacyNodesAreRefused(t *testing.T) {
 	b.OpenNodeLister = func(ctx context.Context, legacyZones []string) (deployment.NodeLister, error) {
 		return cloudtpu.Config{Endpoint: server.URL, LegacyZones: legacyZones}.OpenWith(ctx, cloudtpu.Clients{Former: google.TrackRPC()})
 	}
-	b.Want([]string{"status"}, "are not shown: the Cloud TPU API refuses the caller: The caller does not have permission; "+
+	b.Want([]string{"status", "old"}, "are not shown: the Cloud TPU API refuses the caller: The caller does not have permission; "+
 		"ask for a role that allows it: the verb's --help names one\n")
 }
 

@@ -347,7 +347,7 @@ func TestTheHandbookWalksThroughTheDemo(t *testing.T) {
 		prints map[string]string
 	}{
 		{"README.md", func(*testing.T, *lab.RunningDemo) {}, map[string]string{
-			"report": "1 loss: 1 back", "watch": "demo/llama-8b", "canary": "in total, from its timestamp to the ledger", "status": "if llama-8b died now: recreate", "check": "its start-up script starts pitcrew",
+			"report": "1 loss: 1 back", "watch": "demo/llama-8b", "canary": "in total, from its timestamp to the ledger", "status": "demo/llama-8b   trains", "check": "its start-up script starts pitcrew",
 		}},
 		{"terraform/README.md", func(t *testing.T, d *lab.RunningDemo) {
 			seeCrash(t, d, "llama-8b")
@@ -362,7 +362,7 @@ func TestTheHandbookWalksThroughTheDemo(t *testing.T) {
 			}
 			d.Forward(30 * time.Minute)
 		}, map[string]string{
-			"status": "demo/llama-8b  policy night", "incident": "save", "incidents": "maintenance, open", "report": "no TPU was lost", "pause": "demo/llama-8b: paused by", "approve": "approved by", "scale": "advice: ",
+			"status": "demo/llama-8b  ", "incident": "save", "incidents": "maintenance, open", "report": "no TPU was lost", "pause": "demo/llama-8b: paused by", "approve": "approved by", "scale": "advice: ",
 		}},
 	} {
 		t.Run(c.page, func(t *testing.T) {

@@ -80,7 +80,7 @@ pitstop gke rbac --namespace train --account EMAIL --id NUMBER > reader.yaml
 pitstop gke rbac --all-namespaces --json`,
 	"pitstop status": `pitstop status --project MINE
 pitstop status llama-8b --project MINE
-pitstop status --watch --project MINE`,
+pitstop status --needs-me --watch --project MINE`,
 	"pitstop incident": `pitstop incident llama-8b --project MINE
 pitstop incident llama-8b-20261112-3 --project MINE
 pitstop incident llama-8b-20261112-3 --prices prices.yaml --project MINE`,

@@ -117,7 +117,7 @@ func TestStatusShowsTheLastMaintenanceAndAutocheckpoint(t *testing.T) {
 	protected := deploymenttest.Eventful("bert")
 	protected.Autocheckpoint, protected.Maintained = true, time.Time{}
 	b.Shown = []provider.Slice{deploymenttest.Eventful("llama-8b"), protected, deploymenttest.Eventful("stranger")}
-	got, err := b.Call("status")
+	got, err := b.Call("status", "llama-8b")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestStatusShowsTheLastMaintenanceAndAutocheckpoint(t *testing.T) {
 	b.Want([]string{"status", "--json", "bert"}, `"shown":[{"slice":"bert","autocheckpoint":"on"}]`)
 
 	b.Shown, b.Hidden = nil, errors.New("refused")
-	b.Want([]string{"status"}, "demo/llama-8b", "the last maintenance events and autocheckpoint are not shown: refused\n")
+	b.Want([]string{"status", "llama-8b"}, "demo/llama-8b", "the last maintenance events and autocheckpoint are not shown: refused\n")
 	b.Want([]string{"status", "--json", "bert"}, `"not_shown":"refused"`)
 }
 
@@ -159,7 +159,7 @@ func TestStatusShowsTheLastMaintenanceOfALegacyNode(t *testing.T) {
 			Present: []option.ClientOption{option.WithHTTPClient(&http.Client{Transport: api.Transport()})}, Former: []option.ClientOption{option.WithGRPCConn(conn)},
 		})
 	}
-	got, err := b.Call("status")
+	got, err := b.Call("status", "old")
 	if err != nil || strings.Contains(got, "autocheckpoint") {
 		t.Errorf("%v:\n%s", err, got)
 	}
@@ -181,7 +181,7 @@ func TestAListingThatIsNotWholeIsSaid(t *testing.T) {
 			w := deploymenttest.Trains("llama-8b", deploymenttest.Read(func(r *evidence.Read) { r.Facts.Legacy = c.hasLegacy }))
 			b := deploymenttest.New(t, ledgertest.NewStore().Open, w)
 			b.Unreached, b.UnreachedLegacy = c.unreached, c.unreachedLegacy
-			got, err := b.Call("status")
+			got, err := b.Call("status", "llama-8b")
 			if err != nil || strings.Contains(got, says) != c.PausedText || strings.Contains(got, "are not shown") != c.PausedText {
 				t.Errorf("%v:\n%s", err, got)
 			}

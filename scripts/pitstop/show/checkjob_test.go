@@ -85,7 +85,7 @@ func TestAWaitingJobIsShown(t *testing.T) {
 	w.Provider, w.Slice.Zone, w.Slice.Facts.WaitsSince = "gke", "us-east5/research/teams", deploymenttest.Noon.Add(-3*time.Hour)
 	w.Before(0).Reads(deploymenttest.Is(evidence.Creating, "creating: its Pod llama-8b-0 waits for a machine: Unschedulable: Insufficient google.com/tpu"))
 	b := deploymenttest.New(t, ledgertest.NewStore().Open, w.Workload)
-	b.Want([]string{"status"}, "Unschedulable: Insufficient google.com/tpu, waiting since 2026-11-21T09:00:00Z, for 3 h 0 m")
+	b.Want([]string{"status", "llama-8b"}, "Unschedulable: Insufficient google.com/tpu, waiting since 2026-11-21T09:00:00Z, for 3 h 0 m")
 	out, err := b.Call("check", "llama-8b")
 	for _, want := range []string{"Insufficient google.com/tpu, waiting since 2026-11-21T09:00:00Z; nothing follows but reminders", "kubectl describe job llama-8b --namespace teams"} {
 		if err == nil || !strings.Contains(strings.Join(strings.Fields(out), " "), want) {

@@ -195,13 +195,13 @@ func TestALongHistoryIsReadFromItsEnd(t *testing.T) {
 func TestStatusWarnsOfSavesMoreThanAnHourApart(t *testing.T) {
 	b := deploymenttest.New(t, ledgertest.NewStore().Open, deploymenttest.Trains("llama-8b", deploymenttest.SavesEvery(time.Hour)))
 	b.Loses(20, 11*time.Hour)
-	got, err := b.Call("status")
+	got, err := b.Call("status", "llama-8b")
 	if err != nil || strings.Contains(got, "  saves ") {
 		t.Errorf("%v:\n%s", err, got)
 	}
 	b = deploymenttest.New(t, ledgertest.NewStore().Open, deploymenttest.Trains("llama-8b", deploymenttest.SavesEvery(3*time.Hour)))
 	b.Loses(20, 11*time.Hour)
-	b.Want([]string{"status"}, "  saves     it saves every 3 h 0 m; save every 38 m 0 s: it loses least", "(20 losses of unsaved steps in")
+	b.Want([]string{"status", "llama-8b"}, "  saves     it saves every 3 h 0 m; save every 38 m 0 s: it loses least", "(20 losses of unsaved steps in")
 	if got, err = b.Call("status", "--json"); err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +223,7 @@ func TestAnUnreadableArchiveIsAnError(t *testing.T) {
 	}}
 	w := deploymenttest.Trains("llama-8b", deploymenttest.SavesEvery(3*time.Hour))
 	b := deploymenttest.New(t, tap.On(ledgertest.NewStore().Open), w)
-	if _, err := b.Call("status"); !errors.Is(err, broken) {
+	if _, err := b.Call("status", "llama-8b"); !errors.Is(err, broken) {
 		t.Errorf("status ends with %v", err)
 	}
 }

@@ -53,14 +53,17 @@ const WatchEvery = 10 * time.Second
 
 func (d verbs) statusCommand() *cobra.Command {
 	var where deployment.Place
-	var asJSON, watch bool
+	var asJSON, watch, needsMe bool
 	c := &cobra.Command{
 		Use:   "status [WORKLOAD...]",
 		Short: "Print the state of every workload of a deployment",
-		Long: "Print the state of every workload of a deployment, or of these workloads: its slices as the API showed them last, its\n" +
+		Long: "Print one line for every workload of a deployment, the worst first: how it stands and since when, whether it needs you, what\n" +
+			"its incident has cost so far, and what Pitstop does next. Before that it says whether Pitstop sees: patrol's last tick, and the last\n" +
+			"canary. --needs-me leaves out the workloads that need nobody.\n\n" +
+			"Of the workloads that you name, print all: the slices as the API showed them last, the\n" +
 			"policy with the limit of each switch, its training, its state in the terms of Google's training service (job), announced\n" +
-			"maintenance, its pause, and its open incident with the deadline and the next step. status also says what Pitstop would do if the slice died now; the functions decide with the\n" +
-			"same code.\n\n" +
+			"maintenance, its pause, and its open incident with the deadline and the next step. status also says what Pitstop would do if the slice died now;\n" +
+			"the functions decide with the same code.\n\n" +
 			"For a workload that saves less often than hourly, status also reads its last incidents, and names the time between two saves\n" +
 			"that loses least.\n\n" +
 			"This reads the ledger in one listing, which needs roles/datastore.viewer. A policy file needs roles/storage.objectViewer. From\n" +
@@ -75,27 +78,34 @@ func (d verbs) statusCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if watch {
-				return d.watchStatus(c.Context(), l, names, asJSON, c.OutOrStdout())
+			past := newHistorian(l)
+			look := func(ctx context.Context, out io.Writer) error {
+				if len(names) == 0 && !asJSON {
+					return d.fleet(ctx, l, needsMe, out)
+				}
+				past.again()
+				return d.status(ctx, l, past, names, asJSON, needsMe, out)
 			}
-			return d.status(c.Context(), l, newHistorian(l), names, asJSON, c.OutOrStdout())
+			if watch {
+				return d.watchStatus(c.Context(), look, asJSON, c.OutOrStdout())
+			}
+			return look(c.Context(), c.OutOrStdout())
 		},
 	}
 	where.Flags(c)
 	c.Flags().BoolVar(&asJSON, "json", false,
 		"print one JSON object per workload: how it stands, its policy, the next decision, and what the API shows")
 	c.Flags().BoolVar(&watch, "watch", false, "look again and again, until you interrupt it")
+	c.Flags().BoolVar(&needsMe, "needs-me", false, "leave out the workloads that need nobody")
 	return c
 }
 
 // watchStatus prints the state until the context ends. On a terminal each look takes the place of the last; elsewhere it follows.
-func (d verbs) watchStatus(ctx context.Context, l *ledger.Ledger, names []string, asJSON bool, out io.Writer) error {
-	past := newHistorian(l)
+func (d verbs) watchStatus(ctx context.Context, look func(context.Context, io.Writer) error, asJSON bool, out io.Writer) error {
 	for {
 		var page strings.Builder
 		looking, end := google.NextQuestion(ctx)
-		past.again()
-		if err := end(d.status(looking, l, past, names, asJSON, &page)); err != nil {
+		if err := end(look(looking, &page)); err != nil {
 			if ctx.Err() != nil {
 				err = nil // the caller interrupts
 			}
@@ -119,28 +129,83 @@ func (d verbs) watchStatus(ctx context.Context, l *ledger.Ledger, names []string
 	}
 }
 
-func (d verbs) status(ctx context.Context, l *ledger.Ledger, past *historian, names []string, asJSON bool, out io.Writer) error {
-	found, err := d.Workloads(ctx, l, names)
+// fleet prints a line for every workload, the worst first, and what is left over.
+func (d verbs) fleet(ctx context.Context, l *ledger.Ledger, needsMe bool, out io.Writer) error {
+	found, err := d.Workloads(ctx, l, nil)
 	if err != nil {
 		return err
 	}
+	p := terminal.NewPrinter(out, false)
+	if err := d.head(ctx, l, found, p); err != nil {
+		return err
+	}
+	if len(found) == 0 {
+		terminal.Print(out, "Pitstop has seen no workload yet; patrol looks for TPUs every minute")
+		return d.leftBehind(ctx, l, out)
+	}
+	sights, err := d.sights(ctx, l, found)
+	if err != nil {
+		return err
+	}
+	printSights(p, sights, d.Now())
+	var rows []view.Row
+	for _, w := range found {
+		if r := w.Row(); !needsMe || r.Need != nil {
+			rows = append(rows, r)
+		}
+	}
+	if len(rows) == 0 {
+		terminal.Print(out, "none of "+terminal.Count(len(found), "workload")+" needs you")
+		return d.leftBehind(ctx, l, out)
+	}
+	slices.SortFunc(rows, view.Worse)
+	terminal.Print(out, "")
+	printFleet(p, rows, sights, d.Now())
+	return d.leftBehind(ctx, l, out)
+}
+
+// head prints what holds for all workloads.
+func (d verbs) head(ctx context.Context, l *ledger.Ledger, found []deployment.Workload, p *terminal.Printer) error {
 	pause, err := l.Pause(ctx)
 	if err != nil {
 		return err
 	}
-	policies, known, err := d.Policies(ctx, l)
+	if pause.Holds(d.Now()) {
+		terminal.Print(p.Out, p.Paint(terminal.Yellow, "everything is paused "+PausedText(pause)))
+	}
+	if _, known, err := d.Policies(ctx, l); err != nil || known || len(found) == 0 {
+		return err
+	}
+	terminal.Print(p.Out, p.Paint(terminal.Yellow, "the ledger does not say yet what the deployment allows; the switches of the presets are shown"))
+	return nil
+}
+
+// status prints all of these workloads.
+func (d verbs) status(ctx context.Context, l *ledger.Ledger, past *historian, names []string, asJSON, needsMe bool, out io.Writer) error {
+	found, err := d.Workloads(ctx, l, names)
+	if err != nil {
+		return err
+	}
+	policies, _, err := d.Policies(ctx, l)
 	if err != nil {
 		return err
 	}
 	p := terminal.NewPrinter(out, asJSON)
-	if !asJSON && pause.Holds(d.Now()) {
-		terminal.Print(out, p.Paint(terminal.Yellow, "everything is paused "+PausedText(pause)))
-	}
-	if !asJSON && !known && len(found) > 0 {
-		terminal.Print(out, p.Paint(terminal.Yellow, "the ledger does not say yet what the deployment allows; the switches below are those of the presets"))
+	if !asJSON {
+		sights, err := d.sights(ctx, l, found)
+		if err == nil {
+			err = d.head(ctx, l, found, p)
+		}
+		if err != nil {
+			return err
+		}
+		printSights(p, sights, d.Now())
 	}
 	shown, unread := d.shownNow(ctx, found)
-	for i, w := range found {
+	for _, w := range found {
+		if needsMe && w.Need == nil {
+			continue
+		}
 		st := d.stands(w.Document.Limited(policies.For(ctx, w.Label)), w)
 		if st.Saving, err = past.seldomSaved(ctx, w, d.Now()); err != nil {
 			return err
@@ -152,21 +217,13 @@ func (d verbs) status(ctx context.Context, l *ledger.Ledger, past *historian, na
 			}
 			continue
 		}
-		if i > 0 {
-			terminal.Print(out, "")
-		}
+		terminal.Print(out, "")
 		printStanding(p, st, d.Now())
 	}
 	if unread != "" && !asJSON {
 		terminal.Print(out, "\n"+p.Paint(terminal.Yellow, "the last maintenance events and autocheckpoint are not shown: "+unread))
 	}
-	if len(found) == 0 && !asJSON {
-		terminal.Print(out, "Pitstop has seen no workload yet; patrol looks for TPUs every minute")
-	}
-	if asJSON || len(names) > 0 {
-		return nil // an object is a workload, and who names workloads asks for nothing else
-	}
-	return d.leftBehind(ctx, l, out)
+	return nil
 }
 
 // shownNow are the slices as the API shows them now, and why it shows them not.
@@ -261,6 +318,7 @@ func printStanding(p *terminal.Printer, st standing, now time.Time) {
 	if st.IfLost != nil {
 		terminal.Print(p.Out, "  if "+st.IfLost.Slice+" died now: "+foreseen(st.IfLost.Plan))
 	}
+	printNeed(p, w.Need)
 	in := w.Incident
 	if in == nil {
 		return
@@ -270,9 +328,6 @@ func printStanding(p *terminal.Printer, st standing, now time.Time) {
 		line += ", until " + in.Deadline.UTC().Format(time.RFC3339)
 	}
 	terminal.Print(p.Out, "  incident  "+p.Paint(terminal.Yellow, line))
-	if n := w.Need; n != nil {
-		terminal.Print(p.Out, "            "+p.Paint(terminal.Yellow, "it waits for approval: "+n.Text+"; "+n.Command))
-	}
 	if w.Wait.Held != "" {
 		terminal.Print(p.Out, "            held: "+terminal.WithCode(w.Wait.Held, string(w.Wait.HeldCode)))
 	}
@@ -282,6 +337,21 @@ func printStanding(p *terminal.Printer, st standing, now time.Time) {
 	if st.AtDeadline != nil {
 		terminal.Print(p.Out, "            at its deadline: "+foreseen(*st.AtDeadline))
 	}
+}
+
+// printNeed prints what a person has to do, with which command, and what happens without that.
+func printNeed(p *terminal.Printer, n *view.Need) {
+	if n == nil {
+		return
+	}
+	line := "  you       " + p.Paint(terminal.Yellow, n.Text)
+	if n.Command != "" {
+		line += "; " + n.Command
+	}
+	if n.Otherwise != "" {
+		line += " (else " + n.Otherwise + ")"
+	}
+	terminal.Print(p.Out, line)
 }
 
 // foreseen prints a decision that would be made, in a line.
@@ -362,10 +432,13 @@ func training(w view.Workload, now time.Time) string {
 		parts = append(parts, "no word from a crew yet")
 	case t.HasGivenUp():
 		parts = append(parts, fmt.Sprintf("the crew gave up after attempt %d", t.GaveUp))
-	case t.Attempt > 0:
-		parts = append(parts, fmt.Sprintf("crew in touch, attempt %d", t.Attempt))
-	default:
+	case t.InTouch(now):
 		parts = append(parts, "crew in touch")
+	default:
+		parts = append(parts, "crew silent for "+events.Span(now.Sub(t.Spoke)))
+	}
+	if t.Attempt > 0 && !t.HasGivenUp() {
+		parts = append(parts, fmt.Sprintf("attempt %d", t.Attempt))
 	}
 	switch {
 	case t.Finished:
@@ -378,12 +451,16 @@ func training(w view.Workload, now time.Time) string {
 		parts = append(parts, "no step yet")
 	}
 	switch {
-	case !t.VerifiedAt.IsZero():
-		parts = append(parts, "checkpoint "+events.Number(t.Verified)+" verified, "+events.Span(now.Sub(t.VerifiedAt))+" old")
 	case w.Directory == "":
 		parts = append(parts, "no checkpoint directory")
-	case t.Checkpoint > 0:
-		parts = append(parts, "checkpoint "+events.Number(t.Checkpoint)+" reported by the crew, not verified")
+	case t.Checkpoint > t.Verified:
+		line := "checkpoint " + events.Number(t.Checkpoint) + " reported by the crew " + events.Span(now.Sub(t.CheckpointAt)) + " ago, not verified"
+		if !t.VerifiedAt.IsZero() {
+			line += "; " + events.Number(t.Verified) + " is verified"
+		}
+		parts = append(parts, line)
+	case !t.VerifiedAt.IsZero():
+		parts = append(parts, "checkpoint "+events.Number(t.Verified)+" verified, "+events.Span(now.Sub(t.VerifiedAt))+" old")
 	default:
 		parts = append(parts, "no checkpoint yet")
 	}

@@ -30,12 +30,12 @@ func TestStatusTellsHowEveryWorkloadStands(t *testing.T) {
 	other.Before(50 * time.Hour).Reads()
 	d := deploymenttest.New(t, ledgertest.NewStore().Open, deploymenttest.Llama(deploymenttest.In("us-west4-a")), other.Workload)
 	l := d.Ledger
-	got, err := d.Call("status")
+	got, err := d.Call("status", "bert", "llama-8b")
 	if err != nil {
 		t.Fatal(err)
 	}
 	deploymenttest.WantText(t, got, "demo/llama-8b  policy spot", "llama-8b us-west4-a v5litepod-16 spot  PREEMPTED for 1 m 30 s",
-		"step 48,190 6 m 0 s ago, checkpoint 40,000 verified, 1 d 22 h old", "llama-8b-20261121-3: preemption, deleting for 1 m 30 s, until 2026-11-21T12:43:30Z",
+		"step 48,190 6 m 0 s ago, checkpoint 48,000 reported by the crew 6 m 0 s ago, not verified; 40,000 is verified", "llama-8b-20261121-3: preemption, deleting for 1 m 30 s, until 2026-11-21T12:43:30Z",
 		"delete llama-8b: begun 1 m 10 s ago", "demo/bert  no label pitstop-policy: watched", "bert us-west4-b v2-8  READY for 2 d 2 h", "no word from a crew yet")
 	if got, err = d.Call("status", "bert"); err != nil || strings.Contains(got, "llama") {
 		t.Errorf("status of one: %v\n%s", err, got)
@@ -59,16 +59,16 @@ func TestStatusTellsThePolicyAndWhatWouldFollow(t *testing.T) {
 	deploymenttest.EachStore(t, func(t *testing.T, open ledger.Opener) {
 		w := deploymenttest.Trains("llama-8b", deploymenttest.Read(func(r *evidence.Read) { r.Facts.Label = "night" }))
 		b := deploymenttest.New(t, open, w)
-		b.Want([]string{"status"}, "the ledger does not say yet what the deployment allows", "policy night, which is no policy: watched")
+		b.Want([]string{"status", "llama-8b"}, "the ledger does not say yet what the deployment allows", "policy night, which is no policy: watched")
 		if err := b.Ledger.SaveSettings(t.Context(), ledger.Settings{Policy: policy.Config{URI: "gs://ops/policy.yaml", Allow: "recreate,restart"}}); err != nil {
 			t.Fatal(err)
 		}
 		b.ReadFile = func(context.Context, string) ([]byte, error) {
 			return []byte("policies:\n  night: {preset: spot, switches: {restart: ask}, zones: [us-west4-b]}\n"), nil
 		}
-		b.Want([]string{"status"}, "llama-8b us-west4-a v5litepod-16 spot  READY for 2 d 0 h, life 7711 since 2026-11-19T12:00:00Z",
+		b.Want([]string{"status", "llama-8b"}, "llama-8b us-west4-a v5litepod-16 spot  READY for 2 d 0 h, life 7711 since 2026-11-19T12:00:00Z",
 			"allowed: recreate · no, limited by the deployment: request_checkpoint", "ask, limited by policy night: restart",
-			"crew in touch, attempt 2, step 48,190 6 m 0 s ago, checkpoint 48,000 reported by the crew, not verified",
+			"crew in touch, attempt 2, step 48,190 6 m 0 s ago, checkpoint 48,000 reported by the crew 6 m 0 s ago, not verified",
 			"if llama-8b died now: recreate: delete llama-8b first; then create llama-8b in us-west4-a")
 		got, err := b.Call("status", "--json")
 		if err != nil {
@@ -92,14 +92,14 @@ func TestStatusTellsThePolicyAndWhatWouldFollow(t *testing.T) {
 		if err := b.Ledger.SaveSettings(t.Context(), ledger.Settings{Policy: policy.Config{URI: "gs://ops/other.yaml"}}); err != nil {
 			t.Fatal(err)
 		}
-		b.Want([]string{"status"}, "you cannot read it: gs://ops/other.yaml: 403: you may not")
+		b.Want([]string{"status", "llama-8b"}, "you cannot read it: gs://ops/other.yaml: 403: you may not")
 	})
 }
 
 func TestStatusTellsWhyAPersonWouldBeAsked(t *testing.T) {
 	w := deploymenttest.Trains("llama-8b", deploymenttest.Read(func(r *evidence.Read) { r.Facts.Bare = true }))
 	b := deploymenttest.New(t, ledgertest.NewStore().Open, w)
-	b.Want([]string{"status"}, "if llama-8b died now: wait for approval: recreate llama-8b (llama-8b has no start-up script: what comes back is an empty machine")
+	b.Want([]string{"status", "llama-8b"}, "if llama-8b died now: wait for approval: recreate llama-8b (llama-8b has no start-up script: what comes back is an empty machine")
 }
 
 func TestStatusTellsWhatAnIncidentWaitsFor(t *testing.T) {
@@ -109,7 +109,7 @@ func TestStatusTellsWhatAnIncidentWaitsFor(t *testing.T) {
 		Origin: looks.Origin(events.RankAudit), Slice: "bert", Incarnation: looks.Slices[0].Incarnation, Cause: events.CausePreemption, Text: "worker 2 was preempted",
 	})
 	b := deploymenttest.New(t, ledgertest.NewStore().Open, waiting, looks.Workload)
-	b.Want([]string{"status"}, "it waits for approval: recreate llama-8b; pitstop approve llama-8b-20261121-3",
+	b.Want([]string{"status", "bert", "llama-8b"}, "you       recreate llama-8b; pitstop approve llama-8b-20261121-3 (else Pitstop does nothing about it, and reminds)",
 		"bert-20261121-1: preemption, looking for 0 s, until 2026-11-21T12:30:00Z", "at its deadline: ", "wait for progress past step 48,000")
 }
 
@@ -163,10 +163,10 @@ func TestStatusReadsOneListing(t *testing.T) {
 	tap := &ledgertest.Tap{Before: func(context.Context, ledgertest.Call) error { calls++; return nil }}
 	b := deploymenttest.New(t, tap.On(store.Open))
 	got, err := b.Call("status")
-	if err != nil || strings.Count(got, "if w") != n {
-		t.Errorf("%v, %d workloads", err, strings.Count(got, "if w"))
+	if lines := strings.Count(got, "demo/w"); err != nil || lines != n || strings.Count(got, "\n") > n+10 {
+		t.Errorf("%v, %d workloads in %d lines", err, lines, strings.Count(got, "\n"))
 	}
-	if calls != 4 { // the listing, the pause, the settings, what is left over
+	if calls != 6 { // the listing, the pause, the settings, the pulse, the canary, what is left over
 		t.Errorf("%d calls of the store", calls)
 	}
 }
@@ -181,7 +181,7 @@ func TestStatusIsWatchedUntilSomebodyHasSeenEnough(t *testing.T) {
 		return nil
 	}
 	got, err := b.Call("status", "--watch")
-	if err != nil || strings.Count(got, "2026-11-21T12:00:00Z\n\n") != 3 || strings.Count(got, "crew in touch, attempt 2") != 3 {
+	if err != nil || strings.Count(got, "2026-11-21T12:00:00Z\n\n") != 3 || strings.Count(got, "demo/llama-8b  trains") != 3 {
 		t.Errorf("%v: %s", err, got)
 	}
 }
@@ -232,4 +232,55 @@ func TestAPlannedEndIsNoMaintenance(t *testing.T) {
 	if got, want := announced(end, now), "planned end at 2026-11-12T04:00:00Z, the save is requested in 1 h 0 m"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
+}
+
+// TestStatusIsATableTheWorstFirst: with what each costs so far, and what those need that wait for a person.
+func TestStatusIsATableTheWorstFirst(t *testing.T) {
+	b := deploymenttest.New(t, ledgertest.NewStore().Open, deploymenttest.Trains("bert"), deploymenttest.Preempted("gemma").Workload, deploymenttest.Asking())
+	got, err := b.Call("status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `the ledger does not say yet what the deployment allows; the switches of the presets are shown
+patrol ticked 20 s ago
+
+3 workloads
+WORKLOAD       STATE     SINCE     NEEDS YOU  COST SO FAR     NEXT
+demo/llama-8b  recovers  1 m 30 s  yes        0.4 chip-hours  wait for approval: recreate llama-8b
+demo/gemma     recovers  1 m 30 s  -          0.4 chip-hours  recreate: delete gemma first, until 12:43
+demo/bert      trains    2 d 0 h   -          -               -
+
+you  demo/llama-8b: recreate llama-8b; pitstop approve llama-8b-20261121-3 (else Pitstop does nothing about it, and reminds)
+`
+	if got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+// TestStatusSaysFirstThatPitstopIsBlind: after a silent hour nobody knows how a workload stands.
+func TestStatusSaysFirstThatPitstopIsBlind(t *testing.T) {
+	b := deploymenttest.New(t, ledgertest.NewStore().Open, deploymenttest.Trains("bert"))
+	noon := b.Now()
+	for after, want := range map[time.Duration]string{
+		4 * time.Minute: "patrol ticked 4 m 20 s ago\n", time.Hour: "BLIND for 1 h 0 m: patrol's last tick was at 2026-11-21T11:59:40Z; what follows is as of then; see the log of the function patrol",
+	} {
+		b.Now = func() time.Time { return noon.Add(after) }
+		b.Want([]string{"status"}, want)
+		b.Want([]string{"status", "bert"}, want)
+	}
+	b.Want([]string{"status"}, "demo/bert  unknown, was trains")
+	later := noon.Add(2 * time.Hour)
+	if err := b.Ledger.SavePulse(t.Context(), "demo", ledger.Pulse{Ticked: later, Faults: []string{"zone us-west4-a: 403"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Ledger.CanaryWritten(t.Context(), "demo", "c", noon); err != nil {
+		t.Fatal(err)
+	}
+	b.Now = func() time.Time { return later }
+	b.Want([]string{"status"}, "patrol ticked 0 s ago\nits last tick could not do 1 thing: zone us-west4-a: 403\nthe last canary has not come back")
+	without := deploymenttest.New(t, ledgertest.NewStore().Open)
+	if _, err := without.Ledger.Save(t.Context(), deploymenttest.Trains("bert"), ledger.Revision{}); err != nil {
+		t.Fatal(err)
+	}
+	without.Want([]string{"status"}, "BLIND: patrol has never ticked")
 }

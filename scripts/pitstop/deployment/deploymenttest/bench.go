@@ -102,12 +102,15 @@ func EachStore(t *testing.T, test func(t *testing.T, open ledger.Opener)) {
 	})
 }
 
-// New is a deployment whose ledger holds these workloads.
+// New is a deployment whose ledger holds these workloads. Its patrol ticked 20 seconds ago.
 func New(t *testing.T, open ledger.Opener, all ...incident.Workload) *Bench {
 	t.Helper()
 	l := ledger.New(open)
 	for _, w := range all {
 		if _, err := l.Save(t.Context(), w, ledger.Revision{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.SavePulse(t.Context(), w.Project, ledger.Pulse{Ticked: Noon.Add(-20 * time.Second)}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,0 +1,84 @@
+package view
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"pitstop.internal/events"
+	"pitstop.internal/shared/bounds"
+)
+
+// Row is a workload in one line of a table: what somebody reads who is responsible for many.
+type Row struct {
+	Workload string    `json:"workload"`
+	State    State     `json:"state"`
+	Since    time.Time `json:"since,omitzero"`
+	// Incident is the one that the row tells of, with its cause and cost: the open one, or the last one while it is left to a person.
+	Incident string       `json:"incident,omitzero"`
+	Cause    events.Cause `json:"cause,omitzero"`
+	Cost     Cost         `json:"cost,omitzero"`
+	// Need is what a person has to do; nil where nobody is needed.
+	Need *Need `json:"need,omitempty"`
+	// Next is what Pitstop does next, or what it does now; empty for nothing. At is until when that lasts, or when it begins.
+	Next string    `json:"next,omitzero"`
+	At   time.Time `json:"at,omitzero"`
+}
+
+// Row is the workload in one line.
+func (w Workload) Row() Row {
+	r := Row{Workload: w.ID, State: w.State, Since: w.Since, Need: w.Need}
+	in := w.Incident
+	if in == nil && w.wasLeft() {
+		in = w.Closed
+	}
+	if in != nil {
+		r.Incident, r.Cause, r.Cost = in.ID, in.Cause, in.Cost
+	}
+	r.Next, r.At = w.next()
+	return r
+}
+
+// next is what Pitstop does next, or does now, in a few words.
+func (w Workload) next() (text string, at time.Time) {
+	if w.Incident != nil {
+		return w.Incident.doing(), w.Incident.Deadline
+	}
+	for _, s := range w.Slices {
+		if n := w.Announced(s.Name); n != nil && !n.Due.IsZero() && (at.IsZero() || n.Due.Before(at)) {
+			text, at = "ask for a save", n.Due
+		}
+	}
+	return text, at
+}
+
+// doing is what was decided last.
+func (in *Incident) doing() string {
+	for _, l := range slices.Backward(in.Timeline) {
+		if l.Kind == LineDecided {
+			return l.Text
+		}
+	}
+	return ""
+}
+
+// weights are the states, the one first that is worst.
+var weights = []State{GivenUp, Recovers, Unusable, Watched, Prepares, Beginning, Trains, Finished, Left}
+
+// Worse compares two rows for a table whose worst row comes first: those that wait for a person, then those whose training stands still. What
+// has been so for longest comes first.
+func Worse(a, b Row) int {
+	return cmp.Or(cmp.Compare(a.weight(), b.weight()), a.Since.Compare(b.Since), cmp.Compare(a.Workload, b.Workload))
+}
+
+func (r Row) weight() int {
+	if r.Need != nil {
+		return -1
+	}
+	return slices.Index(weights, r.State)
+}
+
+// InTouch reports whether the crew was heard lately: it writes a line every five minutes while steps advance.
+func (t Training) InTouch(now time.Time) bool {
+	return !t.Spoke.IsZero() && now.Sub(t.Spoke) <= bounds.HeardFor
+}
