@@ -118,7 +118,7 @@ func open(w *Workload, p policy.Policy, t Trouble, now time.Time) {
 	w.Epoch++
 	t.Heard = now
 	w.Incident = &Incident{
-		ID: incidentID(w.Name, now, w.Epoch), Opened: now, Ceiling: p.Switches, Limits: p.Limits, Policy: p.Name, ChipHourPrice: p.ChipHourPrice,
+		ID: w.nextID(now), Opened: now, Ceiling: p.Switches, Limits: p.Limits, Policy: p.Name, ChipHourPrice: p.ChipHourPrice,
 		Troubles: []Trouble{t}, Baseline: w.Training.baseline(), BaseAttempt: max(w.Training.Attempt, w.Training.StepAttempt),
 	}
 	if p.Unreadable != "" {
@@ -132,9 +132,14 @@ func open(w *Workload, p policy.Policy, t Trouble, now time.Time) {
 	}
 }
 
-// incidentID is unique for a workload, because its epoch never falls, and fits into the value of a label.
-func incidentID(name string, now time.Time, epoch int64) string {
-	return incidentsOf(name) + now.UTC().Format("20060102-") + strconv.FormatInt(epoch, 10)
+// nextID is unique for a workload, and fits into the value of a label. Incidents are numbered by day. A clock that is behind goes on with the day
+// of the last one: no number comes again.
+func (w *Workload) nextID(now time.Time) string {
+	if day := now.UTC().Format("20060102"); day > w.Opened.Day {
+		w.Opened = Numbered{Day: day}
+	}
+	w.Opened.Last++
+	return incidentsOf(w.Name) + w.Opened.Day + "-" + strconv.Itoa(w.Opened.Last)
 }
 
 // incidentsOf is the prefix of the IDs of a workload's incidents.

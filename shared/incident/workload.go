@@ -51,6 +51,8 @@ type Workload struct {
 
 	// Epoch rises when an incident opens or ends and when a request is sent, and at no other time.
 	Epoch int64 `json:"epoch"`
+	// Opened numbers the incidents of the last day on which one opened.
+	Opened Numbered `json:"opened,omitzero"`
 	// Effects are the calls that the open incident wants, or has under way.
 	Effects  []Effect  `json:"effects,omitempty"`
 	Incident *Incident `json:"incident,omitempty"`
@@ -68,6 +70,12 @@ type Workload struct {
 // New is the document of a workload that was never seen before.
 func New(project, name, provider string) Workload {
 	return Workload{Schema: Schema, ID: project + "/" + name, Project: project, Name: name, Provider: provider}
+}
+
+// Numbered is a day in UTC, such as 20261129, with the number of the last incident that opened then.
+type Numbered struct {
+	Day  string `json:"day"`
+	Last int    `json:"last"`
 }
 
 // Hold is a time in which calls were held back.

@@ -28,7 +28,7 @@ func TestAMultisliceIsNotTornOverZones(t *testing.T) {
 			"a read lost, do, a read gone", "a in " + a, "intend create 0, stockout create 0", "", "three minutes", "a in " + a, "intend create 0, stockout create 0, three minutes", "a in " + a,
 		}},
 		"both move together": {spot, []string{
-			lost, stay, "intend create 0, stockout create 0", move, "intend create 1, stockout create 1", "", "three minutes", stay, // every zone refused
+			lost, stay, "intend create 0, stockout create 0", move, "a minute, intend create 1, stockout create 1", "", "three minutes", stay, // every zone refused
 		}},
 		"the second waits for capacity where the first is being made": {spot, []string{
 			lost, stay, "intend create 0, intend create 1, stockout create 1, accepted create 0", "", "three minutes", "b in " + a,

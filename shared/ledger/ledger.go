@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -353,18 +352,22 @@ func (l *Ledger) Archived(ctx context.Context) (map[string][]string, error) {
 		}
 	}
 	for _, of := range ids {
-		slices.SortFunc(of, func(a, b string) int { return cmp.Compare(epochOf(b), epochOf(a)) })
+		slices.SortFunc(of, func(a, b string) int { return byOpening(b, a) })
 	}
 	return ids, nil
 }
 
-// epochOf is the last part of an incident's ID. It rises from one incident of a workload to the next.
-func epochOf(id string) int64 {
-	n, err := strconv.ParseInt(id[strings.LastIndexByte(id, '-')+1:], 10, 64)
-	if err != nil {
-		return 0 // an ID of another form counts as the oldest
-	}
-	return n
+// byOpening compares the IDs of two incidents of a workload, which end with a day and the number of that day.
+func byOpening(a, b string) int {
+	dayOfA, a := cutLast(a)
+	dayOfB, b := cutLast(b)
+	return cmp.Or(cmp.Compare(dayOfA, dayOfB), cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
+}
+
+// cutLast cuts an ID before its last part.
+func cutLast(id string) (before, last string) {
+	i := max(0, strings.LastIndexByte(id, '-'))
+	return id[:i], id[i:]
 }
 
 // Incident reads an incident of a workload: from its document while the incident is there, else from the archive. An

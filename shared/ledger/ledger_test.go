@@ -1028,11 +1028,11 @@ func archive(t *testing.T, s *suite) {
 	if want := in.Closed.Add(ledger.KeepArchive).Truncate(time.Microsecond); !expires.Equal(want) {
 		t.Errorf("it is kept until %s, want %s", expires, want)
 	}
-	for _, id := range []string{"llama-8b-20261101-4", "llama-8b-20261103-12", "llama-8b-of-old"} {
+	for _, id := range []string{"llama-8b-20261101-4", "llama-8b-20261103-9", "llama-8b-20261103-12"} {
 		must(t, s.SaveClosed(ctx, "demo/llama-8b", incident.Incident{ID: id}))
 	}
 	ids, err := s.Archived(ctx)
-	want := map[string][]string{"demo/llama-8b": {"llama-8b-20261103-12", "llama-8b-20261101-4", "llama-8b-of-old"}}
+	want := map[string][]string{"demo/llama-8b": {"llama-8b-20261103-12", "llama-8b-20261103-9", "llama-8b-20261101-4"}}
 	ids["demo/llama-8b"] = slices.DeleteFunc(ids["demo/llama-8b"], func(id string) bool { return id == in.ID })
 	if d := cmp.Diff(want, ids); d != "" || err != nil {
 		t.Errorf("the archive: %v (-want +got):\n%s", err, d)

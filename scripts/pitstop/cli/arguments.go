@@ -108,7 +108,7 @@ func CheckIncident(word string) error {
 	id := parts[len(parts)-1]
 	isNoName := func(p string) bool { return !NameForm.MatchString(p) }
 	if len(parts) > 3 || !incidentForm.MatchString(id) || slices.ContainsFunc(parts[:len(parts)-1], isNoName) {
-		return Usage("%q is no ID of an incident: one is NAME-DATE-NUMBER, as in llama-8b-20261112-3, alone or behind PROJECT/", word)
+		return Usage("%q is no ID of an incident: one is NAME-DATE-NUMBER, as in llama-8b-20261112-2, alone or behind PROJECT/", word)
 	}
 	return nil
 }
@@ -120,7 +120,7 @@ func OneWorkload() cobra.PositionalArgs {
 
 // OneIncident is for verbs about one incident.
 func OneIncident() cobra.PositionalArgs {
-	return cobra.MatchAll(OneName("incident", "llama-8b-20261112-3"), func(_ *cobra.Command, args []string) error { return CheckIncident(args[0]) })
+	return cobra.MatchAll(OneName("incident", "llama-8b-20261112-2"), func(_ *cobra.Command, args []string) error { return CheckIncident(args[0]) })
 }
 
 // FileFlag marks a flag that names a file.

@@ -30,9 +30,9 @@ func TestArgumentsAreCheckedBeforeAnythingIsAsked(t *testing.T) {
 		"pause llama --for -1h" + here:             "--for -1h0m0s: it has to be more than 0",
 		"resume a:b" + here:                        `"a:b" is no workload`,
 		"incident a/b/c" + here:                    `"a/b/c" is no ID of an incident`,
-		"incident llama-8b-20261112-3 x" + here:    "incident takes one ID or workload",
+		"incident llama-8b-20261112-2 x" + here:    "incident takes one ID or workload",
 		"incidents --since 0d" + here:              "--since 0s: it has to be more than 0",
-		"approve a/b/c/llama-8b-20261112-3" + here: "is no ID of an incident",
+		"approve a/b/c/llama-8b-20261112-2" + here: "is no ID of an incident",
 		"cancel llama-8b-20261112" + here:          `"llama-8b-20261112" is no ID of an incident`,
 		"retry ../x" + here:                        `"../x" is no workload`,
 		"attach llama" + here:                      "--policy is missing",
@@ -56,7 +56,7 @@ func TestArgumentsAreCheckedBeforeAnythingIsAsked(t *testing.T) {
 	}
 	for _, args := range []string{
 		"incident llama-8b" + here, "incidents --since 1d12h" + here, "status demo/llama-8b.us-west4-a --project example.com:tpus --prefix dev- --database (default)",
-		"incident demo/llama-8b/llama-8b-20261112-3" + here, "pause llama_8b+x --for 1h" + here, "drill llama --yes --slice s-0" + here,
+		"incident demo/llama-8b/llama-8b-20261112-2" + here, "pause llama_8b+x --for 1h" + here, "drill llama --yes --slice s-0" + here,
 	} {
 		if _, errOut, code := call(t, "", strings.Fields(args)...); code != cli.ExitFailed || !strings.Contains(errOut, "/none/key.json") {
 			t.Errorf("%s: exit code %d, %s; want it to ask", args, code, errOut)

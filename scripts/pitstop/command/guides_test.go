@@ -88,7 +88,7 @@ func guided(t *testing.T) *deploymenttest.Bench {
 	b.ShowsData("gs://corpus/c4")
 	b.Measures("gs://ckpt/llama-8b", deploymenttest.SpeedOn(1, "v5litepod-16", 512, 4000), deploymenttest.SpeedOn(2, "v5litepod-64", 512, 7000))
 	b.Tells(func(s *deploymenttest.Story) {
-		s.Epoch, s.Policy.Switches.Restart = 2, policy.No
+		s.Policy.Switches.Restart = policy.No
 		s.Before(time.Minute).Writes(events.CrewReport{Report: events.ReportExited, Attempt: 2, ExitCode: 137, Retries: events.JobRetries{Worker: 5, Job: 3}}).GivesUp(2)
 	})
 	written := deploymenttest.Noon

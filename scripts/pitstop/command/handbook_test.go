@@ -172,12 +172,12 @@ func TestEveryVerbNeedsItsPlace(t *testing.T) {
 	d := deployment.Deployment{Now: func() time.Time { return deploymenttest.Noon }}
 	for _, args := range [][]string{
 		{"status"},
-		{"incident", "llama-8b-20261112-3"},
+		{"incident", "llama-8b-20261112-2"},
 		{"incidents"},
 		{"pause", "w"},
 		{"resume", "w"},
-		{"approve", "llama-8b-20261112-3"},
-		{"cancel", "llama-8b-20261112-3"},
+		{"approve", "llama-8b-20261112-2"},
+		{"cancel", "llama-8b-20261112-2"},
 		{"retry", "w"},
 		{"attach", "w", "--policy", "spot"},
 		{"detach", "w"},

@@ -82,16 +82,16 @@ pitstop gke rbac --all-namespaces --json`,
 pitstop status llama-8b --project MINE
 pitstop status --needs-me --watch --project MINE`,
 	"pitstop incident": `pitstop incident llama-8b --project MINE
-pitstop incident llama-8b-20261112-3 --project MINE
-pitstop incident llama-8b-20261112-3 --prices prices.yaml --project MINE`,
+pitstop incident llama-8b-20261112-2 --project MINE
+pitstop incident llama-8b-20261112-2 --prices prices.yaml --project MINE`,
 	"pitstop incidents": `pitstop incidents --project MINE
 pitstop incidents --since 30d --json --project MINE`,
 	"pitstop pause": `pitstop pause llama-8b --for 2h --why "the host is debugged" --project MINE
 pitstop pause --all --why "calls look wrong" --project MINE`,
 	"pitstop resume": `pitstop resume llama-8b --why "debugging is over" --project MINE
 pitstop resume --all --project MINE`,
-	"pitstop approve": `pitstop approve llama-8b-20261112-3 --why "the run matters" --project MINE`,
-	"pitstop cancel":  `pitstop cancel llama-8b-20261112-3 --why "I repair it" --project MINE`,
+	"pitstop approve": `pitstop approve llama-8b-20261112-2 --why "the run matters" --project MINE`,
+	"pitstop cancel":  `pitstop cancel llama-8b-20261112-2 --why "I repair it" --project MINE`,
 	"pitstop retry":   `pitstop retry llama-8b --why "quota is raised" --project MINE`,
 	"pitstop attach":  `pitstop attach llama-8b --policy spot --why "first one" --project MINE`,
 	"pitstop detach":  `pitstop detach llama-8b --why "handed over" --project MINE`,

@@ -44,7 +44,7 @@ import (
 
 // placeholders are what the words in a verb's usage stand for. A word that is missing here has to be added.
 var placeholders = map[string][]string{
-	"WORKLOAD": {"llama-8b"}, "[WORKLOAD...]": {"llama-8b"}, "WORKLOAD...": {"llama-8b"}, "INCIDENT": {"llama-8b-20261112-3"}, "ID|WORKLOAD": {"llama-8b-20261112-3"}, "[FILE...]": {},
+	"WORKLOAD": {"llama-8b"}, "[WORKLOAD...]": {"llama-8b"}, "WORKLOAD...": {"llama-8b"}, "INCIDENT": {"llama-8b-20261112-2"}, "ID|WORKLOAD": {"llama-8b-20261112-2"}, "[FILE...]": {},
 	"TOPIC": {"recreate-requests"}, "POLICY": {"spot"}, "P": {"demo"},
 }
 

@@ -31,7 +31,7 @@ func (d verbs) incidentCommand() *cobra.Command {
 			"workloads.\n\n" +
 			"--prices names a YAML file with your prices: dollars for a chip-hour, by generation or accelerator type, as in v5litepod:\n" +
 			"{spot: 0.48, other: 1.20}. The cost counts the chips of the workload as it is now.",
-		Args: cli.OneName("ID or workload", "llama-8b-20261112-3"),
+		Args: cli.OneName("ID or workload", "llama-8b-20261112-2"),
 		RunE: func(c *cobra.Command, args []string) error {
 			list, err := ReadPrices(priced)
 			if err != nil {
@@ -52,7 +52,7 @@ func (d verbs) incidentCommand() *cobra.Command {
 			named, noWorkload := deployment.WorkloadsNamed(all, args)
 			switch {
 			case noWorkload == nil && priced != "":
-				return cli.Usage("--prices is for one incident, as in llama-8b-20261112-3, and %s is a workload", args[0])
+				return cli.Usage("--prices is for one incident, as in llama-8b-20261112-2, and %s is a workload", args[0])
 			case noWorkload == nil:
 				return d.list(c, l, named, time.Time{}, asJSON, args[0]+" has had no incident")
 			case noIncident != nil:

@@ -58,8 +58,8 @@ func TestIncidentsAreListed(t *testing.T) {
 			}
 		}
 		const (
-			first  = "2026-11-20 12:00  bert-20261120-3"
-			gemma  = "2026-11-18 12:00  gemma-20261101-1-20261118-7  host error, resumed after 12 m 0 s\n"
+			first  = "2026-11-20 12:00  bert-20261120-2"
+			gemma  = "2026-11-18 12:00  gemma-20261101-1-20261118-4  host error, resumed after 12 m 0 s\n"
 			opened = "2026-11-01 11:58  llama-8b-20261101-3"
 			older  = "2026-10-01 12:00  llama-8b-20261001-1  host error, resumed after 12 m 0 s\n"
 			lasts  = "  preemption, open: deleting for 20 d 0 h\n"
@@ -72,7 +72,7 @@ func TestIncidentsAreListed(t *testing.T) {
 			{[]string{"incidents", "--since", "1d12h"}, first + "      host error, resumed after 12 m 0 s\n" + opened + lasts},
 			{[]string{"incident", "llama-8b"}, opened + lasts + older},
 			{[]string{"incident", "demo/gemma-20261101-1"}, gemma},
-			{[]string{"incident", "gemma-20261101-1", "--json"}, `{"id":"gemma-20261101-1-20261118-7","workload":"demo/gemma-20261101-1","cause":"host_error",` +
+			{[]string{"incident", "gemma-20261101-1", "--json"}, `{"id":"gemma-20261101-1-20261118-4","workload":"demo/gemma-20261101-1","cause":"host_error",` +
 				`"opened":"2026-11-18T12:00:00Z","closed":"2026-11-18T12:12:00Z","phase":"closed","outcome":"resumed"}` + "\n"},
 		} {
 			if got, err := d.Call(c.args...); err != nil || got != c.want {

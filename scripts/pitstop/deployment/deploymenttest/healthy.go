@@ -114,10 +114,10 @@ func In(zone string) func(*Story) {
 // SavesEvery has a workload save this often, as its crew tells.
 func SavesEvery(every time.Duration) func(*Story) { return func(s *Story) { s.Every = every } }
 
-// Healed is a workload whose provider has just healed its slice, which broke at a time. So many incidents were before.
+// Healed is a workload whose provider has just healed its slice, which broke at a time. So many have opened on that day before.
 func Healed(name string, broke time.Time, lasts time.Duration, before int) incident.Workload {
 	s := Training(name, func(s *Story) { s.End, s.Slice.Facts.Reclaimable = broke, false })
-	s.Epoch = int64(2 * before)
+	s.after(before)
 	s.Before(0).Learns(evidence.Interrupted{
 		Origin: s.Origin(events.RankAudit), Slice: name, Incarnation: s.Slices[0].Incarnation, Cause: events.CauseHostError, Text: "a host error",
 	}).Reads(Is(evidence.Unhealthy, "REPAIRING"))

@@ -256,8 +256,13 @@ func Llama(but ...func(*Story)) incident.Workload {
 // Preempted is the story of a slice that was preempted, and is to be deleted.
 func Preempted(name string, but ...func(*Story)) *Story {
 	s := Training(name, but...)
-	s.Epoch = 2 // other incidents were before
+	s.after(2)
 	return s.Before(90 * time.Second).Reads(Is(evidence.Lost, "PREEMPTED"))
+}
+
+// after says that so many incidents have opened on the same day before.
+func (s *Story) after(incidents int) {
+	s.Opened = incident.Numbered{Day: s.End.UTC().Format("20060102"), Last: incidents}
 }
 
 // Asking is a workload whose policy asks whether its slice may be deleted and created again.
