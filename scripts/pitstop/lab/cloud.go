@@ -39,7 +39,7 @@ func cloudCommand() *cobra.Command {
 			"  host-error             of a node, for a while or for good: for\n" +
 			"  maintenance            of a node, now or announced before: in, for\n" +
 			"  withdraw               the announced maintenance of a node\n" +
-			"  stockout, capacity     of a zone, for a while or for good: zone, for, slices\n" +
+			"  stockout, capacity     of a zone or a part of it, for a while or for good: zone, of, for, slices\n" +
 			"  fail, slow             the next calls of a method: method, zone, node, times, code, message, for\n" +
 			"  lose-answer            of these calls, after they took effect; or lose-request, before",
 		Args: cli.NoArgs,

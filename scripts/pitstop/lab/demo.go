@@ -106,6 +106,11 @@ func actCommands(d *demo.Demo) []*cobra.Command {
 		return c
 	}
 	var in, repaired, full, held, down time.Duration
+	var of string
+	part := func(c *cobra.Command) *cobra.Command {
+		c.Flags().StringVar(&of, "of", "", "a part of the zone alone: spot, on_demand, reserved, an accelerator type, or both in quotes")
+		return c
+	}
 	var code, times int
 	crash := about("crash SLICE", "End the training of a slice with an exit code",
 		"End the training of a slice with an exit code. Its crew starts it again, as often as its budget allows. --times ends the next attempts, too.",
@@ -143,11 +148,11 @@ func actCommands(d *demo.Demo) []*cobra.Command {
 		about("create SLICE", "Create a slice of the fleet that is not there, as its owner does",
 			"Create a slice of the fleet that is not there, as its owner does.",
 			func(c *cobra.Command, name string) error { return d.Create(c.Context(), name) }),
-		span(about("stockout ZONE", "Leave a zone no room for new slices", "Leave a zone no room for new slices. The slices that are there stay.",
-			func(c *cobra.Command, name string) error { return d.Stockout(c.Context(), name, full) }),
-			&full, "for", 0, "for how long; 0 is until demo room"),
-		about("room ZONE", "Give a zone room again", "Give a zone room for every slice again.",
-			func(c *cobra.Command, name string) error { return d.Room(c.Context(), name) }),
+		part(span(about("stockout ZONE", "Leave a zone no room for new slices", "Leave a zone no room for new slices. The slices that are there stay.",
+			func(c *cobra.Command, name string) error { return d.Stockout(c.Context(), name, of, full) }),
+			&full, "for", 0, "for how long; 0 is until demo room")),
+		part(about("room ZONE", "Give a zone room again", "Give a zone room for every slice again.",
+			func(c *cobra.Command, name string) error { return d.Room(c.Context(), name, of) })),
 		span(about("hold SERVICE", "Have Pub/Sub deliver nothing for a while",
 			"Have a service hold back all that it is given, for a while. The service is "+strings.Join(demo.Holdable, ", ")+".",
 			func(c *cobra.Command, name string) error { return d.Hold(c.Context(), name, held) }),

@@ -84,7 +84,8 @@ func simulateCommand() *cobra.Command {
 			"    stockout: 2              # of what concerns no single slice, times per day\n\n" +
 			"A trace lists when each cause happens; a cause that it lists is not drawn as well. It is CSV with the header\n" +
 			"seconds,slice,cause or seconds,slice,cause,minutes. The slice is a name, or * for one that is drawn; of a stockout it is a\n" +
-			"zone or *. Minutes is how long it lasts, where it has a length.\n\n" +
+			"zone or *, with a capacity or an accelerator type after it where it is of these alone. Minutes is how long it lasts, where it has a\n" +
+			"length.\n\n" +
 			"Causes: " + strings.Join(slices, ", ") + ";\nof Jobs in clusters: " + strings.Join(jobs, ", ") + ";\nof no single slice: " + strings.Join(all, ", ") + ".",
 		Args: cli.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -15,6 +15,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
+	"pitstop.internal/shared/view"
 )
 
 // AdminPrefix is before the act in the path of a call that makes something happen.
@@ -23,6 +24,8 @@ const AdminPrefix = "/admin/"
 // act is what such a call says. Not every act takes everything.
 type act struct {
 	Zone string `json:"zone"`
+	// Of is a part of the zone: a capacity, an accelerator type, or both, as cloudtputest.ParsePlace reads them.
+	Of string `json:"of"`
 	// Node is a node; of calls that go wrong it is a queued resource too.
 	Node string `json:"node"`
 	// In is when it begins, For how long it lasts or how much slower a call is.
@@ -105,39 +108,43 @@ func (c *Cloud) capacity(a act) error {
 	if a.Slices == nil || *a.Slices < cloudtputest.Unlimited {
 		return errors.New("say with slices how many slices the zone holds; -1 is without limit")
 	}
-	c.Supply(a.Zone, *a.Slices, time.Duration(a.For))
+	at, err := cloudtputest.ParsePlace(a.Zone + " " + a.Of)
+	if err != nil {
+		return err
+	}
+	c.Supply(at, *a.Slices, time.Duration(a.For))
 	return nil
 }
 
-// Supply gives a zone room for so many slices for that long; 0 is for good.
-func (c *Cloud) Supply(zone string, room int, lasts time.Duration) {
+// Supply gives a zone, or a place in it, room for so many slices for that long; 0 is for good.
+func (c *Cloud) Supply(at view.Place, room int, lasts time.Duration) {
 	c.supplying.Lock()
 	defer c.supplying.Unlock()
-	z, known := c.supplies[zone]
+	z, known := c.supplies[at]
 	if !known {
-		z = &supply{capacity: c.API.Capacity(zone)}
-		c.supplies[zone] = z
+		z = &supply{capacity: c.API.Room(at)}
+		c.supplies[at] = z
 	}
 	z.turn++
 	if lasts == 0 {
 		z.capacity = room
 	} else {
 		turn := z.turn
-		c.clock.At(c.clock.Now().Add(lasts), func() { c.resupply(zone, turn) })
+		c.clock.At(c.clock.Now().Add(lasts), func() { c.resupply(at, turn) })
 	}
-	c.API.SetCapacity(zone, room)
+	c.API.SetRoom(at, room)
 }
 
-// supply is the capacity that a zone has for good, and the number of the latest act that changed it. An act for a while ends by itself
+// supply is the capacity that a place has for good, and the number of the latest act that changed it. An act for a while ends by itself
 // only while it is the latest.
 type supply struct{ capacity, turn int }
 
 // resupply ends an act for a while.
-func (c *Cloud) resupply(zone string, turn int) {
+func (c *Cloud) resupply(at view.Place, turn int) {
 	c.supplying.Lock()
 	defer c.supplying.Unlock()
-	if z := c.supplies[zone]; z.turn == turn {
-		c.API.SetCapacity(zone, z.capacity)
+	if z := c.supplies[at]; z.turn == turn {
+		c.API.SetRoom(at, z.capacity)
 	}
 }
 

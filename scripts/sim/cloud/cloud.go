@@ -26,6 +26,7 @@ import (
 	"pitstop.internal/shared/checkpoint/buckettest"
 	"pitstop.internal/shared/cloudlog/cloudlogtest"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
+	"pitstop.internal/shared/view"
 )
 
 // Zones are the zones of a cloud without a fleet. Each has capacity for every slice.
@@ -72,7 +73,7 @@ type Cloud struct {
 
 	// supplying has one act change capacity at a time.
 	supplying sync.Mutex
-	supplies  map[string]*supply
+	supplies  map[view.Place]*supply
 
 	mu       sync.Mutex
 	machines map[machineID]*machine
@@ -96,7 +97,7 @@ func New(c Config) (*Cloud, error) {
 	timing := c.Timing.Faster(cmp.Or(c.Speed, 1))
 	cloud := &Cloud{
 		now: c.Now, clock: clock.NewClock(c.Now()), token: c.Token, logged: c.Logged, observed: c.Observed, maintenanceTakes: timing.Maintenance,
-		machines: map[machineID]*machine{}, supplies: map[string]*supply{},
+		machines: map[machineID]*machine{}, supplies: map[view.Place]*supply{},
 	}
 	cloud.logs = newLogWriter(cloud)
 	cloud.API = cloudtputest.New(cloudtputest.Config{
@@ -142,7 +143,7 @@ type Parts struct {
 func Over(p Parts) *Cloud {
 	c := &Cloud{
 		API: p.API, Bucket: p.Bucket, Log: p.Log, clock: p.Clock, token: p.Token, logged: p.Logged, maintenanceTakes: p.Maintenance,
-		machines: map[machineID]*machine{}, supplies: map[string]*supply{},
+		machines: map[machineID]*machine{}, supplies: map[view.Place]*supply{},
 	}
 	c.logs = newLogWriter(c)
 	return c

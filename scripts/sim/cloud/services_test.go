@@ -20,6 +20,8 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/pitcrew/metadata"
 	"pitstop.internal/scripts/sim/cloud"
+	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/view"
 )
 
 const token = "open"
@@ -143,6 +145,11 @@ func TestWhatCanBeMadeToHappen(t *testing.T) {
 			b.node(t)
 			if n := b.API.Capacity("us-west4-b"); n != -1 {
 				t.Errorf("later the zone has room for %d slices, want what it had", n)
+			}
+		}},
+		{"stockout of Spot", "stockout", `{"zone":"us-west4-b","of":"spot","for":"1h"}`, func(t *testing.T, b bench) {
+			if n := b.API.Room(view.Place{Zone: "us-west4-b", Capacity: policy.Spot}); n != 0 || b.API.Capacity("us-west4-b") != -1 {
+				t.Errorf("the zone has room for %d Spot slices", n)
 			}
 		}},
 		{"capacity", "capacity", `{"zone":"us-west4-b","slices":7}`, func(t *testing.T, b bench) {

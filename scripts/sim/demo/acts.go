@@ -13,6 +13,7 @@ import (
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 	"pitstop.internal/shared/provider/providertest/trainingtest"
+	"pitstop.internal/shared/view"
 )
 
 // Slices are the names of the slices of the fleet.
@@ -118,6 +119,8 @@ func (d *Demo) unknown(what, name string, known []string) error {
 func (d *Demo) Preempt(ctx context.Context, slice string) error {
 	return d.onSlice(ctx, slice, func(c world.SliceConfig, zone string) error {
 		switch state, _ := d.API.State(zone, slice); {
+		case c.Spot && state == ready && !d.API.Reclaimable(zone, slice):
+			return fmt.Errorf("%s stands on demand at the moment, so Google does not take it back; break its host instead: %s", slice, d.call("demo host-error "+slice))
 		case !c.Spot:
 			return fmt.Errorf("%s is no Spot slice, so Google does not take it back; break its host instead: %s", slice, d.call("demo host-error "+slice))
 		case state != ready:
@@ -250,33 +253,37 @@ func (d *Demo) Crash(ctx context.Context, slice string, code, times int) error {
 	})
 }
 
-// Stockout leaves a zone no room for new slices for that long; 0 is until Room.
-func (d *Demo) Stockout(ctx context.Context, zone string, lasts time.Duration) error {
-	return d.inZone(ctx, zone, func() error {
-		text := "you leave " + zone + " no room for new slices"
+// Stockout leaves a zone, or a part of it that cloudtputest.ParsePlace reads, no room for new slices for that long; 0 is until Room.
+func (d *Demo) Stockout(ctx context.Context, zone, of string, lasts time.Duration) error {
+	return d.inPlace(ctx, zone, of, func(at view.Place) error {
+		text := "you leave " + at.String() + " no room for new slices"
 		if lasts > 0 {
 			text += ", for " + events.Span(lasts)
 		}
-		d.Cloud.Supply(zone, 0, lasts)
+		d.Cloud.Supply(at, 0, lasts)
 		d.tell("", text)
 		return nil
 	})
 }
 
-// Room gives a zone room for every slice.
-func (d *Demo) Room(ctx context.Context, zone string) error {
-	return d.inZone(ctx, zone, func() error {
-		d.Cloud.Supply(zone, cloudtputest.Unlimited, 0)
-		d.tell("", "you give "+zone+" room for every slice")
+// Room gives a zone, or a part of it, room for every slice.
+func (d *Demo) Room(ctx context.Context, zone, of string) error {
+	return d.inPlace(ctx, zone, of, func(at view.Place) error {
+		d.Cloud.Supply(at, cloudtputest.Unlimited, 0)
+		d.tell("", "you give "+at.String()+" room for every slice")
 		return nil
 	})
 }
 
-func (d *Demo) inZone(ctx context.Context, zone string, do func() error) error {
+func (d *Demo) inPlace(ctx context.Context, zone, of string, do func(at view.Place) error) error {
 	if zones := d.API.Zones(); !slices.Contains(zones, zone) {
 		return d.unknown("zone", zone, zones)
 	}
-	return d.act(ctx, do)
+	at, err := cloudtputest.ParsePlace(zone + " " + of)
+	if err != nil {
+		return err
+	}
+	return d.act(ctx, func() error { return do(at) })
 }
 
 // Delete deletes a slice as its owner does. A queued resource goes with its slices, and goes alone where it has none.

@@ -59,7 +59,7 @@ func TestTroubleEndsWithTheTrainingBack(t *testing.T) {
 	}{
 		{"a preemption", "demo/llama-8b", time.Hour, func(ctx context.Context, d *demo.Demo) error { return d.Preempt(ctx, "llama-8b") }},
 		{"a preemption with the zone full", "demo/llama-8b", time.Hour, func(ctx context.Context, d *demo.Demo) error {
-			if err := d.Stockout(ctx, "us-west4-a", 0); err != nil {
+			if err := d.Stockout(ctx, "us-west4-a", "", 0); err != nil {
 				return err
 			}
 			return d.Preempt(ctx, "llama-8b")

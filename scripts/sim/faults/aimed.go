@@ -177,12 +177,13 @@ func (m *Marksman) strike(d Dice, doc incident.Workload, c world.SliceConfig) {
 
 // mishaps are the troubles that Google, the training or anybody else may cause on a slice.
 func (m *Marksman) mishaps(d Dice, c world.SliceConfig, zone, state string) (shots []shot) {
+	spot := m.API.Reclaimable(zone, c.Name)
 	switch state {
 	case "":
 		return []shot{{"created by its owner", func() error { return m.create(c, c.Zone, c.Accelerator) }}}
 	case "READY":
 		for _, h := range happenings {
-			if h.befalls(c.Spot) {
+			if h.befalls(spot) {
 				shots = append(shots, shot{h.name, func() error { return h.strike(m.Troubles, d.Of(h.name), c, zone) }})
 			}
 		}
@@ -197,7 +198,7 @@ func (m *Marksman) mishaps(d Dice, c world.SliceConfig, zone, state string) (sho
 			training.Reboot()
 			return nil
 		}}, shot{"moved by its owner", func() error { return m.moved(d, c, zone) }})
-		if c.Spot {
+		if spot {
 			shots = append(shots, shot{"preempted, and gone at once", func() error {
 				return errors.Join(m.API.Preempt(zone, c.Name), m.API.Vanish(zone, c.Name))
 			}})
@@ -208,7 +209,7 @@ func (m *Marksman) mishaps(d Dice, c world.SliceConfig, zone, state string) (sho
 				return m.stoppedSilently(d, c, zone)
 			}})
 		}
-		if c.Spot && len(m.API.Hosts(zone, c.Name)) == 1 {
+		if spot && len(m.API.Hosts(zone, c.Name)) == 1 {
 			shots = append(shots, shot{"stopped by nobody that the log knows", func() error { return m.stoppedSilently(d, c, zone) }})
 		}
 		return append(shots, m.suspected(d, c, zone))
@@ -219,7 +220,7 @@ func (m *Marksman) mishaps(d Dice, c world.SliceConfig, zone, state string) (sho
 			return errors.Join(m.API.SetState(zone, c.Name, "READY"), m.API.SetHealth(zone, c.Name, "HEALTHY"))
 		}})
 	}
-	if c.Spot {
+	if spot {
 		shots = append(shots, shot{"preempted", func() error { return m.API.Preempt(zone, c.Name) }})
 	} else {
 		shots = append(shots, shot{"terminated", func() error { return m.API.Terminate(zone, c.Name) }})
@@ -232,7 +233,7 @@ func (m *Marksman) suspected(d Dice, c world.SliceConfig, zone string) shot {
 	return shot{"lost, suspected of abuse, and only watched", func() error {
 		m.enforced(d, m.watching)
 		take := m.API.Terminate
-		if c.Spot {
+		if m.API.Reclaimable(zone, c.Name) {
 			take = m.API.Preempt
 		}
 		return errors.Join(m.Troubles.suspected(d.Of("suspected"), c, zone), take(zone, c.Name))

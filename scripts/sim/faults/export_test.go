@@ -15,9 +15,7 @@ func Come(s world.Scenario, d Draws) (slice, all map[string]bool) {
 		return func(Dice) { in[w.Clock.Now().Format("Jan 2 15:04:05  ")+what] = true }
 	}
 	for _, c := range s.Fleet {
-		for _, h := range happenings {
-			t.again(h.name, c.Name, d.Rates.of(h, c), 0, comes(slice, h.name+": "+c.Name))
-		}
+		t.each(c, func(h happening, _ bool) func(Dice) { return comes(slice, h.name+": "+c.Name) })
 	}
 	for _, e := range elsewheres {
 		t.again(e.name, "", d.Rates.ofAll(e), 0, comes(all, e.name))

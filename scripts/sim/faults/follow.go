@@ -6,18 +6,19 @@ import (
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
+	"pitstop.internal/shared/view"
 )
 
 // follower lets happen what traces tell.
 type follower struct {
 	*Troubles
-	// short is how many shortages there are in each zone at a time.
-	short map[string]int
+	// short is how many shortages there are in each place at a time.
+	short map[view.Place]int
 }
 
 // follow begins to follow the traces.
 func (t *Troubles) follow() {
-	f := &follower{Troubles: t, short: map[string]int{}}
+	f := &follower{Troubles: t, short: map[view.Place]int{}}
 	for i, trace := range t.sim.Traces {
 		f.next(NewDice(t.sim.Seed).Of("traces").nth(i), trace.moments)
 	}
@@ -70,8 +71,9 @@ func (f *follower) slice(d Dice, h happening, m moment) (world.SliceConfig, bool
 		if c.Name == m.where {
 			return c, true
 		}
-		state, _ := f.API.State(f.whereIs(c.Name), c.Name)
-		if h.befalls(c.Spot) && state == "READY" {
+		zone := f.whereIs(c.Name)
+		state, _ := f.API.State(zone, c.Name)
+		if h.befalls(f.API.Reclaimable(zone, c.Name)) && state == "READY" {
 			possible = append(possible, c)
 		}
 	}
@@ -81,14 +83,14 @@ func (f *follower) slice(d Dice, h happening, m moment) (world.SliceConfig, bool
 	return possible[d.Of("slice").intN(len(possible))], true
 }
 
-// shortage makes a zone give no slices for a while.
+// shortage makes a place give no slices for a while.
 func (f *follower) shortage(d Dice, m moment) {
-	zone := m.where
-	if zone == drawn {
-		zones := f.World.Zones()
-		zone = zones[d.Of("zone").intN(len(zones))]
+	at, err := cloudtputest.ParsePlace(m.where)
+	f.Must(err)
+	if at.Zone == drawn {
+		at.Zone = f.zone(d)
 	}
-	if !f.chaos.strikes("no capacity in %s, as a trace tells", zone) {
+	if !f.chaos.strikes("no capacity in %s, as a trace tells", at) {
 		return
 	}
 	lasts := m.lasts
@@ -96,11 +98,11 @@ func (f *follower) shortage(d Dice, m moment) {
 		lasts = d.Of("lasts").between(10*time.Minute, 8*time.Hour)
 	}
 	f.checks.Happened("stockout", "")
-	f.short[zone]++
-	f.API.SetCapacity(zone, 0)
+	f.short[at]++
+	f.API.SetRoom(at, 0)
 	f.after(lasts, func() {
-		if f.short[zone]--; f.short[zone] == 0 {
-			f.API.SetCapacity(zone, cloudtputest.Unlimited)
+		if f.short[at]--; f.short[at] == 0 {
+			f.API.SetRoom(at, cloudtputest.Unlimited)
 		}
 	})
 }

@@ -14,7 +14,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/policy"
 )
 
@@ -56,15 +55,15 @@ func JobCauses() (all []string) {
 	return all
 }
 
-// of is how often something happens to a slice, in times per day.
-func (r Rates) of(h happening, c world.SliceConfig) float64 {
+// of is how often something happens to a Spot slice, or to another one, in times per day.
+func (r Rates) of(h happening, spot bool) float64 {
 	named, ok := r.causes[causeKey(h.name)]
 	built, own := h.other, named.other
-	if c.Spot {
+	if spot {
 		built, own = h.spot, named.spot
 	}
 	switch {
-	case !ok && r.alone, !h.befalls(c.Spot):
+	case !ok && r.alone, !h.befalls(spot):
 		return 0
 	case own != nil:
 		return *own
@@ -210,7 +209,7 @@ func (r Rates) File() ([]byte, error) {
 		all = append(all, h.happening)
 	}
 	for _, h := range all {
-		causes[causeKey(h.name)] = map[string]float64{"spot": r.of(h, world.SliceConfig{Spot: true}), "other": r.of(h, world.SliceConfig{})}
+		causes[causeKey(h.name)] = map[string]float64{"spot": r.of(h, true), "other": r.of(h, false)}
 	}
 	for _, e := range elsewheres {
 		causes[causeKey(e.name)] = r.ofAll(e)

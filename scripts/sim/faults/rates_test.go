@@ -5,8 +5,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-
-	"pitstop.internal/scripts/sim/world"
 )
 
 func TestRatesOfAFile(t *testing.T) {
@@ -31,7 +29,7 @@ func TestRatesOfAFile(t *testing.T) {
 		{"owner_deletes", true, 0},
 		{"vanished", true, 0.1}, // as built in
 	} {
-		if often := r.of(happeningOf(c.cause), world.SliceConfig{Spot: c.spot}); often != c.want {
+		if often := r.of(happeningOf(c.cause), c.spot); often != c.want {
 			t.Errorf("%s, Spot %v: %v times a day, want %v", c.cause, c.spot, often, c.want)
 		}
 	}
@@ -66,9 +64,9 @@ func TestRatesAreWrittenAsTheyHold(t *testing.T) {
 			t.Fatalf("%s: %v, alone %v:\n%s", name, err, again.alone, file)
 		}
 		for _, h := range happenings {
-			for _, c := range []world.SliceConfig{{Accelerator: "v6e-8", Spot: true}, {Accelerator: "v4-8"}} {
-				if a, b := r.of(h, c), again.of(h, c); a != b {
-					t.Errorf("%s: %s of %+v is %v, and %v when it is read again", name, h.name, c, a, b)
+			for _, spot := range []bool{true, false} {
+				if a, b := r.of(h, spot), again.of(h, spot); a != b {
+					t.Errorf("%s: %s, Spot %v, is %v, and %v when it is read again", name, h.name, spot, a, b)
 				}
 			}
 		}
@@ -142,7 +140,7 @@ func FuzzRates(f *testing.F) {
 			t.Error(err)
 		}
 		for _, h := range happenings {
-			if often := r.of(h, world.SliceConfig{Accelerator: "v6e-8", Spot: true}); !(often >= 0 && often <= mostPerDay) {
+			if often := r.of(h, true); !(often >= 0 && often <= mostPerDay) {
 				t.Errorf("%s: %v times a day", h.name, often)
 			}
 		}

@@ -17,6 +17,7 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 )
 
 // Trace is what happened to a fleet, as a file tells it: in a simulation it happens instead of what would be drawn of the
@@ -51,7 +52,7 @@ const (
 )
 
 // ParseTrace reads a trace: CSV with the header seconds,slice,cause or seconds,slice,cause,minutes. Causes are those of Causes. A slice
-// is a name or * for one that is drawn, and of a stockout it is a zone. Minutes is how long it lasts. The error is one line with line
+// is a name or * for one that is drawn, and of a stockout it is a zone or a place in it, as cloudtputest.ParsePlace reads them. Minutes is how long it lasts. The error is one line with line
 // and fault.
 func ParseTrace(name string, data []byte) (Trace, error) {
 	t := Trace{Name: filepath.Base(name), Data: data}
@@ -112,6 +113,9 @@ func (t *Trace) event(fields []string) error {
 	case m.cause != "stockout" && slices.Contains(all, m.cause) && m.where != drawn:
 		return fmt.Errorf("%s concerns everything; its slice has to be *", m.cause)
 	}
+	if _, err := cloudtputest.ParsePlace(m.where); m.cause == "stockout" && err != nil {
+		return err
+	}
 	if len(fields) == 4 && fields[3] != "" {
 		if m.lasts, err = amount(fields[3], "minutes", time.Minute); err != nil {
 			return err
@@ -143,9 +147,10 @@ func (t Trace) Fits(s world.Scenario) error {
 	for _, m := range t.moments {
 		zonal := m.cause == "stockout"
 		c, known := byName[m.where]
+		zone, _, _ := strings.Cut(m.where, " ")
 		switch {
 		case m.where == drawn:
-		case zonal && !slices.Contains(zones, m.where):
+		case zonal && zone != drawn && !slices.Contains(zones, zone):
 			return fmt.Errorf("%s: line %d: %.40q is no zone of the fleet (%s)", t.Name, m.line, m.where, strings.Join(zones, ", "))
 		case zonal:
 		case !known:

@@ -10,6 +10,7 @@ import (
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fault"
+	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 	"pitstop.internal/shared/view"
 )
@@ -140,11 +141,18 @@ type elsewhere struct {
 }
 
 var elsewheres = []elsewhere{
-	{"stockout", 1.5, func(t *Troubles, d Dice) {
-		zones := t.World.Zones()
-		zone := zones[d.Of("zone").intN(len(zones))]
-		t.API.SetCapacity(zone, 0)
-		t.after(d.Of("lasts").between(10*time.Minute, 8*time.Hour), func() { t.API.SetCapacity(zone, cloudtputest.Unlimited) })
+	{"stockout", 1.5, func(t *Troubles, d Dice) { t.full(d, view.Place{Zone: t.zone(d)}) }},
+	{"stockout of Spot", 0.6, func(t *Troubles, d Dice) { t.full(d, view.Place{Zone: t.zone(d), Capacity: policy.Spot}) }},
+	{"stockout on demand", 0.4, func(t *Troubles, d Dice) { t.full(d, view.Place{Zone: t.zone(d), Capacity: policy.OnDemand}) }},
+	{"stockout of reservations", 0.2, func(t *Troubles, d Dice) { t.full(d, view.Place{Zone: t.zone(d), Capacity: policy.Reserved}) }},
+	{"stockout of a shape", 0.2, func(t *Troubles, d Dice) {
+		shape := t.Fleet[d.Of("shape").intN(len(t.Fleet))].Accelerator
+		t.full(d, view.Place{Zone: t.zone(d), Accelerator: shape})
+	}},
+	{"stockout everywhere", 0.05, func(t *Troubles, d Dice) {
+		for _, zone := range t.World.Zones() {
+			t.full(d, view.Place{Zone: zone})
+		}
 	}},
 	{"everything paused", 0.3, func(t *Troubles, d Dice) {
 		until := t.Clock.Now().Add(d.between(10*time.Minute, 3*time.Hour))
@@ -170,6 +178,18 @@ var elsewheres = []elsewhere{
 	{"approved", 4, func(t *Troubles, _ Dice) { t.approveAll() }},
 }
 
+// zone draws one of the zones.
+func (t *Troubles) zone(d Dice) string {
+	zones := t.World.Zones()
+	return zones[d.Of("zone").intN(len(zones))]
+}
+
+// full leaves a place no room for new slices for some hours.
+func (t *Troubles) full(d Dice, at view.Place) {
+	t.API.SetRoom(at, 0)
+	t.after(d.Of("lasts").between(10*time.Minute, 8*time.Hour), func() { t.API.SetRoom(at, cloudtputest.Unlimited) })
+}
+
 // NewTroubles are those of a world, drawn from these draws. They tell the witness what happens.
 func NewTroubles(w *world.World, c *Chaos, r *Releases, seen Witness, sim Draws) *Troubles {
 	return &Troubles{World: w, chaos: c, releases: r, checks: seen, sim: sim, dice: NewDice(sim.Seed).Of("troubles"), policies: [][]byte{
@@ -183,13 +203,17 @@ func (t *Troubles) after(d time.Duration, f func()) { t.Clock.At(t.Clock.Now().A
 // Plan begins to draw.
 func (t *Troubles) Plan() {
 	for _, c := range t.Fleet {
-		for _, h := range happenings {
-			t.again(h.name, c.Name, t.sim.Rates.of(h, c), 0, func(d Dice) { t.befall(d, h, c) })
-		}
+		t.each(c, func(h happening, spot bool) func(Dice) {
+			return func(d Dice) {
+				if t.API.Reclaimable(t.whereIs(c.Name), c.Name) == spot {
+					t.befall(d, h, c)
+				}
+			}
+		})
 	}
 	for _, g := range t.Gangs() {
 		for _, h := range jobHappenings {
-			often := t.sim.Rates.of(h.happening, world.SliceConfig{Spot: g.Pool().Spot})
+			often := t.sim.Rates.of(h.happening, g.Pool().Spot)
 			t.again(h.name, g.Scope+"/"+g.Slice, often, 0, func(d Dice) { t.befallJob(d, h, g) })
 		}
 	}
@@ -202,6 +226,14 @@ func (t *Troubles) Plan() {
 		})
 	}
 	t.follow()
+}
+
+// each draws what happens to a slice: as it is ordered, and beside that as it may stand for a while, on demand in the place of Spot.
+func (t *Troubles) each(c world.SliceConfig, befalls func(h happening, spot bool) func(Dice)) {
+	for _, h := range happenings {
+		t.again(h.name, c.Name, t.sim.Rates.of(h, c.Spot), 0, befalls(h, c.Spot))
+		t.again(h.name, c.Name+" in another capacity", t.sim.Rates.of(h, !c.Spot), 0, befalls(h, !c.Spot))
+	}
 }
 
 // again does something so and so often a day, from now on, until everything calms down, except for causes that a trace
@@ -222,10 +254,10 @@ func (t *Troubles) again(name, slice string, often float64, before int, f func(d
 	})
 }
 
-// befall lets something happen to a slice, where it is at the moment and if it is usable.
+// befall lets something happen to a slice, where it is at the moment, if it is usable and it can happen to it there.
 func (t *Troubles) befall(d Dice, h happening, c world.SliceConfig) {
 	zone := t.whereIs(c.Name)
-	if state, _ := t.API.State(zone, c.Name); state != "READY" {
+	if state, _ := t.API.State(zone, c.Name); state != "READY" || !h.befalls(t.API.Reclaimable(zone, c.Name)) {
 		return
 	}
 	if !t.chaos.strikes("%s: %s in %s", h.name, c.Name, zone) {
@@ -285,14 +317,17 @@ func (t *Troubles) announced(d Dice, c world.SliceConfig, zone string) error {
 
 // flickers shows a slice as lost that Google brings back in the same life.
 func (t *Troubles) flickers(d Dice, c world.SliceConfig, zone string) error {
-	life := t.API.Incarnation(zone, c.Name)
+	life, take, shown := t.API.Incarnation(zone, c.Name), t.API.Terminate, "TERMINATED"
+	if t.API.Reclaimable(zone, c.Name) {
+		take, shown = t.API.Preempt, "PREEMPTED"
+	}
 	t.after(d.between(time.Second, 2*time.Minute), func() {
-		if n := t.API.Node(zone, c.Name); n != nil && n.State == "PREEMPTED" && t.API.Incarnation(zone, c.Name).Same(life) {
+		if n := t.API.Node(zone, c.Name); n != nil && n.State == shown && t.API.Incarnation(zone, c.Name).Same(life) {
 			t.Must(t.API.SetState(zone, c.Name, "READY"))
 			t.Must(t.API.SetHealth(zone, c.Name, "HEALTHY"))
 		}
 	})
-	return t.API.Preempt(zone, c.Name)
+	return take(zone, c.Name)
 }
 
 // stopped has the owner stop a slice of one worker, and start it again some hours later.
@@ -381,7 +416,7 @@ func (t *Troubles) replaced(d Dice, c world.SliceConfig, zone string) error {
 	}
 	order := t.World.Order(c)
 	order.Zone = zone
-	if c.Spot {
+	if t.API.Reclaimable(zone, c.Name) {
 		if err := t.API.Preempt(zone, c.Name); err != nil {
 			return err
 		}
@@ -420,8 +455,8 @@ func (t *Troubles) enforce(file []byte) {
 // Calm ends all troubles, so that running incidents must come to their ends.
 func (t *Troubles) Calm() {
 	t.over, t.chaos.over = true, true
-	for _, z := range t.World.Zones() {
-		t.API.SetCapacity(z, cloudtputest.Unlimited)
+	for _, at := range t.API.Scarce() {
+		t.API.SetRoom(at, cloudtputest.Unlimited)
 	}
 	t.API.BlockGuestAttributes(false)
 	t.API.StickQueuedResources(0)

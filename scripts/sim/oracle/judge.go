@@ -397,8 +397,8 @@ func New(w *world.World, drawn *faults.Chaos, others *faults.Releases) *Checks {
 		c.past[f.Name] = []deed{{at: w.Start, kind: usable, zone: f.Zone}, {at: w.Start, kind: labelled, by: faults.Owner, zone: f.Zone, label: f.Policy}}
 	}
 	c.watchJobs()
-	for zone, slices := range w.Capacity {
-		if slices == cloudtputest.Unlimited {
+	for _, zone := range w.API.Zones() {
+		if c.hasRoom(zone) {
 			c.room[zone] = w.Start
 		}
 	}

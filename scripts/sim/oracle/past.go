@@ -15,6 +15,7 @@ import (
 	"pitstop.internal/shared/bounds"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
+	"pitstop.internal/shared/view"
 )
 
 // deed is one thing that happened to a slice of the simulated world, or that somebody did or said about it. The judge knows them
@@ -61,7 +62,7 @@ func (c *Checks) remember(e cloudtputest.Event) {
 	d := deed{at: c.Clock.Now(), by: e.Principal, zone: e.Zone, life: e.Incarnation, cause: e.Cause, text: e.Error, handling: c.chaos.Current.Handling()}
 	switch e.Kind {
 	case cloudtputest.Supply:
-		if delete(c.room, e.Zone); e.Value == strconv.Itoa(cloudtputest.Unlimited) {
+		if delete(c.room, e.Zone); c.hasRoom(e.Zone) {
 			c.room[e.Zone] = d.at
 		}
 		return
@@ -89,6 +90,11 @@ func (c *Checks) remember(e cloudtputest.Event) {
 		return
 	}
 	c.past[e.Node] = append(c.past[e.Node], d)
+}
+
+// hasRoom reports whether a zone has room for slices of every capacity and shape.
+func (c *Checks) hasRoom(zone string) bool {
+	return !slices.ContainsFunc(c.API.Scarce(), func(at view.Place) bool { return at.Zone == zone })
 }
 
 // rememberCall keeps a call that changes something, by whom it was.

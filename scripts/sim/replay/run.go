@@ -556,8 +556,11 @@ func (w *player) act(a world.Act) {
 			}
 		}
 	case a.Offer != "":
-		tell("Google has room in "+a.Offer+" again", "")
-		w.API.SetCapacity(a.Offer, cloudtputest.Unlimited)
+		tell("Google has room in "+placeWords(a.Offer)+" again", "")
+		w.supply(a.Offer, cloudtputest.Unlimited)
+	case a.Fill != "":
+		tell("Google has no more room in "+placeWords(a.Fill), "")
+		w.supply(a.Fill, 0)
 	case a.Stick != nil:
 		d := time.Duration(*a.Stick)
 		tell("queued resources that get capacity stay in PROVISIONING for "+events.Span(d), "")
@@ -588,6 +591,22 @@ func (w *player) act(a world.Act) {
 			w.Says(w.WorkloadOf(a.Retry), evidence.Retried{Origin: evidence.Origin{ID: world.ApprovalID, Time: w.Clock.Now()}, Word: evidence.Word{By: a.By}})
 		})
 	}
+}
+
+// supply gives a place room for so many slices.
+func (w *player) supply(place string, slices int) {
+	at, err := cloudtputest.ParsePlace(place)
+	w.Must(err)
+	w.API.SetRoom(at, slices)
+}
+
+// placeWords is a place of a scenario for people: us-west4-a for Spot.
+func placeWords(place string) string {
+	zone, what, narrow := strings.Cut(place, " ")
+	if !narrow {
+		return zone
+	}
+	return zone + " for " + strings.NewReplacer("spot", "Spot", "on_demand", "on demand", "reserved", "reservations").Replace(what)
 }
 
 // sliceOf finds the slice that an entry speaks of, and where it is.

@@ -8,11 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"time"
 
 	"go.yaml.in/yaml/v3"
 
+	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 	"pitstop.internal/shared/provider/providertest/trainingtest"
 	"pitstop.internal/shared/topology"
 )
@@ -31,7 +33,8 @@ type Scenario struct {
 	Fleet []SliceConfig `yaml:"fleet,omitempty"`
 	// Clusters are the clusters of GKE with Jobs that train.
 	Clusters []ClusterConfig `yaml:"clusters,omitempty"`
-	// Capacity is the number of slices that a zone still gives; a zone that is not named does not offer them.
+	// Capacity is the number of slices that a zone still gives, or a place in it such as "us-west4-a spot"; a zone that is not named does not
+	// offer them.
 	Capacity map[string]int `yaml:"capacity,omitempty"`
 	// Quota is how many chips the project may hold in a zone; one that is not named has none.
 	Quota map[string]int `yaml:"quota,omitempty"`
@@ -165,8 +168,9 @@ type Act struct {
 	// Maintain begins maintenance of a slice that nobody announced. HideGuests blocks the guest attributes of all machines.
 	Maintain   string `yaml:"maintain,omitempty"`
 	HideGuests bool   `yaml:"hide_guests,omitempty"`
-	// Offer names a zone in which there is room again.
+	// Offer names a zone, or a place in it, in which there is room again; Fill names one that has room for no more slices.
 	Offer string `yaml:"offer,omitempty"`
+	Fill  string `yaml:"fill,omitempty"`
 	// Stick has queued resources stay in PROVISIONING for that long, those that come there from now on; 0s has none.
 	Stick *Duration `yaml:"stick,omitempty"`
 	// Quota names a zone in which the project may hold so many chips from now on.
@@ -238,6 +242,15 @@ func (s Scenario) validate() error {
 	for _, c := range s.Clusters {
 		faults = append(faults, c.faults()...)
 	}
+	places := slices.Sorted(maps.Keys(s.Capacity))
+	for _, a := range s.Acts {
+		places = append(places, a.Offer, a.Fill)
+	}
+	for _, text := range places {
+		if _, err := cloudtputest.ParsePlace(text); err != nil {
+			fault("%v", err)
+		}
+	}
 	for _, a := range s.Acts {
 		if a.At.IsZero() {
 			fault("an act without a time")
@@ -257,8 +270,10 @@ func (s Scenario) validate() error {
 // Zones are those of the capacity and of the fleet.
 func (s Scenario) Zones() []string {
 	var zones []string
-	for z := range s.Capacity {
-		zones = append(zones, z)
+	for text := range s.Capacity {
+		if at, err := cloudtputest.ParsePlace(text); err == nil {
+			zones = append(zones, at.Zone)
+		}
 	}
 	for _, c := range s.Fleet {
 		zones = append(zones, c.Zone)

@@ -1,8 +1,10 @@
 package world
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -65,7 +67,15 @@ func (c closer) Close() error {
 // overWire makes the calls that go over HTTP pass around.
 func overWire(around cloudtputest.Around, inner http.RoundTripper) http.RoundTripper {
 	return RoundTripper(func(r *http.Request) (resp *http.Response, err error) {
-		err = around(r.Context(), cloudtputest.Request{Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery}, func() (err error) {
+		call := cloudtputest.Request{Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery}
+		if r.Body != nil {
+			if call.Body, err = io.ReadAll(r.Body); err != nil {
+				return nil, err
+			}
+			r = r.Clone(r.Context())
+			r.Body = io.NopCloser(bytes.NewReader(call.Body))
+		}
+		err = around(r.Context(), call, func() (err error) {
 			resp, err = inner.RoundTrip(r) //nolint:bodyclose // the client closes what it gets
 			return err
 		})

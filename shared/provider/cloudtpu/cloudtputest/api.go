@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
-	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -26,6 +25,7 @@ import (
 	"google.golang.org/grpc"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/view"
 )
 
 const (
@@ -43,7 +43,7 @@ type Config struct {
 	Clock Clock
 	// Seed makes identifiers and host names.
 	Seed uint64
-	// Zones is how many slices each zone holds at a time, or Unlimited. A zone that is not named does not offer the
+	// Zones is how many slices each zone, or a place that ParsePlace reads, holds at a time, or Unlimited. A zone that is not named does not offer the
 	// accelerator at all.
 	Zones map[string]int
 	// Principal is the default caller.
@@ -135,9 +135,10 @@ type API struct {
 	observer func(Event)
 	seed     uint64
 	// made is how many numbers were made about each thing, seqs how many events there were.
-	made  map[string]uint64
-	seqs  map[eventKey]uint64
-	zones map[string]int
+	made map[string]uint64
+	seqs map[eventKey]uint64
+	// room is how many slices each place holds at a time; a zone that is not there is not offered.
+	room map[view.Place]int
 	// quota is how many chips the project may hold in a zone; a zone that is not named has none.
 	quota map[string]int
 	// homes says of short names in which zones or regions something is called so.
@@ -184,10 +185,15 @@ func New(c Config) *API {
 	}
 	a := &API{
 		project: c.Project, principal: c.Principal, pageSize: c.PageSize, mingled: c.Mingled, clock: c.Clock, timing: c.Timing.orDefault(),
-		seed: c.Seed, made: map[string]uint64{}, seqs: map[eventKey]uint64{}, zones: map[string]int{}, quota: map[string]int{}, homes: map[string][]string{}, nodes: map[key]*node{}, queues: map[key]*queue{},
+		seed: c.Seed, made: map[string]uint64{}, seqs: map[eventKey]uint64{}, room: map[view.Place]int{}, quota: map[string]int{}, homes: map[string][]string{}, nodes: map[key]*node{}, queues: map[key]*queue{},
 		opByName: map[string]*operation{}, requests: map[string]*operation{},
 	}
-	maps.Copy(a.zones, c.Zones)
+	for text, slices := range c.Zones {
+		at, err := ParsePlace(text)
+		must(err)
+		a.opens(at.Zone)
+		a.room[at] = slices
+	}
 	return a
 }
 
@@ -403,6 +409,10 @@ func (a *API) serve(c *request) (out answer, lost bool) {
 			Kind: Called, Zone: c.zone, Method: c.called, Principal: c.principal, RequestID: c.query.Get("requestId"), Legacy: c.legacy(),
 			Version: c.version,
 		}
+		if c.http == http.MethodPost && c.id == "" {
+			at := askedPlace(c.zone, c.collection, c.body)
+			e.Accelerator, e.Capacity = at.Accelerator, at.Capacity
+		}
 		switch c.collection {
 		case "nodes":
 			e.Node = c.target()
@@ -444,7 +454,7 @@ func (a *API) serve(c *request) (out answer, lost bool) {
 // answer carries a call out.
 func (a *API) answer(m *method, c *request) (answer, *status) {
 	a.forget()
-	if _, known := a.zones[c.zone]; !known && c.zone != "-" && c.http == http.MethodGet && c.id == "" && c.collection != "locations" {
+	if !a.offers(c.zone) && c.zone != "-" && c.http == http.MethodGet && c.id == "" && c.collection != "locations" {
 		refused := refuse(permissionDenied, "Permission denied on 'locations/%s' (or it may not exist).", c.zone)
 		return refused.answer(0), refused
 	}
@@ -532,7 +542,15 @@ func (a *API) Zones() []string {
 }
 
 // zoneNames are the zones that there are, in order.
-func (a *API) zoneNames() []string { return slices.Sorted(maps.Keys(a.zones)) }
+func (a *API) zoneNames() (zones []string) {
+	for at := range a.room {
+		if at == (view.Place{Zone: at.Zone}) {
+			zones = append(zones, at.Zone)
+		}
+	}
+	slices.Sort(zones)
+	return zones
+}
 
 // parent is the API's name of a zone.
 func (a *API) parent(zone string) string { return "projects/" + a.project + "/locations/" + zone }

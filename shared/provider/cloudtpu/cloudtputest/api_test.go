@@ -918,3 +918,56 @@ func TestAddedNodesAreWhatTheyAreSaidToBe(t *testing.T) {
 		}
 	}
 }
+
+// TestAPlaceHasRoomOfItsOwn: a zone may have none for Spot, on demand, reservations or one shape, and give what it has of the others.
+func TestAPlaceHasRoomOfItsOwn(t *testing.T) {
+	spot, reserved := v5e(), v5e()
+	spot.SchedulingConfig, reserved.SchedulingConfig = &api.SchedulingConfig{Spot: true}, &api.SchedulingConfig{Reserved: true}
+	for full, want := range map[string]string{
+		"us-west4-a":                       "",
+		"us-west4-b spot":                  "spot, reserved, on demand, small, in a queue",
+		"us-west4-a spot":                  "reserved, on demand, small",
+		"us-west4-a on_demand":             "spot, reserved, in a queue",
+		"us-west4-a reserved":              "spot, on demand, small, in a queue",
+		"us-west4-a v5litepod-16":          "small",
+		"us-west4-a v5litepod-8 on_demand": "spot, reserved, on demand, in a queue",
+	} {
+		b := newBench(t, cloudtputest.Config{Zones: map[string]int{home: cloudtputest.Unlimited, "us-west4-b": cloudtputest.Unlimited, full: 0}})
+		var got []string
+		for _, c := range []struct {
+			name  string
+			order *api.Node
+		}{{"spot", spot}, {"reserved", reserved}, {"on demand", v5e()}, {"small", small()}} {
+			op, err := b.l.Nodes.Create(parent, c.order).NodeId("n").RequestId(uuid(1)).Do()
+			must(t, err)
+			b.clock.Advance(10 * time.Minute)
+			op, err = b.l.Operations.Get(op.Name).Do()
+			must(t, err)
+			switch {
+			case op.Error == nil:
+				got = append(got, c.name)
+				must(t, b.Vanish(home, "n"))
+			case c.name == "reserved" && !strings.Contains(op.Error.Message, "insufficient reserved capacity"),
+				c.name != "reserved" && !strings.Contains(op.Error.Message, "no more capacity"):
+				t.Errorf("%s, %s: %s", full, c.name, op.Error.Message)
+			}
+			b.clock.Advance(25 * time.Hour) // the request ID is forgotten
+		}
+		must(t, b.OwnerCreateQueuedResource(cloudtputest.QueuedConfig{Zone: home, Name: "q", Spot: true, Nodes: []cloudtputest.NodeConfig{{Name: "n"}}}, ada))
+		b.clock.Advance(time.Hour)
+		if b.QueuedResource(home, "q").State.State == "ACTIVE" {
+			got = append(got, "in a queue")
+			if !b.Reclaimable(home, "n") {
+				t.Errorf("%s: what a queue gives as Spot is not reclaimable", full)
+			}
+		}
+		if strings.Join(got, ", ") != want {
+			t.Errorf("%s is full: %q, want %q", full, strings.Join(got, ", "), want)
+		}
+	}
+	for _, text := range []string{"us-west4-a spot spot", "us-west4-a soon", "us-west4-a v5litepod-16 v5litepod-8"} {
+		if at, err := cloudtputest.ParsePlace(text); err == nil {
+			t.Errorf("%q is %+v", text, at)
+		}
+	}
+}

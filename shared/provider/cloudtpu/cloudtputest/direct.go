@@ -6,15 +6,30 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"google.golang.org/api/googleapi"
 	api "google.golang.org/api/tpu/v2alpha1"
 
 	"pitstop.internal/shared/provider/cloudtpu"
+	"pitstop.internal/shared/view"
 )
 
 // Request is a call before it is carried out. Method, Path and Query are exactly what the generated client would send.
-type Request struct{ Method, Path, Query string }
+type Request struct {
+	Method, Path, Query string
+	Body                []byte
+}
+
+// Place is where a creation asks for a slice; empty for another call.
+func (r Request) Place() view.Place {
+	if r.Method != http.MethodPost {
+		return view.Place{}
+	}
+	_, rest, _ := strings.Cut(r.Path, "/locations/")
+	zone, collection, _ := strings.Cut(rest, "/")
+	return askedPlace(zone, collection, r.Body)
+}
 
 // Around stands around every direct call. It makes the call by calling next, or returns an error in its place.
 type Around func(ctx context.Context, r Request, next func() error) error
@@ -71,7 +86,7 @@ func newRequest(version, method, path string, body any, query ...string) *reques
 // make carries a call out.
 func (d *direct) make(ctx context.Context, c *request) (out answer, err error) {
 	c.principal = d.api.principal
-	err = d.around(ctx, Request{c.http, c.path, c.raw}, func() error {
+	err = d.around(ctx, Request{c.http, c.path, c.raw, c.body}, func() error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

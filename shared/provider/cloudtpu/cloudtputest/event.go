@@ -8,6 +8,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/view"
 )
 
 // Kind is what an Event tells.
@@ -40,7 +42,7 @@ const (
 	Noticed Kind = "notice_changed"
 	// Queued: a queued resource is in another state.
 	Queued Kind = "queued_resource_changed"
-	// Supply: a zone holds another number of slices from now on. Value is that number.
+	// Supply: a place holds another number of slices from now on. Value is that number.
 	Supply Kind = "capacity_changed"
 )
 
@@ -57,6 +59,9 @@ type Event struct {
 	// Group is what the host names of the node's workers have in common: worker 2 is called Group-w-2.
 	Group   string
 	Workers int
+	// Accelerator and Capacity are those of a node, of a creation that is called, and of a place.
+	Accelerator string
+	Capacity    policy.Capacity
 	// Legacy is a node of v1, or a call of v1: the machines of its workers are invisible.
 	Legacy bool
 
@@ -89,6 +94,11 @@ func (e Event) Resource() string {
 	default:
 		return name
 	}
+}
+
+// Place is where a node is, or was to be created.
+func (e Event) Place() view.Place {
+	return view.Place{Zone: e.Zone, Accelerator: e.Accelerator, Capacity: e.Capacity}
 }
 
 // Received is how much later than it happened an entry is in the log; real ones take 0.3 to 1.1 s.

@@ -205,7 +205,7 @@ func (a *API) Connect(ctx context.Context, around Around) (*grpc.ClientConn, err
 				if c == nil {
 					return next()
 				}
-				return around(ctx, Request{c.http, c.path, c.raw}, next)
+				return around(ctx, Request{c.http, c.path, c.raw, c.body}, next)
 			}))
 	}
 	conn, err := grpc.NewClient("passthrough:///tpu.googleapis.com", opts...)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -23,7 +24,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
+	"pitstop.internal/shared/view"
 )
 
 // legacyClient is a client of v1 without a socket.
@@ -220,6 +223,10 @@ func TestACallerMayStandAroundEachCallOfTheFormerVersion(t *testing.T) {
 	var seen []cloudtputest.Request
 	busy := status.Error(codes.Aborted, "busy")
 	conn, err := b.Connect(t.Context(), func(_ context.Context, r cloudtputest.Request, next func() error) error {
+		if r.Method == http.MethodPost && r.Place() != (view.Place{Zone: home, Accelerator: "v3-8", Capacity: policy.OnDemand}) {
+			t.Errorf("it asks for %+v", r.Place())
+		}
+		r.Body = nil
 		if seen = append(seen, r); r.Method == http.MethodDelete {
 			return busy
 		}
@@ -242,7 +249,7 @@ func TestACallerMayStandAroundEachCallOfTheFormerVersion(t *testing.T) {
 		{Method: http.MethodDelete, Path: "/v1/" + parent + "/nodes/n", Query: "alt=json&prettyPrint=false"},
 		{Method: http.MethodGet, Path: "/v1/" + parent + "/nodes", Query: "alt=json&pageToken=&prettyPrint=false"},
 	}
-	if !slices.Equal(seen, want) {
+	if !reflect.DeepEqual(seen, want) {
 		t.Errorf("calls %q, want %q", seen, want)
 	}
 }

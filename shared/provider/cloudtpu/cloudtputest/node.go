@@ -14,7 +14,9 @@ import (
 	api "google.golang.org/api/tpu/v2alpha1"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/topology"
+	"pitstop.internal/shared/view"
 )
 
 // node is one life of a node.
@@ -58,6 +60,8 @@ func (n *node) event(k Kind, c events.Cause) Event {
 		Kind: k, Zone: n.zone, Node: n.name, Incarnation: n.incarnation(), Group: n.group, Workers: n.shape.Workers,
 		State: n.api.State, Health: n.api.Health, Cause: c, Legacy: n.legacy != nil,
 	}
+	at := n.place()
+	e.Accelerator, e.Capacity = at.Accelerator, at.Capacity
 	if n.queue != nil {
 		e.QueuedResource = n.queue.name
 	}
@@ -305,7 +309,7 @@ func (a *API) checkOrder(zone string, n *api.Node) *status {
 	if shapeOf(n).Chips == 0 {
 		return a.bad("accelerator type %q is invalid.", accelerator(n))
 	}
-	if _, offered := a.zones[zone]; !offered {
+	if !a.offers(zone) {
 		name := accelerator(n)
 		return a.bad("The requested accelerator configuration for accelerator type, %q, could not be found in the zonal "+
 			"accelerator configurations for %q.; the accelerator %s was not found in zone %s", name, zone, name, zone)
@@ -329,25 +333,6 @@ func (a *API) checkLabels(labels map[string]string) *status {
 	return nil
 }
 
-// free is how many more slices a zone can hold; Unlimited if it never refuses.
-func (a *API) free(zone string) int {
-	n := a.zones[zone]
-	if n < 0 {
-		return Unlimited
-	}
-	for k, v := range a.nodes {
-		if k.zone != zone || v.homeless {
-			continue
-		}
-		switch v.api.State {
-		case preempted, terminated, stopped:
-		default:
-			n--
-		}
-	}
-	return max(n, 0)
-}
-
 // checkQuota refuses an order above the project's quota in a zone. https://cloud.google.com/tpu/docs/quota
 func (a *API) checkQuota(zone string, chips int) *status {
 	limit, limited := a.quota[zone]
@@ -368,7 +353,10 @@ func (a *API) checkQuota(zone string, chips int) *status {
 	return refuse(resourceExhausted, "Quota 'TPUV5sPreemptibleLitepodPerProjectPerZoneForTPUAPI' exhausted. Limit %d in zone %s", limit, zone)
 }
 
-func (a *API) stockout(zone string) *status {
+func (a *API) stockout(zone string, at view.Place) *status {
+	if at.Capacity == policy.Reserved {
+		return refuse(failedPrecondition, "There is insufficient reserved capacity for the request.%s", a.eid())
+	}
 	return refuse(resourceExhausted, "There is no more capacity in the zone %q; you can try in another zone where Cloud TPU "+
 		"Nodes are offered (see https://cloud.google.com/tpu/docs/regions)%s", zone, a.eid())
 }
@@ -466,7 +454,7 @@ func (a *API) create(c *request, name string, order *api.Node, legacy *tpupb.Nod
 	if refused := a.checkQuota(c.zone, shapeOf(order).Chips); refused != nil {
 		return nil, refused
 	}
-	room := a.free(c.zone) != 0
+	room := a.free(placeOf(c.zone, order, nil)) != 0
 	n := a.add(c.zone, name, order, legacy, nil)
 	a.planEnd(n)
 	n.homeless, n.api.ApiVersion = !room, apiVersions[c.version]
@@ -479,7 +467,7 @@ func (a *API) create(c *request, name string, order *api.Node, legacy *tpupb.Nod
 		case n.gone || n.api.State == deleting:
 			return nil, refuse(cancelled, "The operation was cancelled: node %s was deleted.", name)
 		case late == nil && n.homeless:
-			late = a.stockout(c.zone)
+			late = a.stockout(c.zone, n.place())
 		case late == nil && n.api.State != creating:
 			late = refuse(internal, "TPU operation failed: an internal error%s", a.eid())
 		}

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/topology"
 )
 
@@ -287,7 +288,7 @@ func (a *API) listLocations(c *request) (any, *status) {
 }
 
 func (a *API) getLocation(c *request) (any, *status) {
-	if _, ok := a.zones[c.zone]; !ok {
+	if !a.offers(c.zone) {
 		return nil, refuse(notFound, "Location %s is unknown.", a.parent(c.zone))
 	}
 	return a.location(c.zone), nil
@@ -319,7 +320,7 @@ func (a *API) acceleratorType(zone, name string) *api.AcceleratorType {
 
 func (a *API) listAcceleratorTypes(c *request) (any, *status) {
 	var all []*api.AcceleratorType
-	if _, ok := a.zones[c.zone]; ok {
+	if a.offers(c.zone) {
 		for _, name := range accelerators {
 			all = append(all, a.acceleratorType(c.zone, name))
 		}
@@ -329,7 +330,7 @@ func (a *API) listAcceleratorTypes(c *request) (any, *status) {
 }
 
 func (a *API) getAcceleratorType(c *request) (any, *status) {
-	if _, ok := a.zones[c.zone]; !ok || !slices.Contains(accelerators, c.id) {
+	if !a.offers(c.zone) || !slices.Contains(accelerators, c.id) {
 		return nil, a.unknown("acceleratorTypes", c)
 	}
 	return a.acceleratorType(c.zone, c.id), nil
@@ -435,6 +436,14 @@ func (a *API) State(zone, name string) (string, events.Incarnation) {
 		return n.api.State, n.incarnation()
 	}
 	return "", events.Incarnation{}
+}
+
+// Reclaimable reports whether Google may take a node back at any time.
+func (a *API) Reclaimable(zone, name string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	n := a.nodes[key{zone, name}]
+	return n != nil && n.place().Capacity == policy.Spot
 }
 
 // Label is the value of a node's label; empty where it has none.

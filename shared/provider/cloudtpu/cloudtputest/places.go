@@ -1,17 +1,139 @@
 package cloudtputest
 
 import (
+	"encoding/json"
+	"fmt"
 	"path"
 	"regexp"
 	"slices"
+	"strings"
 
 	api "google.golang.org/api/tpu/v2alpha1"
 
+	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/topology"
+	"pitstop.internal/shared/view"
 )
 
 // place finds the zone or the region in the name of a resource.
 var place = regexp.MustCompile(`(?:^|/)(?:zones|regions|locations)/([a-z]+-[a-z]+[0-9][^/]*)(?:/|$)`)
+
+// FlexStart is the capacity of flex-start slices: no policy names it.
+const FlexStart policy.Capacity = "flex_start"
+
+// ParsePlace reads a place: a zone, and after it a capacity, an accelerator type, or both, with spaces between them. Without them it is
+// the whole zone.
+func ParsePlace(text string) (at view.Place, err error) {
+	for i, word := range strings.Fields(text) {
+		c := policy.Capacity(word)
+		_, shaped := topology.Parse(word)
+		switch known := c == policy.Spot || c == policy.OnDemand || c == policy.Reserved || c == FlexStart; {
+		case i == 0:
+			at.Zone = word
+		case known && at.Capacity == "":
+			at.Capacity = c
+		case shaped == nil && at.Accelerator == "":
+			at.Accelerator = word
+		default:
+			return view.Place{}, fmt.Errorf("%.60q is no place such as us-west4-a, us-west4-a spot or us-west4-a on_demand v5litepod-16", text)
+		}
+	}
+	return at, nil
+}
+
+// opens has a zone, without limit where it was not offered.
+func (a *API) opens(zone string) {
+	if !a.offers(zone) {
+		a.room[view.Place{Zone: zone}] = Unlimited
+	}
+}
+
+func (a *API) offers(zone string) bool {
+	_, offered := a.room[view.Place{Zone: zone}]
+	return offered
+}
+
+// place is what a node is taken from.
+func (n *node) place() view.Place {
+	var q *api.QueuedResource
+	if n.queue != nil {
+		q = &n.queue.order
+	}
+	return placeOf(n.zone, &n.api, q)
+}
+
+// placeOf is where an order asks for a node, which a queued resource may hold.
+func placeOf(zone string, n *api.Node, q *api.QueuedResource) view.Place {
+	at := view.Place{Zone: zone, Accelerator: n.AcceleratorType, Capacity: capacityOf(n, q)}
+	if at.Accelerator == "" {
+		c := api.Node{AcceleratorConfig: n.AcceleratorConfig}
+		describe(&c)
+		at.Accelerator = c.AcceleratorType
+	}
+	return at
+}
+
+func capacityOf(n *api.Node, q *api.QueuedResource) policy.Capacity {
+	s := n.SchedulingConfig
+	if s == nil {
+		s = &api.SchedulingConfig{}
+	}
+	if q == nil {
+		q = &api.QueuedResource{}
+	}
+	switch model := []string{s.ProvisioningModel, q.ProvisioningModel}; {
+	case s.Spot || s.Preemptible || q.Spot != nil || slices.Contains(model, "SPOT"):
+		return policy.Spot
+	case s.Reserved || s.ReservationName+q.ReservationName != "" || q.Guaranteed != nil && q.Guaranteed.Reserved || slices.Contains(model, "RESERVATION_BOUND"):
+		return policy.Reserved
+	case slices.Contains(model, flexStart):
+		return FlexStart
+	}
+	return policy.OnDemand
+}
+
+// askedPlace is where the body of a creation asks for a slice; of several in a queued resource, for the first one.
+func askedPlace(zone, collection string, body []byte) view.Place {
+	n, q := &api.Node{}, (*api.QueuedResource)(nil)
+	switch collection {
+	case "nodes":
+		_ = json.Unmarshal(body, n) //nolint:errcheck // what cannot be read is refused
+	case "queuedResources":
+		q = &api.QueuedResource{}
+		_ = json.Unmarshal(body, q) //nolint:errcheck // likewise
+		if q.Tpu != nil && len(q.Tpu.NodeSpec) > 0 && q.Tpu.NodeSpec[0] != nil && q.Tpu.NodeSpec[0].Node != nil {
+			n = q.Tpu.NodeSpec[0].Node
+		}
+	default:
+		return view.Place{}
+	}
+	return placeOf(zone, n, q)
+}
+
+// belongs reports whether a place belongs to another one, in which what is empty counts for all.
+func belongs(at, to view.Place) bool {
+	return at.Zone == to.Zone && (to.Accelerator == "" || at.Accelerator == to.Accelerator) && (to.Capacity == "" || at.Capacity == to.Capacity)
+}
+
+// free is how many more slices a place can hold; Unlimited if it never refuses.
+func (a *API) free(at view.Place) int {
+	free := Unlimited
+	for of, n := range a.room {
+		if n < 0 || !belongs(at, of) {
+			continue
+		}
+		for _, v := range a.nodes {
+			holds := v.api.State != preempted && v.api.State != terminated && v.api.State != stopped
+			if holds && !v.homeless && belongs(v.place(), of) {
+				n--
+			}
+		}
+		if n = max(n, 0); free == Unlimited || n < free {
+			free = n
+		}
+	}
+	return free
+}
 
 // reservationsOf, disksOf and subnetworksOf are what an order names of a zone or a region.
 func reservationsOf(n *api.Node, q *api.QueuedResource) (names []string) {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	api "google.golang.org/api/tpu/v2alpha1"
+
+	"pitstop.internal/shared/view"
 )
 
 // queue is a queued resource.
@@ -149,13 +151,19 @@ func (a *API) leave(q *queue) {
 
 // pump provisions what waits in a zone, first come, first served, as far as there is capacity.
 func (a *API) pump(zone string) {
+	var full []view.Place
 	for i := 0; i < len(a.waiting); i++ {
 		q := a.waiting[i]
 		if q.zone != zone || !q.ripe || q.state != waiting {
 			continue
 		}
-		if free := a.free(zone); free != Unlimited && free < len(q.nodes) {
-			return
+		at := placeOf(zone, q.nodes[0].node, &q.order)
+		if slices.Contains(full, at) {
+			continue
+		}
+		if free := a.free(at); free != Unlimited && free < len(q.nodes) {
+			full = append(full, at)
+			continue
 		}
 		a.leave(q)
 		i--

@@ -1,11 +1,13 @@
 package cloudtputest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	api "google.golang.org/api/tpu/v2alpha1"
 
 	"pitstop.internal/events"
+	"pitstop.internal/shared/view"
 )
 
 // NodeConfig is a node that somebody has ordered.
@@ -112,9 +115,7 @@ func (a *API) AddNode(c NodeConfig) (life events.Incarnation, err error) {
 
 // place makes a node whose creating operation is long forgotten.
 func (a *API) place(c NodeConfig, q *queue) (*node, error) {
-	if _, ok := a.zones[c.Zone]; !ok {
-		a.zones[c.Zone] = Unlimited
-	}
+	a.opens(c.Zone)
 	order, legacy := c.order(), c.legacyOrder()
 	if legacy != nil {
 		order = legacyShared(legacy)
@@ -173,9 +174,7 @@ func (a *API) AddQueuedResource(c QueuedConfig) (err error) {
 			err = fmt.Errorf("cloudtputest: queued resource %s in %s is there already", c.Name, c.Zone)
 			return
 		}
-		if _, ok := a.zones[c.Zone]; !ok {
-			a.zones[c.Zone] = Unlimited
-		}
+		a.opens(c.Zone)
 		order := c.order(a.parent(c.Zone))
 		for _, n := range order.Tpu.NodeSpec {
 			a.settle(c.Zone, n.Node, order)
@@ -224,19 +223,43 @@ func (a *API) AddQueuedResource(c QueuedConfig) (err error) {
 }
 
 // SetCapacity says how many slices a zone holds at a time from now on, or Unlimited. Existing slices stay.
-func (a *API) SetCapacity(zone string, slices int) {
+func (a *API) SetCapacity(zone string, slices int) { a.SetRoom(view.Place{Zone: zone}, slices) }
+
+// SetRoom says the same of a place: of what a zone gives of one capacity, or in one shape. What is empty in the place counts for all.
+func (a *API) SetRoom(at view.Place, slices int) {
 	a.do(func() {
-		a.zones[zone] = slices
-		a.emit(Event{Kind: Supply, Zone: zone, Value: strconv.Itoa(slices)})
-		a.pump(zone)
+		a.room[at] = slices
+		a.emit(Event{Kind: Supply, Zone: at.Zone, Accelerator: at.Accelerator, Capacity: at.Capacity, Value: strconv.Itoa(slices)})
+		a.pump(at.Zone)
 	})
 }
 
 // Capacity is how many slices a zone holds at a time, or Unlimited.
-func (a *API) Capacity(zone string) int {
+func (a *API) Capacity(zone string) int { return a.Room(view.Place{Zone: zone}) }
+
+// Room is how many slices a place holds at a time, or Unlimited. Whether its zone holds as many is another number.
+func (a *API) Room(at view.Place) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.zones[zone]
+	if n, bound := a.room[at]; bound {
+		return n
+	}
+	return Unlimited
+}
+
+// Scarce are the places that hold a bounded number of slices, in order.
+func (a *API) Scarce() (places []view.Place) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for at, n := range a.room {
+		if n >= 0 {
+			places = append(places, at)
+		}
+	}
+	slices.SortFunc(places, func(p, o view.Place) int {
+		return cmp.Or(cmp.Compare(p.Zone, o.Zone), cmp.Compare(p.Capacity, o.Capacity), cmp.Compare(p.Accelerator, o.Accelerator))
+	})
+	return places
 }
 
 // SetQuota says how many chips the project may hold in a zone from now on. Existing slices stay. Lost slices, and the slices
