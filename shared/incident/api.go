@@ -169,16 +169,16 @@ func (w *Workload) carriedOutBy(operation string) *Effect {
 // OtherPlaceMayHaveIt reports whether another place than this one may give a slice: a place that would be asked and has not said that it
 // never can.
 func (w *Workload) OtherPlaceMayHaveIt(p policy.Policy, slice string, at view.Place) bool {
-	return slices.ContainsFunc(w.PlacesFor(p, slice), func(other view.Place) bool {
+	return slices.ContainsFunc(w.PlacesFor(p, slice, w.Ended), func(other view.Place) bool {
 		return other != at && (w.Incident == nil || !w.Incident.refusal(other).Never)
 	})
 }
 
 // PlacesFor are the places in which a slice may be created, in the order in which Pitstop asks them.
-func (w Workload) PlacesFor(p policy.Policy, slice string) []view.Place {
-	d := diagnose(p, &w, w.Ended)
+func (w Workload) PlacesFor(p policy.Policy, slice string, now time.Time) []view.Place {
+	d := diagnose(p, &w, now)
 	if s := d.slot(slice); s != nil {
-		return d.placesOf(s, d.habits())
+		return d.placesOf(s, d.isApart())
 	}
 	return nil
 }

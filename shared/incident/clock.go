@@ -22,6 +22,9 @@ func (d *diagnosis) by(since time.Time, span time.Duration) time.Time {
 	return until
 }
 
+// inRealTime is when a time is up that began then, for what goes on outside whether calls are held back or not.
+func inRealTime(since time.Time, span time.Duration) time.Time { return since.Add(span) }
+
 // before is the time that lies so long before another one.
 func before(t time.Time, span time.Duration) time.Time { return t.Add(-span) }
 

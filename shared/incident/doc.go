@@ -40,7 +40,7 @@
 //	what counts as lost, and until when    diagnosis.go: situationOf, healFor, healedBy
 //	  its provider may heal it
 //	what the policy allows, who is asked   allowed.go
-//	what is replaced, and where            rule_replace.go, place.go
+//	what is replaced, and where            rule_replace.go, place.go; a zone that preempts, left.go
 //	who may train, in which attempt        rule_admit.go, rule_crash.go, lease.go
 //	what maintenance leads to, and when    rule_maintenance.go; how long before, lead.go and training.go
 //	what a call costs, and what pays back  budget.go

@@ -166,8 +166,15 @@ func (o *outlook) keepCalls(d *diagnosis, step Step, x Effect) {
 // placesFrom are the places that a creation asks, from its own on.
 func (d *diagnosis) placesFrom(x Effect) (all []view.ZoneFit) {
 	s := d.slot(x.Slice)
-	for _, at := range d.placesOf(s, d.habits()) {
+	places := d.placesOf(s, d.isApart())
+	left := d.leftAmong(places)
+	for _, at := range places {
 		z := view.ZoneFit{Place: at, Checked: at == view.Place{Zone: s.Zone}}
+		for _, l := range left {
+			if l.Zone == at.Zone {
+				z.Text = l.Words()
+			}
+		}
 		if topology.Region(at.Zone) != topology.Region(s.Zone) && strings.HasPrefix(d.w.Directory, "gs://") && !d.p.OtherRegions {
 			z.Text = "if the checkpoints' bucket is there too"
 		}

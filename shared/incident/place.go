@@ -14,8 +14,8 @@ import (
 
 // place is where a slot is to be made next, and from when; without a zone, no place can give it. A creation keeps its place until that
 // refuses it, and goes where the other slices turned out to be unless it may have been made.
-func (d *diagnosis) place(s *slot, h habits) (at view.Place, from time.Time) {
-	places, x := d.placesOf(s, h), s.create
+func (d *diagnosis) place(s *slot, apart bool) (at view.Place, from time.Time) {
+	places, x := d.placesOf(s, apart), s.create
 	if x == nil || x.Zone == "" {
 		return d.free(places)
 	}
@@ -29,18 +29,10 @@ func (d *diagnosis) place(s *slot, h habits) (at view.Place, from time.Time) {
 // mayCome reports whether a creation that was begun may have taken effect, or still may.
 func (x *Effect) mayCome() bool { return x.Zone != "" && (!x.Begun.IsZero() || x.Failures > 0) }
 
-// habits are what counts for the places of all slots: whether training last ran in several zones, and the zones that take slices back.
-type habits struct {
-	apart  bool
-	taking []string
-}
-
-func (d *diagnosis) habits() habits { return habits{d.isApart(), d.taking()} }
-
 // placesOf are the places where a slot may be made, in their order: its own zone, those of the policy, and then other shapes. The slices of a Multislice are in one
 // zone and have one shape: what is lost alone goes where the others are, and what is lost together moves together. Where the owner has put them
-// in several zones, each stays in its own.
-func (d *diagnosis) placesOf(s *slot, h habits) []view.Place {
+// in several zones, each stays in its own: that is apart.
+func (d *diagnosis) placesOf(s *slot, apart bool) []view.Place {
 	with, zone := d.w.group(s.Name), ""
 	for i := range d.slots {
 		o := &d.slots[i]
@@ -49,14 +41,14 @@ func (d *diagnosis) placesOf(s *slot, h habits) []view.Place {
 		}
 		if at := d.standsIn(o); at.Zone != "" && o.Name != s.Name && !slices.Contains(with, o.Name) {
 			at = beside(at, o, s)
-			if h.apart {
+			if apart {
 				at.Zone = s.ownZone()
 			}
 			return []view.Place{at}
 		}
 		zone = cmp.Or(zone, o.ownZone())
 	}
-	if h.apart {
+	if apart {
 		return []view.Place{{Zone: s.ownZone()}}
 	}
 	all := []view.Place{{Zone: cmp.Or(zone, s.ownZone())}}
@@ -65,27 +57,7 @@ func (d *diagnosis) placesOf(s *slot, h habits) []view.Place {
 			all = append(all, at)
 		}
 	}
-	last := func(p view.Place) bool { return slices.Contains(h.taking, p.Zone) }
-	all = slices.Concat(slices.DeleteFunc(slices.Clone(all), last), slices.DeleteFunc(all, func(p view.Place) bool { return !last(p) }))
-	return append(all, d.shapes(s, all)...)
-}
-
-// taking are the zones that have taken a Spot slice of the workload back twice within an hour: they are asked after the others.
-func (d *diagnosis) taking() (zones []string) {
-	for _, s := range d.those(func(s *slot) bool { return len(s.Former) > 0 }) {
-		var once []string
-		s.find(func(l *Life) bool {
-			taken := l.EndedBy != "" || !l.usable().IsZero() // else its creation failed
-			if taken && l.Reclaimable && l.Released.IsZero() && l.Over.After(before(d.now, time.Hour)) {
-				if slices.Contains(once, l.Zone) {
-					zones = append(zones, l.Zone)
-				}
-				once = append(once, l.Zone)
-			}
-			return false
-		})
-	}
-	return zones
+	return d.leftLast(append(all, d.shapes(s, all)...))
 }
 
 // isApart reports whether training last ran in several zones.
@@ -238,7 +210,7 @@ func (d *diagnosis) nowhere(s *slot) *Step {
 			advice = story.AskForQuota.With(cmp.Or(last.Accelerator, s.ownShape()), d.w.Name)
 		}
 	}
-	if all := d.placesOf(s, d.habits()); len(all) == 1 && len(d.slots) > 1 {
+	if all := d.placesOf(s, d.isApart()); len(all) == 1 && len(d.slots) > 1 {
 		advice = story.CreateTogether.With(all[0].Zone, s.ownShape())
 	}
 	return escalate(reason.CodeNoZone, story.NoPlace.With(s.Name, text), advice)

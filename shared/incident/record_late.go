@@ -120,6 +120,7 @@ func forget(w *Workload, now time.Time) {
 	w.Charges = slices.DeleteFunc(w.Charges, func(c Charge) bool {
 		return !c.At.After(w.Training.ProvenAt) && now.Sub(c.At) > day && (w.Incident == nil || w.Incident.ID != c.Incident)
 	})
+	w.Taken = slices.DeleteFunc(w.Taken, func(t Taken) bool { return now.Sub(t.At) > takenFor })
 	if n := len(w.Made); n > maxMade {
 		w.Made = w.Made[n-maxMade:]
 	}

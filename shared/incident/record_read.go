@@ -246,9 +246,12 @@ func (f *facts) shows(s *Slot, e evidence.Read) bool {
 
 // turns records the condition, and what follows from it. A usable slice that breaks was struck, unless its owner took it over.
 func (f *facts) turns(s *Slot, e evidence.Read) {
-	l, at := &s.Life, f.from.Time
-	worked := l.Condition == evidence.Ready && l.Released.IsZero() && e.Zone == l.Zone
+	l, at, was := &s.Life, f.from.Time, s.Condition
+	worked := was == evidence.Ready && l.Released.IsZero() && e.Zone == l.Zone
 	l.turnsTo(e, at)
+	if e.Condition == evidence.Lost && was != evidence.Lost && was != evidence.Gone { // what is gone had its end before: an order came to nothing
+		f.takes(l, at)
+	}
 	switch e.Condition {
 	case evidence.Lost, evidence.Gone, evidence.Unhealthy, evidence.Unclear:
 		if worked {

@@ -219,14 +219,14 @@ func cover(covered map[string]bool, wants []Want) {
 // creates is the creation of what is gone.
 func (d *diagnosis) creates(all []*slot) *Step {
 	first := all[max(0, slices.IndexFunc(all, func(s *slot) bool { return !s.isThere() }))]
-	s := call(view.PhaseCreating, story.IsGone.With(first.Name), time.Time{})
-	since, queues, habits, covered := d.wantedSince(events.ActionCreate), d.waitsForCapacity(), d.habits(), map[string]bool{}
+	since, queues, apart, covered := d.wantedSince(events.ActionCreate), d.waitsForCapacity(), d.isApart(), map[string]bool{}
+	s := call(view.PhaseCreating, d.whyCreated(first, apart), time.Time{})
 	for _, o := range all {
 		s.Until = earliest(s.Until, d.comesBy(o, since, queues))
 		if covered[o.Name] || o.isThere() {
 			continue
 		}
-		at, from := d.place(o, habits)
+		at, from := d.place(o, apart)
 		if at.Zone == "" {
 			return d.nowhere(o)
 		}

@@ -35,7 +35,7 @@ func standsAt(s *incident.Slot, zone string) { s.Zone, s.Incarnation.Zone = zone
 // placesFor are the places where a slice would be created, in their order.
 func (n *story) placesFor(slice string) string {
 	var all []string
-	for _, at := range n.w.PlacesFor(n.p, slice) {
+	for _, at := range n.w.PlacesFor(n.p, slice, n.now) {
 		all = append(all, at.String())
 	}
 	return strings.Join(all, ", ")

@@ -33,7 +33,7 @@ func newStory(t *testing.T, spot bool, names ...string) *story {
 	n := &story{T: t, now: start, w: incident.New("demo", "llama-8b", "cloud-tpu")}
 	n.p = policy.Policy{
 		Name: "night", Switches: policy.Everything(), Zones: []string{"us-west4-a", "us-west4-b"}, Lead: 10 * time.Minute,
-		Save: events.SaveNatural, Hash: "h", Hang: policy.HangRestart,
+		Save: events.SaveNatural, Hash: "h", Hang: policy.HangRestart, LeaveZoneFor: policy.DefaultLeaveZoneFor,
 	}
 	n.w.Directory, n.w.Epoch = "gs://ckpt/llama-8b", 4
 	for i, name := range names {

@@ -106,7 +106,7 @@ func newWalk(seed uint64) *walk {
 	provider := []string{"cloud-tpu", "cloud-tpu", "gke"}[r.IntN(3)]
 	w := &walk{
 		rand: r, now: start, cloud: map[string]*truth{}, wanted: map[string]time.Time{}, ends: map[view.Outcome]int{},
-		p: policy.Policy{Name: "night", Switches: presets[preset], Lead: 10 * time.Minute, Save: events.SaveNatural, Hash: "h"},
+		p: policy.Policy{Name: "night", Switches: presets[preset], Lead: 10 * time.Minute, Save: events.SaveNatural, Hash: "h", LeaveZoneFor: policy.DefaultLeaveZoneFor},
 		w: incident.New("demo", "llama-8b", provider), steps: 48000,
 	}
 	if provider == "cloud-tpu" {

@@ -46,6 +46,8 @@ type Workload struct {
 	Told []Told `json:"told,omitempty"`
 	// Made are closed incidents that had begun to create: what comes late with their label is theirs.
 	Made []Making `json:"made,omitempty"`
+	// Taken are the zones that have preempted it.
+	Taken []Taken `json:"taken,omitempty"`
 	// Charges are the calls that count against a budget, the newest last.
 	Charges []Charge `json:"charges,omitempty"`
 
@@ -170,7 +172,7 @@ func (w *Workload) clone() Workload {
 	t.SaveSeconds, t.GapsBetween, t.Strikes = slices.Clip(t.SaveSeconds), slices.Clip(t.GapsBetween), slices.Clip(t.Strikes)
 	next.Lease.Maybe, next.Elsewhere = slices.Clone(w.Lease.Maybe), slices.Clone(w.Elsewhere)
 	next.Unbound, next.Orders, next.Holds = slices.Clone(w.Unbound), slices.Clip(w.Orders), slices.Clone(w.Holds)
-	next.Told, next.Made, next.Charges = slices.Clone(w.Told), slices.Clone(w.Made), slices.Clone(w.Charges)
+	next.Told, next.Made, next.Taken, next.Charges = slices.Clone(w.Told), slices.Clone(w.Made), slices.Clone(w.Taken), slices.Clone(w.Charges)
 	next.Effects, next.Outbox = slices.Clone(w.Effects), slices.Clip(w.Outbox)
 	next.Incident, next.Closed = w.Incident.clone(), w.Closed.clone()
 	return next

@@ -38,6 +38,7 @@ type entry struct {
 	Preset         yaml.Node            `yaml:"preset"`
 	Switches       map[string]yaml.Node `yaml:"switches"`
 	Zones          []yaml.Node          `yaml:"zones"`
+	LeaveZoneFor   yaml.Node            `yaml:"leave_zone_for"`
 	Shapes         []yaml.Node          `yaml:"shapes"`
 	Lead           yaml.Node            `yaml:"lead"`
 	Save           yaml.Node            `yaml:"save"`
@@ -202,6 +203,9 @@ func (e entry) policy(name string, f *FileError) Policy {
 	r.subnetworks(&p, e.Subnetworks)
 	if d, ok := r.span("lead", e.Lead, MinLead, MaxLead); ok {
 		p.Lead = d
+	}
+	if d, ok := r.span("leave_zone_for", e.LeaveZoneFor, 0, MaxLeaveZoneFor); ok {
+		p.LeaveZoneFor = d
 	}
 	if d, ok := r.span("give_up_after", e.GiveUpAfter, 0, math.MaxInt64); ok {
 		p.GiveUpAfter = d

@@ -29,6 +29,7 @@ policies:
     preset: spot
     switches: {early_maintenance: "yes", restart: ask, recreate: no}
     zones: [us-west4-a, us-west4-b]
+    leave_zone_for: 90m
     shapes: [{accelerator: v5litepod-8, zones: [us-west4-a]}, {accelerator: v6e-8, runtime_version: v2-alpha-tpuv6e}]
     lead: 10m
     save: signal
@@ -42,7 +43,7 @@ policies:
     egress_price: 0.02
   bare: {}
   short:
-  nulls: {preset: , switches: , zones: ~, shapes: , lead: null, save: , give_up_after: , hang: , restarts_per_day: , autocheckpoint: , chip_hour_price: , subnetworks: , other_regions: , egress_price: }
+  nulls: {preset: , switches: , zones: ~, leave_zone_for: , shapes: , lead: null, save: , give_up_after: , hang: , restarts_per_day: , autocheckpoint: , chip_hour_price: , subnetworks: , other_regions: , egress_price: }
 `
 	f := parse(t, text)
 	if d := cmp.Diff([]string{"bare", "night", "nulls", "short"}, f.Names()); d != "" {
@@ -55,7 +56,7 @@ policies:
 	want := policy.Policy{
 		Name:     "night",
 		Switches: policy.Switches{RequestCheckpoint: policy.Yes, EarlyMaintenance: policy.Yes, Restart: policy.Ask},
-		Zones:    []string{"us-west4-a", "us-west4-b"},
+		Zones:    []string{"us-west4-a", "us-west4-b"}, LeaveZoneFor: 90 * time.Minute,
 		Places: []policy.Alternative{
 			{Accelerator: "v5litepod-8", Zones: []string{"us-west4-a"}}, {Accelerator: "v6e-8", RuntimeVersion: "v2-alpha-tpuv6e"},
 		},
@@ -73,7 +74,7 @@ policies:
 		t.Errorf("(-want +got):\n%s", d)
 	}
 	for _, name := range []string{"bare", "short", "nulls"} {
-		watched := policy.Policy{Name: name, Limits: below(policy.Switches{}, "policy "+name), Save: events.SaveNatural, Hash: hash}
+		watched := policy.Policy{Name: name, Limits: below(policy.Switches{}, "policy "+name), Save: events.SaveNatural, LeaveZoneFor: policy.DefaultLeaveZoneFor, Hash: hash}
 		if d := cmp.Diff(watched, f.For(name, policy.Everything())); d != "" {
 			t.Errorf("%s (-want +got):\n%s", name, d)
 		}
@@ -166,6 +167,7 @@ func TestParseTellsEveryFaultWithItsPlace(t *testing.T) {
     zones: us-west4-a
     restarts_per_day: 0
     autocheckpoint: off
+    leave_zone_for: 169h
 `,
 			[]string{
 				`line 3, column 13: policy "night": preset "spott" is none of watch, spot, reserved`,
@@ -175,7 +177,7 @@ func TestParseTellsEveryFaultWithItsPlace(t *testing.T) {
 				`line 8, column 22: policy "night": start_stopped: "" is none of no, ask, yes`,
 				`line 9, column 11: policy "night": lead "soon" is no duration such as 10m or 48h`,
 				`line 10, column 20: policy "night": give_up_after -1h0m0s is negative`,
-				`line 11, column 5: policy "night" has no "typo"; there are preset, switches, zones, shapes, lead, save, give_up_after, hang, restarts_per_day, autocheckpoint, chip_hour_price, subnetworks, other_regions, egress_price`,
+				`line 11, column 5: policy "night" has no "typo"; there are preset, switches, zones, leave_zone_for, shapes, lead, save, give_up_after, hang, restarts_per_day, autocheckpoint, chip_hour_price, subnetworks, other_regions, egress_price`,
 				`line 12, column 25: policy "night": zones: "here" is no zone`,
 				`line 12, column 31: policy "night": zones: "" is no zone`,
 				`line 13, column 11: policy "night": save "hard" is neither natural nor signal`,
@@ -186,6 +188,7 @@ func TestParseTellsEveryFaultWithItsPlace(t *testing.T) {
 				`line 19, column 12: policy "short": zones is no list`,
 				`line 20, column 23: policy "short": restarts_per_day "0" is no number from 1 to 100`,
 				`line 21, column 21: policy "short": autocheckpoint "off" is neither keep nor on`,
+				`line 22, column 21: policy "short": leave_zone_for 169h0m0s is not between 0s and 168h0m0s`,
 			},
 		},
 		"values where a word belongs": {
@@ -238,7 +241,7 @@ func TestParseTellsEveryFaultWithItsPlace(t *testing.T) {
 		"an unknown field at the top":    {"policies: {}\nallow: [restart]\n", []string{`line 2, column 1: a policy file has no "allow"; there are policies`}},
 		"a typed wrong switch":           {"policies:\n  a:\n    switches: {recrate: no}\n", []string{`line 3, column 16: policy "a": switches has no "recrate"; did you mean recreate?`}},
 		"a typed wrong field":            {"policies:\n  a: &a\n    giveup_after: 48h\n  b: *a\n  c: {<<: [*a, {sav: signal}]}\n", []string{`line 3, column 5: policy "a" has no "giveup_after"; did you mean give_up_after?`, `line 5, column 17: policy "c" has no "sav"; did you mean save?`}},
-		"a mapping taken for two things": {"policies:\n  a:\n    switches: &s {restart: no}\n  b: *s\n", []string{`line 3, column 19: policy "b" has no "restart"; there are preset, switches, zones, shapes, lead, save, give_up_after, hang, restarts_per_day, autocheckpoint, chip_hour_price, subnetworks, other_regions, egress_price`}},
+		"a mapping taken for two things": {"policies:\n  a:\n    switches: &s {restart: no}\n  b: *s\n", []string{`line 3, column 19: policy "b" has no "restart"; there are preset, switches, zones, leave_zone_for, shapes, lead, save, give_up_after, hang, restarts_per_day, autocheckpoint, chip_hour_price, subnetworks, other_regions, egress_price`}},
 		"keys that are no words":         {"policies:\n  ? [a]\n  : {}\n", []string{`line 2, column 5: policies has a key that is no word`}},
 		"switches that are a list":       {"policies: {a: {switches: [restart]}}", []string{`line 1, column 26: policy "a": switches has to be a mapping`}},
 		"a list of policies":             {"policies: [a]", []string{`line 1, column 11: policies has to be a mapping`}},

@@ -42,6 +42,10 @@ func keys() []key {
 		{name: "switches", kind: switches, about: "the switches that differ from the preset, each yes, ask or no"},
 		{name: "zones", kind: zones, example: "[us-west4-a, us-west4-b]", about: "Pitstop tries these in order when it cannot create a slice where it was"},
 		{
+			name: "leave_zone_for", kind: span, example: "6h",
+			about: "for how long a zone that preempted the workload twice within an hour is asked after the others, up to 168h; by default 6h, with 0 never",
+		},
+		{
 			name: "shapes", kind: shapes,
 			about: "Pitstop tries these in order, zone after zone, when no zone has the ordered slice; the training's batch and steps must follow",
 		},

@@ -177,6 +177,8 @@ type Policy struct {
 	Limits   Limits
 	// Zones are tried in this order when a slice cannot be created where it was.
 	Zones []string
+	// LeaveZoneFor is for how long a zone that preempted the workload twice within an hour is asked after the others; 0 is never.
+	LeaveZoneFor time.Duration
 	// Places are tried in this order when no zone gives a slice as it was ordered.
 	Places []Alternative
 	// Lead is how long before a maintenance window the save is requested; 0 is measured.
@@ -284,6 +286,12 @@ const (
 	MaxRestartsPerDay     = 100
 )
 
+// DefaultLeaveZoneFor is the time of a policy that names none, MaxLeaveZoneFor the longest that one may name.
+const (
+	DefaultLeaveZoneFor = 6 * time.Hour
+	MaxLeaveZoneFor     = 7 * 24 * time.Hour
+)
+
 // DailyRestarts is how often a restart of the training may be asked for within 24 hours.
 func (p Policy) DailyRestarts() int {
 	if p.RestartsPerDay == 0 {
@@ -300,7 +308,7 @@ func Preset(name string) bool {
 
 func preset(name string) (Policy, bool) {
 	s, ok := presets[name]
-	p := Policy{Name: name, Switches: s, Save: events.SaveNatural}
+	p := Policy{Name: name, Switches: s, Save: events.SaveNatural, LeaveZoneFor: DefaultLeaveZoneFor}
 	if ok {
 		p.limitedBy("preset " + name)
 	}

@@ -22,7 +22,7 @@ func TestPresetsNeedNoFile(t *testing.T) {
 		"spot":     {RequestCheckpoint: yes, Restart: yes, Recreate: yes},
 		"reserved": {RequestCheckpoint: yes, EarlyMaintenance: yes, Restart: yes, StartStopped: yes},
 	} {
-		want := policy.Policy{Name: label, Switches: want, Limits: below(want, "preset "+label), Save: events.SaveNatural}
+		want := policy.Policy{Name: label, Switches: want, Limits: below(want, "preset "+label), Save: events.SaveNatural, LeaveZoneFor: policy.DefaultLeaveZoneFor}
 		if d := cmp.Diff(want, (*policy.File)(nil).For(label, policy.Everything())); d != "" {
 			t.Errorf("%s (-want +got):\n%s", label, d)
 		}

@@ -2,6 +2,7 @@ package view
 
 import (
 	"strings"
+	"time"
 
 	"pitstop.internal/events"
 	"pitstop.internal/shared/policy"
@@ -73,6 +74,20 @@ func (c Planned) String() string {
 		text += " (" + string(c.Switch) + ")"
 	}
 	return text
+}
+
+// LeftZone is a zone that is asked after the others, because it has preempted the workload twice within an hour.
+type LeftZone struct {
+	Zone  string    `json:"zone"`
+	Until time.Time `json:"until"`
+}
+
+// String says so of the zone for people, and Words without its name.
+func (z LeftZone) String() string { return z.Zone + " is " + z.Words() }
+
+// Words say what becomes of the zone, and why.
+func (z LeftZone) Words() string {
+	return "asked after the others until " + z.Until.UTC().Format("2006-01-02 15:04 UTC") + ": it preempted twice within an hour"
 }
 
 // Place is where a slice may be created.

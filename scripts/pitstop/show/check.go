@@ -323,7 +323,7 @@ func (d verbs) places(
 		saved = all[i]
 	}
 	home, possible := topology.Region(s.Zone), 0
-	for _, at := range w.Document.PlacesFor(p, s.Name) {
+	for _, at := range w.Document.PlacesFor(p, s.Name, d.Now()) {
 		zone := at.String()
 		_, unfit, err := fleet.Order(ctx, l, w.Document, *w.Document.Slice(s.Name), at, p)
 		if errors.Is(err, ledger.ErrNotFound) {
@@ -349,6 +349,9 @@ func (d verbs) places(
 		if acts {
 			r.Calls = append(r.Calls, "create "+what+" in "+zone+map[bool]string{true: ", if the one before refuses"}[possible > 1])
 		}
+	}
+	for _, left := range w.Document.LeftZones(p, d.Now()) {
+		r.Add(Warn, "zone "+left.Zone, left.Words(), "wait, or set leave_zone_for in the policy")
 	}
 	if possible == 0 {
 		r.Add(Stop, "zones", "Pitstop can create it in no zone", "see above")

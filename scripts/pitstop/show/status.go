@@ -315,6 +315,9 @@ func printStanding(p *terminal.Printer, st standing, now time.Time) {
 			terminal.Print(p.Out, "  notice    "+w.Slices[i].Name+": "+announced(*n, now))
 		}
 	}
+	for _, left := range w.Left {
+		terminal.Print(p.Out, "  zone      "+left.String())
+	}
 	if st.IfLost != nil {
 		terminal.Print(p.Out, "  if "+st.IfLost.Slice+" died now: "+foreseen(st.IfLost.Plan))
 	}

@@ -78,6 +78,7 @@ const (
 	DeletionLasts       Sentence = "the deletion of % did not end in time, and it is %%"
 	DeleteByHand        Sentence = "delete % by hand, then pitstop retry %"
 	IsGone              Sentence = "% is gone, and its creation can begin"
+	GoneAnd             Sentence = "% is gone; %"
 	NoPlace             Sentence = "no zone can give %: %"
 	AddZones            Sentence = "add zones to the policy that offer %, then pitstop retry %"
 	CreationLasts       Sentence = "the creation of % did not end in time"

@@ -1,0 +1,72 @@
+package incident
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"pitstop.internal/shared/incident/story"
+	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/view"
+)
+
+// This file is the zone that preempts: one that did so twice within an hour is asked after the others, for as long as the policy says.
+
+// leftUntil is until when a place is asked after the others; zero where it is not. Only Spot is preempted.
+func (d *diagnosis) leftUntil(at view.Place) time.Time {
+	for _, t := range d.w.Taken {
+		if until := inRealTime(t.Twice, d.p.LeaveZoneFor); t.Zone == at.Zone && !t.Twice.IsZero() && !d.over(until) {
+			return until
+		}
+	}
+	return time.Time{}
+}
+
+// leftLast puts the places that are left after the others of their kind: no other shape and no other capacity comes first because of it.
+func (d *diagnosis) leftLast(all []view.Place) []view.Place {
+	order := func(p view.Place) int {
+		if d.leftUntil(p).IsZero() {
+			return 0
+		}
+		return 1
+	}
+	for from, to := 0, 0; from < len(all); from = to {
+		for to = from; to < len(all) && all[to].Accelerator == all[from].Accelerator && all[to].Capacity == all[from].Capacity; {
+			to++
+		}
+		slices.SortStableFunc(all[from:to], func(a, b view.Place) int { return cmp.Compare(order(a), order(b)) })
+	}
+	return all
+}
+
+// whyCreated is why a slot is created now, and which zone is asked after the others.
+func (d *diagnosis) whyCreated(s *slot, apart bool) story.Reason {
+	if left := d.leftAmong(d.placesOf(s, apart)); len(left) > 0 {
+		return story.GoneAnd.With(s.Name, left[0].String())
+	}
+	return story.IsGone.With(s.Name)
+}
+
+// leftAmong are the zones of these places that are asked after the others.
+func (d *diagnosis) leftAmong(places []view.Place) (left []view.LeftZone) {
+	for _, p := range places {
+		until := d.leftUntil(p)
+		known := slices.ContainsFunc(left, func(l view.LeftZone) bool { return l.Zone == p.Zone })
+		others := slices.ContainsFunc(places, func(o view.Place) bool { return o.Zone != p.Zone })
+		if !until.IsZero() && !known && others {
+			left = append(left, view.LeftZone{Zone: p.Zone, Until: until})
+		}
+	}
+	return left
+}
+
+// LeftZones are the zones that are asked after the others when a slice of the workload is created.
+func (w Workload) LeftZones(p policy.Policy, now time.Time) (left []view.LeftZone) {
+	d := diagnose(p, &w, now)
+	for i := range d.slots {
+		if left = d.leftAmong(d.placesOf(&d.slots[i], d.isApart())); len(left) > 0 {
+			break
+		}
+	}
+	return left
+}
