@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"pitstop.internal/shared/view"
 )
 
 // Pulse shows whether Pitstop sees a project: patrol writes it at the end of each tick.
@@ -19,19 +21,29 @@ type Pulse struct {
 
 const (
 	pulseSchema = 1
-	// QuietFor is how old the last tick may be: patrol ticks every minute, and one tick may be lost.
-	QuietFor = 5 * time.Minute
+	// quietFor is how old the last tick may be: patrol ticks every minute, and one tick may be lost.
+	quietFor = 5 * time.Minute
 	// maxFaults is how many faults a pulse holds.
 	maxFaults = 3
 )
-
-// Quiet reports whether patrol has not ticked for too long; that holds if it never did.
-func (p Pulse) Quiet(now time.Time) bool { return now.Sub(p.Ticked) > QuietFor }
 
 // Pulse reads the last pulse of a project, or ErrNotFound.
 func (l *Ledger) Pulse(ctx context.Context, project string) (p Pulse, err error) {
 	p, _, err = load[Pulse](ctx, l, Deployment, pulseOf(project), pulseSchema)
 	return p, err
+}
+
+// Sight says whether Pitstop sees a project.
+func (l *Ledger) Sight(ctx context.Context, project string, now time.Time) (view.Sight, error) {
+	p, err := l.Pulse(ctx, project)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return view.Sight{}, err
+	}
+	c, err := l.Canary(ctx, project)
+	return view.Sight{
+		Project: project, Ticked: p.Ticked, Failed: p.Failed, Faults: p.Faults, Blind: now.Sub(p.Ticked) > quietFor,
+		CanaryReturned: c.Returned, CanaryMissing: c.Missing(now),
+	}, err
 }
 
 func pulseOf(project string) string { return "pulse-" + project }

@@ -31,9 +31,10 @@ func TestThePulseIsThatOfTheLastTick(t *testing.T) {
 	if d := cmp.Diff(last, got); d != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, d)
 	}
-	for age, quiet := range map[time.Duration]bool{ledger.QuietFor: false, ledger.QuietFor + time.Second: true} {
-		if got.Quiet(noon.Add(age)) != quiet {
-			t.Errorf("after %s it is quiet: %t, want %t", age, !quiet, quiet)
+	for age, blind := range map[time.Duration]bool{5 * time.Minute: false, 5*time.Minute + time.Second: true} {
+		s, err := l.Sight(ctx, "demo", noon.Add(age))
+		if err != nil || s.Blind != blind || !s.Ticked.Equal(noon) || s.Failed != 4 {
+			t.Errorf("after %s: %v, %+v, want blind: %t", age, err, s, blind)
 		}
 	}
 }

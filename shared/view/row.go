@@ -3,6 +3,7 @@ package view
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"pitstop.internal/events"
@@ -81,4 +82,37 @@ func (r Row) weight() int {
 // InTouch reports whether the crew was heard lately: it writes a line every five minutes while steps advance.
 func (t Training) InTouch(now time.Time) bool {
 	return !t.Spoke.IsZero() && now.Sub(t.Spoke) <= bounds.HeardFor
+}
+
+// StateText is how it stands, in words. After a silent hour of its project's patrol nobody knows.
+func (r Row) StateText(sights []Sight, now time.Time) string {
+	if !r.known(sights, now) {
+		return "unknown, was " + string(r.State)
+	}
+	return string(r.State)
+}
+
+func (r Row) known(sights []Sight, now time.Time) bool {
+	return !slices.ContainsFunc(sights, func(s Sight) bool { return strings.HasPrefix(r.Workload, s.Project+"/") && !s.Knows(now) })
+}
+
+// NextText is what Pitstop does, and until when or when; empty for nothing.
+func (r Row) NextText(now time.Time) string {
+	switch {
+	case r.Next == "" && r.Need != nil:
+		return "nothing until you act"
+	case r.At.IsZero():
+		return r.Next
+	case r.Incident != "":
+		return r.Next + ", until " + clock(r.At, now)
+	}
+	return r.Next + " at " + clock(r.At, now)
+}
+
+// clock is a time for people who see the present one: with its day where that is another one.
+func clock(at, now time.Time) string {
+	if at.UTC().Format(time.DateOnly) == now.UTC().Format(time.DateOnly) {
+		return at.UTC().Format("15:04")
+	}
+	return at.UTC().Format("Jan 2 15:04")
 }

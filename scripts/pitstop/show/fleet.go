@@ -1,18 +1,56 @@
 package show
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/scripts/pitstop/deployment"
 	"pitstop.internal/scripts/pitstop/terminal"
+	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/view"
 )
 
+// sights say of each project of these workloads whether Pitstop sees it, the ones first that it has not seen for longest.
+func (d verbs) sights(ctx context.Context, l *ledger.Ledger, all []deployment.Workload) (found []view.Sight, err error) {
+	for _, w := range all {
+		if slices.ContainsFunc(found, func(s view.Sight) bool { return s.Project == w.Project }) {
+			continue
+		}
+		s, err := l.Sight(ctx, w.Project, d.Now())
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, s)
+	}
+	slices.SortStableFunc(found, func(a, b view.Sight) int { return a.Ticked.Compare(b.Ticked) })
+	return found, nil
+}
+
+// printSights prints whether Pitstop sees. Where it does not, that is said first and loudly, with what to do.
+func printSights(p *terminal.Printer, all []view.Sight, now time.Time) {
+	for _, s := range all {
+		for _, l := range s.Lines(now) {
+			line := l.Text
+			if l.Loud != "" {
+				line = p.Paint(terminal.Red, l.Loud) + ": " + line
+			}
+			if len(all) > 1 {
+				line = s.Project + ": " + line
+			}
+			if l.Do != "" {
+				line += "; " + l.Do
+			}
+			terminal.Print(p.Out, line)
+		}
+	}
+}
+
 // printFleet prints a line for each workload, the worst first, and then what those need that wait for a person.
-func printFleet(p *terminal.Printer, rows []view.Row, sights []sight, now time.Time) {
+func printFleet(p *terminal.Printer, rows []view.Row, sights []view.Sight, now time.Time) {
 	table := [][]string{{"WORKLOAD", "STATE", "SINCE", "NEEDS YOU", "COST SO FAR", "NEXT"}}
 	for _, r := range rows {
 		since, needs := "-", "-"
@@ -22,7 +60,7 @@ func printFleet(p *terminal.Printer, rows []view.Row, sights []sight, now time.T
 		if r.Need != nil {
 			needs = "yes"
 		}
-		table = append(table, []string{r.Workload, stateText(r, sights, now), since, needs, costText(r.Cost), nextText(r, now)})
+		table = append(table, []string{r.Workload, r.StateText(sights, now), since, needs, costText(r.Cost), cmp.Or(r.NextText(now), "-")})
 	}
 	p.Table(terminal.Count(len(rows), "workload"), 0, 2, table)
 	for _, r := range rows {
@@ -40,17 +78,6 @@ func printFleet(p *terminal.Printer, rows []view.Row, sights []sight, now time.T
 	}
 }
 
-// stateText is how a workload stands. After an hour without a tick of its project's patrol nobody knows.
-func stateText(r view.Row, sights []sight, now time.Time) string {
-	silent := func(s sight) bool {
-		return strings.HasPrefix(r.Workload, s.Project+"/") && now.Sub(s.Ticked) > time.Hour
-	}
-	if slices.ContainsFunc(sights, silent) {
-		return "unknown, was " + string(r.State)
-	}
-	return string(r.State)
-}
-
 // costText is what an incident has cost so far, in dollars where the policy has a price.
 func costText(c view.Cost) string {
 	switch {
@@ -60,27 +87,4 @@ func costText(c view.Cost) string {
 		return fmt.Sprintf("$%.2f", c.ChipHours*c.ChipHourPrice)
 	}
 	return fmt.Sprintf("%.1f chip-hours", c.ChipHours)
-}
-
-// nextText is what Pitstop does, and until when or when.
-func nextText(r view.Row, now time.Time) string {
-	switch {
-	case r.Next == "" && r.Need != nil:
-		return "nothing until you act"
-	case r.Next == "":
-		return "-"
-	case r.Incident != "" && !r.At.IsZero():
-		return r.Next + ", until " + clock(r.At, now)
-	case !r.At.IsZero():
-		return r.Next + " at " + clock(r.At, now)
-	}
-	return r.Next
-}
-
-// clock is a time for people who see the present one: with its day where that is another one.
-func clock(at, now time.Time) string {
-	if at.UTC().Format(time.DateOnly) == now.UTC().Format(time.DateOnly) {
-		return at.UTC().Format("15:04")
-	}
-	return at.UTC().Format("Jan 2 15:04")
 }

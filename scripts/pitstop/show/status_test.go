@@ -262,12 +262,13 @@ func TestStatusSaysFirstThatPitstopIsBlind(t *testing.T) {
 	b := deploymenttest.New(t, ledgertest.NewStore().Open, deploymenttest.Trains("bert"))
 	noon := b.Now()
 	for after, want := range map[time.Duration]string{
-		4 * time.Minute: "patrol ticked 4 m 20 s ago\n", time.Hour: "BLIND for 1 h 0 m: patrol's last tick was at 2026-11-21T11:59:40Z; what follows is as of then; see the log of the function patrol",
+		4 * time.Minute: "patrol ticked 4 m 20 s ago\n", time.Hour: "BLIND for 1 h 0 m: patrol's last tick was at 2026-11-21T11:59:40Z, and what follows is as of then; see the log of the function patrol",
 	} {
 		b.Now = func() time.Time { return noon.Add(after) }
 		b.Want([]string{"status"}, want)
 		b.Want([]string{"status", "bert"}, want)
 	}
+	b.Now = func() time.Time { return noon.Add(time.Hour) }
 	b.Want([]string{"status"}, "demo/bert  unknown, was trains")
 	later := noon.Add(2 * time.Hour)
 	if err := b.Ledger.SavePulse(t.Context(), "demo", ledger.Pulse{Ticked: later, Faults: []string{"zone us-west4-a: 403"}}); err != nil {
@@ -277,7 +278,7 @@ func TestStatusSaysFirstThatPitstopIsBlind(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.Now = func() time.Time { return later }
-	b.Want([]string{"status"}, "patrol ticked 0 s ago\nits last tick could not do 1 thing: zone us-west4-a: 403\nthe last canary has not come back")
+	b.Want([]string{"status"}, "patrol ticked 0 s ago\nNOT WHOLE: the last tick could not do all: zone us-west4-a: 403\nDEAF: the last canary has not come back")
 	without := deploymenttest.New(t, ledgertest.NewStore().Open)
 	if _, err := without.Ledger.Save(t.Context(), deploymenttest.Trains("bert"), ledger.Revision{}); err != nil {
 		t.Fatal(err)
