@@ -92,7 +92,7 @@ var frozen = map[string]struct {
 		Directory: "gs://ckpt/llama-8b",
 	}},
 	events.TypeRecreateRequested: {anyOf(events.DecodeRecreateRequested), events.RecreateRequested{
-		Request: header, Zone: "us-west4-a", Accelerator: "v5litepod-8", Spec: "0f3c", QueuedResource: "llama-8b-qr",
+		Request: header, Zone: "us-west4-a", Accelerator: "v5litepod-8", Capacity: events.OnDemand, Spec: "0f3c", QueuedResource: "llama-8b-qr",
 		Ordered: time.Date(2026, 11, 2, 9, 20, 0, 0, time.UTC),
 		With: []events.Member{{
 			Slice: "llama-8b-1", Spec: "0f3d",

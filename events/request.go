@@ -243,6 +243,17 @@ func DecodeRecoveryRequested(data []byte) (e RecoveryRequested, err error) {
 	return e, err
 }
 
+// Capacity is what a slice is taken from.
+type Capacity string
+
+// The capacities. FlexStart is ordered in a queue, for a time that is known before.
+const (
+	OnDemand  Capacity = "on_demand"
+	Reserved  Capacity = "reserved"
+	Spot      Capacity = "spot"
+	FlexStart Capacity = "flex_start"
+)
+
 // RecreateRequested asks to delete one slice, or all slices of one queued resource, or to create them from their stored
 // specifications. The functions logevent and patrol publish it; recreate reacts. A repetition deletes no other slice and
 // creates none twice.
@@ -252,6 +263,8 @@ type RecreateRequested struct {
 	Zone string `json:"zone"`
 	// Accelerator is the type to create, if it differs from the owner's order.
 	Accelerator string `json:"accelerator,omitzero"`
+	// Capacity is what it is taken from, if that differs from the owner's order.
+	Capacity Capacity `json:"capacity,omitzero"`
 	// Spec is the hash of the stored specification to create from.
 	Spec string `json:"spec,omitzero"`
 	// QueuedResource is the queued resource of the slice, if it has one. Ordered is the creation time of a queued resource that

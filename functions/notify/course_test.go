@@ -66,7 +66,7 @@ func (p *played) reads(c evidence.Condition, state string) events.IncidentUpdate
 	return p.learns(func() evidence.Evidence {
 		return evidence.Read{
 			Origin: p.origin(), Slice: p.w.Name, Zone: p.life.Zone, Condition: c, State: state, Incarnation: p.life, Incident: p.maker,
-			Facts: evidence.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Reclaimable: true, Spec: "spec1", Label: "spot"},
+			Facts: evidence.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Capacity: events.Spot, Spec: "spec1", Label: "spot"},
 		}
 	})
 }

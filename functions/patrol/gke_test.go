@@ -124,7 +124,7 @@ func TestAFailedJobIsToBeBroughtBack(t *testing.T) {
 	if w.Provider != "gke" || w.Label != "spot" || w.Directory != "gs://ckpt/llama" || w.Incident != nil || w.Closed != nil {
 		t.Errorf("the workload: %+v", w)
 	}
-	if s.Name != slice || s.Zone != scope || s.Condition != evidence.Ready || s.Workers != 2 || s.Chips != 8 || !s.Reclaimable || s.Healing != evidence.HealsNever || s.Spec == "" {
+	if s.Name != slice || s.Zone != scope || s.Condition != evidence.Ready || s.Workers != 2 || s.Chips != 8 || !s.Reclaimable() || s.Healing != evidence.HealsNever || s.Spec == "" {
 		t.Errorf("the slice: %+v", s)
 	}
 	spec, err := b.Ledger.Spec(t.Context(), s.Spec)

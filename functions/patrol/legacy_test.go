@@ -37,7 +37,7 @@ func beside(t *testing.T) *bench {
 func TestALegacyNodeIsNotGoneForWantOfAReading(t *testing.T) {
 	b := beside(t)
 	resnet := func() incident.Slot { return b.Workload(fleettest.Project + "/resnet").Slices[0] }
-	if s := resnet(); s.Condition != evidence.Ready || !s.Legacy || !s.Reclaimable || s.Spec == "" || !s.Incarnation.Known() {
+	if s := resnet(); s.Condition != evidence.Ready || !s.Legacy || !s.Reclaimable() || s.Spec == "" || !s.Incarnation.Known() {
 		t.Fatalf("%+v", s)
 	}
 	withdraw := b.API.Inject(cloudtputest.Fault{Method: "ListNodes", Legacy: true, Code: 7, Message: "API v1 has been turned off", Times: -1})

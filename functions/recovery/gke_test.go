@@ -22,7 +22,7 @@ func TestALeaseAdmitsAJobAsPatrolReadIt(t *testing.T) {
 		t.Helper()
 		b.Clock.Advance(time.Minute)
 		s := provider.Slice{
-			Ref: provider.Ref{Project: fleettest.Project, Zone: scope, Name: job}, At: b.Clock.Now(), Condition: c, State: string(c), Spot: true, Healing: evidence.HealsNever,
+			Ref: provider.Ref{Project: fleettest.Project, Zone: scope, Name: job}, At: b.Clock.Now(), Condition: c, State: string(c), Capacity: events.Spot, Healing: evidence.HealsNever,
 			Labels: map[string]string{events.LabelPolicy: "spot", events.LabelIncident: label}, Directory: fleettest.Directory + "-job", Workers: 2, Chips: 8, Spec: []byte("{}"), SpecHash: "spec",
 		}
 		if c == evidence.Gone {

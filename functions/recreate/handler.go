@@ -113,7 +113,7 @@ func added(w incident.Workload, r events.RecreateRequested) map[string]string {
 
 // place is the place where a request creates.
 func place(r events.RecreateRequested) view.Place {
-	return view.Place{Zone: r.Zone, Accelerator: r.Accelerator}
+	return view.Place{Zone: r.Zone, Accelerator: r.Accelerator, Capacity: r.Capacity}
 }
 
 // members are the slices of a request.

@@ -908,7 +908,7 @@ func TestAZoneThatJustFailedIsNotAskedByTheNextWorkload(t *testing.T) {
 		"just now":             {inTwoZones, time.Minute, same, false},
 		"a while ago":          {inTwoZones, ledger.StockoutFor, same, true},
 		"of another size":      {inTwoZones, time.Minute, func(s *incident.Slot) { s.Accelerator = "v5litepod-8" }, true},
-		"not for Spot":         {inTwoZones, time.Minute, func(s *incident.Slot) { s.Reclaimable = false }, true},
+		"not for Spot":         {inTwoZones, time.Minute, func(s *incident.Slot) { s.Capacity = events.OnDemand }, true},
 		"on demand":            {ordered(nil), time.Minute, same, false},
 		"reserved":             {ordered(&api.SchedulingConfig{Reserved: true}), time.Minute, same, true},
 		"of a reservation":     {ordered(&api.SchedulingConfig{ReservationName: "projects/demo/locations/" + zone + "/reservations/r"}), time.Minute, same, true},

@@ -90,7 +90,7 @@ func TestASliceIsCreatedInAShapeOfItsPolicy(t *testing.T) {
 	b.Want(n.Labels["team"], "b")
 	b.Clock.Advance(10 * time.Minute)
 	b.Look(zone, slice)
-	b.Want(b.Workload(id).Slices[0].Reshaped(), false)
+	b.Want(b.Workload(id).Slices[0].AsOrdered(), true)
 }
 
 // TestNothingIsCreatedInAShapeThatDoesNotFit: the training's numbers do not, or the policy does not name it any more.
@@ -125,7 +125,7 @@ func TestAShapeOfWhichAnotherWorkloadWasJustToldIsNotAskedFor(t *testing.T) {
 		b := inAnotherShape(t, scaling)
 		b.Must(b.Ledger.RememberStockout(
 			t.Context(), fleettest.Project, fleettest.OtherZone, incident.Slot{Life: incident.Life{
-				Facts: evidence.Facts{Accelerator: kind, Reclaimable: true},
+				Facts: evidence.Facts{Accelerator: kind, Capacity: events.Spot},
 			}}, "demo/mixtral", b.Clock.Now(),
 		))
 		b.Want(b.deliver(), fleettest.Handled)

@@ -15,9 +15,8 @@ type Facts struct {
 	Accelerator string `json:"accelerator,omitzero"`
 	Workers     int    `json:"workers,omitzero"`
 	Chips       int    `json:"chips,omitzero"`
-	// Reclaimable says that the provider may take the capacity back, and that its owner consents to its deletion without a
-	// question: Spot.
-	Reclaimable bool `json:"reclaimable,omitzero"`
+	// Capacity is what it is taken from, as far as that is known.
+	Capacity events.Capacity `json:"capacity,omitzero"`
 	// Healing says whether the provider brings it back by itself once it is lost.
 	Healing Heal `json:"healing,omitzero"`
 	// Cause is why it was lost, where the provider itself says so: its training ended by itself.
@@ -53,7 +52,10 @@ const (
 	HealsNever             Heal = "never"
 )
 
+// Reclaimable reports whether the provider may take the capacity back.
+func (f Facts) Reclaimable() bool { return f.Capacity == events.Spot }
+
 // Heals reports whether the provider brings the slice back by itself once it is lost.
 func (f Facts) Heals() bool {
-	return f.Healing == HealsAlways || f.Healing == HealsUnlessReclaimable && !f.Reclaimable
+	return f.Healing == HealsAlways || f.Healing == HealsUnlessReclaimable && !f.Reclaimable()
 }

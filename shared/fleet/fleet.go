@@ -108,16 +108,16 @@ func Order(ctx context.Context, l *ledger.Ledger, w incident.Workload, s inciden
 	if provider.Of(s.Zone) == provider.GKE {
 		return spec, elsewhere(s, at), nil
 	}
-	shape, named := p.Alternative(at.Accelerator, at.Capacity)
+	shape, named := s.Alternative(p, at)
 	switch other := at.Accelerator != ""; {
-	case !other && !s.Reshaped():
+	case !other && s.AsOrdered():
 	case other && !named && s.Accelerator == at.Accelerator && w.TrainsOn() > 1: // like the slices that it trains with
 	case other && !named:
 		return nil, otherShape(s, "the policy does not name "+at.Accelerator), nil
 	case other && s.Accelerator != at.Accelerator && checkpoint.Counted(w.Training.Saved.URI):
 		return nil, otherShape(s, "the number of a TensorFlow checkpoint may be a count of checkpoints, so the steps left there are unknown"), nil
 	default:
-		if s.Reshaped() {
+		if !s.AsOrdered() {
 			own, err := l.Spec(ctx, s.Order.Spec)
 			if err != nil {
 				return nil, nil, err

@@ -82,7 +82,7 @@ func TestASliceIsIntroducedWithEverythingThatIsNeededToMakeItAgain(t *testing.T)
 	s.Used, s.Noun, s.Look = time.Time{}, "", "" // what is said of it in words is asserted where the words are
 	b.Want(s, view.Slice{
 		Name: "llama", Zone: zone, Condition: evidence.Ready, State: "READY", Since: b.Clock.Now(), Incarnation: life, Accelerator: "v5litepod-16",
-		Workers: 4, Chips: 16, Reclaimable: true, Spec: spec, Admitted: true,
+		Workers: 4, Chips: 16, Capacity: events.Spot, Spec: spec, Admitted: true,
 	})
 	b.Want(w.Slices[0].SpecIn(), zone)
 	b.Want(b.Workload(w.ID), w)
@@ -198,7 +198,7 @@ func TestWhoKeepsNoValuesNamesNone(t *testing.T) {
 	b := newBench(t)
 	b.Fleet.Secrets = nil
 	w := b.Slice(cloudtputest.NodeConfig{Spot: true})
-	b.Want([]any{w.Slices[0].Spec, w.Slices[0].Condition, w.Slices[0].Reclaimable}, []any{"", evidence.Ready, true})
+	b.Want([]any{w.Slices[0].Spec, w.Slices[0].Condition, w.Slices[0].Capacity}, []any{"", evidence.Ready, events.Spot})
 	b.Fleet.Secrets = b.Secrets
 	w = b.Look(zone, "llama")
 	if _, err := b.Secrets.Of(t.Context(), w.Slices[0].Spec); err != nil {
@@ -347,7 +347,7 @@ func TestAQueuedResourceThatIsFirstSeenWithoutItsSliceIsIntroduced(t *testing.T)
 	for range 3 {
 		w, err := b.Fleet.Observe(t.Context(), provider.Slice{
 			Ref: provider.Ref{Project: project, Zone: zone, Name: "a", QueuedResource: "q"}, At: b.Clock.Now(), Condition: evidence.Lost,
-			State: "SUSPENDED (queued resource)", Spot: true, Labels: fleettest.Label("spot"), Spec: []byte("{}"), SpecHash: "h",
+			State: "SUSPENDED (queued resource)", Capacity: events.Spot, Labels: fleettest.Label("spot"), Spec: []byte("{}"), SpecHash: "h",
 		})
 		b.Must(err)
 		b.Want(w.Label, "spot")

@@ -205,14 +205,29 @@ func (s *Slot) WasOn(group string) bool {
 	return slices.ContainsFunc(s.Former, func(l Life) bool { return l.Hosts == group })
 }
 
-// Reshaped reports whether the slice has, or last had, another shape than the one that its owner ordered.
-func (s *Slot) Reshaped() bool {
-	return s.Order.Accelerator != "" && s.Order.Accelerator != s.Accelerator
+// Alternative is the one of the policy by which a slice is made in a place, or stands there; named says that there is one.
+func (s *Slot) Alternative(p policy.Policy, at view.Place) (a policy.Alternative, named bool) {
+	i := slices.IndexFunc(p.Places, func(a policy.Alternative) bool {
+		return s.placeBy(a, at.Zone) == at && (a.Zones == nil || slices.Contains(a.Zones, at.Zone))
+	})
+	if i < 0 {
+		return policy.Alternative{}, false
+	}
+	return p.Places[i], true
 }
 
-// In is a slice as it is once it is created in a place: the facts about one shape do not hold for another.
+// PriceIn is what an hour of a chip costs in a place by the policy, in dollars; 0 is unknown.
+func (s *Slot) PriceIn(p policy.Policy, at view.Place) float64 {
+	a, _ := s.Alternative(p, at)
+	return cmp.Or(a.ChipHourPrice, p.ChipHourPrice)
+}
+
+// AsOrdered reports whether the slice stands, or last stood, in the shape and the capacity that its owner ordered.
+func (s *Slot) AsOrdered() bool { return s.stands() == view.Place{Zone: s.Zone} }
+
+// In is a slice as it is once it is created in a place: the other facts do not hold there.
 func (s Slot) In(p view.Place) Slot {
-	s.Accelerator = cmp.Or(p.Accelerator, s.Order.Accelerator, s.Accelerator)
+	s.Accelerator, s.Capacity = cmp.Or(p.Accelerator, s.ownShape()), cmp.Or(p.Capacity, s.ownCapacity())
 	return s
 }
 

@@ -31,7 +31,7 @@ func reads(name string, n int, c evidence.Condition, at time.Time) evidence.Read
 	return evidence.Read{
 		Origin: evidence.Origin{ID: "read", Time: at, Rank: events.RankReading}, Slice: name, Zone: "us-west4-a", Condition: c, State: string(c),
 		Incarnation: events.Incarnation{Zone: "us-west4-a", ID: fmt.Sprint(7700 + n), Created: start.Add(-24 * time.Hour)},
-		Facts:       evidence.Facts{Accelerator: "v5litepod-1536", Workers: 1536, Chips: 6144, Reclaimable: true, Spec: "spec1", Label: "night"},
+		Facts:       evidence.Facts{Accelerator: "v5litepod-1536", Workers: 1536, Chips: 6144, Capacity: events.Spot, Spec: "spec1", Label: "night"},
 		Directory:   "gs://ckpt/llama-8b",
 	}
 }

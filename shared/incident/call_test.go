@@ -62,7 +62,7 @@ func TestEveryCallIsRecordedWithItsIntent(t *testing.T) {
 		{"exit 139, gave up, its verdict, does restart", nil, []string{"recovery storage.objects.create " + beside + events.LeaseObject}},
 		{
 			"shows movable, tick, does save, saved, found verify, intend maintain",
-			[]func(*incident.Workload){func(w *incident.Workload) { w.Slices[0].Reclaimable = false }},
+			[]func(*incident.Workload){func(w *incident.Workload) { w.Slices[0].Capacity = events.OnDemand }},
 			[]string{"checkpoint storage.objects.create " + beside + events.RequestObject, "checkpoint UpdateNode " + nodeA, "checkpoint PerformMaintenance " + nodeA + " open"},
 		},
 	} {

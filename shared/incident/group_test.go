@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"pitstop.internal/events"
+
 	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/incident"
 )
@@ -62,7 +64,7 @@ func TestAMultisliceIsNotReplacedByHalves(t *testing.T) {
 func suspended(n *story, slice string, when time.Time) evidence.Read {
 	return evidence.Read{
 		Origin: n.reading(), Slice: slice, Zone: "us-west4-a", Condition: evidence.Lost, State: "SUSPENDED (queued resource)", Ordered: when,
-		Facts: evidence.Facts{Group: "qr", Reclaimable: true, Spec: "spec1"},
+		Facts: evidence.Facts{Group: "qr", Capacity: events.Spot, Spec: "spec1"},
 	}
 }
 

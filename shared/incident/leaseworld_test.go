@@ -229,7 +229,7 @@ func (o *world) read(slice, zone string) {
 		l.shown = true
 		e.Condition, e.Incarnation, e.Incident = l.condition(o.now), l.inc, l.label
 		e.State = string(e.Condition)
-		e.Facts = evidence.Facts{Workers: 4, Chips: 16, Spec: "s", Label: "everything", Reclaimable: true}
+		e.Facts = evidence.Facts{Workers: 4, Chips: 16, Spec: "s", Label: "everything", Capacity: events.Spot}
 		if o.w.Directory != "" || len(o.w.Slices) == 0 {
 			e.Directory = o.w.Directory
 		}

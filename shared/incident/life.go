@@ -20,9 +20,10 @@ type Slot struct {
 
 // Order is a slice as its owner ordered it.
 type Order struct {
-	Accelerator string `json:"accelerator,omitzero"`
-	Workers     int    `json:"workers,omitzero"`
-	Chips       int    `json:"chips,omitzero"`
+	Accelerator string          `json:"accelerator,omitzero"`
+	Workers     int             `json:"workers,omitzero"`
+	Chips       int             `json:"chips,omitzero"`
+	Capacity    events.Capacity `json:"capacity,omitzero"`
 	// Spec is the hash of its stored specification, which was read in SpecZone.
 	Spec     string `json:"spec,omitzero"`
 	SpecZone string `json:"spec_zone,omitzero"`

@@ -26,7 +26,7 @@ func TestALifeTakesItsFactsWithIt(t *testing.T) {
 	n.now = n.now.Add(time.Minute)
 	next := events.Incarnation{Zone: "us-west4-a", ID: "8000", Created: start.Add(time.Second)}
 	e := n.read(&n.w.Slices[0], evidence.Ready, next)
-	e.Facts = evidence.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Reclaimable: true, Spec: "spec2"}
+	e.Facts = evidence.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Capacity: events.Spot, Spec: "spec2"}
 	n.give(e)
 	want := incident.Life{Incarnation: next, Zone: next.Zone, Facts: e.Facts, SpecZone: next.Zone, Condition: evidence.Ready, State: "READY", Since: n.now, Read: n.now}
 	if got := n.w.Slices[0]; !reflect.DeepEqual(got.Life, want) || len(got.Former) != 1 || !got.Former[0].Incarnation.Same(last) {
@@ -96,7 +96,7 @@ func TestWhoDeletedTheLifeBeforeHasGivenUpTheSlice(t *testing.T) {
 func TestOnlyTheProviderHealsItsOwn(t *testing.T) {
 	t.Parallel()
 	for heal, want := range map[evidence.Heal][2]bool{evidence.HealsUnlessReclaimable: {true, false}, evidence.HealsAlways: {true, true}, evidence.HealsNever: {}} {
-		if got := [2]bool{evidence.Facts{Healing: heal}.Heals(), evidence.Facts{Healing: heal, Reclaimable: true}.Heals()}; got != want {
+		if got := [2]bool{evidence.Facts{Healing: heal}.Heals(), evidence.Facts{Healing: heal, Capacity: events.Spot}.Heals()}; got != want {
 			t.Errorf("healing %q: heals %v, want %v", heal, got, want)
 		}
 	}
@@ -148,7 +148,7 @@ func TestTheCauseOfALossIsKept(t *testing.T) {
 func TestWhatAReadingLacksStays(t *testing.T) {
 	t.Parallel()
 	for c, want := range map[evidence.Condition]evidence.Facts{
-		evidence.Lost:  {Accelerator: "v5e", Spec: "spec1", Reclaimable: true, Ends: start.Add(time.Hour)},
+		evidence.Lost:  {Accelerator: "v5e", Spec: "spec1", Capacity: events.Spot, Ends: start.Add(time.Hour)},
 		evidence.Ready: {Accelerator: "v5e", Spec: "spec1"},
 	} {
 		n := newStory(t, true, "a")

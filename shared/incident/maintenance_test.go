@@ -196,7 +196,7 @@ func TestALongNoticeIsNotSatOut(t *testing.T) {
 	levels := func(spot, other policy.Level) func(*policy.Policy) {
 		return func(p *policy.Policy) { p.Switches.Recreate, p.Switches.RecreateNonSpot = spot, other }
 	}
-	spot := func(w *incident.Workload) { w.Slices[0].Reclaimable = true }
+	spot := func(w *incident.Workload) { w.Slices[0].Capacity = events.Spot }
 	one := []events.Notice{movable}
 	for name, c := range map[string]struct {
 		job     bool

@@ -52,7 +52,7 @@ func TestAnOrderOfTheOwnersThatCameToNothingStaysTheirs(t *testing.T) {
 	}
 	n := newStory(t, true)
 	life := events.Incarnation{Zone: "us-west4-a", ID: "9001", Created: start}
-	e := evidence.Read{Slice: "llama-8b", Zone: life.Zone, Incarnation: life, State: "CREATING", Facts: evidence.Facts{Reclaimable: true}}
+	e := evidence.Read{Slice: "llama-8b", Zone: life.Zone, Incarnation: life, State: "CREATING", Facts: evidence.Facts{Capacity: events.Spot}}
 	for _, e.Condition = range []evidence.Condition{evidence.Creating, evidence.Gone} {
 		e.Origin = n.reading()
 		n.give(e).passes(2 * time.Hour)

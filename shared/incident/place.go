@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"pitstop.internal/events"
+	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/incident/story"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/reason"
@@ -113,12 +115,31 @@ func (d *diagnosis) standsIn(s *slot) view.Place {
 func (s *Slot) ownShape() string { return cmp.Or(s.Order.Accelerator, s.Accelerator) }
 func (s *Slot) ownZone() string  { return cmp.Or(s.Order.SpecZone, s.Zone) }
 
+// ownCapacity is the capacity that its owner ordered.
+func (s *Slot) ownCapacity() events.Capacity { return cmp.Or(s.Order.Capacity, s.Capacity) }
+
 // stands is the place where a slot is, or last was.
 func (s *Slot) stands() view.Place {
-	if s.Accelerator != s.ownShape() {
-		return view.Place{Zone: s.Zone, Accelerator: s.Accelerator}
+	return s.PlaceOf(&s.Life)
+}
+
+// PlaceOf is the place of one of its lives, beside the order of its owner's.
+func (s *Slot) PlaceOf(l *Life) view.Place {
+	at := view.Place{Zone: l.Zone}
+	if l.Accelerator != s.ownShape() {
+		at.Accelerator = l.Accelerator
 	}
-	return view.Place{Zone: s.Zone}
+	if l.Capacity != s.ownCapacity() {
+		at.Capacity = l.Capacity
+	}
+	return at
+}
+
+// placeBy is the place in a zone in which an alternative of the policy is asked for. What it shares with the owner's order is as ordered.
+func (s *Slot) placeBy(a policy.Alternative, zone string) view.Place {
+	return s.PlaceOf(&Life{Zone: zone, Facts: evidence.Facts{
+		Accelerator: cmp.Or(a.Accelerator, s.ownShape()), Capacity: cmp.Or(a.Capacity, s.ownCapacity()),
+	}})
 }
 
 // beside is the place of a slot that is made beside another one in that place: in its zone, and in the shape that it has there. Slices that were

@@ -126,8 +126,8 @@ func (f *facts) refused(x *Effect, failure evidence.Failure) {
 
 // moves reports whether a creation asks another place than the one in which the specification of the slice was read.
 func (f *facts) moves(x *Effect) bool {
-	l := f.w.life(x.Slice)
-	return x.Action == events.ActionCreate && l != nil && x.Place != view.Place{Zone: l.Zone}
+	s := f.w.Slice(x.Slice)
+	return x.Action == events.ActionCreate && s != nil && x.Place != s.stands()
 }
 
 // isOfPlace reports whether another place may do what this one refuses.

@@ -28,7 +28,10 @@ func (f *facts) describes(s *Slot, e evidence.Read) bool {
 		next.Cause, next.Failed = cmp.Or(next.Cause, s.Cause), cmp.Or(next.Failed, s.Failed)
 		fallthrough
 	case evidence.Unhealthy, evidence.Unclear, evidence.Stopped, evidence.Done, evidence.Deleting:
-		next.Reclaimable, next.Ends = next.Reclaimable || s.Reclaimable, cmp.Or(next.Ends, s.Ends)
+		next.Ends = cmp.Or(next.Ends, s.Ends)
+		if s.Reclaimable() || next.Capacity == "" {
+			next.Capacity = s.Capacity
+		}
 	default:
 	}
 	if next.Spec == "" {
@@ -85,7 +88,7 @@ func (l *Life) lossCause() events.Cause {
 		return events.CauseEnd
 	case l.Cause != "":
 		return l.Cause
-	case l.Reclaimable:
+	case l.Reclaimable():
 		return events.CausePreemption
 	}
 	return events.CauseTerminated

@@ -33,7 +33,7 @@ func (l *Life) forgetDetails() {
 		*l = Life{
 			Incarnation: l.Incarnation, Zone: l.Zone, Hosts: l.Hosts, HostsTold: l.HostsTold, Condition: l.Condition, Since: l.Since, Used: l.Used,
 			Over: l.Over, Spoke: l.Spoke, Maker: l.Maker, EndedBy: l.EndedBy, Released: l.Released,
-			Facts: evidence.Facts{Accelerator: l.Accelerator, Workers: l.Workers, Chips: l.Chips, Reclaimable: l.Reclaimable, Healing: l.Healing},
+			Facts: evidence.Facts{Accelerator: l.Accelerator, Workers: l.Workers, Chips: l.Chips, Capacity: l.Capacity, Healing: l.Healing},
 		}
 	}
 }
@@ -61,7 +61,7 @@ func (f *facts) fallsBack(s *Slot) {
 		return (l.Maker == "" || l.Maker == s.Maker) && l.Released.IsZero() && l.exists() && !l.isOver()
 	})
 	if l != nil && s.Ordered.IsZero() {
-		s.Order = f.orderOf(s, l.Accelerator)
+		s.Order = f.orderOf(s, l.Facts)
 		s.Life, *l = *l, s.Life
 		l.forgetDetails()
 	}

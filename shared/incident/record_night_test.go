@@ -220,7 +220,7 @@ func (u *night) read(s *reality) {
 	standing := s.condition == evidence.Ready && (s.notice.Status == events.NoticePending || s.notice.Status == events.NoticeOngoing)
 	if s.condition != evidence.Gone {
 		r.Incarnation, r.Directory = s.life, u.directory
-		r.Facts = evidence.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Reclaimable: true, Spec: "spec1", Label: "night", Ends: s.ends}
+		r.Facts = evidence.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Capacity: events.Spot, Spec: "spec1", Label: "night", Ends: s.ends}
 	}
 	if standing {
 		r.Notice = &s.notice

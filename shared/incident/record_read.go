@@ -140,10 +140,10 @@ func (f *facts) begins(s *Slot, e evidence.Read) bool {
 func (f *facts) comesOfOurs(s *Slot, next *Life, e evidence.Read) {
 	was, own := s.Life, s.Order
 	next.Maker, next.Unused, next.Released = e.Incident, false, was.Released
-	s.Order = f.orderOf(s, e.Facts.Accelerator)
+	s.Order = f.orderOf(s, e.Facts)
 	switch {
 	case e.Facts.Spec != "":
-	case own != (Order{}) && own.Accelerator == e.Facts.Accelerator:
+	case own != (Order{}) && own.Accelerator == e.Facts.Accelerator && own.Capacity == e.Facts.Capacity:
 		next.Spec, next.SpecZone = own.Spec, own.SpecZone
 	default:
 		next.Spec, next.Bare, next.SpecZone = was.Spec, was.Bare, was.SpecZone
@@ -161,23 +161,26 @@ func (f *facts) comesOfTheirs(s *Slot, next *Life, e evidence.Read) {
 	f.reorders(e.Facts.Accelerator)
 }
 
-// orderOf is the order of its owner's that a slot keeps while it has another shape than that.
-func (f *facts) orderOf(s *Slot, shape string) Order {
+// orderOf is the order of its owner's that a slot keeps while it stands in another shape or capacity than that. What stays in its place is always
+// as ordered: its provider chooses the machines.
+func (f *facts) orderOf(s *Slot, is evidence.Facts) Order {
 	switch {
-	case shape == "":
+	case is.Accelerator == "":
 		return s.Order
-	case shape == s.ownShape():
+	case is.Accelerator == s.ownShape() && is.Capacity == s.ownCapacity(), f.w.provider().staysInPlace:
 		return Order{}
 	case s.Order != (Order{}):
 		return s.Order
 	}
-	return Order{Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Spec: s.Spec, SpecZone: cmp.Or(f.w.trainedIn(s), s.Zone)}
+	return Order{
+		Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Capacity: s.Capacity, Spec: s.Spec, SpecZone: cmp.Or(f.w.trainedIn(s), s.Zone),
+	}
 }
 
 // reorders takes an owner's order for that of every slice that has its shape already: the slices of a Multislice are ordered alike.
 func (f *facts) reorders(shape string) {
 	for i := range f.w.Slices {
-		if s := &f.w.Slices[i]; shape != "" && s.Accelerator == shape {
+		if s := &f.w.Slices[i]; shape != "" && s.Accelerator == shape && s.ownShape() != shape {
 			s.Order = Order{}
 		}
 	}

@@ -25,7 +25,7 @@ type Taken struct {
 // takes records that a zone preempts a life, usable or still in the making. What was made before the last preemption there goes with that: it is
 // one blow.
 func (f *facts) takes(l *Life, at time.Time) {
-	if !l.Reclaimable || l.lossCause() != events.CausePreemption || !l.Incarnation.Known() || f.w.provider().staysInPlace {
+	if !l.Reclaimable() || l.lossCause() != events.CausePreemption || !l.Incarnation.Known() || f.w.provider().staysInPlace {
 		return
 	}
 	i := slices.IndexFunc(f.w.Taken, func(t Taken) bool { return t.Zone == l.Zone })

@@ -23,7 +23,7 @@ func (w *Workload) Request(x Effect) events.Event {
 	case events.ActionDelete, events.ActionCreate:
 	}
 	l := w.life(x.Slice)
-	e := events.RecreateRequested{Request: r, Zone: x.Zone, Accelerator: x.Accelerator, Spec: l.Spec, QueuedResource: l.Group, Ordered: x.Ordered}
+	e := events.RecreateRequested{Request: r, Zone: x.Zone, Accelerator: x.Accelerator, Capacity: x.Capacity, Spec: l.Spec, QueuedResource: l.Group, Ordered: x.Ordered}
 	for i, name := range x.With {
 		m := events.Member{Slice: name, Spec: w.life(name).Spec}
 		if x.Action == events.ActionDelete {

@@ -307,10 +307,7 @@ func (d *diagnosis) slotNotEarly(s *slot) story.Reason {
 // staysAway says why nobody may bring a slice back that fails for good when its maintenance begins; nothing where Pitstop does, or where no
 // maintenance makes a slice fail. In its window the maintenance comes all the same, so Pitstop must not be what begins it.
 func (d *diagnosis) staysAway(s *slot) story.Reason {
-	sw, why := policy.RecreateNonSpot, ""
-	if s.Reclaimable {
-		sw = policy.Recreate
-	}
+	sw, why := policy.Replaces(s.ownCapacity()), ""
 	switch {
 	case !d.w.provider().trainsAgain || !s.Released.IsZero():
 		return story.Reason{}

@@ -95,15 +95,15 @@ func (d *diagnosis) replacing(lost []string) (sw policy.Switch, level policy.Lev
 	sw = policy.Recreate
 	restarts, bare := false, false
 	for _, name := range lost {
-		l := d.w.life(name)
-		if l == nil {
+		s := d.w.Slice(name)
+		if s == nil {
 			continue
 		}
-		if !l.Reclaimable {
+		if of := policy.Replaces(s.ownCapacity()); of != sw {
 			sw = policy.RecreateNonSpot
 		}
 		restarts = restarts || d.in != nil && d.w.payer(d.in, name) == events.ActionRestart
-		bare = bare || l.Bare
+		bare = bare || s.Bare
 	}
 	if restarts && d.level(policy.Restart) < d.level(sw) {
 		sw = policy.Restart // to begin the training again is a restart too
@@ -265,7 +265,7 @@ func (d *diagnosis) comesBy(s *slot, since time.Time, queues bool) time.Time {
 		return s.healsBy
 	case s.exists():
 		return d.by(s.Since, 2*bounds.RecreateFor)
-	case s.Reclaimable && queues:
+	case s.ownCapacity() == events.Spot && queues:
 		return time.Time{}
 	case x != nil && !x.Answered.IsZero():
 		return d.by(x.First, 2*bounds.RecreateFor)

@@ -228,7 +228,7 @@ func TestHealingIsWaitedForUntilThePlannedEnd(t *testing.T) {
 // TestAPlannedEndWithoutASave: nobody is charged, also where no budget is left. What was lost before its end did not end as planned.
 func TestAPlannedEndWithoutASave(t *testing.T) {
 	t.Parallel()
-	spot := func(w *incident.Workload) { w.Slices[0].Reclaimable = true }
+	spot := func(w *incident.Workload) { w.Slices[0].Capacity = events.Spot }
 	for name, c := range map[string]struct {
 		change func(*incident.Workload)
 		after  time.Duration

@@ -59,7 +59,7 @@ func unsavedYet(w *incident.Workload) { w.Training.Saved = incident.Checkpoint{}
 
 func onDemand(w *incident.Workload) {
 	for i := range w.Slices {
-		w.Slices[i].Reclaimable = false
+		w.Slices[i].Capacity = events.OnDemand
 	}
 }
 

@@ -111,7 +111,7 @@ func TestOtherShapesAreAskedForBehindEveryZone(t *testing.T) {
 // inShape is a reading of the life with that ID in us-central1-a, which is 8 chips there.
 func (n *story) inShape(c evidence.Condition, id, by, accelerator string) evidence.Read {
 	e := n.read(&n.w.Slices[0], c, events.Incarnation{Zone: "us-central1-a", ID: id, Created: start.Add(time.Hour)})
-	e.Incident, e.Facts = by, evidence.Facts{Accelerator: accelerator, Workers: 1, Chips: 8, Reclaimable: true, Spec: "spec8"}
+	e.Incident, e.Facts = by, evidence.Facts{Accelerator: accelerator, Workers: 1, Chips: 8, Capacity: events.Spot, Spec: "spec8"}
 	return e
 }
 
@@ -133,7 +133,7 @@ func TestASliceComesBackInAnotherShape(t *testing.T) {
 		n := comes().goes("do")
 		n.give(n.inShape(evidence.Ready, "8000", n.w.Incident.ID, "v5litepod-8"))
 		s := n.w.Slices[0]
-		if want := (incident.Order{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spec: "spec1", SpecZone: "us-west4-a"}); s.Order != want || s.Chips != 8 || !s.Reshaped() {
+		if want := (incident.Order{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spec: "spec1", SpecZone: "us-west4-a", Capacity: events.Spot}); s.Order != want || s.Chips != 8 || s.AsOrdered() {
 			t.Fatalf("the slice is %+v", s)
 		}
 		n.goes("do, started, 1m, steps, 1h, read lost, do, read gone")
@@ -150,7 +150,7 @@ func TestASliceComesBackInAnotherShape(t *testing.T) {
 	t.Run("it comes as its owner ordered it", func(t *testing.T) {
 		n := comes().goes("do")
 		n.give(n.inShape(evidence.Ready, "8000", n.w.Incident.ID, "v5litepod-16"))
-		if n.play("do"); n.w.Slices[0].Reshaped() || n.w.Slices[0].Order != (incident.Order{}) {
+		if n.play("do"); !n.w.Slices[0].AsOrdered() || n.w.Slices[0].Order != (incident.Order{}) {
 			t.Errorf("the slice is %+v", n.w.Slices[0])
 		}
 	})

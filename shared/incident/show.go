@@ -85,11 +85,14 @@ func (w *Workload) shownWait(now time.Time) *view.Wait {
 func (w *Workload) shownSlice(s *Slot) view.Slice {
 	v := view.Slice{
 		Noun: w.Words().Slice, Look: w.Words().Describe + " " + s.Name + inPlace(s.Zone), Name: s.Name, Zone: s.Zone, Condition: s.Condition, State: s.State, Since: s.Since, WaitingSince: s.waitingSince(), Incarnation: s.Incarnation,
-		Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Reclaimable: s.Reclaimable, Legacy: s.Legacy, Group: s.Group, Spec: s.Spec,
+		Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Capacity: s.Capacity, Legacy: s.Legacy, Group: s.Group, Spec: s.Spec,
 		Used: s.Used, Spoke: s.Spoke, StoppedBy: s.Stop.By, Suspected: s.Suspected, Claims: s.Claims, Admitted: w.admits(s), Awaits: !w.admits(s) && s.Condition == evidence.Ready, Released: s.IsReleased(),
 	}
-	if s.Reshaped() {
-		v.Ordered = s.Order.Accelerator
+	if at := s.stands(); at.Accelerator != "" {
+		v.Ordered = s.ownShape()
+	}
+	if at := s.stands(); at.Capacity != "" {
+		v.OrderedCapacity = s.ownCapacity()
 	}
 	if n := w.announcedFor(s); n.Status != "" {
 		v.LastNotice = &view.Notice{Notice: n.Notice, End: n.End, Due: n.Due, Declined: !n.Declined.IsZero(), Deaf: w.deaf(s)}
@@ -209,7 +212,7 @@ func (w *Workload) addCost(v *view.Incident, end time.Time) {
 		if n := slices.IndexFunc(v.Troubles, func(t view.Trouble) bool { return t.Slice == s.Name }); n >= 0 {
 			l = cmp.Or(w.remembered(s.Name, v.Troubles[n].Life), l) // as it was at its loss
 		}
-		v.Cost.Slices = append(v.Cost.Slices, view.IdleSlice{Slice: s.Name, Accelerator: l.Accelerator, Chips: l.Chips, Reclaimable: l.Reclaimable})
+		v.Cost.Slices = append(v.Cost.Slices, view.IdleSlice{Slice: s.Name, Accelerator: l.Accelerator, Chips: l.Chips, Capacity: l.Capacity})
 		v.Cost.ChipHours += v.Cost.Away().Hours() * float64(l.Chips)
 	}
 }

@@ -28,6 +28,14 @@ type story struct {
 	path []string
 }
 
+// capacity is Spot, or on demand.
+func capacity(spot bool) events.Capacity {
+	if spot {
+		return events.Spot
+	}
+	return events.OnDemand
+}
+
 // newStory is a workload of these slices that trains and has a crew.
 func newStory(t *testing.T, spot bool, names ...string) *story {
 	n := &story{T: t, now: start, w: incident.New("demo", "llama-8b", "cloud-tpu")}
@@ -39,7 +47,7 @@ func newStory(t *testing.T, spot bool, names ...string) *story {
 	for i, name := range names {
 		n.w.Slices = append(n.w.Slices, incident.Slot{Name: name, Life: incident.Life{
 			Incarnation: events.Incarnation{Zone: "us-west4-a", ID: fmt.Sprint(7711 + 49*i), Created: start.Add(-200 * time.Hour)},
-			Facts:       evidence.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Reclaimable: spot, Spec: "spec1"},
+			Facts:       evidence.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Capacity: capacity(spot), Spec: "spec1"},
 			Zone:        "us-west4-a", Hosts: "t1v-n-3f2a9c0" + fmt.Sprint(i), Condition: evidence.Ready, State: "READY", Since: start.Add(-time.Hour), Spoke: start.Add(-time.Hour),
 		}})
 	}

@@ -123,7 +123,7 @@ func newWalk(seed uint64) *walk {
 	spot, workers := r.IntN(2) == 0, []int{1, 4}[r.IntN(2)]
 	for _, name := range names {
 		s := &truth{condition: evidence.Ready, facts: evidence.Facts{
-			Group: group, Accelerator: "v5litepod-16", Workers: workers, Chips: 16, Reclaimable: spot, Spec: "spec-" + name, Label: "night",
+			Group: group, Accelerator: "v5litepod-16", Workers: workers, Chips: 16, Capacity: capacity(spot), Spec: "spec-" + name, Label: "night",
 		}}
 		w.cloud[name] = s
 		w.names = append(w.names, name)

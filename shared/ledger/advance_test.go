@@ -128,7 +128,7 @@ func (l *loop) lost() evidence.Evidence {
 		Origin: evidence.Origin{Time: l.now, Rank: events.RankReading}, Slice: "llama-8b", Zone: "us-west4-a", Condition: evidence.Lost, State: "PREEMPTED",
 		Incarnation: w.Slices[0].Incarnation,
 		Facts: evidence.Facts{
-			Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Reclaimable: true, Spec: "abc", Label: w.Label,
+			Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Capacity: events.Spot, Spec: "abc", Label: w.Label,
 		},
 		Directory: w.Directory,
 	}

@@ -35,7 +35,7 @@ func TestAWorkloadOf256SlicesIsSaved(t *testing.T) {
 		name := fmt.Sprintf("%s-%03d", project, i)
 		learn(evidence.Read{
 			Origin: origin, Slice: name, Zone: at, Incarnation: life(i, 0), Condition: evidence.Ready, State: "READY HEALTHY", Directory: w.Directory,
-			Facts: evidence.Facts{Accelerator: "v4-128", Workers: 16, Chips: 64, Reclaimable: true, Spec: strings.Repeat("a", 64), Label: "spot", Account: "train@demo.iam.gserviceaccount.com"},
+			Facts: evidence.Facts{Accelerator: "v4-128", Workers: 16, Chips: 64, Capacity: events.Spot, Spec: strings.Repeat("a", 64), Label: "spot", Account: "train@demo.iam.gserviceaccount.com"},
 		})
 		learn(evidence.Mapped{Origin: origin, Slice: name, Incarnation: life(i, 0), Group: fmt.Sprintf("t1v-n-3f2a%04x", i)})
 	}
@@ -82,7 +82,7 @@ func TestAWorkloadOf256SlicesIsSaved(t *testing.T) {
 			if generation > 0 {
 				e.Incarnation = life(i, generation)
 				e.Facts = evidence.Facts{
-					Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Reclaimable: true, Spec: s.Spec, Label: s.Label, Account: s.Account,
+					Accelerator: s.Accelerator, Workers: s.Workers, Chips: s.Chips, Capacity: events.Spot, Spec: s.Spec, Label: s.Label, Account: s.Account,
 				}
 				e.Directory = w.Directory
 			}

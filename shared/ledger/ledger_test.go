@@ -1189,7 +1189,7 @@ func quiet() incident.Workload {
 	give(evidence.Read{
 		Origin: evidence.Origin{Time: began, Rank: events.RankReading}, Slice: "llama-8b", Zone: "us-west4-a", Condition: evidence.Ready, State: "READY",
 		Incarnation: life, Directory: "gs://ckpt/llama-8b",
-		Facts: evidence.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Reclaimable: true, Spec: "abc", Label: "night"},
+		Facts: evidence.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Capacity: events.Spot, Spec: "abc", Label: "night"},
 	}, began)
 	give(evidence.Mapped{Origin: evidence.Origin{Time: began, Rank: events.RankReading}, Slice: "llama-8b", Incarnation: life, Group: "t1v-n-3f2a9c01"}, began)
 	for _, step := range []int64{48000, 48180} {

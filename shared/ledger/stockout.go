@@ -21,13 +21,9 @@ type Stockout struct {
 
 const stockoutSchema = 1
 
-// stockoutID is the key for slices like this one in a zone; Spot and other capacity differ.
+// stockoutID is the key for slices like this one in a zone, of its shape and its capacity.
 func stockoutID(project, zone string, s incident.Slot) string {
-	kind := "other"
-	if s.Reclaimable {
-		kind = "spot"
-	}
-	return project + "/" + zone + "/" + s.Accelerator + "/" + kind
+	return project + "/" + zone + "/" + s.Accelerator + "/" + string(s.Capacity)
 }
 
 // Stockout says whether a zone has just refused a slice like this one for lack of capacity, and which workload's.

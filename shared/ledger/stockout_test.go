@@ -13,7 +13,7 @@ import (
 
 func stockout(t *testing.T, s *suite) {
 	ctx, now := t.Context(), start
-	spot := incident.Slot{Name: "llama-8b", Life: incident.Life{Facts: evidence.Facts{Accelerator: "v5litepod-16", Reclaimable: true}}}
+	spot := incident.Slot{Name: "llama-8b", Life: incident.Life{Facts: evidence.Facts{Accelerator: "v5litepod-16", Capacity: events.Spot}}}
 	remember := func(by string, at time.Time) {
 		t.Helper()
 		must(t, s.RememberStockout(ctx, "demo", "us-west4-a", spot, by, at))
@@ -35,7 +35,7 @@ func stockout(t *testing.T, s *suite) {
 	other := spot
 	other.Accelerator = "v5litepod-8"
 	ordered := spot
-	ordered.Reclaimable = false
+	ordered.Capacity = events.OnDemand
 	for name, c := range map[string]struct {
 		project, zone string
 		slice         incident.Slot

@@ -364,7 +364,7 @@ func (r reader) shapes(p *Policy, nodes []yaml.Node) {
 		if _, err := topology.Parse(accelerator); ok && (err != nil || !acceleratorType.MatchString(accelerator)) {
 			r.fault(s.Accelerator, "shapes: %.40q is no accelerator type such as v5litepod-8", accelerator)
 		}
-		if _, twice := p.Alternative(accelerator, ""); twice {
+		if slices.ContainsFunc(p.Places, func(a Alternative) bool { return a.Accelerator == accelerator }) {
 			r.fault(s.Accelerator, "shapes: %.40q is there twice", accelerator)
 		}
 		version, ok := r.word("shapes: runtime_version", s.RuntimeVersion)

@@ -59,6 +59,14 @@ const (
 	StartStopped      Switch = "start_stopped"
 )
 
+// Replaces is the switch for the replacement of a slice whose owner ordered it so, wherever it stands.
+func Replaces(ordered events.Capacity) Switch {
+	if ordered == events.Spot {
+		return Recreate
+	}
+	return RecreateNonSpot
+}
+
 // All lists the switches.
 func All() []Switch {
 	return []Switch{RequestCheckpoint, EarlyMaintenance, Restart, Recreate, RecreateNonSpot, StartStopped}
@@ -216,8 +224,8 @@ type Alternative struct {
 	// RuntimeVersion is the software version that its machines boot; empty is that of the slice, which another generation cannot
 	// boot.
 	RuntimeVersion string
-	// Capacity is what it is taken from; empty is that of the slice. Reservation names the one that is used, where Capacity is Reserved.
-	Capacity    Capacity
+	// Capacity is what it is taken from; empty is that of the slice. Reservation names the one that is used, where Capacity is events.Reserved.
+	Capacity    events.Capacity
 	Reservation string
 	// Zones are where it is asked for; none are the zones in which the slice itself is asked for.
 	Zones []string
@@ -225,34 +233,6 @@ type Alternative struct {
 	After time.Duration
 	// ChipHourPrice is in dollars; 0 is that of the policy.
 	ChipHourPrice float64
-}
-
-// Capacity is what a slice is taken from.
-type Capacity string
-
-// The capacities.
-const (
-	OnDemand Capacity = "on_demand"
-	Reserved Capacity = "reserved"
-	Spot     Capacity = "spot"
-)
-
-// Alternative is the one of the policy with that shape and capacity, if it names one.
-func (p Policy) Alternative(accelerator string, c Capacity) (Alternative, bool) {
-	for _, a := range p.Places {
-		if a.Accelerator == accelerator && a.Capacity == c {
-			return a, true
-		}
-	}
-	return Alternative{}, false
-}
-
-// PriceOf is the price of an hour of a chip in that shape and capacity, in dollars; 0 is unknown.
-func (p Policy) PriceOf(accelerator string, c Capacity) float64 {
-	if a, named := p.Alternative(accelerator, c); named && a.ChipHourPrice > 0 {
-		return a.ChipHourPrice
-	}
-	return p.ChipHourPrice
 }
 
 // Hang is the reaction when a training makes no steps any more.

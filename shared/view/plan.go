@@ -95,7 +95,7 @@ type Place struct {
 	Zone string `json:"zone"`
 	// Accelerator is another shape, and Capacity another capacity, than its owner ordered; empty means as ordered.
 	Accelerator string          `json:"accelerator,omitzero"`
-	Capacity    policy.Capacity `json:"capacity,omitzero"`
+	Capacity    events.Capacity `json:"capacity,omitzero"`
 }
 
 // String is the place for people.

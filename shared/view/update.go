@@ -147,5 +147,5 @@ func (w Workload) WaitUpdate(id string) (u events.IncidentUpdated, waits bool) {
 }
 
 func (s Slice) affected() events.Affected {
-	return events.Affected{Name: s.Name, Zone: s.Zone, Accelerator: s.Accelerator, Spot: s.Reclaimable}
+	return events.Affected{Name: s.Name, Zone: s.Zone, Accelerator: s.Accelerator, Spot: s.Capacity == events.Spot}
 }

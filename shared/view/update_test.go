@@ -28,7 +28,7 @@ func in(phase view.Phase, change ...func(*view.Workload, *view.Incident)) view.W
 		Cost: view.Cost{Slices: []view.IdleSlice{{Slice: "a", Chips: 16}, {Slice: "b", Chips: 16}, {Slice: "c", Chips: 4}}},
 	}
 	w := view.Workload{ID: "demo/llama", Wait: &view.Wait{For: phase}, Slices: []view.Slice{
-		{Name: "a", Zone: "us-west4-a", Accelerator: "v5litepod-16", Reclaimable: true, Chips: 16, Condition: evidence.Gone},
+		{Name: "a", Zone: "us-west4-a", Accelerator: "v5litepod-16", Capacity: events.Spot, Chips: 16, Condition: evidence.Gone},
 		{Name: "b", Zone: "us-west4-a", Accelerator: "v5litepod-16", Chips: 16, Condition: evidence.Ready},
 		{Name: "c", Chips: 4, Condition: evidence.Ready, Released: true},
 	}}

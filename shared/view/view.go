@@ -3,6 +3,7 @@
 package view
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -116,14 +117,15 @@ type Slice struct {
 	Since        time.Time          `json:"since,omitzero"`
 	WaitingSince time.Time          `json:"waiting_since,omitzero"`
 	Incarnation  events.Incarnation `json:"incarnation,omitzero"`
-	// Ordered is the shape that its owner ordered, where it was created in another one.
-	Accelerator string `json:"accelerator,omitzero"`
-	Ordered     string `json:"ordered,omitzero"`
-	Workers     int    `json:"workers,omitzero"`
-	Chips       int    `json:"chips,omitzero"`
-	// Reclaimable says that the provider may take the capacity back: Spot. Legacy is a TPU Node of the API's former version.
-	Reclaimable bool `json:"reclaimable,omitzero"`
-	Legacy      bool `json:"legacy,omitzero"`
+	// Ordered and OrderedCapacity are the shape and the capacity that its owner ordered, where it was created in others.
+	Accelerator     string          `json:"accelerator,omitzero"`
+	Ordered         string          `json:"ordered,omitzero"`
+	Capacity        events.Capacity `json:"capacity,omitzero"`
+	OrderedCapacity events.Capacity `json:"ordered_capacity,omitzero"`
+	Workers         int             `json:"workers,omitzero"`
+	Chips           int             `json:"chips,omitzero"`
+	// Legacy is a TPU Node of the API's former version.
+	Legacy bool `json:"legacy,omitzero"`
 	// Noun is what its provider calls it, and Look the command with which a person looks at it.
 	Noun string `json:"-"`
 	Look string `json:"-"`
@@ -341,12 +343,17 @@ type Cost struct {
 	Restarts  int    `json:"restarts,omitzero"`
 }
 
+// Replaces is the switch for the replacement of the slice: it follows what its owner ordered.
+func (s Slice) Replaces() policy.Switch {
+	return policy.Replaces(cmp.Or(s.OrderedCapacity, s.Capacity))
+}
+
 // IdleSlice is a slice while the training stood still: a lost one as it was at its loss.
 type IdleSlice struct {
-	Slice       string `json:"slice"`
-	Accelerator string `json:"accelerator,omitzero"`
-	Chips       int    `json:"chips,omitzero"`
-	Reclaimable bool   `json:"reclaimable,omitzero"`
+	Slice       string          `json:"slice"`
+	Accelerator string          `json:"accelerator,omitzero"`
+	Chips       int             `json:"chips,omitzero"`
+	Capacity    events.Capacity `json:"capacity,omitzero"`
 }
 
 // Away is how long the training stood still.

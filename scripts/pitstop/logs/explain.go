@@ -417,7 +417,7 @@ func rehearsed(e events.Entry, p policy.Policy) []view.Planned {
 	}
 	slice := evidence.Read{
 		Slice: name, Zone: e.Subject.Zone, Directory: "gs://<" + events.MetadataCheckpointDir + ">",
-		Facts: evidence.Facts{Group: e.Subject.QueuedResource, Reclaimable: true},
+		Facts: evidence.Facts{Group: e.Subject.QueuedResource, Capacity: events.Spot},
 	}
 	if e.Kind == events.KindNotice {
 		slice.Facts.Accelerator = maintainsEarly // the notice names no shape, and says whether its maintenance can be started early

@@ -41,7 +41,7 @@ func readingText(s provider.Slice) string {
 	if s.Accelerator != "" {
 		text += ", " + s.Accelerator
 	}
-	if s.Spot {
+	if s.Capacity == events.Spot {
 		text += " spot"
 	}
 	text += ": " + s.State
@@ -74,7 +74,7 @@ func readingText(s provider.Slice) string {
 func readingLeadsTo(s provider.Slice, does does) string {
 	const again = "delete it and create it again"
 	replace := policy.RecreateNonSpot
-	if s.Spot {
+	if s.Capacity == events.Spot {
 		replace = policy.Recreate
 	}
 	if s.Abuse {
@@ -82,7 +82,7 @@ func readingLeadsTo(s provider.Slice, does does) string {
 	}
 	switch s.Condition {
 	case evidence.Lost:
-		if s.Spot {
+		if s.Capacity == events.Spot {
 			return "an incident: the API shows the loss; " + does(replace, again)
 		}
 		if !s.Ends.IsZero() {
@@ -136,7 +136,7 @@ func readingCalls(s provider.Slice, p policy.Policy) []view.Planned {
 	}
 	w := incident.Assumed(s.Project, cloudtpu.Name, evidence.Read{
 		Slice: s.Name, Zone: s.Zone, Incarnation: s.Incarnation, Directory: s.Directory,
-		Facts: evidence.Facts{Group: s.QueuedResource, Legacy: s.Legacy, Accelerator: s.Accelerator, Reclaimable: s.Spot, Healing: s.Healing, Ends: s.Ends},
+		Facts: evidence.Facts{Group: s.QueuedResource, Legacy: s.Legacy, Accelerator: s.Accelerator, Capacity: s.Capacity, Healing: s.Healing, Ends: s.Ends},
 	}, saved)
 	switch {
 	case lost:

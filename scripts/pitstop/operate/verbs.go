@@ -401,7 +401,7 @@ func returns(r *show.Rehearsal, w deployment.Workload, p policy.Policy) {
 		switch {
 		case s.Released:
 			continue
-		case s.Reclaimable:
+		case s.Replaces() == policy.Recreate:
 			spot = append(spot, s.Name)
 		default:
 			others = append(others, s.Name)

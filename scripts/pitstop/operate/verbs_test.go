@@ -183,31 +183,31 @@ func TestAttachAndDetachLabelTheTPUs(t *testing.T) {
 func TestAttachSaysWhatAPolicyNeverBringsBack(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy  string
-		spot    bool
+		of      events.Capacity
 		workers int
 		says    []string
 		not     string
 	}{
-		"an on-demand slice under spot": {"spot", false, 4, []string{
+		"an on-demand slice under spot": {"spot", events.OnDemand, 4, []string{
 			"llama-8b: no Spot slice, and the switch recreate_non_spot is no, limited by preset spot and the deployment, so the policy spot never creates it again, and only waits for Google's own recovery",
 			"you: attach a policy with the switch recreate_non_spot, which the deployment has to allow, too",
 		}, "start_stopped"},
-		"a Spot slice under reserved": {"reserved", true, 1, []string{
+		"a Spot slice under reserved": {"reserved", events.Spot, 1, []string{
 			"llama-8b: a Spot slice, and the switch recreate is no, limited by preset reserved, so the policy reserved never creates it again\n",
 			"you: attach a policy with the switch recreate, which",
 		}, "start_stopped"},
-		"a Spot slice that the deployment does not bring back": {"spot", true, 4, []string{"the switch recreate is no, limited by the deployment"}, "no Spot slice"},
-		"several workers, which cannot be started": {"reserved", false, 4, []string{
+		"a Spot slice that the deployment does not bring back": {"spot", events.Spot, 4, []string{"the switch recreate is no, limited by the deployment"}, "no Spot slice"},
+		"several workers, which cannot be started": {"reserved", events.OnDemand, 4, []string{
 			"llama-8b: the API cannot start a TPU of several workers, so the switch start_stopped of policy reserved does nothing for it",
 		}, "never creates it again"},
-		"a Spot slice under spot":         {"spot", true, 4, nil, "never creates it again"},
-		"a reserved slice under reserved": {"reserved", false, 1, nil, "you: "},
-		"nothing is expected of watching": {"watch", true, 4, nil, "you: "},
-		"one that is left to its owner":   {"spot", false, 4, nil, "never creates it again"},
+		"a Spot slice under spot":         {"spot", events.Spot, 4, nil, "never creates it again"},
+		"a reserved slice under reserved": {"reserved", events.OnDemand, 1, nil, "you: "},
+		"nothing is expected of watching": {"watch", events.Spot, 4, nil, "you: "},
+		"one that is left to its owner":   {"spot", events.OnDemand, 4, nil, "never creates it again"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := deploymenttest.Training("llama-8b", deploymenttest.Read(func(r *evidence.Read) {
-				r.Facts.Reclaimable, r.Facts.Workers, r.Directory = c.spot, c.workers, ""
+				r.Facts.Capacity, r.Facts.Workers, r.Directory = c.of, c.workers, ""
 			}))
 			if strings.Contains(name, "its owner") {
 				w.Before(0).IsDeleted()

@@ -95,10 +95,7 @@ func SwitchesOn(w deployment.Workload, off []view.Slice, p policy.Policy) string
 func replacing(all []view.Slice, p policy.Policy) (approval, refusal string) {
 	var asks, refuses []string
 	for _, s := range all {
-		needed := policy.RecreateNonSpot
-		if s.Reclaimable {
-			needed = policy.Recreate
-		}
+		needed := s.Replaces()
 		level := p.Switches.Level(needed)
 		text := incident.Workload{}.Forbids(needed, level, p)
 		switch {

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"pitstop.internal/events"
+
 	"cloud.google.com/go/tpu/apiv1/tpupb"
 	"google.golang.org/api/option"
 
@@ -62,7 +64,7 @@ func TestCheckSaysHowAutocheckpointIsTurnedOn(t *testing.T) {
 		"a policy that turns it on and never creates": {deploymenttest.StartsCrew, nil, ", autocheckpoint: on, switches: {recreate: no}", []string{
 			"stop      decision: ", "you: the policy turns it on when Pitstop creates the slice again, but the switch recreate is no, limited by policy night: allow that, or " + ByHand + "\n",
 		}, "its policy"},
-		"a policy that creates no slice that is not Spot": {deploymenttest.StartsCrew, read(func(r *evidence.Read) { r.Facts.Reclaimable = false }), "", []string{
+		"a policy that creates no slice that is not Spot": {deploymenttest.StartsCrew, read(func(r *evidence.Read) { r.Facts.Capacity = events.OnDemand }), "", []string{
 			"stop      decision: ", "you: " + ByHand + "; or write autocheckpoint: on into its policy and allow that Pitstop creates it again: " +
 				"the switch recreate_non_spot is no, limited by policy night (preset spot) and the deployment\n",
 		}, "turns it on"},

@@ -281,7 +281,7 @@ func (r *Rehearsal) startUp(s view.Slice, spec []byte, p policy.Policy, list Pri
 		r.Add(Warn, "start-up", s.Name+" is a legacy node: training runs on your own machine, and may not connect to a new node",
 			"connect to the node by its name once it is ready: its address may change")
 	case !up.Script:
-		price, ok := list.of(s.Accelerator, s.Reclaimable)
+		price, ok := list.of(s.Accelerator, s.Capacity == events.Spot)
 		if !ok {
 			price = p.ChipHourPrice
 		}

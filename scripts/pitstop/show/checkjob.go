@@ -38,17 +38,13 @@ func (d verbs) checkJob(ctx context.Context, l *ledger.Ledger, w deployment.Work
 	}
 	again := fmt.Sprintf("once it has failed: kubectl delete %s %s --namespace %s, then apply its manifest again", what, name, namespace)
 	p = w.Document.Limited(p)
-	sw := policy.RecreateNonSpot
-	if s.Reclaimable {
-		sw = policy.Recreate
-	}
-	switch p.Switches.Level(sw) {
+	switch p.Switches.Level(s.Replaces()) {
 	case policy.Yes:
 		r.Add(Good, "policy", fmt.Sprintf("once it has failed for good, Pitstop deletes %s %s and creates it again from its stored manifest", what, name), "")
 	case policy.Ask:
 		r.Add(Warn, "policy", fmt.Sprintf("once it has failed for good, Pitstop asks a person before it replaces %s %s", what, name), "")
 	case policy.No:
-		r.Add(Stop, "policy", w.Document.Forbids(sw, policy.No, p)+": Pitstop says what happens, and what it would do", again)
+		r.Add(Stop, "policy", w.Document.Forbids(s.Replaces(), policy.No, p)+": Pitstop says what happens, and what it would do", again)
 	}
 	if !known {
 		r.Add(Warn, "policy", "the ledger does not say yet what the deployment allows", "wait for patrol's next sweep, within 15 minutes")
@@ -75,7 +71,7 @@ func (d verbs) checkJob(ctx context.Context, l *ledger.Ledger, w deployment.Work
 	case err != nil:
 		return nil, err
 	default:
-		r.manifest(name, spec, p.Switches.Level(sw) == policy.Yes)
+		r.manifest(name, spec, p.Switches.Level(s.Replaces()) == policy.Yes)
 	}
 	r.maintained(p, w.Document.StaysAway(p, name))
 	if w.Directory == "" {

@@ -74,7 +74,7 @@ type Cost struct {
 func (p Prices) CostOf(in view.Incident) Cost {
 	c := Cost{Cost: in.Cost}
 	for _, s := range c.Slices {
-		switch dollars, known := p.of(s.Accelerator, s.Reclaimable); {
+		switch dollars, known := p.of(s.Accelerator, s.Capacity == events.Spot); {
 		case known:
 			c.Dollars += c.Away().Hours() * float64(s.Chips) * dollars
 		case p != nil:

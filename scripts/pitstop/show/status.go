@@ -384,7 +384,7 @@ func printSlice(p *terminal.Printer, s *view.Slice, maintained string, now time.
 	if s.Ordered != "" {
 		parts = append(parts, "in place of "+s.Ordered)
 	}
-	if s.Reclaimable {
+	if s.Capacity == events.Spot {
 		parts = append(parts, "spot")
 	}
 	state := cmp.Or(s.State, string(s.Condition))

@@ -20,7 +20,6 @@ import (
 	"pitstop.internal/events"
 	"pitstop.internal/scripts/pitcrew/metadata"
 	"pitstop.internal/scripts/sim/cloud"
-	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/view"
 )
 
@@ -148,7 +147,7 @@ func TestWhatCanBeMadeToHappen(t *testing.T) {
 			}
 		}},
 		{"stockout of Spot", "stockout", `{"zone":"us-west4-b","of":"spot","for":"1h"}`, func(t *testing.T, b bench) {
-			if n := b.API.Room(view.Place{Zone: "us-west4-b", Capacity: policy.Spot}); n != 0 || b.API.Capacity("us-west4-b") != -1 {
+			if n := b.API.Room(view.Place{Zone: "us-west4-b", Capacity: events.Spot}); n != 0 || b.API.Capacity("us-west4-b") != -1 {
 				t.Errorf("the zone has room for %d Spot slices", n)
 			}
 		}},

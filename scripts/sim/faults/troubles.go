@@ -10,7 +10,6 @@ import (
 	"pitstop.internal/scripts/sim/world"
 	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fault"
-	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 	"pitstop.internal/shared/view"
 )
@@ -142,9 +141,9 @@ type elsewhere struct {
 
 var elsewheres = []elsewhere{
 	{"stockout", 1.5, func(t *Troubles, d Dice) { t.full(d, view.Place{Zone: t.zone(d)}) }},
-	{"stockout of Spot", 0.6, func(t *Troubles, d Dice) { t.full(d, view.Place{Zone: t.zone(d), Capacity: policy.Spot}) }},
-	{"stockout on demand", 0.4, func(t *Troubles, d Dice) { t.full(d, view.Place{Zone: t.zone(d), Capacity: policy.OnDemand}) }},
-	{"stockout of reservations", 0.2, func(t *Troubles, d Dice) { t.full(d, view.Place{Zone: t.zone(d), Capacity: policy.Reserved}) }},
+	{"stockout of Spot", 0.6, func(t *Troubles, d Dice) { t.full(d, view.Place{Zone: t.zone(d), Capacity: events.Spot}) }},
+	{"stockout on demand", 0.4, func(t *Troubles, d Dice) { t.full(d, view.Place{Zone: t.zone(d), Capacity: events.OnDemand}) }},
+	{"stockout of reservations", 0.2, func(t *Troubles, d Dice) { t.full(d, view.Place{Zone: t.zone(d), Capacity: events.Reserved}) }},
 	{"stockout of a shape", 0.2, func(t *Troubles, d Dice) {
 		shape := t.Fleet[d.Of("shape").intN(len(t.Fleet))].Accelerator
 		t.full(d, view.Place{Zone: t.zone(d), Accelerator: shape})

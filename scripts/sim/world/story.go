@@ -130,7 +130,7 @@ func where(d view.Workload) string {
 	var parts []string
 	for _, s := range d.Slices {
 		kind := ""
-		if s.Reclaimable {
+		if s.Capacity == events.Spot {
 			kind = " spot"
 		}
 		parts = append(parts, s.Accelerator+kind+" in "+s.Zone)

@@ -63,7 +63,7 @@ func testReadLegacy(w world) {
 		got := read(t, w, r)
 		want := provider.Slice{
 			Ref: w.ref("n"), Condition: evidence.Ready, State: "READY", Incarnation: life, Labels: legacyOrder("n").Labels,
-			Accelerator: "v3-32", Workers: 4, Chips: 16, Spot: true,
+			Accelerator: "v3-32", Workers: 4, Chips: 16, Capacity: events.Spot,
 			Spec: []byte(`{"legacy_node":{"acceleratorType":"v3-32","cidrBlock":"10.240.1.0/29","description":"trains",` +
 				`"labels":{"pitstop-policy":"spot"},"network":"tpus","schedulingConfig":{"preemptible":true},"tensorflowVersion":"2.12.0"}}`),
 		}
@@ -206,7 +206,7 @@ func testCreateLegacy(w world) {
 		t.Errorf("the operation failed: %+v", f)
 	}
 	s := condition(t, w, r, evidence.Ready)
-	if string(s.Spec) != string(old.Spec) || s.Labels[events.LabelIncident] != "i-2" || !s.Spot {
+	if string(s.Spec) != string(old.Spec) || s.Labels[events.LabelIncident] != "i-2" || s.Capacity != events.Spot {
 		t.Errorf("%+v, specification %s", s, s.Spec)
 	}
 	_, err = w.Create(t.Context(), r, old.Spec, nil, requestID(1))
@@ -239,7 +239,7 @@ func testServiceNetworking(w world) {
 	_, err := w.api.AddNode(c)
 	must(t, err)
 	s := read(t, w, w.ref("n"))
-	if strings.Contains(string(s.Spec), "cidrBlock") || !strings.Contains(string(s.Spec), `"useServiceNetworking":true`) || s.Spot {
+	if strings.Contains(string(s.Spec), "cidrBlock") || !strings.Contains(string(s.Spec), `"useServiceNetworking":true`) || s.Capacity == events.Spot {
 		t.Errorf("%+v, specification %s", s, s.Spec)
 	}
 	_, err = w.Create(t.Context(), w.ref("m"), s.Spec, nil, requestID(1))

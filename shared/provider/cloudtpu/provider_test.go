@@ -371,7 +371,7 @@ func testRead(w world) {
 	want := provider.Slice{
 		Ref: ref("n"), Condition: evidence.Ready, State: "READY", Incarnation: life,
 		Labels:    map[string]string{events.LabelPolicy: "spot", events.LabelIncident: "i-1"},
-		Directory: "gs://b/x", Account: "train@demo.iam.gserviceaccount.com", Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spot: true,
+		Directory: "gs://b/x", Account: "train@demo.iam.gserviceaccount.com", Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Capacity: events.Spot,
 		Autocheckpoint: true, Data: []string{"gs://d/a", "gs://e"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -423,7 +423,7 @@ func testReadQueued(w world) {
 	}))
 	w.calls.since()
 	s := condition(t, w, ref("n"), evidence.Ready)
-	if s.QueuedResource != "q" || !s.Spot || !s.Incarnation.Known() {
+	if s.QueuedResource != "q" || s.Capacity != events.Spot || !s.Incarnation.Known() {
 		t.Errorf("%+v", s)
 	}
 	if want := `"queued_resource":{"runDuration":{"maxRunDuration":"3600s"},"spot":{}}`; !strings.Contains(string(s.Spec), want) {
@@ -479,7 +479,7 @@ func testList(w world) {
 		if diff := cmp.Diff(one, s); diff != "" {
 			t.Errorf("%s read and listed (-read +listed):\n%s", s.Name, diff)
 		}
-		if !s.Spot || len(s.Spec) == 0 || s.Directory != "gs://b/x" || s.Workers != 4 {
+		if s.Capacity != events.Spot || len(s.Spec) == 0 || s.Directory != "gs://b/x" || s.Workers != 4 {
 			t.Errorf("%+v", s)
 		}
 	}
@@ -532,7 +532,7 @@ func testListMissingQueue(w world) {
 		}
 	}
 	w.api.Inject(cloudtputest.Fault{Method: "ListNodes", Before: second("b")})
-	if l := list(t, w); l.Partial || len(l.Slices) != 2 || !l.Slices[0].Spot {
+	if l := list(t, w); l.Partial || len(l.Slices) != 2 || l.Slices[0].Capacity != events.Spot {
 		t.Errorf("%+v", l)
 	}
 	w.api.Inject(cloudtputest.Fault{Method: "ListNodes", Before: second("c")})
@@ -553,7 +553,7 @@ func testStaysSpot(w world) {
 			_, err := w.Create(t.Context(), r, []byte(spec), nil, requestID(10*i+j))
 			must(t, err)
 			w.clock.Advance(10 * time.Minute)
-			if s := condition(t, w, r, evidence.Ready); !s.Spot {
+			if s := condition(t, w, r, evidence.Ready); s.Capacity != events.Spot {
 				t.Errorf("%s of %s is not Spot", r.Name, spec)
 			}
 			if q := w.api.QueuedResource(home, r.QueuedResource); q != nil && q.Spot == nil {
@@ -721,7 +721,7 @@ func testQueueLife(w world) {
 	if f := ended(t, w, home, op); f != nil {
 		t.Errorf("failure %+v", f)
 	}
-	if s := condition(t, w, r, evidence.Creating); s.State != "WAITING_FOR_RESOURCES (queued resource)" || s.Labels[events.LabelIncident] != "i-9" || !s.Spot {
+	if s := condition(t, w, r, evidence.Creating); s.State != "WAITING_FOR_RESOURCES (queued resource)" || s.Labels[events.LabelIncident] != "i-9" || s.Capacity != events.Spot {
 		t.Errorf("%+v", s)
 	}
 	if diff := cmp.Diff(map[string]string{"n": "creating, WAITING_FOR_RESOURCES (queued resource)"}, states(list(t, w))); diff != "" {
@@ -1028,7 +1028,7 @@ func TestEvidence(t *testing.T) {
 		Origin: evidence.Origin{ID: "message", Time: start, Rank: events.RankReading}, Slice: "n", Zone: home,
 		Condition: evidence.Ready, Incarnation: s.Incarnation, State: "READY, PROJECT_ABUSE", Notice: s.Notice, Incident: "i-1",
 		Abuse: true, Directory: "gs://b/x", Facts: evidence.Facts{
-			Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Reclaimable: true, Spec: s.SpecHash, Label: "spot", Account: "train@demo.iam.gserviceaccount.com",
+			Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Capacity: events.Spot, Spec: s.SpecHash, Label: "spot", Account: "train@demo.iam.gserviceaccount.com",
 		},
 	}
 	if diff := cmp.Diff(want, s.Evidence("message")); diff != "" || s.Notice == nil {

@@ -47,7 +47,7 @@ func seen(r provider.Ref, n *api.Node, q *api.QueuedResource) provider.Slice {
 		Ref: r, Condition: conditionOf(n.State, n.Health), State: stateText(n), Labels: n.Labels,
 		Incarnation: events.Incarnation{Zone: r.Zone, ID: decimal(n.Id), Created: timeOf(n.CreateTime)},
 		Directory:   n.Metadata[events.MetadataCheckpointDir], Data: events.DataDirs(n.Metadata[events.MetadataDataDir]),
-		Accelerator: acceleratorOf(n), Spot: spot(n, q), Notice: noticeOf(n.UpcomingMaintenance),
+		Accelerator: acceleratorOf(n), Capacity: capacityOf(n, q), Notice: noticeOf(n.UpcomingMaintenance),
 		Maintained: maintained(n.HealthDescription), Autocheckpoint: n.AutocheckpointEnabled,
 	}
 	if shape, err := topology.Parse(s.Accelerator); err == nil {
@@ -293,6 +293,20 @@ func timeOf(s string) time.Time {
 		return time.Time{}
 	}
 	return t.UTC()
+}
+
+// capacityOf is what a node is taken from.
+func capacityOf(n *api.Node, q *api.QueuedResource) events.Capacity {
+	const model = "FLEX_START"
+	switch c := n.SchedulingConfig; {
+	case spot(n, q):
+		return events.Spot
+	case reserved(n, q):
+		return events.Reserved
+	case c != nil && c.ProvisioningModel == model, q != nil && q.ProvisioningModel == model:
+		return events.FlexStart
+	}
+	return events.OnDemand
 }
 
 // spot reports whether a node runs on capacity that Google may take back.

@@ -126,7 +126,7 @@ func TestQueuedConditions(t *testing.T) {
 			if err != nil || s.Condition != c.want || s.State != c.text {
 				t.Errorf("%s, %q, %v; want %s, %q", s.Condition, s.State, err, c.want, c.text)
 			}
-			if s.Incarnation.Known() || s.Notice != nil || s.Abuse || !s.Spot || s.Chips != 16 || s.Directory != "gs://b" {
+			if s.Incarnation.Known() || s.Notice != nil || s.Abuse || s.Capacity != events.Spot || s.Chips != 16 || s.Directory != "gs://b" {
 				t.Errorf("%+v", s)
 			}
 		})
@@ -145,7 +145,7 @@ func TestSliceOf(t *testing.T) {
 	want := provider.Slice{
 		Ref: r, Condition: evidence.Ready, State: "READY, HBM_OUT_OF_MEMORY, LOW_MEMORY",
 		Incarnation: events.Incarnation{Zone: "us-west4-a", ID: "77", Created: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)},
-		Labels:      n.Labels, Directory: "gs://b", Account: "sa", Accelerator: "v5litepod-16", Workers: 3, Chips: 16, Spot: true, Ends: time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC),
+		Labels:      n.Labels, Directory: "gs://b", Account: "sa", Accelerator: "v5litepod-16", Workers: 3, Chips: 16, Capacity: events.Spot, Ends: time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC),
 		Autocheckpoint: true,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -175,7 +175,7 @@ func (r Reading) slice(project string) provider.Slice {
 	s := provider.Slice{
 		Ref:       provider.Ref{Project: project, Zone: r.Scope, Name: r.Name, QueuedResource: r.Group, Life: r.Life},
 		Condition: r.State, State: string(r.State) + ": " + r.Why, Incarnation: r.Incarnation, Labels: map[string]string{}, Directory: r.Directory,
-		Accelerator: strings.TrimSpace(r.Accelerator + " " + r.Topology), Workers: r.Workers, Chips: r.Chips, Spot: r.Reclaimable,
+		Accelerator: strings.TrimSpace(r.Accelerator + " " + r.Topology), Workers: r.Workers, Chips: r.Chips, Capacity: r.Capacity,
 		Healing: evidence.HealsNever, Cause: r.Cause, Failed: r.Failed, Kept: r.Kept, Controlled: r.Controlled, Ends: r.Ends.Truncate(time.Second), WaitsSince: r.WaitsSince, Ordered: r.Ordered, Notice: r.Notice,
 		Machines: r.Machines, Remains: r.Remains,
 	}

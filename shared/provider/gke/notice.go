@@ -16,11 +16,12 @@ const (
 	// AnnotationMaintenance describes announced maintenance of a machine, and whether it can be moved.
 	AnnotationMaintenance = "node.gke.io/upcoming-maintenance"
 
-	labelScheduled = "cloud.google.com/scheduled-maintenance-time"        // seconds since 1970
-	labelLatest    = "cloud.google.com/scheduled-maintenance-time-latest" // likewise
-	labelActive    = "cloud.google.com/active-node-maintenance"           // ONGOING
-	labelSpot      = "cloud.google.com/gke-spot"
-	labelFlex      = "cloud.google.com/gke-flex-start"
+	labelScheduled   = "cloud.google.com/scheduled-maintenance-time"        // seconds since 1970
+	labelLatest      = "cloud.google.com/scheduled-maintenance-time-latest" // likewise
+	labelActive      = "cloud.google.com/active-node-maintenance"           // ONGOING
+	labelSpot        = "cloud.google.com/gke-spot"
+	labelFlex        = "cloud.google.com/gke-flex-start"
+	labelReservation = "cloud.google.com/reservation-name"
 
 	annotationEnd = "node.gke.io/machine-termination-datetime"
 

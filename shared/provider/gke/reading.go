@@ -40,8 +40,8 @@ type Reading struct {
 	State   State
 	// Heals says that Kubernetes brings the slice back by itself.
 	Heals bool
-	// Reclaimable says that Google may take the machines at any moment.
-	Reclaimable bool
+	// Capacity is what its machines are taken from, as far as it or they say so.
+	Capacity events.Capacity
 	// Remains says that the Job or its JobSet is gone, and that something of it is left. Then nothing is known but names, state and reason.
 	Remains bool
 	// Unended are Pods whose time to end is over, and whose machine does not say that they have: they may still train.
@@ -240,12 +240,25 @@ func (s slot) word(get func(Meta) string) string {
 
 func labelled(name string) func(Meta) string { return func(m Meta) string { return m.Labels[name] } }
 
+// capacity is what the labels of a machine, or of the machines that are asked for, say of what they are taken from.
+func capacity(labels map[string]string) events.Capacity {
+	switch {
+	case labels[labelSpot] == "true":
+		return events.Spot
+	case labels[labelFlex] == "true":
+		return events.FlexStart
+	case labels[labelReservation] != "":
+		return events.Reserved
+	}
+	return ""
+}
+
 func (s slot) reading(nodes map[string]*Node, prefix string, now time.Time) Reading {
 	spec := s.spec.Template.Spec
 	r := Reading{
 		Name: s.name, Workers: s.spec.pods(), Chips: s.spec.pods() * spec.chips(),
 		Accelerator: spec.NodeSelector[LabelAccelerator], Topology: spec.NodeSelector[labelTopology],
-		Reclaimable: spec.NodeSelector[labelSpot] == "true", Workload: s.name,
+		Capacity: capacity(spec.NodeSelector), Workload: s.name,
 		Policy: s.word(labelled(events.LabelPolicy)), Incident: s.word(labelled(events.LabelIncident)), Directory: s.word(func(m Meta) string { return m.Annotations[events.MetadataCheckpointDir] }),
 	}
 	if s.set != nil {
@@ -271,7 +284,9 @@ func (s slot) reading(nodes map[string]*Node, prefix string, now time.Time) Read
 		}
 		if n != nil && !p.ended() {
 			r.Notice = sooner(r.Notice, n.notice())
-			r.Reclaimable = r.Reclaimable || n.Labels[labelSpot] == "true"
+			if r.Capacity != events.Spot { // one machine that is taken back is enough
+				r.Capacity = cmp.Or(capacity(n.Labels), r.Capacity)
+			}
 			if at, assumed := n.ends(); !at.IsZero() && (r.Ends.IsZero() || at.Before(r.Ends)) {
 				r.Ends, r.EndsAssumed = at, assumed
 			}

@@ -463,13 +463,13 @@ func TestAPodThatDoesNotEndIsNamed(t *testing.T) {
 	}
 }
 
-func TestSpotIsReclaimable(t *testing.T) {
+func TestSpotIsSeen(t *testing.T) {
 	o := gang(t)
-	if Readings(o, "l", "c", now)[0].Reclaimable {
+	if Readings(o, "l", "c", now)[0].Capacity == events.Spot {
 		t.Error("flex-start and on-demand machines are not taken back")
 	}
 	o.Nodes[1].Labels = map[string]string{"cloud.google.com/gke-spot": "true"}
-	if !Readings(o, "l", "c", now)[0].Reclaimable {
+	if Readings(o, "l", "c", now)[0].Capacity != events.Spot {
 		t.Error("a machine is Spot")
 	}
 }

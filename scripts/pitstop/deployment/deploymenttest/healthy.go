@@ -116,7 +116,7 @@ func SavesEvery(every time.Duration) func(*Story) { return func(s *Story) { s.Ev
 
 // Healed is a workload whose provider has just healed its slice, which broke at a time. So many have opened on that day before.
 func Healed(name string, broke time.Time, lasts time.Duration, before int) incident.Workload {
-	s := Training(name, func(s *Story) { s.End, s.Slice.Facts.Reclaimable = broke, false })
+	s := Training(name, func(s *Story) { s.End, s.Slice.Facts.Capacity = broke, events.OnDemand })
 	s.after(before)
 	s.Before(0).Learns(evidence.Interrupted{
 		Origin: s.Origin(events.RankAudit), Slice: name, Incarnation: s.Slices[0].Incarnation, Cause: events.CauseHostError, Text: "a host error",

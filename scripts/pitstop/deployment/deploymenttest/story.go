@@ -48,7 +48,7 @@ func Begin(name string) *Story {
 	s.Slice = evidence.Read{
 		Zone: "us-west4-a", Condition: evidence.Ready, State: "READY", Directory: "gs://ckpt/" + name,
 		Incarnation: events.Incarnation{ID: "7711", Created: Noon.Add(-born)},
-		Facts:       evidence.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Reclaimable: true, Spec: "spec1", Label: "spot"},
+		Facts:       evidence.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Capacity: events.Spot, Spec: "spec1", Label: "spot"},
 	}
 	return s.Before(born)
 }

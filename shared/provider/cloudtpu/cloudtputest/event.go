@@ -8,7 +8,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pitstop.internal/events"
-	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/view"
 )
 
@@ -61,7 +60,7 @@ type Event struct {
 	Workers int
 	// Accelerator and Capacity are those of a node, of a creation that is called, and of a place.
 	Accelerator string
-	Capacity    policy.Capacity
+	Capacity    events.Capacity
 	// Legacy is a node of v1, or a call of v1: the machines of its workers are invisible.
 	Legacy bool
 

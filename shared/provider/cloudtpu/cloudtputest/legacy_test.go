@@ -24,7 +24,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"pitstop.internal/events"
-	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider/cloudtpu/cloudtputest"
 	"pitstop.internal/shared/view"
 )
@@ -223,7 +222,7 @@ func TestACallerMayStandAroundEachCallOfTheFormerVersion(t *testing.T) {
 	var seen []cloudtputest.Request
 	busy := status.Error(codes.Aborted, "busy")
 	conn, err := b.Connect(t.Context(), func(_ context.Context, r cloudtputest.Request, next func() error) error {
-		if r.Method == http.MethodPost && r.Place() != (view.Place{Zone: home, Accelerator: "v3-8", Capacity: policy.OnDemand}) {
+		if r.Method == http.MethodPost && r.Place() != (view.Place{Zone: home, Accelerator: "v3-8", Capacity: events.OnDemand}) {
 			t.Errorf("it asks for %+v", r.Place())
 		}
 		r.Body = nil

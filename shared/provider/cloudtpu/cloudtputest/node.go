@@ -14,7 +14,6 @@ import (
 	api "google.golang.org/api/tpu/v2alpha1"
 
 	"pitstop.internal/events"
-	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/topology"
 	"pitstop.internal/shared/view"
 )
@@ -354,7 +353,7 @@ func (a *API) checkQuota(zone string, chips int) *status {
 }
 
 func (a *API) stockout(zone string, at view.Place) *status {
-	if at.Capacity == policy.Reserved {
+	if at.Capacity == events.Reserved {
 		return refuse(failedPrecondition, "There is insufficient reserved capacity for the request.%s", a.eid())
 	}
 	return refuse(resourceExhausted, "There is no more capacity in the zone %q; you can try in another zone where Cloud TPU "+

@@ -14,7 +14,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"pitstop.internal/events"
-	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/topology"
 )
 
@@ -443,7 +442,7 @@ func (a *API) Reclaimable(zone, name string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	n := a.nodes[key{zone, name}]
-	return n != nil && n.place().Capacity == policy.Spot
+	return n != nil && n.place().Capacity == events.Spot
 }
 
 // Label is the value of a node's label; empty where it has none.

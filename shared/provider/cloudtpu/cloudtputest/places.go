@@ -10,7 +10,7 @@ import (
 
 	api "google.golang.org/api/tpu/v2alpha1"
 
-	"pitstop.internal/shared/policy"
+	"pitstop.internal/events"
 	"pitstop.internal/shared/topology"
 	"pitstop.internal/shared/view"
 )
@@ -18,16 +18,13 @@ import (
 // place finds the zone or the region in the name of a resource.
 var place = regexp.MustCompile(`(?:^|/)(?:zones|regions|locations)/([a-z]+-[a-z]+[0-9][^/]*)(?:/|$)`)
 
-// FlexStart is the capacity of flex-start slices: no policy names it.
-const FlexStart policy.Capacity = "flex_start"
-
 // ParsePlace reads a place: a zone, and after it a capacity, an accelerator type, or both, with spaces between them. Without them it is
 // the whole zone.
 func ParsePlace(text string) (at view.Place, err error) {
 	for i, word := range strings.Fields(text) {
-		c := policy.Capacity(word)
+		c := events.Capacity(word)
 		_, shaped := topology.Parse(word)
-		switch known := c == policy.Spot || c == policy.OnDemand || c == policy.Reserved || c == FlexStart; {
+		switch known := c == events.Spot || c == events.OnDemand || c == events.Reserved || c == events.FlexStart; {
 		case i == 0:
 			at.Zone = word
 		case known && at.Capacity == "":
@@ -73,7 +70,7 @@ func placeOf(zone string, n *api.Node, q *api.QueuedResource) view.Place {
 	return at
 }
 
-func capacityOf(n *api.Node, q *api.QueuedResource) policy.Capacity {
+func capacityOf(n *api.Node, q *api.QueuedResource) events.Capacity {
 	s := n.SchedulingConfig
 	if s == nil {
 		s = &api.SchedulingConfig{}
@@ -83,13 +80,13 @@ func capacityOf(n *api.Node, q *api.QueuedResource) policy.Capacity {
 	}
 	switch model := []string{s.ProvisioningModel, q.ProvisioningModel}; {
 	case s.Spot || s.Preemptible || q.Spot != nil || slices.Contains(model, "SPOT"):
-		return policy.Spot
+		return events.Spot
 	case s.Reserved || s.ReservationName+q.ReservationName != "" || q.Guaranteed != nil && q.Guaranteed.Reserved || slices.Contains(model, "RESERVATION_BOUND"):
-		return policy.Reserved
+		return events.Reserved
 	case slices.Contains(model, flexStart):
-		return FlexStart
+		return events.FlexStart
 	}
-	return policy.OnDemand
+	return events.OnDemand
 }
 
 // askedPlace is where the body of a creation asks for a slice; of several in a queued resource, for the first one.
