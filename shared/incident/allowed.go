@@ -41,24 +41,31 @@ func (d *diagnosis) forbids(sw policy.Switch) bool {
 
 // mayBe is a step under a switch: taken, asked about, or left to a person.
 func (d *diagnosis) mayBe(sw policy.Switch, s *Step) *Step {
-	return d.mayBeAt(d.level(sw), sw, s, s.Why)
+	return d.mayBeUnless(nil, sw, s)
 }
 
-// mayBeAt is the step at a level of its switch, or at a lower one. Why is the reason for which a person is asked.
-func (d *diagnosis) mayBeAt(l policy.Level, sw policy.Switch, s *Step, why story.Reason) *Step {
+// doubt is why a person is asked about a step that its switch allows.
+type doubt struct {
+	why  story.Reason
+	code reason.Code
+}
+
+// mayBeUnless is a step under a switch, which a person is asked about in doubt.
+func (d *diagnosis) mayBeUnless(in *doubt, sw policy.Switch, s *Step) *Step {
 	if len(s.Wants) == 0 {
 		return s
 	}
-	if s.Switch = sw; l == policy.Yes && d.p.Unreadable == "" {
+	if s.Switch = sw; in == nil && d.level(sw) == policy.Yes && d.p.Unreadable == "" {
 		return s
 	}
-	return d.unlessApproved(l, sw, s, why)
+	return d.unlessApproved(in, sw, s)
 }
 
 // unlessApproved is a step that is not simply allowed: a person is asked, or has said yes, or nothing is done.
-func (d *diagnosis) unlessApproved(l policy.Level, sw policy.Switch, s *Step, why story.Reason) *Step {
+func (d *diagnosis) unlessApproved(in *doubt, sw policy.Switch, s *Step) *Step {
+	l := d.level(sw)
 	questions, first, approved := d.w.questions(s.Wants), questioned(s.Wants[0].Action), d.w.approves(s.Wants)
-	says := d.w.Forbids(sw, d.level(sw), d.p)
+	says := d.w.Forbids(sw, l, d.p)
 	switch {
 	case d.p.Unreadable != "" && d.in.Status.Asks == first && !approved:
 		return &Step{Label: view.Approving, Why: s.Why, Asks: first, Questions: questions}
@@ -70,12 +77,10 @@ func (d *diagnosis) unlessApproved(l policy.Level, sw policy.Switch, s *Step, wh
 		return wait(label, story.PolicyUnreadable.With(d.p.Unreadable), d.heldBy())
 	case l == policy.No:
 		return escalate(reason.CodePolicyNo, story.UnderSwitch.With(s.Why.String(), says), story.DoOrAllow.With(d.w.asks(first, questions).String(), string(sw), d.w.Name))
+	case in != nil && !approved:
+		return &Step{Label: view.Approving, Why: in.why, Asks: first, Questions: questions, Code: in.code}
 	case l == policy.Ask && !approved:
-		code := reason.CodeEmptyMachine
-		if l == d.level(sw) {
-			code, why = reason.CodePolicyAsk, story.UnderSwitch.With(why.String(), says)
-		}
-		return &Step{Label: view.Approving, Why: why, Asks: first, Questions: questions, Code: code}
+		return &Step{Label: view.Approving, Why: story.UnderSwitch.With(s.Why.String(), says), Asks: first, Questions: questions, Code: reason.CodePolicyAsk}
 	}
 	return s
 }

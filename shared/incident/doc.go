@@ -44,6 +44,7 @@
 //	who may train, in which attempt        rule_admit.go, rule_crash.go, lease.go
 //	what maintenance leads to, and when    rule_maintenance.go; how long before, lead.go and training.go
 //	what a call costs, and what pays back  budget.go
+//	what may be spent on chips             spend.go
 //	when a call is made again, or given up effects.go, record_call.go, patience.go
 //	what people hear, and when again       tell.go; the sentences, story/english.go
 //	what would follow, why nothing does    forecast.go, why.go

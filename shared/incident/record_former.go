@@ -11,8 +11,8 @@ import (
 // maxFormer is how many lives before the present one are kept: entries that concern them come late, and training may still run there.
 const maxFormer = 2
 
-// keep keeps a life that is not the present one. Of too many, the oldest goes in which nothing runs.
-func (s *Slot) keep(l Life) {
+// keeps keeps a life that is not the present one. Of too many, the oldest goes in which nothing runs.
+func (f *facts) keeps(s *Slot, l Life) {
 	l.Ordered = time.Time{}
 	s.Former = append(s.Former, l)
 	for i := range s.Former {
@@ -23,6 +23,7 @@ func (s *Slot) keep(l Life) {
 	}
 	over := slices.IndexFunc(s.Former, func(l Life) bool { return l.isOver() })
 	if n := len(s.Former); n > maxFormer && over >= 0 || n > 2*maxFormer {
+		f.w.forgets(s.Former[max(0, over)])
 		s.Former = slices.Delete(s.Former, max(0, over), max(0, over)+1)
 	}
 }
@@ -87,7 +88,7 @@ func (f *facts) readAnother(s *Slot, e evidence.Read) bool {
 	default:
 		return false
 	}
-	s.keep(l)
+	f.keeps(s, l)
 	if s.Condition == evidence.Gone {
 		f.fallsBack(s)
 	}

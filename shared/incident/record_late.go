@@ -121,6 +121,7 @@ func forget(w *Workload, now time.Time) {
 		return !c.At.After(w.Training.ProvenAt) && now.Sub(c.At) > day && (w.Incident == nil || w.Incident.ID != c.Incident)
 	})
 	w.Taken = slices.DeleteFunc(w.Taken, func(t Taken) bool { return now.Sub(t.At) > takenFor })
+	w.Ran = slices.DeleteFunc(w.Ran, func(r Ran) bool { return now.Sub(r.Until) > ranFor })
 	if n := len(w.Made); n > maxMade {
 		w.Made = w.Made[n-maxMade:]
 	}

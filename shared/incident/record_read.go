@@ -129,7 +129,7 @@ func (f *facts) begins(s *Slot, e evidence.Read) bool {
 		was.turnsTo(evidence.Read{Condition: evidence.Gone, State: "gone"}, later(was.Since, began))
 	}
 	if was.Incarnation.Known() {
-		s.keep(was)
+		f.keeps(s, was)
 	}
 	f.w.Told = slices.DeleteFunc(f.w.Told, func(t Told) bool { return t.Slice == s.Name && t.Life != "" && !s.mayBeBack(t.Life) })
 	f.countAnew(e.Incarnation.Created)

@@ -27,12 +27,16 @@ func (d *diagnosis) replaceLost() *Step {
 	if s == nil {
 		s = d.creates(all)
 	}
-	sw, level := d.replacing(names(all))
-	why := s.Why
-	if level < d.level(sw) {
-		why = story.EmptyMachine.With(strings.Join(names(all), ", "))
+	return d.mayBeUnless(d.doubts(all), d.replacing(names(all)), s)
+}
+
+// doubts is why a replacement needs a yes that its switch does not ask for: nothing would train on an empty machine, at the full price, or the
+// budget of money would be passed.
+func (d *diagnosis) doubts(all []*slot) *doubt {
+	if slices.ContainsFunc(all, func(s *slot) bool { return s.Bare }) {
+		return &doubt{story.EmptyMachine.With(strings.Join(names(all), ", ")), reason.CodeEmptyMachine}
 	}
-	return d.mayBeAt(level, sw, s, why)
+	return d.passesBudget(all)
 }
 
 // beforeReplacing is what comes before: a look at what goes with the lost slices and at what is saved, or the reason why they are a person's.
@@ -55,7 +59,7 @@ func (d *diagnosis) beforeReplacing(all []*slot) *Step {
 	if no := firstOf(all, func(s *slot) *Step { return d.irreplaceable(s, since) }); no != nil {
 		return no
 	}
-	if sw, _ := d.replacing(names(all)); d.forbids(sw) {
+	if d.forbids(d.replacing(names(all))) {
 		return nil // it comes to nothing
 	}
 	return firstOf(begins, func(s *slot) *Step { return d.overspends(s, since) })
@@ -89,11 +93,10 @@ func (d *diagnosis) overspends(s *slot, since time.Time) *Step {
 	return nil
 }
 
-// replacing is the switch of a replacement of these slices, with its level. A TPU that would come back as an empty machine is asked about whatever
-// the policy says: nothing would train there, at the full price.
-func (d *diagnosis) replacing(lost []string) (sw policy.Switch, level policy.Level) {
+// replacing is the switch of a replacement of these slices.
+func (d *diagnosis) replacing(lost []string) (sw policy.Switch) {
 	sw = policy.Recreate
-	restarts, bare := false, false
+	restarts := false
 	for _, name := range lost {
 		s := d.w.Slice(name)
 		if s == nil {
@@ -103,15 +106,11 @@ func (d *diagnosis) replacing(lost []string) (sw policy.Switch, level policy.Lev
 			sw = policy.RecreateNonSpot
 		}
 		restarts = restarts || d.in != nil && d.w.payer(d.in, name) == events.ActionRestart
-		bare = bare || s.Bare
 	}
 	if restarts && d.level(policy.Restart) < d.level(sw) {
 		sw = policy.Restart // to begin the training again is a restart too
 	}
-	if level = d.level(sw); bare {
-		level = min(level, policy.Ask)
-	}
-	return sw, level
+	return sw
 }
 
 // names are the names of slots.

@@ -21,7 +21,7 @@ func View(p policy.Policy, w Workload, now time.Time) view.Workload {
 	if p.Unreadable != "" {
 		return v
 	}
-	v.Left = w.LeftZones(p, now)
+	v.Left, v.Spending = w.LeftZones(p, now), w.Spending(p, now)
 	if w.Incident != nil {
 		if f := w.AtDeadline(p); len(f.Decisions) > 0 || f.Outcome != "" {
 			v.AtDeadline = &f

@@ -48,6 +48,8 @@ type Workload struct {
 	Made []Making `json:"made,omitempty"`
 	// Taken are the zones that have preempted it.
 	Taken []Taken `json:"taken,omitempty"`
+	// Ran are the times for which lives stood that are not remembered any more, the newest last.
+	Ran []Ran `json:"ran,omitempty"`
 	// Charges are the calls that count against a budget, the newest last.
 	Charges []Charge `json:"charges,omitempty"`
 
@@ -173,7 +175,7 @@ func (w *Workload) clone() Workload {
 	next.Lease.Maybe, next.Elsewhere = slices.Clone(w.Lease.Maybe), slices.Clone(w.Elsewhere)
 	next.Unbound, next.Orders, next.Holds = slices.Clone(w.Unbound), slices.Clip(w.Orders), slices.Clone(w.Holds)
 	next.Told, next.Made, next.Taken, next.Charges = slices.Clone(w.Told), slices.Clone(w.Made), slices.Clone(w.Taken), slices.Clone(w.Charges)
-	next.Effects, next.Outbox = slices.Clone(w.Effects), slices.Clip(w.Outbox)
+	next.Ran, next.Effects, next.Outbox = slices.Clone(w.Ran), slices.Clone(w.Effects), slices.Clip(w.Outbox)
 	next.Incident, next.Closed = w.Incident.clone(), w.Closed.clone()
 	return next
 }

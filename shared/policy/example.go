@@ -66,7 +66,7 @@ func Example() []byte {
 			for _, s := range exampleSubnetworks {
 				line(6, "%s", s)
 			}
-		case word, span, price, count, zones:
+		case word, span, price, count, amount, zones:
 			line(4, "%s: %s", k.name, k.example)
 		}
 	}

@@ -47,6 +47,7 @@ type entry struct {
 	RestartsADay   yaml.Node            `yaml:"restarts_per_day"`
 	Autocheckpoint yaml.Node            `yaml:"autocheckpoint"`
 	ChipHourPrice  yaml.Node            `yaml:"chip_hour_price"`
+	SpendAtMost    yaml.Node            `yaml:"spend_at_most"`
 	Subnetworks    map[string]yaml.Node `yaml:"subnetworks"`
 	OtherRegions   yaml.Node            `yaml:"other_regions"`
 	EgressPrice    yaml.Node            `yaml:"egress_price"`
@@ -223,6 +224,9 @@ func (e entry) policy(name string, f *FileError) Policy {
 		p.Autocheckpoint = Autocheckpoint(s)
 	}
 	p.ChipHourPrice, p.EgressPrice = r.price("chip_hour_price", e.ChipHourPrice), r.price("egress_price", e.EgressPrice)
+	if p.SpendAtMost = r.amount("spend_at_most", e.SpendAtMost); p.SpendAtMost.Per > 0 && p.ChipHourPrice == 0 {
+		r.fault(e.SpendAtMost, "spend_at_most needs chip_hour_price")
+	}
 	if s, ok := r.oneOf("other_regions", e.OtherRegions, "no", "yes"); ok {
 		p.OtherRegions = s == "yes"
 	}
@@ -304,6 +308,28 @@ func (r reader) price(field string, n yaml.Node) float64 {
 		r.fault(n, "%s %.40q is no price in dollars", field, s)
 	}
 	return price
+}
+
+// amountForm is the form of an amount of money in a time.
+var amountForm = regexp.MustCompile(`^([0-9]{1,12}(?:\.[0-9]{1,6})?) ([A-Z]{3}) a (day|week)$`)
+
+// amount is what may be spent within a day or a week; nothing where there is none.
+func (r reader) amount(field string, n yaml.Node) (b Budget) {
+	s, ok := r.word(field, n)
+	if !ok {
+		return b
+	}
+	is := amountForm.FindStringSubmatch(s)
+	switch {
+	case is == nil:
+		r.fault(n, "%s %.40q is no amount such as 200 USD a week or 30 USD a day", field, s)
+	case is[2] != "USD":
+		r.fault(n, "%s %.40q is not in USD, as prices are", field, s)
+	default:
+		b.Dollars, _ = strconv.ParseFloat(is[1], 64) //nolint:errcheck // its form is checked
+		b.Per = map[string]time.Duration{"day": 24 * time.Hour, "week": 7 * 24 * time.Hour}[is[3]]
+	}
+	return b
 }
 
 func (r reader) zones(field string, nodes []yaml.Node) (all []string) {

@@ -38,12 +38,13 @@ policies:
     restarts_per_day: 24
     autocheckpoint: on
     chip_hour_price: 1.20
+    spend_at_most: 199.50 USD a week
     subnetworks: {us-east5: tpus, europe-west4: projects/host/regions/europe-west4/subnetworks/tpus}
     other_regions: yes
     egress_price: 0.02
   bare: {}
   short:
-  nulls: {preset: , switches: , zones: ~, leave_zone_for: , shapes: , lead: null, save: , give_up_after: , hang: , restarts_per_day: , autocheckpoint: , chip_hour_price: , subnetworks: , other_regions: , egress_price: }
+  nulls: {preset: , switches: , zones: ~, leave_zone_for: , shapes: , lead: null, save: , give_up_after: , hang: , restarts_per_day: , autocheckpoint: , chip_hour_price: , spend_at_most: , subnetworks: , other_regions: , egress_price: }
 `
 	f := parse(t, text)
 	if d := cmp.Diff([]string{"bare", "night", "nulls", "short"}, f.Names()); d != "" {
@@ -62,6 +63,7 @@ policies:
 		},
 		Lead: 10 * time.Minute, Save: events.SaveSignal,
 		GiveUpAfter: 48 * time.Hour, Hang: policy.HangRestart, RestartsPerDay: 24, ChipHourPrice: 1.2, Hash: hash,
+		SpendAtMost:    policy.Budget{Dollars: 199.5, Per: 7 * 24 * time.Hour},
 		Autocheckpoint: policy.AutocheckpointOn,
 		Limits: policy.Limits{
 			policy.Restart: "policy night", policy.Recreate: "policy night", policy.RecreateNonSpot: "policy night (preset spot)",
@@ -168,6 +170,10 @@ func TestParseTellsEveryFaultWithItsPlace(t *testing.T) {
     restarts_per_day: 0
     autocheckpoint: off
     leave_zone_for: 169h
+    chip_hour_price: 2
+    spend_at_most: 200 EUR a week
+  plain: {chip_hour_price: 2, spend_at_most: $200}
+  free: {spend_at_most: 30 USD a day}
 `,
 			[]string{
 				`line 3, column 13: policy "night": preset "spott" is none of watch, spot, reserved`,
@@ -177,7 +183,7 @@ func TestParseTellsEveryFaultWithItsPlace(t *testing.T) {
 				`line 8, column 22: policy "night": start_stopped: "" is none of no, ask, yes`,
 				`line 9, column 11: policy "night": lead "soon" is no duration such as 10m or 48h`,
 				`line 10, column 20: policy "night": give_up_after -1h0m0s is negative`,
-				`line 11, column 5: policy "night" has no "typo"; there are preset, switches, zones, leave_zone_for, shapes, lead, save, give_up_after, hang, restarts_per_day, autocheckpoint, chip_hour_price, subnetworks, other_regions, egress_price`,
+				`line 11, column 5: policy "night" has no "typo"; there are preset, switches, zones, leave_zone_for, shapes, lead, save, give_up_after, hang, restarts_per_day, autocheckpoint, chip_hour_price, spend_at_most, subnetworks, other_regions, egress_price`,
 				`line 12, column 25: policy "night": zones: "here" is no zone`,
 				`line 12, column 31: policy "night": zones: "" is no zone`,
 				`line 13, column 11: policy "night": save "hard" is neither natural nor signal`,
@@ -189,6 +195,9 @@ func TestParseTellsEveryFaultWithItsPlace(t *testing.T) {
 				`line 20, column 23: policy "short": restarts_per_day "0" is no number from 1 to 100`,
 				`line 21, column 21: policy "short": autocheckpoint "off" is neither keep nor on`,
 				`line 22, column 21: policy "short": leave_zone_for 169h0m0s is not between 0s and 168h0m0s`,
+				`line 24, column 20: policy "short": spend_at_most "200 EUR a week" is not in USD, as prices are`,
+				`line 25, column 46: policy "plain": spend_at_most "$200" is no amount such as 200 USD a week or 30 USD a day`,
+				`line 26, column 25: policy "free": spend_at_most needs chip_hour_price`,
 			},
 		},
 		"values where a word belongs": {
@@ -241,7 +250,7 @@ func TestParseTellsEveryFaultWithItsPlace(t *testing.T) {
 		"an unknown field at the top":    {"policies: {}\nallow: [restart]\n", []string{`line 2, column 1: a policy file has no "allow"; there are policies`}},
 		"a typed wrong switch":           {"policies:\n  a:\n    switches: {recrate: no}\n", []string{`line 3, column 16: policy "a": switches has no "recrate"; did you mean recreate?`}},
 		"a typed wrong field":            {"policies:\n  a: &a\n    giveup_after: 48h\n  b: *a\n  c: {<<: [*a, {sav: signal}]}\n", []string{`line 3, column 5: policy "a" has no "giveup_after"; did you mean give_up_after?`, `line 5, column 17: policy "c" has no "sav"; did you mean save?`}},
-		"a mapping taken for two things": {"policies:\n  a:\n    switches: &s {restart: no}\n  b: *s\n", []string{`line 3, column 19: policy "b" has no "restart"; there are preset, switches, zones, leave_zone_for, shapes, lead, save, give_up_after, hang, restarts_per_day, autocheckpoint, chip_hour_price, subnetworks, other_regions, egress_price`}},
+		"a mapping taken for two things": {"policies:\n  a:\n    switches: &s {restart: no}\n  b: *s\n", []string{`line 3, column 19: policy "b" has no "restart"; there are preset, switches, zones, leave_zone_for, shapes, lead, save, give_up_after, hang, restarts_per_day, autocheckpoint, chip_hour_price, spend_at_most, subnetworks, other_regions, egress_price`}},
 		"keys that are no words":         {"policies:\n  ? [a]\n  : {}\n", []string{`line 2, column 5: policies has a key that is no word`}},
 		"switches that are a list":       {"policies: {a: {switches: [restart]}}", []string{`line 1, column 26: policy "a": switches has to be a mapping`}},
 		"a list of policies":             {"policies: [a]", []string{`line 1, column 11: policies has to be a mapping`}},

@@ -29,6 +29,7 @@ const (
 	span
 	price
 	count
+	amount
 	zones
 	shapes
 	switches
@@ -71,6 +72,10 @@ func keys() []key {
 			about: "whether a slice comes back with Google's autocheckpoint: as it was ordered, or on, which needs a training that saves on SIGTERM",
 		},
 		{name: "chip_hour_price", kind: price, example: "1.20", about: "dollars for an hour of one chip, for the cost of idle chips"},
+		{
+			name: "spend_at_most", kind: amount, example: "200 USD a week",
+			about: "what the chips of the workload may cost within 7 days, or within 24 hours, by chip_hour_price; when it would be passed, Pitstop asks before it replaces a slice",
+		},
 		{name: "subnetworks", kind: subnetworks, about: "the subnetwork of each region other than the slice's own"},
 		{name: "other_regions", kind: word, values: []string{"no", "yes"}, example: "no", about: "whether Pitstop may create a slice in another region than its checkpoints are in"},
 		{name: "egress_price", kind: price, example: "0.02", about: "dollars per GiB, for the cost of reading checkpoints from another region"},
@@ -156,7 +161,7 @@ func (o *outline) policy(name string, n *yaml.Node) {
 					}
 				})
 			}
-		case word, span, price, count: // its reader checks it
+		case word, span, price, count, amount: // its reader checks it
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"strconv"
 	"strings"
 	"time"
 
@@ -207,6 +208,8 @@ type Policy struct {
 	EgressPrice  float64
 	// ChipHourPrice is in dollars; 0 is unknown.
 	ChipHourPrice float64
+	// SpendAtMost is what the chips of the workload may cost before a replacement has to be approved; zero is any amount.
+	SpendAtMost Budget
 	// Autocheckpoint says whether a slice is created again with Google's autocheckpoint on.
 	Autocheckpoint Autocheckpoint
 	// Unreadable is why the policy could not be read. Pitstop decides nothing and does nothing until it can be read.
@@ -233,6 +236,21 @@ type Alternative struct {
 	After time.Duration
 	// ChipHourPrice is in dollars; 0 is that of the policy.
 	ChipHourPrice float64
+}
+
+// Budget is an amount of money in a time: the last 24 hours, or the last 7 days. Without a time there is none.
+type Budget struct {
+	Dollars float64
+	Per     time.Duration
+}
+
+// String is the budget as a policy file has it.
+func (b Budget) String() string {
+	per := "week"
+	if b.Per == 24*time.Hour {
+		per = "day"
+	}
+	return strconv.FormatFloat(b.Dollars, 'f', -1, 64) + " USD a " + per
 }
 
 // Hang is the reaction when a training makes no steps any more.

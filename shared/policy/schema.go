@@ -68,6 +68,8 @@ func (k kind) schema() object {
 		}
 	case price:
 		return object{"type": []string{"number", "string", "null"}, "minimum": 0, "pattern": `^[0-9.+eE-]+$`}
+	case amount:
+		return object{"type": []string{"string", "null"}, "pattern": amountForm.String()}
 	case count:
 		return object{"type": []string{"integer", "string", "null"}, "minimum": 1, "maximum": MaxRestartsPerDay, "pattern": `^[0-9]+$`}
 	case zones:

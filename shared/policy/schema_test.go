@@ -73,6 +73,7 @@ policies:
     restarts_per_day: 24
     autocheckpoint: on
     chip_hour_price: 1.20
+    spend_at_most: 30 USD a day
     subnetworks: {us-east5: tpus, europe-west4: projects/host/regions/europe-west4/subnetworks/tpus}
     other_regions: yes
     egress_price: 0.02
@@ -106,7 +107,9 @@ func TestTheReaderAcceptsEveryExampleOfTheSchema(t *testing.T) {
 		}
 	}
 	one := func(key string, value any) any {
-		return map[string]any{"policies": map[string]any{"a": map[string]any{key: value}}}
+		p := map[string]any{"chip_hour_price": 1} // which others need
+		p[key] = value
+		return map[string]any{"policies": map[string]any{"a": p}}
 	}
 	try("a file", s, func(e any) any { return e })
 	properties, _ := at(s, "$defs", "policy", "properties").(map[string]any)

@@ -29,6 +29,7 @@ const (
 	CodePolicyNo         Code = "policy_no"
 	CodePolicyAsk        Code = "policy_ask"
 	CodeEmptyMachine     Code = "empty_machine"
+	CodeSpendAtMost      Code = "spend_at_most"
 	CodeWatchOnly        Code = "watch_only"
 	CodeOwner            Code = "owner"
 	CodeTakenOver        Code = "taken_over"
@@ -113,6 +114,7 @@ func Codes() []Meaning {
 		{CodePolicyNo, "the switch is no"},
 		{CodePolicyAsk, "the switch is ask, and nobody has approved"},
 		{CodeEmptyMachine, "there is no start-up script, so an empty machine would come back, and nobody has approved that"},
+		{CodeSpendAtMost, "with another hour of it the policy's spend_at_most would be passed, and nobody has approved that"},
 		{CodeWatchOnly, "the policy allows nothing at all"},
 		{CodeOwner, "the owner deleted or stopped it"},
 		{CodeHangReport, "the training hangs, and the policy's hang is report, or nobody knows that it stands still"},

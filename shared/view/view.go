@@ -59,6 +59,8 @@ type Workload struct {
 
 	// Left are the zones that are asked after the others when a slice is created.
 	Left []LeftZone `json:"left_zones,omitempty"`
+	// Spending is what it has cost of its policy's budget; nil where that names none.
+	Spending *Spending `json:"spending,omitempty"`
 	// IfLost is what would follow if the first usable slice were lost now, and AtDeadline what follows at the deadline of the open
 	// incident. Both are nil where they do not apply, or where the policy is not known.
 	IfLost     *Loss `json:"if_lost,omitempty"`

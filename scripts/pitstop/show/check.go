@@ -140,6 +140,7 @@ func (d verbs) checkRecovery(
 			r.Add(Stop, "decision", because("Pitstop would do nothing", r.Would.Reason), "pitstop status "+w.Name+" shows its state")
 		}
 	}
+	r.spending(w.Document.Spending(p, d.Now()))
 	pause, err := l.Pause(ctx)
 	if err != nil {
 		return nil, err
@@ -227,6 +228,17 @@ func (r *Rehearsal) allowed(w deployment.Workload, p policy.Policy, known bool) 
 // isLegacy reports whether a workload trains on legacy nodes. These have no metadata, and their labels never change.
 func isLegacy(w deployment.Workload) bool {
 	return slices.ContainsFunc(w.Slices, func(s view.Slice) bool { return s.Legacy && !s.Released })
+}
+
+// spending tests what is left of the budget.
+func (r *Rehearsal) spending(s *view.Spending) {
+	switch {
+	case s == nil:
+	case s.RunsLow():
+		r.Add(Warn, "budget", s.String(), "approve the replacements, or raise spend_at_most in the policy")
+	default:
+		r.Add(Good, "budget", s.String(), "")
+	}
 }
 
 // stands tests for present obstacles.

@@ -53,6 +53,7 @@ func (d verbs) checkJob(ctx context.Context, l *ledger.Ledger, w deployment.Work
 	for _, c := range w.Document.IfRead(p, s.Name, evidence.Lost, d.Now()).Calls {
 		r.Calls = append(r.Calls, "would be "+c.String())
 	}
+	r.spending(w.Document.Spending(p, d.Now()))
 	pause, err := l.Pause(ctx)
 	if err != nil {
 		return nil, err

@@ -315,6 +315,9 @@ func printStanding(p *terminal.Printer, st standing, now time.Time) {
 			terminal.Print(p.Out, "  notice    "+w.Slices[i].Name+": "+announced(*n, now))
 		}
 	}
+	if s := w.Spending; s != nil && s.RunsLow() {
+		terminal.Print(p.Out, "  budget    "+p.Paint(terminal.Yellow, s.String()))
+	}
 	for _, left := range w.Left {
 		terminal.Print(p.Out, "  zone      "+left.String())
 	}

@@ -174,6 +174,7 @@ const (
 	RaiseRestarts       Sentence = "find out why it needs so many; restart it by hand, or raise restarts_per_day in the policy, then pitstop retry %"
 	HangOnlyReported    Sentence = "the policy's hang is report"
 	HangUnproven        Sentence = "it is not known that the training stands still"
+	OverSpent           Sentence = "% of % are spent, and an hour of % costs %"
 	EmptyMachine        Sentence = "% has no start-up script: what comes back is an empty machine, and nothing trains there by itself"
 	DoneBefore          Sentence = "the training was finished before"
 	TakenBack           Sentence = "training has gone on for %, at step %, though not past %"
