@@ -89,7 +89,7 @@ func (d *diagnosis) leavesToPerson(s *Step) *Step {
 			return escalate(last.Code, story.RefusedAsWrong.With(what, last.Text), story.MendSpec.With())
 		case failures < patience[w.Action].failures:
 		case last.Code == reason.CodeUnanswered:
-			return escalate(last.Code, story.Unanswered.With(what, last.Text, strconv.Itoa(failures)), story.LookAtFunction.With(d.w.Name))
+			return escalate(last.Code, story.FailedOften.With(what, strconv.Itoa(failures), last.Text), story.LookAtFunction.With(d.w.Name))
 		default:
 			return escalate(reason.CodeRetries, story.FailedOften.With(what, strconv.Itoa(failures), last.Text), story.LookAtMessage.With(d.w.Name))
 		}

@@ -144,7 +144,7 @@ func Codes() []Meaning {
 		{CodeRestartsADay, "the policy's restarts_per_day are spent"},
 		{CodeSameError, "the training met the same error twice without a new step"},
 		{CodeRetries, "the call failed as often in a row as it may"},
-		{CodeUnanswered, "no function began or answered the request, as often as Pitstop may ask"},
+		{CodeUnanswered, "a call failed too often in a row, and no function began or answered the last request"},
 		{CodeOverdue, "the phase has reached its deadline"},
 		{CodeAbuse, "Google suspects abuse; all automation has ended"},
 		{CodeLeftBehind, "a closed incident had ordered it, and nobody waits for it"},

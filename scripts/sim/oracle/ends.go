@@ -306,7 +306,7 @@ var reasons = map[reason.Code]func(c *Checks, e end) string{
 	reason.Invalid.Code():         (*Checks).nothingRefused,
 	reason.CodeAuditUnread:        within(bounds.Grace),
 	reason.CodeOverdue:            within(bounds.RestartFor),
-	reason.CodeUnanswered:         within((bounds.MaxFailures - 1) * bounds.RequestFor),
+	reason.CodeUnanswered:         within(bounds.RequestFor),
 }
 
 // wronglyEscalated says why an incident need not have been left to a person; empty where it had to be.
@@ -358,11 +358,7 @@ func (c *Checks) needs(e end) []policy.Switch {
 		if !c.unusable(f) && f.QueuedResource == "" {
 			continue
 		}
-		if f.Spot {
-			needed = append(needed, policy.Recreate)
-		} else {
-			needed = append(needed, policy.RecreateNonSpot)
-		}
+		needed = append(needed, replaces(f))
 		if c.lastOf(f.Name, stopped, usable).kind == stopped {
 			needed = append(needed, policy.StartStopped)
 		}

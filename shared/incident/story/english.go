@@ -131,7 +131,6 @@ const (
 	GrantIt             Sentence = "grant the function's account what it asks for, then pitstop retry %"
 	RefusedAsWrong      Sentence = "% was refused as wrong: %"
 	MendSpec            Sentence = "mend the specification and recreate the slice by hand"
-	Unanswered          Sentence = "%: %, % times in a row"
 	LookAtFunction      Sentence = "look at the function's log and its dead letters, then pitstop retry %"
 	FailedOften         Sentence = "% failed % times in a row, last: %"
 	LookAtMessage       Sentence = "look at the message, then pitstop retry %"
