@@ -102,7 +102,7 @@ func (c *Checks) trainedIn(k call) bool {
 		return false
 	}
 	life := t.Ran()
-	forThis := c.maker(k.slice, life) == world.Ours(c.Project) && life.Created.After(c.record(k.doc.ID).opened)
+	forThis := c.maker(k.slice, life) == world.Ours(c.Project) && (k.doc.Open.Clears || life.Created.After(c.record(k.doc.ID).opened))
 	return !forThis || c.letIn(k.slice, life)
 }
 

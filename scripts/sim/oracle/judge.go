@@ -48,6 +48,11 @@ func (c *Checks) called(e cloudtputest.Event) {
 		c.Violated(ruleOrdered, "", "%s of %s asks for what is not there: %s", e.Method, e.Resource(), e.Error)
 	}
 	c.wrote(id, "", arrival{e.Method, e.Resource(), e.RequestID, c.Clock.Now()})
+	if e.Method == "CreateNode" || e.Method == "CreateQueuedResource" {
+		for _, slice := range held {
+			c.asksIn(id, slice, e.Place())
+		}
+	}
 	if e.Code != 0 {
 		r.refused = append(r.refused, c.Clock.Now())
 		return
@@ -394,7 +399,9 @@ func New(w *world.World, drawn *faults.Chaos, others *faults.Releases) *Checks {
 		}
 		c.fleetOf[c.belongs[f.Name]] = append(c.fleetOf[c.belongs[f.Name]], f)
 		c.shape[f.Name] = f.Accelerator
-		c.past[f.Name] = []deed{{at: w.Start, kind: usable, zone: f.Zone}, {at: w.Start, kind: labelled, by: faults.Owner, zone: f.Zone, label: f.Policy}}
+		at := c.ordered(f)
+		at.Zone = f.Zone
+		c.past[f.Name] = []deed{{at: w.Start, kind: usable, zone: f.Zone, place: at}, {at: w.Start, kind: labelled, by: faults.Owner, zone: f.Zone, label: f.Policy}}
 	}
 	c.watchJobs()
 	for _, zone := range w.API.Zones() {

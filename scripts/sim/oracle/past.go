@@ -26,7 +26,9 @@ type deed struct {
 	// by is the principal or the person; empty is Google, or the training.
 	by   string
 	zone string
-	life events.Incarnation
+	// place is where a life is, or was asked for.
+	place view.Place
+	life  events.Incarnation
 	// cause is why a slice was lost or broken, label the policy that somebody named on it.
 	cause events.Cause
 	label string
@@ -59,7 +61,7 @@ func (c *Checks) person(d deed) bool { return d.by != "" && d.by != world.Ours(c
 
 // remember keeps what an event of the simulated cloud tells of slices.
 func (c *Checks) remember(e cloudtputest.Event) {
-	d := deed{at: c.Clock.Now(), by: e.Principal, zone: e.Zone, life: e.Incarnation, cause: e.Cause, text: e.Error, handling: c.chaos.Current.Handling()}
+	d := deed{at: c.Clock.Now(), by: e.Principal, zone: e.Zone, place: e.Place(), life: e.Incarnation, cause: e.Cause, text: e.Error, handling: c.chaos.Current.Handling()}
 	switch e.Kind {
 	case cloudtputest.Supply:
 		if delete(c.room, e.Zone); c.hasRoom(e.Zone) {
@@ -136,12 +138,12 @@ func (c *Checks) rememberCall(e cloudtputest.Event, d deed) {
 }
 
 // RefusedCall keeps a call of ours that was refused before it reached the simulated API.
-func (c *Checks) RefusedCall(r cloudtputest.Request, f world.Refusal) {
-	zone, rest, _ := strings.Cut(faults.ShortPath(r.Path), "/")
+func (c *Checks) RefusedCall(call cloudtputest.Request, f world.Refusal) {
+	zone, rest, _ := strings.Cut(faults.ShortPath(call.Path), "/")
 	_, name, one := strings.Cut(rest, "/")
-	creates := r.Method == http.MethodPost && !one
+	creates := call.Method == http.MethodPost && !one
 	if creates {
-		query, err := url.ParseQuery(r.Query)
+		query, err := url.ParseQuery(call.Query)
 		c.Must(err)
 		name = cmp.Or(query.Get("nodeId"), query.Get("queuedResourceId"))
 	}
@@ -153,7 +155,8 @@ func (c *Checks) RefusedCall(r cloudtputest.Request, f world.Refusal) {
 		r := c.record(c.Workload(slice))
 		r.refused = append(r.refused, c.Clock.Now())
 		if creates {
-			c.past[slice] = append(c.past[slice], deed{at: c.Clock.Now(), kind: turnedOff, by: world.Ours(c.Project), zone: zone, text: f.Error()})
+			c.asksIn(c.Workload(slice), slice, call.Place())
+			c.past[slice] = append(c.past[slice], deed{at: c.Clock.Now(), kind: turnedOff, by: world.Ours(c.Project), zone: zone, place: call.Place(), text: f.Error()})
 		}
 	}
 }
