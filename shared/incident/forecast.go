@@ -167,7 +167,7 @@ func (o *outlook) keepCalls(d *diagnosis, step Step, x Effect) {
 func (d *diagnosis) placesFrom(x Effect) (all []view.ZoneFit) {
 	s := d.slot(x.Slice)
 	places := d.placesOf(s, d.isApart())
-	left := d.leftAmong(places)
+	left := d.leftAmong(s, places)
 	for _, at := range places {
 		z := view.ZoneFit{Place: at, Checked: at == view.Place{Zone: s.Zone}}
 		for _, l := range left {

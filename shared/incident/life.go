@@ -53,6 +53,8 @@ type Life struct {
 	Used  time.Time `json:"used,omitzero"`
 	Over  time.Time `json:"over,omitzero"`
 	Read  time.Time `json:"read,omitzero"`
+	// Standing is since when its machines stand, as far as readings show; zero while they do not.
+	Standing time.Time `json:"standing,omitzero"`
 	// Unused says that it was being made when it was first read, by no call of Pitstop's, and that it has not been usable since: its owner
 	// handles it. Anew says that its provider made it in the place of the life before, in the same group.
 	Unused bool `json:"unused,omitzero"`

@@ -28,7 +28,7 @@ func TestALifeTakesItsFactsWithIt(t *testing.T) {
 	e := n.read(&n.w.Slices[0], evidence.Ready, next)
 	e.Facts = evidence.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Capacity: events.Spot, Spec: "spec2"}
 	n.give(e)
-	want := incident.Life{Incarnation: next, Zone: next.Zone, Facts: e.Facts, SpecZone: next.Zone, Condition: evidence.Ready, State: "READY", Since: n.now, Read: n.now}
+	want := incident.Life{Incarnation: next, Zone: next.Zone, Facts: e.Facts, SpecZone: next.Zone, Condition: evidence.Ready, State: "READY", Since: n.now, Read: n.now, Standing: next.Created}
 	if got := n.w.Slices[0]; !reflect.DeepEqual(got.Life, want) || len(got.Former) != 1 || !got.Former[0].Incarnation.Same(last) {
 		t.Errorf("the next life is %+v, want %+v; before it %+v", got.Life, want, got.Former)
 	}

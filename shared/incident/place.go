@@ -59,7 +59,7 @@ func (d *diagnosis) placesOf(s *slot, apart bool) []view.Place {
 			all = append(all, at)
 		}
 	}
-	return d.leftLast(append(all, d.shapes(s, all)...))
+	return d.leftLast(s, append(all, d.shapes(s, all)...))
 }
 
 // isApart reports whether training last ran in several zones.

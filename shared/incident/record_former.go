@@ -18,12 +18,13 @@ func (f *facts) keeps(s *Slot, l Life) {
 	for i := range s.Former {
 		if o := &s.Former[i]; o.Zone == s.Zone && o.Condition != evidence.Gone { // only one lives in a zone at a time
 			o.Condition, o.Since = evidence.Gone, later(o.Since, s.Incarnation.Created)
+			f.stands(o, o.Since)
 		}
 		s.Former[i].forgetDetails()
 	}
 	over := slices.IndexFunc(s.Former, func(l Life) bool { return l.isOver() })
 	if n := len(s.Former); n > maxFormer && over >= 0 || n > 2*maxFormer {
-		f.w.forgets(s.Former[max(0, over)])
+		f.w.spends(s.Former[max(0, over)].ran(f.from.Time))
 		s.Former = slices.Delete(s.Former, max(0, over), max(0, over)+1)
 	}
 }
@@ -50,6 +51,7 @@ func (f *facts) readFormer(s *Slot, e evidence.Read) bool {
 			l.Facts = e.Facts
 		}
 		l.turnsTo(e, f.from.Time)
+		f.stands(l, f.from.Time)
 		l.forgetDetails()
 	}
 	return l != nil

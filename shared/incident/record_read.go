@@ -103,7 +103,11 @@ func (f *facts) firstSeen(e evidence.Read) bool {
 }
 
 func newLife(e evidence.Read) Life {
-	return Life{Incarnation: e.Incarnation, Zone: e.Zone, Facts: e.Facts, Unused: e.Condition == evidence.Creating}
+	l := Life{Incarnation: e.Incarnation, Zone: e.Zone, Facts: e.Facts, Unused: e.Condition == evidence.Creating}
+	if hasMachines(e.Condition) {
+		l.Standing = e.Incarnation.Created
+	}
+	return l
 }
 
 // lateMargin allows for the difference between the provider's clock and Pitstop's.
@@ -127,6 +131,7 @@ func (f *facts) begins(s *Slot, e evidence.Read) bool {
 	s.Life = next
 	if was.Zone == next.Zone && was.exists() { // no two lives have one name in a zone
 		was.turnsTo(evidence.Read{Condition: evidence.Gone, State: "gone"}, later(was.Since, began))
+		f.stands(&was, was.Since)
 	}
 	if was.Incarnation.Known() {
 		f.keeps(s, was)
@@ -252,6 +257,7 @@ func (f *facts) turns(s *Slot, e evidence.Read) {
 	l, at, was := &s.Life, f.from.Time, s.Condition
 	worked := was == evidence.Ready && l.Released.IsZero() && e.Zone == l.Zone
 	l.turnsTo(e, at)
+	f.stands(l, at)
 	if e.Condition == evidence.Lost && was != evidence.Lost && was != evidence.Gone { // what is gone had its end before: an order came to nothing
 		f.takes(l, at)
 	}

@@ -1,7 +1,6 @@
 package incident
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -10,7 +9,7 @@ import (
 )
 
 const (
-	// maxRan is how many forgotten lives are kept apart. Of too many, the two oldest of a kind count as one.
+	// maxRan is how many times of the past are kept apart. Of too many, the two oldest of a kind count as one.
 	maxRan = 64
 	// ranFor is how long one is kept: no budget is for a longer time.
 	ranFor = 7 * day
@@ -27,16 +26,28 @@ type Ran struct {
 	Capacity    events.Capacity `json:"capacity,omitzero"`
 }
 
-// ran is the time for which the machines of a life stand until now: from when it was made to when nothing runs there any more.
-func (l *Life) ran(now time.Time) Ran {
-	from, until := l.Incarnation.Created, cmp.Or(l.Over, now)
-	if l.Condition == evidence.Gone && l.Over.IsZero() {
-		until = l.Since
+// hasMachines reports whether machines stand for a life in that condition. What is being made, or has to wait for them, has none yet.
+func hasMachines(c evidence.Condition) bool {
+	return c == evidence.Ready || c == evidence.Unhealthy || c == evidence.Unclear
+}
+
+// stands records since when the machines of a life stand, or that they stand no more.
+func (f *facts) stands(l *Life, at time.Time) {
+	switch has := hasMachines(l.Condition); {
+	case has && l.Standing.IsZero():
+		l.Standing = at
+	case !has && !l.Standing.IsZero():
+		f.w.spends(l.ran(at))
+		l.Standing = time.Time{}
 	}
-	if from.IsZero() || until.Before(from) {
+}
+
+// ran is the time for which the machines of a life have stood until now.
+func (l *Life) ran(now time.Time) Ran {
+	if l.Standing.IsZero() || !now.After(l.Standing) {
 		return Ran{}
 	}
-	return Ran{from, until, until.Sub(from).Seconds() * float64(l.Chips), l.Zone, l.Accelerator, l.Capacity}
+	return Ran{l.Standing, now, now.Sub(l.Standing).Seconds() * float64(l.Chips), l.Zone, l.Accelerator, l.Capacity}
 }
 
 // within is how many of the chip-seconds were in a time.
@@ -52,13 +63,11 @@ func (r Ran) isLike(o Ran) bool {
 	return r.Zone == o.Zone && r.Accelerator == o.Accelerator && r.Capacity == o.Capacity
 }
 
-// forgets keeps what a life ran that is remembered no more.
-func (w *Workload) forgets(l Life) {
-	r := l.ran(l.Since)
-	if r.ChipSeconds == 0 {
-		return
+// spends keeps a time that is over.
+func (w *Workload) spends(r Ran) {
+	if r.ChipSeconds > 0 {
+		w.Ran = append(w.Ran, r)
 	}
-	w.Ran = append(w.Ran, r)
 	for i := 0; len(w.Ran) > maxRan && i < len(w.Ran); i++ {
 		a := &w.Ran[i]
 		if j := slices.IndexFunc(w.Ran[i+1:], a.isLike); j >= 0 {

@@ -77,7 +77,7 @@ func (w Workload) Spending(p policy.Policy, now time.Time) *view.Spending {
 	}
 	v := &view.Spending{Limit: budget.String(), Dollars: budget.Dollars, Spent: d.spent(now)}
 	for i := range d.slots {
-		if s := &d.slots[i]; s.exists() && s.Over.IsZero() && s.Incarnation.Known() {
+		if s := &d.slots[i]; !s.Standing.IsZero() {
 			v.Hourly += float64(s.Chips) * s.PriceIn(p, s.stands())
 		}
 	}

@@ -65,7 +65,7 @@ func TestAReplacementGoesOnOnceTheBudgetHasRoom(t *testing.T) {
 func TestASpendingIsShown(t *testing.T) {
 	t.Parallel()
 	n := budgeted(t, 500, "a")
-	n.w.Slices[0].Incarnation.Created = start.Add(-10 * time.Hour)
+	n.w.Slices[0].Standing = start.Add(-10 * time.Hour)
 	v := incident.View(n.p, n.w, n.now).Spending
 	const says = "160.00 of 500 USD a week are spent, 340.00 are left; at 16.00 an hour the budget is passed by 2026-11-13 00:00 UTC"
 	if v == nil || v.String() != says || v.RunsLow() {
@@ -134,12 +134,25 @@ func TestWhatIsSpentIsWhatStood(t *testing.T) {
 	}
 }
 
+// TestAJobThatWaitsForMachinesCostsNothing: only what stands does, sick or well.
+func TestAJobThatWaitsForMachinesCostsNothing(t *testing.T) {
+	t.Parallel()
+	n := newJob(t)
+	n.p.ChipHourPrice, n.p.SpendAtMost = 1, policy.Budget{Dollars: 1e6, Per: week}
+	n.w.Slices[0].Standing = n.now
+	n.later(time.Hour).reads(n.w.Slices[0].Name, evidence.Creating).later(5*time.Hour).reads(n.w.Slices[0].Name, evidence.Ready)
+	n.later(time.Hour).reads(n.w.Slices[0].Name, evidence.Unhealthy).later(time.Hour)
+	if got, want := n.w.Spending(n.p, n.now).Spent, 3*float64(n.w.Slices[0].Chips); got != want || want == 0 {
+		t.Errorf("spent is %v, want %v", got, want)
+	}
+}
+
 // TestThePastOfABusyWeekIsBounded: of too many lives that are forgotten, the oldest count as one, and nothing is lost.
 func TestThePastOfABusyWeekIsBounded(t *testing.T) {
 	t.Parallel()
 	n := newStory(t, true, "a")
 	n.p = policy.Policy{ChipHourPrice: 3600, SpendAtMost: policy.Budget{Dollars: 1, Per: week}}
-	n.w.Slices[0].Incarnation.Created = start
+	n.w.Slices[0].Standing = start
 	for i := range 300 {
 		n.later(10*time.Minute).reads("a", evidence.Lost)
 		n.reads("a", evidence.Ready, func(e *evidence.Read) { e.Incarnation.ID, e.Incarnation.Created = fmt.Sprint(i), n.now })

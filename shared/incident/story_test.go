@@ -48,7 +48,7 @@ func newStory(t *testing.T, spot bool, names ...string) *story {
 		n.w.Slices = append(n.w.Slices, incident.Slot{Name: name, Life: incident.Life{
 			Incarnation: events.Incarnation{Zone: "us-west4-a", ID: fmt.Sprint(7711 + 49*i), Created: start.Add(-200 * time.Hour)},
 			Facts:       evidence.Facts{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Capacity: capacity(spot), Spec: "spec1"},
-			Zone:        "us-west4-a", Hosts: "t1v-n-3f2a9c0" + fmt.Sprint(i), Condition: evidence.Ready, State: "READY", Since: start.Add(-time.Hour), Spoke: start.Add(-time.Hour),
+			Zone:        "us-west4-a", Hosts: "t1v-n-3f2a9c0" + fmt.Sprint(i), Condition: evidence.Ready, State: "READY", Since: start.Add(-time.Hour), Spoke: start.Add(-time.Hour), Standing: start.Add(-200 * time.Hour),
 		}})
 	}
 	n.w.Training = incident.Training{

@@ -48,7 +48,7 @@ type Workload struct {
 	Made []Making `json:"made,omitempty"`
 	// Taken are the zones that have preempted it.
 	Taken []Taken `json:"taken,omitempty"`
-	// Ran are the times for which lives stood that are not remembered any more, the newest last.
+	// Ran are the times in which chips stood and stand no more, the newest last.
 	Ran []Ran `json:"ran,omitempty"`
 	// Charges are the calls that count against a budget, the newest last.
 	Charges []Charge `json:"charges,omitempty"`
