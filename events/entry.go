@@ -72,6 +72,11 @@ const (
 	CauseEnd         Cause = "planned_end"
 )
 
+// Causes are all causes.
+func Causes() []Cause {
+	return []Cause{CauseUnknown, CauseMaintenance, CausePreemption, CauseHostError, CauseTerminated, CauseGuest, CauseCrash, CauseHang, CauseEnd}
+}
+
 // Infrastructure reports whether the cause lies with the machines and not with the training.
 func (c Cause) Infrastructure() bool { return c != CauseCrash && c != CauseHang }
 

@@ -201,6 +201,20 @@ func summary(v view.Incident) string {
 	return strings.Join(append(parts, "charged to "+v.Cost.ChargedTo), " · ")
 }
 
+// ZonesOf are the zones of the lives that an incident struck, as far as they are remembered.
+func (w Workload) ZonesOf(in Incident) (zones []string) {
+	for _, t := range in.Troubles {
+		s := w.Slice(t.Slice)
+		if s == nil {
+			continue
+		}
+		if l := cmp.Or(w.remembered(t.Slice, t.Life), &s.Life); !slices.Contains(zones, l.Zone) {
+			zones = append(zones, l.Zone)
+		}
+	}
+	return zones
+}
+
 // addCost adds what the incident has cost until its end, if the training stood still.
 func (w *Workload) addCost(v *view.Incident, end time.Time) {
 	if v.Down.IsZero() {

@@ -28,6 +28,10 @@ type Collection interface {
 type Query struct {
 	// Due asks only for documents with work due by this time.
 	Due time.Time
+	// From and To ask only for documents that expire from then on and before then, the one first that expires last. Limit bounds them; 0
+	// is no bound.
+	From, To time.Time
+	Limit    int
 	// Keys asks for nothing but the keys.
 	Keys bool
 }

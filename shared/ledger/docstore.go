@@ -102,6 +102,12 @@ func (c documents) Query(ctx context.Context, q Query) (found []Record, err erro
 	if !q.Due.IsZero() {
 		asked = asked.Where(colDue, "<=", q.Due)
 	}
+	if !q.To.IsZero() {
+		asked = asked.Where(colExpires, ">=", q.From).Where(colExpires, "<", q.To).OrderBy(colExpires, docstore.Descending)
+	}
+	if q.Limit > 0 {
+		asked = asked.Limit(q.Limit)
+	}
 	var fields []docstore.FieldPath
 	if q.Keys {
 		fields = append(fields, colID)

@@ -254,7 +254,7 @@ func (l *Ledger) All(ctx context.Context) (ids []string, err error) {
 	return ids, err
 }
 
-// query reads documents in the order of their IDs, because stores differ in their order.
+// query reads documents in the order of their IDs, because stores differ in their order; those that are asked for by their time keep that one.
 func (l *Ledger) query(ctx context.Context, collection string, q Query) ([]Record, error) {
 	c, err := l.conns.get(ctx, l.open, collection)
 	if err != nil {
@@ -269,7 +269,9 @@ func (l *Ledger) query(ctx context.Context, collection string, q Query) ([]Recor
 			return nil, fmt.Errorf("ledger: key %v: %w", r.ID, err)
 		}
 	}
-	slices.SortFunc(found, func(a, b Record) int { return strings.Compare(a.ID, b.ID) })
+	if q.To.IsZero() {
+		slices.SortFunc(found, func(a, b Record) int { return strings.Compare(a.ID, b.ID) })
+	}
 	return found, nil
 }
 
@@ -355,6 +357,28 @@ func (l *Ledger) Archived(ctx context.Context) (map[string][]string, error) {
 		slices.SortFunc(of, func(a, b string) int { return byOpening(b, a) })
 	}
 	return ids, nil
+}
+
+// ArchivedIncident is a closed incident of the archive, with the ID of its workload.
+type ArchivedIncident struct {
+	Workload string
+	incident.Incident
+}
+
+// ClosedBetween reads the incidents of the archive that closed from one time on and before another one, at most so many, the latest first.
+func (l *Ledger) ClosedBetween(ctx context.Context, from, to time.Time, limit int) (all []ArchivedIncident, err error) {
+	found, err := l.query(ctx, Archive, Query{From: from.Add(KeepArchive), To: to.Add(KeepArchive), Limit: limit})
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range found {
+		in, err := decode[incident.Incident](Archive, r.ID, incident.Schema, r)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, ArchivedIncident{Workload: r.ID[:max(0, strings.LastIndexByte(r.ID, '/'))], Incident: in})
+	}
+	return all, nil
 }
 
 // byOpening compares the IDs of two incidents of a workload, which end with a day and the number of that day.

@@ -1037,6 +1037,17 @@ func archive(t *testing.T, s *suite) {
 	if d := cmp.Diff(want, ids); d != "" || err != nil {
 		t.Errorf("the archive: %v (-want +got):\n%s", err, d)
 	}
+	for hours, id := range []string{"a-20261101-1", "a-20261101-2", "a-20261101-3"} {
+		must(t, s.SaveClosed(ctx, "demo/a", incident.Incident{ID: id, Closed: in.Closed.Add(time.Duration(hours+1) * time.Hour)}))
+	}
+	var between []string
+	found, err := s.ClosedBetween(ctx, in.Closed.Add(time.Hour), in.Closed.Add(3*time.Hour), 2)
+	for _, a := range found {
+		between = append(between, a.Workload+" "+a.ID)
+	}
+	if d := cmp.Diff([]string{"demo/a a-20261101-2", "demo/a a-20261101-1"}, between); d != "" || err != nil {
+		t.Errorf("closed between: %v (-want +got):\n%s", err, d)
+	}
 	// Another workload may have had an incident of the same ID.
 	if _, err := s.Closed(ctx, "demo/other", in.ID); !errors.Is(err, ledger.ErrNotFound) {
 		t.Errorf("another workload: %v, want ErrNotFound", err)

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -21,6 +22,25 @@ type Plan struct {
 	Outcome Outcome `json:"outcome,omitzero"`
 	Reason  string  `json:"reason,omitzero"`
 	Advice  string  `json:"advice,omitzero"`
+}
+
+// String is the plan in a line.
+func (p Plan) String() string {
+	var parts []string
+	for _, l := range p.Decisions {
+		parts = append(parts, l.Text)
+	}
+	if n := len(p.Decisions); n > 0 && p.Phase == Approving {
+		parts[n-1] += " (" + p.Decisions[n-1].Reason + ")"
+	}
+	if p.Outcome != "" {
+		end := strings.TrimSuffix(string(p.Outcome)+": "+p.Reason, ": ")
+		if p.Advice != "" {
+			end += "; you: " + p.Advice
+		}
+		parts = append(parts, end)
+	}
+	return cmp.Or(strings.Join(parts, "; then "), strings.TrimSuffix("nothing: "+p.Reason, ": "))
 }
 
 // Planned is a call that would be made.

@@ -2,6 +2,7 @@ package view
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -72,6 +73,12 @@ func Worse(a, b Row) int {
 	return cmp.Or(cmp.Compare(a.weight(), b.weight()), a.Since.Compare(b.Since), cmp.Compare(a.Workload, b.Workload))
 }
 
+// WorstOf are the worst of these rows, so many at most, the worst first.
+func WorstOf(rows []Row, most int) []Row {
+	slices.SortFunc(rows, Worse)
+	return rows[:min(most, len(rows))]
+}
+
 func (r Row) weight() int {
 	if r.Need != nil {
 		return -1
@@ -115,4 +122,15 @@ func clock(at, now time.Time) string {
 		return at.UTC().Format("15:04")
 	}
 	return at.UTC().Format("Jan 2 15:04")
+}
+
+// Short is the cost in a word: in dollars where there is a price; a dash for none.
+func (c Cost) Short() string {
+	switch {
+	case c.AwaySeconds == 0:
+		return "-"
+	case c.ChipHourPrice > 0:
+		return fmt.Sprintf("$%.2f", c.ChipHours*c.ChipHourPrice)
+	}
+	return fmt.Sprintf("%.1f chip-hours", c.ChipHours)
 }

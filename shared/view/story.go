@@ -1,6 +1,7 @@
 package view
 
 import (
+	"fmt"
 	"time"
 
 	"pitstop.internal/events"
@@ -89,6 +90,25 @@ func (c Call) What() string {
 		return c.Method + " " + c.Resource
 	}
 	return c.Method + " " + c.Resource + " as " + c.Accelerator
+}
+
+// Came is what came of the call.
+func (c Call) Came() string {
+	text := "accepted"
+	switch {
+	case c.NotMade:
+		text = "not made"
+	case c.Answered.IsZero():
+		text = "its result is not known"
+	case c.Operation != "" && c.Code != "":
+		text = "accepted, then its operation failed"
+	case c.Code != "":
+		text = "refused"
+	}
+	if c.Folded > 0 {
+		text += fmt.Sprintf(", and %d more times until %s", c.Folded, c.Until.UTC().Format("Jan 2 15:04:05"))
+	}
+	return text
 }
 
 // Spoken is an order that a person gave, as the workload keeps it.

@@ -458,6 +458,8 @@ func TestTheOtherVerbsWorkOnTheDemo(t *testing.T) {
 	d.Forward(2 * time.Minute)
 	want(cli.ExitDone, "demo/llama-8b  no label pitstop-policy: watched", "status", "llama-8b")
 
+	want(cli.ExitDone, "open http://127.0.0.1:", "console")
+
 	for _, c := range verbs(deployed) {
 		if !made[c.Name()] {
 			t.Errorf("nobody has tried %s on the demo", c.Name())
@@ -472,7 +474,7 @@ func callDemoVerb(t *testing.T, args []string) (out, errOut string, code int) {
 	defer interrupt()
 	var o, e bytes.Buffer
 	var to io.Writer = &o
-	if args[0] == "watch" || slices.Contains(args, "--watch") {
+	if args[0] == "watch" || args[0] == "console" || slices.Contains(args, "--watch") {
 		to = &interrupting{&o, interrupt}
 	}
 	code = run(ctx, args, strings.NewReader(""), to, &e)

@@ -104,6 +104,8 @@ pitstop scale --logs entries.json`,
 	"pitstop canary": `pitstop canary --project MINE
 pitstop canary --watched OTHER --for 10m --project MINE`,
 	"pitstop drill": `pitstop drill llama-8b --yes --why "first drill" --project MINE`,
+	"pitstop console": `pitstop console --project MINE
+pitstop console --demo`,
 	"pitstop watch": `pitstop watch --project MINE
 pitstop watch --once --since 24h --project MINE`,
 	"pitstop help": `pitstop help replay`,

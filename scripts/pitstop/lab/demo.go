@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"pitstop.internal/scripts/pitstop/cli"
+	"pitstop.internal/scripts/pitstop/console"
 	"pitstop.internal/scripts/pitstop/deployment"
 	"pitstop.internal/scripts/pitstop/terminal"
 	simulated "pitstop.internal/scripts/sim/cloud"
@@ -255,14 +256,22 @@ func runDemo(ctx context.Context, o demoOptions, verbs verbsOf, out io.Writer) e
 	if err != nil {
 		return errors.Join(err, s.Close())
 	}
+	pages, err := console.Listen(ctx, "127.0.0.1:0", console.Site(d.deployment(), d.Ledger).Handler())
+	if err != nil {
+		return errors.Join(err, noted(), s.Close())
+	}
+	shown := make(chan error, 1)
+	go func() { shown <- pages.Serve(ctx) }()
 	t := NewTeller(d, out)
+	t.Pages = pages.Link
 	t.Greet(o.scenario)
 	d.Run(ctx, d.Speed, t.Further)
 	err = errors.Join(noted(), s.Close())
 	if failed := <-served; !errors.Is(failed, http.ErrServerClosed) {
 		err = errors.Join(err, fmt.Errorf("serve %s: %w", d.URL, failed))
 	}
-	if err = errors.Join(err, d.Close()); err != nil {
+	end() // the pages are served until then
+	if err = errors.Join(err, <-shown, d.Close()); err != nil {
 		return err
 	}
 	left := "nothing of it is left"

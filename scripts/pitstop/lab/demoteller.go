@@ -20,6 +20,8 @@ import (
 type Teller struct {
 	demo *RunningDemo
 	p    *storyPrinter
+	// Pages is the link to the pages about the demo; empty for none.
+	Pages string
 
 	mu sync.Mutex
 	// next is the place in the story of the first line that is not told yet.
@@ -191,6 +193,10 @@ func (t *Teller) Greet(scenario string) {
 	t.command(call+" status --demo", "every workload")
 	t.command(call+" check "+spot.WorkloadName()+" --demo", "would it come back?")
 	t.command(call+" --help", "the other commands")
+	if t.Pages != "" {
+		t.say(p.Paint(terminal.Bold, "See it") + " in the browser:")
+		t.command(t.Pages, "")
+	}
 	t.say(p.Paint(terminal.Bold, "gcloud") + " sees this cloud in a terminal with:")
 	t.command("export CLOUDSDK_API_ENDPOINT_OVERRIDES_TPU="+d.URL+"/", "")
 	t.command("export CLOUDSDK_API_ENDPOINT_OVERRIDES_LOGGING="+d.URL+"/", "")

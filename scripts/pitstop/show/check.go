@@ -137,7 +137,7 @@ func (d verbs) checkRecovery(
 		case r.Would.Outcome == view.Escalated:
 			r.Add(Stop, "decision", r.Would.Reason, r.Would.Advice)
 		case r.Would.Outcome == "" && len(r.Would.Decisions) == 0 && w.Incident == nil && !w.Training.Finished:
-			r.Add(Stop, "decision", because("Pitstop would do nothing", r.Would.Reason), "pitstop status "+w.Name+" shows its state")
+			r.Add(Stop, "decision", strings.TrimSuffix("Pitstop would do nothing: "+r.Would.Reason, ": "), "pitstop status "+w.Name+" shows its state")
 		}
 	}
 	r.spending(w.Document.Spending(p, d.Now()))
@@ -558,7 +558,7 @@ func roles(all []deployment.Grant, account string, lacks []string) string {
 }
 
 func printRehearsal(p *terminal.Printer, r *Rehearsal) {
-	terminal.Print(p.Out, p.Paint(terminal.Bold, r.Workload)+"  if "+r.Slice+" died now: "+foreseen(r.Would))
+	terminal.Print(p.Out, p.Paint(terminal.Bold, r.Workload)+"  if "+r.Slice+" died now: "+r.Would.String())
 	for i, c := range r.Calls {
 		terminal.Print(p.Out, fmt.Sprintf("  call %d    %s", i+1, c))
 	}

@@ -3,11 +3,11 @@ package show
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
 	"pitstop.internal/events"
+	"pitstop.internal/scripts/layout"
 	"pitstop.internal/scripts/pitstop/deployment"
 	"pitstop.internal/scripts/pitstop/terminal"
 	"pitstop.internal/shared/ledger"
@@ -60,9 +60,10 @@ func printFleet(p *terminal.Printer, rows []view.Row, sights []view.Sight, now t
 		if r.Need != nil {
 			needs = "yes"
 		}
-		table = append(table, []string{r.Workload, r.StateText(sights, now), since, needs, costText(r.Cost), cmp.Or(r.NextText(now), "-")})
+		table = append(table, []string{r.Workload, r.StateText(sights, now), since, needs, r.Cost.Short(), cmp.Or(r.NextText(now), "-")})
 	}
-	p.Table(terminal.Count(len(rows), "workload"), 0, 2, table)
+	cutLast(table)
+	p.Table(terminal.Count(len(rows), "workload"), 0, 5, table)
 	for _, r := range rows {
 		if r.Need == nil {
 			continue
@@ -78,13 +79,21 @@ func printFleet(p *terminal.Printer, rows []view.Row, sights []view.Sight, now t
 	}
 }
 
-// costText is what an incident has cost so far, in dollars where the policy has a price.
-func costText(c view.Cost) string {
-	switch {
-	case c.AwaySeconds == 0:
-		return "-"
-	case c.ChipHourPrice > 0:
-		return fmt.Sprintf("$%.2f", c.ChipHours*c.ChipHourPrice)
+// cutLast cuts the last column of a table to what the screen has left of a line, so that each row is one line; status WORKLOAD has all of it.
+func cutLast(table [][]string) {
+	last := len(table[0]) - 1
+	left := layout.Width()
+	for i := range last {
+		widest := 0
+		for _, row := range table {
+			widest = max(widest, terminal.Columns(row[i]))
+		}
+		left -= widest + 2
 	}
-	return fmt.Sprintf("%.1f chip-hours", c.ChipHours)
+	const least = 12
+	for _, row := range table {
+		if text := []rune(row[last]); len(text) > max(left, least) {
+			row[last] = string(text[:max(left, least)-1]) + "…"
+		}
+	}
 }

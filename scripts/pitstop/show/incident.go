@@ -3,6 +3,7 @@ package show
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -13,13 +14,14 @@ import (
 	"pitstop.internal/scripts/pitstop/deployment"
 	"pitstop.internal/scripts/pitstop/terminal"
 	"pitstop.internal/shared/jobterms"
+	"pitstop.internal/shared/page"
 	"pitstop.internal/shared/view"
 )
 
 func (d verbs) incidentCommand() *cobra.Command {
 	var where deployment.Place
 	var asJSON bool
-	var priced string
+	var priced, kept string
 	c := &cobra.Command{
 		Use:   "incident ID|WORKLOAD",
 		Short: "Print the whole story of an incident, or list those of a workload",
@@ -62,6 +64,11 @@ func (d verbs) incidentCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if kept != "" {
+				return keepPage(c.OutOrStdout(), kept, func(out io.Writer) error {
+					return page.WriteIncident(out, page.Incident{Frame: page.Frame{Title: in.ID, At: d.Now(), Alone: true}, Workload: w.ID, In: in})
+				})
+			}
 			spent := list.CostOf(in)
 			if asJSON {
 				return terminal.PrintJSON(c.OutOrStdout(), struct {
@@ -77,6 +84,7 @@ func (d verbs) incidentCommand() *cobra.Command {
 	}
 	where.Flags(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print the incident, its cost and its job as one JSON object; of a workload, one short object per incident")
+	c.Flags().StringVar(&kept, "html", "", "write the incident as a page into this file, which fetches nothing")
 	c.Flags().StringVar(&priced, "prices", "", "a file of prices, in dollars for a chip-hour")
 	cli.ReadsFile(c, "prices")
 	return c
@@ -149,26 +157,6 @@ func printCalls(p *terminal.Printer, in view.Incident) {
 		terminal.Print(p.Out, "  the "+terminal.Count(in.CallsLeftOut, "oldest call")+" not stored")
 	}
 	for _, c := range in.Calls {
-		p.Row(c.At.UTC().Format("15:04:05"), c.Function, "", c.What(), came(c))
+		p.Row(c.At.UTC().Format("15:04:05"), c.Function, "", c.What(), terminal.WithCode(c.Came(), string(c.Code)))
 	}
-}
-
-// came is the result of a call.
-func came(c view.Call) string {
-	text := "accepted"
-	switch {
-	case c.NotMade:
-		text = "not made"
-	case c.Answered.IsZero():
-		text = "its result is not known"
-	case c.Operation != "" && c.Code != "":
-		text = "accepted, then its operation failed"
-	case c.Code != "":
-		text = "refused"
-	}
-	text = terminal.WithCode(text, string(c.Code))
-	if c.Folded > 0 {
-		text += fmt.Sprintf(", and %d more times until %s", c.Folded, c.Until.UTC().Format("Jan 2 15:04:05"))
-	}
-	return text
 }

@@ -13,5 +13,5 @@ type verbs struct{ deployment.Deployment }
 // Commands are the verbs that show a deployment and change nothing.
 func Commands(d deployment.Deployment) []*cobra.Command {
 	v := verbs{d}
-	return d.Bound(v.statusCommand(), v.incidentCommand(), v.incidentsCommand(), v.checkCommand(), v.watchCommand())
+	return d.Bound(v.statusCommand(), v.incidentCommand(), v.incidentsCommand(), v.checkCommand(), v.watchCommand(), v.consoleCommand())
 }

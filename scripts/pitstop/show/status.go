@@ -322,7 +322,7 @@ func printStanding(p *terminal.Printer, st standing, now time.Time) {
 		terminal.Print(p.Out, "  zone      "+left.String())
 	}
 	if st.IfLost != nil {
-		terminal.Print(p.Out, "  if "+st.IfLost.Slice+" died now: "+foreseen(st.IfLost.Plan))
+		terminal.Print(p.Out, "  if "+st.IfLost.Slice+" died now: "+st.IfLost.Plan.String())
 	}
 	printNeed(p, w.Need)
 	in := w.Incident
@@ -341,7 +341,7 @@ func printStanding(p *terminal.Printer, st standing, now time.Time) {
 		terminal.Print(p.Out, "            "+RequestText(r, now))
 	}
 	if st.AtDeadline != nil {
-		terminal.Print(p.Out, "            at its deadline: "+foreseen(*st.AtDeadline))
+		terminal.Print(p.Out, "            at its deadline: "+st.AtDeadline.String())
 	}
 }
 
@@ -359,28 +359,6 @@ func printNeed(p *terminal.Printer, n *view.Need) {
 	}
 	terminal.Print(p.Out, line)
 }
-
-// foreseen prints a decision that would be made, in a line.
-func foreseen(f view.Plan) string {
-	var parts []string
-	for _, l := range f.Decisions {
-		parts = append(parts, l.Text)
-	}
-	if n := len(f.Decisions); n > 0 && f.Phase == view.Approving {
-		parts[n-1] += " (" + f.Decisions[n-1].Reason + ")"
-	}
-	if f.Outcome != "" {
-		end := strings.TrimSuffix(string(f.Outcome)+": "+f.Reason, ": ")
-		if f.Advice != "" {
-			end += "; you: " + f.Advice
-		}
-		parts = append(parts, end)
-	}
-	return cmp.Or(strings.Join(parts, "; then "), because("nothing", f.Reason))
-}
-
-// because adds the reason, if there is one.
-func because(text, reason string) string { return strings.TrimSuffix(text+": "+reason, ": ") }
 
 func printSlice(p *terminal.Printer, s *view.Slice, maintained string, now time.Time) {
 	parts := []string{s.Name, s.Zone, s.Accelerator}

@@ -142,11 +142,18 @@ func (c *stored) Query(_ context.Context, q ledger.Query) (found []ledger.Record
 	for _, r := range c.sorted {
 		switch {
 		case !q.Due.IsZero() && (r.Due.IsZero() || r.Due.After(q.Due)):
+		case !q.To.IsZero() && (r.Expires.Before(q.From) || !r.Expires.Before(q.To)):
 		case q.Keys:
 			found = append(found, ledger.Record{ID: r.ID})
 		default:
 			found = append(found, *r)
 		}
+	}
+	if !q.To.IsZero() {
+		slices.SortStableFunc(found, func(a, b ledger.Record) int { return b.Expires.Compare(a.Expires) })
+	}
+	if q.Limit > 0 {
+		found = found[:min(len(found), q.Limit)]
 	}
 	return found, nil
 }

@@ -1,0 +1,56 @@
+package show
+
+import (
+	"bytes"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"pitstop.internal/scripts/pitstop/cli"
+	"pitstop.internal/scripts/pitstop/console"
+	"pitstop.internal/scripts/pitstop/deployment"
+	"pitstop.internal/scripts/pitstop/terminal"
+)
+
+func (d verbs) consoleCommand() *cobra.Command {
+	var where deployment.Place
+	var address string
+	c := &cobra.Command{
+		Use:   "console",
+		Short: "Show a deployment in the browser",
+		Long: "Serve pages about a deployment to your own browser, until you interrupt it: the fleet with the last 24 hours and what is announced,\n" +
+			"each incident as a picture and as words, and all incidents. The pages only show. They answer on this machine alone, to whoever has the\n" +
+			"link that console prints.\n\n" +
+			"This needs roles/datastore.viewer. A policy file needs roles/storage.objectViewer.",
+		Args: cli.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			l, err := d.Ledger(where)
+			if err != nil {
+				return err
+			}
+			s, err := console.Listen(c.Context(), address, console.Site(d.Deployment, l).Handler())
+			if err != nil {
+				return err
+			}
+			terminal.Print(c.OutOrStdout(), "open "+s.Link+" (Ctrl-C ends it)")
+			return s.Serve(c.Context())
+		},
+	}
+	where.Flags(c)
+	c.Flags().StringVar(&address, "listen", "127.0.0.1:0", "the loopback address to answer on")
+	return c
+}
+
+// keepPage writes a page into a file.
+func keepPage(out io.Writer, name string, write func(io.Writer) error) error {
+	var page bytes.Buffer
+	if err := write(&page); err != nil {
+		return err
+	}
+	if err := os.WriteFile(name, page.Bytes(), 0o600); err != nil {
+		return cli.Usage("--html: %w", err)
+	}
+	terminal.Print(out, "written to "+name+"; any browser shows it")
+	return nil
+}
