@@ -254,6 +254,20 @@ const (
 	FlexStart Capacity = "flex_start"
 )
 
+// Words are the capacity for people.
+func (c Capacity) Words() string {
+	switch c {
+	case OnDemand:
+		return "on demand"
+	case Spot:
+		return "Spot"
+	case FlexStart:
+		return "flex-start"
+	case Reserved:
+	}
+	return string(c)
+}
+
 // RecreateRequested asks to delete one slice, or all slices of one queued resource, or to create them from their stored
 // specifications. The functions logevent and patrol publish it; recreate reacts. A repetition deletes no other slice and
 // creates none twice.

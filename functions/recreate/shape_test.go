@@ -18,7 +18,7 @@ import (
 
 const (
 	scaling = "pitcrew run --scale-from=v5litepod-16 --global-batch=1024 --steps=100 -- python3 train.py"
-	named   = "policies: {night: {preset: spot, shapes: [{accelerator: v5litepod-8, zones: [" + fleettest.OtherZone + "]}]}}"
+	named   = "policies: {night: {preset: spot, places: [{accelerator: v5litepod-8, zones: [" + fleettest.OtherZone + "]}]}}"
 )
 
 // inAnotherShape is a request to create a slice in another shape, because its zone has no capacity for its own.
@@ -95,7 +95,7 @@ func TestASliceIsCreatedInAShapeOfItsPolicy(t *testing.T) {
 
 // TestNothingIsCreatedInAShapeThatDoesNotFit: the training's numbers do not, or the policy does not name it any more.
 func TestNothingIsCreatedInAShapeThatDoesNotFit(t *testing.T) {
-	const other = "policies: {night: {preset: spot, shapes: [{accelerator: v6e-8}]}}"
+	const other = "policies: {night: {preset: spot, places: [{accelerator: v6e-8}]}}"
 	for want, c := range map[string]struct{ script, policy string }{
 		"its start-up script gives pitcrew no --scale-from, so batch and steps would stay those of the other shape": {"python3 train.py", named},
 		"a global batch of 1000 cannot be divided evenly among 16 devices": {

@@ -305,7 +305,7 @@ const mixedPolicies = `policies:
   shrinking:
     preset: spot
     zones: [us-west4-a]
-    shapes:
+    places:
       - {accelerator: v5litepod-8, zones: [us-west4-b]}
       - {accelerator: v6e-8, runtime_version: v2-alpha-tpuv6e, zones: [us-west4-a, us-central1-a]}
   asking:

@@ -108,32 +108,42 @@ func Order(ctx context.Context, l *ledger.Ledger, w incident.Workload, s inciden
 	if provider.Of(s.Zone) == provider.GKE {
 		return spec, elsewhere(s, at), nil
 	}
-	shape, named := s.Alternative(p, at)
-	switch other := at.Accelerator != ""; {
-	case !other && s.AsOrdered():
-	case other && !named && s.Accelerator == at.Accelerator && w.TrainsOn() > 1: // like the slices that it trains with
-	case other && !named:
-		return nil, otherShape(s, "the policy does not name "+at.Accelerator), nil
-	case other && s.Accelerator != at.Accelerator && checkpoint.Counted(w.Training.Saved.URI):
-		return nil, otherShape(s, "the number of a TensorFlow checkpoint may be a count of checkpoints, so the steps left there are unknown"), nil
-	default:
-		if !s.AsOrdered() {
-			own, err := l.Spec(ctx, s.Order.Spec)
-			if err != nil {
-				return nil, nil, err
-			}
-			home := topology.Region(at.Zone) == topology.Region(s.Order.SpecZone)
+	by, named := s.Alternative(p, at)
+	reshaped := at.Accelerator != ""
+	like := reshaped && !named && s.Accelerator == at.Accelerator && w.TrainsOn() > 1 // like the slices that it trains with
+	switch {
+	case at != view.Place{Zone: at.Zone} && !named && !like:
+		return nil, unfitFor(s, at, "the policy does not name "+strings.TrimPrefix(at.Kind(), "as ")), nil
+	case reshaped && s.Accelerator != at.Accelerator && checkpoint.Counted(w.Training.Saved.URI):
+		return nil, unfitFor(s, at, "the number of a TensorFlow checkpoint may be a count of checkpoints, so the steps left there are unknown"), nil
+	}
+	if !s.AsOrdered() {
+		own, err := l.Spec(ctx, s.Order.Spec)
+		if err != nil {
+			return nil, nil, err
+		}
+		if spec, err = cloudtpu.TakeAs(spec, own); err != nil {
+			return nil, nil, err
+		}
+		home := topology.Region(at.Zone) == topology.Region(s.Order.SpecZone)
+		if !like {
 			if spec, err = cloudtpu.Restore(spec, own, home); err != nil {
 				return nil, nil, err
 			}
-			if home {
-				from = s.Order.SpecZone
-			}
 		}
-		if other {
-			if spec, unfit = cloudtpu.Reshape(spec, shape, w.TrainsOn()); unfit != nil {
-				return nil, unfit, nil
-			}
+		if home && !like {
+			from = s.Order.SpecZone
+		}
+	}
+	if at.Capacity != "" {
+		if spec, unfit = cloudtpu.Take(spec, at.Capacity); unfit != nil {
+			return nil, unfit, nil
+		}
+	}
+	if reshaped && !like {
+		by.Capacity = at.Capacity
+		if spec, unfit = cloudtpu.Reshape(spec, by, w.TrainsOn()); unfit != nil {
+			return nil, unfit, nil
 		}
 	}
 	if p.Autocheckpoint == policy.AutocheckpointOn {
@@ -142,22 +152,30 @@ func Order(ctx context.Context, l *ledger.Ledger, w incident.Workload, s inciden
 		}
 	}
 	spec, unfit = cloudtpu.Fit(spec, cloudtpu.Move{From: from, To: at.Zone, Subnetworks: p.Subnetworks})
-	return spec, unfit, nil
+	if unfit == nil && at.Capacity != "" && by.Reservation != "" {
+		spec, err = cloudtpu.Reserve(spec, w.Project, at.Zone, by.Reservation)
+	}
+	return spec, unfit, err
 }
 
 // elsewhere says why a Job cannot be created in a place other than its own; nil in its own.
 func elsewhere(s incident.Slot, at view.Place) error {
 	switch {
-	case at.Accelerator != "":
-		return otherShape(s, "the machines of a Job are chosen in its manifest")
+	case at != view.Place{Zone: at.Zone}:
+		return unfitFor(s, at, "the machines of a Job are chosen by its manifest")
 	case at.Zone != s.SpecIn():
 		return &provider.Error{Call: "create " + s.Name, Class: reason.CannotMove, Message: "a Job is created again in its own cluster and namespace alone"}
 	}
 	return nil
 }
 
-func otherShape(s incident.Slot, why string) error {
-	return &provider.Error{Call: "create " + s.Name, Class: reason.CannotMove, Code: reason.CodeOtherShape, Message: why}
+// unfitFor says why a slice cannot be created in another shape or capacity.
+func unfitFor(s incident.Slot, at view.Place, why string) error {
+	code := reason.CodeOtherCapacity
+	if at.Accelerator != "" {
+		code = reason.CodeOtherShape
+	}
+	return &provider.Error{Call: "create " + s.Name, Class: reason.CannotMove, Code: code, Message: why}
 }
 
 // Ref is the present or last place of a slice of a workload.

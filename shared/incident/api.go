@@ -207,6 +207,9 @@ func (s *Slot) WasOn(group string) bool {
 
 // Alternative is the one of the policy by which a slice is made in a place, or stands there; named says that there is one.
 func (s *Slot) Alternative(p policy.Policy, at view.Place) (a policy.Alternative, named bool) {
+	if at == (view.Place{Zone: at.Zone}) && (at.Zone == s.ownZone() || slices.Contains(p.Zones, at.Zone)) {
+		return policy.Alternative{}, false // it is as ordered
+	}
 	i := slices.IndexFunc(p.Places, func(a policy.Alternative) bool {
 		return s.placeBy(a, at.Zone) == at && (a.Zones == nil || slices.Contains(a.Zones, at.Zone))
 	})
@@ -214,6 +217,12 @@ func (s *Slot) Alternative(p policy.Policy, at view.Place) (a policy.Alternative
 		return policy.Alternative{}, false
 	}
 	return p.Places[i], true
+}
+
+// After is for how long all places before one must have refused.
+func (s *Slot) After(p policy.Policy, at view.Place) time.Duration {
+	a, _ := s.Alternative(p, at)
+	return a.After
 }
 
 // PriceIn is what an hour of a chip costs in a place by the policy, in dollars; 0 is unknown.

@@ -169,7 +169,7 @@ func (d *diagnosis) placesFrom(x Effect) (all []view.ZoneFit) {
 	places := d.placesOf(s, d.isApart())
 	left := d.leftAmong(s, places)
 	for _, at := range places {
-		z := view.ZoneFit{Place: at, Checked: at == view.Place{Zone: s.Zone}}
+		z := view.ZoneFit{Place: at, AfterSeconds: s.After(d.p, at).Seconds(), Checked: at == view.Place{Zone: s.Zone}}
 		for _, l := range left {
 			if l.Zone == at.Zone {
 				z.Text = l.Words()

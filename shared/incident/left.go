@@ -27,20 +27,9 @@ func (d *diagnosis) leftUntil(s *slot, at view.Place) time.Time {
 }
 
 // leftLast puts the places that are left after the others of their kind: no other shape and no other capacity comes first because of it.
-func (d *diagnosis) leftLast(s *slot, all []view.Place) []view.Place {
-	order := func(p view.Place) int {
-		if d.leftUntil(s, p).IsZero() {
-			return 0
-		}
-		return 1
-	}
-	for from, to := 0, 0; from < len(all); from = to {
-		for to = from; to < len(all) && all[to].Accelerator == all[from].Accelerator && all[to].Capacity == all[from].Capacity; {
-			to++
-		}
-		slices.SortStableFunc(all[from:to], func(a, b view.Place) int { return cmp.Compare(order(a), order(b)) })
-	}
-	return all
+func (d *diagnosis) leftLast(s *slot, kind []view.Place) []view.Place {
+	left := func(p view.Place) bool { return !d.leftUntil(s, p).IsZero() }
+	return slices.Concat(slices.DeleteFunc(slices.Clone(kind), left), slices.DeleteFunc(kind, func(p view.Place) bool { return !left(p) }))
 }
 
 // whyCreated is why a slot is created now, and which zone is asked after the others.

@@ -19,21 +19,21 @@ import (
 func (d *diagnosis) place(s *slot, apart bool) (at view.Place, from time.Time) {
 	places, x := d.placesOf(s, apart), s.create
 	if x == nil || x.Zone == "" {
-		return d.free(places)
+		return d.free(s, places)
 	}
 	r := d.in.refusal(x.Place)
 	if !x.Begun.IsZero() || slices.Contains(places, x.Place) && !r.Never && (d.over(r.Until) || x.Retry.Equal(r.Until)) {
 		return x.Place, x.Retry
 	}
-	return d.free(places)
+	return d.free(s, places)
 }
 
 // mayCome reports whether a creation that was begun may have taken effect, or still may.
 func (x *Effect) mayCome() bool { return x.Zone != "" && (!x.Begun.IsZero() || x.Failures > 0) }
 
-// placesOf are the places where a slot may be made, in their order: its own zone, those of the policy, and then other shapes. The slices of a Multislice are in one
-// zone and have one shape: what is lost alone goes where the others are, and what is lost together moves together. Where the owner has put them
-// in several zones, each stays in its own: that is apart.
+// placesOf are the places where a slot may be made, in their order: its own zone, those of the policy, and then what else the policy names. The
+// slices of a Multislice are in one zone and have one shape, whatever they are taken from: what is lost alone goes where the others are, and what is
+// lost together moves together. Where the owner has put them in several zones, each stays in its own: that is apart.
 func (d *diagnosis) placesOf(s *slot, apart bool) []view.Place {
 	with, zone := d.w.group(s.Name), ""
 	for i := range d.slots {
@@ -46,12 +46,12 @@ func (d *diagnosis) placesOf(s *slot, apart bool) []view.Place {
 			if apart {
 				at.Zone = s.ownZone()
 			}
-			return []view.Place{at}
+			return d.placesAt(s, at)
 		}
 		zone = cmp.Or(zone, o.ownZone())
 	}
 	if apart {
-		return []view.Place{{Zone: s.ownZone()}}
+		return d.placesAt(s, view.Place{Zone: s.ownZone()})
 	}
 	all := []view.Place{{Zone: cmp.Or(zone, s.ownZone())}}
 	for _, zone := range d.p.Zones {
@@ -59,7 +59,15 @@ func (d *diagnosis) placesOf(s *slot, apart bool) []view.Place {
 			all = append(all, at)
 		}
 	}
-	return d.leftLast(s, append(all, d.shapes(s, all)...))
+	all = d.leftLast(s, all)
+	return append(all, d.alternatives(s, all)...)
+}
+
+// placesAt are a place, and what else the policy names in its zone with its shape.
+func (d *diagnosis) placesAt(s *slot, at view.Place) []view.Place {
+	all := []view.Place{at}
+	others := slices.DeleteFunc(d.alternatives(s, all), func(p view.Place) bool { return p.Zone != at.Zone || p.Accelerator != at.Accelerator })
+	return append(all, others...)
 }
 
 // isApart reports whether training last ran in several zones.
@@ -146,36 +154,33 @@ func (s *Slot) placeBy(a policy.Alternative, zone string) view.Place {
 // ordered in several shapes, and never came in another one, keep their own.
 func beside(at view.Place, o, s *slot) view.Place {
 	shape := cmp.Or(at.Accelerator, o.ownShape())
-	unlike := s.Order == (Order{}) && o.Order == (Order{}) && s.Accelerator != o.Accelerator
+	unlike := s.stands().Accelerator == "" && o.stands().Accelerator == "" && s.Accelerator != o.Accelerator
 	if unlike || shape == s.ownShape() {
 		shape = ""
 	}
 	return view.Place{Zone: at.Zone, Accelerator: shape}
 }
 
-// shapes are the other shapes in which a slot may be made, zone after zone. Slices that differ have none.
-func (d *diagnosis) shapes(s *slot, zones []view.Place) (all []view.Place) {
-	own := s.ownShape()
-	if len(d.those(func(o *slot) bool { return o.Released.IsZero() && o.ownShape() != own })) > 0 {
-		return nil
-	}
-	for _, shape := range d.p.Places {
-		if shape.Accelerator == own {
-			continue
-		}
-		for _, zone := range zonesOf(shape, zones) {
-			if at := (view.Place{Zone: zone, Accelerator: shape.Accelerator}); !slices.Contains(all, at) {
-				all = append(all, at)
+// alternatives are what else the policy names for a slot, in its order, zone after zone. Slices that differ in their shapes keep them.
+func (d *diagnosis) alternatives(s *slot, zones []view.Place) (all []view.Place) {
+	unlike := len(d.those(func(o *slot) bool { return o.Released.IsZero() && o.ownShape() != s.ownShape() })) > 0
+	for _, a := range d.p.Places {
+		var kind []view.Place
+		for _, zone := range zonesOf(a, zones) {
+			at := s.placeBy(a, zone)
+			if unknown := !slices.Contains(zones, at) && !slices.Contains(all, at); unknown && !(unlike && at.Accelerator != "") {
+				kind = append(kind, at)
 			}
 		}
+		all = append(all, d.leftLast(s, kind)...)
 	}
 	return all
 }
 
-// zonesOf are the zones of a shape: its own, or else all.
-func zonesOf(shape policy.Alternative, all []view.Place) []string {
-	if shape.Zones != nil {
-		return shape.Zones
+// zonesOf are the zones of an alternative: its own, or else all.
+func zonesOf(a policy.Alternative, all []view.Place) []string {
+	if a.Zones != nil {
+		return a.Zones
 	}
 	var zones []string
 	for _, p := range all {
@@ -184,22 +189,45 @@ func zonesOf(shape policy.Alternative, all []view.Place) []string {
 	return zones
 }
 
-// free is the place that has not just refused and was asked longest ago, else the one to ask again first.
-func (d *diagnosis) free(places []view.Place) (at view.Place, from time.Time) {
+// free is the place that has not just refused and was asked longest ago, else the one to ask again first. No place is asked before its turn, and
+// none before those that come before it.
+func (d *diagnosis) free(s *slot, places []view.Place) (at view.Place, from time.Time) {
 	var asked time.Time
 	for _, p := range places {
-		r := d.in.refusal(p)
-		switch {
+		r, turn := d.in.refusal(p), d.turn(s, p)
+		switch until := later(r.Until, turn); {
 		case r.Never:
-		case d.over(r.Until):
+			continue
+		case d.over(until):
 			if at.Zone == "" || !from.IsZero() || r.At.Before(asked) {
 				at, from, asked = p, time.Time{}, r.At
 			}
-		case at.Zone == "" || !from.IsZero() && r.Until.Before(from):
-			at, from = p, r.Until
+		case at.Zone == "" || !from.IsZero() && until.Before(from):
+			at, from = p, until
+		}
+		if !d.over(turn) {
+			break
 		}
 	}
 	return at, from
+}
+
+// turn is from when a place may be asked, once those before it have refused.
+func (d *diagnosis) turn(s *slot, at view.Place) time.Time {
+	if after := s.After(d.p, at); after > 0 {
+		return d.by(d.refusedSince(), after)
+	}
+	return time.Time{}
+}
+
+// nextTurn is the first place whose turn is still to come, and from when it is asked; none where all have had theirs.
+func (d *diagnosis) nextTurn(s *slot, apart bool) (at view.Place, from time.Time) {
+	for _, p := range d.placesOf(s, apart) {
+		if turn := d.turn(s, p); !d.over(turn) && !d.in.refusal(p).Never {
+			return p, turn
+		}
+	}
+	return view.Place{}, time.Time{}
 }
 
 // refusal is the refusal of a place; empty where it has refused nothing.

@@ -231,6 +231,9 @@ func (d *diagnosis) creates(all []*slot) *Step {
 		}
 		if r := d.in.refusal(at); !from.IsZero() && from.Equal(r.Until) {
 			s.Why = story.EveryZoneRefused.With(refusalWords(r.Code))
+			if next, turn := d.nextTurn(o, apart); next.Zone != "" {
+				s.Why = story.NextPlace.With(refusalWords(r.Code), next.String(), turn.UTC().Format("2006-01-02 15:04 UTC"))
+			}
 		}
 		s.Wants = append(s.Wants, Want{Action: events.ActionCreate, Slice: o.Name, With: d.w.group(o.Name), Place: at, From: from, Why: s.Why})
 		cover(covered, s.Wants)
@@ -269,7 +272,7 @@ func (d *diagnosis) comesBy(s *slot, since time.Time, queues bool) time.Time {
 	case x != nil && !x.Answered.IsZero():
 		return d.by(x.First, 2*bounds.RecreateFor)
 	}
-	return d.by(since, bounds.RecreateFor)
+	return d.by(since, bounds.RecreateFor+d.p.LastTurn())
 }
 
 // waitsForCapacity reports whether a creation was refused for want of capacity since it was wanted, or waits in a queue.

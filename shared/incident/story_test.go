@@ -92,7 +92,7 @@ func (n *story) places() string {
 	var all []string
 	for _, e := range n.out {
 		if r, ok := e.(events.RecreateRequested); ok && r.Action == events.ActionCreate {
-			all = append(all, r.Slice+" in "+view.Place{Zone: r.Zone, Accelerator: r.Accelerator}.String())
+			all = append(all, r.Slice+" in "+view.Place{Zone: r.Zone, Accelerator: r.Accelerator, Capacity: r.Capacity}.String())
 		}
 	}
 	slices.Sort(all)

@@ -51,11 +51,11 @@ func Example() []byte {
 				comment(6, s.about())
 				line(6, "%s: %s", s, exampleLevel(s))
 			}
-		case shapes:
+		case places:
 			line(4, "%s:", k.name)
-			for i, s := range shapeKeys() {
+			for _, s := range placeKeys() {
 				comment(8, s.about)
-				if i == 0 {
+				if s.begins {
 					line(6, "- %s: %s", s.name, s.example)
 					continue
 				}

@@ -39,7 +39,7 @@ type entry struct {
 	Switches       map[string]yaml.Node `yaml:"switches"`
 	Zones          []yaml.Node          `yaml:"zones"`
 	LeaveZoneFor   yaml.Node            `yaml:"leave_zone_for"`
-	Shapes         []yaml.Node          `yaml:"shapes"`
+	Places         []yaml.Node          `yaml:"places"`
 	Lead           yaml.Node            `yaml:"lead"`
 	Save           yaml.Node            `yaml:"save"`
 	GiveUpAfter    yaml.Node            `yaml:"give_up_after"`
@@ -53,11 +53,15 @@ type entry struct {
 	EgressPrice    yaml.Node            `yaml:"egress_price"`
 }
 
-// shape is another shape as it is written.
-type shape struct {
+// place is another place as it is written.
+type place struct {
+	Capacity       yaml.Node   `yaml:"capacity"`
+	Reservation    yaml.Node   `yaml:"reservation"`
 	Accelerator    yaml.Node   `yaml:"accelerator"`
 	RuntimeVersion yaml.Node   `yaml:"runtime_version"`
 	Zones          []yaml.Node `yaml:"zones"`
+	After          yaml.Node   `yaml:"after"`
+	ChipHourPrice  yaml.Node   `yaml:"chip_hour_price"`
 }
 
 // zoneName is the form of a zone's name; only the cloud knows whether the zone exists.
@@ -68,6 +72,9 @@ var acceleratorType = regexp.MustCompile("^(" + strings.Join(topology.Generation
 
 // runtimeVersion is the form of a TPU software version, such as v2-alpha-tpuv5-lite.
 var runtimeVersion = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*$`)
+
+// reservationName is short, or says the project and the zone too.
+var reservationName = regexp.MustCompile(`^(?:projects/[a-z0-9.:-]+/(?:locations|zones)/[a-z0-9-]+/reservations/)?[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?$`)
 
 var (
 	regionName = regexp.MustCompile(`^[a-z]+-[a-z]+[0-9]+$`)
@@ -200,7 +207,9 @@ func (e entry) policy(name string, f *FileError) Policy {
 	p.Name = name
 	r.switches(&p, e)
 	p.Zones = r.zones("zones", e.Zones)
-	r.shapes(&p, e.Shapes)
+	for _, n := range e.Places {
+		r.place(&p, n)
+	}
 	r.subnetworks(&p, e.Subnetworks)
 	if d, ok := r.span("lead", e.Lead, MinLead, MaxLead); ok {
 		p.Lead = d
@@ -256,11 +265,15 @@ func (r reader) word(field string, n yaml.Node) (s string, ok bool) {
 	}
 }
 
-// oneOf is a word out of two.
-func (r reader) oneOf(field string, n yaml.Node, a, b string) (s string, ok bool) {
+// oneOf is a word out of some.
+func (r reader) oneOf(field string, n yaml.Node, words ...string) (s string, ok bool) {
 	s, ok = r.word(field, n)
-	if ok && s != a && s != b {
-		r.fault(n, "%s %.40q is neither %s nor %s", field, s, a, b)
+	switch {
+	case !ok || slices.Contains(words, s):
+	case len(words) == 2:
+		r.fault(n, "%s %.40q is neither %s nor %s", field, s, words[0], words[1])
+	default:
+		r.fault(n, "%s %.40q is none of %s", field, s, strings.Join(words, ", "))
 	}
 	return s, ok
 }
@@ -378,27 +391,52 @@ func (r reader) switches(p *Policy, e entry) {
 	}
 }
 
-func (r reader) shapes(p *Policy, nodes []yaml.Node) {
-	for _, n := range nodes {
-		var s shape
-		r.faults.yaml(n.Decode(&s))
-		if isNull(&s.Accelerator) {
-			r.fault(n, "shapes: a shape has to name its accelerator")
-			continue
-		}
-		accelerator, ok := r.word("shapes: accelerator", s.Accelerator)
-		if _, err := topology.Parse(accelerator); ok && (err != nil || !acceleratorType.MatchString(accelerator)) {
-			r.fault(s.Accelerator, "shapes: %.40q is no accelerator type such as v5litepod-8", accelerator)
-		}
-		if slices.ContainsFunc(p.Places, func(a Alternative) bool { return a.Accelerator == accelerator }) {
-			r.fault(s.Accelerator, "shapes: %.40q is there twice", accelerator)
-		}
-		version, ok := r.word("shapes: runtime_version", s.RuntimeVersion)
-		if ok && !runtimeVersion.MatchString(version) {
-			r.fault(s.RuntimeVersion, "shapes: %.40q is no runtime version", version)
-		}
-		p.Places = append(p.Places, Alternative{Accelerator: accelerator, RuntimeVersion: version, Zones: r.zones("shapes: zones", s.Zones)})
+func (r reader) place(p *Policy, n yaml.Node) {
+	var at place
+	r.faults.yaml(n.Decode(&at))
+	if isNull(&at.Accelerator) && isNull(&at.Capacity) && isNull(&at.Reservation) {
+		r.fault(n, "places: a place has to name its capacity, its reservation or its accelerator")
+		return
 	}
+	a := Alternative{Zones: r.zones("places: zones", at.Zones), ChipHourPrice: r.price("places: chip_hour_price", at.ChipHourPrice)}
+	if s, ok := r.oneOf("places: capacity", at.Capacity, capacities...); ok {
+		a.Capacity = events.Capacity(s)
+	}
+	if s, ok := r.word("places: reservation", at.Reservation); ok {
+		a.Reservation, a.Capacity = s, cmp.Or(a.Capacity, events.Reserved)
+		switch {
+		case a.Capacity != events.Reserved:
+			r.fault(at.Reservation, "places: a reservation has no capacity %s", a.Capacity)
+		case !reservationName.MatchString(s):
+			r.fault(at.Reservation, "places: %.120q is no reservation", s)
+		}
+	}
+	if s, ok := r.word("places: accelerator", at.Accelerator); ok {
+		a.Accelerator = s
+		if _, err := topology.Parse(s); err != nil || !acceleratorType.MatchString(s) {
+			r.fault(at.Accelerator, "places: %.40q is no accelerator type such as v5litepod-8", s)
+		}
+	}
+	if s, ok := r.word("places: runtime_version", at.RuntimeVersion); ok {
+		a.RuntimeVersion = s
+		if !runtimeVersion.MatchString(s) {
+			r.fault(at.RuntimeVersion, "places: %.40q is no runtime version", s)
+		}
+	}
+	if d, ok := r.span("places: after", at.After, 0, MaxAfter); ok {
+		a.After = d
+	}
+	if slices.ContainsFunc(p.Places, a.overlaps) {
+		r.fault(n, "places: the same place is there twice")
+	}
+	p.Places = append(p.Places, a)
+}
+
+// overlaps reports whether another alternative is the same in one of its zones.
+func (a Alternative) overlaps(o Alternative) bool {
+	anywhere := a.Zones == nil || o.Zones == nil
+	return a.Accelerator == o.Accelerator && a.Capacity == o.Capacity &&
+		(anywhere || slices.ContainsFunc(o.Zones, func(zone string) bool { return slices.Contains(a.Zones, zone) }))
 }
 
 func (r reader) subnetworks(p *Policy, nodes map[string]yaml.Node) {

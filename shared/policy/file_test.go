@@ -30,7 +30,7 @@ policies:
     switches: {early_maintenance: "yes", restart: ask, recreate: no}
     zones: [us-west4-a, us-west4-b]
     leave_zone_for: 90m
-    shapes: [{accelerator: v5litepod-8, zones: [us-west4-a]}, {accelerator: v6e-8, runtime_version: v2-alpha-tpuv6e}]
+    places: [{accelerator: v5litepod-8, zones: [us-west4-a]}, {accelerator: v6e-8, runtime_version: v2-alpha-tpuv6e}]
     lead: 10m
     save: signal
     give_up_after: 48h
@@ -44,7 +44,7 @@ policies:
     egress_price: 0.02
   bare: {}
   short:
-  nulls: {preset: , switches: , zones: ~, leave_zone_for: , shapes: , lead: null, save: , give_up_after: , hang: , restarts_per_day: , autocheckpoint: , chip_hour_price: , spend_at_most: , subnetworks: , other_regions: , egress_price: }
+  nulls: {preset: , switches: , zones: ~, leave_zone_for: , places: , lead: null, save: , give_up_after: , hang: , restarts_per_day: , autocheckpoint: , chip_hour_price: , spend_at_most: , subnetworks: , other_regions: , egress_price: }
 `
 	f := parse(t, text)
 	if d := cmp.Diff([]string{"bare", "night", "nulls", "short"}, f.Names()); d != "" {
@@ -183,7 +183,7 @@ func TestParseTellsEveryFaultWithItsPlace(t *testing.T) {
 				`line 8, column 22: policy "night": start_stopped: "" is none of no, ask, yes`,
 				`line 9, column 11: policy "night": lead "soon" is no duration such as 10m or 48h`,
 				`line 10, column 20: policy "night": give_up_after -1h0m0s is negative`,
-				`line 11, column 5: policy "night" has no "typo"; there are preset, switches, zones, leave_zone_for, shapes, lead, save, give_up_after, hang, restarts_per_day, autocheckpoint, chip_hour_price, spend_at_most, subnetworks, other_regions, egress_price`,
+				`line 11, column 5: policy "night" has no "typo"; there are preset, switches, zones, leave_zone_for, places, lead, save, give_up_after, hang, restarts_per_day, autocheckpoint, chip_hour_price, spend_at_most, subnetworks, other_regions, egress_price`,
 				`line 12, column 25: policy "night": zones: "here" is no zone`,
 				`line 12, column 31: policy "night": zones: "" is no zone`,
 				`line 13, column 11: policy "night": save "hard" is neither natural nor signal`,
@@ -221,19 +221,19 @@ func TestParseTellsEveryFaultWithItsPlace(t *testing.T) {
 			},
 		},
 		"shapes that are none": {
-			"policies:\n  a:\n    shapes:\n      - zones: [us-west4-a]\n      - accelerator: v9-8\n      - {accelerator: v4-7, zone: us-west4-a}\n      - {accelerator: v4-8, zones: [here]}\n      - {accelerator: v4-8, runtime_version: a b}\n      - v4-16\n      - ~\n  b: {shapes: {accelerator: v4-8}}\n",
+			"policies:\n  a:\n    places:\n      - zones: [us-west4-a]\n      - accelerator: v9-8\n      - {accelerator: v4-7, zone: us-west4-a}\n      - {accelerator: v4-8, zones: [here]}\n      - {accelerator: v4-8, runtime_version: a b}\n      - v4-16\n      - ~\n  b: {places: {accelerator: v4-8}}\n",
 			[]string{
-				`line 4, column 9: policy "a": shapes: a shape has to name its accelerator`,
-				`line 5, column 22: policy "a": shapes: "v9-8" is no accelerator type such as v5litepod-8`,
-				`line 6, column 23: policy "a": shapes: "v4-7" is no accelerator type such as v5litepod-8`,
-				`line 6, column 29: policy "a": shapes has no "zone"; did you mean zones?`,
-				`line 7, column 37: policy "a": shapes: zones: "here" is no zone`,
-				`line 8, column 23: policy "a": shapes: "v4-8" is there twice`,
-				`line 8, column 46: policy "a": shapes: "a b" is no runtime version`,
-				`line 9, column 9: policy "a": shapes has to be a mapping`,
-				`line 9, column 9: policy "a": shapes: a shape has to name its accelerator`,
-				`line 10, column 9: policy "a": shapes: a shape has to name its accelerator`,
-				`line 11, column 15: policy "b": shapes is no list`,
+				`line 4, column 9: policy "a": places: a place has to name its capacity, its reservation or its accelerator`,
+				`line 5, column 22: policy "a": places: "v9-8" is no accelerator type such as v5litepod-8`,
+				`line 6, column 23: policy "a": places: "v4-7" is no accelerator type such as v5litepod-8`,
+				`line 6, column 29: policy "a": places has no "zone"; did you mean zones?`,
+				`line 7, column 37: policy "a": places: zones: "here" is no zone`,
+				`line 8, column 9: policy "a": places: the same place is there twice`,
+				`line 8, column 46: policy "a": places: "a b" is no runtime version`,
+				`line 9, column 9: policy "a": places has to be a mapping`,
+				`line 9, column 9: policy "a": places: a place has to name its capacity, its reservation or its accelerator`,
+				`line 10, column 9: policy "a": places: a place has to name its capacity, its reservation or its accelerator`,
+				`line 11, column 15: policy "b": places is no list`,
 			},
 		},
 		"a lead that is too long":        {"policies: {a: {lead: 24h1s}}", []string{`line 1, column 22: policy "a": lead 24h0m1s is not between 1m0s and 24h0m0s`}},
@@ -250,7 +250,7 @@ func TestParseTellsEveryFaultWithItsPlace(t *testing.T) {
 		"an unknown field at the top":    {"policies: {}\nallow: [restart]\n", []string{`line 2, column 1: a policy file has no "allow"; there are policies`}},
 		"a typed wrong switch":           {"policies:\n  a:\n    switches: {recrate: no}\n", []string{`line 3, column 16: policy "a": switches has no "recrate"; did you mean recreate?`}},
 		"a typed wrong field":            {"policies:\n  a: &a\n    giveup_after: 48h\n  b: *a\n  c: {<<: [*a, {sav: signal}]}\n", []string{`line 3, column 5: policy "a" has no "giveup_after"; did you mean give_up_after?`, `line 5, column 17: policy "c" has no "sav"; did you mean save?`}},
-		"a mapping taken for two things": {"policies:\n  a:\n    switches: &s {restart: no}\n  b: *s\n", []string{`line 3, column 19: policy "b" has no "restart"; there are preset, switches, zones, leave_zone_for, shapes, lead, save, give_up_after, hang, restarts_per_day, autocheckpoint, chip_hour_price, spend_at_most, subnetworks, other_regions, egress_price`}},
+		"a mapping taken for two things": {"policies:\n  a:\n    switches: &s {restart: no}\n  b: *s\n", []string{`line 3, column 19: policy "b" has no "restart"; there are preset, switches, zones, leave_zone_for, places, lead, save, give_up_after, hang, restarts_per_day, autocheckpoint, chip_hour_price, spend_at_most, subnetworks, other_regions, egress_price`}},
 		"keys that are no words":         {"policies:\n  ? [a]\n  : {}\n", []string{`line 2, column 5: policies has a key that is no word`}},
 		"switches that are a list":       {"policies: {a: {switches: [restart]}}", []string{`line 1, column 26: policy "a": switches has to be a mapping`}},
 		"a list of policies":             {"policies: [a]", []string{`line 1, column 11: policies has to be a mapping`}},
@@ -318,7 +318,7 @@ func TestABombOfAliasesIsRefused(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("policies:\n  night:\n    preset: spot\n    switches: {early_maintenance: \"yes\", restart: ask}\n    zones: [us-west4-a]\n    lead: 20m\n    give_up_after: 48h\n    chip_hour_price: 1.20\n"), "restart,recreate")
 	f.Add([]byte("policies: {a: &a {switches: {restart: &yes no, recreate: *yes}}, b: {<<: *a, save: signal}}"), "early_maintenance")
-	f.Add([]byte("policies:\n  a:\n    shapes:\n      - &s {accelerator: v5litepod-8, zones: [us-west4-a]}\n      - {<<: *s, accelerator: v6e-8, runtime_version: v2-alpha-tpuv6e}\n"), "recreate")
+	f.Add([]byte("policies:\n  a:\n    places:\n      - &s {accelerator: v5litepod-8, zones: [us-west4-a]}\n      - {<<: *s, accelerator: v6e-8, runtime_version: v2-alpha-tpuv6e}\n"), "recreate")
 	f.Add([]byte("policies: {a: {}}\n---\n{}"), "fly")
 	f.Fuzz(func(t *testing.T, raw []byte, list string) {
 		ceiling, err := policy.Allow(list)

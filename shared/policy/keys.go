@@ -17,8 +17,10 @@ type key struct {
 	kind kind
 	// values are the only words that are allowed, where there are only some.
 	values []string
-	// example is a value as YAML, which the schema gives too. Switches, shapes and subnetworks are written out in the example.
+	// example is a value as YAML, which the schema gives too. Switches, places and subnetworks are written out in the example.
 	example string
+	// begins says that the example of a list begins another item with it.
+	begins bool
 }
 
 // kind is the form of a value.
@@ -31,7 +33,7 @@ const (
 	count
 	amount
 	zones
-	shapes
+	places
 	switches
 	subnetworks
 )
@@ -47,8 +49,8 @@ func keys() []key {
 			about: "for how long a zone that preempted the workload twice within an hour is asked after the others, up to 168h; by default 6h, with 0 never",
 		},
 		{
-			name: "shapes", kind: shapes,
-			about: "Pitstop tries these in order, zone after zone, when no zone has the ordered slice; the training's batch and steps must follow",
+			name: "places", kind: places,
+			about: "Pitstop tries these in order, zone after zone, when no zone has the slice as it was ordered",
 		},
 		{
 			name: "lead", kind: span, example: "10m",
@@ -82,12 +84,19 @@ func keys() []key {
 	}
 }
 
-// shapeKeys are the settings of a shape.
-func shapeKeys() []key {
+// placeKeys are the settings of a place. Those that begin one say what it is: a place has one of them at least.
+func placeKeys() []key {
 	return []key{
-		{name: "accelerator", kind: word, example: "v6e-8", about: "the accelerator type, such as v5litepod-8"},
-		{name: "runtime_version", kind: word, example: "v2-alpha-tpuv6e", about: "the software version that its machines boot; another generation than the slice's own needs it"},
+		{name: "capacity", kind: word, values: capacities, example: "on_demand", begins: true, about: "what it is taken from; by default as the slice was ordered"},
 		{name: "zones", kind: zones, example: "[us-east5-b]", about: "the zones that Pitstop asks for it; by default the slice's own zones"},
+		{name: "after", kind: span, example: "2h", about: "for how long all places before it must have refused, up to 168h; by default it is asked at once"},
+		{name: "chip_hour_price", kind: price, example: "2.40", about: "dollars for an hour of one chip there; by default the policy's"},
+		{name: "reservation", kind: word, example: "tpus-2026", begins: true, about: "the reservation that it is taken from; its capacity is reserved"},
+		{
+			name: "accelerator", kind: word, example: "v6e-8", begins: true,
+			about: "the accelerator type; by default as the slice was ordered. The training's batch and steps must follow",
+		},
+		{name: "runtime_version", kind: word, example: "v2-alpha-tpuv6e", about: "the software version that its machines boot; another generation than the slice's own needs it"},
 	}
 }
 
@@ -97,6 +106,8 @@ var presetNames = []string{"watch", "spot", "reserved"}
 var saveModes = []string{string(events.SaveNatural), string(events.SaveSignal)}
 
 var hangs = []string{string(HangReport), string(HangRestart)}
+
+var capacities = []string{string(events.OnDemand), string(events.Reserved), string(events.Spot)}
 
 var autocheckpoints = []string{string(AutocheckpointKeep), string(AutocheckpointOn)}
 
@@ -153,9 +164,9 @@ func (o *outline) policy(name string, n *yaml.Node) {
 			o.mapping(value, "subnetworks", what, nil, func(_, _ *yaml.Node) {})
 		case zones:
 			o.list(value, what)
-		case shapes:
+		case places:
 			for _, s := range o.list(value, what) {
-				o.mapping(s, "shape", what, names(shapeKeys()), func(k, value *yaml.Node) {
+				o.mapping(s, "place", what, names(placeKeys()), func(k, value *yaml.Node) {
 					if k.Value == "zones" {
 						o.list(value, what+": zones")
 					}
@@ -210,7 +221,7 @@ func (o *outline) mapping(at *yaml.Node, as, what string, known []string, each f
 		case twice:
 			o.faults.add(k, "%s has %.40q twice; it is at line %d already", what, name.Value, line)
 		case known != nil && !slices.Contains(known, name.Value):
-			o.faults.add(k, "%s has no %.40q; %s", what, name.Value, Nearest(name.Value, known))
+			o.faults.add(k, "%s has no %.40q; %s", what, name.Value, wayOut(name.Value, known))
 		default:
 			first[name.Value] = k.Line
 			each(name, value)
@@ -228,6 +239,14 @@ func aim(n *yaml.Node) *yaml.Node {
 
 func isNull(n *yaml.Node) bool {
 	return n.IsZero() || n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null"
+}
+
+// wayOut says what to write in the place of a key that there is not.
+func wayOut(name string, known []string) string {
+	if name == "shapes" && slices.Contains(known, "places") {
+		return "places lists other shapes"
+	}
+	return Nearest(name, known)
 }
 
 // Nearest corrects a mistyped name: it suggests the nearest known name, or lists them all.

@@ -253,6 +253,17 @@ func (b Budget) String() string {
 	return strconv.FormatFloat(b.Dollars, 'f', -1, 64) + " USD a " + per
 }
 
+// MaxAfter is the longest time for which the places before one must have refused.
+const MaxAfter = 7 * 24 * time.Hour
+
+// LastTurn is for how long the other places must have refused before each place has had its turn.
+func (p Policy) LastTurn() (last time.Duration) {
+	for _, a := range p.Places {
+		last = max(last, a.After)
+	}
+	return last
+}
+
 // Hang is the reaction when a training makes no steps any more.
 type Hang string
 

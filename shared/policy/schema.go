@@ -74,17 +74,25 @@ func (k kind) schema() object {
 		return object{"type": []string{"integer", "string", "null"}, "minimum": 1, "maximum": MaxRestartsPerDay, "pattern": `^[0-9]+$`}
 	case zones:
 		return object{"type": []string{"array", "null"}, "items": object{"type": "string", "pattern": zoneName.String()}}
-	case shapes:
-		each := described(shapeKeys())
+	case places:
+		each := described(placeKeys())
 		for name, more := range map[string]object{
-			"accelerator":     {"type": "string", "pattern": acceleratorType.String()},
+			"accelerator":     {"pattern": acceleratorType.String()},
+			"reservation":     {"pattern": reservationName.String()},
 			"runtime_version": {"pattern": runtimeVersion.String()},
 		} {
 			p, _ := each[name].(object)
 			maps.Copy(p, more)
 		}
+		some := []any{}
+		for _, k := range placeKeys() {
+			if k.begins {
+				some = append(some, object{"required": []string{k.name}, "properties": object{k.name: object{"type": "string"}}})
+			}
+		}
 		return object{"type": []string{"array", "null"}, "items": object{
-			"type": "object", "additionalProperties": false, "properties": each, "required": []string{"accelerator"},
+			"type": "object", "additionalProperties": false, "properties": each,
+			"anyOf": some,
 		}}
 	case switches:
 		each := object{}

@@ -45,7 +45,7 @@ func TestTheSchemaTakesWhatTheReaderTakes(t *testing.T) {
 		"", "{}", "policies:", "policies: {a: }", everyKey,
 		"policies: {a: &a {preset: spot, switches: {restart: ask}}, b: *a, c: {<<: *a, lead: 1h30m}}",
 		"policies: {a: {switches: , zones: , preset: , lead: , save: , give_up_after: , chip_hour_price: }}",
-		"policies: {a: {shapes: }, b: {shapes: []}, c: {shapes: [{accelerator: v4-8, runtime_version: , zones: }]}}",
+		"policies: {a: {places: }, b: {places: []}, c: {places: [{accelerator: v4-8, runtime_version: , zones: }]}}",
 		"policies: {a: {give_up_after: 0, chip_hour_price: 3}, b: {give_up_after: '0', lead: 1.5h, chip_hour_price: '1.2'}}",
 	} {
 		parse(t, text)
@@ -63,7 +63,7 @@ policies:
     switches: {request_checkpoint: yes, early_maintenance: ask, restart: no, recreate: yes, recreate_non_spot: ask, start_stopped: no}
     zones: [us-west4-a, europe-west4-b]
     leave_zone_for: 12h
-    shapes:
+    places:
       - {accelerator: v6e-8, runtime_version: v2-alpha-tpuv6e, zones: [us-east5-b]}
       - accelerator: v5litepod-8
     lead: 10m
@@ -127,7 +127,7 @@ func TestTheReaderAcceptsEveryExampleOfTheSchema(t *testing.T) {
 			t.Errorf("%s has no example", name)
 		}
 	}
-	if !tried["a file"] || !tried["shapes accelerator"] || !tried["shapes runtime_version"] || !tried["shapes zones"] {
+	if !tried["a file"] || !tried["places accelerator"] || !tried["places runtime_version"] || !tried["places zones"] {
 		t.Errorf("tried are only %v", tried)
 	}
 }
@@ -252,7 +252,7 @@ func TestTheExampleHasEveryKey(t *testing.T) {
 		}
 	}
 	p := f.For(names[0], policy.Everything())
-	if len(p.Places) != 1 || len(p.Subnetworks) != 2 || p.Lead == 0 || p.GiveUpAfter == 0 || p.EgressPrice == 0 || p.RestartsPerDay == 0 {
+	if len(p.Places) != 3 || len(p.Subnetworks) != 2 || p.Lead == 0 || p.GiveUpAfter == 0 || p.EgressPrice == 0 || p.RestartsPerDay == 0 {
 		t.Errorf("it reads as %+v", p)
 	}
 	for _, line := range strings.Split(string(policy.Example()), "\n") {
@@ -303,16 +303,16 @@ func TestTheSchemaRefusesWhatTheReaderRefuses(t *testing.T) {
 		"a preset's name":      "policies: {spot: {}}",
 		"a zone":               "policies: {a: {zones: [here]}}",
 		"a zone without list":  "policies: {a: {zones: us-west4-a}}",
-		"a list for a shape":   "policies: {a: {shapes: [[v4-8]]}}",
-		"a word for a shape":   "policies: {a: {shapes: [v4-8]}}",
-		"shapes without list":  "policies: {a: {shapes: {accelerator: v4-8}}}",
-		"a key of a shape":     "policies: {a: {shapes: [{accelerator: v4-8, zone: us-west4-a}]}}",
-		"a shape without type": "policies: {a: {shapes: [{zones: [us-west4-a]}]}}",
-		"an empty shape":       "policies: {a: {shapes: [~]}}",
-		"a type left empty":    "policies: {a: {shapes: [{accelerator: }]}}",
-		"a type":               "policies: {a: {shapes: [{accelerator: v9-8}]}}",
-		"a zone of a shape":    "policies: {a: {shapes: [{accelerator: v4-8, zones: [here]}]}}",
-		"a runtime version":    "policies: {a: {shapes: [{accelerator: v4-8, runtime_version: 'a b'}]}}",
+		"a list for a shape":   "policies: {a: {places: [[v4-8]]}}",
+		"a word for a shape":   "policies: {a: {places: [v4-8]}}",
+		"places without list":  "policies: {a: {places: {accelerator: v4-8}}}",
+		"a key of a shape":     "policies: {a: {places: [{accelerator: v4-8, zone: us-west4-a}]}}",
+		"a shape without type": "policies: {a: {places: [{zones: [us-west4-a]}]}}",
+		"an empty shape":       "policies: {a: {places: [~]}}",
+		"a type left empty":    "policies: {a: {places: [{accelerator: }]}}",
+		"a type":               "policies: {a: {places: [{accelerator: v9-8}]}}",
+		"a zone of a shape":    "policies: {a: {places: [{accelerator: v4-8, zones: [here]}]}}",
+		"a runtime version":    "policies: {a: {places: [{accelerator: v4-8, runtime_version: 'a b'}]}}",
 		"a span without unit":  "policies: {a: {lead: 20}}",
 		"a word for a span":    "policies: {a: {lead: soon}}",
 		"a way to save":        "policies: {a: {save: hard}}",

@@ -49,6 +49,7 @@ const (
 	CodeNoLife         Code = "no_life"
 	CodeUnverified     Code = "unverified"
 	CodeOtherShape     Code = "other_shape"
+	CodeOtherCapacity  Code = "other_capacity"
 	CodeNoLease        Code = "no_lease"
 	CodeLeaseDoubted   Code = "lease_doubted"
 	CodeForeign        Code = "foreign"
@@ -132,6 +133,7 @@ func Codes() []Meaning {
 		{CodeNoSpec, "Pitstop never read its specification, so it cannot create it again"},
 		{CodeNoLife, "Pitstop never saw it alive, so a deletion could not name its life"},
 		{CodeUnverified, "it still lives, and no checkpoint of its training has been verified"},
+		{CodeOtherCapacity, "the slice cannot be created from the other capacity, or the policy no longer names it"},
 		{CodeOtherShape, "the order or the training's batch does not fit the other shape, or the policy no longer names it"},
 		{CodeNoLease, "there is no checkpoint directory, so there is no lease through which Pitstop could ask a crew"},
 		{CodeLeaseDoubted, "the lease beside the checkpoints names an epoch, an attempt or a schema that nothing can have reached; retry replaces it"},

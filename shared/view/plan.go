@@ -62,6 +62,8 @@ type Planned struct {
 // ZoneFit says whether the order of a slice fits a zone.
 type ZoneFit struct {
 	Place
+	// AfterSeconds is for how long the places before it must have refused.
+	AfterSeconds float64 `json:"after_seconds,omitzero"`
 	// Checked says that the specification was compared with the zone. Code and Text say why the zone is not asked.
 	Checked bool        `json:"checked,omitzero"`
 	Code    reason.Code `json:"code,omitzero"`
@@ -71,10 +73,14 @@ type ZoneFit struct {
 // String is the call for people: method, resource, and the order in which zones are asked.
 func (c Planned) String() string {
 	text := c.Method + " " + c.Resource
-	if len(c.Zones) > 0 && (len(c.Zones) > 1 || c.Zones[0].Code != "" || c.Zones[0].Accelerator != "") {
+	if len(c.Zones) > 0 && (len(c.Zones) > 1 || c.Zones[0].Code != "" || c.Zones[0].Place != Place{Zone: c.Zones[0].Zone}) {
 		var zones []string
 		for _, z := range c.Zones {
-			switch at := z.Place.String(); {
+			at := z.Place.String()
+			if z.AfterSeconds > 0 {
+				at += " after " + events.Span(time.Duration(z.AfterSeconds*float64(time.Second)))
+			}
+			switch {
 			case z.Code != "":
 				zones = append(zones, at+" is not asked ("+z.Text+")")
 			case z.Text != "":
@@ -118,10 +124,15 @@ type Place struct {
 	Capacity    events.Capacity `json:"capacity,omitzero"`
 }
 
+// Kind is what is another one there than its owner ordered, for people.
+func (p Place) Kind() string {
+	if p.Accelerator == "" {
+		return p.Capacity.Words()
+	}
+	return strings.TrimSpace(p.Capacity.Words() + " as " + p.Accelerator)
+}
+
 // String is the place for people.
 func (p Place) String() string {
-	if p.Accelerator == "" {
-		return p.Zone
-	}
-	return p.Zone + " as " + p.Accelerator
+	return strings.TrimSpace(p.Zone + " " + p.Kind())
 }

@@ -144,7 +144,7 @@ func TestCheckHoldsTheOrderAgainstOtherShapes(t *testing.T) {
 	} {
 		b, _, _ := deploymenttest.Healthy(t, spec)
 		b.ReadFile = func(context.Context, string) ([]byte, error) {
-			return []byte("policies: {night: {preset: spot, shapes: [{accelerator: v5litepod-8, zones: [us-west4-b]}, {accelerator: v6e-8, zones: [us-west4-b]}]}}"), nil
+			return []byte("policies: {night: {preset: spot, places: [{accelerator: v5litepod-8, zones: [us-west4-b]}, {accelerator: v6e-8, zones: [us-west4-b]}]}}"), nil
 		}
 		got, err := b.Call("check", "llama-8b")
 		if err != nil {

@@ -8,6 +8,7 @@ const (
 	PolicyUnreadable    Sentence = "the policy cannot be read: %"
 	UnderSwitch         Sentence = "%, and %"
 	EveryZoneRefused    Sentence = "every zone refused: %"
+	NextPlace           Sentence = "every zone refused: %; % may be asked from %"
 	CrewRestarts        Sentence = "the crew restarts it"
 	WasSave             Sentence = "the training ended with exit code 0, which was a save"
 	DoOrAllow           Sentence = "% by hand, or allow the switch % in the policy, then pitstop retry %"

@@ -6,9 +6,11 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 
+	"pitstop.internal/events"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider"
 	"pitstop.internal/shared/reason"
@@ -34,7 +36,7 @@ func Reshape(spec []byte, to policy.Alternative, of int) ([]byte, error) {
 	if err != nil && !errors.Is(err, errApart) {
 		return nil, failed("%v", err)
 	}
-	if reserved(r.Node, r.QueuedResource) {
+	if reserved(r.Node, r.QueuedResource) && to.Capacity == "" {
 		return nil, failed("a reservation holds only one shape")
 	}
 	is, err := topology.Parse(acceleratorOf(r.Node))
@@ -63,6 +65,78 @@ func Reshape(spec []byte, to policy.Alternative, of int) ([]byte, error) {
 	})
 }
 
+// tiers are the fields of a queued resource that say what it is taken from, and for how long.
+var tiers = []string{"spot", "bestEffort", "guaranteed", "reservationName", "provisioningModel", "runDuration"}
+
+// Take changes a specification to other capacity, and changes only that. A reservation is named by Reserve.
+func Take(spec []byte, of events.Capacity) ([]byte, error) {
+	if _, err := readLegacySpec(spec); err == nil {
+		return nil, &provider.Error{
+			Call: "take the slice " + of.Words(), Class: reason.CannotMove, Code: reason.CodeOtherCapacity,
+			Message: "a legacy TPU Node is created only from the capacity that it was ordered from",
+		}
+	}
+	return changed(spec, func(node, queued map[string]any) {
+		delete(node, "schedulingConfig")
+		for _, name := range tiers {
+			delete(queued, name)
+		}
+		is := map[events.Capacity]string{events.Spot: "spot", events.Reserved: "reserved"}[of]
+		switch {
+		case queued == nil && is != "":
+			node["schedulingConfig"] = map[string]any{is: true}
+		case queued == nil:
+		case of == events.Spot:
+			queued["spot"] = map[string]any{}
+		case of == events.Reserved:
+			queued["guaranteed"] = map[string]any{"reserved": true}
+		default:
+			queued["guaranteed"] = map[string]any{}
+		}
+	})
+}
+
+// Reserve names the reservation from which a specification is taken: a short name, which is that of one in the zone, or a whole one.
+func Reserve(spec []byte, project, zone, name string) ([]byte, error) {
+	return changed(spec, func(node, queued map[string]any) {
+		if queued == nil {
+			node["schedulingConfig"] = map[string]any{"reserved": true, "reservationName": name}
+			return
+		}
+		if !strings.Contains(name, "/") {
+			name = "projects/" + project + "/locations/" + zone + "/reservations/" + name
+		}
+		queued["reservationName"] = name
+	})
+}
+
+// TakeAs changes a specification to the capacity of another one, and changes only that.
+func TakeAs(spec, own []byte) ([]byte, error) {
+	var is struct {
+		Node   map[string]any `json:"node"`
+		Queued map[string]any `json:"queued_resource"`
+	}
+	if err := json.Unmarshal(own, &is); err != nil {
+		return nil, fmt.Errorf("specification: %w", err)
+	}
+	return changed(spec, func(node, queued map[string]any) {
+		take(node, is.Node, "schedulingConfig")
+		if queued != nil {
+			take(queued, is.Queued, tiers...)
+		}
+	})
+}
+
+// take has some fields be as in another value.
+func take(v, own map[string]any, fields ...string) {
+	for _, name := range fields {
+		delete(v, name)
+		if is, ok := own[name]; ok {
+			v[name] = is
+		}
+	}
+}
+
 // Restore changes a specification to the shape of another one, and changes only that. At home, in the region in which the
 // other was read, it also takes over the other's connections: they may have been changed for another region since, and could
 // not be derived back.
@@ -79,12 +153,7 @@ func Restore(spec, own []byte, home bool) ([]byte, error) {
 	}
 	return reshaped(spec, func(node map[string]any) {
 		delete(node, "cidrBlock") // it has room for the former workers
-		for _, name := range fields {
-			delete(node, name)
-			if v, ok := is.Node[name]; ok {
-				node[name] = v
-			}
-		}
+		take(node, is.Node, fields...)
 	})
 }
 
@@ -97,6 +166,11 @@ func Autocheckpointed(spec []byte) ([]byte, error) {
 }
 
 func reshaped(spec []byte, change func(node map[string]any)) ([]byte, error) {
+	return changed(spec, func(node, _ map[string]any) { change(node) })
+}
+
+// changed changes the node of a specification, and its queued resource, which is nil where it has none.
+func changed(spec []byte, change func(node, queued map[string]any)) ([]byte, error) {
 	var whole map[string]any
 	if err := json.Unmarshal(spec, &whole); err != nil {
 		return nil, fmt.Errorf("specification: %w", err)
@@ -105,7 +179,8 @@ func reshaped(spec []byte, change func(node map[string]any)) ([]byte, error) {
 	if !ok {
 		return nil, fmt.Errorf("specification: it has no node")
 	}
-	change(node)
+	queued, _ := whole["queued_resource"].(map[string]any)
+	change(node, queued)
 	spec, err := json.Marshal(whole, json.Deterministic(true))
 	if err != nil {
 		return nil, fmt.Errorf("specification: %w", err)

@@ -1,6 +1,8 @@
 package incident_test
 
 import (
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,9 +11,13 @@ import (
 	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
+	"pitstop.internal/shared/view"
 )
 
 var smaller = policy.Alternative{Accelerator: "v5litepod-8", Zones: []string{"us-central1-a"}}
+
+// demand is capacity on demand in the zones of the slice.
+var demand = policy.Alternative{Capacity: events.OnDemand}
 
 // shaped may replace Spot with slices of these shapes.
 func (n *story) shaped(shapes ...policy.Alternative) *story {
@@ -41,9 +47,9 @@ func (n *story) placesFor(slice string) string {
 	return strings.Join(all, ", ")
 }
 
-// TestOtherShapesAreAskedForBehindEveryZone: in the policy's order, in their own zones or in those of the slice. The slices of a Multislice stay
-// alike: what is lost alone goes where the others are, and what is lost together moves together.
-func TestOtherShapesAreAskedForBehindEveryZone(t *testing.T) {
+// TestOtherPlacesAreAskedForBehindEveryZone: in the policy's order, in their own zones or in those of the slice. The slices of a Multislice stay
+// alike in zone and shape: what is lost alone goes where the others are, and what is lost together moves together.
+func TestOtherPlacesAreAskedForBehindEveryZone(t *testing.T) {
 	t.Parallel()
 	const own, both = "us-west4-a, us-west4-b", "a read lost, b read lost, do, a read gone, b read gone"
 	east, plain := policy.Alternative{Accelerator: "v6e-8", Zones: []string{"us-east5-b"}}, policy.Alternative{Accelerator: "v6e-8"}
@@ -54,11 +60,43 @@ func TestOtherShapesAreAskedForBehindEveryZone(t *testing.T) {
 		path   string
 		want   string
 	}{
-		"none is named":                            {nil, nil, nil, "tick", own},
-		"with zones of its own":                    {nil, nil, []policy.Alternative{smaller}, "tick", own + ", us-central1-a as v5litepod-8"},
-		"without":                                  {nil, nil, []policy.Alternative{plain}, "tick", own + ", us-west4-a as v6e-8, us-west4-b as v6e-8"},
-		"in the order in which they are named":     {nil, nil, []policy.Alternative{east, smaller}, "tick", own + ", us-east5-b as v6e-8, us-central1-a as v5litepod-8"},
-		"its own is none":                          {nil, nil, []policy.Alternative{{Accelerator: "v5litepod-16", Zones: []string{"us-east5-b"}}}, "tick", own},
+		"none is named":                        {nil, nil, nil, "tick", own},
+		"with zones of its own":                {nil, nil, []policy.Alternative{smaller}, "tick", own + ", us-central1-a as v5litepod-8"},
+		"without":                              {nil, nil, []policy.Alternative{plain}, "tick", own + ", us-west4-a as v6e-8, us-west4-b as v6e-8"},
+		"in the order in which they are named": {nil, nil, []policy.Alternative{east, smaller}, "tick", own + ", us-east5-b as v6e-8, us-central1-a as v5litepod-8"},
+		"its own in another zone":              {nil, nil, []policy.Alternative{{Accelerator: "v5litepod-16", Zones: []string{"us-east5-b"}}}, "tick", own + ", us-east5-b"},
+		"its own where it is asked for anyway": {nil, nil, []policy.Alternative{{Capacity: events.Spot}}, "tick", own},
+		"from other capacity":                  {nil, nil, []policy.Alternative{demand}, "tick", own + ", us-west4-a on demand, us-west4-b on demand"},
+		"from other capacity in another shape": {
+			nil, nil,
+			[]policy.Alternative{{Capacity: events.Reserved, Accelerator: "v6e-8", Zones: []string{"us-east5-b"}}, demand},
+			"tick",
+			own + ", us-east5-b reserved as v6e-8, us-west4-a on demand, us-west4-b on demand",
+		},
+		"one of two is lost: from other capacity beside the other": {
+			[]string{"a", "b"}, nil, []policy.Alternative{smaller, demand}, "a read lost, do, a read gone", "us-west4-a, us-west4-a on demand",
+		},
+		"one of two that are in another shape, from other capacity": {
+			[]string{"a", "b"},
+			reshaped,
+			[]policy.Alternative{demand, {Accelerator: "v5litepod-8", Capacity: events.OnDemand}},
+			"a read lost, do, a read gone",
+			"us-central1-a as v5litepod-8, us-central1-a on demand as v5litepod-8",
+		},
+		"put apart by their owner, from other capacity": {
+			[]string{"a", "b"},
+			func(w *incident.Workload) { standsAt(&w.Slices[1], "us-west4-b") },
+			[]policy.Alternative{demand},
+			"a read lost, do, a read gone",
+			"us-west4-a, us-west4-a on demand",
+		},
+		"never alike, from other capacity": {
+			[]string{"a", "b"},
+			func(w *incident.Workload) { w.Slices[1].Accelerator = "v5litepod-32" },
+			[]policy.Alternative{smaller, demand},
+			both,
+			own + ", us-west4-a on demand, us-west4-b on demand",
+		},
 		"what its owner ordered comes first again": {nil, reshaped, []policy.Alternative{smaller}, "tick", own + ", us-central1-a as v5litepod-8"},
 		"a shape that is named no more":            {nil, reshaped, nil, "tick", own},
 		"one of two is lost":                       {[]string{"a", "b"}, nil, []policy.Alternative{smaller}, "a read lost, do, a read gone", "us-west4-a"},
@@ -213,6 +251,124 @@ func TestAdviceIsForWhatWasAskedFor(t *testing.T) {
 		}
 		if got := n.ended().Advice.String(); !strings.Contains(got, c.want) {
 			t.Errorf("%s: the advice is %q, want %q:\n%s", name, got, c.want, n.tale())
+		}
+	}
+}
+
+// takes has an order be taken somewhere: the next life in the place that is asked for.
+func (n *story) takes(id string) *story {
+	n.Helper()
+	x := n.w.Effects[n.effect(events.ActionCreate, n.w.Slices[0].Name)]
+	n.play("do")
+	e := n.read(&n.w.Slices[0], evidence.Ready, events.Incarnation{Zone: x.Zone, ID: id, Created: n.now})
+	e.Zone, e.Incident, e.Facts = x.Zone, n.w.Incident.ID, n.w.Slices[0].In(x.Place).Facts
+	e.Facts.Spec = "spec-" + id
+	n.give(e)
+	return n
+}
+
+// refusesUntil refuses whatever is asked for until something else than these zones as ordered is, and says for how long.
+func (n *story) refusesUntil(place string) (refused time.Duration) {
+	n.Helper()
+	first := n.now
+	for n.now.Sub(first) < 48*time.Hour {
+		switch got := n.places(); got {
+		case "":
+			n.later(30 * time.Second).play("tick")
+		case n.w.Slices[0].Name + " in " + place:
+			return n.now.Sub(first)
+		default:
+			n.play("intend create")
+			n.play("stockout create")
+		}
+	}
+	n.Fatalf("%s is never asked for:\n%s", place, n.tale())
+	return 0
+}
+
+// TestSpotThatStandsOnDemandIsReplacedLikeSpot: what its owner ordered decides, wherever it stands, and its next loss begins at the first place.
+func TestSpotThatStandsOnDemandIsReplacedLikeSpot(t *testing.T) {
+	t.Parallel()
+	other := demand
+	other.After = 2 * time.Hour
+	n := newStory(t, true, "llama-8b").shaped(other).goes(created)
+	if took := n.refusesUntil("us-west4-a on demand"); took < 2*time.Hour || took > 2*time.Hour+3*time.Minute {
+		t.Errorf("it is asked for on demand after %s:\n%s", took, n.tale())
+	}
+	n.takes("8000").goes("do, started, 1m, steps, 10h")
+	s := n.w.Slices[0]
+	if want := (incident.Order{Accelerator: "v5litepod-16", Workers: 4, Chips: 16, Spec: "spec1", SpecZone: "us-west4-a", Capacity: events.Spot}); s.Order != want || s.AsOrdered() || n.w.Incident != nil {
+		t.Fatalf("the slice is %+v:\n%s", s, n.tale())
+	}
+	n.goes("read lost, later, do, read gone")
+	if got := n.places(); got != "llama-8b in us-west4-a" {
+		t.Fatalf("lost again it is asked for in %q:\n%s", got, n.tale())
+	}
+	if took := n.refusesUntil("us-west4-a on demand"); took < 2*time.Hour {
+		t.Errorf("the next time it is asked for on demand after %s:\n%s", took, n.tale())
+	}
+
+	n = newStory(t, false, "llama-8b").shaped(policy.Alternative{Capacity: events.Spot})
+	n.p.Switches.RecreateNonSpot = policy.Yes
+	n.goes("read lost, later, do, read gone")
+	n.refusesUntil("us-west4-a Spot")
+	n.takes("8000").goes("do, started, 1m, steps, 10h").p.Switches.RecreateNonSpot = policy.No
+	if n.goes("read lost, later, do"); n.ended().Outcome != view.Escalated {
+		t.Errorf("an order on demand that stands on Spot:\n%s", n.tale())
+	}
+}
+
+// TestTimeInWhichCallsAreHeldIsNoRefusal: a place has to wait longer by as much.
+func TestTimeInWhichCallsAreHeldIsNoRefusal(t *testing.T) {
+	t.Parallel()
+	other := demand
+	other.After = 2 * time.Hour
+	n := newStory(t, true, "llama-8b").shaped(other).goes(created + ", intend create, stockout create")
+	n.w.Holds = append(n.w.Holds, incident.Hold{From: n.now.Add(10 * time.Minute), Until: n.now.Add(70 * time.Minute)})
+	if took := n.refusesUntil("us-west4-a on demand"); took < 3*time.Hour || took > 3*time.Hour+3*time.Minute {
+		t.Errorf("it is asked for on demand after %s:\n%s", took, n.tale())
+	}
+}
+
+// TestNoPlaceIsAskedBeforeItsTurn: whatever the policy names, and whatever refuses, each place comes after those before it, and once they have
+// refused for its time.
+func TestNoPlaceIsAskedBeforeItsTurn(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(120) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		n := newStory(t, true, "llama-8b")
+		n.under("spot").p.Zones = []string{"us-west4-b", "us-west4-c"}[:r.IntN(3)]
+		for range r.IntN(4) {
+			a := policy.Alternative{After: time.Duration(r.IntN(5)) * time.Hour, Capacity: []events.Capacity{"", events.OnDemand, events.Reserved, events.Spot}[r.IntN(4)]}
+			if a.Capacity == "" || r.IntN(3) == 0 {
+				a.Accelerator = []string{"v5litepod-8", "v6e-8"}[r.IntN(2)]
+			}
+			if r.IntN(2) == 0 {
+				a.Zones = []string{"us-central1-a", "us-west4-b"}[:1+r.IntN(2)]
+			}
+			n.p.Places = append(n.p.Places, a)
+		}
+		n.goes(created)
+		places, asked, first := n.w.PlacesFor(n.p, "llama-8b", n.now), map[view.Place]bool{}, time.Time{}
+		for end := n.now.Add(8 * time.Hour); n.now.Before(end) && n.w.Incident != nil; {
+			if n.places() == "" {
+				n.later(time.Duration(1+r.IntN(90)) * time.Second).play("tick")
+				continue
+			}
+			at := n.w.Effects[n.effect(events.ActionCreate, "llama-8b")].Place
+			i := slices.Index(places, at)
+			if before := slices.IndexFunc(places[:i], func(p view.Place) bool { return !asked[p] }); before >= 0 {
+				t.Fatalf("seed %d: %s is asked before %s", seed, at, places[before])
+			}
+			if waited, after := n.now.Sub(first), n.w.Slices[0].After(n.p, at); after > 0 && waited < after {
+				t.Fatalf("seed %d: %s is asked after %s, and has to wait for %s", seed, at, waited, after)
+			}
+			asked[at] = true
+			n.play("intend create")
+			if first.IsZero() {
+				first = n.now
+			}
+			n.play([]string{"stockout", "stockout", "stockout", "quota", "reservation_full", "cannot_move"}[r.IntN(6)] + " create")
 		}
 	}
 }
