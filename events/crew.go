@@ -50,10 +50,14 @@ type CrewReport struct {
 	Workers int `json:"workers,omitzero"`
 	// Attempt is the training attempt that the lease named.
 	Attempt int `json:"attempt,omitzero"`
-	// Step is the last finished step; CheckpointStep and CheckpointURI are the last complete checkpoint.
-	Step           int64  `json:"step,omitzero"`
-	CheckpointStep int64  `json:"checkpoint_step,omitzero"`
-	CheckpointURI  string `json:"checkpoint_uri,omitzero"`
+	// Step is the last finished step, and StepAt when that was seen; FirstStep is the first one that was seen of the attempt, at
+	// FirstStepAt. CheckpointStep and CheckpointURI are the last complete checkpoint.
+	Step           int64     `json:"step,omitzero"`
+	StepAt         time.Time `json:"step_at,omitzero"`
+	FirstStep      int64     `json:"first_step,omitzero"`
+	FirstStepAt    time.Time `json:"first_step_at,omitzero"`
+	CheckpointStep int64     `json:"checkpoint_step,omitzero"`
+	CheckpointURI  string    `json:"checkpoint_uri,omitzero"`
 	// ExamplesPerSecond is how fast the attempt has trained so far, if that is known. The crew that leads the whole job adds what
 	// that was measured on.
 	ExamplesPerSecond float64   `json:"examples_per_second,omitzero"`

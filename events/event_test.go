@@ -114,7 +114,7 @@ var frozen = map[string]struct {
 		Schema: 1, Workload: "demo/llama-8b", Incident: "llama-8b-20261112-3", Number: 17, At: november(12, 2, 14, 8), Opened: november(12, 2, 14, 7),
 		Cause: events.CausePreemption, Policy: "night", Slices: []events.Affected{{Name: "llama-8b-0", Zone: "us-west4-a", Accelerator: "v5litepod-16", Spot: true}},
 		Chips: 32, Phase: "closed", Asked: events.ActionDelete, Outcome: "escalated", ConfirmedBy: "step", Code: "gave_up", Happened: []string{"worker 2 was preempted"},
-		Doing: "escalated", Why: "no capacity for 48 h 0 m", Advice: "create it by hand", Down: november(12, 2, 14, 7), Waiting: november(12, 2, 20, 0), IdleChips: 16,
+		Doing: "escalated", Why: "no capacity for 48 h 0 m", Advice: "create it by hand", Cost: events.Cost{AwaySeconds: 3600, AgainSteps: 12, AgainSeconds: 90, AtLeast: true, ChipHours: 32.8, Dollars: 39.36}, Waiting: november(12, 2, 20, 0), IdleChips: 16,
 		ChipHourPrice: 1.2,
 		Job: events.JobTerms{
 			State:   events.JobFailed,
@@ -124,7 +124,7 @@ var frozen = map[string]struct {
 	}},
 	"crew.report.v1": {anyOf(report), events.CrewReport{
 		Schema: 1, Report: events.ReportExited, Project: "demo", Zone: "us-west4-a", Node: "llama-8b-0", Hostname: "t1v-n-3f2a9c01-w-1",
-		Worker: 1, Workers: 4, Attempt: 3, Step: 48190, CheckpointStep: 48000, CheckpointURI: "gs://ckpt/llama-8b/48000",
+		Worker: 1, Workers: 4, Attempt: 3, Step: 48190, StepAt: november(12, 2, 14, 5), FirstStep: 48001, FirstStepAt: november(12, 1, 50, 0), CheckpointStep: 48000, CheckpointURI: "gs://ckpt/llama-8b/48000",
 		ExamplesPerSecond: 812.5, Measured: &events.Measured{Accelerator: "v5litepod-16", Slices: 2, GlobalBatch: 4096, Steps: 120, Seconds: 605},
 		SaveID: "5f0c3a", ExitCode: 137, Signal: "SIGKILL", Interrupted: true, Tail: []string{"step 48,190", "Killed"}, RestartsLeft: 4, OutOfMemory: true,
 		Retries: events.JobRetries{Worker: 2, Job: 1, Memory: 3, Interruption: 4, Internal: 5, Stockout: 6, Recreations: 7, Requests: 8},

@@ -1,6 +1,7 @@
 package events
 
 import (
+	"fmt"
 	"strconv"
 	"time"
 )
@@ -36,8 +37,8 @@ type IncidentUpdated struct {
 	Doing  string `json:"doing,omitzero"`
 	Why    string `json:"why,omitzero"`
 	Advice string `json:"advice,omitzero"`
-	// Down is when the training stopped; zero while it runs.
-	Down time.Time `json:"down,omitzero"`
+	// Cost is what it has cost so far.
+	Cost Cost `json:"cost,omitzero"`
 	// Waiting is since when Pitstop has waited for capacity, or a slice for its machines or its deletion, once the wait is long.
 	Waiting time.Time `json:"waiting,omitzero"`
 	// IdleChips are usable chips that stand idle while Pitstop waits for a person. ChipHourPrice is the policy's at the
@@ -46,6 +47,51 @@ type IncidentUpdated struct {
 	ChipHourPrice float64 `json:"chip_hour_price,omitzero"`
 	// Job is the state in the terms of Google's training service. Notify adds it; the update of a function that decides has none.
 	Job JobTerms `json:"job,omitzero"`
+}
+
+// Cost is what an incident has cost by its end, or by now.
+type Cost struct {
+	// AwaySeconds is how long the training stood still. AgainSteps are the steps that it had to do again, and AgainSeconds how long they had
+	// taken. AtLeast says that it was more than that, or goes on.
+	AwaySeconds  float64 `json:"away_seconds"`
+	AgainSteps   int64   `json:"again_steps,omitzero"`
+	AgainSeconds float64 `json:"again_seconds,omitzero"`
+	AtLeast      bool    `json:"at_least,omitzero"`
+	// ChipHours are what the slices could have done in both times, whether their machines were there or not. Dollars are what those are worth, by
+	// the policy's price at the opening; 0 where it names none.
+	ChipHours float64 `json:"chip_hours"`
+	Dollars   float64 `json:"dollars,omitzero"`
+}
+
+// Away is how long the training stood still.
+func (c Cost) Away() time.Duration { return seconds(c.AwaySeconds) }
+
+// Lost is how long the training stood still, with the time of the steps that it had to do again.
+func (c Cost) Lost() time.Duration { return seconds(c.AwaySeconds + c.AgainSeconds) }
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// Parts say it for people: how long the training was away, what it had to do again, and what the slices could have done meanwhile. There are none
+// where it never stood still.
+func (c Cost) Parts() (parts []string) {
+	mark := ""
+	if c.AtLeast {
+		mark = ">= "
+	}
+	if c.AwaySeconds > 0 || c.AtLeast {
+		parts = append(parts, "away "+mark+Span(c.Away()))
+	}
+	if c.AgainSteps > 0 {
+		parts = append(parts, Number(c.AgainSteps)+" steps again, "+Span(seconds(c.AgainSeconds)))
+	}
+	if c.ChipHours > 0 {
+		hours := mark + strconv.FormatFloat(c.ChipHours, 'f', 1, 64) + " chip-hours"
+		if c.Dollars > 0 {
+			hours += fmt.Sprintf(", $%.2f", c.Dollars)
+		}
+		parts = append(parts, hours)
+	}
+	return parts
 }
 
 // Affected is a slice with trouble.

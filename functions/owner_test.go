@@ -95,7 +95,7 @@ func inCluster(t *testing.T) *clustered {
 		events.TypeCheckpointRequested: checkpoint.New(checkpoint.Deps{Fleet: b.Fleet, Provider: providers, Store: b.Store, Limits: ledger.DefaultLimits}),
 	}
 	b.Fleet.Advancer.Saved = func(_ context.Context, s ledger.Step) {
-		b.told = append(b.told, incident.Updates(s.Before, s.After)...)
+		b.told = append(b.told, incident.Updates(s.Before, s.After, s.At)...)
 	}
 	for i := range 4 {
 		b.machine(i)

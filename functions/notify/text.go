@@ -250,19 +250,10 @@ func cost(u events.IncidentUpdated) string {
 	if u.Phase == string(view.PhaseWaits) {
 		return "" // whether machines are held meanwhile is not known
 	}
-	if u.Down.IsZero() || u.At.Before(u.Down) {
-		return "nothing yet: training still runs"
+	if parts := u.Cost.Parts(); parts != nil {
+		return strings.Join(parts, " · ")
 	}
-	away := u.At.Sub(u.Down)
-	text := events.Span(away) + " without training"
-	if u.Chips > 0 {
-		hours := away.Hours() * float64(u.Chips)
-		text += fmt.Sprintf(" · %.1f chip-hours", hours)
-		if u.ChipHourPrice > 0 {
-			text += fmt.Sprintf(", $%.2f", hours*u.ChipHourPrice)
-		}
-	}
-	return text
+	return "nothing yet: training still runs"
 }
 
 // idle is the cost of idle chips while Pitstop waits for a person.

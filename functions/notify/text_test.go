@@ -33,7 +33,7 @@ var at = time.Date(2026, 11, 12, 2, 14, 8, 0, time.UTC)
 func told(change ...func(*events.IncidentUpdated)) events.IncidentUpdated {
 	u := events.IncidentUpdated{
 		Schema: 1, Workload: "demo/llama-8b", Incident: "llama-8b-20261112-3", Number: 3, At: at.Add(2 * time.Minute), Opened: at,
-		Cause: events.CausePreemption, Policy: "night", Phase: "deleting", Chips: 16, ChipHourPrice: 1.2, Down: at.Add(-time.Second),
+		Cause: events.CausePreemption, Policy: "night", Phase: "deleting", Chips: 16, ChipHourPrice: 1.2, Cost: events.Cost{AwaySeconds: 121, AtLeast: true, ChipHours: 16 * 121. / 3600, Dollars: 1.2 * 16 * 121 / 3600},
 		Slices:   []events.Affected{{Name: "llama-8b", Zone: "us-west4-a", Accelerator: "v5litepod-16", Spot: true}},
 		Happened: []string{"worker 2 was preempted", "node llama-8b is PREEMPTED"},
 		Doing:    "recreate: delete llama-8b first", Why: "Spot, loss proven, checkpoint 48,190 verified 6 m 2 s ago",
@@ -59,12 +59,13 @@ func waits() events.IncidentUpdated {
 	}, began)
 	now := at.Add(2 * time.Minute)
 	told, _, _ := incident.Advance(policy.Policy{Name: "night"}, w, evidence.Ticked{Origin: evidence.Origin{Time: now, Rank: events.RankReading}}, now)
-	return incident.Updates(w, told)[0]
+	return incident.Updates(w, told, now)[0]
 }
 
 func ends(outcome string) func(*events.IncidentUpdated) {
 	return func(u *events.IncidentUpdated) {
 		u.Phase, u.Outcome, u.At, u.Doing = "closed", outcome, at.Add(18*time.Minute), outcome
+		u.Cost = events.Cost{AwaySeconds: 1081, AgainSteps: 23, AgainSeconds: 184, ChipHours: 16 * 1265. / 3600, Dollars: 1.2 * 16 * 1265 / 3600}
 	}
 }
 
@@ -80,9 +81,10 @@ func messages() map[string]Message {
 		"long-wait": one(waits()),
 		"approving": one(told(phase("approving"), func(u *events.IncidentUpdated) {
 			u.Asked, u.Doing, u.Why, u.ChipHourPrice = events.ActionDelete, "wait for approval: recreate llama-8b", "the policy says ask", 0
+			u.Cost.Dollars = 0
 		})),
 		"saving": one(told(phase("saving"), func(u *events.IncidentUpdated) {
-			u.Cause, u.Down, u.Happened = events.CauseMaintenance, time.Time{}, []string{"maintenance of llama-8b from 06:00 to 10:00"}
+			u.Cause, u.Cost, u.Happened = events.CauseMaintenance, events.Cost{}, []string{"maintenance of llama-8b from 06:00 to 10:00"}
 			u.Doing, u.Why, u.Policy = "request a save", "the window begins in 20 m 0 s", ""
 		})),
 		"resumed": one(told(ends("resumed"), func(u *events.IncidentUpdated) {
@@ -96,7 +98,7 @@ func messages() map[string]Message {
 				Error: events.JobError{Code: 3, Status: "INVALID_ARGUMENT", Message: "The replica worker 0 exited with a non-zero status of 137. Termination reason: Error."},
 			}
 		})),
-		"escalated-unpriced": one(told(ends("escalated"), func(u *events.IncidentUpdated) { u.IdleChips, u.ChipHourPrice = 16, 0 })),
+		"escalated-unpriced": one(told(ends("escalated"), func(u *events.IncidentUpdated) { u.IdleChips, u.ChipHourPrice, u.Cost.Dollars = 16, 0, 0 })),
 		"observed":           one(told(ends("observed"), func(u *events.IncidentUpdated) { u.Why, u.Policy = "the policy allows nothing", "" })),
 		"evil": one(told(ends("escalated"), func(u *events.IncidentUpdated) {
 			u.Workload, u.Happened, u.Doing, u.Why, u.Advice, u.Policy = "demo/"+evil, []string{evil}, evil, evil, evil, evil

@@ -523,7 +523,9 @@ func TestAJobThatWaitsForLongIsTold(t *testing.T) {
 	b.job("")
 	since := b.Clock.Now()
 	var told []events.IncidentUpdated
-	b.Fleet.Advancer.Saved = func(_ context.Context, s ledger.Step) { told = append(told, incident.Updates(s.Before, s.After)...) }
+	b.Fleet.Advancer.Saved = func(_ context.Context, s ledger.Step) {
+		told = append(told, incident.Updates(s.Before, s.After, s.At)...)
+	}
 	b.minutes(50)
 	if s := b.workload().Slices[0]; s.Condition != evidence.Creating || !s.WaitsSince.Equal(since.Truncate(time.Second)) || !strings.Contains(s.State, "Unschedulable: no node has what the Pod asks for") {
 		t.Errorf("it is %+v, and waits since %v", s, since)

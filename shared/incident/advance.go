@@ -60,6 +60,9 @@ func (t *turn) watchPeace(e evidence.Evidence, suspicion *Trouble, ticks bool) (
 		waits := ticks && tellWait(t.w, t.now)
 		return d.keep() || waits
 	}
+	if f := (&facts{w: t.w, now: t.now}); f.handsOver(t.now) {
+		t.out = append(t.out, t.w.Closed.end(t.w.ID))
+	}
 	open(t.w, t.p, *trouble, t.now)
 	t.unread(ticks)
 	t.decide(e, true, true)
@@ -119,7 +122,10 @@ func open(w *Workload, p policy.Policy, t Trouble, now time.Time) {
 	t.Heard = now
 	w.Incident = &Incident{
 		ID: w.nextID(now), Opened: now, Ceiling: p.Switches, Limits: p.Limits, Policy: p.Name, ChipHourPrice: p.ChipHourPrice,
-		Troubles: []Trouble{t}, Baseline: w.Training.baseline(), BaseAttempt: max(w.Training.Attempt, w.Training.StepAttempt),
+		Runs: w.Training.runsSince(t.At), Troubles: []Trouble{t}, Baseline: w.Training.baseline(), BaseAttempt: max(w.Training.Attempt, w.Training.StepAttempt),
+	}
+	if c := w.Closed; c != nil && c.standsStill() {
+		w.Incident.After = now // until then, it was that one's
 	}
 	if p.Unreadable != "" {
 		w.Incident.Ceiling = policy.Everything() // the first policy that can be read counts

@@ -62,7 +62,7 @@ func (n *story) listens(says record) *story {
 func hangs(t *testing.T, policy string) (n *story, last time.Time) {
 	n = newStory(t, true, "llama-8b").under(policy)
 	last = n.trains(5, 5*time.Minute)
-	if after := n.silent(last, time.Hour, written(0, last)); after != bounds.HangFor || n.w.Incident.Cause() != events.CauseHang || !n.w.Incident.Down.Equal(last) {
+	if after := n.silent(last, time.Hour, written(0, last)); after != bounds.HangFor || n.w.Incident.Cause() != events.CauseHang || !n.down().Equal(last) {
 		t.Fatalf("it is seen after %v:\n%s", after, n.tale())
 	}
 	return n, last

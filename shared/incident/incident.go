@@ -24,8 +24,11 @@ type Incident struct {
 	Policy        string  `json:"policy,omitzero"`
 	ChipHourPrice float64 `json:"chip_hour_price,omitzero"`
 
-	// Down is since when the training stands still, as far as is known; zero while it runs.
-	Down time.Time `json:"down,omitzero"`
+	// Runs are the stretches in which the training did steps: the one before the first trouble, and those since. After is from when on the
+	// incident counts, where the training was not back from the one before. Taken is when somebody took over what was left to them.
+	Runs  runs      `json:"runs,omitempty"`
+	After time.Time `json:"after,omitzero"`
+	Taken time.Time `json:"taken,omitzero"`
 	// Troubles are the things that went wrong, in the order in which Pitstop learned of them.
 	Troubles []Trouble `json:"troubles"`
 	// Baseline is the newest checkpoint at the opening, or the one that the save made: a step past it proves progress. BaseAttempt is the
@@ -50,7 +53,7 @@ type Incident struct {
 	Status  Status `json:"status"`
 	Lines   []Line `json:"lines"`
 	LeftOut int    `json:"left_out,omitzero"`
-	// Ending is how it ends, or has ended: what its own calls made is cleaned up first. Revision counts its causes after the end.
+	// Ending is how it ends, or has ended: what its own calls made is cleaned up first. Revision counts its causes and costs after the end.
 	Ending   *End `json:"ending,omitempty"`
 	Revision int  `json:"revision,omitzero"`
 }

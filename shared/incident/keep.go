@@ -7,7 +7,7 @@ import (
 )
 
 // keep keeps what only a decision knows, since it needs the policy, for those who ask the document later: when saves are due, whether the
-// policy allows nothing and what it has allowed at least in the incident, and since when the training stands still.
+// policy allows nothing, and what it has allowed at least in the incident.
 func (d *diagnosis) keep() (changed bool) {
 	for i := range d.slots {
 		s := &d.slots[i]
@@ -24,10 +24,6 @@ func (d *diagnosis) keep() (changed bool) {
 	}
 	if d.in != nil && d.in.lowers(d.p) {
 		changed = true
-	}
-	if d.in != nil && d.in.Down.IsZero() {
-		d.in.Down = d.standsStill()
-		changed = changed || !d.in.Down.IsZero()
 	}
 	return changed
 }

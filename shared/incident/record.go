@@ -15,7 +15,7 @@ type facts struct {
 	now  time.Time
 	from evidence.Origin
 	// suspicion is a trouble that the evidence tells of while no incident is open; nil for none. Revised says that the evidence has changed the
-	// cause of the incident that closed last.
+	// cause or the cost of the incident that closed last.
 	suspicion *Trouble
 	revised   bool
 }

@@ -49,6 +49,7 @@ func (f *facts) outdated(attempt, known int, at time.Time) bool {
 func (f *facts) leaseNames(attempt int) {
 	f.w.Lease.Attempt = attempt
 	f.belies(attempt)
+	f.belieRuns(attempt)
 }
 
 // confirms records an attempt of which a verdict, or a crew's record on its machine, tells. None can follow the highest one: it is implausible.

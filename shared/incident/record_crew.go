@@ -41,7 +41,11 @@ func (f *facts) hearsOf(e evidence.Reported, s *Slot, l *Life) bool {
 func (f *facts) tells(r events.CrewReport, s *Slot, newest bool) bool {
 	switch r.Report {
 	case events.ReportStarted:
-		return f.started(r.Attempt, f.from.Time)
+		news := f.started(r.Attempt, f.from.Time)
+		if news {
+			f.endsRun(0, f.from.Time, true)
+		}
+		return news
 	case events.ReportProgress:
 		return f.stepped(r)
 	case events.ReportExited:
@@ -121,10 +125,11 @@ func (f *facts) stepped(r events.CrewReport) bool {
 	if newer {
 		f.steps(r)
 	}
+	runs := f.tellsRun(r)
 	begun := f.started(r.Attempt, at)
 	t.High = max(t.High, r.Step)
 	saves := f.tellsOfSave(r, same)
-	return newer || begun || saves || t.High != was.High
+	return newer || begun || saves || runs || t.High != was.High
 }
 
 // steps takes a line's step for the newest one. It undoes what lines told before it of a later attempt.
@@ -133,6 +138,7 @@ func (f *facts) steps(r events.CrewReport) {
 	last := *t
 	if at.After(later(t.Began, later(t.Exit.At, t.Claim.At))) {
 		f.belies(max(r.Attempt, f.w.Lease.Attempt))
+		f.belieRuns(max(r.Attempt, f.w.Lease.Attempt))
 	}
 	if r.Attempt == last.StepAttempt && r.Step > last.Step {
 		f.pauses(last.StepAt)
@@ -199,6 +205,10 @@ func (f *facts) exited(r events.CrewReport) bool {
 	}
 	t.Exit = Exit{Attempt: r.Attempt, At: at, Sign: r.Sign(), High: high, Exit: r.Exit()}
 	f.started(r.Attempt, at)
+	if !r.FirstStepAt.IsZero() {
+		f.tellsRun(r)
+	}
+	f.endsRun(r.Attempt, at, r.Interrupted)
 	return true
 }
 
@@ -210,6 +220,7 @@ func (f *facts) claimed(r events.CrewReport) bool {
 		return false
 	}
 	f.w.Training.Claim = c
+	f.endsRun(c.Attempt, c.At, true)
 	return true
 }
 
@@ -254,6 +265,7 @@ func (f *facts) hears(l *Life, e evidence.Beat) {
 	if !e.StepAt.IsZero() {
 		f.w.Training.Stepped = later(f.w.Training.Stepped, f.by(e.StepAt))
 		f.proves(e.Step, f.by(e.StepAt))
+		f.showsStep(e)
 	}
 	if e.Verdict != nil {
 		f.verdict(*e.Verdict, false)
@@ -357,6 +369,10 @@ func (f *facts) verdict(v events.CrewVerdict, leased bool) {
 		return
 	}
 	t.Verdict = next
+	f.endsRun(v.Attempt, at, false)
+	if v.Finished {
+		f.handsOver(at)
+	}
 }
 
 // inspected records a complete checkpoint that Pitstop itself found.

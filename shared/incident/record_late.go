@@ -86,11 +86,16 @@ func (f *facts) joins(t Trouble) (news bool) {
 		was := in.cause()
 		news = in.learns(t, f.w.life(t.Slice).usable()) || news
 		if in == f.w.Closed && in.cause() != was {
-			f.revised = true
-			in.Revision++
+			f.revises()
 		}
 	}
 	return news
+}
+
+// revises has the end of the closed incident told again.
+func (f *facts) revises() {
+	f.revised = true
+	f.w.Closed.Revision++
 }
 
 // strike keeps when something struck the machines, if Pitstop itself has read it: a message proves nothing.
@@ -112,7 +117,7 @@ func (f *facts) strike(at time.Time) bool {
 
 // forget drops what no late evidence can reach any more, and freezes what followed from it: the one place that does so.
 func forget(w *Workload, now time.Time) {
-	if c := w.Closed; c != nil && now.Sub(c.Closed) > bounds.Linger {
+	if c := w.Closed; c != nil && now.Sub(c.Closed) > bounds.Linger && !c.standsStill() {
 		w.forgetClosed()
 	}
 	w.Unbound = slices.DeleteFunc(w.Unbound, func(u Unbound) bool { return now.Sub(u.Time) > bounds.Linger })

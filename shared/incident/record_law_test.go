@@ -140,7 +140,7 @@ func (u *night) teachesNothing(w *Workload, entries []told) {
 func knownOf(w Workload) string {
 	w = w.clone()
 	t := &w.Training
-	t.GapSeconds, t.GapsBetween, t.Exit.High = 0, nil, 0
+	t.GapSeconds, t.GapsBetween, t.Exit.High, t.Runs = 0, nil, 0, nil
 	for i := range w.Slices {
 		s := &w.Slices[i]
 		s.Read, s.Spoke, s.Stop.At, s.Notice.LastWord, s.Notice.Told = time.Time{}, time.Time{}, time.Time{}, time.Time{}, false
@@ -156,7 +156,7 @@ func knownOf(w Workload) string {
 		if in == nil {
 			continue
 		}
-		in.Revision = 0
+		in.Revision, in.Runs, in.Taken = 0, nil, time.Time{}
 		slices.SortFunc(in.Troubles, func(a, b Trouble) int {
 			return cmp.Or(cmp.Compare(a.Cause, b.Cause), cmp.Compare(a.Slice, b.Slice), cmp.Compare(a.Life, b.Life), a.At.Compare(b.At))
 		})

@@ -66,6 +66,9 @@ func (f *facts) called(e evidence.Called) bool {
 	case events.ActStarted:
 		news = f.stops(s, e.Zone, "")
 	}
+	if news {
+		f.handsOver(f.from.Time)
+	}
 	return f.labelled() || news
 }
 

@@ -130,6 +130,9 @@ func (f *facts) begins(s *Slot, e evidence.Read) bool {
 	}
 	s.Life = next
 	if was.Zone == next.Zone && was.exists() { // no two lives have one name in a zone
+		if was.Condition == evidence.Ready {
+			f.endsRun(0, later(was.Since, began), true)
+		}
 		was.turnsTo(evidence.Read{Condition: evidence.Gone, State: "gone"}, later(was.Since, began))
 		f.stands(&was, was.Since)
 	}
@@ -161,6 +164,7 @@ func (f *facts) comesOfTheirs(s *Slot, next *Life, e evidence.Read) {
 	next.Spec, next.Bare, next.Anew = e.Facts.Spec, e.Facts.Bare, f.isMadeAnew(s, e)
 	s.Order = Order{}
 	if !next.Anew {
+		f.handsOver(orderedAt(e))
 		f.w.Told = slices.DeleteFunc(f.w.Told, func(t Told) bool { return t.Of == ToldFailed || t.Of == ToldDoubt })
 	}
 	f.reorders(e.Facts.Accelerator)
@@ -255,9 +259,13 @@ func (f *facts) shows(s *Slot, e evidence.Read) bool {
 // turns records the condition, and what follows from it. A usable slice that breaks was struck, unless its owner took it over.
 func (f *facts) turns(s *Slot, e evidence.Read) {
 	l, at, was := &s.Life, f.from.Time, s.Condition
-	worked := was == evidence.Ready && l.Released.IsZero() && e.Zone == l.Zone
+	served := was == evidence.Ready && e.Zone == l.Zone
+	worked := served && l.Released.IsZero()
 	l.turnsTo(e, at)
 	f.stands(l, at)
+	if served && l.Condition != evidence.Ready && l.Condition != evidence.Done {
+		f.endsRun(0, at, true)
+	}
 	if e.Condition == evidence.Lost && was != evidence.Lost && was != evidence.Gone { // what is gone had its end before: an order came to nothing
 		f.takes(l, at)
 	}
@@ -269,6 +277,7 @@ func (f *facts) turns(s *Slot, e evidence.Read) {
 	case evidence.Ready:
 		l.Unused = false
 		s.disproves(at)
+		f.mayRun()
 	default:
 	}
 	if e.Condition == evidence.Gone {

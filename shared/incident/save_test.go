@@ -196,7 +196,7 @@ func TestAPlannedEnd(t *testing.T) {
 			t.Fatalf("%s: asked for is %q before the end", name, sent)
 		}
 		n.goes("read ready") // a machine lives a little longer
-		if n.w.Incident == nil || !n.w.Incident.Down.IsZero() {
+		if n.w.Incident == nil || !n.down().IsZero() {
 			t.Fatalf("%s: it is usable past its end:\n%s", name, n.tale())
 		}
 		if got := n.stands(n.play("read " + c.shows)); got != c.want {

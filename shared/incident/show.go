@@ -3,7 +3,6 @@ package incident
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -133,8 +132,8 @@ func (x *Effect) shown(incident string, now time.Time) view.Request {
 }
 
 // Updates says what people have to hear of one step of a workload.
-func Updates(before, after Workload) []events.IncidentUpdated {
-	return view.Updates(before.Shown(time.Time{}), after.Shown(time.Time{}))
+func Updates(before, after Workload, now time.Time) []events.IncidentUpdated {
+	return view.Updates(before.Shown(now), after.Shown(now))
 }
 
 // ShownIncident is what is shown of an incident of the workload, open or closed. Its cost counts the chips that the workload has now.
@@ -142,7 +141,7 @@ func (w Workload) ShownIncident(in Incident, now time.Time) view.Incident {
 	st := in.Status
 	v := view.Incident{
 		ID: in.ID, Cause: in.cause(), Opened: in.Opened, Closed: in.Closed, Phase: st.Label, Since: st.Since, Deadline: st.Until, Policy: in.Policy,
-		Switches: in.Ceiling, Limits: in.Limits, Calls: in.Calls, CallsLeftOut: in.CallsLeftOut, Zones: in.Refusals, Down: in.Down, Asked: st.Asks,
+		Switches: in.Ceiling, Limits: in.Limits, Calls: in.Calls, CallsLeftOut: in.CallsLeftOut, Zones: in.Refusals, Asked: st.Asks,
 		Granted: st.Label == view.Approving && (st.Asks == "" || in.isGranted()), OnlyWatched: st.Label == view.Watching, Attempt: in.BaseAttempt, PlannedCalls: in.Planned,
 		Timeline: make([]view.Line, 0, len(in.Lines)), LeftOut: in.LeftOut, Revision: in.Revision, Cost: view.Cost{ChargedTo: in.Account(), Restarts: w.restartsIn(in.ID), ChipHourPrice: in.ChipHourPrice},
 	}
@@ -166,7 +165,7 @@ func (w Workload) ShownIncident(in Incident, now time.Time) view.Incident {
 		v.Would = []string{in.Would.String()}
 	}
 	v.Save = w.shownSave(in, now)
-	w.addCost(&v, cmp.Or(in.Closed, now))
+	w.addCost(&v, &in, now)
 	addLines(&v, in.Lines)
 	return v
 }
@@ -192,12 +191,7 @@ func summary(v view.Incident) string {
 	if v.ConfirmedBy != "" {
 		parts[0] += ", confirmed by " + string(v.ConfirmedBy)
 	}
-	if !v.Down.IsZero() {
-		parts = append(parts, "away "+events.Span(v.Cost.Away()))
-		if v.Cost.ChipHours > 0 {
-			parts = append(parts, strconv.FormatFloat(v.Cost.ChipHours, 'f', 1, 64)+" chip-hours")
-		}
-	}
+	parts = append(parts, v.Cost.Parts()...)
 	return strings.Join(append(parts, "charged to "+v.Cost.ChargedTo), " · ")
 }
 
@@ -213,22 +207,6 @@ func (w Workload) ZonesOf(in Incident) (zones []string) {
 		}
 	}
 	return zones
-}
-
-// addCost adds what the incident has cost until its end, if the training stood still.
-func (w *Workload) addCost(v *view.Incident, end time.Time) {
-	if v.Down.IsZero() {
-		return
-	}
-	v.Cost.AwaySeconds = max(0, end.Sub(v.Down).Seconds())
-	for i := range w.Slices {
-		s, l := &w.Slices[i], &w.Slices[i].Life
-		if n := slices.IndexFunc(v.Troubles, func(t view.Trouble) bool { return t.Slice == s.Name }); n >= 0 {
-			l = cmp.Or(w.remembered(s.Name, v.Troubles[n].Life), l) // as it was at its loss
-		}
-		v.Cost.Slices = append(v.Cost.Slices, view.IdleSlice{Slice: s.Name, Accelerator: l.Accelerator, Chips: l.Chips, Capacity: l.Capacity})
-		v.Cost.ChipHours += v.Cost.Away().Hours() * float64(l.Chips)
-	}
 }
 
 // waitTold is when people were last told that a slice waits for long; zero for never.
@@ -259,17 +237,4 @@ func (l *Life) waitingSince() time.Time {
 		return time.Time{}
 	}
 	return l.WaitsSince
-}
-
-// standsStill is since when the training stands still, as far as the facts of now tell; zero while it may run.
-func (d *diagnosis) standsStill() (since time.Time) {
-	for _, t := range d.in.Troubles {
-		if !t.Announced && (t.proven() || !t.Cause.Infrastructure()) {
-			since = earliest(since, t.At)
-		}
-	}
-	for _, s := range d.those(func(s *slot) bool { return !s.is(serving, foreign, finished) }) {
-		since = earliest(since, s.Since)
-	}
-	return since
 }

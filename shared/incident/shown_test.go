@@ -35,7 +35,7 @@ func TestALongWaitIsTold(t *testing.T) {
 			if sent := n.passes(time.Minute); len(sent) > 0 || condition != evidence.Stopped && n.w.Incident != nil {
 				t.Fatalf("%s: %q is asked for:\n%s", state, sent, n.tale())
 			}
-			for _, u := range incident.Updates(before, n.w) {
+			for _, u := range incident.Updates(before, n.w, n.now) {
 				if u.Step() != "waiting/waiting" {
 					continue
 				}
@@ -58,11 +58,11 @@ func TestAWaitEnds(t *testing.T) {
 	const pod = "creating: its Pod llama-8b-0 waits for a machine"
 	n := newJob(t)
 	n.waiting(evidence.Creating, pod, start.Add(-2*time.Hour))
-	if n.later(time.Minute).give(evidence.Ticked{Unread: true}); len(incident.Updates(incident.Workload{}, n.w)) > 0 {
+	if n.later(time.Minute).give(evidence.Ticked{Unread: true}); len(incident.Updates(incident.Workload{}, n.w, n.now)) > 0 {
 		t.Error("nobody could read whether it still waits")
 	}
 	n.passes(time.Minute)
-	u := incident.Updates(incident.Workload{}, n.w)
+	u := incident.Updates(incident.Workload{}, n.w, n.now)
 	if len(u) != 1 {
 		t.Fatalf("told are %+v", u)
 	}
@@ -88,7 +88,7 @@ func TestOneWordTellsOfAllSlicesThatWait(t *testing.T) {
 	}
 	before := n.w
 	n.passes(time.Minute)
-	u := incident.Updates(before, n.w)
+	u := incident.Updates(before, n.w, n.now)
 	if len(u) != 1 || len(u[0].Happened) != 6 || u[0].Happened[0] != "Job llama-8b-39 is creating: its Pod waits" || u[0].Happened[5] != "and 35 more of its slices wait" {
 		t.Fatalf("told are %+v", u)
 	}

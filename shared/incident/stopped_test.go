@@ -89,7 +89,7 @@ func TestAStartIsFollowedToItsEnd(t *testing.T) {
 	t.Parallel()
 	const begun = "read stopped, a while, unsaid, tick"
 	n := at(t, "everything", false, begun+", do, read unhealthy, read ready", single)
-	if down := n.w.Incident.Down; n.stands(nil) != "resuming" || !down.Equal(start.Add(time.Second)) {
+	if down := n.down(); n.stands(nil) != "resuming" || !down.Equal(start.Add(time.Second)) {
 		t.Errorf("it stands still since %v:\n%s", down, n.tale())
 	}
 	for n = at(t, "everything", false, begun, single); n.w.Incident != nil && n.now.Before(start.Add(24*time.Hour)); n.goes("read stopped, 1m") {

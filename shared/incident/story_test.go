@@ -99,6 +99,9 @@ func (n *story) places() string {
 	return strings.Join(all, ", ")
 }
 
+// down is since when the training stands still, as it is shown.
+func (n *story) down() time.Time { return n.w.ShownIncident(*n.w.Incident, n.now).Down }
+
 func (n *story) reading() evidence.Origin {
 	return evidence.Origin{ID: "entry", Time: n.now, Rank: events.RankReading}
 }

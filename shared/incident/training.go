@@ -48,6 +48,8 @@ type Training struct {
 	High        int64     `json:"high,omitzero"`
 	Stepped     time.Time `json:"stepped,omitzero"`
 	GapSeconds  int64     `json:"gap_seconds,omitzero"`
+	// Runs are the last stretches in which it did steps.
+	Runs runs `json:"runs,omitempty"`
 	// Reported is the newest complete checkpoint by the crew's word, and Saved the newest one that Pitstop inspected. Proven is the highest
 	// step that such a checkpoint or a crew's record on its machine showed, since ProvenAt: that refills the budgets.
 	Reported Checkpoint `json:"reported,omitzero"`

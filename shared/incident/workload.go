@@ -60,7 +60,7 @@ type Workload struct {
 	// Effects are the calls that the open incident wants, or has under way.
 	Effects  []Effect  `json:"effects,omitempty"`
 	Incident *Incident `json:"incident,omitempty"`
-	// Closed is the incident that ended last, for as long as late evidence may change its cause. Ended is when it ended, and stays.
+	// Closed is the incident that ended last, for as long as late evidence may change its cause, or the training is not back. Ended is when it ended, and stays.
 	Closed *Incident `json:"closed,omitempty"`
 	Ended  time.Time `json:"ended,omitzero"`
 	// Unread says that the slices could not be read at the last tick.

@@ -194,7 +194,7 @@ func (a *Advancer) update(ctx context.Context, before, w incident.Workload, now 
 	if !a.takes(events.TypeIncidentUpdated) {
 		return out, nil
 	}
-	for _, u := range incident.Updates(before, w) {
+	for _, u := range incident.Updates(before, w, now) {
 		env, err := a.envelope(ctx, w, u, now)
 		if err != nil {
 			return nil, err

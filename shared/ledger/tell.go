@@ -32,8 +32,8 @@ func (a *Advancer) tell(ctx context.Context, before, after incident.Workload, se
 			level = slog.LevelWarn
 		}
 		line := a.Log
-		if away, chips, ok := lost(after); ok {
-			line = line.With("away_seconds", away.Seconds(), "chip_hours", away.Hours()*float64(chips))
+		if !in.Down.IsZero() { // where the training never stopped, nothing is lost
+			line = line.With("away_seconds", in.Cost.AwaySeconds, "chip_hours", in.Cost.ChipHours)
 		}
 		line.Log(ctx, level, "incident closed", "workload", after.ID, "incident", in.ID, "outcome", string(in.Outcome),
 			"cause", string(in.Cause), "seconds", in.Closed.Sub(in.Opened).Seconds(), "advice", in.Advice, "code", string(in.Code))
@@ -68,17 +68,6 @@ func idOf(in *incident.Incident) string {
 // and an end that was planned are no loss.
 func isLoss(in view.Incident) bool {
 	return in.Cause != events.CauseEnd && in.Cause.Infrastructure() && len(in.Troubles) > 0 && !in.Troubles[0].Announced
-}
-
-// lost returns how long training stood still because of the incident that closed last, and the chips that the workload was without.
-// An incident during which training never stopped lost nothing.
-func lost(w incident.Workload) (away time.Duration, chips int, ok bool) {
-	shown := w.Shown(w.Closed.Closed)
-	u, _ := shown.Update(*shown.Closed)
-	if u.Down.IsZero() || u.At.Before(u.Down) {
-		return 0, 0, false
-	}
-	return u.At.Sub(u.Down), u.Chips, true
 }
 
 // reaction is how long after the trouble the first request of an incident was decided. What is only announced has

@@ -52,7 +52,7 @@ func (w Workload) Update(in Incident) (u events.IncidentUpdated, tell bool) {
 	u = events.IncidentUpdated{
 		Schema: events.Schema, Workload: w.ID, Incident: in.ID, Number: in.Lines(), At: in.lastAt().UTC(), Opened: in.Opened, Cause: in.Cause,
 		Policy: in.Policy, Chips: w.chips(in), Phase: string(in.Phase), Asked: in.Asked, Outcome: string(in.Outcome), ConfirmedBy: string(in.ConfirmedBy),
-		Code: string(in.Code), Advice: in.Advice, Down: in.Down, ChipHourPrice: in.Cost.ChipHourPrice,
+		Code: string(in.Code), Advice: in.Advice, Cost: in.Cost.Cost, ChipHourPrice: in.Cost.ChipHourPrice,
 	}
 	u.Slices, u.Happened = w.happened(in)
 	for _, l := range slices.Backward(in.Timeline) {

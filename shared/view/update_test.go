@@ -88,7 +88,7 @@ func TestPeopleAreToldOfEachPlaceInTheCourseOfAnIncident(t *testing.T) {
 		Schema: events.Schema, Workload: "demo/llama", Incident: "llama-1", Number: 11, At: at, Opened: at, Cause: events.CausePreemption, Policy: "spot",
 		Slices: []events.Affected{{Name: "a", Zone: "us-west4-a", Accelerator: "v5litepod-16", Spot: true}, {Name: "b", Zone: "us-west4-a", Accelerator: "v5litepod-16"}},
 		Chips:  36, Phase: "closed", Outcome: "escalated", Code: "gave_up", Happened: []string{"worker 2 was preempted", "node a is PREEMPTED"},
-		Doing: "delete a", Why: "Spot, loss proven", Advice: "create it", Down: at, IdleChips: 16, ChipHourPrice: 1.2,
+		Doing: "delete a", Why: "Spot, loss proven", Advice: "create it", IdleChips: 16, ChipHourPrice: 1.2,
 	}}
 	if d := cmp.Diff(want, view.Updates(none, left)); d != "" {
 		t.Errorf("what is told (-want +got):\n%s", d)

@@ -333,9 +333,7 @@ type Save struct {
 
 // Cost is what an incident has cost by its end, or by now.
 type Cost struct {
-	// AwaySeconds is how long the training stood still, and ChipHours what the slices could have done in that time.
-	AwaySeconds float64 `json:"away_seconds"`
-	ChipHours   float64 `json:"chip_hours"`
+	events.Cost
 	// Slices are all of the workload's, which stand still together.
 	Slices []IdleSlice `json:"slices,omitempty"`
 	// ChipHourPrice is the policy's price at the opening, in dollars; 0 where it names none.
@@ -357,9 +355,6 @@ type IdleSlice struct {
 	Chips       int             `json:"chips,omitzero"`
 	Capacity    events.Capacity `json:"capacity,omitzero"`
 }
-
-// Away is how long the training stood still.
-func (c Cost) Away() time.Duration { return time.Duration(c.AwaySeconds * float64(time.Second)) }
 
 // Loss is what would follow from the loss of one slice.
 type Loss struct {

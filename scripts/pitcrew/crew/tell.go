@@ -31,6 +31,9 @@ func (c *crew) report(now time.Time, r events.CrewReport) {
 	if r.Step == 0 {
 		r.Step = max(0, c.step.n)
 	}
+	if s := c.speed; s.first >= 0 && s.attempt == r.Attempt && r.Step == c.step.n {
+		r.StepAt, r.FirstStep, r.FirstStepAt = c.step.at, s.first, s.since.UTC()
+	}
 	if r.CheckpointURI == "" {
 		r.CheckpointStep, r.CheckpointURI = c.found.Step, c.found.URI
 	}

@@ -62,7 +62,7 @@ func (s *summary) add(story *world.Story) {
 func rowOf(name string, r world.Result, end string) summaryRow {
 	return summaryRow{
 		scenario: name, workload: r.Workload, cause: strings.ReplaceAll(string(r.Cause), "_", " "), end: end, outcome: string(r.Outcome),
-		opened: r.Opened.UTC(), away: r.Away, chips: r.ChipHours, still: r.StillAway(),
+		opened: r.Opened.UTC(), away: r.Cost.Away(), chips: r.Cost.ChipHours, still: r.Cost.AtLeast,
 	}
 }
 

@@ -62,22 +62,24 @@ func (p Prices) of(accelerator string, spot bool) (dollars float64, known bool) 
 	return 0, false
 }
 
-// Cost is what an incident cost until its end, or until now.
+// Cost is what an incident cost until its end, or until now. Its dollars are those of the file, where there is one.
 type Cost struct {
 	view.Cost
-	// Dollars is what the chip-hours are worth; Unpriced are the slices that the file has no price for.
-	Dollars  float64  `json:"dollars,omitzero"`
+	// Unpriced are the slices that the file has no price for.
 	Unpriced []string `json:"unpriced,omitempty"`
 }
 
 // CostOf is what an incident has cost, at these prices.
 func (p Prices) CostOf(in view.Incident) Cost {
 	c := Cost{Cost: in.Cost}
+	if p == nil {
+		return c
+	}
+	c.Dollars = 0
 	for _, s := range c.Slices {
-		switch dollars, known := p.of(s.Accelerator, s.Capacity == events.Spot); {
-		case known:
-			c.Dollars += c.Away().Hours() * float64(s.Chips) * dollars
-		case p != nil:
+		if dollars, known := p.of(s.Accelerator, s.Capacity == events.Spot); known {
+			c.Dollars += c.Lost().Hours() * float64(s.Chips) * dollars
+		} else {
 			c.Unpriced = append(c.Unpriced, s.Slice)
 		}
 	}
@@ -87,11 +89,8 @@ func (p Prices) CostOf(in view.Incident) Cost {
 // String says it in a line.
 func (c Cost) String() string {
 	line := "training never stood"
-	if c.AwaySeconds > 0 {
-		line = "away " + events.Span(c.Away()) + fmt.Sprintf(", %.1f chip-hours", c.ChipHours)
-		if c.Dollars > 0 {
-			line += fmt.Sprintf(" worth $%.2f", c.Dollars)
-		}
+	if parts := c.Parts(); parts != nil {
+		line = strings.Join(parts, " · ")
 		if len(c.Unpriced) > 0 {
 			line += ", without the price of " + strings.Join(c.Unpriced, ", ")
 		}

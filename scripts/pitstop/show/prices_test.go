@@ -39,10 +39,10 @@ func TestAnIncidentTellsWhatItCost(t *testing.T) {
 	b := deploymenttest.New(t, ledgertest.NewStore().Open, w)
 	b.Now = func() time.Time { return two.Now.Add(90 * time.Minute) }
 	id := w.Incident.ID
-	b.Want([]string{"incident", id}, "away 1 h 30 m, 30.0 chip-hours; charged to infrastructure", "since it opened: allowed: request_checkpoint, restart, recreate")
+	b.Want([]string{"incident", id}, "away >= 1 h 30 m · >= 30.0 chip-hours; charged to infrastructure", "since it opened: allowed: request_checkpoint, restart, recreate")
 	for text, want := range map[string]string{
-		"v5litepod: {spot: 0.50, other: 1.20}":                           "30.0 chip-hours worth $12.00, without the price of other",
-		"v5litepod-16: {spot: 1}\nv5litepod: {spot: 9}\nv5p: {other: 4}": "30.0 chip-hours worth $48.00; charged",
+		"v5litepod: {spot: 0.50, other: 1.20}":                           "30.0 chip-hours, $12.00, without the price of other",
+		"v5litepod-16: {spot: 1}\nv5litepod: {spot: 9}\nv5p: {other: 4}": "30.0 chip-hours, $48.00; charged",
 	} {
 		b.Want([]string{"incident", id, "--prices", pricesOf(t, text)}, want)
 	}

@@ -231,11 +231,7 @@ func historyOf(incidents []view.Incident, since, now time.Time) (h history) {
 		if !in.Save.Verified {
 			h.losses++
 		}
-		end := in.Closed
-		if end.IsZero() {
-			end = now
-		}
-		h.trained -= max(0, end.Sub(in.Down))
+		h.trained -= in.Cost.Away()
 	}
 	h.trained = max(0, h.trained)
 	return h

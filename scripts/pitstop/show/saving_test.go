@@ -40,7 +40,7 @@ func TestCheckNamesTheIntervalThatLosesLeast(t *testing.T) {
 			20,
 			[]string{
 				"warn      interval: it saves every 3 h 0 m; 20 losses of unsaved steps in 9 d 14 h of training, besides an assumed one in 12 h; a save takes 30 s (3 timed)",
-				"you: save every 26 m 0 s: it loses least, and gains 8.8 points of goodput",
+				"you: save every 26 m 0 s: it loses least, and gains 8.7 points of goodput",
 			},
 			"",
 		},
@@ -145,8 +145,9 @@ func wantsCheck(t *testing.T, b *deploymenttest.Bench, says ...string) string {
 // TestWhatCountsAsALoss: a stop with unsaved steps, once.
 func TestWhatCountsAsALoss(t *testing.T) {
 	stopped := view.Incident{Down: deploymenttest.Noon.Add(-5 * time.Hour), Closed: deploymenttest.Noon.Add(-4 * time.Hour)}
+	stopped.Cost.AwaySeconds = 3600
 	saved, withdrawn, retried, open := stopped, stopped, stopped, stopped
-	saved.Save.Verified, withdrawn.Down, retried.Retried, open.Closed = true, time.Time{}, true, time.Time{}
+	saved.Save.Verified, withdrawn.Down, retried.Retried, open.Closed, open.Cost.AwaySeconds = true, time.Time{}, true, time.Time{}, 5*3600
 	for name, c := range map[string]struct {
 		in      view.Incident
 		losses  int
@@ -183,7 +184,7 @@ func TestALongHistoryIsReadFromItsEnd(t *testing.T) {
 	for range 3 {
 		past.again()
 		h, err := past.of(t.Context(), deployment.ShownAt(b.Workload(), deploymenttest.Noon), deploymenttest.Noon)
-		if want := lastLosses * 3 * time.Hour / 2; err != nil || h.losses != lastLosses || h.trained != want {
+		if want := lastLosses * 91 * time.Minute; err != nil || h.losses != lastLosses || h.trained != want {
 			t.Errorf("%v: %d losses in %v, want %d in %v", err, h.losses, h.trained, lastLosses, want)
 		}
 	}

@@ -50,11 +50,11 @@ func (c *Checks) isAway(workload string, in *seenIncident, before time.Time) {
 	}
 	from, cost := in.Opened, in.shown.Cost
 	if !in.Down.IsZero() {
-		from, before = earlier(from, in.Down), earlier(before, in.Down)
+		from = earlier(from, in.Down)
 	}
 	var away, again time.Duration
 	for _, t := range c.trainings(workload) { // on the slices of a workload it stands still together
-		stood, lost := stood(t.Worked(), from, before, c.Clock.Now())
+		stood, lost := stood(t.Worked(), from, before, in.Opened, c.Clock.Now())
 		away, again = max(away, stood), max(again, lost)
 	}
 	c.away = append(c.away, AwayOf{
@@ -65,12 +65,15 @@ func (c *Checks) isAway(workload string, in *seenIncident, before time.Time) {
 
 // stood is how long no step was done until a moment, from the last step before another one on, though not from before the last incident ended. It
 // returns too how long the steps had taken that had to be done again.
-func stood(worked []trainingtest.Stretch, from, least, until time.Time) (away, again time.Duration) {
-	since := least // the last step before
+func stood(worked []trainingtest.Stretch, from, least, opened, until time.Time) (away, again time.Duration) {
+	since := time.Time{} // the last step before
 	for _, w := range worked {
 		if w.From.Before(from) {
 			since = later(since, earlier(w.Until, from))
 		}
+	}
+	if since.Before(least) {
+		since = opened
 	}
 	away = until.Sub(since)
 	for _, w := range worked {

@@ -24,10 +24,10 @@ func TestHowLongATrainingStood(t *testing.T) {
 		"it stands since before":             {[]trainingtest.Stretch{worked(0, 1)}, 2, 0, 9, 8 * time.Hour, time.Minute},
 		"it went on":                         {[]trainingtest.Stretch{worked(0, 1), worked(5, 9)}, 2, 0, 9, 4 * time.Hour, time.Minute},
 		"it stood later, and twice":          {[]trainingtest.Stretch{worked(0, 3), worked(4, 5), worked(7, 9)}, 2, 0, 9, 3 * time.Hour, 2 * time.Minute},
-		"the incident before has told of it": {[]trainingtest.Stretch{worked(0, 1)}, 5, 4, 9, 5 * time.Hour, 0},
-		"it never began":                     {nil, 2, 0, 9, 9 * time.Hour, 0},
+		"the incident before has told of it": {[]trainingtest.Stretch{worked(0, 1)}, 5, 4, 9, 4 * time.Hour, 0},
+		"it never began":                     {nil, 2, 0, 9, 7 * time.Hour, 0},
 	} {
-		if away, again := stood(c.worked, at(c.from), at(c.least), at(c.until)); away != c.away || again != c.again {
+		if away, again := stood(c.worked, at(c.from), at(c.least), at(c.from), at(c.until)); away != c.away || again != c.again {
 			t.Errorf("%s: %s, and %s again, want %s and %s", name, away, again, c.away, c.again)
 		}
 	}

@@ -227,7 +227,7 @@ func (c *Checks) closed(r *record, w seen) {
 	r.past = append(r.past, ended{in.ID, r.stood})
 	c.Clock.At(c.Clock.Now(), func() { c.told(w.ID, in) }) // a bucket write of this moment is seen after this step
 	if !in.Down.IsZero() {
-		away := r.closed.Sub(in.Down)
+		away := in.shown.Cost.Away()
 		c.lost[string(in.Cause)] += away
 		c.chipHoursLost += away.Hours() * float64(in.Chips)
 	}

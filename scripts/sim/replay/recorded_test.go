@@ -64,8 +64,8 @@ func TestOwnEntriesLookNoRosierThanTheirScenario(t *testing.T) {
 		if own.Ended[0].Outcome != view.Escalated || whole.Ended[0].Outcome != view.Escalated {
 			t.Errorf("%s: the entries end %v, their scenario %v", name, outcomes(own), outcomes(whole))
 		}
-		if name == "crash-loop" && own.Ended[0].Away < whole.Ended[0].Away {
-			t.Errorf("%s: away %v by the entries, %v by their scenario", name, own.Ended[0].Away, whole.Ended[0].Away)
+		if name == "crash-loop" && own.Ended[0].Cost.Away() < whole.Ended[0].Cost.Away() {
+			t.Errorf("%s: away %v by the entries, %v by their scenario", name, own.Ended[0].Cost.Away(), whole.Ended[0].Cost.Away())
 		}
 	}
 }
@@ -119,8 +119,8 @@ func TestTheRecordedAttemptsAreThoseOfTheReplay(t *testing.T) {
 			t.Errorf("the simulated crew begins attempt 4 as well: %s", l.Text)
 		}
 	}
-	if first := story.Ended[0]; first.Away < 25*time.Minute || first.ChipHours < first.Away.Hours()*15.9 {
-		t.Errorf("away %v, %.1f chip-hours", first.Away, first.ChipHours)
+	if first := story.Ended[0]; first.Cost.Away() < 19*time.Minute || first.Cost.ChipHours < first.Cost.Away().Hours()*15.9 {
+		t.Errorf("away %v, %.1f chip-hours", first.Cost.Away(), first.Cost.ChipHours)
 	}
 }
 
@@ -209,8 +209,8 @@ func TestOwnEntriesWithTheFleetOfTheirScenario(t *testing.T) {
 	must(t, err)
 	whole, err := replay.Run(t.Context(), "own", r.Scenario, r.Records, replay.Options{Options: world.Options{Policy: r.Policy}})
 	must(t, err)
-	if !slices.Equal(outcomes(own), outcomes(whole)) || own.Ended[0].Away != whole.Ended[0].Away {
-		t.Errorf("%v in %v, and by the scenario %v in %v", outcomes(own), own.Ended[0].Away, outcomes(whole), whole.Ended[0].Away)
+	if !slices.Equal(outcomes(own), outcomes(whole)) || own.Ended[0].Cost.Away() != whole.Ended[0].Cost.Away() {
+		t.Errorf("%v in %v, and by the scenario %v in %v", outcomes(own), own.Ended[0].Cost.Away(), outcomes(whole), whole.Ended[0].Cost.Away())
 	}
 }
 

@@ -292,10 +292,9 @@ func (w *World) placed(workload string, place int) {
 func (w *World) ended(d view.Workload, in view.Incident) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	r := w.Story.ended(d, in)
+	r := w.Story.Result(d, in)
 	for i := range w.Story.Ended {
 		if old := w.Story.Ended[i]; old.Workload == d.ID && old.ID == in.ID {
-			r.Away, r.ChipHours = old.Away, old.ChipHours // the workload may have other slices by now
 			w.Story.Ended[i] = r
 			return
 		}

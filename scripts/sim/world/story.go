@@ -72,14 +72,6 @@ type Result struct {
 	view.Incident
 	// Where describes the interrupted slices, as they were at the opening.
 	Where string
-	// Away is how long the training was away, and ChipHours what that cost; 0 where it was never away, or is still.
-	Away      time.Duration
-	ChipHours float64
-}
-
-// StillAway reports whether the training was away and not back when the incident ended. Then Away is how long it was away at least.
-func (r Result) StillAway() bool {
-	return r.Away > 0 && (r.Outcome == view.Escalated || r.Outcome == view.Observed && r.ConfirmedBy == "")
 }
 
 // Story is everything that happened in a scenario.
@@ -116,13 +108,6 @@ func (s *Story) open(d view.Workload) {
 // Result is an incident as it stands, with the place at which it opened.
 func (s *Story) Result(d view.Workload, in view.Incident) Result {
 	return Result{Workload: d.ID, Incident: in, Where: cmp.Or(s.opened[d.ID+" "+in.ID], where(d))}
-}
-
-// ended is the result of an incident that has just ended, with its cost.
-func (s *Story) ended(d view.Workload, in view.Incident) Result {
-	r := s.Result(d, in)
-	r.Away, r.ChipHours = in.Cost.Away(), in.Cost.ChipHours
-	return r
 }
 
 // where describes the slices of a workload.

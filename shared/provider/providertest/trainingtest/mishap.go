@@ -33,7 +33,7 @@ func (t *Training) Loop(code, times int, anew bool) {
 	t.lock(func() { t.Fails, t.FailsTimes, t.failed, t.FailsAnew = code, times, 0, anew })
 }
 
-// Hang stops the steps and leaves the process running: there is no report, until its owner ends it.
+// Hang stops the steps and leaves the process running: there is no report of a step after it, until its owner ends it.
 func (t *Training) Hang() {
 	t.lock(func() {
 		if !t.running {
@@ -43,6 +43,9 @@ func (t *Training) Hang() {
 		t.halt()
 		t.hung = t.Clock.Now()
 		t.run++
+		if next := t.ReportEvery - t.hung.Sub(t.first)%t.ReportEvery; t.first.Before(t.hung) {
+			t.later(next, t.reports) // of the steps since its last line
+		}
 		t.from, t.first = t.high, t.Clock.Now().Add(math.MaxInt64/2)
 	})
 }

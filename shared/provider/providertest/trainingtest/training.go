@@ -156,6 +156,9 @@ type Training struct {
 	// of a step where no record says it, failure the recorded exit that later attempts repeat.
 	recorded bool
 	usual    time.Duration
+	// firstStep is the step at which the attempt began, at firstAt, and lastAt when it had done its last one; zero while it does steps.
+	firstStep       int64
+	firstAt, lastAt time.Time
 	// pace counts how often a record has given the attempt other steps.
 	pace    int
 	failure *events.CrewReport
@@ -626,6 +629,7 @@ func (t *Training) begin(attempt int, from int64, first time.Time) {
 		t.lifeFrom, t.lifeHigh = from, from
 	}
 	t.attempt, t.from, t.first, t.ran, t.began = attempt, from, first, t.life, t.Clock.Now()
+	t.firstStep, t.firstAt, t.lastAt = from, first, time.Time{}
 	t.attempts = append(t.attempts, pastAttempt{began: t.began, life: t.life})
 	if attempt > t.Attempt && !t.recorded {
 		t.report(events.CrewReport{Report: events.ReportStarted, Workers: t.workers, Step: from})
@@ -672,8 +676,17 @@ func (t *Training) stop() {
 // halt ends the stretch in which steps are done, if any are.
 func (t *Training) halt() {
 	if now := t.Clock.Now(); t.first.Before(now) {
+		t.lastAt = t.stepped()
 		t.worked = append(t.worked, Stretch{From: t.first, Until: now})
 	}
+}
+
+// stepped is when the attempt had done its last step until now; zero where it has done none.
+func (t *Training) stepped() time.Time {
+	if now := t.Clock.Now(); t.lastAt.IsZero() && t.running && t.first.Before(now) {
+		return t.first.Add(now.Sub(t.first).Truncate(t.StepTakes))
+	}
+	return t.lastAt
 }
 
 // Worked are the stretches in which steps were done until now, the last one last.
@@ -689,10 +702,15 @@ func (t *Training) Worked() []Stretch {
 
 func (t *Training) progress() {
 	t.high = max(t.high, t.now())
+	t.reports()
+	t.laterStep(t.ReportEvery, t.progress)
+}
+
+// reports reports progress, unless a record tells of it.
+func (t *Training) reports() {
 	if !t.recorded {
 		t.report(events.CrewReport{Report: events.ReportProgress, Step: t.now(), CheckpointStep: t.saved, Workers: t.workers})
 	}
-	t.laterStep(t.ReportEvery, t.progress)
 }
 
 // nextCheckpoint plans the next periodic checkpoint.
@@ -821,6 +839,9 @@ func (t *Training) report(r events.CrewReport) {
 		return
 	}
 	r.Schema, r.Project, r.Zone, r.Node, r.Hostname, r.Attempt = events.Schema, t.Project, t.life.Zone, t.Slice, t.group+"-w-0", t.attempt
+	if at := t.stepped(); !at.IsZero() {
+		r.StepAt, r.FirstStep, r.FirstStepAt = at, t.firstStep, t.firstAt
+	}
 	if strings.Contains(r.Zone, "/") { // a Pod knows the UID of its Job, and a TPU VM nothing of the kind
 		r.Life = t.life.ID
 	}

@@ -86,6 +86,7 @@ func (r trainer) wrote(want ...line) {
 			r.t.Errorf("a line of nobody: %+v", l)
 		}
 		l.Schema, l.Project, l.Zone, l.Node, l.Hostname = 0, "", "", "", ""
+		l.StepAt, l.FirstStep, l.FirstStepAt = time.Time{}, 0, time.Time{}
 	}
 	if d := cmp.Diff(want, slices.Clone(*r.lines)); d != "" {
 		r.t.Errorf("lines of the crew (-want +got):\n%s", d)
@@ -163,6 +164,24 @@ func TestTrainingDoesStepsAndTellsThemEveryFiveMinutes(t *testing.T) {
 	r.runs("1", true)
 	if step := r.LastStep(); step != 196 {
 		t.Errorf("step %d after 96 more, want 196", step)
+	}
+}
+
+// TestALineSaysWhenItsStepsWereDone: the last one of a training that hangs too, which comes when the next one is due.
+func TestALineSaysWhenItsStepsWereDone(t *testing.T) {
+	r := train(t, trainingtest.Config{Directory: directory, Step: 100})
+	r.to(7*time.Minute + 5*time.Second)
+	r.Hang()
+	r.to(time.Hour)
+	lines := *r.lines
+	if len(lines) != 2 {
+		t.Fatalf("%d lines, want one of steps and one of the last", len(lines))
+	}
+	for i, want := range []struct{ after, stepped time.Duration }{{5 * time.Minute, 5 * time.Minute}, {10 * time.Minute, 7 * time.Minute}} {
+		l := lines[i]
+		if l.After != want.after || l.Step != 100+int64(want.stepped/(10*time.Second)) || !l.StepAt.Equal(start.Add(want.stepped)) || l.FirstStep != 100 || !l.FirstStepAt.Equal(start) {
+			t.Errorf("line %d: %+v", i, l)
+		}
 	}
 }
 
