@@ -19,6 +19,7 @@ import (
 	"pitstop.internal/shared/checkpoint"
 	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fleet"
+	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/ledger"
 	"pitstop.internal/shared/policy"
 	"pitstop.internal/shared/provider"
@@ -161,7 +162,7 @@ func (d verbs) checkRecovery(
 	unread := end(err)
 	found := d.Directories(ctx, w, shown[w.ID])
 	if len(specs) > 0 {
-		if err := d.places(ctx, l, r, w, s, p, found); err != nil {
+		if err := d.places(ctx, l, r, w, s, p, found, list); err != nil {
 			return nil, err
 		}
 	}
@@ -314,9 +315,25 @@ func (r *Rehearsal) startUp(s view.Slice, spec []byte, p policy.Policy, list Pri
 	}
 }
 
+// terms are what an hour of a slice costs in a place, as far as that is known, and when the place may be asked.
+func terms(s *incident.Slot, at view.Place, p policy.Policy, list Prices) (text string) {
+	is := s.In(at)
+	price, known := list.of(is.Accelerator, is.Capacity == events.Spot)
+	if !known {
+		price = s.PriceIn(p, at)
+	}
+	if shape, err := topology.Parse(is.Accelerator); err == nil && price > 0 {
+		text = fmt.Sprintf(", at $%.2f an hour", price*float64(shape.Chips))
+	}
+	if after := s.After(p, at); after > 0 {
+		text += ", once all places before it have refused for " + events.Span(after)
+	}
+	return text
+}
+
 // places tests each place in which the slice may be created, and adds the calls.
 func (d verbs) places(
-	ctx context.Context, l *ledger.Ledger, r *Rehearsal, w deployment.Workload, s view.Slice, p policy.Policy, all []deployment.Directory,
+	ctx context.Context, l *ledger.Ledger, r *Rehearsal, w deployment.Workload, s view.Slice, p policy.Policy, all []deployment.Directory, list Prices,
 ) error {
 	ref := w.Ref(s.Name)
 	what := "node " + s.Name
@@ -346,14 +363,17 @@ func (d verbs) places(
 		}
 		if f := provider.Failure(unfit); f != nil {
 			advice := "replace it with something that the zone has, or remove the zone from the policy"
-			if f.Code == reason.CodeOtherShape {
+			switch f.Code {
+			case reason.CodeOtherShape:
 				advice = "add the missing part, or remove the shape from the policy"
+			case reason.CodeOtherCapacity:
+				advice = "remove the capacity from the policy"
 			}
 			r.Add(Warn, "zone "+zone, cli.OneLine(errors.New(f.Message)), advice)
 			continue
 		}
 		if region := topology.Region(at.Zone); region == home || len(all) == 0 {
-			r.Add(Good, "zone "+zone, "Pitstop may create it there", "")
+			r.Add(Good, "zone "+zone, "Pitstop may create it there"+terms(w.Document.Slice(s.Name), at, p, list), "")
 		} else if !r.otherRegion("zone "+zone, region, w, p, saved, dataFrom(w, all, region, p.EgressPrice)) {
 			continue
 		}

@@ -131,20 +131,22 @@ func TestCheckTellsOfACopiedLabel(t *testing.T) {
 	b.Want([]string{"status", "newcomer"}, "but its label pitstop-workload names llama-8b, which it does not belong to")
 }
 
-// TestCheckHoldsTheOrderAgainstOtherShapes, before it comes to that.
-func TestCheckHoldsTheOrderAgainstOtherShapes(t *testing.T) {
+// TestCheckHoldsTheOrderAgainstOtherPlaces, before it comes to that.
+func TestCheckHoldsTheOrderAgainstOtherPlaces(t *testing.T) {
 	shaped := strings.Replace(deploymenttest.StartsCrew, `{"runtimeVersion"`, `{"acceleratorType":"v5litepod-16","runtimeVersion"`, 1)
 	scales := strings.Replace(shaped, "pitcrew run", "pitcrew run --scale-from=v5litepod-16 --global-batch=1024 --steps=100", 1)
 	for spec, want := range map[string][]string{
 		shaped: {"warn      zone us-west4-b as v5litepod-8: its start-up script gives pitcrew no --scale-from", "you: add the missing part, or remove the shape from the policy"},
 		scales: {
-			"zone us-west4-b as v5litepod-8: Pitstop may create it there", "call 4    create node llama-8b in us-west4-b as v5litepod-8, if the one before refuses",
+			"zone us-west4-a: Pitstop may create it there, at $8.00 an hour\n", "zone us-west4-b as v5litepod-8: Pitstop may create it there, at $4.00 an hour\n",
+			"zone us-west4-a on demand: Pitstop may create it there, at $20.00 an hour, once all places before it have refused for 2 h 0 m\n", "call 4    create node llama-8b in us-west4-b as v5litepod-8, if the one before refuses",
 			"zone us-west4-b as v6e-8: v6e boots another runtime version than v5litepod, and the policy names none",
 		},
 	} {
 		b, _, _ := deploymenttest.Healthy(t, spec)
 		b.ReadFile = func(context.Context, string) ([]byte, error) {
-			return []byte("policies: {night: {preset: spot, places: [{accelerator: v5litepod-8, zones: [us-west4-b]}, {accelerator: v6e-8, zones: [us-west4-b]}]}}"), nil
+			return []byte("policies: {night: {preset: spot, chip_hour_price: 0.5, places: [{accelerator: v5litepod-8, zones: [us-west4-b]}, " +
+				"{accelerator: v6e-8, zones: [us-west4-b]}, {capacity: on_demand, after: 2h, chip_hour_price: 1.25}]}}"), nil
 		}
 		got, err := b.Call("check", "llama-8b")
 		if err != nil {

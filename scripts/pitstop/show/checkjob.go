@@ -37,6 +37,9 @@ func (d verbs) checkJob(ctx context.Context, l *ledger.Ledger, w deployment.Work
 		what, name = "jobset", s.Group
 	}
 	again := fmt.Sprintf("once it has failed: kubectl delete %s %s --namespace %s, then apply its manifest again", what, name, namespace)
+	if len(p.Zones)+len(p.Places) > 0 {
+		r.Add(Good, "places", "the policy's zones and places move no Job: its own selectors choose its machines, so it comes back with the same ones", "")
+	}
 	p = w.Document.Limited(p)
 	switch p.Switches.Level(s.Replaces()) {
 	case policy.Yes:

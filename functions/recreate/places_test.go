@@ -6,6 +6,7 @@ import (
 
 	"pitstop.internal/events"
 	"pitstop.internal/functions/recovery"
+	"pitstop.internal/shared/bounds"
 	"pitstop.internal/shared/evidence"
 	"pitstop.internal/shared/fleet/fleettest"
 	"pitstop.internal/shared/incident"
@@ -131,4 +132,36 @@ func TestAShapeOfWhichAnotherWorkloadWasJustToldIsNotAskedFor(t *testing.T) {
 		b.Want(b.deliver(), fleettest.Handled)
 		b.Want(fleettest.Count(b.Calls(), "CreateNode"), asked)
 	}
+}
+
+// TestASpotSliceIsCreatedOnDemand where its policy says so, and as Spot again when it is lost again, though the policy allows no other replacement.
+func TestASpotSliceIsCreatedOnDemand(t *testing.T) {
+	b := &bench{Bench: fleettest.New(t), limits: ledger.DefaultLimits}
+	b.policy("policies: {night: {preset: spot, places: [{capacity: on_demand, zones: [" + fleettest.OtherZone + "]}]}}")
+	w := b.Slice(cloudtputest.NodeConfig{
+		Spot: true, Labels: map[string]string{events.LabelPolicy: "night"},
+		Metadata: map[string]string{events.MetadataCheckpointDir: fleettest.Directory, "startup-script": scaling},
+	})
+	b.Report(w, slice, fleettest.Progress(1000))
+	b.Clock.Advance(time.Minute)
+	b.lose(zone)
+	b.moves()
+	b.Want(b.request.Zone+" "+string(b.request.Capacity), fleettest.OtherZone+" on_demand")
+	b.Want(b.deliver(), fleettest.Handled)
+	b.Clock.Advance(10 * time.Minute)
+	b.Look(fleettest.OtherZone, slice)
+	s := b.Workload(id).Slices[0]
+	b.Want([]events.Capacity{s.Capacity, s.Order.Capacity}, []events.Capacity{events.OnDemand, events.Spot})
+	b.Want(b.API.Reclaimable(fleettest.OtherZone, slice), false)
+	b.trains()
+	b.Clock.Advance(time.Hour)
+	b.Sender.Sent()
+	b.Must(b.API.Preempt(fleettest.OtherZone, slice))
+	b.Look(fleettest.OtherZone, slice)
+	b.Clock.Advance(bounds.HealFor) // Google may bring back what it did not take back
+	b.looks(0, fleettest.OtherZone)
+	b.deletes(fleettest.OtherZone)
+	b.Want(b.request.Zone+" "+string(b.request.Capacity), zone+" ")
+	b.Want(b.deliver(), fleettest.Handled)
+	b.Want(b.API.Reclaimable(zone, slice), true)
 }
