@@ -28,8 +28,9 @@ func (d *diagnosis) leftUntil(s *slot, at view.Place) time.Time {
 
 // leftLast puts the places that are left after the others of their kind: no other shape and no other capacity comes first because of it.
 func (d *diagnosis) leftLast(s *slot, kind []view.Place) []view.Place {
-	left := func(p view.Place) bool { return !d.leftUntil(s, p).IsZero() }
-	return slices.Concat(slices.DeleteFunc(slices.Clone(kind), left), slices.DeleteFunc(kind, func(p view.Place) bool { return !left(p) }))
+	stays := func(p view.Place) bool { return d.leftUntil(s, p).IsZero() }
+	leaves := func(p view.Place) bool { return !stays(p) }
+	return slices.Concat(slices.DeleteFunc(slices.Clone(kind), leaves), slices.DeleteFunc(slices.Clone(kind), stays))
 }
 
 // whyCreated is why a slot is created now, and which zone is asked after the others.

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"pitstop.internal/events"
 	"pitstop.internal/shared/incident"
 	"pitstop.internal/shared/policy"
 )
@@ -38,6 +39,9 @@ func TestAZoneThatPreemptsTwiceIsAskedAfterTheOthers(t *testing.T) {
 		"seven hours later":                  {back + ", 30m, " + back + ", 7h, " + created + ", stockout create", nil, "us-west4-a"},
 		"no zone is left":                    {twice, func(p *policy.Policy) { p.LeaveZoneFor = 0 }, "us-west4-a"},
 		"no other zone":                      {twice, func(p *policy.Policy) { p.Zones = nil }, "us-west4-a"},
+		"on demand nothing is preempted": {twice + ", stockout create, stockout create, stockout create", func(p *policy.Policy) {
+			p.Places = []policy.Alternative{{Capacity: events.OnDemand}}
+		}, "us-west4-a on demand"},
 		"other shapes come after all zones": {twice + ", stockout create, stockout create, stockout create", func(p *policy.Policy) {
 			p.Places = []policy.Alternative{{Accelerator: "v5litepod-8"}}
 		}, "us-west4-b as v5litepod-8"},

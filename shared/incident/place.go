@@ -59,8 +59,7 @@ func (d *diagnosis) placesOf(s *slot, apart bool) []view.Place {
 			all = append(all, at)
 		}
 	}
-	all = d.leftLast(s, all)
-	return append(all, d.alternatives(s, all)...)
+	return append(d.leftLast(s, all), d.alternatives(s, all)...)
 }
 
 // placesAt are a place, and what else the policy names in its zone with its shape.

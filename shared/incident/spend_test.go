@@ -134,6 +134,22 @@ func TestWhatIsSpentIsWhatStood(t *testing.T) {
 	}
 }
 
+// TestEachPlaceHasItsPrice: what stood on demand cost more, and so would an hour of the next place that may be asked.
+func TestEachPlaceHasItsPrice(t *testing.T) {
+	t.Parallel()
+	n := budgeted(t, 1000, "llama-8b")
+	n.p.Zones, n.p.Places = nil, []policy.Alternative{{Capacity: events.OnDemand, ChipHourPrice: 3}}
+	n.w.Slices[0].Standing = start.Add(-10 * time.Hour)
+	n.w.Ran = []incident.Ran{{From: start.Add(-90 * time.Hour), Until: start.Add(-80 * time.Hour), ChipSeconds: 160 * 3600, Zone: "us-west4-a", Accelerator: "v5litepod-16", Capacity: events.OnDemand}}
+	if got := n.w.Spending(n.p, n.now).Spent; got != 160+480 {
+		t.Errorf("spent is %v, want 640", got)
+	}
+	n.p.SpendAtMost.Dollars = 640 + 20
+	if n.history(created, "creating: create llama-8b", "no_quota create", "approving"); !strings.Contains(n.tale(), "an hour of llama-8b costs 48.00 USD") {
+		t.Errorf("asked is not for the price on demand:\n%s", n.tale())
+	}
+}
+
 // TestAJobThatWaitsForMachinesCostsNothing: only what stands does, sick or well.
 func TestAJobThatWaitsForMachinesCostsNothing(t *testing.T) {
 	t.Parallel()
