@@ -25,7 +25,7 @@ const evil = `"><script>alert(1)</script><img src=x onerror=alert(2)>` + "\x1b[3
 func broken() view.Incident {
 	return view.Incident{
 		ID: "llama-8b-20261121-1", Cause: events.Cause(evil), Opened: noon.Add(-time.Hour), Phase: view.PhaseCreating, Since: noon.Add(-time.Minute), Policy: evil, Down: noon.Add(-time.Hour),
-		Advice: evil, Cost: view.Cost{AwaySeconds: 3600, ChipHours: 16, ChipHourPrice: 1.2},
+		Advice: evil, Cost: view.Cost{Cost: events.Cost{AwaySeconds: 3600, ChipHours: 16}, ChipHourPrice: 1.2},
 		Troubles: []view.Trouble{{Cause: events.CausePreemption, Slice: evil, At: noon.Add(-time.Hour), Text: evil}},
 		Timeline: []view.Line{
 			{At: noon.Add(-time.Hour), Kind: view.LineSeen, Text: evil, Reason: evil, Phase: view.Looking}, {At: noon.Add(-50 * time.Minute), Kind: view.LineDecided, Text: evil, Phase: view.PhaseCreating},
