@@ -761,6 +761,9 @@ func seconds(s float64) string {
 func (p simulationPrinter) lost(r *oracle.Result) {
 	terminal.Print(p.Out, p.Paint(terminal.Bold, "training"))
 	terminal.Print(p.Out, fmt.Sprintf("  goodput %.1f %%; %.0f of %.0f chip-hours lost", 100*r.Goodput, r.ChipHours.Lost, r.ChipHours.Total))
+	for _, capacity := range slices.Sorted(maps.Keys(r.ChipHours.Used)) {
+		terminal.Print(p.Out, fmt.Sprintf("  %8.0f chip-hours in which TPUs could be used: %s", r.ChipHours.Used[capacity], strings.ReplaceAll(capacity, "_", " ")))
+	}
 	for _, cause := range slices.Sorted(maps.Keys(r.LostHours)) {
 		terminal.Print(p.Out, fmt.Sprintf("  %6.1f h without training: %s", r.LostHours[cause], strings.ReplaceAll(cause, "_", " ")))
 	}

@@ -289,6 +289,7 @@ type Checks struct {
 	lost                              map[string]time.Duration
 	away                              []AwayOf
 	goodput, chipHours, chipHoursLost float64
+	chipHoursUsed                     map[string]float64
 	Incidents, braked                 int
 	// Endless says that two steps lead to each other for ever: the run ends.
 	Endless bool

@@ -80,10 +80,11 @@ type Result struct {
 	away []AwayOf
 }
 
-// ChipHours are the fleet's chip-hours and the lost ones.
+// ChipHours are the fleet's chip-hours and the lost ones. Used are those in which its TPUs could be used, by their capacity.
 type ChipHours struct {
-	Total float64 `json:"total"`
-	Lost  float64 `json:"lost"`
+	Total float64            `json:"total"`
+	Lost  float64            `json:"lost"`
+	Used  map[string]float64 `json:"used"`
 }
 
 // Percentiles of a duration in seconds.
@@ -149,6 +150,7 @@ func Sum(reports []*Result) *Result {
 		sum.Goodput += r.Goodput
 		sum.ChipHours.Total += r.ChipHours.Total
 		sum.ChipHours.Lost += r.ChipHours.Lost
+		sum.ChipHours.Used = added(sum.ChipHours.Used, r.ChipHours.Used)
 		sum.Violations = slices.Concat(sum.Violations, r.Violations)
 		sum.away = slices.Concat(sum.away, r.away)
 		for _, c := range []struct{ to, from *map[string]int }{
@@ -228,6 +230,7 @@ func (c *Checks) Measure(end time.Time) {
 		total += days.Hours()
 		c.chipHours += days.Hours() * float64(g.Chips())
 	}
+	c.chipHoursUsed = c.used(end)
 	if total > 0 {
 		c.goodput = math.Round(1000*done/total) / 1000
 	}
@@ -238,7 +241,7 @@ func (c *Checks) Result(seed uint64, days float64) *Result {
 	r := &Result{
 		Seed: seed, Seeds: 1, Days: days, Incidents: c.Incidents, Ended: c.ended, Confirmed: c.confirmed, Causes: c.causes, Violations: c.Violations,
 		samples: c.reaction, away: c.away, Goodput: c.goodput, LostHours: map[string]float64{}, Actions: c.actions,
-		ChipHours: ChipHours{Total: math.Round(c.chipHours), Lost: math.Round(c.chipHoursLost)}, Reached: c.reached, ErrorClasses: c.classes,
+		ChipHours: ChipHours{Total: math.Round(c.chipHours), Lost: math.Round(c.chipHoursLost), Used: map[string]float64{}}, Reached: c.reached, ErrorClasses: c.classes,
 		Ends: c.ends, Happened: c.happen, Faults: min(c.chaos.Count, c.chaos.Limit), Handled: c.handled, Braked: c.braked, Told: c.chaos.Told, Story: c.Story,
 	}
 	if r.Violations == nil {
@@ -247,6 +250,9 @@ func (c *Checks) Result(seed uint64, days float64) *Result {
 	r.complete()
 	for cause, d := range c.lost {
 		r.LostHours[cause] = math.Round(d.Hours()*10) / 10
+	}
+	for capacity, hours := range c.chipHoursUsed {
+		r.ChipHours.Used[capacity] = math.Round(hours)
 	}
 	for _, f := range c.Story.Faults {
 		r.Violations = append(r.Violations, Violation{Rule: "simulator", Text: f, At: c.Clock.Now(), Faults: r.Faults})
