@@ -44,11 +44,11 @@ func (c *Checks) asksIn(workload, slice string, at view.Place) {
 		c.happen["asked for in another capacity"]++
 	}
 	if sw := replaces(f); !c.lately(workload, func(p policy.Policy) bool { return p.Switches.Level(sw) != policy.No }) {
-		c.Violated("owner's word", workload, "%s was asked for in %s, and %s is no", slice, placeText(at), sw)
+		c.Violated("owner's word", workload, "%s was asked for in %s, and %s is no", slice, at, sw)
 	}
 	since := c.record(workload).opened
 	if !c.under(workload, since, func(p policy.Policy) bool { return c.names(f, p, at) }) {
-		c.Violated("owner's word", workload, "%s was asked for in %s, which neither its order nor the policy names", slice, placeText(at))
+		c.Violated("owner's word", workload, "%s was asked for in %s, which neither its order nor the policy names", slice, at)
 	}
 	why := ""
 	if !c.under(workload, since, func(p policy.Policy) bool {
@@ -56,7 +56,7 @@ func (c *Checks) asksIn(workload, slice string, at view.Place) {
 		why = cmp.Or(text, why)
 		return text == ""
 	}) {
-		c.Violated(rulePlace, workload, "%s was asked for in %s, %s", slice, placeText(at), why)
+		c.Violated(rulePlace, workload, "%s was asked for in %s, %s", slice, at, why)
 	}
 }
 
@@ -81,6 +81,12 @@ func (c *Checks) homes(f world.SliceConfig) []string {
 		if own.Zone = d.zone; d.kind == usable && d.place == own {
 			homes = append(homes, d.zone)
 			break
+		}
+	}
+	opened := c.record(c.Workload(f.Name)).opened
+	for _, d := range c.past[f.Name] { // it may have been seen wherever it was made in vain
+		if d.kind == ordered && !d.at.Before(opened) && !slices.Contains(homes, d.zone) {
+			homes = append(homes, d.zone)
 		}
 	}
 	return append(homes, c.lastOf(f.Name, ordered, usable).zone)
@@ -180,17 +186,20 @@ func (c *Checks) tooEarlyIn(all []named, f world.SliceConfig, p policy.Policy, a
 	for _, before := range all[:i] {
 		first := c.askedIn(f, before.Place, since)
 		if first.IsZero() && (before.Accelerator == own.Accelerator || fits(f)) {
-			return "and " + placeText(before.Place) + " comes before it and was not asked"
+			return "and " + before.String() + " comes before it and was not asked"
 		}
 		if !first.IsZero() && first.Before(began) {
 			began = first
 		}
 	}
-	if asked := c.Clock.Now().Sub(began); asked < all[i].after-time.Minute {
+	if asked := c.Clock.Now().Sub(began); asked < all[i].after-turnSlack {
 		return "and those before it had refused for " + events.Span(asked) + " of " + events.Span(all[i].after)
 	}
 	return ""
 }
+
+// turnSlack is how much earlier than the first refusal in the world that of a call may have been which never arrived.
+const turnSlack = 10 * time.Minute
 
 // askedIn is when a place was asked first for a slice since a moment, or refused another one shortly before; zero for never. A place that gave the
 // slice, and lost it before it could be used, has refused it too.
@@ -216,6 +225,9 @@ func fits(f world.SliceConfig) bool { return f.Batch > 0 && f.Batch%64 == 0 }
 // leaves is 1 for a place whose zone has surely preempted the workload twice within an hour lately, or may have done so; else 0. The second life has
 // to be made after the first was lost: otherwise it was one blow.
 func (c *Checks) leaves(f world.SliceConfig, p policy.Policy, at view.Place, sure bool) int {
+	if at.Capacity != events.Spot { // nothing else is preempted
+		return 0
+	}
 	late := twiceSlack
 	if sure {
 		late = -twiceSlack
@@ -244,9 +256,4 @@ func (c *Checks) readByUs(slice string, lost deed) bool {
 	return slices.ContainsFunc(c.past[slice], func(d deed) bool {
 		return d.kind == removed && d.by == world.Ours(c.Project) && d.zone == lost.zone && d.at.After(lost.at) && d.at.Sub(lost.at) < twiceSlack
 	})
-}
-
-// placeText is a place for people, as the world knows it.
-func placeText(at view.Place) string {
-	return at.Zone + " as " + at.Accelerator + " " + string(at.Capacity)
 }
