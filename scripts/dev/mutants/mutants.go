@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"time"
 
 	"pitstop.internal/events"
@@ -160,6 +161,32 @@ var mutants = []mutant{
 		return world.Hooks{Provider: forgetful(fired, "labels")}
 	}, nil},
 	{"jobs", "the maintenance of a machine is asked for twice", jobs, labelledTwice, nil},
+	{"places", "on demand is asked for, and nobody has named it", heavy, misread(func(p *policy.Policy) bool {
+		if p.Places != nil {
+			return false
+		}
+		p.Places = []policy.Alternative{{Capacity: events.OnDemand}}
+		return true
+	}), nil},
+	{"places", "no place waits for its time", heavy, misread(func(p *policy.Policy) (waits bool) {
+		p.Places = slices.Clone(p.Places)
+		for i := range p.Places {
+			waits = waits || p.Places[i].After > 0
+			p.Places[i].After = 0
+		}
+		return waits
+	}), nil},
+	{"places", "a zone that preempts again and again is not left", heavy, misread(func(p *policy.Policy) bool {
+		left := p.LeaveZoneFor > 0
+		p.LeaveZoneFor = 0
+		return left
+	}), nil},
+	{"places", "a slice on demand is taken for what its owner ordered", heavy, reads(func(r *evidence.Read) {
+		if r.Facts.Capacity == events.OnDemand {
+			r.Incident = ""
+		}
+	}), nil},
+	{"places", "the place of a slice says which switch counts", heavy, decides(switched), nil},
 	{"grants", "every function may delete TPUs", static, nil, func(d *terraform.Deployment) error {
 		return d.Root.Set("google_project_iam_member.tpu", "role", `"roles/tpu.admin"`)
 	}},
@@ -170,6 +197,20 @@ func torn(p policy.Policy, w incident.Workload, e evidence.Evidence, now time.Ti
 	if c, ok := e.(evidence.Checked); ok && !c.Found {
 		c.Found, c.At = true, now
 		e = c
+	}
+	return incident.Advance(p, w, e, now)
+}
+
+// switched asks of a slice on demand what the policy allows for slices that were ordered so, and likewise for Spot.
+func switched(p policy.Policy, w incident.Workload, e evidence.Evidence, now time.Time) (incident.Workload, []events.Event, bool) {
+	for _, s := range w.Shown(now).Slices {
+		switch {
+		case s.OrderedCapacity == "":
+		case s.OrderedCapacity == events.Spot:
+			p.Switches.Recreate = p.Switches.RecreateNonSpot
+		case s.Capacity == events.Spot:
+			p.Switches.RecreateNonSpot = p.Switches.Recreate
+		}
 	}
 	return incident.Advance(p, w, e, now)
 }

@@ -327,6 +327,28 @@ func (f frozenBy) For(ctx context.Context, label string) policy.Policy {
 	return p
 }
 
+// misread has all functions go by another policy than the file's. Change reports whether it has changed it.
+func misread(change func(p *policy.Policy) bool) func(fired func()) world.Hooks {
+	return func(fired func()) world.Hooks {
+		return world.Hooks{Policies: func(_ string, next ledger.Policies) ledger.Policies { return misreading{change, fired, next} }}
+	}
+}
+
+type misreading struct {
+	change func(p *policy.Policy) bool
+	fired  func()
+	next   ledger.Policies
+}
+
+// For implements ledger.Policies.
+func (m misreading) For(ctx context.Context, label string) policy.Policy {
+	p := m.next.For(ctx, label)
+	if m.change(&p) {
+		m.fired()
+	}
+	return p
+}
+
 // split opens one collection by another way than the others.
 func split(collection string, others, this ledger.Opener) ledger.Opener {
 	return func(ctx context.Context, name string) (ledger.Collection, error) {
