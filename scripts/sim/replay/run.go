@@ -572,6 +572,9 @@ func (w *player) act(a world.Act) {
 	case a.Preempt != "":
 		tell("Google takes "+a.Preempt+" back, and no log entry says so", a.Preempt)
 		w.Try(w.API.Preempt(zoneOf(a.Preempt), a.Preempt))
+	case a.Terminate != "":
+		tell("Google ends "+a.Terminate+" for good, and no log entry says so", a.Terminate)
+		w.Try(w.API.Terminate(zoneOf(a.Terminate), a.Terminate))
 	case a.Withdraw != "":
 		tell("Google withdraws the maintenance of "+a.Withdraw, a.Withdraw)
 		w.Try(w.API.Withdraw(zoneOf(a.Withdraw), a.Withdraw))

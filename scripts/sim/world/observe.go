@@ -362,7 +362,7 @@ func (w *World) sent(e events.Envelope, topic, id string) {
 		}
 	case events.TypeRecreateRequested:
 		if r, err := events.DecodeRecreateRequested(e.Data); err == nil {
-			what, l.Reason = what+" ("+string(r.Action)+" "+r.Slice+" in "+view.Place{Zone: r.Zone, Accelerator: r.Accelerator}.String()+")", r.Reason
+			what, l.Reason = what+" ("+string(r.Action)+" "+r.Slice+" in "+view.Place{Zone: r.Zone, Accelerator: r.Accelerator, Capacity: r.Capacity}.String()+")", r.Reason
 			w.count(r.Action)
 		}
 	}

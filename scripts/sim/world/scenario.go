@@ -161,10 +161,11 @@ type Act struct {
 	Movable bool      `yaml:"movable,omitempty"`
 	Comes   Duration  `yaml:"comes,omitempty"`
 	Code    int       `yaml:"code,omitempty"`
-	// Preempt and Withdraw are Google's acts: a slice is taken back without a log entry, announced maintenance is
-	// withdrawn.
-	Preempt  string `yaml:"preempt,omitempty"`
-	Withdraw string `yaml:"withdraw,omitempty"`
+	// Preempt, Terminate and Withdraw are Google's acts: a slice is taken back, or ends for good, without a log entry; announced maintenance
+	// is withdrawn.
+	Preempt   string `yaml:"preempt,omitempty"`
+	Terminate string `yaml:"terminate,omitempty"`
+	Withdraw  string `yaml:"withdraw,omitempty"`
 	// Maintain begins maintenance of a slice that nobody announced. HideGuests blocks the guest attributes of all machines.
 	Maintain   string `yaml:"maintain,omitempty"`
 	HideGuests bool   `yaml:"hide_guests,omitempty"`
@@ -255,7 +256,7 @@ func (s Scenario) validate() error {
 		if a.At.IsZero() {
 			fault("an act without a time")
 		}
-		for _, n := range []string{a.Delete, a.Create, a.Stop, a.Stopped, a.Hang, a.Mend, a.Preempt, a.Withdraw, a.Maintain} {
+		for _, n := range []string{a.Delete, a.Create, a.Stop, a.Stopped, a.Hang, a.Mend, a.Preempt, a.Terminate, a.Withdraw, a.Maintain} {
 			if n != "" && !names[n] {
 				fault("an act names %s, which is not in the fleet", n)
 			}
