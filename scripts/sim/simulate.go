@@ -253,6 +253,13 @@ func MixedFleet(seed uint64) (world.Scenario, []byte) {
 		{Name: "whisper", Accelerator: "v5litepod-8", Policy: "careful"},
 		{Name: "twin-0", Accelerator: "v5litepod-16", Policy: "careful", Workload: "twin", Directory: "gs://checkpoints/twin"},
 		{Name: "twin-1", Accelerator: "v5litepod-16", Policy: "careful", Workload: "twin", Crew: world.CrewConfig{Absent: true}},
+		// Spot slices that stand on demand for a while, in a reservation, or in another shape; and one that is not Spot, and may become it.
+		{Name: "qwen", Accelerator: "v5litepod-16", Spot: true, Policy: "standing"},
+		{Name: "yi", Accelerator: "v5litepod-16", Spot: true, Policy: "standing", QueuedResource: "yi-qr"},
+		{Name: "olmo", Accelerator: "v5litepod-16", Spot: true, Policy: "anything", Batch: 1024},
+		{Name: "pythia-0", Accelerator: "v5litepod-16", Spot: true, Policy: "standing", Workload: "pythia", Directory: "gs://checkpoints/pythia"},
+		{Name: "pythia-1", Accelerator: "v5litepod-16", Spot: true, Policy: "standing", Workload: "pythia", Crew: world.CrewConfig{Absent: true}},
+		{Name: "nemo", Accelerator: "v5litepod-16", Policy: "cheaper"},
 	}
 	s := world.Scenario{Title: "a mixed fleet", Project: "demo", Capacity: map[string]int{}, Buckets: map[string]string{"west": "us-west4"}}
 	for _, z := range zones {
@@ -308,6 +315,26 @@ const mixedPolicies = `policies:
     places:
       - {accelerator: v5litepod-8, zones: [us-west4-b]}
       - {accelerator: v6e-8, runtime_version: v2-alpha-tpuv6e, zones: [us-west4-a, us-central1-a]}
+  standing:
+    preset: spot
+    zones: [us-west4-a, us-west4-b]
+    chip_hour_price: 1.20
+    places:
+      - {capacity: on_demand, after: 1h, chip_hour_price: 3.22}
+  anything:
+    preset: spot
+    zones: [us-central1-a]
+    leave_zone_for: 2h
+    places:
+      - {capacity: reserved, reservation: spare, after: 20m}
+      - {capacity: on_demand, zones: [us-west4-b], after: 40m}
+      - {accelerator: v5litepod-8, capacity: on_demand, after: 90m}
+  cheaper:
+    preset: reserved
+    switches: {recreate_non_spot: "yes"}
+    zones: [us-west4-a, us-west4-b]
+    places:
+      - {capacity: spot, after: 20m}
   asking:
     preset: spot
     switches: {recreate: ask, restart: ask, early_maintenance: ask}
